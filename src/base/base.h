@@ -1,0 +1,200 @@
+/*
+ * base: what every folder may use, and what uses none of them: errors, memory, log, clock, arrays,
+ * bytes in little-endian order, digests, settings, and the one file that issues mutating
+ * file-system calls (fs.c).
+ */
+#ifndef KEDGE_BASE_BASE_H
+#define KEDGE_BASE_BASE_H
+
+#include <kedge/kedge.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define KEDGE__PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define KEDGE__MIN(a, b) ((a) < (b) ? (a) : (b))
+#define KEDGE__MAX(a, b) ((a) > (b) ? (a) : (b))
+#define KEDGE__COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ------------------------------------------------------------------ error.c
+ * Functions that can fail return 0 or a negative KEDGE_E_ code and take a `struct kedge__error *`
+ * as their last argument, which may be NULL. The text is what kedge_last_error() shows: it names
+ * the file, the version and the errno. Setting replaces what was there. */
+
+struct kedge__error {
+	int code;
+	int sys_errno;
+	char *text; /* owned; NULL: only the code is known (also when memory ran out) */
+};
+
+#define KEDGE__ERROR_INIT {0, 0, NULL}
+void kedge__error_done(struct kedge__error *err);
+/* Returns CODE. With SYS_ERRNO non-zero, ": strerror" is appended. */
+int kedge__error_set(struct kedge__error *err, int code, int sys_errno, const char *fmt, ...) KEDGE__PRINTF(4, 5);
+/* Put "context: " before the text that is there; returns err->code (KEDGE_E_INTERNAL for NULL or none). */
+int kedge__error_prefix(struct kedge__error *err, const char *fmt, ...) KEDGE__PRINTF(2, 3);
+int kedge__error_nomem(struct kedge__error *err);            /* KEDGE_E_NOMEM */
+int kedge__error_from_errno(int sys_errno);                   /* ENOSPC, EDQUOT: NOSPACE; EACCES, EROFS, EPERM: ACCESS; ENOENT: MISSING; ENOMEM; else IO */
+void kedge__error_move(struct kedge__error *to, struct kedge__error *from); /* frees TO's, empties FROM */
+const char *kedge__error_text(const struct kedge__error *err); /* never NULL */
+
+/* ------------------------------------------------------------------ memory.c
+ * All allocation goes through here, so that tests can make the n-th one fail. */
+
+void *kedge__malloc(size_t n);
+void *kedge__calloc(size_t n, size_t size);
+void *kedge__realloc(void *p, size_t n);
+void *kedge__reallocarray(void *p, size_t n, size_t size); /* NULL on overflow */
+void kedge__free(void *p);
+char *kedge__strdup(const char *s);
+char *kedge__asprintf(const char *fmt, ...) KEDGE__PRINTF(1, 2); /* NULL when out of memory */
+/* Large page-aligned buffers from mmap, freed with the same size; not for small things. */
+void *kedge__map_alloc(size_t n);
+void kedge__map_free(void *p, size_t n);
+
+/* A growing array of T: `KEDGE__ARRAY(struct foo) list = {0};` then list.at[i], list.count. */
+#define KEDGE__ARRAY(T)        \
+	struct {               \
+		T *at;         \
+		size_t count;  \
+		size_t room;   \
+	}
+/* Evaluate to true, or false when memory ran out (the array is then unchanged). */
+#define kedge__array_reserve(a, n) kedge__array_grow((void **)&(a)->at, &(a)->room, (n), sizeof(*(a)->at))
+#define kedge__array_push(a, v) (kedge__array_reserve((a), (a)->count + 1) ? ((a)->at[(a)->count++] = (v), true) : false)
+#define kedge__array_done(a) (kedge__free((a)->at), (a)->at = NULL, (a)->count = (a)->room = 0)
+bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size);
+
+/* ------------------------------------------------------------------ log.c */
+
+void kedge__log(enum kedge_log_level level, const char *fmt, ...) KEDGE__PRINTF(2, 3);
+
+/* ------------------------------------------------------------------ clock.c */
+
+double kedge__clock_seconds(void);   /* monotonic */
+uint64_t kedge__clock_wall_ns(void); /* since 1970, UTC */
+
+/* ------------------------------------------------------------------ bytes.h: little-endian, unaligned */
+
+static inline uint16_t kedge__get16(const void *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static inline uint32_t kedge__get32(const void *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+static inline uint64_t kedge__get64(const void *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+static inline void kedge__put16(void *p, uint16_t v) { memcpy(p, &v, 2); }
+static inline void kedge__put32(void *p, uint32_t v) { memcpy(p, &v, 4); }
+static inline void kedge__put64(void *p, uint64_t v) { memcpy(p, &v, 8); }
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "Kedge's records are little-endian and this port has no byte swapping yet"
+#endif
+
+/* ------------------------------------------------------------------ digest.c (definition: docs/FORMAT.md, "Digests") */
+
+struct kedge__digest {
+	uint64_t lo, hi;
+};
+
+static inline bool kedge__digest_equal(struct kedge__digest a, struct kedge__digest b)
+{
+	return a.lo == b.lo && a.hi == b.hi;
+}
+
+/* The 128-bit chunk digest: a keyed sum over 8-byte words that a GPU computes at memory speed. */
+struct kedge__digest kedge__digest_chunk(const void *data, size_t bytes);
+/* Digests of all chunks of DATA: ceil(bytes / chunk) of them, the last over what is left. */
+void kedge__digest_chunks(const void *data, size_t bytes, size_t chunk, struct kedge__digest *out);
+/* An inner node of the Merkle tree; its domain is separate from that of chunks. */
+struct kedge__digest kedge__digest_pair(struct kedge__digest left, struct kedge__digest right);
+const char *kedge__digest_kernel(void); /* "avx512", "avx2", "scalar": the variant in use, all bit-identical */
+
+/* The region sum: 128 bits over a whole region, independent of the chunk digest, position-keyed and additive:
+ * the sum of a region is the sum of its parts, computed in any order, on any number of threads. */
+struct kedge__sum {
+	uint64_t s1, s2;
+};
+/* Sum of BYTES bytes that stand at byte POS of the region; POS is a multiple of 8. */
+struct kedge__sum kedge__sum_of(const void *data, size_t bytes, uint64_t pos);
+static inline struct kedge__sum kedge__sum_add(struct kedge__sum a, struct kedge__sum b)
+{
+	return (struct kedge__sum){a.s1 + b.s1, a.s2 + b.s2};
+}
+/* The region digest that is stored: the sum of all parts, mixed with the region's length. */
+struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes);
+
+/* Checksums of blocks and sections (XXH3-64), and seals over an index (XXH3-128). */
+uint64_t kedge__checksum(const void *data, size_t bytes);
+struct kedge__digest kedge__seal(const void *data, size_t bytes);
+
+/* ------------------------------------------------------------------ fs.c
+ * The one file that issues write, fsync, rename, unlink, truncate, mkdir. Each call is a fault point (fault.c):
+ * numbered in order, it can be made to fail, to write short, or to be the last thing the process does. Every
+ * function names PATH in its error. */
+
+int kedge__fs_create(const char *path, int *fd, struct kedge__error *err);   /* O_EXCL, for writing */
+int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err); /* not a fault point */
+int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err); /* read-write, created if absent */
+int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err); /* all of it */
+int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
+int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent */
+/* Exactly BYTES bytes at AT, or KEDGE_E_DAMAGED "is cut short" at end of file. Not a fault point. */
+int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
+int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);
+int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
+int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);
+int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
+int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */
+int kedge__fs_unlink(const char *path, struct kedge__error *err);                 /* absent is success */
+int kedge__fs_rmdir(const char *path, struct kedge__error *err);                  /* absent or not empty is success */
+int kedge__fs_mkdirs(const char *path, struct kedge__error *err);                 /* like mkdir -p, parents synced */
+int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, no dots; one kedge__fs_list_free() */
+void kedge__fs_list_free(char **names, size_t count);
+bool kedge__fs_exists(const char *path);
+void kedge__fs_close(int fd); /* for descriptors read from, or synced before; -1 is fine */
+
+/* ------------------------------------------------------------------ fault.c
+ * $KEDGE_FAULT = "ACTION@N": at the N-th (from 1) fault point of the process do ACTION: kill (SIGKILL before the
+ * call), cut (half of a write, then SIGKILL), eio, enospc (fail; every later call too with a trailing '+'), short
+ * (a write that takes a single byte, once). "alloc@N" fails the N-th allocation. "count@PATH" appends the number of
+ * fault points met to PATH at exit. Tests may set it directly. */
+
+int kedge__fault_set(const char *spec, struct kedge__error *err); /* NULL: off; resets the counters */
+uint64_t kedge__fault_count(void);                                /* fs fault points met since set */
+uint64_t kedge__fault_alloc_count(void);
+
+/* ------------------------------------------------------------------ settings.c
+ * A settings struct is described by a table; INI file, environment and key=value strings fill it. */
+
+enum kedge__setting_type {
+	KEDGE__SETTING_STRING, /* char *, owned */
+	KEDGE__SETTING_BOOL,   /* bool: yes/no/true/false/on/off/1/0 */
+	KEDGE__SETTING_INT,    /* int64_t within [min, max] */
+	KEDGE__SETTING_SIZE,   /* uint64_t bytes within [min, max]: 64k, 1MiB, 2GB (k, M, G, T: powers of 1024) */
+	KEDGE__SETTING_REAL,   /* double within [min, max] */
+	KEDGE__SETTING_CHOICE, /* int: index into a NULL-terminated list of words */
+};
+
+struct kedge__setting {
+	const char *key;            /* lower case; the environment variable is KEDGE_<KEY> */
+	enum kedge__setting_type type;
+	size_t offset;              /* into the settings struct */
+	const char *preset;         /* default, as it would be written */
+	double min, max;
+	const char *const *choices;
+	const char *doc;            /* one or two sentences, for the manual and `kedge info --config` */
+};
+
+int kedge__settings_init(const struct kedge__setting *table, size_t n, void *settings, struct kedge__error *err); /* presets */
+void kedge__settings_done(const struct kedge__setting *table, size_t n, void *settings);
+/* A misspelt key: KEDGE_E_CONFIG with file, line and the nearest right name. Sections are not allowed but [kedge]. */
+int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void *settings, const char *path, struct kedge__error *err);
+/* KEDGE_* variables. Those in IGNORED (NULL-terminated; e.g. "KEDGE_CONFIG") are not settings; an unknown one is an error. */
+int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void *settings, const char *const *ignored, struct kedge__error *err);
+/* ORIGIN is for the message: "--set", "kedge_open". */
+int kedge__settings_set(const struct kedge__setting *table, size_t n, void *settings, const char *key, const char *value, const char *origin, struct kedge__error *err);
+/* The value as it would be written; malloc'd. */
+char *kedge__settings_format(const struct kedge__setting *setting, const void *settings);
+int kedge__size_parse(const char *text, uint64_t *bytes); /* 0 or KEDGE_E_ARG */
+/* The nearest of N words by edit distance, or NULL if none is near. */
+const char *kedge__nearest_word(const char *word, const char *const *words, size_t n);
+
+#endif

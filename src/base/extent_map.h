@@ -1,0 +1,48 @@
+/*
+ * extent_map: the noun that reducers write, segments store and restore composes: for each byte
+ * range of an image, where its bytes are.
+ *
+ * The image space: every region has a slot of its own, KEDGE__SLOT_BYTES wide, for as long as its
+ * name stays in the record. An address in the image is slot * KEDGE__SLOT_BYTES + offset. So a
+ * region may grow or shrink without moving its neighbours, and "the same place in the parent"
+ * stays true. The space is sparse; only [base, base + bytes) of each region is mapped.
+ */
+#ifndef KEDGE_BASE_EXTENT_MAP_H
+#define KEDGE_BASE_EXTENT_MAP_H
+
+#include "base/base.h"
+
+#define KEDGE__SLOT_SHIFT 44
+#define KEDGE__SLOT_BYTES (UINT64_C(1) << KEDGE__SLOT_SHIFT) /* 16 TiB a region */
+#define KEDGE__SLOT_LIMIT (UINT32_C(1) << 20)                /* regions */
+#define KEDGE__NO_VERSION UINT64_MAX
+
+enum kedge__extent_kind {
+	KEDGE__EXTENT_LITERAL = 0, /* src: position in this segment's literal space */
+	KEDGE__EXTENT_PARENT = 1,  /* the same address in the parent version; src unused */
+	KEDGE__EXTENT_COPY = 2,    /* src: image address in `version`, which may be this very version */
+	KEDGE__EXTENT_FILL = 3,    /* src: an 8-byte pattern; the byte at address A is byte (A & 7) of it, lowest first */
+};
+
+struct kedge__extent {
+	uint64_t addr, len;
+	uint64_t src;
+	uint64_t version; /* COPY only, else 0 */
+	enum kedge__extent_kind kind;
+};
+
+/* Extents in ascending, non-overlapping order. */
+struct kedge__extent_map {
+	struct kedge__extent *at;
+	size_t count, room;
+};
+
+void kedge__extent_map_done(struct kedge__extent_map *map);
+/* Append; the caller keeps the order. With MERGE, an extent that continues the last one (in both place and source) extends it. */
+int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge, struct kedge__error *err);
+/* Index of the extent that holds ADDR, or of the first one above it (count if none). */
+size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr);
+/* Order, overlap, sizes, literal bounds (LITERAL_BYTES), COPY versions <= SELF, PARENT only if PARENT exists, fill alignment. */
+int kedge__extent_map_check(const struct kedge__extent_map *map, uint64_t self, uint64_t parent, uint64_t literal_bytes, struct kedge__error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * job: the handle an application holds. It ties the stages into checkpoint and restart, alone or
+ * as one rank of a group. The public functions of kedge.h are defined here.
+ */
+#ifndef KEDGE_JOB_JOB_H
+#define KEDGE_JOB_JOB_H
+
+#include "base/base.h"
+#include "codec/codec.h"
+#include "reduce/reduce.h"
+#include "store/store.h"
+
+/* ------------------------------------------------------------------ settings.c: every key, its default and its meaning */
+
+enum kedge__capture_mode { KEDGE__CAPTURE_SYNC, KEDGE__CAPTURE_COPY };
+
+struct kedge__job_settings {
+	char *l1;              /* "kedge-store": store directory of L1 */
+	char *l2;              /* "": store directory of L2; empty: no L2 */
+	int64_t l2_every;      /* 1: every n-th version goes to L2 */
+	uint64_t l2_rate;      /* 0: bytes a second, 0 is as fast as it goes */
+	int reducer;           /* auto: enum kedge__reducer_id */
+	uint64_t chunk;        /* 256 */
+	char *codec;           /* "auto" */
+	uint64_t block;        /* 128k */
+	int capture;           /* sync */
+	uint64_t copy_memory;  /* 4G: literals that capture = copy may hold; above it the checkpoint is synchronous */
+	int64_t threads;       /* 0: as many as the process may run on */
+	uint64_t record_memory; /* 512M */
+	bool paranoid;         /* no */
+	bool sync;             /* yes: fsync */
+	int64_t keep;          /* 0: all; else versions kept on L1 by gc after each checkpoint, coalescing as needed */
+	int64_t l2_keep;       /* 0 */
+	bool record_file;      /* yes: keep the hash record beside the store at close, so that the next open is fast */
+};
+
+extern const struct kedge__setting kedge__job_settings_table[];
+extern const size_t kedge__job_settings_count;
+extern const char *const kedge__job_env_ignored[]; /* KEDGE_CONFIG, KEDGE_FAULT, KEDGE_RUN_..., not settings */
+/* Presets, file, environment, then overrides. */
+int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s, struct kedge__error *err);
+void kedge__job_settings_done(struct kedge__job_settings *s);
+
+/* ------------------------------------------------------------------ journal.c
+ * Under `kedge run`, $KEDGE_RUN_JOURNAL names a file to which rank 0 appends one line for each event:
+ *   open NAME STORE | restart VERSION | checkpoint VERSION RAW STORED BLOCKED_SECONDS UNIX_NS | close
+ * The library never fails because of it. */
+
+void kedge__journal_write(const char *fmt, ...) KEDGE__PRINTF(1, 2);
+
+#endif

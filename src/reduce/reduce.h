@@ -1,0 +1,147 @@
+/*
+ * reduce: what really changed. Reducers turn an image into an extent map and the literals it
+ * needs; maps of many versions are resolved into the literals that are still alive.
+ */
+#ifndef KEDGE_REDUCE_REDUCE_H
+#define KEDGE_REDUCE_REDUCE_H
+
+#include "base/base.h"
+#include "base/extent_map.h"
+#include "pipeline/pipeline.h"
+
+/* ------------------------------------------------------------------ resolve.c
+ * Map composition. A span says where the bytes of one range of the wanted version are kept. */
+
+struct kedge__span {
+	uint64_t addr, len; /* in the wanted version's image */
+	uint64_t src;       /* literal position in `version`'s segment, or the fill pattern: the byte at address A is byte (A & 7) of it */
+	uint64_t version;
+	bool fill;
+};
+
+struct kedge__span_list {
+	struct kedge__span *at;
+	size_t count, room;
+};
+
+struct kedge__range {
+	uint64_t addr, len;
+};
+
+/* Where resolve gets maps from: *MAP stays valid until resolve returns; *PARENT is KEDGE__NO_VERSION for a base. */
+struct kedge__map_source {
+	int (*load)(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent, struct kedge__error *err);
+	void *ctx;
+};
+
+/*
+ * Resolve RANGES (ascending, disjoint) of VERSION to literals and fills, with every version's map walked once, newest
+ * first. STOP_BELOW: references to versions below it are not followed but come back as spans with
+ * `version` = that version and `src` = image address there, in *OUTER (may be NULL if STOP_BELOW is 0); it is how a
+ * batch is coalesced. OUT is ascending by addr; neighbours that continue each other are one span. A reference to a place that is not mapped, to a
+ * version that is not older, or a copy of a copy within one version is KEDGE_E_DAMAGED.
+ */
+int kedge__resolve(const struct kedge__map_source *source, uint64_t version, const struct kedge__range *ranges, size_t n,
+		   uint64_t stop_below, struct kedge__span_list *out, struct kedge__span_list *outer, struct kedge__error *err);
+void kedge__span_list_done(struct kedge__span_list *list);
+
+/* ------------------------------------------------------------------ image.c */
+
+struct kedge__image_region {
+	uint64_t base;    /* slot * KEDGE__SLOT_BYTES */
+	const void *data; /* host memory; stable while reduce and the write of its literals run */
+	uint64_t bytes;
+};
+
+struct kedge__image {
+	const struct kedge__image_region *regions; /* ascending base */
+	size_t count;
+};
+
+/* A piece of memory that must be stored, in the order of literal positions. */
+struct kedge__literal {
+	const void *data;
+	uint64_t bytes;
+	uint32_t region; /* index into the image */
+};
+
+struct kedge__literal_list {
+	struct kedge__literal *at;
+	size_t count, room;
+};
+
+/* ------------------------------------------------------------------ reducer.c and full.c, basic.c, list.c, tree.c, auto.c */
+
+enum kedge__reducer_id { /* stable on disk */
+	KEDGE__REDUCER_FULL = 0,
+	KEDGE__REDUCER_BASIC = 1,
+	KEDGE__REDUCER_LIST = 2,
+	KEDGE__REDUCER_TREE = 3,
+	KEDGE__REDUCER_AUTO = 4, /* never on disk */
+	KEDGE__REDUCER_MERGED = 5, /* on disk only: written by coalescing */
+};
+
+const char *kedge__reducer_name(enum kedge__reducer_id id); /* NULL if unknown */
+int kedge__reducer_parse(const char *name, enum kedge__reducer_id *id);
+
+struct kedge__reducer_options {
+	enum kedge__reducer_id id;
+	uint32_t chunk;         /* 32 .. 65536, a power of two */
+	uint64_t record_bytes;  /* memory limit of the hash record (tables; the digests of the last version are beside it) */
+	bool paranoid;          /* never trust a digest: compare bytes (keeps a shadow copy of the last version) */
+	/* Paranoid reads of older versions: LEN bytes at ADDR of VERSION into BUF. NULL: such duplicates are not used. */
+	int (*fetch)(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
+	void *fetch_ctx;
+	uint64_t digest_mask;   /* tests weaken the digest with it to provoke collisions; 0: all bits count */
+};
+
+/* What a reducer remembers between versions: digests of the last version's chunks, and the hash record. */
+struct kedge__reducer;
+
+int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedge__reducer **out, struct kedge__error *err);
+void kedge__reducer_free(struct kedge__reducer *r);
+
+struct kedge__reduction {
+	enum kedge__reducer_id reducer;      /* what was really used (auto resolved) */
+	uint32_t chunk;                      /* 0 for full */
+	uint64_t version, parent;            /* parent: KEDGE__NO_VERSION if none is referred to by PARENT extents */
+	struct kedge__extent_map map;
+	struct kedge__literal_list literals; /* adjacent pieces of memory are one literal */
+	struct kedge__digest *region_digests; /* one a region of the image */
+	uint64_t *sources;                   /* versions that PARENT and COPY extents refer to, ascending, without itself */
+	size_t source_count;
+	uint64_t raw_bytes, literal_bytes, changed_bytes, duplicate_bytes, fill_bytes;
+	double hash_seconds, reduce_seconds; /* hash pass; all of it */
+};
+
+/*
+ * Reduce IMAGE as VERSION against what the reducer knows. The result is the same for any number of threads. Until
+ * kedge__reducer_commit() or _rollback() the reducer accepts nothing else; rollback takes it back to the state before.
+ * PROGRESS may be NULL; it gets bytes hashed so far, from any worker.
+ */
+int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
+			  void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+			  struct kedge__reduction *out, struct kedge__error *err);
+void kedge__reduction_done(struct kedge__reduction *red);
+void kedge__reducer_commit(struct kedge__reducer *r);
+void kedge__reducer_rollback(struct kedge__reducer *r);
+
+/*
+ * Bring a new reducer up to date from stored data. prime_image: these bytes are VERSION, the one that the next
+ * reduction's parent will be (hashes them; all chunks enter the record). prime_literals: BYTES bytes at image address
+ * ADDR of VERSION are literals there (only whole chunks at multiples of the chunk size are used); for older versions, oldest first,
+ * before prime_image.
+ */
+int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, uint64_t addr, const void *data, uint64_t bytes, struct kedge__error *err);
+int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image, struct kedge__error *err);
+/* Forget duplicates in versions that are not in ALIVE (ascending): they were removed from the store. If the parent is
+ * not alive, the next reduction stands alone. */
+void kedge__reducer_retain(struct kedge__reducer *r, const uint64_t *alive, size_t n);
+/* Start again from nothing. */
+void kedge__reducer_reset(struct kedge__reducer *r);
+
+/* The record kept beside the store (optional, for speed): a byte string that save makes and load takes back. Load refuses, with KEDGE_E_MISMATCH, a record made with other options. */
+int kedge__reducer_save(const struct kedge__reducer *r, int (*write)(void *ctx, const void *data, size_t bytes, struct kedge__error *err), void *ctx, struct kedge__error *err);
+int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes, struct kedge__error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * restore: resolve the extent maps of a lineage once, read only the blocks that hold live bytes,
+ * each once, in file order and in parallel, and verify everything that was filled in.
+ */
+#ifndef KEDGE_RESTORE_RESTORE_H
+#define KEDGE_RESTORE_RESTORE_H
+
+#include "base/base.h"
+#include "pipeline/pipeline.h"
+#include "store/store.h"
+
+/* Memory to fill with stored region INDEX (of the lineage's top segment); its size is the stored one. */
+struct kedge__restore_target {
+	size_t region;
+	void *data;
+};
+
+struct kedge__restore_stats {
+	uint64_t bytes_filled, bytes_read; /* read: stored bytes of blocks */
+	uint64_t blocks_read;
+	double resolve_seconds, read_seconds, verify_seconds;
+};
+
+/*
+ * Fill the targets from the lineage. Every block is checked as it is read, and every region against its digest at the end.
+ * A damaged block is looked for on the other levels. KEDGE_E_DAMAGED names segment, block and region; the targets are then undefined.
+ */
+int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, const struct kedge__restore_target *targets, size_t n,
+			void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
+			struct kedge__restore_stats *stats, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ diff.c: which byte ranges differ between two versions */
+
+struct kedge__diff_range {
+	uint64_t offset, len; /* in the region */
+};
+
+struct kedge__diff_region {
+	char *name; /* owned */
+	enum { KEDGE__DIFF_SAME, KEDGE__DIFF_CHANGED, KEDGE__DIFF_ADDED, KEDGE__DIFF_REMOVED } status;
+	uint64_t bytes_a, bytes_b, changed_bytes;
+	struct kedge__diff_range *ranges;
+	size_t range_count;
+};
+
+/* Ranges that resolve to the same literals are the same without being read; others are read and compared. Exact to the byte. */
+int kedge__diff(struct kedge__lineage *a, struct kedge__lineage *b, struct kedge__pool *pool, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
+		struct kedge__diff_region **regions, size_t *count, struct kedge__error *err);
+void kedge__diff_free(struct kedge__diff_region *regions, size_t count);
+
+#endif

@@ -1,0 +1,214 @@
+/*
+ * store: segments, sets, catalogues, locks, publishing (the commit point), lineage, levels,
+ * coalescing, gc, verify. What the files look like is format's business; this folder decides when
+ * they come and go.
+ *
+ * Who may do what at the same time, on one name of one store:
+ *  - the lock: one job owns the name from open to close. A dead owner's lock is taken over.
+ *  - the guard: whoever reads segments, or writes a version that refers to older ones, shares it
+ *    (pin); whoever removes or rewrites versions holds it alone (seize). So gc and coalesce are
+ *    safe beside a running job and beside readers. On a read-only store pins are not needed.
+ */
+#ifndef KEDGE_STORE_STORE_H
+#define KEDGE_STORE_STORE_H
+
+#include "base/base.h"
+#include "codec/codec.h"
+#include "format/format.h"
+#include "pipeline/pipeline.h"
+#include "reduce/reduce.h"
+
+/* ------------------------------------------------------------------ catalog.c: the sets of one name in one store */
+
+struct kedge__catalog;
+
+enum kedge__catalog_mode { KEDGE__CATALOG_READ, KEDGE__CATALOG_CREATE };
+
+/* READ: KEDGE_E_NOTFOUND names the store or, with the nearest name there, the job that is missing. Scans. */
+int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog_mode mode, struct kedge__catalog **out, struct kedge__error *err);
+void kedge__catalog_close(struct kedge__catalog *cat); /* releases lock and pins; takes NULL */
+const char *kedge__catalog_store(const struct kedge__catalog *cat); /* directory as given */
+const char *kedge__catalog_name(const struct kedge__catalog *cat);
+struct kedge__store_id kedge__catalog_store_id(const struct kedge__catalog *cat); /* same id: same directory, whatever the path */
+/* The names in a store that have at least one set; one kedge__fs_list_free(). */
+int kedge__store_names(const char *store, char ***names, size_t *count, struct kedge__error *err);
+
+/* Read the directory again. A manifest that cannot be decoded becomes an entry with `problem` set. */
+int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err);
+
+struct kedge__catalog_entry {
+	uint64_t version;
+	struct kedge__set set;  /* valid if problem.code is 0 */
+	struct kedge__error problem;
+};
+
+size_t kedge__catalog_count(const struct kedge__catalog *cat);                                    /* ascending versions */
+const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i);
+const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version); /* NULL */
+
+/* ------------------------------------------------------------------ lock.c */
+
+/* Own the name. KEDGE_E_LOCKED: "... is in use by <owner> (pid N on HOST, since TIME)". */
+int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct kedge__error *err);
+void kedge__catalog_disown(struct kedge__catalog *cat); /* removes the lock file */
+/* Pins count; seize waits for all pins of other handles (WAIT false: KEDGE_E_LOCKED at once). Not to be called with one's own pin held. */
+int kedge__catalog_pin(struct kedge__catalog *cat, struct kedge__error *err);
+void kedge__catalog_unpin(struct kedge__catalog *cat);
+int kedge__catalog_seize(struct kedge__catalog *cat, bool wait, struct kedge__error *err);
+void kedge__catalog_release(struct kedge__catalog *cat);
+
+/* ------------------------------------------------------------------ publish.c: the only code that makes a set visible or takes it away */
+
+/* Write the manifest (temporary name, sync, rename, sync directory). An older manifest of the version is replaced, and
+ * segments of older generations or of a replaced set are removed afterwards. Caller holds a pin. Rescans the entry. */
+int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set, struct kedge__error *err);
+/* Remove manifest first, then segments. Caller has seized, or owns the name and removes a version above all others. */
+int kedge__set_remove(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
+/* Discard all sets with versions above VERSION, newest first (an abandoned future). */
+int kedge__set_discard_above(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
+/* Remove what a crash left: temporary files, segments that no manifest names, empty directories. Seizes (without waiting; skips if busy). */
+int kedge__catalog_clean(struct kedge__catalog *cat, size_t *removed, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ segment_writer.c */
+
+struct kedge__segment_spec {
+	const char *name;
+	uint64_t version;
+	uint32_t rank, ranks, generation;
+	uint32_t next_slot;
+	const struct kedge__region_record *regions; /* region i of the image */
+	size_t region_count;
+	const struct kedge__reduction *reduction;   /* map, literals, reducer, chunk, parent */
+	const struct kedge__source_record *sources;
+	size_t source_count;
+	struct kedge__codec_choice codec;
+	uint32_t block_bytes;                       /* raw bytes of a block, cut at regions */
+	bool sync;                                  /* fsync before rename; only tests and scratch levels in memory turn it off */
+	struct kedge__bucket *bucket;               /* NULL: no pacing */
+	void (*progress)(void *ctx, uint64_t bytes); /* raw literal bytes written so far */
+	void *progress_ctx;
+};
+
+struct kedge__segment_stats {
+	uint64_t stored_bytes, literal_bytes, metadata_bytes;
+	double encode_seconds, write_seconds;
+};
+
+/* Temporary name, blocks, sections, index, footer, sync, rename, sync directory. On failure nothing is left behind. */
+int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__segment_spec *spec,
+			 struct kedge__set_part *part, struct kedge__segment_stats *stats, struct kedge__error *err);
+/* Remove a sealed segment that will not be published. */
+int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ segment_reader.c */
+
+struct kedge__segment { /* all decoded and checked, but for the blocks */
+	char *path;
+	int fd;
+	struct kedge__segment_header header;
+	struct kedge__segment_footer footer;
+	struct kedge__segment_summary summary;
+	struct kedge__region_record *regions;
+	size_t region_count;
+	struct kedge__extent_map map;
+	enum kedge__map_encoding map_encoding;
+	struct kedge__block_record *blocks;
+	size_t block_count;
+	struct kedge__source_record *sources;
+	size_t source_count;
+};
+
+/* PART, if not NULL, is what the manifest says the file must be. */
+int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out, struct kedge__error *err);
+void kedge__segment_close(struct kedge__segment *seg);
+char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation);
+/* Block I, verified and decoded into RAW (its raw_bytes). SCRATCH has room for its stored_bytes; not needed (NULL) for codec none. Thread-safe.
+ * The error names segment, block and region. */
+int kedge__segment_read_block(const struct kedge__segment *seg, size_t i, void *raw, void *scratch, struct kedge__error *err);
+/* Index of the block that holds literal position POS. */
+size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos);
+const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name);
+
+/* ------------------------------------------------------------------ lineage.c: all segments of one rank that a version needs */
+
+struct kedge__lineage;
+
+/* LEVELS fastest first; each segment is taken from the first level where it opens and fits (image ids match). Falling back is logged. */
+int kedge__lineage_open(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank, struct kedge__lineage **out, struct kedge__error *err);
+void kedge__lineage_close(struct kedge__lineage *l);
+const struct kedge__segment *kedge__lineage_top(const struct kedge__lineage *l);
+const struct kedge__segment *kedge__lineage_segment(const struct kedge__lineage *l, uint64_t version); /* NULL */
+size_t kedge__lineage_count(const struct kedge__lineage *l);
+const struct kedge__segment *kedge__lineage_at(const struct kedge__lineage *l, size_t i);      /* ascending versions */
+/* All ranges of the regions at once (N == 0), or RANGES. */
+int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n, struct kedge__span_list *out, struct kedge__error *err);
+/* A block of VERSION's segment is damaged: use the copy on another level from now on. KEDGE_E_DAMAGED: there is none. Resolve again afterwards. */
+int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err);
+/* LEN bytes at image address ADDR, one thread, with a small cache of decoded blocks: for coalescing, diff and odd reads. */
+int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ level.c */
+
+/* Copy one rank's segment of VERSION to another catalogue (checked while copying, paced by BUCKET), not yet published there. */
+int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank, bool sync, struct kedge__bucket *bucket,
+		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ coalesce.c, gc.c, verify.c */
+
+struct kedge__coalesce_options {
+	uint64_t version;      /* becomes one segment a rank that needs no version in [from, version) */
+	uint64_t from;         /* 0: complete, it needs no other version at all */
+	bool keep_old;         /* do not remove [from, version) */
+	bool sync;
+	struct kedge__codec_choice codec;
+	uint32_t block_bytes;
+	void (*progress)(void *ctx, uint64_t done, uint64_t total);
+	void *progress_ctx;
+};
+
+struct kedge__coalesce_report {
+	uint64_t bytes_before, bytes_after; /* of the store */
+	size_t versions_removed, versions_kept_for_lineage;
+};
+
+/* Seizes the guard. All ranks of the set must be in this store. Crash-safe at any point: the old form stays until the new one is published. */
+int kedge__coalesce(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *options, struct kedge__coalesce_report *report, struct kedge__error *err);
+
+struct kedge__gc_report {
+	uint64_t bytes_freed;
+	size_t removed, kept, kept_for_lineage, leftovers;
+	uint64_t *removed_versions; /* owned; kedge__gc_report_done() */
+};
+
+/* Keep the newest KEEP complete versions and all that they depend on; remove the others and what crashes left. Seizes the guard. */
+int kedge__gc(struct kedge__catalog *cat, size_t keep, bool dry_run, struct kedge__gc_report *report, struct kedge__error *err);
+void kedge__gc_report_done(struct kedge__gc_report *report);
+
+/* Versions that VERSION depends on, itself included, ascending, by the manifests. KEDGE_E_MISSING names an absent parent. *LIST: kedge__free(). */
+int kedge__catalog_closure(const struct kedge__catalog *cat, uint64_t version, uint64_t **list, size_t *count, struct kedge__error *err);
+
+struct kedge__finding { /* a place that is damaged */
+	uint64_t version;
+	uint32_t rank;
+	const char *file;     /* path */
+	int64_t block;        /* -1: not a block */
+	const char *section;  /* "header", "footer", "index", "SUMM", ..., "manifest", "marker"; NULL for a block */
+	const char *region;   /* name, or NULL */
+	const char *text;
+};
+
+struct kedge__verify_report {
+	uint64_t bytes_checked;
+	size_t sets, segments, blocks, findings;
+	size_t versions_whole, versions_lost; /* lost: cannot be restored any more, directly damaged or by lineage */
+	uint64_t *lost;                       /* owned; kedge__verify_report_done() */
+};
+
+/* Every byte of every file of the name: marker, manifests, segments, blocks; and that every version resolves. */
+int kedge__verify(struct kedge__catalog *cat, struct kedge__pool *pool, uint64_t version /* or KEDGE_NEWEST for all */,
+		  void (*found)(void *ctx, const struct kedge__finding *f), void *ctx,
+		  void (*progress)(void *ctx, uint64_t done, uint64_t total),
+		  struct kedge__verify_report *report, struct kedge__error *err);
+void kedge__verify_report_done(struct kedge__verify_report *report);
+
+#endif
