@@ -1,0 +1,68 @@
+# How tests are run: limits, environment, and how many cores each takes.
+#
+# A test is an ordinary ctest test with a time limit and the label of its folder. kedge_mpi_test() and
+# kedge_script_test() add what programs under mpirun and shell scripts need.
+set(KEDGE_TEST_TIMEOUT 120 CACHE STRING "Seconds a test may take; three times as many under a sanitizer")
+
+function(kedge_test_limits name)
+  set(seconds ${KEDGE_TEST_TIMEOUT})
+  if(KEDGE_SANITIZE)
+    math(EXPR seconds "3 * ${KEDGE_TEST_TIMEOUT}")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} ${ARGN})
+endfunction()
+
+# Ranks share the cores that there are, wait for one another without spinning, and may belong to root. An MPI library
+# leaks by design at exit, which is not ours to report.
+set(KEDGE_MPI_ENVIRONMENT
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+    ASAN_OPTIONS=detect_leaks=0)
+
+# kedge_mpi_test(NAME name RANKS n COMMAND program args...): one at a time, because ranks already fill the machine.
+function(kedge_mpi_test)
+  cmake_parse_arguments(arg "" "NAME;RANKS" "COMMAND" ${ARGN})
+  if(NOT MPI_C_FOUND)
+    return()
+  endif()
+  list(POP_FRONT arg_COMMAND program)
+  if(TARGET ${program})
+    set(program $<TARGET_FILE:${program}>)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${arg_RANKS} ${MPIEXEC_PREFLAGS}
+                                    ${program} ${MPIEXEC_POSTFLAGS} ${arg_COMMAND})
+  kedge_test_limits(${arg_NAME} LABELS mpi PROCESSORS 2 RESOURCE_LOCK mpirun ENVIRONMENT "${KEDGE_MPI_ENVIRONMENT}")
+endfunction()
+
+# kedge_script_test(NAME name SCRIPT file [ARGS ...] [LABEL label] [MPI]): a shell script; exit 77 is "skipped".
+function(kedge_script_test)
+  cmake_parse_arguments(arg "MPI" "NAME;SCRIPT;LABEL" "ARGS" ${ARGN})
+  if(NOT arg_LABEL)
+    string(REGEX REPLACE "/.*" "" arg_LABEL ${arg_NAME})
+  endif()
+  set(environment KEDGE_SOURCE=${PROJECT_SOURCE_DIR} KEDGE_BUILD=${PROJECT_BINARY_DIR} KEDGE_SANITIZE=${KEDGE_SANITIZE})
+  if(TARGET kedge)
+    list(APPEND environment KEDGE_BIN=$<TARGET_FILE:kedge>)
+  endif()
+  set(extra "")
+  if(arg_MPI)
+    list(APPEND environment ${KEDGE_MPI_ENVIRONMENT})
+    list(APPEND arg_LABEL mpi)
+    set(extra PROCESSORS 2 RESOURCE_LOCK mpirun)
+  endif()
+  add_test(NAME ${arg_NAME} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/with-env.sh ${arg_SCRIPT} ${arg_ARGS})
+  kedge_test_limits(${arg_NAME} LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}" ${extra})
+endfunction()
+
+# One cmocka program: target and test are named after it, after its folder too where two folders have one of a name.
+function(kedge_unit_test folder source)
+  get_filename_component(target ${source} NAME_WE)
+  set(test ${folder}/${target})
+  if(TARGET ${target})
+    set(target ${folder}_${target})
+  endif()
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE ${ARGN} PkgConfig::CMOCKA)
+  add_test(NAME ${test} COMMAND ${target})
+  kedge_test_limits(${test} LABELS ${folder})
+endfunction()

@@ -1,0 +1,89 @@
+#!/bin/sh
+# Check the shape of the tree: which folder includes which, and how long functions and files are.
+#
+# The order of folders is read from docs/ARCHITECTURE.md, the line `base < format, pipeline < ...`: a folder may include
+# headers of those to its left or in its own group, and of another folder only the header that says what it offers.
+# Usage: check-layers.sh [ROOT]
+set -eu
+
+root=${1:-$(dirname "$0")/..}
+max_function=80
+max_file=900
+cd "$root"
+
+order=$(sed -n 's/^`\(base < .*\)`$/\1/p' docs/ARCHITECTURE.md | head -n 1)
+if [ -z "$order" ]; then
+	echo "docs/ARCHITECTURE.md: the line with the order of folders is missing" >&2
+	exit 1
+fi
+
+sources() {
+	for dir in src tools include examples bench tests; do
+		[ -d "$dir" ] && find "$dir" -name '*.[ch]' -type f
+	done | LC_ALL=C sort
+}
+
+check_includes() {
+	sources | grep -E '^(src|tools)/' | xargs -r awk -v order="$order" '
+		BEGIN {
+			groups = split(order, group, / *< */)
+			for (i = 1; i <= groups; i++) {
+				n = split(group[i], name, /, */)
+				for (j = 1; j <= n; j++)
+					rank[name[j]] = i
+			}
+		}
+		FNR == 1 {
+			split(FILENAME, path, "/")
+			self = path[1] == "tools" ? "tools" : path[2]
+			if (!(self in rank) && self != "tools" && !(self in told)) {
+				told[self] = 1
+				printf "%s: folder %s has no place in the order of docs/ARCHITECTURE.md\n", FILENAME, self
+				bad = 1
+			}
+		}
+		/^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\// {
+			header = $0
+			sub(/^[^"]*"/, "", header)
+			sub(/".*/, "", header)
+			split(header, part, "/")
+			used = part[1]
+			if (used == self || !(used in rank))
+				next
+			if (self != "tools" && rank[used] > rank[self]) {
+				printf "%s:%d: %s may not include %s\n", FILENAME, FNR, self, header
+				bad = 1
+			} else if (used != "base" && header != used "/" used ".h") {
+				printf "%s:%d: %s is private to %s\n", FILENAME, FNR, header, used
+				bad = 1
+			}
+		}
+		END { exit bad }'
+}
+
+check_lengths() {
+	sources | xargs -r awk -v max_function=$max_function -v max_file=$max_file '
+		function end_file() {
+			if (file != "" && lines > max_file) {
+				printf "%s: %d lines, more than %d\n", file, lines, max_file
+				bad = 1
+			}
+		}
+		FNR == 1 { end_file(); file = FILENAME; start = 0 }
+		{ lines = FNR }
+		/^[a-zA-Z_].*\(/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
+		/^\{/ { start = FNR }
+		/^\}/ && start {
+			if (FNR - start + 1 > max_function) {
+				printf "%s:%d: %s: %d lines, more than %d\n", FILENAME, start, name, FNR - start + 1, max_function
+				bad = 1
+			}
+			start = 0
+		}
+		END { end_file(); exit bad }'
+}
+
+status=0
+check_includes >&2 || status=1
+check_lengths >&2 || status=1
+exit $status

@@ -1,0 +1,20 @@
+/* Must compile as C99 and as C++11 with nothing included before: the public headers stand alone. */
+#ifdef INCLUDE_MPI
+#include <kedge/kedge_mpi.h>
+#endif
+#include <kedge/kedge.h>
+
+/* Uses what a C++ compiler would trip over: enums as arguments, the opaque type, both kinds of callback. */
+int use(kedge_t *k, double *field, size_t count);
+
+int use(kedge_t *k, double *field, size_t count)
+{
+	const size_t dims[2] = {count, 1};
+	uint64_t restored;
+
+	kedge_set_log(NULL, NULL);
+	kedge_set_progress(k, NULL, NULL);
+	if (kedge_protect_array(k, "field", field, KEDGE_F64, 2, dims) != KEDGE_OK)
+		return KEDGE_E_ARG;
+	return kedge_restart(k, KEDGE_NEWEST, &restored);
+}

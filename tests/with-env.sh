@@ -1,0 +1,30 @@
+#!/bin/sh
+# Run a test script in an empty directory of its own, which is removed afterwards, with the built command first on PATH.
+# Usage: with-env.sh SCRIPT [ARG...]
+set -eu
+
+script=$1
+shift
+work=$(mktemp -d "${TMPDIR:-/tmp}/kedge-test.XXXXXX")
+trap 'chmod -R u+w "$work" 2>/dev/null || :; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Settings of the person who runs the tests are not part of them.
+for name in $(env | sed -n 's/^\(KEDGE_[A-Z0-9_]*\)=.*/\1/p'); do
+	case $name in
+	KEDGE_BIN | KEDGE_SOURCE | KEDGE_BUILD | KEDGE_SANITIZE | KEDGE_EXAMPLES) ;;
+	*) unset "$name" ;;
+	esac
+done
+if [ -n "${KEDGE_BIN:-}" ]; then
+	PATH=$(dirname "$KEDGE_BIN"):$PATH
+	export PATH
+fi
+TMPDIR=$work
+export TMPDIR
+cd "$work"
+case $script in
+*.py) python3 "$script" "$@" ;;
+*) sh "$script" "$@" ;;
+esac
