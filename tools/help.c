@@ -1,0 +1,37 @@
+/* kedge help: the list of subcommands, or the help of one. */
+#include "tool.h"
+
+static void print_all(void)
+{
+	puts(
+	    "usage: kedge SUBCOMMAND [OPTION]... [ARGUMENT]...\n\n"
+	    "Kedge keeps versions of a program's state, storing only what changed, and gives them back bit for bit.\n\n"
+	    "subcommands:");
+	for (size_t i = 0; i < kedge__tools_count; i++)
+		printf("  %-10s %s\n", kedge__tools[i].name, kedge__tools[i].summary);
+	puts("\n'kedge SUBCOMMAND --help' and kedge-SUBCOMMAND(1) describe each; kedge.conf(5) has the settings.\n\n"
+	     "exit codes:");
+#define KEDGE__X(name, code, text) printf("  %d  %s\n", code, text);
+	KEDGE__EXITS(KEDGE__X)
+#undef KEDGE__X
+}
+
+int kedge__tool_help(int argc, char **argv)
+{
+	char *ask[] = {NULL, "--help", NULL};
+	const struct kedge__usage usage = {
+	    "kedge help",      "[SUBCOMMAND]", "Lists the subcommands, or prints the help of one.", NULL, 0,
+	    "kedge help save", false};
+	int first, status;
+
+	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
+		return status;
+	if (first == argc) {
+		print_all();
+		return KEDGE__EXIT_OK;
+	}
+	if (argc - first > 1)
+		return kedge__usage_error(&usage, "one subcommand at a time");
+	ask[0] = argv[first];
+	return kedge__tool_dispatch("kedge", kedge__tools, kedge__tools_count, 2, ask);
+}

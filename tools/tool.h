@@ -1,0 +1,190 @@
+/*
+ * tool: what the subcommands of `kedge` share. A subcommand is a file tools/NAME.c (and tools/NAME_*.c) that defines
+ * kedge__tool_NAME(), and a line in tools/CMakeLists.txt. It returns one of the exit codes below and leaves flushing
+ * and checking of standard output to kedge__tool_dispatch().
+ */
+#ifndef KEDGE_TOOLS_TOOL_H
+#define KEDGE_TOOLS_TOOL_H
+
+#include "base/base.h"
+#include "job/job.h"
+#include "pipeline/pipeline.h"
+#include "store/store.h"
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+
+/* One line an exit code: name, code, text. The enum, `kedge help` and kedge(1) are made of it. */
+#define KEDGE__EXITS(X)                                                                         \
+	X(OK, 0, "done")                                                                        \
+	X(NO, 1, "done, and the answer is no: damage was found, versions differ")               \
+	X(USAGE, 2, "the command line or the configuration is wrong; nothing was done")         \
+	X(NOTFOUND, 3, "no such store, name, version, rank or region")                          \
+	X(LOCKED, 4, "the store is in use by another job")                                      \
+	X(IO, 5, "input or output failed: missing file, no space, no permission, device error") \
+	X(DAMAGED, 6, "stored data is damaged, missing or not readable by this build")          \
+	X(FAILURE, 7, "any other failure")
+
+enum kedge__exit {
+#define KEDGE__X(name, code, text) KEDGE__EXIT_##name = (code),
+	KEDGE__EXITS(KEDGE__X)
+#undef KEDGE__X
+};
+
+int kedge__exit_from_error(int code); /* a KEDGE_E_ code (or 0) to an exit code */
+
+/* ------------------------------------------------------------------ main.c: the table of subcommands */
+
+struct kedge__tool {
+	const char *name, *summary;
+	int (*run)(int argc, char **argv); /* argv[0] is the subcommand */
+};
+
+extern const struct kedge__tool kedge__tools[];
+extern const size_t kedge__tools_count;
+
+#define KEDGE__TOOL(name, summary) int kedge__tool_##name(int argc, char **argv);
+#include "tool_table.inc"
+#undef KEDGE__TOOL
+
+/* ------------------------------------------------------------------ tool_dispatch.c */
+
+/* Run the tool that argv[0] names, then flush standard output: a write error there is exit code 5. For a family of
+ * subcommands, PREFIX is e.g. "kedge plan" and argv its arguments. An unknown name is usage, with the nearest one. */
+int kedge__tool_dispatch(const char *prefix, const struct kedge__tool *tools, size_t n, int argc, char **argv);
+/* Flush standard output; STATUS, or KEDGE__EXIT_IO if something printed was lost. */
+int kedge__tool_finish(const char *prefix, int status);
+
+/* ------------------------------------------------------------------ tool_options.c: getopt_long from a table */
+
+enum kedge__option_kind {
+	KEDGE__OPTION_FLAG,  /* bool */
+	KEDGE__OPTION_TEXT,  /* const char * */
+	KEDGE__OPTION_UINT,  /* uint64_t */
+	KEDGE__OPTION_SIZE,  /* uint64_t, bytes: 64k, 1MiB */
+	KEDGE__OPTION_REAL,  /* double */
+	KEDGE__OPTION_LIST,  /* struct kedge__text_list: may be given several times */
+	KEDGE__OPTION_HIDDEN_FLAG, /* bool, not shown by --help */
+};
+
+struct kedge__option {
+	const char *name;  /* long name, without dashes */
+	char letter;       /* short one, or 0 */
+	enum kedge__option_kind kind;
+	void *to;          /* what it sets, of the type of its kind */
+	const char *arg;   /* "N", "DIR"; NULL for flags */
+	const char *help;  /* one or more lines */
+};
+
+struct kedge__text_list {
+	const char **at; /* the strings are argv's */
+	size_t count, room;
+};
+
+struct kedge__usage {
+	const char *command;  /* "kedge save", "kedge plan eval": begins all messages */
+	const char *operands; /* "FILE..."; NULL: operands are refused */
+	const char *about;    /* what it does, in sentences */
+	const struct kedge__option *options;
+	size_t option_count;
+	const char *example;  /* lines as typed, without prompt */
+	bool stop_early;      /* options end at the first operand (`kedge run COMMAND -x`) */
+};
+
+/*
+ * Parse; --help is in every usage and prints to standard output. True: go on, operands are argv[*first..argc-1].
+ * False: return *STATUS (0 after --help, KEDGE__EXIT_USAGE after a message on standard error).
+ */
+bool kedge__options_parse(const struct kedge__usage *u, int argc, char **argv, int *first, int *status);
+/* "kedge save: text" and a hint at --help, on standard error; KEDGE__EXIT_USAGE. */
+int kedge__usage_error(const struct kedge__usage *u, const char *fmt, ...) KEDGE__PRINTF(2, 3);
+
+/* Options that read alike everywhere. */
+#define KEDGE__OPTION_STORE(to) \
+	{"store", 's', KEDGE__OPTION_TEXT, (to), "STORE", "the store, a directory (default: $KEDGE_L1, the l1 of $KEDGE_CONFIG, or kedge-store)"}
+#define KEDGE__OPTION_NAME(to) {"name", 'n', KEDGE__OPTION_TEXT, (to), "NAME", "the name of the job in the store"}
+#define KEDGE__OPTION_JSON(to) {"json", 0, KEDGE__OPTION_FLAG, (to), NULL, "print one JSON value on standard output"}
+#define KEDGE__OPTION_QUIET(to) {"quiet", 'q', KEDGE__OPTION_FLAG, (to), NULL, "no progress, no notes; errors only"}
+#define KEDGE__OPTION_SET(to) {"set", 0, KEDGE__OPTION_LIST, (to), "KEY=VALUE", "override a setting of kedge.conf(5); may be given again"}
+
+/* ------------------------------------------------------------------ tool_report.c: messages and exit codes */
+
+/* "COMMAND: text" on standard error; flushes standard output before, so that a terminal shows both in order. */
+void kedge__tool_say(const char *command, const char *fmt, ...) KEDGE__PRINTF(2, 3);
+/* "COMMAND: cannot ...: cause"; returns the exit code for ERR and empties it. */
+int kedge__tool_fail(const char *command, struct kedge__error *err, const char *fmt, ...) KEDGE__PRINTF(3, 4);
+/* The same for a public call that failed with CODE on K (may be NULL). */
+int kedge__tool_fail_job(const char *command, const kedge_t *k, int code, const char *fmt, ...) KEDGE__PRINTF(4, 5);
+/* Ends the process with a message: for allocations so small that going on makes no sense. */
+_Noreturn void kedge__tool_no_memory(void);
+/* Warnings of the library go to standard error as "COMMAND: note: ...". QUIET: errors only. COMMAND must stay. */
+void kedge__tool_log(const char *command, bool quiet);
+
+/* ------------------------------------------------------------------ tool_settings.c */
+
+/* kedge.conf and KEDGE_* for tools: STORE (may be NULL) overrides l1, SETS are --set arguments (may be NULL). */
+int kedge__tool_settings(const char *store, const struct kedge__text_list *sets, struct kedge__job_settings *s,
+			 struct kedge__error *err);
+/* A pool of s->threads threads, or as many as the process may run on. */
+int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err);
+int kedge__tool_threads(const struct kedge__job_settings *s);
+
+/* ------------------------------------------------------------------ tool_text.c: numbers and names for people */
+
+#define KEDGE__TEXT_ROOM 48
+const char *kedge__text_bytes(uint64_t bytes, char buf[KEDGE__TEXT_ROOM]);    /* "1.50 MiB" */
+const char *kedge__text_seconds(double seconds, char buf[KEDGE__TEXT_ROOM]);  /* "12.3 ms", "4.56 s", "2 h 03 min" */
+const char *kedge__text_time(uint64_t ns, char buf[KEDGE__TEXT_ROOM]);        /* "2024-05-06 07:08:09", local */
+const char *kedge__text_time_iso(uint64_t ns, char buf[KEDGE__TEXT_ROOM]);    /* "2024-05-06T07:08:09Z" */
+const char *kedge__text_ratio(uint64_t raw, uint64_t stored, char buf[KEDGE__TEXT_ROOM]); /* "12.3x" */
+const char *kedge__text_count(uint64_t n, const char *one, const char *many, char buf[KEDGE__TEXT_ROOM]); /* "1 block", "2 blocks" */
+const char *kedge__type_name(uint32_t type);                                  /* "f64"; "?" if unknown */
+bool kedge__type_parse(const char *name, enum kedge_type *type);
+/* A name that may hold anything, made safe for a terminal: control and invalid bytes as \n, \t, \\, \xNN. kedge__free(). */
+char *kedge__text_name(const char *name);
+
+/* ------------------------------------------------------------------ tool_table.c: columns for people */
+
+struct kedge__table {
+	KEDGE__ARRAY(char *) cells;
+	size_t columns;
+	const char *layout; /* a letter a column: 'l' left, 'r' right */
+};
+
+void kedge__table_init(struct kedge__table *t, const char *layout); /* the layout must stay */
+/* One cell; rows follow from the number of columns. The first row is the heading. */
+void kedge__table_add(struct kedge__table *t, const char *fmt, ...) KEDGE__PRINTF(2, 3);
+void kedge__table_print(struct kedge__table *t, FILE *out); /* and empties it */
+
+/* ------------------------------------------------------------------ tool_json.c: objects that cannot be half built */
+
+/* Each ends the process when memory is short. Texts that are not UTF-8 get U+FFFD for each wrong byte. */
+json_t *kedge__json_object(void);
+json_t *kedge__json_array(void);
+void kedge__json_set(json_t *object, const char *key, json_t *value); /* takes VALUE */
+void kedge__json_add(json_t *array, json_t *value);                  /* takes VALUE */
+void kedge__json_uint(json_t *object, const char *key, uint64_t value);
+void kedge__json_real(json_t *object, const char *key, double value); /* infinite or not a number: null */
+void kedge__json_bool(json_t *object, const char *key, bool value);
+void kedge__json_text(json_t *object, const char *key, const char *value); /* NULL: null */
+void kedge__json_version(json_t *object, const char *key, uint64_t version); /* KEDGE__NO_VERSION: null */
+json_t *kedge__json_string(const char *text);
+void kedge__json_print(json_t *value); /* takes VALUE; to standard output */
+
+/* ------------------------------------------------------------------ tool_bar.c: progress on a terminal */
+
+struct kedge__bar {
+	bool on;
+	const char *label;
+	double began, shown;
+	pthread_mutex_t mutex;
+};
+
+/* On only if ENABLED and standard error is a terminal. */
+void kedge__bar_init(struct kedge__bar *bar, const char *label, bool enabled);
+/* CTX is the bar: the form of the progress callbacks of store and restore. Any thread. */
+void kedge__bar_update(void *ctx, uint64_t done, uint64_t total);
+void kedge__bar_label(struct kedge__bar *bar, const char *label); /* LABEL must stay */
+void kedge__bar_done(struct kedge__bar *bar);                     /* wipes it off the terminal */
+
+#endif

@@ -1,0 +1,98 @@
+/* report: messages on standard error, and what a failure means for the exit code. */
+#include "tool.h"
+#include <stdlib.h>
+
+int kedge__exit_from_error(int code)
+{
+	switch (code) {
+	case KEDGE_OK:
+		return KEDGE__EXIT_OK;
+	case KEDGE_E_ARG:
+	case KEDGE_E_CONFIG:
+		return KEDGE__EXIT_USAGE;
+	case KEDGE_E_NOTFOUND:
+		return KEDGE__EXIT_NOTFOUND;
+	case KEDGE_E_LOCKED:
+		return KEDGE__EXIT_LOCKED;
+	case KEDGE_E_IO:
+	case KEDGE_E_NOSPACE:
+	case KEDGE_E_ACCESS:
+		return KEDGE__EXIT_IO;
+	case KEDGE_E_DAMAGED:
+	case KEDGE_E_MISSING:
+	case KEDGE_E_FORMAT:
+	case KEDGE_E_CODEC:
+		return KEDGE__EXIT_DAMAGED;
+	default:
+		return KEDGE__EXIT_FAILURE;
+	}
+}
+
+static void say(const char *command, const char *fmt, va_list ap, const char *cause)
+{
+	fflush(stdout);
+	flockfile(stderr);
+	fprintf(stderr, "%s: ", command);
+	vfprintf(stderr, fmt, ap);
+	if (cause)
+		fprintf(stderr, ": %s", cause);
+	fputc('\n', stderr);
+	funlockfile(stderr);
+}
+
+void kedge__tool_say(const char *command, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(command, fmt, ap, NULL);
+	va_end(ap);
+}
+
+int kedge__tool_fail(const char *command, struct kedge__error *err, const char *fmt, ...)
+{
+	int status = kedge__exit_from_error(err->code ? err->code : KEDGE_E_INTERNAL);
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(command, fmt, ap, kedge__error_text(err));
+	va_end(ap);
+	kedge__error_done(err);
+	*err = (struct kedge__error)KEDGE__ERROR_INIT;
+	return status;
+}
+
+int kedge__tool_fail_job(const char *command, const kedge_t *k, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(command, fmt, ap, kedge_last_error(k));
+	va_end(ap);
+	return kedge__exit_from_error(code);
+}
+
+void kedge__tool_no_memory(void)
+{
+	fputs("kedge: out of memory\n", stderr);
+	exit(KEDGE__EXIT_FAILURE);
+}
+
+static void log_all(void *command, enum kedge_log_level level, const char *text)
+{
+	if (level <= KEDGE_LOG_ERROR)
+		kedge__tool_say(command, "%s", text);
+	else if (level <= KEDGE_LOG_NOTICE)
+		kedge__tool_say(command, "note: %s", text);
+}
+
+static void log_errors(void *command, enum kedge_log_level level, const char *text)
+{
+	if (level <= KEDGE_LOG_ERROR)
+		kedge__tool_say(command, "%s", text);
+}
+
+void kedge__tool_log(const char *command, bool quiet)
+{
+	kedge_set_log(quiet ? log_errors : log_all, (void *)command);
+}

@@ -1,0 +1,40 @@
+/* settings: the configuration as the tools see it. */
+#include "tool.h"
+#include <sched.h>
+#include <unistd.h>
+
+int kedge__tool_settings(const char *store, const struct kedge__text_list *sets, struct kedge__job_settings *s,
+			 struct kedge__error *err)
+{
+	size_t n = 0, count = sets ? sets->count : 0;
+	char *l1 = store ? kedge__asprintf("l1=%s", store) : NULL;
+	const char **overrides = kedge__calloc(count + 2, sizeof(*overrides));
+	int rc;
+
+	if (!overrides || (store && !l1))
+		kedge__tool_no_memory();
+	if (l1)
+		overrides[n++] = l1;
+	for (size_t i = 0; i < count; i++)
+		overrides[n++] = sets->at[i];
+	rc = kedge__job_settings_load(NULL, overrides, s, err);
+	kedge__free(overrides);
+	kedge__free(l1);
+	return rc;
+}
+
+int kedge__tool_threads(const struct kedge__job_settings *s)
+{
+	cpu_set_t set;
+
+	if (s->threads > 0)
+		return (int)KEDGE__MIN(s->threads, 1024);
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return KEDGE__MAX(CPU_COUNT(&set), 1);
+	return (int)KEDGE__MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
+int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err)
+{
+	return kedge__pool_new(kedge__tool_threads(s), pool, err);
+}

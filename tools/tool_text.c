@@ -1,0 +1,138 @@
+/* text: numbers and names for people. */
+#include "tool.h"
+#include <math.h>
+#include <time.h>
+
+const char *kedge__text_bytes(uint64_t bytes, char buf[KEDGE__TEXT_ROOM])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double v = (double)bytes;
+	size_t u = 0;
+
+	while (v >= 999.5 && u + 1 < KEDGE__COUNT(units)) {
+		v /= 1024;
+		u++;
+	}
+	if (u == 0)
+		snprintf(buf, KEDGE__TEXT_ROOM, "%.0f B", v);
+	else
+		snprintf(buf, KEDGE__TEXT_ROOM, "%.*f %s", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[u]);
+	return buf;
+}
+
+const char *kedge__text_seconds(double seconds, char buf[KEDGE__TEXT_ROOM])
+{
+	if (!isfinite(seconds))
+		snprintf(buf, KEDGE__TEXT_ROOM, "never");
+	else if (seconds < 1e-3)
+		snprintf(buf, KEDGE__TEXT_ROOM, "%.3g us", seconds * 1e6);
+	else if (seconds < 1)
+		snprintf(buf, KEDGE__TEXT_ROOM, "%.3g ms", seconds * 1e3);
+	else if (seconds < 120)
+		snprintf(buf, KEDGE__TEXT_ROOM, "%.3g s", seconds);
+	else if (seconds < 7200)
+		snprintf(buf, KEDGE__TEXT_ROOM, "%d min %02d s", (int)(seconds / 60), (int)fmod(seconds, 60));
+	else
+		snprintf(buf, KEDGE__TEXT_ROOM, "%.0f h %02d min", floor(seconds / 3600),
+			 (int)(fmod(seconds, 3600) / 60));
+	return buf;
+}
+
+static const char *format_time(const char *fmt, bool utc, uint64_t ns, char buf[KEDGE__TEXT_ROOM])
+{
+	time_t t = (time_t)(ns / 1000000000);
+	struct tm tm;
+
+	if (!(utc ? gmtime_r(&t, &tm) : localtime_r(&t, &tm)) || strftime(buf, KEDGE__TEXT_ROOM, fmt, &tm) == 0)
+		snprintf(buf, KEDGE__TEXT_ROOM, "?");
+	return buf;
+}
+
+const char *kedge__text_time(uint64_t ns, char buf[KEDGE__TEXT_ROOM])
+{
+	return format_time("%Y-%m-%d %H:%M:%S", false, ns, buf);
+}
+
+const char *kedge__text_time_iso(uint64_t ns, char buf[KEDGE__TEXT_ROOM])
+{
+	return format_time("%Y-%m-%dT%H:%M:%SZ", true, ns, buf);
+}
+
+const char *kedge__text_ratio(uint64_t raw, uint64_t stored, char buf[KEDGE__TEXT_ROOM])
+{
+	double ratio = stored ? (double)raw / (double)stored : 0;
+
+	snprintf(buf, KEDGE__TEXT_ROOM, "%.*fx", ratio < 10 ? 2 : ratio < 100 ? 1 : 0, ratio);
+	return buf;
+}
+
+const char *kedge__text_count(uint64_t n, const char *one, const char *many, char buf[KEDGE__TEXT_ROOM])
+{
+	snprintf(buf, KEDGE__TEXT_ROOM, "%llu %s", (unsigned long long)n, n == 1 ? one : many);
+	return buf;
+}
+
+static const char *const type_names[KEDGE_TYPE_COUNT] = {
+    [KEDGE_BYTES] = "bytes", [KEDGE_I8] = "i8",   [KEDGE_U8] = "u8",   [KEDGE_I16] = "i16", [KEDGE_U16] = "u16",
+    [KEDGE_I32] = "i32",     [KEDGE_U32] = "u32", [KEDGE_I64] = "i64", [KEDGE_U64] = "u64", [KEDGE_F16] = "f16",
+    [KEDGE_BF16] = "bf16",   [KEDGE_F32] = "f32", [KEDGE_F64] = "f64", [KEDGE_C64] = "c64", [KEDGE_C128] = "c128",
+};
+
+const char *kedge__type_name(uint32_t type)
+{
+	return type < KEDGE_TYPE_COUNT ? type_names[type] : "?";
+}
+
+bool kedge__type_parse(const char *name, enum kedge_type *type)
+{
+	for (int i = 0; i < KEDGE_TYPE_COUNT; i++) {
+		if (strcmp(name, type_names[i]) != 0)
+			continue;
+		*type = (enum kedge_type)i;
+		return true;
+	}
+	return false;
+}
+
+/* Length of the well-formed UTF-8 character at S, 0 if it is none. Control characters of C1 count as none. */
+static size_t utf8_length(const unsigned char *s)
+{
+	size_t n = s[0] < 0x80                   ? 1
+		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		   : (s[0] & 0xf0) == 0xe0       ? 3
+		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						 : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
+		return 0;
+	return n;
+}
+
+char *kedge__text_name(const char *name)
+{
+	const unsigned char *s = (const unsigned char *)name;
+	char *out = kedge__malloc(4 * strlen(name) + 1), *p = out;
+
+	if (!out)
+		kedge__tool_no_memory();
+	while (*s) {
+		size_t n = utf8_length(s);
+
+		if (*s == '\n' || *s == '\t' || *s == '\\') {
+			p += sprintf(p, "\\%c", *s == '\n' ? 'n' : *s == '\t' ? 't' : '\\');
+			s++;
+		} else if (n == 0 || *s < 0x20 || *s == 0x7f) {
+			p += sprintf(p, "\\x%02x", *s++);
+		} else {
+			memcpy(p, s, n);
+			p += n;
+			s += n;
+		}
+	}
+	*p = '\0';
+	return out;
+}
