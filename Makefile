@@ -1,0 +1,44 @@
+# A thin wrapper: CMake and Ninja build, scripts/ do the rest.
+PREFIX ?= /usr/local
+BUILD  := build/plain
+JOBS   := $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: help deps build demo check bench bench-models install clean format
+
+help:
+	@echo 'make demo     a parallel job is killed in mid-run, restarts, and ends with the same answer'
+	@echo 'make check    build three times (plain, address, thread sanitizers) and run all tests'
+	@echo 'make build    build into build/plain'
+	@echo 'make bench    measure the reducers on this machine'
+	@echo 'make install  install under PREFIX ($(PREFIX)); DESTDIR is respected'
+	@echo 'make format   clang-format over all sources'
+	@echo 'make clean    remove build/'
+	@echo
+	@echo 'demo, check, build and bench install missing packages first (Debian and its kin, as root or with sudo).'
+
+deps:
+	@scripts/deps.sh build
+
+build: deps
+	@cmake -S . -B $(BUILD) -G Ninja -DKEDGE_WERROR=ON > /dev/null
+	@ninja -C $(BUILD) -j $(JOBS)
+
+demo: deps
+	@scripts/demo.sh $(BUILD)
+
+check:
+	@scripts/deps.sh check
+	@scripts/check.sh
+
+bench: build
+	@scripts/bench.sh $(BUILD)
+
+install: build
+	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
+	@cmake --install $(BUILD)
+
+clean:
+	rm -rf build
+
+format:
+	@git ls-files '*.[ch]' | grep -v '^src/.*\.h$$' | xargs clang-format -i

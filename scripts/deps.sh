@@ -1,0 +1,79 @@
+#!/bin/sh
+# Install what building and testing need from the distribution's packages; does nothing, and needs no network, when all
+# is there. Where it may not install, it says what is missing and the command that installs it.
+# Usage: deps.sh [build|check]
+set -eu
+
+# A line a package: its name, then a command that succeeds where the same thing came from elsewhere.
+needed() {
+	cat <<-'END'
+		build-essential cc --version
+		cmake cmake --version
+		ninja-build ninja --version
+		pkg-config pkg-config --version
+		libxxhash-dev pkg-config --exists libxxhash
+		liblz4-dev pkg-config --exists liblz4
+		libzstd-dev pkg-config --exists libzstd
+		libinih-dev pkg-config --exists inih
+		libjansson-dev pkg-config --exists jansson
+		libopenmpi-dev mpicc --version
+		openmpi-bin mpirun --version
+	END
+	if [ "$1" = check ]; then
+		cat <<-'END'
+			libcmocka-dev pkg-config --exists cmocka
+		END
+	fi
+}
+
+installed() { # PACKAGE
+	# shellcheck disable=SC2016
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing() {
+	needed "$1" | while read -r package probe; do
+		installed "$package" || $probe >/dev/null 2>&1 || printf '%s ' "$package"
+	done
+}
+
+known() { # PACKAGE...: are all in apt's lists?
+	for package; do
+		apt-cache show "$package" >/dev/null 2>&1 || return 1
+	done
+}
+
+refuse() { # WHY
+	echo "Kedge needs packages that are not installed: $packages" >&2
+	echo "$1 Please run:" >&2
+	echo "    sudo apt-get update && sudo apt-get install -y --no-install-recommends $packages" >&2
+	exit 1
+}
+
+packages=$(missing "${1:-build}")
+packages=${packages% }
+[ -n "$packages" ] || exit 0
+
+command -v apt-get >/dev/null || refuse "This system has no apt-get; these are Debian's names."
+if [ "$(id -u)" -eq 0 ]; then
+	as_root=
+elif sudo -n true 2>/dev/null; then
+	as_root=sudo
+else
+	refuse "They can be installed only as root."
+fi
+
+apt() {
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+}
+
+echo "Installing: $packages"
+# shellcheck disable=SC2086
+if ! known $packages; then
+	apt update
+	apt install -y --no-install-recommends $packages
+elif ! apt install -y --no-install-recommends $packages; then
+	# Lists may be so old that they name files which are gone.
+	apt update
+	apt install -y --no-install-recommends $packages
+fi
