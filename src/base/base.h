@@ -50,6 +50,7 @@ void *kedge__reallocarray(void *p, size_t n, size_t size); /* NULL on overflow *
 void kedge__free(void *p);
 char *kedge__strdup(const char *s);
 char *kedge__asprintf(const char *fmt, ...) KEDGE__PRINTF(1, 2); /* NULL when out of memory */
+char *kedge__vasprintf(const char *fmt, va_list args) KEDGE__PRINTF(1, 0);
 /* Large page-aligned buffers from mmap, freed with the same size; not for small things. */
 void *kedge__map_alloc(size_t n);
 void kedge__map_free(void *p, size_t n);
@@ -135,7 +136,7 @@ int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err); /*
 int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err); /* read-write, created if absent */
 int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err); /* all of it */
 int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
-int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent */
+int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent; a newline is added if LINE has none */
 /* Exactly BYTES bytes at AT, or KEDGE_E_DAMAGED "is cut short" at end of file. Not a fault point. */
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);
@@ -146,7 +147,7 @@ int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err)
 int kedge__fs_unlink(const char *path, struct kedge__error *err);                 /* absent is success */
 int kedge__fs_rmdir(const char *path, struct kedge__error *err);                  /* absent or not empty is success */
 int kedge__fs_mkdirs(const char *path, struct kedge__error *err);                 /* like mkdir -p, parents synced */
-int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, no dots; one kedge__fs_list_free() */
+int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, without "." and ".."; one kedge__fs_list_free() */
 void kedge__fs_list_free(char **names, size_t count);
 bool kedge__fs_exists(const char *path);
 void kedge__fs_close(int fd); /* for descriptors read from, or synced before; -1 is fine */
@@ -155,9 +156,10 @@ void kedge__fs_close(int fd); /* for descriptors read from, or synced before; -1
  * $KEDGE_FAULT = "ACTION@N": at the N-th (from 1) fault point of the process do ACTION: kill (SIGKILL before the
  * call), cut (half of a write, then SIGKILL), eio, enospc (fail; every later call too with a trailing '+'), short
  * (a write that takes a single byte, once). "alloc@N" fails the N-th allocation. "count@PATH" appends the number of
- * fault points met to PATH at exit. Tests may set it directly. */
+ * fault points met to PATH at exit. Tests may set it directly. Calls are counted from the first kedge__fault_set() on,
+ * whatever it sets: kedge__fault_set(NULL) before a run and kedge__fault_count() after it give the N to go up to. */
 
-int kedge__fault_set(const char *spec, struct kedge__error *err); /* NULL: off; resets the counters */
+int kedge__fault_set(const char *spec, struct kedge__error *err); /* NULL: no fault; resets the counters */
 uint64_t kedge__fault_count(void);                                /* fs fault points met since set */
 uint64_t kedge__fault_alloc_count(void);
 
@@ -178,20 +180,21 @@ struct kedge__setting {
 	enum kedge__setting_type type;
 	size_t offset;              /* into the settings struct */
 	const char *preset;         /* default, as it would be written */
-	double min, max;
+	double min, max;            /* of numbers; no bounds unless min < max */
 	const char *const *choices;
 	const char *doc;            /* one or two sentences, for the manual and `kedge info --config` */
 };
 
 int kedge__settings_init(const struct kedge__setting *table, size_t n, void *settings, struct kedge__error *err); /* presets */
 void kedge__settings_done(const struct kedge__setting *table, size_t n, void *settings);
-/* A misspelt key: KEDGE_E_CONFIG with file, line and the nearest right name. Sections are not allowed but [kedge]. */
+/* A misspelt key: KEDGE_E_CONFIG with file, line and the nearest right name. Sections are not allowed but [kedge].
+ * After an error in the middle the lines before it have been taken. */
 int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void *settings, const char *path, struct kedge__error *err);
-/* KEDGE_* variables. Those in IGNORED (NULL-terminated; e.g. "KEDGE_CONFIG") are not settings; an unknown one is an error. */
+/* KEDGE_* variables. Those in IGNORED (NULL-terminated; e.g. "KEDGE_CONFIG") are not settings, nor is KEDGE_FAULT; an unknown one is an error. */
 int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void *settings, const char *const *ignored, struct kedge__error *err);
 /* ORIGIN is for the message: "--set", "kedge_open". */
 int kedge__settings_set(const struct kedge__setting *table, size_t n, void *settings, const char *key, const char *value, const char *origin, struct kedge__error *err);
-/* The value as it would be written; malloc'd. */
+/* The value as it would be written; the caller's to free; NULL when out of memory. */
 char *kedge__settings_format(const struct kedge__setting *setting, const void *settings);
 int kedge__size_parse(const char *text, uint64_t *bytes); /* 0 or KEDGE_E_ARG */
 /* The nearest of N words by edit distance, or NULL if none is near. */

@@ -1,0 +1,444 @@
+#include "base/base.h"
+#include "base/fault.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail(struct kedge__error *err, int sys_errno, const char *what, const char *path)
+{
+	return kedge__error_set(err, kedge__error_from_errno(sys_errno), sys_errno, "cannot %s %s", what, path);
+}
+
+/* The fault point of a call that is not a write: 0, or the errno it has to fail with. */
+static int fault_errno(void)
+{
+	switch (kedge__fault_point()) {
+	case KEDGE__FAULT_EIO:
+		return EIO;
+	case KEDGE__FAULT_ENOSPC:
+		return ENOSPC;
+	case KEDGE__FAULT_CUT:
+		kedge__fault_die();
+		break;
+	case KEDGE__FAULT_SHORT:
+	case KEDGE__FAULT_NONE:
+		break;
+	}
+	return 0;
+}
+
+static int open_retry(const char *path, int flags)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC, 0666);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+/* Open what exists; only when there is nothing is it a mutating call, and a fault point. */
+static int open_or_create(const char *path, int flags, int *fd, struct kedge__error *err)
+{
+	int opened = open_retry(path, flags);
+	int fault;
+
+	if (opened < 0 && errno == ENOENT) {
+		fault = fault_errno();
+		if (fault)
+			return fail(err, fault, "create", path);
+		opened = open_retry(path, flags | O_CREAT);
+	}
+	if (opened < 0)
+		return fail(err, errno, "open", path);
+	*fd = opened;
+	return 0;
+}
+
+int kedge__fs_create(const char *path, int *fd, struct kedge__error *err)
+{
+	int fault = fault_errno();
+	int opened;
+
+	if (fault)
+		return fail(err, fault, "create", path);
+	opened = open_retry(path, O_WRONLY | O_CREAT | O_EXCL);
+	if (opened < 0)
+		return fail(err, errno, "create", path);
+	*fd = opened;
+	return 0;
+}
+
+int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err)
+{
+	int opened = open_retry(path, O_RDONLY);
+
+	if (opened < 0)
+		return fail(err, errno, "open", path);
+	*fd = opened;
+	return 0;
+}
+
+int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err)
+{
+	return open_or_create(path, O_RDWR, fd, err);
+}
+
+/* AT of NO_OFFSET: at the position of the descriptor. */
+#define NO_OFFSET UINT64_MAX
+
+static ssize_t write_once(int fd, const void *data, size_t bytes, uint64_t at)
+{
+	ssize_t n;
+
+	do
+		n = at == NO_OFFSET ? write(fd, data, bytes) : pwrite(fd, data, bytes, (off_t)at);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* One write call and its fault point. */
+static ssize_t write_faulty(int fd, const void *data, size_t bytes, uint64_t at)
+{
+	switch (kedge__fault_point()) {
+	case KEDGE__FAULT_EIO:
+		errno = EIO;
+		return -1;
+	case KEDGE__FAULT_ENOSPC:
+		errno = ENOSPC;
+		return -1;
+	case KEDGE__FAULT_CUT:
+		(void)!write_once(fd, data, bytes / 2, at);
+		kedge__fault_die();
+		break;
+	case KEDGE__FAULT_SHORT:
+		return write_once(fd, data, 1, at);
+	case KEDGE__FAULT_NONE:
+		break;
+	}
+	return write_once(fd, data, bytes, at);
+}
+
+static int write_all(int fd, const char *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err)
+{
+	while (bytes) {
+		ssize_t n = write_faulty(fd, data, bytes, at);
+
+		/* A write that takes nothing and names no reason: going on could go on for ever. */
+		if (n <= 0)
+			return fail(err, n < 0 ? errno : EIO, "write", path);
+		data += n;
+		bytes -= (size_t)n;
+		if (at != NO_OFFSET)
+			at += (uint64_t)n;
+	}
+	return 0;
+}
+
+int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err)
+{
+	return write_all(fd, data, bytes, NO_OFFSET, path, err);
+}
+
+static bool fits_off_t(uint64_t at, uint64_t bytes)
+{
+	return at <= INT64_MAX && bytes <= INT64_MAX - at;
+}
+
+int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err)
+{
+	if (!fits_off_t(at, bytes))
+		return fail(err, EFBIG, "write", path);
+	return write_all(fd, data, bytes, at, path, err);
+}
+
+static int append_text(const char *path, const char *text, struct kedge__error *err)
+{
+	int fd, rc;
+
+	rc = open_or_create(path, O_WRONLY | O_APPEND, &fd, err);
+	if (rc)
+		return rc;
+	rc = kedge__fs_write(fd, text, strlen(text), path, err);
+	/* Not synced here, so an error of the file system may show only now. */
+	if (close(fd) != 0 && errno != EINTR && rc == 0)
+		rc = fail(err, errno, "write", path);
+	return rc;
+}
+
+int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err)
+{
+	size_t length = strlen(line);
+	char *text;
+	int rc;
+
+	if (length && line[length - 1] == '\n')
+		return append_text(path, line, err);
+	text = kedge__asprintf("%s\n", line);
+	if (!text)
+		return kedge__error_nomem(err);
+	rc = append_text(path, text, err);
+	kedge__free(text);
+	return rc;
+}
+
+int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err)
+{
+	char *to = data;
+
+	while (bytes) {
+		ssize_t n = fits_off_t(at, bytes) ? pread(fd, to, bytes, (off_t)at) : 0;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail(err, errno, "read", path);
+		if (n == 0)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+						"%s is cut short: %zu more bytes expected at %llu", path, bytes,
+						(unsigned long long)at);
+		to += n;
+		bytes -= (size_t)n;
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return fail(err, errno, "examine", path);
+	*bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__error *err)
+{
+	int fault = fits_off_t(bytes, 0) ? fault_errno() : EFBIG;
+	int rc;
+
+	if (fault)
+		return fail(err, fault, "truncate", path);
+	do
+		rc = ftruncate(fd, (off_t)bytes);
+	while (rc != 0 && errno == EINTR);
+	return rc == 0 ? 0 : fail(err, errno, "truncate", path);
+}
+
+/* Only EINTR is tried again: after any other error the kernel may have dropped the dirty pages. */
+static int sync_retry(int fd)
+{
+	int rc;
+
+	do
+		rc = fsync(fd);
+	while (rc != 0 && errno == EINTR);
+	return rc;
+}
+
+int kedge__fs_sync(int fd, const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (fault)
+		return fail(err, fault, "sync", path);
+	return sync_retry(fd) == 0 ? 0 : fail(err, errno, "sync", path);
+}
+
+int kedge__fs_sync_dir(const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+	int fd, rc, sys_errno;
+
+	if (fault)
+		return fail(err, fault, "sync directory", path);
+	fd = open_retry(path, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return fail(err, errno, "open directory", path);
+	rc = sync_retry(fd);
+	sys_errno = errno;
+	kedge__fs_close(fd);
+	/* EINVAL: a file system that keeps its directories in order by itself and has no such call. */
+	if (rc != 0 && sys_errno != EINVAL)
+		return fail(err, sys_errno, "sync directory", path);
+	return 0;
+}
+
+int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (!fault && rename(from, to) != 0)
+		fault = errno;
+	if (fault)
+		return kedge__error_set(err, kedge__error_from_errno(fault), fault, "cannot rename %s to %s", from, to);
+	return 0;
+}
+
+int kedge__fs_unlink(const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (!fault && unlink(path) != 0)
+		fault = errno;
+	return fault && fault != ENOENT ? fail(err, fault, "remove", path) : 0;
+}
+
+int kedge__fs_rmdir(const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (!fault && rmdir(path) != 0)
+		fault = errno;
+	if (fault == ENOENT || fault == ENOTEMPTY || fault == EEXIST)
+		return 0;
+	return fault ? fail(err, fault, "remove directory", path) : 0;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The directory that holds the last component of PATH, which has LENGTH bytes and no slash at its end. */
+static char *parent_of(const char *path, size_t length)
+{
+	while (length && path[length - 1] != '/')
+		length--;
+	if (!length)
+		return kedge__strdup(".");
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	return kedge__asprintf("%.*s", (int)length, path);
+}
+
+static int make_directory(const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+	char *parent;
+	int rc;
+
+	if (!fault && mkdir(path, 0777) != 0)
+		fault = errno;
+	/* EEXIST: another process was faster, and may not have synced it yet. */
+	if (fault && !(fault == EEXIST && is_directory(path)))
+		return fail(err, fault, "create directory", path);
+	parent = parent_of(path, strlen(path));
+	if (!parent)
+		return kedge__error_nomem(err);
+	rc = kedge__fs_sync_dir(parent, err);
+	kedge__free(parent);
+	return rc;
+}
+
+int kedge__fs_mkdirs(const char *path, struct kedge__error *err)
+{
+	size_t at = 0;
+	char *copy;
+	int rc = 0;
+
+	if (!*path)
+		return fail(err, ENOENT, "create directory", "\"\"");
+	copy = kedge__strdup(path);
+	if (!copy)
+		return kedge__error_nomem(err);
+	while (rc == 0 && path[at]) {
+		at += strspn(path + at, "/");
+		at += strcspn(path + at, "/");
+		copy[at] = '\0';
+		if (!is_directory(copy))
+			rc = make_directory(copy, err);
+		copy[at] = path[at];
+		if (!path[at + strspn(path + at, "/")])
+			break;
+	}
+	kedge__free(copy);
+	return rc;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+typedef KEDGE__ARRAY(char *) name_array;
+
+static int push_name(name_array *names, const char *name, struct kedge__error *err)
+{
+	char *copy;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return 0;
+	copy = kedge__strdup(name);
+	if (!copy || !kedge__array_push(names, copy)) {
+		kedge__free(copy);
+		return kedge__error_nomem(err);
+	}
+	return 0;
+}
+
+static int read_names(DIR *stream, const char *dir, name_array *names, struct kedge__error *err)
+{
+	const struct dirent *entry;
+	int rc = 0;
+
+	for (;;) {
+		errno = 0;
+		entry = readdir(stream);
+		if (!entry)
+			return errno ? fail(err, errno, "list", dir) : 0;
+		rc = push_name(names, entry->d_name, err);
+		if (rc)
+			return rc;
+	}
+}
+
+int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err)
+{
+	name_array list = {0};
+	DIR *stream = opendir(dir);
+	int rc;
+
+	if (!stream)
+		return fail(err, errno, "list", dir);
+	rc = read_names(stream, dir, &list, err);
+	closedir(stream);
+	if (rc) {
+		kedge__fs_list_free(list.at, list.count);
+		return rc;
+	}
+	if (list.count)
+		qsort(list.at, list.count, sizeof(*list.at), compare_names);
+	*names = list.at;
+	*count = list.count;
+	return 0;
+}
+
+void kedge__fs_list_free(char **names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		kedge__free(names[i]);
+	kedge__free(names);
+}
+
+bool kedge__fs_exists(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}
+
+void kedge__fs_close(int fd)
+{
+	if (fd >= 0)
+		(void)close(fd);
+}

@@ -1,0 +1,123 @@
+#include "base/base.h"
+#include "base/fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* From here up the kernel can back a buffer with huge pages. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *kedge__malloc(size_t n)
+{
+	if (kedge__fault_alloc())
+		return NULL;
+	return malloc(n ? n : 1);
+}
+
+void *kedge__calloc(size_t n, size_t size)
+{
+	if (kedge__fault_alloc())
+		return NULL;
+	return calloc(n ? n : 1, size ? size : 1);
+}
+
+/* A size of zero never frees: what comes back is always the caller's to free. */
+void *kedge__realloc(void *p, size_t n)
+{
+	if (kedge__fault_alloc())
+		return NULL;
+	return realloc(p, n ? n : 1);
+}
+
+void *kedge__reallocarray(void *p, size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		return NULL;
+	return kedge__realloc(p, bytes);
+}
+
+void kedge__free(void *p)
+{
+	free(p);
+}
+
+void kedge_free(void *p)
+{
+	kedge__free(p);
+}
+
+char *kedge__strdup(const char *s)
+{
+	size_t bytes = strlen(s) + 1;
+	char *copy = kedge__malloc(bytes);
+
+	return copy ? memcpy(copy, s, bytes) : NULL;
+}
+
+char *kedge__vasprintf(const char *fmt, va_list args)
+{
+	va_list again;
+	char *text;
+	int length;
+
+	va_copy(again, args);
+	length = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	if (length < 0)
+		return NULL;
+	text = kedge__malloc((size_t)length + 1);
+	if (text)
+		vsnprintf(text, (size_t)length + 1, fmt, args);
+	return text;
+}
+
+char *kedge__asprintf(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = kedge__vasprintf(fmt, args);
+	va_end(args);
+	return text;
+}
+
+void *kedge__map_alloc(size_t n)
+{
+	void *p;
+
+	if (kedge__fault_alloc())
+		return NULL;
+	p = mmap(NULL, n ? n : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	/* A hint: a kernel without huge pages says no, and nothing is lost. */
+	if (n >= HUGE_PAGE)
+		(void)madvise(p, n, MADV_HUGEPAGE);
+	return p;
+}
+
+void kedge__map_free(void *p, size_t n)
+{
+	if (p)
+		munmap(p, n ? n : 1);
+}
+
+bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size)
+{
+	size_t wanted = *room > SIZE_MAX / 2 ? SIZE_MAX : *room * 2;
+	void *grown;
+
+	if (need <= *room)
+		return true;
+	wanted = KEDGE__MAX(KEDGE__MAX(wanted, need), 8);
+	grown = kedge__reallocarray(*at, wanted, size);
+	if (!grown)
+		return false;
+	*at = grown;
+	*room = wanted;
+	return true;
+}

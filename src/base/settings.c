@@ -1,0 +1,296 @@
+#include "base/setting_value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define ENV_PREFIX     "KEDGE_"
+#define FILE_BYTES_MAX ((size_t)1 << 20) /* what is larger is not a configuration */
+
+/* The table and the struct that it describes, as one argument. */
+struct target {
+	const struct kedge__setting *table;
+	size_t n;
+	void *settings;
+};
+
+int kedge__settings_init(const struct kedge__setting *table, size_t n, void *settings, struct kedge__error *err)
+{
+	int rc;
+
+	/* First all strings empty, so that a failure on the way can be undone. */
+	for (size_t i = 0; i < n; i++) {
+		if (table[i].type == KEDGE__SETTING_STRING)
+			*(char **)((char *)settings + table[i].offset) = NULL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		rc = kedge__setting_parse(&table[i], settings, table[i].preset, err);
+		if (rc) {
+			kedge__settings_done(table, n, settings);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+void kedge__settings_done(const struct kedge__setting *table, size_t n, void *settings)
+{
+	for (size_t i = 0; i < n; i++) {
+		char **field = (char **)((char *)settings + table[i].offset);
+
+		if (table[i].type != KEDGE__SETTING_STRING)
+			continue;
+		kedge__free(*field);
+		*field = NULL;
+	}
+}
+
+static const struct kedge__setting *find(const struct target *t, const char *key)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (strcasecmp(t->table[i].key, key) == 0)
+			return &t->table[i];
+	}
+	return NULL;
+}
+
+/* *NEAREST is the key that was meant, or NULL if there is no telling. */
+static int find_nearest(const struct target *t, const char *key, const char **nearest)
+{
+	const char **keys = kedge__reallocarray(NULL, t->n, sizeof(*keys));
+
+	if (!keys)
+		return KEDGE_E_NOMEM;
+	for (size_t i = 0; i < t->n; i++)
+		keys[i] = t->table[i].key;
+	*nearest = kedge__nearest_word(key, keys, t->n);
+	kedge__free(keys);
+	return 0;
+}
+
+static int fail_unknown(const struct target *t, const char *key, struct kedge__error *err)
+{
+	const char *nearest;
+
+	if (find_nearest(t, key, &nearest) != 0)
+		return kedge__error_nomem(err);
+	if (nearest)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "unknown key \"%s\"; did you mean \"%s\"?", key,
+					nearest);
+	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "unknown key \"%s\"", key);
+}
+
+/* Without the place in its error. */
+static int set_value(const struct target *t, const char *key, const char *value, struct kedge__error *err)
+{
+	const struct kedge__setting *setting = find(t, key);
+
+	return setting ? kedge__setting_parse(setting, t->settings, value, err) : fail_unknown(t, key, err);
+}
+
+int kedge__settings_set(const struct kedge__setting *table, size_t n, void *settings, const char *key,
+			const char *value, const char *origin, struct kedge__error *err)
+{
+	struct target t = {table, n, settings};
+	int rc = set_value(&t, key, value, err);
+
+	if (rc)
+		kedge__error_prefix(err, "%s", origin);
+	return rc;
+}
+
+/* A file in memory, which inih reads line by line. */
+struct source {
+	struct target target;
+	const char *path;
+	const char *at, *end;
+	int line;
+	int code; /* of the first error; ERR, if not NULL, has its text */
+	struct kedge__error *err;
+};
+
+static void fail_line(struct source *s, const char *text)
+{
+	s->code = kedge__error_set(s->err, KEDGE_E_CONFIG, 0, "%s:%d: %s", s->path, s->line, text);
+}
+
+/*
+ * inih has a buffer of ROOM bytes for a line, and takes what does not fit for the next line: such lines are refused
+ * here. It takes an indented line for one more value of the key above: indentation is removed here, as it means
+ * nothing.
+ */
+static char *read_line(char *line, int room, void *source)
+{
+	struct source *s = source;
+	size_t length;
+
+	if (s->code || s->at == s->end)
+		return NULL;
+	s->line++;
+	length = (size_t)((char *)memchr(s->at, '\n', (size_t)(s->end - s->at)) + 1 - s->at);
+	while (length > 1 && (*s->at == ' ' || *s->at == '\t')) {
+		s->at++;
+		length--;
+	}
+	if (length >= (size_t)room) {
+		fail_line(s, "line is too long; a long value can be given in the environment, as KEDGE_<KEY>");
+		return NULL;
+	}
+	memcpy(line, s->at, length);
+	line[length] = '\0';
+	s->at += length;
+	return line;
+}
+
+static int take_value(void *source, const char *section, const char *key, const char *value)
+{
+	struct source *s = source;
+
+	if (s->code)
+		return 0;
+	if (*section && strcmp(section, "kedge") != 0) {
+		s->code =
+		    kedge__error_set(s->err, KEDGE_E_CONFIG, 0, "%s:%d: unknown section [%s]; there is only [kedge]",
+				     s->path, s->line, section);
+		return 0;
+	}
+	s->code = set_value(&s->target, key, value, s->err);
+	if (s->code)
+		kedge__error_prefix(s->err, "%s:%d", s->path, s->line);
+	return s->code == 0;
+}
+
+static int parse_source(struct source *s)
+{
+	int first = ini_parse_stream(read_line, s, take_value, s);
+
+	/* inih goes on after a line it cannot read and names the first one. */
+	if (first > 0 && (!s->code || first < s->line)) {
+		s->line = first;
+		fail_line(s, "not of the form key = value");
+	}
+	return s->code;
+}
+
+/* All of FD, with a newline at its end; *BYTES counts it. */
+static int read_all(int fd, const char *path, char **text, size_t *bytes, struct kedge__error *err)
+{
+	char *buffer = kedge__malloc(FILE_BYTES_MAX + 1);
+	size_t length = 0;
+	ssize_t n;
+
+	if (!buffer)
+		return kedge__error_nomem(err);
+	do {
+		n = read(fd, buffer + length, FILE_BYTES_MAX - length);
+		if (n > 0)
+			length += (size_t)n;
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	if (n < 0 || length == FILE_BYTES_MAX || memchr(buffer, '\0', length)) {
+		kedge__free(buffer);
+		return kedge__error_set(err, KEDGE_E_CONFIG, n < 0 ? errno : 0, "%s: %s", path,
+					n < 0 ? "cannot be read" : "not a configuration file");
+	}
+	buffer[length++] = '\n';
+	*text = buffer;
+	*bytes = length;
+	return 0;
+}
+
+int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void *settings, const char *path,
+			      struct kedge__error *err)
+{
+	struct source s = {.target = {table, n, settings}, .path = path, .err = err};
+	char *text = NULL;
+	size_t bytes = 0;
+	int fd, rc;
+
+	if (kedge__fs_open_read(path, &fd, err) != 0) {
+		if (err && err->code != KEDGE_E_NOMEM)
+			err->code = KEDGE_E_CONFIG;
+		return err ? err->code : KEDGE_E_CONFIG;
+	}
+	rc = read_all(fd, path, &text, &bytes, err);
+	kedge__fs_close(fd);
+	if (rc)
+		return rc;
+	s.at = text;
+	s.end = text + bytes;
+	rc = parse_source(&s);
+	kedge__free(text);
+	return rc;
+}
+
+static bool is_ignored(const char *name, size_t length, const char *const *ignored)
+{
+	if (length == strlen("KEDGE_FAULT") && memcmp(name, "KEDGE_FAULT", length) == 0)
+		return true;
+	for (; ignored && *ignored; ignored++) {
+		if (strlen(*ignored) == length && memcmp(name, *ignored, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* NAME is the variable without its prefix. */
+static int fail_variable(const struct target *t, const char *name, struct kedge__error *err)
+{
+	const char *nearest;
+	char *meant;
+
+	if (find_nearest(t, name, &nearest) != 0)
+		return kedge__error_nomem(err);
+	if (!nearest)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, ENV_PREFIX "%s: unknown variable", name);
+	meant = kedge__strdup(nearest);
+	if (!meant)
+		return kedge__error_nomem(err);
+	for (char *c = meant; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	kedge__error_set(err, KEDGE_E_CONFIG, 0, ENV_PREFIX "%s: unknown variable; did you mean " ENV_PREFIX "%s?",
+			 name, meant);
+	kedge__free(meant);
+	return KEDGE_E_CONFIG;
+}
+
+/* NAME=VALUE, both without the prefix. */
+static int take_variable(const struct target *t, const char *entry, size_t name_length, struct kedge__error *err)
+{
+	char *name = kedge__asprintf("%.*s", (int)name_length, entry);
+	const struct kedge__setting *setting;
+	int rc;
+
+	if (!name)
+		return kedge__error_nomem(err);
+	setting = find(t, name);
+	if (!setting) {
+		rc = fail_variable(t, name, err);
+	} else {
+		rc = kedge__setting_parse(setting, t->settings, entry + name_length + 1, err);
+		if (rc)
+			kedge__error_prefix(err, ENV_PREFIX "%s", name);
+	}
+	kedge__free(name);
+	return rc;
+}
+
+int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void *settings, const char *const *ignored,
+			     struct kedge__error *err)
+{
+	const size_t prefix = strlen(ENV_PREFIX);
+	struct target t = {table, n, settings};
+	int rc = 0;
+
+	for (char **e = environ; e && *e && rc == 0; e++) {
+		const char *equals = strchr(*e, '=');
+		size_t length = equals ? (size_t)(equals - *e) : 0;
+
+		if (length < prefix || memcmp(*e, ENV_PREFIX, prefix) != 0 || is_ignored(*e, length, ignored))
+			continue;
+		rc = take_variable(&t, *e + prefix, length - prefix, err);
+	}
+	return rc;
+}

@@ -1,0 +1,52 @@
+#include "base/base.h"
+
+#define WORD_MAX 48 /* longer words are not near anything that we know */
+
+/*
+ * Edit distance with swaps of neighbours ("optimal string alignment"): insert, delete, replace and swap cost 1 each.
+ * ROWS are those of the dynamic programme for a[0..i-2], a[0..i-1], a[0..i].
+ */
+static size_t edit_distance(const char *a, size_t la, const char *b, size_t lb)
+{
+	size_t rows[3][WORD_MAX + 1];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2], *spare;
+
+	for (size_t j = 0; j <= lb; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		now[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			best = KEDGE__MIN(best, KEDGE__MIN(last[j], now[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				best = KEDGE__MIN(best, before[j - 2] + 1);
+			now[j] = best;
+		}
+		spare = before;
+		before = last;
+		last = now;
+		now = spare;
+	}
+	return last[lb];
+}
+
+const char *kedge__nearest_word(const char *word, const char *const *words, size_t n)
+{
+	size_t length = strlen(word);
+	size_t nearest = KEDGE__MAX(length / 3, (size_t)1) + 1; /* at this distance a guess is no help any more */
+	const char *found = NULL;
+
+	if (length > WORD_MAX)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t other = strlen(words[i]);
+		size_t distance = other <= WORD_MAX ? edit_distance(word, length, words[i], other) : SIZE_MAX;
+
+		if (distance < nearest && distance < KEDGE__MAX(length, other)) {
+			nearest = distance;
+			found = words[i];
+		}
+	}
+	return found;
+}
