@@ -11,10 +11,11 @@
 
 struct kedge__pool;
 
-/* THREADS >= 1 counts the caller: a pool of one starts no thread. Signals are blocked in the workers. */
+/* THREADS >= 1 counts the caller: a pool of one starts no thread. Signals are blocked in the workers. When the system
+ * grants fewer threads, the pool has fewer, and says so in the log. */
 int kedge__pool_new(int threads, struct kedge__pool **out, struct kedge__error *err);
 void kedge__pool_free(struct kedge__pool *pool);
-int kedge__pool_threads(const struct kedge__pool *pool);
+int kedge__pool_threads(const struct kedge__pool *pool); /* 1 for NULL */
 
 /*
  * Call fn(ctx, i, worker) for every i in [0, n), in any order, on all threads of the pool, and wait. WORKER is
@@ -28,10 +29,11 @@ int kedge__pool_for(struct kedge__pool *pool, size_t n, kedge__pool_fn fn, void 
 
 struct kedge__worker;
 
-/* One thread that runs tasks in the order of submission. The queue is bounded: submit waits at LIMIT tasks. */
+/* One thread that runs tasks in the order of submission. The queue is bounded: submit waits while LIMIT tasks, with the
+ * one that runs, are not finished. A task must not submit to, drain or free its own worker. */
 int kedge__worker_new(size_t limit, struct kedge__worker **out, struct kedge__error *err);
 int kedge__worker_submit(struct kedge__worker *w, void (*run)(void *ctx), void *ctx, struct kedge__error *err);
-void kedge__worker_drain(struct kedge__worker *w); /* until all submitted tasks have run */
+void kedge__worker_drain(struct kedge__worker *w); /* until all tasks submitted so far have run */
 void kedge__worker_free(struct kedge__worker *w);  /* drains first; takes NULL */
 
 /* ------------------------------------------------------------------ bucket.c

@@ -1,0 +1,10 @@
+/* How the threads of this folder are started. */
+#ifndef KEDGE_PIPELINE_THREAD_H
+#define KEDGE_PIPELINE_THREAD_H
+
+#include <pthread.h>
+
+/* Returns 0 or an errno. */
+int kedge__thread_start(pthread_t *thread, void *(*run)(void *ctx), void *ctx);
+
+#endif
