@@ -131,7 +131,7 @@ struct kedge__digest kedge__seal(const void *data, size_t bytes);
  * numbered in order, it can be made to fail, to write short, or to be the last thing the process does. Every
  * function names PATH in its error. */
 
-int kedge__fs_create(const char *path, int *fd, struct kedge__error *err);   /* O_EXCL, for writing */
+int kedge__fs_create(const char *path, int *fd, struct kedge__error *err);   /* O_EXCL, O_RDWR */
 int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err); /* not a fault point */
 int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err); /* read-write, created if absent */
 int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err); /* all of it */
@@ -141,6 +141,8 @@ int kedge__fs_append_line(const char *path, const char *line, struct kedge__erro
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);
 int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
+/* Make a new, empty file BYTES long, its space reserved where the file system can: then filling it cannot run out. */
+int kedge__fs_allocate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);
 int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
 int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */

@@ -67,7 +67,7 @@ int kedge__fs_create(const char *path, int *fd, struct kedge__error *err)
 
 	if (fault)
 		return fail(err, fault, "create", path);
-	opened = open_retry(path, O_WRONLY | O_CREAT | O_EXCL);
+	opened = open_retry(path, O_RDWR | O_CREAT | O_EXCL);
 	if (opened < 0)
 		return fail(err, errno, "create", path);
 	*fd = opened;
@@ -230,6 +230,25 @@ int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__e
 		rc = ftruncate(fd, (off_t)bytes);
 	while (rc != 0 && errno == EINTR);
 	return rc == 0 ? 0 : fail(err, errno, "truncate", path);
+}
+
+int kedge__fs_allocate(int fd, uint64_t bytes, const char *path, struct kedge__error *err)
+{
+	int fault = fits_off_t(bytes, 0) ? fault_errno() : EFBIG;
+	int rc;
+
+	if (fault)
+		return fail(err, fault, "allocate", path);
+	do
+		rc = bytes ? fallocate(fd, 0, 0, (off_t)bytes) : 0;
+	while (rc != 0 && errno == EINTR);
+	/* Not posix_fallocate(): where the file system cannot, that one writes every block. */
+	if (rc == 0 || (errno != EOPNOTSUPP && errno != EINVAL && errno != ENOSYS))
+		return rc == 0 ? 0 : fail(err, errno, "allocate", path);
+	do
+		rc = ftruncate(fd, (off_t)bytes);
+	while (rc != 0 && errno == EINTR);
+	return rc == 0 ? 0 : fail(err, errno, "allocate", path);
 }
 
 /* Only EINTR is tried again: after any other error the kernel may have dropped the dirty pages. */
