@@ -1,0 +1,237 @@
+#include "restore/restore.h"
+
+#define READ_BYTES (UINT64_C(256) << 10)
+/* Ranges to be read that are nearer than this are read in one go: comparing equal bytes does no harm. */
+#define GAP_BYTES  UINT64_C(4096)
+
+struct diffing {
+	struct kedge__lineage *a, *b;
+	uint8_t *buf_a, *buf_b;
+	void (*progress)(void *ctx, uint64_t done, uint64_t total);
+	void *progress_ctx;
+	uint64_t done, total;
+	KEDGE__ARRAY(struct kedge__diff_region) regions;
+};
+
+typedef KEDGE__ARRAY(struct kedge__diff_range) range_list;
+
+/* Add [OFFSET, OFFSET + LEN), joined with the last range if no more than GAP lies between. */
+static int range_add(range_list *list, uint64_t offset, uint64_t len, uint64_t gap, struct kedge__error *err)
+{
+	struct kedge__diff_range *last = list->count ? &list->at[list->count - 1] : NULL;
+	struct kedge__diff_range fresh = {offset, len};
+
+	if (!len)
+		return 0;
+	if (last && offset - (last->offset + last->len) <= gap) {
+		last->len = offset + len - last->offset;
+		return 0;
+	}
+	return kedge__array_push(list, fresh) ? 0 : kedge__error_nomem(err);
+}
+
+static bool same_source(const struct kedge__span *a, uint64_t skip_a, const struct kedge__span *b, uint64_t skip_b)
+{
+	if (a->fill || b->fill)
+		return a->fill && b->fill && a->src == b->src;
+	return a->version == b->version && a->src + skip_a == b->src + skip_b;
+}
+
+/*
+ * Walk the resolved spans of both versions in step; what does not come from the same place is unsure. Offsets are from
+ * the region's base: the region may have different slots in the two versions, and fill patterns go by address modulo
+ * 8, which a slot's base does not change.
+ */
+static int spans_compare(const struct kedge__span_list *a, uint64_t base_a, const struct kedge__span_list *b,
+			 uint64_t base_b, range_list *unsure, struct kedge__error *err)
+{
+	size_t i = 0, j = 0;
+	uint64_t at = 0;
+
+	while (i < a->count && j < b->count) {
+		const struct kedge__span *x = &a->at[i], *y = &b->at[j];
+		uint64_t end_x = x->addr - base_a + x->len, end_y = y->addr - base_b + y->len;
+		uint64_t end = KEDGE__MIN(end_x, end_y);
+		int rc = 0;
+
+		if (!same_source(x, at - (x->addr - base_a), y, at - (y->addr - base_b)))
+			rc = range_add(unsure, at, end - at, GAP_BYTES, err);
+		if (rc)
+			return rc;
+		at = end;
+		i += end == end_x;
+		j += end == end_y;
+	}
+	return 0;
+}
+
+static int resolve_region(struct kedge__lineage *l, const struct kedge__region_record *r, uint64_t bytes,
+			  struct kedge__span_list *spans, struct kedge__error *err)
+{
+	struct kedge__range range = {(uint64_t)r->slot * KEDGE__SLOT_BYTES, bytes};
+
+	return bytes ? kedge__lineage_resolve(l, &range, 1, spans, err) : 0;
+}
+
+static size_t run_length(const uint8_t *a, const uint8_t *b, size_t n, bool differ)
+{
+	size_t i = 0;
+
+	if (!differ) {
+		for (; i + 64 <= n && memcmp(a + i, b + i, 64) == 0; i += 64)
+			continue;
+	}
+	while (i < n && (a[i] != b[i]) == differ)
+		i++;
+	return i;
+}
+
+static int bytes_compare(struct diffing *d, uint64_t offset, size_t n, range_list *changed, struct kedge__error *err)
+{
+	for (size_t i = 0; i < n;) {
+		size_t len;
+		int rc;
+
+		i += run_length(d->buf_a + i, d->buf_b + i, n - i, false);
+		len = run_length(d->buf_a + i, d->buf_b + i, n - i, true);
+		rc = range_add(changed, offset + i, len, 0, err);
+		if (rc)
+			return rc;
+		i += len;
+	}
+	return 0;
+}
+
+static void progress_to(struct diffing *d, uint64_t done)
+{
+	if (d->progress)
+		d->progress(d->progress_ctx, done, d->total);
+}
+
+static int unsure_read(struct diffing *d, uint64_t base_a, uint64_t base_b, const range_list *unsure,
+		       range_list *changed, struct kedge__error *err)
+{
+	for (size_t i = 0; i < unsure->count; i++) {
+		const struct kedge__diff_range *r = &unsure->at[i];
+
+		for (uint64_t pos = r->offset, end = r->offset + r->len; pos < end;) {
+			size_t n = (size_t)KEDGE__MIN(READ_BYTES, end - pos);
+			int rc = kedge__lineage_read(d->a, base_a + pos, d->buf_a, n, err);
+
+			if (!rc)
+				rc = kedge__lineage_read(d->b, base_b + pos, d->buf_b, n, err);
+			if (!rc)
+				rc = bytes_compare(d, pos, n, changed, err);
+			if (rc)
+				return rc;
+			pos += n;
+			progress_to(d, d->done + pos);
+		}
+	}
+	return 0;
+}
+
+/* The ranges that differ in what both versions have of the region. */
+static int common_diff(struct diffing *d, const struct kedge__region_record *a, const struct kedge__region_record *b,
+		       range_list *changed, struct kedge__error *err)
+{
+	uint64_t base_a = (uint64_t)a->slot * KEDGE__SLOT_BYTES, base_b = (uint64_t)b->slot * KEDGE__SLOT_BYTES;
+	uint64_t bytes = KEDGE__MIN(a->bytes, b->bytes);
+	struct kedge__span_list spans_a = {0}, spans_b = {0};
+	range_list unsure = {0};
+	int rc = resolve_region(d->a, a, bytes, &spans_a, err);
+
+	if (!rc)
+		rc = resolve_region(d->b, b, bytes, &spans_b, err);
+	if (!rc)
+		rc = spans_compare(&spans_a, base_a, &spans_b, base_b, &unsure, err);
+	if (!rc)
+		rc = unsure_read(d, base_a, base_b, &unsure, changed, err);
+	kedge__array_done(&unsure);
+	kedge__span_list_done(&spans_a);
+	kedge__span_list_done(&spans_b);
+	return rc;
+}
+
+static int region_add(struct diffing *d, const char *name, struct kedge__diff_region r, range_list *changed,
+		      struct kedge__error *err)
+{
+	for (size_t i = 0; i < changed->count; i++)
+		r.changed_bytes += changed->at[i].len;
+	r.name = kedge__strdup(name);
+	r.ranges = changed->at;
+	r.range_count = changed->count;
+	if (!r.name || !kedge__array_push(&d->regions, r)) {
+		kedge__free(r.name);
+		return kedge__error_nomem(err);
+	}
+	*changed = (range_list){0};
+	d->done += KEDGE__MAX(r.bytes_a, r.bytes_b);
+	progress_to(d, d->done);
+	return 0;
+}
+
+/* A or B is NULL if the version lacks the region. */
+static int region_diff(struct diffing *d, const struct kedge__region_record *a, const struct kedge__region_record *b,
+		       struct kedge__error *err)
+{
+	struct kedge__diff_region r = {.bytes_a = a ? a->bytes : 0, .bytes_b = b ? b->bytes : 0};
+	uint64_t common = KEDGE__MIN(r.bytes_a, r.bytes_b), all = KEDGE__MAX(r.bytes_a, r.bytes_b);
+	range_list changed = {0};
+	int rc = a && b ? common_diff(d, a, b, &changed, err) : 0;
+
+	if (!rc)
+		rc = range_add(&changed, common, all - common, 0, err);
+	r.status = !a ? KEDGE__DIFF_ADDED : !b ? KEDGE__DIFF_REMOVED : changed.count ? KEDGE__DIFF_CHANGED : KEDGE__DIFF_SAME;
+	if (!rc)
+		rc = region_add(d, (a ? a : b)->name, r, &changed, err);
+	kedge__array_done(&changed);
+	return rc;
+}
+
+static int regions_diff(struct diffing *d, struct kedge__error *err)
+{
+	const struct kedge__segment *a = kedge__lineage_top(d->a), *b = kedge__lineage_top(d->b);
+	int rc = 0;
+
+	for (size_t i = 0; i < b->region_count; i++)
+		d->total += b->regions[i].bytes;
+	for (size_t i = 0; i < b->region_count && !rc; i++)
+		rc = region_diff(d, kedge__segment_find_region(a, b->regions[i].name), &b->regions[i], err);
+	for (size_t i = 0; i < a->region_count && !rc; i++) {
+		if (!kedge__segment_find_region(b, a->regions[i].name))
+			rc = region_diff(d, &a->regions[i], NULL, err);
+	}
+	return rc;
+}
+
+int kedge__diff(struct kedge__lineage *a, struct kedge__lineage *b, struct kedge__pool *pool,
+		void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
+		struct kedge__diff_region **regions, size_t *count, struct kedge__error *err)
+{
+	struct diffing d = {.a = a, .b = b, .progress = progress, .progress_ctx = progress_ctx};
+	int rc;
+
+	(void)pool; /* a lineage is read by one thread, and there is one handle of each version */
+	d.buf_a = kedge__malloc(READ_BYTES);
+	d.buf_b = kedge__malloc(READ_BYTES);
+	rc = d.buf_a && d.buf_b ? regions_diff(&d, err) : kedge__error_nomem(err);
+	kedge__free(d.buf_a);
+	kedge__free(d.buf_b);
+	if (rc) {
+		kedge__diff_free(d.regions.at, d.regions.count);
+		return rc;
+	}
+	*regions = d.regions.at;
+	*count = d.regions.count;
+	return 0;
+}
+
+void kedge__diff_free(struct kedge__diff_region *regions, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		kedge__free(regions[i].name);
+		kedge__free(regions[i].ranges);
+	}
+	kedge__free(regions);
+}

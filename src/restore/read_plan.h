@@ -1,0 +1,57 @@
+/*
+ * read_plan: which blocks must be read for a list of spans, and where their bytes go. Private to restore.
+ */
+#ifndef KEDGE_RESTORE_READ_PLAN_H
+#define KEDGE_RESTORE_READ_PLAN_H
+
+#include "restore/restore.h"
+
+/* A run of bytes of one block, and the memory it goes to. */
+struct kedge__piece {
+	uint8_t *to;
+	uint32_t offset, len; /* in the block, decoded */
+	uint32_t target;
+};
+
+struct kedge__read_plan_block {
+	const struct kedge__segment *segment;
+	uint64_t version;
+	size_t block;
+	size_t first, count; /* of its pieces */
+};
+
+/* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to share. */
+struct kedge__read_plan_batch {
+	size_t first, count;
+	uint64_t stored_bytes;
+};
+
+/* A range filled with a pattern; long ones are cut, so that threads share them. */
+struct kedge__read_plan_fill {
+	uint8_t *to;
+	uint64_t len, pattern, addr;
+	uint32_t target;
+};
+
+/* Where an image address lands: one a target, in the order of their slots. */
+struct kedge__read_plan_slot {
+	uint64_t base, bytes;
+	uint8_t *data;
+	uint32_t target;
+};
+
+struct kedge__read_plan {
+	KEDGE__ARRAY(struct kedge__read_plan_block) blocks;
+	KEDGE__ARRAY(struct kedge__read_plan_batch) batches;
+	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
+	struct kedge__piece *pieces;
+	size_t piece_count;
+	uint32_t raw_max, stored_max; /* largest block */
+};
+
+/* SLOTS ascending by base, SPANS ascending by addr. */
+int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, const struct kedge__span_list *spans,
+		     const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err);
+void kedge__read_plan_done(struct kedge__read_plan *plan);
+
+#endif
