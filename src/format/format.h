@@ -20,7 +20,24 @@
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses another major */
 #define KEDGE__FORMAT_MINOR 0 /* a higher minor only adds optional sections */
 
-/* A byte string that grows: what encoders write into. */
+/* Limits of the format. */
+#define KEDGE__RANK_LIMIT      UINT32_C(10000000)       /* ranks: file names have seven digits for them */
+#define KEDGE__SECTION_LIMIT   64                       /* sections of a segment */
+#define KEDGE__CHUNK_MIN       UINT32_C(32)
+#define KEDGE__CHUNK_MAX       UINT32_C(65536)
+#define KEDGE__REGION_BYTES_MAX (KEDGE__SLOT_BYTES - 1) /* so that no two regions touch */
+#define KEDGE__IMAGE_BYTES_MAX (UINT64_C(1) << 60)
+#define KEDGE__CODEC_STORED    0                        /* a block that is not packed; codec.h has the others */
+
+#define KEDGE__STORE_MARKER_NAME "kedge-store"
+
+/* 0 (no chunks), or a power of two within the limits. */
+static inline bool kedge__chunk_valid(uint32_t chunk)
+{
+	return chunk == 0 || (chunk >= KEDGE__CHUNK_MIN && chunk <= KEDGE__CHUNK_MAX && (chunk & (chunk - 1)) == 0);
+}
+
+/* A byte string that grows: encoders append to it, or leave it as it was on failure. */
 struct kedge__bytes {
 	uint8_t *at;
 	size_t count, room;
@@ -35,7 +52,7 @@ struct kedge__store_id {
 int kedge__store_marker_encode(const struct kedge__store_id *id, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__store_marker_decode(const void *data, size_t bytes, struct kedge__store_id *id, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ segment_format.c */
+/* ------------------------------------------------------------------ segment_format.c, and summary_, region_, block_, lineage_format.c */
 
 #define KEDGE__SEGMENT_HEADER_BYTES 64
 #define KEDGE__SEGMENT_FOOTER_BYTES 64
@@ -106,15 +123,20 @@ void kedge__segment_header_encode(const struct kedge__segment_header *h, uint8_t
 int kedge__segment_header_decode(const uint8_t in[KEDGE__SEGMENT_HEADER_BYTES], struct kedge__segment_header *h, struct kedge__error *err);
 void kedge__segment_footer_encode(const struct kedge__segment_footer *f, uint8_t out[KEDGE__SEGMENT_FOOTER_BYTES]);
 int kedge__segment_footer_decode(const uint8_t in[KEDGE__SEGMENT_FOOTER_BYTES], uint64_t file_bytes, struct kedge__segment_footer *f, struct kedge__error *err);
-/* The index and its seal. Decode checks bounds, overlap and order of the sections against the footer. */
+/* The index and its seal. Decode fills E, which has room for the footer's section_count (<= KEDGE__SECTION_LIMIT) entries. It checks
+ * bounds and order of the sections against the footer, that all five known types are there once, and that no other one is REQUIRED
+ * (KEDGE_E_FORMAT). */
 int kedge__section_index_encode(const struct kedge__section_entry *e, size_t n, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__section_index_decode(const void *data, size_t bytes, const struct kedge__segment_footer *f, struct kedge__section_entry *e, struct kedge__error *err);
+/* The four letters of a section type, in TEXT. */
+const char *kedge__section_name(uint32_t type, char text[5]);
 struct kedge__digest kedge__segment_seal(const uint8_t header[KEDGE__SEGMENT_HEADER_BYTES], const void *index, size_t bytes);
 
 int kedge__summary_encode(const struct kedge__segment_summary *s, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__summary_decode(const void *data, size_t bytes, struct kedge__segment_summary *s, struct kedge__error *err);
 void kedge__summary_done(struct kedge__segment_summary *s);
 
+/* In ascending order of slots; names differ; shape, type and size agree. */
 int kedge__regions_encode(const struct kedge__region_record *r, size_t n, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_record **r, size_t *n, struct kedge__error *err);
 void kedge__regions_free(struct kedge__region_record *r, size_t n);
@@ -123,13 +145,15 @@ int kedge__blocks_encode(const struct kedge__block_record *b, size_t n, struct k
 /* Checks that the blocks fill PAYLOAD_BYTES exactly. */
 int kedge__blocks_decode(const void *data, size_t bytes, uint64_t payload_bytes, struct kedge__block_record **b, size_t *n, struct kedge__error *err);
 
+/* In strictly ascending order of versions. */
 int kedge__lineage_encode(const struct kedge__source_record *s, size_t n, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__lineage_decode(const void *data, size_t bytes, struct kedge__source_record **s, size_t *n, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ map_format.c
+/* ------------------------------------------------------------------ map_encode.c, map_decode.c
  * Three encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry an extent.
  * LIST: varints, one entry a chunk. BITMAP: a bit a chunk, literal or same place. The encoder is told which one;
- * one that cannot express the map falls back to RUNS. */
+ * one that cannot express the map falls back to RUNS. A decoded map covers every byte of every region exactly once;
+ * extents that continue each other are one. Whether literals, parent and versions exist is kedge__segment_check()'s business. */
 
 enum kedge__map_encoding { KEDGE__MAP_RUNS = 0, KEDGE__MAP_LIST = 1, KEDGE__MAP_BITMAP = 2 };
 
@@ -138,6 +162,26 @@ int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_m
 		      const struct kedge__region_record *regions, size_t n, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struct kedge__region_record *regions, size_t n,
 		      enum kedge__map_encoding *how, struct kedge__extent_map *map, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ segment_check.c
+ * Each section may be right by itself and the segment still be wrong. What must hold between sections (FORMAT.md, "What a reader
+ * refuses"): sums, slots, regions of blocks, the image id, that the map covers every byte of every region once and refers to nothing but
+ * literals that exist, the parent and versions in the lineage. A reader calls it after decoding all sections. */
+
+struct kedge__segment_parts {
+	const struct kedge__segment_header *header;
+	const struct kedge__segment_summary *summary;
+	const void *regions_data; /* section REGN as it stands in the file: the image id is over it */
+	size_t regions_bytes;
+	const struct kedge__region_record *regions;
+	size_t region_count;
+	const struct kedge__extent_map *map;
+	const struct kedge__block_record *blocks;
+	size_t block_count;
+	const struct kedge__source_record *sources;
+	size_t source_count;
+};
+int kedge__segment_check(const struct kedge__segment_parts *p, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ manifest_format.c */
 

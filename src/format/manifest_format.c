@@ -1,0 +1,237 @@
+/* FORMAT.md, "The manifest". */
+#include "format/wire.h"
+
+#define HEADER_BYTES   80
+#define CHECKSUM_BYTES 8
+#define PART_LEAST     37 /* five varints of a byte and two digests */
+
+static const char magic[KEDGE__MAGIC_BYTES] = {'K', 'E', 'D', 'G', 'E', 'S', 'E', 'T'};
+
+static const char *set_problem(const struct kedge__set *s)
+{
+	if (s->version >= KEDGE_VERSION_LIMIT)
+		return "the version is out of range";
+	if (s->parent != KEDGE__NO_VERSION && s->parent >= s->version)
+		return "the parent is not older";
+	if (s->ranks == 0 || s->ranks > KEDGE__RANK_LIMIT)
+		return "the number of ranks is out of range";
+	if (!kedge__wire_seconds_valid(s->seconds))
+		return "seconds are negative or not finite";
+	return NULL;
+}
+
+static void put_header(struct kedge__wire_out *w, const struct kedge__set *s)
+{
+	kedge__wire_put(w, magic, sizeof(magic));
+	kedge__wire_put16(w, KEDGE__FORMAT_MAJOR);
+	kedge__wire_put16(w, KEDGE__FORMAT_MINOR);
+	kedge__wire_put32(w, HEADER_BYTES);
+	kedge__wire_put64(w, 0); /* the file's size, known at the end */
+	kedge__wire_put64(w, s->version);
+	kedge__wire_put64(w, s->parent);
+	kedge__wire_put64(w, s->created_ns);
+	kedge__wire_put_double(w, s->seconds);
+	kedge__wire_put32(w, s->reducer);
+	kedge__wire_put32(w, s->ranks);
+	kedge__wire_put32(w, (uint32_t)s->source_count);
+	kedge__wire_put32(w, (uint32_t)strlen(s->name));
+	kedge__wire_put64(w, 0); /* bytes of extensions */
+}
+
+static void put_parts(struct kedge__wire_out *w, const struct kedge__set *s)
+{
+	for (uint32_t i = 0; i < s->ranks; i++) {
+		const struct kedge__set_part *p = &s->parts[i];
+
+		kedge__wire_put_varint(w, p->generation);
+		kedge__wire_put_varint(w, p->file_bytes);
+		kedge__wire_put_varint(w, p->raw_bytes);
+		kedge__wire_put_varint(w, p->literal_bytes);
+		kedge__wire_put_varint(w, p->metadata_bytes);
+		kedge__wire_put_digest(w, p->seal);
+		kedge__wire_put_digest(w, p->image_id);
+	}
+}
+
+/* False if they do not ascend or are not older than the set. */
+static bool put_sources(struct kedge__wire_out *w, const struct kedge__set *s)
+{
+	uint64_t after = 0;
+
+	for (size_t i = 0; i < s->source_count; i++) {
+		if (s->sources[i] < after || s->sources[i] >= s->version)
+			return false;
+		kedge__wire_put_varint(w, s->sources[i] - after);
+		after = s->sources[i] + 1;
+	}
+	return true;
+}
+
+int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err)
+{
+	struct kedge__wire_out w = kedge__wire_out_init(out);
+	const char *problem = set_problem(s);
+	int rc = kedge__job_name_check(s->name, err);
+	uint8_t *raw;
+
+	if (rc != 0)
+		return rc;
+	if (!problem && s->source_count > UINT32_MAX)
+		problem = "too many sources";
+	if (problem)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: %s", problem);
+	put_header(&w, s);
+	kedge__wire_put(&w, s->name, strlen(s->name));
+	put_parts(&w, s);
+	if (!put_sources(&w, s)) {
+		kedge__wire_out_undo(&w);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: sources do not ascend or are not older");
+	}
+	if (!w.failed) {
+		raw = out->at + w.start;
+		kedge__put64(raw + 16, out->count - w.start + CHECKSUM_BYTES);
+		kedge__wire_put64(&w, kedge__checksum(raw, out->count - w.start));
+	}
+	return kedge__wire_out_finish(&w, err);
+}
+
+/* What can be said before anything of the contents is believed. */
+static int check_frame(const uint8_t *raw, size_t bytes, struct kedge__error *err)
+{
+	if (bytes < sizeof(magic) || memcmp(raw, magic, sizeof(magic)) != 0)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "not a Kedge manifest");
+	/* Magic, version, size and the checksum at the end keep their places in all formats to come. */
+	if (bytes < 32 || kedge__get64(raw + 16) != bytes)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: cut short, or bytes behind its end");
+	if (kedge__get64(raw + bytes - CHECKSUM_BYTES) != kedge__checksum(raw, bytes - CHECKSUM_BYTES))
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: checksum does not match");
+	if (kedge__get16(raw + 8) != KEDGE__FORMAT_MAJOR)
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "manifest of format %u.%u, this build reads %u.x",
+					kedge__get16(raw + 8), kedge__get16(raw + 10), KEDGE__FORMAT_MAJOR);
+	if (bytes < HEADER_BYTES + CHECKSUM_BYTES || kedge__get32(raw + 12) != HEADER_BYTES)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: wrong size of its header");
+	return 0;
+}
+
+static int get_parts(struct kedge__wire_in *r, struct kedge__set *s, struct kedge__error *err)
+{
+	if (s->ranks > r->left / PART_LEAST)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: more ranks than bytes for them");
+	s->parts = kedge__calloc(s->ranks, sizeof(*s->parts));
+	if (!s->parts)
+		return kedge__error_nomem(err);
+	for (uint32_t i = 0; i < s->ranks; i++) {
+		struct kedge__set_part *p = &s->parts[i];
+
+		p->generation = (uint32_t)kedge__wire_get_varint_max(r, UINT32_MAX);
+		p->file_bytes = kedge__wire_get_varint(r);
+		p->raw_bytes = kedge__wire_get_varint(r);
+		p->literal_bytes = kedge__wire_get_varint(r);
+		p->metadata_bytes = kedge__wire_get_varint(r);
+		p->seal = kedge__wire_get_digest(r);
+		p->image_id = kedge__wire_get_digest(r);
+		if (r->failed || p->metadata_bytes > p->file_bytes)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the record of rank %u is broken",
+						i);
+	}
+	return 0;
+}
+
+static int get_sources(struct kedge__wire_in *r, uint32_t count, struct kedge__set *s, struct kedge__error *err)
+{
+	uint64_t after = 0;
+
+	if (count > r->left)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: more sources than bytes for them");
+	if (count == 0)
+		return 0;
+	s->sources = kedge__reallocarray(NULL, count, sizeof(*s->sources));
+	if (!s->sources)
+		return kedge__error_nomem(err);
+	s->source_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t version = after + kedge__wire_get_varint_max(r, KEDGE_VERSION_LIMIT);
+
+		if (r->failed || version >= s->version)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: source %u is broken or not older",
+						i);
+		s->sources[i] = version;
+		after = version + 1;
+	}
+	return 0;
+}
+
+static int check_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge__error *err)
+{
+	if (r->left != bytes)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: wrong size of its extensions");
+	while (r->left > 0) {
+		uint64_t tag = kedge__wire_get_varint(r);
+		uint64_t size = kedge__wire_get_varint(r);
+
+		if (r->failed || size > r->left)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: an extension is broken");
+		if (tag & 1)
+			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
+						"manifest: extension %llu is needed to read it and not known here",
+						(unsigned long long)tag);
+		kedge__wire_get(r, (size_t)size);
+	}
+	return 0;
+}
+
+static int get_set(struct kedge__wire_in *r, struct kedge__set *s, struct kedge__error *err)
+{
+	uint32_t source_count, name_bytes;
+	uint64_t extension_bytes;
+	const char *problem;
+	int rc;
+
+	kedge__wire_get(r, 24);
+	s->version = kedge__wire_get64(r);
+	s->parent = kedge__wire_get64(r);
+	s->created_ns = kedge__wire_get64(r);
+	s->seconds = kedge__wire_get_double(r);
+	s->reducer = kedge__wire_get32(r);
+	s->ranks = kedge__wire_get32(r);
+	source_count = kedge__wire_get32(r);
+	name_bytes = kedge__wire_get32(r);
+	extension_bytes = kedge__wire_get64(r);
+	problem = set_problem(s);
+	if (problem)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: %s", problem);
+	rc = kedge__wire_get_job_name(r, name_bytes, "manifest", &s->name, err);
+	if (rc == 0)
+		rc = get_parts(r, s, err);
+	if (rc == 0)
+		rc = get_sources(r, source_count, s, err);
+	if (rc == 0)
+		rc = check_extensions(r, extension_bytes, err);
+	return rc;
+}
+
+int kedge__set_decode(const void *data, size_t bytes, struct kedge__set *s, struct kedge__error *err)
+{
+	struct kedge__set got = {0};
+	struct kedge__wire_in r;
+	int rc = check_frame(data, bytes, err);
+
+	if (rc != 0)
+		return rc;
+	r = kedge__wire_in_init(data, bytes - CHECKSUM_BYTES);
+	rc = get_set(&r, &got, err);
+	if (rc != 0) {
+		kedge__set_done(&got);
+		return rc;
+	}
+	*s = got;
+	return 0;
+}
+
+void kedge__set_done(struct kedge__set *s)
+{
+	kedge__free(s->name);
+	kedge__free(s->parts);
+	kedge__free(s->sources);
+	*s = (struct kedge__set){0};
+}

@@ -1,0 +1,321 @@
+#include "format/map_wire.h"
+
+#include <stdlib.h>
+
+struct encoder {
+	struct kedge__wire_out w;
+	struct kedge__map_sources sources;
+	uint64_t unit; /* bytes that a length of 1 stands for */
+	uint64_t gap;  /* units at the same place in the parent since the last entry */
+	bool single;   /* LIST: an entry a chunk */
+};
+
+int kedge__map_sources_init(struct kedge__map_sources *s, size_t count, struct kedge__error *err)
+{
+	*s = (struct kedge__map_sources){.count = count};
+	s->versions = kedge__calloc(count + 1, sizeof(*s->versions));
+	s->ends = kedge__calloc(count + 1, sizeof(*s->ends));
+	if (!s->versions || !s->ends) {
+		kedge__map_sources_done(s);
+		return kedge__error_nomem(err);
+	}
+	for (size_t i = 0; i < count; i++)
+		s->ends[i] = KEDGE__MAP_END_UNKNOWN;
+	return 0;
+}
+
+void kedge__map_sources_done(struct kedge__map_sources *s)
+{
+	kedge__free(s->versions);
+	kedge__free(s->ends);
+	*s = (struct kedge__map_sources){0};
+}
+
+static int compare_newest_first(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static size_t unique(uint64_t *at, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(at, n, sizeof(*at), compare_newest_first);
+	for (size_t i = 0; i < n; i++)
+		if (kept == 0 || at[kept - 1] != at[i])
+			at[kept++] = at[i];
+	return kept;
+}
+
+/* The versions that copies refer to. There are few of them and many copies, so the list is kept short as it grows. */
+static int collect_versions(const struct kedge__extent_map *map, uint64_t self, struct kedge__map_sources *s,
+			    struct kedge__error *err)
+{
+	KEDGE__ARRAY(uint64_t) list = {0};
+	size_t crowded = 64;
+	int rc = 0;
+
+	for (size_t i = 0; i < map->count && rc == 0; i++) {
+		if (map->at[i].kind != KEDGE__EXTENT_COPY)
+			continue;
+		if (list.count > 0 && list.at[list.count - 1] == map->at[i].version)
+			continue;
+		if (map->at[i].version > self)
+			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "a copy refers to a version that is not older");
+		else if (!kedge__array_push(&list, map->at[i].version))
+			rc = kedge__error_nomem(err);
+		if (list.count >= crowded) {
+			list.count = unique(list.at, list.count);
+			crowded = 2 * list.count + 64;
+		}
+	}
+	if (rc == 0) {
+		list.count = unique(list.at, list.count);
+		rc = kedge__map_sources_init(s, list.count, err);
+	}
+	for (size_t i = 0; rc == 0 && i < list.count; i++)
+		s->versions[i] = list.at[i];
+	kedge__array_done(&list);
+	return rc;
+}
+
+static size_t find_version(const struct kedge__map_sources *s, uint64_t version)
+{
+	size_t low = 0, high = s->count;
+
+	if (s->last < s->count && s->versions[s->last] == version)
+		return s->last;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (s->versions[mid] > version)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void put_source(struct encoder *c, const struct kedge__extent *e)
+{
+	struct kedge__map_sources *s = &c->sources;
+	size_t i = e->kind == KEDGE__EXTENT_LITERAL ? s->count : find_version(s, e->version);
+	uint64_t difference = e->src - kedge__map_sources_expect(s, i, e->addr);
+	uint64_t units = kedge__zigzag((uint64_t)((int64_t)difference / (int64_t)c->unit));
+	uint64_t flags = i != s->last ? KEDGE__MAP_SOURCE_OTHER : 0;
+	bool in_bytes = difference % c->unit != 0 || units >> (64 - KEDGE__MAP_SOURCE_SHIFT) != 0;
+
+	if (in_bytes)
+		flags |= KEDGE__MAP_SOURCE_BYTES;
+	kedge__wire_put_varint(&c->w, flags | (in_bytes ? 0 : units << KEDGE__MAP_SOURCE_SHIFT));
+	if (i != s->last)
+		kedge__wire_put_varint(&c->w, i);
+	if (in_bytes)
+		kedge__wire_put_varint(&c->w, kedge__zigzag(difference));
+	s->last = i;
+	s->ends[i] = e->src + e->len;
+}
+
+static void put_fill(struct encoder *c, uint64_t pattern)
+{
+	bool one_byte = pattern == (pattern & 0xff) * UINT64_C(0x0101010101010101);
+
+	kedge__wire_put_varint(&c->w, one_byte ? 1 : 8);
+	if (one_byte)
+		kedge__wire_put(&c->w, &(uint8_t){(uint8_t)pattern}, 1);
+	else
+		kedge__wire_put64(&c->w, pattern);
+}
+
+/* One entry; LEFT is what the region has from its address on. */
+static void put_entry(struct encoder *c, const struct kedge__extent *e, uint64_t left)
+{
+	uint64_t *literal_end = &c->sources.ends[c->sources.count];
+	bool long_form = e->len != KEDGE__MIN(c->unit, left);
+	enum kedge__extent_kind kind = e->kind;
+
+	/* A literal that does not follow the one before it goes out as a copy of the literals. */
+	if (kind == KEDGE__EXTENT_LITERAL && e->src != *literal_end)
+		kind = KEDGE__EXTENT_COPY;
+	kedge__wire_put_varint(&c->w,
+			       c->gap << KEDGE__MAP_GAP_SHIFT | (long_form ? KEDGE__MAP_LONG : 0) | (unsigned)kind);
+	c->gap = 0;
+	if (long_form && e->len == left)
+		kedge__wire_put_varint(&c->w, 0);
+	else if (long_form)
+		kedge__wire_put_varint(&c->w, e->len % c->unit ? 2 + (e->len << 1) : 1 + (e->len / c->unit << 1));
+	if (kind == KEDGE__EXTENT_COPY)
+		put_source(c, e);
+	else if (kind == KEDGE__EXTENT_FILL)
+		put_fill(c, e->src);
+	else if (kind == KEDGE__EXTENT_LITERAL)
+		*literal_end += e->len;
+}
+
+static void put_extent(struct encoder *c, struct kedge__extent e, uint64_t left)
+{
+	if (e.kind == KEDGE__EXTENT_PARENT && (e.len % c->unit == 0 || e.len == left)) {
+		c->gap += e.len / c->unit + (e.len % c->unit != 0);
+		return;
+	}
+	while (c->single && e.len > c->unit) {
+		struct kedge__extent first = e;
+
+		first.len = c->unit;
+		put_entry(c, &first, left);
+		e.addr += c->unit;
+		e.len -= c->unit;
+		left -= c->unit;
+		if (e.kind != KEDGE__EXTENT_FILL)
+			e.src += c->unit;
+	}
+	put_entry(c, &e, left);
+}
+
+static bool continues(const struct kedge__extent *a, const struct kedge__extent *b)
+{
+	if (a->kind != b->kind || a->addr + a->len != b->addr)
+		return false;
+	switch (a->kind) {
+	case KEDGE__EXTENT_PARENT:
+		return true;
+	case KEDGE__EXTENT_FILL:
+		return a->src == b->src;
+	case KEDGE__EXTENT_LITERAL:
+		return a->src + a->len == b->src;
+	case KEDGE__EXTENT_COPY:
+		return a->version == b->version && a->src + a->len == b->src;
+	}
+	return false;
+}
+
+/* Call DO_EXTENT for all extents, those that continue each other as one, checking that they cover the regions. */
+static int for_each_extent(const struct kedge__extent_map *map, const struct kedge__region_record *regions, size_t n,
+			   void (*do_extent)(struct encoder *c, struct kedge__extent e, uint64_t left),
+			   struct encoder *c, struct kedge__error *err)
+{
+	size_t i = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		uint64_t at = kedge__region_base(&regions[k]);
+		uint64_t left = regions[k].bytes;
+
+		while (left > 0) {
+			struct kedge__extent e;
+
+			if (i == map->count || map->at[i].addr != at || map->at[i].len == 0 || map->at[i].len > left)
+				return kedge__error_set(err, KEDGE_E_ARG, 0, "the map does not cover region '%s'",
+							regions[k].name);
+			e = map->at[i++];
+			while (i < map->count && continues(&e, &map->at[i]) && map->at[i].len <= left - e.len)
+				e.len += map->at[i++].len;
+			do_extent(c, e, left);
+			at += e.len;
+			left -= e.len;
+		}
+	}
+	if (i != map->count)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "the map has extents outside all regions");
+	return 0;
+}
+
+static int encode_entries(const struct kedge__extent_map *map, uint64_t self,
+			  const struct kedge__region_record *regions, size_t n, struct encoder *c,
+			  struct kedge__error *err)
+{
+	uint64_t newer = self;
+	int rc = collect_versions(map, self, &c->sources, err);
+
+	if (rc != 0)
+		return rc;
+	kedge__wire_put_varint(&c->w, c->sources.count);
+	for (size_t i = 0; i < c->sources.count; i++) {
+		kedge__wire_put_varint(&c->w, newer - c->sources.versions[i]);
+		newer = c->sources.versions[i];
+	}
+	rc = for_each_extent(map, regions, n, put_extent, c, err);
+	kedge__map_sources_done(&c->sources);
+	return rc;
+}
+
+/* A bit a chunk is put together here, eight to a byte. */
+struct bitmap {
+	struct encoder c; /* first: for_each_extent() hands on a pointer to it */
+	uint8_t byte;
+	unsigned bits;
+};
+
+static void put_bits(struct encoder *c, struct kedge__extent e, uint64_t left)
+{
+	struct bitmap *b = (struct bitmap *)c;
+	uint64_t chunks = e.len / c->unit + (e.len % c->unit != 0);
+
+	(void)left;
+	for (; chunks > 0; chunks--) {
+		b->byte |= (uint8_t)((e.kind == KEDGE__EXTENT_LITERAL) << b->bits);
+		if (++b->bits == 8) {
+			kedge__wire_put(&c->w, &b->byte, 1);
+			b->byte = 0;
+			b->bits = 0;
+		}
+	}
+}
+
+static int encode_bitmap(const struct kedge__extent_map *map, const struct kedge__region_record *regions, size_t n,
+			 struct encoder *c, struct kedge__error *err)
+{
+	struct bitmap b = {.c = *c};
+	int rc = for_each_extent(map, regions, n, put_bits, &b.c, err);
+
+	if (b.bits > 0)
+		kedge__wire_put(&b.c.w, &b.byte, 1);
+	c->w = b.c.w;
+	return rc;
+}
+
+static enum kedge__map_encoding choose(enum kedge__map_encoding how, const struct kedge__extent_map *map,
+				       uint32_t chunk)
+{
+	uint64_t literals = 0;
+
+	if (chunk == 0)
+		return KEDGE__MAP_RUNS;
+	for (size_t i = 0; i < map->count && how != KEDGE__MAP_RUNS; i++) {
+		const struct kedge__extent *e = &map->at[i];
+
+		if (e->addr % chunk != 0)
+			return KEDGE__MAP_RUNS;
+		if (how != KEDGE__MAP_BITMAP || e->kind == KEDGE__EXTENT_PARENT)
+			continue;
+		if (e->kind != KEDGE__EXTENT_LITERAL || e->src != literals)
+			return KEDGE__MAP_RUNS;
+		literals += e->len;
+	}
+	return how;
+}
+
+int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, uint64_t self,
+		      const struct kedge__region_record *regions, size_t n, struct kedge__bytes *out,
+		      struct kedge__error *err)
+{
+	struct encoder c = {.w = kedge__wire_out_init(out), .unit = chunk ? chunk : 1};
+	int rc;
+
+	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_BITMAP)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "chunks of %u bytes are not possible", chunk);
+	how = choose(how, map, chunk);
+	c.single = how == KEDGE__MAP_LIST;
+	kedge__wire_put_varint(&c.w, how);
+	kedge__wire_put_varint(&c.w, chunk);
+	if (how == KEDGE__MAP_BITMAP)
+		rc = encode_bitmap(map, regions, n, &c, err);
+	else
+		rc = encode_entries(map, self, regions, n, &c, err);
+	if (rc != 0) {
+		kedge__wire_out_undo(&c.w);
+		return rc;
+	}
+	return kedge__wire_out_finish(&c.w, err);
+}

@@ -1,0 +1,112 @@
+/* FORMAT.md, "The directory". */
+#include "format/format.h"
+
+#include <inttypes.h>
+
+#define VERSION_DIGITS 20
+#define RANK_DIGITS    7
+
+char *kedge__set_file_name(uint64_t version)
+{
+	return kedge__asprintf("set-%020" PRIu64, version);
+}
+
+char *kedge__version_dir_name(uint64_t version)
+{
+	return kedge__asprintf("v%020" PRIu64, version);
+}
+
+char *kedge__segment_file_name(uint32_t rank, uint32_t generation)
+{
+	return kedge__asprintf("r%07" PRIu32 "-g%" PRIu32 ".seg", rank, generation);
+}
+
+/* The number at *P, up to MAX, of the digits that stand there; *P moves behind them, *DIGITS is how many they were. */
+static bool parse_number(const char **p, uint64_t max, uint64_t *value, size_t *digits)
+{
+	const char *at = *p;
+	uint64_t v = 0;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		uint64_t digit = (uint64_t)(*at - '0');
+
+		if (v > (max - digit) / 10)
+			return false;
+		v = v * 10 + digit;
+	}
+	*digits = (size_t)(at - *p);
+	*value = v;
+	*p = at;
+	return *digits > 0;
+}
+
+static bool parse_prefix(const char **p, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	if (strncmp(*p, prefix, n) != 0)
+		return false;
+	*p += n;
+	return true;
+}
+
+static bool parse_version_name(const char *name, const char *prefix, uint64_t *version)
+{
+	uint64_t v;
+	size_t digits;
+
+	if (!parse_prefix(&name, prefix) || !parse_number(&name, KEDGE_VERSION_LIMIT - 1, &v, &digits))
+		return false;
+	if (digits != VERSION_DIGITS || *name)
+		return false;
+	*version = v;
+	return true;
+}
+
+bool kedge__set_file_parse(const char *name, uint64_t *version)
+{
+	return parse_version_name(name, "set-", version);
+}
+
+bool kedge__version_dir_parse(const char *name, uint64_t *version)
+{
+	return parse_version_name(name, "v", version);
+}
+
+bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *generation)
+{
+	uint64_t r, g;
+	size_t digits;
+
+	if (!parse_prefix(&name, "r") || !parse_number(&name, KEDGE__RANK_LIMIT - 1, &r, &digits))
+		return false;
+	if (digits != RANK_DIGITS || !parse_prefix(&name, "-g"))
+		return false;
+	if (*name == '0' && name[1] != '.')
+		return false;
+	if (!parse_number(&name, UINT32_MAX, &g, &digits) || strcmp(name, ".seg") != 0)
+		return false;
+	*rank = (uint32_t)r;
+	*generation = (uint32_t)g;
+	return true;
+}
+
+int kedge__job_name_check(const char *name, struct kedge__error *err)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	size_t n = strlen(name);
+
+	if (n == 0)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "the job name is empty");
+	if (n > KEDGE_NAME_MAX)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "the job name has %zu bytes, at most %d are allowed", n,
+					KEDGE_NAME_MAX);
+	if (name[0] == '.' || strspn(name, allowed) != n)
+		return kedge__error_set(
+		    err, KEDGE_E_ARG, 0,
+		    "job name '%s': only A-Z a-z 0-9 . _ - are allowed, and no dot at the beginning", name);
+	if (strncmp(name, KEDGE__STORE_MARKER_NAME, strlen(KEDGE__STORE_MARKER_NAME)) == 0)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "job name '%s': names that begin with '%s' are taken",
+					name, KEDGE__STORE_MARKER_NAME);
+	return 0;
+}

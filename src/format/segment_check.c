@@ -1,0 +1,107 @@
+/* FORMAT.md, "What a reader refuses": the rules between sections. */
+#include "format/map_wire.h"
+
+static int check_summary(const struct kedge__segment_parts *p, struct kedge__error *err)
+{
+	const struct kedge__segment_summary *s = p->summary;
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < p->region_count; i++)
+		total += p->regions[i].bytes;
+	if (s->raw_bytes != total)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "sections SUMM and REGN: sizes do not agree");
+	if (p->region_count > 0 && p->regions[p->region_count - 1].slot >= s->next_slot)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"sections SUMM and REGN: a slot that was never given out");
+	if (!kedge__digest_equal(s->image_id, kedge__seal(p->regions_data, p->regions_bytes)))
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "sections SUMM and REGN: the image id does not match");
+	if (s->parent != KEDGE__NO_VERSION && s->parent >= p->header->version)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section SUMM: the parent is not older");
+	return 0;
+}
+
+static int check_blocks(const struct kedge__segment_parts *p, struct kedge__error *err)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < p->block_count; i++) {
+		if (p->blocks[i].region >= p->region_count)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: block %zu is of no region", i);
+		total += p->blocks[i].raw_bytes;
+	}
+	if (total != p->summary->literal_bytes)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "sections SUMM and BLKS: sizes do not agree");
+	return 0;
+}
+
+static bool in_lineage(const struct kedge__segment_parts *p, uint64_t version)
+{
+	size_t low = 0, high = p->source_count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (p->sources[mid].version < version)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < p->source_count && p->sources[low].version == version;
+}
+
+static int check_references(const struct kedge__segment_parts *p, struct kedge__error *err)
+{
+	uint64_t known = p->header->version;
+
+	if (p->source_count > 0 && p->sources[p->source_count - 1].version >= known)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: a version that is not older");
+	for (size_t i = 0; i < p->map->count; i++) {
+		const struct kedge__extent *e = &p->map->at[i];
+		uint64_t version = e->kind == KEDGE__EXTENT_PARENT ? p->summary->parent : e->version;
+
+		if ((e->kind != KEDGE__EXTENT_PARENT && e->kind != KEDGE__EXTENT_COPY) || version == known)
+			continue;
+		if (!in_lineage(p, version))
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+						"section MAPX: version %llu is referred to and not in section LINE",
+						(unsigned long long)version);
+		known = version;
+	}
+	return 0;
+}
+
+static int check_cover(const struct kedge__segment_parts *p, struct kedge__error *err)
+{
+	const struct kedge__extent_map *map = p->map;
+	size_t i = 0;
+
+	for (size_t k = 0; k < p->region_count; k++) {
+		uint64_t at = kedge__region_base(&p->regions[k]);
+		uint64_t end = at + p->regions[k].bytes;
+
+		for (; at < end && i < map->count && map->at[i].addr == at && map->at[i].len <= end - at; i++)
+			at += map->at[i].len;
+		if (at != end)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section MAPX: region '%s' is not covered",
+						p->regions[k].name);
+	}
+	if (i != map->count)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section MAPX: extents outside all regions");
+	return 0;
+}
+
+int kedge__segment_check(const struct kedge__segment_parts *p, struct kedge__error *err)
+{
+	const struct kedge__segment_summary *s = p->summary;
+	int rc = check_summary(p, err);
+
+	if (rc == 0)
+		rc = check_blocks(p, err);
+	if (rc == 0)
+		rc = kedge__extent_map_check(p->map, p->header->version, s->parent, s->literal_bytes, err);
+	if (rc == 0)
+		rc = check_cover(p, err);
+	if (rc == 0)
+		rc = check_references(p, err);
+	return rc;
+}

@@ -1,0 +1,70 @@
+/*
+ * wire: cursors over bytes, for the encoders and decoders of this folder alone. Both are sticky: once a put ran out
+ * of memory or a get ran past the end, the rest does nothing, and the caller asks once, at the end.
+ */
+#ifndef KEDGE_FORMAT_WIRE_H
+#define KEDGE_FORMAT_WIRE_H
+
+#include "format/format.h"
+
+#define KEDGE__MAGIC_BYTES 8
+
+struct kedge__wire_out {
+	struct kedge__bytes *bytes;
+	size_t start; /* what stood there before is not ours */
+	bool failed;
+};
+
+struct kedge__wire_out kedge__wire_out_init(struct kedge__bytes *bytes);
+void kedge__wire_put(struct kedge__wire_out *w, const void *data, size_t bytes);
+void kedge__wire_put16(struct kedge__wire_out *w, uint16_t v);
+void kedge__wire_put32(struct kedge__wire_out *w, uint32_t v);
+void kedge__wire_put64(struct kedge__wire_out *w, uint64_t v);
+void kedge__wire_put_double(struct kedge__wire_out *w, double v);
+void kedge__wire_put_digest(struct kedge__wire_out *w, struct kedge__digest d);
+void kedge__wire_put_varint(struct kedge__wire_out *w, uint64_t v);
+/* Take back what was put. */
+void kedge__wire_out_undo(struct kedge__wire_out *w);
+/* 0, or KEDGE_E_NOMEM with everything taken back. */
+int kedge__wire_out_finish(struct kedge__wire_out *w, struct kedge__error *err);
+
+struct kedge__wire_in {
+	const uint8_t *at;
+	size_t left;
+	bool failed;
+};
+
+struct kedge__wire_in kedge__wire_in_init(const void *data, size_t bytes);
+/* The next BYTES bytes, or NULL. */
+const uint8_t *kedge__wire_get(struct kedge__wire_in *r, size_t bytes);
+uint16_t kedge__wire_get16(struct kedge__wire_in *r);
+uint32_t kedge__wire_get32(struct kedge__wire_in *r);
+uint64_t kedge__wire_get64(struct kedge__wire_in *r);
+double kedge__wire_get_double(struct kedge__wire_in *r);
+struct kedge__digest kedge__wire_get_digest(struct kedge__wire_in *r);
+/* A varint that is not canonical (FORMAT.md, "Numbers") fails as one that is cut short does. */
+uint64_t kedge__wire_get_varint(struct kedge__wire_in *r);
+/* The same, failing if it is above MAX. */
+uint64_t kedge__wire_get_varint_max(struct kedge__wire_in *r, uint64_t max);
+/* BYTES bytes without NUL as a string that is kedge__free()d. WHAT is for the message. */
+int kedge__wire_get_string(struct kedge__wire_in *r, uint64_t bytes, const char *what, char **out,
+			   struct kedge__error *err);
+/* The same, and a valid job name. */
+int kedge__wire_get_job_name(struct kedge__wire_in *r, uint64_t bytes, const char *what, char **out,
+			     struct kedge__error *err);
+
+/* Map signed differences to varints: 0, -1, 1, -2, ... become 0, 1, 2, 3, ... */
+static inline uint64_t kedge__zigzag(uint64_t difference)
+{
+	return (difference << 1) ^ (0 - (difference >> 63));
+}
+
+static inline uint64_t kedge__unzigzag(uint64_t v)
+{
+	return (v >> 1) ^ (0 - (v & 1));
+}
+
+/* Seconds in records are finite and not negative. */
+bool kedge__wire_seconds_valid(double v);
+
+#endif
