@@ -1,0 +1,107 @@
+/*
+ * extent_map.c: building, searching and checking extent maps.
+ */
+#include "base/extent_map.h"
+
+void kedge__extent_map_done(struct kedge__extent_map *map)
+{
+	kedge__array_done(map);
+}
+
+/* Does E go on where LAST ends, in the image and at its source? */
+static bool continues(const struct kedge__extent *last, const struct kedge__extent *e)
+{
+	if (last->kind != e->kind || last->addr + last->len != e->addr ||
+	    last->addr >> KEDGE__SLOT_SHIFT != e->addr >> KEDGE__SLOT_SHIFT)
+		return false;
+	switch (e->kind) {
+	case KEDGE__EXTENT_PARENT:
+		return true;
+	case KEDGE__EXTENT_FILL:
+		return last->src == e->src;
+	case KEDGE__EXTENT_LITERAL:
+		return last->src + last->len == e->src;
+	case KEDGE__EXTENT_COPY:
+		return last->version == e->version && last->src + last->len == e->src &&
+		       last->src >> KEDGE__SLOT_SHIFT == e->src >> KEDGE__SLOT_SHIFT;
+	}
+	return false;
+}
+
+int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge,
+			     struct kedge__error *err)
+{
+	if (!e.len)
+		return 0;
+	if (merge && map->count && continues(&map->at[map->count - 1], &e)) {
+		map->at[map->count - 1].len += e.len;
+		return 0;
+	}
+	return kedge__array_push(map, e) ? 0 : kedge__error_nomem(err);
+}
+
+size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr)
+{
+	size_t low = 0, high = map->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct kedge__extent *e = &map->at[mid];
+
+		if (e->addr <= addr && addr - e->addr >= e->len)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* [addr, addr + len) is not empty and lies in one slot. */
+static bool range_fits(uint64_t addr, uint64_t len)
+{
+	uint64_t offset = addr & (KEDGE__SLOT_BYTES - 1);
+
+	return len && len <= KEDGE__SLOT_BYTES - offset;
+}
+
+static const char *extent_problem(const struct kedge__extent *e, uint64_t self, uint64_t parent, uint64_t literal_bytes)
+{
+	switch (e->kind) {
+	case KEDGE__EXTENT_LITERAL:
+		return e->src > literal_bytes || e->len > literal_bytes - e->src ? "lies outside the literals" : NULL;
+	case KEDGE__EXTENT_PARENT:
+		return parent == KEDGE__NO_VERSION ? "refers to a parent that does not exist" : NULL;
+	case KEDGE__EXTENT_COPY:
+		if (e->version > self)
+			return "refers to a newer version";
+		return range_fits(e->src, e->len) ? NULL : "refers to more than a region";
+	case KEDGE__EXTENT_FILL:
+		return e->addr & 7 ? "fills from within a pattern" : NULL;
+	}
+	return "is of an unknown kind";
+}
+
+int kedge__extent_map_check(const struct kedge__extent_map *map, uint64_t self, uint64_t parent, uint64_t literal_bytes,
+			    struct kedge__error *err)
+{
+	uint64_t end = 0;
+
+	if (parent != KEDGE__NO_VERSION && parent >= self)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the parent of version %llu is not older",
+					(unsigned long long)self);
+	for (size_t i = 0; i < map->count; i++) {
+		const struct kedge__extent *e = &map->at[i];
+		const char *problem = extent_problem(e, self, parent, literal_bytes);
+
+		if (!range_fits(e->addr, e->len))
+			problem = "is empty or reaches over its region";
+		else if (i && (end == 0 || e->addr < end))
+			problem = "is out of order or overlaps the one before";
+		if (problem)
+			return kedge__error_set(
+			    err, KEDGE_E_DAMAGED, 0, "extent %zu of version %llu (at %#llx, %llu bytes) %s", i,
+			    (unsigned long long)self, (unsigned long long)e->addr, (unsigned long long)e->len, problem);
+		end = e->addr + e->len; /* 0 after the last byte of the space: nothing may follow */
+	}
+	return 0;
+}

@@ -1,0 +1,326 @@
+/*
+ * test_digest.c: all variants of the digest agree bit for bit, and the digest keeps apart what checkpoints are made of.
+ */
+#include "base/digest_internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static uint64_t seed = 1;
+
+static uint64_t random64(void)
+{
+	uint64_t v = seed += DIGEST_STEP;
+
+	return digest_final(v);
+}
+
+static uint8_t *random_bytes(size_t n)
+{
+	uint8_t *p = kedge__malloc(n);
+
+	assert_non_null(p);
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)(random64() >> 24);
+	return p;
+}
+
+static void assert_digests_equal(const struct kedge__digest *a, const struct kedge__digest *b, size_t n)
+{
+	assert_memory_equal(a, b, n * sizeof(*a));
+}
+
+/* The definition in docs/digests.md, word by word. */
+static struct kedge__digest by_definition(const uint8_t *data, size_t bytes)
+{
+	uint64_t a = 0, b = 0;
+
+	for (size_t i = 0; i * 16 < bytes; i++) {
+		uint64_t w[2] = {0, 0};
+
+		memcpy(w, data + i * 16, KEDGE__MIN(bytes - i * 16, (size_t)16));
+		uint64_t x = digest_mix(w[0], DIGEST_KEY_CHUNK + 2 * i * DIGEST_STEP);
+		uint64_t y = digest_mix(w[1], DIGEST_KEY_CHUNK + (2 * i + 1) * DIGEST_STEP);
+
+		a += x + digest_rotl(y, 32);
+		b += y + 3 * digest_rotl(x, 27);
+	}
+	return digest_finish((struct digest_sums){a, b}, bytes);
+}
+
+static void check_variant(const struct digest_kernel *k)
+{
+	enum { ROOM = 65536 * 5 };
+	uint8_t *data = random_bytes(ROOM + 64);
+	static struct kedge__digest want[ROOM / 32 + 1], got[ROOM / 32 + 1];
+
+	for (size_t bytes = 0; bytes <= 300; bytes++) {
+		const uint8_t *p = data + random64() % 64;
+		struct kedge__digest d = by_definition(p, bytes), e = kedge__digest_chunk_by(k, p, bytes);
+		struct kedge__sum s = kedge__sum_by(&kedge__digest_scalar, p, bytes, 8 * bytes);
+		struct kedge__sum t = kedge__sum_by(k, p, bytes, 8 * bytes);
+
+		assert_digests_equal(&d, &e, 1);
+		assert_true(s.s1 == t.s1 && s.s2 == t.s2);
+	}
+	for (size_t chunk = 32; chunk <= 65536; chunk *= 2) {
+		for (size_t count = 0; count < 5; count++) {
+			const uint8_t *p = data + random64() % 64;
+			size_t bytes = KEDGE__MIN((chunk * (count * 5 + 1) + random64() % chunk), (size_t)ROOM);
+			size_t n = (bytes + chunk - 1) / chunk;
+
+			for (size_t i = 0; i < n; i++)
+				want[i] = by_definition(p + i * chunk, KEDGE__MIN(bytes - i * chunk, chunk));
+			kedge__digest_chunks_by(k, p, bytes, chunk, got);
+			assert_digests_equal(want, got, n);
+		}
+	}
+	kedge__free(data);
+}
+
+static void test_variants_agree(void **state)
+{
+	(void)state;
+	check_variant(&kedge__digest_scalar);
+	if (kedge__digest_avx2())
+		check_variant(kedge__digest_avx2());
+	if (kedge__digest_avx512())
+		check_variant(kedge__digest_avx512());
+	assert_non_null(kedge__digest_kernel());
+}
+
+/* Digests are in files: they may never change. */
+static void test_values_are_fixed(void **state)
+{
+	uint8_t data[100];
+	struct kedge__digest d, e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7);
+	d = kedge__digest_chunk(data, 100);
+	assert_int_equal(d.lo, UINT64_C(0x7E3878969D877230));
+	assert_int_equal(d.hi, UINT64_C(0x60589EE4F41150CB));
+	e = kedge__digest_pair(d, kedge__digest_chunk(data, 0));
+	assert_int_equal(e.lo, UINT64_C(0x09A8CBED66DEAA2D));
+	assert_int_equal(e.hi, UINT64_C(0xE320448196733472));
+	e = kedge__sum_digest(kedge__sum_of(data, 100, 800), 100);
+	assert_int_equal(e.lo, UINT64_C(0xF7A756C776C5963F));
+	assert_int_equal(e.hi, UINT64_C(0x1EBEA76654E8967B));
+}
+
+static void test_domains_and_lengths(void **state)
+{
+	uint8_t zero[128] = {0};
+	struct kedge__digest d[2] = {kedge__digest_chunk(zero, 64), kedge__digest_chunk(zero, 32)};
+	struct kedge__digest node = kedge__digest_pair(d[0], d[1]), flat = kedge__digest_chunk(d, 32);
+	struct kedge__digest swapped = kedge__digest_pair(d[1], d[0]);
+
+	(void)state;
+	assert_false(kedge__digest_equal(d[0], d[1]));
+	assert_false(kedge__digest_equal(node, flat));
+	assert_false(kedge__digest_equal(node, swapped));
+	for (size_t n = 1; n < 128; n++)
+		assert_false(kedge__digest_equal(kedge__digest_chunk(zero, n), kedge__digest_chunk(zero, n - 1)));
+}
+
+/* The sum of a region is that of its parts, in any order; it sees swaps and pairs of sign flips. */
+static void test_sum(void **state)
+{
+	enum { N = 40000 };
+	uint8_t *data = random_bytes(N);
+	struct kedge__sum whole = kedge__sum_of(data, N, 0), parts = {0, 0};
+
+	(void)state;
+	for (size_t at = 0, len; at < N; at += len) {
+		len = KEDGE__MIN((size_t)N - at, 8 * (1 + random64() % 500));
+		parts = kedge__sum_add(kedge__sum_of(data + at, len, at), parts);
+	}
+	assert_true(whole.s1 == parts.s1 && whole.s2 == parts.s2);
+	for (int i = 0; i < 2000; i++) {
+		size_t a = random64() % (N / 8) * 8, b = random64() % (N / 8) * 8;
+		struct kedge__sum s;
+
+		if (a == b)
+			continue;
+		data[a + 7] ^= 0x80;
+		data[b + 7] ^= 0x80;
+		s = kedge__sum_of(data, N, 0);
+		assert_false(s.s1 == whole.s1 && s.s2 == whole.s2);
+		data[a + 7] ^= 0x80;
+		data[b + 7] ^= 0x80;
+		data[a] ^= 1;
+		s = kedge__sum_of(data, N, 0);
+		assert_true(s.s1 != whole.s1 && s.s2 != whole.s2);
+		data[a] ^= 1;
+	}
+	kedge__free(data);
+}
+
+/* ---- the collision battery: families of 128-byte chunks that are alike in the ways that checkpoints are */
+
+enum { WORDS = 16, FAMILY = 140000 };
+
+static int by_lo(const void *a, const void *b)
+{
+	const struct kedge__digest *x = a, *y = b;
+
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static int by_hi(const void *a, const void *b)
+{
+	const struct kedge__digest *x = a, *y = b;
+
+	return x->hi < y->hi ? -1 : x->hi > y->hi;
+}
+
+/* At this size a chance collision in 64 bits has odds of 1e-9: none is allowed in either half. */
+static void assert_all_distinct(const uint64_t (*chunks)[WORDS], size_t n)
+{
+	struct kedge__digest *d = kedge__malloc(n * sizeof(*d));
+
+	assert_non_null(d);
+	kedge__digest_chunks(chunks, n * WORDS * 8, WORDS * 8, d);
+	qsort(d, n, sizeof(*d), by_lo);
+	for (size_t i = 1; i < n; i++)
+		assert_true(d[i].lo != d[i - 1].lo);
+	qsort(d, n, sizeof(*d), by_hi);
+	for (size_t i = 1; i < n; i++)
+		assert_true(d[i].hi != d[i - 1].hi);
+	kedge__free(d);
+}
+
+static uint64_t as_bits(double v)
+{
+	uint64_t u;
+
+	memcpy(&u, &v, 8);
+	return u;
+}
+
+/* Different signs of doubles: pairs of words, all pairs first; i spread over all 16 signs of 2^16 and more values. */
+static void fill_signs(uint64_t c[WORDS], size_t i)
+{
+	for (int w = 0; w < WORDS; w++)
+		c[w] = as_bits(1.0 + (double)(i >> 16)) | (uint64_t)(i >> w & 1) << 63;
+}
+
+static void fill_odd_signs(uint64_t c[WORDS], size_t i)
+{
+	for (int w = 0; w < WORDS; w++)
+		c[w] = as_bits((double)(i / 2 + 1)) | (uint64_t)(w & (int)i & 1) << 63;
+}
+
+static void fill_low_entropy(uint64_t c[WORDS], size_t i)
+{
+	for (int w = 0; w < WORDS; w++)
+		c[w] = i >> w & 1;
+	c[i % 7] += 2 * (i >> 16);
+}
+
+static void fill_moving_word(uint64_t c[WORDS], size_t i)
+{
+	memset(c, 0, WORDS * 8);
+	c[i % WORDS] = i / WORDS + 1;
+}
+
+/* One permutation of the same words each: the i-th by swaps. */
+static void fill_swaps(uint64_t c[WORDS], size_t i)
+{
+	for (int w = 0; w < WORDS; w++)
+		c[w] = as_bits(0.5 * w);
+	for (size_t left = i, w = WORDS; w > 1; left /= w, w--) {
+		uint64_t t = c[w - 1];
+
+		c[w - 1] = c[left % w];
+		c[left % w] = t;
+	}
+}
+
+static void fill_counter(uint64_t c[WORDS], size_t i)
+{
+	for (size_t w = 0; w < WORDS; w++)
+		c[w] = i + w;
+}
+
+static void fill_small_floats(uint64_t c[WORDS], size_t i)
+{
+	float f[2 * WORDS];
+
+	for (size_t w = 0; w < 2 * WORDS; w++)
+		f[w] = (float)((i >> (w % 18) & 1) ? 0.25 : 0.5);
+	memcpy(c, f, sizeof(f));
+}
+
+static void fill_high_word(uint64_t c[WORDS], size_t i)
+{
+	memset(c, 0, WORDS * 8);
+	c[i % WORDS] = (uint64_t)(i / WORDS + 1) << 40;
+	c[(i + 1) % WORDS] = UINT64_C(1) << 63;
+}
+
+static void test_collisions(void **state)
+{
+	static void (*const fill[])(uint64_t *, size_t) = {fill_signs,        fill_odd_signs, fill_low_entropy,
+							   fill_moving_word,  fill_swaps,     fill_counter,
+							   fill_small_floats, fill_high_word};
+	uint64_t(*chunks)[WORDS] = kedge__malloc((size_t)FAMILY * sizeof(*chunks));
+
+	(void)state;
+	assert_non_null(chunks);
+	for (size_t f = 0; f < KEDGE__COUNT(fill); f++) {
+		for (size_t i = 0; i < FAMILY; i++)
+			fill[f](chunks[i], i);
+		assert_all_distinct((const uint64_t(*)[WORDS])chunks, FAMILY);
+	}
+	kedge__free(chunks);
+}
+
+/* Every flip of one or two bits of a chunk is seen in both halves. */
+static void test_bit_flips(void **state)
+{
+	enum { BITS = 64 * 8 };
+	uint8_t *data = random_bytes(64);
+	struct kedge__digest d = kedge__digest_chunk(data, 64);
+
+	(void)state;
+	for (int i = 0; i < BITS; i++) {
+		for (int j = i; j < BITS; j++) {
+			struct kedge__digest e;
+
+			data[i / 8] ^= (uint8_t)(1 << i % 8);
+			if (j > i)
+				data[j / 8] ^= (uint8_t)(1 << j % 8);
+			e = kedge__digest_chunk(data, 64);
+			assert_true(e.lo != d.lo && e.hi != d.hi);
+			data[i / 8] ^= (uint8_t)(1 << i % 8);
+			if (j > i)
+				data[j / 8] ^= (uint8_t)(1 << j % 8);
+		}
+	}
+	kedge__free(data);
+}
+
+static void test_checksums(void **state)
+{
+	(void)state;
+	assert_int_equal(kedge__checksum("", 0), UINT64_C(0x2D06800538D394C2));
+	assert_int_equal(kedge__seal("", 0).lo, UINT64_C(0x6001C324468D497F));
+	assert_int_equal(kedge__seal("", 0).hi, UINT64_C(0x99AA06D3014798D8));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_variants_agree),      cmocka_unit_test(test_values_are_fixed),
+	    cmocka_unit_test(test_domains_and_lengths), cmocka_unit_test(test_sum),
+	    cmocka_unit_test(test_collisions),          cmocka_unit_test(test_bit_flips),
+	    cmocka_unit_test(test_checksums),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
