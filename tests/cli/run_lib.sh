@@ -1,0 +1,50 @@
+# What the tests of `kedge run` share; sourced. A job here is a script that writes the journal itself.
+set -eu
+: "${KEDGE_BIN:=kedge}"
+
+die() {
+	echo "FAILED: $*" >&2
+	for file in out err; do
+		[ -e $file ] && { echo "--- $file"; cat $file; } >&2
+	done
+	exit 1
+}
+
+# kedge run OPTIONS..., its output in out and err, its exit code in $code
+run() {
+	code=0
+	"$KEDGE_BIN" run --backoff 0 "$@" >out 2>err || code=$?
+}
+
+wants_code() { # CODE
+	[ "$code" -eq "$1" ] || die "exit code $code, not $1"
+}
+
+wants() { # FILE PATTERN
+	grep -q -e "$2" "$1" || die "no '$2' in $1"
+}
+
+wants_not() { # FILE PATTERN
+	! grep -q -e "$2" "$1" || die "'$2' in $1"
+}
+
+# A script named $1 of standard input, which may call: open_job, took VERSION, restarted VERSION
+job() { # NAME
+	{
+		cat <<-'END'
+			#!/bin/sh
+			set -eu
+			open_job() { echo "open ${1:-job} /store" >>"$KEDGE_RUN_JOURNAL"; }
+			took() { echo "checkpoint $1 1000 100 0.5 $(date +%s%N)" >>"$KEDGE_RUN_JOURNAL"; }
+			restarted() { echo "restart $1" >>"$KEDGE_RUN_JOURNAL"; }
+		END
+		cat
+	} >"$1"
+	chmod +x "$1"
+}
+
+no_journal_left() {
+	for file in "$TMPDIR"/kedge-run-*; do
+		[ ! -e "$file" ] || die "$file was left behind"
+	done
+}

@@ -1,0 +1,183 @@
+/* run: run a job to its end through failures. */
+#include "run.h"
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define BACKOFF_MOST 60.0
+
+static struct kedge__run_launch *last_launch(struct kedge__run *r)
+{
+	return &r->launches.at[r->launches.count - 1];
+}
+
+static uint64_t launches_without_progress(const struct kedge__run *r)
+{
+	uint64_t n = 0;
+
+	for (size_t i = r->launches.count; i > 0 && !r->launches.at[i - 1].progress; i--)
+		n++;
+	return n;
+}
+
+/* Did the run end with the last launch, and how? */
+static bool ended(struct kedge__run *r)
+{
+	const struct kedge__run_launch *last = last_launch(r);
+
+	if (r->stop_signal)
+		r->outcome = KEDGE__RUN_STOPPED;
+	else if (last->exec_errno)
+		r->outcome = KEDGE__RUN_NOT_STARTED;
+	else if (last->exit_code == 0)
+		r->outcome = KEDGE__RUN_DONE;
+	else if (r->launches.count > r->retries)
+		r->outcome = KEDGE__RUN_RETRIES_USED;
+	else if (r->patience && launches_without_progress(r) >= r->patience)
+		r->outcome = KEDGE__RUN_NO_PROGRESS;
+	else
+		return false;
+	return true;
+}
+
+static double next_backoff(const struct kedge__run *r)
+{
+	uint64_t stuck = launches_without_progress(r);
+	double seconds = r->backoff;
+
+	/* What failed at once will probably fail at once again: leave more and more time for the cause to go away. */
+	for (uint64_t i = 1; i < stuck && seconds < BACKOFF_MOST; i++)
+		seconds *= 2;
+	return stuck > 1 ? fmin(seconds, fmax(BACKOFF_MOST, r->backoff)) : seconds;
+}
+
+static void announce_relaunch(struct kedge__run *r, double wait)
+{
+	const struct kedge__run_launch *last = last_launch(r);
+	char end[KEDGE__TEXT_ROOM], seconds[KEDGE__TEXT_ROOM], version[KEDGE__TEXT_ROOM] = "no new version";
+
+	if (r->quiet)
+		return;
+	if (last->last_version != KEDGE__NO_VERSION)
+		snprintf(version, sizeof(version), "version %llu", (unsigned long long)last->last_version);
+	kedge__tool_say(KEDGE__RUN_COMMAND, "launch %d ended: %s, after %s; relaunching in %s", last->number,
+			kedge__run_end_text(last, end), version, kedge__text_seconds(wait, seconds));
+}
+
+static int launch_once(struct kedge__run *r, struct kedge__error *err)
+{
+	struct kedge__run_launch launch = {.number = (int)r->launches.count + 1, .last_version = KEDGE__NO_VERSION};
+	char number[32];
+	int rc;
+
+	snprintf(number, sizeof(number), "%d", launch.number);
+	if (setenv("KEDGE_RUN_ID", r->id, 1) || setenv("KEDGE_RUN_LAUNCH", number, 1) ||
+	    setenv("KEDGE_RUN_JOURNAL", r->journal.path, 1))
+		return kedge__error_nomem(err);
+	rc = kedge__run_launch(r, &launch, err);
+	if (rc == 0)
+		rc = kedge__run_journal_read(&r->journal, &launch, err);
+	if (rc == 0 && !kedge__array_push(&r->launches, launch))
+		rc = kedge__error_nomem(err);
+	return rc;
+}
+
+static int supervise(struct kedge__run *r, struct kedge__error *err)
+{
+	for (;;) {
+		int rc = launch_once(r, err);
+		double wait;
+
+		if (rc)
+			return rc;
+		if (ended(r))
+			return 0;
+		wait = next_backoff(r);
+		announce_relaunch(r, wait);
+		kedge__run_pause(r, wait);
+		if (r->stop_signal) {
+			r->outcome = KEDGE__RUN_STOPPED;
+			return 0;
+		}
+	}
+}
+
+static int exit_code(struct kedge__run *r)
+{
+	return r->outcome == KEDGE__RUN_STOPPED ? 128 + r->stop_signal : last_launch(r)->exit_code;
+}
+
+static void name_run(struct kedge__run *r)
+{
+	char host[64];
+
+	if (gethostname(host, sizeof(host)))
+		strcpy(host, "localhost");
+	host[sizeof(host) - 1] = '\0';
+	r->began_ns = kedge__clock_wall_ns();
+	snprintf(r->id, sizeof(r->id), "%s-%ld-%llu", host, (long)getpid(),
+		 (unsigned long long)(r->began_ns / 1000000));
+}
+
+static int run(struct kedge__run *r, const char *journal)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status;
+
+	name_run(r);
+	if (kedge__run_journal_open(&r->journal, journal, r->id, &err))
+		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot make the journal");
+	kedge__run_signals_init(r);
+	if (supervise(r, &err)) {
+		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot go on");
+		goto close_journal;
+	}
+	r->ended_ns = kedge__clock_wall_ns();
+	status = exit_code(r);
+	kedge__run_summary(r);
+	if (r->json)
+		kedge__run_json(r);
+close_journal:
+	kedge__run_journal_close(&r->journal);
+	kedge__array_done(&r->launches);
+	return status;
+}
+
+int kedge__tool_run(int argc, char **argv)
+{
+	struct kedge__run r = {.retries = 10, .patience = 3, .backoff = 1.0};
+	const char *journal = NULL;
+	const struct kedge__option options[] = {
+	    {"retries", 'r', KEDGE__OPTION_UINT, &r.retries, "N", "relaunch at most N times (default 10)"},
+	    {"patience", 'p', KEDGE__OPTION_UINT, &r.patience, "N",
+	     "give up after N launches in a row without a new version (default 3; 0: never)"},
+	    {"backoff", 'b', KEDGE__OPTION_REAL, &r.backoff, "S",
+	     "seconds before a relaunch (default 1), doubled for each launch without a new version"},
+	    {"journal", 'j', KEDGE__OPTION_TEXT, &journal, "FILE",
+	     "keep the journal of events in FILE; where ranks run on several nodes, one that all of them reach"},
+	    KEDGE__OPTION_QUIET(&r.quiet),
+	    KEDGE__OPTION_JSON(&r.json),
+	};
+	const struct kedge__usage usage = {
+	    .command = KEDGE__RUN_COMMAND,
+	    .operands = "COMMAND [ARG...]",
+	    .about = "Run COMMAND to its end through failures: when it dies, what it left behind is ended and it is\n"
+		     "launched again, to restart from its newest checkpoint. Signals are passed on; one that asks\n"
+		     "to stop ends the run. Ends with a summary; the exit code is that of the last launch.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge run -- mpirun -n 4 ./heat2d --steps 2000\n"
+		       "kedge run --retries 100 --json -- ./solver input.nml",
+	    .stop_early = true,
+	};
+	int first, status;
+
+	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
+		return status;
+	if (first == argc)
+		return kedge__usage_error(&usage, "no command given");
+	if (!(r.backoff >= 0 && r.backoff <= 86400))
+		return kedge__usage_error(&usage, "--backoff is a number of seconds from 0 to 86400");
+	r.command = argv + first;
+	return run(&r, journal);
+}

@@ -1,0 +1,100 @@
+/*
+ * run: what the files of `kedge run` share. run.c has the options and the loop, run_child.c one launch with its signals
+ * and its processes, run_journal.c what the job says of itself, run_report.c the summary.
+ */
+#ifndef KEDGE_TOOLS_RUN_H
+#define KEDGE_TOOLS_RUN_H
+
+#include "tool.h"
+#include <signal.h>
+#include <sys/types.h>
+
+#define KEDGE__RUN_COMMAND "kedge run"
+
+struct kedge__run_checkpoint {
+	uint64_t version, raw_bytes, stored_bytes;
+	double blocked_seconds;
+	uint64_t published_ns; /* since 1970, as is all that ends in _ns */
+	int launch;
+};
+
+struct kedge__run_launch {
+	int number; /* from 1 */
+	uint64_t began_ns, ended_ns;
+	int exit_code;  /* as a shell gives it: 128 + signal if it was killed */
+	int signal;     /* 0: it exited */
+	int exec_errno; /* not 0: the command could not be started */
+	bool restarted;
+	uint64_t restarted_from, restarted_ns;
+	uint64_t saved_ns;     /* when its last version was published; 0: none */
+	uint64_t last_version; /* KEDGE__NO_VERSION: none */
+	size_t versions;       /* taken in it */
+	bool progress;         /* a version above all before */
+};
+
+enum kedge__run_outcome {
+	KEDGE__RUN_DONE,
+	KEDGE__RUN_STOPPED,     /* by a signal that was passed on */
+	KEDGE__RUN_NOT_STARTED, /* no such command */
+	KEDGE__RUN_NO_PROGRESS,
+	KEDGE__RUN_RETRIES_USED,
+};
+
+/* The newest version seen of one job: a command may open several, one after the other. */
+struct kedge__run_job {
+	char *key; /* "NAME STORE" */
+	uint64_t newest;
+};
+
+struct kedge__run_journal {
+	char *path;
+	bool keep;       /* --journal: the user's file */
+	uint64_t offset; /* read so far */
+	KEDGE__ARRAY(struct kedge__run_job) jobs;
+	KEDGE__ARRAY(struct kedge__run_checkpoint) checkpoints;
+};
+
+struct kedge__run {
+	char **command; /* NULL-terminated, argv's */
+	char id[128];
+	uint64_t retries, patience;
+	double backoff;
+	bool quiet, json;
+
+	sigset_t watched, inherited; /* signals we wait for; the mask to give back to the command */
+	int stop_signal;             /* 0, or the signal with which the user ended it */
+	pid_t group;                 /* of the running launch; 0: none */
+
+	struct kedge__run_journal journal;
+	KEDGE__ARRAY(struct kedge__run_launch) launches;
+	enum kedge__run_outcome outcome;
+	uint64_t began_ns, ended_ns;
+};
+
+/* ------------------------------------------------------------------ run_child.c */
+
+/* Block the signals that kedge__run_launch() waits for, adopt orphans. */
+void kedge__run_signals_init(struct kedge__run *r);
+/* Start the command, wait for its end while passing signals on, and end what it left behind. Fills all of LAUNCH but
+ * what the journal knows. */
+int kedge__run_launch(struct kedge__run *r, struct kedge__run_launch *launch, struct kedge__error *err);
+/* Sleep, but for a signal that stops the run. */
+void kedge__run_pause(struct kedge__run *r, double seconds);
+
+/* ------------------------------------------------------------------ run_journal.c */
+
+int kedge__run_journal_open(struct kedge__run_journal *j, const char *path, const char *id, struct kedge__error *err);
+void kedge__run_journal_close(struct kedge__run_journal *j); /* removes the file unless it is kept */
+/* What was appended since the last call, into LAUNCH. Lines that make no sense are passed over. */
+int kedge__run_journal_read(struct kedge__run_journal *j, struct kedge__run_launch *launch, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ run_report.c */
+
+/* "killed by signal 9 (Killed)", "exit code 3" */
+const char *kedge__run_end_text(const struct kedge__run_launch *launch, char buf[KEDGE__TEXT_ROOM]);
+/* What the failures cost: from the last version that was kept to the moment the state was back. */
+double kedge__run_lost_seconds(const struct kedge__run *r);
+void kedge__run_summary(const struct kedge__run *r); /* on standard error */
+void kedge__run_json(const struct kedge__run *r);    /* on standard output */
+
+#endif
