@@ -39,7 +39,8 @@ int kedge__size_parse(const char *text, uint64_t *bytes)
 	value = strtoull(text, &end, 10);
 	if (errno)
 		return KEDGE_E_ARG;
-	end += strspn(end, " \t");
+	if (*end == ' ' && end[1])
+		end++;
 	shift = unit_shift(end);
 	if (shift < 0 || value > UINT64_MAX >> shift)
 		return KEDGE_E_ARG;

@@ -1,10 +1,17 @@
 #include "base/base.h"
 
+#include <ctype.h>
+
 #define WORD_MAX 48 /* longer words are not near anything that we know */
 
+static bool same(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
 /*
- * Edit distance with swaps of neighbours ("optimal string alignment"): insert, delete, replace and swap cost 1 each.
- * ROWS are those of the dynamic programme for a[0..i-2], a[0..i-1], a[0..i].
+ * Edit distance with swaps of neighbours ("optimal string alignment"): insert, delete, replace and swap cost 1 each,
+ * case nothing. ROWS are those of the dynamic programme for a[0..i-2], a[0..i-1], a[0..i].
  */
 static size_t edit_distance(const char *a, size_t la, const char *b, size_t lb)
 {
@@ -16,10 +23,10 @@ static size_t edit_distance(const char *a, size_t la, const char *b, size_t lb)
 	for (size_t i = 1; i <= la; i++) {
 		now[0] = i;
 		for (size_t j = 1; j <= lb; j++) {
-			size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+			size_t best = last[j - 1] + !same(a[i - 1], b[j - 1]);
 
 			best = KEDGE__MIN(best, KEDGE__MIN(last[j], now[j - 1]) + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+			if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
 				best = KEDGE__MIN(best, before[j - 2] + 1);
 			now[j] = best;
 		}
