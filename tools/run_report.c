@@ -75,8 +75,9 @@ static void say_outcome(const struct kedge__run *r)
 				(unsigned long long)r->patience, kedge__run_end_text(last, end));
 		break;
 	case KEDGE__RUN_RETRIES_USED:
-		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: launched %zu times, the last ended with %s",
-				r->launches.count, kedge__run_end_text(last, end));
+		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: launched %s, the last ended with %s",
+				kedge__text_count(r->launches.count, "time", "times", count),
+				kedge__run_end_text(last, end));
 		break;
 	}
 }
