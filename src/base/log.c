@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ void kedge__log(enum kedge_log_level level, const char *fmt, ...)
 {
 	char buffer[512];
 	char *text = NULL;
+	int saved = errno;
 	va_list args;
 	int length;
 
@@ -55,4 +57,5 @@ void kedge__log(enum kedge_log_level level, const char *fmt, ...)
 	}
 	deliver(level, text ? text : buffer);
 	kedge__free(text);
+	errno = saved;
 }

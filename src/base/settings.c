@@ -157,7 +157,8 @@ static int take_value(void *source, const char *section, const char *key, const 
 				     s->path, s->line, section);
 		return 0;
 	}
-	s->code = set_value(&s->target, key, value, s->err);
+	/* No value at all comes only where the process has told inih to allow it. */
+	s->code = set_value(&s->target, key, value ? value : "", s->err);
 	if (s->code)
 		kedge__error_prefix(s->err, "%s:%d", s->path, s->line);
 	return s->code == 0;
@@ -167,6 +168,9 @@ static int parse_source(struct source *s)
 {
 	int first = ini_parse_stream(read_line, s, take_value, s);
 
+	/* Only where the process lets inih use the heap. */
+	if (first < 0)
+		return kedge__error_nomem(s->err);
 	/* inih goes on after a line it cannot read and names the first one. */
 	if (first > 0 && (!s->code || first < s->line)) {
 		s->line = first;

@@ -1,5 +1,6 @@
 #include "support.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -15,6 +16,7 @@ static void listen(void *user, enum kedge_log_level level, const char *text)
 
 	h->calls++;
 	h->level = level;
+	errno = 1;
 	free(h->text);
 	h->text = strdup(text);
 }
@@ -26,7 +28,9 @@ static void message_reaches_callback(void **state)
 	(void)state;
 	kedge__log(KEDGE_LOG_ERROR, "nobody listens");
 	kedge_set_log(listen, &h);
+	errno = 77;
 	kedge__log(KEDGE_LOG_NOTICE, "version %d", 5);
+	assert_int_equal(errno, 77);
 	assert_int_equal(h.calls, 1);
 	assert_int_equal(h.level, KEDGE_LOG_NOTICE);
 	assert_string_equal(h.text, "version 5");

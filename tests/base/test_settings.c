@@ -392,6 +392,48 @@ static void allocations_fail_in_turn(void **state)
 	unsetenv("KEDGE_STORE");
 }
 
+static uint32_t draw(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*seed >> 33);
+}
+
+/* Whatever stands in a file, it is taken or refused with a message that names the file, and never both. */
+static void random_files(void **state)
+{
+	static const char *const pieces[] = {
+	    "chunk", "store", "share",        "reducer", "kedge", "=",  " = ", ":",  "\n",  "\n\n",
+	    "\r\n",  " ",     "\t",           "[",       "]",     ";",  " ;",  "#",  "64k", "-1",
+	    "1e400", "tree",  "\xef\xbb\xbf", "\xff",    "%s%n",  "no", "\\",  "\"", "",    "/a/b"};
+	struct scratch *s = *state;
+	uint64_t seed = 20;
+	int taken = 0, refused = 0;
+
+	for (int round = 0; round < 1500; round++) {
+		char text[512] = "";
+		uint32_t n = draw(&seed) % 25;
+		struct sample v;
+		int rc;
+
+		for (uint32_t i = 0; i < n; i++)
+			strcat(text, pieces[draw(&seed) % KEDGE__COUNT(pieces)]);
+		assert_int_equal(kedge__settings_init(table, N, &v, &s->err), 0);
+		kedge__error_done(&s->err);
+		rc = load_text(s, &v, text, strlen(text));
+		assert_true(rc == 0 || rc == KEDGE_E_CONFIG);
+		assert_int_equal(rc, s->err.code);
+		if (rc)
+			assert_memory_equal(s->err.text, s->file, strlen(s->file));
+		taken += rc == 0;
+		refused += rc != 0;
+		assert_in_range(v.chunk, 32, 65536);
+		assert_in_range(v.reducer, 0, 4);
+		kedge__settings_done(table, N, &v);
+	}
+	assert_true(taken > 50);
+	assert_true(refused > 500);
+}
+
 static void nearest(void **state)
 {
 	static const char *const words[] = {"l1", "l2", "l2_rate", "reducer", "record_memory", "copy_memory", "codec"};
@@ -445,6 +487,7 @@ int main(void)
 	    scratch_test(locale_does_not_matter),
 	    scratch_test(bad_preset_is_an_error),
 	    scratch_test(allocations_fail_in_turn),
+	    scratch_test(random_files),
 	    scratch_test(nearest),
 	};
 
