@@ -61,6 +61,7 @@ enum kedge__option_kind {
 	KEDGE__OPTION_FLAG,  /* bool */
 	KEDGE__OPTION_TEXT,  /* const char * */
 	KEDGE__OPTION_UINT,  /* uint64_t */
+	KEDGE__OPTION_VERSION, /* uint64_t below KEDGE_VERSION_LIMIT */
 	KEDGE__OPTION_SIZE,  /* uint64_t, bytes: 64k, 1MiB */
 	KEDGE__OPTION_REAL,  /* double */
 	KEDGE__OPTION_LIST,  /* struct kedge__text_list: may be given several times */
@@ -105,6 +106,7 @@ int kedge__usage_error(const struct kedge__usage *u, const char *fmt, ...) KEDGE
 #define KEDGE__OPTION_NAME(to) {"name", 'n', KEDGE__OPTION_TEXT, (to), "NAME", "the name of the job in the store"}
 #define KEDGE__OPTION_JSON(to) {"json", 0, KEDGE__OPTION_FLAG, (to), NULL, "print one JSON value on standard output"}
 #define KEDGE__OPTION_QUIET(to) {"quiet", 'q', KEDGE__OPTION_FLAG, (to), NULL, "no progress, no notes; errors only"}
+#define KEDGE__OPTION_L2(to) {"l2", 0, KEDGE__OPTION_TEXT, (to), "STORE", "the second level: where to look for what STORE lacks"}
 #define KEDGE__OPTION_SET(to) {"set", 0, KEDGE__OPTION_LIST, (to), "KEY=VALUE", "override a setting of kedge.conf(5); may be given again"}
 
 /* ------------------------------------------------------------------ tool_report.c: messages and exit codes */
@@ -128,6 +130,31 @@ int kedge__tool_settings(const char *store, const struct kedge__text_list *sets,
 /* A pool of s->threads threads, or as many as the process may run on. */
 int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err);
 int kedge__tool_threads(const struct kedge__job_settings *s);
+
+/* ------------------------------------------------------------------ tool_place.c: a name on one or two levels */
+
+struct kedge__place {
+	const char *store, *l2, *name; /* as given; NULL: from the settings, none, the only name there is */
+	struct kedge__text_list sets;  /* --set */
+	bool json, quiet;
+	struct kedge__job_settings settings;
+	struct kedge__catalog *levels[2]; /* fastest first; those that exist */
+	size_t level_count;
+	unsigned level_bits[2];           /* bit 0: levels[i] is L1; bit 1: it is L2 */
+	char *only_name;
+};
+
+/* Read the settings and open the catalogues. 0, or an exit code after a message. With ONE_LEVEL, L2 is left alone. */
+int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, bool one_level);
+void kedge__place_done(struct kedge__place *p); /* takes a place that is all zero */
+/* The first level's entry of VERSION that can be read, else any, else NULL. */
+const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version);
+unsigned kedge__place_levels(const struct kedge__place *p, uint64_t version); /* bits as above */
+/* All versions on any level, ascending; kedge__free(). */
+uint64_t *kedge__place_versions(const struct kedge__place *p, size_t *count);
+/* *VERSION, or the newest if it is KEDGE__NO_VERSION; its entry. 0, or an exit code after a message. */
+int kedge__place_choose(const struct kedge__place *p, const struct kedge__usage *u, uint64_t *version,
+			const struct kedge__catalog_entry **entry);
 
 /* ------------------------------------------------------------------ tool_text.c: numbers and names for people */
 
@@ -185,6 +212,7 @@ void kedge__bar_init(struct kedge__bar *bar, const char *label, bool enabled);
 /* CTX is the bar: the form of the progress callbacks of store and restore. Any thread. */
 void kedge__bar_update(void *ctx, uint64_t done, uint64_t total);
 void kedge__bar_label(struct kedge__bar *bar, const char *label); /* LABEL must stay */
-void kedge__bar_done(struct kedge__bar *bar);                     /* wipes it off the terminal */
+void kedge__bar_wipe(struct kedge__bar *bar);                     /* off the terminal, until the next update */
+void kedge__bar_done(struct kedge__bar *bar);                     /* for good */
 
 #endif

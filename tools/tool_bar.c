@@ -54,10 +54,18 @@ void kedge__bar_label(struct kedge__bar *bar, const char *label)
 	pthread_mutex_unlock(&bar->mutex);
 }
 
-void kedge__bar_done(struct kedge__bar *bar)
+void kedge__bar_wipe(struct kedge__bar *bar)
 {
+	pthread_mutex_lock(&bar->mutex);
 	if (bar->on && bar->shown > 0)
 		fputs("\r\033[K", stderr);
+	bar->shown = 0;
+	pthread_mutex_unlock(&bar->mutex);
+}
+
+void kedge__bar_done(struct kedge__bar *bar)
+{
+	kedge__bar_wipe(bar);
 	bar->on = false;
 	pthread_mutex_destroy(&bar->mutex);
 }

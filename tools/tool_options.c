@@ -86,6 +86,16 @@ static bool parse_uint(const char *text, uint64_t *value)
 	return true;
 }
 
+static bool parse_version(const char *text, uint64_t *value)
+{
+	uint64_t v;
+
+	if (!parse_uint(text, &v) || v >= KEDGE_VERSION_LIMIT)
+		return false;
+	*value = v;
+	return true;
+}
+
 static bool parse_real(const char *text, double *value)
 {
 	char *end;
@@ -110,6 +120,8 @@ static const char *take(const struct kedge__option *o, const char *value)
 		return NULL;
 	case KEDGE__OPTION_UINT:
 		return parse_uint(value, o->to) ? NULL : "a number of 0 or more";
+	case KEDGE__OPTION_VERSION:
+		return parse_version(value, o->to) ? NULL : "a version number";
 	case KEDGE__OPTION_SIZE:
 		return kedge__size_parse(value, o->to) == 0 ? NULL : "a size such as 4096, 64k or 1MiB";
 	case KEDGE__OPTION_REAL:

@@ -1,0 +1,170 @@
+/* kedge coalesce: a version takes in the versions that it depends on. */
+#include "tool.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct coalesce {
+	struct kedge__usage usage;
+	struct kedge__place place;
+	const char *range;
+	uint64_t from, to; /* KEDGE__NO_VERSION: not given */
+	bool complete, keep_old;
+};
+
+static bool parse_version(const char *text, size_t length, uint64_t *version)
+{
+	uint64_t v = 0;
+
+	if (length == 0 || length > 19)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		v = v * 10 + (uint64_t)(text[i] - '0');
+	}
+	if (v >= KEDGE_VERSION_LIMIT)
+		return false;
+	*version = v;
+	return true;
+}
+
+static int parse_range(struct coalesce *c)
+{
+	const char *dots = strstr(c->range, "..");
+	bool ok;
+
+	if (dots)
+		ok = parse_version(c->range, (size_t)(dots - c->range), &c->from) &&
+		     parse_version(dots + 2, strlen(dots + 2), &c->to) && c->from < c->to;
+	else
+		ok = parse_version(c->range, strlen(c->range), &c->to);
+	if (!ok)
+		return kedge__usage_error(&c->usage, "-v wants TO or FROM..TO with FROM below TO, not '%s'", c->range);
+	if (dots && c->complete)
+		return kedge__usage_error(&c->usage, "--complete takes in all versions; it cannot go with FROM");
+	return 0;
+}
+
+/* Without FROM and --complete: everything since the oldest version that TO needs, which stays its base. */
+static int choose_from(struct coalesce *c, uint64_t *from)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	uint64_t *list;
+	size_t n;
+
+	if (c->complete || c->from != KEDGE__NO_VERSION) {
+		*from = c->complete ? 0 : c->from;
+		return 0;
+	}
+	if (kedge__catalog_closure(c->place.levels[0], c->to, &list, &n, &err) != 0)
+		return kedge__tool_fail(c->usage.command, &err, "cannot coalesce version %llu of %s",
+					(unsigned long long)c->to, c->place.name);
+	*from = n > 1 ? list[1] : c->to;
+	kedge__free(list);
+	return 0;
+}
+
+static void print_result(const struct coalesce *c, uint64_t from, const struct kedge__coalesce_report *r)
+{
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], d[KEDGE__TEXT_ROOM];
+	json_t *o;
+
+	if (!c->place.json) {
+		if (!c->place.quiet)
+			printf("version %llu of %s: %s removed, %zu kept because others need them; the store went from "
+			       "%s to %s\n",
+			       (unsigned long long)c->to, c->place.name,
+			       kedge__text_count(r->versions_removed, "version", "versions", d),
+			       r->versions_kept_for_lineage, kedge__text_bytes(r->bytes_before, a),
+			       kedge__text_bytes(r->bytes_after, b));
+		return;
+	}
+	o = kedge__json_object();
+	kedge__json_text(o, "name", c->place.name);
+	kedge__json_uint(o, "version", c->to);
+	kedge__json_uint(o, "from", from);
+	kedge__json_bool(o, "complete", c->complete);
+	kedge__json_uint(o, "bytes_before", r->bytes_before);
+	kedge__json_uint(o, "bytes_after", r->bytes_after);
+	kedge__json_uint(o, "versions_removed", r->versions_removed);
+	kedge__json_uint(o, "versions_kept_for_lineage", r->versions_kept_for_lineage);
+	kedge__json_print(o);
+}
+
+static int merge(struct coalesce *c, uint64_t from)
+{
+	const struct kedge__job_settings *s = &c->place.settings;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__coalesce_report report = {0};
+	struct kedge__pool *pool = NULL;
+	struct kedge__bar bar;
+	struct kedge__coalesce_options o = {.version = c->to,
+					    .from = from,
+					    .keep_old = c->keep_old,
+					    .sync = s->sync,
+					    .block_bytes = (uint32_t)s->block,
+					    .progress = kedge__bar_update,
+					    .progress_ctx = &bar};
+	int rc = kedge__codec_choice_parse(s->codec, &o.codec, &err);
+
+	if (rc == 0)
+		rc = kedge__tool_pool(s, &pool, &err);
+	kedge__bar_init(&bar, "coalesce", !c->place.json && !c->place.quiet);
+	if (rc == 0)
+		rc = kedge__coalesce(c->place.levels[0], pool, &o, &report, &err);
+	kedge__bar_done(&bar);
+	kedge__pool_free(pool);
+	if (rc)
+		return kedge__tool_fail(c->usage.command, &err, "cannot coalesce version %llu of %s",
+					(unsigned long long)c->to, c->place.name);
+	print_result(c, from, &report);
+	return KEDGE__EXIT_OK;
+}
+
+static int coalesce(struct coalesce *c)
+{
+	const struct kedge__catalog_entry *e;
+	uint64_t from = 0;
+	int status = c->range ? parse_range(c) : 0;
+
+	if (status == 0)
+		status = kedge__place_open(&c->place, &c->usage, true);
+	if (status == 0)
+		status = kedge__place_choose(&c->place, &c->usage, &c->to, &e);
+	if (status == 0)
+		status = choose_from(c, &from);
+	return status ? status : merge(c, from);
+}
+
+int kedge__tool_coalesce(int argc, char **argv)
+{
+	struct coalesce c = {.from = KEDGE__NO_VERSION, .to = KEDGE__NO_VERSION};
+	const struct kedge__option options[] = {
+	    KEDGE__OPTION_STORE(&c.place.store),
+	    KEDGE__OPTION_NAME(&c.place.name),
+	    {"version", 'v', KEDGE__OPTION_TEXT, &c.range, "[FROM..]TO",
+	     "TO takes in the versions from FROM on (default for TO: the newest;\nfor FROM: the second oldest that TO "
+	     "needs, so that one base is left)"},
+	    {"complete", 0, KEDGE__OPTION_FLAG, &c.complete, NULL, "TO takes in all versions and stands alone"},
+	    {"keep-old", 0, KEDGE__OPTION_FLAG, &c.keep_old, NULL, "do not remove the versions taken in"},
+	    KEDGE__OPTION_SET(&c.place.sets),
+	    KEDGE__OPTION_JSON(&c.place.json),
+	    KEDGE__OPTION_QUIET(&c.place.quiet),
+	};
+	int first, status;
+
+	c.usage = (struct kedge__usage){
+	    .command = "kedge coalesce",
+	    .about = "Rewrites version TO of NAME so that it no longer needs the versions from FROM up to it, and "
+		     "removes those\n"
+		     "that no other version needs. The old form stays valid until the new one is complete. Safe beside "
+		     "a job.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge coalesce -s store -n job --complete",
+	};
+	if (kedge__options_parse(&c.usage, argc, argv, &first, &status))
+		status = coalesce(&c);
+	kedge__place_done(&c.place);
+	return status;
+}

@@ -1,0 +1,257 @@
+/* kedge diff: which byte ranges of which region changed. */
+#include "diff.h"
+#include <errno.h>
+#include <stdlib.h>
+
+enum { RANGES_SHOWN = 20 };
+
+const char *kedge__diff_status(const struct kedge__diff_region *r)
+{
+	switch (r->status) {
+	case KEDGE__DIFF_SAME:
+		return "same";
+	case KEDGE__DIFF_CHANGED:
+		return "changed";
+	case KEDGE__DIFF_ADDED:
+		return "added";
+	case KEDGE__DIFF_REMOVED:
+		return "removed";
+	}
+	return "?";
+}
+
+/* ------------------------------------------------------------------ compare */
+
+static int diff_lineages(struct kedge__diff_tool *d, uint32_t rank, struct kedge__lineage *a, struct kedge__lineage *b,
+			 struct kedge__error *err)
+{
+	struct kedge__diff_rank one = {.rank = rank};
+	struct kedge__bar bar;
+	int rc;
+
+	kedge__bar_init(&bar, "diff", !d->place.json && !d->place.quiet);
+	rc = kedge__diff(a, b, d->pool, kedge__bar_update, &bar, &one.regions, &one.count, err);
+	kedge__bar_done(&bar);
+	if (rc)
+		return rc;
+	if (!kedge__array_push(&d->ranks, one))
+		kedge__tool_no_memory();
+	for (size_t i = 0; i < one.count; i++) {
+		d->changed_bytes += one.regions[i].changed_bytes;
+		d->changed_ranges += one.regions[i].range_count;
+		d->changed_regions += one.regions[i].status != KEDGE__DIFF_SAME;
+	}
+	return 0;
+}
+
+static int diff_rank(struct kedge__diff_tool *d, uint32_t rank, struct kedge__error *err)
+{
+	struct kedge__lineage *a = NULL, *b = NULL;
+	int rc = kedge__lineage_open(d->place.levels, d->place.level_count, d->a, rank, &a, err);
+
+	if (rc == 0)
+		rc = kedge__lineage_open(d->place.levels, d->place.level_count, d->b, rank, &b, err);
+	if (rc == 0)
+		rc = diff_lineages(d, rank, a, b, err);
+	kedge__lineage_close(a);
+	kedge__lineage_close(b);
+	return rc;
+}
+
+static int compare(struct kedge__diff_tool *d, uint32_t ranks)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	uint32_t first = d->rank == UINT64_MAX ? 0 : (uint32_t)d->rank, end = d->rank == UINT64_MAX ? ranks : first + 1;
+
+	for (uint32_t rank = first; rank < end; rank++)
+		if (diff_rank(d, rank, &err) != 0)
+			return kedge__tool_fail(d->usage.command, &err, "cannot compare versions %llu and %llu of %s",
+						(unsigned long long)d->a, (unsigned long long)d->b, d->place.name);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ print */
+
+static json_t *region_json(uint32_t rank, const struct kedge__diff_region *r)
+{
+	json_t *o = kedge__json_object(), *ranges = kedge__json_array();
+
+	for (size_t i = 0; i < r->range_count; i++) {
+		json_t *range = kedge__json_object();
+
+		kedge__json_uint(range, "offset", r->ranges[i].offset);
+		kedge__json_uint(range, "bytes", r->ranges[i].len);
+		kedge__json_add(ranges, range);
+	}
+	kedge__json_text(o, "region", r->name);
+	kedge__json_uint(o, "rank", rank);
+	kedge__json_text(o, "status", kedge__diff_status(r));
+	kedge__json_uint(o, "bytes_a", r->bytes_a);
+	kedge__json_uint(o, "bytes_b", r->bytes_b);
+	kedge__json_uint(o, "changed_bytes", r->changed_bytes);
+	kedge__json_set(o, "ranges", ranges);
+	return o;
+}
+
+static void print_json(const struct kedge__diff_tool *d)
+{
+	json_t *o = kedge__json_object(), *regions = kedge__json_array();
+
+	for (size_t i = 0; i < d->ranks.count; i++)
+		for (size_t j = 0; j < d->ranks.at[i].count; j++)
+			kedge__json_add(regions, region_json(d->ranks.at[i].rank, &d->ranks.at[i].regions[j]));
+	kedge__json_text(o, "name", d->place.name);
+	kedge__json_uint(o, "a", d->a);
+	kedge__json_uint(o, "b", d->b);
+	kedge__json_bool(o, "same", d->changed_regions == 0);
+	kedge__json_uint(o, "changed_regions", d->changed_regions);
+	kedge__json_uint(o, "changed_ranges", d->changed_ranges);
+	kedge__json_uint(o, "changed_bytes", d->changed_bytes);
+	kedge__json_set(o, "regions", regions);
+	kedge__json_print(o);
+}
+
+static void print_ranges(const struct kedge__diff_tool *d, const struct kedge__diff_region *r)
+{
+	size_t shown = d->all_ranges ? r->range_count : KEDGE__MIN(r->range_count, RANGES_SHOWN);
+
+	for (size_t i = 0; i < shown; i++)
+		printf("  %llu..%llu (%llu bytes)\n", (unsigned long long)r->ranges[i].offset,
+		       (unsigned long long)(r->ranges[i].offset + r->ranges[i].len - 1),
+		       (unsigned long long)r->ranges[i].len);
+	if (shown < r->range_count)
+		printf("  and %zu more; --all lists them\n", r->range_count - shown);
+}
+
+static void print_region(const struct kedge__diff_tool *d, uint32_t rank, const struct kedge__diff_region *r)
+{
+	char *name = kedge__text_name(r->name);
+	uint64_t bytes = KEDGE__MAX(r->bytes_a, r->bytes_b);
+
+	if (d->ranks.count > 1)
+		printf("rank %u, ", rank);
+	printf("region '%s': %s", name, kedge__diff_status(r));
+	if (r->status != KEDGE__DIFF_SAME)
+		printf(", %llu of %llu bytes (%.2f %%)", (unsigned long long)r->changed_bytes,
+		       (unsigned long long)bytes, bytes ? 100.0 * (double)r->changed_bytes / (double)bytes : 0.0);
+	if (r->status == KEDGE__DIFF_CHANGED)
+		printf(" in %zu ranges", r->range_count);
+	if (r->status == KEDGE__DIFF_CHANGED && r->bytes_a != r->bytes_b)
+		printf(", size %llu to %llu", (unsigned long long)r->bytes_a, (unsigned long long)r->bytes_b);
+	putchar('\n');
+	if (r->status == KEDGE__DIFF_CHANGED)
+		print_ranges(d, r);
+	kedge__free(name);
+}
+
+static void print_text(const struct kedge__diff_tool *d)
+{
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
+
+	for (size_t i = 0; i < d->ranks.count; i++)
+		for (size_t j = 0; j < d->ranks.at[i].count; j++)
+			print_region(d, d->ranks.at[i].rank, &d->ranks.at[i].regions[j]);
+	printf("versions %llu and %llu of %s: %s changed, %s\n", (unsigned long long)d->a, (unsigned long long)d->b,
+	       d->place.name, kedge__text_count(d->changed_regions, "region", "regions", a),
+	       kedge__text_count(d->changed_bytes, "byte", "bytes", b));
+}
+
+/* ------------------------------------------------------------------ the command */
+
+static int diff_open(struct kedge__diff_tool *d)
+{
+	const struct kedge__catalog_entry *a, *b;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status = kedge__place_choose(&d->place, &d->usage, &d->a, &a);
+
+	if (status == 0)
+		status = kedge__place_choose(&d->place, &d->usage, &d->b, &b);
+	if (status)
+		return status;
+	if (d->rank == UINT64_MAX && a->set.ranks != b->set.ranks) {
+		kedge__tool_say(d->usage.command,
+				"cannot compare: version %llu has %u ranks, version %llu has %u; --rank R compares one",
+				(unsigned long long)d->a, a->set.ranks, (unsigned long long)d->b, b->set.ranks);
+		return KEDGE__EXIT_FAILURE;
+	}
+	if (d->rank != UINT64_MAX && d->rank >= KEDGE__MIN(a->set.ranks, b->set.ranks)) {
+		kedge__tool_say(d->usage.command, "there is no rank %llu in both versions",
+				(unsigned long long)d->rank);
+		return KEDGE__EXIT_NOTFOUND;
+	}
+	if (kedge__tool_pool(&d->place.settings, &d->pool, &err) != 0)
+		return kedge__tool_fail(d->usage.command, &err, "cannot start threads");
+	return compare(d, a->set.ranks);
+}
+
+static int diff(struct kedge__diff_tool *d)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status = kedge__place_open(&d->place, &d->usage, false);
+
+	if (status == 0)
+		status = diff_open(d);
+	if (status)
+		return status;
+	if (d->svg && kedge__diff_svg(d, d->svg, &err) != 0)
+		return kedge__tool_fail(d->usage.command, &err, "cannot draw %s", d->svg);
+	if (d->place.json)
+		print_json(d);
+	else if (!d->place.quiet)
+		print_text(d);
+	return d->exit_code && d->changed_regions ? KEDGE__EXIT_NO : KEDGE__EXIT_OK;
+}
+
+static bool parse_version(const char *text, uint64_t *version)
+{
+	char *end;
+
+	errno = 0;
+	*version = strtoull(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *version < KEDGE_VERSION_LIMIT;
+}
+
+int kedge__tool_diff(int argc, char **argv)
+{
+	struct kedge__diff_tool d = {.rank = UINT64_MAX};
+	const struct kedge__option options[] = {
+	    KEDGE__OPTION_STORE(&d.place.store),
+	    KEDGE__OPTION_NAME(&d.place.name),
+	    {"rank", 0, KEDGE__OPTION_UINT, &d.rank, "R", "only this rank (default: all)"},
+	    {"all", 'a', KEDGE__OPTION_FLAG, &d.all_ranges, NULL,
+	     "list all ranges (default: 20 a region; JSON always has all)"},
+	    {"svg", 0, KEDGE__OPTION_TEXT, &d.svg, "FILE", "draw a heat map of where in each region the change is"},
+	    {"exit-code", 0, KEDGE__OPTION_FLAG, &d.exit_code, NULL, "exit code 1 if anything differs"},
+	    KEDGE__OPTION_L2(&d.place.l2),
+	    KEDGE__OPTION_SET(&d.place.sets),
+	    KEDGE__OPTION_JSON(&d.place.json),
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &d.place.quiet, NULL, "print nothing; for --exit-code and --svg"},
+	};
+	int first, status;
+
+	d.usage = (struct kedge__usage){
+	    .command = "kedge diff",
+	    .operands = "A B",
+	    .about = "Compares versions A and B of NAME: which byte ranges of which region differ, exact to the byte. "
+		     "Only what\n"
+		     "the two do not share is read.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge diff -s store -n job 1 2 --svg change.svg",
+	};
+	if (kedge__options_parse(&d.usage, argc, argv, &first, &status)) {
+		if (argc - first != 2)
+			status = kedge__usage_error(&d.usage, "two versions are needed");
+		else if (!parse_version(argv[first], &d.a) || !parse_version(argv[first + 1], &d.b))
+			status = kedge__usage_error(&d.usage, "'%s %s' are not two version numbers", argv[first],
+						    argv[first + 1]);
+		else
+			status = diff(&d);
+	}
+	for (size_t i = 0; i < d.ranks.count; i++)
+		kedge__diff_free(d.ranks.at[i].regions, d.ranks.at[i].count);
+	kedge__array_done(&d.ranks);
+	kedge__pool_free(d.pool);
+	kedge__place_done(&d.place);
+	return status;
+}

@@ -1,0 +1,210 @@
+/* kedge info: what this build is, and every setting with its meaning. */
+#include "tool.h"
+
+struct info {
+	struct kedge__usage usage;
+	bool config, json, quiet;
+	struct kedge__text_list sets;
+	struct kedge__job_settings settings;
+};
+
+static const char *setting_type(const struct kedge__setting *s)
+{
+	switch (s->type) {
+	case KEDGE__SETTING_STRING:
+		return "text";
+	case KEDGE__SETTING_BOOL:
+		return "yes or no";
+	case KEDGE__SETTING_INT:
+		return "number";
+	case KEDGE__SETTING_SIZE:
+		return "bytes; k, M, G, T are powers of 1024";
+	case KEDGE__SETTING_REAL:
+		return "number";
+	case KEDGE__SETTING_CHOICE:
+		return "one of";
+	}
+	return "?";
+}
+
+/* TEXT as comment lines of at most about 100 characters. */
+static void print_comment(const char *text)
+{
+	size_t column = 0;
+
+	while (*text) {
+		size_t n = strcspn(text, " \n");
+
+		if (n && column + n > 96) {
+			putchar('\n');
+			column = 0;
+		}
+		if (n)
+			column += (size_t)printf("%s%.*s", column ? " " : "# ", (int)n, text);
+		text += n + (text[n] != '\0');
+	}
+	putchar('\n');
+}
+
+static void print_setting(const struct kedge__setting *s)
+{
+	print_comment(s->doc);
+	printf("# (%s", setting_type(s));
+	if (s->type == KEDGE__SETTING_CHOICE)
+		for (const char *const *c = s->choices; *c; c++)
+			printf("%s %s", c == s->choices ? "" : ",", *c);
+	printf("; environment: KEDGE_");
+	for (const char *p = s->key; *p; p++)
+		putchar(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+	printf(")\n%s =%s%s\n\n", s->key, *s->preset ? " " : "", s->preset);
+}
+
+static void print_config(void)
+{
+	puts("# Every setting of Kedge with its default. $KEDGE_CONFIG names such a file; KEDGE_* variables override "
+	     "it.\n\n[kedge]\n");
+	for (size_t i = 0; i < kedge__job_settings_count; i++)
+		print_setting(&kedge__job_settings_table[i]);
+}
+
+static json_t *settings_json(const struct info *in)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < kedge__job_settings_count; i++) {
+		const struct kedge__setting *s = &kedge__job_settings_table[i];
+		char *value = kedge__settings_format(s, &in->settings);
+		json_t *o = kedge__json_object();
+
+		kedge__json_text(o, "key", s->key);
+		kedge__json_text(o, "value", value);
+		kedge__json_text(o, "default", s->preset);
+		kedge__json_text(o, "type", setting_type(s));
+		kedge__json_text(o, "doc", s->doc);
+		kedge__json_add(list, o);
+		kedge__free(value);
+	}
+	return list;
+}
+
+static json_t *codecs_json(void)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < kedge__codec_count(); i++)
+		kedge__json_add(list, kedge__json_string(kedge__codec_at(i)->name));
+	return list;
+}
+
+static json_t *words_json(const char *words)
+{
+	json_t *list = kedge__json_array();
+
+	for (; *words; words += strspn(words, " ")) {
+		size_t n = strcspn(words, " ");
+
+		kedge__json_add(list, json_stringn(words, n));
+		words += n;
+	}
+	return list;
+}
+
+static void print_json(const struct info *in)
+{
+	json_t *o = kedge__json_object();
+	char format[KEDGE__TEXT_ROOM];
+
+	snprintf(format, sizeof(format), "%d.%d", KEDGE__FORMAT_MAJOR, KEDGE__FORMAT_MINOR);
+	kedge__json_text(o, "version", kedge_version_string());
+	kedge__json_text(o, "format", format);
+	kedge__json_set(o, "codecs", codecs_json());
+	kedge__json_text(o, "digest_kernel", kedge__digest_kernel());
+	kedge__json_uint(o, "threads", (uint64_t)kedge__tool_threads(&in->settings));
+	kedge__json_set(o, "stages", words_json(KEDGE_BUILD_STAGES));
+	kedge__json_bool(o, "mpi", KEDGE_BUILD_MPI);
+	kedge__json_text(o, "compiler", KEDGE_BUILD_COMPILER);
+	kedge__json_text(o, "build_type", KEDGE_BUILD_TYPE);
+	kedge__json_set(o, "settings", settings_json(in));
+	kedge__json_print(o);
+}
+
+static void print_settings(const struct info *in)
+{
+	struct kedge__table t;
+
+	kedge__table_init(&t, "lll");
+	kedge__table_add(&t, "SETTING");
+	kedge__table_add(&t, "VALUE");
+	kedge__table_add(&t, "DEFAULT");
+	for (size_t i = 0; i < kedge__job_settings_count; i++) {
+		const struct kedge__setting *s = &kedge__job_settings_table[i];
+		char *value = kedge__settings_format(s, &in->settings);
+
+		kedge__table_add(&t, "%s", s->key);
+		kedge__table_add(&t, "%s", value ? value : "?");
+		kedge__table_add(&t, "%s", s->preset);
+		kedge__free(value);
+	}
+	putchar('\n');
+	kedge__table_print(&t, stdout);
+}
+
+static void print_text(const struct info *in)
+{
+	printf("kedge          %s\n", kedge_version_string());
+	printf("format         %d.%d\n", KEDGE__FORMAT_MAJOR, KEDGE__FORMAT_MINOR);
+	printf("codecs        ");
+	for (size_t i = 0; i < kedge__codec_count(); i++)
+		printf(" %s", kedge__codec_at(i)->name);
+	printf("\ndigest kernel  %s\n", kedge__digest_kernel());
+	printf("threads        %d\n", kedge__tool_threads(&in->settings));
+	printf("stages         %s\n", KEDGE_BUILD_STAGES);
+	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");
+	printf("compiler       %s, %s\n", KEDGE_BUILD_COMPILER, KEDGE_BUILD_TYPE);
+	print_settings(in);
+}
+
+static int info(struct info *in)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (in->config) {
+		print_config();
+		return KEDGE__EXIT_OK;
+	}
+	if (kedge__tool_settings(NULL, &in->sets, &in->settings, &err) != 0)
+		return kedge__tool_fail(in->usage.command, &err, "cannot read the settings");
+	if (in->json)
+		print_json(in);
+	else if (!in->quiet)
+		print_text(in);
+	kedge__job_settings_done(&in->settings);
+	return KEDGE__EXIT_OK;
+}
+
+int kedge__tool_info(int argc, char **argv)
+{
+	struct info in = {0};
+	const struct kedge__option options[] = {
+	    {"config", 0, KEDGE__OPTION_FLAG, &in.config, NULL,
+	     "print a complete, commented configuration file of defaults"},
+	    KEDGE__OPTION_SET(&in.sets),
+	    KEDGE__OPTION_JSON(&in.json),
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &in.quiet, NULL, "print nothing; exit code 2 if the settings are wrong"},
+	};
+	int first, status;
+
+	in.usage = (struct kedge__usage){
+	    .command = "kedge info",
+	    .about = "Prints what this build is: version, format, codecs, digest kernel, stages, MPI, and every "
+		     "setting with its\n"
+		     "value here and now.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge info --config > kedge.conf",
+	};
+	if (kedge__options_parse(&in.usage, argc, argv, &first, &status))
+		status = info(&in);
+	kedge__array_done(&in.sets);
+	return status;
+}

@@ -1,0 +1,298 @@
+/* kedge ls: the names of a store, or the versions of a name. */
+#include "tool.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+struct row {
+	uint64_t version, parent, created_ns, raw, stored, literal, metadata;
+	uint32_t ranks;
+	unsigned levels;
+	const char *reducer;
+	double seconds;
+	size_t lineage;     /* versions that it needs, itself included */
+	const char *status; /* "complete", "damaged", "incomplete": a file or a parent is missing */
+	char *problem;      /* owned, or NULL */
+};
+
+struct ls {
+	struct kedge__usage usage;
+	struct kedge__place place;
+	bool details;
+};
+
+/* ------------------------------------------------------------------ names */
+
+static void print_names(const struct ls *l, char **names, size_t n)
+{
+	json_t *o, *list;
+
+	if (!l->place.json) {
+		for (size_t i = 0; i < n; i++)
+			puts(names[i]);
+		return;
+	}
+	o = kedge__json_object();
+	list = kedge__json_array();
+	for (size_t i = 0; i < n; i++)
+		kedge__json_add(list, kedge__json_string(names[i]));
+	kedge__json_text(o, "store", l->place.settings.l1);
+	kedge__json_set(o, "names", list);
+	kedge__json_print(o);
+}
+
+static int list_names(struct ls *l)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	char **names;
+	size_t n;
+
+	if (kedge__tool_settings(l->place.store, &l->place.sets, &l->place.settings, &err) != 0)
+		return kedge__tool_fail(l->usage.command, &err, "cannot read the settings");
+	if (kedge__store_names(l->place.settings.l1, &names, &n, &err) != 0)
+		return kedge__tool_fail(l->usage.command, &err, "cannot list %s", l->place.settings.l1);
+	print_names(l, names, n);
+	kedge__fs_list_free(names, n);
+	return KEDGE__EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ versions */
+
+/* Cheap: is every segment there, with its size? `kedge verify` reads them. NULL, or what is wrong. */
+static char *missing_part(const struct kedge__catalog *cat, const struct kedge__set *set)
+{
+	char *problem = NULL;
+
+	for (uint32_t r = 0; r < set->ranks && !problem; r++) {
+		char *path = kedge__segment_path(cat, set->version, r, set->parts[r].generation);
+		struct stat st;
+
+		if (!path)
+			kedge__tool_no_memory();
+		if (stat(path, &st) != 0)
+			problem = kedge__asprintf("%s: %s", path, strerror(errno));
+		else if ((uint64_t)st.st_size != set->parts[r].file_bytes)
+			problem = kedge__asprintf("%s has %lld bytes instead of %llu", path, (long long)st.st_size,
+						  (unsigned long long)set->parts[r].file_bytes);
+		kedge__free(path);
+	}
+	return problem;
+}
+
+/* Every version in the lineage of VERSION has its files on this level. */
+static bool whole_on(const struct kedge__catalog *cat, struct row *row, uint64_t version)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	uint64_t *list = NULL;
+	size_t n = 0;
+
+	kedge__free(row->problem);
+	row->problem = NULL;
+	if (kedge__catalog_closure(cat, version, &list, &n, &err) != 0)
+		row->problem = kedge__strdup(kedge__error_text(&err));
+	else
+		row->lineage = n;
+	for (size_t i = 0; i < n && !row->problem; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_find(cat, list[i]);
+
+		if (e && e->problem.code == 0)
+			row->problem = missing_part(cat, &e->set);
+	}
+	kedge__free(list);
+	kedge__error_done(&err);
+	return !row->problem;
+}
+
+static void row_status(const struct ls *l, struct row *row, const struct kedge__catalog_entry *e)
+{
+	if (e->problem.code) {
+		row->status = "damaged";
+		row->problem = kedge__strdup(kedge__error_text(&e->problem));
+		return;
+	}
+	for (size_t i = 0; i < l->place.level_count; i++) {
+		if (!kedge__catalog_find(l->place.levels[i], row->version))
+			continue;
+		if (whole_on(l->place.levels[i], row, row->version)) {
+			row->status = "complete";
+			return;
+		}
+	}
+	row->status = "incomplete";
+}
+
+static void row_init(const struct ls *l, struct row *row, uint64_t version)
+{
+	const struct kedge__catalog_entry *e = kedge__place_find(&l->place, version);
+	const struct kedge__set *set = &e->set;
+
+	memset(row, 0, sizeof(*row));
+	row->version = version;
+	row->parent = KEDGE__NO_VERSION;
+	row->levels = kedge__place_levels(&l->place, version);
+	row_status(l, row, e);
+	if (e->problem.code)
+		return;
+	row->parent = set->parent;
+	row->created_ns = set->created_ns;
+	row->ranks = set->ranks;
+	row->seconds = set->seconds;
+	row->reducer = kedge__reducer_name((enum kedge__reducer_id)set->reducer);
+	for (uint32_t r = 0; r < set->ranks; r++) {
+		row->raw += set->parts[r].raw_bytes;
+		row->stored += set->parts[r].file_bytes;
+		row->literal += set->parts[r].literal_bytes;
+		row->metadata += set->parts[r].metadata_bytes;
+	}
+}
+
+static json_t *row_json(const struct row *row)
+{
+	json_t *o = kedge__json_object(), *levels = kedge__json_array();
+	char time[KEDGE__TEXT_ROOM];
+
+	for (int i = 0; i < 2; i++)
+		if (row->levels & (1u << i))
+			kedge__json_add(levels, json_integer(i + 1));
+	kedge__json_uint(o, "version", row->version);
+	kedge__json_text(o, "status", row->status);
+	kedge__json_text(o, "problem", row->problem);
+	kedge__json_set(o, "levels", levels);
+	kedge__json_text(o, "created", row->created_ns ? kedge__text_time_iso(row->created_ns, time) : NULL);
+	kedge__json_uint(o, "created_ns", row->created_ns);
+	kedge__json_uint(o, "ranks", row->ranks);
+	kedge__json_text(o, "reducer", row->reducer);
+	kedge__json_version(o, "parent", row->parent);
+	kedge__json_uint(o, "lineage", row->lineage);
+	kedge__json_uint(o, "raw_bytes", row->raw);
+	kedge__json_uint(o, "stored_bytes", row->stored);
+	kedge__json_uint(o, "literal_bytes", row->literal);
+	kedge__json_uint(o, "metadata_bytes", row->metadata);
+	kedge__json_real(o, "seconds", row->seconds);
+	return o;
+}
+
+static void row_text(const struct row *row, bool details, struct kedge__table *t)
+{
+	char a[KEDGE__TEXT_ROOM];
+
+	kedge__table_add(t, "%llu", (unsigned long long)row->version);
+	kedge__table_add(t, "%s", row->created_ns ? kedge__text_time(row->created_ns, a) : "?");
+	kedge__table_add(t, "%u", row->ranks);
+	kedge__table_add(t, "%s", row->reducer ? row->reducer : "?");
+	kedge__table_add(t, "%s", kedge__text_bytes(row->raw, a));
+	kedge__table_add(t, "%s", kedge__text_bytes(row->stored, a));
+	kedge__table_add(t, "%s", kedge__text_ratio(row->raw, row->stored, a));
+	if (row->parent == KEDGE__NO_VERSION)
+		kedge__table_add(t, "-");
+	else
+		kedge__table_add(t, "%llu", (unsigned long long)row->parent);
+	kedge__table_add(t, "%zu", row->lineage);
+	kedge__table_add(t, "%s", row->levels == 3 ? "L1 L2" : row->levels == 2 ? "L2" : row->levels ? "L1" : "-");
+	if (details) {
+		kedge__table_add(t, "%s", kedge__text_bytes(row->literal, a));
+		kedge__table_add(t, "%s", kedge__text_bytes(row->metadata, a));
+		kedge__table_add(t, "%s", kedge__text_seconds(row->seconds, a));
+	}
+	kedge__table_add(t, "%s%s%s", row->status, details && row->problem ? ": " : "",
+			 details && row->problem ? row->problem : "");
+}
+
+static void print_table(const struct row *rows, size_t n, bool details)
+{
+	static const char *const heads[] = {"VERSION", "TIME",  "RANKS",  "REDUCER", "RAW",
+					    "STORED",  "RATIO", "PARENT", "LINEAGE", "LEVELS"};
+	struct kedge__table t;
+
+	kedge__table_init(&t, details ? "rlrlrrrrrlrrrl" : "rlrlrrrrrll");
+	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
+		kedge__table_add(&t, "%s", heads[i]);
+	if (details) {
+		kedge__table_add(&t, "LITERAL");
+		kedge__table_add(&t, "METADATA");
+		kedge__table_add(&t, "BLOCKED");
+	}
+	kedge__table_add(&t, "STATUS");
+	for (size_t i = 0; i < n; i++)
+		row_text(&rows[i], details, &t);
+	kedge__table_print(&t, stdout);
+}
+
+static void print_versions(const struct ls *l, const struct row *rows, size_t n)
+{
+	json_t *o, *list;
+
+	if (l->place.quiet && !l->place.json) {
+		for (size_t i = 0; i < n; i++)
+			printf("%llu\n", (unsigned long long)rows[i].version);
+		return;
+	}
+	if (!l->place.json) {
+		print_table(rows, n, l->details);
+		return;
+	}
+	o = kedge__json_object();
+	list = kedge__json_array();
+	for (size_t i = 0; i < n; i++)
+		kedge__json_add(list, row_json(&rows[i]));
+	kedge__json_text(o, "store", l->place.settings.l1);
+	kedge__json_text(o, "name", l->place.name);
+	kedge__json_set(o, "versions", list);
+	kedge__json_print(o);
+}
+
+static int list_versions(struct ls *l)
+{
+	int status = kedge__place_open(&l->place, &l->usage, false);
+	uint64_t *versions;
+	struct row *rows;
+	size_t n;
+
+	if (status)
+		return status;
+	versions = kedge__place_versions(&l->place, &n);
+	rows = kedge__calloc(n + 1, sizeof(*rows));
+	if (!rows)
+		kedge__tool_no_memory();
+	for (size_t i = 0; i < n; i++)
+		row_init(l, &rows[i], versions[i]);
+	print_versions(l, rows, n);
+	for (size_t i = 0; i < n; i++)
+		kedge__free(rows[i].problem);
+	kedge__free(rows);
+	kedge__free(versions);
+	return KEDGE__EXIT_OK;
+}
+
+int kedge__tool_ls(int argc, char **argv)
+{
+	struct ls l = {0};
+	const struct kedge__option options[] = {
+	    KEDGE__OPTION_STORE(&l.place.store),
+	    {"name", 'n', KEDGE__OPTION_TEXT, &l.place.name, "NAME",
+	     "list the versions of NAME (default: list the names)"},
+	    {"long", 'l', KEDGE__OPTION_FLAG, &l.details, NULL,
+	     "also new bytes, metadata, time, and what is wrong with a version"},
+	    KEDGE__OPTION_L2(&l.place.l2),
+	    KEDGE__OPTION_SET(&l.place.sets),
+	    KEDGE__OPTION_JSON(&l.place.json),
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &l.place.quiet, NULL, "only the version numbers, one a line"},
+	};
+	int first, status;
+
+	l.usage = (struct kedge__usage){
+	    .command = "kedge ls",
+	    .about =
+		"Lists the names in a store or, with -n, the versions of a name: time, ranks, reducer, bytes of the\n"
+		"regions and of the files, their ratio, parent, how many versions are needed to restore it, levels.\n"
+		"A version whose files are not all there, with their sizes, is incomplete; 'kedge verify' reads every "
+		"byte.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge ls -s store -n job",
+	};
+	if (kedge__options_parse(&l.usage, argc, argv, &first, &status))
+		status = l.place.name ? list_versions(&l) : list_names(&l);
+	kedge__place_done(&l.place);
+	return status;
+}

@@ -1,0 +1,369 @@
+/* kedge restore: the files of a version, byte for byte. */
+#include "restore.h"
+#include "restore/restore.h"
+#include <signal.h>
+#include <stdlib.h>
+
+/* Regions are filled in groups of about this much memory, so that a read of many small ones is one pass. */
+#define GROUP_BYTES (UINT64_C(1) << 30)
+
+struct restore {
+	struct kedge__usage usage;
+	struct kedge__place place;
+	const char *dir;
+	uint64_t version, rank; /* KEDGE__NO_VERSION, UINT64_MAX: not given */
+	char *const *wanted;    /* regions; none: all */
+	bool *found;            /* which of them some rank has */
+	size_t wanted_count;
+	struct kedge__pool *pool;
+	struct kedge__bar bar;
+	struct kedge__outputs outputs;
+	bool output_failed; /* the version was fine; trying another one would not help */
+	json_t *passed, *regions;
+	uint64_t bytes, bytes_read;
+	size_t files;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int sig)
+{
+	interrupted = sig;
+}
+
+/* Between groups a signal ends the work in order, without temporary files left behind; a second one ends it at once. */
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+/* ------------------------------------------------------------------ one group of regions */
+
+struct group {
+	struct kedge__restore_target *targets;
+	size_t count;
+	uint8_t *memory;
+	uint64_t bytes;
+};
+
+static uint64_t room_of(uint64_t bytes)
+{
+	return (bytes + 63) & ~UINT64_C(63);
+}
+
+static int group_fill(struct restore *r, struct kedge__lineage *l, struct group *g, struct kedge__error *err)
+{
+	struct kedge__restore_stats stats = {0};
+	const struct kedge__segment *top = kedge__lineage_top(l);
+	uint64_t at = 0;
+	int rc;
+
+	g->memory = kedge__map_alloc(KEDGE__MAX(g->bytes, 64));
+	if (!g->memory)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < g->count; i++) {
+		g->targets[i].data = g->memory + at;
+		at += room_of(top->regions[g->targets[i].region].bytes);
+	}
+	rc = kedge__restore_fill(l, r->pool, g->targets, g->count, kedge__bar_update, &r->bar, &stats, err);
+	r->bytes_read += stats.bytes_read;
+	return rc;
+}
+
+static void note_region(struct restore *r, uint32_t rank, const struct kedge__region_record *region)
+{
+	json_t *o = kedge__json_object();
+
+	kedge__json_text(o, "region", region->name);
+	kedge__json_uint(o, "rank", rank);
+	kedge__json_uint(o, "bytes", region->bytes);
+	kedge__json_add(r->regions, o);
+	r->bytes += region->bytes;
+	r->files++;
+}
+
+static int group_write(struct restore *r, const struct kedge__segment *top, const struct group *g, int64_t folder,
+		       struct kedge__error *err)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		const struct kedge__region_record *region = &top->regions[g->targets[i].region];
+		int rc =
+		    kedge__outputs_write(&r->outputs, folder, region->name, g->targets[i].data, region->bytes, err);
+
+		if (rc) {
+			r->output_failed = true;
+			return rc;
+		}
+		note_region(r, top->header.rank, region);
+	}
+	return 0;
+}
+
+static int group_restore(struct restore *r, struct kedge__lineage *l, struct group *g, int64_t folder,
+			 struct kedge__error *err)
+{
+	int rc = group_fill(r, l, g, err);
+
+	if (rc == 0)
+		rc = group_write(r, kedge__lineage_top(l), g, folder, err);
+	kedge__map_free(g->memory, KEDGE__MAX(g->bytes, 64));
+	g->memory = NULL;
+	g->count = 0;
+	g->bytes = 0;
+	if (rc == 0 && interrupted) {
+		r->output_failed = true;
+		return kedge__error_set(err, KEDGE_E_CANCELED, 0, "interrupted");
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ one rank of a version */
+
+static bool is_wanted(const struct restore *r, const char *name)
+{
+	bool wanted = r->wanted_count == 0;
+
+	for (size_t i = 0; i < r->wanted_count; i++)
+		if (strcmp(r->wanted[i], name) == 0)
+			wanted = r->found[i] = true;
+	return wanted;
+}
+
+static int check_wanted(struct restore *r, struct kedge__error *err)
+{
+	for (size_t i = 0; i < r->wanted_count; i++) {
+		if (r->found[i])
+			continue;
+		r->output_failed = true;
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no region '%s' in it", r->wanted[i]);
+	}
+	return 0;
+}
+
+static int restore_regions(struct restore *r, struct kedge__lineage *l, int64_t folder, struct kedge__error *err)
+{
+	const struct kedge__segment *top = kedge__lineage_top(l);
+	struct group g = {0};
+	int rc = 0;
+
+	g.targets = kedge__calloc(top->region_count + 1, sizeof(*g.targets));
+	if (!g.targets)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; rc == 0 && i < top->region_count; i++) {
+		uint64_t room = room_of(top->regions[i].bytes);
+
+		if (!is_wanted(r, top->regions[i].name))
+			continue;
+		if (g.count && g.bytes + room > GROUP_BYTES)
+			rc = group_restore(r, l, &g, folder, err);
+		g.targets[g.count++].region = i;
+		g.bytes += room;
+	}
+	if (rc == 0 && g.count)
+		rc = group_restore(r, l, &g, folder, err);
+	kedge__free(g.targets);
+	return rc;
+}
+
+static int restore_rank(struct restore *r, uint64_t version, uint32_t rank, int64_t folder, struct kedge__error *err)
+{
+	struct kedge__lineage *l;
+	int rc = kedge__lineage_open(r->place.levels, r->place.level_count, version, rank, &l, err);
+
+	if (rc)
+		return rc;
+	rc = restore_regions(r, l, folder, err);
+	kedge__lineage_close(l);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ versions */
+
+static int restore_ranks(struct restore *r, uint64_t version, uint32_t ranks, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (r->rank != UINT64_MAX && r->rank >= ranks) {
+		r->output_failed = true;
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has ranks 0 to %u only", ranks - 1);
+	}
+	memset(r->found, 0, r->wanted_count * sizeof(*r->found));
+	if (r->rank != UINT64_MAX)
+		rc = restore_rank(r, version, (uint32_t)r->rank, -1, err);
+	for (uint32_t rank = 0; rc == 0 && r->rank == UINT64_MAX && rank < ranks; rank++)
+		rc = restore_rank(r, version, rank, ranks > 1 ? (int64_t)rank : -1, err);
+	return rc ? rc : check_wanted(r, err);
+}
+
+/* All files of VERSION under temporary names. */
+static int restore_version(struct restore *r, uint64_t version, struct kedge__error *err)
+{
+	const struct kedge__catalog_entry *e = kedge__place_find(&r->place, version);
+
+	r->bytes = r->bytes_read = 0;
+	r->files = 0;
+	json_array_clear(r->regions);
+	if (!e) {
+		r->output_failed = true;
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no such version");
+	}
+	if (e->problem.code)
+		return kedge__error_set(err, e->problem.code, 0, "%s", kedge__error_text(&e->problem));
+	return restore_ranks(r, version, e->set.ranks, err);
+}
+
+static void pass_over(struct restore *r, uint64_t version, struct kedge__error *err)
+{
+	json_t *o = kedge__json_object();
+
+	kedge__json_uint(o, "version", version);
+	kedge__json_text(o, "cause", kedge__error_text(err));
+	kedge__json_add(r->passed, o);
+	if (!r->place.quiet)
+		kedge__tool_say(r->usage.command, "note: version %llu is passed over: %s", (unsigned long long)version,
+				kedge__error_text(err));
+	kedge__error_done(err);
+	*err = (struct kedge__error)KEDGE__ERROR_INIT;
+	kedge__outputs_done(&r->outputs);
+}
+
+/* The newest version that is intact, unless one was asked for. */
+static int restore_newest(struct restore *r)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	size_t n;
+	uint64_t *versions = kedge__place_versions(&r->place, &n);
+	int status = KEDGE__EXIT_NOTFOUND;
+
+	if (n == 0)
+		kedge__tool_say(r->usage.command, "%s has no versions", r->place.name);
+	while (n > 0) {
+		r->version = versions[--n];
+		if (restore_version(r, r->version, &err) == 0) {
+			status = 0;
+			break;
+		}
+		if (r->output_failed || err.code == KEDGE_E_NOMEM) {
+			status = kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
+						  (unsigned long long)r->version, r->place.name);
+			break;
+		}
+		pass_over(r, r->version, &err);
+		status = KEDGE__EXIT_DAMAGED;
+		if (n == 0)
+			kedge__tool_say(r->usage.command, "cannot restore %s: no version is intact", r->place.name);
+	}
+	kedge__free(versions);
+	return status;
+}
+
+static int restore_asked(struct restore *r)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (restore_version(r, r->version, &err) == 0)
+		return 0;
+	return kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
+				(unsigned long long)r->version, r->place.name);
+}
+
+static void print_result(struct restore *r, double seconds)
+{
+	char bytes[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM], files[KEDGE__TEXT_ROOM];
+	json_t *o;
+
+	if (!r->place.json) {
+		if (!r->place.quiet)
+			printf("version %llu of %s: %s, %s restored to %s, %s\n", (unsigned long long)r->version,
+			       r->place.name, kedge__text_count(r->files, "file", "files", files),
+			       kedge__text_bytes(r->bytes, bytes), r->dir, kedge__text_seconds(seconds, time));
+		return;
+	}
+	o = kedge__json_object();
+	kedge__json_text(o, "name", r->place.name);
+	kedge__json_uint(o, "version", r->version);
+	kedge__json_text(o, "directory", r->dir);
+	kedge__json_uint(o, "bytes", r->bytes);
+	kedge__json_uint(o, "bytes_read", r->bytes_read);
+	kedge__json_real(o, "seconds", seconds);
+	kedge__json_set(o, "passed_over", json_incref(r->passed));
+	kedge__json_set(o, "regions", json_incref(r->regions));
+	kedge__json_print(o);
+}
+
+static int restore(struct restore *r)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	double began = kedge__clock_seconds();
+	int status = kedge__place_open(&r->place, &r->usage, false);
+
+	if (status)
+		return status;
+	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0 || kedge__fs_mkdirs(r->dir, &err) != 0)
+		return kedge__tool_fail(r->usage.command, &err, "cannot restore to %s", r->dir);
+	r->outputs.dir = r->dir;
+	r->outputs.sync = r->place.settings.sync;
+	catch_signals();
+	kedge__bar_init(&r->bar, "restore", !r->place.json && !r->place.quiet);
+	status = r->version == KEDGE__NO_VERSION ? restore_newest(r) : restore_asked(r);
+	kedge__bar_done(&r->bar);
+	if (status == 0 && kedge__outputs_commit(&r->outputs, &err) != 0)
+		status = kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
+					  (unsigned long long)r->version, r->place.name);
+	if (status == 0)
+		print_result(r, kedge__clock_seconds() - began);
+	return status;
+}
+
+int kedge__tool_restore(int argc, char **argv)
+{
+	struct restore r = {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX};
+	const struct kedge__option options[] = {
+	    KEDGE__OPTION_STORE(&r.place.store),
+	    KEDGE__OPTION_NAME(&r.place.name),
+	    {"version", 'v', KEDGE__OPTION_VERSION, &r.version, "N", "which one (default: the newest that is intact)"},
+	    {"output", 'o', KEDGE__OPTION_TEXT, &r.dir, "DIR", "where the files go; made if it does not exist"},
+	    {"rank", 0, KEDGE__OPTION_UINT, &r.rank, "R",
+	     "only this rank's files (default: all; DIR/rank-R/ if there are several)"},
+	    KEDGE__OPTION_L2(&r.place.l2),
+	    KEDGE__OPTION_SET(&r.place.sets),
+	    KEDGE__OPTION_JSON(&r.place.json),
+	    KEDGE__OPTION_QUIET(&r.place.quiet),
+	};
+	int first, status;
+
+	r.usage = (struct kedge__usage){
+	    .command = "kedge restore",
+	    .operands = "[REGION]...",
+	    .about =
+		"Gives the files of a version back, byte for byte, below DIR: all, or those of the regions named.\n"
+		"Everything is verified before the first file gets its name; existing files are replaced in one step.\n"
+		"Without -v a damaged version is passed over for the next older one, with a note.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge restore -s store -n job -o back",
+	};
+	r.passed = kedge__json_array();
+	r.regions = kedge__json_array();
+	if (kedge__options_parse(&r.usage, argc, argv, &first, &status)) {
+		r.wanted = argv + first;
+		r.wanted_count = (size_t)(argc - first);
+		r.found = kedge__calloc(r.wanted_count + 1, sizeof(*r.found));
+		if (!r.found)
+			kedge__tool_no_memory();
+		if (r.dir && *r.dir)
+			status = restore(&r);
+		else
+			status = kedge__usage_error(&r.usage, "-o DIR is missing");
+	}
+	kedge__outputs_done(&r.outputs);
+	kedge__free(r.found);
+	kedge__pool_free(r.pool);
+	kedge__place_done(&r.place);
+	json_decref(r.passed);
+	json_decref(r.regions);
+	return status;
+}

@@ -1,0 +1,284 @@
+/* kedge save: files become the regions of a new version. */
+#include "save.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct save {
+	struct kedge__usage usage;
+	const char *store, *name, *reduce, *codec, *type, *chunk, *block;
+	uint64_t version;
+	bool paranoid, replace, json, quiet;
+	struct kedge__text_list sets;
+	enum kedge_type element;
+	struct kedge__save_files files;
+	struct kedge__bar bar;
+	kedge_t *k;
+	struct kedge_stats stats;
+	double seconds;
+};
+
+/* A mapped file that is cut short turns into SIGBUS at the next touch. Nothing was published yet; the next open of
+ * the store removes what was written. */
+static void cut_short(int sig)
+{
+	static const char text[] = "kedge save: cannot go on: a file was cut short while it was read\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(KEDGE__EXIT_IO);
+	_exit(KEDGE__EXIT_IO);
+}
+
+static void progress(void *user, const struct kedge_progress *p)
+{
+	struct save *s = user;
+
+	kedge__bar_label(&s->bar, p->phase);
+	kedge__bar_update(&s->bar, p->done_bytes, p->total_bytes);
+}
+
+static void push_setting(struct kedge__text_list *list, const char *key, const char *value)
+{
+	char *text = value ? kedge__asprintf("%s=%s", key, value) : NULL;
+
+	if (value && (!text || !kedge__array_push(list, text)))
+		kedge__tool_no_memory();
+}
+
+/* The options as settings; what --set says comes last and wins. */
+static int open_job(struct save *s)
+{
+	struct kedge__text_list list = {0};
+	size_t own;
+	int rc;
+
+	push_setting(&list, "l1", s->store);
+	push_setting(&list, "reducer", s->reduce);
+	push_setting(&list, "chunk", s->chunk);
+	push_setting(&list, "codec", s->codec);
+	push_setting(&list, "block", s->block);
+	push_setting(&list, "paranoid", s->paranoid ? "yes" : NULL);
+	push_setting(&list, "capture", "sync");
+	own = list.count;
+	for (size_t i = 0; i < s->sets.count; i++)
+		if (!kedge__array_push(&list, s->sets.at[i]))
+			kedge__tool_no_memory();
+	if (!kedge__array_push(&list, NULL))
+		kedge__tool_no_memory();
+	rc = kedge_open(s->name, NULL, list.at, &s->k);
+	for (size_t i = 0; i < own; i++)
+		kedge__free((char *)list.at[i]);
+	kedge__array_done(&list);
+	return rc ? kedge__tool_fail_job(s->usage.command, NULL, rc, "cannot open %s", s->name) : 0;
+}
+
+/* The number of the new version. Old ones are in the way only if the user says so: replacing discards all above. */
+static int choose_version(struct save *s)
+{
+	struct kedge_version_info *list;
+	uint64_t newest = 0;
+	size_t n;
+	int rc = kedge_versions(s->k, &list, &n);
+
+	if (rc)
+		return kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot list the versions of %s", s->name);
+	if (n)
+		newest = list[n - 1].version;
+	kedge_free(list);
+	if (s->version == KEDGE__NO_VERSION) {
+		s->version = newest + 1;
+		return 0;
+	}
+	if (n == 0 || s->version > newest || s->replace)
+		return 0;
+	return kedge__usage_error(&s->usage,
+				  "%s has versions up to %llu already; --replace discards those from %llu on", s->name,
+				  (unsigned long long)newest, (unsigned long long)s->version);
+}
+
+static int protect_file(struct save *s, const struct kedge__save_file *f)
+{
+	size_t size = kedge_type_size(s->element), bytes = (size_t)f->stat.st_size;
+	int rc;
+
+	/* A file that is no whole number of elements is still a file. */
+	if (bytes % size)
+		rc = kedge_protect(s->k, f->region, f->data, bytes, KEDGE_BYTES);
+	else
+		rc = kedge_protect(s->k, f->region, f->data, bytes / size, s->element);
+	return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save %s", f->path) : 0;
+}
+
+static int checkpoint(struct save *s)
+{
+	double began = kedge__clock_seconds();
+	int rc;
+
+	kedge__bar_init(&s->bar, "save", !s->json && !s->quiet);
+	kedge_set_progress(s->k, progress, s);
+	rc = kedge_checkpoint(s->k, s->version);
+	if (rc == 0)
+		rc = kedge_wait(s->k);
+	kedge_set_progress(s->k, NULL, NULL);
+	kedge__bar_done(&s->bar);
+	s->seconds = kedge__clock_seconds() - began;
+	if (rc == 0)
+		rc = kedge_stats_get(s->k, &s->stats);
+	if (rc)
+		return kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save version %llu of %s",
+					    (unsigned long long)s->version, s->name);
+	return 0;
+}
+
+static void remove_from(const char *store, const char *name, uint64_t version)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__catalog *cat = NULL;
+
+	if (kedge__catalog_open(store, name, KEDGE__CATALOG_READ, &cat, &err) == 0 &&
+	    kedge__catalog_own(cat, "kedge save", &err) == 0)
+		kedge__set_remove(cat, version, &err);
+	if (err.code && err.code != KEDGE_E_NOTFOUND)
+		kedge__tool_say("kedge save", "cannot remove version %llu from %s, do not use it: %s",
+				(unsigned long long)version, store, kedge__error_text(&err));
+	kedge__catalog_close(cat);
+	kedge__error_done(&err);
+}
+
+/* Files changed under our hands: what was stored is no state that they ever had. */
+static void take_back(struct save *s)
+{
+	struct kedge__job_settings settings;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	kedge_close(s->k);
+	s->k = NULL;
+	if (kedge__tool_settings(s->store, &s->sets, &settings, &err) != 0) {
+		kedge__tool_fail(s->usage.command, &err, "cannot read the settings");
+		return;
+	}
+	remove_from(settings.l1, s->name, s->version);
+	if (settings.l2 && *settings.l2)
+		remove_from(settings.l2, s->name, s->version);
+	kedge__job_settings_done(&settings);
+}
+
+static void print_json(const struct save *s)
+{
+	json_t *o = kedge__json_object();
+
+	kedge__json_text(o, "name", s->name);
+	kedge__json_uint(o, "version", s->version);
+	kedge__json_text(o, "reducer", s->stats.reducer);
+	kedge__json_uint(o, "regions", s->files.count);
+	kedge__json_uint(o, "raw_bytes", s->stats.raw_bytes);
+	kedge__json_uint(o, "stored_bytes", s->stats.stored_bytes);
+	kedge__json_uint(o, "literal_bytes", s->stats.literal_bytes);
+	kedge__json_uint(o, "metadata_bytes", s->stats.metadata_bytes);
+	kedge__json_real(o, "seconds", s->seconds);
+	kedge__json_real(o, "hash_seconds", s->stats.hash_seconds);
+	kedge__json_real(o, "encode_seconds", s->stats.encode_seconds);
+	kedge__json_real(o, "write_seconds", s->stats.write_seconds);
+	kedge__json_print(o);
+}
+
+static void print_text(const struct save *s)
+{
+	char raw[KEDGE__TEXT_ROOM], stored[KEDGE__TEXT_ROOM], literal[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM];
+	char files[KEDGE__TEXT_ROOM];
+
+	printf("version %llu of %s: %s, %s; %s new, %s stored (%s), %s\n", (unsigned long long)s->version, s->name,
+	       kedge__text_count(s->files.count, "file", "files", files), kedge__text_bytes(s->stats.raw_bytes, raw),
+	       kedge__text_bytes(s->stats.literal_bytes, literal), kedge__text_bytes(s->stats.stored_bytes, stored),
+	       s->stats.reducer, kedge__text_seconds(s->seconds, time));
+}
+
+static int save_open(struct save *s)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status = choose_version(s);
+
+	for (size_t i = 0; status == 0 && i < s->files.count; i++)
+		status = protect_file(s, &s->files.at[i]);
+	if (status == 0)
+		status = checkpoint(s);
+	if (status == 0 && kedge__save_files_check(&s->files, &err) != 0) {
+		take_back(s);
+		status = kedge__tool_fail(s->usage.command, &err, "nothing was saved");
+	}
+	return status;
+}
+
+static int save(struct save *s, char *const *paths, size_t n)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct sigaction on_bus = {.sa_handler = cut_short};
+	int rc, status;
+
+	kedge__tool_log(s->usage.command, s->quiet);
+	if (kedge__save_files_open(&s->files, paths, n, &err) != 0)
+		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
+	sigaction(SIGBUS, &on_bus, NULL);
+	status = open_job(s);
+	if (status)
+		return status;
+	status = save_open(s);
+	rc = s->k ? kedge_close(s->k) : 0;
+	if (rc && status == 0)
+		return kedge__tool_fail_job(s->usage.command, NULL, rc, "cannot finish version %llu of %s",
+					    (unsigned long long)s->version, s->name);
+	if (status == 0 && s->json)
+		print_json(s);
+	else if (status == 0 && !s->quiet)
+		print_text(s);
+	return status;
+}
+
+int kedge__tool_save(int argc, char **argv)
+{
+	struct save s = {.version = KEDGE__NO_VERSION};
+	const struct kedge__option options[] = {
+	    KEDGE__OPTION_STORE(&s.store),
+	    KEDGE__OPTION_NAME(&s.name),
+	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N",
+	     "its number (default: the newest one plus 1, or 1)"},
+	    {"reduce", 0, KEDGE__OPTION_TEXT, &s.reduce, "HOW", "full, basic, list, tree or auto"},
+	    {"chunk", 0, KEDGE__OPTION_TEXT, &s.chunk, "BYTES", "size of a chunk: 32 to 64k, a power of two"},
+	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC", "none, lz4, zstd, with a level as in zstd:9, or auto"},
+	    {"block", 0, KEDGE__OPTION_TEXT, &s.block, "BYTES", "bytes that are packed and checked as a unit"},
+	    {"type", 0, KEDGE__OPTION_TEXT, &s.type, "TYPE",
+	     "what the files hold: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},
+	    {"paranoid", 0, KEDGE__OPTION_FLAG, &s.paranoid, NULL, "compare bytes wherever digests are equal"},
+	    {"replace", 0, KEDGE__OPTION_FLAG, &s.replace, NULL, "with -v: discard the versions from N on first"},
+	    KEDGE__OPTION_SET(&s.sets),
+	    KEDGE__OPTION_JSON(&s.json),
+	    KEDGE__OPTION_QUIET(&s.quiet),
+	};
+	int first, status;
+
+	s.usage = (struct kedge__usage){
+	    .command = "kedge save",
+	    .operands = "FILE...",
+	    .about = "Commits files as the regions of a new version of NAME. Creates the store if it does not exist.\n"
+		     "A region is named after the path given, made relative: '/a/b' and '../a/b' are both 'a/b'.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge save -s store -n job state.bin mesh.bin",
+	};
+	if (!kedge__options_parse(&s.usage, argc, argv, &first, &status))
+		goto done;
+	status = KEDGE__EXIT_USAGE;
+	if (!s.name)
+		kedge__usage_error(&s.usage, "-n NAME is missing");
+	else if (first == argc)
+		kedge__usage_error(&s.usage, "no files given");
+	else if (s.type && !kedge__type_parse(s.type, &s.element))
+		kedge__usage_error(&s.usage, "unknown type '%s'", s.type);
+	else
+		status = save(&s, argv + first, (size_t)(argc - first));
+done:
+	kedge__save_files_close(&s.files);
+	kedge__array_done(&s.sets);
+	return status;
+}

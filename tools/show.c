@@ -1,0 +1,126 @@
+/* kedge show: what one version is made of. */
+#include "show.h"
+
+static void count_extents(struct kedge__show *s)
+{
+	const struct kedge__extent_map *map = &s->segment->map;
+
+	for (size_t i = 0; i < map->count; i++) {
+		s->extents[map->at[i].kind & 3].count++;
+		s->extents[map->at[i].kind & 3].bytes += map->at[i].len;
+	}
+}
+
+static void count_blocks(struct kedge__show *s)
+{
+	for (size_t i = 0; i < s->segment->block_count; i++) {
+		const struct kedge__block_record *b = &s->segment->blocks[i];
+		size_t c = 0;
+
+		while (c < s->codec_count && s->codecs[c].id != b->codec)
+			c++;
+		if (c == KEDGE__COUNT(s->codecs))
+			continue;
+		if (c == s->codec_count)
+			s->codecs[s->codec_count++].id = b->codec;
+		s->codecs[c].count++;
+		s->codecs[c].raw += b->raw_bytes;
+		s->codecs[c].stored += b->stored_bytes;
+	}
+}
+
+/* The segment from the first level where it opens. */
+static int open_segment(struct kedge__show *s, uint32_t rank)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	for (size_t i = 0; i < s->place.level_count && !s->segment; i++) {
+		const struct kedge__catalog *cat = s->place.levels[i];
+		const struct kedge__catalog_entry *e = kedge__catalog_find(cat, s->version);
+		char *path;
+
+		if (!e || e->problem.code || rank >= e->set.ranks)
+			continue;
+		path = kedge__segment_path(cat, s->version, rank, e->set.parts[rank].generation);
+		if (!path)
+			kedge__tool_no_memory();
+		if (kedge__segment_open(path, &e->set.parts[rank], &s->segment, &err) == 0)
+			s->set = &e->set;
+		kedge__free(path);
+	}
+	if (!s->segment)
+		return kedge__tool_fail(s->usage.command, &err, "cannot read version %llu of %s, rank %u",
+					(unsigned long long)s->version, s->place.name, rank);
+	kedge__error_done(&err);
+	return 0;
+}
+
+/* The versions that are needed, as far as the manifests of one level know. */
+static void find_lineage(struct kedge__show *s)
+{
+	for (size_t i = 0; i < s->place.level_count && !s->lineage; i++)
+		if (kedge__catalog_find(s->place.levels[i], s->version))
+			kedge__catalog_closure(s->place.levels[i], s->version, &s->lineage, &s->lineage_count, NULL);
+}
+
+static int show(struct kedge__show *s)
+{
+	const struct kedge__catalog_entry *e = NULL;
+	int status = kedge__place_open(&s->place, &s->usage, false);
+
+	if (status == 0)
+		status = kedge__place_choose(&s->place, &s->usage, &s->version, &e);
+	if (status)
+		return status;
+	if (s->rank >= e->set.ranks) {
+		kedge__tool_say(s->usage.command, "version %llu of %s has ranks 0 to %u only",
+				(unsigned long long)s->version, s->place.name, e->set.ranks - 1);
+		return KEDGE__EXIT_NOTFOUND;
+	}
+	status = open_segment(s, (uint32_t)s->rank);
+	if (status)
+		return status;
+	find_lineage(s);
+	count_extents(s);
+	count_blocks(s);
+	if (s->place.json)
+		kedge__show_json(s);
+	else
+		kedge__show_text(s);
+	return KEDGE__EXIT_OK;
+}
+
+int kedge__tool_show(int argc, char **argv)
+{
+	struct kedge__show s = {.version = KEDGE__NO_VERSION};
+	const struct kedge__option options[] = {
+	    KEDGE__OPTION_STORE(&s.place.store),
+	    KEDGE__OPTION_NAME(&s.place.name),
+	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N", "which one (default: the newest)"},
+	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R", "whose segment (default: 0)"},
+	    {"extents", 0, KEDGE__OPTION_FLAG, &s.list_extents, NULL, "list every extent"},
+	    {"blocks", 0, KEDGE__OPTION_FLAG, &s.list_blocks, NULL, "list every block"},
+	    KEDGE__OPTION_L2(&s.place.l2),
+	    KEDGE__OPTION_SET(&s.place.sets),
+	    KEDGE__OPTION_JSON(&s.place.json),
+	    KEDGE__OPTION_QUIET(&s.place.quiet),
+	};
+	int first, status;
+
+	s.usage = (struct kedge__usage){
+	    .command = "kedge show",
+	    .about =
+		"Shows what a version is made of: its regions, its extents (where the bytes are: in this segment, at "
+		"the\n"
+		"same place in the parent, copied from elsewhere, or a fill), its blocks, and the versions it needs.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge show -s store -n job -v 3 --extents",
+	};
+	if (kedge__options_parse(&s.usage, argc, argv, &first, &status))
+		status = show(&s);
+	kedge__segment_close(s.segment);
+	kedge__free(s.lineage);
+	kedge__place_done(&s.place);
+	return status;
+}

@@ -1,0 +1,157 @@
+/* show_json: a version for programs. */
+#include "show.h"
+
+static void add_digest(json_t *o, const char *key, struct kedge__digest d)
+{
+	char text[KEDGE__TEXT_ROOM];
+
+	snprintf(text, sizeof(text), "%016llx%016llx", (unsigned long long)d.hi, (unsigned long long)d.lo);
+	kedge__json_text(o, key, text);
+}
+
+static json_t *regions(const struct kedge__show *s)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < s->segment->region_count; i++) {
+		const struct kedge__region_record *r = &s->segment->regions[i];
+		json_t *o = kedge__json_object(), *dims = kedge__json_array();
+
+		for (uint32_t d = 0; d < r->ndims && d < KEDGE_MAX_DIMS; d++)
+			kedge__json_add(dims, json_integer((json_int_t)r->dims[d]));
+		kedge__json_text(o, "name", r->name);
+		kedge__json_uint(o, "slot", r->slot);
+		kedge__json_uint(o, "bytes", r->bytes);
+		kedge__json_text(o, "type", kedge__type_name(r->type));
+		kedge__json_set(o, "shape", dims);
+		add_digest(o, "digest", r->digest);
+		kedge__json_add(list, o);
+	}
+	return list;
+}
+
+static json_t *extent_counts(const struct kedge__show *s)
+{
+	json_t *o = kedge__json_object();
+
+	for (int k = 0; k < 4; k++) {
+		json_t *kind = kedge__json_object();
+
+		kedge__json_uint(kind, "count", s->extents[k].count);
+		kedge__json_uint(kind, "bytes", s->extents[k].bytes);
+		kedge__json_set(o, kedge__show_kind((enum kedge__extent_kind)k), kind);
+	}
+	return o;
+}
+
+static json_t *block_counts(const struct kedge__show *s)
+{
+	json_t *o = kedge__json_object();
+	char a[KEDGE__TEXT_ROOM];
+
+	for (size_t c = 0; c < s->codec_count; c++) {
+		json_t *codec = kedge__json_object();
+
+		kedge__json_uint(codec, "count", s->codecs[c].count);
+		kedge__json_uint(codec, "raw_bytes", s->codecs[c].raw);
+		kedge__json_uint(codec, "stored_bytes", s->codecs[c].stored);
+		kedge__json_set(o, kedge__show_codec(s->codecs[c].id, a), codec);
+	}
+	return o;
+}
+
+static json_t *extent_list(const struct kedge__show *s)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < s->segment->map.count; i++) {
+		const struct kedge__extent *e = &s->segment->map.at[i];
+		uint64_t offset = e->addr;
+		const struct kedge__region_record *r = kedge__show_region_at(s, e->addr, &offset);
+		json_t *o = kedge__json_object();
+		char pattern[KEDGE__TEXT_ROOM];
+
+		kedge__json_text(o, "region", r ? r->name : NULL);
+		kedge__json_uint(o, "offset", offset);
+		kedge__json_uint(o, "bytes", e->len);
+		kedge__json_text(o, "kind", kedge__show_kind(e->kind));
+		if (e->kind == KEDGE__EXTENT_LITERAL)
+			kedge__json_uint(o, "literal", e->src);
+		if (e->kind == KEDGE__EXTENT_COPY) {
+			kedge__json_uint(o, "version", e->version);
+			kedge__json_uint(o, "slot", e->src >> KEDGE__SLOT_SHIFT);
+			kedge__json_uint(o, "from", e->src & (KEDGE__SLOT_BYTES - 1));
+		}
+		if (e->kind == KEDGE__EXTENT_FILL) {
+			snprintf(pattern, sizeof(pattern), "%016llx", (unsigned long long)e->src);
+			kedge__json_text(o, "pattern", pattern);
+		}
+		kedge__json_add(list, o);
+	}
+	return list;
+}
+
+static json_t *block_list(const struct kedge__show *s)
+{
+	json_t *list = kedge__json_array();
+	char a[KEDGE__TEXT_ROOM];
+
+	for (size_t i = 0; i < s->segment->block_count; i++) {
+		const struct kedge__block_record *b = &s->segment->blocks[i];
+		json_t *o = kedge__json_object();
+
+		kedge__json_text(o, "region",
+				 b->region < s->segment->region_count ? s->segment->regions[b->region].name : NULL);
+		kedge__json_uint(o, "file_offset", b->offset);
+		kedge__json_uint(o, "raw_bytes", b->raw_bytes);
+		kedge__json_uint(o, "stored_bytes", b->stored_bytes);
+		kedge__json_text(o, "codec", kedge__show_codec(b->codec, a));
+		kedge__json_uint(o, "literal", b->position);
+		kedge__json_add(list, o);
+	}
+	return list;
+}
+
+static json_t *lineage(const struct kedge__show *s)
+{
+	json_t *list;
+
+	if (!s->lineage)
+		return json_null();
+	list = kedge__json_array();
+	for (size_t i = 0; i < s->lineage_count; i++)
+		kedge__json_add(list, json_integer((json_int_t)s->lineage[i]));
+	return list;
+}
+
+void kedge__show_json(const struct kedge__show *s)
+{
+	const struct kedge__segment *seg = s->segment;
+	const struct kedge__set_part *part = &s->set->parts[seg->header.rank];
+	json_t *o = kedge__json_object();
+	char time[KEDGE__TEXT_ROOM];
+
+	kedge__json_text(o, "name", s->place.name);
+	kedge__json_uint(o, "version", s->version);
+	kedge__json_uint(o, "rank", seg->header.rank);
+	kedge__json_uint(o, "ranks", seg->header.ranks);
+	kedge__json_text(o, "created", kedge__text_time_iso(seg->header.created_ns, time));
+	kedge__json_text(o, "segment", seg->path);
+	kedge__json_uint(o, "generation", part->generation);
+	kedge__json_text(o, "reducer", kedge__reducer_name((enum kedge__reducer_id)seg->summary.reducer));
+	kedge__json_uint(o, "chunk", seg->summary.chunk);
+	kedge__json_version(o, "parent", seg->summary.parent);
+	kedge__json_set(o, "lineage", lineage(s));
+	kedge__json_uint(o, "raw_bytes", seg->summary.raw_bytes);
+	kedge__json_uint(o, "literal_bytes", seg->summary.literal_bytes);
+	kedge__json_uint(o, "stored_bytes", part->file_bytes);
+	kedge__json_uint(o, "metadata_bytes", part->metadata_bytes);
+	kedge__json_set(o, "regions", regions(s));
+	kedge__json_set(o, "extents", extent_counts(s));
+	kedge__json_set(o, "blocks", block_counts(s));
+	if (s->list_extents)
+		kedge__json_set(o, "extent_list", extent_list(s));
+	if (s->list_blocks)
+		kedge__json_set(o, "block_list", block_list(s));
+	kedge__json_print(o);
+}

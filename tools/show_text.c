@@ -1,0 +1,216 @@
+/* show_text: a version for people. */
+#include "show.h"
+
+const char *kedge__show_kind(enum kedge__extent_kind kind)
+{
+	static const char *const names[] = {"literal", "parent", "copy", "fill"};
+
+	return names[kind & 3];
+}
+
+const char *kedge__show_codec(uint16_t id, char buf[KEDGE__TEXT_ROOM])
+{
+	const struct kedge__codec *codec = kedge__codec_by_id(id);
+
+	if (codec)
+		return codec->name;
+	snprintf(buf, KEDGE__TEXT_ROOM, "codec %u", id);
+	return buf;
+}
+
+const struct kedge__region_record *kedge__show_region_at(const struct kedge__show *s, uint64_t addr, uint64_t *offset)
+{
+	for (size_t i = 0; i < s->segment->region_count; i++) {
+		const struct kedge__region_record *r = &s->segment->regions[i];
+
+		if (r->slot == addr >> KEDGE__SLOT_SHIFT) {
+			*offset = addr & (KEDGE__SLOT_BYTES - 1);
+			return r;
+		}
+	}
+	return NULL;
+}
+
+static void print_facts(const struct kedge__show *s)
+{
+	const struct kedge__segment *seg = s->segment;
+	const struct kedge__segment_summary *sum = &seg->summary;
+	const struct kedge__set_part *part = &s->set->parts[seg->header.rank];
+	const char *reducer = kedge__reducer_name((enum kedge__reducer_id)sum->reducer);
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
+
+	printf("version   %llu of %s, rank %u of %u\n", (unsigned long long)s->version, s->place.name, seg->header.rank,
+	       seg->header.ranks);
+	printf("time      %s\n", kedge__text_time(seg->header.created_ns, a));
+	printf("segment   %s, generation %u\n", seg->path, part->generation);
+	printf("reducer   %s", reducer ? reducer : "?");
+	if (sum->chunk)
+		printf(", chunks of %u bytes", sum->chunk);
+	if (sum->parent == KEDGE__NO_VERSION)
+		printf("\nparent    none\n");
+	else
+		printf("\nparent    %llu\n", (unsigned long long)sum->parent);
+	printf("lineage  ");
+	for (size_t i = 0; i < s->lineage_count; i++)
+		printf(" %llu", (unsigned long long)s->lineage[i]);
+	printf("%s\n", s->lineage ? "" : " not all there");
+	printf("raw       %s in %s\n", kedge__text_bytes(sum->raw_bytes, a),
+	       kedge__text_count(seg->region_count, "region", "regions", b));
+	printf("literal   %s\n", kedge__text_bytes(sum->literal_bytes, a));
+	printf("stored    %s, %s of it metadata\n", kedge__text_bytes(part->file_bytes, a),
+	       kedge__text_bytes(part->metadata_bytes, b));
+}
+
+static void print_shape(const struct kedge__region_record *r, struct kedge__table *t)
+{
+	char shape[32 * KEDGE_MAX_DIMS] = "-";
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < r->ndims && i < KEDGE_MAX_DIMS; i++)
+		at += (size_t)snprintf(shape + at, sizeof(shape) - at, "%s%llu", i ? " x " : "",
+				       (unsigned long long)r->dims[i]);
+	kedge__table_add(t, "%s", shape);
+}
+
+static void print_regions(const struct kedge__show *s)
+{
+	struct kedge__table t;
+
+	kedge__table_init(&t, "rrlll");
+	kedge__table_add(&t, "SLOT");
+	kedge__table_add(&t, "BYTES");
+	kedge__table_add(&t, "TYPE");
+	kedge__table_add(&t, "SHAPE");
+	kedge__table_add(&t, "REGION");
+	for (size_t i = 0; i < s->segment->region_count; i++) {
+		const struct kedge__region_record *r = &s->segment->regions[i];
+		char *name = kedge__text_name(r->name);
+
+		kedge__table_add(&t, "%u", r->slot);
+		kedge__table_add(&t, "%llu", (unsigned long long)r->bytes);
+		kedge__table_add(&t, "%s", kedge__type_name(r->type));
+		print_shape(r, &t);
+		kedge__table_add(&t, "%s", name);
+		kedge__free(name);
+	}
+	putchar('\n');
+	kedge__table_print(&t, stdout);
+}
+
+static void print_counts(const struct kedge__show *s)
+{
+	struct kedge__table t;
+	char a[KEDGE__TEXT_ROOM];
+
+	kedge__table_init(&t, "lrr");
+	kedge__table_add(&t, "EXTENTS");
+	kedge__table_add(&t, "COUNT");
+	kedge__table_add(&t, "BYTES");
+	for (int k = 0; k < 4; k++) {
+		kedge__table_add(&t, "%s", kedge__show_kind((enum kedge__extent_kind)k));
+		kedge__table_add(&t, "%llu", (unsigned long long)s->extents[k].count);
+		kedge__table_add(&t, "%llu", (unsigned long long)s->extents[k].bytes);
+	}
+	putchar('\n');
+	kedge__table_print(&t, stdout);
+	kedge__table_init(&t, "lrrr");
+	kedge__table_add(&t, "BLOCKS");
+	kedge__table_add(&t, "COUNT");
+	kedge__table_add(&t, "RAW");
+	kedge__table_add(&t, "STORED");
+	for (size_t c = 0; c < s->codec_count; c++) {
+		kedge__table_add(&t, "%s", kedge__show_codec(s->codecs[c].id, a));
+		kedge__table_add(&t, "%llu", (unsigned long long)s->codecs[c].count);
+		kedge__table_add(&t, "%llu", (unsigned long long)s->codecs[c].raw);
+		kedge__table_add(&t, "%llu", (unsigned long long)s->codecs[c].stored);
+	}
+	putchar('\n');
+	kedge__table_print(&t, stdout);
+}
+
+static void add_source(const struct kedge__show *s, const struct kedge__extent *e, struct kedge__table *t)
+{
+	switch (e->kind) {
+	case KEDGE__EXTENT_LITERAL:
+		kedge__table_add(t, "literal at %llu", (unsigned long long)e->src);
+		break;
+	case KEDGE__EXTENT_PARENT:
+		kedge__table_add(t, "same place in %llu", (unsigned long long)s->segment->summary.parent);
+		break;
+	case KEDGE__EXTENT_COPY:
+		kedge__table_add(t, "slot %llu offset %llu of %llu", (unsigned long long)(e->src >> KEDGE__SLOT_SHIFT),
+				 (unsigned long long)(e->src & (KEDGE__SLOT_BYTES - 1)),
+				 (unsigned long long)e->version);
+		break;
+	case KEDGE__EXTENT_FILL:
+		kedge__table_add(t, "fill 0x%016llx", (unsigned long long)e->src);
+		break;
+	}
+}
+
+static void print_extents(const struct kedge__show *s)
+{
+	struct kedge__table t;
+
+	kedge__table_init(&t, "rrll");
+	kedge__table_add(&t, "OFFSET");
+	kedge__table_add(&t, "LENGTH");
+	kedge__table_add(&t, "FROM");
+	kedge__table_add(&t, "REGION");
+	for (size_t i = 0; i < s->segment->map.count; i++) {
+		const struct kedge__extent *e = &s->segment->map.at[i];
+		uint64_t offset = e->addr;
+		const struct kedge__region_record *r = kedge__show_region_at(s, e->addr, &offset);
+		char *name = kedge__text_name(r ? r->name : "?");
+
+		kedge__table_add(&t, "%llu", (unsigned long long)offset);
+		kedge__table_add(&t, "%llu", (unsigned long long)e->len);
+		add_source(s, e, &t);
+		kedge__table_add(&t, "%s", name);
+		kedge__free(name);
+	}
+	putchar('\n');
+	kedge__table_print(&t, stdout);
+}
+
+static void print_blocks(const struct kedge__show *s)
+{
+	struct kedge__table t;
+
+	kedge__table_init(&t, "rrrrlrl");
+	kedge__table_add(&t, "BLOCK");
+	kedge__table_add(&t, "FILE OFFSET");
+	kedge__table_add(&t, "RAW");
+	kedge__table_add(&t, "STORED");
+	kedge__table_add(&t, "CODEC");
+	kedge__table_add(&t, "LITERAL");
+	kedge__table_add(&t, "REGION");
+	for (size_t i = 0; i < s->segment->block_count; i++) {
+		const struct kedge__block_record *b = &s->segment->blocks[i];
+		char a[KEDGE__TEXT_ROOM];
+		char *name =
+		    kedge__text_name(b->region < s->segment->region_count ? s->segment->regions[b->region].name : "?");
+
+		kedge__table_add(&t, "%zu", i);
+		kedge__table_add(&t, "%llu", (unsigned long long)b->offset);
+		kedge__table_add(&t, "%u", b->raw_bytes);
+		kedge__table_add(&t, "%u", b->stored_bytes);
+		kedge__table_add(&t, "%s", kedge__show_codec(b->codec, a));
+		kedge__table_add(&t, "%llu", (unsigned long long)b->position);
+		kedge__table_add(&t, "%s", name);
+		kedge__free(name);
+	}
+	putchar('\n');
+	kedge__table_print(&t, stdout);
+}
+
+void kedge__show_text(const struct kedge__show *s)
+{
+	print_facts(s);
+	print_regions(s);
+	print_counts(s);
+	if (s->list_extents)
+		print_extents(s);
+	if (s->list_blocks)
+		print_blocks(s);
+}

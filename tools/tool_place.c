@@ -1,0 +1,179 @@
+/* place: the catalogues of a name on one or two levels, opened for reading. */
+#include "tool.h"
+#include <stdlib.h>
+
+static int only_name(struct kedge__place *p, const struct kedge__usage *u, const char *store)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	char **names;
+	size_t n;
+
+	if (kedge__store_names(store, &names, &n, &err) != 0)
+		return kedge__tool_fail(u->command, &err, "cannot read store %s", store);
+	if (n == 1 && !(p->only_name = kedge__strdup(names[0])))
+		kedge__tool_no_memory();
+	kedge__fs_list_free(names, n);
+	if (n == 0) {
+		kedge__tool_say(u->command, "store %s is empty", store);
+		return KEDGE__EXIT_NOTFOUND;
+	}
+	if (n > 1)
+		return kedge__usage_error(u, "store %s has %zu names; -n NAME says which one is meant", store, n);
+	p->name = p->only_name;
+	return 0;
+}
+
+/* The levels to look at: what -s and --l2 say; the configured L2 only beside the configured L1. */
+static size_t level_paths(const struct kedge__place *p, bool one_level, const char *paths[2], unsigned bits[2])
+{
+	size_t n = 0;
+
+	paths[n] = p->settings.l1;
+	bits[n++] = 1;
+	if (one_level)
+		return n;
+	paths[n] = p->l2 ? p->l2 : p->store ? "" : p->settings.l2;
+	bits[n] = 2;
+	return paths[n] && *paths[n] ? n + 1 : n;
+}
+
+/* A level that is missing matters only if no other one has the name; then the first level's cause is the one to tell.
+ */
+static int open_levels(struct kedge__place *p, const struct kedge__usage *u, bool one_level)
+{
+	struct kedge__error first = KEDGE__ERROR_INIT;
+	const char *paths[2];
+	unsigned bits[2];
+	size_t n = level_paths(p, one_level, paths, bits);
+	int status = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+		size_t at = p->level_count;
+
+		if (kedge__catalog_open(paths[i], p->name, KEDGE__CATALOG_READ, &p->levels[at], &err) == 0) {
+			p->level_bits[at] = bits[i];
+			p->level_count++;
+			continue;
+		}
+		if (n > 1 && !p->quiet)
+			kedge__tool_say(u->command, "note: level L%u is left out: %s", bits[i],
+					kedge__error_text(&err));
+		if (i == 0)
+			kedge__error_move(&first, &err);
+		kedge__error_done(&err);
+	}
+	if (p->level_count == 0)
+		status = kedge__tool_fail(u->command, &first, "cannot open %s in store %s", p->name, paths[0]);
+	kedge__error_done(&first);
+	return status;
+}
+
+int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, bool one_level)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status = 0;
+
+	kedge__tool_log(u->command, p->quiet);
+	if (kedge__tool_settings(p->store, &p->sets, &p->settings, &err) != 0)
+		return kedge__tool_fail(u->command, &err, "cannot read the settings");
+	if (!p->name)
+		status = only_name(p, u, p->settings.l1);
+	return status ? status : open_levels(p, u, one_level);
+}
+
+void kedge__place_done(struct kedge__place *p)
+{
+	for (size_t i = 0; i < p->level_count; i++)
+		kedge__catalog_close(p->levels[i]);
+	p->level_count = 0;
+	kedge__array_done(&p->sets);
+	kedge__job_settings_done(&p->settings);
+	kedge__free(p->only_name);
+	p->only_name = NULL;
+}
+
+const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version)
+{
+	const struct kedge__catalog_entry *found = NULL;
+
+	for (size_t i = 0; i < p->level_count; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_find(p->levels[i], version);
+
+		if (e && e->problem.code == 0)
+			return e;
+		if (e)
+			found = e;
+	}
+	return found;
+}
+
+unsigned kedge__place_levels(const struct kedge__place *p, uint64_t version)
+{
+	unsigned bits = 0;
+
+	for (size_t i = 0; i < p->level_count; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_find(p->levels[i], version);
+
+		if (e && e->problem.code == 0)
+			bits |= p->level_bits[i];
+	}
+	return bits;
+}
+
+static int compare_versions(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+uint64_t *kedge__place_versions(const struct kedge__place *p, size_t *count)
+{
+	KEDGE__ARRAY(uint64_t) list = {0};
+	size_t n = 0;
+
+	if (!kedge__array_reserve(&list, 1))
+		kedge__tool_no_memory();
+	for (size_t l = 0; l < p->level_count; l++)
+		for (size_t i = 0; i < kedge__catalog_count(p->levels[l]); i++)
+			if (!kedge__array_push(&list, kedge__catalog_at(p->levels[l], i)->version))
+				kedge__tool_no_memory();
+	qsort(list.at, list.count, sizeof(*list.at), compare_versions);
+	for (size_t i = 0; i < list.count; i++)
+		if (n == 0 || list.at[n - 1] != list.at[i])
+			list.at[n++] = list.at[i];
+	*count = n;
+	return list.at;
+}
+
+int kedge__place_choose(const struct kedge__place *p, const struct kedge__usage *u, uint64_t *version,
+			const struct kedge__catalog_entry **entry)
+{
+	const struct kedge__catalog_entry *e;
+	uint64_t wanted = *version, *all;
+	size_t n;
+
+	if (wanted == KEDGE__NO_VERSION) {
+		all = kedge__place_versions(p, &n);
+		wanted = n ? all[n - 1] : KEDGE__NO_VERSION;
+		kedge__free(all);
+		if (n == 0) {
+			kedge__tool_say(u->command, "%s has no versions", p->name);
+			return KEDGE__EXIT_NOTFOUND;
+		}
+	}
+	e = kedge__place_find(p, wanted);
+	if (!e) {
+		kedge__tool_say(u->command, "%s has no version %llu", p->name, (unsigned long long)wanted);
+		return KEDGE__EXIT_NOTFOUND;
+	}
+	if (e->problem.code) {
+		kedge__tool_say(u->command, "cannot read version %llu of %s: %s", (unsigned long long)wanted, p->name,
+				kedge__error_text(&e->problem));
+		return kedge__exit_from_error(e->problem.code);
+	}
+	*version = wanted;
+	*entry = e;
+	return 0;
+}

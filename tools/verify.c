@@ -1,0 +1,232 @@
+/* kedge verify: every stored byte, and what its damage means. */
+#include "tool.h"
+
+struct verify {
+	struct kedge__usage usage;
+	struct kedge__place place;
+	uint64_t version;
+	struct kedge__pool *pool;
+	struct kedge__bar bar;
+	json_t *findings, *lost;
+	struct kedge__verify_report total;
+};
+
+static void found_json(struct verify *v, const struct kedge__finding *f)
+{
+	json_t *o = kedge__json_object();
+
+	kedge__json_text(o, "name", v->place.name);
+	kedge__json_version(o, "version", f->version);
+	kedge__json_uint(o, "rank", f->rank);
+	kedge__json_text(o, "file", f->file);
+	kedge__json_set(o, "block", f->block < 0 ? json_null() : json_integer(f->block));
+	kedge__json_text(o, "section", f->section);
+	kedge__json_text(o, "region", f->region);
+	kedge__json_text(o, "text", f->text);
+	kedge__json_add(v->findings, o);
+}
+
+static void found_text(const struct kedge__finding *f)
+{
+	char *region = f->region ? kedge__text_name(f->region) : NULL;
+
+	printf("damaged: ");
+	if (f->version != KEDGE__NO_VERSION)
+		printf("version %llu, rank %u, ", (unsigned long long)f->version, f->rank);
+	printf("%s", f->file);
+	if (f->block >= 0)
+		printf(", block %lld", (long long)f->block);
+	if (f->section)
+		printf(", %s", f->section);
+	if (region)
+		printf(", region '%s'", region);
+	printf(": %s\n", f->text);
+	kedge__free(region);
+}
+
+static void found(void *ctx, const struct kedge__finding *f)
+{
+	struct verify *v = ctx;
+
+	kedge__bar_wipe(&v->bar);
+	if (v->place.json)
+		found_json(v, f);
+	else
+		found_text(f);
+}
+
+static void progress(void *ctx, uint64_t done, uint64_t total)
+{
+	struct verify *v = ctx;
+
+	kedge__bar_update(&v->bar, done, total);
+}
+
+static void add_lost(struct verify *v, const struct kedge__verify_report *r)
+{
+	for (size_t i = 0; i < r->versions_lost; i++) {
+		json_t *o = kedge__json_object();
+
+		kedge__json_text(o, "name", v->place.name);
+		kedge__json_uint(o, "version", r->lost[i]);
+		kedge__json_add(v->lost, o);
+		if (!v->place.json)
+			printf("lost: version %llu of %s cannot be restored from here\n",
+			       (unsigned long long)r->lost[i], v->place.name);
+	}
+}
+
+static void add_report(struct verify *v, const struct kedge__verify_report *r)
+{
+	v->total.bytes_checked += r->bytes_checked;
+	v->total.sets += r->sets;
+	v->total.segments += r->segments;
+	v->total.blocks += r->blocks;
+	v->total.findings += r->findings;
+	v->total.versions_whole += r->versions_whole;
+	v->total.versions_lost += r->versions_lost;
+}
+
+static int verify_open(struct verify *v)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__verify_report report = {0};
+
+	if (v->version != KEDGE__NO_VERSION && !kedge__catalog_find(v->place.levels[0], v->version)) {
+		kedge__tool_say(v->usage.command, "%s has no version %llu", v->place.name,
+				(unsigned long long)v->version);
+		return KEDGE__EXIT_NOTFOUND;
+	}
+	kedge__bar_init(&v->bar, "verify", !v->place.json && !v->place.quiet);
+	if (kedge__verify(v->place.levels[0], v->pool, v->version, found, v, progress, &report, &err) != 0) {
+		kedge__bar_done(&v->bar);
+		return kedge__tool_fail(v->usage.command, &err, "cannot verify %s", v->place.name);
+	}
+	kedge__bar_done(&v->bar);
+	add_lost(v, &report);
+	add_report(v, &report);
+	kedge__verify_report_done(&report);
+	return KEDGE__EXIT_OK;
+}
+
+/* One name: a place of its own, so that a store is verified name by name. */
+static int verify_name(struct verify *v, const char *name)
+{
+	struct kedge__place all = v->place;
+	int status;
+
+	v->place = (struct kedge__place){
+	    .store = all.store, .name = name, .sets = all.sets, .json = all.json, .quiet = all.quiet};
+	status = kedge__place_open(&v->place, &v->usage, true);
+	if (status == 0)
+		status = verify_open(v);
+	v->place.sets = (struct kedge__text_list){0};
+	kedge__place_done(&v->place);
+	v->place = all;
+	return status;
+}
+
+static int verify_all(struct verify *v)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status = KEDGE__EXIT_OK;
+	char **names;
+	size_t n;
+
+	if (kedge__store_names(v->place.settings.l1, &names, &n, &err) != 0)
+		return kedge__tool_fail(v->usage.command, &err, "cannot read store %s", v->place.settings.l1);
+	if (n == 0) {
+		kedge__tool_say(v->usage.command, "store %s is empty", v->place.settings.l1);
+		status = KEDGE__EXIT_NOTFOUND;
+	}
+	for (size_t i = 0; i < n; i++) {
+		int one = verify_name(v, names[i]);
+
+		status = status ? status : one;
+	}
+	kedge__fs_list_free(names, n);
+	return status;
+}
+
+static void print_result(struct verify *v)
+{
+	const struct kedge__verify_report *t = &v->total;
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], c[KEDGE__TEXT_ROOM], d[KEDGE__TEXT_ROOM];
+	json_t *o;
+
+	if (!v->place.json) {
+		if (!v->place.quiet)
+			printf("%s in %s and %s checked: %s found; %zu versions can be restored, %zu are lost\n",
+			       kedge__text_bytes(t->bytes_checked, a),
+			       kedge__text_count(t->segments, "segment", "segments", b),
+			       kedge__text_count(t->blocks, "block", "blocks", c),
+			       t->findings ? kedge__text_count(t->findings, "damaged place", "damaged places", d)
+					   : "no damage",
+			       t->versions_whole, t->versions_lost);
+		return;
+	}
+	o = kedge__json_object();
+	kedge__json_bool(o, "intact", t->findings == 0 && t->versions_lost == 0);
+	kedge__json_uint(o, "bytes_checked", t->bytes_checked);
+	kedge__json_uint(o, "sets", t->sets);
+	kedge__json_uint(o, "segments", t->segments);
+	kedge__json_uint(o, "blocks", t->blocks);
+	kedge__json_uint(o, "versions_whole", t->versions_whole);
+	kedge__json_uint(o, "versions_lost", t->versions_lost);
+	kedge__json_set(o, "lost", json_incref(v->lost));
+	kedge__json_set(o, "findings", json_incref(v->findings));
+	kedge__json_print(o);
+}
+
+static int verify(struct verify *v)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status;
+
+	if (kedge__tool_settings(v->place.store, &v->place.sets, &v->place.settings, &err) != 0)
+		return kedge__tool_fail(v->usage.command, &err, "cannot read the settings");
+	if (kedge__tool_pool(&v->place.settings, &v->pool, &err) != 0)
+		return kedge__tool_fail(v->usage.command, &err, "cannot start threads");
+	status = v->place.name ? verify_name(v, v->place.name) : verify_all(v);
+	if (status)
+		return status;
+	print_result(v);
+	return v->total.findings || v->total.versions_lost ? KEDGE__EXIT_NO : KEDGE__EXIT_OK;
+}
+
+int kedge__tool_verify(int argc, char **argv)
+{
+	struct verify v = {.version = KEDGE__NO_VERSION};
+	const struct kedge__option options[] = {
+	    KEDGE__OPTION_STORE(&v.place.store),
+	    {"name", 'n', KEDGE__OPTION_TEXT, &v.place.name, "NAME",
+	     "the name to check (default: all names of the store)"},
+	    {"version", 'v', KEDGE__OPTION_VERSION, &v.version, "N",
+	     "only this version and what it needs (default: all)"},
+	    KEDGE__OPTION_SET(&v.place.sets),
+	    KEDGE__OPTION_JSON(&v.place.json),
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &v.place.quiet, NULL, "no progress, no summary; only damage"},
+	};
+	int first, status;
+
+	v.usage = (struct kedge__usage){
+	    .command = "kedge verify",
+	    .about = "Reads every byte of every file: marker, manifests, segments, blocks, and checks that every "
+		     "version can be\n"
+		     "put together. Prints each damaged place with its segment, block and region, then the versions "
+		     "that are\n"
+		     "lost by it. Exit code 1 if there is any damage.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge verify -s store -n job",
+	};
+	v.findings = kedge__json_array();
+	v.lost = kedge__json_array();
+	if (kedge__options_parse(&v.usage, argc, argv, &first, &status))
+		status = verify(&v);
+	kedge__pool_free(v.pool);
+	kedge__place_done(&v.place);
+	json_decref(v.findings);
+	json_decref(v.lost);
+	return status;
+}
