@@ -2,7 +2,7 @@
 set -eu
 
 root=$PWD/root
-cmake --install "$KEDGE_BUILD" --prefix "$root" >install.log
+cmake --install "$BUILD_DIR" --prefix "$root" >install.log
 libdir=$(dirname "$(find "$root" -name kedge.pc)")/..
 # The prefix is set at configure time; the test moves it, as a package manager's staging does.
 pc() {

@@ -13,7 +13,7 @@ trap 'exit 143' TERM
 # Settings of the person who runs the tests are not part of them.
 for name in $(env | sed -n 's/^\(KEDGE_[A-Z0-9_]*\)=.*/\1/p'); do
 	case $name in
-	KEDGE_BIN | KEDGE_SOURCE | KEDGE_BUILD | KEDGE_SANITIZE | KEDGE_EXAMPLES) ;;
+	KEDGE_BIN | KEDGE_SOURCE) ;;
 	*) unset "$name" ;;
 	esac
 done

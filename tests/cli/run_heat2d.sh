@@ -1,6 +1,6 @@
 # The demonstration in small: a rank of an MPI job is killed, the job restarts and ends with the same answer.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
-heat=$KEDGE_BUILD/examples/heat2d
+heat=$BUILD_DIR/examples/heat2d
 [ -x "$heat" ] || exit 77
 
 size="--cells 128 --steps 60 --every 10"

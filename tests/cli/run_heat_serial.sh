@@ -1,6 +1,6 @@
 # A real job: killed inside its checkpoints, at one file-system call after another, it ends with the same answer.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
-heat=$KEDGE_BUILD/examples/heat_serial
+heat=$BUILD_DIR/examples/heat_serial
 [ -x "$heat" ] || exit 77
 
 KEDGE_L1=undisturbed "$heat" 1000 2000 >expected
