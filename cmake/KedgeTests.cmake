@@ -4,12 +4,12 @@
 # kedge_script_test() add what programs under mpirun and shell scripts need.
 set(KEDGE_TEST_TIMEOUT 120 CACHE STRING "Seconds a test may take; three times as many under a sanitizer")
 
-function(kedge_test_limits name)
+function(kedge_test_limits name label)
   set(seconds ${KEDGE_TEST_TIMEOUT})
   if(KEDGE_SANITIZE)
     math(EXPR seconds "3 * ${KEDGE_TEST_TIMEOUT}")
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS "${label}")
 endfunction()
 
 # Ranks share the cores that there are, wait for one another without spinning, and may belong to root. An MPI library
@@ -31,7 +31,8 @@ function(kedge_mpi_test)
   endif()
   add_test(NAME ${arg_NAME} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${arg_RANKS} ${MPIEXEC_PREFLAGS}
                                     ${program} ${MPIEXEC_POSTFLAGS} ${arg_COMMAND})
-  kedge_test_limits(${arg_NAME} LABELS mpi PROCESSORS 2 RESOURCE_LOCK mpirun ENVIRONMENT "${KEDGE_MPI_ENVIRONMENT}")
+  kedge_test_limits(${arg_NAME} mpi)
+  set_tests_properties(${arg_NAME} PROPERTIES PROCESSORS 2 RESOURCE_LOCK mpirun ENVIRONMENT "${KEDGE_MPI_ENVIRONMENT}")
 endfunction()
 
 # kedge_script_test(NAME name SCRIPT file [ARGS ...] [LABEL label] [MPI]): a shell script; exit 77 is "skipped".
@@ -44,14 +45,14 @@ function(kedge_script_test)
   if(TARGET kedge)
     list(APPEND environment KEDGE_BIN=$<TARGET_FILE:kedge>)
   endif()
-  set(extra "")
+  add_test(NAME ${arg_NAME} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/with-env.sh ${arg_SCRIPT} ${arg_ARGS})
   if(arg_MPI)
     list(APPEND environment ${KEDGE_MPI_ENVIRONMENT})
     list(APPEND arg_LABEL mpi)
-    set(extra PROCESSORS 2 RESOURCE_LOCK mpirun)
+    set_tests_properties(${arg_NAME} PROPERTIES PROCESSORS 2 RESOURCE_LOCK mpirun)
   endif()
-  add_test(NAME ${arg_NAME} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/with-env.sh ${arg_SCRIPT} ${arg_ARGS})
-  kedge_test_limits(${arg_NAME} LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}" ${extra})
+  kedge_test_limits(${arg_NAME} "${arg_LABEL}")
+  set_tests_properties(${arg_NAME} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
 # One cmocka program: target and test are named after it, after its folder too where two folders have one of a name.
@@ -64,5 +65,5 @@ function(kedge_unit_test folder source)
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE ${ARGN} PkgConfig::CMOCKA)
   add_test(NAME ${test} COMMAND ${target})
-  kedge_test_limits(${test} LABELS ${folder})
+  kedge_test_limits(${test} ${folder})
 endfunction()
