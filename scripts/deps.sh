@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what building and testing need from the distribution's packages; does nothing, and needs no network, when all
 # is there. Where it may not install, it says what is missing and the command that installs it.
-# Usage: deps.sh [build|check]
+# Usage: deps.sh [build|check|list]
 set -eu
 
 # A line a package: its name, then a command that succeeds where the same thing came from elsewhere.
@@ -50,6 +50,12 @@ refuse() { # WHY
 	exit 1
 }
 
+if [ "${1:-build}" = list ]; then
+	needed check | while read -r package probe; do
+		echo "$package"
+	done
+	exit 0
+fi
 packages=$(missing "${1:-build}")
 packages=${packages% }
 [ -n "$packages" ] || exit 0
