@@ -39,6 +39,8 @@ double kedge__run_lost_seconds(const struct kedge__run *r)
 	for (size_t i = 0; i < r->launches.count; i++) {
 		const struct kedge__run_launch *next = i + 1 < r->launches.count ? &r->launches.at[i + 1] : NULL;
 
+		if (!next && r->outcome == KEDGE__RUN_STOPPED)
+			break; /* a wish is not a failure */
 		if (r->launches.at[i].exit_code != 0 && !r->launches.at[i].exec_errno)
 			sum += lost_in(&r->launches.at[i], next);
 	}
