@@ -52,6 +52,36 @@ static void write_and_read_back(void **state)
 	kedge__fs_close(fd);
 }
 
+static void short_pwrite_goes_on_where_it_stopped(void **state)
+{
+	struct scratch *s = *state;
+	int fd;
+
+	assert_int_equal(kedge__fs_create(s->file, &fd, &s->err), 0);
+	assert_int_equal(kedge__fs_write(fd, "..........", 10, s->file, &s->err), 0);
+	kedge__fault_set("short@1", NULL);
+	assert_int_equal(kedge__fs_pwrite(fd, "abcd", 4, 3, s->file, &s->err), 0);
+	assert_int_equal(kedge__fault_count(), 2);
+	kedge__fs_close(fd);
+	assert_file(s->file, "...abcd...");
+}
+
+/* A pipe cannot be synced, which for data is an error; nor can a directory of /proc, which has nothing to lose. */
+static void sync_that_cannot_be(void **state)
+{
+	struct scratch *s = *state;
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(kedge__fs_sync(ends[1], "pipe", &s->err), KEDGE_E_IO);
+	assert_string_equal(s->err.text, "cannot sync pipe: Invalid argument");
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(kedge__fs_sync_dir("/proc/self", &s->err), 0);
+	write_text(s->file, "", 0);
+	assert_int_equal(kedge__fs_sync_dir(s->file, &s->err), KEDGE_E_IO);
+}
+
 static void reading_past_the_end_is_damage(void **state)
 {
 	struct scratch *s = *state;
@@ -393,6 +423,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    scratch_test(create_is_exclusive),
 	    scratch_test(write_and_read_back),
+	    scratch_test(short_pwrite_goes_on_where_it_stopped),
+	    scratch_test(sync_that_cannot_be),
 	    scratch_test(reading_past_the_end_is_damage),
 	    scratch_test(offsets_too_large_are_refused),
 	    scratch_test(allocate_gives_the_length),

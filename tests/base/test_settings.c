@@ -9,6 +9,7 @@ struct sample {
 	int64_t threads;
 	uint64_t chunk;
 	uint64_t rate;
+	double factor;
 	double share;
 	int reducer;
 };
@@ -23,6 +24,7 @@ static const struct kedge__setting table[] = {
     {"chunk", KEDGE__SETTING_SIZE, AT(chunk), "256", 32, 65536, NULL, "Bytes of a chunk."},
     {"rate", KEDGE__SETTING_SIZE, AT(rate), "0", 0, 0, NULL, "Bytes a second."},
     {"share", KEDGE__SETTING_REAL, AT(share), "0.5", 0, 1, NULL, "Share of time."},
+    {"factor", KEDGE__SETTING_REAL, AT(factor), "1", 0, 0, NULL, "Any number."},
     {"reducer", KEDGE__SETTING_CHOICE, AT(reducer), "auto", 0, 0, reducers, "Which one."},
 };
 #define N KEDGE__COUNT(table)
@@ -242,8 +244,11 @@ static void bad_numbers(void **state)
 		assert_int_equal(kedge__settings_set(table, N, &v, "threads", ints[i], "t", &s->err), KEDGE_E_CONFIG);
 	for (size_t i = 0; i < KEDGE__COUNT(reals); i++)
 		assert_int_equal(kedge__settings_set(table, N, &v, "share", reals[i], "t", &s->err), KEDGE_E_CONFIG);
+	assert_int_equal(kedge__settings_set(table, N, &v, "factor", "1e400", "t", &s->err), KEDGE_E_CONFIG);
+	assert_string_equal(s->err.text, "t: factor: \"1e400\" is not a number");
 	assert_int_equal(v.threads, 0);
 	assert_true(v.share == 0.5);
+	assert_true(v.factor == 1);
 	kedge__settings_done(table, N, &v);
 }
 

@@ -116,6 +116,47 @@ static void submit_waits_at_the_limit(void **state)
 	sem_destroy(&gate.go);
 }
 
+struct opener {
+	struct gate *gate;
+	atomic_bool opened;
+};
+
+static void *open_gate(void *ctx)
+{
+	struct opener *o = ctx;
+
+	while (sem_wait(&o->gate->started) != 0)
+		;
+	atomic_store(&o->opened, true);
+	sem_post(&o->gate->go);
+	return NULL;
+}
+
+/* The task ends only after the gate was opened: so does drain. */
+static void drain_waits_for_the_task_that_runs(void **state)
+{
+	struct kedge__worker *w;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(kedge__worker_new(1, &w, NULL), 0);
+	for (int round = 0; round < 20; round++) {
+		struct gate gate;
+		struct opener o = {.gate = &gate};
+
+		sem_init(&gate.started, 0, 0);
+		sem_init(&gate.go, 0, 0);
+		assert_int_equal(pthread_create(&thread, NULL, open_gate, &o), 0);
+		assert_int_equal(kedge__worker_submit(w, wait_at_gate, &gate, NULL), 0);
+		kedge__worker_drain(w);
+		assert_true(atomic_load(&o.opened));
+		pthread_join(thread, NULL);
+		sem_destroy(&gate.started);
+		sem_destroy(&gate.go);
+	}
+	kedge__worker_free(w);
+}
+
 static void add_one(void *ctx)
 {
 	++*(int *)ctx; /* one thread runs them all */
@@ -179,11 +220,9 @@ static void bad_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(tasks_run_in_order),
-	    cmocka_unit_test(free_runs_what_was_submitted),
-	    cmocka_unit_test(submit_waits_at_the_limit),
-	    cmocka_unit_test(several_threads_submit),
-	    cmocka_unit_test(bad_arguments),
+	    cmocka_unit_test(tasks_run_in_order),        cmocka_unit_test(free_runs_what_was_submitted),
+	    cmocka_unit_test(submit_waits_at_the_limit), cmocka_unit_test(drain_waits_for_the_task_that_runs),
+	    cmocka_unit_test(several_threads_submit),    cmocka_unit_test(bad_arguments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
