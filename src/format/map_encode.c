@@ -42,7 +42,8 @@ static size_t unique(uint64_t *at, size_t n)
 {
 	size_t kept = 0;
 
-	qsort(at, n, sizeof(*at), compare_newest_first);
+	if (n > 1)
+		qsort(at, n, sizeof(*at), compare_newest_first);
 	for (size_t i = 0; i < n; i++)
 		if (kept == 0 || at[kept - 1] != at[i])
 			at[kept++] = at[i];

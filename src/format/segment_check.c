@@ -49,17 +49,22 @@ static bool in_lineage(const struct kedge__segment_parts *p, uint64_t version)
 	return low < p->source_count && p->sources[low].version == version;
 }
 
+static bool refers(const struct kedge__extent *e)
+{
+	return e->kind == KEDGE__EXTENT_PARENT || e->kind == KEDGE__EXTENT_COPY;
+}
+
 static int check_references(const struct kedge__segment_parts *p, struct kedge__error *err)
 {
-	uint64_t known = p->header->version;
+	uint64_t self = p->header->version, known = self;
 
-	if (p->source_count > 0 && p->sources[p->source_count - 1].version >= known)
+	if (p->source_count > 0 && p->sources[p->source_count - 1].version >= self)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: a version that is not older");
 	for (size_t i = 0; i < p->map->count; i++) {
 		const struct kedge__extent *e = &p->map->at[i];
 		uint64_t version = e->kind == KEDGE__EXTENT_PARENT ? p->summary->parent : e->version;
 
-		if ((e->kind != KEDGE__EXTENT_PARENT && e->kind != KEDGE__EXTENT_COPY) || version == known)
+		if (!refers(e) || version == self || version == known)
 			continue;
 		if (!in_lineage(p, version))
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,

@@ -1,0 +1,37 @@
+/* Records that several tests start from. All are valid; each test breaks what it is about. */
+#ifndef KEDGE_TESTS_FORMAT_SAMPLES_H
+#define KEDGE_TESTS_FORMAT_SAMPLES_H
+
+#include "format/format.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SLOT(n) ((uint64_t)(n) << KEDGE__SLOT_SHIFT)
+
+static inline uint64_t next_random(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return *state >> 33 ^ *state >> 13;
+}
+
+static inline struct kedge__digest sample_digest(uint64_t n)
+{
+	return (struct kedge__digest){.lo = n * UINT64_C(0x9e3779b97f4a7c15), .hi = ~n * UINT64_C(0xc2b2ae3d27d4eb4f)};
+}
+
+/* RC must be CODE, and the text must say SAYS. */
+#define assert_refused(rc, code_, err, says)                                                                           \
+	do {                                                                                                           \
+		assert_int_equal(rc, code_);                                                                           \
+		assert_int_equal((err)->code, code_);                                                                  \
+		if (!strstr(kedge__error_text(err), says))                                                             \
+			fail_msg("\"%s\" does not say \"%s\"", kedge__error_text(err), says);                          \
+		kedge__error_done(err);                                                                                \
+	} while (0)
+
+#endif

@@ -1,0 +1,180 @@
+/* The manifest of a set. */
+#include "format_samples.h"
+
+static void make_set(struct kedge__set *s, uint32_t ranks)
+{
+	static const uint64_t sources[] = {0, 1, 5, 1000000};
+
+	*s = (struct kedge__set){
+	    .version = 1000001, .parent = 1000000, .created_ns = 17, .reducer = 3, .ranks = ranks, .seconds = 0.25};
+	s->name = kedge__strdup("heat2d");
+	s->parts = kedge__calloc(ranks, sizeof(*s->parts));
+	s->sources = kedge__calloc(4, sizeof(*s->sources));
+	assert_true(s->name && s->parts && s->sources);
+	memcpy(s->sources, sources, sizeof(sources));
+	s->source_count = 4;
+	for (uint32_t i = 0; i < ranks; i++)
+		s->parts[i] = (struct kedge__set_part){.generation = i,
+						       .file_bytes = 100000 + i,
+						       .seal = sample_digest(i),
+						       .image_id = sample_digest(100 + i),
+						       .raw_bytes = UINT64_C(1) << (i % 60),
+						       .literal_bytes = 90000,
+						       .metadata_bytes = 500};
+}
+
+static void test_round_trip(void **state)
+{
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+
+	(void)state;
+	make_set(&s, 70);
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), 0);
+	assert_string_equal(got.name, "heat2d");
+	assert_int_equal(got.version, s.version);
+	assert_int_equal(got.parent, s.parent);
+	assert_int_equal(got.created_ns, 17);
+	assert_int_equal(got.reducer, 3);
+	assert_true(got.seconds == 0.25);
+	assert_int_equal(got.ranks, 70);
+	for (uint32_t i = 0; i < 70; i++) {
+		assert_int_equal(got.parts[i].generation, i);
+		assert_int_equal(got.parts[i].file_bytes, 100000 + i);
+		assert_int_equal(got.parts[i].raw_bytes, s.parts[i].raw_bytes);
+		assert_int_equal(got.parts[i].literal_bytes, 90000);
+		assert_int_equal(got.parts[i].metadata_bytes, 500);
+		assert_true(kedge__digest_equal(got.parts[i].seal, s.parts[i].seal));
+		assert_true(kedge__digest_equal(got.parts[i].image_id, s.parts[i].image_id));
+	}
+	assert_int_equal(got.source_count, 4);
+	assert_memory_equal(got.sources, s.sources, 4 * sizeof(*s.sources));
+	kedge__set_done(&s);
+	kedge__set_done(&got);
+	kedge__set_done(&got);
+	kedge__bytes_done(&b);
+}
+
+static void test_flips_and_cuts(void **state)
+{
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+	uint8_t *longer;
+
+	(void)state;
+	make_set(&s, 3);
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	for (size_t i = 0; i < b.count; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			b.at[i] ^= (uint8_t)(1 << bit);
+			assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), KEDGE_E_DAMAGED);
+			b.at[i] ^= (uint8_t)(1 << bit);
+		}
+	for (size_t n = 0; n < b.count; n++)
+		assert_int_equal(kedge__set_decode(b.at, n, &got, NULL), KEDGE_E_DAMAGED);
+	longer = calloc(1, b.count + 1);
+	assert_non_null(longer);
+	memcpy(longer, b.at, b.count);
+	assert_int_equal(kedge__set_decode(longer, b.count + 1, &got, NULL), KEDGE_E_DAMAGED);
+	assert_null(got.name);
+	free(longer);
+	kedge__set_done(&s);
+	kedge__bytes_done(&b);
+}
+
+/* Change BYTES at AT, put the size and checksum right, decode. EXTRA bytes go before the checksum. */
+static int decode_with(size_t at, const void *bytes, size_t n, const void *extra, size_t extra_bytes,
+		       struct kedge__error *err)
+{
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+	uint8_t raw[1024];
+	size_t body;
+	int rc;
+
+	make_set(&s, 2);
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	body = b.count - 8 + extra_bytes;
+	assert_true(body + 8 <= sizeof(raw));
+	memcpy(raw, b.at, b.count - 8);
+	memcpy(raw + b.count - 8, extra, extra_bytes);
+	kedge__put64(raw + 16, body + 8);
+	kedge__put64(raw + 72, extra_bytes);
+	memcpy(raw + at, bytes, n);
+	kedge__put64(raw + body, kedge__checksum(raw, body));
+	rc = kedge__set_decode(raw, body + 8, &got, err);
+	kedge__set_done(&got);
+	kedge__set_done(&s);
+	kedge__bytes_done(&b);
+	return rc;
+}
+
+static void test_refused(void **state)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	const char *ones = "\xff\xff\xff\xff\xff\xff\xff\xff";
+
+	(void)state;
+	assert_int_equal(decode_with(0, "KEDGESET", 8, "", 0, NULL), 0);
+	assert_refused(decode_with(8, "\3", 1, "", 0, &err), KEDGE_E_FORMAT, &err, "format 3.0, this build reads 1.x");
+	assert_int_equal(decode_with(10, "\3", 1, "", 0, &err), 0);
+	assert_refused(decode_with(12, "\1", 1, "", 0, &err), KEDGE_E_DAMAGED, &err, "header");
+	assert_refused(decode_with(24, ones, 8, "", 0, &err), KEDGE_E_DAMAGED, &err, "version");
+	assert_refused(decode_with(32, "\x41\x42\x0f", 3, "", 0, &err), KEDGE_E_DAMAGED, &err, "parent");
+	assert_int_equal(decode_with(32, ones, 8, "", 0, &err), 0);
+	assert_refused(decode_with(48, ones, 8, "", 0, &err), KEDGE_E_DAMAGED, &err, "seconds");
+	assert_refused(decode_with(60, "\0", 1, "", 0, &err), KEDGE_E_DAMAGED, &err, "ranks");
+	assert_refused(decode_with(60, "\0\0\x80\0", 4, "", 0, &err), KEDGE_E_DAMAGED, &err, "more ranks");
+	assert_refused(decode_with(60, ones, 4, "", 0, &err), KEDGE_E_DAMAGED, &err, "ranks");
+	assert_refused(decode_with(64, ones, 4, "", 0, &err), KEDGE_E_DAMAGED, &err, "more sources");
+	assert_refused(decode_with(64, "\3", 1, "", 0, &err), KEDGE_E_DAMAGED, &err, "extensions");
+	assert_refused(decode_with(68, ones, 4, "", 0, &err), KEDGE_E_DAMAGED, &err, "name");
+	assert_refused(decode_with(80, "/", 1, "", 0, &err), KEDGE_E_DAMAGED, &err, "name");
+	assert_refused(decode_with(80, "\0", 1, "", 0, &err), KEDGE_E_DAMAGED, &err, "NUL");
+}
+
+static void test_extensions(void **state)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(decode_with(0, "K", 1, "\2\0\4\3abc", 7, NULL), 0);
+	assert_refused(decode_with(0, "K", 1, "\3\0", 2, &err), KEDGE_E_FORMAT, &err, "extension 3");
+	assert_refused(decode_with(0, "K", 1, "\2\1", 2, &err), KEDGE_E_DAMAGED, &err, "extension");
+	assert_refused(decode_with(0, "K", 1, "\2", 1, &err), KEDGE_E_DAMAGED, &err, "extension");
+	assert_refused(decode_with(72, "\1", 1, "\2\0", 2, &err), KEDGE_E_DAMAGED, &err, "extensions");
+}
+
+static void test_encode_refused(void **state)
+{
+	struct kedge__bytes b = {0};
+	struct kedge__set s;
+
+	(void)state;
+	make_set(&s, 2);
+	s.sources[1] = 0;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	s.sources[1] = 1;
+	s.sources[3] = s.version;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	s.source_count = 3;
+	s.parent = s.version;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	s.parent = KEDGE__NO_VERSION;
+	s.seconds = -1;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	assert_int_equal(b.count, 0);
+	kedge__set_done(&s);
+	kedge__bytes_done(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_flips_and_cuts), cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_extensions), cmocka_unit_test(test_encode_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
