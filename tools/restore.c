@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* Regions are filled in groups of about this much memory, so that a read of many small ones is one pass. */
-#define GROUP_BYTES (UINT64_C(1) << 30)
+/* Regions are filled in groups, so that the read of many small ones is one pass, and few files are open at a time. */
+enum { GROUP_FILES = 256 };
 
 struct restore {
 	struct kedge__usage usage;
@@ -43,35 +43,9 @@ static void catch_signals(void)
 /* ------------------------------------------------------------------ one group of regions */
 
 struct group {
-	struct kedge__restore_target *targets;
-	size_t count;
-	uint8_t *memory;
-	uint64_t bytes;
+	struct kedge__restore_target targets[GROUP_FILES];
+	size_t count, files;
 };
-
-static uint64_t room_of(uint64_t bytes)
-{
-	return (bytes + 63) & ~UINT64_C(63);
-}
-
-static int group_fill(struct restore *r, struct kedge__lineage *l, struct group *g, struct kedge__error *err)
-{
-	struct kedge__restore_stats stats = {0};
-	const struct kedge__segment *top = kedge__lineage_top(l);
-	uint64_t at = 0;
-	int rc;
-
-	g->memory = kedge__map_alloc(KEDGE__MAX(g->bytes, 64));
-	if (!g->memory)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < g->count; i++) {
-		g->targets[i].data = g->memory + at;
-		at += room_of(top->regions[g->targets[i].region].bytes);
-	}
-	rc = kedge__restore_fill(l, r->pool, g->targets, g->count, kedge__bar_update, &r->bar, &stats, err);
-	r->bytes_read += stats.bytes_read;
-	return rc;
-}
 
 static void note_region(struct restore *r, uint32_t rank, const struct kedge__region_record *region)
 {
@@ -85,38 +59,41 @@ static void note_region(struct restore *r, uint32_t rank, const struct kedge__re
 	r->files++;
 }
 
-static int group_write(struct restore *r, const struct kedge__segment *top, const struct group *g, int64_t folder,
-		       struct kedge__error *err)
+static int group_add(struct restore *r, struct group *g, const struct kedge__segment *top, size_t region,
+		     int64_t folder, struct kedge__error *err)
 {
-	for (size_t i = 0; i < g->count; i++) {
-		const struct kedge__region_record *region = &top->regions[g->targets[i].region];
-		int rc =
-		    kedge__outputs_write(&r->outputs, folder, region->name, g->targets[i].data, region->bytes, err);
+	const struct kedge__region_record *record = &top->regions[region];
+	struct kedge__restore_target *target = &g->targets[g->count];
+	int rc = kedge__outputs_add(&r->outputs, folder, record->name, record->bytes, &target->data, err);
 
-		if (rc) {
-			r->output_failed = true;
-			return rc;
-		}
-		note_region(r, top->header.rank, region);
+	if (rc) {
+		r->output_failed = true;
+		return rc;
 	}
+	target->region = region;
+	g->count += record->bytes > 0;
+	g->files++;
+	note_region(r, top->header.rank, record);
 	return 0;
 }
 
-static int group_restore(struct restore *r, struct kedge__lineage *l, struct group *g, int64_t folder,
-			 struct kedge__error *err)
+/* Fill and close the files of the group. */
+static int group_restore(struct restore *r, struct kedge__lineage *l, struct group *g, struct kedge__error *err)
 {
-	int rc = group_fill(r, l, g, err);
+	struct kedge__restore_stats stats = {0};
+	int rc = 0;
 
-	if (rc == 0)
-		rc = group_write(r, kedge__lineage_top(l), g, folder, err);
-	kedge__map_free(g->memory, KEDGE__MAX(g->bytes, 64));
-	g->memory = NULL;
-	g->count = 0;
-	g->bytes = 0;
-	if (rc == 0 && interrupted) {
+	if (g->count)
+		rc = kedge__restore_fill(l, r->pool, g->targets, g->count, kedge__bar_update, &r->bar, &stats, err);
+	if (rc)
+		return rc;
+	r->bytes_read += stats.bytes_read;
+	g->count = g->files = 0;
+	rc = kedge__outputs_settle(&r->outputs, err);
+	if (rc == 0 && interrupted)
+		rc = kedge__error_set(err, KEDGE_E_CANCELED, 0, "interrupted");
+	if (rc)
 		r->output_failed = true;
-		return kedge__error_set(err, KEDGE_E_CANCELED, 0, "interrupted");
-	}
 	return rc;
 }
 
@@ -149,22 +126,15 @@ static int restore_regions(struct restore *r, struct kedge__lineage *l, int64_t 
 	struct group g = {0};
 	int rc = 0;
 
-	g.targets = kedge__calloc(top->region_count + 1, sizeof(*g.targets));
-	if (!g.targets)
-		return kedge__error_nomem(err);
 	for (size_t i = 0; rc == 0 && i < top->region_count; i++) {
-		uint64_t room = room_of(top->regions[i].bytes);
-
 		if (!is_wanted(r, top->regions[i].name))
 			continue;
-		if (g.count && g.bytes + room > GROUP_BYTES)
-			rc = group_restore(r, l, &g, folder, err);
-		g.targets[g.count++].region = i;
-		g.bytes += room;
+		rc = group_add(r, &g, top, i, folder, err);
+		if (rc == 0 && g.files == GROUP_FILES)
+			rc = group_restore(r, l, &g, err);
 	}
-	if (rc == 0 && g.count)
-		rc = group_restore(r, l, &g, folder, err);
-	kedge__free(g.targets);
+	if (rc == 0 && g.files)
+		rc = group_restore(r, l, &g, err);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 /* restore_files: safe names, temporary files, and the renames at the end. */
 #include "restore.h"
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@ static int check_name(const char *region, struct kedge__error *err)
 		size_t n = strcspn(p, "/");
 
 		if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && memcmp(p, "..", 2) == 0))
-			return kedge__error_set(err, KEDGE_E_ARG, 0,
+			return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
 						"region '%s' is no relative path: it could lead out of the directory",
 						region);
 		if (p[n] == '\0')
@@ -33,7 +34,7 @@ static int check_links(const char *path, size_t dir_length, struct kedge__error 
 			continue;
 		*p = '\0';
 		if (lstat(part, &st) == 0 && S_ISLNK(st.st_mode))
-			rc = kedge__error_set(err, KEDGE_E_ARG, 0,
+			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0,
 					      "%s is a symbolic link: it could lead out of the directory", part);
 		*p = '/';
 	}
@@ -73,24 +74,36 @@ static char *temporary_name(struct kedge__outputs *o, const char *folder)
 	return path;
 }
 
-static int write_file(const char *path, const void *data, size_t bytes, bool sync, struct kedge__error *err)
+/* Space is reserved first: a full disk is an error here, not a signal while the pages are filled. */
+static int map_file(struct kedge__output *out, struct kedge__error *err)
 {
-	int fd, rc = kedge__fs_create(path, &fd, err);
+	int rc = kedge__fs_create(out->temporary, &out->fd, err);
 
+	if (rc || out->bytes == 0)
+		return rc;
+	rc = kedge__fs_allocate(out->fd, out->bytes, out->temporary, err);
 	if (rc)
 		return rc;
-	if (bytes)
-		rc = kedge__fs_write(fd, data, bytes, path, err);
-	if (rc == 0 && sync)
-		rc = kedge__fs_sync(fd, path, err);
-	kedge__fs_close(fd);
-	return rc;
+	out->data = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
+	if (out->data != MAP_FAILED)
+		return 0;
+	out->data = NULL;
+	return kedge__error_set(err, KEDGE_E_IO, errno, "cannot map %s", out->temporary);
 }
 
-int kedge__outputs_write(struct kedge__outputs *o, int64_t rank, const char *region, const void *data, size_t bytes,
-			 struct kedge__error *err)
+static void unmap_file(struct kedge__output *out)
 {
-	struct kedge__output out = {0};
+	if (out->data)
+		munmap(out->data, out->bytes);
+	out->data = NULL;
+	kedge__fs_close(out->fd);
+	out->fd = -1;
+}
+
+int kedge__outputs_add(struct kedge__outputs *o, int64_t rank, const char *region, uint64_t bytes, void **data,
+		       struct kedge__error *err)
+{
+	struct kedge__output out = {.bytes = bytes, .fd = -1};
 	char *folder = NULL;
 	int rc = check_name(region, err);
 
@@ -107,7 +120,23 @@ int kedge__outputs_write(struct kedge__outputs *o, int64_t rank, const char *reg
 	kedge__free(folder);
 	if (!kedge__array_push(&o->list, out))
 		kedge__tool_no_memory();
-	return write_file(out.temporary, data, bytes, o->sync, err);
+	rc = map_file(&o->list.at[o->list.count - 1], err);
+	if (rc == 0)
+		*data = o->list.at[o->list.count - 1].data;
+	return rc;
+}
+
+int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err)
+{
+	for (; o->settled < o->list.count; o->settled++) {
+		struct kedge__output *out = &o->list.at[o->settled];
+		int rc = o->sync ? kedge__fs_sync(out->fd, out->temporary, err) : 0;
+
+		if (rc)
+			return rc;
+		unmap_file(out);
+	}
+	return 0;
 }
 
 static int sync_folder(const struct kedge__output *out, struct kedge__error *err)
@@ -153,10 +182,12 @@ void kedge__outputs_done(struct kedge__outputs *o)
 	for (size_t i = 0; i < o->list.count; i++) {
 		struct kedge__output *out = &o->list.at[i];
 
+		unmap_file(out);
 		if (out->temporary)
 			kedge__fs_unlink(out->temporary, NULL);
 		kedge__free(out->temporary);
 		kedge__free(out->path);
 	}
 	kedge__array_done(&o->list);
+	o->settled = 0;
 }
