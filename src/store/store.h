@@ -71,6 +71,12 @@ int kedge__catalog_clean(struct kedge__catalog *cat, size_t *removed, struct ked
 
 /* ------------------------------------------------------------------ segment_writer.c */
 
+/* Bytes of the literal space from POSITION on into BUF, on worker WORKER of the pool, several at once. */
+struct kedge__literal_source {
+	int (*fill)(void *ctx, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err);
+	void *ctx;
+};
+
 struct kedge__segment_spec {
 	const char *name;
 	uint64_t version;
@@ -78,7 +84,9 @@ struct kedge__segment_spec {
 	uint32_t next_slot;
 	const struct kedge__region_record *regions; /* region i of the image */
 	size_t region_count;
-	const struct kedge__reduction *reduction;   /* map, literals, reducer, chunk, parent */
+	const struct kedge__reduction *reduction;   /* map, literals, reducer, chunk, parent; its digests, if any, go before those of the regions */
+	const struct kedge__literal_source *source; /* NULL: the literals are in memory; else their `data` is not looked at */
+	uint64_t created_ns;                        /* 0: now */
 	const struct kedge__source_record *sources;
 	size_t source_count;
 	struct kedge__codec_choice codec;
@@ -97,7 +105,9 @@ struct kedge__segment_stats {
 /* Temporary name, blocks, sections, index, footer, sync, rename, sync directory. On failure nothing is left behind. */
 int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__segment_spec *spec,
 			 struct kedge__set_part *part, struct kedge__segment_stats *stats, struct kedge__error *err);
-/* Remove a sealed segment that will not be published. */
+/* The lowest generation that no file and no manifest has used for this segment: what a version that is replaced must be written as. */
+int kedge__catalog_next_generation(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t *generation, struct kedge__error *err);
+/* Remove a sealed segment that will not be published. KEDGE_E_STATE if it is, e.g. because taking back a failed publish failed too. */
 int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ segment_reader.c */
@@ -177,6 +187,7 @@ int kedge__coalesce(struct kedge__catalog *cat, struct kedge__pool *pool, const 
 struct kedge__gc_report {
 	uint64_t bytes_freed;
 	size_t removed, kept, kept_for_lineage, leftovers;
+	size_t unusable;            /* of those kept: cannot be restored from here, not counted among the KEEP, logged */
 	uint64_t *removed_versions; /* owned; kedge__gc_report_done() */
 };
 
@@ -192,7 +203,7 @@ struct kedge__finding { /* a place that is damaged */
 	uint32_t rank;
 	const char *file;     /* path */
 	int64_t block;        /* -1: not a block */
-	const char *section;  /* "header", "footer", "index", "SUMM", ..., "manifest", "marker"; NULL for a block */
+	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "manifest", "marker", "lineage", "stray"; NULL for a block */
 	const char *region;   /* name, or NULL */
 	const char *text;
 };
@@ -200,6 +211,7 @@ struct kedge__finding { /* a place that is damaged */
 struct kedge__verify_report {
 	uint64_t bytes_checked;
 	size_t sets, segments, blocks, findings;
+	size_t strays;                        /* files of no set; told to FOUND as section "stray", but not among the findings */
 	size_t versions_whole, versions_lost; /* lost: cannot be restored any more, directly damaged or by lineage */
 	uint64_t *lost;                       /* owned; kedge__verify_report_done() */
 };

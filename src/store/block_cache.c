@@ -1,0 +1,139 @@
+/* The blocks read last, decoded. Small: a walk in address order meets each block a few times, close together. */
+#include "store/internal.h"
+
+struct slot {
+	const struct kedge__segment *seg; /* NULL: empty */
+	size_t block;
+	uint64_t used; /* the cache's tick at the last use */
+	uint8_t *raw;
+	size_t room;
+};
+
+struct kedge__block_cache {
+	struct slot *slots;
+	size_t count, room;
+	size_t bytes, limit;
+	uint64_t tick;
+	uint8_t *scratch;
+	size_t scratch_room;
+};
+
+int kedge__block_cache_new(size_t bytes, struct kedge__block_cache **out, struct kedge__error *err)
+{
+	struct kedge__block_cache *cache = kedge__calloc(1, sizeof(*cache));
+
+	if (!cache)
+		return kedge__error_nomem(err);
+	cache->limit = bytes;
+	*out = cache;
+	return 0;
+}
+
+void kedge__block_cache_free(struct kedge__block_cache *cache)
+{
+	if (!cache)
+		return;
+	for (size_t i = 0; i < cache->count; i++)
+		kedge__free(cache->slots[i].raw);
+	kedge__free(cache->slots);
+	kedge__free(cache->scratch);
+	kedge__free(cache);
+}
+
+void kedge__block_cache_drop(struct kedge__block_cache *cache, const struct kedge__segment *seg)
+{
+	for (size_t i = 0; i < cache->count; i++)
+		if (cache->slots[i].seg == seg)
+			cache->slots[i].seg = NULL;
+}
+
+static struct slot *find_slot(struct kedge__block_cache *cache, const struct kedge__segment *seg, size_t block)
+{
+	for (size_t i = 0; i < cache->count; i++)
+		if (cache->slots[i].seg == seg && cache->slots[i].block == block)
+			return &cache->slots[i];
+	return NULL;
+}
+
+/* A slot of its own as long as the limit allows, then the one not used for longest. */
+static struct slot *choose_slot(struct kedge__block_cache *cache, size_t bytes)
+{
+	struct slot *oldest = NULL;
+
+	if (!cache->count || cache->bytes + bytes <= cache->limit) {
+		if (!kedge__array_grow((void **)&cache->slots, &cache->room, cache->count + 1, sizeof(*cache->slots)))
+			return NULL;
+		cache->slots[cache->count] = (struct slot){0};
+		return &cache->slots[cache->count++];
+	}
+	for (size_t i = 0; i < cache->count; i++)
+		if (!oldest || cache->slots[i].used < oldest->used)
+			oldest = &cache->slots[i];
+	return oldest;
+}
+
+static bool make_room(uint8_t **buffer, size_t *room, size_t need)
+{
+	uint8_t *grown;
+
+	if (*room >= need)
+		return true;
+	grown = kedge__realloc(*buffer, need);
+	if (!grown)
+		return false;
+	*buffer = grown;
+	*room = need;
+	return true;
+}
+
+static int load_block(struct kedge__block_cache *cache, const struct kedge__segment *seg, size_t i, struct slot **out,
+		      struct kedge__error *err)
+{
+	const struct kedge__block_record *block = &seg->blocks[i];
+	struct slot *slot = choose_slot(cache, block->raw_bytes);
+	size_t before;
+	int rc;
+
+	if (!slot)
+		return kedge__error_nomem(err);
+	slot->seg = NULL;
+	before = slot->room;
+	if (!make_room(&slot->raw, &slot->room, block->raw_bytes) ||
+	    !make_room(&cache->scratch, &cache->scratch_room, block->stored_bytes))
+		return kedge__error_nomem(err);
+	cache->bytes += slot->room - before;
+	rc = kedge__segment_read_block(seg, i, slot->raw, cache->scratch, err);
+	if (rc)
+		return rc;
+	slot->seg = seg;
+	slot->block = i;
+	*out = slot;
+	return 0;
+}
+
+int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge__segment *seg, uint64_t pos, void *buf,
+			    size_t len, struct kedge__error *err)
+{
+	uint8_t *to = buf;
+	struct slot *slot;
+	int rc;
+
+	while (len) {
+		size_t i = kedge__segment_find_block(seg, pos);
+		uint64_t skip = pos - seg->blocks[i].position;
+		size_t n = (size_t)KEDGE__MIN(seg->blocks[i].raw_bytes - skip, len);
+
+		slot = find_slot(cache, seg, i);
+		if (!slot) {
+			rc = load_block(cache, seg, i, &slot, err);
+			if (rc)
+				return rc;
+		}
+		slot->used = ++cache->tick;
+		memcpy(to, slot->raw + skip, n);
+		to += n;
+		pos += n;
+		len -= n;
+	}
+	return 0;
+}

@@ -1,0 +1,704 @@
+#include "store/internal.h"
+
+#include <errno.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#define MARKER_BYTES_LIMIT 4096
+
+/* ------------------------------------------------------------------ small files */
+
+int kedge__file_read(const char *path, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err)
+{
+	uint8_t *got = NULL;
+	uint64_t size;
+	int fd, rc;
+
+	rc = kedge__fs_open_read(path, &fd, err);
+	if (rc)
+		return rc;
+	rc = kedge__fs_size(fd, &size, path, err);
+	if (rc)
+		goto close;
+	if (size > limit) {
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is far too large (%" PRIu64 " bytes)", path, size);
+		goto close;
+	}
+	got = kedge__malloc(size ? (size_t)size : 1);
+	if (!got) {
+		rc = kedge__error_nomem(err);
+		goto close;
+	}
+	rc = kedge__fs_pread(fd, got, (size_t)size, 0, path, err);
+	if (rc) {
+		kedge__free(got);
+		goto close;
+	}
+	*data = got;
+	*bytes = (size_t)size;
+close:
+	kedge__fs_close(fd);
+	return rc;
+}
+
+/* A file of that name can only be what a crash left: take it away and try again. */
+int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
+{
+	struct kedge__error first = KEDGE__ERROR_INIT;
+	int rc = kedge__fs_create(tmp, fd, &first);
+
+	if (rc && first.sys_errno == EEXIST) {
+		rc = kedge__fs_unlink(tmp, &first);
+		if (!rc)
+			rc = kedge__fs_create(tmp, fd, &first);
+	}
+	if (rc)
+		kedge__error_move(err, &first);
+	kedge__error_done(&first);
+	return rc;
+}
+
+static int write_synced(const char *path, const void *data, size_t bytes, struct kedge__error *err)
+{
+	int fd, rc;
+
+	rc = kedge__file_create_tmp(path, &fd, err);
+	if (rc)
+		return rc;
+	rc = kedge__fs_write(fd, data, bytes, path, err);
+	if (!rc)
+		rc = kedge__fs_sync(fd, path, err);
+	kedge__fs_close(fd);
+	if (rc)
+		(void)kedge__fs_unlink(path, NULL);
+	return rc;
+}
+
+int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool *renamed,
+			struct kedge__error *err)
+{
+	char *tmp = kedge__asprintf("%s" KEDGE__TMP_SUFFIX, path);
+	int rc;
+
+	*renamed = false;
+	if (!tmp)
+		return kedge__error_nomem(err);
+	rc = write_synced(tmp, data, bytes, err);
+	if (rc)
+		goto free;
+	rc = kedge__fs_rename(tmp, path, err);
+	if (rc) {
+		(void)kedge__fs_unlink(tmp, NULL);
+		goto free;
+	}
+	*renamed = true;
+	rc = kedge__fs_sync_dir(dir, err);
+free:
+	kedge__free(tmp);
+	return rc;
+}
+
+bool kedge__name_is_tmp(const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(KEDGE__TMP_SUFFIX);
+
+	return length > suffix && strcmp(name + length - suffix, KEDGE__TMP_SUFFIX) == 0;
+}
+
+/* ------------------------------------------------------------------ the marker */
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int marker_read(const char *path, struct kedge__store_id *id, struct kedge__error *err)
+{
+	uint8_t *data;
+	size_t bytes;
+	int rc;
+
+	rc = kedge__file_read(path, MARKER_BYTES_LIMIT, &data, &bytes, err);
+	if (rc)
+		return rc;
+	rc = kedge__store_marker_decode(data, bytes, id, err);
+	if (rc)
+		(void)kedge__error_prefix(err, "%s", path);
+	kedge__free(data);
+	return rc;
+}
+
+int kedge__catalog_check_marker(const struct kedge__catalog *cat, struct kedge__error *err)
+{
+	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
+	struct kedge__store_id id;
+	int rc = path ? marker_read(path, &id, err) : kedge__error_nomem(err);
+
+	kedge__free(path);
+	return rc;
+}
+
+/* FD, locked, is the temporary file: it becomes the marker, or goes away if somebody else's is there. */
+static int marker_fill(int fd, const char *store, const char *tmp, const char *path, struct kedge__error *err)
+{
+	struct kedge__bytes text = {0};
+	struct kedge__store_id id;
+	int rc;
+
+	if (kedge__fs_exists(path))
+		return kedge__fs_unlink(tmp, err);
+	if (getrandom(id.at, sizeof(id.at), 0) != (ssize_t)sizeof(id.at))
+		return kedge__error_set(err, KEDGE_E_IO, errno, "no random bytes for the id of store %s", store);
+	rc = kedge__store_marker_encode(&id, &text, err);
+	if (!rc)
+		rc = kedge__fs_truncate(fd, 0, tmp, err);
+	if (!rc)
+		rc = kedge__fs_pwrite(fd, text.at, text.count, 0, tmp, err);
+	if (!rc)
+		rc = kedge__fs_sync(fd, tmp, err);
+	if (!rc)
+		rc = kedge__fs_rename(tmp, path, err);
+	if (rc)
+		(void)kedge__fs_unlink(tmp, NULL);
+	else
+		rc = kedge__fs_sync_dir(store, err);
+	kedge__bytes_done(&text);
+	return rc;
+}
+
+static bool is_file_at(int fd, const char *path)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/*
+ * All ranks of a job may be here at once. The temporary file is the lock among them: who finds, once it has the lock,
+ * that the name is still this file's, writes it.
+ */
+static int marker_create(const char *store, const char *path, struct kedge__error *err)
+{
+	char *tmp = kedge__asprintf("%s" KEDGE__TMP_SUFFIX, path);
+	bool mine = false;
+	int fd, rc = 0;
+
+	if (!tmp)
+		return kedge__error_nomem(err);
+	while (!rc && !mine && !kedge__fs_exists(path)) {
+		rc = kedge__fs_open_lock(tmp, &fd, err);
+		if (rc)
+			break;
+		if (flock(fd, LOCK_EX) != 0 && errno != EINTR)
+			rc = kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot lock %s", tmp);
+		else if ((mine = is_file_at(fd, tmp)))
+			rc = marker_fill(fd, store, tmp, path, err);
+		kedge__fs_close(fd);
+	}
+	kedge__free(tmp);
+	return rc;
+}
+
+/* The id only has to tell directories apart; the directory's own identity does that too. */
+static void id_from_directory(const char *store, struct kedge__store_id *id)
+{
+	struct stat st;
+
+	memset(id, 0, sizeof(*id));
+	if (stat(store, &st) != 0)
+		return;
+	kedge__put64(id->at, (uint64_t)st.st_dev);
+	kedge__put64(id->at + 8, (uint64_t)st.st_ino);
+}
+
+/* A damaged marker does not stop anybody from getting at sets that are whole: it is noted for verify. */
+static int marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
+{
+	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
+	int rc = 0;
+
+	if (!path)
+		return kedge__error_nomem(err);
+	if (mode == KEDGE__CATALOG_CREATE)
+		rc = marker_create(cat->store, path, err);
+	else if (!kedge__fs_exists(path))
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
+				      "%s is not a store: it has no file " KEDGE__STORE_MARKER_NAME, cat->store);
+	if (rc)
+		goto free;
+	rc = marker_read(path, &cat->id, &cat->marker_problem);
+	if (rc == KEDGE_E_DAMAGED) {
+		kedge__log(KEDGE_LOG_WARNING, "%s", kedge__error_text(&cat->marker_problem));
+		id_from_directory(cat->store, &cat->id);
+		rc = 0;
+	} else if (rc) {
+		kedge__error_move(err, &cat->marker_problem);
+	}
+free:
+	kedge__free(path);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ entries */
+
+static void entry_free(struct kedge__catalog_entry *entry)
+{
+	if (!entry)
+		return;
+	if (!entry->problem.code)
+		kedge__set_done(&entry->set);
+	kedge__error_done(&entry->problem);
+	kedge__free(entry);
+}
+
+static int check_set(const struct kedge__catalog *cat, uint64_t version, const struct kedge__set *set,
+		     struct kedge__error *err)
+{
+	if (set->version != version)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of version %" PRIu64,
+					set->version);
+	if (strcmp(set->name, cat->name) != 0)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of job %s", set->name);
+	return 0;
+}
+
+int kedge__catalog_read_set(const struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
+			    struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	char *path = kedge__catalog_set_path(cat, version);
+	uint8_t *data = NULL;
+	size_t bytes;
+	int rc;
+
+	if (!path)
+		return kedge__error_nomem(err);
+	rc = kedge__file_read(path, KEDGE__NO_MANIFEST_SIZE, &data, &bytes, &problem);
+	if (rc) {
+		rc = problem.sys_errno == ENOENT ? 0 : rc;
+		goto done;
+	}
+	rc = kedge__set_decode(data, bytes, set, &problem);
+	if (!rc) {
+		rc = check_set(cat, version, set, &problem);
+		if (rc)
+			kedge__set_done(set);
+	}
+	if (rc)
+		(void)kedge__error_prefix(&problem, "%s", path);
+	else
+		rc = 1;
+done:
+	if (rc < 0)
+		kedge__error_move(err, &problem);
+	kedge__error_done(&problem);
+	kedge__free(data);
+	kedge__free(path);
+	return rc;
+}
+
+/* *OUT is NULL when the manifest is gone. What is wrong with a manifest is kept in the entry. */
+static int entry_load(const struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry **out,
+		      struct kedge__error *err)
+{
+	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
+	int rc;
+
+	if (!entry)
+		return kedge__error_nomem(err);
+	entry->version = version;
+	rc = kedge__catalog_read_set(cat, version, &entry->set, &entry->problem);
+	if (rc == KEDGE_E_NOMEM) {
+		entry_free(entry);
+		return kedge__error_nomem(err);
+	}
+	if (rc == 0) {
+		kedge__free(entry);
+		entry = NULL;
+	}
+	*out = entry;
+	return 0;
+}
+
+static void entries_free(struct kedge__entry_list *entries)
+{
+	for (size_t i = 0; i < entries->count; i++)
+		entry_free(entries->at[i]);
+	kedge__array_done(entries);
+}
+
+static int push_version(const struct kedge__catalog *cat, uint64_t version, struct kedge__entry_list *entries,
+			struct kedge__error *err)
+{
+	struct kedge__catalog_entry *entry;
+	int rc = entry_load(cat, version, &entry, err);
+
+	if (rc || !entry)
+		return rc;
+	if (!kedge__array_push(entries, entry)) {
+		entry_free(entry);
+		return kedge__error_nomem(err);
+	}
+	return 0;
+}
+
+int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	struct kedge__entry_list fresh = {0};
+	char **names;
+	size_t count;
+	uint64_t version;
+	int rc;
+
+	rc = kedge__fs_list(cat->dir, &names, &count, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count && !rc; i++)
+		if (kedge__set_file_parse(names[i], &version))
+			rc = push_version(cat, version, &fresh, err);
+	kedge__fs_list_free(names, count);
+	if (rc) {
+		entries_free(&fresh);
+		return rc;
+	}
+	entries_free(&cat->entries);
+	cat->entries = fresh;
+	return 0;
+}
+
+/* Index of the first entry that is not below VERSION. */
+static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
+{
+	size_t low = 0, high = cat->entries.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (cat->entries.at[middle]->version < version)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
+{
+	size_t i = entry_index(cat, version);
+	struct kedge__catalog_entry **at = cat->entries.at;
+
+	if (i == cat->entries.count || at[i]->version != version)
+		return;
+	entry_free(at[i]);
+	memmove(at + i, at + i + 1, (cat->entries.count - i - 1) * sizeof(*at));
+	cat->entries.count--;
+}
+
+int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+{
+	struct kedge__catalog_entry *entry;
+	size_t i;
+	int rc;
+
+	rc = entry_load(cat, version, &entry, err);
+	if (rc)
+		return rc;
+	if (entry && !kedge__array_reserve(&cat->entries, cat->entries.count + 1)) {
+		entry_free(entry);
+		return kedge__error_nomem(err);
+	}
+	kedge__catalog_forget(cat, version);
+	if (!entry)
+		return 0;
+	i = entry_index(cat, version);
+	memmove(cat->entries.at + i + 1, cat->entries.at + i, (cat->entries.count - i) * sizeof(*cat->entries.at));
+	cat->entries.at[i] = entry;
+	cat->entries.count++;
+	return 0;
+}
+
+size_t kedge__catalog_count(const struct kedge__catalog *cat)
+{
+	return cat->entries.count;
+}
+
+const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i)
+{
+	return cat->entries.at[i];
+}
+
+const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version)
+{
+	size_t i = entry_index(cat, version);
+
+	return i < cat->entries.count && cat->entries.at[i]->version == version ? cat->entries.at[i] : NULL;
+}
+
+/* ------------------------------------------------------------------ paths */
+
+char *kedge__catalog_path(const struct kedge__catalog *cat, const char *leaf)
+{
+	return leaf ? kedge__asprintf("%s/%s", cat->dir, leaf) : NULL;
+}
+
+char *kedge__catalog_set_path(const struct kedge__catalog *cat, uint64_t version)
+{
+	char *leaf = kedge__set_file_name(version);
+	char *path = kedge__catalog_path(cat, leaf);
+
+	kedge__free(leaf);
+	return path;
+}
+
+char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t version)
+{
+	char *leaf = kedge__version_dir_name(version);
+	char *path = kedge__catalog_path(cat, leaf);
+
+	kedge__free(leaf);
+	return path;
+}
+
+char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation)
+{
+	char *dir = kedge__catalog_version_path(cat, version);
+	char *leaf = kedge__segment_file_name(rank, generation);
+	char *path = dir && leaf ? kedge__asprintf("%s/%s", dir, leaf) : NULL;
+
+	kedge__free(dir);
+	kedge__free(leaf);
+	return path;
+}
+
+const char *kedge__catalog_store(const struct kedge__catalog *cat)
+{
+	return cat->store;
+}
+
+const char *kedge__catalog_name(const struct kedge__catalog *cat)
+{
+	return cat->name;
+}
+
+struct kedge__store_id kedge__catalog_store_id(const struct kedge__catalog *cat)
+{
+	return cat->id;
+}
+
+/* ------------------------------------------------------------------ names of a store */
+
+static bool has_set(const char *store, const char *name)
+{
+	char *dir = kedge__asprintf("%s/%s", store, name);
+	char **files;
+	size_t count;
+	uint64_t version;
+	bool found = false;
+
+	if (dir && kedge__fs_list(dir, &files, &count, NULL) == 0) {
+		for (size_t i = 0; i < count && !found; i++)
+			found = kedge__set_file_parse(files[i], &version);
+		kedge__fs_list_free(files, count);
+	}
+	kedge__free(dir);
+	return found;
+}
+
+int kedge__store_names(const char *store, char ***names, size_t *count, struct kedge__error *err)
+{
+	char **all;
+	size_t n, kept = 0;
+	int rc;
+
+	if (!is_directory(store))
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no store at %s", store);
+	rc = kedge__fs_list(store, &all, &n, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < n; i++) {
+		if (kedge__job_name_check(all[i], NULL) == 0 && has_set(store, all[i]))
+			all[kept++] = all[i];
+		else
+			kedge__free(all[i]);
+	}
+	*names = all;
+	*count = kept;
+	return 0;
+}
+
+static int no_such_name(const struct kedge__catalog *cat, struct kedge__error *err)
+{
+	char **names = NULL;
+	size_t count = 0;
+	const char *near = NULL;
+	int rc;
+
+	if (kedge__store_names(cat->store, &names, &count, NULL) == 0)
+		near = kedge__nearest_word(cat->name, (const char *const *)names, count);
+	if (near)
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "store %s has no job %s; did you mean %s?", cat->store,
+				      cat->name, near);
+	else
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "store %s has no job %s", cat->store, cat->name);
+	kedge__fs_list_free(names, count);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ open and close */
+
+static struct kedge__catalog *catalog_alloc(const char *store, const char *name)
+{
+	struct kedge__catalog *cat = kedge__calloc(1, sizeof(*cat));
+
+	if (!cat)
+		return NULL;
+	pthread_mutex_init(&cat->mutex, NULL);
+	pthread_cond_init(&cat->calm, NULL);
+	cat->guard_fd = cat->lock_fd = -1;
+	cat->store = kedge__strdup(store);
+	cat->name = kedge__strdup(name);
+	cat->dir = kedge__asprintf("%s/%s", store, name);
+	if (cat->store && cat->name && cat->dir)
+		return cat;
+	kedge__catalog_close(cat);
+	return NULL;
+}
+
+static int open_read(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	int rc;
+
+	if (!is_directory(cat->store))
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no store at %s", cat->store);
+	rc = marker_open(cat, KEDGE__CATALOG_READ, err);
+	if (rc)
+		return rc;
+	return is_directory(cat->dir) ? 0 : no_such_name(cat, err);
+}
+
+static int open_create(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	char *guard;
+	int fd = -1, rc;
+
+	rc = kedge__fs_mkdirs(cat->store, err);
+	if (!rc)
+		rc = marker_open(cat, KEDGE__CATALOG_CREATE, err);
+	if (!rc)
+		rc = kedge__fs_mkdirs(cat->dir, err);
+	if (rc)
+		return rc;
+	guard = kedge__catalog_path(cat, KEDGE__GUARD_NAME);
+	rc = guard ? kedge__fs_open_lock(guard, &fd, err) : kedge__error_nomem(err);
+	kedge__fs_close(fd);
+	kedge__free(guard);
+	return rc;
+}
+
+int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog_mode mode, struct kedge__catalog **out,
+			struct kedge__error *err)
+{
+	struct kedge__catalog *cat;
+	int rc;
+
+	rc = kedge__job_name_check(name, err);
+	if (rc)
+		return rc;
+	cat = catalog_alloc(store, name);
+	if (!cat)
+		return kedge__error_nomem(err);
+	rc = mode == KEDGE__CATALOG_CREATE ? open_create(cat, err) : open_read(cat, err);
+	if (!rc)
+		rc = kedge__catalog_scan(cat, err);
+	if (rc) {
+		kedge__catalog_close(cat);
+		return rc;
+	}
+	*out = cat;
+	return 0;
+}
+
+void kedge__catalog_close(struct kedge__catalog *cat)
+{
+	if (!cat)
+		return;
+	kedge__catalog_disown(cat);
+	kedge__fs_close(cat->guard_fd);
+	entries_free(&cat->entries);
+	kedge__error_done(&cat->marker_problem);
+	pthread_cond_destroy(&cat->calm);
+	pthread_mutex_destroy(&cat->mutex);
+	kedge__free(cat->store);
+	kedge__free(cat->name);
+	kedge__free(cat->dir);
+	kedge__free(cat);
+}
+
+/* ------------------------------------------------------------------ lineage by the manifests */
+
+static int mark_source(const struct kedge__catalog *cat, uint64_t from, uint64_t to, uint8_t *marks, bool tolerant,
+		       struct kedge__error *err)
+{
+	size_t i = entry_index(cat, to);
+
+	if (to < from && i < cat->entries.count && cat->entries.at[i]->version == to)
+		marks[i] = 1;
+	else if (!tolerant)
+		return kedge__error_set(err, KEDGE_E_MISSING, 0,
+					"version %" PRIu64 " depends on version %" PRIu64 ", which is not in %s", from,
+					to, cat->dir);
+	return 0;
+}
+
+int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
+			struct kedge__error *err)
+{
+	size_t top = entry_index(cat, version);
+	int rc;
+
+	if (top == cat->entries.count || cat->entries.at[top]->version != version)
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s has no version %" PRIu64, cat->dir, version);
+	marks[top] = 1;
+	/* References go to older versions only, so one walk down meets them all. */
+	for (size_t i = top + 1; i-- > 0;) {
+		const struct kedge__catalog_entry *entry = cat->entries.at[i];
+
+		if (!marks[i] || (entry->problem.code && tolerant))
+			continue;
+		if (entry->problem.code)
+			return kedge__error_set(err, entry->problem.code, 0,
+						"version %" PRIu64 " needs version %" PRIu64 ": %s", version,
+						entry->version, kedge__error_text(&entry->problem));
+		for (size_t k = 0; k < entry->set.source_count; k++) {
+			rc = mark_source(cat, entry->version, entry->set.sources[k], marks, tolerant, err);
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+int kedge__catalog_closure(const struct kedge__catalog *cat, uint64_t version, uint64_t **list, size_t *count,
+			   struct kedge__error *err)
+{
+	uint8_t *marks = kedge__calloc(cat->entries.count + 1, 1);
+	KEDGE__ARRAY(uint64_t) found = {0};
+	int rc = marks ? 0 : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__catalog_mark(cat, version, false, marks, err);
+	for (size_t i = 0; i < cat->entries.count && !rc; i++)
+		if (marks[i] && !kedge__array_push(&found, cat->entries.at[i]->version))
+			rc = kedge__error_nomem(err);
+	kedge__free(marks);
+	if (rc) {
+		kedge__array_done(&found);
+		return rc;
+	}
+	*list = found.at;
+	*count = found.count;
+	return 0;
+}

@@ -1,0 +1,268 @@
+/*
+ * What is kept: the newest KEEP versions that can be restored from here, as far as their structure tells, and what they
+ * depend on. A version that cannot be restored does not count, and is only removed once KEEP good ones are newer: it
+ * may still be the only trace of something.
+ */
+#include "store/internal.h"
+
+enum health { UNKNOWN, WHOLE, BROKEN };
+
+struct gc {
+	struct kedge__catalog *cat;
+	uint8_t *health; /* enum health of the entry's own segments */
+	uint8_t *keep;   /* 1: kept for itself or for another */
+	uint8_t *chosen; /* 1: among the KEEP, or left alone */
+	size_t whole, unusable;
+	uint8_t *ranks; /* one a rank: some file of it is in this store */
+	size_t rank_count;
+};
+
+/* ------------------------------------------------------------------ which ranks are here
+ * With storage that is local to a node, a manifest names the segments of other nodes too. */
+
+static int note_rank(struct gc *gc, uint32_t rank, struct kedge__error *err)
+{
+	size_t before = gc->rank_count;
+	uint8_t *grown;
+
+	if (rank >= before) {
+		grown = kedge__realloc(gc->ranks, (size_t)rank + 1);
+		if (!grown)
+			return kedge__error_nomem(err);
+		memset(grown + before, 0, (size_t)rank + 1 - before);
+		gc->ranks = grown;
+		gc->rank_count = (size_t)rank + 1;
+	}
+	gc->ranks[rank] = 1;
+	return 0;
+}
+
+static int note_ranks(struct gc *gc, uint64_t version, struct kedge__error *err)
+{
+	char *dir = kedge__catalog_version_path(gc->cat, version);
+	uint32_t rank, generation;
+	char **names;
+	size_t count;
+	int rc = 0;
+
+	if (!dir)
+		return kedge__error_nomem(err);
+	if (kedge__fs_list(dir, &names, &count, NULL) == 0) {
+		for (size_t i = 0; i < count && !rc; i++)
+			if (kedge__segment_file_parse(names[i], &rank, &generation))
+				rc = note_rank(gc, rank, err);
+		kedge__fs_list_free(names, count);
+	}
+	kedge__free(dir);
+	return rc;
+}
+
+static bool is_elsewhere(const struct gc *gc, uint32_t rank)
+{
+	return rank >= gc->rank_count || !gc->ranks[rank];
+}
+
+/* ------------------------------------------------------------------ what can be restored */
+
+/* The sources' images must be the ones that the segment was made from. */
+static bool sources_fit(const struct gc *gc, const struct kedge__segment *seg)
+{
+	for (size_t i = 0; i < seg->source_count; i++) {
+		const struct kedge__catalog_entry *entry = kedge__catalog_find(gc->cat, seg->sources[i].version);
+
+		if (!entry || entry->problem.code || seg->header.rank >= entry->set.ranks ||
+		    !kedge__digest_equal(entry->set.parts[seg->header.rank].image_id, seg->sources[i].image_id))
+			return false;
+	}
+	return true;
+}
+
+static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint32_t rank, bool *whole,
+			struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	struct kedge__segment *seg;
+	char *path = kedge__segment_path(gc->cat, set->version, rank, set->parts[rank].generation);
+	int rc;
+
+	if (!path)
+		return kedge__error_nomem(err);
+	rc = kedge__segment_load(path, &set->parts[rank], KEDGE__SEGMENT_LINES, NULL, &seg, &problem);
+	kedge__free(path);
+	if (rc) {
+		*whole = false;
+		kedge__log(KEDGE_LOG_WARNING, "gc: %s", kedge__error_text(&problem));
+	} else {
+		*whole = sources_fit(gc, seg);
+		kedge__segment_close(seg);
+	}
+	kedge__error_done(&problem);
+	return rc == KEDGE_E_NOMEM ? kedge__error_nomem(err) : 0;
+}
+
+static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
+{
+	const struct kedge__catalog_entry *entry = gc->cat->entries.at[i];
+	bool whole = !entry->problem.code;
+	int rc = 0;
+
+	if (gc->health[i] != UNKNOWN)
+		return 0;
+	for (uint32_t rank = 0; whole && rank < entry->set.ranks && !rc; rank++)
+		if (!is_elsewhere(gc, rank))
+			rc = examine_rank(gc, &entry->set, rank, &whole, err);
+	gc->health[i] = whole ? WHOLE : BROKEN;
+	return rc;
+}
+
+/* Is entry I, with all that it depends on, there? MARKS is scratch and holds the answer's versions. */
+static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, bool *good, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc;
+
+	memset(marks, 0, gc->cat->entries.count);
+	*good = kedge__catalog_mark(gc->cat, gc->cat->entries.at[i]->version, false, marks, &problem) == 0;
+	kedge__error_done(&problem);
+	for (size_t k = 0; k <= i && *good; k++) {
+		if (!marks[k])
+			continue;
+		rc = examine(gc, k, err);
+		if (rc)
+			return rc;
+		*good = gc->health[k] == WHOLE;
+	}
+	return 0;
+}
+
+static void add_marks(struct gc *gc, const uint8_t *marks)
+{
+	for (size_t i = 0; i < gc->cat->entries.count; i++)
+		gc->keep[i] |= marks[i];
+}
+
+/* Newest first, until KEEP good ones were met: where there are fewer, everything stays. */
+static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__error *err)
+{
+	int rc;
+
+	for (size_t i = gc->cat->entries.count; i-- > 0 && gc->whole < keep;) {
+		uint64_t version = gc->cat->entries.at[i]->version;
+		bool good;
+
+		rc = can_be_restored(gc, i, marks, &good, err);
+		if (rc)
+			return rc;
+		gc->chosen[i] = 1;
+		if (good) {
+			gc->whole++;
+		} else {
+			gc->unusable++;
+			kedge__log(KEDGE_LOG_WARNING,
+				   "gc: version %" PRIu64
+				   " in %s cannot be restored from there; it is left alone and not counted",
+				   version, gc->cat->dir);
+			memset(marks, 0, gc->cat->entries.count);
+			rc = kedge__catalog_mark(gc->cat, version, true, marks, err);
+			if (rc)
+				return rc;
+		}
+		add_marks(gc, marks);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ remove */
+
+static int remove_version(struct gc *gc, size_t i, bool dry_run, struct kedge__gc_report *report,
+			  struct kedge__error *err)
+{
+	uint64_t version = gc->cat->entries.at[i]->version;
+	uint64_t bytes = kedge__set_disk_bytes(gc->cat, version);
+	int rc = 0;
+
+	if (!dry_run)
+		rc = kedge__set_remove(gc->cat, version, err);
+	if (rc)
+		return rc;
+	report->removed_versions[report->removed++] = version;
+	report->bytes_freed += bytes;
+	return 0;
+}
+
+static int remove_others(struct gc *gc, bool dry_run, struct kedge__gc_report *report, struct kedge__error *err)
+{
+	size_t count = gc->cat->entries.count;
+	int rc = 0;
+
+	report->removed_versions = kedge__calloc(count + 1, sizeof(*report->removed_versions));
+	if (!report->removed_versions)
+		return kedge__error_nomem(err);
+	for (size_t i = count; i-- > 0 && !rc;) {
+		if (gc->chosen[i])
+			report->kept++;
+		else if (gc->keep[i])
+			report->kept_for_lineage++;
+		else
+			rc = remove_version(gc, i, dry_run, report, err);
+	}
+	return rc;
+}
+
+static int gc_seized(struct gc *gc, size_t keep, bool dry_run, struct kedge__gc_report *report,
+		     struct kedge__error *err)
+{
+	size_t count;
+	uint8_t *marks;
+	int rc;
+
+	rc = kedge__catalog_sweep(gc->cat, dry_run, &report->leftovers, err);
+	if (rc)
+		return rc;
+	count = gc->cat->entries.count;
+	marks = kedge__calloc(count + 1, 1);
+	gc->health = kedge__calloc(count + 1, 1);
+	gc->keep = kedge__calloc(count + 1, 1);
+	gc->chosen = kedge__calloc(count + 1, 1);
+	rc = marks && gc->health && gc->keep && gc->chosen ? 0 : kedge__error_nomem(err);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = note_ranks(gc, gc->cat->entries.at[i]->version, err);
+	if (!rc)
+		rc = choose(gc, keep, marks, err);
+	if (!rc)
+		rc = remove_others(gc, dry_run, report, err);
+	report->unusable = gc->unusable;
+	kedge__free(marks);
+	kedge__free(gc->health);
+	kedge__free(gc->keep);
+	kedge__free(gc->chosen);
+	kedge__free(gc->ranks);
+	return rc;
+}
+
+int kedge__gc(struct kedge__catalog *cat, size_t keep, bool dry_run, struct kedge__gc_report *report,
+	      struct kedge__error *err)
+{
+	struct gc gc = {.cat = cat};
+	struct kedge__gc_report done = {0};
+	int rc;
+
+	if (!keep)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "at least one version must be kept");
+	rc = kedge__catalog_seize(cat, true, err);
+	if (rc)
+		return rc;
+	rc = gc_seized(&gc, keep, dry_run, &done, err);
+	kedge__catalog_release(cat);
+	if (!rc && report)
+		*report = done;
+	else
+		kedge__gc_report_done(&done);
+	return rc;
+}
+
+void kedge__gc_report_done(struct kedge__gc_report *report)
+{
+	kedge__free(report->removed_versions);
+	*report = (struct kedge__gc_report){0};
+}

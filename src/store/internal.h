@@ -1,0 +1,160 @@
+/* Between the files of store/; nobody else includes it. */
+#ifndef KEDGE_STORE_INTERNAL_H
+#define KEDGE_STORE_INTERNAL_H
+
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#define KEDGE__LOCK_NAME        "lock"
+#define KEDGE__GUARD_NAME       "guard"
+#define KEDGE__RECORD_START     "record" /* what the job keeps beside the sets */
+#define KEDGE__TMP_SUFFIX       ".tmp"
+#define KEDGE__NO_MANIFEST_SIZE (UINT64_C(1) << 30) /* larger is not a manifest */
+
+/* ------------------------------------------------------------------ catalog.c */
+
+struct kedge__entry_list {
+	struct kedge__catalog_entry **at;
+	size_t count, room;
+};
+
+struct kedge__catalog {
+	char *store, *name;
+	char *dir; /* STORE/NAME */
+	struct kedge__store_id id;
+	struct kedge__error marker_problem;
+	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
+
+	pthread_mutex_t mutex; /* over what follows */
+	pthread_cond_t calm;   /* the last pin or the seizure is gone */
+	int guard_fd;          /* -1: not held, or the store is read-only and has no guard */
+	size_t pins;
+	bool seized;
+	pthread_t seizer;
+
+	int lock_fd;    /* -1: the name is not owned */
+	pid_t lock_pid; /* who owns it: a forked child must not disown */
+};
+
+char *kedge__catalog_path(const struct kedge__catalog *cat, const char *leaf); /* STORE/NAME/LEAF */
+char *kedge__catalog_set_path(const struct kedge__catalog *cat, uint64_t version);
+char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t version);
+/* Read one manifest again: the entry is replaced, added, or gone if the file is. */
+int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
+/* What is on disk now, leaving the catalogue alone: 1 and *SET filled, 0 if there is no manifest, or an error. */
+int kedge__catalog_read_set(const struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
+			    struct kedge__error *err);
+int kedge__catalog_check_marker(const struct kedge__catalog *cat, struct kedge__error *err);
+void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version);
+
+/* Set MARKS[i], one byte an entry, for VERSION and all entries that it depends on, by the manifests. TOLERANT: what is
+ * missing or broken on the way is passed over. */
+int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
+			struct kedge__error *err);
+
+/* A whole small file, of at most LIMIT bytes. *DATA: kedge__free(). */
+int kedge__file_read(const char *path, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err);
+/* kedge__fs_create() for a temporary name, where an old file can only be what a crash left. */
+int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
+/* Temporary name, write, sync, rename, sync DIR. *RENAMED tells, also on failure, whether PATH was replaced. */
+int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool *renamed,
+			struct kedge__error *err);
+/* The tail after the last '.', for names like "x.tmp". */
+bool kedge__name_is_tmp(const char *name);
+
+/* ------------------------------------------------------------------ lock.c */
+
+/* Remove the lock file of a dead owner, and an abandoned mutex of it. Counts what went, or would go with DRY_RUN. */
+int kedge__lock_clean(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ publish.c */
+
+/* kedge__catalog_clean() for a caller that has seized the guard. */
+int kedge__catalog_sweep(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err);
+bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation);
+uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t version); /* manifest and segments */
+
+/* ------------------------------------------------------------------ shared_error.c: the first error of many workers */
+
+struct kedge__shared_error {
+	pthread_mutex_t mutex;
+	struct kedge__error first;
+};
+
+void kedge__shared_error_init(struct kedge__shared_error *shared);
+/* Takes ERR's contents; returns its code. */
+int kedge__shared_error_take(struct kedge__shared_error *shared, struct kedge__error *err);
+/* Ends its life; moves what there was to ERR and returns its code, or RC if nothing was taken. */
+int kedge__shared_error_done(struct kedge__shared_error *shared, int rc, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ segment_file.c: a segment on its way to its name
+ */
+
+struct kedge__segment_file {
+	char *dir, *tmp, *path;
+	int fd;
+	bool renamed;
+	uint64_t offset; /* bytes appended so far */
+	uint8_t *stage;  /* small appends gather here */
+	size_t staged;
+	struct kedge__bucket *bucket;
+	double write_seconds;
+};
+
+int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
+			     uint32_t rank, uint32_t generation, struct kedge__bucket *bucket,
+			     struct kedge__error *err);
+int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
+			       struct kedge__error *err);
+int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err);
+/* Flush, sync, rename, sync the directory. */
+int kedge__segment_file_commit(struct kedge__segment_file *file, bool sync, struct kedge__error *err);
+/* Take back whatever has been done. Keeps quiet: the caller has the error that led here. */
+void kedge__segment_file_abort(struct kedge__segment_file *file);
+void kedge__segment_file_done(struct kedge__segment_file *file);
+
+/* ------------------------------------------------------------------ block_writer.c */
+
+/* Cut, encode and append all literals of SPEC. *BLOCKS: kedge__free(). */
+int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool *pool,
+			    const struct kedge__segment_spec *spec, struct kedge__block_record **blocks, size_t *count,
+			    double *encode_seconds, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ segment_reader.c */
+
+enum kedge__segment_depth {
+	KEDGE__SEGMENT_LINES, /* summary, regions and lineage alone: no map, no blocks */
+	KEDGE__SEGMENT_ALL,
+};
+
+/* kedge__segment_open() that stops early and tells in *WHERE (may be NULL) which part was wrong: "header", "MAPX", ...
+ */
+int kedge__segment_load(const char *path, const struct kedge__set_part *part, enum kedge__segment_depth depth,
+			const char **where, struct kedge__segment **out, struct kedge__error *err);
+/* Close the descriptor; blocks are read by opening the file each time. */
+void kedge__segment_park(struct kedge__segment *seg);
+
+/* ------------------------------------------------------------------ block_cache.c: decoded blocks, for one thread */
+
+struct kedge__block_cache;
+
+int kedge__block_cache_new(size_t bytes, struct kedge__block_cache **out, struct kedge__error *err);
+void kedge__block_cache_free(struct kedge__block_cache *cache);
+/* LEN bytes at literal position POS of SEG. */
+int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge__segment *seg, uint64_t pos, void *buf,
+			    size_t len, struct kedge__error *err);
+void kedge__block_cache_drop(struct kedge__block_cache *cache, const struct kedge__segment *seg);
+
+/* ------------------------------------------------------------------ lineage.c */
+
+/* References to versions below STOP_BELOW are left alone: nothing there is opened. */
+int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
+			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err);
+int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, struct kedge__span_list *out,
+				struct kedge__span_list *outer, struct kedge__error *err);
+void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
+
+#endif

@@ -1,0 +1,476 @@
+/*
+ * All segments of one rank that a version needs. Each comes from the first level that has it whole; if what a segment
+ * depends on is nowhere to be found, another level's copy of that segment may depend on something else (coalesced
+ * there), so it is tried too. Each copy is tried once: `tried` only grows.
+ */
+#include "store/internal.h"
+
+#define OPEN_FILES  256
+#define CACHE_BYTES (UINT32_C(8) << 20)
+#define LEVEL_LIMIT 32
+
+struct item {
+	uint64_t version;
+	struct kedge__digest image_id; /* what the one that refers to it expects */
+	struct kedge__segment *seg;
+	size_t level;
+	uint32_t tried; /* bit a level */
+	bool alive;     /* reached from the top */
+};
+
+struct kedge__lineage {
+	struct kedge__catalog **levels;
+	size_t level_count;
+	uint64_t version, stop_below;
+	uint32_t rank;
+	struct item *items; /* ascending versions */
+	size_t count, room;
+	size_t open_files;
+	struct kedge__block_cache *cache;
+};
+
+/* ------------------------------------------------------------------ one segment */
+
+static void item_close(struct kedge__lineage *l, struct item *item)
+{
+	if (!item->seg)
+		return;
+	if (l->cache)
+		kedge__block_cache_drop(l->cache, item->seg);
+	if (item->seg->fd >= 0)
+		l->open_files--;
+	kedge__segment_close(item->seg);
+	item->seg = NULL;
+}
+
+static const struct kedge__set_part *part_of(const struct kedge__lineage *l, size_t level, uint64_t version,
+					     struct kedge__error *err)
+{
+	const struct kedge__catalog *cat = l->levels[level];
+	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
+
+	if (!entry)
+		(void)kedge__error_set(err, KEDGE_E_MISSING, 0, "version %" PRIu64 " is not in %s", version, cat->dir);
+	else if (entry->problem.code)
+		(void)kedge__error_set(err, entry->problem.code, 0, "version %" PRIu64 ": %s", version,
+				       kedge__error_text(&entry->problem));
+	else if (l->rank >= entry->set.ranks)
+		(void)kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
+				       "version %" PRIu64 " in %s has %" PRIu32 " ranks, not rank %" PRIu32, version,
+				       cat->dir, entry->set.ranks, l->rank);
+	else
+		return &entry->set.parts[l->rank];
+	return NULL;
+}
+
+/* The copy of ITEM on LEVEL. EXPECTED_BY: the version that refers to it; its own if it is the top. */
+static int item_try(struct kedge__lineage *l, struct item *item, size_t level, uint64_t expected_by,
+		    struct kedge__error *err)
+{
+	const struct kedge__set_part *part = part_of(l, level, item->version, err);
+	char *path;
+	int rc;
+
+	if (!part)
+		return err->code;
+	if (expected_by != item->version && !kedge__digest_equal(part->image_id, item->image_id))
+		return kedge__error_set(err, KEDGE_E_MISSING, 0,
+					"version %" PRIu64 " of rank %" PRIu32
+					" in %s was replaced since version %" PRIu64 " was taken",
+					item->version, l->rank, l->levels[level]->dir, expected_by);
+	path = kedge__segment_path(l->levels[level], item->version, l->rank, part->generation);
+	rc = path ? kedge__segment_open(path, part, &item->seg, err) : kedge__error_nomem(err);
+	kedge__free(path);
+	if (rc)
+		return rc;
+	item->image_id = part->image_id;
+	item->level = level;
+	if (l->open_files < OPEN_FILES)
+		l->open_files++;
+	else
+		kedge__segment_park(item->seg);
+	return 0;
+}
+
+/* The next level that has ITEM and was not tried. The error is the first one met: that of the fastest level. */
+static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expected_by, struct kedge__error *err)
+{
+	struct kedge__error first = KEDGE__ERROR_INIT, problem = KEDGE__ERROR_INIT;
+	int rc = KEDGE_E_MISSING;
+
+	item_close(l, item);
+	for (size_t level = 0; level < l->level_count; level++) {
+		if (item->tried & (UINT32_C(1) << level))
+			continue;
+		item->tried |= UINT32_C(1) << level;
+		rc = item_try(l, item, level, expected_by, &problem);
+		if (!rc || rc == KEDGE_E_NOMEM)
+			break;
+		/* A level that just does not have it says less than one where it is broken. */
+		if (!first.code || (first.code == KEDGE_E_MISSING && rc != KEDGE_E_MISSING))
+			kedge__error_move(&first, &problem);
+	}
+	if (!rc && first.code)
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is taken from %s: %s",
+			   item->version, l->rank, l->levels[item->level]->store, kedge__error_text(&first));
+	if (rc)
+		kedge__error_move(err, rc == KEDGE_E_NOMEM ? &problem : &first);
+	if (rc && err && !err->code)
+		rc = kedge__error_set(err, KEDGE_E_MISSING, 0,
+				      "version %" PRIu64 " of rank %" PRIu32 " has no other copy", item->version,
+				      l->rank);
+	else if (rc && err)
+		rc = err->code;
+	kedge__error_done(&first);
+	kedge__error_done(&problem);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ all of them */
+
+static size_t item_index(const struct kedge__lineage *l, uint64_t version)
+{
+	size_t low = 0, high = l->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (l->items[middle].version < version)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct item *item_find(const struct kedge__lineage *l, uint64_t version)
+{
+	size_t i = item_index(l, version);
+
+	return i < l->count && l->items[i].version == version ? &l->items[i] : NULL;
+}
+
+static struct item *item_add(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
+{
+	size_t i = item_index(l, version);
+
+	if (!kedge__array_grow((void **)&l->items, &l->room, l->count + 1, sizeof(*l->items))) {
+		(void)kedge__error_nomem(err);
+		return NULL;
+	}
+	memmove(l->items + i + 1, l->items + i, (l->count - i) * sizeof(*l->items));
+	l->items[i] = (struct item){.version = version};
+	l->count++;
+	return &l->items[i];
+}
+
+/* See that what SOURCE of version FROM names is loaded. */
+static int source_load(struct kedge__lineage *l, uint64_t from, const struct kedge__source_record *source,
+		       struct kedge__error *err)
+{
+	struct item *item = item_find(l, source->version);
+
+	if (item && item->seg) {
+		if (kedge__digest_equal(item->image_id, source->image_id))
+			return 0;
+		return kedge__error_set(err, KEDGE_E_MISSING, 0,
+					"version %" PRIu64 " of rank %" PRIu32 " was replaced since version %" PRIu64
+					" was taken",
+					source->version, l->rank, from);
+	}
+	if (!item) {
+		item = item_add(l, source->version, err);
+		if (!item)
+			return KEDGE_E_NOMEM;
+	}
+	/* Nothing holds it to what was expected of it before: start again with the levels. */
+	item->image_id = source->image_id;
+	item->tried = 0;
+	return item_load(l, item, from, err);
+}
+
+/* Load what the segment of VERSION depends on; if that cannot be had, try other copies of VERSION itself. */
+static int sources_load(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
+{
+	struct kedge__error missing = KEDGE__ERROR_INIT;
+	int rc = 0;
+
+	for (;;) {
+		const struct kedge__segment *seg = item_find(l, version)->seg;
+
+		for (size_t i = 0; i < seg->source_count && !rc; i++)
+			if (seg->sources[i].version >= l->stop_below)
+				rc = source_load(l, version, &seg->sources[i], &missing);
+		if (!rc || rc == KEDGE_E_NOMEM || item_load(l, item_find(l, version), KEDGE__NO_VERSION, NULL) != 0)
+			break;
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 ": another copy is tried: %s",
+			   version, l->rank, kedge__error_text(&missing));
+		rc = 0;
+	}
+	if (rc) {
+		(void)kedge__error_prefix(&missing, "version %" PRIu64 " cannot be read", version);
+		kedge__error_move(err, &missing);
+	}
+	kedge__error_done(&missing);
+	return rc;
+}
+
+static void mark_alive(struct kedge__lineage *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		l->items[i].alive = l->items[i].version == l->version;
+	for (size_t i = l->count; i-- > 0;) {
+		const struct kedge__segment *seg = l->items[i].seg;
+
+		for (size_t k = 0; l->items[i].alive && seg && k < seg->source_count; k++) {
+			struct item *item = item_find(l, seg->sources[k].version);
+
+			if (item)
+				item->alive = true;
+		}
+	}
+}
+
+static void drop_dead(struct kedge__lineage *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (l->items[i].alive)
+			l->items[kept++] = l->items[i];
+		else
+			item_close(l, &l->items[i]);
+	}
+	l->count = kept;
+}
+
+/* Newest first: references go to older versions only, so an item that was passed is complete. */
+static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
+{
+	uint64_t version = l->version;
+	int rc;
+
+	for (;;) {
+		size_t i;
+
+		rc = sources_load(l, version, err);
+		if (rc)
+			return rc;
+		mark_alive(l);
+		for (i = item_index(l, version); i > 0 && !l->items[i - 1].alive;)
+			i--;
+		if (i == 0)
+			break;
+		version = l->items[i - 1].version;
+	}
+	drop_dead(l);
+	return 0;
+}
+
+int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
+			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err)
+{
+	struct kedge__lineage *l;
+	struct item *top;
+	int rc;
+
+	if (!n || n > LEVEL_LIMIT)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "%zu levels: must be 1 to %d", n, LEVEL_LIMIT);
+	l = kedge__calloc(1, sizeof(*l));
+	if (!l)
+		return kedge__error_nomem(err);
+	l->levels = kedge__calloc(n, sizeof(*l->levels));
+	if (!l->levels) {
+		rc = kedge__error_nomem(err);
+		goto close;
+	}
+	memcpy(l->levels, levels, n * sizeof(*levels));
+	l->level_count = n;
+	l->version = version;
+	l->rank = rank;
+	l->stop_below = stop_below;
+	top = item_add(l, version, err);
+	rc = top ? item_load(l, top, version, err) : KEDGE_E_NOMEM;
+	if (!rc)
+		rc = load_closure(l, err);
+	if (rc)
+		goto close;
+	*out = l;
+	return 0;
+close:
+	kedge__lineage_close(l);
+	return rc;
+}
+
+int kedge__lineage_open(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
+			struct kedge__lineage **out, struct kedge__error *err)
+{
+	return kedge__lineage_open_from(levels, n, version, rank, 0, out, err);
+}
+
+void kedge__lineage_close(struct kedge__lineage *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->count; i++)
+		item_close(l, &l->items[i]);
+	kedge__block_cache_free(l->cache);
+	kedge__free(l->items);
+	kedge__free(l->levels);
+	kedge__free(l);
+}
+
+const struct kedge__segment *kedge__lineage_top(const struct kedge__lineage *l)
+{
+	return l->items[l->count - 1].seg;
+}
+
+const struct kedge__segment *kedge__lineage_segment(const struct kedge__lineage *l, uint64_t version)
+{
+	const struct item *item = item_find(l, version);
+
+	return item ? item->seg : NULL;
+}
+
+size_t kedge__lineage_count(const struct kedge__lineage *l)
+{
+	return l->count;
+}
+
+const struct kedge__segment *kedge__lineage_at(const struct kedge__lineage *l, size_t i)
+{
+	return l->items[i].seg;
+}
+
+int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
+{
+	struct item *item = item_find(l, version);
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	struct kedge__segment *old;
+	int rc;
+
+	if (!item)
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"version %" PRIu64 " is not in the lineage of version %" PRIu64, version,
+					l->version);
+	/* What is open stays so if there is nothing better: the caller may still look at it. */
+	old = item->seg;
+	item->seg = NULL;
+	rc = item_load(l, item, KEDGE__NO_VERSION, &problem);
+	if (rc) {
+		item->seg = old;
+		rc = kedge__error_set(err, rc == KEDGE_E_NOMEM ? rc : KEDGE_E_DAMAGED, 0,
+				      "version %" PRIu64 " of rank %" PRIu32
+				      " is damaged and has no whole copy elsewhere: %s",
+				      version, l->rank, kedge__error_text(&problem));
+		kedge__error_done(&problem);
+		return rc;
+	}
+	if (l->cache)
+		kedge__block_cache_drop(l->cache, old);
+	if (old->fd >= 0)
+		l->open_files--;
+	kedge__segment_close(old);
+	return load_closure(l, err);
+}
+
+/* ------------------------------------------------------------------ resolve and read */
+
+static int load_map(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent,
+		    struct kedge__error *err)
+{
+	const struct kedge__segment *seg = kedge__lineage_segment(ctx, version);
+
+	if (!seg)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"version %" PRIu64 " is referred to, but not in the lineage", version);
+	*map = &seg->map;
+	*parent = seg->summary.parent;
+	return 0;
+}
+
+static int region_ranges(const struct kedge__segment *seg, struct kedge__range **ranges, size_t *n,
+			 struct kedge__error *err)
+{
+	struct kedge__range *list = kedge__calloc(seg->region_count + 1, sizeof(*list));
+	size_t count = 0;
+
+	if (!list)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < seg->region_count; i++)
+		if (seg->regions[i].bytes)
+			list[count++] = (struct kedge__range){(uint64_t)seg->regions[i].slot << KEDGE__SLOT_SHIFT,
+							      seg->regions[i].bytes};
+	*ranges = list;
+	*n = count;
+	return 0;
+}
+
+int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, struct kedge__span_list *out,
+				struct kedge__span_list *outer, struct kedge__error *err)
+{
+	const struct kedge__map_source source = {load_map, l};
+	struct kedge__range *ranges = NULL;
+	size_t n = 0;
+	int rc;
+
+	rc = region_ranges(kedge__lineage_top(l), &ranges, &n, err);
+	if (rc)
+		return rc;
+	rc = kedge__resolve(&source, l->version, ranges, n, stop_below, out, outer, err);
+	kedge__free(ranges);
+	return rc ? kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path) : 0;
+}
+
+int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n,
+			   struct kedge__span_list *out, struct kedge__error *err)
+{
+	const struct kedge__map_source source = {load_map, l};
+	int rc;
+
+	if (n == 0)
+		return kedge__lineage_resolve_from(l, 0, out, NULL, err);
+	rc = kedge__resolve(&source, l->version, ranges, n, 0, out, NULL, err);
+	return rc ? kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path) : 0;
+}
+
+void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len)
+{
+	uint8_t *to = buf;
+	size_t i = 0;
+
+	for (; i < len && ((addr + i) & 7); i++)
+		to[i] = (uint8_t)(pattern >> (8 * ((addr + i) & 7)));
+	for (; i + 8 <= len; i += 8)
+		kedge__put64(to + i, pattern);
+	for (; i < len; i++)
+		to[i] = (uint8_t)(pattern >> (8 * ((addr + i) & 7)));
+}
+
+static int read_span(struct kedge__lineage *l, const struct kedge__span *span, void *buf, struct kedge__error *err)
+{
+	if (span->fill) {
+		kedge__fill_pattern(span->src, span->addr, buf, (size_t)span->len);
+		return 0;
+	}
+	return kedge__block_cache_read(l->cache, kedge__lineage_segment(l, span->version), span->src, buf,
+				       (size_t)span->len, err);
+}
+
+int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err)
+{
+	const struct kedge__range range = {addr, len};
+	struct kedge__span_list spans = {0};
+	int rc = 0;
+
+	if (!len)
+		return 0;
+	if (!l->cache)
+		rc = kedge__block_cache_new(CACHE_BYTES, &l->cache, err);
+	if (!rc)
+		rc = kedge__lineage_resolve(l, &range, 1, &spans, err);
+	for (size_t i = 0; i < spans.count && !rc; i++)
+		rc = read_span(l, &spans.at[i], (uint8_t *)buf + (spans.at[i].addr - addr), err);
+	kedge__span_list_done(&spans);
+	return rc;
+}

@@ -1,0 +1,381 @@
+/*
+ * The only code that makes a set visible or takes it away. What holds at every moment, whatever call a crash follows:
+ *
+ *  1. A set exists if and only if its manifest is under its final name. A manifest comes there by rename alone, with
+ *     its contents synced before.
+ *  2. Every segment that a manifest names was written under a temporary name, synced, renamed, and its directory
+ * synced, before the manifest was renamed (segment_file.c does it; the caller publishes after all ranks have).
+ *  3. A segment never changes once it has its final name. A version that is written again gets segments of another
+ *     generation: until the rename of the new manifest the old set is whole, after it the new one is.
+ *  4. A segment goes only when no manifest names it and the directory of the manifests was synced since: a manifest
+ * that comes back after a power loss finds its segments.
+ *  5. Sets go in the order newest first where several go: no set is left without what it refers to.
+ *  6. What is not named by a manifest, and not a manifest, is nobody's: kedge__catalog_clean() may remove it, while it
+ *     holds the guard alone, which no writer between 2 and 1 allows.
+ *
+ * A failed call is undone as far as the file system lets us; what could not be undone is in the state of a crash.
+ */
+#include "store/internal.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation)
+{
+	return set && rank < set->ranks && set->parts[rank].generation == generation;
+}
+
+/* ------------------------------------------------------------------ what is in a version's directory */
+
+/* PATH of a segment file without ".tmp", parsed. */
+static bool parse_segment(const char *name, uint32_t *rank, uint32_t *generation)
+{
+	char stem[64];
+	size_t length = strlen(name);
+
+	if (kedge__name_is_tmp(name))
+		length -= strlen(KEDGE__TMP_SUFFIX);
+	if (length >= sizeof(stem))
+		return false;
+	memcpy(stem, name, length);
+	stem[length] = '\0';
+	return kedge__segment_file_parse(stem, rank, generation);
+}
+
+/* The names in DIR; a directory that is not there is empty. */
+static int list_or_empty(const char *dir, char ***names, size_t *count, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc = kedge__fs_list(dir, names, count, &problem);
+
+	if (rc && problem.sys_errno == ENOENT) {
+		*names = NULL;
+		*count = 0;
+		rc = 0;
+	}
+	if (rc)
+		kedge__error_move(err, &problem);
+	kedge__error_done(&problem);
+	return rc;
+}
+
+int kedge__catalog_next_generation(const struct kedge__catalog *cat, uint64_t version, uint32_t rank,
+				   uint32_t *generation, struct kedge__error *err)
+{
+	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
+	char *dir = kedge__catalog_version_path(cat, version);
+	uint32_t next = 0, r, g;
+	char **names;
+	size_t count;
+	int rc;
+
+	rc = dir ? list_or_empty(dir, &names, &count, err) : kedge__error_nomem(err);
+	kedge__free(dir);
+	if (rc)
+		return rc;
+	if (entry && !entry->problem.code && rank < entry->set.ranks)
+		next = entry->set.parts[rank].generation + 1;
+	for (size_t i = 0; i < count; i++)
+		if (parse_segment(names[i], &r, &g) && r == rank && g >= next)
+			next = g + 1;
+	kedge__fs_list_free(names, count);
+	*generation = next;
+	return 0;
+}
+
+static int unlink_in(const char *dir, const char *name, struct kedge__error *err)
+{
+	char *path = kedge__asprintf("%s/%s", dir, name);
+	int rc = path ? kedge__fs_unlink(path, err) : kedge__error_nomem(err);
+
+	kedge__free(path);
+	return rc;
+}
+
+/*
+ * Remove the segments of VERSION that SET (NULL: no set) does not name, and temporary files; then the directory if it
+ * is empty. Files that are not ours stay. The sync that invariant 4 asks for was the caller's.
+ */
+static int sweep_version(const struct kedge__catalog *cat, uint64_t version, const struct kedge__set *set, bool dry_run,
+			 size_t *removed, struct kedge__error *err)
+{
+	char *dir = kedge__catalog_version_path(cat, version);
+	uint32_t rank, generation;
+	char **names;
+	size_t count, left = 0;
+	int rc;
+
+	rc = dir ? list_or_empty(dir, &names, &count, err) : kedge__error_nomem(err);
+	if (rc)
+		goto free;
+	for (size_t i = 0; i < count && !rc; i++) {
+		bool tmp = kedge__name_is_tmp(names[i]);
+
+		if (!tmp && (!parse_segment(names[i], &rank, &generation) || kedge__set_names(set, rank, generation))) {
+			left++;
+			continue;
+		}
+		++*removed;
+		if (!dry_run)
+			rc = unlink_in(dir, names[i], err);
+	}
+	if (!rc && !left && !dry_run)
+		rc = kedge__fs_rmdir(dir, err);
+	kedge__fs_list_free(names, count);
+free:
+	kedge__free(dir);
+	return rc;
+}
+
+static uint64_t size_of(const char *dir, const char *name)
+{
+	char *path = kedge__asprintf("%s/%s", dir, name);
+	struct stat st;
+	uint64_t bytes = path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+
+	kedge__free(path);
+	return bytes;
+}
+
+uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t version)
+{
+	char *leaf = kedge__set_file_name(version);
+	char *dir = kedge__catalog_version_path(cat, version);
+	uint64_t bytes = leaf ? size_of(cat->dir, leaf) : 0;
+	char **names;
+	size_t count;
+
+	if (dir && kedge__fs_list(dir, &names, &count, NULL) == 0) {
+		for (size_t i = 0; i < count; i++)
+			bytes += size_of(dir, names[i]);
+		kedge__fs_list_free(names, count);
+	}
+	kedge__free(leaf);
+	kedge__free(dir);
+	return bytes;
+}
+
+/* ------------------------------------------------------------------ publish */
+
+/* The manifest that PATH has now, to be put back if need be; *BYTES is 0 if there is none. */
+static int read_old(const char *path, uint8_t **data, size_t *bytes, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc = kedge__file_read(path, KEDGE__NO_MANIFEST_SIZE, data, bytes, &problem);
+
+	if (rc && problem.sys_errno == ENOENT) {
+		*data = NULL;
+		*bytes = 0;
+		rc = 0;
+	}
+	if (rc)
+		kedge__error_move(err, &problem);
+	kedge__error_done(&problem);
+	return rc;
+}
+
+/* The rename was done and its sync failed: nobody knows which manifest a power loss would leave. Both are whole. */
+static void take_back(const struct kedge__catalog *cat, const char *path, const uint8_t *old, size_t bytes)
+{
+	bool renamed;
+
+	if (old) {
+		(void)kedge__file_replace(cat->dir, path, old, bytes, &renamed, NULL);
+		return;
+	}
+	if (kedge__fs_unlink(path, NULL) == 0)
+		(void)kedge__fs_sync_dir(cat->dir, NULL);
+}
+
+static int replace_manifest(const struct kedge__catalog *cat, const char *path, const struct kedge__bytes *text,
+			    struct kedge__error *err)
+{
+	uint8_t *old = NULL;
+	size_t old_bytes = 0;
+	bool renamed;
+	int rc;
+
+	rc = read_old(path, &old, &old_bytes, err);
+	if (rc)
+		return rc;
+	rc = kedge__file_replace(cat->dir, path, text->at, text->count, &renamed, err);
+	if (rc && renamed)
+		take_back(cat, path, old, old_bytes);
+	kedge__free(old);
+	return rc;
+}
+
+int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set, struct kedge__error *err)
+{
+	struct kedge__error later = KEDGE__ERROR_INIT;
+	struct kedge__bytes text = {0};
+	char *path = kedge__catalog_set_path(cat, set->version);
+	size_t removed = 0;
+	int rc;
+
+	rc = path ? kedge__set_encode(set, &text, err) : kedge__error_nomem(err);
+	if (rc)
+		goto free;
+	rc = replace_manifest(cat, path, &text, err);
+	if (rc) {
+		(void)kedge__catalog_refresh(cat, set->version, NULL);
+		goto free;
+	}
+	/* The set exists. What fails from here on costs disk space until the next clean, not the set. */
+	if (sweep_version(cat, set->version, set, false, &removed, &later) != 0)
+		kedge__log(KEDGE_LOG_WARNING, "version %" PRIu64 " is complete, but its old segments stay: %s",
+			   set->version, kedge__error_text(&later));
+	kedge__error_done(&later);
+	rc = kedge__catalog_refresh(cat, set->version, err);
+free:
+	kedge__bytes_done(&text);
+	kedge__free(path);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ remove */
+
+int kedge__set_remove(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+{
+	char *path = kedge__catalog_set_path(cat, version);
+	size_t removed = 0;
+	int rc;
+
+	rc = path ? kedge__fs_unlink(path, err) : kedge__error_nomem(err);
+	kedge__free(path);
+	if (rc)
+		return rc;
+	kedge__catalog_forget(cat, version);
+	rc = kedge__fs_sync_dir(cat->dir, err);
+	if (!rc)
+		rc = sweep_version(cat, version, NULL, false, &removed, err);
+	return rc;
+}
+
+int kedge__set_discard_above(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+{
+	int rc = 0;
+
+	while (!rc && cat->entries.count && cat->entries.at[cat->entries.count - 1]->version > version)
+		rc = kedge__set_remove(cat, cat->entries.at[cat->entries.count - 1]->version, err);
+	return rc;
+}
+
+/* The manifest that is on disk decides, not the catalogue: a publish that failed may have left it there. */
+int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation,
+			   struct kedge__error *err)
+{
+	struct kedge__set set;
+	char *path, *dir;
+	bool named;
+	int rc;
+
+	rc = kedge__catalog_read_set(cat, version, &set, err);
+	if (rc < 0)
+		return rc;
+	named = rc == 1 && kedge__set_names(&set, rank, generation);
+	if (rc == 1)
+		kedge__set_done(&set);
+	if (named)
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"version %" PRIu64 " of %s is published with this segment of rank %" PRIu32,
+					version, cat->dir, rank);
+	path = kedge__segment_path(cat, version, rank, generation);
+	dir = kedge__catalog_version_path(cat, version);
+	rc = path && dir ? kedge__fs_unlink(path, err) : kedge__error_nomem(err);
+	if (!rc)
+		rc = kedge__fs_rmdir(dir, err);
+	kedge__free(path);
+	kedge__free(dir);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ clean */
+
+/* Segments of a manifest that cannot be read stay: a copy of the manifest may be found elsewhere. */
+static int sweep_directory(struct kedge__catalog *cat, uint64_t version, bool dry_run, size_t *removed,
+			   struct kedge__error *err)
+{
+	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
+
+	if (entry && entry->problem.code)
+		return 0;
+	return sweep_version(cat, version, entry ? &entry->set : NULL, dry_run, removed, err);
+}
+
+static int sweep_marker_tmp(const struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err)
+{
+	char *tmp = kedge__asprintf("%s/" KEDGE__STORE_MARKER_NAME KEDGE__TMP_SUFFIX, cat->store);
+	int rc = tmp ? 0 : kedge__error_nomem(err);
+
+	if (!rc && kedge__fs_exists(tmp)) {
+		++*removed;
+		if (!dry_run)
+			rc = kedge__fs_unlink(tmp, err);
+	}
+	kedge__free(tmp);
+	return rc;
+}
+
+static int sweep_name(struct kedge__catalog *cat, const char *name, bool dry_run, size_t *removed,
+		      struct kedge__error *err)
+{
+	uint64_t version;
+
+	if (kedge__version_dir_parse(name, &version))
+		return sweep_directory(cat, version, dry_run, removed, err);
+	if (!kedge__name_is_tmp(name) || strcmp(name, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX) == 0)
+		return 0;
+	++*removed;
+	return dry_run ? 0 : unlink_in(cat->dir, name, err);
+}
+
+int kedge__catalog_sweep(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err)
+{
+	char **names;
+	size_t count, gone = 0;
+	int rc;
+
+	rc = kedge__catalog_scan(cat, err);
+	if (!rc)
+		rc = kedge__fs_list(cat->dir, &names, &count, err);
+	if (rc)
+		return rc;
+	if (!dry_run)
+		rc = kedge__fs_sync_dir(cat->dir, err);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = sweep_name(cat, names[i], dry_run, &gone, err);
+	kedge__fs_list_free(names, count);
+	if (!rc)
+		rc = sweep_marker_tmp(cat, dry_run, &gone, err);
+	if (!rc)
+		rc = kedge__lock_clean(cat, dry_run, &gone, err);
+	if (!rc)
+		*removed = gone;
+	return rc;
+}
+
+int kedge__catalog_clean(struct kedge__catalog *cat, size_t *removed, struct kedge__error *err)
+{
+	struct kedge__error busy = KEDGE__ERROR_INIT;
+	size_t gone = 0;
+	int rc;
+
+	rc = kedge__catalog_seize(cat, false, &busy);
+	if (rc == KEDGE_E_LOCKED) {
+		kedge__log(KEDGE_LOG_INFO, "not cleaned: %s", kedge__error_text(&busy));
+		rc = 0;
+		goto done;
+	}
+	if (rc) {
+		kedge__error_move(err, &busy);
+		return rc;
+	}
+	rc = kedge__catalog_sweep(cat, false, &gone, err);
+	kedge__catalog_release(cat);
+done:
+	kedge__error_done(&busy);
+	if (!rc && removed)
+		*removed = gone;
+	return rc;
+}

@@ -1,0 +1,394 @@
+/* FORMAT.md, "Reading": nothing is believed before its checksum was compared, and no size before it was. */
+#include "store/internal.h"
+
+struct reader {
+	struct kedge__segment *seg;
+	const struct kedge__set_part *part;
+	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
+	uint8_t header[KEDGE__SEGMENT_HEADER_BYTES];
+	uint64_t file_bytes;
+	uint8_t *regions; /* section REGN as it stands in the file */
+	size_t regions_bytes;
+	const char *where;
+};
+
+static int damaged(struct kedge__error *err, const char *text)
+{
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s", text);
+}
+
+/* ------------------------------------------------------------------ header, footer, index */
+
+/* Version and rank as the path has them; false for a file that stands elsewhere. */
+static bool place_of(const char *path, uint64_t *version, uint32_t *rank)
+{
+	const char *leaf = strrchr(path, '/'), *dir;
+	char name[64];
+	uint32_t generation;
+	size_t length;
+
+	if (!leaf || !kedge__segment_file_parse(leaf + 1, rank, &generation))
+		return false;
+	for (dir = leaf; dir > path && dir[-1] != '/';)
+		dir--;
+	length = (size_t)(leaf - dir);
+	if (length >= sizeof(name))
+		return false;
+	memcpy(name, dir, length);
+	name[length] = '\0';
+	return kedge__version_dir_parse(name, version);
+}
+
+static int read_header(struct reader *r, struct kedge__error *err)
+{
+	struct kedge__segment *seg = r->seg;
+	uint64_t version;
+	uint32_t rank;
+	int rc;
+
+	r->where = "header";
+	rc = kedge__fs_size(seg->fd, &r->file_bytes, seg->path, err);
+	if (rc)
+		return rc;
+	if (r->part && r->file_bytes != r->part->file_bytes)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"the file has %" PRIu64 " bytes and the manifest says %" PRIu64, r->file_bytes,
+					r->part->file_bytes);
+	if (r->file_bytes < KEDGE__SEGMENT_HEADER_BYTES + KEDGE__SEGMENT_FOOTER_BYTES)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the file is cut short: %" PRIu64 " bytes",
+					r->file_bytes);
+	rc = kedge__fs_pread(seg->fd, r->header, sizeof(r->header), 0, seg->path, err);
+	if (!rc)
+		rc = kedge__segment_header_decode(r->header, &seg->header, err);
+	if (rc)
+		return rc;
+	if (place_of(seg->path, &version, &rank) && (version != seg->header.version || rank != seg->header.rank))
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "it holds version %" PRIu64 " of rank %" PRIu32,
+					seg->header.version, seg->header.rank);
+	return 0;
+}
+
+static int read_footer(struct reader *r, struct kedge__error *err)
+{
+	uint8_t text[KEDGE__SEGMENT_FOOTER_BYTES];
+	struct kedge__segment *seg = r->seg;
+	int rc;
+
+	r->where = "footer";
+	rc = kedge__fs_pread(seg->fd, text, sizeof(text), r->file_bytes - sizeof(text), seg->path, err);
+	if (!rc)
+		rc = kedge__segment_footer_decode(text, r->file_bytes, &seg->footer, err);
+	return rc;
+}
+
+static int read_index(struct reader *r, struct kedge__error *err)
+{
+	struct kedge__segment *seg = r->seg;
+	const struct kedge__segment_footer *f = &seg->footer;
+	uint64_t bytes = f->file_bytes - KEDGE__SEGMENT_FOOTER_BYTES - f->index_offset;
+	struct kedge__digest seal;
+	uint8_t *text;
+	int rc;
+
+	r->where = "index";
+	text = kedge__malloc((size_t)bytes + 1);
+	rc = text ? kedge__fs_pread(seg->fd, text, (size_t)bytes, f->index_offset, seg->path, err)
+		  : kedge__error_nomem(err);
+	if (rc)
+		goto free;
+	seal = kedge__segment_seal(r->header, text, (size_t)bytes);
+	if (!kedge__digest_equal(seal, f->seal))
+		rc = damaged(err, "the seal does not match header and index");
+	else if (r->part && !kedge__digest_equal(seal, r->part->seal))
+		rc = damaged(err, "the seal is not the one in the manifest");
+	else
+		rc = kedge__section_index_decode(text, (size_t)bytes, f, r->entries, err);
+free:
+	kedge__free(text);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ sections */
+
+static int take_summary(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	return kedge__summary_decode(text, bytes, &r->seg->summary, err);
+}
+
+static int take_regions(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	r->regions = kedge__malloc(bytes + 1);
+	if (!r->regions)
+		return kedge__error_nomem(err);
+	memcpy(r->regions, text, bytes);
+	r->regions_bytes = bytes;
+	return kedge__regions_decode(text, bytes, &r->seg->regions, &r->seg->region_count, err);
+}
+
+static int take_map(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	struct kedge__segment *seg = r->seg;
+
+	return kedge__map_decode(text, bytes, seg->header.version, seg->regions, seg->region_count, &seg->map_encoding,
+				 &seg->map, err);
+}
+
+static int take_blocks(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	struct kedge__segment *seg = r->seg;
+
+	return kedge__blocks_decode(text, bytes, seg->footer.payload_bytes, &seg->blocks, &seg->block_count, err);
+}
+
+static int take_lineage(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	return kedge__lineage_decode(text, bytes, &r->seg->sources, &r->seg->source_count, err);
+}
+
+static const struct {
+	uint32_t type;
+	const char *name;
+	enum kedge__segment_depth depth;
+	int (*take)(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err);
+} known[] = {
+    /* in the order in which they need each other */
+    {KEDGE__SECTION_SUMMARY, "SUMM", KEDGE__SEGMENT_LINES, take_summary},
+    {KEDGE__SECTION_REGIONS, "REGN", KEDGE__SEGMENT_LINES, take_regions},
+    {KEDGE__SECTION_LINEAGE, "LINE", KEDGE__SEGMENT_LINES, take_lineage},
+    {KEDGE__SECTION_BLOCKS, "BLKS", KEDGE__SEGMENT_ALL, take_blocks},
+    {KEDGE__SECTION_MAP, "MAPX", KEDGE__SEGMENT_ALL, take_map},
+};
+
+static const struct kedge__section_entry *find_entry(const struct reader *r, uint32_t type)
+{
+	for (size_t i = 0; i < r->seg->footer.section_count; i++)
+		if (r->entries[i].type == type)
+			return &r->entries[i];
+	return NULL;
+}
+
+static int read_section(struct reader *r, const struct kedge__section_entry *entry, uint8_t **text,
+			struct kedge__error *err)
+{
+	uint8_t *got = kedge__malloc((size_t)entry->bytes + 1);
+	int rc;
+
+	if (!got)
+		return kedge__error_nomem(err);
+	rc = kedge__fs_pread(r->seg->fd, got, (size_t)entry->bytes, entry->offset, r->seg->path, err);
+	if (!rc && kedge__checksum(got, (size_t)entry->bytes) != entry->checksum)
+		rc = damaged(err, "the checksum does not match");
+	if (rc) {
+		kedge__free(got);
+		return rc;
+	}
+	*text = got;
+	return 0;
+}
+
+static int read_known(struct reader *r, size_t i, struct kedge__error *err)
+{
+	const struct kedge__section_entry *entry = find_entry(r, known[i].type);
+	uint8_t *text = NULL;
+	int rc;
+
+	r->where = known[i].name;
+	if (!entry)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section %s is missing", known[i].name);
+	rc = read_section(r, entry, &text, err);
+	if (!rc) {
+		rc = known[i].take(r, text, (size_t)entry->bytes, err);
+		kedge__free(text);
+	}
+	return rc ? kedge__error_prefix(err, "section %s", known[i].name) : 0;
+}
+
+/* ------------------------------------------------------------------ do the sections fit each other */
+
+static int check_image(struct reader *r, struct kedge__error *err)
+{
+	r->where = "REGN";
+	if (!kedge__digest_equal(r->seg->summary.image_id, kedge__seal(r->regions, r->regions_bytes)))
+		return damaged(err, "the image id is not that of the regions");
+	if (r->part && !kedge__digest_equal(r->seg->summary.image_id, r->part->image_id))
+		return damaged(err, "the image is not the one in the manifest");
+	return 0;
+}
+
+/* Lengths of packed blocks are the codec's business; those of others restore relies on. */
+static int check_plain_blocks(const struct kedge__segment *seg, struct kedge__error *err)
+{
+	for (size_t i = 0; i < seg->block_count; i++)
+		if (seg->blocks[i].codec == KEDGE__CODEC_NONE &&
+		    seg->blocks[i].stored_bytes != seg->blocks[i].raw_bytes)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+						"block %zu is not packed, but its sizes differ", i);
+	return 0;
+}
+
+static int check_all(struct reader *r, struct kedge__error *err)
+{
+	const struct kedge__segment *seg = r->seg;
+	const struct kedge__segment_parts parts = {.header = &seg->header,
+						   .summary = &seg->summary,
+						   .regions_data = r->regions,
+						   .regions_bytes = r->regions_bytes,
+						   .regions = seg->regions,
+						   .region_count = seg->region_count,
+						   .map = &seg->map,
+						   .blocks = seg->blocks,
+						   .block_count = seg->block_count,
+						   .sources = seg->sources,
+						   .source_count = seg->source_count};
+	int rc;
+
+	r->where = "sections";
+	rc = kedge__segment_check(&parts, err);
+	return rc ? rc : check_plain_blocks(seg, err);
+}
+
+/* ------------------------------------------------------------------ open and close */
+
+static int read_all(struct reader *r, enum kedge__segment_depth depth, struct kedge__error *err)
+{
+	int rc;
+
+	rc = read_header(r, err);
+	if (!rc)
+		rc = read_footer(r, err);
+	if (!rc)
+		rc = read_index(r, err);
+	for (size_t i = 0; i < KEDGE__COUNT(known) && !rc; i++)
+		if (known[i].depth <= depth)
+			rc = read_known(r, i, err);
+	if (!rc)
+		rc = check_image(r, err);
+	if (!rc && depth == KEDGE__SEGMENT_ALL)
+		rc = check_all(r, err);
+	return rc;
+}
+
+static int prefix_place(const char *path, struct kedge__error *err)
+{
+	uint64_t version;
+	uint32_t rank;
+
+	if (place_of(path, &version, &rank))
+		return kedge__error_prefix(err, "segment %s (version %" PRIu64 ", rank %" PRIu32 ")", path, version,
+					   rank);
+	return kedge__error_prefix(err, "segment %s", path);
+}
+
+int kedge__segment_load(const char *path, const struct kedge__set_part *part, enum kedge__segment_depth depth,
+			const char **where, struct kedge__segment **out, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	struct kedge__segment *seg = kedge__calloc(1, sizeof(*seg));
+	struct reader r = {.seg = seg, .part = part, .where = "file"};
+	int rc;
+
+	if (!seg)
+		return kedge__error_nomem(err);
+	seg->fd = -1;
+	seg->path = kedge__strdup(path);
+	rc = seg->path ? kedge__fs_open_read(path, &seg->fd, &problem) : kedge__error_nomem(&problem);
+	if (!rc)
+		rc = read_all(&r, depth, &problem);
+	kedge__free(r.regions);
+	if (!rc) {
+		*out = seg;
+		return 0;
+	}
+	if (where)
+		*where = r.where;
+	if (rc != KEDGE_E_NOMEM)
+		(void)prefix_place(path, &problem);
+	kedge__error_move(err, &problem);
+	kedge__segment_close(seg);
+	return rc;
+}
+
+int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out,
+			struct kedge__error *err)
+{
+	return kedge__segment_load(path, part, KEDGE__SEGMENT_ALL, NULL, out, err);
+}
+
+void kedge__segment_park(struct kedge__segment *seg)
+{
+	kedge__fs_close(seg->fd);
+	seg->fd = -1;
+}
+
+void kedge__segment_close(struct kedge__segment *seg)
+{
+	if (!seg)
+		return;
+	kedge__fs_close(seg->fd);
+	kedge__summary_done(&seg->summary);
+	kedge__regions_free(seg->regions, seg->region_count);
+	kedge__extent_map_done(&seg->map);
+	kedge__free(seg->blocks);
+	kedge__free(seg->sources);
+	kedge__free(seg->path);
+	kedge__free(seg);
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+static int read_stored(const struct kedge__segment *seg, const struct kedge__block_record *block, void *to,
+		       struct kedge__error *err)
+{
+	int fd = seg->fd, rc = 0;
+
+	if (seg->fd < 0)
+		rc = kedge__fs_open_read(seg->path, &fd, err);
+	if (rc)
+		return rc;
+	rc = kedge__fs_pread(fd, to, block->stored_bytes, block->offset, seg->path, err);
+	if (seg->fd < 0)
+		kedge__fs_close(fd);
+	if (!rc && kedge__checksum(to, block->stored_bytes) != block->checksum)
+		rc = damaged(err, "the checksum does not match");
+	return rc;
+}
+
+int kedge__segment_read_block(const struct kedge__segment *seg, size_t i, void *raw, void *scratch,
+			      struct kedge__error *err)
+{
+	const struct kedge__block_record *block = &seg->blocks[i];
+	void *stored = block->codec == KEDGE__CODEC_NONE ? raw : scratch;
+	int rc;
+
+	rc = read_stored(seg, block, stored, err);
+	if (!rc && block->codec != KEDGE__CODEC_NONE)
+		rc = kedge__block_decode(block->codec, block->param, stored, block->stored_bytes, raw, block->raw_bytes,
+					 err);
+	if (!rc)
+		return 0;
+	(void)kedge__error_prefix(err, "block %zu (region %s)", i, seg->regions[block->region].name);
+	return prefix_place(seg->path, err);
+}
+
+size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos)
+{
+	size_t low = 0, high = seg->block_count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (seg->blocks[middle].position <= pos)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name)
+{
+	for (size_t i = 0; i < seg->region_count; i++)
+		if (strcmp(seg->regions[i].name, name) == 0)
+			return &seg->regions[i];
+	return NULL;
+}

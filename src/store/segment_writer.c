@@ -1,0 +1,200 @@
+/* FORMAT.md, "The segment": header, blocks, sections, index, footer, written from front to back. */
+#include "store/internal.h"
+
+#define SECTIONS 5
+
+struct sections {
+	struct kedge__bytes text[SECTIONS];
+	struct kedge__section_entry entries[SECTIONS];
+	size_t count;
+};
+
+static void sections_done(struct sections *s)
+{
+	for (size_t i = 0; i < SECTIONS; i++)
+		kedge__bytes_done(&s->text[i]);
+}
+
+static enum kedge__map_encoding map_encoding(enum kedge__reducer_id reducer)
+{
+	switch (reducer) {
+	case KEDGE__REDUCER_BASIC:
+		return KEDGE__MAP_BITMAP;
+	case KEDGE__REDUCER_LIST:
+		return KEDGE__MAP_LIST;
+	default:
+		return KEDGE__MAP_RUNS;
+	}
+}
+
+/* The caller may leave the digests where the reducer put them. */
+static int encode_regions(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
+{
+	const struct kedge__digest *digests = spec->reduction->region_digests;
+	struct kedge__region_record *regions;
+	int rc;
+
+	if (!digests)
+		return kedge__regions_encode(spec->regions, spec->region_count, out, err);
+	regions = kedge__calloc(spec->region_count + 1, sizeof(*regions));
+	if (!regions)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < spec->region_count; i++) {
+		regions[i] = spec->regions[i];
+		regions[i].digest = digests[i];
+	}
+	rc = kedge__regions_encode(regions, spec->region_count, out, err);
+	kedge__free(regions);
+	return rc;
+}
+
+static void add_section(struct sections *s, uint32_t type)
+{
+	s->entries[s->count].type = type;
+	s->entries[s->count].flags = KEDGE__SECTION_REQUIRED;
+	s->entries[s->count].bytes = s->text[s->count].count;
+	s->entries[s->count].checksum = kedge__checksum(s->text[s->count].at, s->text[s->count].count);
+	s->count++;
+}
+
+/* Regions before the summary: the summary has the id that is made of them. */
+static int encode_sections(const struct kedge__segment_spec *spec, struct kedge__segment_summary *summary,
+			   const struct kedge__block_record *blocks, size_t count, struct sections *s,
+			   struct kedge__error *err)
+{
+	const struct kedge__reduction *red = spec->reduction;
+	struct kedge__bytes *text = s->text;
+	int rc;
+
+	rc = encode_regions(spec, &text[1], err);
+	if (rc)
+		return rc;
+	summary->image_id = kedge__seal(text[1].at, text[1].count);
+	rc = kedge__summary_encode(summary, &text[0], err);
+	if (!rc)
+		rc = kedge__map_encode(map_encoding(red->reducer), &red->map, red->chunk, spec->version, spec->regions,
+				       spec->region_count, &text[2], err);
+	if (!rc)
+		rc = kedge__blocks_encode(blocks, count, &text[3], err);
+	if (!rc)
+		rc = kedge__lineage_encode(spec->sources, spec->source_count, &text[4], err);
+	if (rc)
+		return rc;
+	add_section(s, KEDGE__SECTION_SUMMARY);
+	add_section(s, KEDGE__SECTION_REGIONS);
+	add_section(s, KEDGE__SECTION_MAP);
+	add_section(s, KEDGE__SECTION_BLOCKS);
+	add_section(s, KEDGE__SECTION_LINEAGE);
+	return 0;
+}
+
+/* Sections, index and footer behind the payload; the seal of all. */
+static int append_tail(struct kedge__segment_file *file, const uint8_t *header, struct sections *s,
+		       struct kedge__digest *seal, struct kedge__error *err)
+{
+	struct kedge__segment_footer footer = {.payload_bytes = file->offset - KEDGE__SEGMENT_HEADER_BYTES};
+	uint8_t text[KEDGE__SEGMENT_FOOTER_BYTES];
+	struct kedge__bytes index = {0};
+	int rc = 0;
+
+	for (size_t i = 0; i < s->count && !rc; i++) {
+		s->entries[i].offset = file->offset;
+		rc = kedge__segment_file_append(file, s->text[i].at, s->text[i].count, err);
+	}
+	if (!rc)
+		rc = kedge__section_index_encode(s->entries, s->count, &index, err);
+	if (rc)
+		goto free;
+	footer.index_offset = file->offset;
+	footer.section_count = (uint32_t)s->count;
+	footer.seal = kedge__segment_seal(header, index.at, index.count);
+	footer.file_bytes = file->offset + index.count + sizeof(text);
+	kedge__segment_footer_encode(&footer, text);
+	rc = kedge__segment_file_append(file, index.at, index.count, err);
+	if (!rc)
+		rc = kedge__segment_file_append(file, text, sizeof(text), err);
+	*seal = footer.seal;
+free:
+	kedge__bytes_done(&index);
+	return rc;
+}
+
+static struct kedge__segment_summary summary_of(const struct kedge__segment_spec *spec,
+						const struct kedge__block_record *blocks, size_t count)
+{
+	struct kedge__segment_summary s = {.name = (char *)spec->name,
+					   .parent = spec->reduction->parent,
+					   .reducer = (uint32_t)spec->reduction->reducer,
+					   .chunk = spec->reduction->chunk,
+					   .next_slot = spec->next_slot,
+					   .hash_seconds = spec->reduction->hash_seconds};
+
+	for (size_t i = 0; i < spec->region_count; i++)
+		s.raw_bytes += spec->regions[i].bytes;
+	for (size_t i = 0; i < count; i++)
+		s.literal_bytes += blocks[i].raw_bytes;
+	return s;
+}
+
+static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool, const struct kedge__segment_spec *spec,
+		     struct kedge__set_part *part, struct kedge__segment_stats *stats, struct kedge__error *err)
+{
+	struct kedge__segment_header header = {
+	    spec->version, spec->created_ns ? spec->created_ns : kedge__clock_wall_ns(), spec->rank, spec->ranks};
+	uint8_t text[KEDGE__SEGMENT_HEADER_BYTES];
+	struct kedge__segment_summary summary;
+	struct kedge__block_record *blocks = NULL;
+	struct sections sections = {0};
+	size_t count = 0;
+	uint64_t payload;
+	int rc;
+
+	kedge__segment_header_encode(&header, text);
+	rc = kedge__segment_file_append(file, text, sizeof(text), err);
+	if (!rc)
+		rc = kedge__block_writer_run(file, pool, spec, &blocks, &count, &stats->encode_seconds, err);
+	if (rc)
+		return rc;
+	payload = file->offset - sizeof(text);
+	summary = summary_of(spec, blocks, count);
+	summary.write_seconds = file->write_seconds;
+	rc = encode_sections(spec, &summary, blocks, count, &sections, err);
+	if (!rc)
+		rc = append_tail(file, text, &sections, &part->seal, err);
+	if (!rc)
+		rc = kedge__segment_file_commit(file, spec->sync, err);
+	sections_done(&sections);
+	kedge__free(blocks);
+	part->generation = spec->generation;
+	part->file_bytes = stats->stored_bytes = file->offset;
+	part->image_id = summary.image_id;
+	part->raw_bytes = summary.raw_bytes;
+	part->literal_bytes = stats->literal_bytes = summary.literal_bytes;
+	part->metadata_bytes = stats->metadata_bytes = file->offset - payload;
+	stats->write_seconds = file->write_seconds;
+	return rc;
+}
+
+int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__segment_spec *spec,
+			 struct kedge__set_part *part, struct kedge__segment_stats *stats, struct kedge__error *err)
+{
+	struct kedge__segment_file file;
+	struct kedge__segment_stats measured = {0};
+	struct kedge__set_part written = {0};
+	int rc;
+
+	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, spec->generation, spec->bucket, err);
+	if (rc)
+		return kedge__error_prefix(err, "version %" PRIu64 ", rank %" PRIu32, spec->version, spec->rank);
+	rc = write_all(&file, pool, spec, &written, &measured, err);
+	if (rc) {
+		(void)kedge__error_prefix(err, "version %" PRIu64 ", rank %" PRIu32, spec->version, spec->rank);
+		kedge__segment_file_abort(&file);
+	} else {
+		*part = written;
+		if (stats)
+			*stats = measured;
+	}
+	kedge__segment_file_done(&file);
+	return rc;
+}
