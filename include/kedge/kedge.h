@@ -104,7 +104,12 @@ KEDGE_API int kedge_close(kedge_t *k);
  * non-zero on failure; all ranks call it in the same order. If any_thread is non-zero, it may be
  * called from a thread of the library; if not, the last step of a background checkpoint (all
  * ranks agreeing) waits for the application's next kedge_checkpoint(), kedge_wait() or
- * kedge_close(). CTX belongs to the caller and must outlive the handle; free_ctx may be NULL.
+ * kedge_close(). CTX belongs to the caller and must outlive the handle; free_ctx, which may be
+ * NULL, is called with it by kedge_close().
+ *
+ * BACKGROUND, with any_thread, is NULL or a second context for the same allgather(): a channel of
+ * its own, on which calls may be under way while others are on CTX. With it a version reaches L2
+ * without another call; without it, when the ranks next meet in a collective call.
  */
 struct kedge_group {
 	int rank, size;
@@ -112,6 +117,7 @@ struct kedge_group {
 	int (*allgather)(void *ctx, const void *send, size_t bytes, void *recv);
 	void (*free_ctx)(void *ctx);
 	void *ctx;
+	void *background;
 };
 
 /* kedge_open() as one rank of a group. Collective. On failure on any rank, all ranks fail. */
@@ -140,12 +146,16 @@ KEDGE_API int kedge_unprotect(kedge_t *k, const char *name);
  * again: with capture = sync the version is then complete on L1; with capture = copy it is
  * written by a background thread, and kedge_wait() tells how that ended. A VERSION that exists
  * already is replaced, and versions above it are discarded first (they belong to a future that
- * a restart abandoned). Collective in a group. On error nothing that was complete is lost, and
+ * a restart abandoned); so are, by the first checkpoint after a restart, all versions above the
+ * one restarted from. Collective in a group. On error nothing else that was complete is lost, and
  * the job may go on.
  */
 KEDGE_API int kedge_checkpoint(kedge_t *k, uint64_t version);
 
-/* 1: VERSION has reached every configured level; 0: still on its way; negative: its error. */
+/*
+ * 1: VERSION has reached every level it is meant for; 0: still on its way; negative: its error (KEDGE_E_NOTFOUND: there
+ * is no such version). Does not wait. Of a version of an earlier process it tells only that it is complete somewhere.
+ */
 KEDGE_API int kedge_test(kedge_t *k, uint64_t version);
 
 /* Wait until all checkpoints so far have reached every level; the first error among them. Collective in a group. */
@@ -222,8 +232,8 @@ KEDGE_API void kedge_set_log(void (*fn)(void *user, enum kedge_log_level level, 
 KEDGE_API const char *kedge_strerror(int code);
 
 /*
- * The cause of the last failure on K seen by the calling thread; with NULL, of the last kedge_open() that failed in
- * this thread. Never NULL; valid until the thread's next call into the library.
+ * The cause of the last failure on K seen by the calling thread; with NULL, of the last kedge_open() or kedge_close()
+ * that failed in this thread. Never NULL; valid until the thread's next call into the library.
  */
 KEDGE_API const char *kedge_last_error(const kedge_t *k);
 

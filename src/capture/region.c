@@ -130,7 +130,11 @@ static bool utf8_valid(const char *text)
 
 	while (*s) {
 		unsigned char c = *s++, low = 0x80, high = 0xbf;
-		int more = c < 0x80 ? 0 : c >= 0xc2 && c <= 0xdf ? 1 : (c & 0xf0) == 0xe0 ? 2 : c >= 0xf0 && c <= 0xf4 ? 3 : -1;
+		int more = c < 0x80                 ? 0
+			   : c >= 0xc2 && c <= 0xdf ? 1
+			   : (c & 0xf0) == 0xe0     ? 2
+			   : c >= 0xf0 && c <= 0xf4 ? 3
+						    : -1;
 
 		if (more < 0)
 			return false;
@@ -170,8 +174,8 @@ static int shape_check(const char *name, size_t count, int ndims, const size_t *
 	size_t product = 1;
 
 	if (ndims < 0 || ndims > KEDGE_MAX_DIMS || (ndims > 0 && !dims))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\": %d dimensions, the limit is %d", name, ndims,
-					KEDGE_MAX_DIMS);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\": %d dimensions, the limit is %d", name,
+					ndims, KEDGE_MAX_DIMS);
 	for (int i = 0; i < ndims; i++) {
 		if (__builtin_mul_overflow(product, dims[i], &product))
 			return kedge__error_set(err, KEDGE_E_LIMIT, 0, "region \"%s\": its shape overflows", name);
@@ -191,7 +195,8 @@ static int region_check(const char *name, const void *data, size_t count, enum k
 	if (rc)
 		return rc;
 	if (!size)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\": %d is not an element type", name, (int)type);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\": %d is not an element type", name,
+					(int)type);
 	rc = shape_check(name, count, ndims, dims, err);
 	if (rc)
 		return rc;
@@ -251,8 +256,9 @@ int kedge__region_table_remove(struct kedge__region_table *t, const char *name, 
 	if (!e || !e->active) {
 		const char *nearest = name && t->order.count ? nearest_active(t, name) : NULL;
 
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "no region \"%s\" is protected%s%s%s", name ? name : "",
-					nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "no region \"%s\" is protected%s%s%s",
+					name ? name : "", nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+					nearest ? "\"?" : "");
 	}
 	while (t->order.at[i] != e)
 		i++;

@@ -27,6 +27,7 @@ struct kedge__job_settings {
 	uint64_t copy_memory;  /* 4G: literals that capture = copy may hold; above it the checkpoint is synchronous */
 	int64_t threads;       /* 0: as many as the process may run on */
 	uint64_t record_memory; /* 512M */
+	uint64_t rebuild;      /* 1G: literal bytes of older versions read to rebuild the record when its file is absent */
 	bool paranoid;         /* no */
 	bool sync;             /* yes: fsync */
 	int64_t keep;          /* 0: all; else versions kept on L1 by gc after each checkpoint, coalescing as needed */
@@ -43,7 +44,7 @@ void kedge__job_settings_done(struct kedge__job_settings *s);
 
 /* ------------------------------------------------------------------ journal.c
  * Under `kedge run`, $KEDGE_RUN_JOURNAL names a file to which rank 0 appends one line for each event:
- *   open NAME STORE | restart VERSION | checkpoint VERSION RAW STORED BLOCKED_SECONDS UNIX_NS | close
+ *   open NAME STORE | restart VERSION UNIX_NS | checkpoint VERSION RAW STORED BLOCKED_SECONDS UNIX_NS | close
  * The library never fails because of it. */
 
 void kedge__journal_write(const char *fmt, ...) KEDGE__PRINTF(1, 2);

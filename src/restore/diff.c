@@ -2,7 +2,7 @@
 
 #define READ_BYTES (UINT64_C(256) << 10)
 /* Ranges to be read that are nearer than this are read in one go: comparing equal bytes does no harm. */
-#define GAP_BYTES  UINT64_C(4096)
+#define GAP_BYTES UINT64_C(4096)
 
 struct diffing {
 	struct kedge__lineage *a, *b;
@@ -105,7 +105,7 @@ static int bytes_compare(struct diffing *d, uint64_t offset, size_t n, range_lis
 static void progress_to(struct diffing *d, uint64_t done)
 {
 	if (d->progress)
-		d->progress(d->progress_ctx, done, d->total);
+		d->progress(d->progress_ctx, KEDGE__MIN(done, d->total), d->total);
 }
 
 static int unsure_read(struct diffing *d, uint64_t base_a, uint64_t base_b, const range_list *unsure,
@@ -182,7 +182,10 @@ static int region_diff(struct diffing *d, const struct kedge__region_record *a, 
 
 	if (!rc)
 		rc = range_add(&changed, common, all - common, 0, err);
-	r.status = !a ? KEDGE__DIFF_ADDED : !b ? KEDGE__DIFF_REMOVED : changed.count ? KEDGE__DIFF_CHANGED : KEDGE__DIFF_SAME;
+	r.status = !a              ? KEDGE__DIFF_ADDED
+		   : !b            ? KEDGE__DIFF_REMOVED
+		   : changed.count ? KEDGE__DIFF_CHANGED
+				   : KEDGE__DIFF_SAME;
 	if (!rc)
 		rc = region_add(d, (a ? a : b)->name, r, &changed, err);
 	kedge__array_done(&changed);

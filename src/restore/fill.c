@@ -96,7 +96,8 @@ static uint64_t pieces_copy(struct filling *f, struct hand *h, const struct kedg
 }
 
 /* A block that goes to one place as a whole is read or decoded right into it. */
-static int block_fill(struct filling *f, struct hand *h, const struct kedge__read_plan_block *b, struct kedge__error *err)
+static int block_fill(struct filling *f, struct hand *h, const struct kedge__read_plan_block *b,
+		      struct kedge__error *err)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
 	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
@@ -253,8 +254,8 @@ static int digests_check(struct filling *f, struct kedge__error *err)
 			sum = kedge__sum_add(sum, f->hands[h].sums[t]);
 		if (!kedge__digest_equal(kedge__sum_digest(sum, r->bytes), r->digest))
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"%s: region \"%s\" of version %llu does not match its digest", top->path,
-						r->name, (unsigned long long)top->header.version);
+						"%s: region \"%s\" of version %llu does not match its digest",
+						top->path, r->name, (unsigned long long)top->header.version);
 	}
 	return 0;
 }
@@ -277,8 +278,8 @@ static int by_base(const void *a, const void *b)
 }
 
 /* Goals refer to the top segment, which a replacement may have exchanged. */
-static int goals_set(struct filling *f, const struct kedge__restore_target *targets, struct kedge__read_plan_slot *slots,
-		     struct kedge__error *err)
+static int goals_set(struct filling *f, const struct kedge__restore_target *targets,
+		     struct kedge__read_plan_slot *slots, struct kedge__error *err)
 {
 	const struct kedge__segment *top = kedge__lineage_top(f->lineage);
 
@@ -287,13 +288,14 @@ static int goals_set(struct filling *f, const struct kedge__restore_target *targ
 		const struct kedge__region_record *r;
 
 		if (targets[i].region >= top->region_count)
-			return kedge__error_set(err, KEDGE_E_ARG, 0, "%s has no region %zu", top->path, targets[i].region);
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "%s has no region %zu", top->path,
+						targets[i].region);
 		r = &top->regions[targets[i].region];
 		f->goals[i].record = r;
 		f->goals[i].data = targets[i].data;
 		atomic_init(&f->goals[i].odd, false);
-		slots[i] = (struct kedge__read_plan_slot){(uint64_t)r->slot * KEDGE__SLOT_BYTES, r->bytes, targets[i].data,
-							  (uint32_t)i};
+		slots[i] = (struct kedge__read_plan_slot){(uint64_t)r->slot * KEDGE__SLOT_BYTES, r->bytes,
+							  targets[i].data, (uint32_t)i};
 		f->total += r->bytes;
 	}
 	qsort(slots, f->goal_count, sizeof(*slots), by_base);
@@ -397,7 +399,8 @@ int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, cons
 			size_t n, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			struct kedge__restore_stats *stats, struct kedge__error *err)
 {
-	struct filling f = {.lineage = l, .pool = pool, .goal_count = n, .progress = progress, .progress_ctx = progress_ctx};
+	struct filling f = {
+	    .lineage = l, .pool = pool, .goal_count = n, .progress = progress, .progress_ctx = progress_ctx};
 	struct kedge__restore_stats used = {0};
 	int rc;
 

@@ -59,8 +59,10 @@ struct walk {
 	struct kedge__read_plan *plan;
 	const struct kedge__read_plan_slot *slots;
 	size_t slot_count;
-	int (*literal)(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target, struct kedge__error *err);
-	int (*fill)(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target, struct kedge__error *err);
+	int (*literal)(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
+		       struct kedge__error *err);
+	int (*fill)(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
+		    struct kedge__error *err);
 };
 
 static int walk_spans(struct walk *w, const struct kedge__span_list *spans, struct kedge__error *err)
@@ -76,8 +78,10 @@ static int walk_spans(struct walk *w, const struct kedge__span_list *spans, stru
 		while (i < w->slot_count && w->slots[i].base + w->slots[i].bytes <= span->addr)
 			i++;
 		slot = &w->slots[i];
-		if (i == w->slot_count || span->addr < slot->base || span->len > slot->bytes - (span->addr - slot->base))
-			return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "a resolved range lies outside of its region");
+		if (i == w->slot_count || span->addr < slot->base ||
+		    span->len > slot->bytes - (span->addr - slot->base))
+			return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
+						"a resolved range lies outside of its region");
 		to = slot->data + (span->addr - slot->base);
 		rc = (span->fill ? w->fill : w->literal)(w, span, to, slot->target, err);
 		if (rc)
@@ -128,7 +132,8 @@ static int count_literal(struct walk *w, const struct kedge__span *s, uint8_t *t
 	return 0;
 }
 
-static int skip_fill(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target, struct kedge__error *err)
+static int skip_fill(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
+		     struct kedge__error *err)
 {
 	(void)w, (void)s, (void)to, (void)target, (void)err;
 	return 0;
@@ -149,8 +154,10 @@ static int place_literal(struct walk *w, const struct kedge__span *s, uint8_t *t
 		uint64_t n = part_of(&seg->blocks[b], pos, left);
 		size_t place = w->tally->pieces[w->tally->base[index] + b]++;
 
-		w->plan->pieces[place] = (struct kedge__piece){
-		    .to = to, .offset = (uint32_t)(pos - seg->blocks[b].position), .len = (uint32_t)n, .target = target};
+		w->plan->pieces[place] = (struct kedge__piece){.to = to,
+							       .offset = (uint32_t)(pos - seg->blocks[b].position),
+							       .len = (uint32_t)n,
+							       .target = target};
 		to += n;
 		pos += n;
 		left -= n;
@@ -163,10 +170,10 @@ static int place_fill(struct walk *w, const struct kedge__span *s, uint8_t *to, 
 {
 	for (uint64_t done = 0; done < s->len; done += FILL_BYTES) {
 		struct kedge__read_plan_fill f = {.to = to + done,
-					     .len = KEDGE__MIN(FILL_BYTES, s->len - done),
-					     .pattern = s->src,
-					     .addr = s->addr + done,
-					     .target = target};
+						  .len = KEDGE__MIN(FILL_BYTES, s->len - done),
+						  .pattern = s->src,
+						  .addr = s->addr + done,
+						  .target = target};
 
 		if (!kedge__array_push(&w->plan->fills, f))
 			return kedge__error_nomem(err);
@@ -222,7 +229,7 @@ static int blocks_collect(struct kedge__read_plan *plan, struct tally *t, struct
 }
 
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, const struct kedge__span_list *spans,
-		     const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err)
+			  const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err)
 {
 	struct tally t = {0};
 	struct walk w = {.tally = &t, .plan = plan, .slots = slots, .slot_count = n};

@@ -20,7 +20,8 @@ struct kedge__read_plan_block {
 	size_t first, count; /* of its pieces */
 };
 
-/* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to share. */
+/* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to
+ * share. */
 struct kedge__read_plan_batch {
 	size_t first, count;
 	uint64_t stored_bytes;
@@ -51,7 +52,7 @@ struct kedge__read_plan {
 
 /* SLOTS ascending by base, SPANS ascending by addr. */
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, const struct kedge__span_list *spans,
-		     const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err);
+			  const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err);
 void kedge__read_plan_done(struct kedge__read_plan *plan);
 
 #endif

@@ -1,0 +1,313 @@
+#include "job/handle.h"
+
+enum { FLAG_DISCARD = 1, FLAG_TOO_LARGE = 1 };
+
+static uint64_t discard_limit(const kedge_t *k, uint64_t version)
+{
+	return KEDGE__MIN(version, k->abandon_above);
+}
+
+static bool has_above(const struct kedge__catalog *cat, uint64_t version)
+{
+	size_t n = kedge__catalog_count(cat);
+
+	return n && kedge__catalog_at(cat, n - 1)->version > version;
+}
+
+/* The L2 handle of the writer is looked at only here, where no write is pending. */
+static int discard_needed(kedge_t *k, uint64_t version, uint64_t *flags, struct kedge__error *err)
+{
+	uint64_t limit = discard_limit(k, version);
+	int rc = 0;
+
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
+		struct kedge__error problem = KEDGE__ERROR_INIT;
+
+		if (!k->level[l].on)
+			continue;
+		rc = kedge__catalog_scan(k->level[l].write, &problem);
+		if (!rc && (has_above(k->level[l].write, limit) || kedge__catalog_find(k->level[l].write, version)))
+			*flags |= FLAG_DISCARD;
+		if (rc && l == KEDGE__L2) {
+			kedge__log(KEDGE_LOG_WARNING, "L2 cannot be read: %s", kedge__error_text(&problem));
+			rc = 0;
+		} else if (rc) {
+			kedge__error_move(err, &problem);
+		}
+		kedge__error_done(&problem);
+	}
+	return rc;
+}
+
+/* An abandoned future goes before the first version of the new one comes. The flusher may be copying it, or the version
+ * that is replaced: wait. */
+static int discard_future(kedge_t *k, uint64_t version, struct kedge__error *err)
+{
+	uint64_t limit = discard_limit(k, version);
+	int rc = 0;
+
+	kedge__chores_settle(k);
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
+		if (!k->level[l].on || !k->level[l].leads)
+			continue;
+		if (has_above(k->level[l].write, limit))
+			kedge__log(KEDGE_LOG_NOTICE,
+				   "%s: the versions above %llu on L%d belong to an abandoned run; they are discarded",
+				   k->name, (unsigned long long)limit, l + 1);
+		rc = kedge__set_discard_above(k->level[l].write, limit, err);
+	}
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_DISCARD, version, rc, NULL, err);
+	if (!rc)
+		kedge__state_drop_above(k, limit);
+	return rc;
+}
+
+/* What the new version may refer to: versions that are complete in every rank's directory and not about to go. */
+static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	uint64_t floor = 0;
+	size_t kept = 0;
+	int rc = kedge__catalog_pin(cat, err);
+
+	w->pinned = !rc;
+	if (!rc)
+		rc = kedge__catalog_scan(cat, err);
+	if (!rc)
+		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, w->version, &w->alive, &w->alive_count, err);
+	if (!rc)
+		floor = kedge__keep_floor(k);
+	for (size_t i = 0; !rc && i < w->alive_count; i++) {
+		if (w->alive[i].version >= floor)
+			w->alive[kept++] = w->alive[i];
+	}
+	w->alive_count = kept;
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_VERSIONS, w->version, rc, NULL, err);
+	return rc ? rc : kedge__channel_common(&k->front, w->alive, &w->alive_count, err);
+}
+
+static int retain(struct kedge__job_write *w, struct kedge__error *err)
+{
+	uint64_t *versions = kedge__calloc(w->alive_count + 1, sizeof(*versions));
+
+	if (!versions)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < w->alive_count; i++)
+		versions[i] = w->alive[i].version;
+	kedge__reducer_retain(w->k->reducer, versions, w->alive_count);
+	kedge__free(versions);
+	return 0;
+}
+
+int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err)
+{
+	size_t n = kedge__region_table_count(k->regions);
+	struct kedge__image_region *image = kedge__calloc(n + 1, sizeof(*image));
+
+	if (!image)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+
+		image[i] = (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, r->data, r->bytes};
+	}
+	*regions = image;
+	*count = n;
+	return 0;
+}
+
+/* Names are copied: the application may protect other things while the writer is at work. */
+static int records_make(struct kedge__job_write *w, struct kedge__error *err)
+{
+	size_t n = w->region_count;
+
+	w->records = kedge__calloc(n + 1, sizeof(*w->records));
+	if (!w->records)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__region *r = kedge__region_table_at(w->k->regions, i);
+		struct kedge__region_record *record = &w->records[i];
+
+		record->name = kedge__strdup(r->name);
+		if (!record->name)
+			return kedge__error_nomem(err);
+		record->slot = r->slot;
+		record->type = (uint32_t)r->type;
+		record->ndims = (uint32_t)r->ndims;
+		memcpy(record->dims, r->dims, sizeof(record->dims));
+		record->bytes = r->bytes;
+		record->digest = w->reduction.region_digests[i];
+	}
+	return 0;
+}
+
+static int sources_make(struct kedge__job_write *w, struct kedge__error *err)
+{
+	const struct kedge__catalog *cat = w->k->level[KEDGE__L1].write;
+	size_t n = w->reduction.source_count;
+
+	w->sources = kedge__calloc(n + 1, sizeof(*w->sources));
+	if (!w->sources)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t version = w->reduction.sources[i];
+		const struct kedge__catalog_entry *e = kedge__catalog_find(cat, version);
+
+		if (!e || e->problem.code)
+			return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
+						"version %llu refers to version %llu, which is gone",
+						(unsigned long long)w->version, (unsigned long long)version);
+		w->sources[i] = (struct kedge__source_record){version, e->set.parts[w->k->group.rank].image_id};
+	}
+	return 0;
+}
+
+static int reduce(struct kedge__job_write *w, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	struct kedge__job_progress p = {k, "hash", w->version, 0};
+	struct kedge__image image;
+	int rc = kedge__reducer_make(k, err);
+
+	if (!rc)
+		rc = kedge__prime_store(k, w->alive, w->alive_count, err);
+	if (!rc)
+		rc = retain(w, err);
+	if (!rc)
+		rc = kedge__image_make(k, &w->image, &w->region_count, err);
+	if (rc)
+		return rc;
+	image = (struct kedge__image){w->image, w->region_count};
+	for (size_t i = 0; i < w->region_count; i++)
+		p.total += w->image[i].bytes;
+	rc = kedge__reducer_reduce(k->reducer, k->pool, w->version, &image, kedge__state_progress_bytes, &p,
+				   &w->reduction, err);
+	if (rc)
+		return rc;
+	w->reduced = true;
+	rc = records_make(w, err);
+	return rc ? rc : sources_make(w, err);
+}
+
+/*
+ * With capture = copy, literals are copied aside if they fit on every rank: all ranks finish this version in the
+ * background, or none does. *BACKGROUND tells.
+ */
+static int capture(struct kedge__job_write *w, bool *background, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	uint64_t flags = 0;
+	int rc = reduce(w, err);
+
+	*background = false;
+	if (k->set.capture != KEDGE__CAPTURE_COPY)
+		return rc;
+	if (!rc) {
+		rc = kedge__snapshot_take(&w->snapshot, k->pool, &w->reduction.literals, k->set.copy_memory, err);
+		if (rc == KEDGE_E_LIMIT || rc == KEDGE_E_NOMEM) {
+			flags = FLAG_TOO_LARGE;
+			rc = 0;
+		}
+	}
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CAPTURE, w->version, rc, &flags, err);
+	if (!rc && flags)
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "version %llu has more new bytes than copy_memory allows: it is written at once",
+			   (unsigned long long)w->version);
+	*background = !rc && !flags;
+	return rc;
+}
+
+static struct kedge__job_write *write_new(kedge_t *k, uint64_t version, double started)
+{
+	struct kedge__job_write *w = kedge__calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->k = k;
+	w->version = version;
+	w->started = started;
+	return w;
+}
+
+/* Before anything is touched: what can be known to fail, and whether a future must go. */
+static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, uint64_t *flags, struct kedge__error *err)
+{
+	int rc = w ? 0 : kedge__error_nomem(err);
+
+	if (!rc && version >= KEDGE_VERSION_LIMIT)
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "version %llu is above the limit",
+				      (unsigned long long)version);
+	if (!rc)
+		rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
+	if (!rc)
+		rc = discard_needed(k, version, flags, err);
+	return rc;
+}
+
+static int take(struct kedge__job_write *w, bool *background, struct kedge__error *err)
+{
+	int rc = alive_list(w, err);
+
+	if (rc)
+		return rc;
+	w->next_slot = w->k->next_slot;
+	rc = capture(w, background, err);
+	if (*background)
+		return 0;
+	/* Without a copy, a failure so far is agreed on together with that of the write. */
+	if (w->k->set.capture != KEDGE__CAPTURE_COPY || !rc) {
+		w->rc = rc;
+		kedge__error_move(&w->err, err);
+		kedge__write_segment(w);
+		kedge__write_publish(w);
+		rc = w->rc;
+		kedge__error_move(err, &w->err);
+	}
+	return rc;
+}
+
+int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err)
+{
+	double started = kedge__clock_seconds();
+	struct kedge__job_write *w;
+	uint64_t flags = 0;
+	bool background = false;
+	int rc;
+
+	kedge__write_finish(k);
+	kedge__chores_progress(k);
+	w = write_new(k, version, started);
+	rc = prepare(w, version, k, &flags, err);
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CHECKPOINT, version, rc, &flags, err);
+	if (!rc && flags & FLAG_DISCARD)
+		rc = discard_future(k, version, err);
+	if (!rc) {
+		k->abandon_above = KEDGE__NO_VERSION;
+		kedge__state_begin(k, version);
+		rc = take(w, &background, err);
+		if (!rc && background)
+			kedge__write_submit(w);
+		if (rc)
+			kedge__state_end(k, version, rc, err);
+	}
+	if (rc || !background)
+		kedge__write_free(w);
+	return rc;
+}
+
+int kedge_checkpoint(kedge_t *k, uint64_t version)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__checkpoint_take(k, version, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}

@@ -1,0 +1,171 @@
+/*
+ * Chores: what follows a published version, one after the other and the same on all ranks. Each has a local part, which
+ * the flusher does, and an end on which the ranks agree. Where the flusher may speak to the other ranks it does both;
+ * else the end waits for a collective call, and the next chore begins after it.
+ */
+#include "job/handle.h"
+
+bool kedge__chores_wanted(const kedge_t *k)
+{
+	return k->level[KEDGE__L2].on || k->set.keep > 0 || k->set.l2_keep > 0;
+}
+
+static void chore_local(struct kedge__chore *c)
+{
+	if (c->kind == KEDGE__CHORE_FLUSH)
+		kedge__flush_local(c);
+	else
+		kedge__keep_local(c);
+}
+
+static void chore_end(struct kedge__chore *c)
+{
+	if (c->kind == KEDGE__CHORE_FLUSH)
+		kedge__flush_publish(c);
+	else
+		(void)kedge__channel_agree(&c->k->back, KEDGE__STEP_WAIT, c->version, 0, NULL, NULL);
+}
+
+static void chore_free(struct kedge__chore *c)
+{
+	kedge__array_done(&c->parts);
+	kedge__error_done(&c->err);
+	kedge__free(c);
+}
+
+static void chore_pop(kedge_t *k)
+{
+	struct kedge__chore *c;
+
+	pthread_mutex_lock(&k->state_lock);
+	c = k->chores;
+	k->chores = c->next;
+	if (!k->chores)
+		k->chores_end = &k->chores;
+	pthread_mutex_unlock(&k->state_lock);
+	chore_free(c);
+}
+
+void kedge__chores_free(kedge_t *k)
+{
+	while (k->chores)
+		chore_pop(k);
+}
+
+static void chore_run(void *ctx)
+{
+	struct kedge__chore *c = ctx;
+	kedge_t *k = c->k;
+
+	chore_local(c);
+	if (k->back_alone) {
+		chore_end(c);
+		chore_pop(k);
+		return;
+	}
+	pthread_mutex_lock(&k->state_lock);
+	c->ready = true;
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+static void chore_start(struct kedge__chore *c)
+{
+	c->started = true;
+	if (kedge__worker_submit(c->k->flusher, chore_run, c, NULL))
+		chore_run(c);
+}
+
+static bool chore_push(kedge_t *k, enum kedge__chore_kind kind, uint64_t version)
+{
+	struct kedge__chore *c = kedge__calloc(1, sizeof(*c));
+
+	if (!c)
+		return false;
+	c->k = k;
+	c->kind = kind;
+	c->version = version;
+	pthread_mutex_lock(&k->state_lock);
+	*k->chores_end = c;
+	k->chores_end = &c->next;
+	pthread_mutex_unlock(&k->state_lock);
+	if (k->back_alone)
+		chore_start(c);
+	return true;
+}
+
+static struct kedge__chore *chore_head(kedge_t *k)
+{
+	struct kedge__chore *c;
+
+	pthread_mutex_lock(&k->state_lock);
+	c = k->chores;
+	pthread_mutex_unlock(&k->state_lock);
+	return c;
+}
+
+static void chore_begin_head(kedge_t *k)
+{
+	struct kedge__chore *c = k->back_alone ? NULL : chore_head(k);
+
+	if (c && !c->started)
+		chore_start(c);
+}
+
+void kedge__chores_add(kedge_t *k, uint64_t version)
+{
+	bool flush = k->level[KEDGE__L2].on && ++k->taken % (uint64_t)k->set.l2_every == 0;
+
+	if (flush && !chore_push(k, KEDGE__CHORE_FLUSH, version)) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+
+		kedge__error_nomem(&err);
+		kedge__state_end(k, version, KEDGE_E_NOMEM, &err);
+		kedge__state_note(k, KEDGE_E_NOMEM, &err);
+		kedge__error_done(&err);
+	} else if (!flush) {
+		kedge__state_end(k, version, 0, NULL);
+	}
+	if (k->set.keep > 0 || k->set.l2_keep > 0)
+		(void)chore_push(k, KEDGE__CHORE_KEEP, version);
+	chore_begin_head(k);
+}
+
+/* End the first chore if it is ready on all ranks; false if it is not. */
+static bool head_end(kedge_t *k)
+{
+	struct kedge__chore *c = chore_head(k);
+	uint64_t waiting;
+
+	pthread_mutex_lock(&k->state_lock);
+	waiting = !c->ready;
+	pthread_mutex_unlock(&k->state_lock);
+	if (kedge__channel_agree(&k->front, KEDGE__STEP_FLUSH, c->version, 0, &waiting, NULL) || waiting)
+		return false;
+	chore_end(c);
+	chore_pop(k);
+	chore_begin_head(k);
+	return true;
+}
+
+void kedge__chores_progress(kedge_t *k)
+{
+	if (k->back_alone)
+		return;
+	while (chore_head(k) && head_end(k))
+		continue;
+}
+
+void kedge__chores_settle(kedge_t *k)
+{
+	if (!k->flusher)
+		return;
+	if (k->back_alone) {
+		kedge__worker_drain(k->flusher);
+		return;
+	}
+	while (chore_head(k)) {
+		kedge__worker_drain(k->flusher);
+		if (!head_end(k))
+			break; /* only when the ranks cannot reach each other: then nothing can be ended */
+	}
+}

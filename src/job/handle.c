@@ -1,0 +1,432 @@
+#include "job/handle.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CHORE_LIMIT ((size_t)1 << 20) /* never reached: back pressure here could dead-lock the ranks */
+
+/* ------------------------------------------------------------------ making and unmaking, without the other ranks */
+
+static int threads_wanted(const kedge_t *k)
+{
+	cpu_set_t cpus;
+
+	if (k->set.threads > 0)
+		return (int)k->set.threads;
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		return CPU_COUNT(&cpus) > 0 ? CPU_COUNT(&cpus) : 1;
+	return (int)KEDGE__MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
+static int alone_allgather(void *ctx, const void *send, size_t bytes, void *recv)
+{
+	(void)ctx;
+	memcpy(recv, send, bytes);
+	return 0;
+}
+
+static int group_check(const struct kedge_group *g, struct kedge__error *err)
+{
+	if (g->size >= 1 && g->rank >= 0 && g->rank < g->size && g->allgather)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_ARG, 0, "a group needs an allgather, and a rank (%d) within its size (%d)",
+				g->rank, g->size);
+}
+
+static void channels_init(kedge_t *k, const struct kedge_group *group)
+{
+	static const struct kedge_group alone = {.size = 1, .any_thread = 1, .allgather = alone_allgather};
+	bool by_itself;
+
+	k->group = group ? *group : alone;
+	by_itself = k->group.size == 1 || k->group.any_thread;
+	k->front_alone = by_itself;
+	k->back_alone = k->group.size == 1 || (by_itself && k->group.background);
+	k->front = (struct kedge__channel){&k->group, k->group.ctx};
+	k->back = (struct kedge__channel){&k->group,
+					  k->back_alone && k->group.background ? k->group.background : k->group.ctx};
+}
+
+static kedge_t *handle_new(const struct kedge_group *group)
+{
+	kedge_t *k = kedge__calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	channels_init(k, group);
+	pthread_mutex_init(&k->lock, NULL);
+	pthread_mutex_init(&k->state_lock, NULL);
+	pthread_mutex_init(&k->progress_lock, NULL);
+	k->reducer_at = k->abandon_above = k->stats.version = KEDGE__NO_VERSION;
+	k->chores_end = &k->chores;
+	return k;
+}
+
+static void handle_free(kedge_t *k)
+{
+	if (!k)
+		return;
+	kedge__worker_free(k->writer);
+	kedge__worker_free(k->flusher);
+	kedge__chores_free(k);
+	kedge__pool_free(k->pool);
+	kedge__reducer_free(k->reducer);
+	kedge__region_table_free(k->regions);
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		kedge__catalog_close(k->level[l].api);
+		kedge__catalog_close(k->level[l].flush);
+		kedge__catalog_close(k->level[l].write);
+	}
+	for (size_t i = 0; i < k->status.count; i++)
+		kedge__error_done(&k->status.at[i].err);
+	kedge__array_done(&k->status);
+	kedge__array_done(&k->common);
+	kedge__error_done(&k->first);
+	kedge__job_settings_done(&k->set);
+	kedge__free(k->name);
+	pthread_mutex_destroy(&k->lock);
+	pthread_mutex_destroy(&k->state_lock);
+	pthread_mutex_destroy(&k->progress_lock);
+	kedge__free(k);
+}
+
+static int parts_init(kedge_t *k, struct kedge__error *err)
+{
+	int rc = kedge__codec_choice_parse(k->set.codec, &k->codec, err);
+
+	if (!rc)
+		rc = kedge__region_table_new(&k->regions, err);
+	if (!rc)
+		rc = kedge__pool_new(threads_wanted(k), &k->pool, err);
+	if (!rc && k->set.capture == KEDGE__CAPTURE_COPY)
+		rc = kedge__worker_new(2, &k->writer, err);
+	if (!rc && kedge__chores_wanted(k))
+		rc = kedge__worker_new(CHORE_LIMIT, &k->flusher, err);
+	kedge__bucket_init(&k->bucket, (double)k->set.l2_rate, KEDGE__MAX((double)k->set.l2_rate / 4, 1048576.0));
+	return rc;
+}
+
+/* The settings in force, and directories with a marker in them: nothing yet that another rank depends on. */
+static int local_begin(kedge_t *k, const char *name, const char *config, const char *const *settings,
+		       struct kedge__error *err)
+{
+	const char *dirs[KEDGE__LEVELS];
+	int rc = kedge__job_name_check(name, err);
+
+	if (!rc)
+		rc = kedge__job_settings_load(config, settings, &k->set, err);
+	if (rc)
+		return rc;
+	k->level[KEDGE__L1].on = true;
+	k->level[KEDGE__L2].on = k->set.l2[0] != '\0';
+	k->name = kedge__strdup(name);
+	rc = k->name ? parts_init(k, err) : kedge__error_nomem(err);
+	dirs[KEDGE__L1] = k->set.l1;
+	dirs[KEDGE__L2] = k->set.l2;
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
+		struct kedge__catalog *cat;
+
+		if (!k->level[l].on)
+			continue;
+		rc = kedge__catalog_open(dirs[l], name, KEDGE__CATALOG_CREATE, &cat, err);
+		if (!rc)
+			kedge__catalog_close(cat);
+	}
+	return rc;
+}
+
+/* All ranks have created what they need, so the ids are final. */
+static int catalogs_open(kedge_t *k, struct kedge__error *err)
+{
+	const char *dirs[KEDGE__LEVELS] = {k->set.l1, k->set.l2};
+	int rc = 0;
+
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
+		struct kedge__job_level *level = &k->level[l];
+
+		if (!level->on)
+			continue;
+		rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->write, err);
+		if (!rc)
+			rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->api, err);
+		if (!rc && k->flusher)
+			rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ with the other ranks */
+
+struct hello {
+	struct kedge__say say;
+	struct kedge__store_id ids[KEDGE__LEVELS];
+	uint64_t settings; /* what must be the same for the ranks to take the same steps */
+};
+
+static uint64_t settings_sum(const kedge_t *k)
+{
+	uint64_t all[] = {k->level[KEDGE__L2].on, (uint64_t)k->set.l2_every, (uint64_t)k->set.capture, k->set.keep > 0,
+			  k->set.l2_keep > 0};
+
+	return kedge__checksum(all, sizeof(all));
+}
+
+static int leaders_find(kedge_t *k, const struct hello *all, struct kedge__error *err)
+{
+	int own = k->group.rank;
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		k->level[l].leads = k->level[l].whole = true;
+		for (int r = 0; r < k->group.size; r++) {
+			bool shared = memcmp(&all[r].ids[l], &all[own].ids[l], sizeof(all[r].ids[l])) == 0;
+
+			if (shared && r < own)
+				k->level[l].leads = false;
+			if (!shared)
+				k->level[l].whole = false;
+		}
+	}
+	for (int r = 0; r < k->group.size; r++) {
+		if (all[r].settings != all[own].settings)
+			return kedge__error_set(err, KEDGE_E_GROUP, 0,
+						"ranks %d and %d differ in l2, l2_every, capture, keep or l2_keep", r,
+						own);
+	}
+	return 0;
+}
+
+static int meet(kedge_t *k, int rc, struct kedge__error *err)
+{
+	struct hello own, *all = kedge__calloc((size_t)k->group.size, sizeof(*all));
+	int gathered;
+
+	if (!all)
+		return rc ? rc : kedge__error_nomem(err);
+	memset(&own, 0, sizeof(own));
+	kedge__say_set(&own.say, KEDGE__STEP_OPEN, 0, rc, err);
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
+		if (k->level[l].on)
+			own.ids[l] = kedge__catalog_store_id(k->level[l].write);
+	}
+	own.settings = settings_sum(k);
+	gathered = kedge__channel_gather(&k->front, &own, sizeof(own), all, rc ? NULL : err);
+	if (!rc)
+		rc = gathered;
+	if (!rc)
+		rc = kedge__say_judge(&k->front, all, sizeof(own), err);
+	if (!rc)
+		rc = leaders_find(k, all, err);
+	kedge__free(all);
+	return rc;
+}
+
+static int level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	size_t removed = 0;
+	int rc;
+
+	if (!level->on || !level->leads)
+		return 0;
+	rc = kedge__catalog_own(level->write, k->name, err);
+	if (rc)
+		return rc;
+	if (kedge__catalog_clean(level->write, &removed, &problem))
+		kedge__log(KEDGE_LOG_WARNING, "leftovers stay: %s", kedge__error_text(&problem));
+	else if (removed)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu leftovers of a crash were removed", k->name, removed);
+	kedge__error_done(&problem);
+	return 0;
+}
+
+/* A second opener is refused before anything of the first one's is cleaned. */
+static int levels_own(kedge_t *k, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++)
+		rc = level_own(k, &k->level[l], err);
+	return rc;
+}
+
+/* The names and slots of the newest version that can be read; the states of all. */
+static int past_learn(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__set_key *keys = NULL;
+	struct kedge__lineage *l;
+	size_t n = 0;
+	int rc = kedge__versions_scan(k, err);
+
+	if (!rc)
+		rc = kedge__versions_all(k, &keys, &n, err);
+	for (size_t i = 0; i < n && !rc; i++) {
+		kedge__state_begin(k, keys[i].version);
+		kedge__state_end(k, keys[i].version, 0, NULL);
+	}
+	for (; n && !rc; n--) {
+		struct kedge__error problem = KEDGE__ERROR_INIT;
+		int failed = kedge__versions_open(k, keys[n - 1], &l, &problem);
+
+		if (failed)
+			kedge__log(KEDGE_LOG_WARNING, "version %llu is not usable: %s",
+				   (unsigned long long)keys[n - 1].version, kedge__error_text(&problem));
+		kedge__error_done(&problem);
+		if (failed == KEDGE_E_NOMEM)
+			rc = kedge__error_nomem(err);
+		if (failed)
+			continue;
+		rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
+		kedge__lineage_close(l);
+		break;
+	}
+	kedge__free(keys);
+	return rc;
+}
+
+static int open_together(kedge_t *k, const char *name, const char *config, const char *const *settings,
+			 struct kedge__error *err)
+{
+	int rc = local_begin(k, name, config, settings, err);
+
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 0, rc, NULL, err);
+	if (rc)
+		return rc;
+	rc = meet(k, catalogs_open(k, err), err);
+	if (rc)
+		return rc;
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 1, levels_own(k, err), NULL, err);
+	if (rc)
+		return rc;
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 2, past_learn(k, err), NULL, err);
+	return rc ? rc : kedge__versions_common(k, err);
+}
+
+/* ------------------------------------------------------------------ the calls */
+
+int kedge_open_group(const char *name, const char *config, const char *const *settings, const struct kedge_group *group,
+		     kedge_t **out)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	kedge_t *k;
+	int rc = 0;
+
+	if (!out || !name)
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no name, or no place for the handle");
+	if (!rc && group)
+		rc = group_check(group, &err);
+	if (rc)
+		return kedge__state_fail(NULL, rc, &err);
+	k = handle_new(group);
+	rc = k ? open_together(k, name, config, settings, &err) : kedge__error_nomem(&err);
+	if (rc) {
+		handle_free(k);
+		return kedge__state_fail(NULL, rc, &err);
+	}
+	if (k->group.rank == 0)
+		kedge__journal_write("open %s %s", k->name, k->set.l1);
+	*out = k;
+	return 0;
+}
+
+int kedge_open(const char *name, const char *config, const char *const *settings, kedge_t **out)
+{
+	return kedge_open_group(name, config, settings, NULL, out);
+}
+
+int kedge_wait(kedge_t *k)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	kedge__write_finish(k);
+	kedge__chores_settle(k);
+	rc = kedge__state_take(k, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+int kedge_close(kedge_t *k)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge_group group;
+	int rc, agreed;
+
+	if (!k)
+		return 0;
+	pthread_mutex_lock(&k->lock);
+	kedge__write_finish(k);
+	kedge__chores_settle(k);
+	kedge__record_save(k);
+	rc = kedge__state_take(k, &err);
+	/* The leader gives up the lock when nobody writes any more. */
+	agreed = kedge__channel_agree(&k->front, KEDGE__STEP_CLOSE, 0, 0, NULL, rc ? NULL : &err);
+	if (!rc)
+		rc = agreed;
+	if (k->group.rank == 0)
+		kedge__journal_write("close");
+	pthread_mutex_unlock(&k->lock);
+	group = k->group;
+	handle_free(k);
+	if (group.free_ctx)
+		group.free_ctx(group.ctx);
+	return kedge__state_fail(NULL, rc, &err);
+}
+
+static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type, int ndims,
+		   const size_t *dims)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__region_table_put(k->regions, name, ptr, count, type, ndims, dims, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+int kedge_protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type)
+{
+	return protect(k, name, ptr, count, type, 0, NULL);
+}
+
+int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum kedge_type type, int ndims, const size_t *dims)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	size_t count = 1;
+	int rc = 0;
+
+	if (ndims < 1 || ndims > KEDGE_MAX_DIMS || !dims)
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "region \"%s\": a shape has 1 to %d dimensions",
+				      name ? name : "", KEDGE_MAX_DIMS);
+	for (int i = 0; !rc && i < ndims; i++) {
+		if (__builtin_mul_overflow(count, dims[i], &count))
+			rc = kedge__error_set(&err, KEDGE_E_LIMIT, 0, "region \"%s\": its shape overflows",
+					      name ? name : "");
+	}
+	return rc ? kedge__state_fail(k, rc, &err) : protect(k, name, ptr, count, type, ndims, dims);
+}
+
+int kedge_unprotect(kedge_t *k, const char *name)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__region_table_remove(k->regions, name, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}

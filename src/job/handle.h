@@ -1,0 +1,195 @@
+/*
+ * handle: what is behind a kedge_t, and what the files of job share. Private to job.
+ *
+ * Three kinds of threads meet here: those of the application, one at a time under `lock`; the writer, which finishes a
+ * checkpoint with capture = copy; the flusher, which copies to L2 and removes old versions. Each has its own catalogue
+ * handles, so none waits for another's:
+ *   api    kedge_versions(), kedge_region_stat(), kedge_restart()
+ *   write  checkpoint and writer; the application's threads use it only when no write is pending. Owns the names.
+ *   flush  flusher; in a group that agrees only in collective calls also those, when the flusher is idle
+ *
+ * Against dead-locks: nobody waits for the flusher, and the flusher runs no gc that other ranks' flushers could hold up,
+ * while holding a pin; versions are flushed and removed in turns that all ranks agree on.
+ */
+#ifndef KEDGE_JOB_HANDLE_H
+#define KEDGE_JOB_HANDLE_H
+
+#include "capture/capture.h"
+#include "job/group.h"
+#include "job/job.h"
+#include "restore/restore.h"
+
+#include <pthread.h>
+
+enum { KEDGE__L1 = 0, KEDGE__L2 = 1, KEDGE__LEVELS = 2 };
+
+struct kedge__job_level {
+	bool on;
+	bool leads; /* the lowest of the ranks that share the directory: publishes, cleans, removes */
+	bool whole; /* all ranks share it */
+	struct kedge__catalog *api, *write, *flush;
+};
+
+/* How far a version of this process is; kept for kedge_test(). */
+struct kedge__job_status {
+	uint64_t version;
+	bool done;
+	struct kedge__error err;
+};
+
+/* A checkpoint from its beginning to its publication. */
+struct kedge__job_write {
+	kedge_t *k;
+	uint64_t version;
+	uint32_t generation, next_slot;
+	struct kedge__set_key *alive; /* versions that it may refer to: complete, below it, on every rank */
+	size_t alive_count;
+	struct kedge__image_region *image;
+	struct kedge__region_record *records;
+	size_t region_count;
+	struct kedge__source_record *sources;
+	struct kedge__reduction reduction;
+	bool reduced; /* the reducer waits for commit or rollback */
+	struct kedge__snapshot snapshot;
+	struct kedge__set_part part;
+	bool sealed; /* the segment is there, not yet published */
+	struct kedge__segment_stats stats;
+	double started, blocked;
+	bool pinned;
+	int rc;
+	struct kedge__error err;
+};
+
+enum kedge__chore_kind { KEDGE__CHORE_FLUSH, KEDGE__CHORE_KEEP };
+
+/* Work of the flusher, done by all ranks in the same order. */
+struct kedge__chore {
+	kedge_t *k;
+	enum kedge__chore_kind kind;
+	uint64_t version;
+	KEDGE__ARRAY(struct kedge__flush_part) parts; /* copied, to be published */
+	bool pinned;
+	int rc;
+	struct kedge__error err;
+	bool started, ready; /* under state_lock: given to the flusher; its local part is done */
+	struct kedge__chore *next;
+};
+
+struct kedge__flush_part {
+	uint64_t version;
+	struct kedge__set_part part;
+};
+
+struct kedge {
+	char *name;
+	struct kedge__job_settings set;
+	struct kedge__codec_choice codec;
+	struct kedge_group group;
+	struct kedge__channel front, back;
+	bool front_alone, back_alone; /* the writer / the flusher may agree with the other ranks by itself */
+
+	pthread_mutex_t lock; /* serialises the calls of the application */
+	struct kedge__job_level level[KEDGE__LEVELS];
+	struct kedge__pool *pool;
+	struct kedge__worker *writer, *flusher;
+	struct kedge__bucket bucket;
+
+	struct kedge__region_table *regions;
+	uint32_t next_slot;
+	struct kedge__reducer *reducer;
+	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
+	bool reducer_primed;    /* no need to look into the store again */
+	bool record_stale;      /* the reducer knows more than the record file */
+	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
+	uint64_t taken;         /* versions published by this handle */
+	struct kedge__job_write *pending; /* a write that is not yet published; at most one */
+
+	pthread_mutex_t state_lock; /* guards what follows; held for moments only */
+	KEDGE__ARRAY(struct kedge__job_status) status; /* ascending versions */
+	struct kedge__error first; /* of a background step, not yet reported */
+	struct kedge_stats stats;
+	struct kedge__chore *chores, **chores_end;
+	KEDGE__ARRAY(struct kedge__set_key) common; /* sets that all ranks are known to have or have had */
+
+	pthread_mutex_t progress_lock; /* callbacks run one at a time */
+	void (*progress)(void *user, const struct kedge_progress *p);
+	void *progress_user;
+};
+
+/* ------------------------------------------------------------------ state.c: what the calls of other threads may see */
+
+int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err); /* for kedge_last_error(); empties ERR; returns RC */
+void kedge__state_begin(kedge_t *k, uint64_t version);                     /* the version is on its way; forgets those above */
+void kedge__state_end(kedge_t *k, uint64_t version, int rc, const struct kedge__error *err);
+void kedge__state_drop_above(kedge_t *k, uint64_t version);
+void kedge__state_note(kedge_t *k, int rc, const struct kedge__error *err); /* an error for kedge_wait() to report */
+int kedge__state_take(kedge_t *k, struct kedge__error *err);                /* the noted error, once */
+/* A progress report; DONE may come from any thread. */
+struct kedge__job_progress {
+	kedge_t *k;
+	const char *phase;
+	uint64_t version, total;
+};
+void kedge__state_progress(const struct kedge__job_progress *p, uint64_t done);
+void kedge__state_progress_bytes(void *ctx, uint64_t done);                  /* of callbacks that know only bytes */
+void kedge__state_progress_total(void *ctx, uint64_t done, uint64_t total);
+
+/* ------------------------------------------------------------------ versions.c */
+
+uint64_t kedge__set_key_id(const struct kedge__set *set);
+/* The readable sets of this rank count with versions below LIMIT, ascending. One kedge__free(). */
+int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+/* The same over both levels (api handles, scanned before); a version with different sets on two levels is there twice, L1 first. */
+int kedge__versions_all(kedge_t *k, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+int kedge__versions_scan(kedge_t *k, struct kedge__error *err);
+/* The lineage of exactly this set. */
+int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__lineage **out, struct kedge__error *err);
+/* Names, slots and the next slot of a stored version. */
+int kedge__versions_remember(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err);
+int kedge__versions_common(kedge_t *k, struct kedge__error *err); /* k->common anew, at open; collective */
+void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
+
+/* ------------------------------------------------------------------ checkpoint.c, write.c */
+
+int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err);
+void kedge__write_segment(struct kedge__job_write *w); /* the local part; result in w->rc, which may be an earlier error */
+void kedge__write_publish(struct kedge__job_write *w); /* collective; then everything about it is settled but freeing */
+void kedge__write_free(struct kedge__job_write *w);
+void kedge__write_submit(struct kedge__job_write *w); /* to the writer; W is k->pending then, and freed when finished */
+void kedge__write_finish(kedge_t *k);                                         /* wait for the pending one; collective */
+
+/* ------------------------------------------------------------------ chore.c, flush.c, keep.c */
+
+void kedge__chores_add(kedge_t *k, uint64_t version);       /* what a published version entails */
+void kedge__chores_progress(kedge_t *k);                    /* collective, does not wait for the flusher */
+void kedge__chores_settle(kedge_t *k);                      /* collective, until none is left */
+void kedge__chores_free(kedge_t *k);                        /* those that could not be ended */
+bool kedge__chores_wanted(const kedge_t *k);                /* the settings ask for a flusher */
+void kedge__flush_local(struct kedge__chore *c);
+void kedge__flush_publish(struct kedge__chore *c);
+void kedge__keep_local(struct kedge__chore *c);
+/* With keep: versions below the newest one that stands alone are not referred to any more, so that they can go. */
+uint64_t kedge__keep_floor(const kedge_t *k);
+
+/* ------------------------------------------------------------------ prime.c, record_file.c */
+
+/* Bring the reducer up to date from the store, before the first checkpoint onto KEYS. Never fails for what is stored: it starts anew and says so. */
+int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err);
+/* The protected regions hold KEY's bytes. */
+int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__error *err);
+int kedge__reducer_make(kedge_t *k, struct kedge__error *err);
+int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err);
+
+struct kedge__record_tie { /* what a record file must match */
+	struct kedge__store_id store;
+	uint64_t version;
+	struct kedge__digest image_id;
+	uint32_t rank, ranks;
+};
+int kedge__record_file_save(const char *path, const struct kedge__record_tie *tie, const struct kedge__reducer *r, struct kedge__error *err);
+/* KEDGE_E_NOTFOUND: no file, or one of another version. */
+int kedge__record_file_load(const char *path, const struct kedge__record_tie *tie, struct kedge__reducer *r, struct kedge__error *err);
+void kedge__record_save(kedge_t *k); /* at close; only logs */
+bool kedge__record_load(kedge_t *k, struct kedge__set_key key);
+
+#endif

@@ -1,0 +1,329 @@
+/*
+ * A reducer remembers the last version's digests and the hash record. A new process gets them back from the record file
+ * or, when there is none that fits (the last process died), from the store: literals of older versions for the record,
+ * the whole newest version for the digests.
+ */
+#include "job/handle.h"
+
+int kedge__reducer_make(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__reducer_options options = {
+	    .id = (enum kedge__reducer_id)k->set.reducer,
+	    .chunk = (uint32_t)k->set.chunk,
+	    .record_bytes = k->set.record_memory,
+	    .paranoid = k->set.paranoid,
+	};
+
+	return k->reducer ? 0 : kedge__reducer_new(&options, &k->reducer, err);
+}
+
+/* ------------------------------------------------------------------ the record file */
+
+static char *record_path(const kedge_t *k)
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+
+	return kedge__asprintf("%s/%s/record-r%07d", kedge__catalog_store(cat), k->name, k->group.rank);
+}
+
+static bool tie_make(const kedge_t *k, uint64_t version, struct kedge__record_tie *tie)
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, version);
+
+	if (!e || e->problem.code || e->set.ranks != (uint32_t)k->group.size)
+		return false;
+	memset(tie, 0, sizeof(*tie));
+	tie->store = kedge__catalog_store_id(cat);
+	tie->version = version;
+	tie->image_id = e->set.parts[k->group.rank].image_id;
+	tie->rank = (uint32_t)k->group.rank;
+	tie->ranks = e->set.ranks;
+	return true;
+}
+
+static bool has_record(const kedge_t *k)
+{
+	return k->set.record_file && k->set.reducer != KEDGE__REDUCER_FULL;
+}
+
+void kedge__record_save(kedge_t *k)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__record_tie tie;
+	char *path;
+
+	if (!has_record(k) || !k->reducer || !k->record_stale || k->reducer_at == KEDGE__NO_VERSION)
+		return;
+	if (kedge__catalog_scan(k->level[KEDGE__L1].write, NULL) || !tie_make(k, k->reducer_at, &tie))
+		return;
+	path = record_path(k);
+	if (!path || kedge__record_file_save(path, &tie, k->reducer, &err))
+		kedge__log(KEDGE_LOG_WARNING, "the hash record is not kept: %s",
+			   path ? kedge__error_text(&err) : kedge_strerror(KEDGE_E_NOMEM));
+	kedge__error_done(&err);
+	kedge__free(path);
+}
+
+bool kedge__record_load(kedge_t *k, struct kedge__set_key key)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__record_tie tie;
+	char *path = NULL;
+	int rc = KEDGE_E_NOTFOUND;
+
+	if (has_record(k) && tie_make(k, key.version, &tie))
+		path = record_path(k);
+	if (path)
+		rc = kedge__record_file_load(path, &tie, k->reducer, &err);
+	if (rc && rc != KEDGE_E_NOTFOUND)
+		kedge__log(KEDGE_LOG_WARNING, "the hash record is made anew: %s", kedge__error_text(&err));
+	if (rc)
+		kedge__reducer_reset(k->reducer);
+	kedge__error_done(&err);
+	kedge__free(path);
+	return !rc;
+}
+
+/* ------------------------------------------------------------------ literals of older versions */
+
+/* The part of block B, decoded at RAW, that each literal extent covers. Extents are in the order of addresses, not of
+ * literals. */
+static int prime_block(kedge_t *k, const struct kedge__segment *seg, const struct kedge__block_record *b,
+		       const uint8_t *raw, const struct kedge__extent *e, struct kedge__error *err)
+{
+	uint64_t start = KEDGE__MAX(e->src, b->position);
+	uint64_t end = KEDGE__MIN(e->src + e->len, b->position + b->raw_bytes);
+
+	if (start >= end)
+		return 0;
+	return kedge__reducer_prime_literals(k->reducer, seg->header.version, e->addr + (start - e->src),
+					     raw + (start - b->position), end - start, err);
+}
+
+/* Literal positions ascend with the extents, so blocks and extents are walked in step; a block is read once. */
+static int prime_segment(kedge_t *k, const struct kedge__segment *seg, uint8_t *raw, uint8_t *stored,
+			 struct kedge__error *err)
+{
+	size_t have = SIZE_MAX;
+
+	for (size_t i = 0; i < seg->map.count; i++) {
+		const struct kedge__extent *e = &seg->map.at[i];
+
+		if (e->kind != KEDGE__EXTENT_LITERAL)
+			continue;
+		for (size_t b = kedge__segment_find_block(seg, e->src);
+		     b < seg->block_count && seg->blocks[b].position < e->src + e->len; b++) {
+			int rc = b == have ? 0 : kedge__segment_read_block(seg, b, raw, stored, err);
+
+			if (!rc)
+				rc = prime_block(k, seg, &seg->blocks[b], raw, e, err);
+			if (rc)
+				return rc;
+			have = b;
+		}
+	}
+	return 0;
+}
+
+static int prime_version(kedge_t *k, uint64_t version, struct kedge__error *err)
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__set_part *part = &kedge__catalog_find(cat, version)->set.parts[k->group.rank];
+	char *path = kedge__segment_path(cat, version, (uint32_t)k->group.rank, part->generation);
+	struct kedge__segment *seg = NULL;
+	uint32_t raw_max = 1, stored_max = 1;
+	uint8_t *raw = NULL, *stored = NULL;
+	int rc = path ? kedge__segment_open(path, part, &seg, err) : kedge__error_nomem(err);
+
+	if (rc)
+		goto out;
+	for (size_t b = 0; b < seg->block_count; b++) {
+		raw_max = KEDGE__MAX(raw_max, seg->blocks[b].raw_bytes);
+		stored_max = KEDGE__MAX(stored_max, seg->blocks[b].stored_bytes);
+	}
+	raw = kedge__malloc(raw_max);
+	stored = kedge__malloc(stored_max);
+	rc = raw && stored ? prime_segment(k, seg, raw, stored, err) : kedge__error_nomem(err);
+out:
+	kedge__free(raw);
+	kedge__free(stored);
+	kedge__segment_close(seg);
+	kedge__free(path);
+	return rc;
+}
+
+/* As many of the newest versions as the settings let us read, the oldest of them first. */
+static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	uint64_t bytes = 0;
+	size_t first = n;
+
+	if (k->set.reducer == KEDGE__REDUCER_FULL || k->set.reducer == KEDGE__REDUCER_BASIC)
+		return 0;
+	while (first) {
+		bytes += kedge__catalog_find(cat, keys[first - 1].version)->set.parts[k->group.rank].literal_bytes;
+		if (bytes > k->set.rebuild)
+			break;
+		first--;
+	}
+	for (size_t i = first; i < n; i++) {
+		struct kedge__error problem = KEDGE__ERROR_INIT;
+		int rc = prime_version(k, keys[i].version, &problem);
+
+		if (rc == KEDGE_E_NOMEM) {
+			kedge__error_move(err, &problem);
+			return rc;
+		}
+		if (rc)
+			kedge__log(KEDGE_LOG_WARNING, "duplicates of version %llu will not be found: %s",
+				   (unsigned long long)keys[i].version, kedge__error_text(&problem));
+		kedge__error_done(&problem);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the newest version */
+
+int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__image_region *regions = NULL;
+	struct kedge__image image;
+	struct kedge__set_key *keys = NULL;
+	size_t count = 0, older = 0;
+	int rc = kedge__reducer_make(k, err);
+
+	if (rc)
+		return rc;
+	kedge__reducer_reset(k->reducer);
+	k->reducer_at = KEDGE__NO_VERSION;
+	k->reducer_primed = true;
+	rc = kedge__catalog_scan(cat, err);
+	if (!rc)
+		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, key.version + 1, &keys, &count, err);
+	/* A set that is only on L2 cannot be referred to from L1: the next version will stand alone. */
+	if (rc || !count || keys[count - 1].version != key.version || keys[count - 1].id != key.id ||
+	    k->set.reducer == KEDGE__REDUCER_FULL)
+		goto out;
+	older = count - 1;
+	rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
+	if (!rc)
+		rc = kedge__image_make(k, &regions, &count, err);
+	if (!rc && !kedge__record_load(k, key)) {
+		k->record_stale = true;
+		image = (struct kedge__image){regions, count};
+		rc = prime_older(k, keys, older, err);
+		if (!rc)
+			rc = kedge__reducer_prime_image(k->reducer, k->pool, key.version, &image, err);
+	}
+	if (!rc)
+		k->reducer_at = key.version;
+out:
+	kedge__free(regions);
+	kedge__free(keys);
+	return rc;
+}
+
+struct borrowed { /* a stored version in memory of our own */
+	struct kedge__image_region *regions;
+	struct kedge__restore_target *targets;
+	size_t count;
+	uint8_t *memory;
+	size_t bytes;
+};
+
+static void borrowed_done(struct borrowed *b)
+{
+	kedge__free(b->regions);
+	kedge__free(b->targets);
+	if (b->memory)
+		kedge__map_free(b->memory, b->bytes);
+}
+
+static int borrowed_init(struct borrowed *b, const struct kedge__segment *top, struct kedge__error *err)
+{
+	uint64_t at = 0;
+
+	b->count = top->region_count;
+	b->regions = kedge__calloc(b->count + 1, sizeof(*b->regions));
+	b->targets = kedge__calloc(b->count + 1, sizeof(*b->targets));
+	if (!b->regions || !b->targets)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < b->count; i++)
+		b->bytes += (top->regions[i].bytes + 63) & ~UINT64_C(63);
+	b->bytes = KEDGE__MAX(b->bytes, 64);
+	b->memory = kedge__map_alloc(b->bytes);
+	if (!b->memory)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < b->count; i++) {
+		const struct kedge__region_record *r = &top->regions[i];
+
+		b->regions[i] =
+		    (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, b->memory + at, r->bytes};
+		b->targets[i] = (struct kedge__restore_target){i, b->memory + at};
+		at += (r->bytes + 63) & ~UINT64_C(63);
+	}
+	return 0;
+}
+
+static int prime_stored(kedge_t *k, struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
+{
+	struct borrowed b = {0};
+	struct kedge__image image;
+	int rc = borrowed_init(&b, kedge__lineage_top(l), err);
+
+	if (!rc)
+		rc = kedge__restore_fill(l, k->pool, b.targets, b.count, NULL, NULL, NULL, err);
+	if (!rc) {
+		image = (struct kedge__image){b.regions, b.count};
+		rc = kedge__reducer_prime_image(k->reducer, k->pool, version, &image, err);
+	}
+	borrowed_done(&b);
+	return rc;
+}
+
+static int prime_newest(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	uint64_t version = keys[n - 1].version;
+	struct kedge__lineage *l;
+	int rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &l, err);
+
+	if (rc)
+		return rc;
+	if (!kedge__record_load(k, keys[n - 1])) {
+		rc = prime_older(k, keys, n - 1, err);
+		if (!rc)
+			rc = prime_stored(k, l, version, err);
+		k->record_stale = true;
+	}
+	kedge__lineage_close(l);
+	return rc;
+}
+
+int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (k->reducer_primed || !n || k->set.reducer == KEDGE__REDUCER_FULL)
+		return 0;
+	rc = prime_newest(k, keys, n, &problem);
+	if (!rc)
+		k->reducer_at = keys[n - 1].version;
+	if (rc && rc != KEDGE_E_NOMEM) {
+		kedge__log(KEDGE_LOG_WARNING,
+			   "%s: the next version stands alone, for version %llu cannot be built on: %s", k->name,
+			   (unsigned long long)keys[n - 1].version, kedge__error_text(&problem));
+		kedge__reducer_reset(k->reducer);
+		rc = 0;
+	}
+	if (rc)
+		kedge__error_move(err, &problem);
+	else
+		k->reducer_primed = true;
+	kedge__error_done(&problem);
+	return rc;
+}

@@ -1,0 +1,336 @@
+#include "job/handle.h"
+
+enum { FLAG_UNUSABLE = 1 }; /* a rank cannot use the set: try an older one */
+
+/* ------------------------------------------------------------------ which sets there are */
+
+/* The newest set of another rank count, if it is newer than all that fit, is what the user means: say why it will not
+ * do. */
+static int ranks_check(kedge_t *k, uint64_t version, const struct kedge__set_key *keys, size_t n,
+		       struct kedge__error *err)
+{
+	uint64_t newest_fit = n ? keys[n - 1].version : 0;
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		const struct kedge__catalog *cat = k->level[l].api;
+
+		for (size_t i = k->level[l].on ? kedge__catalog_count(cat) : 0; i; i--) {
+			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
+			bool meant =
+			    version == KEDGE_NEWEST ? !n || e->version > newest_fit : !n && e->version == version;
+
+			if (!e->problem.code && e->set.ranks != (uint32_t)k->group.size && meant)
+				return kedge__error_set(
+				    err, KEDGE_E_GROUP, 0, "version %llu of %s was saved by %u ranks; this job has %d",
+				    (unsigned long long)e->version, k->name, (unsigned)e->set.ranks, k->group.size);
+		}
+	}
+	return 0;
+}
+
+/* A manifest that cannot be read may stand for the newest version: it is passed over, but never silently. */
+static int problems_report(kedge_t *k, uint64_t version, bool any, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		const struct kedge__catalog *cat = k->level[l].api;
+
+		for (size_t i = k->level[l].on ? kedge__catalog_count(cat) : 0; i; i--) {
+			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
+
+			if (!e->problem.code || (version != KEDGE_NEWEST && e->version != version))
+				continue;
+			kedge__log(KEDGE_LOG_WARNING, "version %llu on L%d is passed over: %s",
+				   (unsigned long long)e->version, l + 1, kedge__error_text(&e->problem));
+			if (!any && !rc)
+				rc = kedge__error_set(err, e->problem.code, 0, "%s", kedge__error_text(&e->problem));
+		}
+	}
+	return rc;
+}
+
+static void keys_only(struct kedge__set_key *keys, size_t *n, uint64_t version)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < *n; i++) {
+		if (version == KEDGE_NEWEST || keys[i].version == version)
+			keys[kept++] = keys[i];
+	}
+	*n = kept;
+}
+
+/* What this rank has. */
+static int local_keys(kedge_t *k, uint64_t version, struct kedge__set_key **keys, size_t *n, struct kedge__error *err)
+{
+	int rc = kedge__versions_scan(k, err);
+
+	if (!rc)
+		rc = kedge__versions_all(k, keys, n, err);
+	if (rc)
+		return rc;
+	rc = ranks_check(k, version, *keys, *n, err);
+	if (!rc)
+		keys_only(*keys, n, version);
+	if (!rc)
+		rc = problems_report(k, version, *n > 0, err);
+	if (rc) {
+		kedge__free(*keys);
+		*keys = NULL;
+	}
+	return rc;
+}
+
+static int nothing_found(kedge_t *k, uint64_t version, size_t had, struct kedge__error *err)
+{
+	if (had)
+		kedge__log(KEDGE_LOG_WARNING, "%s: rank %d has versions, but none that every rank has", k->name,
+			   k->group.rank);
+	if (version != KEDGE_NEWEST)
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is not complete on every rank",
+					(unsigned long long)version, k->name);
+	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no version of %s to restart from", k->name);
+}
+
+/* Of two sets with one number each rank has the one on its own L1 first; all must try them in the same order: rank 0's.
+ */
+static int order_agree(kedge_t *k, struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+{
+	struct kedge__set_key *all;
+	bool twins = false;
+	int rc;
+
+	for (size_t i = 1; i < n; i++)
+		twins = twins || keys[i].version == keys[i - 1].version;
+	if (!twins || k->group.size == 1)
+		return 0;
+	all = kedge__calloc((size_t)k->group.size * n, sizeof(*all));
+	rc = all ? kedge__channel_gather(&k->front, keys, n * sizeof(*keys), all, err) : kedge__error_nomem(err);
+	if (!rc)
+		memcpy(keys, all, n * sizeof(*keys));
+	kedge__free(all);
+	return rc;
+}
+
+static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **keys, size_t *n, struct kedge__error *err)
+{
+	size_t had;
+	int rc = local_keys(k, version, keys, n, err);
+
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_RESTART, version, rc, NULL, err);
+	if (rc)
+		goto fail;
+	had = *n;
+	rc = kedge__channel_common(&k->front, *keys, n, err);
+	if (!rc)
+		rc = order_agree(k, *keys, *n, err);
+	if (!rc && !*n)
+		rc = nothing_found(k, version, had, err);
+	if (!rc)
+		return 0;
+fail:
+	kedge__free(*keys);
+	*keys = NULL;
+	return rc;
+}
+
+/* ------------------------------------------------------------------ one set */
+
+static int targets_make(kedge_t *k, const struct kedge__segment *top, struct kedge__restore_target **targets,
+			struct kedge__error *err)
+{
+	size_t n = kedge__region_table_count(k->regions);
+	struct kedge__restore_target *list = kedge__calloc(n + 1, sizeof(*list));
+	int rc = list ? 0 : kedge__error_nomem(err);
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__region_record *stored = kedge__segment_find_region(top, r->name);
+
+		if (!stored)
+			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0, "region \"%s\" is not in version %llu", r->name,
+					      (unsigned long long)top->header.version);
+		else if (stored->bytes != r->bytes)
+			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0,
+					      "region \"%s\": %llu bytes are protected, version %llu has %llu", r->name,
+					      (unsigned long long)r->bytes, (unsigned long long)top->header.version,
+					      (unsigned long long)stored->bytes);
+		else
+			list[i] = (struct kedge__restore_target){(size_t)(stored - top->regions), r->data};
+	}
+	if (rc)
+		kedge__free(list);
+	else
+		*targets = list;
+	return rc;
+}
+
+static void unprotected_report(kedge_t *k, const struct kedge__segment *top)
+{
+	for (size_t i = 0; i < top->region_count; i++) {
+		if (!kedge__region_table_find(k->regions, top->regions[i].name))
+			kedge__log(KEDGE_LOG_INFO,
+				   "region \"%s\" of version %llu is not protected and stays in the store",
+				   top->regions[i].name, (unsigned long long)top->header.version);
+	}
+}
+
+/* Errors for which an older version may be better; the others are the caller's or the system's. */
+static bool unusable(int rc)
+{
+	return rc == KEDGE_E_DAMAGED || rc == KEDGE_E_MISSING || rc == KEDGE_E_IO || rc == KEDGE_E_FORMAT ||
+	       rc == KEDGE_E_NOTFOUND || rc == KEDGE_E_CODEC || rc == KEDGE_E_ACCESS;
+}
+
+/* *PASS: some rank cannot use this set, an older one may do. */
+static int judge(kedge_t *k, enum kedge__step step, uint64_t version, int rc, bool *pass, struct kedge__error *err)
+{
+	uint64_t flags = unusable(rc) ? FLAG_UNUSABLE : 0;
+
+	rc = kedge__channel_agree(&k->front, step, version, rc, &flags, err);
+	*pass = rc && (flags & FLAG_UNUSABLE);
+	return rc;
+}
+
+static int try_fill(kedge_t *k, struct kedge__lineage *l, const struct kedge__restore_target *targets, uint64_t version,
+		    struct kedge__error *err)
+{
+	struct kedge__job_progress p = {k, "read", version, 0};
+
+	return kedge__restore_fill(l, k->pool, targets, kedge__region_table_count(k->regions),
+				   kedge__state_progress_total, &p, NULL, err);
+}
+
+static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err)
+{
+	struct kedge__restore_target *targets = NULL;
+	struct kedge__lineage *l = NULL;
+	int rc = kedge__versions_open(k, key, &l, err);
+
+	if (!rc)
+		rc = targets_make(k, kedge__lineage_top(l), &targets, err);
+	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, pass, err);
+	if (!rc) {
+		unprotected_report(k, kedge__lineage_top(l));
+		rc = try_fill(k, l, targets, key.version, err);
+		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
+	}
+	if (!rc)
+		rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
+	kedge__free(targets);
+	kedge__lineage_close(l);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ newest first */
+
+static int try_all(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__set_key *got,
+		   struct kedge__error *err)
+{
+	struct kedge__error first = KEDGE__ERROR_INIT;
+	bool pass = true;
+	int rc = KEDGE_E_INTERNAL, first_rc = 0;
+
+	/* Of equal versions the one that L1 has stands first; versions descend. */
+	while (n && pass) {
+		size_t start = n - 1, end = n;
+
+		while (start && keys[start - 1].version == keys[end - 1].version)
+			start--;
+		n = start;
+		for (; start < end && pass; start++) {
+			rc = try_set(k, keys[start], &pass, err);
+			if (!rc) {
+				*got = keys[start];
+				kedge__error_done(&first);
+				return 0;
+			}
+			if (!pass)
+				break;
+			kedge__log(KEDGE_LOG_WARNING, "%s: version %llu cannot be used: %s", k->name,
+				   (unsigned long long)keys[start].version, kedge__error_text(err));
+			if (!first_rc) {
+				first_rc = rc;
+				kedge__error_move(&first, err);
+			}
+		}
+	}
+	if (pass && first_rc) { /* the newest one's cause tells most */
+		rc = first_rc;
+		kedge__error_move(err, &first);
+	}
+	kedge__error_done(&first);
+	return rc;
+}
+
+static void pins_take(kedge_t *k, bool pinned[KEDGE__LEVELS])
+{
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		pinned[l] = k->level[l].on && kedge__catalog_pin(k->level[l].api, NULL) == 0;
+}
+
+static void pins_drop(kedge_t *k, const bool pinned[KEDGE__LEVELS])
+{
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		if (pinned[l])
+			kedge__catalog_unpin(k->level[l].api);
+	}
+}
+
+/* Not finding duplicates later is no reason to fail a restart that has succeeded. */
+static void prime(kedge_t *k, struct kedge__set_key key)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (kedge__prime_memory(k, key, &err)) {
+		kedge__log(KEDGE_LOG_WARNING, "the next version stands alone: %s", kedge__error_text(&err));
+		if (k->reducer)
+			kedge__reducer_reset(k->reducer);
+		k->reducer_at = KEDGE__NO_VERSION;
+	}
+	kedge__error_done(&err);
+}
+
+static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedge__error *err)
+{
+	struct kedge__set_key *keys = NULL, got = {0, 0};
+	bool pinned[KEDGE__LEVELS];
+	size_t n = 0;
+	int rc;
+
+	kedge__write_finish(k);
+	kedge__chores_settle(k);
+	pins_take(k, pinned);
+	rc = common_keys(k, version, &keys, &n, err);
+	if (!rc)
+		rc = try_all(k, keys, n, &got, err);
+	if (!rc)
+		prime(k, got);
+	pins_drop(k, pinned);
+	kedge__free(keys);
+	if (rc)
+		return rc;
+	k->abandon_above = got.version;
+	if (k->group.rank == 0)
+		kedge__journal_write("restart %llu %llu", (unsigned long long)got.version,
+				     (unsigned long long)kedge__clock_wall_ns());
+	if (restored)
+		*restored = got.version;
+	return 0;
+}
+
+int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = restart(k, version, restored, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}

@@ -1,0 +1,159 @@
+#include "job/job.h"
+
+#include <stdlib.h>
+
+#define AT(field) offsetof(struct kedge__job_settings, field)
+
+static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", NULL}; /* enum kedge__reducer_id */
+static const char *const captures[] = {"sync", "copy", NULL};                          /* enum kedge__capture_mode */
+
+#define STRING(k, preset_, doc_)                                                                                       \
+	{                                                                                                              \
+		.key = #k, .type = KEDGE__SETTING_STRING, .offset = AT(k), .preset = preset_, .doc = doc_              \
+	}
+#define BOOL(k, preset_, doc_)                                                                                         \
+	{                                                                                                              \
+		.key = #k, .type = KEDGE__SETTING_BOOL, .offset = AT(k), .preset = preset_, .doc = doc_                \
+	}
+#define INT(k, preset_, lo, hi, doc_)                                                                                  \
+	{                                                                                                              \
+		.key = #k, .type = KEDGE__SETTING_INT, .offset = AT(k), .preset = preset_, .min = lo, .max = hi,       \
+		.doc = doc_                                                                                            \
+	}
+#define SIZE(k, preset_, lo, hi, doc_)                                                                                 \
+	{                                                                                                              \
+		.key = #k, .type = KEDGE__SETTING_SIZE, .offset = AT(k), .preset = preset_, .min = lo, .max = hi,      \
+		.doc = doc_                                                                                            \
+	}
+#define CHOICE(k, preset_, words, doc_)                                                                                \
+	{                                                                                                              \
+		.key = #k, .type = KEDGE__SETTING_CHOICE, .offset = AT(k), .preset = preset_, .choices = words,        \
+		.doc = doc_                                                                                            \
+	}
+
+const struct kedge__setting kedge__job_settings_table[] = {
+    STRING(l1, "kedge-store",
+	   "Directory of the first level, where a checkpoint is complete first: fast and local. Created if absent."),
+    STRING(l2, "", "Directory of the second level, filled in the background: large and safe. Empty: there is none."),
+    INT(l2_every, "1", 1, 1e9, "Every n-th version goes to L2, together with the versions that it depends on."),
+    SIZE(l2_rate, "0", 0, 1e15, "Bytes a second that a rank copies to L2. 0: as fast as it goes."),
+    CHOICE(reducer, "auto", reducers,
+	   "How a version is reduced to what changed: full keeps everything, basic the chunks that changed in place, "
+	   "list and tree also find moved and repeated data; auto picks by what the last versions showed."),
+    SIZE(chunk, "256", 32, 65536, "Bytes of a chunk, the unit in which changes are found: a power of two."),
+    STRING(
+	codec, "auto",
+	"How literals are packed: none, lz4, zstd, with a level as in zstd:9; auto looks at samples of each region."),
+    SIZE(block, "128k", 4096, 64.0 * 1048576, "Bytes of literals that are packed and checksummed as a unit."),
+    CHOICE(
+	capture, "sync", captures,
+	"sync: a checkpoint returns when it is complete on L1. copy: it returns when the new bytes are copied aside, "
+	"and a thread writes them."),
+    SIZE(copy_memory, "4G", 0, 1e15,
+	 "Bytes that capture = copy may hold aside. A version with more new bytes is written before the checkpoint "
+	 "returns."),
+    INT(threads, "0", 0, 1024, "Threads for hashing, packing and reading. 0: as many as the process may run on."),
+    SIZE(
+	record_memory, "512M", 1048576, 1e15,
+	"Memory for the hash record, by which data of older versions is found again. Beyond it the oldest entries go."),
+    SIZE(rebuild, "1G", 0, 1e15,
+	 "Bytes of older versions, newest first, that a new process may read to rebuild the hash record when there is "
+	 "no record file."),
+    BOOL(paranoid, "no", "Compare bytes wherever digests are equal, instead of trusting 128 bits."),
+    BOOL(sync, "yes",
+	 "Make every file durable before it counts. Only for scratch levels in memory may it be turned off."),
+    INT(keep, "0", 0, 1e9,
+	"Versions that stay on L1; older ones go, after coalescing if the newer need them. 0: all stay."),
+    INT(l2_keep, "0", 0, 1e9, "Versions that stay on L2. 0: all stay."),
+    BOOL(record_file, "yes",
+	 "Keep the hash record beside the store when the job closes, so that the next one starts fast."),
+};
+
+const size_t kedge__job_settings_count = KEDGE__COUNT(kedge__job_settings_table);
+
+const char *const kedge__job_env_ignored[] = {
+    "KEDGE_CONFIG",   "KEDGE_FAULT", "KEDGE_RUN_JOURNAL", "KEDGE_RUN_LAUNCH", "KEDGE_RUN_ID", "KEDGE_RUN_RETRIES",
+    "KEDGE_NO_COLOR", "KEDGE_BIN",   "KEDGE_SOURCE",      "KEDGE_STORE",      "KEDGE_NAME",   NULL,
+};
+
+static int chunk_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	if ((s->chunk & (s->chunk - 1)) == 0)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "chunk = %llu: a power of two from 32 to 65536 is needed",
+				(unsigned long long)s->chunk);
+}
+
+static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	struct kedge__codec_choice choice;
+	int rc = chunk_check(s, err);
+
+	if (rc)
+		return rc;
+	if (!s->l1[0])
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: a directory is needed");
+	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
+	rc = kedge__codec_choice_parse(s->codec, &choice, err);
+	if (!rc)
+		return 0;
+	kedge__error_prefix(err, "codec = %s", s->codec);
+	if (err)
+		err->code = KEDGE_E_CONFIG;
+	return KEDGE_E_CONFIG;
+}
+
+static int override_set(struct kedge__job_settings *s, const char *pair, struct kedge__error *err)
+{
+	const char *equals = strchr(pair, '=');
+	char *key;
+	int rc;
+
+	if (!equals)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "setting \"%s\" is not of the form key=value", pair);
+	key = kedge__strdup(pair);
+	if (!key)
+		return kedge__error_nomem(err);
+	key[equals - pair] = '\0';
+	rc = kedge__settings_set(kedge__job_settings_table, kedge__job_settings_count, s, key, equals + 1, "kedge_open",
+				 err);
+	kedge__free(key);
+	return rc;
+}
+
+static int sources_load(const char *config, const char *const *overrides, struct kedge__job_settings *s,
+			struct kedge__error *err)
+{
+	const struct kedge__setting *table = kedge__job_settings_table;
+	size_t n = kedge__job_settings_count;
+	int rc = 0;
+
+	if (!config)
+		config = getenv("KEDGE_CONFIG");
+	if (config && config[0])
+		rc = kedge__settings_load_file(table, n, s, config, err);
+	if (!rc)
+		rc = kedge__settings_load_env(table, n, s, kedge__job_env_ignored, err);
+	for (size_t i = 0; !rc && overrides && overrides[i]; i++)
+		rc = override_set(s, overrides[i], err);
+	return rc ? rc : values_check(s, err);
+}
+
+int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s,
+			     struct kedge__error *err)
+{
+	int rc = kedge__settings_init(kedge__job_settings_table, kedge__job_settings_count, s, err);
+
+	if (rc)
+		return rc;
+	rc = sources_load(config, overrides, s, err);
+	if (rc)
+		kedge__job_settings_done(s);
+	return rc;
+}
+
+void kedge__job_settings_done(struct kedge__job_settings *s)
+{
+	kedge__settings_done(kedge__job_settings_table, kedge__job_settings_count, s);
+}

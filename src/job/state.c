@@ -1,0 +1,178 @@
+#include "job/handle.h"
+
+#include <stdio.h>
+
+/* The last failure of this thread: a fixed buffer, so that a thread that ends leaves nothing behind. */
+static _Thread_local struct {
+	const kedge_t *k;
+	char text[4096];
+} last;
+
+int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err)
+{
+	if (!rc) {
+		kedge__error_done(err);
+		return 0;
+	}
+	last.k = k;
+	snprintf(last.text, sizeof(last.text), "%s", err->code ? kedge__error_text(err) : kedge_strerror(rc));
+	kedge__error_done(err);
+	return rc;
+}
+
+const char *kedge_last_error(const kedge_t *k)
+{
+	return last.k == k && last.text[0] ? last.text : "no error";
+}
+
+/* Index of VERSION, or of the first one above it. */
+static size_t status_find(const kedge_t *k, uint64_t version)
+{
+	size_t i = k->status.count;
+
+	while (i && k->status.at[i - 1].version >= version)
+		i--;
+	return i;
+}
+
+static bool status_is(const kedge_t *k, size_t i, uint64_t version)
+{
+	return i < k->status.count && k->status.at[i].version == version;
+}
+
+static void drop_above(kedge_t *k, uint64_t version)
+{
+	while (k->status.count && k->status.at[k->status.count - 1].version > version)
+		kedge__error_done(&k->status.at[--k->status.count].err);
+}
+
+void kedge__state_drop_above(kedge_t *k, uint64_t version)
+{
+	pthread_mutex_lock(&k->state_lock);
+	drop_above(k, version);
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+void kedge__state_begin(kedge_t *k, uint64_t version)
+{
+	struct kedge__job_status fresh = {.version = version};
+	size_t i;
+
+	pthread_mutex_lock(&k->state_lock);
+	drop_above(k, version);
+	i = status_find(k, version);
+	if (status_is(k, i, version)) {
+		kedge__error_done(&k->status.at[i].err);
+		k->status.at[i] = fresh;
+	} else {
+		(void)kedge__array_push(&k->status, fresh);
+	}
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+void kedge__state_end(kedge_t *k, uint64_t version, int rc, const struct kedge__error *err)
+{
+	size_t i;
+
+	pthread_mutex_lock(&k->state_lock);
+	i = status_find(k, version);
+	if (status_is(k, i, version)) {
+		k->status.at[i].done = true;
+		if (rc)
+			kedge__error_set(&k->status.at[i].err, rc, 0, "%s", kedge__error_text(err));
+	}
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+void kedge__state_note(kedge_t *k, int rc, const struct kedge__error *err)
+{
+	pthread_mutex_lock(&k->state_lock);
+	if (rc && !k->first.code)
+		kedge__error_set(&k->first, rc, 0, "%s", kedge__error_text(err));
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+int kedge__state_take(kedge_t *k, struct kedge__error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&k->state_lock);
+	rc = k->first.code;
+	kedge__error_move(err, &k->first);
+	pthread_mutex_unlock(&k->state_lock);
+	return rc;
+}
+
+int kedge_test(kedge_t *k, uint64_t version)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = 0;
+	size_t i;
+
+	if (!k) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->state_lock);
+	i = status_find(k, version);
+	if (!status_is(k, i, version))
+		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "version %llu is not known",
+				      (unsigned long long)version);
+	else if (k->status.at[i].err.code)
+		rc = kedge__error_set(&err, k->status.at[i].err.code, 0, "%s", kedge__error_text(&k->status.at[i].err));
+	else if (k->status.at[i].done)
+		rc = 1;
+	pthread_mutex_unlock(&k->state_lock);
+	return rc < 0 ? kedge__state_fail(k, rc, &err) : rc;
+}
+
+int kedge_stats_get(kedge_t *k, struct kedge_stats *stats)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = 0;
+
+	if (!k || !stats) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->state_lock);
+	if (k->stats.version == KEDGE__NO_VERSION)
+		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "no checkpoint was taken through this handle");
+	else
+		*stats = k->stats;
+	pthread_mutex_unlock(&k->state_lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+void kedge_set_progress(kedge_t *k, void (*fn)(void *user, const struct kedge_progress *p), void *user)
+{
+	if (!k)
+		return;
+	pthread_mutex_lock(&k->progress_lock);
+	k->progress = fn;
+	k->progress_user = user;
+	pthread_mutex_unlock(&k->progress_lock);
+}
+
+void kedge__state_progress(const struct kedge__job_progress *p, uint64_t done)
+{
+	struct kedge_progress report = {p->phase, p->version, KEDGE__MIN(done, p->total), p->total};
+
+	pthread_mutex_lock(&p->k->progress_lock);
+	if (p->k->progress)
+		p->k->progress(p->k->progress_user, &report);
+	pthread_mutex_unlock(&p->k->progress_lock);
+}
+
+void kedge__state_progress_bytes(void *ctx, uint64_t done)
+{
+	kedge__state_progress(ctx, done);
+}
+
+void kedge__state_progress_total(void *ctx, uint64_t done, uint64_t total)
+{
+	struct kedge__job_progress p = *(struct kedge__job_progress *)ctx;
+
+	p.total = total;
+	kedge__state_progress(&p, done);
+}

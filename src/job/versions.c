@@ -1,0 +1,332 @@
+#include "job/handle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+uint64_t kedge__set_key_id(const struct kedge__set *set)
+{
+	uint64_t id = set->ranks;
+
+	for (uint32_t r = 0; r < set->ranks; r++) {
+		uint64_t mix[3] = {id, set->parts[r].image_id.lo, set->parts[r].image_id.hi};
+
+		id = kedge__checksum(mix, sizeof(mix));
+	}
+	return id;
+}
+
+static bool usable(const struct kedge__catalog_entry *e, uint32_t ranks)
+{
+	return !e->problem.code && e->set.ranks == ranks;
+}
+
+int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, struct kedge__set_key **list,
+			 size_t *count, struct kedge__error *err)
+{
+	size_t n = kedge__catalog_count(cat), used = 0;
+	struct kedge__set_key *keys = kedge__calloc(n + 1, sizeof(*keys));
+
+	if (!keys)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+
+		if (e->version < limit && usable(e, ranks))
+			keys[used++] = (struct kedge__set_key){e->version, kedge__set_key_id(&e->set)};
+	}
+	*list = keys;
+	*count = used;
+	return 0;
+}
+
+/* Two ascending lists as one, X before Y at equal versions, without repeating equal keys. */
+static size_t keys_merge(const struct kedge__set_key *x, size_t nx, const struct kedge__set_key *y, size_t ny,
+			 struct kedge__set_key *out)
+{
+	size_t n = 0, i = 0, j = 0;
+
+	while (i < nx || j < ny) {
+		bool first = j == ny || (i < nx && x[i].version <= y[j].version);
+		struct kedge__set_key key = first ? x[i++] : y[j++];
+
+		if (!n || out[n - 1].version != key.version || out[n - 1].id != key.id)
+			out[n++] = key;
+	}
+	return n;
+}
+
+int kedge__versions_all(kedge_t *k, struct kedge__set_key **list, size_t *count, struct kedge__error *err)
+{
+	struct kedge__set_key *keys[KEDGE__LEVELS] = {NULL, NULL}, *merged = NULL;
+	size_t n[KEDGE__LEVELS] = {0, 0};
+	int rc = 0;
+
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
+		if (k->level[l].on)
+			rc = kedge__versions_keys(k->level[l].api, (uint32_t)k->group.size, KEDGE__NO_VERSION, &keys[l],
+						  &n[l], err);
+	}
+	if (!rc) {
+		merged = kedge__calloc(n[0] + n[1] + 1, sizeof(*merged));
+		rc = merged ? 0 : kedge__error_nomem(err);
+	}
+	if (!rc) {
+		*count = keys_merge(keys[0], n[0], keys[1], n[1], merged);
+		*list = merged;
+	}
+	kedge__free(keys[0]);
+	kedge__free(keys[1]);
+	return rc;
+}
+
+/* A level that cannot be read does not hide what the other one has. */
+int kedge__versions_scan(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__error first = KEDGE__ERROR_INIT, other = KEDGE__ERROR_INIT;
+	int rc = kedge__catalog_scan(k->level[KEDGE__L1].api, &first);
+	int rc2 = k->level[KEDGE__L2].on ? kedge__catalog_scan(k->level[KEDGE__L2].api, &other) : rc;
+
+	if (rc && rc2) {
+		kedge__error_move(err, &first);
+	} else if (rc || rc2) {
+		kedge__log(KEDGE_LOG_WARNING, "a level cannot be read: %s", kedge__error_text(rc ? &first : &other));
+		rc = 0;
+	}
+	kedge__error_done(&first);
+	kedge__error_done(&other);
+	return rc;
+}
+
+static const struct kedge__set *set_of(const struct kedge__catalog *cat, struct kedge__set_key key)
+{
+	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, key.version);
+
+	return e && !e->problem.code && kedge__set_key_id(&e->set) == key.id ? &e->set : NULL;
+}
+
+/* Levels that have the very set come first, the fastest of them first; the others may still have older versions. */
+static size_t levels_order(kedge_t *k, struct kedge__set_key key, struct kedge__catalog **out,
+			   const struct kedge__set **set)
+{
+	size_t n = 0;
+
+	*set = NULL;
+	for (int pass = 0; pass < 2; pass++) {
+		for (int l = 0; l < KEDGE__LEVELS; l++) {
+			const struct kedge__set *s = k->level[l].on ? set_of(k->level[l].api, key) : NULL;
+
+			if (!k->level[l].on || (s != NULL) != (pass == 0))
+				continue;
+			out[n++] = k->level[l].api;
+			if (s && !*set)
+				*set = s;
+		}
+	}
+	return n;
+}
+
+int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__lineage **out, struct kedge__error *err)
+{
+	struct kedge__catalog *levels[KEDGE__LEVELS];
+	const struct kedge__set *set;
+	struct kedge__lineage *l;
+	size_t n = levels_order(k, key, levels, &set);
+	uint32_t rank = (uint32_t)k->group.rank;
+	int rc;
+
+	if (!set)
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is not there",
+					(unsigned long long)key.version, k->name);
+	rc = kedge__lineage_open(levels, n, key.version, rank, &l, err);
+	if (rc)
+		return rc;
+	if (!kedge__digest_equal(kedge__lineage_top(l)->summary.image_id, set->parts[rank].image_id)) {
+		kedge__lineage_close(l);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"version %llu of %s: only the segment of another set of that number is left",
+					(unsigned long long)key.version, k->name);
+	}
+	*out = l;
+	return 0;
+}
+
+int kedge__versions_remember(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < top->region_count && !rc; i++)
+		rc = kedge__region_table_remember(k->regions, top->regions[i].name, top->regions[i].slot, err);
+	k->next_slot = KEDGE__MAX(k->next_slot, top->summary.next_slot);
+	return rc;
+}
+
+int kedge__versions_common(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__set_key *list = NULL;
+	size_t count = 0;
+	int rc = kedge__versions_all(k, &list, &count, err);
+
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_VERSIONS, 0, rc, NULL, err);
+	if (!rc)
+		rc = kedge__channel_common(&k->front, list, &count, err);
+	for (size_t i = 0; !rc && i < count; i++)
+		kedge__versions_published(k, list[i]);
+	kedge__free(list);
+	return rc;
+}
+
+void kedge__versions_published(kedge_t *k, struct kedge__set_key key)
+{
+	pthread_mutex_lock(&k->state_lock);
+	if (k->group.size > 1)
+		(void)kedge__array_push(&k->common,
+					key); /* a set left out is only passed over by kedge_region_stat() */
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+static bool known_everywhere(kedge_t *k, struct kedge__set_key key)
+{
+	bool known = k->group.size == 1;
+
+	pthread_mutex_lock(&k->state_lock);
+	for (size_t i = k->common.count; i && !known; i--)
+		known = k->common.at[i - 1].version == key.version && k->common.at[i - 1].id == key.id;
+	pthread_mutex_unlock(&k->state_lock);
+	return known;
+}
+
+/* ------------------------------------------------------------------ kedge_versions */
+
+static void info_fill(struct kedge_version_info *info, const struct kedge__set *s)
+{
+	const char *reducer = kedge__reducer_name((enum kedge__reducer_id)s->reducer);
+
+	info->version = s->version;
+	info->parent = s->parent;
+	info->ranks = s->ranks;
+	info->created_ns = s->created_ns;
+	info->raw_bytes = info->stored_bytes = info->literal_bytes = info->metadata_bytes = 0;
+	for (uint32_t r = 0; r < s->ranks; r++) {
+		info->raw_bytes += s->parts[r].raw_bytes;
+		info->stored_bytes += s->parts[r].file_bytes;
+		info->literal_bytes += s->parts[r].literal_bytes;
+		info->metadata_bytes += s->parts[r].metadata_bytes;
+	}
+	snprintf(info->reducer, sizeof(info->reducer), "%s", reducer ? reducer : "unknown");
+}
+
+static int by_version(const void *a, const void *b)
+{
+	const struct kedge_version_info *x = a, *y = b;
+
+	return (x->version > y->version) - (x->version < y->version);
+}
+
+static int infos_collect(kedge_t *k, struct kedge_version_info **list, size_t *count, struct kedge__error *err)
+{
+	struct kedge_version_info *infos;
+	size_t room = 1, n = 0, on_l1;
+
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		room += k->level[l].on ? kedge__catalog_count(k->level[l].api) : 0;
+	infos = kedge__calloc(room, sizeof(*infos));
+	if (!infos)
+		return kedge__error_nomem(err);
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		on_l1 = n;
+		for (size_t i = 0; k->level[l].on && i < kedge__catalog_count(k->level[l].api); i++) {
+			const struct kedge__catalog_entry *e = kedge__catalog_at(k->level[l].api, i);
+			struct kedge_version_info key = {.version = e->version}, *known;
+
+			if (e->problem.code)
+				continue;
+			known = l ? bsearch(&key, infos, on_l1, sizeof(*infos), by_version) : NULL;
+			if (!known) {
+				known = &infos[n++];
+				info_fill(known, &e->set);
+			}
+			known->levels |= 1u << l;
+		}
+	}
+	qsort(infos, n, sizeof(*infos), by_version);
+	*list = infos;
+	*count = n;
+	return 0;
+}
+
+int kedge_versions(kedge_t *k, struct kedge_version_info **list, size_t *count)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k || !list || !count) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__versions_scan(k, &err);
+	if (!rc)
+		rc = infos_collect(k, list, count, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+/* ------------------------------------------------------------------ kedge_region_stat */
+
+static int region_find(const struct kedge__segment *top, const char *name, struct kedge_region_info *info,
+		       struct kedge__error *err)
+{
+	const struct kedge__region_record *r = kedge__segment_find_region(top, name);
+
+	if (!r)
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu has no region \"%s\"",
+					(unsigned long long)top->header.version, name);
+	*info = (struct kedge_region_info){.bytes = r->bytes, .type = (enum kedge_type)r->type, .ndims = (int)r->ndims};
+	memcpy(info->dims, r->dims, sizeof(info->dims));
+	return 0;
+}
+
+/* The newest set, or the one of VERSION, that all ranks are known to have and that opens here. */
+static int stat_open(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)
+{
+	struct kedge__set_key *keys;
+	size_t n;
+	int rc = kedge__versions_all(k, &keys, &n, err);
+
+	if (rc)
+		return rc;
+	rc =
+	    kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
+			     version == KEDGE_NEWEST ? "there is no version of %s" : "%s has no such version", k->name);
+	while (rc && n--) {
+		if (version == KEDGE_NEWEST ? !known_everywhere(k, keys[n]) : keys[n].version != version)
+			continue;
+		rc = kedge__versions_open(k, keys[n], out, err);
+		if (rc == KEDGE_E_NOMEM)
+			break;
+	}
+	kedge__free(keys);
+	return rc;
+}
+
+int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct kedge_region_info *info)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__lineage *l;
+	int rc;
+
+	if (!k || !name || !info) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, no name, or no place for the result");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__versions_scan(k, &err);
+	if (!rc)
+		rc = stat_open(k, version, &l, &err);
+	if (!rc) {
+		rc = region_find(kedge__lineage_top(l), name, info, &err);
+		kedge__lineage_close(l);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}

@@ -1,0 +1,355 @@
+#include "job/handle.h"
+
+#include <stdio.h>
+
+/* ------------------------------------------------------------------ the local part */
+
+static void spec_fill(const struct kedge__job_write *w, struct kedge__segment_spec *spec)
+{
+	const kedge_t *k = w->k;
+
+	*spec = (struct kedge__segment_spec){
+	    .name = k->name,
+	    .version = w->version,
+	    .rank = (uint32_t)k->group.rank,
+	    .ranks = (uint32_t)k->group.size,
+	    .generation = w->generation,
+	    .next_slot = w->next_slot,
+	    .regions = w->records,
+	    .region_count = w->region_count,
+	    .reduction = &w->reduction,
+	    .sources = w->sources,
+	    .source_count = w->reduction.source_count,
+	    .codec = k->codec,
+	    .block_bytes = (uint32_t)k->set.block,
+	    .sync = k->set.sync,
+	};
+}
+
+void kedge__write_segment(struct kedge__job_write *w)
+{
+	kedge_t *k = w->k;
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__job_progress p = {k, "write", w->version, w->reduction.literal_bytes};
+	struct kedge__segment_spec spec;
+
+	if (w->rc)
+		return;
+	w->rc = kedge__catalog_next_generation(cat, w->version, (uint32_t)k->group.rank, &w->generation, &w->err);
+	if (w->rc)
+		return;
+	spec_fill(w, &spec);
+	spec.progress = kedge__state_progress_bytes;
+	spec.progress_ctx = &p;
+	w->rc = kedge__segment_write(cat, k->pool, &spec, &w->part, &w->stats, &w->err);
+	w->sealed = !w->rc;
+}
+
+/* ------------------------------------------------------------------ all ranks: one set */
+
+/* What a rank tells of its segment; a bit for each alive version that it refers to follows. */
+struct tale {
+	struct kedge__say say;
+	struct kedge__set_part part;
+	uint64_t parent, created_ns;
+	double seconds;
+	uint32_t reducer;
+	uint32_t unused;
+};
+
+static size_t tale_bytes(const struct kedge__job_write *w)
+{
+	return sizeof(struct tale) + (w->alive_count + 63) / 64 * 8;
+}
+
+static void tale_tell(const struct kedge__job_write *w, struct tale *t)
+{
+	uint64_t *bits = (uint64_t *)(t + 1);
+
+	kedge__say_set(&t->say, KEDGE__STEP_WRITE, w->version, w->rc, &w->err);
+	if (w->rc)
+		return;
+	t->part = w->part;
+	t->parent = w->reduction.parent;
+	t->created_ns = kedge__clock_wall_ns();
+	t->seconds = w->blocked > 0 ? w->blocked : kedge__clock_seconds() - w->started;
+	t->reducer = w->reduction.reducer;
+	for (size_t i = 0, s = 0; i < w->alive_count && s < w->reduction.source_count; i++) {
+		if (w->alive[i].version == w->reduction.sources[s]) {
+			bits[i / 64] |= UINT64_C(1) << i % 64;
+			s++;
+		}
+	}
+}
+
+static bool any_refers(const struct kedge__job_write *w, const char *all, size_t i)
+{
+	for (int r = 0; r < w->k->group.size; r++) {
+		const struct tale *t = (const struct tale *)(all + (size_t)r * tale_bytes(w));
+
+		if (((const uint64_t *)(t + 1))[i / 64] >> i % 64 & 1)
+			return true;
+	}
+	return false;
+}
+
+/* The set is the same in every directory: what is a rank's own comes from all, what is one comes from rank 0. */
+static int set_make(const struct kedge__job_write *w, const char *all, struct kedge__set *set, struct kedge__error *err)
+{
+	const kedge_t *k = w->k;
+	const struct tale *first = (const struct tale *)all;
+	uint32_t ranks = (uint32_t)k->group.size;
+
+	*set = (struct kedge__set){.version = w->version,
+				   .parent = KEDGE__NO_VERSION,
+				   .created_ns = first->created_ns,
+				   .reducer = first->reducer,
+				   .ranks = ranks};
+	set->name = kedge__strdup(k->name);
+	set->parts = kedge__calloc(ranks, sizeof(*set->parts));
+	set->sources = kedge__calloc(w->alive_count + 1, sizeof(*set->sources));
+	if (!set->name || !set->parts || !set->sources) {
+		kedge__set_done(set);
+		return kedge__error_nomem(err);
+	}
+	for (uint32_t r = 0; r < ranks; r++) {
+		const struct tale *t = (const struct tale *)(all + r * tale_bytes(w));
+
+		set->parts[r] = t->part;
+		set->seconds = KEDGE__MAX(set->seconds, t->seconds);
+		if (t->parent != KEDGE__NO_VERSION && (set->parent == KEDGE__NO_VERSION || t->parent > set->parent))
+			set->parent = t->parent;
+	}
+	for (size_t i = 0; i < w->alive_count; i++) {
+		if (any_refers(w, all, i))
+			set->sources[set->source_count++] = w->alive[i].version;
+	}
+	return 0;
+}
+
+/* Gather all tales, learn whether all sealed theirs, and put the set together. */
+static int set_agree(struct kedge__job_write *w, struct kedge__set *set, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	size_t bytes = tale_bytes(w);
+	struct tale *own = kedge__calloc(1, bytes);
+	char *all = kedge__calloc((size_t)k->group.size, bytes);
+	int rc = own && all ? 0 : kedge__error_nomem(err);
+
+	if (!rc) {
+		tale_tell(w, own);
+		rc = kedge__channel_gather(&k->front, own, bytes, all, err);
+	}
+	if (!rc)
+		rc = kedge__say_judge(&k->front, all, bytes, err);
+	if (!rc)
+		rc = set_make(w, all, set, err);
+	kedge__free(own);
+	kedge__free(all);
+	return rc;
+}
+
+/* Some directories have the set and one has not: it must not exist anywhere. */
+static void withdraw(struct kedge__job_write *w)
+{
+	kedge_t *k = w->k;
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	const struct kedge__catalog_entry *e;
+	int rc = 0;
+
+	if (k->level[KEDGE__L1].leads) {
+		e = kedge__catalog_find(cat, w->version);
+		if (e && !e->problem.code && e->set.ranks > (uint32_t)k->group.rank &&
+		    e->set.parts[k->group.rank].generation == w->generation)
+			rc = kedge__set_remove(cat, w->version, &err);
+	}
+	if (rc)
+		kedge__log(KEDGE_LOG_ERROR, "version %llu cannot be withdrawn: %s", (unsigned long long)w->version,
+			   kedge__error_text(&err));
+	kedge__error_done(&err);
+	(void)kedge__channel_agree(&k->front, KEDGE__STEP_WITHDRAW, w->version, rc, NULL, NULL);
+}
+
+static void segment_discard(struct kedge__job_write *w)
+{
+	kedge_t *k = w->k;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (w->sealed &&
+	    kedge__segment_discard(k->level[KEDGE__L1].write, w->version, (uint32_t)k->group.rank, w->generation, &err))
+		kedge__log(KEDGE_LOG_WARNING, "a segment of version %llu stays as a leftover: %s",
+			   (unsigned long long)w->version, kedge__error_text(&err));
+	kedge__error_done(&err);
+	w->sealed = false;
+}
+
+static int publish(struct kedge__job_write *w, const struct kedge__set *set, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	int rc = 0;
+
+	if (k->level[KEDGE__L1].leads)
+		rc = kedge__set_publish(k->level[KEDGE__L1].write, set, err);
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_PUBLISH, w->version, rc, NULL, err);
+	if (rc)
+		withdraw(w);
+	return rc;
+}
+
+/* L2 may have another set of this number, of the future that the version replaces. */
+static void l2_forget(struct kedge__job_write *w)
+{
+	struct kedge__job_level *l2 = &w->k->level[KEDGE__L2];
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!l2->on || !l2->leads || !kedge__catalog_find(l2->write, w->version))
+		return;
+	rc = kedge__set_remove(l2->write, w->version, &err);
+	if (rc)
+		kedge__log(KEDGE_LOG_WARNING, "the replaced version %llu stays on L2: %s",
+			   (unsigned long long)w->version, kedge__error_text(&err));
+	kedge__error_done(&err);
+}
+
+static void stats_set(const struct kedge__job_write *w)
+{
+	kedge_t *k = w->k;
+	const char *name = kedge__reducer_name(w->reduction.reducer);
+	struct kedge_stats s = {
+	    .version = w->version,
+	    .raw_bytes = w->reduction.raw_bytes,
+	    .stored_bytes = w->stats.stored_bytes,
+	    .literal_bytes = w->stats.literal_bytes,
+	    .metadata_bytes = w->stats.metadata_bytes,
+	    .blocked_seconds = w->blocked,
+	    .hash_seconds = w->reduction.hash_seconds,
+	    .encode_seconds = w->stats.encode_seconds,
+	    .write_seconds = w->stats.write_seconds,
+	};
+
+	snprintf(s.reducer, sizeof(s.reducer), "%s", name ? name : "unknown");
+	pthread_mutex_lock(&k->state_lock);
+	k->stats = s;
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+/* RAW and STORED of all ranks, as the set has them. */
+static void journal_checkpoint(const struct kedge__job_write *w, const struct kedge__set *set)
+{
+	uint64_t raw = 0, stored = 0;
+
+	if (w->k->group.rank != 0)
+		return;
+	for (uint32_t r = 0; r < set->ranks; r++) {
+		raw += set->parts[r].raw_bytes;
+		stored += set->parts[r].file_bytes;
+	}
+	kedge__journal_write("checkpoint %llu %llu %llu %.6f %llu", (unsigned long long)set->version,
+			     (unsigned long long)raw, (unsigned long long)stored, set->seconds,
+			     (unsigned long long)kedge__clock_wall_ns());
+}
+
+static void succeeded(struct kedge__job_write *w, const struct kedge__set *set)
+{
+	kedge_t *k = w->k;
+	struct kedge__set_key key = {w->version, kedge__set_key_id(set)};
+
+	kedge__reducer_commit(k->reducer);
+	w->reduced = w->sealed = false;
+	k->reducer_at = w->version;
+	k->reducer_primed = k->record_stale = true;
+	l2_forget(w);
+	if (w->blocked <= 0)
+		w->blocked = kedge__clock_seconds() - w->started;
+	stats_set(w);
+	kedge__versions_published(k, key);
+	journal_checkpoint(w, set);
+}
+
+/* Give back what only an unfinished write holds. */
+static void let_go(struct kedge__job_write *w)
+{
+	if (w->reduced)
+		kedge__reducer_rollback(w->k->reducer);
+	w->reduced = false;
+	segment_discard(w);
+	if (w->pinned)
+		kedge__catalog_unpin(w->k->level[KEDGE__L1].write);
+	w->pinned = false;
+}
+
+void kedge__write_publish(struct kedge__job_write *w)
+{
+	kedge_t *k = w->k;
+	struct kedge__set set = {0};
+	int rc = set_agree(w, &set, w->rc ? NULL : &w->err);
+
+	if (!w->rc && !rc)
+		rc = publish(w, &set, &w->err);
+	if (!w->rc)
+		w->rc = rc;
+	if (!w->rc)
+		succeeded(w, &set);
+	let_go(w);
+	kedge__set_done(&set);
+	if (w->rc)
+		kedge__state_end(k, w->version, w->rc, &w->err);
+	else
+		kedge__chores_add(k, w->version);
+}
+
+void kedge__write_free(struct kedge__job_write *w)
+{
+	if (!w)
+		return;
+	let_go(w);
+	kedge__snapshot_done(&w->snapshot);
+	kedge__reduction_done(&w->reduction);
+	kedge__regions_free(w->records, w->records ? w->region_count : 0);
+	kedge__free(w->sources);
+	kedge__free(w->image);
+	kedge__free(w->alive);
+	kedge__error_done(&w->err);
+	kedge__free(w);
+}
+
+/* ------------------------------------------------------------------ in the background */
+
+static void write_run(void *ctx)
+{
+	struct kedge__job_write *w = ctx;
+
+	kedge__write_segment(w);
+	if (w->k->front_alone)
+		kedge__write_publish(w);
+}
+
+void kedge__write_submit(struct kedge__job_write *w)
+{
+	kedge_t *k = w->k;
+
+	k->pending = w;
+	w->blocked = kedge__clock_seconds() - w->started;
+	/* Without memory for a task the write is done here: later than hoped, but done. */
+	if (kedge__worker_submit(k->writer, write_run, w, NULL))
+		write_run(w);
+}
+
+void kedge__write_finish(kedge_t *k)
+{
+	struct kedge__job_write *w = k->pending;
+
+	if (!w)
+		return;
+	kedge__worker_drain(k->writer);
+	if (!k->front_alone)
+		kedge__write_publish(w);
+	kedge__state_note(k, w->rc, &w->err);
+	if (w->rc)
+		kedge__log(KEDGE_LOG_ERROR, "version %llu was not written: %s", (unsigned long long)w->version,
+			   kedge__error_text(&w->err));
+	k->pending = NULL;
+	kedge__write_free(w);
+}
