@@ -219,6 +219,9 @@ static int write_replacing(const char *path, const char *text, size_t bytes, str
 			kedge__fs_unlink(temporary, NULL);
 	}
 	kedge__free(temporary);
+	/* A missing folder is a matter of output here, not of the store. */
+	if (rc == KEDGE_E_MISSING)
+		rc = err->code = KEDGE_E_IO;
 	return rc;
 }
 

@@ -1,0 +1,130 @@
+/* cli_craft: stores that the command itself would not make: region names that point elsewhere, sets of several ranks, a
+ * name that stays locked. Usage: cli_craft STORE NAME region REGION | ranks N VERSIONS | hold */
+#include <kedge/kedge.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int craft_region(const char *name, const char *const *settings, const char *region)
+{
+	char evil[] = "evil", good[] = "good";
+	kedge_t *k;
+
+	if (kedge_open(name, NULL, settings, &k) != 0 || kedge_protect(k, region, evil, 4, KEDGE_BYTES) != 0 ||
+	    kedge_protect(k, "good", good, 4, KEDGE_BYTES) != 0 || kedge_checkpoint(k, 1) != 0)
+		return 1;
+	return kedge_close(k) != 0;
+}
+
+/* Ranks are threads; allgather goes through one buffer between two barriers. */
+struct ranks {
+	int size;
+	uint64_t versions;
+	const char *name;
+	const char *const *settings;
+	pthread_barrier_t barrier;
+	char buffer[1 << 16];
+};
+
+struct rank {
+	struct ranks *all;
+	int rank, failed;
+	pthread_t thread;
+};
+
+static int allgather(void *ctx, const void *send, size_t bytes, void *recv)
+{
+	struct rank *r = ctx;
+	int fits = bytes * (size_t)r->all->size <= sizeof(r->all->buffer);
+
+	if (fits)
+		memcpy(r->all->buffer + bytes * (size_t)r->rank, send, bytes);
+	pthread_barrier_wait(&r->all->barrier);
+	if (fits)
+		memcpy(recv, r->all->buffer, bytes * (size_t)r->all->size);
+	pthread_barrier_wait(&r->all->barrier);
+	return !fits;
+}
+
+static void *run_rank(void *arg)
+{
+	struct rank *r = arg;
+	struct kedge_group group = {.rank = r->rank, .size = r->all->size, .allgather = allgather, .ctx = r};
+	char data[4096];
+	kedge_t *k;
+
+	memset(data, 'a' + r->rank, sizeof(data));
+	r->failed = kedge_open_group(r->all->name, NULL, r->all->settings, &group, &k) != 0;
+	if (r->failed)
+		return NULL;
+	r->failed = kedge_protect(k, "data", data, sizeof(data), KEDGE_BYTES) != 0;
+	for (uint64_t v = 1; v <= r->all->versions && !r->failed; v++) {
+		data[v] = 'A';
+		r->failed = kedge_checkpoint(k, v) != 0;
+	}
+	r->failed |= kedge_close(k) != 0;
+	return NULL;
+}
+
+static int craft_ranks(struct ranks *all)
+{
+	struct rank *ranks = calloc((size_t)all->size, sizeof(*ranks));
+	int failed = !ranks;
+
+	pthread_barrier_init(&all->barrier, NULL, (unsigned)all->size);
+	for (int i = 0; ranks && i < all->size; i++) {
+		ranks[i] = (struct rank){.all = all, .rank = i};
+		if (pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) != 0)
+			abort();
+	}
+	for (int i = 0; ranks && i < all->size; i++) {
+		pthread_join(ranks[i].thread, NULL);
+		failed |= ranks[i].failed;
+	}
+	pthread_barrier_destroy(&all->barrier);
+	free(ranks);
+	return failed;
+}
+
+/* Keep the name until standard input ends. */
+static int hold(const char *name, const char *const *settings)
+{
+	kedge_t *k;
+	char c;
+
+	if (kedge_open(name, NULL, settings, &k) != 0)
+		return 1;
+	if (write(STDOUT_FILENO, "held\n", 5) != 5)
+		return 1;
+	while (read(STDIN_FILENO, &c, 1) > 0)
+		;
+	return kedge_close(k) != 0;
+}
+
+int main(int argc, char **argv)
+{
+	char l1[4096];
+	const char *settings[] = {l1, NULL};
+	struct ranks all = {.settings = settings};
+	int rc = 2;
+
+	if (argc < 4)
+		return 2;
+	snprintf(l1, sizeof(l1), "l1=%s", argv[1]);
+	if (argc == 5 && strcmp(argv[3], "region") == 0)
+		rc = craft_region(argv[2], settings, argv[4]);
+	if (argc == 4 && strcmp(argv[3], "hold") == 0)
+		rc = hold(argv[2], settings);
+	if (argc == 6 && strcmp(argv[3], "ranks") == 0) {
+		all.name = argv[2];
+		all.size = atoi(argv[4]);
+		all.versions = strtoull(argv[5], NULL, 10);
+		rc = craft_ranks(&all);
+	}
+	if (rc)
+		fprintf(stderr, "cli_craft: %s\n", kedge_last_error(NULL));
+	return rc;
+}

@@ -1,0 +1,77 @@
+# What the command's tests share. Each script begins with: . "$KEDGE_SOURCE/tests/cli/lib.sh"
+# The current directory is empty, belongs to the test alone, and is removed after it.
+set -eu
+LC_ALL=C
+export LC_ALL
+CHECK=$1 # the program cli_check
+CRAFT=$2 # the program cli_craft
+
+fail()
+{
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+# expect CODE COMMAND...: run it, output in ./out, messages in ./err; anything but CODE ends the test.
+expect()
+{
+	want=$1
+	shift
+	got=0
+	"$@" >out 2>err || got=$?
+	[ "$got" -eq "$want" ] && return
+	echo "exit code $got instead of $want: $*" >&2
+	sed 's/^/  out: /' out >&2
+	sed 's/^/  err: /' err >&2
+	exit 1
+}
+
+# said TEXT / printed TEXT: the last command said it on standard error / printed it.
+said()
+{
+	grep -qF -- "$1" err || fail "'$1' is not in the messages: $(cat err)"
+}
+
+printed()
+{
+	grep -qF -- "$1" out || fail "'$1' is not in the output: $(cat out)"
+}
+
+silent()
+{
+	[ ! -s err ] || fail "unexpected messages: $(cat err)"
+}
+
+# json PATH [FILE]: a value of the JSON in ./out, e.g. versions.0.reducer; the file must be valid.
+json()
+{
+	"$CHECK" json "${2:-out}" "$1" || fail "no '$1' in $(cat "${2:-out}")"
+}
+
+# is ACTUAL EXPECTED WHAT
+is()
+{
+	[ "$1" = "$2" ] || fail "$3 is '$1' instead of '$2'"
+}
+
+same()
+{
+	cmp -s "$1" "$2" || fail "$1 and $2 differ"
+}
+
+# random FILE KIB [SEED]: the same bytes every time.
+random()
+{
+	"$CHECK" random "$1" "$2" "${3:-1}"
+}
+
+# flip FILE OFFSET: change one byte.
+flip()
+{
+	"$CHECK" flip "$1" "$2"
+}
+
+segments()
+{
+	find "$1" -name '*.seg' | sort
+}

@@ -1,0 +1,48 @@
+# The manual says what the command does: options, exit codes, settings; and its examples run.
+. "$KEDGE_SOURCE/tests/cli/lib.sh"
+man=$KEDGE_SOURCE/docs/man
+
+# Every option of --help is in its page, and the other way round.
+for tool in save restore ls show verify diff coalesce gc info help; do
+	kedge $tool --help | sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >have
+	sed 's/\\-/-/g; s/\\f[BRI]//g' "$man/kedge-$tool.1" >page
+	sed -n '/^\.SH OPTIONS/,/^\.SH/p' page | sed -n '/^-/s/^\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >told
+	diff have told >differ || fail "kedge-$tool.1 and --help differ: $(cat differ)"
+done
+
+# Exit codes.
+sed 's/\\-/-/g' "$man/kedge.1" | sed -n '/^\.SH EXIT STATUS/,/^\.PP/p' |
+	sed -n '/^\.B [0-9]/{s/^\.B //;N;s/\n/  /;p;}' >told
+kedge --help | sed -n '/^exit codes:/,$s/^  \([0-9]\)/\1/p' >have
+diff have told >differ || fail "the exit codes in kedge.1 differ: $(cat differ)"
+[ "$(wc -l <have)" -eq 8 ] || fail "not all exit codes are there"
+
+# Subcommands.
+for tool in $(kedge --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+	grep -qF "kedge\\-$tool (1)" "$man/kedge.1" || fail "kedge.1 does not know $tool"
+done
+
+# Settings: keys and defaults.
+kedge info --config | sed -n 's/^\([a-z0-9_]*\) = *\(.*\)$/\1 \2/p' | sed 's/ $/ empty/' | sort >have
+sed 's/\\-/-/g; s/\\f[BR]//g' "$man/kedge.conf.5" | sed -n 's/^\([a-z0-9_]*\) (.*default: \(.*\))$/\1 \2/p' | sort >told
+diff have told >differ || fail "kedge.conf.5 and the settings differ: $(cat differ)"
+[ "$(wc -l <have)" -gt 10 ] || fail "hardly any settings"
+kedge info --config >all.conf
+expect 0 env KEDGE_CONFIG=all.conf kedge info --quiet
+expect 0 kedge info
+printed record_memory
+
+# Every public function is described.
+sed -n 's/^KEDGE_API .*[ *]\(kedge_[a-z_]*\)(.*/\1/p' "$KEDGE_SOURCE/include/kedge/kedge.h" | sort -u >have
+while read -r name; do
+	grep -qF "$name(" "$man/kedge.3" || fail "kedge.3 does not describe $name"
+done <have
+
+# Examples, as written.
+for page in kedge.1 kedge-save.1; do
+	rm -rf try && mkdir try
+	sed -n '/^\.SH EXAMPLES/,/^\.SH SEE/p' "$man/$page" | sed -n '/^\.RS/,/^\.RE/{/^\./d;p;}' | sed 's/\\-/-/g; s/\\e/\\/g' >try/example.sh
+	[ -s try/example.sh ] || fail "no example in $page"
+	(cd try && sh -e example.sh >../out 2>../err) || fail "the example of $page fails: $(cat err)"
+done
+is "$(tail -n 1 out)" two "the last line of the example"

@@ -1,0 +1,81 @@
+# Corners of saving: sizes, chunks, numbers, files that change, interruptions.
+. "$KEDGE_SOURCE/tests/cli/lib.sh"
+
+random big 200
+: >empty
+printf abc >small
+for how in full basic list tree auto; do
+	for chunk in 32 64k; do
+		expect 0 kedge save -s store -n $how-$chunk --reduce $how --chunk $chunk --codec none big empty small
+		expect 0 kedge save -s store -n $how-$chunk --reduce $how --chunk $chunk --codec zstd:5 big empty small
+		expect 0 kedge restore -s store -n $how-$chunk -o back
+		for f in big empty small; do
+			same $f back/$f
+		done
+		rm -r back
+	done
+done
+
+# Twice the same: the second costs next to nothing.
+expect 0 kedge save -s store -n twice --reduce tree big
+expect 0 kedge save -s store -n twice --reduce tree --json big
+is "$(json literal_bytes)" 0 "the literal bytes of no change"
+[ "$(json stored_bytes)" -lt 1000 ] || fail "no change took $(json stored_bytes) bytes"
+
+# Only an empty file.
+expect 0 kedge save -s store -n nothing empty
+expect 0 kedge restore -s store -n nothing -o back
+same empty back/empty
+
+# Types: whole elements, and files that are not.
+expect 0 kedge save -s store -n typed --type f64 big small
+expect 0 kedge show -s store -n typed --json
+is "$(json regions.0.type)" f64 "the type of big"
+is "$(json regions.1.type)" bytes "the type of small"
+
+# Numbers: gaps are fine, going back needs --replace.
+expect 0 kedge save -s store -n number -v 0 small
+expect 0 kedge save -s store -n number -v 10 small
+expect 0 kedge save -s store -n number --json small
+is "$(json version)" 11 "the default number"
+expect 2 kedge save -s store -n number -v 10 small
+expect 0 kedge save -s store -n number -v 10 --replace small
+expect 0 kedge ls -s store -n number --quiet
+is "$(tr '\n' ' ' <out)" "0 10 " "the versions after --replace"
+
+expect 0 kedge save -s store -n para --paranoid big
+expect 0 kedge save -s store -n para --paranoid --set threads=1 --set sync=no big
+expect 0 kedge restore -s store -n para -o back
+same big back/big
+
+# Settings from the environment and a file.
+KEDGE_L1=envstore kedge save -n env small >/dev/null
+expect 0 env KEDGE_L1=envstore kedge ls
+is "$(cat out)" env "the name in the store of KEDGE_L1"
+echo "l1 = confstore" >kedge.conf
+expect 0 env KEDGE_CONFIG=kedge.conf kedge save -n conf small
+expect 0 kedge ls -s confstore -n conf
+
+# Killed at any of its first calls: the store stays good, and the next save cleans up.
+expect 0 kedge save -s killed -n job small
+n=1
+while [ $n -le 12 ]; do
+	KEDGE_FAULT=kill@$n kedge save -s killed -n job big small >/dev/null 2>&1 || :
+	expect 0 kedge restore -s killed -n job -o back
+	same small back/small
+	n=$((n + 1))
+done
+expect 0 kedge save -s killed -n job small
+[ -z "$(find killed -name '*.tmp')" ] || fail "leftovers: $(find killed -name '*.tmp')"
+expect 0 kedge verify -s killed
+
+# Interrupted while it waits to read: nothing half done.
+random slow 4000
+kedge save -s killed -n job slow >/dev/null 2>&1 &
+saver=$!
+kill -INT $saver 2>/dev/null || :
+wait $saver || :
+expect 0 kedge verify -s killed
+expect 0 kedge save -s killed -n job small
+expect 0 kedge verify -s killed
+[ -z "$(find killed -name '*.tmp')" ] || fail "leftovers of an interruption"

@@ -1,0 +1,246 @@
+/* The parts of the command that need no store: options, numbers, names, tables. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "save.h"
+#include "tool.h"
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The table of subcommands is main.c's. */
+const struct kedge__tool kedge__tools[] = {{"help", "", NULL}};
+const size_t kedge__tools_count = 1;
+
+static void region_names(void **state)
+{
+	static const char *const pairs[][2] = {
+	    {"a", "a"},
+	    {"./a", "a"},
+	    {"a//b/./c", "a/b/c"},
+	    {"/etc/fstab", "etc/fstab"},
+	    {"../x/y", "x/y"},
+	    {"a/../b", "b"},
+	    {"../../a", "a"},
+	    {"a/b/../../c", "c"},
+	    {"a/..", NULL},
+	    {"/", NULL},
+	    {".", NULL},
+	    {"..", NULL},
+	    {"...", "..."},
+	    {"a/b/..", "a"},
+	    {"..a/b..", "..a/b.."},
+	    {"a/", "a"},
+	    {"a b\n", "a b\n"},
+	    {"", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(pairs); i++) {
+		char *name = kedge__save_region_name(pairs[i][0]);
+
+		if (pairs[i][1])
+			assert_string_equal(name, pairs[i][1]);
+		else
+			assert_null(name);
+		kedge__free(name);
+	}
+}
+
+static void numbers(void **state)
+{
+	char buf[KEDGE__TEXT_ROOM];
+
+	(void)state;
+	assert_string_equal(kedge__text_bytes(0, buf), "0 B");
+	assert_string_equal(kedge__text_bytes(999, buf), "999 B");
+	assert_string_equal(kedge__text_bytes(1000, buf), "0.98 KiB");
+	assert_string_equal(kedge__text_bytes(1536, buf), "1.50 KiB");
+	assert_string_equal(kedge__text_bytes(UINT64_C(100) << 20, buf), "100 MiB");
+	assert_string_equal(kedge__text_bytes(UINT64_MAX, buf), "16.0 EiB");
+	assert_string_equal(kedge__text_seconds(0, buf), "0 us");
+	assert_string_equal(kedge__text_seconds(0.0123, buf), "12.3 ms");
+	assert_string_equal(kedge__text_seconds(4.5, buf), "4.5 s");
+	assert_string_equal(kedge__text_seconds(125, buf), "2 min 05 s");
+	assert_string_equal(kedge__text_seconds(7384, buf), "2 h 03 min");
+	assert_string_equal(kedge__text_ratio(100, 10, buf), "10.0x");
+	assert_string_equal(kedge__text_ratio(0, 0, buf), "0.00x");
+	assert_string_equal(kedge__text_count(1, "file", "files", buf), "1 file");
+	assert_string_equal(kedge__text_count(0, "file", "files", buf), "0 files");
+	assert_string_equal(kedge__text_time_iso(UINT64_C(86400) * 1000000000, buf), "1970-01-02T00:00:00Z");
+}
+
+static void types(void **state)
+{
+	enum kedge_type type;
+
+	(void)state;
+	for (int i = 0; i < KEDGE_TYPE_COUNT; i++) {
+		assert_true(kedge__type_parse(kedge__type_name((uint32_t)i), &type));
+		assert_int_equal(type, i);
+	}
+	assert_false(kedge__type_parse("f65", &type));
+	assert_string_equal(kedge__type_name(KEDGE_TYPE_COUNT), "?");
+}
+
+static void safe_names(void **state)
+{
+	static const char *const pairs[][2] = {
+	    {"plain", "plain"},
+	    {"a\nb", "a\\nb"},
+	    {"a\\b", "a\\\\b"},
+	    {"\033[31m", "\\x1b[31m"},
+	    {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+	    {"\xff", "\\xff"},
+	    {"\xc2\x9b", "\\xc2\\x9b"},
+	    {"\xc3", "\\xc3"},
+	    {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(pairs); i++) {
+		char *name = kedge__text_name(pairs[i][0]);
+
+		assert_string_equal(name, pairs[i][1]);
+		kedge__free(name);
+	}
+}
+
+static void json_of_bad_text(void **state)
+{
+	json_t *v = kedge__json_string("a\xff"
+				       "b\xc3\xbc\xc3");
+
+	(void)state;
+	assert_non_null(v);
+	assert_string_equal(json_string_value(v), "a\xef\xbf\xbd"
+						  "b\xc3\xbc\xef\xbf\xbd");
+	json_decref(v);
+}
+
+static void tables(void **state)
+{
+	struct kedge__table t;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	kedge__table_init(&t, "lrl");
+	for (int i = 0; i < 3; i++)
+		kedge__table_add(&t, "%s", i == 0 ? "NAME" : i == 1 ? "N" : "REST");
+	kedge__table_add(&t, "\xc3\xbc");
+	kedge__table_add(&t, "%d", 100);
+	kedge__table_add(&t, "x");
+	kedge__table_print(&t, out);
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, "NAME    N  REST\n\xc3\xbc     100  x\n");
+	free(text);
+}
+
+struct parsed {
+	bool flag;
+	const char *text;
+	uint64_t number, size, version;
+	double real;
+	struct kedge__text_list list;
+	int first, status;
+};
+
+static bool parse(struct parsed *p, bool stop_early, char **argv)
+{
+	const struct kedge__option options[] = {
+	    {"flag", 'f', KEDGE__OPTION_FLAG, &p->flag, NULL, "a flag"},
+	    {"text", 't', KEDGE__OPTION_TEXT, &p->text, "TEXT", "a text"},
+	    {"number", 0, KEDGE__OPTION_UINT, &p->number, "N", "a number"},
+	    {"size", 0, KEDGE__OPTION_SIZE, &p->size, "BYTES", "a size"},
+	    {"version", 'v', KEDGE__OPTION_VERSION, &p->version, "N", "a version"},
+	    {"real", 0, KEDGE__OPTION_REAL, &p->real, "X", "a real"},
+	    {"set", 0, KEDGE__OPTION_LIST, &p->list, "K=V", "a list"},
+	};
+	const struct kedge__usage usage = {"kedge test",          "ARG...", "Tests.",  options,
+					   KEDGE__COUNT(options), "x",      stop_early};
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	return kedge__options_parse(&usage, argc, argv, &p->first, &p->status);
+}
+
+static void options_good(void **state)
+{
+	struct parsed p = {0}, q = {0};
+
+	(void)state;
+	assert_true(parse(&p, false,
+			  (char *[]){"test", "op", "-f", "--text=a b", "--number", "7", "--size", "64k", "-v", "3",
+				     "--real", "-1e3", "--set", "a=1", "--set", "b=2", NULL}));
+	assert_true(p.flag);
+	assert_string_equal(p.text, "a b");
+	assert_int_equal(p.number, 7);
+	assert_int_equal(p.size, 65536);
+	assert_int_equal(p.version, 3);
+	assert_true(p.real == -1e3);
+	assert_int_equal(p.list.count, 2);
+	assert_string_equal(p.list.at[1], "b=2");
+	assert_int_equal(p.first, 15);
+	kedge__array_done(&p.list);
+
+	assert_true(parse(&q, true, (char *[]){"test", "command", "-f", NULL}));
+	assert_false(q.flag);
+	assert_int_equal(q.first, 1);
+}
+
+static void options_bad(void **state)
+{
+	char *const lines[][4] = {
+	    {"test", "--flagg", NULL},
+	    {"test", "-x", NULL},
+	    {"test", "--text", NULL},
+	    {"test", "-t", NULL},
+	    {"test", "--number", "-1", NULL},
+	    {"test", "--number", "1x", NULL},
+	    {"test", "--size", "1q", NULL},
+	    {"test", "--real", "abc", NULL},
+	    {"test", "--flag=yes", NULL},
+	    {"test", "--real", "inf", NULL},
+	    {"test", "--number", "99999999999999999999", NULL},
+	    {"test", "-v", "18446744073709551615", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(lines); i++) {
+		struct parsed p = {0};
+		char *argv[4];
+
+		memcpy(argv, lines[i], sizeof(argv));
+		assert_false(parse(&p, false, argv));
+		assert_int_equal(p.status, KEDGE__EXIT_USAGE);
+	}
+}
+
+static void exit_codes(void **state)
+{
+	(void)state;
+	assert_int_equal(kedge__exit_from_error(0), 0);
+#define KEDGE__X(name, code, text) assert_in_range(kedge__exit_from_error(code), 2, 7);
+	KEDGE_ERRORS(KEDGE__X)
+#undef KEDGE__X
+	assert_int_equal(kedge__exit_from_error(KEDGE_E_LOCKED), KEDGE__EXIT_LOCKED);
+	assert_int_equal(kedge__exit_from_error(KEDGE_E_MISSING), KEDGE__EXIT_DAMAGED);
+	assert_int_equal(kedge__exit_from_error(KEDGE_E_NOSPACE), KEDGE__EXIT_IO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(region_names), cmocka_unit_test(numbers),     cmocka_unit_test(types),
+	    cmocka_unit_test(safe_names),   cmocka_unit_test(tables),      cmocka_unit_test(json_of_bad_text),
+	    cmocka_unit_test(options_good), cmocka_unit_test(options_bad), cmocka_unit_test(exit_codes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+# Wrong command lines: exit code 2, a hint, and nothing done.
+. "$KEDGE_SOURCE/tests/cli/lib.sh"
+
+echo x >f
+expect 2 kedge
+expect 2 kedge sav -n job f
+said "did you mean 'save'"
+expect 2 kedge zzzzzzzz
+said "unknown subcommand"
+expect 2 kedge save -n job --redcue tree f
+said "did you mean '--reduce'"
+expect 2 kedge save -n job --json=yes f
+said "takes no value"
+expect 2 kedge save -n job --re f
+said ambiguous
+expect 2 kedge save -n job -Z f
+said "unknown option '-Z'"
+expect 2 kedge save -n job -v
+said "needs a value"
+expect 2 kedge save -n job -v -1 f
+expect 2 kedge save -n job -v 99999999999999999999 f
+expect 2 kedge save -n job
+said "no files"
+expect 2 kedge save f
+said "-n NAME"
+expect 2 kedge save -n ../job f
+expect 2 kedge save -n job --type f65 f
+expect 2 kedge save -n job --reduce tre f
+expect 2 kedge save -n job --chunk 100 f
+expect 2 kedge save -n job --chunk 1M f
+expect 2 kedge save -n job --codec gzip f
+expect 2 kedge save -n job --set chnk=64 f
+said chunk
+expect 2 kedge save -n job --set chunk f
+expect 2 kedge save -n job f ./f
+said "would both be region"
+expect 2 kedge save -n job .
+expect 2 env KEDGE_CHNK=64 kedge save -n job f
+said KEDGE_CHUNK
+echo "chnk = 64" >bad.conf
+expect 2 env KEDGE_CONFIG=bad.conf kedge save -n job f
+said bad.conf
+[ ! -e kedge-store ] || fail "a store was made by a wrong command line"
+
+expect 0 kedge save -n job f
+expect 2 kedge save -n job -v 1 f
+said --replace
+expect 2 kedge restore -n job
+said "-o DIR"
+expect 2 kedge ls extra
+expect 2 kedge diff -n job 1
+expect 2 kedge diff -n job 1 x
+expect 2 kedge gc -n job
+expect 2 kedge gc -n job --keep 0
+expect 2 kedge coalesce -n job -v 3..2
+expect 2 kedge coalesce -n job -v 1..2 --complete
+expect 2 kedge help nothing
+expect 2 kedge info extra
+expect 0 kedge save -n other f
+expect 2 kedge show
+said "2 names"
+
+expect 0 kedge --version
+expect 0 kedge --help
+printed "exit codes"
+for tool in $(kedge --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+	expect 0 kedge $tool --help
+	silent
+	printed usage
+	printed xample
+done
