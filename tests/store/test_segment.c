@@ -1,0 +1,422 @@
+#include "fixture.h"
+
+static const enum kedge__reducer_id shapes[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
+						KEDGE__REDUCER_TREE};
+static const enum kedge__map_encoding encodings[] = {KEDGE__MAP_RUNS, KEDGE__MAP_BITMAP, KEDGE__MAP_LIST, KEDGE__MAP_RUNS};
+
+static void round_trip(enum kedge__reducer_id how, const char *codec, int threads, uint32_t block_bytes)
+{
+	struct job job = job_new(2, 4096);
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir);
+
+	if (threads)
+		assert_ok(kedge__pool_new(threads, &job.pool, err));
+	job.block_bytes = block_bytes;
+	assert_ok(kedge__codec_choice_parse(codec, &job.codec, err));
+	for (uint64_t version = 0; version < 4; version++)
+		save_next(cat, &job, version, how);
+	assert_all_whole(cat, &job);
+	kedge__catalog_close(cat);
+	kedge__pool_free(job.pool);
+	job_done(&job);
+	remove_dir(dir);
+}
+
+static void test_round_trip(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(shapes); i++) {
+		round_trip(shapes[i], "none", 0, 96);
+		round_trip(shapes[i], "lz4", 2, 512);
+		round_trip(shapes[i], "zstd", 0, 4096);
+		round_trip(shapes[i], "auto", 2, 1 << 20);
+	}
+}
+
+static struct kedge__segment *open_segment(struct kedge__catalog *cat, uint64_t version, uint32_t rank)
+{
+	const struct kedge__set_part *part = &kedge__catalog_find(cat, version)->set.parts[rank];
+	char *path = kedge__segment_path(cat, version, rank, part->generation);
+	struct kedge__segment *seg = NULL;
+
+	assert_ok(kedge__segment_open(path, part, &seg, err));
+	kedge__free(path);
+	return seg;
+}
+
+static void test_contents(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(shapes); i++) {
+		struct job job = job_new(1, 4096);
+		char *dir = make_dir();
+		struct kedge__catalog *cat = open_store(dir);
+		const struct kedge__set_part *part;
+		struct kedge__segment *seg;
+		uint64_t payload = 0;
+
+		save_next(cat, &job, 5, shapes[i]);
+		save_next(cat, &job, 9, shapes[i]);
+		seg = open_segment(cat, 9, 0);
+		part = &kedge__catalog_find(cat, 9)->set.parts[0];
+		assert_int_equal(seg->map_encoding, encodings[i]);
+		assert_int_equal(seg->summary.reducer, shapes[i]);
+		assert_string_equal(seg->summary.name, NAME);
+		assert_int_equal(seg->summary.parent, i ? 5 : KEDGE__NO_VERSION);
+		assert_int_equal(seg->source_count, i ? 1 : 0);
+		assert_int_equal(seg->region_count, REGIONS);
+		assert_non_null(kedge__segment_find_region(seg, "beta"));
+		assert_null(kedge__segment_find_region(seg, "delta"));
+		for (size_t b = 0; b < seg->block_count; b++) {
+			assert_true(seg->blocks[b].raw_bytes <= job.block_bytes);
+			assert_int_equal(kedge__segment_find_block(seg, seg->blocks[b].position), b);
+			assert_int_equal(kedge__segment_find_block(seg, seg->blocks[b].position + seg->blocks[b].raw_bytes - 1), b);
+			payload += seg->blocks[b].stored_bytes;
+		}
+		assert_int_equal(part->metadata_bytes + payload, part->file_bytes);
+		assert_int_equal(part->raw_bytes, seg->summary.raw_bytes);
+		assert_int_equal(part->literal_bytes, seg->summary.literal_bytes);
+		kedge__segment_close(seg);
+		kedge__catalog_close(cat);
+		job_done(&job);
+		remove_dir(dir);
+	}
+}
+
+/* What memory holds in one piece is not gathered, however many blocks it makes; with a codec it still comes back. */
+static void test_large_blocks(void **state)
+{
+	(void)state;
+	round_trip(KEDGE__REDUCER_FULL, "none", 2, 1000);
+	round_trip(KEDGE__REDUCER_TREE, "zstd", 2, 33);
+}
+
+static void write_empty(struct kedge__catalog *cat, uint64_t version, size_t regions)
+{
+	struct kedge__region_record record = {.name = "void", .slot = 0, .type = KEDGE_F32};
+	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION};
+	struct kedge__segment_spec spec = {.name = NAME,
+					   .version = version,
+					   .ranks = 1,
+					   .next_slot = 1,
+					   .regions = &record,
+					   .region_count = regions,
+					   .reduction = &red,
+					   .block_bytes = 1024};
+	struct kedge__set_part part;
+	struct kedge__set set = {.name = NAME, .version = version, .parent = KEDGE__NO_VERSION, .ranks = 1, .parts = &part};
+
+	record.digest = kedge__sum_digest(kedge__sum_of("", 0, 0), 0);
+	assert_ok(kedge__codec_choice_parse("auto", &spec.codec, err));
+	assert_ok(kedge__segment_write(cat, NULL, &spec, &part, NULL, err));
+	assert_ok(kedge__set_publish(cat, &set, err));
+}
+
+static void test_empty(void **state)
+{
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir);
+	struct kedge__verify_report report;
+
+	(void)state;
+	for (size_t regions = 0; regions < 2; regions++) {
+		struct kedge__span_list spans = {0};
+		struct kedge__lineage *l = NULL;
+
+		write_empty(cat, regions, regions);
+		assert_ok(kedge__lineage_open(&cat, 1, regions, 0, &l, err));
+		assert_ok(kedge__lineage_resolve(l, NULL, 0, &spans, err));
+		assert_int_equal(spans.count, 0);
+		assert_int_equal(kedge__lineage_top(l)->region_count, regions);
+		kedge__span_list_done(&spans);
+		kedge__lineage_close(l);
+	}
+	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &report, err));
+	assert_int_equal(report.findings, 0);
+	assert_int_equal(report.versions_whole, 2);
+	kedge__verify_report_done(&report);
+	kedge__catalog_close(cat);
+	remove_dir(dir);
+}
+
+/* ------------------------------------------------------------------ what is not read */
+
+static void test_cut_short(void **state)
+{
+	struct job job = job_new(1, 256);
+	char *dir = make_dir(), *path;
+	struct kedge__catalog *cat = open_store(dir);
+	const struct kedge__set_part *part;
+	size_t bytes;
+	uint8_t *data;
+
+	(void)state;
+	save_next(cat, &job, 3, KEDGE__REDUCER_TREE);
+	part = &kedge__catalog_find(cat, 3)->set.parts[0];
+	path = kedge__segment_path(cat, 3, 0, part->generation);
+	data = load_file(path, &bytes);
+	for (size_t length = 0; length < bytes; length++) {
+		struct kedge__segment *seg;
+
+		store_file(path, data, length);
+		assert_fails(KEDGE_E_DAMAGED, "version 3, rank 0", kedge__segment_open(path, part, &seg, err));
+		assert_fails(KEDGE_E_DAMAGED, path, kedge__segment_open(path, NULL, &seg, err));
+	}
+	free(data);
+	kedge__free(path);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
+/* Put DATA in the place of a segment with one change of its header or index, all checksums right again. */
+static void reseal(uint8_t *data, size_t bytes)
+{
+	uint8_t *footer = data + bytes - KEDGE__SEGMENT_FOOTER_BYTES;
+	uint64_t index = kedge__get64(footer + 8);
+	struct kedge__digest seal;
+
+	kedge__put64(data + 56, kedge__checksum(data, 56));
+	seal = kedge__segment_seal(data, data + index, bytes - KEDGE__SEGMENT_FOOTER_BYTES - index);
+	kedge__put64(footer + 40, seal.lo);
+	kedge__put64(footer + 48, seal.hi);
+	kedge__put64(footer + 56, kedge__checksum(footer, 56));
+}
+
+static void test_newer_format(void **state)
+{
+	struct job job = job_new(1, 256);
+	char *dir = make_dir(), *path;
+	struct kedge__catalog *cat = open_store(dir);
+	struct kedge__segment *seg;
+	size_t bytes;
+	uint8_t *data;
+
+	(void)state;
+	save_next(cat, &job, 3, KEDGE__REDUCER_FULL);
+	path = kedge__segment_path(cat, 3, 0, 0);
+	data = load_file(path, &bytes);
+	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR + 1);
+	reseal(data, bytes);
+	store_file(path, data, bytes);
+	assert_fails(KEDGE_E_FORMAT, "format 2.0, this build reads 1", kedge__segment_open(path, NULL, &seg, err));
+	assert_fails(KEDGE_E_FORMAT, "version 3, rank 0", kedge__segment_open(path, NULL, &seg, err));
+	/* A higher minor only adds what may be skipped. */
+	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR);
+	kedge__put16(data + 10, KEDGE__FORMAT_MINOR + 1);
+	reseal(data, bytes);
+	store_file(path, data, bytes);
+	assert_ok(kedge__segment_open(path, NULL, &seg, err));
+	kedge__segment_close(seg);
+	free(data);
+	kedge__free(path);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
+/* The segment at DATA with one more section, TYPE, of eight bytes. */
+static uint8_t *add_section(const uint8_t *data, size_t bytes, uint32_t type, uint32_t flags, size_t *grown)
+{
+	const uint8_t *old = data + bytes - KEDGE__SEGMENT_FOOTER_BYTES;
+	size_t index = (size_t)kedge__get64(old + 8), index_bytes = bytes - KEDGE__SEGMENT_FOOTER_BYTES - index;
+	uint8_t *out = calloc(1, bytes + 8 + 32), *entry = out + index + 8 + index_bytes, *footer = entry + 32;
+
+	memcpy(out, data, index);
+	memcpy(out + index, "whatever", 8);
+	memcpy(out + index + 8, data + index, index_bytes);
+	kedge__put32(entry, type);
+	kedge__put32(entry + 4, flags);
+	kedge__put64(entry + 8, index);
+	kedge__put64(entry + 16, 8);
+	kedge__put64(entry + 24, kedge__checksum("whatever", 8));
+	memcpy(footer, old, KEDGE__SEGMENT_FOOTER_BYTES);
+	*grown = bytes + 8 + 32;
+	kedge__put64(footer + 8, index + 8);
+	kedge__put64(footer + 24, *grown);
+	kedge__put32(footer + 32, kedge__get32(old + 32) + 1);
+	reseal(out, *grown);
+	return out;
+}
+
+static void test_unknown_sections(void **state)
+{
+	struct job job = job_new(1, 256);
+	char *dir = make_dir(), *path;
+	struct kedge__catalog *cat = open_store(dir);
+	struct kedge__segment *seg;
+	size_t bytes, grown;
+	uint8_t *data, *more;
+
+	(void)state;
+	save_next(cat, &job, 3, KEDGE__REDUCER_FULL);
+	path = kedge__segment_path(cat, 3, 0, 0);
+	data = load_file(path, &bytes);
+	more = add_section(data, bytes, 0x5a5a5a5a, 0, &grown);
+	store_file(path, more, grown);
+	free(more);
+	assert_ok(kedge__segment_open(path, NULL, &seg, err));
+	kedge__segment_close(seg);
+	more = add_section(data, bytes, 0x5a5a5a5a, KEDGE__SECTION_REQUIRED, &grown);
+	store_file(path, more, grown);
+	free(more);
+	assert_fails(KEDGE_E_FORMAT, "ZZZZ", kedge__segment_open(path, NULL, &seg, err));
+	free(data);
+	kedge__free(path);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
+/* ------------------------------------------------------------------ versions written again */
+
+static void test_replaced(void **state)
+{
+	struct job job = job_new(2, 512);
+	char *dir = make_dir(), *path;
+	struct kedge__catalog *cat = open_store(dir);
+	uint32_t generation;
+
+	(void)state;
+	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
+	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
+	assert_int_equal(kedge__catalog_count(cat), 1);
+	assert_int_equal(kedge__catalog_at(cat, 0)->set.parts[1].generation, 1);
+	path = kedge__segment_path(cat, 1, 1, 0);
+	assert_false(kedge__fs_exists(path));
+	kedge__free(path);
+	assert_all_whole(cat, &job);
+	assert_ok(kedge__catalog_next_generation(cat, 1, 1, &generation, err));
+	assert_int_equal(generation, 2);
+	assert_ok(kedge__catalog_next_generation(cat, 7, 0, &generation, err));
+	assert_int_equal(generation, 0);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
+static void test_published_is_not_written_over(void **state)
+{
+	struct job job = job_new(1, 256);
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir);
+	struct kedge__reduction red = {.version = 1, .parent = KEDGE__NO_VERSION};
+	struct kedge__segment_spec spec = {
+	    .name = NAME, .version = 1, .ranks = 1, .next_slot = 1, .reduction = &red, .block_bytes = 1024};
+	struct kedge__set_part part;
+
+	(void)state;
+	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
+	assert_fails(KEDGE_E_STATE, "published", kedge__segment_write(cat, NULL, &spec, &part, NULL, err));
+	assert_fails(KEDGE_E_STATE, "published", kedge__segment_discard(cat, 1, 0, 0, err));
+	assert_all_whole(cat, &job);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
+static void test_discard_above(void **state)
+{
+	struct job job = job_new(1, 256);
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir), *again;
+
+	(void)state;
+	for (uint64_t version = 1; version <= 4; version++)
+		save_next(cat, &job, version, KEDGE__REDUCER_TREE);
+	assert_ok(kedge__set_discard_above(cat, 2, err));
+	assert_int_equal(kedge__catalog_count(cat), 2);
+	again = open_store(dir);
+	assert_int_equal(kedge__catalog_count(again), 2);
+	assert_all_whole(again, &job);
+	kedge__catalog_close(again);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+static void test_not_found(void **state)
+{
+	struct job job = job_new(1, 256);
+	char *dir = make_dir(), *absent = kedge__asprintf("%s/absent", dir), *plain = kedge__asprintf("%s/plain", dir);
+	struct kedge__catalog *cat, *none;
+	char **names = NULL;
+	size_t count;
+
+	(void)state;
+	assert_int_equal(mkdir(plain, 0777), 0);
+	assert_fails(KEDGE_E_NOTFOUND, "absent", kedge__catalog_open(absent, NAME, KEDGE__CATALOG_READ, &none, err));
+	assert_fails(KEDGE_E_NOTFOUND, "not a store", kedge__catalog_open(plain, NAME, KEDGE__CATALOG_READ, &none, err));
+	assert_fails(KEDGE_E_ARG, "..", kedge__catalog_open(dir, "../x", KEDGE__CATALOG_CREATE, &none, err));
+	cat = open_store(plain);
+	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
+	assert_fails(KEDGE_E_NOTFOUND, "did you mean job", kedge__catalog_open(plain, "jobs", KEDGE__CATALOG_READ, &none, err));
+	assert_ok(kedge__store_names(plain, &names, &count, err));
+	assert_int_equal(count, 1);
+	assert_string_equal(names[0], NAME);
+	kedge__fs_list_free(names, count);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	kedge__free(absent);
+	kedge__free(plain);
+	remove_dir(dir);
+}
+
+static void open_in_child(void *ctx)
+{
+	struct kedge__catalog *cat;
+
+	if (kedge__catalog_open(ctx, NAME, KEDGE__CATALOG_CREATE, &cat, NULL) != 0)
+		_exit(1);
+	kedge__catalog_close(cat);
+}
+
+/* The ranks of a job create the store together: one marker, the same id for all. */
+static void test_created_at_once(void **state)
+{
+	char *dir = make_dir(), *store = kedge__asprintf("%s/a/b", dir), *text;
+	pid_t children[8];
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(children); i++) {
+		children[i] = fork();
+		assert_true(children[i] >= 0);
+		if (children[i] == 0) {
+			open_in_child(store);
+			_exit(0);
+		}
+	}
+	for (size_t i = 0; i < KEDGE__COUNT(children); i++) {
+		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+		assert_int_equal(status, 0);
+	}
+	text = tree_text(store, "", NULL);
+	assert_string_equal(text, "/job -1\n/job/guard 0\n/kedge-store 48\n");
+	kedge__free(text);
+	kedge__free(store);
+	remove_dir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_round_trip),
+	    cmocka_unit_test(test_contents),
+	    cmocka_unit_test(test_large_blocks),
+	    cmocka_unit_test(test_empty),
+	    cmocka_unit_test(test_cut_short),
+	    cmocka_unit_test(test_newer_format),
+	    cmocka_unit_test(test_unknown_sections),
+	    cmocka_unit_test(test_replaced),
+	    cmocka_unit_test(test_published_is_not_written_over),
+	    cmocka_unit_test(test_discard_above),
+	    cmocka_unit_test(test_not_found),
+	    cmocka_unit_test(test_created_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
