@@ -187,7 +187,8 @@ static bool continues(const struct kedge__extent *a, const struct kedge__extent 
 	case KEDGE__EXTENT_LITERAL:
 		return a->src + a->len == b->src;
 	case KEDGE__EXTENT_COPY:
-		return a->version == b->version && a->src + a->len == b->src;
+		return a->version == b->version && a->src + a->len == b->src &&
+		       a->src >> KEDGE__SLOT_SHIFT == b->src >> KEDGE__SLOT_SHIFT;
 	}
 	return false;
 }

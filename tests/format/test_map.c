@@ -137,6 +137,20 @@ static void test_odd_ranges(void **state)
 	kedge__extent_map_done(&map);
 }
 
+/* Bytes that follow each other in the address space and yet belong to two regions. */
+static void test_copies_of_neighbours(void **state)
+{
+	const struct kedge__region_record r[] = {region("a", 0, 128)};
+	struct kedge__extent_map map = {0};
+
+	(void)state;
+	add(&map, KEDGE__EXTENT_COPY, 0, 64, SLOT(1) - 64, 5);
+	add(&map, KEDGE__EXTENT_COPY, 64, 64, SLOT(1), 5);
+	round_trip(KEDGE__MAP_RUNS, KEDGE__MAP_RUNS, &map, 64, r, 1);
+	round_trip(KEDGE__MAP_LIST, KEDGE__MAP_LIST, &map, 64, r, 1);
+	kedge__extent_map_done(&map);
+}
+
 static void test_bitmap(void **state)
 {
 	const struct kedge__region_record r[] = {region("a", 0, 64 * 5 + 1), region("b", 1, 0), region("c", 2, 64 * 3)};
@@ -329,6 +343,7 @@ int main(void)
 	    cmocka_unit_test(test_unchanged_takes_no_entries),
 	    cmocka_unit_test(test_example),
 	    cmocka_unit_test(test_odd_ranges),
+	    cmocka_unit_test(test_copies_of_neighbours),
 	    cmocka_unit_test(test_bitmap),
 	    cmocka_unit_test(test_random_maps_and_sizes),
 	    cmocka_unit_test(test_random_odd_maps),

@@ -1,0 +1,91 @@
+/*
+ * Section MAPX; the first byte chooses the regions. What decodes covers them exactly, and means the same after encoding
+ * it again in any of the three ways.
+ */
+#include "format/format.h"
+#include "fuzz.h"
+
+#define SELF 1000
+
+static const struct kedge__region_record regions[] = {
+    {.name = (char *)"a", .slot = 0, .bytes = 640},
+    {.name = (char *)"b", .slot = 1, .bytes = 0},
+    {.name = (char *)"c", .slot = 2, .bytes = 1001},
+    {.name = (char *)"d", .slot = 1048575, .bytes = KEDGE__REGION_BYTES_MAX},
+};
+
+static void require_cover(const struct kedge__extent_map *map, size_t n)
+{
+	size_t i = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		uint64_t at = (uint64_t)regions[k].slot << KEDGE__SLOT_SHIFT;
+		uint64_t end = at + regions[k].bytes;
+
+		for (; at < end; at += map->at[i++].len)
+			FUZZ_REQUIRE(i < map->count && map->at[i].addr == at && map->at[i].len <= end - at &&
+				     map->at[i].len > 0);
+		FUZZ_REQUIRE(at == end);
+	}
+	FUZZ_REQUIRE(i == map->count);
+}
+
+static void require_same(const struct kedge__extent_map *a, const struct kedge__extent_map *b)
+{
+	FUZZ_REQUIRE(a->count == b->count);
+	for (size_t i = 0; i < a->count; i++)
+		FUZZ_REQUIRE(a->at[i].addr == b->at[i].addr && a->at[i].len == b->at[i].len &&
+			     a->at[i].kind == b->at[i].kind && a->at[i].src == b->at[i].src &&
+			     a->at[i].version == b->at[i].version);
+}
+
+static void encode_again(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, size_t n)
+{
+	struct kedge__extent_map got = {0};
+	struct kedge__bytes b = {0};
+	enum kedge__map_encoding used;
+
+	FUZZ_REQUIRE(kedge__map_encode(how, map, chunk, SELF, regions, n, &b, NULL) == 0);
+	FUZZ_REQUIRE(kedge__map_decode(b.at, b.count, SELF, regions, n, &used, &got, NULL) == 0);
+	FUZZ_REQUIRE(used == how || used == KEDGE__MAP_RUNS);
+	require_same(map, &got);
+	kedge__extent_map_done(&got);
+	kedge__bytes_done(&b);
+}
+
+/* A list or a bitmap of the largest region would be as long as it is large. */
+static bool small(const struct kedge__extent_map *map)
+{
+	for (size_t i = 0; i < map->count; i++)
+		if (map->at[i].len > 100000)
+			return false;
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kedge__extent_map map = {0};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	enum kedge__map_encoding how;
+	size_t n;
+	int rc;
+
+	if (size < 1)
+		return 0;
+	n = data[0] % (KEDGE__COUNT(regions) + 1);
+	rc = kedge__map_decode(data + 1, size - 1, SELF, regions, n, &how, &map, &err);
+	if (rc != 0) {
+		fuzz_require_cause(rc, &err);
+		FUZZ_REQUIRE(!map.at);
+		return 0;
+	}
+	require_cover(&map, n);
+	encode_again(KEDGE__MAP_RUNS, &map, 64, n);
+	encode_again(KEDGE__MAP_RUNS, &map, 0, n);
+	if (small(&map)) {
+		encode_again(KEDGE__MAP_LIST, &map, 32, n);
+		encode_again(KEDGE__MAP_BITMAP, &map, 32, n);
+	}
+	kedge__extent_map_done(&map);
+	return 0;
+}

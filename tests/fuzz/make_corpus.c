@@ -1,0 +1,291 @@
+/*
+ * make_corpus DIR: write the corpus of the fuzz targets: a few valid records of each kind, and some that are nearly
+ * valid. Its files are in the tree; run this again when a record gets something new to say, and keep the files it
+ * replaces.
+ */
+#include "codec/codec.h"
+#include "format/format.h"
+#include "fuzz.h"
+
+#include <sys/stat.h>
+
+#define SLOT(n) ((uint64_t)(n) << KEDGE__SLOT_SHIFT)
+#define SELF    1000
+
+static const char *root;
+
+static void save(const char *subject, const char *name, const void *prefix, size_t prefix_bytes, const void *data,
+		 size_t n)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", root, subject);
+	mkdir(path, 0777);
+	snprintf(path, sizeof(path), "%s/%s/%s", root, subject, name);
+	f = fopen(path, "wb");
+	FUZZ_REQUIRE(f);
+	FUZZ_REQUIRE(fwrite(prefix, 1, prefix_bytes, f) == prefix_bytes);
+	FUZZ_REQUIRE(fwrite(data, 1, n, f) == n);
+	FUZZ_REQUIRE(fclose(f) == 0);
+}
+
+static void save_bytes(const char *subject, const char *name, struct kedge__bytes *b)
+{
+	save(subject, name, "", 0, b->at, b->count);
+	kedge__bytes_done(b);
+}
+
+static struct kedge__digest digest(uint64_t n)
+{
+	return (struct kedge__digest){.lo = n * UINT64_C(0x9e3779b97f4a7c15), .hi = ~n};
+}
+
+static void make_marker(void)
+{
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__store_marker_encode(&(struct kedge__store_id){"fifteen letters"}, &b, NULL) == 0);
+	save_bytes("marker", "plain", &b);
+}
+
+static void make_summary(void)
+{
+	struct kedge__segment_summary s = {.name = (char *)"heat2d",
+					   .parent = KEDGE__NO_VERSION,
+					   .next_slot = 1,
+					   .raw_bytes = 100,
+					   .literal_bytes = 100};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__summary_encode(&s, &b, NULL) == 0);
+	save_bytes("summary", "full", &b);
+	s = (struct kedge__segment_summary){.name = (char *)"a.b_c-d",
+					    .parent = 7,
+					    .reducer = 3,
+					    .chunk = 64,
+					    .next_slot = 99,
+					    .hash_seconds = 0.25,
+					    .write_seconds = 1.5};
+	s.image_id = digest(3);
+	FUZZ_REQUIRE(kedge__summary_encode(&s, &b, NULL) == 0);
+	save_bytes("summary", "tree", &b);
+}
+
+static void make_regions(void)
+{
+	const struct kedge__region_record r[] = {
+	    {.name = (char *)"u",
+	     .slot = 0,
+	     .type = KEDGE_F64,
+	     .ndims = 2,
+	     .dims = {10, 20},
+	     .bytes = 1600,
+	     .digest = {1, 2}},
+	    {.name = (char *)"step", .slot = 1, .type = KEDGE_U64, .bytes = 8},
+	    {.name = (char *)"data/file.bin", .slot = 70000, .bytes = KEDGE__REGION_BYTES_MAX},
+	    {.name = (char *)"empty",
+	     .slot = 1048575,
+	     .type = KEDGE_C128,
+	     .ndims = 8,
+	     .dims = {1, 2, 3, 0, 5, 6, 7, 8}}};
+	struct kedge__bytes b = {0};
+
+	for (size_t n = 0; n <= 4; n += n < 2 ? 1 : 2) {
+		char name[] = {(char)('0' + n), 0};
+
+		FUZZ_REQUIRE(kedge__regions_encode(r, n, &b, NULL) == 0);
+		save_bytes("regions", name, &b);
+	}
+}
+
+static void make_blocks(void)
+{
+	const struct kedge__block_record blocks[] = {
+	    {.raw_bytes = 4096, .stored_bytes = 4096, .checksum = 11},
+	    {.raw_bytes = KEDGE__BLOCK_RAW_MAX, .stored_bytes = 1000, .codec = 2, .region = 3, .checksum = 12},
+	    {.raw_bytes = 300, .stored_bytes = 299, .codec = 1, .param = 8, .region = 1, .checksum = 13}};
+	struct kedge__bytes b = {0};
+
+	for (size_t n = 0; n <= 3; n++) {
+		uint16_t payload = 0;
+		char name[] = {(char)('0' + n), 0};
+
+		for (size_t i = 0; i < n; i++)
+			payload = (uint16_t)(payload + blocks[i].stored_bytes);
+		FUZZ_REQUIRE(kedge__blocks_encode(blocks, n, &b, NULL) == 0);
+		save("blocks", name, &payload, 2, b.at, b.count);
+		kedge__bytes_done(&b);
+	}
+}
+
+static void make_lineage(void)
+{
+	const struct kedge__source_record s[] = {
+	    {.version = 0, .image_id = {1, 1}}, {.version = 1}, {.version = 900}, {.version = KEDGE_VERSION_LIMIT - 1}};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__lineage_encode(s, 0, &b, NULL) == 0);
+	save_bytes("lineage", "none", &b);
+	FUZZ_REQUIRE(kedge__lineage_encode(s, 4, &b, NULL) == 0);
+	save_bytes("lineage", "four", &b);
+}
+
+/* The regions are those of fuzz_map.c. */
+static const struct kedge__region_record map_regions[] = {
+    {.name = (char *)"a", .slot = 0, .bytes = 640},
+    {.name = (char *)"b", .slot = 1, .bytes = 0},
+    {.name = (char *)"c", .slot = 2, .bytes = 1001},
+    {.name = (char *)"d", .slot = 1048575, .bytes = KEDGE__REGION_BYTES_MAX}};
+
+static void save_map(const char *name, enum kedge__map_encoding how, struct kedge__extent *e, size_t count,
+		     uint32_t chunk, uint8_t n)
+{
+	const struct kedge__extent_map map = {.at = e, .count = count};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__map_encode(how, &map, chunk, SELF, map_regions, n, &b, NULL) == 0);
+	save("map", name, &n, 1, b.at, b.count);
+	kedge__bytes_done(&b);
+}
+
+static void make_map(void)
+{
+	struct kedge__extent full[] = {{.addr = 0, .len = 640},
+				       {.addr = SLOT(2), .len = 1001, .src = 640},
+				       {.addr = SLOT(1048575), .len = KEDGE__REGION_BYTES_MAX, .src = 1641}};
+	struct kedge__extent basic[] = {{.addr = 0, .len = 128, .kind = KEDGE__EXTENT_PARENT},
+					{.addr = 128, .len = 512},
+					{.addr = SLOT(2), .len = 64, .src = 512},
+					{.addr = SLOT(2) + 64, .len = 937, .kind = KEDGE__EXTENT_PARENT}};
+	struct kedge__extent tree[] = {
+	    {.addr = 0, .len = 128, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = 128, .len = 128},
+	    {.addr = 256, .len = 64, .src = 64, .version = 990, .kind = KEDGE__EXTENT_COPY},
+	    {.addr = 320, .len = 64, .kind = KEDGE__EXTENT_FILL},
+	    {.addr = 384, .len = 256, .src = SLOT(2) + 128, .version = SELF, .kind = KEDGE__EXTENT_COPY},
+	    {.addr = SLOT(2), .len = 960, .src = 128},
+	    {.addr = SLOT(2) + 960, .len = 41, .src = SLOT(7), .version = 5, .kind = KEDGE__EXTENT_COPY}};
+	struct kedge__extent odd[] = {
+	    {.addr = 0, .len = 3, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = 3, .len = 61, .src = 5},
+	    {.addr = 64, .len = 99, .src = UINT64_C(0x123456789abcdef0), .kind = KEDGE__EXTENT_FILL},
+	    {.addr = 163, .len = 77, .src = SLOT(1048575) + 1, .version = 0, .kind = KEDGE__EXTENT_COPY},
+	    {.addr = 240, .len = 400, .src = 2}};
+
+	save_map("full", KEDGE__MAP_RUNS, full, 3, 0, 4);
+	save_map("basic", KEDGE__MAP_BITMAP, basic, 4, 64, 3);
+	save_map("basic-runs", KEDGE__MAP_RUNS, basic, 4, 64, 3);
+	save_map("list", KEDGE__MAP_LIST, tree, 7, 64, 3);
+	save_map("tree", KEDGE__MAP_RUNS, tree, 7, 64, 3);
+	save_map("odd", KEDGE__MAP_RUNS, odd, 5, 32, 1);
+	save_map("nothing", KEDGE__MAP_RUNS, NULL, 0, 0, 0);
+}
+
+static void make_manifest(void)
+{
+	struct kedge__set_part parts[3] = {
+	    {.file_bytes = 4711, .raw_bytes = 5000, .literal_bytes = 4000, .metadata_bytes = 700},
+	    {.generation = 2, .file_bytes = 1},
+	    {.file_bytes = UINT64_C(1) << 50}};
+	uint64_t sources[] = {0, 1, 41};
+	struct kedge__set s = {
+	    .name = (char *)"heat2d", .version = 42, .parent = KEDGE__NO_VERSION, .ranks = 1, .parts = parts};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__set_encode(&s, &b, NULL) == 0);
+	save_bytes("manifest", "one", &b);
+	s.ranks = 3;
+	s.parent = 41;
+	s.reducer = 3;
+	s.seconds = 0.5;
+	s.sources = sources;
+	s.source_count = 3;
+	FUZZ_REQUIRE(kedge__set_encode(&s, &b, NULL) == 0);
+	kedge__put64(b.at + 72, 5);
+	b.count -= 8;
+	save("manifest", "extension", b.at, b.count, "\2\3abc........", 13);
+	kedge__put64(b.at + 72, 0);
+	b.count += 8;
+	save_bytes("manifest", "three", &b);
+}
+
+static void make_segment(void)
+{
+	static const uint32_t types[] = {KEDGE__SECTION_SUMMARY, KEDGE__SECTION_REGIONS, KEDGE__SECTION_MAP,
+					 KEDGE__SECTION_BLOCKS,  KEDGE__SECTION_LINEAGE, 0x74736554};
+	const struct kedge__segment_header h = {.version = 42, .created_ns = 1, .rank = 1, .ranks = 2};
+	struct kedge__segment_footer f = {.payload_bytes = 1000, .section_count = 6, .seal = {1, 2}};
+	struct kedge__section_entry e[6];
+	struct kedge__bytes b = {0};
+	uint8_t raw[128];
+	uint64_t at = 1064;
+
+	for (size_t i = 0; i < 6; i++) {
+		e[i] = (struct kedge__section_entry){
+		    .type = types[i], .flags = i < 5, .offset = at, .bytes = 10 * i, .checksum = i};
+		at += e[i].bytes;
+	}
+	f.index_offset = at;
+	f.file_bytes = at + 6 * 32 + 64;
+	kedge__segment_header_encode(&h, raw);
+	kedge__segment_footer_encode(&f, raw + 64);
+	FUZZ_REQUIRE(kedge__section_index_encode(e, 6, &b, NULL) == 0);
+	save("segment", "six", raw, 128, b.at, b.count);
+	kedge__bytes_done(&b);
+}
+
+static void make_settings(void)
+{
+	static const char all[] = "; every kind of setting\n[kedge]\ntext = some words\nflag = yes\nnumber = -3\nsize "
+				  "= 2MiB\nreal = 1e3\nchoice = list\n";
+	static const char misspelt[] = "txet = x\n";
+	static const char odd[] = "number=1000\nsize: 32\ntext =\n  more\n\n# done\nflag=off";
+
+	save("settings", "all", "", 0, all, sizeof(all) - 1);
+	save("settings", "misspelt", "", 0, misspelt, sizeof(misspelt) - 1);
+	save("settings", "odd", "", 0, odd, sizeof(odd) - 1);
+}
+
+static void make_codec(void)
+{
+	static const char *const choices[] = {"none", "lz4", "zstd:1", "zstd:19"};
+	static const char *const names[] = {"none", "lz4", "zstd-1", "zstd-19"};
+	uint8_t raw[600], packed[600], prefix[3];
+	uint16_t codec, param;
+	size_t used;
+
+	for (size_t i = 0; i < sizeof(raw); i++)
+		raw[i] = (uint8_t)(i / 37 + (i % 8 == 7 ? 0x40 : i * i % 7));
+	for (size_t i = 0; i < KEDGE__COUNT(choices); i++) {
+		struct kedge__codec_choice choice;
+
+		FUZZ_REQUIRE(kedge__codec_choice_parse(choices[i], &choice, NULL) == 0);
+		FUZZ_REQUIRE(kedge__block_encode(&choice, KEDGE_BYTES, raw, sizeof(raw), packed, &used, &codec, &param,
+						 NULL) == 0);
+		prefix[0] = (uint8_t)codec;
+		kedge__put16(prefix + 1, sizeof(raw));
+		save("codec", names[i], prefix, 3, packed, used);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s DIR\n", argv[0]);
+		return 2;
+	}
+	root = argv[1];
+	mkdir(root, 0777);
+	make_marker();
+	make_summary();
+	make_regions();
+	make_blocks();
+	make_lineage();
+	make_map();
+	make_manifest();
+	make_segment();
+	make_settings();
+	make_codec();
+	return 0;
+}
