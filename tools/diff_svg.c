@@ -12,7 +12,8 @@ enum {
 	CELLS = STRIP / CELL,
 	HEIGHT = 26,
 	ROW = 84,
-	HEAD = 92
+	HEAD = 92,
+	LABEL = 70
 };
 
 struct heat {
@@ -20,11 +21,18 @@ struct heat {
 	size_t cells;
 };
 
+/* TEXT for XML and for a terminal's eyes; what would run into its neighbour ends in an ellipsis. */
 static void print_escaped(FILE *out, const char *text)
 {
 	char *safe = kedge__text_name(text);
+	int shown = 0;
 
 	for (const char *p = safe; *p; p++) {
+		shown += ((unsigned char)*p & 0xc0) != 0x80;
+		if (shown > LABEL) {
+			fputs("\xe2\x80\xa6", out);
+			break;
+		}
 		if (*p == '&')
 			fputs("&amp;", out);
 		else if (*p == '<')
@@ -173,7 +181,7 @@ static void print_head(FILE *out, const struct kedge__diff_tool *d, size_t strip
 	      "Sans\",Helvetica,Arial,sans-serif;fill:#111}.title{font-size:17px;font-weight:bold}"
 	      ".label{font-size:13px}.small{font-size:11px}.frame{fill:none;stroke:#333;stroke-width:1}.line{stroke:#"
 	      "333;stroke-width:1}"
-	      ".end{stroke:#111;stroke-width:2;stroke-dasharray:3 2}</style>\n",
+	      "rect{shape-rendering:crispEdges}.end{stroke:#111;stroke-width:2;stroke-dasharray:3 2}</style>\n",
 	      out);
 	fprintf(out, "<rect width=\"%d\" height=\"%zu\" fill=\"#fff\"/>\n<text class=\"title\" x=\"%d\" y=\"38\">",
 		WIDTH, height, MARGIN);

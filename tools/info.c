@@ -141,8 +141,8 @@ static void print_settings(const struct info *in)
 		char *value = kedge__settings_format(s, &in->settings);
 
 		kedge__table_add(&t, "%s", s->key);
-		kedge__table_add(&t, "%s", value ? value : "?");
-		kedge__table_add(&t, "%s", s->preset);
+		kedge__table_add(&t, "%s", !value ? "?" : *value ? value : "-");
+		kedge__table_add(&t, "%s", *s->preset ? s->preset : "-");
 		kedge__free(value);
 	}
 	putchar('\n');

@@ -7,32 +7,46 @@ struct verify {
 	uint64_t version;
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
-	json_t *findings, *lost;
+	json_t *findings, *strays, *lost;
 	struct kedge__verify_report total;
 };
 
-static void found_json(struct verify *v, const struct kedge__finding *f)
+/* Whole-file findings have no rank, and those that belong to no set no version. */
+static bool has_rank(const struct kedge__finding *f)
+{
+	return !f->section ||
+	       (strcmp(f->section, "manifest") && strcmp(f->section, "marker") && strcmp(f->section, "stray"));
+}
+
+static bool has_version(const struct kedge__finding *f)
+{
+	return has_rank(f) || strcmp(f->section, "manifest") == 0;
+}
+
+static json_t *finding_json(const struct verify *v, const struct kedge__finding *f)
 {
 	json_t *o = kedge__json_object();
 
 	kedge__json_text(o, "name", v->place.name);
-	kedge__json_version(o, "version", f->version);
-	kedge__json_uint(o, "rank", f->rank);
+	kedge__json_version(o, "version", has_version(f) ? f->version : KEDGE__NO_VERSION);
+	kedge__json_set(o, "rank", has_rank(f) ? json_integer(f->rank) : json_null());
 	kedge__json_text(o, "file", f->file);
 	kedge__json_set(o, "block", f->block < 0 ? json_null() : json_integer(f->block));
 	kedge__json_text(o, "section", f->section);
 	kedge__json_text(o, "region", f->region);
 	kedge__json_text(o, "text", f->text);
-	kedge__json_add(v->findings, o);
+	return o;
 }
 
-static void found_text(const struct kedge__finding *f)
+static void print_finding(const struct kedge__finding *f)
 {
 	char *region = f->region ? kedge__text_name(f->region) : NULL;
 
 	printf("damaged: ");
-	if (f->version != KEDGE__NO_VERSION)
-		printf("version %llu, rank %u, ", (unsigned long long)f->version, f->rank);
+	if (has_version(f))
+		printf("version %llu, ", (unsigned long long)f->version);
+	if (has_rank(f))
+		printf("rank %u, ", f->rank);
 	printf("%s", f->file);
 	if (f->block >= 0)
 		printf(", block %lld", (long long)f->block);
@@ -44,15 +58,19 @@ static void found_text(const struct kedge__finding *f)
 	kedge__free(region);
 }
 
+/* A stray file is worth telling, and no damage. */
 static void found(void *ctx, const struct kedge__finding *f)
 {
 	struct verify *v = ctx;
+	bool stray = f->section && strcmp(f->section, "stray") == 0;
 
 	kedge__bar_wipe(&v->bar);
 	if (v->place.json)
-		found_json(v, f);
-	else
-		found_text(f);
+		kedge__json_add(stray ? v->strays : v->findings, finding_json(v, f));
+	else if (!stray)
+		print_finding(f);
+	else if (!v->place.quiet)
+		printf("stray: %s: %s\n", f->file, f->text);
 }
 
 static void progress(void *ctx, uint64_t done, uint64_t total)
@@ -156,7 +174,7 @@ static void print_result(struct verify *v)
 
 	if (!v->place.json) {
 		if (!v->place.quiet)
-			printf("%s in %s and %s checked: %s found; %zu versions can be restored, %zu are lost\n",
+			printf("%s in %s and %s checked: %s found; versions that can be restored: %zu, lost: %zu\n",
 			       kedge__text_bytes(t->bytes_checked, a),
 			       kedge__text_count(t->segments, "segment", "segments", b),
 			       kedge__text_count(t->blocks, "block", "blocks", c),
@@ -175,6 +193,7 @@ static void print_result(struct verify *v)
 	kedge__json_uint(o, "versions_lost", t->versions_lost);
 	kedge__json_set(o, "lost", json_incref(v->lost));
 	kedge__json_set(o, "findings", json_incref(v->findings));
+	kedge__json_set(o, "strays", json_incref(v->strays));
 	kedge__json_print(o);
 }
 
@@ -221,12 +240,14 @@ int kedge__tool_verify(int argc, char **argv)
 	    .example = "kedge verify -s store -n job",
 	};
 	v.findings = kedge__json_array();
+	v.strays = kedge__json_array();
 	v.lost = kedge__json_array();
 	if (kedge__options_parse(&v.usage, argc, argv, &first, &status))
 		status = verify(&v);
 	kedge__pool_free(v.pool);
 	kedge__place_done(&v.place);
 	json_decref(v.findings);
+	json_decref(v.strays);
 	json_decref(v.lost);
 	return status;
 }

@@ -103,3 +103,11 @@ for file in $(find tiny -type f -name '*.seg') $(find tiny -name 'set-*') tiny/k
 	done
 done
 expect 0 kedge verify -s tiny
+
+# A file of no version is told, and is no damage.
+touch tiny/job/left
+expect 0 kedge verify -s tiny
+printed "stray: tiny/job/left"
+expect 0 kedge verify -s tiny --json
+is "$(json strays.0.file)" tiny/job/left "the stray file"
+is "$(json findings)" 0 "the number of findings"
