@@ -299,6 +299,70 @@ struct kedge__pccr_sim_result {
 int kedge__pccr_simulate(const struct kedge__pccr *in, double variation, uint64_t runs, uint64_t seed, struct kedge__pool *pool,
 			 struct kedge__pccr_sim_result *out, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ machine.c: a machine and a job, as people describe them */
+
+/* Key, kind, may be a list, text for the manual. Each is a line of a machine file and an option of the command. */
+#define KEDGE__MACHINE_KEYS(X)                                                                                          \
+	X(NAME, "name", TEXT, false, "what the machine is called")                                                      \
+	X(SOURCE, "source", TEXT, false, "where the numbers are from")                                                  \
+	X(NODES, "nodes", NUMBER, false, "nodes of the job")                                                            \
+	X(SIZE, "size", BYTES, false, "bytes to save on each node")                                                     \
+	X(L1_RATE, "l1_rate", BANDWIDTH, false, "level-1 bandwidth of one node")                                        \
+	X(PFS, "pfs", BANDWIDTH, false, "bandwidth of the parallel file system, for all nodes together")                \
+	X(PFS_READ, "pfs_read", BANDWIDTH, false, "bandwidth at restart (default: pfs)")                                \
+	X(STAGING, "staging", NUMBER, false, "staging nodes that write to the file system")                             \
+	X(STAGING_RATE, "staging_rate", BANDWIDTH, false, "bandwidth of one staging node (default: no limit)")          \
+	X(COSTS, "costs", SECONDS, true, "time of a checkpoint, a level (default: from sizes and bandwidths)")          \
+	X(RESTARTS, "restarts", SECONDS, true, "time of a restart, a level (default: as costs)")                        \
+	X(RATES, "rates", RATE, true, "failures a second that need each level")                                         \
+	X(MTBF, "mtbf", SECONDS, false, "mean time between failures of the whole machine")                              \
+	X(NODE_MTBF, "node_mtbf", SECONDS, false, "mean time between failures of one node")                             \
+	X(SHARES, "shares", NUMBER, true, "share of the failures that needs each level")                                \
+	X(ALPHA, "alpha", NUMBER, false, "slow-down of computation while a copy to the top level runs (default: 0)")    \
+	X(ALPHA_SLOPE, "alpha_slope", NUMBER, false, "alpha for each GB/s that a staging node reads")                   \
+	X(LATENCY, "latency", SECONDS, false, "time of a background copy (default: the cost of the top level)")         \
+	X(INIT_COST, "init_cost", SECONDS, false, "time that starting a copy blocks the job (default: 0)")              \
+	X(WORK, "work", SECONDS, false, "computation of the job (default: 30d)")                                        \
+	X(FAILURE, "failure", NUMBER, false, "factor on all failure rates (default: 1)")                                \
+	X(COST, "cost", NUMBER, false, "factor on cost, restart and latency of the top level (default: 1)")
+
+enum kedge__machine_key {
+#define KEDGE__X(id, key, kind, list, doc) KEDGE__MACHINE_##id,
+	KEDGE__MACHINE_KEYS(KEDGE__X)
+#undef KEDGE__X
+	KEDGE__MACHINE_KEY_COUNT
+};
+
+extern const struct kedge__setting kedge__machine_table[KEDGE__MACHINE_KEY_COUNT];
+
+struct kedge__machine_text {
+	char *value[KEDGE__MACHINE_KEY_COUNT]; /* owned; "": not given */
+};
+
+int kedge__machine_text_init(struct kedge__machine_text *t, struct kedge__error *err);
+void kedge__machine_text_done(struct kedge__machine_text *t);
+int kedge__machine_text_load(struct kedge__machine_text *t, const char *path, struct kedge__error *err);
+/*
+ * Put VALUES (NULL: not given) over what T has. What contradicts a new value is dropped from T, but two new values that
+ * contradict each other are KEDGE_E_ARG. ORIGIN is for messages: "--", for options.
+ */
+int kedge__machine_text_override(struct kedge__machine_text *t, const char *const values[KEDGE__MACHINE_KEY_COUNT],
+				 struct kedge__error *err);
+/* Parses a single value of KEY. KEDGE_E_ARG for keys that are text or a list. */
+int kedge__machine_quantity(enum kedge__machine_key key, const char *text, double *out, struct kedge__error *err);
+/* KEY by its name, with '-' or '_'; KEDGE__MACHINE_KEY_COUNT if there is none. */
+enum kedge__machine_key kedge__machine_key_find(const char *name);
+
+struct kedge__machine {
+	struct kedge__async async; /* levels with all costs; sync uses levels alone */
+	double work;
+	struct kedge__flush flush; /* pfs_rate 0: not known */
+	bool costs_given;          /* not from sizes and bandwidths */
+};
+
+/* What is missing or contradictory is named. BACKGROUND: costs may lack the top level's, which is then the latency. */
+int kedge__machine_resolve(const struct kedge__machine_text *t, bool background, struct kedge__machine *out, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ controller.c: the models at run time
  *
  * The job feeds what it measures and asks what to do. What the owner of the job has to call:

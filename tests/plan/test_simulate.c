@@ -2,7 +2,7 @@
 #include "check.h"
 #include "vectors.h"
 
-#define RUNS 1500
+#define RUNS 600
 
 static int points, outside;
 static double worst;
