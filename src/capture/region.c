@@ -211,7 +211,7 @@ int kedge__region_table_put(struct kedge__region_table *t, const char *name, voi
 			    enum kedge_type type, int ndims, const size_t *dims, struct kedge__error *err)
 {
 	struct entry *e;
-	uint64_t bytes;
+	uint64_t bytes = 0;
 	int rc = region_check(name, data, count, type, ndims, dims, &bytes, err);
 
 	if (rc)

@@ -1,0 +1,93 @@
+#include "capture/capture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define BYTES ((size_t)9 << 20) /* more than two slabs, the last one short */
+
+static uint8_t *memory_new(void)
+{
+	uint8_t *m = kedge__malloc(BYTES);
+
+	assert_non_null(m);
+	for (size_t i = 0; i < BYTES; i++)
+		m[i] = (uint8_t)(i * 31 + (i >> 12));
+	return m;
+}
+
+static void literals_cut(struct kedge__literal_list *list, const uint8_t *m)
+{
+	const size_t sizes[] = {1, 7, 4096, 0, (size_t)5 << 20, 3};
+	size_t at = 0;
+
+	for (size_t i = 0; i < KEDGE__COUNT(sizes); i++) {
+		struct kedge__literal l = {m + at, sizes[i], 0};
+
+		assert_true(kedge__array_push(list, l));
+		at += sizes[i] + 5;
+	}
+	struct kedge__literal rest = {m + at, BYTES - at, 0};
+	assert_true(kedge__array_push(list, rest));
+}
+
+static void take_and_compare(int threads)
+{
+	struct kedge__literal_list list = {0}, was = {0};
+	struct kedge__snapshot s;
+	struct kedge__pool *pool = NULL;
+	uint8_t *m = memory_new(), *copy = kedge__malloc(BYTES);
+
+	assert_non_null(copy);
+	memcpy(copy, m, BYTES);
+	literals_cut(&list, m);
+	literals_cut(&was, copy);
+	assert_int_equal(kedge__pool_new(threads, &pool, NULL), 0);
+	assert_int_equal(kedge__snapshot_take(&s, pool, &list, BYTES, NULL), 0);
+	memset(m, 0xee, BYTES);
+	for (size_t i = 0; i < list.count; i++) {
+		assert_int_equal(list.at[i].bytes, was.at[i].bytes);
+		if (list.at[i].bytes)
+			assert_memory_equal(list.at[i].data, was.at[i].data, list.at[i].bytes);
+	}
+	kedge__snapshot_done(&s);
+	kedge__pool_free(pool);
+	kedge__array_done(&list);
+	kedge__array_done(&was);
+	kedge__free(copy);
+	kedge__free(m);
+}
+
+static void test_take(void **state)
+{
+	(void)state;
+	take_and_compare(1);
+	take_and_compare(3);
+}
+
+static void test_limit_and_nothing(void **state)
+{
+	struct kedge__literal_list list = {0};
+	struct kedge__snapshot s;
+	uint8_t bytes[100] = {0};
+	struct kedge__literal l = {bytes, 100, 0};
+
+	(void)state;
+	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 0, NULL), 0);
+	kedge__snapshot_done(&s);
+	assert_true(kedge__array_push(&list, l));
+	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 99, NULL), KEDGE_E_LIMIT);
+	assert_ptr_equal(list.at[0].data, bytes);
+	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 100, NULL), 0);
+	assert_ptr_not_equal(list.at[0].data, bytes);
+	kedge__snapshot_done(&s);
+	kedge__array_done(&list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_limit_and_nothing)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* What the tests of job share: a directory of their own, settings, memory with known bytes, damage. */
+#ifndef KEDGE_TESTS_JOB_SUPPORT_H
+#define KEDGE_TESTS_JOB_SUPPORT_H
+
+#include "base/base.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct place {
+	char dir[256], l1[300], l2[300];
+	char log[1 << 16]; /* every message, one after the other */
+};
+
+static inline void place_log(void *user, enum kedge_log_level level, const char *text)
+{
+	struct place *p = user;
+	size_t used = strlen(p->log);
+
+	snprintf(p->log + used, sizeof(p->log) - used, "%d %s\n", (int)level, text);
+}
+
+static inline int place_setup(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+	const char *tmp = getenv("TMPDIR");
+
+	if (!p)
+		return -1;
+	snprintf(p->dir, sizeof(p->dir), "%s/kedge-job-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+	if (!mkdtemp(p->dir))
+		return -1;
+	snprintf(p->l1, sizeof(p->l1), "%s/l1", p->dir);
+	snprintf(p->l2, sizeof(p->l2), "%s/l2", p->dir);
+	*state = p;
+	return 0;
+}
+
+static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static inline void tree_remove(const char *dir)
+{
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static inline int place_teardown(void **state)
+{
+	struct place *p = *state;
+
+	kedge_set_log(NULL, NULL);
+	kedge__fault_set(NULL, NULL);
+	tree_remove(p->dir);
+	free(p);
+	return 0;
+}
+
+/* Up to 12 "key=value" strings behind l1 (and l2 if asked for). */
+struct options {
+	char text[16][400];
+	const char *at[17];
+	int count;
+};
+
+static inline const char *const *options_make(struct options *o, const struct place *p, bool l2, const char *const *more)
+{
+	o->count = 0;
+	snprintf(o->text[o->count++], sizeof(o->text[0]), "l1=%s", p->l1);
+	if (l2)
+		snprintf(o->text[o->count++], sizeof(o->text[0]), "l2=%s", p->l2);
+	snprintf(o->text[o->count++], sizeof(o->text[0]), "sync=no");
+	snprintf(o->text[o->count++], sizeof(o->text[0]), "threads=2");
+	for (; more && *more; more++)
+		snprintf(o->text[o->count++], sizeof(o->text[0]), "%s", *more);
+	for (int i = 0; i < o->count; i++)
+		o->at[i] = o->text[i];
+	o->at[o->count] = NULL;
+	return o->at;
+}
+
+#define MORE(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static inline kedge_t *job_open(const struct place *p, bool l2, const char *const *more)
+{
+	struct options o;
+	kedge_t *k = NULL;
+	int rc = kedge_open("job", NULL, options_make(&o, p, l2, more), &k);
+
+	if (rc)
+		fprintf(stderr, "kedge_open: %s\n", kedge_last_error(NULL));
+	assert_int_equal(rc, 0);
+	return k;
+}
+
+#define assert_ok(k, call)                                                                                             \
+	do {                                                                                                           \
+		int rc_ = (call);                                                                                      \
+		if (rc_)                                                                                               \
+			fprintf(stderr, "%s: %d %s\n", #call, rc_, kedge_last_error(k));                               \
+		assert_int_equal(rc_, 0);                                                                              \
+	} while (0)
+
+/* Bytes that no reducer or codec can shrink, the same for the same SEED. */
+static inline void fill_random(void *data, size_t bytes, uint64_t seed)
+{
+	uint8_t *p = data;
+	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+
+	for (size_t i = 0; i < bytes; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		p[i] = (uint8_t)(x >> 32);
+	}
+}
+
+/* The only (or, with several, the first by name) file under DIR whose name begins with PREFIX and ends with SUFFIX. */
+static inline bool file_find(const char *dir, const char *prefix, const char *suffix, char *out, size_t room)
+{
+	struct dirent **names;
+	int n = scandir(dir, &names, NULL, alphasort);
+	bool found = false;
+
+	for (int i = 0; i < n; i++) {
+		size_t length = strlen(names[i]->d_name), end = strlen(suffix);
+
+		if (!found && strncmp(names[i]->d_name, prefix, strlen(prefix)) == 0 && length >= end &&
+		    strcmp(names[i]->d_name + length - end, suffix) == 0) {
+			snprintf(out, room, "%s/%s", dir, names[i]->d_name);
+			found = true;
+		}
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return found;
+}
+
+static inline void segment_path(const char *store, uint64_t version, int rank, char *out, size_t room)
+{
+	char dir[400], prefix[32];
+
+	snprintf(dir, sizeof(dir), "%s/job/v%020llu", store, (unsigned long long)version);
+	snprintf(prefix, sizeof(prefix), "r%07d-", rank);
+	assert_true(file_find(dir, prefix, ".seg", out, room));
+}
+
+static inline void manifest_path(const char *store, uint64_t version, char *out, size_t room)
+{
+	snprintf(out, room, "%s/job/set-%020llu", store, (unsigned long long)version);
+}
+
+static inline void byte_flip(const char *path, long offset)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint8_t byte;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, offset), 1);
+	byte ^= 0x40;
+	assert_int_equal(pwrite(fd, &byte, 1, offset), 1);
+	close(fd);
+}
+
+/* A byte in the first block of a segment: behind the header of 64 bytes. */
+static inline void segment_damage(const char *store, uint64_t version, int rank)
+{
+	char path[600];
+
+	segment_path(store, version, rank, path, sizeof(path));
+	byte_flip(path, 64 + 10);
+}
+
+static inline size_t entries_of(const char *dir)
+{
+	DIR *d = opendir(dir);
+	size_t n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static inline size_t fds_open(void)
+{
+	return entries_of("/proc/self/fd");
+}
+
+static inline size_t threads_alive(void)
+{
+	return entries_of("/proc/self/task");
+}
+
+static inline size_t versions_count(kedge_t *k)
+{
+	struct kedge_version_info *list;
+	size_t n;
+
+	assert_ok(k, kedge_versions(k, &list, &n));
+	kedge_free(list);
+	return n;
+}
+
+#endif
