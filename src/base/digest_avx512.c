@@ -91,15 +91,22 @@ INLINE struct lanes chunk_lanes(const uint8_t *data, size_t blocks, __m512i key)
 	return l;
 }
 
+/* The lanes of MASK added up; the intrinsic for it adds signed numbers, which may not wrap. */
+INLINE uint64_t total(__m512i v, unsigned mask)
+{
+	uint64_t lane[8], sum = 0;
+
+	_mm512_storeu_si512(lane, v);
+	for (int i = 0; i < 8; i++)
+		sum += mask >> i & 1 ? lane[i] : 0;
+	return sum;
+}
+
 TARGET static struct digest_sums avx512_block(const uint8_t *data, size_t blocks, uint64_t word, uint64_t key)
 {
 	struct lanes l = chunk_lanes(data, blocks, keys_at(key + word * DIGEST_STEP));
-	struct digest_sums s;
 
-	s.a = (uint64_t)(_mm512_mask_reduce_add_epi64(0x55, l.x) + _mm512_mask_reduce_add_epi64(0xaa, l.r));
-	s.b = (uint64_t)_mm512_mask_reduce_add_epi64(0xaa, l.x);
-	s.b += 3 * (uint64_t)_mm512_mask_reduce_add_epi64(0x55, l.r);
-	return s;
+	return (struct digest_sums){total(l.x, 0x55) + total(l.r, 0xaa), total(l.x, 0xaa) + 3 * total(l.r, 0x55)};
 }
 
 INLINE void lanes_finish8(const struct lanes l[8], uint64_t bytes, struct kedge__digest *out)
@@ -210,7 +217,7 @@ TARGET static struct kedge__sum avx512_sum(const uint8_t *data, size_t blocks, u
 		s2 = _mm512_add_epi64(s2, t);
 		key = _mm512_add_epi64(key, step);
 	}
-	return (struct kedge__sum){(uint64_t)_mm512_reduce_add_epi64(s1), (uint64_t)_mm512_reduce_add_epi64(s2)};
+	return (struct kedge__sum){total(s1, 0xff), total(s2, 0xff)};
 }
 
 static const struct digest_kernel avx512_kernel = {"avx512", avx512_block, avx512_chunks, avx512_sum};

@@ -100,6 +100,8 @@ struct kedge__reducer;
 
 int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedge__reducer **out, struct kedge__error *err);
 void kedge__reducer_free(struct kedge__reducer *r);
+/* The version that PARENT extents of the next reduction will refer to; KEDGE__NO_VERSION: it stands alone. */
+uint64_t kedge__reducer_parent(const struct kedge__reducer *r);
 
 struct kedge__reduction {
 	enum kedge__reducer_id reducer;      /* what was really used (auto resolved) */

@@ -69,7 +69,8 @@ static void check_variant(const struct digest_kernel *k)
 	for (size_t chunk = 32; chunk <= 65536; chunk *= 2) {
 		for (size_t count = 0; count < 5; count++) {
 			const uint8_t *p = data + random64() % 64;
-			size_t bytes = KEDGE__MIN((chunk * (count * 5 + 1) + random64() % chunk), (size_t)ROOM);
+			size_t most = chunk * (count * 5 + 1) + random64() % chunk;
+			size_t bytes = KEDGE__MIN(most, (size_t)ROOM);
 			size_t n = (bytes + chunk - 1) / chunk;
 
 			for (size_t i = 0; i < n; i++)
@@ -136,7 +137,9 @@ static void test_sum(void **state)
 
 	(void)state;
 	for (size_t at = 0, len; at < N; at += len) {
-		len = KEDGE__MIN((size_t)N - at, 8 * (1 + random64() % 500));
+		size_t most = 8 * (1 + random64() % 500);
+
+		len = KEDGE__MIN((size_t)N - at, most);
 		parts = kedge__sum_add(kedge__sum_of(data + at, len, at), parts);
 	}
 	assert_true(whole.s1 == parts.s1 && whole.s2 == parts.s2);

@@ -1,0 +1,65 @@
+/*
+ * auto.c: which reducer the next version gets, by what the last ones showed. It depends on the data alone.
+ *
+ *  - tree at first, and as long as shifted duplicates make up at least 1/64 of the changed bytes, or nothing changes.
+ *  - after DRY_VERSIONS versions in a row in which they did not: basic. Every PROBE_EVERY-th version is a tree again,
+ * and stays one if duplicates have come back.
+ *  - after DENSE_VERSIONS versions in a row (the first one, which has no parent, does not count) of which at least
+ * 15/16 had to be stored: full, where only a sample of slabs is hashed. When less than 7/8 of the sample has changed,
+ * the next version is a tree.
+ */
+#include "reduce/reducer.h"
+
+#define DRY_VERSIONS   4
+#define PROBE_EVERY    8
+#define DENSE_VERSIONS 2
+
+enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r)
+{
+	const struct kedge__auto *a = &r->choice;
+
+	if (a->mode == KEDGE__REDUCER_BASIC && a->since + 1 >= PROBE_EVERY)
+		return KEDGE__REDUCER_TREE;
+	return a->mode;
+}
+
+static void learn_from_sample(struct kedge__auto *a, const struct kedge__txn *t)
+{
+	if (t->sample_bytes && t->sample_changed < t->sample_bytes / 8 * 7)
+		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_TREE};
+}
+
+static void learn_from_duplicates(struct kedge__auto *a, const struct kedge__txn *t)
+{
+	uint64_t candidates = t->changed_bytes - t->fill_bytes;
+
+	if (!candidates)
+		return;
+	a->since = 0;
+	if (t->duplicate_bytes >= candidates / 64 + !(candidates / 64)) {
+		a->dry = 0;
+		a->mode = KEDGE__REDUCER_TREE;
+	} else if (++a->dry >= DRY_VERSIONS) {
+		a->mode = KEDGE__REDUCER_BASIC;
+	}
+}
+
+void kedge__auto_learn(struct kedge__reducer *r)
+{
+	struct kedge__auto *a = &r->choice;
+	const struct kedge__txn *t = &r->txn;
+
+	if (r->options.id != KEDGE__REDUCER_AUTO || !t->compare || !t->raw_bytes)
+		return;
+	if (t->used == KEDGE__REDUCER_FULL) {
+		learn_from_sample(a, t);
+		return;
+	}
+	if (t->used == KEDGE__REDUCER_TREE)
+		learn_from_duplicates(a, t);
+	else
+		a->since++;
+	a->dense = t->literal_bytes >= t->raw_bytes - t->raw_bytes / 16 ? a->dense + 1 : 0;
+	if (a->dense >= DENSE_VERSIONS)
+		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_FULL};
+}

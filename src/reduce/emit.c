@@ -1,0 +1,246 @@
+/*
+ * emit.c: changed chunks, in the order of addresses, become extents; what lies between them is the same as in the
+ * parent.
+ *
+ * A run of shifted duplicates is cut into the fewest copies: each chunk has one or two places it may be copied from,
+ * the one that the record has for the chunk and the one of the largest known subtree over it. A copy goes on as long as
+ * one place is common to all its chunks; taking the longest each time is the least number.
+ */
+#include "reduce/reducer.h"
+
+#include <stdlib.h>
+
+struct origin { /* a place to copy from, as its distance */
+	uint32_t epoch;
+	uint64_t delta; /* src - addr */
+};
+
+struct copy_run {
+	uint64_t addr, len;
+	struct origin origins[2];
+	int count;
+};
+
+struct emitter {
+	struct kedge__reducer *r;
+	struct kedge__txn *t;
+	struct kedge__reduction *out;
+	const struct kedge__image_region *region;
+	uint32_t region_index;
+	bool merge;
+	bool *epoch_used;
+	size_t root; /* the one that may cover the next item */
+	struct copy_run run;
+	struct kedge__error *err;
+};
+
+static int put(struct emitter *e, uint64_t addr, uint64_t len, enum kedge__extent_kind kind, uint64_t src,
+	       uint64_t version, bool merge)
+{
+	struct kedge__extent x = {addr, len, src, version, kind};
+
+	return kedge__extent_map_append(&e->out->map, x, merge, e->err);
+}
+
+static int put_parent(struct emitter *e, uint64_t from, uint64_t to)
+{
+	e->out->parent = e->r->parent;
+	return put(e, e->region->base + from, to - from, KEDGE__EXTENT_PARENT, 0, 0, true);
+}
+
+static int put_literal(struct emitter *e, uint64_t offset, uint64_t len)
+{
+	struct kedge__literal_list *list = &e->out->literals;
+	struct kedge__literal lit = {(const uint8_t *)e->region->data + offset, len, e->region_index};
+	struct kedge__literal *last = list->count ? &list->at[list->count - 1] : NULL;
+	uint64_t position = e->out->literal_bytes;
+
+	if (last && last->region == lit.region && (const uint8_t *)last->data + last->bytes == lit.data)
+		last->bytes += len;
+	else if (!kedge__array_push(list, lit))
+		return kedge__error_nomem(e->err);
+	e->out->literal_bytes += len;
+	return put(e, e->region->base + offset, len, KEDGE__EXTENT_LITERAL, position, 0, e->merge);
+}
+
+/* ---- copies */
+
+static int flush_run(struct emitter *e)
+{
+	struct copy_run *run = &e->run;
+	struct origin o = run->origins[0];
+	int rc = 0;
+
+	if (run->count) {
+		e->epoch_used[o.epoch] = true;
+		e->out->duplicate_bytes += run->len;
+		rc = put(e, run->addr, run->len, KEDGE__EXTENT_COPY, run->addr + o.delta,
+			 kedge__record_version(&e->r->record, o.epoch), e->merge);
+	}
+	run->count = 0;
+	return rc;
+}
+
+static int origins_of(struct emitter *e, size_t item, uint64_t addr, struct origin out[2])
+{
+	const struct kedge__item *it = &e->t->items.at[item];
+	const struct kedge__root *root;
+
+	out[0] = (struct origin){it->epoch, it->src - addr};
+	while (e->root < e->t->roots.count && e->t->roots.at[e->root].item + e->t->roots.at[e->root].count <= item)
+		e->root++;
+	root = e->root < e->t->roots.count ? &e->t->roots.at[e->root] : NULL;
+	if (!root || root->item > item)
+		return 1;
+	out[1].epoch = root->epoch;
+	out[1].delta = root->src + (uint64_t)(item - root->item) * e->r->options.chunk - addr;
+	return out[1].epoch == out[0].epoch && out[1].delta == out[0].delta ? 1 : 2;
+}
+
+/* Those of RUN that are also among the N; only then is RUN changed. */
+static bool narrow(struct copy_run *run, const struct origin *origins, int n)
+{
+	struct origin common[2];
+	int count = 0;
+
+	for (int i = 0; i < run->count; i++)
+		for (int k = 0; k < n; k++)
+			if (run->origins[i].epoch == origins[k].epoch && run->origins[i].delta == origins[k].delta)
+				common[count++] = run->origins[i];
+	if (!count)
+		return false;
+	memcpy(run->origins, common, (size_t)count * sizeof(common[0]));
+	run->count = count;
+	return true;
+}
+
+static int put_copy(struct emitter *e, size_t item, uint64_t addr, uint64_t len)
+{
+	struct copy_run *run = &e->run;
+	struct origin origins[2];
+	int n = origins_of(e, item, addr, origins), rc;
+
+	if (e->merge && run->count && run->addr + run->len == addr && narrow(run, origins, n)) {
+		run->len += len;
+		return 0;
+	}
+	rc = flush_run(e);
+	run->addr = addr;
+	run->len = len;
+	run->count = n;
+	memcpy(run->origins, origins, sizeof(origins));
+	return rc;
+}
+
+/* ---- regions */
+
+static int put_item(struct emitter *e, size_t i, uint64_t offset, uint64_t len)
+{
+	const struct kedge__item *item = &e->t->items.at[i];
+	uint64_t addr = e->region->base + offset;
+	int rc;
+
+	e->out->changed_bytes += len;
+	if (item->kind == KEDGE__ITEM_SHIFT)
+		return put_copy(e, i, addr, len);
+	rc = flush_run(e);
+	if (rc)
+		return rc;
+	if (item->kind != KEDGE__ITEM_FILL)
+		return put_literal(e, offset, len);
+	e->out->fill_bytes += len;
+	return put(e, addr, len, KEDGE__EXTENT_FILL, item->src, 0, true);
+}
+
+static int emit_region(struct emitter *e, size_t begin, size_t end)
+{
+	uint64_t chunk = e->r->options.chunk, cursor = 0;
+	int rc = 0;
+
+	for (size_t i = begin; !rc && i < end; i++) {
+		uint64_t offset = e->t->items.at[i].index * chunk;
+		uint64_t len = kedge__item_len(e->region, e->t->items.at[i].index, chunk);
+
+		if (offset > cursor) {
+			rc = flush_run(e);
+			if (!rc)
+				rc = put_parent(e, cursor, offset);
+		}
+		if (!rc)
+			rc = put_item(e, i, offset, len);
+		cursor = offset + len;
+	}
+	if (!rc)
+		rc = flush_run(e);
+	if (!rc && cursor < e->region->bytes)
+		rc = put_parent(e, cursor, e->region->bytes);
+	return rc;
+}
+
+static int emit_whole(struct emitter *e)
+{
+	e->out->changed_bytes += e->region->bytes;
+	return e->region->bytes ? put_literal(e, 0, e->region->bytes) : 0;
+}
+
+static int version_order(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int emit_sources(struct emitter *e)
+{
+	struct kedge__reduction *out = e->out;
+	KEDGE__ARRAY(uint64_t) list = {0};
+	bool ok = out->parent == KEDGE__NO_VERSION || kedge__array_push(&list, out->parent);
+	size_t kept = 0;
+
+	for (size_t i = 1; ok && i < e->r->record.epochs.count; i++)
+		if (e->epoch_used[i] && i != e->r->record.current)
+			ok = kedge__array_push(&list, e->r->record.epochs.at[i].version);
+	if (!ok) {
+		kedge__array_done(&list);
+		return kedge__error_nomem(e->err);
+	}
+	if (list.count)
+		qsort(list.at, list.count, sizeof(list.at[0]), version_order);
+	for (size_t i = 0; i < list.count; i++)
+		if (!i || list.at[i] != list.at[kept - 1])
+			list.at[kept++] = list.at[i];
+	out->sources = list.at;
+	out->source_count = kept;
+	return 0;
+}
+
+int kedge__emit(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)
+{
+	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
+	struct kedge__txn *t = &r->txn;
+	struct emitter e = {.r = r, .t = t, .out = out, .merge = ops->merge, .err = err};
+	size_t slab = 0;
+	int rc = 0;
+
+	out->region_digests = kedge__calloc(t->image->count + 1, sizeof(*out->region_digests));
+	e.epoch_used = kedge__calloc(r->record.epochs.count + 1, sizeof(*e.epoch_used));
+	if (!out->region_digests || !e.epoch_used)
+		rc = kedge__error_nomem(err);
+	for (size_t i = 0; !rc && i < t->image->count; i++) {
+		size_t begin = slab < t->slabs.count ? t->slabs.at[slab].item_at : 0, end = begin;
+		struct kedge__sum sum = {0, 0};
+
+		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++) {
+			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
+			end = kedge__slab_end(t, slab);
+		}
+		e.region = &t->image->regions[i];
+		e.region_index = (uint32_t)i;
+		out->region_digests[i] = kedge__sum_digest(sum, e.region->bytes);
+		rc = ops->whole ? emit_whole(&e) : emit_region(&e, begin, end);
+	}
+	if (!rc)
+		rc = emit_sources(&e);
+	kedge__free(e.epoch_used);
+	return rc;
+}

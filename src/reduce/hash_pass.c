@@ -1,0 +1,223 @@
+/*
+ * hash_pass.c: the one pass over all bytes. A slab is taken in pieces that stay in the first-level cache, so that the
+ * region sum and the search for constant chunks read no memory a second time. Digests are compared with those of the
+ * last version in place; what changed goes on a list of the thread, and the old digest on another, for rollback.
+ */
+#include "reduce/reducer.h"
+
+#define PIECE_BYTES (UINT64_C(16) << 10)
+#define SAMPLE_RATE 64
+
+/* One slab in SAMPLE_RATE, always the same ones, at no regular distance; and always the first. */
+static bool sampled(uint64_t number)
+{
+	return !number || !((number * UINT64_C(0x9E3779B97F4A7C15) >> 40) % SAMPLE_RATE);
+}
+
+int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+
+	for (size_t i = 0; i < t->image->count; i++) {
+		uint64_t slabs = kedge__chunks_of(t->image->regions[i].bytes, KEDGE__SLAB_BYTES);
+
+		t->raw_bytes += t->image->regions[i].bytes;
+		if (!kedge__array_reserve(&t->slabs, t->slabs.count + slabs))
+			return kedge__error_nomem(err);
+		for (uint64_t k = 0; k < slabs; k++) {
+			struct kedge__slab s = {.region = (uint32_t)i,
+						.first = k * (KEDGE__SLAB_BYTES / r->options.chunk)};
+
+			s.skip = sample && !sampled(t->slabs.count);
+			t->slabs.at[t->slabs.count++] = s;
+		}
+	}
+	return 0;
+}
+
+/* All 8-byte words equal: then it is equal to itself one word further on. */
+static bool is_constant(const uint8_t *data, uint64_t len)
+{
+	return len >= 16 && kedge__get64(data) == kedge__get64(data + 8) && !memcmp(data, data + 8, len - 8);
+}
+
+struct piece {
+	struct kedge__last_region *last;
+	const uint8_t *data;
+	uint64_t bytes, offset; /* in the region */
+	uint64_t first;         /* chunk */
+	uint64_t old_chunks;    /* of the region that have a digest */
+	bool compare;
+};
+
+static bool same_bytes(const struct piece *p, uint64_t at, uint64_t len, uint64_t chunk)
+{
+	uint64_t offset = p->offset + at;
+	uint64_t old_len = KEDGE__MIN(chunk, p->last->bytes - offset);
+
+	return len == old_len && !memcmp(p->last->shadow + offset, p->data + at, len);
+}
+
+static bool note_change(struct kedge__hash_worker *w, const struct piece *p, uint64_t i, uint64_t chunk)
+{
+	uint64_t at = i * chunk, len = KEDGE__MIN(chunk, p->bytes - at);
+	bool fill = is_constant(p->data + at, len);
+	struct kedge__undo undo = {p->last, p->first + i, p->last->digests[p->first + i]};
+
+	if (p->first + i < p->old_chunks && !kedge__array_push(&w->undo, undo))
+		return false;
+	if (fill && !kedge__array_push(&w->fills, kedge__get64(p->data + at)))
+		return false;
+	if (!kedge__array_push(&w->changes, (p->first + i) << 1 | fill))
+		return false;
+	p->last->digests[p->first + i] = w->fresh[i];
+	return true;
+}
+
+static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_worker *w, const struct piece *p)
+{
+	uint64_t chunk = r->options.chunk, n = kedge__chunks_of(p->bytes, chunk);
+	uint64_t known = p->compare && p->first < p->old_chunks ? KEDGE__MIN(n, p->old_chunks - p->first) : 0;
+	const struct kedge__digest *old = p->last->digests + p->first;
+	bool paranoid = r->options.paranoid;
+
+	if (!paranoid && known == n && !memcmp(old, w->fresh, n * sizeof(*old)))
+		return true;
+	for (uint64_t i = 0; i < n; i++) {
+		bool same = i < known && kedge__digest_equal(old[i], w->fresh[i]);
+
+		if (same && paranoid)
+			same = same_bytes(p, i * chunk, KEDGE__MIN(chunk, p->bytes - i * chunk), chunk);
+		if (!same && !note_change(w, p, i, chunk))
+			return false;
+	}
+	return true;
+}
+
+static void weaken(struct kedge__digest *d, uint64_t n, uint64_t mask)
+{
+	for (uint64_t i = 0; i < n; i++)
+		d[i] = (struct kedge__digest){d[i].lo & mask, 0};
+}
+
+static bool hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, struct kedge__hash_worker *w, struct piece p,
+			uint64_t slab_bytes)
+{
+	uint64_t chunk = r->options.chunk, step = KEDGE__MAX(PIECE_BYTES, chunk);
+
+	for (uint64_t at = 0; at < slab_bytes; at += step) {
+		p.bytes = KEDGE__MIN(step, slab_bytes - at);
+		kedge__digest_chunks(p.data, p.bytes, chunk, w->fresh);
+		s->sum = kedge__sum_add(s->sum, kedge__sum_of(p.data, p.bytes, p.offset));
+		if (r->options.digest_mask)
+			weaken(w->fresh, kedge__chunks_of(p.bytes, chunk), r->options.digest_mask);
+		if (!compare_piece(r, w, &p))
+			return false;
+		p.data += step;
+		p.offset += step;
+		p.first += step / chunk;
+	}
+	return true;
+}
+
+static int hash_slab(void *ctx, size_t i, int worker)
+{
+	struct kedge__reducer *r = ctx;
+	struct kedge__txn *t = &r->txn;
+	struct kedge__slab *s = &t->slabs.at[i];
+	struct kedge__hash_worker *w = &t->workers[worker];
+	const struct kedge__image_region *region = kedge__slab_region(t, s);
+	struct piece p = {.offset = s->first * r->options.chunk, .first = s->first};
+	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, region->bytes - p.offset);
+
+	p.data = (const uint8_t *)region->data + p.offset;
+	s->worker = worker;
+	s->change_at = w->changes.count;
+	s->fill_at = w->fills.count;
+	if (s->skip) {
+		s->sum = kedge__sum_of(p.data, bytes, p.offset);
+	} else {
+		bool stale;
+
+		p.last = t->regions[s->region];
+		stale = p.last->stale[p.offset / KEDGE__SLAB_BYTES];
+		p.old_chunks = stale ? 0 : kedge__chunks_of(p.last->bytes, r->options.chunk);
+		p.compare = t->compare;
+		if (!hash_pieces(r, s, w, p, bytes))
+			return KEDGE_E_NOMEM;
+	}
+	s->count = w->changes.count - s->change_at;
+	if (t->progress)
+		t->progress(t->progress_ctx, atomic_fetch_add(&t->hashed, bytes) + bytes);
+	return 0;
+}
+
+/* The changed chunks of a slab, from the thread's list to their place among all. */
+static int gather_slab(void *ctx, size_t i, int worker)
+{
+	struct kedge__txn *t = ctx;
+	const struct kedge__slab *s = &t->slabs.at[i];
+	const struct kedge__hash_worker *w = &t->workers[s->worker];
+	struct kedge__item *item = t->items.at + s->item_at;
+	const uint64_t *fill = w->fills.at + s->fill_at;
+
+	(void)worker;
+	for (size_t k = 0; k < s->count; k++, item++) {
+		uint64_t change = w->changes.at[s->change_at + k];
+
+		*item = (struct kedge__item){.index = change >> 1, .kind = KEDGE__ITEM_PLAIN};
+		if (change & 1) {
+			item->kind = KEDGE__ITEM_FILL;
+			item->src = *fill++;
+		}
+	}
+	return 0;
+}
+
+static int gather(struct kedge__txn *t, struct kedge__error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->slabs.count; i++) {
+		t->slabs.at[i].item_at = n;
+		n += t->slabs.at[i].count;
+	}
+	if (!kedge__array_reserve(&t->items, n))
+		return kedge__error_nomem(err);
+	t->items.count = n;
+	kedge__pool_for(n ? t->pool : NULL, n ? t->slabs.count : 0, gather_slab, t);
+	for (int i = 0; i < t->worker_count; i++) {
+		kedge__array_done(&t->workers[i].changes);
+		kedge__array_done(&t->workers[i].fills);
+	}
+	return 0;
+}
+
+int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	size_t scratch = KEDGE__MAX(PIECE_BYTES, (uint64_t)r->options.chunk) / r->options.chunk;
+
+	t->worker_count = t->pool ? kedge__pool_threads(t->pool) : 1;
+	t->workers = kedge__calloc((size_t)t->worker_count, sizeof(*t->workers));
+	if (!t->workers)
+		return kedge__error_nomem(err);
+	for (int i = 0; i < t->worker_count; i++) {
+		t->workers[i].fresh = kedge__malloc(scratch * sizeof(struct kedge__digest));
+		if (!t->workers[i].fresh)
+			return kedge__error_nomem(err);
+	}
+	if (kedge__pool_for(t->pool, t->slabs.count, hash_slab, r))
+		return kedge__error_nomem(err);
+	return gather(t, err);
+}
+
+void kedge__hash_undo(struct kedge__txn *t)
+{
+	for (int i = 0; t->workers && i < t->worker_count; i++) {
+		const struct kedge__hash_worker *w = &t->workers[i];
+
+		for (size_t k = 0; k < w->undo.count; k++)
+			w->undo.at[k].region->digests[w->undo.at[k].index] = w->undo.at[k].digest;
+	}
+}

@@ -1,0 +1,194 @@
+/*
+ * last.c: what is remembered of the last version: for each region the digests of its chunks, in place, and in paranoid
+ * mode its bytes. A version in progress overwrites digests (hash_pass.c keeps the old ones until commit), but sizes and
+ * membership change only at commit.
+ */
+#include "reduce/reducer.h"
+
+static void region_free(struct kedge__last_region *g)
+{
+	if (!g)
+		return;
+	kedge__map_free(g->digests, g->room * sizeof(*g->digests));
+	kedge__free(g->stale);
+	if (g->shadow)
+		kedge__map_free(g->shadow, g->shadow_room);
+	kedge__free(g);
+}
+
+void kedge__last_done(struct kedge__last *last)
+{
+	for (size_t i = 0; i < last->regions.count; i++)
+		region_free(last->regions.at[i]);
+	kedge__array_done(&last->regions);
+}
+
+static size_t lower_bound(const struct kedge__last *last, uint64_t base)
+{
+	size_t low = 0, high = last->regions.count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (last->regions.at[mid]->base < base)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+struct kedge__last_region *kedge__last_find(const struct kedge__last *last, uint64_t base)
+{
+	size_t i = lower_bound(last, base);
+
+	return i < last->regions.count && last->regions.at[i]->base == base ? last->regions.at[i] : NULL;
+}
+
+static bool digests_reserve(struct kedge__last_region *g, uint64_t chunks)
+{
+	uint64_t room = g->room ? chunks + chunks / 8 : chunks; /* what grew once grows again */
+	struct kedge__digest *grown;
+
+	if (chunks <= g->room)
+		return true;
+	grown = kedge__map_alloc(room * sizeof(*grown));
+	if (!grown)
+		return false;
+	if (g->digests)
+		memcpy(grown, g->digests, g->room * sizeof(*grown));
+	kedge__map_free(g->digests, g->room * sizeof(*grown));
+	g->digests = grown;
+	g->room = room;
+	return true;
+}
+
+static bool stale_reserve(struct kedge__last_region *g, uint64_t slabs)
+{
+	uint8_t *grown;
+
+	if (slabs <= g->stale_room)
+		return true;
+	grown = kedge__realloc(g->stale, slabs);
+	if (!grown)
+		return false;
+	memset(grown + g->stale_room, 0, slabs - g->stale_room);
+	g->stale = grown;
+	g->stale_room = slabs;
+	return true;
+}
+
+static bool shadow_reserve(struct kedge__last_region *g, uint64_t bytes)
+{
+	uint8_t *grown;
+
+	if (bytes <= g->shadow_room)
+		return true;
+	grown = kedge__map_alloc(bytes);
+	if (!grown)
+		return false;
+	if (g->shadow) {
+		memcpy(grown, g->shadow, g->bytes);
+		kedge__map_free(g->shadow, g->shadow_room);
+	}
+	g->shadow = grown;
+	g->shadow_room = bytes;
+	return true;
+}
+
+/* The region at BASE, in *OUT; a new one is inserted in its place. */
+static int region_at(struct kedge__last *last, uint64_t base, struct kedge__last_region **out, struct kedge__error *err)
+{
+	size_t i = lower_bound(last, base);
+	struct kedge__last_region *g;
+
+	if (i < last->regions.count && last->regions.at[i]->base == base) {
+		*out = last->regions.at[i];
+		return 0;
+	}
+	g = kedge__calloc(1, sizeof(*g));
+	if (!g || !kedge__array_push(&last->regions, g)) {
+		kedge__free(g);
+		return kedge__error_nomem(err);
+	}
+	memmove(&last->regions.at[i + 1], &last->regions.at[i],
+		(last->regions.count - 1 - i) * sizeof(last->regions.at[0]));
+	last->regions.at[i] = g;
+	g->base = base;
+	*out = g;
+	return 0;
+}
+
+int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk, bool shadow,
+			struct kedge__last_region ***out, struct kedge__error *err)
+{
+	struct kedge__last_region **list = kedge__calloc(image->count + 1, sizeof(*list));
+	int rc = list ? 0 : kedge__error_nomem(err);
+
+	for (size_t i = 0; !rc && i < image->count; i++) {
+		uint64_t bytes = image->regions[i].bytes;
+		struct kedge__last_region *g = NULL;
+
+		rc = region_at(last, image->regions[i].base, &g, err);
+		if (rc)
+			break;
+		g->present = true;
+		g->next_bytes = bytes;
+		list[i] = g;
+		if (!digests_reserve(g, kedge__chunks_of(bytes, chunk)) ||
+		    !stale_reserve(g, kedge__chunks_of(bytes, KEDGE__SLAB_BYTES)) ||
+		    (shadow && !shadow_reserve(g, bytes)))
+			rc = kedge__error_nomem(err);
+	}
+	if (rc) {
+		kedge__free(list);
+		return rc;
+	}
+	*out = list;
+	return 0;
+}
+
+/* Keep those that KEEP says. */
+static void filter(struct kedge__last *last, bool (*keep)(const struct kedge__last_region *g))
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < last->regions.count; i++) {
+		struct kedge__last_region *g = last->regions.at[i];
+
+		if (keep(g))
+			last->regions.at[kept++] = g;
+		else
+			region_free(g);
+	}
+	last->regions.count = kept;
+}
+
+static bool is_present(const struct kedge__last_region *g)
+{
+	return g->present;
+}
+
+static bool is_known(const struct kedge__last_region *g)
+{
+	return g->known;
+}
+
+void kedge__last_commit(struct kedge__last *last)
+{
+	filter(last, is_present);
+	for (size_t i = 0; i < last->regions.count; i++) {
+		struct kedge__last_region *g = last->regions.at[i];
+
+		g->bytes = g->next_bytes;
+		g->known = true;
+		g->present = false;
+	}
+}
+
+void kedge__last_rollback(struct kedge__last *last)
+{
+	filter(last, is_known);
+	for (size_t i = 0; i < last->regions.count; i++)
+		last->regions.at[i]->present = false;
+}

@@ -1,0 +1,136 @@
+/*
+ * prime.c: a new reducer learns what the store holds.
+ */
+#include "reduce/reducer.h"
+
+#define BATCH 1024 /* chunks that are hashed at once */
+
+struct known { /* a chunk or node that was entered */
+	uint64_t index;
+	struct kedge__digest key;
+};
+
+struct primer {
+	struct kedge__reducer *r;
+	uint64_t base; /* of the region */
+	KEDGE__ARRAY(struct known) entered;
+	struct kedge__probe probes[BATCH];
+	struct kedge__digest digests[BATCH];
+};
+
+static bool is_constant(const uint8_t *data, uint32_t len)
+{
+	return !memcmp(data, data + 8, len - 8);
+}
+
+static struct kedge__digest weakened(const struct kedge__reducer *r, struct kedge__digest d)
+{
+	uint64_t mask = r->options.digest_mask;
+
+	return mask ? (struct kedge__digest){d.lo & mask, 0} : d;
+}
+
+static int enter_chunks(struct primer *p, const uint8_t *data, uint64_t first, size_t count, struct kedge__error *err)
+{
+	uint32_t chunk = p->r->options.chunk;
+	size_t n = 0;
+	int rc;
+
+	kedge__digest_chunks(data, count * chunk, chunk, p->digests);
+	for (size_t i = 0; i < count; i++)
+		if (!is_constant(data + i * chunk, chunk))
+			p->probes[n++] = (struct kedge__probe){.key = weakened(p->r, p->digests[i]),
+							       .addr = p->base + (first + i) * chunk,
+							       .item = (uint32_t)i};
+	rc = kedge__record_enter(&p->r->record, NULL, p->probes, n, err);
+	for (size_t i = 0; !rc && i < n; i++) {
+		struct known k = {first + p->probes[i].item, p->probes[i].key};
+
+		if (p->probes[i].outcome == KEDGE__PROBE_ENTERED && !kedge__array_push(&p->entered, k))
+			rc = kedge__error_nomem(err);
+	}
+	return rc;
+}
+
+/* Nodes over what was entered, as in the first pass of Algorithm 1; in place. */
+static int enter_level(struct primer *p, unsigned level, struct kedge__error *err)
+{
+	struct known *k = p->entered.at;
+	size_t out = 0;
+
+	for (size_t i = 0; i + 1 < p->entered.count; i++) {
+		struct kedge__probe probe = {.level = level + 1};
+
+		if (k[i].index & 1 || k[i + 1].index != k[i].index + 1)
+			continue;
+		probe.key = weakened(p->r, kedge__digest_pair(k[i].key, k[i + 1].key));
+		probe.addr = p->base + (k[i].index * p->r->options.chunk << level);
+		k[out++] = (struct known){k[i].index / 2, probe.key};
+		if (kedge__record_enter(&p->r->record, NULL, &probe, 1, err))
+			return KEDGE_E_NOMEM;
+		i++;
+	}
+	p->entered.count = out;
+	return 0;
+}
+
+static int prime_chunks(struct kedge__reducer *r, uint64_t addr, const uint8_t *data, uint64_t count,
+			struct kedge__error *err)
+{
+	struct primer *p = kedge__malloc(sizeof(*p));
+	uint64_t first = (addr & (KEDGE__SLOT_BYTES - 1)) / r->options.chunk;
+	int rc = 0;
+
+	if (!p)
+		return kedge__error_nomem(err);
+	p->r = r;
+	p->base = addr & ~(KEDGE__SLOT_BYTES - 1);
+	memset(&p->entered, 0, sizeof(p->entered));
+	for (uint64_t at = 0; !rc && at < count; at += BATCH)
+		rc = enter_chunks(p, data + at * r->options.chunk, first + at, KEDGE__MIN(count - at, (uint64_t)BATCH),
+				  err);
+	for (unsigned level = 0; !rc && r->options.id != KEDGE__REDUCER_LIST && p->entered.count; level++)
+		rc = enter_level(p, level, err);
+	kedge__array_done(&p->entered);
+	kedge__free(p);
+	return rc;
+}
+
+int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, uint64_t addr, const void *data,
+				  uint64_t bytes, struct kedge__error *err)
+{
+	uint64_t skip = -addr & (r->options.chunk - 1);
+	int rc;
+
+	if (r->busy)
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+	if (bytes > KEDGE__SLOT_BYTES - (addr & (KEDGE__SLOT_BYTES - 1)))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "literals reach over their region");
+	if (r->options.id == KEDGE__REDUCER_FULL || r->options.id == KEDGE__REDUCER_BASIC || bytes < skip ||
+	    bytes - skip < r->options.chunk)
+		return 0;
+	rc = kedge__record_begin(&r->record, version, true, err);
+	if (!rc)
+		rc = prime_chunks(r, addr + skip, (const uint8_t *)data + skip, (bytes - skip) / r->options.chunk, err);
+	kedge__record_commit(&r->record);
+	return rc;
+}
+
+int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+			       const struct kedge__image *image, struct kedge__error *err)
+{
+	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? KEDGE__REDUCER_TREE : r->options.id;
+	struct kedge__reduction unused = {0};
+	int rc;
+
+	if (r->busy)
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+	kedge__last_done(&r->last);
+	r->parent = KEDGE__NO_VERSION;
+	rc = kedge__txn_run(r, used, pool, version, image, NULL, NULL, &unused, err);
+	if (rc)
+		return rc;
+	kedge__reduction_done(&unused);
+	kedge__reducer_commit(r);
+	return 0;
+}

@@ -1,0 +1,276 @@
+/*
+ * reducer.c: the life of a reducer: a version is reduced, then committed or rolled back. Nothing but the hash record
+ * and the digests in place changes before commit, and both can be taken back: old digests are kept, and record entries
+ * of a version that was rolled back are dead.
+ */
+#include "reduce/reducer.h"
+
+static const struct kedge__reducer_ops *const table[] = {
+    [KEDGE__REDUCER_FULL] = &kedge__full_ops,
+    [KEDGE__REDUCER_BASIC] = &kedge__basic_ops,
+    [KEDGE__REDUCER_LIST] = &kedge__list_ops,
+    [KEDGE__REDUCER_TREE] = &kedge__tree_ops,
+};
+
+static const char *const names[] = {
+    [KEDGE__REDUCER_FULL] = "full", [KEDGE__REDUCER_BASIC] = "basic", [KEDGE__REDUCER_LIST] = "list",
+    [KEDGE__REDUCER_TREE] = "tree", [KEDGE__REDUCER_AUTO] = "auto",   [KEDGE__REDUCER_MERGED] = "merged",
+};
+
+const char *kedge__reducer_name(enum kedge__reducer_id id)
+{
+	return (size_t)id < KEDGE__COUNT(names) ? names[id] : NULL;
+}
+
+int kedge__reducer_parse(const char *name, enum kedge__reducer_id *id)
+{
+	for (size_t i = 0; i <= KEDGE__REDUCER_AUTO; i++) {
+		if (!strcmp(names[i], name)) {
+			*id = (enum kedge__reducer_id)i;
+			return 0;
+		}
+	}
+	return KEDGE_E_ARG;
+}
+
+const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reducer *r)
+{
+	if (r->options.id == KEDGE__REDUCER_AUTO && r->txn.used == KEDGE__REDUCER_FULL)
+		return &kedge__off_ops;
+	return table[r->txn.used];
+}
+
+static void forget_choice(struct kedge__reducer *r)
+{
+	r->choice = (struct kedge__auto){.mode = KEDGE__REDUCER_TREE};
+}
+
+int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedge__reducer **out,
+		       struct kedge__error *err)
+{
+	uint32_t chunk = options->chunk;
+	struct kedge__reducer *r;
+
+	if ((unsigned)options->id > KEDGE__REDUCER_AUTO)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "no such reducer");
+	if (!chunk && options->id == KEDGE__REDUCER_FULL)
+		chunk = KEDGE__CHUNK_MAX;
+	if (chunk < KEDGE__CHUNK_MIN || chunk > KEDGE__CHUNK_MAX || chunk & (chunk - 1))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a chunk of %u bytes: not a power of two from %u to %u",
+					chunk, KEDGE__CHUNK_MIN, KEDGE__CHUNK_MAX);
+	r = kedge__calloc(1, sizeof(*r));
+	if (!r)
+		return kedge__error_nomem(err);
+	r->options = *options;
+	r->options.chunk = chunk;
+	r->parent = KEDGE__NO_VERSION;
+	kedge__record_init(&r->record, options->record_bytes);
+	forget_choice(r);
+	*out = r;
+	return 0;
+}
+
+static void txn_done(struct kedge__txn *t)
+{
+	for (int i = 0; t->workers && i < t->worker_count; i++) {
+		kedge__array_done(&t->workers[i].changes);
+		kedge__array_done(&t->workers[i].fills);
+		kedge__array_done(&t->workers[i].undo);
+		kedge__free(t->workers[i].fresh);
+	}
+	kedge__free(t->workers);
+	kedge__free(t->regions);
+	kedge__array_done(&t->slabs);
+	kedge__array_done(&t->items);
+	kedge__array_done(&t->roots);
+	if (t->aside)
+		kedge__map_free(t->aside, t->aside_bytes);
+	memset(t, 0, sizeof(*t));
+}
+
+void kedge__reducer_free(struct kedge__reducer *r)
+{
+	if (!r)
+		return;
+	txn_done(&r->txn);
+	kedge__record_done(&r->record);
+	kedge__last_done(&r->last);
+	kedge__free(r);
+}
+
+uint64_t kedge__reducer_parent(const struct kedge__reducer *r)
+{
+	return r->parent;
+}
+
+void kedge__reduction_done(struct kedge__reduction *red)
+{
+	kedge__extent_map_done(&red->map);
+	kedge__array_done(&red->literals);
+	kedge__free(red->region_digests);
+	kedge__free(red->sources);
+	memset(red, 0, sizeof(*red));
+}
+
+static int check_image(const struct kedge__image *image, uint64_t version, struct kedge__error *err)
+{
+	if (version >= KEDGE_VERSION_LIMIT)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "version %llu is too large", (unsigned long long)version);
+	for (size_t i = 0; i < image->count; i++) {
+		const struct kedge__image_region *g = &image->regions[i];
+
+		if (g->base & (KEDGE__SLOT_BYTES - 1) || (i && g->base <= g[-1].base))
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "region %zu is not in the order of slots", i);
+		if (g->bytes > KEDGE__SLOT_BYTES || (g->bytes && !g->data))
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "region %zu has no memory or too much", i);
+	}
+	return 0;
+}
+
+/* What the image adds up to, for auto and for the caller. */
+static void take_totals(struct kedge__reducer *r, const struct kedge__reduction *red)
+{
+	struct kedge__txn *t = &r->txn;
+
+	t->changed_bytes = red->changed_bytes;
+	t->duplicate_bytes = red->duplicate_bytes;
+	t->fill_bytes = red->fill_bytes;
+	t->literal_bytes = red->literal_bytes;
+	for (size_t i = 0; i < t->slabs.count; i++) {
+		const struct kedge__slab *s = &t->slabs.at[i];
+		uint64_t left = kedge__slab_region(t, s)->bytes - s->first * r->options.chunk;
+
+		if (!s->skip) {
+			t->sample_bytes += KEDGE__MIN(left, KEDGE__SLAB_BYTES);
+			t->sample_changed += KEDGE__MIN(left, (uint64_t)s->count * r->options.chunk);
+		}
+	}
+}
+
+static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
+{
+	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
+	struct kedge__txn *t = &r->txn;
+	double start = kedge__clock_seconds();
+	int rc = kedge__record_begin(&r->record, t->version, false, err);
+
+	if (!rc && ops->hashes)
+		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, r->options.paranoid, &t->regions, err);
+	if (!rc)
+		rc = kedge__slabs_plan(r, !ops->hashes || ops->sample, err);
+	for (size_t i = 0; !rc && !ops->hashes && i < t->slabs.count; i++)
+		t->slabs.at[i].skip = true;
+	if (!rc)
+		rc = kedge__hash_pass(r, err);
+	red->hash_seconds = kedge__clock_seconds() - start;
+	if (!rc)
+		rc = ops->run(r, err);
+	if (!rc)
+		rc = kedge__emit(r, red, err);
+	if (!rc && r->options.paranoid && ops->hashes)
+		rc = kedge__paranoid_keep(r, err);
+	if (!rc)
+		take_totals(r, red);
+	red->reduce_seconds = kedge__clock_seconds() - start;
+	return rc;
+}
+
+int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
+		   const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+		   struct kedge__reduction *out, struct kedge__error *err)
+{
+	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = used};
+	struct kedge__txn *t = &r->txn;
+	int rc = check_image(image, version, err);
+
+	if (rc)
+		return rc;
+	if (r->busy)
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+	t->pool = pool;
+	t->version = version;
+	t->image = image;
+	t->used = used;
+	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
+	t->progress = progress;
+	t->progress_ctx = progress_ctx;
+	r->busy = true;
+	rc = run_steps(r, &red, err);
+	if (rc) {
+		kedge__reduction_done(&red);
+		kedge__reducer_rollback(r);
+		return rc;
+	}
+	red.chunk = table[used] == &kedge__full_ops ? 0 : r->options.chunk;
+	red.raw_bytes = t->raw_bytes;
+	*out = red;
+	return 0;
+}
+
+int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+			  const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes),
+			  void *progress_ctx, struct kedge__reduction *out, struct kedge__error *err)
+{
+	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
+
+	return kedge__txn_run(r, used, pool, version, image, progress, progress_ctx, out, err);
+}
+
+void kedge__reducer_commit(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	if (!r->busy)
+		return;
+	if (t->aside)
+		kedge__paranoid_commit(r);
+	for (size_t i = 0; t->regions && i < t->slabs.count; i++) {
+		const struct kedge__slab *s = &t->slabs.at[i];
+
+		t->regions[s->region]->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] = s->skip;
+	}
+	kedge__last_commit(&r->last);
+	kedge__record_commit(&r->record);
+	kedge__auto_learn(r);
+	r->parent = t->version;
+	txn_done(t);
+	r->busy = false;
+}
+
+void kedge__reducer_rollback(struct kedge__reducer *r)
+{
+	if (!r->busy)
+		return;
+	kedge__hash_undo(&r->txn);
+	kedge__last_rollback(&r->last);
+	kedge__record_rollback(&r->record);
+	txn_done(&r->txn);
+	r->busy = false;
+}
+
+static void forget_parent(struct kedge__reducer *r)
+{
+	kedge__last_done(&r->last);
+	r->parent = KEDGE__NO_VERSION;
+}
+
+void kedge__reducer_retain(struct kedge__reducer *r, const uint64_t *alive, size_t n)
+{
+	bool parent_alive = false;
+
+	if (r->busy)
+		return;
+	for (size_t i = 0; i < n; i++)
+		parent_alive |= alive[i] == r->parent;
+	if (!parent_alive)
+		forget_parent(r);
+	kedge__record_retain(&r->record, alive, n);
+}
+
+void kedge__reducer_reset(struct kedge__reducer *r)
+{
+	kedge__reducer_rollback(r);
+	kedge__record_done(&r->record);
+	forget_parent(r);
+	forget_choice(r);
+}

@@ -1,0 +1,199 @@
+/*
+ * reducer.h: what the files of this folder share. A reduction goes through these steps; each is a file:
+ *
+ *   last.c        the regions of the last version: digests of their chunks, in paranoid mode a shadow copy
+ *   hash_pass.c   one pass over all bytes, by slabs on all threads: digests, region sums, the list of changed chunks
+ *   duplicates.c  changed chunks are looked up in the record, or entered
+ *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
+ *   emit.c        extents, literals, totals
+ *
+ * After the hash pass all work is proportional to the number of changed chunks.
+ */
+#ifndef KEDGE_REDUCE_REDUCER_H
+#define KEDGE_REDUCE_REDUCER_H
+
+#include "reduce/record.h"
+#include "reduce/reduce.h"
+
+#include <stdatomic.h>
+
+#define KEDGE__CHUNK_MIN  32u
+#define KEDGE__CHUNK_MAX  65536u
+#define KEDGE__SLAB_BYTES (UINT64_C(256) << 10) /* a whole subtree for every chunk size; what a thread takes at once   \
+						 */
+
+/* ---- last.c */
+
+struct kedge__last_region {
+	uint64_t base, bytes;          /* bytes: 0 if it was not in the last version */
+	uint64_t next_bytes;           /* in the version in progress */
+	struct kedge__digest *digests; /* of all chunks, if the slab is not stale */
+	uint64_t room;                 /* chunks */
+	uint8_t *stale;                /* a flag a slab: nothing is known about its bytes */
+	uint64_t stale_room;
+	uint8_t *shadow; /* paranoid: the bytes of the last version */
+	uint64_t shadow_room;
+	bool known, present; /* in the last version, in the one in progress */
+};
+
+struct kedge__last {
+	KEDGE__ARRAY(struct kedge__last_region *) regions; /* ascending base */
+};
+
+struct kedge__undo {
+	struct kedge__last_region *region;
+	uint64_t index;
+	struct kedge__digest digest;
+};
+
+void kedge__last_done(struct kedge__last *last);
+/* Mark those of IMAGE as present, adding new ones, with room for all their chunks; (*OUT)[i] is that of region i. */
+int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk, bool shadow,
+			struct kedge__last_region ***out, struct kedge__error *err);
+void kedge__last_commit(struct kedge__last *last);
+void kedge__last_rollback(struct kedge__last *last);
+struct kedge__last_region *kedge__last_find(const struct kedge__last *last, uint64_t base);
+
+/* ---- what is kept while a version is in progress */
+
+enum kedge__item_kind {
+	KEDGE__ITEM_PLAIN, /* a literal that is not in the record */
+	KEDGE__ITEM_FIRST, /* a literal that was entered in the record */
+	KEDGE__ITEM_SHIFT, /* the same as (epoch, src) */
+	KEDGE__ITEM_FILL,  /* src is the pattern */
+};
+
+struct kedge__item {    /* a changed chunk */
+	uint64_t index; /* in its region */
+	uint64_t src;
+	uint32_t epoch;
+	enum kedge__item_kind kind;
+};
+
+struct kedge__slab {
+	uint32_t region; /* index into the image */
+	bool skip;       /* not hashed, only summed up */
+	int worker;
+	uint64_t first; /* chunk */
+	size_t change_at, fill_at, count;
+	size_t item_at;
+	struct kedge__sum sum;
+};
+
+struct kedge__root {  /* a subtree of shifted duplicates that is one piece elsewhere */
+	size_t item;  /* its first */
+	size_t count; /* items */
+	uint64_t src;
+	uint32_t epoch;
+};
+
+struct kedge__hash_worker {             /* what one thread found, in the order of its slabs */
+	KEDGE__ARRAY(uint64_t) changes; /* index << 1 | is a fill */
+	KEDGE__ARRAY(uint64_t) fills;   /* patterns */
+	KEDGE__ARRAY(struct kedge__undo) undo;
+	struct kedge__digest *fresh; /* scratch: digests of a piece */
+};
+
+/* One version in progress. */
+struct kedge__txn {
+	struct kedge__pool *pool;
+	uint64_t version;
+	const struct kedge__image *image;
+	enum kedge__reducer_id used;
+	bool compare; /* the last version may be referred to */
+	struct kedge__last_region **regions;
+	KEDGE__ARRAY(struct kedge__slab) slabs;
+	struct kedge__hash_worker *workers;
+	int worker_count;
+	KEDGE__ARRAY(struct kedge__item) items;
+	KEDGE__ARRAY(struct kedge__root) roots; /* ascending */
+	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
+	uint64_t aside_bytes;
+	_Atomic uint64_t hashed;
+	void (*progress)(void *ctx, uint64_t bytes);
+	void *progress_ctx;
+	uint64_t raw_bytes, changed_bytes, duplicate_bytes, fill_bytes, literal_bytes;
+	uint64_t sample_bytes, sample_changed; /* of the slabs hashed while reduction is off */
+};
+
+/* auto.c: what the last versions showed. */
+struct kedge__auto {
+	enum kedge__reducer_id mode;
+	uint32_t dry;   /* tree versions in a row whose shifted duplicates did not pay */
+	uint32_t dense; /* versions in a row that were nearly all literals */
+	uint32_t since; /* versions since the last probe by tree */
+};
+
+struct kedge__reducer {
+	struct kedge__reducer_options options;
+	struct kedge__record record;
+	struct kedge__last last;
+	uint64_t parent;
+	struct kedge__auto choice;
+	struct kedge__txn txn;
+	bool busy;
+};
+
+static inline uint64_t kedge__chunks_of(uint64_t bytes, uint64_t chunk)
+{
+	return bytes / chunk + (bytes % chunk != 0);
+}
+
+static inline const struct kedge__image_region *kedge__slab_region(const struct kedge__txn *t,
+								   const struct kedge__slab *s)
+{
+	return &t->image->regions[s->region];
+}
+
+/* Items of slab I: from slabs.at[i].item_at up to this. */
+static inline size_t kedge__slab_end(const struct kedge__txn *t, size_t i)
+{
+	return t->slabs.at[i].item_at + t->slabs.at[i].count;
+}
+
+static inline uint64_t kedge__item_len(const struct kedge__image_region *region, uint64_t index, uint64_t chunk)
+{
+	return KEDGE__MIN(chunk, region->bytes - index * chunk);
+}
+
+/* ---- the steps */
+
+/* Split the image into slabs. SAMPLE: most are skipped. */
+int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err);
+int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
+void kedge__hash_undo(struct kedge__txn *t);
+/* Shifted duplicates and first occurrences among the changed chunks. */
+int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err);
+int kedge__forest_enter(struct kedge__reducer *r, struct kedge__error *err);
+int kedge__forest_find(struct kedge__reducer *r, struct kedge__error *err);
+int kedge__emit(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err);
+
+/* paranoid.c: are LEN bytes at DATA those at (epoch, src)? */
+bool kedge__paranoid_equal(const struct kedge__reducer *r, const uint8_t *data, uint64_t len, uint32_t epoch,
+			   uint64_t src);
+int kedge__paranoid_keep(struct kedge__reducer *r, struct kedge__error *err);
+void kedge__paranoid_commit(struct kedge__reducer *r);
+
+/* A variant. `run` is what it does between the hash pass and the extents. */
+struct kedge__reducer_ops {
+	const char *name;
+	int (*run)(struct kedge__reducer *r, struct kedge__error *err);
+	bool hashes; /* keeps digests of the last version; not: sums only */
+	bool sample; /* hashes a sample only */
+	bool whole;  /* each region is one literal */
+	bool merge;  /* neighbouring results become one extent */
+};
+
+extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops;
+extern const struct kedge__reducer_ops kedge__off_ops; /* full, as auto uses it: samples */
+const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reducer *r);
+
+enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r);
+void kedge__auto_learn(struct kedge__reducer *r);
+
+/* reducer.c */
+int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
+		   const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+		   struct kedge__reduction *out, struct kedge__error *err);
+
+#endif

@@ -1,0 +1,374 @@
+/*
+ * resolve.c: composition of extent maps. References into a version are gathered until no newer version can add to them,
+ * then sorted and intersected with its map in one merge; so every map is walked once, and the cost is that of the
+ * extents met, whatever the number of versions.
+ */
+#include "reduce/reduce.h"
+
+#include <stdlib.h>
+
+/* LEN bytes at image address ADDR of some version are wanted at DEST. */
+struct ref {
+	uint64_t addr, len, dest;
+};
+
+struct pending { /* what is wanted of one version */
+	uint64_t version;
+	KEDGE__ARRAY(struct ref) refs;
+};
+
+/* Pending versions: found by number through a table, taken newest first from a heap. */
+struct agenda {
+	KEDGE__ARRAY(struct pending) lists;
+	KEDGE__ARRAY(size_t) heap;
+	size_t *table; /* index + 1 into lists, 0: empty; linear probing, at most half full */
+	size_t table_size;
+	size_t last; /* the list that was used last */
+};
+
+struct resolver {
+	const struct kedge__map_source *source;
+	uint64_t stop_below;
+	struct agenda agenda;
+	struct kedge__span_list *out, *outer;
+	uint64_t bytes;   /* wanted */
+	uint64_t extents; /* of all maps so far, and ranges */
+};
+
+void kedge__span_list_done(struct kedge__span_list *list)
+{
+	kedge__array_done(list);
+}
+
+static int damaged(struct kedge__error *err, uint64_t version, uint64_t addr, const char *what)
+{
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "version %llu, address %#llx: %s", (unsigned long long)version,
+				(unsigned long long)addr, what);
+}
+
+/* ---- the agenda */
+
+static void agenda_done(struct agenda *a)
+{
+	for (size_t i = 0; i < a->lists.count; i++)
+		kedge__array_done(&a->lists.at[i].refs);
+	kedge__array_done(&a->lists);
+	kedge__array_done(&a->heap);
+	kedge__free(a->table);
+}
+
+static size_t *agenda_slot(const struct agenda *a, uint64_t version)
+{
+	size_t i = (size_t)(version * UINT64_C(0x9E3779B97F4A7C15) >> 32) & (a->table_size - 1);
+
+	while (a->table[i] && a->lists.at[a->table[i] - 1].version != version)
+		i = (i + 1) & (a->table_size - 1);
+	return &a->table[i];
+}
+
+static bool agenda_grow(struct agenda *a)
+{
+	size_t size = a->table_size ? 2 * a->table_size : 64;
+	size_t *table = kedge__calloc(size, sizeof(*table));
+
+	if (!table)
+		return false;
+	kedge__free(a->table);
+	a->table = table;
+	a->table_size = size;
+	for (size_t i = 0; i < a->lists.count; i++)
+		*agenda_slot(a, a->lists.at[i].version) = i + 1;
+	return true;
+}
+
+static uint64_t heap_version(const struct agenda *a, size_t i)
+{
+	return a->lists.at[a->heap.at[i]].version;
+}
+
+static void heap_swap(struct agenda *a, size_t i, size_t j)
+{
+	size_t t = a->heap.at[i];
+
+	a->heap.at[i] = a->heap.at[j];
+	a->heap.at[j] = t;
+}
+
+static bool heap_push(struct agenda *a, size_t list)
+{
+	if (!kedge__array_push(&a->heap, list))
+		return false;
+	for (size_t i = a->heap.count - 1; i && heap_version(a, (i - 1) / 2) < heap_version(a, i); i = (i - 1) / 2)
+		heap_swap(a, i, (i - 1) / 2);
+	return true;
+}
+
+/* The newest pending list leaves the heap. */
+static size_t heap_pop(struct agenda *a)
+{
+	size_t top = a->heap.at[0], i = 0;
+
+	a->heap.at[0] = a->heap.at[--a->heap.count];
+	for (;;) {
+		size_t largest = i;
+
+		for (size_t child = 2 * i + 1; child < KEDGE__MIN(2 * i + 3, a->heap.count); child++)
+			if (heap_version(a, child) > heap_version(a, largest))
+				largest = child;
+		if (largest == i)
+			return top;
+		heap_swap(a, i, largest);
+		i = largest;
+	}
+}
+
+static struct pending *agenda_list(struct agenda *a, uint64_t version)
+{
+	struct pending fresh = {.version = version};
+	size_t *slot;
+
+	if (a->last < a->lists.count && a->lists.at[a->last].version == version)
+		return &a->lists.at[a->last];
+	if (2 * a->lists.count + 2 > a->table_size && !agenda_grow(a))
+		return NULL;
+	slot = agenda_slot(a, version);
+	if (!*slot) {
+		if (!kedge__array_push(&a->lists, fresh))
+			return NULL;
+		*slot = a->lists.count;
+		if (!heap_push(a, a->lists.count - 1))
+			return NULL;
+	}
+	a->last = *slot - 1;
+	return &a->lists.at[a->last];
+}
+
+/* ---- one version */
+
+/*
+ * A hostile file of a few kilobytes could unfold into more spans than memory holds: many references to one wide range
+ * of many extents. Honest maps stay far below this.
+ */
+static int check_size(const struct resolver *r, size_t pieces, struct kedge__error *err)
+{
+	uint64_t by_extents = (UINT64_C(1) << 24) + 1024 * r->extents;
+	uint64_t by_bytes = (UINT64_C(1) << 20) + r->bytes / 8;
+
+	if (pieces <= by_extents && pieces <= by_bytes)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_LIMIT, 0, "the extent maps unfold into more than %zu pieces", pieces);
+}
+
+static int push_ref(struct resolver *r, uint64_t version, struct ref ref, struct kedge__error *err)
+{
+	struct pending *p;
+
+	if (version < r->stop_below) {
+		struct kedge__span s = {ref.dest, ref.len, ref.addr, version, false};
+
+		return kedge__array_push(r->outer, s) ? check_size(r, r->outer->count, err) : kedge__error_nomem(err);
+	}
+	p = agenda_list(&r->agenda, version);
+	if (!p || !kedge__array_push(&p->refs, ref))
+		return kedge__error_nomem(err);
+	return check_size(r, p->refs.count, err);
+}
+
+static int push_span(struct resolver *r, struct kedge__span s, struct kedge__error *err)
+{
+	if (!kedge__array_push(r->out, s))
+		return kedge__error_nomem(err);
+	return check_size(r, r->out->count, err);
+}
+
+/* Extent E of VERSION holds PART. OWN is where copies within the version go; NULL when following one already. */
+static int follow(struct resolver *r, uint64_t version, uint64_t parent, const struct kedge__extent *e, struct ref part,
+		  struct pending *own, struct kedge__error *err)
+{
+	uint64_t into = part.addr - e->addr;
+	struct kedge__span s = {part.dest, part.len, e->src + into, version, false};
+	struct ref next = {e->src + into, part.len, part.dest};
+	int turn = 8 * (int)((part.dest - part.addr) & 7);
+
+	switch (e->kind) {
+	case KEDGE__EXTENT_LITERAL:
+		return push_span(r, s, err);
+	case KEDGE__EXTENT_FILL:
+		s.src = turn ? e->src << turn | e->src >> (64 - turn) : e->src;
+		s.fill = true;
+		return push_span(r, s, err);
+	case KEDGE__EXTENT_PARENT:
+		if (parent == KEDGE__NO_VERSION || parent >= version)
+			return damaged(err, version, part.addr, "refers to a parent that is not older");
+		return push_ref(r, parent, part, err);
+	case KEDGE__EXTENT_COPY:
+		if (next.addr + next.len - 1 < next.addr)
+			return damaged(err, version, part.addr, "copies from beyond the image");
+		if (e->version < version)
+			return push_ref(r, e->version, next, err);
+		if (e->version > version)
+			return damaged(err, version, part.addr, "refers to a newer version");
+		if (!own)
+			return damaged(err, version, part.addr, "is a copy of a copy");
+		if (!kedge__array_push(&own->refs, next))
+			return kedge__error_nomem(err);
+		return check_size(r, own->refs.count, err);
+	}
+	return damaged(err, version, part.addr, "is of an unknown kind");
+}
+
+static int ref_order(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->dest < y->dest ? -1 : x->dest > y->dest;
+}
+
+static void sort_refs(struct pending *p)
+{
+	for (size_t i = 1; i < p->refs.count; i++) {
+		if (ref_order(&p->refs.at[i - 1], &p->refs.at[i]) > 0) {
+			qsort(p->refs.at, p->refs.count, sizeof(p->refs.at[0]), ref_order);
+			return;
+		}
+	}
+}
+
+/* REF may span several extents from index *I on, where the search for it and for those after it begins. */
+static int intersect(struct resolver *r, uint64_t version, uint64_t parent, const struct kedge__extent_map *map,
+		     size_t *first, struct ref ref, struct pending *own, struct kedge__error *err)
+{
+	while (*first < map->count && map->at[*first].addr <= ref.addr &&
+	       ref.addr - map->at[*first].addr >= map->at[*first].len)
+		(*first)++;
+	for (size_t i = *first; ref.len; i++) {
+		const struct kedge__extent *e = &map->at[i];
+		struct ref part = ref;
+		int rc;
+
+		if (i >= map->count || e->addr > ref.addr || ref.addr - e->addr >= e->len)
+			return damaged(err, version, ref.addr, "is wanted but not mapped");
+		part.len = KEDGE__MIN(ref.len, e->len - (ref.addr - e->addr));
+		rc = follow(r, version, parent, e, part, own, err);
+		if (rc)
+			return rc;
+		ref.addr += part.len;
+		ref.dest += part.len;
+		ref.len -= part.len;
+	}
+	return 0;
+}
+
+static int walk(struct resolver *r, struct pending *p, uint64_t parent, const struct kedge__extent_map *map,
+		struct pending *own, struct kedge__error *err)
+{
+	size_t first = 0;
+	int rc = 0;
+
+	sort_refs(p);
+	for (size_t i = 0; !rc && i < p->refs.count; i++)
+		rc = intersect(r, p->version, parent, map, &first, p->refs.at[i], own, err);
+	return rc;
+}
+
+static int resolve_version(struct resolver *r, size_t list, struct kedge__error *err)
+{
+	struct pending p = r->agenda.lists.at[list], own = {.version = p.version};
+	const struct kedge__extent_map *map = NULL;
+	uint64_t parent = KEDGE__NO_VERSION;
+	int rc;
+
+	/* The list leaves the agenda, which may move while others are added to. */
+	memset(&r->agenda.lists.at[list].refs, 0, sizeof(r->agenda.lists.at[list].refs));
+	rc = r->source->load(r->source->ctx, p.version, &map, &parent, err);
+	if (!rc) {
+		r->extents += map->count;
+		rc = walk(r, &p, parent, map, &own, err);
+	}
+	if (!rc)
+		rc = walk(r, &own, parent, map, NULL, err);
+	kedge__array_done(&p.refs);
+	kedge__array_done(&own.refs);
+	return rc;
+}
+
+/* ---- results */
+
+static int span_order(const void *a, const void *b)
+{
+	const struct kedge__span *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static bool span_continues(const struct kedge__span *a, const struct kedge__span *b)
+{
+	return a->addr + a->len == b->addr && a->fill == b->fill && a->version == b->version &&
+	       (a->fill ? a->src == b->src : a->src + a->len == b->src);
+}
+
+static void sort_and_merge(struct kedge__span_list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 1; i < list->count; i++) {
+		if (list->at[i - 1].addr > list->at[i].addr) {
+			qsort(list->at, list->count, sizeof(list->at[0]), span_order);
+			break;
+		}
+	}
+	for (size_t i = 1; i < list->count; i++) {
+		if (span_continues(&list->at[kept], &list->at[i]))
+			list->at[kept].len += list->at[i].len;
+		else
+			list->at[++kept] = list->at[i];
+	}
+	list->count = list->count ? kept + 1 : 0;
+}
+
+static int check_ranges(const struct kedge__range *ranges, size_t n, uint64_t *bytes, struct kedge__error *err)
+{
+	uint64_t end = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (ranges[i].addr < end || ranges[i].len > UINT64_MAX - ranges[i].addr)
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "ranges to resolve are not in order");
+		end = ranges[i].addr + ranges[i].len;
+		*bytes += ranges[i].len;
+	}
+	return 0;
+}
+
+int kedge__resolve(const struct kedge__map_source *source, uint64_t version, const struct kedge__range *ranges,
+		   size_t n, uint64_t stop_below, struct kedge__span_list *out, struct kedge__span_list *outer,
+		   struct kedge__error *err)
+{
+	struct kedge__span_list inside = {0}, outside = {0};
+	struct resolver r = {.source = source, .stop_below = stop_below, .out = &inside, .outer = &outside};
+	int rc = check_ranges(ranges, n, &r.bytes, err);
+
+	if (!rc && version < stop_below)
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "version %llu is below the one to stop at",
+				      (unsigned long long)version);
+	r.extents = n;
+	for (size_t i = 0; !rc && i < n; i++)
+		if (ranges[i].len)
+			rc = push_ref(&r, version, (struct ref){ranges[i].addr, ranges[i].len, ranges[i].addr}, err);
+	while (!rc && r.agenda.heap.count)
+		rc = resolve_version(&r, heap_pop(&r.agenda), err);
+	agenda_done(&r.agenda);
+	if (rc || (outside.count && !outer)) {
+		kedge__span_list_done(&inside);
+		kedge__span_list_done(&outside);
+		return rc ? rc : kedge__error_set(err, KEDGE_E_ARG, 0, "nowhere to put outer references");
+	}
+	sort_and_merge(&inside);
+	sort_and_merge(&outside);
+	*out = inside;
+	if (outer)
+		*outer = outside;
+	return 0;
+}
