@@ -89,6 +89,8 @@ int scenario_run(const struct scenario *s, const char *dir, uint64_t first, int 
 	int failed = 0;
 
 	if (!st || open_job(s, dir, &k) != 0) {
+		if (acked_fd < 0) /* without a fault it must not happen */
+			print_message("%s: %s\n", s->name, kedge_last_error(NULL));
 		free(st);
 		return -1;
 	}
@@ -120,6 +122,7 @@ static int64_t restart_and_compare(kedge_t *k)
 			struct kedge_region_info info;
 			int rc = kedge_region_stat(k, list[i].version, "list", &info);
 
+			memset(got, 0, sizeof(*got)); /* a restart that failed may have filled in some of it */
 			if (rc == 0 && info.bytes <= sizeof(got->list) && protect_all(k, got, info.bytes) == 0)
 				rc = kedge_restart(k, list[i].version, &v);
 			result = rc ? rc : (int64_t)v;

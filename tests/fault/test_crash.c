@@ -18,7 +18,7 @@
 
 static const struct scenario scenarios[] = {
     {"full", {"reducer=full", "codec=none", "threads=1"}, false},
-    {"tree", {"reducer=tree", "chunk=32", "block=256", "threads=1"}, false},
+    {"tree", {"reducer=tree", "chunk=32", "block=4k", "threads=1"}, false},
     {"copy", {"reducer=tree", "chunk=32", "capture=copy", "threads=1"}, false},
     {"two levels", {"reducer=basic", "chunk=32", "threads=1"}, true},
     {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1"}, true},
