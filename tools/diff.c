@@ -187,7 +187,7 @@ static int diff_open(struct kedge__diff_tool *d)
 static int diff(struct kedge__diff_tool *d)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int status = kedge__place_open(&d->place, &d->usage, false);
+	int status = kedge__place_open(&d->place, &d->usage, KEDGE__PLACE_READ);
 
 	if (status == 0)
 		status = diff_open(d);

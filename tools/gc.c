@@ -18,6 +18,7 @@ static void print_json(const struct gc *g, const struct kedge__gc_report *r)
 	kedge__json_bool(o, "dry_run", g->dry_run);
 	kedge__json_uint(o, "kept", r->kept);
 	kedge__json_uint(o, "kept_for_lineage", r->kept_for_lineage);
+	kedge__json_uint(o, "unusable", r->unusable);
 	kedge__json_uint(o, "removed", r->removed);
 	kedge__json_set(o, "removed_versions", list);
 	kedge__json_uint(o, "leftovers", r->leftovers);
@@ -42,7 +43,7 @@ static int gc(struct gc *g)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__gc_report report = {0};
-	int status = kedge__place_open(&g->place, &g->usage, true);
+	int status = kedge__place_open(&g->place, &g->usage, KEDGE__PLACE_ALONE);
 
 	if (status)
 		return status;

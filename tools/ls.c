@@ -243,7 +243,7 @@ static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 
 static int list_versions(struct ls *l)
 {
-	int status = kedge__place_open(&l->place, &l->usage, false);
+	int status = kedge__place_open(&l->place, &l->usage, KEDGE__PLACE_READ);
 	uint64_t *versions;
 	struct row *rows;
 	size_t n;

@@ -268,7 +268,7 @@ static int restore(struct restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	double began = kedge__clock_seconds();
-	int status = kedge__place_open(&r->place, &r->usage, false);
+	int status = kedge__place_open(&r->place, &r->usage, KEDGE__PLACE_READ);
 
 	if (status)
 		return status;

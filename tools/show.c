@@ -66,7 +66,7 @@ static void find_lineage(struct kedge__show *s)
 static int show(struct kedge__show *s)
 {
 	const struct kedge__catalog_entry *e = NULL;
-	int status = kedge__place_open(&s->place, &s->usage, false);
+	int status = kedge__place_open(&s->place, &s->usage, KEDGE__PLACE_READ);
 
 	if (status == 0)
 		status = kedge__place_choose(&s->place, &s->usage, &s->version, &e);

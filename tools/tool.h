@@ -144,8 +144,13 @@ struct kedge__place {
 	char *only_name;
 };
 
-/* Read the settings and open the catalogues. 0, or an exit code after a message. With ONE_LEVEL, L2 is left alone. */
-int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, bool one_level);
+enum kedge__place_mode {
+	KEDGE__PLACE_READ, /* all levels, pinned: gc and coalescing wait until the place is done with */
+	KEDGE__PLACE_ALONE, /* the first level only, not pinned: for work that takes the guard itself */
+};
+
+/* Read the settings and open the catalogues. 0, or an exit code after a message. */
+int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode);
 void kedge__place_done(struct kedge__place *p); /* takes a place that is all zero */
 /* The first level's entry of VERSION that can be read, else any, else NULL. */
 const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version);

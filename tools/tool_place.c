@@ -24,34 +24,55 @@ static int only_name(struct kedge__place *p, const struct kedge__usage *u, const
 }
 
 /* The levels to look at: what -s and --l2 say; the configured L2 only beside the configured L1. */
-static size_t level_paths(const struct kedge__place *p, bool one_level, const char *paths[2], unsigned bits[2])
+static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode mode, const char *paths[2],
+			  unsigned bits[2])
 {
 	size_t n = 0;
 
 	paths[n] = p->settings.l1;
 	bits[n++] = 1;
-	if (one_level)
+	if (mode == KEDGE__PLACE_ALONE)
 		return n;
 	paths[n] = p->l2 ? p->l2 : p->store ? "" : p->settings.l2;
 	bits[n] = 2;
 	return paths[n] && *paths[n] ? n + 1 : n;
 }
 
+/* What was listed before the pin may be gone by the time it holds: look again. */
+static int open_level(const char *path, const char *name, enum kedge__place_mode mode, struct kedge__catalog **out,
+		      struct kedge__error *err)
+{
+	struct kedge__catalog *cat;
+	int rc = kedge__catalog_open(path, name, KEDGE__CATALOG_READ, &cat, err);
+
+	if (rc)
+		return rc;
+	if (mode == KEDGE__PLACE_READ)
+		rc = kedge__catalog_pin(cat, err);
+	if (rc == 0 && mode == KEDGE__PLACE_READ)
+		rc = kedge__catalog_scan(cat, err);
+	if (rc)
+		kedge__catalog_close(cat);
+	else
+		*out = cat;
+	return rc;
+}
+
 /* A level that is missing matters only if no other one has the name; then the first level's cause is the one to tell.
  */
-static int open_levels(struct kedge__place *p, const struct kedge__usage *u, bool one_level)
+static int open_levels(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT;
 	const char *paths[2];
 	unsigned bits[2];
-	size_t n = level_paths(p, one_level, paths, bits);
+	size_t n = level_paths(p, mode, paths, bits);
 	int status = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct kedge__error err = KEDGE__ERROR_INIT;
 		size_t at = p->level_count;
 
-		if (kedge__catalog_open(paths[i], p->name, KEDGE__CATALOG_READ, &p->levels[at], &err) == 0) {
+		if (open_level(paths[i], p->name, mode, &p->levels[at], &err) == 0) {
 			p->level_bits[at] = bits[i];
 			p->level_count++;
 			continue;
@@ -69,7 +90,7 @@ static int open_levels(struct kedge__place *p, const struct kedge__usage *u, boo
 	return status;
 }
 
-int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, bool one_level)
+int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int status = 0;
@@ -79,7 +100,7 @@ int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, bool
 		return kedge__tool_fail(u->command, &err, "cannot read the settings");
 	if (!p->name)
 		status = only_name(p, u, p->settings.l1);
-	return status ? status : open_levels(p, u, one_level);
+	return status ? status : open_levels(p, u, mode);
 }
 
 void kedge__place_done(struct kedge__place *p)

@@ -135,7 +135,7 @@ static int verify_name(struct verify *v, const char *name)
 
 	v->place = (struct kedge__place){
 	    .store = all.store, .name = name, .sets = all.sets, .json = all.json, .quiet = all.quiet};
-	status = kedge__place_open(&v->place, &v->usage, true);
+	status = kedge__place_open(&v->place, &v->usage, KEDGE__PLACE_ALONE);
 	if (status == 0)
 		status = verify_open(v);
 	v->place.sets = (struct kedge__text_list){0};

@@ -79,3 +79,25 @@ expect 0 kedge verify -s killed
 expect 0 kedge save -s killed -n job small
 expect 0 kedge verify -s killed
 [ -z "$(find killed -name '*.tmp')" ] || fail "leftovers of an interruption"
+
+# A file that is written to meanwhile: noticed, and the version taken back from all levels. L2 is slow enough to be
+# in time: the version is complete on L1 when its manifest is there, and save waits for L2.
+random changing 2000
+expect 0 kedge save -s moved -n job small
+kedge save -s moved -n job --set l2=moved2 --set l2_rate=500k changing >out 2>err &
+saver=$!
+until [ -e moved/job/set-00000000000000000002 ]; do
+	kill -0 $saver 2>/dev/null || fail "save ended early: $(cat out err)"
+done
+echo more >>changing
+got=0
+wait $saver || got=$?
+is $got 5 "the exit code of a save of a changing file"
+said "kedge save: nothing was saved: changing changed its size from 2048000 to 2048005 bytes"
+expect 0 kedge ls -s moved -n job --quiet
+is "$(cat out)" 1 "the versions after a changing file"
+[ ! -e moved2/job/set-00000000000000000002 ] || fail "L2 has the version that was taken back"
+expect 0 kedge save -s moved -n job changing
+expect 0 kedge restore -s moved -n job -o back
+same changing back/changing
+expect 0 kedge verify -s moved
