@@ -3,13 +3,13 @@
 heat=$BUILD_DIR/examples/heat_serial
 [ -x "$heat" ] || exit 77
 
-KEDGE_L1=undisturbed "$heat" 1000 2000 >expected
-wants expected '^step 1000: '
+KEDGE_L1=undisturbed "$heat" 3000 2000 >expected
+wants expected '^step 3000: '
 
 cat >job <<END
 #!/bin/sh
-[ "\$KEDGE_RUN_LAUNCH" -gt 3 ] || export KEDGE_FAULT=kill@\$((60 + 10 * KEDGE_RUN_LAUNCH))
-exec "$heat" 1000 2000
+[ "\$KEDGE_RUN_LAUNCH" -gt 3 ] || export KEDGE_FAULT=kill@\$((30 + 5 * KEDGE_RUN_LAUNCH))
+exec "$heat" 3000 2000
 END
 chmod +x job
 run --json -- ./job

@@ -1,31 +1,42 @@
-# Signals reach the command and its children; one that asks to stop ends the run without a relaunch.
+# Signals reach the command; one that asks to stop ends the run without a relaunch.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 
+# Open for reading and writing: nobody waits for the other end, and nothing that is written gets lost.
 mkfifo ready
+exec 3<>ready
+
+# In Perl, because a shell may lose a signal that comes while it starts a child.
 cat >job <<'END'
-#!/bin/sh
-trap 'echo usr1 >>seen' USR1
-trap 'echo usr2 >>seen; echo again >ready' USR2
-trap 'echo '"$1"' >>seen; exit 5' "$1"
-echo "$KEDGE_RUN_LAUNCH" >>launches
-echo ready >ready
-while :; do
-	sleep 60 &
-	wait $!
-	kill $! 2>/dev/null
-done
+#!/usr/bin/perl
+use strict;
+
+sub note {
+	my ($file, $text) = @_;
+	open(my $out, '>>', $file) or die;
+	print $out "$text\n";
+	close($out) or die;
+}
+
+my $stop = $ARGV[0];
+$SIG{USR1} = sub { note('seen', 'usr1') };
+$SIG{USR2} = sub { note('seen', 'usr2'); note('ready', 'again') };
+$SIG{$stop} = sub { note('seen', $stop); exit 5 };
+note('launches', $ENV{KEDGE_RUN_LAUNCH});
+note('ready', 'ready');
+sleep 60 while 1;
 END
 chmod +x job
+[ -x /usr/bin/perl ] || exit 77
 
 for signal in TERM HUP INT; do
 	rm -f seen launches
 	# A shell without job control starts background commands with SIGINT ignored.
 	env --default-signal=INT "$KEDGE_BIN" run --backoff 0 -- ./job $signal >out 2>err &
 	pid=$!
-	read -r _ <ready
+	read -r _ <&3
 	kill -USR1 $pid
 	kill -USR2 $pid
-	read -r _ <ready
+	read -r _ <&3
 	kill -$signal $pid
 	code=0
 	wait $pid || code=$?
@@ -43,17 +54,18 @@ done
 no_journal_left
 
 # What is ignored stays ignored: nohup.
+rm -f seen
 env --ignore-signal=HUP "$KEDGE_BIN" run --backoff 0 -- ./job TERM >out 2>err &
 pid=$!
-read -r _ <ready
-rm -f seen
+read -r _ <&3
 kill -HUP $pid
 kill -USR2 $pid
-read -r _ <ready
+read -r _ <&3
 kill -TERM $pid
 code=0
 wait $pid || code=$?
 wants_code 143
+wants seen TERM
 
 # A signal between two launches ends the run too. The pause is an hour: only the signal can end it.
 cat >dies <<'END'
@@ -67,8 +79,8 @@ rm -f launches
 mkfifo messages
 "$KEDGE_BIN" run --backoff 3600 -- ./dies >out 2>messages &
 pid=$!
-exec 3<messages
-read -r line <&3
+exec 4<messages
+read -r line <&4
 case $line in
 *relaunching*) ;;
 *) die "no relaunch announced: $line" ;;
@@ -76,6 +88,6 @@ esac
 kill -TERM $pid
 code=0
 wait $pid || code=$?
-cat <&3 >err
+cat <&4 >err
 wants_code 143
 [ "$(cat launches)" = 1 ] || die "launched again"
