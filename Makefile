@@ -31,7 +31,7 @@ check:
 	@scripts/check.sh
 
 bench: build
-	@scripts/bench.sh $(BUILD)
+	@$(BUILD)/bin/kedge bench reduce
 
 install: build
 	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null

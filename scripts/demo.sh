@@ -83,7 +83,7 @@ awk '
 	/^ *literal_bytes:/ { literal = $2 }
 	/^ *seconds:/ {
 		if (!n++)
-			printf "%8s  %-8s %10s %10s %10s %10s %9s\n", "version", "reducer", "raw MiB", "new MiB", "stored MiB", "part", "blocked s"
+			printf "%8s  %-8s %10s %10s %10s %10s %9s\n", "version", "reducer", "raw MiB", "new MiB", "stored MiB", "of raw", "blocked s"
 		printf "%8d  %-8s %10.2f %10.2f %10.2f %9.1f%% %9.3f\n", version, reducer, mib(raw), mib(literal), mib(stored), 100 * stored / raw, $2
 		all_raw += raw; all_literal += literal; all_stored += stored; all_seconds += $2
 	}
@@ -94,6 +94,7 @@ awk '
 		}
 		printf "%8s  %-8s %10.2f %10.2f %10.2f %9.1f%% %9.3f\n\n", "all", "", mib(all_raw), mib(all_literal), mib(all_stored), 100 * all_stored / all_raw, all_seconds
 		printf "%d full copies would take %.1f MiB; the record takes %.2f MiB: %.1f times less.\n", n, mib(all_raw), mib(all_stored), all_raw / all_stored
+		print "(Cells far from the hot spot do not change yet, so they are not stored again.)"
 	}' "$work/versions"
 
 title "5. Every stored byte is checked"
