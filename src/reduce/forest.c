@@ -293,7 +293,7 @@ static int climb_groups(struct forest *f, struct kedge__pool *pool, kedge__pool_
 
 		f->first_item = t->slabs.at[f->begin].item_at;
 		if (items) {
-			kedge__pool_for(pool, n, slab_fn, f);
+			kedge__pool_for(kedge__pool_if(pool, items), n, slab_fn, f);
 			rc = keep_tops(f, n, err);
 			if (!rc)
 				rc = take(f, n, err);

@@ -185,7 +185,7 @@ static int gather(struct kedge__txn *t, struct kedge__error *err)
 	if (!kedge__array_reserve(&t->items, n))
 		return kedge__error_nomem(err);
 	t->items.count = n;
-	kedge__pool_for(n ? t->pool : NULL, n ? t->slabs.count : 0, gather_slab, t);
+	kedge__pool_for(kedge__pool_if(t->pool, n), n ? t->slabs.count : 0, gather_slab, t);
 	for (int i = 0; i < t->worker_count; i++) {
 		kedge__array_done(&t->workers[i].changes);
 		kedge__array_done(&t->workers[i].fills);

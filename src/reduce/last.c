@@ -5,14 +5,28 @@
  */
 #include "reduce/reducer.h"
 
+#define MAPPED_BYTES (UINT64_C(256) << 10) /* from here on memory is mapped, below it is allocated */
+
+static void *large_alloc(uint64_t bytes)
+{
+	return bytes >= MAPPED_BYTES ? kedge__map_alloc(bytes) : kedge__calloc(1, bytes + !bytes);
+}
+
+static void large_free(void *p, uint64_t bytes)
+{
+	if (bytes >= MAPPED_BYTES)
+		kedge__map_free(p, bytes);
+	else
+		kedge__free(p);
+}
+
 static void region_free(struct kedge__last_region *g)
 {
 	if (!g)
 		return;
-	kedge__map_free(g->digests, g->room * sizeof(*g->digests));
+	large_free(g->digests, g->room * sizeof(*g->digests));
 	kedge__free(g->stale);
-	if (g->shadow)
-		kedge__map_free(g->shadow, g->shadow_room);
+	large_free(g->shadow, g->shadow_room);
 	kedge__free(g);
 }
 
@@ -52,12 +66,12 @@ static bool digests_reserve(struct kedge__last_region *g, uint64_t chunks)
 
 	if (chunks <= g->room)
 		return true;
-	grown = kedge__map_alloc(room * sizeof(*grown));
+	grown = large_alloc(room * sizeof(*grown));
 	if (!grown)
 		return false;
 	if (g->digests)
 		memcpy(grown, g->digests, g->room * sizeof(*grown));
-	kedge__map_free(g->digests, g->room * sizeof(*grown));
+	large_free(g->digests, g->room * sizeof(*grown));
 	g->digests = grown;
 	g->room = room;
 	return true;
@@ -84,12 +98,12 @@ static bool shadow_reserve(struct kedge__last_region *g, uint64_t bytes)
 
 	if (bytes <= g->shadow_room)
 		return true;
-	grown = kedge__map_alloc(bytes);
+	grown = large_alloc(bytes);
 	if (!grown)
 		return false;
 	if (g->shadow) {
 		memcpy(grown, g->shadow, g->bytes);
-		kedge__map_free(g->shadow, g->shadow_room);
+		large_free(g->shadow, g->shadow_room);
 	}
 	g->shadow = grown;
 	g->shadow_room = bytes;

@@ -311,14 +311,26 @@ int kedge__record_begin(struct kedge__record *rec, uint64_t version, bool resume
 	return 0;
 }
 
+/* The previous table is forgotten, and a new one begun. */
+static void rotate(struct kedge__record_shard *s)
+{
+	table_done(&s->before);
+	s->before = s->now;
+	memset(&s->now, 0, sizeof(s->now));
+	s->full = false;
+}
+
 static void enter_again(const struct kedge__record *rec, struct kedge__record_shard *s)
 {
-	for (size_t i = 0; i < s->again.count && !s->full; i++) {
+	for (size_t i = 0; i < s->again.count; i++) {
 		const struct kedge__record_slot *e = &s->again.at[i], *hit = table_slot(&s->now, e->key, e->level);
 
 		if (hit && hit->epoch && rec->epochs.at[hit->epoch].alive)
 			continue;
-		s->full = !table_put(rec, &s->now, e);
+		if (!table_put(rec, &s->now, e)) {
+			rotate(s);
+			(void)table_put(rec, &s->now, e);
+		}
 	}
 	kedge__array_done(&s->again);
 }
@@ -328,13 +340,9 @@ void kedge__record_commit(struct kedge__record *rec)
 	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++) {
 		struct kedge__record_shard *s = &rec->shards[i];
 
+		if (s->full)
+			rotate(s);
 		enter_again(rec, s);
-		if (s->full) {
-			table_done(&s->before);
-			s->before = s->now;
-			memset(&s->now, 0, sizeof(s->now));
-		}
-		s->full = false;
 	}
 	rec->current = 0;
 }

@@ -17,10 +17,11 @@
 
 #include <stdatomic.h>
 
-#define KEDGE__CHUNK_MIN  32u
-#define KEDGE__CHUNK_MAX  65536u
-#define KEDGE__SLAB_BYTES (UINT64_C(256) << 10) /* a whole subtree for every chunk size; what a thread takes at once   \
-						 */
+#define KEDGE__CHUNK_MIN 32u
+#define KEDGE__CHUNK_MAX 65536u
+#define KEDGE__SLAB_BYTES                                                                                              \
+	(UINT64_C(256) << 10) /* a whole subtree for every chunk size; what a thread takes at once                     \
+			       */
 
 /* ---- last.c */
 
@@ -154,6 +155,12 @@ static inline size_t kedge__slab_end(const struct kedge__txn *t, size_t i)
 static inline uint64_t kedge__item_len(const struct kedge__image_region *region, uint64_t index, uint64_t chunk)
 {
 	return KEDGE__MIN(chunk, region->bytes - index * chunk);
+}
+
+/* Waking threads costs more than they gain on a short list. */
+static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_t items)
+{
+	return items >= 4096 ? pool : NULL;
 }
 
 /* ---- the steps */

@@ -65,8 +65,11 @@ static LAB_UNUSED uint64_t lab_min(uint64_t a, uint64_t b)
 
 static LAB_UNUSED void lab_noise(struct lab *lab, uint8_t *p, uint64_t n)
 {
-	for (uint64_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(lab_random(lab) >> 11);
+	for (uint64_t i = 0; i < n; i += 8) {
+		uint64_t v = lab_random(lab);
+
+		memcpy(p + i, &v, lab_min(8, n - i));
+	}
 }
 
 /* The region's memory, of another size and at another place. */
@@ -239,7 +242,8 @@ static LAB_UNUSED void lab_fill(const struct lab *lab, const struct kedge__span 
 	memcpy(out, from->literals + s->src, s->len);
 }
 
-/* Restore V through the maps. 0: right, 1: wrong bytes that the region digest shows, 2: wrong bytes and nobody knows. */
+/* Restore V through the maps. 0: right, 1: wrong bytes that the region digest shows, 2: wrong bytes and nobody knows.
+ */
 static LAB_UNUSED int lab_restore(struct lab *lab, const struct lab_version *v)
 {
 	const struct kedge__map_source source = {lab_load, lab};

@@ -1,0 +1,277 @@
+/*
+ * test_resolve.c: composition of maps: what is found, where it stops, and what is refused.
+ */
+#include "lab.h"
+
+#include <stdio.h>
+
+struct shelf {
+	struct kedge__extent_map maps[8]; /* by version */
+	uint64_t parents[8];
+	int loads[8];
+};
+
+static int shelf_load(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent,
+		      struct kedge__error *err)
+{
+	struct shelf *s = ctx;
+
+	if (version >= 8 || !s->maps[version].count)
+		return kedge__error_set(err, KEDGE_E_MISSING, 0, "no version %llu", (unsigned long long)version);
+	s->loads[version]++;
+	*map = &s->maps[version];
+	*parent = s->parents[version];
+	return 0;
+}
+
+static void shelf_init(struct shelf *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (int i = 0; i < 8; i++)
+		s->parents[i] = i ? (uint64_t)i - 1 : KEDGE__NO_VERSION;
+}
+
+static void shelf_done(struct shelf *s)
+{
+	for (int i = 0; i < 8; i++)
+		kedge__extent_map_done(&s->maps[i]);
+}
+
+static void shelf_add(struct shelf *s, int version, uint64_t addr, uint64_t len, enum kedge__extent_kind kind,
+		      uint64_t src, uint64_t from)
+{
+	struct kedge__extent e = {addr, len, src, from, kind};
+
+	assert_int_equal(kedge__extent_map_append(&s->maps[version], e, false, NULL), 0);
+}
+
+static int shelf_resolve(struct shelf *s, uint64_t version, uint64_t addr, uint64_t len, uint64_t stop,
+			 struct kedge__span_list *out, struct kedge__span_list *outer, struct kedge__error *err)
+{
+	const struct kedge__map_source source = {shelf_load, s};
+	struct kedge__range range = {addr, len};
+
+	return kedge__resolve(&source, version, &range, 1, stop, out, outer, err);
+}
+
+static void assert_span(const struct kedge__span_list *l, size_t i, uint64_t addr, uint64_t len, uint64_t version,
+			uint64_t src, bool fill)
+{
+	assert_true(i < l->count);
+	assert_int_equal(l->at[i].addr, addr);
+	assert_int_equal(l->at[i].len, len);
+	assert_int_equal(l->at[i].version, version);
+	assert_int_equal(l->at[i].src, src);
+	assert_int_equal(l->at[i].fill, fill);
+}
+
+/* 0: literal 0..1000. 1: 200..300 new, the rest as before. 2: a copy of 150..350 of 1, its own literal, a copy of that.
+ */
+static void lineage(struct shelf *s)
+{
+	shelf_init(s);
+	shelf_add(s, 0, 0, 1000, KEDGE__EXTENT_LITERAL, 0, 0);
+	shelf_add(s, 1, 0, 200, KEDGE__EXTENT_PARENT, 0, 0);
+	shelf_add(s, 1, 200, 100, KEDGE__EXTENT_LITERAL, 0, 0);
+	shelf_add(s, 1, 300, 700, KEDGE__EXTENT_PARENT, 0, 0);
+	shelf_add(s, 2, 0, 200, KEDGE__EXTENT_COPY, 150, 1);
+	shelf_add(s, 2, 200, 50, KEDGE__EXTENT_LITERAL, 0, 0);
+	shelf_add(s, 2, 250, 50, KEDGE__EXTENT_COPY, 200, 2);
+	shelf_add(s, 2, 300, 700, KEDGE__EXTENT_PARENT, 0, 0);
+}
+
+static void test_compose(void **state)
+{
+	struct kedge__span_list out = {0};
+	struct shelf s;
+
+	(void)state;
+	lineage(&s);
+	assert_int_equal(shelf_resolve(&s, 2, 0, 1000, 0, &out, NULL, NULL), 0);
+	assert_int_equal(out.count, 6);
+	assert_span(&out, 0, 0, 50, 0, 150, false);
+	assert_span(&out, 1, 50, 100, 1, 0, false);
+	assert_span(&out, 2, 150, 50, 0, 300, false);
+	assert_span(&out, 3, 200, 50, 2, 0, false);
+	assert_span(&out, 4, 250, 50, 2, 0, false);
+	assert_span(&out, 5, 300, 700, 0, 300, false);
+	assert_int_equal(s.loads[0] + s.loads[1] + s.loads[2], 3);
+	kedge__span_list_done(&out);
+	assert_int_equal(shelf_resolve(&s, 1, 100, 300, 0, &out, NULL, NULL), 0);
+	assert_int_equal(out.count, 3);
+	assert_span(&out, 2, 300, 100, 0, 300, false);
+	kedge__span_list_done(&out);
+	shelf_done(&s);
+}
+
+static void test_stop_below(void **state)
+{
+	struct kedge__span_list out = {0}, outer = {0};
+	struct shelf s;
+
+	(void)state;
+	lineage(&s);
+	assert_int_equal(shelf_resolve(&s, 2, 0, 1000, 1, &out, &outer, NULL), 0);
+	assert_int_equal(out.count, 3);
+	assert_span(&out, 0, 50, 100, 1, 0, false);
+	assert_int_equal(outer.count, 3);
+	assert_span(&outer, 0, 0, 50, 0, 150, false);
+	assert_span(&outer, 1, 150, 50, 0, 300, false);
+	assert_span(&outer, 2, 300, 700, 0, 300, false);
+	assert_int_equal(s.loads[0], 0);
+	kedge__span_list_done(&out);
+	kedge__span_list_done(&outer);
+	shelf_done(&s);
+}
+
+/* Neighbours that come from different versions' extents but continue each other are one span. */
+static void test_spans_merge(void **state)
+{
+	struct kedge__span_list out = {0};
+	struct shelf s;
+
+	(void)state;
+	shelf_init(&s);
+	shelf_add(&s, 0, 0, 100, KEDGE__EXTENT_LITERAL, 0, 0);
+	shelf_add(&s, 1, 0, 40, KEDGE__EXTENT_PARENT, 0, 0);
+	shelf_add(&s, 1, 40, 60, KEDGE__EXTENT_COPY, 40, 0);
+	assert_int_equal(shelf_resolve(&s, 1, 0, 100, 0, &out, NULL, NULL), 0);
+	assert_int_equal(out.count, 1);
+	assert_span(&out, 0, 0, 100, 0, 0, false);
+	kedge__span_list_done(&out);
+	shelf_done(&s);
+}
+
+/* A pattern that is copied to another alignment is turned with it. */
+static void test_fill_turns(void **state)
+{
+	struct kedge__span_list out = {0};
+	struct shelf s;
+
+	(void)state;
+	shelf_init(&s);
+	shelf_add(&s, 0, 0, 64, KEDGE__EXTENT_FILL, UINT64_C(0x0807060504030201), 0);
+	shelf_add(&s, 1, 0, 32, KEDGE__EXTENT_COPY, 3, 0);
+	assert_int_equal(shelf_resolve(&s, 1, 0, 32, 0, &out, NULL, NULL), 0);
+	assert_int_equal(out.count, 1);
+	/* the byte at 0 is the one at 3: 04 */
+	assert_span(&out, 0, 0, 32, 0, UINT64_C(0x0302010807060504), true);
+	kedge__span_list_done(&out);
+	shelf_done(&s);
+}
+
+static void check_refused(struct shelf *s, uint64_t version, int code, const char *word)
+{
+	struct kedge__span_list out = {0};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	assert_int_equal(shelf_resolve(s, version, 0, 1000, 0, &out, NULL, &err), code);
+	assert_non_null(strstr(kedge__error_text(&err), word));
+	assert_null(out.at);
+	kedge__error_done(&err);
+	shelf_done(s);
+	shelf_init(s);
+}
+
+static void test_refuses(void **state)
+{
+	struct shelf s;
+
+	(void)state;
+	shelf_init(&s);
+	shelf_add(&s, 1, 0, 1000, KEDGE__EXTENT_PARENT, 0, 0);
+	check_refused(&s, 1, KEDGE_E_MISSING, "no version 0");
+	shelf_add(&s, 0, 0, 500, KEDGE__EXTENT_LITERAL, 0, 0); /* a hole at the end */
+	check_refused(&s, 0, KEDGE_E_DAMAGED, "not mapped");
+	shelf_add(&s, 0, 0, 500, KEDGE__EXTENT_LITERAL, 0, 0); /* and in the middle */
+	shelf_add(&s, 0, 600, 500, KEDGE__EXTENT_LITERAL, 0, 0);
+	check_refused(&s, 0, KEDGE_E_DAMAGED, "not mapped");
+	shelf_add(&s, 1, 0, 1000, KEDGE__EXTENT_COPY, 0, 2); /* the future */
+	check_refused(&s, 1, KEDGE_E_DAMAGED, "newer");
+	shelf_add(&s, 1, 0, 1000, KEDGE__EXTENT_COPY, 0, 1); /* itself */
+	check_refused(&s, 1, KEDGE_E_DAMAGED, "copy of a copy");
+	shelf_add(&s, 1, 0, 1000, KEDGE__EXTENT_COPY, UINT64_MAX - 5, 0);
+	check_refused(&s, 1, KEDGE_E_DAMAGED, "beyond");
+	s.parents[1] = 1; /* a cycle */
+	shelf_add(&s, 1, 0, 1000, KEDGE__EXTENT_PARENT, 0, 0);
+	check_refused(&s, 1, KEDGE_E_DAMAGED, "not older");
+	shelf_add(&s, 0, 0, 1000, KEDGE__EXTENT_PARENT, 0, 0);
+	check_refused(&s, 0, KEDGE_E_DAMAGED, "not older");
+	shelf_add(&s, 0, 0, 1000, (enum kedge__extent_kind)7, 0, 0);
+	check_refused(&s, 0, KEDGE_E_DAMAGED, "unknown");
+	shelf_done(&s);
+}
+
+/* A few kilobytes of map may not unfold into all of memory: N wide copies of a range of N extents. */
+static void test_refuses_to_unfold(void **state)
+{
+	enum { N = 8192 };
+	struct kedge__range range = {0, (uint64_t)N * N};
+	struct kedge__span_list out = {0};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct shelf s;
+	const struct kedge__map_source source = {shelf_load, &s};
+
+	(void)state;
+	shelf_init(&s);
+	for (uint64_t i = 0; i < N; i++) {
+		shelf_add(&s, 0, i, 1, KEDGE__EXTENT_LITERAL, 2 * i, 0);
+		shelf_add(&s, 1, i * N, N, KEDGE__EXTENT_COPY, 0, 0);
+	}
+	assert_int_equal(kedge__resolve(&source, 1, &range, 1, 0, &out, NULL, &err), KEDGE_E_LIMIT);
+	kedge__error_done(&err);
+	shelf_done(&s);
+}
+
+static void test_bad_ranges(void **state)
+{
+	struct shelf s;
+	struct kedge__map_source source = {shelf_load, &s};
+	struct kedge__range ranges[2] = {{10, 10}, {5, 10}};
+	struct kedge__span_list out = {0};
+
+	(void)state;
+	lineage(&s);
+	assert_int_equal(kedge__resolve(&source, 0, ranges, 2, 0, &out, NULL, NULL), KEDGE_E_ARG);
+	assert_int_equal(kedge__resolve(&source, 0, ranges, 1, 5, &out, NULL, NULL), KEDGE_E_ARG);
+	ranges[0].len = 0;
+	assert_int_equal(kedge__resolve(&source, 0, ranges, 1, 0, &out, NULL, NULL), 0);
+	assert_int_equal(out.count, 0);
+	shelf_done(&s);
+}
+
+/* Every allocation fails in turn; the result is an error, and nothing leaks. */
+static void test_no_memory(void **state)
+{
+	struct kedge__span_list out = {0};
+	struct shelf s;
+	int rc = KEDGE_E_NOMEM;
+
+	(void)state;
+	lineage(&s);
+	for (int n = 1; rc; n++) {
+		char spec[32];
+
+		assert_true(n < 100);
+		snprintf(spec, sizeof(spec), "alloc@%d", n);
+		assert_int_equal(kedge__fault_set(spec, NULL), 0);
+		rc = shelf_resolve(&s, 2, 0, 1000, 0, &out, NULL, NULL);
+		assert_true(rc == 0 || rc == KEDGE_E_NOMEM);
+	}
+	assert_int_equal(kedge__fault_set(NULL, NULL), 0);
+	assert_int_equal(out.count, 6);
+	kedge__span_list_done(&out);
+	shelf_done(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_compose),     cmocka_unit_test(test_stop_below),
+	    cmocka_unit_test(test_spans_merge), cmocka_unit_test(test_fill_turns),
+	    cmocka_unit_test(test_refuses),     cmocka_unit_test(test_refuses_to_unfold),
+	    cmocka_unit_test(test_bad_ranges),  cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
