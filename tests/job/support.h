@@ -21,6 +21,15 @@ struct place {
 	char log[1 << 16]; /* every message, one after the other */
 };
 
+static inline void KEDGE__PRINTF(3, 4) text_make(char *out, size_t room, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	assert_in_range(vsnprintf(out, room, fmt, ap), 0, room - 1);
+	va_end(ap);
+}
+
 static inline void place_log(void *user, enum kedge_log_level level, const char *text)
 {
 	struct place *p = user;
@@ -36,11 +45,11 @@ static inline int place_setup(void **state)
 
 	if (!p)
 		return -1;
-	snprintf(p->dir, sizeof(p->dir), "%s/kedge-job-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+	text_make(p->dir, sizeof(p->dir), "%s/kedge-job-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
 	if (!mkdtemp(p->dir))
 		return -1;
-	snprintf(p->l1, sizeof(p->l1), "%s/l1", p->dir);
-	snprintf(p->l2, sizeof(p->l2), "%s/l2", p->dir);
+	text_make(p->l1, sizeof(p->l1), "%s/l1", p->dir);
+	text_make(p->l2, sizeof(p->l2), "%s/l2", p->dir);
 	*state = p;
 	return 0;
 }
@@ -77,13 +86,13 @@ struct options {
 static inline const char *const *options_make(struct options *o, const struct place *p, bool l2, const char *const *more)
 {
 	o->count = 0;
-	snprintf(o->text[o->count++], sizeof(o->text[0]), "l1=%s", p->l1);
+	text_make(o->text[o->count++], sizeof(o->text[0]), "l1=%s", p->l1);
 	if (l2)
-		snprintf(o->text[o->count++], sizeof(o->text[0]), "l2=%s", p->l2);
-	snprintf(o->text[o->count++], sizeof(o->text[0]), "sync=no");
-	snprintf(o->text[o->count++], sizeof(o->text[0]), "threads=2");
+		text_make(o->text[o->count++], sizeof(o->text[0]), "l2=%s", p->l2);
+	text_make(o->text[o->count++], sizeof(o->text[0]), "sync=no");
+	text_make(o->text[o->count++], sizeof(o->text[0]), "threads=2");
 	for (; more && *more; more++)
-		snprintf(o->text[o->count++], sizeof(o->text[0]), "%s", *more);
+		text_make(o->text[o->count++], sizeof(o->text[0]), "%s", *more);
 	for (int i = 0; i < o->count; i++)
 		o->at[i] = o->text[i];
 	o->at[o->count] = NULL;
@@ -138,7 +147,7 @@ static inline bool file_find(const char *dir, const char *prefix, const char *su
 
 		if (!found && strncmp(names[i]->d_name, prefix, strlen(prefix)) == 0 && length >= end &&
 		    strcmp(names[i]->d_name + length - end, suffix) == 0) {
-			snprintf(out, room, "%s/%s", dir, names[i]->d_name);
+			text_make(out, room, "%s/%s", dir, names[i]->d_name);
 			found = true;
 		}
 		free(names[i]);
@@ -152,14 +161,14 @@ static inline void segment_path(const char *store, uint64_t version, int rank, c
 {
 	char dir[400], prefix[32];
 
-	snprintf(dir, sizeof(dir), "%s/job/v%020llu", store, (unsigned long long)version);
-	snprintf(prefix, sizeof(prefix), "r%07d-", rank);
+	text_make(dir, sizeof(dir), "%s/job/v%020llu", store, (unsigned long long)version);
+	text_make(prefix, sizeof(prefix), "r%07d-", rank);
 	assert_true(file_find(dir, prefix, ".seg", out, room));
 }
 
 static inline void manifest_path(const char *store, uint64_t version, char *out, size_t room)
 {
-	snprintf(out, room, "%s/job/set-%020llu", store, (unsigned long long)version);
+	text_make(out, room, "%s/job/set-%020llu", store, (unsigned long long)version);
 }
 
 static inline void byte_flip(const char *path, long offset)

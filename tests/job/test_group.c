@@ -1,0 +1,479 @@
+/*
+ * Groups without MPI: every rank is a process of its own, and they meet in shared memory. A rank that finds something
+ * wrong says so and exits; the others are ended by their alarm.
+ */
+#include "support.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define BYTES    30000
+#define RANKS    3
+#define SLOT     ((size_t)64 << 10)
+
+struct meeting {
+	pthread_barrier_t barrier;
+	uint8_t slots[RANKS][SLOT];
+};
+
+struct seat { /* a channel's context */
+	struct meeting *meeting;
+	int rank, size;
+};
+
+struct rank {
+	const struct place *p;
+	int rank, size;
+	struct seat front, back;
+	struct kedge_group group;
+	bool own_dirs, l2;
+	const char *const *more;
+};
+
+#define CHECK(c)                                                                                                       \
+	do {                                                                                                           \
+		if (!(c)) {                                                                                            \
+			fprintf(stderr, "%s:%d: rank %d: %s is not so (%s)\n", __FILE__, __LINE__, r->rank, #c,       \
+				kedge_last_error(k));                                                                  \
+			_exit(1);                                                                                      \
+		}                                                                                                      \
+	} while (0)
+
+static int meet(void *ctx, const void *send, size_t bytes, void *recv)
+{
+	struct seat *s = ctx;
+
+	if (bytes > SLOT)
+		return 1;
+	memcpy(s->meeting->slots[s->rank], send, bytes);
+	pthread_barrier_wait(&s->meeting->barrier);
+	for (int i = 0; i < s->size; i++)
+		memcpy((uint8_t *)recv + (size_t)i * bytes, s->meeting->slots[i], bytes);
+	pthread_barrier_wait(&s->meeting->barrier);
+	return 0;
+}
+
+static struct meeting *meeting_new(int size)
+{
+	struct meeting *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_barrierattr_t attr;
+
+	assert_ptr_not_equal(m, MAP_FAILED);
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	assert_int_equal(pthread_barrier_init(&m->barrier, &attr, (unsigned)size), 0);
+	pthread_barrierattr_destroy(&attr);
+	return m;
+}
+
+enum threading { NO_THREAD, ANY_THREAD, ANY_THREAD_TWO_CHANNELS };
+
+struct plan {
+	int size;
+	enum threading threading;
+	bool own_dirs, l2;
+	const char *const *more;
+};
+
+static void ranks_run(const struct place *p, struct plan plan, void (*fn)(struct rank *r))
+{
+	struct meeting *front = meeting_new(plan.size), *back = meeting_new(plan.size);
+	pid_t pids[RANKS];
+
+	fflush(NULL);
+	for (int i = 0; i < plan.size; i++) {
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (pids[i] == 0) {
+			struct rank r = {.p = p, .rank = i, .size = plan.size, .own_dirs = plan.own_dirs, .l2 = plan.l2,
+					 .more = plan.more};
+
+			alarm(60);
+			r.front = (struct seat){front, i, plan.size};
+			r.back = (struct seat){back, i, plan.size};
+			r.group = (struct kedge_group){.rank = i, .size = plan.size, .any_thread = plan.threading != NO_THREAD,
+						       .allgather = meet, .ctx = &r.front};
+			if (plan.threading == ANY_THREAD_TWO_CHANNELS)
+				r.group.background = &r.back;
+			fn(&r);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < plan.size; i++) {
+		int status;
+
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		if (status)
+			fprintf(stderr, "rank %d ended with status %#x\n", i, (unsigned)status);
+		assert_int_equal(status, 0);
+	}
+	munmap(front, sizeof(*front));
+	munmap(back, sizeof(*back));
+}
+
+static void rank_dir(const struct rank *r, char *out, size_t room)
+{
+	if (r->own_dirs)
+		text_make(out, room, "%s-%d", r->p->l1, r->rank);
+	else
+		text_make(out, room, "%s", r->p->l1);
+}
+
+static int open_rc(struct rank *r, kedge_t **k)
+{
+	struct place mine = *r->p;
+	struct options o;
+
+	rank_dir(r, mine.l1, sizeof(mine.l1));
+	return kedge_open_group("job", NULL, options_make(&o, &mine, r->l2, r->more), &r->group, k);
+}
+
+static kedge_t *rank_open(struct rank *r)
+{
+	kedge_t *k = NULL;
+
+	CHECK(open_rc(r, &k) == 0);
+	return k;
+}
+
+static uint8_t m[BYTES], want[BYTES];
+
+static void state_make(uint8_t *to, int rank, uint64_t version)
+{
+	fill_random(to, BYTES, (uint64_t)rank + 1);
+	for (uint64_t v = 1; v <= version; v++)
+		fill_random(to + v % 10 * (BYTES / 10), BYTES / 10, v * 10 + (uint64_t)rank);
+}
+
+static void take(struct rank *r, kedge_t *k, uint64_t first, uint64_t last)
+{
+	for (uint64_t v = first; v <= last; v++) {
+		state_make(m, r->rank, v);
+		CHECK(kedge_checkpoint(k, v) == 0);
+		memset(m, 0, BYTES);
+	}
+}
+
+static void comes_back(struct rank *r, kedge_t *k, uint64_t wanted, uint64_t expected)
+{
+	uint64_t version = 0;
+
+	memset(m, 0, BYTES);
+	CHECK(kedge_restart(k, wanted, &version) == 0);
+	CHECK(version == expected);
+	state_make(want, r->rank, expected);
+	CHECK(memcmp(m, want, BYTES) == 0);
+}
+
+/* ------------------------------------------------------------------ everything goes well */
+
+static void series(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 4);
+	CHECK(kedge_wait(k) == 0);
+	for (uint64_t v = 1; v <= 4; v++)
+		CHECK(kedge_test(k, v) == 1);
+	CHECK(kedge_close(k) == 0);
+	k = rank_open(r);
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	comes_back(r, k, KEDGE_NEWEST, 4);
+	comes_back(r, k, 2, 2);
+	take(r, k, 3, 3);
+	comes_back(r, k, KEDGE_NEWEST, 3);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void dirs_remove(const struct place *p)
+{
+	char dir[400];
+
+	tree_remove(p->l1);
+	tree_remove(p->l2);
+	for (int i = 0; i < RANKS; i++) {
+		text_make(dir, sizeof(dir), "%s-%d", p->l1, i);
+		tree_remove(dir);
+	}
+}
+
+static void test_series(void **state)
+{
+	const char *const *modes[] = {MORE("capture=sync", "reducer=tree", "chunk=64"),
+				      MORE("capture=copy", "reducer=tree", "chunk=64")};
+
+	for (int t = NO_THREAD; t <= ANY_THREAD_TWO_CHANNELS; t++) {
+		for (size_t mode = 0; mode < KEDGE__COUNT(modes); mode++) {
+			struct plan plan = {RANKS, (enum threading)t, mode == 1, t != ANY_THREAD || mode == 1, modes[mode]};
+
+			ranks_run(*state, plan, series);
+			dirs_remove(*state);
+		}
+	}
+}
+
+static void keep_series(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	for (uint64_t v = 1; v <= 20; v++) {
+		take(r, k, v, v);
+		if (v % 2 == 0)
+			CHECK(kedge_wait(k) == 0);
+	}
+	CHECK(versions_count(k) < 15);
+	comes_back(r, k, KEDGE_NEWEST, 20);
+	comes_back(r, k, 19, 19);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_keep(void **state)
+{
+	for (int t = NO_THREAD; t <= ANY_THREAD_TWO_CHANNELS; t++) {
+		ranks_run(*state,
+			  (struct plan){2, (enum threading)t, false, true,
+					MORE("keep=2", "l2_keep=2", "capture=copy", "reducer=tree", "chunk=64")},
+			  keep_series);
+		dirs_remove(*state);
+	}
+}
+
+/* Without a thread that may speak, a background version is complete when the ranks meet again, not before. */
+static void waits_for_the_next_call(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 1);
+	CHECK(kedge_test(k, 1) == 0);
+	take(r, k, 2, 2);
+	CHECK(kedge_test(k, 2) == 0);
+	CHECK(versions_count(k) == 1);
+	CHECK(kedge_wait(k) == 0);
+	CHECK(kedge_test(k, 1) == 1 && kedge_test(k, 2) == 1);
+	CHECK(versions_count(k) == 2);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_no_thread_waits(void **state)
+{
+	ranks_run(*state, (struct plan){RANKS, NO_THREAD, false, true, MORE("capture=copy")}, waits_for_the_next_call);
+}
+
+/* ------------------------------------------------------------------ one rank has bad luck */
+
+static void three_versions(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 3);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void expects_two(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	comes_back(r, k, KEDGE_NEWEST, 2);
+	take(r, k, 3, 3);
+	comes_back(r, k, KEDGE_NEWEST, 3);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void damage_rank_1(const struct place *p, bool own_dirs, int how)
+{
+	char dir[400], path[800];
+
+	text_make(dir, sizeof(dir), "%s%s", p->l1, own_dirs ? "-1" : "");
+	if (how == 0)
+		segment_damage(dir, 3, 1);
+	if (how == 1) {
+		segment_path(dir, 3, 1, path, sizeof(path));
+		assert_int_equal(unlink(path), 0);
+	}
+	if (how == 2) {
+		manifest_path(dir, 3, path, sizeof(path));
+		assert_int_equal(unlink(path), 0);
+	}
+	if (how == 3) {
+		manifest_path(dir, 3, path, sizeof(path));
+		byte_flip(path, 40);
+	}
+}
+
+static void test_older_common_version_is_chosen(void **state)
+{
+	for (int own_dirs = 0; own_dirs < 2; own_dirs++) {
+		for (int how = 0; how < 4; how++) {
+			struct plan plan = {RANKS, how % 2 ? NO_THREAD : ANY_THREAD, own_dirs, false,
+					    MORE("reducer=tree", "chunk=64")};
+
+			ranks_run(*state, plan, three_versions);
+			damage_rank_1(*state, own_dirs, how);
+			ranks_run(*state, plan, expects_two);
+			dirs_remove(*state);
+		}
+	}
+}
+
+static void disk_full_on_rank_1(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	int rc;
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 2);
+	CHECK(kedge_wait(k) == 0);
+	if (r->rank == 1)
+		CHECK(kedge__fault_set("enospc@1+", NULL) == 0);
+	state_make(m, r->rank, 3);
+	rc = kedge_checkpoint(k, 3);
+	if (!rc)
+		rc = kedge_wait(k); /* capture = copy */
+	CHECK(rc == (r->rank == 1 ? KEDGE_E_NOSPACE : KEDGE_E_GROUP));
+	if (r->rank != 1)
+		CHECK(strstr(kedge_last_error(k), "rank 1: "));
+	CHECK(kedge_test(k, 3) == rc);
+	CHECK(kedge__fault_set(NULL, NULL) == 0);
+	CHECK(versions_count(k) == 2);
+	comes_back(r, k, KEDGE_NEWEST, 2);
+	take(r, k, 3, 4); /* the job goes on */
+	comes_back(r, k, KEDGE_NEWEST, 4);
+	CHECK(versions_count(k) == 4);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_disk_full_on_one_rank(void **state)
+{
+	for (int t = NO_THREAD; t <= ANY_THREAD; t++) {
+		for (int own_dirs = 0; own_dirs < 2; own_dirs++) {
+			ranks_run(*state,
+				  (struct plan){RANKS, (enum threading)t, own_dirs, false,
+						t ? MORE("capture=copy", "record_file=no") : MORE("record_file=no")},
+				  disk_full_on_rank_1);
+			dirs_remove(*state);
+		}
+	}
+}
+
+static void ranks_disagree(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	uint8_t small[10] = {0};
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	CHECK(kedge_checkpoint(k, r->rank == 1 ? 8 : 7) == KEDGE_E_GROUP);
+	take(r, k, 1, 1);
+	if (r->rank == 1)
+		CHECK(kedge_protect(k, "m", small, 10, KEDGE_U8) == 0);
+	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == (r->rank == 1 ? KEDGE_E_MISMATCH : KEDGE_E_GROUP));
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	comes_back(r, k, KEDGE_NEWEST, 1);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_ranks_disagree(void **state)
+{
+	ranks_run(*state, (struct plan){RANKS, ANY_THREAD, false, false, NULL}, ranks_disagree);
+}
+
+static void one_cannot_open(struct rank *r)
+{
+	const char *const *bad = MORE("chunk=77"), *const *other = MORE("capture=copy");
+	kedge_t *k = NULL;
+	int rc;
+
+	r->more = r->rank == 2 ? bad : NULL;
+	rc = open_rc(r, &k);
+	CHECK(rc == (r->rank == 2 ? KEDGE_E_CONFIG : KEDGE_E_GROUP));
+	CHECK(k == NULL);
+	CHECK(strstr(kedge_last_error(NULL), r->rank == 2 ? "chunk" : "rank 2"));
+	r->more = r->rank == 2 ? other : NULL;
+	CHECK(open_rc(r, &k) == KEDGE_E_GROUP); /* settings that decide on common steps must be common */
+	r->more = NULL;
+	k = rank_open(r);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_one_cannot_open(void **state)
+{
+	ranks_run(*state, (struct plan){RANKS, ANY_THREAD, false, false, NULL}, one_cannot_open);
+}
+
+static void other_rank_count(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_GROUP);
+	CHECK(strstr(kedge_last_error(k), "3 ranks") && strstr(kedge_last_error(k), "has 2"));
+	CHECK(kedge_restart(k, 3, NULL) == KEDGE_E_GROUP);
+	take(r, k, 4, 5); /* a new start with other ranks refers to nothing of the old one */
+	comes_back(r, k, KEDGE_NEWEST, 5);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_other_rank_count(void **state)
+{
+	ranks_run(*state, (struct plan){RANKS, ANY_THREAD, false, false, NULL}, three_versions);
+	ranks_run(*state, (struct plan){2, ANY_THREAD, false, false, NULL}, other_rank_count);
+}
+
+/* A rank's newest state may be of another size than that of the version all have: stat must speak of the latter. */
+static void sizes_step(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, 100, KEDGE_U8) == 0);
+	CHECK(kedge_checkpoint(k, 1) == 0);
+	CHECK(kedge_protect(k, "m", m, 200, KEDGE_U8) == 0);
+	CHECK(kedge_checkpoint(k, 2) == 0);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void stat_tells_the_common_size(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	struct kedge_region_info info;
+
+	CHECK(kedge_region_stat(k, KEDGE_NEWEST, "m", &info) == 0);
+	CHECK(info.bytes == 100);
+	CHECK(kedge_protect(k, "m", m, info.bytes, KEDGE_U8) == 0);
+	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == 0);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_stat_tells_the_common_size(void **state)
+{
+	const struct place *p = *state;
+	struct plan plan = {RANKS, NO_THREAD, true, false, NULL};
+	char dir[400], path[500];
+
+	ranks_run(p, plan, sizes_step);
+	text_make(dir, sizeof(dir), "%s-2", p->l1);
+	manifest_path(dir, 2, path, sizeof(path));
+	assert_int_equal(unlink(path), 0);
+	ranks_run(p, plan, stat_tells_the_common_size);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_no_thread_waits, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_older_common_version_is_chosen, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_disk_full_on_one_rank, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_ranks_disagree, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_one_cannot_open, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_other_rank_count, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_stat_tells_the_common_size, place_setup, place_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
