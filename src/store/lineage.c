@@ -1,7 +1,7 @@
 /*
- * All segments of one rank that a version needs. Each comes from the first level that has it whole; if what a segment
- * depends on is nowhere to be found, another level's copy of that segment may depend on something else (coalesced
- * there), so it is tried too. Each copy is tried once: `tried` only grows.
+ * All segments of one rank that a version needs. Each comes from the first level that has it whole. If what a segment
+ * depends on is nowhere to be found, that copy of it leads nowhere and is not used again: another level may have it in a
+ * form that depends on something else (coalesced there), and so for those that refer to it, up to the wanted version.
  */
 #include "store/internal.h"
 
@@ -14,7 +14,8 @@ struct item {
 	struct kedge__digest image_id; /* what the one that refers to it expects */
 	struct kedge__segment *seg;
 	size_t level;
-	uint32_t tried; /* bit a level */
+	uint32_t tried; /* bit a level: what did not open, or did not fit */
+	uint32_t bad;   /* bit a level: opened, but what it depends on is not to be had */
 	bool alive;     /* reached from the top */
 };
 
@@ -100,7 +101,7 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 
 	item_close(l, item);
 	for (size_t level = 0; level < l->level_count; level++) {
-		if (item->tried & (UINT32_C(1) << level))
+		if ((item->tried | item->bad) & (UINT32_C(1) << level))
 			continue;
 		item->tried |= UINT32_C(1) << level;
 		rc = item_try(l, item, level, expected_by, &problem);
@@ -113,14 +114,15 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 	if (!rc && first.code)
 		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is taken from %s: %s",
 			   item->version, l->rank, l->levels[item->level]->store, kedge__error_text(&first));
-	if (rc)
-		kedge__error_move(err, rc == KEDGE_E_NOMEM ? &problem : &first);
-	if (rc && err && !err->code)
-		rc = kedge__error_set(err, KEDGE_E_MISSING, 0,
-				      "version %" PRIu64 " of rank %" PRIu32 " has no other copy", item->version,
-				      l->rank);
-	else if (rc && err)
-		rc = err->code;
+	if (rc && !first.code)
+		(void)kedge__error_set(&first, KEDGE_E_MISSING, 0,
+				       "version %" PRIu64 " of rank %" PRIu32 " has no other copy", item->version, l->rank);
+	if (rc == KEDGE_E_NOMEM) {
+		(void)kedge__error_nomem(err);
+	} else if (rc) {
+		rc = first.code;
+		kedge__error_move(err, &first);
+	}
 	kedge__error_done(&first);
 	kedge__error_done(&problem);
 	return rc;
@@ -189,29 +191,16 @@ static int source_load(struct kedge__lineage *l, uint64_t from, const struct ked
 	return item_load(l, item, from, err);
 }
 
-/* Load what the segment of VERSION depends on; if that cannot be had, try other copies of VERSION itself. */
 static int sources_load(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
 {
-	struct kedge__error missing = KEDGE__ERROR_INIT;
+	const struct kedge__segment *seg = item_find(l, version)->seg;
 	int rc = 0;
 
-	for (;;) {
-		const struct kedge__segment *seg = item_find(l, version)->seg;
-
-		for (size_t i = 0; i < seg->source_count && !rc; i++)
-			if (seg->sources[i].version >= l->stop_below)
-				rc = source_load(l, version, &seg->sources[i], &missing);
-		if (!rc || rc == KEDGE_E_NOMEM || item_load(l, item_find(l, version), KEDGE__NO_VERSION, NULL) != 0)
-			break;
-		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 ": another copy is tried: %s",
-			   version, l->rank, kedge__error_text(&missing));
-		rc = 0;
-	}
-	if (rc) {
-		(void)kedge__error_prefix(&missing, "version %" PRIu64 " cannot be read", version);
-		kedge__error_move(err, &missing);
-	}
-	kedge__error_done(&missing);
+	for (size_t i = 0; i < seg->source_count && !rc; i++)
+		if (seg->sources[i].version >= l->stop_below)
+			rc = source_load(l, version, &seg->sources[i], err);
+	if (rc)
+		(void)kedge__error_prefix(err, "version %" PRIu64 " cannot be read", version);
 	return rc;
 }
 
@@ -244,27 +233,55 @@ static void drop_dead(struct kedge__lineage *l)
 	l->count = kept;
 }
 
-/* Newest first: references go to older versions only, so an item that was passed is complete. */
-static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
+/* Newest first: references go to older versions only, so an item that was passed is complete. *VERSION is where it ended. */
+static int walk_closure(struct kedge__lineage *l, uint64_t *version, struct kedge__error *err)
 {
-	uint64_t version = l->version;
-	int rc;
-
+	*version = l->version;
 	for (;;) {
 		size_t i;
+		int rc = sources_load(l, *version, err);
 
-		rc = sources_load(l, version, err);
 		if (rc)
 			return rc;
 		mark_alive(l);
-		for (i = item_index(l, version); i > 0 && !l->items[i - 1].alive;)
+		for (i = item_index(l, *version); i > 0 && !l->items[i - 1].alive;)
 			i--;
 		if (i == 0)
-			break;
-		version = l->items[i - 1].version;
+			return 0;
+		*version = l->items[i - 1].version;
 	}
-	drop_dead(l);
-	return 0;
+}
+
+static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
+{
+	struct kedge__error first = KEDGE__ERROR_INIT, problem = KEDGE__ERROR_INIT;
+	uint64_t version;
+	int rc;
+
+	while ((rc = walk_closure(l, &version, &problem)) != 0 && rc != KEDGE_E_NOMEM) {
+		struct item *item = item_find(l, version);
+
+		item->bad |= UINT32_C(1) << item->level;
+		item_close(l, item);
+		if (!first.code)
+			kedge__error_move(&first, &problem);
+		if (version == l->version && item_load(l, item, KEDGE__NO_VERSION, NULL) != 0)
+			break;
+	}
+	if (!rc && first.code)
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is read from other copies: %s", l->version,
+			   l->rank, kedge__error_text(&first));
+	if (rc && rc != KEDGE_E_NOMEM) {
+		rc = first.code;
+		kedge__error_move(err, &first);
+	} else if (rc) {
+		kedge__error_move(err, &problem);
+	} else {
+		drop_dead(l);
+	}
+	kedge__error_done(&first);
+	kedge__error_done(&problem);
+	return rc;
 }
 
 int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
@@ -419,7 +436,9 @@ int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, s
 		return rc;
 	rc = kedge__resolve(&source, l->version, ranges, n, stop_below, out, outer, err);
 	kedge__free(ranges);
-	return rc ? kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path) : 0;
+	if (rc)
+		(void)kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path);
+	return rc;
 }
 
 int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n,
@@ -431,7 +450,9 @@ int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *
 	if (n == 0)
 		return kedge__lineage_resolve_from(l, 0, out, NULL, err);
 	rc = kedge__resolve(&source, l->version, ranges, n, 0, out, NULL, err);
-	return rc ? kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path) : 0;
+	if (rc)
+		(void)kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path);
+	return rc;
 }
 
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len)

@@ -200,7 +200,9 @@ static int read_known(struct reader *r, size_t i, struct kedge__error *err)
 		rc = known[i].take(r, text, (size_t)entry->bytes, err);
 		kedge__free(text);
 	}
-	return rc ? kedge__error_prefix(err, "section %s", known[i].name) : 0;
+	if (rc)
+		(void)kedge__error_prefix(err, "section %s", known[i].name);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ do the sections fit each other */
@@ -268,15 +270,16 @@ static int read_all(struct reader *r, enum kedge__segment_depth depth, struct ke
 	return rc;
 }
 
-static int prefix_place(const char *path, struct kedge__error *err)
+static void prefix_place(const char *path, struct kedge__error *err)
 {
 	uint64_t version;
 	uint32_t rank;
 
 	if (place_of(path, &version, &rank))
-		return kedge__error_prefix(err, "segment %s (version %" PRIu64 ", rank %" PRIu32 ")", path, version,
+		(void)kedge__error_prefix(err, "segment %s (version %" PRIu64 ", rank %" PRIu32 ")", path, version,
 					   rank);
-	return kedge__error_prefix(err, "segment %s", path);
+	else
+		(void)kedge__error_prefix(err, "segment %s", path);
 }
 
 int kedge__segment_load(const char *path, const struct kedge__set_part *part, enum kedge__segment_depth depth,
@@ -302,7 +305,7 @@ int kedge__segment_load(const char *path, const struct kedge__set_part *part, en
 	if (where)
 		*where = r.where;
 	if (rc != KEDGE_E_NOMEM)
-		(void)prefix_place(path, &problem);
+		prefix_place(path, &problem);
 	kedge__error_move(err, &problem);
 	kedge__segment_close(seg);
 	return rc;
@@ -367,7 +370,8 @@ int kedge__segment_read_block(const struct kedge__segment *seg, size_t i, void *
 	if (!rc)
 		return 0;
 	(void)kedge__error_prefix(err, "block %zu (region %s)", i, seg->regions[block->region].name);
-	return prefix_place(seg->path, err);
+	prefix_place(seg->path, err);
+	return rc;
 }
 
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos)

@@ -185,10 +185,9 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 
 	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, spec->generation, spec->bucket, err);
 	if (rc)
-		return kedge__error_prefix(err, "version %" PRIu64 ", rank %" PRIu32, spec->version, spec->rank);
+		goto prefix;
 	rc = write_all(&file, pool, spec, &written, &measured, err);
 	if (rc) {
-		(void)kedge__error_prefix(err, "version %" PRIu64 ", rank %" PRIu32, spec->version, spec->rank);
 		kedge__segment_file_abort(&file);
 	} else {
 		*part = written;
@@ -196,5 +195,8 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 			*stats = measured;
 	}
 	kedge__segment_file_done(&file);
+prefix:
+	if (rc)
+		(void)kedge__error_prefix(err, "version %" PRIu64 ", rank %" PRIu32, spec->version, spec->rank);
 	return rc;
 }
