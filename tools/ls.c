@@ -19,6 +19,7 @@ struct ls {
 	struct kedge__usage usage;
 	struct kedge__place place;
 	bool details;
+	char **parts[2]; /* for each level, for each of its entries: what is wrong with its own files; NULL: nothing */
 };
 
 /* ------------------------------------------------------------------ names */
@@ -79,24 +80,59 @@ static char *missing_part(const struct kedge__catalog *cat, const struct kedge__
 	return problem;
 }
 
-/* Every version in the lineage of VERSION has its files on this level. */
-static bool whole_on(const struct kedge__catalog *cat, struct row *row, uint64_t version)
+static void check_parts(struct ls *l, size_t level)
 {
+	const struct kedge__catalog *cat = l->place.levels[level];
+	size_t n = kedge__catalog_count(cat);
+
+	l->parts[level] = kedge__calloc(n + 1, sizeof(*l->parts[level]));
+	if (!l->parts[level])
+		kedge__tool_no_memory();
+	for (size_t i = 0; i < n; i++)
+		if (kedge__catalog_at(cat, i)->problem.code == 0)
+			l->parts[level][i] = missing_part(cat, &kedge__catalog_at(cat, i)->set);
+}
+
+static void free_parts(struct ls *l, size_t level)
+{
+	for (size_t i = 0; l->parts[level] && i < kedge__catalog_count(l->place.levels[level]); i++)
+		kedge__free(l->parts[level][i]);
+	kedge__free(l->parts[level]);
+}
+
+static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
+{
+	size_t low = 0, high = kedge__catalog_count(cat);
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (kedge__catalog_at(cat, middle)->version < version)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Every version in the lineage of the row's has its files on this level; else the row says what is missing. */
+static bool whole_on(const struct ls *l, size_t level, struct row *row)
+{
+	const struct kedge__catalog *cat = l->place.levels[level];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	uint64_t *list = NULL;
 	size_t n = 0;
 
 	kedge__free(row->problem);
 	row->problem = NULL;
-	if (kedge__catalog_closure(cat, version, &list, &n, &err) != 0)
+	if (kedge__catalog_closure(cat, row->version, &list, &n, &err) != 0)
 		row->problem = kedge__strdup(kedge__error_text(&err));
 	else
 		row->lineage = n;
 	for (size_t i = 0; i < n && !row->problem; i++) {
-		const struct kedge__catalog_entry *e = kedge__catalog_find(cat, list[i]);
+		const char *problem = l->parts[level][entry_index(cat, list[i])];
 
-		if (e && e->problem.code == 0)
-			row->problem = missing_part(cat, &e->set);
+		row->problem = problem ? kedge__strdup(problem) : NULL;
 	}
 	kedge__free(list);
 	kedge__error_done(&err);
@@ -113,7 +149,7 @@ static void row_status(const struct ls *l, struct row *row, const struct kedge__
 	for (size_t i = 0; i < l->place.level_count; i++) {
 		if (!kedge__catalog_find(l->place.levels[i], row->version))
 			continue;
-		if (whole_on(l->place.levels[i], row, row->version)) {
+		if (whole_on(l, i, row)) {
 			row->status = "complete";
 			return;
 		}
@@ -250,6 +286,8 @@ static int list_versions(struct ls *l)
 
 	if (status)
 		return status;
+	for (size_t i = 0; i < l->place.level_count; i++)
+		check_parts(l, i);
 	versions = kedge__place_versions(&l->place, &n);
 	rows = kedge__calloc(n + 1, sizeof(*rows));
 	if (!rows)
@@ -293,6 +331,8 @@ int kedge__tool_ls(int argc, char **argv)
 	};
 	if (kedge__options_parse(&l.usage, argc, argv, &first, &status))
 		status = l.place.name ? list_versions(&l) : list_names(&l);
+	for (size_t i = 0; i < l.place.level_count; i++)
+		free_parts(&l, i);
 	kedge__place_done(&l.place);
 	return status;
 }

@@ -217,6 +217,7 @@ static int save(struct save *s, char *const *paths, size_t n)
 	int rc, status;
 
 	kedge__tool_log(s->usage.command, s->quiet);
+	kedge__tool_raise_limits();
 	if (kedge__save_files_open(&s->files, paths, n, &err) != 0)
 		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
 	sigaction(SIGBUS, &on_bus, NULL);

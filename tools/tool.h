@@ -130,6 +130,8 @@ int kedge__tool_settings(const char *store, const struct kedge__text_list *sets,
 /* A pool of s->threads threads, or as many as the process may run on. */
 int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err);
 int kedge__tool_threads(const struct kedge__job_settings *s);
+/* As many open files as the system lets us have: a lineage may be long, and many files may be saved at once. */
+void kedge__tool_raise_limits(void);
 
 /* ------------------------------------------------------------------ tool_place.c: a name on one or two levels */
 

@@ -96,6 +96,7 @@ int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum
 	int status = 0;
 
 	kedge__tool_log(u->command, p->quiet);
+	kedge__tool_raise_limits();
 	if (kedge__tool_settings(p->store, &p->sets, &p->settings, &err) != 0)
 		return kedge__tool_fail(u->command, &err, "cannot read the settings");
 	if (!p->name)

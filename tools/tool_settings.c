@@ -1,6 +1,7 @@
 /* settings: the configuration as the tools see it. */
 #include "tool.h"
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int kedge__tool_settings(const char *store, const struct kedge__text_list *sets, struct kedge__job_settings *s,
@@ -37,4 +38,14 @@ int kedge__tool_threads(const struct kedge__job_settings *s)
 int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err)
 {
 	return kedge__pool_new(kedge__tool_threads(s), pool, err);
+}
+
+void kedge__tool_raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }
