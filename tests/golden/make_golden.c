@@ -1,0 +1,353 @@
+/* make_golden DIR: write the golden stores and what is expected of them into a new directory. */
+#include "make_golden.h"
+#include "store/store.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+static const char *root;
+static FILE *expected;
+static pthread_mutex_t expected_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ------------------------------------------------------------------ contents */
+
+struct region {
+	const char *name;
+	enum kedge_type type;
+	int ndims;
+	size_t dims[2];
+	uint8_t *data; /* bytes */
+	size_t bytes;
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return *state >> 33;
+}
+
+static void fill_random(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)next_random(&seed);
+}
+
+static void fill_smooth(uint8_t *p, size_t n, double scale)
+{
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		double v = scale * (double)(i / 8 + 1);
+
+		memcpy(p + i, &v, 8);
+	}
+}
+
+static void fill_text(uint8_t *p, size_t n, unsigned from)
+{
+	char line[32];
+	size_t at = 0;
+
+	while (at < n) {
+		int len = snprintf(line, sizeof(line), "line %u of the record\n", from++);
+		size_t part = KEDGE__MIN(n - at, (size_t)len);
+
+		memcpy(p + at, line, part);
+		at += part;
+	}
+}
+
+static void region_resize(struct region *r, size_t bytes)
+{
+	uint8_t *p = calloc(1, bytes + 1);
+
+	REQUIRE(p);
+	if (r->data)
+		memcpy(p, r->data, KEDGE__MIN(bytes, r->bytes));
+	free(r->data);
+	r->data = p;
+	r->bytes = bytes;
+	if (r->ndims == 2)
+		r->dims[0] = bytes / kedge_type_size(r->type) / r->dims[1];
+}
+
+/* ------------------------------------------------------------------ one checkpoint */
+
+struct job {
+	kedge_t *k;
+	const char *store;
+	int rank;
+	struct region regions[8];
+	size_t count;
+};
+
+static struct region *job_region(struct job *j, const char *name, enum kedge_type type, size_t bytes, size_t columns)
+{
+	struct region *r = &j->regions[j->count++];
+
+	*r = (struct region){.name = name, .type = type, .ndims = columns ? 2 : 0, .dims = {0, columns}};
+	region_resize(r, bytes);
+	return r;
+}
+
+static void job_open(struct job *j, const char *store, const char *reducer, const char *chunk, const char *codec,
+		     const struct kedge_group *group)
+{
+	char l1[4096], settings[5][64];
+	const char *const list[] = {l1,          settings[0], settings[1],      settings[2],
+				    settings[3], settings[4], "record_file=no", NULL};
+
+	snprintf(l1, sizeof(l1), "l1=%s/%s", root, store);
+	snprintf(settings[0], 64, "reducer=%s", reducer);
+	snprintf(settings[1], 64, "chunk=%s", chunk);
+	snprintf(settings[2], 64, "codec=%s", codec);
+	snprintf(settings[3], 64, "block=4096");
+	snprintf(settings[4], 64, "threads=1");
+	*j = (struct job){.store = store, .rank = group ? group->rank : 0};
+	if (group)
+		REQUIRE(kedge_open_group(GOLDEN_NAME, NULL, list, group, &j->k) == 0);
+	else
+		REQUIRE(kedge_open(GOLDEN_NAME, NULL, list, &j->k) == 0);
+}
+
+static void job_expect(const struct job *j, uint64_t version)
+{
+	pthread_mutex_lock(&expected_lock);
+	for (size_t i = 0; i < j->count; i++) {
+		const struct region *r = &j->regions[i];
+		struct kedge__digest d = kedge__seal(r->data, r->bytes);
+
+		fprintf(expected, "%s %llu %d %s %zu %016llx%016llx\n", j->store, (unsigned long long)version, j->rank,
+			r->name, r->bytes, (unsigned long long)d.hi, (unsigned long long)d.lo);
+	}
+	pthread_mutex_unlock(&expected_lock);
+}
+
+/* Without EXPECT the version will not stay. */
+static void job_write(struct job *j, uint64_t version, bool expect)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		struct region *r = &j->regions[i];
+
+		if (r->ndims)
+			REQUIRE(kedge_protect_array(j->k, r->name, r->data, r->type, r->ndims, r->dims) == 0);
+		else
+			REQUIRE(kedge_protect(j->k, r->name, r->data, r->bytes / kedge_type_size(r->type), r->type) ==
+				0);
+	}
+	REQUIRE(kedge_checkpoint(j->k, version) == 0);
+	if (expect)
+		job_expect(j, version);
+}
+
+static void job_checkpoint(struct job *j, uint64_t version)
+{
+	job_write(j, version, true);
+}
+
+static void job_close(struct job *j)
+{
+	REQUIRE(kedge_close(j->k) == 0);
+	for (size_t i = 0; i < j->count; i++)
+		free(j->regions[i].data);
+}
+
+/* ------------------------------------------------------------------ the stores */
+
+static void make_full(const char *store)
+{
+	struct job j;
+	struct region *state;
+
+	job_open(&j, store, "full", "64", "none", NULL);
+	state = job_region(&j, "state", KEDGE_U8, 700, 0);
+	job_region(&j, "empty", KEDGE_F64, 0, 0);
+	fill_random(state->data, 700, 1);
+	job_checkpoint(&j, 0);
+	fill_random(state->data, 350, 2);
+	job_checkpoint(&j, 7);
+	job_close(&j);
+}
+
+static void make_basic(void)
+{
+	struct job j;
+	struct region *field, *step;
+
+	job_open(&j, "basic", "basic", "32", "lz4", NULL);
+	field = job_region(&j, "field", KEDGE_F64, 3200, 10);
+	step = job_region(&j, "step", KEDGE_I32, 4, 0);
+	fill_smooth(field->data, 3200, 0.5);
+	step->data[0] = 1;
+	job_checkpoint(&j, 1);
+	fill_smooth(field->data + 640, 640, -0.25);
+	step->data[0] = 2;
+	job_checkpoint(&j, 2);
+	region_resize(field, 3280);
+	fill_smooth(field->data + 3200, 80, 7);
+	step->data[0] = 3;
+	job_checkpoint(&j, 3);
+	job_close(&j);
+}
+
+static void make_list(void)
+{
+	struct job j;
+	struct region *a, *b;
+
+	job_open(&j, "list", "list", "64", "zstd", NULL);
+	a = job_region(&j, "a", KEDGE_BYTES, 2001, 0);
+	b = job_region(&j, "b", KEDGE_BYTES, 1000, 0);
+	fill_text(a->data, 2001, 1);
+	fill_random(b->data, 1000, 3);
+	job_checkpoint(&j, 1);
+	memmove(a->data + 128, a->data, 1280);
+	fill_text(a->data, 128, 900);
+	job_checkpoint(&j, 2);
+	memcpy(b->data + 64, a->data + 192, 640);
+	memcpy(a->data + 1024, b->data, 64);
+	job_checkpoint(&j, 3);
+	job_close(&j);
+}
+
+static void make_tree(void)
+{
+	struct job j;
+
+	job_open(&j, "tree", "tree", "64", "auto", NULL);
+	fill_smooth(job_region(&j, "temperature", KEDGE_F64, 4096, 16)->data, 4096, 1.25);
+	fill_random(job_region(&j, "particles", KEDGE_U32, 3000, 0)->data, 3000, 4);
+	job_region(&j, "zeros", KEDGE_C64, 5000, 0);
+	memset(job_region(&j, "ones", KEDGE_I16, 1002, 0)->data, 1, 1002);
+	fill_text(job_region(&j, "notes/text.txt", KEDGE_BYTES, 777, 0)->data, 777, 1);
+	job_checkpoint(&j, 1);
+	memmove(j.regions[1].data + 256, j.regions[1].data + 64, 1024);
+	fill_random(j.regions[2].data + 1000, 100, 5);
+	job_checkpoint(&j, 2);
+	REQUIRE(kedge_unprotect(j.k, "notes/text.txt") == 0);
+	free(j.regions[--j.count].data);
+	region_resize(&j.regions[0], 2048);
+	region_resize(&j.regions[1], 4500);
+	memcpy(j.regions[1].data + 3000, j.regions[1].data + 512, 1500);
+	job_checkpoint(&j, 3);
+	fill_text(job_region(&j, "back", KEDGE_I8, 333, 0)->data, 333, 1);
+	memset(j.regions[3].data, 2, 500);
+	job_checkpoint(&j, 4);
+	job_close(&j);
+}
+
+static void coalesce(const char *store, uint64_t version, uint64_t from, bool keep_old)
+{
+	struct kedge__coalesce_options options = {
+	    .version = version, .from = from, .keep_old = keep_old, .block_bytes = 4096};
+	struct kedge__coalesce_report report;
+	struct kedge__catalog *cat;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", root, store);
+	REQUIRE(kedge__codec_choice_parse("zstd", &options.codec, NULL) == 0);
+	REQUIRE(kedge__catalog_open(path, GOLDEN_NAME, KEDGE__CATALOG_CREATE, &cat, NULL) == 0);
+	REQUIRE(kedge__coalesce(cat, NULL, &options, &report, NULL) == 0);
+	kedge__catalog_close(cat);
+}
+
+/* Five versions; in the file of expectations only those that KEPT has a bit for. */
+static void make_five(const char *store, unsigned kept)
+{
+	struct job j;
+	struct region *r;
+
+	job_open(&j, store, "tree", "32", "zstd", NULL);
+	r = job_region(&j, "data", KEDGE_BYTES, 1500, 0);
+	fill_random(r->data, 1500, 6);
+	for (unsigned i = 0; i < 5; i++) {
+		fill_random(r->data + 200 * i, 100, 10 + i);
+		memmove(r->data + 1100, r->data + 64 * i + 8, 300);
+		job_write(&j, 10 * (i + 1), kept & 1u << i);
+	}
+	job_close(&j);
+}
+
+/* ------------------------------------------------------------------ two ranks, as two threads */
+
+struct meeting {
+	pthread_barrier_t barrier;
+	uint8_t board[2][4096];
+};
+
+struct member {
+	struct meeting *meeting;
+	int rank;
+};
+
+static int allgather(void *ctx, const void *send, size_t bytes, void *recv)
+{
+	struct member *m = ctx;
+
+	REQUIRE(bytes <= sizeof(m->meeting->board[0]));
+	memcpy(m->meeting->board[m->rank], send, bytes);
+	pthread_barrier_wait(&m->meeting->barrier);
+	memcpy(recv, m->meeting->board[0], bytes);
+	memcpy((uint8_t *)recv + bytes, m->meeting->board[1], bytes);
+	pthread_barrier_wait(&m->meeting->barrier);
+	return 0;
+}
+
+static void *rank_main(void *arg)
+{
+	struct member *m = arg;
+	const struct kedge_group group = {
+	    .rank = m->rank, .size = 2, .any_thread = 1, .allgather = allgather, .ctx = m};
+	struct region *r;
+	struct job j;
+
+	job_open(&j, "ranks", "tree", "32", "lz4", &group);
+	r = job_region(&j, "part", KEDGE_F32, 800, 20);
+	fill_smooth(r->data, 800, 1 + m->rank);
+	job_checkpoint(&j, 1);
+	fill_random(r->data + 100 * (m->rank + 1), 60, (uint64_t)m->rank);
+	job_checkpoint(&j, 2);
+	job_close(&j);
+	return NULL;
+}
+
+static void make_ranks(void)
+{
+	static struct meeting meeting;
+	struct member members[2] = {{&meeting, 0}, {&meeting, 1}};
+	pthread_t threads[2];
+
+	REQUIRE(pthread_barrier_init(&meeting.barrier, NULL, 2) == 0);
+	for (int i = 0; i < 2; i++)
+		REQUIRE(pthread_create(&threads[i], NULL, rank_main, &members[i]) == 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&meeting.barrier);
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s DIR\n", argv[0]);
+		return 2;
+	}
+	root = argv[1];
+	REQUIRE(mkdir(root, 0777) == 0);
+	snprintf(path, sizeof(path), "%s/expected", root);
+	expected = fopen(path, "w");
+	REQUIRE(expected);
+	make_full("full");
+	make_basic();
+	make_list();
+	make_tree();
+	make_five("batched", 0x1f);
+	coalesce("batched", 40, 20, true);
+	make_five("complete", 0x10);
+	coalesce("complete", 50, 0, false);
+	make_ranks();
+	make_full("later");
+	snprintf(path, sizeof(path), "%s/later", root);
+	golden_make_future(path, 7);
+	REQUIRE(fclose(expected) == 0);
+	return 0;
+}

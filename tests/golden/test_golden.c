@@ -1,0 +1,265 @@
+/* Stores of released formats are read in full, for ever (README.md). */
+#include "restore/restore.h"
+#include "store/store.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NAME      "golden"
+#define PATH_MAX_ 4096
+
+/* ------------------------------------------------------------------ a copy to work on: the tree is not written to */
+
+static char scratch[PATH_MAX_];
+
+static void copy_file(const char *from, const char *to)
+{
+	FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+	char buf[4096];
+	size_t n;
+
+	assert_true(in && out);
+	while ((n = fread(buf, 1, sizeof(buf), in)) > 0)
+		assert_int_equal(fwrite(buf, 1, n, out), n);
+	fclose(in);
+	assert_int_equal(fclose(out), 0);
+}
+
+static void for_each_file(const char *dir, void (*fn)(const char *path, const char *name, bool is_dir, void *ctx),
+			  void *ctx)
+{
+	char **names, path[PATH_MAX_];
+	size_t n;
+
+	assert_int_equal(kedge__fs_list(dir, &names, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++) {
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		assert_int_equal(stat(path, &st), 0);
+		fn(path, names[i], S_ISDIR(st.st_mode), ctx);
+	}
+	kedge__fs_list_free(names, n);
+}
+
+static void copy_one(const char *path, const char *name, bool is_dir, void *ctx)
+{
+	char to[PATH_MAX_];
+
+	snprintf(to, sizeof(to), "%s/%s", (const char *)ctx, name);
+	if (!is_dir) {
+		copy_file(path, to);
+		return;
+	}
+	assert_int_equal(mkdir(to, 0777), 0);
+	for_each_file(path, copy_one, to);
+}
+
+static void remove_one(const char *path, const char *name, bool is_dir, void *ctx)
+{
+	(void)name;
+	(void)ctx;
+	if (is_dir)
+		for_each_file(path, remove_one, NULL);
+	assert_int_equal(remove(path), 0);
+}
+
+static int setup(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	(void)state;
+	snprintf(scratch, sizeof(scratch), "%s/kedge-golden-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(scratch))
+		return -1;
+	for_each_file(GOLDEN_DIR "/v1", copy_one, scratch);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for_each_file(scratch, remove_one, NULL);
+	return rmdir(scratch);
+}
+
+/* ------------------------------------------------------------------ the checks */
+
+static struct kedge__catalog *open_store(const char *store)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__catalog *cat;
+	char path[PATH_MAX_ + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", scratch, store);
+	if (kedge__catalog_open(path, NAME, KEDGE__CATALOG_READ, &cat, &err) != 0)
+		fail_msg("%s: %s", store, kedge__error_text(&err));
+	return cat;
+}
+
+struct expectation {
+	char store[64], region[256], seal[64];
+	uint64_t version;
+	uint32_t rank;
+	size_t bytes;
+};
+
+static size_t region_index(const struct kedge__segment *seg, const char *name)
+{
+	for (size_t i = 0; i < seg->region_count; i++)
+		if (strcmp(seg->regions[i].name, name) == 0)
+			return i;
+	fail_msg("%s: no region '%s'", seg->path, name);
+	return 0;
+}
+
+static void restore_one(const struct expectation *x)
+{
+	struct kedge__catalog *cat = open_store(x->store);
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__restore_target target = {.data = malloc(x->bytes + 1)};
+	struct kedge__restore_stats stats;
+	struct kedge__lineage *l;
+	struct kedge__digest d;
+	char seal[64];
+	int rc = kedge__lineage_open(&cat, 1, x->version, x->rank, &l, &err);
+
+	if (rc == 0) {
+		target.region = region_index(kedge__lineage_top(l), x->region);
+		assert_int_equal(kedge__lineage_top(l)->regions[target.region].bytes, x->bytes);
+		rc = kedge__restore_fill(l, NULL, &target, 1, NULL, NULL, &stats, &err);
+	}
+	if (rc != 0)
+		fail_msg("%s, version %" PRIu64 ", rank %u, region %s: %s", x->store, x->version, x->rank, x->region,
+			 kedge__error_text(&err));
+	d = kedge__seal(target.data, x->bytes);
+	snprintf(seal, sizeof(seal), "%016" PRIx64 "%016" PRIx64, d.hi, d.lo);
+	assert_string_equal(seal, x->seal);
+	free(target.data);
+	kedge__lineage_close(l);
+	kedge__catalog_close(cat);
+}
+
+static void test_contents(void **state)
+{
+	FILE *f = fopen(GOLDEN_DIR "/v1/expected", "r");
+	struct expectation x;
+	char line[512];
+	size_t lines = 0;
+
+	(void)state;
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		assert_int_equal(sscanf(line, "%63s %" SCNu64 " %" SCNu32 " %255s %zu %63s", x.store, &x.version,
+					&x.rank, x.region, &x.bytes, x.seal),
+				 6);
+		restore_one(&x);
+		lines++;
+	}
+	fclose(f);
+	assert_true(lines >= 40);
+}
+
+/* What the stores have, over all of them. */
+struct seen {
+	size_t stores, segments;
+	unsigned encodings, kinds, codecs, reducers; /* bits */
+};
+
+static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
+{
+	seen->segments++;
+	seen->encodings |= 1u << seg->map_encoding;
+	seen->reducers |= 1u << seg->summary.reducer;
+	for (size_t i = 0; i < seg->map.count; i++)
+		seen->kinds |= 1u << seg->map.at[i].kind;
+	for (size_t i = 0; i < seg->block_count; i++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+		void *raw = malloc(seg->blocks[i].raw_bytes), *packed = malloc(seg->blocks[i].stored_bytes);
+
+		assert_true(raw && packed);
+		if (kedge__segment_read_block(seg, i, raw, packed, &err) != 0)
+			fail_msg("%s", kedge__error_text(&err));
+		seen->codecs |= 1u << seg->blocks[i].codec;
+		free(raw);
+		free(packed);
+	}
+}
+
+static void look_at_set(const struct kedge__catalog *cat, const struct kedge__set *set, struct seen *seen)
+{
+	for (uint32_t rank = 0; rank < set->ranks; rank++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+		struct kedge__segment *seg;
+		char *path = kedge__segment_path(cat, set->version, rank, set->parts[rank].generation);
+
+		if (kedge__segment_open(path, &set->parts[rank], &seg, &err) != 0)
+			fail_msg("%s", kedge__error_text(&err));
+		look_at_segment(seg, seen);
+		kedge__segment_close(seg);
+		kedge__free(path);
+	}
+}
+
+static void found(void *ctx, const struct kedge__finding *f)
+{
+	(void)ctx;
+	print_error("%s: %s\n", f->file, f->text);
+}
+
+static void look_at_store(const char *path, const char *name, bool is_dir, void *ctx)
+{
+	struct kedge__verify_report report;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct seen *seen = ctx;
+	struct kedge__catalog *cat;
+
+	(void)path;
+	if (!is_dir)
+		return;
+	cat = open_store(name);
+	seen->stores++;
+	if (kedge__verify(cat, NULL, KEDGE_NEWEST, found, NULL, NULL, &report, &err) != 0)
+		fail_msg("%s: %s", name, kedge__error_text(&err));
+	assert_int_equal(report.findings, 0);
+	assert_int_equal(report.versions_lost, 0);
+	assert_int_equal(report.versions_whole, kedge__catalog_count(cat));
+	kedge__verify_report_done(&report);
+	for (size_t i = 0; i < kedge__catalog_count(cat); i++)
+		look_at_set(cat, &kedge__catalog_at(cat, i)->set, seen);
+	kedge__catalog_close(cat);
+}
+
+static void test_everything_is_there(void **state)
+{
+	struct seen seen = {0};
+
+	(void)state;
+	for_each_file(scratch, look_at_store, &seen);
+	assert_int_equal(seen.stores, 8);
+	assert_true(seen.segments >= 24);
+	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP);
+	assert_int_equal(seen.kinds, 0xf);
+	assert_int_equal(seen.codecs, 1 << KEDGE__CODEC_NONE | 1 << KEDGE__CODEC_LZ4 | 1 << KEDGE__CODEC_ZSTD);
+	assert_int_equal(seen.reducers, 1 << KEDGE__REDUCER_FULL | 1 << KEDGE__REDUCER_BASIC |
+					    1 << KEDGE__REDUCER_LIST | 1 << KEDGE__REDUCER_TREE |
+					    1 << KEDGE__REDUCER_MERGED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_contents),
+	    cmocka_unit_test(test_everything_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
