@@ -80,6 +80,7 @@ static void txn_done(struct kedge__txn *t)
 	}
 	kedge__free(t->workers);
 	kedge__free(t->regions);
+	kedge__free((void *)t->own.regions);
 	kedge__array_done(&t->slabs);
 	kedge__array_done(&t->items);
 	kedge__array_done(&t->roots);
@@ -147,6 +148,19 @@ static void take_totals(struct kedge__reducer *r, const struct kedge__reduction 
 	}
 }
 
+static int own_image(struct kedge__txn *t, const struct kedge__image *image, struct kedge__error *err)
+{
+	struct kedge__image_region *copy = kedge__calloc(image->count + 1, sizeof(*copy));
+
+	if (!copy)
+		return kedge__error_nomem(err);
+	if (image->count)
+		memcpy(copy, image->regions, image->count * sizeof(*copy));
+	t->own = (struct kedge__image){copy, image->count};
+	t->image = &t->own;
+	return 0;
+}
+
 static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
@@ -187,9 +201,11 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 		return rc;
 	if (r->busy)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+	rc = own_image(t, image, err);
+	if (rc)
+		return rc;
 	t->pool = pool;
 	t->version = version;
-	t->image = image;
 	t->used = used;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
 	t->progress = progress;

@@ -100,6 +100,7 @@ struct kedge__txn {
 	struct kedge__pool *pool;
 	uint64_t version;
 	const struct kedge__image *image;
+	struct kedge__image own; /* a copy: the caller's may be gone at commit, and its memory changed */
 	enum kedge__reducer_id used;
 	bool compare; /* the last version may be referred to */
 	struct kedge__last_region **regions;

@@ -573,6 +573,38 @@ static int worst_of_weak(bool paranoid, bool fetch, uint64_t seed, uint64_t *dup
 	return worst;
 }
 
+/* At commit neither the image nor the memory need be what they were in reduce. */
+static void test_commit_after_change(void **state)
+{
+	struct kedge__reducer_options o = {
+	    .id = KEDGE__REDUCER_TREE, .chunk = 64, .record_bytes = LAB_UNLIMITED, .paranoid = true};
+	struct kedge__reducer *r = NULL;
+	uint8_t *data = calloc(1, 6400), was[6400];
+	struct lab lab = {.seed = 7};
+
+	(void)state;
+	assert_int_equal(kedge__reducer_new(&o, &r, NULL), 0);
+	for (uint64_t version = 1; version < 5; version++) {
+		struct kedge__image_region *g = calloc(1, sizeof(*g));
+		struct kedge__image image = {g, 1};
+		struct kedge__reduction red;
+
+		*g = (struct kedge__image_region){0, data, 6400};
+		assert_int_equal(kedge__reducer_reduce(r, NULL, version, &image, NULL, NULL, &red, NULL), 0);
+		assert_int_equal(red.changed_bytes, version == 1 ? 6400 : 640);
+		memset(g, 0xee, sizeof(*g));
+		free(g);
+		memcpy(was, data, 6400);
+		lab_noise(&lab, data, 6400);
+		kedge__reducer_commit(r);
+		kedge__reduction_done(&red);
+		memcpy(data, was, 6400);
+		lab_noise(&lab, data + 640 * version, 640);
+	}
+	free(data);
+	kedge__reducer_free(r);
+}
+
 /* With a digest of eight bits: paranoid is right all the same; without it the region digest tells. */
 static void test_weak_digest(void **state)
 {
@@ -728,6 +760,7 @@ int main(void)
 	    cmocka_unit_test(test_bounded_record),
 	    cmocka_unit_test(test_hits_survive),
 	    cmocka_unit_test(test_weak_digest),
+	    cmocka_unit_test(test_commit_after_change),
 	    cmocka_unit_test(test_auto),
 	    cmocka_unit_test(test_no_memory),
 	    cmocka_unit_test(test_progress),
