@@ -167,7 +167,6 @@ static int reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__job_progress p = {k, "hash", w->version, 0};
-	struct kedge__image image;
 	int rc = kedge__reducer_make(k, err);
 
 	if (!rc)
@@ -175,13 +174,13 @@ static int reduce(struct kedge__job_write *w, struct kedge__error *err)
 	if (!rc)
 		rc = retain(w, err);
 	if (!rc)
-		rc = kedge__image_make(k, &w->image, &w->region_count, err);
+		rc = kedge__image_make(k, &w->regions, &w->region_count, err);
 	if (rc)
 		return rc;
-	image = (struct kedge__image){w->image, w->region_count};
+	w->image = (struct kedge__image){w->regions, w->region_count};
 	for (size_t i = 0; i < w->region_count; i++)
-		p.total += w->image[i].bytes;
-	rc = kedge__reducer_reduce(k->reducer, k->pool, w->version, &image, kedge__state_progress_bytes, &p,
+		p.total += w->regions[i].bytes;
+	rc = kedge__reducer_reduce(k->reducer, k->pool, w->version, &w->image, kedge__state_progress_bytes, &p,
 				   &w->reduction, err);
 	if (rc)
 		return rc;

@@ -44,7 +44,8 @@ struct kedge__job_write {
 	uint32_t generation, next_slot;
 	struct kedge__set_key *alive; /* versions that it may refer to: complete, below it, on every rank */
 	size_t alive_count;
-	struct kedge__image_region *image;
+	struct kedge__image_region *regions;
+	struct kedge__image image; /* the reducer looks at it until commit or rollback */
 	struct kedge__region_record *records;
 	size_t region_count;
 	struct kedge__source_record *sources;

@@ -309,7 +309,7 @@ void kedge__write_free(struct kedge__job_write *w)
 	kedge__reduction_done(&w->reduction);
 	kedge__regions_free(w->records, w->records ? w->region_count : 0);
 	kedge__free(w->sources);
-	kedge__free(w->image);
+	kedge__free(w->regions);
 	kedge__free(w->alive);
 	kedge__error_done(&w->err);
 	kedge__free(w);

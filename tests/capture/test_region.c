@@ -42,7 +42,8 @@ static void test_put_replaces_by_name(void **state)
 
 static void test_names_are_checked(void **state)
 {
-	static const char *const bad[] = {"", "\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\xe2\x82", NULL};
+	static const char *const bad[] = {"",          "\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+					  "a\xe2\x82", NULL};
 	static const char *const good[] = {"a", "é", "漢字", "𝄞", "with space/and.dots", NULL};
 	struct kedge__region_table *t = *state;
 	char longest[KEDGE_REGION_NAME_MAX + 2];
@@ -67,10 +68,12 @@ static void test_sizes_and_shapes_are_checked(void **state)
 	int x[4];
 
 	assert_int_equal(kedge__region_table_put(t, "x", x, SIZE_MAX / 2, KEDGE_F64, 0, NULL, &err), KEDGE_E_LIMIT);
-	assert_int_equal(kedge__region_table_put(t, "x", x, ((size_t)1 << 44) + 1, KEDGE_U8, 0, NULL, &err), KEDGE_E_LIMIT);
+	assert_int_equal(kedge__region_table_put(t, "x", x, ((size_t)1 << 44) + 1, KEDGE_U8, 0, NULL, &err),
+			 KEDGE_E_LIMIT);
 	assert_int_equal(kedge__region_table_put(t, "x", x, 4, KEDGE_I32, 2, huge, &err), KEDGE_E_LIMIT);
 	assert_int_equal(kedge__region_table_put(t, "x", x, 4, KEDGE_I32, 2, wrong, &err), KEDGE_E_ARG);
-	assert_int_equal(kedge__region_table_put(t, "x", x, 4, KEDGE_I32, KEDGE_MAX_DIMS + 1, wrong, &err), KEDGE_E_ARG);
+	assert_int_equal(kedge__region_table_put(t, "x", x, 4, KEDGE_I32, KEDGE_MAX_DIMS + 1, wrong, &err),
+			 KEDGE_E_ARG);
 	assert_int_equal(kedge__region_table_put(t, "x", x, 4, KEDGE_TYPE_COUNT, 0, NULL, &err), KEDGE_E_ARG);
 	assert_int_equal(kedge__region_table_put(t, "x", NULL, 4, KEDGE_I32, 0, NULL, &err), KEDGE_E_ARG);
 	assert_int_equal(kedge__region_table_count(t), 0);

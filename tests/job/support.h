@@ -83,7 +83,8 @@ struct options {
 	int count;
 };
 
-static inline const char *const *options_make(struct options *o, const struct place *p, bool l2, const char *const *more)
+static inline const char *const *options_make(struct options *o, const struct place *p, bool l2,
+					      const char *const *more)
 {
 	o->count = 0;
 	text_make(o->text[o->count++], sizeof(o->text[0]), "l1=%s", p->l1);

@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define BYTES    30000
-#define RANKS    3
-#define SLOT     ((size_t)64 << 10)
+#define BYTES 30000
+#define RANKS 3
+#define SLOT  ((size_t)64 << 10)
 
 struct meeting {
 	pthread_barrier_t barrier;
@@ -34,7 +34,7 @@ struct rank {
 #define CHECK(c)                                                                                                       \
 	do {                                                                                                           \
 		if (!(c)) {                                                                                            \
-			fprintf(stderr, "%s:%d: rank %d: %s is not so (%s)\n", __FILE__, __LINE__, r->rank, #c,       \
+			fprintf(stderr, "%s:%d: rank %d: %s is not so (%s)\n", __FILE__, __LINE__, r->rank, #c,        \
 				kedge_last_error(k));                                                                  \
 			_exit(1);                                                                                      \
 		}                                                                                                      \
@@ -86,14 +86,21 @@ static void ranks_run(const struct place *p, struct plan plan, void (*fn)(struct
 		pids[i] = fork();
 		assert_true(pids[i] >= 0);
 		if (pids[i] == 0) {
-			struct rank r = {.p = p, .rank = i, .size = plan.size, .own_dirs = plan.own_dirs, .l2 = plan.l2,
+			struct rank r = {.p = p,
+					 .rank = i,
+					 .size = plan.size,
+					 .own_dirs = plan.own_dirs,
+					 .l2 = plan.l2,
 					 .more = plan.more};
 
 			alarm(60);
 			r.front = (struct seat){front, i, plan.size};
 			r.back = (struct seat){back, i, plan.size};
-			r.group = (struct kedge_group){.rank = i, .size = plan.size, .any_thread = plan.threading != NO_THREAD,
-						       .allgather = meet, .ctx = &r.front};
+			r.group = (struct kedge_group){.rank = i,
+						       .size = plan.size,
+						       .any_thread = plan.threading != NO_THREAD,
+						       .allgather = meet,
+						       .ctx = &r.front};
 			if (plan.threading == ANY_THREAD_TWO_CHANNELS)
 				r.group.background = &r.back;
 			fn(&r);
@@ -206,7 +213,8 @@ static void test_series(void **state)
 
 	for (int t = NO_THREAD; t <= ANY_THREAD_TWO_CHANNELS; t++) {
 		for (size_t mode = 0; mode < KEDGE__COUNT(modes); mode++) {
-			struct plan plan = {RANKS, (enum threading)t, mode == 1, t != ANY_THREAD || mode == 1, modes[mode]};
+			struct plan plan = {RANKS, (enum threading)t, mode == 1, t != ANY_THREAD || mode == 1,
+					    modes[mode]};
 
 			ranks_run(*state, plan, series);
 			dirs_remove(*state);

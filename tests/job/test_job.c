@@ -99,7 +99,7 @@ static void test_regions_move_grow_come_and_go(void **state)
 	assert_ok(k, kedge_protect(k, "a", b, 9000, KEDGE_U8));
 	assert_ok(k, kedge_unprotect(k, "c"));
 	assert_ok(k, kedge_checkpoint(k, 2));
-	assert_ok(k, kedge_protect(k, "a", b, 1, KEDGE_U8)); /* shrunk */
+	assert_ok(k, kedge_protect(k, "a", b, 1, KEDGE_U8));   /* shrunk */
 	assert_ok(k, kedge_protect(k, "c", c, 777, KEDGE_U8)); /* back */
 	assert_ok(k, kedge_checkpoint(k, 3));
 
@@ -336,7 +336,8 @@ static void test_bad_arguments(void **state)
 	assert_int_equal(kedge_open("bad/name", NULL, options_make(&o, *state, false, NULL), &k), KEDGE_E_ARG);
 	assert_null(k);
 	assert_int_equal(kedge_open(NULL, NULL, NULL, &k), KEDGE_E_ARG);
-	assert_int_equal(kedge_open("job", NULL, options_make(&o, *state, false, MORE("chunk=33")), &k), KEDGE_E_CONFIG);
+	assert_int_equal(kedge_open("job", NULL, options_make(&o, *state, false, MORE("chunk=33")), &k),
+			 KEDGE_E_CONFIG);
 	assert_non_null(strstr(kedge_last_error(NULL), "chunk"));
 	assert_int_equal(kedge_checkpoint(NULL, 1), KEDGE_E_ARG);
 	assert_int_equal(kedge_close(NULL), 0);
@@ -425,7 +426,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_stats, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_regions_move_grow_come_and_go, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_names_come_back_after_a_restart_of_the_process, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_names_come_back_after_a_restart_of_the_process, place_setup,
+					    place_teardown),
 	    cmocka_unit_test_setup_teardown(test_many_regions, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_protected_and_nothing_stored, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_replaced_and_abandoned, place_setup, place_teardown),

@@ -262,19 +262,6 @@ static void test_l2_missing_or_read_only(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-static void test_read_only_directory(void **state)
-{
-	struct place *p = *state;
-	struct options o;
-	kedge_t *k;
-
-	if (geteuid() == 0)
-		skip();
-	assert_int_equal(mkdir(p->l1, 0500), 0);
-	assert_int_equal(kedge_open("job", NULL, options_make(&o, p, false, NULL), &k), KEDGE_E_ACCESS);
-	assert_non_null(strstr(kedge_last_error(NULL), p->l1));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,7 +275,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_replaced_version_leaves_l2, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_l2_missing_or_read_only, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_read_only_directory, place_setup, place_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,194 @@
+/* What a process remembers of the versions of earlier ones: by the record file, or by looking into the store. */
+#include "support.h"
+
+#define BYTES 64000
+
+static uint8_t m[BYTES], want[BYTES];
+
+static void literal_bytes_are(kedge_t *k, uint64_t bytes)
+{
+	struct kedge_stats s;
+
+	assert_ok(k, kedge_stats_get(k, &s));
+	assert_int_equal(s.literal_bytes, bytes);
+}
+
+/* One process: bring the newest state back if asked to, then save the state of SEED as VERSION. */
+static void process(const struct place *p, const char *const *more, bool restart, uint64_t version, uint64_t seed,
+		    uint64_t literals)
+{
+	kedge_t *k = job_open(p, false, more);
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	if (restart)
+		assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
+	fill_random(m, BYTES, seed);
+	assert_ok(k, kedge_checkpoint(k, version));
+	literal_bytes_are(k, literals);
+	assert_ok(k, kedge_close(k));
+}
+
+static void record_path(const struct place *p, char *out, size_t room)
+{
+	text_make(out, room, "%s/job/record-r0000000", p->l1);
+}
+
+static void all_come_back(const struct place *p)
+{
+	static const uint64_t seeds[] = {0, 1, 2, 1, 2};
+	kedge_t *k = job_open(p, false, NULL);
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	for (uint64_t v = 1; v <= 4; v++) {
+		assert_ok(k, kedge_restart(k, v, NULL));
+		fill_random(want, BYTES, seeds[v]);
+		assert_memory_equal(m, want, BYTES);
+	}
+	assert_ok(k, kedge_close(k));
+}
+
+/* A, B, A, B over four processes: the third and fourth find what the first and second stored. */
+static void a_b_a_b(const struct place *p, const char *const *more, bool restart,
+		    void (*between)(const struct place *p))
+{
+	process(p, more, false, 1, 1, BYTES);
+	between(p);
+	process(p, more, restart, 2, 2, BYTES);
+	between(p);
+	process(p, more, restart, 3, 1, 0);
+	between(p);
+	process(p, more, restart, 4, 2, 0);
+	all_come_back(p);
+	tree_remove(p->l1);
+}
+
+static void nothing(const struct place *p)
+{
+	char path[500];
+
+	record_path(p, path, sizeof(path));
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+static void removed(const struct place *p)
+{
+	char path[500];
+
+	record_path(p, path, sizeof(path));
+	assert_int_equal(unlink(path), 0);
+}
+
+static void damaged(const struct place *p)
+{
+	char path[500];
+
+	record_path(p, path, sizeof(path));
+	byte_flip(path, 100);
+}
+
+static void cut(const struct place *p)
+{
+	char path[500];
+
+	record_path(p, path, sizeof(path));
+	assert_int_equal(truncate(path, 1000), 0);
+}
+
+static void test_a_b_a_b(void **state)
+{
+	const char *const *tree = MORE("reducer=tree", "chunk=64"), *const *list = MORE("reducer=list", "chunk=64");
+	void (*const between[])(const struct place *p) = {nothing, removed, damaged, cut};
+
+	for (size_t i = 0; i < KEDGE__COUNT(between); i++) {
+		a_b_a_b(*state, tree, false, between[i]);
+		a_b_a_b(*state, tree, true, between[i]);
+	}
+	a_b_a_b(*state, list, true, nothing);
+	a_b_a_b(*state, list, false, removed);
+}
+
+static void no_file(const struct place *p)
+{
+	char path[500];
+
+	record_path(p, path, sizeof(path));
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void test_without_record_file(void **state)
+{
+	a_b_a_b(*state, MORE("reducer=tree", "chunk=64", "record_file=no"), true, no_file);
+}
+
+/* A record that was made with another chunk size is of no use, and does no harm. */
+static void test_other_options(void **state)
+{
+	const struct place *p = *state;
+
+	process(p, MORE("reducer=tree", "chunk=64"), false, 1, 1, BYTES);
+	process(p, MORE("reducer=tree", "chunk=128"), false, 2, 2, BYTES);
+	process(p, MORE("reducer=list", "chunk=128"), false, 3, 1, 0);
+	process(p, MORE("reducer=basic", "chunk=64"), true, 4, 2, BYTES);
+	all_come_back(p);
+}
+
+/* The store was changed behind the record's back: the version it speaks of is another one now. */
+static void test_record_of_a_replaced_version(void **state)
+{
+	const struct place *p = *state;
+	const char *const *more = MORE("reducer=tree", "chunk=64");
+	char path[500], kept[500];
+
+	process(p, more, false, 1, 7, BYTES);
+	record_path(p, path, sizeof(path));
+	text_make(kept, sizeof(kept), "%s/kept", p->dir);
+	assert_int_equal(rename(path, kept), 0);
+	process(p, more, false, 1, 1, BYTES);
+	assert_int_equal(rename(kept, path), 0);
+	process(p, more, false, 2, 2, BYTES);
+	process(p, more, false, 3, 1, 0);
+	process(p, more, false, 4, 2, 0);
+	all_come_back(p);
+}
+
+/* rebuild = 0: nothing but the newest version is read. */
+static void test_rebuild_limit(void **state)
+{
+	const struct place *p = *state;
+	const char *const *more = MORE("reducer=tree", "chunk=64", "record_file=no", "rebuild=0");
+
+	process(p, more, false, 1, 1, BYTES);
+	process(p, more, false, 2, 2, BYTES);
+	process(p, more, false, 3, 1, BYTES);
+	process(p, more, false, 4, 2, BYTES);
+	all_come_back(p);
+}
+
+static void test_paranoid(void **state)
+{
+	const struct place *p = *state;
+	const char *const *more = MORE("reducer=tree", "chunk=64", "paranoid=yes");
+	kedge_t *k = job_open(p, false, more);
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	for (uint64_t v = 1; v <= 4; v++) {
+		fill_random(m, BYTES, v % 2 ? 1 : 2);
+		assert_ok(k, kedge_checkpoint(k, v));
+	}
+	assert_ok(k, kedge_close(k));
+	all_come_back(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_a_b_a_b, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_without_record_file, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_other_options, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_record_of_a_replaced_version, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_rebuild_limit, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_paranoid, place_setup, place_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

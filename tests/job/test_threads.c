@@ -1,0 +1,236 @@
+/* Several threads on one handle, and what may be asked while a checkpoint is under way. */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define BYTES   50000
+#define THREADS 4
+#define ROUNDS  25
+
+struct shared {
+	kedge_t *k;
+	atomic_uint_least64_t next;
+	atomic_int failures;
+};
+
+struct hammer {
+	struct shared *shared;
+	int id;
+	uint8_t memory[1000];
+};
+
+/* Every thread has a region of its own, which only it changes; others' checkpoints read it, under the handle's lock. */
+static void hammer_once(struct hammer *h, int round)
+{
+	struct shared *s = h->shared;
+	struct kedge_version_info *list;
+	struct kedge_region_info info;
+	struct kedge_stats stats;
+	char name[32];
+	size_t n;
+
+	text_make(name, sizeof(name), "own-%d", h->id);
+	s->failures += kedge_protect(s->k, name, h->memory, sizeof(h->memory) - (size_t)round % 7, KEDGE_U8) != 0;
+	s->failures += kedge_checkpoint(s->k, s->next++) != 0; /* one below another thread's replaces that future */
+	s->failures += kedge_unprotect(s->k, "no such region") != KEDGE_E_NOTFOUND;
+	s->failures += strstr(kedge_last_error(s->k), "no such region") == NULL;
+	s->failures += kedge_test(s->k, 1000000) != KEDGE_E_NOTFOUND;
+	s->failures += strstr(kedge_last_error(s->k), "1000000") == NULL;
+	if (kedge_versions(s->k, &list, &n) == 0)
+		kedge_free(list);
+	else
+		s->failures++;
+	(void)kedge_region_stat(s->k, KEDGE_NEWEST, name, &info);
+	s->failures += kedge_stats_get(s->k, &stats) != 0;
+	if (round % 5 == h->id % 5)
+		s->failures += kedge_wait(s->k) != 0;
+	if (round % 9 == 0)
+		s->failures += kedge_unprotect(s->k, name) != 0;
+}
+
+static void *hammer_run(void *arg)
+{
+	struct hammer *h = arg;
+
+	for (int i = 0; i < ROUNDS; i++)
+		hammer_once(h, i);
+	return NULL;
+}
+
+static void see(void *user, const struct kedge_progress *p)
+{
+	uint64_t *last = user;
+
+	*last = p->done_bytes; /* callbacks come one at a time: no lock here */
+}
+
+static void hammering(const struct place *p, const char *capture)
+{
+	struct shared s = {.k = job_open(p, true, MORE(capture, "reducer=tree", "chunk=64", "keep=3"))};
+	static struct hammer h[THREADS];
+	pthread_t threads[THREADS];
+	uint64_t last = 0;
+	uint8_t base[BYTES];
+
+	fill_random(base, BYTES, 1);
+	kedge_set_progress(s.k, see, &last);
+	assert_ok(s.k, kedge_protect(s.k, "base", base, BYTES, KEDGE_U8));
+	for (int i = 0; i < THREADS; i++) {
+		h[i].shared = &s;
+		h[i].id = i;
+		fill_random(h[i].memory, sizeof(h[i].memory), (uint64_t)i);
+		assert_int_equal(pthread_create(&threads[i], NULL, hammer_run, &h[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(s.failures, 0);
+	assert_ok(s.k, kedge_close(s.k));
+	tree_remove(p->l1);
+	tree_remove(p->l2);
+}
+
+static void test_hammering(void **state)
+{
+	hammering(*state, "capture=sync");
+	hammering(*state, "capture=copy");
+}
+
+/* A progress callback that waits keeps a checkpoint under way for as long as the test needs it. */
+struct gate {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool arrived, open;
+	kedge_t *k;
+};
+
+static void gate_hold(void *user, const struct kedge_progress *p)
+{
+	struct gate *g = user;
+
+	if (strcmp(p->phase, "write") != 0)
+		return;
+	pthread_mutex_lock(&g->lock);
+	g->arrived = true;
+	pthread_cond_broadcast(&g->changed);
+	while (!g->open)
+		pthread_cond_wait(&g->changed, &g->lock);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void gate_await(struct gate *g)
+{
+	pthread_mutex_lock(&g->lock);
+	while (!g->arrived)
+		pthread_cond_wait(&g->changed, &g->lock);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void gate_open(struct gate *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->open = true;
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void *checkpoint_7(void *arg)
+{
+	struct gate *g = arg;
+
+	return (void *)(intptr_t)kedge_checkpoint(g->k, 7);
+}
+
+/* With sync another thread, with copy this very one, asks while the write is held up. */
+static void asking(const struct place *p, bool copy)
+{
+	struct gate g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	kedge_t *k = job_open(p, false, MORE(copy ? "capture=copy" : "capture=sync", "reducer=full"));
+	uint8_t m[BYTES], want[BYTES];
+	pthread_t thread;
+	void *rc = NULL;
+
+	g.k = k;
+	fill_random(m, BYTES, 1);
+	fill_random(want, BYTES, 1);
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	kedge_set_progress(k, gate_hold, &g);
+	if (copy)
+		assert_ok(k, kedge_checkpoint(k, 7));
+	else
+		assert_int_equal(pthread_create(&thread, NULL, checkpoint_7, &g), 0);
+	gate_await(&g);
+	assert_int_equal(kedge_test(k, 7), 0);
+	assert_int_equal(kedge_test(k, 8), KEDGE_E_NOTFOUND);
+	assert_non_null(strstr(kedge_last_error(k), "8"));
+	if (copy)
+		memset(m, 0, BYTES); /* the copy is aside */
+	gate_open(&g);
+	if (!copy)
+		assert_int_equal(pthread_join(thread, &rc), 0);
+	assert_null(rc);
+	assert_ok(k, kedge_wait(k));
+	assert_int_equal(kedge_test(k, 7), 1);
+	kedge_set_progress(k, NULL, NULL);
+	assert_ok(k, kedge_restart(k, 7, NULL));
+	assert_memory_equal(m, want, BYTES);
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l1);
+}
+
+static void test_asking_does_not_wait(void **state)
+{
+	asking(*state, false);
+	asking(*state, true);
+}
+
+/* More new bytes than may be held aside: the checkpoint is synchronous, and complete when it returns. */
+static void test_copy_memory_limit(void **state)
+{
+	kedge_t *k = job_open(*state, false, MORE("capture=copy", "copy_memory=10k", "reducer=tree", "chunk=64"));
+	uint8_t m[BYTES];
+
+	fill_random(m, BYTES, 1);
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_int_equal(kedge_test(k, 1), 1);
+	fill_random(m, 1000, 2);
+	assert_ok(k, kedge_checkpoint(k, 2));
+	assert_ok(k, kedge_close(k));
+}
+
+/* The error of a background version comes out of wait once, or else of close. */
+static void test_background_errors_are_reported(void **state)
+{
+	for (int by_close = 0; by_close < 2; by_close++) {
+		kedge_t *k = job_open(*state, false, MORE("capture=copy", "record_file=no"));
+		uint8_t m[1000] = {1};
+
+		assert_ok(k, kedge_protect(k, "m", m, sizeof(m), KEDGE_U8));
+		assert_int_equal(kedge__fault_set("enospc@1+", NULL), 0);
+		assert_ok(k, kedge_checkpoint(k, 1));
+		if (!by_close) {
+			assert_int_equal(kedge_wait(k), KEDGE_E_NOSPACE);
+			assert_int_equal(kedge_test(k, 1), KEDGE_E_NOSPACE);
+			assert_ok(k, kedge_wait(k));
+			kedge__fault_set(NULL, NULL);
+			assert_ok(k, kedge_close(k));
+		} else {
+			assert_int_equal(kedge_close(k), KEDGE_E_NOSPACE);
+			assert_true(strlen(kedge_last_error(NULL)) > 10);
+			kedge__fault_set(NULL, NULL);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_hammering, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_asking_does_not_wait, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_copy_memory_limit, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_background_errors_are_reported, place_setup, place_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
