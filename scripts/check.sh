@@ -32,7 +32,7 @@ run_tests() { # NAME [CTEST-ARGUMENT...]
 	dir=$KEDGE_BUILD_ROOT/$1
 	shift
 	echo "== $dir: tests"
-	$fixed ctest --test-dir "$dir" --output-on-failure --no-tests=error "$@"
+	$fixed ctest --test-dir "$dir" --output-on-failure --no-label-summary --no-tests=error "$@"
 }
 
 mkdir -p "$KEDGE_BUILD_ROOT"
