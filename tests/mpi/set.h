@@ -1,0 +1,175 @@
+/* A job of several ranks over MPI: versions are sets. The including program says which thread support it asks for. */
+#include <dirent.h>
+#include <ftw.h>
+#include <kedge/kedge_mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BYTES 40000
+
+static int rank, size;
+static char dir[256], l1[300], l2[300];
+static unsigned char m[BYTES], want[BYTES];
+
+#define CHECK(c)                                                                                                       \
+	do {                                                                                                           \
+		if (!(c)) {                                                                                            \
+			fprintf(stderr, "%s:%d: rank %d: %s is not so (%s / %s)\n", __FILE__, __LINE__, rank, #c,      \
+				kedge_last_error(k), kedge_last_error(NULL));                                          \
+			MPI_Abort(MPI_COMM_WORLD, 1);                                                                  \
+		}                                                                                                      \
+	} while (0)
+
+static void state_make(unsigned char *to, unsigned version)
+{
+	for (unsigned i = 0; i < BYTES; i++)
+		to[i] = (unsigned char)((i * 2654435761u >> 13) + (unsigned)rank * 31 +
+					(i % 10 == version % 10 ? version : 0));
+}
+
+static kedge_t *job_open(MPI_Comm comm, const char *capture)
+{
+	char a[320], b[320];
+	const char *settings[] = {a, b, capture, "threads=1", "sync=no", "reducer=tree", "chunk=64", NULL};
+	kedge_t *k = NULL;
+
+	snprintf(a, sizeof(a), "l1=%s", l1);
+	snprintf(b, sizeof(b), "l2=%s", l2);
+	CHECK(kedge_mpi_open(comm, "job", NULL, settings, &k) == 0);
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	return k;
+}
+
+static void comes_back(kedge_t *k, uint64_t wanted, unsigned expected)
+{
+	uint64_t version = 0;
+
+	memset(m, 0, BYTES);
+	CHECK(kedge_restart(k, wanted, &version) == 0);
+	CHECK(version == expected);
+	state_make(want, expected);
+	CHECK(memcmp(m, want, BYTES) == 0);
+}
+
+static void series(const char *capture)
+{
+	kedge_t *k = job_open(MPI_COMM_WORLD, capture);
+
+	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_NOTFOUND);
+	for (unsigned v = 1; v <= 4; v++) {
+		state_make(m, v);
+		CHECK(kedge_checkpoint(k, v) == 0);
+		memset(m, 0, BYTES);
+		MPI_Barrier(MPI_COMM_WORLD); /* the application's messages and ours do not meet */
+	}
+	CHECK(kedge_wait(k) == 0);
+	for (unsigned v = 1; v <= 4; v++)
+		CHECK(kedge_test(k, v) == 1);
+	CHECK(kedge_close(k) == 0);
+	k = job_open(MPI_COMM_WORLD, capture);
+	comes_back(k, KEDGE_NEWEST, 4);
+	comes_back(k, 2, 2);
+	CHECK(kedge_close(k) == 0);
+}
+
+/* The last rank's newest segment is lost on both levels: all ranks take the version before. */
+static void segment_lost(void)
+{
+	kedge_t *k = NULL;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int level = 0; rank == size - 1 && level < 2; level++) {
+		char path[500];
+
+		snprintf(path, sizeof(path), "%s/job/v%020u/r%07d-g0.seg", level ? l2 : l1, 4u, rank);
+		CHECK(unlink(path) == 0);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	k = job_open(MPI_COMM_WORLD, "capture=sync");
+	comes_back(k, KEDGE_NEWEST, 3);
+	CHECK(kedge_close(k) == 0);
+}
+
+/* One rank protects what does not fit: it is told so, the others that it was. */
+static void mismatch(void)
+{
+	kedge_t *k = job_open(MPI_COMM_WORLD, "capture=sync");
+	int rc;
+
+	if (rank == size - 1)
+		CHECK(kedge_protect(k, "m", m, BYTES - 1, KEDGE_U8) == 0);
+	rc = kedge_restart(k, KEDGE_NEWEST, NULL);
+	CHECK(rc == (rank == size - 1 ? KEDGE_E_MISMATCH : KEDGE_E_GROUP));
+	CHECK(kedge_close(k) == 0);
+}
+
+/* A communicator of fewer ranks than the sets have. */
+static void fewer_ranks(void)
+{
+	kedge_t *k = NULL;
+	MPI_Comm half;
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank < size - 1, rank, &half);
+	if (size > 1 && rank < size - 1) {
+		k = job_open(half, "capture=sync");
+		CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_GROUP);
+		CHECK(kedge_close(k) == 0);
+	}
+	MPI_Comm_free(&half);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void stores_remove(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0) {
+		nftw(l1, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		nftw(l2, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void place_make(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (rank == 0) {
+		snprintf(dir, sizeof(dir), "%s/kedge-mpi-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+		if (!mkdtemp(dir))
+			MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	MPI_Bcast(dir, sizeof(dir), MPI_CHAR, 0, MPI_COMM_WORLD);
+	snprintf(l1, sizeof(l1), "%s/l1", dir);
+	snprintf(l2, sizeof(l2), "%s/l2", dir);
+}
+
+int main(int argc, char **argv)
+{
+	kedge_t *k = NULL;
+	int provided;
+
+	CHECK(kedge_mpi_open(MPI_COMM_WORLD, "job", NULL, NULL, &k) == KEDGE_E_STATE);
+	MPI_Init_thread(&argc, &argv, THREAD_LEVEL, &provided);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	place_make();
+	series("capture=copy");
+	stores_remove();
+	series("capture=sync");
+	segment_lost();
+	mismatch();
+	fewer_ranks();
+	stores_remove();
+	if (rank == 0)
+		rmdir(dir);
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,3 @@
+/* No thread of the library may call MPI: versions complete in the application's own collective calls. */
+#define THREAD_LEVEL MPI_THREAD_SINGLE
+#include "set.h"

@@ -1,0 +1,208 @@
+#include "support.h"
+
+#define BYTES 300007 /* an odd tail */
+
+static uint8_t m[BYTES], got[BYTES];
+
+static void fill_whole(struct lab *lab, struct kedge__lineage *l, struct kedge__restore_stats *stats)
+{
+	struct kedge__restore_target target = {0, got};
+	int rc;
+
+	memset(got, 0xa5, BYTES);
+	rc = kedge__restore_fill(l, lab->pool, &target, 1, NULL, NULL, stats, &lab->err);
+	if (rc)
+		fprintf(stderr, "%s\n", kedge__error_text(&lab->err));
+	assert_int_equal(rc, 0);
+}
+
+/* What must be read, by the maps alone: the blocks with a live byte, each once. */
+static void live_blocks(struct kedge__lineage *l, uint64_t *blocks, uint64_t *bytes)
+{
+	struct kedge__span_list spans = {0};
+	bool *seen[256] = {0};
+
+	assert_int_equal(kedge__lineage_resolve(l, NULL, 0, &spans, NULL), 0);
+	*blocks = *bytes = 0;
+	for (size_t i = 0; i < spans.count; i++) {
+		const struct kedge__segment *seg = kedge__lineage_segment(l, spans.at[i].version);
+
+		if (spans.at[i].fill)
+			continue;
+		if (!seen[seg->header.version])
+			seen[seg->header.version] = calloc(seg->block_count, sizeof(bool));
+		for (uint64_t pos = spans.at[i].src; pos < spans.at[i].src + spans.at[i].len;) {
+			size_t b = kedge__segment_find_block(seg, pos);
+
+			*blocks += !seen[seg->header.version][b];
+			*bytes += seen[seg->header.version][b] ? 0 : seg->blocks[b].stored_bytes;
+			seen[seg->header.version][b] = true;
+			pos = seg->blocks[b].position + seg->blocks[b].raw_bytes;
+		}
+	}
+	for (size_t v = 0; v < 256; v++)
+		free(seen[v]);
+	kedge__span_list_done(&spans);
+}
+
+static void long_lineage(enum kedge__reducer_id id, const char *codec, uint32_t chunk)
+{
+	struct lab *lab = lab_new(id, chunk, codec, 8192);
+	struct lab_region region = {"m", m, BYTES, 0};
+	struct kedge__restore_stats stats;
+	struct kedge__lineage *l;
+	uint64_t x = 12345, blocks, bytes;
+
+	fill_random(m, BYTES, 1);
+	memset(m + 50000, 0, 40000);
+	for (uint64_t v = 0; v <= 50; v++) {
+		for (int i = 0; v && i < 6; i++) {
+			uint64_t len = draw(&x, 5000) + 1, at = draw(&x, BYTES - len);
+
+			if (i == 0)
+				memmove(m + at, m + draw(&x, BYTES - len), len);
+			else if (i == 1)
+				memset(m + at, (int)v, len);
+			else
+				fill_random(m + at, len, draw(&x, 1u << 30));
+		}
+		lab_save(lab, v, &region, 1);
+	}
+	l = lab_open(lab, 50);
+	fill_whole(lab, l, &stats);
+	assert_memory_equal(got, m, BYTES);
+	live_blocks(l, &blocks, &bytes);
+	assert_int_equal(stats.blocks_read, blocks);
+	assert_int_equal(stats.bytes_read, bytes);
+	assert_int_equal(stats.bytes_filled, BYTES);
+	kedge__lineage_close(l);
+	lab_free(lab);
+}
+
+static void test_each_live_block_once(void **state)
+{
+	(void)state;
+	long_lineage(KEDGE__REDUCER_TREE, "none", 64);
+	long_lineage(KEDGE__REDUCER_TREE, "zstd", 32);
+	long_lineage(KEDGE__REDUCER_LIST, "lz4", 256);
+	long_lineage(KEDGE__REDUCER_BASIC, "none", 1024);
+	long_lineage(KEDGE__REDUCER_FULL, "auto", 64);
+}
+
+/* A block whose bytes were all overwritten later may be damaged as it likes; one that lives may not. */
+static void test_dead_blocks_are_not_read(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 64, "none", 8192);
+	struct lab_region region = {"m", m, BYTES, 0};
+	struct kedge__restore_target target = {0, got};
+	struct kedge__lineage *l;
+	char *path;
+
+	(void)state;
+	fill_random(m, BYTES, 1);
+	lab_save(lab, 0, &region, 1);
+	fill_random(m, 16384, 2); /* the first two blocks */
+	lab_save(lab, 1, &region, 1);
+	path = kedge__segment_path(lab->cat, 0, 0, 0);
+	file_flip(path, 64 + 100);
+	file_flip(path, 64 + 8192 + 100);
+	l = lab_open(lab, 1);
+	fill_whole(lab, l, NULL);
+	assert_memory_equal(got, m, BYTES);
+	file_flip(path, 64 + 16384 + 100);
+	assert_int_equal(kedge__restore_fill(l, lab->pool, &target, 1, NULL, NULL, NULL, &lab->err), KEDGE_E_DAMAGED);
+	assert_non_null(strstr(kedge__error_text(&lab->err), path));
+	assert_non_null(strstr(kedge__error_text(&lab->err), "block 2"));
+	assert_non_null(strstr(kedge__error_text(&lab->err), "region"));
+	kedge__lineage_close(l);
+	kedge__free(path);
+	lab_free(lab);
+}
+
+static void test_region_digest_is_checked(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 8192);
+	struct lab_region region = {"temperature", m, BYTES, 0};
+	struct kedge__restore_target target = {0, got};
+	struct kedge__lineage *l;
+
+	(void)state;
+	fill_random(m, BYTES, 1);
+	lab->spoil_digest = true;
+	lab_save(lab, 0, &region, 1);
+	l = lab_open(lab, 0);
+	assert_int_equal(kedge__restore_fill(l, lab->pool, &target, 1, NULL, NULL, NULL, &lab->err), KEDGE_E_DAMAGED);
+	assert_non_null(strstr(kedge__error_text(&lab->err), "temperature"));
+	assert_non_null(strstr(kedge__error_text(&lab->err), "digest"));
+	kedge__lineage_close(l);
+	lab_free(lab);
+}
+
+/* Regions of all sizes; any subset of them in any order; misaligned memory. */
+static void test_subsets(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 32, "auto", 4096);
+	uint8_t *a = m, *b = m + 5001, *c = m + 100003;
+	struct lab_region regions[] = {
+	    {"a", a, 5000, 0}, {"empty", NULL, 0, 1}, {"b", b, 90001, 4}, {"one", c, 1, 7}, {"c", c, 7777, 9}};
+	struct kedge__restore_target targets[] = {{4, got + 3}, {1, NULL}, {0, got + 20001}, {3, got + 40000}};
+	struct kedge__restore_stats stats;
+	struct kedge__lineage *l;
+
+	(void)state;
+	fill_random(m, BYTES, 3);
+	memset(b + 1000, 7, 30000);
+	lab_save(lab, 1, regions, 5);
+	a[100] ^= 1;
+	c[7776] ^= 1;
+	lab_save(lab, 2, regions, 5);
+	l = lab_open(lab, 2);
+	memset(got, 0, BYTES);
+	assert_int_equal(kedge__restore_fill(l, lab->pool, targets, 4, NULL, NULL, &stats, &lab->err), 0);
+	assert_memory_equal(got + 3, c, 7777);
+	assert_memory_equal(got + 20001, a, 5000);
+	assert_int_equal(got[40000], c[0]);
+	assert_int_equal(got[2] + got[3 + 7777] + got[40001], 0);
+	assert_int_equal(stats.bytes_filled, 7777 + 5000 + 1);
+	assert_int_equal(kedge__restore_fill(l, NULL, targets, 0, NULL, NULL, &stats, &lab->err), 0);
+	targets[0].region = 5;
+	assert_int_equal(kedge__restore_fill(l, NULL, targets, 4, NULL, NULL, &stats, &lab->err), KEDGE_E_ARG);
+	kedge__lineage_close(l);
+	lab_free(lab);
+}
+
+static void progress(void *ctx, uint64_t done, uint64_t total)
+{
+	uint64_t *last = ctx;
+
+	assert_true(done <= total);
+	*last = done;
+}
+
+static void test_progress_ends_at_the_total(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_FULL, 64, "none", 8192);
+	struct lab_region region = {"m", m, BYTES, 0};
+	struct kedge__restore_target target = {0, got};
+	struct kedge__lineage *l;
+	uint64_t last = 0;
+
+	(void)state;
+	lab_save(lab, 0, &region, 1);
+	l = lab_open(lab, 0);
+	assert_int_equal(kedge__restore_fill(l, NULL, &target, 1, progress, &last, NULL, &lab->err), 0);
+	assert_int_equal(last, BYTES);
+	kedge__lineage_close(l);
+	lab_free(lab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_each_live_block_once),       cmocka_unit_test(test_dead_blocks_are_not_read),
+	    cmocka_unit_test(test_region_digest_is_checked),   cmocka_unit_test(test_subsets),
+	    cmocka_unit_test(test_progress_ends_at_the_total),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
