@@ -75,3 +75,13 @@ segments()
 {
 	find "$1" -name '*.seg' | sort
 }
+
+# every N M: how far to step through a series of faults: N, or M in a build with sanitizers, which is many times slower.
+every()
+{
+	if [ -n "${SANITIZERS:-}" ]; then
+		echo "$2"
+	else
+		echo "$1"
+	fi
+}

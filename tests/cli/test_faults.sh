@@ -31,7 +31,7 @@ for action in eio enospc; do
 		is $got 5 "the exit code of save with $action@$n"
 		grep -q '^kedge save: ' err || fail "no message with $action@$n"
 		intact store "$action@$n"
-		n=$((n + 1))
+		n=$((n + $(every 1 4)))
 		[ $n -lt 200 ] || fail "save never succeeds"
 	done
 	[ $n -gt 5 ] || fail "only $n calls"
@@ -50,7 +50,7 @@ while :; do
 	for file in f g; do
 		cmp -s back/$file there/$file || cmp -s back/$file want/$file || fail "a half-written $file after eio@$n"
 	done
-	n=$((n + 1))
+	n=$((n + $(every 1 3)))
 	[ $n -lt 100 ] || fail "restore never succeeds"
 done
 
@@ -64,7 +64,7 @@ while :; do
 	[ -z "$(find store -name '*.tmp')" ] || fail "leftovers after kill@$n"
 	intact store "coalesce, kill@$n"
 	[ $got -eq 0 ] && break
-	n=$((n + 1))
+	n=$((n + $(every 1 4)))
 	[ $n -lt 100 ] || fail "coalesce never succeeds"
 done
 [ $n -gt 5 ] || fail "only $n calls"
@@ -84,12 +84,12 @@ try()
 		[ $n -lt 3000 ] || fail "never succeeds: kedge $*"
 	done
 }
-STEP=1
+STEP=$(every 1 7)
 try ls -s base
 try ls -s base -n job --json
-STEP=3
+STEP=$(every 3 23)
 try show -s base -n job --extents --blocks
 try restore -s base -n job -v 3 -o back
-STEP=5
+STEP=$(every 5 37)
 try diff -s base -n job 1 3 --svg back.svg
 try verify -s base
