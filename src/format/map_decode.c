@@ -199,6 +199,40 @@ static int decode_entries(struct decoder *d, uint64_t self)
 	return rc;
 }
 
+/* COUNT chunks of literals, over region ends. */
+static int emit_literals(struct decoder *d, uint64_t count, uint64_t *literals)
+{
+	while (count > 0) {
+		uint64_t left = settle(d);
+		uint64_t units = left / d->unit + (left % d->unit != 0);
+		uint64_t len = count >= units ? left : count * d->unit;
+		int rc = emit(d, KEDGE__EXTENT_LITERAL, len, *literals, 0);
+
+		if (rc != 0)
+			return rc;
+		*literals += len;
+		count -= KEDGE__MIN(count, units);
+	}
+	return 0;
+}
+
+/* The first of the bits FROM .. END - 1 that is not as bit FROM is; END if all are. Eight bytes at a time, because most
+ * bitmaps are long and nearly empty. */
+static uint64_t run_end(const uint8_t *bits, uint64_t from, uint64_t end)
+{
+	bool set = bits[from / 8] >> (from % 8) & 1;
+	uint64_t same = set ? UINT64_MAX : 0;
+	uint64_t i = from;
+
+	while (i < end && (bits[i / 8] >> (i % 8) & 1) == set) {
+		if (i % 8 == 0 && end - i >= 64 && kedge__get64(bits + i / 8) == same)
+			i += 64;
+		else
+			i++;
+	}
+	return i;
+}
+
 static int decode_bitmap(struct decoder *d)
 {
 	uint64_t chunks = kedge__map_chunks(d->regions, d->region_count, (uint32_t)d->unit);
@@ -209,15 +243,12 @@ static int decode_bitmap(struct decoder *d)
 		return damaged(d, "the bitmap is not as long as the regions have chunks");
 	if (chunks % 8 != 0 && d->in.at[d->in.left - 1] >> (chunks % 8) != 0)
 		return damaged(d, "bits behind the end of the bitmap");
-	for (uint64_t i = 0; i < chunks && rc == 0; i++) {
-		uint64_t len = KEDGE__MIN(d->unit, settle(d));
-
-		if (d->in.at[i / 8] >> (i % 8) & 1) {
-			rc = emit(d, KEDGE__EXTENT_LITERAL, len, literals, 0);
-			literals += len;
-		} else {
-			rc = emit(d, KEDGE__EXTENT_PARENT, len, 0, 0);
-		}
+	for (uint64_t i = 0, end; i < chunks && rc == 0; i = end) {
+		end = run_end(d->in.at, i, chunks);
+		if (d->in.at[i / 8] >> (i % 8) & 1)
+			rc = emit_literals(d, end - i, &literals);
+		else
+			rc = emit_gap(d, end - i);
 	}
 	return rc;
 }

@@ -242,38 +242,46 @@ static int encode_entries(const struct kedge__extent_map *map, uint64_t self,
 	return rc;
 }
 
-/* A bit a chunk is put together here, eight to a byte. */
+/* A bit a chunk. */
 struct bitmap {
 	struct encoder c; /* first: for_each_extent() hands on a pointer to it */
-	uint8_t byte;
-	unsigned bits;
+	uint8_t *bits;
+	uint64_t next;
 };
 
-static void put_bits(struct encoder *c, struct kedge__extent e, uint64_t left)
+static void set_bits(struct encoder *c, struct kedge__extent e, uint64_t left)
 {
 	struct bitmap *b = (struct bitmap *)c;
-	uint64_t chunks = e.len / c->unit + (e.len % c->unit != 0);
+	uint64_t end = b->next + e.len / c->unit + (e.len % c->unit != 0);
 
 	(void)left;
-	for (; chunks > 0; chunks--) {
-		b->byte |= (uint8_t)((e.kind == KEDGE__EXTENT_LITERAL) << b->bits);
-		if (++b->bits == 8) {
-			kedge__wire_put(&c->w, &b->byte, 1);
-			b->byte = 0;
-			b->bits = 0;
-		}
+	while (e.kind == KEDGE__EXTENT_LITERAL && b->next < end) {
+		uint64_t whole = b->next % 8 == 0 ? (end - b->next) / 8 : 0;
+
+		if (whole > 0)
+			memset(b->bits + b->next / 8, 0xff, (size_t)whole);
+		else
+			b->bits[b->next / 8] |= (uint8_t)(1u << b->next % 8);
+		b->next += whole > 0 ? 8 * whole : 1;
 	}
+	b->next = end;
 }
 
 static int encode_bitmap(const struct kedge__extent_map *map, const struct kedge__region_record *regions, size_t n,
 			 struct encoder *c, struct kedge__error *err)
 {
 	struct bitmap b = {.c = *c};
-	int rc = for_each_extent(map, regions, n, put_bits, &b.c, err);
+	uint64_t chunks = kedge__map_chunks(regions, n, (uint32_t)c->unit);
+	size_t bytes = (size_t)(chunks / 8 + (chunks % 8 != 0));
+	int rc;
 
-	if (b.bits > 0)
-		kedge__wire_put(&b.c.w, &b.byte, 1);
-	c->w = b.c.w;
+	b.bits = kedge__calloc(bytes + 1, 1);
+	if (!b.bits)
+		return kedge__error_nomem(err);
+	rc = for_each_extent(map, regions, n, set_bits, &b.c, err);
+	if (rc == 0)
+		kedge__wire_put(&c->w, b.bits, bytes);
+	kedge__free(b.bits);
 	return rc;
 }
 

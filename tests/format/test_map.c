@@ -169,6 +169,36 @@ static void test_bitmap(void **state)
 	kedge__extent_map_done(&map);
 }
 
+static void test_random_bitmaps(void **state)
+{
+	uint64_t seed = 5;
+
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		const struct kedge__region_record r[] = {region("a", 0, next_random(&seed) % 30000),
+							 region("b", 1, next_random(&seed) % 70),
+							 region("c", 2, next_random(&seed) % 30000)};
+		struct kedge__extent_map map = {0};
+		uint64_t chunks = 0, literals = 0;
+
+		for (int k = 0; k < 3; k++) {
+			chunks += (r[k].bytes + 31) / 32;
+			for (uint64_t at = 0, len; at < r[k].bytes; at += len) {
+				bool literal = next_random(&seed) % 2;
+
+				len =
+				    KEDGE__MIN(r[k].bytes - at, 32 * (1 + next_random(&seed) % (round % 2 ? 200 : 3)));
+				add(&map, literal ? KEDGE__EXTENT_LITERAL : KEDGE__EXTENT_PARENT, SLOT(k) + at, len,
+				    literal ? literals : 0, 0);
+				literals += literal ? len : 0;
+			}
+		}
+		assert_int_equal(round_trip(KEDGE__MAP_BITMAP, KEDGE__MAP_BITMAP, &map, 32, r, 3),
+				 2 + (chunks + 7) / 8);
+		kedge__extent_map_done(&map);
+	}
+}
+
 /* A chunk may be anything; LIST has an entry for each that is not at its old place, RUNS one for each run. */
 static void random_map(struct kedge__extent_map *map, struct kedge__region_record *r, size_t n, uint32_t chunk,
 		       uint64_t *seed)
@@ -345,6 +375,7 @@ int main(void)
 	    cmocka_unit_test(test_odd_ranges),
 	    cmocka_unit_test(test_copies_of_neighbours),
 	    cmocka_unit_test(test_bitmap),
+	    cmocka_unit_test(test_random_bitmaps),
 	    cmocka_unit_test(test_random_maps_and_sizes),
 	    cmocka_unit_test(test_random_odd_maps),
 	    cmocka_unit_test(test_scattered_changes_cost_two_bytes),
