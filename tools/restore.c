@@ -34,10 +34,12 @@ static void interrupt(int sig)
 /* Between groups a signal ends the work in order, without temporary files left behind; a second one ends it at once. */
 static void catch_signals(void)
 {
-	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, old;
 
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
+	for (size_t i = 0; i < KEDGE__COUNT(signals); i++)
+		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &sa, NULL);
 }
 
 /* ------------------------------------------------------------------ one group of regions */

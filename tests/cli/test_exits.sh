@@ -33,6 +33,9 @@ said "in use"
 expect 0 kedge ls -s store -n job
 expect 0 kedge restore -s store -n job -o beside
 same beside/f f
+expect 0 kedge gc -s store -n job --keep 2
+expect 0 kedge coalesce -s store -n job --complete --keep-old
+expect 0 kedge verify -s store
 exec 3>&-
 wait $holder
 expect 0 kedge save -s store -n job f

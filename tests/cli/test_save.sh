@@ -69,16 +69,34 @@ expect 0 kedge save -s killed -n job small
 [ -z "$(find killed -name '*.tmp')" ] || fail "leftovers: $(find killed -name '*.tmp')"
 expect 0 kedge verify -s killed
 
-# Interrupted while it waits to read: nothing half done.
+# Ended by a signal, early or late: nothing half done. (A shell lets its background jobs ignore SIGINT.)
 random slow 4000
-kedge save -s killed -n job slow >/dev/null 2>&1 &
-saver=$!
-kill -INT $saver 2>/dev/null || :
-wait $saver || :
-expect 0 kedge verify -s killed
-expect 0 kedge save -s killed -n job small
-expect 0 kedge verify -s killed
-[ -z "$(find killed -name '*.tmp')" ] || fail "leftovers of an interruption"
+for signal in TERM HUP; do
+	kedge save -s killed -n job slow >/dev/null 2>&1 &
+	saver=$!
+	kill -$signal $saver 2>/dev/null || :
+	wait $saver || :
+	expect 0 kedge verify -s killed
+	expect 0 kedge save -s killed -n job small
+	expect 0 kedge verify -s killed
+	[ -z "$(find killed -name '*.tmp')" ] || fail "leftovers after SIG$signal"
+done
+
+# A restore that is ended leaves no temporary files; one that was faster leaves the file.
+expect 0 kedge save -s killed -n job slow
+kedge restore -s killed -n job -o ended >/dev/null 2>&1 &
+restorer=$!
+until [ -n "$(find ended -type f 2>/dev/null)" ]; do
+	kill -0 $restorer 2>/dev/null || break
+done
+kill -TERM $restorer 2>/dev/null || :
+got=0
+wait $restorer || got=$?
+case $got in
+0) same slow ended/slow ;;
+7) [ -z "$(find ended -type f)" ] || fail "an interrupted restore left $(find ended -type f)" ;;
+*) fail "exit code $got of an interrupted restore" ;;
+esac
 
 # A file that is written to meanwhile: noticed, and the version taken back from all levels. L2 is slow enough to be
 # in time: the version is complete on L1 when its manifest is there, and save waits for L2.
