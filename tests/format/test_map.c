@@ -185,9 +185,9 @@ static void test_random_bitmaps(void **state)
 			chunks += (r[k].bytes + 31) / 32;
 			for (uint64_t at = 0, len; at < r[k].bytes; at += len) {
 				bool literal = next_random(&seed) % 2;
+				uint64_t run = 32 * (1 + next_random(&seed) % (round % 2 ? 200 : 3));
 
-				len =
-				    KEDGE__MIN(r[k].bytes - at, 32 * (1 + next_random(&seed) % (round % 2 ? 200 : 3)));
+				len = KEDGE__MIN(r[k].bytes - at, run);
 				add(&map, literal ? KEDGE__EXTENT_LITERAL : KEDGE__EXTENT_PARENT, SLOT(k) + at, len,
 				    literal ? literals : 0, 0);
 				literals += literal ? len : 0;
