@@ -46,4 +46,104 @@ struct kedge__snapshot {
 int kedge__snapshot_take(struct kedge__snapshot *s, struct kedge__pool *pool, struct kedge__literal_list *literals, uint64_t limit, struct kedge__error *err);
 void kedge__snapshot_done(struct kedge__snapshot *s);
 
+/* ------------------------------------------------------------------ tracker.c: which pages may have changed
+ *
+ * Ranges of memory are registered; collect() finds the pages of all of them that were written since the last collect()
+ * (all pages, the first time) and starts to watch them anew, page by page: a write that races with it is in this result
+ * or in the next one. dirty() then reads the result for each range. Only evidence makes a page clean: memory that was
+ * unmapped, mapped anew, moved or discarded is dirty, and so is everything that the kind cannot watch. In the child after
+ * a fork everything is dirty; the parent's tracker is not affected.
+ *
+ * Not seen by any kind but none, because no page is touched by a processor of ours: devices that write to memory they
+ * pinned (RDMA, GPU), and writes through another mapping of shared memory. See docs/guide/tracking.md.
+ *
+ * Calls on one tracker may come from several threads; collect() and what reads its result belong to one of them. */
+
+struct kedge__tracker;
+
+struct kedge__dirty {
+	uint64_t offset, bytes; /* from the start of the range */
+};
+
+struct kedge__dirty_list { /* ascending, disjoint, not touching; kedge__array_done() */
+	struct kedge__dirty *at;
+	size_t count, room;
+};
+
+/* Names of the kinds, best first: uffd, softdirty, mprotect, none; NULL after the last. */
+const char *kedge__tracker_kind(size_t i);
+/* 0, or why NAME cannot be had here. Tries it out. */
+int kedge__tracker_probe(const char *name, struct kedge__error *err);
+/* NAME: a kind, or NULL or "auto": the best that works here. That is never mprotect, which takes over SIGSEGV. */
+int kedge__tracker_open(const char *name, struct kedge__tracker **out, struct kedge__error *err);
+/* Takes NULL. With mprotect no thread may write to tracked memory meanwhile. */
+void kedge__tracker_close(struct kedge__tracker *t);
+const char *kedge__tracker_name(const struct kedge__tracker *t);
+/* Whether memory may be written while collect() runs; if not (softdirty), such writes may be lost. */
+bool kedge__tracker_live(const struct kedge__tracker *t);
+
+/* Shared memory is tracked only if the caller vouches that nobody writes to it but through this mapping, or makes holes. */
+#define KEDGE__TRACK_SOLE 1u
+
+/* *ID is for the calls below, until it is removed. Ranges may overlap. What cannot be tracked is taken, and always dirty. */
+int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t bytes, unsigned flags, size_t *id, struct kedge__error *err);
+void kedge__tracker_remove(struct kedge__tracker *t, size_t id); /* before the memory is freed, with mprotect */
+/* After an error everything is dirty at the next one. */
+int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err);
+/* What the last collect() found of range ID, whole pages clipped to the range. A range added since is not in it. */
+int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__dirty_list *out, struct kedge__error *err);
+/* Bytes in pages of all ranges that are dirty now; nothing is reset. */
+int kedge__tracker_count(struct kedge__tracker *t, uint64_t *bytes, struct kedge__error *err);
+/* What the last collect() found was not saved in the end: everything is dirty at the next one. */
+void kedge__tracker_taint(struct kedge__tracker *t);
+/* These pages are dirty at the next collect(), whoever wrote them: e.g. memory that a device wrote to. */
+void kedge__tracker_mark(struct kedge__tracker *t, const void *data, uint64_t bytes);
+/* A system call is about to write there: with mprotect it would fail with EFAULT, were the pages not opened before. */
+void kedge__tracker_touch(struct kedge__tracker *t, const void *data, uint64_t bytes);
+
+/* ------------------------------------------------------------------ cow.c: memory as it was, while the application goes on
+ *
+ * begin() write-protects ranges and returns; from then on the application may write. read() and next() give the bytes as
+ * they were at begin(), whatever was written since: a page that the application writes to first is copied aside by a
+ * thread of the session before the write goes on. The copies are in a pool of bounded size: when it is full, writers to
+ * further pages wait until the reader has released some. Release in time, therefore, and never wait for the application
+ * between begin() and end().
+ *
+ * The memory must stay mapped until end(). Where the kernel allows only user-mode faults (an ordinary user, with
+ * vm.unprivileged_userfaultfd = 0), a system call that writes to a protected page fails with EFAULT until it is released.
+ * Pages that a range covers only in part are copied by begin(), so that it never concerns foreign data. */
+
+struct kedge__cow;
+
+struct kedge__cow_range {
+	void *data;
+	uint64_t bytes;
+};
+
+struct kedge__cow_options {
+	struct kedge__tracker *tracker; /* or NULL; it knows after the session what was written in it */
+	struct kedge__pool *pool;       /* or NULL: shares the work of begin() */
+	uint64_t aside_bytes;           /* pool of copies; 0: 64 MiB */
+};
+
+struct kedge__cow_stats {
+	uint64_t aside_pages; /* copied because the application wrote first */
+	uint64_t waits;       /* writes that found the pool full */
+};
+
+/* 0, or why it cannot be had here. *KERNEL_WRITES: system calls may write to protected memory. */
+int kedge__cow_probe(bool *kernel_writes, struct kedge__error *err);
+/* No thread may write to the ranges until it returns. They must not overlap, and the array must stay until end(). Few and
+ * long: each is a mapping of its own to the kernel, KEDGE_E_LIMIT above 8192. */
+int kedge__cow_begin(const struct kedge__cow_range *ranges, size_t count, const struct kedge__cow_options *options, struct kedge__cow **out, struct kedge__error *err);
+/* Bytes of range RANGE at OFFSET, as of begin(). KEDGE_E_STATE if some were released. */
+int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
+/* These bytes and all before them in the range are not wanted any more. Pages are let go when none of their bytes is. */
+int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t upto, struct kedge__error *err);
+/* The next run, in order of ranges, copied to BUFFER (at least a page) and released. *BYTES 0: that was all. */
+int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *range, uint64_t *offset, size_t *bytes, struct kedge__error *err);
+/* Releases the rest and frees. Takes NULL. An error that was met since begin() means that what was read is not to be
+ * trusted. STATS may be NULL. */
+int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct kedge__error *err);
+
 #endif

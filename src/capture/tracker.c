@@ -1,0 +1,703 @@
+/*
+ * What all kinds of tracker have in common: ranges of bytes that callers register, areas of whole pages that they
+ * cover, and the list of dirty pages that the last collect() found.
+ *
+ * Ranges may share pages, so what is armed is not a range but an area: a stretch of pages that the same ranges cover.
+ * Each area is collected once, and every range reads its part of the result.
+ */
+#include "capture/tracker.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct range {
+	uintptr_t begin, end;           /* bytes; 0 and 0: the slot is free */
+	uintptr_t area_begin, area_end; /* pages armed for it */
+	bool sole;
+};
+
+struct kedge__tracker {
+	const struct kedge__tracker_ops *ops;
+	void *state;
+	/* Zero in the child after a fork. It has a mapping of its own, which the kernel wipes then. */
+	volatile uint64_t *here;
+
+	pthread_mutex_t lock; /* guards what follows, and the state */
+	KEDGE__ARRAY(struct range) ranges;
+	KEDGE__ARRAY(struct kedge__area) areas; /* ascending, disjoint */
+	struct kedge__pages_list dirty;         /* of the last collect() */
+	struct kedge__pages_list marks;         /* dirty at the next one, whatever the kind finds */
+	struct kedge__pages_list lent;          /* another userfaultfd has them: left alone, and dirty */
+	bool tainted;                           /* everything is dirty at the next collect */
+};
+
+static const struct kedge__tracker_ops *const kinds[] = {
+    &kedge__tracker_uffd,
+    &kedge__tracker_softdirty,
+    &kedge__tracker_mprotect,
+    &kedge__tracker_none,
+};
+
+size_t kedge__page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---------------------------------------------------------------- spans */
+
+bool kedge__pages_list_add(struct kedge__pages_list *list, uintptr_t begin, uintptr_t end)
+{
+	if (list->count && list->at[list->count - 1].end == begin) {
+		list->at[list->count - 1].end = end;
+		return true;
+	}
+	return kedge__array_push(list, ((struct kedge__pages){begin, end}));
+}
+
+static int span_compare(const void *a, const void *b)
+{
+	const struct kedge__pages *x = a, *y = b;
+
+	return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+void kedge__pages_list_sort(struct kedge__pages_list *list)
+{
+	size_t kept = 0;
+
+	if (!list->count)
+		return;
+	qsort(list->at, list->count, sizeof(*list->at), span_compare);
+	for (size_t i = 1; i < list->count; i++) {
+		if (list->at[i].begin <= list->at[kept].end)
+			list->at[kept].end = KEDGE__MAX(list->at[kept].end, list->at[i].end);
+		else
+			list->at[++kept] = list->at[i];
+	}
+	list->count = kept + 1;
+}
+
+/* The first span that ends after ADDRESS. */
+static size_t span_find(const struct kedge__pages_list *list, uintptr_t address)
+{
+	size_t low = 0, high = list->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list->at[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---------------------------------------------------------------- kinds */
+
+static const struct kedge__tracker_ops *kind_find(const char *name)
+{
+	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++) {
+		if (strcmp(kinds[i]->name, name) == 0)
+			return kinds[i];
+	}
+	return NULL;
+}
+
+const char *kedge__tracker_kind(size_t i)
+{
+	return i < KEDGE__COUNT(kinds) ? kinds[i]->name : NULL;
+}
+
+int kedge__tracker_probe(const char *name, struct kedge__error *err)
+{
+	const struct kedge__tracker_ops *ops = kind_find(name);
+	int rc;
+
+	if (!ops)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "there is no page tracker '%s'", name);
+	rc = ops->probe(err);
+	if (rc)
+		kedge__error_prefix(err, "page tracker %s", name);
+	return rc;
+}
+
+static const struct kedge__tracker_ops *kind_choose(void)
+{
+	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+
+		if (!kinds[i]->automatic)
+			continue;
+		if (kinds[i]->probe(&err) == 0)
+			return kinds[i];
+		kedge__log(KEDGE_LOG_DEBUG, "page tracker %s is not available: %s", kinds[i]->name,
+			   kedge__error_text(&err));
+		kedge__error_done(&err);
+	}
+	return &kedge__tracker_none;
+}
+
+/* ---------------------------------------------------------------- open, close, fork */
+
+static uint64_t *here_new(void)
+{
+	uint64_t *here = mmap(NULL, sizeof(*here), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (here == MAP_FAILED)
+		return NULL;
+	if (madvise(here, kedge__page_size(), MADV_WIPEONFORK) != 0) {
+		munmap(here, sizeof(*here));
+		return NULL;
+	}
+	*here = 1;
+	return here;
+}
+
+static bool forked(const struct kedge__tracker *t)
+{
+	return *t->here == 0;
+}
+
+/*
+ * Signals wait while the lock is held: a handler of the application's that wrote to tracked memory here would wait for
+ * us for ever. Those that a thread brings upon itself stay open; our own is among them.
+ */
+static void tracker_lock(struct kedge__tracker *t, sigset_t *before)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+	sigset_t blocked;
+
+	sigfillset(&blocked);
+	for (size_t i = 0; i < KEDGE__COUNT(own); i++)
+		sigdelset(&blocked, own[i]);
+	pthread_sigmask(SIG_BLOCK, &blocked, before);
+	pthread_mutex_lock(&t->lock);
+}
+
+static void tracker_unlock(struct kedge__tracker *t, const sigset_t *before)
+{
+	pthread_mutex_unlock(&t->lock);
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static int tracker_new(const struct kedge__tracker_ops *ops, struct kedge__tracker **out, struct kedge__error *err)
+{
+	struct kedge__tracker *t = kedge__calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return kedge__error_nomem(err);
+	t->ops = ops;
+	t->here = here_new();
+	if (!t->here) {
+		kedge__free(t);
+		return kedge__error_nomem(err);
+	}
+	rc = ops->open(&t->state, err);
+	if (rc) {
+		munmap((void *)t->here, sizeof(*t->here));
+		kedge__free(t);
+		return rc;
+	}
+	pthread_mutex_init(&t->lock, NULL);
+	*out = t;
+	return 0;
+}
+
+int kedge__tracker_open(const char *name, struct kedge__tracker **out, struct kedge__error *err)
+{
+	const struct kedge__tracker_ops *ops;
+	int rc;
+
+	if (!name || strcmp(name, "auto") == 0) {
+		ops = kind_choose();
+	} else {
+		rc = kedge__tracker_probe(name, err);
+		if (rc)
+			return rc;
+		ops = kind_find(name);
+	}
+	rc = tracker_new(ops, out, err);
+	return rc ? kedge__error_prefix(err, "page tracker %s", ops->name) : 0;
+}
+
+/* Descriptors that a child inherited speak for its parent's memory; what it inherited read-only must be opened. */
+static void area_drop(struct kedge__tracker *t, struct kedge__area *area)
+{
+	if (area->armed && !(forked(t) && t->ops->exclusive))
+		t->ops->drop(t->state, area);
+	area->armed = false;
+}
+
+void kedge__tracker_close(struct kedge__tracker *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->areas.count; i++)
+		area_drop(t, &t->areas.at[i]);
+	t->ops->close(t->state);
+	pthread_mutex_destroy(&t->lock);
+	munmap((void *)t->here, sizeof(*t->here));
+	kedge__array_done(&t->ranges);
+	kedge__array_done(&t->areas);
+	kedge__array_done(&t->dirty);
+	kedge__array_done(&t->marks);
+	kedge__array_done(&t->lent);
+	kedge__free(t);
+}
+
+const char *kedge__tracker_name(const struct kedge__tracker *t)
+{
+	return t->ops->name;
+}
+
+bool kedge__tracker_live(const struct kedge__tracker *t)
+{
+	return t->ops->live;
+}
+
+/* ---------------------------------------------------------------- ranges and areas */
+
+/* The first area that ends after ADDRESS. */
+static size_t area_find(const struct kedge__tracker *t, uintptr_t address)
+{
+	size_t low = 0, high = t->areas.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->areas.at[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Room was reserved. */
+static void area_insert(struct kedge__tracker *t, size_t i, struct kedge__area area)
+{
+	memmove(t->areas.at + i + 1, t->areas.at + i, (t->areas.count - i) * sizeof(*t->areas.at));
+	t->areas.at[i] = area;
+	t->areas.count++;
+}
+
+static void area_split(struct kedge__tracker *t, uintptr_t address)
+{
+	size_t i = area_find(t, address);
+	struct kedge__area rest;
+
+	if (i == t->areas.count || t->areas.at[i].begin >= address)
+		return;
+	rest = t->areas.at[i];
+	rest.begin = address;
+	t->areas.at[i].end = address;
+	area_insert(t, i + 1, rest);
+}
+
+/* Areas that RANGE shares with others get a reference, gaps between them become new areas. */
+static bool areas_cover(struct kedge__tracker *t, const struct range *range)
+{
+	uintptr_t at = range->area_begin;
+
+	/* Two splits, and at most one gap more than there are areas. */
+	if (!kedge__array_reserve(&t->areas, 2 * t->areas.count + 4))
+		return false;
+	area_split(t, range->area_begin);
+	area_split(t, range->area_end);
+	for (size_t i = area_find(t, at); at < range->area_end; i++) {
+		if (i == t->areas.count || t->areas.at[i].begin > at) {
+			uintptr_t end = range->area_end;
+
+			if (i < t->areas.count)
+				end = KEDGE__MIN(end, t->areas.at[i].begin);
+			area_insert(t, i, (struct kedge__area){.begin = at, .end = end});
+		}
+		t->areas.at[i].refs++;
+		t->areas.at[i].sole_refs += range->sole;
+		at = t->areas.at[i].end;
+	}
+	return true;
+}
+
+static void areas_uncover(struct kedge__tracker *t, const struct range *range)
+{
+	size_t from = area_find(t, range->area_begin), kept = from, i;
+
+	for (i = from; i < t->areas.count && t->areas.at[i].begin < range->area_end; i++) {
+		struct kedge__area *area = &t->areas.at[i];
+
+		area->refs--;
+		area->sole_refs -= range->sole;
+		if (area->refs)
+			t->areas.at[kept++] = *area;
+		else
+			area_drop(t, area);
+	}
+	memmove(t->areas.at + kept, t->areas.at + i, (t->areas.count - i) * sizeof(*t->areas.at));
+	t->areas.count -= i - kept;
+}
+
+static uintptr_t round_down(uintptr_t address, size_t to)
+{
+	return address / to * to;
+}
+
+static void range_place(const struct kedge__tracker *t, struct range *r)
+{
+	size_t page = kedge__mapping_page_size(r->begin);
+
+	if (t->ops->whole_pages) {
+		r->area_begin = round_down(r->begin + page - 1, page);
+		r->area_end = KEDGE__MAX(r->area_begin, round_down(r->end, page));
+	} else {
+		r->area_begin = round_down(r->begin, page);
+		r->area_end = round_down(r->end + page - 1, page);
+	}
+}
+
+static int range_put(struct kedge__tracker *t, const struct range *range, size_t *id, struct kedge__error *err)
+{
+	size_t i = 0;
+
+	while (i < t->ranges.count && t->ranges.at[i].end)
+		i++;
+	if (!kedge__array_reserve(&t->ranges, t->ranges.count + 1) || !areas_cover(t, range))
+		return kedge__error_nomem(err);
+	t->ranges.at[i] = *range;
+	t->ranges.count = KEDGE__MAX(t->ranges.count, i + 1);
+	*id = i;
+	return 0;
+}
+
+int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t bytes, unsigned flags, size_t *id,
+		       struct kedge__error *err)
+{
+	struct range range = {
+	    .begin = (uintptr_t)data, .end = (uintptr_t)data + bytes, .sole = flags & KEDGE__TRACK_SOLE};
+	sigset_t signals;
+	int rc;
+
+	if (!data || !bytes || range.end <= range.begin)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a tracked range without memory");
+	range_place(t, &range);
+	tracker_lock(t, &signals);
+	rc = range_put(t, &range, id, err);
+	tracker_unlock(t, &signals);
+	return rc;
+}
+
+void kedge__tracker_remove(struct kedge__tracker *t, size_t id)
+{
+	sigset_t signals;
+
+	tracker_lock(t, &signals);
+	if (id < t->ranges.count && t->ranges.at[id].end) {
+		areas_uncover(t, &t->ranges.at[id]);
+		t->ranges.at[id] = (struct range){0};
+	}
+	tracker_unlock(t, &signals);
+}
+
+/* ---------------------------------------------------------------- collect */
+
+/* Start to vouch for AREA, if it can be had; if not, it stays dirty until it can. */
+static void area_arm(struct kedge__tracker *t, struct kedge__area *area, const struct kedge__mapping_list *mappings)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	area->backing = kedge__mappings_backing(mappings, area->begin, area->end);
+	if (area->backing == KEDGE__BACKING_NONE)
+		return;
+	if (area->backing == KEDGE__BACKING_SHARED && area->sole_refs < area->refs)
+		return;
+	area->armed = t->ops->arm(t->state, area, &err) == 0;
+	if (!area->armed)
+		kedge__log(KEDGE_LOG_DEBUG, "not tracked: %s", kedge__error_text(&err));
+	kedge__error_done(&err);
+}
+
+static bool is_lent(const struct kedge__tracker *t, const struct kedge__area *area)
+{
+	for (size_t i = 0; i < t->lent.count; i++) {
+		if (t->lent.at[i].begin < area->end && area->begin < t->lent.at[i].end)
+			return true;
+	}
+	return false;
+}
+
+/* What AREA has of dirty pages. Whatever goes wrong, it ends up dirty as a whole or in an error. */
+static int area_collect(struct kedge__tracker *t, struct kedge__area *area, struct kedge__error *err)
+{
+	size_t count = t->dirty.count;
+	uintptr_t last = count ? t->dirty.at[count - 1].end : 0;
+	bool lent = is_lent(t, area);
+	int rc = KEDGE__AREA_LOST;
+
+	if (area->armed && !t->tainted && !lent)
+		rc = t->ops->collect(t->state, area, &t->dirty, err);
+	if (rc <= 0)
+		return rc;
+	t->dirty.count = count;
+	if (count)
+		t->dirty.at[count - 1].end = last;
+	if (!lent)
+		area_drop(t, area);
+	return kedge__pages_list_add(&t->dirty, area->begin, area->end) ? 0 : kedge__error_nomem(err);
+}
+
+static int arm_rest(struct kedge__tracker *t, struct kedge__error *err)
+{
+	struct kedge__mapping_list mappings = {0};
+	bool any = false;
+	int rc = 0;
+
+	for (size_t i = 0; i < t->areas.count; i++)
+		any |= !t->areas.at[i].armed && !is_lent(t, &t->areas.at[i]);
+	if (any)
+		rc = kedge__mappings_load(&mappings, err);
+	for (size_t i = 0; rc == 0 && any && i < t->areas.count; i++) {
+		if (!t->areas.at[i].armed && !is_lent(t, &t->areas.at[i]))
+			area_arm(t, &t->areas.at[i], &mappings);
+	}
+	kedge__array_done(&mappings);
+	return rc;
+}
+
+static int everything(struct kedge__tracker *t, struct kedge__error *err)
+{
+	t->dirty.count = 0;
+	for (size_t i = 0; i < t->areas.count; i++) {
+		if (!kedge__pages_list_add(&t->dirty, t->areas.at[i].begin, t->areas.at[i].end))
+			return kedge__error_nomem(err);
+	}
+	return 0;
+}
+
+static int collect_all(struct kedge__tracker *t, struct kedge__error *err)
+{
+	int rc = t->ops->start(t->state, err);
+
+	for (size_t i = 0; rc == 0 && i < t->areas.count; i++)
+		rc = area_collect(t, &t->areas.at[i], err);
+	if (rc == 0)
+		rc = arm_rest(t, err);
+	if (rc == 0)
+		rc = t->ops->finish(t->state, err);
+	for (size_t i = 0; rc == 0 && i < t->marks.count; i++) {
+		if (!kedge__array_push(&t->dirty, t->marks.at[i]))
+			rc = kedge__error_nomem(err);
+	}
+	if (rc == 0 && t->marks.count)
+		kedge__pages_list_sort(&t->dirty);
+	return rc;
+}
+
+int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err)
+{
+	sigset_t signals;
+	int rc;
+
+	if (forked(t))
+		return everything(t, err);
+	tracker_lock(t, &signals);
+	t->dirty.count = 0;
+	rc = collect_all(t, err);
+	/* What was found and is not reported must come again. */
+	t->tainted = rc != 0;
+	if (rc == 0)
+		t->marks.count = 0;
+	tracker_unlock(t, &signals);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- results */
+
+static bool dirty_add(struct kedge__dirty_list *out, const struct range *r, uintptr_t begin, uintptr_t end)
+{
+	struct kedge__dirty d;
+
+	begin = KEDGE__MAX(begin, r->begin);
+	end = KEDGE__MIN(end, r->end);
+	if (begin >= end)
+		return true;
+	d = (struct kedge__dirty){begin - r->begin, end - begin};
+	if (out->count && out->at[out->count - 1].offset + out->at[out->count - 1].bytes == d.offset) {
+		out->at[out->count - 1].bytes += d.bytes;
+		return true;
+	}
+	return kedge__array_push(out, d);
+}
+
+/* What lies outside the range's areas is never vouched for. */
+static bool dirty_clip(const struct kedge__tracker *t, const struct range *r, struct kedge__dirty_list *out)
+{
+	const struct kedge__pages_list *dirty = &t->dirty;
+
+	if (!dirty_add(out, r, r->begin, KEDGE__MIN(r->area_begin, r->end)))
+		return false;
+	for (size_t i = span_find(dirty, r->area_begin); i < dirty->count && dirty->at[i].begin < r->area_end; i++) {
+		if (!dirty_add(out, r, KEDGE__MAX(dirty->at[i].begin, r->area_begin),
+			       KEDGE__MIN(dirty->at[i].end, r->area_end)))
+			return false;
+	}
+	return dirty_add(out, r, KEDGE__MAX(r->area_end, r->begin), r->end);
+}
+
+int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__dirty_list *out, struct kedge__error *err)
+{
+	sigset_t signals;
+	int rc = 0;
+
+	tracker_lock(t, &signals);
+	out->count = 0;
+	if (id >= t->ranges.count || !t->ranges.at[id].end)
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "no such tracked range");
+	else if (!dirty_clip(t, &t->ranges.at[id], out))
+		rc = kedge__error_nomem(err);
+	tracker_unlock(t, &signals);
+	return rc;
+}
+
+static int area_count(struct kedge__tracker *t, const struct kedge__area *area, uint64_t *bytes,
+		      struct kedge__error *err)
+{
+	int rc = KEDGE__AREA_LOST;
+
+	if (area->armed && !t->tainted && !forked(t) && !is_lent(t, area))
+		rc = t->ops->count(t->state, area, bytes, err);
+	if (rc == KEDGE__AREA_LOST)
+		*bytes += area->end - area->begin;
+	return KEDGE__MIN(rc, 0);
+}
+
+int kedge__tracker_count(struct kedge__tracker *t, uint64_t *bytes, struct kedge__error *err)
+{
+	uint64_t sum = 0;
+	sigset_t signals;
+	int rc;
+
+	tracker_lock(t, &signals);
+	rc = t->ops->start(t->state, err);
+	for (size_t i = 0; rc == 0 && i < t->areas.count; i++)
+		rc = area_count(t, &t->areas.at[i], &sum, err);
+	tracker_unlock(t, &signals);
+	if (rc == 0)
+		*bytes = sum;
+	return rc;
+}
+
+/* ---------------------------------------------------------------- what others know */
+
+void kedge__tracker_taint(struct kedge__tracker *t)
+{
+	sigset_t signals;
+
+	tracker_lock(t, &signals);
+	t->tainted = true;
+	tracker_unlock(t, &signals);
+}
+
+void kedge__tracker_mark(struct kedge__tracker *t, const void *data, uint64_t bytes)
+{
+	size_t page = kedge__page_size();
+	uintptr_t begin = round_down((uintptr_t)data, page), end = round_down((uintptr_t)data + bytes + page - 1, page);
+	sigset_t signals;
+
+	tracker_lock(t, &signals);
+	if (!kedge__pages_list_add(&t->marks, begin, end))
+		t->tainted = true;
+	tracker_unlock(t, &signals);
+}
+
+void kedge__tracker_touch(struct kedge__tracker *t, const void *data, uint64_t bytes)
+{
+	size_t page = kedge__page_size();
+	sigset_t signals;
+
+	tracker_lock(t, &signals);
+	t->ops->touch(t->state, round_down((uintptr_t)data, page), (uintptr_t)data + bytes);
+	tracker_unlock(t, &signals);
+}
+
+/* ---------------------------------------------------------------- lending to cow.c */
+
+/* Call fn for the armed parts of [begin, end). */
+static int each_armed(struct kedge__tracker *t, uintptr_t begin, uintptr_t end,
+		      int (*fn)(struct kedge__tracker *t, const struct kedge__area *part, struct kedge__error *err),
+		      struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = area_find(t, begin); rc == 0 && i < t->areas.count && t->areas.at[i].begin < end; i++) {
+		struct kedge__area part = t->areas.at[i];
+
+		part.begin = KEDGE__MAX(part.begin, begin);
+		part.end = KEDGE__MIN(part.end, end);
+		if (part.armed)
+			rc = fn(t, &part, err);
+	}
+	return rc;
+}
+
+static int part_drop(struct kedge__tracker *t, const struct kedge__area *part, struct kedge__error *err)
+{
+	(void)err;
+	t->ops->drop(t->state, part);
+	return 0;
+}
+
+static int part_arm(struct kedge__tracker *t, const struct kedge__area *part, struct kedge__error *err)
+{
+	return t->ops->arm(t->state, part, err);
+}
+
+int kedge__tracker_lend(struct kedge__tracker *t, uintptr_t begin, uintptr_t end, struct kedge__error *err)
+{
+	sigset_t signals;
+	int rc = 0;
+
+	if (!t->ops->exclusive)
+		return 0;
+	tracker_lock(t, &signals);
+	if (kedge__array_push(&t->lent, ((struct kedge__pages){begin, end})))
+		each_armed(t, begin, end, part_drop, NULL);
+	else
+		rc = kedge__error_nomem(err);
+	tracker_unlock(t, &signals);
+	return rc;
+}
+
+/* [begin, end) lies within one span that was lent, at its front or its back. */
+static void lent_cut(struct kedge__tracker *t, uintptr_t begin, uintptr_t end)
+{
+	for (size_t i = 0; i < t->lent.count; i++) {
+		struct kedge__pages *span = &t->lent.at[i];
+
+		if (begin < span->begin || end > span->end)
+			continue;
+		if (begin == span->begin)
+			span->begin = end;
+		else
+			span->end = begin;
+		if (span->begin >= span->end)
+			t->lent.at[i] = t->lent.at[--t->lent.count];
+		return;
+	}
+}
+
+void kedge__tracker_take_back(struct kedge__tracker *t, uintptr_t begin, uintptr_t end)
+{
+	sigset_t signals;
+
+	if (!t->ops->exclusive)
+		return;
+	tracker_lock(t, &signals);
+	lent_cut(t, begin, end);
+	/* A part that cannot be armed is found to be lost by the next collect. */
+	each_armed(t, begin, end, part_arm, NULL);
+	tracker_unlock(t, &signals);
+}
