@@ -1,7 +1,5 @@
 /* kedge coalesce: a version takes in the versions that it depends on. */
 #include "tool.h"
-#include <errno.h>
-#include <stdlib.h>
 
 struct coalesce {
 	struct kedge__usage usage;

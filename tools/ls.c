@@ -1,7 +1,6 @@
 /* kedge ls: the names of a store, or the versions of a name. */
 #include "tool.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 struct row {

@@ -2,7 +2,6 @@
 #include "restore.h"
 #include "restore/restore.h"
 #include <signal.h>
-#include <stdlib.h>
 
 /* Regions are filled in groups, so that the read of many small ones is one pass, and few files are open at a time. */
 enum { GROUP_FILES = 256 };

@@ -1,7 +1,6 @@
 /* kedge save: files become the regions of a new version. */
 #include "save.h"
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 struct save {

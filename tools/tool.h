@@ -65,7 +65,6 @@ enum kedge__option_kind {
 	KEDGE__OPTION_SIZE,  /* uint64_t, bytes: 64k, 1MiB */
 	KEDGE__OPTION_REAL,  /* double */
 	KEDGE__OPTION_LIST,  /* struct kedge__text_list: may be given several times */
-	KEDGE__OPTION_HIDDEN_FLAG, /* bool, not shown by --help */
 };
 
 struct kedge__option {

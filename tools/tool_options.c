@@ -10,7 +10,7 @@ enum { HELP = 256, FIRST = 257, HELP_COLUMN = 28 };
 
 static bool is_flag(const struct kedge__option *o)
 {
-	return o->kind == KEDGE__OPTION_FLAG || o->kind == KEDGE__OPTION_HIDDEN_FLAG;
+	return o->kind == KEDGE__OPTION_FLAG;
 }
 
 static void print_indented(const char *text, int column)
@@ -27,8 +27,6 @@ static void print_option(const struct kedge__option *o)
 	char left[128];
 	int n;
 
-	if (o->kind == KEDGE__OPTION_HIDDEN_FLAG)
-		return;
 	n = o->letter ? snprintf(left, sizeof(left), "  -%c, --%s", o->letter, o->name)
 		      : snprintf(left, sizeof(left), "      --%s", o->name);
 	if (!is_flag(o))
@@ -112,7 +110,6 @@ static const char *take(const struct kedge__option *o, const char *value)
 {
 	switch (o->kind) {
 	case KEDGE__OPTION_FLAG:
-	case KEDGE__OPTION_HIDDEN_FLAG:
 		*(bool *)o->to = true;
 		return NULL;
 	case KEDGE__OPTION_TEXT:

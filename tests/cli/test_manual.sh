@@ -46,3 +46,10 @@ for page in kedge.1 kedge-save.1; do
 	(cd try && sh -e example.sh >../out 2>../err) || fail "the example of $page fails: $(cat err)"
 done
 is "$(tail -n 1 out)" two "the last line of the example"
+
+# The program in kedge.3 compiles.
+if command -v cc >/dev/null; then
+	sed -n '/^\.SH EXAMPLES/,/^\.SH SEE/p' "$man/kedge.3" | sed -n '/^\.RS/,/^\.RE/{/^\./d;p;}' | sed 's/\\-/-/g; s/\\e/\\/g' >loop.c
+	grep -q kedge_restart loop.c || fail "no program in kedge.3"
+	cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I "$KEDGE_SOURCE/include" loop.c || fail "the program in kedge.3 does not compile"
+fi
