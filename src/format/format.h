@@ -21,13 +21,13 @@
 #define KEDGE__FORMAT_MINOR 0 /* a higher minor only adds optional sections */
 
 /* Limits of the format. */
-#define KEDGE__RANK_LIMIT      UINT32_C(10000000)       /* ranks: file names have seven digits for them */
-#define KEDGE__SECTION_LIMIT   64                       /* sections of a segment */
-#define KEDGE__CHUNK_MIN       UINT32_C(32)
-#define KEDGE__CHUNK_MAX       UINT32_C(65536)
+#define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have seven digits for them */
+#define KEDGE__SECTION_LIMIT    64                 /* sections of a segment */
+#define KEDGE__CHUNK_MIN        UINT32_C(32)
+#define KEDGE__CHUNK_MAX        UINT32_C(65536)
 #define KEDGE__REGION_BYTES_MAX (KEDGE__SLOT_BYTES - 1) /* so that no two regions touch */
-#define KEDGE__IMAGE_BYTES_MAX (UINT64_C(1) << 60)
-#define KEDGE__CODEC_STORED    0                        /* a block that is not packed; codec.h has the others */
+#define KEDGE__IMAGE_BYTES_MAX  (UINT64_C(1) << 60)
+#define KEDGE__CODEC_STORED     0 /* a block that is not packed; codec.h has the others */
 
 #define KEDGE__STORE_MARKER_NAME "kedge-store"
 
@@ -52,23 +52,24 @@ struct kedge__store_id {
 int kedge__store_marker_encode(const struct kedge__store_id *id, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__store_marker_decode(const void *data, size_t bytes, struct kedge__store_id *id, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ segment_format.c, and summary_, region_, block_, lineage_format.c */
+/* ------------------------------------------------------------------ segment_format.c, and summary_, region_, block_,
+ * lineage_format.c */
 
 #define KEDGE__SEGMENT_HEADER_BYTES 64
 #define KEDGE__SEGMENT_FOOTER_BYTES 64
-#define KEDGE__BLOCK_RAW_MAX (UINT32_C(64) << 20)
+#define KEDGE__BLOCK_RAW_MAX        (UINT32_C(64) << 20)
 
 struct kedge__segment_header {
 	uint64_t version, created_ns;
 	uint32_t rank, ranks;
 };
 
-enum kedge__section_type { /* four letters, little-endian */
-	KEDGE__SECTION_SUMMARY = 0x4d4d5553, /* SUMM */
-	KEDGE__SECTION_REGIONS = 0x4e474552, /* REGN */
-	KEDGE__SECTION_MAP = 0x5850414d,     /* MAPX */
-	KEDGE__SECTION_BLOCKS = 0x534b4c42,  /* BLKS */
-	KEDGE__SECTION_LINEAGE = 0x454e494c, /* LINE */
+enum kedge__section_type {                                      /* four letters, little-endian */
+			   KEDGE__SECTION_SUMMARY = 0x4d4d5553, /* SUMM */
+			   KEDGE__SECTION_REGIONS = 0x4e474552, /* REGN */
+			   KEDGE__SECTION_MAP = 0x5850414d,     /* MAPX */
+			   KEDGE__SECTION_BLOCKS = 0x534b4c42,  /* BLKS */
+			   KEDGE__SECTION_LINEAGE = 0x454e494c, /* LINE */
 };
 #define KEDGE__SECTION_REQUIRED 1u /* flag: a reader that does not know the type must refuse the segment */
 
@@ -80,14 +81,15 @@ struct kedge__section_entry {
 struct kedge__segment_footer {
 	uint64_t index_offset, payload_bytes, file_bytes; /* payload: the blocks, right after the header */
 	uint32_t section_count;
-	struct kedge__digest seal; /* over header and index: the index holds every section's checksum, BLKS every block's */
+	struct kedge__digest
+	    seal; /* over header and index: the index holds every section's checksum, BLKS every block's */
 };
 
 struct kedge__segment_summary {
-	char *name;             /* of the job; owned */
-	uint64_t parent;        /* KEDGE__NO_VERSION (all ones): none */
+	char *name;      /* of the job; owned */
+	uint64_t parent; /* KEDGE__NO_VERSION (all ones): none */
 	uint32_t reducer, chunk;
-	uint32_t next_slot;     /* lowest slot never used in this record */
+	uint32_t next_slot;            /* lowest slot never used in this record */
 	struct kedge__digest image_id; /* over the encoded REGN section: identifies the image, survives coalescing */
 	uint64_t raw_bytes, literal_bytes;
 	double hash_seconds, write_seconds; /* measured by the writer; 0 if not known */
@@ -96,8 +98,8 @@ struct kedge__segment_summary {
 struct kedge__region_record {
 	char *name; /* owned */
 	uint32_t slot;
-	uint32_t type;      /* enum kedge_type */
-	uint32_t ndims;     /* 0: no shape told */
+	uint32_t type;  /* enum kedge_type */
+	uint32_t ndims; /* 0: no shape told */
 	uint64_t dims[KEDGE_MAX_DIMS];
 	uint64_t bytes;
 	struct kedge__digest digest; /* region digest (base.h: kedge__sum_digest) */
@@ -120,53 +122,67 @@ struct kedge__source_record {
 
 void kedge__segment_header_encode(const struct kedge__segment_header *h, uint8_t out[KEDGE__SEGMENT_HEADER_BYTES]);
 /* KEDGE_E_FORMAT for another major, KEDGE_E_DAMAGED for anything else that is wrong. */
-int kedge__segment_header_decode(const uint8_t in[KEDGE__SEGMENT_HEADER_BYTES], struct kedge__segment_header *h, struct kedge__error *err);
+int kedge__segment_header_decode(const uint8_t in[KEDGE__SEGMENT_HEADER_BYTES], struct kedge__segment_header *h,
+				 struct kedge__error *err);
 void kedge__segment_footer_encode(const struct kedge__segment_footer *f, uint8_t out[KEDGE__SEGMENT_FOOTER_BYTES]);
-int kedge__segment_footer_decode(const uint8_t in[KEDGE__SEGMENT_FOOTER_BYTES], uint64_t file_bytes, struct kedge__segment_footer *f, struct kedge__error *err);
-/* The index and its seal. Decode fills E, which has room for the footer's section_count (<= KEDGE__SECTION_LIMIT) entries. It checks
- * bounds and order of the sections against the footer, that all five known types are there once, and that no other one is REQUIRED
- * (KEDGE_E_FORMAT). */
-int kedge__section_index_encode(const struct kedge__section_entry *e, size_t n, struct kedge__bytes *out, struct kedge__error *err);
-int kedge__section_index_decode(const void *data, size_t bytes, const struct kedge__segment_footer *f, struct kedge__section_entry *e, struct kedge__error *err);
+int kedge__segment_footer_decode(const uint8_t in[KEDGE__SEGMENT_FOOTER_BYTES], uint64_t file_bytes,
+				 struct kedge__segment_footer *f, struct kedge__error *err);
+/* The index and its seal. Decode fills E, which has room for the footer's section_count (<= KEDGE__SECTION_LIMIT)
+ * entries. It checks bounds and order of the sections against the footer, that all five known types are there once, and
+ * that no other one is REQUIRED (KEDGE_E_FORMAT). */
+int kedge__section_index_encode(const struct kedge__section_entry *e, size_t n, struct kedge__bytes *out,
+				struct kedge__error *err);
+int kedge__section_index_decode(const void *data, size_t bytes, const struct kedge__segment_footer *f,
+				struct kedge__section_entry *e, struct kedge__error *err);
 /* The four letters of a section type, in TEXT. */
 const char *kedge__section_name(uint32_t type, char text[5]);
-struct kedge__digest kedge__segment_seal(const uint8_t header[KEDGE__SEGMENT_HEADER_BYTES], const void *index, size_t bytes);
+struct kedge__digest kedge__segment_seal(const uint8_t header[KEDGE__SEGMENT_HEADER_BYTES], const void *index,
+					 size_t bytes);
 
 int kedge__summary_encode(const struct kedge__segment_summary *s, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__summary_decode(const void *data, size_t bytes, struct kedge__segment_summary *s, struct kedge__error *err);
 void kedge__summary_done(struct kedge__segment_summary *s);
 
 /* In ascending order of slots; names differ; shape, type and size agree. */
-int kedge__regions_encode(const struct kedge__region_record *r, size_t n, struct kedge__bytes *out, struct kedge__error *err);
-int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_record **r, size_t *n, struct kedge__error *err);
+int kedge__regions_encode(const struct kedge__region_record *r, size_t n, struct kedge__bytes *out,
+			  struct kedge__error *err);
+int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_record **r, size_t *n,
+			  struct kedge__error *err);
 void kedge__regions_free(struct kedge__region_record *r, size_t n);
 
-int kedge__blocks_encode(const struct kedge__block_record *b, size_t n, struct kedge__bytes *out, struct kedge__error *err);
+int kedge__blocks_encode(const struct kedge__block_record *b, size_t n, struct kedge__bytes *out,
+			 struct kedge__error *err);
 /* Checks that the blocks fill PAYLOAD_BYTES exactly. */
-int kedge__blocks_decode(const void *data, size_t bytes, uint64_t payload_bytes, struct kedge__block_record **b, size_t *n, struct kedge__error *err);
+int kedge__blocks_decode(const void *data, size_t bytes, uint64_t payload_bytes, struct kedge__block_record **b,
+			 size_t *n, struct kedge__error *err);
 
 /* In strictly ascending order of versions. */
-int kedge__lineage_encode(const struct kedge__source_record *s, size_t n, struct kedge__bytes *out, struct kedge__error *err);
-int kedge__lineage_decode(const void *data, size_t bytes, struct kedge__source_record **s, size_t *n, struct kedge__error *err);
+int kedge__lineage_encode(const struct kedge__source_record *s, size_t n, struct kedge__bytes *out,
+			  struct kedge__error *err);
+int kedge__lineage_decode(const void *data, size_t bytes, struct kedge__source_record **s, size_t *n,
+			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ map_encode.c, map_decode.c
  * Three encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry an extent.
  * LIST: varints, one entry a chunk. BITMAP: a bit a chunk, literal or same place. The encoder is told which one;
  * one that cannot express the map falls back to RUNS. A decoded map covers every byte of every region exactly once;
- * extents that continue each other are one. Whether literals, parent and versions exist is kedge__segment_check()'s business. */
+ * extents that continue each other are one. Whether literals, parent and versions exist is kedge__segment_check()'s
+ * business. */
 
 enum kedge__map_encoding { KEDGE__MAP_RUNS = 0, KEDGE__MAP_LIST = 1, KEDGE__MAP_BITMAP = 2 };
 
 /* REGIONS give the mapped ranges. SELF is the segment's own version. */
 int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, uint64_t self,
-		      const struct kedge__region_record *regions, size_t n, struct kedge__bytes *out, struct kedge__error *err);
-int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struct kedge__region_record *regions, size_t n,
-		      enum kedge__map_encoding *how, struct kedge__extent_map *map, struct kedge__error *err);
+		      const struct kedge__region_record *regions, size_t n, struct kedge__bytes *out,
+		      struct kedge__error *err);
+int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struct kedge__region_record *regions,
+		      size_t n, enum kedge__map_encoding *how, struct kedge__extent_map *map, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ segment_check.c
- * Each section may be right by itself and the segment still be wrong. What must hold between sections (FORMAT.md, "What a reader
- * refuses"): sums, slots, regions of blocks, the image id, that the map covers every byte of every region once and refers to nothing but
- * literals that exist, the parent and versions in the lineage. A reader calls it after decoding all sections. */
+ * Each section may be right by itself and the segment still be wrong. What must hold between sections (FORMAT.md, "What
+ * a reader refuses"): sums, slots, regions of blocks, the image id, that the map covers every byte of every region once
+ * and refers to nothing but literals that exist, the parent and versions in the lineage. A reader calls it after
+ * decoding all sections. */
 
 struct kedge__segment_parts {
 	const struct kedge__segment_header *header;
@@ -197,10 +213,10 @@ struct kedge__set {
 	uint64_t version, parent, created_ns;
 	uint32_t reducer;
 	uint32_t ranks;
-	struct kedge__set_part *parts;      /* `ranks` of them; owned */
-	uint64_t *sources;                  /* union over ranks of the versions referred to, ascending; owned */
+	struct kedge__set_part *parts; /* `ranks` of them; owned */
+	uint64_t *sources;             /* union over ranks of the versions referred to, ascending; owned */
 	size_t source_count;
-	double seconds;                     /* the longest time a rank was blocked; 0 if not known */
+	double seconds; /* the longest time a rank was blocked; 0 if not known */
 };
 
 int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err);
@@ -209,12 +225,12 @@ void kedge__set_done(struct kedge__set *s);
 
 /* ------------------------------------------------------------------ names.c */
 
-char *kedge__set_file_name(uint64_t version);                                        /* "set-..." ; malloc'd, NULL: no memory */
-char *kedge__version_dir_name(uint64_t version);                                     /* "v..." */
-char *kedge__segment_file_name(uint32_t rank, uint32_t generation);                  /* "r...-g....seg" */
+char *kedge__set_file_name(uint64_t version);                       /* "set-..." ; malloc'd, NULL: no memory */
+char *kedge__version_dir_name(uint64_t version);                    /* "v..." */
+char *kedge__segment_file_name(uint32_t rank, uint32_t generation); /* "r...-g....seg" */
 bool kedge__set_file_parse(const char *name, uint64_t *version);
 bool kedge__version_dir_parse(const char *name, uint64_t *version);
 bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *generation);
-int kedge__job_name_check(const char *name, struct kedge__error *err);               /* KEDGE_E_ARG */
+int kedge__job_name_check(const char *name, struct kedge__error *err); /* KEDGE_E_ARG */
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * A fuzz target is one function over bytes that nobody vouches for. It aborts when something that must hold does not;
- * the sanitizers see the rest. libFuzzer calls it with what it invents (-DKEDGE_FUZZ=ON); replay.c with the corpus and a
- * fixed number of mutations of it, so that every build has it as an ordinary test.
+ * the sanitizers see the rest. libFuzzer calls it with what it invents (-DKEDGE_FUZZ=ON); replay.c with the corpus and
+ * a fixed number of mutations of it, so that every build has it as an ordinary test.
  */
 #ifndef KEDGE_TESTS_FUZZ_FUZZ_H
 #define KEDGE_TESTS_FUZZ_FUZZ_H
@@ -28,7 +28,8 @@ static inline void fuzz_require_cause(int rc, struct kedge__error *err)
 	kedge__error_done(err);
 }
 
-/* Records carry checksums, so nearly every mutation ends there. This is DATA with the checksum over all before it, at AT, put right. */
+/* Records carry checksums, so nearly every mutation ends there. This is DATA with the checksum over all before it, at
+ * AT, put right. */
 static inline uint8_t *fuzz_with_checksum(const uint8_t *data, size_t size, size_t at)
 {
 	uint8_t *copy = malloc(size);
