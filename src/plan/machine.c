@@ -19,14 +19,14 @@ struct key {
 
 static const struct key keys[] = {
 #define KEDGE__X(id, key, kind, list, doc) {key, kind, list},
-	KEDGE__MACHINE_KEYS(KEDGE__X)
+    KEDGE__MACHINE_KEYS(KEDGE__X)
 #undef KEDGE__X
 };
 
 const struct kedge__setting kedge__machine_table[KEDGE__MACHINE_KEY_COUNT] = {
 #define KEDGE__X(id, key, kind, list, doc)                                                                             \
 	{key, KEDGE__SETTING_STRING, KEDGE__MACHINE_##id * sizeof(char *), "", 0, 0, NULL, doc},
-	KEDGE__MACHINE_KEYS(KEDGE__X)
+    KEDGE__MACHINE_KEYS(KEDGE__X)
 #undef KEDGE__X
 };
 
@@ -63,14 +63,14 @@ static const struct {
 	enum kedge__machine_key a, b;
 	const char *why;
 } rivals[] = {
-	{KEDGE__MACHINE_RATES, KEDGE__MACHINE_MTBF, "failure rates are"},
-	{KEDGE__MACHINE_RATES, KEDGE__MACHINE_NODE_MTBF, "failure rates are"},
-	{KEDGE__MACHINE_RATES, KEDGE__MACHINE_SHARES, "failure rates are"},
-	{KEDGE__MACHINE_MTBF, KEDGE__MACHINE_NODE_MTBF, "mean time between failures is"},
-	{KEDGE__MACHINE_COSTS, KEDGE__MACHINE_L1_RATE, "costs of checkpoints are"},
-	{KEDGE__MACHINE_COSTS, KEDGE__MACHINE_PFS, "costs of checkpoints are"},
-	{KEDGE__MACHINE_ALPHA, KEDGE__MACHINE_ALPHA_SLOPE, "slow-down is"},
-	{KEDGE__MACHINE_RESTARTS, KEDGE__MACHINE_PFS_READ, "time of a restart is"},
+    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_MTBF, "failure rates are"},
+    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_NODE_MTBF, "failure rates are"},
+    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_SHARES, "failure rates are"},
+    {KEDGE__MACHINE_MTBF, KEDGE__MACHINE_NODE_MTBF, "mean time between failures is"},
+    {KEDGE__MACHINE_COSTS, KEDGE__MACHINE_L1_RATE, "costs of checkpoints are"},
+    {KEDGE__MACHINE_COSTS, KEDGE__MACHINE_PFS, "costs of checkpoints are"},
+    {KEDGE__MACHINE_ALPHA, KEDGE__MACHINE_ALPHA_SLOPE, "slow-down is"},
+    {KEDGE__MACHINE_RESTARTS, KEDGE__MACHINE_PFS_READ, "time of a restart is"},
 };
 
 static bool given(const struct kedge__machine_text *t, enum kedge__machine_key key)
@@ -80,11 +80,12 @@ static bool given(const struct kedge__machine_text *t, enum kedge__machine_key k
 
 static int contradiction(size_t i, struct kedge__error *err)
 {
-	return kedge__error_set(err, KEDGE_E_ARG, 0, "%s and %s are both given: each says what the %s", keys[rivals[i].a].name,
-				keys[rivals[i].b].name, rivals[i].why);
+	return kedge__error_set(err, KEDGE_E_ARG, 0, "%s and %s are both given: each says what the %s",
+				keys[rivals[i].a].name, keys[rivals[i].b].name, rivals[i].why);
 }
 
-static int set_text(struct kedge__machine_text *t, enum kedge__machine_key key, const char *value, struct kedge__error *err)
+static int set_text(struct kedge__machine_text *t, enum kedge__machine_key key, const char *value,
+		    struct kedge__error *err)
 {
 	char *copy = kedge__strdup(value);
 
@@ -262,12 +263,15 @@ static int costs_from_sizes(struct resolver *r)
 			return kedge__error_set(r->err, KEDGE_E_ARG, 0, "%s is 0", keys[needed[i]].name);
 	}
 	if (!(effective_pfs(r) > 0) || !(read > 0))
-		return kedge__error_set(r->err, KEDGE_E_ARG, 0, "no data reaches the file system: staging, staging_rate or pfs_read is 0");
+		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
+					"no data reaches the file system: staging, staging_rate or pfs_read is 0");
 	if (lv->count > 2)
 		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
-					"there are failures of %d levels: with more than 2, costs must be given", lv->count);
+					"there are failures of %d levels: with more than 2, costs must be given",
+					lv->count);
 	if (lv->count == 2 && !(r->value[KEDGE__MACHINE_L1_RATE] > 0))
-		return kedge__error_set(r->err, KEDGE_E_ARG, 0, "l1_rate is not given: costs follow from nodes, size, l1_rate and pfs");
+		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
+					"l1_rate is not given: costs follow from nodes, size, l1_rate and pfs");
 	if (lv->count == 2)
 		lv->cost[0] = lv->restart[0] = r->value[KEDGE__MACHINE_SIZE] / r->value[KEDGE__MACHINE_L1_RATE];
 	lv->cost[lv->count - 1] = bytes / effective_pfs(r);

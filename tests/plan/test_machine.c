@@ -37,7 +37,10 @@ static int resolve(const struct pair *list, bool background, struct kedge__machi
 }
 
 #define TSUBAME                                                                                                        \
-	{"nodes", "1408"}, {"size", "29GB"}, {"l1-rate", "400MB/s"}, {"pfs", "6.4GB/s"}, {"rates", "2.13e-6,4.27e-7"}
+	{"nodes", "1408"}, {"size", "29GB"}, {"l1-rate", "400MB/s"}, {"pfs", "6.4GB/s"},                               \
+	{                                                                                                              \
+		"rates", "2.13e-6,4.27e-7"                                                                             \
+	}
 
 static void test_derived(void **state)
 {
@@ -73,12 +76,16 @@ static void test_rates(void **state)
 	struct kedge__machine m;
 
 	(void)state;
-	assert_int_equal(resolve(LIST({"mtbf", "13h"}, {"shares", "84%,16%"}, {"costs", "60,600"}), false, &m, NULL), 0);
+	assert_int_equal(resolve(LIST({"mtbf", "13h"}, {"shares", "84%,16%"}, {"costs", "60,600"}), false, &m, NULL),
+			 0);
 	check_relative("share", m.async.levels.rate[1], 0.16 / 46800, 1e-12);
 	check_relative("restart as cost", m.async.levels.restart[1], 600, 1e-12);
 	assert_int_equal(resolve(LIST({"node_mtbf", "5y"}, {"nodes", "1000"}, {"costs", "60"}), false, &m, NULL), 0);
 	check_relative("nodes", m.async.levels.rate[0], 1000 / (5 * 31557600.0), 1e-12);
-	assert_int_equal(resolve(LIST({"rates", "1/d,1/w"}, {"costs", "60"}, {"restarts", "60,600"}, {"latency", "900"}), true, &m, NULL), 0);
+	assert_int_equal(
+	    resolve(LIST({"rates", "1/d,1/w"}, {"costs", "60"}, {"restarts", "60,600"}, {"latency", "900"}), true, &m,
+		    NULL),
+	    0);
 	check_relative("the top level costs its latency", m.async.levels.cost[1], 900, 1e-12);
 }
 
@@ -90,33 +97,34 @@ struct wrong {
 static void test_contradictions(void **state)
 {
 	const struct wrong all[] = {
-		{LIST(TSUBAME, {"mtbf", "13h"}), "rates and mtbf are both given: each says what the failure rates are"},
-		{LIST(TSUBAME, {"shares", "1"}), "rates and shares are both given: each says what the failure rates are"},
-		{LIST({"mtbf", "1h"}, {"node_mtbf", "1y"}),
-		 "mtbf and node_mtbf are both given: each says what the mean time between failures is"},
-		{LIST(TSUBAME, {"costs", "1,2"}), "costs and l1_rate are both given: each says what the costs of checkpoints are"},
-		{LIST(TSUBAME, {"alpha", "1"}, {"alpha_slope", "1"}),
-		 "alpha and alpha_slope are both given: each says what the slow-down is"},
-		{LIST({"costs", "60,600"}), "nothing is said of failures: rates, or mtbf (or node_mtbf) and shares"},
-		{LIST({"mtbf", "0"}, {"costs", "60"}), "the mean time between failures is 0"},
-		{LIST({"node_mtbf", "1y"}, {"costs", "60"}), "node_mtbf is given, but nodes is not"},
-		{LIST({"mtbf", "1h"}, {"shares", "0.5,0.4"}, {"costs", "1,2"}), "shares add up to 0.9, not to 1"},
-		{LIST({"rates", "1/d,1/w"}, {"costs", "1,2,3"}), "costs has 3 values, but there are failures of 2 levels"},
-		{LIST({"rates", "1/d,1/w"}, {"costs", "1"}), "costs has 1 values, but there are failures of 2 levels"},
-		{LIST({"rates", "1/d,1/w"}, {"costs", "1,2"}, {"restarts", "1"}),
-		 "restarts has 1 values, but there are failures of 2 levels"},
-		{LIST({"rates", "1/d,1/w"}), "nodes is not given: costs follow from nodes, size, l1_rate and pfs"},
-		{LIST({"rates", "1/d,1/w"}, {"nodes", "5"}, {"size", "1GB"}, {"pfs", "0"}), "pfs is 0"},
-		{LIST({"rates", "1/d,1/w"}, {"nodes", "5"}, {"size", "1GB"}, {"pfs", "1GB/s"}),
-		 "l1_rate is not given: costs follow from nodes, size, l1_rate and pfs"},
-		{LIST({"rates", "1/d,1/w,1/y"}, {"nodes", "5"}, {"size", "1GB"}, {"pfs", "1GB/s"}),
-		 "there are failures of 3 levels: with more than 2, costs must be given"},
-		{LIST(TSUBAME, {"alpha_slope", "1"}), "alpha_slope is given, but staging and pfs are not"},
-		{LIST(TSUBAME, {"staging", "0"}, {"staging_rate", "1GB/s"}),
-		 "no data reaches the file system: staging, staging_rate or pfs_read is 0"},
-		{LIST(TSUBAME, {"work", "0"}), "work is 0"},
-		{LIST({"rates", "1/d"}, {"costs", "29GB"}),
-		 "costs: '29GB' has an unknown unit: expected a time such as 90, 90s, 15min, 13h, 30d, 2y"},
+	    {LIST(TSUBAME, {"mtbf", "13h"}), "rates and mtbf are both given: each says what the failure rates are"},
+	    {LIST(TSUBAME, {"shares", "1"}), "rates and shares are both given: each says what the failure rates are"},
+	    {LIST({"mtbf", "1h"}, {"node_mtbf", "1y"}),
+	     "mtbf and node_mtbf are both given: each says what the mean time between failures is"},
+	    {LIST(TSUBAME, {"costs", "1,2"}),
+	     "costs and l1_rate are both given: each says what the costs of checkpoints are"},
+	    {LIST(TSUBAME, {"alpha", "1"}, {"alpha_slope", "1"}),
+	     "alpha and alpha_slope are both given: each says what the slow-down is"},
+	    {LIST({"costs", "60,600"}), "nothing is said of failures: rates, or mtbf (or node_mtbf) and shares"},
+	    {LIST({"mtbf", "0"}, {"costs", "60"}), "the mean time between failures is 0"},
+	    {LIST({"node_mtbf", "1y"}, {"costs", "60"}), "node_mtbf is given, but nodes is not"},
+	    {LIST({"mtbf", "1h"}, {"shares", "0.5,0.4"}, {"costs", "1,2"}), "shares add up to 0.9, not to 1"},
+	    {LIST({"rates", "1/d,1/w"}, {"costs", "1,2,3"}), "costs has 3 values, but there are failures of 2 levels"},
+	    {LIST({"rates", "1/d,1/w"}, {"costs", "1"}), "costs has 1 values, but there are failures of 2 levels"},
+	    {LIST({"rates", "1/d,1/w"}, {"costs", "1,2"}, {"restarts", "1"}),
+	     "restarts has 1 values, but there are failures of 2 levels"},
+	    {LIST({"rates", "1/d,1/w"}), "nodes is not given: costs follow from nodes, size, l1_rate and pfs"},
+	    {LIST({"rates", "1/d,1/w"}, {"nodes", "5"}, {"size", "1GB"}, {"pfs", "0"}), "pfs is 0"},
+	    {LIST({"rates", "1/d,1/w"}, {"nodes", "5"}, {"size", "1GB"}, {"pfs", "1GB/s"}),
+	     "l1_rate is not given: costs follow from nodes, size, l1_rate and pfs"},
+	    {LIST({"rates", "1/d,1/w,1/y"}, {"nodes", "5"}, {"size", "1GB"}, {"pfs", "1GB/s"}),
+	     "there are failures of 3 levels: with more than 2, costs must be given"},
+	    {LIST(TSUBAME, {"alpha_slope", "1"}), "alpha_slope is given, but staging and pfs are not"},
+	    {LIST(TSUBAME, {"staging", "0"}, {"staging_rate", "1GB/s"}),
+	     "no data reaches the file system: staging, staging_rate or pfs_read is 0"},
+	    {LIST(TSUBAME, {"work", "0"}), "work is 0"},
+	    {LIST({"rates", "1/d"}, {"costs", "29GB"}),
+	     "costs: '29GB' has an unknown unit: expected a time such as 90, 90s, 15min, 13h, 30d, 2y"},
 	};
 
 	(void)state;
@@ -195,9 +203,9 @@ static void test_keys(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_derived), cmocka_unit_test(test_staging),  cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_contradictions), cmocka_unit_test(test_file), cmocka_unit_test(test_misspelt),
-		cmocka_unit_test(test_keys),
+	    cmocka_unit_test(test_derived),        cmocka_unit_test(test_staging), cmocka_unit_test(test_rates),
+	    cmocka_unit_test(test_contradictions), cmocka_unit_test(test_file),    cmocka_unit_test(test_misspelt),
+	    cmocka_unit_test(test_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

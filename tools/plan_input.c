@@ -1,0 +1,199 @@
+/* plan_input: a machine, from a file and from options. */
+#include "plan.h"
+#include <limits.h>
+#include <math.h>
+#include <unistd.h>
+
+static void add(struct kedge__plan_input *in, struct kedge__option option)
+{
+	in->options[in->option_count++] = option;
+}
+
+static void add_machine_key(struct kedge__plan_input *in, int key)
+{
+	const struct kedge__setting *s = &kedge__machine_table[key];
+	char *name = in->names[key];
+
+	if (key == KEDGE__MACHINE_NAME || key == KEDGE__MACHINE_SOURCE)
+		return;
+	snprintf(name, sizeof(in->names[key]), "%s", s->key);
+	for (char *p = name; *p != '\0'; p++)
+		*p = *p == '_' ? '-' : *p;
+	add(in, (struct kedge__option){name, 0, KEDGE__OPTION_TEXT, &in->flags[key], "VALUE", s->doc});
+}
+
+void kedge__plan_input_init(struct kedge__plan_input *in, const struct kedge__option *more, size_t count)
+{
+	memset(in, 0, sizeof(*in));
+	add(in, (struct kedge__option){"machine", 'm', KEDGE__OPTION_TEXT, &in->machine, "FILE",
+				       "machine file, or the name of one that is installed"});
+	add(in, (struct kedge__option){"from", 0, KEDGE__OPTION_TEXT, &in->from, "STORE",
+				       "costs as earlier runs measured them"});
+	add(in, (struct kedge__option){"from-l2", 0, KEDGE__OPTION_TEXT, &in->from_l2, "STORE",
+				       "the store on L2 that they were copied to"});
+	add(in, (struct kedge__option){"name", 'n', KEDGE__OPTION_TEXT, &in->from_name, "NAME",
+				       "job in STORE (default: the only one)"});
+	for (int k = 0; k < KEDGE__MACHINE_KEY_COUNT; k++)
+		add_machine_key(in, k);
+	for (size_t i = 0; i < count; i++)
+		add(in, more[i]);
+}
+
+/* Installed files lie in share/kedge/machines beside the bin that holds this command. */
+static char *installed_path(const char *name)
+{
+	char self[PATH_MAX], *slash;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	for (int up = 0; up < 2; up++) {
+		slash = strrchr(self, '/');
+		if (slash == NULL)
+			return NULL;
+		*slash = '\0';
+	}
+	return kedge__asprintf("%s/share/kedge/machines/%s.ini", self, name);
+}
+
+static int load_machine(const char *machine, struct kedge__machine_text *text, struct kedge__error *err)
+{
+	char *path = NULL;
+	int rc;
+
+	if (strchr(machine, '/') == NULL && !kedge__fs_exists(machine))
+		path = installed_path(machine);
+	if (path != NULL && !kedge__fs_exists(path)) {
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "no machine file %s, and no %s", machine, path);
+		kedge__free(path);
+		return rc;
+	}
+	rc = kedge__machine_text_load(text, path != NULL ? path : machine, err);
+	kedge__free(path);
+	return rc;
+}
+
+/* With L2 measured the costs are known; without, level 2 follows from the bytes and pfs, if that is given. */
+static int apply_measured(struct kedge__plan_input *in, struct kedge__machine_text *text, struct kedge__error *err)
+{
+	const char *values[KEDGE__MACHINE_KEY_COUNT] = {NULL};
+	char costs[64], nodes[32], size[32], rate[32];
+	struct kedge__measured m;
+	bool has_pfs = in->flags[KEDGE__MACHINE_PFS] != NULL || text->value[KEDGE__MACHINE_PFS][0] != '\0';
+	int rc = kedge__plan_measure(in->from, in->from_l2, in->from_name, &m, err);
+
+	if (rc != 0)
+		return rc;
+	snprintf(nodes, sizeof(nodes), "%.17g", m.nodes);
+	snprintf(size, sizeof(size), "%.17g", m.size);
+	snprintf(rate, sizeof(rate), "%.17g", m.size / m.cost);
+	values[KEDGE__MACHINE_NODES] = nodes;
+	values[KEDGE__MACHINE_SIZE] = size;
+	if (isnan(m.latency) && has_pfs) {
+		values[KEDGE__MACHINE_L1_RATE] = rate;
+	} else {
+		snprintf(costs, sizeof(costs), "%.17g", m.cost);
+		if (!isnan(m.latency))
+			snprintf(costs, sizeof(costs), "%.17g,%.17g", m.cost, m.latency);
+		values[KEDGE__MACHINE_COSTS] = costs;
+	}
+	return kedge__machine_text_override(text, values, err);
+}
+
+int kedge__plan_input_read(struct kedge__plan_input *in, struct kedge__machine_text *text, struct kedge__error *err)
+{
+	int rc = kedge__machine_text_init(text, err);
+
+	if (rc != 0)
+		return rc;
+	if (in->machine != NULL)
+		rc = load_machine(in->machine, text, err);
+	if (rc == 0 && in->from != NULL)
+		rc = apply_measured(in, text, err);
+	if (rc == 0 && in->from == NULL && in->from_name != NULL)
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0,
+				      "--name is the name of a job in a store, but --from is not given");
+	if (rc == 0)
+		rc = kedge__machine_text_override(text, in->flags, err);
+	if (rc != 0)
+		kedge__machine_text_done(text);
+	return rc;
+}
+
+int kedge__plan_input_resolve(struct kedge__plan_input *in, bool background, struct kedge__machine *out,
+			      struct kedge__error *err)
+{
+	struct kedge__machine_text text;
+	int rc = kedge__plan_input_read(in, &text, err);
+
+	if (rc != 0)
+		return rc;
+	rc = kedge__machine_resolve(&text, background, out, err);
+	kedge__machine_text_done(&text);
+	return rc;
+}
+
+int kedge__plan_quantity(enum kedge__quantity kind, const char *option, const char *text, double *out,
+			 struct kedge__error *err)
+{
+	int rc;
+
+	if (text == NULL)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--%s is missing", option);
+	rc = kedge__quantity_parse(kind, text, out, err);
+	if (rc != 0)
+		kedge__error_prefix(err, "--%s", option);
+	return rc;
+}
+
+int kedge__plan_count(const char *option, const char *text, uint64_t *out, struct kedge__error *err)
+{
+	double value;
+	int rc = kedge__plan_quantity(KEDGE__QUANTITY_NUMBER, option, text, &value, err);
+
+	if (rc != 0)
+		return rc;
+	if (value != floor(value) || value > 1e15)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--%s: '%s' is not a whole number up to 1e15", option,
+					text);
+	*out = (uint64_t)value;
+	return 0;
+}
+
+int kedge__plan_counts(const char *text, int n, uint64_t *out, struct kedge__error *err)
+{
+	double values[KEDGE__PLAN_LEVELS];
+	size_t count;
+	int rc;
+
+	if (text == NULL)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--counts is missing");
+	rc = kedge__quantity_parse_list(KEDGE__QUANTITY_NUMBER, text, values, KEDGE__PLAN_LEVELS, &count, err);
+	if (rc != 0) {
+		kedge__error_prefix(err, "--counts");
+		return rc;
+	}
+	if ((int)count != n && (int)count != n - 1)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--counts has %zu values, but there are %d levels", count,
+					n);
+	if ((int)count == n - 1)
+		values[count] = 1;
+	for (int i = 0; i < n; i++) {
+		if (values[i] != floor(values[i]) || values[i] > 1e15)
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "--counts: %g is not a whole number up to 1e15",
+						values[i]);
+		out[i] = (uint64_t)values[i];
+	}
+	return 0;
+}
+
+int kedge__plan_mode(const char *text, bool *background, struct kedge__error *err)
+{
+	if (text == NULL)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--mode is missing: sync or async");
+	if (strcmp(text, "sync") != 0 && strcmp(text, "async") != 0)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--mode '%s': sync or async", text);
+	*background = text[0] == 'a';
+	return 0;
+}

@@ -1,0 +1,177 @@
+/* plan_pccr: from how many processes on compressing pays. */
+#include "plan.h"
+#include <math.h>
+
+const char *const kedge__pccr_option_names[8] = {"size",         "collect",           "compress", "compress-pipelined",
+						 "fs-bandwidth", "process-bandwidth", "ratio",    "processes"};
+
+int kedge__pccr_input_read(const struct kedge__pccr_input *in, struct kedge__pccr *out, struct kedge__error *err)
+{
+	static const enum kedge__quantity kinds[8] = {
+	    KEDGE__QUANTITY_BYTES,     KEDGE__QUANTITY_SECONDS,   KEDGE__QUANTITY_SECONDS, KEDGE__QUANTITY_SECONDS,
+	    KEDGE__QUANTITY_BANDWIDTH, KEDGE__QUANTITY_BANDWIDTH, KEDGE__QUANTITY_NUMBER,  KEDGE__QUANTITY_NUMBER};
+	double *const to[8] = {&out->size,         &out->collect,           &out->compress, &out->compress_pipelined,
+			       &out->fs_bandwidth, &out->process_bandwidth, &out->ratio,    &out->processes};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < KEDGE__COUNT(kinds); i++)
+		rc = kedge__plan_quantity(kinds[i], kedge__pccr_option_names[i], in->text[i], to[i], err);
+	return rc;
+}
+
+static json_t *times_json(const struct kedge__pccr_times *t)
+{
+	json_t *o = kedge__json_object();
+
+	kedge__json_real(o, "uncompressed", t->uncompressed);
+	kedge__json_real(o, "serial", t->serial);
+	kedge__json_real(o, "pipelined", t->pipelined);
+	kedge__json_real(o, "saturation", t->saturation);
+	kedge__json_real(o, "saturation_compressed", t->saturation_compressed);
+	kedge__json_real(o, "saturation_pipelined", t->saturation_pipelined);
+	kedge__json_real(o, "beneficial_serial", t->beneficial_serial);
+	kedge__json_real(o, "beneficial_pipelined", t->beneficial_pipelined);
+	return o;
+}
+
+static void print_times(const struct kedge__pccr *in, const struct kedge__pccr_times *t)
+{
+	struct kedge__table table;
+
+	kedge__table_init(&table, "lrrr");
+	kedge__table_add(&table, "checkpointing");
+	kedge__table_add(&table, "seconds");
+	kedge__table_add(&table, "file system full from");
+	kedge__table_add(&table, "pays from");
+	kedge__table_add(&table, "without compression");
+	kedge__table_add(&table, "%.6g", t->uncompressed);
+	kedge__table_add(&table, "%.6g processes", t->saturation);
+	kedge__table_add(&table, "-");
+	kedge__table_add(&table, "compressed, then written");
+	kedge__table_add(&table, "%.6g", t->serial);
+	kedge__table_add(&table, "%.6g processes", t->saturation_compressed);
+	if (isinf(t->beneficial_serial))
+		kedge__table_add(&table, "never");
+	else
+		kedge__table_add(&table, "%.6g processes", t->beneficial_serial);
+	kedge__table_add(&table, "in a pipeline");
+	kedge__table_add(&table, "%.6g", t->pipelined);
+	kedge__table_add(&table, "%.6g processes", t->saturation_pipelined);
+	kedge__table_add(&table, "%.6g processes", t->beneficial_pipelined);
+	printf("%.6g processes\n\n", in->processes);
+	kedge__table_print(&table, stdout);
+}
+
+static int sweep(struct kedge__pccr in, const struct kedge__sweep *s, const char *svg, bool json,
+		 struct kedge__error *err)
+{
+	static double y[3][KEDGE__SWEEP_POINTS];
+	struct kedge__pccr_times t;
+	struct kedge__chart c = {
+	    .title = "Time of a checkpoint with and without compression",
+	    .x_label = "processes",
+	    .y_label = "time of a checkpoint (s)",
+	    .x = s->at,
+	    .points = s->count,
+	    .log_x = kedge__sweep_is_wide(s),
+	    .log_y = true,
+	    .y_low = NAN,
+	    .y_high = NAN,
+	    .series = {{"without compression", y[0]}, {"compressed, then written", y[1]}, {"in a pipeline", y[2]}},
+	    .series_count = 3,
+	    .mark_x = NAN};
+	json_t *rows = kedge__json_array();
+	struct kedge__table table;
+
+	kedge__table_init(&table, "rrrr");
+	for (size_t i = 0; i < 4; i++)
+		kedge__table_add(&table, "%s",
+				 ((const char *[]){"processes", "without compression", "serial", "pipelined"})[i]);
+	for (size_t i = 0; i < s->count; i++) {
+		json_t *row;
+		int rc;
+
+		in.processes = s->at[i];
+		rc = kedge__pccr_evaluate(&in, &t, err);
+		if (rc != 0)
+			return rc;
+		y[0][i] = t.uncompressed;
+		y[1][i] = t.serial;
+		y[2][i] = t.pipelined;
+		kedge__table_add(&table, "%.6g", s->at[i]);
+		for (int k = 0; k < 3; k++)
+			kedge__table_add(&table, "%.6g", y[k][i]);
+		row = times_json(&t);
+		kedge__json_real(row, "processes", s->at[i]);
+		kedge__json_add(rows, row);
+	}
+	c.mark_x = t.beneficial_serial;
+	c.mark_label = "serial compression pays";
+	if (json)
+		kedge__json_print(rows);
+	else
+		kedge__table_print(&table, stdout);
+	return svg != NULL ? kedge__chart_write(&c, svg, err) : 0;
+}
+
+struct tool {
+	struct kedge__pccr_input in;
+	struct kedge__text_list sweeps;
+	const char *svg;
+	bool json;
+};
+
+static int run(struct tool *t, struct kedge__error *err)
+{
+	static const char *const other[] = {"processes", NULL};
+	struct kedge__pccr in;
+	struct kedge__pccr_times times;
+	struct kedge__sweep s;
+	int rc;
+
+	if (t->sweeps.count > 0 && t->in.text[7] == NULL)
+		t->in.text[7] = "1";
+	rc = kedge__pccr_input_read(&t->in, &in, err);
+	if (rc == 0 && t->sweeps.count > 0) {
+		rc = kedge__sweep_parse(t->sweeps.at[0], other, &s, err);
+		if (rc == 0 && (t->sweeps.count > 1 || strcmp(s.name, "processes") != 0))
+			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep here is of processes, once");
+		return rc != 0 ? rc : sweep(in, &s, t->svg, t->json, err);
+	}
+	if (rc == 0 && t->svg != NULL)
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--svg needs --sweep processes=A..B");
+	if (rc == 0)
+		rc = kedge__pccr_evaluate(&in, &times, err);
+	if (rc == 0 && t->json)
+		kedge__json_print(times_json(&times));
+	else if (rc == 0)
+		print_times(&in, &times);
+	return rc;
+}
+
+int kedge__plan_pccr(int argc, char **argv)
+{
+	struct tool t = {0};
+	const struct kedge__option options[] = {
+	    KEDGE__PCCR_OPTIONS(&t.in),
+	    {"sweep", 0, KEDGE__OPTION_LIST, &t.sweeps, "processes=A..B", "a table over numbers of processes"},
+	    {"svg", 0, KEDGE__OPTION_TEXT, &t.svg, "FILE", "draw the table"},
+	    KEDGE__OPTION_JSON(&t.json),
+	};
+	const struct kedge__usage usage = {
+	    .command = "kedge plan pccr",
+	    .about = "Time of a checkpoint with and without compression when many processes share a file system.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge plan pccr --size 500MB --collect 0.5 --compress 10 --compress-pipelined 2 --fs-bandwidth "
+		       "6.4GB/s "
+		       "--process-bandwidth 50MB/s --ratio 0.65 --processes 1024"};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int first, status;
+
+	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
+		return status;
+	if (run(&t, &err) != 0)
+		return kedge__tool_fail(usage.command, &err, "cannot evaluate");
+	return KEDGE__EXIT_OK;
+}
