@@ -1,246 +1,7 @@
 #include "store/internal.h"
 
 #include <errno.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-
-#define MARKER_BYTES_LIMIT 4096
-
-/* ------------------------------------------------------------------ small files */
-
-int kedge__file_read(const char *path, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err)
-{
-	uint8_t *got = NULL;
-	uint64_t size;
-	int fd, rc;
-
-	rc = kedge__fs_open_read(path, &fd, err);
-	if (rc)
-		return rc;
-	rc = kedge__fs_size(fd, &size, path, err);
-	if (rc)
-		goto close;
-	if (size > limit) {
-		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is far too large (%" PRIu64 " bytes)", path, size);
-		goto close;
-	}
-	got = kedge__malloc(size ? (size_t)size : 1);
-	if (!got) {
-		rc = kedge__error_nomem(err);
-		goto close;
-	}
-	rc = kedge__fs_pread(fd, got, (size_t)size, 0, path, err);
-	if (rc) {
-		kedge__free(got);
-		goto close;
-	}
-	*data = got;
-	*bytes = (size_t)size;
-close:
-	kedge__fs_close(fd);
-	return rc;
-}
-
-/* A file of that name can only be what a crash left: take it away and try again. */
-int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
-{
-	struct kedge__error first = KEDGE__ERROR_INIT;
-	int rc = kedge__fs_create(tmp, fd, &first);
-
-	if (rc && first.sys_errno == EEXIST) {
-		rc = kedge__fs_unlink(tmp, &first);
-		if (!rc)
-			rc = kedge__fs_create(tmp, fd, &first);
-	}
-	if (rc)
-		kedge__error_move(err, &first);
-	kedge__error_done(&first);
-	return rc;
-}
-
-static int write_synced(const char *path, const void *data, size_t bytes, struct kedge__error *err)
-{
-	int fd, rc;
-
-	rc = kedge__file_create_tmp(path, &fd, err);
-	if (rc)
-		return rc;
-	rc = kedge__fs_write(fd, data, bytes, path, err);
-	if (!rc)
-		rc = kedge__fs_sync(fd, path, err);
-	kedge__fs_close(fd);
-	if (rc)
-		(void)kedge__fs_unlink(path, NULL);
-	return rc;
-}
-
-int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool *renamed,
-			struct kedge__error *err)
-{
-	char *tmp = kedge__asprintf("%s" KEDGE__TMP_SUFFIX, path);
-	int rc;
-
-	*renamed = false;
-	if (!tmp)
-		return kedge__error_nomem(err);
-	rc = write_synced(tmp, data, bytes, err);
-	if (rc)
-		goto free;
-	rc = kedge__fs_rename(tmp, path, err);
-	if (rc) {
-		(void)kedge__fs_unlink(tmp, NULL);
-		goto free;
-	}
-	*renamed = true;
-	rc = kedge__fs_sync_dir(dir, err);
-free:
-	kedge__free(tmp);
-	return rc;
-}
-
-bool kedge__name_is_tmp(const char *name)
-{
-	size_t length = strlen(name), suffix = strlen(KEDGE__TMP_SUFFIX);
-
-	return length > suffix && strcmp(name + length - suffix, KEDGE__TMP_SUFFIX) == 0;
-}
-
-/* ------------------------------------------------------------------ the marker */
-
-static bool is_directory(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static int marker_read(const char *path, struct kedge__store_id *id, struct kedge__error *err)
-{
-	uint8_t *data;
-	size_t bytes;
-	int rc;
-
-	rc = kedge__file_read(path, MARKER_BYTES_LIMIT, &data, &bytes, err);
-	if (rc)
-		return rc;
-	rc = kedge__store_marker_decode(data, bytes, id, err);
-	if (rc)
-		(void)kedge__error_prefix(err, "%s", path);
-	kedge__free(data);
-	return rc;
-}
-
-int kedge__catalog_check_marker(const struct kedge__catalog *cat, struct kedge__error *err)
-{
-	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
-	struct kedge__store_id id;
-	int rc = path ? marker_read(path, &id, err) : kedge__error_nomem(err);
-
-	kedge__free(path);
-	return rc;
-}
-
-/* FD, locked, is the temporary file: it becomes the marker, or goes away if somebody else's is there. */
-static int marker_fill(int fd, const char *store, const char *tmp, const char *path, struct kedge__error *err)
-{
-	struct kedge__bytes text = {0};
-	struct kedge__store_id id;
-	int rc;
-
-	if (kedge__fs_exists(path))
-		return kedge__fs_unlink(tmp, err);
-	if (getrandom(id.at, sizeof(id.at), 0) != (ssize_t)sizeof(id.at))
-		return kedge__error_set(err, KEDGE_E_IO, errno, "no random bytes for the id of store %s", store);
-	rc = kedge__store_marker_encode(&id, &text, err);
-	if (!rc)
-		rc = kedge__fs_truncate(fd, 0, tmp, err);
-	if (!rc)
-		rc = kedge__fs_pwrite(fd, text.at, text.count, 0, tmp, err);
-	if (!rc)
-		rc = kedge__fs_sync(fd, tmp, err);
-	if (!rc)
-		rc = kedge__fs_rename(tmp, path, err);
-	if (rc)
-		(void)kedge__fs_unlink(tmp, NULL);
-	else
-		rc = kedge__fs_sync_dir(store, err);
-	kedge__bytes_done(&text);
-	return rc;
-}
-
-static bool is_file_at(int fd, const char *path)
-{
-	struct stat a, b;
-
-	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-/*
- * All ranks of a job may be here at once. The temporary file is the lock among them: who finds, once it has the lock,
- * that the name is still this file's, writes it.
- */
-static int marker_create(const char *store, const char *path, struct kedge__error *err)
-{
-	char *tmp = kedge__asprintf("%s" KEDGE__TMP_SUFFIX, path);
-	bool mine = false;
-	int fd, rc = 0;
-
-	if (!tmp)
-		return kedge__error_nomem(err);
-	while (!rc && !mine && !kedge__fs_exists(path)) {
-		rc = kedge__fs_open_lock(tmp, &fd, err);
-		if (rc)
-			break;
-		if (flock(fd, LOCK_EX) != 0 && errno != EINTR)
-			rc = kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot lock %s", tmp);
-		else if ((mine = is_file_at(fd, tmp)))
-			rc = marker_fill(fd, store, tmp, path, err);
-		kedge__fs_close(fd);
-	}
-	kedge__free(tmp);
-	return rc;
-}
-
-/* The id only has to tell directories apart; the directory's own identity does that too. */
-static void id_from_directory(const char *store, struct kedge__store_id *id)
-{
-	struct stat st;
-
-	memset(id, 0, sizeof(*id));
-	if (stat(store, &st) != 0)
-		return;
-	kedge__put64(id->at, (uint64_t)st.st_dev);
-	kedge__put64(id->at + 8, (uint64_t)st.st_ino);
-}
-
-/* A damaged marker does not stop anybody from getting at sets that are whole: it is noted for verify. */
-static int marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
-{
-	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
-	int rc = 0;
-
-	if (!path)
-		return kedge__error_nomem(err);
-	if (mode == KEDGE__CATALOG_CREATE)
-		rc = marker_create(cat->store, path, err);
-	else if (!kedge__fs_exists(path))
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
-				      "%s is not a store: it has no file " KEDGE__STORE_MARKER_NAME, cat->store);
-	if (rc)
-		goto free;
-	rc = marker_read(path, &cat->id, &cat->marker_problem);
-	if (rc == KEDGE_E_DAMAGED) {
-		kedge__log(KEDGE_LOG_WARNING, "%s", kedge__error_text(&cat->marker_problem));
-		id_from_directory(cat->store, &cat->id);
-		rc = 0;
-	} else if (rc) {
-		kedge__error_move(err, &cat->marker_problem);
-	}
-free:
-	kedge__free(path);
-	return rc;
-}
 
 /* ------------------------------------------------------------------ entries */
 
@@ -490,6 +251,13 @@ struct kedge__store_id kedge__catalog_store_id(const struct kedge__catalog *cat)
 
 /* ------------------------------------------------------------------ names of a store */
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static bool has_set(const char *store, const char *name)
 {
 	char *dir = kedge__asprintf("%s/%s", store, name);
@@ -573,7 +341,7 @@ static int open_read(struct kedge__catalog *cat, struct kedge__error *err)
 
 	if (!is_directory(cat->store))
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no store at %s", cat->store);
-	rc = marker_open(cat, KEDGE__CATALOG_READ, err);
+	rc = kedge__marker_open(cat, KEDGE__CATALOG_READ, err);
 	if (rc)
 		return rc;
 	return is_directory(cat->dir) ? 0 : no_such_name(cat, err);
@@ -586,7 +354,7 @@ static int open_create(struct kedge__catalog *cat, struct kedge__error *err)
 
 	rc = kedge__fs_mkdirs(cat->store, err);
 	if (!rc)
-		rc = marker_open(cat, KEDGE__CATALOG_CREATE, err);
+		rc = kedge__marker_open(cat, KEDGE__CATALOG_CREATE, err);
 	if (!rc)
 		rc = kedge__fs_mkdirs(cat->dir, err);
 	if (rc)

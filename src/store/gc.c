@@ -13,54 +13,8 @@ struct gc {
 	uint8_t *keep;   /* 1: kept for itself or for another */
 	uint8_t *chosen; /* 1: among the KEEP, or left alone */
 	size_t whole, unusable;
-	uint8_t *ranks; /* one a rank: some file of it is in this store */
-	size_t rank_count;
+	struct kedge__rank_list ranks;
 };
-
-/* ------------------------------------------------------------------ which ranks are here
- * With storage that is local to a node, a manifest names the segments of other nodes too. */
-
-static int note_rank(struct gc *gc, uint32_t rank, struct kedge__error *err)
-{
-	size_t before = gc->rank_count;
-	uint8_t *grown;
-
-	if (rank >= before) {
-		grown = kedge__realloc(gc->ranks, (size_t)rank + 1);
-		if (!grown)
-			return kedge__error_nomem(err);
-		memset(grown + before, 0, (size_t)rank + 1 - before);
-		gc->ranks = grown;
-		gc->rank_count = (size_t)rank + 1;
-	}
-	gc->ranks[rank] = 1;
-	return 0;
-}
-
-static int note_ranks(struct gc *gc, uint64_t version, struct kedge__error *err)
-{
-	char *dir = kedge__catalog_version_path(gc->cat, version);
-	uint32_t rank, generation;
-	char **names;
-	size_t count;
-	int rc = 0;
-
-	if (!dir)
-		return kedge__error_nomem(err);
-	if (kedge__fs_list(dir, &names, &count, NULL) == 0) {
-		for (size_t i = 0; i < count && !rc; i++)
-			if (kedge__segment_file_parse(names[i], &rank, &generation))
-				rc = note_rank(gc, rank, err);
-		kedge__fs_list_free(names, count);
-	}
-	kedge__free(dir);
-	return rc;
-}
-
-static bool is_elsewhere(const struct gc *gc, uint32_t rank)
-{
-	return rank >= gc->rank_count || !gc->ranks[rank];
-}
 
 /* ------------------------------------------------------------------ what can be restored */
 
@@ -109,7 +63,7 @@ static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 	if (gc->health[i] != UNKNOWN)
 		return 0;
 	for (uint32_t rank = 0; whole && rank < entry->set.ranks && !rc; rank++)
-		if (!is_elsewhere(gc, rank))
+		if (kedge__rank_list_has(&gc->ranks, rank))
 			rc = examine_rank(gc, &entry->set, rank, &whole, err);
 	gc->health[i] = whole ? WHOLE : BROKEN;
 	return rc;
@@ -225,8 +179,8 @@ static int gc_seized(struct gc *gc, size_t keep, bool dry_run, struct kedge__gc_
 	gc->keep = kedge__calloc(count + 1, 1);
 	gc->chosen = kedge__calloc(count + 1, 1);
 	rc = marks && gc->health && gc->keep && gc->chosen ? 0 : kedge__error_nomem(err);
-	for (size_t i = 0; i < count && !rc; i++)
-		rc = note_ranks(gc, gc->cat->entries.at[i]->version, err);
+	if (!rc)
+		rc = kedge__rank_list_init(&gc->ranks, gc->cat, err);
 	if (!rc)
 		rc = choose(gc, keep, marks, err);
 	if (!rc)
@@ -236,7 +190,7 @@ static int gc_seized(struct gc *gc, size_t keep, bool dry_run, struct kedge__gc_
 	kedge__free(gc->health);
 	kedge__free(gc->keep);
 	kedge__free(gc->chosen);
-	kedge__free(gc->ranks);
+	kedge__rank_list_done(&gc->ranks);
 	return rc;
 }
 

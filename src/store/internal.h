@@ -47,13 +47,14 @@ int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct 
 /* What is on disk now, leaving the catalogue alone: 1 and *SET filled, 0 if there is no manifest, or an error. */
 int kedge__catalog_read_set(const struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err);
-int kedge__catalog_check_marker(const struct kedge__catalog *cat, struct kedge__error *err);
 void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version);
 
 /* Set MARKS[i], one byte an entry, for VERSION and all entries that it depends on, by the manifests. TOLERANT: what is
  * missing or broken on the way is passed over. */
 int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
 			struct kedge__error *err);
+
+/* ------------------------------------------------------------------ small_file.c */
 
 /* A whole small file, of at most LIMIT bytes. *DATA: kedge__free(). */
 int kedge__file_read(const char *path, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err);
@@ -62,8 +63,25 @@ int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
 /* Temporary name, write, sync, rename, sync DIR. *RENAMED tells, also on failure, whether PATH was replaced. */
 int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool *renamed,
 			struct kedge__error *err);
-/* The tail after the last '.', for names like "x.tmp". */
 bool kedge__name_is_tmp(const char *name);
+bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open file FD */
+
+/* ------------------------------------------------------------------ marker.c */
+
+/* A damaged marker is noted in the catalogue, and an id found that serves as well. */
+int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err);
+int kedge__marker_check(const struct kedge__catalog *cat, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ ranks.c */
+
+struct kedge__rank_list {
+	uint8_t *here; /* one a rank */
+	size_t room;
+};
+
+int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__catalog *cat, struct kedge__error *err);
+void kedge__rank_list_done(struct kedge__rank_list *list);
+bool kedge__rank_list_has(const struct kedge__rank_list *list, uint32_t rank); /* some file of RANK is in the store */
 
 /* ------------------------------------------------------------------ lock.c */
 
@@ -156,5 +174,19 @@ int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uin
 int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, struct kedge__span_list *out,
 				struct kedge__span_list *outer, struct kedge__error *err);
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
+
+/* ------------------------------------------------------------------ merge.c: a version's live bytes as a map of their
+ * own */
+
+struct kedge__merge;
+
+/* Spans of L's version, with references below STOP_BELOW kept as they are. L must outlive it. */
+int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, size_t workers, struct kedge__merge **out,
+		     struct kedge__error *err);
+void kedge__merge_free(struct kedge__merge *m);
+/* Map, parent, and literals without data: kedge__merge_fill() is the literal source that has their bytes. */
+const struct kedge__reduction *kedge__merge_reduction(const struct kedge__merge *m);
+const struct kedge__source_record *kedge__merge_sources(const struct kedge__merge *m, size_t *count);
+int kedge__merge_fill(void *m, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err);
 
 #endif

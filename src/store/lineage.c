@@ -1,7 +1,7 @@
 /*
  * All segments of one rank that a version needs. Each comes from the first level that has it whole. If what a segment
- * depends on is nowhere to be found, that copy of it leads nowhere and is not used again: another level may have it in a
- * form that depends on something else (coalesced there), and so for those that refer to it, up to the wanted version.
+ * depends on is nowhere to be found, that copy of it leads nowhere and is not used again: another level may have it in
+ * a form that depends on something else (coalesced there), and so for those that refer to it, up to the wanted version.
  */
 #include "store/internal.h"
 
@@ -116,7 +116,8 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 			   item->version, l->rank, l->levels[item->level]->store, kedge__error_text(&first));
 	if (rc && !first.code)
 		(void)kedge__error_set(&first, KEDGE_E_MISSING, 0,
-				       "version %" PRIu64 " of rank %" PRIu32 " has no other copy", item->version, l->rank);
+				       "version %" PRIu64 " of rank %" PRIu32 " has no other copy", item->version,
+				       l->rank);
 	if (rc == KEDGE_E_NOMEM) {
 		(void)kedge__error_nomem(err);
 	} else if (rc) {
@@ -233,7 +234,8 @@ static void drop_dead(struct kedge__lineage *l)
 	l->count = kept;
 }
 
-/* Newest first: references go to older versions only, so an item that was passed is complete. *VERSION is where it ended. */
+/* Newest first: references go to older versions only, so an item that was passed is complete. *VERSION is where it
+ * ended. */
 static int walk_closure(struct kedge__lineage *l, uint64_t *version, struct kedge__error *err)
 {
 	*version = l->version;
@@ -269,8 +271,8 @@ static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
 			break;
 	}
 	if (!rc && first.code)
-		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is read from other copies: %s", l->version,
-			   l->rank, kedge__error_text(&first));
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is read from other copies: %s",
+			   l->version, l->rank, kedge__error_text(&first));
 	if (rc && rc != KEDGE_E_NOMEM) {
 		rc = first.code;
 		kedge__error_move(err, &first);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,13 +31,6 @@ static int flock_retry(int fd, int how)
 static int flock_failed(const char *path, struct kedge__error *err)
 {
 	return kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot lock %s", path);
-}
-
-static bool is_file_at(int fd, const char *path)
-{
-	struct stat a, b;
-
-	return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* ------------------------------------------------------------------ who owns it */
@@ -169,7 +161,7 @@ static int mutex_enter(const struct kedge__catalog *cat, const char *path, int *
 		if (rc)
 			return rc;
 		if (flock_retry(*fd, LOCK_EX | LOCK_NB) == 0) {
-			if (is_file_at(*fd, path))
+			if (kedge__file_is_at(*fd, path))
 				return 0;
 		} else if (errno != EWOULDBLOCK) {
 			rc = flock_failed(path, err);
@@ -217,7 +209,7 @@ static int take_lock(const struct kedge__catalog *cat, const char *path, int *fd
 		if (flock_retry(*fd, LOCK_EX | LOCK_NB) != 0)
 			break;
 		/* A job that is closing removes its file without the mutex. */
-		if (is_file_at(*fd, path))
+		if (kedge__file_is_at(*fd, path))
 			return 0;
 		kedge__fs_close(*fd);
 	}
@@ -281,7 +273,7 @@ void kedge__catalog_disown(struct kedge__catalog *cat)
 	if (cat->lock_fd < 0)
 		return;
 	path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
-	if (path && cat->lock_pid == getpid() && is_file_at(cat->lock_fd, path))
+	if (path && cat->lock_pid == getpid() && kedge__file_is_at(cat->lock_fd, path))
 		(void)kedge__fs_unlink(path, NULL);
 	/* Children that were forked share the flock; it ends here for them too. */
 	if (cat->lock_pid == getpid())
@@ -303,7 +295,7 @@ static int clean_locked(const char *path, bool dry_run, size_t *removed, struct 
 	if (rc)
 		return rc;
 	dead = flock_retry(fd, LOCK_EX | LOCK_NB) == 0 || (owner_read(fd, &owner) && owner_is_dead(&owner));
-	if (dead && is_file_at(fd, path)) {
+	if (dead && kedge__file_is_at(fd, path)) {
 		++*removed;
 		if (!dry_run)
 			rc = kedge__fs_unlink(path, err);

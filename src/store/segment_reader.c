@@ -277,7 +277,7 @@ static void prefix_place(const char *path, struct kedge__error *err)
 
 	if (place_of(path, &version, &rank))
 		(void)kedge__error_prefix(err, "segment %s (version %" PRIu64 ", rank %" PRIu32 ")", path, version,
-					   rank);
+					  rank);
 	else
 		(void)kedge__error_prefix(err, "segment %s", path);
 }

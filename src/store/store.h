@@ -203,7 +203,7 @@ struct kedge__finding { /* a place that is damaged */
 	uint32_t rank;
 	const char *file;     /* path */
 	int64_t block;        /* -1: not a block */
-	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "manifest", "marker", "lineage", "stray"; NULL for a block */
+	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "manifest", "marker", "lineage", "rank" (no file of it at all), "stray"; NULL for a block */
 	const char *region;   /* name, or NULL */
 	const char *text;
 };

@@ -26,6 +26,7 @@ struct verify {
 	uint8_t *damaged;  /* something of it was reported */
 	uint8_t *vanished; /* replaced or removed by its owner while we looked */
 	KEDGE__ARRAY(struct bad_block) bad;
+	struct kedge__rank_list ranks;
 };
 
 static void report_finding(struct verify *v, const struct kedge__finding *f)
@@ -218,6 +219,28 @@ static int check_segment(struct verify *v, size_t entry, uint32_t rank, struct k
 	return rc;
 }
 
+/* Told once, however many versions there are: such a store is one of several that are local to a node, or half lost. */
+static void report_absent_rank(struct verify *v, size_t entry, uint32_t rank)
+{
+	struct kedge__finding finding = {
+	    .version = v->cat->entries.at[entry]->version,
+	    .rank = rank,
+	    .file = v->cat->dir,
+	    .block = -1,
+	    .section = "rank",
+	    .text = "no segment of this rank is in this store; if it is local to a node, look on the "
+		    "rank's own node"};
+
+	v->damaged[entry] = 1;
+	for (size_t i = 0; i < entry; i++) {
+		const struct kedge__catalog_entry *older = v->cat->entries.at[i];
+
+		if (v->selected[i] && !older->problem.code && rank < older->set.ranks)
+			return;
+	}
+	report_finding(v, &finding);
+}
+
 static int check_entry(struct verify *v, size_t i, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = v->cat->entries.at[i];
@@ -233,8 +256,12 @@ static int check_entry(struct verify *v, size_t i, struct kedge__error *err)
 		report_finding(v, &finding);
 	}
 	kedge__free(path);
-	for (uint32_t rank = 0; !rc && !entry->problem.code && rank < entry->set.ranks; rank++)
-		rc = check_segment(v, i, rank, err);
+	for (uint32_t rank = 0; !rc && !entry->problem.code && rank < entry->set.ranks; rank++) {
+		if (kedge__rank_list_has(&v->ranks, rank))
+			rc = check_segment(v, i, rank, err);
+		else
+			report_absent_rank(v, i, rank);
+	}
 	return rc;
 }
 
@@ -454,7 +481,7 @@ static void check_marker(struct verify *v)
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__finding finding = {.block = -1, .section = "marker", .file = v->cat->store};
 
-	if (kedge__catalog_check_marker(v->cat, &problem) != 0) {
+	if (kedge__marker_check(v->cat, &problem) != 0) {
 		finding.text = kedge__error_text(&problem);
 		report_finding(v, &finding);
 	}
@@ -488,6 +515,8 @@ static int verify_pinned(struct verify *v, uint64_t version, struct kedge__error
 	rc = kedge__catalog_scan(v->cat, err);
 	if (!rc)
 		rc = select_entries(v, version, err);
+	if (!rc)
+		rc = kedge__rank_list_init(&v->ranks, v->cat, err);
 	if (rc)
 		return rc;
 	check_marker(v);
@@ -521,6 +550,7 @@ int kedge__verify(struct kedge__catalog *cat, struct kedge__pool *pool, uint64_t
 	kedge__free(v.damaged);
 	kedge__free(v.vanished);
 	kedge__array_done(&v.bad);
+	kedge__rank_list_done(&v.ranks);
 	if (!rc && report)
 		*report = done;
 	else

@@ -1,0 +1,59 @@
+/*
+ * Which ranks a store has files of. With storage that is local to a node a manifest names the segments of other nodes
+ * too: a rank without any file here is elsewhere, one that lacks a single file has lost it.
+ */
+#include "store/internal.h"
+
+static int note_rank(struct kedge__rank_list *list, uint32_t rank, struct kedge__error *err)
+{
+	size_t before = list->room;
+
+	if (!kedge__array_grow((void **)&list->here, &list->room, (size_t)rank + 1, sizeof(*list->here)))
+		return kedge__error_nomem(err);
+	memset(list->here + before, 0, (list->room - before) * sizeof(*list->here));
+	list->here[rank] = 1;
+	return 0;
+}
+
+static int note_directory(struct kedge__rank_list *list, const char *dir, struct kedge__error *err)
+{
+	uint32_t rank, generation;
+	char **names;
+	size_t count;
+	int rc = 0;
+
+	if (kedge__fs_list(dir, &names, &count, NULL) != 0)
+		return 0;
+	for (size_t i = 0; i < count && !rc; i++)
+		if (kedge__segment_file_parse(names[i], &rank, &generation))
+			rc = note_rank(list, rank, err);
+	kedge__fs_list_free(names, count);
+	return rc;
+}
+
+int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__catalog *cat, struct kedge__error *err)
+{
+	int rc = 0;
+
+	*list = (struct kedge__rank_list){0};
+	for (size_t i = 0; i < cat->entries.count && !rc; i++) {
+		char *dir = kedge__catalog_version_path(cat, cat->entries.at[i]->version);
+
+		rc = dir ? note_directory(list, dir, err) : kedge__error_nomem(err);
+		kedge__free(dir);
+	}
+	if (rc)
+		kedge__rank_list_done(list);
+	return rc;
+}
+
+void kedge__rank_list_done(struct kedge__rank_list *list)
+{
+	kedge__free(list->here);
+	*list = (struct kedge__rank_list){0};
+}
+
+bool kedge__rank_list_has(const struct kedge__rank_list *list, uint32_t rank)
+{
+	return rank < list->room && list->here[rank];
+}
