@@ -28,9 +28,9 @@ fi
 
 # On a terminal there is a bar, and it is wiped off.
 if command -v script >/dev/null && script -qec true /dev/null </dev/null >/dev/null 2>&1; then
-	random big 60000
+	random big 4000
 	script -qec 'kedge save -s store -n bar --codec zstd:9 big' /dev/null </dev/null >tty 2>&1
-	grep -qF 'of 58.6 MiB' tty || fail "no progress on a terminal"
+	grep -qF 'of 3.91 MiB' tty || fail "no progress on a terminal"
 	script -qec 'kedge save -s store -n bar2 --quiet big' /dev/null </dev/null >tty 2>&1
 	[ ! -s tty ] || fail "progress in spite of --quiet"
 fi
