@@ -655,6 +655,11 @@ static int part_arm(struct kedge__tracker *t, const struct kedge__area *part, st
 	return t->ops->arm(t->state, part, err);
 }
 
+bool kedge__tracker_exclusive(const struct kedge__tracker *t)
+{
+	return t->ops->exclusive;
+}
+
 int kedge__tracker_lend(struct kedge__tracker *t, uintptr_t begin, uintptr_t end, struct kedge__error *err)
 {
 	sigset_t signals;

@@ -119,6 +119,7 @@ size_t kedge__page_size(void);
  * A span comes back whole, or in parts from its front or back. Nothing happens for kinds that do not mind a second
  * protection.
  */
+bool kedge__tracker_exclusive(const struct kedge__tracker *t); /* whether lending is needed */
 int kedge__tracker_lend(struct kedge__tracker *t, uintptr_t begin, uintptr_t end, struct kedge__error *err);
 void kedge__tracker_take_back(struct kedge__tracker *t, uintptr_t begin, uintptr_t end);
 

@@ -1,4 +1,4 @@
-/* How the threads of this folder are started. */
+/* How threads are started: those of this folder, and of objects elsewhere that need one of their own. */
 #ifndef KEDGE_PIPELINE_THREAD_H
 #define KEDGE_PIPELINE_THREAD_H
 

@@ -1,0 +1,347 @@
+/*
+ * A session: ranges write-protected by a userfaultfd of its own, in synchronous mode: a write to a protected page waits
+ * until we let it go on. Invariant, under the lock: a page whose entry says that memory has its bytes is protected.
+ */
+#include "capture/cow.h"
+#include "capture/tracker_abi.h"
+#include "pipeline/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define FEATURES (UFFD_FEATURE_PAGEFAULT_FLAG_WP | KEDGE__UFFD_WP_HUGETLBFS_SHMEM | KEDGE__UFFD_WP_UNPOPULATED)
+
+#define RANGES_MAX   8192
+#define ASIDE_PRESET (UINT64_C(64) << 20)
+#define SCRATCH      512 /* pages: what the reader lets go of at once */
+/* Protected in pieces of that size, by all threads of the pool. */
+#define PIECE ((size_t)32 << 20)
+
+void kedge__cow_lock(struct kedge__cow *c)
+{
+	pthread_mutex_lock(&c->door);
+	pthread_mutex_lock(&c->lock);
+	pthread_mutex_unlock(&c->door);
+}
+
+void kedge__cow_unlock(struct kedge__cow *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
+
+void kedge__cow_fail(struct kedge__cow *c, struct kedge__error *err)
+{
+	if (!c->failure.code)
+		kedge__error_move(&c->failure, err);
+}
+
+/* ---------------------------------------------------------------- memory of a session */
+
+static int span_compare(const void *a, const void *b)
+{
+	const struct kedge__cow_span *x = *(const struct kedge__cow_span *const *)a;
+	const struct kedge__cow_span *y = *(const struct kedge__cow_span *const *)b;
+
+	return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static void span_init(const struct kedge__cow *c, struct kedge__cow_span *span, const struct kedge__cow_range *range)
+{
+	span->begin = (uintptr_t)range->data;
+	span->end = span->begin + range->bytes;
+	span->page_begin = KEDGE__MIN((span->begin + c->page - 1) / c->page * c->page, span->end);
+	span->page_end = KEDGE__MAX(span->end / c->page * c->page, span->page_begin);
+	/* A range within one page has no whole one: all of it is head. */
+	if (span->page_begin == span->end)
+		span->page_end = span->end;
+	span->released = span->page_begin;
+}
+
+static int spans_new(struct kedge__cow *c, const struct kedge__cow_range *ranges, size_t count,
+		     struct kedge__error *err)
+{
+	if (count > RANGES_MAX)
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "%zu ranges to protect; %d is the most", count,
+					RANGES_MAX);
+	c->spans = kedge__calloc(count, sizeof(*c->spans));
+	c->order = kedge__calloc(count, sizeof(*c->order));
+	if (!c->spans || !c->order)
+		return kedge__error_nomem(err);
+	c->count = count;
+	for (size_t i = 0; i < count; i++) {
+		span_init(c, &c->spans[i], &ranges[i]);
+		c->order[i] = &c->spans[i];
+	}
+	qsort(c->order, count, sizeof(*c->order), span_compare);
+	for (size_t i = 1; i < count; i++) {
+		if (c->order[i]->begin < c->order[i - 1]->end)
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "ranges to protect overlap at 0x%zx",
+						(size_t)c->order[i]->begin);
+	}
+	return 0;
+}
+
+/* One mapping for the entries of all pages, the free list, the scratch pages and the pool: it is far from the heap. */
+static int tables_new(struct kedge__cow *c, uint64_t aside_bytes, struct kedge__error *err)
+{
+	size_t pages = 0, words;
+	uint32_t *at;
+
+	for (size_t i = 0; i < c->count; i++)
+		pages += (c->spans[i].page_end - c->spans[i].page_begin) / c->page;
+	c->aside_pages = KEDGE__MAX(KEDGE__MIN((aside_bytes ? aside_bytes : ASIDE_PRESET) / c->page, pages), 1);
+	words = (pages + c->aside_pages) * sizeof(uint32_t);
+	words = (words + c->page - 1) / c->page * c->page;
+	c->tables_bytes = (c->aside_pages + SCRATCH) * c->page + words;
+	c->tables = kedge__map_alloc(c->tables_bytes);
+	if (!c->tables)
+		return kedge__error_nomem(err);
+	at = c->tables;
+	c->scratch = (unsigned char *)c->tables + words;
+	c->aside = c->scratch + SCRATCH * c->page;
+	memset(at, 0xff, pages * sizeof(*at)); /* KEDGE__COW_PROTECTED */
+	for (size_t i = 0; i < c->count; i++) {
+		c->spans[i].pages = at;
+		at += (c->spans[i].page_end - c->spans[i].page_begin) / c->page;
+	}
+	c->free = at;
+	for (c->free_count = 0; c->free_count < c->aside_pages; c->free_count++)
+		c->free[c->free_count] = (uint32_t)(c->aside_pages - 1 - c->free_count);
+	return 0;
+}
+
+static int edges_new(struct kedge__cow *c, struct kedge__error *err)
+{
+	size_t bytes = 0;
+	unsigned char *at;
+
+	for (size_t i = 0; i < c->count; i++)
+		bytes += c->spans[i].page_begin - c->spans[i].begin + (c->spans[i].end - c->spans[i].page_end);
+	at = c->edges = kedge__malloc(bytes);
+	if (!at)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < c->count; i++) {
+		struct kedge__cow_span *span = &c->spans[i];
+
+		span->head = at;
+		at += span->page_begin - span->begin;
+		span->tail = at;
+		at += span->end - span->page_end;
+	}
+	return 0;
+}
+
+static void session_free(struct kedge__cow *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	if (c->stop >= 0)
+		close(c->stop);
+	kedge__map_free(c->tables, c->tables_bytes);
+	kedge__free(c->edges);
+	kedge__free(c->spans);
+	kedge__free(c->order);
+	kedge__error_done(&c->failure);
+	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->door);
+	kedge__free(c);
+}
+
+static int session_new(const struct kedge__cow_range *ranges, size_t count, const struct kedge__cow_options *options,
+		       struct kedge__cow **out, struct kedge__error *err)
+{
+	struct kedge__cow *c = kedge__calloc(1, sizeof(*c));
+	bool kernel_writes;
+	int rc;
+
+	if (!c)
+		return kedge__error_nomem(err);
+	c->fd = c->stop = -1;
+	c->page = kedge__page_size();
+	c->tracker = options->tracker && kedge__tracker_exclusive(options->tracker) ? options->tracker : NULL;
+	pthread_mutex_init(&c->door, NULL);
+	pthread_mutex_init(&c->lock, NULL);
+	rc = spans_new(c, ranges, count, err);
+	if (rc == 0)
+		rc = tables_new(c, options->aside_bytes, err);
+	if (rc == 0)
+		rc = edges_new(c, err);
+	if (rc == 0)
+		rc = kedge__userfault_open(FEATURES, &c->fd, &kernel_writes, err);
+	if (rc) {
+		session_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- begin and end */
+
+static int thread_start(struct kedge__cow *c, struct kedge__error *err)
+{
+	int rc;
+
+	c->stop = eventfd(0, EFD_CLOEXEC);
+	if (c->stop < 0)
+		return kedge__error_set(err, KEDGE_E_STATE, errno, "cannot make an eventfd");
+	rc = kedge__thread_start(&c->thread, kedge__cow_fault_main, c);
+	if (rc)
+		return kedge__error_set(err, KEDGE_E_NOMEM, rc, "cannot start the thread that copies pages");
+	c->started = true;
+	return 0;
+}
+
+static int span_register(struct kedge__cow *c, struct kedge__cow_span *span, struct kedge__error *err)
+{
+	int rc;
+
+	memcpy(span->head, (const void *)span->begin, span->page_begin - span->begin);
+	memcpy(span->tail, (const void *)span->page_end, span->end - span->page_end);
+	if (span->page_begin == span->page_end)
+		return 0;
+	if (c->tracker) {
+		rc = kedge__tracker_lend(c->tracker, span->page_begin, span->page_end, err);
+		if (rc)
+			return rc;
+	}
+	span->registered = true;
+	rc = kedge__userfault_register(c->fd, span->page_begin, span->page_end, err);
+	/* Refused for memory whose pages are larger than the ones that we can copy aside. */
+	if (rc == 0)
+		rc = kedge__userfault_protect(c->fd, span->page_begin, span->page_begin + c->page, false, err);
+	return rc;
+}
+
+struct protect_job {
+	struct kedge__cow *cow;
+	struct kedge__pages *pieces;
+};
+
+static int protect_piece(void *ctx, size_t i, int worker)
+{
+	struct protect_job *job = ctx;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__userfault_protect(job->cow->fd, job->pieces[i].begin, job->pieces[i].end, true, &err);
+
+	(void)worker;
+	if (rc) {
+		kedge__cow_lock(job->cow);
+		kedge__cow_fail(job->cow, &err);
+		kedge__cow_unlock(job->cow);
+		kedge__error_done(&err);
+	}
+	return rc;
+}
+
+static int protect_all(struct kedge__cow *c, struct kedge__pool *pool, struct kedge__error *err)
+{
+	struct kedge__pages_list pieces = {0};
+	struct protect_job job = {.cow = c};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->count; i++) {
+		struct kedge__cow_span *span = &c->spans[i];
+
+		for (uintptr_t at = span->page_begin; rc == 0 && at < span->page_end; at = (at / PIECE + 1) * PIECE) {
+			struct kedge__pages piece = {at, KEDGE__MIN((at / PIECE + 1) * PIECE, span->page_end)};
+
+			if (!kedge__array_push(&pieces, piece))
+				rc = kedge__error_nomem(err);
+		}
+	}
+	job.pieces = pieces.at;
+	if (rc == 0 && pieces.count) {
+		rc = kedge__pool_for(pool, pieces.count, protect_piece, &job);
+		if (rc && err)
+			kedge__error_move(err, &c->failure);
+	}
+	kedge__array_done(&pieces);
+	return rc;
+}
+
+static int session_begin(struct kedge__cow *c, struct kedge__pool *pool, struct kedge__error *err)
+{
+	int rc = thread_start(c, err);
+
+	for (size_t i = 0; rc == 0 && i < c->count; i++)
+		rc = span_register(c, &c->spans[i], err);
+	return rc ? rc : protect_all(c, pool, err);
+}
+
+/* The thread is gone. Nothing that was not handed back stays with us. */
+static void session_end(struct kedge__cow *c)
+{
+	uint64_t one = 1;
+
+	if (c->started) {
+		while (write(c->stop, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+		pthread_join(c->thread, NULL);
+	}
+	for (size_t i = 0; i < c->count; i++) {
+		struct kedge__cow_span *span = &c->spans[i];
+
+		/* With children of a fork holding the descriptor, closing it is not enough. */
+		if (span->registered)
+			(void)kedge__userfault_unregister(c->fd, span->page_begin, span->page_end, NULL);
+	}
+}
+
+int kedge__cow_begin(const struct kedge__cow_range *ranges, size_t count, const struct kedge__cow_options *options,
+		     struct kedge__cow **out, struct kedge__error *err)
+{
+	struct kedge__cow *c;
+	int rc = session_new(ranges, count, options, &c, err);
+
+	if (rc)
+		return rc;
+	rc = session_begin(c, options->pool, err);
+	if (rc == 0) {
+		*out = c;
+		return 0;
+	}
+	session_end(c);
+	for (size_t i = 0; c->tracker && i < count; i++) {
+		struct kedge__cow_span *span = &c->spans[i];
+
+		if (!span->registered)
+			continue;
+		kedge__tracker_take_back(c->tracker, span->page_begin, span->page_end);
+		kedge__tracker_mark(c->tracker, (void *)span->page_begin, span->page_end - span->page_begin);
+	}
+	session_free(c);
+	return rc;
+}
+
+int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct kedge__error *err)
+{
+	int rc;
+
+	if (!c)
+		return 0;
+	for (size_t i = 0; i < c->count; i++) {
+		kedge__cow_release_rest(c, i);
+		/* What the tracker has again is its own. */
+		c->spans[i].registered &= !c->tracker;
+	}
+	session_end(c);
+	rc = c->failure.code;
+	if (stats)
+		*stats = c->stats;
+	if (rc && err)
+		kedge__error_move(err, &c->failure);
+	session_free(c);
+	return rc;
+}
+
+int kedge__cow_probe(bool *kernel_writes, struct kedge__error *err)
+{
+	int fd, rc = kedge__userfault_open(FEATURES, &fd, kernel_writes, err);
+
+	if (rc == 0)
+		close(fd);
+	return rc ? kedge__error_prefix(err, "capture = cow") : 0;
+}

@@ -1,0 +1,69 @@
+/* Inside of a session: what begin and end (cow.c), faults (cow_fault.c) and the reader (cow_read.c) share. */
+#ifndef KEDGE_CAPTURE_COW_H
+#define KEDGE_CAPTURE_COW_H
+
+#include "capture/tracker.h"
+#include <stdatomic.h>
+
+/* What a page's entry says; else it is the number of its copy in the pool. */
+#define KEDGE__COW_PROTECTED UINT32_MAX       /* memory has the bytes of begin() */
+#define KEDGE__COW_WAITING   (UINT32_MAX - 1) /* so it has, and a writer waits for room in the pool */
+#define KEDGE__COW_RELEASED  (UINT32_MAX - 2)
+
+#define KEDGE__COW_WAITERS 1024
+
+struct kedge__cow_span {
+	uintptr_t begin, end;           /* the range, in bytes */
+	uintptr_t page_begin, page_end; /* whole pages of it: these are protected */
+	uintptr_t released;             /* pages before it are */
+	uint32_t *pages;                /* an entry a page */
+	unsigned char *head, *tail;     /* copies of what lies before and after the whole pages */
+	bool registered;
+};
+
+struct kedge__cow {
+	struct kedge__cow_span *spans; /* as given */
+	size_t count;
+	const struct kedge__cow_span **order; /* by address */
+	struct kedge__tracker *tracker;
+	size_t page;
+	int fd, stop; /* userfaultfd, eventfd */
+	pthread_t thread;
+	bool started;
+
+	/*
+	 * `door` is taken before `lock` and let go once that is held: so a fault gets its turn between two pieces of
+	 * the reader's work. `lock` guards all that follows, the entries of pages and what is done to their protection.
+	 */
+	pthread_mutex_t door, lock;
+	unsigned char *aside; /* the pool, of aside_pages pages */
+	size_t aside_pages, free_count;
+	uint32_t *free; /* numbers of free ones */
+	uintptr_t waiting[KEDGE__COW_WAITERS];
+	size_t waiting_count;
+	struct kedge__cow_stats stats;
+	struct kedge__error failure; /* the first one of a session */
+
+	unsigned char *scratch; /* for the reader: pages to be compared */
+	size_t next_range;      /* where next() is */
+	uint64_t next_offset;
+	void *tables, *edges; /* memory behind the pointers above */
+	size_t tables_bytes;
+};
+
+void kedge__cow_lock(struct kedge__cow *c);
+void kedge__cow_unlock(struct kedge__cow *c);
+void kedge__cow_fail(struct kedge__cow *c, struct kedge__error *err); /* takes ERR, keeps the first; locked */
+
+/* ------------------------------------------------------------------ cow_fault.c */
+
+void *kedge__cow_fault_main(void *cow);
+/* Pages were released: let writers go on that waited for room. Locked. */
+void kedge__cow_serve_waiting(struct kedge__cow *c);
+
+/* ------------------------------------------------------------------ cow_read.c */
+
+/* All pages of span I. */
+void kedge__cow_release_rest(struct kedge__cow *c, size_t i);
+
+#endif

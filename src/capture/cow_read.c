@@ -1,0 +1,194 @@
+/* The reader's side of a session: bytes as of begin(), and letting go of pages. */
+#include "capture/cow.h"
+#include "capture/cow_copy.h"
+
+/* Pages copied under one hold of the lock: writers wait no longer than that takes. */
+#define PIECE_PAGES 64
+/* Pages let go at once: a huge page, so that it need not be split. */
+#define RELEASE_PAGES 512
+
+/* ---------------------------------------------------------------- read */
+
+static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t at, uintptr_t end,
+		      unsigned char *to, struct kedge__error *err)
+{
+	while (at < end) {
+		uintptr_t page = at / c->page * c->page;
+		size_t bytes = KEDGE__MIN(end, page + c->page) - at;
+		uint32_t entry = span->pages[(page - span->page_begin) / c->page];
+
+		if (entry == KEDGE__COW_RELEASED)
+			return kedge__error_set(err, KEDGE_E_STATE, 0, "memory at 0x%zx was released", (size_t)at);
+		if (bytes == c->page && entry >= KEDGE__COW_WAITING)
+			kedge__cow_copy(to, (const void *)at, bytes);
+		else if (entry < KEDGE__COW_RELEASED)
+			memcpy(to, c->aside + entry * c->page + (at - page), bytes);
+		else {
+			kedge__cow_copy(c->scratch, (const void *)page, c->page);
+			memcpy(to, c->scratch + (at - page), bytes);
+		}
+		at += bytes;
+		to += bytes;
+	}
+	return 0;
+}
+
+int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *buffer, size_t bytes,
+		    struct kedge__error *err)
+{
+	const struct kedge__cow_span *span = &c->spans[range];
+	uintptr_t at = span->begin + offset, end = at + bytes;
+	unsigned char *to = buffer;
+	int rc = 0;
+
+	if (range >= c->count || offset > span->end - span->begin || bytes > span->end - at)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a read outside the ranges that were captured");
+	while (rc == 0 && at < end) {
+		uintptr_t upto = KEDGE__MIN(end, span->page_begin);
+
+		if (at < span->page_begin) {
+			memcpy(to, span->head + (at - span->begin), upto - at);
+		} else if (at >= span->page_end) {
+			upto = end;
+			memcpy(to, span->tail + (at - span->page_end), upto - at);
+		} else {
+			upto = KEDGE__MIN(KEDGE__MIN(end, span->page_end), (at / c->page + PIECE_PAGES) * c->page);
+			kedge__cow_lock(c);
+			rc = copy_pages(c, span, at, upto, to, err);
+			kedge__cow_unlock(c);
+		}
+		to += upto - at;
+		at = upto;
+	}
+	return rc;
+}
+
+/* ---------------------------------------------------------------- release */
+
+/* Copies go back to the pool. */
+static void entries_release(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t begin, uintptr_t end)
+{
+	for (uintptr_t page = begin; page < end; page += c->page) {
+		uint32_t *entry = &span->pages[(page - span->page_begin) / c->page];
+
+		if (*entry < KEDGE__COW_RELEASED)
+			c->free[c->free_count++] = *entry;
+		*entry = KEDGE__COW_RELEASED;
+	}
+}
+
+/* Pages that are still protected to the scratch memory; others were written. */
+static void keep_for_comparison(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin,
+				uintptr_t end)
+{
+	for (uintptr_t page = begin; page < end; page += c->page) {
+		if (span->pages[(page - span->page_begin) / c->page] >= KEDGE__COW_WAITING)
+			kedge__cow_copy(c->scratch + (page - begin), (const void *)page, c->page);
+		else
+			kedge__tracker_mark(c->tracker, (const void *)page, c->page);
+	}
+}
+
+/*
+ * Memory has one userfaultfd at a time, and between ours letting go and the tracker's taking up nobody watches. A write
+ * in between, or before, shows in the contents once the tracker watches again; one after is the tracker's.
+ */
+static int hand_back(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t begin, uintptr_t end,
+		     struct kedge__error *err)
+{
+	int rc;
+
+	keep_for_comparison(c, span, begin, end);
+	rc = kedge__userfault_unregister(c->fd, begin, end, err);
+	kedge__tracker_take_back(c->tracker, begin, end);
+	for (uintptr_t page = begin; page < end; page += c->page) {
+		uint32_t entry = span->pages[(page - span->page_begin) / c->page];
+
+		if (entry >= KEDGE__COW_WAITING &&
+		    !kedge__cow_equal(c->scratch + (page - begin), (const void *)page, c->page))
+			kedge__tracker_mark(c->tracker, (const void *)page, c->page);
+	}
+	return rc;
+}
+
+static void release_pages(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t end)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	uintptr_t begin = span->released;
+	int rc;
+
+	kedge__cow_lock(c);
+	if (c->tracker)
+		rc = hand_back(c, span, begin, end, &err);
+	else
+		rc = kedge__userfault_protect(c->fd, begin, end, false, &err);
+	entries_release(c, span, begin, end);
+	span->released = end;
+	if (rc)
+		kedge__cow_fail(c, &err);
+	kedge__cow_serve_waiting(c);
+	kedge__cow_unlock(c);
+	kedge__error_done(&err);
+}
+
+static void release_upto(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t end)
+{
+	size_t piece = RELEASE_PAGES * c->page;
+
+	while (span->released < end)
+		release_pages(c, span, KEDGE__MIN(end, (span->released / piece + 1) * piece));
+}
+
+int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t upto, struct kedge__error *err)
+{
+	struct kedge__cow_span *span = &c->spans[range];
+
+	if (range >= c->count || upto > span->end - span->begin)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a release outside the ranges that were captured");
+	if (upto == span->end - span->begin)
+		release_upto(c, span, span->page_end);
+	else
+		release_upto(c, span, KEDGE__MIN((span->begin + upto) / c->page * c->page, span->page_end));
+	return 0;
+}
+
+void kedge__cow_release_rest(struct kedge__cow *c, size_t i)
+{
+	release_upto(c, &c->spans[i], c->spans[i].page_end);
+}
+
+/* ---------------------------------------------------------------- next */
+
+int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *range, uint64_t *offset, size_t *bytes,
+		    struct kedge__error *err)
+{
+	const struct kedge__cow_span *span;
+	uintptr_t at, end;
+	int rc;
+
+	if (room < c->page)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a buffer of less than a page");
+	while (c->next_range < c->count &&
+	       c->next_offset == c->spans[c->next_range].end - c->spans[c->next_range].begin) {
+		c->next_range++;
+		c->next_offset = 0;
+	}
+	if (c->next_range == c->count) {
+		*bytes = 0;
+		return 0;
+	}
+	span = &c->spans[c->next_range];
+	at = span->begin + c->next_offset;
+	end = span->end;
+	/* Whole pages, so that what was read can be released. */
+	if (end - at > room)
+		end = (at + room) / c->page * c->page;
+	rc = kedge__cow_read(c, c->next_range, c->next_offset, buffer, end - at, err);
+	if (rc)
+		return rc;
+	*range = c->next_range;
+	*offset = c->next_offset;
+	*bytes = end - at;
+	c->next_offset += end - at;
+	return kedge__cow_release(c, c->next_range, c->next_offset, err);
+}
