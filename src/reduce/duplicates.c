@@ -4,7 +4,7 @@
  */
 #include "reduce/reducer.h"
 
-#define WAVE (UINT32_C(1) << 17)
+#define WAVE (UINT32_C(1) << 18)
 
 /* The slab that holds item I. */
 static size_t slab_of(const struct kedge__txn *t, size_t i)
@@ -89,6 +89,7 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	struct kedge__probe *probes = kedge__malloc((room + 1) * sizeof(*probes));
 	int rc = probes ? 0 : kedge__error_nomem(err);
 
+	r->record.expected = t->items.count / KEDGE__RECORD_SHARDS;
 	for (size_t begin = 0; !rc && begin < t->items.count; begin += WAVE) {
 		size_t n = make_probes(r, begin, KEDGE__MIN(begin + WAVE, t->items.count), probes);
 
@@ -96,6 +97,7 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 		if (!rc)
 			take_outcomes(t, r->record.current, begin, probes, n);
 	}
+	r->record.expected = 0;
 	kedge__free(probes);
 	if (!rc && r->options.paranoid)
 		check_duplicates(r);

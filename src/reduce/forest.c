@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#define GROUP_ITEMS (size_t)(1 << 17) /* what is worked on at once, to bound memory; independent of threads */
+#define GROUP_ITEMS (size_t)(1 << 18) /* what is worked on at once, to bound memory; independent of threads */
 #define GROUP_SLABS (size_t)4096
 
 struct node {

@@ -58,40 +58,70 @@ static bool same_bytes(const struct piece *p, uint64_t at, uint64_t len, uint64_
 	return len == old_len && !memcmp(p->last->shadow + offset, p->data + at, len);
 }
 
-static bool note_change(struct kedge__hash_worker *w, const struct piece *p, uint64_t i, uint64_t chunk)
+/* There is room on all lists. */
+static void note_change(struct kedge__hash_worker *w, const struct piece *p, uint64_t i, uint64_t chunk)
 {
 	uint64_t at = i * chunk, len = KEDGE__MIN(chunk, p->bytes - at);
+	struct kedge__digest *digest = &p->last->digests[p->first + i];
 	bool fill = is_constant(p->data + at, len);
-	struct kedge__undo undo = {p->last, p->first + i, p->last->digests[p->first + i]};
 
-	if (p->first + i < p->old_chunks && !kedge__array_push(&w->undo, undo))
-		return false;
-	if (fill && !kedge__array_push(&w->fills, kedge__get64(p->data + at)))
-		return false;
-	if (!kedge__array_push(&w->changes, (p->first + i) << 1 | fill))
-		return false;
-	p->last->digests[p->first + i] = w->fresh[i];
-	return true;
+	if (p->first + i < p->old_chunks)
+		w->undo.at[w->undo.count++] = (struct kedge__undo){p->last, p->first + i, *digest};
+	if (fill)
+		w->fills.at[w->fills.count++] = kedge__get64(p->data + at);
+	w->changes.at[w->changes.count++] = (p->first + i) << 1 | fill;
+	*digest = w->fresh[i];
+}
+
+/* The first of [i, n) where both differ, or n. Most do not, so eight are looked at together. */
+static uint64_t next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n)
+{
+	for (; i + 8 <= n; i += 8) {
+		uint64_t difference = 0;
+
+		for (int k = 0; k < 8; k++)
+			difference |= (a[i + k].lo ^ b[i + k].lo) | (a[i + k].hi ^ b[i + k].hi);
+		if (difference)
+			break;
+	}
+	while (i < n && kedge__digest_equal(a[i], b[i]))
+		i++;
+	return i;
+}
+
+/* The same in paranoid mode, where equal digests prove nothing. */
+static uint64_t next_difference_in_bytes(const struct piece *p, const struct kedge__digest *fresh, uint64_t i,
+					 uint64_t n, uint64_t chunk)
+{
+	const struct kedge__digest *old = p->last->digests + p->first;
+
+	while (i < n && kedge__digest_equal(old[i], fresh[i]) &&
+	       same_bytes(p, i * chunk, KEDGE__MIN(chunk, p->bytes - i * chunk), chunk))
+		i++;
+	return i;
 }
 
 static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_worker *w, const struct piece *p)
 {
-	uint64_t chunk = r->options.chunk, n = kedge__chunks_of(p->bytes, chunk);
+	uint64_t chunk = r->options.chunk, n = kedge__chunks_of(p->bytes, chunk), i = 0;
 	uint64_t known = p->compare && p->first < p->old_chunks ? KEDGE__MIN(n, p->old_chunks - p->first) : 0;
 	const struct kedge__digest *old = p->last->digests + p->first;
-	bool paranoid = r->options.paranoid;
+	bool room = false;
 
-	if (!paranoid && known == n && !memcmp(old, w->fresh, n * sizeof(*old)))
-		return true;
-	for (uint64_t i = 0; i < n; i++) {
-		bool same = i < known && kedge__digest_equal(old[i], w->fresh[i]);
-
-		if (same && paranoid)
-			same = same_bytes(p, i * chunk, KEDGE__MIN(chunk, p->bytes - i * chunk), chunk);
-		if (!same && !note_change(w, p, i, chunk))
+	for (;; i++) {
+		if (i < known && r->options.paranoid)
+			i = next_difference_in_bytes(p, w->fresh, i, known, chunk);
+		else if (i < known)
+			i = next_difference(old, w->fresh, i, known);
+		if (i == n)
+			return true;
+		if (!room && (!kedge__array_reserve(&w->undo, w->undo.count + n) ||
+			      !kedge__array_reserve(&w->fills, w->fills.count + n) ||
+			      !kedge__array_reserve(&w->changes, w->changes.count + n)))
 			return false;
+		room = true;
+		note_change(w, p, i, chunk);
 	}
-	return true;
 }
 
 static void weaken(struct kedge__digest *d, uint64_t n, uint64_t mask)

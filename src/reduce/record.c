@@ -53,7 +53,7 @@ void kedge__record_done(struct kedge__record *rec)
 
 static size_t shard_of(struct kedge__digest key)
 {
-	return (size_t)(key.hi >> 56);
+	return (size_t)(key.hi >> 58);
 }
 
 static size_t home(const struct kedge__record_table *t, struct kedge__digest key, uint32_t level)
@@ -93,13 +93,14 @@ static bool usable(const struct kedge__record *rec, uint32_t epoch)
 static bool table_rebuild(const struct kedge__record *rec, struct kedge__record_table *t)
 {
 	struct kedge__record_table fresh = {NULL, SMALLEST_TABLE, 0};
-	size_t live = 0;
+	size_t live = 0, wanted;
 
 	for (size_t i = 0; i < t->size; i++)
 		live += t->at[i].epoch && rec->epochs.at[t->at[i].epoch].alive;
 	if (live + 1 > rec->room)
 		return false;
-	while (load_limit(fresh.size) < live + live / 2 + 1 && fresh.size < rec->size_limit)
+	wanted = live + KEDGE__MAX(live / 2, rec->expected) + 1;
+	while (load_limit(fresh.size) < wanted && fresh.size < rec->size_limit)
 		fresh.size *= 2;
 	fresh.size = KEDGE__MIN(fresh.size, rec->size_limit);
 	fresh.at = table_alloc(fresh.size);

@@ -17,7 +17,7 @@
 #include "base/base.h"
 #include "pipeline/pipeline.h"
 
-#define KEDGE__RECORD_SHARDS 256
+#define KEDGE__RECORD_SHARDS 64 /* few enough that tables are large, and get large pages */
 
 struct kedge__record_slot {
 	struct kedge__digest key;
@@ -47,6 +47,7 @@ struct kedge__record {
 	KEDGE__ARRAY(struct kedge__epoch) epochs; /* epoch 0 is none */
 	size_t room;                              /* entries a table may hold */
 	size_t size_limit;                        /* slots a table may have */
+	size_t expected;                          /* entries a table may soon get, so that it grows at once */
 	uint32_t current;                         /* the epoch being entered; only it and older versions are found */
 };
 

@@ -505,7 +505,7 @@ static void test_bounded_record(void **state)
 /* What is hit again and again stays, while what is never seen again is forgotten. */
 static void test_hits_survive(void **state)
 {
-	struct kedge__reducer_options o = {.id = KEDGE__REDUCER_LIST, .chunk = 32, .record_bytes = 2 * 256 * 32 * 64};
+	struct kedge__reducer_options o = {.id = KEDGE__REDUCER_LIST, .chunk = 32, .record_bytes = 2 * 64 * 32 * 256};
 	struct kedge__reducer *r = NULL;
 	static struct lab lab;
 	uint8_t kept[3200];

@@ -1,0 +1,134 @@
+/*
+ * map_size.c: for the same input, tree's map on disk is never larger than list's, and both restore the same bytes.
+ */
+#include "format/format.h"
+#include "lab.h"
+
+static size_t encoded(const struct lab_version *v, enum kedge__map_encoding how, uint32_t chunk)
+{
+	struct kedge__region_record records[LAB_REGIONS];
+	char name[] = "region";
+	struct kedge__bytes out = {0};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	size_t n = 0, bytes;
+
+	for (uint32_t slot = 0; slot < LAB_REGIONS; slot++)
+		if (v->present[slot])
+			records[n++] =
+			    (struct kedge__region_record){.name = name, .slot = slot, .bytes = v->bytes[slot]};
+	if (kedge__map_encode(how, &v->red.map, chunk, v->version, records, n, &out, &err))
+		fail_msg("encode: %s", kedge__error_text(&err));
+	bytes = out.count;
+	kedge__bytes_done(&out);
+	return bytes;
+}
+
+/* Both reducers see the same states. */
+static void run_script(uint64_t seed, uint32_t chunk)
+{
+	static struct lab tree, list;
+	struct kedge__reducer *by_tree = lab_reducer(KEDGE__REDUCER_TREE, chunk);
+	struct kedge__reducer *by_list = lab_reducer(KEDGE__REDUCER_LIST, chunk);
+	struct lab *labs[2] = {&tree, &list};
+
+	for (int i = 0; i < 2; i++) {
+		memset(labs[i], 0, sizeof(*labs[i]));
+		labs[i]->seed = seed;
+		lab_resize(labs[i], 0, chunk * 64);
+		lab_resize(labs[i], 1, chunk * 20 + 5);
+	}
+	for (uint64_t version = 1; version <= 8; version++) {
+		const struct lab_version *t = lab_take(&tree, by_tree, NULL, version, false);
+		const struct lab_version *l = lab_take(&list, by_list, NULL, version, false);
+
+		assert_int_equal(t->red.literal_bytes, l->red.literal_bytes);
+		assert_true(t->red.map.count <= l->red.map.count);
+		assert_true(encoded(t, KEDGE__MAP_RUNS, chunk) <= encoded(l, KEDGE__MAP_LIST, chunk));
+		for (uint64_t edits = lab_below(&tree, 6); edits > 0; edits--)
+			lab_edit(&tree, chunk, chunk * 100);
+		for (uint64_t edits = lab_below(&list, 6); edits > 0; edits--)
+			lab_edit(&list, chunk, chunk * 100);
+	}
+	lab_restore_all(&tree);
+	lab_restore_all(&list);
+	lab_done(&tree);
+	lab_done(&list);
+	kedge__reducer_free(by_tree);
+	kedge__reducer_free(by_list);
+}
+
+static void test_tree_is_not_larger(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < LAB_SCALE(1500); seed++)
+		run_script(seed, UINT32_C(32) << seed % 4);
+}
+
+/* A permutation of blocks that the record knows only in pieces: many copies, of every distance. */
+static void test_shuffled_blocks(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < LAB_SCALE(300); seed++) {
+		static struct lab lab[2];
+		struct kedge__reducer *r[2] = {lab_reducer(KEDGE__REDUCER_TREE, 32),
+					       lab_reducer(KEDGE__REDUCER_LIST, 32)};
+
+		for (int i = 0; i < 2; i++) {
+			memset(&lab[i], 0, sizeof(lab[i]));
+			lab[i].seed = seed;
+			lab_resize(&lab[i], 0, 32 * 256);
+		}
+		for (uint64_t version = 1; version < 10; version++) {
+			const struct lab_version *v[2];
+
+			for (int i = 0; i < 2; i++) {
+				v[i] = lab_take(&lab[i], r[i], NULL, version, false);
+				for (int k = 0; k < 20; k++)
+					lab_move(&lab[i], 0, 32);
+				lab_noise(&lab[i], lab[i].data[0] + 32 * lab_below(&lab[i], 256), 32);
+			}
+			assert_true(encoded(v[0], KEDGE__MAP_RUNS, 32) <= encoded(v[1], KEDGE__MAP_LIST, 32));
+		}
+		for (int i = 0; i < 2; i++) {
+			lab_restore_all(&lab[i]);
+			lab_done(&lab[i]);
+			kedge__reducer_free(r[i]);
+		}
+	}
+}
+
+/* Runs of changed chunks, one chunk in a hundred: a fifth of list's or less. */
+static void test_runs_are_cheap(void **state)
+{
+	static struct lab lab[2];
+	struct kedge__reducer *r[2] = {lab_reducer(KEDGE__REDUCER_TREE, 64), lab_reducer(KEDGE__REDUCER_LIST, 64)};
+	const struct lab_version *v[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		memset(&lab[i], 0, sizeof(lab[i]));
+		lab[i].seed = 5;
+		lab_resize(&lab[i], 0, 4 << 20);
+		lab_take(&lab[i], r[i], NULL, 1, false);
+		for (uint64_t at = 0; at + 3200 * 64 <= 4 << 20; at += 3200 * 64)
+			lab_noise(&lab[i], lab[i].data[0] + at + 64 * lab_below(&lab[i], 3168), 32 * 64);
+		v[i] = lab_take(&lab[i], r[i], NULL, 2, false);
+	}
+	assert_int_equal(v[0]->red.literal_bytes, v[1]->red.literal_bytes);
+	assert_true(5 * encoded(v[0], KEDGE__MAP_RUNS, 64) <= encoded(v[1], KEDGE__MAP_LIST, 64));
+	for (int i = 0; i < 2; i++) {
+		lab_done(&lab[i]);
+		kedge__reducer_free(r[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_tree_is_not_larger),
+	    cmocka_unit_test(test_shuffled_blocks),
+	    cmocka_unit_test(test_runs_are_cheap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
