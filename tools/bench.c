@@ -1,0 +1,25 @@
+/* kedge bench: measurements that anybody can repeat, each beside its peer in the same run. */
+#include "bench.h"
+
+int kedge__tool_bench(int argc, char **argv)
+{
+	static const struct kedge__tool benches[] = {
+	    {"reduce", "the reducers, beside a bare hash pass and memcpy", kedge__bench_reduce},
+	};
+	const struct kedge__usage usage = {
+	    .command = "kedge bench",
+	    .operands = "NAME [OPTION...]",
+	    .about =
+		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy. Options of\n"
+		"each: kedge bench NAME --help.",
+	    .example = "kedge bench reduce --size 1GiB --chunk 64 --repeat 5 --json",
+	    .stop_early = true,
+	};
+	int first, status;
+
+	if (argc > 1 && argv[1][0] != '-')
+		return kedge__tool_dispatch("kedge bench", benches, KEDGE__COUNT(benches), argc - 1, argv + 1);
+	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
+		return status;
+	return kedge__usage_error(&usage, "what shall be measured?");
+}

@@ -1,0 +1,14 @@
+/* bench: what the files of `kedge bench` share. */
+#ifndef KEDGE_TOOLS_BENCH_H
+#define KEDGE_TOOLS_BENCH_H
+
+#include "tool.h"
+
+int kedge__bench_reduce(int argc, char **argv);
+
+/* bench_peer.c: the bare hash pass that reducers are measured against: XXH3-128 of every chunk, compiled in place and
+ * for AVX2 where the machine has it. Something that depends on all digests is returned, so that none can be left out. */
+uint64_t kedge__bench_hash(const void *data, size_t bytes, size_t chunk);
+const char *kedge__bench_hash_name(void);
+
+#endif
