@@ -237,6 +237,81 @@ static void test_disk_stays_full(void **state)
 	ground_close(&g);
 }
 
+/* ------------------------------------------------------------------ the order of calls
+ * Kills of a process do not show whether syncs are where they must be for the machine to be killed. What each call says
+ * when it fails does. */
+
+static int run_remove(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
+{
+	(void)job;
+	return kedge__set_remove(cat, BASE_VERSIONS, err);
+}
+
+static void assert_order(int (*run)(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err),
+			 const char *const *calls, size_t count)
+{
+	struct ground g;
+	struct kedge__catalog *cat;
+
+	ground_open(&g);
+	for (size_t n = 0; n < count; n++) {
+		char *spec = kedge__asprintf("eio@%zu", n + 1);
+
+		cat = ground_reset(&g);
+		assert_int_equal(kedge__fault_set(spec, NULL), 0);
+		assert_fails(KEDGE_E_IO, calls[n], run(cat, &g.job, err));
+		kedge__fault_set(NULL, NULL);
+		kedge__catalog_close(cat);
+		kedge__free(spec);
+	}
+	cat = ground_reset(&g);
+	kedge__fault_set(NULL, NULL);
+	assert_ok(run(cat, &g.job, err));
+	assert_int_equal(kedge__fault_count(), count);
+	kedge__catalog_close(cat);
+	ground_close(&g);
+}
+
+static void test_order_of_a_save(void **state)
+{
+	static const char *const calls[] = {
+	    "cannot create directory ",
+	    "cannot sync directory ", /* of the name, for the new entry */
+	    "r0000000-g0.seg.tmp",    /* create */
+	    "cannot write ",
+	    "cannot sync ",
+	    "cannot rename ",
+	    "v00000000000000000005: ", /* sync directory */
+	    "r0000001-g0.seg.tmp",
+	    "cannot write ",
+	    "cannot sync ",
+	    "cannot rename ",
+	    "v00000000000000000005: ",
+	    "cannot create ",
+	    "cannot write ",
+	    "cannot sync ",
+	    "cannot rename ",
+	    "cannot sync directory ",
+	};
+
+	(void)state;
+	assert_order(run_save, calls, KEDGE__COUNT(calls));
+}
+
+static void test_order_of_a_removal(void **state)
+{
+	static const char *const calls[] = {
+	    "set-00000000000000000004: ",
+	    "cannot sync directory ",
+	    "r0000000-g0.seg: ",
+	    "r0000001-g0.seg: ",
+	    "cannot remove directory ",
+	};
+
+	(void)state;
+	assert_order(run_remove, calls, KEDGE__COUNT(calls));
+}
+
 /* ------------------------------------------------------------------ kills */
 
 struct victim {
@@ -417,6 +492,8 @@ int main(void)
 	    cmocka_unit_test(test_enospc),
 	    cmocka_unit_test(test_short_writes),
 	    cmocka_unit_test(test_disk_stays_full),
+	    cmocka_unit_test(test_order_of_a_save),
+	    cmocka_unit_test(test_order_of_a_removal),
 	    cmocka_unit_test(test_kill),
 	    cmocka_unit_test(test_cut),
 	    cmocka_unit_test(test_kill_while_creating),
