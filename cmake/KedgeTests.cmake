@@ -2,6 +2,7 @@
 #
 # A test is an ordinary ctest test with a time limit and the label of its folder. kedge_mpi_test() and
 # kedge_script_test() add what programs under mpirun and shell scripts need.
+
 # A limit for what hangs, not for what is slow: machines are shared.
 set(KEDGE_TEST_TIMEOUT 240 CACHE STRING "Seconds a test may take; twice as many under a sanitizer")
 
