@@ -7,6 +7,11 @@
 /* Pages let go at once: a huge page, so that it need not be split. */
 #define RELEASE_PAGES 512
 
+static uint64_t span_bytes(const struct kedge__cow *c, size_t range)
+{
+	return c->spans[range].end - c->spans[range].begin;
+}
+
 /* ---------------------------------------------------------------- read */
 
 static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t at, uintptr_t end,
@@ -36,13 +41,16 @@ static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, 
 int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *buffer, size_t bytes,
 		    struct kedge__error *err)
 {
-	const struct kedge__cow_span *span = &c->spans[range];
-	uintptr_t at = span->begin + offset, end = at + bytes;
+	const struct kedge__cow_span *span;
 	unsigned char *to = buffer;
+	uintptr_t at, end;
 	int rc = 0;
 
-	if (range >= c->count || offset > span->end - span->begin || bytes > span->end - at)
+	if (range >= c->count || offset > span_bytes(c, range) || bytes > span_bytes(c, range) - offset)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "a read outside the ranges that were captured");
+	span = &c->spans[range];
+	at = span->begin + offset;
+	end = at + bytes;
 	while (rc == 0 && at < end) {
 		uintptr_t upto = KEDGE__MIN(end, span->page_begin);
 
@@ -141,11 +149,12 @@ static void release_upto(struct kedge__cow *c, struct kedge__cow_span *span, uin
 
 int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t upto, struct kedge__error *err)
 {
-	struct kedge__cow_span *span = &c->spans[range];
+	struct kedge__cow_span *span;
 
-	if (range >= c->count || upto > span->end - span->begin)
+	if (range >= c->count || upto > span_bytes(c, range))
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "a release outside the ranges that were captured");
-	if (upto == span->end - span->begin)
+	span = &c->spans[range];
+	if (upto == span_bytes(c, range))
 		release_upto(c, span, span->page_end);
 	else
 		release_upto(c, span, KEDGE__MIN((span->begin + upto) / c->page * c->page, span->page_end));
@@ -168,8 +177,7 @@ int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *ran
 
 	if (room < c->page)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "a buffer of less than a page");
-	while (c->next_range < c->count &&
-	       c->next_offset == c->spans[c->next_range].end - c->spans[c->next_range].begin) {
+	while (c->next_range < c->count && c->next_offset == span_bytes(c, c->next_range)) {
 		c->next_range++;
 		c->next_offset = 0;
 	}

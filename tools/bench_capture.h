@@ -1,0 +1,45 @@
+/* Inside of `kedge bench capture`. */
+#ifndef KEDGE_TOOLS_BENCH_CAPTURE_H
+#define KEDGE_TOOLS_BENCH_CAPTURE_H
+
+#include "bench.h"
+#include "capture/capture.h"
+
+#define KEDGE__CAPTURE_TURNS 32
+
+/* One thing that was measured, once a turn. */
+struct kedge__capture_row {
+	const char *pages, *who, *what, *pattern; /* pattern: "" where none applies */
+	double percent;                           /* of pages dirty; negative where none applies */
+	double seconds[KEDGE__CAPTURE_TURNS], ratio[KEDGE__CAPTURE_TURNS];
+	size_t turns;
+	uint64_t count; /* pages concerned */
+};
+
+struct kedge__capture_bench {
+	struct kedge__usage usage;
+	uint64_t size, repeat, threads;
+	const char *pages_text; /* base, huge, both */
+	bool json;
+	const char *pages; /* of the pass that runs: "base" or "huge" */
+	unsigned char *data, *copy;
+	size_t page;
+	uint64_t seed;
+	double memcpy_seconds; /* of this turn */
+	struct kedge__pool *pool;
+	KEDGE__ARRAY(struct kedge__capture_row) rows;
+};
+
+int kedge__bench_capture(int argc, char **argv);
+
+/* A result of this turn; RATIO is to what the row is to be compared with, by default the turn's memcpy. */
+void kedge__capture_note(struct kedge__capture_bench *b, struct kedge__capture_row key, double seconds, double ratio);
+/* Copies all of the memory and takes the time. */
+void kedge__capture_memcpy(struct kedge__capture_bench *b);
+uint64_t kedge__capture_random(struct kedge__capture_bench *b);
+
+/* bench_capture_tracker.c and bench_capture_cow.c: one turn. */
+int kedge__capture_trackers(struct kedge__capture_bench *b, struct kedge__error *err);
+int kedge__capture_cow(struct kedge__capture_bench *b, struct kedge__error *err);
+
+#endif
