@@ -27,21 +27,6 @@ bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t gene
 
 /* ------------------------------------------------------------------ what is in a version's directory */
 
-/* PATH of a segment file without ".tmp", parsed. */
-static bool parse_segment(const char *name, uint32_t *rank, uint32_t *generation)
-{
-	char stem[64];
-	size_t length = strlen(name);
-
-	if (kedge__name_is_tmp(name))
-		length -= strlen(KEDGE__TMP_SUFFIX);
-	if (length >= sizeof(stem))
-		return false;
-	memcpy(stem, name, length);
-	stem[length] = '\0';
-	return kedge__segment_file_parse(stem, rank, generation);
-}
-
 /* The names in DIR; a directory that is not there is empty. */
 static int list_or_empty(const char *dir, char ***names, size_t *count, struct kedge__error *err)
 {
@@ -59,28 +44,37 @@ static int list_or_empty(const char *dir, char ***names, size_t *count, struct k
 	return rc;
 }
 
+/* By asking for names: all ranks do this in one directory, which may be large. */
+static int is_used(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, bool *used,
+		   struct kedge__error *err)
+{
+	char *path = kedge__segment_path(cat, version, rank, generation);
+	char *tmp = path ? kedge__asprintf("%s" KEDGE__TMP_SUFFIX, path) : NULL;
+	int rc = tmp ? 0 : kedge__error_nomem(err);
+
+	*used = !rc && (kedge__fs_exists(path) || kedge__fs_exists(tmp));
+	kedge__free(path);
+	kedge__free(tmp);
+	return rc;
+}
+
 int kedge__catalog_next_generation(const struct kedge__catalog *cat, uint64_t version, uint32_t rank,
 				   uint32_t *generation, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
-	char *dir = kedge__catalog_version_path(cat, version);
-	uint32_t next = 0, r, g;
-	char **names;
-	size_t count;
-	int rc;
+	uint32_t next = 0;
+	bool used = true;
+	int rc = 0;
 
-	rc = dir ? list_or_empty(dir, &names, &count, err) : kedge__error_nomem(err);
-	kedge__free(dir);
-	if (rc)
-		return rc;
 	if (entry && !entry->problem.code && rank < entry->set.ranks)
 		next = entry->set.parts[rank].generation + 1;
-	for (size_t i = 0; i < count; i++)
-		if (parse_segment(names[i], &r, &g) && r == rank && g >= next)
-			next = g + 1;
-	kedge__fs_list_free(names, count);
-	*generation = next;
-	return 0;
+	while (!rc && used) {
+		rc = is_used(cat, version, rank, next, &used, err);
+		next += used;
+	}
+	if (!rc)
+		*generation = next;
+	return rc;
 }
 
 static int unlink_in(const char *dir, const char *name, struct kedge__error *err)
@@ -111,7 +105,8 @@ static int sweep_version(const struct kedge__catalog *cat, uint64_t version, con
 	for (size_t i = 0; i < count && !rc; i++) {
 		bool tmp = kedge__name_is_tmp(names[i]);
 
-		if (!tmp && (!parse_segment(names[i], &rank, &generation) || kedge__set_names(set, rank, generation))) {
+		if (!tmp && (!kedge__segment_file_parse(names[i], &rank, &generation) ||
+			     kedge__set_names(set, rank, generation))) {
 			left++;
 			continue;
 		}

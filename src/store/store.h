@@ -8,6 +8,13 @@
  *  - the guard: whoever reads segments, or writes a version that refers to older ones, shares it
  *    (pin); whoever removes or rewrites versions holds it alone (seize). So gc and coalesce are
  *    safe beside a running job and beside readers. On a read-only store pins are not needed.
+ *
+ * A writer pins before it writes its first segment and unpins after the manifest is published (or the segments are
+ * discarded): what no manifest names is removed by whoever gets the guard alone.
+ *
+ * Threads: pin, unpin, seize and release may be called by several threads on one handle; everything else on one handle
+ * is one thread at a time. Different handles, also of one name in one process, are independent and exclude each other
+ * as those of different processes do. A pin never waits for one who waits to seize on another handle.
  */
 #ifndef KEDGE_STORE_STORE_H
 #define KEDGE_STORE_STORE_H
@@ -105,7 +112,7 @@ struct kedge__segment_stats {
 /* Temporary name, blocks, sections, index, footer, sync, rename, sync directory. On failure nothing is left behind. */
 int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__segment_spec *spec,
 			 struct kedge__set_part *part, struct kedge__segment_stats *stats, struct kedge__error *err);
-/* The lowest generation that no file and no manifest has used for this segment: what a version that is replaced must be written as. */
+/* A generation above the published one that no file has: what a version that is written again must be written as; 0 for a new one. */
 int kedge__catalog_next_generation(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t *generation, struct kedge__error *err);
 /* Remove a sealed segment that will not be published. KEDGE_E_STATE if it is, e.g. because taking back a failed publish failed too. */
 int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, struct kedge__error *err);
@@ -152,7 +159,7 @@ size_t kedge__lineage_count(const struct kedge__lineage *l);
 const struct kedge__segment *kedge__lineage_at(const struct kedge__lineage *l, size_t i);      /* ascending versions */
 /* All ranges of the regions at once (N == 0), or RANGES. */
 int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n, struct kedge__span_list *out, struct kedge__error *err);
-/* A block of VERSION's segment is damaged: use the copy on another level from now on. KEDGE_E_DAMAGED: there is none. Resolve again afterwards. */
+/* A block of VERSION's segment is damaged: use the copy on another level from now on. KEDGE_E_DAMAGED: there is none, and L is as before. Resolve again afterwards; after any other error L can only be closed. */
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err);
 /* LEN bytes at image address ADDR, one thread, with a small cache of decoded blocks: for coalescing, diff and odd reads. */
 int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err);

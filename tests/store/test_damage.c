@@ -236,6 +236,42 @@ static void test_lineage_and_strays(void **state)
 	remove_dir(dir);
 }
 
+/* A segment that is whole, has the right size and place, but is not the one that was published. */
+static void test_another_segment(void **state)
+{
+	struct job job = job_new(1, 256), other = job_new(1, 256);
+	char *dir = make_dir(), *elsewhere = make_dir(), *path, *wrong;
+	struct kedge__catalog *cat = open_store(dir), *others = open_store(elsewhere);
+	struct kedge__verify_report report;
+	struct seen seen = {0};
+	size_t bytes;
+	uint8_t *data;
+
+	(void)state;
+	save_next(cat, &job, 7, KEDGE__REDUCER_FULL);
+	job_step(&other, 7);
+	other.images[0][0].data[0][9] ^= 1;
+	assert_ok(save_index(others, &other, 0, KEDGE__REDUCER_FULL, false, err));
+	path = only_segment(cat, 7, 0);
+	wrong = only_segment(others, 7, 0);
+	data = load_file(wrong, &bytes);
+	assert_int_equal(bytes, kedge__catalog_at(cat, 0)->set.parts[0].file_bytes);
+	store_file(path, data, bytes);
+	assert_fails(KEDGE_E_DAMAGED, "the seal is not the one in the manifest", compare_index(&cat, 1, &job, 0, err));
+	assert_int_equal(count_findings(cat, &seen, &report), 1);
+	assert_int_equal(report.versions_lost, 1);
+	kedge__verify_report_done(&report);
+	free(data);
+	kedge__free(path);
+	kedge__free(wrong);
+	kedge__catalog_close(cat);
+	kedge__catalog_close(others);
+	job_done(&job);
+	job_done(&other);
+	remove_dir(dir);
+	remove_dir(elsewhere);
+}
+
 /* A manifest that names a file that is not there, and one that is cut short at every length. */
 static void test_manifests(void **state)
 {
@@ -280,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_every_byte_tree),    cmocka_unit_test(test_every_byte_packed),
 	    cmocka_unit_test(test_lost_versions),      cmocka_unit_test(test_lineage_and_strays),
+	    cmocka_unit_test(test_another_segment),
 	    cmocka_unit_test(test_manifests),
 	};
 

@@ -29,7 +29,7 @@ static int run_replace(struct kedge__catalog *cat, const struct job *job, struct
 static int run_coalesce(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
 {
 	const struct kedge__coalesce_options options = {
-	    .version = 3, .from = 2, .sync = true, .codec = job->codec, .block_bytes = 256};
+	    .version = 3, .sync = true, .codec = job->codec, .block_bytes = 256};
 
 	return kedge__coalesce(cat, NULL, &options, NULL, err);
 }
@@ -37,7 +37,7 @@ static int run_coalesce(struct kedge__catalog *cat, const struct job *job, struc
 static int run_coalesce_only(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
 {
 	const struct kedge__coalesce_options options = {
-	    .version = 4, .keep_old = true, .sync = true, .codec = job->codec, .block_bytes = 256};
+	    .version = 4, .from = 2, .keep_old = true, .sync = true, .codec = job->codec, .block_bytes = 256};
 
 	return kedge__coalesce(cat, NULL, &options, NULL, err);
 }
@@ -90,7 +90,7 @@ static void ground_open(struct ground *g)
 	g->base = kedge__asprintf("%s/base", g->top);
 	g->work = kedge__asprintf("%s/work", g->top);
 	cat = open_store(g->base);
-	/* Version 3 stands alone, so that gc has something to remove. */
+	/* Version 3 stands alone, so that gc and coalescing have something to remove. */
 	for (uint64_t version = 1; version <= BASE_VERSIONS; version++)
 		save_next(cat, &g->job, version, version == 3 ? KEDGE__REDUCER_FULL : KEDGE__REDUCER_BASIC);
 	job_step(&g->job, BASE_VERSIONS + 1);

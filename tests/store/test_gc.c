@@ -104,6 +104,23 @@ static void test_missing_parent(void **state)
 	store_close(&s);
 }
 
+/* Version 8 was made from another version 7 than the one that is there now. */
+static void test_replaced_parent(void **state)
+{
+	struct store s;
+	struct kedge__gc_report report;
+
+	(void)state;
+	store_open(&s, 8);
+	save_next(s.cat, &s.job, 7, KEDGE__REDUCER_FULL);
+	assert_ok(kedge__gc(s.cat, 1, false, &report, err));
+	assert_int_equal(report.unusable, 1);
+	kedge__gc_report_done(&report);
+	assert_non_null(kedge__catalog_find(s.cat, 8));
+	assert_ok(compare_index(&s.cat, 1, &s.job, index_of(&s.job, 7), err));
+	store_close(&s);
+}
+
 static void test_nothing_good(void **state)
 {
 	struct store s;
@@ -183,6 +200,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_keep),           cmocka_unit_test(test_broken_do_not_count),
 	    cmocka_unit_test(test_missing_parent), cmocka_unit_test(test_nothing_good),
+	    cmocka_unit_test(test_replaced_parent),
 	    cmocka_unit_test(test_ranks_elsewhere), cmocka_unit_test(test_leftovers),
 	};
 
