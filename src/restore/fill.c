@@ -305,23 +305,10 @@ static int goals_set(struct filling *f, const struct kedge__restore_target *targ
 static int plan_make(struct filling *f, const struct kedge__restore_target *targets, struct kedge__error *err)
 {
 	struct kedge__read_plan_slot *slots = kedge__calloc(f->goal_count, sizeof(*slots));
-	struct kedge__range *ranges = kedge__calloc(f->goal_count, sizeof(*ranges));
-	struct kedge__span_list spans = {0};
-	size_t n = 0;
-	int rc = slots && ranges ? 0 : kedge__error_nomem(err);
+	int rc = slots ? goals_set(f, targets, slots, err) : kedge__error_nomem(err);
 
 	if (!rc)
-		rc = goals_set(f, targets, slots, err);
-	for (size_t i = 0; !rc && i < f->goal_count; i++) {
-		if (slots[i].bytes)
-			ranges[n++] = (struct kedge__range){slots[i].base, slots[i].bytes};
-	}
-	if (!rc && n)
-		rc = kedge__lineage_resolve(f->lineage, ranges, n, &spans, err);
-	if (!rc)
-		rc = kedge__read_plan_make(&f->plan, f->lineage, &spans, slots, f->goal_count, err);
-	kedge__span_list_done(&spans);
-	kedge__free(ranges);
+		rc = kedge__read_plan_make(&f->plan, f->lineage, f->pool, slots, f->goal_count, err);
 	kedge__free(slots);
 	return rc;
 }

@@ -1,44 +1,92 @@
+/*
+ * The image is cut into slabs, and all work on spans is done slab by slab on all threads: what is known of a slab stays
+ * in a core's cache while the maps of all versions are composed. Pieces are sorted by block without comparing: counted,
+ * then put in their places.
+ */
 #include "restore/read_plan.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define SLAB_BYTES  (UINT64_C(2) << 20)
 #define BATCH_BYTES (UINT64_C(2) << 20)
 #define FILL_BYTES  (UINT64_C(4) << 20)
 
-/* While the plan is made: pieces are counted for each block of each segment, then put in their places. */
-struct tally {
-	struct kedge__lineage *lineage;
-	size_t *base;   /* of each segment's blocks in `pieces` */
-	size_t *pieces; /* one a block; later: the place of its next piece */
-	size_t segments, blocks;
+struct slab {
+	size_t first, count; /* of its ranges */
+	struct kedge__span_list spans;
+	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
 };
 
-static void tally_done(struct tally *t)
+struct maker {
+	struct kedge__read_plan *plan;
+	struct kedge__lineage *lineage;
+	const struct kedge__read_plan_slot *slots;
+	size_t slot_count;
+	KEDGE__ARRAY(struct kedge__range) ranges;
+	KEDGE__ARRAY(struct slab) slabs;
+	size_t segments, blocks;
+	size_t *base;          /* of each segment's blocks in `pieces` */
+	atomic_size_t *pieces; /* one a block: how many; later the place of its next piece */
+	pthread_mutex_t lock;  /* guards err */
+	struct kedge__error err;
+};
+
+static int fail(struct maker *m, struct kedge__error *err)
 {
-	kedge__free(t->base);
-	kedge__free(t->pieces);
+	int rc = err->code;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->err.code)
+		kedge__error_move(&m->err, err);
+	pthread_mutex_unlock(&m->lock);
+	kedge__error_done(err);
+	return rc;
 }
 
-static int tally_init(struct tally *t, struct kedge__lineage *l, struct kedge__error *err)
+/* ------------------------------------------------------------------ slabs */
+
+static bool slab_add(struct maker *m, struct kedge__range range, uint64_t *room)
 {
-	t->lineage = l;
-	t->segments = kedge__lineage_count(l);
-	t->base = kedge__reallocarray(NULL, t->segments + 1, sizeof(size_t));
-	if (!t->base)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < t->segments; i++) {
-		t->base[i] = t->blocks;
-		t->blocks += kedge__lineage_at(l, i)->block_count;
+	struct slab fresh = {.first = m->ranges.count};
+
+	if (!kedge__array_push(&m->ranges, range))
+		return false;
+	if (!m->slabs.count || *room < range.len) {
+		if (!kedge__array_push(&m->slabs, fresh))
+			return false;
+		*room = SLAB_BYTES;
 	}
-	t->pieces = kedge__calloc(t->blocks + 1, sizeof(size_t));
-	return t->pieces ? 0 : kedge__error_nomem(err);
+	m->slabs.at[m->slabs.count - 1].count++;
+	*room -= range.len;
+	return true;
 }
 
-static int segment_index(const struct tally *t, uint64_t version, size_t *index, struct kedge__error *err)
+/* Small regions share a slab, large ones are cut. */
+static int slabs_cut(struct maker *m, struct kedge__error *err)
 {
-	size_t low = 0, high = t->segments;
+	uint64_t room = 0;
+
+	for (size_t i = 0; i < m->slot_count; i++) {
+		const struct kedge__read_plan_slot *s = &m->slots[i];
+
+		for (uint64_t at = 0; at < s->bytes; at += SLAB_BYTES) {
+			struct kedge__range range = {s->base + at, KEDGE__MIN(SLAB_BYTES, s->bytes - at)};
+
+			if (!slab_add(m, range, &room))
+				return kedge__error_nomem(err);
+		}
+	}
+	return 0;
+}
+
+static int segment_index(const struct maker *m, uint64_t version, size_t *index, struct kedge__error *err)
+{
+	size_t low = 0, high = m->segments;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		uint64_t there = kedge__lineage_at(t->lineage, mid)->header.version;
+		uint64_t there = kedge__lineage_at(m->lineage, mid)->header.version;
 
 		if (there == version) {
 			*index = mid;
@@ -53,49 +101,6 @@ static int segment_index(const struct tally *t, uint64_t version, size_t *index,
 				(unsigned long long)version);
 }
 
-/* Walks spans in step with the slots, both ascending. Calls literal() or fill() for what lies in each target. */
-struct walk {
-	struct tally *tally;
-	struct kedge__read_plan *plan;
-	const struct kedge__read_plan_slot *slots;
-	size_t slot_count;
-	int (*literal)(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
-		       struct kedge__error *err);
-	int (*fill)(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
-		    struct kedge__error *err);
-};
-
-static int walk_spans(struct walk *w, const struct kedge__span_list *spans, struct kedge__error *err)
-{
-	size_t i = 0;
-
-	for (size_t s = 0; s < spans->count; s++) {
-		const struct kedge__span *span = &spans->at[s];
-		const struct kedge__read_plan_slot *slot;
-		uint8_t *to;
-		int rc;
-
-		while (i < w->slot_count && w->slots[i].base + w->slots[i].bytes <= span->addr)
-			i++;
-		slot = &w->slots[i];
-		if (i == w->slot_count || span->addr < slot->base ||
-		    span->len > slot->bytes - (span->addr - slot->base))
-			return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
-						"a resolved range lies outside of its region");
-		to = slot->data + (span->addr - slot->base);
-		rc = (span->fill ? w->fill : w->literal)(w, span, to, slot->target, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-/* The part of SPAN that lies in block B, at literal position POS. */
-static uint64_t part_of(const struct kedge__block_record *b, uint64_t pos, uint64_t left)
-{
-	return KEDGE__MIN(left, b->position + b->raw_bytes - pos);
-}
-
 static int span_check(const struct kedge__segment *seg, const struct kedge__span *s, struct kedge__error *err)
 {
 	const struct kedge__block_record *last = seg->block_count ? &seg->blocks[seg->block_count - 1] : NULL;
@@ -106,80 +111,101 @@ static int span_check(const struct kedge__segment *seg, const struct kedge__span
 	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: literals are referred to that no block holds", seg->path);
 }
 
-static int count_literal(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
-			 struct kedge__error *err)
+/* Where the bytes of a span go. */
+struct goal {
+	uint8_t *to;
+	uint32_t target;
+};
+
+/* Spans ascend, and so do the slots: *I moves on with them. */
+static int goal_find(const struct maker *m, const struct kedge__span *span, size_t *i, struct goal *goal,
+		     struct kedge__error *err)
+{
+	const struct kedge__read_plan_slot *slot;
+
+	while (*i < m->slot_count && m->slots[*i].base + m->slots[*i].bytes <= span->addr)
+		++*i;
+	slot = &m->slots[*i];
+	if (*i == m->slot_count || span->addr < slot->base || span->len > slot->bytes - (span->addr - slot->base))
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "a resolved range lies outside of its region");
+	*goal = (struct goal){slot->data + (span->addr - slot->base), slot->target};
+	return 0;
+}
+
+/* The first slot that ends above ADDR. */
+static size_t slot_from(const struct maker *m, uint64_t addr)
+{
+	size_t low = 0, high = m->slot_count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (m->slots[mid].base + m->slots[mid].bytes <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* ------------------------------------------------------------------ first pass: resolve, count */
+
+static int literal_count(struct maker *m, const struct kedge__span *s, struct kedge__error *err)
 {
 	const struct kedge__segment *seg;
-	uint64_t pos = s->src, left = s->len;
-	size_t index, b;
-	int rc = segment_index(w->tally, s->version, &index, err);
+	uint64_t end = s->src + s->len;
+	size_t index = 0;
+	int rc = segment_index(m, s->version, &index, err);
 
-	(void)to, (void)target;
 	if (rc)
 		return rc;
-	seg = kedge__lineage_at(w->tally->lineage, index);
+	seg = kedge__lineage_at(m->lineage, index);
 	rc = span_check(seg, s, err);
 	if (rc)
 		return rc;
-	for (b = kedge__segment_find_block(seg, pos); left; b++) {
-		uint64_t n = part_of(&seg->blocks[b], pos, left);
-
-		w->tally->pieces[w->tally->base[index] + b]++;
-		w->plan->piece_count++;
-		pos += n;
-		left -= n;
-	}
+	for (size_t b = kedge__segment_find_block(seg, s->src); b < seg->block_count && seg->blocks[b].position < end;
+	     b++)
+		atomic_fetch_add_explicit(&m->pieces[m->base[index] + b], 1, memory_order_relaxed);
 	return 0;
 }
 
-static int skip_fill(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
-		     struct kedge__error *err)
-{
-	(void)w, (void)s, (void)to, (void)target, (void)err;
-	return 0;
-}
-
-static int place_literal(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
-			 struct kedge__error *err)
-{
-	const struct kedge__segment *seg;
-	uint64_t pos = s->src, left = s->len;
-	size_t index, b;
-	int rc = segment_index(w->tally, s->version, &index, err);
-
-	if (rc)
-		return rc;
-	seg = kedge__lineage_at(w->tally->lineage, index);
-	for (b = kedge__segment_find_block(seg, pos); left; b++) {
-		uint64_t n = part_of(&seg->blocks[b], pos, left);
-		size_t place = w->tally->pieces[w->tally->base[index] + b]++;
-
-		w->plan->pieces[place] = (struct kedge__piece){.to = to,
-							       .offset = (uint32_t)(pos - seg->blocks[b].position),
-							       .len = (uint32_t)n,
-							       .target = target};
-		to += n;
-		pos += n;
-		left -= n;
-	}
-	return 0;
-}
-
-static int place_fill(struct walk *w, const struct kedge__span *s, uint8_t *to, uint32_t target,
-		      struct kedge__error *err)
+static int fill_add(struct slab *slab, const struct kedge__span *s, struct goal goal, struct kedge__error *err)
 {
 	for (uint64_t done = 0; done < s->len; done += FILL_BYTES) {
-		struct kedge__read_plan_fill f = {.to = to + done,
+		struct kedge__read_plan_fill f = {.to = goal.to + done,
 						  .len = KEDGE__MIN(FILL_BYTES, s->len - done),
 						  .pattern = s->src,
 						  .addr = s->addr + done,
-						  .target = target};
+						  .target = goal.target};
 
-		if (!kedge__array_push(&w->plan->fills, f))
+		if (!kedge__array_push(&slab->fills, f))
 			return kedge__error_nomem(err);
 	}
 	return 0;
 }
+
+static int slab_resolve(void *ctx, size_t i, int worker)
+{
+	struct maker *m = ctx;
+	struct slab *slab = &m->slabs.at[i];
+	const struct kedge__range *ranges = &m->ranges.at[slab->first];
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	size_t slot = slot_from(m, ranges[0].addr);
+	struct goal goal = {NULL, 0};
+	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, &slab->spans, &err);
+
+	(void)worker;
+	for (size_t s = 0; s < slab->spans.count && !rc; s++) {
+		const struct kedge__span *span = &slab->spans.at[s];
+
+		rc = goal_find(m, span, &slot, &goal, &err);
+		if (!rc)
+			rc = span->fill ? fill_add(slab, span, goal, &err) : literal_count(m, span, &err);
+	}
+	return rc ? fail(m, &err) : 0;
+}
+
+/* ------------------------------------------------------------------ blocks, in the order of the files */
 
 static bool batch_takes(const struct kedge__read_plan *plan, const struct kedge__read_plan_batch *batch,
 			const struct kedge__read_plan_block *b)
@@ -206,52 +232,151 @@ static int block_add(struct kedge__read_plan *plan, struct kedge__read_plan_bloc
 	return kedge__array_push(&plan->blocks, b) ? 0 : kedge__error_nomem(err);
 }
 
-/* Counts become places, and blocks that have a live byte enter the plan, in the order of the files. */
-static int blocks_collect(struct kedge__read_plan *plan, struct tally *t, struct kedge__error *err)
+/* Counts become places, and blocks that have a live byte enter the plan. */
+static int blocks_collect(struct maker *m, struct kedge__error *err)
 {
 	size_t place = 0;
 
-	for (size_t s = 0; s < t->segments; s++) {
-		const struct kedge__segment *seg = kedge__lineage_at(t->lineage, s);
+	for (size_t s = 0; s < m->segments; s++) {
+		const struct kedge__segment *seg = kedge__lineage_at(m->lineage, s);
 
 		for (size_t b = 0; b < seg->block_count; b++) {
-			size_t *slot = &t->pieces[t->base[s] + b], count = *slot;
+			size_t count = atomic_load(&m->pieces[m->base[s] + b]);
 			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count};
-			int rc = count ? block_add(plan, block, err) : 0;
+			int rc = count ? block_add(m->plan, block, err) : 0;
 
 			if (rc)
 				return rc;
-			*slot = place;
+			atomic_store(&m->pieces[m->base[s] + b], place);
 			place += count;
 		}
+	}
+	m->plan->piece_count = place;
+	m->plan->pieces = place ? kedge__reallocarray(NULL, place, sizeof(struct kedge__piece)) : NULL;
+	return place && !m->plan->pieces ? kedge__error_nomem(err) : 0;
+}
+
+static int fills_collect(struct maker *m, struct kedge__error *err)
+{
+	for (size_t i = 0; i < m->slabs.count; i++) {
+		const struct slab *slab = &m->slabs.at[i];
+
+		if (!slab->fills.count)
+			continue;
+		if (!kedge__array_reserve(&m->plan->fills, m->plan->fills.count + slab->fills.count))
+			return kedge__error_nomem(err);
+		memcpy(&m->plan->fills.at[m->plan->fills.count], slab->fills.at,
+		       slab->fills.count * sizeof(slab->fills.at[0]));
+		m->plan->fills.count += slab->fills.count;
 	}
 	return 0;
 }
 
-int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, const struct kedge__span_list *spans,
+/* ------------------------------------------------------------------ second pass: put pieces in their places */
+
+static int literal_place(struct maker *m, const struct kedge__span *s, struct goal goal, struct kedge__error *err)
+{
+	const struct kedge__segment *seg;
+	uint64_t pos = s->src, end = s->src + s->len;
+	size_t index = 0;
+	int rc = segment_index(m, s->version, &index, err);
+
+	if (rc)
+		return rc;
+	seg = kedge__lineage_at(m->lineage, index);
+	for (size_t b = kedge__segment_find_block(seg, pos); b < seg->block_count && seg->blocks[b].position < end;
+	     b++) {
+		const struct kedge__block_record *block = &seg->blocks[b];
+		uint64_t n = KEDGE__MIN(end, block->position + block->raw_bytes) - pos;
+		size_t place = atomic_fetch_add_explicit(&m->pieces[m->base[index] + b], 1, memory_order_relaxed);
+
+		m->plan->pieces[place] = (struct kedge__piece){.to = goal.to,
+							       .offset = (uint32_t)(pos - block->position),
+							       .len = (uint32_t)n,
+							       .target = goal.target};
+		goal.to += n;
+		pos += n;
+	}
+	return 0;
+}
+
+static int slab_place(void *ctx, size_t i, int worker)
+{
+	struct maker *m = ctx;
+	const struct slab *slab = &m->slabs.at[i];
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	size_t slot = slot_from(m, m->ranges.at[slab->first].addr);
+	struct goal goal = {NULL, 0};
+	int rc = 0;
+
+	(void)worker;
+	for (size_t s = 0; s < slab->spans.count && !rc; s++) {
+		const struct kedge__span *span = &slab->spans.at[s];
+
+		rc = goal_find(m, span, &slot, &goal, &err);
+		if (!rc && !span->fill)
+			rc = literal_place(m, span, goal, &err);
+	}
+	return rc ? fail(m, &err) : 0;
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+static int maker_init(struct maker *m, struct kedge__error *err)
+{
+	m->segments = kedge__lineage_count(m->lineage);
+	m->base = kedge__reallocarray(NULL, m->segments + 1, sizeof(size_t));
+	if (!m->base)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < m->segments; i++) {
+		m->base[i] = m->blocks;
+		m->blocks += kedge__lineage_at(m->lineage, i)->block_count;
+	}
+	m->pieces = kedge__calloc(m->blocks + 1, sizeof(*m->pieces));
+	return m->pieces ? slabs_cut(m, err) : kedge__error_nomem(err);
+}
+
+static void maker_done(struct maker *m)
+{
+	for (size_t i = 0; i < m->slabs.count; i++) {
+		kedge__span_list_done(&m->slabs.at[i].spans);
+		kedge__array_done(&m->slabs.at[i].fills);
+	}
+	kedge__array_done(&m->slabs);
+	kedge__array_done(&m->ranges);
+	kedge__free(m->base);
+	kedge__free(m->pieces);
+	kedge__error_done(&m->err);
+	pthread_mutex_destroy(&m->lock);
+}
+
+static int run(struct maker *m, struct kedge__pool *pool, kedge__pool_fn fn, struct kedge__error *err)
+{
+	int rc = kedge__pool_for(pool, m->slabs.count, fn, m);
+
+	if (rc && err)
+		kedge__error_move(err, &m->err);
+	return rc;
+}
+
+int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
 			  const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err)
 {
-	struct tally t = {0};
-	struct walk w = {.tally = &t, .plan = plan, .slots = slots, .slot_count = n};
-	int rc = tally_init(&t, l, err);
+	struct maker m = {.plan = plan, .lineage = l, .slots = slots, .slot_count = n};
+	int rc;
 
 	*plan = (struct kedge__read_plan){0};
-	w.literal = count_literal;
-	w.fill = skip_fill;
+	pthread_mutex_init(&m.lock, NULL);
+	rc = maker_init(&m, err);
 	if (!rc)
-		rc = walk_spans(&w, spans, err);
+		rc = run(&m, pool, slab_resolve, err);
 	if (!rc)
-		rc = blocks_collect(plan, &t, err);
-	if (!rc && plan->piece_count) {
-		plan->pieces = kedge__reallocarray(NULL, plan->piece_count, sizeof(struct kedge__piece));
-		if (!plan->pieces)
-			rc = kedge__error_nomem(err);
-	}
-	w.literal = place_literal;
-	w.fill = place_fill;
+		rc = blocks_collect(&m, err);
 	if (!rc)
-		rc = walk_spans(&w, spans, err);
-	tally_done(&t);
+		rc = fills_collect(&m, err);
+	if (!rc)
+		rc = run(&m, pool, slab_place, err);
+	maker_done(&m);
 	if (rc)
 		kedge__read_plan_done(plan);
 	return rc;

@@ -1,5 +1,5 @@
 /*
- * read_plan: which blocks must be read for a list of spans, and where their bytes go. Private to restore.
+ * read_plan: which blocks must be read for a list of targets, and where their bytes go. Private to restore.
  */
 #ifndef KEDGE_RESTORE_READ_PLAN_H
 #define KEDGE_RESTORE_READ_PLAN_H
@@ -17,11 +17,12 @@ struct kedge__read_plan_block {
 	const struct kedge__segment *segment;
 	uint64_t version;
 	size_t block;
-	size_t first, count; /* of its pieces */
+	size_t first, count; /* of its pieces, in no order */
 };
 
 /* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to
- * share. */
+ * share.
+ */
 struct kedge__read_plan_batch {
 	size_t first, count;
 	uint64_t stored_bytes;
@@ -34,7 +35,7 @@ struct kedge__read_plan_fill {
 	uint32_t target;
 };
 
-/* Where an image address lands: one a target, in the order of their slots. */
+/* Where an image address lands: one a target. */
 struct kedge__read_plan_slot {
 	uint64_t base, bytes;
 	uint8_t *data;
@@ -50,8 +51,8 @@ struct kedge__read_plan {
 	uint32_t raw_max, stored_max; /* largest block */
 };
 
-/* SLOTS ascending by base, SPANS ascending by addr. */
-int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, const struct kedge__span_list *spans,
+/* Resolve what SLOTS, ascending by base, cover of the lineage's top version, and sort it by place. */
+int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
 			  const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err);
 void kedge__read_plan_done(struct kedge__read_plan *plan);
 
