@@ -123,6 +123,20 @@ static void sync_pattern(const struct report *r, char *out, size_t room)
 				       (unsigned long long)r->plans.sync.counts[k], k + 1, k + 2);
 }
 
+static void async_pattern(const struct report *r, char *out, size_t room)
+{
+	const struct kedge__async_plan *p = &r->plans.async;
+	int top = r->machine->async.levels.count;
+	size_t at = 0;
+
+	for (int k = 0; k < top - 2 && at < room; k++)
+		at += (size_t)snprintf(out + at, room - at, "%llu L%d per L%d, ", (unsigned long long)p->counts[k],
+				       k + 1, k + 2);
+	if (at < room)
+		snprintf(out + at, room - at, "1 L%d of %llu copied, taking %llu", top - 1,
+			 (unsigned long long)p->segments, (unsigned long long)p->incomplete);
+}
+
 static void print_note(const struct kedge__levels *lv, const char *mode, double efficiency)
 {
 	char text[256];
@@ -147,12 +161,12 @@ static void print_notes(const struct report *r)
 	if (r->plans.has_async) {
 		blocking.cost[blocking.count - 1] = blocking.cost[blocking.count - 2];
 		print_note(&blocking, "asynchronous", r->plans.async.expect.efficiency);
-		printf("asynchronous checkpointing is %.3g times as efficient as synchronous\n",
+		printf("asynchronous checkpointing is %.3f times as efficient as synchronous\n",
 		       r->plans.async.expect.efficiency / r->plans.sync.expect.efficiency);
 	}
 	if (r->staging > 0)
 		printf("best number of staging nodes: %.0f (counting them as nodes that do not compute)\n", r->staging);
-	if (r->plans.has_async && isfinite(r->plans.async.interval))
+	if (as->levels.count == 2 && isfinite(r->plans.async.interval))
 		printf("kedge.conf(5): checkpoint every %s, l2_every = %llu\n", duration(r->plans.async.interval, a),
 		       (unsigned long long)r->plans.async.segments);
 }
@@ -173,9 +187,7 @@ static void print_report(const struct report *r)
 	sync_pattern(r, pattern, sizeof(pattern));
 	plan_row(&t, "synchronous", r->plans.sync.interval, pattern, r->plans.sync.expect.efficiency, work);
 	if (r->plans.has_async) {
-		snprintf(pattern, sizeof(pattern), "every %llu to L%d, copied in %llu",
-			 (unsigned long long)r->plans.async.segments, r->machine->async.levels.count,
-			 (unsigned long long)r->plans.async.incomplete);
+		async_pattern(r, pattern, sizeof(pattern));
 		plan_row(&t, "asynchronous", r->plans.async.interval, pattern, r->plans.async.expect.efficiency, work);
 		plan_row(&t, "top level alone", r->single.interval, "-", r->single.expect.efficiency, work);
 	}

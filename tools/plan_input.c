@@ -78,7 +78,7 @@ static int load_machine(const char *machine, struct kedge__machine_text *text, s
 static int apply_measured(struct kedge__plan_input *in, struct kedge__machine_text *text, struct kedge__error *err)
 {
 	const char *values[KEDGE__MACHINE_KEY_COUNT] = {NULL};
-	char costs[64], nodes[32], size[32], rate[32];
+	char costs[64], nodes[32], size[32], rate[32], origin[96];
 	struct kedge__measured m;
 	bool has_pfs = in->flags[KEDGE__MACHINE_PFS] != NULL || text->value[KEDGE__MACHINE_PFS][0] != '\0';
 	int rc = kedge__plan_measure(in->from, in->from_l2, in->from_name, &m, err);
@@ -88,6 +88,9 @@ static int apply_measured(struct kedge__plan_input *in, struct kedge__machine_te
 	snprintf(nodes, sizeof(nodes), "%.17g", m.nodes);
 	snprintf(size, sizeof(size), "%.17g", m.size);
 	snprintf(rate, sizeof(rate), "%.17g", m.size / m.cost);
+	snprintf(origin, sizeof(origin), "costs as measured by %zu checkpoints of %.0f ranks, %zu copies to L2", m.sets,
+		 m.nodes, m.copies);
+	values[KEDGE__MACHINE_NAME] = origin;
 	values[KEDGE__MACHINE_NODES] = nodes;
 	values[KEDGE__MACHINE_SIZE] = size;
 	if (isnan(m.latency) && has_pfs) {
@@ -111,9 +114,8 @@ int kedge__plan_input_read(struct kedge__plan_input *in, struct kedge__machine_t
 		rc = load_machine(in->machine, text, err);
 	if (rc == 0 && in->from != NULL)
 		rc = apply_measured(in, text, err);
-	if (rc == 0 && in->from == NULL && in->from_name != NULL)
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0,
-				      "--name is the name of a job in a store, but --from is not given");
+	if (rc == 0 && in->from == NULL && (in->from_name != NULL || in->from_l2 != NULL))
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--name and --from-l2 go with --from, which is not given");
 	if (rc == 0)
 		rc = kedge__machine_text_override(text, in->flags, err);
 	if (rc != 0)

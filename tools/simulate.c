@@ -127,6 +127,8 @@ static int read_flush(struct tool *t, struct kedge__error *err)
 	static const char *const words[] = {"segments", "clock", "restart"};
 	size_t i = 0;
 
+	if (!t->sim.background && (t->flush != NULL || t->queue || t->variation != NULL))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--flush, --queue and --size-variation are for async");
 	if (t->flush != NULL)
 		while (i < KEDGE__COUNT(words) && strcmp(words[i], t->flush) != 0)
 			i++;
@@ -222,7 +224,7 @@ static void print_text(const struct tool *t, const struct kedge__sim_result *r)
 	printf("%llu runs of %.6g s of work, a checkpoint every %.6g s", (unsigned long long)r->runs, r->work,
 	       t->sim.interval);
 	if (t->sim.background)
-		printf(", every %lluth copied to the top level\n", (unsigned long long)t->sim.segments);
+		printf(", 1 of %llu copied to the top level\n", (unsigned long long)t->sim.segments);
 	else
 		printf("\n");
 	printf("run time    %.6g s, 99 %% confidence %.6g .. %.6g s\n", r->seconds, r->low, r->high);

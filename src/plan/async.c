@@ -204,12 +204,13 @@ static bool set_incomplete(struct search *s, uint64_t m)
 	s->incomplete = m;
 	s->from = m == 0 ? s->lo : KEDGE__MAX(s->lo, interval_of_copy(s, (double)m));
 	s->to = m <= 1 ? KEDGE__MAX(s->hi, s->from) : interval_of_copy(s, (double)(m - 1));
-	if (s->from >= s->to && m > 1)
-		return false;
 	/* The end of the range belongs to it, but rounding may say otherwise. */
-	while (m > 0 && kedge__async_incomplete(s->as, s->from, s->counts) > m)
-		s->from = s->from * (1 + 1e-15) + 1e-300;
-	return true;
+	for (double step = 1e-15; m > 0 && kedge__async_incomplete(s->as, s->from, s->counts) > m; step *= 2) {
+		s->from *= 1 + step;
+		if (s->from >= s->to && m > 1)
+			return false;
+	}
+	return s->from < s->to || m <= 1;
 }
 
 /* The best plan with a copy of M segments, kept if it is better than *BEST. */

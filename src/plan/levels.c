@@ -31,6 +31,8 @@ int kedge__levels_check(const struct kedge__levels *lv, struct kedge__error *err
 				return kedge__error_set(err, KEDGE_E_ARG, 0, "the %s of level %d is %g", all[j].what,
 							i + 1, all[j].value);
 	}
+	if (isinf(kedge__levels_rate(lv)))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "the failure rates add up to more than a number can hold");
 	return 0;
 }
 

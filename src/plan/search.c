@@ -79,9 +79,9 @@ uint64_t kedge__integer_search(uint64_t first, uint64_t limit, double (*f)(void 
 
 void kedge__interval_range(const struct kedge__levels *lv, double cheapest, double *lo, double *hi)
 {
-	double mtbf = 1 / kedge__levels_rate(lv);
-	double scale = cheapest > 0 ? KEDGE__MIN(sqrt(cheapest * mtbf), mtbf) : 1e-6 * mtbf;
+	double mtbf = KEDGE__MIN(1 / kedge__levels_rate(lv), 1e300); /* so that nothing below overflows or vanishes */
+	double scale = cheapest > 0 ? KEDGE__MIN(sqrt(cheapest) * sqrt(mtbf), mtbf) : 1e-6 * mtbf;
 
-	*lo = 1e-3 * scale;
-	*hi = 4 * mtbf;
+	*lo = KEDGE__MAX(1e-3 * scale, 1e-305);
+	*hi = KEDGE__MAX(4 * mtbf, 4 * *lo);
 }

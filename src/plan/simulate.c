@@ -9,6 +9,7 @@
 
 #define GIVE_UP 1e4 /* times the work */
 #define NONE    (-1)
+#define DRAWN   1024 /* copies whose time is drawn beforehand; a run picks among them */
 
 struct tally {
 	double seconds;
@@ -31,7 +32,8 @@ struct job {
 	uint64_t stride[KEDGE__PLAN_LEVELS]; /* intervals between checkpoints of level i + 1 or higher */
 	struct kedge__failure_source *source;
 	struct kedge__random random; /* for everything but failures */
-	double *room;
+	const double *latencies;     /* of copies through the queues; shared by all */
+	size_t latency_count;
 	struct kedge__failure failure; /* the next one */
 	double now, limit;
 	int64_t at;                         /* intervals completed */
@@ -51,12 +53,11 @@ static int level_of(const struct job *j, int64_t interval)
 
 static double copy_seconds(struct job *j)
 {
-	struct kedge__flush_times times;
-
-	if (j->sim->queue == NULL)
+	if (j->latency_count == 0)
 		return j->sim->machine.latency;
-	kedge__flush_simulate(j->sim->queue, &j->random, j->room, &times);
-	return times.last;
+	if (j->latency_count == 1)
+		return j->latencies[0];
+	return j->latencies[(size_t)(kedge__random_uniform(&j->random) * DRAWN) % DRAWN];
 }
 
 static void copy_complete(struct job *j)
@@ -247,15 +248,9 @@ static void job_run(struct job *j, uint64_t run, struct tally *tally)
 	tally->seconds = j->now;
 }
 
-static void job_done(struct job *j)
-{
-	kedge__failure_source_free(j->source);
-	kedge__free(j->room);
-}
-
 static int job_init(struct job *j, const struct kedge__sim *sim, struct kedge__error *err)
 {
-	int levels = sim->machine.levels.count, rc;
+	int levels = sim->machine.levels.count;
 
 	memset(j, 0, sizeof(*j));
 	j->sim = sim;
@@ -267,21 +262,40 @@ static int job_init(struct job *j, const struct kedge__sim *sim, struct kedge__e
 		    j->stride[k - 1] * (sim->background && k == levels - 1 ? sim->segments : sim->counts[k - 1] + 1);
 	j->limit = sim->limit > 0 ? sim->limit
 				  : GIVE_UP * KEDGE__MAX(sim->work, (double)j->stride[levels - 1] * sim->interval);
-	if (sim->queue != NULL) {
-		j->room = kedge__reallocarray(NULL, kedge__flush_room(sim->queue), sizeof(double));
-		if (j->room == NULL)
-			return kedge__error_nomem(err);
-	}
-	rc = kedge__failure_source_new(sim->failures, &j->source, err);
-	if (rc != 0)
-		job_done(j);
-	return rc;
+	return kedge__failure_source_new(sim->failures, &j->source, err);
 }
 
 struct batch {
 	struct job *jobs; /* one a worker */
 	struct tally *tallies;
+	double *latencies;
+	size_t latency_count;
 };
+
+/* A copy of 100,000 nodes is a sort of thousands of shares: too much for each copy of each run. */
+static int draw_latencies(const struct kedge__sim *sim, struct batch *b, struct kedge__error *err)
+{
+	struct kedge__flush_times times;
+	struct kedge__random random;
+	double *room;
+
+	if (sim->queue == NULL)
+		return 0;
+	b->latency_count = sim->queue->variation > 0 ? DRAWN : 1;
+	b->latencies = kedge__reallocarray(NULL, b->latency_count, sizeof(double));
+	room = kedge__reallocarray(NULL, kedge__flush_room(sim->queue), sizeof(double));
+	if (b->latencies == NULL || room == NULL) {
+		kedge__free(room);
+		return kedge__error_nomem(err);
+	}
+	kedge__random_init(&random, sim->seed, UINT64_MAX);
+	for (size_t i = 0; i < b->latency_count; i++) {
+		kedge__flush_simulate(sim->queue, &random, room, &times);
+		b->latencies[i] = times.last;
+	}
+	kedge__free(room);
+	return 0;
+}
 
 static int run_one(void *ctx, size_t i, int worker)
 {
@@ -375,8 +389,12 @@ int kedge__sim_run(const struct kedge__sim *sim, struct kedge__pool *pool, struc
 	b.tallies = kedge__calloc(sim->runs, sizeof(*b.tallies));
 	if (b.jobs == NULL || b.tallies == NULL)
 		rc = kedge__error_nomem(err);
+	if (rc == 0)
+		rc = draw_latencies(sim, &b, err);
 	while (rc == 0 && ready < threads) {
 		rc = job_init(&b.jobs[ready], sim, err);
+		b.jobs[ready].latencies = b.latencies;
+		b.jobs[ready].latency_count = b.latency_count;
 		ready += rc == 0;
 	}
 	if (rc == 0)
@@ -384,7 +402,8 @@ int kedge__sim_run(const struct kedge__sim *sim, struct kedge__pool *pool, struc
 	if (rc == 0)
 		add_up(sim, &b.jobs[0], b.tallies, out);
 	for (int i = 0; i < ready; i++)
-		job_done(&b.jobs[i]);
+		kedge__failure_source_free(b.jobs[i].source);
+	kedge__free(b.latencies);
 	kedge__free(b.tallies);
 	kedge__free(b.jobs);
 	return rc;

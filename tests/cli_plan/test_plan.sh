@@ -1,0 +1,60 @@
+# Whole plans: from options, from machine files, swept, drawn.
+. "$KEDGE_SOURCE/tests/cli_plan/lib.sh"
+
+expect 0 kedge plan --nodes 1408 --size 29GB --l1-rate 400MB/s --pfs 6.4GB/s --rates 2.13e-6,4.27e-7 --alpha 0.00184
+printed 'asynchronous checkpointing is 1.072 times as efficient as synchronous'
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --failure 10 --cost 10 --json
+near gain 2.306 0.001
+for machine in "$MACHINES"/*.ini; do
+	expect 0 kedge plan -m "$machine" --json
+	grep -q '"feasible": true' out || fail "$machine: not feasible"
+	grep -q '^source = ' "$machine" || fail "$machine has no source"
+done
+
+# options replace what a file says, also when it says it otherwise
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --mtbf 13h --shares 84%,16% --json
+near rate 1.794871e-05 1e-10
+
+# a job that cannot finish is said to be one, and why
+expect 0 kedge plan --mtbf 60s --costs 72.5
+printed 'synchronous: the job cannot finish: a failure comes every 60 s on average, but even the cheapest checkpoint takes 72.5 s'
+expect 0 kedge plan --mtbf 60s --costs 72.5 --json
+equal feasible false
+# no failures, no costs
+expect 0 kedge plan --rates 0,0 --costs 10,100
+printed 'no failures are expected: a checkpoint would only cost time'
+expect 0 kedge plan --rates 0,0 --costs 10,100 --json
+equal interval null
+near efficiency 1 0
+expect 0 kedge plan --rates 1/d,1/w --costs 0,100
+printed 'level-1 checkpoints cost nothing: take them as often as the program can'
+
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --sweep failure=1..16 --sweep cost=1,2,10 --svg a.svg --json
+[ "$(grep -c "\"sync_efficiency" out)" -eq 15 ] || fail 'not 15 rows'
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --sweep pfs=1GB/s..100GB/s:5 --sweep failure=1,10 --svg b.svg
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --sweep alpha=0..1:6 --bars --svg c.svg --title 'a < b & c'
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --required-bandwidth 0.9,0.8,0.7 --sweep failure=1,4 --svg d.svg --json
+near async_0.9 5.324e8 1e6
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --required-bandwidth 0.9
+expect 0 kedge plan -m "$MACHINES/tsubame2-13h.ini" --failure 4 --required-bandwidth 0.9
+printed 'never'
+expect 0 kedge plan rex --sweep cores=1,2,4,8 --svg e.svg
+printed 'cores = 8        best 5'
+expect 0 kedge plan pccr --size 500MB --collect 0.5 --compress 10 --compress-pipelined 2 --fs-bandwidth 6.4GB/s --process-bandwidth 50MB/s --ratio 0.65 --sweep processes=1..4096 --svg f.svg
+for svg in a b c d e f; do
+	[ -s $svg.svg ] || fail "$svg.svg is missing"
+	grep -q '</svg>' $svg.svg || fail "$svg.svg is cut short"
+	! grep -q 'nan\|inf' $svg.svg || fail "$svg.svg has a number that is none"
+	if command -v xmllint >/dev/null; then
+		xmllint --noout $svg.svg
+	fi
+done
+grep -q 'a &lt; b &amp; c' c.svg || fail 'the title is not escaped'
+[ "$(ls)" = "a.svg
+b.svg
+c.svg
+d.svg
+e.svg
+err
+f.svg
+out" ] || fail "left behind: $(ls)"
