@@ -1,6 +1,6 @@
 /*
  * A small job to test the store with: its regions change from version to version, the maps that describe the changes
- * are made here, chunk by chunk, and every version's bytes are remembered, to be compared with what the store gives back.
+ * are made here, chunk by chunk, and every version's bytes are remembered: the store must give them back.
  */
 #ifndef KEDGE_TESTS_STORE_FIXTURE_H
 #define KEDGE_TESTS_STORE_FIXTURE_H
@@ -41,14 +41,15 @@
 	do {                                                                                                           \
 		struct kedge__error err_ = KEDGE__ERROR_INIT, *err = &err_;                                            \
 		int rc_ = (call);                                                                                      \
-		if (rc_ != (wanted) || err->code != (wanted) || !strstr(kedge__error_text(err), says))                     \
-			fail_msg("%s: %d, not %d \"%s\": %s", #call, rc_, wanted, says, kedge__error_text(err));         \
+		if (rc_ != (wanted) || err->code != (wanted) || !strstr(kedge__error_text(err), says))                 \
+			fail_msg("%s: %d, not %d \"%s\": %s", #call, rc_, wanted, says, kedge__error_text(err));       \
 		kedge__error_done(err);                                                                                \
 	} while (0)
 
 /* ------------------------------------------------------------------ directories */
 
-/* In memory where that can be had: processes are killed here, not machines, and thousands of syncs to a disk take minutes. */
+/* In memory where that can be had: processes are killed here, not machines, and thousands of syncs to a disk take long.
+ */
 static inline char *make_dir(void)
 {
 	const char *base = getenv("TMPDIR");
@@ -112,7 +113,8 @@ static inline void copy_tree(const char *from, const char *to)
 	assert_non_null(dir);
 	mkdir(to, 0777);
 	while ((entry = readdir(dir))) {
-		char *a = kedge__asprintf("%s/%s", from, entry->d_name), *b = kedge__asprintf("%s/%s", to, entry->d_name);
+		char *a = kedge__asprintf("%s/%s", from, entry->d_name),
+		     *b = kedge__asprintf("%s/%s", to, entry->d_name);
 		struct stat st;
 
 		assert_int_equal(stat(a, &st), 0);
@@ -140,12 +142,14 @@ static inline char *tree_text(const char *path, const char *prefix, char *text)
 	if (kedge__fs_list(path, &names, &count, NULL) != 0)
 		return text;
 	for (size_t i = 0; i < count; i++) {
-		char *full = kedge__asprintf("%s/%s", path, names[i]), *name = kedge__asprintf("%s/%s", prefix, names[i]);
+		char *full = kedge__asprintf("%s/%s", path, names[i]),
+		     *name = kedge__asprintf("%s/%s", prefix, names[i]);
 		char *longer;
 		struct stat st;
 
 		assert_int_equal(stat(full, &st), 0);
-		longer = kedge__asprintf("%s%s %ld\n", text ? text : "", name, S_ISDIR(st.st_mode) ? -1L : (long)st.st_size);
+		longer =
+		    kedge__asprintf("%s%s %ld\n", text ? text : "", name, S_ISDIR(st.st_mode) ? -1L : (long)st.st_size);
 		kedge__free(text);
 		text = longer;
 		if (S_ISDIR(st.st_mode))
@@ -231,7 +235,8 @@ static inline struct image image_next(const struct job *job, uint32_t rank, uint
 			else if (dice == 2)
 				memset(image.data[r] + at, (int)(version + 1), CHUNK);
 			else if (dice == 3)
-				memmove(image.data[r] + at, image.data[r] + next_random(&seed) % (bytes / CHUNK) * CHUNK, CHUNK);
+				memmove(image.data[r] + at,
+					image.data[r] + next_random(&seed) % (bytes / CHUNK) * CHUNK, CHUNK);
 		}
 	}
 	return image;
@@ -324,7 +329,8 @@ static inline void map_chunk(const struct mapper *m, int r, uint64_t at, uint64_
 	const uint8_t *data = image->data[r] + at;
 	struct kedge__extent e = {.addr = address(r, at), .len = len, .src = m->red->literal_bytes};
 
-	if (m->how != KEDGE__REDUCER_FULL && last && at + len <= last->bytes[r] && memcmp(last->data[r] + at, data, len) == 0) {
+	if (m->how != KEDGE__REDUCER_FULL && last && at + len <= last->bytes[r] &&
+	    memcmp(last->data[r] + at, data, len) == 0) {
 		e.kind = KEDGE__EXTENT_PARENT;
 		e.src = 0;
 		m->red->parent = m->job->versions[m->index - 1];
@@ -371,8 +377,10 @@ static inline void describe_regions(const struct image *image, struct kedge__reg
 
 	memset(regions, 0, REGIONS * sizeof(*regions));
 	for (int r = 0; r < REGIONS; r++)
-		regions[r] = (struct kedge__region_record){
-		    .name = names[r], .slot = (uint32_t)r, .type = r == 0 ? KEDGE_F64 : KEDGE_U8, .bytes = image->bytes[r]};
+		regions[r] = (struct kedge__region_record){.name = names[r],
+							   .slot = (uint32_t)r,
+							   .type = r == 0 ? KEDGE_F64 : KEDGE_U8,
+							   .bytes = image->bytes[r]};
 }
 
 /* Write the segment of one rank of version INDEX of JOB. */
@@ -425,8 +433,8 @@ static inline int compare_u64(const void *a, const void *b)
 }
 
 /* Write and publish version INDEX, as the job would; on failure the segments that were written are taken back. */
-static inline int save_index(struct kedge__catalog *cat, const struct job *job, size_t index, enum kedge__reducer_id how,
-			     bool sync, struct kedge__error *err)
+static inline int save_index(struct kedge__catalog *cat, const struct job *job, size_t index,
+			     enum kedge__reducer_id how, bool sync, struct kedge__error *err)
 {
 	struct kedge__set_part parts[RANKS_MAX] = {0};
 	uint64_t sources[RANKS_MAX * VERSIONS_MAX];

@@ -177,7 +177,8 @@ static void test_fill_at_odd_places(void **state)
 	options.codec = spec.codec;
 	region.digest = kedge__sum_digest(kedge__sum_of(first, 96, 0), 96);
 	assert_ok(kedge__extent_map_append(
-	    &red.map, (struct kedge__extent){.len = 96, .src = kedge__get64(first), .kind = KEDGE__EXTENT_FILL}, false, err));
+	    &red.map, (struct kedge__extent){.len = 96, .src = kedge__get64(first), .kind = KEDGE__EXTENT_FILL}, false,
+	    err));
 	assert_ok(kedge__segment_write(cat, NULL, &spec, &part, NULL, err));
 	assert_ok(kedge__set_publish(cat, &set, err));
 	source.image_id = part.image_id;
@@ -185,10 +186,13 @@ static void test_fill_at_odd_places(void **state)
 
 	red.version = spec.version = set.version = 2;
 	region.digest = kedge__sum_digest(kedge__sum_of(second, 96, 0), 96);
-	assert_ok(kedge__extent_map_append(&red.map, (struct kedge__extent){.len = 3, .kind = KEDGE__EXTENT_LITERAL}, false, err));
-	assert_ok(kedge__extent_map_append(&red.map, (struct kedge__extent){3, 64, 16, 1, KEDGE__EXTENT_COPY}, false, err));
+	assert_ok(kedge__extent_map_append(&red.map, (struct kedge__extent){.len = 3, .kind = KEDGE__EXTENT_LITERAL},
+					   false, err));
+	assert_ok(
+	    kedge__extent_map_append(&red.map, (struct kedge__extent){3, 64, 16, 1, KEDGE__EXTENT_COPY}, false, err));
 	assert_ok(kedge__extent_map_append(
-	    &red.map, (struct kedge__extent){.addr = 67, .len = 29, .src = 3, .kind = KEDGE__EXTENT_LITERAL}, false, err));
+	    &red.map, (struct kedge__extent){.addr = 67, .len = 29, .src = 3, .kind = KEDGE__EXTENT_LITERAL}, false,
+	    err));
 	assert_true(kedge__array_push(&red.literals, ((struct kedge__literal){second, 3, 0})));
 	assert_true(kedge__array_push(&red.literals, ((struct kedge__literal){second + 67, 29, 0})));
 	spec.sources = &source;

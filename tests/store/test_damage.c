@@ -200,7 +200,8 @@ static void test_lineage_and_strays(void **state)
 {
 	struct job job = job_new(1, 512);
 	char *dir = make_dir(), *path = kedge__asprintf("%s/" NAME "/v00000000000000000002/r0000000-g9.seg", dir);
-	char *record = kedge__asprintf("%s/" NAME "/record-r0000000", dir), *odd = kedge__asprintf("%s/" NAME "/notes.txt", dir);
+	char *record = kedge__asprintf("%s/" NAME "/record-r0000000", dir),
+	     *odd = kedge__asprintf("%s/" NAME "/notes.txt", dir);
 	struct kedge__catalog *cat = open_store(dir);
 	struct kedge__verify_report report;
 	struct seen seen = {0};
@@ -314,10 +315,9 @@ static void test_manifests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_byte_tree),    cmocka_unit_test(test_every_byte_packed),
-	    cmocka_unit_test(test_lost_versions),      cmocka_unit_test(test_lineage_and_strays),
-	    cmocka_unit_test(test_another_segment),
-	    cmocka_unit_test(test_manifests),
+	    cmocka_unit_test(test_every_byte_tree), cmocka_unit_test(test_every_byte_packed),
+	    cmocka_unit_test(test_lost_versions),   cmocka_unit_test(test_lineage_and_strays),
+	    cmocka_unit_test(test_another_segment), cmocka_unit_test(test_manifests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,7 @@ static int run_own(struct kedge__catalog *cat, const struct job *job, struct ked
 #define WRITERS 2 /* the first ones: what differs between kinds of faults differs in their writes */
 
 static const struct op ops[] = {
-    {"save", run_save, true},       {"replace", run_replace, true}, {"coalesce, keep", run_coalesce_only, true},
+    {"save", run_save, true},          {"replace", run_replace, true}, {"coalesce, keep", run_coalesce_only, true},
     {"coalesce", run_coalesce, false}, {"gc", run_gc, false},          {"discard", run_discard, false},
     {"own", run_own, false},
 };
@@ -301,11 +301,8 @@ static void test_order_of_a_save(void **state)
 static void test_order_of_a_removal(void **state)
 {
 	static const char *const calls[] = {
-	    "set-00000000000000000004: ",
-	    "cannot sync directory ",
-	    "r0000000-g0.seg: ",
-	    "r0000001-g0.seg: ",
-	    "cannot remove directory ",
+	    "set-00000000000000000004: ", "cannot sync directory ",   "r0000000-g0.seg: ",
+	    "r0000001-g0.seg: ",          "cannot remove directory ",
 	};
 
 	(void)state;
@@ -441,11 +438,8 @@ static int copy_level(struct kedge__catalog *cat, const struct job *job, struct 
 }
 
 static const struct op thrifty[] = {
-    {"coalesce", run_coalesce, false},
-    {"gc", run_gc, false},
-    {"own", run_own, false},
-    {"verify", verify_and_compare, false},
-    {"level", copy_level, false},
+    {"coalesce", run_coalesce, false},     {"gc", run_gc, false},        {"own", run_own, false},
+    {"verify", verify_and_compare, false}, {"level", copy_level, false},
 };
 
 static void test_out_of_memory(void **state)

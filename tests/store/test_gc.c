@@ -145,6 +145,7 @@ static void test_ranks_elsewhere(void **state)
 {
 	struct store s;
 	struct kedge__gc_report report;
+	struct kedge__verify_report seen;
 
 	(void)state;
 	store_open(&s, 6);
@@ -158,6 +159,12 @@ static void test_ranks_elsewhere(void **state)
 	assert_int_equal(report.unusable, 0);
 	assert_int_equal(report.removed, 4);
 	kedge__gc_report_done(&report);
+	/* It is told once, not for every version; and nobody can restore the whole set from here. */
+	assert_ok(kedge__verify(s.cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &seen, err));
+	assert_int_equal(seen.findings, 1);
+	assert_int_equal(seen.segments, 2);
+	assert_int_equal(seen.versions_lost, 2);
+	kedge__verify_report_done(&seen);
 	store_close(&s);
 }
 
@@ -198,10 +205,13 @@ static void test_leftovers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_keep),           cmocka_unit_test(test_broken_do_not_count),
-	    cmocka_unit_test(test_missing_parent), cmocka_unit_test(test_nothing_good),
+	    cmocka_unit_test(test_keep),
+	    cmocka_unit_test(test_broken_do_not_count),
+	    cmocka_unit_test(test_missing_parent),
+	    cmocka_unit_test(test_nothing_good),
 	    cmocka_unit_test(test_replaced_parent),
-	    cmocka_unit_test(test_ranks_elsewhere), cmocka_unit_test(test_leftovers),
+	    cmocka_unit_test(test_ranks_elsewhere),
+	    cmocka_unit_test(test_leftovers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,8 @@ static void test_level_copy(void **state)
 	path = kedge__segment_path(t.levels[1], 3, 1, 0);
 	assert_false(kedge__fs_exists(path));
 	kedge__free(path);
-	assert_fails(KEDGE_E_NOTFOUND, "version 8", kedge__level_copy(t.levels[0], t.levels[1], 8, 0, true, NULL, NULL, NULL, &part, err));
+	assert_fails(KEDGE_E_NOTFOUND, "version 8",
+		     kedge__level_copy(t.levels[0], t.levels[1], 8, 0, true, NULL, NULL, NULL, &part, err));
 	two_close(&t);
 }
 
@@ -222,9 +223,12 @@ static void test_walk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_level_copy),     cmocka_unit_test(test_fall_back),
-	    cmocka_unit_test(test_replace),        cmocka_unit_test(test_missing_parent),
-	    cmocka_unit_test(test_replaced_parent), cmocka_unit_test(test_other_form),
+	    cmocka_unit_test(test_level_copy),
+	    cmocka_unit_test(test_fall_back),
+	    cmocka_unit_test(test_replace),
+	    cmocka_unit_test(test_missing_parent),
+	    cmocka_unit_test(test_replaced_parent),
+	    cmocka_unit_test(test_other_form),
 	    cmocka_unit_test(test_walk),
 	};
 

@@ -68,7 +68,7 @@ static void test_dead_owner(void **state)
 
 struct orphan {
 	char *dir;
-	int out[2]; /* the pid of the grandchild */
+	int out[2];  /* the pid of the grandchild */
 	int stop[2]; /* it ends when this is closed */
 };
 
@@ -335,12 +335,14 @@ static void read_as_nobody(void *ctx)
 
 	if (setgid(65534) != 0 || setuid(65534) != 0)
 		_exit(77);
-	if (kedge__catalog_open(r->dir, NAME, KEDGE__CATALOG_READ, &cat, NULL) != 0 || kedge__catalog_pin(cat, NULL) != 0)
+	if (kedge__catalog_open(r->dir, NAME, KEDGE__CATALOG_READ, &cat, NULL) != 0 ||
+	    kedge__catalog_pin(cat, NULL) != 0)
 		_exit(1);
 	if (compare_index(&cat, 1, r->job, 0, NULL) != 0)
 		_exit(2);
 	kedge__catalog_unpin(cat);
-	if (kedge__catalog_seize(cat, false, NULL) != KEDGE_E_ACCESS || kedge__catalog_own(cat, "x", NULL) != KEDGE_E_ACCESS)
+	if (kedge__catalog_seize(cat, false, NULL) != KEDGE_E_ACCESS ||
+	    kedge__catalog_own(cat, "x", NULL) != KEDGE_E_ACCESS)
 		_exit(3);
 	if (save_index(cat, r->job, 0, KEDGE__REDUCER_FULL, true, NULL) != KEDGE_E_ACCESS)
 		_exit(4);

@@ -2,7 +2,8 @@
 
 static const enum kedge__reducer_id shapes[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
 						KEDGE__REDUCER_TREE};
-static const enum kedge__map_encoding encodings[] = {KEDGE__MAP_RUNS, KEDGE__MAP_BITMAP, KEDGE__MAP_LIST, KEDGE__MAP_RUNS};
+static const enum kedge__map_encoding encodings[] = {KEDGE__MAP_RUNS, KEDGE__MAP_BITMAP, KEDGE__MAP_LIST,
+						     KEDGE__MAP_RUNS};
 
 static void round_trip(enum kedge__reducer_id how, const char *codec, int threads, uint32_t block_bytes)
 {
@@ -71,7 +72,8 @@ static void test_contents(void **state)
 		for (size_t b = 0; b < seg->block_count; b++) {
 			assert_true(seg->blocks[b].raw_bytes <= job.block_bytes);
 			assert_int_equal(kedge__segment_find_block(seg, seg->blocks[b].position), b);
-			assert_int_equal(kedge__segment_find_block(seg, seg->blocks[b].position + seg->blocks[b].raw_bytes - 1), b);
+			assert_int_equal(
+			    kedge__segment_find_block(seg, seg->blocks[b].position + seg->blocks[b].raw_bytes - 1), b);
 			payload += seg->blocks[b].stored_bytes;
 		}
 		assert_int_equal(part->metadata_bytes + payload, part->file_bytes);
@@ -105,7 +107,8 @@ static void write_empty(struct kedge__catalog *cat, uint64_t version, size_t reg
 					   .reduction = &red,
 					   .block_bytes = 1024};
 	struct kedge__set_part part;
-	struct kedge__set set = {.name = NAME, .version = version, .parent = KEDGE__NO_VERSION, .ranks = 1, .parts = &part};
+	struct kedge__set set = {
+	    .name = NAME, .version = version, .parent = KEDGE__NO_VERSION, .ranks = 1, .parts = &part};
 
 	record.digest = kedge__sum_digest(kedge__sum_of("", 0, 0), 0);
 	assert_ok(kedge__codec_choice_parse("auto", &spec.codec, err));
@@ -349,11 +352,13 @@ static void test_not_found(void **state)
 	(void)state;
 	assert_int_equal(mkdir(plain, 0777), 0);
 	assert_fails(KEDGE_E_NOTFOUND, "absent", kedge__catalog_open(absent, NAME, KEDGE__CATALOG_READ, &none, err));
-	assert_fails(KEDGE_E_NOTFOUND, "not a store", kedge__catalog_open(plain, NAME, KEDGE__CATALOG_READ, &none, err));
+	assert_fails(KEDGE_E_NOTFOUND, "not a store",
+		     kedge__catalog_open(plain, NAME, KEDGE__CATALOG_READ, &none, err));
 	assert_fails(KEDGE_E_ARG, "..", kedge__catalog_open(dir, "../x", KEDGE__CATALOG_CREATE, &none, err));
 	cat = open_store(plain);
 	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
-	assert_fails(KEDGE_E_NOTFOUND, "did you mean job", kedge__catalog_open(plain, "jobs", KEDGE__CATALOG_READ, &none, err));
+	assert_fails(KEDGE_E_NOTFOUND, "did you mean job",
+		     kedge__catalog_open(plain, "jobs", KEDGE__CATALOG_READ, &none, err));
 	assert_ok(kedge__store_names(plain, &names, &count, err));
 	assert_int_equal(count, 1);
 	assert_string_equal(names[0], NAME);
