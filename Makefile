@@ -34,7 +34,7 @@ bench: build
 	@$(BUILD)/bin/kedge bench reduce
 
 bench-models: build
-	@$(BUILD)/bin/kedge bench models
+	@$(BUILD)/bench/bench_models
 
 install: build
 	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
