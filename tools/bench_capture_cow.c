@@ -32,18 +32,19 @@ static void copy_all(void *ctx)
 	memcpy(s->bench->copy, s->bench->data, s->bench->size);
 }
 
-/* One word in each of an eighth of the pages, in random order, with some work around it. */
-static double writing_loop(struct kedge__capture_bench *b, uint64_t seed)
+/* An eighth of the pages, every cache line of them; in random order, or one after the other from a random page on. */
+static double writing_loop(struct kedge__capture_bench *b, uint64_t seed, bool sweep)
 {
 	uint64_t pages = b->size / b->page;
 	double start = kedge__clock_seconds();
 
 	b->seed = seed;
-	for (uint64_t i = 0; i < pages / 8; i++) {
-		volatile unsigned char *page = b->data + kedge__capture_random(b) % pages * b->page;
+	for (uint64_t i = 0, at = kedge__capture_random(b); i < pages / 8; i++) {
+		volatile unsigned char *page = b->data + at % pages * b->page;
 
-		for (size_t word = 0; word < b->page; word += 64)
-			page[word]++;
+		for (size_t line = 0; line < b->page; line += 64)
+			page[line]++;
+		at = sweep ? at + 1 : kedge__capture_random(b);
 	}
 	return kedge__clock_seconds() - start;
 }
@@ -77,35 +78,48 @@ static int begin(struct kedge__capture_bench *b, const struct session *with, str
 }
 
 /* Time of the loop alone, beside a plain copy, and beside the save. */
-static int measure_session(struct kedge__capture_bench *b, struct kedge__worker *worker, const struct session *with,
-			   struct kedge__error *err)
+static int measure_loop(struct kedge__capture_bench *b, struct kedge__worker *worker, const struct session *with,
+			bool sweep, struct kedge__error *err)
 {
 	struct kedge__capture_row row = {.pages = b->pages, .who = with->who, .pattern = "", .percent = -1};
 	struct saver saver = {.bench = b};
 	struct kedge__cow_stats stats;
 	uint64_t seed = b->seed;
-	double alone = writing_loop(b, seed), beside;
+	double alone, beside;
 	int rc;
 
+	writing_loop(b, seed, sweep);
+	alone = writing_loop(b, seed, sweep);
 	kedge__worker_submit(worker, copy_all, &saver, NULL);
-	beside = writing_loop(b, seed);
+	beside = writing_loop(b, seed, sweep);
 	kedge__worker_drain(worker);
-	row.what = "loop beside a copy";
+	row.what = sweep ? "sweep beside a copy" : "random writes beside a copy";
 	row.count = b->size / b->page / 8;
 	kedge__capture_note(b, row, beside, beside / alone);
 	rc = begin(b, with, &saver.cow, err);
 	if (rc)
 		return rc;
 	kedge__worker_submit(worker, save_all, &saver, NULL);
-	beside = writing_loop(b, seed);
+	beside = writing_loop(b, seed, sweep);
 	kedge__worker_drain(worker);
 	rc = kedge__cow_end(saver.cow, &stats, err);
-	row.what = "loop beside the save";
+	row.what = sweep ? "sweep beside the save" : "random writes beside the save";
 	kedge__capture_note(b, row, beside, beside / alone);
-	row.what = "save";
+	row.what = sweep ? "save beside the sweep" : "save beside random writes";
 	row.count = stats.aside_pages;
 	kedge__capture_note(b, row, saver.seconds, saver.seconds / b->memcpy_seconds);
 	return rc ? rc : saver.rc;
+}
+
+static int measure_session(struct kedge__capture_bench *b, struct kedge__worker *worker, const struct session *with,
+			   struct kedge__error *err)
+{
+	int rc = measure_loop(b, worker, with, false, err);
+
+	/* What the loop before wrote belongs to the past of the next one. */
+	if (rc == 0 && with->tracker)
+		rc = kedge__tracker_collect(with->tracker, err);
+	return rc ? rc : measure_loop(b, worker, with, true, err);
 }
 
 static int measure_with_tracker(struct kedge__capture_bench *b, struct kedge__worker *worker, struct kedge__error *err)

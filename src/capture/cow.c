@@ -1,6 +1,7 @@
 /*
  * A session: ranges write-protected by a userfaultfd of its own, in synchronous mode: a write to a protected page waits
- * until we let it go on. Invariant, under the lock: a page whose entry says that memory has its bytes is protected.
+ * until we let it go on. Invariant, under the lock: a page whose entry says that memory has its
+ * bytes is protected.
  */
 #include "capture/cow.h"
 #include "capture/tracker_abi.h"

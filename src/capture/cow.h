@@ -11,6 +11,13 @@
 #define KEDGE__COW_RELEASED  (UINT32_MAX - 2)
 
 #define KEDGE__COW_WAITERS 1024
+#define KEDGE__COW_STREAMS 8
+
+/* Writes that go on from page to page: where the last copy ended, and how many pages it took. */
+struct kedge__cow_stream {
+	uintptr_t end;
+	size_t window;
+};
 
 struct kedge__cow_span {
 	uintptr_t begin, end;           /* the range, in bytes */
@@ -41,6 +48,8 @@ struct kedge__cow {
 	uint32_t *free; /* numbers of free ones */
 	uintptr_t waiting[KEDGE__COW_WAITERS];
 	size_t waiting_count;
+	struct kedge__cow_stream streams[KEDGE__COW_STREAMS];
+	size_t next_stream; /* to be replaced */
 	struct kedge__cow_stats stats;
 	struct kedge__error failure; /* the first one of a session */
 

@@ -7,7 +7,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define BATCH 32
+#define BATCH      32
+#define WINDOW_MAX 32
 
 static const struct kedge__cow_span *span_of(const struct kedge__cow *c, uintptr_t address)
 {
@@ -24,23 +25,49 @@ static const struct kedge__cow_span *span_of(const struct kedge__cow *c, uintptr
 	return low < c->count && c->order[low]->page_begin <= address ? c->order[low] : NULL;
 }
 
-static void let_go_on(struct kedge__cow *c, uintptr_t page)
+static void let_go_on(struct kedge__cow *c, uintptr_t begin, uintptr_t end)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (kedge__userfault_protect(c->fd, page, page + c->page, false, &err))
+	if (kedge__userfault_protect(c->fd, begin, end, false, &err))
 		kedge__cow_fail(c, &err);
 	kedge__error_done(&err);
 }
 
-static void copy_aside(struct kedge__cow *c, uint32_t *entry, uintptr_t page)
+/* How many pages to copy for a write to PAGE: more and more for a writer that goes on where the last copy ended. */
+static size_t window_of(struct kedge__cow *c, uintptr_t page)
 {
-	uint32_t copy = c->free[--c->free_count];
+	struct kedge__cow_stream *s = NULL;
 
-	kedge__cow_copy(c->aside + copy * c->page, (const void *)page, c->page);
-	*entry = copy;
-	c->stats.aside_pages++;
-	let_go_on(c, page);
+	for (size_t i = 0; i < KEDGE__COW_STREAMS && !s; i++) {
+		if (c->streams[i].end == page)
+			s = &c->streams[i];
+	}
+	if (s) {
+		s->window = KEDGE__MIN(2 * s->window, (size_t)WINDOW_MAX);
+	} else {
+		s = &c->streams[c->next_stream++ % KEDGE__COW_STREAMS];
+		s->window = 1;
+	}
+	s->end = page + s->window * c->page;
+	return s->window;
+}
+
+/* The page, and up to WINDOW pages from it on as long as they are protected and there is room. */
+static void copy_aside(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t page, size_t window)
+{
+	uintptr_t at = page, limit = KEDGE__MIN(span->page_end, page + window * c->page);
+
+	for (; at < limit && c->free_count; at += c->page) {
+		uint32_t *entry = &span->pages[(at - span->page_begin) / c->page];
+
+		if (*entry != KEDGE__COW_PROTECTED && *entry != KEDGE__COW_WAITING)
+			break;
+		*entry = c->free[--c->free_count];
+		kedge__cow_copy(c->aside + *entry * c->page, (const void *)at, c->page);
+		c->stats.aside_pages++;
+	}
+	let_go_on(c, page, at);
 }
 
 static void on_write(struct kedge__cow *c, uintptr_t page)
@@ -49,13 +76,16 @@ static void on_write(struct kedge__cow *c, uintptr_t page)
 	uint32_t *entry = span ? &span->pages[(page - span->page_begin) / c->page] : NULL;
 
 	if (entry && *entry == KEDGE__COW_PROTECTED && c->free_count) {
-		copy_aside(c, entry, page);
+		copy_aside(c, span, page, window_of(c, page));
 	} else if (entry && *entry == KEDGE__COW_PROTECTED && c->waiting_count < KEDGE__COW_WAITERS) {
 		*entry = KEDGE__COW_WAITING;
 		c->waiting[c->waiting_count++] = page;
 		c->stats.waits++;
+	} else if (entry && *entry == KEDGE__COW_RELEASED && !c->tracker) {
+		/* Released, and not yet unprotected by the reader. */
+		let_go_on(c, page, page + c->page);
 	} else if (!entry || *entry != KEDGE__COW_WAITING) {
-		/* Copied or released while this message was on its way; or more threads wait than can be noted, and
+		/* Copied or handed back while this message was on its way; or more threads wait than can be noted, and
 		 * this one is sent to fault again. */
 		struct uffdio_range range = {page, c->page};
 
@@ -75,7 +105,7 @@ void kedge__cow_serve_waiting(struct kedge__cow *c)
 		if (*entry != KEDGE__COW_WAITING)
 			continue;
 		if (c->free_count)
-			copy_aside(c, entry, page);
+			copy_aside(c, span, page, 1);
 		else
 			c->waiting[kept++] = page;
 	}

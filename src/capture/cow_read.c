@@ -3,7 +3,7 @@
 #include "capture/cow_copy.h"
 
 /* Pages copied under one hold of the lock: writers wait no longer than that takes. */
-#define PIECE_PAGES 64
+#define PIECE_PAGES 16
 /* Pages let go at once: a huge page, so that it need not be split. */
 #define RELEASE_PAGES 512
 
@@ -123,19 +123,23 @@ static void release_pages(struct kedge__cow *c, struct kedge__cow_span *span, ui
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	uintptr_t begin = span->released;
-	int rc;
+	int rc = 0;
 
 	kedge__cow_lock(c);
 	if (c->tracker)
 		rc = hand_back(c, span, begin, end, &err);
-	else
-		rc = kedge__userfault_protect(c->fd, begin, end, false, &err);
 	entries_release(c, span, begin, end);
 	span->released = end;
+	kedge__cow_serve_waiting(c);
 	if (rc)
 		kedge__cow_fail(c, &err);
-	kedge__cow_serve_waiting(c);
 	kedge__cow_unlock(c);
+	/* Without the lock: who writes to one of these pages meanwhile is let go on by the other thread. */
+	if (!c->tracker && kedge__userfault_protect(c->fd, begin, end, false, &err)) {
+		kedge__cow_lock(c);
+		kedge__cow_fail(c, &err);
+		kedge__cow_unlock(c);
+	}
 	kedge__error_done(&err);
 }
 

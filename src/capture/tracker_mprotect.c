@@ -314,16 +314,20 @@ static int add_discarded(struct mprotect_state *s, const struct chunk *c, const 
 	return 0;
 }
 
-/* False when the kernel refuses: the chunk is then as it happens to be, and the area is lost. */
+/*
+ * One call from the first dirty page to the last: pages between them are read-only already, which costs nothing, and
+ * mappings come together again. False when the kernel refuses: the chunk is then as it happens to be, and the area is
+ * lost.
+ */
 static bool protect_again(const struct chunk *c, const struct bits *dirty)
 {
-	size_t page = kedge__page_size(), i = 0, run;
+	size_t page = kedge__page_size(), first = 0, last, run;
 
-	for (; bits_run(dirty->word, &i, &run); i += run) {
-		if (mprotect((void *)(c->base + i * page), run * page, PROT_READ) != 0)
-			return false;
-	}
-	return true;
+	if (!bits_run(dirty->word, &first, &run))
+		return true;
+	for (last = CHUNK_PAGES; !bit_get(dirty->word, last - 1); last--)
+		;
+	return mprotect((void *)(c->base + first * page), (last - first) * page, PROT_READ) == 0;
 }
 
 /* Dirty pages of one chunk within AREA; with RESET they are noted anew from here on. */
