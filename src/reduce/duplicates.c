@@ -4,7 +4,8 @@
  */
 #include "reduce/reducer.h"
 
-#define WAVE (UINT32_C(1) << 18)
+#define WAVE  ((size_t)1 << 18)
+#define BLOCK ((size_t)4096) /* independent of the number of threads */
 
 /* The slab that holds item I. */
 static size_t slab_of(const struct kedge__txn *t, size_t i)
@@ -22,12 +23,24 @@ static size_t slab_of(const struct kedge__txn *t, size_t i)
 	return low;
 }
 
-/* Probes for items [begin, end). Returns how many. */
-static size_t make_probes(const struct kedge__reducer *r, size_t begin, size_t end, struct kedge__probe *probes)
-{
-	const struct kedge__txn *t = &r->txn;
-	size_t n = 0, slab = slab_of(t, begin);
+/* A wave, in blocks that threads share. */
+struct wave {
+	struct kedge__reducer *r;
+	struct kedge__probe *probes;
+	size_t begin, end;           /* items */
+	size_t count;                /* probes */
+	size_t counts[WAVE / BLOCK]; /* of a block, before they are moved together */
+};
 
+/* Probes for the items of a block, at the block's place. */
+static int make_probes(void *ctx, size_t block, int worker)
+{
+	struct wave *w = ctx;
+	const struct kedge__txn *t = &w->r->txn;
+	size_t begin = w->begin + block * BLOCK, end = KEDGE__MIN(begin + BLOCK, w->end);
+	size_t n = block * BLOCK, slab = slab_of(t, begin);
+
+	(void)worker;
 	for (size_t i = begin; i < end; i++) {
 		const struct kedge__item *item = &t->items.at[i];
 
@@ -35,30 +48,61 @@ static size_t make_probes(const struct kedge__reducer *r, size_t begin, size_t e
 			slab++;
 		if (item->kind != KEDGE__ITEM_PLAIN)
 			continue;
-		probes[n++] = (struct kedge__probe){
+		w->probes[n++] = (struct kedge__probe){
 		    .key = t->regions[t->slabs.at[slab].region]->digests[item->index],
-		    .addr = kedge__slab_region(t, &t->slabs.at[slab])->base + item->index * r->options.chunk,
-		    .item = (uint32_t)(i - begin),
+		    .addr = kedge__slab_region(t, &t->slabs.at[slab])->base + item->index * w->r->options.chunk,
+		    .item = (uint32_t)(i - w->begin),
 		};
 	}
-	return n;
+	w->counts[block] = n - block * BLOCK;
+	return 0;
 }
 
-static void take_outcomes(struct kedge__txn *t, uint32_t epoch, size_t begin, const struct kedge__probe *probes,
-			  size_t n)
+/* Constant chunks leave gaps between the blocks. */
+static void close_gaps(struct wave *w, size_t blocks)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct kedge__item *item = &t->items.at[begin + probes[i].item];
+	w->count = 0;
+	for (size_t i = 0; i < blocks; i++) {
+		if (w->count < i * BLOCK)
+			memmove(w->probes + w->count, w->probes + i * BLOCK, w->counts[i] * sizeof(*w->probes));
+		w->count += w->counts[i];
+	}
+}
 
-		if (probes[i].outcome == KEDGE__PROBE_FOUND) {
+static int take_outcomes(void *ctx, size_t block, int worker)
+{
+	const struct wave *w = ctx;
+	size_t end = KEDGE__MIN((block + 1) * BLOCK, w->count);
+
+	(void)worker;
+	for (size_t i = block * BLOCK; i < end; i++) {
+		const struct kedge__probe *p = &w->probes[i];
+		struct kedge__item *item = &w->r->txn.items.at[w->begin + p->item];
+
+		if (p->outcome == KEDGE__PROBE_FOUND) {
 			item->kind = KEDGE__ITEM_SHIFT;
-			item->src = probes[i].src;
-			item->epoch = probes[i].epoch;
-		} else if (probes[i].outcome == KEDGE__PROBE_ENTERED) {
+			item->src = p->src;
+			item->epoch = p->epoch;
+		} else if (p->outcome == KEDGE__PROBE_ENTERED) {
 			item->kind = KEDGE__ITEM_FIRST;
-			item->epoch = epoch;
+			item->epoch = w->r->record.current;
 		}
 	}
+	return 0;
+}
+
+static int run_wave(struct wave *w, struct kedge__error *err)
+{
+	struct kedge__pool *pool = kedge__pool_if(w->r->txn.pool, w->end - w->begin);
+	size_t blocks = (w->end - w->begin + BLOCK - 1) / BLOCK;
+	int rc;
+
+	kedge__pool_for(pool, blocks, make_probes, w);
+	close_gaps(w, blocks);
+	rc = kedge__record_enter(&w->r->record, pool, w->probes, w->count, err);
+	if (!rc)
+		kedge__pool_for(pool, (w->count + BLOCK - 1) / BLOCK, take_outcomes, w);
+	return rc;
 }
 
 /* Paranoid: a duplicate that is none, or that cannot be read again, stays a literal. */
@@ -84,21 +128,17 @@ static void check_duplicates(struct kedge__reducer *r)
 
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__txn *t = &r->txn;
-	size_t room = KEDGE__MIN(t->items.count, (size_t)WAVE);
-	struct kedge__probe *probes = kedge__malloc((room + 1) * sizeof(*probes));
-	int rc = probes ? 0 : kedge__error_nomem(err);
+	size_t items = r->txn.items.count, room = KEDGE__MIN(items, (size_t)WAVE);
+	struct wave w = {.r = r, .probes = kedge__malloc((room + 1) * sizeof(*w.probes))};
+	int rc = w.probes ? 0 : kedge__error_nomem(err);
 
-	r->record.expected = t->items.count / KEDGE__RECORD_SHARDS;
-	for (size_t begin = 0; !rc && begin < t->items.count; begin += WAVE) {
-		size_t n = make_probes(r, begin, KEDGE__MIN(begin + WAVE, t->items.count), probes);
-
-		rc = kedge__record_enter(&r->record, t->pool, probes, n, err);
-		if (!rc)
-			take_outcomes(t, r->record.current, begin, probes, n);
+	r->record.expected = items / KEDGE__RECORD_SHARDS;
+	for (; !rc && w.begin < items; w.begin += WAVE) {
+		w.end = KEDGE__MIN(w.begin + WAVE, items);
+		rc = run_wave(&w, err);
 	}
 	r->record.expected = 0;
-	kedge__free(probes);
+	kedge__free(w.probes);
 	if (!rc && r->options.paranoid)
 		check_duplicates(r);
 	return rc;

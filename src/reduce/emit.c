@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#define RESERVE_MAX ((size_t)1 << 20) /* extents */
+
 struct origin { /* a place to copy from, as its distance */
 	uint32_t epoch;
 	uint64_t delta; /* src - addr */
@@ -222,6 +224,9 @@ int kedge__emit(struct kedge__reducer *r, struct kedge__reduction *out, struct k
 	size_t slab = 0;
 	int rc = 0;
 
+	/* One step where the size is known; larger maps are mostly merged and grow as needed. */
+	if (!kedge__array_reserve(&out->map, KEDGE__MIN(2 * t->items.count, RESERVE_MAX) + t->image->count))
+		return kedge__error_nomem(err);
 	out->region_digests = kedge__calloc(t->image->count + 1, sizeof(*out->region_digests));
 	e.epoch_used = kedge__calloc(r->record.epochs.count + 1, sizeof(*e.epoch_used));
 	if (!out->region_digests || !e.epoch_used)
