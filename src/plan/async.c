@@ -6,8 +6,8 @@
 #include <math.h>
 
 #define SEGMENT_LIMIT (UINT64_C(1) << 22)
-#define EVERY_COPY    40   /* lengths of the copy, in segments, that are all tried */
-#define COPY_GROWTH   1.08 /* beyond that, tried in steps */
+#define EVERY_COPY    40 /* lengths of the copy, in segments, that are all tried */
+#define FAR_WORSE     12 /* lengths in a row without a better plan that end the search */
 #define SWEEPS        12
 
 struct segment { /* one kind of segment: unprotected (its base was read from the top level) and protected */
@@ -162,6 +162,7 @@ struct search {
 	double lo, hi;   /* interval */
 	double from, to; /* intervals at which the copy takes `incomplete` segments */
 	double costs, per_segment;
+	double precision;
 	uint64_t counts[KEDGE__PLAN_LEVELS];
 	uint64_t segments, incomplete;
 	double interval, value; /* best so far with these */
@@ -186,7 +187,7 @@ static double overhead_with_segments(void *ctx, uint64_t n)
 	next = s->from * (1 + 1e-6);
 	if (next >= s->to || (isfinite(first) && overhead_at(s, next) >= first))
 		return first;
-	s->interval = kedge__golden_section(s->from, s->to, overhead_at, s, &value);
+	s->interval = kedge__golden_section(s->from, s->to, s->precision, overhead_at, s, &value);
 	if (value < first)
 		return value;
 	s->interval = s->from;
@@ -221,7 +222,7 @@ static bool try_incomplete(struct search *s, uint64_t m, struct search *best)
 
 	if (!set_incomplete(s, m))
 		return false;
-	n = kedge__integer_search(KEDGE__MAX(m, 1), SEGMENT_LIMIT, overhead_with_segments, s, &value);
+	n = kedge__integer_search(KEDGE__MAX(m, 1), best->segments, SEGMENT_LIMIT, overhead_with_segments, s, &value);
 	if (value < best->value || best->as == NULL) {
 		overhead_with_segments(s, n);
 		s->value = value;
@@ -230,11 +231,28 @@ static bool try_incomplete(struct search *s, uint64_t m, struct search *best)
 	return true;
 }
 
+/* From the best copy so far, in steps that shrink: teeth this narrow differ by less than the steps between them. */
+static void climb_teeth(struct search *s, struct search *best)
+{
+	for (uint64_t step = best->incomplete / 16; step > 0; step /= 2) {
+		uint64_t m = best->incomplete;
+
+		try_incomplete(s, m + step, best);
+		if (m > step)
+			try_incomplete(s, m - step, best);
+	}
+}
+
+static uint64_t next_copy(uint64_t m)
+{
+	return m < EVERY_COPY ? m + 1 : m + m / 8;
+}
+
 /* The efficiency is a saw-tooth in the interval: each length of the copy, in segments, is a tooth. */
 static double search_teeth(struct search *s)
 {
 	struct search best = {.as = NULL, .value = INFINITY};
-	uint64_t m = 1, low, high;
+	int worse = 0;
 
 	s->per_segment = segment_intervals(s->as, s->counts, &s->costs);
 	if (!(s->as->latency > 0)) {
@@ -242,15 +260,15 @@ static double search_teeth(struct search *s)
 		*s = best;
 		return best.value;
 	}
-	for (; m < SEGMENT_LIMIT; m = KEDGE__MAX(m + 1, m < EVERY_COPY ? m + 1 : (uint64_t)((double)m * COPY_GROWTH)))
+	for (uint64_t m = 1; m < SEGMENT_LIMIT && worse < FAR_WORSE; m = next_copy(m)) {
+		double before = best.value;
+
 		if (!try_incomplete(s, m, &best) && s->to <= s->lo)
 			break;
-	if (best.as != NULL && best.incomplete > EVERY_COPY) {
-		low = (uint64_t)((double)best.incomplete / COPY_GROWTH);
-		high = (uint64_t)((double)best.incomplete * COPY_GROWTH) + 1;
-		for (m = low; m <= high; m++)
-			try_incomplete(s, m, &best);
+		worse = best.value < before ? 0 : worse + 1;
 	}
+	if (best.as != NULL && best.incomplete > EVERY_COPY)
+		climb_teeth(s, &best);
 	*s = best;
 	return best.value;
 }
@@ -275,14 +293,14 @@ static void search_counts(struct search *s)
 			struct search trial = *s;
 
 			trial.level = level;
-			trial.counts[level] =
-			    kedge__integer_search(0, SEGMENT_LIMIT, overhead_with_count, &trial, &value);
+			trial.counts[level] = kedge__integer_search(0, s->counts[level], SEGMENT_LIMIT,
+								    overhead_with_count, &trial, &value);
 			if (value < best) {
 				*s = trial;
 				best = search_teeth(s);
 			}
 		}
-		if (before - best < 1e-13)
+		if (before - best < 1e-9)
 			break;
 	}
 }
@@ -297,7 +315,7 @@ static void never(struct kedge__async_plan *out)
 
 int kedge__async_best(const struct kedge__async *as, struct kedge__async_plan *out, struct kedge__error *err)
 {
-	struct search s = {.as = as, .value = INFINITY};
+	struct search s = {.as = as, .value = INFINITY, .precision = KEDGE__COARSE};
 	double cheapest = INFINITY;
 	int rc = check(as, err);
 
@@ -311,6 +329,8 @@ int kedge__async_best(const struct kedge__async *as, struct kedge__async_plan *o
 		cheapest = KEDGE__MIN(cheapest, as->levels.cost[i]);
 	kedge__interval_range(&as->levels, cheapest, &s.lo, &s.hi);
 	search_counts(&s);
+	s.precision = KEDGE__FINE;
+	overhead_with_segments(&s, s.segments);
 	memset(out, 0, sizeof(*out));
 	memcpy(out->counts, s.counts, sizeof(out->counts));
 	out->interval = s.interval;

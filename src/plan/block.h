@@ -27,11 +27,15 @@ double kedge__block_failing(int levels, const struct kedge__block *b); /* 1 - ok
 void kedge__block_nest(const struct kedge__levels *lv, int k, double t, const uint64_t *counts, double last,
 		       struct kedge__block *out);
 
+#define KEDGE__COARSE 1e-4 /* precisions of log x; at a smooth minimum the value is exact to their square */
+#define KEDGE__FINE   1e-7
+
 /* Minimum of F over log x in [log lo, log hi]; F falls, then rises. Returns x, *VALUE = f(x). */
-double kedge__golden_section(double lo, double hi, double (*f)(void *ctx, double x), void *ctx, double *value);
-/* Minimum of F over integers >= FIRST; F falls, then rises. */
-uint64_t kedge__integer_search(uint64_t first, uint64_t limit, double (*f)(void *ctx, uint64_t n), void *ctx,
-			       double *value);
+double kedge__golden_section(double lo, double hi, double precision, double (*f)(void *ctx, double x), void *ctx,
+			     double *value);
+/* Minimum of F over integers >= FIRST, looked for around HINT and at most LIMIT above it; F falls, then rises. */
+uint64_t kedge__integer_search(uint64_t first, uint64_t hint, uint64_t limit, double (*f)(void *ctx, uint64_t n),
+			       void *ctx, double *value);
 /* Range of intervals in which an optimum must lie. */
 void kedge__interval_range(const struct kedge__levels *lv, double cheapest, double *lo, double *hi);
 

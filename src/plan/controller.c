@@ -151,7 +151,7 @@ static uint64_t best_frequency(const struct choice *c)
 		return 0;
 	if (c->controller->config.background)
 		first = KEDGE__MAX(1, kedge__async_incomplete(c->machine, c->interval, counts));
-	return kedge__integer_search(first, UINT64_C(1) << 20, loss, (void *)c, &value);
+	return kedge__integer_search(first, first, UINT64_C(1) << 20, loss, (void *)c, &value);
 }
 
 static double best_interval(const struct kedge__controller *c, const struct kedge__async *machine)

@@ -2,16 +2,16 @@
 #include "plan/block.h"
 #include <math.h>
 
-#define GOLDEN    0.61803398874989484820
-#define PRECISION 1e-7 /* of log x: at a smooth minimum the value is then exact to 1e-14 */
+#define GOLDEN 0.61803398874989484820
 
-double kedge__golden_section(double lo, double hi, double (*f)(void *ctx, double x), void *ctx, double *value)
+double kedge__golden_section(double lo, double hi, double precision, double (*f)(void *ctx, double x), void *ctx,
+			     double *value)
 {
 	double a = log(lo), b = log(hi);
 	double x1 = b - GOLDEN * (b - a), x2 = a + GOLDEN * (b - a);
 	double f1 = f(ctx, exp(x1)), f2 = f(ctx, exp(x2));
 
-	while (b - a > PRECISION) {
+	while (b - a > precision) {
 		/* Beyond the range of a double both are infinite: the minimum is then at shorter intervals. */
 		if (f1 <= f2 || isinf(f2)) {
 			b = x2;
@@ -51,30 +51,55 @@ static uint64_t refine(uint64_t lo, uint64_t mid, uint64_t hi, double best, doub
 	return mid;
 }
 
-/* Distances from FIRST double until the value has risen twice: a single rise may be rounding. */
-uint64_t kedge__integer_search(uint64_t first, uint64_t limit, double (*f)(void *ctx, uint64_t n), void *ctx,
-			       double *value)
+struct walk {
+	uint64_t before, at, after; /* a lower value at `at` than at both others, once the walk is over */
+	double best;
+};
+
+/*
+ * Away from w->at in steps that double, up to LIMIT in distance, until the value has risen twice: a single rise may be
+ * rounding. UP: towards larger numbers.
+ */
+static void walk(struct walk *w, bool up, uint64_t limit, double (*f)(void *ctx, uint64_t n), void *ctx)
 {
-	uint64_t before = first, at = first, after = first, last = first;
-	double best = f(ctx, first);
+	uint64_t start = w->at, last = w->at, *behind = up ? &w->before : &w->after,
+		 *ahead = up ? &w->after : &w->before;
 	int rises = 0;
 
 	for (uint64_t step = 1; rises < 2 && step <= limit; step *= 2) {
-		uint64_t n = first + step;
+		uint64_t n = up ? start + step : start - step;
 		double v = f(ctx, n);
 
-		if (v < best) {
-			before = last;
-			at = after = n;
-			best = v;
+		if (v < w->best) {
+			*behind = last;
+			*ahead = w->at = n;
+			w->best = v;
 			rises = 0;
 		} else {
-			after = after == at ? n : after;
+			*ahead = *ahead == w->at ? n : *ahead;
 			rises++;
 		}
 		last = n;
 	}
-	return refine(before, at, after, best, f, ctx, value);
+}
+
+uint64_t kedge__integer_search(uint64_t first, uint64_t hint, uint64_t limit, double (*f)(void *ctx, uint64_t n),
+			       void *ctx, double *value)
+{
+	uint64_t start = KEDGE__MAX(first, hint);
+	struct walk w = {start, start, start, f(ctx, start)};
+
+	walk(&w, true, limit, f, ctx);
+	if (w.at == start && start > first) {
+		uint64_t after = w.after;
+
+		walk(&w, false, start - first, f, ctx);
+		if (w.at == start)
+			w.after = after;
+		else if (w.before == w.at && w.at > first)
+			w.before = first; /* the doubling steps ended before FIRST */
+	}
+	return refine(w.before, w.at, w.after, w.best, f, ctx, value);
 }
 
 void kedge__interval_range(const struct kedge__levels *lv, double cheapest, double *lo, double *hi)

@@ -58,6 +58,7 @@ struct search {
 	const struct kedge__levels *lv;
 	uint64_t counts[KEDGE__PLAN_LEVELS];
 	double lo, hi; /* of the interval */
+	double precision;
 	double interval;
 	int level; /* whose count is searched */
 };
@@ -74,7 +75,7 @@ static double overhead_best_interval(struct search *s)
 {
 	double value;
 
-	s->interval = kedge__golden_section(s->lo, s->hi, overhead_at, s, &value);
+	s->interval = kedge__golden_section(s->lo, s->hi, s->precision, overhead_at, s, &value);
 	return value;
 }
 
@@ -97,12 +98,12 @@ static double descend(struct search *s)
 		for (s->level = s->lv->count - 2; s->level >= 0; s->level--) {
 			uint64_t old = s->counts[s->level];
 			double value;
-			uint64_t n = kedge__integer_search(0, COUNT_LIMIT, overhead_with_count, s, &value);
+			uint64_t n = kedge__integer_search(0, old, COUNT_LIMIT, overhead_with_count, s, &value);
 
 			s->counts[s->level] = value < best ? n : old;
 			best = KEDGE__MIN(best, value);
 		}
-		if (before - best < 1e-13)
+		if (before - best < 1e-9)
 			break;
 	}
 	return overhead_best_interval(s);
@@ -124,7 +125,7 @@ static double polish(struct search *s, double best)
 				trial.counts[a] = move & 1 ? ca / 2 : ca + 1;
 				trial.counts[b] = move & 2 ? cb / 2 : cb + 1;
 				value = descend(&trial);
-				if (value < best - 1e-13) {
+				if (value < best - 1e-9) {
 					*s = trial;
 					return polish(s, value);
 				}
@@ -179,10 +180,13 @@ int kedge__sync_best(const struct kedge__levels *lv, struct kedge__sync_plan *ou
 		return 0;
 	}
 	kedge__interval_range(lv, cheapest_cost(lv), &s.lo, &s.hi);
+	s.precision = KEDGE__COARSE;
 	s.counts[lv->count - 1] = 1;
 	search_from(&s, 0, &best, &value);
 	if (lv->count > 2)
 		search_from(&s, 4, &best, &value);
+	best.precision = KEDGE__FINE;
+	overhead_best_interval(&best);
 	out->interval = best.interval;
 	memcpy(out->counts, best.counts, sizeof(out->counts));
 	return kedge__sync_expect(lv, out->interval, out->counts, &out->expect, err);
