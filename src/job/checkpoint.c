@@ -182,6 +182,7 @@ static int reduce(struct kedge__job_write *w, struct kedge__error *err)
 		p.total += w->regions[i].bytes;
 	rc = kedge__reducer_reduce(k->reducer, k->pool, w->version, &w->image, kedge__state_progress_bytes, &p,
 				   &w->reduction, err);
+	kedge__fetch_end(k);
 	if (rc)
 		return rc;
 	w->reduced = true;

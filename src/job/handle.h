@@ -37,6 +37,11 @@ struct kedge__job_status {
 	struct kedge__error err;
 };
 
+struct kedge__job_fetched {
+	uint64_t version;
+	struct kedge__lineage *lineage;
+};
+
 /* A checkpoint from its beginning to its publication. */
 struct kedge__job_write {
 	kedge_t *k;
@@ -100,6 +105,7 @@ struct kedge {
 	struct kedge__reducer *reducer;
 	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
 	bool reducer_primed;    /* no need to look into the store again */
+	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
 	bool record_stale;      /* the reducer knows more than the record file */
 	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
 	uint64_t taken;         /* versions published by this handle */
@@ -171,6 +177,11 @@ void kedge__flush_publish(struct kedge__chore *c);
 void kedge__keep_local(struct kedge__chore *c);
 /* With keep: versions below the newest one that stands alone are not referred to any more, so that they can go. */
 uint64_t kedge__keep_floor(const kedge_t *k);
+
+/* ------------------------------------------------------------------ fetch.c */
+
+int kedge__fetch(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
+void kedge__fetch_end(kedge_t *k);
 
 /* ------------------------------------------------------------------ prime.c, record_file.c */
 

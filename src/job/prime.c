@@ -12,6 +12,8 @@ int kedge__reducer_make(kedge_t *k, struct kedge__error *err)
 	    .chunk = (uint32_t)k->set.chunk,
 	    .record_bytes = k->set.record_memory,
 	    .paranoid = k->set.paranoid,
+	    .fetch = kedge__fetch,
+	    .fetch_ctx = k,
 	};
 
 	return k->reducer ? 0 : kedge__reducer_new(&options, &k->reducer, err);

@@ -1,0 +1,55 @@
+/*
+ * Bytes of stored versions for a paranoid reducer, which compares what it would only refer to otherwise. It asks from
+ * one thread, while a reduction runs; the lineages stay open until that is over, because the catalogue is pinned till
+ * then and the same versions are asked for again and again.
+ */
+#include "job/handle.h"
+
+#define OPEN_LIMIT 8 /* each holds a descriptor for every version that it depends on */
+
+static void drop_oldest(kedge_t *k)
+{
+	kedge__lineage_close(k->fetched.at[0].lineage);
+	k->fetched.count--;
+	memmove(&k->fetched.at[0], &k->fetched.at[1], k->fetched.count * sizeof(k->fetched.at[0]));
+}
+
+static int lineage_of(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__job_fetched fresh = {.version = version};
+	int rc;
+
+	for (size_t i = 0; i < k->fetched.count; i++) {
+		if (k->fetched.at[i].version == version) {
+			*out = k->fetched.at[i].lineage;
+			return 0;
+		}
+	}
+	if (k->fetched.count == OPEN_LIMIT)
+		drop_oldest(k);
+	rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &fresh.lineage, err);
+	if (rc)
+		return rc;
+	if (!kedge__array_push(&k->fetched, fresh)) {
+		kedge__lineage_close(fresh.lineage);
+		return kedge__error_nomem(err);
+	}
+	*out = fresh.lineage;
+	return 0;
+}
+
+int kedge__fetch(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err)
+{
+	struct kedge__lineage *l = NULL;
+	int rc = lineage_of(ctx, version, &l, err);
+
+	return rc ? rc : kedge__lineage_read(l, addr, buf, len, err);
+}
+
+void kedge__fetch_end(kedge_t *k)
+{
+	while (k->fetched.count)
+		drop_oldest(k);
+	kedge__array_done(&k->fetched);
+}
