@@ -236,13 +236,39 @@ static void sort_refs(struct pending *p)
 	}
 }
 
-/* REF may span several extents from index *I on, where the search for it and for those after it begins. */
+static bool ends_before(const struct kedge__extent *e, uint64_t addr)
+{
+	return e->addr <= addr && addr - e->addr >= e->len;
+}
+
+/* The first extent from I on that does not end before ADDR: near most of the time, so in growing steps. */
+static size_t skip_to(const struct kedge__extent_map *map, size_t i, uint64_t addr)
+{
+	size_t step = 1, high;
+
+	if (i >= map->count || !ends_before(&map->at[i], addr))
+		return i;
+	while (step < map->count - i && ends_before(&map->at[i + step], addr)) {
+		i += step;
+		step *= 2;
+	}
+	high = KEDGE__MIN(step, map->count - i) + i;
+	while (high - i > 1) { /* at[i] ends before ADDR; at[high], if there is one, does not */
+		size_t mid = i + (high - i) / 2;
+
+		if (ends_before(&map->at[mid], addr))
+			i = mid;
+		else
+			high = mid;
+	}
+	return high;
+}
+
+/* REF may span several extents. *FIRST is where the search for it, and for those after it, begins. */
 static int intersect(struct resolver *r, uint64_t version, uint64_t parent, const struct kedge__extent_map *map,
 		     size_t *first, struct ref ref, struct pending *own, struct kedge__error *err)
 {
-	while (*first < map->count && map->at[*first].addr <= ref.addr &&
-	       ref.addr - map->at[*first].addr >= map->at[*first].len)
-		(*first)++;
+	*first = skip_to(map, *first, ref.addr);
 	for (size_t i = *first; ref.len; i++) {
 		const struct kedge__extent *e = &map->at[i];
 		struct ref part = ref;
