@@ -1,17 +1,19 @@
 /* kedge bench: measurements that anybody can repeat, each beside its peer in the same run. */
 #include "bench.h"
+#include "bench_capture.h"
 
 int kedge__tool_bench(int argc, char **argv)
 {
 	static const struct kedge__tool benches[] = {
 	    {"reduce", "the reducers, beside a bare hash pass and memcpy", kedge__bench_reduce},
+	    {"capture", "page trackers and copy-on-write, beside memcpy", kedge__bench_capture},
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge bench",
 	    .operands = "NAME [OPTION...]",
 	    .about =
-		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy. Options of\n"
-		"each: kedge bench NAME --help.",
+		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy; or capture:\n"
+		"page trackers and copy-on-write. Options of each: kedge bench NAME --help.",
 	    .example = "kedge bench reduce --size 1GiB --chunk 64 --repeat 5 --json",
 	    .stop_early = true,
 	};
