@@ -82,7 +82,8 @@ const char *kedge__tracker_name(const struct kedge__tracker *t);
 /* Whether memory may be written while collect() runs; if not (softdirty), such writes may be lost. */
 bool kedge__tracker_live(const struct kedge__tracker *t);
 
-/* Shared memory is tracked only if the caller vouches that nobody writes to it but through this mapping, or makes holes. */
+/* Shared memory is tracked only if the caller vouches that nobody writes to it but through this mapping, or makes holes.
+ * Not for memory of devices. */
 #define KEDGE__TRACK_SOLE 1u
 
 /* *ID is for the calls below, until it is removed. Ranges may overlap. What cannot be tracked is taken, and always dirty. */
@@ -90,7 +91,7 @@ int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t byte
 void kedge__tracker_remove(struct kedge__tracker *t, size_t id); /* before the memory is freed, with mprotect */
 /* After an error everything is dirty at the next one. */
 int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err);
-/* What the last collect() found of range ID, whole pages clipped to the range. A range added since is not in it. */
+/* What the last collect() found of range ID, whole pages clipped to the range. All of it, if it was added since. */
 int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__dirty_list *out, struct kedge__error *err);
 /* Bytes in pages of all ranges that are dirty now; nothing is reset. */
 int kedge__tracker_count(struct kedge__tracker *t, uint64_t *bytes, struct kedge__error *err);

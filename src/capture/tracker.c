@@ -16,6 +16,8 @@ struct range {
 	uintptr_t begin, end;           /* bytes; 0 and 0: the slot is free */
 	uintptr_t area_begin, area_end; /* pages armed for it */
 	bool sole;
+	unsigned char
+	    fresh; /* collects until less than all of it may be reported: 2, 1 (its first collect was the last), 0 */
 };
 
 struct kedge__tracker {
@@ -377,7 +379,7 @@ int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t byte
 		       struct kedge__error *err)
 {
 	struct range range = {
-	    .begin = (uintptr_t)data, .end = (uintptr_t)data + bytes, .sole = flags & KEDGE__TRACK_SOLE};
+	    .begin = (uintptr_t)data, .end = (uintptr_t)data + bytes, .sole = flags & KEDGE__TRACK_SOLE, .fresh = 2};
 	sigset_t signals;
 	int rc;
 
@@ -510,6 +512,8 @@ int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err)
 	t->tainted = rc != 0;
 	if (rc == 0)
 		t->marks.count = 0;
+	for (size_t i = 0; rc == 0 && i < t->ranges.count; i++)
+		t->ranges.at[i].fresh -= t->ranges.at[i].fresh > 0;
 	tracker_unlock(t, &signals);
 	return rc;
 }
@@ -537,6 +541,9 @@ static bool dirty_clip(const struct kedge__tracker *t, const struct range *r, st
 {
 	const struct kedge__pages_list *dirty = &t->dirty;
 
+	/* Others may have had its pages collected before it came. */
+	if (r->fresh)
+		return dirty_add(out, r, r->begin, r->end);
 	if (!dirty_add(out, r, r->begin, KEDGE__MIN(r->area_begin, r->end)))
 		return false;
 	for (size_t i = span_find(dirty, r->area_begin); i < dirty->count && dirty->at[i].begin < r->area_end; i++) {

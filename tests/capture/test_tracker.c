@@ -102,6 +102,14 @@ static void overlap(const char *kind)
 	collect(t);
 	assert_dirty_pages(t, a, wide, 16);
 	assert_dirty_pages(t, b, narrow, 4);
+	/* What is new to one range is not to another. */
+	kedge__tracker_remove(t, a);
+	a = add(t, p, 16 * page, 0);
+	assert_int_equal(dirty_bytes(t, a), 16 * page);
+	collect(t);
+	assert_int_equal(dirty_bytes(t, a), 16 * page);
+	memset(narrow, 0, sizeof(narrow));
+	assert_dirty_pages(t, b, narrow, 4);
 	kedge__tracker_remove(t, a);
 	p[4 * page]++;
 	p[15 * page]++;
