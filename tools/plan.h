@@ -12,6 +12,7 @@
 struct kedge__plan_input {
 	const char *machine; /* a file, or the name of one that is installed */
 	const char *from, *from_l2, *from_name;
+	const char *log; /* of failures, from which their rates follow */
 	const char *flags[KEDGE__MACHINE_KEY_COUNT];
 	char names[KEDGE__MACHINE_KEY_COUNT][16]; /* of the options */
 	struct kedge__option options[KEDGE__PLAN_OPTIONS];

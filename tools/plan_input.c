@@ -33,6 +33,8 @@ void kedge__plan_input_init(struct kedge__plan_input *in, const struct kedge__op
 				       "the store on L2 that they were copied to"});
 	add(in, (struct kedge__option){"name", 'n', KEDGE__OPTION_TEXT, &in->from_name, "NAME",
 				       "job in STORE (default: the only one)"});
+	add(in, (struct kedge__option){"log", 0, KEDGE__OPTION_TEXT, &in->log, "FILE",
+				       "failure rates from a log: a line a failure, its time and its level"});
 	for (int k = 0; k < KEDGE__MACHINE_KEY_COUNT; k++)
 		add_machine_key(in, k);
 	for (size_t i = 0; i < count; i++)
@@ -104,6 +106,39 @@ static int apply_measured(struct kedge__plan_input *in, struct kedge__machine_te
 	return kedge__machine_text_override(text, values, err);
 }
 
+/* Failures of each level over the span of the log. */
+static int apply_log(struct kedge__plan_input *in, struct kedge__machine_text *text, struct kedge__error *err)
+{
+	static const enum kedge__machine_key rivals[] = {KEDGE__MACHINE_RATES, KEDGE__MACHINE_MTBF,
+							 KEDGE__MACHINE_NODE_MTBF, KEDGE__MACHINE_SHARES};
+	const char *values[KEDGE__MACHINE_KEY_COUNT] = {NULL};
+	double count[KEDGE__PLAN_LEVELS] = {0}, span;
+	struct kedge__failure *trace;
+	char rates[32 * KEDGE__PLAN_LEVELS];
+	size_t n, at = 0;
+	int levels = 0, rc;
+
+	for (size_t i = 0; i < KEDGE__COUNT(rivals); i++)
+		if (in->flags[rivals[i]] != NULL)
+			return kedge__error_set(err, KEDGE_E_ARG, 0,
+						"--log and --%s are both given: each says what the failure rates are",
+						in->names[rivals[i]]);
+	rc = kedge__failure_trace_load(in->log, KEDGE__PLAN_LEVELS, &trace, &n, &span, err);
+	if (rc != 0)
+		return rc;
+	for (size_t i = 0; i < n; i++) {
+		count[trace[i].level - 1]++;
+		levels = KEDGE__MAX(levels, trace[i].level);
+	}
+	kedge__free(trace);
+	if (levels == 0)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "%s: no failure in it", in->log);
+	for (int i = 0; i < levels; i++)
+		at += (size_t)snprintf(rates + at, sizeof(rates) - at, "%s%.17g", i > 0 ? "," : "", count[i] / span);
+	values[KEDGE__MACHINE_RATES] = rates;
+	return kedge__machine_text_override(text, values, err);
+}
+
 int kedge__plan_input_read(struct kedge__plan_input *in, struct kedge__machine_text *text, struct kedge__error *err)
 {
 	int rc = kedge__machine_text_init(text, err);
@@ -114,6 +149,8 @@ int kedge__plan_input_read(struct kedge__plan_input *in, struct kedge__machine_t
 		rc = load_machine(in->machine, text, err);
 	if (rc == 0 && in->from != NULL)
 		rc = apply_measured(in, text, err);
+	if (rc == 0 && in->log != NULL)
+		rc = apply_log(in, text, err);
 	if (rc == 0 && in->from == NULL && (in->from_name != NULL || in->from_l2 != NULL))
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--name and --from-l2 go with --from, which is not given");
 	if (rc == 0)
