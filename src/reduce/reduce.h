@@ -87,7 +87,14 @@ int kedge__reducer_parse(const char *name, enum kedge__reducer_id *id);
 struct kedge__reducer_options {
 	enum kedge__reducer_id id;
 	uint32_t chunk;         /* 32 .. 65536, a power of two */
-	uint64_t record_bytes;  /* memory limit of the hash record (tables; the digests of the last version are beside it) */
+	/*
+	 * Memory limit of the hash record (tables; the digests of the last version are beside it). The record has a current
+	 * and a previous generation of half the limit each. When the current one is full, later entries of that version are
+	 * left out; at its commit the previous generation is dropped, the current one becomes the previous one, and what
+	 * was hit in the dropped one is entered again. So what is still seen stays, what is not seen for two generations
+	 * goes. Losing an entry loses a chance to save space, never data. (record.h)
+	 */
+	uint64_t record_bytes;
 	bool paranoid;          /* never trust a digest: compare bytes (keeps a shadow copy of the last version) */
 	/* Paranoid reads of older versions: LEN bytes at ADDR of VERSION into BUF. NULL: such duplicates are not used. */
 	int (*fetch)(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
