@@ -358,11 +358,14 @@ static int plan(int argc, char **argv)
 	    {"title", 0, KEDGE__OPTION_TEXT, &t.title, "TEXT", "title of the drawing"},
 	    KEDGE__OPTION_JSON(&t.json),
 	};
+	int status;
 
 	kedge__plan_input_init(&t.in, more, KEDGE__COUNT(more));
 	t.usage.options = t.in.options;
 	t.usage.option_count = t.in.option_count;
-	return run(&t, argc, argv);
+	status = run(&t, argc, argv);
+	kedge__array_done(&t.sweeps);
+	return status;
 }
 
 int kedge__tool_plan(int argc, char **argv)

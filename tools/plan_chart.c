@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { WIDTH = 900, HEIGHT = 520, LEFT = 92, RIGHT = 240, TOP = 56, BOTTOM = 76, TICKS = 24 };
+enum { WIDTH = 960, HEIGHT = 520, LEFT = 92, RIGHT = 300, TOP = 56, BOTTOM = 76, TICKS = 24 };
 
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
 				      "#000000", "#56b4e9", "#e69f00", "#7f7f7f"};

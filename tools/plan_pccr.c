@@ -62,32 +62,14 @@ static void print_times(const struct kedge__pccr *in, const struct kedge__pccr_t
 	kedge__table_print(&table, stdout);
 }
 
-static int sweep(struct kedge__pccr in, const struct kedge__sweep *s, const char *svg, bool json,
-		 struct kedge__error *err)
-{
-	static double y[3][KEDGE__SWEEP_POINTS];
-	struct kedge__pccr_times t;
-	struct kedge__chart c = {
-	    .title = "Time of a checkpoint with and without compression",
-	    .x_label = "processes",
-	    .y_label = "time of a checkpoint (s)",
-	    .x = s->at,
-	    .points = s->count,
-	    .log_x = kedge__sweep_is_wide(s),
-	    .log_y = true,
-	    .y_low = NAN,
-	    .y_high = NAN,
-	    .series = {{"without compression", y[0]}, {"compressed, then written", y[1]}, {"in a pipeline", y[2]}},
-	    .series_count = 3,
-	    .mark_x = NAN};
-	json_t *rows = kedge__json_array();
-	struct kedge__table table;
+static const char *const curves[] = {"without compression", "compressed, then written", "in a pipeline"};
 
-	kedge__table_init(&table, "rrrr");
-	for (size_t i = 0; i < 4; i++)
-		kedge__table_add(&table, "%s",
-				 ((const char *[]){"processes", "without compression", "serial", "pipelined"})[i]);
+/* Y[k][i]: seconds of curve k at point i. */
+static int fill(struct kedge__pccr in, const struct kedge__sweep *s, double (*y)[KEDGE__SWEEP_POINTS], json_t *rows,
+		double *pays, struct kedge__error *err)
+{
 	for (size_t i = 0; i < s->count; i++) {
+		struct kedge__pccr_times t;
 		json_t *row;
 		int rc;
 
@@ -98,20 +80,70 @@ static int sweep(struct kedge__pccr in, const struct kedge__sweep *s, const char
 		y[0][i] = t.uncompressed;
 		y[1][i] = t.serial;
 		y[2][i] = t.pipelined;
-		kedge__table_add(&table, "%.6g", s->at[i]);
-		for (int k = 0; k < 3; k++)
-			kedge__table_add(&table, "%.6g", y[k][i]);
+		*pays = t.beneficial_serial;
 		row = times_json(&t);
 		kedge__json_real(row, "processes", s->at[i]);
 		kedge__json_add(rows, row);
 	}
-	c.mark_x = t.beneficial_serial;
-	c.mark_label = "serial compression pays";
-	if (json)
+	return 0;
+}
+
+static void print_rows(const struct kedge__sweep *s, double (*y)[KEDGE__SWEEP_POINTS])
+{
+	struct kedge__table table;
+
+	kedge__table_init(&table, "rrrr");
+	kedge__table_add(&table, "processes");
+	for (int k = 0; k < 3; k++)
+		kedge__table_add(&table, "%s", curves[k]);
+	for (size_t i = 0; i < s->count; i++) {
+		kedge__table_add(&table, "%.6g", s->at[i]);
+		for (int k = 0; k < 3; k++)
+			kedge__table_add(&table, "%.6g", y[k][i]);
+	}
+	kedge__table_print(&table, stdout);
+}
+
+static int draw(const struct kedge__sweep *s, double (*y)[KEDGE__SWEEP_POINTS], double pays, const char *svg,
+		struct kedge__error *err)
+{
+	struct kedge__chart c = {.title = "Time of a checkpoint with and without compression",
+				 .x_label = "processes",
+				 .y_label = "time of a checkpoint (s)",
+				 .x = s->at,
+				 .points = s->count,
+				 .log_x = kedge__sweep_is_wide(s),
+				 .log_y = true,
+				 .y_low = NAN,
+				 .y_high = NAN,
+				 .series_count = 3,
+				 .mark_x = pays,
+				 .mark_label = "serial compression pays"};
+
+	for (int k = 0; k < 3; k++) {
+		snprintf(c.series[k].label, sizeof(c.series[k].label), "%s", curves[k]);
+		c.series[k].y = y[k];
+	}
+	return kedge__chart_write(&c, svg, err);
+}
+
+static int sweep(struct kedge__pccr in, const struct kedge__sweep *s, const char *svg, bool json,
+		 struct kedge__error *err)
+{
+	double y[3][KEDGE__SWEEP_POINTS], pays = NAN;
+	json_t *rows = kedge__json_array();
+	int rc = fill(in, s, y, rows, &pays, err);
+
+	if (rc == 0 && svg != NULL)
+		rc = draw(s, y, pays, svg, err);
+	if (rc == 0 && json) {
 		kedge__json_print(rows);
-	else
-		kedge__table_print(&table, stdout);
-	return svg != NULL ? kedge__chart_write(&c, svg, err) : 0;
+		return 0;
+	}
+	json_decref(rows);
+	if (rc == 0)
+		print_rows(s, y);
+	return rc;
 }
 
 struct tool {
@@ -169,9 +201,8 @@ int kedge__plan_pccr(int argc, char **argv)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int first, status;
 
-	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
-		return status;
-	if (run(&t, &err) != 0)
-		return kedge__tool_fail(usage.command, &err, "cannot evaluate");
-	return KEDGE__EXIT_OK;
+	if (kedge__options_parse(&usage, argc, argv, &first, &status))
+		status = run(&t, &err) != 0 ? kedge__tool_fail(usage.command, &err, "cannot evaluate") : KEDGE__EXIT_OK;
+	kedge__array_done(&t.sweeps);
+	return status;
 }

@@ -115,6 +115,7 @@ static void print_table(const struct kedge__rex *rex, bool json)
 		kedge__json_uint(o, "exact", (uint64_t)exact);
 		kedge__json_uint(o, "within_one", (uint64_t)near);
 		kedge__json_print(o);
+		kedge__table_drop(&table);
 		return;
 	}
 	json_decref(rows);
@@ -137,7 +138,7 @@ static double *parameter(struct kedge__rex *rex, const char *name)
 static int curves(const struct kedge__rex *rex, const struct kedge__sweep *s, const struct tool *t,
 		  struct kedge__error *err)
 {
-	static double x[MOST_CHI], y[KEDGE__CHART_SERIES][MOST_CHI];
+	double x[MOST_CHI], y[KEDGE__CHART_SERIES][MOST_CHI];
 	struct kedge__chart c = {.title = "REX: run time against the distance of L2 checkpoints",
 				 .x_label = "L1 checkpoints between two L2 checkpoints",
 				 .y_label = "run time / computation",
@@ -155,8 +156,10 @@ static int curves(const struct kedge__rex *rex, const struct kedge__sweep *s, co
 
 		*parameter(&at, s->name) = s->at[i];
 		rc = kedge__rex_check(&at, err);
-		if (rc != 0)
+		if (rc != 0) {
+			json_decref(rows);
 			return rc;
+		}
 		for (int k = 0; k < MOST_CHI; k++) {
 			x[k] = k + 1;
 			y[i][k] =
@@ -231,9 +234,8 @@ int kedge__plan_rex(int argc, char **argv)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int first, status;
 
-	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
-		return status;
-	if (run(&t, &err) != 0)
-		return kedge__tool_fail(usage.command, &err, "cannot evaluate");
-	return KEDGE__EXIT_OK;
+	if (kedge__options_parse(&usage, argc, argv, &first, &status))
+		status = run(&t, &err) != 0 ? kedge__tool_fail(usage.command, &err, "cannot evaluate") : KEDGE__EXIT_OK;
+	kedge__array_done(&t.sweeps);
+	return status;
 }

@@ -138,6 +138,13 @@ int kedge__sweep_parse(const char *text, const char *const *other, struct kedge_
 	return rc;
 }
 
+void kedge__table_drop(struct kedge__table *t)
+{
+	for (size_t i = 0; i < t->cells.count; i++)
+		kedge__free(t->cells.at[i]);
+	kedge__array_done(&t->cells);
+}
+
 bool kedge__sweep_is_wide(const struct kedge__sweep *s)
 {
 	double low = INFINITY, high = 0;
@@ -506,15 +513,13 @@ int kedge__plan_sweep_run(struct kedge__plan_sweep *s)
 	if (rc == 0 && s->svg != NULL)
 		rc = draw(s, &r, s->target_count > 0, &err);
 	results_done(&r);
-	if (rc != 0) {
-		json_decref(rows);
-		return kedge__tool_fail(s->usage->command, &err, "cannot plan");
-	}
-	if (s->json) {
+	if (rc == 0 && s->json)
 		kedge__json_print(rows);
-		return KEDGE__EXIT_OK;
-	}
-	json_decref(rows);
-	kedge__table_print(&t, stdout);
-	return KEDGE__EXIT_OK;
+	else
+		json_decref(rows);
+	if (rc == 0 && !s->json)
+		kedge__table_print(&t, stdout);
+	else
+		kedge__table_drop(&t);
+	return rc != 0 ? kedge__tool_fail(s->usage->command, &err, "cannot plan") : KEDGE__EXIT_OK;
 }
