@@ -1,6 +1,7 @@
 /*
- * pipeline: the only folder that starts threads. A pool for work that is split over cores, and a
- * background worker for work that follows the application.
+ * pipeline: the only folder that starts threads. A pool for work that is split over cores, stages
+ * joined by rings of buffers for data that flows, and a background worker for work that follows the
+ * application.
  */
 #ifndef KEDGE_PIPELINE_PIPELINE_H
 #define KEDGE_PIPELINE_PIPELINE_H
@@ -24,6 +25,75 @@ int kedge__pool_threads(const struct kedge__pool *pool); /* 1 for NULL */
  */
 typedef int (*kedge__pool_fn)(void *ctx, size_t i, int worker);
 int kedge__pool_for(struct kedge__pool *pool, size_t n, kedge__pool_fn fn, void *ctx);
+
+/* ------------------------------------------------------------------ ring.c */
+
+enum kedge__buffer_state {
+	KEDGE__BUFFER_EMPTY, /* the stage before the ring may fill it */
+	KEDGE__BUFFER_BUSY,  /* a stage is at it */
+	KEDGE__BUFFER_READY, /* the stage behind the ring may take it */
+};
+
+struct kedge__buffer {
+	uint8_t *data; /* memory of its own */
+	size_t room;
+	const uint8_t *at; /* what it holds: DATA, unless the stage says otherwise; other memory has to stay as it is
+			    * until the pipeline has ended */
+	size_t bytes;
+	uint64_t number; /* from 0, in the order of collection */
+	uint64_t tag;    /* the stages' own; passed on */
+	enum kedge__buffer_state state;
+};
+
+/* OUT gets what IN holds, without a copy: the two exchange their memory if need be. For the transforming stage. */
+void kedge__buffer_pass(struct kedge__buffer *in, struct kedge__buffer *out);
+
+/* ------------------------------------------------------------------ pipeline.c
+ * collect -> ring -> transform -> ring -> store. One thread at a time collects and one stores, both in order; any number
+ * transform, and what they make is stored in the order of collection. Each stage waits, without turning in circles,
+ * while the ring before it has no Ready buffer or the one behind it no Empty one. */
+
+enum kedge__stage { KEDGE__STAGE_COLLECT, KEDGE__STAGE_TRANSFORM, KEDGE__STAGE_STORE, KEDGE__STAGES };
+
+#define KEDGE__PIPELINE_END 1 /* of `collect`: there is no more, OUT holds nothing */
+
+struct kedge__pipeline_spec {
+	/* Each gets 0 or a negative code; the first that fails stops all. WORKER is that of the pool, or 0. */
+	int (*collect)(void *ctx, struct kedge__buffer *out, struct kedge__error *err);
+	int (*transform)(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out, struct kedge__error *err);
+	int (*store)(void *ctx, const struct kedge__buffer *in, struct kedge__error *err);
+	void *ctx;
+	size_t buffer_bytes; /* room of each buffer; 0: they only refer to other memory */
+	size_t queue;        /* buffers of each ring; 0: two for each thread, at least KEDGE__QUEUE_MIN */
+	/* A thread of its own for a stage that mostly waits for a device, beside those of the pool. Where it cannot be
+	 * started, the others do its work. */
+	bool collect_apart, store_apart;
+};
+
+#define KEDGE__QUEUE_MIN 4
+
+struct kedge__stage_stats {
+	double busy;    /* seconds at work, of all its threads together */
+	double starved; /* seconds without input, */
+	double blocked; /* and with input, but nowhere to put the result */
+	uint64_t buffers, bytes; /* that it made; of the last stage, that it took */
+	int width;      /* threads that can be at it at once */
+};
+
+struct kedge__pipeline_stats {
+	struct kedge__stage_stats stage[KEDGE__STAGES];
+	double seconds;
+};
+
+/* Run all of it on the threads of POOL, the caller's among them. POOL may be NULL, or of one thread: then no other is
+ * needed. STATS may be NULL; they are filled after a failure, too. On failure all stages have stopped, and ERR is that
+ * of the earliest buffer that failed. */
+int kedge__pipeline_run(struct kedge__pool *pool, const struct kedge__pipeline_spec *spec,
+			struct kedge__pipeline_stats *stats, struct kedge__error *err);
+void kedge__pipeline_stats_add(struct kedge__pipeline_stats *sum, const struct kedge__pipeline_stats *more);
+/* The stage that the others wait for: the one that is at work for the greatest part of the time. */
+enum kedge__stage kedge__pipeline_bottleneck(const struct kedge__pipeline_stats *stats);
+const char *kedge__stage_name(enum kedge__stage stage); /* "collect", "transform", "store" */
 
 /* ------------------------------------------------------------------ worker.c */
 

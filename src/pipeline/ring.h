@@ -1,0 +1,25 @@
+/* Between ring.c and pipeline.c. The owner of a ring has a lock over the states and the cursors of both its sides. */
+#ifndef KEDGE_PIPELINE_RING_H
+#define KEDGE_PIPELINE_RING_H
+
+#include "pipeline/pipeline.h"
+
+struct kedge__ring {
+	struct kedge__buffer *at;
+	size_t length;
+	uint8_t *memory;
+	size_t memory_bytes;
+};
+
+int kedge__ring_init(struct kedge__ring *ring, size_t length, size_t buffer_bytes, struct kedge__error *err);
+void kedge__ring_done(struct kedge__ring *ring); /* takes one that is all zero */
+
+static inline struct kedge__buffer *kedge__ring_at(const struct kedge__ring *ring, uint64_t number)
+{
+	return &ring->at[number % ring->length];
+}
+
+/* Empty to Busy: a fresh buffer for NUMBER. */
+void kedge__ring_claim(struct kedge__buffer *buffer, uint64_t number);
+
+#endif
