@@ -33,6 +33,12 @@ static void print_verdict(json_t *o, const struct kedge__levels *lv, double effi
 	kedge__json_text(o, "reason", reason);
 }
 
+static void print_counts(const uint64_t *counts, int n)
+{
+	for (int i = 0; i < n; i++)
+		printf("%s%llu", i > 0 ? "," : ", counts ", (unsigned long long)counts[i]);
+}
+
 static void print_sync(const struct eval *e, const struct kedge__sync_plan *p)
 {
 	const struct kedge__levels *lv = &e->machine.async.levels;
@@ -41,9 +47,8 @@ static void print_sync(const struct eval *e, const struct kedge__sync_plan *p)
 	json_t *o;
 
 	if (!e->json) {
-		printf("interval %.6g s, counts", p->interval);
-		for (int i = 0; i < lv->count; i++)
-			printf("%s%llu", i > 0 ? "," : " ", (unsigned long long)p->counts[i]);
+		printf("interval %.6g s", p->interval);
+		print_counts(p->counts, lv->count);
 		printf(", expected %.9g s for %.9g s of work, efficiency %.6f\n", p->expect.seconds, p->expect.work,
 		       p->expect.efficiency);
 		if (reason != NULL)
@@ -77,10 +82,12 @@ static void print_async(const struct eval *e, const struct kedge__async_plan *p)
 	json_t *o;
 
 	if (!e->json) {
-		printf("interval %.6g s, %llu segments, %llu of them incomplete, expected %.9g s for %.9g s of work, "
-		       "efficiency %.6f\n",
-		       p->interval, (unsigned long long)p->segments, (unsigned long long)p->incomplete,
-		       p->expect.seconds, p->expect.work, p->expect.efficiency);
+		printf("interval %.6g s", p->interval);
+		print_counts(p->counts, lv.count - 2);
+		printf(
+		    ", %llu segments, %llu of them incomplete, expected %.9g s for %.9g s of work, efficiency %.6f\n",
+		    (unsigned long long)p->segments, (unsigned long long)p->incomplete, p->expect.seconds,
+		    p->expect.work, p->expect.efficiency);
 		if (reason != NULL)
 			printf("%s\n", reason);
 		return;
