@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* A target without blocks or fills to sum with is summed in slabs of this many bytes: a multiple of 8. */
 #define SLAB_BYTES (UINT64_C(4) << 20)
@@ -28,6 +29,7 @@ struct filling {
 	size_t goal_count;
 	struct hand *hands;
 	size_t hand_count;
+	bool check; /* read and check blocks, and touch no target */
 
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *progress_ctx;
@@ -101,7 +103,7 @@ static int block_fill(struct filling *f, struct hand *h, const struct kedge__rea
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
 	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
-	bool whole = b->count == 1 && pieces[0].len == record->raw_bytes;
+	bool whole = !f->check && b->count == 1 && pieces[0].len == record->raw_bytes;
 	int rc = kedge__segment_read_block(b->segment, b->block, whole ? pieces[0].to : h->raw, h->stored, err);
 	uint64_t bytes;
 
@@ -109,7 +111,9 @@ static int block_fill(struct filling *f, struct hand *h, const struct kedge__rea
 		return rc;
 	h->blocks_read++;
 	h->bytes_read += record->stored_bytes;
-	if (whole) {
+	if (f->check) {
+		bytes = record->raw_bytes;
+	} else if (whole) {
 		sum_piece(f, h, pieces[0].target, pieces[0].to, pieces[0].len);
 		bytes = pieces[0].len;
 	} else {
@@ -325,7 +329,7 @@ static int attempt(struct filling *f, const struct kedge__restore_target *target
 		goto out;
 	atomic_store(&f->done, 0);
 	resolved = kedge__clock_seconds();
-	kedge__pool_for(f->pool, f->plan.fills.count, fill_fill, f);
+	kedge__pool_for(f->pool, f->check ? 0 : f->plan.fills.count, fill_fill, f);
 	kedge__pool_for(f->pool, f->plan.batches.count, batch_fill, f);
 	read = kedge__clock_seconds();
 	stats->resolve_seconds += resolved - start;
@@ -335,8 +339,9 @@ static int attempt(struct filling *f, const struct kedge__restore_target *target
 		rc = err->code;
 		goto out;
 	}
-	rc = odd_sum(f, err);
-	if (!rc)
+	if (!f->check)
+		rc = odd_sum(f, err);
+	if (!rc && !f->check)
 		rc = digests_check(f, err);
 	stats->verify_seconds += kedge__clock_seconds() - read;
 out:
@@ -382,30 +387,70 @@ static int fill_all(struct filling *f, const struct kedge__restore_target *targe
 	return rc;
 }
 
+static int fill_targets(struct filling *f, const struct kedge__restore_target *targets,
+			struct kedge__restore_stats *stats, struct kedge__error *err)
+{
+	struct kedge__restore_stats used = {0};
+	int rc;
+
+	if (f->goal_count) {
+		f->goals = kedge__calloc(f->goal_count, sizeof(struct goal));
+		if (!f->goals)
+			return kedge__error_nomem(err);
+	}
+	pthread_mutex_init(&f->lock, NULL);
+	rc = f->goal_count ? fill_all(f, targets, &used, err) : 0;
+	used.bytes_filled = f->total;
+	if (!rc && f->progress)
+		f->progress(f->progress_ctx, f->total, f->total);
+	pthread_mutex_destroy(&f->lock);
+	kedge__array_done(&f->damaged);
+	kedge__error_done(&f->first);
+	kedge__free(f->goals);
+	if (!rc && stats)
+		*stats = used;
+	return rc;
+}
+
 int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, const struct kedge__restore_target *targets,
 			size_t n, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			struct kedge__restore_stats *stats, struct kedge__error *err)
 {
 	struct filling f = {
 	    .lineage = l, .pool = pool, .goal_count = n, .progress = progress, .progress_ctx = progress_ctx};
-	struct kedge__restore_stats used = {0};
+
+	return fill_targets(&f, targets, stats, err);
+}
+
+/* The read plan wants places for the bytes: addresses that are never touched take no memory. */
+int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool,
+			 void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
+			 struct kedge__error *err)
+{
+	const struct kedge__segment *top = kedge__lineage_top(l);
+	struct filling f = {.lineage = l,
+			    .pool = pool,
+			    .goal_count = top->region_count,
+			    .check = true,
+			    .progress = progress,
+			    .progress_ctx = progress_ctx};
+	struct kedge__restore_target *targets = kedge__calloc(f.goal_count + 1, sizeof(*targets));
+	uint64_t largest = 1;
+	void *nowhere;
 	int rc;
 
-	if (n) {
-		f.goals = kedge__calloc(n, sizeof(struct goal));
-		if (!f.goals)
-			return kedge__error_nomem(err);
+	for (size_t i = 0; i < f.goal_count; i++)
+		largest = KEDGE__MAX(largest, top->regions[i].bytes);
+	nowhere = mmap(NULL, largest, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!targets || nowhere == MAP_FAILED) {
+		rc = kedge__error_nomem(err);
+	} else {
+		for (size_t i = 0; i < f.goal_count; i++)
+			targets[i] = (struct kedge__restore_target){i, nowhere};
+		rc = fill_targets(&f, targets, NULL, err);
 	}
-	pthread_mutex_init(&f.lock, NULL);
-	rc = n ? fill_all(&f, targets, &used, err) : 0;
-	used.bytes_filled = f.total;
-	if (!rc && progress)
-		progress(progress_ctx, f.total, f.total);
-	pthread_mutex_destroy(&f.lock);
-	kedge__array_done(&f.damaged);
-	kedge__error_done(&f.first);
-	kedge__free(f.goals);
-	if (!rc && stats)
-		*stats = used;
+	if (nowhere != MAP_FAILED)
+		munmap(nowhere, largest);
+	kedge__free(targets);
 	return rc;
 }

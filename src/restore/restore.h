@@ -29,6 +29,10 @@ int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, cons
 			void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			struct kedge__restore_stats *stats, struct kedge__error *err);
 
+/* Read every block that the lineage's top version needs and check it, without keeping a byte; as patient with damage. */
+int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
+			 struct kedge__error *err);
+
 /* ------------------------------------------------------------------ diff.c: which byte ranges differ between two versions */
 
 struct kedge__diff_range {
