@@ -11,6 +11,7 @@
 #define KEDGE__LOCK_NAME        "lock"
 #define KEDGE__GUARD_NAME       "guard"
 #define KEDGE__RECORD_START     "record" /* what the job keeps beside the sets */
+#define KEDGE__FILES_NAME       "files"  /* where applications write files of their own: src/job/file.c */
 #define KEDGE__TMP_SUFFIX       ".tmp"
 #define KEDGE__NO_MANIFEST_SIZE (UINT64_C(1) << 30) /* larger is not a manifest */
 
