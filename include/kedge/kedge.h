@@ -139,6 +139,17 @@ KEDGE_API int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum 
 
 KEDGE_API int kedge_unprotect(kedge_t *k, const char *name);
 
+#define KEDGE_FILE_PREFIX "files/" /* the region of file NAME is called "files/NAME" */
+
+/*
+ * A file instead of memory: write file NAME (a plain file name) where PATH, of SIZE bytes, then says: a directory of this
+ * rank's own on L1, which exists. From then on the file is protected as region "files/NAME": each checkpoint takes it as it
+ * is, mapped and not read into memory, with everything that regions have; a file that is not there fails the checkpoint.
+ * kedge_restart() puts it back there, and kedge_unprotect(k, "files/NAME") ends it. The file itself stays until the
+ * application removes it, and must not change while kedge_checkpoint() runs. KEDGE_E_LIMIT: PATH does not fit.
+ */
+KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size);
+
 /* ------------------------------------------------------------------ checkpoint */
 
 /*
@@ -192,6 +203,43 @@ struct kedge_region_info {
 /* What is stored of region NAME of this rank in VERSION (or KEDGE_NEWEST), e.g. to allocate it. */
 KEDGE_API int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct kedge_region_info *info);
 
+/* A region as it is stored. */
+struct kedge_region_entry {
+	const char *name;
+	struct kedge_region_info info;
+};
+
+/* All regions of this rank in VERSION (or KEDGE_NEWEST). *LIST and its names are one allocation, freed with kedge_free(). */
+KEDGE_API int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_entry **list, size_t *count);
+
+/*
+ * The newest version up to AT_MOST (KEDGE_NEWEST: of all) that is complete and intact on every rank: every block of it is
+ * read and checked, and nothing is put into memory. KEDGE_E_NOTFOUND: there is none. Collective in a group.
+ */
+KEDGE_API int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version);
+
+struct kedge_target {
+	const char *name; /* of a stored region */
+	void *ptr;
+	size_t room;      /* bytes at PTR: KEDGE_E_MISMATCH if the region is larger */
+};
+
+/*
+ * Put COUNT regions of this rank's part of VERSION (or KEDGE_NEWEST) into memory of the caller's choice, verified, without
+ * the other ranks and whatever is protected. The handle goes on as before: this is no restart. After an error other than
+ * KEDGE_E_ARG, KEDGE_E_NOTFOUND and KEDGE_E_MISMATCH the contents of the targets are undefined.
+ */
+KEDGE_API int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target *targets, size_t count);
+
+#define KEDGE_LEVEL_1 1u
+#define KEDGE_LEVEL_2 2u
+
+/*
+ * Remove this job's versions from FROM on (0: all) from LEVELS, a sum of KEDGE_LEVEL_*; what is on the way to a level gets
+ * there first. Nothing else in the store is touched. Collective in a group.
+ */
+KEDGE_API int kedge_discard(kedge_t *k, uint64_t from, unsigned levels);
+
 /*
  * Fill all protected regions from VERSION, or from the newest version that is complete and intact
  * on every rank with KEDGE_NEWEST, and give its number in *RESTORED (may be NULL). Every byte is
@@ -199,7 +247,8 @@ KEDGE_API int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, 
  * for the next older one, each step reported through the log callback. KEDGE_E_NOTFOUND means
  * that there is nothing to restart from: a fresh start. KEDGE_E_MISMATCH: a protected region is
  * not in the version or has another size; no memory was changed. After any other error the
- * contents of the protected regions are undefined. Collective in a group.
+ * contents of the protected regions are undefined. With no region protected, none is filled, and all else is the same.
+ * Collective in a group.
  */
 KEDGE_API int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored);
 
@@ -239,6 +288,9 @@ KEDGE_API const char *kedge_last_error(const kedge_t *k);
 
 /* "0.1.0" */
 KEDGE_API const char *kedge_version_string(void);
+
+/* The name of setting I (kedge.conf(5)), NULL behind the last. */
+KEDGE_API const char *kedge_setting_name(size_t i);
 
 /* Size of one element of TYPE in bytes, 0 if TYPE is not one. */
 KEDGE_API size_t kedge_type_size(enum kedge_type type);

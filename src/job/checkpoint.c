@@ -240,6 +240,8 @@ static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, uin
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "version %llu is above the limit",
 				      (unsigned long long)version);
 	if (!rc)
+		rc = kedge__files_take(k, err);
+	if (!rc)
 		rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
 	if (!rc)
 		rc = discard_needed(k, version, flags, err);
@@ -294,6 +296,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	}
 	if (rc || !background)
 		kedge__write_free(w);
+	kedge__files_drop(k); /* a background write has copies */
 	return rc;
 }
 

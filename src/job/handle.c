@@ -72,6 +72,7 @@ static void handle_free(kedge_t *k)
 	kedge__chores_free(k);
 	kedge__pool_free(k->pool);
 	kedge__reducer_free(k->reducer);
+	kedge__files_free(k);
 	kedge__region_table_free(k->regions);
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		kedge__catalog_close(k->level[l].api);
@@ -166,8 +167,8 @@ struct hello {
 
 static uint64_t settings_sum(const kedge_t *k)
 {
-	uint64_t all[] = {k->level[KEDGE__L2].on, (uint64_t)k->set.l2_every, (uint64_t)k->set.capture, k->set.keep > 0,
-			  k->set.l2_keep > 0};
+	uint64_t all[] = {k->level[KEDGE__L2].on, (uint64_t)k->set.l2_every, (uint64_t)k->set.l2_interval,
+			  (uint64_t)k->set.capture, k->set.keep > 0, k->set.l2_keep > 0};
 
 	return kedge__checksum(all, sizeof(all));
 }
@@ -190,7 +191,7 @@ static int leaders_find(kedge_t *k, const struct hello *all, struct kedge__error
 	for (int r = 0; r < k->group.size; r++) {
 		if (all[r].settings != all[own].settings)
 			return kedge__error_set(err, KEDGE_E_GROUP, 0,
-						"ranks %d and %d differ in l2, l2_every, capture, keep or l2_keep", r,
+						"ranks %d and %d differ in l2, l2_every, l2_interval, capture, keep or l2_keep", r,
 						own);
 	}
 	return 0;
@@ -426,7 +427,7 @@ int kedge_unprotect(kedge_t *k, const char *name)
 		return kedge__state_fail(k, rc, &err);
 	}
 	pthread_mutex_lock(&k->lock);
-	rc = kedge__region_table_remove(k->regions, name, &err);
+	rc = kedge__file_forget(k, name) ? 0 : kedge__region_table_remove(k->regions, name, &err);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
 }

@@ -86,6 +86,15 @@ struct kedge__flush_part {
 	struct kedge__set_part part;
 };
 
+/* A file that the application writes where it was told to. Mapped, it is a region; at other times it is not in the table. */
+struct kedge__job_file {
+	char *region, *path;
+	void *data;      /* NULL: not mapped, or empty */
+	uint64_t bytes;
+	bool listed;     /* in the table of regions now */
+	char *temporary; /* being restored; becomes `path` */
+};
+
 struct kedge {
 	char *name;
 	struct kedge__job_settings set;
@@ -101,6 +110,7 @@ struct kedge {
 	struct kedge__bucket bucket;
 
 	struct kedge__region_table *regions;
+	KEDGE__ARRAY(struct kedge__job_file) files;
 	uint32_t next_slot;
 	struct kedge__reducer *reducer;
 	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
@@ -109,6 +119,7 @@ struct kedge {
 	bool record_stale;      /* the reducer knows more than the record file */
 	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
 	uint64_t taken;         /* versions published by this handle */
+	uint64_t flushed_ns;    /* when the last one that goes to L2 was made; 0: none yet */
 	struct kedge__job_write *pending; /* a write that is not yet published; at most one */
 
 	pthread_mutex_t state_lock; /* guards what follows; held for moments only */
@@ -129,6 +140,7 @@ int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err); /* fo
 void kedge__state_begin(kedge_t *k, uint64_t version);                     /* the version is on its way; forgets those above */
 void kedge__state_end(kedge_t *k, uint64_t version, int rc, const struct kedge__error *err);
 void kedge__state_drop_above(kedge_t *k, uint64_t version);
+void kedge__state_drop_all(kedge_t *k);
 void kedge__state_note(kedge_t *k, int rc, const struct kedge__error *err); /* an error for kedge_wait() to report */
 int kedge__state_take(kedge_t *k, struct kedge__error *err);                /* the noted error, once */
 /* A progress report; DONE may come from any thread. */
@@ -153,6 +165,10 @@ int kedge__versions_scan(kedge_t *k, struct kedge__error *err);
 int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__lineage **out, struct kedge__error *err);
 /* Names, slots and the next slot of a stored version. */
 int kedge__versions_remember(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err);
+/* The newest set, or the one of VERSION, that all ranks are known to have and that opens here; scanned before. */
+int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err);
+void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS]); /* the api handles, as far as they can be */
+void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS]);
 int kedge__versions_common(kedge_t *k, struct kedge__error *err); /* k->common anew, at open; collective */
 void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
 
@@ -165,9 +181,18 @@ void kedge__write_free(struct kedge__job_write *w);
 void kedge__write_submit(struct kedge__job_write *w); /* to the writer; W is k->pending then, and freed when finished */
 void kedge__write_finish(kedge_t *k);                                         /* wait for the pending one; collective */
 
+/* ------------------------------------------------------------------ file.c: routed files are regions between take/create and drop */
+
+int kedge__files_take(kedge_t *k, struct kedge__error *err); /* as they are, to be saved */
+int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err); /* anew, to be filled from TOP */
+int kedge__files_keep(kedge_t *k, struct kedge__error *err); /* the filled ones are the application's */
+void kedge__files_drop(kedge_t *k);
+void kedge__files_free(kedge_t *k);
+bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no such file */
+
 /* ------------------------------------------------------------------ chore.c, flush.c, keep.c */
 
-void kedge__chores_add(kedge_t *k, uint64_t version);       /* what a published version entails */
+void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns); /* what a published version entails; the time is the set's */
 void kedge__chores_progress(kedge_t *k);                    /* collective, does not wait for the flusher */
 void kedge__chores_settle(kedge_t *k);                      /* collective, until none is left */
 void kedge__chores_free(kedge_t *k);                        /* those that could not be ended */

@@ -18,6 +18,7 @@ struct kedge__job_settings {
 	char *l1;              /* "kedge-store": store directory of L1 */
 	char *l2;              /* "": store directory of L2; empty: no L2 */
 	int64_t l2_every;      /* 1: every n-th version goes to L2 */
+	int64_t l2_interval;   /* 0: seconds from one version that goes to L2 to the next; -1: none goes */
 	uint64_t l2_rate;      /* 0: bytes a second, 0 is as fast as it goes */
 	int reducer;           /* auto: enum kedge__reducer_id */
 	uint64_t chunk;        /* 256 */

@@ -209,23 +209,47 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 	int rc = kedge__versions_open(k, key, &l, err);
 
 	if (!rc)
+		rc = kedge__files_create(k, kedge__lineage_top(l), err);
+	if (!rc)
 		rc = targets_make(k, kedge__lineage_top(l), &targets, err);
 	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, pass, err);
 	if (!rc) {
 		unprotected_report(k, kedge__lineage_top(l));
 		rc = try_fill(k, l, targets, key.version, err);
+		if (!rc)
+			rc = kedge__files_keep(k, err);
 		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
 	}
 	if (!rc)
 		rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
+	if (rc)
+		kedge__files_drop(k);
 	kedge__free(targets);
+	kedge__lineage_close(l);
+	return rc;
+}
+
+/* Every byte, but none into memory. */
+static int check_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err)
+{
+	struct kedge__job_progress p = {k, "verify", key.version, 0};
+	struct kedge__lineage *l = NULL;
+	int rc = kedge__versions_open(k, key, &l, err);
+
+	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, pass, err);
+	if (!rc) {
+		rc = kedge__restore_check(l, k->pool, kedge__state_progress_total, &p, err);
+		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
+	}
 	kedge__lineage_close(l);
 	return rc;
 }
 
 /* ------------------------------------------------------------------ newest first */
 
-static int try_all(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__set_key *got,
+typedef int set_try(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err);
+
+static int try_all(kedge_t *k, set_try *try, const struct kedge__set_key *keys, size_t n, struct kedge__set_key *got,
 		   struct kedge__error *err)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT;
@@ -240,7 +264,7 @@ static int try_all(kedge_t *k, const struct kedge__set_key *keys, size_t n, stru
 			start--;
 		n = start;
 		for (; start < end && pass; start++) {
-			rc = try_set(k, keys[start], &pass, err);
+			rc = try(k, keys[start], &pass, err);
 			if (!rc) {
 				*got = keys[start];
 				kedge__error_done(&first);
@@ -264,25 +288,18 @@ static int try_all(kedge_t *k, const struct kedge__set_key *keys, size_t n, stru
 	return rc;
 }
 
-static void pins_take(kedge_t *k, bool pinned[KEDGE__LEVELS])
-{
-	for (int l = 0; l < KEDGE__LEVELS; l++)
-		pinned[l] = k->level[l].on && kedge__catalog_pin(k->level[l].api, NULL) == 0;
-}
-
-static void pins_drop(kedge_t *k, const bool pinned[KEDGE__LEVELS])
-{
-	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		if (pinned[l])
-			kedge__catalog_unpin(k->level[l].api);
-	}
-}
-
 /* Not finding duplicates later is no reason to fail a restart that has succeeded. */
 static void prime(kedge_t *k, struct kedge__set_key key)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
+	if (!kedge__region_table_count(k->regions)) { /* memory does not hold the version: the store will tell */
+		if (k->reducer)
+			kedge__reducer_reset(k->reducer);
+		k->reducer_at = KEDGE__NO_VERSION;
+		k->reducer_primed = false;
+		return;
+	}
 	if (kedge__prime_memory(k, key, &err)) {
 		kedge__log(KEDGE_LOG_WARNING, "the next version stands alone: %s", kedge__error_text(&err));
 		if (k->reducer)
@@ -301,13 +318,14 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
-	pins_take(k, pinned);
+	kedge__versions_pin(k, pinned);
 	rc = common_keys(k, version, &keys, &n, err);
 	if (!rc)
-		rc = try_all(k, keys, n, &got, err);
+		rc = try_all(k, try_set, keys, n, &got, err);
 	if (!rc)
 		prime(k, got);
-	pins_drop(k, pinned);
+	kedge__files_drop(k);
+	kedge__versions_unpin(k, pinned);
 	kedge__free(keys);
 	if (rc)
 		return rc;
@@ -331,6 +349,45 @@ int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored)
 	}
 	pthread_mutex_lock(&k->lock);
 	rc = restart(k, version, restored, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__error *err)
+{
+	struct kedge__set_key *keys = NULL, got = {0, 0};
+	bool pinned[KEDGE__LEVELS];
+	size_t n = 0;
+	int rc;
+
+	kedge__write_finish(k);
+	kedge__chores_settle(k);
+	kedge__versions_pin(k, pinned);
+	rc = common_keys(k, KEDGE_NEWEST, &keys, &n, err);
+	while (!rc && n && keys[n - 1].version > at_most)
+		n--;
+	if (!rc && !n)
+		rc = nothing_found(k, KEDGE_NEWEST, 0, err);
+	if (!rc)
+		rc = try_all(k, check_set, keys, n, &got, err);
+	kedge__versions_unpin(k, pinned);
+	kedge__free(keys);
+	if (!rc)
+		*version = got.version;
+	return rc;
+}
+
+int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k || !version) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = find(k, at_most, version, &err);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
 }

@@ -36,6 +36,9 @@ const struct kedge__setting kedge__job_settings_table[] = {
 	   "Directory of the first level, where a checkpoint is complete first: fast and local. Created if absent."),
     STRING(l2, "", "Directory of the second level, filled in the background: large and safe. Empty: there is none."),
     INT(l2_every, "1", 1, 1e9, "Every n-th version goes to L2, together with the versions that it depends on."),
+    INT(l2_interval, "0", -1, 1e9,
+	"Seconds that must have passed since the last version that went to L2. 0: none. -1: no version goes there, but a "
+	"restart uses what it has."),
     SIZE(l2_rate, "0", 0, 1e15, "Bytes a second that a rank copies to L2. 0: as fast as it goes."),
     CHOICE(reducer, "auto", reducers,
 	   "How a version is reduced to what changed: full keeps everything, basic the chunks that changed in place, "
@@ -156,4 +159,9 @@ int kedge__job_settings_load(const char *config, const char *const *overrides, s
 void kedge__job_settings_done(struct kedge__job_settings *s)
 {
 	kedge__settings_done(kedge__job_settings_table, kedge__job_settings_count, s);
+}
+
+const char *kedge_setting_name(size_t i)
+{
+	return i < kedge__job_settings_count ? kedge__job_settings_table[i].key : NULL;
 }

@@ -53,6 +53,14 @@ void kedge__state_drop_above(kedge_t *k, uint64_t version)
 	pthread_mutex_unlock(&k->state_lock);
 }
 
+void kedge__state_drop_all(kedge_t *k)
+{
+	pthread_mutex_lock(&k->state_lock);
+	while (k->status.count)
+		kedge__error_done(&k->status.at[--k->status.count].err);
+	pthread_mutex_unlock(&k->state_lock);
+}
+
 void kedge__state_begin(kedge_t *k, uint64_t version)
 {
 	struct kedge__job_status fresh = {.version = version};

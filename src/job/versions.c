@@ -195,6 +195,20 @@ static bool known_everywhere(kedge_t *k, struct kedge__set_key key)
 	return known;
 }
 
+void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS])
+{
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		pinned[l] = k->level[l].on && kedge__catalog_pin(k->level[l].api, NULL) == 0;
+}
+
+void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS])
+{
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		if (pinned[l])
+			kedge__catalog_unpin(k->level[l].api);
+	}
+}
+
 /* ------------------------------------------------------------------ kedge_versions */
 
 static void info_fill(struct kedge_version_info *info, const struct kedge__set *s)
@@ -286,8 +300,7 @@ static int region_find(const struct kedge__segment *top, const char *name, struc
 	return 0;
 }
 
-/* The newest set, or the one of VERSION, that all ranks are known to have and that opens here. */
-static int stat_open(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)
+int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)
 {
 	struct kedge__set_key *keys;
 	size_t n;
@@ -322,7 +335,7 @@ int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct ked
 	pthread_mutex_lock(&k->lock);
 	rc = kedge__versions_scan(k, &err);
 	if (!rc)
-		rc = stat_open(k, version, &l, &err);
+		rc = kedge__versions_open_known(k, version, &l, &err);
 	if (!rc) {
 		rc = region_find(kedge__lineage_top(l), name, info, &err);
 		kedge__lineage_close(l);

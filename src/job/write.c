@@ -293,11 +293,11 @@ void kedge__write_publish(struct kedge__job_write *w)
 	if (!w->rc)
 		succeeded(w, &set);
 	let_go(w);
-	kedge__set_done(&set);
 	if (w->rc)
 		kedge__state_end(k, w->version, w->rc, &w->err);
 	else
-		kedge__chores_add(k, w->version);
+		kedge__chores_add(k, w->version, set.created_ns);
+	kedge__set_done(&set);
 }
 
 void kedge__write_free(struct kedge__job_write *w)

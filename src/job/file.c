@@ -1,0 +1,241 @@
+/*
+ * Files that the application writes itself, in STORE/NAME/files/rRRRRRRR on L1. While a version is saved or restored
+ * each is mapped and stands in the table of regions like any other; between calls it is the application's alone.
+ */
+#include "job/handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* ------------------------------------------------------------------ mappings */
+
+static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
+{
+	int rc = kedge__region_table_put(k->regions, f->region, f->data, f->bytes, KEDGE_BYTES, 0, NULL, err);
+
+	f->listed = !rc;
+	return rc;
+}
+
+static int map(struct kedge__job_file *f, int fd, uint64_t bytes, int protection, const char *path,
+	       struct kedge__error *err)
+{
+	void *data = NULL;
+
+	if (bytes)
+		data = mmap(NULL, bytes, protection, protection & PROT_WRITE ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot map %s", path);
+	f->data = data;
+	f->bytes = bytes;
+	return 0;
+}
+
+static void unmap(struct kedge__job_file *f)
+{
+	if (f->data)
+		munmap(f->data, f->bytes);
+	f->data = NULL;
+	f->bytes = 0;
+}
+
+static int take(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
+{
+	struct stat st;
+	int rc = 0;
+	/* Without O_NONBLOCK a FIFO would wait for its writer before it can be refused. */
+	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return kedge__error_set(err, errno == ENOENT ? KEDGE_E_NOTFOUND : KEDGE_E_IO, errno,
+					"the file of region \"%s\" cannot be opened: %s", f->region, f->path);
+	if (fstat(fd, &st) != 0)
+		rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot stat %s", f->path);
+	else if (!S_ISREG(st.st_mode))
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "%s is not a regular file", f->path);
+	if (!rc)
+		rc = map(f, fd, (uint64_t)st.st_size, PROT_READ, f->path, err);
+	kedge__fs_close(fd);
+	return rc ? rc : list(k, f, err);
+}
+
+int kedge__files_take(kedge_t *k, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < k->files.count && !rc; i++)
+		rc = take(k, &k->files.at[i], err);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ restart */
+
+/* Space is reserved first: a full disk is an error here, not a signal while the pages are filled. */
+static int create(kedge_t *k, struct kedge__job_file *f, uint64_t bytes, struct kedge__error *err)
+{
+	char *temporary = kedge__asprintf("%s.tmp", f->path);
+	int fd = -1;
+	int rc = temporary ? kedge__fs_unlink(temporary, err) : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__fs_create(temporary, &fd, err);
+	if (rc) {
+		kedge__free(temporary);
+		return rc;
+	}
+	f->temporary = temporary;
+	rc = kedge__fs_allocate(fd, bytes, temporary, err);
+	if (!rc)
+		rc = map(f, fd, bytes, PROT_READ | PROT_WRITE, temporary, err);
+	kedge__fs_close(fd);
+	return rc ? rc : list(k, f, err);
+}
+
+int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < k->files.count && !rc; i++) {
+		struct kedge__job_file *f = &k->files.at[i];
+		const struct kedge__region_record *stored = kedge__segment_find_region(top, f->region);
+
+		if (!stored)
+			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0, "region \"%s\" is not in version %llu",
+					      f->region, (unsigned long long)top->header.version);
+		else
+			rc = create(k, f, stored->bytes, err);
+	}
+	return rc;
+}
+
+int kedge__files_keep(kedge_t *k, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < k->files.count && !rc; i++) {
+		struct kedge__job_file *f = &k->files.at[i];
+
+		if (!f->temporary)
+			continue;
+		rc = kedge__fs_rename(f->temporary, f->path, err);
+		if (rc)
+			break;
+		kedge__free(f->temporary);
+		f->temporary = NULL;
+	}
+	return rc;
+}
+
+void kedge__files_drop(kedge_t *k)
+{
+	for (size_t i = 0; i < k->files.count; i++) {
+		struct kedge__job_file *f = &k->files.at[i];
+
+		if (f->listed)
+			(void)kedge__region_table_remove(k->regions, f->region, NULL);
+		f->listed = false;
+		unmap(f);
+		if (f->temporary)
+			(void)kedge__fs_unlink(f->temporary, NULL);
+		kedge__free(f->temporary);
+		f->temporary = NULL;
+	}
+}
+
+/* ------------------------------------------------------------------ which files there are */
+
+static void file_done(struct kedge__job_file *f)
+{
+	kedge__free(f->region);
+	kedge__free(f->path);
+}
+
+void kedge__files_free(kedge_t *k)
+{
+	if (k->regions)
+		kedge__files_drop(k);
+	for (size_t i = 0; i < k->files.count; i++)
+		file_done(&k->files.at[i]);
+	kedge__array_done(&k->files);
+}
+
+static struct kedge__job_file *file_find(kedge_t *k, const char *region)
+{
+	for (size_t i = 0; region && i < k->files.count; i++) {
+		if (strcmp(k->files.at[i].region, region) == 0)
+			return &k->files.at[i];
+	}
+	return NULL;
+}
+
+bool kedge__file_forget(kedge_t *k, const char *region)
+{
+	struct kedge__job_file *f = file_find(k, region);
+
+	if (!f)
+		return false;
+	file_done(f);
+	*f = k->files.at[--k->files.count];
+	return true;
+}
+
+static int name_check(const char *name, struct kedge__error *err)
+{
+	size_t length = name ? strlen(name) : 0;
+
+	/* Room for ".tmp" behind it. */
+	if (length && length <= 251 && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_ARG, 0, "a file needs a plain name of 1 to 251 bytes");
+}
+
+static int file_add(kedge_t *k, const char *name, struct kedge__job_file **out, struct kedge__error *err)
+{
+	struct kedge__job_file fresh = {.region = kedge__asprintf(KEDGE_FILE_PREFIX "%s", name)};
+	char *dir = kedge__asprintf("%s/%s/files/r%07d", k->set.l1, k->name, k->group.rank);
+	int rc = dir && fresh.region ? 0 : kedge__error_nomem(err);
+
+	*out = rc ? NULL : file_find(k, fresh.region);
+	if (rc || *out)
+		goto out;
+	rc = kedge__fs_mkdirs(dir, err);
+	if (rc)
+		goto out;
+	fresh.path = kedge__asprintf("%s/%s", dir, name);
+	if (!fresh.path || !kedge__array_push(&k->files, fresh)) {
+		rc = kedge__error_nomem(err);
+		goto out;
+	}
+	*out = &k->files.at[k->files.count - 1];
+	kedge__free(dir);
+	return 0;
+out:
+	file_done(&fresh);
+	kedge__free(dir);
+	return rc;
+}
+
+int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__job_file *f = NULL;
+	int rc;
+
+	if (!k || !path) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the path");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = name_check(name, &err);
+	if (!rc && strlen(k->set.l1) + strlen(k->name) + strlen(name) + strlen("//files/r0000000/") >= size)
+		rc = kedge__error_set(&err, KEDGE_E_LIMIT, 0, "the path of file \"%s\" does not fit into %zu bytes",
+				      name, size);
+	if (!rc)
+		rc = file_add(k, name, &f, &err);
+	if (!rc)
+		strcpy(path, f->path);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}

@@ -1,0 +1,174 @@
+/* What is stored, looked at and taken out without a restart; and removed. */
+#include "job/handle.h"
+
+/* ------------------------------------------------------------------ kedge_regions */
+
+static int entries_make(const struct kedge__segment *top, struct kedge_region_entry **out, size_t *count,
+			struct kedge__error *err)
+{
+	size_t n = top->region_count, bytes = (n + 1) * sizeof(struct kedge_region_entry);
+	struct kedge_region_entry *all;
+	char *names;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += strlen(top->regions[i].name) + 1;
+	all = kedge__calloc(1, bytes);
+	if (!all)
+		return kedge__error_nomem(err);
+	names = (char *)(all + n + 1);
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__region_record *r = &top->regions[i];
+		struct kedge_region_info *info = &all[i].info;
+
+		all[i].name = strcpy(names, r->name);
+		names += strlen(names) + 1;
+		info->bytes = r->bytes;
+		info->type = (enum kedge_type)r->type;
+		info->ndims = (int)r->ndims;
+		memcpy(info->dims, r->dims, sizeof(info->dims));
+	}
+	*out = all;
+	*count = n;
+	return 0;
+}
+
+int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_entry **list, size_t *count)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__lineage *l;
+	int rc;
+
+	if (!k || !list || !count) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__versions_scan(k, &err);
+	if (!rc)
+		rc = kedge__versions_open_known(k, version, &l, &err);
+	if (!rc) {
+		rc = entries_make(kedge__lineage_top(l), list, count, &err);
+		kedge__lineage_close(l);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+/* ------------------------------------------------------------------ kedge_read */
+
+static int targets_make(const struct kedge__segment *top, const struct kedge_target *wanted, size_t n,
+			struct kedge__restore_target **out, struct kedge__error *err)
+{
+	struct kedge__restore_target *targets = kedge__calloc(n + 1, sizeof(*targets));
+	int rc = targets ? 0 : kedge__error_nomem(err);
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		const char *name = wanted[i].name ? wanted[i].name : "";
+		const struct kedge__region_record *r = kedge__segment_find_region(top, name);
+
+		if (!r)
+			rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu has no region \"%s\"",
+					      (unsigned long long)top->header.version, name);
+		else if (r->bytes > wanted[i].room || (r->bytes && !wanted[i].ptr))
+			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0,
+					      "region \"%s\": there is room for %zu bytes, version %llu has %llu", name,
+					      wanted[i].ptr ? wanted[i].room : 0,
+					      (unsigned long long)top->header.version, (unsigned long long)r->bytes);
+		else
+			targets[i] = (struct kedge__restore_target){(size_t)(r - top->regions), wanted[i].ptr};
+	}
+	if (rc)
+		kedge__free(targets);
+	else
+		*out = targets;
+	return rc;
+}
+
+static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target *wanted, size_t n,
+			struct kedge__error *err)
+{
+	struct kedge__restore_target *targets;
+	struct kedge__job_progress p = {k, "read", version, 0};
+	struct kedge__lineage *l;
+	int rc = kedge__versions_scan(k, err);
+
+	if (!rc)
+		rc = kedge__versions_open_known(k, version, &l, err);
+	if (rc)
+		return rc;
+	p.version = kedge__lineage_top(l)->header.version;
+	rc = targets_make(kedge__lineage_top(l), wanted, n, &targets, err);
+	if (!rc) {
+		rc = kedge__restore_fill(l, k->pool, targets, n, kedge__state_progress_total, &p, NULL, err);
+		kedge__free(targets);
+	}
+	kedge__lineage_close(l);
+	return rc;
+}
+
+int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target *targets, size_t count)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	bool pinned[KEDGE__LEVELS];
+	int rc;
+
+	if (!k || (count && !targets)) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no targets");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	kedge__versions_pin(k, pinned);
+	rc = read_regions(k, version, targets, count, &err);
+	kedge__versions_unpin(k, pinned);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+/* ------------------------------------------------------------------ kedge_discard */
+
+/* Newest first: no version refers to a newer one. */
+static int discard_level(struct kedge__catalog *cat, uint64_t from, struct kedge__error *err)
+{
+	int rc = kedge__catalog_scan(cat, err);
+
+	if (!rc)
+		rc = kedge__set_discard_above(cat, from, err);
+	if (!rc && kedge__catalog_find(cat, from))
+		rc = kedge__set_remove(cat, from, err);
+	return rc;
+}
+
+static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__error *err)
+{
+	int rc = 0;
+
+	kedge__write_finish(k);
+	kedge__chores_settle(k);
+	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
+		if (k->level[l].on && k->level[l].leads && levels >> l & 1)
+			rc = discard_level(k->level[l].write, from, err);
+	}
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_DISCARD, from, rc, NULL, err);
+	if (rc || (~levels & KEDGE_LEVEL_1) || (k->level[KEDGE__L2].on && (~levels & KEDGE_LEVEL_2)))
+		return rc;
+	if (from)
+		kedge__state_drop_above(k, from - 1);
+	else
+		kedge__state_drop_all(k);
+	return 0;
+}
+
+int kedge_discard(kedge_t *k, uint64_t from, unsigned levels)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = discard(k, from, levels, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
