@@ -211,7 +211,7 @@ int kedge__bench_capture(int argc, char **argv)
 {
 	struct kedge__capture_bench b = {.size = UINT64_C(4) << 30,
 					 .repeat = 5,
-					 .threads = 1,
+					 .threads = (uint64_t)kedge__tool_threads(&(struct kedge__job_settings){0}),
 					 .pages_text = "both",
 					 .page = (size_t)sysconf(_SC_PAGESIZE),
 					 .seed = 1};
@@ -223,7 +223,7 @@ int kedge__bench_capture(int argc, char **argv)
 	    {"pages", 0, KEDGE__OPTION_TEXT, &b.pages_text, "KIND",
 	     "base, huge (transparent huge pages) or both (default)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N",
-	     "threads that protect memory at the begin of a session (default: 1)"},
+	     "threads of \"begin, all threads\" (default: all that there are)"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
 	struct kedge__error err = KEDGE__ERROR_INIT;

@@ -54,14 +54,14 @@ struct session {
 	const char *who;
 };
 
-static int begin(struct kedge__capture_bench *b, const struct session *with, struct kedge__cow **cow,
-		 struct kedge__error *err)
+static int begin(struct kedge__capture_bench *b, const struct session *with, struct kedge__pool *pool,
+		 struct kedge__cow **cow, struct kedge__error *err)
 {
 	struct kedge__cow_range range = {b->data, b->size};
-	struct kedge__cow_options options = {.tracker = with->tracker, .pool = b->pool};
+	struct kedge__cow_options options = {.tracker = with->tracker, .pool = pool};
 	struct kedge__capture_row row = {.pages = b->pages,
 					 .who = with->who,
-					 .what = "begin",
+					 .what = pool ? "begin, all threads" : "begin",
 					 .pattern = "",
 					 .percent = -1,
 					 .count = b->size / b->page};
@@ -96,7 +96,7 @@ static int measure_loop(struct kedge__capture_bench *b, struct kedge__worker *wo
 	row.what = sweep ? "sweep beside a copy" : "random writes beside a copy";
 	row.count = b->size / b->page / 8;
 	kedge__capture_note(b, row, beside, beside / alone);
-	rc = begin(b, with, &saver.cow, err);
+	rc = begin(b, with, sweep ? b->pool : NULL, &saver.cow, err);
 	if (rc)
 		return rc;
 	kedge__worker_submit(worker, save_all, &saver, NULL);

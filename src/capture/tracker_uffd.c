@@ -18,6 +18,7 @@
 
 struct uffd_state {
 	int fd, pagemap;
+	bool plain; /* the kernel calls a page without our mark written even where there is no page: see scan_of() */
 	struct kedge__page_region found[BATCH];
 };
 
@@ -34,26 +35,6 @@ static void uffd_close(void *state)
 	if (s->pagemap >= 0)
 		close(s->pagemap);
 	kedge__free(s);
-}
-
-static int uffd_open(void **out, struct kedge__error *err)
-{
-	struct uffd_state *s = kedge__malloc(sizeof(*s));
-	bool kernel_writes;
-	int rc;
-
-	if (!s)
-		return kedge__error_nomem(err);
-	s->fd = s->pagemap = -1;
-	rc = kedge__userfault_open(FEATURES, &s->fd, &kernel_writes, err);
-	if (rc == 0)
-		rc = kedge__pagemap_open(&s->pagemap, err);
-	if (rc) {
-		uffd_close(s);
-		return rc;
-	}
-	*out = s;
-	return 0;
 }
 
 static int uffd_pass(void *state, struct kedge__error *err)
@@ -103,25 +84,31 @@ static bool page_is_dirty(uint64_t categories, enum kedge__backing backing)
 }
 
 /*
- * One pass over AREA. Asked for are pages that are written or not present (and those of the file, see above): pages
- * that are present and protected are the common ones, and the kernel skips them. Marks and swapped pages come along as
- * not present and are sorted out here.
+ * One pass over AREA. Where the kernel has it right by itself, written pages are asked for, for which it has a path
+ * that looks at nothing else. Where not (and for files, see above), pages that are written or not present: those that
+ * are present and protected are the common ones, and are skipped; marks and swapped pages come along and are sorted out
+ * here.
  */
 static struct kedge__pagemap_scan scan_of(struct uffd_state *s, const struct kedge__area *area, uint64_t flags)
 {
 	uint64_t file = area->backing == KEDGE__BACKING_PRIVATE_FILE ? KEDGE__PAGE_FILE : 0;
-
-	return (struct kedge__pagemap_scan){
-	    .size = sizeof(struct kedge__pagemap_scan),
+	struct kedge__pagemap_scan arg = {
+	    .size = sizeof(arg),
 	    .flags = flags | KEDGE__SCAN_CHECK_WPASYNC,
 	    .start = area->begin,
 	    .end = area->end,
 	    .vec = (uintptr_t)s->found,
 	    .vec_len = BATCH,
-	    .category_inverted = KEDGE__PAGE_PRESENT,
-	    .category_anyof_mask = KEDGE__PAGE_PRESENT | KEDGE__PAGE_WRITTEN | file,
-	    .return_mask = KEDGE__PAGE_PRESENT | KEDGE__PAGE_WRITTEN | KEDGE__PAGE_SWAPPED | file,
 	};
+
+	if (s->plain && !file) {
+		arg.category_mask = arg.return_mask = KEDGE__PAGE_WRITTEN;
+		return arg;
+	}
+	arg.category_inverted = KEDGE__PAGE_PRESENT;
+	arg.category_anyof_mask = KEDGE__PAGE_PRESENT | KEDGE__PAGE_WRITTEN | file;
+	arg.return_mask = KEDGE__PAGE_PRESENT | KEDGE__PAGE_WRITTEN | KEDGE__PAGE_SWAPPED | file;
+	return arg;
 }
 
 typedef int (*found_fn)(void *ctx, const struct kedge__page_region *region, struct kedge__error *err);
@@ -181,6 +168,48 @@ static int uffd_count(void *state, const struct kedge__area *area, uint64_t *byt
 	if (rc == 0)
 		*bytes += sum;
 	return rc;
+}
+
+/* Tried out on memory of which one page was touched: its neighbours have a page table, and others have none. */
+static bool holes_are_written(struct uffd_state *s)
+{
+	size_t table = kedge__page_size() / 8 * kedge__page_size();
+	unsigned char *memory = kedge__map_alloc(3 * table);
+	struct kedge__area area = {.backing = KEDGE__BACKING_ANONYMOUS};
+	uint64_t bytes = 0;
+
+	if (!memory)
+		return false;
+	(void)madvise(memory, 3 * table, MADV_NOHUGEPAGE);
+	area.begin = ((uintptr_t)memory + table - 1) / table * table;
+	area.end = area.begin + 2 * table;
+	*(volatile unsigned char *)area.begin = 1;
+	if (kedge__userfault_register(s->fd, area.begin, area.end, NULL) == 0)
+		(void)uffd_count(s, &area, &bytes, NULL);
+	kedge__map_free(memory, 3 * table);
+	return bytes == 2 * table;
+}
+
+static int uffd_open(void **out, struct kedge__error *err)
+{
+	struct uffd_state *s = kedge__malloc(sizeof(*s));
+	bool kernel_writes;
+	int rc;
+
+	if (!s)
+		return kedge__error_nomem(err);
+	s->fd = s->pagemap = -1;
+	s->plain = true;
+	rc = kedge__userfault_open(FEATURES, &s->fd, &kernel_writes, err);
+	if (rc == 0)
+		rc = kedge__pagemap_open(&s->pagemap, err);
+	if (rc) {
+		uffd_close(s);
+		return rc;
+	}
+	s->plain = holes_are_written(s);
+	*out = s;
+	return 0;
 }
 
 static void uffd_touch(void *state, uintptr_t begin, uintptr_t end)
