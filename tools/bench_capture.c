@@ -224,6 +224,7 @@ int kedge__bench_capture(int argc, char **argv)
 	     "base, huge (transparent huge pages) or both (default)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N",
 	     "threads of \"begin, all threads\" (default: all that there are)"},
+	    {"aside", 0, KEDGE__OPTION_SIZE, &b.aside, "BYTES", "memory for pages copied aside (default: 64 MiB)"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
 	struct kedge__error err = KEDGE__ERROR_INIT;

@@ -18,7 +18,7 @@ struct kedge__capture_row {
 
 struct kedge__capture_bench {
 	struct kedge__usage usage;
-	uint64_t size, repeat, threads;
+	uint64_t size, repeat, threads, aside;
 	const char *pages_text; /* base, huge, both */
 	bool json;
 	const char *pages; /* of the pass that runs: "base" or "huge" */

@@ -58,7 +58,7 @@ static int begin(struct kedge__capture_bench *b, const struct session *with, str
 		 struct kedge__cow **cow, struct kedge__error *err)
 {
 	struct kedge__cow_range range = {b->data, b->size};
-	struct kedge__cow_options options = {.tracker = with->tracker, .pool = pool};
+	struct kedge__cow_options options = {.tracker = with->tracker, .pool = pool, .aside_bytes = b->aside};
 	struct kedge__capture_row row = {.pages = b->pages,
 					 .who = with->who,
 					 .what = pool ? "begin, all threads" : "begin",
