@@ -35,16 +35,21 @@ static double staging_value(const struct kedge__machine_text *text, double n, do
 	return good ? plan.expect.efficiency * nodes / (nodes + n) : 0;
 }
 
-/* 0: not enough is known of staging nodes. */
-static double best_staging(const struct kedge__machine_text *text, const struct kedge__machine *m)
+static bool said(const struct kedge__machine_text *text, enum kedge__machine_key key)
 {
-	double best = 0, value = 0;
+	return text->value[key][0] != '\0';
+}
 
-	if (text->value[KEDGE__MACHINE_STAGING_RATE][0] == '\0' || text->value[KEDGE__MACHINE_ALPHA_SLOPE][0] == '\0' ||
-	    m->async.levels.count < 2)
+/* 0: not enough is known of staging nodes. */
+static double best_staging(const struct kedge__machine_text *text)
+{
+	double best = 0, value = 0, nodes;
+
+	if (!said(text, KEDGE__MACHINE_STAGING_RATE) || !said(text, KEDGE__MACHINE_ALPHA_SLOPE) ||
+	    kedge__machine_quantity(KEDGE__MACHINE_NODES, text->value[KEDGE__MACHINE_NODES], &nodes, NULL) != 0)
 		return 0;
-	for (double n = 1; n <= m->flush.nodes && n <= 65536; n = ceil(n * 1.1)) {
-		double v = staging_value(text, n, m->flush.nodes);
+	for (double n = 1; n <= nodes && n <= 65536; n = ceil(n * 1.1)) {
+		double v = staging_value(text, n, nodes);
 
 		if (v > value) {
 			value = v;
@@ -52,6 +57,20 @@ static double best_staging(const struct kedge__machine_text *text, const struct 
 		}
 	}
 	return best;
+}
+
+/* Where everything but their number is said of staging nodes, the best number is taken. */
+static int choose_staging(struct kedge__machine_text *text, double *best, struct kedge__error *err)
+{
+	const char *values[KEDGE__MACHINE_KEY_COUNT] = {NULL};
+	char number[32];
+
+	*best = best_staging(text);
+	if (*best == 0 || said(text, KEDGE__MACHINE_STAGING))
+		return 0;
+	snprintf(number, sizeof(number), "%.0f", *best);
+	values[KEDGE__MACHINE_STAGING] = number;
+	return kedge__machine_text_override(text, values, err);
 }
 
 struct report {
@@ -267,12 +286,14 @@ static void print_json(const struct report *r)
 	kedge__json_print(o);
 }
 
-static int plan_one(const struct kedge__machine_text *text, bool json, struct kedge__error *err)
+static int plan_one(struct kedge__machine_text *text, bool json, struct kedge__error *err)
 {
 	struct kedge__machine machine;
 	struct report r = {.text = text, .machine = &machine};
-	int rc = kedge__machine_resolve(text, false, &machine, err);
+	int rc = choose_staging(text, &r.staging, err);
 
+	if (rc == 0)
+		rc = kedge__machine_resolve(text, false, &machine, err);
 	if (rc == 0)
 		rc = kedge__plan_evaluate(&machine, &r.plans, err);
 	if (rc == 0)
@@ -280,7 +301,6 @@ static int plan_one(const struct kedge__machine_text *text, bool json, struct ke
 	if (rc != 0)
 		return rc;
 	r.bare = kedge__bare_expect(kedge__levels_rate(&machine.async.levels), 0, machine.work);
-	r.staging = best_staging(text, &machine);
 	if (json)
 		print_json(&r);
 	else

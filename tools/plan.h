@@ -162,8 +162,11 @@ extern const char *const kedge__pccr_option_names[8];
 
 int kedge__pccr_input_read(const struct kedge__pccr_input *in, struct kedge__pccr *out, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ simulate_rex.c */
+/* ------------------------------------------------------------------ simulate.c, simulate_rex.c */
 
+/* KIND: exponential (or NULL), weibull, or a file. MODEL has levels and rates. *TRACE is to be freed, or stays NULL. */
+int kedge__failures_read(const char *kind, const char *shape, uint64_t nodes, struct kedge__failure_model *model,
+			 struct kedge__failure **trace, struct kedge__error *err);
 int kedge__simulate_rex(int argc, char **argv);
 int kedge__simulate_pccr(int argc, char **argv);
 int kedge__simulate_flush(int argc, char **argv);

@@ -41,22 +41,26 @@ void kedge__plan_input_init(struct kedge__plan_input *in, const struct kedge__op
 		add(in, more[i]);
 }
 
-/* Installed files lie in share/kedge/machines beside the bin that holds this command. */
-static char *installed_path(const char *name)
+/* Installed files lie in share/kedge/machines beside the bin that holds this command; not yet installed, it is
+ * somewhere below the tree whose share/machines has them. */
+static char *find_installed(const char *name)
 {
+	static const char *const places[] = {"share/kedge/machines", "share/machines"};
 	char self[PATH_MAX], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (n <= 0)
-		return NULL;
-	self[n] = '\0';
-	for (int up = 0; up < 2; up++) {
-		slash = strrchr(self, '/');
-		if (slash == NULL)
-			return NULL;
+	self[n > 0 ? n : 0] = '\0';
+	for (int up = 0; up < 5 && (slash = strrchr(self, '/')) != NULL; up++) {
 		*slash = '\0';
+		for (size_t i = 0; up > 0 && i < KEDGE__COUNT(places); i++) {
+			char *path = kedge__asprintf("%s/%s/%s.ini", self, places[i], name);
+
+			if (path == NULL || kedge__fs_exists(path))
+				return path;
+			kedge__free(path);
+		}
 	}
-	return kedge__asprintf("%s/share/kedge/machines/%s.ini", self, name);
+	return NULL;
 }
 
 static int load_machine(const char *machine, struct kedge__machine_text *text, struct kedge__error *err)
@@ -64,12 +68,11 @@ static int load_machine(const char *machine, struct kedge__machine_text *text, s
 	char *path = NULL;
 	int rc;
 
-	if (strchr(machine, '/') == NULL && !kedge__fs_exists(machine))
-		path = installed_path(machine);
-	if (path != NULL && !kedge__fs_exists(path)) {
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "no machine file %s, and no %s", machine, path);
-		kedge__free(path);
-		return rc;
+	if (strchr(machine, '/') == NULL && !kedge__fs_exists(machine)) {
+		path = find_installed(machine);
+		if (path == NULL)
+			return kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
+						"no machine file '%s', and none of that name is installed", machine);
 	}
 	rc = kedge__machine_text_load(text, path != NULL ? path : machine, err);
 	kedge__free(path);

@@ -16,33 +16,39 @@ struct tool {
 	double analytic; /* efficiency, or 0: there is no model for this */
 };
 
+int kedge__failures_read(const char *kind, const char *shape, uint64_t nodes, struct kedge__failure_model *model,
+			 struct kedge__failure **trace, struct kedge__error *err)
+{
+	int rc = 0;
+
+	model->shape = 0.7;
+	if (kind != NULL && strcmp(kind, "weibull") == 0) {
+		model->kind = KEDGE__FAILURES_WEIBULL;
+		model->nodes = nodes;
+		if (shape != NULL)
+			rc = kedge__plan_quantity(KEDGE__QUANTITY_NUMBER, "shape", shape, &model->shape, err);
+		return rc;
+	}
+	if (shape != NULL || nodes > 0)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--shape and --per-node are for --failures weibull");
+	if (kind == NULL || strcmp(kind, "exponential") == 0)
+		return 0;
+	model->kind = KEDGE__FAILURES_TRACE;
+	rc = kedge__failure_trace_load(kind, model->levels, trace, &model->trace_count, &model->trace_span, err);
+	model->trace = *trace;
+	return rc;
+}
+
 static int read_failures(struct tool *t, struct kedge__error *err)
 {
 	const struct kedge__levels *lv = &t->machine.async.levels;
-	const char *kind = t->failures != NULL ? t->failures : "exponential";
-	int rc = 0;
 
-	t->model = (struct kedge__failure_model){.levels = lv->count, .shape = 0.7};
+	t->model = (struct kedge__failure_model){.levels = lv->count};
 	memcpy(t->model.rate, lv->rate, sizeof(t->model.rate));
-	if (t->shape != NULL)
-		rc = kedge__plan_quantity(KEDGE__QUANTITY_NUMBER, "shape", t->shape, &t->model.shape, err);
-	if (rc != 0)
-		return rc;
-	if (strcmp(kind, "weibull") == 0) {
-		t->model.kind = KEDGE__FAILURES_WEIBULL;
-		if (t->per_node && !(t->machine.flush.nodes >= 1))
-			return kedge__error_set(err, KEDGE_E_ARG, 0, "--per-node needs --nodes");
-		t->model.nodes = t->per_node ? (uint64_t)t->machine.flush.nodes : 0;
-		return 0;
-	}
-	if (t->shape != NULL || t->per_node)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--shape and --per-node are for --failures weibull");
-	if (strcmp(kind, "exponential") == 0)
-		return 0;
-	t->model.kind = KEDGE__FAILURES_TRACE;
-	rc = kedge__failure_trace_load(kind, lv->count, &t->trace, &t->model.trace_count, &t->model.trace_span, err);
-	t->model.trace = t->trace;
-	return rc;
+	if (t->per_node && !(t->machine.flush.nodes >= 1))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--per-node needs --nodes");
+	return kedge__failures_read(t->failures, t->shape, t->per_node ? (uint64_t)t->machine.flush.nodes : 0,
+				    &t->model, &t->trace, err);
 }
 
 /* Whole seconds (milliseconds for short ones): an optimum's last digits depend on the machine's libm, a simulation must

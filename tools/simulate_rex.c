@@ -25,7 +25,7 @@ static int make_pool(const struct common *c, struct kedge__pool **pool, struct k
 struct rex {
 	struct kedge__rex_input in;
 	struct common common;
-	const char *chi;
+	const char *chi, *failures, *shape;
 };
 
 static void print_rex(const struct rex *t, const struct kedge__rex *rex, uint64_t chi,
@@ -66,19 +66,27 @@ static int run_rex(const struct rex *t, struct kedge__error *err)
 {
 	struct kedge__rex rex;
 	struct kedge__rex_sim_result r;
+	struct kedge__failure_model model = {.levels = 2};
+	struct kedge__failure *trace = NULL;
 	struct kedge__pool *pool = NULL;
 	uint64_t chi = 0;
 	int rc = kedge__rex_input_read(&t->in, &rex, err);
 
-	if (rc == 0 && t->chi != NULL)
+	if (rc != 0)
+		return rc;
+	model.rate[0] = (1 - rex.permanent) / rex.mtbf;
+	model.rate[1] = rex.permanent / rex.mtbf;
+	chi = kedge__rex_best(&rex);
+	if (t->chi != NULL)
 		rc = kedge__plan_count("chi", t->chi, &chi, err);
-	else if (rc == 0)
-		chi = kedge__rex_best(&rex);
+	if (rc == 0)
+		rc = kedge__failures_read(t->failures, t->shape, 0, &model, &trace, err);
 	if (rc == 0)
 		rc = make_pool(&t->common, &pool, err);
 	if (rc == 0)
-		rc = kedge__rex_simulate(&rex, chi, NULL, t->common.runs, t->common.seed, pool, &r, err);
+		rc = kedge__rex_simulate(&rex, chi, &model, t->common.runs, t->common.seed, pool, &r, err);
 	kedge__pool_free(pool);
+	kedge__free(trace);
 	if (rc == 0)
 		print_rex(t, &rex, chi, &r);
 	return rc;
@@ -91,6 +99,9 @@ int kedge__simulate_rex(int argc, char **argv)
 	    KEDGE__REX_OPTIONS(&t.in),
 	    {"chi", 0, KEDGE__OPTION_TEXT, &t.chi, "N",
 	     "L1 checkpoints before an L2 one (default: the best by the model)"},
+	    {"failures", 0, KEDGE__OPTION_TEXT, &t.failures, "KIND",
+	     "exponential, weibull, or a file with times of failures; level 2 is permanent"},
+	    {"shape", 0, KEDGE__OPTION_TEXT, &t.shape, "X", "of the Weibull distribution (default: 0.7)"},
 	    COMMON_OPTIONS(&t.common),
 	};
 	const struct kedge__usage usage = {.command = "kedge simulate rex",

@@ -43,10 +43,11 @@ refuse 'kedge simulate async: cannot simulate: --shape and --per-node are for --
 refuse "kedge simulate async: cannot simulate: --flush 'never': segments, clock or restart" kedge simulate async $R --costs 1,2 --flush never
 refuse 'kedge simulate sync: cannot simulate: --flush, --queue and --size-variation are for async' kedge simulate sync $R --costs 1,2 --queue
 refuse 'kedge simulate sync: cannot simulate: 0 runs: it must be 1 to 4294967296' kedge simulate sync $R --costs 1,2 --runs 0
+refuse 'kedge simulate rex: cannot simulate: --shape and --per-node are for --failures weibull' kedge simulate rex --shape 1
 echo '1h 7' >trace
 refuse 'kedge simulate sync: cannot simulate: trace, line 1: level 7: the machine has levels 1 to 2' kedge simulate sync $R --costs 1,2 --failures trace
 expect 3 kedge plan -m no-such-machine
-grep -q '^kedge plan: cannot plan: no machine file no-such-machine, and no .*/share/kedge/machines/no-such-machine.ini$' err || fail "$(cat err)"
+said "kedge plan: cannot plan: no machine file 'no-such-machine', and none of that name is installed"
 printf 'nodse = 5\n' >machine.ini
 expect 2 kedge plan -m machine.ini
 grep -q 'machine.ini.*nodse.*nodes' err || fail "$(cat err)"

@@ -15,6 +15,19 @@ done
 expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --mtbf 13h --shares 84%,16% --json
 near rate 1.794871e-05 1e-10
 
+# how many staging nodes
+expect 0 kedge plan -m "$MACHINES/exascale.ini" --json
+near best_staging 1416 10
+expect 0 kedge plan --nodes 1408 --size 29GB --l1-rate 400MB/s --pfs 6.4GB/s --rates 2.13e-6,4.27e-7 --staging-rate 1.6GB/s --alpha-slope 0.008768
+printed 'best number of staging nodes: '
+# a machine by its name, as installed
+mkdir -p prefix/bin prefix/share/kedge/machines
+cp "$KEDGE_BIN" prefix/bin/kedge
+cp "$MACHINES"/*.ini prefix/share/kedge/machines
+expect 0 prefix/bin/kedge plan -m tsubame2
+printed 'TSUBAME2.0'
+rm -r prefix
+
 # a job that cannot finish is said to be one, and why
 expect 0 kedge plan --mtbf 60s --costs 72.5
 printed 'synchronous: the job cannot finish: a failure comes every 60 s on average, but even the cheapest checkpoint takes 72.5 s'

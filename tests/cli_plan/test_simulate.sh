@@ -25,6 +25,10 @@ expect 0 kedge simulate async -m "$MACHINES/tsubame2.ini" --flush restart --cold
 
 expect 0 kedge simulate rex --chi 6 --runs 500 --json
 near ratio 1.0342 0.003
+expect 0 kedge simulate rex --chi 6 --runs 500 --failures weibull --shape 1 --json
+near ratio 1.0342 0.003
+printf '1h\n2h 2\n' >rex
+expect 0 kedge simulate rex --chi 6 --runs 5 --failures rex
 expect 0 kedge simulate pccr --size 500MB --collect 0.5 --compress 10 --compress-pipelined 2 --fs-bandwidth 6.4GB/s --process-bandwidth 50MB/s --ratio 0.65 --processes 1024 --json
 near seconds 80.5 1e-6
 expect 0 kedge simulate flush --nodes 1408 --size 29GB --staging 32 --staging-rate 1.6GB/s --pfs 6.4GB/s --json
