@@ -26,13 +26,15 @@ int kedge__plan_input_read(struct kedge__plan_input *in, struct kedge__machine_t
 /* Read and resolve at once. */
 int kedge__plan_input_resolve(struct kedge__plan_input *in, bool background, struct kedge__machine *out,
 			      struct kedge__error *err);
+/* A background copy that takes no time must be meant, not forgotten. */
+int kedge__plan_need_latency(const struct kedge__plan_input *in, const struct kedge__machine *m, struct kedge__error *err);
 /* A quantity of an option that is not a machine's: the error begins with its name. */
 int kedge__plan_quantity(enum kedge__quantity kind, const char *option, const char *text, double *out,
 			 struct kedge__error *err);
 int kedge__plan_count(const char *option, const char *text, uint64_t *out, struct kedge__error *err);
 /* N counts "20,1"; the top level's may be left out. */
 int kedge__plan_counts(const char *text, int n, uint64_t *out, struct kedge__error *err);
-/* -1: neither. */
+/* sync or async. */
 int kedge__plan_mode(const char *text, bool *background, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ plan_measured.c: costs of earlier runs */

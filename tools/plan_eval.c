@@ -136,6 +136,8 @@ static int eval_async(struct eval *e, struct kedge__error *err)
 	if (rc == 0 && e->incomplete != NULL)
 		rc = kedge__plan_count("incomplete", e->incomplete, &p.incomplete, err);
 	else if (rc == 0)
+		rc = kedge__plan_need_latency(&e->in, &e->machine, err);
+	if (rc == 0 && e->incomplete == NULL)
 		p.incomplete = kedge__async_incomplete(&e->machine.async, p.interval, p.counts);
 	if (rc == 0)
 		rc = kedge__async_expect(&e->machine.async, &p, err);
@@ -156,7 +158,9 @@ static int best(struct eval *e, struct kedge__error *err)
 			print_sync(e, &sync);
 		return rc;
 	}
-	rc = kedge__async_best(&e->machine.async, &async, err);
+	rc = kedge__plan_need_latency(&e->in, &e->machine, err);
+	if (rc == 0)
+		rc = kedge__async_best(&e->machine.async, &async, err);
 	if (rc == 0)
 		print_async(e, &async);
 	return rc;

@@ -239,3 +239,13 @@ int kedge__plan_mode(const char *text, bool *background, struct kedge__error *er
 	*background = text[0] == 'a';
 	return 0;
 }
+
+int kedge__plan_need_latency(const struct kedge__plan_input *in, const struct kedge__machine *m,
+			     struct kedge__error *err)
+{
+	if (m->async.latency > 0 || in->flags[KEDGE__MACHINE_LATENCY] != NULL || m->async.levels.count < 2)
+		return 0;
+	return kedge__error_set(
+	    err, KEDGE_E_ARG, 0,
+	    "--latency is missing: how long a copy to the top level takes (its cost is not given either)");
+}

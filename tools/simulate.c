@@ -112,8 +112,10 @@ static int plan_pattern(struct tool *t, const struct kedge__async_plan *best, st
 static int plan_async(struct tool *t, struct kedge__error *err)
 {
 	struct kedge__async_plan best, p;
-	int rc = kedge__async_best(&t->machine.async, &best, err);
+	int rc = t->incomplete == NULL ? kedge__plan_need_latency(&t->in, &t->machine, err) : 0;
 
+	if (rc == 0)
+		rc = kedge__async_best(&t->machine.async, &best, err);
 	if (rc == 0)
 		rc = plan_pattern(t, &best, &p, err);
 	if (rc == 0)

@@ -35,6 +35,9 @@ refuse 'kedge plan eval: cannot evaluate: the interval is 0 s: it must be longer
 refuse "kedge plan eval: cannot evaluate: --interval: '-5' is negative: expected a time such as 90, 90s, 15min, 13h, 30d, 2y" kedge plan eval --mode sync $R --costs 1,2 --counts 1,1 --interval -5
 refuse 'kedge plan eval: cannot evaluate: 3 incomplete segments in a period of 2: a copy must be complete before the next one begins' kedge plan eval --mode async $R --costs 1 --restarts 1,2 --segments 2 --incomplete 3 --interval 5
 refuse 'kedge plan best: cannot evaluate: 1 level: writing in the background needs a level to copy from and one to copy to' kedge plan best --mode async --rates 1e-5 --costs 1
+refuse 'kedge plan best: cannot evaluate: --latency is missing: how long a copy to the top level takes (its cost is not given either)' kedge plan best --mode async $R --costs 1 --restarts 1,2
+refuse 'kedge plan eval: cannot evaluate: --latency is missing: how long a copy to the top level takes (its cost is not given either)' kedge plan eval --mode async $R --costs 1 --restarts 1,2 --segments 5 --interval 5
+refuse 'kedge simulate async: cannot simulate: --latency is missing: how long a copy to the top level takes (its cost is not given either)' kedge simulate async $R --costs 1 --restarts 1,2
 refuse 'kedge plan coalesce: cannot evaluate: --mtbf is 0' kedge plan coalesce --full 1 --delta-cost 1 --delta-restore 1 --interval 1 --mtbf 0
 refuse 'kedge plan pccr: cannot evaluate: --processes is missing' kedge plan pccr --size 1 --collect 1 --compress 1 --compress-pipelined 1 --fs-bandwidth 1 --process-bandwidth 1 --ratio 1
 refuse "kedge plan rex: cannot evaluate: no preset 'fit-c': is 'fit-a' meant?" kedge plan rex --preset fit-c

@@ -24,6 +24,9 @@ equal incomplete 2
 expect 0 kedge plan best --mode async --rates 1.7581e-05,1.377e-06 --costs 72.5,6380 --alpha 0.00184 --json
 near efficiency 0.925012 1e-4
 
+expect 0 kedge plan best --mode async --rates 1.7581e-05,1.377e-06 --costs 72.5 --restarts 72.5,6380 --latency 0 --json
+equal incomplete 0
+
 expect 0 kedge plan coalesce --full 60 --delta-cost 30 --delta-restore 15 --interval 854 --mtbf 10000 --json
 equal n_min 24
 expect 0 kedge plan coalesce --full 60 --delta-cost 30 --delta-restore 0 --interval 854 --mtbf 10000 --json
