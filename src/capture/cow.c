@@ -38,7 +38,7 @@ void kedge__cow_fail(struct kedge__cow *c, struct kedge__error *err)
 		kedge__error_move(&c->failure, err);
 }
 
-/* ---------------------------------------------------------------- memory of a session */
+/* ---- memory of a session */
 
 static int span_compare(const void *a, const void *b)
 {
@@ -179,7 +179,7 @@ static int session_new(const struct kedge__cow_range *ranges, size_t count, cons
 	return 0;
 }
 
-/* ---------------------------------------------------------------- begin and end */
+/* ---- begin and end */
 
 static int thread_start(struct kedge__cow *c, struct kedge__error *err)
 {

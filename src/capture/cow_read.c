@@ -12,7 +12,7 @@ static uint64_t span_bytes(const struct kedge__cow *c, size_t range)
 	return c->spans[range].end - c->spans[range].begin;
 }
 
-/* ---------------------------------------------------------------- read */
+/* ---- read */
 
 static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t at, uintptr_t end,
 		      unsigned char *to, struct kedge__error *err)
@@ -71,7 +71,7 @@ int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *b
 	return rc;
 }
 
-/* ---------------------------------------------------------------- release */
+/* ---- release */
 
 /* Copies go back to the pool. */
 static void entries_release(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t begin, uintptr_t end)
@@ -170,7 +170,7 @@ void kedge__cow_release_rest(struct kedge__cow *c, size_t i)
 	release_upto(c, &c->spans[i], c->spans[i].page_end);
 }
 
-/* ---------------------------------------------------------------- next */
+/* ---- next */
 
 int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *range, uint64_t *offset, size_t *bytes,
 		    struct kedge__error *err)

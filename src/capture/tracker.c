@@ -8,9 +8,7 @@
 #include "capture/tracker.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 struct range {
 	uintptr_t begin, end;           /* bytes; 0 and 0: the slot is free */
@@ -35,114 +33,7 @@ struct kedge__tracker {
 	bool tainted;                           /* everything is dirty at the next collect */
 };
 
-static const struct kedge__tracker_ops *const kinds[] = {
-    &kedge__tracker_uffd,
-    &kedge__tracker_softdirty,
-    &kedge__tracker_mprotect,
-    &kedge__tracker_none,
-};
-
-size_t kedge__page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* ---------------------------------------------------------------- spans */
-
-bool kedge__pages_list_add(struct kedge__pages_list *list, uintptr_t begin, uintptr_t end)
-{
-	if (list->count && list->at[list->count - 1].end == begin) {
-		list->at[list->count - 1].end = end;
-		return true;
-	}
-	return kedge__array_push(list, ((struct kedge__pages){begin, end}));
-}
-
-static int span_compare(const void *a, const void *b)
-{
-	const struct kedge__pages *x = a, *y = b;
-
-	return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-void kedge__pages_list_sort(struct kedge__pages_list *list)
-{
-	size_t kept = 0;
-
-	if (!list->count)
-		return;
-	qsort(list->at, list->count, sizeof(*list->at), span_compare);
-	for (size_t i = 1; i < list->count; i++) {
-		if (list->at[i].begin <= list->at[kept].end)
-			list->at[kept].end = KEDGE__MAX(list->at[kept].end, list->at[i].end);
-		else
-			list->at[++kept] = list->at[i];
-	}
-	list->count = kept + 1;
-}
-
-/* The first span that ends after ADDRESS. */
-static size_t span_find(const struct kedge__pages_list *list, uintptr_t address)
-{
-	size_t low = 0, high = list->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->at[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* ---------------------------------------------------------------- kinds */
-
-static const struct kedge__tracker_ops *kind_find(const char *name)
-{
-	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++) {
-		if (strcmp(kinds[i]->name, name) == 0)
-			return kinds[i];
-	}
-	return NULL;
-}
-
-const char *kedge__tracker_kind(size_t i)
-{
-	return i < KEDGE__COUNT(kinds) ? kinds[i]->name : NULL;
-}
-
-int kedge__tracker_probe(const char *name, struct kedge__error *err)
-{
-	const struct kedge__tracker_ops *ops = kind_find(name);
-	int rc;
-
-	if (!ops)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "there is no page tracker '%s'", name);
-	rc = ops->probe(err);
-	if (rc)
-		kedge__error_prefix(err, "page tracker %s", name);
-	return rc;
-}
-
-static const struct kedge__tracker_ops *kind_choose(void)
-{
-	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++) {
-		struct kedge__error err = KEDGE__ERROR_INIT;
-
-		if (!kinds[i]->automatic)
-			continue;
-		if (kinds[i]->probe(&err) == 0)
-			return kinds[i];
-		kedge__log(KEDGE_LOG_DEBUG, "page tracker %s is not available: %s", kinds[i]->name,
-			   kedge__error_text(&err));
-		kedge__error_done(&err);
-	}
-	return &kedge__tracker_none;
-}
-
-/* ---------------------------------------------------------------- open, close, fork */
+/* ---- open, close, fork */
 
 static uint64_t *here_new(void)
 {
@@ -215,12 +106,12 @@ int kedge__tracker_open(const char *name, struct kedge__tracker **out, struct ke
 	int rc;
 
 	if (!name || strcmp(name, "auto") == 0) {
-		ops = kind_choose();
+		ops = kedge__tracker_kind_choose();
 	} else {
 		rc = kedge__tracker_probe(name, err);
 		if (rc)
 			return rc;
-		ops = kind_find(name);
+		ops = kedge__tracker_kind_find(name);
 	}
 	rc = tracker_new(ops, out, err);
 	return rc ? kedge__error_prefix(err, "page tracker %s", ops->name) : 0;
@@ -261,7 +152,7 @@ bool kedge__tracker_live(const struct kedge__tracker *t)
 	return t->ops->live;
 }
 
-/* ---------------------------------------------------------------- ranges and areas */
+/* ---- ranges and areas */
 
 /* The first area that ends after ADDRESS. */
 static size_t area_find(const struct kedge__tracker *t, uintptr_t address)
@@ -404,7 +295,7 @@ void kedge__tracker_remove(struct kedge__tracker *t, size_t id)
 	tracker_unlock(t, &signals);
 }
 
-/* ---------------------------------------------------------------- collect */
+/* ---- collect */
 
 /* Start to vouch for AREA, if it can be had; if not, it stays dirty until it can. */
 static void area_arm(struct kedge__tracker *t, struct kedge__area *area, const struct kedge__mapping_list *mappings)
@@ -518,7 +409,7 @@ int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err)
 	return rc;
 }
 
-/* ---------------------------------------------------------------- results */
+/* ---- results */
 
 static bool dirty_add(struct kedge__dirty_list *out, const struct range *r, uintptr_t begin, uintptr_t end)
 {
@@ -546,7 +437,8 @@ static bool dirty_clip(const struct kedge__tracker *t, const struct range *r, st
 		return dirty_add(out, r, r->begin, r->end);
 	if (!dirty_add(out, r, r->begin, KEDGE__MIN(r->area_begin, r->end)))
 		return false;
-	for (size_t i = span_find(dirty, r->area_begin); i < dirty->count && dirty->at[i].begin < r->area_end; i++) {
+	for (size_t i = kedge__pages_list_find(dirty, r->area_begin);
+	     i < dirty->count && dirty->at[i].begin < r->area_end; i++) {
 		if (!dirty_add(out, r, KEDGE__MAX(dirty->at[i].begin, r->area_begin),
 			       KEDGE__MIN(dirty->at[i].end, r->area_end)))
 			return false;
@@ -597,7 +489,7 @@ int kedge__tracker_count(struct kedge__tracker *t, uint64_t *bytes, struct kedge
 	return rc;
 }
 
-/* ---------------------------------------------------------------- what others know */
+/* ---- what others know */
 
 void kedge__tracker_taint(struct kedge__tracker *t)
 {
@@ -630,7 +522,7 @@ void kedge__tracker_touch(struct kedge__tracker *t, const void *data, uint64_t b
 	tracker_unlock(t, &signals);
 }
 
-/* ---------------------------------------------------------------- lending to cow.c */
+/* ---- lending to cow.c */
 
 /* Call fn for the armed parts of [begin, end). */
 static int each_armed(struct kedge__tracker *t, uintptr_t begin, uintptr_t end,

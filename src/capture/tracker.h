@@ -19,6 +19,9 @@ struct kedge__pages_list {
 bool kedge__pages_list_add(struct kedge__pages_list *list, uintptr_t begin, uintptr_t end);
 /* Order and join spans that came in any order. */
 void kedge__pages_list_sort(struct kedge__pages_list *list);
+/* Index of the first entry that ends after ADDRESS. */
+size_t kedge__pages_list_find(const struct kedge__pages_list *list, uintptr_t address);
+size_t kedge__page_size(void);
 
 /* What stands behind an area of memory, which decides what evidence makes a page clean. */
 enum kedge__backing {
@@ -69,6 +72,11 @@ struct kedge__tracker_ops {
 extern const struct kedge__tracker_ops kedge__tracker_uffd, kedge__tracker_mprotect, kedge__tracker_softdirty,
     kedge__tracker_none;
 
+/* ------------------------------------------------------------------ tracker_kinds.c */
+
+const struct kedge__tracker_ops *kedge__tracker_kind_find(const char *name); /* NULL: there is no such kind */
+const struct kedge__tracker_ops *kedge__tracker_kind_choose(void);
+
 /* ------------------------------------------------------------------ tracker_maps.c: /proc/self/maps */
 
 struct kedge__mapping {
@@ -112,7 +120,6 @@ int kedge__userfault_protect(int fd, uintptr_t begin, uintptr_t end, bool protec
 
 /* ------------------------------------------------------------------ tracker.c */
 
-size_t kedge__page_size(void);
 /*
  * Pages that a second userfaultfd is to protect: the tracker lets go of them, and until they are back reports all that
  * lies around them as dirty. On taking back they are armed without being reported: the borrower marks what was written.

@@ -69,7 +69,7 @@ static void release(atomic_flag *lock)
 	atomic_flag_clear_explicit(lock, memory_order_release);
 }
 
-/* ---------------------------------------------------------------- the table of chunks */
+/* ---- the table of chunks */
 
 static size_t slot_of(const struct table *t, uintptr_t base)
 {
@@ -154,7 +154,7 @@ static struct chunk *chunk_make(struct mprotect_state *s, uintptr_t address)
 	return c;
 }
 
-/* ---------------------------------------------------------------- bits of a chunk */
+/* ---- bits of a chunk */
 
 struct bits {
 	uint64_t word[CHUNK_WORDS];
@@ -197,7 +197,7 @@ static bool bits_run(const uint64_t *words, size_t *i, size_t *run)
 	return *run != 0;
 }
 
-/* ---------------------------------------------------------------- faults */
+/* ---- faults */
 
 static bool make_writable(uintptr_t begin, uintptr_t end)
 {
@@ -272,7 +272,7 @@ static void mprotect_touch(void *state, uintptr_t begin, uintptr_t end)
 		(void)on_fault(state, at);
 }
 
-/* ---------------------------------------------------------------- collect */
+/* ---- collect */
 
 /* Whether the mapping is what arm() left there, so that a write would have been noticed. */
 static bool vouched(const struct kedge__mapping *m, enum kedge__backing backing)
@@ -405,7 +405,7 @@ static int mprotect_finish(void *state, struct kedge__error *err)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- areas */
+/* ---- areas */
 
 static void track(struct mprotect_state *s, const struct kedge__area *area, bool on)
 {

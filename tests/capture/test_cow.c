@@ -202,7 +202,7 @@ static void reading_is_repeatable_until_released(void **state)
 	memory_free(p, 16);
 }
 
-/* ---------------------------------------------------------------- together with a tracker */
+/* ---- together with a tracker */
 
 static void copy_dirty(struct kedge__tracker *t, size_t id, const unsigned char *from, unsigned char *to)
 {
@@ -335,7 +335,7 @@ static void tracker_collects_during_a_session(void **state)
 	each_kind(collect_during);
 }
 
-/* ---------------------------------------------------------------- kernel, fork, errors */
+/* ---- kernel, fork, errors */
 
 static void read_into(void)
 {

@@ -127,7 +127,7 @@ static void ranges_may_overlap(void **state)
 	each_kind(overlap);
 }
 
-/* ---------------------------------------------------------------- threads */
+/* ---- threads */
 
 #define WRITERS 3
 
@@ -262,7 +262,7 @@ static void no_write_is_lost_to_a_race(void **state)
 	each_kind(racing);
 }
 
-/* ---------------------------------------------------------------- calls into the kernel, users, choice */
+/* ---- calls into the kernel, users, choice */
 
 static void reading(const char *kind)
 {

@@ -278,7 +278,7 @@ static void private_mappings_of_files(void **state)
 	each_kind(private_file);
 }
 
-/* ---------------------------------------------------------------- fork */
+/* ---- fork */
 
 static int in_child(struct kedge__tracker *t, unsigned char *p, size_t id)
 {
@@ -331,7 +331,7 @@ static void child_knows_nothing_and_harms_nobody(void **state)
 	each_kind(fork_it);
 }
 
-/* ---------------------------------------------------------------- what mprotect does to signals and mappings */
+/* ---- what mprotect does to signals and mappings */
 
 static sigjmp_buf back;
 static volatile sig_atomic_t caught;
