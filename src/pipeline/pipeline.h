@@ -7,6 +7,7 @@
 #define KEDGE_PIPELINE_PIPELINE_H
 
 #include "base/base.h"
+#include "pipeline/thread.h"
 
 /* ------------------------------------------------------------------ pool.c */
 

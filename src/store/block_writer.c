@@ -1,11 +1,14 @@
 /*
- * Literals to blocks to bytes. Blocks are cut at regions; a batch of them is gathered, encoded and summed on all cores,
- * then appended in order. A block of one contiguous piece that no codec touches is never copied: blocks that follow
- * each other in memory go out in one write from where the application has them.
+ * Literals to blocks to bytes. Blocks are cut at regions; groups of them go through a pipeline: named, then gathered,
+ * encoded and summed on all cores, then appended in order. A block of one contiguous piece that no codec touches is
+ * never copied: blocks that follow each other in memory go out in one write from where the application has them.
+ *
+ * What is written depends on the cut alone, not on groups or threads.
  */
 #include "store/internal.h"
 
-#define BATCH_BYTES   (UINT64_C(16) << 20)
+#define GROUP_BYTES   (UINT64_C(1) << 20) /* enough for a write of its own when packed to a quarter */
+#define RUN_BYTES     (UINT64_C(8) << 20)
 #define SAMPLE_PIECES 8
 #define SAMPLE_BYTES  (UINT32_C(64) << 10)
 
@@ -14,19 +17,23 @@ struct start { /* of a block, in the list of literals */
 	uint64_t skip;
 };
 
+struct run { /* bytes that are to be written next and follow each other in memory */
+	const uint8_t *at;
+	size_t bytes;
+};
+
 struct writer {
 	const struct kedge__segment_spec *spec;
 	const struct kedge__literal_list *literals;
-	struct kedge__pool *pool;
 	struct kedge__block_record *blocks;
 	struct start *starts;
 	size_t count, room;
 	struct kedge__codec_choice *choices; /* one a region; NULL: the one of the specification */
-	size_t batch;                        /* blocks */
-	size_t first;                        /* block of the batch in hand */
-	uint8_t *raw, *packed;               /* a slot of block_bytes for each block of a batch */
-	const uint8_t **stored;              /* where the bytes of each block of the batch are */
-	struct kedge__shared_error error;
+	uint64_t group_bytes;                /* raw; at most, but for a single block */
+	size_t next;                         /* block that is collected next */
+	const uint8_t **stored;              /* where the bytes of each block are until they are written */
+	struct kedge__segment_file *file;
+	struct run run;
 };
 
 /* ------------------------------------------------------------------ cut */
@@ -156,95 +163,130 @@ static int choose_codecs(struct writer *w, struct kedge__error *err)
 	return rc;
 }
 
+/* ------------------------------------------------------------------ collect */
+
+/* The block after the group that begins with FIRST. */
+static size_t group_end(const struct writer *w, size_t first, uint64_t *bytes)
+{
+	size_t i = first;
+
+	*bytes = 0;
+	while (i < w->count && (i == first || *bytes + w->blocks[i].raw_bytes <= w->group_bytes))
+		*bytes += w->blocks[i++].raw_bytes;
+	return i;
+}
+
+/* The bytes stay where they are: whoever encodes them gathers them, while they are in its cache. */
+static int collect_group(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
+{
+	struct writer *w = ctx;
+	uint64_t bytes;
+
+	(void)err;
+	if (w->next == w->count)
+		return KEDGE__PIPELINE_END;
+	out->tag = w->next;
+	w->next = group_end(w, w->next, &bytes);
+	out->bytes = (size_t)bytes;
+	return 0;
+}
+
 /* ------------------------------------------------------------------ encode */
 
-static int encode_block(struct writer *w, size_t slot, int worker, struct kedge__error *err)
+/* Block I into PACKED, by way of GATHERED if it is in pieces; or as it is, from where it is. */
+static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *packed, int worker,
+			struct kedge__error *err)
 {
-	struct kedge__block_record *block = &w->blocks[w->first + slot];
+	struct kedge__block_record *block = &w->blocks[i];
 	const struct kedge__codec_choice *choice = w->choices ? &w->choices[block->region] : &w->spec->codec;
 	enum kedge_type type = (enum kedge_type)w->spec->regions[block->region].type;
-	const uint8_t *raw = block_in_place(w, w->first + slot);
-	uint8_t *own = w->raw + slot * w->spec->block_bytes;
-	uint8_t *packed = w->packed + slot * w->spec->block_bytes;
+	bool encodes = choice->codec && choice->codec->id != KEDGE__CODEC_NONE;
+	const uint8_t *raw = block_in_place(w, i);
 	size_t used = block->raw_bytes;
-	int rc;
+	int rc = 0;
 
 	if (!raw) {
-		rc = gather(w, w->first + slot, own, block->raw_bytes, worker, err);
-		if (rc)
-			return rc;
-		raw = own;
+		uint8_t *to = encodes ? gathered : packed;
+
+		rc = gather(w, i, to, block->raw_bytes, worker, err);
+		raw = to;
 	}
 	block->codec = KEDGE__CODEC_NONE;
-	if (choice->codec && choice->codec->id != KEDGE__CODEC_NONE) {
+	if (!rc && encodes)
 		rc = kedge__block_encode(choice, type, raw, block->raw_bytes, packed, &used, &block->codec,
 					 &block->param, err);
-		if (rc)
-			return rc;
-	}
-	w->stored[slot] = block->codec == KEDGE__CODEC_NONE ? raw : packed;
+	if (rc)
+		return rc;
+	w->stored[i] = encodes ? packed : raw;
 	block->stored_bytes = (uint32_t)used;
-	block->checksum = kedge__checksum(w->stored[slot], used);
+	block->checksum = kedge__checksum(w->stored[i], used);
 	return 0;
 }
 
-static int encode_task(void *ctx, size_t slot, int worker)
+/* Packed blocks follow each other, so that a group is one write. */
+static int encode_group(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out,
+			struct kedge__error *err)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct writer *w = ctx;
-
-	return encode_block(w, slot, worker, &err) == 0 ? 0 : kedge__shared_error_take(&w->error, &err);
-}
-
-static int append_batch(struct writer *w, struct kedge__segment_file *file, size_t n, struct kedge__error *err)
-{
-	const uint8_t *run = NULL;
-	size_t bytes = 0;
+	uint64_t bytes;
+	size_t first = (size_t)in->tag, last = group_end(w, first, &bytes);
+	size_t filled = 0;
 	int rc;
 
-	for (size_t i = 0; i < n; i++) {
-		struct kedge__block_record *block = &w->blocks[w->first + i];
-
-		if (run && run + bytes == w->stored[i]) {
-			bytes += block->stored_bytes;
-			continue;
-		}
-		rc = kedge__segment_file_append(file, run, bytes, err);
+	for (size_t i = first; i < last; i++) {
+		rc = encode_block(w, i, in->data, out->data + filled, worker, err);
 		if (rc)
 			return rc;
-		run = w->stored[i];
-		bytes = block->stored_bytes;
-	}
-	return kedge__segment_file_append(file, run, bytes, err);
-}
-
-static int run_batches(struct writer *w, struct kedge__segment_file *file, double *encode_seconds,
-		       struct kedge__error *err)
-{
-	int rc;
-
-	for (w->first = 0; w->first < w->count; w->first += w->batch) {
-		size_t n = KEDGE__MIN(w->batch, w->count - w->first);
-		const struct kedge__block_record *last = &w->blocks[w->first + n - 1];
-		double start = kedge__clock_seconds();
-
-		rc = kedge__pool_for(w->pool, n, encode_task, w);
-		*encode_seconds += kedge__clock_seconds() - start;
-		if (!rc)
-			rc = append_batch(w, file, n, err);
-		if (rc)
-			return rc;
-		if (w->spec->progress)
-			w->spec->progress(w->spec->progress_ctx, last->position + last->raw_bytes);
+		out->bytes += w->blocks[i].stored_bytes;
+		if (w->stored[i] == out->data + filled)
+			filled += w->blocks[i].stored_bytes;
 	}
 	return 0;
+}
+
+/* ------------------------------------------------------------------ append */
+
+static int run_end(struct writer *w, struct kedge__error *err)
+{
+	struct run run = w->run;
+
+	w->run = (struct run){NULL, 0};
+	return run.bytes ? kedge__segment_file_append(w->file, run.at, run.bytes, err) : 0;
+}
+
+static int run_add(struct writer *w, const uint8_t *at, size_t bytes, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (w->run.at + w->run.bytes != at || w->run.bytes >= RUN_BYTES)
+		rc = run_end(w, err);
+	if (!w->run.bytes)
+		w->run.at = at;
+	w->run.bytes += bytes;
+	return rc;
+}
+
+/* A run in the application's memory may go on in the next group; the buffer's own is about to be used again. */
+static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
+{
+	struct writer *w = ctx;
+	uint64_t bytes;
+	size_t first = (size_t)in->tag, last = group_end(w, first, &bytes);
+	int rc = 0;
+
+	for (size_t i = first; i < last && !rc; i++)
+		rc = run_add(w, w->stored[i], w->blocks[i].stored_bytes, err);
+	if (!rc && (last == w->count || (w->run.at >= in->data && w->run.at < in->data + in->room)))
+		rc = run_end(w, err);
+	if (!rc && w->spec->progress)
+		w->spec->progress(w->spec->progress_ctx, w->blocks[first].position + bytes);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ all of it */
 
 static int prepare(struct writer *w, struct kedge__error *err)
 {
-	size_t threads = w->pool ? (size_t)kedge__pool_threads(w->pool) : 1;
 	int rc;
 
 	rc = cut(w, err);
@@ -252,33 +294,49 @@ static int prepare(struct writer *w, struct kedge__error *err)
 		rc = choose_codecs(w, err);
 	if (rc || !w->count)
 		return rc;
-	w->batch = KEDGE__MAX(BATCH_BYTES / w->spec->block_bytes, 2 * threads);
-	w->batch = KEDGE__MIN(w->batch, w->count);
-	w->raw = kedge__map_alloc(w->batch * w->spec->block_bytes);
-	w->packed = kedge__map_alloc(w->batch * w->spec->block_bytes);
-	w->stored = kedge__calloc(w->batch, sizeof(*w->stored));
-	return w->raw && w->packed && w->stored ? 0 : kedge__error_nomem(err);
+	w->stored = kedge__calloc(w->count, sizeof(*w->stored));
+	return w->stored ? 0 : kedge__error_nomem(err);
+}
+
+static uint64_t literal_bytes(const struct writer *w)
+{
+	return w->count ? w->blocks[w->count - 1].position + w->blocks[w->count - 1].raw_bytes : 0;
+}
+
+/* Small data is spread over the threads, too; a single group needs none of them. */
+static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge__pipeline_stats *stats,
+			struct kedge__error *err)
+{
+	size_t threads = (size_t)kedge__pool_threads(pool);
+	uint64_t share = literal_bytes(w) / (4 * threads);
+	struct kedge__pipeline_spec spec = {.collect = collect_group,
+					    .transform = encode_group,
+					    .store = append_group,
+					    .ctx = w,
+					    .queue = w->spec->queue};
+	uint64_t bytes;
+
+	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, GROUP_BYTES / 16), GROUP_BYTES);
+	spec.buffer_bytes = (size_t)KEDGE__MAX(w->group_bytes, w->spec->block_bytes);
+	if (group_end(w, 0, &bytes) == w->count)
+		pool = NULL;
+	spec.store_apart = pool && threads > 1;
+	return kedge__pipeline_run(pool, &spec, stats, err);
 }
 
 int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool *pool,
 			    const struct kedge__segment_spec *spec, struct kedge__block_record **blocks, size_t *count,
-			    double *encode_seconds, struct kedge__error *err)
+			    struct kedge__pipeline_stats *stats, struct kedge__error *err)
 {
-	struct writer w = {.spec = spec, .literals = &spec->reduction->literals, .pool = pool};
+	struct writer w = {.spec = spec, .literals = &spec->reduction->literals, .file = file};
 	int rc;
 
 	if (!spec->block_bytes || spec->block_bytes > KEDGE__BLOCK_RAW_MAX)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "blocks of %" PRIu32 " bytes: must be 1 to %" PRIu32,
 					spec->block_bytes, KEDGE__BLOCK_RAW_MAX);
-	kedge__shared_error_init(&w.error);
 	rc = prepare(&w, err);
-	if (!rc)
-		rc = run_batches(&w, file, encode_seconds, err);
-	rc = kedge__shared_error_done(&w.error, rc, err);
-	if (w.raw)
-		kedge__map_free(w.raw, w.batch * spec->block_bytes);
-	if (w.packed)
-		kedge__map_free(w.packed, w.batch * spec->block_bytes);
+	if (!rc && w.count)
+		rc = run_pipeline(&w, pool, stats, err);
 	kedge__free(w.stored);
 	kedge__free(w.choices);
 	kedge__free(w.starts);

@@ -96,19 +96,6 @@ int kedge__catalog_sweep(struct kedge__catalog *cat, bool dry_run, size_t *remov
 bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation);
 uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t version); /* manifest and segments */
 
-/* ------------------------------------------------------------------ shared_error.c: the first error of many workers */
-
-struct kedge__shared_error {
-	pthread_mutex_t mutex;
-	struct kedge__error first;
-};
-
-void kedge__shared_error_init(struct kedge__shared_error *shared);
-/* Takes ERR's contents; returns its code. */
-int kedge__shared_error_take(struct kedge__shared_error *shared, struct kedge__error *err);
-/* Ends its life; moves what there was to ERR and returns its code, or RC if nothing was taken. */
-int kedge__shared_error_done(struct kedge__shared_error *shared, int rc, struct kedge__error *err);
-
 /* ------------------------------------------------------------------ segment_file.c: a segment on its way to its name
  */
 
@@ -140,7 +127,7 @@ void kedge__segment_file_done(struct kedge__segment_file *file);
 /* Cut, encode and append all literals of SPEC. *BLOCKS: kedge__free(). */
 int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool *pool,
 			    const struct kedge__segment_spec *spec, struct kedge__block_record **blocks, size_t *count,
-			    double *encode_seconds, struct kedge__error *err);
+			    struct kedge__pipeline_stats *stats, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ segment_reader.c */
 

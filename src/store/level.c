@@ -1,79 +1,83 @@
 #include "store/internal.h"
 
-#define PIECE_BYTES (UINT64_C(4) << 20)
+#define PIECE_BYTES (UINT64_C(1) << 20)
+#define NO_BLOCK    UINT64_MAX
 
-struct copy {
+struct copy { /* read -> check -> write */
 	const struct kedge__segment *seg;
 	struct kedge__segment_file *file;
-	uint8_t *buffer;
+	uint64_t at;  /* what is read next, */
+	size_t block; /* and the first block there, or behind it */
 	size_t room;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
 };
 
-static int check_blocks(const struct copy *c, size_t first, size_t last, struct kedge__error *err)
+/* As many whole blocks as a buffer holds: what is checked is what is written. */
+static uint64_t blocks_bytes(const struct copy *c, size_t first)
 {
 	const struct kedge__block_record *blocks = c->seg->blocks;
+	uint64_t bytes = 0;
 
-	for (size_t i = first; i < last; i++)
-		if (kedge__checksum(c->buffer + (blocks[i].offset - blocks[first].offset), blocks[i].stored_bytes) !=
-		    blocks[i].checksum)
+	for (size_t i = first; i < c->seg->block_count && bytes + blocks[i].stored_bytes <= c->room; i++)
+		bytes += blocks[i].stored_bytes;
+	return bytes;
+}
+
+/* The header, then blocks, then the tail; each piece has blocks only or none. */
+static int read_piece(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
+{
+	struct copy *c = ctx;
+	const struct kedge__segment *seg = c->seg;
+	uint64_t payload_end = KEDGE__SEGMENT_HEADER_BYTES + seg->footer.payload_bytes;
+	uint64_t at = c->at, bytes;
+
+	if (at == seg->footer.file_bytes)
+		return KEDGE__PIPELINE_END;
+	out->tag = NO_BLOCK;
+	if (at < KEDGE__SEGMENT_HEADER_BYTES) {
+		bytes = KEDGE__SEGMENT_HEADER_BYTES;
+	} else if (at < payload_end) {
+		out->tag = c->block;
+		bytes = blocks_bytes(c, c->block);
+		for (uint64_t passed = 0; passed < bytes; c->block++)
+			passed += seg->blocks[c->block].stored_bytes;
+	} else {
+		bytes = KEDGE__MIN(seg->footer.file_bytes - at, c->room);
+	}
+	c->at += bytes;
+	out->bytes = (size_t)bytes;
+	return kedge__fs_pread(seg->fd, out->data, out->bytes, at, seg->path, err);
+}
+
+static int check_piece(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out,
+		       struct kedge__error *err)
+{
+	const struct copy *c = ctx;
+	size_t i = (size_t)in->tag;
+
+	(void)worker;
+	for (size_t at = 0; in->tag != NO_BLOCK && at < in->bytes; at += c->seg->blocks[i++].stored_bytes) {
+		const struct kedge__block_record *block = &c->seg->blocks[i];
+
+		if (kedge__checksum(in->at + at, block->stored_bytes) != block->checksum)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 						"segment %s (version %" PRIu64 ", rank %" PRIu32
 						"): block %zu (region %s): the checksum does not match",
 						c->seg->path, c->seg->header.version, c->seg->header.rank, i,
-						c->seg->regions[blocks[i].region].name);
+						c->seg->regions[block->region].name);
+	}
+	kedge__buffer_pass(in, out);
 	return 0;
 }
 
-/* Blocks [first, last), if any, start at AT. */
-static int copy_range(struct copy *c, uint64_t at, uint64_t bytes, size_t first, size_t last, struct kedge__error *err)
+static int write_piece(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
 {
-	int rc;
+	struct copy *c = ctx;
+	int rc = kedge__segment_file_append(c->file, in->at, in->bytes, err);
 
-	rc = kedge__fs_pread(c->seg->fd, c->buffer, (size_t)bytes, at, c->seg->path, err);
-	if (!rc)
-		rc = check_blocks(c, first, last, err);
-	if (!rc)
-		rc = kedge__segment_file_append(c->file, c->buffer, (size_t)bytes, err);
 	if (!rc && c->progress)
 		c->progress(c->progress_ctx, c->file->offset);
-	return rc;
-}
-
-/* As many whole blocks as the buffer holds at a time: what is checked is what is written. */
-static int copy_blocks(struct copy *c, struct kedge__error *err)
-{
-	const struct kedge__block_record *blocks = c->seg->blocks;
-	size_t last;
-	int rc;
-
-	for (size_t first = 0; first < c->seg->block_count; first = last) {
-		uint64_t bytes = 0;
-
-		for (last = first; last < c->seg->block_count; last++) {
-			if (bytes && bytes + blocks[last].stored_bytes > c->room)
-				break;
-			bytes += blocks[last].stored_bytes;
-		}
-		rc = copy_range(c, blocks[first].offset, bytes, first, last, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-static int copy_tail(struct copy *c, struct kedge__error *err)
-{
-	uint64_t at = KEDGE__SEGMENT_HEADER_BYTES + c->seg->footer.payload_bytes;
-	int rc = 0;
-
-	while (at < c->seg->footer.file_bytes && !rc) {
-		uint64_t bytes = KEDGE__MIN(c->seg->footer.file_bytes - at, c->room);
-
-		rc = copy_range(c, at, bytes, 0, 0, err);
-		at += bytes;
-	}
 	return rc;
 }
 
@@ -100,24 +104,22 @@ static size_t buffer_room(const struct kedge__segment *seg)
 	return (size_t)room;
 }
 
+/* A thread of its own writes, unless all fits into one piece or two. */
 static int copy_segment(struct copy *c, const struct kedge__set_part *part, bool sync, struct kedge__error *err)
 {
+	struct kedge__pipeline_spec spec = {.collect = read_piece,
+					    .transform = check_piece,
+					    .store = write_piece,
+					    .ctx = c,
+					    .store_apart = c->seg->footer.file_bytes > 2 * PIECE_BYTES};
 	int rc;
 
-	c->room = buffer_room(c->seg);
-	c->buffer = kedge__map_alloc(c->room);
-	if (!c->buffer)
-		return kedge__error_nomem(err);
-	rc = copy_range(c, 0, KEDGE__SEGMENT_HEADER_BYTES, 0, 0, err);
-	if (!rc)
-		rc = copy_blocks(c, err);
-	if (!rc)
-		rc = copy_tail(c, err);
+	spec.buffer_bytes = c->room = buffer_room(c->seg);
+	rc = kedge__pipeline_run(NULL, &spec, NULL, err);
 	if (!rc)
 		rc = check_copy(c->file, part, err);
 	if (!rc)
 		rc = kedge__segment_file_commit(c->file, sync, err);
-	kedge__map_free(c->buffer, c->room);
 	return rc;
 }
 

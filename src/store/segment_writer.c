@@ -136,6 +136,13 @@ static struct kedge__segment_summary summary_of(const struct kedge__segment_spec
 	return s;
 }
 
+static double encode_seconds(const struct kedge__pipeline_stats *p)
+{
+	const struct kedge__stage_stats *s = &p->stage[KEDGE__STAGE_TRANSFORM];
+
+	return s->width ? s->busy / s->width : 0;
+}
+
 static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool, const struct kedge__segment_spec *spec,
 		     struct kedge__set_part *part, struct kedge__segment_stats *stats, struct kedge__error *err)
 {
@@ -152,7 +159,7 @@ static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool,
 	kedge__segment_header_encode(&header, text);
 	rc = kedge__segment_file_append(file, text, sizeof(text), err);
 	if (!rc)
-		rc = kedge__block_writer_run(file, pool, spec, &blocks, &count, &stats->encode_seconds, err);
+		rc = kedge__block_writer_run(file, pool, spec, &blocks, &count, &stats->pipeline, err);
 	if (rc)
 		return rc;
 	payload = file->offset - sizeof(text);
@@ -171,6 +178,7 @@ static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool,
 	part->raw_bytes = summary.raw_bytes;
 	part->literal_bytes = stats->literal_bytes = summary.literal_bytes;
 	part->metadata_bytes = stats->metadata_bytes = file->offset - payload;
+	stats->encode_seconds = encode_seconds(&stats->pipeline);
 	stats->write_seconds = file->write_seconds;
 	return rc;
 }

@@ -98,15 +98,18 @@ struct kedge__segment_spec {
 	size_t source_count;
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;                       /* raw bytes of a block, cut at regions */
+	size_t queue;                               /* buffers of each ring between the stages; 0: the pipeline's preset */
 	bool sync;                                  /* fsync before rename; only tests and scratch levels in memory turn it off */
 	struct kedge__bucket *bucket;               /* NULL: no pacing */
-	void (*progress)(void *ctx, uint64_t bytes); /* raw literal bytes written so far */
+	void (*progress)(void *ctx, uint64_t bytes); /* raw literal bytes written so far; any thread, one at a time */
 	void *progress_ctx;
 };
 
 struct kedge__segment_stats {
 	uint64_t stored_bytes, literal_bytes, metadata_bytes;
-	double encode_seconds, write_seconds;
+	double encode_seconds; /* of all threads that encode, divided by their number */
+	double write_seconds;  /* sync and rename among them */
+	struct kedge__pipeline_stats pipeline; /* collect, encode, append; all zero without literals */
 };
 
 /* Temporary name, blocks, sections, index, footer, sync, rename, sync directory. On failure nothing is left behind. */
@@ -166,7 +169,8 @@ int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size
 
 /* ------------------------------------------------------------------ level.c */
 
-/* Copy one rank's segment of VERSION to another catalogue (checked while copying, paced by BUCKET), not yet published there. */
+/* Copy one rank's segment of VERSION to another catalogue (checked while copying, paced by BUCKET), not yet published there. Reading and
+ * writing overlap: PROGRESS and BUCKET are used by a thread of their own. */
 int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank, bool sync, struct kedge__bucket *bucket,
 		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part, struct kedge__error *err);
 

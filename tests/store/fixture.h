@@ -176,6 +176,7 @@ struct job {
 	struct image images[VERSIONS_MAX][RANKS_MAX];
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;
+	size_t queue;
 	struct kedge__pool *pool;
 };
 
@@ -398,6 +399,7 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 					   .region_count = REGIONS,
 					   .codec = job->codec,
 					   .block_bytes = job->block_bytes,
+					   .queue = job->queue,
 					   .sync = sync};
 	struct kedge__reduction red;
 	int rc;

@@ -406,20 +406,89 @@ static void test_created_at_once(void **state)
 	remove_dir(dir);
 }
 
+struct written { /* of one segment: what does not depend on the clock */
+	uint8_t *payload;
+	size_t bytes;
+	struct kedge__block_record *blocks;
+	size_t block_count;
+};
+
+static struct written take_written(struct kedge__catalog *cat, uint64_t version)
+{
+	struct kedge__segment *seg = open_segment(cat, version, 0);
+	struct written w = {.blocks = seg->blocks, .block_count = seg->block_count};
+	uint64_t end = KEDGE__SEGMENT_HEADER_BYTES + seg->footer.payload_bytes;
+
+	w.payload = load_file(seg->path, &w.bytes);
+	w.bytes = (size_t)end - KEDGE__SEGMENT_HEADER_BYTES;
+	memmove(w.payload, w.payload + KEDGE__SEGMENT_HEADER_BYTES, w.bytes);
+	seg->blocks = NULL;
+	kedge__segment_close(seg);
+	return w;
+}
+
+static struct written write_with(const char *codec, int threads, size_t queue, enum kedge__reducer_id how)
+{
+	struct job job = job_new(1, 400000);
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir);
+	struct written w;
+
+	if (threads)
+		assert_ok(kedge__pool_new(threads, &job.pool, err));
+	job.block_bytes = 5000;
+	job.queue = queue;
+	assert_ok(kedge__codec_choice_parse(codec, &job.codec, err));
+	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
+	save_next(cat, &job, 2, how);
+	assert_all_whole(cat, &job);
+	w = take_written(cat, 2);
+	kedge__catalog_close(cat);
+	kedge__pool_free(job.pool);
+	job_done(&job);
+	remove_dir(dir);
+	return w;
+}
+
+static void written_done(struct written *w)
+{
+	free(w->payload);
+	kedge__free(w->blocks);
+}
+
+/* Whatever the number of threads and the length of the rings, the bytes are the same. */
+static void test_same_bytes(void **state)
+{
+	static const char *const codecs[] = {"none", "lz4", "auto"};
+	static const enum kedge__reducer_id how[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC};
+
+	(void)state;
+	for (size_t c = 0; c < KEDGE__COUNT(codecs) * KEDGE__COUNT(how); c++) {
+		struct written first = write_with(codecs[c / 2], 0, 0, how[c % 2]);
+
+		assert_true(first.block_count > 10);
+		for (int threads = 1; threads <= 5; threads += 2) {
+			struct written w = write_with(codecs[c / 2], threads, (size_t)threads - 1, how[c % 2]);
+
+			assert_int_equal(w.bytes, first.bytes);
+			assert_memory_equal(w.payload, first.payload, first.bytes);
+			assert_int_equal(w.block_count, first.block_count);
+			assert_memory_equal(w.blocks, first.blocks, first.block_count * sizeof(*first.blocks));
+			written_done(&w);
+		}
+		written_done(&first);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_round_trip),
-	    cmocka_unit_test(test_contents),
-	    cmocka_unit_test(test_large_blocks),
-	    cmocka_unit_test(test_empty),
-	    cmocka_unit_test(test_cut_short),
-	    cmocka_unit_test(test_newer_format),
-	    cmocka_unit_test(test_unknown_sections),
-	    cmocka_unit_test(test_replaced),
-	    cmocka_unit_test(test_published_is_not_written_over),
-	    cmocka_unit_test(test_discard_above),
-	    cmocka_unit_test(test_not_found),
+	    cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_contents),
+	    cmocka_unit_test(test_large_blocks),    cmocka_unit_test(test_same_bytes),
+	    cmocka_unit_test(test_empty),           cmocka_unit_test(test_cut_short),
+	    cmocka_unit_test(test_newer_format),    cmocka_unit_test(test_unknown_sections),
+	    cmocka_unit_test(test_replaced),        cmocka_unit_test(test_published_is_not_written_over),
+	    cmocka_unit_test(test_discard_above),   cmocka_unit_test(test_not_found),
 	    cmocka_unit_test(test_created_at_once),
 	};
 
