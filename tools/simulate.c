@@ -355,7 +355,8 @@ int kedge__tool_simulate(int argc, char **argv)
 		       "times over.\n\nmodes:\n");
 		for (size_t i = 0; i < KEDGE__COUNT(modes); i++)
 			printf("  %-8s %s\n", modes[i].name, modes[i].summary);
-		printf("\n'kedge simulate MODE --help' lists the options of a mode.\n");
+		printf("\n'kedge simulate MODE --help' lists the options of a mode.\n\nexample:\n"
+		       "  kedge simulate async -m tsubame2 --failure 10 --runs 10000\n");
 		return argc < 2 ? KEDGE__EXIT_USAGE : KEDGE__EXIT_OK;
 	}
 	return kedge__tool_dispatch("kedge simulate", modes, KEDGE__COUNT(modes), argc - 1, argv + 1);

@@ -190,7 +190,10 @@ int kedge__simulate_pccr(int argc, char **argv)
 	    .command = "kedge simulate pccr",
 	    .about = "Processes that collect, compress and write at their own pace through a shared file system.",
 	    .options = options,
-	    .option_count = KEDGE__COUNT(options)};
+	    .option_count = KEDGE__COUNT(options),
+	    .example =
+		"kedge simulate pccr --size 500MB --collect 0.5 --compress 10 --compress-pipelined 2 "
+		"--fs-bandwidth 6.4GB/s --process-bandwidth 50MB/s --ratio 0.65 --processes 1024 --variation 0.1"};
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int first, status;
 
