@@ -35,8 +35,8 @@ struct kedge__map_source {
 };
 
 /*
- * Resolve RANGES (ascending, disjoint) of VERSION to literals and fills, with every version's map walked once, newest
- * first. STOP_BELOW: references to versions below it are not followed but come back as spans with
+ * Resolve RANGES (ascending, disjoint) of VERSION to literals and fills, newest version first, the maps of a version and
+ * its parents in one sweep. STOP_BELOW: references to versions below it are not followed but come back as spans with
  * `version` = that version and `src` = image address there, in *OUTER (may be NULL if STOP_BELOW is 0); it is how a
  * batch is coalesced. OUT is ascending by addr; neighbours that continue each other are one span. A reference to a place that is not mapped, to a
  * version that is not older, or a copy of a copy within one version is KEDGE_E_DAMAGED.

@@ -1,7 +1,8 @@
 /*
  * resolve.c: composition of extent maps. References into a version are gathered until no newer version can add to them,
- * then sorted and intersected with its map in one merge; so every map is walked once, and the cost is that of the
- * extents met, whatever the number of versions.
+ * then sorted and followed in one sweep over the maps of the version and all its parents at once, a cursor each: at
+ * every address the newest map that does not say "as in the parent" has it. So a range that most versions left alone is
+ * not cut anew by each of them, and the cost is that of the extents met.
  */
 #include "reduce/reduce.h"
 
@@ -10,6 +11,7 @@
 /* LEN bytes at image address ADDR of some version are wanted at DEST. */
 struct ref {
 	uint64_t addr, len, dest;
+	bool copied; /* by an extent of that very version: it must not be copied there once more */
 };
 
 struct pending { /* what is wanted of one version */
@@ -26,10 +28,32 @@ struct agenda {
 	size_t last; /* the list that was used last */
 };
 
+/* One map of the chain from a version down to its oldest parent, and what it says where the sweep is: the extent AT,
+ * or, if that begins later, nothing; true for the LEN bytes from BEGIN on. */
+struct layer {
+	uint64_t begin, len;
+	bool through; /* as in the parent */
+	size_t at;
+	uint64_t version, parent;
+	const struct kedge__extent_map *map;
+};
+
+struct chain {
+	KEDGE__ARRAY(struct layer) layers; /* newest first; older ones come in when they are needed */
+};
+
+/* A map that was asked for, so that it is asked for once. */
+struct known {
+	uint64_t version, parent;
+	const struct kedge__extent_map *map;
+};
+
 struct resolver {
 	const struct kedge__map_source *source;
+	KEDGE__ARRAY(struct known) known; /* newest first */
 	uint64_t stop_below;
 	struct agenda agenda;
+	struct chain chain;
 	struct kedge__span_list *out, *outer;
 	uint64_t bytes;   /* wanted */
 	uint64_t extents; /* of all maps so far, and ranges */
@@ -181,13 +205,13 @@ static int push_span(struct resolver *r, struct kedge__span s, struct kedge__err
 	return check_size(r, r->out->count, err);
 }
 
-/* Extent E of VERSION holds PART. OWN is where copies within the version go; NULL when following one already. */
-static int follow(struct resolver *r, uint64_t version, uint64_t parent, const struct kedge__extent *e, struct ref part,
+/* Extent E of layer VERSION holds PART, a reference into the version that OWN is for: there copies within it go. */
+static int follow(struct resolver *r, uint64_t version, const struct kedge__extent *e, struct ref part,
 		  struct pending *own, struct kedge__error *err)
 {
 	uint64_t into = part.addr - e->addr;
 	struct kedge__span s = {part.dest, part.len, e->src + into, version, false};
-	struct ref next = {e->src + into, part.len, part.dest};
+	struct ref next = {e->src + into, part.len, part.dest, e->version == version};
 	int turn = 8 * (int)((part.dest - part.addr) & 7);
 
 	switch (e->kind) {
@@ -197,22 +221,20 @@ static int follow(struct resolver *r, uint64_t version, uint64_t parent, const s
 		s.src = turn ? e->src << turn | e->src >> (64 - turn) : e->src;
 		s.fill = true;
 		return push_span(r, s, err);
-	case KEDGE__EXTENT_PARENT:
-		if (parent == KEDGE__NO_VERSION || parent >= version)
-			return damaged(err, version, part.addr, "refers to a parent that is not older");
-		return push_ref(r, parent, part, err);
 	case KEDGE__EXTENT_COPY:
 		if (next.addr + next.len - 1 < next.addr)
 			return damaged(err, version, part.addr, "copies from beyond the image");
-		if (e->version < version)
-			return push_ref(r, e->version, next, err);
 		if (e->version > version)
 			return damaged(err, version, part.addr, "refers to a newer version");
-		if (!own)
+		if (e->version != own->version)
+			return push_ref(r, e->version, next, err);
+		if (part.copied)
 			return damaged(err, version, part.addr, "is a copy of a copy");
 		if (!kedge__array_push(&own->refs, next))
 			return kedge__error_nomem(err);
 		return check_size(r, own->refs.count, err);
+	case KEDGE__EXTENT_PARENT:
+		break;
 	}
 	return damaged(err, version, part.addr, "is of an unknown kind");
 }
@@ -264,20 +286,124 @@ static size_t skip_to(const struct kedge__extent_map *map, size_t i, uint64_t ad
 	return high;
 }
 
-/* REF may span several extents. *FIRST is where the search for it, and for those after it, begins. */
-static int intersect(struct resolver *r, uint64_t version, uint64_t parent, const struct kedge__extent_map *map,
-		     size_t *first, struct ref ref, struct pending *own, struct kedge__error *err)
-{
-	*first = skip_to(map, *first, ref.addr);
-	for (size_t i = *first; ref.len; i++) {
-		const struct kedge__extent *e = &map->at[i];
-		struct ref part = ref;
-		int rc;
+/* ---- the chain of a version and its parents */
 
-		if (i >= map->count || e->addr > ref.addr || ref.addr - e->addr >= e->len)
-			return damaged(err, version, ref.addr, "is wanted but not mapped");
-		part.len = KEDGE__MIN(ref.len, e->len - (ref.addr - e->addr));
-		rc = follow(r, version, parent, e, part, own, err);
+/* Where VERSION is among the known, or would be. */
+static size_t known_find(const struct resolver *r, uint64_t version)
+{
+	size_t low = 0, high = r->known.count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (r->known.at[mid].version > version)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int known_get(struct resolver *r, uint64_t version, struct known *k, struct kedge__error *err)
+{
+	size_t at = known_find(r, version);
+	int rc;
+
+	if (at < r->known.count && r->known.at[at].version == version) {
+		*k = r->known.at[at];
+		return 0;
+	}
+	*k = (struct known){version, KEDGE__NO_VERSION, NULL};
+	rc = r->source->load(r->source->ctx, version, &k->map, &k->parent, err);
+	if (rc)
+		return rc;
+	r->extents += k->map->count;
+	if (!kedge__array_reserve(&r->known, r->known.count + 1))
+		return kedge__error_nomem(err);
+	memmove(&r->known.at[at + 1], &r->known.at[at], (r->known.count++ - at) * sizeof(r->known.at[0]));
+	r->known.at[at] = *k;
+	return 0;
+}
+
+static int chain_add(struct resolver *r, uint64_t version, struct kedge__error *err)
+{
+	struct known k;
+	struct layer l;
+	int rc = known_get(r, version, &k, err);
+
+	if (rc)
+		return rc;
+	l = (struct layer){.version = version, .parent = k.parent, .map = k.map};
+	return kedge__array_push(&r->chain.layers, l) ? 0 : kedge__error_nomem(err);
+}
+
+/* One layer more, because all so far say "as in the parent" at ADDR. *BELOW: the parent is not to be followed. */
+static int chain_extend(struct resolver *r, uint64_t addr, bool *below, struct kedge__error *err)
+{
+	const struct layer *last = &r->chain.layers.at[r->chain.layers.count - 1];
+
+	if (last->parent == KEDGE__NO_VERSION || last->parent >= last->version)
+		return damaged(err, last->version, addr, "refers to a parent that is not older");
+	*below = last->parent < r->stop_below;
+	return *below ? 0 : chain_add(r, last->parent, err);
+}
+
+/* Mostly forward and near; back only where references overlap. */
+static void layer_move(struct layer *l, uint64_t addr)
+{
+	const struct kedge__extent *e;
+
+	l->at = addr >= l->begin ? skip_to(l->map, l->at, addr) : kedge__extent_map_find(l->map, addr);
+	e = &l->map->at[l->at];
+	if (l->at < l->map->count && e->addr <= addr) {
+		l->begin = e->addr;
+		l->len = e->len;
+		l->through = e->kind == KEDGE__EXTENT_PARENT;
+	} else {
+		l->begin = addr;
+		l->len = (l->at < l->map->count ? e->addr : UINT64_MAX) - addr;
+		l->through = false;
+	}
+}
+
+/* The newest layer that has the first byte of PART, which is cut to what it has and no newer one covers. NULL in
+ * *LAYER: it is in a version below the one to stop at. */
+static int chain_descend(struct resolver *r, struct ref *part, struct layer **layer, struct kedge__error *err)
+{
+	for (size_t i = 0;; i++) {
+		struct layer *l;
+		bool below = false;
+		int rc = i < r->chain.layers.count ? 0 : chain_extend(r, part->addr, &below, err);
+
+		*layer = NULL;
+		if (rc || below)
+			return rc;
+		l = &r->chain.layers.at[i];
+		if (part->addr - l->begin >= l->len)
+			layer_move(l, part->addr);
+		part->len = KEDGE__MIN(part->len, l->len - (part->addr - l->begin));
+		if (!l->through) {
+			*layer = l;
+			return 0;
+		}
+	}
+}
+
+static int follow_ref(struct resolver *r, struct ref ref, struct pending *own, struct kedge__error *err)
+{
+	while (ref.len) {
+		struct ref part = ref;
+		struct layer *l;
+		int rc = chain_descend(r, &part, &l, err);
+
+		if (!rc && !l) {
+			part.copied = false;
+			rc = push_ref(r, r->chain.layers.at[r->chain.layers.count - 1].parent, part, err);
+		} else if (!rc && (l->at >= l->map->count || l->map->at[l->at].addr > part.addr)) {
+			rc = damaged(err, l->version, part.addr, "is wanted but not mapped");
+		} else if (!rc) {
+			rc = follow(r, l->version, &l->map->at[l->at], part, own, err);
+		}
 		if (rc)
 			return rc;
 		ref.addr += part.len;
@@ -287,36 +413,32 @@ static int intersect(struct resolver *r, uint64_t version, uint64_t parent, cons
 	return 0;
 }
 
-static int walk(struct resolver *r, struct pending *p, uint64_t parent, const struct kedge__extent_map *map,
-		struct pending *own, struct kedge__error *err)
+static int sweep(struct resolver *r, struct pending *p, struct pending *own, struct kedge__error *err)
 {
-	size_t first = 0;
 	int rc = 0;
 
 	sort_refs(p);
 	for (size_t i = 0; !rc && i < p->refs.count; i++)
-		rc = intersect(r, p->version, parent, map, &first, p->refs.at[i], own, err);
+		rc = follow_ref(r, p->refs.at[i], own, err);
 	return rc;
 }
 
 static int resolve_version(struct resolver *r, size_t list, struct kedge__error *err)
 {
-	struct pending p = r->agenda.lists.at[list], own = {.version = p.version};
-	const struct kedge__extent_map *map = NULL;
-	uint64_t parent = KEDGE__NO_VERSION;
+	struct pending p = r->agenda.lists.at[list], own = {.version = p.version}, none = {.version = p.version};
 	int rc;
 
 	/* The list leaves the agenda, which may move while others are added to. */
 	memset(&r->agenda.lists.at[list].refs, 0, sizeof(r->agenda.lists.at[list].refs));
-	rc = r->source->load(r->source->ctx, p.version, &map, &parent, err);
-	if (!rc) {
-		r->extents += map->count;
-		rc = walk(r, &p, parent, map, &own, err);
-	}
+	r->chain.layers.count = 0;
+	rc = chain_add(r, p.version, err);
 	if (!rc)
-		rc = walk(r, &own, parent, map, NULL, err);
+		rc = sweep(r, &p, &own, err);
+	if (!rc)
+		rc = sweep(r, &own, &none, err);
 	kedge__array_done(&p.refs);
 	kedge__array_done(&own.refs);
+	kedge__array_done(&none.refs);
 	return rc;
 }
 
@@ -382,10 +504,13 @@ int kedge__resolve(const struct kedge__map_source *source, uint64_t version, con
 	r.extents = n;
 	for (size_t i = 0; !rc && i < n; i++)
 		if (ranges[i].len)
-			rc = push_ref(&r, version, (struct ref){ranges[i].addr, ranges[i].len, ranges[i].addr}, err);
+			rc = push_ref(&r, version, (struct ref){ranges[i].addr, ranges[i].len, ranges[i].addr, false},
+				      err);
 	while (!rc && r.agenda.heap.count)
 		rc = resolve_version(&r, heap_pop(&r.agenda), err);
 	agenda_done(&r.agenda);
+	kedge__array_done(&r.chain.layers);
+	kedge__array_done(&r.known);
 	if (rc || (outside.count && !outer)) {
 		kedge__span_list_done(&inside);
 		kedge__span_list_done(&outside);
