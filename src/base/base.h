@@ -124,6 +124,7 @@ struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes);
 
 /* Checksums of blocks and sections (XXH3-64), and seals over an index (XXH3-128). */
 uint64_t kedge__checksum(const void *data, size_t bytes);
+uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for any machine */
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 
 /* ------------------------------------------------------------------ fs.c

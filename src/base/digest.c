@@ -169,7 +169,7 @@ struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes)
 	return digest_finish((struct digest_sums){total.s1, total.s2}, bytes);
 }
 
-uint64_t kedge__checksum(const void *data, size_t bytes)
+uint64_t kedge__checksum_plain(const void *data, size_t bytes)
 {
 	return XXH3_64bits(data, bytes);
 }

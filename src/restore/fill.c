@@ -5,14 +5,17 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A target without blocks or fills to sum with is summed in slabs of this many bytes: a multiple of 8. */
+/* A target that is summed when all is there is summed in slabs of this many bytes: a multiple of 8. */
 #define SLAB_BYTES (UINT64_C(4) << 20)
+
+/* Pieces smaller than this on average cost more to sum one by one than a second pass over the memory does. */
+#define SMALL_PIECE 1024
 
 /* A target as the fill sees it. */
 struct goal {
 	const struct kedge__region_record *record;
 	uint8_t *data;
-	atomic_bool odd; /* a piece did not begin or end at a multiple of 8: its sum is taken when all is there */
+	atomic_bool odd; /* its sum is taken when all is there: pieces are small, or not all at multiples of 8 */
 };
 
 struct hand { /* a worker's own */
@@ -29,6 +32,7 @@ struct filling {
 	size_t goal_count;
 	struct hand *hands;
 	size_t hand_count;
+	bool sum_later;
 	bool check; /* read and check blocks, and touch no target */
 
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
@@ -58,7 +62,7 @@ static void sum_piece(struct filling *f, struct hand *h, uint32_t target, const 
 	struct goal *g = &f->goals[target];
 	uint64_t pos = (uint64_t)(at - g->data);
 
-	if (pos % 8 || (len % 8 && pos + len != g->record->bytes)) {
+	if (f->sum_later || pos % 8 || (len % 8 && pos + len != g->record->bytes)) {
 		atomic_store_explicit(&g->odd, true, memory_order_relaxed);
 		return;
 	}
@@ -328,6 +332,7 @@ static int attempt(struct filling *f, const struct kedge__restore_target *target
 	if (rc)
 		goto out;
 	atomic_store(&f->done, 0);
+	f->sum_later = f->plan.piece_count > f->total / SMALL_PIECE + 1;
 	resolved = kedge__clock_seconds();
 	kedge__pool_for(f->pool, f->check ? 0 : f->plan.fills.count, fill_fill, f);
 	kedge__pool_for(f->pool, f->plan.batches.count, batch_fill, f);

@@ -374,10 +374,15 @@ int kedge__segment_read_block(const struct kedge__segment *seg, size_t i, void *
 	return rc;
 }
 
+/* Most blocks are of one size: the first guess is mostly right. */
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos)
 {
 	size_t low = 0, high = seg->block_count;
+	uint64_t guess = high ? pos / seg->blocks[0].raw_bytes : 0;
 
+	if (guess < high && seg->blocks[guess].position <= pos &&
+	    pos - seg->blocks[guess].position < seg->blocks[guess].raw_bytes)
+		return (size_t)guess;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 

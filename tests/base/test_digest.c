@@ -310,7 +310,13 @@ static void test_bit_flips(void **state)
 
 static void test_checksums(void **state)
 {
+	uint8_t data[5000];
+
 	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 31 ^ i >> 5);
+	for (size_t n = 0; n < sizeof(data); n += n < 600 ? 1 : 37)
+		assert_int_equal(kedge__checksum(data + n % 3, n - n % 3), kedge__checksum_plain(data + n % 3, n - n % 3));
 	assert_int_equal(kedge__checksum("", 0), UINT64_C(0x2D06800538D394C2));
 	assert_int_equal(kedge__seal("", 0).lo, UINT64_C(0x6001C324468D497F));
 	assert_int_equal(kedge__seal("", 0).hi, UINT64_C(0x99AA06D3014798D8));
