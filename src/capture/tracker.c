@@ -297,6 +297,12 @@ void kedge__tracker_remove(struct kedge__tracker *t, size_t id)
 
 /* ---- collect */
 
+/* Shared memory, and not all who gave it to us say that nobody else writes to it. */
+static bool is_exposed(const struct kedge__area *area)
+{
+	return area->backing == KEDGE__BACKING_SHARED && area->sole_refs < area->refs;
+}
+
 /* Start to vouch for AREA, if it can be had; if not, it stays dirty until it can. */
 static void area_arm(struct kedge__tracker *t, struct kedge__area *area, const struct kedge__mapping_list *mappings)
 {
@@ -305,7 +311,7 @@ static void area_arm(struct kedge__tracker *t, struct kedge__area *area, const s
 	area->backing = kedge__mappings_backing(mappings, area->begin, area->end);
 	if (area->backing == KEDGE__BACKING_NONE)
 		return;
-	if (area->backing == KEDGE__BACKING_SHARED && area->sole_refs < area->refs)
+	if (is_exposed(area))
 		return;
 	area->armed = t->ops->arm(t->state, area, &err) == 0;
 	if (!area->armed)
@@ -330,7 +336,7 @@ static int area_collect(struct kedge__tracker *t, struct kedge__area *area, stru
 	bool lent = is_lent(t, area);
 	int rc = KEDGE__AREA_LOST;
 
-	if (area->armed && !t->tainted && !lent)
+	if (area->armed && !t->tainted && !lent && !is_exposed(area))
 		rc = t->ops->collect(t->state, area, &t->dirty, err);
 	if (rc <= 0)
 		return rc;
@@ -466,7 +472,7 @@ static int area_count(struct kedge__tracker *t, const struct kedge__area *area, 
 {
 	int rc = KEDGE__AREA_LOST;
 
-	if (area->armed && !t->tainted && !forked(t) && !is_lent(t, area))
+	if (area->armed && !t->tainted && !forked(t) && !is_lent(t, area) && !is_exposed(area))
 		rc = t->ops->count(t->state, area, bytes, err);
 	if (rc == KEDGE__AREA_LOST)
 		*bytes += area->end - area->begin;

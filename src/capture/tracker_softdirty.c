@@ -9,12 +9,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 struct soft_state {
 	int pagemap;
 };
+
+/* The bits are the process's: a second tracker, or a probe, would reset what the first has not seen yet. */
+static atomic_flag taken = ATOMIC_FLAG_INIT;
 
 static void soft_close(void *state)
 {
@@ -25,15 +29,22 @@ static void soft_close(void *state)
 	if (s->pagemap >= 0)
 		close(s->pagemap);
 	kedge__free(s);
+	atomic_flag_clear(&taken);
 }
 
 static int soft_open(void **out, struct kedge__error *err)
 {
-	struct soft_state *s = kedge__malloc(sizeof(*s));
+	struct soft_state *s;
 	int rc;
 
-	if (!s)
+	if (atomic_flag_test_and_set(&taken))
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"another tracker of this process has the soft-dirty bits");
+	s = kedge__malloc(sizeof(*s));
+	if (!s) {
+		atomic_flag_clear(&taken);
 		return kedge__error_nomem(err);
+	}
 	s->pagemap = -1;
 	rc = kedge__pagemap_open(&s->pagemap, err);
 	if (rc) {

@@ -230,6 +230,12 @@ static void shared(const char *kind)
 		assert_dirty_pages(t, sole, written, 8);
 	else
 		assert_int_equal(dirty_bytes(t, sole), 8 * page);
+	/* It is as bad as the worst that is said of it. */
+	add(t, p + 10 * page, page, 0);
+	collect(t);
+	collect(t);
+	assert_true(is_dirty(t, sole, 2 * page));
+	assert_int_equal(is_dirty(t, sole, 3 * page), !tracks);
 	kedge__tracker_close(t);
 	munmap(p, 16 * page);
 }
