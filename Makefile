@@ -9,7 +9,7 @@ help:
 	@echo 'make demo     a parallel job is killed in mid-run, restarts, and ends with the same answer'
 	@echo 'make check    build three times (plain, address, thread sanitizers) and run all tests'
 	@echo 'make build    build into build/plain'
-	@echo 'make bench    measure the reducers on this machine (bench-models: the models against the papers)'
+	@echo 'make bench    measure reducers and restore on this machine (bench-models: the models against the papers)'
 	@echo 'make install  install under PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make format   clang-format over all sources'
 	@echo 'make clean    remove build/'
@@ -32,6 +32,8 @@ check:
 
 bench: build
 	@$(BUILD)/bin/kedge bench reduce
+	@$(BUILD)/bin/kedge bench restore
+	@$(BUILD)/bin/kedge bench restore --scattered
 
 bench-models: build
 	@$(BUILD)/bench/bench_models
