@@ -12,6 +12,7 @@ struct row {
 	size_t lineage;     /* versions that it needs, itself included */
 	const char *status; /* "complete", "damaged", "incomplete": a file or a parent is missing */
 	char *problem;      /* owned, or NULL */
+	const char *why;    /* of the set; NULL: not told */
 };
 
 struct ls {
@@ -172,6 +173,7 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 	row->created_ns = set->created_ns;
 	row->ranks = set->ranks;
 	row->seconds = set->seconds;
+	row->why = set->why;
 	row->reducer = kedge__reducer_name((enum kedge__reducer_id)set->reducer);
 	for (uint32_t r = 0; r < set->ranks; r++) {
 		row->raw += set->parts[r].raw_bytes;
@@ -204,6 +206,7 @@ static json_t *row_json(const struct row *row)
 	kedge__json_uint(o, "literal_bytes", row->literal);
 	kedge__json_uint(o, "metadata_bytes", row->metadata);
 	kedge__json_real(o, "seconds", row->seconds);
+	kedge__json_text(o, "why", row->why);
 	return o;
 }
 
@@ -231,6 +234,8 @@ static void row_text(const struct row *row, bool details, struct kedge__table *t
 	}
 	kedge__table_add(t, "%s%s%s", row->status, details && row->problem ? ": " : "",
 			 details && row->problem ? row->problem : "");
+	if (details)
+		kedge__table_add(t, "%s", row->why ? row->why : "-");
 }
 
 static void print_table(const struct row *rows, size_t n, bool details)
@@ -239,7 +244,7 @@ static void print_table(const struct row *rows, size_t n, bool details)
 					    "STORED",  "RATIO", "PARENT", "LINEAGE", "LEVELS"};
 	struct kedge__table t;
 
-	kedge__table_init(&t, details ? "rlrlrrrrrlrrrl" : "rlrlrrrrrll");
+	kedge__table_init(&t, details ? "rlrlrrrrrlrrrll" : "rlrlrrrrrll");
 	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
 		kedge__table_add(&t, "%s", heads[i]);
 	if (details) {
@@ -248,6 +253,8 @@ static void print_table(const struct row *rows, size_t n, bool details)
 		kedge__table_add(&t, "BLOCKED");
 	}
 	kedge__table_add(&t, "STATUS");
+	if (details)
+		kedge__table_add(&t, "WHY");
 	for (size_t i = 0; i < n; i++)
 		row_text(&rows[i], details, &t);
 	kedge__table_print(&t, stdout);
@@ -309,7 +316,7 @@ int kedge__tool_ls(int argc, char **argv)
 	    {"name", 'n', KEDGE__OPTION_TEXT, &l.place.name, "NAME",
 	     "list the versions of NAME (default: list the names)"},
 	    {"long", 'l', KEDGE__OPTION_FLAG, &l.details, NULL,
-	     "also new bytes, metadata, time, and what is wrong with a version"},
+	     "also new bytes, metadata, time, what is wrong with a version, and why it was taken then"},
 	    KEDGE__OPTION_L2(&l.place.l2),
 	    KEDGE__OPTION_SET(&l.place.sets),
 	    KEDGE__OPTION_JSON(&l.place.json),

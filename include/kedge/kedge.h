@@ -164,6 +164,15 @@ KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t 
 KEDGE_API int kedge_checkpoint(kedge_t *k, uint64_t version);
 
 /*
+ * Is it time for a checkpoint? *NOW becomes 1 or 0. It is when the time of computation since the last one exceeds the
+ * interval: the one set by `interval`, or one that the library chooses and moves by the costs it measures and the
+ * failures it has seen, each change reported through the log. With a page tracker little dirty memory makes it earlier,
+ * much makes it later. The reason is kept with the version that is taken next (kedge ls -l). Cheap: call it in every
+ * step of the computation. Collective in a group: all ranks get the same answer.
+ */
+KEDGE_API int kedge_should_checkpoint(kedge_t *k, int *now);
+
+/*
  * 1: VERSION has reached every level it is meant for; 0: still on its way; negative: its error (KEDGE_E_NOTFOUND: there
  * is no such version). Does not wait. Of a version of an earlier process it tells only that it is complete somewhere.
  */

@@ -27,6 +27,7 @@
 #define KEDGE__CHUNK_MAX        UINT32_C(65536)
 #define KEDGE__REGION_BYTES_MAX (KEDGE__SLOT_BYTES - 1) /* so that no two regions touch */
 #define KEDGE__IMAGE_BYTES_MAX  (UINT64_C(1) << 60)
+#define KEDGE__WHY_MAX          1024
 #define KEDGE__CODEC_STORED     0 /* a block that is not packed; codec.h has the others */
 
 #define KEDGE__STORE_MARKER_NAME "kedge-store"
@@ -217,6 +218,7 @@ struct kedge__set {
 	uint64_t *sources;             /* union over ranks of the versions referred to, ascending; owned */
 	size_t source_count;
 	double seconds; /* the longest time a rank was blocked; 0 if not known */
+	char *why;      /* why it was taken then, at most KEDGE__WHY_MAX bytes; NULL: not told; owned */
 };
 
 int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err);

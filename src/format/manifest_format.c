@@ -4,6 +4,9 @@
 #define HEADER_BYTES   80
 #define CHECKSUM_BYTES 8
 #define PART_LEAST     37 /* five varints of a byte and two digests */
+#define TAG_WHY        2
+#define MINOR_PLAIN    0 /* what has no extension is written as the first readers know it */
+#define MINOR_EXTENDED 1
 
 static const char magic[KEDGE__MAGIC_BYTES] = {'K', 'E', 'D', 'G', 'E', 'S', 'E', 'T'};
 
@@ -20,11 +23,36 @@ static const char *set_problem(const struct kedge__set *s)
 	return NULL;
 }
 
+static size_t varint_bytes(uint64_t v)
+{
+	size_t n = 1;
+
+	while (v >>= 7)
+		n++;
+	return n;
+}
+
+static size_t extension_bytes(const struct kedge__set *s)
+{
+	size_t n = s->why ? strlen(s->why) : 0;
+
+	return s->why ? varint_bytes(TAG_WHY) + varint_bytes(n) + n : 0;
+}
+
+static void put_extensions(struct kedge__wire_out *w, const struct kedge__set *s)
+{
+	if (!s->why)
+		return;
+	kedge__wire_put_varint(w, TAG_WHY);
+	kedge__wire_put_varint(w, strlen(s->why));
+	kedge__wire_put(w, s->why, strlen(s->why));
+}
+
 static void put_header(struct kedge__wire_out *w, const struct kedge__set *s)
 {
 	kedge__wire_put(w, magic, sizeof(magic));
 	kedge__wire_put16(w, KEDGE__FORMAT_MAJOR);
-	kedge__wire_put16(w, KEDGE__FORMAT_MINOR);
+	kedge__wire_put16(w, s->why ? MINOR_EXTENDED : MINOR_PLAIN);
 	kedge__wire_put32(w, HEADER_BYTES);
 	kedge__wire_put64(w, 0); /* the file's size, known at the end */
 	kedge__wire_put64(w, s->version);
@@ -35,7 +63,7 @@ static void put_header(struct kedge__wire_out *w, const struct kedge__set *s)
 	kedge__wire_put32(w, s->ranks);
 	kedge__wire_put32(w, (uint32_t)s->source_count);
 	kedge__wire_put32(w, (uint32_t)strlen(s->name));
-	kedge__wire_put64(w, 0); /* bytes of extensions */
+	kedge__wire_put64(w, extension_bytes(s));
 }
 
 static void put_parts(struct kedge__wire_out *w, const struct kedge__set *s)
@@ -78,6 +106,8 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 		return rc;
 	if (!problem && s->source_count > UINT32_MAX)
 		problem = "too many sources";
+	if (!problem && s->why && strlen(s->why) > KEDGE__WHY_MAX)
+		problem = "the reason is too long";
 	if (problem)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: %s", problem);
 	put_header(&w, s);
@@ -87,6 +117,7 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 		kedge__wire_out_undo(&w);
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: sources do not ascend or are not older");
 	}
+	put_extensions(&w, s);
 	if (!w.failed) {
 		raw = out->at + w.start;
 		kedge__put64(raw + 16, out->count - w.start + CHECKSUM_BYTES);
@@ -161,11 +192,13 @@ static int get_sources(struct kedge__wire_in *r, uint32_t count, struct kedge__s
 	return 0;
 }
 
-static int check_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge__error *err)
+static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge__set *s, struct kedge__error *err)
 {
+	int rc = 0;
+
 	if (r->left != bytes)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: wrong size of its extensions");
-	while (r->left > 0) {
+	while (r->left > 0 && rc == 0) {
 		uint64_t tag = kedge__wire_get_varint(r);
 		uint64_t size = kedge__wire_get_varint(r);
 
@@ -175,15 +208,18 @@ static int check_extensions(struct kedge__wire_in *r, uint64_t bytes, struct ked
 			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
 						"manifest: extension %llu is needed to read it and not known here",
 						(unsigned long long)tag);
-		kedge__wire_get(r, (size_t)size);
+		if (tag == TAG_WHY && size <= KEDGE__WHY_MAX && !s->why)
+			rc = kedge__wire_get_string(r, size, "manifest: reason", &s->why, err);
+		else
+			kedge__wire_get(r, (size_t)size);
 	}
-	return 0;
+	return rc;
 }
 
 static int get_set(struct kedge__wire_in *r, struct kedge__set *s, struct kedge__error *err)
 {
 	uint32_t source_count, name_bytes;
-	uint64_t extension_bytes;
+	uint64_t extended;
 	const char *problem;
 	int rc;
 
@@ -196,7 +232,7 @@ static int get_set(struct kedge__wire_in *r, struct kedge__set *s, struct kedge_
 	s->ranks = kedge__wire_get32(r);
 	source_count = kedge__wire_get32(r);
 	name_bytes = kedge__wire_get32(r);
-	extension_bytes = kedge__wire_get64(r);
+	extended = kedge__wire_get64(r);
 	problem = set_problem(s);
 	if (problem)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: %s", problem);
@@ -206,7 +242,7 @@ static int get_set(struct kedge__wire_in *r, struct kedge__set *s, struct kedge_
 	if (rc == 0)
 		rc = get_sources(r, source_count, s, err);
 	if (rc == 0)
-		rc = check_extensions(r, extension_bytes, err);
+		rc = get_extensions(r, extended, s, err);
 	return rc;
 }
 
@@ -233,5 +269,6 @@ void kedge__set_done(struct kedge__set *s)
 	kedge__free(s->name);
 	kedge__free(s->parts);
 	kedge__free(s->sources);
+	kedge__free(s->why);
 	*s = (struct kedge__set){0};
 }

@@ -2,6 +2,8 @@
 
 enum { FLAG_DISCARD = 1, FLAG_TOO_LARGE = 1 };
 
+#define SKIP_SHIFT 8 /* of rank 0's flags at capture: questions to the policy that need no answer */
+
 static uint64_t discard_limit(const kedge_t *k, uint64_t version)
 {
 	return KEDGE__MIN(version, k->abandon_above);
@@ -210,7 +212,11 @@ static int capture(struct kedge__job_write *w, bool *background, struct kedge__e
 			rc = 0;
 		}
 	}
+	if (k->group.rank == 0)
+		flags |= kedge__adapt_skip_ahead(k) << SKIP_SHIFT;
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CAPTURE, w->version, rc, &flags, err);
+	k->skip = flags >> SKIP_SHIFT;
+	flags &= FLAG_TOO_LARGE;
 	if (!rc && flags)
 		kedge__log(KEDGE_LOG_NOTICE,
 			   "version %llu has more new bytes than copy_memory allows: it is written at once",
@@ -228,6 +234,8 @@ static struct kedge__job_write *write_new(kedge_t *k, uint64_t version, double s
 	w->k = k;
 	w->version = version;
 	w->started = started;
+	w->l2_every = kedge__policy_l2_every(&k->policy);
+	memcpy(w->why, k->policy.why, sizeof(w->why));
 	return w;
 }
 
@@ -272,7 +280,7 @@ static int take(struct kedge__job_write *w, bool *background, struct kedge__erro
 
 int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
-	double started = kedge__clock_seconds();
+	double started = kedge__clock_seconds(), asked = k->clock();
 	struct kedge__job_write *w;
 	uint64_t flags = 0;
 	bool background = false;
@@ -280,6 +288,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 
 	kedge__write_finish(k);
 	kedge__chores_progress(k);
+	k->skip = 0;
 	w = write_new(k, version, started);
 	rc = prepare(w, version, k, &flags, err);
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CHECKPOINT, version, rc, &flags, err);
@@ -297,6 +306,8 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	if (rc || !background)
 		kedge__write_free(w);
 	kedge__files_drop(k); /* a background write has copies */
+	if (!rc)
+		kedge__adapt_taken(k, k->clock() - asked);
 	return rc;
 }
 

@@ -111,22 +111,23 @@ static void chore_begin_head(kedge_t *k)
 		chore_start(c);
 }
 
-/* By the set's own time, which is the same on all ranks. */
-static bool flush_due(kedge_t *k, uint64_t created_ns)
+/* By the set's own time and rank 0's frequency, which are the same on all ranks. */
+static bool flush_due(kedge_t *k, uint64_t created_ns, uint64_t l2_every)
 {
 	uint64_t interval = (uint64_t)KEDGE__MAX(k->set.l2_interval, 0) * UINT64_C(1000000000);
 
-	if (!k->level[KEDGE__L2].on || ++k->taken % (uint64_t)k->set.l2_every || k->set.l2_interval < 0)
+	if (!k->level[KEDGE__L2].on || ++k->since_l2 < l2_every || k->set.l2_interval < 0)
 		return false;
 	if (k->flushed_ns && created_ns < k->flushed_ns + interval)
 		return false;
 	k->flushed_ns = created_ns;
+	k->since_l2 = 0;
 	return true;
 }
 
-void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns)
+void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, uint64_t l2_every)
 {
-	bool flush = flush_due(k, created_ns);
+	bool flush = flush_due(k, created_ns, l2_every);
 
 	if (flush && !chore_push(k, KEDGE__CHORE_FLUSH, version)) {
 		struct kedge__error err = KEDGE__ERROR_INIT;

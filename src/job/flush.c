@@ -48,6 +48,7 @@ void kedge__flush_local(struct kedge__chore *c)
 	kedge_t *k = c->k;
 	struct kedge__catalog *from = k->level[KEDGE__L1].flush, *to = k->level[KEDGE__L2].flush;
 
+	c->started_at = k->clock();
 	c->rc = kedge__catalog_pin(to, &c->err);
 	if (c->rc)
 		return;
@@ -130,6 +131,13 @@ static void discard_copies(struct kedge__chore *c, size_t first)
 					     (uint32_t)c->k->group.rank, c->parts.at[i].part.generation, NULL);
 }
 
+static void flush_measured(kedge_t *k, double seconds)
+{
+	pthread_mutex_lock(&k->state_lock);
+	k->flush_seconds = seconds;
+	pthread_mutex_unlock(&k->state_lock);
+}
+
 void kedge__flush_publish(struct kedge__chore *c)
 {
 	kedge_t *k = c->k;
@@ -148,5 +156,7 @@ void kedge__flush_publish(struct kedge__chore *c)
 	}
 	if (c->pinned)
 		kedge__catalog_unpin(k->level[KEDGE__L2].flush);
+	if (!rc && c->parts.count)
+		flush_measured(k, k->clock() - c->started_at);
 	kedge__state_end(k, c->version, rc, &c->err);
 }

@@ -30,6 +30,8 @@ enum kedge__step {
 	KEDGE__STEP_RESTART,
 	KEDGE__STEP_RESTART_CHECK,
 	KEDGE__STEP_RESTART_FILL,
+	KEDGE__STEP_RESTART_LEVEL,
+	KEDGE__STEP_SHOULD,
 };
 
 /* What every rank says at a step; larger messages begin with it. */

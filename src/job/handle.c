@@ -60,6 +60,8 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	pthread_mutex_init(&k->progress_lock, NULL);
 	k->reducer_at = k->abandon_above = k->stats.version = KEDGE__NO_VERSION;
 	k->chores_end = &k->chores;
+	k->clock = kedge__clock_seconds;
+	k->flush_seconds = -1;
 	return k;
 }
 
@@ -96,6 +98,8 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 {
 	int rc = kedge__codec_choice_parse(k->set.codec, &k->codec, err);
 
+	if (!rc)
+		rc = kedge__adapt_init(k, err);
 	if (!rc)
 		rc = kedge__region_table_new(&k->regions, err);
 	if (!rc)
@@ -324,6 +328,7 @@ int kedge_open_group(const char *name, const char *config, const char *const *se
 		handle_free(k);
 		return kedge__state_fail(NULL, rc, &err);
 	}
+	kedge__adapt_load(k);
 	if (k->group.rank == 0)
 		kedge__journal_write("open %s %s", k->name, k->set.l1);
 	*out = k;
@@ -364,6 +369,7 @@ int kedge_close(kedge_t *k)
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
 	kedge__record_save(k);
+	kedge__adapt_save(k, true);
 	rc = kedge__state_take(k, &err);
 	/* The leader gives up the lock when nobody writes any more. */
 	agreed = kedge__channel_agree(&k->front, KEDGE__STEP_CLOSE, 0, 0, NULL, rc ? NULL : &err);

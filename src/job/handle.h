@@ -61,6 +61,8 @@ struct kedge__job_write {
 	bool sealed; /* the segment is there, not yet published */
 	struct kedge__segment_stats stats;
 	double started, blocked;
+	uint64_t l2_every;             /* in force when it was taken; rank 0's counts */
+	char why[KEDGE__POLICY_TEXT];  /* empty: the application asked for it; rank 0's counts */
 	bool pinned;
 	int rc;
 	struct kedge__error err;
@@ -74,6 +76,7 @@ struct kedge__chore {
 	enum kedge__chore_kind kind;
 	uint64_t version;
 	KEDGE__ARRAY(struct kedge__flush_part) parts; /* copied, to be published */
+	double started_at;
 	bool pinned;
 	int rc;
 	struct kedge__error err;
@@ -118,14 +121,18 @@ struct kedge {
 	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
 	bool record_stale;      /* the reducer knows more than the record file */
 	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
-	uint64_t taken;         /* versions published by this handle */
-	uint64_t flushed_ns;    /* when the last one that goes to L2 was made; 0: none yet */
+	uint64_t since_l2;      /* versions published by this handle since one went to L2 */
+	uint64_t flushed_ns;    /* when that one was made; 0: none yet */
+	struct kedge__policy policy; /* of the threads of the application; rank 0's counts */
+	double (*clock)(void);  /* what the policy takes for the time */
+	uint64_t skip;          /* questions to the policy that are answered "later" without asking, the same on all ranks */
 	struct kedge__job_write *pending; /* a write that is not yet published; at most one */
 
 	pthread_mutex_t state_lock; /* guards what follows; held for moments only */
 	KEDGE__ARRAY(struct kedge__job_status) status; /* ascending versions */
 	struct kedge__error first; /* of a background step, not yet reported */
 	struct kedge_stats stats;
+	double flush_seconds;   /* of a copy to L2 that the policy does not know of yet; negative: none */
 	struct kedge__chore *chores, **chores_end;
 	KEDGE__ARRAY(struct kedge__set_key) common; /* sets that all ranks are known to have or have had */
 
@@ -192,7 +199,8 @@ bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no s
 
 /* ------------------------------------------------------------------ chore.c, flush.c, keep.c */
 
-void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns); /* what a published version entails; the time is the set's */
+/* What a published version entails; time and L2 frequency are the set's. */
+void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, uint64_t l2_every);
 void kedge__chores_progress(kedge_t *k);                    /* collective, does not wait for the flusher */
 void kedge__chores_settle(kedge_t *k);                      /* collective, until none is left */
 void kedge__chores_free(kedge_t *k);                        /* those that could not be ended */
@@ -202,6 +210,16 @@ void kedge__flush_publish(struct kedge__chore *c);
 void kedge__keep_local(struct kedge__chore *c);
 /* With keep: versions below the newest one that stands alone are not referred to any more, so that they can go. */
 uint64_t kedge__keep_floor(const kedge_t *k);
+
+/* ------------------------------------------------------------------ adapt.c: the policy of this job */
+
+int kedge__adapt_init(kedge_t *k, struct kedge__error *err); /* the settings are there */
+void kedge__adapt_load(kedge_t *k);                          /* what the last process measured */
+void kedge__adapt_save(kedge_t *k, bool closed);             /* only logs */
+void kedge__adapt_taken(kedge_t *k, double blocked);
+/* Rank 0: questions after the checkpoint in progress that need no answer, so that its write is not waited for. */
+uint64_t kedge__adapt_skip_ahead(const kedge_t *k);
+void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double seconds); /* collective */
 
 /* ------------------------------------------------------------------ fetch.c */
 

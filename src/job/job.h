@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "codec/codec.h"
+#include "job/policy.h"
 #include "reduce/reduce.h"
 #include "store/store.h"
 
@@ -17,7 +18,7 @@ enum kedge__capture_mode { KEDGE__CAPTURE_SYNC, KEDGE__CAPTURE_COPY };
 struct kedge__job_settings {
 	char *l1;              /* "kedge-store": store directory of L1 */
 	char *l2;              /* "": store directory of L2; empty: no L2 */
-	int64_t l2_every;      /* 1: every n-th version goes to L2 */
+	int64_t l2_every;      /* 1: every n-th version goes to L2; 0: the policy decides */
 	int64_t l2_interval;   /* 0: seconds from one version that goes to L2 to the next; -1: none goes */
 	uint64_t l2_rate;      /* 0: bytes a second, 0 is as fast as it goes */
 	int reducer;           /* auto: enum kedge__reducer_id */
@@ -33,6 +34,10 @@ struct kedge__job_settings {
 	bool sync;             /* yes: fsync */
 	int64_t keep;          /* 0: all; else versions kept on L1 by gc after each checkpoint, coalescing as needed */
 	int64_t l2_keep;       /* 0 */
+	char *interval;        /* "0": seconds, or with a unit, between checkpoints; 0: the policy decides */
+	bool adaptive;         /* no: the interval is only where the policy begins */
+	char *mtbf;            /* "0": mean time between failures; 0: not known */
+	char *l2_mtbf;         /* "0": between those that lose L1; 0: ten times mtbf */
 	bool record_file;      /* yes: keep the hash record beside the store at close, so that the next open is fast */
 };
 
@@ -42,6 +47,9 @@ extern const char *const kedge__job_env_ignored[]; /* KEDGE_CONFIG, KEDGE_FAULT,
 /* Presets, file, environment, then overrides. */
 int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s, struct kedge__error *err);
 void kedge__job_settings_done(struct kedge__job_settings *s);
+/* What they say of intervals and failures, in numbers. */
+int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge__policy_config *out,
+			       struct kedge__error *err);
 
 /* ------------------------------------------------------------------ journal.c
  * Under `kedge run`, $KEDGE_RUN_JOURNAL names a file to which rank 0 appends one line for each event:

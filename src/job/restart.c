@@ -313,6 +313,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 {
 	struct kedge__set_key *keys = NULL, got = {0, 0};
 	bool pinned[KEDGE__LEVELS];
+	double started = k->clock();
 	size_t n = 0;
 	int rc;
 
@@ -330,6 +331,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	if (rc)
 		return rc;
 	k->abandon_above = got.version;
+	kedge__adapt_restarted(k, got, k->clock() - started);
 	if (k->group.rank == 0)
 		kedge__journal_write("restart %llu %llu", (unsigned long long)got.version,
 				     (unsigned long long)kedge__clock_wall_ns());

@@ -35,7 +35,9 @@ const struct kedge__setting kedge__job_settings_table[] = {
     STRING(l1, "kedge-store",
 	   "Directory of the first level, where a checkpoint is complete first: fast and local. Created if absent."),
     STRING(l2, "", "Directory of the second level, filled in the background: large and safe. Empty: there is none."),
-    INT(l2_every, "1", 1, 1e9, "Every n-th version goes to L2, together with the versions that it depends on."),
+    INT(l2_every, "1", 0, 1e9,
+	"Every n-th version goes to L2, together with the versions that it depends on. 0: as often as pays, by measured "
+	"costs and failures; every fourth until enough is measured."),
     INT(l2_interval, "0", -1, 1e9,
 	"Seconds that must have passed since the last version that went to L2. 0: none. -1: no version goes there, but a "
 	"restart uses what it has."),
@@ -68,6 +70,15 @@ const struct kedge__setting kedge__job_settings_table[] = {
     INT(keep, "0", 0, 1e9,
 	"Versions that stay on L1; older ones go, after coalescing if the newer need them. 0: all stay."),
     INT(l2_keep, "0", 0, 1e9, "Versions that stay on L2. 0: all stay."),
+    STRING(
+	interval, "0",
+	"Time of computation between checkpoints, for kedge_should_checkpoint(): seconds, or with a unit as in 15min. "
+	"0: chosen by measured costs and failures; 10min until enough is measured."),
+    BOOL(adaptive, "no", "The interval that is set holds only until enough is measured to choose a better one."),
+    STRING(mtbf, "0",
+	   "Mean time between failures of the whole job, as far as it is known before: seconds, or with a unit as in "
+	   "13h. Failures seen correct it. 0: not known."),
+    STRING(l2_mtbf, "0", "The same of failures that lose L1, so that only L2 is left. 0: ten times mtbf."),
     BOOL(record_file, "yes",
 	 "Keep the hash record beside the store when the job closes, so that the next one starts fast."),
 };
@@ -87,9 +98,42 @@ static int chunk_check(const struct kedge__job_settings *s, struct kedge__error 
 				(unsigned long long)s->chunk);
 }
 
+static int seconds_parse(const char *key, const char *text, double *out, struct kedge__error *err)
+{
+	if (kedge__quantity_parse(KEDGE__QUANTITY_SECONDS, text, out, err) == 0)
+		return 0;
+	kedge__error_prefix(err, "%s", key);
+	if (err)
+		err->code = KEDGE_E_CONFIG;
+	return KEDGE_E_CONFIG;
+}
+
+int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge__policy_config *out,
+			       struct kedge__error *err)
+{
+	struct kedge__policy_config c = {
+	    .adaptive = s->adaptive, .l2 = s->l2[0] != '\0', .l2_every = (uint64_t)s->l2_every};
+	int rc = seconds_parse("interval", s->interval, &c.interval, err);
+
+	if (!rc)
+		rc = seconds_parse("mtbf", s->mtbf, &c.mtbf, err);
+	if (!rc)
+		rc = seconds_parse("l2_mtbf", s->l2_mtbf, &c.l2_mtbf, err);
+	if (!rc && c.l2_mtbf > 0 && c.l2_mtbf < c.mtbf)
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0,
+				      "l2_mtbf = %s is less than mtbf = %s, which is over all failures", s->l2_mtbf,
+				      s->mtbf);
+	if (!rc && c.l2_mtbf > 0 && !(c.mtbf > 0))
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "l2_mtbf needs mtbf");
+	if (!rc)
+		*out = c;
+	return rc;
+}
+
 static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
 	struct kedge__codec_choice choice;
+	struct kedge__policy_config policy;
 	int rc = chunk_check(s, err);
 
 	if (rc)
@@ -98,6 +142,9 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: a directory is needed");
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
+	rc = kedge__job_settings_policy(s, &policy, err);
+	if (rc)
+		return rc;
 	rc = kedge__codec_choice_parse(s->codec, &choice, err);
 	if (!rc)
 		return 0;

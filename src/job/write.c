@@ -53,8 +53,10 @@ struct tale {
 	struct kedge__set_part part;
 	uint64_t parent, created_ns;
 	double seconds;
+	uint64_t l2_every;
 	uint32_t reducer;
 	uint32_t unused;
+	char why[KEDGE__POLICY_TEXT]; /* a multiple of eight bytes, as what follows needs */
 };
 
 static size_t tale_bytes(const struct kedge__job_write *w)
@@ -74,6 +76,8 @@ static void tale_tell(const struct kedge__job_write *w, struct tale *t)
 	t->created_ns = kedge__clock_wall_ns();
 	t->seconds = w->blocked > 0 ? w->blocked : kedge__clock_seconds() - w->started;
 	t->reducer = w->reduction.reducer;
+	t->l2_every = w->l2_every;
+	memcpy(t->why, w->why, sizeof(t->why));
 	for (size_t i = 0, s = 0; i < w->alive_count && s < w->reduction.source_count; i++) {
 		if (w->alive[i].version == w->reduction.sources[s]) {
 			bits[i / 64] |= UINT64_C(1) << i % 64;
@@ -108,7 +112,8 @@ static int set_make(const struct kedge__job_write *w, const char *all, struct ke
 	set->name = kedge__strdup(k->name);
 	set->parts = kedge__calloc(ranks, sizeof(*set->parts));
 	set->sources = kedge__calloc(w->alive_count + 1, sizeof(*set->sources));
-	if (!set->name || !set->parts || !set->sources) {
+	set->why = first->why[0] ? kedge__strdup(first->why) : NULL;
+	if (!set->name || !set->parts || !set->sources || (first->why[0] && !set->why)) {
 		kedge__set_done(set);
 		return kedge__error_nomem(err);
 	}
@@ -144,6 +149,8 @@ static int set_agree(struct kedge__job_write *w, struct kedge__set *set, struct 
 		rc = kedge__say_judge(&k->front, all, bytes, err);
 	if (!rc)
 		rc = set_make(w, all, set, err);
+	if (!rc)
+		w->l2_every = ((const struct tale *)all)->l2_every;
 	kedge__free(own);
 	kedge__free(all);
 	return rc;
@@ -296,7 +303,7 @@ void kedge__write_publish(struct kedge__job_write *w)
 	if (w->rc)
 		kedge__state_end(k, w->version, w->rc, &w->err);
 	else
-		kedge__chores_add(k, w->version, set.created_ns);
+		kedge__chores_add(k, w->version, set.created_ns, w->l2_every);
 	kedge__set_done(&set);
 }
 

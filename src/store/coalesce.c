@@ -119,7 +119,8 @@ static int copy_set(const struct kedge__set *from, struct kedge__set *to, struct
 	to->reducer = KEDGE__REDUCER_MERGED;
 	to->name = kedge__strdup(from->name);
 	to->parts = kedge__calloc(from->ranks, sizeof(*to->parts));
-	if (to->name && to->parts)
+	to->why = from->why ? kedge__strdup(from->why) : NULL;
+	if (to->name && to->parts && (to->why || !from->why))
 		return 0;
 	kedge__set_done(to);
 	return kedge__error_nomem(err);

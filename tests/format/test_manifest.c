@@ -56,6 +56,37 @@ static void test_round_trip(void **state)
 	kedge__bytes_done(&b);
 }
 
+/* The reason is an extension: who does not know it skips it, and a manifest without one is as it always was. */
+static void test_why(void **state)
+{
+	struct kedge__set s, got = {0};
+	struct kedge__bytes plain = {0}, b = {0};
+	char text[KEDGE__WHY_MAX + 2];
+
+	(void)state;
+	make_set(&s, 2);
+	assert_int_equal(kedge__set_encode(&s, &plain, NULL), 0);
+	memset(text, 'x', sizeof(text) - 1);
+	text[KEDGE__WHY_MAX + 1] = 0;
+	s.why = kedge__strdup(text);
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	s.why[KEDGE__WHY_MAX] = 0;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__get64(b.at + 72), 3 + KEDGE__WHY_MAX);
+	assert_int_equal(b.count, plain.count + 3 + KEDGE__WHY_MAX);
+	assert_int_equal(kedge__get16(plain.at + 10), 0);
+	assert_int_equal(kedge__get16(b.at + 10), 1);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), 0);
+	assert_string_equal(got.why, s.why);
+	kedge__set_done(&got);
+	assert_int_equal(kedge__set_decode(plain.at, plain.count, &got, NULL), 0);
+	assert_null(got.why);
+	kedge__set_done(&got);
+	kedge__set_done(&s);
+	kedge__bytes_done(&plain);
+	kedge__bytes_done(&b);
+}
+
 static void test_flips_and_cuts(void **state)
 {
 	struct kedge__set s, got = {0};
@@ -173,7 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_flips_and_cuts), cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_extensions), cmocka_unit_test(test_encode_refused),
+	    cmocka_unit_test(test_why), cmocka_unit_test(test_extensions), cmocka_unit_test(test_encode_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

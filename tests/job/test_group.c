@@ -2,9 +2,11 @@
  * Groups without MPI: every rank is a process of its own, and they meet in shared memory. A rank that finds something
  * wrong says so and exits; the others are ended by their alarm.
  */
+#include "job/handle.h"
 #include "support.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -469,6 +471,50 @@ static void test_stat_tells_the_common_size(void **state)
 	ranks_run(p, plan, stat_tells_the_common_size);
 }
 
+/* ------------------------------------------------------------------ now or later */
+
+static _Atomic double now_is;
+
+static double scripted(void)
+{
+	return atomic_load(&now_is);
+}
+
+/* Rank 0's clock decides, whatever the others' say, and nobody is asked more often than is of use. */
+static void all_get_the_same_answer(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	uint64_t version = 0, steps = 0;
+	int now;
+
+	k->clock = scripted;
+	CHECK(kedge__adapt_init(k, NULL) == 0);
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	for (; version < 3 && steps < 1000; steps++) {
+		atomic_store(&now_is, atomic_load(&now_is) + (r->rank == 0 ? 1 : 90));
+		CHECK(kedge_should_checkpoint(k, &now) == 0);
+		if (now)
+			take(r, k, version + 1, version + 1);
+		version += (uint64_t)now;
+	}
+	CHECK(version == 3);
+	CHECK(steps >= 150 && steps < 200);
+	CHECK(kedge_wait(k) == 0);
+	comes_back(r, k, KEDGE_NEWEST, 3);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_should_checkpoint(void **state)
+{
+	for (int t = NO_THREAD; t <= ANY_THREAD_TWO_CHANNELS; t++) {
+		struct plan plan = {RANKS, (enum threading)t, true, true,
+				    MORE("interval=50", "capture=copy", "l2_every=0")};
+
+		ranks_run(*state, plan, all_get_the_same_answer);
+		dirs_remove(*state);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +526,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_ranks_disagree, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_one_cannot_open, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_other_rank_count, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_should_checkpoint, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_stat_tells_the_common_size, place_setup, place_teardown),
 	};
 

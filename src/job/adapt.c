@@ -1,0 +1,237 @@
+/*
+ * The policy of this job: fed with what its checkpoints, copies and restarts cost, asked by the application, and kept
+ * in a file beside the hash record, for failures are seen only from the next process. Rank 0's policy counts; the other
+ * ranks are told its answers, and how often they need not ask.
+ */
+#include "job/handle.h"
+
+#include <stdlib.h>
+
+enum { FLAG_NOW = 1, FLAG_L2 = 1 };
+
+#define SKIP_SHIFT 8
+
+int kedge__adapt_init(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__policy_config config;
+	int rc = kedge__job_settings_policy(&k->set, &config, err);
+
+	if (!rc)
+		kedge__policy_init(&k->policy, &config, k->clock());
+	return rc;
+}
+
+/* ------------------------------------------------------------------ from one process to the next */
+
+static char *policy_path(const kedge_t *k, const char *suffix)
+{
+	return kedge__asprintf("%s/%s/record-policy%s", kedge__catalog_store(k->level[KEDGE__L1].write), k->name,
+			       suffix);
+}
+
+static int text_read(const char *path, char text[KEDGE__POLICY_FILE_MAX], struct kedge__error *err)
+{
+	uint64_t bytes;
+	int fd, rc = kedge__fs_open_read(path, &fd, err);
+
+	if (rc)
+		return rc;
+	rc = kedge__fs_size(fd, &bytes, path, err);
+	if (!rc && bytes >= KEDGE__POLICY_FILE_MAX)
+		rc = kedge__error_set(err, KEDGE_E_FORMAT, 0, "%s is too large", path);
+	if (!rc)
+		rc = kedge__fs_pread(fd, text, (size_t)bytes, 0, path, err);
+	if (!rc)
+		text[bytes] = '\0';
+	kedge__fs_close(fd);
+	return rc;
+}
+
+/* A run that is launched again failed before, whatever its file says: perhaps it never came to write one. */
+static bool relaunched(void)
+{
+	const char *launch = getenv("KEDGE_RUN_LAUNCH");
+
+	return launch && strtol(launch, NULL, 10) > 1;
+}
+
+void kedge__adapt_load(kedge_t *k)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	char text[KEDGE__POLICY_FILE_MAX];
+	char *path;
+	int rc = 0;
+
+	if (k->group.rank != 0)
+		return;
+	path = policy_path(k, "");
+	if (path && kedge__fs_exists(path)) {
+		rc = text_read(path, text, &err);
+		if (!rc)
+			rc = kedge__policy_parse(&k->policy, text, &err);
+	}
+	if (rc)
+		kedge__log(KEDGE_LOG_WARNING, "%s: costs are measured anew: %s", k->name, kedge__error_text(&err));
+	k->policy.unclean = k->policy.unclean || relaunched();
+	kedge__error_done(&err);
+	kedge__free(path);
+}
+
+static int text_write(const char *path, const char *tmp, const char *text, struct kedge__error *err)
+{
+	int fd, rc = kedge__fs_unlink(tmp, err);
+
+	if (!rc)
+		rc = kedge__fs_create(tmp, &fd, err);
+	if (rc)
+		return rc;
+	rc = kedge__fs_write(fd, text, strlen(text), tmp, err);
+	kedge__fs_close(fd);
+	if (!rc)
+		rc = kedge__fs_rename(tmp, path, err);
+	if (rc)
+		(void)kedge__fs_unlink(tmp, NULL);
+	return rc;
+}
+
+void kedge__adapt_save(kedge_t *k, bool closed)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	char text[KEDGE__POLICY_FILE_MAX];
+	char *path, *tmp;
+
+	if (k->group.rank != 0 || !kedge__policy_used(&k->policy))
+		return;
+	kedge__policy_format(&k->policy, closed, text);
+	path = policy_path(k, "");
+	tmp = policy_path(k, ".tmp");
+	if (path && tmp && text_write(path, tmp, text, &err))
+		kedge__log(KEDGE_LOG_WARNING, "%s: what was measured is not kept: %s", k->name,
+			   kedge__error_text(&err));
+	kedge__error_done(&err);
+	kedge__free(tmp);
+	kedge__free(path);
+}
+
+/* ------------------------------------------------------------------ what happened */
+
+static void flushes_take(kedge_t *k)
+{
+	double seconds;
+
+	pthread_mutex_lock(&k->state_lock);
+	seconds = k->flush_seconds;
+	k->flush_seconds = -1;
+	pthread_mutex_unlock(&k->state_lock);
+	if (seconds >= 0)
+		kedge__policy_flushed(&k->policy, seconds);
+}
+
+void kedge__adapt_taken(kedge_t *k, double blocked)
+{
+	flushes_take(k);
+	if (kedge__policy_taken(&k->policy, k->clock(), blocked, -1) && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->policy.text);
+	else if (k->policy.text[0] && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->policy.text);
+	kedge__adapt_save(k, false);
+}
+
+/* From L1 if every rank has the set there. */
+static int level_agree(kedge_t *k, struct kedge__set_key key)
+{
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].api, key.version);
+	uint64_t flags = e && !e->problem.code && kedge__set_key_id(&e->set) == key.id ? 0 : FLAG_L2;
+
+	(void)kedge__channel_agree(&k->front, KEDGE__STEP_RESTART_LEVEL, key.version, 0, &flags, NULL);
+	return flags & FLAG_L2 ? 2 : 1;
+}
+
+static double version_age(const kedge_t *k, uint64_t version)
+{
+	uint64_t now = kedge__clock_wall_ns();
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		const struct kedge__catalog_entry *e =
+		    k->level[l].on ? kedge__catalog_find(k->level[l].api, version) : NULL;
+
+		if (e && !e->problem.code)
+			return now > e->set.created_ns ? (double)(now - e->set.created_ns) / 1e9 : 0;
+	}
+	return 0;
+}
+
+void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double seconds)
+{
+	int level = level_agree(k, key);
+	bool failed = k->policy.unclean;
+
+	k->skip = 0;
+	kedge__policy_restarted(&k->policy, k->clock(), level, seconds, version_age(k, key.version));
+	if (failed && kedge__policy_used(&k->policy))
+		kedge__log(KEDGE_LOG_INFO, "%s: a failure was seen, its state came back from L%d", k->name, level);
+	kedge__adapt_save(k, false);
+}
+
+/* ------------------------------------------------------------------ now or later */
+
+uint64_t kedge__adapt_skip_ahead(const kedge_t *k)
+{
+	struct kedge__policy after = k->policy;
+
+	after.resumed = 0;
+	return kedge__policy_skip(&after, 0);
+}
+
+/* Rank 0's answer, and for how many calls it holds. */
+static uint64_t answer(kedge_t *k)
+{
+	double now = k->clock();
+
+	if (k->group.rank != 0)
+		return 0;
+	flushes_take(k);
+	if (kedge__policy_ask(&k->policy, now, -1))
+		return FLAG_NOW;
+	return k->group.size > 1 ? kedge__policy_skip(&k->policy, now) << SKIP_SHIFT : 0;
+}
+
+static int should(kedge_t *k, int *now, struct kedge__error *err)
+{
+	uint64_t flags;
+	int rc;
+
+	if (k->skip) {
+		k->skip--;
+		*now = 0;
+		return 0;
+	}
+	/* The writer speaks to the other ranks on the channel that is needed now. */
+	if (k->group.size > 1 && k->pending && k->front_alone)
+		kedge__write_finish(k);
+	kedge__chores_progress(k);
+	flags = answer(k);
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_SHOULD, 0, 0, &flags, err);
+	if (rc)
+		return rc;
+	k->skip = flags >> SKIP_SHIFT;
+	*now = flags & FLAG_NOW ? 1 : 0;
+	if (*now && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name, k->policy.why);
+	return 0;
+}
+
+int kedge_should_checkpoint(kedge_t *k, int *now)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!k || !now) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the answer");
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	rc = should(k, now, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}

@@ -1,0 +1,227 @@
+#include "job/policy.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define LEAST_INTERVAL 1.0
+#define PERMANENT_RATE 10.0 /* failures, to one that loses L1, where nothing is told */
+#define ENOUGH_DIRTY   3
+#define DIRTY_LEAST    0.5 /* of the interval: bounds of what dirty pages make of it */
+#define DIRTY_MOST     2.0
+#define SKIP_SHARE     4
+#define SKIP_MOST      1000
+#define CLOSED_LINE    "closed\n"
+
+/* ------------------------------------------------------------------ what is configured */
+
+/* With both levels the rates of two kinds of failure; with one there is but one kind. */
+static void rates_configure(const struct kedge__policy_config *c, bool both, struct kedge__controller_config *out)
+{
+	double permanent = c->l2_mtbf > 0 ? c->l2_mtbf : PERMANENT_RATE * c->mtbf;
+	double rate;
+
+	if (!(c->mtbf > 0))
+		return;
+	out->mtbf[0] = c->mtbf;
+	if (!both)
+		return;
+	rate = 1 / c->mtbf - 1 / permanent;
+	out->mtbf[1] = permanent;
+	/* Every failure loses L1: those that do not are rare, but not impossible. */
+	out->mtbf[0] = rate * permanent > 1 / PERMANENT_RATE ? 1 / rate : PERMANENT_RATE * permanent;
+}
+
+void kedge__policy_init(struct kedge__policy *p, const struct kedge__policy_config *config, double now)
+{
+	struct kedge__controller_config c = {.background = true, .min_interval = LEAST_INTERVAL};
+
+	memset(p, 0, sizeof(*p));
+	p->config = *config;
+	p->moves_interval = config->adaptive || config->interval == 0;
+	p->moves_l2 = config->l2 && config->l2_every == 0;
+	if (p->moves_interval)
+		c.interval = config->interval > 0 ? config->interval : KEDGE__POLICY_INTERVAL;
+	/* Where L2 is not ours to move, the interval is chosen by what a checkpoint on L1 costs. */
+	if (p->moves_l2)
+		c.l2_every = KEDGE__POLICY_L2_EVERY;
+	rates_configure(config, p->moves_l2, &c);
+	kedge__controller_init(&p->controller, &c);
+	p->resumed = p->told = now;
+	p->last_ask = -1;
+}
+
+double kedge__policy_interval(const struct kedge__policy *p)
+{
+	return p->moves_interval ? p->controller.interval : p->config.interval;
+}
+
+uint64_t kedge__policy_l2_every(const struct kedge__policy *p)
+{
+	return p->moves_l2 ? KEDGE__MAX(p->controller.l2_every, 1) : KEDGE__MAX(p->config.l2_every, 1);
+}
+
+bool kedge__policy_used(const struct kedge__policy *p)
+{
+	return p->asked || p->moves_l2;
+}
+
+/* ------------------------------------------------------------------ now or later */
+
+/*
+ * The best interval goes with the root of what a checkpoint costs, and that goes with what is dirty: with little to
+ * save it is due earlier, with much later. Where dirty pages grow as they usually do, it is due after the interval.
+ */
+static double dirty_factor(const struct kedge__policy *p, double dirty)
+{
+	if (!p->moves_interval || dirty < 0 || p->dirty.count < ENOUGH_DIRTY || !(p->dirty.value > 0))
+		return 1;
+	return KEDGE__MIN(KEDGE__MAX(sqrt(dirty / p->dirty.value), DIRTY_LEAST), DIRTY_MOST);
+}
+
+bool kedge__policy_wants_dirty(const struct kedge__policy *p, double now)
+{
+	return p->moves_interval && now - p->resumed >= DIRTY_LEAST * kedge__policy_interval(p);
+}
+
+static void pace_measure(struct kedge__policy *p, double now)
+{
+	double distance = now - p->last_ask;
+
+	if (p->last_ask >= 0 && distance >= 0)
+		p->call = p->call > 0 ? p->call + (distance - p->call) / 4 : distance;
+	p->last_ask = now;
+}
+
+static void why_write(struct kedge__policy *p, double waited, double factor, double dirty)
+{
+	const char *by = p->moves_interval ? "chosen" : "configured";
+	int n;
+
+	if (p->moves_interval && p->controller.interval == p->controller.config.interval)
+		by = p->config.interval > 0 ? "configured" : "preset";
+	n = snprintf(p->why, sizeof(p->why), "%.4g s of computation since the last one; interval %.4g s, %s", waited,
+		     kedge__policy_interval(p), by);
+	if (factor != 1 && n > 0 && (size_t)n < sizeof(p->why))
+		snprintf(p->why + n, sizeof(p->why) - (size_t)n,
+			 ", taken %.2g times because %.3g MB are dirty instead of %.3g MB", factor, dirty / 1e6,
+			 p->dirty.value / 1e6);
+}
+
+bool kedge__policy_ask(struct kedge__policy *p, double now, double dirty)
+{
+	double waited = now - p->resumed, factor = dirty_factor(p, dirty);
+
+	p->asked = true;
+	p->why[0] = '\0';
+	pace_measure(p, now);
+	if (waited < factor * kedge__policy_interval(p))
+		return false;
+	why_write(p, waited, factor, dirty);
+	return true;
+}
+
+uint64_t kedge__policy_skip(const struct kedge__policy *p, double now)
+{
+	double least = kedge__policy_interval(p) * (p->moves_interval ? DIRTY_LEAST : 1);
+	double left = least - (now - p->resumed);
+
+	if (!(p->call > 0) || left <= 0)
+		return 0;
+	return (uint64_t)KEDGE__MIN(left / SKIP_SHARE / p->call, (double)SKIP_MOST);
+}
+
+/* ------------------------------------------------------------------ what is measured */
+
+static void time_pass(struct kedge__policy *p, double now)
+{
+	kedge__controller_advance(&p->controller, now - p->told);
+	p->told = now;
+}
+
+/* While the application does not ask when, it decides itself: then only L2 is a matter. */
+static bool decide(struct kedge__policy *p)
+{
+	struct kedge__controller *c = &p->controller;
+	double configured = c->config.interval, interval = c->interval;
+	struct kedge__decision d;
+	bool changed;
+
+	if (!p->asked)
+		c->config.interval = c->interval = 0;
+	changed = kedge__controller_decide(c, &d);
+	if (!p->asked) {
+		c->config.interval = configured;
+		c->interval = interval;
+	}
+	snprintf(p->text, sizeof(p->text), "%s", d.text);
+	return changed;
+}
+
+static void dirty_measure(struct kedge__policy *p, double dirty)
+{
+	if (dirty < 0)
+		return;
+	p->dirty.count++;
+	p->dirty.value += (dirty - p->dirty.value) * KEDGE__MAX(0.25, 1 / (double)p->dirty.count);
+}
+
+bool kedge__policy_taken(struct kedge__policy *p, double now, double blocked, double dirty)
+{
+	time_pass(p, now);
+	kedge__controller_checkpoint(&p->controller, blocked);
+	dirty_measure(p, dirty);
+	p->resumed = now;
+	p->last_ask = -1;
+	p->why[0] = '\0';
+	if (!p->moves_l2 && !(p->asked && p->moves_interval))
+		return false;
+	return decide(p);
+}
+
+void kedge__policy_flushed(struct kedge__policy *p, double seconds)
+{
+	kedge__controller_flush(&p->controller, seconds);
+}
+
+/* The process that failed computed until somewhere between two checkpoints: half an interval is what to expect. */
+void kedge__policy_restarted(struct kedge__policy *p, double now, int level, double seconds, double unseen)
+{
+	double interval = kedge__policy_interval(p);
+
+	time_pass(p, now);
+	if (p->unclean) {
+		kedge__controller_advance(&p->controller, KEDGE__MIN(KEDGE__MAX(unseen, 0), interval / 2));
+		kedge__controller_failure(&p->controller, level, seconds);
+	}
+	p->unclean = false;
+	p->controller.since = 0;
+	p->resumed = now;
+	p->last_ask = -1;
+	p->why[0] = '\0';
+}
+
+/* ------------------------------------------------------------------ from one process to the next */
+
+void kedge__policy_format(const struct kedge__policy *p, bool closed, char text[KEDGE__POLICY_FILE_MAX])
+{
+	char line[KEDGE__CONTROLLER_LINE];
+
+	kedge__controller_format(&p->controller, line);
+	snprintf(text, KEDGE__POLICY_FILE_MAX, "%s\n%s", line, closed ? CLOSED_LINE : "");
+}
+
+int kedge__policy_parse(struct kedge__policy *p, const char *text, struct kedge__error *err)
+{
+	char line[KEDGE__CONTROLLER_LINE];
+	size_t n = strcspn(text, "\n");
+	int rc;
+
+	if (n >= sizeof(line) || !text[n])
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "what was measured before is not a line of text");
+	memcpy(line, text, n);
+	line[n] = '\0';
+	rc = kedge__controller_parse(&p->controller, line, err);
+	if (!rc)
+		p->unclean = strcmp(text + n + 1, CLOSED_LINE) != 0;
+	return rc;
+}

@@ -1,0 +1,388 @@
+/* When to checkpoint, by a scripted clock: the policy alone, and a job that follows it. */
+#include "job/handle.h"
+#include "support.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+#define BYTES 20000
+
+static uint8_t m[BYTES];
+
+/* ------------------------------------------------------------------ the policy alone */
+
+static struct kedge__policy policy_of(struct kedge__policy_config config)
+{
+	struct kedge__policy p;
+
+	kedge__policy_init(&p, &config, 1000);
+	return p;
+}
+
+static void test_fixed_interval(void **state)
+{
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.interval = 60, .mtbf = 100});
+
+	(void)state;
+	assert_false(kedge__policy_ask(&p, 1059.9, -1));
+	assert_string_equal(p.why, "");
+	assert_true(kedge__policy_ask(&p, 1060, -1));
+	assert_non_null(strstr(p.why, "interval 60 s, configured"));
+	for (double t = 1062; t < 3000; t += 62) { /* costs of 2 s change nothing */
+		assert_false(kedge__policy_taken(&p, t, 2, -1));
+		assert_false(kedge__policy_ask(&p, t + 59.9, -1));
+		assert_true(kedge__policy_ask(&p, t + 60, -1));
+	}
+}
+
+static double interval_after(struct kedge__policy *p, int checkpoints, double cost)
+{
+	double t = p->resumed;
+
+	for (int i = 0; i < checkpoints; i++) {
+		t += kedge__policy_interval(p);
+		assert_true(kedge__policy_ask(p, t + 0.001, -1));
+		t += cost;
+		kedge__policy_taken(p, t, cost, -1);
+	}
+	return kedge__policy_interval(p);
+}
+
+/* Young's interval for the configured failures comes out when costs are known, and not before. */
+static void test_interval_moves(void **state)
+{
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.mtbf = 1e6});
+	double young = sqrt(2 * 5 * 1e6);
+
+	(void)state;
+	assert_true(interval_after(&p, 2, 5) == KEDGE__POLICY_INTERVAL);
+	assert_non_null(strstr(p.text, "2 of 3 checkpoints measured"));
+	assert_true(fabs(interval_after(&p, 1, 5) / young - 1) < 0.05);
+	assert_non_null(strstr(p.text, "interval 600 s -> "));
+	assert_true(kedge__policy_ask(&p, p.resumed + 4000, -1));
+	assert_non_null(strstr(p.why, "chosen"));
+	/* Dearer checkpoints, longer intervals. */
+	assert_true(interval_after(&p, 30, 50) > 1.5 * young);
+}
+
+static void test_begins_with_the_configured_one(void **state)
+{
+	struct kedge__policy p =
+	    policy_of((struct kedge__policy_config){.interval = 50, .adaptive = true, .mtbf = 1e6});
+
+	(void)state;
+	assert_true(interval_after(&p, 2, 5) == 50);
+	assert_true(interval_after(&p, 2, 5) > 1000);
+}
+
+/* Without mtbf it takes failures, which only restarts of processes that did not close are. */
+static void test_failures_are_seen(void **state)
+{
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.interval = 100, .adaptive = true});
+	char text[KEDGE__POLICY_FILE_MAX];
+
+	(void)state;
+	interval_after(&p, 5, 1);
+	kedge__policy_restarted(&p, p.resumed + 10, 1, 3, 40); /* within one process: no failure */
+	assert_int_equal(p.controller.failures[0], 0);
+	for (int i = 0; i < 3; i++) {
+		kedge__policy_format(&p, i == 1, text);
+		p = policy_of((struct kedge__policy_config){.interval = 100, .adaptive = true});
+		assert_int_equal(kedge__policy_parse(&p, text, NULL), 0);
+		assert_int_equal(p.unclean, i != 1);
+		kedge__policy_restarted(&p, 1003, 1, 3, 40);
+	}
+	assert_int_equal(p.controller.failures[0], 2);
+	assert_true(interval_after(&p, 1, 1) == 100);
+	assert_non_null(strstr(p.text, "2 of 3 failures"));
+	p.unclean = true;
+	kedge__policy_restarted(&p, p.resumed + 50, 2, 3, 1e9);
+	assert_int_equal(p.controller.failures[1], 1);
+	assert_true(p.controller.elapsed < 1e4); /* of the billion seconds half an interval counts */
+	assert_true(interval_after(&p, 1, 1) < 100);
+}
+
+static void test_l2_frequency_moves(void **state)
+{
+	struct kedge__policy_config config = {.interval = 100, .mtbf = 1e5, .l2 = true};
+	struct kedge__policy p = policy_of(config);
+
+	(void)state;
+	assert_int_equal(kedge__policy_l2_every(&p), KEDGE__POLICY_L2_EVERY);
+	for (int i = 0; i < 6; i++) {
+		kedge__policy_flushed(&p, 1000);
+		interval_after(&p, 1, 1);
+	}
+	assert_true(kedge__policy_l2_every(&p) >= 10);  /* a copy takes as long as ten checkpoints */
+	assert_true(kedge__policy_interval(&p) == 100); /* which is fixed */
+	config.l2_every = 7;
+	p = policy_of(config);
+	interval_after(&p, 6, 1);
+	assert_int_equal(kedge__policy_l2_every(&p), 7);
+}
+
+/* Little to save: earlier. Much: later. As usual: as usual. Always within bounds. */
+static void test_dirty_pages(void **state)
+{
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.interval = 100, .adaptive = true});
+	double t = 1000;
+
+	(void)state;
+	assert_true(kedge__policy_ask(&p, t + 100, 1));
+	for (int i = 0; i < 3; i++)
+		kedge__policy_taken(&p, t += 100, 1, 4e6);
+	assert_false(kedge__policy_wants_dirty(&p, t + 49));
+	assert_true(kedge__policy_wants_dirty(&p, t + 50));
+	assert_false(kedge__policy_ask(&p, t + 99, 4e6));
+	assert_true(kedge__policy_ask(&p, t + 100, 4e6));
+	assert_false(kedge__policy_ask(&p, t + 49, 0));
+	assert_true(kedge__policy_ask(&p, t + 50, 0));
+	assert_non_null(strstr(p.why, "0 MB are dirty instead of 4 MB"));
+	assert_true(kedge__policy_ask(&p, t + 50, 1e6));
+	assert_false(kedge__policy_ask(&p, t + 141, 8e6));
+	assert_true(kedge__policy_ask(&p, t + 142, 8e6));
+	assert_true(kedge__policy_ask(&p, t + 200, 1e12));
+	p.moves_interval = false; /* a fixed interval is fixed */
+	p.config.interval = 100;
+	assert_false(kedge__policy_ask(&p, t + 99, 0));
+}
+
+static void test_skip(void **state)
+{
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.interval = 100});
+	double t = 1000;
+
+	(void)state;
+	assert_int_equal(kedge__policy_skip(&p, t), 0); /* the pace is not known */
+	for (int i = 0; i < 10; i++)
+		assert_false(kedge__policy_ask(&p, t += 0.1, -1));
+	assert_in_range(kedge__policy_skip(&p, t), 200, 250);
+	assert_int_equal(kedge__policy_skip(&p, 1100), 0);
+	for (int i = 0; i < 10; i++)
+		kedge__policy_ask(&p, t += 1e-9, -1);
+	assert_in_range(kedge__policy_skip(&p, t), 1, 1000);
+}
+
+static void test_bad_files(void **state)
+{
+	static const char *const bad[] = {"", "\n", "kedge-controller 1 2 3", "kedge-controller 9 1\n", "closed\n"};
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.interval = 100}), before = p;
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(bad); i++) {
+		assert_int_equal(kedge__policy_parse(&p, bad[i], NULL), KEDGE_E_FORMAT);
+		assert_memory_equal(&p, &before, sizeof(p));
+	}
+}
+
+/* ------------------------------------------------------------------ a job */
+
+static _Atomic double now_is;
+
+static double scripted(void)
+{
+	return atomic_load(&now_is);
+}
+
+/* The clock is put in after opening: what was measured while opening is forgotten. */
+static kedge_t *open_scripted(const struct place *p, bool l2, const char *const *more)
+{
+	kedge_t *k = job_open(p, l2, more);
+	bool unclean = k->policy.unclean;
+	struct kedge__controller known = k->policy.controller;
+
+	k->clock = scripted;
+	assert_int_equal(kedge__adapt_init(k, NULL), 0);
+	k->policy.controller = known;
+	k->policy.unclean = unclean;
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	return k;
+}
+
+static int asks(kedge_t *k)
+{
+	int now = -1;
+
+	assert_ok(k, kedge_should_checkpoint(k, &now));
+	return now;
+}
+
+/* The reason of VERSION as the store has it; "-" if it has none. */
+static void why_of(const struct place *p, uint64_t version, char *out, size_t room)
+{
+	struct kedge__catalog *cat;
+	const struct kedge__catalog_entry *e;
+
+	assert_int_equal(kedge__catalog_open(p->l1, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
+	e = kedge__catalog_find(cat, version);
+	assert_non_null(e);
+	text_make(out, room, "%s", e->set.why ? e->set.why : "-");
+	kedge__catalog_close(cat);
+}
+
+static void test_job_says_why(void **state)
+{
+	const struct place *p = *state;
+	char why[KEDGE__POLICY_TEXT];
+	kedge_t *k;
+
+	atomic_store(&now_is, 50);
+	k = open_scripted(p, false, MORE("interval=2min", "capture=copy"));
+	assert_int_equal(asks(k), 0);
+	assert_ok(k, kedge_checkpoint(k, 1)); /* wanted all the same */
+	atomic_store(&now_is, 169);
+	assert_int_equal(asks(k), 0);
+	atomic_store(&now_is, 171);
+	assert_int_equal(asks(k), 1);
+	assert_int_equal(asks(k), 1);
+	assert_ok(k, kedge_checkpoint(k, 2));
+	assert_int_equal(asks(k), 0);
+	assert_ok(k, kedge_close(k));
+	why_of(p, 1, why, sizeof(why));
+	assert_string_equal(why, "-");
+	why_of(p, 2, why, sizeof(why));
+	assert_string_equal(why, "121 s of computation since the last one; interval 120 s, configured");
+}
+
+static void test_arguments(void **state)
+{
+	kedge_t *k = open_scripted(*state, false, NULL);
+	int now = 7;
+
+	assert_int_equal(kedge_should_checkpoint(NULL, &now), KEDGE_E_ARG);
+	assert_int_equal(kedge_should_checkpoint(k, NULL), KEDGE_E_ARG);
+	assert_int_equal(now, 7);
+	assert_ok(k, kedge_close(k));
+}
+
+/* Failures are seen by the processes that follow, and with mtbf the interval moves; each move is in the log. */
+static void test_job_learns(void **state)
+{
+	struct place *p = *state;
+	const char *const *more = MORE("mtbf=1h", "interval=0");
+	kedge_t *k;
+
+	kedge_set_log(place_log, p);
+	atomic_store(&now_is, 0);
+	k = open_scripted(p, false, more);
+	for (uint64_t v = 1; v <= 4; v++) {
+		atomic_store(&now_is, atomic_load(&now_is) + 600);
+		assert_int_equal(asks(k), 1);
+		assert_ok(k, kedge_checkpoint(k, v));
+	}
+	assert_non_null(strstr(p->log, "interval 600 s -> 1 s")); /* checkpoints cost no scripted time at all */
+	assert_non_null(strstr(p->log, "checkpoint is due"));
+	assert_true(kedge__policy_interval(&k->policy) == 1);
+	assert_ok(k, kedge_close(k));
+	k = open_scripted(p, false, more);
+	assert_false(k->policy.unclean);
+	assert_true(kedge__policy_interval(&k->policy) == 1); /* it is remembered */
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
+	assert_int_equal(k->policy.controller.failures[0], 0);
+	assert_int_equal(asks(k), 0);
+	kedge__adapt_save(k, false); /* as every checkpoint does; then the process dies */
+	k->policy.asked = false;     /* so that closing writes nothing over it */
+	assert_ok(k, kedge_close(k));
+	k = open_scripted(p, false, more);
+	assert_true(k->policy.unclean);
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
+	assert_int_equal(k->policy.controller.failures[0], 1);
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
+	assert_int_equal(k->policy.controller.failures[0], 1);
+	assert_ok(k, kedge_close(k));
+}
+
+static void test_relaunch_is_a_failure(void **state)
+{
+	kedge_t *k = open_scripted(*state, false, NULL);
+
+	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_ok(k, kedge_close(k));
+	setenv("KEDGE_RUN_LAUNCH", "2", 1);
+	k = open_scripted(*state, false, NULL);
+	unsetenv("KEDGE_RUN_LAUNCH");
+	assert_ok(k, kedge_restart(k, 1, NULL));
+	assert_int_equal(k->policy.controller.failures[0], 1);
+	assert_ok(k, kedge_close(k));
+}
+
+static uint32_t levels_of(kedge_t *k, uint64_t version)
+{
+	struct kedge_version_info *list;
+	uint32_t levels = 0;
+	size_t n;
+
+	assert_ok(k, kedge_versions(k, &list, &n));
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].version == version)
+			levels = list[i].levels;
+	}
+	kedge_free(list);
+	return levels;
+}
+
+/* l2_every = 0: every fourth at first, then what the policy says. */
+static void test_job_moves_l2(void **state)
+{
+	kedge_t *k = open_scripted(*state, true, MORE("l2_every=0", "reducer=full"));
+
+	for (uint64_t v = 1; v <= 4; v++)
+		assert_ok(k, kedge_checkpoint(k, v));
+	assert_ok(k, kedge_wait(k));
+	assert_int_equal(levels_of(k, 3), 1);
+	assert_int_equal(levels_of(k, 4), 3);
+	k->policy.controller.l2_every = 2;
+	for (uint64_t v = 5; v <= 6; v++)
+		assert_ok(k, kedge_checkpoint(k, v));
+	assert_ok(k, kedge_wait(k));
+	assert_int_equal(levels_of(k, 5), 1);
+	assert_int_equal(levels_of(k, 6), 3);
+	assert_true(k->flush_seconds >= 0 || k->policy.controller.cost[1].count > 0);
+	assert_ok(k, kedge_close(k));
+}
+
+/* A file of nonsense is no reason to fail, and losing it none either. */
+static void test_damaged_file(void **state)
+{
+	struct place *p = *state;
+	char path[400];
+	FILE *f;
+	kedge_t *k = open_scripted(p, false, NULL);
+
+	assert_int_equal(asks(k), 0);
+	assert_ok(k, kedge_close(k));
+	text_make(path, sizeof(path), "%s/job/record-policy", p->l1);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs("nonsense", f);
+	fclose(f);
+	kedge_set_log(place_log, p);
+	k = open_scripted(p, false, NULL);
+	assert_non_null(strstr(p->log, "costs are measured anew"));
+	assert_int_equal(asks(k), 0);
+	assert_ok(k, kedge_close(k));
+}
+
+#define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_fixed_interval),
+	    cmocka_unit_test(test_interval_moves),
+	    cmocka_unit_test(test_begins_with_the_configured_one),
+	    cmocka_unit_test(test_failures_are_seen),
+	    cmocka_unit_test(test_l2_frequency_moves),
+	    cmocka_unit_test(test_dirty_pages),
+	    cmocka_unit_test(test_skip),
+	    cmocka_unit_test(test_bad_files),
+	    JOB(test_job_says_why),
+	    JOB(test_arguments),
+	    JOB(test_job_learns),
+	    JOB(test_relaunch_is_a_failure),
+	    JOB(test_job_moves_l2),
+	    JOB(test_damaged_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
