@@ -5,7 +5,7 @@
  */
 #include "capture/cow.h"
 #include "capture/tracker_abi.h"
-#include "pipeline/thread.h"
+#include "pipeline/pipeline.h"
 
 #include <errno.h>
 #include <stdlib.h>
