@@ -89,57 +89,67 @@ static void block_failed(struct filling *f, const struct kedge__read_plan_block 
 	pthread_mutex_unlock(&f->lock);
 }
 
-static uint64_t pieces_copy(struct filling *f, struct hand *h, const struct kedge__piece *pieces, size_t n)
+/* RAW is NULL if the pieces are in their places already. */
+static uint64_t pieces_take(struct filling *f, struct hand *h, const struct kedge__piece *pieces, size_t n,
+			    const uint8_t *raw)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		memcpy(pieces[i].to, h->raw + pieces[i].offset, pieces[i].len);
+		if (raw)
+			memcpy(pieces[i].to, raw + pieces[i].offset, pieces[i].len);
 		sum_piece(f, h, pieces[i].target, pieces[i].to, pieces[i].len);
 		bytes += pieces[i].len;
 	}
 	return bytes;
 }
 
-/* A block that goes to one place as a whole is read or decoded right into it. */
+/* A block that goes to one place as a whole, or nearly so, is read or decoded right into it. */
 static int block_fill(struct filling *f, struct hand *h, const struct kedge__read_plan_block *b,
 		      struct kedge__error *err)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
 	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
 	bool whole = !f->check && b->count == 1 && pieces[0].len == record->raw_bytes;
-	int rc = kedge__segment_read_block(b->segment, b->block, whole ? pieces[0].to : h->raw, h->stored, err);
+	uint8_t *to = whole ? pieces[0].to : b->direct ? b->direct : h->raw;
+	int rc = kedge__segment_read_block(b->segment, b->block, to, h->stored, err);
 	uint64_t bytes;
 
 	if (rc)
 		return rc;
 	h->blocks_read++;
 	h->bytes_read += record->stored_bytes;
-	if (f->check) {
-		bytes = record->raw_bytes;
-	} else if (whole) {
-		sum_piece(f, h, pieces[0].target, pieces[0].to, pieces[0].len);
-		bytes = pieces[0].len;
-	} else {
-		bytes = pieces_copy(f, h, pieces, b->count);
-	}
+	bytes = f->check ? record->raw_bytes : pieces_take(f, h, pieces, b->count, to == h->raw ? to : NULL);
 	progress_add(f, bytes);
 	return 0;
 }
 
-static int batch_fill(void *ctx, size_t i, int worker)
+/* The blocks of batch I that are direct, or those that are not. */
+static void batch_fill(struct filling *f, size_t i, int worker, bool direct)
 {
-	struct filling *f = ctx;
 	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[i];
 
 	for (size_t b = 0; b < batch->count; b++) {
 		const struct kedge__read_plan_block *block = &f->plan.blocks.at[batch->first + b];
 		struct kedge__error err = KEDGE__ERROR_INIT;
 
+		if ((block->direct != NULL) != direct)
+			continue;
 		if (block_fill(f, &f->hands[worker], block, &err))
 			block_failed(f, block, &err);
 		kedge__error_done(&err);
 	}
+}
+
+static int batch_fill_direct(void *ctx, size_t i, int worker)
+{
+	batch_fill(ctx, i, worker, true);
+	return 0;
+}
+
+static int batch_fill_rest(void *ctx, size_t i, int worker)
+{
+	batch_fill(ctx, i, worker, false);
 	return 0;
 }
 
@@ -317,6 +327,8 @@ static int plan_make(struct filling *f, const struct kedge__restore_target *targ
 
 	if (!rc)
 		rc = kedge__read_plan_make(&f->plan, f->lineage, f->pool, slots, f->goal_count, err);
+	if (!rc && !f->check)
+		rc = kedge__read_plan_direct(&f->plan, slots, f->goal_count, err);
 	kedge__free(slots);
 	return rc;
 }
@@ -334,8 +346,9 @@ static int attempt(struct filling *f, const struct kedge__restore_target *target
 	atomic_store(&f->done, 0);
 	f->sum_later = f->plan.piece_count > f->total / SMALL_PIECE + 1;
 	resolved = kedge__clock_seconds();
+	kedge__pool_for(f->pool, f->plan.batches.count, batch_fill_direct, f);
 	kedge__pool_for(f->pool, f->check ? 0 : f->plan.fills.count, fill_fill, f);
-	kedge__pool_for(f->pool, f->plan.batches.count, batch_fill, f);
+	kedge__pool_for(f->pool, f->plan.batches.count, batch_fill_rest, f);
 	read = kedge__clock_seconds();
 	stats->resolve_seconds += resolved - start;
 	stats->read_seconds += read - resolved;

@@ -242,7 +242,7 @@ static int blocks_collect(struct maker *m, struct kedge__error *err)
 
 		for (size_t b = 0; b < seg->block_count; b++) {
 			size_t count = atomic_load(&m->pieces[m->base[s] + b]);
-			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count};
+			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count, NULL};
 			int rc = count ? block_add(m->plan, block, err) : 0;
 
 			if (rc)

@@ -18,6 +18,7 @@ struct kedge__read_plan_block {
 	uint64_t version;
 	size_t block;
 	size_t first, count; /* of its pieces, in no order */
+	uint8_t *direct;     /* not NULL: read it there as a whole, before all that is not direct */
 };
 
 /* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to
@@ -54,6 +55,9 @@ struct kedge__read_plan {
 /* Resolve what SLOTS, ascending by base, cover of the lineage's top version, and sort it by place. */
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
 			  const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err);
+/* Set `direct` of the blocks of a plan where it pays (direct.c). */
+int kedge__read_plan_direct(struct kedge__read_plan *plan, const struct kedge__read_plan_slot *slots, size_t n,
+			    struct kedge__error *err);
 void kedge__read_plan_done(struct kedge__read_plan *plan);
 
 #endif
