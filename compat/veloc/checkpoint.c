@@ -1,0 +1,331 @@
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static void region_name(int id, char out[16])
+{
+	snprintf(out, 16, "%d", id);
+}
+
+static void file_bare(struct veloc__job *job)
+{
+	char region[160];
+
+	if (job->filed) {
+		snprintf(region, sizeof(region), KEDGE_FILE_PREFIX "%s", job->file);
+		(void)kedge_unprotect(job->k, region);
+	}
+	job->filed = false;
+	if (job->path)
+		unlink(job->path);
+	free(job->path);
+	job->path = NULL;
+}
+
+static void ids_bare(struct veloc__job *job)
+{
+	char name[16];
+
+	for (size_t i = 0; i < job->id_count; i++) {
+		region_name(job->ids[i], name);
+		(void)kedge_unprotect(job->k, name);
+	}
+	job->id_count = 0;
+}
+
+void veloc__job_bare(struct veloc__job *job)
+{
+	if (!job->k)
+		return;
+	ids_bare(job);
+	file_bare(job);
+}
+
+void veloc__phase_end(struct veloc__client *c)
+{
+	for (struct veloc__group *g = c->groups; g; g = g->next) {
+		for (size_t i = 0; i < g->count; i++)
+			g->at[i].chosen = false;
+	}
+	kedge_free(c->stored);
+	c->stored = NULL;
+	c->stored_count = 0;
+	c->phase = VELOC__IDLE;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static enum kedge_type type_of(size_t unit)
+{
+	return unit == 8 ? KEDGE_U64 : unit == 4 ? KEDGE_U32 : unit == 2 ? KEDGE_U16 : KEDGE_BYTES;
+}
+
+static int region_protect(struct veloc__job *job, const struct veloc__region *r)
+{
+	enum kedge_type type = type_of(r->unit);
+	size_t count = type == KEDGE_BYTES ? r->count * r->unit : r->count;
+	char name[16];
+
+	region_name(r->id, name);
+	return kedge_protect(job->k, name, r->ptr, count, type);
+}
+
+/* What is chosen, and nothing else, is protected. */
+static int group_protect(struct veloc__job *job, const struct veloc__group *g)
+{
+	int *ids = malloc((g->count + 1) * sizeof(*ids));
+	int rc = ids ? 0 : KEDGE_E_NOMEM;
+
+	ids_bare(job);
+	free(job->ids);
+	job->ids = ids;
+	for (size_t i = 0; i < g->count && !rc; i++) {
+		if (!g->at[i].chosen)
+			continue;
+		rc = region_protect(job, &g->at[i]);
+		if (!rc)
+			ids[job->id_count++] = g->at[i].id;
+	}
+	if (rc)
+		veloc__log(KEDGE_LOG_ERROR, "%s", ids ? kedge_last_error(job->k) : kedge_strerror(rc));
+	return rc;
+}
+
+/* Calls of one checkpoint add up. */
+static size_t choose(struct veloc__group *g, int mode, const int *ids, int count)
+{
+	size_t chosen = 0;
+
+	for (size_t i = 0; g && i < g->count; i++) {
+		g->at[i].chosen = g->at[i].chosen || veloc__selects(mode, ids, count, g->at[i].id);
+		chosen += g->at[i].chosen;
+	}
+	return chosen;
+}
+
+/* The version is taken if no rank has a reason against it. */
+static int take(struct veloc__client *c, int bad)
+{
+	struct veloc__job *job = c->job;
+	int values[2] = {bad, job->cleanup};
+	int rc;
+
+	if (veloc__client_max(c, values, 2))
+		return VELOC_FAILURE;
+	if (values[1]) {
+		job->cleanup = false;
+		(void)veloc__call(c, VELOC__OP_DISCARD, job->k, 0, NULL);
+	}
+	rc = values[0] ? KEDGE_E_GROUP : veloc__call(c, VELOC__OP_CHECKPOINT, job->k, c->version, NULL);
+	c->taken = !rc;
+	c->failed = !!rc;
+	if (!rc) {
+		job->took = true;
+		job->last = c->version;
+	}
+	return rc ? VELOC_FAILURE : VELOC_SUCCESS;
+}
+
+int VELOC_Checkpoint_selective(int mode, int *ids, int id_count)
+{
+	struct veloc__client *c = veloc__client_enter();
+	struct veloc__group *g;
+	int bad;
+
+	if (!c || c->phase != VELOC__CHECKPOINT)
+		return VELOC_FAILURE;
+	g = veloc__group_for(c->groups, c->job->name);
+	bad = !choose(g, mode, ids, id_count);
+	if (bad)
+		veloc__log(KEDGE_LOG_ERROR, "%s: no region is selected", c->job->name);
+	else
+		bad = group_protect(c->job, g) != 0;
+	return take(c, bad);
+}
+
+int VELOC_Checkpoint_mem(void)
+{
+	return VELOC_Checkpoint_selective(VELOC_CKPT_ALL, NULL, 0);
+}
+
+/* ------------------------------------------------------------------ files */
+
+static char *absolute(const char *path)
+{
+	char cwd[4096], *out;
+	size_t bytes = strlen(path) + sizeof(cwd) + 2;
+
+	if (path[0] == '/')
+		return strdup(path);
+	out = getcwd(cwd, sizeof(cwd)) ? malloc(bytes) : NULL;
+	if (out)
+		snprintf(out, bytes, "%s/%s", cwd, path);
+	return out;
+}
+
+static int file_route(struct veloc__client *c, const char *original)
+{
+	struct veloc__job *job = c->job;
+	char path[VELOC_MAX_NAME];
+
+	if (kedge_file_route(job->k, job->file, path, sizeof(path))) {
+		veloc__log(KEDGE_LOG_ERROR, "%s", kedge_last_error(job->k));
+		return VELOC_FAILURE;
+	}
+	job->filed = true;
+	free(job->path);
+	job->path = strdup(path);
+	free(c->original);
+	c->original = original && original[0] ? absolute(original) : NULL;
+	return job->path ? VELOC_SUCCESS : VELOC_FAILURE;
+}
+
+int VELOC_Route_file(const char *original, char *routed)
+{
+	struct veloc__client *c = veloc__client_enter();
+
+	if (!c || !routed || !c->job)
+		return VELOC_FAILURE;
+	if (c->phase == VELOC__CHECKPOINT && file_route(c, original))
+		return VELOC_FAILURE;
+	if (!c->job->path) {
+		veloc__log(KEDGE_LOG_ERROR, "%s: version %llu has no file", c->job->name,
+			   (unsigned long long)c->version);
+		return VELOC_FAILURE;
+	}
+	strcpy(routed, c->job->path);
+	return VELOC_SUCCESS;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* As often as versions go to persistent storage. */
+static void file_export(struct veloc__client *c)
+{
+	const struct veloc__config *config = &c->config;
+	double interval = (double)config->persistent_interval, time = now();
+
+	if (!config->originals || !config->persistent || interval < 0 || !c->original || !c->job->path)
+		return;
+	if (c->exported > 0 && time - c->exported < interval)
+		return;
+	if (!c->exporter)
+		c->exporter = veloc__exporter_new();
+	if (!c->exporter)
+		return;
+	c->exported = time;
+	veloc__exporter_submit(c->exporter, c->job->path, c->original);
+}
+
+/* A rank without a file takes part with nothing, as long as some rank has one. */
+static int take_file(struct veloc__client *c)
+{
+	int some[1] = {c->job->filed};
+	int rc;
+
+	ids_bare(c->job);
+	if (veloc__client_max(c, some, 1))
+		return VELOC_FAILURE;
+	if (!some[0])
+		veloc__log(KEDGE_LOG_ERROR, "%s: version %llu has neither regions nor a file", c->job->name,
+			   (unsigned long long)c->version);
+	rc = take(c, !some[0]);
+	if (!rc)
+		file_export(c);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ begin, end, wait */
+
+int VELOC_Checkpoint_begin(const char *name, int version)
+{
+	struct veloc__client *c = veloc__client_enter();
+	struct veloc__job *job;
+
+	if (!c || c->phase != VELOC__IDLE || !veloc__name_valid(name) || version < 0)
+		return VELOC_FAILURE;
+	job = veloc__job_open(c, name);
+	if (!job)
+		return VELOC_FAILURE;
+	file_bare(job);
+	free(c->original);
+	c->original = NULL;
+	c->job = job;
+	c->version = (uint64_t)version;
+	c->taken = c->failed = false;
+	c->phase = VELOC__CHECKPOINT;
+	return VELOC_SUCCESS;
+}
+
+/* SUCCESS is not looked at, as VELOC does not: programs pass VELOC_SUCCESS, which is 0. */
+int VELOC_Checkpoint_end(int success)
+{
+	struct veloc__client *c = veloc__client_enter();
+	int rc;
+
+	(void)success;
+	if (!c || c->phase != VELOC__CHECKPOINT)
+		return VELOC_FAILURE;
+	rc = c->taken || c->failed ? 0 : take_file(c);
+	if (!rc && c->failed)
+		rc = VELOC_FAILURE;
+	veloc__phase_end(c);
+	if (!rc && !c->config.async)
+		rc = veloc__client_wait(c);
+	return rc;
+}
+
+int veloc__client_wait(struct veloc__client *c)
+{
+	int rc = VELOC_SUCCESS;
+
+	for (struct veloc__job *job = c->jobs; job; job = job->next) {
+		if (job->k && veloc__call(c, VELOC__OP_WAIT, job->k, 0, NULL))
+			rc = VELOC_FAILURE;
+	}
+	veloc__exporter_drain(c->exporter);
+	return rc;
+}
+
+int VELOC_Checkpoint_wait(void)
+{
+	struct veloc__client *c = veloc__client_enter();
+
+	return c && c->phase == VELOC__IDLE ? veloc__client_wait(c) : VELOC_FAILURE;
+}
+
+int VELOC_Checkpoint_finished(void)
+{
+	struct veloc__client *c = veloc__client_enter();
+
+	if (!c)
+		return VELOC_FAILURE;
+	for (const struct veloc__job *job = c->jobs; job; job = job->next) {
+		if (job->k && job->took && kedge_test(job->k, job->last) == 0)
+			return VELOC_FAILURE;
+	}
+	return veloc__exporter_idle(c->exporter) ? VELOC_SUCCESS : VELOC_FAILURE;
+}
+
+/* What went wrong with an earlier version is told, but is no reason not to take this one. */
+int VELOC_Checkpoint(const char *name, int version)
+{
+	int waited = VELOC_Checkpoint_wait();
+	int rc = VELOC_Checkpoint_begin(name, version);
+
+	if (rc)
+		return rc;
+	(void)VELOC_Checkpoint_mem();
+	rc = VELOC_Checkpoint_end(1);
+	return rc ? rc : waited;
+}
