@@ -119,6 +119,30 @@ static void test_dead_blocks_are_not_read(void **state)
 	lab_free(lab);
 }
 
+/* Two blocks, each mostly alive and in one row, whose dead parts lie over each other's live ones. */
+static void test_blocks_in_each_others_way(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 8192);
+	struct lab_region region = {"m", m, BYTES, 0};
+	struct kedge__lineage *l;
+
+	(void)state;
+	fill_random(m, BYTES, 1);
+	lab_save(lab, 0, &region, 1);
+	memmove(m + 8192 - 3008, m + 8192, 6016);
+	fill_random(m + 8192 + 3008, 8192 - 3008, 2);
+	lab_save(lab, 1, &region, 1);
+	memmove(m + 32768 + 64, m + 32768, 8192); /* and one moved over its neighbour by a single chunk */
+	lab_save(lab, 2, &region, 1);
+	for (int i = 0; i < 3; i++) {
+		l = lab_open(lab, 2);
+		fill_whole(lab, l, NULL);
+		assert_memory_equal(got, m, BYTES);
+		kedge__lineage_close(l);
+	}
+	lab_free(lab);
+}
+
 static void test_region_digest_is_checked(void **state)
 {
 	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 8192);
@@ -200,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_each_live_block_once),       cmocka_unit_test(test_dead_blocks_are_not_read),
+	    cmocka_unit_test(test_blocks_in_each_others_way),
 	    cmocka_unit_test(test_region_digest_is_checked),   cmocka_unit_test(test_subsets),
 	    cmocka_unit_test(test_progress_ends_at_the_total),
 	};
