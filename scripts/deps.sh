@@ -16,6 +16,8 @@ needed() {
 		libzstd-dev pkg-config --exists libzstd
 		libinih-dev pkg-config --exists inih
 		libjansson-dev pkg-config --exists jansson
+		libdeflate-dev pkg-config --exists libdeflate
+		libfpzip-dev test -e /usr/include/fpzip.h
 		libopenmpi-dev mpicc --version
 		openmpi-bin mpirun --version
 	END

@@ -1,6 +1,9 @@
 /*
  * codec: blocks of literals in and out of compressed form, behind one table. A block that does not
  * shrink is stored as it is (codec none), so a block never grows.
+ *
+ * The bitstreams are in docs/FORMAT.md, "Codecs". All of them are lossless for every bit pattern, NaN payloads and
+ * negative zeros among them, and depend on nothing but the bytes, the choice and the version of the library used.
  */
 #ifndef KEDGE_CODEC_CODEC_H
 #define KEDGE_CODEC_CODEC_H
@@ -11,18 +14,63 @@ enum kedge__codec_id { /* stable on disk */
 		       KEDGE__CODEC_NONE = 0,
 		       KEDGE__CODEC_LZ4 = 1,
 		       KEDGE__CODEC_ZSTD = 2,
+		       KEDGE__CODEC_DEFLATE = 3,
+		       KEDGE__CODEC_FPZIP = 4,
+		       KEDGE__CODEC_FPC64 = 5,
+		       KEDGE__CODEC_FPC32 = 6,
+		       KEDGE__CODEC_SHUFFLE = 7,
+		       KEDGE__CODEC_BITSHUFFLE = 8,
+		       KEDGE__CODEC_DELTA = 9,
+		       KEDGE__CODEC_FIELD = 10,
+};
+
+/* A step before a first pass: of each element, or against what stood at the same place before. */
+enum kedge__codec_step {
+	KEDGE__STEP_DELTA = 1, /* less the element before it */
+	KEDGE__STEP_XOR = 2,   /* exclusive or with the base */
+	KEDGE__STEP_MINUS = 4, /* less the element of the base */
+};
+
+struct kedge__codec;
+
+/* What the configuration asks for, or what was settled on for a region. */
+struct kedge__codec_choice {
+	bool automatic;                    /* "auto", "max": kedge__codec_sample() settles it */
+	bool smallest;                     /* "max": size alone counts */
+	const struct kedge__codec *codec;  /* the only pass, or the first one, which knows the type */
+	int level;                         /* of codec */
+	const struct kedge__codec *second; /* the general pass over what the first gives; NULL: none */
+	int second_level;
+	unsigned steps;      /* KEDGE__STEP_ bits */
+	uint32_t row, plane; /* elements from one to the next along the second and third dimension; 0: not known */
+	double target;       /* bytes of raw data a second that a thread has to keep up with; 0: no such wish */
+	double storage;      /* bytes a second that storage takes, for each thread; 0: KEDGE__CODEC_STORAGE */
+};
+
+#define KEDGE__CODEC_STORAGE 100e6
+
+struct kedge__codec_input {
+	const void *raw;
+	size_t bytes;
+	enum kedge_type type;
+	const void *base; /* as many bytes, which the reader will have too; NULL: none, and the steps that need it are
+			     left out */
 };
 
 struct kedge__codec {
 	uint16_t id;
 	const char *name;
 	int min_level, max_level, preset_level;
+	bool first;   /* makes something of the type; may have a general pass behind it */
+	bool general; /* may be the second pass */
 	size_t (*bound)(size_t raw);
-	/* Encode RAW bytes; *USED <= ROOM. KEDGE_E_LIMIT: does not fit ROOM. PARAM is stored with the block. */
-	int (*encode)(const void *raw, size_t raw_bytes, enum kedge_type type, int level, void *out, size_t room,
-		      size_t *used, uint16_t *param, struct kedge__error *err);
-	/* Decode exactly RAW_BYTES; touches no byte outside RAW. KEDGE_E_DAMAGED otherwise. */
-	int (*decode)(const void *in, size_t in_bytes, uint16_t param, void *raw, size_t raw_bytes,
+	/* Encode; *USED <= ROOM. KEDGE_E_LIMIT: does not fit ROOM, or not for data of this type or size. PARAM is
+	 * stored with the block. */
+	int (*encode)(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
+		      size_t room, size_t *used, uint16_t *param, struct kedge__error *err);
+	/* Decode exactly RAW_BYTES; touches no byte outside RAW. KEDGE_E_DAMAGED otherwise. BASE is what the encoder
+	 * was given, or NULL. */
+	int (*decode)(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
 		      struct kedge__error *err);
 };
 
@@ -30,27 +78,45 @@ const struct kedge__codec *kedge__codec_by_id(uint16_t id); /* NULL: not in this
 const struct kedge__codec *kedge__codec_by_name(const char *name);
 size_t kedge__codec_count(void);
 const struct kedge__codec *kedge__codec_at(size_t i);
-
-/* What the configuration asks for: a codec by name with a level ("zstd:9"), or "auto". */
-struct kedge__codec_choice {
-	bool automatic;
-	const struct kedge__codec *codec;
-	int level;
-};
-int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choice, struct kedge__error *err);
+/* The same with KEDGE_E_CODEC and the name of what is missing. */
+int kedge__codec_need(uint16_t id, const struct kedge__codec **codec, struct kedge__error *err);
 
 /*
- * With "auto": look at samples of N pieces of data of one region and settle on a codec: one that does not shrink the
- * samples by at least a twentieth is not worth its time. Deterministic: it depends on the data alone.
+ * "zstd:9", "shuffle+zstd:3", "delta+bitshuffle+lz4", "xor+shuffle+zstd", "fpc64:16+zstd", "auto", "max": steps (delta,
+ * xor, minus), a codec that knows types, a general one; each with a level where it has levels. Steps and shuffles
+ * without a general codec get zstd.
+ */
+int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choice, struct kedge__error *err);
+/* The shape of the region, slowest dimension first, for the codecs that look in more than one direction. */
+void kedge__codec_choice_shape(struct kedge__codec_choice *choice, int ndims, const uint64_t *dims);
+
+#define KEDGE__CODEC_NAME_ROOM 64
+/* What a block was packed with, as the parser takes it, without levels: "shuffle+zstd". */
+const char *kedge__codec_describe(uint16_t id, uint16_t param, char text[KEDGE__CODEC_NAME_ROOM]);
+/* A choice with its levels: "shuffle+zstd:3", "auto". */
+const char *kedge__codec_choice_describe(const struct kedge__codec_choice *choice, char text[KEDGE__CODEC_NAME_ROOM]);
+
+/*
+ * With "auto" or "max": look at samples of N pieces of data of one region and settle on a codec. Deterministic: it
+ * depends on the data, the type, the shape and the two speeds of WANTED alone; what codecs take is known from built-in
+ * figures. With a target: the smallest that keeps up with it. Else: the one that gets data through packing and storage,
+ * which go on at the same time, fastest. What is read back slower than 500 MB/s a thread is chosen by "max" alone. One
+ * that does not shrink the samples by at least a twentieth is not worth its time.
  */
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted, enum kedge_type type,
 					       const void *const *pieces, const size_t *bytes, size_t n);
 
-/* One block. OUT has room for raw_bytes; *USED == raw_bytes and *CODEC == none if it did not shrink. */
+/* One block. OUT has room for in->bytes; *USED == in->bytes and *CODEC == none if it did not shrink. */
+int kedge__block_pack(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,
+		      size_t *used, uint16_t *codec, uint16_t *param, struct kedge__error *err);
+/* Says which codec is missing if it is not in this build (KEDGE_E_CODEC). */
+int kedge__block_unpack(uint16_t codec, uint16_t param, const void *in, size_t in_bytes, const void *base, void *raw,
+			size_t raw_bytes, struct kedge__error *err);
+
+/* The same without a base. */
 int kedge__block_encode(const struct kedge__codec_choice *choice, enum kedge_type type, const void *raw,
 			size_t raw_bytes, void *out, size_t *used, uint16_t *codec, uint16_t *param,
 			struct kedge__error *err);
-/* Says which codec is missing if it is not in this build (KEDGE_E_CODEC). */
 int kedge__block_decode(uint16_t codec, uint16_t param, const void *in, size_t in_bytes, void *raw, size_t raw_bytes,
 			struct kedge__error *err);
 

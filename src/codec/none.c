@@ -5,24 +5,24 @@ static size_t none_bound(size_t raw)
 	return raw;
 }
 
-static int none_encode(const void *raw, size_t raw_bytes, enum kedge_type type, int level, void *out, size_t room,
-		       size_t *used, uint16_t *param, struct kedge__error *err)
+static int none_encode(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
+		       size_t room, size_t *used, uint16_t *param, struct kedge__error *err)
 {
-	(void)type;
-	(void)level;
-	if (raw_bytes > room)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec none: %zu bytes do not fit into %zu", raw_bytes,
+	(void)how;
+	if (in->bytes > room)
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec none: %zu bytes do not fit into %zu", in->bytes,
 					room);
-	if (raw_bytes > 0)
-		memcpy(out, raw, raw_bytes);
-	*used = raw_bytes;
+	if (in->bytes > 0)
+		memcpy(out, in->raw, in->bytes);
+	*used = in->bytes;
 	*param = 0;
 	return 0;
 }
 
-static int none_decode(const void *in, size_t in_bytes, uint16_t param, void *raw, size_t raw_bytes,
+static int none_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
 		       struct kedge__error *err)
 {
+	(void)base;
 	if (param != 0 || in_bytes != raw_bytes)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec none: %zu bytes where %zu should be", in_bytes,
 					raw_bytes);

@@ -9,32 +9,32 @@ static size_t zstd_bound(size_t raw)
 	return ZSTD_compressBound(raw);
 }
 
-static int zstd_encode(const void *raw, size_t raw_bytes, enum kedge_type type, int level, void *out, size_t room,
-		       size_t *used, uint16_t *param, struct kedge__error *err)
+static int zstd_encode(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
+		       size_t room, size_t *used, uint16_t *param, struct kedge__error *err)
 {
 	ZSTD_CCtx *ctx = ZSTD_createCCtx();
 	size_t n;
 
-	(void)type;
 	if (!ctx)
 		return kedge__error_nomem(err);
-	n = ZSTD_compressCCtx(ctx, out, room, raw, raw_bytes, level);
+	n = ZSTD_compressCCtx(ctx, out, room, in->raw, in->bytes, how->level);
 	ZSTD_freeCCtx(ctx);
 	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
 		return kedge__error_nomem(err);
 	if (ZSTD_isError(n))
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec zstd: %zu bytes, packed, do not fit into %zu: %s",
-					raw_bytes, room, ZSTD_getErrorName(n));
+					in->bytes, room, ZSTD_getErrorName(n));
 	*used = n;
 	*param = 0;
 	return 0;
 }
 
-static int zstd_decode(const void *in, size_t in_bytes, uint16_t param, void *raw, size_t raw_bytes,
+static int zstd_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
 		       struct kedge__error *err)
 {
 	size_t n;
 
+	(void)base;
 	if (param != 0)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec zstd: parameter %u is not possible", param);
 	n = ZSTD_decompress(raw, raw_bytes, in, in_bytes);
@@ -54,6 +54,7 @@ const struct kedge__codec kedge__codec_zstd = {
     .min_level = -7,
     .max_level = 19,
     .preset_level = 3,
+    .general = true,
     .bound = zstd_bound,
     .encode = zstd_encode,
     .decode = zstd_decode,

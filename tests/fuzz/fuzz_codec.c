@@ -1,36 +1,38 @@
 /*
- * Codecs. As packed bytes: the first byte chooses the codec, the next two the raw size; decoding fails or fills exactly
- * that. As raw bytes: every codec gives them back.
+ * Codecs. As packed bytes: the first byte chooses the codec, the next two the raw size, the two behind them the
+ * parameter; decoding fails or fills exactly that. As raw bytes: every codec gives them back.
  */
 #include "codec/codec.h"
 #include "fuzz.h"
 
 #define CANARY 0x5a
+#define HEADER 5
 
-static void unpack(uint16_t codec, size_t raw_bytes, const uint8_t *data, size_t size)
+static void unpack(uint16_t codec, uint16_t param, size_t raw_bytes, const uint8_t *data, size_t size)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	uint8_t *raw = malloc(raw_bytes + 64);
+	uint8_t *raw = malloc(raw_bytes + 64), *base = calloc(raw_bytes + 1, 1);
 	int rc;
 
-	FUZZ_REQUIRE(raw);
+	FUZZ_REQUIRE(raw && base);
 	memset(raw, CANARY, raw_bytes + 64);
-	rc = kedge__block_decode(codec, 0, data, size, raw, raw_bytes, &err);
+	rc = kedge__block_unpack(codec, param, data, size, raw_bytes % 2 ? base : NULL, raw, raw_bytes, &err);
 	for (size_t i = 0; i < 64; i++)
 		FUZZ_REQUIRE(raw[raw_bytes + i] == CANARY);
 	if (rc != 0)
 		fuzz_require_cause(rc, &err);
 	free(raw);
+	free(base);
 }
 
-static void round_trip(const struct kedge__codec_choice *choice, const uint8_t *data, size_t size)
+static void round_trip(const struct kedge__codec_choice *choice, enum kedge_type type, const uint8_t *data, size_t size)
 {
 	uint8_t *packed = malloc(size + 1), *raw = malloc(size + 1);
 	uint16_t codec, param;
 	size_t used;
 
 	FUZZ_REQUIRE(packed && raw);
-	FUZZ_REQUIRE(kedge__block_encode(choice, KEDGE_BYTES, data, size, packed, &used, &codec, &param, NULL) == 0);
+	FUZZ_REQUIRE(kedge__block_encode(choice, type, data, size, packed, &used, &codec, &param, NULL) == 0);
 	FUZZ_REQUIRE(used < size || (used == size && codec == KEDGE__CODEC_NONE));
 	FUZZ_REQUIRE(kedge__block_decode(codec, param, packed, used, raw, size, NULL) == 0);
 	FUZZ_REQUIRE(memcmp(raw, data, size) == 0);
@@ -40,13 +42,21 @@ static void round_trip(const struct kedge__codec_choice *choice, const uint8_t *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const choices[] = {"none", "lz4", "zstd:1", "auto"};
+	static const char *const choices[] = {"none",  "lz4",   "zstd:1",    "shuffle+lz4",        "bitshuffle+lz4",
+					      "field", "fpc64", "fpc32+lz4", "delta+shuffle+zstd", "auto"};
+	static const enum kedge_type types[] = {KEDGE_F64, KEDGE_F32, KEDGE_I16, KEDGE_C64, KEDGE_BYTES};
+	uint16_t raw_bytes, param;
 	struct kedge__codec_choice choice;
 
-	if (size < 3)
+	if (size < HEADER)
 		return 0;
-	unpack(data[0] % (kedge__codec_count() + 1), kedge__get16(data + 1), data + 3, size - 3);
+	raw_bytes = kedge__get16(data + 1);
+	param = kedge__get16(data + 3);
+	/* One more than there are, so that one is unknown. */
+	unpack(data[0] % (KEDGE__CODEC_FIELD + 2), param, raw_bytes, data + HEADER, size - HEADER);
 	FUZZ_REQUIRE(kedge__codec_choice_parse(choices[data[0] % KEDGE__COUNT(choices)], &choice, NULL) == 0);
-	round_trip(&choice, data + 3, size - 3);
+	choice.row = data[1] % 64;
+	choice.plane = choice.row * (data[2] % 8);
+	round_trip(&choice, types[param % KEDGE__COUNT(types)], data + HEADER, size - HEADER);
 	return 0;
 }

@@ -247,25 +247,50 @@ static void make_settings(void)
 	save("settings", "odd", "", 0, odd, sizeof(odd) - 1);
 }
 
-static void make_codec(void)
+static void save_packed(const char *text, enum kedge_type type, const uint8_t *raw, size_t bytes)
 {
-	static const char *const choices[] = {"none", "lz4", "zstd:1", "zstd:19"};
-	static const char *const names[] = {"none", "lz4", "zstd-1", "zstd-19"};
-	uint8_t raw[600], packed[600], prefix[3];
+	uint8_t *packed = malloc(bytes), prefix[5];
+	struct kedge__codec_choice choice;
+	char name[64];
 	uint16_t codec, param;
 	size_t used;
 
-	for (size_t i = 0; i < sizeof(raw); i++)
-		raw[i] = (uint8_t)(i / 37 + (i % 8 == 7 ? 0x40 : i * i % 7));
-	for (size_t i = 0; i < KEDGE__COUNT(choices); i++) {
-		struct kedge__codec_choice choice;
+	FUZZ_REQUIRE(packed);
+	if (kedge__codec_choice_parse(text, &choice, NULL) != 0) {
+		free(packed);
+		return;
+	}
+	choice.row = 10;
+	FUZZ_REQUIRE(kedge__block_encode(&choice, type, raw, bytes, packed, &used, &codec, &param, NULL) == 0);
+	prefix[0] = (uint8_t)codec;
+	kedge__put16(prefix + 1, (uint16_t)bytes);
+	kedge__put16(prefix + 3, param);
+	snprintf(name, sizeof(name), "%s-%u", text, (unsigned)type);
+	for (char *p = name; *p; p++)
+		*p = *p == ':' || *p == '+' ? '-' : *p;
+	save("codec", name, prefix, sizeof(prefix), packed, used);
+	free(packed);
+}
 
-		FUZZ_REQUIRE(kedge__codec_choice_parse(choices[i], &choice, NULL) == 0);
-		FUZZ_REQUIRE(kedge__block_encode(&choice, KEDGE_BYTES, raw, sizeof(raw), packed, &used, &codec, &param,
-						 NULL) == 0);
-		prefix[0] = (uint8_t)codec;
-		kedge__put16(prefix + 1, sizeof(raw));
-		save("codec", names[i], prefix, 3, packed, used);
+static void make_codec(void)
+{
+	static const char *const texts[] = {"none",           "lz4",         "zstd:1",      "zstd:19",
+					    "deflate",        "fpzip",       "fpc64",       "fpc64:6+zstd:1",
+					    "fpc32",          "fpc32:6+lz4", "shuffle+lz4", "shuffle+zstd",
+					    "bitshuffle+lz4", "delta+lz4",   "field",       "delta+bitshuffle+zstd"};
+	uint8_t raw[600];
+
+	for (size_t i = 0; i < KEDGE__COUNT(texts); i++) {
+		for (size_t k = 0; k < sizeof(raw); k++)
+			raw[k] = (uint8_t)(k / 37 + (k % 8 == 7 ? 0x40 : k * k % 7));
+		save_packed(texts[i], KEDGE_BYTES, raw, sizeof(raw));
+		for (size_t k = 0; k < sizeof(raw) / 8; k++)
+			kedge__put64(raw + k * 8, UINT64_C(0x3ff0000000000000) + (k * k << 38) + (k % 5 << 14));
+		save_packed(texts[i], KEDGE_F64, raw, sizeof(raw));
+		for (size_t k = 0; k < sizeof(raw) / 4; k++)
+			kedge__put32(raw + k * 4,
+				     UINT32_C(0x3f800000) + (uint32_t)(k * k << 3) + (uint32_t)(k * 7 % 5));
+		save_packed(texts[i], KEDGE_F32, raw, sizeof(raw));
 	}
 }
 

@@ -1,0 +1,281 @@
+/* What configuration may say, and what "auto" and "max" make of data. */
+#include "support.h"
+
+static void test_choice_parse(void **state)
+{
+	struct kedge__codec_choice c = {0};
+
+	(void)state;
+	assert_int_equal(kedge__codec_choice_parse("zstd:9", &c, NULL), 0);
+	assert_string_equal(c.codec->name, "zstd");
+	assert_int_equal(c.level, 9);
+	assert_false(c.automatic);
+	assert_int_equal(kedge__codec_choice_parse("zstd", &c, NULL), 0);
+	assert_int_equal(c.level, 3);
+	assert_int_equal(kedge__codec_choice_parse("lz4:-4", &c, NULL), 0);
+	assert_int_equal(c.level, -4);
+	assert_int_equal(kedge__codec_choice_parse("auto", &c, NULL), 0);
+	assert_true(c.automatic && !c.smallest);
+	assert_int_equal(kedge__codec_choice_parse("max", &c, NULL), 0);
+	assert_true(c.automatic && c.smallest);
+	assert_int_equal(kedge__codec_choice_parse("none", &c, NULL), 0);
+	assert_int_equal(c.codec->id, KEDGE__CODEC_NONE);
+}
+
+static void reads_as(const char *text, const char *full)
+{
+	struct kedge__codec_choice c;
+	char got[KEDGE__CODEC_NAME_ROOM];
+
+	assert_int_equal(kedge__codec_choice_parse(text, &c, NULL), 0);
+	assert_string_equal(kedge__codec_choice_describe(&c, got), full);
+	assert_int_equal(kedge__codec_choice_parse(full, &c, NULL), 0);
+	assert_string_equal(kedge__codec_choice_describe(&c, got), full);
+}
+
+static void test_chains_parse(void **state)
+{
+	(void)state;
+	reads_as("auto", "auto");
+	reads_as("max", "max");
+	reads_as("none", "none");
+	reads_as("shuffle", "shuffle+zstd:3");
+	reads_as("shuffle+lz4", "shuffle+lz4:0");
+	reads_as("delta", "delta+zstd:3");
+	reads_as("delta+bitshuffle+zstd:-2", "delta+bitshuffle+zstd:-2");
+	reads_as("xor+shuffle", "xor+shuffle+zstd:3");
+	reads_as("minus+delta+lz4:-1", "minus+delta+lz4:-1");
+	reads_as("fpc64", "fpc64:12");
+	reads_as("fpc32:9+zstd", "fpc32:9+zstd:3");
+	reads_as("field", "field");
+}
+
+static void refused(const char *text, const char *says)
+{
+	const struct kedge__codec_choice before = {.level = 4711};
+	struct kedge__codec_choice c = before;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	assert_int_equal(kedge__codec_choice_parse(text, &c, &err), KEDGE_E_CONFIG);
+	assert_memory_equal(&c, &before, sizeof(c));
+	if (!strstr(kedge__error_text(&err), says))
+		fail_msg("'%s': \"%s\" does not say \"%s\"", text, kedge__error_text(&err), says);
+	kedge__error_done(&err);
+}
+
+static void test_choice_refused(void **state)
+{
+	(void)state;
+	refused("zst", "did you mean 'zstd'?");
+	refused("lz5", "none, lz4, zstd");
+	refused("", "auto, max");
+	refused(":3", "auto, max");
+	refused("a-name-that-is-much-longer-than-any-codec-has-or-will-ever-have:7", "not one of");
+	refused("zstd:", "-7 to 19");
+	refused("zstd:20", "-7 to 19");
+	refused("zstd:3x", "-7 to 19");
+	refused("zstd:99999999999999999999", "-7 to 19");
+	refused("none:1", "no levels");
+	refused("auto:1", "no levels");
+	refused("max+zstd", "stands alone");
+	refused("shuffle+auto", "stands alone");
+	refused("shuffle:2+zstd", "no levels");
+	refused("shuffle+zstd:99", "-7 to 19");
+	refused("zstd+lz4", "lz4 cannot stand behind zstd");
+	refused("lz4+shuffle", "shuffle cannot stand behind lz4");
+	refused("shuffle+zstd+lz4", "lz4 cannot stand behind zstd");
+	refused("shuffle+bitshuffle", "bitshuffle cannot stand behind shuffle");
+	refused("shuffle+delta", "delta cannot stand behind shuffle");
+	refused("xor+minus+zstd", "xor and minus");
+	refused("shuffle+", "not one of");
+	refused("+zstd", "not one of");
+}
+
+static void test_shape(void **state)
+{
+	struct kedge__codec_choice c = {0};
+
+	(void)state;
+	kedge__codec_choice_shape(&c, 3, (const uint64_t[]){10, 20, 30});
+	assert_int_equal(c.row, 30);
+	assert_int_equal(c.plane, 600);
+	kedge__codec_choice_shape(&c, 5, (const uint64_t[]){5, 16, 1, 64, 64});
+	assert_int_equal(c.row, 64);
+	assert_int_equal(c.plane, 4096);
+	kedge__codec_choice_shape(&c, 2, (const uint64_t[]){50, 40});
+	assert_int_equal(c.row, 40);
+	assert_int_equal(c.plane, 0);
+	kedge__codec_choice_shape(&c, 2, (const uint64_t[]){1, 40});
+	assert_int_equal(c.row, 0);
+	kedge__codec_choice_shape(&c, 0, NULL);
+	assert_int_equal(c.row, 0);
+	kedge__codec_choice_shape(&c, 3, (const uint64_t[]){7, UINT64_C(1) << 40, 40});
+	assert_int_equal(c.row, 40);
+	assert_int_equal(c.plane, 0);
+}
+
+static void test_blocks_are_described(void **state)
+{
+	char text[KEDGE__CODEC_NAME_ROOM];
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(every_choice) - 1; i++) {
+		struct kedge__codec_choice c;
+		uint8_t raw[4096], out[4096];
+		const struct kedge__codec_input in = {raw, sizeof(raw), KEDGE_F64, raw};
+		char level[KEDGE__CODEC_NAME_ROOM];
+		uint16_t codec, param;
+		size_t used;
+
+		if (!choice_of(every_choice[i], &c))
+			continue;
+		memset(raw, 1, sizeof(raw));
+		assert_int_equal(kedge__block_pack(&c, &in, out, &used, &codec, &param, NULL), 0);
+		kedge__codec_describe(codec, param, text);
+		/* The same but for levels. */
+		kedge__codec_choice_describe(&c, level);
+		for (char *colon; (colon = strchr(level, ':'));)
+			memmove(colon, colon + 1 + strspn(colon + 1, "-0123456789"),
+				strlen(colon + 1 + strspn(colon + 1, "-0123456789")) + 1);
+		assert_string_equal(text, level);
+	}
+	assert_string_equal(kedge__codec_describe(777, 0, text), "codec 777");
+}
+
+static struct kedge__codec_choice sample(const char *text, enum kedge_type type, const void *data, size_t bytes)
+{
+	const void *pieces[] = {data, (const uint8_t *)data + 1000, (const uint8_t *)data + 1000};
+	const size_t sizes[] = {1000, 0, bytes - 1000};
+	struct kedge__codec_choice wanted, c;
+
+	assert_int_equal(kedge__codec_choice_parse(text, &wanted, NULL), 0);
+	c = kedge__codec_sample(&wanted, type, pieces, sizes, 3);
+	assert_false(c.automatic);
+	assert_non_null(c.codec);
+	return c;
+}
+
+#define BYTES 300000
+
+static void test_auto(void **state)
+{
+	uint8_t *data = malloc(BYTES);
+	uint64_t seed = 1;
+
+	(void)state;
+	assert_non_null(data);
+	fill_pattern(RANDOM, data, BYTES);
+	assert_int_equal(sample("auto", KEDGE_F64, data, BYTES).codec->id, KEDGE__CODEC_NONE);
+	assert_int_equal(sample("auto", KEDGE_BYTES, data, BYTES).codec->id, KEDGE__CODEC_NONE);
+	memset(data, 1, BYTES);
+	assert_int_not_equal(sample("auto", KEDGE_F64, data, BYTES).codec->id, KEDGE__CODEC_NONE);
+	/* Sixteen values a byte without order: entropy coding halves them, matching finds next to nothing. */
+	for (size_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)(next_random(&seed) & 15);
+	assert_int_equal(sample("auto", KEDGE_BYTES, data, BYTES).codec->id, KEDGE__CODEC_ZSTD);
+	fill_pattern(WAVES64, data, BYTES);
+	assert_int_equal(sample("auto", KEDGE_F64, data, BYTES).codec->id, KEDGE__CODEC_FIELD);
+	fill_pattern(WAVES32, data, BYTES);
+	assert_int_equal(sample("auto", KEDGE_F32, data, BYTES).codec->id, KEDGE__CODEC_FIELD);
+	free(data);
+}
+
+/* The slower storage is, the smaller what is chosen; where it is as fast as memory, nothing is packed. */
+static void test_storage_and_target(void **state)
+{
+	static const double speeds[] = {1e5, 20e6, 100e6, 1e9, 100e9};
+	uint8_t *data = malloc(BYTES), *out = malloc(BYTES);
+	struct kedge__codec_choice wanted, c;
+	const void *piece = data;
+	size_t bytes = BYTES, last = 0;
+
+	(void)state;
+	assert_non_null(data);
+	assert_non_null(out);
+	fill_pattern(WAVES64, data, BYTES);
+	kedge__codec_choice_parse("auto", &wanted, NULL);
+	for (size_t i = 0; i < KEDGE__COUNT(speeds); i++) {
+		uint16_t codec, param;
+		size_t used;
+
+		wanted.storage = speeds[i];
+		c = kedge__codec_sample(&wanted, KEDGE_F64, &piece, &bytes, 1);
+		assert_int_equal(kedge__block_encode(&c, KEDGE_F64, data, BYTES, out, &used, &codec, &param, NULL), 0);
+		assert_true(used >= last);
+		last = used;
+	}
+	assert_int_equal(c.codec->id, KEDGE__CODEC_NONE);
+	wanted.storage = 0;
+	wanted.target = 1e9;
+	c = kedge__codec_sample(&wanted, KEDGE_F64, &piece, &bytes, 1);
+	assert_int_not_equal(c.codec->id, KEDGE__CODEC_FIELD);
+	wanted.target = 1e6;
+	c = kedge__codec_sample(&wanted, KEDGE_F64, &piece, &bytes, 1);
+	assert_int_not_equal(c.codec->id, KEDGE__CODEC_NONE);
+	free(data);
+	free(out);
+}
+
+/* "max" is never larger than "auto" on what was looked at. */
+static void test_max(void **state)
+{
+	enum { N = 4096 };
+	uint8_t data[N], out[N];
+
+	(void)state;
+	for (int which = 0; which < PATTERNS; which++) {
+		struct kedge__codec_choice quick, small;
+		uint16_t codec, param;
+		size_t a, b;
+
+		fill_pattern((enum pattern)which, data, N);
+		quick = sample("auto", KEDGE_F64, data, N);
+		small = sample("max", KEDGE_F64, data, N);
+		assert_int_equal(kedge__block_encode(&quick, KEDGE_F64, data, N, out, &a, &codec, &param, NULL), 0);
+		assert_int_equal(kedge__block_encode(&small, KEDGE_F64, data, N, out, &b, &codec, &param, NULL), 0);
+		assert_true(b <= a);
+	}
+}
+
+static void test_a_fixed_choice_is_kept(void **state)
+{
+	struct kedge__codec_choice wanted, got;
+	const void *piece = "abc";
+	size_t bytes = 3;
+
+	(void)state;
+	kedge__codec_choice_parse("zstd:7", &wanted, NULL);
+	got = kedge__codec_sample(&wanted, KEDGE_BYTES, &piece, &bytes, 1);
+	assert_ptr_equal(got.codec, wanted.codec);
+	assert_int_equal(got.level, 7);
+}
+
+static void test_without_memory_auto_stores(void **state)
+{
+	struct kedge__codec_choice choice;
+	uint8_t raw[4096] = {0}, out[4096];
+	uint16_t codec, param;
+	size_t used;
+
+	(void)state;
+	kedge__codec_choice_parse("auto", &choice, NULL);
+	assert_int_equal(kedge__fault_set("alloc@1", NULL), 0);
+	assert_int_equal(kedge__block_encode(&choice, KEDGE_BYTES, raw, sizeof(raw), out, &used, &codec, &param, NULL),
+			 0);
+	kedge__fault_set(NULL, NULL);
+	assert_int_equal(codec, KEDGE__CODEC_NONE);
+	assert_int_equal(used, sizeof(raw));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_choice_parse),           cmocka_unit_test(test_chains_parse),
+	    cmocka_unit_test(test_choice_refused),         cmocka_unit_test(test_shape),
+	    cmocka_unit_test(test_blocks_are_described),   cmocka_unit_test(test_auto),
+	    cmocka_unit_test(test_storage_and_target),     cmocka_unit_test(test_max),
+	    cmocka_unit_test(test_a_fixed_choice_is_kept), cmocka_unit_test(test_without_memory_auto_stores),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
