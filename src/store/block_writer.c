@@ -117,6 +117,15 @@ static int gather(const struct writer *w, size_t i, uint8_t *to, size_t bytes, i
 
 /* ------------------------------------------------------------------ choose codecs */
 
+/* What was asked for, with the shape of the region. */
+static struct kedge__codec_choice choice_for(const struct writer *w, uint32_t region)
+{
+	struct kedge__codec_choice choice = w->spec->codec;
+
+	kedge__codec_choice_shape(&choice, (int)w->spec->regions[region].ndims, w->spec->regions[region].dims);
+	return choice;
+}
+
 /* Samples from all over the COUNT blocks, from FIRST on, of one region. */
 static int sample_region(struct writer *w, size_t first, size_t count, uint8_t *buffer, struct kedge__error *err)
 {
@@ -124,6 +133,7 @@ static int sample_region(struct writer *w, size_t first, size_t count, uint8_t *
 	size_t sizes[SAMPLE_PIECES];
 	size_t n = KEDGE__MIN(count, SAMPLE_PIECES);
 	uint32_t region = w->blocks[first].region;
+	struct kedge__codec_choice wanted;
 	int rc;
 
 	for (size_t k = 0; k < n; k++) {
@@ -138,8 +148,9 @@ static int sample_region(struct writer *w, size_t first, size_t count, uint8_t *
 			return rc;
 		pieces[k] = buffer + k * SAMPLE_BYTES;
 	}
+	wanted = choice_for(w, region);
 	w->choices[region] =
-	    kedge__codec_sample(&w->spec->codec, (enum kedge_type)w->spec->regions[region].type, pieces, sizes, n);
+	    kedge__codec_sample(&wanted, (enum kedge_type)w->spec->regions[region].type, pieces, sizes, n);
 	return 0;
 }
 
@@ -198,9 +209,9 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 			struct kedge__error *err)
 {
 	struct kedge__block_record *block = &w->blocks[i];
-	const struct kedge__codec_choice *choice = w->choices ? &w->choices[block->region] : &w->spec->codec;
+	struct kedge__codec_choice choice = w->choices ? w->choices[block->region] : choice_for(w, block->region);
 	enum kedge_type type = (enum kedge_type)w->spec->regions[block->region].type;
-	bool encodes = choice->codec && choice->codec->id != KEDGE__CODEC_NONE;
+	bool encodes = choice.codec && choice.codec->id != KEDGE__CODEC_NONE;
 	const uint8_t *raw = block_in_place(w, i);
 	size_t used = block->raw_bytes;
 	int rc = 0;
@@ -213,7 +224,7 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 	}
 	block->codec = KEDGE__CODEC_NONE;
 	if (!rc && encodes)
-		rc = kedge__block_encode(choice, type, raw, block->raw_bytes, packed, &used, &block->codec,
+		rc = kedge__block_encode(&choice, type, raw, block->raw_bytes, packed, &used, &block->codec,
 					 &block->param, err);
 	if (rc)
 		return rc;
