@@ -32,9 +32,10 @@ KEDGE__INLINE uint64_t run_cost(enum kedge__field_kind kind, const uint8_t *p, s
 
 	for (size_t i = from; i < to; i++) {
 		uint64_t before = kind ? (uint64_t)kedge__field_load(p, i - r.step, width) : 0;
-		int64_t d = kedge__field_load(p, i, width) - kedge__field_predict(kind, p, i, before, width, r);
+		uint64_t guess = (uint64_t)kedge__field_predict(kind, p, i, before, width, r);
+		int64_t d = kedge__field_wrap((uint64_t)kedge__field_load(p, i, width) - guess, width);
 
-		bits += kedge__field_bits(kedge__field_zigzag(kedge__field_wrap((uint64_t)d, width)));
+		bits += kedge__field_bits(kedge__field_zigzag(d));
 	}
 	return bits;
 }

@@ -65,7 +65,8 @@ static void round_trips(const char *text, size_t n, const enum kedge_type *types
 		memcpy(b.base.at, b.raw.at, n);
 		for (size_t i = 0; i < n; i += 1 + n / 9)
 			b.base.at[i] ^= 0x5a;
-		for (size_t t = 0; t < type_count; t++) {
+		/* Every type meets every third pattern: all of them together meet all. */
+		for (size_t t = type_count > 3 ? (size_t)which % 3 : 0; t<type_count; t += type_count> 3 ? 3 : 1) {
 			kedge__codec_choice_shape(&b.choice, 3, dims[(size_t)which % 3]);
 			block_pack(&b, types[t], false);
 			block_unpack(&b);
