@@ -7,12 +7,6 @@ PKG_CONFIG_PATH=$(dirname "$(find "$root" -name kedge.pc)")
 LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH")
 PATH=$root/bin:$PATH
 export PKG_CONFIG_PATH LD_LIBRARY_PATH PATH
-# Installed for another prefix than it was configured for: pkg-config is told.
-mkdir bin
-printf '#!/bin/sh\nexec %s --define-variable=prefix=%s "$@"\n' "$(command -v pkg-config)" "$root" >bin/pkg-config
-chmod +x bin/pkg-config
-PATH=$PWD/bin:$PATH
-
 mkdir dice
 cd dice
 sh "$KEDGE_SOURCE/scripts/check-tutorial.sh" "$KEDGE_SOURCE/docs/guide/tutorial.md" >../steps.log 2>&1 || {
