@@ -8,6 +8,7 @@ int kedge__tool_bench(int argc, char **argv)
 	    {"reduce", "the reducers, beside a bare hash pass and memcpy", kedge__bench_reduce},
 	    {"restore", "restoring the last of many versions, beside the read of one full copy", kedge__bench_restore},
 	    {"capture", "page trackers and copy-on-write, beside memcpy", kedge__bench_capture},
+	    {"veloc-like", "checkpoints of several processes on two levels, beside plain writes", kedge__bench_veloc},
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge bench",
