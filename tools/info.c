@@ -1,4 +1,5 @@
 /* kedge info: what this build is, and every setting with its meaning. */
+#include "capture/capture.h"
 #include "tool.h"
 
 struct info {
@@ -96,6 +97,45 @@ static json_t *codecs_json(void)
 	return list;
 }
 
+/* What setting `track` may ask for here: each kind is tried out. */
+static json_t *trackers_json(void)
+{
+	json_t *list = kedge__json_array();
+	const char *kind;
+
+	for (size_t i = 0; (kind = kedge__tracker_kind(i)) != NULL; i++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+		int rc = kedge__tracker_probe(kind, &err);
+		json_t *o = kedge__json_object();
+
+		kedge__json_text(o, "name", kind);
+		kedge__json_bool(o, "works", rc == 0);
+		kedge__json_text(o, "problem", rc ? kedge__error_text(&err) : NULL);
+		kedge__json_add(list, o);
+		kedge__error_done(&err);
+	}
+	return list;
+}
+
+static void print_trackers(void)
+{
+	const char *kind;
+
+	printf("trackers      ");
+	for (size_t i = 0; (kind = kedge__tracker_kind(i)) != NULL; i++) {
+		if (kedge__tracker_probe(kind, NULL) == 0)
+			printf(" %s", kind);
+	}
+	putchar('\n');
+	for (size_t i = 0; (kind = kedge__tracker_kind(i)) != NULL; i++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+
+		if (kedge__tracker_probe(kind, &err) != 0)
+			printf("               not %s: %s\n", kind, kedge__error_text(&err));
+		kedge__error_done(&err);
+	}
+}
+
 static json_t *words_json(const char *words)
 {
 	json_t *list = kedge__json_array();
@@ -119,6 +159,7 @@ static void print_json(const struct info *in)
 	kedge__json_text(o, "format", format);
 	kedge__json_set(o, "codecs", codecs_json());
 	kedge__json_text(o, "digest_kernel", kedge__digest_kernel());
+	kedge__json_set(o, "trackers", trackers_json());
 	kedge__json_uint(o, "threads", (uint64_t)kedge__tool_threads(&in->settings));
 	kedge__json_set(o, "stages", words_json(KEDGE_BUILD_STAGES));
 	kedge__json_bool(o, "mpi", KEDGE_BUILD_MPI);
@@ -157,6 +198,7 @@ static void print_text(const struct info *in)
 	for (size_t i = 0; i < kedge__codec_count(); i++)
 		printf(" %s", kedge__codec_at(i)->name);
 	printf("\ndigest kernel  %s\n", kedge__digest_kernel());
+	print_trackers();
 	printf("threads        %d\n", kedge__tool_threads(&in->settings));
 	printf("stages         %s\n", KEDGE_BUILD_STAGES);
 	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");
@@ -196,7 +238,8 @@ int kedge__tool_info(int argc, char **argv)
 
 	in.usage = (struct kedge__usage){
 	    .command = "kedge info",
-	    .about = "Prints what this build is: version, format, codecs, digest kernel, stages, MPI, and every "
+	    .about = "Prints what this build is: version, format, codecs, digest kernel, page trackers that work here,\n"
+		     "stages, MPI, and every "
 		     "setting with its\n"
 		     "value here and now.",
 	    .options = options,

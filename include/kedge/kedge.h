@@ -14,8 +14,8 @@
  * must not write to protected memory while kedge_checkpoint() or kedge_restart() runs.
  * Callbacks may run on a thread of the library and must not call back into the handle.
  *
- * The library never prints, never exits, never changes signal handlers, and leaves no thread or
- * descriptor behind after kedge_close().
+ * The library never prints, never exits, never changes signal handlers (but with track = mprotect),
+ * and leaves no thread or descriptor behind after kedge_close().
  */
 #ifndef KEDGE_KEDGE_H
 #define KEDGE_KEDGE_H

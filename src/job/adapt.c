@@ -127,10 +127,10 @@ static void flushes_take(kedge_t *k)
 		kedge__policy_flushed(&k->policy, seconds);
 }
 
-void kedge__adapt_taken(kedge_t *k, double blocked)
+void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 {
 	flushes_take(k);
-	if (kedge__policy_taken(&k->policy, k->clock(), blocked, -1) && k->group.rank == 0)
+	if (kedge__policy_taken(&k->policy, k->clock(), blocked, dirty) && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->policy.text);
 	else if (k->policy.text[0] && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->policy.text);
@@ -191,7 +191,7 @@ static uint64_t answer(kedge_t *k)
 	if (k->group.rank != 0)
 		return 0;
 	flushes_take(k);
-	if (kedge__policy_ask(&k->policy, now, -1))
+	if (kedge__policy_ask(&k->policy, now, kedge__policy_wants_dirty(&k->policy, now) ? kedge__track_count(k) : -1))
 		return FLAG_NOW;
 	return k->group.size > 1 ? kedge__policy_skip(&k->policy, now) << SKIP_SHIFT : 0;
 }

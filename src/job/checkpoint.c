@@ -165,6 +165,21 @@ static int sources_make(struct kedge__job_write *w, struct kedge__error *err)
 	return 0;
 }
 
+static int reduce_image(struct kedge__job_write *w, struct kedge__job_progress *p, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	struct kedge__job_dirty dirty;
+	int rc;
+
+	kedge__track_collect(k, &dirty);
+	w->collected = dirty.collected;
+	w->dirty = dirty.usable ? (double)dirty.bytes : -1;
+	rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image, dirty.usable ? dirty.lists : NULL,
+					 kedge__state_progress_bytes, p, &w->reduction, err);
+	kedge__dirty_free(&dirty);
+	return rc;
+}
+
 static int reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
@@ -182,8 +197,7 @@ static int reduce(struct kedge__job_write *w, struct kedge__error *err)
 	w->image = (struct kedge__image){w->regions, w->region_count};
 	for (size_t i = 0; i < w->region_count; i++)
 		p.total += w->regions[i].bytes;
-	rc = kedge__reducer_reduce(k->reducer, k->pool, w->version, &w->image, kedge__state_progress_bytes, &p,
-				   &w->reduction, err);
+	rc = reduce_image(w, &p, err);
 	kedge__fetch_end(k);
 	if (rc)
 		return rc;
@@ -234,6 +248,7 @@ static struct kedge__job_write *write_new(kedge_t *k, uint64_t version, double s
 	w->k = k;
 	w->version = version;
 	w->started = started;
+	w->dirty = -1;
 	w->l2_every = kedge__policy_l2_every(&k->policy);
 	memcpy(w->why, k->policy.why, sizeof(w->why));
 	return w;
@@ -280,7 +295,7 @@ static int take(struct kedge__job_write *w, bool *background, struct kedge__erro
 
 int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
-	double started = kedge__clock_seconds(), asked = k->clock();
+	double started = kedge__clock_seconds(), asked = k->clock(), dirty = -1;
 	struct kedge__job_write *w;
 	uint64_t flags = 0;
 	bool background = false;
@@ -298,6 +313,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 		k->abandon_above = KEDGE__NO_VERSION;
 		kedge__state_begin(k, version);
 		rc = take(w, &background, err);
+		dirty = w->dirty;
 		if (!rc && background)
 			kedge__write_submit(w);
 		if (rc)
@@ -307,7 +323,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 		kedge__write_free(w);
 	kedge__files_drop(k); /* a background write has copies */
 	if (!rc)
-		kedge__adapt_taken(k, k->clock() - asked);
+		kedge__adapt_taken(k, k->clock() - asked, dirty);
 	return rc;
 }
 

@@ -74,6 +74,7 @@ static void handle_free(kedge_t *k)
 	kedge__chores_free(k);
 	kedge__pool_free(k->pool);
 	kedge__reducer_free(k->reducer);
+	kedge__track_free(k);
 	kedge__files_free(k);
 	kedge__region_table_free(k->regions);
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
@@ -100,6 +101,8 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 
 	if (!rc)
 		rc = kedge__adapt_init(k, err);
+	if (!rc)
+		rc = kedge__track_init(k, err);
 	if (!rc)
 		rc = kedge__region_table_new(&k->regions, err);
 	if (!rc)
@@ -385,10 +388,30 @@ int kedge_close(kedge_t *k)
 	return kedge__state_fail(NULL, rc, &err);
 }
 
+/* Where region NAME is; nowhere if there is none. */
+static void region_current(const kedge_t *k, const char *name, struct kedge__job_tracked *out)
+{
+	const struct kedge__region *r =
+	    name && k->track.tracker ? kedge__region_table_find(k->regions, name) : NULL;
+
+	*out = (struct kedge__job_tracked){.data = r ? r->data : NULL, .bytes = r ? r->bytes : 0};
+}
+
+/* Memory that is not protected any more is the application's to free: the tracker lets go of it at once. */
+static void region_moved(kedge_t *k, const char *name, struct kedge__job_tracked before)
+{
+	struct kedge__job_tracked now;
+
+	region_current(k, name, &now);
+	if (before.bytes && (now.data != before.data || now.bytes != before.bytes))
+		kedge__track_forget(k, before.data, before.bytes);
+}
+
 static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type, int ndims,
 		   const size_t *dims)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__job_tracked before;
 	int rc;
 
 	if (!k) {
@@ -396,7 +419,9 @@ static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum k
 		return kedge__state_fail(k, rc, &err);
 	}
 	pthread_mutex_lock(&k->lock);
+	region_current(k, name, &before);
 	rc = kedge__region_table_put(k->regions, name, ptr, count, type, ndims, dims, &err);
+	region_moved(k, name, before);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
 }
@@ -426,6 +451,7 @@ int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum kedge_type
 int kedge_unprotect(kedge_t *k, const char *name)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__job_tracked before;
 	int rc;
 
 	if (!k) {
@@ -433,7 +459,9 @@ int kedge_unprotect(kedge_t *k, const char *name)
 		return kedge__state_fail(k, rc, &err);
 	}
 	pthread_mutex_lock(&k->lock);
+	region_current(k, name, &before);
 	rc = kedge__file_forget(k, name) ? 0 : kedge__region_table_remove(k->regions, name, &err);
+	region_moved(k, name, before);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
 }

@@ -42,6 +42,29 @@ struct kedge__job_fetched {
 	struct kedge__lineage *lineage;
 };
 
+struct kedge__job_tracked { /* a region that the tracker watches */
+	uint32_t slot;
+	void *data;
+	uint64_t bytes;
+	size_t id;
+	bool seen;
+};
+
+struct kedge__job_track {
+	struct kedge__tracker *tracker; /* NULL: pages are not tracked */
+	KEDGE__ARRAY(struct kedge__job_tracked) ranges;
+	uint64_t at; /* the version that the last collect belongs to, once it is committed; else KEDGE__NO_VERSION */
+};
+
+/* What was written, a list for each region of the image. */
+struct kedge__job_dirty {
+	struct kedge__region_dirty *lists;
+	size_t count;
+	uint64_t bytes;
+	bool collected; /* the tracker began anew with this version */
+	bool usable;    /* it is about the time since the reducer's last version */
+};
+
 /* A checkpoint from its beginning to its publication. */
 struct kedge__job_write {
 	kedge_t *k;
@@ -55,6 +78,8 @@ struct kedge__job_write {
 	size_t region_count;
 	struct kedge__source_record *sources;
 	struct kedge__reduction reduction;
+	bool collected; /* the next collect of the tracker is about the time since this version, if it is committed */
+	double dirty;   /* bytes in pages that were written, of tracked regions; negative: not known */
 	bool reduced; /* the reducer waits for commit or rollback */
 	struct kedge__snapshot snapshot;
 	struct kedge__set_part part;
@@ -115,6 +140,7 @@ struct kedge {
 	struct kedge__region_table *regions;
 	KEDGE__ARRAY(struct kedge__job_file) files;
 	uint32_t next_slot;
+	struct kedge__job_track track;
 	struct kedge__reducer *reducer;
 	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
 	bool reducer_primed;    /* no need to look into the store again */
@@ -211,12 +237,25 @@ void kedge__keep_local(struct kedge__chore *c);
 /* With keep: versions below the newest one that stands alone are not referred to any more, so that they can go. */
 uint64_t kedge__keep_floor(const kedge_t *k);
 
+/* ------------------------------------------------------------------ track.c: pages that were written */
+
+int kedge__track_init(kedge_t *k, struct kedge__error *err);
+void kedge__track_free(kedge_t *k);
+bool kedge__track_wanted(const kedge_t *k);
+void kedge__track_forget(kedge_t *k, const void *data, uint64_t bytes); /* this is not protected any more */
+void kedge__track_reset(kedge_t *k); /* what is protected may be anything: it will be filled, by system calls, too */
+void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes); /* the same, of a part of it */
+/* What was written since the last collect, and begin anew; what cannot be had is logged and not usable. */
+void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d);
+void kedge__dirty_free(struct kedge__job_dirty *d);
+double kedge__track_count(kedge_t *k); /* bytes in pages written so far; negative: not known */
+
 /* ------------------------------------------------------------------ adapt.c: the policy of this job */
 
 int kedge__adapt_init(kedge_t *k, struct kedge__error *err); /* the settings are there */
 void kedge__adapt_load(kedge_t *k);                          /* what the last process measured */
 void kedge__adapt_save(kedge_t *k, bool closed);             /* only logs */
-void kedge__adapt_taken(kedge_t *k, double blocked);
+void kedge__adapt_taken(kedge_t *k, double blocked, double dirty);
 /* Rank 0: questions after the checkpoint in progress that need no answer, so that its write is not waited for. */
 uint64_t kedge__adapt_skip_ahead(const kedge_t *k);
 void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double seconds); /* collective */

@@ -14,6 +14,13 @@
 /* ------------------------------------------------------------------ settings.c: every key, its default and its meaning */
 
 enum kedge__capture_mode { KEDGE__CAPTURE_SYNC, KEDGE__CAPTURE_COPY };
+enum kedge__track_mode {
+	KEDGE__TRACK_NONE,
+	KEDGE__TRACK_AUTO,
+	KEDGE__TRACK_UFFD,
+	KEDGE__TRACK_MPROTECT,
+	KEDGE__TRACK_SOFTDIRTY,
+};
 
 struct kedge__job_settings {
 	char *l1;              /* "kedge-store": store directory of L1 */
@@ -27,6 +34,7 @@ struct kedge__job_settings {
 	uint64_t block;        /* 128k */
 	int capture;           /* sync */
 	uint64_t copy_memory;  /* 4G: literals that capture = copy may hold; above it the checkpoint is synchronous */
+	int track;             /* none: enum kedge__track_mode */
 	int64_t threads;       /* 0: as many as the process may run on */
 	uint64_t record_memory; /* 512M */
 	uint64_t rebuild;      /* 1G: literal bytes of older versions read to rebuild the record when its file is absent */

@@ -12,6 +12,7 @@ int kedge__reducer_make(kedge_t *k, struct kedge__error *err)
 	    .chunk = (uint32_t)k->set.chunk,
 	    .record_bytes = k->set.record_memory,
 	    .paranoid = k->set.paranoid,
+	    .track = k->track.tracker != NULL,
 	    .fetch = kedge__fetch,
 	    .fetch_ctx = k,
 	};

@@ -98,6 +98,8 @@ static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target 
 		return rc;
 	p.version = kedge__lineage_top(l)->header.version;
 	rc = targets_make(kedge__lineage_top(l), wanted, n, &targets, err);
+	for (size_t i = 0; i < n && !rc; i++)
+		kedge__track_touch(k, wanted[i].ptr, wanted[i].room);
 	if (!rc) {
 		rc = kedge__restore_fill(l, k->pool, targets, n, kedge__state_progress_total, &p, NULL, err);
 		kedge__free(targets);

@@ -319,6 +319,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
+	kedge__track_reset(k);
 	kedge__versions_pin(k, pinned);
 	rc = common_keys(k, version, &keys, &n, err);
 	if (!rc)

@@ -7,6 +7,8 @@
 static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", NULL}; /* enum kedge__reducer_id */
 static const char *const captures[] = {"sync", "copy", NULL};                          /* enum kedge__capture_mode */
 
+static const char *const tracks[] = {"none", "auto", "uffd", "mprotect", "softdirty", NULL}; /* enum kedge__track_mode */
+
 #define STRING(k, preset_, doc_)                                                                                       \
 	{                                                                                                              \
 		.key = #k, .type = KEDGE__SETTING_STRING, .offset = AT(k), .preset = preset_, .doc = doc_              \
@@ -57,6 +59,10 @@ const struct kedge__setting kedge__job_settings_table[] = {
     SIZE(copy_memory, "4G", 0, 1e15,
 	 "Bytes that capture = copy may hold aside. A version with more new bytes is written before the checkpoint "
 	 "returns."),
+    CHOICE(track, "none", tracks,
+	   "How written pages are known, so that a checkpoint looks at those alone: auto takes the best that the kernel "
+	   "has, others by name; mprotect takes over SIGSEGV. Writes by devices (RDMA, GPUs) are not seen by any: hence "
+	   "none, which looks at everything, unless asked for."),
     INT(threads, "0", 0, 1024, "Threads for hashing, packing and reading. 0: as many as the process may run on."),
     SIZE(
 	record_memory, "512M", 1048576, 1e15,

@@ -264,6 +264,7 @@ static void succeeded(struct kedge__job_write *w, const struct kedge__set *set)
 	struct kedge__set_key key = {w->version, kedge__set_key_id(set)};
 
 	kedge__reducer_commit(k->reducer);
+	k->track.at = w->collected ? w->version : KEDGE__NO_VERSION;
 	w->reduced = w->sealed = false;
 	k->reducer_at = w->version;
 	k->reducer_primed = k->record_stale = true;

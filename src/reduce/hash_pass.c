@@ -2,6 +2,7 @@
  * hash_pass.c: the one pass over all bytes. A slab is taken in pieces that stay in the first-level cache, so that the
  * region sum and the search for constant chunks read no memory a second time. Digests are compared with those of the
  * last version in place; what changed goes on a list of the thread, and the old digest on another, for rollback.
+ * Where the caller knows which bytes may have changed, only those are read, in grains of at least a page.
  */
 #include "reduce/reducer.h"
 
@@ -130,6 +131,23 @@ static void weaken(struct kedge__digest *d, uint64_t n, uint64_t mask)
 		d[i] = (struct kedge__digest){d[i].lo & mask, 0};
 }
 
+/* Sums of grains are kept, so that those of grains that nobody wrote to need not be made again. */
+static struct kedge__sum piece_sum(const struct kedge__reducer *r, const struct piece *p)
+{
+	uint64_t grain = kedge__grain(r->options.chunk);
+	struct kedge__sum total = {0, 0};
+
+	if (!r->txn.sums)
+		return kedge__sum_of(p->data, p->bytes, p->offset);
+	for (uint64_t at = 0; at < p->bytes; at += grain) {
+		struct kedge__sum *sum = &p->last->sums[(p->offset + at) / grain];
+
+		*sum = kedge__sum_of(p->data + at, KEDGE__MIN(grain, p->bytes - at), p->offset + at);
+		total = kedge__sum_add(total, *sum);
+	}
+	return total;
+}
+
 static bool hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, struct kedge__hash_worker *w, struct piece p,
 			uint64_t slab_bytes)
 {
@@ -138,7 +156,7 @@ static bool hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, struct 
 	for (uint64_t at = 0; at < slab_bytes; at += step) {
 		p.bytes = KEDGE__MIN(step, slab_bytes - at);
 		kedge__digest_chunks(p.data, p.bytes, chunk, w->fresh);
-		s->sum = kedge__sum_add(s->sum, kedge__sum_of(p.data, p.bytes, p.offset));
+		s->sum = kedge__sum_add(s->sum, piece_sum(r, &p));
 		if (r->options.digest_mask)
 			weaken(w->fresh, kedge__chunks_of(p.bytes, chunk), r->options.digest_mask);
 		if (!compare_piece(r, w, &p))
@@ -147,6 +165,64 @@ static bool hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, struct 
 		p.offset += step;
 		p.first += step / chunk;
 	}
+	return true;
+}
+
+/* Whether the caller knows where the slab may have changed, and all that is needed of the rest is there. */
+static bool is_narrow(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t number)
+{
+	const struct kedge__last_region *g = t->regions[s->region];
+
+	return t->sums && t->compare && t->dirty && t->dirty[s->region].known && g->known && g->summed &&
+	       g->bytes == g->next_bytes && !g->stale[number];
+}
+
+/* The first range that ends behind OFFSET. */
+static size_t dirty_find(const struct kedge__region_dirty *d, uint64_t offset)
+{
+	size_t low = 0, high = d->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (d->at[middle].addr + d->at[middle].len <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Only grains with a dirty byte; P is at the start of the slab, which has BYTES. */
+static bool hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, struct kedge__hash_worker *w,
+		       const struct piece *p, uint64_t bytes)
+{
+	const struct kedge__region_dirty *d = &r->txn.dirty[s->region];
+	uint64_t chunk = r->options.chunk, grain = kedge__grain(chunk), start = p->offset, end = start + bytes;
+	uint64_t done = start;
+	size_t i = dirty_find(d, start);
+
+	if (i == d->count || d->at[i].addr >= end) {
+		s->sum = p->last->slab_sums[start / KEDGE__SLAB_BYTES];
+		return true;
+	}
+	for (; i < d->count && d->at[i].addr < end; i++) {
+		uint64_t from = KEDGE__MAX(done, d->at[i].addr / grain * grain);
+		uint64_t to = KEDGE__MIN(end, (d->at[i].addr + d->at[i].len + grain - 1) / grain * grain);
+		struct piece part = *p;
+
+		if (from >= to)
+			continue;
+		part.data += from - start;
+		part.offset = from;
+		part.first = from / chunk;
+		if (!hash_pieces(r, s, w, part, to - from))
+			return false;
+		done = to;
+	}
+	s->sum = (struct kedge__sum){0, 0};
+	for (uint64_t at = start; at < end; at += grain)
+		s->sum = kedge__sum_add(s->sum, p->last->sums[at / grain]);
 	return true;
 }
 
@@ -173,7 +249,8 @@ static int hash_slab(void *ctx, size_t i, int worker)
 		stale = p.last->stale[p.offset / KEDGE__SLAB_BYTES];
 		p.old_chunks = stale ? 0 : kedge__chunks_of(p.last->bytes, r->options.chunk);
 		p.compare = t->compare;
-		if (!hash_pieces(r, s, w, p, bytes))
+		if (!(is_narrow(t, s, p.offset / KEDGE__SLAB_BYTES) ? hash_dirty(r, s, w, &p, bytes)
+								    : hash_pieces(r, s, w, p, bytes)))
 			return KEDGE_E_NOMEM;
 	}
 	s->count = w->changes.count - s->change_at;

@@ -27,6 +27,8 @@ static void region_free(struct kedge__last_region *g)
 	large_free(g->digests, g->room * sizeof(*g->digests));
 	kedge__free(g->stale);
 	large_free(g->shadow, g->shadow_room);
+	large_free(g->sums, g->sums_room * sizeof(*g->sums));
+	large_free(g->slab_sums, g->slab_sums_room * sizeof(*g->slab_sums));
 	kedge__free(g);
 }
 
@@ -108,6 +110,37 @@ static bool shadow_reserve(struct kedge__last_region *g, uint64_t bytes)
 	g->shadow = grown;
 	g->shadow_room = bytes;
 	return true;
+}
+
+static bool sums_reserve(struct kedge__sum **sums, uint64_t *room, uint64_t count)
+{
+	struct kedge__sum *grown;
+
+	if (count <= *room)
+		return true;
+	grown = large_alloc(count * sizeof(*grown));
+	if (!grown)
+		return false;
+	if (*sums)
+		memcpy(grown, *sums, *room * sizeof(*grown));
+	large_free(*sums, *room * sizeof(*grown));
+	*sums = grown;
+	*room = count;
+	return true;
+}
+
+int kedge__last_prepare_sums(struct kedge__last_region *const *regions, size_t count, uint64_t grain,
+			     struct kedge__error *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct kedge__last_region *g = regions[i];
+
+		if (!sums_reserve(&g->sums, &g->sums_room, kedge__chunks_of(g->next_bytes, grain)) ||
+		    !sums_reserve(&g->slab_sums, &g->slab_sums_room,
+				  kedge__chunks_of(g->next_bytes, KEDGE__SLAB_BYTES)))
+			return kedge__error_nomem(err);
+	}
+	return 0;
 }
 
 /* The region at BASE, in *OUT; a new one is inserted in its place. */
@@ -203,6 +236,11 @@ void kedge__last_commit(struct kedge__last *last)
 void kedge__last_rollback(struct kedge__last *last)
 {
 	filter(last, is_known);
-	for (size_t i = 0; i < last->regions.count; i++)
-		last->regions.at[i]->present = false;
+	for (size_t i = 0; i < last->regions.count; i++) {
+		struct kedge__last_region *g = last->regions.at[i];
+
+		/* Digests are taken back; sums are not, and are simply made anew. */
+		g->summed = g->summed && !g->present;
+		g->present = false;
+	}
 }

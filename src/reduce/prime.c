@@ -127,7 +127,7 @@ int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *poo
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
 	kedge__last_done(&r->last);
 	r->parent = KEDGE__NO_VERSION;
-	rc = kedge__txn_run(r, used, pool, version, image, NULL, NULL, &unused, err);
+	rc = kedge__txn_run(r, used, pool, version, image, NULL, NULL, NULL, &unused, err);
 	if (rc)
 		return rc;
 	kedge__reduction_done(&unused);

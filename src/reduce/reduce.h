@@ -99,6 +99,7 @@ struct kedge__reducer_options {
 	/* Paranoid reads of older versions: LEN bytes at ADDR of VERSION into BUF. NULL: such duplicates are not used. */
 	int (*fetch)(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
 	void *fetch_ctx;
+	bool track;             /* keep what kedge__reducer_reduce_dirty() needs: 16 bytes for each 4 KiB; not with paranoid */
 	uint64_t digest_mask;   /* tests weaken the digest with it to provoke collisions; 0: all bits count */
 };
 
@@ -131,6 +132,21 @@ struct kedge__reduction {
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			  void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
 			  struct kedge__reduction *out, struct kedge__error *err);
+/*
+ * The same, where somebody knows which bytes may have changed: those of region i outside DIRTY[i] are, on the caller's
+ * word, the same as in the version that kedge__reducer_parent() tells, and are not looked at. Ranges are ascending and
+ * disjoint, offsets from the region's start. What cannot be narrowed down (a region that is new or has another size, no
+ * parent, after a rollback or a load) is looked at as a whole. The result is the same as without.
+ */
+struct kedge__region_dirty {
+	bool known; /* false: anything may have changed */
+	const struct kedge__range *at;
+	size_t count;
+};
+int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+				const struct kedge__image *image, const struct kedge__region_dirty *dirty,
+				void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+				struct kedge__reduction *out, struct kedge__error *err);
 void kedge__reduction_done(struct kedge__reduction *red);
 void kedge__reducer_commit(struct kedge__reducer *r);
 void kedge__reducer_rollback(struct kedge__reducer *r);

@@ -170,6 +170,9 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 
 	if (!rc && ops->hashes)
 		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, r->options.paranoid, &t->regions, err);
+	t->sums = r->options.track && !r->options.paranoid && ops->hashes;
+	if (!rc && t->sums)
+		rc = kedge__last_prepare_sums(t->regions, t->image->count, kedge__grain(r->options.chunk), err);
 	if (!rc)
 		rc = kedge__slabs_plan(r, !ops->hashes || ops->sample, err);
 	for (size_t i = 0; !rc && !ops->hashes && i < t->slabs.count; i++)
@@ -190,8 +193,9 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 }
 
 int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
-		   const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
-		   struct kedge__reduction *out, struct kedge__error *err)
+		   const struct kedge__image *image, const struct kedge__region_dirty *dirty,
+		   void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__reduction *out,
+		   struct kedge__error *err)
 {
 	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = used};
 	struct kedge__txn *t = &r->txn;
@@ -208,6 +212,7 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	t->version = version;
 	t->used = used;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
+	t->dirty = dirty;
 	t->progress = progress;
 	t->progress_ctx = progress_ctx;
 	r->busy = true;
@@ -219,6 +224,7 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	}
 	red.chunk = table[used] == &kedge__full_ops ? 0 : r->options.chunk;
 	red.raw_bytes = t->raw_bytes;
+	t->dirty = NULL;
 	*out = red;
 	return 0;
 }
@@ -227,9 +233,17 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 			  const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes),
 			  void *progress_ctx, struct kedge__reduction *out, struct kedge__error *err)
 {
+	return kedge__reducer_reduce_dirty(r, pool, version, image, NULL, progress, progress_ctx, out, err);
+}
+
+int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+				const struct kedge__image *image, const struct kedge__region_dirty *dirty,
+				void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+				struct kedge__reduction *out, struct kedge__error *err)
+{
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
 
-	return kedge__txn_run(r, used, pool, version, image, progress, progress_ctx, out, err);
+	return kedge__txn_run(r, used, pool, version, image, dirty, progress, progress_ctx, out, err);
 }
 
 void kedge__reducer_commit(struct kedge__reducer *r)
@@ -243,7 +257,13 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 	for (size_t i = 0; t->regions && i < t->slabs.count; i++) {
 		const struct kedge__slab *s = &t->slabs.at[i];
 
-		t->regions[s->region]->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] = s->skip;
+		struct kedge__last_region *g = t->regions[s->region];
+		uint64_t number = s->first * r->options.chunk / KEDGE__SLAB_BYTES;
+
+		g->stale[number] = s->skip;
+		if (t->sums)
+			g->slab_sums[number] = s->sum;
+		g->summed = t->sums;
 	}
 	kedge__last_commit(&r->last);
 	kedge__record_commit(&r->record);

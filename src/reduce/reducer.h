@@ -2,7 +2,8 @@
  * reducer.h: what the files of this folder share. A reduction goes through these steps; each is a file:
  *
  *   last.c        the regions of the last version: digests of their chunks, in paranoid mode a shadow copy
- *   hash_pass.c   one pass over all bytes, by slabs on all threads: digests, region sums, the list of changed chunks
+ *   hash_pass.c   one pass over all bytes, or those that may have changed, by slabs on all threads: digests, region
+ *                 sums, the list of changed chunks
  *   duplicates.c  changed chunks are looked up in the record, or entered
  *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
  *   emit.c        extents, literals, totals
@@ -35,6 +36,10 @@ struct kedge__last_region {
 	uint8_t *shadow; /* paranoid: the bytes of the last version */
 	uint64_t shadow_room;
 	bool known, present; /* in the last version, in the one in progress */
+	/* With options.track: sums of grains, in place, and of slabs, as of the last version. */
+	struct kedge__sum *sums, *slab_sums;
+	uint64_t sums_room, slab_sums_room;
+	bool summed; /* they are those of the last version, where slabs are not stale */
 };
 
 struct kedge__last {
@@ -51,6 +56,9 @@ void kedge__last_done(struct kedge__last *last);
 /* Mark those of IMAGE as present, adding new ones, with room for all their chunks; (*OUT)[i] is that of region i. */
 int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk, bool shadow,
 			struct kedge__last_region ***out, struct kedge__error *err);
+/* Room for the sums of all of REGIONS (COUNT), with grains of GRAIN bytes. */
+int kedge__last_prepare_sums(struct kedge__last_region *const *regions, size_t count, uint64_t grain,
+			     struct kedge__error *err);
 void kedge__last_commit(struct kedge__last *last);
 void kedge__last_rollback(struct kedge__last *last);
 struct kedge__last_region *kedge__last_find(const struct kedge__last *last, uint64_t base);
@@ -104,6 +112,8 @@ struct kedge__txn {
 	enum kedge__reducer_id used;
 	bool compare; /* the last version may be referred to */
 	struct kedge__last_region **regions;
+	const struct kedge__region_dirty *dirty; /* the caller's, while reduce runs; NULL: nothing is known */
+	bool sums;                               /* grain and slab sums are kept */
 	KEDGE__ARRAY(struct kedge__slab) slabs;
 	struct kedge__hash_worker *workers;
 	int worker_count;
@@ -135,6 +145,13 @@ struct kedge__reducer {
 	struct kedge__txn txn;
 	bool busy;
 };
+
+#define KEDGE__GRAIN_BYTES UINT64_C(4096) /* dirty ranges are looked at in such pieces, or in chunks if those are larger */
+
+static inline uint64_t kedge__grain(uint64_t chunk)
+{
+	return KEDGE__MAX(chunk, KEDGE__GRAIN_BYTES);
+}
 
 static inline uint64_t kedge__chunks_of(uint64_t bytes, uint64_t chunk)
 {
@@ -201,7 +218,7 @@ void kedge__auto_learn(struct kedge__reducer *r);
 
 /* reducer.c */
 int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
-		   const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+		   const struct kedge__image *image, const struct kedge__region_dirty *dirty, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
 		   struct kedge__reduction *out, struct kedge__error *err);
 
 #endif

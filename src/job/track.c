@@ -1,0 +1,196 @@
+/*
+ * Tracking: which pages of the protected regions were written since the last checkpoint. What collect() finds is about
+ * the time since the collect before it; it narrows a reduction only if that one belongs to the version that the reducer
+ * has as its last, and was committed. In every other case the reducer looks at everything.
+ */
+#include "job/handle.h"
+
+bool kedge__track_wanted(const kedge_t *k)
+{
+	return k->set.track != KEDGE__TRACK_NONE && !k->set.paranoid && k->set.reducer != KEDGE__REDUCER_FULL;
+}
+
+/* Asked for by name, it must be there; `auto` takes what there is, and says what. */
+int kedge__track_init(kedge_t *k, struct kedge__error *err)
+{
+	static const char *const kinds[] = {
+	    [KEDGE__TRACK_NONE] = "none",         [KEDGE__TRACK_AUTO] = "auto",           [KEDGE__TRACK_UFFD] = "uffd",
+	    [KEDGE__TRACK_MPROTECT] = "mprotect", [KEDGE__TRACK_SOFTDIRTY] = "softdirty",
+	};
+	int rc;
+
+	k->track.at = KEDGE__NO_VERSION;
+	if (k->set.track != KEDGE__TRACK_NONE && !kedge__track_wanted(k))
+		kedge__log(KEDGE_LOG_INFO, "%s: pages are not tracked, for with %s everything is looked at", k->name,
+			   k->set.paranoid ? "paranoid" : "the full reducer");
+	if (!kedge__track_wanted(k))
+		return 0;
+	rc = kedge__tracker_open(kinds[k->set.track], &k->track.tracker, err);
+	if (rc) {
+		kedge__error_prefix(err, "track = %s", kinds[k->set.track]);
+		return rc;
+	}
+	kedge__log(KEDGE_LOG_INFO, "%s: pages are tracked by %s", k->name, kedge__tracker_name(k->track.tracker));
+	return 0;
+}
+
+void kedge__track_free(kedge_t *k)
+{
+	kedge__tracker_close(k->track.tracker);
+	k->track.tracker = NULL;
+	kedge__array_done(&k->track.ranges);
+}
+
+static void range_remove(kedge_t *k, size_t i)
+{
+	kedge__tracker_remove(k->track.tracker, k->track.ranges.at[i].id);
+	k->track.ranges.at[i] = k->track.ranges.at[--k->track.ranges.count];
+}
+
+void kedge__track_forget(kedge_t *k, const void *data, uint64_t bytes)
+{
+	for (size_t i = k->track.ranges.count; i; i--) {
+		if (k->track.ranges.at[i - 1].data == data && k->track.ranges.at[i - 1].bytes == bytes)
+			range_remove(k, i - 1);
+	}
+}
+
+void kedge__track_reset(kedge_t *k)
+{
+	k->track.at = KEDGE__NO_VERSION;
+	while (k->track.ranges.count)
+		range_remove(k, k->track.ranges.count - 1);
+}
+
+void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes)
+{
+	if (k->track.tracker && data && bytes)
+		kedge__tracker_touch(k->track.tracker, data, bytes);
+}
+
+static struct kedge__job_tracked *range_find(kedge_t *k, const struct kedge__region *r)
+{
+	for (size_t i = 0; i < k->track.ranges.count; i++) {
+		struct kedge__job_tracked *t = &k->track.ranges.at[i];
+
+		if (t->slot == r->slot && t->data == r->data && t->bytes == r->bytes)
+			return t;
+	}
+	return NULL;
+}
+
+/* Routed files are mapped for the time of a checkpoint only: there is nothing to track. */
+static bool is_trackable(const struct kedge__region *r)
+{
+	return r->bytes && strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0;
+}
+
+/* The tracker watches what is protected now, and nothing else. */
+static int ranges_update(kedge_t *k, struct kedge__error *err)
+{
+	size_t n = kedge__region_table_count(k->regions);
+
+	for (size_t i = 0; i < k->track.ranges.count; i++)
+		k->track.ranges.at[i].seen = false;
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		struct kedge__job_tracked *known = is_trackable(r) ? range_find(k, r) : NULL;
+		struct kedge__job_tracked fresh = {r->slot, r->data, r->bytes, 0, true};
+		int rc;
+
+		if (known)
+			known->seen = true;
+		if (known || !is_trackable(r))
+			continue;
+		if (!kedge__array_reserve(&k->track.ranges, k->track.ranges.count + 1))
+			return kedge__error_nomem(err);
+		rc = kedge__tracker_add(k->track.tracker, r->data, r->bytes, 0, &fresh.id, err);
+		if (rc)
+			return rc;
+		k->track.ranges.at[k->track.ranges.count++] = fresh;
+	}
+	for (size_t i = k->track.ranges.count; i; i--) {
+		if (!k->track.ranges.at[i - 1].seen)
+			range_remove(k, i - 1);
+	}
+	return 0;
+}
+
+void kedge__dirty_free(struct kedge__job_dirty *d)
+{
+	for (size_t i = 0; d->lists && i < d->count; i++)
+		kedge__free((void *)d->lists[i].at);
+	kedge__free(d->lists);
+	*d = (struct kedge__job_dirty){0};
+}
+
+static int list_make(kedge_t *k, size_t id, struct kedge__region_dirty *out, uint64_t *bytes, struct kedge__error *err)
+{
+	struct kedge__dirty_list found = {0};
+	struct kedge__range *at = NULL;
+	int rc = kedge__tracker_dirty(k->track.tracker, id, &found, err);
+
+	if (!rc) {
+		at = kedge__calloc(found.count + 1, sizeof(*at));
+		rc = at ? 0 : kedge__error_nomem(err);
+	}
+	for (size_t i = 0; !rc && i < found.count; i++) {
+		at[i] = (struct kedge__range){found.at[i].offset, found.at[i].bytes};
+		*bytes += found.at[i].bytes;
+	}
+	if (!rc)
+		*out = (struct kedge__region_dirty){true, at, found.count};
+	kedge__array_done(&found);
+	return rc;
+}
+
+static int lists_make(kedge_t *k, struct kedge__job_dirty *d, struct kedge__error *err)
+{
+	size_t n = kedge__region_table_count(k->regions);
+	int rc = 0;
+
+	d->lists = kedge__calloc(n + 1, sizeof(*d->lists));
+	d->count = n;
+	if (!d->lists)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < n && !rc; i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r) : NULL;
+
+		if (t)
+			rc = list_make(k, t->id, &d->lists[i], &d->bytes, err);
+	}
+	return rc;
+}
+
+void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	bool follows = k->track.at != KEDGE__NO_VERSION && k->track.at == kedge__reducer_parent(k->reducer);
+	int rc;
+
+	*d = (struct kedge__job_dirty){0};
+	if (!k->track.tracker)
+		return;
+	k->track.at = KEDGE__NO_VERSION; /* until the version that it is collected for is committed */
+	rc = ranges_update(k, &err);
+	if (!rc)
+		rc = kedge__tracker_collect(k->track.tracker, &err);
+	d->collected = !rc;
+	if (!rc)
+		rc = lists_make(k, d, &err);
+	if (rc)
+		kedge__log(KEDGE_LOG_WARNING, "%s: pages were not tracked, everything is looked at: %s", k->name,
+			   kedge__error_text(&err));
+	d->usable = !rc && follows;
+	kedge__error_done(&err);
+}
+
+double kedge__track_count(kedge_t *k)
+{
+	uint64_t bytes;
+
+	if (!k->track.tracker || kedge__tracker_count(k->track.tracker, &bytes, NULL))
+		return -1;
+	return (double)bytes;
+}

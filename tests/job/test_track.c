@@ -1,0 +1,299 @@
+/* Jobs with page trackers, each beside a job that looks at everything: their versions must not differ in a bit. */
+#include "job/handle.h"
+#include "support.h"
+
+#include <sys/mman.h>
+
+#define BIG      ((size_t)1 << 20)
+#define SMALL    3000
+#define VERSIONS 18
+
+struct bench {
+	struct place *p;
+	kedge_t *tracked, *plain;
+	uint8_t *big; /* a mapping of its own */
+	size_t big_bytes;
+	uint8_t small[SMALL];
+	uint64_t seed;
+	bool system_calls; /* may write to tracked memory */
+	int zero;
+};
+
+static uint64_t draw(struct bench *b, uint64_t below)
+{
+	b->seed = b->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (b->seed >> 33) % below;
+}
+
+static kedge_t *open_at(const struct place *p, const char *dir, const char *track, const char *capture,
+			const char *reducer)
+{
+	struct place mine = *p;
+	char a[64], b[64], c[64];
+
+	text_make(mine.l1, sizeof(mine.l1), "%s/%s", p->dir, dir);
+	text_make(a, sizeof(a), "track=%s", track);
+	text_make(b, sizeof(b), "capture=%s", capture);
+	text_make(c, sizeof(c), "reducer=%s", reducer);
+	return job_open(&mine, false, MORE(a, b, c));
+}
+
+static void protect(struct bench *b)
+{
+	kedge_t *both[] = {b->tracked, b->plain};
+
+	for (int i = 0; i < 2; i++) {
+		assert_ok(both[i], kedge_protect(both[i], "big", b->big, b->big_bytes, KEDGE_U8));
+		assert_ok(both[i], kedge_protect(both[i], "small", b->small, SMALL, KEDGE_U8));
+	}
+}
+
+static void bench_open(struct bench *b, struct place *p, const char *track, const char *capture, const char *reducer)
+{
+	memset(b, 0, sizeof(*b));
+	b->p = p;
+	b->seed = 7;
+	b->system_calls = strcmp(track, "mprotect") != 0;
+	b->zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	b->big_bytes = BIG;
+	b->big = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(b->big, MAP_FAILED);
+	fill_random(b->big, BIG, 1);
+	b->tracked = open_at(p, "tracked", track, capture, reducer);
+	b->plain = open_at(p, "plain", "none", capture, reducer);
+	assert_non_null(b->tracked->track.tracker);
+	protect(b);
+}
+
+static void bench_close(struct bench *b)
+{
+	char dir[400];
+
+	assert_ok(b->tracked, kedge_close(b->tracked));
+	assert_ok(b->plain, kedge_close(b->plain));
+	munmap(b->big, b->big_bytes);
+	close(b->zero);
+	text_make(dir, sizeof(dir), "%s/tracked", b->p->dir);
+	tree_remove(dir);
+	text_make(dir, sizeof(dir), "%s/plain", b->p->dir);
+	tree_remove(dir);
+}
+
+/* The digests of all regions, in one, as the store has them. */
+static struct kedge__digest image_of(const struct bench *b, const char *dir, uint64_t version)
+{
+	struct kedge__catalog *cat;
+	const struct kedge__catalog_entry *e;
+	struct kedge__digest id;
+	char store[400];
+
+	text_make(store, sizeof(store), "%s/%s", b->p->dir, dir);
+	assert_int_equal(kedge__catalog_open(store, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
+	e = kedge__catalog_find(cat, version);
+	assert_non_null(e);
+	id = e->set.parts[0].image_id;
+	kedge__catalog_close(cat);
+	return id;
+}
+
+static void take(struct bench *b, uint64_t version)
+{
+	struct kedge_stats x, y;
+	struct kedge__digest i, j;
+
+	assert_ok(b->tracked, kedge_checkpoint(b->tracked, version));
+	assert_ok(b->plain, kedge_checkpoint(b->plain, version));
+	assert_ok(b->tracked, kedge_wait(b->tracked));
+	assert_ok(b->plain, kedge_wait(b->plain));
+	assert_ok(b->tracked, kedge_stats_get(b->tracked, &x));
+	assert_ok(b->plain, kedge_stats_get(b->plain, &y));
+	assert_int_equal(x.literal_bytes, y.literal_bytes);
+	i = image_of(b, "tracked", version);
+	j = image_of(b, "plain", version);
+	assert_true(kedge__digest_equal(i, j));
+}
+
+static void write_somewhere(struct bench *b)
+{
+	size_t at = draw(b, b->big_bytes), n = 1 + draw(b, KEDGE__MIN(b->big_bytes - at, (size_t)5000));
+
+	switch (draw(b, 6)) {
+	case 0:
+		b->small[draw(b, SMALL)] ^= 1;
+		break;
+	case 1:
+		if (b->system_calls)
+			assert_int_equal(read(b->zero, b->big + at, n), (ssize_t)n);
+		break;
+	case 2: /* gone, and zero when it is next looked at */
+		at &= ~(size_t)4095;
+		assert_int_equal(madvise(b->big + at, 4096, MADV_DONTNEED), 0);
+		break;
+	case 3: /* a thread of its own would not be seen otherwise than this one */
+		memset(b->big + at, (int)draw(b, 256), n);
+		break;
+	default:
+		fill_random(b->big + at, n, b->seed);
+	}
+}
+
+/* Unmapped, moved, grown: the region is at another place then, or has another size. */
+static void upheaval(struct bench *b)
+{
+	size_t bytes = BIG / 2 + (draw(b, BIG) & ~(size_t)4095);
+	uint8_t *moved;
+
+	assert_ok(b->tracked, kedge_unprotect(b->tracked, "big"));
+	assert_ok(b->plain, kedge_unprotect(b->plain, "big"));
+	moved = mremap(b->big, b->big_bytes, bytes, MREMAP_MAYMOVE);
+	assert_ptr_not_equal(moved, MAP_FAILED);
+	b->big = moved;
+	b->big_bytes = bytes;
+	protect(b);
+}
+
+static void series(struct place *p, const char *track, const char *capture, const char *reducer)
+{
+	struct bench b;
+
+	bench_open(&b, p, track, capture, reducer);
+	for (uint64_t v = 1; v <= VERSIONS; v++) {
+		for (uint64_t n = draw(&b, 8); n; n--)
+			write_somewhere(&b);
+		if (v % 7 == 0)
+			upheaval(&b);
+		if (v % 5 == 0)
+			protect(&b); /* the same again: nothing changes */
+		take(&b, v);
+	}
+	bench_close(&b);
+}
+
+static void test_oracle(void **state)
+{
+	static const char *const reducers[] = {"basic", "tree", "auto"};
+	const char *kind;
+
+	for (size_t i = 0; (kind = kedge__tracker_kind(i)) != NULL; i++) {
+		if (strcmp(kind, "none") == 0 || kedge__tracker_probe(kind, NULL) != 0)
+			continue;
+		for (size_t r = 0; r < KEDGE__COUNT(reducers); r++)
+			series(*state, kind, r == 1 ? "copy" : "sync", reducers[r]);
+	}
+}
+
+static const char *any_kind(void)
+{
+	return kedge__tracker_probe("uffd", NULL) == 0 ? "uffd" : "mprotect";
+}
+
+/* A page costs a page, and nothing costs nothing. */
+static void test_only_what_was_written(void **state)
+{
+	struct bench b;
+
+	bench_open(&b, *state, any_kind(), "sync", "tree");
+	take(&b, 1);
+	take(&b, 2);
+	assert_true(b.tracked->policy.dirty.count == 1);
+	assert_true(b.tracked->policy.dirty.value <= 4 * 4096); /* `small` is a part of its pages */
+	b.tracked->policy.dirty = (struct kedge__controller_mean){0};
+	b.big[100000] ^= 1;
+	b.big[300000] ^= 1;
+	assert_true(kedge__track_count(b.tracked) >= 2 * 4096);
+	take(&b, 3);
+	assert_in_range((uint64_t)b.tracked->policy.dirty.value, 2 * 4096, 6 * 4096);
+	bench_close(&b);
+}
+
+static void checkpoint_fails(struct bench *b, uint64_t version)
+{
+	assert_int_equal(kedge__fault_set("enospc@1+", NULL), 0);
+	assert_true(kedge_checkpoint(b->tracked, version) < 0);
+	kedge__fault_set(NULL, NULL);
+}
+
+/* What a checkpoint that failed had collected is in the next one. */
+static void test_after_a_failure(void **state)
+{
+	struct bench b;
+
+	bench_open(&b, *state, any_kind(), "sync", "tree");
+	take(&b, 1);
+	b.big[5000] ^= 1;
+	checkpoint_fails(&b, 2);
+	b.big[500000] ^= 1;
+	take(&b, 2);
+	checkpoint_fails(&b, 3);
+	checkpoint_fails(&b, 3);
+	take(&b, 4);
+	take(&b, 5);
+	bench_close(&b);
+}
+
+/* Memory is what was restored, not what was last collected. */
+static void test_after_a_restart(void **state)
+{
+	struct bench b;
+	kedge_t *both[2];
+
+	bench_open(&b, *state, any_kind(), "sync", "basic");
+	both[0] = b.tracked;
+	both[1] = b.plain;
+	take(&b, 1);
+	fill_random(b.big, BIG / 2, 5);
+	take(&b, 2);
+	for (int i = 0; i < 2; i++)
+		assert_ok(both[i], kedge_restart(both[i], 1, NULL));
+	b.big[BIG - 1] ^= 1;
+	take(&b, 2);
+	b.big[0] ^= 1;
+	take(&b, 3);
+	bench_close(&b);
+	bench_open(&b, *state, any_kind(), "sync", "tree");
+	take(&b, 1);
+	bench_close(&b);
+}
+
+static void test_when_not(void **state)
+{
+	struct place *p = *state;
+	kedge_t *k = job_open(p, false, MORE("track=auto", "paranoid=yes"));
+
+	assert_null(k->track.tracker);
+	assert_ok(k, kedge_close(k));
+	k = job_open(p, false, MORE("track=auto", "reducer=full"));
+	assert_null(k->track.tracker);
+	assert_ok(k, kedge_close(k));
+	k = job_open(p, false, NULL); /* what nobody asked for is not done */
+	assert_null(k->track.tracker);
+	assert_ok(k, kedge_close(k));
+	k = job_open(p, false, MORE("track=auto"));
+	assert_non_null(k->track.tracker);
+	assert_ok(k, kedge_close(k));
+}
+
+static void test_kind_that_is_not_there(void **state)
+{
+	struct options o;
+	kedge_t *k = NULL;
+	int rc;
+
+	if (kedge__tracker_probe("softdirty", NULL) == 0)
+		skip();
+	rc = kedge_open("job", NULL, options_make(&o, *state, false, MORE("track=softdirty")), &k);
+	assert_true(rc < 0);
+	assert_non_null(strstr(kedge_last_error(NULL), "track = softdirty"));
+}
+
+#define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    JOB(test_oracle),         JOB(test_only_what_was_written), JOB(test_after_a_failure), JOB(test_after_a_restart),
+	    JOB(test_when_not),       JOB(test_kind_that_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
