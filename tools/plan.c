@@ -156,38 +156,54 @@ static void async_pattern(const struct report *r, char *out, size_t room)
 			 (unsigned long long)p->segments, (unsigned long long)p->incomplete);
 }
 
-static void print_note(const struct kedge__levels *lv, const char *mode, double efficiency)
+/* Whether the job can finish; says why not. */
+static bool print_note(const struct kedge__levels *lv, const char *mode, double efficiency)
 {
 	char text[256];
 	const char *reason = kedge__levels_verdict(lv, efficiency, text, sizeof(text));
 
 	if (reason != NULL)
 		printf("%s: %s\n", mode, reason);
+	return reason == NULL;
+}
+
+/* Kedge copies to L2 in the background; where that is worse than L2 alone, the store had better be there. */
+static void print_settings(const struct report *r)
+{
+	const struct kedge__async_plan *best = &r->plans.async;
+
+	if (r->machine->async.levels.count != 2 || !isfinite(best->interval))
+		return;
+	if (r->single.expect.efficiency > best->expect.efficiency)
+		printf("kedge.conf(5): l1 = (a place on level 2), no l2, interval = %.0f\n", ceil(r->single.interval));
+	else
+		printf("kedge.conf(5): interval = %.0f, l2_every = %llu\n", ceil(best->interval),
+		       (unsigned long long)best->segments);
 }
 
 static void print_notes(const struct report *r)
 {
 	const struct kedge__async *as = &r->machine->async;
 	struct kedge__levels blocking = as->levels;
-	char a[KEDGE__TEXT_ROOM];
+	bool sync, async = false;
 
 	printf("\n");
 	if (!(kedge__levels_rate(&as->levels) > 0))
 		printf("no failures are expected: a checkpoint would only cost time\n");
 	else if (as->levels.cost[0] == 0)
 		printf("level-1 checkpoints cost nothing: take them as often as the program can\n");
-	print_note(&as->levels, "synchronous", r->plans.sync.expect.efficiency);
+	sync = print_note(&as->levels, "synchronous", r->plans.sync.expect.efficiency);
 	if (r->plans.has_async) {
 		blocking.cost[blocking.count - 1] = blocking.cost[blocking.count - 2];
-		print_note(&blocking, "asynchronous", r->plans.async.expect.efficiency);
-		printf("asynchronous checkpointing is %.3f times as efficient as synchronous\n",
-		       r->plans.async.expect.efficiency / r->plans.sync.expect.efficiency);
+		async = print_note(&blocking, "asynchronous", r->plans.async.expect.efficiency);
+		if (sync || async)
+			printf("asynchronous checkpointing is %.3f times as efficient as synchronous\n",
+			       r->plans.async.expect.efficiency / r->plans.sync.expect.efficiency);
 	}
 	if (r->staging > 0)
 		printf("best number of staging nodes: %.0f (counting them as nodes that do not compute)\n", r->staging);
-	if (as->levels.count == 2 && isfinite(r->plans.async.interval))
-		printf("kedge.conf(5): checkpoint every %s, l2_every = %llu\n", duration(r->plans.async.interval, a),
-		       (unsigned long long)r->plans.async.segments);
+	if (async)
+		print_settings(r);
 }
 
 static void print_report(const struct report *r)

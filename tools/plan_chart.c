@@ -11,7 +11,7 @@ enum { WIDTH = 960, HEIGHT = 520, LEFT = 92, RIGHT = 300, TOP = 56, BOTTOM = 76,
 
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
 				      "#000000", "#56b4e9", "#e69f00", "#7f7f7f"};
-static const char *const dashes[] = {"", "8 4", "2 3", "10 4 2 4"};
+static const char *const dashes[] = {"", "8 4", "2 3", "10 4 2 4", "14 4", "5 3 1 3 1 3"};
 
 struct axis {
 	double low, high;
@@ -181,7 +181,7 @@ static void draw_border(FILE *out)
 
 static void draw_marker(FILE *out, size_t kind, double x, double y, const char *colour)
 {
-	switch (kind % 4) {
+	switch (kind % 6) {
 	case 0:
 		fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x, y, colour);
 		break;
@@ -194,10 +194,18 @@ static void draw_marker(FILE *out, size_t kind, double x, double y, const char *
 	case 2:
 		fprintf(out, "<path d=\"M%.1f %.1fl5 9h-10z\" fill=\"%s\"/>\n", x, y - 5, colour);
 		break;
-	default:
+	case 3:
 		fprintf(out,
 			"<path d=\"M%.1f %.1fl5 5l-5 5l-5 -5z\" fill=\"white\" stroke=\"%s\" stroke-width=\"1.8\"/>\n",
 			x, y - 5, colour);
+		break;
+	case 4:
+		fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"8\" height=\"8\" fill=\"%s\"/>\n", x - 4, y - 4,
+			colour);
+		break;
+	default:
+		fprintf(out, "<path d=\"M%.1f %.1fl4.5 -8h-9z\" fill=\"white\" stroke=\"%s\" stroke-width=\"1.8\"/>\n",
+			x, y + 5, colour);
 	}
 }
 
@@ -282,18 +290,20 @@ static void draw_lines(FILE *out, const struct kedge__chart *c, const struct axi
 		draw_line(out, c, s, &x, y);
 }
 
-/* Every second series is hatched: neighbours differ in grey too. */
+/* Every second series is hatched, each in another direction: neighbours differ in grey too. */
 static void define_fills(FILE *out, const struct kedge__chart *c)
 {
+	static const int angles[] = {45, -45, 90, 0};
+
 	fputs("<defs>\n", out);
 	for (size_t s = 0; s < c->series_count; s++) {
 		const char *colour = colours[s % KEDGE__COUNT(colours)];
 
 		fprintf(out,
 			"<pattern id=\"f%zu\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-			"patternTransform=\"rotate(45)\">"
+			"patternTransform=\"rotate(%d)\">"
 			"<rect width=\"6\" height=\"6\" fill=\"%s\"/>",
-			s, s % 2 ? "white" : colour);
+			s, angles[s / 2 % KEDGE__COUNT(angles)], s % 2 ? "white" : colour);
 		if (s % 2)
 			fprintf(out, "<rect width=\"3\" height=\"6\" fill=\"%s\"/>", colour);
 		fputs("</pattern>\n", out);

@@ -39,6 +39,15 @@ static void print_counts(const uint64_t *counts, int n)
 		printf("%s%llu", i > 0 ? "," : ", counts ", (unsigned long long)counts[i]);
 }
 
+/* Says so where there is nothing to plan. */
+static bool print_if_idle(double interval)
+{
+	if (isfinite(interval))
+		return false;
+	printf("no failures are expected: no checkpoint is worth its cost, efficiency 1\n");
+	return true;
+}
+
 static void print_sync(const struct eval *e, const struct kedge__sync_plan *p)
 {
 	const struct kedge__levels *lv = &e->machine.async.levels;
@@ -46,6 +55,8 @@ static void print_sync(const struct eval *e, const struct kedge__sync_plan *p)
 	const char *reason = kedge__levels_verdict(lv, p->expect.efficiency, text, sizeof(text));
 	json_t *o;
 
+	if (!e->json && print_if_idle(p->interval))
+		return;
 	if (!e->json) {
 		printf("interval %.6g s", p->interval);
 		print_counts(p->counts, lv->count);
@@ -81,6 +92,8 @@ static void print_async(const struct eval *e, const struct kedge__async_plan *p)
 	const char *reason = kedge__levels_verdict(&lv, p->expect.efficiency, text, sizeof(text));
 	json_t *o;
 
+	if (!e->json && print_if_idle(p->interval))
+		return;
 	if (!e->json) {
 		printf("interval %.6g s", p->interval);
 		print_counts(p->counts, lv.count - 2);

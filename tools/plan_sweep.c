@@ -325,11 +325,31 @@ static json_t *row_json(const struct kedge__plan_sweep *s, size_t i, size_t j)
 	return row;
 }
 
+/* A value of S as people write it: bandwidths and sizes are unreadable in bytes. */
+static const char *value_text(const struct kedge__sweep *s, double v, char buf[24])
+{
+	static const char prefixes[] = " kMGTPE";
+	bool bandwidth = s->key == KEDGE__MACHINE_PFS || s->key == KEDGE__MACHINE_PFS_READ ||
+			 s->key == KEDGE__MACHINE_L1_RATE || s->key == KEDGE__MACHINE_STAGING_RATE;
+	int i = 0;
+
+	if (!bandwidth && s->key != KEDGE__MACHINE_SIZE) {
+		snprintf(buf, 24, "%.6g", v);
+		return buf;
+	}
+	for (; v >= 1000 && prefixes[i + 1] != '\0'; i++)
+		v /= 1000;
+	snprintf(buf, 24, "%.4g %.*sB%s", v, i > 0, &prefixes[i], bandwidth ? "/s" : "");
+	return buf;
+}
+
 static void row_cells(const struct kedge__plan_sweep *s, size_t i, size_t j, struct kedge__table *t)
 {
-	kedge__table_add(t, "%.6g", s->sweeps[0].at[i]);
+	char buf[24];
+
+	kedge__table_add(t, "%s", value_text(&s->sweeps[0], s->sweeps[0].at[i], buf));
 	if (s->sweep_count > 1)
-		kedge__table_add(t, "%.6g", s->sweeps[1].at[j]);
+		kedge__table_add(t, "%s", value_text(&s->sweeps[1], s->sweeps[1].at[j], buf));
 }
 
 static void add_heads(const struct kedge__plan_sweep *s, struct kedge__table *t, const char *const *heads, size_t n)
@@ -372,11 +392,11 @@ static int add_efficiency_series(const struct kedge__plan_sweep *s, size_t serie
 
 	for (size_t j = 0; j < series; j++)
 		for (int k = 0; rc == 0 && k < 2; k++) {
-			char label[64];
+			char label[64], value[24];
 
 			if (s->sweep_count > 1)
-				snprintf(label, sizeof(label), "%s, %s %.4g", k ? "async" : "sync", s->sweeps[1].name,
-					 s->sweeps[1].at[j]);
+				snprintf(label, sizeof(label), "%s, %.20s %s", k ? "async" : "sync", s->sweeps[1].name,
+					 value_text(&s->sweeps[1], s->sweeps[1].at[j], value));
 			else
 				snprintf(label, sizeof(label), "%s", modes[k]);
 			rc = results_add(r, s->sweeps[0].count, err, label);

@@ -182,6 +182,11 @@ static int check_count(struct resolver *r, enum kedge__machine_key key, size_t n
 
 	if ((int)n == levels || (int)n == least)
 		return 0;
+	if (!has(r, KEDGE__MACHINE_RATES) && !has(r, KEDGE__MACHINE_SHARES))
+		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
+					"shares is not given: %s has %zu values, so which share of the failures needs "
+					"each level?",
+					keys[key].name, n);
 	return kedge__error_set(r->err, KEDGE_E_ARG, 0, "%s has %zu values, but there are failures of %d levels",
 				keys[key].name, n, levels);
 }
@@ -265,6 +270,11 @@ static int costs_from_sizes(struct resolver *r)
 	if (!(effective_pfs(r) > 0) || !(read > 0))
 		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
 					"no data reaches the file system: staging, staging_rate or pfs_read is 0");
+	if (lv->count == 1 && has(r, KEDGE__MACHINE_L1_RATE))
+		return kedge__error_set(
+		    r->err, KEDGE_E_ARG, 0,
+		    "l1_rate and pfs describe two levels, but failures of one are given: say shares, or "
+		    "two rates");
 	if (lv->count > 2)
 		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
 					"there are failures of %d levels: with more than 2, costs must be given",
@@ -341,6 +351,8 @@ int kedge__machine_resolve(const struct kedge__machine_text *t, bool background,
 		rc = resolve_background(&r);
 	if (rc == 0 && !(r.value[KEDGE__MACHINE_WORK] > 0))
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "work is 0");
+	if (rc == 0 && has(&r, KEDGE__MACHINE_NODES) && !(r.value[KEDGE__MACHINE_NODES] > 0))
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "nodes is 0");
 	if (rc == 0)
 		rc = kedge__levels_check(&machine.async.levels, err);
 	if (rc != 0)

@@ -16,6 +16,10 @@ refuse "kedge plan: cannot plan: size: '29G' has an unknown unit: expected a siz
 refuse 'kedge plan: cannot plan: rates and mtbf are both given: each says what the failure rates are' kedge plan $R --mtbf 1h
 refuse 'kedge plan: cannot plan: costs and pfs are both given: each says what the costs of checkpoints are' kedge plan $R --costs 1,2 --pfs 1GB/s
 refuse 'kedge plan: cannot plan: costs has 3 values, but there are failures of 2 levels' kedge plan $R --costs 1,2,3
+refuse 'kedge plan: cannot plan: shares is not given: costs has 2 values, so which share of the failures needs each level?' kedge plan --mtbf 1h --costs 1,2
+refuse 'kedge plan: cannot plan: l1_rate and pfs describe two levels, but failures of one are given: say shares, or two rates' kedge plan --mtbf 1h --nodes 2 --size 1GB --l1-rate 1GB/s --pfs 1GB/s
+refuse 'kedge plan: cannot plan: l1_rate and pfs describe two levels, but failures of one are given: say shares, or two rates' kedge plan -m "$MACHINES/tsubame2.ini" --mtbf 13h
+refuse 'kedge plan: cannot plan: nodes is 0' kedge plan $R --costs 1,2 --nodes 0
 refuse 'kedge plan: cannot plan: nodes is not given: costs follow from nodes, size, l1_rate and pfs' kedge plan $R
 refuse 'kedge plan: cannot plan: shares add up to 0.9, not to 1' kedge plan --mtbf 1h --shares 0.5,0.4 --costs 1,2
 refuse 'kedge plan: cannot plan: the mean time between failures is 0' kedge plan --mtbf 0 --costs 1

@@ -33,7 +33,19 @@ expect 0 kedge plan --mtbf 60s --costs 72.5
 printed 'synchronous: the job cannot finish: a failure comes every 60 s on average, but even the cheapest checkpoint takes 72.5 s'
 expect 0 kedge plan --mtbf 60s --costs 72.5 --json
 equal feasible false
+# and nothing is recommended for it
+expect 0 kedge plan --mtbf 10s --shares 0.9,0.1 --costs 60,600
+! grep -q 'kedge.conf\|times as efficient' out || fail "$(cat out)"
+# settings to copy: the copy must fit, so intervals are rounded up; where L2 is the cheaper level, it is used alone
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini"
+printed 'kedge.conf(5): interval = 6444, l2_every = 1'
+expect 0 kedge plan --costs 600,60 --rates 1e-5,1e-6
+printed 'kedge.conf(5): l1 = (a place on level 2), no l2, interval = 3264'
 # no failures, no costs
+expect 0 kedge plan best --mode sync --rates 0,0 --costs 10,100
+printed 'no failures are expected: no checkpoint is worth its cost, efficiency 1'
+expect 0 kedge plan best --mode async --rates 0,0 --costs 10,100
+printed 'no failures are expected: no checkpoint is worth its cost, efficiency 1'
 expect 0 kedge plan --rates 0,0 --costs 10,100
 printed 'no failures are expected: a checkpoint would only cost time'
 expect 0 kedge plan --rates 0,0 --costs 10,100 --json
@@ -45,6 +57,9 @@ printed 'level-1 checkpoints cost nothing: take them as often as the program can
 expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --sweep failure=1..16 --sweep cost=1,2,10 --svg a.svg --json
 [ "$(grep -c "\"sync_efficiency" out)" -eq 15 ] || fail 'not 15 rows'
 expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --sweep pfs=1GB/s..100GB/s:5 --sweep failure=1,10 --svg b.svg
+printed '31.62 GB/s'
+expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --sweep failure=1..4 --sweep pfs=6.4GB/s,50GB/s --svg b.svg
+grep -q '>async, pfs 6.4 GB/s<' b.svg || fail 'the legend has no unit'
 expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --sweep alpha=0..1:6 --bars --svg c.svg --title 'a < b & c'
 expect 0 kedge plan -m "$MACHINES/tsubame2.ini" --required-bandwidth 0.9,0.8,0.7 --sweep failure=1,4 --svg d.svg --json
 near async_0.9 5.324e8 1e6
