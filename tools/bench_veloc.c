@@ -3,6 +3,7 @@
  * persistent storage on disk, all of the state changed between two versions or a part of it. Plain writes of the same
  * bytes to the same places by the same processes stand beside, in turns. Of the processes' times the longest counts, of
  * the versions' the median.
+ * Settings are those of compat/veloc in mode async.
  */
 #include "bench.h"
 
@@ -191,8 +192,8 @@ static int job_open(struct rank *r)
 	    .background = &r->back,
 	};
 	char l1[4200], l2[4200], capture[64];
-	const char *settings[64] = {l1, l2, capture, b->sync ? "sync=yes" : "sync=no"};
-	size_t n = 4;
+	const char *settings[64] = {l1, l2, capture, b->sync ? "sync=yes" : "sync=no", "reducer=basic"};
+	size_t n = 5;
 	int rc;
 
 	snprintf(l1, sizeof(l1), "l1=%s", b->dirs[0]);
@@ -564,7 +565,7 @@ int kedge__bench_veloc(int argc, char **argv)
 			  .versions = 3,
 			  .scratch = "/dev/shm",
 			  .persistent = tmp && tmp[0] ? tmp : "/tmp",
-			  .capture = "copy"};
+			  .capture = "sync"};
 	const struct kedge__option options[] = {
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state of a rank (default: 256MiB)"},
 	    {"ranks", 0, KEDGE__OPTION_LIST, &b.rank_texts, "N", "processes; may be given again (default: 2 and 4)"},
@@ -572,7 +573,7 @@ int kedge__bench_veloc(int argc, char **argv)
 	     "versions, of which the median is shown (default: 3)"},
 	    {"scratch", 0, KEDGE__OPTION_TEXT, &b.scratch, "DIR", "where L1 is made (default: /dev/shm)"},
 	    {"persistent", 0, KEDGE__OPTION_TEXT, &b.persistent, "DIR", "where L2 is made (default: $TMPDIR, or /tmp)"},
-	    {"capture", 0, KEDGE__OPTION_TEXT, &b.capture, "HOW", "the setting capture (default: copy)"},
+	    {"capture", 0, KEDGE__OPTION_TEXT, &b.capture, "HOW", "the setting capture (default: sync)"},
 	    KEDGE__OPTION_SET(&b.sets),
 	    KEDGE__OPTION_JSON(&b.json),
 	};
