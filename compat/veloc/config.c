@@ -306,7 +306,7 @@ char **veloc__settings_make(const struct veloc__config *c)
 	settings_number(&s, "keep", c->scratch_versions);
 	settings_number(&s, "l2_keep", c->max_versions);
 	settings_number(&s, "l2_interval", c->persistent_interval);
-	settings_add(&s, "capture", c->async ? "copy" : "sync");
+	settings_add(&s, "reducer", "basic"); /* what costs least where nothing is known of the data */
 	for (const struct veloc__pair *p = c->kedge; p; p = p->next)
 		settings_add(&s, p->key, p->value);
 	if (!s.at)
