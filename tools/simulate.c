@@ -306,7 +306,7 @@ static int simulate_job(int argc, char **argv, bool background)
 	     "exponential, weibull, or a file with times of failures"},
 	    {"shape", 0, KEDGE__OPTION_TEXT, &t.shape, "X", "of the Weibull distribution (default: 0.7)"},
 	    {"per-node", 0, KEDGE__OPTION_FLAG, &t.per_node, NULL,
-	     "each node has a Weibull process of its own, new at the start"},
+	     "each node has a Weibull process of its own, begun long ago"},
 	    {"flush", 0, KEDGE__OPTION_TEXT, &t.flush, "HOW",
 	     "when a copy is complete: segments (default), clock, restart"},
 	    {"queue", 0, KEDGE__OPTION_FLAG, &t.queue, NULL, "copies go through the queues of staging servers"},

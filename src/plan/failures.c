@@ -11,6 +11,7 @@ struct kedge__failure_source {
 	double rate, scale; /* of all levels; scale of a Weibull distance */
 	struct kedge__random random;
 	double now;
+	bool begun;    /* the first distance was drawn: it is from the start, not from a failure */
 	double *node;  /* a heap of the next failures of the nodes, if they have processes of their own */
 	size_t next;   /* into the trace */
 	double offset; /* what is added to the times of the trace */
@@ -105,12 +106,13 @@ void kedge__failure_source_start(struct kedge__failure_source *s, uint64_t seed,
 {
 	kedge__random_init(&s->random, seed, stream);
 	s->now = 0;
+	s->begun = false;
 	if (s->model.kind == KEDGE__FAILURES_TRACE)
 		start_trace(s, stream);
 	if (s->node == NULL)
 		return;
 	for (uint64_t i = 0; i < s->model.nodes; i++)
-		s->node[i] = s->scale * kedge__random_weibull(&s->random, s->model.shape);
+		s->node[i] = s->scale * kedge__random_weibull_residual(&s->random, s->model.shape);
 	for (size_t i = s->model.nodes / 2; i-- > 0;)
 		sift(s->node, s->model.nodes, i);
 }
@@ -155,7 +157,9 @@ struct kedge__failure kedge__failure_source_next(struct kedge__failure_source *s
 		s->node[0] += s->scale * kedge__random_weibull(&s->random, s->model.shape);
 		sift(s->node, s->model.nodes, 0);
 	} else if (s->model.kind == KEDGE__FAILURES_WEIBULL) {
-		s->now += s->scale * kedge__random_weibull(&s->random, s->model.shape);
+		s->now += s->scale * (s->begun ? kedge__random_weibull(&s->random, s->model.shape)
+					       : kedge__random_weibull_residual(&s->random, s->model.shape));
+		s->begun = true;
 	} else {
 		s->now += kedge__random_exponential(&s->random) / s->rate;
 	}

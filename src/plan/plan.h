@@ -183,6 +183,8 @@ void kedge__random_init(struct kedge__random *r, uint64_t seed, uint64_t stream)
 double kedge__random_uniform(struct kedge__random *r); /* in (0, 1] */
 double kedge__random_exponential(struct kedge__random *r); /* mean 1 */
 double kedge__random_weibull(struct kedge__random *r, double shape); /* scale 1 */
+/* What is left of a lifetime at a time that does not know of it: the first failure of a process that runs for long. */
+double kedge__random_weibull_residual(struct kedge__random *r, double shape);
 double kedge__random_normal(struct kedge__random *r);
 double kedge__portable_log(double x); /* x > 0, normal */
 double kedge__portable_exp(double x);
@@ -201,7 +203,7 @@ struct kedge__failure_model {
 	enum kedge__failure_kind kind;
 	int levels;
 	double rate[KEDGE__PLAN_LEVELS];
-	double shape;      /* Weibull; the mean time between failures follows from the rates */
+	double shape;      /* Weibull, in steady state; the mean time between failures follows from the rates */
 	uint64_t nodes;    /* 0: one renewal process for the machine; else one for each node (Weibull) */
 	const struct kedge__failure *trace; /* ascending times; borrowed */
 	size_t trace_count;

@@ -143,3 +143,28 @@ double kedge__random_normal(struct kedge__random *r)
 	r->has_spare = true;
 	return u * scale;
 }
+
+/* Gamma distributed, with shape A >= 1: Marsaglia and Tsang. */
+static double draw_gamma(struct kedge__random *r, double a)
+{
+	double d = a - 1.0 / 3, c = 1 / sqrt(9 * d);
+
+	for (;;) {
+		double x = kedge__random_normal(r), v = 1 + c * x;
+
+		if (v <= 0)
+			continue;
+		v = v * v * v;
+		if (kedge__portable_log(kedge__random_uniform(r)) <
+		    0.5 * x * x + d - d * v + d * kedge__portable_log(v))
+			return d * v;
+	}
+}
+
+/* A point in time lies in a lifetime with a chance that goes with its length, and anywhere in it. */
+double kedge__random_weibull_residual(struct kedge__random *r, double shape)
+{
+	double life = kedge__portable_exp(kedge__portable_log(draw_gamma(r, 1 + 1 / shape)) / shape);
+
+	return life * kedge__random_uniform(r);
+}

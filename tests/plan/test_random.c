@@ -68,10 +68,21 @@ static double weibull_half(struct kedge__random *r)
 	return kedge__random_weibull(r, 0.5);
 }
 
+static double residual_half(struct kedge__random *r)
+{
+	return kedge__random_weibull_residual(r, 0.5);
+}
+
+static double residual_one(struct kedge__random *r)
+{
+	return kedge__random_weibull_residual(r, 1);
+}
+
 static void test_moments(void **state)
 {
 	struct moments uniform = draw(kedge__random_uniform), exponential = draw(kedge__random_exponential);
 	struct moments normal = draw(kedge__random_normal), weibull = draw(weibull_half);
+	struct moments residual = draw(residual_half), memoryless = draw(residual_one);
 
 	(void)state;
 	check_near("uniform mean", uniform.mean, 0.5, 0.003);
@@ -82,6 +93,11 @@ static void test_moments(void **state)
 	check_near("normal variance", normal.variance, 1, 0.015);
 	check_near("Weibull mean", weibull.mean, 2, 0.05);
 	check_near("Weibull variance", weibull.variance, 20, 2);
+	/* E[X^2] / 2E[X], and E[X^3] / 3E[X] less the square of that */
+	check_near("residual mean", residual.mean, 6, 0.2);
+	check_near("residual variance", residual.variance, 84, 12);
+	check_near("residual of an exponential", memoryless.mean, 1, 0.01);
+	check_near("variance of that", memoryless.variance, 1, 0.03);
 }
 
 static void test_functions(void **state)
