@@ -361,6 +361,14 @@ const struct kedge__segment *kedge__lineage_at(const struct kedge__lineage *l, s
 	return l->items[i].seg;
 }
 
+bool kedge__lineage_needs_others(const struct kedge__lineage *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].level)
+			return true;
+	return false;
+}
+
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
 {
 	struct item *item = item_find(l, version);

@@ -160,6 +160,7 @@ const struct kedge__segment *kedge__lineage_top(const struct kedge__lineage *l);
 const struct kedge__segment *kedge__lineage_segment(const struct kedge__lineage *l, uint64_t version); /* NULL */
 size_t kedge__lineage_count(const struct kedge__lineage *l);
 const struct kedge__segment *kedge__lineage_at(const struct kedge__lineage *l, size_t i);      /* ascending versions */
+bool kedge__lineage_needs_others(const struct kedge__lineage *l); /* not all of it could be taken from the first level */
 /* All ranges of the regions at once (N == 0), or RANGES. */
 int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n, struct kedge__span_list *out, struct kedge__error *err);
 /* A block of VERSION's segment is damaged: use the copy on another level from now on. KEDGE_E_DAMAGED: there is none, and L is as before. Resolve again afterwards; after any other error L can only be closed. */

@@ -122,6 +122,26 @@ static void test_levels_mix(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* What L1 alone cannot give back is nothing to build on: new versions must not need L2 for ever. */
+static void test_nothing_is_built_on_a_damaged_copy(void **state)
+{
+	struct place *p = *state;
+	kedge_t *k = open_series(p, MORE("reducer=tree", "chunk=64"));
+
+	take(k, 1, 4);
+	assert_ok(k, kedge_close(k));
+	segment_damage(p->l1, 3, 0);
+	k = open_series(p, MORE("reducer=tree", "chunk=64"));
+	comes_back(k, KEDGE_NEWEST, 4);
+	take(k, 5, 6);
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l2);
+	k = open_series(p, MORE("reducer=tree", "chunk=64"));
+	comes_back(k, KEDGE_NEWEST, 6);
+	comes_back(k, 5, 5);
+	assert_ok(k, kedge_close(k));
+}
+
 static void test_damage_on_both_falls_back_a_version(void **state)
 {
 	struct place *p = *state;
@@ -269,6 +289,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_every_other_version_with_its_lineage, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_l1_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_levels_mix, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_nothing_is_built_on_a_damaged_copy, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_damage_on_both_falls_back_a_version, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_all_damaged_is_not_a_fresh_start, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_damaged_newest_starts_a_lineage, place_setup, place_teardown),
