@@ -36,9 +36,14 @@ function(kedge_optional_codecs)
     endif()
   endforeach()
   target_include_directories(kedge_codec PRIVATE ${KEDGE_OPTIONAL_INCLUDES})
-  # Loops over every number of a block, which are worth unrolling.
-  set_source_files_properties(src/codec/field.c src/codec/field_order.c src/codec/symbols.c
-                              PROPERTIES COMPILE_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3>)
+  # Loops over every number of a block, which are worth unrolling; some of them are compiled for BMI2 besides.
+  set(loops $<$<NOT:$<CONFIG:Debug>>:-O3>)
+  set_source_files_properties(src/codec/field.c src/codec/field_order.c src/codec/field_loops.c src/codec/symbols.c
+                              PROPERTIES COMPILE_OPTIONS "${loops}")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    list(APPEND loops -mavx2 -mbmi -mbmi2 -mlzcnt)
+  endif()
+  set_source_files_properties(src/codec/field_loops_bmi2.c PROPERTIES COMPILE_OPTIONS "${loops}")
 endfunction()
 
 # Both kinds of a library that is installed: kedge_<name>_shared and kedge_<name>_static.

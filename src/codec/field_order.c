@@ -1,7 +1,7 @@
 #include "codec/field.h"
 
 #define SAMPLE_RUN   32 /* numbers */
-#define SAMPLE_EVERY 512
+#define SAMPLE_EVERY 768
 
 void kedge__field_order(uint8_t *p, size_t n, unsigned width)
 {

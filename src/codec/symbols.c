@@ -1,6 +1,6 @@
 /*
  * Asymmetric numeral systems (Duda 2013) in the range form: a 32-bit state per lane, renewed 16 bits at a time; the
- * probabilities are multiples of 2^-11. Which table a symbol is coded by depends on the mean of two symbols before it.
+ * probabilities are multiples of 2^-10. Which table a symbol is coded by depends on the mean of two symbols before it.
  * The stream is cut into four lanes, each with a state of its own and blind to the others, so that a processor can work
  * on four at once.
  *
@@ -12,7 +12,7 @@
 #define INLINE       static inline __attribute__((always_inline))
 #define SYMBOLS      (KEDGE__SYMBOL_MAX + 1)
 #define MEANS        (KEDGE__SYMBOL_MAX + 1) /* means */
-#define SCALE_BITS   11
+#define SCALE_BITS   10
 #define SCALE        (1u << SCALE_BITS)
 #define LANES        4
 #define CONTEXTS_MAX 8
@@ -220,37 +220,62 @@ struct writer {
 	uint32_t state;
 };
 
-/* Without branches: whether 16 bits go out is as good as random. */
-INLINE void write_one(struct writer *w, const struct model *m, const uint8_t *s, size_t begin, size_t i, size_t row)
+/* A symbol in a context, as it is written. */
+struct entry {
+	uint64_t inverse; /* 2^64 - 1 over the frequency */
+	uint32_t frequency, start;
+};
+
+static void entries_make(const struct model *m, struct entry *e)
 {
-	const struct table *t = &m->tables[m->context[mean_before(s, begin, i, row)]];
-	uint32_t f = t->frequency[s[i]];
-	unsigned full = w->state >= (uint64_t)f << (32 - SCALE_BITS);
+	for (unsigned c = 0; c < m->contexts; c++)
+		for (unsigned i = 0; i < SYMBOLS; i++, e++) {
+			uint32_t f = m->tables[c].frequency[i];
+
+			*e = (struct entry){f ? UINT64_MAX / f : 0, f, m->tables[c].start[i]};
+		}
+}
+
+/*
+ * Without branches: whether 16 bits go out is as good as random. The quotient q of state / f is the upper half of
+ * (state + 1) * inverse: inverse falls short of 2^64 / f by at most 1, which takes less than 2^-31 off (state + 1) / f;
+ * and that is at least q + 1 / f, and at most q + 1.
+ */
+INLINE void write_one(struct writer *w, struct entry e)
+{
+	unsigned full = w->state >= (uint64_t)e.frequency << (32 - SCALE_BITS);
+	uint32_t q;
 
 	kedge__put16(w->to - 2, (uint16_t)w->state);
 	w->to -= full * 2;
 	w->state = full ? w->state >> 16 : w->state;
-	w->state = (w->state / f << SCALE_BITS) + w->state % f + t->start[s[i]];
+	q = (uint32_t)((unsigned __int128)(w->state + UINT64_C(1)) * e.inverse >> 64);
+	w->state += q * (SCALE - e.frequency) + e.start;
 }
 
-/* All lanes in step, so that the divisions of one need not wait for those of another. */
-static void write_lanes(const struct model *m, const uint8_t *s, size_t n, size_t row, struct writer w[LANES])
+/* All lanes in step, so that one need not wait for another. MEANS are those before each symbol. */
+static void write_lanes(const struct model *m, const uint8_t *s, const uint8_t *means, size_t n, struct writer w[LANES])
 {
 	size_t each = (n + LANES - 1) / LANES, shortest = n - lane_at(n, LANES - 1).begin;
+	struct entry entries[CONTEXTS_MAX * SYMBOLS];
+	const struct entry *of_mean[MEANS];
 
+	entries_make(m, entries);
+	for (unsigned i = 0; i < MEANS; i++)
+		of_mean[i] = entries + m->context[i] * SYMBOLS;
 	for (size_t l = 0; l < LANES - 1; l++) {
 		struct lane lane = lane_at(n, l);
 
-		for (size_t i = lane.end; i > lane.begin + shortest; i--)
-			write_one(&w[l], m, s, lane.begin, i - 1, row);
+		for (size_t i = lane.end; i-- > lane.begin + shortest;)
+			write_one(&w[l], of_mean[means[i]][s[i]]);
 	}
 	for (size_t i = shortest; i-- > 0;)
 		for (size_t l = 0; l < LANES; l++)
-			write_one(&w[l], m, s, l * each, l * each + i, row);
+			write_one(&w[l], of_mean[means[l * each + i]][s[l * each + i]]);
 }
 
-static int put_all(const struct model *m, const uint8_t *s, size_t n, size_t row, uint8_t *scratch, uint8_t *out,
-		   size_t room, size_t *used, struct kedge__error *err)
+static int put_all(const struct model *m, const uint8_t *s, const uint8_t *means, size_t n, uint8_t *scratch,
+		   uint8_t *out, size_t room, size_t *used, struct kedge__error *err)
 {
 	size_t lane_room = 2 * (n / LANES + 1) + 8, at, sizes;
 	struct writer w[LANES];
@@ -258,7 +283,7 @@ static int put_all(const struct model *m, const uint8_t *s, size_t n, size_t row
 
 	for (size_t i = 0; i < LANES; i++)
 		w[i] = (struct writer){scratch + (i + 1) * lane_room, STATE_LEAST};
-	write_lanes(m, s, n, row, w);
+	write_lanes(m, s, means, n, w);
 	sizes = model_put(m, head);
 	at = sizes + (LANES - 1) * 4;
 	if (at <= room)
@@ -279,21 +304,27 @@ static int put_all(const struct model *m, const uint8_t *s, size_t n, size_t row
 	return 0;
 }
 
-static void count_symbols(const uint8_t *s, size_t n, size_t row, uint32_t (*counts)[SYMBOLS])
+/* What comes before each symbol, and how often each comes after it. */
+static void count_symbols(const uint8_t *s, size_t n, size_t row, uint8_t *means, uint32_t (*counts)[SYMBOLS])
 {
 	for (size_t l = 0; l < LANES; l++) {
 		struct lane lane = lane_at(n, l);
+		size_t up = row ? row : 1, whole = KEDGE__MIN(lane.begin + up, lane.end);
 
-		for (size_t i = lane.begin; i < lane.end; i++)
-			counts[mean_before(s, lane.begin, i, row)][s[i]]++;
+		for (size_t i = lane.begin; i < whole; i++)
+			means[i] = (uint8_t)mean_before(s, lane.begin, i, row);
+		for (size_t i = whole; i < lane.end; i++)
+			means[i] = (uint8_t)((s[i - 1] + s[i - up]) / 2);
 	}
+	for (size_t i = 0; i < n; i++)
+		counts[means[i]][s[i]]++;
 }
 
 int kedge__symbols_encode(const uint8_t *s, size_t n, size_t row, uint8_t *out, size_t room, size_t *used,
 			  struct kedge__error *err)
 {
 	uint32_t(*counts)[SYMBOLS] = kedge__calloc(MEANS, sizeof(*counts));
-	uint8_t *scratch = kedge__malloc(LANES * (2 * (n / LANES + 1) + 8));
+	uint8_t *scratch = kedge__malloc(n + LANES * (2 * (n / LANES + 1) + 8)), *means = scratch;
 	struct model m;
 	int rc = KEDGE_E_NOMEM;
 
@@ -301,9 +332,9 @@ int kedge__symbols_encode(const uint8_t *s, size_t n, size_t row, uint8_t *out, 
 		(void)kedge__error_nomem(err);
 		goto free;
 	}
-	count_symbols(s, n, row, counts);
+	count_symbols(s, n, row, means, counts);
 	model_make(&m, counts, n);
-	rc = put_all(&m, s, n, row, scratch, out, room, used, err);
+	rc = put_all(&m, s, means, n, scratch + n, out, room, used, err);
 free:
 	kedge__free(counts);
 	kedge__free(scratch);
