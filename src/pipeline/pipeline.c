@@ -157,13 +157,33 @@ static void wake(struct crew *c)
 	pthread_cond_signal(&c->work);
 }
 
+/*
+ * A thread that is woken for every single buffer spends its time waking up. While the rings are well filled on the side
+ * of the stage that the others wait for, that stage will be here again soon, and find that it is time by then.
+ */
+static bool worthwhile(const struct pipeline *p, enum kedge__stage stage)
+{
+	size_t half = p->raw.length / 2;
+	uint64_t raw = p->collected - p->taken;
+	uint64_t made = p->taken - p->stored - (uint64_t)p->active[KEDGE__STAGE_TRANSFORM];
+
+	switch (stage) {
+	case KEDGE__STAGE_COLLECT:
+		return raw <= half;
+	case KEDGE__STAGE_TRANSFORM:
+		return made <= half;
+	default:
+		return made >= half || !p->active[KEDGE__STAGE_TRANSFORM];
+	}
+}
+
 /* For each stage that can go on, one of those who wait and can do it. */
 static void rouse(struct pipeline *p)
 {
 	bool all = finished(p);
 
 	for (int stage = 0; stage < KEDGE__STAGES; stage++) {
-		if (!all && !possible(p, (enum kedge__stage)stage))
+		if (!all && !(possible(p, (enum kedge__stage)stage) && worthwhile(p, (enum kedge__stage)stage)))
 			continue;
 		for (size_t i = 0; i < p->crew_count; i++) {
 			if (!p->crew[i].waiting || !(p->crew[i].may & 1U << stage))

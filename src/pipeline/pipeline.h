@@ -71,7 +71,7 @@ struct kedge__pipeline_spec {
 	bool collect_apart, store_apart;
 };
 
-#define KEDGE__QUEUE_MIN 4
+#define KEDGE__QUEUE_MIN 8
 
 struct kedge__stage_stats {
 	double busy;    /* seconds at work, of all its threads together */
