@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#define STAGE_BYTES  (UINT64_C(4) << 20)
+#define STAGE_BYTES  (UINT64_C(1) << 20)   /* no more than rings hold: while it is written they have to fill the next */
 #define DIRECT_BYTES (UINT64_C(256) << 10) /* an append of this size is written from where it is */
 #define PIECE_BYTES  (UINT64_C(8) << 20)   /* one write call; what the bucket paces */
 
