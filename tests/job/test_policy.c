@@ -363,6 +363,43 @@ static void test_damaged_file(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* What cannot be kept does not fail a checkpoint; what fails one does not confuse the policy. */
+static void test_full_disk(void **state)
+{
+	const struct place *p = *state;
+	uint64_t count, version = 2, taken = 0;
+	char path[400];
+	kedge_t *k;
+
+	atomic_store(&now_is, 0);
+	k = open_scripted(p, false, MORE("interval=10"));
+	assert_int_equal(asks(k), 0);
+	assert_ok(k, kedge_checkpoint(k, 1));
+	kedge__fault_set(NULL, NULL);
+	assert_ok(k, kedge_checkpoint(k, 2));
+	count = kedge__fault_count();
+	for (uint64_t n = 1; n <= count; n++) {
+		char fault[32];
+		int rc;
+
+		text_make(fault, sizeof(fault), "enospc@%llu", (unsigned long long)n);
+		atomic_store(&now_is, atomic_load(&now_is) + 10);
+		assert_int_equal(asks(k), 1);
+		assert_int_equal(kedge__fault_set(fault, NULL), 0);
+		rc = kedge_checkpoint(k, version + 1);
+		kedge__fault_set(NULL, NULL);
+		version += rc == 0;
+		taken += rc == 0;
+		assert_true(rc == 0 || rc == KEDGE_E_NOSPACE);
+		assert_int_equal(asks(k), rc ? 1 : 0); /* it is still due if it failed */
+	}
+	assert_true(taken > 0 && taken < count);
+	assert_ok(k, kedge_checkpoint(k, version + 1));
+	assert_ok(k, kedge_close(k));
+	text_make(path, sizeof(path), "%s/job/record-policy.tmp", p->l1);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
 #define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
 
 int main(void)
@@ -382,6 +419,7 @@ int main(void)
 	    JOB(test_relaunch_is_a_failure),
 	    JOB(test_job_moves_l2),
 	    JOB(test_damaged_file),
+	    JOB(test_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

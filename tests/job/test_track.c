@@ -96,21 +96,28 @@ static struct kedge__digest image_of(const struct bench *b, const char *dir, uin
 	return id;
 }
 
-static void take(struct bench *b, uint64_t version)
+static void take_both(struct bench *b, uint64_t version)
 {
-	struct kedge_stats x, y;
 	struct kedge__digest i, j;
 
 	assert_ok(b->tracked, kedge_checkpoint(b->tracked, version));
 	assert_ok(b->plain, kedge_checkpoint(b->plain, version));
 	assert_ok(b->tracked, kedge_wait(b->tracked));
 	assert_ok(b->plain, kedge_wait(b->plain));
-	assert_ok(b->tracked, kedge_stats_get(b->tracked, &x));
-	assert_ok(b->plain, kedge_stats_get(b->plain, &y));
-	assert_int_equal(x.literal_bytes, y.literal_bytes);
 	i = image_of(b, "tracked", version);
 	j = image_of(b, "plain", version);
 	assert_true(kedge__digest_equal(i, j));
+}
+
+/* Where both have the same versions, they store the same. */
+static void take(struct bench *b, uint64_t version)
+{
+	struct kedge_stats x, y;
+
+	take_both(b, version);
+	assert_ok(b->tracked, kedge_stats_get(b->tracked, &x));
+	assert_ok(b->plain, kedge_stats_get(b->plain, &y));
+	assert_int_equal(x.literal_bytes, y.literal_bytes);
 }
 
 static void write_somewhere(struct bench *b)
@@ -231,6 +238,43 @@ static void test_after_a_failure(void **state)
 	bench_close(&b);
 }
 
+/* Whichever allocation fails, a version that is complete has every byte, and so has the next one. */
+static void test_every_allocation(void **state)
+{
+	uint64_t count, version = 2;
+	struct bench b;
+
+	bench_open(&b, *state, any_kind(), "sync", "tree");
+	take(&b, 1);
+	kedge__fault_set(NULL, NULL);
+	take(&b, 2);
+	count = kedge__fault_alloc_count();
+	for (uint64_t n = 1; n <= count; n += count / 60 + 1) {
+		char fault[32];
+		int rc;
+
+		text_make(fault, sizeof(fault), "alloc@%llu", (unsigned long long)n);
+		b.big[n * 4099 % BIG] ^= 1;
+		assert_int_equal(kedge__fault_set(fault, NULL), 0);
+		rc = kedge_checkpoint(b.tracked, ++version);
+		kedge__fault_set(NULL, NULL);
+		assert_true(rc == 0 || rc == KEDGE_E_NOMEM);
+		if (!rc) {
+			uint8_t *kept = malloc(BIG);
+
+			assert_non_null(kept);
+			memcpy(kept, b.big, BIG);
+			assert_ok(b.tracked, kedge_restart(b.tracked, version, NULL));
+			assert_memory_equal(b.big, kept, BIG);
+			free(kept);
+		}
+	}
+	take_both(&b, version + 1);
+	b.big[9] ^= 1;
+	take(&b, version + 2);
+	bench_close(&b);
+}
+
 /* Memory is what was restored, not what was last collected. */
 static void test_after_a_restart(void **state)
 {
@@ -291,8 +335,13 @@ static void test_kind_that_is_not_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    JOB(test_oracle),         JOB(test_only_what_was_written), JOB(test_after_a_failure), JOB(test_after_a_restart),
-	    JOB(test_when_not),       JOB(test_kind_that_is_not_there),
+	    JOB(test_oracle),
+	    JOB(test_only_what_was_written),
+	    JOB(test_after_a_failure),
+	    JOB(test_after_a_restart),
+	    JOB(test_every_allocation),
+	    JOB(test_when_not),
+	    JOB(test_kind_that_is_not_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Reductions that are told what may have changed, beside reductions that look at everything: no difference is allowed. */
+/* Reductions that are told what may have changed, beside reductions that look at everything: no difference is allowed.
+ */
 #include "lab.h"
 
 #include <stdio.h>
@@ -51,7 +52,8 @@ static void tell(struct world *w, int slot, uint64_t offset, uint64_t bytes)
 {
 	struct kedge__range *list = w->dirty[slot];
 	size_t n = w->dirty_count[slot], i = 0;
-	uint64_t start = offset & ~UINT64_C(4095), end = lab_min((offset + bytes + 4095) & ~UINT64_C(4095), w->bytes[slot]);
+	uint64_t start = offset & ~UINT64_C(4095),
+		 end = lab_min((offset + bytes + 4095) & ~UINT64_C(4095), w->bytes[slot]);
 
 	while (i < n && list[i].addr + list[i].len < start)
 		i++;
@@ -130,7 +132,8 @@ static void take(struct world *w, struct kedge__pool *pool, bool keep)
 		image.count++;
 	}
 	w->version++;
-	assert_int_equal(kedge__reducer_reduce_dirty(w->tracked, pool, w->version, &image, dirty, NULL, NULL, &a, NULL), 0);
+	assert_int_equal(kedge__reducer_reduce_dirty(w->tracked, pool, w->version, &image, dirty, NULL, NULL, &a, NULL),
+			 0);
 	assert_int_equal(kedge__reducer_reduce(w->plain, pool, w->version, &image, NULL, NULL, &b, NULL), 0);
 	same_result(&a, &b, image.count);
 	kedge__reduction_done(&a);
