@@ -1,21 +1,26 @@
 /* kedge bench: measurements that anybody can repeat, each beside its peer in the same run. */
 #include "bench.h"
 #include "bench_capture.h"
+#include "bench_codec.h"
 
 int kedge__tool_bench(int argc, char **argv)
 {
 	static const struct kedge__tool benches[] = {
 	    {"reduce", "the reducers, beside a bare hash pass and memcpy", kedge__bench_reduce},
 	    {"restore", "restoring the last of many versions, beside the read of one full copy", kedge__bench_restore},
+	    {"pipeline", "collecting, compressing and storing, in turn and at once, beside the model",
+	     kedge__bench_pipeline},
 	    {"capture", "page trackers and copy-on-write, beside memcpy", kedge__bench_capture},
 	    {"veloc-like", "checkpoints of several processes on two levels, beside plain writes", kedge__bench_veloc},
+	    {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge bench",
 	    .operands = "NAME [OPTION...]",
 	    .about =
-		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy; or capture:\n"
-		"page trackers and copy-on-write. Options of each: kedge bench NAME --help.",
+		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy; capture:\n"
+		"page trackers and copy-on-write; codec: every codec on your own files; pipeline: collecting, compressing\n"
+		"and storing, in turn and at once. Options of each: kedge bench NAME --help.",
 	    .example = "kedge bench reduce --size 1GiB --chunk 64 --repeat 5 --json",
 	    .stop_early = true,
 	};

@@ -6,6 +6,7 @@
 
 int kedge__bench_reduce(int argc, char **argv);
 int kedge__bench_restore(int argc, char **argv);
+int kedge__bench_pipeline(int argc, char **argv);
 int kedge__bench_veloc(int argc, char **argv);
 
 /* bench_peer.c: the bare hash pass that reducers are measured against: XXH3-128 of every chunk, compiled in place and
