@@ -214,7 +214,7 @@ static int info(struct info *in)
 		print_config();
 		return KEDGE__EXIT_OK;
 	}
-	if (kedge__tool_settings(NULL, &in->sets, &in->settings, &err) != 0)
+	if (kedge__tool_settings(NULL, true, &in->sets, &in->settings, &err) != 0)
 		return kedge__tool_fail(in->usage.command, &err, "cannot read the settings");
 	if (in->json)
 		print_json(in);

@@ -48,7 +48,7 @@ static int list_names(struct ls *l)
 	char **names;
 	size_t n;
 
-	if (kedge__tool_settings(l->place.store, &l->place.sets, &l->place.settings, &err) != 0)
+	if (kedge__tool_settings(l->place.store, false, &l->place.sets, &l->place.settings, &err) != 0)
 		return kedge__tool_fail(l->usage.command, &err, "cannot read the settings");
 	if (kedge__store_names(l->place.settings.l1, &names, &n, &err) != 0)
 		return kedge__tool_fail(l->usage.command, &err, "cannot list %s", l->place.settings.l1);

@@ -153,7 +153,7 @@ static void take_back(struct save *s)
 
 	kedge_close(s->k);
 	s->k = NULL;
-	if (kedge__tool_settings(s->store, &s->sets, &settings, &err) != 0) {
+	if (kedge__tool_settings(s->store, true, &s->sets, &settings, &err) != 0) {
 		kedge__tool_fail(s->usage.command, &err, "cannot read the settings");
 		return;
 	}

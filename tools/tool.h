@@ -123,9 +123,12 @@ void kedge__tool_log(const char *command, bool quiet);
 
 /* ------------------------------------------------------------------ tool_settings.c */
 
-/* kedge.conf and KEDGE_* for tools: STORE (may be NULL) overrides l1, SETS are --set arguments (may be NULL). */
-int kedge__tool_settings(const char *store, const struct kedge__text_list *sets, struct kedge__job_settings *s,
-			 struct kedge__error *err);
+/*
+ * kedge.conf and KEDGE_* for tools: STORE (may be NULL) overrides l1, SETS are --set arguments (may be NULL). Unless L2,
+ * the second level that is configured is that of the configured l1 and not of STORE, which may be the second itself.
+ */
+int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets,
+			 struct kedge__job_settings *s, struct kedge__error *err);
 /* A pool of s->threads threads, or as many as the process may run on. */
 int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err);
 int kedge__tool_threads(const struct kedge__job_settings *s);

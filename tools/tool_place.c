@@ -33,7 +33,7 @@ static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode m
 	bits[n++] = 1;
 	if (mode == KEDGE__PLACE_ALONE)
 		return n;
-	paths[n] = p->l2 ? p->l2 : p->store ? "" : p->settings.l2;
+	paths[n] = p->l2 ? p->l2 : p->settings.l2;
 	bits[n] = 2;
 	return paths[n] && *paths[n] ? n + 1 : n;
 }
@@ -97,7 +97,7 @@ int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum
 
 	kedge__tool_log(u->command, p->quiet);
 	kedge__tool_raise_limits();
-	if (kedge__tool_settings(p->store, &p->sets, &p->settings, &err) != 0)
+	if (kedge__tool_settings(p->store, false, &p->sets, &p->settings, &err) != 0)
 		return kedge__tool_fail(u->command, &err, "cannot read the settings");
 	if (!p->name)
 		status = only_name(p, u, p->settings.l1);

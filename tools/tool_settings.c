@@ -4,18 +4,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-int kedge__tool_settings(const char *store, const struct kedge__text_list *sets, struct kedge__job_settings *s,
-			 struct kedge__error *err)
+int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets,
+			 struct kedge__job_settings *s, struct kedge__error *err)
 {
 	size_t n = 0, count = sets ? sets->count : 0;
 	char *l1 = store ? kedge__asprintf("l1=%s", store) : NULL;
-	const char **overrides = kedge__calloc(count + 2, sizeof(*overrides));
+	const char **overrides = kedge__calloc(count + 3, sizeof(*overrides));
 	int rc;
 
 	if (!overrides || (store && !l1))
 		kedge__tool_no_memory();
 	if (l1)
 		overrides[n++] = l1;
+	if (l1 && !l2)
+		overrides[n++] = "l2=";
 	for (size_t i = 0; i < count; i++)
 		overrides[n++] = sets->at[i];
 	rc = kedge__job_settings_load(NULL, overrides, s, err);

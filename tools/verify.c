@@ -202,7 +202,7 @@ static int verify(struct verify *v)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int status;
 
-	if (kedge__tool_settings(v->place.store, &v->place.sets, &v->place.settings, &err) != 0)
+	if (kedge__tool_settings(v->place.store, false, &v->place.sets, &v->place.settings, &err) != 0)
 		return kedge__tool_fail(v->usage.command, &err, "cannot read the settings");
 	if (kedge__tool_pool(&v->place.settings, &v->pool, &err) != 0)
 		return kedge__tool_fail(v->usage.command, &err, "cannot start threads");

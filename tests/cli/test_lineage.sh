@@ -55,6 +55,10 @@ all_same 5
 # Two levels.
 expect 0 kedge save -s l1 -n job --set l2=l2 f1
 expect 0 kedge save -s l1 -n job --set l2=l2 f1
+# A second level is a store like any other: it may be looked at though it is configured as such.
+expect 0 env KEDGE_L1=l1 KEDGE_L2=l2 kedge verify -s l2
+expect 0 env KEDGE_L1=l1 KEDGE_L2=l2 kedge ls -s l2 -n job --json
+[ "$(json versions.0.levels.0)" = 1 ] || fail "the store given is the first level"
 expect 0 kedge ls -s l1 --l2 l2 -n job --json
 is "$(json versions.1.levels)" 2 "the number of levels"
 expect 0 kedge ls -s l1 --l2 l2 -n job
