@@ -1,6 +1,7 @@
 /*
- * Every call of VELOC's C interface, as a program sees it: arguments are the mode (sync, async) and the thread support
- * that MPI is asked for (single, multiple). Nothing of Kedge is included; only damage knows what its files look like.
+ * Every call of VELOC's C interface, as a program sees it: arguments are the mode (sync, async, or copy: async with
+ * capture = copy) and the thread support that MPI is asked for (single, multiple). Nothing of Kedge is included; only
+ * damage knows what its files look like.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -18,7 +19,7 @@
 #define N 5000
 
 static int rank, size;
-static const char *mode;
+static const char *mode, *capture = "";
 static char dir[256];
 static double a[N], b[N];
 static int step;
@@ -49,7 +50,7 @@ static const char *config(const char *where, const char *more)
 		CHECK(f);
 		fprintf(f, "# test\nscratch = %s/%s/scratch\npersistent = %s/%s/persistent\nmode = %s\n", dir, where,
 			dir, where, mode);
-		fprintf(f, "log_level = none\nthreads = 1\n%s", more);
+		fprintf(f, "log_level = none\nthreads = 1\n%s%s", capture, more);
 		fclose(f);
 	}
 	barrier();
@@ -594,6 +595,10 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	mode = argc > 1 ? argv[1] : "sync";
+	if (strcmp(mode, "copy") == 0) {
+		mode = "async";
+		capture = "capture = copy\n";
+	}
 	snprintf(dir, sizeof(dir), "%s/kedge-veloc-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
 	if (rank == 0)
 		CHECK(mkdtemp(dir));
