@@ -8,6 +8,7 @@
 #define ENOUGH_COSTS    3     /* checkpoints measured before the models are asked */
 #define ENOUGH_FAILURES 3     /* failures seen, where no mean time between them is configured */
 #define ENOUGH_GAIN     0.002 /* of efficiency, that a change must bring: costs are never measured better */
+#define ROOM            1.1   /* for a copy to L2 to take longer than the last ones: the best plans let it just fit */
 #define UNSEEN          0.69314718055994531 /* failures to count where none was seen: the median of what fits that */
 
 void kedge__controller_init(struct kedge__controller *c, const struct kedge__controller_config *config)
@@ -121,7 +122,7 @@ struct choice {
 	double interval;
 };
 
-/* Efficiency with every N-th checkpoint on L2; 0 if a copy would not be complete before the next begins. */
+/* Efficiency with every N-th checkpoint on L2, or every later one if a copy is not complete by then. */
 static double efficiency(const struct choice *c, uint64_t n)
 {
 	const struct kedge__levels *lv = &c->machine->levels;
@@ -133,7 +134,17 @@ static double efficiency(const struct choice *c, uint64_t n)
 	if (!c->controller->config.background)
 		return kedge__sync_expect(lv, c->interval, (uint64_t[]){n - 1, 1}, &e, NULL) == 0 ? e.efficiency : 0;
 	plan.incomplete = kedge__async_incomplete(c->machine, c->interval, plan.counts);
+	plan.segments = KEDGE__MAX(n, plan.incomplete);
 	return kedge__async_expect(c->machine, &plan, NULL) == 0 ? plan.expect.efficiency : 0;
+}
+
+/* Copies that begin before the last one is complete pile up. */
+static bool copies_fit(const struct choice *c, uint64_t n)
+{
+	uint64_t counts[KEDGE__PLAN_LEVELS] = {0};
+
+	return c->machine->levels.count == 1 || !c->controller->config.background ||
+	       kedge__async_incomplete(c->machine, c->interval, counts) <= n;
 }
 
 static double loss(void *ctx, uint64_t n)
@@ -194,8 +205,9 @@ static void explain(const struct kedge__controller *c, const struct kedge__async
 
 bool kedge__controller_decide(struct kedge__controller *c, struct kedge__decision *out)
 {
-	struct kedge__async machine;
-	struct choice now = {c, &machine, c->config.interval > 0 ? c->interval : c->spacing.value}, best = now;
+	struct kedge__async machine, roomy;
+	struct choice now = {c, &machine, c->config.interval > 0 ? c->interval : c->spacing.value};
+	struct choice best = {c, &roomy, now.interval};
 	char why[120];
 	double before;
 	bool changed;
@@ -206,9 +218,11 @@ bool kedge__controller_decide(struct kedge__controller *c, struct kedge__decisio
 		return false;
 	}
 	describe_machine(c, &machine);
+	roomy = machine;
+	roomy.latency *= ROOM;
 	before = efficiency(&now, c->l2_every);
 	if (c->config.interval > 0)
-		best.interval = best_interval(c, &machine);
+		best.interval = best_interval(c, &roomy);
 	if (!(best.interval > 0) || isinf(best.interval)) {
 		snprintf(out->text, sizeof(out->text), "values in force stay: no failure is expected");
 		return false;
@@ -216,7 +230,7 @@ bool kedge__controller_decide(struct kedge__controller *c, struct kedge__decisio
 	out->l2_every = best_frequency(&best);
 	out->interval = c->config.interval > 0 ? best.interval : 0;
 	out->efficiency = efficiency(&best, out->l2_every);
-	changed = out->efficiency - before > ENOUGH_GAIN;
+	changed = out->efficiency - before > ENOUGH_GAIN || !copies_fit(&now, c->l2_every);
 	if (!changed) {
 		out->interval = c->interval;
 		out->l2_every = c->l2_every;
