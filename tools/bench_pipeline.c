@@ -435,6 +435,9 @@ static int run(struct bench *b)
 	}
 	kedge__free(store);
 	kedge__free(collect);
+	kedge__array_done(&b->buffers);
+	kedge__array_done(&b->rates);
+	kedge__array_done(&b->collect_rates);
 	return rc;
 }
 
