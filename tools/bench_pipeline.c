@@ -286,6 +286,7 @@ static void print_results(struct bench *b)
 		kedge__json_text(o, "dir", b->dir);
 		kedge__json_uint(o, "queue", b->queue);
 		kedge__json_set(o, "results", b->rows);
+		b->rows = NULL;
 		kedge__json_print(o);
 		return;
 	}
@@ -357,6 +358,10 @@ static void release(struct bench *b)
 {
 	for (uint64_t i = 0; b->pools && i < b->workers; i++)
 		kedge__pool_free(b->pools[i]);
+	for (size_t i = 0; i < b->table.cells.count; i++)
+		kedge__free(b->table.cells.at[i]);
+	kedge__array_done(&b->table.cells);
+	json_decref(b->rows);
 	kedge__fs_close(b->flow.fd);
 	if (b->flow.path)
 		(void)kedge__fs_unlink(b->path, NULL);
