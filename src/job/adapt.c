@@ -23,10 +23,9 @@ int kedge__adapt_init(kedge_t *k, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ from one process to the next */
 
-static char *policy_path(const kedge_t *k, const char *suffix)
+static char *policy_path(const kedge_t *k, int level, const char *suffix)
 {
-	return kedge__asprintf("%s/%s/record-policy%s", kedge__catalog_store(k->level[KEDGE__L1].write), k->name,
-			       suffix);
+	return kedge__asprintf("%s/%s/record-policy%s", kedge__catalog_store(k->level[level].api), k->name, suffix);
 }
 
 static int text_read(const char *path, char text[KEDGE__POLICY_FILE_MAX], struct kedge__error *err)
@@ -55,26 +54,35 @@ static bool relaunched(void)
 	return launch && strtol(launch, NULL, 10) > 1;
 }
 
-void kedge__adapt_load(kedge_t *k)
+/* True if LEVEL has a file that was read, or one that cannot be. */
+static bool load_from(kedge_t *k, int level)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	char text[KEDGE__POLICY_FILE_MAX];
-	char *path;
+	char *path = policy_path(k, level, "");
+	bool found = path && kedge__fs_exists(path);
 	int rc = 0;
 
-	if (k->group.rank != 0)
-		return;
-	path = policy_path(k, "");
-	if (path && kedge__fs_exists(path)) {
+	if (found) {
 		rc = text_read(path, text, &err);
 		if (!rc)
 			rc = kedge__policy_parse(&k->policy, text, &err);
 	}
 	if (rc)
 		kedge__log(KEDGE_LOG_WARNING, "%s: costs are measured anew: %s", k->name, kedge__error_text(&err));
-	k->policy.unclean = k->policy.unclean || relaunched();
 	kedge__error_done(&err);
 	kedge__free(path);
+	return found;
+}
+
+/* What L2 has is older, but it is still there after a failure that took L1. */
+void kedge__adapt_load(kedge_t *k)
+{
+	if (k->group.rank != 0)
+		return;
+	if (!load_from(k, KEDGE__L1) && k->level[KEDGE__L2].on)
+		(void)load_from(k, KEDGE__L2);
+	k->policy.unclean = k->policy.unclean || relaunched();
 }
 
 static int text_write(const char *path, const char *tmp, const char *text, struct kedge__error *err)
@@ -94,17 +102,11 @@ static int text_write(const char *path, const char *tmp, const char *text, struc
 	return rc;
 }
 
-void kedge__adapt_save(kedge_t *k, bool closed)
+static void save_to(kedge_t *k, int level, const char *text)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char text[KEDGE__POLICY_FILE_MAX];
-	char *path, *tmp;
+	char *path = policy_path(k, level, ""), *tmp = policy_path(k, level, ".tmp");
 
-	if (k->group.rank != 0 || !kedge__policy_used(&k->policy))
-		return;
-	kedge__policy_format(&k->policy, closed, text);
-	path = policy_path(k, "");
-	tmp = policy_path(k, ".tmp");
 	if (path && tmp && text_write(path, tmp, text, &err))
 		kedge__log(KEDGE_LOG_WARNING, "%s: what was measured is not kept: %s", k->name,
 			   kedge__error_text(&err));
@@ -113,9 +115,28 @@ void kedge__adapt_save(kedge_t *k, bool closed)
 	kedge__free(path);
 }
 
+/* COPIED: L2 has a version more, and is worth knowing what led to it. */
+static void save(kedge_t *k, bool closed, bool copied)
+{
+	char text[KEDGE__POLICY_FILE_MAX];
+
+	if (k->group.rank != 0 || !kedge__policy_used(&k->policy))
+		return;
+	kedge__policy_format(&k->policy, closed, text);
+	save_to(k, KEDGE__L1, text);
+	if (copied && k->level[KEDGE__L2].on)
+		save_to(k, KEDGE__L2, text);
+}
+
+void kedge__adapt_save(kedge_t *k, bool closed)
+{
+	save(k, closed, closed);
+}
+
 /* ------------------------------------------------------------------ what happened */
 
-static void flushes_take(kedge_t *k)
+/* True if a copy to L2 was completed since. */
+static bool flushes_take(kedge_t *k)
 {
 	double seconds;
 
@@ -125,16 +146,18 @@ static void flushes_take(kedge_t *k)
 	pthread_mutex_unlock(&k->state_lock);
 	if (seconds >= 0)
 		kedge__policy_flushed(&k->policy, seconds);
+	return seconds >= 0;
 }
 
 void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 {
-	flushes_take(k);
+	bool copied = flushes_take(k);
+
 	if (kedge__policy_taken(&k->policy, k->clock(), blocked, dirty) && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->policy.text);
 	else if (k->policy.text[0] && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->policy.text);
-	kedge__adapt_save(k, false);
+	save(k, false, copied);
 }
 
 /* From L1 if every rank has the set there. */
@@ -170,7 +193,7 @@ void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double second
 	kedge__policy_restarted(&k->policy, k->clock(), level, seconds, version_age(k, key.version));
 	if (failed && kedge__policy_used(&k->policy))
 		kedge__log(KEDGE_LOG_INFO, "%s: a failure was seen, its state came back from L%d", k->name, level);
-	kedge__adapt_save(k, false);
+	save(k, false, true);
 }
 
 /* ------------------------------------------------------------------ now or later */
@@ -190,7 +213,8 @@ static uint64_t answer(kedge_t *k)
 
 	if (k->group.rank != 0)
 		return 0;
-	flushes_take(k);
+	if (flushes_take(k))
+		save(k, false, true);
 	if (kedge__policy_ask(&k->policy, now, kedge__policy_wants_dirty(&k->policy, now) ? kedge__track_count(k) : -1))
 		return FLAG_NOW;
 	return k->group.size > 1 ? kedge__policy_skip(&k->policy, now) << SKIP_SHIFT : 0;

@@ -226,6 +226,37 @@ static void test_failures_are_learned(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* A failure that takes L1 takes what was measured there; what L2 has of it goes on. */
+static void test_losing_l1_is_learned(void **state)
+{
+	struct place *p = *state;
+	const char *const *more = MORE("interval=0", "l2_every=0", "mtbf=13h", "l2_mtbf=80h");
+	uint64_t every;
+	kedge_t *k;
+
+	script.copy = 900;
+	live_and_die(p, true, more, 8, 30);
+	for (int i = 1; i <= 3; i++) {
+		tree_remove(p->l1);
+		live_and_die(p, true, more, 8, 30);
+		assert_non_null(strstr(p->log, "a failure was seen, its state came back from L2"));
+	}
+	k = job_begin(p, true, more);
+	assert_int_equal(k->policy.controller.failures[1], 3);
+	assert_true(k->policy.controller.elapsed > 4 * 8 * 600);
+	every = kedge__policy_l2_every(&k->policy);
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL)); /* L1 is there this time */
+	assert_int_equal(k->policy.controller.failures[0], 1);
+	assert_int_equal(k->policy.controller.failures[1], 3);
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l1);
+	k = job_begin(p, true, more);
+	assert_false(k->policy.unclean); /* it closed, and L2 knows */
+	assert_int_equal(k->policy.controller.failures[1], 3);
+	assert_int_equal(kedge__policy_l2_every(&k->policy), every);
+	assert_ok(k, kedge_close(k));
+}
+
 /* A configured interval is kept, whatever is measured, unless it is told to be only the begin. */
 static void test_configured_interval(void **state)
 {
@@ -250,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    JOB(test_costs_move_both),
 	    JOB(test_failures_are_learned),
+	    JOB(test_losing_l1_is_learned),
 	    JOB(test_configured_interval),
 	};
 
