@@ -92,7 +92,7 @@ static void claim(void)
 
 		printf("  %s\n    F\\C", sets[i].name);
 		for (size_t c = 0; c < 3; c++)
-			printf("            %4g", factors[c]);
+			printf("%13g", factors[c]);
 		for (size_t f = 0; f < 3; f++) {
 			printf("\n    %3g", factors[f]);
 			for (size_t c = 0; c < 3; c++) {
