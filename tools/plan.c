@@ -40,22 +40,30 @@ static bool said(const struct kedge__machine_text *text, enum kedge__machine_key
 	return text->value[key][0] != '\0';
 }
 
+static void try_staging(const struct kedge__machine_text *text, double n, double nodes, double *best, double *value)
+{
+	double v = staging_value(text, n, nodes);
+
+	if (v <= *value)
+		return;
+	*value = v;
+	*best = n;
+}
+
 /* 0: not enough is known of staging nodes. */
 static double best_staging(const struct kedge__machine_text *text)
 {
-	double best = 0, value = 0, nodes;
+	double best = 0, value = 0, nodes, high;
 
 	if (!said(text, KEDGE__MACHINE_STAGING_RATE) || !said(text, KEDGE__MACHINE_ALPHA_SLOPE) ||
 	    kedge__machine_quantity(KEDGE__MACHINE_NODES, text->value[KEDGE__MACHINE_NODES], &nodes, NULL) != 0)
 		return 0;
-	for (double n = 1; n <= nodes && n <= 65536; n = ceil(n * 1.1)) {
-		double v = staging_value(text, n, nodes);
-
-		if (v > value) {
-			value = v;
-			best = n;
-		}
-	}
+	for (double n = 1; n <= nodes && n <= 65536; n = ceil(n * 1.1))
+		try_staging(text, n, nodes, &best, &value);
+	/* Between the points of that: all numbers if they are small, else about a hundredth apart. */
+	high = floor(best * 1.1);
+	for (double n = ceil(best / 1.1); best > 0 && n <= high && n <= nodes; n += ceil(high / 100))
+		try_staging(text, n, nodes, &best, &value);
 	return best;
 }
 

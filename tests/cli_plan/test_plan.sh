@@ -17,7 +17,9 @@ near rate 1.794871e-05 1e-10
 
 # how many staging nodes
 expect 0 kedge plan -m "$MACHINES/exascale.ini" --json
-near best_staging 1416 10
+near best_staging 1464 16
+expect 0 kedge plan --nodes 1408 --size 29GB --l1-rate 400MB/s --pfs 6.4GB/s --mtbf 13h --shares 84%,16% --staging-rate 200MB/s --alpha-slope 0.009 --json
+near best_staging 32 0 # just enough for the file system
 expect 0 kedge plan --nodes 1408 --size 29GB --l1-rate 400MB/s --pfs 6.4GB/s --rates 2.13e-6,4.27e-7 --staging-rate 1.6GB/s --alpha-slope 0.008768
 printed 'best number of staging nodes: '
 # a machine by its name, as installed
