@@ -170,6 +170,7 @@ struct hello {
 	struct kedge__say say;
 	struct kedge__store_id ids[KEDGE__LEVELS];
 	uint64_t settings; /* what must be the same for the ranks to take the same steps */
+	uint64_t behind;   /* how many versions L1 has that are newer than all on L2 */
 };
 
 static uint64_t settings_sum(const kedge_t *k)
@@ -178,6 +179,18 @@ static uint64_t settings_sum(const kedge_t *k)
 			  (uint64_t)k->set.capture, k->set.keep > 0, k->set.l2_keep > 0};
 
 	return kedge__checksum(all, sizeof(all));
+}
+
+/* A job that dies before its turn for L2 comes must not start counting from nothing each time. */
+static uint64_t versions_behind(const kedge_t *k)
+{
+	const struct kedge__catalog *l1 = k->level[KEDGE__L1].write, *l2 = k->level[KEDGE__L2].write;
+	size_t n = l2 ? kedge__catalog_count(l2) : 0;
+	uint64_t behind = 0;
+
+	for (size_t i = 0; i < kedge__catalog_count(l1); i++)
+		behind += !n || kedge__catalog_at(l1, i)->version > kedge__catalog_at(l2, n - 1)->version;
+	return behind;
 }
 
 static int leaders_find(kedge_t *k, const struct hello *all, struct kedge__error *err)
@@ -218,6 +231,7 @@ static int meet(kedge_t *k, int rc, struct kedge__error *err)
 			own.ids[l] = kedge__catalog_store_id(k->level[l].write);
 	}
 	own.settings = settings_sum(k);
+	own.behind = rc ? 0 : versions_behind(k);
 	gathered = kedge__channel_gather(&k->front, &own, sizeof(own), all, rc ? NULL : err);
 	if (!rc)
 		rc = gathered;
@@ -225,6 +239,8 @@ static int meet(kedge_t *k, int rc, struct kedge__error *err)
 		rc = kedge__say_judge(&k->front, all, sizeof(own), err);
 	if (!rc)
 		rc = leaders_find(k, all, err);
+	if (!rc)
+		k->since_l2 = all[0].behind;
 	kedge__free(all);
 	return rc;
 }

@@ -148,7 +148,7 @@ struct kedge {
 	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
 	bool record_stale;      /* the reducer knows more than the record file */
 	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
-	uint64_t since_l2;      /* versions published by this handle since one went to L2 */
+	uint64_t since_l2;      /* versions published since one went to L2, by earlier processes too */
 	uint64_t flushed_ns;    /* when that one was made; 0: none yet */
 	struct kedge__policy policy; /* of the threads of the application; rank 0's counts */
 	double (*clock)(void);  /* what the policy takes for the time */

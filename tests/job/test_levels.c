@@ -56,6 +56,22 @@ static uint32_t levels_of(kedge_t *k, uint64_t version)
 	return levels;
 }
 
+/* A job that always dies before the tenth of its own versions still gets every tenth of all to L2. */
+static void test_turn_for_l2_survives_the_process(void **state)
+{
+	kedge_t *k = NULL;
+
+	for (uint64_t first = 1; first <= 9; first += 4) {
+		k = open_series(*state, MORE("l2_every=10", "reducer=full"));
+		take(k, first, first + 3);
+		if (first < 9)
+			assert_ok(k, kedge_close(k));
+	}
+	for (uint64_t v = 1; v <= 12; v++)
+		assert_int_equal(levels_of(k, v), v == 10 ? 3 : 1);
+	assert_ok(k, kedge_close(k));
+}
+
 static void test_all_versions_reach_l2(void **state)
 {
 	kedge_t *k = open_series(*state, MORE("capture=copy", "chunk=64"));
@@ -286,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_all_versions_reach_l2, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_turn_for_l2_survives_the_process, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_every_other_version_with_its_lineage, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_l1_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_levels_mix, place_setup, place_teardown),
