@@ -9,6 +9,10 @@ int kedge__bench_restore(int argc, char **argv);
 int kedge__bench_pipeline(int argc, char **argv);
 int kedge__bench_veloc(int argc, char **argv);
 
+/* bench_stats.c. The median sorts: the lowest and the highest are then at the ends. */
+double kedge__bench_median(double *v, size_t n);
+uint64_t kedge__bench_random(uint64_t *seed);
+
 /* bench_peer.c: the bare hash pass that reducers are measured against: XXH3-128 of every chunk, compiled in place and
  * for AVX2 where the machine has it. Something that depends on all digests is returned, so that none can be left out. */
 uint64_t kedge__bench_hash(const void *data, size_t bytes, size_t chunk);

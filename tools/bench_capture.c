@@ -56,20 +56,6 @@ void kedge__capture_memcpy(struct kedge__capture_bench *b)
 
 /* ---- results */
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* Sorts; the median. */
-static double median(double *v, size_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 static void add_json(json_t *rows, struct kedge__capture_row *row)
 {
 	json_t *o = kedge__json_object();
@@ -82,11 +68,11 @@ static void add_json(json_t *rows, struct kedge__capture_row *row)
 		kedge__json_text(o, "pattern", row->pattern);
 	}
 	kedge__json_uint(o, "page_count", row->count);
-	kedge__json_real(o, "seconds", median(row->seconds, row->turns));
+	kedge__json_real(o, "seconds", kedge__bench_median(row->seconds, row->turns));
 	kedge__json_real(o, "seconds_lowest", row->seconds[0]);
 	kedge__json_real(o, "seconds_highest", row->seconds[row->turns - 1]);
 	if (row->ratio[0] >= 0) {
-		kedge__json_real(o, "ratio", median(row->ratio, row->turns));
+		kedge__json_real(o, "ratio", kedge__bench_median(row->ratio, row->turns));
 		kedge__json_real(o, "ratio_lowest", row->ratio[0]);
 		kedge__json_real(o, "ratio_highest", row->ratio[row->turns - 1]);
 	}
@@ -118,13 +104,13 @@ static void add_text(struct kedge__table *t, struct kedge__capture_row *row)
 	else
 		kedge__table_add(t, "%s", "");
 	kedge__table_add(t, "%llu", (unsigned long long)row->count);
-	kedge__table_add(t, "%s", kedge__text_seconds(median(row->seconds, row->turns), seconds));
+	kedge__table_add(t, "%s", kedge__text_seconds(kedge__bench_median(row->seconds, row->turns), seconds));
 	if (row->ratio[0] < 0) {
 		kedge__table_add(t, "%s", "");
 		kedge__table_add(t, "%s", "");
 		return;
 	}
-	kedge__table_add(t, "%.4f", median(row->ratio, row->turns));
+	kedge__table_add(t, "%.4f", kedge__bench_median(row->ratio, row->turns));
 	kedge__table_add(t, "%.4f..%.4f", row->ratio[0], row->ratio[row->turns - 1]);
 }
 

@@ -68,20 +68,12 @@ static int measure_mode(struct bench *b, struct mode *m, uint64_t turn, struct k
 	return rc;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static double median(const double *v, uint64_t n)
 {
 	double sorted[KEDGE__FLOW_TURNS];
 
 	memcpy(sorted, v, n * sizeof(*v));
-	qsort(sorted, n, sizeof(*sorted), by_value);
-	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+	return kedge__bench_median(sorted, n);
 }
 
 /* ---- results */

@@ -42,22 +42,13 @@ struct bench {
 	struct kedge__table table;
 };
 
-static uint64_t next_random(struct bench *b)
-{
-	uint64_t v = b->seed += UINT64_C(0x9E3779B97F4A7C15);
-
-	v = (v ^ v >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-	v = (v ^ v >> 27) * UINT64_C(0x94D049BB133111EB);
-	return v ^ v >> 31;
-}
-
 /* ---- the state that changes */
 
 static void touch_chunk(struct bench *b, uint64_t i)
 {
 	uint64_t *word = (uint64_t *)(void *)(b->data + i * b->chunk);
 
-	*word += next_random(b) | 1;
+	*word += kedge__bench_random(&b->seed) | 1;
 }
 
 /* One group of COUNT chunks in each hundred-percent'th of the state, at a random place in it. */
@@ -67,7 +58,7 @@ static void apply(struct bench *b, struct change c)
 	uint64_t span = c.percent ? count * 100 / c.percent : 0;
 
 	for (uint64_t at = 0; span && at + span <= chunks; at += span) {
-		uint64_t first = at + (span > count ? next_random(b) % (span - count + 1) : 0);
+		uint64_t first = at + (span > count ? kedge__bench_random(&b->seed) % (span - count + 1) : 0);
 
 		for (uint64_t i = 0; i < count; i++)
 			touch_chunk(b, first + i);
@@ -165,23 +156,9 @@ static int take_turn(struct bench *b, struct change c, uint64_t turn, struct ked
 
 /* ---- results */
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* Sorts; the median. */
-static double median(double *v, uint64_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 static double gigabytes(const struct bench *b, struct series *s)
 {
-	return (double)b->size / median(s->seconds, b->repeat) * 1e-9;
+	return (double)b->size / kedge__bench_median(s->seconds, b->repeat) * 1e-9;
 }
 
 static void add_json(struct bench *b, struct change c, const char *what, struct series *s, bool reducer)
@@ -197,7 +174,7 @@ static void add_json(struct bench *b, struct change c, const char *what, struct 
 		kedge__json_uint(o, "literal_bytes", s->literal_bytes);
 		kedge__json_uint(o, "metadata_bytes", s->metadata_bytes);
 		kedge__json_uint(o, "extents", s->extents);
-		kedge__json_real(o, "ratio_to_hash", median(s->ratio, b->repeat));
+		kedge__json_real(o, "ratio_to_hash", kedge__bench_median(s->ratio, b->repeat));
 		kedge__json_real(o, "ratio_lowest", s->ratio[0]);
 		kedge__json_real(o, "ratio_highest", s->ratio[b->repeat - 1]);
 	}
@@ -218,7 +195,7 @@ static void add_text(struct bench *b, struct change c, const char *what, struct 
 			kedge__table_add(t, "%s", "");
 		return;
 	}
-	kedge__table_add(t, "%.2f", median(s->ratio, b->repeat));
+	kedge__table_add(t, "%.2f", kedge__bench_median(s->ratio, b->repeat));
 	kedge__table_add(t, "%.2f..%.2f", s->ratio[0], s->ratio[b->repeat - 1]);
 	kedge__table_add(t, "%s", kedge__text_bytes(s->literal_bytes, lit));
 	kedge__table_add(t, "%s", kedge__text_bytes(s->metadata_bytes, meta));
@@ -315,7 +292,7 @@ static int prepare(struct bench *b, struct kedge__error *err)
 	if (!b->data || !b->copy)
 		return kedge__error_nomem(err);
 	for (uint64_t i = 0; i + 8 <= b->size; i += 8)
-		kedge__put64(b->data + i, next_random(b));
+		kedge__put64(b->data + i, kedge__bench_random(&b->seed));
 	if (b->json)
 		b->rows = kedge__json_array();
 	kedge__table_init(&b->table, "rllrrrrr");

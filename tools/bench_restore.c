@@ -32,25 +32,16 @@ struct bench {
 	uint64_t stored_bytes;
 };
 
-static uint64_t next_random(struct bench *b)
-{
-	uint64_t v = b->seed += UINT64_C(0x9E3779B97F4A7C15);
-
-	v = (v ^ v >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-	v = (v ^ v >> 27) * UINT64_C(0x94D049BB133111EB);
-	return v ^ v >> 31;
-}
-
 static void change(struct bench *b)
 {
 	uint64_t chunks = b->size / b->chunk, count = b->scattered ? 1 : RUN;
 	uint64_t groups = chunks * b->percent / 100 / count;
 
 	for (uint64_t g = 0; g < groups; g++) {
-		uint64_t first = next_random(b) % (chunks - count + 1);
+		uint64_t first = kedge__bench_random(&b->seed) % (chunks - count + 1);
 
 		for (uint64_t i = 0; i < count; i++)
-			kedge__put64(b->data + (first + i) * b->chunk, next_random(b));
+			kedge__put64(b->data + (first + i) * b->chunk, kedge__bench_random(&b->seed));
 	}
 }
 
@@ -158,19 +149,6 @@ static int take_turn(struct bench *b, uint64_t turn, struct kedge__error *err)
 
 /* ---- results */
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-static double median(double *v, uint64_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 static void print_json(struct bench *b)
 {
 	json_t *o = kedge__json_object();
@@ -181,15 +159,15 @@ static void print_json(struct bench *b)
 	kedge__json_uint(o, "changed_percent", b->percent);
 	kedge__json_text(o, "pattern", b->scattered ? "scattered" : "runs");
 	kedge__json_uint(o, "threads", (uint64_t)kedge__pool_threads(b->pool));
-	kedge__json_real(o, "read_seconds", median(b->read, b->repeat));
-	kedge__json_real(o, "restore_seconds", median(b->restore, b->repeat));
+	kedge__json_real(o, "read_seconds", kedge__bench_median(b->read, b->repeat));
+	kedge__json_real(o, "restore_seconds", kedge__bench_median(b->restore, b->repeat));
 	kedge__json_real(o, "open_seconds", b->open_seconds);
 	kedge__json_real(o, "resolve_seconds", b->stats.resolve_seconds);
 	kedge__json_real(o, "fill_seconds", b->stats.read_seconds);
 	kedge__json_real(o, "verify_seconds", b->stats.verify_seconds);
 	kedge__json_uint(o, "bytes_read", b->stats.bytes_read);
 	kedge__json_uint(o, "record_bytes", b->stored_bytes);
-	kedge__json_real(o, "ratio", median(b->ratio, b->repeat));
+	kedge__json_real(o, "ratio", kedge__bench_median(b->ratio, b->repeat));
 	kedge__json_real(o, "ratio_lowest", b->ratio[0]);
 	kedge__json_real(o, "ratio_highest", b->ratio[b->repeat - 1]);
 	kedge__json_print(o);
@@ -205,11 +183,11 @@ static void print_text(struct bench *b)
 	       (unsigned long long)b->repeat);
 	printf("record           %s, of which %s are read\n", kedge__text_bytes(b->stored_bytes, record),
 	       kedge__text_bytes(b->stats.bytes_read, read));
-	printf("read a full copy %.3f s\n", median(b->read, b->repeat));
+	printf("read a full copy %.3f s\n", kedge__bench_median(b->read, b->repeat));
 	printf("restore          %.3f s (the last: open %.3f, resolve %.3f, read and fill %.3f, verify %.3f)\n",
-	       median(b->restore, b->repeat), b->open_seconds, b->stats.resolve_seconds, b->stats.read_seconds,
-	       b->stats.verify_seconds);
-	printf("restore / read   %.2f", median(b->ratio, b->repeat));
+	       kedge__bench_median(b->restore, b->repeat), b->open_seconds, b->stats.resolve_seconds,
+	       b->stats.read_seconds, b->stats.verify_seconds);
+	printf("restore / read   %.2f", kedge__bench_median(b->ratio, b->repeat));
 	printf(" (%.2f..%.2f)\n", b->ratio[0], b->ratio[b->repeat - 1]);
 }
 
@@ -231,7 +209,7 @@ static int prepare(struct bench *b, const char *dir, struct kedge__error *err)
 	if (!b->store || !b->copy || !b->data)
 		return kedge__error_nomem(err);
 	for (uint64_t i = 0; i + 8 <= b->size; i += 8)
-		kedge__put64(b->data + i, next_random(b));
+		kedge__put64(b->data + i, kedge__bench_random(&b->seed));
 	return kedge__tool_pool(&settings, &b->pool, err);
 }
 

@@ -303,13 +303,6 @@ static _Noreturn void rank_main(struct bench *b, int rank)
 
 /* ---- results */
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static double largest(const double *v, int n)
 {
 	double max = v[0];
@@ -337,8 +330,7 @@ static double median(const struct bench *b, enum figure f)
 	for (uint64_t i = 0; i < n; i++)
 		v[i] = f == CPU || f == PLAIN_CPU ? sum(b->shared->figures[f][i], b->ranks)
 						  : largest(b->shared->figures[f][i], b->ranks);
-	qsort(v, n, sizeof(*v), by_value);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	return kedge__bench_median(v, n);
 }
 
 static double per_gigabyte(const struct bench *b, enum figure f)
