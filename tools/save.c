@@ -245,7 +245,7 @@ int kedge__tool_save(int argc, char **argv)
 	     "its number (default: the newest one plus 1, or 1)"},
 	    {"reduce", 0, KEDGE__OPTION_TEXT, &s.reduce, "HOW", "full, basic, list, tree or auto"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &s.chunk, "BYTES", "size of a chunk: 32 to 64k, a power of two"},
-	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC", "none, lz4, zstd, with a level as in zstd:9, or auto"},
+	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC", "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},
 	    {"block", 0, KEDGE__OPTION_TEXT, &s.block, "BYTES", "bytes that are packed and checked as a unit"},
 	    {"type", 0, KEDGE__OPTION_TEXT, &s.type, "TYPE",
 	     "what the files hold: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},

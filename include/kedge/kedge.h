@@ -283,7 +283,8 @@ KEDGE_API void kedge_set_progress(kedge_t *k, void (*fn)(void *user, const struc
 
 enum kedge_log_level { KEDGE_LOG_ERROR = 0, KEDGE_LOG_WARNING, KEDGE_LOG_NOTICE, KEDGE_LOG_INFO, KEDGE_LOG_DEBUG };
 
-/* Where messages go; none by default. Process-wide, because kedge_open() must be able to speak. */
+/* Where messages go; none by default. Process-wide, because kedge_open() must be able to speak. It may be called from
+ * several threads at once, and once more just after it was replaced. */
 KEDGE_API void kedge_set_log(void (*fn)(void *user, enum kedge_log_level level, const char *text), void *user);
 
 /* The text of a code. Never NULL. */

@@ -50,7 +50,8 @@ const struct kedge__setting kedge__job_settings_table[] = {
     SIZE(chunk, "256", 32, 65536, "Bytes of a chunk, the unit in which changes are found: a power of two."),
     STRING(
 	codec, "auto",
-	"How literals are packed: none, lz4, zstd, with a level as in zstd:9; auto looks at samples of each region."),
+	"How literals are packed: none, lz4, zstd or another that kedge info lists, with a level as in zstd:9, chained as in "
+	"shuffle+zstd; auto looks at samples of each region, max takes the smallest."),
     SIZE(block, "128k", 4096, 64.0 * 1048576, "Bytes of literals that are packed and checksummed as a unit."),
     CHOICE(
 	capture, "sync", captures,
