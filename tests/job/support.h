@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -213,6 +214,19 @@ static inline size_t fds_open(void)
 static inline size_t threads_alive(void)
 {
 	return entries_of("/proc/self/task");
+}
+
+/* A thread that was joined may be listed for a moment more, until the kernel has taken it off: let it go, but wait for
+ * no other. */
+static inline size_t threads_left(size_t expected)
+{
+	size_t n = threads_alive();
+
+	for (int i = 0; i < 100000 && n > expected; i++) {
+		sched_yield();
+		n = threads_alive();
+	}
+	return n;
 }
 
 static inline size_t versions_count(kedge_t *k)

@@ -382,7 +382,7 @@ static void test_nothing_is_left_behind(void **state)
 		assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
 		assert_ok(k, kedge_close(k));
 		assert_int_equal(fds_open(), fds);
-		assert_int_equal(threads_alive(), threads);
+		assert_int_equal(threads_left(threads), threads);
 	}
 }
 
