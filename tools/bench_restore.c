@@ -20,7 +20,7 @@ struct bench {
 	struct kedge__usage usage;
 	uint64_t size, chunk, versions, percent, threads, repeat;
 	const char *dir, *codec;
-	bool scattered, json;
+	bool scattered, cold, json;
 	struct kedge__pool *pool;
 	uint8_t *data;
 	char *store, *copy; /* paths */
@@ -105,6 +105,28 @@ static int make_copy(struct bench *b, struct kedge__error *err)
 
 /* ---- a turn */
 
+/* Out of the page cache, as after a failure of the node; what is still to be written is written first. */
+static int forget_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	int fd = type == FTW_F ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	(void)st, (void)ftw;
+	if (fd >= 0) {
+		(void)fdatasync(fd);
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		close(fd);
+	}
+	return 0;
+}
+
+static void forget(const struct bench *b)
+{
+	if (!b->cold)
+		return;
+	nftw(b->store, forget_file, 16, FTW_PHYS);
+	forget_file(b->copy, NULL, FTW_F, NULL);
+}
+
 static int read_piece(void *ctx, size_t i, int worker)
 {
 	struct bench *b = ctx;
@@ -134,15 +156,19 @@ static int restore_once(struct bench *b, struct kedge__error *err)
 
 static int take_turn(struct bench *b, uint64_t turn, struct kedge__error *err)
 {
-	double start = kedge__clock_seconds(), middle;
-	int rc = kedge__pool_for(b->pool, (b->size + PIECE - 1) / PIECE, read_piece, b);
+	double start;
+	int rc;
 
-	middle = kedge__clock_seconds();
+	forget(b);
+	start = kedge__clock_seconds();
+	rc = kedge__pool_for(b->pool, (b->size + PIECE - 1) / PIECE, read_piece, b);
+	b->read[turn] = kedge__clock_seconds() - start;
 	if (rc)
 		return kedge__error_set(err, rc, 0, "cannot read %s", b->copy);
+	forget(b);
+	start = kedge__clock_seconds();
 	rc = restore_once(b, err);
-	b->read[turn] = middle - start;
-	b->restore[turn] = kedge__clock_seconds() - middle;
+	b->restore[turn] = kedge__clock_seconds() - start;
 	b->ratio[turn] = b->restore[turn] / b->read[turn];
 	return rc;
 }
@@ -158,6 +184,7 @@ static void print_json(struct bench *b)
 	kedge__json_uint(o, "versions", b->versions);
 	kedge__json_uint(o, "changed_percent", b->percent);
 	kedge__json_text(o, "pattern", b->scattered ? "scattered" : "runs");
+	kedge__json_text(o, "cache", b->cold ? "cold" : "warm");
 	kedge__json_uint(o, "threads", (uint64_t)kedge__pool_threads(b->pool));
 	kedge__json_real(o, "read_seconds", kedge__bench_median(b->read, b->repeat));
 	kedge__json_real(o, "restore_seconds", kedge__bench_median(b->restore, b->repeat));
@@ -177,10 +204,10 @@ static void print_text(struct bench *b)
 {
 	char size[KEDGE__TEXT_ROOM], record[KEDGE__TEXT_ROOM], read[KEDGE__TEXT_ROOM];
 
-	printf("version %llu of %s, chunks of %llu bytes, %llu %% changed %s each time; %d threads, median of %llu\n",
+	printf("version %llu of %s, chunks of %llu bytes, %llu %% changed %s each time; %d threads, median of %llu%s\n",
 	       (unsigned long long)b->versions, kedge__text_bytes(b->size, size), (unsigned long long)b->chunk,
 	       (unsigned long long)b->percent, b->scattered ? "scattered" : "in runs", kedge__pool_threads(b->pool),
-	       (unsigned long long)b->repeat);
+	       (unsigned long long)b->repeat, b->cold ? ", from storage" : "");
 	printf("record           %s, of which %s are read\n", kedge__text_bytes(b->stored_bytes, record),
 	       kedge__text_bytes(b->stats.bytes_read, read));
 	printf("read a full copy %.3f s\n", kedge__bench_median(b->read, b->repeat));
@@ -268,6 +295,7 @@ int kedge__bench_restore(int argc, char **argv)
 	    {"percent", 0, KEDGE__OPTION_UINT, &b.percent, "N",
 	     "part of the state that changes each time (default: 1)"},
 	    {"scattered", 0, KEDGE__OPTION_FLAG, &b.scattered, NULL, "chunks change alone, not in runs of 64"},
+	    {"cold", 0, KEDGE__OPTION_FLAG, &b.cold, NULL, "drop the files from the page cache before each turn"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &b.codec, "CODEC", "codec of the store (default: none)"},
 	    {"dir", 0, KEDGE__OPTION_TEXT, &b.dir, "DIR", "where to write (default: $TMPDIR or /tmp)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N", "threads (default: as many as there are cores)"},
@@ -281,7 +309,7 @@ int kedge__bench_restore(int argc, char **argv)
 	    .about =
 		"Time to restore the last of many versions, verified, beside the read of one full copy of the same\n"
 		"bytes from the same file system, by the same threads and into the same memory, taking turns. Both\n"
-		"are in the page cache.",
+		"are in the page cache, unless --cold drops them.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge bench restore\nkedge bench restore --size 256MiB --chunk 64 --scattered --json",
