@@ -5,10 +5,12 @@
 mkfifo ready
 exec 3<>ready
 
-# In Perl, because a shell may lose a signal that comes while it starts a child.
+# In Perl, because a shell may lose a signal that comes while it starts a child. Signals come in only while it waits for
+# them, and are noted one after the other: the note of one must not be cut off by the next.
 cat >job <<'END'
 #!/usr/bin/perl
 use strict;
+use POSIX qw(:signal_h);
 
 sub note {
 	my ($file, $text) = @_;
@@ -18,12 +20,21 @@ sub note {
 }
 
 my $stop = $ARGV[0];
-$SIG{USR1} = sub { note('seen', 'usr1') };
-$SIG{USR2} = sub { note('seen', 'usr2'); note('ready', 'again') };
-$SIG{$stop} = sub { note('seen', $stop); exit 5 };
+my @came;
+sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGUSR1, SIGUSR2, SIGTERM, SIGHUP, SIGINT));
+for my $signal ('USR1', 'USR2', $stop) {
+	$SIG{$signal} = sub { push @came, $signal };
+}
 note('launches', $ENV{KEDGE_RUN_LAUNCH});
 note('ready', 'ready');
-sleep 60 while 1;
+while (1) {
+	while (my $signal = shift @came) {
+		note('seen', $signal);
+		note('ready', 'again') if $signal eq 'USR2';
+		exit 5 if $signal eq $stop;
+	}
+	sigsuspend(POSIX::SigSet->new());
+}
 END
 chmod +x job
 [ -x /usr/bin/perl ] || exit 77
@@ -45,8 +56,8 @@ for signal in TERM HUP INT; do
 	INT) wants_code 130 ;;
 	TERM) wants_code 143 ;;
 	esac
-	wants seen usr1
-	wants seen usr2
+	wants seen USR1
+	wants seen USR2
 	wants seen $signal
 	wants err 'stopped by signal'
 	[ "$(cat launches)" = 1 ] || die "launched again after $signal"
