@@ -3,6 +3,7 @@
  * to n workers; beside each the time that the model of the stages predicts from what every stage takes alone.
  */
 #include "bench_pipeline.h"
+#include "plan.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -160,21 +161,6 @@ static json_t *stages_json(const struct mode *m)
 	return list;
 }
 
-static json_t *model_json(const struct kedge__pccr_times *t)
-{
-	json_t *o = kedge__json_object();
-
-	kedge__json_real(o, "uncompressed", t->uncompressed);
-	kedge__json_real(o, "serial", t->serial);
-	kedge__json_real(o, "pipelined", t->pipelined);
-	kedge__json_real(o, "saturation", t->saturation);
-	kedge__json_real(o, "saturation_compressed", t->saturation_compressed);
-	kedge__json_real(o, "saturation_pipelined", t->saturation_pipelined);
-	kedge__json_real(o, "beneficial_serial", t->beneficial_serial);
-	kedge__json_real(o, "beneficial_pipelined", t->beneficial_pipelined);
-	return o;
-}
-
 static void add_json(struct bench *b, const struct mode *m, const struct outcome *r)
 {
 	json_t *o = kedge__json_object();
@@ -195,7 +181,7 @@ static void add_json(struct bench *b, const struct mode *m, const struct outcome
 	kedge__json_real(o, "over_slowest", r->over);
 	kedge__json_text(o, "bottleneck", stage_name(kedge__pipeline_bottleneck(&m->stats)));
 	kedge__json_set(o, "stages", stages_json(m));
-	kedge__json_set(o, "model", model_json(&r->model));
+	kedge__json_set(o, "model", kedge__pccr_json(&r->model));
 	kedge__json_add(b->rows, o);
 }
 

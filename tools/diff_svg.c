@@ -33,16 +33,7 @@ static void print_escaped(FILE *out, const char *text)
 			fputs("\xe2\x80\xa6", out);
 			break;
 		}
-		if (*p == '&')
-			fputs("&amp;", out);
-		else if (*p == '<')
-			fputs("&lt;", out);
-		else if (*p == '>')
-			fputs("&gt;", out);
-		else if (*p == '"')
-			fputs("&quot;", out);
-		else
-			fputc(*p, out);
+		kedge__print_xml(out, *p);
 	}
 	kedge__free(safe);
 }

@@ -30,16 +30,8 @@ static double place(const struct axis *a, double v)
 
 static void escape(FILE *out, const char *text)
 {
-	for (; *text != '\0'; text++) {
-		if (*text == '&')
-			fputs("&amp;", out);
-		else if (*text == '<')
-			fputs("&lt;", out);
-		else if (*text == '>')
-			fputs("&gt;", out);
-		else
-			fputc(*text, out);
-	}
+	for (; *text != '\0'; text++)
+		kedge__print_xml(out, *text);
 }
 
 static void add_tick(struct axis *a, double v)

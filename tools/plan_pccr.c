@@ -19,7 +19,7 @@ int kedge__pccr_input_read(const struct kedge__pccr_input *in, struct kedge__pcc
 	return rc;
 }
 
-static json_t *times_json(const struct kedge__pccr_times *t)
+json_t *kedge__pccr_json(const struct kedge__pccr_times *t)
 {
 	json_t *o = kedge__json_object();
 
@@ -81,7 +81,7 @@ static int fill(struct kedge__pccr in, const struct kedge__sweep *s, double (*y)
 		y[1][i] = t.serial;
 		y[2][i] = t.pipelined;
 		*pays = t.beneficial_serial;
-		row = times_json(&t);
+		row = kedge__pccr_json(&t);
 		kedge__json_real(row, "processes", s->at[i]);
 		kedge__json_add(rows, row);
 	}
@@ -175,7 +175,7 @@ static int run(struct tool *t, struct kedge__error *err)
 	if (rc == 0)
 		rc = kedge__pccr_evaluate(&in, &times, err);
 	if (rc == 0 && t->json)
-		kedge__json_print(times_json(&times));
+		kedge__json_print(kedge__pccr_json(&times));
 	else if (rc == 0)
 		print_times(&in, &times);
 	return rc;

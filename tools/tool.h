@@ -178,6 +178,8 @@ const char *kedge__type_name(uint32_t type);                                  /*
 bool kedge__type_parse(const char *name, enum kedge_type *type);
 /* A name that may hold anything, made safe for a terminal: control and invalid bytes as \n, \t, \\, \xNN. kedge__free(). */
 char *kedge__text_name(const char *name);
+/* One byte of text for XML. */
+void kedge__print_xml(FILE *out, char c);
 
 /* ------------------------------------------------------------------ tool_table.c: columns for people */
 

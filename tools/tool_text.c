@@ -136,3 +136,23 @@ char *kedge__text_name(const char *name)
 	*p = '\0';
 	return out;
 }
+
+void kedge__print_xml(FILE *out, char c)
+{
+	switch (c) {
+	case '&':
+		fputs("&amp;", out);
+		break;
+	case '<':
+		fputs("&lt;", out);
+		break;
+	case '>':
+		fputs("&gt;", out);
+		break;
+	case '"':
+		fputs("&quot;", out);
+		break;
+	default:
+		fputc(c, out);
+	}
+}

@@ -239,4 +239,19 @@ static inline size_t versions_count(kedge_t *k)
 	return n;
 }
 
+static inline uint32_t levels_of(kedge_t *k, uint64_t version)
+{
+	struct kedge_version_info *list;
+	uint32_t levels = 0;
+	size_t n;
+
+	assert_ok(k, kedge_versions(k, &list, &n));
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].version == version)
+			levels = list[i].levels;
+	}
+	kedge_free(list);
+	return levels;
+}
+
 #endif

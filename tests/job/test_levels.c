@@ -41,21 +41,6 @@ static void comes_back(kedge_t *k, uint64_t wanted, uint64_t expected)
 	assert_memory_equal(m, want, BYTES);
 }
 
-static uint32_t levels_of(kedge_t *k, uint64_t version)
-{
-	struct kedge_version_info *list;
-	uint32_t levels = 0;
-	size_t n;
-
-	assert_ok(k, kedge_versions(k, &list, &n));
-	for (size_t i = 0; i < n; i++) {
-		if (list[i].version == version)
-			levels = list[i].levels;
-	}
-	kedge_free(list);
-	return levels;
-}
-
 /* A job that always dies before the tenth of its own versions still gets every tenth of all to L2. */
 static void test_turn_for_l2_survives_the_process(void **state)
 {

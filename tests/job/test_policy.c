@@ -306,21 +306,6 @@ static void test_relaunch_is_a_failure(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-static uint32_t levels_of(kedge_t *k, uint64_t version)
-{
-	struct kedge_version_info *list;
-	uint32_t levels = 0;
-	size_t n;
-
-	assert_ok(k, kedge_versions(k, &list, &n));
-	for (size_t i = 0; i < n; i++) {
-		if (list[i].version == version)
-			levels = list[i].levels;
-	}
-	kedge_free(list);
-	return levels;
-}
-
 /* l2_every = 0: every fourth at first, then what the policy says. */
 static void test_job_moves_l2(void **state)
 {
