@@ -154,13 +154,13 @@ static int measure_file(struct bench *b, const struct kedge__codec_choice *wante
 			struct kedge__codec_result *r, struct turn *t, struct kedge__error *err)
 {
 	struct kedge__codec_choice choice = *wanted;
-	const void *piece = f->data;
+	const struct kedge__codec_input piece = {.raw = f->data, .bytes = f->bytes, .type = b->type};
 	double start = thread_seconds();
 	int rc = 0;
 
 	kedge__codec_choice_shape(&choice, f->ndims, f->dims);
 	if (wanted->automatic) {
-		choice = kedge__codec_sample(&choice, b->type, &piece, &f->bytes, 1);
+		choice = kedge__codec_sample(&choice, &piece, 1, NULL);
 		note_choice(r, &choice);
 	}
 	t->encode += thread_seconds() - start;

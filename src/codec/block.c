@@ -13,7 +13,7 @@ static int store_as_is(const struct kedge__codec_input *in, void *out, size_t *u
 int kedge__block_pack(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,
 		      size_t *used, uint16_t *codec, uint16_t *param, struct kedge__error *err)
 {
-	struct kedge__codec_choice with = kedge__codec_sample(choice, in->type, &in->raw, &in->bytes, 1);
+	struct kedge__codec_choice with = kedge__codec_sample(choice, in, 1, NULL);
 	size_t n;
 	uint16_t p;
 	int rc;

@@ -46,6 +46,9 @@ static int parse_level(const struct kedge__codec *codec, const char *text, int *
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s has no levels", codec->name);
 	errno = 0;
 	v = strtol(text, &end, 10);
+	if (codec->widths && (end == text || *end || (v != 1 && v != 2 && v != 4 && v != 8)))
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s: width '%s' is not 1, 2, 4 or 8", codec->name,
+					text);
 	if (end == text || *end || errno || v < codec->min_level || v > codec->max_level)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s: level '%s' is not a number from %d to %d",
 					codec->name, text, codec->min_level, codec->max_level);
@@ -155,7 +158,7 @@ static void append_codec(char text[KEDGE__CODEC_NAME_ROOM], const struct kedge__
 {
 	char word[NAME_ROOM];
 
-	if (level && codec->min_level != codec->max_level)
+	if (level && codec->min_level != codec->max_level && !(codec->widths && !*level))
 		snprintf(word, sizeof(word), "%s:%d", codec->name, *level);
 	else
 		snprintf(word, sizeof(word), "%s", codec->name);

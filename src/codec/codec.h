@@ -43,8 +43,10 @@ struct kedge__codec_choice {
 	int second_level;
 	unsigned steps;      /* KEDGE__STEP_ bits */
 	uint32_t row, plane; /* elements from one to the next along the second and third dimension; 0: not known */
+	uint64_t bytes;      /* that are going to be packed with what is chosen; 0: those looked at */
 	double target;       /* bytes of raw data a second that a thread has to keep up with; 0: no such wish */
 	double storage;      /* bytes a second that storage takes, for each thread; 0: KEDGE__CODEC_STORAGE */
+	double fetch;        /* bytes of a base that a thread gets in a second; 0: a built-in figure */
 };
 
 #define KEDGE__CODEC_STORAGE 100e6
@@ -63,6 +65,7 @@ struct kedge__codec {
 	int min_level, max_level, preset_level;
 	bool first;   /* makes something of the type; may have a general pass behind it */
 	bool general; /* may be the second pass */
+	bool widths;  /* the level is the width of an element: 1, 2, 4 or 8; 0: that of the type */
 	size_t (*bound)(size_t raw);
 	/* Encode; *USED <= ROOM. KEDGE_E_LIMIT: does not fit ROOM, or not for data of this type or size. PARAM is
 	 * stored with the block. */
@@ -96,15 +99,40 @@ const char *kedge__codec_describe(uint16_t id, uint16_t param, char text[KEDGE__
 /* A choice with its levels: "shuffle+zstd:3", "auto". */
 const char *kedge__codec_choice_describe(const struct kedge__codec_choice *choice, char text[KEDGE__CODEC_NAME_ROOM]);
 
+/* Why a codec was chosen; in the order of the texts. */
+enum kedge__codec_reason {
+	KEDGE__CODEC_NOTHING,  /* none is worth its time */
+	KEDGE__CODEC_GIVEN,    /* the configuration names it */
+	KEDGE__CODEC_UNTRIED,  /* the region is too small for a look: what is likely to be the best */
+	KEDGE__CODEC_FASTEST,  /* through packing and storage, which go on at the same time */
+	KEDGE__CODEC_TARGET,   /* the smallest that keeps up with the target */
+	KEDGE__CODEC_SMALLEST, /* "max" */
+};
+
+struct kedge__codec_why {
+	enum kedge__codec_reason reason;
+	double size;            /* of the samples when packed, as a share of what they are; 1: stored as they are */
+	double encode, decode;  /* raw bytes a second and thread, built-in figures; 0: stored as it is */
+	double storage, target; /* what was weighed with */
+	uint32_t tried;         /* candidates */
+	uint64_t sampled_bytes;
+};
+
+/* A sentence without its end. */
+const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
+
 /*
- * With "auto" or "max": look at samples of N pieces of data of one region and settle on a codec. Deterministic: it
- * depends on the data, the type, the shape and the two speeds of WANTED alone; what codecs take is known from built-in
- * figures. With a target: the smallest that keeps up with it. Else: the one that gets data through packing and storage,
- * which go on at the same time, fastest. What is read back slower than 500 MB/s a thread is chosen by "max" alone. One
- * that does not shrink the samples by at least a twentieth is not worth its time.
+ * With "auto" or "max": look at samples of N pieces of data of one region, all of the same type, and settle on a codec.
+ * Where all have a base, codecs that use it are tried too. Deterministic: it depends on the data, the type, the shape
+ * and the speeds of WANTED alone; what codecs take is known from built-in figures. With a target: the smallest that
+ * keeps up with it. Else: the one that gets data through packing and storage, which go on at the same time, fastest.
+ * What is read back slower than 500 MB/s a thread is chosen by "max" alone. One that does not shrink the samples by at
+ * least a twentieth is not worth its time. The look takes about a twentieth of the time that packing wanted->bytes
+ * does. WHY: NULL, or filled.
  */
-struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted, enum kedge_type type,
-					       const void *const *pieces, const size_t *bytes, size_t n);
+struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
+					       const struct kedge__codec_input *pieces, size_t n,
+					       struct kedge__codec_why *why);
 
 /* One block. OUT has room for in->bytes; *USED == in->bytes and *CODEC == none if it did not shrink. */
 int kedge__block_pack(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,

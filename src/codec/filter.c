@@ -154,7 +154,7 @@ static int filter_encode(const struct kedge__codec_choice *how, const struct ked
 			 size_t room, size_t *used, uint16_t *param, struct kedge__error *err)
 {
 	unsigned steps = in->base ? how->steps : how->steps & ~(unsigned)STEP_BASE;
-	unsigned width = kedge__element_width(in->type);
+	unsigned width = how->level ? (unsigned)how->level : kedge__element_width(in->type);
 	bool layout = how->codec->id != KEDGE__CODEC_DELTA;
 	uint8_t *scratch = kedge__malloc(2 * in->bytes + 1), *stepped = scratch, *laid = scratch + in->bytes;
 	const uint8_t *mid = in->raw;
@@ -214,7 +214,7 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 	return rc;
 }
 
-#define FILTER(which, ID)                                                                                              \
+#define FILTER(which, ID, WIDTH_MAX)                                                                                   \
 	static int which##_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw,        \
 				  size_t raw_bytes, struct kedge__error *err)                                          \
 	{                                                                                                              \
@@ -223,12 +223,14 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 	const struct kedge__codec kedge__codec_##which = {                                                             \
 	    .id = ID,                                                                                                  \
 	    .name = #which,                                                                                            \
+	    .max_level = WIDTH_MAX,                                                                                    \
+	    .widths = true,                                                                                            \
 	    .first = true,                                                                                             \
 	    .bound = filter_bound,                                                                                     \
 	    .encode = filter_encode,                                                                                   \
 	    .decode = which##_decode,                                                                                  \
 	}
 
-FILTER(shuffle, KEDGE__CODEC_SHUFFLE);
-FILTER(bitshuffle, KEDGE__CODEC_BITSHUFFLE);
-FILTER(delta, KEDGE__CODEC_DELTA);
+FILTER(shuffle, KEDGE__CODEC_SHUFFLE, 8);
+FILTER(bitshuffle, KEDGE__CODEC_BITSHUFFLE, 8);
+FILTER(delta, KEDGE__CODEC_DELTA, 0);

@@ -129,8 +129,7 @@ static struct kedge__codec_choice choice_for(const struct writer *w, uint32_t re
 /* Samples from all over the COUNT blocks, from FIRST on, of one region. */
 static int sample_region(struct writer *w, size_t first, size_t count, uint8_t *buffer, struct kedge__error *err)
 {
-	const void *pieces[SAMPLE_PIECES];
-	size_t sizes[SAMPLE_PIECES];
+	struct kedge__codec_input pieces[SAMPLE_PIECES];
 	size_t n = KEDGE__MIN(count, SAMPLE_PIECES);
 	uint32_t region = w->blocks[first].region;
 	struct kedge__codec_choice wanted;
@@ -139,18 +138,19 @@ static int sample_region(struct writer *w, size_t first, size_t count, uint8_t *
 	for (size_t k = 0; k < n; k++) {
 		size_t block = first + k * count / n;
 
-		sizes[k] = KEDGE__MIN(w->blocks[block].raw_bytes, SAMPLE_BYTES);
-		pieces[k] = block_in_place(w, block);
-		if (pieces[k])
+		pieces[k] = (struct kedge__codec_input){.raw = block_in_place(w, block),
+							.bytes = KEDGE__MIN(w->blocks[block].raw_bytes, SAMPLE_BYTES),
+							.type = (enum kedge_type)w->spec->regions[region].type};
+		if (pieces[k].raw)
 			continue;
-		rc = gather(w, block, buffer + k * SAMPLE_BYTES, sizes[k], 0, err);
+		rc = gather(w, block, buffer + k * SAMPLE_BYTES, pieces[k].bytes, 0, err);
 		if (rc)
 			return rc;
-		pieces[k] = buffer + k * SAMPLE_BYTES;
+		pieces[k].raw = buffer + k * SAMPLE_BYTES;
 	}
 	wanted = choice_for(w, region);
-	w->choices[region] =
-	    kedge__codec_sample(&wanted, (enum kedge_type)w->spec->regions[region].type, pieces, sizes, n);
+	wanted.bytes = (uint64_t)count * w->spec->block_bytes;
+	w->choices[region] = kedge__codec_sample(&wanted, pieces, n, NULL);
 	return 0;
 }
 

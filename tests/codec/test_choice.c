@@ -41,6 +41,8 @@ static void test_chains_parse(void **state)
 	reads_as("none", "none");
 	reads_as("shuffle", "shuffle+zstd:3");
 	reads_as("shuffle+lz4", "shuffle+lz4:0");
+	reads_as("shuffle:8", "shuffle:8+zstd:3");
+	reads_as("xor+bitshuffle:4+lz4", "xor+bitshuffle:4+lz4:0");
 	reads_as("delta", "delta+zstd:3");
 	reads_as("delta+bitshuffle+zstd:-2", "delta+bitshuffle+zstd:-2");
 	reads_as("xor+shuffle", "xor+shuffle+zstd:3");
@@ -79,7 +81,9 @@ static void test_choice_refused(void **state)
 	refused("auto:1", "no levels");
 	refused("max+zstd", "stands alone");
 	refused("shuffle+auto", "stands alone");
-	refused("shuffle:2+zstd", "no levels");
+	refused("shuffle:3+zstd", "not 1, 2, 4 or 8");
+	refused("bitshuffle:16", "not 1, 2, 4 or 8");
+	refused("shuffle:0", "not 1, 2, 4 or 8");
 	refused("shuffle+zstd:99", "-7 to 19");
 	refused("zstd+lz4", "lz4 cannot stand behind zstd");
 	refused("lz4+shuffle", "shuffle cannot stand behind lz4");
@@ -142,14 +146,19 @@ static void test_blocks_are_described(void **state)
 	assert_string_equal(kedge__codec_describe(777, 0, text), "codec 777");
 }
 
+/* Of data that stand for a region of which there is much more, so that everything is tried. */
 static struct kedge__codec_choice sample(const char *text, enum kedge_type type, const void *data, size_t bytes)
 {
-	const void *pieces[] = {data, (const uint8_t *)data + 1000, (const uint8_t *)data + 1000};
-	const size_t sizes[] = {1000, 0, bytes - 1000};
+	const struct kedge__codec_input pieces[] = {
+	    {.raw = data, .bytes = 1000, .type = type},
+	    {.raw = (const uint8_t *)data + 1000, .type = type},
+	    {.raw = (const uint8_t *)data + 1000, .bytes = bytes - 1000, .type = type},
+	};
 	struct kedge__codec_choice wanted, c;
 
 	assert_int_equal(kedge__codec_choice_parse(text, &wanted, NULL), 0);
-	c = kedge__codec_sample(&wanted, type, pieces, sizes, 3);
+	wanted.bytes = UINT64_C(1) << 30;
+	c = kedge__codec_sample(&wanted, pieces, 3, NULL);
 	assert_false(c.automatic);
 	assert_non_null(c.codec);
 	return c;
@@ -186,20 +195,21 @@ static void test_storage_and_target(void **state)
 	static const double speeds[] = {1e5, 20e6, 100e6, 1e9, 100e9};
 	uint8_t *data = malloc(BYTES), *out = malloc(BYTES);
 	struct kedge__codec_choice wanted, c;
-	const void *piece = data;
-	size_t bytes = BYTES, last = 0;
+	const struct kedge__codec_input piece = {.raw = data, .bytes = BYTES, .type = KEDGE_F64};
+	size_t last = 0;
 
 	(void)state;
 	assert_non_null(data);
 	assert_non_null(out);
 	fill_pattern(WAVES64, data, BYTES);
 	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.bytes = UINT64_C(1) << 30;
 	for (size_t i = 0; i < KEDGE__COUNT(speeds); i++) {
 		uint16_t codec, param;
 		size_t used;
 
 		wanted.storage = speeds[i];
-		c = kedge__codec_sample(&wanted, KEDGE_F64, &piece, &bytes, 1);
+		c = kedge__codec_sample(&wanted, &piece, 1, NULL);
 		assert_int_equal(kedge__block_encode(&c, KEDGE_F64, data, BYTES, out, &used, &codec, &param, NULL), 0);
 		assert_true(used >= last);
 		last = used;
@@ -207,10 +217,10 @@ static void test_storage_and_target(void **state)
 	assert_int_equal(c.codec->id, KEDGE__CODEC_NONE);
 	wanted.storage = 0;
 	wanted.target = 1e9;
-	c = kedge__codec_sample(&wanted, KEDGE_F64, &piece, &bytes, 1);
+	c = kedge__codec_sample(&wanted, &piece, 1, NULL);
 	assert_int_not_equal(c.codec->id, KEDGE__CODEC_FIELD);
 	wanted.target = 1e6;
-	c = kedge__codec_sample(&wanted, KEDGE_F64, &piece, &bytes, 1);
+	c = kedge__codec_sample(&wanted, &piece, 1, NULL);
 	assert_int_not_equal(c.codec->id, KEDGE__CODEC_NONE);
 	free(data);
 	free(out);
@@ -237,15 +247,70 @@ static void test_max(void **state)
 	}
 }
 
+/* What is tried, and on how much, grows with what is going to be packed, and says what it did. */
+static void test_looks_in_proportion(void **state)
+{
+	static const uint64_t regions[] = {0, 1 << 20, 8 << 20, 1 << 30};
+	uint8_t *data = malloc(BYTES);
+	const struct kedge__codec_input piece = {.raw = data, .bytes = BYTES, .type = KEDGE_F32};
+	struct kedge__codec_choice wanted, first = {0};
+	uint64_t last = 0;
+
+	(void)state;
+	assert_non_null(data);
+	fill_pattern(WAVES32, data, BYTES);
+	kedge__codec_choice_parse("auto", &wanted, NULL);
+	for (size_t i = 0; i < KEDGE__COUNT(regions); i++) {
+		struct kedge__codec_why why;
+		struct kedge__codec_choice c;
+
+		wanted.bytes = regions[i];
+		c = kedge__codec_sample(&wanted, &piece, 1, &why);
+		assert_true(why.tried * why.sampled_bytes >= last);
+		assert_true(why.tried * why.sampled_bytes <= KEDGE__MAX(regions[i], (uint64_t)BYTES) / 10);
+		assert_true(why.size < 1 && why.storage == KEDGE__CODEC_STORAGE && why.encode > 0 && why.decode > 0);
+		assert_int_equal(why.reason, why.tried ? KEDGE__CODEC_FASTEST : KEDGE__CODEC_UNTRIED);
+		assert_non_null(kedge__codec_reason_text(why.reason));
+		last = why.tried * why.sampled_bytes;
+		first = i ? first : c;
+		assert_ptr_equal(c.codec, first.codec);
+	}
+	assert_true(last > 0);
+	free(data);
+}
+
+/* A base that is nearly the same is used, one that has nothing to do with it is not. */
+static void test_base_is_used(void **state)
+{
+	uint8_t *data = malloc(2 * BYTES), *base = data + BYTES;
+	const struct kedge__codec_input piece = {.raw = data, .bytes = BYTES, .type = KEDGE_F64, .base = base};
+	struct kedge__codec_choice wanted;
+
+	(void)state;
+	assert_non_null(data);
+	fill_pattern(RANDOM, data, BYTES);
+	memcpy(base, data, BYTES);
+	for (size_t i = 0; i < BYTES; i += 64)
+		base[i] ^= 3;
+	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.bytes = UINT64_C(1) << 30;
+	assert_true(kedge__codec_sample(&wanted, &piece, 1, NULL).steps & (KEDGE__STEP_XOR | KEDGE__STEP_MINUS));
+	fill_pattern(RANDOM, data, BYTES);
+	memset(base, 0, BYTES);
+	assert_int_equal(kedge__codec_sample(&wanted, &piece, 1, NULL).steps, 0);
+	free(data);
+}
+
 static void test_a_fixed_choice_is_kept(void **state)
 {
 	struct kedge__codec_choice wanted, got;
-	const void *piece = "abc";
-	size_t bytes = 3;
+	const struct kedge__codec_input piece = {.raw = "abc", .bytes = 3};
+	struct kedge__codec_why why;
 
 	(void)state;
 	kedge__codec_choice_parse("zstd:7", &wanted, NULL);
-	got = kedge__codec_sample(&wanted, KEDGE_BYTES, &piece, &bytes, 1);
+	got = kedge__codec_sample(&wanted, &piece, 1, &why);
+	assert_int_equal(why.reason, KEDGE__CODEC_GIVEN);
 	assert_ptr_equal(got.codec, wanted.codec);
 	assert_int_equal(got.level, 7);
 }
@@ -259,6 +324,7 @@ static void test_without_memory_auto_stores(void **state)
 
 	(void)state;
 	kedge__codec_choice_parse("auto", &choice, NULL);
+	choice.bytes = UINT64_C(1) << 30;
 	assert_int_equal(kedge__fault_set("alloc@1", NULL), 0);
 	assert_int_equal(kedge__block_encode(&choice, KEDGE_BYTES, raw, sizeof(raw), out, &used, &codec, &param, NULL),
 			 0);
@@ -274,6 +340,7 @@ int main(void)
 	    cmocka_unit_test(test_choice_refused),         cmocka_unit_test(test_shape),
 	    cmocka_unit_test(test_blocks_are_described),   cmocka_unit_test(test_auto),
 	    cmocka_unit_test(test_storage_and_target),     cmocka_unit_test(test_max),
+	    cmocka_unit_test(test_looks_in_proportion),    cmocka_unit_test(test_base_is_used),
 	    cmocka_unit_test(test_a_fixed_choice_is_kept), cmocka_unit_test(test_without_memory_auto_stores),
 	};
 
