@@ -1,6 +1,6 @@
 /* kedge restore: the files of a version, byte for byte. */
-#include "restore.h"
-#include "restore/restore.h"
+#include "restore_pages.h"
+#include "tool_pages.h"
 #include <signal.h>
 
 /* Regions are filled in groups, so that the read of many small ones is one pass, and few files are open at a time. */
@@ -9,10 +9,10 @@ enum { GROUP_FILES = 256 };
 struct restore {
 	struct kedge__usage usage;
 	struct kedge__place place;
-	const char *dir;
-	uint64_t version, rank; /* KEDGE__NO_VERSION, UINT64_MAX: not given */
-	char *const *wanted;    /* regions; none: all */
-	bool *found;            /* which of them some rank has */
+	const char *dir, *pages; /* pages: the name of the index, if the version has a page image */
+	uint64_t version, rank;  /* KEDGE__NO_VERSION, UINT64_MAX: not given */
+	char *const *wanted;     /* regions; none: all */
+	bool *found;             /* which of them some rank has */
 	size_t wanted_count;
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
@@ -20,7 +20,7 @@ struct restore {
 	bool output_failed; /* the version was fine; trying another one would not help */
 	json_t *passed, *regions;
 	uint64_t bytes, bytes_read;
-	size_t files;
+	size_t files, page_count;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -78,6 +78,17 @@ static int group_add(struct restore *r, struct group *g, const struct kedge__seg
 	return 0;
 }
 
+static int settle(struct restore *r, struct kedge__error *err)
+{
+	int rc = kedge__outputs_settle(&r->outputs, err);
+
+	if (rc == 0 && interrupted)
+		rc = kedge__error_set(err, KEDGE_E_CANCELED, 0, "interrupted");
+	if (rc)
+		r->output_failed = true;
+	return rc;
+}
+
 /* Fill and close the files of the group. */
 static int group_restore(struct restore *r, struct kedge__lineage *l, struct group *g, struct kedge__error *err)
 {
@@ -90,12 +101,7 @@ static int group_restore(struct restore *r, struct kedge__lineage *l, struct gro
 		return rc;
 	r->bytes_read += stats.bytes_read;
 	g->count = g->files = 0;
-	rc = kedge__outputs_settle(&r->outputs, err);
-	if (rc == 0 && interrupted)
-		rc = kedge__error_set(err, KEDGE_E_CANCELED, 0, "interrupted");
-	if (rc)
-		r->output_failed = true;
-	return rc;
+	return settle(r, err);
 }
 
 /* ------------------------------------------------------------------ one rank of a version */
@@ -121,15 +127,49 @@ static int check_wanted(struct restore *r, struct kedge__error *err)
 	return 0;
 }
 
+/* A page image becomes its two files again, unless regions are asked for by their names. */
+static int restore_image(struct restore *r, struct kedge__lineage *l, int64_t folder, bool *image,
+			 struct kedge__error *err)
+{
+	const struct kedge__restore_pages pages = {.lineage = l,
+						   .pool = r->pool,
+						   .outputs = &r->outputs,
+						   .folder = folder,
+						   .name = r->pages ? r->pages : "pages.idx",
+						   .bar = &r->bar,
+						   .output_failed = &r->output_failed};
+	struct kedge__restore_stats stats = {0};
+	size_t count = 0;
+	int rc = r->wanted_count ? 0 : kedge__restore_pages(&pages, &stats, &count, err);
+
+	*image = count > 0;
+	r->bytes_read += stats.bytes_read;
+	r->page_count += count;
+	if (rc == 0 && *image)
+		rc = settle(r, err);
+	return rc;
+}
+
+/* The regions that are files by themselves. */
+static bool is_file(const char *name, bool image)
+{
+	return !image || (strcmp(name, KEDGE__PAGES_REGION) != 0 && strcmp(name, KEDGE__PAGES_INDEX) != 0);
+}
+
 static int restore_regions(struct restore *r, struct kedge__lineage *l, int64_t folder, struct kedge__error *err)
 {
 	const struct kedge__segment *top = kedge__lineage_top(l);
 	struct group g = {0};
-	int rc = 0;
+	bool image;
+	int rc = restore_image(r, l, folder, &image, err);
 
 	for (size_t i = 0; rc == 0 && i < top->region_count; i++) {
 		if (!is_wanted(r, top->regions[i].name))
 			continue;
+		if (!is_file(top->regions[i].name, image)) {
+			note_region(r, top->header.rank, &top->regions[i]);
+			continue;
+		}
 		rc = group_add(r, &g, top, i, folder, err);
 		if (rc == 0 && g.files == GROUP_FILES)
 			rc = group_restore(r, l, &g, err);
@@ -175,7 +215,7 @@ static int restore_version(struct restore *r, uint64_t version, struct kedge__er
 	const struct kedge__catalog_entry *e = kedge__place_find(&r->place, version);
 
 	r->bytes = r->bytes_read = 0;
-	r->files = 0;
+	r->files = r->page_count = 0;
 	json_array_clear(r->regions);
 	if (!e) {
 		r->output_failed = true;
@@ -258,6 +298,8 @@ static void print_result(struct restore *r, double seconds)
 	kedge__json_uint(o, "version", r->version);
 	kedge__json_text(o, "directory", r->dir);
 	kedge__json_uint(o, "bytes", r->bytes);
+	if (r->page_count)
+		kedge__json_uint(o, "pages", r->page_count);
 	kedge__json_uint(o, "bytes_read", r->bytes_read);
 	kedge__json_real(o, "seconds", seconds);
 	kedge__json_set(o, "passed_over", json_incref(r->passed));
@@ -289,6 +331,21 @@ static int restore(struct restore *r)
 	return status;
 }
 
+static int check_usage(const struct restore *r)
+{
+	char *data = r->pages ? kedge__page_data_path(r->pages) : NULL;
+	int status = 0;
+
+	if (!r->dir || !*r->dir)
+		status = kedge__usage_error(&r->usage, "-o DIR is missing");
+	else if (r->pages && !data)
+		status = kedge__usage_error(&r->usage, "--pages '%s' does not end in .idx", r->pages);
+	else if (r->pages && r->wanted_count)
+		status = kedge__usage_error(&r->usage, "--pages is about whole versions, not about regions");
+	kedge__free(data);
+	return status;
+}
+
 int kedge__tool_restore(int argc, char **argv)
 {
 	struct restore r = {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX};
@@ -299,6 +356,8 @@ int kedge__tool_restore(int argc, char **argv)
 	    {"output", 'o', KEDGE__OPTION_TEXT, &r.dir, "DIR", "where the files go; made if it does not exist"},
 	    {"rank", 0, KEDGE__OPTION_UINT, &r.rank, "R",
 	     "only this rank's files (default: all; DIR/rank-R/ if there are several)"},
+	    {"pages", 0, KEDGE__OPTION_TEXT, &r.pages, "INDEX",
+	     "below DIR, the index of a page image, NAME.idx, with the data in NAME.pages (default: pages.idx)"},
 	    KEDGE__OPTION_L2(&r.place.l2),
 	    KEDGE__OPTION_SET(&r.place.sets),
 	    KEDGE__OPTION_JSON(&r.place.json),
@@ -315,7 +374,8 @@ int kedge__tool_restore(int argc, char **argv)
 		"Without -v a damaged version is passed over for the next older one, with a note.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge restore -s store -n job -o back",
+	    .example = "kedge restore -s store -n job -o back\n"
+		       "kedge restore -s store -n process -o back --pages snap_01.idx",
 	};
 	r.passed = kedge__json_array();
 	r.regions = kedge__json_array();
@@ -325,10 +385,7 @@ int kedge__tool_restore(int argc, char **argv)
 		r.found = kedge__calloc(r.wanted_count + 1, sizeof(*r.found));
 		if (!r.found)
 			kedge__tool_no_memory();
-		if (r.dir && *r.dir)
-			status = restore(&r);
-		else
-			status = kedge__usage_error(&r.usage, "-o DIR is missing");
+		status = check_usage(&r) ? KEDGE__EXIT_USAGE : restore(&r);
 	}
 	kedge__outputs_done(&r.outputs);
 	kedge__free(r.found);

@@ -1,16 +1,18 @@
-/* kedge save: files become the regions of a new version. */
-#include "save.h"
+/* kedge save: files, or an image of memory pages, become the regions of a new version. */
+#include "save_pages.h"
 #include <signal.h>
 #include <unistd.h>
 
 struct save {
 	struct kedge__usage usage;
 	const char *store, *name, *reduce, *codec, *type, *chunk, *block;
+	const char *page_index, *page_data;
 	uint64_t version;
 	bool paranoid, replace, json, quiet;
 	struct kedge__text_list sets;
 	enum kedge_type element;
 	struct kedge__save_files files;
+	struct kedge__save_pages pages;
 	struct kedge__bar bar;
 	kedge_t *k;
 	struct kedge_stats stats;
@@ -109,6 +111,13 @@ static int protect_file(struct save *s, const struct kedge__save_file *f)
 	return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save %s", f->path) : 0;
 }
 
+static int protect_pages(struct save *s)
+{
+	int rc = kedge__save_pages_protect(&s->pages, s->k, s->version, s->element);
+
+	return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save %s", s->page_index) : 0;
+}
+
 static int checkpoint(struct save *s)
 {
 	double began = kedge__clock_seconds();
@@ -170,7 +179,9 @@ static void print_json(const struct save *s)
 	kedge__json_text(o, "name", s->name);
 	kedge__json_uint(o, "version", s->version);
 	kedge__json_text(o, "reducer", s->stats.reducer);
-	kedge__json_uint(o, "regions", s->files.count);
+	kedge__json_uint(o, "regions", s->files.count + (s->page_index ? 2 : 0));
+	if (s->page_index)
+		kedge__json_uint(o, "pages", s->pages.image.count);
 	kedge__json_uint(o, "raw_bytes", s->stats.raw_bytes);
 	kedge__json_uint(o, "stored_bytes", s->stats.stored_bytes);
 	kedge__json_uint(o, "literal_bytes", s->stats.literal_bytes);
@@ -185,12 +196,23 @@ static void print_json(const struct save *s)
 static void print_text(const struct save *s)
 {
 	char raw[KEDGE__TEXT_ROOM], stored[KEDGE__TEXT_ROOM], literal[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM];
-	char files[KEDGE__TEXT_ROOM];
+	char files[KEDGE__TEXT_ROOM] = "", pages[KEDGE__TEXT_ROOM] = "";
 
-	printf("version %llu of %s: %s, %s; %s new, %s stored (%s), %s\n", (unsigned long long)s->version, s->name,
-	       kedge__text_count(s->files.count, "file", "files", files), kedge__text_bytes(s->stats.raw_bytes, raw),
+	if (s->page_index)
+		kedge__text_count(s->pages.image.count, "page", "pages", pages);
+	if (s->files.count)
+		kedge__text_count(s->files.count, "file", "files", files);
+	printf("version %llu of %s: %s%s%s, %s; %s new, %s stored (%s), %s\n", (unsigned long long)s->version, s->name,
+	       pages, *pages && *files ? ", " : "", files, kedge__text_bytes(s->stats.raw_bytes, raw),
 	       kedge__text_bytes(s->stats.literal_bytes, literal), kedge__text_bytes(s->stats.stored_bytes, stored),
 	       s->stats.reducer, kedge__text_seconds(s->seconds, time));
+}
+
+static int check_unchanged(const struct save *s, struct kedge__error *err)
+{
+	int rc = kedge__save_files_check(&s->files, err);
+
+	return rc || !s->page_index ? rc : kedge__save_pages_check(&s->pages, err);
 }
 
 static int save_open(struct save *s)
@@ -198,15 +220,29 @@ static int save_open(struct save *s)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int status = choose_version(s);
 
+	if (status == 0 && s->page_index)
+		status = protect_pages(s);
 	for (size_t i = 0; status == 0 && i < s->files.count; i++)
 		status = protect_file(s, &s->files.at[i]);
 	if (status == 0)
 		status = checkpoint(s);
-	if (status == 0 && kedge__save_files_check(&s->files, &err) != 0) {
+	if (status == 0 && check_unchanged(s, &err) != 0) {
 		take_back(s);
 		status = kedge__tool_fail(s->usage.command, &err, "nothing was saved");
 	}
 	return status;
+}
+
+static int open_inputs(struct save *s, char *const *paths, size_t n, struct kedge__error *err)
+{
+	const char *clash;
+	int rc = kedge__save_files_open(&s->files, paths, n, err);
+
+	if (rc || !s->page_index)
+		return rc;
+	if (kedge__save_pages_clash(&s->files, &clash))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' would be a region that the pages need", clash);
+	return kedge__save_pages_open(&s->pages, s->page_index, s->page_data, err);
 }
 
 static int save(struct save *s, char *const *paths, size_t n)
@@ -217,7 +253,7 @@ static int save(struct save *s, char *const *paths, size_t n)
 
 	kedge__tool_log(s->usage.command, s->quiet);
 	kedge__tool_raise_limits();
-	if (kedge__save_files_open(&s->files, paths, n, &err) != 0)
+	if (open_inputs(s, paths, n, &err) != 0)
 		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
 	sigaction(SIGBUS, &on_bus, NULL);
 	status = open_job(s);
@@ -245,10 +281,14 @@ int kedge__tool_save(int argc, char **argv)
 	     "its number (default: the newest one plus 1, or 1)"},
 	    {"reduce", 0, KEDGE__OPTION_TEXT, &s.reduce, "HOW", "full, basic, list, tree or auto"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &s.chunk, "BYTES", "size of a chunk: 32 to 64k, a power of two"},
-	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC", "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},
+	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC",
+	     "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},
 	    {"block", 0, KEDGE__OPTION_TEXT, &s.block, "BYTES", "bytes that are packed and checked as a unit"},
 	    {"type", 0, KEDGE__OPTION_TEXT, &s.type, "TYPE",
 	     "what the files hold: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},
+	    {"pages", 0, KEDGE__OPTION_TEXT, &s.page_index, "INDEX",
+	     "an image of memory pages: the file of their addresses, NAME.idx, with the data in NAME.pages"},
+	    {"page-data", 0, KEDGE__OPTION_TEXT, &s.page_data, "FILE", "with --pages: the file of the pages' data"},
 	    {"paranoid", 0, KEDGE__OPTION_FLAG, &s.paranoid, NULL, "compare bytes wherever digests are equal"},
 	    {"replace", 0, KEDGE__OPTION_FLAG, &s.replace, NULL, "with -v: discard the versions from N on first"},
 	    KEDGE__OPTION_SET(&s.sets),
@@ -259,25 +299,30 @@ int kedge__tool_save(int argc, char **argv)
 
 	s.usage = (struct kedge__usage){
 	    .command = "kedge save",
-	    .operands = "FILE...",
+	    .operands = "[FILE]...",
 	    .about = "Commits files as the regions of a new version of NAME. Creates the store if it does not exist.\n"
-		     "A region is named after the path given, made relative: '/a/b' and '../a/b' are both 'a/b'.",
+		     "A region is named after the path given, made relative: '/a/b' and '../a/b' are both 'a/b'.\n"
+		     "With --pages an image of memory pages is committed too, or alone.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge save -s store -n job state.bin mesh.bin",
+	    .example = "kedge save -s store -n job state.bin mesh.bin\n"
+		       "kedge save -s store -n process --pages snap_01.idx",
 	};
 	if (!kedge__options_parse(&s.usage, argc, argv, &first, &status))
 		goto done;
 	status = KEDGE__EXIT_USAGE;
 	if (!s.name)
 		kedge__usage_error(&s.usage, "-n NAME is missing");
-	else if (first == argc)
+	else if (first == argc && !s.page_index)
 		kedge__usage_error(&s.usage, "no files given");
+	else if (s.page_data && !s.page_index)
+		kedge__usage_error(&s.usage, "--page-data is the data of --pages, which is missing");
 	else if (s.type && !kedge__type_parse(s.type, &s.element))
 		kedge__usage_error(&s.usage, "unknown type '%s'", s.type);
 	else
 		status = save(&s, argv + first, (size_t)(argc - first));
 done:
+	kedge__save_pages_close(&s.pages);
 	kedge__save_files_close(&s.files);
 	kedge__array_done(&s.sets);
 	return status;

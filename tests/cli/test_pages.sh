@@ -1,0 +1,163 @@
+# Page images: saved, restored byte for byte whatever comes and goes, and refused when they are wrong.
+. "$KEDGE_SOURCE/tests/cli/lib.sh"
+
+# address N: as the index has it, 8 bytes, little-endian.
+address()
+{
+	a=$1
+	for _ in 1 2 3 4 5 6 7 8; do
+		printf "\\$(printf %03o $((a & 255)))"
+		a=$((a >> 8))
+	done
+}
+
+# image NAME ADDRESS:SEED...: an index, and pages whose bytes follow from the seeds.
+image()
+{
+	name=$1
+	shift
+	: >"$name.idx"
+	: >"$name.pages"
+	for page in "$@"; do
+		address $((${page%:*})) >>"$name.idx"
+		random one-page 4 "${page#*:}"
+		cat one-page >>"$name.pages"
+	done
+}
+
+heap=0x55795ab33000
+stack=0x7ffdb3715000
+lib=0x7f470f9c0000
+
+# page BASE N: the address N pages above BASE.
+page()
+{
+	printf '0x%x' $(($1 + $2 * 4096))
+}
+
+image m1 0x1000:1 $heap:2 "$(page $heap 1):3" $stack:4
+image m2 0x1000:1 $heap:2 "$(page $heap 1):5" "$(page $heap 2):6" $stack:4          # one changed, one new
+image m3 0x1000:1 $heap:2 "$(page $heap 2):6" $lib:7 "$(page $lib 900):8" $stack:4  # one gone, two new
+image m4 $stack:4                                                                   # nearly all gone
+image m5 0x1000:1 $heap:2 "$(page $heap 1):3" $stack:9                              # and back
+image m6 0:1 -4096:2                                                                  # both ends of the address space
+
+check()
+{
+	expect 0 kedge restore -s store -n "$1" -v "$2" -o back -q
+	silent
+	same "m$2.idx" back/pages.idx
+	same "m$2.pages" back/pages.pages
+	is "$(ls back | tr '\n' ' ')" "pages.idx pages.pages " "what was restored of version $2"
+	rm -r back
+}
+
+for how in basic tree; do
+	for v in 1 2 3 4 5 6; do
+		expect 0 kedge save -s store -n $how --reduce $how --chunk 64 --set sync=no --json --pages m$v.idx
+	done
+	is "$(json regions)" 2 "the number of regions"
+	is "$(json pages)" 2 "the number of pages"
+	for v in 1 2 3 4 5 6; do
+		check $how $v
+	done
+	expect 0 kedge verify -s store -n $how
+done
+
+# A page keeps its place: a new page below the others moves nothing, and only it and the index are new.
+image low 0x1000:1 "$(page $heap 0):2" "$(page $heap 1):3" $stack:4
+image high "$(page $heap 0):2" "$(page $heap 1):3" $stack:4
+expect 0 kedge save -s store -n place --reduce basic --chunk 4096 --codec none --pages high.idx
+expect 0 kedge save -s store -n place --reduce basic --chunk 4096 --codec none --json --pages low.idx
+[ "$(json literal_bytes)" -le $((4096 + 64)) ] || fail "one new page made $(json literal_bytes) new bytes"
+expect 0 kedge show -s store -n place --json
+is "$(json regions.0.name)" pages "the first region"
+is "$(json regions.0.bytes)" 16384 "its size"
+is "$(json regions.1.name)" pages.index "the second region"
+
+# With another name, with data elsewhere, beside files, and of a type.
+echo text >notes.txt
+mv m1.pages elsewhere
+expect 0 kedge save -s store -n both --pages m1.idx --page-data elsewhere --type f64 notes.txt
+printed "version 1 of both: 4 pages, 1 file, "
+mv elsewhere m1.pages
+expect 0 kedge restore -s store -n both -o back --pages snap/first.idx --json
+is "$(json pages)" 4 "the number of pages restored"
+same m1.idx back/snap/first.idx
+same m1.pages back/snap/first.pages
+same notes.txt back/notes.txt
+rm -r back
+expect 0 kedge restore -s store -n both -o back pages notes.txt
+is "$(ls back | tr '\n' ' ')" "notes.txt pages " "what was restored by name"
+same m1.pages back/pages
+rm -r back
+expect 0 kedge restore -s store -n both --rank 0 -o back
+same m1.idx back/pages.idx
+rm -r back
+
+# A file in the way of the image's.
+cp notes.txt pages.idx
+expect 0 kedge save -s store -n way --pages m1.idx pages.idx
+expect 7 kedge restore -s store -n way -o back
+said "file 'pages.idx' is in it too: give the pages another name with --pages"
+expect 0 kedge restore -s store -n way -o back --pages other.idx
+same m1.idx back/other.idx
+same notes.txt back/pages.idx
+rm -r back
+
+# Files that have the names of the regions are files.
+mkdir plain
+echo a >plain/pages
+echo "something longer than sixteen bytes" >plain/pages.index
+expect 0 sh -c 'cd plain && kedge save -s ../store -n plain pages pages.index'
+expect 0 kedge restore -s store -n plain -o back
+same plain/pages back/pages
+same plain/pages.index back/pages.index
+expect 2 sh -c 'cd plain && kedge save -s ../store -n plain --pages ../m1.idx pages'
+said "'pages' would be a region that the pages need"
+
+# After versions without pages, and before them.
+expect 0 kedge save -s store -n plain --pages m1.idx
+expect 0 kedge restore -s store -n plain -v 2 -o back2
+same m1.idx back2/pages.idx
+same m1.pages back2/pages.pages
+
+# refused TEXT ARGUMENT...: nothing is saved, and the message says why.
+refused()
+{
+	text=$1
+	shift
+	expect 2 kedge save -s none -n job "$@"
+	said "$text"
+	[ ! -e none ] || fail "a store was made for a wrong image"
+}
+
+cp m1.pages bad.pages
+head -c 30 m1.idx >bad.idx
+refused "bad.idx: entry 3 is cut short: 30 bytes" --pages bad.idx
+: >bad.idx
+refused "bad.idx is empty: it lists no page" --pages bad.idx
+image bad 0x1000:1 0x3000:2 0x2000:3 0x4000:4
+refused "bad.idx: entry 2: page 0x2000 comes after 0x3000: addresses must ascend" --pages bad.idx
+image bad 0x1000:1 0x2000:2 0x2000:3
+refused "bad.idx: entry 2: page 0x2000 is listed twice" --pages bad.idx
+image bad 0x1000:1 0x2008:2
+refused "bad.idx: entry 1: address 0x2008 is not a multiple of 4096" --pages bad.idx
+head -c 16000 m1.pages >short
+refused "short ends in page 3: it has 16000 bytes, and the 4 pages of m1.idx are 16384" --pages m1.idx --page-data short
+cat m1.pages one-page >long
+refused "long goes on behind the last page: it has 20480 bytes, and the 4 pages of m1.idx are 16384" \
+	--pages m1.idx --page-data long
+refused "short does not end in .idx: where is the data of the pages?" --pages short
+refused "--page-data is the data of --pages, which is missing" --page-data m1.pages notes.txt
+expect 5 kedge save -s none -n job --pages missing.idx
+said "cannot open missing.idx"
+rm bad.pages
+expect 5 kedge save -s none -n job --pages bad.idx
+said "cannot open bad.pages"
+expect 2 kedge restore -s store -n both -o back --pages first
+said "--pages 'first' does not end in .idx"
+expect 2 kedge restore -s store -n both -o back --pages first.idx pages
+said "--pages is about whole versions"
+expect 7 kedge restore -s store -n both -o back3 --pages ../first.idx
+said "could lead out of the directory"

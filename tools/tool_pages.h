@@ -1,0 +1,64 @@
+/*
+ * tool_pages: images of memory pages, as other tools write them: an index of virtual addresses, and the pages' data
+ * beside it (docs/FORMAT.md, "Page images").
+ *
+ * In a store an image is two regions. `pages` holds the pages, each at a place that it keeps from version to version,
+ * whatever comes and goes around it: so that its bytes are compared with its own earlier bytes, and gaps in the address
+ * space cost nothing. `pages.index` says which address stands at which place.
+ */
+#ifndef KEDGE_TOOLS_TOOL_PAGES_H
+#define KEDGE_TOOLS_TOOL_PAGES_H
+
+#include "save.h"
+
+#define KEDGE__PAGE_BYTES    ((size_t)4096)
+#define KEDGE__PAGES_REGION  "pages"
+#define KEDGE__PAGES_INDEX   "pages.index"
+#define KEDGE__PAGES_MAGIC   UINT64_C(0x4547415045474445) /* "EDGEPAGE" */
+#define KEDGE__PAGES_HEAD    2                            /* words before the addresses: magic, page size */
+#define KEDGE__PAGES_FREE    UINT64_MAX                   /* the address of a place without a page */
+
+/* ---- an image in files */
+
+struct kedge__page_image {
+	char *index_path, *data_path;
+	const uint64_t *addresses; /* ascending */
+	const uint8_t *data;
+	size_t count;
+	struct kedge__save_files files; /* both, mapped */
+};
+
+/* DATA NULL: the file beside INDEX that ends in .pages instead of .idx. Whatever is wrong with the index is named with
+ * its entry; KEDGE_E_ARG then. */
+int kedge__page_image_open(struct kedge__page_image *image, const char *index, const char *data,
+			   struct kedge__error *err);
+void kedge__page_image_close(struct kedge__page_image *image); /* takes half-open ones */
+/* "a/b.pages" for "a/b.idx"; NULL if INDEX has another suffix. kedge__free(). */
+char *kedge__page_data_path(const char *index);
+
+/* ---- places */
+
+struct kedge__page_places {
+	uint64_t *words; /* the region: KEDGE__PAGES_HEAD words, and the address at each place */
+	size_t count;    /* places */
+};
+
+/* Where each page of IMAGE stands, after BEFORE (may have none): at its place there, in one that is free, or behind. */
+void kedge__page_places_next(const struct kedge__page_places *before, const struct kedge__page_image *image,
+			     struct kedge__page_places *out);
+/* WORDS, BYTES long, are the region as it was stored; OUT takes them if they are one. KEDGE_E_DAMAGED otherwise. */
+int kedge__page_places_take(uint64_t *words, uint64_t bytes, struct kedge__page_places *out, struct kedge__error *err);
+void kedge__page_places_done(struct kedge__page_places *places);
+size_t kedge__page_places_bytes(const struct kedge__page_places *places); /* of the region */
+
+struct kedge__page_place {
+	uint64_t address;
+	size_t place;
+};
+
+/* The pages that are there, ascending by address. *LIST: kedge__free(). */
+size_t kedge__page_places_sorted(const struct kedge__page_places *places, struct kedge__page_place **list);
+/* The region `pages`: IMAGE's data, each page at its place, zeros elsewhere. kedge__map_free(). */
+uint8_t *kedge__page_places_fill(const struct kedge__page_places *places, const struct kedge__page_image *image);
+
+#endif
