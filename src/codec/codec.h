@@ -29,6 +29,7 @@ enum kedge__codec_step {
 	KEDGE__STEP_DELTA = 1, /* less the element before it */
 	KEDGE__STEP_XOR = 2,   /* exclusive or with the base */
 	KEDGE__STEP_MINUS = 4, /* less the element of the base */
+	KEDGE__STEP_BASE = KEDGE__STEP_XOR | KEDGE__STEP_MINUS,
 };
 
 struct kedge__codec;
@@ -92,6 +93,9 @@ int kedge__codec_need(uint16_t id, const struct kedge__codec **codec, struct ked
 int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choice, struct kedge__error *err);
 /* The shape of the region, slowest dimension first, for the codecs that look in more than one direction. */
 void kedge__codec_choice_shape(struct kedge__codec_choice *choice, int ndims, const uint64_t *dims);
+
+/* Does a block of this codec and parameter need the bytes of a base to be unpacked? */
+bool kedge__codec_needs_base(uint16_t id, uint16_t param);
 
 #define KEDGE__CODEC_NAME_ROOM 64
 /* What a block was packed with, as the parser takes it, without levels: "shuffle+zstd". */

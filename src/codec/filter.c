@@ -9,8 +9,7 @@
 
 #define WIDTH_SHIFT 8
 #define STEP_SHIFT  11
-#define STEP_MASK   (KEDGE__STEP_DELTA | KEDGE__STEP_XOR | KEDGE__STEP_MINUS)
-#define STEP_BASE   (KEDGE__STEP_XOR | KEDGE__STEP_MINUS)
+#define STEP_MASK   (KEDGE__STEP_DELTA | KEDGE__STEP_BASE)
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -112,7 +111,7 @@ static void take_steps(unsigned steps, const uint8_t *from, const uint8_t *base,
 	if (steps & KEDGE__STEP_MINUS)
 		add_any(from, base, UINT64_MAX, to, n, width);
 	if (steps & KEDGE__STEP_DELTA)
-		difference_any(steps & STEP_BASE ? to : from, to, n, width);
+		difference_any(steps & KEDGE__STEP_BASE ? to : from, to, n, width);
 }
 
 static void undo_steps(unsigned steps, uint8_t *raw, const uint8_t *base, size_t bytes, unsigned width)
@@ -153,7 +152,7 @@ static size_t filter_bound(size_t raw)
 static int filter_encode(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
 			 size_t room, size_t *used, uint16_t *param, struct kedge__error *err)
 {
-	unsigned steps = in->base ? how->steps : how->steps & ~(unsigned)STEP_BASE;
+	unsigned steps = in->base ? how->steps : how->steps & ~(unsigned)KEDGE__STEP_BASE;
 	unsigned width = how->level ? (unsigned)how->level : kedge__element_width(in->type);
 	bool layout = how->codec->id != KEDGE__CODEC_DELTA;
 	uint8_t *scratch = kedge__malloc(2 * in->bytes + 1), *stepped = scratch, *laid = scratch + in->bytes;
@@ -182,9 +181,9 @@ static int param_check(uint16_t param, const void *base, struct kedge__error *er
 {
 	unsigned steps = param >> STEP_SHIFT;
 
-	if ((param >> WIDTH_SHIFT & 7) > 3 || steps & ~(unsigned)STEP_MASK || (steps & STEP_BASE) == STEP_BASE)
+	if ((param >> WIDTH_SHIFT & 7) > 3 || steps & ~(unsigned)STEP_MASK || (steps & KEDGE__STEP_BASE) == KEDGE__STEP_BASE)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec: parameter %u is not possible", param);
-	if (steps & STEP_BASE && !base)
+	if (steps & KEDGE__STEP_BASE && !base)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 					"codec: the bytes of the version before are needed and not given");
 	return 0;
@@ -212,6 +211,12 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 	if (layout)
 		kedge__free(laid);
 	return rc;
+}
+
+bool kedge__codec_needs_base(uint16_t id, uint16_t param)
+{
+	return (id == KEDGE__CODEC_SHUFFLE || id == KEDGE__CODEC_BITSHUFFLE || id == KEDGE__CODEC_DELTA) &&
+	       param >> STEP_SHIFT & KEDGE__STEP_BASE;
 }
 
 #define FILTER(which, ID, WIDTH_MAX)                                                                                   \

@@ -71,6 +71,7 @@ enum kedge__section_type {                                      /* four letters,
 			   KEDGE__SECTION_MAP = 0x5850414d,     /* MAPX */
 			   KEDGE__SECTION_BLOCKS = 0x534b4c42,  /* BLKS */
 			   KEDGE__SECTION_LINEAGE = 0x454e494c, /* LINE */
+			   KEDGE__SECTION_BASE = 0x45534142,    /* BASE; only where a block needs it */
 };
 #define KEDGE__SECTION_REQUIRED 1u /* flag: a reader that does not know the type must refuse the segment */
 
@@ -129,8 +130,8 @@ void kedge__segment_footer_encode(const struct kedge__segment_footer *f, uint8_t
 int kedge__segment_footer_decode(const uint8_t in[KEDGE__SEGMENT_FOOTER_BYTES], uint64_t file_bytes,
 				 struct kedge__segment_footer *f, struct kedge__error *err);
 /* The index and its seal. Decode fills E, which has room for the footer's section_count (<= KEDGE__SECTION_LIMIT)
- * entries. It checks bounds and order of the sections against the footer, that all five known types are there once, and
- * that no other one is REQUIRED (KEDGE_E_FORMAT). */
+ * entries. It checks bounds and order of the sections against the footer, that the five types that every segment has are
+ * there once, and that no unknown one is REQUIRED (KEDGE_E_FORMAT). */
 int kedge__section_index_encode(const struct kedge__section_entry *e, size_t n, struct kedge__bytes *out,
 				struct kedge__error *err);
 int kedge__section_index_decode(const void *data, size_t bytes, const struct kedge__segment_footer *f,
@@ -162,6 +163,10 @@ int kedge__lineage_encode(const struct kedge__source_record *s, size_t n, struct
 			  struct kedge__error *err);
 int kedge__lineage_decode(const void *data, size_t bytes, struct kedge__source_record **s, size_t *n,
 			  struct kedge__error *err);
+
+/* The version that blocks were packed against. */
+int kedge__base_encode(uint64_t version, struct kedge__bytes *out, struct kedge__error *err);
+int kedge__base_decode(const void *data, size_t bytes, uint64_t *version, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ map_encode.c, map_decode.c
  * Three encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry an extent.
@@ -197,6 +202,7 @@ struct kedge__segment_parts {
 	size_t block_count;
 	const struct kedge__source_record *sources;
 	size_t source_count;
+	uint64_t base; /* KEDGE__NO_VERSION: there is no section BASE */
 };
 int kedge__segment_check(const struct kedge__segment_parts *p, struct kedge__error *err);
 

@@ -60,6 +60,9 @@ static int check_references(const struct kedge__segment_parts *p, struct kedge__
 
 	if (p->source_count > 0 && p->sources[p->source_count - 1].version >= self)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: a version that is not older");
+	if (p->base != KEDGE__NO_VERSION && !in_lineage(p, p->base))
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BASE: version %llu is not in section LINE",
+					(unsigned long long)p->base);
 	for (size_t i = 0; i < p->map->count; i++) {
 		const struct kedge__extent *e = &p->map->at[i];
 		uint64_t version = e->kind == KEDGE__EXTENT_PARENT ? p->summary->parent : e->version;

@@ -128,8 +128,11 @@ int kedge__section_index_encode(const struct kedge__section_entry *e, size_t n, 
 	return kedge__wire_out_finish(&w, err);
 }
 
+/* Every segment has the first of them, up to BASE. */
 static const uint32_t known_sections[] = {KEDGE__SECTION_SUMMARY, KEDGE__SECTION_REGIONS, KEDGE__SECTION_MAP,
-					  KEDGE__SECTION_BLOCKS, KEDGE__SECTION_LINEAGE};
+					  KEDGE__SECTION_BLOCKS,  KEDGE__SECTION_LINEAGE, KEDGE__SECTION_BASE};
+
+#define SECTIONS_ALWAYS 5
 
 const char *kedge__section_name(uint32_t type, char text[5])
 {
@@ -174,7 +177,7 @@ static int check_section_types(const struct kedge__section_entry *e, size_t n, s
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section %s is there twice",
 						kedge__section_name(e[i].type, text));
 	}
-	for (size_t i = 0; i < KEDGE__COUNT(known_sections); i++)
+	for (size_t i = 0; i < SECTIONS_ALWAYS; i++)
 		if (!find_section(e, n, known_sections[i]))
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section %s is missing",
 						kedge__section_name(known_sections[i], text));

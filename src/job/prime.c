@@ -105,8 +105,8 @@ static int prime_block(kedge_t *k, const struct kedge__segment *seg, const struc
 }
 
 /* Literal positions ascend with the extents, so blocks and extents are walked in step; a block is read once. */
-static int prime_segment(kedge_t *k, const struct kedge__segment *seg, uint8_t *raw, uint8_t *stored,
-			 struct kedge__error *err)
+static int prime_segment(kedge_t *k, struct kedge__lineage *l, const struct kedge__segment *seg, uint8_t *raw,
+			 uint8_t *stored, struct kedge__error *err)
 {
 	size_t have = SIZE_MAX;
 
@@ -117,7 +117,7 @@ static int prime_segment(kedge_t *k, const struct kedge__segment *seg, uint8_t *
 			continue;
 		for (size_t b = kedge__segment_find_block(seg, e->src);
 		     b < seg->block_count && seg->blocks[b].position < e->src + e->len; b++) {
-			int rc = b == have ? 0 : kedge__segment_read_block(seg, b, raw, stored, err);
+			int rc = b == have ? 0 : kedge__lineage_read_block(l, seg, b, raw, stored, NULL, err);
 
 			if (!rc)
 				rc = prime_block(k, seg, &seg->blocks[b], raw, e, err);
@@ -131,14 +131,17 @@ static int prime_segment(kedge_t *k, const struct kedge__segment *seg, uint8_t *
 
 static int prime_version(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
 	const struct kedge__set_part *part = &kedge__catalog_find(cat, version)->set.parts[k->group.rank];
 	char *path = kedge__segment_path(cat, version, (uint32_t)k->group.rank, part->generation);
 	struct kedge__segment *seg = NULL;
+	struct kedge__lineage *l = NULL; /* only for what was packed against another version */
 	uint32_t raw_max = 1, stored_max = 1;
 	uint8_t *raw = NULL, *stored = NULL;
 	int rc = path ? kedge__segment_open(path, part, &seg, err) : kedge__error_nomem(err);
 
+	if (!rc && seg->base != KEDGE__NO_VERSION)
+		rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &l, err);
 	if (rc)
 		goto out;
 	for (size_t b = 0; b < seg->block_count; b++) {
@@ -147,10 +150,11 @@ static int prime_version(kedge_t *k, uint64_t version, struct kedge__error *err)
 	}
 	raw = kedge__malloc(raw_max);
 	stored = kedge__malloc(stored_max);
-	rc = raw && stored ? prime_segment(k, seg, raw, stored, err) : kedge__error_nomem(err);
+	rc = raw && stored ? prime_segment(k, l, seg, raw, stored, err) : kedge__error_nomem(err);
 out:
 	kedge__free(raw);
 	kedge__free(stored);
+	kedge__lineage_close(l);
 	kedge__segment_close(seg);
 	kedge__free(path);
 	return rc;

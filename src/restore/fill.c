@@ -74,15 +74,15 @@ static bool mendable(int code)
 	return code == KEDGE_E_DAMAGED || code == KEDGE_E_IO || code == KEDGE_E_MISSING || code == KEDGE_E_ACCESS;
 }
 
-/* Note a block that could not be read. All others are still tried, so that one pass finds every bad segment. */
-static void block_failed(struct filling *f, const struct kedge__read_plan_block *b, struct kedge__error *err)
+/* Note a block that could not be read, for the segment of VERSION. All others are still tried, so that one pass finds every bad segment. */
+static void block_failed(struct filling *f, uint64_t version, struct kedge__error *err)
 {
 	bool known = false;
 
 	pthread_mutex_lock(&f->lock);
 	for (size_t i = 0; i < f->damaged.count; i++)
-		known = known || f->damaged.at[i] == b->version;
-	if (!mendable(err->code) || (!known && !kedge__array_push(&f->damaged, b->version)))
+		known = known || f->damaged.at[i] == version;
+	if (!mendable(err->code) || (!known && !kedge__array_push(&f->damaged, version)))
 		f->lost = true;
 	if (!f->first.code)
 		kedge__error_move(&f->first, err);
@@ -106,13 +106,13 @@ static uint64_t pieces_take(struct filling *f, struct hand *h, const struct kedg
 
 /* A block that goes to one place as a whole, or nearly so, is read or decoded right into it. */
 static int block_fill(struct filling *f, struct hand *h, const struct kedge__read_plan_block *b,
-		      struct kedge__error *err)
+		      uint64_t *bad, struct kedge__error *err)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
 	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
 	bool whole = !f->check && b->count == 1 && pieces[0].len == record->raw_bytes;
 	uint8_t *to = whole ? pieces[0].to : b->direct ? b->direct : h->raw;
-	int rc = kedge__segment_read_block(b->segment, b->block, to, h->stored, err);
+	int rc = kedge__lineage_read_block(f->lineage, b->segment, b->block, to, h->stored, bad, err);
 	uint64_t bytes;
 
 	if (rc)
@@ -132,11 +132,12 @@ static void batch_fill(struct filling *f, size_t i, int worker, bool direct)
 	for (size_t b = 0; b < batch->count; b++) {
 		const struct kedge__read_plan_block *block = &f->plan.blocks.at[batch->first + b];
 		struct kedge__error err = KEDGE__ERROR_INIT;
+		uint64_t bad;
 
 		if ((block->direct != NULL) != direct)
 			continue;
-		if (block_fill(f, &f->hands[worker], block, &err))
-			block_failed(f, block, &err);
+		if (block_fill(f, &f->hands[worker], block, &bad, &err))
+			block_failed(f, bad, &err);
 		kedge__error_done(&err);
 	}
 }

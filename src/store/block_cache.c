@@ -7,9 +7,14 @@ struct slot {
 	uint64_t used; /* the cache's tick at the last use */
 	uint8_t *raw;
 	size_t room;
+	unsigned depth; /* bases below it */
 };
 
 struct kedge__block_cache {
+	struct kedge__lineage *lineage;
+	unsigned level;
+	unsigned deepest;
+	uint64_t bad;
 	struct slot *slots;
 	size_t count, room;
 	size_t bytes, limit;
@@ -18,13 +23,16 @@ struct kedge__block_cache {
 	size_t scratch_room;
 };
 
-int kedge__block_cache_new(size_t bytes, struct kedge__block_cache **out, struct kedge__error *err)
+int kedge__block_cache_new(size_t bytes, struct kedge__lineage *l, unsigned level, struct kedge__block_cache **out,
+			   struct kedge__error *err)
 {
 	struct kedge__block_cache *cache = kedge__calloc(1, sizeof(*cache));
 
 	if (!cache)
 		return kedge__error_nomem(err);
 	cache->limit = bytes;
+	cache->lineage = l;
+	cache->level = level;
 	*out = cache;
 	return 0;
 }
@@ -45,6 +53,18 @@ void kedge__block_cache_drop(struct kedge__block_cache *cache, const struct kedg
 	for (size_t i = 0; i < cache->count; i++)
 		if (cache->slots[i].seg == seg)
 			cache->slots[i].seg = NULL;
+}
+
+void kedge__block_cache_begin(struct kedge__block_cache *cache, uint64_t version)
+{
+	cache->deepest = 0;
+	cache->bad = version;
+}
+
+void kedge__block_cache_end(const struct kedge__block_cache *cache, unsigned *depth, uint64_t *bad)
+{
+	*depth = cache->deepest;
+	*bad = cache->bad;
 }
 
 static struct slot *find_slot(struct kedge__block_cache *cache, const struct kedge__segment *seg, size_t block)
@@ -72,7 +92,7 @@ static struct slot *choose_slot(struct kedge__block_cache *cache, size_t bytes)
 	return oldest;
 }
 
-static bool make_room(uint8_t **buffer, size_t *room, size_t need)
+bool kedge__buffer_room(uint8_t **buffer, size_t *room, size_t need)
 {
 	uint8_t *grown;
 
@@ -98,11 +118,12 @@ static int load_block(struct kedge__block_cache *cache, const struct kedge__segm
 		return kedge__error_nomem(err);
 	slot->seg = NULL;
 	before = slot->room;
-	if (!make_room(&slot->raw, &slot->room, block->raw_bytes) ||
-	    !make_room(&cache->scratch, &cache->scratch_room, block->stored_bytes))
+	if (!kedge__buffer_room(&slot->raw, &slot->room, block->raw_bytes) ||
+	    !kedge__buffer_room(&cache->scratch, &cache->scratch_room, block->stored_bytes))
 		return kedge__error_nomem(err);
 	cache->bytes += slot->room - before;
-	rc = kedge__segment_read_block(seg, i, slot->raw, cache->scratch, err);
+	rc = kedge__block_read_at(cache->lineage, seg, i, slot->raw, cache->scratch, cache->level, &slot->depth,
+				  &cache->bad, err);
 	if (rc)
 		return rc;
 	slot->seg = seg;
@@ -130,6 +151,7 @@ int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge
 				return rc;
 		}
 		slot->used = ++cache->tick;
+		cache->deepest = KEDGE__MAX(cache->deepest, slot->depth);
 		memcpy(to, slot->raw + skip, n);
 		to += n;
 		pos += n;

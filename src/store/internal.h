@@ -142,17 +142,64 @@ int kedge__segment_load(const char *path, const struct kedge__set_part *part, en
 			const char **where, struct kedge__segment **out, struct kedge__error *err);
 /* Close the descriptor; blocks are read by opening the file each time. */
 void kedge__segment_park(struct kedge__segment *seg);
+void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ block_cache.c: decoded blocks, for one thread */
 
 struct kedge__block_cache;
 
-int kedge__block_cache_new(size_t bytes, struct kedge__block_cache **out, struct kedge__error *err);
+/* Of segments of L; LEVEL: how many blocks that wait for these as their base stand above them. */
+int kedge__block_cache_new(size_t bytes, struct kedge__lineage *l, unsigned level, struct kedge__block_cache **out,
+			   struct kedge__error *err);
 void kedge__block_cache_free(struct kedge__block_cache *cache);
 /* LEN bytes at literal position POS of SEG. */
 int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge__segment *seg, uint64_t pos, void *buf,
 			    size_t len, struct kedge__error *err);
 void kedge__block_cache_drop(struct kedge__block_cache *cache, const struct kedge__segment *seg);
+/* What is read between them: the deepest block's number of bases below it, and, after a failure, whose segment is at
+ * fault; VERSION's, if it was no block's. */
+void kedge__block_cache_begin(struct kedge__block_cache *cache, uint64_t version);
+void kedge__block_cache_end(const struct kedge__block_cache *cache, unsigned *depth, uint64_t *bad);
+bool kedge__buffer_room(uint8_t **buffer, size_t *room, size_t need); /* grown to NEED; false: no memory */
+
+/* ------------------------------------------------------------------ block_reader.c */
+
+#define KEDGE__BASE_DEPTH 3 /* blocks that may be packed against each other, above one that stands alone */
+
+int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge__literal_places *list,
+			   struct kedge__error *err);
+void kedge__literal_places_done(struct kedge__literal_places *list);
+
+struct kedge__hand; /* of one thread that reads the bytes of a base */
+
+struct kedge__hands {
+	pthread_mutex_t mutex;
+	struct kedge__hand *idle[KEDGE__BASE_DEPTH]; /* by level */
+};
+
+void kedge__hands_init(struct kedge__hands *hands);
+void kedge__hands_done(struct kedge__hands *hands);
+void kedge__hands_drop(struct kedge__hands *hands, const struct kedge__segment *seg); /* all are idle */
+
+/*
+ * What VERSION, one of L's, has at the places of the LEN literals from POSITION on, 0 where it has nothing: in *OUT, until
+ * that is given back. LEVEL is 1 for what a block needs that nobody needs as a base. *DEPTH: the bases below it.
+ */
+int kedge__base_read(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
+		     uint64_t position, size_t len, unsigned level, struct kedge__hand **out, unsigned *depth,
+		     uint64_t *bad, struct kedge__error *err);
+/* Where these bytes are kept. */
+int kedge__base_resolve(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
+			uint64_t position, size_t len, struct kedge__span_list *out, struct kedge__error *err);
+const uint8_t *kedge__hand_bytes(const struct kedge__hand *h);
+bool kedge__hand_is_empty(const struct kedge__hand *h); /* VERSION has none of the places */
+void kedge__hand_give_back(struct kedge__lineage *l, struct kedge__hand *h); /* takes NULL */
+
+/* kedge__lineage_unpack_block() and _read_block() for a block that LEVEL others wait for. DEPTH and BAD are set. */
+int kedge__block_unpack_at(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, const void *stored,
+			   void *raw, unsigned level, unsigned *depth, uint64_t *bad, struct kedge__error *err);
+int kedge__block_read_at(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, void *raw,
+			 void *scratch, unsigned level, unsigned *depth, uint64_t *bad, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ lineage.c */
 
@@ -161,6 +208,10 @@ int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uin
 			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err);
 int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, struct kedge__span_list *out,
 				struct kedge__span_list *outer, struct kedge__error *err);
+/* RANGES of VERSION, which is one of L's. */
+int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, const struct kedge__range *ranges,
+			      size_t n, struct kedge__span_list *out, struct kedge__error *err);
+struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l);
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
 
 /* ------------------------------------------------------------------ merge.c: a version's live bytes as a map of their

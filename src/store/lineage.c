@@ -28,16 +28,24 @@ struct kedge__lineage {
 	size_t count, room;
 	size_t open_files;
 	struct kedge__block_cache *cache;
+	struct kedge__hands hands;
 };
 
 /* ------------------------------------------------------------------ one segment */
+
+/* What was decoded of SEG, which is about to go. */
+static void forget_blocks(struct kedge__lineage *l, const struct kedge__segment *seg)
+{
+	if (l->cache)
+		kedge__block_cache_drop(l->cache, seg);
+	kedge__hands_drop(&l->hands, seg);
+}
 
 static void item_close(struct kedge__lineage *l, struct item *item)
 {
 	if (!item->seg)
 		return;
-	if (l->cache)
-		kedge__block_cache_drop(l->cache, item->seg);
+	forget_blocks(l, item->seg);
 	if (item->seg->fd >= 0)
 		l->open_files--;
 	kedge__segment_close(item->seg);
@@ -192,13 +200,19 @@ static int source_load(struct kedge__lineage *l, uint64_t from, const struct ked
 	return item_load(l, item, from, err);
 }
 
+/* What is needed of a version below the one to stop at is needed to unpack blocks, and with all that it depends on. */
+static bool is_wanted(const struct kedge__lineage *l, const struct kedge__segment *seg, uint64_t source)
+{
+	return source >= l->stop_below || source == seg->base || seg->header.version < l->stop_below;
+}
+
 static int sources_load(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
 {
 	const struct kedge__segment *seg = item_find(l, version)->seg;
 	int rc = 0;
 
 	for (size_t i = 0; i < seg->source_count && !rc; i++)
-		if (seg->sources[i].version >= l->stop_below)
+		if (is_wanted(l, seg, seg->sources[i].version))
 			rc = source_load(l, version, &seg->sources[i], err);
 	if (rc)
 		(void)kedge__error_prefix(err, "version %" PRIu64 " cannot be read", version);
@@ -298,6 +312,7 @@ int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uin
 	l = kedge__calloc(1, sizeof(*l));
 	if (!l)
 		return kedge__error_nomem(err);
+	kedge__hands_init(&l->hands);
 	l->levels = kedge__calloc(n, sizeof(*l->levels));
 	if (!l->levels) {
 		rc = kedge__error_nomem(err);
@@ -334,6 +349,7 @@ void kedge__lineage_close(struct kedge__lineage *l)
 	for (size_t i = 0; i < l->count; i++)
 		item_close(l, &l->items[i]);
 	kedge__block_cache_free(l->cache);
+	kedge__hands_done(&l->hands);
 	kedge__free(l->items);
 	kedge__free(l->levels);
 	kedge__free(l);
@@ -393,8 +409,7 @@ int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct ke
 		kedge__error_done(&problem);
 		return rc;
 	}
-	if (l->cache)
-		kedge__block_cache_drop(l->cache, old);
+	forget_blocks(l, old);
 	if (old->fd >= 0)
 		l->open_files--;
 	kedge__segment_close(old);
@@ -451,18 +466,28 @@ int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, s
 	return rc;
 }
 
+int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, const struct kedge__range *ranges,
+			      size_t n, struct kedge__span_list *out, struct kedge__error *err)
+{
+	const struct kedge__map_source source = {load_map, (void *)l};
+	int rc = kedge__resolve(&source, version, ranges, n, 0, out, NULL, err);
+
+	if (rc)
+		(void)kedge__error_prefix(err, "%s", kedge__lineage_segment(l, version)->path);
+	return rc;
+}
+
+struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l)
+{
+	return &l->hands;
+}
+
 int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n,
 			   struct kedge__span_list *out, struct kedge__error *err)
 {
-	const struct kedge__map_source source = {load_map, l};
-	int rc;
-
 	if (n == 0)
 		return kedge__lineage_resolve_from(l, 0, out, NULL, err);
-	rc = kedge__resolve(&source, l->version, ranges, n, 0, out, NULL, err);
-	if (rc)
-		(void)kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path);
-	return rc;
+	return kedge__lineage_resolve_at(l, l->version, ranges, n, out, err);
 }
 
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len)
@@ -497,7 +522,7 @@ int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size
 	if (!len)
 		return 0;
 	if (!l->cache)
-		rc = kedge__block_cache_new(CACHE_BYTES, &l->cache, err);
+		rc = kedge__block_cache_new(CACHE_BYTES, l, 0, &l->cache, err);
 	if (!rc)
 		rc = kedge__lineage_resolve(l, &range, 1, &spans, err);
 	for (size_t i = 0; i < spans.count && !rc; i++)

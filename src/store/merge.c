@@ -317,7 +317,7 @@ static int merge_build(struct kedge__merge *m, struct kedge__lineage *l, uint64_
 	for (size_t i = 0; i < m->outer.count && !rc; i++)
 		rc = add_source(m, l, m->outer.at[i].version, err);
 	for (size_t i = 0; i < m->workers && !rc; i++)
-		rc = kedge__block_cache_new(CACHE_BYTES, &m->caches[i], err);
+		rc = kedge__block_cache_new(CACHE_BYTES, l, 0, &m->caches[i], err);
 	return rc;
 }
 

@@ -145,18 +145,25 @@ static int take_lineage(struct reader *r, const uint8_t *text, size_t bytes, str
 	return kedge__lineage_decode(text, bytes, &r->seg->sources, &r->seg->source_count, err);
 }
 
+static int take_base(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	return kedge__base_decode(text, bytes, &r->seg->base, err);
+}
+
 static const struct {
 	uint32_t type;
 	const char *name;
 	enum kedge__segment_depth depth;
 	int (*take)(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err);
+	bool optional;
 } known[] = {
     /* in the order in which they need each other */
-    {KEDGE__SECTION_SUMMARY, "SUMM", KEDGE__SEGMENT_LINES, take_summary},
-    {KEDGE__SECTION_REGIONS, "REGN", KEDGE__SEGMENT_LINES, take_regions},
-    {KEDGE__SECTION_LINEAGE, "LINE", KEDGE__SEGMENT_LINES, take_lineage},
-    {KEDGE__SECTION_BLOCKS, "BLKS", KEDGE__SEGMENT_ALL, take_blocks},
-    {KEDGE__SECTION_MAP, "MAPX", KEDGE__SEGMENT_ALL, take_map},
+    {KEDGE__SECTION_SUMMARY, "SUMM", KEDGE__SEGMENT_LINES, take_summary, false},
+    {KEDGE__SECTION_REGIONS, "REGN", KEDGE__SEGMENT_LINES, take_regions, false},
+    {KEDGE__SECTION_LINEAGE, "LINE", KEDGE__SEGMENT_LINES, take_lineage, false},
+    {KEDGE__SECTION_BASE, "BASE", KEDGE__SEGMENT_LINES, take_base, true},
+    {KEDGE__SECTION_BLOCKS, "BLKS", KEDGE__SEGMENT_ALL, take_blocks, false},
+    {KEDGE__SECTION_MAP, "MAPX", KEDGE__SEGMENT_ALL, take_map, false},
 };
 
 static const struct kedge__section_entry *find_entry(const struct reader *r, uint32_t type)
@@ -193,6 +200,8 @@ static int read_known(struct reader *r, size_t i, struct kedge__error *err)
 	int rc;
 
 	r->where = known[i].name;
+	if (!entry && known[i].optional)
+		return 0;
 	if (!entry)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section %s is missing", known[i].name);
 	rc = read_section(r, entry, &text, err);
@@ -228,9 +237,19 @@ static int check_plain_blocks(const struct kedge__segment *seg, struct kedge__er
 	return 0;
 }
 
+/* Which literals a base has the bytes for can be told by the map alone. */
+static int check_base(struct kedge__segment *seg, struct kedge__error *err)
+{
+	for (size_t i = 0; i < seg->block_count && seg->base == KEDGE__NO_VERSION; i++)
+		if (kedge__codec_needs_base(seg->blocks[i].codec, seg->blocks[i].param))
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+						"block %zu was packed against another version, but none is named", i);
+	return seg->base == KEDGE__NO_VERSION ? 0 : kedge__literal_places_make(&seg->map, &seg->places, err);
+}
+
 static int check_all(struct reader *r, struct kedge__error *err)
 {
-	const struct kedge__segment *seg = r->seg;
+	struct kedge__segment *seg = r->seg;
 	const struct kedge__segment_parts parts = {.header = &seg->header,
 						   .summary = &seg->summary,
 						   .regions_data = r->regions,
@@ -241,12 +260,15 @@ static int check_all(struct reader *r, struct kedge__error *err)
 						   .blocks = seg->blocks,
 						   .block_count = seg->block_count,
 						   .sources = seg->sources,
-						   .source_count = seg->source_count};
+						   .source_count = seg->source_count,
+						   .base = seg->base};
 	int rc;
 
 	r->where = "sections";
 	rc = kedge__segment_check(&parts, err);
-	return rc ? rc : check_plain_blocks(seg, err);
+	if (!rc)
+		rc = check_plain_blocks(seg, err);
+	return rc ? rc : check_base(seg, err);
 }
 
 /* ------------------------------------------------------------------ open and close */
@@ -293,6 +315,7 @@ int kedge__segment_load(const char *path, const struct kedge__set_part *part, en
 	if (!seg)
 		return kedge__error_nomem(err);
 	seg->fd = -1;
+	seg->base = KEDGE__NO_VERSION;
 	seg->path = kedge__strdup(path);
 	rc = seg->path ? kedge__fs_open_read(path, &seg->fd, &problem) : kedge__error_nomem(&problem);
 	if (!rc)
@@ -333,6 +356,7 @@ void kedge__segment_close(struct kedge__segment *seg)
 	kedge__extent_map_done(&seg->map);
 	kedge__free(seg->blocks);
 	kedge__free(seg->sources);
+	kedge__literal_places_done(&seg->places);
 	kedge__free(seg->path);
 	kedge__free(seg);
 }
@@ -356,21 +380,18 @@ static int read_stored(const struct kedge__segment *seg, const struct kedge__blo
 	return rc;
 }
 
-int kedge__segment_read_block(const struct kedge__segment *seg, size_t i, void *raw, void *scratch,
-			      struct kedge__error *err)
+void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err)
 {
-	const struct kedge__block_record *block = &seg->blocks[i];
-	void *stored = block->codec == KEDGE__CODEC_NONE ? raw : scratch;
-	int rc;
-
-	rc = read_stored(seg, block, stored, err);
-	if (!rc && block->codec != KEDGE__CODEC_NONE)
-		rc = kedge__block_decode(block->codec, block->param, stored, block->stored_bytes, raw, block->raw_bytes,
-					 err);
-	if (!rc)
-		return 0;
-	(void)kedge__error_prefix(err, "block %zu (region %s)", i, seg->regions[block->region].name);
+	(void)kedge__error_prefix(err, "block %zu (region %s)", i, seg->regions[seg->blocks[i].region].name);
 	prefix_place(seg->path, err);
+}
+
+int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err)
+{
+	int rc = read_stored(seg, &seg->blocks[i], to, err);
+
+	if (rc)
+		kedge__segment_prefix_block(seg, i, err);
 	return rc;
 }
 

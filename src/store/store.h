@@ -122,6 +122,16 @@ int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_
 
 /* ------------------------------------------------------------------ segment_reader.c */
 
+/* Where literals belong: LEN of them, from POSITION on, to the addresses from ADDR on. */
+struct kedge__literal_place {
+	uint64_t position, addr, len;
+};
+
+struct kedge__literal_places { /* ascending positions, disjoint */
+	struct kedge__literal_place *at;
+	size_t count, room;
+};
+
 struct kedge__segment { /* all decoded and checked, but for the blocks */
 	char *path;
 	int fd;
@@ -136,15 +146,16 @@ struct kedge__segment { /* all decoded and checked, but for the blocks */
 	size_t block_count;
 	struct kedge__source_record *sources;
 	size_t source_count;
+	uint64_t base; /* the version that some blocks were packed against; KEDGE__NO_VERSION: none was */
+	struct kedge__literal_places places; /* of all literals, if there is a base */
 };
 
 /* PART, if not NULL, is what the manifest says the file must be. */
 int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out, struct kedge__error *err);
 void kedge__segment_close(struct kedge__segment *seg);
 char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation);
-/* Block I, verified and decoded into RAW (its raw_bytes). SCRATCH has room for its stored_bytes; not needed (NULL) for codec none. Thread-safe.
- * The error names segment, block and region. */
-int kedge__segment_read_block(const struct kedge__segment *seg, size_t i, void *raw, void *scratch, struct kedge__error *err);
+/* The stored bytes of block I, as their checksum says. Thread-safe, as all that follows. Errors name segment, block and region. */
+int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err);
 /* Index of the block that holds literal position POS. */
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos);
 const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name);
@@ -167,6 +178,17 @@ int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err);
 /* LEN bytes at image address ADDR, one thread, with a small cache of decoded blocks: for coalescing, diff and odd reads. */
 int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ block_reader.c */
+
+/*
+ * Block I of SEG, which is one of L's segments: from its STORED bytes, or read and checked first, to its raw ones. SCRATCH has
+ * room for its stored_bytes; not needed (NULL) for codec none. On failure *BAD (may be NULL) is the version whose
+ * segment is at fault: SEG's, or one that SEG's block was packed against. L may be NULL for a block that needs no base
+ * (KEDGE_E_STATE else). Thread-safe.
+ */
+int kedge__lineage_unpack_block(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, const void *stored, void *raw, uint64_t *bad, struct kedge__error *err);
+int kedge__lineage_read_block(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, void *raw, void *scratch, uint64_t *bad, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ level.c */
 

@@ -22,10 +22,10 @@ struct verify {
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	struct kedge__verify_report *report;
 	uint64_t total;
-	uint8_t *selected; /* one an entry, as are the next two */
-	uint8_t *damaged;  /* something of it was reported */
-	uint8_t *vanished; /* replaced or removed by its owner while we looked */
-	KEDGE__ARRAY(struct bad_block) bad;
+	uint8_t *selected;                  /* one an entry, as are the next two */
+	uint8_t *damaged;                   /* something of it was reported */
+	uint8_t *vanished;                  /* replaced or removed by its owner while we looked */
+	KEDGE__ARRAY(struct bad_block) bad; /* in order, once all segments were looked at */
 	struct kedge__rank_list ranks;
 };
 
@@ -52,6 +52,7 @@ struct failure {
 
 struct block_check {
 	const struct kedge__segment *seg;
+	struct kedge__lineage *lineage; /* if it has a base that can be read */
 	size_t first;
 	size_t raw_room, stored_room;
 	uint8_t **buffers; /* one a worker: raw, then stored */
@@ -59,6 +60,19 @@ struct block_check {
 	pthread_mutex_t mutex; /* over FAILURES */
 	KEDGE__ARRAY(struct failure) failures;
 };
+
+/* What a base lacks is told where the base is: here the stored bytes are what they should be. */
+static int read_block(const struct block_check *c, size_t block, uint8_t *raw, struct kedge__error *err)
+{
+	const struct kedge__block_record *b = &c->seg->blocks[block];
+	uint64_t self = c->seg->header.version, bad = self;
+	int rc;
+
+	if (!c->lineage && kedge__codec_needs_base(b->codec, b->param))
+		return kedge__segment_read_stored(c->seg, block, raw + c->raw_room, err);
+	rc = kedge__lineage_read_block(c->lineage, c->seg, block, raw, raw + c->raw_room, &bad, err);
+	return bad == self ? rc : 0;
+}
 
 static int check_block(void *ctx, size_t i, int worker)
 {
@@ -68,9 +82,11 @@ static int check_block(void *ctx, size_t i, int worker)
 	struct failure failure = {block, NULL};
 	int rc;
 
-	rc = kedge__segment_read_block(c->seg, block, c->buffers[worker], c->buffers[worker] + c->raw_room, &err);
-	if (!rc)
+	rc = read_block(c, block, c->buffers[worker], &err);
+	if (!rc) {
+		kedge__error_done(&err);
 		return 0;
+	}
 	failure.text = kedge__strdup(kedge__error_text(&err));
 	kedge__error_done(&err);
 	pthread_mutex_lock(&c->mutex);
@@ -89,14 +105,17 @@ static void block_check_done(struct block_check *c)
 	for (size_t i = 0; i < c->failures.count; i++)
 		kedge__free(c->failures.at[i].text);
 	kedge__array_done(&c->failures);
+	kedge__lineage_close(c->lineage);
 	pthread_mutex_destroy(&c->mutex);
 }
 
-static int block_check_init(struct block_check *c, const struct kedge__segment *seg, struct kedge__pool *pool,
+static int block_check_init(struct block_check *c, const struct kedge__segment *seg, struct verify *v,
 			    struct kedge__error *err)
 {
-	*c = (struct block_check){.seg = seg, .workers = pool ? (size_t)kedge__pool_threads(pool) : 1};
+	*c = (struct block_check){.seg = seg, .workers = v->pool ? (size_t)kedge__pool_threads(v->pool) : 1};
 	pthread_mutex_init(&c->mutex, NULL);
+	if (seg->base != KEDGE__NO_VERSION)
+		(void)kedge__lineage_open(&v->cat, 1, seg->header.version, seg->header.rank, &c->lineage, NULL);
 	for (size_t i = 0; i < seg->block_count; i++) {
 		c->raw_room = KEDGE__MAX(c->raw_room, seg->blocks[i].raw_bytes);
 		c->stored_room = KEDGE__MAX(c->stored_room, seg->blocks[i].stored_bytes);
@@ -147,7 +166,7 @@ static int check_blocks(struct verify *v, const struct kedge__segment *seg, bool
 	struct block_check c;
 	int rc;
 
-	rc = block_check_init(&c, seg, v->pool, err);
+	rc = block_check_init(&c, seg, v, err);
 	if (rc)
 		return rc;
 	for (c.first = 0; c.first < seg->block_count && !rc; c.first += BATCH_BLOCKS) {
@@ -296,6 +315,7 @@ static const struct bad_block *find_bad(const struct verify *v, struct bad_block
 	return &v->bad.at[low];
 }
 
+/* Any of SPANS is in a block that is known to be bad. */
 static bool meets_bad_block(const struct verify *v, const struct kedge__lineage *l,
 			    const struct kedge__span_list *spans)
 {
@@ -314,6 +334,67 @@ static bool meets_bad_block(const struct verify *v, const struct kedge__lineage 
 			return true;
 	}
 	return false;
+}
+
+/* A block that was packed against bytes in a bad block is as bad. */
+static int spread_to_block(const struct verify *v, struct kedge__lineage *l, size_t i, bool *bad,
+			   struct kedge__error *err)
+{
+	const struct kedge__segment *seg = kedge__lineage_top(l);
+	const struct kedge__block_record *b = &seg->blocks[i];
+	struct kedge__span_list spans = {0};
+	int rc;
+
+	*bad = false;
+	if (!kedge__codec_needs_base(b->codec, b->param))
+		return 0;
+	rc = kedge__base_resolve(l, seg->base, &seg->places, b->position, b->raw_bytes, &spans, err);
+	*bad = !rc && meets_bad_block(v, l, &spans);
+	kedge__span_list_done(&spans);
+	return rc;
+}
+
+static int spread_to_segment(struct verify *v, uint64_t version, uint32_t rank, struct kedge__error *err)
+{
+	KEDGE__ARRAY(struct bad_block) more = {0}; /* none of them is the base of another */
+	struct kedge__lineage *l;
+	int rc = 0;
+
+	if (kedge__lineage_open(&v->cat, 1, version, rank, &l, NULL) != 0)
+		return 0;
+	for (size_t i = 0; kedge__lineage_top(l)->base != KEDGE__NO_VERSION && i < kedge__lineage_top(l)->block_count &&
+			   rc != KEDGE_E_NOMEM;
+	     i++) {
+		bool bad;
+
+		rc = spread_to_block(v, l, i, &bad, err);
+		if (bad && !kedge__array_push(&more, ((struct bad_block){version, rank, i})))
+			rc = kedge__error_nomem(err);
+	}
+	for (size_t i = 0; i < more.count && rc != KEDGE_E_NOMEM; i++)
+		if (!kedge__array_push(&v->bad, more.at[i]))
+			rc = kedge__error_nomem(err);
+	if (more.count)
+		qsort(v->bad.at, v->bad.count, sizeof(*v->bad.at), compare_bad);
+	kedge__array_done(&more);
+	kedge__lineage_close(l);
+	return rc == KEDGE_E_NOMEM ? rc : 0;
+}
+
+/* Bases are older, so that one pass from the oldest on is enough. */
+static int spread_bad(struct verify *v, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; v->bad.count && i < v->cat->entries.count && !rc; i++) {
+		const struct kedge__catalog_entry *entry = v->cat->entries.at[i];
+
+		if (!v->selected[i] || entry->problem.code)
+			continue;
+		for (uint32_t rank = 0; rank < entry->set.ranks && !rc; rank++)
+			rc = spread_to_segment(v, entry->version, rank, err);
+	}
+	return rc;
 }
 
 static int resolve_rank(struct verify *v, uint64_t version, uint32_t rank, bool *lost, struct kedge__error *err)
@@ -381,6 +462,9 @@ static int count_lost(struct verify *v, struct kedge__error *err)
 
 	if (v->bad.count)
 		qsort(v->bad.at, v->bad.count, sizeof(*v->bad.at), compare_bad);
+	rc = spread_bad(v, err);
+	if (rc)
+		return rc;
 	report->lost = kedge__calloc(v->cat->entries.count + 1, sizeof(*report->lost));
 	if (!report->lost)
 		return kedge__error_nomem(err);

@@ -40,7 +40,8 @@ static void sample_init(struct sample *s)
 	s->map = (struct kedge__extent_map){.at = s->extents, .count = 6};
 	assert_int_equal(kedge__regions_encode(s->regions, 2, &s->regn, NULL), 0);
 	s->summary.image_id = kedge__seal(s->regn.at, s->regn.count);
-	s->parts = (struct kedge__segment_parts){.header = &s->header,
+	s->parts = (struct kedge__segment_parts){.base = KEDGE__NO_VERSION,
+						 .header = &s->header,
 						 .summary = &s->summary,
 						 .regions_data = s->regn.at,
 						 .regions_bytes = s->regn.count,

@@ -186,7 +186,7 @@ static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
 		void *raw = malloc(seg->blocks[i].raw_bytes), *packed = malloc(seg->blocks[i].stored_bytes);
 
 		assert_true(raw && packed);
-		if (kedge__segment_read_block(seg, i, raw, packed, &err) != 0)
+		if (kedge__lineage_read_block(NULL, seg, i, raw, packed, NULL, &err) != 0)
 			fail_msg("%s", kedge__error_text(&err));
 		seen->codecs |= 1u << seg->blocks[i].codec;
 		free(raw);

@@ -1,0 +1,413 @@
+/*
+ * Blocks to literals. Most blocks stand alone. One that was packed against a base needs the bytes that an older version
+ * has at the places of its literals, which come out of other blocks, and these may have a base again: what is under way
+ * is kept in hands, one for each step down, with a small cache of what was decoded there last.
+ */
+#include "store/internal.h"
+
+#include <stdlib.h>
+
+#define CACHE_BYTES (UINT32_C(1) << 20) /* blocks are met in order, so that the last few are enough */
+
+struct piece { /* of the literals that are wanted: LEN bytes, SKIP from their beginning on, belong to ADDR */
+	uint64_t addr, len, skip;
+};
+
+struct kedge__hand {
+	struct kedge__block_cache *cache;
+	uint8_t *bytes;
+	size_t room;
+	KEDGE__ARRAY(struct piece) pieces;
+	KEDGE__ARRAY(struct kedge__range) ranges;
+	struct kedge__span_list spans;
+	unsigned level;
+	struct kedge__hand *next;
+};
+
+/* ------------------------------------------------------------------ places */
+
+static int by_position(const void *a, const void *b)
+{
+	const struct kedge__literal_place *x = a, *y = b;
+
+	if (x->position != y->position)
+		return x->position < y->position ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* A literal that has several places counts for the first of them. */
+static void drop_overlaps(struct kedge__literal_places *list)
+{
+	uint64_t end = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct kedge__literal_place p = list->at[i];
+		uint64_t skip = end > p.position ? KEDGE__MIN(end - p.position, p.len) : 0;
+
+		if (skip == p.len)
+			continue;
+		list->at[kept++] = (struct kedge__literal_place){p.position + skip, p.addr + skip, p.len - skip};
+		end = p.position + p.len;
+	}
+	list->count = kept;
+}
+
+int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge__literal_places *list,
+			       struct kedge__error *err)
+{
+	bool sorted = true;
+
+	for (size_t i = 0; i < map->count; i++) {
+		const struct kedge__extent *e = &map->at[i];
+
+		if (e->kind != KEDGE__EXTENT_LITERAL)
+			continue;
+		sorted = sorted && (!list->count || list->at[list->count - 1].position <= e->src);
+		if (!kedge__array_push(list, ((struct kedge__literal_place){e->src, e->addr, e->len})))
+			return kedge__error_nomem(err);
+	}
+	if (!sorted)
+		qsort(list->at, list->count, sizeof(*list->at), by_position);
+	drop_overlaps(list);
+	return 0;
+}
+
+void kedge__literal_places_done(struct kedge__literal_places *list)
+{
+	kedge__array_done(list);
+}
+
+/* The first place that does not end before POSITION. */
+static size_t place_find(const struct kedge__literal_places *list, uint64_t position)
+{
+	size_t low = 0, high = list->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list->at[middle].position + list->at[middle].len <= position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ------------------------------------------------------------------ hands */
+
+static void hand_free(struct kedge__hand *h)
+{
+	if (!h)
+		return;
+	kedge__block_cache_free(h->cache);
+	kedge__free(h->bytes);
+	kedge__array_done(&h->pieces);
+	kedge__array_done(&h->ranges);
+	kedge__span_list_done(&h->spans);
+	kedge__free(h);
+}
+
+static int hand_new(struct kedge__lineage *l, unsigned level, struct kedge__hand **out, struct kedge__error *err)
+{
+	struct kedge__hand *h = kedge__calloc(1, sizeof(*h));
+	int rc = h ? kedge__block_cache_new(CACHE_BYTES, l, level, &h->cache, err) : kedge__error_nomem(err);
+
+	if (rc) {
+		hand_free(h);
+		return rc;
+	}
+	h->level = level;
+	*out = h;
+	return 0;
+}
+
+void kedge__hands_init(struct kedge__hands *hands)
+{
+	*hands = (struct kedge__hands){0};
+	pthread_mutex_init(&hands->mutex, NULL);
+}
+
+void kedge__hands_done(struct kedge__hands *hands)
+{
+	for (size_t i = 0; i < KEDGE__BASE_DEPTH; i++) {
+		while (hands->idle[i]) {
+			struct kedge__hand *h = hands->idle[i];
+
+			hands->idle[i] = h->next;
+			hand_free(h);
+		}
+	}
+	pthread_mutex_destroy(&hands->mutex);
+}
+
+void kedge__hands_drop(struct kedge__hands *hands, const struct kedge__segment *seg)
+{
+	for (size_t i = 0; i < KEDGE__BASE_DEPTH; i++)
+		for (struct kedge__hand *h = hands->idle[i]; h; h = h->next)
+			kedge__block_cache_drop(h->cache, seg);
+}
+
+static int hand_take(struct kedge__lineage *l, unsigned level, struct kedge__hand **out, struct kedge__error *err)
+{
+	struct kedge__hands *hands = kedge__lineage_hands(l);
+	struct kedge__hand *h;
+
+	pthread_mutex_lock(&hands->mutex);
+	h = hands->idle[level - 1];
+	if (h)
+		hands->idle[level - 1] = h->next;
+	pthread_mutex_unlock(&hands->mutex);
+	if (!h)
+		return hand_new(l, level, out, err);
+	*out = h;
+	return 0;
+}
+
+void kedge__hand_give_back(struct kedge__lineage *l, struct kedge__hand *h)
+{
+	struct kedge__hands *hands = kedge__lineage_hands(l);
+
+	if (!h)
+		return;
+	pthread_mutex_lock(&hands->mutex);
+	h->next = hands->idle[h->level - 1];
+	hands->idle[h->level - 1] = h;
+	pthread_mutex_unlock(&hands->mutex);
+}
+
+const uint8_t *kedge__hand_bytes(const struct kedge__hand *h)
+{
+	return h->bytes;
+}
+
+/* ------------------------------------------------------------------ the bytes of a base */
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Bytes from ADDR on that the region there has in SEG. */
+static uint64_t bytes_there(const struct kedge__segment *seg, uint64_t addr)
+{
+	uint64_t slot = addr >> KEDGE__SLOT_SHIFT, offset = addr & (KEDGE__SLOT_BYTES - 1);
+	size_t low = 0, high = seg->region_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (seg->regions[middle].slot < slot)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == seg->region_count || seg->regions[low].slot != slot || seg->regions[low].bytes <= offset)
+		return 0;
+	return seg->regions[low].bytes - offset;
+}
+
+/* What of the LEN literals from POSITION on has a place in BASE, in the order of addresses. */
+static int list_pieces(struct kedge__hand *h, const struct kedge__segment *base,
+		       const struct kedge__literal_places *places, uint64_t position, size_t len,
+		       struct kedge__error *err)
+{
+	bool sorted = true;
+
+	h->pieces.count = h->ranges.count = 0;
+	for (size_t i = place_find(places, position); i < places->count && places->at[i].position < position + len;
+	     i++) {
+		const struct kedge__literal_place *p = &places->at[i];
+		uint64_t from = KEDGE__MAX(p->position, position);
+		uint64_t to = KEDGE__MIN(p->position + p->len, position + len);
+		struct piece piece = {p->addr + (from - p->position), to - from, from - position};
+
+		piece.len = KEDGE__MIN(piece.len, bytes_there(base, piece.addr));
+		if (!piece.len)
+			continue;
+		sorted = sorted && (!h->pieces.count || h->pieces.at[h->pieces.count - 1].addr < piece.addr);
+		if (!kedge__array_push(&h->pieces, piece))
+			return kedge__error_nomem(err);
+	}
+	if (!sorted)
+		qsort(h->pieces.at, h->pieces.count, sizeof(*h->pieces.at), by_addr);
+	for (size_t i = 0; i < h->pieces.count; i++)
+		if (!kedge__array_push(&h->ranges, ((struct kedge__range){h->pieces.at[i].addr, h->pieces.at[i].len})))
+			return kedge__error_nomem(err);
+	return 0;
+}
+
+static int fill_piece(struct kedge__hand *h, struct kedge__lineage *l, const struct kedge__span *s, uint64_t addr,
+		      uint8_t *to, size_t n, struct kedge__error *err)
+{
+	if (s->fill) {
+		kedge__fill_pattern(s->src, addr, to, n);
+		return 0;
+	}
+	return kedge__block_cache_read(h->cache, kedge__lineage_segment(l, s->version), s->src + (addr - s->addr), to,
+				       n, err);
+}
+
+/* Spans and pieces both ascend, and the spans are all of the pieces. */
+static int fill_pieces(struct kedge__hand *h, struct kedge__lineage *l, struct kedge__error *err)
+{
+	size_t s = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < h->pieces.count && !rc; i++) {
+		const struct piece *p = &h->pieces.at[i];
+		uint64_t done = 0;
+
+		while (done < p->len && s < h->spans.count && !rc) {
+			const struct kedge__span *span = &h->spans.at[s];
+			uint64_t addr = p->addr + done, end = span->addr + span->len;
+			uint64_t n = end > addr ? KEDGE__MIN(end - addr, p->len - done) : 0;
+
+			if (n)
+				rc = fill_piece(h, l, span, addr, h->bytes + p->skip + done, (size_t)n, err);
+			done += n;
+			if (addr + n == end || !n)
+				s++;
+		}
+	}
+	return rc;
+}
+
+static int hand_fill(struct kedge__hand *h, struct kedge__lineage *l, uint64_t version,
+		     const struct kedge__literal_places *places, uint64_t position, size_t len,
+		     struct kedge__error *err)
+{
+	const struct kedge__segment *base = kedge__lineage_segment(l, version);
+	int rc;
+
+	kedge__block_cache_begin(h->cache, version);
+	if (!base)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "version %" PRIu64 " is not in the lineage", version);
+	if (!kedge__buffer_room(&h->bytes, &h->room, len))
+		return kedge__error_nomem(err);
+	memset(h->bytes, 0, len);
+	h->spans.count = 0;
+	rc = list_pieces(h, base, places, position, len, err);
+	if (!rc && h->ranges.count)
+		rc = kedge__lineage_resolve_at(l, version, h->ranges.at, h->ranges.count, &h->spans, err);
+	return rc ? rc : fill_pieces(h, l, err);
+}
+
+int kedge__base_resolve(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
+			uint64_t position, size_t len, struct kedge__span_list *out, struct kedge__error *err)
+{
+	struct kedge__hand h = {0};
+	int rc = list_pieces(&h, kedge__lineage_segment(l, version), places, position, len, err);
+
+	if (!rc && h.ranges.count)
+		rc = kedge__lineage_resolve_at(l, version, h.ranges.at, h.ranges.count, out, err);
+	kedge__array_done(&h.pieces);
+	kedge__array_done(&h.ranges);
+	return rc;
+}
+
+int kedge__base_read(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
+		     uint64_t position, size_t len, unsigned level, struct kedge__hand **out, unsigned *depth,
+		     uint64_t *bad, struct kedge__error *err)
+{
+	struct kedge__hand *h;
+	int rc = hand_take(l, level, &h, err);
+
+	*bad = version;
+	if (rc)
+		return rc;
+	rc = hand_fill(h, l, version, places, position, len, err);
+	kedge__block_cache_end(h->cache, depth, bad);
+	if (rc) {
+		kedge__hand_give_back(l, h);
+		return kedge__error_prefix(err, "the bytes of version %" PRIu64 " are needed", version);
+	}
+	*out = h;
+	return 0;
+}
+
+bool kedge__hand_is_empty(const struct kedge__hand *h)
+{
+	return h->pieces.count == 0;
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+static int unpack_with_base(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, const void *stored,
+			    void *raw, unsigned level, unsigned *depth, uint64_t *bad, struct kedge__error *err)
+{
+	const struct kedge__block_record *b = &seg->blocks[i];
+	struct kedge__hand *h;
+	int rc;
+
+	if (!l)
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "it was packed against version %" PRIu64, seg->base);
+	if (level >= KEDGE__BASE_DEPTH)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "more than %d versions are packed against each other",
+					KEDGE__BASE_DEPTH);
+	rc = kedge__base_read(l, seg->base, &seg->places, b->position, b->raw_bytes, level + 1, &h, depth, bad, err);
+	if (rc)
+		return rc;
+	*bad = seg->header.version;
+	++*depth;
+	rc = kedge__block_unpack(b->codec, b->param, stored, b->stored_bytes, h->bytes, raw, b->raw_bytes, err);
+	kedge__hand_give_back(l, h);
+	return rc;
+}
+
+int kedge__block_unpack_at(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, const void *stored,
+			   void *raw, unsigned level, unsigned *depth, uint64_t *bad, struct kedge__error *err)
+{
+	const struct kedge__block_record *b = &seg->blocks[i];
+	int rc;
+
+	*depth = 0;
+	*bad = seg->header.version;
+	if (kedge__codec_needs_base(b->codec, b->param))
+		rc = unpack_with_base(l, seg, i, stored, raw, level, depth, bad, err);
+	else
+		rc = kedge__block_decode(b->codec, b->param, stored, b->stored_bytes, raw, b->raw_bytes, err);
+	if (rc)
+		kedge__segment_prefix_block(seg, i, err);
+	return rc;
+}
+
+int kedge__block_read_at(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, void *raw, void *scratch,
+			 unsigned level, unsigned *depth, uint64_t *bad, struct kedge__error *err)
+{
+	bool packed = seg->blocks[i].codec != KEDGE__CODEC_NONE;
+	int rc;
+
+	*depth = 0;
+	*bad = seg->header.version;
+	rc = kedge__segment_read_stored(seg, i, packed ? scratch : raw, err);
+	if (!rc && packed)
+		rc = kedge__block_unpack_at(l, seg, i, scratch, raw, level, depth, bad, err);
+	return rc;
+}
+
+int kedge__lineage_unpack_block(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i,
+				const void *stored, void *raw, uint64_t *bad, struct kedge__error *err)
+{
+	uint64_t version;
+	unsigned depth;
+	int rc = kedge__block_unpack_at(l, seg, i, stored, raw, 0, &depth, &version, err);
+
+	if (rc && bad)
+		*bad = version;
+	return rc;
+}
+
+int kedge__lineage_read_block(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, void *raw,
+			      void *scratch, uint64_t *bad, struct kedge__error *err)
+{
+	uint64_t version;
+	unsigned depth;
+	int rc = kedge__block_read_at(l, seg, i, raw, scratch, 0, &depth, &version, err);
+
+	if (rc && bad)
+		*bad = version;
+	return rc;
+}
