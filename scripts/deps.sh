@@ -17,6 +17,7 @@ needed() {
 		libinih-dev pkg-config --exists inih
 		libjansson-dev pkg-config --exists jansson
 		libdeflate-dev pkg-config --exists libdeflate
+		liburing-dev pkg-config --exists liburing
 		libfpzip-dev test -e /usr/include/fpzip.h
 		libopenmpi-dev mpicc --version
 		openmpi-bin mpirun --version

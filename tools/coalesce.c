@@ -100,6 +100,7 @@ static int merge(struct coalesce *c, uint64_t from)
 					    .from = from,
 					    .keep_old = c->keep_old,
 					    .sync = s->sync,
+					    .io = kedge__job_settings_io(s),
 					    .block_bytes = (uint32_t)s->block,
 					    .progress = kedge__bar_update,
 					    .progress_ctx = &bar};

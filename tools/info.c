@@ -136,6 +136,42 @@ static void print_trackers(void)
 	}
 }
 
+/* Why `writer = uring` cannot be had here; NULL if it can. */
+static const char *uring_problem(void)
+{
+	int refused = kedge__fs_queue_probe();
+
+	if (!kedge__fs_queue_built())
+		return "not compiled in (liburing)";
+	return refused ? strerror(refused) : NULL;
+}
+
+static json_t *writers_json(void)
+{
+	static const char *const names[] = {"pwrite", "uring"};
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < KEDGE__COUNT(names); i++) {
+		const char *problem = i == 1 ? uring_problem() : NULL;
+		json_t *o = kedge__json_object();
+
+		kedge__json_text(o, "name", names[i]);
+		kedge__json_bool(o, "works", !problem);
+		kedge__json_text(o, "problem", problem);
+		kedge__json_add(list, o);
+	}
+	return list;
+}
+
+static void print_writers(void)
+{
+	const char *problem = uring_problem();
+
+	printf("writers        pwrite%s\n", problem ? "" : " uring");
+	if (problem)
+		printf("               not uring: %s\n", problem);
+}
+
 static json_t *words_json(const char *words)
 {
 	json_t *list = kedge__json_array();
@@ -160,6 +196,7 @@ static void print_json(const struct info *in)
 	kedge__json_set(o, "codecs", codecs_json());
 	kedge__json_text(o, "digest_kernel", kedge__digest_kernel());
 	kedge__json_set(o, "trackers", trackers_json());
+	kedge__json_set(o, "writers", writers_json());
 	kedge__json_uint(o, "threads", (uint64_t)kedge__tool_threads(&in->settings));
 	kedge__json_set(o, "stages", words_json(KEDGE_BUILD_STAGES));
 	kedge__json_bool(o, "mpi", KEDGE_BUILD_MPI);
@@ -199,6 +236,7 @@ static void print_text(const struct info *in)
 		printf(" %s", kedge__codec_at(i)->name);
 	printf("\ndigest kernel  %s\n", kedge__digest_kernel());
 	print_trackers();
+	print_writers();
 	printf("threads        %d\n", kedge__tool_threads(&in->settings));
 	printf("stages         %s\n", KEDGE_BUILD_STAGES);
 	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");
@@ -238,10 +276,8 @@ int kedge__tool_info(int argc, char **argv)
 
 	in.usage = (struct kedge__usage){
 	    .command = "kedge info",
-	    .about = "Prints what this build is: version, format, codecs, digest kernel, page trackers that work here,\n"
-		     "stages, MPI, and every "
-		     "setting with its\n"
-		     "value here and now.",
+	    .about = "Prints what this build is: version, format, codecs, digest kernel, page trackers and writers that\n"
+		     "work here, stages, MPI, and every setting with its value here and now.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge info --config > kedge.conf",

@@ -128,7 +128,7 @@ uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 
 /* ------------------------------------------------------------------ fs.c
- * The one file that issues write, fsync, rename, unlink, truncate, mkdir. Each call is a fault point (fault.c):
+ * The one file, beside optional/uring.c, that issues write, fsync, rename, unlink, truncate, mkdir. Each call is a fault point (fault.c):
  * numbered in order, it can be made to fail, to write short, or to be the last thing the process does. Every
  * function names PATH in its error. */
 
@@ -153,7 +153,27 @@ int kedge__fs_mkdirs(const char *path, struct kedge__error *err);               
 int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, without "." and ".."; one kedge__fs_list_free() */
 void kedge__fs_list_free(char **names, size_t count);
 bool kedge__fs_exists(const char *path);
+/* Writes past the page cache from now on, or through it again. False, and a notice once, where the file system refuses. Then memory, offset
+ * and length of every write must be multiples of KEDGE__FS_DIRECT. One that the file system refuses all the same goes through the cache. */
+bool kedge__fs_direct(int fd, bool on, const char *path);
+#define KEDGE__FS_DIRECT ((size_t)4096)
 void kedge__fs_close(int fd); /* for descriptors read from, or synced before; -1 is fine */
+
+/* ------------------------------------------------------------------ optional/uring.c: several writes to one file in flight
+ * By io_uring; each request is a fault point as each write of fs.c is, and names PATH in its error. One thread at a time. */
+
+struct kedge__fs_queue;
+
+bool kedge__fs_queue_built(void); /* compiled in? */
+int kedge__fs_queue_probe(void);  /* 0: the kernel permits it; else the errno. Asked once a process */
+/* FD and PATH stay the caller's, and longer than the queue. */
+int kedge__fs_queue_new(int fd, const char *path, unsigned depth, struct kedge__fs_queue **out, struct kedge__error *err);
+/* Begin to write: DATA stays as it is until SLOT (below DEPTH, not in use) has been waited for. */
+int kedge__fs_queue_submit(struct kedge__fs_queue *q, unsigned slot, const void *data, size_t bytes, uint64_t at, struct kedge__error *err);
+/* Until SLOT is free again. Any write that failed so far is the error, of this and all later calls. */
+int kedge__fs_queue_wait(struct kedge__fs_queue *q, unsigned slot, struct kedge__error *err);
+int kedge__fs_queue_drain(struct kedge__fs_queue *q, struct kedge__error *err); /* all slots */
+void kedge__fs_queue_free(struct kedge__fs_queue *q);                           /* drains first; takes NULL */
 
 /* ------------------------------------------------------------------ fault.c
  * $KEDGE_FAULT = "ACTION@N": at the N-th (from 1) fault point of the process do ACTION: kill (SIGKILL before the

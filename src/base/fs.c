@@ -1,9 +1,11 @@
+#include "base/fs.h"
 #include "base/base.h"
 #include "base/fault.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -89,6 +91,43 @@ int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err)
 	return open_or_create(path, O_RDWR, fd, err);
 }
 
+/* ------------------------------------------------------------------ past the page cache */
+
+bool kedge__fs_is_direct(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && flags & O_DIRECT;
+}
+
+static void say_refused(const char *path)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "the file system of %s takes no direct writes; they go through the page cache", path);
+}
+
+void kedge__fs_direct_refused(int fd, const char *path)
+{
+	(void)kedge__fs_direct(fd, false, path);
+	say_refused(path);
+}
+
+bool kedge__fs_direct(int fd, bool on, const char *path)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0 && fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0)
+		return true;
+	if (on)
+		say_refused(path);
+	return false;
+}
+
+/* ------------------------------------------------------------------ write */
+
 /* AT of NO_OFFSET: at the position of the descriptor. */
 #define NO_OFFSET UINT64_MAX
 
@@ -102,6 +141,13 @@ static ssize_t write_once(int fd, const void *data, size_t bytes, uint64_t at)
 	return n;
 }
 
+size_t kedge__fs_fault_part(bool direct, size_t bytes, size_t part)
+{
+	if (!direct)
+		return part;
+	return KEDGE__MIN(KEDGE__MAX(part / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT, KEDGE__FS_DIRECT), bytes);
+}
+
 /* One write call and its fault point. */
 static ssize_t write_faulty(int fd, const void *data, size_t bytes, uint64_t at)
 {
@@ -113,11 +159,11 @@ static ssize_t write_faulty(int fd, const void *data, size_t bytes, uint64_t at)
 		errno = ENOSPC;
 		return -1;
 	case KEDGE__FAULT_CUT:
-		(void)!write_once(fd, data, bytes / 2, at);
+		(void)!write_once(fd, data, kedge__fs_fault_part(kedge__fs_is_direct(fd), bytes, bytes / 2), at);
 		kedge__fault_die();
 		break;
 	case KEDGE__FAULT_SHORT:
-		return write_once(fd, data, 1, at);
+		return write_once(fd, data, kedge__fs_fault_part(kedge__fs_is_direct(fd), bytes, 1), at);
 	case KEDGE__FAULT_NONE:
 		break;
 	}
@@ -129,6 +175,10 @@ static int write_all(int fd, const char *data, size_t bytes, uint64_t at, const 
 	while (bytes) {
 		ssize_t n = write_faulty(fd, data, bytes, at);
 
+		if (n < 0 && errno == EINVAL && kedge__fs_is_direct(fd)) {
+			kedge__fs_direct_refused(fd, path);
+			continue;
+		}
 		/* A write that takes nothing and names no reason: going on could go on for ever. */
 		if (n <= 0)
 			return fail(err, n < 0 ? errno : EIO, "write", path);

@@ -34,8 +34,9 @@ static int copy_lineage(struct kedge__chore *c, struct kedge__error *err)
 		if (on_l2(k, list[i]))
 			continue;
 		p.total = e->set.parts[k->group.rank].file_bytes;
-		rc = kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync, &k->bucket,
-				       kedge__state_progress_bytes, &p, &part.part, err);
+		rc = kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
+				       kedge__job_settings_io(&k->set), &k->bucket, kedge__state_progress_bytes, &p,
+				       &part.part, err);
 		if (!rc && !kedge__array_push(&c->parts, part))
 			rc = kedge__error_nomem(err);
 	}

@@ -35,6 +35,10 @@ struct kedge__job_settings {
 	int capture;           /* sync */
 	uint64_t copy_memory;  /* 4G: literals that capture = copy may hold; above it the checkpoint is synchronous */
 	int track;             /* none: enum kedge__track_mode */
+	int writer;            /* auto: enum kedge__writer */
+	bool direct;           /* no: through the page cache */
+	uint64_t buffer;       /* 1M: of the rings, and of a write */
+	int64_t queue;         /* 0: two buffers for each thread, at least eight */
 	int64_t threads;       /* 0: as many as the process may run on */
 	uint64_t record_memory; /* 512M */
 	uint64_t rebuild;      /* 1G: literal bytes of older versions read to rebuild the record when its file is absent */
@@ -55,6 +59,8 @@ extern const char *const kedge__job_env_ignored[]; /* KEDGE_CONFIG, KEDGE_FAULT,
 /* Presets, file, environment, then overrides. */
 int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s, struct kedge__error *err);
 void kedge__job_settings_done(struct kedge__job_settings *s);
+/* What they say of reading and writing. */
+struct kedge__io kedge__job_settings_io(const struct kedge__job_settings *s);
 /* What they say of intervals and failures, in numbers. */
 int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge__policy_config *out,
 			       struct kedge__error *err);

@@ -48,6 +48,7 @@ static int coalesce(kedge_t *k, struct kedge__catalog *cat, uint64_t version, st
 	    .version = version,
 	    .keep_old = true, /* gc removes them, with regard to what newer versions refer to */
 	    .sync = k->set.sync,
+	    .io = kedge__job_settings_io(&k->set),
 	    .codec = k->codec,
 	    .block_bytes = (uint32_t)k->set.block,
 	};

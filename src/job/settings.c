@@ -9,6 +9,8 @@ static const char *const captures[] = {"sync", "copy", NULL};                   
 
 static const char *const tracks[] = {"none", "auto", "uffd", "mprotect", "softdirty", NULL}; /* enum kedge__track_mode */
 
+static const char *const writers[] = {"auto", "pwrite", "uring", NULL}; /* enum kedge__writer */
+
 #define STRING(k, preset_, doc_)                                                                                       \
 	{                                                                                                              \
 		.key = #k, .type = KEDGE__SETTING_STRING, .offset = AT(k), .preset = preset_, .doc = doc_              \
@@ -64,6 +66,17 @@ const struct kedge__setting kedge__job_settings_table[] = {
 	   "How written pages are known, so that a checkpoint looks at those alone: auto takes the best that the kernel "
 	   "has, others by name; mprotect takes over SIGSEGV. Writes by devices (RDMA, GPUs) are not seen by any: hence "
 	   "none, which looks at everything, unless asked for."),
+    CHOICE(writer, "auto", writers,
+	   "How segments are written, on L1 and on L2: pwrite writes from a thread of its own; uring keeps several large "
+	   "writes in flight by io_uring, where the kernel permits it; auto takes the one that measured faster: uring if "
+	   "direct, else pwrite."),
+    BOOL(direct, "no",
+	 "Write segments past the page cache (O_DIRECT). Where the file system takes no such writes, they go through it."),
+    SIZE(buffer, "1M", 4096, 64.0 * 1048576,
+	 "Bytes of a buffer of the pipeline that packs, copies and reads, and of a write that is put together from small "
+	 "ones."),
+    INT(queue, "0", 0, 4096,
+	"Buffers of each ring between the stages of that pipeline. 0: two for each thread, at least eight."),
     INT(threads, "0", 0, 1024, "Threads for hashing, packing and reading. 0: as many as the process may run on."),
     SIZE(
 	record_memory, "512M", 1048576, 1e15,
@@ -195,6 +208,11 @@ static int sources_load(const char *config, const char *const *overrides, struct
 	for (size_t i = 0; !rc && overrides && overrides[i]; i++)
 		rc = override_set(s, overrides[i], err);
 	return rc ? rc : values_check(s, err);
+}
+
+struct kedge__io kedge__job_settings_io(const struct kedge__job_settings *s)
+{
+	return (struct kedge__io){(enum kedge__writer)s->writer, s->direct, s->buffer, (size_t)s->queue};
 }
 
 int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s,

@@ -23,6 +23,7 @@ static void spec_fill(const struct kedge__job_write *w, struct kedge__segment_sp
 	    .codec = k->codec,
 	    .block_bytes = (uint32_t)k->set.block,
 	    .sync = k->set.sync,
+	    .io = kedge__job_settings_io(&k->set),
 	};
 }
 

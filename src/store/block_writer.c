@@ -7,7 +7,7 @@
  */
 #include "store/internal.h"
 
-#define GROUP_BYTES   (UINT64_C(1) << 20) /* enough for a write of its own when packed to a quarter */
+#define LEAST_GROUP   (UINT64_C(64) << 10)
 #define RUN_BYTES     (UINT64_C(8) << 20)
 #define SAMPLE_PIECES 8
 #define SAMPLE_BYTES  (UINT32_C(64) << 10)
@@ -324,10 +324,10 @@ static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge
 					    .transform = encode_group,
 					    .store = append_group,
 					    .ctx = w,
-					    .queue = w->spec->queue};
-	uint64_t bytes;
+					    .queue = w->spec->io.queue};
+	uint64_t most = kedge__io_buffer(&w->spec->io), bytes;
 
-	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, GROUP_BYTES / 16), GROUP_BYTES);
+	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, LEAST_GROUP), most);
 	spec.buffer_bytes = (size_t)KEDGE__MAX(w->group_bytes, w->spec->block_bytes);
 	if (group_end(w, 0, &bytes) == w->count)
 		pool = NULL;

@@ -42,6 +42,7 @@ static int write_rank(struct coalesce *c, uint32_t rank, const struct kedge__lin
 					   .codec = c->options->codec,
 					   .block_bytes = c->options->block_bytes,
 					   .sync = c->options->sync,
+					   .io = c->options->io,
 					   .progress = rank_progress,
 					   .progress_ctx = c};
 	int rc;

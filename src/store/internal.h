@@ -103,18 +103,25 @@ struct kedge__segment_file {
 	char *dir, *tmp, *path;
 	int fd;
 	bool renamed;
-	uint64_t offset; /* bytes appended so far */
-	uint8_t *stage;  /* small appends gather here */
-	size_t staged;
+	uint64_t offset;  /* bytes appended so far */
+	uint64_t written; /* and written, or on their way */
+	bool direct, uring;
+	uint8_t *memory; /* slots, in which appends gather */
+	size_t slots, slot_bytes;
+	unsigned slot; /* that is being filled, */
+	size_t staged; /* and how far */
+	struct kedge__fs_queue *queue; /* NULL until the first slot is full */
 	struct kedge__bucket *bucket;
 	double write_seconds;
 };
 
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
-			     uint32_t rank, uint32_t generation, struct kedge__bucket *bucket,
-			     struct kedge__error *err);
+			     uint32_t rank, uint32_t generation, const struct kedge__io *io,
+			     struct kedge__bucket *bucket, struct kedge__error *err);
+/* DATA may be used again when it returns. */
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
 			       struct kedge__error *err);
+/* Until all that was appended is in the file; nothing is appended afterwards. */
 int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err);
 /* Flush, sync, rename, sync the directory. */
 int kedge__segment_file_commit(struct kedge__segment_file *file, bool sync, struct kedge__error *err);

@@ -1,11 +1,12 @@
 #include "store/internal.h"
 
-#define PIECE_BYTES (UINT64_C(1) << 20)
-#define NO_BLOCK    UINT64_MAX
+#define NO_BLOCK UINT64_MAX
 
 struct copy { /* read -> check -> write */
 	const struct kedge__segment *seg;
 	struct kedge__segment_file *file;
+	struct kedge__io io;
+	bool sync;
 	uint64_t at;  /* what is read next, */
 	size_t block; /* and the first block there, or behind it */
 	size_t room;
@@ -95,9 +96,9 @@ static int check_copy(struct kedge__segment_file *file, const struct kedge__set_
 	return rc;
 }
 
-static size_t buffer_room(const struct kedge__segment *seg)
+static size_t buffer_room(const struct kedge__segment *seg, const struct kedge__io *io)
 {
-	uint64_t room = PIECE_BYTES;
+	uint64_t room = kedge__io_buffer(io);
 
 	for (size_t i = 0; i < seg->block_count; i++)
 		room = KEDGE__MAX(room, seg->blocks[i].stored_bytes);
@@ -105,21 +106,22 @@ static size_t buffer_room(const struct kedge__segment *seg)
 }
 
 /* A thread of its own writes, unless all fits into one piece or two. */
-static int copy_segment(struct copy *c, const struct kedge__set_part *part, bool sync, struct kedge__error *err)
+static int copy_segment(struct copy *c, const struct kedge__set_part *part, struct kedge__error *err)
 {
 	struct kedge__pipeline_spec spec = {.collect = read_piece,
 					    .transform = check_piece,
 					    .store = write_piece,
 					    .ctx = c,
-					    .store_apart = c->seg->footer.file_bytes > 2 * PIECE_BYTES};
+					    .queue = c->io.queue};
 	int rc;
 
-	spec.buffer_bytes = c->room = buffer_room(c->seg);
+	spec.buffer_bytes = c->room = buffer_room(c->seg, &c->io);
+	spec.store_apart = c->seg->footer.file_bytes > 2 * c->room;
 	rc = kedge__pipeline_run(NULL, &spec, NULL, err);
 	if (!rc)
 		rc = check_copy(c->file, part, err);
 	if (!rc)
-		rc = kedge__segment_file_commit(c->file, sync, err);
+		rc = kedge__segment_file_commit(c->file, c->sync, err);
 	return rc;
 }
 
@@ -157,7 +159,7 @@ static int find_part(const struct kedge__catalog *from, uint64_t version, uint32
 }
 
 static int copy_file(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,
-		     const struct kedge__set_part *part, uint32_t generation, bool sync, struct kedge__bucket *bucket,
+		     const struct kedge__set_part *part, uint32_t generation, struct kedge__bucket *bucket,
 		     struct copy *c, struct kedge__error *err)
 {
 	char *path = kedge__segment_path(from, version, rank, part->generation);
@@ -169,12 +171,12 @@ static int copy_file(struct kedge__catalog *from, struct kedge__catalog *to, uin
 	kedge__free(path);
 	if (rc)
 		return rc;
-	rc = kedge__segment_file_open(&file, to, version, rank, generation, bucket, err);
+	rc = kedge__segment_file_open(&file, to, version, rank, generation, &c->io, bucket, err);
 	if (rc)
 		goto close;
 	c->seg = seg;
 	c->file = &file;
-	rc = copy_segment(c, part, sync, err);
+	rc = copy_segment(c, part, err);
 	if (rc)
 		kedge__segment_file_abort(&file);
 	kedge__segment_file_done(&file);
@@ -184,10 +186,11 @@ close:
 }
 
 int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,
-		      bool sync, struct kedge__bucket *bucket, void (*progress)(void *ctx, uint64_t bytes),
-		      void *progress_ctx, struct kedge__set_part *part, struct kedge__error *err)
+		      bool sync, struct kedge__io io, struct kedge__bucket *bucket,
+		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
+		      struct kedge__error *err)
 {
-	struct copy c = {.progress = progress, .progress_ctx = progress_ctx};
+	struct copy c = {.io = io, .sync = sync, .progress = progress, .progress_ctx = progress_ctx};
 	const struct kedge__set_part *source = NULL;
 	uint32_t generation;
 	int rc;
@@ -199,7 +202,7 @@ int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, ui
 		return 0;
 	rc = kedge__catalog_next_generation(to, version, rank, &generation, err);
 	if (!rc)
-		rc = copy_file(from, to, version, rank, source, generation, sync, bucket, &c, err);
+		rc = copy_file(from, to, version, rank, source, generation, bucket, &c, err);
 	if (rc)
 		return rc;
 	*part = *source;

@@ -1,10 +1,21 @@
+/*
+ * A segment on its way to its name. Bytes leave in large writes, in one of two ways:
+ *
+ *  - through the page cache by pwrite: small appends gather, large ones are written from where they are;
+ *  - from aligned slots into which everything is copied, where writes go past the page cache (O_DIRECT), or where
+ * several of them are in flight (io_uring) while the next slot fills.
+ *
+ * What is left at the end and fills no slot goes through the page cache.
+ */
 #include "store/internal.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
 
-#define STAGE_BYTES  (UINT64_C(1) << 20)   /* no more than rings hold: while it is written they have to fill the next */
-#define DIRECT_BYTES (UINT64_C(256) << 10) /* an append of this size is written from where it is */
-#define PIECE_BYTES  (UINT64_C(8) << 20)   /* one write call; what the bucket paces */
+#define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written from where it is */
+#define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; what the bucket paces */
+#define IN_FLIGHT   4
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
 		      uint32_t rank, uint32_t generation, struct kedge__error *err)
@@ -36,8 +47,33 @@ static int create_in_dir(struct kedge__segment_file *file, struct kedge__error *
 	return rc;
 }
 
+/* What was asked for, as far as it is to be had. */
+static bool takes_uring(const struct kedge__io *io)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	int refused;
+
+	if (io->writer == KEDGE__WRITER_PWRITE || (io->writer == KEDGE__WRITER_AUTO && !io->direct))
+		return false;
+	refused = kedge__fs_queue_probe();
+	if (refused && io->writer == KEDGE__WRITER_URING && !atomic_flag_test_and_set(&said))
+		kedge__log(KEDGE_LOG_NOTICE, "writer = uring: %s; writing by pwrite",
+			   kedge__fs_queue_built() ? strerror(refused) : "not compiled in");
+	return !refused;
+}
+
+static int make_slots(struct kedge__segment_file *file, const struct kedge__io *io, struct kedge__error *err)
+{
+	file->uring = takes_uring(io);
+	file->slots = file->uring ? IN_FLIGHT : 1;
+	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
+	file->memory = kedge__map_alloc(file->slots * file->slot_bytes);
+	return file->memory ? 0 : kedge__error_nomem(err);
+}
+
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
-			     uint32_t rank, uint32_t generation, struct kedge__bucket *bucket, struct kedge__error *err)
+			     uint32_t rank, uint32_t generation, const struct kedge__io *io,
+			     struct kedge__bucket *bucket, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
 	int rc;
@@ -48,13 +84,24 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 					" is published and cannot be written over",
 					version, rank, generation);
 	*file = (struct kedge__segment_file){.fd = -1, .bucket = bucket};
-	file->stage = kedge__map_alloc(STAGE_BYTES);
-	rc = file->stage ? make_paths(file, cat, version, rank, generation, err) : kedge__error_nomem(err);
+	rc = make_slots(file, io, err);
+	if (!rc)
+		rc = make_paths(file, cat, version, rank, generation, err);
 	if (!rc)
 		rc = create_in_dir(file, err);
 	if (rc)
 		kedge__segment_file_done(file);
+	else
+		file->direct = io->direct && kedge__fs_direct(file->fd, true, file->tmp);
 	return rc;
+}
+
+/* ------------------------------------------------------------------ write */
+
+static void pace(struct kedge__segment_file *file, size_t bytes)
+{
+	if (file->bucket)
+		kedge__bucket_take(file->bucket, (double)bytes);
 }
 
 static int write_out(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
@@ -65,42 +112,97 @@ static int write_out(struct kedge__segment_file *file, const uint8_t *data, size
 	while (bytes && !rc) {
 		size_t piece = KEDGE__MIN(bytes, PIECE_BYTES);
 
-		if (file->bucket)
-			kedge__bucket_take(file->bucket, (double)piece);
+		pace(file, piece);
 		start = kedge__clock_seconds();
-		rc = kedge__fs_write(file->fd, data, piece, file->tmp, err);
+		rc = kedge__fs_pwrite(file->fd, data, piece, file->written, file->tmp, err);
 		file->write_seconds += kedge__clock_seconds() - start;
+		file->written += piece;
 		data += piece;
 		bytes -= piece;
 	}
 	return rc;
 }
 
-int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err)
+static uint8_t *slot_memory(const struct kedge__segment_file *file)
+{
+	return file->memory + file->slot * file->slot_bytes;
+}
+
+/* Begin to write the slot that is full; go on with the next when that one is free. */
+static int slot_submit(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	double start = kedge__clock_seconds();
+	int rc = 0;
+
+	if (!file->queue)
+		rc = kedge__fs_queue_new(file->fd, file->tmp, file->slots, &file->queue, err);
+	if (!rc)
+		rc = kedge__fs_queue_submit(file->queue, file->slot, slot_memory(file), file->staged, file->written,
+					    err);
+	file->written += file->staged;
+	file->staged = 0;
+	file->slot = (file->slot + 1) % file->slots;
+	if (!rc)
+		rc = kedge__fs_queue_wait(file->queue, file->slot, err);
+	file->write_seconds += kedge__clock_seconds() - start;
+	return rc;
+}
+
+static int slot_out(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	size_t bytes = file->staged;
 
+	if (file->uring && bytes == file->slot_bytes) {
+		pace(file, bytes);
+		return slot_submit(file, err);
+	}
 	file->staged = 0;
-	return write_out(file, file->stage, bytes, err);
+	return write_out(file, slot_memory(file), bytes, err);
+}
+
+static int slot_fill(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
+{
+	int rc = 0;
+
+	while (bytes && !rc) {
+		size_t n = KEDGE__MIN(bytes, file->slot_bytes - file->staged);
+
+		memcpy(slot_memory(file) + file->staged, data, n);
+		file->staged += n;
+		data += n;
+		bytes -= n;
+		if (file->staged == file->slot_bytes)
+			rc = slot_out(file, err);
+	}
+	return rc;
+}
+
+int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	double start = kedge__clock_seconds();
+	int rc = 0;
+
+	if (file->queue)
+		rc = kedge__fs_queue_drain(file->queue, err);
+	file->write_seconds += kedge__clock_seconds() - start;
+	if (file->direct && file->staged % KEDGE__FS_DIRECT) {
+		(void)kedge__fs_direct(file->fd, false, file->tmp);
+		file->direct = false;
+	}
+	return rc ? rc : slot_out(file, err);
 }
 
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
 			       struct kedge__error *err)
 {
-	int rc;
+	int rc = 0;
 
 	file->offset += bytes;
-	if (bytes > STAGE_BYTES - file->staged || bytes >= DIRECT_BYTES) {
-		rc = kedge__segment_file_flush(file, err);
-		if (rc)
-			return rc;
-	}
-	if (bytes >= DIRECT_BYTES)
-		return write_out(file, data, bytes, err);
-	if (bytes)
-		memcpy(file->stage + file->staged, data, bytes);
-	file->staged += bytes;
-	return 0;
+	if (file->uring || file->direct || bytes < LARGE_BYTES)
+		return slot_fill(file, data, bytes, err);
+	if (file->staged)
+		rc = slot_out(file, err);
+	return rc ? rc : write_out(file, data, bytes, err);
 }
 
 int kedge__segment_file_commit(struct kedge__segment_file *file, bool sync, struct kedge__error *err)
@@ -125,6 +227,8 @@ int kedge__segment_file_commit(struct kedge__segment_file *file, bool sync, stru
 
 void kedge__segment_file_abort(struct kedge__segment_file *file)
 {
+	kedge__fs_queue_free(file->queue);
+	file->queue = NULL;
 	kedge__fs_close(file->fd);
 	file->fd = -1;
 	(void)kedge__fs_unlink(file->renamed ? file->path : file->tmp, NULL);
@@ -133,9 +237,10 @@ void kedge__segment_file_abort(struct kedge__segment_file *file)
 
 void kedge__segment_file_done(struct kedge__segment_file *file)
 {
+	kedge__fs_queue_free(file->queue);
 	kedge__fs_close(file->fd);
-	if (file->stage)
-		kedge__map_free(file->stage, STAGE_BYTES);
+	if (file->memory)
+		kedge__map_free(file->memory, file->slots * file->slot_bytes);
 	kedge__free(file->dir);
 	kedge__free(file->tmp);
 	kedge__free(file->path);

@@ -191,7 +191,8 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 	struct kedge__set_part written = {0};
 	int rc;
 
-	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, spec->generation, spec->bucket, err);
+	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, spec->generation, &spec->io, spec->bucket,
+				      err);
 	if (rc)
 		goto prefix;
 	rc = write_all(&file, pool, spec, &written, &measured, err);

@@ -76,6 +76,24 @@ int kedge__set_discard_above(struct kedge__catalog *cat, uint64_t version, struc
 /* Remove what a crash left: temporary files, segments that no manifest names, empty directories. Seizes (without waiting; skips if busy). */
 int kedge__catalog_clean(struct kedge__catalog *cat, size_t *removed, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ segment_file.c: how bytes move between memory and files */
+
+enum kedge__writer { KEDGE__WRITER_AUTO, KEDGE__WRITER_PWRITE, KEDGE__WRITER_URING };
+
+struct kedge__io { /* the settings of these names; all zero: their presets */
+	enum kedge__writer writer;
+	bool direct;     /* past the page cache */
+	uint64_t buffer; /* bytes of a buffer of the rings, and of a write; 0: KEDGE__IO_BUFFER */
+	size_t queue;    /* buffers of each ring; 0: the pipeline's preset */
+};
+
+#define KEDGE__IO_BUFFER (UINT64_C(1) << 20)
+
+static inline size_t kedge__io_buffer(const struct kedge__io *io)
+{
+	return (size_t)(io->buffer ? io->buffer : KEDGE__IO_BUFFER);
+}
+
 /* ------------------------------------------------------------------ segment_writer.c */
 
 /* Bytes of the literal space from POSITION on into BUF, on worker WORKER of the pool, several at once. */
@@ -98,7 +116,7 @@ struct kedge__segment_spec {
 	size_t source_count;
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;                       /* raw bytes of a block, cut at regions */
-	size_t queue;                               /* buffers of each ring between the stages; 0: the pipeline's preset */
+	struct kedge__io io;
 	bool sync;                                  /* fsync before rename; only tests and scratch levels in memory turn it off */
 	struct kedge__bucket *bucket;               /* NULL: no pacing */
 	void (*progress)(void *ctx, uint64_t bytes); /* raw literal bytes written so far; any thread, one at a time */
@@ -194,7 +212,7 @@ int kedge__lineage_read_block(struct kedge__lineage *l, const struct kedge__segm
 
 /* Copy one rank's segment of VERSION to another catalogue (checked while copying, paced by BUCKET), not yet published there. Reading and
  * writing overlap: PROGRESS and BUCKET are used by a thread of their own. */
-int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank, bool sync, struct kedge__bucket *bucket,
+int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank, bool sync, struct kedge__io io, struct kedge__bucket *bucket,
 		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ coalesce.c, gc.c, verify.c */
@@ -204,6 +222,7 @@ struct kedge__coalesce_options {
 	uint64_t from;         /* 0: complete, it needs no other version at all */
 	bool keep_old;         /* do not remove [from, version) */
 	bool sync;
+	struct kedge__io io;
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);

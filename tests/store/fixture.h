@@ -176,7 +176,7 @@ struct job {
 	struct image images[VERSIONS_MAX][RANKS_MAX];
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;
-	size_t queue;
+	struct kedge__io io;
 	struct kedge__pool *pool;
 };
 
@@ -399,7 +399,7 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 					   .region_count = REGIONS,
 					   .codec = job->codec,
 					   .block_bytes = job->block_bytes,
-					   .queue = job->queue,
+					   .io = job->io,
 					   .sync = sync};
 	struct kedge__reduction red;
 	int rc;

@@ -437,7 +437,7 @@ static struct written write_with(const char *codec, int threads, size_t queue, e
 	if (threads)
 		assert_ok(kedge__pool_new(threads, &job.pool, err));
 	job.block_bytes = 5000;
-	job.queue = queue;
+	job.io.queue = queue;
 	assert_ok(kedge__codec_choice_parse(codec, &job.codec, err));
 	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
 	save_next(cat, &job, 2, how);

@@ -1,0 +1,58 @@
+/* Stands in where liburing is absent: no kernel permits what is not built in. */
+#include "base/base.h"
+
+#include <errno.h>
+
+static int refuse(struct kedge__error *err)
+{
+	return kedge__error_set(err, KEDGE_E_IO, ENOSYS, "io_uring is not compiled in");
+}
+
+bool kedge__fs_queue_built(void)
+{
+	return false;
+}
+
+int kedge__fs_queue_probe(void)
+{
+	return ENOSYS;
+}
+
+int kedge__fs_queue_new(int fd, const char *path, unsigned depth, struct kedge__fs_queue **out,
+			struct kedge__error *err)
+{
+	(void)fd;
+	(void)path;
+	(void)depth;
+	(void)out;
+	return refuse(err);
+}
+
+int kedge__fs_queue_submit(struct kedge__fs_queue *q, unsigned slot, const void *data, size_t bytes, uint64_t at,
+			   struct kedge__error *err)
+{
+	(void)q;
+	(void)slot;
+	(void)data;
+	(void)bytes;
+	(void)at;
+	return refuse(err);
+}
+
+int kedge__fs_queue_wait(struct kedge__fs_queue *q, unsigned slot, struct kedge__error *err)
+{
+	(void)q;
+	(void)slot;
+	return refuse(err);
+}
+
+int kedge__fs_queue_drain(struct kedge__fs_queue *q, struct kedge__error *err)
+{
+	(void)q;
+	return refuse(err);
+}
+
+void kedge__fs_queue_free(struct kedge__fs_queue *q)
+{
+	(void)q;
+}
