@@ -8,10 +8,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define SLAB     ((size_t)256 << 10)
-#define RUN      64 /* chunks that change together */
-#define TURNS    64 /* at most */
-#define REDUCERS 4
+#define SLAB  ((size_t)256 << 10)
+#define RUN   64 /* chunks that change together */
+#define TURNS 64 /* at most */
+
+static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
+					     KEDGE__REDUCER_TREE, KEDGE__REDUCER_REX};
+#define REDUCERS KEDGE__COUNT(ids)
 
 struct change {
 	unsigned percent;
@@ -34,7 +37,7 @@ struct bench {
 	uint8_t *data, *copy;
 	size_t chunk;
 	uint64_t seed;
-	struct kedge__reducer *reducers[REDUCERS]; /* by enum kedge__reducer_id */
+	struct kedge__reducer *reducers[REDUCERS]; /* as ids; NULL: not with such chunks */
 	uint64_t version;
 	struct series hash, memory, reduced[REDUCERS];
 	_Atomic uint64_t sink;
@@ -101,6 +104,7 @@ static enum kedge__map_encoding encoding_of(enum kedge__reducer_id id)
 {
 	return id == KEDGE__REDUCER_BASIC  ? KEDGE__MAP_BITMAP
 	       : id == KEDGE__REDUCER_LIST ? KEDGE__MAP_LIST
+	       : id == KEDGE__REDUCER_REX  ? KEDGE__MAP_PAGES
 					   : KEDGE__MAP_RUNS;
 }
 
@@ -118,13 +122,13 @@ static int metadata_of(const struct bench *b, const struct kedge__reduction *red
 	return rc;
 }
 
-static int reduce_once(struct bench *b, int id, struct series *s, uint64_t turn, struct kedge__error *err)
+static int reduce_once(struct bench *b, size_t i, struct series *s, uint64_t turn, struct kedge__error *err)
 {
 	struct kedge__image_region region = {0, b->data, b->size};
 	struct kedge__image image = {&region, 1};
 	struct kedge__reduction red;
 	double start = kedge__clock_seconds();
-	int rc = kedge__reducer_reduce(b->reducers[id], b->pool, b->version, &image, NULL, NULL, &red, err);
+	int rc = kedge__reducer_reduce(b->reducers[i], b->pool, b->version, &image, NULL, NULL, &red, err);
 
 	if (rc)
 		return rc;
@@ -133,7 +137,7 @@ static int reduce_once(struct bench *b, int id, struct series *s, uint64_t turn,
 	s->extents = red.map.count;
 	rc = metadata_of(b, &red, &s->metadata_bytes, err);
 	kedge__reduction_done(&red);
-	kedge__reducer_commit(b->reducers[id]);
+	kedge__reducer_commit(b->reducers[i]);
 	return rc;
 }
 
@@ -144,11 +148,13 @@ static int take_turn(struct bench *b, struct change c, uint64_t turn, struct ked
 	apply(b, c);
 	b->version++;
 	b->memory.seconds[turn] = time_pass(b, copy_slab);
-	for (int id = 0; !rc && id < REDUCERS; id++) {
-		struct series *s = &b->reduced[id];
+	for (size_t i = 0; !rc && i < REDUCERS; i++) {
+		struct series *s = &b->reduced[i];
 
+		if (!b->reducers[i])
+			continue;
 		b->hash.seconds[turn] = time_pass(b, hash_slab);
-		rc = reduce_once(b, id, s, turn, err);
+		rc = reduce_once(b, i, s, turn, err);
 		s->ratio[turn] = b->hash.seconds[turn] / s->seconds[turn];
 	}
 	return rc;
@@ -213,17 +219,18 @@ static void add_rows(struct bench *b, struct change c)
 {
 	add_row(b, c, "memcpy", &b->memory, false);
 	add_row(b, c, "hash", &b->hash, false);
-	for (int id = 0; id < REDUCERS; id++)
-		add_row(b, c, kedge__reducer_name((enum kedge__reducer_id)id), &b->reduced[id], true);
+	for (size_t i = 0; i < REDUCERS; i++)
+		if (b->reducers[i])
+			add_row(b, c, kedge__reducer_name(ids[i]), &b->reduced[i], true);
 }
 
 /* ---- the run */
 
 static void drop_reducers(struct bench *b)
 {
-	for (int id = 0; id < REDUCERS; id++) {
-		kedge__reducer_free(b->reducers[id]);
-		b->reducers[id] = NULL;
+	for (size_t i = 0; i < REDUCERS; i++) {
+		kedge__reducer_free(b->reducers[i]);
+		b->reducers[i] = NULL;
 	}
 }
 
@@ -234,13 +241,15 @@ static int make_reducers(struct bench *b, struct kedge__error *err)
 	int rc = 0;
 
 	b->version = 1;
-	for (int id = 0; !rc && id < REDUCERS; id++) {
+	for (size_t i = 0; !rc && i < REDUCERS; i++) {
 		struct kedge__reducer_options o = {
-		    .id = (enum kedge__reducer_id)id, .chunk = (uint32_t)b->chunk, .record_bytes = b->record};
+		    .id = ids[i], .chunk = (uint32_t)b->chunk, .record_bytes = b->record};
 
-		rc = kedge__reducer_new(&o, &b->reducers[id], err);
+		if (ids[i] == KEDGE__REDUCER_REX && b->chunk > KEDGE__PATTERN_MAX)
+			continue;
+		rc = kedge__reducer_new(&o, &b->reducers[i], err);
 		if (!rc)
-			rc = reduce_once(b, id, &unused, 0, err);
+			rc = reduce_once(b, i, &unused, 0, err);
 	}
 	return rc;
 }

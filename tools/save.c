@@ -279,7 +279,7 @@ int kedge__tool_save(int argc, char **argv)
 	    KEDGE__OPTION_NAME(&s.name),
 	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N",
 	     "its number (default: the newest one plus 1, or 1)"},
-	    {"reduce", 0, KEDGE__OPTION_TEXT, &s.reduce, "HOW", "full, basic, list, tree or auto"},
+	    {"reduce", 0, KEDGE__OPTION_TEXT, &s.reduce, "HOW", "full, basic, list, tree, rex or auto"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &s.chunk, "BYTES", "size of a chunk: 32 to 64k, a power of two"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC",
 	     "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},

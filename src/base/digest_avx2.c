@@ -118,6 +118,10 @@ TARGET static void avx2_chunks(const uint8_t *data, size_t count, size_t chunk, 
 	struct kedge__digest last[4];
 	struct lanes l[4];
 
+	if (chunk < 32) {
+		kedge__digest_scalar.chunks(data, count, chunk, out);
+		return;
+	}
 	for (; count >= 4; count -= 4, out += 4, data += 4 * chunk) {
 		for (int i = 0; i < 4; i++)
 			l[i] = chunk_lanes(data + (size_t)i * chunk, chunk / 32, key);

@@ -198,7 +198,7 @@ static void avx512_chunks(const uint8_t *data, size_t count, size_t chunk, struc
 		done = chunks_32(data, count, out);
 	else if (chunk == 64)
 		done = chunks_64(data, count, out);
-	if (chunk == 32)
+	if (chunk < 64)
 		kedge__digest_scalar.chunks(data + done * chunk, count - done, chunk, out + done);
 	else
 		chunks_long(data + done * chunk, count - done, chunk, out + done);

@@ -23,7 +23,8 @@
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have seven digits for them */
 #define KEDGE__SECTION_LIMIT    64                 /* sections of a segment */
-#define KEDGE__CHUNK_MIN        UINT32_C(32)
+#define KEDGE__CHUNK_MIN        UINT32_C(16)
+#define KEDGE__PATTERN_MAX      UINT32_C(256) /* chunks of a map by pages */
 #define KEDGE__CHUNK_MAX        UINT32_C(65536)
 #define KEDGE__REGION_BYTES_MAX (KEDGE__SLOT_BYTES - 1) /* so that no two regions touch */
 #define KEDGE__IMAGE_BYTES_MAX  (UINT64_C(1) << 60)
@@ -168,14 +169,14 @@ int kedge__lineage_decode(const void *data, size_t bytes, struct kedge__source_r
 int kedge__base_encode(uint64_t version, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__base_decode(const void *data, size_t bytes, uint64_t *version, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ map_encode.c, map_decode.c
- * Three encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry an extent.
- * LIST: varints, one entry a chunk. BITMAP: a bit a chunk, literal or same place. The encoder is told which one;
- * one that cannot express the map falls back to RUNS. A decoded map covers every byte of every region exactly once;
- * extents that continue each other are one. Whether literals, parent and versions exist is kedge__segment_check()'s
- * business. */
+/* ------------------------------------------------------------------ map_encode.c, map_decode.c, pages_*.c
+ * Four encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry an extent.
+ * LIST: varints, one entry a chunk. BITMAP: a bit a chunk, literal or same place. PAGES: a table of pages and a file of
+ * pointers, one for each run of patterns (chunks) in a page. The encoder is told which one; one that cannot express the
+ * map falls back to RUNS. A decoded map covers every byte of every region exactly once; extents that continue each other
+ * are one. Whether literals, parent and versions exist is kedge__segment_check()'s business. */
 
-enum kedge__map_encoding { KEDGE__MAP_RUNS = 0, KEDGE__MAP_LIST = 1, KEDGE__MAP_BITMAP = 2 };
+enum kedge__map_encoding { KEDGE__MAP_RUNS = 0, KEDGE__MAP_LIST = 1, KEDGE__MAP_BITMAP = 2, KEDGE__MAP_PAGES = 3 };
 
 /* REGIONS give the mapped ranges. SELF is the segment's own version. */
 int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, uint64_t self,

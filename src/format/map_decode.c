@@ -1,25 +1,11 @@
 #include "format/map_wire.h"
 
-struct decoder {
-	struct kedge__wire_in in;
-	struct kedge__map_sources sources;
-	uint64_t unit;
-	enum kedge__map_encoding how;
-	const struct kedge__region_record *regions;
-	size_t region_count;
-	size_t region;   /* where the next extent goes: this region, */
-	uint64_t offset; /* this byte of it */
-	struct kedge__extent_map map;
-	struct kedge__error *err;
-};
-
-static int damaged(struct decoder *d, const char *what)
+int kedge__map_damaged(struct kedge__map_decoder *d, const char *what)
 {
 	return kedge__error_set(d->err, KEDGE_E_DAMAGED, 0, "section MAPX: %s", what);
 }
 
-/* Go to the next region if this one is mapped to its end; what is left of the one we are in, 0: no region is left. */
-static uint64_t settle(struct decoder *d)
+uint64_t kedge__map_settle(struct kedge__map_decoder *d)
 {
 	while (d->region < d->region_count && d->offset == d->regions[d->region].bytes) {
 		d->region++;
@@ -28,30 +14,26 @@ static uint64_t settle(struct decoder *d)
 	return d->region < d->region_count ? d->regions[d->region].bytes - d->offset : 0;
 }
 
-static uint64_t address(const struct decoder *d)
+int kedge__map_emit(struct kedge__map_decoder *d, enum kedge__extent_kind kind, uint64_t len, uint64_t src,
+		    uint64_t version)
 {
-	return kedge__region_base(&d->regions[d->region]) + d->offset;
-}
-
-static int emit(struct decoder *d, enum kedge__extent_kind kind, uint64_t len, uint64_t src, uint64_t version)
-{
-	struct kedge__extent e = {.addr = address(d), .len = len, .src = src, .version = version, .kind = kind};
+	struct kedge__extent e = {
+	    .addr = kedge__map_address(d), .len = len, .src = src, .version = version, .kind = kind};
 
 	d->offset += len;
 	return kedge__extent_map_append(&d->map, e, true, d->err);
 }
 
-/* COUNT units at the same place in the parent, over region ends, where a unit may be short. */
-static int emit_gap(struct decoder *d, uint64_t count)
+int kedge__map_emit_gap(struct kedge__map_decoder *d, uint64_t count, uint64_t unit)
 {
 	while (count > 0) {
-		uint64_t left = settle(d);
-		uint64_t units = left / d->unit + (left % d->unit != 0);
+		uint64_t left = kedge__map_settle(d);
+		uint64_t units = left / unit + (left % unit != 0);
 		int rc;
 
 		if (left == 0)
-			return damaged(d, "a gap goes beyond the last region");
-		rc = emit(d, KEDGE__EXTENT_PARENT, count >= units ? left : count * d->unit, 0, 0);
+			return kedge__map_damaged(d, "a gap goes beyond the last region");
+		rc = kedge__map_emit(d, KEDGE__EXTENT_PARENT, count >= units ? left : count * unit, 0, 0);
 		if (rc != 0)
 			return rc;
 		count -= KEDGE__MIN(count, units);
@@ -59,7 +41,7 @@ static int emit_gap(struct decoder *d, uint64_t count)
 	return 0;
 }
 
-static int get_length(struct decoder *d, bool long_form, uint64_t left, uint64_t *len)
+static int get_length(struct kedge__map_decoder *d, bool long_form, uint64_t left, uint64_t *len)
 {
 	uint64_t v, n, unit;
 
@@ -74,7 +56,7 @@ static int get_length(struct decoder *d, bool long_form, uint64_t left, uint64_t
 	unit = (v - 1) & 1 ? 1 : d->unit;
 	n = (v - 1) >> 1;
 	if (n == 0 || n > left / unit)
-		return damaged(d, "an extent is empty or goes beyond its region");
+		return kedge__map_damaged(d, "an extent is empty or goes beyond its region");
 	*len = n * unit;
 	return 0;
 }
@@ -84,7 +66,7 @@ static bool source_valid(uint64_t src, uint64_t len)
 	return (src & (KEDGE__SLOT_BYTES - 1)) + len <= KEDGE__SLOT_BYTES;
 }
 
-static int emit_copy(struct decoder *d, uint64_t len)
+static int emit_copy(struct kedge__map_decoder *d, uint64_t len)
 {
 	struct kedge__map_sources *s = &d->sources;
 	uint64_t v = kedge__wire_get_varint(&d->in);
@@ -96,44 +78,53 @@ static int emit_copy(struct decoder *d, uint64_t len)
 	difference = kedge__unzigzag(v >> KEDGE__MAP_SOURCE_SHIFT) * d->unit;
 	if (v & KEDGE__MAP_SOURCE_BYTES) {
 		if (v >> KEDGE__MAP_SOURCE_SHIFT)
-			return damaged(d, "a source is coded in a way that is not allowed");
+			return kedge__map_damaged(d, "a source is coded in a way that is not allowed");
 		difference = kedge__unzigzag(kedge__wire_get_varint(&d->in));
 	}
-	src = kedge__map_sources_expect(s, i, address(d)) + difference;
+	src = kedge__map_sources_expect(s, i, kedge__map_address(d)) + difference;
 	s->last = i;
 	s->ends[i] = src + len;
 	if (i == s->count) {
 		if (src > KEDGE__IMAGE_BYTES_MAX)
-			return damaged(d, "a literal is out of range");
-		return emit(d, KEDGE__EXTENT_LITERAL, len, src, 0);
+			return kedge__map_damaged(d, "a literal is out of range");
+		return kedge__map_emit(d, KEDGE__EXTENT_LITERAL, len, src, 0);
 	}
 	if (!source_valid(src, len))
-		return damaged(d, "the source of a copy is not within one region");
-	return emit(d, KEDGE__EXTENT_COPY, len, src, s->versions[i]);
+		return kedge__map_damaged(d, "the source of a copy is not within one region");
+	return kedge__map_emit(d, KEDGE__EXTENT_COPY, len, src, s->versions[i]);
 }
 
-static int emit_fill(struct decoder *d, uint64_t len)
+bool kedge__map_get_fill(struct kedge__wire_in *in, uint64_t *pattern)
 {
-	uint64_t size = kedge__wire_get_varint(&d->in);
-	const uint8_t *at = size == 1 || size == 8 ? kedge__wire_get(&d->in, (size_t)size) : NULL;
+	uint64_t size = kedge__wire_get_varint(in);
+	const uint8_t *at = size == 1 || size == 8 ? kedge__wire_get(in, (size_t)size) : NULL;
 
-	if (!at)
-		return damaged(d, "a fill has no pattern of 1 or 8 bytes");
-	return emit(d, KEDGE__EXTENT_FILL, len, size == 8 ? kedge__get64(at) : *at * UINT64_C(0x0101010101010101), 0);
+	if (at)
+		*pattern = size == 8 ? kedge__get64(at) : *at * UINT64_C(0x0101010101010101);
+	return at;
 }
 
-static int emit_literal(struct decoder *d, uint64_t len)
+static int emit_fill(struct kedge__map_decoder *d, uint64_t len)
+{
+	uint64_t pattern;
+
+	if (!kedge__map_get_fill(&d->in, &pattern))
+		return kedge__map_damaged(d, "a fill has no pattern of 1 or 8 bytes");
+	return kedge__map_emit(d, KEDGE__EXTENT_FILL, len, pattern, 0);
+}
+
+static int emit_literal(struct kedge__map_decoder *d, uint64_t len)
 {
 	uint64_t *end = &d->sources.ends[d->sources.count];
 	uint64_t src = *end;
 
 	if (src > KEDGE__IMAGE_BYTES_MAX)
-		return damaged(d, "a literal is out of range");
+		return kedge__map_damaged(d, "a literal is out of range");
 	*end += len;
-	return emit(d, KEDGE__EXTENT_LITERAL, len, src, 0);
+	return kedge__map_emit(d, KEDGE__EXTENT_LITERAL, len, src, 0);
 }
 
-static int decode_entry(struct decoder *d)
+static int decode_entry(struct kedge__map_decoder *d)
 {
 	uint64_t head = kedge__wire_get_varint(&d->in);
 	bool long_form = head & KEDGE__MAP_LONG;
@@ -141,13 +132,13 @@ static int decode_entry(struct decoder *d)
 	int rc;
 
 	if (d->how == KEDGE__MAP_LIST && long_form)
-		return damaged(d, "an entry of more than a chunk in a list");
-	rc = emit_gap(d, head >> KEDGE__MAP_GAP_SHIFT);
+		return kedge__map_damaged(d, "an entry of more than a chunk in a list");
+	rc = kedge__map_emit_gap(d, head >> KEDGE__MAP_GAP_SHIFT, d->unit);
 	if (rc != 0)
 		return rc;
-	left = settle(d);
+	left = kedge__map_settle(d);
 	if (left == 0)
-		return damaged(d, "an entry goes beyond the last region");
+		return kedge__map_damaged(d, "an entry goes beyond the last region");
 	rc = get_length(d, long_form, left, &len);
 	if (rc != 0)
 		return rc;
@@ -155,36 +146,36 @@ static int decode_entry(struct decoder *d)
 	case KEDGE__EXTENT_LITERAL:
 		return emit_literal(d, len);
 	case KEDGE__EXTENT_PARENT:
-		return emit(d, KEDGE__EXTENT_PARENT, len, 0, 0);
+		return kedge__map_emit(d, KEDGE__EXTENT_PARENT, len, 0, 0);
 	case KEDGE__EXTENT_COPY:
 		return emit_copy(d, len);
 	case KEDGE__EXTENT_FILL:
 		return emit_fill(d, len);
 	}
-	return damaged(d, "an entry of no known kind");
+	return kedge__map_damaged(d, "an entry of no known kind");
 }
 
-static int decode_versions(struct decoder *d, uint64_t self)
+static int decode_versions(struct kedge__map_decoder *d, uint64_t self)
 {
 	uint64_t count = kedge__wire_get_varint(&d->in);
 	uint64_t newer = self;
 	int rc;
 
 	if (d->in.failed || count > d->in.left)
-		return damaged(d, "more versions than bytes for them");
+		return kedge__map_damaged(d, "more versions than bytes for them");
 	rc = kedge__map_sources_init(&d->sources, (size_t)count, d->err);
 	for (uint64_t i = 0; rc == 0 && i < count; i++) {
 		uint64_t back = kedge__wire_get_varint(&d->in);
 
 		if (d->in.failed || back > newer || (i > 0 && back == 0))
-			rc = damaged(d, "the table of versions is broken");
+			rc = kedge__map_damaged(d, "the table of versions is broken");
 		newer -= back;
 		d->sources.versions[i] = newer;
 	}
 	return rc;
 }
 
-static int decode_entries(struct decoder *d, uint64_t self)
+static int decode_entries(struct kedge__map_decoder *d, uint64_t self)
 {
 	uint64_t left;
 	int rc = decode_versions(d, self);
@@ -192,21 +183,21 @@ static int decode_entries(struct decoder *d, uint64_t self)
 	while (rc == 0 && d->in.left > 0) {
 		rc = decode_entry(d);
 		if (rc == 0 && d->in.failed)
-			rc = damaged(d, "an entry is broken");
+			rc = kedge__map_damaged(d, "an entry is broken");
 	}
-	while (rc == 0 && (left = settle(d)) > 0)
-		rc = emit(d, KEDGE__EXTENT_PARENT, left, 0, 0);
+	while (rc == 0 && (left = kedge__map_settle(d)) > 0)
+		rc = kedge__map_emit(d, KEDGE__EXTENT_PARENT, left, 0, 0);
 	return rc;
 }
 
 /* COUNT chunks of literals, over region ends. */
-static int emit_literals(struct decoder *d, uint64_t count, uint64_t *literals)
+static int emit_literals(struct kedge__map_decoder *d, uint64_t count, uint64_t *literals)
 {
 	while (count > 0) {
-		uint64_t left = settle(d);
+		uint64_t left = kedge__map_settle(d);
 		uint64_t units = left / d->unit + (left % d->unit != 0);
 		uint64_t len = count >= units ? left : count * d->unit;
-		int rc = emit(d, KEDGE__EXTENT_LITERAL, len, *literals, 0);
+		int rc = kedge__map_emit(d, KEDGE__EXTENT_LITERAL, len, *literals, 0);
 
 		if (rc != 0)
 			return rc;
@@ -233,47 +224,52 @@ static uint64_t run_end(const uint8_t *bits, uint64_t from, uint64_t end)
 	return i;
 }
 
-static int decode_bitmap(struct decoder *d)
+static int decode_bitmap(struct kedge__map_decoder *d)
 {
 	uint64_t chunks = kedge__map_chunks(d->regions, d->region_count, (uint32_t)d->unit);
 	uint64_t literals = 0;
 	int rc = 0;
 
 	if (d->in.left != chunks / 8 + (chunks % 8 != 0))
-		return damaged(d, "the bitmap is not as long as the regions have chunks");
+		return kedge__map_damaged(d, "the bitmap is not as long as the regions have chunks");
 	if (chunks % 8 != 0 && d->in.at[d->in.left - 1] >> (chunks % 8) != 0)
-		return damaged(d, "bits behind the end of the bitmap");
+		return kedge__map_damaged(d, "bits behind the end of the bitmap");
 	for (uint64_t i = 0, end; i < chunks && rc == 0; i = end) {
 		end = run_end(d->in.at, i, chunks);
 		if (d->in.at[i / 8] >> (i % 8) & 1)
 			rc = emit_literals(d, end - i, &literals);
 		else
-			rc = emit_gap(d, end - i);
+			rc = kedge__map_emit_gap(d, end - i, d->unit);
 	}
 	return rc;
 }
 
-static int decode_section(struct decoder *d, uint64_t self)
+static int decode_section(struct kedge__map_decoder *d, uint64_t self)
 {
 	uint64_t how = kedge__wire_get_varint(&d->in);
 	uint64_t chunk = kedge__wire_get_varint_max(&d->in, KEDGE__CHUNK_MAX);
 
 	if (d->in.failed || !kedge__chunk_valid((uint32_t)chunk))
-		return damaged(d, "its head is broken");
-	if (how > KEDGE__MAP_BITMAP)
+		return kedge__map_damaged(d, "its head is broken");
+	if (how > KEDGE__MAP_PAGES)
 		return kedge__error_set(d->err, KEDGE_E_FORMAT, 0, "section MAPX: encoding %llu is not known here",
 					(unsigned long long)how);
 	if (chunk == 0 && how != KEDGE__MAP_RUNS)
-		return damaged(d, "chunks of no size");
+		return kedge__map_damaged(d, "chunks of no size");
 	d->how = (enum kedge__map_encoding)how;
 	d->unit = chunk ? chunk : 1;
+	if (d->how == KEDGE__MAP_PAGES && chunk > KEDGE__PATTERN_MAX)
+		return kedge__map_damaged(d, "patterns of no possible size");
+	if (d->how == KEDGE__MAP_PAGES)
+		return kedge__pages_decode(d, self, chunk);
 	return d->how == KEDGE__MAP_BITMAP ? decode_bitmap(d) : decode_entries(d, self);
 }
 
 int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struct kedge__region_record *regions,
 		      size_t n, enum kedge__map_encoding *how, struct kedge__extent_map *map, struct kedge__error *err)
 {
-	struct decoder d = {.in = kedge__wire_in_init(data, bytes), .regions = regions, .region_count = n, .err = err};
+	struct kedge__map_decoder d = {
+	    .in = kedge__wire_in_init(data, bytes), .regions = regions, .region_count = n, .err = err};
 	int rc = decode_section(&d, self);
 
 	kedge__map_sources_done(&d.sources);

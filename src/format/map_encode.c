@@ -8,6 +8,7 @@ struct encoder {
 	uint64_t unit; /* bytes that a length of 1 stands for */
 	uint64_t gap;  /* units at the same place in the parent since the last entry */
 	bool single;   /* LIST: an entry a chunk */
+	struct kedge__pages_encoder *pages;
 };
 
 int kedge__map_sources_init(struct kedge__map_sources *s, size_t count, struct kedge__error *err)
@@ -119,15 +120,15 @@ static void put_source(struct encoder *c, const struct kedge__extent *e)
 	s->ends[i] = e->src + e->len;
 }
 
-static void put_fill(struct encoder *c, uint64_t pattern)
+void kedge__map_put_fill(struct kedge__wire_out *w, uint64_t pattern)
 {
 	bool one_byte = pattern == (pattern & 0xff) * UINT64_C(0x0101010101010101);
 
-	kedge__wire_put_varint(&c->w, one_byte ? 1 : 8);
+	kedge__wire_put_varint(w, one_byte ? 1 : 8);
 	if (one_byte)
-		kedge__wire_put(&c->w, &(uint8_t){(uint8_t)pattern}, 1);
+		kedge__wire_put(w, &(uint8_t){(uint8_t)pattern}, 1);
 	else
-		kedge__wire_put64(&c->w, pattern);
+		kedge__wire_put64(w, pattern);
 }
 
 /* One entry; LEFT is what the region has from its address on. */
@@ -150,7 +151,7 @@ static void put_entry(struct encoder *c, const struct kedge__extent *e, uint64_t
 	if (kind == KEDGE__EXTENT_COPY)
 		put_source(c, e);
 	else if (kind == KEDGE__EXTENT_FILL)
-		put_fill(c, e->src);
+		kedge__map_put_fill(&c->w, e->src);
 	else if (kind == KEDGE__EXTENT_LITERAL)
 		*literal_end += e->len;
 }
@@ -285,12 +286,34 @@ static int encode_bitmap(const struct kedge__extent_map *map, const struct kedge
 	return rc;
 }
 
+static void put_pages(struct encoder *c, struct kedge__extent e, uint64_t left)
+{
+	kedge__pages_put(c->pages, e, left);
+}
+
+/* *FIT: the map could be expressed. */
+static int encode_pages(const struct kedge__extent_map *map, uint64_t self, const struct kedge__region_record *regions,
+			size_t n, struct encoder *c, bool *fit, struct kedge__error *err)
+{
+	int rc;
+
+	c->pages = kedge__pages_encoder_new(c->unit);
+	if (!c->pages)
+		return kedge__error_nomem(err);
+	rc = for_each_extent(map, regions, n, put_pages, c, err);
+	kedge__wire_put_varint(&c->w, KEDGE__MAP_PAGES);
+	kedge__wire_put_varint(&c->w, c->unit);
+	*fit = rc == 0 && kedge__pages_finish(c->pages, self, &c->w);
+	kedge__pages_encoder_free(c->pages);
+	return rc;
+}
+
 static enum kedge__map_encoding choose(enum kedge__map_encoding how, const struct kedge__extent_map *map,
 				       uint32_t chunk)
 {
 	uint64_t literals = 0;
 
-	if (chunk == 0)
+	if (chunk == 0 || (how == KEDGE__MAP_PAGES && chunk > KEDGE__PATTERN_MAX))
 		return KEDGE__MAP_RUNS;
 	for (size_t i = 0; i < map->count && how != KEDGE__MAP_RUNS; i++) {
 		const struct kedge__extent *e = &map->at[i];
@@ -311,18 +334,25 @@ int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_m
 		      struct kedge__error *err)
 {
 	struct encoder c = {.w = kedge__wire_out_init(out), .unit = chunk ? chunk : 1};
-	int rc;
+	bool fit = false;
+	int rc = 0;
 
-	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_BITMAP)
+	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_PAGES)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "chunks of %u bytes are not possible", chunk);
 	how = choose(how, map, chunk);
+	if (how == KEDGE__MAP_PAGES)
+		rc = encode_pages(map, self, regions, n, &c, &fit, err);
+	if (rc != 0 || fit)
+		goto finish;
+	kedge__wire_out_undo(&c.w);
 	c.single = how == KEDGE__MAP_LIST;
-	kedge__wire_put_varint(&c.w, how);
+	kedge__wire_put_varint(&c.w, how == KEDGE__MAP_PAGES ? KEDGE__MAP_RUNS : how);
 	kedge__wire_put_varint(&c.w, chunk);
 	if (how == KEDGE__MAP_BITMAP)
 		rc = encode_bitmap(map, regions, n, &c, err);
 	else
 		rc = encode_entries(map, self, regions, n, &c, err);
+finish:
 	if (rc != 0) {
 		kedge__wire_out_undo(&c.w);
 		return rc;

@@ -52,4 +52,48 @@ static inline uint64_t kedge__region_base(const struct kedge__region_record *r)
 	return (uint64_t)r->slot << KEDGE__SLOT_SHIFT;
 }
 
+/* A fill's pattern: a byte if all are the same, else all eight. */
+void kedge__map_put_fill(struct kedge__wire_out *w, uint64_t pattern);
+bool kedge__map_get_fill(struct kedge__wire_in *in, uint64_t *pattern);
+
+/* ---- decoding: a cursor goes through the regions, and what it passes becomes extents */
+
+struct kedge__map_decoder {
+	struct kedge__wire_in in;
+	struct kedge__map_sources sources;
+	uint64_t unit;
+	enum kedge__map_encoding how;
+	const struct kedge__region_record *regions;
+	size_t region_count;
+	size_t region;   /* where the next extent goes: this region, */
+	uint64_t offset; /* this byte of it */
+	struct kedge__extent_map map;
+	struct kedge__error *err;
+};
+
+int kedge__map_damaged(struct kedge__map_decoder *d, const char *what);
+/* Go to the next region if this one is mapped to its end; what is left of the one we are in, 0: no region is left. */
+uint64_t kedge__map_settle(struct kedge__map_decoder *d);
+int kedge__map_emit(struct kedge__map_decoder *d, enum kedge__extent_kind kind, uint64_t len, uint64_t src,
+		    uint64_t version);
+/* COUNT times UNIT bytes at the same place in the parent, over region ends, where a unit may be short. */
+int kedge__map_emit_gap(struct kedge__map_decoder *d, uint64_t count, uint64_t unit);
+
+static inline uint64_t kedge__map_address(const struct kedge__map_decoder *d)
+{
+	return kedge__region_base(&d->regions[d->region]) + d->offset;
+}
+
+/* ---- pages_encode.c, pages_decode.c */
+
+struct kedge__pages_encoder;
+struct kedge__pages_encoder *kedge__pages_encoder_new(uint64_t unit); /* NULL: no memory */
+void kedge__pages_encoder_free(struct kedge__pages_encoder *p);
+/* All extents in order; LEFT is what the region has from its address on. */
+void kedge__pages_put(struct kedge__pages_encoder *p, struct kedge__extent e, uint64_t left);
+/* False, and nothing put: the extents were no map by pages. */
+bool kedge__pages_finish(struct kedge__pages_encoder *p, uint64_t self, struct kedge__wire_out *out);
+
+int kedge__pages_decode(struct kedge__map_decoder *d, uint64_t self, uint64_t unit);
+
 #endif

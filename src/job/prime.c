@@ -7,9 +7,10 @@
 
 int kedge__reducer_make(kedge_t *k, struct kedge__error *err)
 {
+	enum kedge__reducer_id id = kedge__job_settings_reducer(&k->set);
 	struct kedge__reducer_options options = {
-	    .id = (enum kedge__reducer_id)k->set.reducer,
-	    .chunk = (uint32_t)k->set.chunk,
+	    .id = id,
+	    .chunk = (uint32_t)(id == KEDGE__REDUCER_REX ? k->set.pattern : k->set.chunk),
 	    .record_bytes = k->set.record_memory,
 	    .paranoid = k->set.paranoid,
 	    .track = k->track.tracker != NULL,
@@ -47,7 +48,7 @@ static bool tie_make(const kedge_t *k, uint64_t version, struct kedge__record_ti
 
 static bool has_record(const kedge_t *k)
 {
-	return k->set.record_file && k->set.reducer != KEDGE__REDUCER_FULL;
+	return k->set.record_file && kedge__job_settings_reducer(&k->set) != KEDGE__REDUCER_FULL;
 }
 
 void kedge__record_save(kedge_t *k)
@@ -167,7 +168,7 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 	uint64_t bytes = 0;
 	size_t first = n;
 
-	if (k->set.reducer == KEDGE__REDUCER_FULL || k->set.reducer == KEDGE__REDUCER_BASIC)
+	if (!kedge__reducer_remembers(kedge__job_settings_reducer(&k->set)))
 		return 0;
 	while (first) {
 		bytes += kedge__catalog_find(cat, keys[first - 1].version)->set.parts[k->group.rank].literal_bytes;
@@ -210,9 +211,10 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__err
 	rc = kedge__catalog_scan(cat, err);
 	if (!rc)
 		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, key.version + 1, &keys, &count, err);
-	/* What is only on L2, or only intact there, cannot be referred to from L1: the next version will stand alone. */
+	/* What is only on L2, or only intact there, cannot be referred to from L1: the next version will stand alone.
+	 */
 	if (rc || !count || k->l1_lacks || keys[count - 1].version != key.version || keys[count - 1].id != key.id ||
-	    k->set.reducer == KEDGE__REDUCER_FULL)
+	    kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL)
 		goto out;
 	older = count - 1;
 	rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
@@ -315,7 +317,7 @@ int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	int rc;
 
-	if (k->reducer_primed || !n || k->set.reducer == KEDGE__REDUCER_FULL)
+	if (k->reducer_primed || !n || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL)
 		return 0;
 	rc = prime_newest(k, keys, n, &problem);
 	if (!rc)

@@ -4,8 +4,8 @@
 
 #define AT(field) offsetof(struct kedge__job_settings, field)
 
-static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", NULL}; /* enum kedge__reducer_id */
-static const char *const captures[] = {"sync", "copy", NULL};                          /* enum kedge__capture_mode */
+static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", "rex", NULL};
+static const char *const captures[] = {"sync", "copy", NULL}; /* enum kedge__capture_mode */
 
 static const char *const tracks[] = {"none", "auto", "uffd", "mprotect", "softdirty", NULL}; /* enum kedge__track_mode */
 
@@ -48,8 +48,10 @@ const struct kedge__setting kedge__job_settings_table[] = {
     SIZE(l2_rate, "0", 0, 1e15, "Bytes a second that a rank copies to L2. 0: as fast as it goes."),
     CHOICE(reducer, "auto", reducers,
 	   "How a version is reduced to what changed: full keeps everything, basic the chunks that changed in place, "
-	   "list and tree also find moved and repeated data; auto picks by what the last versions showed."),
+	   "list and tree also find moved and repeated data; auto picks by what the last versions showed; rex works on "
+	   "pages made of small patterns."),
     SIZE(chunk, "256", 32, 65536, "Bytes of a chunk, the unit in which changes are found: a power of two."),
+    SIZE(pattern, "32", 16, 256, "Bytes of a pattern, which takes the place of a chunk in rex: a power of two."),
     STRING(
 	codec, "auto",
 	"How literals are packed: none, lz4, zstd or another that kedge info lists, with a level as in zstd:9, chained as in "
@@ -112,10 +114,23 @@ const char *const kedge__job_env_ignored[] = {
 
 static int chunk_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
-	if ((s->chunk & (s->chunk - 1)) == 0)
-		return 0;
-	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "chunk = %llu: a power of two from 32 to 65536 is needed",
-				(unsigned long long)s->chunk);
+	if ((s->chunk & (s->chunk - 1)) != 0)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"chunk = %llu: a power of two from 32 to 65536 is needed",
+					(unsigned long long)s->chunk);
+	if ((s->pattern & (s->pattern - 1)) != 0)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"pattern = %llu: a power of two from 16 to 256 is needed",
+					(unsigned long long)s->pattern);
+	return 0;
+}
+
+enum kedge__reducer_id kedge__job_settings_reducer(const struct kedge__job_settings *s)
+{
+	enum kedge__reducer_id id = KEDGE__REDUCER_AUTO;
+
+	(void)kedge__reducer_parse(reducers[s->reducer], &id);
+	return id;
 }
 
 static int seconds_parse(const char *key, const char *text, double *out, struct kedge__error *err)

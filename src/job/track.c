@@ -7,7 +7,8 @@
 
 bool kedge__track_wanted(const kedge_t *k)
 {
-	return k->set.track != KEDGE__TRACK_NONE && !k->set.paranoid && k->set.reducer != KEDGE__REDUCER_FULL;
+	return k->set.track != KEDGE__TRACK_NONE && !k->set.paranoid &&
+	       kedge__job_settings_reducer(&k->set) != KEDGE__REDUCER_FULL;
 }
 
 /* Asked for by name, it must be there; `auto` takes what there is, and says what. */

@@ -134,11 +134,43 @@ static int put_copy(struct emitter *e, size_t item, uint64_t addr, uint64_t len)
 	return rc;
 }
 
+/* The literal at POSITION once more. */
+static int put_back(struct emitter *e, uint64_t addr, uint64_t len, uint64_t position)
+{
+	e->out->duplicate_bytes += len;
+	return put(e, addr, len, KEDGE__EXTENT_LITERAL, position, 0, e->merge);
+}
+
+/* ---- pages that are one extent */
+
+static bool is_page(const struct kedge__item *item)
+{
+	return item->kind == KEDGE__ITEM_PAGE || item->kind == KEDGE__ITEM_PAGE_FILL;
+}
+
+/* All of the page at OFFSET; HEAD is its first item. */
+static int put_page(struct emitter *e, struct kedge__item *head, uint64_t offset, uint64_t len)
+{
+	uint64_t chunk = e->r->options.chunk;
+	int rc = flush_run(e);
+
+	if (rc)
+		return rc;
+	e->out->changed_bytes += len;
+	if (head->kind == KEDGE__ITEM_PAGE_FILL) {
+		e->out->fill_bytes += len;
+		return put(e, e->region->base + offset, len, KEDGE__EXTENT_FILL, head->src, 0, true);
+	}
+	for (uint32_t i = 0; i < head->epoch; i++)
+		head[i].src = e->out->literal_bytes + (head[i].index * chunk - offset);
+	return put_literal(e, offset, len);
+}
+
 /* ---- regions */
 
 static int put_item(struct emitter *e, size_t i, uint64_t offset, uint64_t len)
 {
-	const struct kedge__item *item = &e->t->items.at[i];
+	struct kedge__item *item = &e->t->items.at[i];
 	uint64_t addr = e->region->base + offset;
 	int rc;
 
@@ -148,8 +180,12 @@ static int put_item(struct emitter *e, size_t i, uint64_t offset, uint64_t len)
 	rc = flush_run(e);
 	if (rc)
 		return rc;
-	if (item->kind != KEDGE__ITEM_FILL)
+	if (item->kind == KEDGE__ITEM_BACK)
+		return put_back(e, addr, len, e->t->items.at[item->src].src);
+	if (item->kind != KEDGE__ITEM_FILL) {
+		item->src = e->out->literal_bytes;
 		return put_literal(e, offset, len);
+	}
 	e->out->fill_bytes += len;
 	return put(e, addr, len, KEDGE__EXTENT_FILL, item->src, 0, true);
 }
@@ -159,17 +195,19 @@ static int emit_region(struct emitter *e, size_t begin, size_t end)
 	uint64_t chunk = e->r->options.chunk, cursor = 0;
 	int rc = 0;
 
-	for (size_t i = begin; !rc && i < end; i++) {
-		uint64_t offset = e->t->items.at[i].index * chunk;
-		uint64_t len = kedge__item_len(e->region, e->t->items.at[i].index, chunk);
+	for (size_t i = begin, n; !rc && i < end; i += n) {
+		struct kedge__item *item = &e->t->items.at[i];
+		uint64_t unit = is_page(item) ? KEDGE__REX_PAGE : chunk;
+		uint64_t offset = item->index * chunk / unit * unit, len = KEDGE__MIN(unit, e->region->bytes - offset);
 
+		n = is_page(item) ? item->epoch : 1;
 		if (offset > cursor) {
 			rc = flush_run(e);
 			if (!rc)
 				rc = put_parent(e, cursor, offset);
 		}
 		if (!rc)
-			rc = put_item(e, i, offset, len);
+			rc = is_page(item) ? put_page(e, item, offset, len) : put_item(e, i, offset, len);
 		cursor = offset + len;
 	}
 	if (!rc)

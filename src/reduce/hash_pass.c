@@ -240,6 +240,7 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	s->worker = worker;
 	s->change_at = w->changes.count;
 	s->fill_at = w->fills.count;
+	s->undo_at = w->undo.count;
 	if (s->skip) {
 		s->sum = kedge__sum_of(p.data, bytes, p.offset);
 	} else {
@@ -254,6 +255,7 @@ static int hash_slab(void *ctx, size_t i, int worker)
 			return KEDGE_E_NOMEM;
 	}
 	s->count = w->changes.count - s->change_at;
+	s->undo_count = w->undo.count - s->undo_at;
 	if (t->progress)
 		t->progress(t->progress_ctx, atomic_fetch_add(&t->hashed, bytes) + bytes);
 	return 0;
@@ -272,7 +274,8 @@ static int gather_slab(void *ctx, size_t i, int worker)
 	for (size_t k = 0; k < s->count; k++, item++) {
 		uint64_t change = w->changes.at[s->change_at + k];
 
-		*item = (struct kedge__item){.index = change >> 1, .kind = KEDGE__ITEM_PLAIN};
+		*item = (struct kedge__item){
+		    .index = change >> 1, .kind = KEDGE__ITEM_PLAIN, .region = s->region & 0xffffff};
 		if (change & 1) {
 			item->kind = KEDGE__ITEM_FILL;
 			item->src = *fill++;

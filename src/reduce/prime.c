@@ -106,8 +106,7 @@ int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, ui
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
 	if (bytes > KEDGE__SLOT_BYTES - (addr & (KEDGE__SLOT_BYTES - 1)))
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "literals reach over their region");
-	if (r->options.id == KEDGE__REDUCER_FULL || r->options.id == KEDGE__REDUCER_BASIC || bytes < skip ||
-	    bytes - skip < r->options.chunk)
+	if (!kedge__reducer_remembers(r->options.id) || bytes < skip || bytes - skip < r->options.chunk)
 		return 0;
 	rc = kedge__record_begin(&r->record, version, true, err);
 	if (!rc)

@@ -70,7 +70,7 @@ struct kedge__literal_list {
 	size_t count, room;
 };
 
-/* ------------------------------------------------------------------ reducer.c and full.c, basic.c, list.c, tree.c, auto.c */
+/* ------------------------------------------------------------------ reducer.c and full.c, basic.c, list.c, tree.c, rex.c, auto.c */
 
 enum kedge__reducer_id { /* stable on disk */
 	KEDGE__REDUCER_FULL = 0,
@@ -79,14 +79,17 @@ enum kedge__reducer_id { /* stable on disk */
 	KEDGE__REDUCER_TREE = 3,
 	KEDGE__REDUCER_AUTO = 4, /* never on disk */
 	KEDGE__REDUCER_MERGED = 5, /* on disk only: written by coalescing */
+	KEDGE__REDUCER_REX = 6,
 };
 
 const char *kedge__reducer_name(enum kedge__reducer_id id); /* NULL if unknown */
 int kedge__reducer_parse(const char *name, enum kedge__reducer_id *id);
+/* Versions before the last one are of use to it. */
+bool kedge__reducer_remembers(enum kedge__reducer_id id);
 
 struct kedge__reducer_options {
 	enum kedge__reducer_id id;
-	uint32_t chunk;         /* 32 .. 65536, a power of two */
+	uint32_t chunk;         /* 16 .. 65536, a power of two; of rex, the size of its patterns, at most 256 */
 	/*
 	 * Memory limit of the hash record (tables; the digests of the last version are beside it). The record has a current
 	 * and a previous generation of half the limit each. When the current one is full, later entries of that version are

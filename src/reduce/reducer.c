@@ -6,15 +6,15 @@
 #include "reduce/reducer.h"
 
 static const struct kedge__reducer_ops *const table[] = {
-    [KEDGE__REDUCER_FULL] = &kedge__full_ops,
-    [KEDGE__REDUCER_BASIC] = &kedge__basic_ops,
-    [KEDGE__REDUCER_LIST] = &kedge__list_ops,
-    [KEDGE__REDUCER_TREE] = &kedge__tree_ops,
+    [KEDGE__REDUCER_FULL] = &kedge__full_ops, [KEDGE__REDUCER_BASIC] = &kedge__basic_ops,
+    [KEDGE__REDUCER_LIST] = &kedge__list_ops, [KEDGE__REDUCER_TREE] = &kedge__tree_ops,
+    [KEDGE__REDUCER_REX] = &kedge__rex_ops,
 };
 
 static const char *const names[] = {
     [KEDGE__REDUCER_FULL] = "full", [KEDGE__REDUCER_BASIC] = "basic", [KEDGE__REDUCER_LIST] = "list",
     [KEDGE__REDUCER_TREE] = "tree", [KEDGE__REDUCER_AUTO] = "auto",   [KEDGE__REDUCER_MERGED] = "merged",
+    [KEDGE__REDUCER_REX] = "rex",
 };
 
 const char *kedge__reducer_name(enum kedge__reducer_id id)
@@ -24,13 +24,18 @@ const char *kedge__reducer_name(enum kedge__reducer_id id)
 
 int kedge__reducer_parse(const char *name, enum kedge__reducer_id *id)
 {
-	for (size_t i = 0; i <= KEDGE__REDUCER_AUTO; i++) {
-		if (!strcmp(names[i], name)) {
+	for (size_t i = 0; i < KEDGE__COUNT(names); i++) {
+		if (i != KEDGE__REDUCER_MERGED && !strcmp(names[i], name)) {
 			*id = (enum kedge__reducer_id)i;
 			return 0;
 		}
 	}
 	return KEDGE_E_ARG;
+}
+
+bool kedge__reducer_remembers(enum kedge__reducer_id id)
+{
+	return id == KEDGE__REDUCER_LIST || id == KEDGE__REDUCER_TREE || id == KEDGE__REDUCER_AUTO;
 }
 
 const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reducer *r)
@@ -51,13 +56,16 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	uint32_t chunk = options->chunk;
 	struct kedge__reducer *r;
 
-	if ((unsigned)options->id > KEDGE__REDUCER_AUTO)
+	if ((unsigned)options->id > KEDGE__REDUCER_REX || options->id == KEDGE__REDUCER_MERGED)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "no such reducer");
 	if (!chunk && options->id == KEDGE__REDUCER_FULL)
 		chunk = KEDGE__CHUNK_MAX;
 	if (chunk < KEDGE__CHUNK_MIN || chunk > KEDGE__CHUNK_MAX || chunk & (chunk - 1))
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "a chunk of %u bytes: not a power of two from %u to %u",
 					chunk, KEDGE__CHUNK_MIN, KEDGE__CHUNK_MAX);
+	if (options->id == KEDGE__REDUCER_REX && chunk > KEDGE__REX_CHUNK_MAX)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a pattern of %u bytes: rex takes %u to %u", chunk,
+					KEDGE__CHUNK_MIN, KEDGE__REX_CHUNK_MAX);
 	r = kedge__calloc(1, sizeof(*r));
 	if (!r)
 		return kedge__error_nomem(err);

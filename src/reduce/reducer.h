@@ -6,6 +6,7 @@
  *                 sums, the list of changed chunks
  *   duplicates.c  changed chunks are looked up in the record, or entered
  *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
+ *   rex.c         changed patterns are looked for in their page and in this version, pages are decided on
  *   emit.c        extents, literals, totals
  *
  * After the hash pass all work is proportional to the number of changed chunks.
@@ -18,7 +19,9 @@
 
 #include <stdatomic.h>
 
-#define KEDGE__CHUNK_MIN 32u
+#define KEDGE__CHUNK_MIN 16u
+#define KEDGE__REX_PAGE  UINT64_C(4096)
+#define KEDGE__REX_CHUNK_MAX 256u
 #define KEDGE__CHUNK_MAX 65536u
 #define KEDGE__SLAB_BYTES                                                                                              \
 	(UINT64_C(256) << 10) /* a whole subtree for every chunk size; what a thread takes at once                     \
@@ -70,13 +73,18 @@ enum kedge__item_kind {
 	KEDGE__ITEM_FIRST, /* a literal that was entered in the record */
 	KEDGE__ITEM_SHIFT, /* the same as (epoch, src) */
 	KEDGE__ITEM_FILL,  /* src is the pattern */
+	KEDGE__ITEM_BACK,  /* the same as item src, which is a literal */
+	/* The first changed one of a page that is one extent, whatever its other items (epoch: how many there are) say: */
+	KEDGE__ITEM_PAGE,      /* a literal */
+	KEDGE__ITEM_PAGE_FILL, /* src is the pattern */
 };
 
 struct kedge__item {    /* a changed chunk */
 	uint64_t index; /* in its region */
-	uint64_t src;
+	uint64_t src;   /* of a literal: its position, once that is known */
 	uint32_t epoch;
-	enum kedge__item_kind kind;
+	uint32_t kind : 8; /* enum kedge__item_kind */
+	uint32_t region : 24;
 };
 
 struct kedge__slab {
@@ -84,7 +92,7 @@ struct kedge__slab {
 	bool skip;       /* not hashed, only summed up */
 	int worker;
 	uint64_t first; /* chunk */
-	size_t change_at, fill_at, count;
+	size_t change_at, fill_at, undo_at, count, undo_count;
 	size_t item_at;
 	struct kedge__sum sum;
 };
@@ -111,6 +119,7 @@ struct kedge__txn {
 	struct kedge__image own; /* a copy: the caller's may be gone at commit, and its memory changed */
 	enum kedge__reducer_id used;
 	bool compare; /* the last version may be referred to */
+	uint32_t parent_epoch; /* rex: that of the last version, 0: none */
 	struct kedge__last_region **regions;
 	const struct kedge__region_dirty *dirty; /* the caller's, while reduce runs; NULL: nothing is known */
 	bool sums;                               /* grain and slab sums are kept */
@@ -209,7 +218,7 @@ struct kedge__reducer_ops {
 	bool merge;  /* neighbouring results become one extent */
 };
 
-extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops;
+extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops, kedge__rex_ops;
 extern const struct kedge__reducer_ops kedge__off_ops; /* full, as auto uses it: samples */
 const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reducer *r);
 

@@ -22,6 +22,8 @@ static enum kedge__map_encoding map_encoding(enum kedge__reducer_id reducer)
 		return KEDGE__MAP_BITMAP;
 	case KEDGE__REDUCER_LIST:
 		return KEDGE__MAP_LIST;
+	case KEDGE__REDUCER_REX:
+		return KEDGE__MAP_PAGES;
 	default:
 		return KEDGE__MAP_RUNS;
 	}

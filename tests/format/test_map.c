@@ -339,7 +339,7 @@ static void test_decode_refused(void **state)
 	REFUSED("", KEDGE_E_DAMAGED, "head");
 	REFUSED("\0", KEDGE_E_DAMAGED, "head");
 	REFUSED("\0\x21\0", KEDGE_E_DAMAGED, "head");
-	REFUSED("\3\x40\0", KEDGE_E_FORMAT, "encoding 3");
+	REFUSED("\4\x40\0", KEDGE_E_FORMAT, "encoding 4");
 	REFUSED("\2\0\7", KEDGE_E_DAMAGED, "chunks");
 	REFUSED("\1\0\0", KEDGE_E_DAMAGED, "chunks");
 	REFUSED("\0\x40", KEDGE_E_DAMAGED, "versions");

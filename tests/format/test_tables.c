@@ -110,7 +110,7 @@ static void test_summary_refused(void **state)
 	summary_refused(40, "\0\0\0\0\0\0\xf0\x7f", 8, "seconds");
 	summary_refused(48, "\0\0\0\0\0\0\0\x80", 8, "seconds");
 	summary_refused(60, "\x41", 1, "chunk");
-	summary_refused(60, "\x10", 1, "chunk");
+	summary_refused(60, "\x08", 1, "chunk");
 	summary_refused(60, "\0\0\2\0", 4, "chunk");
 	summary_refused(64, "\1\0\x10\0", 4, "slot");
 	summary_refused(68, "\5", 1, "size");

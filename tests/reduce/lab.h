@@ -133,7 +133,13 @@ static LAB_UNUSED void lab_check(const struct lab_version *v)
 
 			assert_int_equal(e->addr, at);
 			at += e->len;
-			literal += e->kind == KEDGE__EXTENT_LITERAL ? e->len : 0;
+			if (e->kind == KEDGE__EXTENT_LITERAL) { /* from an earlier position it is a repetition */
+				uint64_t again = e->src < literal ? lab_min(e->len, literal - e->src) : 0;
+
+				assert_true(e->src + again == literal || e->len == again);
+				copied += again;
+				literal += e->len - again;
+			}
 			filled += e->kind == KEDGE__EXTENT_FILL ? e->len : 0;
 			copied += e->kind == KEDGE__EXTENT_COPY ? e->len : 0;
 			parent += e->kind == KEDGE__EXTENT_PARENT ? e->len : 0;

@@ -55,10 +55,13 @@ static void test_chunk_counts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < KEDGE__COUNT(sizes); i++) {
-		for (int id = KEDGE__REDUCER_BASIC; id <= KEDGE__REDUCER_TREE; id++) {
-			struct kedge__reducer *r = lab_reducer((enum kedge__reducer_id)id, 32);
+		for (int id = KEDGE__REDUCER_BASIC; id <= KEDGE__REDUCER_REX; id++) {
+			struct kedge__reducer *r;
 			struct lab_version *v;
 
+			if (id == KEDGE__REDUCER_AUTO || id == KEDGE__REDUCER_MERGED)
+				continue;
+			r = lab_reducer((enum kedge__reducer_id)id, 32);
 			setup(&lab, sizes[i]);
 			v = lab_take(&lab, r, NULL, 1, false);
 			assert_int_equal(v->red.literal_bytes, sizes[i]);
@@ -269,10 +272,15 @@ static void test_states(void **state)
 
 	(void)state;
 	assert_int_equal(kedge__reducer_new(&o, &r, NULL), KEDGE_E_ARG);
-	o.chunk = 16;
+	o.chunk = 8;
 	assert_int_equal(kedge__reducer_new(&o, &r, NULL), KEDGE_E_ARG);
 	o.chunk = 131072;
 	assert_int_equal(kedge__reducer_new(&o, &r, NULL), KEDGE_E_ARG);
+	o = (struct kedge__reducer_options){.id = KEDGE__REDUCER_REX, .chunk = 512};
+	assert_int_equal(kedge__reducer_new(&o, &r, NULL), KEDGE_E_ARG);
+	o.id = KEDGE__REDUCER_MERGED;
+	assert_int_equal(kedge__reducer_new(&o, &r, NULL), KEDGE_E_ARG);
+	o.id = KEDGE__REDUCER_TREE;
 	o.chunk = 32;
 	assert_int_equal(kedge__reducer_new(&o, &r, NULL), 0);
 	assert_int_equal(kedge__reducer_parent(r), KEDGE__NO_VERSION);
@@ -288,9 +296,11 @@ static void test_states(void **state)
 	assert_int_equal(kedge__reducer_parent(r), 1);
 	kedge__reducer_free(r);
 	kedge__reducer_free(NULL);
-	for (int id = KEDGE__REDUCER_FULL; id <= KEDGE__REDUCER_AUTO; id++) {
+	for (int id = KEDGE__REDUCER_FULL; id <= KEDGE__REDUCER_REX; id++) {
 		enum kedge__reducer_id back;
 
+		if (id == KEDGE__REDUCER_MERGED)
+			continue;
 		assert_int_equal(kedge__reducer_parse(kedge__reducer_name((enum kedge__reducer_id)id), &back), 0);
 		assert_int_equal(back, id);
 	}
@@ -545,7 +555,8 @@ static int lab_fetch(void *ctx, uint64_t version, uint64_t addr, void *buf, size
 static int worst_of_weak(bool paranoid, bool fetch, uint64_t seed, uint64_t *duplicates)
 {
 	static struct lab lab;
-	struct kedge__reducer_options o = {.id = seed % 2 ? KEDGE__REDUCER_LIST : KEDGE__REDUCER_TREE,
+	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_TREE, KEDGE__REDUCER_LIST, KEDGE__REDUCER_REX};
+	struct kedge__reducer_options o = {.id = ids[seed % 3],
 					   .chunk = 64,
 					   .record_bytes = LAB_UNLIMITED,
 					   .paranoid = paranoid,

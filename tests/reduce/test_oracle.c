@@ -37,7 +37,7 @@ static void run_scripts(enum kedge__reducer_id id, struct kedge__pool *const *po
 
 	for (uint64_t s = 0; s < scripts; s++) {
 		uint64_t seed = s * 5 + id;
-		uint32_t chunk = UINT32_C(32) << (s % 12);
+		uint32_t chunk = id == KEDGE__REDUCER_REX ? UINT32_C(16) << (s % 5) : UINT32_C(32) << (s % 12);
 		uint64_t largest = lab_min(chunk * (s % 3 ? 40 : 200), UINT64_C(600) << 10);
 
 		if (s % 31 == 7)
@@ -66,21 +66,21 @@ static void test_scripts(void **state)
 	run_scripts(KEDGE__REDUCER_LIST, pools, LAB_SCALE(360));
 	run_scripts(KEDGE__REDUCER_TREE, pools, LAB_SCALE(720));
 	run_scripts(KEDGE__REDUCER_AUTO, pools, LAB_SCALE(360));
+	run_scripts(KEDGE__REDUCER_REX, pools, LAB_SCALE(720));
 	for (size_t i = 0; i < 4; i++)
 		kedge__pool_free(pools[i]);
 }
 
 /* The same maps for any number of threads, where there is enough work for all of them. */
-static void test_threads_agree(void **state)
+static void threads_agree(enum kedge__reducer_id id)
 {
 	static struct lab lab[4];
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct kedge__pool *pool;
 
 		assert_int_equal(kedge__pool_new(thread_counts[i], &pool, NULL), 0);
-		run_script(99, KEDGE__REDUCER_TREE, 32, pool, UINT64_C(3) << 20, &lab[i]);
+		run_script(99, id, 32, pool, UINT64_C(3) << 20, &lab[i]);
 		kedge__pool_free(pool);
 	}
 	for (size_t i = 1; i < 4; i++)
@@ -89,6 +89,13 @@ static void test_threads_agree(void **state)
 	lab_restore_all(&lab[0]);
 	for (size_t i = 0; i < 4; i++)
 		lab_done(&lab[i]);
+}
+
+static void test_threads_agree(void **state)
+{
+	(void)state;
+	threads_agree(KEDGE__REDUCER_TREE);
+	threads_agree(KEDGE__REDUCER_REX);
 }
 
 int main(void)

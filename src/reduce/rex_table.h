@@ -1,0 +1,70 @@
+/*
+ * rex_table.h: the DeD-Table of rex: where a pattern stood first in the version in progress. A cuckoo table with two
+ * choices of a bucket of two entries each, begun from nothing for each version. An entry names an item and has 32 bits
+ * of its digest: the caller compares the rest.
+ *
+ * The table is split by the digest, and patterns of one part are entered in the order of addresses, by one thread at a
+ * time: what is found depends on the data alone. An entry that finds no place in a few moves costs another its place:
+ * that loses a chance to save space, never data.
+ */
+#ifndef KEDGE_REDUCE_REX_TABLE_H
+#define KEDGE_REDUCE_REX_TABLE_H
+
+#include "base/base.h"
+
+#define KEDGE__REX_PARTS 64
+
+struct kedge__rex_entry {
+	uint32_t tag;
+	uint32_t item; /* its number + 1; 0: empty */
+};
+
+struct kedge__rex_bucket {
+	struct kedge__rex_entry way[2];
+};
+
+struct kedge__rex_table {
+	struct kedge__rex_bucket *buckets; /* all parts, one after the other */
+	uint64_t bytes;
+	uint32_t mask; /* buckets of a part, less one */
+};
+
+/* What is asked for: made once, so that its buckets can be fetched ahead. */
+struct kedge__rex_key {
+	struct kedge__rex_bucket *part;
+	uint32_t tag, first, second; /* buckets */
+};
+
+/* For COUNT patterns, in at most LIMIT bytes. */
+int kedge__rex_table_init(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err);
+void kedge__rex_table_done(struct kedge__rex_table *t);
+/* Put ITEM, which is not there, in. */
+void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t item);
+
+static inline uint64_t kedge__rex_hash(struct kedge__digest d)
+{
+	return (d.lo ^ d.hi >> 17) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static inline uint32_t kedge__rex_part(uint64_t hash)
+{
+	return (uint32_t)(hash >> 58);
+}
+
+/* The other bucket of an entry is known from its tag, so that it can be moved without asking whose it is. */
+static inline uint32_t kedge__rex_other(const struct kedge__rex_table *t, uint32_t bucket, uint32_t tag)
+{
+	return (bucket ^ tag * UINT32_C(0x5bd1e995)) & t->mask;
+}
+
+static inline struct kedge__rex_key kedge__rex_key_of(const struct kedge__rex_table *t, uint64_t hash)
+{
+	struct kedge__rex_key k = {.tag = (uint32_t)(hash >> 26)};
+
+	k.part = t->buckets + (uint64_t)kedge__rex_part(hash) * ((uint64_t)t->mask + 1);
+	k.first = (uint32_t)(hash >> 4) & t->mask;
+	k.second = kedge__rex_other(t, k.first, k.tag);
+	return k;
+}
+
+#endif

@@ -1,0 +1,310 @@
+/* Section MAPX by pages: the page table and the pointer file. */
+#include "format_samples.h"
+
+#define SELF 100
+#define PAGE UINT64_C(4096)
+
+static struct kedge__region_record region(uint32_t slot, uint64_t bytes)
+{
+	return (struct kedge__region_record){.name = (char *)"r", .slot = slot, .bytes = bytes};
+}
+
+static void add(struct kedge__extent_map *map, enum kedge__extent_kind kind, uint64_t addr, uint64_t len, uint64_t src,
+		uint64_t version)
+{
+	struct kedge__extent e = {.addr = addr, .len = len, .src = src, .version = version, .kind = kind};
+
+	assert_int_equal(kedge__extent_map_append(map, e, true, NULL), 0);
+}
+
+static void assert_maps_equal(const struct kedge__extent_map *a, const struct kedge__extent_map *b)
+{
+	assert_int_equal(a->count, b->count);
+	for (size_t i = 0; i < a->count; i++) {
+		const struct kedge__extent *x = &a->at[i], *y = &b->at[i];
+
+		assert_true(x->addr == y->addr && x->len == y->len && x->kind == y->kind);
+		assert_true(x->kind == KEDGE__EXTENT_PARENT || x->src == y->src);
+		assert_true(x->kind != KEDGE__EXTENT_COPY || x->version == y->version);
+	}
+}
+
+/* Encode, decode, compare; the encoded bytes are the caller's. */
+static struct kedge__bytes round_trip(enum kedge__map_encoding expect, const struct kedge__extent_map *map,
+				      uint32_t chunk, const struct kedge__region_record *r, size_t n)
+{
+	struct kedge__extent_map got = {0};
+	struct kedge__bytes b = {0};
+	enum kedge__map_encoding used;
+
+	assert_int_equal(kedge__map_encode(KEDGE__MAP_PAGES, map, chunk, SELF, r, n, &b, NULL), 0);
+	assert_int_equal(kedge__map_decode(b.at, b.count, SELF, r, n, &used, &got, NULL), 0);
+	assert_int_equal(used, expect);
+	assert_maps_equal(&got, map);
+	kedge__extent_map_done(&got);
+	return b;
+}
+
+static size_t size_of(enum kedge__map_encoding expect, struct kedge__extent_map *map, uint32_t chunk,
+		      const struct kedge__region_record *r, size_t n)
+{
+	struct kedge__bytes b = round_trip(expect, map, chunk, r, n);
+	size_t bytes = b.count;
+
+	kedge__bytes_done(&b);
+	kedge__extent_map_done(map);
+	return bytes;
+}
+
+/* The example of FORMAT.md, byte by byte. */
+static void test_example(void **state)
+{
+	static const uint8_t want[] = {
+	    3,    32,      /* by pages, patterns of 32 bytes */
+	    10,            /* moves are from version 100 - 10 */
+	    0xe4, 0x41,    /* 8420 bytes of literals */
+	    8,             /* bytes of pointers */
+	    0x10, 0x21,    /* two patterns the same, four new ones */
+	    0x14, 7,       /* two from pattern 7 on of the page in version 90 */
+	    0x0a,          /* a zero */
+	    0x15, 3,       /* two once more, from three patterns back */
+	    0,             /* all that is left: the same */
+	    0x14, 0,       /* from page 1 on: literals, 2 pages */
+	    0x0a,          /* the next one: pointers */
+	    9,    1,    0, /* the next one: constant, zero */
+	    0x10,          /* the second from there on: a literal */
+	};
+	const struct kedge__region_record r[] = {region(0, 5 * PAGE), region(1, PAGE + 100)};
+	struct kedge__extent_map map = {0};
+	struct kedge__bytes b;
+
+	(void)state;
+	add(&map, KEDGE__EXTENT_PARENT, 0, PAGE, 0, 0);
+	add(&map, KEDGE__EXTENT_LITERAL, PAGE, 2 * PAGE, 0, 0);
+	add(&map, KEDGE__EXTENT_PARENT, 3 * PAGE, 64, 0, 0);
+	add(&map, KEDGE__EXTENT_LITERAL, 3 * PAGE + 64, 128, 2 * PAGE, 0);
+	add(&map, KEDGE__EXTENT_COPY, 3 * PAGE + 192, 64, 3 * PAGE + 7 * 32, 90);
+	add(&map, KEDGE__EXTENT_FILL, 3 * PAGE + 256, 32, 0, 0);
+	add(&map, KEDGE__EXTENT_LITERAL, 3 * PAGE + 288, 64, 2 * PAGE + 32, 0);
+	add(&map, KEDGE__EXTENT_PARENT, 3 * PAGE + 352, PAGE - 352, 0, 0);
+	add(&map, KEDGE__EXTENT_FILL, 4 * PAGE, PAGE, 0, 0);
+	add(&map, KEDGE__EXTENT_PARENT, SLOT(1), PAGE, 0, 0);
+	add(&map, KEDGE__EXTENT_LITERAL, SLOT(1) + PAGE, 100, 2 * PAGE + 128, 0);
+	b = round_trip(KEDGE__MAP_PAGES, &map, 32, r, 2);
+	assert_int_equal(b.count, sizeof(want));
+	assert_memory_equal(b.at, want, sizeof(want));
+	kedge__bytes_done(&b);
+	kedge__extent_map_done(&map);
+}
+
+static void test_whole_pages_cost_a_few_bytes(void **state)
+{
+	const struct kedge__region_record r[] = {region(0, UINT64_C(1) << 30)};
+	struct kedge__extent_map map = {0};
+
+	(void)state;
+	add(&map, KEDGE__EXTENT_LITERAL, 0, UINT64_C(1) << 30, 0, 0);
+	assert_true(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1) <= 14);
+	add(&map, KEDGE__EXTENT_PARENT, 0, UINT64_C(1) << 29, 0, 0);
+	add(&map, KEDGE__EXTENT_FILL, UINT64_C(1) << 29, UINT64_C(1) << 29, 0, 0);
+	assert_true(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1) <= 14);
+	add(&map, KEDGE__EXTENT_PARENT, 0, UINT64_C(1) << 30, 0, 0);
+	assert_int_equal(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1), 5);
+}
+
+/* One pattern in every page, always the same one: its pointers are stored once. */
+static void test_pointers_are_shared(void **state)
+{
+	enum { PAGES = 1000 };
+	const struct kedge__region_record r[] = {region(3, PAGES * PAGE)};
+	struct kedge__extent_map map = {0};
+
+	(void)state;
+	for (uint64_t i = 0; i < PAGES; i++) {
+		add(&map, KEDGE__EXTENT_PARENT, SLOT(3) + i * PAGE, 320, 0, 0);
+		add(&map, KEDGE__EXTENT_LITERAL, SLOT(3) + i * PAGE + 320, 32, i * 32, 0);
+		add(&map, KEDGE__EXTENT_PARENT, SLOT(3) + i * PAGE + 352, PAGE - 352, 0, 0);
+	}
+	assert_true(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1) <= 2 * PAGES + 20);
+}
+
+static void random_piece(struct kedge__extent_map *map, uint64_t addr, uint64_t len, uint32_t unit, uint64_t *literals,
+			 uint64_t *seed)
+{
+	uint64_t page = addr & ~(PAGE - 1), kind = next_random(seed) % 6, back;
+
+	switch (kind) {
+	case 0:
+	case 1:
+		add(map, KEDGE__EXTENT_LITERAL, addr, len, *literals, 0);
+		*literals += len;
+		break;
+	case 2:
+		back = unit * (1 + next_random(seed) % 300) + next_random(seed) % 2 * 4;
+		if (back > *literals || back < len)
+			add(map, KEDGE__EXTENT_FILL, addr, len, 77, 0);
+		else
+			add(map, KEDGE__EXTENT_LITERAL, addr, len, *literals - back, 0);
+		break;
+	case 3:
+		add(map, KEDGE__EXTENT_FILL, addr, len, next_random(seed) % 2 * UINT64_C(0x0101010101010101), 0);
+		break;
+	case 4:
+		if (PAGE - len >= unit)
+			add(map, KEDGE__EXTENT_COPY, addr, len, page + next_random(seed) % ((PAGE - len) / unit) * unit,
+			    93);
+		else
+			add(map, KEDGE__EXTENT_PARENT, addr, len, 0, 0);
+		break;
+	default:
+		add(map, KEDGE__EXTENT_PARENT, addr, len, 0, 0);
+	}
+}
+
+static void random_region(struct kedge__extent_map *map, const struct kedge__region_record *r, uint32_t unit,
+			  uint64_t *literals, uint64_t *seed)
+{
+	uint64_t len;
+
+	for (uint64_t at = 0; at < r->bytes; at += len) {
+		uint64_t room = KEDGE__MIN(PAGE - at % PAGE, r->bytes - at);
+
+		len = next_random(seed) % 3 ? (1 + next_random(seed) % 40) * unit : room;
+		len = KEDGE__MIN(len, room);
+		random_piece(map, SLOT(r->slot) + at, len, unit, literals, seed);
+	}
+}
+
+static void test_random_maps(void **state)
+{
+	uint64_t seed = 5;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		uint32_t unit = 16u << next_random(&seed) % 5;
+		size_t n = 1 + next_random(&seed) % 4;
+		struct kedge__region_record r[4];
+		struct kedge__extent_map map = {0};
+		uint64_t literals = 0;
+
+		for (size_t k = 0; k < n; k++) {
+			r[k] =
+			    region((uint32_t)(2 * k), next_random(&seed) % 6 * PAGE / 2 + next_random(&seed) % 3 * 7);
+			random_region(&map, &r[k], unit, &literals, &seed);
+		}
+		size_of(KEDGE__MAP_PAGES, &map, unit, r, n);
+	}
+}
+
+/* What pages cannot express is written as runs. */
+static void test_falls_back(void **state)
+{
+	const struct kedge__region_record r[] = {region(0, 2 * PAGE)};
+	const struct kedge__extent odd[] = {
+	    {.addr = 0, .len = 33, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = 0, .len = 32, .src = PAGE, .version = 90, .kind = KEDGE__EXTENT_COPY},
+	    {.addr = 0, .len = 32, .src = 8, .version = 90, .kind = KEDGE__EXTENT_COPY},
+	    {.addr = 0, .len = 32, .src = 32, .version = SELF, .kind = KEDGE__EXTENT_COPY},
+	    {.addr = 0, .len = 32, .src = 100, .kind = KEDGE__EXTENT_LITERAL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(odd); i++) {
+		struct kedge__extent_map map = {0};
+
+		add(&map, odd[i].kind, 0, odd[i].len, odd[i].src, odd[i].version);
+		add(&map, KEDGE__EXTENT_FILL, odd[i].len, 2 * PAGE - odd[i].len, 0, 0);
+		size_of(KEDGE__MAP_RUNS, &map, 32, r, 1);
+	}
+	for (uint64_t version = 90; version <= 91; version++) { /* moves from two versions */
+		struct kedge__extent_map map = {0};
+
+		add(&map, KEDGE__EXTENT_COPY, 0, 32, 64, 90);
+		add(&map, KEDGE__EXTENT_COPY, 32, 32, 0, version);
+		add(&map, KEDGE__EXTENT_PARENT, 64, 2 * PAGE - 64, 0, 0);
+		size_of(version == 90 ? KEDGE__MAP_PAGES : KEDGE__MAP_RUNS, &map, 32, r, 1);
+	}
+}
+
+static void refused(const void *raw, size_t bytes, int code, const char *says)
+{
+	const struct kedge__region_record r[] = {region(0, 2 * PAGE), region(1, 100)};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__extent_map map = {0};
+	enum kedge__map_encoding how;
+
+	assert_refused(kedge__map_decode(raw, bytes, SELF, r, 2, &how, &map, &err), code, &err, says);
+	assert_null(map.at);
+}
+#define REFUSED(raw, says) refused(raw, sizeof(raw) - 1, KEDGE_E_DAMAGED, says)
+
+/* After encoding and pattern: version of moves, bytes of literals, of pointers; pointers; table. */
+#define HEAD "\3\x20"
+
+static void test_decode_refused(void **state)
+{
+	(void)state;
+	refused("\4\x20", 2, KEDGE_E_FORMAT, "not known");
+	REFUSED("\3\0", "no size");
+	REFUSED("\3\x80\4\0\0\0", "patterns of no possible size");
+	REFUSED(HEAD, "head");
+	REFUSED(HEAD "\0\0", "head");
+	REFUSED(HEAD "\x65\0\0", "head");
+	REFUSED(HEAD "\0\0\1", "pointer file is cut short");
+	REFUSED(HEAD "\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", "pointer file is cut short");
+	/* the page table */
+	REFUSED(HEAD "\0\0\0\1\1\0", "listed twice");
+	REFUSED(HEAD "\0\0\0\x09\1\0\1\1\0", "listed twice");
+	REFUSED(HEAD "\0\0\0\x21\1\0", "outside all regions");
+	REFUSED(HEAD "\0\0\0\x0d\2\1\0", "outside all regions");
+	REFUSED(HEAD "\0\0\0\x0d\1\1\0\x11\1\0", "outside all regions");
+	REFUSED(HEAD "\0\0\0\xf9\xff\xff\xff\xff\xff\xff\xff\xff\1\1\0", "outside all regions");
+	REFUSED(HEAD "\0\0\0\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\1\0", "broken");
+	REFUSED(HEAD "\0\0\0\x09\2", "1 or 8");
+	REFUSED(HEAD "\0\0\0\x09\x08"
+		     "1234567",
+		"1 or 8");
+	REFUSED(HEAD "\0\0\0\x80", "broken");
+	/* PF* */
+	REFUSED(HEAD "\0\0\0\x0a", "outside the pointer file");
+	REFUSED(HEAD "\0\0\1\0\x0a\x0a", "outside the pointer file");
+	REFUSED(HEAD "\0\0\1\0\x0a\x0b\2", "outside the pointer file");
+	REFUSED(HEAD "\0\0\1\0\x0a\x0b\0", "outside the pointer file");
+	REFUSED(HEAD "\0\0\1\0\x0a\x0b", "outside the pointer file");
+	REFUSED(HEAD "\0\0\1\x08\x0a", "outside the pointer file");
+	REFUSED(HEAD "\0\0\1\0\x0a\x0f\0\1", "whose pointers are elsewhere");
+	REFUSED(HEAD "\0\0\2\0\0\x0a", "pointers that no page has");
+	/* pointers */
+	REFUSED(HEAD "\0\0\2\xf8\x62\x0a", "beyond its page");
+	REFUSED(HEAD "\0\0\3\x08\xf8\x61\x0a", "beyond its page");
+	REFUSED(HEAD "\0\0\1\7\x0a", "no known kind");
+	REFUSED(HEAD "\0\0\2\x04\0\x0a", "a move from no version");
+	REFUSED(HEAD "\x0a\0\3\x0c\x80\0\x0a", "a move from outside the page");
+	REFUSED(HEAD "\x0a\0\2\4\1\x0a", "a move from outside the page");
+	REFUSED(HEAD "\x0a\0\1\x0c\x0a", "a move from outside the page");
+	REFUSED(HEAD "\0\0\3\3\2\0\x0a", "1 or 8");
+	/* literals */
+	REFUSED(HEAD "\0\0\1\1\x0a", "outside the pattern sequence");
+	REFUSED(HEAD "\0\x1f\2\x09\0\x0a", "outside the pattern sequence");
+	REFUSED(HEAD "\0\x40\2\x09\0\x0a", "longer than its pointers tell");
+	REFUSED(HEAD "\0\0\0\x08", "outside the pattern sequence");
+	REFUSED(HEAD "\0\x20\4\x09\x0d\2\0\x0a", "back to no literal");
+	REFUSED(HEAD "\0\x20\4\x09\x0d\0\0\x0a", "back to no literal");
+	REFUSED(HEAD "\0\x20\4\x09\x15\1\0\x0a", "back to no literal");
+	REFUSED(HEAD "\0\x20\4\x09\x0e\x1f\0\x0a", "back to no literal");
+	REFUSED(HEAD "\0\x20\x0d\x09\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\x0a", "back to no literal");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_example),
+	    cmocka_unit_test(test_whole_pages_cost_a_few_bytes),
+	    cmocka_unit_test(test_pointers_are_shared),
+	    cmocka_unit_test(test_random_maps),
+	    cmocka_unit_test(test_falls_back),
+	    cmocka_unit_test(test_decode_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
