@@ -23,7 +23,7 @@ struct bench {
 	uint64_t size, repeat, workers, queue;
 	const char *codec, *dir;
 	struct kedge__text_list buffers, rates, collect_rates;
-	bool json;
+	bool json, writers;
 	uint8_t *data;
 	struct kedge__flow flow;
 	char *path;
@@ -373,21 +373,74 @@ static void preset(struct kedge__text_list *list, const char *const *texts, size
 			kedge__tool_no_memory();
 }
 
+static int parse_buffer(const struct bench *b, const char *text, size_t least, size_t *out, struct kedge__error *err)
+{
+	uint64_t bytes = 0;
+
+	if (kedge__size_parse(text, &bytes) || bytes < least || bytes > b->size)
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"buffers of %s: must be %zu bytes or more, and no more than the state", text,
+					least);
+	*out = (size_t)bytes;
+	return 0;
+}
+
 static int measure_all(struct bench *b, const double *rates, const double *collect_rates, struct kedge__error *err)
 {
 	int rc = prepare(b, err);
 
 	for (size_t i = 0; i < b->buffers.count && !rc; i++) {
-		uint64_t bytes = 0;
+		size_t bytes;
 
-		if (kedge__size_parse(b->buffers.at[i], &bytes) || bytes < 64 || bytes > b->size)
-			rc = kedge__error_set(err, KEDGE_E_ARG, 0,
-					      "buffers of %s: must be 64 bytes or more, and no more than the state",
-					      b->buffers.at[i]);
-		else
-			rc = measure_buffer(b, (size_t)bytes, rates, collect_rates, err);
+		rc = parse_buffer(b, b->buffers.at[i], 64, &bytes, err);
+		if (!rc)
+			rc = measure_buffer(b, bytes, rates, collect_rates, err);
 	}
 	return rc;
+}
+
+static int measure_writers(struct bench *b, struct kedge__error *err)
+{
+	struct kedge__writers_spec spec = {.size = b->size,
+					   .buffer_count = b->buffers.count,
+					   .queue = b->queue,
+					   .dir = b->dir,
+					   .codec = b->flow.codec,
+					   .threads = (int)b->workers,
+					   .repeat = b->repeat,
+					   .json = b->json};
+	size_t *buffers = kedge__calloc(b->buffers.count, sizeof(*buffers));
+	int rc = 0;
+
+	b->data = kedge__map_alloc(b->size);
+	if (!buffers || !b->data)
+		rc = kedge__error_nomem(err);
+	for (size_t i = 0; i < b->buffers.count && !rc; i++)
+		rc = parse_buffer(b, b->buffers.at[i], 4096, &buffers[i], err);
+	if (!rc) {
+		fill_data(b->data, b->size);
+		spec.data = b->data;
+		spec.buffers = buffers;
+		rc = kedge__bench_writers(&spec, err);
+	}
+	kedge__free(buffers);
+	release(b);
+	return rc;
+}
+
+static int run_writers(struct bench *b)
+{
+	static const char *const buffers[] = {"256k", "1M", "4M"};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!b->dir)
+		return kedge__usage_error(&b->usage, "--writers needs --dir: a directory of the storage to measure");
+	if (!b->buffers.count)
+		preset(&b->buffers, buffers, KEDGE__COUNT(buffers));
+	rc = measure_writers(b, &err);
+	kedge__array_done(&b->buffers);
+	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 
 static int run(struct bench *b)
@@ -426,7 +479,7 @@ static int run(struct bench *b)
 
 int kedge__bench_pipeline(int argc, char **argv)
 {
-	struct bench b = {.size = UINT64_C(64) << 20, .repeat = 3, .codec = "zstd:1", .flow = {.fd = -1}};
+	struct bench b = {.size = UINT64_C(64) << 20, .repeat = 3, .flow = {.fd = -1}};
 	struct kedge__job_settings settings = {0};
 	const struct kedge__option options[] = {
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state (default: 64MiB)"},
@@ -435,12 +488,15 @@ int kedge__bench_pipeline(int argc, char **argv)
 	    {"queue", 0, KEDGE__OPTION_UINT, &b.queue, "N", "buffers of each ring (default: as checkpoints have it)"},
 	    {"workers", 0, KEDGE__OPTION_UINT, &b.workers, "N",
 	     "1 to N threads compress (default: as many as there are cores)"},
-	    {"codec", 0, KEDGE__OPTION_TEXT, &b.codec, "CODEC", "codec and level (default: zstd:1)"},
+	    {"codec", 0, KEDGE__OPTION_TEXT, &b.codec, "CODEC",
+	     "codec and level (default: zstd:1; with --writers: none)"},
 	    {"rate", 0, KEDGE__OPTION_LIST, &b.rates, "BYTES",
 	     "bytes a second that the storage takes; 0: no limit; may be given again (default: 0 and 100M)"},
 	    {"collect-rate", 0, KEDGE__OPTION_LIST, &b.collect_rates, "BYTES",
 	     "bytes a second that can be collected, with storage without limit; may be given again (default: 100M)"},
 	    {"dir", 0, KEDGE__OPTION_TEXT, &b.dir, "DIR", "write to a file in DIR (default: to memory)"},
+	    {"writers", 0, KEDGE__OPTION_FLAG, &b.writers, NULL,
+	     "instead, time segments in --dir by each writer, through the page cache and past it"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, of which the median is shown (default: 3)"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
@@ -456,7 +512,8 @@ int kedge__bench_pipeline(int argc, char **argv)
 		"given what every stage takes alone, and how much longer than the slowest stage alone it took.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge bench pipeline\nkedge bench pipeline --buffer 1M --rate 0 --rate 50M --workers 4 --json",
+	    .example = "kedge bench pipeline\nkedge bench pipeline --buffer 1M --rate 0 --rate 50M --workers 4 --json\n"
+		       "kedge bench pipeline --writers --dir /scratch",
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		return status;
@@ -465,7 +522,9 @@ int kedge__bench_pipeline(int argc, char **argv)
 	if (!b.repeat || b.repeat > KEDGE__FLOW_TURNS || b.workers > 256 || b.size < 4096 || b.queue > 4096)
 		return kedge__usage_error(
 		    &b.usage, "1 to %d turns, at least 4 KiB, at most 256 workers and 4096 buffers", KEDGE__FLOW_TURNS);
+	if (!b.codec)
+		b.codec = b.writers ? "none" : "zstd:1";
 	if (kedge__codec_choice_parse(b.codec, &b.flow.codec, &err))
 		return kedge__tool_fail(b.usage.command, &err, "cannot measure");
-	return run(&b);
+	return b.writers ? run_writers(&b) : run(&b);
 }

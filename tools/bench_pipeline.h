@@ -37,4 +37,19 @@ struct kedge__flow_result {
 int kedge__flow_run(const struct kedge__flow *flow, unsigned parts, struct kedge__pool *pool, bool overlap,
 		    double ratio, struct kedge__flow_result *out, struct kedge__error *err);
 
+/* bench_pipeline_writers.c: prints its results. */
+struct kedge__writers_spec {
+	const uint8_t *data;
+	size_t size;
+	const size_t *buffers;
+	size_t buffer_count, queue;
+	const char *dir;
+	struct kedge__codec_choice codec;
+	int threads;
+	uint64_t repeat;
+	bool json;
+};
+
+int kedge__bench_writers(const struct kedge__writers_spec *spec, struct kedge__error *err);
+
 #endif

@@ -99,6 +99,8 @@ uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t versio
 /* ------------------------------------------------------------------ segment_file.c: a segment on its way to its name
  */
 
+#define KEDGE__SEGMENT_SLOTS 4 /* writes in flight */
+
 struct kedge__segment_file {
 	char *dir, *tmp, *path;
 	int fd;
@@ -106,8 +108,8 @@ struct kedge__segment_file {
 	uint64_t offset;  /* bytes appended so far */
 	uint64_t written; /* and written, or on their way */
 	bool direct, uring;
-	uint8_t *memory; /* slots, in which appends gather */
-	size_t slots, slot_bytes;
+	uint8_t *slots[KEDGE__SEGMENT_SLOTS]; /* in which appends gather; NULL until they are needed */
+	size_t slot_bytes;
 	unsigned slot; /* that is being filled, */
 	size_t staged; /* and how far */
 	struct kedge__fs_queue *queue; /* NULL until the first slot is full */

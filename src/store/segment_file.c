@@ -15,7 +15,6 @@
 
 #define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written from where it is */
 #define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; what the bucket paces */
-#define IN_FLIGHT   4
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
 		      uint32_t rank, uint32_t generation, struct kedge__error *err)
@@ -62,15 +61,6 @@ static bool takes_uring(const struct kedge__io *io)
 	return !refused;
 }
 
-static int make_slots(struct kedge__segment_file *file, const struct kedge__io *io, struct kedge__error *err)
-{
-	file->uring = takes_uring(io);
-	file->slots = file->uring ? IN_FLIGHT : 1;
-	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
-	file->memory = kedge__map_alloc(file->slots * file->slot_bytes);
-	return file->memory ? 0 : kedge__error_nomem(err);
-}
-
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
 			     uint32_t rank, uint32_t generation, const struct kedge__io *io,
 			     struct kedge__bucket *bucket, struct kedge__error *err)
@@ -83,10 +73,9 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 					"version %" PRIu64 ", rank %" PRIu32 ", generation %" PRIu32
 					" is published and cannot be written over",
 					version, rank, generation);
-	*file = (struct kedge__segment_file){.fd = -1, .bucket = bucket};
-	rc = make_slots(file, io, err);
-	if (!rc)
-		rc = make_paths(file, cat, version, rank, generation, err);
+	*file = (struct kedge__segment_file){.fd = -1, .bucket = bucket, .uring = takes_uring(io)};
+	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
+	rc = make_paths(file, cat, version, rank, generation, err);
 	if (!rc)
 		rc = create_in_dir(file, err);
 	if (rc)
@@ -123,25 +112,16 @@ static int write_out(struct kedge__segment_file *file, const uint8_t *data, size
 	return rc;
 }
 
-static uint8_t *slot_memory(const struct kedge__segment_file *file)
-{
-	return file->memory + file->slot * file->slot_bytes;
-}
-
 /* Begin to write the slot that is full; go on with the next when that one is free. */
 static int slot_submit(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	double start = kedge__clock_seconds();
-	int rc = 0;
+	int rc;
 
-	if (!file->queue)
-		rc = kedge__fs_queue_new(file->fd, file->tmp, file->slots, &file->queue, err);
-	if (!rc)
-		rc = kedge__fs_queue_submit(file->queue, file->slot, slot_memory(file), file->staged, file->written,
-					    err);
+	rc = kedge__fs_queue_submit(file->queue, file->slot, file->slots[file->slot], file->staged, file->written, err);
 	file->written += file->staged;
 	file->staged = 0;
-	file->slot = (file->slot + 1) % file->slots;
+	file->slot = (file->slot + 1) % KEDGE__SEGMENT_SLOTS;
 	if (!rc)
 		rc = kedge__fs_queue_wait(file->queue, file->slot, err);
 	file->write_seconds += kedge__clock_seconds() - start;
@@ -152,12 +132,15 @@ static int slot_out(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	size_t bytes = file->staged;
 
-	if (file->uring && bytes == file->slot_bytes) {
+	/* Where no queue is to be had after all, pwrite does as well. */
+	if (file->uring && !file->queue && bytes == file->slot_bytes)
+		file->uring = kedge__fs_queue_new(file->fd, file->tmp, KEDGE__SEGMENT_SLOTS, &file->queue, NULL) == 0;
+	if (file->queue && bytes == file->slot_bytes) {
 		pace(file, bytes);
 		return slot_submit(file, err);
 	}
 	file->staged = 0;
-	return write_out(file, slot_memory(file), bytes, err);
+	return write_out(file, file->slots[file->slot], bytes, err);
 }
 
 static int slot_fill(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
@@ -167,7 +150,11 @@ static int slot_fill(struct kedge__segment_file *file, const uint8_t *data, size
 	while (bytes && !rc) {
 		size_t n = KEDGE__MIN(bytes, file->slot_bytes - file->staged);
 
-		memcpy(slot_memory(file) + file->staged, data, n);
+		if (!file->slots[file->slot])
+			file->slots[file->slot] = kedge__map_alloc(file->slot_bytes);
+		if (!file->slots[file->slot])
+			return kedge__error_nomem(err);
+		memcpy(file->slots[file->slot] + file->staged, data, n);
 		file->staged += n;
 		data += n;
 		bytes -= n;
@@ -239,8 +226,9 @@ void kedge__segment_file_done(struct kedge__segment_file *file)
 {
 	kedge__fs_queue_free(file->queue);
 	kedge__fs_close(file->fd);
-	if (file->memory)
-		kedge__map_free(file->memory, file->slots * file->slot_bytes);
+	for (size_t i = 0; i < KEDGE__SEGMENT_SLOTS; i++)
+		if (file->slots[i])
+			kedge__map_free(file->slots[i], file->slot_bytes);
 	kedge__free(file->dir);
 	kedge__free(file->tmp);
 	kedge__free(file->path);

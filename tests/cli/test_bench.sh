@@ -1,0 +1,76 @@
+# The benchmarks that move data: all of what they promise is there and consistent. How fast anything is, is not asked.
+. "$KEDGE_SOURCE/tests/cli/lib.sh"
+
+# near A B WHAT: equal, but for rounding.
+near()
+{
+	awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(d <= 1e-9 + 1e-6 * (b < 0 ? -b : b)) }' ||
+		fail "$3 is $1, not $2"
+}
+
+expect 0 kedge bench pipeline --size 256k --buffer 4k --buffer 64k --workers 2 --rate 0 --rate 64M --collect-rate 64M \
+	--repeat 2 --json
+is "$(json size)" 262144 size
+is "$(json codec)" zstd:1 codec
+# Two buffers, three pairs of rates, and in each: uncompressed, serial, and pipelined with one and with two workers.
+is "$(json results)" 24 "the number of rows"
+for i in 0 1 3 14 23; do
+	row=results.$i
+	case $(json $row.mode) in
+	uncompressed) sum="$(json $row.collect_alone) + $(json $row.store_alone)" ;;
+	serial) sum="$(json $row.collect_alone) + $(json $row.compress_alone) + $(json $row.store_alone)" ;;
+	pipelined) sum= ;;
+	*) fail "a mode $(json $row.mode)" ;;
+	esac
+	longest=$(printf '%s\n' "$(json $row.collect_alone)" "$(json $row.compress_alone)" "$(json $row.store_alone)" | sort -g | tail -n 1)
+	[ -n "$sum" ] || sum=$longest
+	near "$(json $row.predicted)" "$(awk "BEGIN { printf \"%.12g\", $sum }")" "what the model predicts of row $i"
+	near "$(json $row.error)" "$(awk "BEGIN { printf \"%.12g\", $(json $row.predicted) / $(json $row.seconds) - 1 }")" "the error of row $i"
+	near "$(json $row.over_slowest)" "$(awk "BEGIN { printf \"%.12g\", $(json $row.seconds) / $longest - 1 }")" "what row $i is over"
+	for stage in collect compress store; do
+		is "$(json $row.stages.$stage)" 4 "the number of figures of stage $stage"
+	done
+	json $row.model.saturation >/dev/null
+	case $(json $row.bottleneck) in collect | compress | store) ;; *) fail "a bottleneck $(json $row.bottleneck)" ;; esac
+done
+is "$(json results.0.mode)" uncompressed "the first mode"
+is "$(json results.2.workers)" 1 workers
+is "$(json results.3.workers)" 2 workers
+near "$(json results.0.ratio)" 1 "the ratio without compression"
+# What is stored does not depend on who compresses it.
+near "$(json results.3.ratio)" "$(json results.1.ratio)" "the ratio of the pipeline"
+awk "BEGIN { exit !($(json results.1.ratio) < 0.9) }" || fail "nothing was compressed"
+expect 0 kedge bench pipeline --size 64k --buffer 4k --workers 1 --rate 0 --collect-rate 0 --repeat 1 --dir .
+printed pipelined
+[ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
+
+expect 0 kedge bench pipeline --writers --dir . --size 256k --buffer 64k --repeat 2 --json
+rows=$(json writers)
+[ "$rows" -eq 8 ] || [ "$rows" -eq 4 ] || fail "$rows rows of writers"
+for i in $(seq 0 $((rows - 1))); do
+	row=writers.$i
+	awk "BEGIN { exit !($(json $row.ratio_lowest) <= $(json $row.ratio) && $(json $row.ratio) <= $(json $row.ratio_highest)) }" ||
+		fail "the ratio of row $i is not within its spread"
+	awk "BEGIN { exit !($(json $row.seconds) > 0) }" || fail "row $i took no time"
+done
+is "$(json writers.0.writer)" pwrite "the first writer"
+near "$(json writers.0.ratio)" 1 "the ratio of pwrite to itself"
+is "$(json writers.$((rows - 1)).segment)" 65536 "the small segment"
+[ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
+expect 2 kedge bench pipeline --writers
+said --dir
+
+for pattern in runs scattered; do
+	flag=
+	[ $pattern = runs ] || flag=--scattered
+	expect 0 kedge bench restore --size 2M --versions 4 --percent 10 --repeat 3 --dir . $flag --json
+	is "$(json pattern)" $pattern pattern
+	is "$(json size)" 2097152 size
+	[ "$(json bytes_read)" -ge 2097152 ] || fail "fewer bytes were read than there are"
+	[ "$(json record_bytes)" -ge "$(json bytes_read)" ] || fail "more was read than is stored"
+	awk "BEGIN { exit !($(json ratio_lowest) <= $(json ratio) && $(json ratio) <= $(json ratio_highest)) }" ||
+		fail "the ratio is not within its spread"
+done
+expect 0 kedge bench restore --size 1M --versions 3 --repeat 1 --dir . --codec zstd
+printed "restore / read"
+[ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
