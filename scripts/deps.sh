@@ -19,6 +19,7 @@ needed() {
 		libdeflate-dev pkg-config --exists libdeflate
 		liburing-dev pkg-config --exists liburing
 		libfpzip-dev test -e /usr/include/fpzip.h
+		libbz2-dev test -e /usr/include/bzlib.h
 		libopenmpi-dev mpicc --version
 		openmpi-bin mpirun --version
 	END

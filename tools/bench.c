@@ -12,6 +12,7 @@ int kedge__tool_bench(int argc, char **argv)
 	     kedge__bench_pipeline},
 	    {"capture", "page trackers and copy-on-write, beside memcpy", kedge__bench_capture},
 	    {"veloc-like", "checkpoints of several processes on two levels, beside plain writes", kedge__bench_veloc},
+	    {"rex", "page images: rex and tree, beside plain increments and compressors", kedge__bench_rex},
 	    {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
 	};
 	const struct kedge__usage usage = {

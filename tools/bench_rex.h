@@ -1,0 +1,159 @@
+/*
+ * Inside of `kedge bench rex`: the moments of a process's memory, the ways to keep them, and what is measured of each.
+ *
+ * The unit of comparison is the increment: the pages of a moment that are not as they were in the moment before, found by
+ * comparing bytes, and the place of each in the image (of the first moment: all pages). Every way gets the same
+ * increments and is judged by all bytes that it puts into files, its own metadata among them.
+ */
+#ifndef KEDGE_TOOLS_BENCH_REX_H
+#define KEDGE_TOOLS_BENCH_REX_H
+
+#include "bench.h"
+#include "tool_pages.h"
+
+/* ------------------------------------------------------------------ bench_rex_series.c */
+
+struct kedge__rex_moment {
+	struct kedge__page_places places;
+	uint8_t *data; /* places.count pages */
+};
+
+struct kedge__rex_series {
+	char *name;
+	struct kedge__rex_moment *moments;
+	size_t count;
+	size_t room;  /* places of the largest */
+	size_t steps; /* of the chain that is restored: the base, and at least eight increments */
+};
+
+enum { KEDGE__REX_INCREMENTS = 8 };
+
+/* The series NAME.idx/NAME.pages in DIR, in the order of their names. */
+int kedge__rex_series_load(const char *dir, struct kedge__rex_series *series, struct kedge__error *err);
+/* One made up: doubles that drift, tables that stay, records of which a few fields change, growth. */
+void kedge__rex_series_generate(struct kedge__rex_series *series);
+void kedge__rex_series_done(struct kedge__rex_series *series);
+/* The moment of step STEP of the chain: forth through the series, and back and forth again for as long as needed. */
+const struct kedge__rex_moment *kedge__rex_series_at(const struct kedge__rex_series *series, size_t step);
+
+/* An increment as a plain file: the number of its pages, their places, and their data. */
+struct kedge__rex_increment {
+	size_t pages, bytes; /* bytes: of the file */
+	uint8_t *file;       /* u64 count, u64 place * count, data */
+};
+
+void kedge__rex_increment_make(const struct kedge__rex_series *series, size_t step, struct kedge__rex_increment *out);
+void kedge__rex_increment_done(struct kedge__rex_increment *inc);
+/* Put the pages of the file to their places; KEDGE_E_DAMAGED if it is none, or has a place beyond ROOM. */
+int kedge__rex_increment_apply(const uint8_t *file, size_t bytes, uint8_t *image, size_t room,
+			       struct kedge__error *err);
+
+/* ------------------------------------------------------------------ the ways */
+
+struct kedge__rex_keeper { /* one way at work on one series */
+	const struct kedge__rex_method *method;
+	const struct kedge__rex_series *series;
+	const char *dir; /* of its own */
+	const char *codec, *block;
+	struct kedge__pool *pool; /* for restore */
+	void *state;
+};
+
+struct kedge__rex_method {
+	const char *name;
+	const char *reducer; /* of a store */
+	bool packed;         /* with a codec */
+	bool (*there)(void);
+	int (*begin)(struct kedge__rex_keeper *k, struct kedge__error *err);
+	/* What is not measured: the application's own work between two checkpoints. */
+	int (*prepare)(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+		       struct kedge__error *err);
+	int (*keep)(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+		    struct kedge__error *err);
+	/* The image after the last step into IMAGE; what was read of files is added to *READ. */
+	int (*restore)(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+	void (*end)(struct kedge__rex_keeper *k); /* takes one that did not begin */
+	const char *missing;                      /* what to say where it is not there */
+};
+
+extern const struct kedge__rex_method kedge__rex_methods[];
+extern const size_t kedge__rex_method_count;
+size_t kedge__rex_method_find(const char *name, bool packed);
+
+bool kedge__rex_there(void);       /* always */
+int kedge__rex_nothing(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+		       struct kedge__error *err);
+char *kedge__rex_path(const struct kedge__rex_keeper *k, const char *what, size_t step); /* "DIR/what.step" */
+int kedge__rex_write(const char *path, const void *data, size_t bytes, struct kedge__error *err);
+/* *DATA: kedge__free(). Adds its size to *READ. */
+int kedge__rex_read(const char *path, uint8_t **data, size_t *bytes, uint64_t *read, struct kedge__error *err);
+
+/* bench_rex_files.c: plain increments, blocks with hashes, general compressors over the increment. */
+int kedge__rex_plain_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			  struct kedge__error *err);
+int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_hash_begin(struct kedge__rex_keeper *k, struct kedge__error *err);
+int kedge__rex_hash_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			 struct kedge__error *err);
+int kedge__rex_hash_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+void kedge__rex_hash_end(struct kedge__rex_keeper *k);
+int kedge__rex_zstd_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			 struct kedge__error *err);
+int kedge__rex_zstd_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_bzip2_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			  struct kedge__error *err);
+int kedge__rex_bzip2_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+
+/* optional/bzip2.c, or bzip2_absent.c: 0, or a negative code of the library. *USED is the room at first. */
+bool kedge__bzip2_there(void);
+int kedge__bzip2_pack(const void *raw, size_t bytes, void *out, size_t *used);
+int kedge__bzip2_unpack(const void *in, size_t bytes, void *raw, size_t *used);
+
+/* bench_rex_xdelta.c: the command xdelta3, with the image before as its source. */
+bool kedge__rex_xdelta_there(void);
+int kedge__rex_xdelta_prepare(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			      struct kedge__error *err);
+int kedge__rex_xdelta_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			   struct kedge__error *err);
+int kedge__rex_xdelta_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+
+/* bench_rex_store.c: versions of a store, as a job makes them. */
+int kedge__rex_store_begin(struct kedge__rex_keeper *k, struct kedge__error *err);
+int kedge__rex_store_prepare(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			     struct kedge__error *err);
+int kedge__rex_store_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			  struct kedge__error *err);
+int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+void kedge__rex_store_end(struct kedge__rex_keeper *k);
+
+/* ------------------------------------------------------------------ what is measured */
+
+enum { KEDGE__REX_TURNS = 32, KEDGE__REX_RATES = 2 };
+
+/* Bytes a second of the disks of the paper on REX (section 6.4.1): its SSD and its HDD. */
+extern const double kedge__rex_rates[KEDGE__REX_RATES];
+
+struct kedge__rex_result {
+	bool there;
+	uint64_t stored_base, stored;     /* files of the base; of the increments of the series, not of those that repeat it */
+	uint64_t raw_base, raw;           /* pages that they hold */
+	double pack_seconds;              /* processor time for them all */
+	uint64_t chain_raw, live_raw;     /* of the chain that is restored: bytes of pages in it, and in the image at its end */
+	uint64_t read;                    /* bytes of files that a restore reads */
+	double cold[KEDGE__REX_TURNS];    /* seconds of a restore, from storage; sorted */
+	size_t turns;
+	double warm, warm_processor;      /* the least, from the page cache */
+};
+
+struct kedge__rex_image { /* a series with what was measured on it */
+	char *name;
+	size_t moments, steps, pages;
+	double changed; /* part of the pages that an increment holds, on the average */
+	struct kedge__rex_result *results;
+};
+
+/* bench_rex_report.c */
+void kedge__rex_report_text(const struct kedge__rex_image *images, size_t n, int threads);
+void kedge__rex_report_json(const struct kedge__rex_image *images, size_t n, int threads);
+
+#endif

@@ -1,0 +1,420 @@
+/* bench_rex_report: tables, means, aims, JSON. */
+#include "bench_rex.h"
+
+#include <math.h>
+
+enum { PLACES = 1 + KEDGE__REX_RATES }; /* storage as it is, and at each of the rates */
+
+/* ---- figures of a result */
+
+static double ratio_of(const struct kedge__rex_result *r)
+{
+	return r->stored ? (double)r->raw / (double)r->stored : NAN;
+}
+
+static double ratio_with_base(const struct kedge__rex_result *r)
+{
+	return (double)(r->raw + r->raw_base) / (double)(r->stored + r->stored_base);
+}
+
+static double pack_rate(const struct kedge__rex_result *r)
+{
+	return (double)(r->raw + r->raw_base) / r->pack_seconds;
+}
+
+/* A store gives the image, the others go through the whole chain. */
+static double unpack_rate(const struct kedge__rex_method *m, const struct kedge__rex_result *r)
+{
+	return (double)(m->reducer ? r->live_raw : r->chain_raw) / r->warm_processor;
+}
+
+/* Place 0: measured. Others: computed, what is read at that rate, and then the time that it takes from the page cache.
+ */
+static double restore_seconds(const struct kedge__rex_result *r, size_t place)
+{
+	if (place)
+		return (double)r->read / kedge__rex_rates[place - 1] + r->warm;
+	return r->turns % 2 ? r->cold[r->turns / 2] : (r->cold[r->turns / 2 - 1] + r->cold[r->turns / 2]) / 2;
+}
+
+enum figure { RATIO, RATIO_BASE, PACK, UNPACK, READ, RESTORE, GAIN = RESTORE + PLACES, FIGURES = GAIN + PLACES };
+
+static void figures_of(const struct kedge__rex_image *image, size_t m, double out[FIGURES])
+{
+	const struct kedge__rex_result *r = &image->results[m], *plain = &image->results[0];
+
+	out[RATIO] = ratio_of(r);
+	out[RATIO_BASE] = ratio_with_base(r);
+	out[PACK] = pack_rate(r);
+	out[UNPACK] = unpack_rate(&kedge__rex_methods[m], r);
+	out[READ] = (double)r->read;
+	for (size_t p = 0; p < PLACES; p++) {
+		out[RESTORE + p] = restore_seconds(r, p);
+		out[GAIN + p] = restore_seconds(plain, p) / restore_seconds(r, p);
+	}
+}
+
+/* Geometric means over the images; false: the way is not there. */
+static bool means_of(const struct kedge__rex_image *images, size_t n, size_t m, double out[FIGURES])
+{
+	double sums[FIGURES] = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		double one[FIGURES];
+
+		if (!images[i].results[m].there)
+			return false;
+		figures_of(&images[i], m, one);
+		for (size_t f = 0; f < FIGURES; f++)
+			sums[f] += log(one[f]);
+	}
+	for (size_t f = 0; f < FIGURES; f++)
+		out[f] = exp(sums[f] / (double)n);
+	return true;
+}
+
+/* ---- aims */
+
+struct aim {
+	char text[128];
+	double value, wanted;
+	bool met;
+};
+
+struct aims {
+	struct aim at[32];
+	size_t count;
+};
+
+static void aim_add(struct aims *a, double value, double wanted, const char *fmt, ...) KEDGE__PRINTF(4, 5);
+
+static void aim_add(struct aims *a, double value, double wanted, const char *fmt, ...)
+{
+	struct aim *aim = &a->at[a->count];
+	va_list args;
+
+	if (a->count == KEDGE__COUNT(a->at))
+		return;
+	a->count++;
+	va_start(args, fmt);
+	vsnprintf(aim->text, sizeof(aim->text), fmt, args);
+	va_end(args);
+	aim->value = value;
+	aim->wanted = wanted;
+	aim->met = value >= wanted;
+}
+
+static const char *place_name(size_t place, char text[KEDGE__TEXT_ROOM])
+{
+	if (!place)
+		return "as it is";
+	snprintf(text, KEDGE__TEXT_ROOM, "%.0f MB/s", kedge__rex_rates[place - 1] / 1e6);
+	return text;
+}
+
+/* The lowest over images of one figure over another figure or number. */
+struct worst {
+	double value;
+	const char *image;
+};
+
+static void worst_note(struct worst *w, double value, const char *image)
+{
+	if (!w->image || value < w->value)
+		*w = (struct worst){value, image};
+}
+
+/* Restore: only what is alive is read. Judged for rex without codec, where bytes are bytes. */
+static void aims_restore(struct aims *a, const struct kedge__rex_image *images, size_t n, size_t rex)
+{
+	for (size_t p = 0; p < PLACES; p++) {
+		struct worst live = {0}, most = {0}, slower = {0};
+		char place[KEDGE__TEXT_ROOM];
+
+		for (size_t i = 0; i < n; i++) {
+			const struct kedge__rex_result *r = &images[i].results[rex];
+			double f[FIGURES];
+
+			figures_of(&images[i], rex, f);
+			worst_note(&live, f[GAIN + p] / ((double)r->chain_raw / (double)r->live_raw), images[i].name);
+			worst_note(&slower, f[GAIN + p], images[i].name);
+			if (images[i].changed > 0.5)
+				worst_note(&most, f[GAIN + p], images[i].name);
+		}
+		place_name(p, place);
+		aim_add(a, live.value, 0.9, "rex: restore gain / (chain / live bytes), %s (lowest: %s)",
+			place_name(p, place), live.image);
+		aim_add(a, slower.value, 1, "rex: restore gain over plain, %s (lowest: %s)", place_name(p, place),
+			slower.image);
+		if (most.image)
+			aim_add(a, most.value, 4.5, "rex: the same where most pages change, %s (lowest: %s)",
+				place_name(p, place), most.image);
+	}
+}
+
+static void aims_ratio(struct aims *a, const struct kedge__rex_image *images, size_t n, size_t packed, size_t zstd,
+		       size_t bzip2)
+{
+	double rex_mean[FIGURES], bzip2_mean[FIGURES];
+
+	for (size_t f = RATIO; f <= RATIO_BASE; f++) {
+		const char *what = f == RATIO ? "increments" : "base and increments";
+		struct worst w = {0};
+
+		for (size_t i = 0; i < n; i++) {
+			double x[FIGURES], y[FIGURES];
+
+			figures_of(&images[i], packed, x);
+			figures_of(&images[i], zstd, y);
+			worst_note(&w, x[f] / y[f], images[i].name);
+			if (strcmp(images[i].name, "proc_sqlite") == 0)
+				aim_add(a, x[f], 3, "rex+codec: ratio on proc_sqlite, %s", what);
+		}
+		aim_add(a, w.value, 1, "rex+codec: ratio / that of zstd -3, %s (lowest: %s)", what, w.image);
+		if (means_of(images, n, packed, rex_mean) && means_of(images, n, bzip2, bzip2_mean))
+			aim_add(a, rex_mean[f] / bzip2_mean[f], 1, "rex+codec: mean ratio / that of bzip2, %s", what);
+	}
+}
+
+static void aims_judge(struct aims *a, const struct kedge__rex_image *images, size_t n)
+{
+	size_t rex = kedge__rex_method_find("rex", false), packed = kedge__rex_method_find("rex", true);
+	struct worst unpack = {0}, pack = {0};
+
+	*a = (struct aims){0};
+	if (rex == kedge__rex_method_count || packed == kedge__rex_method_count)
+		return;
+	aims_restore(a, images, n, rex);
+	aims_ratio(a, images, n, packed, kedge__rex_method_find("zstd -3", false),
+		   kedge__rex_method_find("bzip2", false));
+	for (size_t i = 0; i < n; i++) {
+		double f[FIGURES];
+
+		figures_of(&images[i], rex, f);
+		worst_note(&unpack, f[UNPACK] / 1e6, images[i].name);
+		worst_note(&pack, f[PACK] / 1e6, images[i].name);
+	}
+	aim_add(a, unpack.value, 1500, "rex: decompression, MB/s a thread (lowest: %s)", unpack.image);
+	aim_add(a, pack.value, 400, "rex: compression, MB/s a thread (lowest: %s)", pack.image);
+}
+
+/* ---- text */
+
+static const char *method_name(size_t m, char text[KEDGE__TEXT_ROOM])
+{
+	snprintf(text, KEDGE__TEXT_ROOM, "%s%s", kedge__rex_methods[m].name,
+		 kedge__rex_methods[m].packed ? "+codec" : "");
+	return text;
+}
+
+static void table_head(struct kedge__table *t)
+{
+	static const char *const heads[] = {"",     "ratio",    "w. base", "comp.", "decomp.",
+					    "read", "as it is", "141",     "47",    "gain"};
+
+	kedge__table_init(t, "lrrrrrrrrr");
+	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
+		kedge__table_add(t, "%s", heads[i]);
+}
+
+static void table_row(struct kedge__table *t, size_t m, const double f[FIGURES])
+{
+	char name[KEDGE__TEXT_ROOM];
+
+	kedge__table_add(t, "%s", method_name(m, name));
+	kedge__table_add(t, "%.2f", f[RATIO]);
+	kedge__table_add(t, "%.2f", f[RATIO_BASE]);
+	kedge__table_add(t, "%.0f", f[PACK] / 1e6);
+	kedge__table_add(t, "%.0f", f[UNPACK] / 1e6);
+	kedge__table_add(t, "%.1f", f[READ] / 1e6);
+	for (size_t p = 0; p < PLACES; p++)
+		kedge__table_add(t, "%.1f", f[RESTORE + p] * 1e3);
+	kedge__table_add(t, "%.2f", f[GAIN]);
+}
+
+static void print_image(const struct kedge__rex_image *image)
+{
+	struct kedge__table t;
+	char text[KEDGE__TEXT_ROOM], more[KEDGE__TEXT_ROOM];
+
+	printf("\n%s: %zu moments, %zu pages; an increment has %.1f %% of them, all together %s and the base %s\n",
+	       image->name, image->moments, image->pages, image->changed * 100,
+	       kedge__text_bytes(image->results[0].raw, text), kedge__text_bytes(image->results[0].raw_base, more));
+	if (image->steps > image->moments)
+		printf("restored: base and %zu increments, the series back and forth\n", image->steps - 1);
+	table_head(&t);
+	for (size_t m = 0; m < kedge__rex_method_count; m++) {
+		double f[FIGURES];
+
+		if (!image->results[m].there)
+			continue;
+		figures_of(image, m, f);
+		table_row(&t, m, f);
+	}
+	kedge__table_print(&t, stdout);
+}
+
+static void print_means(const struct kedge__rex_image *images, size_t n)
+{
+	struct kedge__table t;
+
+	printf("\ngeometric means of %zu images\n", n);
+	table_head(&t);
+	for (size_t m = 0; m < kedge__rex_method_count; m++) {
+		double f[FIGURES];
+
+		if (means_of(images, n, m, f))
+			table_row(&t, m, f);
+	}
+	kedge__table_print(&t, stdout);
+}
+
+static void print_aims(const struct kedge__rex_image *images, size_t n)
+{
+	struct aims aims;
+
+	aims_judge(&aims, images, n);
+	if (aims.count)
+		printf("\naims\n");
+	for (size_t i = 0; i < aims.count; i++) {
+		const struct aim *a = &aims.at[i];
+
+		printf("  %-6s  %s: %.4g, wanted %.4g", a->met ? "met" : "MISSED", a->text, a->value, a->wanted);
+		if (a->met)
+			printf("\n");
+		else
+			printf(" (%.0f %% short)\n", (1 - a->value / a->wanted) * 100);
+	}
+}
+
+void kedge__rex_report_text(const struct kedge__rex_image *images, size_t n, int threads)
+{
+	printf(
+	    "ratio: bytes of changed pages / bytes of files, metadata among them; w. base: with the first moment\n"
+	    "comp., decomp.: MB/s of pages by processor time; read: MB of files that a restore reads\n"
+	    "as it is: ms to restore with files out of the page cache, the median, stores with %d thread%s; 141, 47:\n"
+	    "the same at so many MB/s, computed: the bytes read at that rate, then the time from the page cache\n"
+	    "gain: over plain, as it is\n",
+	    threads, threads > 1 ? "s" : "");
+	for (size_t m = 0; m < kedge__rex_method_count; m++)
+		if (!images[0].results[m].there)
+			printf("%s is left out: %s\n", kedge__rex_methods[m].name, kedge__rex_methods[m].missing);
+	for (size_t i = 0; i < n; i++)
+		print_image(&images[i]);
+	if (n > 1)
+		print_means(images, n);
+	print_aims(images, n);
+}
+
+/* ---- JSON */
+
+static void json_figures(json_t *o, const double f[FIGURES])
+{
+	json_t *seconds = kedge__json_object(), *gain = kedge__json_object();
+	static const char *const places[PLACES] = {"as_it_is", "141", "47"};
+
+	kedge__json_real(o, "ratio", f[RATIO]);
+	kedge__json_real(o, "ratio_with_base", f[RATIO_BASE]);
+	kedge__json_real(o, "compress_mb_s", f[PACK] / 1e6);
+	kedge__json_real(o, "decompress_mb_s", f[UNPACK] / 1e6);
+	kedge__json_real(o, "read_bytes", f[READ]);
+	for (size_t p = 0; p < PLACES; p++) {
+		kedge__json_real(seconds, places[p], f[RESTORE + p]);
+		kedge__json_real(gain, places[p], f[GAIN + p]);
+	}
+	kedge__json_set(o, "restore_seconds", seconds);
+	kedge__json_set(o, "gain", gain);
+}
+
+static json_t *json_method(const struct kedge__rex_image *image, size_t m)
+{
+	const struct kedge__rex_result *r = &image->results[m];
+	json_t *o = kedge__json_object();
+	char name[KEDGE__TEXT_ROOM];
+	double f[FIGURES];
+
+	kedge__json_text(o, "method", method_name(m, name));
+	kedge__json_text(o, "missing", r->there ? NULL : kedge__rex_methods[m].missing);
+	if (!r->there)
+		return o;
+	figures_of(image, m, f);
+	json_figures(o, f);
+	kedge__json_uint(o, "stored_base_bytes", r->stored_base);
+	kedge__json_uint(o, "stored_bytes", r->stored);
+	kedge__json_real(o, "restore_seconds_lowest", r->cold[0]);
+	kedge__json_real(o, "restore_seconds_highest", r->cold[r->turns - 1]);
+	kedge__json_real(o, "restore_seconds_page_cache", r->warm);
+	return o;
+}
+
+static json_t *json_image(const struct kedge__rex_image *image)
+{
+	const struct kedge__rex_result *plain = &image->results[0];
+	json_t *o = kedge__json_object(), *methods = kedge__json_array();
+
+	kedge__json_text(o, "name", image->name);
+	kedge__json_uint(o, "moments", image->moments);
+	kedge__json_uint(o, "pages", image->pages);
+	kedge__json_real(o, "changed", image->changed);
+	kedge__json_uint(o, "base_bytes", plain->raw_base);
+	kedge__json_uint(o, "increment_bytes", plain->raw);
+	kedge__json_uint(o, "restored_increments", image->steps - 1);
+	kedge__json_bool(o, "back_and_forth", image->steps > image->moments);
+	kedge__json_uint(o, "chain_bytes", plain->chain_raw);
+	kedge__json_uint(o, "live_bytes", plain->live_raw);
+	for (size_t m = 0; m < kedge__rex_method_count; m++)
+		kedge__json_add(methods, json_method(image, m));
+	kedge__json_set(o, "methods", methods);
+	return o;
+}
+
+static json_t *json_means(const struct kedge__rex_image *images, size_t n)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t m = 0; m < kedge__rex_method_count; m++) {
+		char name[KEDGE__TEXT_ROOM];
+		double f[FIGURES];
+		json_t *o;
+
+		if (!means_of(images, n, m, f))
+			continue;
+		o = kedge__json_object();
+		kedge__json_text(o, "method", method_name(m, name));
+		json_figures(o, f);
+		kedge__json_add(list, o);
+	}
+	return list;
+}
+
+static json_t *json_aims(const struct kedge__rex_image *images, size_t n)
+{
+	json_t *list = kedge__json_array();
+	struct aims aims;
+
+	aims_judge(&aims, images, n);
+	for (size_t i = 0; i < aims.count; i++) {
+		json_t *o = kedge__json_object();
+
+		kedge__json_text(o, "aim", aims.at[i].text);
+		kedge__json_real(o, "value", aims.at[i].value);
+		kedge__json_real(o, "wanted", aims.at[i].wanted);
+		kedge__json_bool(o, "met", aims.at[i].met);
+		kedge__json_add(list, o);
+	}
+	return list;
+}
+
+void kedge__rex_report_json(const struct kedge__rex_image *images, size_t n, int threads)
+{
+	json_t *o = kedge__json_object(), *list = kedge__json_array();
+
+	for (size_t i = 0; i < n; i++)
+		kedge__json_add(list, json_image(&images[i]));
+	kedge__json_uint(o, "threads", (uint64_t)threads);
+	kedge__json_text(o, "throttled", "computed: bytes read / rate + time from the page cache");
+	kedge__json_set(o, "images", list);
+	kedge__json_set(o, "means", json_means(images, n));
+	kedge__json_set(o, "aims", json_aims(images, n));
+	kedge__json_print(o);
+}
