@@ -1,57 +1,25 @@
 /*
  * Codec field: numbers as the difference to a prediction from their neighbours. Of each difference the number of its
- * bits goes to one stream, which is coded by frequency, and the bits below the highest to another, as they are: where
- * data is a smooth field with noise in its low bits, there is nothing more to be had from those.
+ * bits is coded by frequency, and the bits below the highest follow as they are: where data is a smooth field with
+ * noise in its low bits, there is nothing more to be had from those.
  *
  * Numbers that end in zeros (positions on a grid, halves, integers stored as floating point) are predicted without them
- * and their count goes to a third stream.
+ * and their count goes to a stream of its own.
  */
 #include "codec/codec_table.h"
 #include "codec/field_loops.h"
-#include "codec/symbols.h"
 
-#define HEADER      20
-#define PAD         8 /* zeros behind the bits, so that a decoder may read eight bytes anywhere */
-#define FLAG_ORDER  1 /* floating point: kedge__field_order() */
-#define FLAG_ZEROS  2
-#define ZEROS_EVERY 61 /* numbers, of which one is looked at */
-#define ZEROS_COST  4  /* bits, of a count that is not that of the number before */
-
-static const struct kedge__field_loops *loops(void)
-{
-	const struct kedge__field_loops *l = kedge__field_loops_bmi2();
-
-	return l ? l : &kedge__field_loops_portable;
-}
+#define HEADER     16
+#define PAD        KEDGE__SYMBOL_PAD
+#define FLAG_ORDER 1 /* floating point */
+#define FLAG_ZEROS 2
+#define PARAM_FORM (1u << 8) /* of the stored bytes; the low byte is the logarithm of the width */
 
 /* ------------------------------------------------------------------ encode */
 
 static size_t field_bound(size_t raw)
 {
-	return HEADER + PAD + raw + 2 * kedge__symbols_bound(raw / 2 + 1);
-}
-
-/* Do the trailing zeros, as a stream of their own, save more than they take? A count that is that of the number before
- * it takes next to nothing. */
-KEDGE__INLINE bool zeros_pay_width(const uint8_t *p, size_t n, unsigned width)
-{
-	int64_t saved = 0;
-
-	for (size_t i = 1; i < n; i += ZEROS_EVERY) {
-		int64_t v = kedge__field_load(p, i, width), before = kedge__field_load(p, i - 1, width);
-		unsigned z = kedge__field_zeros(v, width);
-
-		if (z > 1 && v != before)
-			saved += z + 1;
-		if (z != kedge__field_zeros(before, width))
-			saved -= ZEROS_COST;
-	}
-	return saved > (int64_t)(n / ZEROS_EVERY);
-}
-
-static bool zeros_pay(const uint8_t *p, size_t n, unsigned width)
-{
-	return width == 8 ? zeros_pay_width(p, n, 8) : width == 4 ? zeros_pay_width(p, n, 4) : zeros_pay_width(p, n, 2);
+	return HEADER + PAD + 8 + kedge__symbols_bound(raw / 2 + 1, 2) + kedge__symbols_bound(raw / 2 + 1, 0);
 }
 
 static bool field_init(struct kedge__field *f, const struct kedge__codec_choice *how,
@@ -68,73 +36,93 @@ static bool field_init(struct kedge__field *f, const struct kedge__codec_choice 
 	return f->n > 0;
 }
 
-static void put_header(uint8_t *out, const struct kedge__field *f, size_t lengths_bytes)
+static void put_header(uint8_t *out, const struct kedge__field *f, size_t zeros_bytes)
 {
 	out[0] = (uint8_t)f->kind;
 	out[1] = (uint8_t)((f->order ? FLAG_ORDER : 0) | (f->zeros ? FLAG_ZEROS : 0));
 	kedge__put16(out + 2, (uint16_t)f->reach.step);
 	kedge__put32(out + 4, f->reach.row);
 	kedge__put32(out + 8, f->reach.plane);
-	kedge__put32(out + 12, (uint32_t)lengths_bytes);
-	kedge__put32(out + 16, 0);
+	kedge__put32(out + 12, (uint32_t)zeros_bytes);
 }
 
-/* The streams, one behind the other, with the bits last. */
-static int put_streams(const struct kedge__field *f, const uint8_t *p, const uint8_t *lengths, const uint8_t *zeros,
-		       uint64_t bits, uint8_t *out, size_t room, size_t *used, struct kedge__error *err)
+static struct kedge__symbols symbols_of(const struct kedge__field *f, uint8_t *at, void *values)
 {
-	size_t at = HEADER, n, bit_bytes = (size_t)((bits + 7) / 8) + PAD;
-	int rc;
+	return (struct kedge__symbols){.at = at,
+				       .n = f->n,
+				       .row = f->reach.row,
+				       .highest = f->width * 8,
+				       .width = values ? f->width : 0,
+				       .values = values};
+}
 
-	if (room < HEADER + f->tail + bit_bytes)
+struct work {             /* for one block, behind each other */
+	uint8_t *numbers; /* and then, when they are replaced, the space of symbols.c */
+	uint8_t *residuals, *lengths, *zeros;
+};
+
+static int put_streams(const struct kedge__field *f, const struct work *w, uint8_t *out, size_t room, size_t *used,
+		       struct kedge__error *err)
+{
+	struct kedge__symbols s = symbols_of(f, w->zeros, NULL);
+	size_t at = HEADER, n = 0;
+	int rc = 0;
+
+	if (room < HEADER + PAD + f->tail)
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec field: does not fit into %zu bytes", room);
-	rc = kedge__symbols_encode(lengths, f->n, f->reach.row, out + at, room - at - f->tail - bit_bytes, &n, err);
+	room -= PAD + f->tail;
+	if (f->zeros)
+		rc = kedge__symbols_encode(&s, w->numbers, out + at, room - at, &n, err);
 	if (rc)
 		return rc;
 	put_header(out, f, n);
 	at += n;
-	if (f->zeros) {
-		rc = kedge__symbols_encode(zeros, f->n, f->reach.row, out + at, room - at - f->tail - bit_bytes, &n,
-					   err);
-		if (rc)
-			return rc;
-		kedge__put32(out + 16, (uint32_t)n);
-		at += n;
-	}
-	memset(out + at + bit_bytes - PAD, 0, PAD);
-	loops()->write(f, p, lengths, out + at);
-	*used = at + bit_bytes;
+	s = symbols_of(f, w->lengths, w->residuals);
+	rc = kedge__symbols_encode(&s, w->numbers, out + at, room - at, &n, err);
+	if (rc)
+		return rc;
+	memset(out + at + n, 0, PAD);
+	*used = at + n + PAD;
 	return 0;
+}
+
+static bool work_new(struct work *w, const struct kedge__field *f)
+{
+	/* Numbers take less than the space that writing them takes. */
+	size_t space = (kedge__symbols_space(f->n, f->width) + 7) / 8 * 8;
+
+	w->numbers = kedge__malloc(space + f->n * (f->width + 2));
+	if (!w->numbers)
+		return false;
+	w->residuals = w->numbers + space;
+	w->lengths = w->residuals + f->n * f->width;
+	w->zeros = w->lengths + f->n;
+	return true;
 }
 
 static int field_encode(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
 			size_t room, size_t *used, uint16_t *param, struct kedge__error *err)
 {
+	const struct kedge__field_loops *loops = kedge__field_loops();
 	struct kedge__field f;
-	uint8_t *p, *lengths, *zeros;
-	uint64_t bits;
+	struct work w;
 	int rc;
 
 	if (!field_init(&f, how, in))
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec field: numbers of two or more bytes are needed");
-	p = kedge__malloc(f.n * f.width + 2 * f.n);
-	if (!p)
+	if (!work_new(&w, &f))
 		return kedge__error_nomem(err);
-	lengths = p + f.n * f.width;
-	zeros = lengths + f.n;
-	memcpy(p, in->raw, f.n * f.width);
-	if (f.order)
-		kedge__field_order(p, f.n, f.width);
-	f.kind = kedge__field_choose(p, f.n, f.width, f.reach);
-	f.zeros = zeros_pay(p, f.n, f.width);
-	bits = loops()->replace(&f, p, lengths, zeros);
-	rc = put_streams(&f, p, lengths, zeros, bits, out, room, used, err);
-	kedge__free(p);
+	loops->take(&f, in->raw, w.numbers);
+	f.kind = loops->choose(&f, w.numbers);
+	f.zeros = kedge__field_zeros_pay(&f, w.numbers);
+	loops->replace(&f, w.numbers, w.residuals, w.lengths, w.zeros);
+	rc = put_streams(&f, &w, out, room, used, err);
+	kedge__free(w.numbers);
 	if (rc)
 		return rc;
 	memcpy((uint8_t *)out + *used, (const uint8_t *)in->raw + f.n * f.width, f.tail);
 	*used += f.tail;
-	*param = (uint16_t)kedge__width_log2(f.width);
+	*param = (uint16_t)(PARAM_FORM | kedge__width_log2(f.width));
 	return 0;
 }
 
@@ -148,7 +136,7 @@ static int damaged(struct kedge__error *err, const char *what)
 static int get_header(struct kedge__field *f, const uint8_t *in, size_t in_bytes, uint16_t param, size_t raw_bytes,
 		      struct kedge__error *err)
 {
-	unsigned log2 = param;
+	unsigned log2 = param ^ PARAM_FORM;
 
 	if (log2 < 1 || log2 > 3)
 		return damaged(err, "the parameter is not possible");
@@ -166,66 +154,46 @@ static int get_header(struct kedge__field *f, const uint8_t *in, size_t in_bytes
 	return kedge__field_reach_valid(f->kind, f->reach) ? 0 : damaged(err, "the header is not possible");
 }
 
-/* The number of bits that LENGTHS say, or UINT64_MAX for an impossible length or count of zeros. */
-static uint64_t sum_lengths(const struct kedge__field *f, const uint8_t *lengths, const uint8_t *zeros)
+static int get_streams(const struct kedge__field *f, const uint8_t *in, size_t in_bytes, void *residuals,
+		       uint8_t *lengths, uint8_t *zeros, struct kedge__error *err)
 {
-	unsigned highest = 0;
-	uint64_t bits = 0;
+	size_t first = kedge__get32(in + 12), left = in_bytes - HEADER - PAD - f->tail;
+	struct kedge__symbols s = symbols_of(f, zeros, NULL);
+	int rc = 0;
 
-	for (size_t i = 0; i < f->n; i++) {
-		bits += (unsigned)(lengths[i] - (lengths[i] != 0));
-		highest = KEDGE__MAX(highest, (unsigned)lengths[i]);
-	}
-	for (size_t i = 0; zeros && i < f->n; i++)
-		highest = KEDGE__MAX(highest, (unsigned)zeros[i]);
-	return highest <= f->width * 8 ? bits : UINT64_MAX;
-}
-
-static int get_streams(const struct kedge__field *f, const uint8_t *in, size_t in_bytes, uint8_t *lengths,
-		       uint8_t *zeros, const uint8_t **bits, struct kedge__error *err)
-{
-	size_t a = kedge__get32(in + 12), b = kedge__get32(in + 16);
-	size_t left = in_bytes - HEADER - f->tail;
-	uint64_t count;
-	int rc;
-
-	if (a > left || b > left - a || (!zeros && b))
+	if (first > left || (!f->zeros && first))
 		return damaged(err, "the block is cut short");
-	rc = kedge__symbols_decode(in + HEADER, a, f->reach.row, lengths, f->n, err);
-	if (!rc && zeros)
-		rc = kedge__symbols_decode(in + HEADER + a, b, f->reach.row, zeros, f->n, err);
+	if (f->zeros)
+		rc = kedge__symbols_decode(&s, in + HEADER, first, err);
 	if (rc)
 		return rc;
-	count = sum_lengths(f, lengths, zeros);
-	if (count == UINT64_MAX || (count + 7) / 8 + PAD != left - a - b)
-		return damaged(err, "lengths and bits do not fit each other");
-	*bits = in + HEADER + a + b;
-	return 0;
+	s = symbols_of(f, lengths, residuals);
+	return kedge__symbols_decode(&s, in + HEADER + first, left - first, err);
 }
 
 static int field_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
 			struct kedge__error *err)
 {
-	const uint8_t *bits;
+	const struct kedge__field_loops *loops = kedge__field_loops();
 	struct kedge__field f;
-	uint8_t *lengths, *zeros;
+	uint8_t *numbers, *lengths, *zeros;
 	int rc = get_header(&f, in, in_bytes, param, raw_bytes, err);
 
 	(void)base;
 	if (rc)
 		return rc;
-	lengths = kedge__malloc(2 * f.n);
-	if (!lengths)
+	numbers = kedge__malloc(f.n * f.width + 2 * f.n);
+	if (!numbers)
 		return kedge__error_nomem(err);
-	zeros = f.zeros ? lengths + f.n : NULL;
-	rc = get_streams(&f, in, in_bytes, lengths, zeros, &bits, err);
+	lengths = numbers + f.n * f.width;
+	zeros = lengths + f.n;
+	rc = get_streams(&f, in, in_bytes, numbers, lengths, zeros, err);
 	if (!rc) {
-		loops()->rebuild(&f, (struct kedge__field_bits){bits, lengths, zeros, 0}, raw);
-		if (f.order)
-			kedge__field_order(raw, f.n, f.width);
+		loops->rebuild(&f, numbers, zeros);
+		loops->give(&f, numbers, raw);
 		memcpy((uint8_t *)raw + f.n * f.width, (const uint8_t *)in + in_bytes - f.tail, f.tail);
 	}
-	kedge__free(lengths);
+	kedge__free(numbers);
 	return rc;
 }
 

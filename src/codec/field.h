@@ -29,28 +29,14 @@ struct kedge__field_reach {
 	uint32_t step, row, plane;
 };
 
-KEDGE__INLINE int64_t kedge__field_load(const uint8_t *p, size_t i, unsigned width)
-{
-	return width == 8   ? (int64_t)kedge__get64(p + i * 8)
-	       : width == 4 ? (int32_t)kedge__get32(p + i * 4)
-			    : (int16_t)kedge__get16(p + i * 2);
-}
-
-KEDGE__INLINE void kedge__field_store(uint8_t *p, size_t i, uint64_t v, unsigned width)
-{
-	if (width == 8)
-		kedge__put64(p + i * 8, v);
-	else if (width == 4)
-		kedge__put32(p + i * 4, (uint32_t)v);
-	else
-		kedge__put16(p + i * 2, (uint16_t)v);
-}
-
-/* V as a signed number of WIDTH bytes. */
-KEDGE__INLINE int64_t kedge__field_wrap(uint64_t v, unsigned width)
-{
-	return width == 8 ? (int64_t)v : width == 4 ? (int32_t)(uint32_t)v : (int16_t)(uint16_t)v;
-}
+struct kedge__field {
+	unsigned width; /* 2, 4, 8 */
+	size_t n, tail; /* numbers, and bytes that make no whole one */
+	struct kedge__field_reach reach;
+	enum kedge__field_kind kind;
+	bool order; /* floating point */
+	bool zeros; /* there is a stream of counts of trailing zeros */
+};
 
 /* Numbers before the first that the prediction can be made for. */
 KEDGE__INLINE size_t kedge__field_start(enum kedge__field_kind kind, struct kedge__field_reach r)
@@ -73,75 +59,10 @@ KEDGE__INLINE size_t kedge__field_start(enum kedge__field_kind kind, struct kedg
 	}
 }
 
-/* The prediction of number I of P, from kedge__field_start() on; W is the number a step before it, which a decoder has
- * at hand before it can be read back from memory. */
-KEDGE__INLINE int64_t kedge__field_predict(enum kedge__field_kind kind, const uint8_t *p, size_t i, uint64_t w,
-					   unsigned width, struct kedge__field_reach r)
-{
-#define KEDGE__AT(back) ((uint64_t)kedge__field_load(p, i - (back), width))
-	size_t s = r.step, n = r.row, u = r.plane;
-
-	switch (kind) {
-	case KEDGE__FIELD_ZERO:
-		return 0;
-	case KEDGE__FIELD_LAST:
-		return (int64_t)w;
-	case KEDGE__FIELD_LINE:
-		return kedge__field_wrap(2 * w - KEDGE__AT(2 * s), width);
-	case KEDGE__FIELD_PARABOLA:
-		return kedge__field_wrap(3 * (w - KEDGE__AT(2 * s)) + KEDGE__AT(3 * s), width);
-	case KEDGE__FIELD_PLANE:
-		return kedge__field_wrap(KEDGE__AT(n) - KEDGE__AT(n + s) + w, width);
-	case KEDGE__FIELD_RAMP:
-		return kedge__field_wrap(
-		    KEDGE__AT(n) - 2 * KEDGE__AT(n + s) + KEDGE__AT(n + 2 * s) - KEDGE__AT(2 * s) + 2 * w, width);
-	case KEDGE__FIELD_SPACE:
-		return kedge__field_wrap(KEDGE__AT(n) - KEDGE__AT(n + s) + KEDGE__AT(u) - KEDGE__AT(u + s) -
-					     KEDGE__AT(u + n) + KEDGE__AT(u + n + s) + w,
-					 width);
-	default: {
-		/* As a sum of differences to w, which do not overflow where neighbours are near each other. */
-		uint64_t a = 2 * (KEDGE__AT(n) + KEDGE__AT(u)) - KEDGE__AT(n + s) - KEDGE__AT(u + s) - KEDGE__AT(u + n);
-
-		return kedge__field_wrap(w + (uint64_t)((int64_t)(a - w) / 3), width);
-	}
-	}
-#undef KEDGE__AT
-}
-
-/* Before that: the number before it, 0 for the first. */
-KEDGE__INLINE int64_t kedge__field_predict_early(const uint8_t *p, size_t i, unsigned width)
-{
-	return i ? kedge__field_load(p, i - 1, width) : 0;
-}
-
-KEDGE__INLINE uint64_t kedge__field_zigzag(int64_t v)
-{
-	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
-}
-
-KEDGE__INLINE int64_t kedge__field_unzigzag(uint64_t z)
-{
-	return (int64_t)(z >> 1 ^ (0 - (z & 1)));
-}
-
-KEDGE__INLINE unsigned kedge__field_bits(uint64_t z)
-{
-	return z ? 64 - (unsigned)__builtin_clzll(z) : 0;
-}
-
 /* ------------------------------------------------------------------ field_order.c */
 
-/* Floating-point numbers as signed integers in the same order, and back (it is its own inverse): all but the sign bit
- * of negative ones is inverted. */
-void kedge__field_order(uint8_t *p, size_t n, unsigned width);
-
-/* The kind that gives the smallest residuals on samples of the N numbers at P; kinds that reach for a row or a plane
- * only where R has them. */
-enum kedge__field_kind kedge__field_choose(const uint8_t *p, size_t n, unsigned width, struct kedge__field_reach r);
-/* Sum over the same samples of the bits of residuals, for one kind. */
-uint64_t kedge__field_cost(enum kedge__field_kind kind, const uint8_t *p, size_t n, unsigned width,
-			   struct kedge__field_reach r);
+/* Do the trailing zeros of the numbers, as a stream of their own, save more than they take? */
+bool kedge__field_zeros_pay(const struct kedge__field *f, const void *numbers);
 
 /* What a decoder finds in a block must be possible before it is used. */
 bool kedge__field_reach_valid(enum kedge__field_kind kind, struct kedge__field_reach r);

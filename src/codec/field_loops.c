@@ -1,3 +1,11 @@
 #include "codec/field_loops_body.h"
 
-const struct kedge__field_loops kedge__field_loops_portable = {"portable", replace_any, write_any, rebuild_any};
+const struct kedge__field_loops kedge__field_loops_portable = {"portable",  take_any,    give_any,      choose_any,
+							       replace_any, rebuild_any, write_symbols, read_symbols};
+
+const struct kedge__field_loops *kedge__field_loops(void)
+{
+	const struct kedge__field_loops *l = kedge__field_loops_bmi2();
+
+	return l ? l : &kedge__field_loops_portable;
+}

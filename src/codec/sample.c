@@ -4,7 +4,6 @@
  * of them for a small region is one, which is then taken untried: a block that it does not shrink is stored as it is.
  */
 #include "codec/codec_table.h"
-#include "codec/field.h"
 
 #define CHUNKS       4
 #define CHUNK_BYTES  16384 /* at most */

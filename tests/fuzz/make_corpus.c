@@ -272,6 +272,16 @@ static void save_packed(const char *text, enum kedge_type type, const uint8_t *r
 	free(packed);
 }
 
+/* Enough numbers for all lanes. */
+static void make_lanes(void)
+{
+	uint8_t raw[4400];
+
+	for (size_t k = 0; k < sizeof(raw) / 4; k++)
+		kedge__put32(raw + k * 4, UINT32_C(0x3f800000) + (uint32_t)(k * k << 3) + (uint32_t)(k * k * 7 % 511));
+	save_packed("field", KEDGE_I32, raw, sizeof(raw));
+}
+
 static void make_codec(void)
 {
 	static const char *const texts[] = {"none",           "lz4",         "zstd:1",      "zstd:19",
@@ -292,6 +302,7 @@ static void make_codec(void)
 				     UINT32_C(0x3f800000) + (uint32_t)(k * k << 3) + (uint32_t)(k * 7 % 5));
 		save_packed(texts[i], KEDGE_F32, raw, sizeof(raw));
 	}
+	make_lanes();
 }
 
 int main(int argc, char **argv)
