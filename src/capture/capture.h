@@ -137,10 +137,12 @@ int kedge__cow_probe(bool *kernel_writes, struct kedge__error *err);
 /* No thread may write to the ranges until it returns. They must not overlap, and the array must stay until end(). Few and
  * long: each is a mapping of its own to the kernel, KEDGE_E_LIMIT above 8192. */
 int kedge__cow_begin(const struct kedge__cow_range *ranges, size_t count, const struct kedge__cow_options *options, struct kedge__cow **out, struct kedge__error *err);
-/* Bytes of range RANGE at OFFSET, as of begin(). KEDGE_E_STATE if some were released. */
+/* Bytes of range RANGE at OFFSET, as of begin(). KEDGE_E_STATE if some were released. read() and release() may be called
+ * by several threads at once. */
 int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
-/* These bytes and all before them in the range are not wanted any more. Pages are let go when none of their bytes is. */
-int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t upto, struct kedge__error *err);
+/* These bytes are not wanted any more; each is released once. Memory is let go in pieces of 2 MiB, when none of their bytes
+ * is wanted: so huge pages stay whole. */
+int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t offset, uint64_t bytes, struct kedge__error *err);
 /* The next run, in order of ranges, copied to BUFFER (at least a page) and released. *BYTES 0: that was all. */
 int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *range, uint64_t *offset, size_t *bytes, struct kedge__error *err);
 /* Releases the rest and frees. Takes NULL. An error that was met since begin() means that what was read is not to be

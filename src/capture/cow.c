@@ -16,7 +16,7 @@
 
 #define RANGES_MAX   8192
 #define ASIDE_PRESET (UINT64_C(64) << 20)
-#define SCRATCH      512 /* pages: what the reader lets go of at once */
+#define SCRATCH (KEDGE__COW_PIECE / c->page) /* pages: what the reader lets go of at once */
 /* Protected in pieces of that size, by all threads of the pool. */
 #define PIECE ((size_t)32 << 20)
 
@@ -57,7 +57,6 @@ static void span_init(const struct kedge__cow *c, struct kedge__cow_span *span, 
 	/* A range within one page has no whole one: all of it is head. */
 	if (span->page_begin == span->end)
 		span->page_end = span->end;
-	span->released = span->page_begin;
 }
 
 static int spans_new(struct kedge__cow *c, const struct kedge__cow_range *ranges, size_t count,
@@ -84,16 +83,33 @@ static int spans_new(struct kedge__cow *c, const struct kedge__cow_range *ranges
 	return 0;
 }
 
+/* Returns what is behind its own at AT. */
+static uint32_t *pieces_init(struct kedge__cow_span *span, uint32_t *at)
+{
+	uintptr_t begin = span->page_begin;
+
+	span->wanted = at;
+	while (begin < span->page_end) {
+		uintptr_t end = KEDGE__MIN(span->page_end, (begin / KEDGE__COW_PIECE + 1) * KEDGE__COW_PIECE);
+
+		*at++ = (uint32_t)(end - begin);
+		begin = end;
+	}
+	return at;
+}
+
 /* One mapping for the entries of all pages, the free list, the scratch pages and the pool: it is far from the heap. */
 static int tables_new(struct kedge__cow *c, uint64_t aside_bytes, struct kedge__error *err)
 {
-	size_t pages = 0, words;
+	size_t pages = 0, pieces = 0, words;
 	uint32_t *at;
 
-	for (size_t i = 0; i < c->count; i++)
+	for (size_t i = 0; i < c->count; i++) {
 		pages += (c->spans[i].page_end - c->spans[i].page_begin) / c->page;
+		pieces += kedge__cow_pieces(&c->spans[i]);
+	}
 	c->aside_pages = KEDGE__MAX(KEDGE__MIN((aside_bytes ? aside_bytes : ASIDE_PRESET) / c->page, pages), 1);
-	words = (pages + c->aside_pages) * sizeof(uint32_t);
+	words = (pages + pieces + c->aside_pages) * sizeof(uint32_t);
 	words = (words + c->page - 1) / c->page * c->page;
 	c->tables_bytes = (c->aside_pages + SCRATCH) * c->page + words;
 	c->tables = kedge__map_alloc(c->tables_bytes);
@@ -107,6 +123,8 @@ static int tables_new(struct kedge__cow *c, uint64_t aside_bytes, struct kedge__
 		c->spans[i].pages = at;
 		at += (c->spans[i].page_end - c->spans[i].page_begin) / c->page;
 	}
+	for (size_t i = 0; i < c->count; i++)
+		at = pieces_init(&c->spans[i], at);
 	c->free = at;
 	for (c->free_count = 0; c->free_count < c->aside_pages; c->free_count++)
 		c->free[c->free_count] = (uint32_t)(c->aside_pages - 1 - c->free_count);

@@ -8,7 +8,13 @@
 /* What a page's entry says; else it is the number of its copy in the pool. */
 #define KEDGE__COW_PROTECTED UINT32_MAX       /* memory has the bytes of begin() */
 #define KEDGE__COW_WAITING   (UINT32_MAX - 1) /* so it has, and a writer waits for room in the pool */
-#define KEDGE__COW_RELEASED  (UINT32_MAX - 2)
+#define KEDGE__COW_RELEASED  (UINT32_MAX - 2) /* not wanted any more; protected until all of its piece is let go */
+#define KEDGE__COW_OPEN      (UINT32_MAX - 3) /* not wanted any more, and not protected: the application wrote to it */
+
+#define KEDGE__COW_BACK      (UINT32_MAX - 4) /* the tracker has it again; what is below is the number of a copy */
+
+/* Let go of together: a huge page, so that it need not be split. */
+#define KEDGE__COW_PIECE ((uintptr_t)2 << 20)
 
 #define KEDGE__COW_WAITERS 1024
 #define KEDGE__COW_STREAMS 8
@@ -22,8 +28,8 @@ struct kedge__cow_stream {
 struct kedge__cow_span {
 	uintptr_t begin, end;           /* the range, in bytes */
 	uintptr_t page_begin, page_end; /* whole pages of it: these are protected */
-	uintptr_t released;             /* pages before it are */
 	uint32_t *pages;                /* an entry a page */
+	uint32_t *wanted;               /* bytes of each piece that were not released yet */
 	unsigned char *head, *tail;     /* copies of what lies before and after the whole pages */
 	bool registered;
 };
@@ -59,6 +65,22 @@ struct kedge__cow {
 	void *tables, *edges; /* memory behind the pointers above */
 	size_t tables_bytes;
 };
+
+static inline uint32_t *kedge__cow_entry(const struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t page)
+{
+	return &span->pages[(page - span->page_begin) / c->page];
+}
+
+/* The number of the piece that ADDRESS is in, of those of SPAN. */
+static inline size_t kedge__cow_piece(const struct kedge__cow_span *span, uintptr_t address)
+{
+	return address / KEDGE__COW_PIECE - span->page_begin / KEDGE__COW_PIECE;
+}
+
+static inline size_t kedge__cow_pieces(const struct kedge__cow_span *span)
+{
+	return span->page_begin == span->page_end ? 0 : kedge__cow_piece(span, span->page_end - 1) + 1;
+}
 
 void kedge__cow_lock(struct kedge__cow *c);
 void kedge__cow_unlock(struct kedge__cow *c);

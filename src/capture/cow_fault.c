@@ -59,7 +59,7 @@ static void copy_aside(struct kedge__cow *c, const struct kedge__cow_span *span,
 	uintptr_t at = page, limit = KEDGE__MIN(span->page_end, page + window * c->page);
 
 	for (; at < limit && c->free_count; at += c->page) {
-		uint32_t *entry = &span->pages[(at - span->page_begin) / c->page];
+		uint32_t *entry = kedge__cow_entry(c, span, at);
 
 		if (*entry != KEDGE__COW_PROTECTED && *entry != KEDGE__COW_WAITING)
 			break;
@@ -73,7 +73,7 @@ static void copy_aside(struct kedge__cow *c, const struct kedge__cow_span *span,
 static void on_write(struct kedge__cow *c, uintptr_t page)
 {
 	const struct kedge__cow_span *span = span_of(c, page);
-	uint32_t *entry = span ? &span->pages[(page - span->page_begin) / c->page] : NULL;
+	uint32_t *entry = span ? kedge__cow_entry(c, span, page) : NULL;
 
 	if (entry && *entry == KEDGE__COW_PROTECTED && c->free_count) {
 		copy_aside(c, span, page, window_of(c, page));
@@ -81,8 +81,9 @@ static void on_write(struct kedge__cow *c, uintptr_t page)
 		*entry = KEDGE__COW_WAITING;
 		c->waiting[c->waiting_count++] = page;
 		c->stats.waits++;
-	} else if (entry && *entry == KEDGE__COW_RELEASED && !c->tracker) {
-		/* Released, and not yet unprotected by the reader. */
+	} else if (entry && (*entry == KEDGE__COW_RELEASED || *entry == KEDGE__COW_OPEN)) {
+		/* The rest of its piece is still wanted, or the reader is about to unprotect it. */
+		*entry = KEDGE__COW_OPEN;
 		let_go_on(c, page, page + c->page);
 	} else if (!entry || *entry != KEDGE__COW_WAITING) {
 		/* Copied or handed back while this message was on its way; or more threads wait than can be noted, and
@@ -100,8 +101,12 @@ void kedge__cow_serve_waiting(struct kedge__cow *c)
 	for (size_t i = 0; i < c->waiting_count; i++) {
 		uintptr_t page = c->waiting[i];
 		const struct kedge__cow_span *span = span_of(c, page);
-		uint32_t *entry = &span->pages[(page - span->page_begin) / c->page];
+		uint32_t *entry = kedge__cow_entry(c, span, page);
 
+		if (*entry == KEDGE__COW_RELEASED || *entry == KEDGE__COW_OPEN) {
+			*entry = KEDGE__COW_OPEN;
+			let_go_on(c, page, page + c->page);
+		}
 		if (*entry != KEDGE__COW_WAITING)
 			continue;
 		if (c->free_count)

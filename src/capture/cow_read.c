@@ -4,8 +4,6 @@
 
 /* Pages copied under one hold of the lock: writers wait no longer than that takes. */
 #define PIECE_PAGES 16
-/* Pages let go at once: a huge page, so that it need not be split. */
-#define RELEASE_PAGES 512
 
 static uint64_t span_bytes(const struct kedge__cow *c, size_t range)
 {
@@ -20,13 +18,13 @@ static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, 
 	while (at < end) {
 		uintptr_t page = at / c->page * c->page;
 		size_t bytes = KEDGE__MIN(end, page + c->page) - at;
-		uint32_t entry = span->pages[(page - span->page_begin) / c->page];
+		uint32_t entry = *kedge__cow_entry(c, span, page);
 
-		if (entry == KEDGE__COW_RELEASED)
+		if (entry <= KEDGE__COW_RELEASED && entry >= KEDGE__COW_BACK)
 			return kedge__error_set(err, KEDGE_E_STATE, 0, "memory at 0x%zx was released", (size_t)at);
 		if (bytes == c->page && entry >= KEDGE__COW_WAITING)
 			kedge__cow_copy(to, (const void *)at, bytes);
-		else if (entry < KEDGE__COW_RELEASED)
+		else if (entry < KEDGE__COW_BACK)
 			memcpy(to, c->aside + entry * c->page + (at - page), bytes);
 		else {
 			kedge__cow_copy(c->scratch, (const void *)page, c->page);
@@ -73,16 +71,15 @@ int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *b
 
 /* ---- release */
 
-/* Copies go back to the pool. */
-static void entries_release(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t begin, uintptr_t end)
+/* A copy goes back to the pool. */
+static void entry_release(struct kedge__cow *c, uint32_t *entry)
 {
-	for (uintptr_t page = begin; page < end; page += c->page) {
-		uint32_t *entry = &span->pages[(page - span->page_begin) / c->page];
-
-		if (*entry < KEDGE__COW_RELEASED)
-			c->free[c->free_count++] = *entry;
+	if (*entry == KEDGE__COW_PROTECTED || *entry == KEDGE__COW_WAITING)
 		*entry = KEDGE__COW_RELEASED;
-	}
+	if (*entry >= KEDGE__COW_BACK)
+		return;
+	c->free[c->free_count++] = *entry;
+	*entry = KEDGE__COW_OPEN;
 }
 
 /* Pages that are still protected to the scratch memory; others were written. */
@@ -90,7 +87,7 @@ static void keep_for_comparison(struct kedge__cow *c, const struct kedge__cow_sp
 				uintptr_t end)
 {
 	for (uintptr_t page = begin; page < end; page += c->page) {
-		if (span->pages[(page - span->page_begin) / c->page] >= KEDGE__COW_WAITING)
+		if (*kedge__cow_entry(c, span, page) == KEDGE__COW_RELEASED)
 			kedge__cow_copy(c->scratch + (page - begin), (const void *)page, c->page);
 		else
 			kedge__tracker_mark(c->tracker, (const void *)page, c->page);
@@ -101,7 +98,7 @@ static void keep_for_comparison(struct kedge__cow *c, const struct kedge__cow_sp
  * Memory has one userfaultfd at a time, and between ours letting go and the tracker's taking up nobody watches. A write
  * in between, or before, shows in the contents once the tracker watches again; one after is the tracker's.
  */
-static int hand_back(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t begin, uintptr_t end,
+static int hand_back(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin, uintptr_t end,
 		     struct kedge__error *err)
 {
 	int rc;
@@ -110,32 +107,54 @@ static int hand_back(struct kedge__cow *c, struct kedge__cow_span *span, uintptr
 	rc = kedge__userfault_unregister(c->fd, begin, end, err);
 	kedge__tracker_take_back(c->tracker, begin, end);
 	for (uintptr_t page = begin; page < end; page += c->page) {
-		uint32_t entry = span->pages[(page - span->page_begin) / c->page];
+		uint32_t *entry = kedge__cow_entry(c, span, page);
 
-		if (entry >= KEDGE__COW_WAITING &&
+		if (*entry == KEDGE__COW_RELEASED &&
 		    !kedge__cow_equal(c->scratch + (page - begin), (const void *)page, c->page))
 			kedge__tracker_mark(c->tracker, (const void *)page, c->page);
+		*entry = KEDGE__COW_BACK;
 	}
 	return rc;
 }
 
-static void release_pages(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t end)
+/* All of a piece is released: [begin, end) of it is the span's. Locked, but without a tracker not on return. */
+static int piece_open(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin, uintptr_t end,
+		      struct kedge__error *err)
 {
+	for (uintptr_t page = begin; page < end; page += c->page)
+		entry_release(c, kedge__cow_entry(c, span, page));
+	kedge__cow_serve_waiting(c);
+	if (c->tracker) {
+		int rc = hand_back(c, span, begin, end, err);
+
+		kedge__cow_unlock(c);
+		return rc;
+	}
+	/* Without the lock: who writes to one of these pages meanwhile is let go on by the other thread. */
+	kedge__cow_unlock(c);
+	return kedge__userfault_protect(c->fd, begin, end, false, err);
+}
+
+/* Bytes [begin, end) within one piece. */
+static void release_within(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin, uintptr_t end)
+{
+	uintptr_t first = begin / KEDGE__COW_PIECE * KEDGE__COW_PIECE;
+	uint32_t *wanted = &span->wanted[kedge__cow_piece(span, begin)];
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	uintptr_t begin = span->released;
 	int rc = 0;
 
 	kedge__cow_lock(c);
-	if (c->tracker)
-		rc = hand_back(c, span, begin, end, &err);
-	entries_release(c, span, begin, end);
-	span->released = end;
-	kedge__cow_serve_waiting(c);
-	if (rc)
-		kedge__cow_fail(c, &err);
-	kedge__cow_unlock(c);
-	/* Without the lock: who writes to one of these pages meanwhile is let go on by the other thread. */
-	if (!c->tracker && kedge__userfault_protect(c->fd, begin, end, false, &err)) {
+	for (uintptr_t page = (begin + c->page - 1) / c->page * c->page; page + c->page <= end; page += c->page)
+		entry_release(c, kedge__cow_entry(c, span, page));
+	*wanted -= (uint32_t)(end - begin);
+	if (*wanted == 0) {
+		rc = piece_open(c, span, KEDGE__MAX(first, span->page_begin),
+				KEDGE__MIN(first + KEDGE__COW_PIECE, span->page_end), &err);
+	} else {
+		kedge__cow_serve_waiting(c);
+		kedge__cow_unlock(c);
+	}
+	if (rc) {
 		kedge__cow_lock(c);
 		kedge__cow_fail(c, &err);
 		kedge__cow_unlock(c);
@@ -143,31 +162,38 @@ static void release_pages(struct kedge__cow *c, struct kedge__cow_span *span, ui
 	kedge__error_done(&err);
 }
 
-static void release_upto(struct kedge__cow *c, struct kedge__cow_span *span, uintptr_t end)
+int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t offset, uint64_t bytes, struct kedge__error *err)
 {
-	size_t piece = RELEASE_PAGES * c->page;
+	const struct kedge__cow_span *span;
+	uintptr_t at, end;
 
-	while (span->released < end)
-		release_pages(c, span, KEDGE__MIN(end, (span->released / piece + 1) * piece));
-}
-
-int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t upto, struct kedge__error *err)
-{
-	struct kedge__cow_span *span;
-
-	if (range >= c->count || upto > span_bytes(c, range))
+	if (range >= c->count || offset > span_bytes(c, range) || bytes > span_bytes(c, range) - offset)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "a release outside the ranges that were captured");
 	span = &c->spans[range];
-	if (upto == span_bytes(c, range))
-		release_upto(c, span, span->page_end);
-	else
-		release_upto(c, span, KEDGE__MIN((span->begin + upto) / c->page * c->page, span->page_end));
+	at = KEDGE__MAX(span->begin + offset, span->page_begin);
+	end = KEDGE__MIN(span->begin + offset + bytes, span->page_end);
+	while (at < end) {
+		uintptr_t upto = KEDGE__MIN(end, (at / KEDGE__COW_PIECE + 1) * KEDGE__COW_PIECE);
+
+		release_within(c, span, at, upto);
+		at = upto;
+	}
 	return 0;
 }
 
 void kedge__cow_release_rest(struct kedge__cow *c, size_t i)
 {
-	release_upto(c, &c->spans[i], c->spans[i].page_end);
+	const struct kedge__cow_span *span = &c->spans[i];
+
+	for (uintptr_t at = span->page_begin; at < span->page_end;) {
+		uintptr_t upto = KEDGE__MIN(span->page_end, (at / KEDGE__COW_PIECE + 1) * KEDGE__COW_PIECE);
+		uint32_t wanted = span->wanted[kedge__cow_piece(span, at)];
+
+		/* As if the last bytes of the piece were the missing ones: all of its pages go. */
+		if (wanted)
+			release_within(c, span, upto - wanted, upto);
+		at = upto;
+	}
 }
 
 /* ---- next */
@@ -202,5 +228,5 @@ int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *ran
 	*offset = c->next_offset;
 	*bytes = end - at;
 	c->next_offset += end - at;
-	return kedge__cow_release(c, c->next_range, c->next_offset, err);
+	return kedge__cow_release(c, *range, *offset, *bytes, err);
 }

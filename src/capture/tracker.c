@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#define LENT_PIECE ((uintptr_t)2 << 20) /* what is lent comes back in such pieces */
+
 struct range {
 	uintptr_t begin, end;           /* bytes; 0 and 0: the slot is free */
 	uintptr_t area_begin, area_end; /* pages armed for it */
@@ -573,15 +575,18 @@ int kedge__tracker_lend(struct kedge__tracker *t, uintptr_t begin, uintptr_t end
 	if (!t->ops->exclusive)
 		return 0;
 	tracker_lock(t, &signals);
-	if (kedge__array_push(&t->lent, ((struct kedge__pages){begin, end})))
+	/* Every second piece may be back before those between are. */
+	if (kedge__array_reserve(&t->lent, t->lent.count + (end - begin) / LENT_PIECE / 2 + 3)) {
+		t->lent.at[t->lent.count++] = (struct kedge__pages){begin, end};
 		each_armed(t, begin, end, part_drop, NULL);
-	else
+	} else {
 		rc = kedge__error_nomem(err);
+	}
 	tracker_unlock(t, &signals);
 	return rc;
 }
 
-/* [begin, end) lies within one span that was lent, at its front or its back. */
+/* [begin, end) lies within one span that was lent. */
 static void lent_cut(struct kedge__tracker *t, uintptr_t begin, uintptr_t end)
 {
 	for (size_t i = 0; i < t->lent.count; i++) {
@@ -589,6 +594,8 @@ static void lent_cut(struct kedge__tracker *t, uintptr_t begin, uintptr_t end)
 
 		if (begin < span->begin || end > span->end)
 			continue;
+		if (begin > span->begin && end < span->end)
+			t->lent.at[t->lent.count++] = (struct kedge__pages){end, span->end};
 		if (begin == span->begin)
 			span->begin = end;
 		else

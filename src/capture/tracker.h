@@ -123,7 +123,7 @@ int kedge__userfault_protect(int fd, uintptr_t begin, uintptr_t end, bool protec
 /*
  * Pages that a second userfaultfd is to protect: the tracker lets go of them, and until they are back reports all that
  * lies around them as dirty. On taking back they are armed without being reported: the borrower marks what was written.
- * A span comes back whole, or in parts from its front or back. Nothing happens for kinds that do not mind a second
+ * A span comes back in aligned pieces of 2 MiB, in any order. Nothing happens for kinds that do not mind a second
  * protection.
  */
 bool kedge__tracker_exclusive(const struct kedge__tracker *t); /* whether lending is needed */

@@ -190,13 +190,13 @@ static void reading_is_repeatable_until_released(void **state)
 		}
 		memset(p, 9, 16 * page);
 	}
-	assert_int_equal(kedge__cow_release(c, 0, 4 * page + 3, NULL), 0);
+	assert_int_equal(kedge__cow_release(c, 0, 0, 4 * page + 3, NULL), 0);
 	assert_int_equal(kedge__cow_read(c, 0, 3 * page, out, 100, NULL), KEDGE_E_STATE);
 	assert_int_equal(kedge__cow_read(c, 0, 4 * page, out, 100, NULL), 0);
 	assert_int_equal(out[0], 1);
 	assert_int_equal(kedge__cow_read(c, 0, 15 * page - 10, out, 11, NULL), KEDGE_E_ARG);
 	assert_int_equal(kedge__cow_read(c, 1, 0, out, 1, NULL), KEDGE_E_ARG);
-	assert_int_equal(kedge__cow_release(c, 0, 15 * page + 1, NULL), KEDGE_E_ARG);
+	assert_int_equal(kedge__cow_release(c, 0, 1, 15 * page, NULL), KEDGE_E_ARG);
 	end(c, NULL); /* what was not read is let go */
 	memset(p, 10, 16 * page);
 	memory_free(p, 16);
