@@ -172,6 +172,35 @@ static void print_writers(void)
 		printf("               not uring: %s\n", problem);
 }
 
+/* What setting `capture` may ask for here. */
+static json_t *cow_json(void)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	bool kernel_writes = false;
+	int rc = kedge__cow_probe(&kernel_writes, &err);
+	json_t *o = kedge__json_object();
+
+	kedge__json_bool(o, "works", rc == 0);
+	kedge__json_bool(o, "system_calls", rc == 0 && kernel_writes);
+	kedge__json_text(o, "problem", rc ? kedge__error_text(&err) : NULL);
+	kedge__error_done(&err);
+	return o;
+}
+
+static void print_cow(void)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	bool kernel_writes;
+
+	if (kedge__cow_probe(&kernel_writes, &err) != 0)
+		printf("copy-on-write  no: %s\n", kedge__error_text(&err));
+	else if (kernel_writes)
+		printf("copy-on-write  yes (capture = cow)\n");
+	else
+		printf("copy-on-write  for programs without system calls that write to regions (capture = cow-user)\n");
+	kedge__error_done(&err);
+}
+
 static json_t *words_json(const char *words)
 {
 	json_t *list = kedge__json_array();
@@ -197,6 +226,7 @@ static void print_json(const struct info *in)
 	kedge__json_text(o, "digest_kernel", kedge__digest_kernel());
 	kedge__json_set(o, "trackers", trackers_json());
 	kedge__json_set(o, "writers", writers_json());
+	kedge__json_set(o, "copy_on_write", cow_json());
 	kedge__json_uint(o, "threads", (uint64_t)kedge__tool_threads(&in->settings));
 	kedge__json_set(o, "stages", words_json(KEDGE_BUILD_STAGES));
 	kedge__json_bool(o, "mpi", KEDGE_BUILD_MPI);
@@ -237,6 +267,7 @@ static void print_text(const struct info *in)
 	printf("\ndigest kernel  %s\n", kedge__digest_kernel());
 	print_trackers();
 	print_writers();
+	print_cow();
 	printf("threads        %d\n", kedge__tool_threads(&in->settings));
 	printf("stages         %s\n", KEDGE_BUILD_STAGES);
 	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");

@@ -137,6 +137,8 @@ KEDGE_API int kedge_protect(kedge_t *k, const char *name, void *ptr, size_t coun
 KEDGE_API int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum kedge_type type, int ndims,
 				  const size_t *dims);
 
+/* With capture = cow it returns, as kedge_protect() of another place or size does, when a version in progress does not
+ * need the memory any more: then it may be freed. */
 KEDGE_API int kedge_unprotect(kedge_t *k, const char *name);
 
 #define KEDGE_FILE_PREFIX "files/" /* the region of file NAME is called "files/NAME" */
@@ -154,8 +156,9 @@ KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t 
 
 /*
  * Save all protected regions as VERSION. Returns when the application may change its memory
- * again: with capture = sync the version is then complete on L1; with capture = copy it is
- * written by a background thread, and kedge_wait() tells how that ended. A VERSION that exists
+ * again: with capture = sync the version is then complete on L1; with capture = copy or cow it is
+ * written by a background thread, and kedge_wait() tells how that ended. With cow the memory must
+ * stay mapped until then, or until kedge_unprotect(). A VERSION that exists
  * already is replaced, and versions above it are discarded first (they belong to a future that
  * a restart abandoned); so are, by the first checkpoint after a restart, all versions above the
  * one restarted from. Collective in a group. On error nothing else that was complete is lost, and

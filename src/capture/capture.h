@@ -37,14 +37,17 @@ int kedge__region_table_remember(struct kedge__region_table *t, const char *name
 
 /* ------------------------------------------------------------------ snapshot.c: literals copied aside, so that the application may go on */
 
-struct kedge__snapshot {
+/* Memory for copies. It stays from version to version: fresh pages would cost more than what is copied into them. */
+struct kedge__reserve {
 	void *memory;
 	size_t bytes;
 };
 
-/* Copy all literals into one buffer and point them there. KEDGE_E_LIMIT if they exceed LIMIT. */
-int kedge__snapshot_take(struct kedge__snapshot *s, struct kedge__pool *pool, struct kedge__literal_list *literals, uint64_t limit, struct kedge__error *err);
-void kedge__snapshot_done(struct kedge__snapshot *s);
+/* At least BYTES bytes, contents not kept. NULL: out of memory. */
+void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes);
+void kedge__reserve_done(struct kedge__reserve *r);
+/* Copy all literals into R and point them there. KEDGE_E_LIMIT if they exceed LIMIT. */
+int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, struct kedge__literal_list *literals, uint64_t limit, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ tracker.c: which pages may have changed
  *
@@ -148,5 +151,36 @@ int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *ran
 /* Releases the rest and frees. Takes NULL. An error that was met since begin() means that what was read is not to be
  * trusted. STATS may be NULL. */
 int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ hold.c: an image held still while the application goes on
+ *
+ * begin() copies what is small, has few dirty pages or must not be protected, and write-protects the rest (or copies that
+ * too). Then a reduction sees the image through view(); of protected memory it copies what will be literals, and lets go
+ * of the pages it has read. literals() points the literals to the copies and, if all are there, ends the session. What
+ * did not fit is read from the session while the literals are written: `*source` then, else NULL. */
+
+struct kedge__hold;
+
+struct kedge__hold_region { /* of the image */
+	bool copied;                            /* never protected: devices write to it, or it is unmapped before end() */
+	const struct kedge__region_dirty *only; /* NULL: all of it; else nothing outside these, in whole grains, is asked for */
+};
+
+struct kedge__hold_options {
+	struct kedge__reserve *reserve;
+	struct kedge__pool *pool;
+	struct kedge__tracker *tracker; /* or NULL */
+	uint64_t limit;                 /* bytes aside, of any kind */
+	uint64_t grain;                 /* what dirty ranges are rounded to */
+	bool protect;                   /* if not, everything is copied */
+};
+
+/* IMAGE, WAYS and what they point to stay until end(). KEDGE_E_LIMIT: what must be copied exceeds the limit. */
+int kedge__hold_begin(const struct kedge__image *image, const struct kedge__hold_region *ways, const struct kedge__hold_options *options, struct kedge__hold **out, struct kedge__error *err);
+const struct kedge__image_view *kedge__hold_view(struct kedge__hold *h);
+bool kedge__hold_protects(const struct kedge__hold *h); /* the memory is still needed */
+int kedge__hold_literals(struct kedge__hold *h, struct kedge__literal_list *literals, const struct kedge__literal_source **source, struct kedge__error *err);
+/* Takes NULL. An error means that what was read is not to be trusted; without ERR it is only freed. */
+int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err);
 
 #endif

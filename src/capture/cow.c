@@ -16,7 +16,7 @@
 
 #define RANGES_MAX   8192
 #define ASIDE_PRESET (UINT64_C(64) << 20)
-#define SCRATCH (KEDGE__COW_PIECE / c->page) /* pages: what the reader lets go of at once */
+#define SCRATCH      (KEDGE__COW_PIECE / c->page) /* pages: what the reader lets go of at once */
 /* Protected in pieces of that size, by all threads of the pool. */
 #define PIECE ((size_t)32 << 20)
 

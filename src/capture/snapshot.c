@@ -55,13 +55,29 @@ static uint64_t starts_fill(uint64_t *starts, const struct kedge__literal_list *
 	return total;
 }
 
-int kedge__snapshot_take(struct kedge__snapshot *s, struct kedge__pool *pool, struct kedge__literal_list *literals,
+void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes)
+{
+	if (r->memory && bytes <= r->bytes)
+		return r->memory;
+	kedge__reserve_done(r);
+	r->memory = kedge__map_alloc(bytes);
+	r->bytes = r->memory ? bytes : 0;
+	return r->memory;
+}
+
+void kedge__reserve_done(struct kedge__reserve *r)
+{
+	if (r->memory)
+		kedge__map_free(r->memory, r->bytes);
+	*r = (struct kedge__reserve){0};
+}
+
+int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, struct kedge__literal_list *literals,
 			 uint64_t limit, struct kedge__error *err)
 {
 	struct copy c = {.from = literals};
 	uint64_t *starts;
 
-	*s = (struct kedge__snapshot){0};
 	if (!literals->count)
 		return 0;
 	starts = kedge__reallocarray(NULL, literals->count, sizeof(uint64_t));
@@ -74,23 +90,14 @@ int kedge__snapshot_take(struct kedge__snapshot *s, struct kedge__pool *pool, st
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "a copy of %llu bytes exceeds the limit of %llu",
 					(unsigned long long)c.bytes, (unsigned long long)limit);
 	}
-	c.to = c.bytes ? kedge__map_alloc(c.bytes) : NULL;
-	if (c.bytes && !c.to) {
+	c.to = kedge__reserve_get(r, c.bytes);
+	if (!c.to) {
 		kedge__free(starts);
 		return kedge__error_nomem(err);
 	}
 	kedge__pool_for(pool, (c.bytes + SLAB_BYTES - 1) / SLAB_BYTES, copy_slab, &c);
 	for (size_t i = 0; i < literals->count; i++)
-		literals->at[i].data = c.to ? c.to + starts[i] : NULL;
+		literals->at[i].data = c.to + starts[i];
 	kedge__free(starts);
-	s->memory = c.to;
-	s->bytes = c.bytes;
 	return 0;
-}
-
-void kedge__snapshot_done(struct kedge__snapshot *s)
-{
-	if (s->memory)
-		kedge__map_free(s->memory, s->bytes);
-	*s = (struct kedge__snapshot){0};
 }

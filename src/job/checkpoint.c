@@ -119,7 +119,7 @@ int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *
 	return 0;
 }
 
-/* Names are copied: the application may protect other things while the writer is at work. */
+/* Names are copied: the application may protect other things while the writer is at work. Digests are the reduction's. */
 static int records_make(struct kedge__job_write *w, struct kedge__error *err)
 {
 	size_t n = w->region_count;
@@ -139,7 +139,6 @@ static int records_make(struct kedge__job_write *w, struct kedge__error *err)
 		record->ndims = (uint32_t)r->ndims;
 		memcpy(record->dims, r->dims, sizeof(record->dims));
 		record->bytes = r->bytes;
-		record->digest = w->reduction.region_digests[i];
 	}
 	return 0;
 }
@@ -165,25 +164,28 @@ static int sources_make(struct kedge__job_write *w, struct kedge__error *err)
 	return 0;
 }
 
-static int reduce_image(struct kedge__job_write *w, struct kedge__job_progress *p, struct kedge__error *err)
-{
-	kedge_t *k = w->k;
-	struct kedge__job_dirty dirty;
-	int rc;
-
-	kedge__track_collect(k, &dirty);
-	w->collected = dirty.collected;
-	w->dirty = dirty.usable ? (double)dirty.bytes : -1;
-	rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image, dirty.usable ? dirty.lists : NULL,
-					 kedge__state_progress_bytes, p, &w->reduction, err);
-	kedge__dirty_free(&dirty);
-	return rc;
-}
-
-static int reduce(struct kedge__job_write *w, struct kedge__error *err)
+int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__job_progress p = {k, "hash", w->version, 0};
+	int rc;
+
+	for (size_t i = 0; i < w->region_count; i++)
+		p.total += w->regions[i].bytes;
+	rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
+					 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes, &p,
+					 &w->reduction, err);
+	kedge__fetch_end(k);
+	if (rc)
+		return rc;
+	w->reduced = true;
+	return sources_make(w, err);
+}
+
+/* All that a reduction needs, but for the bytes. */
+static int reduce_prepare(struct kedge__job_write *w, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
 	int rc = kedge__reducer_make(k, err);
 
 	if (!rc)
@@ -192,40 +194,53 @@ static int reduce(struct kedge__job_write *w, struct kedge__error *err)
 		rc = retain(w, err);
 	if (!rc)
 		rc = kedge__image_make(k, &w->regions, &w->region_count, err);
+	if (!rc)
+		rc = records_make(w, err);
 	if (rc)
 		return rc;
 	w->image = (struct kedge__image){w->regions, w->region_count};
-	for (size_t i = 0; i < w->region_count; i++)
-		p.total += w->regions[i].bytes;
-	rc = reduce_image(w, &p, err);
-	kedge__fetch_end(k);
-	if (rc)
+	kedge__track_collect(k, &w->pages);
+	w->collected = w->pages.collected;
+	w->dirty = w->pages.usable ? (double)w->pages.bytes : -1;
+	return 0;
+}
+
+/* The image is held still, or reduced at once and its literals copied. *FLAGS: neither is possible within the limit. */
+static int set_aside(struct kedge__job_write *w, uint64_t *flags, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	int rc = 0;
+
+	if (k->set.capture != KEDGE__CAPTURE_SYNC)
+		kedge__still_take(w);
+	if (w->hold)
+		return 0;
+	rc = kedge__checkpoint_reduce(w, err);
+	if (rc || k->set.capture == KEDGE__CAPTURE_SYNC)
 		return rc;
-	w->reduced = true;
-	rc = records_make(w, err);
-	return rc ? rc : sources_make(w, err);
+	rc = kedge__snapshot_take(&k->reserve, k->pool, &w->reduction.literals, k->set.copy_memory, err);
+	if (rc == KEDGE_E_LIMIT || rc == KEDGE_E_NOMEM) {
+		*flags = FLAG_TOO_LARGE;
+		rc = 0;
+	}
+	return rc;
 }
 
 /*
- * With capture = copy, literals are copied aside if they fit on every rank: all ranks finish this version in the
- * background, or none does. *BACKGROUND tells.
+ * With capture = copy or cow, what may have changed is set aside if it fits on every rank: all ranks finish this version
+ * in the background, or none does. *BACKGROUND tells.
  */
 static int capture(struct kedge__job_write *w, bool *background, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	uint64_t flags = 0;
-	int rc = reduce(w, err);
+	int rc = reduce_prepare(w, err);
 
 	*background = false;
-	if (k->set.capture != KEDGE__CAPTURE_COPY)
+	if (!rc)
+		rc = set_aside(w, &flags, err);
+	if (k->set.capture == KEDGE__CAPTURE_SYNC)
 		return rc;
-	if (!rc) {
-		rc = kedge__snapshot_take(&w->snapshot, k->pool, &w->reduction.literals, k->set.copy_memory, err);
-		if (rc == KEDGE_E_LIMIT || rc == KEDGE_E_NOMEM) {
-			flags = FLAG_TOO_LARGE;
-			rc = 0;
-		}
-	}
 	if (k->group.rank == 0)
 		flags |= kedge__adapt_skip_ahead(k) << SKIP_SHIFT;
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CAPTURE, w->version, rc, &flags, err);
@@ -282,7 +297,7 @@ static int take(struct kedge__job_write *w, bool *background, struct kedge__erro
 	if (*background)
 		return 0;
 	/* Without a copy, a failure so far is agreed on together with that of the write. */
-	if (w->k->set.capture != KEDGE__CAPTURE_COPY || !rc) {
+	if (w->k->set.capture == KEDGE__CAPTURE_SYNC || !rc) {
 		w->rc = rc;
 		kedge__error_move(&w->err, err);
 		kedge__write_segment(w);

@@ -58,6 +58,7 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_mutex_init(&k->state_lock, NULL);
 	pthread_mutex_init(&k->progress_lock, NULL);
+	pthread_cond_init(&k->let_go, NULL);
 	k->reducer_at = k->abandon_above = k->stats.version = KEDGE__NO_VERSION;
 	k->chores_end = &k->chores;
 	k->clock = kedge__clock_seconds;
@@ -75,6 +76,7 @@ static void handle_free(kedge_t *k)
 	kedge__pool_free(k->pool);
 	kedge__reducer_free(k->reducer);
 	kedge__track_free(k);
+	kedge__reserve_done(&k->reserve);
 	kedge__files_free(k);
 	kedge__region_table_free(k->regions);
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
@@ -92,6 +94,7 @@ static void handle_free(kedge_t *k)
 	pthread_mutex_destroy(&k->lock);
 	pthread_mutex_destroy(&k->state_lock);
 	pthread_mutex_destroy(&k->progress_lock);
+	pthread_cond_destroy(&k->let_go);
 	kedge__free(k);
 }
 
@@ -104,10 +107,12 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__track_init(k, err);
 	if (!rc)
+		kedge__still_init(k);
+	if (!rc)
 		rc = kedge__region_table_new(&k->regions, err);
 	if (!rc)
 		rc = kedge__pool_new(threads_wanted(k), &k->pool, err);
-	if (!rc && k->set.capture == KEDGE__CAPTURE_COPY)
+	if (!rc && k->set.capture != KEDGE__CAPTURE_SYNC)
 		rc = kedge__worker_new(2, &k->writer, err);
 	if (!rc && kedge__chores_wanted(k))
 		rc = kedge__worker_new(CHORE_LIMIT, &k->flusher, err);
@@ -408,19 +413,21 @@ int kedge_close(kedge_t *k)
 static void region_current(const kedge_t *k, const char *name, struct kedge__job_tracked *out)
 {
 	const struct kedge__region *r =
-	    name && k->track.tracker ? kedge__region_table_find(k->regions, name) : NULL;
+	    name ? kedge__region_table_find(k->regions, name) : NULL;
 
 	*out = (struct kedge__job_tracked){.data = r ? r->data : NULL, .bytes = r ? r->bytes : 0};
 }
 
-/* Memory that is not protected any more is the application's to free: the tracker lets go of it at once. */
+/* Memory that is not protected any more is the application's to free: nobody may need it, or watch it. */
 static void region_moved(kedge_t *k, const char *name, struct kedge__job_tracked before)
 {
 	struct kedge__job_tracked now;
 
 	region_current(k, name, &now);
-	if (before.bytes && (now.data != before.data || now.bytes != before.bytes))
-		kedge__track_forget(k, before.data, before.bytes);
+	if (!before.bytes || (now.data == before.data && now.bytes == before.bytes))
+		return;
+	kedge__still_wait(k);
+	kedge__track_forget(k, before.data, before.bytes);
 }
 
 static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type, int ndims,

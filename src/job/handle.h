@@ -2,7 +2,7 @@
  * handle: what is behind a kedge_t, and what the files of job share. Private to job.
  *
  * Three kinds of threads meet here: those of the application, one at a time under `lock`; the writer, which finishes a
- * checkpoint with capture = copy; the flusher, which copies to L2 and removes old versions. Each has its own catalogue
+ * checkpoint with capture = copy or cow; the flusher, which copies to L2 and removes old versions. Each has its own catalogue
  * handles, so none waits for another's:
  *   api    kedge_versions(), kedge_region_stat(), kedge_restart()
  *   write  checkpoint and writer; the application's threads use it only when no write is pending. Owns the names.
@@ -80,8 +80,11 @@ struct kedge__job_write {
 	struct kedge__reduction reduction;
 	bool collected; /* the next collect of the tracker is about the time since this version, if it is committed */
 	double dirty;   /* bytes in pages that were written, of tracked regions; negative: not known */
+	struct kedge__job_dirty pages;        /* what the tracker says; for the reduction */
+	struct kedge__hold_region *ways;
+	struct kedge__hold *hold;             /* of the image, to be reduced by the writer; NULL: it is reduced already */
+	const struct kedge__literal_source *source;
 	bool reduced; /* the reducer waits for commit or rollback */
-	struct kedge__snapshot snapshot;
 	struct kedge__set_part part;
 	bool sealed; /* the segment is there, not yet published */
 	struct kedge__segment_stats stats;
@@ -141,6 +144,8 @@ struct kedge {
 	KEDGE__ARRAY(struct kedge__job_file) files;
 	uint32_t next_slot;
 	struct kedge__job_track track;
+	struct kedge__reserve reserve; /* what a pending write holds aside is in it */
+	bool cow;                      /* memory may be write-protected for that */
 	struct kedge__reducer *reducer;
 	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
 	bool reducer_primed;    /* no need to look into the store again */
@@ -158,6 +163,8 @@ struct kedge {
 	pthread_mutex_t state_lock; /* guards what follows; held for moments only */
 	KEDGE__ARRAY(struct kedge__job_status) status; /* ascending versions */
 	struct kedge__error first; /* of a background step, not yet reported */
+	bool holding;              /* the pending write needs the application's memory as it is */
+	pthread_cond_t let_go;     /* it does not any more */
 	struct kedge_stats stats;
 	double flush_seconds;   /* of a copy to L2 that the policy does not know of yet; negative: none */
 	struct kedge__chore *chores, **chores_end;
@@ -209,11 +216,21 @@ void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
 /* ------------------------------------------------------------------ checkpoint.c, write.c */
 
 int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err);
+/* Image to map and literals; in any thread, while no other uses the reducer. */
+int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *err);
 void kedge__write_segment(struct kedge__job_write *w); /* the local part; result in w->rc, which may be an earlier error */
 void kedge__write_publish(struct kedge__job_write *w); /* collective; then everything about it is settled but freeing */
 void kedge__write_free(struct kedge__job_write *w);
 void kedge__write_submit(struct kedge__job_write *w); /* to the writer; W is k->pending then, and freed when finished */
 void kedge__write_finish(kedge_t *k);                                         /* wait for the pending one; collective */
+
+/* ------------------------------------------------------------------ still.c: memory held still, so that the rest is the writer's */
+
+void kedge__still_init(kedge_t *k);
+void kedge__still_take(struct kedge__job_write *w);  /* w->hold, or NULL if it cannot be had */
+int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err);
+int kedge__still_end(struct kedge__job_write *w, struct kedge__error *err);
+void kedge__still_wait(kedge_t *k); /* until no write needs the application's memory any more */
 
 /* ------------------------------------------------------------------ file.c: routed files are regions between take/create and drop */
 

@@ -13,7 +13,12 @@
 
 /* ------------------------------------------------------------------ settings.c: every key, its default and its meaning */
 
-enum kedge__capture_mode { KEDGE__CAPTURE_SYNC, KEDGE__CAPTURE_COPY };
+enum kedge__capture_mode {
+	KEDGE__CAPTURE_SYNC,
+	KEDGE__CAPTURE_COPY,
+	KEDGE__CAPTURE_COW,
+	KEDGE__CAPTURE_COW_USER, /* cow, even where system calls that write to held memory fail meanwhile */
+};
 enum kedge__track_mode {
 	KEDGE__TRACK_NONE,
 	KEDGE__TRACK_AUTO,
@@ -34,7 +39,7 @@ struct kedge__job_settings {
 	char *codec;           /* "auto" */
 	uint64_t block;        /* 128k */
 	int capture;           /* sync */
-	uint64_t copy_memory;  /* 4G: literals that capture = copy may hold; above it the checkpoint is synchronous */
+	uint64_t copy_memory;  /* 4G: bytes that a version in the background may hold aside; above it the checkpoint is synchronous */
 	int track;             /* none: enum kedge__track_mode */
 	int writer;            /* auto: enum kedge__writer */
 	bool direct;           /* no: through the page cache */

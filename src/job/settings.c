@@ -5,7 +5,7 @@
 #define AT(field) offsetof(struct kedge__job_settings, field)
 
 static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", "rex", NULL};
-static const char *const captures[] = {"sync", "copy", NULL}; /* enum kedge__capture_mode */
+static const char *const captures[] = {"sync", "copy", "cow", "cow-user", NULL}; /* enum kedge__capture_mode */
 
 static const char *const tracks[] = {"none", "auto", "uffd", "mprotect", "softdirty", NULL}; /* enum kedge__track_mode */
 
@@ -59,11 +59,13 @@ const struct kedge__setting kedge__job_settings_table[] = {
     SIZE(block, "128k", 4096, 64.0 * 1048576, "Bytes of literals that are packed and checksummed as a unit."),
     CHOICE(
 	capture, "sync", captures,
-	"sync: a checkpoint returns when it is complete on L1. copy: it returns when the new bytes are copied aside, "
-	"and a thread writes them."),
+	"sync: a checkpoint returns when it is complete on L1. copy: it returns when what may have changed is copied aside, "
+	"and a thread reduces and writes it. cow: it returns when that memory is write-protected; pages are read in the "
+	"background, and copied first where the application writes. Without the kernel's help for it, cow is copy; so it is "
+	"where system calls that write to such memory would fail, unless cow-user is asked for."),
     SIZE(copy_memory, "4G", 0, 1e15,
-	 "Bytes that capture = copy may hold aside. A version with more new bytes is written before the checkpoint "
-	 "returns."),
+	 "Bytes that copy and cow may hold aside, kept for the next version. If what may have changed is more, it is reduced "
+	 "first; a version with more new bytes is written before the checkpoint returns."),
     CHOICE(track, "none", tracks,
 	   "How written pages are known, so that a checkpoint looks at those alone: auto takes the best that the kernel "
 	   "has, others by name; mprotect takes over SIGSEGV. Writes by devices (RDMA, GPUs) are not seen by any: hence "

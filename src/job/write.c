@@ -18,6 +18,7 @@ static void spec_fill(const struct kedge__job_write *w, struct kedge__segment_sp
 	    .regions = w->records,
 	    .region_count = w->region_count,
 	    .reduction = &w->reduction,
+	    .source = w->source,
 	    .sources = w->sources,
 	    .source_count = w->reduction.source_count,
 	    .codec = k->codec,
@@ -27,23 +28,35 @@ static void spec_fill(const struct kedge__job_write *w, struct kedge__segment_sp
 	};
 }
 
-void kedge__write_segment(struct kedge__job_write *w)
+static int segment_write(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
 	struct kedge__job_progress p = {k, "write", w->version, w->reduction.literal_bytes};
 	struct kedge__segment_spec spec;
+	int rc = kedge__catalog_next_generation(cat, w->version, (uint32_t)k->group.rank, &w->generation, err);
 
-	if (w->rc)
-		return;
-	w->rc = kedge__catalog_next_generation(cat, w->version, (uint32_t)k->group.rank, &w->generation, &w->err);
-	if (w->rc)
-		return;
+	if (rc)
+		return rc;
 	spec_fill(w, &spec);
 	spec.progress = kedge__state_progress_bytes;
 	spec.progress_ctx = &p;
-	w->rc = kedge__segment_write(cat, k->pool, &spec, &w->part, &w->stats, &w->err);
-	w->sealed = !w->rc;
+	rc = kedge__segment_write(cat, k->pool, &spec, &w->part, &w->stats, err);
+	w->sealed = !rc;
+	return rc;
+}
+
+void kedge__write_segment(struct kedge__job_write *w)
+{
+	int rc;
+
+	if (!w->rc && w->hold)
+		w->rc = kedge__still_reduce(w, &w->err);
+	if (!w->rc)
+		w->rc = segment_write(w, &w->err);
+	rc = kedge__still_end(w, w->rc ? NULL : &w->err);
+	if (!w->rc)
+		w->rc = rc;
 }
 
 /* ------------------------------------------------------------------ all ranks: one set */
@@ -314,7 +327,9 @@ void kedge__write_free(struct kedge__job_write *w)
 	if (!w)
 		return;
 	let_go(w);
-	kedge__snapshot_done(&w->snapshot);
+	(void)kedge__still_end(w, NULL);
+	kedge__dirty_free(&w->pages);
+	kedge__free(w->ways);
 	kedge__reduction_done(&w->reduction);
 	kedge__regions_free(w->records, w->records ? w->region_count : 0);
 	kedge__free(w->sources);

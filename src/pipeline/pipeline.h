@@ -22,7 +22,8 @@ int kedge__pool_threads(const struct kedge__pool *pool); /* 1 for NULL */
 /*
  * Call fn(ctx, i, worker) for every i in [0, n), in any order, on all threads of the pool, and wait. WORKER is
  * 0..threads-1, for scratch space a worker. The first non-zero result (of the lowest i that ran) stops the rest and
- * is returned. POOL may be NULL: the caller does it all. One call at a time on a pool; calls do not nest.
+ * is returned. POOL may be NULL: the caller does it all. Calls by several
+ * threads take turns; they do not nest.
  */
 typedef int (*kedge__pool_fn)(void *ctx, size_t i, int worker);
 int kedge__pool_for(struct kedge__pool *pool, size_t n, kedge__pool_fn fn, void *ctx);

@@ -13,6 +13,7 @@ struct member {
 struct kedge__pool {
 	int started; /* threads; the caller is one more */
 	struct member *members;
+	pthread_mutex_t turn; /* held by the caller whose loop it is */
 
 	/*
 	 * LOCK guards all that follows but the two atomics. While OPEN, members may join the loop; the caller closes it
@@ -113,6 +114,7 @@ int kedge__pool_new(int threads, struct kedge__pool **out, struct kedge__error *
 		kedge__free(pool);
 		return kedge__error_nomem(err);
 	}
+	pthread_mutex_init(&pool->turn, NULL);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
 	pthread_cond_init(&pool->done, NULL);
@@ -134,6 +136,7 @@ void kedge__pool_free(struct kedge__pool *pool)
 	pthread_cond_destroy(&pool->done);
 	pthread_cond_destroy(&pool->work);
 	pthread_mutex_destroy(&pool->lock);
+	pthread_mutex_destroy(&pool->turn);
 	kedge__free(pool->members);
 	kedge__free(pool);
 }
@@ -182,9 +185,14 @@ static int close_loop(struct kedge__pool *pool)
 
 int kedge__pool_for(struct kedge__pool *pool, size_t n, kedge__pool_fn fn, void *ctx)
 {
+	int rc;
+
 	if (!pool || !pool->started || n < 2)
 		return run_alone(n, fn, ctx);
+	pthread_mutex_lock(&pool->turn);
 	open_loop(pool, n, fn, ctx);
 	run_loop(pool, 0);
-	return close_loop(pool);
+	rc = close_loop(pool);
+	pthread_mutex_unlock(&pool->turn);
+	return rc;
 }

@@ -168,6 +168,50 @@ static bool hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, struct 
 	return true;
 }
 
+/* ---- an image that is seen through a view */
+
+/* LEN bytes of the slab's region at OFFSET, whole where every byte is stored anyway. */
+static const uint8_t *part_get(const struct kedge__reducer *r, const struct kedge__slab *s, int worker, uint64_t offset,
+			       uint64_t len)
+{
+	const struct kedge__txn *t = &r->txn;
+	const struct kedge__image_view *view = t->view;
+
+	if (!view)
+		return (const uint8_t *)kedge__slab_region(t, s)->data + offset;
+	return view->get(view->ctx, worker, s->region, offset, t->workers[worker].bytes, len,
+			 kedge__reducer_ops_of(r)->whole);
+}
+
+/* Changed chunks from number CHANGE on, but for constant ones, of the part at OFFSET that is at DATA. */
+static bool part_keep(const struct kedge__reducer *r, const struct kedge__slab *s, int worker, size_t change,
+		      const uint8_t *data, uint64_t offset)
+{
+	const struct kedge__image_view *view = r->txn.view;
+	const struct kedge__hash_worker *w = &r->txn.workers[worker];
+	const struct kedge__image_region *region = kedge__slab_region(&r->txn, s);
+	uint64_t chunk = r->options.chunk;
+
+	if (!view || kedge__reducer_ops_of(r)->whole)
+		return true;
+	while (change < w->changes.count) {
+		uint64_t index = w->changes.at[change] >> 1, end = index;
+
+		for (; change < w->changes.count && w->changes.at[change] == end << 1; change++)
+			end++;
+		if (end == index) { /* constant */
+			change++;
+			continue;
+		}
+		if (!view->keep(view->ctx, worker, s->region, index * chunk, data + (index * chunk - offset),
+				KEDGE__MIN(end * chunk, region->bytes) - index * chunk))
+			return false;
+	}
+	return true;
+}
+
+/* ---- slabs */
+
 /* Whether the caller knows where the slab may have changed, and all that is needed of the rest is there. */
 static bool is_narrow(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t number)
 {
@@ -193,37 +237,55 @@ static size_t dirty_find(const struct kedge__region_dirty *d, uint64_t offset)
 	return low;
 }
 
-/* Only grains with a dirty byte; P is at the start of the slab, which has BYTES. */
-static bool hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, struct kedge__hash_worker *w,
-		       const struct piece *p, uint64_t bytes)
+/* Only grains with a dirty byte; P is at the start of the slab, which has BYTES, and has no data yet. */
+static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worker, const struct piece *p,
+		      uint64_t bytes)
 {
 	const struct kedge__region_dirty *d = &r->txn.dirty[s->region];
+	struct kedge__hash_worker *w = &r->txn.workers[worker];
 	uint64_t chunk = r->options.chunk, grain = kedge__grain(chunk), start = p->offset, end = start + bytes;
 	uint64_t done = start;
 	size_t i = dirty_find(d, start);
 
 	if (i == d->count || d->at[i].addr >= end) {
 		s->sum = p->last->slab_sums[start / KEDGE__SLAB_BYTES];
-		return true;
+		return 0;
 	}
 	for (; i < d->count && d->at[i].addr < end; i++) {
 		uint64_t from = KEDGE__MAX(done, d->at[i].addr / grain * grain);
 		uint64_t to = KEDGE__MIN(end, (d->at[i].addr + d->at[i].len + grain - 1) / grain * grain);
+		size_t change = w->changes.count;
 		struct piece part = *p;
 
 		if (from >= to)
 			continue;
-		part.data += from - start;
+		part.data = part_get(r, s, worker, from, to - from);
 		part.offset = from;
 		part.first = from / chunk;
-		if (!hash_pieces(r, s, w, part, to - from))
-			return false;
+		if (!part.data)
+			return KEDGE_E_STATE;
+		if (!hash_pieces(r, s, w, part, to - from) || !part_keep(r, s, worker, change, part.data, from))
+			return KEDGE_E_NOMEM;
 		done = to;
 	}
 	s->sum = (struct kedge__sum){0, 0};
 	for (uint64_t at = start; at < end; at += grain)
 		s->sum = kedge__sum_add(s->sum, p->last->sums[at / grain]);
-	return true;
+	return 0;
+}
+
+static int hash_whole(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
+{
+	struct kedge__hash_worker *w = &r->txn.workers[worker];
+
+	p.data = part_get(r, s, worker, p.offset, bytes);
+	if (!p.data)
+		return KEDGE_E_STATE;
+	if (s->skip)
+		s->sum = kedge__sum_of(p.data, bytes, p.offset);
+	else if (!hash_pieces(r, s, w, p, bytes) || !part_keep(r, s, worker, s->change_at, p.data, p.offset))
+		return KEDGE_E_NOMEM;
+	return 0;
 }
 
 static int hash_slab(void *ctx, size_t i, int worker)
@@ -232,33 +294,28 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	struct kedge__txn *t = &r->txn;
 	struct kedge__slab *s = &t->slabs.at[i];
 	struct kedge__hash_worker *w = &t->workers[worker];
-	const struct kedge__image_region *region = kedge__slab_region(t, s);
-	struct piece p = {.offset = s->first * r->options.chunk, .first = s->first};
-	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, region->bytes - p.offset);
+	struct piece p = {.offset = s->first * r->options.chunk, .first = s->first, .compare = t->compare};
+	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, kedge__slab_region(t, s)->bytes - p.offset);
+	uint64_t number = p.offset / KEDGE__SLAB_BYTES;
+	int rc;
 
-	p.data = (const uint8_t *)region->data + p.offset;
 	s->worker = worker;
 	s->change_at = w->changes.count;
 	s->fill_at = w->fills.count;
 	s->undo_at = w->undo.count;
-	if (s->skip) {
-		s->sum = kedge__sum_of(p.data, bytes, p.offset);
-	} else {
-		bool stale;
-
+	if (!s->skip) {
 		p.last = t->regions[s->region];
-		stale = p.last->stale[p.offset / KEDGE__SLAB_BYTES];
-		p.old_chunks = stale ? 0 : kedge__chunks_of(p.last->bytes, r->options.chunk);
-		p.compare = t->compare;
-		if (!(is_narrow(t, s, p.offset / KEDGE__SLAB_BYTES) ? hash_dirty(r, s, w, &p, bytes)
-								    : hash_pieces(r, s, w, p, bytes)))
-			return KEDGE_E_NOMEM;
+		p.old_chunks = p.last->stale[number] ? 0 : kedge__chunks_of(p.last->bytes, r->options.chunk);
 	}
+	if (!s->skip && is_narrow(t, s, number))
+		rc = hash_dirty(r, s, worker, &p, bytes);
+	else
+		rc = hash_whole(r, s, worker, p, bytes);
 	s->count = w->changes.count - s->change_at;
 	s->undo_count = w->undo.count - s->undo_at;
-	if (t->progress)
+	if (!rc && t->progress)
 		t->progress(t->progress_ctx, atomic_fetch_add(&t->hashed, bytes) + bytes);
-	return 0;
+	return rc;
 }
 
 /* The changed chunks of a slab, from the thread's list to their place among all. */
@@ -307,6 +364,7 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 	size_t scratch = KEDGE__MAX(PIECE_BYTES, (uint64_t)r->options.chunk) / r->options.chunk;
+	int rc;
 
 	t->worker_count = t->pool ? kedge__pool_threads(t->pool) : 1;
 	t->workers = kedge__calloc((size_t)t->worker_count, sizeof(*t->workers));
@@ -314,12 +372,15 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 		return kedge__error_nomem(err);
 	for (int i = 0; i < t->worker_count; i++) {
 		t->workers[i].fresh = kedge__malloc(scratch * sizeof(struct kedge__digest));
-		if (!t->workers[i].fresh)
+		if (t->view)
+			t->workers[i].bytes = kedge__malloc(KEDGE__SLAB_BYTES);
+		if (!t->workers[i].fresh || (t->view && !t->workers[i].bytes))
 			return kedge__error_nomem(err);
 	}
-	if (kedge__pool_for(t->pool, t->slabs.count, hash_slab, r))
-		return kedge__error_nomem(err);
-	return gather(t, err);
+	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
+	if (rc == KEDGE_E_STATE)
+		return kedge__error_set(err, rc, 0, "memory cannot be read as it was");
+	return rc ? kedge__error_nomem(err) : gather(t, err);
 }
 
 void kedge__hash_undo(struct kedge__txn *t)

@@ -70,6 +70,12 @@ struct kedge__literal_list {
 	size_t count, room;
 };
 
+/* Bytes of the literal space from POSITION on into BUF, on worker WORKER of the pool, several at once. */
+struct kedge__literal_source {
+	int (*fill)(void *ctx, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err);
+	void *ctx;
+};
+
 /* ------------------------------------------------------------------ reducer.c and full.c, basic.c, list.c, tree.c, rex.c, auto.c */
 
 enum kedge__reducer_id { /* stable on disk */
@@ -146,6 +152,26 @@ struct kedge__region_dirty {
 	const struct kedge__range *at;
 	size_t count;
 };
+/*
+ * The bytes of an image while the application may be writing to its memory. get() gives BYTES bytes of REGION at OFFSET:
+ * put into BUFFER, or where they stay until the literals are written; NULL: they cannot be had. Every stretch is asked for
+ * at most once. keep() follows, before the same worker's next get(), for those of them that may become literals, at DATA
+ * of what get() gave; with ALL, they all will, and it is not called. False: out of memory.
+ */
+struct kedge__image_view {
+	const void *(*get)(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all);
+	bool (*keep)(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes);
+	void *ctx;
+};
+
+/* Dirty ranges are looked at in such pieces, from the region's start. */
+uint64_t kedge__reducer_grain(const struct kedge__reducer *r);
+/* The next reduction sees its image through VIEW, which stays until then; `data` of regions and literals then only tells
+ * where they belong. Not for who looks at bytes more than once: paranoid, rex. */
+bool kedge__reducer_sees(const struct kedge__reducer *r);
+void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view);
+/* Whether the next reduction, as VERSION, will take the caller's word for the region at BASE, if it has BYTES bytes. */
+bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, uint64_t base, uint64_t bytes);
 int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
 				const struct kedge__image *image, const struct kedge__region_dirty *dirty,
 				void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,

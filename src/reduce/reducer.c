@@ -85,6 +85,7 @@ static void txn_done(struct kedge__txn *t)
 		kedge__array_done(&t->workers[i].fills);
 		kedge__array_done(&t->workers[i].undo);
 		kedge__free(t->workers[i].fresh);
+		kedge__free(t->workers[i].bytes);
 	}
 	kedge__free(t->workers);
 	kedge__free(t->regions);
@@ -213,10 +214,14 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 		return rc;
 	if (r->busy)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+	if (r->view && !kedge__reducer_sees(r))
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "bytes cannot be compared while the application goes on");
 	rc = own_image(t, image, err);
 	if (rc)
 		return rc;
 	t->pool = pool;
+	t->view = r->view;
+	r->view = NULL;
 	t->version = version;
 	t->used = used;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
@@ -252,6 +257,35 @@ int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *po
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
 
 	return kedge__txn_run(r, used, pool, version, image, dirty, progress, progress_ctx, out, err);
+}
+
+uint64_t kedge__reducer_grain(const struct kedge__reducer *r)
+{
+	return kedge__grain(r->options.chunk);
+}
+
+bool kedge__reducer_sees(const struct kedge__reducer *r)
+{
+	return !r->options.paranoid && (r->options.id == KEDGE__REDUCER_AUTO || !table[r->options.id]->looks);
+}
+
+void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view)
+{
+	r->view = view;
+}
+
+bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, uint64_t base, uint64_t bytes)
+{
+	enum kedge__reducer_id next = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
+	const struct kedge__last_region *g = kedge__last_find(&r->last, base);
+
+	if (!r->options.track || r->options.paranoid || table[next]->whole || r->parent == KEDGE__NO_VERSION ||
+	    r->parent >= version || !g || !g->known || !g->summed || g->bytes != bytes)
+		return false;
+	for (uint64_t slab = 0; slab < kedge__chunks_of(bytes, KEDGE__SLAB_BYTES); slab++)
+		if (g->stale[slab])
+			return false;
+	return true;
 }
 
 void kedge__reducer_commit(struct kedge__reducer *r)

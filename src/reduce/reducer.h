@@ -109,6 +109,7 @@ struct kedge__hash_worker {             /* what one thread found, in the order o
 	KEDGE__ARRAY(uint64_t) fills;   /* patterns */
 	KEDGE__ARRAY(struct kedge__undo) undo;
 	struct kedge__digest *fresh; /* scratch: digests of a piece */
+	uint8_t *bytes;              /* scratch: a slab that is seen through a view */
 };
 
 /* One version in progress. */
@@ -117,6 +118,7 @@ struct kedge__txn {
 	uint64_t version;
 	const struct kedge__image *image;
 	struct kedge__image own; /* a copy: the caller's may be gone at commit, and its memory changed */
+	const struct kedge__image_view *view; /* NULL: bytes are where the image says */
 	enum kedge__reducer_id used;
 	bool compare; /* the last version may be referred to */
 	uint32_t parent_epoch; /* rex: that of the last version, 0: none */
@@ -151,6 +153,7 @@ struct kedge__reducer {
 	struct kedge__last last;
 	uint64_t parent;
 	struct kedge__auto choice;
+	const struct kedge__image_view *view; /* for the next version */
 	struct kedge__txn txn;
 	bool busy;
 };
@@ -216,6 +219,7 @@ struct kedge__reducer_ops {
 	bool sample; /* hashes a sample only */
 	bool whole;  /* each region is one literal */
 	bool merge;  /* neighbouring results become one extent */
+	bool looks;  /* at bytes after the hash pass, so that they have to be at rest */
 };
 
 extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops, kedge__rex_ops;

@@ -438,4 +438,4 @@ static int run(struct kedge__reducer *r, struct kedge__error *err)
 	return 0;
 }
 
-const struct kedge__reducer_ops kedge__rex_ops = {.name = "rex", .run = run, .hashes = true, .merge = true};
+const struct kedge__reducer_ops kedge__rex_ops = {.name = "rex", .run = run, .hashes = true, .merge = true, .looks = true};

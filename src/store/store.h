@@ -96,12 +96,6 @@ static inline size_t kedge__io_buffer(const struct kedge__io *io)
 
 /* ------------------------------------------------------------------ segment_writer.c */
 
-/* Bytes of the literal space from POSITION on into BUF, on worker WORKER of the pool, several at once. */
-struct kedge__literal_source {
-	int (*fill)(void *ctx, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err);
-	void *ctx;
-};
-
 struct kedge__segment_spec {
 	const char *name;
 	uint64_t version;

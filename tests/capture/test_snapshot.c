@@ -35,7 +35,7 @@ static void literals_cut(struct kedge__literal_list *list, const uint8_t *m)
 static void take_and_compare(int threads)
 {
 	struct kedge__literal_list list = {0}, was = {0};
-	struct kedge__snapshot s;
+	struct kedge__reserve s = {0};
 	struct kedge__pool *pool = NULL;
 	uint8_t *m = memory_new(), *copy = kedge__malloc(BYTES);
 
@@ -51,7 +51,7 @@ static void take_and_compare(int threads)
 		if (list.at[i].bytes)
 			assert_memory_equal(list.at[i].data, was.at[i].data, list.at[i].bytes);
 	}
-	kedge__snapshot_done(&s);
+	kedge__reserve_done(&s);
 	kedge__pool_free(pool);
 	kedge__array_done(&list);
 	kedge__array_done(&was);
@@ -69,19 +69,19 @@ static void test_take(void **state)
 static void test_limit_and_nothing(void **state)
 {
 	struct kedge__literal_list list = {0};
-	struct kedge__snapshot s;
+	struct kedge__reserve s = {0};
 	uint8_t bytes[100] = {0};
 	struct kedge__literal l = {bytes, 100, 0};
 
 	(void)state;
 	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 0, NULL), 0);
-	kedge__snapshot_done(&s);
+	kedge__reserve_done(&s);
 	assert_true(kedge__array_push(&list, l));
 	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 99, NULL), KEDGE_E_LIMIT);
 	assert_ptr_equal(list.at[0].data, bytes);
 	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 100, NULL), 0);
 	assert_ptr_not_equal(list.at[0].data, bytes);
-	kedge__snapshot_done(&s);
+	kedge__reserve_done(&s);
 	kedge__array_done(&list);
 }
 

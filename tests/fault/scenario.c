@@ -13,12 +13,14 @@
 #include <cmocka.h>
 
 #define FIELD 96 /* doubles */
+#define BULK 270000
 #define LIST(v) (40 + 24 * (v)) /* bytes: grows with every version */
 
 struct state {
 	double field[FIELD];
 	uint8_t list[LIST(SCENARIO_VERSIONS + 1)];
 	uint64_t step;
+	uint8_t bulk[BULK];
 };
 
 /* The memory at version V: a front that moves through the field, a list that grows, part of which returns to what it
@@ -33,6 +35,8 @@ static void state_at(struct state *st, uint64_t v)
 	for (size_t i = 0; i < LIST(v); i++)
 		st->list[i] = (uint8_t)(i * 7 + i / 40 * v);
 	st->step = v;
+	for (size_t i = 0; i < BULK; i += 8)
+		st->bulk[i] = (uint8_t)(i / 4096 * v);
 }
 
 char *scenario_directory(void)
@@ -75,8 +79,10 @@ static int open_job(const struct scenario *s, const char *dir, kedge_t **k)
 	return kedge_open("job", NULL, settings, k);
 }
 
-static int protect_all(kedge_t *k, struct state *st, size_t list_bytes)
+static int protect_all(const struct scenario *s, kedge_t *k, struct state *st, size_t list_bytes)
 {
+	if (s->bulk && kedge_protect(k, "bulk", st->bulk, BULK, KEDGE_U8))
+		return -1;
 	if (kedge_protect(k, "field", st->field, FIELD, KEDGE_F64) || kedge_protect(k, "list", st->list, list_bytes, KEDGE_U8))
 		return -1;
 	return kedge_protect(k, "step", &st->step, 1, KEDGE_U64);
@@ -96,7 +102,7 @@ int scenario_run(const struct scenario *s, const char *dir, uint64_t first, int 
 	}
 	for (uint64_t v = first; v <= SCENARIO_VERSIONS; v++) {
 		state_at(st, v);
-		if (protect_all(k, st, LIST(v)) || kedge_checkpoint(k, v) || kedge_wait(k)) {
+		if (protect_all(s, k, st, LIST(v)) || kedge_checkpoint(k, v) || kedge_wait(k)) {
 			failed++;
 			continue;
 		}
@@ -108,7 +114,7 @@ int scenario_run(const struct scenario *s, const char *dir, uint64_t first, int 
 }
 
 /* Restart K from its newest version into fresh memory and compare. */
-static int64_t restart_and_compare(kedge_t *k)
+static int64_t restart_and_compare(const struct scenario *s, kedge_t *k)
 {
 	struct state *got = calloc(1, sizeof(*got)), *want = calloc(1, sizeof(*want));
 	struct kedge_version_info *list = NULL;
@@ -123,7 +129,7 @@ static int64_t restart_and_compare(kedge_t *k)
 			int rc = kedge_region_stat(k, list[i].version, "list", &info);
 
 			memset(got, 0, sizeof(*got)); /* a restart that failed may have filled in some of it */
-			if (rc == 0 && info.bytes <= sizeof(got->list) && protect_all(k, got, info.bytes) == 0)
+			if (rc == 0 && info.bytes <= sizeof(got->list) && protect_all(s, k, got, info.bytes) == 0)
 				rc = kedge_restart(k, list[i].version, &v);
 			result = rc ? rc : (int64_t)v;
 		}
@@ -131,6 +137,8 @@ static int64_t restart_and_compare(kedge_t *k)
 	}
 	if (result > 0) {
 		state_at(want, v);
+		if (!s->bulk)
+			memset(want->bulk, 0, BULK);
 		assert_memory_equal(got, want, sizeof(*want));
 	}
 	free(got);
@@ -145,7 +153,7 @@ int64_t scenario_try_restart(const struct scenario *s, const char *dir)
 
 	if (result != 0)
 		return result;
-	result = restart_and_compare(k);
+	result = restart_and_compare(s, k);
 	kedge_close(k);
 	return result;
 }
@@ -157,7 +165,7 @@ void scenario_recover(const struct scenario *s, const char *dir, uint64_t *versi
 
 	if (open_job(s, dir, &k) != 0)
 		fail_msg("%s: open after the fault: %s", s->name, kedge_last_error(NULL));
-	result = restart_and_compare(k);
+	result = restart_and_compare(s, k);
 	if (result < 0 && result != KEDGE_E_NOTFOUND)
 		fail_msg("%s: restart after the fault: %s", s->name, kedge_last_error(k));
 	*version = result > 0 ? (uint64_t)result : 0;

@@ -14,6 +14,7 @@ struct scenario {
 	const char *name;            /* for messages */
 	const char *settings[12];    /* key=value, NULL-terminated, without the directories */
 	bool second_level;
+	bool bulk;                   /* there is a region of many pages, too */
 };
 
 /* A fresh directory for stores, in memory where there is some (fsync costs nothing there). */

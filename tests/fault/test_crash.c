@@ -17,11 +17,12 @@
 #include <cmocka.h>
 
 static const struct scenario scenarios[] = {
-    {"full", {"reducer=full", "codec=none", "threads=1"}, false},
-    {"tree", {"reducer=tree", "chunk=32", "block=4k", "threads=1"}, false},
-    {"copy", {"reducer=tree", "chunk=32", "capture=copy", "threads=1"}, false},
-    {"two levels", {"reducer=basic", "chunk=32", "threads=1"}, true},
-    {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1"}, true},
+    {"full", {"reducer=full", "codec=none", "threads=1"}, false, false},
+    {"tree", {"reducer=tree", "chunk=32", "block=4k", "threads=1"}, false, false},
+    /* What is small is copied, as with capture=copy; the rest is protected, where the kernel can. */
+    {"cow", {"reducer=tree", "chunk=32", "capture=cow-user", "threads=1"}, false, true},
+    {"two levels", {"reducer=basic", "chunk=32", "threads=1"}, true, false},
+    {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1"}, true, false},
 };
 
 /* Run the job in a child with FAULT; *ACKED is the newest version it was told is complete. Returns the wait status. */

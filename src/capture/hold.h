@@ -1,0 +1,67 @@
+/* Inside of a hold: what its begin and end (hold.c), a reduction (hold_view.c) and its literals (hold_literal.c) share. */
+#ifndef KEDGE_CAPTURE_HOLD_H
+#define KEDGE_CAPTURE_HOLD_H
+
+#include "capture/tracker.h"
+#include "pipeline/pipeline.h"
+#include <stdatomic.h>
+
+#define KEDGE__HOLD_BLOCK ((uint64_t)2 << 20) /* of the reserve, for one worker: several slabs of a reduction */
+
+struct kedge__hold_stretch { /* bytes that are held */
+	size_t region;
+	uint64_t offset, bytes;
+	uint8_t *copy;    /* NULL: */
+	bool is_protected;
+	size_t range;     /* of the session */
+};
+
+struct kedge__hold_run { /* read from protected memory, and kept */
+	size_t region;
+	uint64_t offset, bytes;
+	const uint8_t *data;
+};
+
+struct kedge__hold_runs {
+	struct kedge__hold_run *at;
+	size_t count, room;
+};
+
+struct kedge__hold_piece {
+	uint64_t position; /* in the literal space */
+	size_t region;
+	uint64_t offset, bytes;
+	const uint8_t *data; /* NULL: only the session has them */
+};
+
+struct kedge__hold_worker {
+	struct kedge__hold_runs runs;
+	uint8_t *at, *end; /* of its block */
+	bool keeps;        /* what it read last has room */
+};
+
+struct kedge__hold {
+	struct kedge__image image;
+	KEDGE__ARRAY(struct kedge__hold_stretch) stretches; /* by region and offset */
+	struct kedge__cow_range *ranges;
+	size_t range_count;
+	uint64_t protected_bytes;
+	struct kedge__cow *cow; /* NULL: there is none, or it is over */
+	struct kedge__hold_worker *workers;
+	int worker_count;
+	uint8_t *blocks;
+	size_t block_count;
+	atomic_size_t next_block;
+	struct kedge__image_view view;
+
+	KEDGE__ARRAY(struct kedge__hold_piece) pieces; /* of the literal space */
+	struct kedge__literal_source source;
+};
+
+void kedge__hold_view_init(struct kedge__hold *h);
+/* The stretch with the byte at OFFSET of REGION, or NULL. */
+const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, size_t region, uint64_t offset);
+/* The session is over. */
+int kedge__hold_release(struct kedge__hold *h, struct kedge__error *err);
+
+#endif

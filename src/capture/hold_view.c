@@ -1,0 +1,101 @@
+/* What a reduction sees of a held image. */
+#include "capture/hold.h"
+
+const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, size_t region, uint64_t offset)
+{
+	size_t low = 0, high = h->stretches.count;
+	const struct kedge__hold_stretch *s;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		s = &h->stretches.at[middle];
+		if (s->region < region || (s->region == region && s->offset + s->bytes <= offset))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	s = low < h->stretches.count ? &h->stretches.at[low] : NULL;
+	return s && s->region == region && s->offset <= offset ? s : NULL;
+}
+
+/* Room for BYTES more in the worker's block, or in a new one; what is left of the old one is lost. */
+static bool has_room(struct kedge__hold *h, struct kedge__hold_worker *w, size_t bytes)
+{
+	size_t block;
+
+	if ((size_t)(w->end - w->at) >= bytes)
+		return true;
+	if (bytes > KEDGE__HOLD_BLOCK || atomic_load(&h->next_block) >= h->block_count)
+		return false;
+	block = atomic_fetch_add(&h->next_block, 1);
+	if (block >= h->block_count)
+		return false;
+	w->at = h->blocks + block * KEDGE__HOLD_BLOCK;
+	w->end = w->at + KEDGE__HOLD_BLOCK;
+	return true;
+}
+
+/* It is at w->at. */
+static bool run_add(struct kedge__hold_worker *w, size_t region, uint64_t offset, size_t bytes)
+{
+	struct kedge__hold_run run = {region, offset, bytes, w->at};
+
+	if (!kedge__array_push(&w->runs, run))
+		return false;
+	w->at += bytes;
+	return true;
+}
+
+/* Pages are let go before the bytes are looked at: if they will be wanted again, there is room for a copy. */
+static const void *get_protected(struct kedge__hold *h, const struct kedge__hold_stretch *s, int worker,
+				 uint64_t offset, void *buffer, size_t bytes, bool all)
+{
+	struct kedge__hold_worker *w = &h->workers[worker];
+	void *to = buffer;
+
+	w->keeps = has_room(h, w, bytes);
+	if (all && w->keeps)
+		to = w->at;
+	if (kedge__cow_read(h->cow, s->range, offset, to, bytes, NULL) != 0)
+		return NULL;
+	if (to != buffer && !run_add(w, s->region, offset, bytes))
+		return NULL;
+	if (w->keeps && kedge__cow_release(h->cow, s->range, offset, bytes, NULL) != 0)
+		return NULL;
+	return to;
+}
+
+static const void *view_get(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all)
+{
+	struct kedge__hold *h = ctx;
+	const struct kedge__hold_stretch *s = kedge__hold_find(h, region, offset);
+
+	if (!s || offset + bytes > s->offset + s->bytes)
+		return NULL;
+	if (!s->is_protected)
+		return s->copy + (offset - s->offset);
+	return get_protected(h, s, worker, offset, buffer, bytes, all);
+}
+
+static bool view_keep(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes)
+{
+	struct kedge__hold *h = ctx;
+	struct kedge__hold_worker *w = &h->workers[worker];
+	const struct kedge__hold_stretch *s = kedge__hold_find(h, region, offset);
+
+	if (!s || !s->is_protected || !w->keeps)
+		return true;
+	memcpy(w->at, data, bytes);
+	return run_add(w, region, offset, bytes);
+}
+
+void kedge__hold_view_init(struct kedge__hold *h)
+{
+	h->view = (struct kedge__image_view){view_get, view_keep, h};
+}
+
+const struct kedge__image_view *kedge__hold_view(struct kedge__hold *h)
+{
+	return &h->view;
+}

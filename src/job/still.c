@@ -1,0 +1,128 @@
+/*
+ * With capture = copy and cow the application stands still only until its memory is held as it is: copied, or protected
+ * against its own writes. What follows, reduction and all, is the writer's.
+ */
+#include "job/handle.h"
+
+/* Bytes are compared, or a kernel that cannot help: then what is asked for is done by copying, and said once. */
+void kedge__still_init(kedge_t *k)
+{
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	bool kernel_writes;
+
+	if (k->set.capture != KEDGE__CAPTURE_COW && k->set.capture != KEDGE__CAPTURE_COW_USER)
+		return;
+	if (k->set.paranoid || k->set.reducer == KEDGE__REDUCER_REX)
+		kedge__error_set(&why, KEDGE_E_STATE, 0, "%s compares bytes, for which they have to be at rest",
+				 k->set.paranoid ? "paranoid" : "the rex reducer");
+	else if (kedge__cow_probe(&kernel_writes, &why) == 0 && !kernel_writes && k->set.capture == KEDGE__CAPTURE_COW)
+		kedge__error_set(&why, KEDGE_E_STATE, 0,
+				 "system calls that write to held memory would fail (vm.unprivileged_userfaultfd; "
+				 "cow-user is for programs without them)");
+	k->cow = !why.code;
+	if (!k->cow)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: capture = copy is used instead of cow: %s", k->name,
+			   kedge__error_text(&why));
+	kedge__error_done(&why);
+}
+
+static void holding_set(kedge_t *k, bool holding)
+{
+	pthread_mutex_lock(&k->state_lock);
+	k->holding = holding;
+	if (!holding)
+		pthread_cond_broadcast(&k->let_go);
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+void kedge__still_wait(kedge_t *k)
+{
+	pthread_mutex_lock(&k->state_lock);
+	while (k->holding)
+		pthread_cond_wait(&k->let_go, &k->state_lock);
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+static bool is_file(const struct kedge__region_record *r)
+{
+	return strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
+}
+
+static bool ways_make(struct kedge__job_write *w)
+{
+	w->ways = kedge__calloc(w->region_count + 1, sizeof(*w->ways));
+	for (size_t i = 0; w->ways && i < w->region_count; i++) {
+		bool narrow =
+		    w->pages.usable && w->pages.lists[i].known &&
+		    kedge__reducer_narrows(w->k->reducer, w->version, w->regions[i].base, w->regions[i].bytes);
+
+		w->ways[i] = (struct kedge__hold_region){is_file(&w->records[i]), narrow ? &w->pages.lists[i] : NULL};
+	}
+	return w->ways;
+}
+
+static int begin(struct kedge__job_write *w, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	struct kedge__hold_options options = {
+	    .reserve = &k->reserve,
+	    .pool = k->pool,
+	    .tracker = k->track.tracker,
+	    .limit = k->set.copy_memory,
+	    .grain = kedge__reducer_grain(k->reducer),
+	    .protect = k->cow,
+	};
+
+	return kedge__hold_begin(&w->image, w->ways, &options, &w->hold, err);
+}
+
+void kedge__still_take(struct kedge__job_write *w)
+{
+	kedge_t *k = w->k;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = KEDGE_E_STATE;
+
+	if (!kedge__reducer_sees(k->reducer) || !ways_make(w))
+		return;
+	rc = begin(w, &err);
+	if (rc && k->cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {
+		kedge__log(KEDGE_LOG_NOTICE, "%s: memory is copied from now on, it cannot be protected: %s", k->name,
+			   kedge__error_text(&err));
+		k->cow = false;
+		(void)begin(w, NULL);
+	}
+	kedge__error_done(&err);
+	if (kedge__hold_protects(w->hold))
+		holding_set(k, true);
+}
+
+int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	struct kedge__error cause = KEDGE__ERROR_INIT;
+	int rc;
+
+	kedge__reducer_see(k->reducer, kedge__hold_view(w->hold));
+	rc = kedge__checkpoint_reduce(w, err);
+	if (!rc)
+		rc = kedge__hold_literals(w->hold, &w->reduction.literals, &w->source, err);
+	if (rc && kedge__still_end(w, &cause) != 0)
+		kedge__log(KEDGE_LOG_ERROR, "version %llu: %s", (unsigned long long)w->version,
+			   kedge__error_text(&cause));
+	kedge__error_done(&cause);
+	if (!kedge__hold_protects(w->hold))
+		holding_set(k, false);
+	return rc;
+}
+
+int kedge__still_end(struct kedge__job_write *w, struct kedge__error *err)
+{
+	int rc;
+
+	if (!w->hold)
+		return 0;
+	rc = kedge__hold_end(w->hold, err);
+	w->hold = NULL;
+	holding_set(w->k, false);
+	return rc;
+}
