@@ -21,7 +21,7 @@ int kedge__tool_bench(int argc, char **argv)
 	    .about =
 		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy; capture:\n"
 		"page trackers and copy-on-write; codec: every codec on your own files; pipeline: collecting, compressing\n"
-		"and storing, in turn and at once. Options of each: kedge bench NAME --help.",
+		"and storing, in turn and at once; rex: page images. Options of each: kedge bench NAME --help.",
 	    .example = "kedge bench reduce --size 1GiB --chunk 64 --repeat 5 --json",
 	    .stop_early = true,
 	};

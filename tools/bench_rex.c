@@ -18,6 +18,7 @@
 struct bench {
 	struct kedge__usage usage;
 	const char *images, *dir, *codec, *block;
+	struct kedge__text_list only;
 	uint64_t repeat, threads;
 	bool json;
 	struct kedge__pool *pool;
@@ -147,6 +148,20 @@ static uint64_t stored_bytes(const char *dir)
 
 /* ---- one way on one series */
 
+/* Processor time of the kernel to take BYTES bytes into a file: no part of any compression. */
+static int write_bare(struct kedge__rex_keeper *k, const struct kedge__rex_increment *inc, uint64_t bytes,
+		      double *seconds, struct kedge__error *err)
+{
+	char *path = kedge__rex_path(k, "raw", 1);
+	double start = processor_seconds();
+	int rc = kedge__rex_write(path, inc->file, KEDGE__MIN(bytes, inc->bytes), err);
+
+	*seconds += processor_seconds() - start;
+	kedge__fs_unlink(path, NULL);
+	kedge__free(path);
+	return rc;
+}
+
 static int keep_step(struct kedge__rex_keeper *k, size_t step, struct kedge__rex_result *r, struct kedge__error *err)
 {
 	uint64_t before = stored_bytes(k->dir), stored;
@@ -166,6 +181,8 @@ static int keep_step(struct kedge__rex_keeper *k, size_t step, struct kedge__rex
 		r->pack_seconds += start;
 		*(step ? &r->raw : &r->raw_base) += inc.pages * KEDGE__PAGE_BYTES;
 		*(step ? &r->stored : &r->stored_base) += stored;
+		if (rc == 0)
+			rc = write_bare(k, &inc, stored, &r->write_seconds, err);
 	}
 	kedge__rex_increment_done(&inc);
 	return rc;
@@ -248,6 +265,17 @@ static int measure(struct bench *b, struct kedge__rex_keeper *k, struct kedge__r
 
 /* ---- one series, all ways */
 
+/* The others are compared with the first way, which is always there. */
+static bool is_wanted(const struct bench *b, size_t m)
+{
+	bool wanted = b->only.count == 0 || m == 0;
+
+	for (size_t i = 0; i < b->only.count; i++)
+		if (strcmp(b->only.at[i], kedge__rex_methods[m].name) == 0)
+			wanted = true;
+	return wanted;
+}
+
 static int measure_series(struct bench *b, const struct kedge__rex_series *series, const char *dir,
 			  struct kedge__error *err)
 {
@@ -268,7 +296,7 @@ static int measure_series(struct bench *b, const struct kedge__rex_series *serie
 					      .pool = b->pool};
 
 		kedge__bar_label(&b->bar, kedge__rex_methods[m].name);
-		if (kedge__rex_methods[m].there())
+		if (is_wanted(b, m) && kedge__rex_methods[m].there())
 			rc = measure(b, &k, &image->results[m], err);
 	}
 	image->changed =
@@ -325,7 +353,8 @@ static int find_series(const char *dir, struct kedge__text_list *list, struct ke
 {
 	char **names;
 	size_t n;
-	int rc = kedge__fs_list(dir, &names, &n, err);
+	int rc = kedge__fs_exists(dir) ? kedge__fs_list(dir, &names, &n, err)
+				       : kedge__error_set(err, KEDGE_E_ARG, 0, "there is no directory %s", dir);
 
 	if (rc)
 		return rc;
@@ -389,6 +418,14 @@ static int run(struct bench *b)
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 
+static const char *unknown_way(const struct bench *b)
+{
+	for (size_t i = 0; i < b->only.count; i++)
+		if (kedge__rex_method_find(b->only.at[i], false) == kedge__rex_method_count)
+			return b->only.at[i];
+	return NULL;
+}
+
 int kedge__bench_rex(int argc, char **argv)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -398,6 +435,8 @@ int kedge__bench_rex(int argc, char **argv)
 	    {"images", 0, KEDGE__OPTION_TEXT, &b.images, "DIR",
 	     "a series of page images, NAME.idx and NAME.pages, or a directory of such directories\n"
 	     "(default: a series that is made up)"},
+	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
+	     "plain, libhash, bzip2, xdelta3, 'zstd -3', tree or rex, beside plain; may be given again (default: all)"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &b.codec, "CODEC", "of rows with codec (default: auto)"},
 	    {"block", 0, KEDGE__OPTION_TEXT, &b.block, "BYTES", "size of blocks there (default: 1MiB)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N",
@@ -421,8 +460,15 @@ int kedge__bench_rex(int argc, char **argv)
 	    .example = "kedge bench rex\nkedge bench rex --images dumps --repeat 5 --json",
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
-		return status;
-	if (!b.repeat || b.repeat > KEDGE__REX_TURNS || !b.threads)
-		return kedge__usage_error(&b.usage, "1 to %d turns, at least one thread", KEDGE__REX_TURNS);
-	return run(&b);
+		goto done;
+	status = KEDGE__EXIT_USAGE;
+	if (unknown_way(&b))
+		kedge__usage_error(&b.usage, "there is no way '%s'", unknown_way(&b));
+	else if (!b.repeat || b.repeat > KEDGE__REX_TURNS || !b.threads)
+		kedge__usage_error(&b.usage, "1 to %d turns, at least one thread", KEDGE__REX_TURNS);
+	else
+		status = run(&b);
+done:
+	kedge__array_done(&b.only);
+	return status;
 }

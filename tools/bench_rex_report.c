@@ -17,9 +17,12 @@ static double ratio_with_base(const struct kedge__rex_result *r)
 	return (double)(r->raw + r->raw_base) / (double)(r->stored + r->stored_base);
 }
 
-static double pack_rate(const struct kedge__rex_result *r)
+/* Without the write; of plain increments, which are nothing else, with it. */
+static double pack_rate(const struct kedge__rex_image *image, const struct kedge__rex_result *r)
 {
-	return (double)(r->raw + r->raw_base) / r->pack_seconds;
+	double seconds = r->pack_seconds - (r == image->results ? 0 : r->write_seconds);
+
+	return (double)(r->raw + r->raw_base) / KEDGE__MAX(seconds, r->pack_seconds / 10);
 }
 
 /* A store gives the image, the others go through the whole chain. */
@@ -45,7 +48,7 @@ static void figures_of(const struct kedge__rex_image *image, size_t m, double ou
 
 	out[RATIO] = ratio_of(r);
 	out[RATIO_BASE] = ratio_with_base(r);
-	out[PACK] = pack_rate(r);
+	out[PACK] = pack_rate(image, r);
 	out[UNPACK] = unpack_rate(&kedge__rex_methods[m], r);
 	out[READ] = (double)r->read;
 	for (size_t p = 0; p < PLACES; p++) {
@@ -179,14 +182,15 @@ static void aims_ratio(struct aims *a, const struct kedge__rex_image *images, si
 static void aims_judge(struct aims *a, const struct kedge__rex_image *images, size_t n)
 {
 	size_t rex = kedge__rex_method_find("rex", false), packed = kedge__rex_method_find("rex", true);
+	size_t zstd = kedge__rex_method_find("zstd -3", false);
 	struct worst unpack = {0}, pack = {0};
 
 	*a = (struct aims){0};
-	if (rex == kedge__rex_method_count || packed == kedge__rex_method_count)
+	if (!images[0].results[rex].there)
 		return;
 	aims_restore(a, images, n, rex);
-	aims_ratio(a, images, n, packed, kedge__rex_method_find("zstd -3", false),
-		   kedge__rex_method_find("bzip2", false));
+	if (images[0].results[zstd].there)
+		aims_ratio(a, images, n, packed, zstd, kedge__rex_method_find("bzip2", false));
 	for (size_t i = 0; i < n; i++) {
 		double f[FIGURES];
 
@@ -297,7 +301,7 @@ void kedge__rex_report_text(const struct kedge__rex_image *images, size_t n, int
 	    "gain: over plain, as it is\n",
 	    threads, threads > 1 ? "s" : "");
 	for (size_t m = 0; m < kedge__rex_method_count; m++)
-		if (!images[0].results[m].there)
+		if (!images[0].results[m].there && kedge__rex_methods[m].missing && !kedge__rex_methods[m].there())
 			printf("%s is left out: %s\n", kedge__rex_methods[m].name, kedge__rex_methods[m].missing);
 	for (size_t i = 0; i < n; i++)
 		print_image(&images[i]);
@@ -334,11 +338,13 @@ static json_t *json_method(const struct kedge__rex_image *image, size_t m)
 	double f[FIGURES];
 
 	kedge__json_text(o, "method", method_name(m, name));
-	kedge__json_text(o, "missing", r->there ? NULL : kedge__rex_methods[m].missing);
+	kedge__json_text(o, "missing",
+			 r->there || kedge__rex_methods[m].there() ? NULL : kedge__rex_methods[m].missing);
 	if (!r->there)
 		return o;
 	figures_of(image, m, f);
 	json_figures(o, f);
+	kedge__json_real(o, "compress_write_mb_s", (double)(r->raw + r->raw_base) / r->pack_seconds / 1e6);
 	kedge__json_uint(o, "stored_base_bytes", r->stored_base);
 	kedge__json_uint(o, "stored_bytes", r->stored);
 	kedge__json_real(o, "restore_seconds_lowest", r->cold[0]);

@@ -85,3 +85,27 @@ every()
 		echo "$1"
 	fi
 }
+
+# address N: as the index has it, 8 bytes, little-endian.
+address()
+{
+	a=$1
+	for _ in 1 2 3 4 5 6 7 8; do
+		printf "\\$(printf %03o $((a & 255)))"
+		a=$((a >> 8))
+	done
+}
+
+# image NAME ADDRESS:SEED...: an index, and pages whose bytes follow from the seeds.
+image()
+{
+	name=$1
+	shift
+	: >"$name.idx"
+	: >"$name.pages"
+	for page in "$@"; do
+		address $((${page%:*})) >>"$name.idx"
+		random one-page 4 "${page#*:}"
+		cat one-page >>"$name.pages"
+	done
+}

@@ -1,30 +1,6 @@
 # Page images: saved, restored byte for byte whatever comes and goes, and refused when they are wrong.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 
-# address N: as the index has it, 8 bytes, little-endian.
-address()
-{
-	a=$1
-	for _ in 1 2 3 4 5 6 7 8; do
-		printf "\\$(printf %03o $((a & 255)))"
-		a=$((a >> 8))
-	done
-}
-
-# image NAME ADDRESS:SEED...: an index, and pages whose bytes follow from the seeds.
-image()
-{
-	name=$1
-	shift
-	: >"$name.idx"
-	: >"$name.pages"
-	for page in "$@"; do
-		address $((${page%:*})) >>"$name.idx"
-		random one-page 4 "${page#*:}"
-		cat one-page >>"$name.pages"
-	done
-}
-
 heap=0x55795ab33000
 stack=0x7ffdb3715000
 lib=0x7f470f9c0000
