@@ -377,8 +377,11 @@ static int replace_damaged(struct filling *f, int rc, struct kedge__error *err)
 		return rc;
 	for (size_t i = 0; i < f->damaged.count; i++) {
 		struct kedge__error none = KEDGE__ERROR_INIT;
-		int failed = kedge__lineage_replace(f->lineage, f->damaged.at[i], &none);
+		int failed;
 
+		if (!kedge__lineage_segment(f->lineage, f->damaged.at[i]))
+			continue; /* replacing another one has made it needless */
+		failed = kedge__lineage_replace(f->lineage, f->damaged.at[i], &none);
 		kedge__error_done(&none);
 		if (failed)
 			return rc;

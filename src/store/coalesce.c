@@ -24,34 +24,18 @@ static void rank_progress(void *ctx, uint64_t bytes)
 		c->options->progress(c->options->progress_ctx, KEDGE__MIN(c->done, c->total), c->total);
 }
 
-static int write_rank(struct coalesce *c, uint32_t rank, const struct kedge__lineage *l, struct kedge__merge *m,
-		      struct kedge__error *err)
+static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__error *err)
 {
-	const struct kedge__segment *top = kedge__lineage_top(l);
-	const struct kedge__literal_source source = {kedge__merge_fill, m};
-	struct kedge__segment_spec spec = {.name = c->cat->name,
-					   .version = c->set.version,
-					   .rank = rank,
-					   .ranks = c->set.ranks,
-					   .next_slot = top->summary.next_slot,
-					   .regions = top->regions,
-					   .region_count = top->region_count,
-					   .reduction = kedge__merge_reduction(m),
-					   .source = &source,
-					   .created_ns = top->header.created_ns,
-					   .codec = c->options->codec,
-					   .block_bytes = c->options->block_bytes,
-					   .sync = c->options->sync,
-					   .io = c->options->io,
-					   .progress = rank_progress,
-					   .progress_ctx = c};
-	int rc;
+	const struct kedge__merge_target target = {.to = c->cat,
+						   .pool = c->pool,
+						   .codec = c->options->codec,
+						   .block_bytes = c->options->block_bytes,
+						   .sync = c->options->sync,
+						   .io = c->options->io,
+						   .progress = rank_progress,
+						   .progress_ctx = c};
 
-	spec.sources = kedge__merge_sources(m, &spec.source_count);
-	rc = kedge__catalog_next_generation(c->cat, spec.version, rank, &spec.generation, err);
-	if (!rc)
-		rc = kedge__segment_write(c->cat, c->pool, &spec, &c->set.parts[rank], NULL, err);
-	return rc;
+	return kedge__merge_write(m, &target, &c->set.parts[rank], err);
 }
 
 static int add_set_sources(struct coalesce *c, const struct kedge__merge *m, struct kedge__error *err)
@@ -95,9 +79,9 @@ static int coalesce_rank(struct coalesce *c, uint32_t rank, struct kedge__error 
 	rc = kedge__lineage_open_from(&c->cat, 1, c->set.version, rank, c->options->from, &l, err);
 	if (rc)
 		return rc;
-	rc = kedge__merge_new(l, c->options->from, workers, &m, err);
+	rc = kedge__merge_new(l, c->options->from, NULL, workers, &m, err);
 	if (!rc)
-		rc = write_rank(c, rank, l, m, err);
+		rc = write_rank(c, rank, m, err);
 	if (!rc) {
 		c->written = rank + 1;
 		c->done_before_rank += kedge__merge_reduction(m)->literal_bytes;

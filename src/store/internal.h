@@ -223,18 +223,59 @@ int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, 
 struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l);
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
 
+/* ------------------------------------------------------------------ span_owner.c */
+
+struct kedge__owner { /* a piece of a literal, and the first address that shows it */
+	uint64_t version, src, len, addr;
+};
+
+struct kedge__owner_list { /* ascending (version, src), disjoint */
+	struct kedge__owner *at;
+	size_t count, room;
+};
+
+int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__owner_list *out, struct kedge__error *err);
+/* The last one that does not begin behind byte SRC of VERSION, or the first one. */
+size_t kedge__span_owner_index(const struct kedge__owner_list *owners, uint64_t version, uint64_t src);
+
+/* ------------------------------------------------------------------ subtract.c */
+
+/* SPANS, all of IMAGE, becomes what BASE's image does not have; *OUTER are references to BASE for the rest. On failure
+ * both are as before. */
+int kedge__spans_subtract(const struct kedge__lineage *image, struct kedge__lineage *base,
+			  struct kedge__span_list *spans, struct kedge__span_list *outer, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ merge.c: a version's live bytes as a map of their
  * own */
 
 struct kedge__merge;
 
-/* Spans of L's version, with references below STOP_BELOW kept as they are. L must outlive it. */
-int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, size_t workers, struct kedge__merge **out,
-		     struct kedge__error *err);
+/*
+ * Spans of L's version, with references below STOP_BELOW kept as they are; L must outlive it. With BASE (STOP_BELOW is 0
+ * then), what the older version BASE has is referred to there.
+ */
+int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge__lineage *base, size_t workers,
+		     struct kedge__merge **out, struct kedge__error *err);
 void kedge__merge_free(struct kedge__merge *m);
 /* Map, parent, and literals without data: kedge__merge_fill() is the literal source that has their bytes. */
 const struct kedge__reduction *kedge__merge_reduction(const struct kedge__merge *m);
 const struct kedge__source_record *kedge__merge_sources(const struct kedge__merge *m, size_t *count);
 int kedge__merge_fill(void *m, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err);
+
+struct kedge__merge_target {
+	struct kedge__catalog *to;
+	struct kedge__pool *pool; /* of as many threads as the merge has workers */
+	struct kedge__codec_choice codec;
+	uint32_t block_bytes;
+	bool sync;
+	struct kedge__io io;
+	struct kedge__bucket *bucket;
+	void (*progress)(void *ctx, uint64_t bytes);
+	void *progress_ctx;
+};
+
+/* The version as one segment of the next generation; not published. */
+int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target *target, struct kedge__set_part *part,
+		       struct kedge__error *err);
 
 #endif

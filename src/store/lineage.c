@@ -15,8 +15,12 @@ struct item {
 	struct kedge__segment *seg;
 	size_t level;
 	uint32_t tried; /* bit a level: what did not open, or did not fit */
-	uint32_t bad;   /* bit a level: opened, but what it depends on is not to be had */
 	bool alive;     /* reached from the top */
+};
+
+struct refused { /* a copy that opened, but has damaged blocks, or depends on what is not to be had */
+	uint64_t version;
+	size_t level;
 };
 
 struct kedge__lineage {
@@ -26,6 +30,7 @@ struct kedge__lineage {
 	uint32_t rank;
 	struct item *items; /* ascending versions */
 	size_t count, room;
+	KEDGE__ARRAY(struct refused) bad; /* for good: also of items that are not needed any more */
 	size_t open_files;
 	struct kedge__block_cache *cache;
 	struct kedge__hands hands;
@@ -50,6 +55,20 @@ static void item_close(struct kedge__lineage *l, struct item *item)
 		l->open_files--;
 	kedge__segment_close(item->seg);
 	item->seg = NULL;
+}
+
+static bool is_refused(const struct kedge__lineage *l, uint64_t version, size_t level)
+{
+	for (size_t i = 0; i < l->bad.count; i++)
+		if (l->bad.at[i].version == version && l->bad.at[i].level == level)
+			return true;
+	return false;
+}
+
+/* The copy that ITEM has is not to be used again. */
+static int item_refuse(struct kedge__lineage *l, const struct item *item, struct kedge__error *err)
+{
+	return kedge__array_push(&l->bad, ((struct refused){item->version, item->level})) ? 0 : kedge__error_nomem(err);
 }
 
 static const struct kedge__set_part *part_of(const struct kedge__lineage *l, size_t level, uint64_t version,
@@ -109,7 +128,7 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 
 	item_close(l, item);
 	for (size_t level = 0; level < l->level_count; level++) {
-		if ((item->tried | item->bad) & (UINT32_C(1) << level))
+		if (item->tried & (UINT32_C(1) << level) || is_refused(l, item->version, level))
 			continue;
 		item->tried |= UINT32_C(1) << level;
 		rc = item_try(l, item, level, expected_by, &problem);
@@ -277,7 +296,10 @@ static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
 	while ((rc = walk_closure(l, &version, &problem)) != 0 && rc != KEDGE_E_NOMEM) {
 		struct item *item = item_find(l, version);
 
-		item->bad |= UINT32_C(1) << item->level;
+		if (item_refuse(l, item, &problem)) {
+			rc = KEDGE_E_NOMEM;
+			break;
+		}
 		item_close(l, item);
 		if (!first.code)
 			kedge__error_move(&first, &problem);
@@ -300,40 +322,53 @@ static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
 	return rc;
 }
 
-int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
-			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err)
+/* L has levels, version and rank: find what the version needs. */
+static int load_all(struct kedge__lineage *l, struct kedge__error *err)
 {
-	struct kedge__lineage *l;
-	struct item *top;
-	int rc;
+	struct item *top = item_add(l, l->version, err);
+	int rc = top ? item_load(l, top, l->version, err) : KEDGE_E_NOMEM;
 
-	if (!n || n > LEVEL_LIMIT)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "%zu levels: must be 1 to %d", n, LEVEL_LIMIT);
-	l = kedge__calloc(1, sizeof(*l));
-	if (!l)
-		return kedge__error_nomem(err);
-	kedge__hands_init(&l->hands);
-	l->levels = kedge__calloc(n, sizeof(*l->levels));
-	if (!l->levels) {
-		rc = kedge__error_nomem(err);
-		goto close;
+	return rc ? rc : load_closure(l, err);
+}
+
+static struct kedge__lineage *lineage_new(struct kedge__catalog *const *levels, size_t n, uint64_t version,
+					  uint32_t rank, uint64_t stop_below, struct kedge__error *err)
+{
+	struct kedge__lineage *l = kedge__calloc(1, sizeof(*l));
+
+	if (l) {
+		kedge__hands_init(&l->hands);
+		l->levels = kedge__calloc(n, sizeof(*l->levels));
+	}
+	if (!l || !l->levels) {
+		kedge__lineage_close(l);
+		(void)kedge__error_nomem(err);
+		return NULL;
 	}
 	memcpy(l->levels, levels, n * sizeof(*levels));
 	l->level_count = n;
 	l->version = version;
 	l->rank = rank;
 	l->stop_below = stop_below;
-	top = item_add(l, version, err);
-	rc = top ? item_load(l, top, version, err) : KEDGE_E_NOMEM;
-	if (!rc)
-		rc = load_closure(l, err);
-	if (rc)
-		goto close;
+	return l;
+}
+
+int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
+			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err)
+{
+	struct kedge__lineage *l;
+	int rc;
+
+	if (!n || n > LEVEL_LIMIT)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "%zu levels: must be 1 to %d", n, LEVEL_LIMIT);
+	l = lineage_new(levels, n, version, rank, stop_below, err);
+	rc = l ? load_all(l, err) : KEDGE_E_NOMEM;
+	if (rc) {
+		kedge__lineage_close(l);
+		return rc;
+	}
 	*out = l;
 	return 0;
-close:
-	kedge__lineage_close(l);
-	return rc;
 }
 
 int kedge__lineage_open(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
@@ -350,6 +385,7 @@ void kedge__lineage_close(struct kedge__lineage *l)
 		item_close(l, &l->items[i]);
 	kedge__block_cache_free(l->cache);
 	kedge__hands_done(&l->hands);
+	kedge__array_done(&l->bad);
 	kedge__free(l->items);
 	kedge__free(l->levels);
 	kedge__free(l);
@@ -385,35 +421,59 @@ bool kedge__lineage_needs_others(const struct kedge__lineage *l)
 	return false;
 }
 
+/* Everything anew, without the copies that were found bad: those that refer to one may have to be other copies, too. */
+static int load_again(struct kedge__lineage *l, struct kedge__error *err)
+{
+	struct kedge__lineage *fresh =
+	    lineage_new(l->levels, l->level_count, l->version, l->rank, l->stop_below, err);
+	struct kedge__lineage old = *l;
+	int rc;
+
+	if (!fresh)
+		return KEDGE_E_NOMEM;
+	fresh->bad = l->bad;
+	rc = load_all(fresh, err);
+	old.bad = fresh->bad;
+	memset(&fresh->bad, 0, sizeof(fresh->bad));
+	if (!rc) {
+		kedge__hands_done(&l->hands); /* what they hold was read from the old segments */
+		kedge__hands_init(&l->hands);
+		l->items = fresh->items;
+		l->count = fresh->count;
+		l->room = fresh->room;
+		l->open_files = fresh->open_files;
+		l->cache = NULL;
+		fresh->items = old.items;
+		fresh->count = old.count;
+		fresh->room = old.room;
+		fresh->open_files = old.open_files;
+		fresh->cache = old.cache;
+	}
+	l->bad = old.bad;
+	kedge__lineage_close(fresh);
+	return rc;
+}
+
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
 {
 	struct item *item = item_find(l, version);
 	struct kedge__error problem = KEDGE__ERROR_INIT;
-	struct kedge__segment *old;
 	int rc;
 
 	if (!item)
 		return kedge__error_set(err, KEDGE_E_ARG, 0,
 					"version %" PRIu64 " is not in the lineage of version %" PRIu64, version,
 					l->version);
-	/* What is open stays so if there is nothing better: the caller may still look at it. */
-	old = item->seg;
-	item->seg = NULL;
-	rc = item_load(l, item, KEDGE__NO_VERSION, &problem);
-	if (rc) {
-		item->seg = old;
+	rc = item_refuse(l, item, &problem);
+	if (!rc)
+		rc = load_again(l, &problem);
+	if (rc)
 		rc = kedge__error_set(err, rc == KEDGE_E_NOMEM ? rc : KEDGE_E_DAMAGED, 0,
 				      "version %" PRIu64 " of rank %" PRIu32
 				      " is damaged and has no whole copy elsewhere: %s",
 				      version, l->rank, kedge__error_text(&problem));
-		kedge__error_done(&problem);
-		return rc;
-	}
-	forget_blocks(l, old);
-	if (old->fd >= 0)
-		l->open_files--;
-	kedge__segment_close(old);
-	return load_closure(l, err);
+	kedge__error_done(&problem);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ resolve and read */

@@ -4,13 +4,7 @@
  */
 #include "store/internal.h"
 
-#include <stdlib.h>
-
 #define CACHE_BYTES (UINT32_C(16) << 20) /* a worker */
-
-struct owner { /* a piece of an older literal, and the address at which the new segment has it as a literal */
-	uint64_t version, src, len, addr;
-};
 
 struct piece { /* of the new literal space; without a version it is the first LEN bytes of the pattern SRC */
 	uint64_t position, version, src, len;
@@ -19,76 +13,17 @@ struct piece { /* of the new literal space; without a version it is the first LE
 struct kedge__merge {
 	uint64_t self;
 	struct kedge__span_list spans, outer;
-	KEDGE__ARRAY(struct owner) owners; /* ascending (version, src), disjoint */
+	struct kedge__owner_list owners;   /* the address at which the new segment has a piece of an older literal */
 	KEDGE__ARRAY(struct piece) pieces; /* ascending position, gapless */
 	struct kedge__reduction red;
 	KEDGE__ARRAY(struct kedge__source_record) sources;
 	const struct kedge__lineage *lineage;
+	struct kedge__source_record base;   /* what was subtracted; KEDGE__NO_VERSION: nothing */
 	struct kedge__block_cache **caches; /* one a worker */
 	size_t workers;
 };
 
 /* ------------------------------------------------------------------ the map */
-
-static int compare_spans(const void *a, const void *b)
-{
-	const struct kedge__span *x = *(struct kedge__span *const *)a, *y = *(struct kedge__span *const *)b;
-
-	if (x->version != y->version)
-		return x->version < y->version ? -1 : 1;
-	if (x->src != y->src)
-		return x->src < y->src ? -1 : 1;
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-/* Walk the spans by source: what no span before has covered becomes the span's own. */
-static int find_owners(struct kedge__merge *m, struct kedge__error *err)
-{
-	const struct kedge__span **order = kedge__calloc(m->spans.count + 1, sizeof(*order));
-	uint64_t version = 0, covered = 0;
-	size_t n = 0;
-	int rc = 0;
-
-	if (!order)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < m->spans.count; i++)
-		if (!m->spans.at[i].fill)
-			order[n++] = &m->spans.at[i];
-	qsort(order, n, sizeof(*order), compare_spans);
-	for (size_t i = 0; i < n && !rc; i++) {
-		const struct kedge__span *s = order[i];
-		uint64_t skip = 0;
-
-		if (i && s->version == version && covered > s->src)
-			skip = KEDGE__MIN(covered - s->src, s->len);
-		if (skip == s->len)
-			continue;
-		version = s->version;
-		covered = s->src + s->len;
-		if (!kedge__array_push(&m->owners,
-				       ((struct owner){s->version, s->src + skip, s->len - skip, s->addr + skip})))
-			rc = kedge__error_nomem(err);
-	}
-	kedge__free(order);
-	return rc;
-}
-
-/* Index of the owner that has byte SRC of VERSION; there always is one. */
-static size_t owner_index(const struct kedge__merge *m, uint64_t version, uint64_t src)
-{
-	size_t low = 0, high = m->owners.count;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-		const struct owner *o = &m->owners.at[middle];
-
-		if (o->version < version || (o->version == version && o->src <= src))
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 static int append(struct kedge__merge *m, struct kedge__extent e, struct kedge__error *err)
 {
@@ -130,8 +65,8 @@ static int append_span(struct kedge__merge *m, const struct kedge__span *s, stru
 
 	if (s->fill)
 		return append_fill(m, s, err);
-	for (size_t i = owner_index(m, s->version, s->src); done < s->len && !rc; i++) {
-		const struct owner *o = &m->owners.at[i];
+	for (size_t i = kedge__span_owner_index(&m->owners, s->version, s->src); done < s->len && !rc; i++) {
+		const struct kedge__owner *o = &m->owners.at[i];
 		uint64_t src = s->src + done, addr = s->addr + done;
 		uint64_t len = KEDGE__MIN(o->src + o->len - src, s->len - done);
 		uint64_t home = o->addr + (src - o->src);
@@ -172,7 +107,7 @@ static int build_map(struct kedge__merge *m, struct kedge__error *err)
 	int rc;
 
 	m->red.parent = choose_parent(&m->outer);
-	rc = find_owners(m, err);
+	rc = kedge__span_owners(&m->spans, &m->owners, err);
 	while (!rc && (i < m->spans.count || k < m->outer.count)) {
 		if (k == m->outer.count || (i < m->spans.count && m->spans.at[i].addr < m->outer.at[k].addr))
 			rc = append_span(m, &m->spans.at[i++], err);
@@ -241,7 +176,7 @@ static int add_source(struct kedge__merge *m, const struct kedge__lineage *l, ui
 		at++;
 	if (at < m->sources.count && m->sources.at[at].version == version)
 		return 0;
-	source = find_source(l, version);
+	source = version == m->base.version ? &m->base : find_source(l, version);
 	if (!source)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 					"%s refers to version %" PRIu64 ", but does not name it",
@@ -305,11 +240,14 @@ int kedge__merge_fill(void *ctx, int worker, uint64_t position, void *buf, size_
 
 /* ------------------------------------------------------------------ new and free */
 
-static int merge_build(struct kedge__merge *m, struct kedge__lineage *l, uint64_t stop_below, struct kedge__error *err)
+static int merge_build(struct kedge__merge *m, struct kedge__lineage *l, uint64_t stop_below,
+		       struct kedge__lineage *base, struct kedge__error *err)
 {
 	int rc;
 
 	rc = kedge__lineage_resolve_from(l, stop_below, &m->spans, &m->outer, err);
+	if (!rc && base)
+		rc = kedge__spans_subtract(l, base, &m->spans, &m->outer, err);
 	if (!rc)
 		rc = build_map(m, err);
 	if (!rc)
@@ -321,8 +259,8 @@ static int merge_build(struct kedge__merge *m, struct kedge__lineage *l, uint64_
 	return rc;
 }
 
-int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, size_t workers, struct kedge__merge **out,
-		     struct kedge__error *err)
+int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge__lineage *base, size_t workers,
+		     struct kedge__merge **out, struct kedge__error *err)
 {
 	struct kedge__merge *m = kedge__calloc(1, sizeof(*m));
 	int rc;
@@ -332,9 +270,13 @@ int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, size_t worke
 	m->self = m->red.version = kedge__lineage_top(l)->header.version;
 	m->red.reducer = KEDGE__REDUCER_MERGED;
 	m->lineage = l;
+	m->base.version = KEDGE__NO_VERSION;
+	if (base)
+		m->base = (struct kedge__source_record){kedge__lineage_top(base)->header.version,
+							kedge__lineage_top(base)->summary.image_id};
 	m->workers = workers;
 	m->caches = kedge__calloc(workers, sizeof(*m->caches));
-	rc = m->caches ? merge_build(m, l, stop_below, err) : kedge__error_nomem(err);
+	rc = m->caches ? merge_build(m, l, stop_below, base, err) : kedge__error_nomem(err);
 	if (rc) {
 		kedge__merge_free(m);
 		return rc;
@@ -368,4 +310,36 @@ const struct kedge__source_record *kedge__merge_sources(const struct kedge__merg
 {
 	*count = m->sources.count;
 	return m->sources.at;
+}
+
+int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target *target, struct kedge__set_part *part,
+		       struct kedge__error *err)
+{
+	const struct kedge__segment *top = kedge__lineage_top(m->lineage);
+	const struct kedge__literal_source source = {kedge__merge_fill, m};
+	struct kedge__segment_spec spec = {.name = target->to->name,
+					   .version = top->header.version,
+					   .rank = top->header.rank,
+					   .ranks = top->header.ranks,
+					   .next_slot = top->summary.next_slot,
+					   .regions = top->regions,
+					   .region_count = top->region_count,
+					   .reduction = &m->red,
+					   .source = &source,
+					   .created_ns = top->header.created_ns,
+					   .sources = m->sources.at,
+					   .source_count = m->sources.count,
+					   .codec = target->codec,
+					   .block_bytes = target->block_bytes,
+					   .sync = target->sync,
+					   .io = target->io,
+					   .bucket = target->bucket,
+					   .progress = target->progress,
+					   .progress_ctx = target->progress_ctx};
+	int rc;
+
+	rc = kedge__catalog_next_generation(target->to, spec.version, spec.rank, &spec.generation, err);
+	if (!rc)
+		rc = kedge__segment_write(target->to, target->pool, &spec, part, NULL, err);
+	return rc;
 }

@@ -186,7 +186,7 @@ const struct kedge__segment *kedge__lineage_at(const struct kedge__lineage *l, s
 bool kedge__lineage_needs_others(const struct kedge__lineage *l); /* not all of it could be taken from the first level */
 /* All ranges of the regions at once (N == 0), or RANGES. */
 int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n, struct kedge__span_list *out, struct kedge__error *err);
-/* A block of VERSION's segment is damaged: use the copy on another level from now on. KEDGE_E_DAMAGED: there is none, and L is as before. Resolve again afterwards; after any other error L can only be closed. */
+/* A block of VERSION's segment is damaged: use the copy on another level from now on, or other copies of those that refer to it, which need not need it. KEDGE_E_DAMAGED: there is no such way, and L is as before. Resolve again afterwards; no segment is where it was. */
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err);
 /* LEN bytes at image address ADDR, one thread, with a small cache of decoded blocks: for coalescing, diff and odd reads. */
 int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
@@ -208,6 +208,29 @@ int kedge__lineage_read_block(struct kedge__lineage *l, const struct kedge__segm
  * writing overlap: PROGRESS and BUCKET are used by a thread of their own. */
 int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank, bool sync, struct kedge__io io, struct kedge__bucket *bucket,
 		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ batch.c */
+
+struct kedge__batch {
+	struct kedge__source_record image;  /* becomes one segment in another catalogue */
+	struct kedge__source_record parent; /* that refers to this one alone, which must be there; KEDGE__NO_VERSION: to none */
+	uint32_t rank;
+	bool sync;
+	struct kedge__io io;
+	struct kedge__codec_choice codec;
+	uint32_t block_bytes;
+	struct kedge__bucket *bucket;
+	void (*progress)(void *ctx, uint64_t bytes);
+	void *progress_ctx;
+};
+
+/*
+ * One rank's IMAGE of LEVELS (fastest first), with the last copy of every byte, as a segment in TO that is not yet
+ * published. *REFERS: it needs the parent. What is damaged on one level is taken from another; if no level has it,
+ * KEDGE_E_DAMAGED and nothing is left in TO. Callers hold pins.
+ */
+int kedge__batch_write(struct kedge__catalog *const *levels, size_t n, struct kedge__catalog *to, const struct kedge__batch *batch,
+		       struct kedge__set_part *part, bool *refers, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ coalesce.c, gc.c, verify.c */
 

@@ -1,0 +1,63 @@
+/* Which place of an image a piece of a literal belongs to, where several places show it: the first one. */
+#include "store/internal.h"
+
+#include <stdlib.h>
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct kedge__span *x = *(struct kedge__span *const *)a, *y = *(struct kedge__span *const *)b;
+
+	if (x->version != y->version)
+		return x->version < y->version ? -1 : 1;
+	if (x->src != y->src)
+		return x->src < y->src ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Walk the spans by source: what no span before has covered becomes the span's own. */
+int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__owner_list *out, struct kedge__error *err)
+{
+	const struct kedge__span **order = kedge__calloc(spans->count + 1, sizeof(*order));
+	uint64_t version = 0, covered = 0;
+	size_t n = 0;
+	int rc = 0;
+
+	if (!order)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < spans->count; i++)
+		if (!spans->at[i].fill)
+			order[n++] = &spans->at[i];
+	qsort(order, n, sizeof(*order), compare_spans);
+	for (size_t i = 0; i < n && !rc; i++) {
+		const struct kedge__span *s = order[i];
+		uint64_t skip = 0;
+
+		if (i && s->version == version && covered > s->src)
+			skip = KEDGE__MIN(covered - s->src, s->len);
+		if (skip == s->len)
+			continue;
+		version = s->version;
+		covered = s->src + s->len;
+		if (!kedge__array_push(
+			out, ((struct kedge__owner){s->version, s->src + skip, s->len - skip, s->addr + skip})))
+			rc = kedge__error_nomem(err);
+	}
+	kedge__free(order);
+	return rc;
+}
+
+size_t kedge__span_owner_index(const struct kedge__owner_list *owners, uint64_t version, uint64_t src)
+{
+	size_t low = 0, high = owners->count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+		const struct kedge__owner *o = &owners->at[middle];
+
+		if (o->version < version || (o->version == version && o->src <= src))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
