@@ -120,8 +120,9 @@ static void save(kedge_t *k, bool closed, bool copied)
 {
 	char text[KEDGE__POLICY_FILE_MAX];
 
-	if (k->group.rank != 0 || !kedge__policy_used(&k->policy))
+	if (k->group.rank != 0 || !kedge__policy_known(&k->policy))
 		return;
+	k->policy.kept = true;
 	kedge__policy_format(&k->policy, closed, text);
 	save_to(k, KEDGE__L1, text);
 	if (copied && k->level[KEDGE__L2].on)
@@ -138,26 +139,39 @@ void kedge__adapt_save(kedge_t *k, bool closed)
 /* True if a copy to L2 was completed since. */
 static bool flushes_take(kedge_t *k)
 {
-	double seconds;
+	struct kedge__l2_flush flushed;
 
 	pthread_mutex_lock(&k->state_lock);
-	seconds = k->flush_seconds;
-	k->flush_seconds = -1;
+	flushed = k->flushed;
+	k->flushed.seconds = -1;
 	pthread_mutex_unlock(&k->state_lock);
-	if (seconds >= 0)
-		kedge__policy_flushed(&k->policy, seconds);
-	return seconds >= 0;
+	if (flushed.seconds >= 0)
+		kedge__policy_flushed(&k->policy, &flushed);
+	return flushed.seconds >= 0;
+}
+
+static void increment_take(kedge_t *k)
+{
+	uint64_t bytes[3];
+
+	pthread_mutex_lock(&k->state_lock);
+	memcpy(bytes, k->increment, sizeof(bytes));
+	memset(k->increment, 0, sizeof(k->increment));
+	pthread_mutex_unlock(&k->state_lock);
+	kedge__policy_increment(&k->policy, bytes[0], bytes[1], bytes[2]);
 }
 
 void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 {
 	bool copied = flushes_take(k);
 
+	increment_take(k);
 	if (kedge__policy_taken(&k->policy, k->clock(), blocked, dirty) && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->policy.text);
 	else if (k->policy.text[0] && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->policy.text);
-	save(k, false, copied);
+	if (kedge__policy_used(&k->policy) || !k->policy.kept)
+		save(k, false, copied);
 }
 
 /* From L1 if every rank has the set there. */
@@ -184,14 +198,32 @@ static double version_age(const kedge_t *k, uint64_t version)
 	return 0;
 }
 
+/* What this rank had to look at, dead bytes included: as in the sums that use the rate. */
+static uint64_t l2_bytes(const kedge_t *k, uint64_t version)
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L2].api;
+	uint64_t *list, bytes = 0;
+	size_t count;
+
+	if (kedge__catalog_closure(cat, version, &list, &count, NULL))
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += kedge__catalog_find(cat, list[i])->set.parts[k->group.rank].file_bytes;
+	kedge__free(list);
+	return bytes;
+}
+
 void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double seconds)
 {
 	int level = level_agree(k, key);
 	bool failed = k->policy.unclean;
 
+	if (level == 2 && k->level[KEDGE__L2].on)
+		kedge__policy_read(&k->policy, seconds, l2_bytes(k, key.version));
+
 	k->skip = 0;
 	kedge__policy_restarted(&k->policy, k->clock(), level, seconds, version_age(k, key.version));
-	if (failed && kedge__policy_used(&k->policy))
+	if (failed && kedge__policy_known(&k->policy))
 		kedge__log(KEDGE_LOG_INFO, "%s: a failure was seen, its state came back from L%d", k->name, level);
 	save(k, false, true);
 }

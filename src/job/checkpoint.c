@@ -164,6 +164,23 @@ static int sources_make(struct kedge__job_write *w, struct kedge__error *err)
 	return 0;
 }
 
+/* What the flusher could not read must not be built on: this version stands alone. */
+static void leave_damaged(kedge_t *k)
+{
+	bool damaged;
+
+	pthread_mutex_lock(&k->state_lock);
+	damaged = k->l1_damaged;
+	k->l1_damaged = false;
+	pthread_mutex_unlock(&k->state_lock);
+	if (!damaged)
+		return;
+	kedge__log(KEDGE_LOG_NOTICE, "%s: the next version stands alone, for what it would be built on is damaged", k->name);
+	kedge__reducer_reset(k->reducer);
+	k->reducer_at = KEDGE__NO_VERSION;
+	k->reducer_primed = true;
+}
+
 int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
@@ -188,6 +205,8 @@ static int reduce_prepare(struct kedge__job_write *w, struct kedge__error *err)
 	kedge_t *k = w->k;
 	int rc = kedge__reducer_make(k, err);
 
+	if (!rc)
+		leave_damaged(k);
 	if (!rc)
 		rc = kedge__prime_store(k, w->alive, w->alive_count, err);
 	if (!rc)
@@ -264,7 +283,7 @@ static struct kedge__job_write *write_new(kedge_t *k, uint64_t version, double s
 	w->version = version;
 	w->started = started;
 	w->dirty = -1;
-	w->l2_every = kedge__policy_l2_every(&k->policy);
+	kedge__policy_l2_costs(&k->policy, &w->l2);
 	memcpy(w->why, k->policy.why, sizeof(w->why));
 	return w;
 }

@@ -75,7 +75,7 @@ static void chore_start(struct kedge__chore *c)
 		chore_run(c);
 }
 
-static bool chore_push(kedge_t *k, enum kedge__chore_kind kind, uint64_t version)
+static bool chore_push(kedge_t *k, enum kedge__chore_kind kind, uint64_t version, const struct kedge__l2_costs *l2)
 {
 	struct kedge__chore *c = kedge__calloc(1, sizeof(*c));
 
@@ -84,6 +84,7 @@ static bool chore_push(kedge_t *k, enum kedge__chore_kind kind, uint64_t version
 	c->k = k;
 	c->kind = kind;
 	c->version = version;
+	c->costs = *l2;
 	pthread_mutex_lock(&k->state_lock);
 	*k->chores_end = c;
 	k->chores_end = &c->next;
@@ -111,25 +112,31 @@ static void chore_begin_head(kedge_t *k)
 		chore_start(c);
 }
 
-/* By the set's own time and rank 0's frequency, which are the same on all ranks. */
+/*
+ * By the set's own time and rank 0's frequency, which are the same on all ranks. Where the frequency is ours to choose,
+ * the first version goes at once: it is the base of what follows, and shows what L2 costs.
+ */
 static bool flush_due(kedge_t *k, uint64_t created_ns, uint64_t l2_every)
 {
 	uint64_t interval = (uint64_t)KEDGE__MAX(k->set.l2_interval, 0) * UINT64_C(1000000000);
 
-	if (!k->level[KEDGE__L2].on || ++k->since_l2 < l2_every || k->set.l2_interval < 0)
+	bool first = k->l2_bare && k->set.l2_every == 0;
+
+	if (!k->level[KEDGE__L2].on || k->set.l2_interval < 0 || (++k->since_l2 < l2_every && !first))
 		return false;
 	if (k->flushed_ns && created_ns < k->flushed_ns + interval)
 		return false;
 	k->flushed_ns = created_ns;
 	k->since_l2 = 0;
+	k->l2_bare = false;
 	return true;
 }
 
-void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, uint64_t l2_every)
+void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, const struct kedge__l2_costs *l2)
 {
-	bool flush = flush_due(k, created_ns, l2_every);
+	bool flush = flush_due(k, created_ns, l2->every);
 
-	if (flush && !chore_push(k, KEDGE__CHORE_FLUSH, version)) {
+	if (flush && !chore_push(k, KEDGE__CHORE_FLUSH, version, l2)) {
 		struct kedge__error err = KEDGE__ERROR_INIT;
 
 		kedge__error_nomem(&err);
@@ -140,7 +147,7 @@ void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, uint64
 		kedge__state_end(k, version, 0, NULL);
 	}
 	if (k->set.keep > 0 || k->set.l2_keep > 0)
-		(void)chore_push(k, KEDGE__CHORE_KEEP, version);
+		(void)chore_push(k, KEDGE__CHORE_KEEP, version, l2);
 	chore_begin_head(k);
 }
 

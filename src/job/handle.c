@@ -62,7 +62,7 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	k->reducer_at = k->abandon_above = k->stats.version = KEDGE__NO_VERSION;
 	k->chores_end = &k->chores;
 	k->clock = kedge__clock_seconds;
-	k->flush_seconds = -1;
+	k->flushed.seconds = -1;
 	return k;
 }
 
@@ -176,12 +176,14 @@ struct hello {
 	struct kedge__store_id ids[KEDGE__LEVELS];
 	uint64_t settings; /* what must be the same for the ranks to take the same steps */
 	uint64_t behind;   /* how many versions L1 has that are newer than all on L2 */
+	uint64_t bare;     /* L2 has none */
 };
 
 static uint64_t settings_sum(const kedge_t *k)
 {
 	uint64_t all[] = {k->level[KEDGE__L2].on, (uint64_t)k->set.l2_every, (uint64_t)k->set.l2_interval,
-			  (uint64_t)k->set.capture, k->set.keep > 0, k->set.l2_keep > 0};
+			  (uint64_t)k->set.capture, k->set.keep > 0, (uint64_t)k->set.l2_keep,
+			  (uint64_t)k->set.coalesce};
 
 	return kedge__checksum(all, sizeof(all));
 }
@@ -216,8 +218,8 @@ static int leaders_find(kedge_t *k, const struct hello *all, struct kedge__error
 	for (int r = 0; r < k->group.size; r++) {
 		if (all[r].settings != all[own].settings)
 			return kedge__error_set(err, KEDGE_E_GROUP, 0,
-						"ranks %d and %d differ in l2, l2_every, l2_interval, capture, keep or l2_keep", r,
-						own);
+						"ranks %d and %d differ in l2, l2_every, l2_interval, coalesce, capture, keep or l2_keep",
+						r, own);
 	}
 	return 0;
 }
@@ -237,6 +239,7 @@ static int meet(kedge_t *k, int rc, struct kedge__error *err)
 	}
 	own.settings = settings_sum(k);
 	own.behind = rc ? 0 : versions_behind(k);
+	own.bare = !rc && k->level[KEDGE__L2].on && !kedge__catalog_count(k->level[KEDGE__L2].write);
 	gathered = kedge__channel_gather(&k->front, &own, sizeof(own), all, rc ? NULL : err);
 	if (!rc)
 		rc = gathered;
@@ -246,6 +249,8 @@ static int meet(kedge_t *k, int rc, struct kedge__error *err)
 		rc = leaders_find(k, all, err);
 	if (!rc)
 		k->since_l2 = all[0].behind;
+	if (!rc)
+		k->l2_bare = all[0].bare;
 	kedge__free(all);
 	return rc;
 }

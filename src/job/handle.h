@@ -89,7 +89,7 @@ struct kedge__job_write {
 	bool sealed; /* the segment is there, not yet published */
 	struct kedge__segment_stats stats;
 	double started, blocked;
-	uint64_t l2_every;             /* in force when it was taken; rank 0's counts */
+	struct kedge__l2_costs l2;     /* as known when it was taken; rank 0's counts */
 	char why[KEDGE__POLICY_TEXT];  /* empty: the application asked for it; rank 0's counts */
 	bool pinned;
 	int rc;
@@ -98,12 +98,30 @@ struct kedge__job_write {
 
 enum kedge__chore_kind { KEDGE__CHORE_FLUSH, KEDGE__CHORE_KEEP };
 
+enum kedge__flush_form {
+	KEDGE__FLUSH_COPY,  /* as it is; with coalesce = never, those that it depends on, too */
+	KEDGE__FLUSH_DELTA, /* one, of what came since PARENT */
+	KEDGE__FLUSH_WHOLE, /* one that stands alone */
+};
+
+struct kedge__flush_plan {
+	enum kedge__flush_form form;
+	uint64_t parent;      /* on both levels; KEDGE__NO_VERSION: none is referred to */
+	bool complete;        /* the version will need no other one */
+	bool refers;          /* this rank's segment needs the parent */
+	size_t batch;         /* versions since the parent that this one depends on, itself included */
+	struct kedge__l2_chain chain;
+	char why[KEDGE__POLICY_TEXT + 200]; /* in a manifest it follows another of KEDGE__POLICY_TEXT */
+};
+
 /* Work of the flusher, done by all ranks in the same order. */
 struct kedge__chore {
 	kedge_t *k;
 	enum kedge__chore_kind kind;
 	uint64_t version;
-	KEDGE__ARRAY(struct kedge__flush_part) parts; /* copied, to be published */
+	struct kedge__l2_costs costs;
+	struct kedge__flush_plan plan;
+	KEDGE__ARRAY(struct kedge__flush_part) parts; /* written, to be published */
 	double started_at;
 	bool pinned;
 	int rc;
@@ -155,6 +173,8 @@ struct kedge {
 	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
 	uint64_t since_l2;      /* versions published since one went to L2, by earlier processes too */
 	uint64_t flushed_ns;    /* when that one was made; 0: none yet */
+	bool l2_bare;           /* L2 had no version at open, and none was due since */
+	bool l2_anew;           /* the last version did not reach L2: the next one stands alone there; the flusher's */
 	struct kedge__policy policy; /* of the threads of the application; rank 0's counts */
 	double (*clock)(void);  /* what the policy takes for the time */
 	uint64_t skip;          /* questions to the policy that are answered "later" without asking, the same on all ranks */
@@ -166,7 +186,9 @@ struct kedge {
 	bool holding;              /* the pending write needs the application's memory as it is */
 	pthread_cond_t let_go;     /* it does not any more */
 	struct kedge_stats stats;
-	double flush_seconds;   /* of a copy to L2 that the policy does not know of yet; negative: none */
+	struct kedge__l2_flush flushed; /* that the policy does not know of yet; negative seconds: none */
+	uint64_t increment[3];  /* the same of a version on L1: bytes of the image, new ones, stored; zeros: none */
+	bool l1_damaged;        /* the flusher could not read what the next version would be built on */
 	struct kedge__chore *chores, **chores_end;
 	KEDGE__ARRAY(struct kedge__set_key) common; /* sets that all ranks are known to have or have had */
 
@@ -243,15 +265,19 @@ bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no s
 
 /* ------------------------------------------------------------------ chore.c, flush.c, keep.c */
 
-/* What a published version entails; time and L2 frequency are the set's. */
-void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, uint64_t l2_every);
+/* What a published version entails; its time and the costs of L2 are the same on all ranks. */
+void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, const struct kedge__l2_costs *l2);
 void kedge__chores_progress(kedge_t *k);                    /* collective, does not wait for the flusher */
 void kedge__chores_settle(kedge_t *k);                      /* collective, until none is left */
 void kedge__chores_free(kedge_t *k);                        /* those that could not be ended */
 bool kedge__chores_wanted(const kedge_t *k);                /* the settings ask for a flusher */
+int kedge__flush_plan(struct kedge__chore *c, struct kedge__error *err); /* what becomes of it on L2; catalogues are scanned */
+bool kedge__flush_on_l2(const kedge_t *k, uint64_t version);              /* L2 has the very set that L1 has */
 void kedge__flush_local(struct kedge__chore *c);
 void kedge__flush_publish(struct kedge__chore *c);
 void kedge__keep_local(struct kedge__chore *c);
+/* Versions above KEEP that are borne before coalescing is worth its reading and writing. */
+size_t kedge__keep_slack(size_t keep);
 /* With keep: versions below the newest one that stands alone are not referred to any more, so that they can go. */
 uint64_t kedge__keep_floor(const kedge_t *k);
 

@@ -19,6 +19,7 @@ enum kedge__capture_mode {
 	KEDGE__CAPTURE_COW,
 	KEDGE__CAPTURE_COW_USER, /* cow, even where system calls that write to held memory fail meanwhile */
 };
+enum kedge__coalesce_mode { KEDGE__COALESCE_AUTO, KEDGE__COALESCE_BATCH, KEDGE__COALESCE_NEVER };
 enum kedge__track_mode {
 	KEDGE__TRACK_NONE,
 	KEDGE__TRACK_AUTO,
@@ -33,6 +34,7 @@ struct kedge__job_settings {
 	int64_t l2_every;      /* 1: every n-th version goes to L2; 0: the policy decides */
 	int64_t l2_interval;   /* 0: seconds from one version that goes to L2 to the next; -1: none goes */
 	uint64_t l2_rate;      /* 0: bytes a second, 0 is as fast as it goes */
+	int coalesce;          /* auto: enum kedge__coalesce_mode */
 	int reducer;           /* auto: kedge__job_settings_reducer() */
 	uint64_t chunk;        /* 256 */
 	uint64_t pattern;      /* 32: the chunk of rex */

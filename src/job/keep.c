@@ -7,8 +7,7 @@
  */
 #include "job/handle.h"
 
-/* Versions above KEEP that are borne before coalescing is worth its reading and writing. */
-static size_t slack_of(size_t keep)
+size_t kedge__keep_slack(size_t keep)
 {
 	return KEDGE__MAX(keep / 2, 4);
 }
@@ -73,7 +72,7 @@ static int trim(kedge_t *k, struct kedge__job_level *level, size_t keep, struct 
 	if (!rc)
 		rc = kedge__catalog_scan(cat, err);
 	count = kedge__catalog_count(cat);
-	if (rc || !level->whole || count <= keep + slack_of(keep))
+	if (rc || !level->whole || count <= keep + kedge__keep_slack(keep))
 		return rc;
 	oldest = kedge__catalog_at(cat, count - keep)->version;
 	if (stands_alone_from(cat, oldest))

@@ -1,5 +1,6 @@
 #include "job/policy.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -11,6 +12,7 @@
 #define SKIP_SHARE     4
 #define SKIP_MOST      1000
 #define CLOSED_LINE    "closed\n"
+#define L2_LINE        "kedge-l2 1"
 
 /* ------------------------------------------------------------------ what is configured */
 
@@ -42,8 +44,10 @@ void kedge__policy_init(struct kedge__policy *p, const struct kedge__policy_conf
 	if (p->moves_interval)
 		c.interval = config->interval > 0 ? config->interval : KEDGE__POLICY_INTERVAL;
 	/* Where L2 is not ours to move, the interval is chosen by what a checkpoint on L1 costs. */
-	if (p->moves_l2)
+	if (p->moves_l2) {
 		c.l2_every = KEDGE__POLICY_L2_EVERY;
+		p->l2_by = KEDGE__L2_PRESET;
+	}
 	rates_configure(config, p->moves_l2, &c);
 	kedge__controller_init(&p->controller, &c);
 	p->resumed = p->told = now;
@@ -63,6 +67,11 @@ uint64_t kedge__policy_l2_every(const struct kedge__policy *p)
 bool kedge__policy_used(const struct kedge__policy *p)
 {
 	return p->asked || p->moves_l2;
+}
+
+bool kedge__policy_known(const struct kedge__policy *p)
+{
+	return kedge__policy_used(p) || p->loaded || p->full.count + p->delta.count > 0;
 }
 
 /* ------------------------------------------------------------------ now or later */
@@ -149,6 +158,8 @@ static bool decide(struct kedge__policy *p)
 	if (!p->asked)
 		c->config.interval = c->interval = 0;
 	changed = kedge__controller_decide(c, &d);
+	if (d.efficiency > 0 && p->moves_l2)
+		p->l2_by = KEDGE__L2_MODEL;
 	if (!p->asked) {
 		c->config.interval = configured;
 		c->interval = interval;
@@ -157,30 +168,98 @@ static bool decide(struct kedge__policy *p)
 	return changed;
 }
 
-static void dirty_measure(struct kedge__policy *p, double dirty)
+static void mean_add(struct kedge__controller_mean *m, double value)
 {
-	if (dirty < 0)
+	if (!isfinite(value) || value < 0)
 		return;
-	p->dirty.count++;
-	p->dirty.value += (dirty - p->dirty.value) * KEDGE__MAX(0.25, 1 / (double)p->dirty.count);
+	m->count++;
+	m->value += (value - m->value) * KEDGE__MAX(0.25, 1 / (double)m->count);
+}
+
+/* Until the models can answer, the frequency is that of the paper for increments of this size. True if it changed. */
+static bool l2_by_table(struct kedge__policy *p)
+{
+	struct kedge__controller *c = &p->controller;
+	uint64_t every;
+	bool changed;
+
+	if (!p->moves_l2 || !p->increment.count || p->l2_by == KEDGE__L2_MODEL)
+		return false;
+	every = (uint64_t)kedge__rex_table_lookup(p->increment.value, p->ratio.value);
+	changed = every != c->l2_every;
+	if (changed)
+		snprintf(p->text, sizeof(p->text),
+			 "L2 every %llu -> %llu: Table 1 of REX for increments of %.3g of the image, packed %.3g to 1, "
+			 "until "
+			 "enough is measured",
+			 (unsigned long long)c->l2_every, (unsigned long long)every, p->increment.value,
+			 p->ratio.value);
+	c->l2_every = every;
+	p->l2_by = KEDGE__L2_TABLE;
+	return changed;
 }
 
 bool kedge__policy_taken(struct kedge__policy *p, double now, double blocked, double dirty)
 {
+	bool changed;
+
 	time_pass(p, now);
 	kedge__controller_checkpoint(&p->controller, blocked);
-	dirty_measure(p, dirty);
+	mean_add(&p->dirty, dirty);
 	p->resumed = now;
 	p->last_ask = -1;
 	p->why[0] = '\0';
 	if (!p->moves_l2 && !(p->asked && p->moves_interval))
 		return false;
-	return decide(p);
+	changed = decide(p);
+	return changed || l2_by_table(p);
 }
 
-void kedge__policy_flushed(struct kedge__policy *p, double seconds)
+void kedge__policy_increment(struct kedge__policy *p, uint64_t raw, uint64_t literal, uint64_t stored)
 {
-	kedge__controller_flush(&p->controller, seconds);
+	if (!raw || !literal || !stored)
+		return;
+	mean_add(&p->increment, (double)literal / (double)raw);
+	mean_add(&p->ratio, (double)literal / (double)stored);
+}
+
+void kedge__policy_flushed(struct kedge__policy *p, const struct kedge__l2_flush *flush)
+{
+	kedge__controller_flush(&p->controller, flush->seconds);
+	mean_add(flush->complete ? &p->full : &p->delta, flush->seconds);
+	if (flush->bytes)
+		mean_add(&p->write_rate, (double)flush->bytes / flush->seconds);
+}
+
+void kedge__policy_read(struct kedge__policy *p, double seconds, uint64_t bytes)
+{
+	if (bytes)
+		mean_add(&p->read_rate, (double)bytes / seconds);
+}
+
+static double known(const struct kedge__controller_mean *m)
+{
+	return m->count ? m->value : -1;
+}
+
+void kedge__policy_l2_costs(const struct kedge__policy *p, struct kedge__l2_costs *out)
+{
+	const struct kedge__controller *c = &p->controller;
+	double mtbf = kedge__controller_mtbf(c);
+
+	memset(out, 0, sizeof(*out)); /* it is sent as it is */
+	out->full = known(&p->full);
+	out->delta = known(&p->delta);
+	out->write_rate = known(&p->write_rate);
+	out->read_rate = known(&p->read_rate);
+	out->every = kedge__policy_l2_every(p);
+	out->by = p->l2_by;
+	out->interval = -1;
+	if (c->spacing.count)
+		out->interval =
+		    KEDGE__MAX((double)out->every * (c->spacing.value + c->cost[0].value), p->config.l2_interval);
+	out->mtbf_known = mtbf > 0;
+	out->mtbf = out->mtbf_known ? mtbf : KEDGE__POLICY_MTBF;
 }
 
 /* The process that failed computed until somewhere between two checkpoints: half an interval is what to expect. */
@@ -202,26 +281,80 @@ void kedge__policy_restarted(struct kedge__policy *p, double now, int level, dou
 
 /* ------------------------------------------------------------------ from one process to the next */
 
+#define L2_MEANS 6
+
+static void l2_means(struct kedge__policy *p, struct kedge__controller_mean *means[L2_MEANS])
+{
+	means[0] = &p->full;
+	means[1] = &p->delta;
+	means[2] = &p->write_rate;
+	means[3] = &p->read_rate;
+	means[4] = &p->increment;
+	means[5] = &p->ratio;
+}
+
 void kedge__policy_format(const struct kedge__policy *p, bool closed, char text[KEDGE__POLICY_FILE_MAX])
 {
+	struct kedge__policy copy = *p;
+	struct kedge__controller_mean *means[L2_MEANS];
 	char line[KEDGE__CONTROLLER_LINE];
+	int at;
 
+	l2_means(&copy, means);
 	kedge__controller_format(&p->controller, line);
-	snprintf(text, KEDGE__POLICY_FILE_MAX, "%s\n%s", line, closed ? CLOSED_LINE : "");
+	at = snprintf(text, KEDGE__POLICY_FILE_MAX, "%s\n" L2_LINE, line);
+	for (int i = 0; i < L2_MEANS; i++)
+		at += snprintf(text + at, (size_t)(KEDGE__POLICY_FILE_MAX - at), " %.9g/%" PRIu64, means[i]->value,
+			       means[i]->count);
+	snprintf(text + at, (size_t)(KEDGE__POLICY_FILE_MAX - at), "\n%s", closed ? CLOSED_LINE : "");
+}
+
+/* The second line; *TEXT is behind it then. A file of an earlier version has none. */
+static int l2_parse(struct kedge__policy *p, const char **text, struct kedge__error *err)
+{
+	struct kedge__policy read = *p;
+	struct kedge__controller_mean *means[L2_MEANS];
+	const char *at = *text;
+
+	if (strncmp(at, L2_LINE, strlen(L2_LINE)) != 0)
+		return 0;
+	at += strlen(L2_LINE);
+	l2_means(&read, means);
+	for (int i = 0; i < L2_MEANS; i++) {
+		int used = 0;
+
+		if (sscanf(at, " %lf/%" SCNu64 "%n", &means[i]->value, &means[i]->count, &used) != 2 ||
+		    !isfinite(means[i]->value) || means[i]->value < 0)
+			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
+						"what was measured of L2 before is not a line of it");
+		at += used;
+	}
+	if (*at != '\n')
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "what was measured of L2 before has no end");
+	*p = read;
+	*text = at + 1;
+	return 0;
 }
 
 int kedge__policy_parse(struct kedge__policy *p, const char *text, struct kedge__error *err)
 {
 	char line[KEDGE__CONTROLLER_LINE];
 	size_t n = strcspn(text, "\n");
+	struct kedge__policy read = *p;
 	int rc;
 
 	if (n >= sizeof(line) || !text[n])
 		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "what was measured before is not a line of text");
 	memcpy(line, text, n);
 	line[n] = '\0';
-	rc = kedge__controller_parse(&p->controller, line, err);
+	text += n + 1;
+	rc = kedge__controller_parse(&read.controller, line, err);
 	if (!rc)
-		p->unclean = strcmp(text + n + 1, CLOSED_LINE) != 0;
-	return rc;
+		rc = l2_parse(&read, &text, err);
+	if (rc)
+		return rc;
+	read.unclean = strcmp(text, CLOSED_LINE) != 0;
+	read.loaded = true;
+	*p = read;
+	return 0;
 }

@@ -7,6 +7,7 @@
 static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", "rex", NULL};
 static const char *const captures[] = {"sync", "copy", "cow", "cow-user", NULL}; /* enum kedge__capture_mode */
 
+static const char *const coalescing[] = {"auto", "batch", "never", NULL}; /* enum kedge__coalesce_mode */
 static const char *const tracks[] = {"none", "auto", "uffd", "mprotect", "softdirty", NULL}; /* enum kedge__track_mode */
 
 static const char *const writers[] = {"auto", "pwrite", "uring", NULL}; /* enum kedge__writer */
@@ -40,12 +41,18 @@ const struct kedge__setting kedge__job_settings_table[] = {
 	   "Directory of the first level, where a checkpoint is complete first: fast and local. Created if absent."),
     STRING(l2, "", "Directory of the second level, filled in the background: large and safe. Empty: there is none."),
     INT(l2_every, "1", 0, 1e9,
-	"Every n-th version goes to L2, together with the versions that it depends on. 0: as often as pays, by measured "
-	"costs and failures; every fourth until enough is measured."),
+	"Every n-th version goes to L2, with all that it depends on (see coalesce). 0: as often as pays, by measured costs "
+	"and failures; until enough is measured the first, then every fourth to ninth by the size of the increments and "
+	"how well they pack (REX, Table 1)."),
     INT(l2_interval, "0", -1, 1e9,
 	"Seconds that must have passed since the last version that went to L2. 0: none. -1: no version goes there, but a "
 	"restart uses what it has."),
     SIZE(l2_rate, "0", 0, 1e15, "Bytes a second that a rank copies to L2. 0: as fast as it goes."),
+    CHOICE(coalesce, "auto", coalescing,
+	   "What goes to L2 when several versions are due at once. batch: one delta to the newest version there, with the "
+	   "last copy of every byte; those in between stay on L1 alone. auto: the same, and now and then a version that "
+	   "needs no other one, where measured costs and failures say that it pays. never: every version is copied as it "
+	   "is."),
     CHOICE(reducer, "auto", reducers,
 	   "How a version is reduced to what changed: full keeps everything, basic the chunks that changed in place, "
 	   "list and tree also find moved and repeated data; auto picks by what the last versions showed; rex works on "
@@ -149,7 +156,11 @@ int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge
 			       struct kedge__error *err)
 {
 	struct kedge__policy_config c = {
-	    .adaptive = s->adaptive, .l2 = s->l2[0] != '\0', .l2_every = (uint64_t)s->l2_every};
+	    .adaptive = s->adaptive,
+	    .l2 = s->l2[0] != '\0',
+	    .l2_every = (uint64_t)s->l2_every,
+	    .l2_interval = (double)KEDGE__MAX(s->l2_interval, 0),
+	};
 	int rc = seconds_parse("interval", s->interval, &c.interval, err);
 
 	if (!rc)

@@ -67,7 +67,7 @@ struct tale {
 	struct kedge__set_part part;
 	uint64_t parent, created_ns;
 	double seconds;
-	uint64_t l2_every;
+	struct kedge__l2_costs l2;
 	uint32_t reducer;
 	uint32_t unused;
 	char why[KEDGE__POLICY_TEXT]; /* a multiple of eight bytes, as what follows needs */
@@ -90,7 +90,7 @@ static void tale_tell(const struct kedge__job_write *w, struct tale *t)
 	t->created_ns = kedge__clock_wall_ns();
 	t->seconds = w->blocked > 0 ? w->blocked : kedge__clock_seconds() - w->started;
 	t->reducer = w->reduction.reducer;
-	t->l2_every = w->l2_every;
+	t->l2 = w->l2;
 	memcpy(t->why, w->why, sizeof(t->why));
 	for (size_t i = 0, s = 0; i < w->alive_count && s < w->reduction.source_count; i++) {
 		if (w->alive[i].version == w->reduction.sources[s]) {
@@ -164,7 +164,7 @@ static int set_agree(struct kedge__job_write *w, struct kedge__set *set, struct 
 	if (!rc)
 		rc = set_make(w, all, set, err);
 	if (!rc)
-		w->l2_every = ((const struct tale *)all)->l2_every;
+		w->l2 = ((const struct tale *)all)->l2;
 	kedge__free(own);
 	kedge__free(all);
 	return rc;
@@ -253,6 +253,12 @@ static void stats_set(const struct kedge__job_write *w)
 	snprintf(s.reducer, sizeof(s.reducer), "%s", name ? name : "unknown");
 	pthread_mutex_lock(&k->state_lock);
 	k->stats = s;
+	/* What stands alone is no increment, unless all do. */
+	if (w->reduction.source_count || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL) {
+		k->increment[0] = s.raw_bytes;
+		k->increment[1] = s.literal_bytes;
+		k->increment[2] = s.stored_bytes;
+	}
 	pthread_mutex_unlock(&k->state_lock);
 }
 
@@ -318,7 +324,7 @@ void kedge__write_publish(struct kedge__job_write *w)
 	if (w->rc)
 		kedge__state_end(k, w->version, w->rc, &w->err);
 	else
-		kedge__chores_add(k, w->version, set.created_ns, w->l2_every);
+		kedge__chores_add(k, w->version, set.created_ns, &w->l2);
 	kedge__set_done(&set);
 }
 

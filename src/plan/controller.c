@@ -83,6 +83,17 @@ static double estimate_rate(const struct kedge__controller *c, int i)
 	return c->elapsed > 0 ? KEDGE__MAX(seen, UNSEEN) / c->elapsed : 0;
 }
 
+double kedge__controller_mtbf(const struct kedge__controller *c)
+{
+	double rate = 0;
+
+	if (!(c->config.mtbf[0] > 0) && !(c->failures[0] + c->failures[1]))
+		return 0;
+	for (int i = 0; i < (has_l2(c) ? 2 : 1); i++)
+		rate += estimate_rate(c, i);
+	return rate > 0 ? 1 / rate : 0;
+}
+
 /* What is missing before the models can be asked, or NULL. */
 static const char *lacking(const struct kedge__controller *c, char *text, size_t room)
 {

@@ -417,6 +417,8 @@ void kedge__controller_flush(struct kedge__controller *c, double seconds);
 void kedge__controller_failure(struct kedge__controller *c, int level, double restart_seconds);
 /* True if interval or l2_every changed by enough to matter. Always fills OUT. */
 bool kedge__controller_decide(struct kedge__controller *c, struct kedge__decision *out);
+/* Mean time between failures of any kind, as configured and seen; 0: not known. */
+double kedge__controller_mtbf(const struct kedge__controller *c);
 #define KEDGE__CONTROLLER_LINE 384
 void kedge__controller_format(const struct kedge__controller *c, char line[KEDGE__CONTROLLER_LINE]);
 /* Replaces what was measured, not the configuration. KEDGE_E_FORMAT: not a line of this version; nothing is changed. */

@@ -23,6 +23,7 @@ static const struct scenario scenarios[] = {
     {"cow", {"reducer=tree", "chunk=32", "capture=cow-user", "threads=1"}, false, true},
     {"two levels", {"reducer=basic", "chunk=32", "threads=1"}, true, false},
     {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1"}, true, false},
+    {"batches", {"reducer=list", "chunk=32", "l2_every=2", "keep=1", "l2_keep=1", "threads=1"}, true, false},
 };
 
 /* Run the job in a child with FAULT; *ACKED is the newest version it was told is complete. Returns the wait status. */

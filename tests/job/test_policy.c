@@ -110,7 +110,7 @@ static void test_l2_frequency_moves(void **state)
 	(void)state;
 	assert_int_equal(kedge__policy_l2_every(&p), KEDGE__POLICY_L2_EVERY);
 	for (int i = 0; i < 6; i++) {
-		kedge__policy_flushed(&p, 1000);
+		kedge__policy_flushed(&p, &(struct kedge__l2_flush){.seconds = 1000});
 		interval_after(&p, 1, 1);
 	}
 	assert_true(kedge__policy_l2_every(&p) >= 10);  /* a copy takes as long as ten checkpoints */
@@ -306,24 +306,99 @@ static void test_relaunch_is_a_failure(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-/* l2_every = 0: every fourth at first, then what the policy says. */
+/* l2_every = 0: the first one, then by the table of REX, which has five for all of the image, then what the policy says. */
 static void test_job_moves_l2(void **state)
 {
-	kedge_t *k = open_scripted(*state, true, MORE("l2_every=0", "reducer=full"));
+	kedge_t *k = open_scripted(*state, true, MORE("l2_every=0", "reducer=full", "codec=none"));
 
-	for (uint64_t v = 1; v <= 4; v++)
+	fill_random(m, BYTES, 3);
+	for (uint64_t v = 1; v <= 6; v++)
 		assert_ok(k, kedge_checkpoint(k, v));
 	assert_ok(k, kedge_wait(k));
-	assert_int_equal(levels_of(k, 3), 1);
-	assert_int_equal(levels_of(k, 4), 3);
+	for (uint64_t v = 1; v <= 6; v++)
+		assert_int_equal(levels_of(k, v), v == 1 || v == 6 ? 3 : 1);
+	assert_int_equal(k->policy.l2_by, KEDGE__L2_TABLE);
 	k->policy.controller.l2_every = 2;
-	for (uint64_t v = 5; v <= 6; v++)
+	k->policy.l2_by = KEDGE__L2_MODEL;
+	for (uint64_t v = 7; v <= 8; v++)
 		assert_ok(k, kedge_checkpoint(k, v));
 	assert_ok(k, kedge_wait(k));
-	assert_int_equal(levels_of(k, 5), 1);
-	assert_int_equal(levels_of(k, 6), 3);
-	assert_true(k->flush_seconds >= 0 || k->policy.controller.cost[1].count > 0);
+	assert_int_equal(levels_of(k, 7), 1);
+	assert_int_equal(levels_of(k, 8), 3);
+	assert_true(k->flushed.seconds >= 0 || k->policy.controller.cost[1].count > 0);
 	assert_ok(k, kedge_close(k));
+}
+
+/* Small increments go to L2 less often than large ones until the models can answer, and it is said. */
+static void test_l2_frequency_by_table(void **state)
+{
+	struct kedge__policy_config config = {.interval = 100, .l2 = true};
+	struct kedge__policy p = policy_of(config);
+
+	(void)state;
+	kedge__policy_increment(&p, 16000, 1000, 1000);
+	assert_true(kedge__policy_taken(&p, 1100, 1, -1));
+	assert_int_equal(kedge__policy_l2_every(&p), 9);
+	assert_non_null(strstr(p.text, "L2 every 4 -> 9: Table 1"));
+	assert_false(kedge__policy_taken(&p, 1200, 1, -1));
+	for (int i = 0; i < 30; i++)
+		kedge__policy_increment(&p, 16000, 16000, 1000);
+	assert_true(kedge__policy_taken(&p, 1300, 1, -1));
+	assert_int_equal(kedge__policy_l2_every(&p), 4);
+	config.l2_every = 3; /* not to be moved */
+	p = policy_of(config);
+	kedge__policy_increment(&p, 16000, 1000, 1000);
+	assert_false(kedge__policy_taken(&p, 1100, 1, -1));
+	assert_int_equal(kedge__policy_l2_every(&p), 3);
+}
+
+/* A process that ends before it asks anything is a failure like another. */
+static void test_short_lives_count(void **state)
+{
+	kedge_t *k = open_scripted(*state, false, NULL);
+	char text[KEDGE__POLICY_FILE_MAX];
+	struct kedge__policy p;
+
+	assert_int_equal(asks(k), 0);
+	kedge__policy_format(&k->policy, false, text);
+	p = policy_of((struct kedge__policy_config){0});
+	assert_int_equal(kedge__policy_parse(&p, text, NULL), 0);
+	kedge__policy_restarted(&p, 1003, 1, 3, 40);
+	assert_true(kedge__policy_known(&p));
+	assert_int_equal(p.controller.failures[0], 1);
+	assert_ok(k, kedge_close(k));
+}
+
+/* What L2 costs goes from one process to the next; a file without it is as good as none. */
+static void test_costs_of_l2_are_kept(void **state)
+{
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.l2 = true, .l2_every = 4, .mtbf = 1000}), q;
+	struct kedge__l2_costs a, b;
+	char text[KEDGE__POLICY_FILE_MAX], *line;
+
+	(void)state;
+	kedge__policy_flushed(&p, &(struct kedge__l2_flush){.seconds = 60, .bytes = 6000, .complete = true});
+	kedge__policy_flushed(&p, &(struct kedge__l2_flush){.seconds = 10, .bytes = 1000});
+	kedge__policy_read(&p, 5, 5000);
+	kedge__policy_taken(&p, 1100, 1, -1);
+	kedge__policy_l2_costs(&p, &a);
+	assert_true(a.full == 60 && a.delta == 10 && a.write_rate == 100 && a.read_rate == 1000);
+	assert_true(a.interval == 400 && a.mtbf_known && a.every == 4);
+	kedge__policy_format(&p, true, text);
+	q = policy_of((struct kedge__policy_config){.l2 = true, .l2_every = 4, .mtbf = 1000});
+	assert_int_equal(kedge__policy_parse(&q, text, NULL), 0);
+	assert_false(q.unclean);
+	kedge__policy_l2_costs(&q, &b);
+	assert_memory_equal(&a, &b, sizeof(a));
+	line = strstr(text, "kedge-l2");
+	assert_non_null(line);
+	line[strlen("kedge-l2 1 60")] = 'x';
+	assert_int_equal(kedge__policy_parse(&q, text, NULL), KEDGE_E_FORMAT);
+	strcpy(line, "closed\n");
+	q = policy_of((struct kedge__policy_config){.l2 = true});
+	assert_int_equal(kedge__policy_parse(&q, text, NULL), 0);
+	kedge__policy_l2_costs(&q, &b);
+	assert_true(b.full < 0 && b.delta < 0 && !b.mtbf_known && b.mtbf == KEDGE__POLICY_MTBF);
 }
 
 /* A file of nonsense is no reason to fail, and losing it none either. */
@@ -394,6 +469,9 @@ int main(void)
 	    cmocka_unit_test(test_interval_moves),
 	    cmocka_unit_test(test_begins_with_the_configured_one),
 	    cmocka_unit_test(test_failures_are_seen),
+	    cmocka_unit_test(test_l2_frequency_by_table),
+	    cmocka_unit_test(test_costs_of_l2_are_kept),
+	    cmocka_unit_test_setup_teardown(test_short_lives_count, place_setup, place_teardown),
 	    cmocka_unit_test(test_l2_frequency_moves),
 	    cmocka_unit_test(test_dirty_pages),
 	    cmocka_unit_test(test_skip),
