@@ -158,12 +158,14 @@ static bool is_file(const char *name, bool image)
 
 static int restore_regions(struct restore *r, struct kedge__lineage *l, int64_t folder, struct kedge__error *err)
 {
-	const struct kedge__segment *top = kedge__lineage_top(l);
 	struct group g = {0};
 	bool image;
 	int rc = restore_image(r, l, folder, &image, err);
 
-	for (size_t i = 0; rc == 0 && i < top->region_count; i++) {
+	for (size_t i = 0; rc == 0 && i < kedge__lineage_top(l)->region_count; i++) {
+		/* A group that was restored may have turned to another copy of the segment. */
+		const struct kedge__segment *top = kedge__lineage_top(l);
+
 		if (!is_wanted(r, top->regions[i].name))
 			continue;
 		if (!is_file(top->regions[i].name, image)) {

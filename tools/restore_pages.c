@@ -4,13 +4,18 @@
 
 struct work {
 	const struct kedge__restore_pages *r;
-	const struct kedge__segment *top;
 	struct kedge__page_places places;
 	struct kedge__page_place *pages; /* ascending by address */
 	size_t count;
 	const char *index;
 	char *data; /* names of the outputs */
 };
+
+/* To be asked for again after each fill, which may turn to another copy of the segment. */
+static const struct kedge__segment *top_of(const struct work *w)
+{
+	return kedge__lineage_top(w->r->lineage);
+}
 
 static bool region_find(const struct kedge__segment *top, const char *name, size_t *i)
 {
@@ -39,9 +44,9 @@ static int read_index(struct work *w, bool *image, struct kedge__restore_stats *
 	int rc;
 
 	*image = false;
-	if (!region_find(w->top, KEDGE__PAGES_INDEX, &index) || !region_find(w->top, KEDGE__PAGES_REGION, &pages))
+	if (!region_find(top_of(w), KEDGE__PAGES_INDEX, &index) || !region_find(top_of(w), KEDGE__PAGES_REGION, &pages))
 		return 0;
-	bytes = w->top->regions[index].bytes;
+	bytes = top_of(w)->regions[index].bytes;
 	if (bytes < KEDGE__PAGES_HEAD * sizeof(*words))
 		return 0;
 	words = kedge__malloc(bytes);
@@ -49,10 +54,10 @@ static int read_index(struct work *w, bool *image, struct kedge__restore_stats *
 	if (rc == 0 && words[0] == KEDGE__PAGES_MAGIC) {
 		rc = kedge__page_places_take(words, bytes, &w->places, err);
 		*image = true;
-		if (rc == 0 && w->places.count * KEDGE__PAGE_BYTES != w->top->regions[pages].bytes)
+		if (rc == 0 && w->places.count * KEDGE__PAGE_BYTES != top_of(w)->regions[pages].bytes)
 			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: region '%s' has %llu bytes for %zu pages",
-					      w->top->path, KEDGE__PAGES_REGION,
-					      (unsigned long long)w->top->regions[pages].bytes, w->places.count);
+					      top_of(w)->path, KEDGE__PAGES_REGION,
+					      (unsigned long long)top_of(w)->regions[pages].bytes, w->places.count);
 	}
 	if (!w->places.words)
 		kedge__free(words);
@@ -63,7 +68,7 @@ static int add_output(const struct work *w, const char *name, size_t bytes, void
 {
 	int rc = 0;
 
-	if (kedge__segment_find_region(w->top, name))
+	if (kedge__segment_find_region(top_of(w), name))
 		rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0,
 				      "file '%s' is in it too: give the pages another name with --pages", name);
 	if (rc == 0)
@@ -100,7 +105,7 @@ static int write_pages(const struct work *w, struct kedge__restore_stats *stats,
 	void *data;
 	int rc = add_output(w, w->data, w->count * KEDGE__PAGE_BYTES, &data, err);
 
-	region_find(w->top, KEDGE__PAGES_REGION, &region);
+	region_find(top_of(w), KEDGE__PAGES_REGION, &region);
 	if (rc || in_order(w))
 		return rc ? rc : fill(w, region, data, stats, err);
 	placed = kedge__map_alloc(bytes);
@@ -115,7 +120,7 @@ static int write_pages(const struct work *w, struct kedge__restore_stats *stats,
 int kedge__restore_pages(const struct kedge__restore_pages *r, struct kedge__restore_stats *stats, size_t *count,
 			 struct kedge__error *err)
 {
-	struct work w = {.r = r, .top = kedge__lineage_top(r->lineage), .index = r->name};
+	struct work w = {.r = r, .index = r->name};
 	bool image;
 	int rc = read_index(&w, &image, stats, err);
 

@@ -28,7 +28,7 @@ check()
 	rm -r back
 }
 
-for how in basic tree; do
+for how in rex tree; do
 	for v in 1 2 3 4 5 6; do
 		expect 0 kedge save -s store -n $how --reduce $how --chunk 64 --set sync=no --json --pages m$v.idx
 	done

@@ -1,0 +1,126 @@
+/* Pages keep their places: against an oracle, over random moments; and an index that was stored wrong is refused. */
+#include "tool_pages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { UNIVERSE = 200, MOMENTS = 60 };
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return *seed >> 33;
+}
+
+/* Each page of the universe has its number in every word, so that a wrong place shows. */
+static void make_image(struct kedge__page_image *image, uint64_t *addresses, uint8_t *data, uint64_t *seed)
+{
+	uint64_t share = next_random(seed) % 100;
+
+	image->count = 0;
+	for (uint64_t page = 0; page < UNIVERSE; page++) {
+		if (next_random(seed) % 100 > share)
+			continue;
+		for (size_t i = 0; i < KEDGE__PAGE_BYTES; i += 8)
+			kedge__put64(data + image->count * KEDGE__PAGE_BYTES + i, page);
+		addresses[image->count++] = page * 3 * KEDGE__PAGE_BYTES;
+	}
+	if (image->count == 0) {
+		memset(data, 0, KEDGE__PAGE_BYTES);
+		addresses[image->count++] = 0;
+	}
+	image->addresses = addresses;
+	image->data = data;
+}
+
+static void check_places(const struct kedge__page_places *before, const struct kedge__page_places *now,
+			 const struct kedge__page_image *image)
+{
+	uint8_t *region = kedge__page_places_fill(now, image);
+	struct kedge__page_place *sorted;
+	size_t n = kedge__page_places_sorted(now, &sorted);
+
+	assert_int_equal(n, image->count);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t address = image->addresses[i];
+
+		assert_int_equal(sorted[i].address, address);
+		assert_memory_equal(region + sorted[i].place * KEDGE__PAGE_BYTES, image->data + i * KEDGE__PAGE_BYTES,
+				    KEDGE__PAGE_BYTES);
+		for (size_t place = 0; place < before->count; place++)
+			if (before->words[KEDGE__PAGES_HEAD + place] == address)
+				assert_int_equal(sorted[i].place, place);
+	}
+	assert_true(now->words[KEDGE__PAGES_HEAD + now->count - 1] != KEDGE__PAGES_FREE);
+	/* No place is added while one is free. */
+	if (now->count > before->count)
+		assert_int_equal(now->count, n);
+	kedge__free(sorted);
+	kedge__map_free(region, now->count * KEDGE__PAGE_BYTES);
+}
+
+static void test_places_stay(void **state)
+{
+	static uint64_t addresses[UNIVERSE];
+	static uint8_t data[UNIVERSE * 4096];
+	struct kedge__page_places before = {0}, now;
+	struct kedge__page_image image = {0};
+	uint64_t seed = 7;
+
+	(void)state;
+	for (int moment = 0; moment < MOMENTS; moment++) {
+		make_image(&image, addresses, data, &seed);
+		kedge__page_places_next(&before, &image, &now);
+		check_places(&before, &now, &image);
+		kedge__page_places_done(&before);
+		before = now;
+	}
+	kedge__page_places_done(&before);
+}
+
+static void refuse(uint64_t *words, uint64_t bytes, int code, const char *text)
+{
+	struct kedge__page_places out = {0};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	assert_int_equal(kedge__page_places_take(words, bytes, &out, &err), code);
+	assert_non_null(strstr(kedge__error_text(&err), text));
+	assert_null(out.words);
+	kedge__error_done(&err);
+}
+
+static void test_wrong_index(void **state)
+{
+	uint64_t words[] = {KEDGE__PAGES_MAGIC, KEDGE__PAGE_BYTES, 0x3000, KEDGE__PAGES_FREE, 0x1000};
+	struct kedge__page_places out = {0};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(kedge__page_places_take(words, sizeof(words), &out, &err), 0);
+	assert_ptr_equal(out.words, words);
+	assert_int_equal(out.count, 3);
+	refuse(words, sizeof(words) - 1, KEDGE_E_DAMAGED, "no index of pages");
+	refuse(words, 8, KEDGE_E_DAMAGED, "no index of pages");
+	words[2] = 0x1000;
+	refuse(words, sizeof(words), KEDGE_E_DAMAGED, "page 0x1000 is listed twice");
+	words[2] = 0x1800;
+	refuse(words, sizeof(words), KEDGE_E_DAMAGED, "page 0x1800 is not aligned");
+	words[1] = 16384;
+	refuse(words, sizeof(words), KEDGE_E_FORMAT, "pages of 16384 bytes");
+	words[0]++;
+	refuse(words, sizeof(words), KEDGE_E_DAMAGED, "no index of pages");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_places_stay),
+	    cmocka_unit_test(test_wrong_index),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
