@@ -1,7 +1,8 @@
 /*
  * Asymmetric numeral systems (Duda 2013) in the form with tables; the probabilities are multiples of 2^-10. Which table
  * a symbol is coded by depends on the mean of two symbols before it. The bits of a value stand with those that its
- * length takes. The stream is cut into lanes, each with a state of its own and blind to the others.
+ * length takes. Groups of zeros are left out; the others are dealt to lanes, each with a state of its own and blind to
+ * the others.
  *
  * A lane is written from its end to its start, and read forwards. It has been read right if its state is then what
  * writing began with, which is checked, as is that nothing is left over.
@@ -16,27 +17,107 @@
 #define SPREAD       643 /* from one place of a symbol to the next */
 #define CONTEXTS_MAX KEDGE__SYMBOL_CONTEXTS
 #define LANES        KEDGE__SYMBOL_LANES
-#define LANES_FROM   1024 /* symbols; less are one lane */
+#define GROUP        KEDGE__SYMBOL_GROUP
+#define LANES_FROM   16 /* groups; less are one lane */
 #define LANE_HEAD    2
-#define PER_CONTEXT  2048 /* symbols for which one more table pays */
+#define PER_CONTEXT  2048 /* symbols for which one more table pays; twice as many if they have no values */
 
 struct table {
 	uint16_t frequency[SYMBOLS];
 };
 
-static unsigned lane_count(size_t n)
+/* ------------------------------------------------------------------ groups */
+
+static size_t group_count(size_t n)
 {
-	return n < LANES_FROM ? 1 : LANES;
+	return (n + GROUP - 1) / GROUP;
 }
 
-static void lanes_cut(size_t n, struct kedge__symbol_lane *lanes)
+static unsigned lane_count(size_t groups)
 {
-	unsigned count = lane_count(n);
-	size_t each = (n + count - 1) / count;
+	return groups < LANES_FROM ? 1 : LANES;
+}
 
+static void lanes_cut(const uint32_t *groups, size_t count, struct kedge__symbol_lane *lanes)
+{
+	unsigned n = lane_count(count);
+	size_t each = (count + n - 1) / n;
+
+	for (size_t i = 0; i < n; i++)
+		lanes[i] = (struct kedge__symbol_lane){.groups = groups + i * each,
+						       .count = KEDGE__MIN(each, count - i * each)};
+}
+
+static bool is_quiet(const uint8_t *at, size_t n)
+{
+	uint64_t any = 0;
+
+	if (n == GROUP)
+		for (size_t i = 0; i < GROUP; i += 8)
+			any |= kedge__get64(at + i);
+	else
+		for (size_t i = 0; i < n; i++)
+			any |= at[i];
+	return !any;
+}
+
+/* The groups that are coded; how many. */
+static size_t find_groups(const struct kedge__symbols *s, uint32_t *groups)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->n; i += GROUP)
+		if (!is_quiet(s->at + i, KEDGE__MIN(s->n - i, (size_t)GROUP)))
+			groups[count++] = (uint32_t)i;
+	return count;
+}
+
+/* A byte: 0, all groups are coded; 1, those are whose bits are set in what follows. */
+static size_t put_groups(const uint32_t *groups, size_t count, size_t n, uint8_t *out)
+{
+	size_t bytes = (group_count(n) + 7) / 8;
+
+	out[0] = count < group_count(n);
+	if (!out[0])
+		return 1;
+	memset(out + 1, 0, bytes);
 	for (size_t i = 0; i < count; i++)
-		lanes[i] =
-		    (struct kedge__symbol_lane){.begin = KEDGE__MIN(i * each, n), .end = KEDGE__MIN((i + 1) * each, n)};
+		out[1 + groups[i] / GROUP / 8] |= (uint8_t)(1 << groups[i] / GROUP % 8);
+	return 1 + bytes;
+}
+
+static bool get_groups(const struct kedge__symbols *s, const uint8_t **in, const uint8_t *end, uint32_t *groups,
+		       size_t *count)
+{
+	size_t all = group_count(s->n), bytes = (all + 7) / 8;
+	const uint8_t *bits = *in + 1;
+
+	if (*in == end || **in > 1 || (**in && (size_t)(end - bits) < bytes))
+		return false;
+	*count = 0;
+	for (size_t i = 0; i < all; i++)
+		if (!**in || bits[i / 8] >> i % 8 & 1)
+			groups[(*count)++] = (uint32_t)(i * GROUP);
+	if (**in && all % 8 && bits[bytes - 1] >> all % 8)
+		return false;
+	*in = **in ? bits + bytes : bits;
+	return true;
+}
+
+/* What is not coded is 0. */
+static void clear_groups(const struct kedge__symbols *s, const uint32_t *groups, size_t count)
+{
+	for (size_t i = 0, g = 0; i < s->n; i += GROUP) {
+		size_t n = KEDGE__MIN(s->n - i, (size_t)GROUP);
+
+		if (g < count && groups[g] == i) {
+			g++;
+			continue;
+		}
+		memset(s->at + i, 0, n);
+		if (s->width)
+			memset((uint8_t *)s->values + i * s->width, 0, n * s->width);
+	}
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -60,15 +141,16 @@ static void spread_bounds(struct model *m)
 /* Counts to multiples of 1 / SCALE, none that occurs being 0; what rounding left over goes to the most frequent. */
 static void table_scale(struct table *t, const uint32_t counts[SYMBOLS])
 {
-	uint64_t total = 0;
+	uint64_t total = 0, share;
 	unsigned most = 0, given = 0;
 
 	for (unsigned i = 0; i < SYMBOLS; i++) {
 		total += counts[i];
 		most = counts[i] > counts[most] ? i : most;
 	}
+	share = total ? ((uint64_t)SCALE << 32) / total : 0;
 	for (unsigned i = 0; i < SYMBOLS; i++) {
-		uint64_t f = total ? (counts[i] * (uint64_t)SCALE + total / 2) / total : 0;
+		uint64_t f = (counts[i] * share + (UINT64_C(1) << 31)) >> 32;
 
 		t->frequency[i] = (uint16_t)(counts[i] && !f ? 1 : f);
 		given += t->frequency[i];
@@ -86,9 +168,9 @@ static void table_scale(struct table *t, const uint32_t counts[SYMBOLS])
 }
 
 /* Neighbouring means share a context, so that each has about as many symbols. */
-static void model_make(struct model *m, uint32_t (*counts)[SYMBOLS], unsigned highest, size_t n)
+static void model_make(struct model *m, uint32_t (*counts)[SYMBOLS], unsigned highest, size_t n, size_t per_context)
 {
-	uint64_t wanted = KEDGE__MIN(KEDGE__MAX(n / PER_CONTEXT, (size_t)1), (size_t)CONTEXTS_MAX), mass = 0;
+	uint64_t wanted = KEDGE__MIN(KEDGE__MAX(n / per_context, (size_t)1), (size_t)CONTEXTS_MAX), mass = 0;
 	uint32_t merged[CONTEXTS_MAX][SYMBOLS] = {{0}};
 
 	m->contexts = 1;
@@ -196,10 +278,8 @@ static void table_spread(const struct table *t, uint8_t symbols[SCALE])
 	unsigned place = 0;
 
 	for (unsigned i = 0; i < SYMBOLS; i++)
-		for (unsigned k = 0; k < t->frequency[i]; k++) {
-			symbols[place] = (uint8_t)i;
-			place = (place + SPREAD) % SCALE;
-		}
+		for (unsigned k = 0; k < t->frequency[i]; k++)
+			symbols[place++ * SPREAD % SCALE] = (uint8_t)i;
 }
 
 static unsigned log2_of(unsigned v)
@@ -211,7 +291,7 @@ static unsigned log2_of(unsigned v)
 
 size_t kedge__symbols_bound(size_t n, unsigned width)
 {
-	return MODEL_ROOM + LANES * (4 + LANE_HEAD + 8) + n * (width + 2);
+	return 2 + group_count(n) / 8 + MODEL_ROOM + LANES * (4 + LANE_HEAD + 8) + n * (width + 2);
 }
 
 static void codes_make(const struct model *m, struct kedge__symbol_codes *codes)
@@ -239,10 +319,10 @@ static void codes_make(const struct model *m, struct kedge__symbol_codes *codes)
 		codes->of_mean[i] = codes->codes[m->context[i]];
 }
 
-/* The most that a lane takes: a bit more than ten bits and its value for each symbol. */
-static size_t lane_room(const struct kedge__symbols *s)
+/* The most that a lane of that many groups takes: ten bits and its value for each symbol. */
+static size_t lane_room(size_t groups, unsigned width)
 {
-	return (s->n / lane_count(s->n) + 1) * (s->width + 2) + 16;
+	return groups * GROUP * (width + 2) + 16;
 }
 
 static int put_lanes(const struct kedge__symbol_lane *lanes, unsigned count, const uint8_t *scratch, size_t each,
@@ -252,12 +332,12 @@ static int put_lanes(const struct kedge__symbol_lane *lanes, unsigned count, con
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct kedge__symbol_lane *l = &lanes[i];
-		const uint8_t *from = l->to - (l->count > 0);
+		const uint8_t *from = l->to - (l->held_bits > 0);
 		size_t bytes = (size_t)(scratch + (i + 1) * each - from);
 
 		if (at > room || LANE_HEAD + bytes > room - at)
 			return KEDGE_E_LIMIT;
-		kedge__put16(out + at, (uint16_t)((l->state - SCALE) | (8 - l->count) % 8 << 13));
+		kedge__put16(out + at, (uint16_t)((l->state - SCALE) | (8 - l->held_bits) % 8 << 13));
 		memcpy(out + at + LANE_HEAD, from, bytes);
 		at += LANE_HEAD + bytes;
 		if (i + 1 < count)
@@ -267,12 +347,11 @@ static int put_lanes(const struct kedge__symbol_lane *lanes, unsigned count, con
 	return 0;
 }
 
-static int put_all(const struct model *m, const struct kedge__symbols *s, const uint8_t *means, uint8_t *scratch,
-		   uint8_t *out, size_t room, size_t *used)
+static int put_all(const struct model *m, const struct kedge__symbols *s, const uint8_t *means,
+		   struct kedge__symbol_lane *lanes, unsigned count, uint8_t *scratch, uint8_t *out, size_t room,
+		   size_t *used)
 {
-	size_t each = lane_room(s), head, n;
-	unsigned count = lane_count(s->n);
-	struct kedge__symbol_lane lanes[LANES];
+	size_t each = lane_room(lanes[0].count, s->width), head, n;
 	struct kedge__symbol_codes codes;
 	uint8_t model[MODEL_ROOM];
 
@@ -281,7 +360,6 @@ static int put_all(const struct model *m, const struct kedge__symbols *s, const 
 		return KEDGE_E_LIMIT;
 	memcpy(out, model, head);
 	codes_make(m, &codes);
-	lanes_cut(s->n, lanes);
 	for (size_t i = 0; i < count; i++) {
 		lanes[i].to = scratch + (i + 1) * each;
 		lanes[i].state = SCALE;
@@ -293,55 +371,90 @@ static int put_all(const struct model *m, const struct kedge__symbols *s, const 
 	return 0;
 }
 
+/* Means of two before each symbol of a group of a lane that begins at BEGIN. */
+static void find_means(const struct kedge__symbols *s, size_t begin, size_t from, size_t to, uint8_t *means)
+{
+	const uint8_t *at = s->at;
+	size_t up = s->row ? s->row : 1;
+	size_t early = KEDGE__MIN(KEDGE__MAX(from, begin + up), to);
+
+	for (size_t i = from; i < early; i++)
+		means[i] = i > begin ? at[i - 1] : 0;
+	for (size_t i = early; i < to; i++)
+		means[i] = (uint8_t)((at[i - 1] + at[i - up]) / 2);
+}
+
 /* What comes before each symbol, and how often each comes after it. In two tables, so that one need not wait until what
  * was written to the other can be read back; the first has the sum in the end. */
-static void count_symbols(const struct kedge__symbols *s, uint8_t *means, uint32_t counts[2][MEANS][SYMBOLS])
+static size_t count_symbols(const struct kedge__symbols *s, const struct kedge__symbol_lane *lanes, unsigned lane_n,
+			    uint8_t *means, uint32_t counts[2][MEANS][SYMBOLS])
 {
-	struct kedge__symbol_lane lanes[LANES];
-	const uint8_t *at = s->at;
+	size_t n = 0;
 
-	lanes_cut(s->n, lanes);
-	for (unsigned l = 0; l < lane_count(s->n); l++) {
-		size_t up = s->row ? s->row : 1, begin = lanes[l].begin, end = lanes[l].end;
-		size_t whole = KEDGE__MIN(begin + up, end);
+	for (unsigned l = 0; l < lane_n; l++)
+		for (size_t g = 0; g < lanes[l].count; g++) {
+			size_t from = lanes[l].groups[g], to = KEDGE__MIN(from + GROUP, s->n);
 
-		for (size_t i = begin; i < whole; i++)
-			means[i] = i > begin ? at[i - 1] : 0;
-		for (size_t i = whole; i < end; i++)
-			means[i] = (uint8_t)((at[i - 1] + at[i - up]) / 2);
-	}
-	for (size_t i = 0; i + 2 <= s->n; i += 2) {
-		counts[0][means[i]][at[i]]++;
-		counts[1][means[i + 1]][at[i + 1]]++;
-	}
-	if (s->n % 2)
-		counts[0][means[s->n - 1]][at[s->n - 1]]++;
+			find_means(s, lanes[l].groups[0], from, to, means);
+			for (size_t i = from; i + 2 <= to; i += 2) {
+				counts[0][means[i]][s->at[i]]++;
+				counts[1][means[i + 1]][s->at[i + 1]]++;
+			}
+			if ((to - from) % 2)
+				counts[0][means[to - 1]][s->at[to - 1]]++;
+			n += to - from;
+		}
 	for (unsigned i = 0; i <= s->highest; i++)
 		for (unsigned k = 0; k <= s->highest; k++)
 			counts[0][i][k] += counts[1][i][k];
+	return n;
+}
+
+/* Means, groups, lanes. */
+static size_t means_room(size_t n)
+{
+	return (n + 7) / 8 * 8;
 }
 
 size_t kedge__symbols_space(size_t n, unsigned width)
 {
-	const struct kedge__symbols s = {.n = n, .width = width};
-
-	return n + LANES * lane_room(&s);
+	return means_room(n) + group_count(n) * sizeof(uint32_t) + LANES * lane_room(group_count(n) / LANES + 1, width);
 }
 
-int kedge__symbols_encode(const struct kedge__symbols *s, uint8_t *space, uint8_t *out, size_t room, size_t *used,
-			  struct kedge__error *err)
+static int put_coded(const struct kedge__symbols *s, const uint32_t *groups, size_t count, uint8_t *means,
+		     uint8_t *scratch, uint8_t *out, size_t room, size_t *used)
 {
 	uint32_t counts[2][MEANS][SYMBOLS];
+	struct kedge__symbol_lane lanes[LANES];
 	struct model m;
+	size_t n;
 
 	for (unsigned i = 0; i <= s->highest; i++) {
 		memset(counts[0][i], 0, sizeof(counts[0][i]));
 		memset(counts[1][i], 0, sizeof(counts[1][i]));
 	}
-	count_symbols(s, space, counts);
-	model_make(&m, counts[0], s->highest, s->n);
-	if (put_all(&m, s, space, space + s->n, out, room, used) != 0)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "%zu symbols do not fit into %zu bytes", s->n, room);
+	lanes_cut(groups, count, lanes);
+	n = count_symbols(s, lanes, lane_count(count), means, counts);
+	model_make(&m, counts[0], s->highest, n, s->width ? PER_CONTEXT : 2 * PER_CONTEXT);
+	return put_all(&m, s, means, lanes, lane_count(count), scratch, out, room, used);
+}
+
+int kedge__symbols_encode(const struct kedge__symbols *s, uint8_t *space, uint8_t *out, size_t room, size_t *used,
+			  struct kedge__error *err)
+{
+	uint32_t *groups = (uint32_t *)(void *)(space + means_room(s->n));
+	size_t count = find_groups(s, groups), head, n = 0;
+	int rc = KEDGE_E_LIMIT;
+
+	if (room >= 1 + (group_count(s->n) + 7) / 8) {
+		head = put_groups(groups, count, s->n, out);
+		rc = count ? put_coded(s, groups, count, space, (uint8_t *)(groups + group_count(s->n)), out + head,
+				       room - head, &n)
+			   : 0;
+		*used = head + n;
+	}
+	if (rc)
+		return kedge__error_set(err, rc, 0, "%zu symbols do not fit into %zu bytes", s->n, room);
 	return 0;
 }
 
@@ -365,13 +478,11 @@ static void places_make(const struct model *m, bool values, uint32_t *places)
 	}
 }
 
-/* Where the lanes are, which begin at AT. */
-static bool lanes_get(const uint8_t *in, size_t at, size_t in_bytes, size_t n, struct kedge__symbol_lane *lanes)
+/* Where the COUNT lanes are, which begin at AT. */
+static bool lanes_get(const uint8_t *in, size_t at, size_t in_bytes, struct kedge__symbol_lane *lanes, unsigned count)
 {
-	unsigned count = lane_count(n);
 	const uint8_t *sizes = in + at;
 
-	lanes_cut(n, lanes);
 	if (in_bytes - at < (count - 1) * 4)
 		return false;
 	at += (count - 1) * 4;
@@ -392,26 +503,47 @@ static bool lanes_get(const uint8_t *in, size_t at, size_t in_bytes, size_t n, s
 	return true;
 }
 
-int kedge__symbols_decode(const struct kedge__symbols *s, const uint8_t *in, size_t in_bytes, struct kedge__error *err)
+/* The groups that are coded, from AT on, with PLACES to build tables in. */
+static bool get_coded(const struct kedge__symbols *s, const uint8_t *in, const uint8_t *at, size_t in_bytes,
+		      const uint32_t *groups, size_t count, uint32_t *places)
 {
-	const uint8_t *at = in;
 	const uint32_t *of_mean[MEANS];
 	struct kedge__symbol_lane lanes[LANES];
+	unsigned lane_n = lane_count(count);
 	struct model m;
-	uint32_t *places;
-	bool ok = true;
 
-	if (!model_get(&m, s->highest, &at, in + in_bytes) || !lanes_get(in, (size_t)(at - in), in_bytes, s->n, lanes))
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec field: a table of symbols is damaged");
-	places = kedge__malloc(m.contexts * SCALE * sizeof(*places));
-	if (!places)
-		return kedge__error_nomem(err);
+	if (!count)
+		return at == in + in_bytes;
+	if (!model_get(&m, s->highest, &at, in + in_bytes))
+		return false;
+	lanes_cut(groups, count, lanes);
+	if (!lanes_get(in, (size_t)(at - in), in_bytes, lanes, lane_n))
+		return false;
 	places_make(&m, s->width != 0, places);
 	for (unsigned i = 0; i < MEANS; i++)
 		of_mean[i] = places + (size_t)m.context[i] * SCALE;
-	kedge__field_loops()->read(s, of_mean, in, lanes, lane_count(s->n));
-	for (unsigned i = 0; ok && i < lane_count(s->n); i++)
-		ok = lanes[i].bit == lanes[i].bit_end && lanes[i].state == 0;
+	kedge__field_loops()->read(s, of_mean, in, lanes, lane_n);
+	for (unsigned i = 0; i < lane_n; i++)
+		if (lanes[i].bit != lanes[i].bit_end || lanes[i].state != 0)
+			return false;
+	return true;
+}
+
+int kedge__symbols_decode(const struct kedge__symbols *s, const uint8_t *in, size_t in_bytes, struct kedge__error *err)
+{
+	uint32_t *places = kedge__malloc((CONTEXTS_MAX * (size_t)SCALE + group_count(s->n)) * sizeof(*places));
+	uint32_t *groups = places + CONTEXTS_MAX * (size_t)SCALE;
+	const uint8_t *at = in;
+	size_t count;
+	bool ok;
+
+	if (!places)
+		return kedge__error_nomem(err);
+	ok = get_groups(s, &at, in + in_bytes, groups, &count);
+	if (ok) {
+		clear_groups(s, groups, count);
+		ok = get_coded(s, in, at, in_bytes, groups, count, places);
+	}
 	kedge__free(places);
 	return ok ? 0 : kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec field: a stream of symbols is damaged");
 }

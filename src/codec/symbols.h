@@ -13,6 +13,7 @@
 #define KEDGE__SYMBOL_BITS     10
 #define KEDGE__SYMBOL_CONTEXTS 8
 #define KEDGE__SYMBOL_LANES    4
+#define KEDGE__SYMBOL_GROUP    64 /* symbols; a group of zeros is not coded at all */
 #define KEDGE__SYMBOL_PAD      16 /* bytes behind a stream that a decoder may read, whatever they are */
 
 struct kedge__symbols {
@@ -51,14 +52,15 @@ struct kedge__symbol_codes {
 	const struct kedge__symbol_code *of_mean[KEDGE__SYMBOL_MAX + 1];
 };
 
-/* A part of the symbols that is coded by itself, so that a processor can work on several at once. */
+/* Some of the groups, which are coded by themselves, so that a processor can work on several lanes at once. */
 struct kedge__symbol_lane {
-	size_t begin, end; /* its symbols */
+	const uint32_t *groups; /* the first symbol of each; the last of all groups may be shorter */
+	size_t count;
 	uint32_t state;
-	/* Written from its end to its beginning: downwards from TO, COUNT of the lower bits of HELD being next. */
+	/* Written from its end to its beginning: downwards from TO, HELD_BITS of the lower bits of HELD being next. */
 	uint8_t *to;
 	uint64_t held;
-	unsigned count;
+	unsigned held_bits;
 	/* Read forwards: bits, from the beginning of the stream. */
 	uint64_t bit, bit_end;
 };

@@ -37,17 +37,19 @@ KEDGE__INLINE void set_value(void *values, size_t i, uint64_t v, unsigned width)
  */
 KEDGE__INLINE void put_bits(struct kedge__symbol_lane *l, uint64_t v, unsigned n)
 {
+	unsigned bits = l->held_bits + n;
+
 	l->held = l->held << n | v;
-	l->count += n;
-	kedge__put64(l->to - 8, l->held << 1 << (63 - l->count));
-	l->to -= l->count / 8;
-	l->count %= 8;
+	kedge__put64(l->to - 8, l->held << (-bits & 63));
+	l->to -= bits / 8;
+	l->held_bits = bits % 8;
 }
 
 /* What all lanes look at, in variables of its own: nothing that is written can change it. */
 struct source {
 	const uint8_t *symbols, *means;
 	const void *values;
+	size_t n;
 	const struct kedge__symbol_code *const *of_mean;
 	const uint16_t *states;
 };
@@ -72,18 +74,41 @@ KEDGE__INLINE void write_one(struct kedge__symbol_lane *l, struct source s, size
 	l->state = s.states[(ptrdiff_t)(l->state >> few) + code.find];
 }
 
+KEDGE__INLINE void write_group(struct kedge__symbol_lane *l, struct source s, size_t group, unsigned width)
+{
+	size_t from = l->groups[group], to = KEDGE__MIN(from + KEDGE__SYMBOL_GROUP, s.n);
+
+	for (size_t i = to; i-- > from;)
+		write_one(l, s, i, width);
+}
+
+/* A group of each of two lanes. */
+KEDGE__INLINE void write_two(struct kedge__symbol_lane *a, struct kedge__symbol_lane *b, struct source s, size_t group,
+			     unsigned width)
+{
+	size_t ia = a->groups[group], ib = b->groups[group];
+
+	for (size_t i = KEDGE__SYMBOL_GROUP; i-- > 0;) {
+		write_one(a, s, ia + i, width);
+		write_one(b, s, ib + i, width);
+	}
+}
+
 /* Two lanes from their ends; A is not shorter than B. */
 KEDGE__INLINE void write_pair(struct kedge__symbol_lane *la, struct kedge__symbol_lane *lb, struct source s,
 			      unsigned width)
 {
 	struct kedge__symbol_lane a = *la, b = *lb;
-	size_t shorter = b.end - b.begin;
 
-	for (size_t i = a.end; i-- > a.begin + shorter;)
-		write_one(&a, s, i, width);
-	for (size_t i = shorter; i-- > 0;) {
-		write_one(&a, s, a.begin + i, width);
-		write_one(&b, s, b.begin + i, width);
+	for (size_t i = a.count; i-- > b.count;)
+		write_group(&a, s, i, width);
+	for (size_t i = b.count; i-- > 0;) {
+		if (b.groups[i] + KEDGE__SYMBOL_GROUP <= s.n) {
+			write_two(&a, &b, s, i, width);
+			continue;
+		}
+		write_group(&a, s, i, width);
+		write_group(&b, s, i, width);
 	}
 	*la = a;
 	*lb = b;
@@ -102,7 +127,7 @@ KEDGE__INLINE void write_width(struct source s, struct kedge__symbol_lane *lanes
 static void write_symbols(const struct kedge__symbols *s, const struct kedge__symbol_codes *codes, const uint8_t *means,
 			  struct kedge__symbol_lane *lanes, unsigned lane_count)
 {
-	const struct source from = {s->at, means, s->values, codes->of_mean, codes->states};
+	const struct source from = {s->at, means, s->values, s->n, codes->of_mean, codes->states};
 
 	if (s->width == 8)
 		write_width(from, lanes, lane_count, 8);
@@ -120,7 +145,7 @@ static void write_symbols(const struct kedge__symbols *s, const struct kedge__sy
 struct target {
 	uint8_t *symbols;
 	void *values;
-	size_t row;
+	size_t n, row;
 	const uint32_t *const *of_mean;
 	const uint8_t *in;
 };
@@ -158,29 +183,30 @@ KEDGE__INLINE void read_one(struct cursor *c, struct target t, size_t i, unsigne
 	c->bit += all;
 }
 
-/* One lane by itself: symbols from HAVE on, as many as COUNT. */
-KEDGE__INLINE void read_alone(struct kedge__symbol_lane *l, struct target t, size_t have, size_t count, unsigned width)
+KEDGE__INLINE struct cursor cursor_at(const struct kedge__symbol_lane *l, struct target t, size_t group)
 {
-	size_t to = KEDGE__MIN(l->begin + have + count, l->end);
-	struct cursor c = {l->bit, l->bit_end, l->state, have ? t.symbols[l->begin + have - 1] : 0};
+	return (struct cursor){l->bit, l->bit_end, l->state, group ? t.symbols[l->groups[group] - 1] : 0};
+}
 
-	for (size_t i = l->begin + have; i < to; i++)
-		read_one(&c, t, i, t.row && i - l->begin >= t.row ? t.symbols[i - t.row] : c.before, width);
+KEDGE__INLINE void read_group(struct kedge__symbol_lane *l, struct target t, size_t group, unsigned width)
+{
+	size_t from = l->groups[group], to = KEDGE__MIN(from + KEDGE__SYMBOL_GROUP, t.n);
+	struct cursor c = cursor_at(l, t, group);
+
+	for (size_t i = from; i < to; i++)
+		read_one(&c, t, i, t.row && i - l->groups[0] >= t.row ? t.symbols[i - t.row] : c.before, width);
 	l->bit = c.bit;
 	l->state = c.state;
 }
 
-/* COUNT symbols of all four lanes, behind the HAVE that are read, of which there is a row where rows are looked at. */
-KEDGE__INLINE void read_four(struct kedge__symbol_lane *l, struct target t, size_t have, size_t count, bool rows,
-			     unsigned width)
+/* A whole group of all four lanes; with ROWS, there is a row before each of them. */
+KEDGE__INLINE void read_four(struct kedge__symbol_lane *l, struct target t, size_t group, bool rows, unsigned width)
 {
-	size_t ia = l[0].begin + have, ib = l[1].begin + have, ic = l[2].begin + have, id = l[3].begin + have;
-	struct cursor a = {l[0].bit, l[0].bit_end, l[0].state, t.symbols[ia - 1]};
-	struct cursor b = {l[1].bit, l[1].bit_end, l[1].state, t.symbols[ib - 1]};
-	struct cursor c = {l[2].bit, l[2].bit_end, l[2].state, t.symbols[ic - 1]};
-	struct cursor d = {l[3].bit, l[3].bit_end, l[3].state, t.symbols[id - 1]};
+	size_t ia = l[0].groups[group], ib = l[1].groups[group], ic = l[2].groups[group], id = l[3].groups[group];
+	struct cursor a = cursor_at(&l[0], t, group), b = cursor_at(&l[1], t, group);
+	struct cursor c = cursor_at(&l[2], t, group), d = cursor_at(&l[3], t, group);
 
-	for (size_t k = 0; k < count; k++) {
+	for (size_t k = 0; k < KEDGE__SYMBOL_GROUP; k++) {
 		read_one(&a, t, ia + k, rows ? t.symbols[ia + k - t.row] : a.before, width);
 		read_one(&b, t, ib + k, rows ? t.symbols[ib + k - t.row] : b.before, width);
 		read_one(&c, t, ic + k, rows ? t.symbols[ic + k - t.row] : c.before, width);
@@ -192,28 +218,40 @@ KEDGE__INLINE void read_four(struct kedge__symbol_lane *l, struct target t, size
 	l[3].bit = d.bit, l[3].state = d.state;
 }
 
+/* Are the groups of all four lanes whole, and have a row before them? */
+KEDGE__INLINE bool are_whole(const struct kedge__symbol_lane *l, struct target t, size_t group)
+{
+	bool whole = true;
+
+	for (unsigned i = 0; i < KEDGE__SYMBOL_LANES; i++)
+		whole = whole && l[i].groups[group] + KEDGE__SYMBOL_GROUP <= t.n &&
+			l[i].groups[group] - l[i].groups[0] >= t.row;
+	return whole;
+}
+
 KEDGE__INLINE void read_width(struct target t, struct kedge__symbol_lane *lanes, unsigned lane_count, unsigned width)
 {
-	size_t shortest = lanes[lane_count - 1].end - lanes[lane_count - 1].begin;
-	size_t have = KEDGE__MIN(KEDGE__MAX(t.row, (size_t)1), shortest);
+	size_t together = lane_count == KEDGE__SYMBOL_LANES ? lanes[lane_count - 1].count : 0;
 
-	for (unsigned l = 0; l < lane_count; l++)
-		read_alone(&lanes[l], t, 0, have, width);
-	if (lane_count == KEDGE__SYMBOL_LANES) {
-		if (t.row)
-			read_four(lanes, t, have, shortest - have, true, width);
-		else
-			read_four(lanes, t, have, shortest - have, false, width);
-		have = shortest;
+	for (size_t g = 0; g < together; g++) {
+		bool whole = are_whole(lanes, t, g);
+
+		if (whole && t.row)
+			read_four(lanes, t, g, true, width);
+		else if (whole)
+			read_four(lanes, t, g, false, width);
+		for (unsigned l = 0; !whole && l < lane_count; l++)
+			read_group(&lanes[l], t, g, width);
 	}
 	for (unsigned l = 0; l < lane_count; l++)
-		read_alone(&lanes[l], t, have, SIZE_MAX / 2, width);
+		for (size_t g = together; g < lanes[l].count; g++)
+			read_group(&lanes[l], t, g, width);
 }
 
 static void read_symbols(const struct kedge__symbols *s, const uint32_t *const *of_mean, const uint8_t *in,
 			 struct kedge__symbol_lane *lanes, unsigned lane_count)
 {
-	const struct target to = {s->at, s->values, s->row, of_mean, in};
+	const struct target to = {s->at, s->values, s->n, s->row, of_mean, in};
 
 	if (s->width == 8)
 		read_width(to, lanes, lane_count, 8);

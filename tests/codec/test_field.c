@@ -63,12 +63,15 @@ static void test_variants_agree(void **state)
 	}
 }
 
-/* Symbols below BELOW, and values of those lengths. */
+/* Symbols below BELOW, with runs of zeros, and values of those lengths. */
 static void fill_symbols(struct kedge__symbols *s, unsigned below, uint64_t seed)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		unsigned k = (unsigned)KEDGE__MIN(next_random(&seed) % below, next_random(&seed) % below);
-		uint64_t v = k ? (next_random(&seed) | UINT64_C(1) << 63) >> (64 - k) : 0;
+		uint64_t v;
+
+		k = i / 197 % 3 == 1 ? 0 : k;
+		v = k ? (next_random(&seed) | UINT64_C(1) << 63) >> (64 - k) : 0;
 
 		s->at[i] = (uint8_t)k;
 		if (s->width == 8)
