@@ -148,7 +148,8 @@ static int restore_once(struct bench *b, struct kedge__error *err)
 		rc = kedge__lineage_open(&cat, 1, b->versions, 0, &lineage, err);
 	b->open_seconds = kedge__clock_seconds() - start;
 	if (!rc)
-		rc = kedge__restore_fill(lineage, b->pool, &target, 1, NULL, NULL, &b->stats, err);
+		rc = kedge__restore_fill(lineage, b->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &b->stats,
+					 err);
 	kedge__lineage_close(lineage);
 	kedge__catalog_close(cat);
 	return rc;
@@ -190,8 +191,12 @@ static void print_json(struct bench *b)
 	kedge__json_real(o, "restore_seconds", kedge__bench_median(b->restore, b->repeat));
 	kedge__json_real(o, "open_seconds", b->open_seconds);
 	kedge__json_real(o, "resolve_seconds", b->stats.resolve_seconds);
-	kedge__json_real(o, "fill_seconds", b->stats.read_seconds);
+	kedge__json_real(o, "fill_seconds", b->stats.fill_seconds);
 	kedge__json_real(o, "verify_seconds", b->stats.verify_seconds);
+	kedge__json_real(o, "read_share", b->stats.read_share);
+	kedge__json_real(o, "decode_share", b->stats.decode_share);
+	kedge__json_real(o, "place_share", b->stats.place_share);
+	kedge__json_text(o, "bottleneck", kedge__restore_bottleneck(&b->stats));
 	kedge__json_uint(o, "bytes_read", b->stats.bytes_read);
 	kedge__json_uint(o, "record_bytes", b->stored_bytes);
 	kedge__json_real(o, "ratio", kedge__bench_median(b->ratio, b->repeat));
@@ -213,7 +218,9 @@ static void print_text(struct bench *b)
 	printf("read a full copy %.3f s\n", kedge__bench_median(b->read, b->repeat));
 	printf("restore          %.3f s (the last: open %.3f, resolve %.3f, read and fill %.3f, verify %.3f)\n",
 	       kedge__bench_median(b->restore, b->repeat), b->open_seconds, b->stats.resolve_seconds,
-	       b->stats.read_seconds, b->stats.verify_seconds);
+	       b->stats.fill_seconds, b->stats.verify_seconds);
+	printf("while it filled  read %.3f, check and decode %.3f, sum and place %.3f s a thread; most of it: %s\n",
+	       b->stats.read_share, b->stats.decode_share, b->stats.place_share, kedge__restore_bottleneck(&b->stats));
 	printf("restore / read   %.2f", kedge__bench_median(b->ratio, b->repeat));
 	printf(" (%.2f..%.2f)\n", b->ratio[0], b->ratio[b->repeat - 1]);
 }

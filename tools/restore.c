@@ -96,7 +96,8 @@ static int group_restore(struct restore *r, struct kedge__lineage *l, struct gro
 	int rc = 0;
 
 	if (g->count)
-		rc = kedge__restore_fill(l, r->pool, g->targets, g->count, kedge__bar_update, &r->bar, &stats, err);
+		rc = kedge__restore_fill(l, r->pool, kedge__job_settings_io(&r->place.settings), g->targets, g->count,
+					 kedge__bar_update, &r->bar, &stats, err);
 	if (rc)
 		return rc;
 	r->bytes_read += stats.bytes_read;
@@ -133,6 +134,7 @@ static int restore_image(struct restore *r, struct kedge__lineage *l, int64_t fo
 {
 	const struct kedge__restore_pages pages = {.lineage = l,
 						   .pool = r->pool,
+						   .io = kedge__job_settings_io(&r->place.settings),
 						   .outputs = &r->outputs,
 						   .folder = folder,
 						   .name = r->pages ? r->pages : "pages.idx",

@@ -30,7 +30,8 @@ static int fill(const struct work *w, size_t region, void *data, struct kedge__r
 {
 	struct kedge__restore_target target = {region, data};
 	struct kedge__restore_stats more = {0};
-	int rc = kedge__restore_fill(w->r->lineage, w->r->pool, &target, 1, kedge__bar_update, w->r->bar, &more, err);
+	int rc = kedge__restore_fill(w->r->lineage, w->r->pool, w->r->io, &target, 1, kedge__bar_update, w->r->bar,
+				     &more, err);
 
 	stats->bytes_read += more.bytes_read;
 	return rc;

@@ -8,6 +8,7 @@
 struct kedge__restore_pages {
 	struct kedge__lineage *lineage;
 	struct kedge__pool *pool;
+	struct kedge__io io;
 	struct kedge__outputs *outputs;
 	int64_t folder;   /* of kedge__outputs_add() */
 	const char *name; /* of the index; ends in .idx */

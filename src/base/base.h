@@ -68,6 +68,11 @@ void kedge__map_free(void *p, size_t n);
 #define kedge__array_done(a) (kedge__free((a)->at), (a)->at = NULL, (a)->count = (a)->room = 0)
 bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size);
 
+/* ------------------------------------------------------------------ copy.c */
+
+/* memcpy() to memory that is not read soon; the ranges do not overlap. */
+void kedge__copy_past_cache(void *to, const void *from, size_t bytes);
+
 /* ------------------------------------------------------------------ log.c */
 
 void kedge__log(enum kedge_log_level level, const char *fmt, ...) KEDGE__PRINTF(2, 3);
@@ -140,6 +145,8 @@ int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const 
 int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent; a newline is added if LINE has none */
 /* Exactly BYTES bytes at AT, or KEDGE_E_DAMAGED "is cut short" at end of file. Not a fault point. */
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
+/* These bytes are going to be read: the kernel may begin to. Where it cannot, nothing happens. */
+void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);
 int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
 /* Make a new, empty file BYTES long, its space reserved where the file system can: then filling it cannot run out. */

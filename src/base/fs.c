@@ -259,6 +259,12 @@ int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *p
 	return 0;
 }
 
+void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes)
+{
+	if (fits_off_t(at, bytes))
+		(void)posix_fadvise(fd, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
+}
+
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err)
 {
 	struct stat st;

@@ -284,7 +284,8 @@ static int prime_stored(kedge_t *k, struct kedge__lineage *l, uint64_t version, 
 	int rc = borrowed_init(&b, kedge__lineage_top(l), err);
 
 	if (!rc)
-		rc = kedge__restore_fill(l, k->pool, b.targets, b.count, NULL, NULL, NULL, err);
+		rc = kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), b.targets, b.count, NULL, NULL,
+					 NULL, err);
 	if (!rc) {
 		image = (struct kedge__image){b.regions, b.count};
 		rc = kedge__reducer_prime_image(k->reducer, k->pool, version, &image, err);

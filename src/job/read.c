@@ -101,7 +101,8 @@ static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target 
 	for (size_t i = 0; i < n && !rc; i++)
 		kedge__track_touch(k, wanted[i].ptr, wanted[i].room);
 	if (!rc) {
-		rc = kedge__restore_fill(l, k->pool, targets, n, kedge__state_progress_total, &p, NULL, err);
+		rc = kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets, n,
+					 kedge__state_progress_total, &p, NULL, err);
 		kedge__free(targets);
 	}
 	kedge__lineage_close(l);

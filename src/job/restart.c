@@ -198,8 +198,8 @@ static int try_fill(kedge_t *k, struct kedge__lineage *l, const struct kedge__re
 {
 	struct kedge__job_progress p = {k, "read", version, 0};
 
-	return kedge__restore_fill(l, k->pool, targets, kedge__region_table_count(k->regions),
-				   kedge__state_progress_total, &p, NULL, err);
+	return kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets,
+				   kedge__region_table_count(k->regions), kedge__state_progress_total, &p, NULL, err);
 }
 
 static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err)
@@ -240,7 +240,8 @@ static int check_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct k
 
 	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, pass, err);
 	if (!rc) {
-		rc = kedge__restore_check(l, k->pool, kedge__state_progress_total, &p, err);
+		rc = kedge__restore_check(l, k->pool, kedge__job_settings_io(&k->set), kedge__state_progress_total, &p,
+					  err);
 		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
 	}
 	kedge__lineage_close(l);

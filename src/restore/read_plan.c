@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 
 #define SLAB_BYTES  (UINT64_C(2) << 20)
-#define BATCH_BYTES (UINT64_C(2) << 20)
 #define FILL_BYTES  (UINT64_C(4) << 20)
 
 struct slab {
@@ -212,7 +211,7 @@ static bool batch_takes(const struct kedge__read_plan *plan, const struct kedge_
 {
 	const struct kedge__read_plan_block *last = &plan->blocks.at[batch->first + batch->count - 1];
 
-	return last->segment == b->segment && batch->stored_bytes < BATCH_BYTES;
+	return last->segment == b->segment && batch->stored_bytes < plan->batch_bytes;
 }
 
 static int block_add(struct kedge__read_plan *plan, struct kedge__read_plan_block b, struct kedge__error *err)
@@ -242,7 +241,7 @@ static int blocks_collect(struct maker *m, struct kedge__error *err)
 
 		for (size_t b = 0; b < seg->block_count; b++) {
 			size_t count = atomic_load(&m->pieces[m->base[s] + b]);
-			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count, NULL};
+			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count};
 			int rc = count ? block_add(m->plan, block, err) : 0;
 
 			if (rc)
@@ -360,12 +359,13 @@ static int run(struct maker *m, struct kedge__pool *pool, kedge__pool_fn fn, str
 }
 
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
-			  const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err)
+			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes,
+			  struct kedge__error *err)
 {
 	struct maker m = {.plan = plan, .lineage = l, .slots = slots, .slot_count = n};
 	int rc;
 
-	*plan = (struct kedge__read_plan){0};
+	*plan = (struct kedge__read_plan){.batch_bytes = batch_bytes};
 	pthread_mutex_init(&m.lock, NULL);
 	rc = maker_init(&m, err);
 	if (!rc)

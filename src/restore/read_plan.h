@@ -18,7 +18,6 @@ struct kedge__read_plan_block {
 	uint64_t version;
 	size_t block;
 	size_t first, count; /* of its pieces, in no order */
-	uint8_t *direct;     /* not NULL: read it there as a whole, before all that is not direct */
 };
 
 /* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to
@@ -49,15 +48,14 @@ struct kedge__read_plan {
 	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
 	struct kedge__piece *pieces;
 	size_t piece_count;
+	uint64_t batch_bytes;         /* stored bytes, from which on a batch is full */
 	uint32_t raw_max, stored_max; /* largest block */
 };
 
 /* Resolve what SLOTS, ascending by base, cover of the lineage's top version, and sort it by place. */
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
-			  const struct kedge__read_plan_slot *slots, size_t n, struct kedge__error *err);
-/* Set `direct` of the blocks of a plan where it pays (direct.c). */
-int kedge__read_plan_direct(struct kedge__read_plan *plan, const struct kedge__read_plan_slot *slots, size_t n,
-			    struct kedge__error *err);
+			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes,
+			  struct kedge__error *err);
 void kedge__read_plan_done(struct kedge__read_plan *plan);
 
 #endif

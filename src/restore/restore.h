@@ -18,19 +18,25 @@ struct kedge__restore_target {
 struct kedge__restore_stats {
 	uint64_t bytes_filled, bytes_read; /* read: stored bytes of blocks */
 	uint64_t blocks_read;
-	double resolve_seconds, read_seconds, verify_seconds;
+	double resolve_seconds, fill_seconds, verify_seconds;
+	/* Of fill_seconds, what each kind of work took, divided by the threads. */
+	double read_share, decode_share, place_share;
+	struct kedge__pipeline_stats pipeline; /* announce, read and fill, account */
 };
+
+/* What takes most of the time: "resolve", "read", "decode", "place" or "verify". */
+const char *kedge__restore_bottleneck(const struct kedge__restore_stats *stats);
 
 /*
  * Fill the targets from the lineage. Every block is checked as it is read, and every region against its digest at the end.
  * A damaged block is looked for on the other levels. KEDGE_E_DAMAGED names segment, block and region; the targets are then undefined.
  */
-int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, const struct kedge__restore_target *targets, size_t n,
+int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__io io, const struct kedge__restore_target *targets, size_t n,
 			void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			struct kedge__restore_stats *stats, struct kedge__error *err);
 
 /* Read every block that the lineage's top version needs and check it, without keeping a byte; as patient with damage. */
-int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
+int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__io io, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			 struct kedge__error *err);
 
 /* ------------------------------------------------------------------ diff.c: which byte ranges differ between two versions */

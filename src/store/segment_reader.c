@@ -363,8 +363,7 @@ void kedge__segment_close(struct kedge__segment *seg)
 
 /* ------------------------------------------------------------------ blocks */
 
-static int read_stored(const struct kedge__segment *seg, const struct kedge__block_record *block, void *to,
-		       struct kedge__error *err)
+static int read_range(const struct kedge__segment *seg, uint64_t at, size_t bytes, void *to, struct kedge__error *err)
 {
 	int fd = seg->fd, rc = 0;
 
@@ -372,11 +371,9 @@ static int read_stored(const struct kedge__segment *seg, const struct kedge__blo
 		rc = kedge__fs_open_read(seg->path, &fd, err);
 	if (rc)
 		return rc;
-	rc = kedge__fs_pread(fd, to, block->stored_bytes, block->offset, seg->path, err);
+	rc = kedge__fs_pread(fd, to, bytes, at, seg->path, err);
 	if (seg->fd < 0)
 		kedge__fs_close(fd);
-	if (!rc && kedge__checksum(to, block->stored_bytes) != block->checksum)
-		rc = damaged(err, "the checksum does not match");
 	return rc;
 }
 
@@ -386,13 +383,35 @@ void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, str
 	prefix_place(seg->path, err);
 }
 
-int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err)
+int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, size_t count, void *to,
+			    struct kedge__error *err)
 {
-	int rc = read_stored(seg, &seg->blocks[i], to, err);
+	const struct kedge__block_record *last = &seg->blocks[first + count - 1];
+	uint64_t at = seg->blocks[first].offset;
+	int rc = read_range(seg, at, (size_t)(last->offset + last->stored_bytes - at), to, err);
 
 	if (rc)
-		kedge__segment_prefix_block(seg, i, err);
+		kedge__segment_prefix_block(seg, first, err);
 	return rc;
+}
+
+int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, const void *stored,
+				struct kedge__error *err)
+{
+	int rc;
+
+	if (kedge__checksum(stored, seg->blocks[i].stored_bytes) == seg->blocks[i].checksum)
+		return 0;
+	rc = damaged(err, "the checksum does not match");
+	kedge__segment_prefix_block(seg, i, err);
+	return rc;
+}
+
+int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err)
+{
+	int rc = kedge__segment_read_run(seg, i, 1, to, err);
+
+	return rc ? rc : kedge__segment_check_stored(seg, i, to, err);
 }
 
 /* Most blocks are of one size: the first guess is mostly right. */

@@ -135,7 +135,7 @@ static void restore_one(const struct expectation *x)
 	if (rc == 0) {
 		target.region = region_index(kedge__lineage_top(l), x->region);
 		assert_int_equal(kedge__lineage_top(l)->regions[target.region].bytes, x->bytes);
-		rc = kedge__restore_fill(l, NULL, &target, 1, NULL, NULL, &stats, &err);
+		rc = kedge__restore_fill(l, NULL, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, &err);
 	}
 	if (rc != 0)
 		fail_msg("%s, version %" PRIu64 ", rank %u, region %s: %s", x->store, x->version, x->rank, x->region,

@@ -10,7 +10,7 @@ static void fill_whole(struct lab *lab, struct kedge__lineage *l, struct kedge__
 	int rc;
 
 	memset(got, 0xa5, BYTES);
-	rc = kedge__restore_fill(l, lab->pool, &target, 1, NULL, NULL, stats, &lab->err);
+	rc = kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, stats, &lab->err);
 	if (rc)
 		fprintf(stderr, "%s\n", kedge__error_text(&lab->err));
 	assert_int_equal(rc, 0);
@@ -110,7 +110,9 @@ static void test_dead_blocks_are_not_read(void **state)
 	fill_whole(lab, l, NULL);
 	assert_memory_equal(got, m, BYTES);
 	file_flip(path, 64 + 16384 + 100);
-	assert_int_equal(kedge__restore_fill(l, lab->pool, &target, 1, NULL, NULL, NULL, &lab->err), KEDGE_E_DAMAGED);
+	assert_int_equal(
+	    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, NULL, &lab->err),
+	    KEDGE_E_DAMAGED);
 	assert_non_null(strstr(kedge__error_text(&lab->err), path));
 	assert_non_null(strstr(kedge__error_text(&lab->err), "block 2"));
 	assert_non_null(strstr(kedge__error_text(&lab->err), "region"));
@@ -155,7 +157,9 @@ static void test_region_digest_is_checked(void **state)
 	lab->spoil_digest = true;
 	lab_save(lab, 0, &region, 1);
 	l = lab_open(lab, 0);
-	assert_int_equal(kedge__restore_fill(l, lab->pool, &target, 1, NULL, NULL, NULL, &lab->err), KEDGE_E_DAMAGED);
+	assert_int_equal(
+	    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, NULL, &lab->err),
+	    KEDGE_E_DAMAGED);
 	assert_non_null(strstr(kedge__error_text(&lab->err), "temperature"));
 	assert_non_null(strstr(kedge__error_text(&lab->err), "digest"));
 	kedge__lineage_close(l);
@@ -182,15 +186,18 @@ static void test_subsets(void **state)
 	lab_save(lab, 2, regions, 5);
 	l = lab_open(lab, 2);
 	memset(got, 0, BYTES);
-	assert_int_equal(kedge__restore_fill(l, lab->pool, targets, 4, NULL, NULL, &stats, &lab->err), 0);
+	assert_int_equal(
+	    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, targets, 4, NULL, NULL, &stats, &lab->err), 0);
 	assert_memory_equal(got + 3, c, 7777);
 	assert_memory_equal(got + 20001, a, 5000);
 	assert_int_equal(got[40000], c[0]);
 	assert_int_equal(got[2] + got[3 + 7777] + got[40001], 0);
 	assert_int_equal(stats.bytes_filled, 7777 + 5000 + 1);
-	assert_int_equal(kedge__restore_fill(l, NULL, targets, 0, NULL, NULL, &stats, &lab->err), 0);
+	assert_int_equal(kedge__restore_fill(l, NULL, (struct kedge__io){0}, targets, 0, NULL, NULL, &stats, &lab->err),
+			 0);
 	targets[0].region = 5;
-	assert_int_equal(kedge__restore_fill(l, NULL, targets, 4, NULL, NULL, &stats, &lab->err), KEDGE_E_ARG);
+	assert_int_equal(kedge__restore_fill(l, NULL, (struct kedge__io){0}, targets, 4, NULL, NULL, &stats, &lab->err),
+			 KEDGE_E_ARG);
 	kedge__lineage_close(l);
 	lab_free(lab);
 }
@@ -214,19 +221,65 @@ static void test_progress_ends_at_the_total(void **state)
 	(void)state;
 	lab_save(lab, 0, &region, 1);
 	l = lab_open(lab, 0);
-	assert_int_equal(kedge__restore_fill(l, NULL, &target, 1, progress, &last, NULL, &lab->err), 0);
+	assert_int_equal(
+	    kedge__restore_fill(l, NULL, (struct kedge__io){0}, &target, 1, progress, &last, NULL, &lab->err), 0);
 	assert_int_equal(last, BYTES);
 	kedge__lineage_close(l);
 	lab_free(lab);
 }
 
+/* More than a cache holds, in blocks of several sizes, read in batches and rings of several: it is the same memory. */
+static void test_large(void **state)
+{
+	static const struct kedge__io ios[] = {
+	    {.buffer = 0}, {.buffer = 4096, .queue = 1}, {.buffer = 8 << 20, .queue = 64}};
+	static const uint32_t blocks[] = {4096, 100000, 1 << 20};
+	const uint64_t bytes = (UINT64_C(17) << 20) + 5;
+	uint8_t *state_bytes = malloc(bytes), *back = malloc(bytes);
+
+	(void)state;
+	for (size_t b = 0; b < KEDGE__COUNT(blocks); b++) {
+		struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 256, b == 2 ? "lz4" : "none", blocks[b]);
+		struct lab_region region = {"m", state_bytes, bytes, 0};
+		struct kedge__restore_target target = {0, back};
+		struct kedge__lineage *l;
+
+		fill_random(state_bytes, bytes, 3 + b);
+		memset(state_bytes + bytes / 2, 7, bytes / 4);
+		lab_save(lab, 0, &region, 1);
+		for (uint64_t at = 100; at < bytes; at += 70001)
+			state_bytes[at]++;
+		lab_save(lab, 1, &region, 1);
+		l = lab_open(lab, 1);
+		for (size_t i = 0; i < KEDGE__COUNT(ios); i++) {
+			struct kedge__restore_stats stats;
+
+			memset(back, 0, bytes);
+			assert_int_equal(kedge__restore_fill(l, i == 2 ? NULL : lab->pool, ios[i], &target, 1, NULL,
+							     NULL, &stats, &lab->err),
+					 0);
+			assert_memory_equal(back, state_bytes, bytes);
+			assert_int_equal(stats.bytes_filled, bytes);
+			assert_int_equal(stats.pipeline.stage[KEDGE__STAGE_STORE].bytes, bytes);
+			assert_non_null(kedge__restore_bottleneck(&stats));
+		}
+		kedge__lineage_close(l);
+		lab_free(lab);
+	}
+	free(state_bytes);
+	free(back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_each_live_block_once),       cmocka_unit_test(test_dead_blocks_are_not_read),
+	    cmocka_unit_test(test_each_live_block_once),
+	    cmocka_unit_test(test_dead_blocks_are_not_read),
 	    cmocka_unit_test(test_blocks_in_each_others_way),
-	    cmocka_unit_test(test_region_digest_is_checked),   cmocka_unit_test(test_subsets),
+	    cmocka_unit_test(test_region_digest_is_checked),
+	    cmocka_unit_test(test_subsets),
 	    cmocka_unit_test(test_progress_ends_at_the_total),
+	    cmocka_unit_test(test_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,305 @@
+/*
+ * Batches of blocks, in the order of the files, then ranges of patterns, go through the pipeline:
+ *
+ *   announce    the kernel is told what is read next, so that storage works while what has come is checked and decoded;
+ *   fill        on all threads: blocks that follow each other are read at once, into memory that stays in the core's
+ *               cache; there they are checked, decoded, summed, and their live bytes copied to their places;
+ *   account     in order: progress.
+ *
+ * Bytes pass through the memory of the machine twice, once as they are read and once as they are put down: where there
+ * is more to fill than caches hold, the copy goes past them.
+ */
+#include "restore/fill.h"
+
+#define RUN_BYTES   (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
+#define AHEAD       4                     /* batches that are announced before their turn, beyond those in the ring */
+#define GAP_BYTES   (UINT64_C(64) << 10)  /* announced with what is around it */
+#define LARGE_BLOCK (UINT64_C(512) << 10) /* does not stay in the cache: decoded right to its place, if it has one */
+#define PAST_BYTES  512                   /* a piece that is worth copying past the cache */
+
+/* ------------------------------------------------------------------ announce */
+
+static void batch_announce(const struct kedge__filling *f, size_t i)
+{
+	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[i];
+	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
+	const struct kedge__segment *seg = blocks[0].segment;
+	uint64_t from = seg->blocks[blocks[0].block].offset, to = from;
+
+	if (seg->fd < 0)
+		return;
+	for (size_t b = 0; b < batch->count; b++) {
+		const struct kedge__block_record *record = &seg->blocks[blocks[b].block];
+
+		if (record->offset > to + GAP_BYTES) {
+			kedge__fs_expect(seg->fd, from, to - from);
+			from = record->offset;
+		}
+		to = record->offset + record->stored_bytes;
+	}
+	kedge__fs_expect(seg->fd, from, to - from);
+}
+
+static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
+{
+	struct kedge__filling *f = ctx;
+	size_t batches = f->plan.batches.count, fills = f->check ? 0 : f->plan.fills.count;
+
+	(void)err;
+	if (f->next == batches + fills)
+		return KEDGE__PIPELINE_END;
+	while (f->announced < KEDGE__MIN(f->next + 1 + AHEAD, batches))
+		batch_announce(f, f->announced++);
+	out->tag = f->next++;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ fill: blocks */
+
+static bool mendable(int code)
+{
+	return code == KEDGE_E_DAMAGED || code == KEDGE_E_IO || code == KEDGE_E_MISSING || code == KEDGE_E_ACCESS;
+}
+
+/* A block of VERSION's segment could not be read. If a copy on another level may help, all others are still tried, so
+ * that one pass finds every bad segment. */
+static int block_failed(struct kedge__filling *f, uint64_t version, struct kedge__error *err)
+{
+	bool known = false;
+	int rc = err->code;
+
+	pthread_mutex_lock(&f->lock);
+	for (size_t i = 0; i < f->damaged.count; i++)
+		known = known || f->damaged.at[i] == version;
+	if (!mendable(rc) || (!known && !kedge__array_push(&f->damaged, version)))
+		f->lost = true;
+	if (mendable(rc)) {
+		if (!f->first.code)
+			kedge__error_move(&f->first, err);
+		kedge__error_done(err);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return rc;
+}
+
+/* The live bytes of a block that is at RAW, in its place already or not. */
+static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__piece *pieces,
+			     size_t n, const uint8_t *raw)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__piece *p = &pieces[i];
+		const uint8_t *from = raw + p->offset;
+
+		kedge__fill_sum_piece(f, h, p->target, from, (uint64_t)(p->to - f->goals[p->target].data), p->len);
+		if (f->past_cache && p->len >= PAST_BYTES && p->to != from)
+			kedge__copy_past_cache(p->to, from, p->len);
+		else if (p->to != from)
+			memcpy(p->to, from, p->len);
+		bytes += p->len;
+	}
+	return bytes;
+}
+
+/* The raw bytes of a block, checked: where they are if nothing packed them, or decoded. */
+static int block_decode(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+			const uint8_t *stored, const uint8_t **raw, uint64_t *bad, struct kedge__error *err)
+{
+	const struct kedge__block_record *record = &b->segment->blocks[b->block];
+	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
+	bool in_place =
+	    !f->check && record->raw_bytes > LARGE_BLOCK && b->count == 1 && pieces[0].len == record->raw_bytes;
+	uint8_t *to = in_place ? pieces[0].to : h->raw;
+	int rc;
+
+	*bad = b->version;
+	*raw = stored;
+	rc = kedge__segment_check_stored(b->segment, b->block, stored, err);
+	if (rc || record->codec == KEDGE__CODEC_NONE)
+		return rc;
+	*raw = to;
+	return kedge__lineage_unpack_block(f->lineage, b->segment, b->block, stored, to, bad, err);
+}
+
+static int block_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+		      const uint8_t *stored, uint64_t *bytes, struct kedge__error *err)
+{
+	const struct kedge__block_record *record = &b->segment->blocks[b->block];
+	double start = kedge__clock_seconds(), decoded;
+	const uint8_t *raw;
+	uint64_t bad;
+	int rc = block_decode(f, h, b, stored, &raw, &bad, err);
+
+	decoded = kedge__clock_seconds();
+	h->decoding += decoded - start;
+	if (rc)
+		return block_failed(f, bad, err);
+	h->blocks_read++;
+	h->bytes_read += record->stored_bytes;
+	if (f->check)
+		*bytes += record->raw_bytes;
+	else
+		*bytes += pieces_place(f, h, &f->plan.pieces[b->first], b->count, raw);
+	h->placing += kedge__clock_seconds() - decoded;
+	return 0;
+}
+
+/* How many of the N blocks from B on stand next to each other in the file and fit into one read. */
+static size_t run_length(const struct kedge__read_plan_block *b, size_t n)
+{
+	const struct kedge__block_record *records = b->segment->blocks;
+	uint64_t bytes = records[b[0].block].stored_bytes;
+	size_t count = 1;
+
+	while (count < n && b[count].block == b[0].block + count &&
+	       records[b[count].block].offset == records[b[0].block].offset + bytes &&
+	       bytes + records[b[count].block].stored_bytes <= RUN_BYTES)
+		bytes += records[b[count++].block].stored_bytes;
+	return count;
+}
+
+static int run_read(struct kedge__fill_hand *h, const struct kedge__read_plan_block *b, size_t n,
+		    struct kedge__error *err)
+{
+	double start = kedge__clock_seconds();
+	int rc = kedge__segment_read_run(b->segment, b->block, n, h->stored, err);
+
+	h->reading += kedge__clock_seconds() - start;
+	return rc;
+}
+
+/* The COUNT blocks from B on, in one read. */
+static int run_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+		    size_t count, uint64_t *bytes, struct kedge__error *err)
+{
+	const struct kedge__block_record *records = b->segment->blocks;
+	int rc = run_read(h, b, count, err);
+
+	if (rc)
+		return block_failed(f, b->version, err);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = block_fill(f, h, &b[i], h->stored + (records[b[i].block].offset - records[b->block].offset), bytes,
+				err);
+	return rc;
+}
+
+static int batch_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,
+		      uint64_t *bytes, struct kedge__error *err)
+{
+	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
+	int rc = 0;
+
+	for (size_t i = 0, count; i < batch->count && !rc; i += count) {
+		count = run_length(&blocks[i], batch->count - i);
+		rc = run_fill(f, h, &blocks[i], count, bytes, err);
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ fill: patterns */
+
+/* The byte at image address A is byte A & 7 of the pattern. */
+static void pattern_fill(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr)
+{
+	uint8_t bytes[8];
+	uint64_t i = 0;
+
+	kedge__put64(bytes, pattern);
+	if (pattern == UINT64_C(0x0101010101010101) * bytes[0]) {
+		memset(to, bytes[0], len);
+		return;
+	}
+	for (; i < len && (addr + i) % 8; i++)
+		to[i] = bytes[(addr + i) % 8];
+	for (; len - i >= 8; i += 8)
+		memcpy(to + i, bytes, 8);
+	for (; i < len; i++)
+		to[i] = bytes[(addr + i) % 8];
+}
+
+static void fill_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_fill *fill)
+{
+	double start = kedge__clock_seconds();
+
+	pattern_fill(fill->to, fill->len, fill->pattern, fill->addr);
+	kedge__fill_sum_piece(f, h, fill->target, fill->to, (uint64_t)(fill->to - f->goals[fill->target].data),
+			      fill->len);
+	h->placing += kedge__clock_seconds() - start;
+}
+
+static int fill(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out, struct kedge__error *err)
+{
+	struct kedge__filling *f = ctx;
+	struct kedge__fill_hand *h = &f->hands[worker];
+	size_t batches = f->plan.batches.count, item = (size_t)in->tag;
+	uint64_t bytes = 0;
+	int rc = 0;
+
+	if (item < batches) {
+		rc = batch_fill(f, h, &f->plan.batches.at[item], &bytes, err);
+	} else {
+		fill_fill(f, h, &f->plan.fills.at[item - batches]);
+		bytes = f->plan.fills.at[item - batches].len;
+	}
+	out->bytes = (size_t)bytes;
+	return rc;
+}
+
+/* ------------------------------------------------------------------ account */
+
+static int account(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
+{
+	struct kedge__filling *f = ctx;
+
+	(void)err;
+	f->done += in->bytes;
+	if (f->progress)
+		f->progress(f->progress_ctx, KEDGE__MIN(f->done, f->total), f->total);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ all of it */
+
+void kedge__fill_hands_done(struct kedge__filling *f)
+{
+	for (size_t i = 0; f->hands && i < f->hand_count; i++) {
+		kedge__free(f->hands[i].raw);
+		kedge__free(f->hands[i].stored);
+		kedge__free(f->hands[i].sums);
+	}
+	kedge__free(f->hands);
+	f->hands = NULL;
+}
+
+int kedge__fill_hands_init(struct kedge__filling *f, struct kedge__error *err)
+{
+	size_t stored = KEDGE__MAX(f->plan.stored_max, RUN_BYTES);
+
+	f->hand_count = (size_t)kedge__pool_threads(f->pool);
+	f->hands = kedge__calloc(f->hand_count, sizeof(*f->hands));
+	if (!f->hands)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < f->hand_count; i++) {
+		struct kedge__fill_hand *h = &f->hands[i];
+
+		h->raw = kedge__malloc(f->plan.raw_max + 1);
+		h->stored = kedge__malloc(stored);
+		h->sums = kedge__calloc(f->goal_count, sizeof(struct kedge__sum));
+		if (!h->raw || !h->stored || !h->sums)
+			return kedge__error_nomem(err);
+	}
+	return 0;
+}
+
+int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err)
+{
+	struct kedge__pipeline_spec spec = {
+	    .collect = announce, .transform = fill, .store = account, .ctx = f, .queue = f->io.queue};
+	size_t items = f->plan.batches.count + f->plan.fills.count;
+
+	f->next = f->announced = 0;
+	f->done = 0;
+	return kedge__pipeline_run(items > 1 ? f->pool : NULL, &spec, stats, err);
+}
