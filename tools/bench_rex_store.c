@@ -118,7 +118,7 @@ static int fill(struct kedge__rex_keeper *k, struct kedge__lineage *l, uint8_t *
 	for (size_t i = 0; i < 2 && i < top->region_count; i++)
 		targets[i] = (struct kedge__restore_target){
 		    i, strcmp(top->regions[i].name, KEDGE__PAGES_REGION) == 0 ? (void *)image : index};
-	rc = kedge__restore_fill(l, k->pool, targets, 2, NULL, NULL, &stats, err);
+	rc = kedge__restore_fill(l, k->pool, (struct kedge__io){0}, targets, 2, NULL, NULL, &stats, err);
 	*read += stats.bytes_read;
 	return rc;
 }
