@@ -103,7 +103,7 @@ const char *kedge__codec_describe(uint16_t id, uint16_t param, char text[KEDGE__
 /* A choice with its levels: "shuffle+zstd:3", "auto". */
 const char *kedge__codec_choice_describe(const struct kedge__codec_choice *choice, char text[KEDGE__CODEC_NAME_ROOM]);
 
-/* Why a codec was chosen; in the order of the texts. */
+/* Why a codec was chosen; stable on disk. */
 enum kedge__codec_reason {
 	KEDGE__CODEC_NOTHING,  /* none is worth its time */
 	KEDGE__CODEC_GIVEN,    /* the configuration names it */
@@ -111,6 +111,8 @@ enum kedge__codec_reason {
 	KEDGE__CODEC_FASTEST,  /* through packing and storage, which go on at the same time */
 	KEDGE__CODEC_TARGET,   /* the smallest that keeps up with the target */
 	KEDGE__CODEC_SMALLEST, /* "max" */
+	KEDGE__CODEC_BORROWED, /* too small for a look: as for another region of its type */
+	KEDGE__CODEC_REASONS,
 };
 
 struct kedge__codec_why {
@@ -120,6 +122,7 @@ struct kedge__codec_why {
 	double storage, target; /* what was weighed with */
 	uint32_t tried;         /* candidates */
 	uint64_t sampled_bytes;
+	uint32_t age; /* versions since the data was looked at; 0: it was for this one */
 };
 
 /* A sentence without its end. */
@@ -137,6 +140,41 @@ const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
 					       const struct kedge__codec_input *pieces, size_t n,
 					       struct kedge__codec_why *why);
+
+/* ------------------------------------------------------------------ memory.c: what was settled on, over many versions */
+
+struct kedge__codec_memory;
+
+int kedge__codec_memory_new(struct kedge__codec_memory **out, struct kedge__error *err);
+void kedge__codec_memory_free(struct kedge__codec_memory *m);
+
+struct kedge__codec_subject {
+	uint32_t id; /* of the region, for as long as it lives */
+	enum kedge_type type;
+	uint64_t bytes;   /* of the region */
+	uint64_t packing; /* that are packed in this version */
+	bool base;        /* there is one */
+};
+
+enum kedge__codec_look {
+	KEDGE__LOOK_NOT,   /* the choice is known */
+	KEDGE__LOOK_CHECK, /* it is, if a few samples pack to what they should: kedge__codec_memory_fits() */
+	KEDGE__LOOK_CLOSE, /* it is not: kedge__codec_sample() */
+};
+
+/* CHOICE and WHY are filled, unless the look is a close one. */
+enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory *m,
+					       const struct kedge__codec_subject *s,
+					       const struct kedge__codec_choice *wanted,
+					       struct kedge__codec_choice *choice, struct kedge__codec_why *why);
+/* SHARE, what samples packed to, is near enough to what WHY was decided on. */
+bool kedge__codec_memory_fits(const struct kedge__codec_why *why, double share);
+/* What is used for a version, be it new or what was asked for. */
+int kedge__codec_memory_keep(struct kedge__codec_memory *m, const struct kedge__codec_subject *s,
+			     const struct kedge__codec_choice *wanted, const struct kedge__codec_choice *choice,
+			     const struct kedge__codec_why *why, struct kedge__error *err);
+/* What became of it: if that changes from version to version, the next look is a close one. */
+void kedge__codec_memory_seen(struct kedge__codec_memory *m, uint32_t id, uint64_t raw, uint64_t stored);
 
 /* One block. OUT has room for in->bytes; *USED == in->bytes and *CODEC == none if it did not shrink. */
 int kedge__block_pack(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,

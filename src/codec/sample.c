@@ -321,7 +321,8 @@ const char *kedge__codec_reason_text(enum kedge__codec_reason reason)
 	    [KEDGE__CODEC_FASTEST] = "the fastest way through packing and storage",
 	    [KEDGE__CODEC_TARGET] = "the smallest that keeps up with the target",
 	    [KEDGE__CODEC_SMALLEST] = "the smallest",
+	    [KEDGE__CODEC_BORROWED] = "as for another region of its type; too small for samples",
 	};
 
-	return texts[reason];
+	return (unsigned)reason < KEDGE__CODEC_REASONS ? texts[reason] : "not known";
 }
