@@ -73,6 +73,7 @@ enum kedge__section_type {                                      /* four letters,
 			   KEDGE__SECTION_BLOCKS = 0x534b4c42,  /* BLKS */
 			   KEDGE__SECTION_LINEAGE = 0x454e494c, /* LINE */
 			   KEDGE__SECTION_BASE = 0x45534142,    /* BASE; only where a block needs it */
+			   KEDGE__SECTION_PACKING = 0x4b434150, /* PACK; for people */
 };
 #define KEDGE__SECTION_REQUIRED 1u /* flag: a reader that does not know the type must refuse the segment */
 
@@ -168,6 +169,24 @@ int kedge__lineage_decode(const void *data, size_t bytes, struct kedge__source_r
 /* The version that blocks were packed against. */
 int kedge__base_encode(uint64_t version, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__base_decode(const void *data, size_t bytes, uint64_t *version, struct kedge__error *err);
+
+#define KEDGE__PACKING_NAME_MAX 63
+
+struct kedge__packing_record { /* how the blocks of a region were packed, and why */
+	uint32_t region;
+	uint32_t reason; /* codec.h; a reader may not know it */
+	uint32_t age;    /* versions since the data was looked at */
+	char name[KEDGE__PACKING_NAME_MAX + 1];
+	/* Not negative, 0: not known. The share of its bytes that data was expected to take, and bytes a second: of
+	 * packing, of storage, and of what was asked for. */
+	double size, encode, storage, target;
+};
+
+/* In ascending order of regions. */
+int kedge__packing_encode(const struct kedge__packing_record *p, size_t n, struct kedge__bytes *out,
+			  struct kedge__error *err);
+int kedge__packing_decode(const void *data, size_t bytes, struct kedge__packing_record **p, size_t *n,
+			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ map_encode.c, map_decode.c, pages_*.c
  * Four encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry an extent.

@@ -1,4 +1,4 @@
-/* Sections SUMM, REGN, BLKS, LINE, and the numbers they are made of. */
+/* Sections SUMM, REGN, BLKS, LINE, BASE, PACK, and the numbers they are made of. */
 #include "format/wire.h"
 #include "format_samples.h"
 
@@ -327,6 +327,50 @@ static void test_lineage(void **state)
 	kedge__bytes_done(&b);
 }
 
+static void test_base(void **state)
+{
+	struct kedge__bytes b = {0};
+	uint64_t version = 7;
+
+	(void)state;
+	assert_int_equal(kedge__base_encode(KEDGE_VERSION_LIMIT - 1, &b, NULL), 0);
+	assert_int_equal(kedge__base_decode(b.at, b.count, &version, NULL), 0);
+	assert_true(version == KEDGE_VERSION_LIMIT - 1);
+	assert_int_equal(kedge__base_decode(b.at, b.count - 1, &version, NULL), KEDGE_E_DAMAGED);
+	assert_int_equal(kedge__base_decode("\x01\x01", 2, &version, NULL), KEDGE_E_DAMAGED);
+	assert_int_equal(kedge__base_decode("", 0, &version, NULL), KEDGE_E_DAMAGED);
+	kedge__bytes_done(&b);
+}
+
+static void test_packing(void **state)
+{
+	struct kedge__packing_record p[] = {
+	    {.region = 2, .reason = 3, .age = 5, .name = "xor+shuffle+zstd:3", .size = 0.25, .encode = 3e8},
+	    {.region = 3, .reason = 999, .name = "lz4", .storage = 1e8, .target = 2e8}};
+	struct kedge__packing_record *got = NULL;
+	struct kedge__bytes b = {0};
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(kedge__packing_encode(p, 2, &b, NULL), 0);
+	assert_int_equal(kedge__packing_decode(b.at, b.count, &got, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	assert_memory_equal(got, p, sizeof(p));
+	kedge__free(got);
+	got = NULL;
+	for (size_t cut = 0; cut < b.count; cut++)
+		assert_int_equal(kedge__packing_decode(b.at, cut, &got, &n, NULL), KEDGE_E_DAMAGED);
+	b.at[5] = '\n'; /* in the name */
+	assert_int_equal(kedge__packing_decode(b.at, b.count, &got, &n, NULL), KEDGE_E_DAMAGED);
+	kedge__bytes_done(&b);
+	p[1].region = 2;
+	assert_int_equal(kedge__packing_encode(p, 2, &b, NULL), KEDGE_E_ARG);
+	p[1].region = 3;
+	p[0].name[0] = '\0';
+	assert_int_equal(kedge__packing_encode(p, 2, &b, NULL), KEDGE_E_ARG);
+	assert_int_equal(b.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +386,8 @@ int main(void)
 	    cmocka_unit_test(test_blocks),
 	    cmocka_unit_test(test_blocks_refused),
 	    cmocka_unit_test(test_lineage),
+	    cmocka_unit_test(test_base),
+	    cmocka_unit_test(test_packing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,19 @@ static void make_lineage(void)
 	save_bytes("lineage", "four", &b);
 }
 
+static void make_packing(void)
+{
+	const struct kedge__packing_record p[] = {
+	    {.region = 0, .reason = 3, .name = "shuffle+zstd:3", .size = 0.5, .encode = 350e6, .storage = 100e6},
+	    {.region = 7, .reason = 1, .age = 300, .name = "zstd:19", .target = 1e9}};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__packing_encode(p, 0, &b, NULL) == 0);
+	save_bytes("packing", "none", &b);
+	FUZZ_REQUIRE(kedge__packing_encode(p, 2, &b, NULL) == 0);
+	save_bytes("packing", "two", &b);
+}
+
 /* The regions are those of fuzz_map.c. */
 static const struct kedge__region_record map_regions[] = {
     {.name = (char *)"a", .slot = 0, .bytes = 640},
@@ -318,6 +331,7 @@ int main(int argc, char **argv)
 	make_regions();
 	make_blocks();
 	make_lineage();
+	make_packing();
 	make_map();
 	make_manifest();
 	make_segment();
