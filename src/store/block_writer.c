@@ -7,10 +7,16 @@
  */
 #include "store/internal.h"
 
+#include <stdatomic.h>
+
 #define LEAST_GROUP   (UINT64_C(64) << 10)
 #define RUN_BYTES     (UINT64_C(8) << 20)
 #define SAMPLE_PIECES 8
 #define SAMPLE_BYTES  (UINT32_C(64) << 10)
+#define CHECK_PIECES  2
+#define CHECK_BYTES   (UINT32_C(16) << 10)
+#define BASE_LEAST    (UINT64_C(1) << 20) /* a base is looked at for regions with as many new bytes */
+#define USES          8                   /* versions that a choice serves, as a rule, if it is remembered */
 
 struct start { /* of a block, in the list of literals */
 	size_t literal;
@@ -22,16 +28,28 @@ struct run { /* bytes that are to be written next and follow each other in memor
 	size_t bytes;
 };
 
+struct plan { /* of a region: how its blocks are packed */
+	bool made;
+	struct kedge__codec_subject subject;
+	struct kedge__codec_choice wanted, choice;
+	struct kedge__codec_why why;
+};
+
 struct writer {
 	const struct kedge__segment_spec *spec;
 	const struct kedge__literal_list *literals;
 	struct kedge__block_record *blocks;
 	struct start *starts;
 	size_t count, room;
-	struct kedge__codec_choice *choices; /* one a region; NULL: the one of the specification */
-	uint64_t group_bytes;                /* raw; at most, but for a single block */
-	size_t next;                         /* block that is collected next */
-	const uint8_t **stored;              /* where the bytes of each block are until they are written */
+	struct plan *plans;          /* one a region */
+	uint8_t *samples;            /* SAMPLE_PIECES of SAMPLE_BYTES, and as much for their bases */
+	struct kedge__lineage *base; /* what blocks may be packed against, once it was asked for */
+	bool base_tried;
+	atomic_bool base_failed; /* some bytes of it could not be read, and this was told */
+	struct kedge__literal_places places;
+	uint64_t group_bytes;   /* raw; at most, but for a single block */
+	size_t next;            /* block that is collected next */
+	const uint8_t **stored; /* where the bytes of each block are until they are written */
 	struct kedge__segment_file *file;
 	struct run run;
 };
@@ -115,6 +133,52 @@ static int gather(const struct writer *w, size_t i, uint8_t *to, size_t bytes, i
 	return 0;
 }
 
+/* ------------------------------------------------------------------ the base */
+
+/* Whoever needs it first opens it. A version that cannot be read is no base, and no reason to fail. */
+static bool base_open(struct writer *w)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (w->base_tried)
+		return w->base;
+	w->base_tried = true;
+	rc = kedge__literal_places_make(&w->spec->reduction->map, &w->places, &problem);
+	if (!rc)
+		rc = w->spec->base.open(w->spec->base.ctx, &w->base, &problem);
+	if (rc) {
+		w->base = NULL;
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 " is packed without the one before it: %s",
+			   w->spec->version, kedge__error_text(&problem));
+	}
+	kedge__error_done(&problem);
+	return w->base;
+}
+
+/* What the base has for the first BYTES bytes of block I, in *OUT; NULL if it is not to be had, or stands on more than
+ * LIMIT others. */
+static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, struct kedge__hand **out)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	uint64_t version = kedge__lineage_top(w->base)->header.version, bad;
+	unsigned depth;
+
+	*out = NULL;
+	if (kedge__base_read(w->base, version, &w->places, w->blocks[i].position, bytes, 1, out, &depth, &bad,
+			     &problem) != 0) {
+		*out = NULL;
+		if (!atomic_exchange(&w->base_failed, true))
+			kedge__log(KEDGE_LOG_WARNING,
+				   "version %" PRIu64 " is packed without a part of version %" PRIu64 ": %s",
+				   w->spec->version, version, kedge__error_text(&problem));
+	} else if (depth > limit || kedge__hand_is_empty(*out)) {
+		kedge__hand_give_back(w->base, *out);
+		*out = NULL;
+	}
+	kedge__error_done(&problem);
+}
+
 /* ------------------------------------------------------------------ choose codecs */
 
 /* What was asked for, with the shape of the region. */
@@ -126,51 +190,155 @@ static struct kedge__codec_choice choice_for(const struct writer *w, uint32_t re
 	return choice;
 }
 
-/* Samples from all over the COUNT blocks, from FIRST on, of one region. */
-static int sample_region(struct writer *w, size_t first, size_t count, uint8_t *buffer, struct kedge__error *err)
+/* The bytes that the base has for a sample, behind the samples, also where this version's blocks could not stand on
+ * them: the next one's may. */
+static bool sample_base(struct writer *w, size_t block, size_t k, struct kedge__codec_input *piece)
+{
+	uint8_t *to = w->samples + (SAMPLE_PIECES + k) * SAMPLE_BYTES;
+	struct kedge__hand *hand;
+
+	base_read(w, block, piece->bytes, KEDGE__BASE_DEPTH, &hand);
+	if (!hand)
+		return false;
+	memcpy(to, kedge__hand_bytes(hand), piece->bytes);
+	kedge__hand_give_back(w->base, hand);
+	piece->base = to;
+	return true;
+}
+
+/* N pieces of at most BYTES bytes from all over the COUNT blocks, from FIRST on, of one region; TURN moves them. */
+static int take_samples(struct writer *w, size_t first, size_t count, size_t n, size_t bytes, size_t turn, bool base,
+			struct kedge__codec_input *pieces, struct kedge__error *err)
+{
+	enum kedge_type type = (enum kedge_type)w->spec->regions[w->blocks[first].region].type;
+	int rc = 0;
+
+	for (size_t k = 0; k < n && !rc; k++) {
+		size_t block = first + (k * count / n + turn) % count;
+
+		pieces[k] = (struct kedge__codec_input){.raw = block_in_place(w, block),
+							.bytes = KEDGE__MIN(w->blocks[block].raw_bytes, bytes),
+							.type = type};
+		if (!pieces[k].raw) {
+			rc = gather(w, block, w->samples + k * SAMPLE_BYTES, pieces[k].bytes, 0, err);
+			pieces[k].raw = w->samples + k * SAMPLE_BYTES;
+		}
+		base = base && !rc && sample_base(w, block, k, &pieces[k]);
+	}
+	for (size_t k = 0; k < n && !base; k++)
+		pieces[k].base = NULL;
+	return rc;
+}
+
+static int sample_closely(struct writer *w, size_t first, size_t count, struct plan *p, struct kedge__error *err)
 {
 	struct kedge__codec_input pieces[SAMPLE_PIECES];
 	size_t n = KEDGE__MIN(count, SAMPLE_PIECES);
-	uint32_t region = w->blocks[first].region;
-	struct kedge__codec_choice wanted;
-	int rc;
+	int rc = take_samples(w, first, count, n, SAMPLE_BYTES, 0, p->subject.base && base_open(w), pieces, err);
 
-	for (size_t k = 0; k < n; k++) {
-		size_t block = first + k * count / n;
-
-		pieces[k] = (struct kedge__codec_input){.raw = block_in_place(w, block),
-							.bytes = KEDGE__MIN(w->blocks[block].raw_bytes, SAMPLE_BYTES),
-							.type = (enum kedge_type)w->spec->regions[region].type};
-		if (pieces[k].raw)
-			continue;
-		rc = gather(w, block, buffer + k * SAMPLE_BYTES, pieces[k].bytes, 0, err);
-		if (rc)
-			return rc;
-		pieces[k].raw = buffer + k * SAMPLE_BYTES;
-	}
-	wanted = choice_for(w, region);
-	wanted.bytes = (uint64_t)count * w->spec->block_bytes;
-	w->choices[region] = kedge__codec_sample(&wanted, pieces, n, NULL);
+	if (rc)
+		return rc;
+	p->wanted.bytes = p->subject.packing * (w->spec->memory ? USES : 1);
+	p->choice = kedge__codec_sample(&p->wanted, pieces, n, &p->why);
 	return 0;
 }
 
-static int choose_codecs(struct writer *w, struct kedge__error *err)
+static double packed_share(const struct kedge__codec_choice *choice, const struct kedge__codec_input *pieces, size_t n)
 {
-	uint8_t *buffer;
+	uint8_t packed[CHECK_BYTES];
+	size_t raw = 0, all = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		uint16_t codec, param;
+		size_t used = pieces[k].bytes;
+
+		(void)kedge__block_pack(choice, &pieces[k], packed, &used, &codec, &param, NULL);
+		raw += pieces[k].bytes;
+		all += used;
+	}
+	return (double)all / (double)raw;
+}
+
+/* Is what is remembered still right, by a few samples? Where nothing is packed, that nothing is worth it. */
+static int check_remembered(struct writer *w, size_t first, size_t count, struct plan *p, bool *right,
+			    struct kedge__error *err)
+{
+	struct kedge__codec_input pieces[CHECK_PIECES];
+	size_t n = KEDGE__MIN(count, CHECK_PIECES);
+	bool base = p->choice.steps & KEDGE__STEP_BASE && base_open(w);
+	int rc = take_samples(w, first, count, n, CHECK_BYTES, p->why.age, base, pieces, err);
+
+	if (rc)
+		return rc;
+	if (p->choice.codec->id != KEDGE__CODEC_NONE) {
+		*right = (p->choice.steps & KEDGE__STEP_BASE && !pieces[0].base) ||
+			 kedge__codec_memory_fits(&p->why, packed_share(&p->choice, pieces, n));
+		return 0;
+	}
+	p->wanted.bytes = p->subject.packing / 2;
+	*right = kedge__codec_sample(&p->wanted, pieces, n, NULL).codec->id == KEDGE__CODEC_NONE;
+	return 0;
+}
+
+static int settle(struct writer *w, size_t first, size_t count, struct plan *p, struct kedge__error *err)
+{
+	struct kedge__codec_memory *memory = w->spec->memory;
+	enum kedge__codec_look look = KEDGE__LOOK_CLOSE;
+	bool right = true;
 	int rc = 0;
 
-	if (!w->spec->codec.automatic || !w->count)
+	if (memory)
+		look = kedge__codec_memory_ask(memory, &p->subject, &p->wanted, &p->choice, &p->why);
+	if (look == KEDGE__LOOK_CHECK)
+		rc = check_remembered(w, first, count, p, &right, err);
+	if (!rc && (look == KEDGE__LOOK_CLOSE || !right))
+		rc = sample_closely(w, first, count, p, err);
+	if (!rc && memory && p->why.reason != KEDGE__CODEC_BORROWED)
+		rc = kedge__codec_memory_keep(memory, &p->subject, &p->wanted, &p->choice, &p->why, err);
+	return rc;
+}
+
+static int plan_region(struct writer *w, size_t first, size_t count, struct kedge__error *err)
+{
+	uint32_t region = w->blocks[first].region;
+	const struct kedge__region_record *r = &w->spec->regions[region];
+	struct plan *p = &w->plans[region];
+	int rc = 0;
+
+	*p = (struct plan){.made = true, .wanted = choice_for(w, region)};
+	p->subject = (struct kedge__codec_subject){.id = r->slot, .type = (enum kedge_type)r->type, .bytes = r->bytes};
+	for (size_t i = first; i < first + count; i++)
+		p->subject.packing += w->blocks[i].raw_bytes;
+	/* A version that stands alone is not made to depend on another for the sake of its size alone. */
+	p->subject.base = w->spec->base.open && w->spec->source_count && p->subject.packing >= BASE_LEAST;
+	if (p->wanted.automatic) {
+		rc = settle(w, first, count, p, err);
+	} else {
+		p->choice = p->wanted;
+		p->why = (struct kedge__codec_why){.reason = KEDGE__CODEC_GIVEN};
+	}
+	if (!rc && p->choice.steps & KEDGE__STEP_BASE && !(w->spec->base.open && base_open(w)))
+		p->choice.steps &= ~(unsigned)KEDGE__STEP_BASE;
+	return rc;
+}
+
+static int plan_regions(struct writer *w, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (!w->count)
 		return 0;
-	w->choices = kedge__calloc(w->spec->region_count, sizeof(*w->choices));
-	buffer = kedge__malloc((size_t)SAMPLE_PIECES * SAMPLE_BYTES);
-	if (!w->choices || !buffer)
+	w->plans = kedge__calloc(w->spec->region_count, sizeof(*w->plans));
+	if (w->spec->codec.automatic)
+		w->samples = kedge__malloc((size_t)2 * SAMPLE_PIECES * SAMPLE_BYTES);
+	if (!w->plans || (w->spec->codec.automatic && !w->samples))
 		rc = kedge__error_nomem(err);
 	for (size_t first = 0, next; first < w->count && !rc; first = next) {
 		for (next = first + 1; next < w->count && w->blocks[next].region == w->blocks[first].region;)
 			next++;
-		rc = sample_region(w, first, next - first, buffer, err);
+		rc = plan_region(w, first, next - first, err);
 	}
-	kedge__free(buffer);
+	kedge__free(w->samples);
 	return rc;
 }
 
@@ -204,14 +372,33 @@ static int collect_group(void *ctx, struct kedge__buffer *out, struct kedge__err
 
 /* ------------------------------------------------------------------ encode */
 
+/* Block I, RAW, into PACKED. */
+static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *packed, size_t *used,
+		      struct kedge__error *err)
+{
+	struct kedge__block_record *block = &w->blocks[i];
+	const struct plan *plan = &w->plans[block->region];
+	struct kedge__codec_input in = {.raw = raw, .bytes = block->raw_bytes, .type = plan->subject.type};
+	struct kedge__hand *hand = NULL;
+	int rc;
+
+	if (plan->choice.steps & KEDGE__STEP_BASE)
+		base_read(w, i, block->raw_bytes, KEDGE__BASE_DEPTH - 1, &hand);
+	if (hand)
+		in.base = kedge__hand_bytes(hand);
+	rc = kedge__block_pack(&plan->choice, &in, packed, used, &block->codec, &block->param, err);
+	if (hand)
+		kedge__hand_give_back(w->base, hand);
+	return rc;
+}
+
 /* Block I into PACKED, by way of GATHERED if it is in pieces; or as it is, from where it is. */
 static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *packed, int worker,
 			struct kedge__error *err)
 {
 	struct kedge__block_record *block = &w->blocks[i];
-	struct kedge__codec_choice choice = w->choices ? w->choices[block->region] : choice_for(w, block->region);
-	enum kedge_type type = (enum kedge_type)w->spec->regions[block->region].type;
-	bool encodes = choice.codec && choice.codec->id != KEDGE__CODEC_NONE;
+	const struct kedge__codec *codec = w->plans[block->region].choice.codec;
+	bool encodes = codec && codec->id != KEDGE__CODEC_NONE;
 	const uint8_t *raw = block_in_place(w, i);
 	size_t used = block->raw_bytes;
 	int rc = 0;
@@ -224,8 +411,7 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 	}
 	block->codec = KEDGE__CODEC_NONE;
 	if (!rc && encodes)
-		rc = kedge__block_encode(&choice, type, raw, block->raw_bytes, packed, &used, &block->codec,
-					 &block->param, err);
+		rc = pack_block(w, i, raw, packed, &used, err);
 	if (rc)
 		return rc;
 	w->stored[i] = encodes ? packed : raw;
@@ -302,7 +488,7 @@ static int prepare(struct writer *w, struct kedge__error *err)
 
 	rc = cut(w, err);
 	if (!rc)
-		rc = choose_codecs(w, err);
+		rc = plan_regions(w, err);
 	if (rc || !w->count)
 		return rc;
 	w->stored = kedge__calloc(w->count, sizeof(*w->stored));
@@ -335,11 +521,83 @@ static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge
 	return kedge__pipeline_run(pool, &spec, stats, err);
 }
 
+/* ------------------------------------------------------------------ what became of it */
+
+static void remember(const struct writer *w)
+{
+	struct kedge__codec_memory *memory = w->spec->codec.automatic ? w->spec->memory : NULL;
+
+	for (size_t first = 0, next; memory && first < w->count; first = next) {
+		const struct plan *p = &w->plans[w->blocks[first].region];
+		uint64_t raw = 0, stored = 0;
+
+		for (next = first; next < w->count && w->blocks[next].region == w->blocks[first].region; next++) {
+			const struct kedge__block_record *b = &w->blocks[next];
+
+			/* Some blocks find no base; they tell nothing of those that do. */
+			if (p->choice.steps & KEDGE__STEP_BASE && !kedge__codec_needs_base(b->codec, b->param))
+				continue;
+			raw += b->raw_bytes;
+			stored += b->stored_bytes;
+		}
+		kedge__codec_memory_seen(memory, p->subject.id, raw, stored);
+	}
+}
+
+static int tell_packing(const struct writer *w, struct kedge__written_blocks *out, struct kedge__error *err)
+{
+	bool packs = w->count && w->spec->codec.codec &&
+		     (w->spec->codec.automatic || w->spec->codec.codec->id != KEDGE__CODEC_NONE);
+
+	if (!packs)
+		return 0;
+	out->packing = kedge__calloc(w->spec->region_count, sizeof(*out->packing));
+	if (!out->packing)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < w->spec->region_count; i++) {
+		const struct plan *p = &w->plans[i];
+		struct kedge__packing_record *r = &out->packing[out->packing_count];
+
+		if (!p->made)
+			continue;
+		out->packing_count++;
+		*r = (struct kedge__packing_record){.region = (uint32_t)i,
+						    .reason = (uint32_t)p->why.reason,
+						    .age = p->why.age,
+						    .size = p->why.size,
+						    .encode = p->why.encode,
+						    .storage = p->why.storage,
+						    .target = p->why.target};
+		kedge__codec_choice_describe(&p->choice, r->name);
+	}
+	return 0;
+}
+
+static void tell_base(const struct writer *w, struct kedge__written_blocks *out)
+{
+	out->base.version = KEDGE__NO_VERSION;
+	for (size_t i = 0; w->base && i < w->count; i++) {
+		if (!kedge__codec_needs_base(w->blocks[i].codec, w->blocks[i].param))
+			continue;
+		out->base = (struct kedge__source_record){kedge__lineage_top(w->base)->header.version,
+							  kedge__lineage_top(w->base)->summary.image_id};
+		return;
+	}
+}
+
+void kedge__written_blocks_done(struct kedge__written_blocks *out)
+{
+	kedge__free(out->blocks);
+	kedge__free(out->packing);
+	*out = (struct kedge__written_blocks){0};
+}
+
 int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool *pool,
-			    const struct kedge__segment_spec *spec, struct kedge__block_record **blocks, size_t *count,
+			    const struct kedge__segment_spec *spec, struct kedge__written_blocks *out,
 			    struct kedge__pipeline_stats *stats, struct kedge__error *err)
 {
 	struct writer w = {.spec = spec, .literals = &spec->reduction->literals, .file = file};
+	struct kedge__written_blocks got = {0};
 	int rc;
 
 	if (!spec->block_bytes || spec->block_bytes > KEDGE__BLOCK_RAW_MAX)
@@ -348,14 +606,21 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 	rc = prepare(&w, err);
 	if (!rc && w.count)
 		rc = run_pipeline(&w, pool, stats, err);
+	if (!rc)
+		rc = tell_packing(&w, &got, err);
+	got.blocks = w.blocks;
+	got.count = w.count;
+	tell_base(&w, &got);
+	if (!rc)
+		remember(&w);
 	kedge__free(w.stored);
-	kedge__free(w.choices);
+	kedge__free(w.plans);
 	kedge__free(w.starts);
-	if (rc) {
-		kedge__free(w.blocks);
-		return rc;
-	}
-	*blocks = w.blocks;
-	*count = w.count;
-	return 0;
+	kedge__literal_places_done(&w.places);
+	kedge__lineage_close(w.base);
+	if (rc)
+		kedge__written_blocks_done(&got);
+	else
+		*out = got;
+	return rc;
 }

@@ -133,10 +133,19 @@ void kedge__segment_file_done(struct kedge__segment_file *file);
 
 /* ------------------------------------------------------------------ block_writer.c */
 
-/* Cut, encode and append all literals of SPEC. *BLOCKS: kedge__free(). */
+struct kedge__written_blocks {
+	struct kedge__block_record *blocks;
+	size_t count;
+	struct kedge__packing_record *packing; /* for each region that has blocks, if they may be packed at all */
+	size_t packing_count;
+	struct kedge__source_record base; /* what blocks were packed against; KEDGE__NO_VERSION: none was */
+};
+
+/* Cut, encode and append all literals of SPEC. */
 int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool *pool,
-			    const struct kedge__segment_spec *spec, struct kedge__block_record **blocks, size_t *count,
+			    const struct kedge__segment_spec *spec, struct kedge__written_blocks *out,
 			    struct kedge__pipeline_stats *stats, struct kedge__error *err);
+void kedge__written_blocks_done(struct kedge__written_blocks *out);
 
 /* ------------------------------------------------------------------ segment_reader.c */
 

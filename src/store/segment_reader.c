@@ -150,6 +150,11 @@ static int take_base(struct reader *r, const uint8_t *text, size_t bytes, struct
 	return kedge__base_decode(text, bytes, &r->seg->base, err);
 }
 
+static int take_packing(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	return kedge__packing_decode(text, bytes, &r->seg->packing, &r->seg->packing_count, err);
+}
+
 static const struct {
 	uint32_t type;
 	const char *name;
@@ -164,6 +169,7 @@ static const struct {
     {KEDGE__SECTION_BASE, "BASE", KEDGE__SEGMENT_LINES, take_base, true},
     {KEDGE__SECTION_BLOCKS, "BLKS", KEDGE__SEGMENT_ALL, take_blocks, false},
     {KEDGE__SECTION_MAP, "MAPX", KEDGE__SEGMENT_ALL, take_map, false},
+    {KEDGE__SECTION_PACKING, "PACK", KEDGE__SEGMENT_ALL, take_packing, true},
 };
 
 static const struct kedge__section_entry *find_entry(const struct reader *r, uint32_t type)
@@ -268,6 +274,8 @@ static int check_all(struct reader *r, struct kedge__error *err)
 	rc = kedge__segment_check(&parts, err);
 	if (!rc)
 		rc = check_plain_blocks(seg, err);
+	if (!rc && seg->packing_count && seg->packing[seg->packing_count - 1].region >= seg->region_count)
+		rc = damaged(err, "section PACK: it tells of a region that is not there");
 	return rc ? rc : check_base(seg, err);
 }
 
@@ -357,6 +365,7 @@ void kedge__segment_close(struct kedge__segment *seg)
 	kedge__free(seg->blocks);
 	kedge__free(seg->sources);
 	kedge__literal_places_done(&seg->places);
+	kedge__free(seg->packing);
 	kedge__free(seg->path);
 	kedge__free(seg);
 }

@@ -1,7 +1,7 @@
 /* FORMAT.md, "The segment": header, blocks, sections, index, footer, written from front to back. */
 #include "store/internal.h"
 
-#define SECTIONS 5
+#define SECTIONS 7
 
 struct sections {
 	struct kedge__bytes text[SECTIONS];
@@ -50,19 +50,62 @@ static int encode_regions(const struct kedge__segment_spec *spec, struct kedge__
 	return rc;
 }
 
-static void add_section(struct sections *s, uint32_t type)
+static void add_section(struct sections *s, uint32_t type, uint32_t flags)
 {
 	s->entries[s->count].type = type;
-	s->entries[s->count].flags = KEDGE__SECTION_REQUIRED;
+	s->entries[s->count].flags = flags;
 	s->entries[s->count].bytes = s->text[s->count].count;
 	s->entries[s->count].checksum = kedge__checksum(s->text[s->count].at, s->text[s->count].count);
 	s->count++;
 }
 
+/* What blocks were packed against is a source as any other. */
+static int encode_lineage(const struct kedge__segment_spec *spec, const struct kedge__written_blocks *written,
+			  struct kedge__bytes *out, struct kedge__error *err)
+{
+	struct kedge__source_record *sources;
+	size_t n = spec->source_count, at = 0;
+	int rc;
+
+	while (at < n && spec->sources[at].version < written->base.version)
+		at++;
+	if (written->base.version == KEDGE__NO_VERSION ||
+	    (at < n && spec->sources[at].version == written->base.version))
+		return kedge__lineage_encode(spec->sources, n, out, err);
+	sources = kedge__calloc(n + 1, sizeof(*sources));
+	if (!sources)
+		return kedge__error_nomem(err);
+	if (at)
+		memcpy(sources, spec->sources, at * sizeof(*sources));
+	sources[at] = written->base;
+	if (n > at)
+		memcpy(sources + at + 1, spec->sources + at, (n - at) * sizeof(*sources));
+	rc = kedge__lineage_encode(sources, n + 1, out, err);
+	kedge__free(sources);
+	return rc;
+}
+
+/* Those that only some segments have. */
+static int encode_more(const struct kedge__written_blocks *written, struct sections *s, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (written->base.version != KEDGE__NO_VERSION) {
+		rc = kedge__base_encode(written->base.version, &s->text[s->count], err);
+		if (!rc)
+			add_section(s, KEDGE__SECTION_BASE, KEDGE__SECTION_REQUIRED);
+	}
+	if (!rc && written->packing_count) {
+		rc = kedge__packing_encode(written->packing, written->packing_count, &s->text[s->count], err);
+		if (!rc)
+			add_section(s, KEDGE__SECTION_PACKING, 0);
+	}
+	return rc;
+}
+
 /* Regions before the summary: the summary has the id that is made of them. */
 static int encode_sections(const struct kedge__segment_spec *spec, struct kedge__segment_summary *summary,
-			   const struct kedge__block_record *blocks, size_t count, struct sections *s,
-			   struct kedge__error *err)
+			   const struct kedge__written_blocks *written, struct sections *s, struct kedge__error *err)
 {
 	const struct kedge__reduction *red = spec->reduction;
 	struct kedge__bytes *text = s->text;
@@ -77,17 +120,17 @@ static int encode_sections(const struct kedge__segment_spec *spec, struct kedge_
 		rc = kedge__map_encode(map_encoding(red->reducer), &red->map, red->chunk, spec->version, spec->regions,
 				       spec->region_count, &text[2], err);
 	if (!rc)
-		rc = kedge__blocks_encode(blocks, count, &text[3], err);
+		rc = kedge__blocks_encode(written->blocks, written->count, &text[3], err);
 	if (!rc)
-		rc = kedge__lineage_encode(spec->sources, spec->source_count, &text[4], err);
+		rc = encode_lineage(spec, written, &text[4], err);
 	if (rc)
 		return rc;
-	add_section(s, KEDGE__SECTION_SUMMARY);
-	add_section(s, KEDGE__SECTION_REGIONS);
-	add_section(s, KEDGE__SECTION_MAP);
-	add_section(s, KEDGE__SECTION_BLOCKS);
-	add_section(s, KEDGE__SECTION_LINEAGE);
-	return 0;
+	add_section(s, KEDGE__SECTION_SUMMARY, KEDGE__SECTION_REQUIRED);
+	add_section(s, KEDGE__SECTION_REGIONS, KEDGE__SECTION_REQUIRED);
+	add_section(s, KEDGE__SECTION_MAP, KEDGE__SECTION_REQUIRED);
+	add_section(s, KEDGE__SECTION_BLOCKS, KEDGE__SECTION_REQUIRED);
+	add_section(s, KEDGE__SECTION_LINEAGE, KEDGE__SECTION_REQUIRED);
+	return encode_more(written, s, err);
 }
 
 /* Sections, index and footer behind the payload; the seal of all. */
@@ -152,28 +195,28 @@ static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool,
 	    spec->version, spec->created_ns ? spec->created_ns : kedge__clock_wall_ns(), spec->rank, spec->ranks};
 	uint8_t text[KEDGE__SEGMENT_HEADER_BYTES];
 	struct kedge__segment_summary summary;
-	struct kedge__block_record *blocks = NULL;
+	struct kedge__written_blocks written;
 	struct sections sections = {0};
-	size_t count = 0;
 	uint64_t payload;
 	int rc;
 
 	kedge__segment_header_encode(&header, text);
 	rc = kedge__segment_file_append(file, text, sizeof(text), err);
 	if (!rc)
-		rc = kedge__block_writer_run(file, pool, spec, &blocks, &count, &stats->pipeline, err);
+		rc = kedge__block_writer_run(file, pool, spec, &written, &stats->pipeline, err);
 	if (rc)
 		return rc;
 	payload = file->offset - sizeof(text);
-	summary = summary_of(spec, blocks, count);
+	summary = summary_of(spec, written.blocks, written.count);
 	summary.write_seconds = file->write_seconds;
-	rc = encode_sections(spec, &summary, blocks, count, &sections, err);
+	rc = encode_sections(spec, &summary, &written, &sections, err);
 	if (!rc)
 		rc = append_tail(file, text, &sections, &part->seal, err);
 	if (!rc)
 		rc = kedge__segment_file_commit(file, spec->sync, err);
 	sections_done(&sections);
-	kedge__free(blocks);
+	stats->base = written.base.version;
+	kedge__written_blocks_done(&written);
 	part->generation = spec->generation;
 	part->file_bytes = stats->stored_bytes = file->offset;
 	part->image_id = summary.image_id;

@@ -96,6 +96,14 @@ static inline size_t kedge__io_buffer(const struct kedge__io *io)
 
 /* ------------------------------------------------------------------ segment_writer.c */
 
+struct kedge__lineage;
+
+/* The version that blocks may be packed against: opened when a codec asks for it, and closed by who opened it. */
+struct kedge__base_source {
+	int (*open)(void *ctx, struct kedge__lineage **out, struct kedge__error *err); /* NULL: there is none */
+	void *ctx;
+};
+
 struct kedge__segment_spec {
 	const char *name;
 	uint64_t version;
@@ -109,6 +117,8 @@ struct kedge__segment_spec {
 	const struct kedge__source_record *sources;
 	size_t source_count;
 	struct kedge__codec_choice codec;
+	struct kedge__codec_memory *memory;         /* what was settled on for earlier versions; NULL: each is looked at anew */
+	struct kedge__base_source base;             /* "auto" uses it only for versions that refer to others anyhow */
 	uint32_t block_bytes;                       /* raw bytes of a block, cut at regions */
 	struct kedge__io io;
 	bool sync;                                  /* fsync before rename; only tests and scratch levels in memory turn it off */
@@ -121,6 +131,7 @@ struct kedge__segment_stats {
 	uint64_t stored_bytes, literal_bytes, metadata_bytes;
 	double encode_seconds; /* of all threads that encode, divided by their number */
 	double write_seconds;  /* sync and rename among them */
+	uint64_t base;         /* version that blocks were packed against, in its lineage now; KEDGE__NO_VERSION: none */
 	struct kedge__pipeline_stats pipeline; /* collect, encode, append; all zero without literals */
 };
 
@@ -160,6 +171,8 @@ struct kedge__segment { /* all decoded and checked, but for the blocks */
 	size_t source_count;
 	uint64_t base; /* the version that some blocks were packed against; KEDGE__NO_VERSION: none was */
 	struct kedge__literal_places places; /* of all literals, if there is a base */
+	struct kedge__packing_record *packing; /* how the blocks of regions were packed, and why, as far as it is told */
+	size_t packing_count;
 };
 
 /* PART, if not NULL, is what the manifest says the file must be. */
@@ -176,8 +189,6 @@ size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos)
 const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name);
 
 /* ------------------------------------------------------------------ lineage.c: all segments of one rank that a version needs */
-
-struct kedge__lineage;
 
 /* LEVELS fastest first; each segment is taken from the first level where it opens and fits (image ids match). Falling back is logged. */
 int kedge__lineage_open(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank, struct kedge__lineage **out, struct kedge__error *err);

@@ -178,6 +178,9 @@ struct job {
 	uint32_t block_bytes;
 	struct kedge__io io;
 	struct kedge__pool *pool;
+	bool base; /* each version may be packed against the one before it */
+	struct kedge__codec_memory *memory;
+	struct kedge__segment_stats *stats; /* NULL, or those of what was written last */
 };
 
 static inline struct job job_new(uint32_t ranks, uint64_t scale)
@@ -384,10 +387,25 @@ static inline void describe_regions(const struct image *image, struct kedge__reg
 							   .bytes = image->bytes[r]};
 }
 
+struct base_ctx {
+	struct kedge__catalog *cat;
+	uint64_t version;
+	uint32_t rank;
+};
+
+static inline int open_base(void *ctx, struct kedge__lineage **out, struct kedge__error *err)
+{
+	const struct base_ctx *b = ctx;
+	struct kedge__catalog *cat = b->cat;
+
+	return kedge__lineage_open(&cat, 1, b->version, b->rank, out, err);
+}
+
 /* Write the segment of one rank of version INDEX of JOB. */
 static inline int write_rank(struct kedge__catalog *cat, const struct job *job, size_t index, uint32_t rank,
 			     enum kedge__reducer_id how, bool sync, struct kedge__set *set, struct kedge__error *err)
 {
+	struct base_ctx base = {cat, index ? job->versions[index - 1] : 0, rank};
 	struct kedge__region_record regions[REGIONS];
 	struct kedge__source_record sources[VERSIONS_MAX];
 	struct kedge__segment_spec spec = {.name = NAME,
@@ -398,9 +416,12 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 					   .regions = regions,
 					   .region_count = REGIONS,
 					   .codec = job->codec,
+					   .memory = job->memory,
+					   .base = {job->base && index ? open_base : NULL, &base},
 					   .block_bytes = job->block_bytes,
 					   .io = job->io,
 					   .sync = sync};
+	struct kedge__segment_stats stats;
 	struct kedge__reduction red;
 	int rc;
 
@@ -419,7 +440,11 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 	spec.source_count = red.source_count;
 	rc = kedge__catalog_next_generation(cat, spec.version, rank, &spec.generation, err);
 	if (!rc)
-		rc = kedge__segment_write(cat, job->pool, &spec, &set->parts[rank], NULL, err);
+		rc = kedge__segment_write(cat, job->pool, &spec, &set->parts[rank], &stats, err);
+	if (!rc && stats.base != KEDGE__NO_VERSION)
+		set->sources[set->source_count++] = stats.base;
+	if (!rc && job->stats)
+		*job->stats = stats;
 	kedge__free(red.sources);
 	kedge__free(red.region_digests);
 	kedge__free(red.literals.at);
@@ -439,7 +464,7 @@ static inline int save_index(struct kedge__catalog *cat, const struct job *job, 
 			     enum kedge__reducer_id how, bool sync, struct kedge__error *err)
 {
 	struct kedge__set_part parts[RANKS_MAX] = {0};
-	uint64_t sources[RANKS_MAX * VERSIONS_MAX];
+	uint64_t sources[RANKS_MAX * (VERSIONS_MAX + 1)];
 	struct kedge__set set = {.name = NAME,
 				 .version = job->versions[index],
 				 .parent = KEDGE__NO_VERSION,
