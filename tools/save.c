@@ -5,7 +5,7 @@
 
 struct save {
 	struct kedge__usage usage;
-	const char *store, *name, *reduce, *codec, *type, *chunk, *block;
+	const char *store, *name, *reduce, *codec, *codec_rate, *type, *chunk, *block;
 	const char *page_index, *page_data;
 	uint64_t version;
 	bool paranoid, replace, json, quiet;
@@ -58,6 +58,7 @@ static int open_job(struct save *s)
 	push_setting(&list, "reducer", s->reduce);
 	push_setting(&list, "chunk", s->chunk);
 	push_setting(&list, "codec", s->codec);
+	push_setting(&list, "codec_rate", s->codec_rate);
 	push_setting(&list, "block", s->block);
 	push_setting(&list, "paranoid", s->paranoid ? "yes" : NULL);
 	push_setting(&list, "capture", "sync");
@@ -283,6 +284,8 @@ int kedge__tool_save(int argc, char **argv)
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &s.chunk, "BYTES", "size of a chunk: 32 to 64k, a power of two"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC",
 	     "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},
+	    {"codec-rate", 0, KEDGE__OPTION_TEXT, &s.codec_rate, "BYTES",
+	     "the smallest of auto that packs as many bytes a second"},
 	    {"block", 0, KEDGE__OPTION_TEXT, &s.block, "BYTES", "bytes that are packed and checked as a unit"},
 	    {"type", 0, KEDGE__OPTION_TEXT, &s.type, "TYPE",
 	     "what the files hold: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},

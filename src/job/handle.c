@@ -74,6 +74,7 @@ static void handle_free(kedge_t *k)
 	kedge__worker_free(k->flusher);
 	kedge__chores_free(k);
 	kedge__pool_free(k->pool);
+	kedge__codec_memory_free(k->memory);
 	kedge__reducer_free(k->reducer);
 	kedge__track_free(k);
 	kedge__reserve_done(&k->reserve);
@@ -112,6 +113,9 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 		rc = kedge__region_table_new(&k->regions, err);
 	if (!rc)
 		rc = kedge__pool_new(threads_wanted(k), &k->pool, err);
+	if (!rc)
+		rc = kedge__codec_memory_new(&k->memory, err);
+	k->codec.target = (double)k->set.codec_rate / kedge__pool_threads(k->pool);
 	if (!rc && k->set.capture != KEDGE__CAPTURE_SYNC)
 		rc = kedge__worker_new(2, &k->writer, err);
 	if (!rc && kedge__chores_wanted(k))

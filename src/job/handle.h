@@ -144,10 +144,20 @@ struct kedge__job_file {
 	char *temporary; /* being restored; becomes `path` */
 };
 
+/* How fast storage takes what is written to it, by the versions so far. */
+struct kedge__pace {
+	double l1;      /* bytes a second; 0: not measured */
+	uint64_t bytes; /* of the last version */
+	double began;   /* when it was begun, */
+	double apart;   /* and how long after the one before it; 0: not known */
+};
+
 struct kedge {
 	char *name;
 	struct kedge__job_settings set;
 	struct kedge__codec_choice codec;
+	struct kedge__codec_memory *memory; /* this and the pace are looked at by whoever writes segments, one at a time */
+	struct kedge__pace pace;
 	struct kedge_group group;
 	struct kedge__channel front, back;
 	bool front_alone, back_alone; /* the writer / the flusher may agree with the other ranks by itself */
@@ -245,6 +255,12 @@ void kedge__write_publish(struct kedge__job_write *w); /* collective; then every
 void kedge__write_free(struct kedge__job_write *w);
 void kedge__write_submit(struct kedge__job_write *w); /* to the writer; W is k->pending then, and freed when finished */
 void kedge__write_finish(kedge_t *k);                                         /* wait for the pending one; collective */
+
+/* ------------------------------------------------------------------ pace.c */
+
+void kedge__pace_wrote(struct kedge__pace *p, uint64_t bytes, double seconds, double began);
+/* Bytes a second that the narrowest place takes; 0: nothing was measured. L2_RATE 0: L2 has no throttle, or there is none. */
+double kedge__pace_storage(const struct kedge__pace *p, double l2_rate, uint64_t l2_every);
 
 /* ------------------------------------------------------------------ still.c: memory held still, so that the rest is the writer's */
 

@@ -39,6 +39,7 @@ struct kedge__job_settings {
 	uint64_t chunk;        /* 256 */
 	uint64_t pattern;      /* 32: the chunk of rex */
 	char *codec;           /* "auto" */
+	uint64_t codec_rate;   /* 0: raw bytes a second that packing has to keep up with */
 	uint64_t block;        /* 128k */
 	int capture;           /* sync */
 	uint64_t copy_memory;  /* 4G: bytes that a version in the background may hold aside; above it the checkpoint is synchronous */

@@ -63,6 +63,9 @@ const struct kedge__setting kedge__job_settings_table[] = {
 	codec, "auto",
 	"How literals are packed: none, lz4, zstd or another that kedge info lists, with a level as in zstd:9, chained as in "
 	"shuffle+zstd; auto looks at samples of each region, max takes the smallest."),
+    SIZE(codec_rate, "0", 0, 1e15,
+	 "Bytes of data a second that packing has to keep up with on a rank: auto takes the smallest codec that does. 0: "
+	 "what gets a version through packing and storage fastest, by storage's measured speed."),
     SIZE(block, "128k", 4096, 64.0 * 1048576, "Bytes of literals that are packed and checksummed as a unit."),
     CHOICE(
 	capture, "sync", captures,

@@ -4,7 +4,30 @@
 
 /* ------------------------------------------------------------------ the local part */
 
-static void spec_fill(const struct kedge__job_write *w, struct kedge__segment_spec *spec)
+/* What is asked for, with what storage was measured to take for each thread. */
+static struct kedge__codec_choice codec_wanted(const struct kedge__job_write *w)
+{
+	const kedge_t *k = w->k;
+	struct kedge__codec_choice codec = k->codec;
+	double l2_rate = k->level[KEDGE__L2].on ? (double)k->set.l2_rate : 0;
+
+	codec.storage = kedge__pace_storage(&k->pace, l2_rate, w->l2_every) / kedge__pool_threads(k->pool);
+	return codec;
+}
+
+/* What this version may be packed against: its parent, or the newest there is. */
+static int base_open(void *ctx, struct kedge__lineage **out, struct kedge__error *err)
+{
+	const struct kedge__job_write *w = ctx;
+	struct kedge__catalog *cat = w->k->level[KEDGE__L1].write;
+	uint64_t version = w->reduction.parent;
+
+	if (version == KEDGE__NO_VERSION)
+		version = w->alive[w->alive_count - 1].version;
+	return kedge__lineage_open(&cat, 1, version, (uint32_t)w->k->group.rank, out, err);
+}
+
+static void spec_fill(struct kedge__job_write *w, struct kedge__segment_spec *spec)
 {
 	const kedge_t *k = w->k;
 
@@ -21,7 +44,9 @@ static void spec_fill(const struct kedge__job_write *w, struct kedge__segment_sp
 	    .source = w->source,
 	    .sources = w->sources,
 	    .source_count = w->reduction.source_count,
-	    .codec = k->codec,
+	    .codec = codec_wanted(w),
+	    .memory = k->memory,
+	    .base = {w->alive_count ? base_open : NULL, w},
 	    .block_bytes = (uint32_t)k->set.block,
 	    .sync = k->set.sync,
 	    .io = kedge__job_settings_io(&k->set),
@@ -43,6 +68,8 @@ static int segment_write(struct kedge__job_write *w, struct kedge__error *err)
 	spec.progress_ctx = &p;
 	rc = kedge__segment_write(cat, k->pool, &spec, &w->part, &w->stats, err);
 	w->sealed = !rc;
+	if (w->sealed)
+		kedge__pace_wrote(&k->pace, w->stats.stored_bytes, w->stats.write_seconds, w->started);
 	return rc;
 }
 
@@ -92,11 +119,12 @@ static void tale_tell(const struct kedge__job_write *w, struct tale *t)
 	t->reducer = w->reduction.reducer;
 	t->l2 = w->l2;
 	memcpy(t->why, w->why, sizeof(t->why));
-	for (size_t i = 0, s = 0; i < w->alive_count && s < w->reduction.source_count; i++) {
-		if (w->alive[i].version == w->reduction.sources[s]) {
+	for (size_t i = 0, s = 0; i < w->alive_count; i++) {
+		bool source = s < w->reduction.source_count && w->alive[i].version == w->reduction.sources[s];
+
+		s += source;
+		if (source || w->alive[i].version == w->stats.base)
 			bits[i / 64] |= UINT64_C(1) << i % 64;
-			s++;
-		}
 	}
 }
 
