@@ -11,7 +11,7 @@ static struct kedge__codec_choice codec_wanted(const struct kedge__job_write *w)
 	struct kedge__codec_choice codec = k->codec;
 	double l2_rate = k->level[KEDGE__L2].on ? (double)k->set.l2_rate : 0;
 
-	codec.storage = kedge__pace_storage(&k->pace, l2_rate, w->l2_every) / kedge__pool_threads(k->pool);
+	codec.storage = kedge__pace_storage(&k->pace, l2_rate, w->l2.every) / kedge__pool_threads(k->pool);
 	return codec;
 }
 
