@@ -119,6 +119,7 @@ static json_t *trackers_json(void)
 
 static void print_trackers(void)
 {
+	char device[300];
 	const char *kind;
 
 	printf("trackers      ");
@@ -134,6 +135,8 @@ static void print_trackers(void)
 			printf("               not %s: %s\n", kind, kedge__error_text(&err));
 		kedge__error_done(&err);
 	}
+	if (kedge__device_find("", device, sizeof(device)))
+		printf("               auto is none: %s could write to memory unseen\n", device);
 }
 
 /* Why `writer = uring` cannot be had here; NULL if it can. */

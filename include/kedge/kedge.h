@@ -141,6 +141,16 @@ KEDGE_API int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum 
  * need the memory any more: then it may be freed. */
 KEDGE_API int kedge_unprotect(kedge_t *k, const char *name);
 
+#define KEDGE_REGION_DEVICE 1u /* not only the program's own threads and system calls write to it */
+
+/*
+ * FLAGS, a sum of KEDGE_REGION_*, for the protected region NAME, until it is unprotected. With KEDGE_REGION_DEVICE its pages are
+ * neither tracked nor write-protected: it is copied or saved as a whole in kedge_checkpoint(), and looked at as a whole. For
+ * memory that devices write to by themselves (RDMA, GPUs, buffers registered with io_uring) or that is written through another
+ * mapping; such writes must rest while kedge_checkpoint() runs.
+ */
+KEDGE_API int kedge_region_flags(kedge_t *k, const char *name, unsigned flags);
+
 #define KEDGE_FILE_PREFIX "files/" /* the region of file NAME is called "files/NAME" */
 
 /*

@@ -18,6 +18,7 @@ struct kedge__region {
 	uint64_t dims[KEDGE_MAX_DIMS];
 	uint32_t slot;  /* in the image space; kept as long as the name is known to the record */
 	bool has_slot;
+	unsigned flags; /* KEDGE_REGION_*, for as long as it is protected */
 };
 
 struct kedge__region_table; /* found by name in constant time */
@@ -64,6 +65,10 @@ int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, str
 
 struct kedge__tracker;
 
+/* device.c: the first thing under ROOT ("" for the system's) that can write to a process's memory without its processors:
+ * network adapters with RDMA, accelerators, memory shared between processes page by page. False: there is none. */
+bool kedge__device_find(const char *root, char *path, size_t room);
+
 struct kedge__dirty {
 	uint64_t offset, bytes; /* from the start of the range */
 };
@@ -77,7 +82,8 @@ struct kedge__dirty_list { /* ascending, disjoint, not touching; kedge__array_do
 const char *kedge__tracker_kind(size_t i);
 /* 0, or why NAME cannot be had here. Tries it out. */
 int kedge__tracker_probe(const char *name, struct kedge__error *err);
-/* NAME: a kind, or NULL or "auto": the best that works here. That is never mprotect, which takes over SIGSEGV. */
+/* NAME: a kind, or NULL or "auto": the best that works here. That is never mprotect, which takes over SIGSEGV, nor
+ * softdirty, whose bits are reset for the whole process. */
 int kedge__tracker_open(const char *name, struct kedge__tracker **out, struct kedge__error *err);
 /* Takes NULL. With mprotect no thread may write to tracked memory meanwhile. */
 void kedge__tracker_close(struct kedge__tracker *t);

@@ -228,8 +228,10 @@ int kedge__region_table_put(struct kedge__region_table *t, const char *name, voi
 	memset(e->region.dims, 0, sizeof(e->region.dims));
 	for (int i = 0; i < ndims; i++)
 		e->region.dims[i] = dims[i];
-	if (!e->active)
+	if (!e->active) {
 		t->order.at[t->order.count++] = e;
+		e->region.flags = 0;
+	}
 	e->active = true;
 	return 0;
 }

@@ -173,7 +173,7 @@ static int soft_probe(struct kedge__error *err)
 
 const struct kedge__tracker_ops kedge__tracker_softdirty = {
     .name = "softdirty",
-    .automatic = true,
+    .automatic = false,
     .probe = soft_probe,
     .open = soft_open,
     .close = soft_close,

@@ -219,6 +219,7 @@ static int reduce_prepare(struct kedge__job_write *w, struct kedge__error *err)
 		return rc;
 	w->image = (struct kedge__image){w->regions, w->region_count};
 	kedge__track_collect(k, &w->pages);
+	kedge__track_audit(k, w->version, &w->image, &w->pages);
 	w->collected = w->pages.collected;
 	w->dirty = w->pages.usable ? (double)w->pages.bytes : -1;
 	return 0;

@@ -480,6 +480,28 @@ int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum kedge_type
 	return rc ? kedge__state_fail(k, rc, &err) : protect(k, name, ptr, count, type, ndims, dims);
 }
 
+int kedge_region_flags(kedge_t *k, const char *name, unsigned flags)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__region *r;
+	int rc = 0;
+
+	if (!k || !name || flags & ~KEDGE_REGION_DEVICE) {
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, no name, or flags that do not exist (0x%x)", flags);
+		return kedge__state_fail(k, rc, &err);
+	}
+	pthread_mutex_lock(&k->lock);
+	r = kedge__region_table_find(k->regions, name);
+	if (r)
+		r->flags = flags;
+	else
+		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "no region \"%s\" is protected", name);
+	if (r && flags & KEDGE_REGION_DEVICE)
+		kedge__track_forget(k, r->data, r->bytes);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
 int kedge_unprotect(kedge_t *k, const char *name)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;

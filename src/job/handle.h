@@ -54,6 +54,7 @@ struct kedge__job_track {
 	struct kedge__tracker *tracker; /* NULL: pages are not tracked */
 	KEDGE__ARRAY(struct kedge__job_tracked) ranges;
 	uint64_t at; /* the version that the last collect belongs to, once it is committed; else KEDGE__NO_VERSION */
+	uint64_t turn; /* of the audit */
 };
 
 /* What was written, a list for each region of the image. */
@@ -307,6 +308,8 @@ void kedge__track_reset(kedge_t *k); /* what is protected may be anything: it wi
 void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes); /* the same, of a part of it */
 /* What was written since the last collect, and begin anew; what cannot be had is logged and not usable. */
 void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d);
+/* Looks at some of what D calls clean. If it is not, nothing is tracked from now on, and D is not usable. */
+void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image *image, struct kedge__job_dirty *d);
 void kedge__dirty_free(struct kedge__job_dirty *d);
 double kedge__track_count(kedge_t *k); /* bytes in pages written so far; negative: not known */
 

@@ -76,10 +76,10 @@ const struct kedge__setting kedge__job_settings_table[] = {
     SIZE(copy_memory, "4G", 0, 1e15,
 	 "Bytes that copy and cow may hold aside, kept for the next version. If what may have changed is more, it is reduced "
 	 "first; a version with more new bytes is written before the checkpoint returns."),
-    CHOICE(track, "none", tracks,
-	   "How written pages are known, so that a checkpoint looks at those alone: auto takes the best that the kernel "
-	   "has, others by name; mprotect takes over SIGSEGV. Writes by devices (RDMA, GPUs) are not seen by any: hence "
-	   "none, which looks at everything, unless asked for."),
+    CHOICE(track, "auto", tracks,
+	   "How written pages are known, so that a checkpoint looks at those alone: auto is uffd, or none where the kernel "
+	   "has it not or a device is present (RDMA, GPU) whose writes nobody sees; others by name. mprotect takes over "
+	   "SIGSEGV. none looks at everything."),
     CHOICE(writer, "auto", writers,
 	   "How segments are written, on L1 and on L2: pwrite writes from a thread of its own; uring keeps several large "
 	   "writes in flight by io_uring, where the kernel permits it; auto takes the one that measured faster: uring if "

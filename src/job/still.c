@@ -56,7 +56,10 @@ static bool ways_make(struct kedge__job_write *w)
 		    w->pages.usable && w->pages.lists[i].known &&
 		    kedge__reducer_narrows(w->k->reducer, w->version, w->regions[i].base, w->regions[i].bytes);
 
-		w->ways[i] = (struct kedge__hold_region){is_file(&w->records[i]), narrow ? &w->pages.lists[i] : NULL};
+		bool device = kedge__region_table_at(w->k->regions, i)->flags & KEDGE_REGION_DEVICE;
+
+		w->ways[i].copied = device || is_file(&w->records[i]);
+		w->ways[i].only = narrow ? &w->pages.lists[i] : NULL;
 	}
 	return w->ways;
 }

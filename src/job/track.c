@@ -5,10 +5,24 @@
  */
 #include "job/handle.h"
 
+#define TRACK_MIN   (UINT64_C(64) << 10)
+#define AUDIT_SHARE 128 /* one page in so many of those called clean */
+
 bool kedge__track_wanted(const kedge_t *k)
 {
 	return k->set.track != KEDGE__TRACK_NONE && !k->set.paranoid &&
 	       kedge__job_settings_reducer(&k->set) != KEDGE__REDUCER_FULL;
+}
+
+/* `auto`, and something here could write behind a tracker's back. */
+static bool is_unsafe(const kedge_t *k)
+{
+	char path[300];
+
+	if (k->set.track != KEDGE__TRACK_AUTO || !kedge__device_find("", path, sizeof(path)))
+		return false;
+	kedge__log(KEDGE_LOG_INFO, "%s: pages are not tracked, for %s could write to memory unseen", k->name, path);
+	return true;
 }
 
 /* Asked for by name, it must be there; `auto` takes what there is, and says what. */
@@ -24,7 +38,7 @@ int kedge__track_init(kedge_t *k, struct kedge__error *err)
 	if (k->set.track != KEDGE__TRACK_NONE && !kedge__track_wanted(k))
 		kedge__log(KEDGE_LOG_INFO, "%s: pages are not tracked, for with %s everything is looked at", k->name,
 			   k->set.paranoid ? "paranoid" : "the full reducer");
-	if (!kedge__track_wanted(k))
+	if (!kedge__track_wanted(k) || is_unsafe(k))
 		return 0;
 	rc = kedge__tracker_open(kinds[k->set.track], &k->track.tracker, err);
 	if (rc) {
@@ -69,10 +83,13 @@ void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes)
 		kedge__tracker_touch(k->track.tracker, data, bytes);
 }
 
-static struct kedge__job_tracked *range_find(kedge_t *k, const struct kedge__region *r)
+/* GUESS: where it is if nothing was removed. */
+static struct kedge__job_tracked *range_find(kedge_t *k, const struct kedge__region *r, size_t guess)
 {
-	for (size_t i = 0; i < k->track.ranges.count; i++) {
-		struct kedge__job_tracked *t = &k->track.ranges.at[i];
+	size_t n = k->track.ranges.count;
+
+	for (size_t i = 0; i < n; i++) {
+		struct kedge__job_tracked *t = &k->track.ranges.at[(guess + i) % n];
 
 		if (t->slot == r->slot && t->data == r->data && t->bytes == r->bytes)
 			return t;
@@ -80,22 +97,24 @@ static struct kedge__job_tracked *range_find(kedge_t *k, const struct kedge__reg
 	return NULL;
 }
 
-/* Routed files are mapped for the time of a checkpoint only: there is nothing to track. */
+/* Routed files are mapped for the time of a checkpoint only, and to look at little memory costs less than to watch it.
+ */
 static bool is_trackable(const struct kedge__region *r)
 {
-	return r->bytes && strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0;
+	return r->bytes >= TRACK_MIN && !(r->flags & KEDGE_REGION_DEVICE) &&
+	       strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0;
 }
 
 /* The tracker watches what is protected now, and nothing else. */
 static int ranges_update(kedge_t *k, struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions);
+	size_t n = kedge__region_table_count(k->regions), guess = 0;
 
 	for (size_t i = 0; i < k->track.ranges.count; i++)
 		k->track.ranges.at[i].seen = false;
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
-		struct kedge__job_tracked *known = is_trackable(r) ? range_find(k, r) : NULL;
+		struct kedge__job_tracked *known = is_trackable(r) ? range_find(k, r, guess++) : NULL;
 		struct kedge__job_tracked fresh = {r->slot, r->data, r->bytes, 0, true};
 		int rc;
 
@@ -147,7 +166,7 @@ static int list_make(kedge_t *k, size_t id, struct kedge__region_dirty *out, uin
 
 static int lists_make(kedge_t *k, struct kedge__job_dirty *d, struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions);
+	size_t n = kedge__region_table_count(k->regions), guess = 0;
 	int rc = 0;
 
 	d->lists = kedge__calloc(n + 1, sizeof(*d->lists));
@@ -156,7 +175,7 @@ static int lists_make(kedge_t *k, struct kedge__job_dirty *d, struct kedge__erro
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
-		const struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r) : NULL;
+		const struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r, guess++) : NULL;
 
 		if (t)
 			rc = list_make(k, t->id, &d->lists[i], &d->bytes, err);
@@ -185,6 +204,28 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 			   kedge__error_text(&err));
 	d->usable = !rc && follows;
 	kedge__error_done(&err);
+}
+
+/*
+ * No tracker sees a device, and nobody can know all devices. What they write comes in long runs, mostly: then it is
+ * found here in the first version that would miss it, and that version looks at everything.
+ */
+void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image *image, struct kedge__job_dirty *d)
+{
+	uint64_t turn = k->track.turn++, offset;
+	size_t region;
+
+	if (!d->usable ||
+	    kedge__reducer_audit(k->reducer, k->pool, version, image, d->lists, AUDIT_SHARE, turn, &region, &offset))
+		return;
+	kedge__log(
+	    KEDGE_LOG_ERROR,
+	    "%s: the page at %llu of region \"%s\" changed, and page tracker %s did not see it: a device, or another "
+	    "mapping, writes to it; nothing is tracked any more (kedge_region_flags() is for such regions)",
+	    k->name, (unsigned long long)offset, kedge__region_table_at(k->regions, region)->name,
+	    kedge__tracker_name(k->track.tracker));
+	kedge__track_free(k);
+	d->usable = d->collected = false;
 }
 
 double kedge__track_count(kedge_t *k)

@@ -221,22 +221,6 @@ static bool is_narrow(const struct kedge__txn *t, const struct kedge__slab *s, u
 	       g->bytes == g->next_bytes && !g->stale[number];
 }
 
-/* The first range that ends behind OFFSET. */
-static size_t dirty_find(const struct kedge__region_dirty *d, uint64_t offset)
-{
-	size_t low = 0, high = d->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (d->at[middle].addr + d->at[middle].len <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Only grains with a dirty byte; P is at the start of the slab, which has BYTES, and has no data yet. */
 static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worker, const struct piece *p,
 		      uint64_t bytes)
@@ -245,7 +229,7 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 	struct kedge__hash_worker *w = &r->txn.workers[worker];
 	uint64_t chunk = r->options.chunk, grain = kedge__grain(chunk), start = p->offset, end = start + bytes;
 	uint64_t done = start;
-	size_t i = dirty_find(d, start);
+	size_t i = kedge__dirty_find(d, start);
 
 	if (i == d->count || d->at[i].addr >= end) {
 		s->sum = p->last->slab_sums[start / KEDGE__SLAB_BYTES];

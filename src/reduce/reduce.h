@@ -176,6 +176,14 @@ int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *po
 				const struct kedge__image *image, const struct kedge__region_dirty *dirty,
 				void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
 				struct kedge__reduction *out, struct kedge__error *err);
+/*
+ * Is what the caller calls unchanged so? Every SHARE-th grain outside DIRTY, from the TURN-th on, of regions that the next
+ * reduction would take the caller's word for: so a change of SHARE grains in a row is found at once, and any in SHARE
+ * turns. Bytes are read at `data`. False: the one at *OFFSET of *REGION is not.
+ */
+bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+			  const struct kedge__image *image, const struct kedge__region_dirty *dirty, uint64_t share,
+			  uint64_t turn, size_t *region, uint64_t *offset);
 void kedge__reduction_done(struct kedge__reduction *red);
 void kedge__reducer_commit(struct kedge__reducer *r);
 void kedge__reducer_rollback(struct kedge__reducer *r);

@@ -187,6 +187,22 @@ static inline uint64_t kedge__item_len(const struct kedge__image_region *region,
 	return KEDGE__MIN(chunk, region->bytes - index * chunk);
 }
 
+/* The first range that ends behind OFFSET. */
+static inline size_t kedge__dirty_find(const struct kedge__region_dirty *d, uint64_t offset)
+{
+	size_t low = 0, high = d->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (d->at[middle].addr + d->at[middle].len <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Waking threads costs more than they gain on a short list. */
 static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_t items)
 {

@@ -299,9 +299,82 @@ static void test_after_a_restart(void **state)
 	bench_close(&b);
 }
 
+/* What a device does: pages change, and the tracker knows nothing of it. */
+static void write_unseen(struct bench *b, size_t at, size_t bytes)
+{
+	fill_random(b->big + at, bytes, at + bytes);
+	assert_int_equal(kedge__tracker_collect(b->tracked->track.tracker, NULL), 0);
+}
+
+/* A long run is found at once, and the version that would have missed it has it. */
+static void test_audit_finds_a_run(void **state)
+{
+	struct bench b;
+
+	kedge_set_log(place_log, *state);
+	bench_open(&b, *state, any_kind(), "sync", "tree");
+	take(&b, 1);
+	take(&b, 2);
+	write_unseen(&b, 300000, 128 * 4096 + 4096);
+	take(&b, 3);
+	assert_null(b.tracked->track.tracker);
+	assert_non_null(strstr(b.p->log, "did not see it"));
+	b.big[7] ^= 1;
+	take(&b, 4);
+	bench_close(&b);
+	kedge_set_log(NULL, NULL);
+}
+
+/* A page is found in as many versions as it takes to look at each once; an honest tracker is never blamed. */
+static void test_audit_comes_round(void **state)
+{
+	uint64_t version = 2;
+	struct bench b;
+
+	bench_open(&b, *state, any_kind(), "sync", "basic");
+	take(&b, 1);
+	take(&b, 2);
+	for (; version < 140; version++) {
+		b.big[version * 5000 % BIG] ^= 1;
+		assert_ok(b.tracked, kedge_checkpoint(b.tracked, version + 1));
+	}
+	assert_non_null(b.tracked->track.tracker);
+	write_unseen(&b, 77 * 4096 + 100, 1);
+	while (b.tracked->track.tracker && version < 140 + 128)
+		assert_ok(b.tracked, kedge_checkpoint(b.tracked, ++version));
+	assert_null(b.tracked->track.tracker);
+	take_both(&b, version + 1);
+	bench_close(&b);
+}
+
+/* A region that devices write to is looked at as a whole, always. */
+static void test_device_region(void **state)
+{
+	struct bench b;
+
+	bench_open(&b, *state, any_kind(), "sync", "tree");
+	assert_int_equal(kedge_region_flags(b.tracked, "nothing", KEDGE_REGION_DEVICE), KEDGE_E_NOTFOUND);
+	assert_int_equal(kedge_region_flags(b.tracked, "big", 2), KEDGE_E_ARG);
+	take(&b, 1);
+	assert_ok(b.tracked, kedge_region_flags(b.tracked, "big", KEDGE_REGION_DEVICE));
+	assert_int_equal(b.tracked->track.ranges.count, 0);
+	protect(&b); /* changes nothing of it */
+	take(&b, 2);
+	write_unseen(&b, 4096 * 9, 10);
+	take(&b, 3);
+	assert_int_equal(b.tracked->track.ranges.count, 0);
+	assert_ok(b.tracked, kedge_region_flags(b.tracked, "big", 0));
+	take(&b, 4);
+	assert_int_equal(b.tracked->track.ranges.count, 1);
+	b.big[50] ^= 1;
+	take(&b, 5);
+	bench_close(&b);
+}
+
 static void test_when_not(void **state)
 {
 	struct place *p = *state;
+	char path[300];
 	kedge_t *k = job_open(p, false, MORE("track=auto", "paranoid=yes"));
 
 	assert_null(k->track.tracker);
@@ -309,11 +382,11 @@ static void test_when_not(void **state)
 	k = job_open(p, false, MORE("track=auto", "reducer=full"));
 	assert_null(k->track.tracker);
 	assert_ok(k, kedge_close(k));
-	k = job_open(p, false, NULL); /* what nobody asked for is not done */
+	k = job_open(p, false, MORE("track=none"));
 	assert_null(k->track.tracker);
 	assert_ok(k, kedge_close(k));
-	k = job_open(p, false, MORE("track=auto"));
-	assert_non_null(k->track.tracker);
+	k = job_open(p, false, NULL);
+	assert_true((k->track.tracker == NULL) == kedge__device_find("", path, sizeof(path)));
 	assert_ok(k, kedge_close(k));
 }
 
@@ -340,6 +413,9 @@ int main(void)
 	    JOB(test_after_a_failure),
 	    JOB(test_after_a_restart),
 	    JOB(test_every_allocation),
+	    JOB(test_audit_finds_a_run),
+	    JOB(test_audit_comes_round),
+	    JOB(test_device_region),
 	    JOB(test_when_not),
 	    JOB(test_kind_that_is_not_there),
 	};
