@@ -7,6 +7,7 @@ struct row {
 	uint64_t version, parent, created_ns, raw, stored, literal, metadata;
 	uint32_t ranks;
 	unsigned levels;
+	const char *form[2]; /* on each level, if it is coalesced there */
 	const char *reducer;
 	double seconds;
 	size_t lineage;     /* versions that it needs, itself included */
@@ -157,6 +158,21 @@ static void row_status(const struct ls *l, struct row *row, const struct kedge__
 	row->status = "incomplete";
 }
 
+/* What coalescing made of it on each level; the last level's reason holds those before it. */
+static void row_forms(const struct ls *l, struct row *row, const struct kedge__set *first)
+{
+	for (size_t i = 0; i < l->place.level_count && i < 2; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_find(l->place.levels[i], row->version);
+
+		if (!e || e->problem.code || !kedge__digest_equal(e->set.parts[0].image_id, first->parts[0].image_id))
+			continue;
+		if (e->set.why)
+			row->why = e->set.why;
+		if (e->set.reducer == KEDGE__REDUCER_MERGED)
+			row->form[i] = e->set.source_count ? "delta" : "complete";
+	}
+}
+
 static void row_init(const struct ls *l, struct row *row, uint64_t version)
 {
 	const struct kedge__catalog_entry *e = kedge__place_find(&l->place, version);
@@ -173,7 +189,7 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 	row->created_ns = set->created_ns;
 	row->ranks = set->ranks;
 	row->seconds = set->seconds;
-	row->why = set->why;
+	row_forms(l, row, set);
 	row->reducer = kedge__reducer_name((enum kedge__reducer_id)set->reducer);
 	for (uint32_t r = 0; r < set->ranks; r++) {
 		row->raw += set->parts[r].raw_bytes;
@@ -185,7 +201,7 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 
 static json_t *row_json(const struct row *row)
 {
-	json_t *o = kedge__json_object(), *levels = kedge__json_array();
+	json_t *o = kedge__json_object(), *levels = kedge__json_array(), *coalesced = kedge__json_array();
 	char time[KEDGE__TEXT_ROOM];
 
 	for (int i = 0; i < 2; i++)
@@ -194,7 +210,11 @@ static json_t *row_json(const struct row *row)
 	kedge__json_uint(o, "version", row->version);
 	kedge__json_text(o, "status", row->status);
 	kedge__json_text(o, "problem", row->problem);
+	for (int i = 0; i < 2; i++)
+		if (row->form[i])
+			kedge__json_add(coalesced, json_integer(i + 1));
 	kedge__json_set(o, "levels", levels);
+	kedge__json_set(o, "coalesced", coalesced);
 	kedge__json_text(o, "created", row->created_ns ? kedge__text_time_iso(row->created_ns, time) : NULL);
 	kedge__json_uint(o, "created_ns", row->created_ns);
 	kedge__json_uint(o, "ranks", row->ranks);
@@ -208,6 +228,20 @@ static json_t *row_json(const struct row *row)
 	kedge__json_real(o, "seconds", row->seconds);
 	kedge__json_text(o, "why", row->why);
 	return o;
+}
+
+/* "L1 L2:delta": on both, coalesced on the second one. */
+static void levels_text(const struct row *row, char out[KEDGE__TEXT_ROOM])
+{
+	size_t used = 0;
+
+	snprintf(out, KEDGE__TEXT_ROOM, "-");
+	for (int i = 0; i < 2; i++) {
+		if (!(row->levels & (1u << i)))
+			continue;
+		used += (size_t)snprintf(out + used, KEDGE__TEXT_ROOM - used, "%sL%d%s%s", used ? " " : "", i + 1,
+					 row->form[i] ? ":" : "", row->form[i] ? row->form[i] : "");
+	}
 }
 
 static void row_text(const struct row *row, bool details, struct kedge__table *t)
@@ -226,7 +260,8 @@ static void row_text(const struct row *row, bool details, struct kedge__table *t
 	else
 		kedge__table_add(t, "%llu", (unsigned long long)row->parent);
 	kedge__table_add(t, "%zu", row->lineage);
-	kedge__table_add(t, "%s", row->levels == 3 ? "L1 L2" : row->levels == 2 ? "L2" : row->levels ? "L1" : "-");
+	levels_text(row, a);
+	kedge__table_add(t, "%s", a);
 	if (details) {
 		kedge__table_add(t, "%s", kedge__text_bytes(row->literal, a));
 		kedge__table_add(t, "%s", kedge__text_bytes(row->metadata, a));

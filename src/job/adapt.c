@@ -129,11 +129,6 @@ static void save(kedge_t *k, bool closed, bool copied)
 		save_to(k, KEDGE__L2, text);
 }
 
-void kedge__adapt_save(kedge_t *k, bool closed)
-{
-	save(k, closed, closed);
-}
-
 /* ------------------------------------------------------------------ what happened */
 
 /* True if a copy to L2 was completed since. */
@@ -148,6 +143,12 @@ static bool flushes_take(kedge_t *k)
 	if (flushed.seconds >= 0)
 		kedge__policy_flushed(&k->policy, &flushed);
 	return flushed.seconds >= 0;
+}
+
+void kedge__adapt_save(kedge_t *k, bool closed)
+{
+	(void)flushes_take(k);
+	save(k, closed, closed);
 }
 
 static void increment_take(kedge_t *k)

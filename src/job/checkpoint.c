@@ -69,8 +69,6 @@ static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
-	uint64_t floor = 0;
-	size_t kept = 0;
 	int rc = kedge__catalog_pin(cat, err);
 
 	w->pinned = !rc;
@@ -79,12 +77,7 @@ static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, w->version, &w->alive, &w->alive_count, err);
 	if (!rc)
-		floor = kedge__keep_floor(k);
-	for (size_t i = 0; !rc && i < w->alive_count; i++) {
-		if (w->alive[i].version >= floor)
-			w->alive[kept++] = w->alive[i];
-	}
-	w->alive_count = kept;
+		w->alive_count = kedge__keep_alive(k, w->alive, w->alive_count);
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_VERSIONS, w->version, rc, NULL, err);
 	return rc ? rc : kedge__channel_common(&k->front, w->alive, &w->alive_count, err);
 }
@@ -119,7 +112,8 @@ int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *
 	return 0;
 }
 
-/* Names are copied: the application may protect other things while the writer is at work. Digests are the reduction's. */
+/* Names are copied: the application may protect other things while the writer is at work. Digests are the reduction's.
+ */
 static int records_make(struct kedge__job_write *w, struct kedge__error *err)
 {
 	size_t n = w->region_count;
@@ -164,18 +158,22 @@ static int sources_make(struct kedge__job_write *w, struct kedge__error *err)
 	return 0;
 }
 
-/* What the flusher could not read must not be built on: this version stands alone. */
-static void leave_damaged(kedge_t *k)
+/* What the flusher could not read must not be built on, and old versions must be able to go: this one stands alone. */
+static void begin_anew(struct kedge__job_write *w)
 {
-	bool damaged;
+	kedge_t *k = w->k;
+	bool damaged, many = kedge__keep_anew(k, w->alive_count);
 
 	pthread_mutex_lock(&k->state_lock);
 	damaged = k->l1_damaged;
 	k->l1_damaged = false;
 	pthread_mutex_unlock(&k->state_lock);
-	if (!damaged)
+	if (!damaged && !many)
 		return;
-	kedge__log(KEDGE_LOG_NOTICE, "%s: the next version stands alone, for what it would be built on is damaged", k->name);
+	kedge__log(damaged ? KEDGE_LOG_NOTICE : KEDGE_LOG_INFO, "%s: version %llu stands alone, for %s", k->name,
+		   (unsigned long long)w->version,
+		   damaged ? "what it would be built on is damaged"
+			   : "older ones are kept only because others refer to them");
 	kedge__reducer_reset(k->reducer);
 	k->reducer_at = KEDGE__NO_VERSION;
 	k->reducer_primed = true;
@@ -206,7 +204,7 @@ static int reduce_prepare(struct kedge__job_write *w, struct kedge__error *err)
 	int rc = kedge__reducer_make(k, err);
 
 	if (!rc)
-		leave_damaged(k);
+		begin_anew(w);
 	if (!rc)
 		rc = kedge__prime_store(k, w->alive, w->alive_count, err);
 	if (!rc)
@@ -247,8 +245,8 @@ static int set_aside(struct kedge__job_write *w, uint64_t *flags, struct kedge__
 }
 
 /*
- * With capture = copy or cow, what may have changed is set aside if it fits on every rank: all ranks finish this version
- * in the background, or none does. *BACKGROUND tells.
+ * With capture = copy or cow, what may have changed is set aside if it fits on every rank: all ranks finish this
+ * version in the background, or none does. *BACKGROUND tells.
  */
 static int capture(struct kedge__job_write *w, bool *background, struct kedge__error *err)
 {

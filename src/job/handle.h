@@ -295,8 +295,9 @@ void kedge__flush_publish(struct kedge__chore *c);
 void kedge__keep_local(struct kedge__chore *c);
 /* Versions above KEEP that are borne before coalescing is worth its reading and writing. */
 size_t kedge__keep_slack(size_t keep);
-/* With keep: versions below the newest one that stands alone are not referred to any more, so that they can go. */
-uint64_t kedge__keep_floor(const kedge_t *k);
+/* With keep: of LIST what a new version may refer to, so that the others can go. Returns how many that are. */
+size_t kedge__keep_alive(const kedge_t *k, struct kedge__set_key *list, size_t count);
+bool kedge__keep_anew(const kedge_t *k, size_t alive); /* with so many to refer to, the next one is to stand alone */
 
 /* ------------------------------------------------------------------ track.c: pages that were written */
 

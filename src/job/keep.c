@@ -1,9 +1,12 @@
 /*
  * keep: old versions go after a new one is complete. With list and tree, new versions refer to the first occurrence of
- * their data, however old: gc alone would remove nothing. So now and then the oldest version that stays is made to
- * stand alone, and from then on new versions refer to nothing below it (kedge__keep_floor()). What was kept for the
- * lineage goes when the last version that refers to it does: the store holds no more than about twice KEEP versions and
- * the slack below. Nothing here is worth failing for.
+ * their data, however old: gc alone would remove nothing. So now and then the newest version is made to stand alone,
+ * and from then on new versions refer to nothing below it (kedge__keep_alive()). What was kept for the lineage goes
+ * when the last version that refers to it does: the store holds no more than about twice KEEP versions and the slack
+ * below. Nothing here is worth failing for.
+ *
+ * Where L2 gets deltas, L1 must still tell what came since the newest version there, the pivot. So it is the pivot that
+ * stands alone, and the newest version becomes a delta to it; versions between the two go.
  */
 #include "job/handle.h"
 
@@ -12,39 +15,63 @@ size_t kedge__keep_slack(size_t keep)
 	return KEDGE__MAX(keep / 2, 4);
 }
 
-uint64_t kedge__keep_floor(const kedge_t *k)
+static bool stands_alone(const struct kedge__catalog_entry *e)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	return !e->problem.code && e->set.parent == KEDGE__NO_VERSION && !e->set.source_count;
+}
+
+/* By coalescing a delta to VERSION, which stands alone. */
+static bool stands_on(const struct kedge__catalog_entry *e, uint64_t version)
+{
+	return !e->problem.code && e->set.reducer == KEDGE__REDUCER_MERGED && e->set.source_count == 1 &&
+	       e->set.sources[0] == version;
+}
+
+/* Of the newest version that stands alone, KEDGE__NO_VERSION if none does, and of the newest that stands on it. */
+static void bottom_find(const struct kedge__catalog *cat, uint64_t *alone, uint64_t *on)
+{
+	size_t i = kedge__catalog_count(cat);
+
+	*alone = *on = KEDGE__NO_VERSION;
+	while (i && !stands_alone(kedge__catalog_at(cat, i - 1)))
+		i--;
+	if (!i)
+		return;
+	*alone = *on = kedge__catalog_at(cat, i - 1)->version;
+	for (size_t above = kedge__catalog_count(cat); above > i && *on == *alone; above--)
+		if (stands_on(kedge__catalog_at(cat, above - 1), *alone))
+			*on = kedge__catalog_at(cat, above - 1)->version;
+}
+
+size_t kedge__keep_alive(const kedge_t *k, struct kedge__set_key *list, size_t count)
+{
+	uint64_t alone, on;
+	size_t kept = 0;
 
 	if (k->set.keep <= 0)
-		return 0;
-	for (size_t i = kedge__catalog_count(cat); i; i--) {
-		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
-
-		if (!e->problem.code && e->set.parent == KEDGE__NO_VERSION && !e->set.source_count)
-			return e->version;
+		return count;
+	bottom_find(k->level[KEDGE__L1].write, &alone, &on);
+	for (size_t i = 0; i < count; i++) {
+		if (alone == KEDGE__NO_VERSION || list[i].version == alone || list[i].version >= on)
+			list[kept++] = list[i];
 	}
-	return 0;
+	return kept;
 }
 
-/* Whether some version above VERSION stands alone, too: then gc needs no help, only time. */
-static bool stands_alone_from(const struct kedge__catalog *cat, uint64_t version)
+/* Where no rank can coalesce for all, a version that stands alone must be taken as such. */
+bool kedge__keep_anew(const kedge_t *k, size_t alive)
 {
-	for (size_t i = kedge__catalog_count(cat); i; i--) {
-		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
+	size_t keep = (size_t)KEDGE__MAX(k->set.keep, 0);
 
-		if (e->version < version)
-			return false;
-		if (!e->problem.code && e->set.parent == KEDGE__NO_VERSION && !e->set.source_count)
-			return true;
-	}
-	return false;
+	return keep && !k->level[KEDGE__L1].whole && alive > 2 * keep + kedge__keep_slack(keep);
 }
 
-static int coalesce(kedge_t *k, struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+static int coalesce(kedge_t *k, struct kedge__catalog *cat, uint64_t version, uint64_t parent, struct kedge__error *err)
 {
 	struct kedge__coalesce_options options = {
 	    .version = version,
+	    .onto = parent != KEDGE__NO_VERSION,
+	    .parent = parent,
 	    .keep_old = true, /* gc removes them, with regard to what newer versions refer to */
 	    .sync = k->set.sync,
 	    .io = kedge__job_settings_io(&k->set),
@@ -56,11 +83,50 @@ static int coalesce(kedge_t *k, struct kedge__catalog *cat, uint64_t version, st
 	return kedge__coalesce(cat, NULL, &options, &report, err);
 }
 
+/* The newest version that L2 has, too: what goes there next is a delta to it. */
+static uint64_t pivot_find(kedge_t *k, const struct kedge__job_level *level)
+{
+	const struct kedge__catalog *cat = level->flush;
+
+	if (level != &k->level[KEDGE__L1] || !k->level[KEDGE__L2].on || k->set.coalesce == KEDGE__COALESCE_NEVER ||
+	    kedge__catalog_scan(k->level[KEDGE__L2].flush, NULL))
+		return KEDGE__NO_VERSION;
+	for (size_t i = kedge__catalog_count(cat); i; i--) {
+		uint64_t version = kedge__catalog_at(cat, i - 1)->version;
+
+		if (kedge__flush_on_l2(k, version))
+			return version;
+	}
+	return KEDGE__NO_VERSION;
+}
+
+/* Gc needs no help, only time: newer versions will not refer below what was coalesced not long ago. */
+static bool bottom_is_new(const struct kedge__catalog *cat, size_t keep)
+{
+	uint64_t alone, on;
+
+	bottom_find(cat, &alone, &on);
+	return alone != KEDGE__NO_VERSION && on >= kedge__catalog_at(cat, kedge__catalog_count(cat) - keep)->version;
+}
+
+static int lift_bottom(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = level->flush;
+	uint64_t newest = kedge__catalog_at(cat, kedge__catalog_count(cat) - 1)->version;
+	uint64_t pivot = pivot_find(k, level);
+	int rc = 0;
+
+	if (pivot == KEDGE__NO_VERSION || pivot == newest)
+		return coalesce(k, cat, newest, KEDGE__NO_VERSION, err);
+	if (!stands_alone(kedge__catalog_find(cat, pivot)))
+		rc = coalesce(k, cat, pivot, KEDGE__NO_VERSION, err);
+	return rc ? rc : coalesce(k, cat, newest, pivot, err);
+}
+
 static int trim(kedge_t *k, struct kedge__job_level *level, size_t keep, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = level->flush;
 	struct kedge__gc_report report = {0};
-	uint64_t oldest;
 	size_t count;
 	int rc = kedge__catalog_scan(cat, err);
 
@@ -72,12 +138,9 @@ static int trim(kedge_t *k, struct kedge__job_level *level, size_t keep, struct 
 	if (!rc)
 		rc = kedge__catalog_scan(cat, err);
 	count = kedge__catalog_count(cat);
-	if (rc || !level->whole || count <= keep + kedge__keep_slack(keep))
+	if (rc || !level->whole || count <= keep + kedge__keep_slack(keep) || bottom_is_new(cat, keep))
 		return rc;
-	oldest = kedge__catalog_at(cat, count - keep)->version;
-	if (stands_alone_from(cat, oldest))
-		return 0;
-	return coalesce(k, cat, oldest, err);
+	return lift_bottom(k, level, err);
 }
 
 /* Versions that still wait for L2 must not leave L1; the chore behind the last of them will do this one's work. */

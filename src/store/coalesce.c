@@ -72,14 +72,18 @@ static void note_parent(struct coalesce *c, uint64_t parent)
 static int coalesce_rank(struct coalesce *c, uint32_t rank, struct kedge__error *err)
 {
 	size_t workers = c->pool ? (size_t)kedge__pool_threads(c->pool) : 1;
-	struct kedge__lineage *l;
+	uint64_t stop_below = c->options->onto ? 0 : c->options->from;
+	struct kedge__lineage *l, *base = NULL;
 	struct kedge__merge *m = NULL;
 	int rc;
 
-	rc = kedge__lineage_open_from(&c->cat, 1, c->set.version, rank, c->options->from, &l, err);
+	rc = kedge__lineage_open_from(&c->cat, 1, c->set.version, rank, stop_below, &l, err);
 	if (rc)
 		return rc;
-	rc = kedge__merge_new(l, c->options->from, NULL, workers, &m, err);
+	if (c->options->onto)
+		rc = kedge__lineage_open(&c->cat, 1, c->options->parent, rank, &base, err);
+	if (!rc)
+		rc = kedge__merge_new(l, stop_below, base, workers, &m, err);
 	if (!rc)
 		rc = write_rank(c, rank, m, err);
 	if (!rc) {
@@ -89,6 +93,7 @@ static int coalesce_rank(struct coalesce *c, uint32_t rank, struct kedge__error 
 		rc = add_set_sources(c, m, err);
 	}
 	kedge__merge_free(m);
+	kedge__lineage_close(base);
 	kedge__lineage_close(l);
 	return rc;
 }
@@ -205,6 +210,9 @@ static int find_set(const struct kedge__catalog *cat, const struct kedge__coales
 	if (options->from > options->version)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "versions %" PRIu64 " to %" PRIu64 " are no batch",
 					options->from, options->version);
+	if (options->onto && options->parent >= options->version)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "version %" PRIu64 " is not older than %" PRIu64,
+					options->parent, options->version);
 	if (!entry)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "%s has no version %" PRIu64 " to coalesce", cat->dir,
 					options->version);

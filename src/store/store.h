@@ -251,6 +251,8 @@ int kedge__batch_write(struct kedge__catalog *const *levels, size_t n, struct ke
 struct kedge__coalesce_options {
 	uint64_t version;      /* becomes one segment a rank that needs no version in [from, version) */
 	uint64_t from;         /* 0: complete, it needs no other version at all */
+	bool onto;             /* instead of FROM: it needs PARENT alone, an older version */
+	uint64_t parent;
 	bool keep_old;         /* do not remove [from, version) */
 	bool sync;
 	struct kedge__io io;

@@ -52,6 +52,29 @@ is "$(json removed)" 1 "what gc removes then"
 is "$(json removed_versions.0)" 1 "the version removed"
 all_same 5
 
+# A batch goes to L2 as one delta, and ls tells what, where and why.
+cp f f0
+for v in 1 2 3 4; do
+	flip f $((v * 3000))
+	cp f g$v
+	expect 0 kedge save -s b1 -n job --reduce basic --set l2=b2 --set l2_every=2 f
+done
+expect 0 kedge ls -s b1 --l2 b2 -n job -l
+printed "L1 L2:complete"
+printed "L1 L2:delta"
+printed "L2: every 2 (as configured), 2 versions as a delta to 2; a delta: "
+expect 0 kedge ls -s b1 --l2 b2 -n job --json
+is "$(json versions.3.coalesced)" 1 "the levels where version 4 is coalesced"
+is "$(json versions.3.coalesced.0)" 2 "the level where version 4 is coalesced"
+expect 0 kedge ls -s b2 -n job --json
+is "$(json versions)" 2 "the versions on L2"
+for v in 2 4; do
+	expect 0 kedge restore -s b2 -n job -v $v -o back
+	same back/f g$v
+done
+expect 0 kedge verify -s b2
+cp f0 f
+
 # Two levels.
 expect 0 kedge save -s l1 -n job --set l2=l2 f1
 expect 0 kedge save -s l1 -n job --set l2=l2 f1

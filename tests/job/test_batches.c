@@ -9,8 +9,9 @@
 
 #define BYTES    24000
 #define VERSIONS 13
+#define MANY     40
 
-static uint8_t m[BYTES], images[VERSIONS + 1][BYTES];
+static uint8_t m[BYTES], images[MANY + 1][BYTES];
 static uint64_t seed;
 
 static uint64_t draw(uint64_t limit)
@@ -364,6 +365,45 @@ static void test_keep_goes_complete(void **state)
 	assert_true(l2_alone(p) <= 6);
 }
 
+/* Old versions leave L1, and L2 gets deltas all the same: L1 keeps what tells of the time since the newest one there. */
+static void test_keep_leaves_what_deltas_need(void **state)
+{
+	static const char *const reducers[] = {"reducer=basic", "reducer=list", "reducer=tree"};
+	struct place *p = *state;
+
+	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
+		kedge_t *k = open_series(p, MORE(reducers[i], "l2_every=5", "keep=2", "chunk=64"));
+		struct kedge__catalog *l2;
+		size_t most = 0;
+
+		history_begin(20 + i);
+		for (uint64_t v = 1; v <= MANY; v++) {
+			struct kedge__catalog *l1;
+
+			take(k, v, v);
+			l1 = catalog_of(p->l1);
+			most = KEDGE__MAX(most, kedge__catalog_count(l1));
+			kedge__catalog_close(l1);
+		}
+		assert_in_range(most, 2, 2 * 2 + 4 + 3);
+		comes_back(k, MANY, MANY);
+		comes_back(k, MANY - 1, MANY - 1);
+		assert_ok(k, kedge_close(k));
+		assert_whole(p->l1);
+		assert_whole(p->l2);
+		l2 = catalog_of(p->l2);
+		for (uint64_t v = 10; v <= MANY; v += 5) {
+			assert_int_equal(set_of(l2, v)->source_count, 1);
+			assert_int_equal(set_of(l2, v)->sources[0], v - 5);
+			assert_true(set_of(l2, v)->parts[0].literal_bytes < BYTES * 9 / 10);
+		}
+		kedge__catalog_close(l2);
+		assert_int_equal(l2_alone(p), MANY / 5);
+		tree_remove(p->l1);
+		tree_remove(p->l2);
+	}
+}
+
 /* ------------------------------------------------------------------ loss and damage */
 
 /* L1 is lost between two batches: L2 has nothing that L1 knows, so it gets all of it, and goes on from there. */
@@ -492,6 +532,7 @@ int main(void)
 	    cmocka_unit_test(test_rule_by_prediction),
 	    cmocka_unit_test_setup_teardown(test_job_goes_complete, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep_goes_complete, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_keep_leaves_what_deltas_need, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_l1_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_l2_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_damage_within_a_batch, place_setup, place_teardown),
@@ -499,8 +540,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_other_form_serves, place_setup, place_teardown),
 	};
 
-	/* Hundreds of small files, each synced: in memory that costs nothing. */
-	if (access("/dev/shm", W_OK) == 0)
-		setenv("TMPDIR", "/dev/shm", 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

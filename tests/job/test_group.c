@@ -251,6 +251,113 @@ static void test_keep(void **state)
 	}
 }
 
+/* Versions of one batch go to L2 as one, whatever the threads may do; then L1 is lost on all nodes. */
+static void batches(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 10);
+	CHECK(kedge_wait(k) == 0);
+	for (uint64_t v = 1; v <= 10; v++)
+		CHECK(levels_of(k, v) == (v % 3 == 0 ? 3u : 1u));
+	comes_back(r, k, KEDGE_NEWEST, 10);
+	take(r, k, 11, 12);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void batches_alone(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	CHECK(versions_count(k) == 4);
+	for (uint64_t v = 12; v >= 3; v -= 3)
+		comes_back(r, k, v, v);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_batches(void **state)
+{
+	const struct place *p = *state;
+
+	for (int t = NO_THREAD; t <= ANY_THREAD_TWO_CHANNELS; t++) {
+		for (int own = 0; own < 2; own++) {
+			struct plan plan = {RANKS, (enum threading)t, own, true,
+					    MORE("l2_every=3", "reducer=tree", "chunk=64", "capture=copy")};
+			char dir[400];
+
+			ranks_run(p, plan, batches);
+			tree_remove(p->l1);
+			for (int i = 0; i < RANKS; i++) {
+				text_make(dir, sizeof(dir), "%s-%d", p->l1, i);
+				tree_remove(dir);
+			}
+			ranks_run(p, plan, batches_alone);
+			dirs_remove(p);
+		}
+	}
+}
+
+/* One rank cannot read an increment of its batch: none goes to L2, all are told, and the next batch is whole again. */
+static void batch_damaged(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	char dir[400];
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 5);
+	CHECK(kedge_wait(k) == 0);
+	rank_dir(r, dir, sizeof(dir));
+	if (r->rank == 1)
+		segment_damage(dir, 5, 1);
+	take(r, k, 6, 6);
+	CHECK(kedge_wait(k) == (r->rank == 1 ? KEDGE_E_DAMAGED : KEDGE_E_GROUP));
+	CHECK(levels_of(k, 6) == 1);
+	take(r, k, 7, 9);
+	CHECK(kedge_wait(k) == 0);
+	CHECK(levels_of(k, 9) == 3);
+	comes_back(r, k, KEDGE_NEWEST, 9);
+	comes_back(r, k, 3, 3);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_batch_damaged(void **state)
+{
+	for (int t = NO_THREAD; t <= ANY_THREAD_TWO_CHANNELS; t += 2) {
+		ranks_run(*state,
+			  (struct plan){2, (enum threading)t, t > 0, true,
+					MORE("l2_every=3", "reducer=basic", "chunk=64", "codec=none")},
+			  batch_damaged);
+		dirs_remove(*state);
+	}
+}
+
+/* With a directory for each rank nobody can coalesce L1 for all; versions go all the same. */
+static void keep_apart(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	size_t most = 0;
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	for (uint64_t v = 1; v <= 40; v++) {
+		take(r, k, v, v);
+		CHECK(kedge_wait(k) == 0);
+		most = KEDGE__MAX(most, versions_count(k));
+	}
+	CHECK(most <= 14);
+	comes_back(r, k, KEDGE_NEWEST, 40);
+	comes_back(r, k, 39, 39);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_keep_apart(void **state)
+{
+	ranks_run(*state, (struct plan){2, ANY_THREAD_TWO_CHANNELS, true, false, MORE("keep=2", "reducer=tree", "chunk=64")},
+		  keep_apart);
+	dirs_remove(*state);
+}
+
 /* Without a thread that may speak, a background version is complete when the ranks meet again, not before. */
 static void waits_for_the_next_call(struct rank *r)
 {
@@ -520,6 +627,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_batches, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_batch_damaged, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_keep_apart, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_no_thread_waits, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_older_common_version_is_chosen, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_disk_full_on_one_rank, place_setup, place_teardown),

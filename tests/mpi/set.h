@@ -10,6 +10,7 @@
 #define BYTES 40000
 
 static int rank, size;
+static const char *every = "l2_every=1";
 static char dir[256], l1[300], l2[300];
 static unsigned char m[BYTES], want[BYTES];
 
@@ -32,7 +33,7 @@ static void state_make(unsigned char *to, unsigned version)
 static kedge_t *job_open(MPI_Comm comm, const char *capture)
 {
 	char a[320], b[320];
-	const char *settings[] = {a, b, capture, "threads=1", "sync=no", "reducer=tree", "chunk=64", NULL};
+	const char *settings[] = {a, b, capture, every, "threads=1", "sync=no", "reducer=tree", "chunk=64", NULL};
 	kedge_t *k = NULL;
 
 	snprintf(a, sizeof(a), "l1=%s", l1);
@@ -92,6 +93,38 @@ static void segment_lost(void)
 	CHECK(kedge_close(k) == 0);
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+/* Batches go to L2 as one delta each; rank 0's node takes all of L1 with it. */
+static void batches(void)
+{
+	kedge_t *k;
+
+	every = "l2_every=3";
+	k = job_open(MPI_COMM_WORLD, "capture=copy");
+	for (unsigned v = 1; v <= 7; v++) {
+		state_make(m, v);
+		CHECK(kedge_checkpoint(k, v) == 0);
+		memset(m, 0, BYTES);
+	}
+	CHECK(kedge_wait(k) == 0);
+	CHECK(kedge_close(k) == 0);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0)
+		nftw(l1, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	MPI_Barrier(MPI_COMM_WORLD);
+	k = job_open(MPI_COMM_WORLD, "capture=sync");
+	CHECK(kedge_restart(k, 5, NULL) == KEDGE_E_NOTFOUND);
+	comes_back(k, 3, 3);
+	comes_back(k, KEDGE_NEWEST, 6);
+	CHECK(kedge_close(k) == 0);
+	every = "l2_every=1";
+}
+
 /* One rank protects what does not fit: it is told so, the others that it was. */
 static void mismatch(void)
 {
@@ -119,12 +152,6 @@ static void fewer_ranks(void)
 	}
 	MPI_Comm_free(&half);
 	MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
 }
 
 static void stores_remove(void)
@@ -162,6 +189,8 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	place_make();
 	series("capture=copy");
+	stores_remove();
+	batches();
 	stores_remove();
 	series("capture=sync");
 	segment_lost();
