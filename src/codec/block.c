@@ -18,6 +18,7 @@ int kedge__block_pack(const struct kedge__codec_choice *choice, const struct ked
 	uint16_t p;
 	int rc;
 
+	with = kedge__codec_settle(&with, in);
 	if (with.codec->id == KEDGE__CODEC_NONE || in->bytes < 2)
 		return store_as_is(in, out, used, codec, param);
 	/* The error of a block that does not shrink is of no interest to anybody, nor is the time to format it. */

@@ -47,6 +47,7 @@ struct kedge__codec_choice {
 	uint64_t bytes;      /* that are going to be packed with what is chosen; 0: those looked at */
 	double target;       /* bytes of raw data a second that a thread has to keep up with; 0: no such wish */
 	double storage;      /* bytes a second that storage takes, for each thread; 0: KEDGE__CODEC_STORAGE */
+	uint32_t near;       /* a set of kedge__codec_sample(): what each block chooses among by itself; 0: nothing */
 	double fetch;        /* bytes of a base that a thread gets in a second; 0: a built-in figure */
 };
 
@@ -140,6 +141,11 @@ const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
 					       const struct kedge__codec_input *pieces, size_t n,
 					       struct kedge__codec_why *why);
+
+/* What CHOICE, which has been settled on, means for this block: where others were near on the samples of the region, as
+ * they are on memory with numbers and text side by side, the one that is best for the block. */
+struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice *choice,
+					       const struct kedge__codec_input *in);
 
 /* ------------------------------------------------------------------ memory.c: what was settled on, over many versions */
 

@@ -301,6 +301,49 @@ static void test_base_is_used(void **state)
 	free(data);
 }
 
+/* Memory without a type, one half doubles and the other text: a block of each gets what is best for it. */
+static void test_blocks_choose(void **state)
+{
+	enum { HALF = 1 << 19 };
+	static const char *const words[] = {"the ", "region ", "of ",  "a ",   "version ",
+					    "is ",  "packed ", "and ", "kept "};
+	uint8_t *data = malloc(2 * HALF), *out = malloc(HALF), *back = malloc(HALF);
+	const struct kedge__codec_input whole = {.raw = data, .bytes = 2 * HALF, .type = KEDGE_BYTES};
+	struct kedge__codec_choice wanted, c;
+	uint16_t codec[2], param;
+	uint64_t seed = 5;
+	size_t at = HALF;
+
+	(void)state;
+	assert_true(data && out && back);
+	for (size_t i = 0; i < HALF; i += 8)
+		kedge__put64(data + i, UINT64_C(0x3ff0000000000000) + (i << 21) + next_random(&seed) % (1 << 24));
+	while (at < 2 * HALF) {
+		const char *word = words[next_random(&seed) % KEDGE__COUNT(words)];
+		size_t n = KEDGE__MIN(strlen(word), 2 * HALF - at);
+
+		memcpy(data + at, word, n);
+		at += n;
+	}
+	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.bytes = UINT64_C(1) << 30;
+	c = kedge__codec_sample(&wanted, &whole, 1, NULL);
+	for (size_t i = 0; i < 2; i++) {
+		size_t used;
+
+		assert_int_equal(
+		    kedge__block_encode(&c, KEDGE_BYTES, data + i * HALF, HALF, out, &used, &codec[i], &param, NULL),
+		    0);
+		assert_int_equal(kedge__block_decode(codec[i], param, out, used, back, HALF, NULL), 0);
+		assert_memory_equal(back, data + i * HALF, HALF);
+	}
+	assert_int_equal(codec[0], KEDGE__CODEC_SHUFFLE);
+	assert_int_not_equal(codec[1], KEDGE__CODEC_SHUFFLE);
+	free(data);
+	free(out);
+	free(back);
+}
+
 static void test_a_fixed_choice_is_kept(void **state)
 {
 	struct kedge__codec_choice wanted, got;
@@ -336,12 +379,19 @@ static void test_without_memory_auto_stores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_choice_parse),           cmocka_unit_test(test_chains_parse),
-	    cmocka_unit_test(test_choice_refused),         cmocka_unit_test(test_shape),
-	    cmocka_unit_test(test_blocks_are_described),   cmocka_unit_test(test_auto),
-	    cmocka_unit_test(test_storage_and_target),     cmocka_unit_test(test_max),
-	    cmocka_unit_test(test_looks_in_proportion),    cmocka_unit_test(test_base_is_used),
-	    cmocka_unit_test(test_a_fixed_choice_is_kept), cmocka_unit_test(test_without_memory_auto_stores),
+	    cmocka_unit_test(test_choice_parse),
+	    cmocka_unit_test(test_chains_parse),
+	    cmocka_unit_test(test_choice_refused),
+	    cmocka_unit_test(test_shape),
+	    cmocka_unit_test(test_blocks_are_described),
+	    cmocka_unit_test(test_auto),
+	    cmocka_unit_test(test_storage_and_target),
+	    cmocka_unit_test(test_max),
+	    cmocka_unit_test(test_looks_in_proportion),
+	    cmocka_unit_test(test_base_is_used),
+	    cmocka_unit_test(test_blocks_choose),
+	    cmocka_unit_test(test_a_fixed_choice_is_kept),
+	    cmocka_unit_test(test_without_memory_auto_stores),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
