@@ -134,13 +134,6 @@ static int put_copy(struct emitter *e, size_t item, uint64_t addr, uint64_t len)
 	return rc;
 }
 
-/* The literal at POSITION once more. */
-static int put_back(struct emitter *e, uint64_t addr, uint64_t len, uint64_t position)
-{
-	e->out->duplicate_bytes += len;
-	return put(e, addr, len, KEDGE__EXTENT_LITERAL, position, 0, e->merge);
-}
-
 /* ---- pages that are one extent */
 
 static bool is_page(const struct kedge__item *item)
@@ -148,10 +141,28 @@ static bool is_page(const struct kedge__item *item)
 	return item->kind == KEDGE__ITEM_PAGE || item->kind == KEDGE__ITEM_PAGE_FILL;
 }
 
+/* Where item I, a literal that was put, is. Of a page that is one literal only the first item knows. */
+static uint64_t position_of(const struct emitter *e, size_t i)
+{
+	const struct kedge__item *item = &e->t->items.at[i], *head;
+	uint64_t chunk = e->r->options.chunk, into = item->index % (KEDGE__REX_PAGE / chunk);
+
+	head = item - KEDGE__MIN(into, (uint64_t)i);
+	while (head->region != item->region || head->index < item->index - into)
+		head++;
+	return head->kind == KEDGE__ITEM_PAGE ? head->src + into * chunk : item->src;
+}
+
+/* A literal once more. */
+static int put_back(struct emitter *e, uint64_t addr, uint64_t len, size_t item)
+{
+	e->out->duplicate_bytes += len;
+	return put(e, addr, len, KEDGE__EXTENT_LITERAL, position_of(e, item), 0, e->merge);
+}
+
 /* All of the page at OFFSET; HEAD is its first item. */
 static int put_page(struct emitter *e, struct kedge__item *head, uint64_t offset, uint64_t len)
 {
-	uint64_t chunk = e->r->options.chunk;
 	int rc = flush_run(e);
 
 	if (rc)
@@ -161,8 +172,7 @@ static int put_page(struct emitter *e, struct kedge__item *head, uint64_t offset
 		e->out->fill_bytes += len;
 		return put(e, e->region->base + offset, len, KEDGE__EXTENT_FILL, head->src, 0, true);
 	}
-	for (uint32_t i = 0; i < head->epoch; i++)
-		head[i].src = e->out->literal_bytes + (head[i].index * chunk - offset);
+	head->src = e->out->literal_bytes;
 	return put_literal(e, offset, len);
 }
 
@@ -181,7 +191,7 @@ static int put_item(struct emitter *e, size_t i, uint64_t offset, uint64_t len)
 	if (rc)
 		return rc;
 	if (item->kind == KEDGE__ITEM_BACK)
-		return put_back(e, addr, len, e->t->items.at[item->src].src);
+		return put_back(e, addr, len, item->src);
 	if (item->kind != KEDGE__ITEM_FILL) {
 		item->src = e->out->literal_bytes;
 		return put_literal(e, offset, len);

@@ -47,6 +47,7 @@ struct piece {
 	const uint8_t *data;
 	uint64_t bytes, offset; /* in the region */
 	uint64_t first;         /* chunk */
+	uint64_t slab_first;    /* that of the slab */
 	uint64_t old_chunks;    /* of the region that have a digest */
 	bool compare;
 };
@@ -67,10 +68,10 @@ static void note_change(struct kedge__hash_worker *w, const struct piece *p, uin
 	bool fill = is_constant(p->data + at, len);
 
 	if (p->first + i < p->old_chunks)
-		w->undo.at[w->undo.count++] = (struct kedge__undo){p->last, p->first + i, *digest};
+		w->undo.at[w->undo.count++] = *digest;
 	if (fill)
 		w->fills.at[w->fills.count++] = kedge__get64(p->data + at);
-	w->changes.at[w->changes.count++] = (p->first + i) << 1 | fill;
+	w->changes.at[w->changes.count++] = (uint16_t)((p->first + i - p->slab_first) << 1 | fill);
 	*digest = w->fresh[i];
 }
 
@@ -195,9 +196,9 @@ static bool part_keep(const struct kedge__reducer *r, const struct kedge__slab *
 	if (!view || kedge__reducer_ops_of(r)->whole)
 		return true;
 	while (change < w->changes.count) {
-		uint64_t index = w->changes.at[change] >> 1, end = index;
+		uint64_t index = s->first + (w->changes.at[change] >> 1), end = index;
 
-		for (; change < w->changes.count && w->changes.at[change] == end << 1; change++)
+		for (; change < w->changes.count && w->changes.at[change] == (end - s->first) << 1; change++)
 			end++;
 		if (end == index) { /* constant */
 			change++;
@@ -278,7 +279,8 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	struct kedge__txn *t = &r->txn;
 	struct kedge__slab *s = &t->slabs.at[i];
 	struct kedge__hash_worker *w = &t->workers[worker];
-	struct piece p = {.offset = s->first * r->options.chunk, .first = s->first, .compare = t->compare};
+	struct piece p = {
+	    .offset = s->first * r->options.chunk, .first = s->first, .slab_first = s->first, .compare = t->compare};
 	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, kedge__slab_region(t, s)->bytes - p.offset);
 	uint64_t number = p.offset / KEDGE__SLAB_BYTES;
 	int rc;
@@ -289,7 +291,7 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	s->undo_at = w->undo.count;
 	if (!s->skip) {
 		p.last = t->regions[s->region];
-		p.old_chunks = p.last->stale[number] ? 0 : kedge__chunks_of(p.last->bytes, r->options.chunk);
+		p.old_chunks = kedge__slab_known(t, s, r->options.chunk);
 	}
 	if (!s->skip && is_narrow(t, s, number))
 		rc = hash_dirty(r, s, worker, &p, bytes);
@@ -302,30 +304,38 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	return rc;
 }
 
-/* The changed chunks of a slab, from the thread's list to their place among all. */
-static int gather_slab(void *ctx, size_t i, int worker)
+void kedge__items_gather(struct kedge__txn *t, size_t i)
 {
-	struct kedge__txn *t = ctx;
 	const struct kedge__slab *s = &t->slabs.at[i];
 	const struct kedge__hash_worker *w = &t->workers[s->worker];
 	struct kedge__item *item = t->items.at + s->item_at;
 	const uint64_t *fill = w->fills.at + s->fill_at;
 
-	(void)worker;
 	for (size_t k = 0; k < s->count; k++, item++) {
-		uint64_t change = w->changes.at[s->change_at + k];
+		unsigned change = w->changes.at[s->change_at + k];
 
 		*item = (struct kedge__item){
-		    .index = change >> 1, .kind = KEDGE__ITEM_PLAIN, .region = s->region & 0xffffff};
+		    .index = s->first + (change >> 1), .kind = KEDGE__ITEM_PLAIN, .region = s->region & 0xffffff};
 		if (change & 1) {
 			item->kind = KEDGE__ITEM_FILL;
 			item->src = *fill++;
 		}
 	}
+}
+
+static int gather_slab(void *ctx, size_t i, int worker)
+{
+	(void)worker;
+	kedge__items_gather(ctx, i);
 	return 0;
 }
 
-static int gather(struct kedge__txn *t, struct kedge__error *err)
+void kedge__items_gather_all(struct kedge__txn *t)
+{
+	kedge__pool_for(kedge__pool_if(t->pool, t->items.count), t->items.count ? t->slabs.count : 0, gather_slab, t);
+}
+
+static int items_place(struct kedge__txn *t, struct kedge__error *err)
 {
 	size_t n = 0;
 
@@ -333,14 +343,10 @@ static int gather(struct kedge__txn *t, struct kedge__error *err)
 		t->slabs.at[i].item_at = n;
 		n += t->slabs.at[i].count;
 	}
-	if (!kedge__array_reserve(&t->items, n))
+	t->items.at = kedge__large_alloc(n * sizeof(t->items.at[0]));
+	if (!t->items.at)
 		return kedge__error_nomem(err);
-	t->items.count = n;
-	kedge__pool_for(kedge__pool_if(t->pool, n), n ? t->slabs.count : 0, gather_slab, t);
-	for (int i = 0; i < t->worker_count; i++) {
-		kedge__array_done(&t->workers[i].changes);
-		kedge__array_done(&t->workers[i].fills);
-	}
+	t->items.count = t->items.room = n;
 	return 0;
 }
 
@@ -364,15 +370,24 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
 	if (rc == KEDGE_E_STATE)
 		return kedge__error_set(err, rc, 0, "memory cannot be read as it was");
-	return rc ? kedge__error_nomem(err) : gather(t, err);
+	return rc ? kedge__error_nomem(err) : items_place(t, err);
 }
 
-void kedge__hash_undo(struct kedge__txn *t)
+void kedge__hash_undo(struct kedge__reducer *r)
 {
-	for (int i = 0; t->workers && i < t->worker_count; i++) {
-		const struct kedge__hash_worker *w = &t->workers[i];
+	struct kedge__txn *t = &r->txn;
 
-		for (size_t k = 0; k < w->undo.count; k++)
-			w->undo.at[k].region->digests[w->undo.at[k].index] = w->undo.at[k].digest;
+	for (size_t i = 0; t->workers && i < t->slabs.count; i++) {
+		const struct kedge__slab *s = &t->slabs.at[i];
+		const struct kedge__hash_worker *w = &t->workers[s->worker];
+		uint64_t known = s->undo_count ? kedge__slab_known(t, s, r->options.chunk) : 0;
+		const struct kedge__digest *old = w->undo.at + s->undo_at;
+
+		for (size_t k = 0; known && k < s->count; k++) {
+			uint64_t index = s->first + (w->changes.at[s->change_at + k] >> 1);
+
+			if (index < known)
+				t->regions[s->region]->digests[index] = *old++;
+		}
 	}
 }

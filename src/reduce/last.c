@@ -7,12 +7,12 @@
 
 #define MAPPED_BYTES (UINT64_C(256) << 10) /* from here on memory is mapped, below it is allocated */
 
-static void *large_alloc(uint64_t bytes)
+void *kedge__large_alloc(uint64_t bytes)
 {
 	return bytes >= MAPPED_BYTES ? kedge__map_alloc(bytes) : kedge__calloc(1, bytes + !bytes);
 }
 
-static void large_free(void *p, uint64_t bytes)
+void kedge__large_free(void *p, uint64_t bytes)
 {
 	if (bytes >= MAPPED_BYTES)
 		kedge__map_free(p, bytes);
@@ -24,11 +24,11 @@ static void region_free(struct kedge__last_region *g)
 {
 	if (!g)
 		return;
-	large_free(g->digests, g->room * sizeof(*g->digests));
+	kedge__large_free(g->digests, g->room * sizeof(*g->digests));
 	kedge__free(g->stale);
-	large_free(g->shadow, g->shadow_room);
-	large_free(g->sums, g->sums_room * sizeof(*g->sums));
-	large_free(g->slab_sums, g->slab_sums_room * sizeof(*g->slab_sums));
+	kedge__large_free(g->shadow, g->shadow_room);
+	kedge__large_free(g->sums, g->sums_room * sizeof(*g->sums));
+	kedge__large_free(g->slab_sums, g->slab_sums_room * sizeof(*g->slab_sums));
 	kedge__free(g);
 }
 
@@ -68,12 +68,12 @@ static bool digests_reserve(struct kedge__last_region *g, uint64_t chunks)
 
 	if (chunks <= g->room)
 		return true;
-	grown = large_alloc(room * sizeof(*grown));
+	grown = kedge__large_alloc(room * sizeof(*grown));
 	if (!grown)
 		return false;
 	if (g->digests)
 		memcpy(grown, g->digests, g->room * sizeof(*grown));
-	large_free(g->digests, g->room * sizeof(*grown));
+	kedge__large_free(g->digests, g->room * sizeof(*grown));
 	g->digests = grown;
 	g->room = room;
 	return true;
@@ -100,12 +100,12 @@ static bool shadow_reserve(struct kedge__last_region *g, uint64_t bytes)
 
 	if (bytes <= g->shadow_room)
 		return true;
-	grown = large_alloc(bytes);
+	grown = kedge__large_alloc(bytes);
 	if (!grown)
 		return false;
 	if (g->shadow) {
 		memcpy(grown, g->shadow, g->bytes);
-		large_free(g->shadow, g->shadow_room);
+		kedge__large_free(g->shadow, g->shadow_room);
 	}
 	g->shadow = grown;
 	g->shadow_room = bytes;
@@ -118,12 +118,12 @@ static bool sums_reserve(struct kedge__sum **sums, uint64_t *room, uint64_t coun
 
 	if (count <= *room)
 		return true;
-	grown = large_alloc(count * sizeof(*grown));
+	grown = kedge__large_alloc(count * sizeof(*grown));
 	if (!grown)
 		return false;
 	if (*sums)
 		memcpy(grown, *sums, *room * sizeof(*grown));
-	large_free(*sums, *room * sizeof(*grown));
+	kedge__large_free(*sums, *room * sizeof(*grown));
 	*sums = grown;
 	*room = count;
 	return true;

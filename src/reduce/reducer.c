@@ -91,7 +91,7 @@ static void txn_done(struct kedge__txn *t)
 	kedge__free(t->regions);
 	kedge__free((void *)t->own.regions);
 	kedge__array_done(&t->slabs);
-	kedge__array_done(&t->items);
+	kedge__large_free(t->items.at, t->items.room * sizeof(t->items.at[0]));
 	kedge__array_done(&t->roots);
 	if (t->aside)
 		kedge__map_free(t->aside, t->aside_bytes);
@@ -104,6 +104,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 		return;
 	txn_done(&r->txn);
 	kedge__record_done(&r->record);
+	kedge__rex_table_done(&r->rex);
 	kedge__last_done(&r->last);
 	kedge__free(r);
 }
@@ -188,6 +189,8 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 		t->slabs.at[i].skip = true;
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
+	if (!rc && !ops->gathers)
+		kedge__items_gather_all(t);
 	red->hash_seconds = kedge__clock_seconds() - start;
 	if (!rc)
 		rc = ops->run(r, err);
@@ -319,7 +322,7 @@ void kedge__reducer_rollback(struct kedge__reducer *r)
 {
 	if (!r->busy)
 		return;
-	kedge__hash_undo(&r->txn);
+	kedge__hash_undo(r);
 	kedge__last_rollback(&r->last);
 	kedge__record_rollback(&r->record);
 	txn_done(&r->txn);
@@ -349,6 +352,7 @@ void kedge__reducer_reset(struct kedge__reducer *r)
 {
 	kedge__reducer_rollback(r);
 	kedge__record_done(&r->record);
+	kedge__rex_table_done(&r->rex);
 	forget_parent(r);
 	forget_choice(r);
 }

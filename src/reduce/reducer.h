@@ -16,6 +16,7 @@
 
 #include "reduce/record.h"
 #include "reduce/reduce.h"
+#include "reduce/rex_table.h"
 
 #include <stdatomic.h>
 
@@ -49,12 +50,9 @@ struct kedge__last {
 	KEDGE__ARRAY(struct kedge__last_region *) regions; /* ascending base */
 };
 
-struct kedge__undo {
-	struct kedge__last_region *region;
-	uint64_t index;
-	struct kedge__digest digest;
-};
-
+/* Zeroed memory, in large pages if it is large. */
+void *kedge__large_alloc(uint64_t bytes);
+void kedge__large_free(void *p, uint64_t bytes);
 void kedge__last_done(struct kedge__last *last);
 /* Mark those of IMAGE as present, adding new ones, with room for all their chunks; (*OUT)[i] is that of region i. */
 int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk, bool shadow,
@@ -105,9 +103,9 @@ struct kedge__root {  /* a subtree of shifted duplicates that is one piece elsew
 };
 
 struct kedge__hash_worker {             /* what one thread found, in the order of its slabs */
-	KEDGE__ARRAY(uint64_t) changes; /* index << 1 | is a fill */
+	KEDGE__ARRAY(uint16_t) changes; /* index in the slab << 1 | is a fill */
 	KEDGE__ARRAY(uint64_t) fills;   /* patterns */
-	KEDGE__ARRAY(struct kedge__undo) undo;
+	KEDGE__ARRAY(struct kedge__digest) undo; /* old digests of those that had one */
 	struct kedge__digest *fresh; /* scratch: digests of a piece */
 	uint8_t *bytes;              /* scratch: a slab that is seen through a view */
 };
@@ -154,6 +152,7 @@ struct kedge__reducer {
 	uint64_t parent;
 	struct kedge__auto choice;
 	const struct kedge__image_view *view; /* for the next version */
+	struct kedge__rex_table rex; /* its memory stays */
 	struct kedge__txn txn;
 	bool busy;
 };
@@ -203,6 +202,14 @@ static inline size_t kedge__dirty_find(const struct kedge__region_dirty *d, uint
 	return low;
 }
 
+/* How many chunks of the region have a digest of the last version, as far as slab S goes. */
+static inline uint64_t kedge__slab_known(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
+{
+	const struct kedge__last_region *g = t->regions[s->region];
+
+	return g->stale[s->first * chunk / KEDGE__SLAB_BYTES] ? 0 : kedge__chunks_of(g->bytes, chunk);
+}
+
 /* Waking threads costs more than they gain on a short list. */
 static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_t items)
 {
@@ -214,7 +221,10 @@ static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_
 /* Split the image into slabs. SAMPLE: most are skipped. */
 int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
-void kedge__hash_undo(struct kedge__txn *t);
+void kedge__hash_undo(struct kedge__reducer *r);
+/* The changed chunks of a slab, or of all, from the threads' lists to their places among the items. */
+void kedge__items_gather(struct kedge__txn *t, size_t slab);
+void kedge__items_gather_all(struct kedge__txn *t);
 /* Shifted duplicates and first occurrences among the changed chunks. */
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__forest_enter(struct kedge__reducer *r, struct kedge__error *err);
@@ -236,6 +246,7 @@ struct kedge__reducer_ops {
 	bool whole;  /* each region is one literal */
 	bool merge;  /* neighbouring results become one extent */
 	bool looks;  /* at bytes after the hash pass, so that they have to be at rest */
+	bool gathers; /* `run` gathers the items itself */
 };
 
 extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops, kedge__rex_ops;

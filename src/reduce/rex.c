@@ -6,12 +6,7 @@
  *
  * Steps go over slabs on all threads; only the table needs an order, and that is kept for each of its parts.
  */
-#include "reduce/reducer.h"
-#include "reduce/rex_table.h"
-
-#define WAVE  ((size_t)1 << 18)
-#define BLOCK ((size_t)4096)
-#define GROUP 32 /* patterns whose buckets are fetched together */
+#include "reduce/rex_wave.h"
 
 #define PAGE_PATTERNS_MAX (KEDGE__REX_PAGE / KEDGE__CHUNK_MIN)
 #define DICTIONARY_SLOTS  512 /* twice as many as patterns, at least */
@@ -66,19 +61,21 @@ static bool is_whole(const struct page *p, const struct kedge__item *item, uint6
 	return (item->index + 1) * chunk <= p->region->bytes;
 }
 
-/* UNDO: old digests of patterns that changed, from those of this page on; where those of the next one begin. */
-static const struct kedge__undo *dictionary_make(struct dictionary *d, const struct page *p, uint64_t chunk,
-						 const struct kedge__undo *undo, const struct kedge__undo *end)
+/* UNDO: the old digests of its patterns that changed; how many they are. The last pattern of a region may be a short
+ * one, which is of no use. */
+static size_t dictionary_make(struct dictionary *d, const struct page *p, uint64_t chunk,
+			      const struct kedge__digest *undo)
 {
-	uint64_t known = p->last->bytes / chunk, patterns = KEDGE__REX_PAGE / chunk;
+	uint64_t known = p->last->bytes / chunk, short_one = p->last->bytes % chunk != 0;
+	size_t used = 0;
 
-	d->count = (uint32_t)(known > p->first ? KEDGE__MIN(known - p->first, patterns) : 0);
+	d->count = (uint32_t)(known > p->first ? KEDGE__MIN(known - p->first, KEDGE__REX_PAGE / chunk) : 0);
 	memcpy(d->old, p->last->digests + p->first, d->count * sizeof(d->old[0]));
-	for (; undo < end && undo->index < p->first + patterns; undo++)
-		if (undo->index - p->first < d->count)
-			d->old[undo->index - p->first] = undo->digest;
+	for (size_t i = 0; i < p->count && p->items[i].index < known + short_one; i++, used++)
+		if (p->items[i].index < known)
+			d->old[p->items[i].index - p->first] = undo[used];
 	dictionary_fill(d);
-	return undo;
+	return used;
 }
 
 static void find_moves(const struct kedge__reducer *r, const struct page *p, const struct dictionary *d)
@@ -115,208 +112,19 @@ static struct page page_at(const struct kedge__reducer *r, const struct kedge__s
 	return p;
 }
 
-static int moves_in_slab(void *ctx, size_t i, int worker)
+static void moves_in_slab(struct kedge__reducer *r, size_t i)
 {
-	struct kedge__reducer *r = ctx;
 	const struct kedge__txn *t = &r->txn;
 	const struct kedge__slab *s = &t->slabs.at[i];
-	const struct kedge__undo *undo = t->workers[s->worker].undo.at + s->undo_at;
-	const struct kedge__undo *end = undo + s->undo_count;
+	const struct kedge__digest *undo = t->workers[s->worker].undo.at + s->undo_at;
 	struct dictionary d;
 	struct page p;
 
-	(void)worker;
-	for (size_t at = s->item_at; s->undo_count && at < kedge__slab_end(t, i); at += p.count) {
+	for (size_t at = s->item_at; at < kedge__slab_end(t, i); at += p.count) {
 		p = page_at(r, s, at, kedge__slab_end(t, i));
-		undo = dictionary_make(&d, &p, r->options.chunk, undo, end);
+		undo += dictionary_make(&d, &p, r->options.chunk, undo);
 		find_moves(r, &p, &d);
 	}
-	return 0;
-}
-
-/* ---- what stood earlier in this version */
-
-struct dedup {
-	struct kedge__reducer *r;
-	struct kedge__rex_table table;
-	size_t begin, end; /* items of the wave */
-	uint32_t *list;    /* of those, by parts */
-	uint32_t *counts;  /* of a block and part, then where they go */
-	uint32_t starts[KEDGE__REX_PARTS + 1];
-};
-
-static struct kedge__digest digest_of(const struct kedge__txn *t, const struct kedge__item *item)
-{
-	return t->regions[item->region]->digests[item->index];
-}
-
-static bool is_candidate(const struct kedge__reducer *r, const struct kedge__item *item)
-{
-	uint64_t chunk = r->options.chunk;
-
-	return item->kind == KEDGE__ITEM_PLAIN &&
-	       (item->index + 1) * chunk <= r->txn.image->regions[item->region].bytes;
-}
-
-/* The item that is the same, or NULL. */
-static struct kedge__item *find_first(const struct kedge__txn *t, const struct kedge__rex_key *key,
-				      struct kedge__digest digest)
-{
-	const struct kedge__rex_bucket *buckets[2] = {&key->part[key->first], &key->part[key->second]};
-
-	for (int i = 0; i < 4; i++) {
-		const struct kedge__rex_entry *e = &buckets[i / 2]->way[i % 2];
-
-		if (e->tag == key->tag && e->item &&
-		    kedge__digest_equal(digest_of(t, &t->items.at[e->item - 1]), digest))
-			return &t->items.at[e->item - 1];
-	}
-	return NULL;
-}
-
-static void fetch_found(const struct kedge__txn *t, const struct kedge__rex_key *key)
-{
-	const struct kedge__rex_bucket *buckets[2] = {&key->part[key->first], &key->part[key->second]};
-
-	for (int i = 0; i < 4; i++)
-		if (buckets[i / 2]->way[i % 2].tag == key->tag && buckets[i / 2]->way[i % 2].item)
-			__builtin_prefetch(&t->items.at[buckets[i / 2]->way[i % 2].item - 1]);
-}
-
-/* N items, at most GROUP, ascending. Memory is asked for in rounds, because every step would wait for it. */
-static void dedup_group(struct dedup *d, const uint32_t *list, size_t n)
-{
-	struct kedge__txn *t = &d->r->txn;
-	struct kedge__digest digests[GROUP];
-	struct kedge__rex_key keys[GROUP];
-
-	for (size_t i = 0; i < n; i++) {
-		digests[i] = digest_of(t, &t->items.at[list[i]]);
-		keys[i] = kedge__rex_key_of(&d->table, kedge__rex_hash(digests[i]));
-		__builtin_prefetch(&keys[i].part[keys[i].first], 1);
-		__builtin_prefetch(&keys[i].part[keys[i].second], 1);
-	}
-	for (size_t i = 0; i < n; i++)
-		fetch_found(t, &keys[i]);
-	for (size_t i = 0; i < n; i++) {
-		struct kedge__item *item = &t->items.at[list[i]], *first = find_first(t, &keys[i], digests[i]);
-
-		if (first) {
-			item->kind = KEDGE__ITEM_BACK;
-			item->src = (uint64_t)(first - t->items.at);
-		} else {
-			item->kind = KEDGE__ITEM_FIRST;
-			kedge__rex_table_enter(&d->table, &keys[i], list[i]);
-		}
-	}
-}
-
-static void dedup_in_order(struct dedup *d)
-{
-	uint32_t list[GROUP];
-	size_t n = 0;
-
-	for (size_t i = d->begin; i < d->end; i++) {
-		if (!is_candidate(d->r, &d->r->txn.items.at[i]))
-			continue;
-		list[n++] = (uint32_t)i;
-		if (n == GROUP) {
-			dedup_group(d, list, n);
-			n = 0;
-		}
-	}
-	dedup_group(d, list, n);
-}
-
-static int count_parts(void *ctx, size_t block, int worker)
-{
-	const struct dedup *d = ctx;
-	size_t begin = d->begin + block * BLOCK, end = KEDGE__MIN(begin + BLOCK, d->end);
-	uint32_t *counts = d->counts + block * KEDGE__REX_PARTS;
-	const struct kedge__txn *t = &d->r->txn;
-
-	(void)worker;
-	memset(counts, 0, KEDGE__REX_PARTS * sizeof(*counts));
-	for (size_t i = begin; i < end; i++)
-		if (is_candidate(d->r, &t->items.at[i]))
-			counts[kedge__rex_part(kedge__rex_hash(digest_of(t, &t->items.at[i])))]++;
-	return 0;
-}
-
-static int list_parts(void *ctx, size_t block, int worker)
-{
-	const struct dedup *d = ctx;
-	size_t begin = d->begin + block * BLOCK, end = KEDGE__MIN(begin + BLOCK, d->end);
-	uint32_t *next = d->counts + block * KEDGE__REX_PARTS;
-	const struct kedge__txn *t = &d->r->txn;
-
-	(void)worker;
-	for (size_t i = begin; i < end; i++)
-		if (is_candidate(d->r, &t->items.at[i]))
-			d->list[next[kedge__rex_part(kedge__rex_hash(digest_of(t, &t->items.at[i])))]++] = (uint32_t)i;
-	return 0;
-}
-
-/* Counts become places: part by part, and in it block by block. */
-static void place_parts(struct dedup *d, size_t blocks)
-{
-	uint32_t at = 0;
-
-	for (size_t part = 0; part < KEDGE__REX_PARTS; part++) {
-		d->starts[part] = at;
-		for (size_t block = 0; block < blocks; block++) {
-			uint32_t *c = &d->counts[block * KEDGE__REX_PARTS + part], count = *c;
-
-			*c = at;
-			at += count;
-		}
-	}
-	d->starts[KEDGE__REX_PARTS] = at;
-}
-
-static int dedup_part(void *ctx, size_t part, int worker)
-{
-	struct dedup *d = ctx;
-
-	(void)worker;
-	for (uint32_t i = d->starts[part]; i < d->starts[part + 1]; i += GROUP)
-		dedup_group(d, d->list + i, KEDGE__MIN(GROUP, d->starts[part + 1] - i));
-	return 0;
-}
-
-static void dedup_wave(struct dedup *d)
-{
-	struct kedge__pool *pool = kedge__pool_if(d->r->txn.pool, d->end - d->begin);
-	size_t blocks = (d->end - d->begin + BLOCK - 1) / BLOCK;
-
-	if (!pool || kedge__pool_threads(pool) == 1) {
-		dedup_in_order(d);
-		return;
-	}
-	kedge__pool_for(pool, blocks, count_parts, d);
-	place_parts(d, blocks);
-	kedge__pool_for(pool, blocks, list_parts, d);
-	kedge__pool_for(pool, KEDGE__REX_PARTS, dedup_part, d);
-}
-
-static int find_repeats(struct kedge__reducer *r, struct kedge__error *err)
-{
-	size_t items = KEDGE__MIN(r->txn.items.count, (size_t)UINT32_MAX - 1);
-	struct dedup d = {.r = r};
-	int rc = kedge__rex_table_init(&d.table, items, r->options.record_bytes, err);
-
-	d.list = kedge__malloc(KEDGE__MIN(items + 1, WAVE) * sizeof(*d.list));
-	d.counts = kedge__malloc(WAVE / BLOCK * KEDGE__REX_PARTS * sizeof(*d.counts));
-	if (!rc && (!d.list || !d.counts))
-		rc = kedge__error_nomem(err);
-	for (; !rc && d.begin < items; d.begin = d.end) {
-		d.end = KEDGE__MIN(d.begin + WAVE, items);
-		dedup_wave(&d);
-	}
-	kedge__rex_table_done(&d.table);
-	kedge__free(d.list);
-	kedge__free(d.counts);
-	return rc;
 }
 
 /* ---- paranoid: what is not the same in bytes stays a literal */
@@ -331,12 +139,12 @@ static bool really_same(const struct kedge__reducer *r, const struct kedge__item
 		       (const uint8_t *)regions[first->region].data + first->index * chunk, chunk);
 }
 
-static void check_bytes(struct kedge__reducer *r)
+static void check_bytes(struct kedge__reducer *r, size_t begin, size_t end)
 {
 	struct kedge__txn *t = &r->txn;
 	uint64_t chunk = r->options.chunk;
 
-	for (size_t i = 0; i < t->items.count; i++) {
+	for (size_t i = begin; i < end; i++) {
 		struct kedge__item *item = &t->items.at[i];
 		const uint8_t *data = (const uint8_t *)t->image->regions[item->region].data + item->index * chunk;
 
@@ -396,16 +204,30 @@ static void decide(const struct page *p, uint64_t chunk)
 	}
 }
 
+static int prepare_slab(void *ctx, size_t i, int worker)
+{
+	struct kedge__rex_wave *w = ctx;
+	struct kedge__txn *t = &w->r->txn;
+
+	(void)worker;
+	kedge__items_gather(t, w->slab + i);
+	if (t->parent_epoch && t->slabs.at[w->slab + i].undo_count)
+		moves_in_slab(w->r, w->slab + i);
+	kedge__rex_wave_note(w, i);
+	return 0;
+}
+
 static int decide_slab(void *ctx, size_t i, int worker)
 {
-	struct kedge__reducer *r = ctx;
-	const struct kedge__txn *t = &r->txn;
+	struct kedge__rex_wave *w = ctx;
+	const struct kedge__slab *s = &w->r->txn.slabs.at[w->slab + i];
+	size_t end = s->item_at + s->count;
 	struct page p;
 
 	(void)worker;
-	for (size_t at = t->slabs.at[i].item_at; at < kedge__slab_end(t, i); at += p.count) {
-		p = page_at(r, &t->slabs.at[i], at, kedge__slab_end(t, i));
-		decide(&p, r->options.chunk);
+	for (size_t at = s->item_at; at < end; at += p.count) {
+		p = page_at(w->r, s, at, end);
+		decide(&p, w->r->options.chunk);
 	}
 	return 0;
 }
@@ -419,23 +241,30 @@ static uint32_t parent_epoch(const struct kedge__reducer *r)
 	return 0;
 }
 
+static void run_wave(struct kedge__rex_wave *w)
+{
+	struct kedge__pool *pool = kedge__pool_if(w->r->txn.pool, w->end - w->begin);
+
+	kedge__pool_for(pool, w->slabs, prepare_slab, w);
+	kedge__rex_wave_find(w, pool);
+	if (w->r->options.paranoid)
+		check_bytes(w->r, w->begin, w->end);
+	kedge__pool_for(pool, w->slabs, decide_slab, w);
+}
+
 static int run(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	struct kedge__pool *pool = kedge__pool_if(t->pool, t->items.count);
-	size_t slabs = t->items.count ? t->slabs.count : 0;
+	struct kedge__rex_wave w;
 	int rc;
 
 	t->parent_epoch = t->compare ? parent_epoch(r) : 0;
-	if (t->parent_epoch)
-		kedge__pool_for(pool, slabs, moves_in_slab, r);
-	rc = find_repeats(r, err);
-	if (rc)
-		return rc;
-	if (r->options.paranoid)
-		check_bytes(r);
-	kedge__pool_for(pool, slabs, decide_slab, r);
-	return 0;
+	rc = kedge__rex_wave_init(&w, r, err);
+	while (!rc && kedge__rex_wave_next(&w))
+		run_wave(&w);
+	kedge__rex_wave_done(&w);
+	return rc;
 }
 
-const struct kedge__reducer_ops kedge__rex_ops = {.name = "rex", .run = run, .hashes = true, .merge = true, .looks = true};
+const struct kedge__reducer_ops kedge__rex_ops = {
+    .name = "rex", .run = run, .hashes = true, .merge = true, .looks = true, .gathers = true};

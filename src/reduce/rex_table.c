@@ -2,25 +2,33 @@
 
 #define MOVES_MAX 8
 
-int kedge__rex_table_init(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err)
+int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err)
 {
-	uint64_t part = count / KEDGE__REX_PARTS, buckets = 1;
-
+	uint64_t bucket_bytes = KEDGE__REX_PARTS * sizeof(struct kedge__rex_bucket);
 	/* Two choices of two places fill to nine tenths; parts do not all get the same. */
-	while (2 * buckets < part + part / 4 + 16 &&
-	       4 * buckets * KEDGE__REX_PARTS * sizeof(struct kedge__rex_bucket) <= 2 * limit &&
-	       buckets < UINT32_MAX / 4)
-		buckets *= 2;
-	*t = (struct kedge__rex_table){.mask = (uint32_t)(buckets - 1)};
-	t->bytes = buckets * KEDGE__REX_PARTS * sizeof(struct kedge__rex_bucket);
-	t->buckets = kedge__map_alloc(t->bytes);
-	return t->buckets ? 0 : kedge__error_nomem(err);
+	uint64_t buckets =
+	    KEDGE__MIN(count / KEDGE__REX_PARTS * 5 / 8 + 16, KEDGE__MIN(limit / bucket_bytes, UINT32_MAX / 2));
+	uint64_t bytes;
+
+	buckets = KEDGE__MAX(buckets, 1);
+	bytes = buckets * bucket_bytes;
+	if (bytes > t->bytes || bytes < t->bytes / 4) {
+		kedge__rex_table_done(t);
+		t->at = kedge__map_alloc(bytes);
+		if (!t->at)
+			return kedge__error_nomem(err);
+		t->bytes = bytes;
+	} else {
+		memset(t->at, 0, bytes);
+	}
+	t->buckets = (uint32_t)buckets;
+	return 0;
 }
 
 void kedge__rex_table_done(struct kedge__rex_table *t)
 {
-	if (t->buckets)
-		kedge__map_free(t->buckets, t->bytes);
+	if (t->at)
+		kedge__map_free(t->at, t->bytes);
 	*t = (struct kedge__rex_table){0};
 }
 

@@ -24,9 +24,9 @@ struct kedge__rex_bucket {
 };
 
 struct kedge__rex_table {
-	struct kedge__rex_bucket *buckets; /* all parts, one after the other */
-	uint64_t bytes;
-	uint32_t mask; /* buckets of a part, less one */
+	struct kedge__rex_bucket *at; /* all parts, one after the other */
+	uint64_t bytes;               /* allocated */
+	uint32_t buckets;             /* of a part */
 };
 
 /* What is asked for: made once, so that its buckets can be fetched ahead. */
@@ -35,8 +35,8 @@ struct kedge__rex_key {
 	uint32_t tag, first, second; /* buckets */
 };
 
-/* For COUNT patterns, in at most LIMIT bytes. */
-int kedge__rex_table_init(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err);
+/* Empty it, for COUNT patterns, in at most LIMIT bytes. */
+int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err);
 void kedge__rex_table_done(struct kedge__rex_table *t);
 /* Put ITEM, which is not there, in. */
 void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t item);
@@ -51,18 +51,27 @@ static inline uint32_t kedge__rex_part(uint64_t hash)
 	return (uint32_t)(hash >> 58);
 }
 
-/* The other bucket of an entry is known from its tag, so that it can be moved without asking whose it is. */
+/* HASH, of 32 bits, as one of the buckets. */
+static inline uint32_t kedge__rex_bucket_of(const struct kedge__rex_table *t, uint32_t hash)
+{
+	return (uint32_t)((uint64_t)hash * t->buckets >> 32);
+}
+
+/* The other bucket of an entry is known from its tag, so that it can be moved without asking whose it is: both add up
+ * to a number that the tag gives. */
 static inline uint32_t kedge__rex_other(const struct kedge__rex_table *t, uint32_t bucket, uint32_t tag)
 {
-	return (bucket ^ tag * UINT32_C(0x5bd1e995)) & t->mask;
+	uint32_t sum = kedge__rex_bucket_of(t, tag * UINT32_C(0x9E3779B1));
+
+	return sum >= bucket ? sum - bucket : sum + t->buckets - bucket;
 }
 
 static inline struct kedge__rex_key kedge__rex_key_of(const struct kedge__rex_table *t, uint64_t hash)
 {
-	struct kedge__rex_key k = {.tag = (uint32_t)(hash >> 26)};
+	struct kedge__rex_key k = {.tag = (uint32_t)hash};
 
-	k.part = t->buckets + (uint64_t)kedge__rex_part(hash) * ((uint64_t)t->mask + 1);
-	k.first = (uint32_t)(hash >> 4) & t->mask;
+	k.part = t->at + (uint64_t)kedge__rex_part(hash) * t->buckets;
+	k.first = kedge__rex_bucket_of(t, (uint32_t)(hash >> 26));
 	k.second = kedge__rex_other(t, k.first, k.tag);
 	return k;
 }
