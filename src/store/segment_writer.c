@@ -1,7 +1,8 @@
 /* FORMAT.md, "The segment": header, blocks, sections, index, footer, written from front to back. */
 #include "store/internal.h"
 
-#define SECTIONS 7
+#define SECTIONS  7
+#define SMALL_MAP ((size_t)1 << 16) /* extents */
 
 struct sections {
 	struct kedge__bytes text[SECTIONS];
@@ -27,6 +28,28 @@ static enum kedge__map_encoding map_encoding(enum kedge__reducer_id reducer)
 	default:
 		return KEDGE__MAP_RUNS;
 	}
+}
+
+/* A map by pages is nearly always the smallest; of one that is soon encoded both forms are tried. */
+static int encode_map(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
+{
+	const struct kedge__reduction *red = spec->reduction;
+	enum kedge__map_encoding how = map_encoding(red->reducer);
+	struct kedge__bytes runs = {0}, larger;
+	int rc =
+	    kedge__map_encode(how, &red->map, red->chunk, spec->version, spec->regions, spec->region_count, out, err);
+
+	if (rc || how != KEDGE__MAP_PAGES || red->map.count > SMALL_MAP)
+		return rc;
+	rc = kedge__map_encode(KEDGE__MAP_RUNS, &red->map, red->chunk, spec->version, spec->regions, spec->region_count,
+			       &runs, err);
+	larger = runs;
+	if (!rc && runs.count < out->count) {
+		larger = *out;
+		*out = runs;
+	}
+	kedge__bytes_done(&larger);
+	return rc;
 }
 
 /* The caller may leave the digests where the reducer put them. */
@@ -107,7 +130,6 @@ static int encode_more(const struct kedge__written_blocks *written, struct secti
 static int encode_sections(const struct kedge__segment_spec *spec, struct kedge__segment_summary *summary,
 			   const struct kedge__written_blocks *written, struct sections *s, struct kedge__error *err)
 {
-	const struct kedge__reduction *red = spec->reduction;
 	struct kedge__bytes *text = s->text;
 	int rc;
 
@@ -117,8 +139,7 @@ static int encode_sections(const struct kedge__segment_spec *spec, struct kedge_
 	summary->image_id = kedge__seal(text[1].at, text[1].count);
 	rc = kedge__summary_encode(summary, &text[0], err);
 	if (!rc)
-		rc = kedge__map_encode(map_encoding(red->reducer), &red->map, red->chunk, spec->version, spec->regions,
-				       spec->region_count, &text[2], err);
+		rc = encode_map(spec, &text[2], err);
 	if (!rc)
 		rc = kedge__blocks_encode(written->blocks, written->count, &text[3], err);
 	if (!rc)

@@ -21,6 +21,7 @@ static const struct scenario scenarios[] = {
     {"tree", {"reducer=tree", "chunk=32", "block=4k", "threads=1"}, false, false},
     /* What is small is copied, as with capture=copy; the rest is protected, where the kernel can. */
     {"cow", {"reducer=tree", "chunk=32", "capture=cow-user", "threads=1"}, false, true},
+    {"rex", {"reducer=rex", "block=4k", "threads=1"}, false, false},
     {"two levels", {"reducer=basic", "chunk=32", "threads=1"}, true, false},
     {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1"}, true, false},
     {"batches", {"reducer=list", "chunk=32", "l2_every=2", "keep=1", "l2_keep=1", "threads=1"}, true, false},

@@ -1,4 +1,4 @@
-/* Section MAPX: three encodings of one extent map. */
+/* Section MAPX: runs, lists and bitmaps of one extent map (by pages: test_pages.c). */
 #include "format_samples.h"
 
 #define SELF 100

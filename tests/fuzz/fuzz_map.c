@@ -1,18 +1,26 @@
 /*
  * Section MAPX; the first byte chooses the regions. What decodes covers them exactly, and means the same after encoding
- * it again in any of the three ways.
+ * it again in any of the four ways.
  */
 #include "format/format.h"
 #include "fuzz.h"
 
 #define SELF 1000
 
-static const struct kedge__region_record regions[] = {
+static const struct kedge__region_record plain[] = {
     {.name = (char *)"a", .slot = 0, .bytes = 640},
     {.name = (char *)"b", .slot = 1, .bytes = 0},
     {.name = (char *)"c", .slot = 2, .bytes = 1001},
     {.name = (char *)"d", .slot = 1048575, .bytes = KEDGE__REGION_BYTES_MAX},
 };
+
+/* With the highest bit of the choice: pages. */
+static const struct kedge__region_record paged[] = {
+    {.name = (char *)"a", .slot = 0, .bytes = 20000},
+    {.name = (char *)"b", .slot = 7, .bytes = 8192},
+};
+
+static const struct kedge__region_record *regions;
 
 static void require_cover(const struct kedge__extent_map *map, size_t n)
 {
@@ -72,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	n = data[0] % (KEDGE__COUNT(regions) + 1);
+	regions = data[0] & 0x80 ? paged : plain;
+	n = data[0] % (data[0] & 0x80 ? KEDGE__COUNT(paged) + 1 : KEDGE__COUNT(plain) + 1);
 	rc = kedge__map_decode(data + 1, size - 1, SELF, regions, n, &how, &map, &err);
 	if (rc != 0) {
 		fuzz_require_cause(rc, &err);
@@ -86,6 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		encode_again(KEDGE__MAP_LIST, &map, 32, n);
 		encode_again(KEDGE__MAP_BITMAP, &map, 32, n);
 	}
+	encode_again(KEDGE__MAP_PAGES, &map, 16, n);
+	encode_again(KEDGE__MAP_PAGES, &map, 64, n);
 	kedge__extent_map_done(&map);
 	return 0;
 }

@@ -151,13 +151,18 @@ static const struct kedge__region_record map_regions[] = {
     {.name = (char *)"c", .slot = 2, .bytes = 1001},
     {.name = (char *)"d", .slot = 1048575, .bytes = KEDGE__REGION_BYTES_MAX}};
 
+/* And those of the highest bit. */
+static const struct kedge__region_record map_pages[] = {{.name = (char *)"a", .slot = 0, .bytes = 20000},
+							{.name = (char *)"b", .slot = 7, .bytes = 8192}};
+
 static void save_map(const char *name, enum kedge__map_encoding how, struct kedge__extent *e, size_t count,
 		     uint32_t chunk, uint8_t n)
 {
 	const struct kedge__extent_map map = {.at = e, .count = count};
 	struct kedge__bytes b = {0};
 
-	FUZZ_REQUIRE(kedge__map_encode(how, &map, chunk, SELF, map_regions, n, &b, NULL) == 0);
+	FUZZ_REQUIRE(kedge__map_encode(how, &map, chunk, SELF, n & 0x80 ? map_pages : map_regions,
+				       n % (n & 0x80 ? 3 : 5), &b, NULL) == 0);
 	save("map", name, &n, 1, b.at, b.count);
 	kedge__bytes_done(&b);
 }
@@ -186,6 +191,24 @@ static void make_map(void)
 	    {.addr = 163, .len = 77, .src = SLOT(1048575) + 1, .version = 0, .kind = KEDGE__EXTENT_COPY},
 	    {.addr = 240, .len = 400, .src = 2}};
 
+	struct kedge__extent pages[] = {
+	    {.addr = 0, .len = 4096, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = 4096, .len = 4096},
+	    {.addr = 8192, .len = 320, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = 8512, .len = 96, .src = 8192 + 3200, .version = 990, .kind = KEDGE__EXTENT_COPY},
+	    {.addr = 8608, .len = 64, .src = 4096},
+	    {.addr = 8672, .len = 1600, .kind = KEDGE__EXTENT_FILL, .src = 7},
+	    {.addr = 10272, .len = 2016, .src = 160},
+	    {.addr = 12288, .len = 4096, .kind = KEDGE__EXTENT_FILL},
+	    {.addr = 16384, .len = 320, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = 16704, .len = 3296, .src = 4160},
+	    {.addr = SLOT(7), .len = 32, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = SLOT(7) + 32, .len = 32, .src = 7456},
+	    {.addr = SLOT(7) + 64, .len = 4064, .kind = KEDGE__EXTENT_PARENT},
+	    {.addr = SLOT(7) + 4128, .len = 32, .src = 7488},
+	    {.addr = SLOT(7) + 4160, .len = 4032, .kind = KEDGE__EXTENT_PARENT}};
+
+	save_map("pages", KEDGE__MAP_PAGES, pages, 15, 32, 0x80);
 	save_map("full", KEDGE__MAP_RUNS, full, 3, 0, 4);
 	save_map("basic", KEDGE__MAP_BITMAP, basic, 4, 64, 3);
 	save_map("basic-runs", KEDGE__MAP_RUNS, basic, 4, 64, 3);

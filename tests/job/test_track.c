@@ -178,7 +178,7 @@ static void series(struct place *p, const char *track, const char *capture, cons
 
 static void test_oracle(void **state)
 {
-	static const char *const reducers[] = {"basic", "tree", "auto"};
+	static const char *const reducers[] = {"basic", "tree", "auto", "rex"};
 	const char *kind;
 
 	for (size_t i = 0; (kind = kedge__tracker_kind(i)) != NULL; i++) {

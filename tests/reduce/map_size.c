@@ -122,9 +122,60 @@ static void test_runs_are_cheap(void **state)
 	}
 }
 
+/* Bytes of the pages of V that are not the same, or not as long, as in the version before it. */
+static uint64_t increment(const struct lab_version *v, const struct lab_version *before)
+{
+	uint64_t sum = 0;
+
+	for (int slot = 0; slot < LAB_REGIONS; slot++) {
+		uint64_t old = before && before->present[slot] ? before->bytes[slot] : 0;
+
+		for (uint64_t at = 0; v->present[slot] && at < v->bytes[slot]; at += 4096) {
+			uint64_t len = lab_min(4096, v->bytes[slot] - at);
+
+			if (at + len > old || lab_min(4096, old - at) != len ||
+			    memcmp(v->copy[slot] + at, before->copy[slot] + at, len))
+				sum += len;
+		}
+	}
+	return sum;
+}
+
+/* However unfit the data, rex does not take a hundredth more than the changed pages as they are. */
+static void test_rex_does_not_grow(void **state)
+{
+	static struct lab lab;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < LAB_SCALE(60); seed++) {
+		uint32_t chunk = UINT32_C(16) << seed % 5;
+		struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_REX, chunk);
+
+		memset(&lab, 0, sizeof(lab));
+		lab.seed = seed;
+		lab_resize(&lab, 2, 40 * 4096 + seed);
+		for (uint64_t version = 0; version < 8; version++) {
+			const struct lab_version *v = lab_take(&lab, r, NULL, version, false);
+			uint64_t raw = increment(v, version ? v - 1 : NULL);
+
+			assert_true(v->red.literal_bytes + encoded(v, KEDGE__MAP_PAGES, chunk) <= raw + raw / 100 + 16);
+			for (uint64_t i = 0, n = lab_below(&lab, 300); i < n; i++) { /* patterns here and there */
+				uint64_t at = lab_below(&lab, lab.bytes[2]);
+
+				lab_noise(&lab, lab.data[2] + at, lab_min(1 + lab_below(&lab, 60), lab.bytes[2] - at));
+			}
+			lab_edit(&lab, chunk, 60 * 4096);
+		}
+		lab_restore_all(&lab);
+		lab_done(&lab);
+		kedge__reducer_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_rex_does_not_grow),
 	    cmocka_unit_test(test_tree_is_not_larger),
 	    cmocka_unit_test(test_shuffled_blocks),
 	    cmocka_unit_test(test_runs_are_cheap),

@@ -70,6 +70,7 @@ static void test_edits(void **state)
 {
 	(void)state;
 	edits(KEDGE__REDUCER_TREE);
+	edits(KEDGE__REDUCER_REX);
 	edits(KEDGE__REDUCER_FULL); /* nothing is shared: all is read */
 }
 

@@ -87,6 +87,61 @@ static void test_each_live_block_once(void **state)
 	long_lineage(KEDGE__REDUCER_LIST, "lz4", 256);
 	long_lineage(KEDGE__REDUCER_BASIC, "none", 1024);
 	long_lineage(KEDGE__REDUCER_FULL, "auto", 64);
+	long_lineage(KEDGE__REDUCER_REX, "none", 32);
+	long_lineage(KEDGE__REDUCER_REX, "zstd", 16);
+}
+
+/* Spoil all blocks of all versions but those that hold a byte of SPANS. */
+static void spoil_others(struct lab *lab, struct kedge__lineage *l, const struct kedge__span_list *spans)
+{
+	for (size_t s = 0; s < kedge__lineage_count(l); s++) {
+		const struct kedge__segment *seg = kedge__lineage_at(l, s);
+		char *path = kedge__segment_path(lab->cat, seg->header.version, 0, 0);
+
+		for (size_t b = 0; b < seg->block_count; b++) {
+			uint64_t begin = seg->blocks[b].position, end = begin + seg->blocks[b].raw_bytes;
+			bool needed = false;
+
+			for (size_t i = 0; i < spans->count; i++)
+				needed |= !spans->at[i].fill && spans->at[i].version == seg->header.version &&
+					  spans->at[i].src < end && spans->at[i].src + spans->at[i].len > begin;
+			if (!needed)
+				file_flip(path, seg->blocks[b].offset);
+		}
+		kedge__free(path);
+	}
+}
+
+/* A page of rex's comes back from its own blocks, whatever became of all the others. */
+static void test_one_page_of_many(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_REX, 32, "zstd", 4096);
+	struct lab_region region = {"m", m, BYTES, 3};
+	struct kedge__range page = {3 * KEDGE__SLOT_BYTES + 20 * 4096, 4096};
+	struct kedge__span_list spans = {0};
+	struct kedge__lineage *l;
+
+	(void)state;
+	fill_random(m, BYTES, 1);
+	for (size_t i = 0; i < BYTES; i++)
+		m[i] &= 7; /* packs */
+	lab_save(lab, 0, &region, 1);
+	for (uint64_t v = 1; v < 4; v++) {
+		for (size_t at = 0; at + 200 < BYTES; at += 1500)
+			fill_random(m + at, 100, at + v);
+		memmove(m + 20 * 4096 + 64, m + 20 * 4096, 1024);
+		memcpy(m + 20 * 4096 + 2048, m + 4096, 512); /* what is in this version already */
+		lab_save(lab, v, &region, 1);
+	}
+	l = lab_open(lab, 3);
+	assert_int_equal(kedge__lineage_resolve(l, &page, 1, &spans, NULL), 0);
+	spoil_others(lab, l, &spans);
+	assert_int_equal(kedge__lineage_read(l, page.addr, got, page.len, NULL), 0);
+	assert_memory_equal(got, m + 20 * 4096, 4096);
+	assert_int_equal(kedge__lineage_read(l, page.addr + 30 * 4096, got, page.len, NULL), KEDGE_E_DAMAGED);
+	kedge__span_list_done(&spans);
+	kedge__lineage_close(l);
+	lab_free(lab);
 }
 
 /* A block whose bytes were all overwritten later may be damaged as it likes; one that lives may not. */
@@ -274,6 +329,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_each_live_block_once),
+	    cmocka_unit_test(test_one_page_of_many),
 	    cmocka_unit_test(test_dead_blocks_are_not_read),
 	    cmocka_unit_test(test_blocks_in_each_others_way),
 	    cmocka_unit_test(test_region_digest_is_checked),

@@ -1,9 +1,9 @@
 #include "fixture.h"
 
 static const enum kedge__reducer_id shapes[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
-						KEDGE__REDUCER_TREE};
+						KEDGE__REDUCER_TREE, KEDGE__REDUCER_REX};
 static const enum kedge__map_encoding encodings[] = {KEDGE__MAP_RUNS, KEDGE__MAP_BITMAP, KEDGE__MAP_LIST,
-						     KEDGE__MAP_RUNS};
+						     KEDGE__MAP_RUNS, KEDGE__MAP_RUNS}; /* rex: not in pages here */
 
 static void round_trip(enum kedge__reducer_id how, const char *codec, int threads, uint32_t block_bytes)
 {
