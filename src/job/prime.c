@@ -105,17 +105,20 @@ static int prime_block(kedge_t *k, const struct kedge__segment *seg, const struc
 					     raw + (start - b->position), end - start, err);
 }
 
-/* Literal positions ascend with the extents, so blocks and extents are walked in step; a block is read once. */
+/* Literal positions ascend with the extents, so blocks and extents are walked in step, and a block is read once; but for
+ * literals that are referred to again, and were seen the first time. */
 static int prime_segment(kedge_t *k, struct kedge__lineage *l, const struct kedge__segment *seg, uint8_t *raw,
 			 uint8_t *stored, struct kedge__error *err)
 {
 	size_t have = SIZE_MAX;
+	uint64_t seen = 0;
 
 	for (size_t i = 0; i < seg->map.count; i++) {
 		const struct kedge__extent *e = &seg->map.at[i];
 
-		if (e->kind != KEDGE__EXTENT_LITERAL)
+		if (e->kind != KEDGE__EXTENT_LITERAL || e->src + e->len <= seen)
 			continue;
+		seen = e->src + e->len;
 		for (size_t b = kedge__segment_find_block(seg, e->src);
 		     b < seg->block_count && seg->blocks[b].position < e->src + e->len; b++) {
 			int rc = b == have ? 0 : kedge__lineage_read_block(l, seg, b, raw, stored, NULL, err);
