@@ -225,7 +225,7 @@ static void collect_one(struct pipeline *p)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int rc;
 
-	kedge__ring_claim(out, p->collected);
+	kedge__ring_claim(&p->raw, out, p->collected);
 	rouse(p);
 	pthread_mutex_unlock(&p->lock);
 	rc = p->spec->collect(p->spec->ctx, out, &err);
@@ -237,7 +237,7 @@ static void collect_one(struct pipeline *p)
 		return;
 	}
 	p->ended = true;
-	out->state = KEDGE__BUFFER_EMPTY;
+	kedge__ring_release(&p->raw, out);
 	if (rc != KEDGE__PIPELINE_END)
 		take_error(p, rc, p->collected, &err);
 }
@@ -250,17 +250,20 @@ static void transform_one(struct pipeline *p, int worker)
 	int rc;
 
 	in->state = KEDGE__BUFFER_BUSY;
-	kedge__ring_claim(out, number);
+	kedge__ring_claim(&p->made, out, number);
 	out->tag = in->tag;
 	rouse(p);
 	pthread_mutex_unlock(&p->lock);
 	rc = p->spec->transform(p->spec->ctx, worker, in, out, &err);
 	pthread_mutex_lock(&p->lock);
 	end(p, KEDGE__STAGE_TRANSFORM, rc ? NULL : out);
-	in->state = KEDGE__BUFFER_EMPTY;
-	out->state = rc ? KEDGE__BUFFER_EMPTY : KEDGE__BUFFER_READY;
-	if (rc)
+	kedge__ring_release(&p->raw, in);
+	if (rc) {
+		kedge__ring_release(&p->made, out);
 		take_error(p, rc, number, &err);
+		return;
+	}
+	out->state = KEDGE__BUFFER_READY;
 }
 
 static void store_one(struct pipeline *p)
@@ -275,7 +278,7 @@ static void store_one(struct pipeline *p)
 	rc = p->spec->store(p->spec->ctx, in, &err);
 	pthread_mutex_lock(&p->lock);
 	end(p, KEDGE__STAGE_STORE, rc ? NULL : in);
-	in->state = KEDGE__BUFFER_EMPTY;
+	kedge__ring_release(&p->made, in);
 	if (rc)
 		take_error(p, rc, p->stored, &err);
 	else

@@ -21,14 +21,15 @@ int kedge__ring_init(struct kedge__ring *ring, size_t length, size_t buffer_byte
 		return kedge__error_nomem(err);
 	*ring = (struct kedge__ring){.length = length};
 	ring->at = kedge__calloc(length, sizeof(*ring->at));
-	rc = ring->at ? ring_map(ring, length, stride, err) : kedge__error_nomem(err);
+	ring->spare = kedge__calloc(length, sizeof(*ring->spare));
+	rc = ring->at && ring->spare ? ring_map(ring, length, stride, err) : kedge__error_nomem(err);
 	if (rc) {
 		kedge__ring_done(ring);
 		return rc;
 	}
 	for (size_t i = 0; stride && i < length; i++) {
-		ring->at[i].data = ring->memory + i * stride;
 		ring->at[i].room = buffer_bytes;
+		ring->spare[ring->spare_count++] = ring->memory + (length - 1 - i) * stride;
 	}
 	return 0;
 }
@@ -37,17 +38,28 @@ void kedge__ring_done(struct kedge__ring *ring)
 {
 	if (ring->memory)
 		kedge__map_free(ring->memory, ring->memory_bytes);
+	kedge__free(ring->spare);
 	kedge__free(ring->at);
 	*ring = (struct kedge__ring){0};
 }
 
-void kedge__ring_claim(struct kedge__buffer *buffer, uint64_t number)
+void kedge__ring_claim(struct kedge__ring *ring, struct kedge__buffer *buffer, uint64_t number)
 {
+	if (ring->spare_count)
+		buffer->data = ring->spare[--ring->spare_count];
 	buffer->at = buffer->data;
 	buffer->bytes = 0;
 	buffer->number = number;
 	buffer->tag = 0;
 	buffer->state = KEDGE__BUFFER_BUSY;
+}
+
+void kedge__ring_release(struct kedge__ring *ring, struct kedge__buffer *buffer)
+{
+	if (buffer->data)
+		ring->spare[ring->spare_count++] = buffer->data;
+	buffer->data = NULL;
+	buffer->state = KEDGE__BUFFER_EMPTY;
 }
 
 void kedge__buffer_pass(struct kedge__buffer *in, struct kedge__buffer *out)

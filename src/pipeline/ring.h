@@ -9,6 +9,10 @@ struct kedge__ring {
 	size_t length;
 	uint8_t *memory;
 	size_t memory_bytes;
+	/* Memory of Empty buffers. The one that came back last is given out first: it is in a cache still, and a pipeline
+	 * whose stages keep pace never touches the rest. */
+	uint8_t **spare;
+	size_t spare_count;
 };
 
 int kedge__ring_init(struct kedge__ring *ring, size_t length, size_t buffer_bytes, struct kedge__error *err);
@@ -20,6 +24,7 @@ static inline struct kedge__buffer *kedge__ring_at(const struct kedge__ring *rin
 }
 
 /* Empty to Busy: a fresh buffer for NUMBER. */
-void kedge__ring_claim(struct kedge__buffer *buffer, uint64_t number);
+void kedge__ring_claim(struct kedge__ring *ring, struct kedge__buffer *buffer, uint64_t number);
+void kedge__ring_release(struct kedge__ring *ring, struct kedge__buffer *buffer); /* Busy to Empty */
 
 #endif
