@@ -15,14 +15,16 @@ static void count_blocks(struct kedge__show *s)
 {
 	for (size_t i = 0; i < s->segment->block_count; i++) {
 		const struct kedge__block_record *b = &s->segment->blocks[i];
+		char name[KEDGE__CODEC_NAME_ROOM];
 		size_t c = 0;
 
-		while (c < s->codec_count && s->codecs[c].id != b->codec)
+		kedge__codec_describe(b->codec, b->param, name);
+		while (c < s->codec_count && strcmp(s->codecs[c].name, name) != 0)
 			c++;
 		if (c == KEDGE__COUNT(s->codecs))
 			continue;
 		if (c == s->codec_count)
-			s->codecs[s->codec_count++].id = b->codec;
+			memcpy(s->codecs[s->codec_count++].name, name, sizeof(name));
 		s->codecs[c].count++;
 		s->codecs[c].raw += b->raw_bytes;
 		s->codecs[c].stored += b->stored_bytes;
@@ -83,6 +85,7 @@ static int show(struct kedge__show *s)
 	find_lineage(s);
 	count_extents(s);
 	count_blocks(s);
+	kedge__show_packing_count(s);
 	if (s->place.json)
 		kedge__show_json(s);
 	else
@@ -112,7 +115,9 @@ int kedge__tool_show(int argc, char **argv)
 	    .about =
 		"Shows what a version is made of: its regions, its extents (where the bytes are: in this segment, at "
 		"the\n"
-		"same place in the parent, copied from elsewhere, or a fill), its blocks, and the versions it needs.",
+		"same place in the parent, copied from elsewhere, or a fill), its blocks, how those of each region "
+		"were\n"
+		"packed and why, and the versions it needs.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge show -s store -n job -v 3 --extents",
@@ -121,6 +126,7 @@ int kedge__tool_show(int argc, char **argv)
 		status = show(&s);
 	kedge__segment_close(s.segment);
 	kedge__free(s.lineage);
+	kedge__free(s.packed);
 	kedge__place_done(&s.place);
 	return status;
 }

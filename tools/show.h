@@ -4,6 +4,15 @@
 
 #include "tool.h"
 
+#define KEDGE__SHOW_WHY_ROOM 320
+
+struct kedge__show_packed { /* the blocks of a region */
+	uint64_t blocks, raw, stored;
+	uint64_t as_is, based; /* blocks: stored as they are, packed against another version */
+	const struct kedge__packing_record *told;
+	const struct kedge__block_record *example; /* one that is packed, if there is */
+};
+
 struct kedge__show {
 	struct kedge__usage usage;
 	struct kedge__place place;
@@ -17,16 +26,21 @@ struct kedge__show {
 		uint64_t count, bytes;
 	} extents[4]; /* by enum kedge__extent_kind */
 	struct {
-		uint16_t id;
+		char name[KEDGE__CODEC_NAME_ROOM];
 		uint64_t count, raw, stored;
-	} codecs[16];
+	} codecs[32];
 	size_t codec_count;
+	struct kedge__show_packed *packed; /* one a region; owned */
 };
 
 const char *kedge__show_kind(enum kedge__extent_kind kind); /* "literal" */
-const char *kedge__show_codec(uint16_t id, char buf[KEDGE__TEXT_ROOM]);
 /* The region that holds image address ADDR; *OFFSET in it. NULL if none does. */
 const struct kedge__region_record *kedge__show_region_at(const struct kedge__show *s, uint64_t addr, uint64_t *offset);
+
+void kedge__show_packing_count(struct kedge__show *s); /* show_packing.c */
+const char *kedge__show_chain(const struct kedge__show_packed *p, char text[KEDGE__CODEC_NAME_ROOM]); /* of a region with blocks */
+const char *kedge__show_reason(const struct kedge__packing_record *p); /* a word, or NULL; P may be */
+const char *kedge__show_why(const struct kedge__packing_record *p, char text[KEDGE__SHOW_WHY_ROOM]); /* for people */
 
 void kedge__show_text(const struct kedge__show *s); /* show_text.c */
 void kedge__show_json(const struct kedge__show *s); /* show_json.c */

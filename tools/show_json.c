@@ -47,7 +47,6 @@ static json_t *extent_counts(const struct kedge__show *s)
 static json_t *block_counts(const struct kedge__show *s)
 {
 	json_t *o = kedge__json_object();
-	char a[KEDGE__TEXT_ROOM];
 
 	for (size_t c = 0; c < s->codec_count; c++) {
 		json_t *codec = kedge__json_object();
@@ -55,9 +54,47 @@ static json_t *block_counts(const struct kedge__show *s)
 		kedge__json_uint(codec, "count", s->codecs[c].count);
 		kedge__json_uint(codec, "raw_bytes", s->codecs[c].raw);
 		kedge__json_uint(codec, "stored_bytes", s->codecs[c].stored);
-		kedge__json_set(o, kedge__show_codec(s->codecs[c].id, a), codec);
+		kedge__json_set(o, s->codecs[c].name, codec);
 	}
 	return o;
+}
+
+static void add_figures(json_t *o, const struct kedge__packing_record *told)
+{
+	if (!told)
+		return;
+	kedge__json_real(o, "estimated_ratio", told->size > 0 ? 1 / told->size : 0);
+	kedge__json_real(o, "encode_rate", told->encode);
+	kedge__json_real(o, "storage_rate", told->storage);
+	kedge__json_real(o, "target_rate", told->target);
+	kedge__json_uint(o, "looked_at_versions_ago", told->age);
+}
+
+static json_t *packing(const struct kedge__show *s)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < s->segment->region_count; i++) {
+		const struct kedge__show_packed *p = &s->packed[i];
+		char chain[KEDGE__CODEC_NAME_ROOM], why[KEDGE__SHOW_WHY_ROOM];
+		json_t *o;
+
+		if (!p->blocks)
+			continue;
+		o = kedge__json_object();
+		kedge__json_text(o, "region", s->segment->regions[i].name);
+		kedge__json_text(o, "codec", kedge__show_chain(p, chain));
+		kedge__json_uint(o, "raw_bytes", p->raw);
+		kedge__json_uint(o, "stored_bytes", p->stored);
+		kedge__json_uint(o, "blocks", p->blocks);
+		kedge__json_uint(o, "blocks_as_is", p->as_is);
+		kedge__json_uint(o, "blocks_with_base", p->based);
+		kedge__json_text(o, "reason", kedge__show_reason(p->told));
+		kedge__json_text(o, "why", kedge__show_why(p->told, why));
+		add_figures(o, p->told);
+		kedge__json_add(list, o);
+	}
+	return list;
 }
 
 static json_t *extent_list(const struct kedge__show *s)
@@ -94,7 +131,7 @@ static json_t *extent_list(const struct kedge__show *s)
 static json_t *block_list(const struct kedge__show *s)
 {
 	json_t *list = kedge__json_array();
-	char a[KEDGE__TEXT_ROOM];
+	char a[KEDGE__CODEC_NAME_ROOM];
 
 	for (size_t i = 0; i < s->segment->block_count; i++) {
 		const struct kedge__block_record *b = &s->segment->blocks[i];
@@ -105,7 +142,7 @@ static json_t *block_list(const struct kedge__show *s)
 		kedge__json_uint(o, "file_offset", b->offset);
 		kedge__json_uint(o, "raw_bytes", b->raw_bytes);
 		kedge__json_uint(o, "stored_bytes", b->stored_bytes);
-		kedge__json_text(o, "codec", kedge__show_codec(b->codec, a));
+		kedge__json_text(o, "codec", kedge__codec_describe(b->codec, b->param, a));
 		kedge__json_uint(o, "literal", b->position);
 		kedge__json_add(list, o);
 	}
@@ -141,6 +178,7 @@ void kedge__show_json(const struct kedge__show *s)
 	kedge__json_text(o, "reducer", kedge__reducer_name((enum kedge__reducer_id)seg->summary.reducer));
 	kedge__json_uint(o, "chunk", seg->summary.chunk);
 	kedge__json_version(o, "parent", seg->summary.parent);
+	kedge__json_version(o, "base", seg->base);
 	kedge__json_set(o, "lineage", lineage(s));
 	kedge__json_uint(o, "raw_bytes", seg->summary.raw_bytes);
 	kedge__json_uint(o, "literal_bytes", seg->summary.literal_bytes);
@@ -149,6 +187,7 @@ void kedge__show_json(const struct kedge__show *s)
 	kedge__json_set(o, "regions", regions(s));
 	kedge__json_set(o, "extents", extent_counts(s));
 	kedge__json_set(o, "blocks", block_counts(s));
+	kedge__json_set(o, "packing", packing(s));
 	if (s->list_extents)
 		kedge__json_set(o, "extent_list", extent_list(s));
 	if (s->list_blocks)

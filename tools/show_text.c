@@ -8,16 +8,6 @@ const char *kedge__show_kind(enum kedge__extent_kind kind)
 	return names[kind & 3];
 }
 
-const char *kedge__show_codec(uint16_t id, char buf[KEDGE__TEXT_ROOM])
-{
-	const struct kedge__codec *codec = kedge__codec_by_id(id);
-
-	if (codec)
-		return codec->name;
-	snprintf(buf, KEDGE__TEXT_ROOM, "codec %u", id);
-	return buf;
-}
-
 const struct kedge__region_record *kedge__show_region_at(const struct kedge__show *s, uint64_t addr, uint64_t *offset)
 {
 	for (size_t i = 0; i < s->segment->region_count; i++) {
@@ -50,6 +40,8 @@ static void print_facts(const struct kedge__show *s)
 		printf("\nparent    none\n");
 	else
 		printf("\nparent    %llu\n", (unsigned long long)sum->parent);
+	if (seg->base != KEDGE__NO_VERSION)
+		printf("base      %llu\n", (unsigned long long)seg->base);
 	printf("lineage  ");
 	for (size_t i = 0; i < s->lineage_count; i++)
 		printf(" %llu", (unsigned long long)s->lineage[i]);
@@ -100,7 +92,6 @@ static void print_regions(const struct kedge__show *s)
 static void print_counts(const struct kedge__show *s)
 {
 	struct kedge__table t;
-	char a[KEDGE__TEXT_ROOM];
 
 	kedge__table_init(&t, "lrr");
 	kedge__table_add(&t, "EXTENTS");
@@ -119,10 +110,43 @@ static void print_counts(const struct kedge__show *s)
 	kedge__table_add(&t, "RAW");
 	kedge__table_add(&t, "STORED");
 	for (size_t c = 0; c < s->codec_count; c++) {
-		kedge__table_add(&t, "%s", kedge__show_codec(s->codecs[c].id, a));
+		kedge__table_add(&t, "%s", s->codecs[c].name);
 		kedge__table_add(&t, "%llu", (unsigned long long)s->codecs[c].count);
 		kedge__table_add(&t, "%llu", (unsigned long long)s->codecs[c].raw);
 		kedge__table_add(&t, "%llu", (unsigned long long)s->codecs[c].stored);
+	}
+	putchar('\n');
+	kedge__table_print(&t, stdout);
+}
+
+static void print_packing(const struct kedge__show *s)
+{
+	struct kedge__table t;
+
+	if (!s->segment->block_count)
+		return;
+	kedge__table_init(&t, "lrrrll");
+	kedge__table_add(&t, "PACKED");
+	kedge__table_add(&t, "RATIO");
+	kedge__table_add(&t, "BLOCKS");
+	kedge__table_add(&t, "AS IS");
+	kedge__table_add(&t, "REGION");
+	kedge__table_add(&t, "WHY");
+	for (size_t i = 0; i < s->segment->region_count; i++) {
+		const struct kedge__show_packed *p = &s->packed[i];
+		char chain[KEDGE__CODEC_NAME_ROOM], why[KEDGE__SHOW_WHY_ROOM];
+		char *name;
+
+		if (!p->blocks)
+			continue;
+		name = kedge__text_name(s->segment->regions[i].name);
+		kedge__table_add(&t, "%s", kedge__show_chain(p, chain));
+		kedge__table_add(&t, "%.2f", (double)p->raw / (double)p->stored);
+		kedge__table_add(&t, "%llu", (unsigned long long)p->blocks);
+		kedge__table_add(&t, "%.0f %%", 100.0 * (double)p->as_is / (double)p->blocks);
+		kedge__table_add(&t, "%s", name);
+		kedge__table_add(&t, "%s", kedge__show_why(p->told, why));
+		kedge__free(name);
 	}
 	putchar('\n');
 	kedge__table_print(&t, stdout);
@@ -187,7 +211,7 @@ static void print_blocks(const struct kedge__show *s)
 	kedge__table_add(&t, "REGION");
 	for (size_t i = 0; i < s->segment->block_count; i++) {
 		const struct kedge__block_record *b = &s->segment->blocks[i];
-		char a[KEDGE__TEXT_ROOM];
+		char a[KEDGE__CODEC_NAME_ROOM];
 		char *name =
 		    kedge__text_name(b->region < s->segment->region_count ? s->segment->regions[b->region].name : "?");
 
@@ -195,7 +219,7 @@ static void print_blocks(const struct kedge__show *s)
 		kedge__table_add(&t, "%llu", (unsigned long long)b->offset);
 		kedge__table_add(&t, "%u", b->raw_bytes);
 		kedge__table_add(&t, "%u", b->stored_bytes);
-		kedge__table_add(&t, "%s", kedge__show_codec(b->codec, a));
+		kedge__table_add(&t, "%s", kedge__codec_describe(b->codec, b->param, a));
 		kedge__table_add(&t, "%llu", (unsigned long long)b->position);
 		kedge__table_add(&t, "%s", name);
 		kedge__free(name);
@@ -209,6 +233,7 @@ void kedge__show_text(const struct kedge__show *s)
 	print_facts(s);
 	print_regions(s);
 	print_counts(s);
+	print_packing(s);
 	if (s->list_extents)
 		print_extents(s);
 	if (s->list_blocks)

@@ -15,8 +15,8 @@
 #define SAMPLE_BYTES  (UINT32_C(64) << 10)
 #define CHECK_PIECES  2
 #define CHECK_BYTES   (UINT32_C(16) << 10)
-#define BASE_LEAST    (UINT64_C(1) << 20) /* a base is looked at for regions with as many new bytes */
-#define USES          8                   /* versions that a choice serves, as a rule, if it is remembered */
+#define BASE_LEAST    (UINT64_C(256) << 10) /* a base is looked at for regions with as many new bytes */
+#define USES          8                     /* versions that a choice serves, as a rule, if it is remembered */
 
 struct start { /* of a block, in the list of literals */
 	size_t literal;
