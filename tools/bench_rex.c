@@ -19,7 +19,7 @@ struct bench {
 	struct kedge__usage usage;
 	const char *images, *dir, *codec, *block;
 	struct kedge__text_list only;
-	uint64_t repeat, threads;
+	uint64_t repeat, threads, rate;
 	bool json;
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
@@ -293,6 +293,7 @@ static int measure_series(struct bench *b, const struct kedge__rex_series *serie
 					      .dir = own,
 					      .codec = b->codec,
 					      .block = b->block,
+					      .rate = (double)b->rate,
 					      .pool = b->pool};
 
 		kedge__bar_label(&b->bar, kedge__rex_methods[m].name);
@@ -438,6 +439,8 @@ int kedge__bench_rex(int argc, char **argv)
 	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
 	     "plain, libhash, bzip2, xdelta3, 'zstd -3', tree or rex, beside plain; may be given again (default: all)"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &b.codec, "CODEC", "of rows with codec (default: auto)"},
+	    {"rate", 0, KEDGE__OPTION_SIZE, &b.rate, "BYTES",
+	     "bytes a second that auto has to keep up with there (default: 100 MB)"},
 	    {"block", 0, KEDGE__OPTION_TEXT, &b.block, "BYTES", "size of blocks there (default: 1MiB)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N",
 	     "threads that restore from a store; the others have one (default: 1)"},

@@ -55,6 +55,7 @@ struct kedge__rex_keeper { /* one way at work on one series */
 	const struct kedge__rex_series *series;
 	const char *dir; /* of its own */
 	const char *codec, *block;
+	double rate; /* bytes a second that the codec has to keep up with */
 	struct kedge__pool *pool; /* for restore */
 	void *state;
 };
