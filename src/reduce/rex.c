@@ -9,6 +9,7 @@
 #include "reduce/rex_wave.h"
 
 #define PAGE_PATTERNS_MAX (KEDGE__REX_PAGE / KEDGE__CHUNK_MIN)
+#define RUN_COST          24 /* bytes that a run must save: one for its pointer, the rest for the piece it is at restore */
 #define DICTIONARY_SLOTS  512 /* twice as many as patterns, at least */
 
 /* ---- the previous contents of a page */
@@ -157,7 +158,7 @@ static void check_bytes(struct kedge__reducer *r, size_t begin, size_t end)
 
 /* ---- pages */
 
-/* What a page takes as literals and pointers, by a rough count of the pointers (FORMAT.md, "Pages"). */
+/* What a page takes as literals and pointers (FORMAT.md, "Pages"), and what its runs cost when it is read. */
 static uint64_t pointers_cost(const struct page *p, uint64_t chunk)
 {
 	static const uint8_t extra[] = {[KEDGE__ITEM_SHIFT] = 1, [KEDGE__ITEM_FILL] = 2, [KEDGE__ITEM_BACK] = 3};
@@ -176,7 +177,7 @@ static uint64_t pointers_cost(const struct page *p, uint64_t chunk)
 		if (item->index != next)
 			cost++;
 		if (item->index != next || kind != last || (kind != KEDGE__ITEM_PLAIN && here != go_on))
-			cost += 1 + extra[kind];
+			cost += RUN_COST + extra[kind];
 		last = kind;
 		go_on = here;
 		next = item->index + 1;
@@ -198,7 +199,7 @@ static void decide(const struct page *p, uint64_t chunk)
 	if (head->kind == KEDGE__ITEM_FILL && is_constant(data, len)) {
 		head->kind = KEDGE__ITEM_PAGE_FILL;
 		head->epoch = (uint32_t)p->count;
-	} else if (pointers_cost(p, chunk) + len / 32 > len) {
+	} else if (pointers_cost(p, chunk) + len / 8 > len) {
 		head->kind = KEDGE__ITEM_PAGE;
 		head->epoch = (uint32_t)p->count;
 	}

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define SLAB_BYTES  (UINT64_C(2) << 20)
-#define FILL_BYTES  (UINT64_C(4) << 20)
+#define SLAB_BYTES (UINT64_C(2) << 20)
+#define FILL_BYTES (UINT64_C(4) << 20)
 
 struct slab {
 	size_t first, count; /* of its ranges */
@@ -79,19 +79,27 @@ static int slabs_cut(struct maker *m, struct kedge__error *err)
 	return 0;
 }
 
-static int segment_index(const struct maker *m, uint64_t version, size_t *index, struct kedge__error *err)
+/* The segment of the last span; that of the next is the same most of the time. */
+struct found {
+	const struct kedge__segment *seg;
+	size_t index;
+};
+
+static int segment_find(const struct maker *m, uint64_t version, struct found *found, struct kedge__error *err)
 {
 	size_t low = 0, high = m->segments;
 
+	if (found->seg && found->seg->header.version == version)
+		return 0;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		uint64_t there = kedge__lineage_at(m->lineage, mid)->header.version;
+		const struct kedge__segment *seg = kedge__lineage_at(m->lineage, mid);
 
-		if (there == version) {
-			*index = mid;
+		if (seg->header.version == version) {
+			*found = (struct found){seg, mid};
 			return 0;
 		}
-		if (there < version)
+		if (seg->header.version < version)
 			low = mid + 1;
 		else
 			high = mid;
@@ -149,22 +157,21 @@ static size_t slot_from(const struct maker *m, uint64_t addr)
 
 /* ------------------------------------------------------------------ first pass: resolve, count */
 
-static int literal_count(struct maker *m, const struct kedge__span *s, struct kedge__error *err)
+static int literal_count(struct maker *m, const struct kedge__span *s, struct found *found, struct kedge__error *err)
 {
 	const struct kedge__segment *seg;
 	uint64_t end = s->src + s->len;
-	size_t index = 0;
-	int rc = segment_index(m, s->version, &index, err);
+	int rc = segment_find(m, s->version, found, err);
 
 	if (rc)
 		return rc;
-	seg = kedge__lineage_at(m->lineage, index);
+	seg = found->seg;
 	rc = span_check(seg, s, err);
 	if (rc)
 		return rc;
 	for (size_t b = kedge__segment_find_block(seg, s->src); b < seg->block_count && seg->blocks[b].position < end;
 	     b++)
-		atomic_fetch_add_explicit(&m->pieces[m->base[index] + b], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&m->pieces[m->base[found->index] + b], 1, memory_order_relaxed);
 	return 0;
 }
 
@@ -191,6 +198,7 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t slot = slot_from(m, ranges[0].addr);
 	struct goal goal = {NULL, 0};
+	struct found found = {NULL, 0};
 	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, &slab->spans, &err);
 
 	(void)worker;
@@ -199,7 +207,7 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 
 		rc = goal_find(m, span, &slot, &goal, &err);
 		if (!rc)
-			rc = span->fill ? fill_add(slab, span, goal, &err) : literal_count(m, span, &err);
+			rc = span->fill ? fill_add(slab, span, goal, &err) : literal_count(m, span, &found, &err);
 	}
 	return rc ? fail(m, &err) : 0;
 }
@@ -273,21 +281,22 @@ static int fills_collect(struct maker *m, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ second pass: put pieces in their places */
 
-static int literal_place(struct maker *m, const struct kedge__span *s, struct goal goal, struct kedge__error *err)
+static int literal_place(struct maker *m, const struct kedge__span *s, struct goal goal, struct found *found,
+			 struct kedge__error *err)
 {
 	const struct kedge__segment *seg;
 	uint64_t pos = s->src, end = s->src + s->len;
-	size_t index = 0;
-	int rc = segment_index(m, s->version, &index, err);
+	int rc = segment_find(m, s->version, found, err);
 
 	if (rc)
 		return rc;
-	seg = kedge__lineage_at(m->lineage, index);
+	seg = found->seg;
 	for (size_t b = kedge__segment_find_block(seg, pos); b < seg->block_count && seg->blocks[b].position < end;
 	     b++) {
 		const struct kedge__block_record *block = &seg->blocks[b];
 		uint64_t n = KEDGE__MIN(end, block->position + block->raw_bytes) - pos;
-		size_t place = atomic_fetch_add_explicit(&m->pieces[m->base[index] + b], 1, memory_order_relaxed);
+		size_t place =
+		    atomic_fetch_add_explicit(&m->pieces[m->base[found->index] + b], 1, memory_order_relaxed);
 
 		m->plan->pieces[place] = (struct kedge__piece){.to = goal.to,
 							       .offset = (uint32_t)(pos - block->position),
@@ -306,6 +315,7 @@ static int slab_place(void *ctx, size_t i, int worker)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t slot = slot_from(m, m->ranges.at[slab->first].addr);
 	struct goal goal = {NULL, 0};
+	struct found found = {NULL, 0};
 	int rc = 0;
 
 	(void)worker;
@@ -314,7 +324,7 @@ static int slab_place(void *ctx, size_t i, int worker)
 
 		rc = goal_find(m, span, &slot, &goal, &err);
 		if (!rc && !span->fill)
-			rc = literal_place(m, span, goal, &err);
+			rc = literal_place(m, span, goal, &found, &err);
 	}
 	return rc ? fail(m, &err) : 0;
 }
