@@ -20,7 +20,7 @@
 #define GROUP        KEDGE__SYMBOL_GROUP
 #define LANES_FROM   16 /* groups; less are one lane */
 #define LANE_HEAD    2
-#define PER_CONTEXT  2048 /* symbols for which one more table pays; twice as many if they have no values */
+#define PER_CONTEXT  1024 /* symbols, for each of 2 or 3, for which one more table pays */
 
 struct table {
 	uint16_t frequency[SYMBOLS];
@@ -179,7 +179,7 @@ static void model_make(struct model *m, uint32_t (*counts)[SYMBOLS], unsigned hi
 			m->bounds[m->contexts++ - 1] = (uint8_t)mean;
 			mass = 0;
 		}
-		for (unsigned i = 0; i <= highest; i++) {
+		for (unsigned i = 0; i < SYMBOLS; i++) {
 			merged[m->contexts - 1][i] += counts[mean][i];
 			mass += counts[mean][i];
 		}
@@ -405,7 +405,7 @@ static size_t count_symbols(const struct kedge__symbols *s, const struct kedge__
 			n += to - from;
 		}
 	for (unsigned i = 0; i <= s->highest; i++)
-		for (unsigned k = 0; k <= s->highest; k++)
+		for (unsigned k = 0; k < SYMBOLS; k++)
 			counts[0][i][k] += counts[1][i][k];
 	return n;
 }
@@ -429,13 +429,11 @@ static int put_coded(const struct kedge__symbols *s, const uint32_t *groups, siz
 	struct model m;
 	size_t n;
 
-	for (unsigned i = 0; i <= s->highest; i++) {
-		memset(counts[0][i], 0, sizeof(counts[0][i]));
-		memset(counts[1][i], 0, sizeof(counts[1][i]));
-	}
+	memset(counts[0], 0, (s->highest + 1) * sizeof(counts[0][0]));
+	memset(counts[1], 0, (s->highest + 1) * sizeof(counts[1][0]));
 	lanes_cut(groups, count, lanes);
 	n = count_symbols(s, lanes, lane_count(count), means, counts);
-	model_make(&m, counts[0], s->highest, n, s->width ? PER_CONTEXT : 2 * PER_CONTEXT);
+	model_make(&m, counts[0], s->highest, n, (s->highest > 32 ? 3 : 2) * PER_CONTEXT);
 	return put_all(&m, s, means, lanes, lane_count(count), scratch, out, room, used);
 }
 
