@@ -234,6 +234,33 @@ static void make_tree(void)
 	job_close(&j);
 }
 
+/* Pages of every kind, and pointers of every kind. */
+static void make_rex(void)
+{
+	enum { PAGE = 4096 };
+	struct job j;
+	struct region *r;
+
+	job_open(&j, "rex", "rex", "32", "zstd", NULL);
+	r = job_region(&j, "memory", KEDGE_BYTES, 10 * PAGE + 100, 0);
+	fill_text(r->data, r->bytes, 11);
+	fill_text(job_region(&j, "stack", KEDGE_BYTES, 2 * PAGE, 0)->data, 2 * PAGE, 12);
+	job_checkpoint(&j, 1);
+	fill_random(r->data, 2 * PAGE, 13);                           /* literal pages */
+	memset(r->data + 3 * PAGE, 0, 2 * PAGE);                      /* constant ones */
+	memmove(r->data + 5 * PAGE + 1024, r->data + 5 * PAGE, 1024); /* within a page */
+	memcpy(r->data + 6 * PAGE + 512, r->data + 64, 1024);         /* repeated */
+	memset(r->data + 7 * PAGE, 0, 512);
+	memset(r->data + 7 * PAGE + 512, 7, 512);
+	for (int page = 8; page < 11; page++) /* with the same pointers */
+		fill_random(r->data + page * PAGE + 32, 64, (uint64_t)page);
+	job_checkpoint(&j, 2);
+	memcpy(r->data + 9 * PAGE, r->data + 2 * PAGE + 24, PAGE);
+	region_resize(&j.regions[1], PAGE + 77);
+	job_checkpoint(&j, 3);
+	job_close(&j);
+}
+
 static void coalesce(const char *store, uint64_t version, uint64_t from, bool keep_old)
 {
 	struct kedge__coalesce_options options = {
@@ -345,6 +372,7 @@ int main(int argc, char **argv)
 	make_five("complete", 0x10);
 	coalesce("complete", 50, 0, false);
 	make_ranks();
+	make_rex();
 	make_full("later");
 	snprintf(path, sizeof(path), "%s/later", root);
 	golden_make_future(path, 7);

@@ -244,14 +244,15 @@ static void test_everything_is_there(void **state)
 
 	(void)state;
 	for_each_file(scratch, look_at_store, &seen);
-	assert_int_equal(seen.stores, 8);
+	assert_int_equal(seen.stores, 9);
 	assert_true(seen.segments >= 24);
-	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP);
+	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP |
+					     1 << KEDGE__MAP_PAGES);
 	assert_int_equal(seen.kinds, 0xf);
 	assert_int_equal(seen.codecs, 1 << KEDGE__CODEC_NONE | 1 << KEDGE__CODEC_LZ4 | 1 << KEDGE__CODEC_ZSTD);
 	assert_int_equal(seen.reducers, 1 << KEDGE__REDUCER_FULL | 1 << KEDGE__REDUCER_BASIC |
 					    1 << KEDGE__REDUCER_LIST | 1 << KEDGE__REDUCER_TREE |
-					    1 << KEDGE__REDUCER_MERGED);
+					    1 << KEDGE__REDUCER_MERGED | 1 << KEDGE__REDUCER_REX);
 }
 
 int main(void)

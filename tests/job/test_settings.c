@@ -83,6 +83,8 @@ static void test_errors_name_the_cause(void **state)
 	char path[400];
 
 	refused(MORE("chunk=100"), "power of two");
+	refused(MORE("pattern=48"), "power of two");
+	refused(MORE("pattern=512"), "pattern");
 	refused(MORE("chunk=16"), "chunk");
 	refused(MORE("chunk=128k"), "chunk");
 	refused(MORE("chunck=64"), "chunk");
