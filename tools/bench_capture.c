@@ -154,6 +154,8 @@ static int run_turns(struct kedge__capture_bench *b, struct kedge__error *err)
 		rc = kedge__capture_cow(b, err);
 		if (rc == 0)
 			rc = kedge__capture_trackers(b, err);
+		if (rc == 0)
+			rc = kedge__capture_job(b, err);
 	}
 	kedge__map_free(b->data, b->size + b->page);
 	kedge__map_free(b->copy, b->size + b->page);

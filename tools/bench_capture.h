@@ -38,8 +38,12 @@ void kedge__capture_note(struct kedge__capture_bench *b, struct kedge__capture_r
 void kedge__capture_memcpy(struct kedge__capture_bench *b);
 uint64_t kedge__capture_random(struct kedge__capture_bench *b);
 
-/* bench_capture_tracker.c and bench_capture_cow.c: one turn. */
+/* Writes to every cache line of an eighth of the pages, one after the other; returns the time it took. */
+double kedge__capture_sweep(struct kedge__capture_bench *b);
+
+/* bench_capture_tracker.c, bench_capture_cow.c and bench_capture_job.c: one turn. */
 int kedge__capture_trackers(struct kedge__capture_bench *b, struct kedge__error *err);
 int kedge__capture_cow(struct kedge__capture_bench *b, struct kedge__error *err);
+int kedge__capture_job(struct kedge__capture_bench *b, struct kedge__error *err);
 
 #endif

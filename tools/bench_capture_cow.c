@@ -49,6 +49,11 @@ static double writing_loop(struct kedge__capture_bench *b, uint64_t seed, bool s
 	return kedge__clock_seconds() - start;
 }
 
+double kedge__capture_sweep(struct kedge__capture_bench *b)
+{
+	return writing_loop(b, 1, true);
+}
+
 struct session {
 	struct kedge__tracker *tracker; /* or NULL */
 	const char *who;

@@ -2,10 +2,12 @@
  * kedge bench veloc-like: checkpoints as users of VELOC take them, from several processes at once: scratch in memory,
  * persistent storage on disk, all of the state changed between two versions or a part of it. Plain writes of the same
  * bytes to the same places by the same processes stand beside, in turns. Of the processes' times the longest counts, of
- * the versions' the median.
- * Settings are those of compat/veloc in mode async.
+ * the versions' the median. The state changes while a version is completed in the background: how much longer that
+ * takes than alone is what the background costs the application. Settings are those of compat/veloc in mode async, and
+ * beside them those that stand still for the shortest time.
  */
 #include "bench.h"
+#include "capture/capture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +23,7 @@
 #define ROOM         ((size_t)256 << 10) /* bytes of a message */
 #define PAGE         4096
 
-enum figure { SCRATCH, BLOCKED, PERSISTENT, COMPLETE, CPU, PLAIN_CPU, FIGURES };
+enum figure { SCRATCH, BLOCKED, BESIDE, PERSISTENT, COMPLETE, CPU, PLAIN_CPU, FIGURES };
 
 static const unsigned percents[] = {100, 10, 1};
 
@@ -34,7 +36,7 @@ struct meeting {
 struct shared {
 	struct meeting front, back, bench;
 	double figures[FIGURES][VERSIONS_MAX][RANKS_MAX];
-	double restart[RANKS_MAX], plain_read[RANKS_MAX];
+	double restart[RANKS_MAX], plain_read[RANKS_MAX], alone[RANKS_MAX];
 	uint64_t stored[VERSIONS_MAX][RANKS_MAX];
 };
 
@@ -42,7 +44,8 @@ struct bench {
 	struct kedge__usage usage;
 	uint64_t size, versions;
 	struct kedge__text_list rank_texts, sets;
-	const char *scratch, *persistent, *capture;
+	const char *scratch, *persistent;
+	const char *capture_text; /* NULL: copy, then cow */
 	bool json;
 	char *dirs[2]; /* of our own, in scratch and persistent */
 	struct shared *shared;
@@ -52,6 +55,7 @@ struct bench {
 	int ranks; /* of what is being measured */
 	unsigned percent;
 	bool sync;
+	const char *capture;
 };
 
 struct rank { /* in a process of its own */
@@ -206,7 +210,16 @@ static int job_open(struct rank *r)
 	return rc ? rc : kedge_protect(r->k, "state", r->data, b->size / 8, KEDGE_U64);
 }
 
-static int checkpoint(struct rank *r, uint64_t version, double *blocked, double *complete)
+static double change_timed(struct rank *r)
+{
+	double start = kedge__clock_seconds();
+
+	change(r);
+	return kedge__clock_seconds() - start;
+}
+
+/* The application goes on to its next state at once. */
+static int checkpoint(struct rank *r, uint64_t version, double *blocked, double *beside, double *complete)
 {
 	double start;
 	int rc;
@@ -215,6 +228,7 @@ static int checkpoint(struct rank *r, uint64_t version, double *blocked, double 
 	start = kedge__clock_seconds();
 	rc = kedge_checkpoint(r->k, version);
 	*blocked = kedge__clock_seconds() - start;
+	*beside = change_timed(r);
 	if (!rc)
 		rc = kedge_wait(r->k);
 	*complete = kedge__clock_seconds() - start;
@@ -228,15 +242,13 @@ static int version_measure(struct rank *r, uint64_t v)
 	struct kedge_stats stats = {0};
 	int rc;
 
-	change(r);
-	cpu = cpu_seconds();
 	rc = plain_write(r, 0, false, &one[SCRATCH]);
 	if (!rc)
 		rc = plain_write(r, 1, r->b->sync, &one[PERSISTENT]);
 	one[PLAIN_CPU] = cpu_seconds() - cpu;
 	cpu = cpu_seconds();
 	if (!rc)
-		rc = checkpoint(r, v + 1, &one[BLOCKED], &one[COMPLETE]);
+		rc = checkpoint(r, v + 1, &one[BLOCKED], &one[BESIDE], &one[COMPLETE]);
 	one[CPU] = cpu_seconds() - cpu;
 	if (!rc)
 		rc = kedge_stats_get(r->k, &stats);
@@ -266,10 +278,14 @@ static int restart_measure(struct rank *r)
 static int rank_measure(struct rank *r)
 {
 	double unused;
-	int rc = job_open(r);
+	int rc;
 
+	change(r);
+	together(r);
+	r->b->shared->alone[r->rank] = change_timed(r);
+	rc = job_open(r);
 	if (!rc)
-		rc = checkpoint(r, 0, &unused, &unused);
+		rc = checkpoint(r, 0, &unused, &unused, &unused);
 	for (uint64_t v = 0; v < r->b->versions && !rc; v++)
 		rc = version_measure(r, v);
 	return rc ? rc : restart_measure(r);
@@ -347,6 +363,11 @@ static uint64_t stored_bytes(const struct bench *b)
 	return all;
 }
 
+static double slowdown(const struct bench *b)
+{
+	return median(b, BESIDE) / largest(b->shared->alone, b->ranks);
+}
+
 static void add_json(struct bench *b)
 {
 	json_t *o = kedge__json_object();
@@ -354,9 +375,11 @@ static void add_json(struct bench *b)
 	kedge__json_uint(o, "ranks", (uint64_t)b->ranks);
 	kedge__json_uint(o, "changed_percent", b->percent);
 	kedge__json_bool(o, "fsync", b->sync);
+	kedge__json_text(o, "capture", b->capture);
 	kedge__json_real(o, "plain_scratch_seconds", median(b, SCRATCH));
 	kedge__json_real(o, "blocked_seconds", median(b, BLOCKED));
 	kedge__json_real(o, "blocked_ratio", median(b, BLOCKED) / median(b, SCRATCH));
+	kedge__json_real(o, "slowdown", slowdown(b));
 	kedge__json_real(o, "plain_persistent_seconds", median(b, PERSISTENT));
 	kedge__json_real(o, "persistent_seconds", median(b, COMPLETE));
 	kedge__json_real(o, "plain_read_seconds", largest(b->shared->plain_read, b->ranks));
@@ -375,9 +398,11 @@ static void add_text(struct bench *b)
 	kedge__table_add(t, "%d", b->ranks);
 	kedge__table_add(t, "%u %%", b->percent);
 	kedge__table_add(t, "%s", b->sync ? "yes" : "no");
+	kedge__table_add(t, "%s", b->capture);
 	kedge__table_add(t, "%.3f", median(b, SCRATCH));
 	kedge__table_add(t, "%.3f", median(b, BLOCKED));
-	kedge__table_add(t, "%.2f", median(b, BLOCKED) / median(b, SCRATCH));
+	kedge__table_add(t, "%.3f", median(b, BLOCKED) / median(b, SCRATCH));
+	kedge__table_add(t, "%.2f", slowdown(b));
 	kedge__table_add(t, "%.3f", median(b, PERSISTENT));
 	kedge__table_add(t, "%.3f", median(b, COMPLETE));
 	kedge__table_add(t, "%.3f", largest(b->shared->plain_read, b->ranks));
@@ -385,6 +410,14 @@ static void add_text(struct bench *b)
 	kedge__table_add(t, "%.2f", per_gigabyte(b, PLAIN_CPU));
 	kedge__table_add(t, "%.2f", per_gigabyte(b, CPU));
 	kedge__table_add(t, "%s", kedge__text_bytes(stored_bytes(b), stored));
+}
+
+/* What `auto` is here. */
+static const char *tracker_name(void)
+{
+	char device[300];
+
+	return kedge__device_find("", device, sizeof(device)) || kedge__tracker_probe("uffd", NULL) ? "none" : "uffd";
 }
 
 static void print_results(struct bench *b)
@@ -396,14 +429,15 @@ static void print_results(struct bench *b)
 
 		kedge__json_uint(o, "size_per_rank", b->size);
 		kedge__json_uint(o, "versions", b->versions);
-		kedge__json_text(o, "capture", b->capture);
+		kedge__json_text(o, "tracker", tracker_name());
 		kedge__json_set(o, "results", b->rows);
 		kedge__json_print(o);
 		return;
 	}
-	printf("%s a rank, capture = %s, median of %llu versions; seconds, beside a plain write (read) of the same "
-	       "bytes\n\n",
-	       kedge__text_bytes(b->size, size), b->capture, (unsigned long long)b->versions);
+	printf("%s a rank, reducer = basic, track = auto (%s), median of %llu versions; seconds, beside a plain write "
+	       "(read) "
+	       "of the same bytes\n\n",
+	       kedge__text_bytes(b->size, size), tracker_name(), (unsigned long long)b->versions);
 	kedge__table_print(&b->table, stdout);
 }
 
@@ -470,6 +504,21 @@ static int cell_measure(struct bench *b)
 	return ranks_wait(b, pids);
 }
 
+static int row_measure(struct bench *b, const char *capture)
+{
+	int rc;
+
+	b->capture = capture;
+	rc = cell_measure(b);
+	if (!rc && b->json)
+		add_json(b);
+	else if (!rc)
+		add_text(b);
+	for (int l = 0; l < 2; l++)
+		tree_clear(b->dirs[l]);
+	return rc;
+}
+
 static int ranks_measure(struct bench *b)
 {
 	int rc = 0;
@@ -478,13 +527,9 @@ static int ranks_measure(struct bench *b)
 		for (int sync = 1; sync >= 0 && !rc; sync--) {
 			b->percent = percents[i];
 			b->sync = sync;
-			rc = cell_measure(b);
-			if (!rc && b->json)
-				add_json(b);
-			else if (!rc)
-				add_text(b);
-			for (int l = 0; l < 2; l++)
-				tree_clear(b->dirs[l]);
+			rc = row_measure(b, b->capture_text ? b->capture_text : "copy");
+			if (!rc && !b->capture_text)
+				rc = row_measure(b, "cow");
 		}
 	}
 	return rc;
@@ -492,9 +537,9 @@ static int ranks_measure(struct bench *b)
 
 static int prepare(struct bench *b, struct kedge__error *err)
 {
-	static const char *const heads[] = {"ranks",        "changed",    "fsync",   "plain scratch", "blocked",
-					    "ratio",        "plain disk", "on disk", "plain read",    "restart",
-					    "plain CPU/GB", "CPU/GB",     "stored"};
+	static const char *const heads[] = {"ranks",      "changed", "fsync",        "capture",    "plain scratch",
+					    "blocked",    "ratio",   "slowdown",     "plain disk", "on disk",
+					    "plain read", "restart", "plain CPU/GB", "CPU/GB",     "stored"};
 	const char *places[2] = {b->scratch, b->persistent};
 
 	b->shared = mmap(NULL, sizeof(*b->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -509,7 +554,7 @@ static int prepare(struct bench *b, struct kedge__error *err)
 	}
 	if (b->json)
 		b->rows = kedge__json_array();
-	kedge__table_init(&b->table, "rllrrrrrrrrrr");
+	kedge__table_init(&b->table, "rlllrrrrrrrrrrr");
 	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
 		kedge__table_add(&b->table, "%s", heads[i]);
 	return 0;
@@ -556,8 +601,7 @@ int kedge__bench_veloc(int argc, char **argv)
 	struct bench b = {.size = UINT64_C(256) << 20,
 			  .versions = 3,
 			  .scratch = "/dev/shm",
-			  .persistent = tmp && tmp[0] ? tmp : "/tmp",
-			  .capture = "sync"};
+			  .persistent = tmp && tmp[0] ? tmp : "/tmp"};
 	const struct kedge__option options[] = {
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state of a rank (default: 256MiB)"},
 	    {"ranks", 0, KEDGE__OPTION_LIST, &b.rank_texts, "N", "processes; may be given again (default: 2 and 4)"},
@@ -565,7 +609,7 @@ int kedge__bench_veloc(int argc, char **argv)
 	     "versions, of which the median is shown (default: 3)"},
 	    {"scratch", 0, KEDGE__OPTION_TEXT, &b.scratch, "DIR", "where L1 is made (default: /dev/shm)"},
 	    {"persistent", 0, KEDGE__OPTION_TEXT, &b.persistent, "DIR", "where L2 is made (default: $TMPDIR, or /tmp)"},
-	    {"capture", 0, KEDGE__OPTION_TEXT, &b.capture, "HOW", "the setting capture (default: sync)"},
+	    {"capture", 0, KEDGE__OPTION_TEXT, &b.capture_text, "HOW", "the setting capture (default: copy, then cow)"},
 	    KEDGE__OPTION_SET(&b.sets),
 	    KEDGE__OPTION_JSON(&b.json),
 	};
@@ -577,8 +621,8 @@ int kedge__bench_veloc(int argc, char **argv)
 		"Checkpoints of several processes at once, with scratch in memory and persistent storage on disk, and\n"
 		"100, 10 and 1 % of the pages changed between two: how long a process stands still, how long until "
 		"the\n"
-		"version is on disk, with and without fsync, how long a restart takes, and processor time; beside "
-		"plain\n"
+		"version is on disk, with and without fsync, how much slower the state changes meanwhile, how long a\n"
+		"restart takes, and processor time; beside plain\n"
 		"writes and reads of the same bytes in the same places.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),

@@ -41,7 +41,8 @@ int veloc__config_load(const char *path, struct veloc__config *c);
 void veloc__config_done(struct veloc__config *c);
 void veloc__config_report(const struct veloc__config *c); /* what has no meaning, named once */
 /* The settings for kedge_open(), NULL-terminated, freed with veloc__settings_free(); NULL: out of memory. */
-char **veloc__settings_make(const struct veloc__config *c);
+/* APART: the library's own threads may complete a version while the program is elsewhere. */
+char **veloc__settings_make(const struct veloc__config *c, bool apart);
 void veloc__settings_free(char **settings);
 
 /* ------------------------------------------------------------------ region.c */

@@ -297,7 +297,11 @@ static void settings_number(struct settings *s, const char *key, long value)
 	settings_add(s, key, text);
 }
 
-char **veloc__settings_make(const struct veloc__config *c)
+/*
+ * In mode async a version is copied and completed behind the program's back; but not where that needs the program's next
+ * call, which VELOC does not: there it is complete on return. Never cow: programs free memory right after a checkpoint.
+ */
+char **veloc__settings_make(const struct veloc__config *c, bool apart)
 {
 	struct settings s = {0};
 
@@ -306,6 +310,7 @@ char **veloc__settings_make(const struct veloc__config *c)
 	settings_number(&s, "keep", c->scratch_versions);
 	settings_number(&s, "l2_keep", c->max_versions);
 	settings_number(&s, "l2_interval", c->persistent_interval);
+	settings_add(&s, "capture", c->async && apart ? "copy" : "sync");
 	settings_add(&s, "reducer", "basic"); /* what costs least where nothing is known of the data */
 	for (const struct veloc__pair *p = c->kedge; p; p = p->next)
 		settings_add(&s, p->key, p->value);

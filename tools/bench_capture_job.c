@@ -1,0 +1,158 @@
+/*
+ * The same through a job: how long kedge_checkpoint() takes, all pages to be saved or one in a hundred, and what a loop
+ * that writes meanwhile loses. Everything that a checkpoint does besides is in it: the catalogue, agreement, the audit.
+ */
+#include "bench_capture.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct variant {
+	const char *who, *capture, *track;
+	bool sparse; /* tracked: also with few pages dirty */
+};
+
+static const struct variant variants[] = {
+    {"job, copy", "capture=copy", "track=none", false},
+    {"job, cow", "capture=cow-user", "track=none", false},
+    {"job, cow + uffd", "capture=cow-user", "track=uffd", true},
+};
+
+struct place {
+	kedge_t *k;
+	char *dir;
+	uint64_t version;
+};
+
+static void dir_remove(const char *dir)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)) != NULL) {
+		char *path = kedge__asprintf("%s/%s", dir, e->d_name);
+
+		if (path && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(path) != 0)
+			dir_remove(path);
+		kedge__free(path);
+	}
+	if (d)
+		closedir(d);
+	rmdir(dir);
+}
+
+/* What is stored is packed well: storage is not what is measured. */
+static int place_open(struct kedge__capture_bench *b, const struct variant *v, struct place *p,
+		      struct kedge__error *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	char l1[4200], threads[64];
+	const char *settings[] = {l1,       v->capture, v->track,         "reducer=basic",  "codec=lz4", "sync=no",
+				  "keep=1", threads,    "record_file=no", "copy_memory=1T", NULL};
+
+	*p = (struct place){0};
+	p->dir = kedge__asprintf("%s/kedge-bench-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+	if (!p->dir || !mkdtemp(p->dir))
+		return kedge__error_set(err, KEDGE_E_IO, 0, "cannot make a directory for a store");
+	snprintf(l1, sizeof(l1), "l1=%s", p->dir);
+	snprintf(threads, sizeof(threads), "threads=%llu", (unsigned long long)b->threads);
+	if (kedge_open("bench", NULL, settings, &p->k) || kedge_protect(p->k, "data", b->data, b->size, KEDGE_U8))
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "%s", kedge_last_error(p->k));
+	return 0;
+}
+
+static int place_close(struct place *p, int rc, struct kedge__error *err)
+{
+	if (kedge_close(p->k) && !rc)
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s", kedge_last_error(NULL));
+	if (p->dir)
+		dir_remove(p->dir);
+	kedge__free(p->dir);
+	return rc;
+}
+
+static void note(struct kedge__capture_bench *b, const struct variant *v, const char *what, double percent,
+		 double seconds, double against)
+{
+	struct kedge__capture_row row = {.pages = b->pages,
+					 .who = v->who,
+					 .what = what,
+					 .pattern = percent >= 0 ? percent < 100 ? "random" : "all" : "",
+					 .percent = percent,
+					 .count = b->size / b->page};
+
+	kedge__capture_note(b, row, seconds, seconds / against);
+}
+
+/* One version, beside which SWEEP (or nothing) runs until the version is complete. *BLOCKED: in the call. */
+static int version_take(struct kedge__capture_bench *b, struct place *p, double *blocked, double *sweep,
+			struct kedge__error *err)
+{
+	double start = kedge__clock_seconds();
+	int rc = kedge_checkpoint(p->k, ++p->version);
+
+	*blocked = kedge__clock_seconds() - start;
+	if (!rc && sweep)
+		*sweep = kedge__capture_sweep(b);
+	if (!rc)
+		rc = kedge_wait(p->k);
+	return rc ? kedge__error_set(err, rc, 0, "%s", kedge_last_error(p->k)) : 0;
+}
+
+static void write_few(struct kedge__capture_bench *b)
+{
+	uint64_t pages = b->size / b->page;
+
+	for (uint64_t at = 0; at + 100 <= pages; at += 100)
+		b->data[(at + kedge__capture_random(b) % 100) * b->page]++;
+}
+
+static int measure(struct kedge__capture_bench *b, const struct variant *v, struct place *p, struct kedge__error *err)
+{
+	double blocked, alone, beside;
+	int rc = version_take(b, p, &blocked, NULL, err); /* copies get their memory, trackers are armed */
+
+	if (!rc)
+		rc = version_take(b, p, &blocked, NULL, err);
+	for (uint64_t at = 0; at < b->size; at += b->page)
+		b->data[at]++;
+	kedge__capture_memcpy(b);
+	alone = kedge__capture_sweep(b);
+	if (!rc)
+		rc = version_take(b, p, &blocked, &beside, err);
+	if (rc)
+		return rc;
+	note(b, v, "checkpoint", 100, blocked, b->memcpy_seconds);
+	note(b, v, "sweep beside the save", -1, beside, alone);
+	if (!v->sparse)
+		return 0;
+	rc = version_take(b, p, &blocked, NULL, err);
+	write_few(b);
+	kedge__capture_memcpy(b);
+	if (!rc)
+		rc = version_take(b, p, &blocked, NULL, err);
+	if (!rc)
+		note(b, v, "checkpoint", 1, blocked, b->memcpy_seconds);
+	return rc;
+}
+
+int kedge__capture_job(struct kedge__capture_bench *b, struct kedge__error *err)
+{
+	bool kernel_writes;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < KEDGE__COUNT(variants); i++) {
+		const struct variant *v = &variants[i];
+		struct place p;
+
+		if ((i && kedge__cow_probe(&kernel_writes, NULL) != 0) ||
+		    (v->sparse && kedge__tracker_probe("uffd", NULL) != 0))
+			continue;
+		rc = place_open(b, v, &p, err);
+		if (rc == 0)
+			rc = measure(b, v, &p, err);
+		rc = place_close(&p, rc, err);
+	}
+	return rc;
+}
