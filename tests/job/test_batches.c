@@ -121,7 +121,7 @@ static size_t l2_alone(const struct place *p)
 static void test_random_histories(void **state)
 {
 	static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer=list", "reducer=tree",
-						"reducer=rex"};
+					       "reducer=rex"};
 	static const char *const modes[] = {"coalesce=batch", "coalesce=never", "l2_keep=2"};
 	struct place *p = *state;
 	char every[32];
@@ -365,7 +365,8 @@ static void test_keep_goes_complete(void **state)
 	assert_true(l2_alone(p) <= 6);
 }
 
-/* Old versions leave L1, and L2 gets deltas all the same: L1 keeps what tells of the time since the newest one there. */
+/* Old versions leave L1, and L2 gets deltas all the same: L1 keeps what tells of the time since the newest one there.
+ */
 static void test_keep_leaves_what_deltas_need(void **state)
 {
 	static const char *const reducers[] = {"reducer=basic", "reducer=list", "reducer=tree"};
@@ -520,6 +521,48 @@ static void test_other_form_serves(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* Memory runs out at one place after the other: a batch may be late, but what L2 has is right, and it goes on. */
+static void test_out_of_memory(void **state)
+{
+	struct place *p = *state;
+	kedge_t *k =
+	    open_series(p, MORE("l2_every=2", "reducer=basic", "chunk=1024", "threads=1", "l2_keep=2", "keep=2"));
+	uint64_t count, failed = 0, got;
+
+	history_begin(30);
+	take(k, 1, 2);
+	kedge__fault_set(NULL, NULL);
+	take(k, 3, 4);
+	count = kedge__fault_alloc_count();
+	for (uint64_t n = 1; n <= count; n += count / 120 + 1) {
+		uint64_t v = 5 + n % 8; /* each over again, onto the one before it */
+		char fault[32];
+		int rc = 0;
+
+		text_make(fault, sizeof(fault), "alloc@%llu", (unsigned long long)n);
+		assert_int_equal(kedge__fault_set(fault, NULL), 0);
+		for (uint64_t i = 0; i < 2 && !rc; i++) {
+			history_step(v + i);
+			rc = kedge_checkpoint(k, v + i);
+			if (!rc)
+				rc = kedge_wait(k);
+		}
+		kedge__fault_set(NULL, NULL);
+		assert_true(rc == 0 || rc == KEDGE_E_NOMEM);
+		failed += rc != 0;
+	}
+	assert_true(failed > 5);
+	take(k, 20, 25);
+	assert_ok(k, kedge_close(k));
+	assert_whole(p->l2);
+	tree_remove(p->l1);
+	k = open_series(p, NULL);
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, &got));
+	assert_in_range(got, 24, 25); /* whose turn it was depends on what failed */
+	assert_memory_equal(m, images[got], BYTES);
+	assert_ok(k, kedge_close(k));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -538,6 +581,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_damage_within_a_batch, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_damage_below_a_batch, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_other_form_serves, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_out_of_memory, place_setup, place_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,34 @@ static void test_batches_of_copies(void **state)
 	}
 }
 
+/* Onto an older version: it is the only one that is needed, whatever was referred to before. */
+static void test_onto(void **state)
+{
+	const enum kedge__reducer_id shapes[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
+						 KEDGE__REDUCER_TREE};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(shapes); i++) {
+		for (uint64_t parent = 1; parent <= 6; parent += 5) {
+			struct store s;
+			struct kedge__coalesce_options options;
+
+			store_open(&s, shapes[i]);
+			options = options_of(&s.job, 7, 0, true);
+			options.onto = true;
+			options.parent = parent;
+			assert_ok(kedge__coalesce(s.cat, NULL, &options, NULL, err));
+			assert_true(set_of(&s, 7)->source_count <= 1);
+			if (shapes[i] != KEDGE__REDUCER_FULL)
+				assert_int_equal(set_of(&s, 7)->sources[0], parent);
+			assert_all_whole(s.cat, &s.job);
+			options.parent = 7;
+			assert_fails(KEDGE_E_ARG, "not older", kedge__coalesce(s.cat, NULL, &options, NULL, err));
+			store_close(&s);
+		}
+	}
+}
+
 /* Bytes that stood in several places as copies are not written several times. */
 static void test_duplicates_stay_single(void **state)
 {
@@ -268,6 +296,7 @@ int main(void)
 	    cmocka_unit_test(test_complete),
 	    cmocka_unit_test(test_batch),
 	    cmocka_unit_test(test_batches_of_copies),
+	    cmocka_unit_test(test_onto),
 	    cmocka_unit_test(test_duplicates_stay_single),
 	    cmocka_unit_test(test_fill_at_odd_places),
 	    cmocka_unit_test(test_codecs_and_threads),

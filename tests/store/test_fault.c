@@ -42,6 +42,19 @@ static int run_coalesce_only(struct kedge__catalog *cat, const struct job *job, 
 	return kedge__coalesce(cat, NULL, &options, NULL, err);
 }
 
+static int run_coalesce_onto(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
+{
+	const struct kedge__coalesce_options options = {.version = 4,
+							.onto = true,
+							.parent = 3,
+							.keep_old = true,
+							.sync = true,
+							.codec = job->codec,
+							.block_bytes = 256};
+
+	return kedge__coalesce(cat, NULL, &options, NULL, err);
+}
+
 static int run_gc(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
 {
 	(void)job;
@@ -69,9 +82,14 @@ static int run_own(struct kedge__catalog *cat, const struct job *job, struct ked
 #define WRITERS 2 /* the first ones: what differs between kinds of faults differs in their writes */
 
 static const struct op ops[] = {
-    {"save", run_save, true},          {"replace", run_replace, true}, {"coalesce, keep", run_coalesce_only, true},
-    {"coalesce", run_coalesce, false}, {"gc", run_gc, false},          {"discard", run_discard, false},
+    {"save", run_save, true},
+    {"replace", run_replace, true},
+    {"coalesce, keep", run_coalesce_only, true},
+    {"coalesce", run_coalesce, false},
+    {"gc", run_gc, false},
+    {"discard", run_discard, false},
     {"own", run_own, false},
+    {"coalesce, onto", run_coalesce_onto, true},
 };
 
 /* ------------------------------------------------------------------ the ground */
@@ -437,9 +455,35 @@ static int copy_level(struct kedge__catalog *cat, const struct job *job, struct 
 	return rc;
 }
 
+/* Rank 1 of versions 3 and 4, the second one as a delta to the first. */
+static int copy_batch(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
+{
+	struct kedge__catalog *to = NULL;
+	struct kedge__set_part part;
+	struct kedge__batch batch = {.rank = 1, .codec = job->codec, .block_bytes = 256};
+	char *dir = kedge__asprintf("%s/other", kedge__catalog_store(cat));
+	bool refers = false;
+	int rc = dir ? kedge__catalog_open(dir, NAME, KEDGE__CATALOG_CREATE, &to, err) : kedge__error_nomem(err);
+
+	for (uint64_t v = 3; v <= 4 && !rc; v++) {
+		batch.parent = v == 3 ? (struct kedge__source_record){.version = KEDGE__NO_VERSION} : batch.image;
+		batch.image = (struct kedge__source_record){v, kedge__catalog_find(cat, v)->set.parts[1].image_id};
+		rc = kedge__batch_write(&cat, 1, to, &batch, &part, &refers, err);
+		assert_true(rc || refers == (v == 4));
+	}
+	kedge__catalog_close(to);
+	kedge__free(dir);
+	return rc;
+}
+
 static const struct op thrifty[] = {
-    {"coalesce", run_coalesce, false},     {"gc", run_gc, false},        {"own", run_own, false},
-    {"verify", verify_and_compare, false}, {"level", copy_level, false},
+    {"coalesce", run_coalesce, false},
+    {"gc", run_gc, false},
+    {"own", run_own, false},
+    {"verify", verify_and_compare, false},
+    {"level", copy_level, false},
+    {"batch", copy_batch, false},
+    {"coalesce, onto", run_coalesce_onto, false},
 };
 
 static void test_out_of_memory(void **state)
