@@ -135,8 +135,8 @@ const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
  * and the speeds of WANTED alone; what codecs take is known from built-in figures. With a target: the smallest that
  * keeps up with it. Else: the one that gets data through packing and storage, which go on at the same time, fastest.
  * What is read back slower than 500 MB/s a thread is chosen by "max" alone. One that does not shrink the samples by at
- * least a twentieth is not worth its time. The look takes about a twentieth of the time that packing wanted->bytes
- * does. WHY: NULL, or filled.
+ * least a twentieth (a fiftieth, if size alone counts or there is no type) is not worth its time. The look takes about
+ * a twentieth of the time that packing wanted->bytes does. WHY: NULL, or filled.
  */
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
 					       const struct kedge__codec_input *pieces, size_t n,
@@ -147,7 +147,8 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice *choice,
 					       const struct kedge__codec_input *in);
 
-/* ------------------------------------------------------------------ memory.c: what was settled on, over many versions */
+/* ------------------------------------------------------------------ memory.c: what was settled on, over many versions
+ */
 
 struct kedge__codec_memory;
 

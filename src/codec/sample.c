@@ -5,28 +5,30 @@
  */
 #include "codec/codec_table.h"
 
-#define CHUNKS        8
-#define PLACES        32 /* that are looked at to find them */
-#define LOOK_BYTES    256
-#define CHUNK_BYTES   8192  /* at most */
-#define CHUNK_LEAST   4096  /* less would be all headers */
-#define SHARE         0.04  /* of the time of packing */
-#define SHARE_BYTES   0.1   /* of untyped data, of which nothing is known */
-#define SHARE_MAX     0.25  /* the same for "max" */
-#define SPEED         500e6 /* bytes a second that are packed, as a rule */
-#define SPEED_MAX     20e6
-#define TIME_LEAST    0.4  /* of the time that a codec takes as a rule: for data that shrinks to nothing */
-#define SETUP         5e-6 /* seconds that a try takes however small the sample */
-#define DECODE_LEAST  500e6
-#define FETCH         1e9  /* bytes a second of the base */
-#define BASE_LEAST    1.1  /* how much better what needs a base has to be than what does not */
-#define NEAR          3    /* how many a block chooses among */
-#define NEAR_COST     1.35 /* how much worse than the best on the samples of the region they may be */
-#define NEAR_COST_MAX 1.05
-#define NEAR_BLOCK    (256 << 10) /* bytes, for a look at a block to be worth its time */
-#define NEAR_CHUNKS   4
-#define NEAR_SHARE    128  /* of a block, in each of the chunks */
-#define GUESS         0.75 /* what the first candidate shrinks data to if there is no time to try it */
+#define CHUNKS          8
+#define PLACES          32 /* that are looked at to find them */
+#define LOOK_BYTES      256
+#define CHUNK_BYTES     8192  /* at most */
+#define CHUNK_LEAST     4096  /* less would be all headers */
+#define SHARE           0.04  /* of the time of packing */
+#define SHARE_BYTES     0.1   /* of untyped data, of which nothing is known */
+#define SHARE_MAX       0.25  /* the same for "max" */
+#define SPEED           500e6 /* bytes a second that are packed, as a rule */
+#define SPEED_MAX       50e6
+#define TIME_LEAST      0.4  /* of the time that a codec takes as a rule: for data that shrinks to nothing */
+#define SETUP           5e-6 /* seconds that a try takes however small the sample */
+#define SIZE_MOST       0.98 /* share of itself that data has to shrink to */
+#define SIZE_MOST_TIMED 0.95 /* the same where time counts */
+#define DECODE_LEAST    500e6
+#define FETCH           1e9  /* bytes a second of the base */
+#define BASE_LEAST      1.1  /* how much better what needs a base has to be than what does not */
+#define NEAR            3    /* how many a block chooses among */
+#define NEAR_COST       1.35 /* how much worse than the best on the samples of the region they may be */
+#define NEAR_COST_MAX   1.05
+#define NEAR_BLOCK      (256 << 10) /* bytes, for a look at a block to be worth its time */
+#define NEAR_CHUNKS     4
+#define NEAR_SHARE      128  /* of a block, in each of the chunks */
+#define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
 
 /* For which data a candidate is tried. */
 #define BYTES   1u  /* untyped, and elements of a byte */
@@ -347,12 +349,15 @@ static struct kedge__codec_choice choose(const struct sampler *s, struct trial *
 {
 	struct kedge__codec_choice best = {.codec = &kedge__codec_none};
 	double least = cost_of_none(s);
+	/* Where size is what counts, and where samples show too little: shuffled bytes pack better by the block. */
+	double most =
+	    s->wanted->smallest || s->wanted->target > 0 || s->type == KEDGE_BYTES ? SIZE_MOST : SIZE_MOST_TIMED;
 
 	for (size_t i = 0; i < n; i++) {
 		double size = packed_share(s, &trials[i].choice), cost = cost_of(s, trials[i].candidate, size);
 
 		trials[i].cost = cost;
-		if (size * 20 > 19 || cost > least || (cost == least && size >= why->size))
+		if (size > most || cost > least || (cost == least && size >= why->size))
 			continue;
 		least = cost;
 		best = trials[i].choice;
@@ -473,7 +478,7 @@ struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice 
 const char *kedge__codec_reason_text(enum kedge__codec_reason reason)
 {
 	static const char *const texts[] = {
-	    [KEDGE__CODEC_NOTHING] = "nothing made it smaller by a twentieth in less time than storing it takes",
+	    [KEDGE__CODEC_NOTHING] = "nothing made it enough smaller in less time than storing it takes",
 	    [KEDGE__CODEC_GIVEN] = "asked for",
 	    [KEDGE__CODEC_UNTRIED] = "what is best as a rule; too small for samples",
 	    [KEDGE__CODEC_FASTEST] = "the fastest way through packing and storage",
