@@ -30,7 +30,13 @@ static enum kedge__map_encoding map_encoding(enum kedge__reducer_id reducer)
 	}
 }
 
-/* A map by pages is nearly always the smallest; of one that is soon encoded both forms are tried. */
+/* Worth a try: a map by pages is nearly always the smallest, so only what is soon encoded; a bitmap is larger where
+ * little changed, and every other extent takes a byte of runs at least. */
+static bool runs_may_be_smaller(enum kedge__map_encoding how, size_t extents, size_t bytes)
+{
+	return how == KEDGE__MAP_PAGES ? extents <= SMALL_MAP : how == KEDGE__MAP_BITMAP && extents / 2 < bytes;
+}
+
 static int encode_map(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
 {
 	const struct kedge__reduction *red = spec->reduction;
@@ -39,7 +45,7 @@ static int encode_map(const struct kedge__segment_spec *spec, struct kedge__byte
 	int rc =
 	    kedge__map_encode(how, &red->map, red->chunk, spec->version, spec->regions, spec->region_count, out, err);
 
-	if (rc || how != KEDGE__MAP_PAGES || red->map.count > SMALL_MAP)
+	if (rc || !runs_may_be_smaller(how, red->map.count, out->count))
 		return rc;
 	rc = kedge__map_encode(KEDGE__MAP_RUNS, &red->map, red->chunk, spec->version, spec->regions, spec->region_count,
 			       &runs, err);

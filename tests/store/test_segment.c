@@ -46,6 +46,31 @@ static struct kedge__segment *open_segment(struct kedge__catalog *cat, uint64_t 
 	return seg;
 }
 
+/* A bit a chunk is more than two runs need, if next to nothing changed. */
+static void test_little_changed(void **state)
+{
+	struct job job = job_new(1, 65536);
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir);
+	struct kedge__segment *seg;
+	size_t index;
+
+	(void)state;
+	save_next(cat, &job, 1, KEDGE__REDUCER_BASIC);
+	index = job_step(&job, 2);
+	for (int r = 0; r < REGIONS; r++)
+		memcpy(job.images[index][0].data[r], job.images[0][0].data[r], job.images[0][0].bytes[r]);
+	assert_ok(save_index(cat, &job, index, KEDGE__REDUCER_BASIC, false, err));
+	seg = open_segment(cat, 2, 0);
+	assert_int_equal(seg->map_encoding, KEDGE__MAP_RUNS);
+	assert_int_equal(seg->summary.reducer, KEDGE__REDUCER_BASIC);
+	kedge__segment_close(seg);
+	assert_all_whole(cat, &job);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
 static void test_contents(void **state)
 {
 	(void)state;
@@ -483,12 +508,19 @@ static void test_same_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_contents),
-	    cmocka_unit_test(test_large_blocks),    cmocka_unit_test(test_same_bytes),
-	    cmocka_unit_test(test_empty),           cmocka_unit_test(test_cut_short),
-	    cmocka_unit_test(test_newer_format),    cmocka_unit_test(test_unknown_sections),
-	    cmocka_unit_test(test_replaced),        cmocka_unit_test(test_published_is_not_written_over),
-	    cmocka_unit_test(test_discard_above),   cmocka_unit_test(test_not_found),
+	    cmocka_unit_test(test_round_trip),
+	    cmocka_unit_test(test_contents),
+	    cmocka_unit_test(test_little_changed),
+	    cmocka_unit_test(test_large_blocks),
+	    cmocka_unit_test(test_same_bytes),
+	    cmocka_unit_test(test_empty),
+	    cmocka_unit_test(test_cut_short),
+	    cmocka_unit_test(test_newer_format),
+	    cmocka_unit_test(test_unknown_sections),
+	    cmocka_unit_test(test_replaced),
+	    cmocka_unit_test(test_published_is_not_written_over),
+	    cmocka_unit_test(test_discard_above),
+	    cmocka_unit_test(test_not_found),
 	    cmocka_unit_test(test_created_at_once),
 	};
 
