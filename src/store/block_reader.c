@@ -288,7 +288,7 @@ static int hand_fill(struct kedge__hand *h, struct kedge__lineage *l, uint64_t v
 	if (!kedge__buffer_room(&h->bytes, &h->room, len))
 		return kedge__error_nomem(err);
 	memset(h->bytes, 0, len);
-	h->spans.count = 0;
+	kedge__span_list_done(&h->spans); /* resolve begins a list of its own */
 	rc = list_pieces(h, base, places, position, len, err);
 	if (!rc && h->ranges.count)
 		rc = kedge__lineage_resolve_at(l, version, h->ranges.at, h->ranges.count, &h->spans, err);
