@@ -80,6 +80,7 @@ static bool means_of(const struct kedge__rex_image *images, size_t n, size_t m, 
 
 struct aim {
 	char text[128];
+	const char *image; /* where it is furthest from it; NULL: a mean */
 	double value, wanted;
 	bool met;
 };
@@ -89,9 +90,15 @@ struct aims {
 	size_t count;
 };
 
-static void aim_add(struct aims *a, double value, double wanted, const char *fmt, ...) KEDGE__PRINTF(4, 5);
+/* The lowest of a figure over the images. */
+struct worst {
+	double value;
+	const char *image;
+};
 
-static void aim_add(struct aims *a, double value, double wanted, const char *fmt, ...)
+static void aim_add(struct aims *a, struct worst worst, double wanted, const char *fmt, ...) KEDGE__PRINTF(4, 5);
+
+static void aim_add(struct aims *a, struct worst worst, double wanted, const char *fmt, ...)
 {
 	struct aim *aim = &a->at[a->count];
 	va_list args;
@@ -102,9 +109,10 @@ static void aim_add(struct aims *a, double value, double wanted, const char *fmt
 	va_start(args, fmt);
 	vsnprintf(aim->text, sizeof(aim->text), fmt, args);
 	va_end(args);
-	aim->value = value;
+	aim->image = worst.image;
+	aim->value = worst.value;
 	aim->wanted = wanted;
-	aim->met = value >= wanted;
+	aim->met = worst.value >= wanted;
 }
 
 static const char *place_name(size_t place, char text[KEDGE__TEXT_ROOM])
@@ -114,12 +122,6 @@ static const char *place_name(size_t place, char text[KEDGE__TEXT_ROOM])
 	snprintf(text, KEDGE__TEXT_ROOM, "%.0f MB/s", kedge__rex_rates[place - 1] / 1e6);
 	return text;
 }
-
-/* The lowest over images of one figure over another figure or number. */
-struct worst {
-	double value;
-	const char *image;
-};
 
 static void worst_note(struct worst *w, double value, const char *image)
 {
@@ -144,14 +146,10 @@ static void aims_restore(struct aims *a, const struct kedge__rex_image *images, 
 			if (images[i].changed > 0.5)
 				worst_note(&most, f[GAIN + p], images[i].name);
 		}
-		place_name(p, place);
-		aim_add(a, live.value, 0.9, "rex: restore gain / (chain / live bytes), %s (lowest: %s)",
-			place_name(p, place), live.image);
-		aim_add(a, slower.value, 1, "rex: restore gain over plain, %s (lowest: %s)", place_name(p, place),
-			slower.image);
+		aim_add(a, live, 0.9, "rex: restore gain / (chain / live bytes), %s", place_name(p, place));
+		aim_add(a, slower, 1, "rex: restore gain over plain, %s", place_name(p, place));
 		if (most.image)
-			aim_add(a, most.value, 4.5, "rex: the same where most pages change, %s (lowest: %s)",
-				place_name(p, place), most.image);
+			aim_add(a, most, 4.5, "the same where most pages change, %s", place_name(p, place));
 	}
 }
 
@@ -171,11 +169,12 @@ static void aims_ratio(struct aims *a, const struct kedge__rex_image *images, si
 			figures_of(&images[i], zstd, y);
 			worst_note(&w, x[f] / y[f], images[i].name);
 			if (strcmp(images[i].name, "proc_sqlite") == 0)
-				aim_add(a, x[f], 3, "rex+codec: ratio on proc_sqlite, %s", what);
+				aim_add(a, (struct worst){x[f], images[i].name}, 3, "rex+codec: ratio, %s", what);
 		}
-		aim_add(a, w.value, 1, "rex+codec: ratio / that of zstd -3, %s (lowest: %s)", what, w.image);
+		aim_add(a, w, 1, "rex+codec: ratio / that of zstd -3, %s", what);
 		if (means_of(images, n, packed, rex_mean) && means_of(images, n, bzip2, bzip2_mean))
-			aim_add(a, rex_mean[f] / bzip2_mean[f], 1, "rex+codec: mean ratio / that of bzip2, %s", what);
+			aim_add(a, (struct worst){rex_mean[f] / bzip2_mean[f], NULL}, 1,
+				"rex+codec: ratio / that of bzip2, %s", what);
 	}
 }
 
@@ -198,8 +197,8 @@ static void aims_judge(struct aims *a, const struct kedge__rex_image *images, si
 		worst_note(&unpack, f[UNPACK] / 1e6, images[i].name);
 		worst_note(&pack, f[PACK] / 1e6, images[i].name);
 	}
-	aim_add(a, unpack.value, 1500, "rex: decompression, MB/s a thread (lowest: %s)", unpack.image);
-	aim_add(a, pack.value, 400, "rex: compression, MB/s a thread (lowest: %s)", pack.image);
+	aim_add(a, unpack, 1500, "rex: decompression, MB/s a thread");
+	aim_add(a, pack, 400, "rex: compression, MB/s a thread");
 }
 
 /* ---- text */
@@ -241,9 +240,9 @@ static void print_image(const struct kedge__rex_image *image)
 	struct kedge__table t;
 	char text[KEDGE__TEXT_ROOM], more[KEDGE__TEXT_ROOM];
 
-	printf("\n%s: %zu moments, %zu pages; an increment has %.1f %% of them, all together %s and the base %s\n",
-	       image->name, image->moments, image->pages, image->changed * 100,
-	       kedge__text_bytes(image->results[0].raw, text), kedge__text_bytes(image->results[0].raw_base, more));
+	printf("\n%s: %zu moments, %zu pages; an increment has %.1f %% of them; all %s, the base %s\n", image->name,
+	       image->moments, image->pages, image->changed * 100, kedge__text_bytes(image->results[0].raw, text),
+	       kedge__text_bytes(image->results[0].raw_base, more));
 	if (image->steps > image->moments)
 		printf("restored: base and %zu increments, the series back and forth\n", image->steps - 1);
 	table_head(&t);
@@ -275,27 +274,39 @@ static void print_means(const struct kedge__rex_image *images, size_t n)
 
 static void print_aims(const struct kedge__rex_image *images, size_t n)
 {
+	static const char *const heads[] = {"aim", "lowest on", "is", "wanted", "", "short by"};
+	struct kedge__table t;
 	struct aims aims;
 
 	aims_judge(&aims, images, n);
-	if (aims.count)
-		printf("\naims\n");
+	if (!aims.count)
+		return;
+	printf("\n");
+	kedge__table_init(&t, "llrrlr");
+	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
+		kedge__table_add(&t, "%s", heads[i]);
 	for (size_t i = 0; i < aims.count; i++) {
 		const struct aim *a = &aims.at[i];
 
-		printf("  %-6s  %s: %.4g, wanted %.4g", a->met ? "met" : "MISSED", a->text, a->value, a->wanted);
+		kedge__table_add(&t, "%s", a->text);
+		kedge__table_add(&t, "%s", a->image ? a->image : "the mean");
+		kedge__table_add(&t, "%.4g", a->value);
+		kedge__table_add(&t, "%.4g", a->wanted);
+		kedge__table_add(&t, "%s", a->met ? "met" : "MISSED");
 		if (a->met)
-			printf("\n");
+			kedge__table_add(&t, "%s", "");
 		else
-			printf(" (%.0f %% short)\n", (1 - a->value / a->wanted) * 100);
+			kedge__table_add(&t, "%.1f %%", (1 - a->value / a->wanted) * 100);
 	}
+	kedge__table_print(&t, stdout);
 }
 
 void kedge__rex_report_text(const struct kedge__rex_image *images, size_t n, int threads)
 {
 	printf(
 	    "ratio: bytes of changed pages / bytes of files, metadata among them; w. base: with the first moment\n"
-	    "comp., decomp.: MB/s of pages by processor time; read: MB of files that a restore reads\n"
+	    "comp., decomp.: MB/s of pages by processor time, comp. less that of writing as many bytes to a file\n"
+	    "read: MB of files that a restore reads\n"
 	    "as it is: ms to restore with files out of the page cache, the median, stores with %d thread%s; 141, 47:\n"
 	    "the same at so many MB/s, computed: the bytes read at that rate, then the time from the page cache\n"
 	    "gain: over plain, as it is\n",
@@ -403,6 +414,7 @@ static json_t *json_aims(const struct kedge__rex_image *images, size_t n)
 		json_t *o = kedge__json_object();
 
 		kedge__json_text(o, "aim", aims.at[i].text);
+		kedge__json_text(o, "image", aims.at[i].image);
 		kedge__json_real(o, "value", aims.at[i].value);
 		kedge__json_real(o, "wanted", aims.at[i].wanted);
 		kedge__json_bool(o, "met", aims.at[i].met);
