@@ -36,7 +36,7 @@ static double unpack_rate(const struct kedge__rex_method *m, const struct kedge_
 static double restore_seconds(const struct kedge__rex_result *r, size_t place)
 {
 	if (place)
-		return (double)r->read / kedge__rex_rates[place - 1] + r->warm;
+		return (double)r->read / kedge__rex_rates[place - 1] + KEDGE__MIN(r->warm, r->warm_processor);
 	return r->turns % 2 ? r->cold[r->turns / 2] : (r->cold[r->turns / 2 - 1] + r->cold[r->turns / 2]) / 2;
 }
 
@@ -430,7 +430,8 @@ void kedge__rex_report_json(const struct kedge__rex_image *images, size_t n, int
 	for (size_t i = 0; i < n; i++)
 		kedge__json_add(list, json_image(&images[i]));
 	kedge__json_uint(o, "threads", (uint64_t)threads);
-	kedge__json_text(o, "throttled", "computed: bytes read / rate + time from the page cache");
+	kedge__json_text(o, "throttled",
+			 "computed: bytes read / rate + time from the page cache, of the processor if that is less");
 	kedge__json_set(o, "images", list);
 	kedge__json_set(o, "means", json_means(images, n));
 	kedge__json_set(o, "aims", json_aims(images, n));

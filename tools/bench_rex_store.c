@@ -3,7 +3,7 @@
 #include "restore/restore.h"
 
 /* Where no codec packs it a block is the unit of the checksum alone: a small one has few dead bytes to be read. */
-#define PLAIN_BLOCK "8k"
+#define PLAIN_BLOCK "4k"
 
 struct store {
 	kedge_t *k;
