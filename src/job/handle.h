@@ -48,6 +48,8 @@ struct kedge__job_tracked { /* a region that the tracker watches */
 	uint64_t bytes;
 	size_t id;
 	bool seen;
+	uint32_t dense; /* collects in a row that found most of it written */
+	uint32_t rest;  /* checkpoints that it is not watched for: it would be written anyway */
 };
 
 struct kedge__job_track {

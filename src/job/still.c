@@ -64,13 +64,23 @@ static bool ways_make(struct kedge__job_write *w)
 	return w->ways;
 }
 
+/* A session on memory that nobody watches need not hand it back. */
+static bool is_watched(const struct kedge__job_write *w)
+{
+	bool watched = !w->pages.collected || !w->pages.lists;
+
+	for (size_t i = 0; !watched && i < w->pages.count; i++)
+		watched = w->pages.lists[i].known;
+	return watched;
+}
+
 static int begin(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__hold_options options = {
 	    .reserve = &k->reserve,
 	    .pool = k->pool,
-	    .tracker = k->track.tracker,
+	    .tracker = is_watched(w) ? k->track.tracker : NULL,
 	    .limit = k->set.copy_memory,
 	    .grain = kedge__reducer_grain(k->reducer),
 	    .protect = k->cow,

@@ -7,6 +7,8 @@
 
 #define TRACK_MIN   (UINT64_C(64) << 10)
 #define AUDIT_SHARE 128 /* one page in so many of those called clean */
+#define DENSE_LIMIT 2   /* collects that found most of a region written, after which it rests */
+#define REST        8   /* checkpoints */
 
 bool kedge__track_wanted(const kedge_t *k)
 {
@@ -58,7 +60,8 @@ void kedge__track_free(kedge_t *k)
 
 static void range_remove(kedge_t *k, size_t i)
 {
-	kedge__tracker_remove(k->track.tracker, k->track.ranges.at[i].id);
+	if (!k->track.ranges.at[i].rest)
+		kedge__tracker_remove(k->track.tracker, k->track.ranges.at[i].id);
 	k->track.ranges.at[i] = k->track.ranges.at[--k->track.ranges.count];
 }
 
@@ -105,6 +108,33 @@ static bool is_trackable(const struct kedge__region *r)
 	       strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0;
 }
 
+/*
+ * First writes to watched pages cost, and where most are written nothing is gained: such a region is let alone for a
+ * while, and looked at as a whole.
+ */
+static void range_judge(kedge_t *k, struct kedge__job_tracked *t, uint64_t dirty)
+{
+	t->dense = dirty > t->bytes / 2 ? t->dense + 1 : 0;
+	if (t->dense < DENSE_LIMIT)
+		return;
+	kedge__tracker_remove(k->track.tracker, t->id);
+	t->dense = 0;
+	t->rest = REST;
+}
+
+/* The time of rest of a known range goes by; at its end it is watched again. */
+static int range_wake(kedge_t *k, struct kedge__job_tracked *t, struct kedge__error *err)
+{
+	int rc = 0;
+
+	t->seen = true;
+	if (t->rest == 1)
+		rc = kedge__tracker_add(k->track.tracker, t->data, t->bytes, 0, &t->id, err);
+	if (t->rest && !rc)
+		t->rest--;
+	return rc;
+}
+
 /* The tracker watches what is protected now, and nothing else. */
 static int ranges_update(kedge_t *k, struct kedge__error *err)
 {
@@ -115,11 +145,11 @@ static int ranges_update(kedge_t *k, struct kedge__error *err)
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
 		struct kedge__job_tracked *known = is_trackable(r) ? range_find(k, r, guess++) : NULL;
-		struct kedge__job_tracked fresh = {r->slot, r->data, r->bytes, 0, true};
-		int rc;
+		struct kedge__job_tracked fresh = {.slot = r->slot, .data = r->data, .bytes = r->bytes, .seen = true};
+		int rc = known ? range_wake(k, known, err) : 0;
 
-		if (known)
-			known->seen = true;
+		if (rc)
+			return rc;
 		if (known || !is_trackable(r))
 			continue;
 		if (!kedge__array_reserve(&k->track.ranges, k->track.ranges.count + 1))
@@ -164,7 +194,8 @@ static int list_make(kedge_t *k, size_t id, struct kedge__region_dirty *out, uin
 	return rc;
 }
 
-static int lists_make(kedge_t *k, struct kedge__job_dirty *d, struct kedge__error *err)
+/* FOLLOWS: it is about the time since the last version; before that, everything is dirty. */
+static int lists_make(kedge_t *k, bool follows, struct kedge__job_dirty *d, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions), guess = 0;
 	int rc = 0;
@@ -175,10 +206,17 @@ static int lists_make(kedge_t *k, struct kedge__job_dirty *d, struct kedge__erro
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
-		const struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r, guess++) : NULL;
+		struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r, guess++) : NULL;
+		uint64_t dirty = 0;
 
-		if (t)
-			rc = list_make(k, t->id, &d->lists[i], &d->bytes, err);
+		if (t && !t->rest) {
+			rc = list_make(k, t->id, &d->lists[i], &dirty, err);
+			if (!rc && follows)
+				range_judge(k, t, dirty);
+		} else if (t) {
+			dirty = t->bytes;
+		}
+		d->bytes += dirty;
 	}
 	return rc;
 }
@@ -198,7 +236,7 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 		rc = kedge__tracker_collect(k->track.tracker, &err);
 	d->collected = !rc;
 	if (!rc)
-		rc = lists_make(k, d, &err);
+		rc = lists_make(k, follows, d, &err);
 	if (rc)
 		kedge__log(KEDGE_LOG_WARNING, "%s: pages were not tracked, everything is looked at: %s", k->name,
 			   kedge__error_text(&err));

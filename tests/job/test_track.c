@@ -371,6 +371,39 @@ static void test_device_region(void **state)
 	bench_close(&b);
 }
 
+/* Where all is written each time, nothing is watched for a while, and no version lacks a byte for it. */
+static void dense(struct place *p, const char *capture)
+{
+	struct bench b;
+	bool rested = false, woke = false;
+
+	bench_open(&b, p, any_kind(), capture, "basic");
+	for (uint64_t v = 1; v <= 24; v++) {
+		if (v < 14)
+			fill_random(b.big, BIG, v);
+		else
+			b.big[v * 3000] ^= 1;
+		take(&b, v);
+		assert_int_equal(b.tracked->track.ranges.count, 1);
+		rested |= b.tracked->track.ranges.at[0].rest > 0;
+		woke |= rested && !b.tracked->track.ranges.at[0].rest;
+		if (v == 9)
+			assert_ok(b.tracked, kedge_restart(b.tracked, v, NULL));
+	}
+	assert_true(rested && woke);
+	assert_int_equal(b.tracked->track.ranges.at[0].rest, 0);
+	bench_close(&b);
+}
+
+static void test_dense_regions_rest(void **state)
+{
+	bool kernel_writes;
+
+	dense(*state, "sync");
+	if (kedge__cow_probe(&kernel_writes, NULL) == 0)
+		dense(*state, "cow-user");
+}
+
 static void test_when_not(void **state)
 {
 	struct place *p = *state;
@@ -416,6 +449,7 @@ int main(void)
 	    JOB(test_audit_finds_a_run),
 	    JOB(test_audit_comes_round),
 	    JOB(test_device_region),
+	    JOB(test_dense_regions_rest),
 	    JOB(test_when_not),
 	    JOB(test_kind_that_is_not_there),
 	};
