@@ -167,7 +167,7 @@ static uint64_t pointers_cost(const struct page *p, uint64_t chunk)
 
 	for (size_t i = 0; i < p->count; i++) {
 		const struct kedge__item *item = &p->items[i];
-		unsigned kind = item->kind == KEDGE__ITEM_FIRST ? KEDGE__ITEM_PLAIN : item->kind;
+		unsigned kind = item->kind;
 		uint64_t here = kind == KEDGE__ITEM_FILL   ? item->src
 				: kind == KEDGE__ITEM_BACK ? item->src - item->index
 							   : item->src - item->index * chunk;
