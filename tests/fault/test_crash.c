@@ -17,7 +17,8 @@
 #include <cmocka.h>
 
 static const struct scenario scenarios[] = {
-    {"full", {"reducer=full", "codec=none", "threads=1"}, false, false},
+    /* Several writes a segment, in flight at once where the kernel permits it. */
+    {"full", {"reducer=full", "codec=none", "threads=1", "writer=uring", "direct=yes", "buffer=128k"}, false, true},
     {"tree", {"reducer=tree", "chunk=32", "block=4k", "threads=1"}, false, false},
     /* What is small is copied, as with capture=copy; the rest is protected, where the kernel can. */
     {"cow", {"reducer=tree", "chunk=32", "capture=cow-user", "threads=1"}, false, true},
