@@ -120,6 +120,7 @@ int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target *targets,
 		return kedge__state_fail(k, rc, &err);
 	}
 	pthread_mutex_lock(&k->lock);
+	kedge__still_wait(k); /* a thread that fills held memory could wait for the writer, and that for the thread */
 	kedge__versions_pin(k, pinned);
 	rc = read_regions(k, version, targets, count, &err);
 	kedge__versions_unpin(k, pinned);

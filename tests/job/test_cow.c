@@ -249,6 +249,36 @@ static void test_unprotect_waits(void **state)
 	free(got);
 }
 
+/* An older version is put where a newer one is being saved from, with room for one page aside. */
+static void test_read_into_held_memory(void **state)
+{
+	struct place *p = *state;
+	uint8_t *big = malloc(BIG), *first, *second;
+	struct kedge_target target = {"big", big, BIG};
+	kedge_t *k;
+
+	if (!has_cow())
+		skip();
+	fill_random(big, BIG, 1);
+	first = copy_of(big, BIG);
+	k = job_open(p, false, MORE("capture=cow-user", "copy_memory=4k"));
+	assert_ok(k, kedge_protect(k, "big", big, BIG, KEDGE_U8));
+	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_ok(k, kedge_wait(k));
+	fill_random(big, BIG, 2);
+	second = copy_of(big, BIG);
+	assert_ok(k, kedge_checkpoint(k, 2));
+	assert_ok(k, kedge_read(k, 1, &target, 1));
+	assert_memory_equal(big, first, BIG);
+	assert_ok(k, kedge_wait(k));
+	assert_ok(k, kedge_read(k, 2, &target, 1));
+	assert_memory_equal(big, second, BIG);
+	assert_ok(k, kedge_close(k));
+	free(big);
+	free(first);
+	free(second);
+}
+
 /* What is not fit for protection is copied: shared memory, constants, two regions of one memory. */
 static void test_memory_of_all_kinds(void **state)
 {
@@ -405,7 +435,7 @@ int main(void)
 	    JOB(test_copied),          JOB(test_protected),        JOB(test_protected_and_tracked),
 	    JOB(test_little_memory),   JOB(test_unprotect_waits),  JOB(test_memory_of_all_kinds),
 	    JOB(test_after_a_failure), JOB(test_every_allocation), JOB(test_otherwise_copied),
-	    JOB(test_ordinary_user),
+	    JOB(test_ordinary_user),   JOB(test_read_into_held_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
