@@ -430,8 +430,12 @@ static const char *unknown_way(const struct bench *b)
 int kedge__bench_rex(int argc, char **argv)
 {
 	const char *tmp = getenv("TMPDIR");
-	struct bench b = {
-	    .repeat = 3, .threads = 1, .codec = "auto", .block = "1MiB", .dir = tmp && *tmp ? tmp : "/tmp"};
+	struct bench b = {.repeat = 3,
+			  .threads = 1,
+			  .codec = "auto",
+			  .block = "1MiB",
+			  .rate = 100000000,
+			  .dir = tmp && *tmp ? tmp : "/tmp"};
 	const struct kedge__option options[] = {
 	    {"images", 0, KEDGE__OPTION_TEXT, &b.images, "DIR",
 	     "a series of page images, NAME.idx and NAME.pages, or a directory of such directories\n"
