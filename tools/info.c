@@ -222,7 +222,7 @@ static void print_json(const struct info *in)
 	json_t *o = kedge__json_object();
 	char format[KEDGE__TEXT_ROOM];
 
-	snprintf(format, sizeof(format), "%d.%d", KEDGE__FORMAT_MAJOR, KEDGE__FORMAT_MINOR);
+	snprintf(format, sizeof(format), "%d.%d", KEDGE__FORMAT_MAJOR, KEDGE__FORMAT_NEWEST);
 	kedge__json_text(o, "version", kedge_version_string());
 	kedge__json_text(o, "format", format);
 	kedge__json_set(o, "codecs", codecs_json());
@@ -263,7 +263,7 @@ static void print_settings(const struct info *in)
 static void print_text(const struct info *in)
 {
 	printf("kedge          %s\n", kedge_version_string());
-	printf("format         %d.%d\n", KEDGE__FORMAT_MAJOR, KEDGE__FORMAT_MINOR);
+	printf("format         %d.%d\n", KEDGE__FORMAT_MAJOR, KEDGE__FORMAT_NEWEST);
 	printf("codecs        ");
 	for (size_t i = 0; i < kedge__codec_count(); i++)
 		printf(" %s", kedge__codec_at(i)->name);

@@ -12,7 +12,7 @@ void kedge__still_init(kedge_t *k)
 
 	if (k->set.capture != KEDGE__CAPTURE_COW && k->set.capture != KEDGE__CAPTURE_COW_USER)
 		return;
-	if (k->set.paranoid || k->set.reducer == KEDGE__REDUCER_REX)
+	if (k->set.paranoid || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_REX)
 		kedge__error_set(&why, KEDGE_E_STATE, 0, "%s compares bytes, for which they have to be at rest",
 				 k->set.paranoid ? "paranoid" : "the rex reducer");
 	else if (kedge__cow_probe(&kernel_writes, &why) == 0 && !kernel_writes && k->set.capture == KEDGE__CAPTURE_COW)
