@@ -369,6 +369,7 @@ static void test_packing(void **state)
 	p[0].name[0] = '\0';
 	assert_int_equal(kedge__packing_encode(p, 2, &b, NULL), KEDGE_E_ARG);
 	assert_int_equal(b.count, 0);
+	kedge__bytes_done(&b);
 }
 
 int main(void)
