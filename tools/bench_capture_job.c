@@ -4,7 +4,6 @@
  */
 #include "bench_capture.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,23 +24,6 @@ struct place {
 	uint64_t version;
 };
 
-static void dir_remove(const char *dir)
-{
-	DIR *d = opendir(dir);
-	const struct dirent *e;
-
-	while (d && (e = readdir(d)) != NULL) {
-		char *path = kedge__asprintf("%s/%s", dir, e->d_name);
-
-		if (path && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(path) != 0)
-			dir_remove(path);
-		kedge__free(path);
-	}
-	if (d)
-		closedir(d);
-	rmdir(dir);
-}
-
 /* What is stored is packed well: storage is not what is measured. */
 static int place_open(struct kedge__capture_bench *b, const struct variant *v, struct place *p,
 		      struct kedge__error *err)
@@ -50,11 +32,12 @@ static int place_open(struct kedge__capture_bench *b, const struct variant *v, s
 	char l1[4200], threads[64];
 	const char *settings[] = {l1,       v->capture, v->track,         "reducer=basic",  "codec=lz4", "sync=no",
 				  "keep=1", threads,    "record_file=no", "copy_memory=1T", NULL};
+	int rc;
 
 	*p = (struct place){0};
-	p->dir = kedge__asprintf("%s/kedge-bench-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
-	if (!p->dir || !mkdtemp(p->dir))
-		return kedge__error_set(err, KEDGE_E_IO, 0, "cannot make a directory for a store");
+	rc = kedge__bench_dir_make(tmp && tmp[0] ? tmp : "/tmp", &p->dir, err);
+	if (rc)
+		return rc;
 	snprintf(l1, sizeof(l1), "l1=%s", p->dir);
 	snprintf(threads, sizeof(threads), "threads=%llu", (unsigned long long)b->threads);
 	if (kedge_open("bench", NULL, settings, &p->k) || kedge_protect(p->k, "data", b->data, b->size, KEDGE_U8))
@@ -67,7 +50,7 @@ static int place_close(struct place *p, int rc, struct kedge__error *err)
 	if (kedge_close(p->k) && !rc)
 		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s", kedge_last_error(NULL));
 	if (p->dir)
-		dir_remove(p->dir);
+		kedge__bench_dir_remove(p->dir);
 	kedge__free(p->dir);
 	return rc;
 }

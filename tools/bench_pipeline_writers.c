@@ -5,7 +5,6 @@
 #include "bench_pipeline.h"
 #include "store/store.h"
 
-#include <ftw.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -162,12 +161,6 @@ static void print_results(struct writers *w)
 	kedge__json_print(o);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static int measure_in(struct writers *w, const char *dir, struct kedge__error *err)
 {
 	int rc = kedge__catalog_open(dir, "bench", KEDGE__CATALOG_CREATE, &w->cat, err);
@@ -188,15 +181,13 @@ static int measure_in(struct writers *w, const char *dir, struct kedge__error *e
 int kedge__bench_writers(const struct kedge__writers_spec *spec, struct kedge__error *err)
 {
 	struct writers w = {.spec = spec};
-	char *dir = kedge__asprintf("%s/kedge-bench-XXXXXX", spec->dir);
-	int rc = dir ? 0 : kedge__error_nomem(err);
+	char *dir = NULL;
+	int rc = kedge__bench_dir_make(spec->dir, &dir, err);
 
 	prepare(&w);
-	if (!rc && !mkdtemp(dir))
-		rc = kedge__error_set(err, KEDGE_E_IO, 0, "cannot make a directory in %s", spec->dir);
 	if (!rc) {
 		rc = measure_in(&w, dir, err);
-		nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		kedge__bench_dir_remove(dir);
 	}
 	for (size_t i = 0; i < w.table.cells.count; i++)
 		kedge__free(w.table.cells.at[i]);

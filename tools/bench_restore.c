@@ -5,12 +5,8 @@
 #include "bench.h"
 #include "restore/restore.h"
 
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define PIECE ((size_t)1 << 20)
 #define RUN   64 /* chunks that change together */
@@ -105,26 +101,12 @@ static int make_copy(struct bench *b, struct kedge__error *err)
 
 /* ---- a turn */
 
-/* Out of the page cache, as after a failure of the node; what is still to be written is written first. */
-static int forget_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	int fd = type == FTW_F ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-
-	(void)st, (void)ftw;
-	if (fd >= 0) {
-		(void)fdatasync(fd);
-		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		close(fd);
-	}
-	return 0;
-}
-
 static void forget(const struct bench *b)
 {
 	if (!b->cold)
 		return;
-	nftw(b->store, forget_file, 16, FTW_PHYS);
-	forget_file(b->copy, NULL, FTW_F, NULL);
+	kedge__bench_forget(b->store);
+	kedge__bench_forget(b->copy);
 }
 
 static int read_piece(void *ctx, size_t i, int worker)
@@ -227,12 +209,6 @@ static void print_text(struct bench *b)
 
 /* ---- the run */
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static int prepare(struct bench *b, const char *dir, struct kedge__error *err)
 {
 	struct kedge__job_settings settings = {.threads = (int64_t)b->threads};
@@ -263,14 +239,12 @@ static int measure(struct bench *b, const char *dir, struct kedge__error *err)
 static int run(struct bench *b)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *dir = kedge__asprintf("%s/kedge-bench-XXXXXX", b->dir);
-	int rc = dir ? 0 : kedge__error_nomem(&err);
+	char *dir = NULL;
+	int rc = kedge__bench_dir_make(b->dir, &dir, &err);
 
-	if (!rc && !mkdtemp(dir))
-		rc = kedge__error_set(&err, KEDGE_E_IO, 0, "cannot make a directory in %s", b->dir);
 	if (!rc) {
 		rc = measure(b, dir, &err);
-		nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		kedge__bench_dir_remove(dir);
 	}
 	if (!rc)
 		(b->json ? print_json : print_text)(b);

@@ -7,11 +7,9 @@
  */
 #include "bench_rex.h"
 
-#include <fcntl.h>
 #include <ftw.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,26 +104,6 @@ static double processor_seconds(void)
 	       seconds_of(children.ru_stime);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-/* Out of the page cache; what is still to be written is written first. */
-static int forget_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	int fd = type == FTW_F ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-
-	(void)st, (void)ftw;
-	if (fd >= 0) {
-		(void)fdatasync(fd);
-		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		close(fd);
-	}
-	return 0;
-}
-
 /* nftw() passes nothing on to its function. */
 static uint64_t counted;
 
@@ -209,7 +187,7 @@ static int restore_once(struct bench *b, struct kedge__rex_keeper *k, bool cold,
 
 	memset(b->memory, 0xA5, k->series->room * KEDGE__PAGE_BYTES);
 	if (cold)
-		nftw(k->dir, forget_file, 16, FTW_PHYS);
+		kedge__bench_forget(k->dir);
 	*read = 0;
 	start = kedge__clock_seconds();
 	start_processor = processor_seconds();
@@ -258,7 +236,7 @@ static int measure(struct bench *b, struct kedge__rex_keeper *k, struct kedge__r
 	if (rc == 0)
 		rc = restore_turns(b, k, r, err);
 	k->method->end(k);
-	nftw(k->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	kedge__bench_dir_remove(k->dir);
 	r->there = true;
 	return rc;
 }
@@ -395,16 +373,16 @@ static int run(struct bench *b)
 {
 	struct kedge__job_settings settings = {.threads = (int64_t)b->threads};
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *dir = kedge__asprintf("%s/kedge-bench-XXXXXX", b->dir);
-	int rc = dir ? kedge__tool_pool(&settings, &b->pool, &err) : kedge__error_nomem(&err);
+	char *dir = NULL;
+	int rc = kedge__tool_pool(&settings, &b->pool, &err);
 
-	if (!rc && !mkdtemp(dir))
-		rc = kedge__error_set(&err, KEDGE_E_IO, 0, "cannot make a directory in %s", b->dir);
+	if (!rc)
+		rc = kedge__bench_dir_make(b->dir, &dir, &err);
 	if (!rc) {
 		kedge__bar_init(&b->bar, "rex", !b->json);
 		rc = run_all(b, dir, &err);
 		kedge__bar_done(&b->bar);
-		nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		kedge__bench_dir_remove(dir);
 	}
 	if (!rc)
 		(b->json ? kedge__rex_report_json : kedge__rex_report_text)(b->list.at, b->list.count,

@@ -9,7 +9,6 @@
 #include "bench.h"
 #include "capture/capture.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -443,25 +442,6 @@ static void print_results(struct bench *b)
 
 /* ---- the run */
 
-static void tree_clear(const char *dir)
-{
-	char **names = NULL;
-	size_t count = 0;
-
-	if (kedge__fs_list(dir, &names, &count, NULL))
-		return;
-	for (size_t i = 0; i < count; i++) {
-		char *path = kedge__asprintf("%s/%s", dir, names[i]);
-
-		if (path && unlink(path) != 0 && errno == EISDIR) {
-			tree_clear(path);
-			rmdir(path);
-		}
-		kedge__free(path);
-	}
-	kedge__fs_list_free(names, count);
-}
-
 static int ranks_wait(const struct bench *b, const pid_t *pids)
 {
 	int failed = 0;
@@ -515,7 +495,7 @@ static int row_measure(struct bench *b, const char *capture)
 	else if (!rc)
 		add_text(b);
 	for (int l = 0; l < 2; l++)
-		tree_clear(b->dirs[l]);
+		kedge__bench_dir_clear(b->dirs[l]);
 	return rc;
 }
 
@@ -546,11 +526,10 @@ static int prepare(struct bench *b, struct kedge__error *err)
 	if (b->shared == MAP_FAILED)
 		return kedge__error_nomem(err);
 	for (int l = 0; l < 2; l++) {
-		b->dirs[l] = kedge__asprintf("%s/kedge-bench-XXXXXX", places[l]);
-		if (!b->dirs[l])
-			return kedge__error_nomem(err);
-		if (!mkdtemp(b->dirs[l]))
-			return kedge__error_set(err, KEDGE_E_IO, errno, "cannot make a directory in %s", places[l]);
+		int rc = kedge__bench_dir_make(places[l], &b->dirs[l], err);
+
+		if (rc)
+			return rc;
 	}
 	if (b->json)
 		b->rows = kedge__json_array();
@@ -575,8 +554,7 @@ static int run(struct bench *b)
 			kedge__error_set(&err, rc, 0, "a rank failed");
 	}
 	for (int l = 0; l < 2 && b->dirs[l]; l++) {
-		tree_clear(b->dirs[l]);
-		rmdir(b->dirs[l]);
+		kedge__bench_dir_remove(b->dirs[l]);
 		kedge__free(b->dirs[l]);
 	}
 	if (!rc)

@@ -1,0 +1,62 @@
+/* bench_dir.c: directories that a benchmark makes for itself. */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DESCRIPTORS 16
+
+int kedge__bench_dir_make(const char *parent, char **dir, struct kedge__error *err)
+{
+	char *made = kedge__asprintf("%s/kedge-bench-XXXXXX", parent);
+
+	if (!made)
+		return kedge__error_nomem(err);
+	if (!mkdtemp(made)) {
+		int rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot make a directory in %s", parent);
+
+		kedge__free(made);
+		return rc;
+	}
+	*dir = made;
+	return 0;
+}
+
+static int clear_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type;
+	return ftw->level ? remove(path) : 0;
+}
+
+void kedge__bench_dir_clear(const char *dir)
+{
+	nftw(dir, clear_entry, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+}
+
+void kedge__bench_dir_remove(const char *dir)
+{
+	kedge__bench_dir_clear(dir);
+	rmdir(dir);
+}
+
+static int forget_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	int fd = type == FTW_F ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	(void)st, (void)ftw;
+	if (fd >= 0) {
+		(void)fdatasync(fd);
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		close(fd);
+	}
+	return 0;
+}
+
+void kedge__bench_forget(const char *path)
+{
+	nftw(path, forget_file, DESCRIPTORS, FTW_PHYS);
+}
