@@ -154,19 +154,6 @@ int VELOC_Checkpoint_mem(void)
 
 /* ------------------------------------------------------------------ files */
 
-static char *absolute(const char *path)
-{
-	char cwd[4096], *out;
-	size_t bytes = strlen(path) + sizeof(cwd) + 2;
-
-	if (path[0] == '/')
-		return strdup(path);
-	out = getcwd(cwd, sizeof(cwd)) ? malloc(bytes) : NULL;
-	if (out)
-		snprintf(out, bytes, "%s/%s", cwd, path);
-	return out;
-}
-
 static int file_route(struct veloc__client *c, const char *original)
 {
 	struct veloc__job *job = c->job;
@@ -180,7 +167,7 @@ static int file_route(struct veloc__client *c, const char *original)
 	free(job->path);
 	job->path = strdup(path);
 	free(c->original);
-	c->original = original && original[0] ? absolute(original) : NULL;
+	c->original = original && original[0] ? veloc__path_absolute(original) : NULL;
 	return job->path ? VELOC_SUCCESS : VELOC_FAILURE;
 }
 

@@ -38,6 +38,7 @@ struct veloc__config {
 
 /* File, then environment. The cause of a failure is logged. */
 int veloc__config_load(const char *path, struct veloc__config *c);
+char *veloc__path_absolute(const char *path); /* malloc'd; NULL: no memory, or no working directory */
 void veloc__config_done(struct veloc__config *c);
 void veloc__config_report(const struct veloc__config *c); /* what has no meaning, named once */
 /* The settings for kedge_open(), NULL-terminated, freed with veloc__settings_free(); NULL: out of memory. */

@@ -114,7 +114,7 @@ static int pairs_load(const char *path, struct veloc__pair **list)
 /* ------------------------------------------------------------------ values */
 
 /* As long as the program may change its directory before a job is opened, relative paths must be made absolute. */
-static char *absolute(const char *path)
+char *veloc__path_absolute(const char *path)
 {
 	char cwd[4096], *out;
 	size_t bytes = strlen(path) + sizeof(cwd) + 2;
@@ -154,7 +154,7 @@ static int path_get(const struct veloc__pair *list, const char *key, bool needed
 			veloc__log(KEDGE_LOG_ERROR, "%s is not set: a directory is needed", key);
 		return needed ? VELOC_FAILURE : VELOC_SUCCESS;
 	}
-	*out = absolute(text);
+	*out = veloc__path_absolute(text);
 	return *out ? VELOC_SUCCESS : VELOC_FAILURE;
 }
 
