@@ -12,9 +12,8 @@ void kedge__still_init(kedge_t *k)
 
 	if (k->set.capture != KEDGE__CAPTURE_COW && k->set.capture != KEDGE__CAPTURE_COW_USER)
 		return;
-	if (k->set.paranoid || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_REX)
-		kedge__error_set(&why, KEDGE_E_STATE, 0, "%s compares bytes, for which they have to be at rest",
-				 k->set.paranoid ? "paranoid" : "the rex reducer");
+	if (k->set.paranoid)
+		kedge__error_set(&why, KEDGE_E_STATE, 0, "paranoid compares bytes, for which they have to be at rest");
 	else if (kedge__cow_probe(&kernel_writes, &why) == 0 && !kernel_writes && k->set.capture == KEDGE__CAPTURE_COW)
 		kedge__error_set(&why, KEDGE_E_STATE, 0,
 				 "system calls that write to held memory would fail (vm.unprivileged_userfaultfd; "

@@ -184,33 +184,6 @@ static const uint8_t *part_get(const struct kedge__reducer *r, const struct kedg
 			 kedge__reducer_ops_of(r)->whole);
 }
 
-/* Changed chunks from number CHANGE on, but for constant ones, of the part at OFFSET that is at DATA. */
-static bool part_keep(const struct kedge__reducer *r, const struct kedge__slab *s, int worker, size_t change,
-		      const uint8_t *data, uint64_t offset)
-{
-	const struct kedge__image_view *view = r->txn.view;
-	const struct kedge__hash_worker *w = &r->txn.workers[worker];
-	const struct kedge__image_region *region = kedge__slab_region(&r->txn, s);
-	uint64_t chunk = r->options.chunk;
-
-	if (!view || kedge__reducer_ops_of(r)->whole)
-		return true;
-	while (change < w->changes.count) {
-		uint64_t index = s->first + (w->changes.at[change] >> 1), end = index;
-
-		for (; change < w->changes.count && w->changes.at[change] == (end - s->first) << 1; change++)
-			end++;
-		if (end == index) { /* constant */
-			change++;
-			continue;
-		}
-		if (!view->keep(view->ctx, worker, s->region, index * chunk, data + (index * chunk - offset),
-				KEDGE__MIN(end * chunk, region->bytes) - index * chunk))
-			return false;
-	}
-	return true;
-}
-
 /* ---- slabs */
 
 /* Whether the caller knows where the slab may have changed, and all that is needed of the rest is there. */
@@ -239,7 +212,7 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 	for (; i < d->count && d->at[i].addr < end; i++) {
 		uint64_t from = KEDGE__MAX(done, d->at[i].addr / grain * grain);
 		uint64_t to = KEDGE__MIN(end, (d->at[i].addr + d->at[i].len + grain - 1) / grain * grain);
-		size_t change = w->changes.count;
+		size_t change = w->changes.count, fill = w->fills.count;
 		struct piece part = *p;
 
 		if (from >= to)
@@ -249,7 +222,8 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 		part.first = from / chunk;
 		if (!part.data)
 			return KEDGE_E_STATE;
-		if (!hash_pieces(r, s, w, part, to - from) || !part_keep(r, s, worker, change, part.data, from))
+		if (!hash_pieces(r, s, w, part, to - from) ||
+		    !kedge__part_keep(r, s, worker, change, fill, part.data, from))
 			return KEDGE_E_NOMEM;
 		done = to;
 	}
@@ -268,7 +242,8 @@ static int hash_whole(struct kedge__reducer *r, struct kedge__slab *s, int worke
 		return KEDGE_E_STATE;
 	if (s->skip)
 		s->sum = kedge__sum_of(p.data, bytes, p.offset);
-	else if (!hash_pieces(r, s, w, p, bytes) || !part_keep(r, s, worker, s->change_at, p.data, p.offset))
+	else if (!hash_pieces(r, s, w, p, bytes) ||
+		 !kedge__part_keep(r, s, worker, s->change_at, s->fill_at, p.data, p.offset))
 		return KEDGE_E_NOMEM;
 	return 0;
 }

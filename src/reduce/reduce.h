@@ -167,7 +167,7 @@ struct kedge__image_view {
 /* Dirty ranges are looked at in such pieces, from the region's start. */
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r);
 /* The next reduction sees its image through VIEW, which stays until then; `data` of regions and literals then only tells
- * where they belong. Not for who looks at bytes more than once: paranoid, rex. */
+ * where they belong. Not for who looks at bytes more than once: paranoid. */
 bool kedge__reducer_sees(const struct kedge__reducer *r);
 void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view);
 /* Whether the next reduction, as VERSION, will take the caller's word for the region at BASE, if it has BYTES bytes. */

@@ -269,7 +269,7 @@ uint64_t kedge__reducer_grain(const struct kedge__reducer *r)
 
 bool kedge__reducer_sees(const struct kedge__reducer *r)
 {
-	return !r->options.paranoid && (r->options.id == KEDGE__REDUCER_AUTO || !table[r->options.id]->looks);
+	return !r->options.paranoid;
 }
 
 void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view)

@@ -4,6 +4,7 @@
  *   last.c        the regions of the last version: digests of their chunks, in paranoid mode a shadow copy
  *   hash_pass.c   one pass over all bytes, or those that may have changed, by slabs on all threads: digests, region
  *                 sums, the list of changed chunks
+ *   keep.c        of an image seen through a view: what may be stored is kept
  *   duplicates.c  changed chunks are looked up in the record, or entered
  *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
  *   rex.c         changed patterns are looked for in their page and in this version, pages are decided on
@@ -237,6 +238,15 @@ bool kedge__paranoid_equal(const struct kedge__reducer *r, const uint8_t *data, 
 int kedge__paranoid_keep(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__paranoid_commit(struct kedge__reducer *r);
 
+/* keep.c: the part of slab S at OFFSET of its region is at DATA, its changes are those of the worker from number CHANGE
+ * on, its constants those from number FILL on. False: out of memory. */
+bool kedge__part_keep(const struct kedge__reducer *r, const struct kedge__slab *s, int worker, size_t change, size_t fill,
+		      const uint8_t *data, uint64_t offset);
+
+/* rex.c: whether a page of LEN bytes, so many of whose patterns changed, may become a literal as a whole. If not, only
+ * those that changed are stored. */
+bool kedge__rex_may_be_literal(uint64_t len, uint64_t changed, uint64_t chunk);
+
 /* A variant. `run` is what it does between the hash pass and the extents. */
 struct kedge__reducer_ops {
 	const char *name;
@@ -245,7 +255,7 @@ struct kedge__reducer_ops {
 	bool sample; /* hashes a sample only */
 	bool whole;  /* each region is one literal */
 	bool merge;  /* neighbouring results become one extent */
-	bool looks;  /* at bytes after the hash pass, so that they have to be at rest */
+	bool pages;  /* one of KEDGE__REX_PAGE bytes with a change may become a literal as a whole */
 	bool gathers; /* `run` gathers the items itself */
 };
 

@@ -158,7 +158,8 @@ static void check_bytes(struct kedge__reducer *r, size_t begin, size_t end)
 
 /* ---- pages */
 
-/* What a page takes as literals and pointers (FORMAT.md, "Pages"), and what its runs cost when it is read. */
+/* What a page takes as literals and pointers (FORMAT.md, "Pages"), and what its runs cost when it is read. Never more
+ * than kedge__rex_may_be_literal() reckons with. */
 static uint64_t pointers_cost(const struct page *p, uint64_t chunk)
 {
 	static const uint8_t extra[] = {[KEDGE__ITEM_SHIFT] = 1, [KEDGE__ITEM_FILL] = 2, [KEDGE__ITEM_BACK] = 3};
@@ -185,18 +186,36 @@ static uint64_t pointers_cost(const struct page *p, uint64_t chunk)
 	return cost;
 }
 
-static bool is_constant(const uint8_t *data, uint64_t len)
+bool kedge__rex_may_be_literal(uint64_t len, uint64_t changed, uint64_t chunk)
 {
-	return len >= 16 && !memcmp(data, data + 8, len - 8);
+	return 2 + changed * (chunk + 1 + RUN_COST + 3) + len / 8 > len;
 }
 
-static void decide(const struct page *p, uint64_t chunk)
+/* One constant, all over the page. What did not change is known by its digest alone: TRUST it. */
+static bool is_constant(const struct page *p, uint64_t chunk, uint64_t len, bool trust)
+{
+	const struct kedge__digest *digests = p->last->digests;
+	const struct kedge__item *item = p->items, *end = item + p->count;
+
+	for (uint64_t i = p->first; i * chunk < p->first * chunk + len; i++) {
+		if (item < end && item->index == i) {
+			if (item->kind != KEDGE__ITEM_FILL || item->src != p->items->src)
+				return false;
+			item++;
+		} else if (!trust || (i + 1) * chunk > p->region->bytes ||
+			   !kedge__digest_equal(digests[i], digests[p->items->index])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void decide(const struct page *p, uint64_t chunk, bool trust)
 {
 	uint64_t offset = p->first * chunk, len = KEDGE__MIN(KEDGE__REX_PAGE, p->region->bytes - offset);
-	const uint8_t *data = (const uint8_t *)p->region->data + offset;
 	struct kedge__item *head = p->items;
 
-	if (head->kind == KEDGE__ITEM_FILL && is_constant(data, len)) {
+	if (is_constant(p, chunk, len, trust)) {
 		head->kind = KEDGE__ITEM_PAGE_FILL;
 		head->epoch = (uint32_t)p->count;
 	} else if (pointers_cost(p, chunk) + len / 8 > len) {
@@ -228,7 +247,7 @@ static int decide_slab(void *ctx, size_t i, int worker)
 	(void)worker;
 	for (size_t at = s->item_at; at < end; at += p.count) {
 		p = page_at(w->r, s, at, end);
-		decide(&p, w->r->options.chunk);
+		decide(&p, w->r->options.chunk, !w->r->options.paranoid);
 	}
 	return 0;
 }
@@ -268,4 +287,4 @@ static int run(struct kedge__reducer *r, struct kedge__error *err)
 }
 
 const struct kedge__reducer_ops kedge__rex_ops = {
-    .name = "rex", .run = run, .hashes = true, .merge = true, .looks = true, .gathers = true};
+    .name = "rex", .run = run, .hashes = true, .merge = true, .pages = true, .gathers = true};

@@ -168,7 +168,7 @@ static void series(struct place *p, const char *const *more, size_t stays_below)
 static void each_reducer(struct place *p, const char *capture, const char *track)
 {
 	static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer=list", "reducer=tree",
-					       "reducer=auto"};
+					       "reducer=auto", "reducer=rex"};
 
 	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++)
 		series(p, MORE(capture, track, reducers[i], "codec=lz4", "block=16k"), 0);

@@ -1,0 +1,164 @@
+/*
+ * test_view.c: images that are seen through a view, beside the same images in memory: no difference is allowed. Where
+ * the regions are said to be, no byte can be read, so that whoever looks past the view is caught; and every literal
+ * must have been kept.
+ */
+#include "lab.h"
+#include "pipeline/pipeline.h"
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#define LARGEST  ((uint64_t)600 << 10)
+#define ROOM     ((uint64_t)1 << 20) /* of a region, in the forbidden memory */
+#define VERSIONS (LAB_SCALE(80) / 8 + 2)
+
+struct seen {
+	const struct lab *lab;
+	int slots[LAB_REGIONS]; /* by number in the image */
+	uint8_t *forbidden;
+	uint8_t *asked[LAB_REGIONS], *kept[LAB_REGIONS]; /* by slot, a flag a byte */
+	uint8_t *copy[LAB_REGIONS];
+	bool lends; /* bytes stay where they are */
+	atomic_bool twice;
+};
+
+static const void *seen_get(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all)
+{
+	struct seen *s = ctx;
+	int slot = s->slots[region];
+
+	(void)worker;
+	if (offset + bytes > s->lab->bytes[slot])
+		return NULL;
+	if (memchr(s->asked[slot] + offset, 1, bytes))
+		atomic_store(&s->twice, true);
+	memset(s->asked[slot] + offset, 1, bytes);
+	if (all || s->lends) {
+		memcpy(s->copy[slot] + offset, s->lab->data[slot] + offset, bytes);
+		memset(s->kept[slot] + offset, 1, bytes);
+		return s->copy[slot] + offset;
+	}
+	memcpy(buffer, s->lab->data[slot] + offset, bytes);
+	return buffer;
+}
+
+static bool seen_keep(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes)
+{
+	struct seen *s = ctx;
+	int slot = s->slots[region];
+
+	(void)worker;
+	memcpy(s->copy[slot] + offset, data, bytes);
+	memset(s->kept[slot] + offset, 1, bytes);
+	return true;
+}
+
+static void seen_init(struct seen *s, const struct lab *lab, uint8_t *forbidden, bool lends)
+{
+	*s = (struct seen){.lab = lab, .forbidden = forbidden, .lends = lends};
+	for (int i = 0; i < LAB_REGIONS; i++) {
+		s->asked[i] = calloc(1, lab->bytes[i] + 1);
+		s->kept[i] = calloc(1, lab->bytes[i] + 1);
+		s->copy[i] = calloc(1, lab->bytes[i] + 1);
+		assert_true(s->asked[i] && s->kept[i] && s->copy[i]);
+	}
+}
+
+static void seen_done(struct seen *s)
+{
+	for (int i = 0; i < LAB_REGIONS; i++) {
+		free(s->asked[i]);
+		free(s->kept[i]);
+		free(s->copy[i]);
+	}
+}
+
+static struct kedge__image seen_image(struct seen *s, struct kedge__image_region *regions)
+{
+	struct kedge__image image = {regions, lab_image(s->lab, regions)};
+
+	for (size_t i = 0; i < image.count; i++) {
+		s->slots[i] = (int)(regions[i].base >> KEDGE__SLOT_SHIFT);
+		regions[i].data = s->forbidden + ROOM * i;
+	}
+	return image;
+}
+
+static void check_literals(const struct seen *s, const struct kedge__literal_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct kedge__literal *l = &list->at[i];
+		uint64_t offset = (uint64_t)((const uint8_t *)l->data - (s->forbidden + ROOM * l->region));
+		int slot = s->slots[l->region];
+
+		assert_true(offset + l->bytes <= s->lab->bytes[slot]);
+		assert_null(memchr(s->kept[slot] + offset, 0, l->bytes));
+		assert_memory_equal(s->copy[slot] + offset, s->lab->data[slot] + offset, l->bytes);
+	}
+}
+
+/* The present state as the version that LIKE is of it. */
+static void take(struct seen *s, struct kedge__reducer *r, struct kedge__pool *pool, const struct lab_version *like)
+{
+	const struct kedge__image_view view = {seen_get, seen_keep, s};
+	struct kedge__image_region regions[LAB_REGIONS];
+	struct kedge__image image = seen_image(s, regions);
+	struct kedge__reduction red = {0};
+
+	kedge__reducer_see(r, &view);
+	assert_int_equal(kedge__reducer_reduce(r, pool, like->version, &image, NULL, NULL, &red, NULL), 0);
+	assert_true(lab_same_map(&red.map, &like->red.map));
+	assert_int_equal(red.literal_bytes, like->red.literal_bytes);
+	assert_memory_equal(red.region_digests, like->red.region_digests, image.count * sizeof(*red.region_digests));
+	assert_false(s->twice);
+	check_literals(s, &red.literals);
+	kedge__reduction_done(&red);
+	kedge__reducer_commit(r);
+}
+
+static void series(enum kedge__reducer_id id, uint32_t chunk, struct kedge__pool *pool, uint8_t *forbidden)
+{
+	struct lab lab = {.seed = chunk * 100 + (uint64_t)id};
+	struct kedge__reducer *plain = lab_reducer(id, chunk), *through = lab_reducer(id, chunk);
+	struct seen s;
+
+	lab_resize(&lab, 2, LARGEST);
+	memset(lab.data[2] + 100000, 0, 200000); /* constant pages, and those at their ends */
+	for (uint64_t v = 1; v <= VERSIONS; v++) {
+		for (int i = 0; v > 1 && i < 12; i++)
+			lab_edit(&lab, chunk, LARGEST);
+		seen_init(&s, &lab, forbidden, v % 4 == 0);
+		take(&s, through, pool, lab_take(&lab, plain, NULL, v, false));
+		seen_done(&s);
+	}
+	lab_done(&lab);
+	kedge__reducer_free(plain);
+	kedge__reducer_free(through);
+}
+
+static void test_all_reducers(void **state)
+{
+	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
+						     KEDGE__REDUCER_TREE, KEDGE__REDUCER_AUTO,  KEDGE__REDUCER_REX};
+	static const uint32_t chunks[] = {16, 32, 256};
+	uint8_t *forbidden =
+	    mmap(NULL, ROOM * LAB_REGIONS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct kedge__pool *pool = NULL;
+
+	(void)state;
+	assert_ptr_not_equal(forbidden, MAP_FAILED);
+	assert_int_equal(kedge__pool_new(2, &pool, NULL), 0);
+	for (size_t i = 0; i < KEDGE__COUNT(ids); i++)
+		for (size_t k = 0; k < KEDGE__COUNT(chunks); k++)
+			series(ids[i], chunks[k], k ? pool : NULL, forbidden);
+	kedge__pool_free(pool);
+	munmap(forbidden, ROOM * LAB_REGIONS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_reducers)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
