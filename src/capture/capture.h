@@ -179,6 +179,7 @@ struct kedge__hold_options {
 	uint64_t limit;                 /* bytes aside, of any kind */
 	uint64_t grain;                 /* what dirty ranges are rounded to */
 	bool protect;                   /* if not, everything is copied */
+	bool again;                     /* bytes are asked for again: no page is let go before literals() */
 };
 
 /* IMAGE, WAYS and what they point to stay until end(). KEDGE_E_LIMIT: what must be copied exceeds the limit. */

@@ -196,6 +196,7 @@ static int hold_new(const struct kedge__image *image, const struct kedge__hold_o
 	if (!h)
 		return kedge__error_nomem(err);
 	h->image = *image;
+	h->again = o->again;
 	h->worker_count = kedge__pool_threads(o->pool);
 	h->workers = kedge__calloc((size_t)h->worker_count, sizeof(*h->workers));
 	h->ranges = kedge__calloc(image->count + 1, sizeof(*h->ranges));

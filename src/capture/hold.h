@@ -46,6 +46,7 @@ struct kedge__hold {
 	struct kedge__cow_range *ranges;
 	size_t range_count;
 	uint64_t protected_bytes;
+	bool again; /* what was read is asked for again */
 	struct kedge__cow *cow; /* NULL: there is none, or it is over */
 	struct kedge__hold_worker *workers;
 	int worker_count;

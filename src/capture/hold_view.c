@@ -47,7 +47,7 @@ static bool run_add(struct kedge__hold_worker *w, size_t region, uint64_t offset
 	return true;
 }
 
-/* Pages are let go before the bytes are looked at: if they will be wanted again, there is room for a copy. */
+/* Pages are let go before the bytes are looked at: if they will be stored, there is room for a copy. */
 static const void *get_protected(struct kedge__hold *h, const struct kedge__hold_stretch *s, int worker,
 				 uint64_t offset, void *buffer, size_t bytes, bool all)
 {
@@ -61,7 +61,7 @@ static const void *get_protected(struct kedge__hold *h, const struct kedge__hold
 		return NULL;
 	if (to != buffer && !run_add(w, s->region, offset, bytes))
 		return NULL;
-	if (w->keeps && kedge__cow_release(h->cow, s->range, offset, bytes, NULL) != 0)
+	if (w->keeps && !h->again && kedge__cow_release(h->cow, s->range, offset, bytes, NULL) != 0)
 		return NULL;
 	return to;
 }

@@ -179,17 +179,31 @@ static void begin_anew(struct kedge__job_write *w)
 	k->reducer_primed = true;
 }
 
+/* What the store has is needed by the reduction, and by nothing before it. */
+static int prime(struct kedge__job_write *w, struct kedge__error *err)
+{
+	int rc;
+
+	if (w->k->reducer_primed)
+		return 0;
+	rc = kedge__prime_store(w->k, w->alive, w->alive_count, err);
+	return rc ? rc : retain(w, err);
+}
+
 int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__job_progress p = {k, "hash", w->version, 0};
-	int rc;
+	int rc = prime(w, err);
 
 	for (size_t i = 0; i < w->region_count; i++)
 		p.total += w->regions[i].bytes;
-	rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
-					 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes, &p,
-					 &w->reduction, err);
+	if (w->blocked <= 0)
+		k->reduced_at_once += p.total;
+	if (!rc)
+		rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
+						 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes,
+						 &p, &w->reduction, err);
 	kedge__fetch_end(k);
 	if (rc)
 		return rc;
@@ -205,8 +219,6 @@ static int reduce_prepare(struct kedge__job_write *w, struct kedge__error *err)
 
 	if (!rc)
 		begin_anew(w);
-	if (!rc)
-		rc = kedge__prime_store(k, w->alive, w->alive_count, err);
 	if (!rc)
 		rc = retain(w, err);
 	if (!rc)

@@ -191,6 +191,7 @@ struct kedge {
 	struct kedge__policy policy; /* of the threads of the application; rank 0's counts */
 	double (*clock)(void);  /* what the policy takes for the time */
 	uint64_t skip;          /* questions to the policy that are answered "later" without asking, the same on all ranks */
+	uint64_t reduced_at_once; /* bytes of images that were reduced while the application stood still, so far */
 	struct kedge__job_write *pending; /* a write that is not yet published; at most one */
 
 	pthread_mutex_t state_lock; /* guards what follows; held for moments only */

@@ -4,7 +4,7 @@
  */
 #include "job/handle.h"
 
-/* Bytes are compared, or a kernel that cannot help: then what is asked for is done by copying, and said once. */
+/* A kernel that cannot help: then what is asked for is done by copying, and said once. */
 void kedge__still_init(kedge_t *k)
 {
 	struct kedge__error why = KEDGE__ERROR_INIT;
@@ -12,9 +12,7 @@ void kedge__still_init(kedge_t *k)
 
 	if (k->set.capture != KEDGE__CAPTURE_COW && k->set.capture != KEDGE__CAPTURE_COW_USER)
 		return;
-	if (k->set.paranoid)
-		kedge__error_set(&why, KEDGE_E_STATE, 0, "paranoid compares bytes, for which they have to be at rest");
-	else if (kedge__cow_probe(&kernel_writes, &why) == 0 && !kernel_writes && k->set.capture == KEDGE__CAPTURE_COW)
+	if (kedge__cow_probe(&kernel_writes, &why) == 0 && !kernel_writes && k->set.capture == KEDGE__CAPTURE_COW)
 		kedge__error_set(&why, KEDGE_E_STATE, 0,
 				 "system calls that write to held memory would fail (vm.unprivileged_userfaultfd; "
 				 "cow-user is for programs without them)");
@@ -83,6 +81,7 @@ static int begin(struct kedge__job_write *w, struct kedge__error *err)
 	    .limit = k->set.copy_memory,
 	    .grain = kedge__reducer_grain(k->reducer),
 	    .protect = k->cow,
+	    .again = k->set.paranoid,
 	};
 
 	return kedge__hold_begin(&w->image, w->ways, &options, &w->hold, err);
@@ -94,7 +93,7 @@ void kedge__still_take(struct kedge__job_write *w)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int rc = KEDGE_E_STATE;
 
-	if (!kedge__reducer_sees(k->reducer) || !ways_make(w))
+	if (!ways_make(w))
 		return;
 	rc = begin(w, &err);
 	if (rc && k->cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {

@@ -118,7 +118,7 @@ static void check_duplicates(struct kedge__reducer *r)
 			uint64_t offset = item->index * r->options.chunk;
 
 			if (item->kind == KEDGE__ITEM_SHIFT &&
-			    !kedge__paranoid_equal(r, (const uint8_t *)region->data + offset,
+			    !kedge__paranoid_equal(r, t->slabs.at[s].region, offset,
 						   kedge__item_len(region, item->index, r->options.chunk), item->epoch,
 						   item->src))
 				item->kind = KEDGE__ITEM_PLAIN;

@@ -153,7 +153,7 @@ static bool equal_bytes(const struct forest *f, unsigned level, const struct nod
 	uint64_t offset = n->index * f->r->options.chunk << level;
 	uint64_t len = KEDGE__MIN((uint64_t)f->r->options.chunk << level, region->bytes - offset);
 
-	return kedge__paranoid_equal(f->r, (const uint8_t *)region->data + offset, len, epoch, src);
+	return kedge__paranoid_equal(f->r, n->region, offset, len, epoch, src);
 }
 
 static bool join_shift(struct climber *c, unsigned level, const struct node *left, const struct node *right,

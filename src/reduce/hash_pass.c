@@ -337,9 +337,9 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 		return kedge__error_nomem(err);
 	for (int i = 0; i < t->worker_count; i++) {
 		t->workers[i].fresh = kedge__malloc(scratch * sizeof(struct kedge__digest));
-		if (t->view)
+		if (t->view || r->options.paranoid)
 			t->workers[i].bytes = kedge__malloc(KEDGE__SLAB_BYTES);
-		if (!t->workers[i].fresh || (t->view && !t->workers[i].bytes))
+		if (!t->workers[i].fresh || ((t->view || r->options.paranoid) && !t->workers[i].bytes))
 			return kedge__error_nomem(err);
 	}
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);

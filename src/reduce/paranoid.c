@@ -4,10 +4,19 @@
  */
 #include "reduce/reducer.h"
 
-#define FETCH_BYTES (UINT64_C(64) << 10)
+#define STEP (KEDGE__SLAB_BYTES / 2) /* the scratch memory of a worker holds both sides of a comparison */
 
-static bool equal_in_image(const struct kedge__image *image, const uint8_t *data, uint64_t len, uint64_t src)
+static const uint8_t *bytes_here(const struct kedge__txn *t, size_t region, uint64_t offset, uint64_t len,
+				 uint8_t *buffer)
 {
+	if (!t->view)
+		return (const uint8_t *)t->image->regions[region].data + offset;
+	return t->view->get(t->view->ctx, 0, region, offset, buffer, len, false);
+}
+
+static const uint8_t *bytes_in_image(const struct kedge__txn *t, uint64_t src, uint64_t len, uint8_t *buffer)
+{
+	const struct kedge__image *image = t->image;
 	uint64_t base = src & ~(KEDGE__SLOT_BYTES - 1), offset = src - base;
 	size_t low = 0, high = image->count;
 
@@ -21,49 +30,52 @@ static bool equal_in_image(const struct kedge__image *image, const uint8_t *data
 	}
 	if (low == image->count || image->regions[low].base != base || offset > image->regions[low].bytes ||
 	    len > image->regions[low].bytes - offset)
-		return false;
-	return !memcmp(data, (const uint8_t *)image->regions[low].data + offset, len);
+		return NULL;
+	return bytes_here(t, low, offset, len, buffer);
 }
 
-static bool equal_in_shadow(const struct kedge__last *last, const uint8_t *data, uint64_t len, uint64_t src)
+static const uint8_t *bytes_in_shadow(const struct kedge__last *last, uint64_t src, uint64_t len)
 {
 	uint64_t base = src & ~(KEDGE__SLOT_BYTES - 1), offset = src - base;
 	const struct kedge__last_region *g = kedge__last_find(last, base);
 
 	if (!g || !g->known || offset > g->bytes || len > g->bytes - offset)
-		return false;
+		return NULL;
 	for (uint64_t slab = offset / KEDGE__SLAB_BYTES; slab <= (offset + len - 1) / KEDGE__SLAB_BYTES; slab++)
 		if (g->stale[slab])
-			return false;
-	return !memcmp(data, g->shadow + offset, len);
+			return NULL;
+	return g->shadow + offset;
 }
 
-static bool equal_in_store(const struct kedge__reducer_options *o, const uint8_t *data, uint64_t len, uint64_t version,
-			   uint64_t src)
+static const uint8_t *bytes_there(const struct kedge__reducer *r, uint32_t epoch, uint64_t src, uint64_t len,
+				  uint8_t *buffer)
 {
-	uint64_t step = KEDGE__MIN(len, FETCH_BYTES);
-	uint8_t *buf = o->fetch ? kedge__malloc(step) : NULL;
-	bool equal = buf;
-
-	for (uint64_t at = 0; equal && at < len; at += step) {
-		uint64_t n = KEDGE__MIN(step, len - at);
-
-		equal = !o->fetch(o->fetch_ctx, version, src + at, buf, n, NULL) && !memcmp(buf, data + at, n);
-	}
-	kedge__free(buf);
-	return equal;
-}
-
-bool kedge__paranoid_equal(const struct kedge__reducer *r, const uint8_t *data, uint64_t len, uint32_t epoch,
-			   uint64_t src)
-{
+	const struct kedge__reducer_options *o = &r->options;
 	uint64_t version = kedge__record_version(&r->record, epoch);
+	const uint8_t *shadow;
 
 	if (epoch == r->record.current)
-		return equal_in_image(r->txn.image, data, len, src);
-	if (version == r->parent && equal_in_shadow(&r->last, data, len, src))
-		return true;
-	return equal_in_store(&r->options, data, len, version, src);
+		return bytes_in_image(&r->txn, src, len, buffer);
+	shadow = version == r->parent ? bytes_in_shadow(&r->last, src, len) : NULL;
+	if (shadow)
+		return shadow;
+	return o->fetch && !o->fetch(o->fetch_ctx, version, src, buffer, len, NULL) ? buffer : NULL;
+}
+
+bool kedge__paranoid_equal(const struct kedge__reducer *r, size_t region, uint64_t offset, uint64_t len, uint32_t epoch,
+			   uint64_t src)
+{
+	uint8_t *scratch = r->txn.workers[0].bytes;
+
+	for (uint64_t at = 0; at < len; at += STEP) {
+		uint64_t n = KEDGE__MIN(STEP, len - at);
+		const uint8_t *here = bytes_here(&r->txn, region, offset + at, n, scratch);
+		const uint8_t *there = bytes_there(r, epoch, src + at, n, scratch + STEP);
+
+		if (!here || !there || memcmp(here, there, n) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* Does chunk INDEX of the shadow belong to the last version, so that it may not be overwritten yet? */
@@ -72,64 +84,81 @@ static bool in_use(const struct kedge__last_region *g, uint64_t index, uint64_t 
 	return index < kedge__chunks_of(g->bytes, chunk) && !g->stale[index * chunk / KEDGE__SLAB_BYTES];
 }
 
-/* Changed chunks in order: TO_SHADOW from where they are kept, or aside what cannot go there yet. */
-static uint64_t for_each_change(struct kedge__reducer *r,
-				void (*copy)(struct kedge__reducer *r, uint8_t *shadow, const uint8_t *data,
-					     uint64_t len, bool used, uint64_t at))
+struct change {
+	size_t region;
+	uint64_t offset, len;
+	uint8_t *shadow;
+	bool used;
+	uint64_t at; /* aside, if used */
+};
+
+/* Changed chunks in order, to the shadow, or aside those that cannot go there yet. *BYTES: how much that is. */
+static bool for_each_change(struct kedge__reducer *r, bool (*copy)(struct kedge__reducer *r, const struct change *c),
+			    uint64_t *bytes)
 {
 	struct kedge__txn *t = &r->txn;
 	uint64_t chunk = r->options.chunk, at = 0;
+	bool ok = true;
 
-	for (size_t s = 0; s < t->slabs.count; s++) {
+	for (size_t s = 0; ok && s < t->slabs.count; s++) {
 		const struct kedge__slab *slab = &t->slabs.at[s];
 		const struct kedge__image_region *region = kedge__slab_region(t, slab);
 		struct kedge__last_region *g = t->regions[slab->region];
 
-		for (size_t i = slab->item_at; i < kedge__slab_end(t, s); i++) {
-			uint64_t index = t->items.at[i].index, len = kedge__item_len(region, index, chunk);
-			bool used = in_use(g, index, chunk);
+		for (size_t i = 0; ok && i < slab->count; i++) {
+			unsigned change = t->workers[slab->worker].changes.at[slab->change_at + i];
+			uint64_t index = slab->first + (change >> 1), len = kedge__item_len(region, index, chunk);
+			struct change c = {
+			    slab->region, index * chunk, len, g->shadow + index * chunk, in_use(g, index, chunk), at};
 
-			copy(r, g->shadow + index * chunk, (const uint8_t *)region->data + index * chunk, len, used,
-			     at);
-			at += used ? len : 0;
+			ok = copy(r, &c);
+			at += c.used ? len : 0;
 		}
 	}
-	return at;
+	*bytes = at;
+	return ok;
 }
 
-static void count_only(struct kedge__reducer *r, uint8_t *shadow, const uint8_t *data, uint64_t len, bool used,
-		       uint64_t at)
+static bool count_only(struct kedge__reducer *r, const struct change *c)
 {
-	(void)r, (void)shadow, (void)data, (void)len, (void)used, (void)at;
+	(void)r, (void)c;
+	return true;
 }
 
-static void copy_out(struct kedge__reducer *r, uint8_t *shadow, const uint8_t *data, uint64_t len, bool used,
-		     uint64_t at)
+static bool copy_out(struct kedge__reducer *r, const struct change *c)
 {
-	memcpy(used ? r->txn.aside + at : shadow, data, len);
+	const uint8_t *data = bytes_here(&r->txn, c->region, c->offset, c->len, r->txn.workers[0].bytes);
+
+	if (data)
+		memcpy(c->used ? r->txn.aside + c->at : c->shadow, data, c->len);
+	return data;
 }
 
-static void copy_back(struct kedge__reducer *r, uint8_t *shadow, const uint8_t *data, uint64_t len, bool used,
-		      uint64_t at)
+/* From where they were kept: the application may have changed them since. */
+static bool copy_back(struct kedge__reducer *r, const struct change *c)
 {
-	(void)data; /* the application may have changed it since */
-	if (used)
-		memcpy(shadow, r->txn.aside + at, len);
+	if (c->used)
+		memcpy(c->shadow, r->txn.aside + c->at, c->len);
+	return true;
 }
 
 int kedge__paranoid_keep(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
+	uint64_t bytes;
 
-	t->aside_bytes = for_each_change(r, count_only);
+	for_each_change(r, count_only, &t->aside_bytes);
 	t->aside = kedge__map_alloc(t->aside_bytes);
 	if (!t->aside)
 		return kedge__error_nomem(err);
-	for_each_change(r, copy_out);
+	if (!for_each_change(r, copy_out, &bytes))
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "memory cannot be read as it was");
 	return 0;
 }
 
 void kedge__paranoid_commit(struct kedge__reducer *r)
 {
-	for_each_change(r, copy_back);
+	uint64_t bytes;
+
+	for_each_change(r, copy_back, &bytes);
 }

@@ -155,8 +155,9 @@ struct kedge__region_dirty {
 /*
  * The bytes of an image while the application may be writing to its memory. get() gives BYTES bytes of REGION at OFFSET:
  * put into BUFFER, or where they stay until the literals are written; NULL: they cannot be had. Every stretch is asked for
- * at most once. keep() follows, before the same worker's next get(), for those of them that may become literals, at DATA
- * of what get() gave; with ALL, they all will, and it is not called. False: out of memory.
+ * at most once; but a paranoid reducer comes back, as worker 0, when all were. keep() follows, before the same worker's
+ * next get(), for those of them that may become literals, at DATA of what get() gave; with ALL, they all will, and it is
+ * not called. False: out of memory.
  */
 struct kedge__image_view {
 	const void *(*get)(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all);
@@ -167,8 +168,7 @@ struct kedge__image_view {
 /* Dirty ranges are looked at in such pieces, from the region's start. */
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r);
 /* The next reduction sees its image through VIEW, which stays until then; `data` of regions and literals then only tells
- * where they belong. Not for who looks at bytes more than once: paranoid. */
-bool kedge__reducer_sees(const struct kedge__reducer *r);
+ * where they belong. */
 void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view);
 /* Whether the next reduction, as VERSION, will take the caller's word for the region at BASE, if it has BYTES bytes. */
 bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, uint64_t base, uint64_t bytes);

@@ -217,8 +217,6 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 		return rc;
 	if (r->busy)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
-	if (r->view && !kedge__reducer_sees(r))
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "bytes cannot be compared while the application goes on");
 	rc = own_image(t, image, err);
 	if (rc)
 		return rc;
@@ -241,6 +239,7 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	red.chunk = table[used] == &kedge__full_ops ? 0 : r->options.chunk;
 	red.raw_bytes = t->raw_bytes;
 	t->dirty = NULL;
+	t->view = NULL;
 	*out = red;
 	return 0;
 }
@@ -265,11 +264,6 @@ int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *po
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r)
 {
 	return kedge__grain(r->options.chunk);
-}
-
-bool kedge__reducer_sees(const struct kedge__reducer *r)
-{
-	return !r->options.paranoid;
 }
 
 void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view)

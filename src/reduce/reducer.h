@@ -108,7 +108,7 @@ struct kedge__hash_worker {             /* what one thread found, in the order o
 	KEDGE__ARRAY(uint64_t) fills;   /* patterns */
 	KEDGE__ARRAY(struct kedge__digest) undo; /* old digests of those that had one */
 	struct kedge__digest *fresh; /* scratch: digests of a piece */
-	uint8_t *bytes;              /* scratch: a slab that is seen through a view */
+	uint8_t *bytes;              /* scratch: a slab that is seen through a view; what is compared */
 };
 
 /* One version in progress. */
@@ -232,8 +232,8 @@ int kedge__forest_enter(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__forest_find(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__emit(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err);
 
-/* paranoid.c: are LEN bytes at DATA those at (epoch, src)? */
-bool kedge__paranoid_equal(const struct kedge__reducer *r, const uint8_t *data, uint64_t len, uint32_t epoch,
+/* paranoid.c: are LEN bytes of REGION at OFFSET those at (epoch, src)? After the hash pass, on one thread. */
+bool kedge__paranoid_equal(const struct kedge__reducer *r, size_t region, uint64_t offset, uint64_t len, uint32_t epoch,
 			   uint64_t src);
 int kedge__paranoid_keep(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__paranoid_commit(struct kedge__reducer *r);

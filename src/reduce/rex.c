@@ -130,28 +130,24 @@ static void moves_in_slab(struct kedge__reducer *r, size_t i)
 
 /* ---- paranoid: what is not the same in bytes stays a literal */
 
-static bool really_same(const struct kedge__reducer *r, const struct kedge__item *item)
+static bool really_same(const struct kedge__reducer *r, const struct kedge__item *item, uint32_t epoch, uint64_t src)
 {
-	const struct kedge__image_region *regions = r->txn.image->regions;
-	const struct kedge__item *first = &r->txn.items.at[item->src];
 	uint64_t chunk = r->options.chunk;
 
-	return !memcmp((const uint8_t *)regions[item->region].data + item->index * chunk,
-		       (const uint8_t *)regions[first->region].data + first->index * chunk, chunk);
+	return kedge__paranoid_equal(r, item->region, item->index * chunk, chunk, epoch, src);
 }
 
 static void check_bytes(struct kedge__reducer *r, size_t begin, size_t end)
 {
 	struct kedge__txn *t = &r->txn;
-	uint64_t chunk = r->options.chunk;
 
 	for (size_t i = begin; i < end; i++) {
 		struct kedge__item *item = &t->items.at[i];
-		const uint8_t *data = (const uint8_t *)t->image->regions[item->region].data + item->index * chunk;
+		const struct kedge__item *first = item->kind == KEDGE__ITEM_BACK ? &t->items.at[item->src] : NULL;
 
-		if ((item->kind == KEDGE__ITEM_SHIFT &&
-		     !kedge__paranoid_equal(r, data, chunk, item->epoch, item->src)) ||
-		    (item->kind == KEDGE__ITEM_BACK && !really_same(r, item)))
+		if ((item->kind == KEDGE__ITEM_SHIFT && !really_same(r, item, item->epoch, item->src)) ||
+		    (first && !really_same(r, item, r->record.current,
+					   t->image->regions[first->region].base + first->index * r->options.chunk)))
 			item->kind = KEDGE__ITEM_PLAIN;
 	}
 }

@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#define LARGEST  ((uint64_t)600 << 10)
+#define LARGEST  ((uint64_t)400 << 10)
 #define ROOM     ((uint64_t)1 << 20) /* of a region, in the forbidden memory */
-#define VERSIONS (LAB_SCALE(80) / 8 + 2)
+#define VERSIONS (LAB_SCALE(40) / 8 + 3)
 
 struct seen {
 	const struct lab *lab;
@@ -20,6 +20,7 @@ struct seen {
 	uint8_t *asked[LAB_REGIONS], *kept[LAB_REGIONS]; /* by slot, a flag a byte */
 	uint8_t *copy[LAB_REGIONS];
 	bool lends; /* bytes stay where they are */
+	bool again; /* they may be asked for more than once */
 	atomic_bool twice;
 };
 
@@ -31,7 +32,7 @@ static const void *seen_get(void *ctx, int worker, size_t region, uint64_t offse
 	(void)worker;
 	if (offset + bytes > s->lab->bytes[slot])
 		return NULL;
-	if (memchr(s->asked[slot] + offset, 1, bytes))
+	if (!s->again && memchr(s->asked[slot] + offset, 1, bytes))
 		atomic_store(&s->twice, true);
 	memset(s->asked[slot] + offset, 1, bytes);
 	if (all || s->lends) {
@@ -54,9 +55,9 @@ static bool seen_keep(void *ctx, int worker, size_t region, uint64_t offset, con
 	return true;
 }
 
-static void seen_init(struct seen *s, const struct lab *lab, uint8_t *forbidden, bool lends)
+static void seen_init(struct seen *s, const struct lab *lab, uint8_t *forbidden, bool lends, bool again)
 {
-	*s = (struct seen){.lab = lab, .forbidden = forbidden, .lends = lends};
+	*s = (struct seen){.lab = lab, .forbidden = forbidden, .lends = lends, .again = again};
 	for (int i = 0; i < LAB_REGIONS; i++) {
 		s->asked[i] = calloc(1, lab->bytes[i] + 1);
 		s->kept[i] = calloc(1, lab->bytes[i] + 1);
@@ -117,10 +118,21 @@ static void take(struct seen *s, struct kedge__reducer *r, struct kedge__pool *p
 	kedge__reducer_commit(r);
 }
 
-static void series(enum kedge__reducer_id id, uint32_t chunk, struct kedge__pool *pool, uint8_t *forbidden)
+static struct kedge__reducer *reducer_new(enum kedge__reducer_id id, uint32_t chunk, bool paranoid)
+{
+	struct kedge__reducer_options o = {
+	    .id = id, .chunk = chunk, .record_bytes = LAB_UNLIMITED, .paranoid = paranoid};
+	struct kedge__reducer *r = NULL;
+
+	assert_int_equal(kedge__reducer_new(&o, &r, NULL), 0);
+	return r;
+}
+
+static void series(enum kedge__reducer_id id, uint32_t chunk, bool paranoid, struct kedge__pool *pool,
+		   uint8_t *forbidden)
 {
 	struct lab lab = {.seed = chunk * 100 + (uint64_t)id};
-	struct kedge__reducer *plain = lab_reducer(id, chunk), *through = lab_reducer(id, chunk);
+	struct kedge__reducer *plain = reducer_new(id, chunk, paranoid), *through = reducer_new(id, chunk, paranoid);
 	struct seen s;
 
 	lab_resize(&lab, 2, LARGEST);
@@ -128,7 +140,7 @@ static void series(enum kedge__reducer_id id, uint32_t chunk, struct kedge__pool
 	for (uint64_t v = 1; v <= VERSIONS; v++) {
 		for (int i = 0; v > 1 && i < 12; i++)
 			lab_edit(&lab, chunk, LARGEST);
-		seen_init(&s, &lab, forbidden, v % 4 == 0);
+		seen_init(&s, &lab, forbidden, v % 4 == 0, paranoid);
 		take(&s, through, pool, lab_take(&lab, plain, NULL, v, false));
 		seen_done(&s);
 	}
@@ -137,7 +149,7 @@ static void series(enum kedge__reducer_id id, uint32_t chunk, struct kedge__pool
 	kedge__reducer_free(through);
 }
 
-static void test_all_reducers(void **state)
+static void all_reducers(bool paranoid)
 {
 	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
 						     KEDGE__REDUCER_TREE, KEDGE__REDUCER_AUTO,  KEDGE__REDUCER_REX};
@@ -146,19 +158,30 @@ static void test_all_reducers(void **state)
 	    mmap(NULL, ROOM * LAB_REGIONS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct kedge__pool *pool = NULL;
 
-	(void)state;
 	assert_ptr_not_equal(forbidden, MAP_FAILED);
 	assert_int_equal(kedge__pool_new(2, &pool, NULL), 0);
 	for (size_t i = 0; i < KEDGE__COUNT(ids); i++)
 		for (size_t k = 0; k < KEDGE__COUNT(chunks); k++)
-			series(ids[i], chunks[k], k ? pool : NULL, forbidden);
+			series(ids[i], chunks[k], paranoid, k ? pool : NULL, forbidden);
 	kedge__pool_free(pool);
 	munmap(forbidden, ROOM * LAB_REGIONS);
 }
 
+static void test_once(void **state)
+{
+	(void)state;
+	all_reducers(false);
+}
+
+static void test_paranoid(void **state)
+{
+	(void)state;
+	all_reducers(true);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_reducers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_once), cmocka_unit_test(test_paranoid)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
