@@ -25,6 +25,7 @@ static void real_sleep(void *ctx, double seconds)
 void kedge__bucket_init(struct kedge__bucket *b, double rate, double burst)
 {
 	*b = (struct kedge__bucket){
+	    .lock = PTHREAD_MUTEX_INITIALIZER,
 	    .rate = rate,
 	    .burst = burst,
 	    .level = burst,
@@ -46,10 +47,18 @@ static void refill(struct kedge__bucket *b)
 /* Bytes are taken on credit and paid for by waiting: a piece larger than the burst needs no special care. */
 void kedge__bucket_take(struct kedge__bucket *b, double bytes)
 {
-	if (b->rate <= 0)
+	double owed = 0;
+
+	if (!b)
 		return;
-	refill(b);
-	b->level -= bytes;
-	if (b->level < 0)
-		b->sleep(b->ctx, -b->level / b->rate);
+	pthread_mutex_lock(&b->lock);
+	b->taken += bytes;
+	if (b->rate > 0) {
+		refill(b);
+		b->level -= bytes;
+		owed = -b->level / b->rate;
+	}
+	pthread_mutex_unlock(&b->lock);
+	if (owed > 0)
+		b->sleep(b->ctx, owed);
 }

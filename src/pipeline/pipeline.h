@@ -9,6 +9,8 @@
 #include "base/base.h"
 #include "pipeline/thread.h"
 
+#include <pthread.h>
+
 /* ------------------------------------------------------------------ pool.c */
 
 struct kedge__pool;
@@ -109,17 +111,19 @@ void kedge__worker_drain(struct kedge__worker *w); /* until all tasks submitted 
 void kedge__worker_free(struct kedge__worker *w);  /* drains first; takes NULL */
 
 /* ------------------------------------------------------------------ bucket.c
- * A token bucket that paces a stream to RATE bytes a second (0: no limit). It is its own clock's: NOW and SLEEP can
- * be replaced, so that tests need no wall time. */
+ * A token bucket that paces a stream to RATE bytes a second (0: no limit; bytes are counted all the same). Any number of
+ * threads may take from it. It is its own clock's: NOW and SLEEP can be replaced, so that tests need no wall time. */
 
 struct kedge__bucket {
+	pthread_mutex_t lock; /* guards level, last and taken; NOW is called with it held, SLEEP is not */
 	double rate, burst, level, last;
+	double taken; /* bytes, in all */
 	double (*now)(void *ctx);
 	void (*sleep)(void *ctx, double seconds);
 	void *ctx;
 };
 
 void kedge__bucket_init(struct kedge__bucket *b, double rate, double burst); /* real clock */
-void kedge__bucket_take(struct kedge__bucket *b, double bytes);               /* waits as needed */
+void kedge__bucket_take(struct kedge__bucket *b, double bytes); /* waits as needed; takes NULL, which paces nothing */
 
 #endif

@@ -26,7 +26,22 @@ static int check_set(const struct kedge__catalog *cat, uint64_t version, const s
 	return 0;
 }
 
-int kedge__catalog_read_set(const struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
+void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes)
+{
+	if (cat->bucket)
+		kedge__bucket_take(cat->bucket, (double)bytes);
+	else
+		cat->unpaced += bytes;
+}
+
+void kedge__catalog_pace(struct kedge__catalog *cat, struct kedge__bucket *bucket)
+{
+	cat->bucket = bucket;
+	kedge__bucket_take(bucket, (double)cat->unpaced);
+	cat->unpaced = 0;
+}
+
+int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -42,6 +57,7 @@ int kedge__catalog_read_set(const struct kedge__catalog *cat, uint64_t version, 
 		rc = problem.sys_errno == ENOENT ? 0 : rc;
 		goto done;
 	}
+	kedge__catalog_count_read(cat, bytes);
 	rc = kedge__set_decode(data, bytes, set, &problem);
 	if (!rc) {
 		rc = check_set(cat, version, set, &problem);
@@ -62,7 +78,7 @@ done:
 }
 
 /* *OUT is NULL when the manifest is gone. What is wrong with a manifest is kept in the entry. */
-static int entry_load(const struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry **out,
+static int entry_load(struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry **out,
 		      struct kedge__error *err)
 {
 	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
@@ -91,7 +107,7 @@ static void entries_free(struct kedge__entry_list *entries)
 	kedge__array_done(entries);
 }
 
-static int push_version(const struct kedge__catalog *cat, uint64_t version, struct kedge__entry_list *entries,
+static int push_version(struct kedge__catalog *cat, uint64_t version, struct kedge__entry_list *entries,
 			struct kedge__error *err)
 {
 	struct kedge__catalog_entry *entry;

@@ -41,7 +41,7 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 
 	if (!path)
 		return kedge__error_nomem(err);
-	rc = kedge__segment_load(path, &set->parts[rank], KEDGE__SEGMENT_LINES, NULL, &seg, &problem);
+	rc = kedge__segment_load(path, &set->parts[rank], KEDGE__SEGMENT_LINES, NULL, NULL, &seg, &problem);
 	kedge__free(path);
 	if (rc) {
 		*whole = false;

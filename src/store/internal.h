@@ -28,6 +28,8 @@ struct kedge__catalog {
 	struct kedge__store_id id;
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
+	struct kedge__bucket *bucket;     /* that paces reads; NULL: nothing does, */
+	uint64_t unpaced;                 /* and so many bytes were read so far */
 
 	pthread_mutex_t mutex; /* over what follows */
 	pthread_cond_t calm;   /* the last pin or the seizure is gone */
@@ -46,8 +48,9 @@ char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t ver
 /* Read one manifest again: the entry is replaced, added, or gone if the file is. */
 int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
 /* What is on disk now, leaving the catalogue alone: 1 and *SET filled, 0 if there is no manifest, or an error. */
-int kedge__catalog_read_set(const struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
+int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err);
+void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes); /* of its files, a segment's excepted */
 void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version);
 
 /* Set MARKS[i], one byte an entry, for VERSION and all entries that it depends on, by the manifests. TOLERANT: what is
@@ -154,10 +157,10 @@ enum kedge__segment_depth {
 	KEDGE__SEGMENT_ALL,
 };
 
-/* kedge__segment_open() that stops early and tells in *WHERE (may be NULL) which part was wrong: "header", "MAPX", ...
- */
+/* kedge__segment_open() that stops early, takes what it reads from BUCKET (may be NULL) and tells in *WHERE (may be
+ * NULL) which part was wrong: "header", "MAPX", ... */
 int kedge__segment_load(const char *path, const struct kedge__set_part *part, enum kedge__segment_depth depth,
-			const char **where, struct kedge__segment **out, struct kedge__error *err);
+			struct kedge__bucket *bucket, const char **where, struct kedge__segment **out, struct kedge__error *err);
 /* Close the descriptor; blocks are read by opening the file each time. */
 void kedge__segment_park(struct kedge__segment *seg);
 void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err);

@@ -107,7 +107,8 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 					" in %s was replaced since version %" PRIu64 " was taken",
 					item->version, l->rank, l->levels[level]->dir, expected_by);
 	path = kedge__segment_path(l->levels[level], item->version, l->rank, part->generation);
-	rc = path ? kedge__segment_open(path, part, &item->seg, err) : kedge__error_nomem(err);
+	rc = path ? kedge__segment_load(path, part, KEDGE__SEGMENT_ALL, l->levels[level]->bucket, NULL, &item->seg, err)
+		  : kedge__error_nomem(err);
 	kedge__free(path);
 	if (rc)
 		return rc;
@@ -424,8 +425,7 @@ bool kedge__lineage_needs_others(const struct kedge__lineage *l)
 /* Everything anew, without the copies that were found bad: those that refer to one may have to be other copies, too. */
 static int load_again(struct kedge__lineage *l, struct kedge__error *err)
 {
-	struct kedge__lineage *fresh =
-	    lineage_new(l->levels, l->level_count, l->version, l->rank, l->stop_below, err);
+	struct kedge__lineage *fresh = lineage_new(l->levels, l->level_count, l->version, l->rank, l->stop_below, err);
 	struct kedge__lineage old = *l;
 	int rc;
 

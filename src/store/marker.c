@@ -8,16 +8,15 @@
 
 #define MARKER_BYTES_LIMIT 4096
 
-static int marker_read(const char *path, struct kedge__store_id *id, struct kedge__error *err)
+static int marker_read(const char *path, struct kedge__store_id *id, size_t *bytes, struct kedge__error *err)
 {
 	uint8_t *data;
-	size_t bytes;
 	int rc;
 
-	rc = kedge__file_read(path, MARKER_BYTES_LIMIT, &data, &bytes, err);
+	rc = kedge__file_read(path, MARKER_BYTES_LIMIT, &data, bytes, err);
 	if (rc)
 		return rc;
-	rc = kedge__store_marker_decode(data, bytes, id, err);
+	rc = kedge__store_marker_decode(data, *bytes, id, err);
 	if (rc)
 		(void)kedge__error_prefix(err, "%s", path);
 	kedge__free(data);
@@ -28,7 +27,8 @@ int kedge__marker_check(const struct kedge__catalog *cat, struct kedge__error *e
 {
 	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
 	struct kedge__store_id id;
-	int rc = path ? marker_read(path, &id, err) : kedge__error_nomem(err);
+	size_t bytes;
+	int rc = path ? marker_read(path, &id, &bytes, err) : kedge__error_nomem(err);
 
 	kedge__free(path);
 	return rc;
@@ -104,6 +104,7 @@ static void id_from_directory(const char *store, struct kedge__store_id *id)
 int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
 {
 	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
+	size_t bytes = 0;
 	int rc = 0;
 
 	if (!path)
@@ -115,7 +116,8 @@ int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode
 				      "%s is not a store: it has no file " KEDGE__STORE_MARKER_NAME, cat->store);
 	if (rc)
 		goto free;
-	rc = marker_read(path, &cat->id, &cat->marker_problem);
+	rc = marker_read(path, &cat->id, &bytes, &cat->marker_problem);
+	kedge__catalog_count_read(cat, bytes);
 	if (rc == KEDGE_E_DAMAGED) {
 		kedge__log(KEDGE_LOG_WARNING, "%s", kedge__error_text(&cat->marker_problem));
 		id_from_directory(cat->store, &cat->id);

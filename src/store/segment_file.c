@@ -87,12 +87,6 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 
 /* ------------------------------------------------------------------ write */
 
-static void pace(struct kedge__segment_file *file, size_t bytes)
-{
-	if (file->bucket)
-		kedge__bucket_take(file->bucket, (double)bytes);
-}
-
 static int write_out(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
 {
 	double start;
@@ -101,7 +95,7 @@ static int write_out(struct kedge__segment_file *file, const uint8_t *data, size
 	while (bytes && !rc) {
 		size_t piece = KEDGE__MIN(bytes, PIECE_BYTES);
 
-		pace(file, piece);
+		kedge__bucket_take(file->bucket, (double)piece);
 		start = kedge__clock_seconds();
 		rc = kedge__fs_pwrite(file->fd, data, piece, file->written, file->tmp, err);
 		file->write_seconds += kedge__clock_seconds() - start;
@@ -136,7 +130,7 @@ static int slot_out(struct kedge__segment_file *file, struct kedge__error *err)
 	if (file->uring && !file->queue && bytes == file->slot_bytes)
 		file->uring = kedge__fs_queue_new(file->fd, file->tmp, KEDGE__SEGMENT_SLOTS, &file->queue, NULL) == 0;
 	if (file->queue && bytes == file->slot_bytes) {
-		pace(file, bytes);
+		kedge__bucket_take(file->bucket, (double)bytes);
 		return slot_submit(file, err);
 	}
 	file->staged = 0;

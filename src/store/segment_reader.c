@@ -17,6 +17,22 @@ static int damaged(struct kedge__error *err, const char *text)
 	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s", text);
 }
 
+/* All that is read of a segment is read here. */
+static int read_range(const struct kedge__segment *seg, uint64_t at, size_t bytes, void *to, struct kedge__error *err)
+{
+	int fd = seg->fd, rc = 0;
+
+	if (seg->fd < 0)
+		rc = kedge__fs_open_read(seg->path, &fd, err);
+	if (rc)
+		return rc;
+	kedge__bucket_take(seg->bucket, (double)bytes);
+	rc = kedge__fs_pread(fd, to, bytes, at, seg->path, err);
+	if (seg->fd < 0)
+		kedge__fs_close(fd);
+	return rc;
+}
+
 /* ------------------------------------------------------------------ header, footer, index */
 
 /* Version and rank as the path has them; false for a file that stands elsewhere. */
@@ -57,7 +73,7 @@ static int read_header(struct reader *r, struct kedge__error *err)
 	if (r->file_bytes < KEDGE__SEGMENT_HEADER_BYTES + KEDGE__SEGMENT_FOOTER_BYTES)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the file is cut short: %" PRIu64 " bytes",
 					r->file_bytes);
-	rc = kedge__fs_pread(seg->fd, r->header, sizeof(r->header), 0, seg->path, err);
+	rc = read_range(seg, 0, sizeof(r->header), r->header, err);
 	if (!rc)
 		rc = kedge__segment_header_decode(r->header, &seg->header, err);
 	if (rc)
@@ -75,7 +91,7 @@ static int read_footer(struct reader *r, struct kedge__error *err)
 	int rc;
 
 	r->where = "footer";
-	rc = kedge__fs_pread(seg->fd, text, sizeof(text), r->file_bytes - sizeof(text), seg->path, err);
+	rc = read_range(seg, r->file_bytes - sizeof(text), sizeof(text), text, err);
 	if (!rc)
 		rc = kedge__segment_footer_decode(text, r->file_bytes, &seg->footer, err);
 	return rc;
@@ -92,8 +108,7 @@ static int read_index(struct reader *r, struct kedge__error *err)
 
 	r->where = "index";
 	text = kedge__malloc((size_t)bytes + 1);
-	rc = text ? kedge__fs_pread(seg->fd, text, (size_t)bytes, f->index_offset, seg->path, err)
-		  : kedge__error_nomem(err);
+	rc = text ? read_range(seg, f->index_offset, (size_t)bytes, text, err) : kedge__error_nomem(err);
 	if (rc)
 		goto free;
 	seal = kedge__segment_seal(r->header, text, (size_t)bytes);
@@ -188,7 +203,7 @@ static int read_section(struct reader *r, const struct kedge__section_entry *ent
 
 	if (!got)
 		return kedge__error_nomem(err);
-	rc = kedge__fs_pread(r->seg->fd, got, (size_t)entry->bytes, entry->offset, r->seg->path, err);
+	rc = read_range(r->seg, entry->offset, (size_t)entry->bytes, got, err);
 	if (!rc && kedge__checksum(got, (size_t)entry->bytes) != entry->checksum)
 		rc = damaged(err, "the checksum does not match");
 	if (rc) {
@@ -313,7 +328,8 @@ static void prefix_place(const char *path, struct kedge__error *err)
 }
 
 int kedge__segment_load(const char *path, const struct kedge__set_part *part, enum kedge__segment_depth depth,
-			const char **where, struct kedge__segment **out, struct kedge__error *err)
+			struct kedge__bucket *bucket, const char **where, struct kedge__segment **out,
+			struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__segment *seg = kedge__calloc(1, sizeof(*seg));
@@ -323,6 +339,7 @@ int kedge__segment_load(const char *path, const struct kedge__set_part *part, en
 	if (!seg)
 		return kedge__error_nomem(err);
 	seg->fd = -1;
+	seg->bucket = bucket;
 	seg->base = KEDGE__NO_VERSION;
 	seg->path = kedge__strdup(path);
 	rc = seg->path ? kedge__fs_open_read(path, &seg->fd, &problem) : kedge__error_nomem(&problem);
@@ -345,7 +362,7 @@ int kedge__segment_load(const char *path, const struct kedge__set_part *part, en
 int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out,
 			struct kedge__error *err)
 {
-	return kedge__segment_load(path, part, KEDGE__SEGMENT_ALL, NULL, out, err);
+	return kedge__segment_load(path, part, KEDGE__SEGMENT_ALL, NULL, NULL, out, err);
 }
 
 void kedge__segment_park(struct kedge__segment *seg)
@@ -371,20 +388,6 @@ void kedge__segment_close(struct kedge__segment *seg)
 }
 
 /* ------------------------------------------------------------------ blocks */
-
-static int read_range(const struct kedge__segment *seg, uint64_t at, size_t bytes, void *to, struct kedge__error *err)
-{
-	int fd = seg->fd, rc = 0;
-
-	if (seg->fd < 0)
-		rc = kedge__fs_open_read(seg->path, &fd, err);
-	if (rc)
-		return rc;
-	rc = kedge__fs_pread(fd, to, bytes, at, seg->path, err);
-	if (seg->fd < 0)
-		kedge__fs_close(fd);
-	return rc;
-}
 
 void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err)
 {

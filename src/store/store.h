@@ -40,6 +40,12 @@ struct kedge__store_id kedge__catalog_store_id(const struct kedge__catalog *cat)
 /* The names in a store that have at least one set; one kedge__fs_list_free(). */
 int kedge__store_names(const char *store, char ***names, size_t *count, struct kedge__error *err);
 
+/*
+ * All that is read by way of CAT from now on, manifests and segments of lineages, takes its bytes from BUCKET, and so does
+ * at once what was read to open it. BUCKET, which may be NULL, outlives the catalogue and its lineages.
+ */
+void kedge__catalog_pace(struct kedge__catalog *cat, struct kedge__bucket *bucket);
+
 /* Read the directory again. A manifest that cannot be decoded becomes an entry with `problem` set. */
 int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err);
 
@@ -173,6 +179,7 @@ struct kedge__segment { /* all decoded and checked, but for the blocks */
 	struct kedge__literal_places places; /* of all literals, if there is a base */
 	struct kedge__packing_record *packing; /* how the blocks of regions were packed, and why, as far as it is told */
 	size_t packing_count;
+	struct kedge__bucket *bucket; /* that paces what is read of it; NULL: nothing does */
 };
 
 /* PART, if not NULL, is what the manifest says the file must be. */

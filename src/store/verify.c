@@ -216,7 +216,7 @@ static int check_segment(struct verify *v, size_t entry, uint32_t rank, struct k
 	if (!path)
 		return kedge__error_nomem(err);
 	finding.file = path;
-	rc = kedge__segment_load(path, &set->parts[rank], KEDGE__SEGMENT_ALL, &finding.section, &seg, &problem);
+	rc = kedge__segment_load(path, &set->parts[rank], KEDGE__SEGMENT_ALL, NULL, &finding.section, &seg, &problem);
 	if (!rc) {
 		v->report->segments++;
 		rc = check_blocks(v, seg, &sound, err);

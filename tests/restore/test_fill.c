@@ -1,5 +1,8 @@
 #include "support.h"
 
+#include <pthread.h>
+#include <sys/stat.h>
+
 #define BYTES 300007 /* an odd tail */
 
 static uint8_t m[BYTES], got[BYTES];
@@ -325,6 +328,106 @@ static void test_large(void **state)
 	free(back);
 }
 
+/* ------------------------------------------------------------------ the rate at which a restore reads */
+
+struct slept {
+	pthread_mutex_t lock;
+	double longest;
+};
+
+static double still_now(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+static void note_sleep(void *ctx, double seconds)
+{
+	struct slept *s = ctx;
+
+	pthread_mutex_lock(&s->lock);
+	s->longest = KEDGE__MAX(s->longest, seconds);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static uint64_t size_of(const char *fmt, ...)
+{
+	char path[512];
+	struct stat st;
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(path, sizeof(path), fmt, args);
+	va_end(args);
+	assert_int_equal(stat(path, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
+/* The marker, the manifests, all but the blocks of each segment, and the blocks with a live byte. */
+static uint64_t bytes_to_read(struct lab *lab, struct kedge__lineage *l, uint64_t *blocks)
+{
+	uint64_t bytes, sum = size_of("%s/%s", lab->dir, KEDGE__STORE_MARKER_NAME);
+
+	for (size_t i = 0; i < kedge__catalog_count(lab->cat); i++) {
+		char *name = kedge__set_file_name(kedge__catalog_at(lab->cat, i)->version);
+
+		sum += size_of("%s/job/%s", lab->dir, name);
+		kedge__free(name);
+	}
+	for (size_t i = 0; i < kedge__lineage_count(l); i++) {
+		const struct kedge__segment *seg = kedge__lineage_at(l, i);
+
+		sum += seg->footer.file_bytes - seg->footer.payload_bytes;
+	}
+	live_blocks(l, blocks, &bytes);
+	return sum + bytes;
+}
+
+/* Every byte that is read is taken from the bucket, once, whoever of the threads reads it: time stands still, so that
+ * the last to come owes for all. */
+static void test_reads_are_paced(void **state)
+{
+	static const char *const codecs[] = {"none", "zstd"};
+	struct lab_region region = {"m", m, BYTES, 0};
+
+	(void)state;
+	for (size_t c = 0; c < KEDGE__COUNT(codecs); c++) {
+		struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, codecs[c], 8192);
+		struct slept slept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+		struct kedge__bucket bucket;
+		struct kedge__catalog *cat;
+		struct kedge__lineage *l, *known;
+		struct kedge__restore_stats stats;
+		uint64_t wanted, blocks;
+
+		fill_random(m, BYTES, 1);
+		for (uint64_t v = 0; v < 6; v++) {
+			m[v * 1000]++;
+			memset(m + 10000 * (v + 1), (int)v, 3000);
+			lab_save(lab, v, &region, 1);
+		}
+		known = lab_open(lab, 5);
+		wanted = bytes_to_read(lab, known, &blocks);
+		kedge__lineage_close(known);
+
+		kedge__bucket_init(&bucket, 100, 0);
+		bucket.now = still_now;
+		bucket.sleep = note_sleep;
+		bucket.ctx = &slept;
+		assert_int_equal(kedge__catalog_open(lab->dir, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
+		kedge__catalog_pace(cat, &bucket);
+		assert_int_equal(kedge__lineage_open(&cat, 1, 5, 0, &l, NULL), 0);
+		fill_whole(lab, l, &stats);
+		assert_memory_equal(got, m, BYTES);
+		assert_int_equal(stats.blocks_read, blocks);
+		assert_int_equal((uint64_t)bucket.taken, wanted);
+		assert_true(slept.longest == bucket.taken / 100);
+		kedge__lineage_close(l);
+		kedge__catalog_close(cat);
+		lab_free(lab);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +439,7 @@ int main(void)
 	    cmocka_unit_test(test_subsets),
 	    cmocka_unit_test(test_progress_ends_at_the_total),
 	    cmocka_unit_test(test_large),
+	    cmocka_unit_test(test_reads_are_paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
