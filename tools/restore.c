@@ -14,6 +14,8 @@ struct restore {
 	char *const *wanted;     /* regions; none: all */
 	bool *found;             /* which of them some rank has */
 	size_t wanted_count;
+	uint64_t rate; /* UINT64_MAX: not given */
+	struct kedge__bucket bucket;
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
 	struct kedge__outputs outputs;
@@ -311,6 +313,13 @@ static void print_result(struct restore *r, double seconds)
 	kedge__json_print(o);
 }
 
+static void pace(struct restore *r)
+{
+	kedge__job_bucket_init(&r->bucket, r->rate == UINT64_MAX ? r->place.settings.restore_rate : r->rate);
+	for (size_t i = 0; i < r->place.level_count; i++)
+		kedge__catalog_pace(r->place.levels[i], &r->bucket);
+}
+
 static int restore(struct restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -319,6 +328,7 @@ static int restore(struct restore *r)
 
 	if (status)
 		return status;
+	pace(r);
 	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0 || kedge__fs_mkdirs(r->dir, &err) != 0)
 		return kedge__tool_fail(r->usage.command, &err, "cannot restore to %s", r->dir);
 	r->outputs.dir = r->dir;
@@ -352,7 +362,7 @@ static int check_usage(const struct restore *r)
 
 int kedge__tool_restore(int argc, char **argv)
 {
-	struct restore r = {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX};
+	struct restore r = {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX, .rate = UINT64_MAX};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&r.place.store),
 	    KEDGE__OPTION_NAME(&r.place.name),
@@ -362,6 +372,8 @@ int kedge__tool_restore(int argc, char **argv)
 	     "only this rank's files (default: all; DIR/rank-R/ if there are several)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &r.pages, "INDEX",
 	     "below DIR, the index of a page image, NAME.idx, with the data in NAME.pages (default: pages.idx)"},
+	    {"rate", 0, KEDGE__OPTION_SIZE, &r.rate, "BYTES",
+	     "read no more than that in a second (default: as fast as it goes)"},
 	    KEDGE__OPTION_L2(&r.place.l2),
 	    KEDGE__OPTION_SET(&r.place.sets),
 	    KEDGE__OPTION_JSON(&r.place.json),

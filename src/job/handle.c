@@ -120,7 +120,8 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 		rc = kedge__worker_new(2, &k->writer, err);
 	if (!rc && kedge__chores_wanted(k))
 		rc = kedge__worker_new(CHORE_LIMIT, &k->flusher, err);
-	kedge__bucket_init(&k->bucket, (double)k->set.l2_rate, KEDGE__MAX((double)k->set.l2_rate / 4, 1048576.0));
+	kedge__job_bucket_init(&k->bucket, k->set.l2_rate);
+	kedge__job_bucket_init(&k->reads, k->set.restore_rate);
 	return rc;
 }
 
@@ -167,6 +168,8 @@ static int catalogs_open(kedge_t *k, struct kedge__error *err)
 		rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->write, err);
 		if (!rc)
 			rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->api, err);
+		if (!rc)
+			kedge__catalog_pace(level->api, &k->reads);
 		if (!rc && k->flusher)
 			rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
 	}
@@ -185,8 +188,8 @@ struct hello {
 
 static uint64_t settings_sum(const kedge_t *k)
 {
-	uint64_t all[] = {k->level[KEDGE__L2].on, (uint64_t)k->set.l2_every, (uint64_t)k->set.l2_interval,
-			  (uint64_t)k->set.capture, k->set.keep > 0, (uint64_t)k->set.l2_keep,
+	uint64_t all[] = {k->level[KEDGE__L2].on,   (uint64_t)k->set.l2_every, (uint64_t)k->set.l2_interval,
+			  (uint64_t)k->set.capture, k->set.keep > 0,           (uint64_t)k->set.l2_keep,
 			  (uint64_t)k->set.coalesce};
 
 	return kedge__checksum(all, sizeof(all));
@@ -221,9 +224,10 @@ static int leaders_find(kedge_t *k, const struct hello *all, struct kedge__error
 	}
 	for (int r = 0; r < k->group.size; r++) {
 		if (all[r].settings != all[own].settings)
-			return kedge__error_set(err, KEDGE_E_GROUP, 0,
-						"ranks %d and %d differ in l2, l2_every, l2_interval, coalesce, capture, keep or l2_keep",
-						r, own);
+			return kedge__error_set(
+			    err, KEDGE_E_GROUP, 0,
+			    "ranks %d and %d differ in l2, l2_every, l2_interval, coalesce, capture, keep or l2_keep",
+			    r, own);
 	}
 	return 0;
 }
@@ -421,8 +425,7 @@ int kedge_close(kedge_t *k)
 /* Where region NAME is; nowhere if there is none. */
 static void region_current(const kedge_t *k, const char *name, struct kedge__job_tracked *out)
 {
-	const struct kedge__region *r =
-	    name ? kedge__region_table_find(k->regions, name) : NULL;
+	const struct kedge__region *r = name ? kedge__region_table_find(k->regions, name) : NULL;
 
 	*out = (struct kedge__job_tracked){.data = r ? r->data : NULL, .bytes = r ? r->bytes : 0};
 }
@@ -487,7 +490,8 @@ int kedge_region_flags(kedge_t *k, const char *name, unsigned flags)
 	int rc = 0;
 
 	if (!k || !name || flags & ~KEDGE_REGION_DEVICE) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, no name, or flags that do not exist (0x%x)", flags);
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, no name, or flags that do not exist (0x%x)",
+				      flags);
 		return kedge__state_fail(k, rc, &err);
 	}
 	pthread_mutex_lock(&k->lock);

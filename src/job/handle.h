@@ -169,7 +169,8 @@ struct kedge {
 	struct kedge__job_level level[KEDGE__LEVELS];
 	struct kedge__pool *pool;
 	struct kedge__worker *writer, *flusher;
-	struct kedge__bucket bucket;
+	struct kedge__bucket bucket; /* for what goes to L2 */
+	struct kedge__bucket reads;  /* for what is read by way of the catalogues `api` */
 
 	struct kedge__region_table *regions;
 	KEDGE__ARRAY(struct kedge__job_file) files;

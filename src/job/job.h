@@ -34,6 +34,7 @@ struct kedge__job_settings {
 	int64_t l2_every;      /* 1: every n-th version goes to L2; 0: the policy decides */
 	int64_t l2_interval;   /* 0: seconds from one version that goes to L2 to the next; -1: none goes */
 	uint64_t l2_rate;      /* 0: bytes a second, 0 is as fast as it goes */
+	uint64_t restore_rate; /* 0: the same for what is read of both levels to restart */
 	int coalesce;          /* auto: enum kedge__coalesce_mode */
 	int reducer;           /* auto: kedge__job_settings_reducer() */
 	uint64_t chunk;        /* 256 */
@@ -70,6 +71,8 @@ int kedge__job_settings_load(const char *config, const char *const *overrides, s
 void kedge__job_settings_done(struct kedge__job_settings *s);
 /* What they say of reading and writing. */
 struct kedge__io kedge__job_settings_io(const struct kedge__job_settings *s);
+/* For a setting that is a rate; a quarter of a second's bytes may come at once. */
+void kedge__job_bucket_init(struct kedge__bucket *b, uint64_t rate);
 enum kedge__reducer_id kedge__job_settings_reducer(const struct kedge__job_settings *s);
 /* What they say of intervals and failures, in numbers. */
 int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge__policy_config *out,

@@ -48,6 +48,9 @@ const struct kedge__setting kedge__job_settings_table[] = {
 	"Seconds that must have passed since the last version that went to L2. 0: none. -1: no version goes there, but a "
 	"restart uses what it has."),
     SIZE(l2_rate, "0", 0, 1e15, "Bytes a second that a rank copies to L2. 0: as fast as it goes."),
+    SIZE(restore_rate, "0", 0, 1e15,
+	 "Bytes a second that a rank reads to restart, or to look into what is stored, from both levels together. 0: as fast "
+	 "as it goes."),
     CHOICE(coalesce, "auto", coalescing,
 	   "What goes to L2 when several versions are due at once. batch: one delta to the newest version there, with the "
 	   "last copy of every byte; those in between stay on L1 alone. auto: the same, and now and then a version that "
@@ -239,6 +242,11 @@ static int sources_load(const char *config, const char *const *overrides, struct
 	for (size_t i = 0; !rc && overrides && overrides[i]; i++)
 		rc = override_set(s, overrides[i], err);
 	return rc ? rc : values_check(s, err);
+}
+
+void kedge__job_bucket_init(struct kedge__bucket *b, uint64_t rate)
+{
+	kedge__bucket_init(b, (double)rate, KEDGE__MAX((double)rate / 4, 1048576.0));
 }
 
 struct kedge__io kedge__job_settings_io(const struct kedge__job_settings *s)
