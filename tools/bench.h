@@ -19,8 +19,8 @@ int kedge__bench_dir_make(const char *parent, char **dir, struct kedge__error *e
 void kedge__bench_dir_clear(const char *dir);
 void kedge__bench_dir_remove(const char *dir);
 /* A file, or all below a directory, out of the page cache, as after a failure of the node; what is still to be written
- * is written first. */
-void kedge__bench_forget(const char *path);
+ * is written first. False: most of it stays there, as in a file system in memory. */
+bool kedge__bench_forget(const char *path);
 
 /* bench_peer.c: the bare hash pass that reducers are measured against: XXH3-128 of every chunk, compiled in place and
  * for AVX2 where the machine has it. Something that depends on all digests is returned, so that none can be left out. */

@@ -17,6 +17,7 @@ struct bench {
 	uint64_t size, chunk, versions, percent, threads, repeat;
 	const char *dir, *codec;
 	bool scattered, cold, json;
+	bool stays; /* files could not be dropped from the page cache */
 	struct kedge__pool *pool;
 	uint8_t *data;
 	char *store, *copy; /* paths */
@@ -101,12 +102,10 @@ static int make_copy(struct bench *b, struct kedge__error *err)
 
 /* ---- a turn */
 
-static void forget(const struct bench *b)
+static void forget(struct bench *b)
 {
-	if (!b->cold)
-		return;
-	kedge__bench_forget(b->store);
-	kedge__bench_forget(b->copy);
+	if (b->cold && (!kedge__bench_forget(b->store) || !kedge__bench_forget(b->copy)))
+		b->stays = true;
 }
 
 static int read_piece(void *ctx, size_t i, int worker)
@@ -167,7 +166,7 @@ static void print_json(struct bench *b)
 	kedge__json_uint(o, "versions", b->versions);
 	kedge__json_uint(o, "changed_percent", b->percent);
 	kedge__json_text(o, "pattern", b->scattered ? "scattered" : "runs");
-	kedge__json_text(o, "cache", b->cold ? "cold" : "warm");
+	kedge__json_text(o, "cache", b->cold && !b->stays ? "cold" : "warm");
 	kedge__json_uint(o, "threads", (uint64_t)kedge__pool_threads(b->pool));
 	kedge__json_real(o, "read_seconds", kedge__bench_median(b->read, b->repeat));
 	kedge__json_real(o, "restore_seconds", kedge__bench_median(b->restore, b->repeat));
@@ -195,6 +194,8 @@ static void print_text(struct bench *b)
 	       (unsigned long long)b->versions, kedge__text_bytes(b->size, size), (unsigned long long)b->chunk,
 	       (unsigned long long)b->percent, b->scattered ? "scattered" : "in runs", kedge__pool_threads(b->pool),
 	       (unsigned long long)b->repeat, b->cold ? ", from storage" : "");
+	if (b->stays)
+		printf("note: files stay in the page cache here, as in a file system in memory\n");
 	printf("record           %s, of which %s are read\n", kedge__text_bytes(b->stored_bytes, record),
 	       kedge__text_bytes(b->stats.bytes_read, read));
 	printf("read a full copy %.3f s\n", kedge__bench_median(b->read, b->repeat));

@@ -1,32 +1,22 @@
 /*
  * kedge bench rex: page images of running programs, kept as rex and tree keep them and as others do, all in one run:
  * what it takes, how fast it goes in and out, and how long the restore of a base and eight increments takes.
- *
- * Rates are bytes of pages by processor time, of all threads and commands: what a thread does, whatever else runs on
- * the machine. Restores are timed by the clock, with files out of the page cache and with files in it.
  */
 #include "bench_rex.h"
 
-#include <ftw.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 struct bench {
 	struct kedge__usage usage;
-	const char *images, *dir, *codec, *block;
+	const char *images, *dir;
 	struct kedge__text_list only;
-	uint64_t repeat, threads, rate;
+	uint64_t threads, rate;
 	bool json;
-	struct kedge__pool *pool;
-	struct kedge__bar bar;
-	size_t series_count, done; /* in units of one way on one series */
+	struct kedge__rex_run run;
 	KEDGE__ARRAY(struct kedge__rex_image) list;
-	uint8_t *memory; /* that restores fill */
 };
 
-const double kedge__rex_rates[KEDGE__REX_RATES] = {141e6, 47e6};
+const double kedge__rex_rates[KEDGE__REX_PLACES] = {[KEDGE__REX_SSD] = 141e6, [KEDGE__REX_HDD] = 47e6};
 
 #define FILES(ways)                                                                                                    \
 	.begin = begin_nothing, .prepare = kedge__rex_nothing, .keep = kedge__rex_##ways##_keep,                       \
@@ -85,205 +75,7 @@ size_t kedge__rex_method_find(const char *name, bool packed)
 	return i;
 }
 
-/* ---- clocks and files */
-
-static double seconds_of(struct timeval t)
-{
-	return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
-}
-
-/* Of all threads, and of the commands that were run. */
-static double processor_seconds(void)
-{
-	struct rusage children;
-	struct timespec own;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
-	getrusage(RUSAGE_CHILDREN, &children);
-	return (double)own.tv_sec + (double)own.tv_nsec * 1e-9 + seconds_of(children.ru_utime) +
-	       seconds_of(children.ru_stime);
-}
-
-/* nftw() passes nothing on to its function. */
-static uint64_t counted;
-
-static int count_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	const char *name = path + ftw->base;
-
-	/* What a peer needs as input is not what it stores; a lock file is there only while the job runs. */
-	if (type == FTW_F && strncmp(name, "raw.", 4) != 0 && strncmp(name, "source.", 7) != 0)
-		counted += (uint64_t)st->st_size;
-	return 0;
-}
-
-static uint64_t stored_bytes(const char *dir)
-{
-	counted = 0;
-	nftw(dir, count_file, 16, FTW_PHYS);
-	return counted;
-}
-
-/* ---- one way on one series */
-
-/* Processor time of the kernel to take BYTES bytes into a file: no part of any compression. */
-static int write_bare(struct kedge__rex_keeper *k, const struct kedge__rex_increment *inc, uint64_t bytes,
-		      double *seconds, struct kedge__error *err)
-{
-	char *path = kedge__rex_path(k, "raw", 1);
-	double start = processor_seconds();
-	int rc = kedge__rex_write(path, inc->file, KEDGE__MIN(bytes, inc->bytes), err);
-
-	*seconds += processor_seconds() - start;
-	kedge__fs_unlink(path, NULL);
-	kedge__free(path);
-	return rc;
-}
-
-static int keep_step(struct kedge__rex_keeper *k, size_t step, struct kedge__rex_result *r, struct kedge__error *err)
-{
-	uint64_t before = stored_bytes(k->dir), stored;
-	struct kedge__rex_increment inc;
-	double start;
-	int rc;
-
-	kedge__rex_increment_make(k->series, step, &inc);
-	r->chain_raw += inc.pages * KEDGE__PAGE_BYTES;
-	rc = k->method->prepare(k, step, &inc, err);
-	start = processor_seconds();
-	if (rc == 0)
-		rc = k->method->keep(k, step, &inc, err);
-	start = processor_seconds() - start;
-	stored = stored_bytes(k->dir) - before;
-	if (step < k->series->count) {
-		r->pack_seconds += start;
-		*(step ? &r->raw : &r->raw_base) += inc.pages * KEDGE__PAGE_BYTES;
-		*(step ? &r->stored : &r->stored_base) += stored;
-		if (rc == 0)
-			rc = write_bare(k, &inc, stored, &r->write_seconds, err);
-	}
-	kedge__rex_increment_done(&inc);
-	return rc;
-}
-
-static int check(const struct kedge__rex_keeper *k, const uint8_t *image, struct kedge__error *err)
-{
-	const struct kedge__rex_moment *last = kedge__rex_series_at(k->series, k->series->steps - 1);
-
-	for (size_t i = 0; i < last->places.count; i++)
-		if (last->places.words[KEDGE__PAGES_HEAD + i] != KEDGE__PAGES_FREE &&
-		    memcmp(image + i * KEDGE__PAGE_BYTES, last->data + i * KEDGE__PAGE_BYTES, KEDGE__PAGE_BYTES) != 0)
-			return kedge__error_set(
-			    err, KEDGE_E_INTERNAL, 0, "%s gives page 0x%llx of %s back wrong", k->method->name,
-			    (unsigned long long)last->places.words[KEDGE__PAGES_HEAD + i], k->series->name);
-	return 0;
-}
-
-static int restore_once(struct bench *b, struct kedge__rex_keeper *k, bool cold, double *seconds, double *processor,
-			uint64_t *read, struct kedge__error *err)
-{
-	double start, start_processor;
-	int rc;
-
-	memset(b->memory, 0xA5, k->series->room * KEDGE__PAGE_BYTES);
-	if (cold)
-		kedge__bench_forget(k->dir);
-	*read = 0;
-	start = kedge__clock_seconds();
-	start_processor = processor_seconds();
-	rc = k->method->restore(k, b->memory, read, err);
-	*processor = processor_seconds() - start_processor;
-	*seconds = kedge__clock_seconds() - start;
-	return rc ? rc : check(k, b->memory, err);
-}
-
-/* Ways that take seconds are not repeated as often; what they read counts for little then. */
-static int restore_turns(struct bench *b, struct kedge__rex_keeper *k, struct kedge__rex_result *r,
-			 struct kedge__error *err)
-{
-	double seconds, processor, spent = 0;
-	int rc = 0;
-
-	for (r->turns = 0; rc == 0 && r->turns < b->repeat && (r->turns == 0 || spent < 5); r->turns++) {
-		rc = restore_once(b, k, true, &r->cold[r->turns], &processor, &r->read, err);
-		spent += seconds = r->cold[r->turns];
-		if (rc == 0 && spent < 5)
-			rc = restore_once(b, k, false, &seconds, &processor, &r->read, err);
-		if (r->turns == 0 || seconds < r->warm)
-			r->warm = seconds;
-		if (r->turns == 0 || processor < r->warm_processor)
-			r->warm_processor = processor;
-	}
-	if (rc == 0)
-		kedge__bench_median(r->cold, r->turns);
-	return rc;
-}
-
-static int measure(struct bench *b, struct kedge__rex_keeper *k, struct kedge__rex_result *r, struct kedge__error *err)
-{
-	const struct kedge__rex_moment *last = kedge__rex_series_at(k->series, k->series->steps - 1);
-	int rc = kedge__fs_mkdirs(k->dir, err);
-
-	if (rc == 0)
-		rc = k->method->begin(k, err);
-	for (size_t step = 0; rc == 0 && step < k->series->steps; step++) {
-		rc = keep_step(k, step, r, err);
-		kedge__bar_update(&b->bar, b->done * 1000 + step * 700 / k->series->steps,
-				  b->series_count * kedge__rex_method_count * 1000);
-	}
-	for (size_t i = 0; i < last->places.count; i++)
-		r->live_raw += last->places.words[KEDGE__PAGES_HEAD + i] == KEDGE__PAGES_FREE ? 0 : KEDGE__PAGE_BYTES;
-	if (rc == 0)
-		rc = restore_turns(b, k, r, err);
-	k->method->end(k);
-	kedge__bench_dir_remove(k->dir);
-	r->there = true;
-	return rc;
-}
-
-/* ---- one series, all ways */
-
-/* The others are compared with the first way, which is always there. */
-static bool is_wanted(const struct bench *b, size_t m)
-{
-	bool wanted = b->only.count == 0 || m == 0;
-
-	for (size_t i = 0; i < b->only.count; i++)
-		if (strcmp(b->only.at[i], kedge__rex_methods[m].name) == 0)
-			wanted = true;
-	return wanted;
-}
-
-static int measure_series(struct bench *b, const struct kedge__rex_series *series, const char *dir,
-			  struct kedge__error *err)
-{
-	struct kedge__rex_image *image = &b->list.at[b->list.count - 1];
-	size_t bytes = series->room * KEDGE__PAGE_BYTES;
-	char *own = kedge__asprintf("%s/way", dir);
-	int rc = 0;
-
-	b->memory = kedge__map_alloc(bytes);
-	if (!b->memory || !own)
-		kedge__tool_no_memory();
-	for (size_t m = 0; rc == 0 && m < kedge__rex_method_count; m++, b->done++) {
-		struct kedge__rex_keeper k = {.method = &kedge__rex_methods[m],
-					      .series = series,
-					      .dir = own,
-					      .codec = b->codec,
-					      .block = b->block,
-					      .rate = (double)b->rate,
-					      .pool = b->pool};
-
-		kedge__bar_label(&b->bar, kedge__rex_methods[m].name);
-		if (is_wanted(b, m) && kedge__rex_methods[m].there())
-			rc = measure(b, &k, &image->results[m], err);
-	}
-	image->changed =
-	    (double)image->results[0].raw / (double)KEDGE__PAGE_BYTES / (double)((series->count - 1) * series->room);
-	kedge__map_free(b->memory, bytes);
-	kedge__free(own);
-	return rc;
-}
+/* ---- one series */
 
 /* DIR NULL: the series that is made up. */
 static int run_series(struct bench *b, const char *from, const char *dir, struct kedge__error *err)
@@ -302,7 +94,7 @@ static int run_series(struct bench *b, const char *from, const char *dir, struct
 	if (!image.name || !image.results || !kedge__array_push(&b->list, image))
 		kedge__tool_no_memory();
 	if (rc == 0)
-		rc = measure_series(b, &series, dir, err);
+		rc = kedge__rex_measure(&b->run, &series, dir, &b->list.at[b->list.count - 1], err);
 	kedge__rex_series_done(&series);
 	return rc;
 }
@@ -358,7 +150,7 @@ static int run_all(struct bench *b, const char *dir, struct kedge__error *err)
 	struct kedge__text_list list = {0};
 	int rc = b->images ? find_series(b->images, &list, err) : 0;
 
-	b->series_count = b->images ? list.count : 1;
+	b->run.total = b->images ? list.count : 1;
 	if (rc == 0 && !b->images)
 		rc = run_series(b, NULL, dir, err);
 	for (size_t i = 0; rc == 0 && i < list.count; i++)
@@ -369,30 +161,54 @@ static int run_all(struct bench *b, const char *dir, struct kedge__error *err)
 	return rc;
 }
 
+static void report(const struct bench *b)
+{
+	const struct kedge__rex_report r = {.images = b->list.at,
+					    .count = b->list.count,
+					    .threads = kedge__pool_threads(b->run.pool),
+					    .stays = b->run.stays};
+
+	(b->json ? kedge__rex_report_json : kedge__rex_report_text)(&r);
+}
+
+/* The others are compared with the first way, which is always there. */
+static bool is_wanted(const struct bench *b, size_t m)
+{
+	bool wanted = b->only.count == 0 || m == 0;
+
+	for (size_t i = 0; i < b->only.count; i++)
+		if (strcmp(b->only.at[i], kedge__rex_methods[m].name) == 0)
+			wanted = true;
+	return wanted && kedge__rex_methods[m].there();
+}
+
 static int run(struct bench *b)
 {
 	struct kedge__job_settings settings = {.threads = (int64_t)b->threads};
 	struct kedge__error err = KEDGE__ERROR_INIT;
+	bool wanted[KEDGE__COUNT(kedge__rex_methods)];
 	char *dir = NULL;
-	int rc = kedge__tool_pool(&settings, &b->pool, &err);
+	int rc = kedge__tool_pool(&settings, &b->run.pool, &err);
 
+	for (size_t m = 0; m < kedge__rex_method_count; m++)
+		wanted[m] = is_wanted(b, m);
+	b->run.wanted = wanted;
 	if (!rc)
 		rc = kedge__bench_dir_make(b->dir, &dir, &err);
 	if (!rc) {
-		kedge__bar_init(&b->bar, "rex", !b->json);
+		kedge__bar_init(&b->run.bar, "rex", !b->json);
 		rc = run_all(b, dir, &err);
-		kedge__bar_done(&b->bar);
+		kedge__bar_done(&b->run.bar);
 		kedge__bench_dir_remove(dir);
 	}
 	if (!rc)
-		(b->json ? kedge__rex_report_json : kedge__rex_report_text)(b->list.at, b->list.count,
-									    kedge__pool_threads(b->pool));
+		report(b);
 	for (size_t i = 0; i < b->list.count; i++) {
 		kedge__free(b->list.at[i].name);
 		kedge__free(b->list.at[i].results);
 	}
 	kedge__array_done(&b->list);
-	kedge__pool_free(b->pool);
+	kedge__pool_free(b->run.pool);
 	kedge__free(dir);
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
@@ -408,11 +224,9 @@ static const char *unknown_way(const struct bench *b)
 int kedge__bench_rex(int argc, char **argv)
 {
 	const char *tmp = getenv("TMPDIR");
-	struct bench b = {.repeat = 3,
-			  .threads = 1,
-			  .codec = "auto",
-			  .block = "1MiB",
+	struct bench b = {.threads = 1,
 			  .rate = 100000000,
+			  .run = {.repeat = 3, .codec = "auto", .block = "1MiB"},
 			  .dir = tmp && *tmp ? tmp : "/tmp"};
 	const struct kedge__option options[] = {
 	    {"images", 0, KEDGE__OPTION_TEXT, &b.images, "DIR",
@@ -420,13 +234,13 @@ int kedge__bench_rex(int argc, char **argv)
 	     "(default: a series that is made up)"},
 	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
 	     "plain, libhash, bzip2, xdelta3, 'zstd -3', tree or rex, beside plain; may be given again (default: all)"},
-	    {"codec", 0, KEDGE__OPTION_TEXT, &b.codec, "CODEC", "of rows with codec (default: auto)"},
+	    {"codec", 0, KEDGE__OPTION_TEXT, &b.run.codec, "CODEC", "of rows with codec (default: auto)"},
 	    {"rate", 0, KEDGE__OPTION_SIZE, &b.rate, "BYTES",
 	     "bytes a second that auto has to keep up with there (default: 100 MB)"},
-	    {"block", 0, KEDGE__OPTION_TEXT, &b.block, "BYTES", "size of blocks there (default: 1MiB)"},
+	    {"block", 0, KEDGE__OPTION_TEXT, &b.run.block, "BYTES", "size of blocks there (default: 1MiB)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N",
 	     "threads that restore from a store; the others have one (default: 1)"},
-	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N",
+	    {"repeat", 0, KEDGE__OPTION_UINT, &b.run.repeat, "N",
 	     "restores, of which the median is shown; fewer of what takes seconds (default: 3)"},
 	    {"dir", 0, KEDGE__OPTION_TEXT, &b.dir, "DIR", "where to write (default: $TMPDIR or /tmp)"},
 	    KEDGE__OPTION_JSON(&b.json),
@@ -447,9 +261,10 @@ int kedge__bench_rex(int argc, char **argv)
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		goto done;
 	status = KEDGE__EXIT_USAGE;
+	b.run.rate = (double)b.rate;
 	if (unknown_way(&b))
 		kedge__usage_error(&b.usage, "there is no way '%s'", unknown_way(&b));
-	else if (!b.repeat || b.repeat > KEDGE__REX_TURNS || !b.threads)
+	else if (!b.run.repeat || b.run.repeat > KEDGE__REX_TURNS || !b.threads)
 		kedge__usage_error(&b.usage, "1 to %d turns, at least one thread", KEDGE__REX_TURNS);
 	else
 		status = run(&b);

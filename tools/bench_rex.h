@@ -57,6 +57,7 @@ struct kedge__rex_keeper { /* one way at work on one series */
 	const char *codec, *block;
 	double rate; /* bytes a second that the codec has to keep up with */
 	struct kedge__pool *pool; /* for restore */
+	struct kedge__bucket reads; /* all that a restore reads of files takes its bytes from it */
 	void *state;
 };
 
@@ -71,8 +72,8 @@ struct kedge__rex_method {
 		       struct kedge__error *err);
 	int (*keep)(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 		    struct kedge__error *err);
-	/* The image after the last step into IMAGE; what was read of files is added to *READ. */
-	int (*restore)(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+	/* The image after the last step into IMAGE. */
+	int (*restore)(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 	void (*end)(struct kedge__rex_keeper *k); /* takes one that did not begin */
 	const char *missing;                      /* what to say where it is not there */
 };
@@ -86,24 +87,25 @@ int kedge__rex_nothing(struct kedge__rex_keeper *k, size_t step, const struct ke
 		       struct kedge__error *err);
 char *kedge__rex_path(const struct kedge__rex_keeper *k, const char *what, size_t step); /* "DIR/what.step" */
 int kedge__rex_write(const char *path, const void *data, size_t bytes, struct kedge__error *err);
-/* *DATA: kedge__free(). Adds its size to *READ. */
-int kedge__rex_read(const char *path, uint8_t **data, size_t *bytes, uint64_t *read, struct kedge__error *err);
+/* All of a file, its bytes taken from BUCKET, which may be NULL. *DATA: kedge__free(). */
+int kedge__rex_read(const char *path, struct kedge__bucket *bucket, uint8_t **data, size_t *bytes,
+		    struct kedge__error *err);
 
 /* bench_rex_files.c: plain increments, blocks with hashes, general compressors over the increment. */
 int kedge__rex_plain_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			  struct kedge__error *err);
-int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 int kedge__rex_hash_begin(struct kedge__rex_keeper *k, struct kedge__error *err);
 int kedge__rex_hash_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			 struct kedge__error *err);
-int kedge__rex_hash_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_hash_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 void kedge__rex_hash_end(struct kedge__rex_keeper *k);
 int kedge__rex_zstd_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			 struct kedge__error *err);
-int kedge__rex_zstd_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_zstd_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 int kedge__rex_bzip2_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			  struct kedge__error *err);
-int kedge__rex_bzip2_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_bzip2_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 
 /* optional/bzip2.c, or bzip2_absent.c: 0, or a negative code of the library. *USED is the room at first. */
 bool kedge__bzip2_there(void);
@@ -116,7 +118,7 @@ int kedge__rex_xdelta_prepare(struct kedge__rex_keeper *k, size_t step, const st
 			      struct kedge__error *err);
 int kedge__rex_xdelta_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			   struct kedge__error *err);
-int kedge__rex_xdelta_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_xdelta_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 
 /* bench_rex_store.c: versions of a store, as a job makes them. */
 int kedge__rex_store_begin(struct kedge__rex_keeper *k, struct kedge__error *err);
@@ -124,15 +126,30 @@ int kedge__rex_store_prepare(struct kedge__rex_keeper *k, size_t step, const str
 			     struct kedge__error *err);
 int kedge__rex_store_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			  struct kedge__error *err);
-int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err);
+int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 void kedge__rex_store_end(struct kedge__rex_keeper *k);
 
 /* ------------------------------------------------------------------ what is measured */
 
-enum { KEDGE__REX_TURNS = 32, KEDGE__REX_RATES = 2 };
+enum { KEDGE__REX_TURNS = 32 };
 
-/* Bytes a second of the disks of the paper on REX (section 6.4.1): its SSD and its HDD. */
-extern const double kedge__rex_rates[KEDGE__REX_RATES];
+/* Where a restore reads from. */
+enum kedge__rex_place {
+	KEDGE__REX_STORAGE, /* files that the page cache has not */
+	KEDGE__REX_SSD,     /* files in the page cache, at a rate that a bucket sees to */
+	KEDGE__REX_HDD,
+	KEDGE__REX_CACHE, /* files in the page cache */
+	KEDGE__REX_PLACES,
+};
+
+/* Bytes a second; 0: as fast as it goes. The rates are those of the disks of the paper on REX (section 6.4.1). */
+extern const double kedge__rex_rates[KEDGE__REX_PLACES];
+
+struct kedge__rex_times { /* seconds of restores, in the order in which they were made */
+	double at[KEDGE__REX_TURNS];
+	size_t turns;
+	double spent; /* all together */
+};
 
 struct kedge__rex_result {
 	bool there;
@@ -142,9 +159,8 @@ struct kedge__rex_result {
 	double write_seconds;             /* and for the bare write of as many bytes as were stored, which is part of it */
 	uint64_t chain_raw, live_raw;     /* of the chain that is restored: bytes of pages in it, and in the image at its end */
 	uint64_t read;                    /* bytes of files that a restore reads */
-	double cold[KEDGE__REX_TURNS];    /* seconds of a restore, from storage; sorted */
-	size_t turns;
-	double warm, warm_processor;      /* the least, from the page cache */
+	struct kedge__rex_times times[KEDGE__REX_PLACES];
+	double processor;                 /* seconds, the least of a restore from the page cache */
 };
 
 struct kedge__rex_image { /* a series with what was measured on it */
@@ -154,8 +170,30 @@ struct kedge__rex_image { /* a series with what was measured on it */
 	struct kedge__rex_result *results;
 };
 
+struct kedge__rex_run {
+	const char *codec, *block;
+	double rate;
+	uint64_t repeat;
+	struct kedge__pool *pool;
+	bool *wanted;    /* one a method */
+	bool stays;      /* files could not be dropped from the page cache */
+	struct kedge__bar bar;
+	uint64_t done, total; /* for the bar */
+};
+
+/* bench_rex_measure.c: all ways on one series, their restores taking turns. */
+int kedge__rex_measure(struct kedge__rex_run *run, const struct kedge__rex_series *series, const char *dir,
+		       struct kedge__rex_image *image, struct kedge__error *err);
+
 /* bench_rex_report.c */
-void kedge__rex_report_text(const struct kedge__rex_image *images, size_t n, int threads);
-void kedge__rex_report_json(const struct kedge__rex_image *images, size_t n, int threads);
+struct kedge__rex_report {
+	const struct kedge__rex_image *images;
+	size_t count;
+	int threads;
+	bool stays; /* as above */
+};
+
+void kedge__rex_report_text(const struct kedge__rex_report *report);
+void kedge__rex_report_json(const struct kedge__rex_report *report);
 
 #endif

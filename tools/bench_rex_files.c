@@ -42,7 +42,8 @@ int kedge__rex_write(const char *path, const void *data, size_t bytes, struct ke
 	return rc;
 }
 
-int kedge__rex_read(const char *path, uint8_t **data, size_t *bytes, uint64_t *read, struct kedge__error *err)
+int kedge__rex_read(const char *path, struct kedge__bucket *bucket, uint8_t **data, size_t *bytes,
+		    struct kedge__error *err)
 {
 	uint8_t *to = NULL;
 	uint64_t size;
@@ -52,6 +53,7 @@ int kedge__rex_read(const char *path, uint8_t **data, size_t *bytes, uint64_t *r
 		return rc;
 	rc = kedge__fs_size(fd, &size, path, err);
 	if (rc == 0) {
+		kedge__bucket_take(bucket, (double)size);
 		to = kedge__malloc(size);
 		rc = to ? kedge__fs_pread(fd, to, size, 0, path, err) : kedge__error_nomem(err);
 	}
@@ -62,7 +64,6 @@ int kedge__rex_read(const char *path, uint8_t **data, size_t *bytes, uint64_t *r
 	}
 	*data = to;
 	*bytes = size;
-	*read += size;
 	return 0;
 }
 
@@ -102,8 +103,8 @@ static size_t gather(const uint64_t *places, size_t i, size_t n, uint8_t *image,
 	return i - first;
 }
 
-static int read_pages(int fd, const char *path, const uint64_t *places, size_t n, uint8_t *image,
-		      struct kedge__error *err)
+static int read_pages(int fd, const char *path, const uint64_t *places, size_t n, struct kedge__bucket *bucket,
+		      uint8_t *image, struct kedge__error *err)
 {
 	off_t at = (off_t)((n + 1) * sizeof(*places));
 	struct iovec to[IOV_MAX];
@@ -113,6 +114,7 @@ static int read_pages(int fd, const char *path, const uint64_t *places, size_t n
 		ssize_t got;
 
 		took = gather(places, i, n, image, to, &pieces);
+		kedge__bucket_take(bucket, (double)(took * KEDGE__PAGE_BYTES));
 		got = preadv(fd, to, pieces, at);
 		if (got != (ssize_t)(took * KEDGE__PAGE_BYTES))
 			return kedge__error_set(err, KEDGE_E_IO, got < 0 ? errno : 0, "cannot read %s", path);
@@ -121,25 +123,28 @@ static int read_pages(int fd, const char *path, const uint64_t *places, size_t n
 	return 0;
 }
 
-static int plain_read(int fd, const char *path, size_t room, uint8_t *image, uint64_t *read, struct kedge__error *err)
+static int plain_read(int fd, const char *path, size_t room, struct kedge__bucket *bucket, uint8_t *image,
+		      struct kedge__error *err)
 {
 	uint64_t n, *places;
-	int rc = kedge__fs_pread(fd, &n, sizeof(n), 0, path, err);
+	int rc;
 
+	kedge__bucket_take(bucket, sizeof(n));
+	rc = kedge__fs_pread(fd, &n, sizeof(n), 0, path, err);
 	if (rc || n > room)
 		return rc ? rc : kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is no increment", path);
 	places = kedge__malloc((n + 1) * sizeof(*places));
 	if (!places)
 		return kedge__error_nomem(err);
+	kedge__bucket_take(bucket, (double)(n * sizeof(*places)));
 	rc = kedge__fs_pread(fd, places, n * sizeof(*places), sizeof(n), path, err);
 	if (rc == 0)
-		rc = read_pages(fd, path, places, n, image, err);
+		rc = read_pages(fd, path, places, n, bucket, image, err);
 	kedge__free(places);
-	*read += (n + 1) * sizeof(*places) + n * KEDGE__PAGE_BYTES;
 	return rc;
 }
 
-int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err)
+int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
 {
 	int rc = 0;
 
@@ -149,7 +154,7 @@ int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64
 
 		rc = kedge__fs_open_read(path, &fd, err);
 		if (rc == 0) {
-			rc = plain_read(fd, path, k->series->room, image, read, err);
+			rc = plain_read(fd, path, k->series->room, &k->reads, image, err);
 			kedge__fs_close(fd);
 		}
 		kedge__free(path);
@@ -222,8 +227,7 @@ static int hash_apply(const uint8_t *file, size_t bytes, uint8_t *image, size_t 
 
 typedef int (*apply_fn)(const uint8_t *file, size_t bytes, uint8_t *image, size_t room, struct kedge__error *err);
 
-static int apply_all(struct kedge__rex_keeper *k, apply_fn apply, uint8_t *image, uint64_t *read,
-		     struct kedge__error *err)
+static int apply_all(struct kedge__rex_keeper *k, apply_fn apply, uint8_t *image, struct kedge__error *err)
 {
 	int rc = 0;
 
@@ -232,7 +236,7 @@ static int apply_all(struct kedge__rex_keeper *k, apply_fn apply, uint8_t *image
 		uint8_t *file;
 		size_t bytes;
 
-		rc = kedge__rex_read(path, &file, &bytes, read, err);
+		rc = kedge__rex_read(path, &k->reads, &file, &bytes, err);
 		if (rc == 0) {
 			rc = apply(file, bytes, image, k->series->room, err);
 			kedge__free(file);
@@ -242,9 +246,9 @@ static int apply_all(struct kedge__rex_keeper *k, apply_fn apply, uint8_t *image
 	return rc;
 }
 
-int kedge__rex_hash_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err)
+int kedge__rex_hash_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
 {
-	return apply_all(k, hash_apply, image, read, err);
+	return apply_all(k, hash_apply, image, err);
 }
 
 /* ---- general compressors: the increment as one piece, behind its size */
@@ -318,9 +322,9 @@ static int zstd_apply(const uint8_t *file, size_t bytes, uint8_t *image, size_t 
 	return packed_apply(&zstd_packer, file, bytes, image, room, err);
 }
 
-int kedge__rex_zstd_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err)
+int kedge__rex_zstd_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
 {
-	return apply_all(k, zstd_apply, image, read, err);
+	return apply_all(k, zstd_apply, image, err);
 }
 
 /* What the library's manual asks for. */
@@ -342,7 +346,7 @@ static int bzip2_apply(const uint8_t *file, size_t bytes, uint8_t *image, size_t
 	return packed_apply(&bzip2_packer, file, bytes, image, room, err);
 }
 
-int kedge__rex_bzip2_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err)
+int kedge__rex_bzip2_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
 {
-	return apply_all(k, bzip2_apply, image, read, err);
+	return apply_all(k, bzip2_apply, image, err);
 }

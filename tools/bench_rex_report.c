@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { PLACES = 1 + KEDGE__REX_RATES }; /* storage as it is, and at each of the rates */
+enum { PLACES = KEDGE__REX_PLACES };
 
 /* ---- figures of a result */
 
@@ -28,16 +28,37 @@ static double pack_rate(const struct kedge__rex_image *image, const struct kedge
 /* A store gives the image, the others go through the whole chain. */
 static double unpack_rate(const struct kedge__rex_method *m, const struct kedge__rex_result *r)
 {
-	return (double)(m->reducer ? r->live_raw : r->chain_raw) / r->warm_processor;
+	return (double)(m->reducer ? r->live_raw : r->chain_raw) / r->processor;
 }
 
-/* Place 0: measured. Others: computed, what is read at that rate, and then the time that it takes from the page cache.
- */
-static double restore_seconds(const struct kedge__rex_result *r, size_t place)
+struct spread {
+	double lowest, median, highest;
+};
+
+static struct spread spread_of(double *v, size_t n)
 {
-	if (place)
-		return (double)r->read / kedge__rex_rates[place - 1] + KEDGE__MIN(r->warm, r->warm_processor);
-	return r->turns % 2 ? r->cold[r->turns / 2] : (r->cold[r->turns / 2 - 1] + r->cold[r->turns / 2]) / 2;
+	double median = kedge__bench_median(v, n);
+
+	return (struct spread){v[0], median, v[n - 1]};
+}
+
+static struct spread seconds_of(const struct kedge__rex_result *r, size_t place)
+{
+	struct kedge__rex_times t = r->times[place];
+
+	return spread_of(t.at, t.turns);
+}
+
+/* Over plain increments, turn by turn. */
+static struct spread gain_of(const struct kedge__rex_result *plain, const struct kedge__rex_result *r, size_t place)
+{
+	const struct kedge__rex_times *x = &plain->times[place], *y = &r->times[place];
+	size_t n = KEDGE__MIN(x->turns, y->turns);
+	double gain[KEDGE__REX_TURNS];
+
+	for (size_t i = 0; i < n; i++)
+		gain[i] = x->at[i] / y->at[i];
+	return spread_of(gain, n);
 }
 
 enum figure { RATIO, RATIO_BASE, PACK, UNPACK, READ, RESTORE, GAIN = RESTORE + PLACES, FIGURES = GAIN + PLACES };
@@ -52,8 +73,8 @@ static void figures_of(const struct kedge__rex_image *image, size_t m, double ou
 	out[UNPACK] = unpack_rate(&kedge__rex_methods[m], r);
 	out[READ] = (double)r->read;
 	for (size_t p = 0; p < PLACES; p++) {
-		out[RESTORE + p] = restore_seconds(r, p);
-		out[GAIN + p] = restore_seconds(plain, p) / restore_seconds(r, p);
+		out[RESTORE + p] = seconds_of(r, p).median;
+		out[GAIN + p] = gain_of(plain, r, p).median;
 	}
 }
 
@@ -115,13 +136,7 @@ static void aim_add(struct aims *a, struct worst worst, double wanted, const cha
 	aim->met = worst.value >= wanted;
 }
 
-static const char *place_name(size_t place, char text[KEDGE__TEXT_ROOM])
-{
-	if (!place)
-		return "as it is";
-	snprintf(text, KEDGE__TEXT_ROOM, "%.0f MB/s", kedge__rex_rates[place - 1] / 1e6);
-	return text;
-}
+static const char *const place_names[PLACES] = {"storage", "141 MB/s", "47 MB/s", "page cache"};
 
 static void worst_note(struct worst *w, double value, const char *image)
 {
@@ -132,9 +147,8 @@ static void worst_note(struct worst *w, double value, const char *image)
 /* Restore: only what is alive is read. Judged for rex without codec, where bytes are bytes. */
 static void aims_restore(struct aims *a, const struct kedge__rex_image *images, size_t n, size_t rex)
 {
-	for (size_t p = 0; p < PLACES; p++) {
+	for (size_t p = 0; p < KEDGE__REX_CACHE; p++) {
 		struct worst live = {0}, most = {0}, slower = {0};
-		char place[KEDGE__TEXT_ROOM];
 
 		for (size_t i = 0; i < n; i++) {
 			const struct kedge__rex_result *r = &images[i].results[rex];
@@ -146,10 +160,10 @@ static void aims_restore(struct aims *a, const struct kedge__rex_image *images, 
 			if (images[i].changed > 0.5)
 				worst_note(&most, f[GAIN + p], images[i].name);
 		}
-		aim_add(a, live, 0.9, "rex: restore gain / (chain / live bytes), %s", place_name(p, place));
-		aim_add(a, slower, 1, "rex: restore gain over plain, %s", place_name(p, place));
+		aim_add(a, live, 0.9, "rex: restore gain / (chain / live bytes), %s", place_names[p]);
+		aim_add(a, slower, 1, "rex: restore gain over plain, %s", place_names[p]);
 		if (most.image)
-			aim_add(a, most, 4.5, "the same where most pages change, %s", place_name(p, place));
+			aim_add(a, most, 4.5, "the same where most pages change, %s", place_names[p]);
 	}
 }
 
@@ -212,8 +226,8 @@ static const char *method_name(size_t m, char text[KEDGE__TEXT_ROOM])
 
 static void table_head(struct kedge__table *t)
 {
-	static const char *const heads[] = {"",     "ratio",    "w. base", "comp.", "decomp.",
-					    "read", "as it is", "141",     "47",    "gain"};
+	static const char *const heads[] = {"",     "ratio",   "w. base", "comp.", "decomp.",
+					    "read", "storage", "141",     "47",    "cache"};
 
 	kedge__table_init(t, "lrrrrrrrrr");
 	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
@@ -232,7 +246,33 @@ static void table_row(struct kedge__table *t, size_t m, const double f[FIGURES])
 	kedge__table_add(t, "%.1f", f[READ] / 1e6);
 	for (size_t p = 0; p < PLACES; p++)
 		kedge__table_add(t, "%.1f", f[RESTORE + p] * 1e3);
-	kedge__table_add(t, "%.2f", f[GAIN]);
+}
+
+static void gain_head(struct kedge__table *t)
+{
+	kedge__table_init(t, "lllll");
+	kedge__table_add(t, "gain over plain");
+	for (size_t p = 0; p < PLACES; p++)
+		kedge__table_add(t, "%s", place_names[p]);
+}
+
+static void print_gains(const struct kedge__rex_image *image)
+{
+	struct kedge__table t;
+	char name[KEDGE__TEXT_ROOM];
+
+	gain_head(&t);
+	for (size_t m = 1; m < kedge__rex_method_count; m++) {
+		if (!image->results[m].there)
+			continue;
+		kedge__table_add(&t, "%s", method_name(m, name));
+		for (size_t p = 0; p < PLACES; p++) {
+			struct spread g = gain_of(&image->results[0], &image->results[m], p);
+
+			kedge__table_add(&t, "%.2f (%.2f..%.2f)", g.median, g.lowest, g.highest);
+		}
+	}
+	kedge__table_print(&t, stdout);
 }
 
 static void print_image(const struct kedge__rex_image *image)
@@ -255,6 +295,7 @@ static void print_image(const struct kedge__rex_image *image)
 		table_row(&t, m, f);
 	}
 	kedge__table_print(&t, stdout);
+	print_gains(image);
 }
 
 static void print_means(const struct kedge__rex_image *images, size_t n)
@@ -268,6 +309,18 @@ static void print_means(const struct kedge__rex_image *images, size_t n)
 
 		if (means_of(images, n, m, f))
 			table_row(&t, m, f);
+	}
+	kedge__table_print(&t, stdout);
+	gain_head(&t);
+	for (size_t m = 1; m < kedge__rex_method_count; m++) {
+		double f[FIGURES];
+		char name[KEDGE__TEXT_ROOM];
+
+		if (!means_of(images, n, m, f))
+			continue;
+		kedge__table_add(&t, "%s", method_name(m, name));
+		for (size_t p = 0; p < PLACES; p++)
+			kedge__table_add(&t, "%.2f", f[GAIN + p]);
 	}
 	kedge__table_print(&t, stdout);
 }
@@ -301,32 +354,35 @@ static void print_aims(const struct kedge__rex_image *images, size_t n)
 	kedge__table_print(&t, stdout);
 }
 
-void kedge__rex_report_text(const struct kedge__rex_image *images, size_t n, int threads)
+void kedge__rex_report_text(const struct kedge__rex_report *r)
 {
-	printf(
-	    "ratio: bytes of changed pages / bytes of files, metadata among them; w. base: with the first moment\n"
-	    "comp., decomp.: MB/s of pages by processor time, comp. less that of writing as many bytes to a file\n"
-	    "read: MB of files that a restore reads\n"
-	    "as it is: ms to restore with files out of the page cache, the median, stores with %d thread%s; 141, 47:\n"
-	    "the same at so many MB/s, computed: the bytes read at that rate, then the time from the page cache\n"
-	    "gain: over plain, as it is\n",
-	    threads, threads > 1 ? "s" : "");
+	printf("ratio: bytes of changed pages / bytes of files, metadata among them; w. base: with the first moment\n"
+	       "comp., decomp.: MB/s of pages by processor time, comp. less that of writing as many bytes to a file\n"
+	       "read: MB of files that a restore reads\n"
+	       "storage: ms to restore with files that the page cache does not have, stores with %d thread%s;\n"
+	       "141, 47: with a bucket that lets so many MB a second be read; cache: from the page cache; medians of "
+	       "turns\n",
+	       r->threads, r->threads > 1 ? "s" : "");
+	if (r->stays)
+		printf(
+		    "note: files stay in the page cache here, as in a file system in memory: storage is the cache\n");
 	for (size_t m = 0; m < kedge__rex_method_count; m++)
-		if (!images[0].results[m].there && kedge__rex_methods[m].missing && !kedge__rex_methods[m].there())
+		if (!r->images[0].results[m].there && kedge__rex_methods[m].missing && !kedge__rex_methods[m].there())
 			printf("%s is left out: %s\n", kedge__rex_methods[m].name, kedge__rex_methods[m].missing);
-	for (size_t i = 0; i < n; i++)
-		print_image(&images[i]);
-	if (n > 1)
-		print_means(images, n);
-	print_aims(images, n);
+	for (size_t i = 0; i < r->count; i++)
+		print_image(&r->images[i]);
+	if (r->count > 1)
+		print_means(r->images, r->count);
+	print_aims(r->images, r->count);
 }
 
 /* ---- JSON */
 
+static const char *const json_places[PLACES] = {"storage", "141", "47", "page_cache"};
+
 static void json_figures(json_t *o, const double f[FIGURES])
 {
 	json_t *seconds = kedge__json_object(), *gain = kedge__json_object();
-	static const char *const places[PLACES] = {"as_it_is", "141", "47"};
 
 	kedge__json_real(o, "ratio", f[RATIO]);
 	kedge__json_real(o, "ratio_with_base", f[RATIO_BASE]);
@@ -334,11 +390,32 @@ static void json_figures(json_t *o, const double f[FIGURES])
 	kedge__json_real(o, "decompress_mb_s", f[UNPACK] / 1e6);
 	kedge__json_real(o, "read_bytes", f[READ]);
 	for (size_t p = 0; p < PLACES; p++) {
-		kedge__json_real(seconds, places[p], f[RESTORE + p]);
-		kedge__json_real(gain, places[p], f[GAIN + p]);
+		kedge__json_real(seconds, json_places[p], f[RESTORE + p]);
+		kedge__json_real(gain, json_places[p], f[GAIN + p]);
 	}
 	kedge__json_set(o, "restore_seconds", seconds);
 	kedge__json_set(o, "gain", gain);
+}
+
+static void json_spread(json_t *o, const struct kedge__rex_result *plain, const struct kedge__rex_result *r)
+{
+	static const char *const names[] = {"restore_seconds_lowest", "restore_seconds_highest", "gain_lowest",
+					    "gain_highest", "turns"};
+	json_t *at[KEDGE__COUNT(names)];
+
+	for (size_t i = 0; i < KEDGE__COUNT(names); i++)
+		at[i] = kedge__json_object();
+	for (size_t p = 0; p < PLACES; p++) {
+		struct spread seconds = seconds_of(r, p), gain = gain_of(plain, r, p);
+
+		kedge__json_real(at[0], json_places[p], seconds.lowest);
+		kedge__json_real(at[1], json_places[p], seconds.highest);
+		kedge__json_real(at[2], json_places[p], gain.lowest);
+		kedge__json_real(at[3], json_places[p], gain.highest);
+		kedge__json_uint(at[4], json_places[p], r->times[p].turns);
+	}
+	for (size_t i = 0; i < KEDGE__COUNT(names); i++)
+		kedge__json_set(o, names[i], at[i]);
 }
 
 static json_t *json_method(const struct kedge__rex_image *image, size_t m)
@@ -358,9 +435,7 @@ static json_t *json_method(const struct kedge__rex_image *image, size_t m)
 	kedge__json_real(o, "compress_write_mb_s", (double)(r->raw + r->raw_base) / r->pack_seconds / 1e6);
 	kedge__json_uint(o, "stored_base_bytes", r->stored_base);
 	kedge__json_uint(o, "stored_bytes", r->stored);
-	kedge__json_real(o, "restore_seconds_lowest", r->cold[0]);
-	kedge__json_real(o, "restore_seconds_highest", r->cold[r->turns - 1]);
-	kedge__json_real(o, "restore_seconds_page_cache", r->warm);
+	json_spread(o, &image->results[0], r);
 	return o;
 }
 
@@ -423,17 +498,17 @@ static json_t *json_aims(const struct kedge__rex_image *images, size_t n)
 	return list;
 }
 
-void kedge__rex_report_json(const struct kedge__rex_image *images, size_t n, int threads)
+void kedge__rex_report_json(const struct kedge__rex_report *r)
 {
 	json_t *o = kedge__json_object(), *list = kedge__json_array();
 
-	for (size_t i = 0; i < n; i++)
-		kedge__json_add(list, json_image(&images[i]));
-	kedge__json_uint(o, "threads", (uint64_t)threads);
-	kedge__json_text(o, "throttled",
-			 "computed: bytes read / rate + time from the page cache, of the processor if that is less");
+	for (size_t i = 0; i < r->count; i++)
+		kedge__json_add(list, json_image(&r->images[i]));
+	kedge__json_uint(o, "threads", (uint64_t)r->threads);
+	kedge__json_text(o, "throttled", "measured: every read takes its bytes from a bucket of that rate");
+	kedge__json_bool(o, "storage_is_page_cache", r->stays);
 	kedge__json_set(o, "images", list);
-	kedge__json_set(o, "means", json_means(images, n));
-	kedge__json_set(o, "aims", json_aims(images, n));
+	kedge__json_set(o, "means", json_means(r->images, r->count));
+	kedge__json_set(o, "aims", json_aims(r->images, r->count));
 	kedge__json_print(o);
 }

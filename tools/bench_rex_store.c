@@ -91,43 +91,19 @@ int kedge__rex_store_keep(struct kedge__rex_keeper *k, size_t step, const struct
 	return job_error(s->k, kedge_checkpoint(s->k, step + 1), err);
 }
 
-/* All that is read besides blocks: what each segment says of itself, and the manifests. */
-static uint64_t metadata_bytes(const struct kedge__catalog *cat, const struct kedge__lineage *l)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < kedge__lineage_count(l); i++) {
-		const struct kedge__segment *seg = kedge__lineage_at(l, i);
-
-		sum += seg->footer.file_bytes - seg->footer.payload_bytes;
-	}
-	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
-		struct kedge__bytes bytes = {0};
-
-		if (kedge__set_encode(&kedge__catalog_at(cat, i)->set, &bytes, NULL) == 0)
-			sum += bytes.count;
-		kedge__bytes_done(&bytes);
-	}
-	return sum;
-}
-
-static int fill(struct kedge__rex_keeper *k, struct kedge__lineage *l, uint8_t *image, uint64_t *index, uint64_t *read,
+static int fill(struct kedge__rex_keeper *k, struct kedge__lineage *l, uint8_t *image, uint64_t *index,
 		struct kedge__error *err)
 {
 	const struct kedge__segment *top = kedge__lineage_top(l);
 	struct kedge__restore_target targets[2];
-	struct kedge__restore_stats stats = {0};
-	int rc;
 
 	for (size_t i = 0; i < 2 && i < top->region_count; i++)
 		targets[i] = (struct kedge__restore_target){
 		    i, strcmp(top->regions[i].name, KEDGE__PAGES_REGION) == 0 ? (void *)image : index};
-	rc = kedge__restore_fill(l, k->pool, (struct kedge__io){0}, targets, 2, NULL, NULL, &stats, err);
-	*read += stats.bytes_read;
-	return rc;
+	return kedge__restore_fill(l, k->pool, (struct kedge__io){0}, targets, 2, NULL, NULL, NULL, err);
 }
 
-int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err)
+int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
 {
 	struct store *s = k->state;
 	struct kedge__catalog *cat = NULL;
@@ -136,12 +112,12 @@ int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64
 	int rc =
 	    index ? kedge__catalog_open(s->path, "bench", KEDGE__CATALOG_READ, &cat, err) : kedge__error_nomem(err);
 
-	if (rc == 0)
+	if (rc == 0) {
+		kedge__catalog_pace(cat, &k->reads);
 		rc = kedge__lineage_open(&cat, 1, k->series->steps, 0, &l, err);
+	}
 	if (rc == 0)
-		rc = fill(k, l, image, index, read, err);
-	if (rc == 0)
-		*read += metadata_bytes(cat, l);
+		rc = fill(k, l, image, index, err);
 	kedge__lineage_close(l);
 	kedge__catalog_close(cat);
 	kedge__free(index);

@@ -80,14 +80,14 @@ int kedge__rex_xdelta_keep(struct kedge__rex_keeper *k, size_t step, const struc
 	return rc;
 }
 
+/* The command reads the increment by itself: what it reads is taken here. */
 static int restore_step(struct kedge__rex_keeper *k, size_t step, char *source, char *raw, uint8_t *image,
-			uint64_t *read, struct kedge__error *err)
+			struct kedge__error *err)
 {
 	char *in = kedge__rex_path(k, "increment", step);
 	uint8_t *file = NULL;
-	uint64_t ignored = 0;
 	size_t bytes;
-	int rc = kedge__rex_read(in, &file, &bytes, read, err);
+	int rc = kedge__rex_read(in, &k->reads, &file, &bytes, err);
 
 	kedge__free(file);
 	file = NULL;
@@ -99,7 +99,7 @@ static int restore_step(struct kedge__rex_keeper *k, size_t step, char *source, 
 	if (rc == 0)
 		rc = run("-d", step ? source : NULL, k->series->room * KEDGE__PAGE_BYTES, in, raw, err);
 	if (rc == 0)
-		rc = kedge__rex_read(raw, &file, &bytes, &ignored, err);
+		rc = kedge__rex_read(raw, NULL, &file, &bytes, err);
 	if (rc == 0)
 		rc = kedge__rex_increment_apply(file, bytes, image, k->series->room, err);
 	kedge__free(file);
@@ -107,13 +107,13 @@ static int restore_step(struct kedge__rex_keeper *k, size_t step, char *source, 
 	return rc;
 }
 
-int kedge__rex_xdelta_restore(struct kedge__rex_keeper *k, uint8_t *image, uint64_t *read, struct kedge__error *err)
+int kedge__rex_xdelta_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
 {
 	char *source = kedge__rex_path(k, "source", 0), *raw = kedge__rex_path(k, "raw", 0);
 	int rc = 0;
 
 	for (size_t step = 0; rc == 0 && step < k->series->steps; step++)
-		rc = restore_step(k, step, source, raw, image, read, err);
+		rc = restore_step(k, step, source, raw, image, err);
 	kedge__free(source);
 	kedge__free(raw);
 	return rc;

@@ -33,6 +33,14 @@ is "$(json images.0.methods.8.method)" rex+codec "the ninth way"
 	fail "rex reads $(json images.0.methods.7.read_bytes) bytes for 7 pages"
 json aims.0.met >/dev/null
 json means.0.ratio >/dev/null
+for place in storage 141 47 page_cache; do
+	is "$(json images.0.methods.7.turns.$place)" 1 "turns from $place"
+	json "images.0.methods.7.gain_lowest.$place" >/dev/null
+	json "means.0.restore_seconds.$place" >/dev/null
+done
+# The bucket is empty at first and gives no more than its rate: that much the clock may be asked.
+awk "BEGIN { exit !($(json images.0.methods.0.restore_seconds.47) > (25 * 4104 + 72) / 47e6) }" ||
+	fail "plain reads at 47 MB/s in $(json images.0.methods.0.restore_seconds.47) s"
 is "$(ls | tr '\n' ' ')" "dumps err one-page out " "what is left in the directory"
 
 # In words, a few ways, one directory.
