@@ -360,8 +360,8 @@ void kedge__rex_report_text(const struct kedge__rex_report *r)
 	       "comp., decomp.: MB/s of pages by processor time, comp. less that of writing as many bytes to a file\n"
 	       "read: MB of files that a restore reads\n"
 	       "storage: ms to restore with files that the page cache does not have, stores with %d thread%s;\n"
-	       "141, 47: with a bucket that lets so many MB a second be read; cache: from the page cache; medians of "
-	       "turns\n",
+	       "141, 47: with a bucket that lets so many MB be read in a second; cache: from the page cache\n"
+	       "gain: time of plain / time, in the same turn; all medians, gains with the lowest and the highest\n",
 	       r->threads, r->threads > 1 ? "s" : "");
 	if (r->stays)
 		printf(

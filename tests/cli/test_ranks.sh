@@ -12,6 +12,10 @@ done
 is "$(head -c 4 all/rank-2/data)" cAAc "the bytes of rank 2"
 expect 0 kedge restore -s store -n job --rank 1 -v 1 -o one
 is "$(head -c 4 one/data)" bAbb "the bytes of rank 1"
+expect 0 kedge restore -s store -n job --rank 1 -v 1 -o slow --rate 50M
+is "$(head -c 4 slow/data)" bAbb "the bytes of rank 1, read at a rate"
+expect 2 kedge restore -s store -n job -o slow --rate fast
+said "a size such as"
 expect 3 kedge restore -s store -n job --rank 3 -o one
 expect 0 kedge show -s store -n job --rank 2
 printed "rank 2 of 3"
