@@ -38,6 +38,34 @@ void kedge__cow_fail(struct kedge__cow *c, struct kedge__error *err)
 		kedge__error_move(&c->failure, err);
 }
 
+/* ---- pages */
+
+int kedge__cow_open(struct kedge__cow *c, uintptr_t begin, uintptr_t end, struct kedge__error *err)
+{
+	struct uffdio_range range = {begin, end - begin};
+	int rc = kedge__userfault_protect(c->fd, begin, end, false, err);
+
+	if (rc != KEDGE_E_NOTFOUND)
+		return rc;
+	/* It stops where memory is gone; what lies behind may still be there. */
+	for (uintptr_t page = begin; page < end; page += c->page)
+		(void)kedge__userfault_protect(c->fd, page, page + c->page, false, NULL);
+	(void)ioctl(c->fd, UFFDIO_WAKE, &range);
+	kedge__error_done(err);
+	return 0;
+}
+
+/* It is refused as a whole if a part of it is gone. */
+void kedge__cow_forget(struct kedge__cow *c, uintptr_t begin, uintptr_t end)
+{
+	uintptr_t middle = begin + (end - begin) / c->page / 2 * c->page;
+
+	if (kedge__userfault_unregister(c->fd, begin, end, NULL) == 0 || middle == begin)
+		return;
+	kedge__cow_forget(c, begin, middle);
+	kedge__cow_forget(c, middle, end);
+}
+
 /* ---- memory of a session */
 
 static int span_compare(const void *a, const void *b)
@@ -111,13 +139,13 @@ static int tables_new(struct kedge__cow *c, uint64_t aside_bytes, struct kedge__
 	c->aside_pages = KEDGE__MAX(KEDGE__MIN((aside_bytes ? aside_bytes : ASIDE_PRESET) / c->page, pages), 1);
 	words = (pages + pieces + c->aside_pages) * sizeof(uint32_t);
 	words = (words + c->page - 1) / c->page * c->page;
-	c->tables_bytes = (c->aside_pages + SCRATCH) * c->page + words;
+	c->tables_bytes = (c->aside_pages + 2 * SCRATCH) * c->page + words;
 	c->tables = kedge__map_alloc(c->tables_bytes);
 	if (!c->tables)
 		return kedge__error_nomem(err);
 	at = c->tables;
 	c->scratch = (unsigned char *)c->tables + words;
-	c->aside = c->scratch + SCRATCH * c->page;
+	c->aside = c->scratch + 2 * SCRATCH * c->page;
 	memset(at, 0xff, pages * sizeof(*at)); /* KEDGE__COW_PROTECTED */
 	for (size_t i = 0; i < c->count; i++) {
 		c->spans[i].pages = at;
@@ -158,6 +186,8 @@ static void session_free(struct kedge__cow *c)
 		close(c->fd);
 	if (c->stop >= 0)
 		close(c->stop);
+	if (c->pagemap >= 0)
+		close(c->pagemap);
 	kedge__map_free(c->tables, c->tables_bytes);
 	kedge__free(c->edges);
 	kedge__free(c->spans);
@@ -177,7 +207,7 @@ static int session_new(const struct kedge__cow_range *ranges, size_t count, cons
 
 	if (!c)
 		return kedge__error_nomem(err);
-	c->fd = c->stop = -1;
+	c->fd = c->stop = c->pagemap = -1;
 	c->page = kedge__page_size();
 	c->tracker = options->tracker && kedge__tracker_exclusive(options->tracker) ? options->tracker : NULL;
 	pthread_mutex_init(&c->door, NULL);
@@ -189,6 +219,8 @@ static int session_new(const struct kedge__cow_range *ranges, size_t count, cons
 		rc = edges_new(c, err);
 	if (rc == 0)
 		rc = kedge__userfault_open(FEATURES, &c->fd, &kernel_writes, err);
+	if (rc == 0)
+		rc = kedge__pagemap_open(&c->pagemap, err);
 	if (rc) {
 		session_free(c);
 		return rc;
@@ -305,7 +337,7 @@ static void session_end(struct kedge__cow *c)
 
 		/* With children of a fork holding the descriptor, closing it is not enough. */
 		if (span->registered)
-			(void)kedge__userfault_unregister(c->fd, span->page_begin, span->page_end, NULL);
+			kedge__cow_forget(c, span->page_begin, span->page_end);
 	}
 }
 

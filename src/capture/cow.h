@@ -11,7 +11,8 @@
 #define KEDGE__COW_RELEASED  (UINT32_MAX - 2) /* not wanted any more; protected until all of its piece is let go */
 #define KEDGE__COW_OPEN      (UINT32_MAX - 3) /* not wanted any more, and not protected: the application wrote to it */
 
-#define KEDGE__COW_BACK      (UINT32_MAX - 4) /* the tracker has it again; what is below is the number of a copy */
+#define KEDGE__COW_LOST      (UINT32_MAX - 4) /* it was gone when the application wrote to what is there now */
+#define KEDGE__COW_BACK      (UINT32_MAX - 5) /* the tracker has it again; what is below is the number of a copy */
 
 /* Let go of together: a huge page, so that it need not be split. */
 #define KEDGE__COW_PIECE ((uintptr_t)2 << 20)
@@ -41,6 +42,7 @@ struct kedge__cow {
 	struct kedge__tracker *tracker;
 	size_t page;
 	int fd, stop; /* userfaultfd, eventfd */
+	int pagemap;
 	pthread_t thread;
 	bool started;
 
@@ -59,7 +61,7 @@ struct kedge__cow {
 	struct kedge__cow_stats stats;
 	struct kedge__error failure; /* the first one of a session */
 
-	unsigned char *scratch; /* for the reader: pages to be compared */
+	unsigned char *scratch; /* for the reader: two pieces to be compared */
 	size_t next_range;      /* where next() is */
 	uint64_t next_offset;
 	void *tables, *edges; /* memory behind the pointers above */
@@ -85,6 +87,11 @@ static inline size_t kedge__cow_pieces(const struct kedge__cow_span *span)
 void kedge__cow_lock(struct kedge__cow *c);
 void kedge__cow_unlock(struct kedge__cow *c);
 void kedge__cow_fail(struct kedge__cow *c, struct kedge__error *err); /* takes ERR, keeps the first; locked */
+
+/* Pages may be written, and who waits for one goes on. Memory that went away is no error: there, nothing is protected. */
+int kedge__cow_open(struct kedge__cow *c, uintptr_t begin, uintptr_t end, struct kedge__error *err);
+/* The same, and they are not ours any more. */
+void kedge__cow_forget(struct kedge__cow *c, uintptr_t begin, uintptr_t end);
 
 /* ------------------------------------------------------------------ cow_fault.c */
 

@@ -1,40 +1,47 @@
 /*
- * What orders these reads before the application's writes is the protection of the pages, which a thread sanitizer
- * cannot see: under one, they are done word by word in functions that it leaves alone.
+ * The application may unmap, move or discard memory while we read it, and map other memory at its place. So it is read
+ * by the kernel, which answers where we would crash, and counts only if it is still protected afterwards: only we set
+ * that mark, once, and whatever changes a page's contents takes it away.
  */
 #include "capture/cow_copy.h"
+#include "capture/tracker_abi.h"
 
-#if defined(__SANITIZE_THREAD__)
+#include <errno.h>
+#include <unistd.h>
 
-__attribute__((no_sanitize_thread)) void kedge__cow_copy(void *to, const void *from, size_t bytes)
+bool kedge__cow_scatter(const struct iovec *to, size_t count, uintptr_t from, size_t bytes)
 {
-	volatile uint64_t *t = to;
-	const volatile uint64_t *f = from;
+	struct iovec there = {(void *)from, bytes};
 
-	for (size_t i = 0; i < bytes / 8; i++)
-		t[i] = f[i];
+	return process_vm_readv(getpid(), to, count, &there, 1, 0) == (ssize_t)bytes;
 }
 
-__attribute__((no_sanitize_thread)) bool kedge__cow_equal(const void *a, const void *b, size_t bytes)
+bool kedge__cow_copy(void *to, uintptr_t from, size_t bytes)
 {
-	const volatile uint64_t *x = a, *y = b;
-	size_t i = 0;
+	struct iovec here = {to, bytes};
 
-	while (i < bytes / 8 && x[i] == y[i])
-		i++;
-	return i == bytes / 8;
+	return kedge__cow_scatter(&here, 1, from, bytes);
 }
 
-#else
-
-void kedge__cow_copy(void *to, const void *from, size_t bytes)
+uintptr_t kedge__cow_proof(int pagemap, uintptr_t begin, uintptr_t end)
 {
-	memcpy(to, from, bytes);
-}
+	/* Not written, and in memory, in swap, or a mark where a page will be. */
+	struct kedge__page_region found;
+	struct kedge__pagemap_scan arg = {
+	    .size = sizeof(arg),
+	    .start = begin,
+	    .end = end,
+	    .vec = (uintptr_t)&found,
+	    .vec_len = 1,
+	    .category_inverted = KEDGE__PAGE_WRITTEN,
+	    .category_mask = KEDGE__PAGE_WRITTEN,
+	    .category_anyof_mask = KEDGE__PAGE_PRESENT | KEDGE__PAGE_SWAPPED,
+	    .return_mask = KEDGE__PAGE_WRITTEN,
+	};
+	int n;
 
-bool kedge__cow_equal(const void *a, const void *b, size_t bytes)
-{
-	return memcmp(a, b, bytes) == 0;
+	do
+		n = ioctl(pagemap, KEDGE__PAGEMAP_SCAN, &arg);
+	while (n < 0 && errno == EINTR);
+	return n == 1 && found.start == begin ? found.end : begin;
 }
-
-#endif

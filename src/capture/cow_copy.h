@@ -1,11 +1,15 @@
-/* Copying pages that the application may be about to write to. */
+/* Reading the application's memory, which may go away meanwhile. */
 #ifndef KEDGE_CAPTURE_COW_COPY_H
 #define KEDGE_CAPTURE_COW_COPY_H
 
 #include "base/base.h"
+#include <sys/uio.h>
 
-/* BYTES and addresses are multiples of 8. */
-void kedge__cow_copy(void *to, const void *from, size_t bytes);
-bool kedge__cow_equal(const void *a, const void *b, size_t bytes);
+/* False: not all of it could be read. */
+bool kedge__cow_copy(void *to, uintptr_t from, size_t bytes);
+bool kedge__cow_scatter(const struct iovec *to, size_t count, uintptr_t from, size_t bytes);
+/* The end of those pages from BEGIN on, up to END, that are still protected; from then on nothing is vouched for. Bytes
+ * copied before it was asked are those that were there when the protection was set. PAGEMAP: kedge__pagemap_open(). */
+uintptr_t kedge__cow_proof(int pagemap, uintptr_t begin, uintptr_t end);
 
 #endif

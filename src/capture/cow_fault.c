@@ -29,7 +29,7 @@ static void let_go_on(struct kedge__cow *c, uintptr_t begin, uintptr_t end)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (kedge__userfault_protect(c->fd, begin, end, false, &err))
+	if (kedge__cow_open(c, begin, end, &err))
 		kedge__cow_fail(c, &err);
 	kedge__error_done(&err);
 }
@@ -53,21 +53,38 @@ static size_t window_of(struct kedge__cow *c, uintptr_t page)
 	return s->window;
 }
 
+/* Pages from PAGE on that were copied to free ones of the pool, of at most WINDOW; there is room for one. */
+static size_t copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t page, size_t window)
+{
+	struct iovec to[WINDOW_MAX];
+	size_t n = 0, most = KEDGE__MIN(KEDGE__MIN(window, c->free_count), (span->page_end - page) / c->page);
+	uintptr_t end;
+
+	for (; n < most; n++) {
+		uint32_t entry = *kedge__cow_entry(c, span, page + n * c->page);
+
+		if (entry != KEDGE__COW_PROTECTED && entry != KEDGE__COW_WAITING)
+			break;
+		to[n] = (struct iovec){c->aside + c->free[c->free_count - 1 - n] * c->page, c->page};
+	}
+	end = page + n * c->page;
+	if (kedge__cow_scatter(to, n, page, end - page))
+		return (kedge__cow_proof(c->pagemap, page, end) - page) / c->page;
+	return n > 1 ? copy_pages(c, span, page, 1) : 0;
+}
+
 /* The page, and up to WINDOW pages from it on as long as they are protected and there is room. */
 static void copy_aside(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t page, size_t window)
 {
-	uintptr_t at = page, limit = KEDGE__MIN(span->page_end, page + window * c->page);
+	uint32_t *entries = kedge__cow_entry(c, span, page);
+	size_t n = copy_pages(c, span, page, window);
 
-	for (; at < limit && c->free_count; at += c->page) {
-		uint32_t *entry = kedge__cow_entry(c, span, at);
-
-		if (*entry != KEDGE__COW_PROTECTED && *entry != KEDGE__COW_WAITING)
-			break;
-		*entry = c->free[--c->free_count];
-		kedge__cow_copy(c->aside + *entry * c->page, (const void *)at, c->page);
-		c->stats.aside_pages++;
-	}
-	let_go_on(c, page, at);
+	for (size_t i = 0; i < n; i++)
+		entries[i] = c->free[--c->free_count];
+	c->stats.aside_pages += n;
+	if (!n)
+		entries[0] = KEDGE__COW_LOST;
+	let_go_on(c, page, page + KEDGE__MAX(n, 1) * c->page);
 }
 
 static void on_write(struct kedge__cow *c, uintptr_t page)

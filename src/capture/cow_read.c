@@ -2,8 +2,8 @@
 #include "capture/cow.h"
 #include "capture/cow_copy.h"
 
-/* Pages copied under one hold of the lock: writers wait no longer than that takes. */
-#define PIECE_PAGES 16
+/* Pages read at once: those who write to them then wait no longer than that takes. */
+#define PIECE_PAGES 32
 
 static uint64_t span_bytes(const struct kedge__cow *c, size_t range)
 {
@@ -12,28 +12,76 @@ static uint64_t span_bytes(const struct kedge__cow *c, size_t range)
 
 /* ---- read */
 
+static int lost(uintptr_t at, struct kedge__error *err)
+{
+	return kedge__error_set(err, KEDGE_E_STATE, 0,
+				"memory at 0x%zx was unmapped, moved or discarded before it was saved", (size_t)at);
+}
+
+/* Entries say that memory has it. */
+static int copy_memory(const struct kedge__cow *c, uintptr_t at, uintptr_t end, unsigned char *to,
+		       struct kedge__error *err)
+{
+	uintptr_t upto, last = (end + c->page - 1) / c->page * c->page;
+
+	if (!kedge__cow_copy(to, at, end - at))
+		return lost(at, err);
+	upto = kedge__cow_proof(c->pagemap, at / c->page * c->page, last);
+	return upto < last ? lost(KEDGE__MAX(upto, at), err) : 0;
+}
+
+/* The end of the run from AT on that memory has. Locked. */
+static uintptr_t memory_run(const struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t at, uintptr_t end)
+{
+	uintptr_t page = at / c->page * c->page;
+
+	while (page < end && *kedge__cow_entry(c, span, page) >= KEDGE__COW_WAITING)
+		page += c->page;
+	return KEDGE__MAX(at, KEDGE__MIN(page, end));
+}
+
+/* Whatever its pages are. Locked: so they stay what they are. */
 static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t at, uintptr_t end,
 		      unsigned char *to, struct kedge__error *err)
 {
-	while (at < end) {
-		uintptr_t page = at / c->page * c->page;
-		size_t bytes = KEDGE__MIN(end, page + c->page) - at;
+	int rc = 0;
+
+	while (rc == 0 && at < end) {
+		uintptr_t page = at / c->page * c->page, upto = memory_run(c, span, at, end);
 		uint32_t entry = *kedge__cow_entry(c, span, page);
 
-		if (entry <= KEDGE__COW_RELEASED && entry >= KEDGE__COW_BACK)
-			return kedge__error_set(err, KEDGE_E_STATE, 0, "memory at 0x%zx was released", (size_t)at);
-		if (bytes == c->page && entry >= KEDGE__COW_WAITING)
-			kedge__cow_copy(to, (const void *)at, bytes);
-		else if (entry < KEDGE__COW_BACK)
-			memcpy(to, c->aside + entry * c->page + (at - page), bytes);
-		else {
-			kedge__cow_copy(c->scratch, (const void *)page, c->page);
-			memcpy(to, c->scratch + (at - page), bytes);
+		if (upto > at) {
+			rc = copy_memory(c, at, upto, to, err);
+		} else if (entry == KEDGE__COW_LOST) {
+			rc = lost(at, err);
+		} else if (entry >= KEDGE__COW_BACK) {
+			rc = kedge__error_set(err, KEDGE_E_STATE, 0, "memory at 0x%zx was released", (size_t)at);
+		} else {
+			upto = KEDGE__MIN(end, page + c->page);
+			memcpy(to, c->aside + entry * c->page + (at - page), upto - at);
 		}
-		at += bytes;
-		to += bytes;
+		to += upto - at;
+		at = upto;
 	}
-	return 0;
+	return rc;
+}
+
+/* Without the lock where nothing was written: if a page is, or goes away meanwhile, there is no proof. */
+static int read_whole(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t at, uintptr_t end,
+		      unsigned char *to, struct kedge__error *err)
+{
+	bool plain;
+	int rc;
+
+	kedge__cow_lock(c);
+	plain = memory_run(c, span, at, end) == end;
+	kedge__cow_unlock(c);
+	if (plain && copy_memory(c, at, end, to, NULL) == 0)
+		return 0;
+	kedge__cow_lock(c);
+	rc = copy_pages(c, span, at, end, to, err);
+	kedge__cow_unlock(c);
+	return rc;
 }
 
 int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *buffer, size_t bytes,
@@ -59,9 +107,7 @@ int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *b
 			memcpy(to, span->tail + (at - span->page_end), upto - at);
 		} else {
 			upto = KEDGE__MIN(KEDGE__MIN(end, span->page_end), (at / c->page + PIECE_PAGES) * c->page);
-			kedge__cow_lock(c);
-			rc = copy_pages(c, span, at, upto, to, err);
-			kedge__cow_unlock(c);
+			rc = read_whole(c, span, at, upto, to, err);
 		}
 		to += upto - at;
 		at = upto;
@@ -82,15 +128,35 @@ static void entry_release(struct kedge__cow *c, uint32_t *entry)
 	*entry = KEDGE__COW_OPEN;
 }
 
+/* Released pages [begin, end) to TO; those that did not stay as they were are marked. */
+static void keep_run(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin, uintptr_t end,
+		     unsigned char *to)
+{
+	uintptr_t kept = kedge__cow_copy(to, begin, end - begin) ? kedge__cow_proof(c->pagemap, begin, end) : begin;
+
+	for (uintptr_t page = kept; page < end; page += c->page)
+		*kedge__cow_entry(c, span, page) = KEDGE__COW_LOST;
+	if (kept < end)
+		kedge__tracker_mark(c->tracker, (const void *)kept, end - kept);
+}
+
 /* Pages that are still protected to the scratch memory; others were written. */
 static void keep_for_comparison(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin,
 				uintptr_t end)
 {
-	for (uintptr_t page = begin; page < end; page += c->page) {
-		if (*kedge__cow_entry(c, span, page) == KEDGE__COW_RELEASED)
-			kedge__cow_copy(c->scratch + (page - begin), (const void *)page, c->page);
-		else
+	uintptr_t page = begin;
+
+	while (page < end) {
+		uintptr_t run = page;
+
+		while (page < end && *kedge__cow_entry(c, span, page) == KEDGE__COW_RELEASED)
+			page += c->page;
+		if (page > run) {
+			keep_run(c, span, run, page, c->scratch + (run - begin));
+		} else {
 			kedge__tracker_mark(c->tracker, (const void *)page, c->page);
+			page += c->page;
+		}
 	}
 }
 
@@ -98,23 +164,23 @@ static void keep_for_comparison(struct kedge__cow *c, const struct kedge__cow_sp
  * Memory has one userfaultfd at a time, and between ours letting go and the tracker's taking up nobody watches. A write
  * in between, or before, shows in the contents once the tracker watches again; one after is the tracker's.
  */
-static int hand_back(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin, uintptr_t end,
-		     struct kedge__error *err)
+static void hand_back(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t begin, uintptr_t end)
 {
-	int rc;
+	unsigned char *before = c->scratch, *now = c->scratch + KEDGE__COW_PIECE;
+	bool readable;
 
 	keep_for_comparison(c, span, begin, end);
-	rc = kedge__userfault_unregister(c->fd, begin, end, err);
+	kedge__cow_forget(c, begin, end);
 	kedge__tracker_take_back(c->tracker, begin, end);
+	readable = kedge__cow_copy(now, begin, end - begin);
 	for (uintptr_t page = begin; page < end; page += c->page) {
 		uint32_t *entry = kedge__cow_entry(c, span, page);
 
 		if (*entry == KEDGE__COW_RELEASED &&
-		    !kedge__cow_equal(c->scratch + (page - begin), (const void *)page, c->page))
+		    (!readable || memcmp(before + (page - begin), now + (page - begin), c->page) != 0))
 			kedge__tracker_mark(c->tracker, (const void *)page, c->page);
 		*entry = KEDGE__COW_BACK;
 	}
-	return rc;
 }
 
 /* All of a piece is released: [begin, end) of it is the span's. Locked, but without a tracker not on return. */
@@ -125,14 +191,13 @@ static int piece_open(struct kedge__cow *c, const struct kedge__cow_span *span, 
 		entry_release(c, kedge__cow_entry(c, span, page));
 	kedge__cow_serve_waiting(c);
 	if (c->tracker) {
-		int rc = hand_back(c, span, begin, end, err);
-
+		hand_back(c, span, begin, end);
 		kedge__cow_unlock(c);
-		return rc;
+		return 0;
 	}
 	/* Without the lock: who writes to one of these pages meanwhile is let go on by the other thread. */
 	kedge__cow_unlock(c);
-	return kedge__userfault_protect(c->fd, begin, end, false, err);
+	return kedge__cow_open(c, begin, end, err);
 }
 
 /* Bytes [begin, end) within one piece. */

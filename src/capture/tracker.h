@@ -115,7 +115,7 @@ bool kedge__pagemap_kept(uint64_t entry, enum kedge__backing backing);
 int kedge__userfault_open(uint64_t features, int *fd, bool *kernel_writes, struct kedge__error *err);
 int kedge__userfault_register(int fd, uintptr_t begin, uintptr_t end, struct kedge__error *err);
 int kedge__userfault_unregister(int fd, uintptr_t begin, uintptr_t end, struct kedge__error *err);
-/* Protect, or unprotect and let go on who waits there. */
+/* Protect, or unprotect and let go on who waits there. KEDGE_E_NOTFOUND: up to memory that is not registered. */
 int kedge__userfault_protect(int fd, uintptr_t begin, uintptr_t end, bool protect, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ tracker.c */

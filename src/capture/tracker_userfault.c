@@ -77,8 +77,9 @@ int kedge__userfault_protect(int fd, uintptr_t begin, uintptr_t end, bool protec
 	/* EAGAIN: the process's mappings are changing under us, try again. */
 	while (ioctl(fd, UFFDIO_WRITEPROTECT, &arg) != 0) {
 		if (errno != EAGAIN && errno != EINTR)
-			return kedge__error_set(err, KEDGE_E_STATE, errno, "cannot %s memory at 0x%zx",
-						protect ? "protect" : "unprotect", (size_t)begin);
+			return kedge__error_set(err, errno == ENOENT ? KEDGE_E_NOTFOUND : KEDGE_E_STATE, errno,
+						"cannot %s memory at 0x%zx", protect ? "protect" : "unprotect",
+						(size_t)begin);
 	}
 	return 0;
 }
