@@ -119,7 +119,8 @@ void kedge__tracker_touch(struct kedge__tracker *t, const void *data, uint64_t b
  * further pages wait until the reader has released some. Release in time, therefore, and never wait for the application
  * between begin() and end().
  *
- * The memory must stay mapped until end(). Where the kernel allows only user-mode faults (an ordinary user, with
+ * Memory that is unmapped, moved or discarded meanwhile cannot be read any more, nor is what comes to its place: such a
+ * read fails, everything else goes on. Where the kernel allows only user-mode faults (an ordinary user, with
  * vm.unprivileged_userfaultfd = 0), a system call that writes to a protected page fails with EFAULT until it is released.
  * Pages that a range covers only in part are copied by begin(), so that it never concerns foreign data. */
 
@@ -146,7 +147,7 @@ int kedge__cow_probe(bool *kernel_writes, struct kedge__error *err);
 /* No thread may write to the ranges until it returns. They must not overlap, and the array must stay until end(). Few and
  * long: each is a mapping of its own to the kernel, KEDGE_E_LIMIT above 8192. */
 int kedge__cow_begin(const struct kedge__cow_range *ranges, size_t count, const struct kedge__cow_options *options, struct kedge__cow **out, struct kedge__error *err);
-/* Bytes of range RANGE at OFFSET, as of begin(). KEDGE_E_STATE if some were released. read() and release() may be called
+/* Bytes of range RANGE at OFFSET, as of begin(). KEDGE_E_STATE if some were released or are gone. read() and release() may be called
  * by several threads at once. */
 int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
 /* These bytes are not wanted any more; each is released once. Memory is let go in pieces of 2 MiB, when none of their bytes
@@ -168,6 +169,7 @@ int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct 
 struct kedge__hold;
 
 struct kedge__hold_region { /* of the image */
+	const char *name;                       /* for messages */
 	bool copied;                            /* never protected: devices write to it, or it is unmapped before end() */
 	const struct kedge__region_dirty *only; /* NULL: all of it; else nothing outside these, in whole grains, is asked for */
 };
@@ -187,7 +189,8 @@ int kedge__hold_begin(const struct kedge__image *image, const struct kedge__hold
 const struct kedge__image_view *kedge__hold_view(struct kedge__hold *h);
 bool kedge__hold_protects(const struct kedge__hold *h); /* the memory is still needed */
 int kedge__hold_literals(struct kedge__hold *h, struct kedge__literal_list *literals, const struct kedge__literal_source **source, struct kedge__error *err);
-/* Takes NULL. An error means that what was read is not to be trusted; without ERR it is only freed. */
+/* Takes NULL. An error means that what was read is not to be trusted, or why view() gave nothing; without ERR it is only
+ * freed. */
 int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err);
 
 #endif

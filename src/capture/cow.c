@@ -388,11 +388,36 @@ int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct 
 	return rc;
 }
 
+/* The real thing on one page. */
+static int try_out(unsigned char *page, struct kedge__error *err)
+{
+	struct kedge__cow_range range = {page, kedge__page_size()};
+	struct kedge__cow_options options = {0};
+	struct kedge__cow *c = NULL;
+	unsigned char found = 0;
+	int rc, ended;
+
+	page[0] = 1;
+	rc = kedge__cow_begin(&range, 1, &options, &c, err);
+	if (rc)
+		return rc;
+	rc = kedge__cow_read(c, 0, 0, &found, 1, err);
+	ended = kedge__cow_end(c, NULL, rc ? NULL : err);
+	if (rc || ended)
+		return rc ? rc : ended;
+	return found == 1 ? 0 : kedge__error_set(err, KEDGE_E_STATE, 0, "protected memory does not read as it should");
+}
+
 int kedge__cow_probe(bool *kernel_writes, struct kedge__error *err)
 {
 	int fd, rc = kedge__userfault_open(FEATURES, &fd, kernel_writes, err);
+	void *page = NULL;
 
-	if (rc == 0)
+	if (rc == 0) {
 		close(fd);
+		page = kedge__map_alloc(kedge__page_size());
+		rc = page ? try_out(page, err) : kedge__error_nomem(err);
+	}
+	kedge__map_free(page, kedge__page_size());
 	return rc ? kedge__error_prefix(err, "capture = cow") : 0;
 }

@@ -188,14 +188,16 @@ static int memory_take(struct kedge__hold *h, const struct kedge__hold_options *
 	return 0;
 }
 
-static int hold_new(const struct kedge__image *image, const struct kedge__hold_options *o, struct kedge__hold **out,
-		    struct kedge__error *err)
+static int hold_new(const struct kedge__image *image, const struct kedge__hold_region *ways,
+		    const struct kedge__hold_options *o, struct kedge__hold **out, struct kedge__error *err)
 {
 	struct kedge__hold *h = kedge__calloc(1, sizeof(*h));
 
 	if (!h)
 		return kedge__error_nomem(err);
 	h->image = *image;
+	h->ways = ways;
+	pthread_mutex_init(&h->lock, NULL);
 	h->again = o->again;
 	h->worker_count = kedge__pool_threads(o->pool);
 	h->workers = kedge__calloc((size_t)h->worker_count, sizeof(*h->workers));
@@ -210,7 +212,7 @@ int kedge__hold_begin(const struct kedge__image *image, const struct kedge__hold
 	struct kedge__cow_options session = {
 	    .tracker = options->tracker, .pool = options->pool, .aside_bytes = KEDGE__MAX(options->limit / 4, 1)};
 	struct kedge__hold *h = NULL;
-	int rc = hold_new(image, options, &h, err);
+	int rc = hold_new(image, ways, options, &h, err);
 
 	if (!rc)
 		rc = plan(h, ways, options, err);
@@ -250,13 +252,19 @@ int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err)
 
 	if (!h)
 		return 0;
-	rc = kedge__hold_release(h, err);
+	rc = kedge__hold_release(h, h->failure.code ? NULL : err);
+	if (h->failure.code) {
+		rc = h->failure.code;
+		kedge__error_move(err, &h->failure);
+	}
 	for (int i = 0; h->workers && i < h->worker_count; i++)
 		kedge__array_done(&h->workers[i].runs);
 	kedge__free(h->workers);
 	kedge__free(h->ranges);
 	kedge__array_done(&h->stretches);
 	kedge__array_done(&h->pieces);
+	kedge__error_done(&h->failure);
+	pthread_mutex_destroy(&h->lock);
 	kedge__free(h);
 	return rc;
 }

@@ -4,6 +4,7 @@
 
 #include "capture/tracker.h"
 #include "pipeline/pipeline.h"
+#include <pthread.h>
 #include <stdatomic.h>
 
 #define KEDGE__HOLD_BLOCK ((uint64_t)2 << 20) /* of the reserve, for one worker: several slabs of a reduction */
@@ -42,6 +43,7 @@ struct kedge__hold_worker {
 
 struct kedge__hold {
 	struct kedge__image image;
+	const struct kedge__hold_region *ways;
 	KEDGE__ARRAY(struct kedge__hold_stretch) stretches; /* by region and offset */
 	struct kedge__cow_range *ranges;
 	size_t range_count;
@@ -54,6 +56,8 @@ struct kedge__hold {
 	size_t block_count;
 	atomic_size_t next_block;
 	struct kedge__image_view view;
+	pthread_mutex_t lock; /* guards: */
+	struct kedge__error failure; /* the first one of the view */
 
 	KEDGE__ARRAY(struct kedge__hold_piece) pieces; /* of the literal space */
 	struct kedge__literal_source source;
@@ -62,6 +66,9 @@ struct kedge__hold {
 void kedge__hold_view_init(struct kedge__hold *h);
 /* The stretch with the byte at OFFSET of REGION, or NULL. */
 const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, size_t region, uint64_t offset);
+/* Bytes of S at OFFSET of its region, which is protected. */
+int kedge__hold_read(struct kedge__hold *h, const struct kedge__hold_stretch *s, uint64_t offset, void *buffer, size_t bytes,
+		     struct kedge__error *err);
 /* The session is over. */
 int kedge__hold_release(struct kedge__hold *h, struct kedge__error *err);
 

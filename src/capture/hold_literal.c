@@ -106,7 +106,7 @@ static size_t piece_find(const struct kedge__hold *h, uint64_t position)
 
 static int fill(void *ctx, int worker, uint64_t position, void *buffer, size_t bytes, struct kedge__error *err)
 {
-	const struct kedge__hold *h = ctx;
+	struct kedge__hold *h = ctx;
 	uint8_t *to = buffer;
 	int rc = 0;
 
@@ -119,8 +119,8 @@ static int fill(void *ctx, int worker, uint64_t position, void *buffer, size_t b
 		if (p->data)
 			memcpy(to, p->data + skip, n);
 		else
-			rc = kedge__cow_read(h->cow, kedge__hold_find(h, p->region, p->offset)->range, p->offset + skip,
-					     to, n, err);
+			rc = kedge__hold_read(h, kedge__hold_find(h, p->region, p->offset), p->offset + skip, to, n,
+					      err);
 		to += n;
 		position += n;
 		bytes -= n;

@@ -47,6 +47,38 @@ static bool run_add(struct kedge__hold_worker *w, size_t region, uint64_t offset
 	return true;
 }
 
+int kedge__hold_read(struct kedge__hold *h, const struct kedge__hold_stretch *s, uint64_t offset, void *buffer,
+		     size_t bytes, struct kedge__error *err)
+{
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	int rc = kedge__cow_read(h->cow, s->range, offset, buffer, bytes, &why);
+
+	if (rc)
+		kedge__error_set(err, rc, 0,
+				 "region \"%s\": %s; with capture = cow, kedge_wait() or kedge_unprotect() must be "
+				 "called before memory is freed",
+				 h->ways[s->region].name, kedge__error_text(&why));
+	kedge__error_done(&why);
+	return rc;
+}
+
+/* For the view, which has no place for an error. */
+static bool read_quietly(struct kedge__hold *h, const struct kedge__hold_stretch *s, uint64_t offset, void *buffer,
+			 size_t bytes)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__hold_read(h, s, offset, buffer, bytes, &err);
+
+	if (!rc)
+		return true;
+	pthread_mutex_lock(&h->lock);
+	if (!h->failure.code)
+		kedge__error_move(&h->failure, &err);
+	pthread_mutex_unlock(&h->lock);
+	kedge__error_done(&err);
+	return false;
+}
+
 /* Pages are let go before the bytes are looked at: if they will be stored, there is room for a copy. */
 static const void *get_protected(struct kedge__hold *h, const struct kedge__hold_stretch *s, int worker,
 				 uint64_t offset, void *buffer, size_t bytes, bool all)
@@ -57,7 +89,7 @@ static const void *get_protected(struct kedge__hold *h, const struct kedge__hold
 	w->keeps = has_room(h, w, bytes);
 	if (all && w->keeps)
 		to = w->at;
-	if (kedge__cow_read(h->cow, s->range, offset, to, bytes, NULL) != 0)
+	if (!read_quietly(h, s, offset, to, bytes))
 		return NULL;
 	if (to != buffer && !run_add(w, s->region, offset, bytes))
 		return NULL;

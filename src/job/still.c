@@ -55,6 +55,7 @@ static bool ways_make(struct kedge__job_write *w)
 
 		bool device = kedge__region_table_at(w->k->regions, i)->flags & KEDGE_REGION_DEVICE;
 
+		w->ways[i].name = w->records[i].name;
 		w->ways[i].copied = device || is_file(&w->records[i]);
 		w->ways[i].only = narrow ? &w->pages.lists[i] : NULL;
 	}
@@ -117,9 +118,11 @@ int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err)
 	rc = kedge__checkpoint_reduce(w, err);
 	if (!rc)
 		rc = kedge__hold_literals(w->hold, &w->reduction.literals, &w->source, err);
-	if (rc && kedge__still_end(w, &cause) != 0)
-		kedge__log(KEDGE_LOG_ERROR, "version %llu: %s", (unsigned long long)w->version,
-			   kedge__error_text(&cause));
+	/* What the session says is why the reduction had to stop. */
+	if (rc && kedge__still_end(w, &cause) != 0) {
+		rc = cause.code;
+		kedge__error_move(err, &cause);
+	}
 	kedge__error_done(&cause);
 	if (!kedge__hold_protects(w->hold))
 		holding_set(k, false);
