@@ -200,6 +200,8 @@ int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *er
 		p.total += w->regions[i].bytes;
 	if (w->blocked <= 0)
 		k->reduced_at_once += p.total;
+	if (!rc && w->hold)
+		kedge__reducer_see(k->reducer, kedge__hold_view(w->hold));
 	if (!rc)
 		rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
 						 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes,

@@ -114,7 +114,6 @@ int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err)
 	struct kedge__error cause = KEDGE__ERROR_INIT;
 	int rc;
 
-	kedge__reducer_see(k->reducer, kedge__hold_view(w->hold));
 	rc = kedge__checkpoint_reduce(w, err);
 	if (!rc)
 		rc = kedge__hold_literals(w->hold, &w->reduction.literals, &w->source, err);
