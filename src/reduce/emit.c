@@ -6,37 +6,13 @@
  * the one that the record has for the chunk and the one of the largest known subtree over it. A copy goes on as long as
  * one place is common to all its chunks; taking the longest each time is the least number.
  */
-#include "reduce/reducer.h"
+#include "reduce/emit.h"
 
 #include <stdlib.h>
 
 #define RESERVE_MAX ((size_t)1 << 20) /* extents */
 
-struct origin { /* a place to copy from, as its distance */
-	uint32_t epoch;
-	uint64_t delta; /* src - addr */
-};
-
-struct copy_run {
-	uint64_t addr, len;
-	struct origin origins[2];
-	int count;
-};
-
-struct emitter {
-	struct kedge__reducer *r;
-	struct kedge__txn *t;
-	struct kedge__reduction *out;
-	const struct kedge__image_region *region;
-	uint32_t region_index;
-	bool merge;
-	bool *epoch_used;
-	size_t root; /* the one that may cover the next item */
-	struct copy_run run;
-	struct kedge__error *err;
-};
-
-static int put(struct emitter *e, uint64_t addr, uint64_t len, enum kedge__extent_kind kind, uint64_t src,
+static int put(struct kedge__emitter *e, uint64_t addr, uint64_t len, enum kedge__extent_kind kind, uint64_t src,
 	       uint64_t version, bool merge)
 {
 	struct kedge__extent x = {addr, len, src, version, kind};
@@ -44,16 +20,16 @@ static int put(struct emitter *e, uint64_t addr, uint64_t len, enum kedge__exten
 	return kedge__extent_map_append(&e->out->map, x, merge, e->err);
 }
 
-static int put_parent(struct emitter *e, uint64_t from, uint64_t to)
+static int put_parent(struct kedge__emitter *e, uint64_t from, uint64_t to)
 {
 	e->out->parent = e->r->parent;
 	return put(e, e->region->base + from, to - from, KEDGE__EXTENT_PARENT, 0, 0, true);
 }
 
-static int put_literal(struct emitter *e, uint64_t offset, uint64_t len)
+static int put_literal(struct kedge__emitter *e, uint64_t offset, uint64_t len)
 {
 	struct kedge__literal_list *list = &e->out->literals;
-	struct kedge__literal lit = {(const uint8_t *)e->region->data + offset, len, e->region_index};
+	struct kedge__literal lit = {(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index};
 	struct kedge__literal *last = list->count ? &list->at[list->count - 1] : NULL;
 	uint64_t position = e->out->literal_bytes;
 
@@ -67,10 +43,10 @@ static int put_literal(struct emitter *e, uint64_t offset, uint64_t len)
 
 /* ---- copies */
 
-static int flush_run(struct emitter *e)
+static int flush_run(struct kedge__emitter *e)
 {
-	struct copy_run *run = &e->run;
-	struct origin o = run->origins[0];
+	struct kedge__copy_run *run = &e->run;
+	struct kedge__origin o = run->origins[0];
 	int rc = 0;
 
 	if (run->count) {
@@ -83,12 +59,13 @@ static int flush_run(struct emitter *e)
 	return rc;
 }
 
-static int origins_of(struct emitter *e, size_t item, uint64_t addr, struct origin out[2])
+/* IT is item number ITEM. */
+static int origins_of(struct kedge__emitter *e, const struct kedge__item *it, size_t item, uint64_t addr,
+		      struct kedge__origin out[2])
 {
-	const struct kedge__item *it = &e->t->items.at[item];
 	const struct kedge__root *root;
 
-	out[0] = (struct origin){it->epoch, it->src - addr};
+	out[0] = (struct kedge__origin){it->epoch, it->src - addr};
 	while (e->root < e->t->roots.count && e->t->roots.at[e->root].item + e->t->roots.at[e->root].count <= item)
 		e->root++;
 	root = e->root < e->t->roots.count ? &e->t->roots.at[e->root] : NULL;
@@ -100,9 +77,9 @@ static int origins_of(struct emitter *e, size_t item, uint64_t addr, struct orig
 }
 
 /* Those of RUN that are also among the N; only then is RUN changed. */
-static bool narrow(struct copy_run *run, const struct origin *origins, int n)
+static bool narrow(struct kedge__copy_run *run, const struct kedge__origin *origins, int n)
 {
-	struct origin common[2];
+	struct kedge__origin common[2];
 	int count = 0;
 
 	for (int i = 0; i < run->count; i++)
@@ -116,11 +93,11 @@ static bool narrow(struct copy_run *run, const struct origin *origins, int n)
 	return true;
 }
 
-static int put_copy(struct emitter *e, size_t item, uint64_t addr, uint64_t len)
+static int put_copy(struct kedge__emitter *e, const struct kedge__item *it, size_t item, uint64_t addr, uint64_t len)
 {
-	struct copy_run *run = &e->run;
-	struct origin origins[2];
-	int n = origins_of(e, item, addr, origins), rc;
+	struct kedge__copy_run *run = &e->run;
+	struct kedge__origin origins[2];
+	int n = origins_of(e, it, item, addr, origins), rc;
 
 	if (e->merge && run->count && run->addr + run->len == addr && narrow(run, origins, n)) {
 		run->len += len;
@@ -141,27 +118,8 @@ static bool is_page(const struct kedge__item *item)
 	return item->kind == KEDGE__ITEM_PAGE || item->kind == KEDGE__ITEM_PAGE_FILL;
 }
 
-/* Where item I, a literal that was put, is. Of a page that is one literal only the first item knows. */
-static uint64_t position_of(const struct emitter *e, size_t i)
-{
-	const struct kedge__item *item = &e->t->items.at[i], *head;
-	uint64_t chunk = e->r->options.chunk, into = item->index % (KEDGE__REX_PAGE / chunk);
-
-	head = item - KEDGE__MIN(into, (uint64_t)i);
-	while (head->region != item->region || head->index < item->index - into)
-		head++;
-	return head->kind == KEDGE__ITEM_PAGE ? head->src + into * chunk : item->src;
-}
-
-/* A literal once more. */
-static int put_back(struct emitter *e, uint64_t addr, uint64_t len, size_t item)
-{
-	e->out->duplicate_bytes += len;
-	return put(e, addr, len, KEDGE__EXTENT_LITERAL, position_of(e, item), 0, e->merge);
-}
-
 /* All of the page at OFFSET; HEAD is its first item. */
-static int put_page(struct emitter *e, struct kedge__item *head, uint64_t offset, uint64_t len)
+static int put_page(struct kedge__emitter *e, const struct kedge__item *head, uint64_t offset, uint64_t len)
 {
 	int rc = flush_run(e);
 
@@ -172,65 +130,97 @@ static int put_page(struct emitter *e, struct kedge__item *head, uint64_t offset
 		e->out->fill_bytes += len;
 		return put(e, e->region->base + offset, len, KEDGE__EXTENT_FILL, head->src, 0, true);
 	}
-	head->src = e->out->literal_bytes;
 	return put_literal(e, offset, len);
 }
 
-/* ---- regions */
+/* ---- slabs and regions */
 
-static int put_item(struct emitter *e, size_t i, uint64_t offset, uint64_t len)
+/* A literal once more. */
+static int put_back(struct kedge__emitter *e, uint64_t addr, uint64_t len, uint64_t number)
 {
-	struct kedge__item *item = &e->t->items.at[i];
+	e->out->duplicate_bytes += len;
+	return put(e, addr, len, KEDGE__EXTENT_LITERAL, kedge__rex_position(e->t, number, e->r->options.chunk), 0,
+		   e->merge);
+}
+
+/* ITEM is number I. */
+static int put_item(struct kedge__emitter *e, const struct kedge__item *item, size_t i, uint64_t offset, uint64_t len)
+{
 	uint64_t addr = e->region->base + offset;
 	int rc;
 
 	e->out->changed_bytes += len;
 	if (item->kind == KEDGE__ITEM_SHIFT)
-		return put_copy(e, i, addr, len);
+		return put_copy(e, item, i, addr, len);
 	rc = flush_run(e);
 	if (rc)
 		return rc;
 	if (item->kind == KEDGE__ITEM_BACK)
 		return put_back(e, addr, len, item->src);
-	if (item->kind != KEDGE__ITEM_FILL) {
-		item->src = e->out->literal_bytes;
+	if (item->kind != KEDGE__ITEM_FILL)
 		return put_literal(e, offset, len);
-	}
 	e->out->fill_bytes += len;
 	return put(e, addr, len, KEDGE__EXTENT_FILL, item->src, 0, true);
 }
 
-static int emit_region(struct emitter *e, size_t begin, size_t end)
+static void region_begin(struct kedge__emitter *e, size_t i)
 {
-	uint64_t chunk = e->r->options.chunk, cursor = 0;
+	e->region_index = i;
+	e->region = i < e->t->image->count ? &e->t->image->regions[i] : NULL;
+	e->cursor = 0;
+	e->sum = (struct kedge__sum){0, 0};
+}
+
+/* The rest of the region is as it was, or all of it is one literal. */
+static int region_end(struct kedge__emitter *e)
+{
+	uint64_t bytes = e->region->bytes;
+	int rc = flush_run(e);
+
+	e->out->region_digests[e->region_index] = kedge__sum_digest(e->sum, bytes);
+	if (rc || e->cursor == bytes)
+		return rc;
+	if (!e->whole)
+		return put_parent(e, e->cursor, bytes);
+	e->out->changed_bytes += bytes;
+	return put_literal(e, 0, bytes);
+}
+
+static int regions_until(struct kedge__emitter *e, size_t i)
+{
 	int rc = 0;
 
-	for (size_t i = begin, n; !rc && i < end; i += n) {
-		struct kedge__item *item = &e->t->items.at[i];
+	while (!rc && e->region_index < i) {
+		rc = region_end(e);
+		region_begin(e, e->region_index + 1);
+	}
+	return rc;
+}
+
+int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items)
+{
+	const struct kedge__slab *s = &e->t->slabs.at[slab];
+	uint64_t chunk = e->r->options.chunk;
+	int rc = regions_until(e, s->region);
+
+	e->sum = kedge__sum_add(e->sum, s->sum);
+	for (size_t i = 0, n; !rc && !e->whole && i < s->count; i += n) {
+		const struct kedge__item *item = &items[i];
 		uint64_t unit = is_page(item) ? KEDGE__REX_PAGE : chunk;
 		uint64_t offset = item->index * chunk / unit * unit, len = KEDGE__MIN(unit, e->region->bytes - offset);
 
 		n = is_page(item) ? item->epoch : 1;
-		if (offset > cursor) {
+		if (offset > e->cursor) {
 			rc = flush_run(e);
 			if (!rc)
-				rc = put_parent(e, cursor, offset);
+				rc = put_parent(e, e->cursor, offset);
 		}
 		if (!rc)
-			rc = is_page(item) ? put_page(e, item, offset, len) : put_item(e, i, offset, len);
-		cursor = offset + len;
+			rc = is_page(item) ? put_page(e, item, offset, len)
+					   : put_item(e, item, s->item_at + i, offset, len);
+		e->cursor = offset + len;
 	}
-	if (!rc)
-		rc = flush_run(e);
-	if (!rc && cursor < e->region->bytes)
-		rc = put_parent(e, cursor, e->region->bytes);
 	return rc;
-}
-
-static int emit_whole(struct emitter *e)
-{
-	e->out->changed_bytes += e->region->bytes;
-	return e->region->bytes ? put_literal(e, 0, e->region->bytes) : 0;
 }
 
 static int version_order(const void *a, const void *b)
@@ -240,7 +230,7 @@ static int version_order(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static int emit_sources(struct emitter *e)
+static int emit_sources(struct kedge__emitter *e)
 {
 	struct kedge__reduction *out = e->out;
 	KEDGE__ARRAY(uint64_t) list = {0};
@@ -264,36 +254,30 @@ static int emit_sources(struct emitter *e)
 	return 0;
 }
 
-int kedge__emit(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)
+int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, struct kedge__reduction *out,
+			 struct kedge__error *err)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
 	struct kedge__txn *t = &r->txn;
-	struct emitter e = {.r = r, .t = t, .out = out, .merge = ops->merge, .err = err};
-	size_t slab = 0;
-	int rc = 0;
 
+	*e = (struct kedge__emitter){.r = r, .t = t, .out = out, .merge = ops->merge, .whole = ops->whole, .err = err};
+	region_begin(e, 0);
 	/* One step where the size is known; larger maps are mostly merged and grow as needed. */
 	if (!kedge__array_reserve(&out->map, KEDGE__MIN(2 * t->items.count, RESERVE_MAX) + t->image->count))
 		return kedge__error_nomem(err);
 	out->region_digests = kedge__calloc(t->image->count + 1, sizeof(*out->region_digests));
-	e.epoch_used = kedge__calloc(r->record.epochs.count + 1, sizeof(*e.epoch_used));
-	if (!out->region_digests || !e.epoch_used)
-		rc = kedge__error_nomem(err);
-	for (size_t i = 0; !rc && i < t->image->count; i++) {
-		size_t begin = slab < t->slabs.count ? t->slabs.at[slab].item_at : 0, end = begin;
-		struct kedge__sum sum = {0, 0};
+	e->epoch_used = kedge__calloc(r->record.epochs.count + 1, sizeof(*e->epoch_used));
+	return out->region_digests && e->epoch_used ? 0 : kedge__error_nomem(err);
+}
 
-		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++) {
-			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
-			end = kedge__slab_end(t, slab);
-		}
-		e.region = &t->image->regions[i];
-		e.region_index = (uint32_t)i;
-		out->region_digests[i] = kedge__sum_digest(sum, e.region->bytes);
-		rc = ops->whole ? emit_whole(&e) : emit_region(&e, begin, end);
-	}
-	if (!rc)
-		rc = emit_sources(&e);
-	kedge__free(e.epoch_used);
-	return rc;
+int kedge__emitter_end(struct kedge__emitter *e)
+{
+	int rc = regions_until(e, e->t->image->count);
+
+	return rc ? rc : emit_sources(e);
+}
+
+void kedge__emitter_done(struct kedge__emitter *e)
+{
+	kedge__free(e->epoch_used);
 }

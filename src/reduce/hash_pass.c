@@ -279,11 +279,10 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	return rc;
 }
 
-void kedge__items_gather(struct kedge__txn *t, size_t i)
+void kedge__items_gather(const struct kedge__txn *t, size_t i, struct kedge__item *item)
 {
 	const struct kedge__slab *s = &t->slabs.at[i];
 	const struct kedge__hash_worker *w = &t->workers[s->worker];
-	struct kedge__item *item = t->items.at + s->item_at;
 	const uint64_t *fill = w->fills.at + s->fill_at;
 
 	for (size_t k = 0; k < s->count; k++, item++) {
@@ -300,8 +299,10 @@ void kedge__items_gather(struct kedge__txn *t, size_t i)
 
 static int gather_slab(void *ctx, size_t i, int worker)
 {
+	const struct kedge__txn *t = ctx;
+
 	(void)worker;
-	kedge__items_gather(ctx, i);
+	kedge__items_gather(t, i, t->items.at + t->slabs.at[i].item_at);
 	return 0;
 }
 
@@ -310,7 +311,7 @@ void kedge__items_gather_all(struct kedge__txn *t)
 	kedge__pool_for(kedge__pool_if(t->pool, t->items.count), t->items.count ? t->slabs.count : 0, gather_slab, t);
 }
 
-static int items_place(struct kedge__txn *t, struct kedge__error *err)
+static int items_place(struct kedge__txn *t, bool waves, struct kedge__error *err)
 {
 	size_t n = 0;
 
@@ -318,34 +319,90 @@ static int items_place(struct kedge__txn *t, struct kedge__error *err)
 		t->slabs.at[i].item_at = n;
 		n += t->slabs.at[i].count;
 	}
+	t->items.count = n;
+	if (waves)
+		return 0;
 	t->items.at = kedge__large_alloc(n * sizeof(t->items.at[0]));
 	if (!t->items.at)
 		return kedge__error_nomem(err);
-	t->items.count = t->items.room = n;
+	t->items.room = n;
+	return 0;
+}
+
+void kedge__workers_done(struct kedge__reducer *r)
+{
+	for (int i = 0; i < r->worker_count; i++) {
+		kedge__array_done(&r->workers[i].changes);
+		kedge__array_done(&r->workers[i].fills);
+		kedge__array_done(&r->workers[i].undo);
+		kedge__free(r->workers[i].fresh);
+		kedge__free(r->workers[i].bytes);
+	}
+	kedge__free(r->workers);
+	r->workers = NULL;
+	r->worker_count = 0;
+}
+
+static void list_rest(void **at, size_t *count, size_t *room, size_t size)
+{
+	*count = 0;
+	if (*room * size <= KEDGE__KEPT_BYTES)
+		return;
+	kedge__free(*at);
+	*at = NULL;
+	*room = 0;
+}
+
+#define LIST_REST(list) list_rest((void **)&(list)->at, &(list)->count, &(list)->room, sizeof(*(list)->at))
+
+void kedge__workers_rest(struct kedge__reducer *r)
+{
+	for (int i = 0; i < r->worker_count; i++) {
+		LIST_REST(&r->workers[i].changes);
+		LIST_REST(&r->workers[i].fills);
+		LIST_REST(&r->workers[i].undo);
+	}
+}
+
+/* One for each thread. */
+static int workers_make(struct kedge__reducer *r, struct kedge__error *err)
+{
+	size_t scratch = KEDGE__MAX(PIECE_BYTES, (uint64_t)r->options.chunk) / r->options.chunk;
+	int count = r->txn.pool ? kedge__pool_threads(r->txn.pool) : 1;
+	bool bytes = r->txn.view || r->options.paranoid;
+
+	if (r->worker_count != count) {
+		kedge__workers_done(r);
+		r->workers = kedge__calloc((size_t)count, sizeof(*r->workers));
+		if (!r->workers)
+			return kedge__error_nomem(err);
+		r->worker_count = count;
+	}
+	for (int i = 0; i < count; i++) {
+		struct kedge__hash_worker *w = &r->workers[i];
+
+		if (!w->fresh)
+			w->fresh = kedge__malloc(scratch * sizeof(*w->fresh));
+		if (!w->bytes && bytes)
+			w->bytes = kedge__malloc(KEDGE__SLAB_BYTES);
+		if (!w->fresh || (bytes && !w->bytes))
+			return kedge__error_nomem(err);
+	}
+	r->txn.workers = r->workers;
 	return 0;
 }
 
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	size_t scratch = KEDGE__MAX(PIECE_BYTES, (uint64_t)r->options.chunk) / r->options.chunk;
-	int rc;
+	int rc = workers_make(r, err);
 
-	t->worker_count = t->pool ? kedge__pool_threads(t->pool) : 1;
-	t->workers = kedge__calloc((size_t)t->worker_count, sizeof(*t->workers));
-	if (!t->workers)
-		return kedge__error_nomem(err);
-	for (int i = 0; i < t->worker_count; i++) {
-		t->workers[i].fresh = kedge__malloc(scratch * sizeof(struct kedge__digest));
-		if (t->view || r->options.paranoid)
-			t->workers[i].bytes = kedge__malloc(KEDGE__SLAB_BYTES);
-		if (!t->workers[i].fresh || ((t->view || r->options.paranoid) && !t->workers[i].bytes))
-			return kedge__error_nomem(err);
-	}
+	if (rc)
+		return rc;
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
 	if (rc == KEDGE_E_STATE)
 		return kedge__error_set(err, rc, 0, "memory cannot be read as it was");
-	return rc ? kedge__error_nomem(err) : items_place(t, err);
+	return rc ? kedge__error_nomem(err) : items_place(t, kedge__reducer_ops_of(r)->waves, err);
 }
 
 void kedge__hash_undo(struct kedge__reducer *r)

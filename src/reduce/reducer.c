@@ -3,7 +3,8 @@
  * and the digests in place changes before commit, and both can be taken back: old digests are kept, and record entries
  * of a version that was rolled back are dead.
  */
-#include "reduce/reducer.h"
+#include "reduce/emit.h"
+#include "reduce/rex_wave.h"
 
 static const struct kedge__reducer_ops *const table[] = {
     [KEDGE__REDUCER_FULL] = &kedge__full_ops, [KEDGE__REDUCER_BASIC] = &kedge__basic_ops,
@@ -78,21 +79,18 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	return 0;
 }
 
-static void txn_done(struct kedge__txn *t)
+static void txn_done(struct kedge__reducer *r)
 {
-	for (int i = 0; t->workers && i < t->worker_count; i++) {
-		kedge__array_done(&t->workers[i].changes);
-		kedge__array_done(&t->workers[i].fills);
-		kedge__array_done(&t->workers[i].undo);
-		kedge__free(t->workers[i].fresh);
-		kedge__free(t->workers[i].bytes);
-	}
-	kedge__free(t->workers);
+	struct kedge__txn *t = &r->txn;
+
+	kedge__workers_rest(r);
+	kedge__rex_table_rest(&r->rex);
 	kedge__free(t->regions);
 	kedge__free((void *)t->own.regions);
 	kedge__array_done(&t->slabs);
 	kedge__large_free(t->items.at, t->items.room * sizeof(t->items.at[0]));
 	kedge__array_done(&t->roots);
+	kedge__array_done(&t->pages);
 	if (t->aside)
 		kedge__map_free(t->aside, t->aside_bytes);
 	memset(t, 0, sizeof(*t));
@@ -102,9 +100,11 @@ void kedge__reducer_free(struct kedge__reducer *r)
 {
 	if (!r)
 		return;
-	txn_done(&r->txn);
+	txn_done(r);
+	kedge__workers_done(r);
 	kedge__record_done(&r->record);
 	kedge__rex_table_done(&r->rex);
+	kedge__rex_wave_free(r->wave);
 	kedge__last_done(&r->last);
 	kedge__free(r);
 }
@@ -171,6 +171,26 @@ static int own_image(struct kedge__txn *t, const struct kedge__image *image, str
 	return 0;
 }
 
+/* What the reducer does between the hash pass and the extents, and the extents. */
+static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
+{
+	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
+	struct kedge__txn *t = &r->txn;
+	struct kedge__emitter e;
+	int rc = kedge__emitter_begin(&e, r, red, err);
+
+	t->emitter = &e;
+	if (!rc)
+		rc = ops->run(r, err);
+	for (size_t i = 0; !rc && !ops->waves && i < t->slabs.count; i++)
+		rc = kedge__emitter_slab(&e, i, t->items.at + t->slabs.at[i].item_at);
+	if (!rc)
+		rc = kedge__emitter_end(&e);
+	t->emitter = NULL;
+	kedge__emitter_done(&e);
+	return rc;
+}
+
 static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
@@ -189,13 +209,11 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 		t->slabs.at[i].skip = true;
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
-	if (!rc && !ops->gathers)
+	if (!rc && !ops->waves)
 		kedge__items_gather_all(t);
 	red->hash_seconds = kedge__clock_seconds() - start;
 	if (!rc)
-		rc = ops->run(r, err);
-	if (!rc)
-		rc = kedge__emit(r, red, err);
+		rc = run_emit(r, red, err);
 	if (!rc && r->options.paranoid && ops->hashes)
 		rc = kedge__paranoid_keep(r, err);
 	if (!rc)
@@ -308,7 +326,7 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 	kedge__record_commit(&r->record);
 	kedge__auto_learn(r);
 	r->parent = t->version;
-	txn_done(t);
+	txn_done(r);
 	r->busy = false;
 }
 
@@ -319,7 +337,7 @@ void kedge__reducer_rollback(struct kedge__reducer *r)
 	kedge__hash_undo(r);
 	kedge__last_rollback(&r->last);
 	kedge__record_rollback(&r->record);
-	txn_done(&r->txn);
+	txn_done(r);
 	r->busy = false;
 }
 
@@ -346,7 +364,6 @@ void kedge__reducer_reset(struct kedge__reducer *r)
 {
 	kedge__reducer_rollback(r);
 	kedge__record_done(&r->record);
-	kedge__rex_table_done(&r->rex);
 	forget_parent(r);
 	forget_choice(r);
 }

@@ -72,7 +72,7 @@ enum kedge__item_kind {
 	KEDGE__ITEM_FIRST, /* a literal that was entered in the record */
 	KEDGE__ITEM_SHIFT, /* the same as (epoch, src) */
 	KEDGE__ITEM_FILL,  /* src is the pattern */
-	KEDGE__ITEM_BACK,  /* the same as item src, which is a literal */
+	KEDGE__ITEM_BACK,  /* the same as pattern number src of this version, which is a literal */
 	/* The first changed one of a page that is one extent, whatever its other items (epoch: how many there are) say: */
 	KEDGE__ITEM_PAGE,      /* a literal */
 	KEDGE__ITEM_PAGE_FILL, /* src is the pattern */
@@ -93,7 +93,14 @@ struct kedge__slab {
 	uint64_t first; /* chunk */
 	size_t change_at, fill_at, undo_at, count, undo_count;
 	size_t item_at;
+	uint64_t pages; /* rex: a bit for each that changed, */
+	size_t page_at; /* and where the first of them is among txn.pages */
 	struct kedge__sum sum;
+};
+
+struct kedge__rex_page { /* a changed page: where its literals are */
+	uint64_t position;
+	uint64_t plain[KEDGE__REX_PAGE / KEDGE__CHUNK_MIN / 64]; /* a bit for each pattern that is a literal */
 };
 
 struct kedge__root {  /* a subtree of shifted duplicates that is one piece elsewhere */
@@ -111,6 +118,8 @@ struct kedge__hash_worker {             /* what one thread found, in the order o
 	uint8_t *bytes;              /* scratch: a slab that is seen through a view; what is compared */
 };
 
+struct kedge__emitter;
+
 /* One version in progress. */
 struct kedge__txn {
 	struct kedge__pool *pool;
@@ -125,9 +134,10 @@ struct kedge__txn {
 	const struct kedge__region_dirty *dirty; /* the caller's, while reduce runs; NULL: nothing is known */
 	bool sums;                               /* grain and slab sums are kept */
 	KEDGE__ARRAY(struct kedge__slab) slabs;
-	struct kedge__hash_worker *workers;
-	int worker_count;
-	KEDGE__ARRAY(struct kedge__item) items;
+	struct kedge__hash_worker *workers; /* the reducer's */
+	KEDGE__ARRAY(struct kedge__item) items; /* of all slabs; where the reducer works in waves, only their number */
+	KEDGE__ARRAY(struct kedge__rex_page) pages; /* rex: the changed ones so far */
+	struct kedge__emitter *emitter;
 	KEDGE__ARRAY(struct kedge__root) roots; /* ascending */
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
 	uint64_t aside_bytes;
@@ -153,10 +163,17 @@ struct kedge__reducer {
 	uint64_t parent;
 	struct kedge__auto choice;
 	const struct kedge__image_view *view; /* for the next version */
-	struct kedge__rex_table rex; /* its memory stays */
+	/* Memory that stays from version to version, as far as KEDGE__KEPT_BYTES go: */
+	struct kedge__hash_worker *workers;
+	int worker_count;
+	struct kedge__rex_table rex;
+	struct kedge__rex_wave *wave;
 	struct kedge__txn txn;
 	bool busy;
 };
+
+/* Work space is made anew at the cost of a page fault for each 4 KiB: more than the work on as many bytes. */
+#define KEDGE__KEPT_BYTES (UINT64_C(16) << 20) /* each */
 
 #define KEDGE__GRAIN_BYTES UINT64_C(4096) /* dirty ranges are looked at in such pieces, or in chunks if those are larger */
 
@@ -223,14 +240,18 @@ static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_
 int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__hash_undo(struct kedge__reducer *r);
-/* The changed chunks of a slab, or of all, from the threads' lists to their places among the items. */
-void kedge__items_gather(struct kedge__txn *t, size_t slab);
+/* Empty the threads' lists, of which those that are not large stay. */
+void kedge__workers_rest(struct kedge__reducer *r);
+void kedge__workers_done(struct kedge__reducer *r);
+/* The changed chunks of a slab from its thread's list to ITEMS, or of all to their places. */
+void kedge__items_gather(const struct kedge__txn *t, size_t slab, struct kedge__item *items);
 void kedge__items_gather_all(struct kedge__txn *t);
 /* Shifted duplicates and first occurrences among the changed chunks. */
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__forest_enter(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__forest_find(struct kedge__reducer *r, struct kedge__error *err);
-int kedge__emit(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err);
+/* rex: where the literal is that pattern NUMBER of this version is part of. */
+uint64_t kedge__rex_position(const struct kedge__txn *t, uint64_t number, uint64_t chunk);
 
 /* paranoid.c: are LEN bytes of REGION at OFFSET those at (epoch, src)? After the hash pass, on one thread. */
 bool kedge__paranoid_equal(const struct kedge__reducer *r, size_t region, uint64_t offset, uint64_t len, uint32_t epoch,
@@ -256,7 +277,7 @@ struct kedge__reducer_ops {
 	bool whole;  /* each region is one literal */
 	bool merge;  /* neighbouring results become one extent */
 	bool pages;  /* one of KEDGE__REX_PAGE bytes with a change may become a literal as a whole */
-	bool gathers; /* `run` gathers the items itself */
+	bool waves; /* `run` gathers the items of some slabs after the other, and emits them */
 };
 
 extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops, kedge__rex_ops;

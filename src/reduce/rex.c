@@ -4,8 +4,10 @@
  * contents are its dictionary), may have stood earlier in this version (the DeD-Table), or is new: a literal. Then each
  * page is decided on: one that would not become smaller is a literal as a whole, whose patterns still serve others.
  *
- * Steps go over slabs on all threads; only the table needs an order, and that is kept for each of its parts.
+ * Steps go over the slabs of a wave on all threads; only the table needs an order, and that is kept for each of its
+ * parts.
  */
+#include "reduce/emit.h"
 #include "reduce/rex_wave.h"
 
 #define PAGE_PATTERNS_MAX (KEDGE__REX_PAGE / KEDGE__CHUNK_MIN)
@@ -99,30 +101,28 @@ static void find_moves(const struct kedge__reducer *r, const struct page *p, con
 	}
 }
 
-/* The items from BEGIN on that are in one page. */
-static struct page page_at(const struct kedge__reducer *r, const struct kedge__slab *s, size_t begin, size_t end)
+/* Those of the N items of slab S that are in the page of the first. */
+static struct page page_at(const struct kedge__reducer *r, const struct kedge__slab *s, struct kedge__item *items,
+			   size_t n)
 {
 	const struct kedge__txn *t = &r->txn;
 	uint64_t patterns = KEDGE__REX_PAGE / r->options.chunk;
-	struct page p = {.region = kedge__slab_region(t, s), .last = t->regions[s->region]};
+	struct page p = {.region = kedge__slab_region(t, s), .last = t->regions[s->region], .items = items};
 
-	p.items = &t->items.at[begin];
-	p.first = p.items->index / patterns * patterns;
-	while (begin + p.count < end && p.items[p.count].index < p.first + patterns)
+	p.first = items->index / patterns * patterns;
+	while (p.count < n && items[p.count].index < p.first + patterns)
 		p.count++;
 	return p;
 }
 
-static void moves_in_slab(struct kedge__reducer *r, size_t i)
+static void moves_in_slab(const struct kedge__reducer *r, const struct kedge__slab *s, struct kedge__item *items)
 {
-	const struct kedge__txn *t = &r->txn;
-	const struct kedge__slab *s = &t->slabs.at[i];
-	const struct kedge__digest *undo = t->workers[s->worker].undo.at + s->undo_at;
+	const struct kedge__digest *undo = r->txn.workers[s->worker].undo.at + s->undo_at;
 	struct dictionary d;
 	struct page p;
 
-	for (size_t at = s->item_at; at < kedge__slab_end(t, i); at += p.count) {
-		p = page_at(r, s, at, kedge__slab_end(t, i));
+	for (size_t at = 0; at < s->count; at += p.count) {
+		p = page_at(r, s, items + at, s->count - at);
 		undo += dictionary_make(&d, &p, r->options.chunk, undo);
 		find_moves(r, &p, &d);
 	}
@@ -137,17 +137,22 @@ static bool really_same(const struct kedge__reducer *r, const struct kedge__item
 	return kedge__paranoid_equal(r, item->region, item->index * chunk, chunk, epoch, src);
 }
 
-static void check_bytes(struct kedge__reducer *r, size_t begin, size_t end)
+/* Of a pattern of this version, in the image. */
+static uint64_t address_of(const struct kedge__reducer *r, uint64_t number)
 {
-	struct kedge__txn *t = &r->txn;
+	uint64_t per_slab = KEDGE__SLAB_BYTES / r->options.chunk;
+	const struct kedge__slab *s = &r->txn.slabs.at[number / per_slab];
 
-	for (size_t i = begin; i < end; i++) {
-		struct kedge__item *item = &t->items.at[i];
-		const struct kedge__item *first = item->kind == KEDGE__ITEM_BACK ? &t->items.at[item->src] : NULL;
+	return kedge__slab_region(&r->txn, s)->base + (s->first + number % per_slab) * r->options.chunk;
+}
+
+static void check_bytes(const struct kedge__reducer *r, struct kedge__item *items, size_t n)
+{
+	for (struct kedge__item *item = items; item < items + n; item++) {
+		bool back = item->kind == KEDGE__ITEM_BACK;
 
 		if ((item->kind == KEDGE__ITEM_SHIFT && !really_same(r, item, item->epoch, item->src)) ||
-		    (first && !really_same(r, item, r->record.current,
-					   t->image->regions[first->region].base + first->index * r->options.chunk)))
+		    (back && !really_same(r, item, r->record.current, address_of(r, item->src))))
 			item->kind = KEDGE__ITEM_PLAIN;
 	}
 }
@@ -206,29 +211,67 @@ static bool is_constant(const struct page *p, uint64_t chunk, uint64_t len, bool
 	return true;
 }
 
-static void decide(const struct page *p, uint64_t chunk, bool trust)
+/* *OUT: its literals, and in `position` how many bytes they are. */
+static void decide(const struct page *p, uint64_t chunk, bool trust, struct kedge__rex_page *out)
 {
 	uint64_t offset = p->first * chunk, len = KEDGE__MIN(KEDGE__REX_PAGE, p->region->bytes - offset);
 	struct kedge__item *head = p->items;
 
+	*out = (struct kedge__rex_page){0};
 	if (is_constant(p, chunk, len, trust)) {
 		head->kind = KEDGE__ITEM_PAGE_FILL;
 		head->epoch = (uint32_t)p->count;
 	} else if (pointers_cost(p, chunk) + len / 8 > len) {
 		head->kind = KEDGE__ITEM_PAGE;
 		head->epoch = (uint32_t)p->count;
+		out->position = len;
+		memset(out->plain, 0xff, sizeof(out->plain));
+	} else {
+		for (const struct kedge__item *i = head; i < head + p->count; i++) {
+			if (i->kind != KEDGE__ITEM_PLAIN)
+				continue;
+			out->position += kedge__item_len(p->region, i->index, chunk);
+			out->plain[(i->index - p->first) / 64] |= UINT64_C(1) << (i->index - p->first) % 64;
+		}
 	}
+}
+
+uint64_t kedge__rex_position(const struct kedge__txn *t, uint64_t number, uint64_t chunk)
+{
+	uint64_t patterns = KEDGE__REX_PAGE / chunk, in_slab = number % (KEDGE__SLAB_BYTES / chunk);
+	const struct kedge__slab *s = &t->slabs.at[number / (KEDGE__SLAB_BYTES / chunk)];
+	uint64_t before = s->pages & ((UINT64_C(1) << in_slab / patterns) - 1), in_page = in_slab % patterns, rank = 0;
+	const struct kedge__rex_page *page = &t->pages.at[s->page_at + (size_t)__builtin_popcountll(before)];
+
+	for (uint64_t i = 0; i < in_page / 64; i++)
+		rank += (uint64_t)__builtin_popcountll(page->plain[i]);
+	rank += (uint64_t)__builtin_popcountll(page->plain[in_page / 64] & ((UINT64_C(1) << in_page % 64) - 1));
+	return page->position + rank * chunk;
+}
+
+/* ---- waves */
+
+static uint64_t pages_of(const struct kedge__slab *s, const struct kedge__item *items, uint64_t patterns)
+{
+	uint64_t pages = 0;
+
+	for (size_t k = 0; k < s->count; k++)
+		pages |= UINT64_C(1) << (items[k].index - s->first) / patterns;
+	return pages;
 }
 
 static int prepare_slab(void *ctx, size_t i, int worker)
 {
 	struct kedge__rex_wave *w = ctx;
 	struct kedge__txn *t = &w->r->txn;
+	struct kedge__slab *s = &t->slabs.at[w->slab + i];
+	struct kedge__item *items = kedge__rex_wave_items(w, i);
 
 	(void)worker;
-	kedge__items_gather(t, w->slab + i);
-	if (t->parent_epoch && t->slabs.at[w->slab + i].undo_count)
-		moves_in_slab(w->r, w->slab + i);
+	kedge__items_gather(t, w->slab + i, items);
+	s->pages = pages_of(s, items, KEDGE__REX_PAGE / w->r->options.chunk);
+	if (t->parent_epoch && s->undo_count)
+		moves_in_slab(w->r, s, items);
 	kedge__rex_wave_note(w, i);
 	return 0;
 }
@@ -236,16 +279,46 @@ static int prepare_slab(void *ctx, size_t i, int worker)
 static int decide_slab(void *ctx, size_t i, int worker)
 {
 	struct kedge__rex_wave *w = ctx;
-	const struct kedge__slab *s = &w->r->txn.slabs.at[w->slab + i];
-	size_t end = s->item_at + s->count;
+	struct kedge__txn *t = &w->r->txn;
+	const struct kedge__slab *s = &t->slabs.at[w->slab + i];
+	struct kedge__item *items = kedge__rex_wave_items(w, i);
+	struct kedge__rex_page *out = t->pages.at + s->page_at;
 	struct page p;
 
 	(void)worker;
-	for (size_t at = s->item_at; at < end; at += p.count) {
-		p = page_at(w->r, s, at, end);
-		decide(&p, w->r->options.chunk, !w->r->options.paranoid);
+	for (size_t at = 0; at < s->count; at += p.count) {
+		p = page_at(w->r, s, items + at, s->count - at);
+		decide(&p, w->r->options.chunk, !w->r->options.paranoid, out++);
 	}
 	return 0;
+}
+
+/* Room for what is to be decided on. */
+static bool pages_reserve(struct kedge__txn *t, const struct kedge__rex_wave *w)
+{
+	for (size_t i = w->slab; i < w->slab + w->slabs; i++) {
+		t->slabs.at[i].page_at = t->pages.count;
+		t->pages.count += (size_t)__builtin_popcountll(t->slabs.at[i].pages);
+	}
+	return kedge__array_reserve(&t->pages, t->pages.count);
+}
+
+/* Literals come in the order of pages: sizes become positions. */
+static int wave_emit(struct kedge__rex_wave *w)
+{
+	struct kedge__txn *t = &w->r->txn;
+	uint64_t position = t->emitter->out->literal_bytes;
+	int rc = 0;
+
+	for (size_t i = t->slabs.at[w->slab].page_at; i < t->pages.count; i++) {
+		uint64_t bytes = t->pages.at[i].position;
+
+		t->pages.at[i].position = position;
+		position += bytes;
+	}
+	for (size_t i = 0; !rc && i < w->slabs; i++)
+		rc = kedge__emitter_slab(t->emitter, w->slab + i, kedge__rex_wave_items(w, i));
+	return rc;
 }
 
 /* The epoch of the version that the last digests are of. */
@@ -257,30 +330,32 @@ static uint32_t parent_epoch(const struct kedge__reducer *r)
 	return 0;
 }
 
-static void run_wave(struct kedge__rex_wave *w)
+static int run_wave(struct kedge__rex_wave *w, struct kedge__error *err)
 {
 	struct kedge__pool *pool = kedge__pool_if(w->r->txn.pool, w->end - w->begin);
 
 	kedge__pool_for(pool, w->slabs, prepare_slab, w);
+	if (!pages_reserve(&w->r->txn, w))
+		return kedge__error_nomem(err);
 	kedge__rex_wave_find(w, pool);
 	if (w->r->options.paranoid)
-		check_bytes(w->r, w->begin, w->end);
+		check_bytes(w->r, w->items, w->end - w->begin);
 	kedge__pool_for(pool, w->slabs, decide_slab, w);
+	return wave_emit(w);
 }
 
 static int run(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	struct kedge__rex_wave w;
+	struct kedge__rex_wave *w;
 	int rc;
 
 	t->parent_epoch = t->compare ? parent_epoch(r) : 0;
-	rc = kedge__rex_wave_init(&w, r, err);
-	while (!rc && kedge__rex_wave_next(&w))
-		run_wave(&w);
-	kedge__rex_wave_done(&w);
+	rc = kedge__rex_wave_begin(r, &w, err);
+	while (!rc && kedge__rex_wave_next(w))
+		rc = run_wave(w, err);
 	return rc;
 }
 
 const struct kedge__reducer_ops kedge__rex_ops = {
-    .name = "rex", .run = run, .hashes = true, .merge = true, .pages = true, .gathers = true};
+    .name = "rex", .run = run, .hashes = true, .merge = true, .pages = true, .waves = true};

@@ -1,4 +1,4 @@
-#include "reduce/rex_table.h"
+#include "reduce/reducer.h"
 
 #define MOVES_MAX 8
 
@@ -12,7 +12,7 @@ int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t 
 
 	buckets = KEDGE__MAX(buckets, 1);
 	bytes = buckets * bucket_bytes;
-	if (bytes > t->bytes || bytes < t->bytes / 4) {
+	if (bytes > t->bytes) {
 		kedge__rex_table_done(t);
 		t->at = kedge__map_alloc(bytes);
 		if (!t->at)
@@ -25,6 +25,12 @@ int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t 
 	return 0;
 }
 
+void kedge__rex_table_rest(struct kedge__rex_table *t)
+{
+	if (t->bytes > KEDGE__KEPT_BYTES)
+		kedge__rex_table_done(t);
+}
+
 void kedge__rex_table_done(struct kedge__rex_table *t)
 {
 	if (t->at)
@@ -35,7 +41,7 @@ void kedge__rex_table_done(struct kedge__rex_table *t)
 static bool put_free(struct kedge__rex_bucket *b, struct kedge__rex_entry e)
 {
 	for (int i = 0; i < 2; i++) {
-		if (!b->way[i].item) {
+		if (!b->way[i].number) {
 			b->way[i] = e;
 			return true;
 		}
@@ -43,9 +49,9 @@ static bool put_free(struct kedge__rex_bucket *b, struct kedge__rex_entry e)
 	return false;
 }
 
-void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t item)
+void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t number)
 {
-	struct kedge__rex_entry e = {key->tag, item + 1};
+	struct kedge__rex_entry e = {key->tag, number + 1};
 	uint32_t bucket = key->second;
 
 	if (put_free(&key->part[key->first], e) || put_free(&key->part[bucket], e))

@@ -1,7 +1,7 @@
 /*
  * rex_table.h: the DeD-Table of rex: where a pattern stood first in the version in progress. A cuckoo table with two
- * choices of a bucket of two entries each, begun from nothing for each version. An entry names an item and has 32 bits
- * of its digest: the caller compares the rest.
+ * choices of a bucket of two entries each, begun from nothing for each version. An entry names a pattern and has
+ * 32 bits of its digest: the caller compares the rest.
  *
  * The table is split by the digest, and patterns of one part are entered in the order of addresses, by one thread at a
  * time: what is found depends on the data alone. An entry that finds no place in a few moves costs another its place:
@@ -16,7 +16,7 @@
 
 struct kedge__rex_entry {
 	uint32_t tag;
-	uint32_t item; /* its number + 1; 0: empty */
+	uint32_t number; /* of the pattern, + 1; 0: empty */
 };
 
 struct kedge__rex_bucket {
@@ -37,9 +37,11 @@ struct kedge__rex_key {
 
 /* Empty it, for COUNT patterns, in at most LIMIT bytes. */
 int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err);
+/* Between versions: only little memory stays. */
+void kedge__rex_table_rest(struct kedge__rex_table *t);
 void kedge__rex_table_done(struct kedge__rex_table *t);
-/* Put ITEM, which is not there, in. */
-void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t item);
+/* Put pattern NUMBER, which is not there, in. */
+void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t number);
 
 static inline uint64_t kedge__rex_hash(struct kedge__digest d)
 {

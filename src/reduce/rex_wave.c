@@ -1,30 +1,71 @@
 #include "reduce/rex_wave.h"
 
-#define WAVE       ((size_t)1 << 20) /* items: those of a slab fit in */
+#define WAVE       ((size_t)1 << 15) /* items for each thread: those of a slab fit in */
 #define WAVE_SLABS ((size_t)1024)
 #define GROUP      32u /* patterns whose buckets are fetched together */
 
-int kedge__rex_wave_init(struct kedge__rex_wave *w, struct kedge__reducer *r, struct kedge__error *err)
+static void release(struct kedge__rex_wave *w)
 {
-	size_t items = r->txn.items.count;
-
-	memset(w, 0, sizeof(*w));
-	w->r = r;
-	w->room = KEDGE__MIN(items, WAVE);
-	w->hashes = kedge__large_alloc(w->room * sizeof(*w->hashes));
-	w->probes = kedge__large_alloc(w->room * sizeof(*w->probes));
-	w->counts =
-	    kedge__malloc(KEDGE__MIN(WAVE_SLABS, r->txn.slabs.count + 1) * KEDGE__REX_PARTS * sizeof(*w->counts));
-	if (!w->hashes || !w->probes || !w->counts)
-		return kedge__error_nomem(err);
-	return kedge__rex_table_begin(&r->rex, items, r->options.record_bytes, err);
-}
-
-void kedge__rex_wave_done(struct kedge__rex_wave *w)
-{
+	kedge__large_free(w->items, w->room * sizeof(*w->items));
 	kedge__large_free(w->hashes, w->room * sizeof(*w->hashes));
 	kedge__large_free(w->probes, w->room * sizeof(*w->probes));
 	kedge__free(w->counts);
+	*w = (struct kedge__rex_wave){0};
+}
+
+void kedge__rex_wave_free(struct kedge__rex_wave *w)
+{
+	if (w)
+		release(w);
+	kedge__free(w);
+}
+
+static int reserve(struct kedge__rex_wave *w, size_t items, size_t slabs, struct kedge__error *err)
+{
+	if (items <= w->room && slabs <= w->slab_room)
+		return 0;
+	items = KEDGE__MAX(items, w->room);
+	slabs = KEDGE__MAX(slabs, w->slab_room);
+	release(w);
+	w->room = items;
+	w->slab_room = slabs;
+	w->items = kedge__large_alloc(items * sizeof(*w->items));
+	w->hashes = kedge__large_alloc(items * sizeof(*w->hashes));
+	w->probes = kedge__large_alloc(items * sizeof(*w->probes));
+	w->counts = kedge__malloc(slabs * KEDGE__REX_PARTS * sizeof(*w->counts));
+	if (w->items && w->hashes && w->probes && w->counts)
+		return 0;
+	release(w);
+	return kedge__error_nomem(err);
+}
+
+/* Those that may be candidates. */
+static uint64_t pattern_count(const struct kedge__reducer *r)
+{
+	uint64_t n = r->txn.items.count;
+
+	for (int i = 0; i < r->worker_count; i++)
+		n -= r->workers[i].fills.count;
+	return n;
+}
+
+int kedge__rex_wave_begin(struct kedge__reducer *r, struct kedge__rex_wave **out, struct kedge__error *err)
+{
+	size_t room = WAVE * (r->txn.pool ? (size_t)kedge__pool_threads(r->txn.pool) : 1);
+	struct kedge__rex_wave *w = r->wave;
+	int rc;
+
+	if (!w)
+		w = r->wave = kedge__calloc(1, sizeof(*w));
+	if (!w)
+		return kedge__error_nomem(err);
+	rc = reserve(w, KEDGE__MIN(r->txn.items.count, room), KEDGE__MIN(WAVE_SLABS, r->txn.slabs.count), err);
+	if (rc)
+		return rc;
+	w->r = r;
+	w->slab = w->slabs = w->begin = w->end = 0;
+	*out = w;
+	return kedge__rex_table_begin(&r->rex, pattern_count(r), r->options.record_bytes, err);
 }
 
 bool kedge__rex_wave_next(struct kedge__rex_wave *w)
@@ -33,19 +74,14 @@ bool kedge__rex_wave_next(struct kedge__rex_wave *w)
 
 	w->slab += w->slabs;
 	w->begin = w->end;
-	for (w->slabs = 0; w->slab + w->slabs < t->slabs.count && w->slabs < WAVE_SLABS; w->slabs++) {
+	for (w->slabs = 0; w->slab + w->slabs < t->slabs.count && w->slabs < w->slab_room; w->slabs++) {
 		size_t count = t->slabs.at[w->slab + w->slabs].count;
 
 		if (count > w->room - (w->end - w->begin))
 			break;
 		w->end += count;
 	}
-	return t->items.count && w->slabs;
-}
-
-static struct kedge__digest digest_of(const struct kedge__txn *t, size_t item)
-{
-	return t->regions[t->items.at[item].region]->digests[t->items.at[item].index];
+	return w->slabs;
 }
 
 void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i)
@@ -53,16 +89,18 @@ void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i)
 	const struct kedge__txn *t = &w->r->txn;
 	const struct kedge__slab *s = &t->slabs.at[w->slab + i];
 	const struct kedge__digest *digests = t->regions[s->region]->digests;
+	const struct kedge__item *items = kedge__rex_wave_items(w, i);
+	uint64_t per_slab = KEDGE__SLAB_BYTES / w->r->options.chunk;
 	uint64_t whole = kedge__slab_region(t, s)->bytes / w->r->options.chunk;
 	uint32_t *counts = w->counts + i * KEDGE__REX_PARTS;
 	uint64_t *hashes = w->hashes + (s->item_at - w->begin);
+	bool numbered = (w->slab + i + 1) * per_slab < UINT32_MAX;
 
 	memset(counts, 0, KEDGE__REX_PARTS * sizeof(*counts));
 	for (size_t k = 0; k < s->count; k++) {
-		const struct kedge__item *item = &t->items.at[s->item_at + k];
-		bool candidate = item->kind == KEDGE__ITEM_PLAIN && item->index < whole && s->item_at + k < UINT32_MAX;
+		bool candidate = items[k].kind == KEDGE__ITEM_PLAIN && items[k].index < whole && numbered;
 
-		hashes[k] = candidate ? kedge__rex_hash(digests[item->index]) | 1 : 0;
+		hashes[k] = candidate ? kedge__rex_hash(digests[items[k].index]) | 1 : 0;
 		counts[kedge__rex_part(hashes[k])] += candidate;
 	}
 }
@@ -88,6 +126,8 @@ static int list_slab(void *ctx, size_t i, int worker)
 {
 	const struct kedge__rex_wave *w = ctx;
 	const struct kedge__slab *s = &w->r->txn.slabs.at[w->slab + i];
+	const struct kedge__item *items = kedge__rex_wave_items(w, i);
+	uint64_t per_slab = KEDGE__SLAB_BYTES / w->r->options.chunk, first = (w->slab + i) * per_slab - s->first;
 	const uint64_t *hashes = w->hashes + (s->item_at - w->begin);
 	uint32_t *next = w->counts + i * KEDGE__REX_PARTS;
 
@@ -95,44 +135,53 @@ static int list_slab(void *ctx, size_t i, int worker)
 	for (size_t k = 0; k < s->count; k++)
 		if (hashes[k])
 			w->probes[next[kedge__rex_part(hashes[k])]++] = (struct kedge__rex_probe){
-			    (uint32_t)hashes[k], (uint32_t)(hashes[k] >> 32), (uint32_t)(s->item_at + k)};
+			    (uint32_t)hashes[k], (uint32_t)(hashes[k] >> 32), (uint32_t)(s->item_at - w->begin + k),
+			    (uint32_t)(first + items[k].index)};
 	return 0;
 }
 
-/* The number of the item in bucket B that is the same as ITEM, + 1, or 0. */
-static uint32_t find_in(const struct kedge__txn *t, const struct kedge__rex_bucket *b, uint32_t tag, uint32_t item)
+static const struct kedge__digest *digest_of(const struct kedge__rex_wave *w, uint32_t number)
+{
+	uint64_t per_slab = KEDGE__SLAB_BYTES / w->r->options.chunk;
+	const struct kedge__slab *s = &w->r->txn.slabs.at[number / per_slab];
+
+	return w->r->txn.regions[s->region]->digests + s->first + number % per_slab;
+}
+
+/* The number in bucket B of the pattern that is the same as NUMBER, + 1, or 0. */
+static uint32_t find_in(const struct kedge__rex_wave *w, const struct kedge__rex_bucket *b, uint32_t tag,
+			uint32_t number)
 {
 	for (int i = 0; i < 2; i++)
-		if (b->way[i].tag == tag && b->way[i].item &&
-		    kedge__digest_equal(digest_of(t, b->way[i].item - 1), digest_of(t, item)))
-			return b->way[i].item;
+		if (b->way[i].tag == tag && b->way[i].number &&
+		    kedge__digest_equal(*digest_of(w, b->way[i].number - 1), *digest_of(w, number)))
+			return b->way[i].number;
 	return 0;
 }
 
 /* In the second bucket only if the first is full, for nothing goes there before. */
-static uint32_t find_first(const struct kedge__txn *t, const struct kedge__rex_key *key, uint32_t item)
+static uint32_t find_first(const struct kedge__rex_wave *w, const struct kedge__rex_key *key, uint32_t number)
 {
-	uint32_t found = find_in(t, &key->part[key->first], key->tag, item);
+	uint32_t found = find_in(w, &key->part[key->first], key->tag, number);
 
-	return found || !key->part[key->first].way[1].item ? found
-							   : find_in(t, &key->part[key->second], key->tag, item);
+	return found || !key->part[key->first].way[1].number ? found
+							     : find_in(w, &key->part[key->second], key->tag, number);
 }
 
-static void fetch_next(const struct kedge__txn *t, const struct kedge__rex_key *key)
+static void fetch_next(const struct kedge__rex_wave *w, const struct kedge__rex_key *key)
 {
 	const struct kedge__rex_bucket *b = &key->part[key->first];
 
 	for (int i = 0; i < 2; i++)
-		if (b->way[i].tag == key->tag && b->way[i].item)
-			__builtin_prefetch(&t->items.at[b->way[i].item - 1]);
-	if (b->way[1].item)
+		if (b->way[i].tag == key->tag && b->way[i].number)
+			__builtin_prefetch(digest_of(w, b->way[i].number - 1));
+	if (b->way[1].number)
 		__builtin_prefetch(&key->part[key->second], 1);
 }
 
 /* N probes, at most GROUP. Memory is asked for in rounds, because every step would wait for it. */
 static void find_group(struct kedge__rex_wave *w, const struct kedge__rex_probe *probes, size_t n)
 {
-	struct kedge__txn *t = &w->r->txn;
 	struct kedge__rex_key keys[GROUP];
 
 	for (size_t i = 0; i < n; i++) {
@@ -140,15 +189,15 @@ static void find_group(struct kedge__rex_wave *w, const struct kedge__rex_probe 
 		__builtin_prefetch(&keys[i].part[keys[i].first], 1);
 	}
 	for (size_t i = 0; i < n; i++)
-		fetch_next(t, &keys[i]);
+		fetch_next(w, &keys[i]);
 	for (size_t i = 0; i < n; i++) {
-		uint32_t first = find_first(t, &keys[i], probes[i].item);
+		uint32_t first = find_first(w, &keys[i], probes[i].number);
 
 		if (first) {
-			t->items.at[probes[i].item].kind = KEDGE__ITEM_BACK;
-			t->items.at[probes[i].item].src = first - 1;
+			w->items[probes[i].item].kind = KEDGE__ITEM_BACK;
+			w->items[probes[i].item].src = first - 1;
 		} else {
-			kedge__rex_table_enter(&w->r->rex, &keys[i], probes[i].item);
+			kedge__rex_table_enter(&w->r->rex, &keys[i], probes[i].number);
 		}
 	}
 }
