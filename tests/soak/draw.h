@@ -1,0 +1,26 @@
+/* draw: what a life of a job is like: its settings, and what goes wrong. */
+#ifndef TESTS_SOAK_DRAW_H
+#define TESTS_SOAK_DRAW_H
+
+#include "history.h"
+
+#define LIFE_SETTINGS 32
+
+struct life {
+	uint64_t state;     /* for further draws */
+	uint64_t branch;
+	uint64_t versions;  /* to take */
+	bool second_level, closes, patient, sync;
+	bool errs;          /* the fault is one that calls may report */
+	char fault[32];     /* for kedge__fault_set(), "" for none */
+	char text[LIFE_SETTINGS][160];
+	const char *settings[LIFE_SETTINGS + 1]; /* key=value, NULL-terminated, without the directories */
+};
+
+/* MOMENTS: no faults at counted calls, since the life will be killed at a moment that the clock gives. */
+void life_draw(struct life *life, uint64_t seed, uint64_t branch, bool moments);
+
+/* All of it in one line that lasts until the next call. */
+const char *life_text(const struct life *life);
+
+#endif
