@@ -64,7 +64,8 @@ static int discard_future(kedge_t *k, uint64_t version, struct kedge__error *err
 	return rc;
 }
 
-/* What the new version may refer to: versions that are complete in every rank's directory and not about to go. */
+/* What the new version may refer to: versions that are complete in every rank's directory, with all that they need, and
+ * not about to go. */
 static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
@@ -76,8 +77,10 @@ static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 		rc = kedge__catalog_scan(cat, err);
 	if (!rc)
 		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, w->version, &w->alive, &w->alive_count, err);
-	if (!rc)
+	if (!rc) {
+		w->alive_count = kedge__versions_whole(cat, w->alive, w->alive_count);
 		w->alive_count = kedge__keep_alive(k, w->alive, w->alive_count);
+	}
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_VERSIONS, w->version, rc, NULL, err);
 	return rc ? rc : kedge__channel_common(&k->front, w->alive, &w->alive_count, err);
 }
@@ -177,6 +180,7 @@ static void begin_anew(struct kedge__job_write *w)
 	kedge__reducer_reset(k->reducer);
 	k->reducer_at = KEDGE__NO_VERSION;
 	k->reducer_primed = true;
+	k->base_from = w->version;
 }
 
 /* What the store has is needed by the reduction, and by nothing before it. */

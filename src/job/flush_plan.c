@@ -101,6 +101,37 @@ static bool sources_stand(const struct kedge__chore *c, const struct kedge__set 
 	return true;
 }
 
+static bool same_files(const struct kedge__set *a, const struct kedge__set *b)
+{
+	for (uint32_t r = 0; r < a->ranks; r++)
+		if (!kedge__digest_equal(a->parts[r].seal, b->parts[r].seal))
+			return false;
+	return true;
+}
+
+/*
+ * What L2 has of all that the version needs is what L1 has, to the byte. If not, one of them was coalesced on one
+ * level: a copy of the version could have blocks that were packed against others, which stand on still others there,
+ * and so on from copy to copy.
+ */
+static bool needs_the_same(const struct kedge__chore *c)
+{
+	const struct kedge__catalog *l1 = c->k->level[KEDGE__L1].flush, *l2 = c->k->level[KEDGE__L2].flush;
+	uint64_t *list;
+	size_t count;
+	bool same = true;
+
+	if (kedge__catalog_closure(l1, c->version, &list, &count, NULL))
+		return false;
+	for (size_t i = 0; i < count && same; i++) {
+		if (!kedge__flush_on_l2(c->k, list[i]))
+			continue;
+		same = same_files(&kedge__catalog_find(l1, list[i])->set, &kedge__catalog_find(l2, list[i])->set);
+	}
+	kedge__free(list);
+	return same;
+}
+
 /* More versions than l2_keep asks for wait for one that stands alone, so that they can go. */
 static bool chain_outgrows_keep(const struct kedge__chore *c)
 {
@@ -123,7 +154,9 @@ static bool is_complete(struct kedge__chore *c, char why[KEDGE__POLICY_TEXT])
 	else if (k->set.coalesce == KEDGE__COALESCE_AUTO)
 		return kedge__coalescing_complete(&c->costs, &c->plan.chain, why);
 	else {
-		snprintf(why, KEDGE__POLICY_TEXT, "a delta: coalesce = batch");
+		snprintf(why, KEDGE__POLICY_TEXT, "a delta: %s",
+			 k->set.coalesce == KEDGE__COALESCE_BATCH ? "coalesce = batch"
+								  : "what it needs has another form on L2");
 		return false;
 	}
 	return true;
@@ -160,11 +193,12 @@ int kedge__flush_plan(struct kedge__chore *c, struct kedge__error *err)
 	const struct kedge__set *set = &kedge__catalog_find(c->k->level[KEDGE__L1].flush, c->version)->set;
 	struct kedge__flush_plan *p = &c->plan;
 	char reason[KEDGE__POLICY_TEXT];
+	bool same = needs_the_same(c);
 	int rc;
 
 	memset(p, 0, sizeof(*p));
 	p->parent = KEDGE__NO_VERSION;
-	if (c->k->set.coalesce == KEDGE__COALESCE_NEVER || kedge__flush_on_l2(c->k, c->version)) {
+	if ((c->k->set.coalesce == KEDGE__COALESCE_NEVER && same) || kedge__flush_on_l2(c->k, c->version)) {
 		p->complete = !set->source_count;
 		return 0;
 	}
@@ -176,7 +210,7 @@ int kedge__flush_plan(struct kedge__chore *c, struct kedge__error *err)
 	if (p->complete)
 		p->form = set->source_count ? KEDGE__FLUSH_WHOLE : KEDGE__FLUSH_COPY;
 	else
-		p->form = p->batch > 1 || !sources_stand(c, set) ? KEDGE__FLUSH_DELTA : KEDGE__FLUSH_COPY;
+		p->form = p->batch > 1 || !same || !sources_stand(c, set) ? KEDGE__FLUSH_DELTA : KEDGE__FLUSH_COPY;
 	why_write(c, reason);
 	return 0;
 }

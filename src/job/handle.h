@@ -182,6 +182,7 @@ struct kedge {
 	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
 	bool reducer_primed;    /* no need to look into the store again */
 	bool l1_lacks;          /* the version restarted from was not read from L1 alone */
+	uint64_t base_from;     /* the oldest version that blocks may be packed against: older ones cannot be relied on */
 	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
 	bool record_stale;      /* the reducer knows more than the record file */
 	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
@@ -236,7 +237,9 @@ void kedge__state_progress_total(void *ctx, uint64_t done, uint64_t total);
 uint64_t kedge__set_key_id(const struct kedge__set *set);
 /* The readable sets of this rank count with versions below LIMIT, ascending. One kedge__free(). */
 int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
-/* The same over both levels (api handles, scanned before); a version with different sets on two levels is there twice, L1 first. */
+/* Of these, those that have there all that they refer to, and what that refers to; their number. */
+size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count);
+/* All of both levels (api handles, scanned before); a version with different sets on two levels is there twice, L1 first. */
 int kedge__versions_all(kedge_t *k, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
 int kedge__versions_scan(kedge_t *k, struct kedge__error *err);
 /* The lineage of exactly this set. */

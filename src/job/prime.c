@@ -214,6 +214,8 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__err
 	rc = kedge__catalog_scan(cat, err);
 	if (!rc)
 		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, key.version + 1, &keys, &count, err);
+	if (!rc)
+		count = kedge__versions_whole(cat, keys, count);
 	/* What is only on L2, or only intact there, cannot be referred to from L1: the next version will stand alone.
 	 */
 	if (rc || !count || k->l1_lacks || keys[count - 1].version != key.version || keys[count - 1].id != key.id ||

@@ -39,6 +39,38 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 	return 0;
 }
 
+static bool has_version(const struct kedge__set_key *list, size_t count, uint64_t version)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list[middle].version < version)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && list[low].version == version;
+}
+
+/* A version comes after all that it refers to, so that these were looked at before it. */
+size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct kedge__set *set = &kedge__catalog_find(cat, list[i].version)->set;
+		bool whole = true;
+
+		for (size_t s = 0; s < set->source_count && whole; s++)
+			whole = has_version(list, kept, set->sources[s]);
+		if (whole)
+			list[kept++] = list[i];
+	}
+	return kept;
+}
+
 /* Two ascending lists as one, X before Y at equal versions, without repeating equal keys. */
 static size_t keys_merge(const struct kedge__set_key *x, size_t nx, const struct kedge__set_key *y, size_t ny,
 			 struct kedge__set_key *out)

@@ -16,15 +16,21 @@ static struct kedge__codec_choice codec_wanted(const struct kedge__job_write *w)
 }
 
 /* What this version may be packed against: its parent, or the newest there is. */
+static uint64_t base_version(const struct kedge__job_write *w)
+{
+	uint64_t version = w->reduction.parent;
+
+	if (version == KEDGE__NO_VERSION && w->alive_count)
+		version = w->alive[w->alive_count - 1].version;
+	return version == KEDGE__NO_VERSION || version < w->k->base_from ? KEDGE__NO_VERSION : version;
+}
+
 static int base_open(void *ctx, struct kedge__lineage **out, struct kedge__error *err)
 {
 	const struct kedge__job_write *w = ctx;
 	struct kedge__catalog *cat = w->k->level[KEDGE__L1].write;
-	uint64_t version = w->reduction.parent;
 
-	if (version == KEDGE__NO_VERSION)
-		version = w->alive[w->alive_count - 1].version;
-	return kedge__lineage_open(&cat, 1, version, (uint32_t)w->k->group.rank, out, err);
+	return kedge__lineage_open(&cat, 1, base_version(w), (uint32_t)w->k->group.rank, out, err);
 }
 
 static void spec_fill(struct kedge__job_write *w, struct kedge__segment_spec *spec)
@@ -46,7 +52,7 @@ static void spec_fill(struct kedge__job_write *w, struct kedge__segment_spec *sp
 	    .source_count = w->reduction.source_count,
 	    .codec = codec_wanted(w),
 	    .memory = k->memory,
-	    .base = {w->alive_count ? base_open : NULL, w},
+	    .base = {base_version(w) == KEDGE__NO_VERSION ? NULL : base_open, w},
 	    .block_bytes = (uint32_t)k->set.block,
 	    .sync = k->set.sync,
 	    .io = kedge__job_settings_io(&k->set),

@@ -130,7 +130,7 @@ void kedge__hands_init(struct kedge__hands *hands)
 
 void kedge__hands_done(struct kedge__hands *hands)
 {
-	for (size_t i = 0; i < KEDGE__BASE_DEPTH; i++) {
+	for (size_t i = 0; i < KEDGE__BASE_DEPTH_READ; i++) {
 		while (hands->idle[i]) {
 			struct kedge__hand *h = hands->idle[i];
 
@@ -143,7 +143,7 @@ void kedge__hands_done(struct kedge__hands *hands)
 
 void kedge__hands_drop(struct kedge__hands *hands, const struct kedge__segment *seg)
 {
-	for (size_t i = 0; i < KEDGE__BASE_DEPTH; i++)
+	for (size_t i = 0; i < KEDGE__BASE_DEPTH_READ; i++)
 		for (struct kedge__hand *h = hands->idle[i]; h; h = h->next)
 			kedge__block_cache_drop(h->cache, seg);
 }
@@ -344,9 +344,9 @@ static int unpack_with_base(struct kedge__lineage *l, const struct kedge__segmen
 
 	if (!l)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "it was packed against version %" PRIu64, seg->base);
-	if (level >= KEDGE__BASE_DEPTH)
+	if (level >= KEDGE__BASE_DEPTH_READ)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "more than %d versions are packed against each other",
-					KEDGE__BASE_DEPTH);
+					KEDGE__BASE_DEPTH_READ);
 	rc = kedge__base_read(l, seg->base, &seg->places, b->position, b->raw_bytes, level + 1, &h, depth, bad, err);
 	if (rc)
 		return rc;

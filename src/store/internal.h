@@ -185,7 +185,10 @@ bool kedge__buffer_room(uint8_t **buffer, size_t *room, size_t need); /* grown t
 
 /* ------------------------------------------------------------------ block_reader.c */
 
-#define KEDGE__BASE_DEPTH 3 /* blocks that may be packed against each other, above one that stands alone */
+#define KEDGE__BASE_DEPTH 3 /* blocks that are packed against each other, above one that stands alone */
+/* As many are followed when reading: where versions of several levels take the place of each other, a block may come to
+ * stand on another form of its base than it was packed against, with other blocks below. */
+#define KEDGE__BASE_DEPTH_READ 64
 
 int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge__literal_places *list,
 			   struct kedge__error *err);
@@ -195,7 +198,7 @@ struct kedge__hand; /* of one thread that reads the bytes of a base */
 
 struct kedge__hands {
 	pthread_mutex_t mutex;
-	struct kedge__hand *idle[KEDGE__BASE_DEPTH]; /* by level */
+	struct kedge__hand *idle[KEDGE__BASE_DEPTH_READ]; /* by level */
 };
 
 void kedge__hands_init(struct kedge__hands *hands);

@@ -143,6 +143,99 @@ static void test_nothing_is_built_on_a_damaged_copy(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* Nor is it anything to pack against. */
+static void test_nothing_is_packed_against_a_damaged_copy(void **state)
+{
+	const char *const *more = MORE("reducer=full", "codec=xor+zstd", "block=4096");
+	struct place *p = *state;
+	kedge_t *k = open_series(p, more);
+	char path[600];
+
+	take(k, 1, 3);
+	assert_ok(k, kedge_close(k));
+	segment_damage(p->l1, 2, 0);
+	k = open_series(p, more);
+	comes_back(k, KEDGE_NEWEST, 3);
+	take(k, 4, 5);
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l2);
+	manifest_path(p->l1, 3, path, sizeof(path));
+	assert_int_equal(unlink(path), 0);
+	k = open_series(p, more);
+	comes_back(k, KEDGE_NEWEST, 5);
+	assert_ok(k, kedge_close(k));
+}
+
+/* Data of an old version is found again, but that version needs one that is gone: it must be stored anew. */
+static void test_nothing_refers_to_what_is_not_whole(void **state)
+{
+	struct place *p = *state;
+	kedge_t *k = job_open(p, false, MORE("reducer=list", "chunk=64"));
+	uint64_t version = 0;
+	char path[600];
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	fill_random(m, BYTES, 1);
+	assert_ok(k, kedge_checkpoint(k, 1));
+	fill_random(m, BYTES / 2, 2);
+	assert_ok(k, kedge_checkpoint(k, 2));
+	assert_ok(k, kedge_close(k));
+	k = job_open(p, false, MORE("reducer=full"));
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	fill_random(m, BYTES, 3);
+	assert_ok(k, kedge_checkpoint(k, 3));
+	assert_ok(k, kedge_close(k));
+	manifest_path(p->l1, 1, path, sizeof(path));
+	byte_flip(path, 20);
+	k = job_open(p, false, MORE("reducer=list", "chunk=64"));
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, &version));
+	assert_int_equal(version, 3);
+	fill_random(m, BYTES / 2, 2);
+	memcpy(want, m, BYTES);
+	assert_ok(k, kedge_checkpoint(k, 4));
+	memset(m, 0, BYTES);
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, &version));
+	assert_int_equal(version, 4);
+	assert_memory_equal(m, want, BYTES);
+	assert_ok(k, kedge_close(k));
+}
+
+/* L1 is coalesced all the time, so that every version there stands on few others, and is copied to an L2 that is not:
+ * blocks that are packed against each other must not pile up there. */
+static void packed_versions_come_back(struct place *p, const char *coalesce)
+{
+	const char *const *more =
+	    MORE("reducer=basic", "chunk=4096", "codec=minus+lz4", "block=4096", "keep=1", coalesce);
+	kedge_t *k = open_series(p, more);
+
+	for (uint64_t v = 1; v <= 14; v++) {
+		state_make(m, 0);
+		for (size_t i = 0; i < BYTES / 2; i += 200)
+			m[i] = (uint8_t)v;
+		assert_ok(k, kedge_checkpoint(k, v));
+		assert_ok(k, kedge_wait(k));
+		memcpy(want, m, BYTES);
+	}
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l1);
+	k = open_series(p, more);
+	memset(m, 0, BYTES);
+	assert_ok(k, kedge_restart(k, 14, NULL));
+	assert_memory_equal(m, want, BYTES);
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l2);
+}
+
+static void test_packed_versions_come_back_from_l2(void **state)
+{
+	packed_versions_come_back(*state, "coalesce=auto");
+	tree_remove(((struct place *)*state)->l1);
+	packed_versions_come_back(*state, "coalesce=batch");
+	tree_remove(((struct place *)*state)->l1);
+	packed_versions_come_back(*state, "coalesce=never");
+}
+
 static void test_damage_on_both_falls_back_a_version(void **state)
 {
 	struct place *p = *state;
@@ -292,6 +385,9 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_l1_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_levels_mix, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_is_built_on_a_damaged_copy, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_nothing_is_packed_against_a_damaged_copy, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_nothing_refers_to_what_is_not_whole, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_packed_versions_come_back_from_l2, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_damage_on_both_falls_back_a_version, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_all_damaged_is_not_a_fresh_start, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_damaged_newest_starts_a_lineage, place_setup, place_teardown),

@@ -41,6 +41,7 @@ struct shared {
 	struct promise level[2];
 	struct history_log newest; /* what was restored last, or taken since */
 	bool first_needs_second;   /* L1 was damaged: what is there now may refer to versions on L2 */
+	bool second_damaged;       /* and nobody read it again: no version there can be relied on */
 	char trouble[400];
 };
 
@@ -235,7 +236,7 @@ static void settle(struct job *j)
 			wrong(j, "versions", "one is listed from an abandoned future");
 		if (list[i].levels & 1 && list[i].version == j->now->log.version)
 			promise(j, 0, list[i].version);
-		if (list[i].levels & 2)
+		if (list[i].levels & 2 && !j->round->shared->second_damaged)
 			promise(j, 1, list[i].version);
 	}
 	kedge_free(list);
@@ -370,6 +371,7 @@ static const char *damage(struct round *r)
 		return "nothing";
 	snprintf(level, sizeof(level), "%s/%s", r->dir, second ? "l2" : "l1");
 	s->level[second].held = false;
+	s->second_damaged = s->second_damaged || second;
 	if (second && s->first_needs_second)
 		s->level[0].held = false;
 	if (!second)
