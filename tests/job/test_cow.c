@@ -168,8 +168,8 @@ static void series(struct place *p, const char *const *more, size_t stays_below)
 
 static void each_reducer(struct place *p, const char *capture, const char *track)
 {
-	static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer=list",
-					       "reducer=tree", "reducer=auto",  "reducer=rex"};
+	static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer=list", "reducer=tree",
+					       "reducer=auto"};
 
 	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++)
 		series(p, MORE(capture, track, reducers[i], "codec=lz4", "block=16k"), 0);
@@ -185,7 +185,6 @@ static bool has_cow(void)
 static void test_copied(void **state)
 {
 	each_reducer(*state, "capture=copy", "track=none");
-	series(*state, MORE("capture=copy", "paranoid=yes", "reducer=rex"), 0);
 	if (kedge__tracker_probe("uffd", NULL) == 0)
 		each_reducer(*state, "capture=copy", "track=uffd");
 }
@@ -195,8 +194,6 @@ static void test_protected(void **state)
 	if (!has_cow())
 		skip();
 	each_reducer(*state, "capture=cow-user", "track=none");
-	series(*state, MORE("capture=cow-user", "paranoid=yes", "reducer=rex"), 0);
-	series(*state, MORE("capture=cow-user", "paranoid=yes", "reducer=tree", "copy_memory=1M"), 0);
 }
 
 static void test_protected_and_tracked(void **state)
@@ -212,7 +209,7 @@ static void test_little_memory(void **state)
 {
 	if (!has_cow())
 		skip();
-	series(*state, MORE("capture=cow-user", "reducer=basic", "copy_memory=1M"), (size_t)1 << 20);
+	series(*state, MORE("capture=cow-user", "reducer=rex", "copy_memory=1M"), (size_t)1 << 20);
 	series(*state, MORE("capture=cow-user", "reducer=full", "copy_memory=4M", "codec=none"), (size_t)4 << 20);
 	series(*state, MORE("capture=cow-user", "reducer=tree", "copy_memory=100"), 100);
 	series(*state, MORE("capture=copy", "reducer=tree", "copy_memory=1M"), (size_t)1 << 20);
