@@ -86,6 +86,7 @@ static void print_json(struct kedge__capture_bench *b)
 	kedge__json_uint(o, "size", b->size);
 	kedge__json_uint(o, "repeat", b->repeat);
 	kedge__json_uint(o, "threads", (uint64_t)kedge__pool_threads(b->pool));
+	kedge__json_text(o, "reducer", b->reducer);
 	for (size_t i = 0; i < b->rows.count; i++)
 		add_json(rows, &b->rows.at[i]);
 	kedge__json_set(o, "results", rows);
@@ -151,8 +152,9 @@ static int run_turns(struct kedge__capture_bench *b, struct kedge__error *err)
 	if (!b->data || !b->copy)
 		rc = kedge__error_nomem(err);
 	for (uint64_t turn = 0; rc == 0 && turn < b->repeat; turn++) {
-		rc = kedge__capture_cow(b, err);
-		if (rc == 0)
+		if (!b->jobs)
+			rc = kedge__capture_cow(b, err);
+		if (rc == 0 && !b->jobs)
 			rc = kedge__capture_trackers(b, err);
 		if (rc == 0)
 			rc = kedge__capture_job(b, err);
@@ -183,6 +185,8 @@ static int run(struct kedge__capture_bench *b, struct kedge__error *err)
 
 static int check(const struct kedge__capture_bench *b)
 {
+	enum kedge__reducer_id id;
+
 	if (!b->repeat || b->repeat > KEDGE__CAPTURE_TURNS / 2)
 		return kedge__usage_error(&b->usage, "--repeat is 1 to %d", KEDGE__CAPTURE_TURNS / 2);
 	if (b->size < ((uint64_t)1 << 20) || b->size % b->page)
@@ -192,6 +196,8 @@ static int check(const struct kedge__capture_bench *b)
 	if (strcmp(b->pages_text, "base") != 0 && strcmp(b->pages_text, "huge") != 0 &&
 	    strcmp(b->pages_text, "both") != 0)
 		return kedge__usage_error(&b->usage, "--pages is base, huge or both");
+	if (kedge__reducer_parse(b->reducer, &id))
+		return kedge__usage_error(&b->usage, "--reducer is full, basic, list, tree, rex or auto");
 	return 0;
 }
 
@@ -201,6 +207,7 @@ int kedge__bench_capture(int argc, char **argv)
 					 .repeat = 5,
 					 .threads = (uint64_t)kedge__tool_threads(&(struct kedge__job_settings){0}),
 					 .pages_text = "both",
+					 .reducer = "basic",
 					 .page = (size_t)sysconf(_SC_PAGESIZE),
 					 .seed = 1};
 	const struct kedge__option options[] = {
@@ -213,6 +220,8 @@ int kedge__bench_capture(int argc, char **argv)
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N",
 	     "threads of \"begin, all threads\" (default: all that there are)"},
 	    {"aside", 0, KEDGE__OPTION_SIZE, &b.aside, "BYTES", "memory for pages copied aside (default: 64 MiB)"},
+	    {"jobs", 0, KEDGE__OPTION_FLAG, &b.jobs, NULL, "checkpoints of jobs alone, no trackers and sessions"},
+	    {"reducer", 0, KEDGE__OPTION_TEXT, &b.reducer, "NAME", "reducer of the jobs (default: basic)"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
 	struct kedge__error err = KEDGE__ERROR_INIT;

@@ -20,7 +20,8 @@ struct kedge__capture_bench {
 	struct kedge__usage usage;
 	uint64_t size, repeat, threads, aside;
 	const char *pages_text; /* base, huge, both */
-	bool json;
+	const char *reducer;    /* of jobs */
+	bool json, jobs;        /* jobs: nothing else */
 	const char *pages; /* of the pass that runs: "base" or "huge" */
 	unsigned char *data, *copy;
 	size_t page;

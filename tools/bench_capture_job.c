@@ -10,12 +10,15 @@
 struct variant {
 	const char *who, *capture, *track;
 	bool sparse; /* tracked: also with few pages dirty */
+	bool saves;  /* in the background */
 };
 
 static const struct variant variants[] = {
-    {"job, copy", "capture=copy", "track=none", false},
-    {"job, cow", "capture=cow-user", "track=none", false},
-    {"job, cow + uffd", "capture=cow-user", "track=uffd", true},
+    {"job, sync", "capture=sync", "track=none", false, false},
+    {"job, copy", "capture=copy", "track=none", false, true},
+    {"job, copy + uffd", "capture=copy", "track=uffd", true, true},
+    {"job, cow", "capture=cow-user", "track=none", false, true},
+    {"job, cow + uffd", "capture=cow-user", "track=uffd", true, true},
 };
 
 struct place {
@@ -29,8 +32,8 @@ static int place_open(struct kedge__capture_bench *b, const struct variant *v, s
 		      struct kedge__error *err)
 {
 	const char *tmp = getenv("TMPDIR");
-	char l1[4200], threads[64];
-	const char *settings[] = {l1,       v->capture, v->track,         "reducer=basic",  "codec=lz4", "sync=no",
+	char l1[4200], threads[64], reducer[64];
+	const char *settings[] = {l1,       v->capture, v->track,         reducer,          "codec=lz4", "sync=no",
 				  "keep=1", threads,    "record_file=no", "copy_memory=1T", NULL};
 	int rc;
 
@@ -39,6 +42,7 @@ static int place_open(struct kedge__capture_bench *b, const struct variant *v, s
 	if (rc)
 		return rc;
 	snprintf(l1, sizeof(l1), "l1=%s", p->dir);
+	snprintf(reducer, sizeof(reducer), "reducer=%s", b->reducer);
 	snprintf(threads, sizeof(threads), "threads=%llu", (unsigned long long)b->threads);
 	if (kedge_open("bench", NULL, settings, &p->k) || kedge_protect(p->k, "data", b->data, b->size, KEDGE_U8))
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "%s", kedge_last_error(p->k));
@@ -124,7 +128,8 @@ static int measure_all(struct kedge__capture_bench *b, const struct variant *v, 
 	if (rc)
 		return rc;
 	note(b, v, "checkpoint", 100, blocked, b->memcpy_seconds);
-	note(b, v, "sweep beside the save", -1, beside, alone);
+	if (v->saves)
+		note(b, v, "sweep beside the save", -1, beside, alone);
 	return 0;
 }
 
@@ -137,7 +142,7 @@ int kedge__capture_job(struct kedge__capture_bench *b, struct kedge__error *err)
 		const struct variant *v = &variants[i];
 		struct place p;
 
-		if ((i && kedge__cow_probe(&kernel_writes, NULL) != 0) ||
+		if ((strstr(v->capture, "cow") && kedge__cow_probe(&kernel_writes, NULL) != 0) ||
 		    (v->sparse && kedge__tracker_probe("uffd", NULL) != 0))
 			continue;
 		rc = place_open(b, v, &p, err);

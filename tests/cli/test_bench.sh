@@ -74,3 +74,12 @@ done
 expect 0 kedge bench restore --size 1M --versions 3 --repeat 1 --dir . --codec zstd
 printed "restore / read"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
+
+expect 0 env TMPDIR=. kedge bench capture --size 1MiB --repeat 1 --pages base --jobs --reducer rex --json
+is "$(json reducer)" rex reducer
+is "$(json results.0.who)" memcpy "the first row"
+is "$(json results.1.who)" "job, sync" "the second row"
+awk "BEGIN { exit !($(json results.1.seconds) > 0) }" || fail "a checkpoint took no time"
+[ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
+expect 2 kedge bench capture --reducer none
+said '--reducer is full, basic, list, tree, rex or auto'
