@@ -7,6 +7,7 @@
  */
 #include "base/base.h"
 #include "draw.h"
+#include "store/store.h"
 
 #include <kedge/kedge.h>
 
@@ -384,6 +385,40 @@ static const char *damage(struct round *r)
 	return second ? "a bit of L2" : "a bit of L1";
 }
 
+/* What somebody at the command line may do to a store: nothing that was promised may be lost by it. */
+static const char *tend(struct round *r)
+{
+	struct kedge__coalesce_options options = {.block_bytes = 4096};
+	struct kedge__coalesce_report merged;
+	struct kedge__gc_report report = {0};
+	struct kedge__catalog *cat;
+	uint64_t kind = draw_below(&r->state, 8);
+	char level[80];
+	size_t count;
+
+	if (kind > 2)
+		return "";
+	snprintf(level, sizeof(level), "%s/%s", r->dir, r->second_level && draw_below(&r->state, 2) ? "l2" : "l1");
+	if (kedge__catalog_open(level, "job", KEDGE__CATALOG_READ, &cat, NULL) != 0)
+		return "";
+	count = kedge__catalog_count(cat);
+	if (kind == 0) {
+		(void)kedge__gc(cat, 1 + draw_below(&r->state, 3), false, &report, NULL);
+		kedge__gc_report_done(&report);
+	} else if (count) {
+		size_t i = draw_below(&r->state, count);
+
+		options.version = kedge__catalog_at(cat, i)->version;
+		options.keep_old = draw_below(&r->state, 2);
+		options.onto = i && kind == 2;
+		if (options.onto)
+			options.parent = kedge__catalog_at(cat, draw_below(&r->state, i))->version;
+		(void)kedge__coalesce(cat, NULL, &options, &merged, NULL);
+	}
+	kedge__catalog_close(cat);
+	return kind == 0 ? " and gc" : " and coalescing";
+}
+
 /* Run LIFE; true if it ended as it may. */
 static bool run_life(struct round *r, const struct life *life)
 {
@@ -415,15 +450,15 @@ static bool run_round(struct round *r)
 	r->second_level = draw_below(&r->state, 3) != 0;
 	for (uint64_t branch = 1; branch <= LIVES; branch++) {
 		struct life life;
-		const char *before = branch > 1 ? damage(r) : "nothing";
+		const char *before = branch > 1 ? damage(r) : "nothing", *also = branch > 1 ? tend(r) : "";
 
 		life_draw(&life, r->seed, branch, r->moments);
 		if (r->verbose)
-			printf("  after %s, %s\n", before, life_text(&life));
+			printf("  after %s%s, %s\n", before, also, life_text(&life));
 		if (run_life(r, &life))
 			continue;
-		printf("seed %llu: %s\n  after %s, %s\n", (unsigned long long)r->seed, r->shared->trouble, before,
-		       life_text(&life));
+		printf("seed %llu: %s\n  after %s%s, %s\n", (unsigned long long)r->seed, r->shared->trouble, before,
+		       also, life_text(&life));
 		return false;
 	}
 	return true;
