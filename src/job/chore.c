@@ -29,6 +29,7 @@ static void chore_end(struct kedge__chore *c)
 static void chore_free(struct kedge__chore *c)
 {
 	kedge__array_done(&c->parts);
+	kedge__free(c->alive);
 	kedge__error_done(&c->err);
 	kedge__free(c);
 }
@@ -75,16 +76,24 @@ static void chore_start(struct kedge__chore *c)
 		chore_run(c);
 }
 
-static bool chore_push(kedge_t *k, enum kedge__chore_kind kind, uint64_t version, const struct kedge__l2_costs *l2)
+/* A flush takes w->alive. */
+static bool chore_push(struct kedge__job_write *w, enum kedge__chore_kind kind)
 {
+	kedge_t *k = w->k;
 	struct kedge__chore *c = kedge__calloc(1, sizeof(*c));
 
 	if (!c)
 		return false;
 	c->k = k;
 	c->kind = kind;
-	c->version = version;
-	c->costs = *l2;
+	c->version = w->version;
+	c->costs = w->l2;
+	if (kind == KEDGE__CHORE_FLUSH) {
+		c->alive = w->alive;
+		c->alive_count = w->alive_count;
+		w->alive = NULL;
+		w->alive_count = 0;
+	}
 	pthread_mutex_lock(&k->state_lock);
 	*k->chores_end = c;
 	k->chores_end = &c->next;
@@ -132,11 +141,13 @@ static bool flush_due(kedge_t *k, uint64_t created_ns, uint64_t l2_every)
 	return true;
 }
 
-void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, const struct kedge__l2_costs *l2)
+void kedge__chores_add(struct kedge__job_write *w, uint64_t created_ns)
 {
-	bool flush = flush_due(k, created_ns, l2->every);
+	kedge_t *k = w->k;
+	uint64_t version = w->version;
+	bool flush = flush_due(k, created_ns, w->l2.every);
 
-	if (flush && !chore_push(k, KEDGE__CHORE_FLUSH, version, l2)) {
+	if (flush && !chore_push(w, KEDGE__CHORE_FLUSH)) {
 		struct kedge__error err = KEDGE__ERROR_INIT;
 
 		kedge__error_nomem(&err);
@@ -147,7 +158,7 @@ void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, const 
 		kedge__state_end(k, version, 0, NULL);
 	}
 	if (k->set.keep > 0 || k->set.l2_keep > 0)
-		(void)chore_push(k, KEDGE__CHORE_KEEP, version, l2);
+		(void)chore_push(w, KEDGE__CHORE_KEEP);
 	chore_begin_head(k);
 }
 

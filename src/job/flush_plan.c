@@ -1,8 +1,8 @@
 /*
  * What becomes of a version on L2. Versions come there in batches: of those since the newest one there, only the one
  * that is due goes, as a delta to that one. Where it has nothing to refer to, or where the chain of deltas has grown
- * too long, it goes with everything. All ranks come to the same answer by themselves: they have the same manifests, and
- * rank 0's costs.
+ * too long, it goes with everything. All ranks come to the same answer by themselves: they have the same manifests of
+ * what the version needs, know what all have besides, and have rank 0's costs.
  */
 #include "job/handle.h"
 
@@ -52,7 +52,7 @@ static bool chain_measure(const struct kedge__catalog *l2, uint64_t newest, stru
 	return true;
 }
 
-/* The newest version that both levels have, with all that it needs on L2. */
+/* The newest version that both levels have, L1 on every rank, with all that it needs on L2. */
 static void parent_find(struct kedge__chore *c)
 {
 	const struct kedge__catalog *l2 = c->k->level[KEDGE__L2].flush;
@@ -60,7 +60,7 @@ static void parent_find(struct kedge__chore *c)
 	for (size_t i = kedge__catalog_count(l2); i; i--) {
 		uint64_t version = kedge__catalog_at(l2, i - 1)->version;
 
-		if (version >= c->version || !kedge__flush_on_l2(c->k, version))
+		if (!kedge__versions_has(c->alive, c->alive_count, version) || !kedge__flush_on_l2(c->k, version))
 			continue;
 		if (chain_measure(l2, version, &c->plan.chain))
 			c->plan.parent = version;

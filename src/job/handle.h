@@ -123,6 +123,8 @@ struct kedge__chore {
 	enum kedge__chore_kind kind;
 	uint64_t version;
 	struct kedge__l2_costs costs;
+	struct kedge__set_key *alive; /* what all ranks had on L1 when the version was taken; ascending; owned */
+	size_t alive_count;
 	struct kedge__flush_plan plan;
 	KEDGE__ARRAY(struct kedge__flush_part) parts; /* written, to be published */
 	double started_at;
@@ -237,6 +239,7 @@ void kedge__state_progress_total(void *ctx, uint64_t done, uint64_t total);
 uint64_t kedge__set_key_id(const struct kedge__set *set);
 /* The readable sets of this rank count with versions below LIMIT, ascending. One kedge__free(). */
 int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+bool kedge__versions_has(const struct kedge__set_key *list, size_t count, uint64_t version); /* in ascending ones */
 /* Of these, those that have there all that they refer to, and what that refers to; their number. */
 size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count);
 /* All of both levels (api handles, scanned before); a version with different sets on two levels is there twice, L1 first. */
@@ -290,7 +293,7 @@ bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no s
 /* ------------------------------------------------------------------ chore.c, flush.c, keep.c */
 
 /* What a published version entails; its time and the costs of L2 are the same on all ranks. */
-void kedge__chores_add(kedge_t *k, uint64_t version, uint64_t created_ns, const struct kedge__l2_costs *l2);
+void kedge__chores_add(struct kedge__job_write *w, uint64_t created_ns); /* takes w->alive */
 void kedge__chores_progress(kedge_t *k);                    /* collective, does not wait for the flusher */
 void kedge__chores_settle(kedge_t *k);                      /* collective, until none is left */
 void kedge__chores_free(kedge_t *k);                        /* those that could not be ended */

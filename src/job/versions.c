@@ -39,7 +39,7 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 	return 0;
 }
 
-static bool has_version(const struct kedge__set_key *list, size_t count, uint64_t version)
+bool kedge__versions_has(const struct kedge__set_key *list, size_t count, uint64_t version)
 {
 	size_t low = 0, high = count;
 
@@ -64,7 +64,7 @@ size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set
 		bool whole = true;
 
 		for (size_t s = 0; s < set->source_count && whole; s++)
-			whole = has_version(list, kept, set->sources[s]);
+			whole = kedge__versions_has(list, kept, set->sources[s]);
 		if (whole)
 			list[kept++] = list[i];
 	}

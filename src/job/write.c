@@ -358,7 +358,7 @@ void kedge__write_publish(struct kedge__job_write *w)
 	if (w->rc)
 		kedge__state_end(k, w->version, w->rc, &w->err);
 	else
-		kedge__chores_add(k, w->version, set.created_ns, &w->l2);
+		kedge__chores_add(w, set.created_ns);
 	kedge__set_done(&set);
 }
 

@@ -299,6 +299,49 @@ static void test_batches(void **state)
 	}
 }
 
+/* One node is lost with its L1, and the others still have theirs: what they have alone must not make them plan
+ * otherwise. */
+static void before_a_node_is_lost(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 2);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void after_a_node_was_lost(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	comes_back(r, k, KEDGE_NEWEST, 2);
+	for (uint64_t v = 3; v <= 5; v++) {
+		take(r, k, v, v);
+		CHECK(kedge_wait(k) == 0);
+		CHECK(levels_of(k, v) == 3);
+	}
+	comes_back(r, k, KEDGE_NEWEST, 5);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_node_lost(void **state)
+{
+	static const char *const modes[] = {"coalesce=auto", "coalesce=batch", "coalesce=never"};
+	const struct place *p = *state;
+	char dir[400];
+
+	for (size_t i = 0; i < KEDGE__COUNT(modes); i++) {
+		struct plan plan = {2, ANY_THREAD, true, true, MORE("reducer=tree", "chunk=64", modes[i])};
+
+		ranks_run(p, plan, before_a_node_is_lost);
+		text_make(dir, sizeof(dir), "%s-0", p->l1);
+		tree_remove(dir);
+		ranks_run(p, plan, after_a_node_was_lost);
+		dirs_remove(p);
+	}
+}
+
 /* One rank cannot read an increment of its batch: none goes to L2, all are told, and the next batch is whole again. */
 static void batch_damaged(struct rank *r)
 {
@@ -353,7 +396,8 @@ static void keep_apart(struct rank *r)
 
 static void test_keep_apart(void **state)
 {
-	ranks_run(*state, (struct plan){2, ANY_THREAD_TWO_CHANNELS, true, false, MORE("keep=2", "reducer=tree", "chunk=64")},
+	ranks_run(*state,
+		  (struct plan){2, ANY_THREAD_TWO_CHANNELS, true, false, MORE("keep=2", "reducer=tree", "chunk=64")},
 		  keep_apart);
 	dirs_remove(*state);
 }
@@ -628,6 +672,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batches, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_node_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batch_damaged, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep_apart, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_no_thread_waits, place_setup, place_teardown),

@@ -59,6 +59,9 @@ void life_draw(struct life *life, uint64_t seed, uint64_t branch, bool moments)
 	life->versions = 1 + draw_below(&life->state, 7);
 	life->closes = draw_below(&life->state, 2);
 	life->patient = draw_below(&life->state, 3) == 0;
+	life->any_thread = draw_below(&life->state, 3) != 0;
+	life->background = draw_below(&life->state, 2);
+	life->struck = (int)draw_below(&life->state, 1000);
 	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
 		const char *word = choices[i].words[draw_below(&life->state, choices[i].count)];
 

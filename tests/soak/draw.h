@@ -5,12 +5,15 @@
 #include "history.h"
 
 #define LIFE_SETTINGS 32
+#define LIFE_HANGS    120 /* seconds after which a life is taken as hung */
 
 struct life {
 	uint64_t state;     /* for further draws */
 	uint64_t branch;
 	uint64_t versions;  /* to take */
-	bool second_level, closes, patient, sync;
+	bool closes, patient, sync;
+	bool any_thread, background; /* how ranks may meet */
+	int struck;         /* the rank that the fault hits, modulo their number */
 	bool errs;          /* the fault is one that calls may report */
 	char fault[32];     /* for kedge__fault_set(), "" for none */
 	char text[LIFE_SETTINGS][160];
