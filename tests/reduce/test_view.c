@@ -9,8 +9,9 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#define PAGE     4096
 #define LARGEST  ((uint64_t)400 << 10)
-#define ROOM     ((uint64_t)1 << 20) /* of a region, in the forbidden memory */
+#define ROOM     ((uint64_t)2 << 20) /* of a region, in the forbidden memory */
 #define VERSIONS (LAB_SCALE(40) / 8 + 3)
 
 struct seen {
@@ -149,21 +150,81 @@ static void series(enum kedge__reducer_id id, uint32_t chunk, bool paranoid, str
 	kedge__reducer_free(through);
 }
 
+static uint8_t *forbidden_new(void)
+{
+	uint8_t *p = mmap(NULL, ROOM * LAB_REGIONS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
 static void all_reducers(bool paranoid)
 {
 	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
 						     KEDGE__REDUCER_TREE, KEDGE__REDUCER_AUTO,  KEDGE__REDUCER_REX};
 	static const uint32_t chunks[] = {32, 16, 256};
-	uint8_t *forbidden =
-	    mmap(NULL, ROOM * LAB_REGIONS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *forbidden = forbidden_new();
 	struct kedge__pool *pool = NULL;
 
-	assert_ptr_not_equal(forbidden, MAP_FAILED);
 	assert_int_equal(kedge__pool_new(2, &pool, NULL), 0);
 	for (size_t i = 0; i < KEDGE__COUNT(ids); i++)
 		for (size_t k = 0; k < LAB_SCALE(KEDGE__COUNT(chunks)); k++)
 			series(ids[i], chunks[k], paranoid, k ? NULL : pool, forbidden);
 	kedge__pool_free(pool);
+	munmap(forbidden, ROOM * LAB_REGIONS);
+}
+
+/* Page I has I + 1 patterns that changed, as far apart as they can be: noise, constants, what was elsewhere in the
+ * page, what is elsewhere in the version. */
+static void change_pages(struct lab *lab, uint32_t chunk, int way)
+{
+	uint8_t *data = lab->data[2];
+	size_t patterns = PAGE / chunk;
+
+	for (size_t i = 0; i < patterns; i++) {
+		uint8_t *page = data + i * PAGE, old[PAGE];
+
+		memcpy(old, page, PAGE);
+		for (size_t k = 0; k <= i; k++) {
+			size_t at = 2 * k < patterns ? 2 * k : 2 * (patterns - 1 - k) + 1;
+			int kind = way < 4 ? way : (int)((i + k) % 4);
+
+			if (kind == 0)
+				lab_noise(lab, page + at * chunk, chunk);
+			else if (kind == 1)
+				memset(page + at * chunk, (int)(k % 250) + 1, chunk);
+			else if (kind == 2)
+				memcpy(page + at * chunk, old + lab_below(lab, patterns) * chunk, chunk);
+			else
+				memcpy(page + at * chunk, data + lab_below(lab, patterns) * PAGE, chunk);
+		}
+	}
+}
+
+static void test_pages_with_any_number_of_changes(void **state)
+{
+	static const uint32_t chunks[] = {16, 32, 64, 128, 256};
+	uint8_t *forbidden = forbidden_new();
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(chunks); i++) {
+		struct lab lab = {.seed = i + 1};
+		struct kedge__reducer *plain = reducer_new(KEDGE__REDUCER_REX, chunks[i], false);
+		struct kedge__reducer *through = reducer_new(KEDGE__REDUCER_REX, chunks[i], false);
+		struct seen s;
+
+		lab_resize(&lab, 2, (uint64_t)PAGE * (PAGE / chunks[i]));
+		for (int way = -1; way < 6; way++) {
+			if (way >= 0)
+				change_pages(&lab, chunks[i], way);
+			seen_init(&s, &lab, forbidden, false, false);
+			take(&s, through, NULL, lab_take(&lab, plain, NULL, (uint64_t)way + 2, false));
+			seen_done(&s);
+		}
+		lab_done(&lab);
+		kedge__reducer_free(plain);
+		kedge__reducer_free(through);
+	}
 	munmap(forbidden, ROOM * LAB_REGIONS);
 }
 
@@ -181,7 +242,8 @@ static void test_paranoid(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_once), cmocka_unit_test(test_paranoid)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_once), cmocka_unit_test(test_paranoid),
+					   cmocka_unit_test(test_pages_with_any_number_of_changes)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
