@@ -228,9 +228,11 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 		   struct kedge__error *err)
 {
 	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = used};
+	const struct kedge__image_view *view = r->view;
 	struct kedge__txn *t = &r->txn;
 	int rc = check_image(image, version, err);
 
+	r->view = NULL; /* it is for this reduction, whatever becomes of it */
 	if (rc)
 		return rc;
 	if (r->busy)
@@ -239,8 +241,7 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	if (rc)
 		return rc;
 	t->pool = pool;
-	t->view = r->view;
-	r->view = NULL;
+	t->view = view;
 	t->version = version;
 	t->used = used;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;

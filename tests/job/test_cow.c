@@ -358,7 +358,7 @@ static void test_every_allocation(void **state)
 	if (!has_cow())
 		skip();
 	memory_new(&m);
-	k = job_open(p, false, MORE("capture=cow-user", "reducer=basic", "codec=none"));
+	k = job_open(p, false, MORE("capture=cow-user", "reducer=rex", "codec=none"));
 	protect(k, &m);
 	assert_ok(k, kedge_checkpoint(k, 1));
 	assert_ok(k, kedge_wait(k));

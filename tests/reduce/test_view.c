@@ -228,6 +228,28 @@ static void test_pages_with_any_number_of_changes(void **state)
 	munmap(forbidden, ROOM * LAB_REGIONS);
 }
 
+/* A view is for one reduction: the next one has its bytes where they are, even if that one was refused. */
+static void test_refused(void **state)
+{
+	const struct kedge__image_view view = {seen_get, seen_keep, NULL};
+	struct kedge__reducer *r = reducer_new(KEDGE__REDUCER_REX, 32, false);
+	struct lab lab = {.seed = 1};
+	struct kedge__image_region regions[LAB_REGIONS];
+	struct kedge__reduction red = {0};
+	struct kedge__image image;
+
+	(void)state;
+	lab_resize(&lab, 2, 100000);
+	image = (struct kedge__image){regions, lab_image(&lab, regions)};
+	kedge__reducer_see(r, &view);
+	assert_int_equal(kedge__reducer_reduce(r, NULL, KEDGE_VERSION_LIMIT, &image, NULL, NULL, &red, NULL),
+			 KEDGE_E_ARG);
+	lab_take(&lab, r, NULL, 1, false);
+	lab_restore_all(&lab);
+	lab_done(&lab);
+	kedge__reducer_free(r);
+}
+
 static void test_once(void **state)
 {
 	(void)state;
@@ -243,6 +265,7 @@ static void test_paranoid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_once), cmocka_unit_test(test_paranoid),
+					   cmocka_unit_test(test_refused),
 					   cmocka_unit_test(test_pages_with_any_number_of_changes)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
