@@ -197,19 +197,18 @@ static int regions_until(struct kedge__emitter *e, size_t i)
 	return rc;
 }
 
-int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items)
+int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items, size_t n)
 {
 	const struct kedge__slab *s = &e->t->slabs.at[slab];
 	uint64_t chunk = e->r->options.chunk;
 	int rc = regions_until(e, s->region);
 
 	e->sum = kedge__sum_add(e->sum, s->sum);
-	for (size_t i = 0, n; !rc && !e->whole && i < s->count; i += n) {
+	for (size_t i = 0; !rc && !e->whole && i < n; i++) {
 		const struct kedge__item *item = &items[i];
 		uint64_t unit = is_page(item) ? KEDGE__REX_PAGE : chunk;
 		uint64_t offset = item->index * chunk / unit * unit, len = KEDGE__MIN(unit, e->region->bytes - offset);
 
-		n = is_page(item) ? item->epoch : 1;
 		if (offset > e->cursor) {
 			rc = flush_run(e);
 			if (!rc)

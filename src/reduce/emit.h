@@ -35,8 +35,8 @@ struct kedge__emitter {
 /* ERR is for all that follows; an emitter that did not begin may be done. */
 int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, struct kedge__reduction *out,
 			 struct kedge__error *err);
-/* Slabs come one after the other; ITEMS are those of this one. */
-int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items);
+/* Slabs come one after the other; ITEMS, N of them, are those of this one. */
+int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items, size_t n);
 int kedge__emitter_end(struct kedge__emitter *e);
 void kedge__emitter_done(struct kedge__emitter *e);
 

@@ -183,7 +183,7 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	if (!rc)
 		rc = ops->run(r, err);
 	for (size_t i = 0; !rc && !ops->waves && i < t->slabs.count; i++)
-		rc = kedge__emitter_slab(&e, i, t->items.at + t->slabs.at[i].item_at);
+		rc = kedge__emitter_slab(&e, i, t->items.at + t->slabs.at[i].item_at, t->slabs.at[i].count);
 	if (!rc)
 		rc = kedge__emitter_end(&e);
 	t->emitter = NULL;

@@ -73,7 +73,7 @@ enum kedge__item_kind {
 	KEDGE__ITEM_SHIFT, /* the same as (epoch, src) */
 	KEDGE__ITEM_FILL,  /* src is the pattern */
 	KEDGE__ITEM_BACK,  /* the same as pattern number src of this version, which is a literal */
-	/* The first changed one of a page that is one extent, whatever its other items (epoch: how many there are) say: */
+	/* All of a page, which is one extent: */
 	KEDGE__ITEM_PAGE,      /* a literal */
 	KEDGE__ITEM_PAGE_FILL, /* src is the pattern */
 };

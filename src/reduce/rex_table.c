@@ -49,20 +49,20 @@ static bool put_free(struct kedge__rex_bucket *b, struct kedge__rex_entry e)
 	return false;
 }
 
-void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t number)
+void kedge__rex_table_enter(const struct kedge__rex_table *t, struct kedge__rex_bucket *part, uint32_t bucket,
+			    uint32_t tag, uint32_t number)
 {
-	struct kedge__rex_entry e = {key->tag, number + 1};
-	uint32_t bucket = key->second;
+	struct kedge__rex_entry e = {tag, number + 1};
 
-	if (put_free(&key->part[key->first], e) || put_free(&key->part[bucket], e))
+	if (put_free(&part[bucket], e))
 		return;
 	for (unsigned move = 0; move < MOVES_MAX; move++) {
-		struct kedge__rex_entry *place = &key->part[bucket].way[move & 1], out = *place;
+		struct kedge__rex_entry *place = &part[bucket].way[move & 1], out = *place;
 
 		*place = e;
 		e = out;
 		bucket = kedge__rex_other(t, bucket, e.tag);
-		if (put_free(&key->part[bucket], e))
+		if (put_free(&part[bucket], e))
 			return;
 	}
 }

@@ -32,7 +32,7 @@ struct kedge__rex_table {
 /* What is asked for: made once, so that its buckets can be fetched ahead. */
 struct kedge__rex_key {
 	struct kedge__rex_bucket *part;
-	uint32_t tag, first, second; /* buckets */
+	uint32_t tag, first; /* bucket */
 };
 
 /* Empty it, for COUNT patterns, in at most LIMIT bytes. */
@@ -40,8 +40,9 @@ int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t 
 /* Between versions: only little memory stays. */
 void kedge__rex_table_rest(struct kedge__rex_table *t);
 void kedge__rex_table_done(struct kedge__rex_table *t);
-/* Put pattern NUMBER, which is not there, in. */
-void kedge__rex_table_enter(const struct kedge__rex_table *t, const struct kedge__rex_key *key, uint32_t number);
+/* Put pattern NUMBER, which is not there, into BUCKET of PART, or what is there to its other one. */
+void kedge__rex_table_enter(const struct kedge__rex_table *t, struct kedge__rex_bucket *part, uint32_t bucket,
+			    uint32_t tag, uint32_t number);
 
 static inline uint64_t kedge__rex_hash(struct kedge__digest d)
 {
@@ -74,7 +75,6 @@ static inline struct kedge__rex_key kedge__rex_key_of(const struct kedge__rex_ta
 
 	k.part = t->at + (uint64_t)kedge__rex_part(hash) * t->buckets;
 	k.first = kedge__rex_bucket_of(t, (uint32_t)(hash >> 26));
-	k.second = kedge__rex_other(t, k.first, k.tag);
 	return k;
 }
 

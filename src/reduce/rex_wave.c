@@ -1,15 +1,18 @@
 #include "reduce/rex_wave.h"
 
-#define WAVE       ((size_t)1 << 15) /* items for each thread: those of a slab fit in */
+#define WAVE       ((size_t)1 << 15) /* changes for each thread: those of a slab fit in */
 #define WAVE_SLABS ((size_t)1024)
 #define GROUP      32u /* patterns whose buckets are fetched together */
 
 static void release(struct kedge__rex_wave *w)
 {
-	kedge__large_free(w->items, w->room * sizeof(*w->items));
+	kedge__large_free(w->kinds, w->room * sizeof(*w->kinds));
+	kedge__large_free(w->values, w->room * sizeof(*w->values));
 	kedge__large_free(w->hashes, w->room * sizeof(*w->hashes));
 	kedge__large_free(w->probes, w->room * sizeof(*w->probes));
+	kedge__large_free(w->items, w->room * sizeof(*w->items));
 	kedge__free(w->counts);
+	kedge__free(w->item_counts);
 	*w = (struct kedge__rex_wave){0};
 }
 
@@ -20,20 +23,23 @@ void kedge__rex_wave_free(struct kedge__rex_wave *w)
 	kedge__free(w);
 }
 
-static int reserve(struct kedge__rex_wave *w, size_t items, size_t slabs, struct kedge__error *err)
+static int reserve(struct kedge__rex_wave *w, size_t changes, size_t slabs, struct kedge__error *err)
 {
-	if (items <= w->room && slabs <= w->slab_room)
+	if (changes <= w->room && slabs <= w->slab_room)
 		return 0;
-	items = KEDGE__MAX(items, w->room);
+	changes = KEDGE__MAX(changes, w->room);
 	slabs = KEDGE__MAX(slabs, w->slab_room);
 	release(w);
-	w->room = items;
+	w->room = changes;
 	w->slab_room = slabs;
-	w->items = kedge__large_alloc(items * sizeof(*w->items));
-	w->hashes = kedge__large_alloc(items * sizeof(*w->hashes));
-	w->probes = kedge__large_alloc(items * sizeof(*w->probes));
+	w->kinds = kedge__large_alloc(changes * sizeof(*w->kinds));
+	w->values = kedge__large_alloc(changes * sizeof(*w->values));
+	w->hashes = kedge__large_alloc(changes * sizeof(*w->hashes));
+	w->probes = kedge__large_alloc(changes * sizeof(*w->probes));
+	w->items = kedge__large_alloc(changes * sizeof(*w->items));
 	w->counts = kedge__malloc(slabs * KEDGE__REX_PARTS * sizeof(*w->counts));
-	if (w->items && w->hashes && w->probes && w->counts)
+	w->item_counts = kedge__malloc(slabs * sizeof(*w->item_counts));
+	if (w->kinds && w->values && w->hashes && w->probes && w->items && w->counts && w->item_counts)
 		return 0;
 	release(w);
 	return kedge__error_nomem(err);
@@ -87,22 +93,24 @@ bool kedge__rex_wave_next(struct kedge__rex_wave *w)
 void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i)
 {
 	const struct kedge__txn *t = &w->r->txn;
-	const struct kedge__slab *s = &t->slabs.at[w->slab + i];
-	const struct kedge__digest *digests = t->regions[s->region]->digests;
-	const struct kedge__item *items = kedge__rex_wave_items(w, i);
+	const struct kedge__slab *s = kedge__rex_wave_slab(w, i);
+	const struct kedge__digest *digests = t->regions[s->region]->digests + s->first;
+	const uint16_t *changes = kedge__slab_changes(t, s);
+	const uint8_t *kinds = w->kinds + kedge__rex_wave_at(w, i);
 	uint64_t per_slab = KEDGE__SLAB_BYTES / w->r->options.chunk;
-	uint64_t whole = kedge__slab_region(t, s)->bytes / w->r->options.chunk;
-	uint32_t *counts = w->counts + i * KEDGE__REX_PARTS;
-	uint64_t *hashes = w->hashes + (s->item_at - w->begin);
+	uint64_t whole = kedge__slab_region(t, s)->bytes / w->r->options.chunk - s->first;
+	uint64_t *hashes = w->hashes + kedge__rex_wave_at(w, i);
 	bool numbered = (w->slab + i + 1) * per_slab < UINT32_MAX;
+	uint32_t counts[KEDGE__REX_PARTS] = {0};
 
-	memset(counts, 0, KEDGE__REX_PARTS * sizeof(*counts));
 	for (size_t k = 0; k < s->count; k++) {
-		bool candidate = items[k].kind == KEDGE__ITEM_PLAIN && items[k].index < whole && numbered;
+		uint64_t at = changes[k] >> 1;
+		bool candidate = kinds[k] == KEDGE__ITEM_PLAIN && at < whole && numbered;
 
-		hashes[k] = candidate ? kedge__rex_hash(digests[items[k].index]) | 1 : 0;
+		hashes[k] = candidate ? kedge__rex_hash(digests[at]) | 1 : 0;
 		counts[kedge__rex_part(hashes[k])] += candidate;
 	}
+	memcpy(w->counts + i * KEDGE__REX_PARTS, counts, sizeof(counts));
 }
 
 /* Counts become places: part by part, and in it slab by slab. */
@@ -125,18 +133,22 @@ static void place_parts(struct kedge__rex_wave *w)
 static int list_slab(void *ctx, size_t i, int worker)
 {
 	const struct kedge__rex_wave *w = ctx;
-	const struct kedge__slab *s = &w->r->txn.slabs.at[w->slab + i];
-	const struct kedge__item *items = kedge__rex_wave_items(w, i);
-	uint64_t per_slab = KEDGE__SLAB_BYTES / w->r->options.chunk, first = (w->slab + i) * per_slab - s->first;
-	const uint64_t *hashes = w->hashes + (s->item_at - w->begin);
-	uint32_t *next = w->counts + i * KEDGE__REX_PARTS;
+	const struct kedge__slab *s = kedge__rex_wave_slab(w, i);
+	const uint16_t *changes = kedge__slab_changes(&w->r->txn, s);
+	uint32_t number = (uint32_t)((w->slab + i) * (KEDGE__SLAB_BYTES / w->r->options.chunk));
+	uint32_t at = (uint32_t)kedge__rex_wave_at(w, i), next[KEDGE__REX_PARTS];
+	const uint64_t *hashes = w->hashes + at;
+	struct kedge__rex_probe *probes = w->probes;
 
 	(void)worker;
-	for (size_t k = 0; k < s->count; k++)
-		if (hashes[k])
-			w->probes[next[kedge__rex_part(hashes[k])]++] = (struct kedge__rex_probe){
-			    (uint32_t)hashes[k], (uint32_t)(hashes[k] >> 32), (uint32_t)(s->item_at - w->begin + k),
-			    (uint32_t)(first + items[k].index)};
+	memcpy(next, w->counts + i * KEDGE__REX_PARTS, sizeof(next));
+	for (uint32_t k = 0; k < s->count; k++) {
+		uint64_t hash = hashes[k];
+
+		if (hash)
+			probes[next[kedge__rex_part(hash)]++] = (struct kedge__rex_probe){
+			    (uint32_t)hash, (uint32_t)(hash >> 32), at + k, number + (changes[k] >> 1)};
+	}
 	return 0;
 }
 
@@ -159,13 +171,25 @@ static uint32_t find_in(const struct kedge__rex_wave *w, const struct kedge__rex
 	return 0;
 }
 
-/* In the second bucket only if the first is full, for nothing goes there before. */
-static uint32_t find_first(const struct kedge__rex_wave *w, const struct kedge__rex_key *key, uint32_t number)
+/* The same, and where there is none NUMBER is entered. Nothing goes to the second bucket before the first is full. */
+static uint32_t find_or_enter(const struct kedge__rex_wave *w, const struct kedge__rex_key *key, uint32_t number)
 {
-	uint32_t found = find_in(w, &key->part[key->first], key->tag, number);
+	struct kedge__rex_bucket *b = &key->part[key->first];
+	uint32_t found = find_in(w, b, key->tag, number), second;
 
-	return found || !key->part[key->first].way[1].number ? found
-							     : find_in(w, &key->part[key->second], key->tag, number);
+	if (found)
+		return found;
+	for (int i = 0; i < 2; i++) {
+		if (!b->way[i].number) {
+			b->way[i] = (struct kedge__rex_entry){key->tag, number + 1};
+			return 0;
+		}
+	}
+	second = kedge__rex_other(&w->r->rex, key->first, key->tag);
+	found = find_in(w, &key->part[second], key->tag, number);
+	if (!found)
+		kedge__rex_table_enter(&w->r->rex, key->part, second, key->tag, number);
+	return found;
 }
 
 static void fetch_next(const struct kedge__rex_wave *w, const struct kedge__rex_key *key)
@@ -176,7 +200,7 @@ static void fetch_next(const struct kedge__rex_wave *w, const struct kedge__rex_
 		if (b->way[i].tag == key->tag && b->way[i].number)
 			__builtin_prefetch(digest_of(w, b->way[i].number - 1));
 	if (b->way[1].number)
-		__builtin_prefetch(&key->part[key->second], 1);
+		__builtin_prefetch(&key->part[kedge__rex_other(&w->r->rex, key->first, key->tag)], 1);
 }
 
 /* N probes, at most GROUP. Memory is asked for in rounds, because every step would wait for it. */
@@ -191,13 +215,11 @@ static void find_group(struct kedge__rex_wave *w, const struct kedge__rex_probe 
 	for (size_t i = 0; i < n; i++)
 		fetch_next(w, &keys[i]);
 	for (size_t i = 0; i < n; i++) {
-		uint32_t first = find_first(w, &keys[i], probes[i].number);
+		uint32_t first = find_or_enter(w, &keys[i], probes[i].number);
 
 		if (first) {
-			w->items[probes[i].item].kind = KEDGE__ITEM_BACK;
-			w->items[probes[i].item].src = first - 1;
-		} else {
-			kedge__rex_table_enter(&w->r->rex, &keys[i], probes[i].number);
+			w->kinds[probes[i].change] = KEDGE__ITEM_BACK;
+			w->values[probes[i].change] = first - 1;
 		}
 	}
 }

@@ -11,19 +11,23 @@
 
 struct kedge__rex_probe {
 	uint32_t low, high; /* of the hash */
-	uint32_t item;      /* of the wave */
+	uint32_t change;    /* of the wave */
 	uint32_t number;    /* of the pattern */
 };
 
+/* A change is a pattern that changed; here they are counted from the first of the wave. */
 struct kedge__rex_wave {
 	struct kedge__reducer *r;
 	size_t slab, slabs;              /* the first, how many */
-	size_t begin, end;               /* items */
-	size_t room, slab_room;          /* items and slabs it may have */
-	struct kedge__item *items;       /* those from `begin` on */
-	uint64_t *hashes;                /* of all items; 0: not a candidate */
+	size_t begin, end;               /* changes, among all */
+	size_t room, slab_room;          /* changes and slabs it may have */
+	uint8_t *kinds;                  /* of each change: PLAIN, FILL, SHIFT or BACK */
+	uint32_t *values;                /* SHIFT: the pattern of the page before; BACK: the number of the pattern */
+	uint64_t *hashes;                /* 0: not a candidate */
 	struct kedge__rex_probe *probes; /* candidates by parts */
 	uint32_t *counts;                /* of a slab and part, then where they go */
+	struct kedge__item *items;       /* what is emitted of each slab, from the place of its first change on */
+	size_t *item_counts;             /* of each slab */
 	uint32_t starts[KEDGE__REX_PARTS + 1];
 };
 
@@ -37,10 +41,45 @@ void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i);
 /* Candidates that stood earlier in this version become KEDGE__ITEM_BACK. */
 void kedge__rex_wave_find(struct kedge__rex_wave *w, struct kedge__pool *pool);
 
-/* Items of slab I of the wave. */
-static inline struct kedge__item *kedge__rex_wave_items(const struct kedge__rex_wave *w, size_t i)
+static inline const struct kedge__slab *kedge__rex_wave_slab(const struct kedge__rex_wave *w, size_t i)
 {
-	return w->items + (w->r->txn.slabs.at[w->slab + i].item_at - w->begin);
+	return &w->r->txn.slabs.at[w->slab + i];
 }
+
+/* The first change of slab I of the wave. */
+static inline size_t kedge__rex_wave_at(const struct kedge__rex_wave *w, size_t i)
+{
+	return kedge__rex_wave_slab(w, i)->item_at - w->begin;
+}
+
+/* Changes of a slab as the hash pass noted them: pattern of the slab << 1 | is a fill. */
+static inline const uint16_t *kedge__slab_changes(const struct kedge__txn *t, const struct kedge__slab *s)
+{
+	return t->workers[s->worker].changes.at + s->change_at;
+}
+
+/* ------------------------------------------------------------------ rex_page.c */
+
+struct kedge__rex_page_view { /* the changes of one page */
+	const struct kedge__image_region *region;
+	const struct kedge__last_region *last;
+	uint64_t slab_first;     /* patterns of the region: the first of the slab, */
+	uint64_t first;          /* and of the page */
+	const uint16_t *changes;
+	size_t count;
+	const uint64_t *fills;   /* of those of them that are constant */
+	size_t fill_count;
+	uint8_t *kinds;
+	uint32_t *values;
+};
+
+/* Go on to the next page of slab I, or to the first if P is all zero; false: there is none. */
+bool kedge__rex_page_next(const struct kedge__rex_wave *w, size_t i, struct kedge__rex_page_view *p);
+/* Changes that were elsewhere in the same page of the last version become KEDGE__ITEM_SHIFT. UNDO: the old digests of
+ * those of them that had one; how many they are. */
+size_t kedge__rex_page_moves(const struct kedge__rex_page_view *p, uint64_t chunk, const struct kedge__digest *undo);
+/* What becomes of it: items to ITEMS, how many they are; its literals, with their number of bytes in `position`. */
+size_t kedge__rex_page_decide(const struct kedge__rex_page_view *p, const struct kedge__reducer *r,
+			      struct kedge__item *items, struct kedge__rex_page *literals);
 
 #endif
