@@ -60,19 +60,38 @@ static bool same_bytes(const struct piece *p, uint64_t at, uint64_t len, uint64_
 	return len == old_len && !memcmp(p->last->shadow + offset, p->data + at, len);
 }
 
-/* There is room on all lists. */
-static void note_change(struct kedge__hash_worker *w, const struct piece *p, uint64_t i, uint64_t chunk)
+/* The ends of a worker's lists, on which there is room. */
+struct ends {
+	uint16_t *change;
+	uint64_t *fill;
+	struct kedge__digest *undo;
+};
+
+static struct ends ends_of(const struct kedge__hash_worker *w)
+{
+	return (struct ends){w->changes.at + w->changes.count, w->fills.at + w->fills.count,
+			     w->undo.at + w->undo.count};
+}
+
+static void set_ends(struct kedge__hash_worker *w, const struct ends *e)
+{
+	w->changes.count = (size_t)(e->change - w->changes.at);
+	w->fills.count = (size_t)(e->fill - w->fills.at);
+	w->undo.count = (size_t)(e->undo - w->undo.at);
+}
+
+static void note_change(struct ends *e, const struct piece *p, uint64_t i, uint64_t chunk, struct kedge__digest fresh)
 {
 	uint64_t at = i * chunk, len = KEDGE__MIN(chunk, p->bytes - at);
 	struct kedge__digest *digest = &p->last->digests[p->first + i];
 	bool fill = is_constant(p->data + at, len);
 
 	if (p->first + i < p->old_chunks)
-		w->undo.at[w->undo.count++] = *digest;
+		*e->undo++ = *digest;
 	if (fill)
-		w->fills.at[w->fills.count++] = kedge__get64(p->data + at);
-	w->changes.at[w->changes.count++] = (uint16_t)((p->first + i - p->slab_first) << 1 | fill);
-	*digest = w->fresh[i];
+		*e->fill++ = kedge__get64(p->data + at);
+	*e->change++ = (uint16_t)((p->first + i - p->slab_first) << 1 | fill);
+	*digest = fresh;
 }
 
 /* The first of [i, n) where both differ, or n. Most do not, so eight are looked at together. */
@@ -103,27 +122,35 @@ static uint64_t next_difference_in_bytes(const struct piece *p, const struct ked
 	return i;
 }
 
+static bool lists_reserve(struct kedge__hash_worker *w, uint64_t n)
+{
+	return kedge__array_reserve(&w->undo, w->undo.count + n) &&
+	       kedge__array_reserve(&w->fills, w->fills.count + n) &&
+	       kedge__array_reserve(&w->changes, w->changes.count + n);
+}
+
 static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_worker *w, const struct piece *p)
 {
 	uint64_t chunk = r->options.chunk, n = kedge__chunks_of(p->bytes, chunk), i = 0;
 	uint64_t known = p->compare && p->first < p->old_chunks ? KEDGE__MIN(n, p->old_chunks - p->first) : 0;
-	const struct kedge__digest *old = p->last->digests + p->first;
-	bool room = false;
+	const struct kedge__digest *old = p->last->digests + p->first, *fresh = w->fresh;
+	struct ends ends = {0};
 
 	for (;; i++) {
-		if (i < known && r->options.paranoid)
-			i = next_difference_in_bytes(p, w->fresh, i, known, chunk);
-		else if (i < known)
-			i = next_difference(old, w->fresh, i, known);
+		if (i < known && kedge__digest_equal(old[i], fresh[i]))
+			i = r->options.paranoid ? next_difference_in_bytes(p, fresh, i, known, chunk)
+						: next_difference(old, fresh, i, known);
 		if (i == n)
-			return true;
-		if (!room && (!kedge__array_reserve(&w->undo, w->undo.count + n) ||
-			      !kedge__array_reserve(&w->fills, w->fills.count + n) ||
-			      !kedge__array_reserve(&w->changes, w->changes.count + n)))
+			break;
+		if (!ends.change && !lists_reserve(w, n))
 			return false;
-		room = true;
-		note_change(w, p, i, chunk);
+		if (!ends.change)
+			ends = ends_of(w);
+		note_change(&ends, p, i, chunk, fresh[i]);
 	}
+	if (ends.change)
+		set_ends(w, &ends);
+	return true;
 }
 
 static void weaken(struct kedge__digest *d, uint64_t n, uint64_t mask)
@@ -273,6 +300,7 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	else
 		rc = hash_whole(r, s, worker, p, bytes);
 	s->count = w->changes.count - s->change_at;
+	s->fill_count = w->fills.count - s->fill_at;
 	s->undo_count = w->undo.count - s->undo_at;
 	if (!rc && t->progress)
 		t->progress(t->progress_ctx, atomic_fetch_add(&t->hashed, bytes) + bytes);

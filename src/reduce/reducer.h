@@ -91,7 +91,7 @@ struct kedge__slab {
 	bool skip;       /* not hashed, only summed up */
 	int worker;
 	uint64_t first; /* chunk */
-	size_t change_at, fill_at, undo_at, count, undo_count;
+	size_t change_at, fill_at, undo_at, count, fill_count, undo_count;
 	size_t item_at;
 	uint64_t pages; /* rex: a bit for each that changed, */
 	size_t page_at; /* and where the first of them is among txn.pages */

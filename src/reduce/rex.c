@@ -75,8 +75,10 @@ static int prepare_slab(void *ctx, size_t i, int worker)
 	struct kedge__rex_page_view p = {0};
 
 	(void)worker;
-	for (size_t k = 0; k < s->count; k++)
-		kinds[k] = changes[k] & 1 ? KEDGE__ITEM_FILL : KEDGE__ITEM_PLAIN;
+	memset(kinds, KEDGE__ITEM_PLAIN, s->count);
+	for (size_t k = 0; s->fill_count && k < s->count; k++)
+		if (changes[k] & 1)
+			kinds[k] = KEDGE__ITEM_FILL;
 	while (kedge__rex_page_next(w, i, &p)) {
 		s->pages |= UINT64_C(1) << (p.first - s->first) * w->r->options.chunk / KEDGE__REX_PAGE;
 		if (t->parent_epoch && s->undo_count)

@@ -42,7 +42,7 @@ bool kedge__rex_page_next(const struct kedge__rex_wave *w, size_t i, struct kedg
 	while (p->count < left && p->changes[p->count] < end)
 		p->count++;
 	p->fill_count = 0;
-	for (size_t k = 0; k < p->count; k++)
+	for (size_t k = 0; s->fill_count && k < p->count; k++)
 		p->fill_count += p->changes[k] & 1;
 	return true;
 }

@@ -6,11 +6,16 @@
  * The table is split by the digest, and patterns of one part are entered in the order of addresses, by one thread at a
  * time: what is found depends on the data alone. An entry that finds no place in a few moves costs another its place:
  * that loses a chance to save space, never data.
+ *
+ * Most patterns of a version stand there once. So all of them are marked first, each in one bit of many: only those
+ * whose bit is marked a second time may be there again, and only they go through the table.
  */
 #ifndef KEDGE_REDUCE_REX_TABLE_H
 #define KEDGE_REDUCE_REX_TABLE_H
 
 #include "base/base.h"
+
+#include <stdatomic.h>
 
 #define KEDGE__REX_PARTS 64
 
@@ -27,6 +32,11 @@ struct kedge__rex_table {
 	struct kedge__rex_bucket *at; /* all parts, one after the other */
 	uint64_t bytes;               /* allocated */
 	uint32_t buckets;             /* of a part */
+	struct kedge__rex_marks {
+		_Atomic uint64_t once, again;
+	} * marks;
+	uint64_t mark_bytes; /* allocated */
+	uint32_t words;      /* of marks */
 };
 
 /* What is asked for: made once, so that its buckets can be fetched ahead. */
@@ -35,7 +45,9 @@ struct kedge__rex_key {
 	uint32_t tag, first; /* bucket */
 };
 
-/* Empty it, for COUNT patterns, in at most LIMIT bytes. */
+/* Nothing is marked; for COUNT patterns, in at most LIMIT bytes. */
+int kedge__rex_marks_begin(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err);
+/* Empty it, for COUNT patterns, in at most LIMIT bytes with the marks. */
 int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t limit, struct kedge__error *err);
 /* Between versions: only little memory stays. */
 void kedge__rex_table_rest(struct kedge__rex_table *t);
@@ -52,6 +64,36 @@ static inline uint64_t kedge__rex_hash(struct kedge__digest d)
 static inline uint32_t kedge__rex_part(uint64_t hash)
 {
 	return (uint32_t)(hash >> 58);
+}
+
+static inline struct kedge__rex_marks *kedge__rex_marks_of(const struct kedge__rex_table *t, uint64_t hash)
+{
+	return &t->marks[(hash >> 32) * t->words >> 32];
+}
+
+/* Whether its bit was marked before. SHARED: other threads mark at the same time; in the end it is the same. */
+static inline bool kedge__rex_mark(const struct kedge__rex_table *t, uint64_t hash, bool shared)
+{
+	struct kedge__rex_marks *m = kedge__rex_marks_of(t, hash);
+	uint64_t bit = UINT64_C(1) << hash % 64, once, again;
+
+	if (shared) {
+		once = atomic_fetch_or_explicit(&m->once, bit, memory_order_relaxed) & bit;
+		if (once)
+			atomic_fetch_or_explicit(&m->again, bit, memory_order_relaxed);
+		return once;
+	}
+	once = atomic_load_explicit(&m->once, memory_order_relaxed);
+	again = atomic_load_explicit(&m->again, memory_order_relaxed);
+	atomic_store_explicit(&m->once, once | bit, memory_order_relaxed);
+	atomic_store_explicit(&m->again, again | (once & bit), memory_order_relaxed);
+	return once & bit;
+}
+
+/* Whether it may be there again. */
+static inline bool kedge__rex_is_marked(const struct kedge__rex_table *t, uint64_t hash)
+{
+	return atomic_load_explicit(&kedge__rex_marks_of(t, hash)->again, memory_order_relaxed) >> hash % 64 & 1;
 }
 
 /* HASH, of 32 bits, as one of the buckets. */

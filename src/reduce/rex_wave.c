@@ -8,10 +8,11 @@ static void release(struct kedge__rex_wave *w)
 {
 	kedge__large_free(w->kinds, w->room * sizeof(*w->kinds));
 	kedge__large_free(w->values, w->room * sizeof(*w->values));
-	kedge__large_free(w->hashes, w->room * sizeof(*w->hashes));
+	kedge__large_free(w->noted, w->room * sizeof(*w->noted));
 	kedge__large_free(w->probes, w->room * sizeof(*w->probes));
 	kedge__large_free(w->items, w->room * sizeof(*w->items));
 	kedge__free(w->counts);
+	kedge__free(w->noted_counts);
 	kedge__free(w->item_counts);
 	*w = (struct kedge__rex_wave){0};
 }
@@ -34,31 +35,73 @@ static int reserve(struct kedge__rex_wave *w, size_t changes, size_t slabs, stru
 	w->slab_room = slabs;
 	w->kinds = kedge__large_alloc(changes * sizeof(*w->kinds));
 	w->values = kedge__large_alloc(changes * sizeof(*w->values));
-	w->hashes = kedge__large_alloc(changes * sizeof(*w->hashes));
+	w->noted = kedge__large_alloc(changes * sizeof(*w->noted));
 	w->probes = kedge__large_alloc(changes * sizeof(*w->probes));
 	w->items = kedge__large_alloc(changes * sizeof(*w->items));
 	w->counts = kedge__malloc(slabs * KEDGE__REX_PARTS * sizeof(*w->counts));
+	w->noted_counts = kedge__malloc(slabs * sizeof(*w->noted_counts));
 	w->item_counts = kedge__malloc(slabs * sizeof(*w->item_counts));
-	if (w->kinds && w->values && w->hashes && w->probes && w->items && w->counts && w->item_counts)
+	if (w->kinds && w->values && w->noted && w->probes && w->items && w->counts && w->noted_counts &&
+	    w->item_counts)
 		return 0;
 	release(w);
 	return kedge__error_nomem(err);
 }
 
-/* Those that may be candidates. */
-static uint64_t pattern_count(const struct kedge__reducer *r)
-{
-	uint64_t n = r->txn.items.count;
+/* ---- patterns that may be there again */
 
-	for (int i = 0; i < r->worker_count; i++)
-		n -= r->workers[i].fills.count;
-	return n;
+struct marking {
+	struct kedge__reducer *r;
+	bool shared;
+	_Atomic uint64_t hits;
+};
+
+static int mark_slab(void *ctx, size_t i, int worker)
+{
+	struct marking *m = ctx;
+	const struct kedge__txn *t = &m->r->txn;
+	const struct kedge__slab *s = &t->slabs.at[i];
+	const struct kedge__digest *digests = t->regions[s->region]->digests + s->first;
+	const uint16_t *changes = kedge__slab_changes(t, s);
+	struct kedge__rex_table table = m->r->rex;
+	bool shared = m->shared;
+	uint64_t hits = 0;
+
+	(void)worker;
+	for (size_t k = 0; k < s->count; k++)
+		if (!(changes[k] & 1))
+			hits += kedge__rex_mark(&table, kedge__rex_hash(digests[changes[k] >> 1]), shared);
+	if (hits)
+		atomic_fetch_add(&m->hits, hits);
+	return 0;
 }
+
+/* Marks all patterns but constant ones; at most *COUNT may be there again. */
+static int mark_all(struct kedge__reducer *r, uint64_t *count, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	struct kedge__pool *pool = kedge__pool_if(t->pool, t->items.count);
+	struct marking m = {.r = r, .shared = pool && kedge__pool_threads(pool) > 1};
+	uint64_t patterns = t->items.count;
+	int rc;
+
+	for (size_t i = 0; i < t->slabs.count; i++)
+		patterns -= t->slabs.at[i].fill_count;
+	rc = kedge__rex_marks_begin(&r->rex, patterns, r->options.record_bytes, err);
+	if (rc)
+		return rc;
+	kedge__pool_for(pool, t->slabs.count, mark_slab, &m);
+	*count = KEDGE__MIN(patterns, 2 * m.hits);
+	return 0;
+}
+
+/* ---- waves */
 
 int kedge__rex_wave_begin(struct kedge__reducer *r, struct kedge__rex_wave **out, struct kedge__error *err)
 {
 	size_t room = WAVE * (r->txn.pool ? (size_t)kedge__pool_threads(r->txn.pool) : 1);
 	struct kedge__rex_wave *w = r->wave;
+	uint64_t count = 0;
 	int rc;
 
 	if (!w)
@@ -71,7 +114,8 @@ int kedge__rex_wave_begin(struct kedge__reducer *r, struct kedge__rex_wave **out
 	w->r = r;
 	w->slab = w->slabs = w->begin = w->end = 0;
 	*out = w;
-	return kedge__rex_table_begin(&r->rex, pattern_count(r), r->options.record_bytes, err);
+	rc = mark_all(r, &count, err);
+	return rc ? rc : kedge__rex_table_begin(&r->rex, count, r->options.record_bytes, err);
 }
 
 bool kedge__rex_wave_next(struct kedge__rex_wave *w)
@@ -96,20 +140,26 @@ void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i)
 	const struct kedge__slab *s = kedge__rex_wave_slab(w, i);
 	const struct kedge__digest *digests = t->regions[s->region]->digests + s->first;
 	const uint16_t *changes = kedge__slab_changes(t, s);
-	const uint8_t *kinds = w->kinds + kedge__rex_wave_at(w, i);
-	uint64_t per_slab = KEDGE__SLAB_BYTES / w->r->options.chunk;
+	uint64_t per_slab = KEDGE__SLAB_BYTES / w->r->options.chunk, number = (w->slab + i) * per_slab;
 	uint64_t whole = kedge__slab_region(t, s)->bytes / w->r->options.chunk - s->first;
-	uint64_t *hashes = w->hashes + kedge__rex_wave_at(w, i);
-	bool numbered = (w->slab + i + 1) * per_slab < UINT32_MAX;
-	uint32_t counts[KEDGE__REX_PARTS] = {0};
+	uint32_t first = (uint32_t)kedge__rex_wave_at(w, i), counts[KEDGE__REX_PARTS] = {0};
+	struct kedge__rex_probe *noted = w->noted + first;
+	struct kedge__rex_table table = w->r->rex;
+	const uint8_t *kinds = w->kinds + first;
+	size_t n = 0;
 
-	for (size_t k = 0; k < s->count; k++) {
-		uint64_t at = changes[k] >> 1;
-		bool candidate = kinds[k] == KEDGE__ITEM_PLAIN && at < whole && numbered;
+	if (number + per_slab >= UINT32_MAX)
+		whole = 0;
+	for (uint32_t k = 0; k < s->count; k++) {
+		uint64_t at = changes[k] >> 1, hash = kedge__rex_hash(digests[at]);
 
-		hashes[k] = candidate ? kedge__rex_hash(digests[at]) | 1 : 0;
-		counts[kedge__rex_part(hashes[k])] += candidate;
+		if (!kedge__rex_is_marked(&table, hash) || kinds[k] != KEDGE__ITEM_PLAIN || at >= whole)
+			continue;
+		noted[n++] = (struct kedge__rex_probe){(uint32_t)hash, (uint32_t)(hash >> 32), first + k,
+						       (uint32_t)(number + at)};
+		counts[kedge__rex_part(hash)]++;
 	}
+	w->noted_counts[i] = n;
 	memcpy(w->counts + i * KEDGE__REX_PARTS, counts, sizeof(counts));
 }
 
@@ -133,22 +183,13 @@ static void place_parts(struct kedge__rex_wave *w)
 static int list_slab(void *ctx, size_t i, int worker)
 {
 	const struct kedge__rex_wave *w = ctx;
-	const struct kedge__slab *s = kedge__rex_wave_slab(w, i);
-	const uint16_t *changes = kedge__slab_changes(&w->r->txn, s);
-	uint32_t number = (uint32_t)((w->slab + i) * (KEDGE__SLAB_BYTES / w->r->options.chunk));
-	uint32_t at = (uint32_t)kedge__rex_wave_at(w, i), next[KEDGE__REX_PARTS];
-	const uint64_t *hashes = w->hashes + at;
-	struct kedge__rex_probe *probes = w->probes;
+	const struct kedge__rex_probe *noted = w->noted + kedge__rex_wave_at(w, i);
+	uint32_t next[KEDGE__REX_PARTS];
 
 	(void)worker;
 	memcpy(next, w->counts + i * KEDGE__REX_PARTS, sizeof(next));
-	for (uint32_t k = 0; k < s->count; k++) {
-		uint64_t hash = hashes[k];
-
-		if (hash)
-			probes[next[kedge__rex_part(hash)]++] = (struct kedge__rex_probe){
-			    (uint32_t)hash, (uint32_t)(hash >> 32), at + k, number + (changes[k] >> 1)};
-	}
+	for (size_t k = 0; k < w->noted_counts[i]; k++)
+		w->probes[next[kedge__rex_part((uint64_t)noted[k].high << 32)]++] = noted[k];
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
  * rex_wave.h: the patterns of a version go through rex in waves of slabs, few enough that all that is known of them
- * stays in the cache. Each slab notes the hashes of its candidates; these are sorted by parts of the DeD-Table, and each
+ * stays in the cache. Each slab notes its candidates; these are sorted by parts of the DeD-Table, and each
  * part takes its own in the order of addresses: it does not matter how many threads share the parts, nor how slabs make
  * waves.
  */
@@ -23,8 +23,9 @@ struct kedge__rex_wave {
 	size_t room, slab_room;          /* changes and slabs it may have */
 	uint8_t *kinds;                  /* of each change: PLAIN, FILL, SHIFT or BACK */
 	uint32_t *values;                /* SHIFT: the pattern of the page before; BACK: the number of the pattern */
-	uint64_t *hashes;                /* 0: not a candidate */
-	struct kedge__rex_probe *probes; /* candidates by parts */
+	struct kedge__rex_probe *noted;  /* candidates of each slab, from the place of its first change on */
+	size_t *noted_counts;            /* of each slab */
+	struct kedge__rex_probe *probes; /* all of them, by parts */
 	uint32_t *counts;                /* of a slab and part, then where they go */
 	struct kedge__item *items;       /* what is emitted of each slab, from the place of its first change on */
 	size_t *item_counts;             /* of each slab */
@@ -36,7 +37,7 @@ int kedge__rex_wave_begin(struct kedge__reducer *r, struct kedge__rex_wave **out
 void kedge__rex_wave_free(struct kedge__rex_wave *w);
 /* Go on to the next slabs; false: there are none. */
 bool kedge__rex_wave_next(struct kedge__rex_wave *w);
-/* The candidates of slab I of the wave: whole patterns that are literals so far. */
+/* The candidates of slab I of the wave: whole patterns that are literals so far and may be there again. */
 void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i);
 /* Candidates that stood earlier in this version become KEDGE__ITEM_BACK. */
 void kedge__rex_wave_find(struct kedge__rex_wave *w, struct kedge__pool *pool);
