@@ -116,32 +116,38 @@ void kedge__flush_local(struct kedge__chore *c)
 	kedge__catalog_unpin(from);
 }
 
+/* What a rank tells of what it wrote. */
+struct written {
+	struct kedge__say say;
+	uint64_t count, sum;
+};
+
 /* All ranks must have written the same: they had the same manifests, unless somebody else is at the store. */
 static int agree_written(struct kedge__chore *c)
 {
-	const struct kedge__channel *ch = &c->k->back;
-	struct {
-		struct kedge__say say;
-		uint64_t count, sum;
-	} own, *all;
-	int rc;
+	struct kedge__channel *ch = &c->k->back;
+	struct written own, *all;
+	void *slot, *gathered;
+	int rc = kedge__channel_begin(ch, sizeof(own), &slot, &c->err);
 
+	if (rc)
+		return rc;
 	memset(&own, 0, sizeof(own));
 	kedge__say_set(&own.say, KEDGE__STEP_FLUSH, c->version, c->rc, &c->err);
 	own.count = c->parts.count;
 	own.sum = (uint64_t)c->plan.form * 3 + c->plan.parent;
 	for (size_t i = 0; i < c->parts.count; i++)
 		own.sum = own.sum * UINT64_C(0x9e3779b97f4a7c15) + c->parts.at[i].version + 1;
-	all = kedge__calloc((size_t)ch->group->size, sizeof(own));
-	rc = all ? kedge__channel_gather(ch, &own, sizeof(own), all, &c->err) : kedge__error_nomem(&c->err);
+	memcpy(slot, &own, sizeof(own));
+	rc = kedge__channel_gather(ch, sizeof(own), &gathered, &c->err);
 	if (!rc)
-		rc = kedge__say_judge(ch, all, sizeof(own), &c->err);
+		rc = kedge__say_judge(ch, gathered, sizeof(own), &c->err);
+	all = gathered;
 	for (int r = 0; !rc && r < ch->group->size; r++) {
 		if (all[r].count != own.count || all[r].sum != own.sum)
 			rc = kedge__error_set(&c->err, KEDGE_E_GROUP, 0,
 					      "rank %d copied other versions to L2 than rank %d", r, ch->group->rank);
 	}
-	kedge__free(all);
 	return rc;
 }
 
@@ -187,27 +193,31 @@ static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_pa
 
 static int publish_part(struct kedge__chore *c, size_t i)
 {
-	const struct kedge__channel *ch = &c->k->back;
+	struct kedge__channel *ch = &c->k->back;
 	const struct kedge__flush_part *own = &c->parts.at[i];
 	size_t ranks = (size_t)ch->group->size;
-	struct piece piece, *all = kedge__calloc(ranks, sizeof(*all));
 	struct kedge__set_part *parts = kedge__calloc(ranks, sizeof(*parts));
+	struct piece *piece;
 	bool refers = false;
-	int rc;
+	void *slot, *all;
+	int rc = kedge__channel_begin(ch, sizeof(*piece), &slot, &c->err);
 
-	memset(&piece, 0, sizeof(piece));
-	piece.part = own->part;
-	piece.refers = c->plan.refers;
-	rc =
-	    all && parts ? kedge__channel_gather(ch, &piece, sizeof(piece), all, &c->err) : kedge__error_nomem(&c->err);
+	if (!rc) {
+		piece = slot;
+		piece->part = own->part;
+		piece->refers = c->plan.refers;
+		rc = kedge__channel_gather(ch, sizeof(*piece), &all, &c->err);
+	}
+	if (!rc && !parts)
+		rc = kedge__error_nomem(&c->err);
 	for (size_t r = 0; !rc && r < ranks; r++) {
-		parts[r] = all[r].part;
-		refers = refers || all[r].refers;
+		piece = (struct piece *)all + r;
+		parts[r] = piece->part;
+		refers = refers || piece->refers;
 	}
 	if (!rc)
 		rc = set_l2(c, own->version, parts, refers, &c->err);
 	kedge__free(parts);
-	kedge__free(all);
 	return kedge__channel_agree(ch, KEDGE__STEP_FLUSH_PUBLISH, own->version, rc, NULL, &c->err);
 }
 

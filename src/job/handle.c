@@ -34,18 +34,21 @@ static int group_check(const struct kedge_group *g, struct kedge__error *err)
 				g->rank, g->size);
 }
 
-static void channels_init(kedge_t *k, const struct kedge_group *group)
+static int channels_init(kedge_t *k, const struct kedge_group *group)
 {
 	static const struct kedge_group alone = {.size = 1, .any_thread = 1, .allgather = alone_allgather};
 	bool by_itself;
+	int rc;
 
 	k->group = group ? *group : alone;
 	by_itself = k->group.size == 1 || k->group.any_thread;
 	k->front_alone = by_itself;
 	k->back_alone = k->group.size == 1 || (by_itself && k->group.background);
-	k->front = (struct kedge__channel){&k->group, k->group.ctx};
-	k->back = (struct kedge__channel){&k->group,
-					  k->back_alone && k->group.background ? k->group.background : k->group.ctx};
+	rc = kedge__channel_init(&k->front, &k->group, k->group.ctx, NULL);
+	return rc ? rc
+		  : kedge__channel_init(&k->back, &k->group,
+					k->back_alone && k->group.background ? k->group.background : k->group.ctx,
+					NULL);
 }
 
 static kedge_t *handle_new(const struct kedge_group *group)
@@ -54,7 +57,11 @@ static kedge_t *handle_new(const struct kedge_group *group)
 
 	if (!k)
 		return NULL;
-	channels_init(k, group);
+	if (channels_init(k, group)) {
+		kedge__channel_done(&k->front);
+		kedge__free(k);
+		return NULL;
+	}
 	pthread_mutex_init(&k->lock, NULL);
 	pthread_mutex_init(&k->state_lock, NULL);
 	pthread_mutex_init(&k->progress_lock, NULL);
@@ -89,6 +96,8 @@ static void handle_free(kedge_t *k)
 		kedge__error_done(&k->status.at[i].err);
 	kedge__array_done(&k->status);
 	kedge__array_done(&k->common);
+	kedge__channel_done(&k->front);
+	kedge__channel_done(&k->back);
 	kedge__error_done(&k->first);
 	kedge__job_settings_done(&k->set);
 	kedge__free(k->name);
@@ -234,32 +243,33 @@ static int leaders_find(kedge_t *k, const struct hello *all, struct kedge__error
 
 static int meet(kedge_t *k, int rc, struct kedge__error *err)
 {
-	struct hello own, *all = kedge__calloc((size_t)k->group.size, sizeof(*all));
-	int gathered;
+	struct hello *own, *all;
+	void *slot, *gathered;
+	int met = kedge__channel_begin(&k->front, sizeof(*own), &slot, rc ? NULL : err);
 
-	if (!all)
-		return rc ? rc : kedge__error_nomem(err);
-	memset(&own, 0, sizeof(own));
-	kedge__say_set(&own.say, KEDGE__STEP_OPEN, 0, rc, err);
+	if (met)
+		return rc ? rc : met;
+	own = slot;
+	kedge__say_set(&own->say, KEDGE__STEP_OPEN, 0, rc, err);
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
 		if (k->level[l].on)
-			own.ids[l] = kedge__catalog_store_id(k->level[l].write);
+			own->ids[l] = kedge__catalog_store_id(k->level[l].write);
 	}
-	own.settings = settings_sum(k);
-	own.behind = rc ? 0 : versions_behind(k);
-	own.bare = !rc && k->level[KEDGE__L2].on && !kedge__catalog_count(k->level[KEDGE__L2].write);
-	gathered = kedge__channel_gather(&k->front, &own, sizeof(own), all, rc ? NULL : err);
+	own->settings = settings_sum(k);
+	own->behind = rc ? 0 : versions_behind(k);
+	own->bare = !rc && k->level[KEDGE__L2].on && !kedge__catalog_count(k->level[KEDGE__L2].write);
+	met = kedge__channel_gather(&k->front, sizeof(*own), &gathered, rc ? NULL : err);
+	all = gathered;
 	if (!rc)
-		rc = gathered;
+		rc = met;
 	if (!rc)
-		rc = kedge__say_judge(&k->front, all, sizeof(own), err);
+		rc = kedge__say_judge(&k->front, all, sizeof(*own), err);
 	if (!rc)
 		rc = leaders_find(k, all, err);
 	if (!rc)
 		k->since_l2 = all[0].behind;
 	if (!rc)
 		k->l2_bare = all[0].bare;
-	kedge__free(all);
 	return rc;
 }
 

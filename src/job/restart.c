@@ -97,7 +97,7 @@ static int nothing_found(kedge_t *k, uint64_t version, size_t had, struct kedge_
  */
 static int order_agree(kedge_t *k, struct kedge__set_key *keys, size_t n, struct kedge__error *err)
 {
-	struct kedge__set_key *all;
+	void *slot, *all;
 	bool twins = false;
 	int rc;
 
@@ -105,11 +105,13 @@ static int order_agree(kedge_t *k, struct kedge__set_key *keys, size_t n, struct
 		twins = twins || keys[i].version == keys[i - 1].version;
 	if (!twins || k->group.size == 1)
 		return 0;
-	all = kedge__calloc((size_t)k->group.size * n, sizeof(*all));
-	rc = all ? kedge__channel_gather(&k->front, keys, n * sizeof(*keys), all, err) : kedge__error_nomem(err);
+	rc = kedge__channel_begin(&k->front, n * sizeof(*keys), &slot, err);
+	if (rc)
+		return rc;
+	memcpy(slot, keys, n * sizeof(*keys));
+	rc = kedge__channel_gather(&k->front, n * sizeof(*keys), &all, err);
 	if (!rc)
 		memcpy(keys, all, n * sizeof(*keys));
-	kedge__free(all);
 	return rc;
 }
 

@@ -180,28 +180,25 @@ static int set_make(const struct kedge__job_write *w, const char *all, struct ke
 	return 0;
 }
 
-/* Gather all tales, learn whether all sealed theirs, and put the set together. */
-static int set_agree(struct kedge__job_write *w, struct kedge__set *set, struct kedge__error *err)
+/* Gather all tales, learn whether all sealed theirs, and put the set together; *MADE is how that went here. */
+static int set_agree(struct kedge__job_write *w, struct kedge__set *set, int *made, struct kedge__error *err)
 {
-	kedge_t *k = w->k;
+	struct kedge__channel *ch = &w->k->front;
 	size_t bytes = tale_bytes(w);
-	struct tale *own = kedge__calloc(1, bytes);
-	char *all = kedge__calloc((size_t)k->group.size, bytes);
-	int rc = own && all ? 0 : kedge__error_nomem(err);
+	void *slot, *all;
+	int rc = kedge__channel_begin(ch, bytes, &slot, err);
 
 	if (!rc) {
-		tale_tell(w, own);
-		rc = kedge__channel_gather(&k->front, own, bytes, all, err);
+		tale_tell(w, slot);
+		rc = kedge__channel_gather(ch, bytes, &all, err);
 	}
 	if (!rc)
-		rc = kedge__say_judge(&k->front, all, bytes, err);
-	if (!rc)
-		rc = set_make(w, all, set, err);
-	if (!rc)
-		w->l2 = ((const struct tale *)all)->l2;
-	kedge__free(own);
-	kedge__free(all);
-	return rc;
+		rc = kedge__say_judge(ch, all, bytes, err);
+	if (rc)
+		return rc;
+	w->l2 = ((const struct tale *)all)->l2;
+	*made = set_make(w, all, set, err);
+	return 0;
 }
 
 /* Some directories have the set and one has not: it must not exist anywhere. */
@@ -239,12 +236,13 @@ static void segment_discard(struct kedge__job_write *w)
 	w->sealed = false;
 }
 
-static int publish(struct kedge__job_write *w, const struct kedge__set *set, struct kedge__error *err)
+/* MADE is how putting the set together went. */
+static int publish(struct kedge__job_write *w, const struct kedge__set *set, int made, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
-	int rc = 0;
+	int rc = made;
 
-	if (k->level[KEDGE__L1].leads)
+	if (!rc && k->level[KEDGE__L1].leads)
 		rc = kedge__set_publish(k->level[KEDGE__L1].write, set, err);
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_PUBLISH, w->version, rc, NULL, err);
 	if (rc)
@@ -346,10 +344,10 @@ void kedge__write_publish(struct kedge__job_write *w)
 {
 	kedge_t *k = w->k;
 	struct kedge__set set = {0};
-	int rc = set_agree(w, &set, w->rc ? NULL : &w->err);
+	int made = 0, rc = set_agree(w, &set, &made, w->rc ? NULL : &w->err);
 
 	if (!w->rc && !rc)
-		rc = publish(w, &set, &w->err);
+		rc = publish(w, &set, made, &w->err);
 	if (!w->rc)
 		w->rc = rc;
 	if (!w->rc)

@@ -342,6 +342,49 @@ static void test_node_lost(void **state)
 	}
 }
 
+/* Whichever allocation fails on one rank, no rank waits for ever, and all are told the same. */
+static void without_memory(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	int failures = 0;
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 1);
+	for (uint64_t n = 1; n <= 150; n++) {
+		char fault[32];
+		int rc[2], all[RANKS][2];
+
+		state_make(m, r->rank, n + 1);
+		text_make(fault, sizeof(fault), "alloc@%llu", (unsigned long long)n);
+		CHECK(kedge__fault_set(r->rank == 1 ? fault : NULL, NULL) == 0);
+		rc[0] = kedge_checkpoint(k, n + 1) != 0;
+		rc[1] = kedge_wait(k) != 0;
+		CHECK(kedge__fault_set(NULL, NULL) == 0);
+		CHECK(meet(&r->front, rc, sizeof(rc), all) == 0);
+		for (int i = 0; i < r->size; i++)
+			CHECK(memcmp(all[i], rc, sizeof(rc)) == 0);
+		failures += rc[0] || rc[1];
+	}
+	CHECK(failures > 10);
+	take(r, k, 200, 200);
+	CHECK(kedge_wait(k) == 0);
+	comes_back(r, k, KEDGE_NEWEST, 200);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_without_memory(void **state)
+{
+	static const char *const captures[] = {"capture=sync", "capture=copy"};
+
+	for (size_t i = 0; i < KEDGE__COUNT(captures); i++) {
+		ranks_run(*state,
+			  (struct plan){RANKS, i ? ANY_THREAD_TWO_CHANNELS : NO_THREAD, i == 0, true,
+					MORE("reducer=tree", "chunk=512", "keep=3", "l2_keep=2", captures[i])},
+			  without_memory);
+		dirs_remove(*state);
+	}
+}
+
 /* One rank cannot read an increment of its batch: none goes to L2, all are told, and the next batch is whole again. */
 static void batch_damaged(struct rank *r)
 {
@@ -673,6 +716,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batches, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_node_lost, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_without_memory, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batch_damaged, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep_apart, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_no_thread_waits, place_setup, place_teardown),
