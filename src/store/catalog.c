@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#define MANIFESTS 64 /* that are open at once */
+
 /* ------------------------------------------------------------------ entries */
 
 static void entry_free(struct kedge__catalog_entry *entry)
@@ -41,8 +43,9 @@ void kedge__catalog_pace(struct kedge__catalog *cat, struct kedge__bucket *bucke
 	cat->unpaced = 0;
 }
 
-int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
-			    struct kedge__error *err)
+/* FD is the manifest if it is open already, and closed; else -1. */
+static int read_set(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__set *set,
+		    struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	char *path = kedge__catalog_set_path(cat, version);
@@ -50,9 +53,11 @@ int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct
 	size_t bytes;
 	int rc;
 
-	if (!path)
+	if (!path) {
+		kedge__fs_close(fd);
 		return kedge__error_nomem(err);
-	rc = kedge__file_read(path, KEDGE__NO_MANIFEST_SIZE, &data, &bytes, &problem);
+	}
+	rc = kedge__file_read(path, fd, KEDGE__NO_MANIFEST_SIZE, &data, &bytes, &problem);
 	if (rc) {
 		rc = problem.sys_errno == ENOENT ? 0 : rc;
 		goto done;
@@ -77,17 +82,25 @@ done:
 	return rc;
 }
 
-/* *OUT is NULL when the manifest is gone. What is wrong with a manifest is kept in the entry. */
-static int entry_load(struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry **out,
+int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
+			    struct kedge__error *err)
+{
+	return read_set(cat, version, -1, set, err);
+}
+
+/* *OUT is NULL when the manifest is gone. What is wrong with a manifest is kept in the entry. FD as above. */
+static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__catalog_entry **out,
 		      struct kedge__error *err)
 {
 	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
 	int rc;
 
-	if (!entry)
+	if (!entry) {
+		kedge__fs_close(fd);
 		return kedge__error_nomem(err);
+	}
 	entry->version = version;
-	rc = kedge__catalog_read_set(cat, version, &entry->set, &entry->problem);
+	rc = read_set(cat, version, fd, &entry->set, &entry->problem);
 	if (rc == KEDGE_E_NOMEM) {
 		entry_free(entry);
 		return kedge__error_nomem(err);
@@ -107,11 +120,11 @@ static void entries_free(struct kedge__entry_list *entries)
 	kedge__array_done(entries);
 }
 
-static int push_version(struct kedge__catalog *cat, uint64_t version, struct kedge__entry_list *entries,
+static int push_version(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__entry_list *entries,
 			struct kedge__error *err)
 {
 	struct kedge__catalog_entry *entry;
-	int rc = entry_load(cat, version, &entry, err);
+	int rc = entry_load(cat, version, fd, &entry, err);
 
 	if (rc || !entry)
 		return rc;
@@ -122,9 +135,46 @@ static int push_version(struct kedge__catalog *cat, uint64_t version, struct ked
 	return 0;
 }
 
+/* Manifests that are opened together, so that storage fetches them all at once. */
+struct manifests {
+	uint64_t versions[MANIFESTS];
+	int fds[MANIFESTS]; /* -1: could not be opened; why, is found out in its turn */
+	size_t count;
+};
+
+static void manifest_open(const struct kedge__catalog *cat, uint64_t version, struct manifests *m)
+{
+	char *path = kedge__catalog_set_path(cat, version);
+	int fd = -1;
+
+	if (path && kedge__fs_open_read(path, &fd, NULL) == 0)
+		kedge__fs_expect(fd, 0, 1);
+	else
+		fd = -1;
+	m->versions[m->count] = version;
+	m->fds[m->count++] = fd;
+	kedge__free(path);
+}
+
+static int manifests_take(struct kedge__catalog *cat, struct manifests *m, struct kedge__entry_list *entries,
+			  struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		if (!rc)
+			rc = push_version(cat, m->versions[i], m->fds[i], entries, err);
+		else
+			kedge__fs_close(m->fds[i]);
+	}
+	m->count = 0;
+	return rc;
+}
+
 int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
 {
 	struct kedge__entry_list fresh = {0};
+	struct manifests m = {.count = 0};
 	char **names;
 	size_t count;
 	uint64_t version;
@@ -133,10 +183,15 @@ int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
 	rc = kedge__fs_list(cat->dir, &names, &count, err);
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < count && !rc; i++)
+	for (size_t i = 0; i < count && !rc; i++) {
 		if (kedge__set_file_parse(names[i], &version))
-			rc = push_version(cat, version, &fresh, err);
+			manifest_open(cat, version, &m);
+		if (m.count == MANIFESTS)
+			rc = manifests_take(cat, &m, &fresh, err);
+	}
 	kedge__fs_list_free(names, count);
+	if (!rc)
+		rc = manifests_take(cat, &m, &fresh, err);
 	if (rc) {
 		entries_free(&fresh);
 		return rc;
@@ -180,7 +235,7 @@ int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct 
 	size_t i;
 	int rc;
 
-	rc = entry_load(cat, version, &entry, err);
+	rc = entry_load(cat, version, -1, &entry, err);
 	if (rc)
 		return rc;
 	if (entry && !kedge__array_reserve(&cat->entries, cat->entries.count + 1)) {

@@ -37,11 +37,12 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__segment *seg;
 	char *path = kedge__segment_path(gc->cat, set->version, rank, set->parts[rank].generation);
+	struct kedge__segment_place place = {.path = path, .part = &set->parts[rank], .fd = -1};
 	int rc;
 
 	if (!path)
 		return kedge__error_nomem(err);
-	rc = kedge__segment_load(path, &set->parts[rank], KEDGE__SEGMENT_LINES, NULL, NULL, &seg, &problem);
+	rc = kedge__segment_load(&place, KEDGE__SEGMENT_LINES, NULL, &seg, &problem);
 	kedge__free(path);
 	if (rc) {
 		*whole = false;

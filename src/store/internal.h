@@ -60,8 +60,9 @@ int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool
 
 /* ------------------------------------------------------------------ small_file.c */
 
-/* A whole small file, of at most LIMIT bytes. *DATA: kedge__free(). */
-int kedge__file_read(const char *path, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err);
+/* A whole small file, of at most LIMIT bytes. FD is the file if it is open already, and closed; else -1. *DATA:
+ * kedge__free(). */
+int kedge__file_read(const char *path, int fd, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err);
 /* kedge__fs_create() for a temporary name, where an old file can only be what a crash left. */
 int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
 /* Temporary name, write, sync, rename, sync DIR. *RENAMED tells, also on failure, whether PATH was replaced. */
@@ -157,10 +158,19 @@ enum kedge__segment_depth {
 	KEDGE__SEGMENT_ALL,
 };
 
-/* kedge__segment_open() that stops early, takes what it reads from BUCKET (may be NULL) and tells in *WHERE (may be
- * NULL) which part was wrong: "header", "MAPX", ... */
-int kedge__segment_load(const char *path, const struct kedge__set_part *part, enum kedge__segment_depth depth,
-			struct kedge__bucket *bucket, const char **where, struct kedge__segment **out, struct kedge__error *err);
+struct kedge__segment_place {
+	const char *path;
+	const struct kedge__set_part *part; /* what the manifest says of it; NULL: it is not known */
+	struct kedge__bucket *bucket;       /* from which what is read is taken; NULL: from none */
+	int fd;                             /* the file, if it is open already, to be closed in any case; else -1 */
+};
+
+/* kedge__segment_open() that stops early and tells in *WHERE (may be NULL) which part was wrong: "header", "MAPX", ...
+ */
+int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__segment_depth depth, const char **where,
+			struct kedge__segment **out, struct kedge__error *err);
+/* Tell the kernel what will be read of the file FD to open the segment. */
+void kedge__segment_announce(int fd, const struct kedge__set_part *part);
 /* Close the descriptor; blocks are read by opening the file each time. */
 void kedge__segment_park(struct kedge__segment *seg);
 void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err);

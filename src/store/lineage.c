@@ -6,6 +6,7 @@
 #include "store/internal.h"
 
 #define OPEN_FILES  256
+#define ANNOUNCED   64 /* files */
 #define CACHE_BYTES (UINT32_C(8) << 20)
 #define LEVEL_LIMIT 32
 
@@ -23,6 +24,11 @@ struct refused { /* a copy that opened, but has damaged blocks, or depends on wh
 	size_t level;
 };
 
+struct announced { /* a file of the first level that the kernel was told of, and that is open until it is asked for */
+	uint64_t version;
+	int fd;
+};
+
 struct kedge__lineage {
 	struct kedge__catalog **levels;
 	size_t level_count;
@@ -32,6 +38,7 @@ struct kedge__lineage {
 	size_t count, room;
 	KEDGE__ARRAY(struct refused) bad; /* for good: also of items that are not needed any more */
 	size_t open_files;
+	KEDGE__ARRAY(struct announced) announced; /* ascending versions; while they are loaded */
 	struct kedge__block_cache *cache;
 	struct kedge__hands hands;
 };
@@ -91,6 +98,72 @@ static const struct kedge__set_part *part_of(const struct kedge__lineage *l, siz
 	return NULL;
 }
 
+/* ------------------------------------------------------------------ announcements */
+
+static void announce(struct kedge__lineage *l, uint64_t version)
+{
+	const struct kedge__set_part *part = part_of(l, 0, version, NULL);
+	char *path = part ? kedge__segment_path(l->levels[0], version, l->rank, part->generation) : NULL;
+	struct announced fresh = {.version = version};
+
+	if (path && kedge__fs_open_read(path, &fresh.fd, NULL) == 0) {
+		kedge__segment_announce(fresh.fd, part);
+		if (!kedge__array_push(&l->announced, fresh))
+			kedge__fs_close(fresh.fd);
+	}
+	kedge__free(path);
+}
+
+/* What the version needs, by the manifests: storage fetches all of it at once, not one piece when the last one came. */
+static void announce_all(struct kedge__lineage *l)
+{
+	const struct kedge__catalog *cat = l->levels[0];
+	size_t n = kedge__catalog_count(cat);
+	uint8_t *marks = kedge__calloc(n + 1, 1);
+
+	if (marks && kedge__catalog_mark(cat, l->version, true, marks, NULL) == 0)
+		for (size_t i = 0; i < n && l->announced.count < ANNOUNCED; i++)
+			if (marks[i] && kedge__catalog_at(cat, i)->version >= l->stop_below)
+				announce(l, kedge__catalog_at(cat, i)->version);
+	kedge__free(marks);
+}
+
+/* The file of VERSION on LEVEL if it is open, for the caller to close; else -1. */
+static int announced_take(struct kedge__lineage *l, size_t level, uint64_t version)
+{
+	for (size_t i = 0; level == 0 && i < l->announced.count; i++) {
+		struct announced *a = &l->announced.at[i];
+
+		if (a->version == version) {
+			int fd = a->fd;
+
+			a->fd = -1;
+			return fd;
+		}
+	}
+	return -1;
+}
+
+static void announced_done(struct kedge__lineage *l)
+{
+	for (size_t i = 0; i < l->announced.count; i++)
+		kedge__fs_close(l->announced.at[i].fd);
+	kedge__array_done(&l->announced);
+}
+
+/* ------------------------------------------------------------------ the copy on one level, or on the next */
+
+static int segment_load(struct kedge__lineage *l, struct item *item, size_t level, const char *path,
+			const struct kedge__set_part *part, struct kedge__error *err)
+{
+	const struct kedge__segment_place place = {.path = path,
+						   .part = part,
+						   .bucket = l->levels[level]->bucket,
+						   .fd = announced_take(l, level, item->version)};
+
+	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, &item->seg, err);
+}
+
 /* The copy of ITEM on LEVEL. EXPECTED_BY: the version that refers to it; its own if it is the top. */
 static int item_try(struct kedge__lineage *l, struct item *item, size_t level, uint64_t expected_by,
 		    struct kedge__error *err)
@@ -107,8 +180,7 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 					" in %s was replaced since version %" PRIu64 " was taken",
 					item->version, l->rank, l->levels[level]->dir, expected_by);
 	path = kedge__segment_path(l->levels[level], item->version, l->rank, part->generation);
-	rc = path ? kedge__segment_load(path, part, KEDGE__SEGMENT_ALL, l->levels[level]->bucket, NULL, &item->seg, err)
-		  : kedge__error_nomem(err);
+	rc = path ? segment_load(l, item, level, path, part, err) : kedge__error_nomem(err);
 	kedge__free(path);
 	if (rc)
 		return rc;
@@ -327,9 +399,16 @@ static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
 static int load_all(struct kedge__lineage *l, struct kedge__error *err)
 {
 	struct item *top = item_add(l, l->version, err);
-	int rc = top ? item_load(l, top, l->version, err) : KEDGE_E_NOMEM;
+	int rc = top ? 0 : KEDGE_E_NOMEM;
 
-	return rc ? rc : load_closure(l, err);
+	if (!rc) {
+		announce_all(l);
+		rc = item_load(l, top, l->version, err);
+	}
+	if (!rc)
+		rc = load_closure(l, err);
+	announced_done(l);
+	return rc;
 }
 
 static struct kedge__lineage *lineage_new(struct kedge__catalog *const *levels, size_t n, uint64_t version,

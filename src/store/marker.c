@@ -13,7 +13,7 @@ static int marker_read(const char *path, struct kedge__store_id *id, size_t *byt
 	uint8_t *data;
 	int rc;
 
-	rc = kedge__file_read(path, MARKER_BYTES_LIMIT, &data, bytes, err);
+	rc = kedge__file_read(path, -1, MARKER_BYTES_LIMIT, &data, bytes, err);
 	if (rc)
 		return rc;
 	rc = kedge__store_marker_decode(data, *bytes, id, err);

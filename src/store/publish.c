@@ -156,7 +156,7 @@ uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t versio
 static int read_old(const char *path, uint8_t **data, size_t *bytes, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
-	int rc = kedge__file_read(path, KEDGE__NO_MANIFEST_SIZE, data, bytes, &problem);
+	int rc = kedge__file_read(path, -1, KEDGE__NO_MANIFEST_SIZE, data, bytes, &problem);
 
 	if (rc && problem.sys_errno == ENOENT) {
 		*data = NULL;

@@ -7,6 +7,8 @@ struct reader {
 	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
 	uint8_t header[KEDGE__SEGMENT_HEADER_BYTES];
 	uint64_t file_bytes;
+	uint8_t *tail; /* all that stands behind the blocks, from TAIL_AT on; NULL: it is read piece by piece */
+	uint64_t tail_at;
 	uint8_t *regions; /* section REGN as it stands in the file */
 	size_t regions_bytes;
 	const char *where;
@@ -31,6 +33,48 @@ static int read_range(const struct kedge__segment *seg, uint64_t at, size_t byte
 	if (seg->fd < 0)
 		kedge__fs_close(fd);
 	return rc;
+}
+
+/* ------------------------------------------------------------------ what stands behind the blocks */
+
+/* By the manifest: 0 if that is not known, or cannot be. */
+static uint64_t tail_bytes(const struct kedge__set_part *part, uint64_t file_bytes)
+{
+	uint64_t bytes = part && part->metadata_bytes > KEDGE__SEGMENT_HEADER_BYTES
+			     ? part->metadata_bytes - KEDGE__SEGMENT_HEADER_BYTES
+			     : 0;
+
+	return bytes <= file_bytes - KEDGE__SEGMENT_HEADER_BYTES ? bytes : 0;
+}
+
+void kedge__segment_announce(int fd, const struct kedge__set_part *part)
+{
+	uint64_t tail = part->file_bytes > KEDGE__SEGMENT_HEADER_BYTES ? tail_bytes(part, part->file_bytes) : 0;
+
+	kedge__fs_expect(fd, 0, KEDGE__SEGMENT_HEADER_BYTES);
+	kedge__fs_expect(fd, part->file_bytes - tail, tail);
+}
+
+/* In one read. What goes wrong here goes wrong again, and is told, where the part that cannot be read is wanted. */
+static void tail_load(struct reader *r)
+{
+	uint64_t bytes = tail_bytes(r->part, r->file_bytes);
+
+	r->tail = bytes ? kedge__malloc((size_t)bytes) : NULL;
+	r->tail_at = r->file_bytes - bytes;
+	if (r->tail && read_range(r->seg, r->tail_at, (size_t)bytes, r->tail, NULL) != 0) {
+		kedge__free(r->tail);
+		r->tail = NULL;
+	}
+}
+
+/* AT and BYTES are within the file. */
+static int read_part(const struct reader *r, uint64_t at, size_t bytes, void *to, struct kedge__error *err)
+{
+	if (!r->tail || at < r->tail_at)
+		return read_range(r->seg, at, bytes, to, err);
+	memcpy(to, r->tail + (at - r->tail_at), bytes);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ header, footer, index */
@@ -91,7 +135,7 @@ static int read_footer(struct reader *r, struct kedge__error *err)
 	int rc;
 
 	r->where = "footer";
-	rc = read_range(seg, r->file_bytes - sizeof(text), sizeof(text), text, err);
+	rc = read_part(r, r->file_bytes - sizeof(text), sizeof(text), text, err);
 	if (!rc)
 		rc = kedge__segment_footer_decode(text, r->file_bytes, &seg->footer, err);
 	return rc;
@@ -108,7 +152,7 @@ static int read_index(struct reader *r, struct kedge__error *err)
 
 	r->where = "index";
 	text = kedge__malloc((size_t)bytes + 1);
-	rc = text ? read_range(seg, f->index_offset, (size_t)bytes, text, err) : kedge__error_nomem(err);
+	rc = text ? read_part(r, f->index_offset, (size_t)bytes, text, err) : kedge__error_nomem(err);
 	if (rc)
 		goto free;
 	seal = kedge__segment_seal(r->header, text, (size_t)bytes);
@@ -203,7 +247,7 @@ static int read_section(struct reader *r, const struct kedge__section_entry *ent
 
 	if (!got)
 		return kedge__error_nomem(err);
-	rc = read_range(r->seg, entry->offset, (size_t)entry->bytes, got, err);
+	rc = read_part(r, entry->offset, (size_t)entry->bytes, got, err);
 	if (!rc && kedge__checksum(got, (size_t)entry->bytes) != entry->checksum)
 		rc = damaged(err, "the checksum does not match");
 	if (rc) {
@@ -301,6 +345,8 @@ static int read_all(struct reader *r, enum kedge__segment_depth depth, struct ke
 	int rc;
 
 	rc = read_header(r, err);
+	if (!rc && depth == KEDGE__SEGMENT_ALL)
+		tail_load(r);
 	if (!rc)
 		rc = read_footer(r, err);
 	if (!rc)
@@ -327,24 +373,28 @@ static void prefix_place(const char *path, struct kedge__error *err)
 		(void)kedge__error_prefix(err, "segment %s", path);
 }
 
-int kedge__segment_load(const char *path, const struct kedge__set_part *part, enum kedge__segment_depth depth,
-			struct kedge__bucket *bucket, const char **where, struct kedge__segment **out,
-			struct kedge__error *err)
+int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__segment_depth depth, const char **where,
+			struct kedge__segment **out, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__segment *seg = kedge__calloc(1, sizeof(*seg));
-	struct reader r = {.seg = seg, .part = part, .where = "file"};
+	struct reader r = {.seg = seg, .part = place->part, .where = "file"};
 	int rc;
 
-	if (!seg)
+	if (!seg) {
+		kedge__fs_close(place->fd);
 		return kedge__error_nomem(err);
-	seg->fd = -1;
-	seg->bucket = bucket;
+	}
+	seg->fd = place->fd;
+	seg->bucket = place->bucket;
 	seg->base = KEDGE__NO_VERSION;
-	seg->path = kedge__strdup(path);
-	rc = seg->path ? kedge__fs_open_read(path, &seg->fd, &problem) : kedge__error_nomem(&problem);
+	seg->path = kedge__strdup(place->path);
+	rc = seg->path ? 0 : kedge__error_nomem(&problem);
+	if (!rc && seg->fd < 0)
+		rc = kedge__fs_open_read(place->path, &seg->fd, &problem);
 	if (!rc)
 		rc = read_all(&r, depth, &problem);
+	kedge__free(r.tail);
 	kedge__free(r.regions);
 	if (!rc) {
 		*out = seg;
@@ -353,7 +403,7 @@ int kedge__segment_load(const char *path, const struct kedge__set_part *part, en
 	if (where)
 		*where = r.where;
 	if (rc != KEDGE_E_NOMEM)
-		prefix_place(path, &problem);
+		prefix_place(place->path, &problem);
 	kedge__error_move(err, &problem);
 	kedge__segment_close(seg);
 	return rc;
@@ -362,7 +412,9 @@ int kedge__segment_load(const char *path, const struct kedge__set_part *part, en
 int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out,
 			struct kedge__error *err)
 {
-	return kedge__segment_load(path, part, KEDGE__SEGMENT_ALL, NULL, NULL, out, err);
+	const struct kedge__segment_place place = {.path = path, .part = part, .fd = -1};
+
+	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, out, err);
 }
 
 void kedge__segment_park(struct kedge__segment *seg)

@@ -3,13 +3,12 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-int kedge__file_read(const char *path, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err)
+int kedge__file_read(const char *path, int fd, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err)
 {
 	uint8_t *got = NULL;
 	uint64_t size;
-	int fd, rc;
+	int rc = fd < 0 ? kedge__fs_open_read(path, &fd, err) : 0;
 
-	rc = kedge__fs_open_read(path, &fd, err);
 	if (rc)
 		return rc;
 	rc = kedge__fs_size(fd, &size, path, err);

@@ -209,6 +209,7 @@ static int check_segment(struct verify *v, size_t entry, uint32_t rank, struct k
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__finding finding = {.version = set->version, .rank = rank, .block = -1};
 	char *path = kedge__segment_path(v->cat, set->version, rank, set->parts[rank].generation);
+	struct kedge__segment_place place;
 	struct kedge__segment *seg;
 	bool sound = false;
 	int rc;
@@ -216,7 +217,8 @@ static int check_segment(struct verify *v, size_t entry, uint32_t rank, struct k
 	if (!path)
 		return kedge__error_nomem(err);
 	finding.file = path;
-	rc = kedge__segment_load(path, &set->parts[rank], KEDGE__SEGMENT_ALL, NULL, &finding.section, &seg, &problem);
+	place = (struct kedge__segment_place){.path = path, .part = &set->parts[rank], .fd = -1};
+	rc = kedge__segment_load(&place, KEDGE__SEGMENT_ALL, &finding.section, &seg, &problem);
 	if (!rc) {
 		v->report->segments++;
 		rc = check_blocks(v, seg, &sound, err);
