@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #define KEDGE__PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define KEDGE__MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -145,6 +146,9 @@ int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const 
 int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent; a newline is added if LINE has none */
 /* Exactly BYTES bytes at AT, or KEDGE_E_DAMAGED "is cut short" at end of file. Not a fault point. */
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
+/* The same into the N pieces of TO, one after the other, which are used up. KEDGE_E_IO with EFAULT: memory that the kernel
+ * may not write to. */
+int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char *path, struct kedge__error *err);
 /* These bytes are going to be read: the kernel may begin to. Where it cannot, nothing happens. */
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);

@@ -28,6 +28,18 @@ static bool continues(const struct kedge__extent *last, const struct kedge__exte
 	return false;
 }
 
+void kedge__extent_map_take(struct kedge__extent_map *map)
+{
+	struct kedge__extent *e = &map->at[map->count], *last = e - 1;
+
+	if (!e->len)
+		return;
+	if (map->count && continues(last, e))
+		last->len += e->len;
+	else
+		map->count++;
+}
+
 int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge,
 			     struct kedge__error *err)
 {

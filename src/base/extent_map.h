@@ -40,6 +40,8 @@ struct kedge__extent_map {
 void kedge__extent_map_done(struct kedge__extent_map *map);
 /* Append; the caller keeps the order. With MERGE, an extent that continues the last one (in both place and source) extends it. */
 int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge, struct kedge__error *err);
+/* The extent that stands behind the last one, where there is room for it, is appended as with MERGE. */
+void kedge__extent_map_take(struct kedge__extent_map *map);
 /* Index of the extent that holds ADDR, or of the first one above it (count if none). */
 size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr);
 /* Order, overlap, sizes, literal bounds (LITERAL_BYTES), COPY versions <= SELF, PARENT only if PARENT exists, fill alignment. */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,22 +240,47 @@ int kedge__fs_append_line(const char *path, const char *line, struct kedge__erro
 
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err)
 {
-	char *to = data;
+	struct iovec to = {data, bytes};
 
-	while (bytes) {
-		ssize_t n = fits_off_t(at, bytes) ? pread(fd, to, bytes, (off_t)at) : 0;
+	return kedge__fs_preadv(fd, &to, 1, at, path, err);
+}
 
-		if (n < 0 && errno == EINTR)
+/* *TO and *N without the first BYTES bytes, and without pieces that have none. */
+static void vector_skip(struct iovec **to, size_t *n, size_t bytes)
+{
+	while (*n && bytes >= (*to)->iov_len) {
+		bytes -= (*to)->iov_len;
+		++*to;
+		--*n;
+	}
+	if (*n) {
+		(*to)->iov_base = (char *)(*to)->iov_base + bytes;
+		(*to)->iov_len -= bytes;
+	}
+}
+
+int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char *path, struct kedge__error *err)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += to[i].iov_len;
+	vector_skip(&to, &n, 0);
+	while (n) {
+		ssize_t got =
+		    fits_off_t(at, bytes) ? preadv(fd, to, (int)KEDGE__MIN(n, (size_t)IOV_MAX), (off_t)at) : 0;
+
+		if (got < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		if (got < 0)
 			return fail(err, errno, "read", path);
-		if (n == 0)
+		if (got == 0)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 						"%s is cut short: %zu more bytes expected at %llu", path, bytes,
 						(unsigned long long)at);
-		to += n;
-		bytes -= (size_t)n;
-		at += (uint64_t)n;
+		vector_skip(&to, &n, (size_t)got);
+		bytes -= (size_t)got;
+		at += (uint64_t)got;
 	}
 	return 0;
 }

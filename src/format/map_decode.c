@@ -17,11 +17,20 @@ uint64_t kedge__map_settle(struct kedge__map_decoder *d)
 int kedge__map_emit(struct kedge__map_decoder *d, enum kedge__extent_kind kind, uint64_t len, uint64_t src,
 		    uint64_t version)
 {
-	struct kedge__extent e = {
-	    .addr = kedge__map_address(d), .len = len, .src = src, .version = version, .kind = kind};
+	struct kedge__extent *e;
 
+	if (!kedge__array_reserve(&d->map, d->map.count + 1))
+		return kedge__error_nomem(d->err);
+	/* Field by field where it belongs: a copy of what was just put together would wait for it to be. */
+	e = &d->map.at[d->map.count];
+	e->addr = kedge__map_address(d);
+	e->len = len;
+	e->src = src;
+	e->version = version;
+	e->kind = kind;
 	d->offset += len;
-	return kedge__extent_map_append(&d->map, e, true, d->err);
+	kedge__extent_map_take(&d->map);
+	return 0;
 }
 
 int kedge__map_emit_gap(struct kedge__map_decoder *d, uint64_t count, uint64_t unit)

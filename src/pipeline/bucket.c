@@ -44,6 +44,11 @@ static void refill(struct kedge__bucket *b)
 	b->last = now;
 }
 
+bool kedge__bucket_limits(const struct kedge__bucket *b)
+{
+	return b && b->rate > 0;
+}
+
 /* Bytes are taken on credit and paid for by waiting: a piece larger than the burst needs no special care. */
 void kedge__bucket_take(struct kedge__bucket *b, double bytes)
 {

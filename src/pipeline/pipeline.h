@@ -124,6 +124,7 @@ struct kedge__bucket {
 };
 
 void kedge__bucket_init(struct kedge__bucket *b, double rate, double burst); /* real clock */
+bool kedge__bucket_limits(const struct kedge__bucket *b);                    /* it has a rate; takes NULL */
 void kedge__bucket_take(struct kedge__bucket *b, double bytes); /* waits as needed; takes NULL, which paces nothing */
 
 #endif

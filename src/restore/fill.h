@@ -14,8 +14,11 @@ struct kedge__fill_goal {
 	atomic_bool odd; /* its sum is taken when all is there: pieces are small, or not all at multiples of 8 */
 };
 
+enum { KEDGE__FILL_RUN = 128 }; /* blocks of one read */
+
 struct kedge__fill_hand { /* a worker's own */
 	uint8_t *raw, *stored;
+	uint8_t *at[KEDGE__FILL_RUN]; /* where the blocks of a read are, stored */
 	struct kedge__sum *sums; /* one a target */
 	uint64_t bytes_read, blocks_read;
 	double reading, decoding, placing; /* seconds */

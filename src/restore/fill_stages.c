@@ -2,20 +2,25 @@
  * Batches of blocks, in the order of the files, then ranges of patterns, go through the pipeline:
  *
  *   announce    the kernel is told what is read next, so that storage works while what has come is checked and decoded;
- *   fill        on all threads: blocks that follow each other are read at once, into memory that stays in the core's
- *               cache; there they are checked, decoded, summed, and their live bytes copied to their places;
+ *   fill        on all threads: blocks that follow each other are read at once, so many that they stay in the core's
+ *               cache: those that are live as they stand right to their places, others into memory of the thread; there
+ *               they are checked, decoded, summed, and live bytes that are not yet in their places copied there;
  *   account     in order: progress.
  *
- * Bytes pass through the memory of the machine twice, once as they are read and once as they are put down: where there
- * is more to fill than caches hold, the copy goes past them.
+ * Where there is more to fill than caches hold, the copy goes past them.
  */
 #include "restore/fill.h"
 
+#include <errno.h>
+#include <sys/uio.h>
+
 #define RUN_BYTES   (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
+#define RUN_BLOCKS  KEDGE__FILL_RUN
 #define AHEAD       4                     /* batches that are announced before their turn, beyond those in the ring */
-#define GAP_BYTES   (UINT64_C(64) << 10)  /* announced with what is around it */
+#define GAP_BYTES   (UINT64_C(16) << 10)  /* announced with what is around it */
 #define LARGE_BLOCK (UINT64_C(512) << 10) /* does not stay in the cache: decoded right to its place, if it has one */
 #define PAST_BYTES  512                   /* a piece that is worth copying past the cache */
+#define PLACE_BYTES 4096                  /* a block that is worth a piece of a read of its own */
 
 /* ------------------------------------------------------------------ announce */
 
@@ -103,8 +108,13 @@ static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_hand *
 	return bytes;
 }
 
-/* The raw bytes of a block, checked: where they are if nothing packed them, or decoded. */
-static int block_decode(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+static bool is_packed(const struct kedge__read_plan_block *b)
+{
+	return b->segment->blocks[b->block].codec != KEDGE__CODEC_NONE;
+}
+
+/* The raw bytes of a block that was packed, checked. */
+static int block_unpack(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 			const uint8_t *stored, const uint8_t **raw, uint64_t *bad, struct kedge__error *err)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
@@ -112,28 +122,28 @@ static int block_decode(struct kedge__filling *f, struct kedge__fill_hand *h, co
 	bool in_place =
 	    !f->check && record->raw_bytes > LARGE_BLOCK && b->count == 1 && pieces[0].len == record->raw_bytes;
 	uint8_t *to = in_place ? pieces[0].to : h->raw;
-	int rc;
+	double start = kedge__clock_seconds();
+	int rc = kedge__segment_check_stored(b->segment, b->block, stored, err);
 
 	*bad = b->version;
-	*raw = stored;
-	rc = kedge__segment_check_stored(b->segment, b->block, stored, err);
-	if (rc || record->codec == KEDGE__CODEC_NONE)
-		return rc;
 	*raw = to;
-	return kedge__lineage_unpack_block(f->lineage, b->segment, b->block, stored, to, bad, err);
+	if (!rc)
+		rc = kedge__lineage_unpack_block(f->lineage, b->segment, b->block, stored, to, bad, err);
+	start = kedge__clock_seconds() - start;
+	h->decoding += start;
+	h->placing -= start; /* as part of which it is timed */
+	return rc;
 }
 
+/* STORED is checked already if nothing packed it. */
 static int block_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		      const uint8_t *stored, uint64_t *bytes, struct kedge__error *err)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
-	double start = kedge__clock_seconds(), decoded;
-	const uint8_t *raw;
+	const uint8_t *raw = stored;
 	uint64_t bad;
-	int rc = block_decode(f, h, b, stored, &raw, &bad, err);
+	int rc = is_packed(b) ? block_unpack(f, h, b, stored, &raw, &bad, err) : 0;
 
-	decoded = kedge__clock_seconds();
-	h->decoding += decoded - start;
 	if (rc)
 		return block_failed(f, bad, err);
 	h->blocks_read++;
@@ -142,7 +152,6 @@ static int block_fill(struct kedge__filling *f, struct kedge__fill_hand *h, cons
 		*bytes += record->raw_bytes;
 	else
 		*bytes += pieces_place(f, h, &f->plan.pieces[b->first], b->count, raw);
-	h->placing += kedge__clock_seconds() - decoded;
 	return 0;
 }
 
@@ -153,36 +162,100 @@ static size_t run_length(const struct kedge__read_plan_block *b, size_t n)
 	uint64_t bytes = records[b[0].block].stored_bytes;
 	size_t count = 1;
 
-	while (count < n && b[count].block == b[0].block + count &&
+	while (count < n && count < RUN_BLOCKS && b[count].block == b[0].block + count &&
 	       records[b[count].block].offset == records[b[0].block].offset + bytes &&
 	       bytes + records[b[count].block].stored_bytes <= RUN_BYTES)
 		bytes += records[b[count++].block].stored_bytes;
 	return count;
 }
 
-static int run_read(struct kedge__fill_hand *h, const struct kedge__read_plan_block *b, size_t n,
+/* A block that nothing packed, and whose bytes all go to one place, is read right there. */
+static bool reads_in_place(const struct kedge__filling *f, const struct kedge__read_plan_block *b)
+{
+	const struct kedge__block_record *record = &b->segment->blocks[b->block];
+
+	return !f->check && record->codec == KEDGE__CODEC_NONE && record->raw_bytes >= PLACE_BYTES && b->count == 1 &&
+	       f->plan.pieces[b->first].len == record->raw_bytes;
+}
+
+/* Where the stored bytes of each of the COUNT blocks from B on are to be read. */
+static void run_aim(const struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+		    size_t count, bool in_place)
+{
+	const struct kedge__block_record *records = b->segment->blocks;
+
+	for (size_t i = 0; i < count; i++)
+		h->at[i] = in_place && reads_in_place(f, &b[i])
+			       ? f->plan.pieces[b[i].first].to
+			       : h->stored + (records[b[i].block].offset - records[b->block].offset);
+}
+
+static int run_read(struct kedge__fill_hand *h, const struct kedge__read_plan_block *b, size_t count,
 		    struct kedge__error *err)
 {
-	double start = kedge__clock_seconds();
-	int rc = kedge__segment_read_run(b->segment, b->block, n, h->stored, err);
+	struct iovec to[RUN_BLOCKS];
+	size_t n = 0;
 
-	h->reading += kedge__clock_seconds() - start;
+	for (size_t i = 0; i < count; i++) {
+		size_t bytes = b->segment->blocks[b[i].block].stored_bytes;
+
+		if (n && (uint8_t *)to[n - 1].iov_base + to[n - 1].iov_len == h->at[i])
+			to[n - 1].iov_len += bytes;
+		else
+			to[n++] = (struct iovec){h->at[i], bytes};
+	}
+	return kedge__segment_read_run(b->segment, b->block, to, n, err);
+}
+
+/* Those of the COUNT blocks from B on that nothing packed, all at once, for the clock is not free; AT is NULL of those
+ * that are damaged. */
+static int run_check(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+		     size_t count, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count && !rc; i++) {
+		if (is_packed(&b[i]) || !kedge__segment_check_stored(b->segment, b[i].block, h->at[i], err))
+			continue;
+		h->at[i] = NULL;
+		rc = block_failed(f, b->version, err);
+	}
 	return rc;
 }
 
-/* The COUNT blocks from B on, in one read. */
+static int run_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+		     size_t count, uint64_t *bytes, struct kedge__error *err)
+{
+	double start = kedge__clock_seconds(), checked;
+	int rc = run_check(f, h, b, count, err);
+
+	checked = kedge__clock_seconds();
+	h->decoding += checked - start;
+	for (size_t i = 0; i < count && !rc; i++)
+		if (h->at[i])
+			rc = block_fill(f, h, &b[i], h->at[i], bytes, err);
+	h->placing += kedge__clock_seconds() - checked;
+	return rc;
+}
+
+/* The COUNT blocks from B on, in one read. Memory that only the application itself may write to, as a debugger or a
+ * user-mode fault handler may have it, is filled by way of the hand's own. */
 static int run_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		    size_t count, uint64_t *bytes, struct kedge__error *err)
 {
-	const struct kedge__block_record *records = b->segment->blocks;
-	int rc = run_read(h, b, count, err);
+	double start = kedge__clock_seconds();
+	int rc;
 
-	if (rc)
-		return block_failed(f, b->version, err);
-	for (size_t i = 0; i < count && !rc; i++)
-		rc = block_fill(f, h, &b[i], h->stored + (records[b[i].block].offset - records[b->block].offset), bytes,
-				err);
-	return rc;
+	run_aim(f, h, b, count, true);
+	rc = run_read(h, b, count, err);
+	if (rc && err->sys_errno == EFAULT) {
+		kedge__error_done(err);
+		*err = (struct kedge__error)KEDGE__ERROR_INIT;
+		run_aim(f, h, b, count, false);
+		rc = run_read(h, b, count, err);
+	}
+	h->reading += kedge__clock_seconds() - start;
+	return rc ? block_failed(f, b->version, err) : run_place(f, h, b, count, bytes, err);
 }
 
 static int batch_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,

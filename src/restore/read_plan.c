@@ -11,6 +11,11 @@
 #define SLAB_BYTES (UINT64_C(2) << 20)
 #define FILL_BYTES (UINT64_C(4) << 20)
 
+/* While the rest is resolved storage fetches what is known to be needed already: long runs alone, which are worth their
+ * seek wherever they are, for the others are better read in the order of the files; and no more than this. */
+#define EARLY_BYTES (UINT64_C(16) << 20)
+#define EARLY_RUN   (UINT64_C(256) << 10)
+
 struct slab {
 	size_t first, count; /* of its ranges */
 	struct kedge__span_list spans;
@@ -25,9 +30,10 @@ struct maker {
 	KEDGE__ARRAY(struct kedge__range) ranges;
 	KEDGE__ARRAY(struct slab) slabs;
 	size_t segments, blocks;
-	size_t *base;          /* of each segment's blocks in `pieces` */
-	atomic_size_t *pieces; /* one a block: how many; later the place of its next piece */
-	pthread_mutex_t lock;  /* guards err */
+	size_t *base;               /* of each segment's blocks in `pieces` */
+	atomic_size_t *pieces;      /* one a block: how many; later the place of its next piece */
+	atomic_uint_fast64_t early; /* bytes that were announced */
+	pthread_mutex_t lock;       /* guards err */
 	struct kedge__error err;
 };
 
@@ -190,6 +196,53 @@ static int fill_add(struct slab *slab, const struct kedge__span *s, struct goal 
 	return 0;
 }
 
+/* ------------------------------------------------------------------ early announcements */
+
+struct early_run {
+	uint64_t from, to; /* in the file of a segment; equal: none yet */
+};
+
+static void early_end(struct maker *m, const struct kedge__segment *seg, const struct early_run *run)
+{
+	uint64_t bytes = run->to - run->from;
+
+	if (bytes < EARLY_RUN || seg->fd < 0 || kedge__bucket_limits(seg->bucket))
+		return;
+	if (atomic_fetch_add_explicit(&m->early, bytes, memory_order_relaxed) < EARLY_BYTES)
+		kedge__fs_expect(seg->fd, run->from, bytes);
+}
+
+static void early_add(struct maker *m, const struct kedge__span *s, const struct found *found, struct early_run *runs)
+{
+	struct early_run *run = &runs[found->index];
+	const struct kedge__block_record *first, *last;
+
+	first = &found->seg->blocks[kedge__segment_find_block(found->seg, s->src)];
+	last = &found->seg->blocks[kedge__segment_find_block(found->seg, s->src + s->len - 1)];
+	if (first->offset < run->from || first->offset > run->to) {
+		early_end(m, found->seg, run);
+		run->from = first->offset;
+	}
+	run->to = last->offset + last->stored_bytes;
+}
+
+/* The spans of a slab, whose blocks are known to be there. */
+static void slab_announce(struct maker *m, const struct slab *slab)
+{
+	struct early_run *runs = kedge__calloc(m->segments, sizeof(*runs));
+	struct found found = {NULL, 0};
+
+	if (!runs || atomic_load_explicit(&m->early, memory_order_relaxed) >= EARLY_BYTES)
+		goto free;
+	for (size_t s = 0; s < slab->spans.count; s++)
+		if (!slab->spans.at[s].fill && segment_find(m, slab->spans.at[s].version, &found, NULL) == 0)
+			early_add(m, &slab->spans.at[s], &found, runs);
+	for (size_t i = 0; i < m->segments; i++)
+		early_end(m, kedge__lineage_at(m->lineage, i), &runs[i]);
+free:
+	kedge__free(runs);
+}
+
 static int slab_resolve(void *ctx, size_t i, int worker)
 {
 	struct maker *m = ctx;
@@ -209,6 +262,8 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 		if (!rc)
 			rc = span->fill ? fill_add(slab, span, goal, &err) : literal_count(m, span, &found, &err);
 	}
+	if (!rc)
+		slab_announce(m, slab);
 	return rc ? fail(m, &err) : 0;
 }
 

@@ -20,19 +20,30 @@ static int damaged(struct kedge__error *err, const char *text)
 }
 
 /* All that is read of a segment is read here. */
-static int read_range(const struct kedge__segment *seg, uint64_t at, size_t bytes, void *to, struct kedge__error *err)
+static int read_vector(const struct kedge__segment *seg, uint64_t at, struct iovec *to, size_t n,
+		       struct kedge__error *err)
 {
 	int fd = seg->fd, rc = 0;
+	size_t bytes = 0;
 
 	if (seg->fd < 0)
 		rc = kedge__fs_open_read(seg->path, &fd, err);
 	if (rc)
 		return rc;
+	for (size_t i = 0; i < n; i++)
+		bytes += to[i].iov_len;
 	kedge__bucket_take(seg->bucket, (double)bytes);
-	rc = kedge__fs_pread(fd, to, bytes, at, seg->path, err);
+	rc = kedge__fs_preadv(fd, to, n, at, seg->path, err);
 	if (seg->fd < 0)
 		kedge__fs_close(fd);
 	return rc;
+}
+
+static int read_range(const struct kedge__segment *seg, uint64_t at, size_t bytes, void *to, struct kedge__error *err)
+{
+	struct iovec piece = {to, bytes};
+
+	return read_vector(seg, at, &piece, 1, err);
 }
 
 /* ------------------------------------------------------------------ what stands behind the blocks */
@@ -447,12 +458,10 @@ void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, str
 	prefix_place(seg->path, err);
 }
 
-int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, size_t count, void *to,
+int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, struct iovec *to, size_t n,
 			    struct kedge__error *err)
 {
-	const struct kedge__block_record *last = &seg->blocks[first + count - 1];
-	uint64_t at = seg->blocks[first].offset;
-	int rc = read_range(seg, at, (size_t)(last->offset + last->stored_bytes - at), to, err);
+	int rc = read_vector(seg, seg->blocks[first].offset, to, n, err);
 
 	if (rc)
 		kedge__segment_prefix_block(seg, first, err);
@@ -473,7 +482,8 @@ int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, cons
 
 int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err)
 {
-	int rc = kedge__segment_read_run(seg, i, 1, to, err);
+	struct iovec piece = {to, seg->blocks[i].stored_bytes};
+	int rc = kedge__segment_read_run(seg, i, &piece, 1, err);
 
 	return rc ? rc : kedge__segment_check_stored(seg, i, to, err);
 }

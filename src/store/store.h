@@ -188,8 +188,9 @@ void kedge__segment_close(struct kedge__segment *seg);
 char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation);
 /* The stored bytes of block I, as their checksum says. Thread-safe, as all that follows. Errors name segment, block and region. */
 int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err);
-/* Blocks FIRST to FIRST + COUNT - 1, which follow each other in the file, in one read; each has to be checked then. */
-int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, size_t count, void *to, struct kedge__error *err);
+/* The stored bytes of block FIRST and those that follow it in the file, as many as fit into the N pieces of TO, in one read;
+ * each has to be checked then. TO is used up. */
+int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, struct iovec *to, size_t n, struct kedge__error *err);
 int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, const void *stored, struct kedge__error *err);
 /* Index of the block that holds literal position POS. */
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos);
