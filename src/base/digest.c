@@ -113,20 +113,30 @@ void kedge__digest_chunks_by(const struct digest_kernel *k, const void *data, si
 		out[whole] = kedge__digest_chunk_by(k, p + whole * chunk, bytes % chunk);
 }
 
+static void sum_word(struct kedge__sum *s, uint64_t word, uint64_t key)
+{
+	uint64_t t = word ^ key;
+
+	s->s1 += (t & UINT32_MAX) * (t >> 32);
+	s->s2 += t;
+}
+
 struct kedge__sum kedge__sum_by(const struct digest_kernel *k, const void *data, size_t bytes, uint64_t pos)
 {
 	const uint8_t *p = data;
-	size_t blocks = bytes / 64;
-	struct kedge__sum s = k->sum(p, blocks, pos / 8);
+	size_t blocks = bytes / 64, at = blocks * 64;
+	struct kedge__sum s = {0, 0};
 	uint64_t key = DIGEST_KEY_SUM + (pos / 8 + blocks * 8) * DIGEST_STEP;
 
-	for (size_t at = blocks * 64; at < bytes; at += 8, key += DIGEST_STEP) {
-		uint64_t t = 0;
+	if (blocks)
+		s = k->sum(p, blocks, pos / 8);
+	for (; bytes - at >= 8; at += 8, key += DIGEST_STEP)
+		sum_word(&s, kedge__get64(p + at), key);
+	if (bytes > at) {
+		uint8_t last[8] = {0};
 
-		memcpy(&t, p + at, KEDGE__MIN(bytes - at, (size_t)8));
-		t ^= key;
-		s.s1 += (t & UINT32_MAX) * (t >> 32);
-		s.s2 += t;
+		memcpy(last, p + at, bytes - at);
+		sum_word(&s, kedge__get64(last), key);
 	}
 	return s;
 }

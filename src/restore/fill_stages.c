@@ -16,6 +16,7 @@
 
 #define RUN_BYTES   (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
 #define RUN_BLOCKS  KEDGE__FILL_RUN
+#define PART_BYTES  (UINT64_C(16) << 10)  /* of blocks that are checked before they are summed and placed */
 #define AHEAD       4                     /* batches that are announced before their turn, beyond those in the ring */
 #define GAP_BYTES   (UINT64_C(16) << 10)  /* announced with what is around it */
 #define LARGE_BLOCK (UINT64_C(512) << 10) /* does not stay in the cache: decoded right to its place, if it has one */
@@ -207,14 +208,13 @@ static int run_read(struct kedge__fill_hand *h, const struct kedge__read_plan_bl
 	return kedge__segment_read_run(b->segment, b->block, to, n, err);
 }
 
-/* Those of the COUNT blocks from B on that nothing packed, all at once, for the clock is not free; AT is NULL of those
- * that are damaged. */
-static int run_check(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
-		     size_t count, struct kedge__error *err)
+/* Those of the blocks FIRST to END - 1 from B on that nothing packed; AT is NULL of those that are damaged. */
+static int part_check(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+		      size_t first, size_t end, struct kedge__error *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < count && !rc; i++) {
+	for (size_t i = first; i < end && !rc; i++) {
 		if (is_packed(&b[i]) || !kedge__segment_check_stored(b->segment, b[i].block, h->at[i], err))
 			continue;
 		h->at[i] = NULL;
@@ -223,18 +223,34 @@ static int run_check(struct kedge__filling *f, struct kedge__fill_hand *h, const
 	return rc;
 }
 
+static size_t part_end(const struct kedge__read_plan_block *b, size_t first, size_t count)
+{
+	uint64_t bytes = 0;
+	size_t i = first;
+
+	while (i < count && (i == first || bytes < PART_BYTES))
+		bytes += b->segment->blocks[b[i++].block].stored_bytes;
+	return i;
+}
+
+/* Some blocks at once, for the clock is not free, and no more than the nearest cache has from one step to the next. */
 static int run_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		     size_t count, uint64_t *bytes, struct kedge__error *err)
 {
 	double start = kedge__clock_seconds(), checked;
-	int rc = run_check(f, h, b, count, err);
+	int rc = 0;
 
-	checked = kedge__clock_seconds();
-	h->decoding += checked - start;
-	for (size_t i = 0; i < count && !rc; i++)
-		if (h->at[i])
-			rc = block_fill(f, h, &b[i], h->at[i], bytes, err);
-	h->placing += kedge__clock_seconds() - checked;
+	for (size_t first = 0, end; first < count && !rc; first = end) {
+		end = part_end(b, first, count);
+		rc = part_check(f, h, b, first, end, err);
+		checked = kedge__clock_seconds();
+		h->decoding += checked - start;
+		for (size_t i = first; i < end && !rc; i++)
+			if (h->at[i])
+				rc = block_fill(f, h, &b[i], h->at[i], bytes, err);
+		start = kedge__clock_seconds();
+		h->placing += start - checked;
+	}
 	return rc;
 }
 

@@ -100,6 +100,24 @@ static void reading_past_the_end_is_damage(void **state)
 	kedge__free(expected);
 }
 
+static void pieces_are_read_one_after_the_other(void **state)
+{
+	struct scratch *s = *state;
+	char a[4] = "", b[4] = "";
+	struct iovec to[] = {{b, 0}, {a, 2}, {a, 0}, {b, 3}, {b, 0}}, more[] = {{a, 2}, {b, 3}}, bad = {NULL, 4};
+	int fd;
+
+	write_text(s->file, "abcdef", 6);
+	assert_int_equal(kedge__fs_open_read(s->file, &fd, &s->err), 0);
+	assert_int_equal(kedge__fs_preadv(fd, to, 5, 1, s->file, &s->err), 0);
+	assert_string_equal(a, "bc");
+	assert_string_equal(b, "def");
+	assert_int_equal(kedge__fs_preadv(fd, more, 2, 2, s->file, &s->err), KEDGE_E_DAMAGED);
+	assert_int_equal(kedge__fs_preadv(fd, &bad, 1, 0, s->file, &s->err), KEDGE_E_IO);
+	assert_int_equal(s->err.sys_errno, EFAULT);
+	kedge__fs_close(fd);
+}
+
 static void offsets_too_large_are_refused(void **state)
 {
 	struct scratch *s = *state;
@@ -426,6 +444,7 @@ int main(void)
 	    scratch_test(short_pwrite_goes_on_where_it_stopped),
 	    scratch_test(sync_that_cannot_be),
 	    scratch_test(reading_past_the_end_is_damage),
+	    scratch_test(pieces_are_read_one_after_the_other),
 	    scratch_test(offsets_too_large_are_refused),
 	    scratch_test(allocate_gives_the_length),
 	    scratch_test(device_full),

@@ -1,6 +1,8 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define BYTES 300007 /* an odd tail */
@@ -328,6 +330,49 @@ static void test_large(void **state)
 	free(back);
 }
 
+/* ------------------------------------------------------------------ memory that the kernel may not write to */
+
+#define GUARDED_BYTES ((size_t)64 * 4096)
+
+static uint8_t *guarded;
+static volatile sig_atomic_t opened;
+
+static void open_guarded(int sig, siginfo_t *info, void *context)
+{
+	(void)sig, (void)info, (void)context;
+	if (mprotect(guarded, GUARDED_BYTES, PROT_READ | PROT_WRITE) == 0)
+		opened = 1;
+}
+
+/* A handler as that of a page tracker makes memory writable for the application when it writes, not for read(2). */
+static void test_memory_that_a_handler_opens(void **state)
+{
+	struct sigaction handler = {.sa_sigaction = open_guarded, .sa_flags = SA_SIGINFO}, before;
+	struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 256, "none", 4096);
+	uint8_t *data = malloc(GUARDED_BYTES);
+	struct lab_region region = {"m", data, GUARDED_BYTES, 0};
+	struct kedge__restore_target target;
+	struct kedge__lineage *l;
+
+	(void)state;
+	guarded = mmap(NULL, GUARDED_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(guarded != MAP_FAILED);
+	target = (struct kedge__restore_target){0, guarded};
+	fill_random(data, GUARDED_BYTES, 9);
+	lab_save(lab, 0, &region, 1);
+	l = lab_open(lab, 0);
+	assert_int_equal(sigaction(SIGSEGV, &handler, &before), 0);
+	assert_int_equal(
+	    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, NULL, &lab->err), 0);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_true(opened);
+	assert_memory_equal(guarded, data, GUARDED_BYTES);
+	kedge__lineage_close(l);
+	munmap(guarded, GUARDED_BYTES);
+	free(data);
+	lab_free(lab);
+}
+
 /* ------------------------------------------------------------------ the rate at which a restore reads */
 
 struct slept {
@@ -431,15 +476,11 @@ static void test_reads_are_paced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_each_live_block_once),
-	    cmocka_unit_test(test_one_page_of_many),
-	    cmocka_unit_test(test_dead_blocks_are_not_read),
-	    cmocka_unit_test(test_blocks_in_each_others_way),
-	    cmocka_unit_test(test_region_digest_is_checked),
-	    cmocka_unit_test(test_subsets),
-	    cmocka_unit_test(test_progress_ends_at_the_total),
-	    cmocka_unit_test(test_large),
-	    cmocka_unit_test(test_reads_are_paced),
+	    cmocka_unit_test(test_each_live_block_once),        cmocka_unit_test(test_one_page_of_many),
+	    cmocka_unit_test(test_dead_blocks_are_not_read),    cmocka_unit_test(test_blocks_in_each_others_way),
+	    cmocka_unit_test(test_region_digest_is_checked),    cmocka_unit_test(test_subsets),
+	    cmocka_unit_test(test_progress_ends_at_the_total),  cmocka_unit_test(test_large),
+	    cmocka_unit_test(test_memory_that_a_handler_opens), cmocka_unit_test(test_reads_are_paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
