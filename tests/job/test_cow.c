@@ -166,12 +166,15 @@ static void series(struct place *p, const char *const *more, size_t stays_below)
 	tree_remove(p->l1);
 }
 
-static void each_reducer(struct place *p, const char *capture, const char *track)
-{
-	static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer=list", "reducer=tree",
-					       "reducer=auto"};
+#define REDUCERS 5
 
-	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++)
+/* The first N of them. Each sees the image in the same way. */
+static void each_reducer(struct place *p, const char *capture, const char *track, size_t n)
+{
+	static const char *const reducers[REDUCERS] = {"reducer=tree", "reducer=basic", "reducer=full", "reducer=list",
+						       "reducer=auto"};
+
+	for (size_t i = 0; i < n; i++)
 		series(p, MORE(capture, track, reducers[i], "codec=lz4", "block=16k"), 0);
 }
 
@@ -184,23 +187,23 @@ static bool has_cow(void)
 
 static void test_copied(void **state)
 {
-	each_reducer(*state, "capture=copy", "track=none");
+	each_reducer(*state, "capture=copy", "track=none", 2);
 	if (kedge__tracker_probe("uffd", NULL) == 0)
-		each_reducer(*state, "capture=copy", "track=uffd");
+		each_reducer(*state, "capture=copy", "track=uffd", 2);
 }
 
 static void test_protected(void **state)
 {
 	if (!has_cow())
 		skip();
-	each_reducer(*state, "capture=cow-user", "track=none");
+	each_reducer(*state, "capture=cow-user", "track=none", REDUCERS);
 }
 
 static void test_protected_and_tracked(void **state)
 {
 	if (!has_cow() || kedge__tracker_probe("uffd", NULL) != 0)
 		skip();
-	each_reducer(*state, "capture=cow-user", "track=uffd");
+	each_reducer(*state, "capture=cow-user", "track=uffd", 2);
 	series(*state, MORE("capture=cow-user", "track=mprotect", "reducer=basic"), 0);
 }
 
