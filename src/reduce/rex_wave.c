@@ -2,6 +2,7 @@
 
 #define WAVE       ((size_t)1 << 15) /* changes for each thread: those of a slab fit in */
 #define WAVE_SLABS ((size_t)1024)
+#define AHEAD      16u /* patterns: marks are fetched so far ahead */
 #define GROUP      32u /* patterns whose buckets are fetched together */
 
 static void release(struct kedge__rex_wave *w)
@@ -68,9 +69,13 @@ static int mark_slab(void *ctx, size_t i, int worker)
 	uint64_t hits = 0;
 
 	(void)worker;
-	for (size_t k = 0; k < s->count; k++)
+	for (size_t k = 0; k < s->count; k++) {
+		size_t ahead = changes[KEDGE__MIN(k + AHEAD, s->count - 1)] >> 1;
+
+		__builtin_prefetch(kedge__rex_marks_of(&table, kedge__rex_hash(digests[ahead])), 1);
 		if (!(changes[k] & 1))
 			hits += kedge__rex_mark(&table, kedge__rex_hash(digests[changes[k] >> 1]), shared);
+	}
 	if (hits)
 		atomic_fetch_add(&m->hits, hits);
 	return 0;
@@ -152,12 +157,15 @@ void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i)
 		whole = 0;
 	for (uint32_t k = 0; k < s->count; k++) {
 		uint64_t at = changes[k] >> 1, hash = kedge__rex_hash(digests[at]);
+		size_t ahead = changes[KEDGE__MIN(k + AHEAD, s->count - 1)] >> 1;
+		unsigned candidate =
+		    kedge__rex_is_marked(&table, hash) & (kinds[k] == KEDGE__ITEM_PLAIN) & (at < whole);
 
-		if (!kedge__rex_is_marked(&table, hash) || kinds[k] != KEDGE__ITEM_PLAIN || at >= whole)
-			continue;
-		noted[n++] = (struct kedge__rex_probe){(uint32_t)hash, (uint32_t)(hash >> 32), first + k,
-						       (uint32_t)(number + at)};
-		counts[kedge__rex_part(hash)]++;
+		__builtin_prefetch(kedge__rex_marks_of(&table, kedge__rex_hash(digests[ahead])));
+		noted[n] = (struct kedge__rex_probe){(uint32_t)hash, (uint32_t)(hash >> 32), first + k,
+						     (uint32_t)(number + at)};
+		n += candidate; /* without a branch, which nothing could foretell */
+		counts[kedge__rex_part(hash)] += candidate;
 	}
 	w->noted_counts[i] = n;
 	memcpy(w->counts + i * KEDGE__REX_PARTS, counts, sizeof(counts));
