@@ -155,7 +155,7 @@ struct kedge__rex_result {
 	bool there;
 	uint64_t stored_base, stored;     /* files of the base; of the increments of the series, not of those that repeat it */
 	uint64_t raw_base, raw;           /* pages that they hold */
-	double pack_seconds;              /* processor time for them all, */
+	double pack_seconds;              /* processor time for them all, in the turn that took the least, */
 	double write_seconds;             /* and for the bare write of as many bytes as were stored, which is part of it */
 	uint64_t chain_raw, live_raw;     /* of the chain that is restored: bytes of pages in it, and in the image at its end */
 	uint64_t read;                    /* bytes of files that a restore reads */

@@ -15,7 +15,7 @@
 
 #define READ_AHEAD                                                                                                     \
 	(UINT64_C(128) << 10) /* what a slow disk may have read before it is asked: as Linux does by itself */
-#define ENOUGH 2.5            /* seconds, after which a restore is not repeated any more */
+#define ENOUGH 2.5            /* seconds, after which nothing is repeated any more */
 
 /* ---- clocks and files */
 
@@ -157,16 +157,41 @@ struct ways { /* at work on a series */
 	uint8_t *memory; /* that restores fill */
 };
 
-static int keep(struct kedge__rex_keeper *k, struct kedge__rex_result *r, struct kedge__error *err)
+static int keep_once(struct kedge__rex_keeper *k, struct kedge__rex_result *r, struct kedge__error *err)
 {
-	const struct kedge__rex_moment *last = kedge__rex_series_at(k->series, k->series->steps - 1);
 	int rc = kedge__fs_mkdirs(k->dir, err);
 
-	r->there = true;
 	if (rc == 0)
 		rc = k->method->begin(k, err);
 	for (size_t step = 0; rc == 0 && step < k->series->steps; step++)
 		rc = keep_step(k, step, r, err);
+	return rc;
+}
+
+static void forget(struct kedge__rex_keeper *k)
+{
+	k->method->end(k);
+	k->state = NULL;
+	kedge__bench_dir_remove(k->dir);
+}
+
+/* From nothing each time. The least counts: the first has to do with memory that the machine never had in use. */
+static int keep(struct kedge__rex_keeper *k, size_t repeat, struct kedge__rex_result *r, struct kedge__error *err)
+{
+	const struct kedge__rex_moment *last = kedge__rex_series_at(k->series, k->series->steps - 1);
+	double spent = 0;
+	int rc = 0;
+
+	for (size_t turn = 0; rc == 0 && turn < repeat && spent < ENOUGH; turn++) {
+		struct kedge__rex_result one = {.there = true};
+
+		if (turn)
+			forget(k);
+		rc = keep_once(k, &one, err);
+		spent += one.pack_seconds;
+		if (!turn || one.pack_seconds - one.write_seconds < r->pack_seconds - r->write_seconds)
+			*r = one;
+	}
 	for (size_t i = 0; i < last->places.count; i++)
 		r->live_raw += last->places.words[KEDGE__PAGES_HEAD + i] == KEDGE__PAGES_FREE ? 0 : KEDGE__PAGE_BYTES;
 	return rc;
@@ -188,7 +213,7 @@ static int keep_all(struct ways *w, struct kedge__error *err)
 		if (!w->run->wanted[m])
 			continue;
 		kedge__bar_label(&w->run->bar, kedge__rex_methods[m].name);
-		rc = keep(&w->keepers[m], &w->results[m], err);
+		rc = keep(&w->keepers[m], w->run->repeat, &w->results[m], err);
 		advance(w, 0.5 * (double)(m + 1) / (double)kedge__rex_method_count);
 	}
 	return rc;
@@ -242,11 +267,8 @@ static void keepers_init(struct ways *w, const char *dir)
 static void keepers_done(struct ways *w)
 {
 	for (size_t m = 0; m < kedge__rex_method_count; m++) {
-		struct kedge__rex_keeper *k = &w->keepers[m];
-
-		k->method->end(k);
-		kedge__bench_dir_remove(k->dir);
-		kedge__free((char *)k->dir);
+		forget(&w->keepers[m]);
+		kedge__free((char *)w->keepers[m].dir);
 	}
 }
 
