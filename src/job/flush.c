@@ -30,17 +30,16 @@ static int copy_lineage(struct kedge__chore *c, struct kedge__error *err)
 	return rc;
 }
 
-static struct kedge__source_record image_of(const kedge_t *k, uint64_t version)
+static struct kedge__source_record image_of(const kedge_t *k, const struct kedge__catalog *cat, uint64_t version)
 {
-	const struct kedge__catalog_entry *e =
-	    version == KEDGE__NO_VERSION ? NULL : kedge__catalog_find(k->level[KEDGE__L1].flush, version);
+	const struct kedge__catalog_entry *e = version == KEDGE__NO_VERSION ? NULL : kedge__catalog_find(cat, version);
 
 	if (!e)
 		return (struct kedge__source_record){.version = KEDGE__NO_VERSION};
 	return (struct kedge__source_record){version, e->set.parts[k->group.rank].image_id};
 }
 
-/* The parent is on L1, too: what came since is found by what the two do not share there. */
+/* If the parent is on L1, too, what came since is found by what the two do not share there. */
 static int merge_batch(struct kedge__chore *c, struct kedge__error *err)
 {
 	kedge_t *k = c->k;
@@ -49,8 +48,8 @@ static int merge_batch(struct kedge__chore *c, struct kedge__error *err)
 	struct kedge__job_progress p = {k, "flush", c->version, e->set.parts[k->group.rank].raw_bytes};
 	struct kedge__flush_part part = {.version = c->version};
 	struct kedge__batch batch = {
-	    .image = image_of(k, c->version),
-	    .parent = image_of(k, c->plan.form == KEDGE__FLUSH_DELTA ? c->plan.parent : KEDGE__NO_VERSION),
+	    .image = image_of(k, levels[0], c->version),
+	    .parent = image_of(k, levels[1], c->plan.form == KEDGE__FLUSH_DELTA ? c->plan.parent : KEDGE__NO_VERSION),
 	    .rank = (uint32_t)k->group.rank,
 	    .sync = k->set.sync,
 	    .io = kedge__job_settings_io(&k->set),

@@ -52,18 +52,22 @@ static bool chain_measure(const struct kedge__catalog *l2, uint64_t newest, stru
 	return true;
 }
 
-/* The newest version that both levels have, L1 on every rank, with all that it needs on L2. */
+/*
+ * The newest version on L2, with all that it needs there, that every rank had on L1 when this one was taken. By now it
+ * may have left some ranks' L1, and others' not yet.
+ */
 static void parent_find(struct kedge__chore *c)
 {
 	const struct kedge__catalog *l2 = c->k->level[KEDGE__L2].flush;
 
 	for (size_t i = kedge__catalog_count(l2); i; i--) {
-		uint64_t version = kedge__catalog_at(l2, i - 1)->version;
+		const struct kedge__catalog_entry *e = kedge__catalog_at(l2, i - 1);
+		const struct kedge__set_key *key = kedge__versions_find(c->alive, c->alive_count, e->version);
 
-		if (!kedge__versions_has(c->alive, c->alive_count, version) || !kedge__flush_on_l2(c->k, version))
+		if (!key || e->problem.code || kedge__set_key_id(&e->set) != key->id)
 			continue;
-		if (chain_measure(l2, version, &c->plan.chain))
-			c->plan.parent = version;
+		if (chain_measure(l2, e->version, &c->plan.chain))
+			c->plan.parent = e->version;
 		return;
 	}
 }

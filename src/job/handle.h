@@ -239,7 +239,7 @@ void kedge__state_progress_total(void *ctx, uint64_t done, uint64_t total);
 uint64_t kedge__set_key_id(const struct kedge__set *set);
 /* The readable sets of this rank count with versions below LIMIT, ascending. One kedge__free(). */
 int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
-bool kedge__versions_has(const struct kedge__set_key *list, size_t count, uint64_t version); /* in ascending ones */
+const struct kedge__set_key *kedge__versions_find(const struct kedge__set_key *list, size_t count, uint64_t version); /* or NULL */
 /* Of these, those that have there all that they refer to, and what that refers to; their number. */
 size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count);
 /* All of both levels (api handles, scanned before); a version with different sets on two levels is there twice, L1 first. */

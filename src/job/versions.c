@@ -39,7 +39,7 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 	return 0;
 }
 
-bool kedge__versions_has(const struct kedge__set_key *list, size_t count, uint64_t version)
+const struct kedge__set_key *kedge__versions_find(const struct kedge__set_key *list, size_t count, uint64_t version)
 {
 	size_t low = 0, high = count;
 
@@ -51,7 +51,7 @@ bool kedge__versions_has(const struct kedge__set_key *list, size_t count, uint64
 		else
 			high = middle;
 	}
-	return low < count && list[low].version == version;
+	return low < count && list[low].version == version ? &list[low] : NULL;
 }
 
 /* A version comes after all that it refers to, so that these were looked at before it. */
@@ -64,7 +64,7 @@ size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set
 		bool whole = true;
 
 		for (size_t s = 0; s < set->source_count && whole; s++)
-			whole = kedge__versions_has(list, kept, set->sources[s]);
+			whole = kedge__versions_find(list, kept, set->sources[s]);
 		if (whole)
 			list[kept++] = list[i];
 	}

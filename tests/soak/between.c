@@ -86,6 +86,7 @@ const char *damage(struct round *r)
 		snprintf(level, sizeof(level), "%s/l2", r->dir);
 	else
 		first_level_path(r, (int)draw_below(&r->state, (uint64_t)r->ranks), level, sizeof(level));
+	s->damaged = true;
 	s->level[second].held = false;
 	s->second_damaged = s->second_damaged || second;
 	if (second && s->first_needs_second)
@@ -112,9 +113,9 @@ const char *tend(struct round *r)
 	char level[80];
 	size_t count;
 
-	if (kind > 2)
+	if (kind > 2 || (r->own_first && !r->second_level)) /* what one directory of several has is nobody's to tend */
 		return "";
-	if (r->second_level && draw_below(&r->state, 2))
+	if (r->own_first || (r->second_level && draw_below(&r->state, 2)))
 		snprintf(level, sizeof(level), "%s/l2", r->dir);
 	else
 		first_level_path(r, 0, level, sizeof(level));

@@ -210,6 +210,38 @@ static void change(struct job *j)
 	pthread_join(thread, NULL);
 }
 
+/* What VERSION was, into memory of its own; it may fail where files were damaged. */
+static void look_back(struct job *j, uint64_t version)
+{
+	struct history *then = history_new(j->now->seed), *want;
+	struct kedge_target targets[HISTORY_AREAS + 1] = {{"log", &then->log, sizeof(then->log)}};
+	const char *difference;
+	size_t n = 1;
+	int rc = 0;
+
+	for (size_t i = 0; i < HISTORY_AREAS && rc == 0; i++) {
+		struct kedge_region_info info = {0};
+
+		rc = kedge_region_stat(j->k, version, area_names[i], &info);
+		if (rc == 0)
+			targets[n++] = (struct kedge_target){area_names[i], then->areas[i].at, HISTORY_ROOM};
+		then->areas[i].bytes = rc == 0 ? info.bytes : 0;
+		rc = rc == KEDGE_E_NOTFOUND ? 0 : rc;
+	}
+	if (rc == 0)
+		rc = kedge_read(j->k, version, targets, n);
+	if (rc == 0) {
+		want = history_replay(j->now->seed, &then->log);
+		difference = then->log.version == version ? history_difference(then, want) : "another version";
+		if (difference)
+			wrong(j, "read wrongly", difference);
+		history_free(want);
+	} else if (!j->round->shared->damaged) {
+		failed(j, "read");
+	}
+	history_free(then);
+}
+
 /* All is on its levels: remember which version is the newest on L2. */
 static void settle(struct job *j)
 {
@@ -232,6 +264,8 @@ static void settle(struct job *j)
 		if (list[i].levels & 2 && !j->round->shared->second_damaged)
 			promise(j, 1, list[i].version);
 	}
+	if (count)
+		look_back(j, list[draw_below(&j->life.state, count)].version);
 	kedge_free(list);
 }
 

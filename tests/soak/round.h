@@ -24,6 +24,7 @@ struct meeting {
 struct shared {
 	struct promise level[2];
 	bool first_needs_second; /* L1 was damaged: what is there now may refer to versions on L2 */
+	bool damaged;            /* something was altered or lost in this round */
 	bool first_flipped;      /* a bit of L1 was altered */
 	bool second_damaged;     /* and nobody read it again: no version there can be relied on */
 	uint64_t found[ROUND_RANKS]; /* the version that each rank of this life went on from; UINT64_MAX: not yet known */
