@@ -45,27 +45,32 @@ static uint8_t *memory_map(void *at)
 	return p;
 }
 
-static void unmap(uint8_t *p)
+/* Each returns how much of the memory is left to be unmapped at P. */
+static size_t unmap(uint8_t *p)
 {
 	munmap(p, BYTES);
+	return 0;
 }
 
-static void unmap_part(uint8_t *p)
+static size_t unmap_part(uint8_t *p)
 {
-	munmap(p + PART, PART);
+	munmap(p + PART, BYTES - PART);
+	return PART;
 }
 
-static void map_anew(uint8_t *p)
+static size_t map_anew(uint8_t *p)
 {
 	fill_random(memory_map(p), BYTES, 99);
+	return BYTES;
 }
 
-static void discard(uint8_t *p)
+static size_t discard(uint8_t *p)
 {
 	madvise(p + PART, PART, MADV_DONTNEED);
+	return BYTES;
 }
 
-static void move(uint8_t *p)
+static size_t move(uint8_t *p)
 {
 	uint8_t *place = mremap(p, BYTES, 2 * BYTES, MREMAP_MAYMOVE);
 
@@ -73,6 +78,7 @@ static void move(uint8_t *p)
 	assert_ptr_not_equal(place, p);
 	memset(place, 1, 2 * BYTES);
 	munmap(place, 2 * BYTES);
+	return 0;
 }
 
 static void assert_version(kedge_t *k, uint64_t version, uint64_t seed)
@@ -87,11 +93,12 @@ static void assert_version(kedge_t *k, uint64_t version, uint64_t seed)
 	free(was);
 }
 
-static void lose(struct place *p, const char *const *more, void (*way)(uint8_t *p))
+static void lose(struct place *p, const char *const *more, size_t (*way)(uint8_t *p))
 {
 	struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
 	kedge_t *k = job_open(p, false, more);
-	uint8_t *memory = memory_map(NULL);
+	uint8_t *memory = memory_map(NULL), *fresh = memory_map(NULL);
+	size_t left;
 
 	fill_random(memory, BYTES, 1);
 	assert_ok(k, kedge_protect(k, "field", memory, BYTES, KEDGE_U8));
@@ -100,21 +107,22 @@ static void lose(struct place *p, const char *const *more, void (*way)(uint8_t *
 	fill_random(memory, BYTES, 2);
 	assert_int_equal(kedge__worker_submit(k->writer, gate_pass, &gate, NULL), 0);
 	assert_ok(k, kedge_checkpoint(k, 2));
-	way(memory);
+	left = way(memory);
 	gate_open(&gate);
 	assert_int_equal(kedge_wait(k), KEDGE_E_STATE);
 	assert_non_null(strstr(kedge_last_error(k), "region \"field\""));
 	assert_non_null(strstr(kedge_last_error(k), "kedge_unprotect()"));
-	memory_map(memory);
-	fill_random(memory, BYTES, 3);
-	assert_ok(k, kedge_protect(k, "field", memory, BYTES, KEDGE_U8));
+	fill_random(fresh, BYTES, 3);
+	assert_ok(k, kedge_protect(k, "field", fresh, BYTES, KEDGE_U8));
 	assert_ok(k, kedge_checkpoint(k, 3));
 	assert_ok(k, kedge_wait(k));
 	assert_int_equal(versions_count(k), 2);
 	assert_version(k, 1, 1);
 	assert_version(k, 3, 3);
 	assert_ok(k, kedge_close(k));
-	munmap(memory, BYTES);
+	if (left)
+		munmap(memory, left);
+	munmap(fresh, BYTES);
 	tree_remove(p->l1);
 }
 
