@@ -126,18 +126,34 @@ static uint32_t *pieces_init(struct kedge__cow_span *span, uint32_t *at)
 	return at;
 }
 
-/* One mapping for the entries of all pages, the free list, the scratch pages and the pool: it is far from the heap. */
-static int tables_new(struct kedge__cow *c, uint64_t aside_bytes, struct kedge__error *err)
+static int pieces_new(struct kedge__cow *c, struct kedge__error *err)
 {
-	size_t pages = 0, pieces = 0, words;
+	size_t count = 0;
 	uint32_t *at;
 
-	for (size_t i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < c->count; i++)
+		count += kedge__cow_pieces(&c->spans[i]);
+	at = c->pieces = kedge__malloc(count * sizeof(*at));
+	if (!at)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < c->count; i++)
+		at = pieces_init(&c->spans[i], at);
+	return 0;
+}
+
+/*
+ * One mapping for the entries of all pages, the free list, the scratch pages and the pool: it is far from the heap, and
+ * begin() touches none of it, for that would take longer than most of what it does.
+ */
+static int tables_new(struct kedge__cow *c, uint64_t aside_bytes, struct kedge__error *err)
+{
+	size_t pages = 0, words;
+	uint32_t *at;
+
+	for (size_t i = 0; i < c->count; i++)
 		pages += (c->spans[i].page_end - c->spans[i].page_begin) / c->page;
-		pieces += kedge__cow_pieces(&c->spans[i]);
-	}
 	c->aside_pages = KEDGE__MAX(KEDGE__MIN((aside_bytes ? aside_bytes : ASIDE_PRESET) / c->page, pages), 1);
-	words = (pages + pieces + c->aside_pages) * sizeof(uint32_t);
+	words = (pages + c->aside_pages) * sizeof(uint32_t);
 	words = (words + c->page - 1) / c->page * c->page;
 	c->tables_bytes = (c->aside_pages + 2 * SCRATCH) * c->page + words;
 	c->tables = kedge__map_alloc(c->tables_bytes);
@@ -146,16 +162,11 @@ static int tables_new(struct kedge__cow *c, uint64_t aside_bytes, struct kedge__
 	at = c->tables;
 	c->scratch = (unsigned char *)c->tables + words;
 	c->aside = c->scratch + 2 * SCRATCH * c->page;
-	memset(at, 0xff, pages * sizeof(*at)); /* KEDGE__COW_PROTECTED */
 	for (size_t i = 0; i < c->count; i++) {
 		c->spans[i].pages = at;
 		at += (c->spans[i].page_end - c->spans[i].page_begin) / c->page;
 	}
-	for (size_t i = 0; i < c->count; i++)
-		at = pieces_init(&c->spans[i], at);
 	c->free = at;
-	for (c->free_count = 0; c->free_count < c->aside_pages; c->free_count++)
-		c->free[c->free_count] = (uint32_t)(c->aside_pages - 1 - c->free_count);
 	return 0;
 }
 
@@ -190,6 +201,7 @@ static void session_free(struct kedge__cow *c)
 		close(c->pagemap);
 	kedge__map_free(c->tables, c->tables_bytes);
 	kedge__free(c->edges);
+	kedge__free(c->pieces);
 	kedge__free(c->spans);
 	kedge__free(c->order);
 	kedge__error_done(&c->failure);
@@ -215,6 +227,8 @@ static int session_new(const struct kedge__cow_range *ranges, size_t count, cons
 	rc = spans_new(c, ranges, count, err);
 	if (rc == 0)
 		rc = tables_new(c, options->aside_bytes, err);
+	if (rc == 0)
+		rc = pieces_new(c, err);
 	if (rc == 0)
 		rc = edges_new(c, err);
 	if (rc == 0)

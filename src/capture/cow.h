@@ -5,14 +5,13 @@
 #include "capture/tracker.h"
 #include <stdatomic.h>
 
-/* What a page's entry says; else it is the number of its copy in the pool. */
-#define KEDGE__COW_PROTECTED UINT32_MAX       /* memory has the bytes of begin() */
-#define KEDGE__COW_WAITING   (UINT32_MAX - 1) /* so it has, and a writer waits for room in the pool */
-#define KEDGE__COW_RELEASED  (UINT32_MAX - 2) /* not wanted any more; protected until all of its piece is let go */
-#define KEDGE__COW_OPEN      (UINT32_MAX - 3) /* not wanted any more, and not protected: the application wrote to it */
-
-#define KEDGE__COW_LOST      (UINT32_MAX - 4) /* it was gone when the application wrote to what is there now */
-#define KEDGE__COW_BACK      (UINT32_MAX - 5) /* the tracker has it again; what is below is the number of a copy */
+/* What a page's entry says; else it is the number of its copy in the pool, from 1 on. */
+#define KEDGE__COW_PROTECTED 0                /* memory has the bytes of begin(): what fresh memory for entries says */
+#define KEDGE__COW_WAITING   UINT32_MAX       /* so it has, and a writer waits for room in the pool */
+#define KEDGE__COW_RELEASED  (UINT32_MAX - 1) /* not wanted any more; protected until all of its piece is let go */
+#define KEDGE__COW_OPEN      (UINT32_MAX - 2) /* not wanted any more, and not protected: the application wrote to it */
+#define KEDGE__COW_LOST      (UINT32_MAX - 3) /* it was gone when the application wrote to what is there now */
+#define KEDGE__COW_BACK      (UINT32_MAX - 4) /* the tracker has it again; what is below is the number of a copy */
 
 /* Let go of together: a huge page, so that it need not be split. */
 #define KEDGE__COW_PIECE ((uintptr_t)2 << 20)
@@ -52,8 +51,9 @@ struct kedge__cow {
 	 */
 	pthread_mutex_t door, lock;
 	unsigned char *aside; /* the pool, of aside_pages pages */
-	size_t aside_pages, free_count;
-	uint32_t *free; /* numbers of free ones */
+	size_t aside_pages, fresh; /* the first ones were in use before */
+	uint32_t *free;            /* numbers of those of them that are free */
+	size_t free_count;
 	uintptr_t waiting[KEDGE__COW_WAITERS];
 	size_t waiting_count;
 	struct kedge__cow_stream streams[KEDGE__COW_STREAMS];
@@ -64,13 +64,29 @@ struct kedge__cow {
 	unsigned char *scratch; /* for the reader: two pieces to be compared */
 	size_t next_range;      /* where next() is */
 	uint64_t next_offset;
-	void *tables, *edges; /* memory behind the pointers above */
+	void *tables, *edges, *pieces; /* memory behind the pointers above */
 	size_t tables_bytes;
 };
 
 static inline uint32_t *kedge__cow_entry(const struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t page)
 {
 	return &span->pages[(page - span->page_begin) / c->page];
+}
+
+static inline bool kedge__cow_in_memory(uint32_t entry)
+{
+	return entry == KEDGE__COW_PROTECTED || entry == KEDGE__COW_WAITING;
+}
+
+static inline unsigned char *kedge__cow_copy_of(const struct kedge__cow *c, uint32_t entry)
+{
+	return c->aside + (entry - 1) * c->page;
+}
+
+/* Copies that there is room for. */
+static inline size_t kedge__cow_room(const struct kedge__cow *c)
+{
+	return c->free_count + (c->aside_pages - c->fresh);
 }
 
 /* The number of the piece that ADDRESS is in, of those of SPAN. */

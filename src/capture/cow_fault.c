@@ -53,19 +53,23 @@ static size_t window_of(struct kedge__cow *c, uintptr_t page)
 	return s->window;
 }
 
+/* The number of the copy that is taken after N others. */
+static uint32_t copy_number(const struct kedge__cow *c, size_t n)
+{
+	return n < c->free_count ? c->free[c->free_count - 1 - n] : (uint32_t)(c->fresh + n - c->free_count + 1);
+}
+
 /* Pages from PAGE on that were copied to free ones of the pool, of at most WINDOW; there is room for one. */
 static size_t copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, uintptr_t page, size_t window)
 {
 	struct iovec to[WINDOW_MAX];
-	size_t n = 0, most = KEDGE__MIN(KEDGE__MIN(window, c->free_count), (span->page_end - page) / c->page);
+	size_t n = 0, most = KEDGE__MIN(KEDGE__MIN(window, kedge__cow_room(c)), (span->page_end - page) / c->page);
 	uintptr_t end;
 
 	for (; n < most; n++) {
-		uint32_t entry = *kedge__cow_entry(c, span, page + n * c->page);
-
-		if (entry != KEDGE__COW_PROTECTED && entry != KEDGE__COW_WAITING)
+		if (!kedge__cow_in_memory(*kedge__cow_entry(c, span, page + n * c->page)))
 			break;
-		to[n] = (struct iovec){c->aside + c->free[c->free_count - 1 - n] * c->page, c->page};
+		to[n] = (struct iovec){kedge__cow_copy_of(c, copy_number(c, n)), c->page};
 	}
 	end = page + n * c->page;
 	if (kedge__cow_scatter(to, n, page, end - page))
@@ -80,7 +84,9 @@ static void copy_aside(struct kedge__cow *c, const struct kedge__cow_span *span,
 	size_t n = copy_pages(c, span, page, window);
 
 	for (size_t i = 0; i < n; i++)
-		entries[i] = c->free[--c->free_count];
+		entries[i] = copy_number(c, i);
+	c->fresh += n - KEDGE__MIN(n, c->free_count);
+	c->free_count -= KEDGE__MIN(n, c->free_count);
 	c->stats.aside_pages += n;
 	if (!n)
 		entries[0] = KEDGE__COW_LOST;
@@ -92,7 +98,7 @@ static void on_write(struct kedge__cow *c, uintptr_t page)
 	const struct kedge__cow_span *span = span_of(c, page);
 	uint32_t *entry = span ? kedge__cow_entry(c, span, page) : NULL;
 
-	if (entry && *entry == KEDGE__COW_PROTECTED && c->free_count) {
+	if (entry && *entry == KEDGE__COW_PROTECTED && kedge__cow_room(c)) {
 		copy_aside(c, span, page, window_of(c, page));
 	} else if (entry && *entry == KEDGE__COW_PROTECTED && c->waiting_count < KEDGE__COW_WAITERS) {
 		*entry = KEDGE__COW_WAITING;
@@ -126,7 +132,7 @@ void kedge__cow_serve_waiting(struct kedge__cow *c)
 		}
 		if (*entry != KEDGE__COW_WAITING)
 			continue;
-		if (c->free_count)
+		if (kedge__cow_room(c))
 			copy_aside(c, span, page, 1);
 		else
 			c->waiting[kept++] = page;

@@ -35,7 +35,7 @@ static uintptr_t memory_run(const struct kedge__cow *c, const struct kedge__cow_
 {
 	uintptr_t page = at / c->page * c->page;
 
-	while (page < end && *kedge__cow_entry(c, span, page) >= KEDGE__COW_WAITING)
+	while (page < end && kedge__cow_in_memory(*kedge__cow_entry(c, span, page)))
 		page += c->page;
 	return KEDGE__MAX(at, KEDGE__MIN(page, end));
 }
@@ -58,7 +58,7 @@ static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, 
 			rc = kedge__error_set(err, KEDGE_E_STATE, 0, "memory at 0x%zx was released", (size_t)at);
 		} else {
 			upto = KEDGE__MIN(end, page + c->page);
-			memcpy(to, c->aside + entry * c->page + (at - page), upto - at);
+			memcpy(to, kedge__cow_copy_of(c, entry) + (at - page), upto - at);
 		}
 		to += upto - at;
 		at = upto;
@@ -120,7 +120,7 @@ int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *b
 /* A copy goes back to the pool. */
 static void entry_release(struct kedge__cow *c, uint32_t *entry)
 {
-	if (*entry == KEDGE__COW_PROTECTED || *entry == KEDGE__COW_WAITING)
+	if (kedge__cow_in_memory(*entry))
 		*entry = KEDGE__COW_RELEASED;
 	if (*entry >= KEDGE__COW_BACK)
 		return;
