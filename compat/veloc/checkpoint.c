@@ -37,6 +37,19 @@ static void ids_bare(struct veloc__job *job)
 	job->id_count = 0;
 }
 
+void veloc__job_let_go(struct veloc__job *job, int id)
+{
+	char name[16];
+
+	for (size_t i = job->id_count; i; i--) {
+		if (job->ids[i - 1] != id)
+			continue;
+		region_name(id, name);
+		(void)kedge_unprotect(job->k, name);
+		job->ids[i - 1] = job->ids[--job->id_count];
+	}
+}
+
 void veloc__job_bare(struct veloc__job *job)
 {
 	if (!job->k)

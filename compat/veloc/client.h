@@ -168,6 +168,8 @@ int veloc__call(struct veloc__client *c, enum veloc__op op, kedge_t *k, uint64_t
 
 int veloc__client_wait(struct veloc__client *c); /* everything of this process */
 void veloc__job_bare(struct veloc__job *job);    /* nothing is protected in its handle */
+/* Nor is this region, and no version in progress needs its memory. */
+void veloc__job_let_go(struct veloc__job *job, int id);
 void veloc__phase_end(struct veloc__client *c);
 
 #endif

@@ -143,26 +143,45 @@ bool veloc__selects(int mode, const int *ids, int count, int id)
 
 /* ------------------------------------------------------------------ the calls */
 
+/* The application may free a region's memory when it has taken it back. */
+static void let_go(struct veloc__client *c, int id)
+{
+	for (struct veloc__job *job = c->jobs; job; job = job->next)
+		veloc__job_let_go(job, id);
+}
+
 int VELOC_Region_protect(int id, void *ptr, size_t count, size_t base_size, const char *name)
 {
 	struct veloc__client *c = veloc__client_enter();
+	const struct veloc__region *r;
 
-	return c && name ? veloc__region_put(&c->groups, name, id, ptr, count, base_size) : VELOC_FAILURE;
+	if (!c || !name)
+		return VELOC_FAILURE;
+	r = veloc__region_find(group_find(c->groups, name), id);
+	if (r && (r->ptr != ptr || r->count != count || r->unit != base_size))
+		let_go(c, id);
+	return veloc__region_put(&c->groups, name, id, ptr, count, base_size);
 }
 
 int VELOC_Region_unprotect(int id, const char *name)
 {
 	struct veloc__client *c = veloc__client_enter();
 
-	return c && name ? veloc__region_remove(c->groups, name, id) : VELOC_FAILURE;
+	if (!c || !name)
+		return VELOC_FAILURE;
+	let_go(c, id);
+	return veloc__region_remove(c->groups, name, id);
 }
 
 int VELOC_Region_clear(const char *name)
 {
 	struct veloc__client *c = veloc__client_enter();
+	const struct veloc__group *g = c && name ? group_find(c->groups, name) : NULL;
 
 	if (!c || !name)
 		return VELOC_FAILURE;
+	for (size_t i = 0; g && i < g->count; i++)
+		let_go(c, g->at[i].id);
 	veloc__region_clear(c->groups, name);
 	return VELOC_SUCCESS;
 }

@@ -405,6 +405,37 @@ static void test_finished(void)
 	finalize();
 }
 
+/* Memory that a version is still saved from may be freed when it was taken back, in either way. */
+static void test_freed(void)
+{
+	size_t n = 1 << 20;
+	int *first = malloc(n * sizeof(int)), *second = malloc(n * sizeof(int));
+
+	if (capture[0])
+		return;
+	init("freed", "capture = cow-user\n");
+	for (size_t i = 0; i < n; i++)
+		first[i] = second[i] = (int)(i * 7 + (size_t)rank);
+	CHECK(VELOC_Mem_protect(1, first, n, sizeof(int)) == VELOC_SUCCESS);
+	CHECK(VELOC_Checkpoint("fr", 1) == VELOC_SUCCESS);
+	CHECK(VELOC_Mem_protect(1, second, n, sizeof(int)) == VELOC_FAILURE);
+	free(first);
+	CHECK(VELOC_Checkpoint("fr", 2) == VELOC_SUCCESS);
+	CHECK(VELOC_Mem_unprotect(1) == VELOC_SUCCESS);
+	free(second);
+	wait_all();
+	first = calloc(n, sizeof(int));
+	CHECK(VELOC_Mem_protect(1, first, n, sizeof(int)) == VELOC_SUCCESS);
+	for (int v = 1; v <= 2; v++) {
+		CHECK(VELOC_Restart("fr", v) == VELOC_SUCCESS);
+		CHECK(first[n - 1] == (int)((n - 1) * 7 + (size_t)rank));
+		memset(first, 0, n * sizeof(int));
+	}
+	CHECK(VELOC_Mem_clear() == VELOC_SUCCESS);
+	free(first);
+	finalize();
+}
+
 /* ------------------------------------------------------------------ which version */
 
 static void test_restart_test(void)
@@ -611,6 +642,7 @@ int main(int argc, char **argv)
 	test_selective();
 	test_recover_sizes();
 	test_finished();
+	test_freed();
 	test_restart_test();
 	test_versions();
 	test_cleanup();
