@@ -100,6 +100,10 @@ int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t byte
 void kedge__tracker_remove(struct kedge__tracker *t, size_t id); /* before the memory is freed, with mprotect */
 /* After an error everything is dirty at the next one. */
 int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err);
+/* The same, but what was not watched before is not yet: a session (cow.c) may have it first, and arm() has the rest watched,
+ * before anybody writes again. */
+int kedge__tracker_collect_first(struct kedge__tracker *t, struct kedge__error *err);
+void kedge__tracker_arm(struct kedge__tracker *t);
 /* What the last collect() found of range ID, whole pages clipped to the range. All of it, if it was added since. */
 int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__dirty_list *out, struct kedge__error *err);
 /* Bytes in pages of all ranges that are dirty now; nothing is reset. */

@@ -9,8 +9,10 @@
 
 /* Below it, copying costs less than a fault. */
 #define PROTECT_MIN (UINT64_C(256) << 10)
-/* Of a region: with less of it dirty, copying is faster than protecting. */
-#define COPY_SHARE 8
+/* Of a region: with less of it dirty, copying is faster than protecting; and than to take it from a tracker, for which
+ * the kernel first clears what the tracker has set, page by page. */
+#define COPY_SHARE      8
+#define COPY_SHARE_LENT 2
 /* Copied by one thread at a time. */
 #define COPY_BYTES (UINT64_C(512) << 10)
 /* Less is copied before other threads are awake. */
@@ -48,16 +50,23 @@ static bool stretches_add(struct kedge__hold *h, size_t region, const struct ked
 	return true;
 }
 
-static uint64_t dirty_bytes(const struct kedge__region_dirty *only, uint64_t all)
+/* At most so much has to be copied. */
+static uint64_t dirty_bytes(const struct kedge__region_dirty *only, uint64_t grain, uint64_t all)
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; only && i < only->count; i++)
-		sum += only->at[i].len;
-	return only ? sum : all;
+		sum += (only->at[i].addr % grain + only->at[i].len + grain - 1) / grain * grain;
+	return only ? KEDGE__MIN(sum, all) : all;
 }
 
 /* ---- what is protected */
+
+/* A quarter of what is allowed is for pages that the application writes first; the rest for copies and literals. */
+static uint64_t copy_limit(const struct kedge__hold_options *o)
+{
+	return o->protect ? o->limit - o->limit / 4 : o->limit;
+}
 
 /* Memory that a second mapping, a file or a larger page stands behind is not for write protection. */
 static bool is_fit(const struct kedge__image_region *r, struct kedge__mapping_list *mappings)
@@ -70,11 +79,15 @@ static bool is_fit(const struct kedge__image_region *r, struct kedge__mapping_li
 	       kedge__mapping_page_size(begin) == kedge__page_size();
 }
 
+/* COPIED: bytes that are to be copied so far. */
 static bool is_protected(const struct kedge__image_region *r, const struct kedge__hold_region *way,
-			 const struct kedge__hold_options *o, struct kedge__mapping_list *mappings)
+			 const struct kedge__hold_options *o, uint64_t copied, struct kedge__mapping_list *mappings)
 {
+	uint64_t dirty = dirty_bytes(way->only, o->grain, r->bytes);
+	bool fits = dirty <= copy_limit(o) && copied <= copy_limit(o) - dirty;
+
 	return o->protect && !way->copied && r->bytes >= PROTECT_MIN && r->data &&
-	       dirty_bytes(way->only, r->bytes) > r->bytes / COPY_SHARE && is_fit(r, mappings);
+	       (dirty > r->bytes / COPY_SHARE || !fits) && is_fit(r, mappings);
 }
 
 /* Two regions may be of one memory, and a session has each page once: the second one is copied. So is what would be one
@@ -96,12 +109,13 @@ static int plan(struct kedge__hold *h, const struct kedge__hold_region *ways, co
 		struct kedge__error *err)
 {
 	struct kedge__mapping_list mappings = {0};
+	uint64_t copied = 0;
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < h->image.count; i++) {
 		const struct kedge__image_region *r = &h->image.regions[i];
 
-		if (is_protected(r, &ways[i], o, &mappings) && !is_taken(h, r)) {
+		if (is_protected(r, &ways[i], o, copied, &mappings) && !is_taken(h, r)) {
 			struct kedge__hold_stretch s = {i, 0, r->bytes, NULL, true, h->range_count};
 
 			h->ranges[h->range_count++] = (struct kedge__cow_range){(void *)r->data, r->bytes};
@@ -109,6 +123,7 @@ static int plan(struct kedge__hold *h, const struct kedge__hold_region *ways, co
 			h->protected_bytes += r->bytes;
 		} else {
 			ok = stretches_add(h, i, ways[i].only, o->grain);
+			copied += dirty_bytes(ways[i].only, o->grain, r->bytes);
 		}
 	}
 	kedge__array_done(&mappings);
@@ -157,10 +172,9 @@ static int copy_all(struct kedge__hold *h, struct kedge__pool *pool, struct kedg
 	return ok ? 0 : kedge__error_nomem(err);
 }
 
-/* A quarter of what is allowed is for pages that the application writes first; the rest for copies and literals. */
 static int memory_take(struct kedge__hold *h, const struct kedge__hold_options *o, struct kedge__error *err)
 {
-	uint64_t limit = h->range_count ? o->limit - o->limit / 4 : o->limit;
+	uint64_t limit = h->range_count ? copy_limit(o) : o->limit;
 	uint64_t copied = 0, most, blocks;
 	uint8_t *at;
 

@@ -378,13 +378,13 @@ static int everything(struct kedge__tracker *t, struct kedge__error *err)
 	return 0;
 }
 
-static int collect_all(struct kedge__tracker *t, struct kedge__error *err)
+static int collect_all(struct kedge__tracker *t, bool arm, struct kedge__error *err)
 {
 	int rc = t->ops->start(t->state, err);
 
 	for (size_t i = 0; rc == 0 && i < t->areas.count; i++)
 		rc = area_collect(t, &t->areas.at[i], err);
-	if (rc == 0)
+	if (rc == 0 && arm)
 		rc = arm_rest(t, err);
 	if (rc == 0)
 		rc = t->ops->finish(t->state, err);
@@ -397,7 +397,7 @@ static int collect_all(struct kedge__tracker *t, struct kedge__error *err)
 	return rc;
 }
 
-int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err)
+static int collect(struct kedge__tracker *t, bool arm, struct kedge__error *err)
 {
 	sigset_t signals;
 	int rc;
@@ -406,7 +406,7 @@ int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err)
 		return everything(t, err);
 	tracker_lock(t, &signals);
 	t->dirty.count = 0;
-	rc = collect_all(t, err);
+	rc = collect_all(t, arm, err);
 	/* What was found and is not reported must come again. */
 	t->tainted = rc != 0;
 	if (rc == 0)
@@ -415,6 +415,29 @@ int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err)
 		t->ranges.at[i].fresh -= t->ranges.at[i].fresh > 0;
 	tracker_unlock(t, &signals);
 	return rc;
+}
+
+int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err)
+{
+	return collect(t, true, err);
+}
+
+int kedge__tracker_collect_first(struct kedge__tracker *t, struct kedge__error *err)
+{
+	/* Kinds that begin anew in finish() must have been told of everything before. */
+	return collect(t, !t->ops->exclusive, err);
+}
+
+/* What cannot be armed stays dirty until it can. */
+void kedge__tracker_arm(struct kedge__tracker *t)
+{
+	sigset_t signals;
+
+	if (forked(t))
+		return;
+	tracker_lock(t, &signals);
+	(void)arm_rest(t, NULL);
+	tracker_unlock(t, &signals);
 }
 
 /* ---- results */
@@ -562,6 +585,42 @@ static int part_arm(struct kedge__tracker *t, const struct kedge__area *part, st
 	return t->ops->arm(t->state, part, err);
 }
 
+/* What lies around [begin, end) of an area that nobody watches yet is armed; the rest is when it comes back. */
+static void area_arm_around(struct kedge__tracker *t, struct kedge__area *area, uintptr_t begin, uintptr_t end,
+			    const struct kedge__mapping_list *mappings)
+{
+	struct kedge__area before = *area, after = *area;
+	bool armed = true;
+
+	before.end = KEDGE__MAX(KEDGE__MIN(area->end, begin), area->begin);
+	after.begin = KEDGE__MIN(KEDGE__MAX(area->begin, end), area->end);
+	if (kedge__mappings_backing(mappings, area->begin, area->end) != KEDGE__BACKING_ANONYMOUS)
+		return;
+	before.backing = after.backing = area->backing = KEDGE__BACKING_ANONYMOUS;
+	if (before.begin < before.end)
+		armed = t->ops->arm(t->state, &before, NULL) == 0;
+	if (armed && after.begin < after.end)
+		armed = t->ops->arm(t->state, &after, NULL) == 0;
+	area->armed = armed;
+}
+
+static void arm_around(struct kedge__tracker *t, uintptr_t begin, uintptr_t end)
+{
+	struct kedge__mapping_list mappings = {0};
+	bool known = true;
+
+	for (size_t i = area_find(t, begin); known && i < t->areas.count && t->areas.at[i].begin < end; i++) {
+		struct kedge__area *area = &t->areas.at[i];
+
+		if (area->armed || is_lent(t, area))
+			continue;
+		known = mappings.count || kedge__mappings_load(&mappings, NULL) == 0;
+		if (known)
+			area_arm_around(t, area, begin, end, &mappings);
+	}
+	kedge__array_done(&mappings);
+}
+
 bool kedge__tracker_exclusive(const struct kedge__tracker *t)
 {
 	return t->ops->exclusive;
@@ -577,8 +636,9 @@ int kedge__tracker_lend(struct kedge__tracker *t, uintptr_t begin, uintptr_t end
 	tracker_lock(t, &signals);
 	/* Every second piece may be back before those between are. */
 	if (kedge__array_reserve(&t->lent, t->lent.count + (end - begin) / LENT_PIECE / 2 + 3)) {
-		t->lent.at[t->lent.count++] = (struct kedge__pages){begin, end};
 		each_armed(t, begin, end, part_drop, NULL);
+		arm_around(t, begin, end);
+		t->lent.at[t->lent.count++] = (struct kedge__pages){begin, end};
 	} else {
 		rc = kedge__error_nomem(err);
 	}

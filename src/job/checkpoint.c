@@ -249,6 +249,7 @@ static int set_aside(struct kedge__job_write *w, uint64_t *flags, struct kedge__
 
 	if (k->set.capture != KEDGE__CAPTURE_SYNC)
 		kedge__still_take(w);
+	kedge__track_arm(k);
 	if (w->hold)
 		return 0;
 	rc = kedge__checkpoint_reduce(w, err);

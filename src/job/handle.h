@@ -319,6 +319,7 @@ void kedge__track_reset(kedge_t *k); /* what is protected may be anything: it wi
 void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes); /* the same, of a part of it */
 /* What was written since the last collect, and begin anew; what cannot be had is logged and not usable. */
 void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d);
+void kedge__track_arm(kedge_t *k); /* once memory is held still: what collect left alone because it may be protected */
 /* Looks at some of what D calls clean. If it is not, nothing is tracked from now on, and D is not usable. */
 void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image *image, struct kedge__job_dirty *d);
 void kedge__dirty_free(struct kedge__job_dirty *d);

@@ -232,8 +232,10 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 		return;
 	k->track.at = KEDGE__NO_VERSION; /* until the version that it is collected for is committed */
 	rc = ranges_update(k, &err);
+	/* What is to be protected is not watched first: that would have to be undone. */
 	if (!rc)
-		rc = kedge__tracker_collect(k->track.tracker, &err);
+		rc = k->cow ? kedge__tracker_collect_first(k->track.tracker, &err)
+			    : kedge__tracker_collect(k->track.tracker, &err);
 	d->collected = !rc;
 	if (!rc)
 		rc = lists_make(k, follows, d, &err);
@@ -242,6 +244,12 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 			   kedge__error_text(&err));
 	d->usable = !rc && follows;
 	kedge__error_done(&err);
+}
+
+void kedge__track_arm(kedge_t *k)
+{
+	if (k->track.tracker)
+		kedge__tracker_arm(k->track.tracker);
 }
 
 /*

@@ -300,6 +300,52 @@ static void tracker_stays_precise(void **state)
 	each_kind(precise);
 }
 
+/* Memory that nobody watched before goes to the session first, and to the tracker from there. */
+static void session_first(const char *kind)
+{
+	size_t page = page_size(), id, beside;
+	unsigned char *p = memory_new(1200), *saved = malloc(1000 * page);
+	struct kedge__tracker *t = open_kind(kind);
+	struct kedge__cow_options options = {.tracker = t};
+	struct kedge__cow_range range = {p + 100, 1000 * page};
+	struct kedge__cow *c;
+
+	id = add(t, p + 100, 1000 * page, 0);
+	beside = add(t, p + 1100 * page, 100 * page, 0);
+	assert_int_equal(kedge__tracker_collect_first(t, NULL), 0);
+	assert_int_equal(dirty_bytes(t, id), 1000 * page);
+	c = begin(&range, 1, &options);
+	kedge__tracker_arm(t);
+	p[3 * page]++;
+	save(c, &saved, 64 * page);
+	p[700 * page]++;
+	end(c, NULL);
+	p[900 * page]++;
+	p[1105 * page]++;
+	collect(t);
+	if (!is_kind(t, "none")) {
+		assert_int_equal(dirty_bytes(t, beside), page);
+		assert_false(is_dirty(t, id, 500 * page));
+	}
+	assert_true(is_dirty(t, id, 3 * page - 100));
+	assert_true(is_dirty(t, id, 700 * page - 100));
+	assert_true(is_dirty(t, id, 900 * page - 100));
+	p[100]++; /* around what was lent */
+	p[1000 * page + 50]++;
+	collect(t);
+	assert_true(is_dirty(t, id, 0));
+	assert_true(is_dirty(t, id, 1000 * page - 60));
+	kedge__tracker_close(t);
+	free(saved);
+	memory_free(p, 1200);
+}
+
+static void session_may_come_first(void **state)
+{
+	(void)state;
+	each_kind(session_first);
+}
+
 /* A checkpoint that begins while the last is still being saved. */
 static void collect_during(const char *kind)
 {
@@ -503,6 +549,7 @@ int main(void)
 	    cmocka_unit_test(reading_is_repeatable_until_released),
 	    cmocka_unit_test(tracker_misses_nothing),
 	    cmocka_unit_test(tracker_stays_precise),
+	    cmocka_unit_test(session_may_come_first),
 	    cmocka_unit_test(tracker_collects_during_a_session),
 	    cmocka_unit_test(system_calls_may_write),
 	    cmocka_unit_test(child_may_write_what_it_likes),
