@@ -168,11 +168,11 @@ KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t 
  * Save all protected regions as VERSION. Returns when the application may change its memory
  * again: with capture = sync the version is then complete on L1; with capture = copy or cow it is
  * written by a background thread, and kedge_wait() tells how that ended. With cow the memory must
- * stay mapped until then, or until kedge_unprotect(). A VERSION that exists
- * already is replaced, and versions above it are discarded first (they belong to a future that
- * a restart abandoned); so are, by the first checkpoint after a restart, all versions above the
- * one restarted from. Collective in a group. On error nothing else that was complete is lost, and
- * the job may go on.
+ * stay mapped until then, or until kedge_unprotect(); if not, the version fails and says which
+ * region is gone. A VERSION that exists already is replaced, and versions above it are discarded
+ * first (they belong to a future that a restart abandoned); so are, by the first checkpoint after
+ * a restart, all versions above the one restarted from. Collective in a group. On error nothing
+ * else that was complete is lost, and the job may go on.
  */
 KEDGE_API int kedge_checkpoint(kedge_t *k, uint64_t version);
 
