@@ -92,7 +92,7 @@ void kedge__still_take(struct kedge__job_write *w)
 {
 	kedge_t *k = w->k;
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = KEDGE_E_STATE;
+	int rc;
 
 	if (!ways_make(w))
 		return;
@@ -112,9 +112,8 @@ int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__error cause = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__checkpoint_reduce(w, err);
 
-	rc = kedge__checkpoint_reduce(w, err);
 	if (!rc)
 		rc = kedge__hold_literals(w->hold, &w->reduction.literals, &w->source, err);
 	/* What the session says is why the reduction had to stop. */
