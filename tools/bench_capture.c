@@ -204,7 +204,7 @@ static int check(const struct kedge__capture_bench *b)
 int kedge__bench_capture(int argc, char **argv)
 {
 	struct kedge__capture_bench b = {.size = UINT64_C(4) << 30,
-					 .repeat = 5,
+					 .repeat = 3,
 					 .threads = (uint64_t)kedge__tool_threads(&(struct kedge__job_settings){0}),
 					 .pages_text = "both",
 					 .reducer = "basic",
@@ -214,7 +214,7 @@ int kedge__bench_capture(int argc, char **argv)
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES",
 	     "memory to track (default: 4 GiB); a second region of that size is copied to"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N",
-	     "turns; medians are printed, with the lowest and the highest (default: 5)"},
+	     "turns; medians are printed, with the lowest and the highest (default: 3)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &b.pages_text, "KIND",
 	     "base, huge (transparent huge pages) or both (default)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N",

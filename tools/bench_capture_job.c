@@ -1,5 +1,5 @@
 /*
- * The same through a job: how long kedge_checkpoint() takes, all pages to be saved or one in a hundred, and what a loop
+ * The same through a job: how long kedge_checkpoint() takes, all pages to be saved or one in so many, and what a loop
  * that writes meanwhile loses. Everything that a checkpoint does besides is in it: the catalogue, agreement, the audit.
  */
 #include "bench_capture.h"
@@ -87,43 +87,52 @@ static int version_take(struct kedge__capture_bench *b, struct place *p, double 
 	return rc ? kedge__error_set(err, rc, 0, "%s", kedge_last_error(p->k)) : 0;
 }
 
-static void write_few(struct kedge__capture_bench *b)
+static void write_one_in(struct kedge__capture_bench *b, uint64_t many)
 {
 	uint64_t pages = b->size / b->page;
 
-	for (uint64_t at = 0; at + 100 <= pages; at += 100)
-		b->data[(at + kedge__capture_random(b) % 100) * b->page]++;
+	for (uint64_t at = 0; at + many <= pages; at += many)
+		b->data[(at + kedge__capture_random(b) % many) * b->page]++;
 }
 
-/* One page in a hundred; what was armed and copied before is not in it. */
+/* The first one, which has everything and begins to watch; then with few pages written. */
 static int measure_few(struct kedge__capture_bench *b, const struct variant *v, struct place *p,
 		       struct kedge__error *err)
 {
+	static const uint64_t many[] = {10000, 1000, 100, 10};
 	double blocked;
-	int rc = version_take(b, p, &blocked, NULL, err);
+	int rc;
 
-	write_few(b);
 	kedge__capture_memcpy(b);
+	rc = version_take(b, p, &blocked, NULL, err);
 	if (!rc)
+		note(b, v, "first checkpoint", 100, blocked, b->memcpy_seconds);
+	for (size_t i = 0; !rc && i < KEDGE__COUNT(many); i++) {
+		write_one_in(b, many[i]);
+		kedge__capture_memcpy(b);
 		rc = version_take(b, p, &blocked, NULL, err);
-	if (!rc)
-		note(b, v, "checkpoint", 1, blocked, b->memcpy_seconds);
+		if (!rc)
+			note(b, v, "checkpoint", 100.0 / (double)many[i], blocked, b->memcpy_seconds);
+	}
 	return rc;
 }
 
-/* All pages, as in every version before: the last of several is measured. */
+/* All pages, version after version: what is watched is taken from the tracker by the first, and soon not watched any
+ * more.
+ */
 static int measure_all(struct kedge__capture_bench *b, const struct variant *v, struct place *p,
 		       struct kedge__error *err)
 {
 	double blocked = 0, alone = 1, beside = 0;
 	int rc = 0;
 
-	for (int turn = 0; turn < 4 && !rc; turn++) {
-		for (uint64_t at = 0; at < b->size; at += b->page)
-			b->data[at]++;
+	for (int turn = 0; turn < 3 && !rc; turn++) {
+		write_one_in(b, 1);
 		kedge__capture_memcpy(b);
 		alone = kedge__capture_sweep(b);
 		rc = version_take(b, p, &blocked, &beside, err);
+		if (!rc && v->sparse && turn == 0)
+			note(b, v, "checkpoint, watched", 100, blocked, b->memcpy_seconds);
 	}
 	if (rc)
 		return rc;
