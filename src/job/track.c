@@ -6,9 +6,11 @@
 #include "job/handle.h"
 
 #define TRACK_MIN   (UINT64_C(64) << 10)
-#define AUDIT_SHARE 128 /* one page in so many of those called clean */
-#define DENSE_LIMIT 2   /* collects that found most of a region written, after which it rests */
-#define REST        8   /* checkpoints */
+#define AUDIT_SHARE 128 /* one page in so many of those called clean, */
+#define AUDIT_LEAST 512 /* or in so many, rather than to look at more than: */
+#define AUDIT_BYTES (UINT64_C(4) << 20)
+#define DENSE_LIMIT 2 /* collects that found most of a region written, after which it rests */
+#define REST        8 /* checkpoints */
 
 bool kedge__track_wanted(const kedge_t *k)
 {
@@ -252,6 +254,15 @@ void kedge__track_arm(kedge_t *k)
 		kedge__tracker_arm(k->track.tracker);
 }
 
+static uint64_t audit_share(const struct kedge__image *image)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < image->count; i++)
+		bytes += image->regions[i].bytes;
+	return KEDGE__MIN(KEDGE__MAX(bytes / AUDIT_BYTES, AUDIT_SHARE), AUDIT_LEAST);
+}
+
 /*
  * No tracker sees a device, and nobody can know all devices. What they write comes in long runs, mostly: then it is
  * found here in the first version that would miss it, and that version looks at everything.
@@ -261,8 +272,8 @@ void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image 
 	uint64_t turn = k->track.turn++, offset;
 	size_t region;
 
-	if (!d->usable ||
-	    kedge__reducer_audit(k->reducer, k->pool, version, image, d->lists, AUDIT_SHARE, turn, &region, &offset))
+	if (!d->usable || kedge__reducer_audit(k->reducer, k->pool, version, image, d->lists, audit_share(image), turn,
+					       &region, &offset))
 		return;
 	kedge__log(
 	    KEDGE_LOG_ERROR,
