@@ -181,6 +181,10 @@ static int catalogs_open(kedge_t *k, struct kedge__error *err)
 			kedge__catalog_pace(level->api, &k->reads);
 		if (!rc && k->flusher)
 			rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
+		if (!rc)
+			kedge__catalog_set_sync(level->write, k->set.sync);
+		if (!rc && level->flush)
+			kedge__catalog_set_sync(level->flush, k->set.sync);
 	}
 	return rc;
 }

@@ -43,6 +43,11 @@ void kedge__catalog_pace(struct kedge__catalog *cat, struct kedge__bucket *bucke
 	cat->unpaced = 0;
 }
 
+void kedge__catalog_set_sync(struct kedge__catalog *cat, bool sync)
+{
+	cat->unsynced = !sync;
+}
+
 /* FD is the manifest if it is open already, and closed; else -1. */
 static int read_set(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__set *set,
 		    struct kedge__error *err)

@@ -30,6 +30,7 @@ struct kedge__catalog {
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
 	struct kedge__bucket *bucket;     /* that paces reads; NULL: nothing does, */
 	uint64_t unpaced;                 /* and so many bytes were read so far */
+	bool unsynced;                    /* what is published need not be durable */
 
 	pthread_mutex_t mutex; /* over what follows */
 	pthread_cond_t calm;   /* the last pin or the seizure is gone */
@@ -65,8 +66,9 @@ int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool
 int kedge__file_read(const char *path, int fd, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err);
 /* kedge__fs_create() for a temporary name, where an old file can only be what a crash left. */
 int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
-/* Temporary name, write, sync, rename, sync DIR. *RENAMED tells, also on failure, whether PATH was replaced. */
-int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool *renamed,
+/* Temporary name, write, rename; with SYNC, both the file and DIR are synced. *RENAMED tells, also on failure, whether PATH
+ * was replaced. */
+int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool sync, bool *renamed,
 			struct kedge__error *err);
 bool kedge__name_is_tmp(const char *name);
 bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open file FD */

@@ -1,5 +1,6 @@
 /*
- * The only code that makes a set visible or takes it away. What holds at every moment, whatever call a crash follows:
+ * The only code that makes a set visible or takes it away. What holds at every moment, whatever call a crash follows
+ * (without syncs, where a catalogue was told so: then of a process, not of the machine):
  *
  *  1. A set exists if and only if its manifest is under its final name. A manifest comes there by rename alone, with
  *     its contents synced before.
@@ -175,7 +176,7 @@ static void take_back(const struct kedge__catalog *cat, const char *path, const 
 	bool renamed;
 
 	if (old) {
-		(void)kedge__file_replace(cat->dir, path, old, bytes, &renamed, NULL);
+		(void)kedge__file_replace(cat->dir, path, old, bytes, true, &renamed, NULL);
 		return;
 	}
 	if (kedge__fs_unlink(path, NULL) == 0)
@@ -193,7 +194,7 @@ static int replace_manifest(const struct kedge__catalog *cat, const char *path, 
 	rc = read_old(path, &old, &old_bytes, err);
 	if (rc)
 		return rc;
-	rc = kedge__file_replace(cat->dir, path, text->at, text->count, &renamed, err);
+	rc = kedge__file_replace(cat->dir, path, text->at, text->count, !cat->unsynced, &renamed, err);
 	if (rc && renamed)
 		take_back(cat, path, old, old_bytes);
 	kedge__free(old);

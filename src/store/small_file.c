@@ -52,7 +52,7 @@ int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
 	return rc;
 }
 
-static int write_synced(const char *path, const void *data, size_t bytes, struct kedge__error *err)
+static int write_tmp(const char *path, const void *data, size_t bytes, bool sync, struct kedge__error *err)
 {
 	int fd, rc;
 
@@ -60,7 +60,7 @@ static int write_synced(const char *path, const void *data, size_t bytes, struct
 	if (rc)
 		return rc;
 	rc = kedge__fs_write(fd, data, bytes, path, err);
-	if (!rc)
+	if (!rc && sync)
 		rc = kedge__fs_sync(fd, path, err);
 	kedge__fs_close(fd);
 	if (rc)
@@ -68,7 +68,7 @@ static int write_synced(const char *path, const void *data, size_t bytes, struct
 	return rc;
 }
 
-int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool *renamed,
+int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool sync, bool *renamed,
 			struct kedge__error *err)
 {
 	char *tmp = kedge__asprintf("%s" KEDGE__TMP_SUFFIX, path);
@@ -77,7 +77,7 @@ int kedge__file_replace(const char *dir, const char *path, const void *data, siz
 	*renamed = false;
 	if (!tmp)
 		return kedge__error_nomem(err);
-	rc = write_synced(tmp, data, bytes, err);
+	rc = write_tmp(tmp, data, bytes, sync, err);
 	if (rc)
 		goto free;
 	rc = kedge__fs_rename(tmp, path, err);
@@ -86,7 +86,8 @@ int kedge__file_replace(const char *dir, const char *path, const void *data, siz
 		goto free;
 	}
 	*renamed = true;
-	rc = kedge__fs_sync_dir(dir, err);
+	if (sync)
+		rc = kedge__fs_sync_dir(dir, err);
 free:
 	kedge__free(tmp);
 	return rc;

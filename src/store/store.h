@@ -46,6 +46,9 @@ int kedge__store_names(const char *store, char ***names, size_t *count, struct k
  */
 void kedge__catalog_pace(struct kedge__catalog *cat, struct kedge__bucket *bucket);
 
+/* With SYNC false, manifests that are published by way of CAT are not made durable, as their segments are not. */
+void kedge__catalog_set_sync(struct kedge__catalog *cat, bool sync);
+
 /* Read the directory again. A manifest that cannot be decoded becomes an entry with `problem` set. */
 int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err);
 
@@ -72,7 +75,7 @@ void kedge__catalog_release(struct kedge__catalog *cat);
 
 /* ------------------------------------------------------------------ publish.c: the only code that makes a set visible or takes it away */
 
-/* Write the manifest (temporary name, sync, rename, sync directory). An older manifest of the version is replaced, and
+/* Write the manifest (temporary name, sync, rename, sync directory; see kedge__catalog_set_sync()). An older manifest of the version is replaced, and
  * segments of older generations or of a replaced set are removed afterwards. Caller holds a pin. Rescans the entry. */
 int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set, struct kedge__error *err);
 /* Remove manifest first, then segments. Caller has seized, or owns the name and removes a version above all others. */

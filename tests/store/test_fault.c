@@ -316,6 +316,26 @@ static void test_order_of_a_save(void **state)
 	assert_order(run_save, calls, KEDGE__COUNT(calls));
 }
 
+/* A manifest is no more durable than what it names. */
+static int run_save_unsynced(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
+{
+	kedge__catalog_set_sync(cat, false);
+	return save_index(cat, job, BASE_VERSIONS, KEDGE__REDUCER_TREE, false, err);
+}
+
+static void test_order_of_a_save_unsynced(void **state)
+{
+	static const char *const calls[] = {
+	    "cannot create directory ", "cannot sync directory ", /* of the name, for the new entry */
+	    "r0000000-g0.seg.tmp",      "cannot write ",          "cannot rename ",
+	    "r0000001-g0.seg.tmp",      "cannot write ",          "cannot rename ",
+	    "cannot create ",           "cannot write ",          "cannot rename ",
+	};
+
+	(void)state;
+	assert_order(run_save_unsynced, calls, KEDGE__COUNT(calls));
+}
+
 static void test_order_of_a_removal(void **state)
 {
 	static const char *const calls[] = {
@@ -531,6 +551,7 @@ int main(void)
 	    cmocka_unit_test(test_short_writes),
 	    cmocka_unit_test(test_disk_stays_full),
 	    cmocka_unit_test(test_order_of_a_save),
+	    cmocka_unit_test(test_order_of_a_save_unsynced),
 	    cmocka_unit_test(test_order_of_a_removal),
 	    cmocka_unit_test(test_kill),
 	    cmocka_unit_test(test_cut),
