@@ -149,6 +149,11 @@ int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *p
 /* The same into the N pieces of TO, one after the other, which are used up. KEDGE_E_IO with EFAULT: memory that the kernel
  * may not write to. */
 int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char *path, struct kedge__error *err);
+/* For reads past the page cache, whose places, lengths and memory are multiples of KEDGE__FS_DIRECT. Not to be had
+ * everywhere. */
+int kedge__fs_open_direct(const char *path, int *fd, struct kedge__error *err);
+/* The page cache has at least half of these bytes, or the kernel (before Linux 6.5) does not tell. */
+bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes);
 /* These bytes are going to be read: the kernel may begin to. Where it cannot, nothing happens. */
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);
@@ -185,6 +190,16 @@ int kedge__fs_queue_submit(struct kedge__fs_queue *q, unsigned slot, const void 
 int kedge__fs_queue_wait(struct kedge__fs_queue *q, unsigned slot, struct kedge__error *err);
 int kedge__fs_queue_drain(struct kedge__fs_queue *q, struct kedge__error *err); /* all slots */
 void kedge__fs_queue_free(struct kedge__fs_queue *q);                           /* drains first; takes NULL */
+
+/* Reads in flight, of any files; a slot a read. All may be called by several threads, but one slot's calls take turns. */
+struct kedge__fs_reads;
+
+int kedge__fs_reads_new(unsigned depth, struct kedge__fs_reads **out, struct kedge__error *err);
+/* Begin to read up to BYTES bytes at AT into DATA, which is the slot's until it has been waited for. */
+void kedge__fs_reads_begin(struct kedge__fs_reads *r, unsigned slot, int fd, void *data, size_t bytes, uint64_t at);
+/* How many came, which may be fewer; 0 if none did, for whatever reason. */
+size_t kedge__fs_reads_wait(struct kedge__fs_reads *r, unsigned slot);
+void kedge__fs_reads_free(struct kedge__fs_reads *r); /* waits for all; takes NULL */
 
 /* ------------------------------------------------------------------ fault.c
  * $KEDGE_FAULT = "ACTION@N": at the N-th (from 1) fault point of the process do ACTION: kill (SIGKILL before the

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int fail(struct kedge__error *err, int sys_errno, const char *what, const char *path)
@@ -283,6 +284,38 @@ int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char
 		at += (uint64_t)got;
 	}
 	return 0;
+}
+
+int kedge__fs_open_direct(const char *path, int *fd, struct kedge__error *err)
+{
+	int got = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+
+	if (got < 0)
+		return fail(err, errno, "open", path);
+	*fd = got;
+	return 0;
+}
+
+/* As in linux/mman.h, which may be older than the kernel. */
+struct cache_range {
+	uint64_t at, bytes;
+};
+
+struct cache_pages {
+	uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes)
+{
+	struct cache_range range = {at, bytes};
+	struct cache_pages pages;
+
+	return syscall(SYS_cachestat, fd, &range, &pages, 0) != 0 ||
+	       pages.cached >= bytes / (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 }
 
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes)

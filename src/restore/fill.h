@@ -24,6 +24,31 @@ struct kedge__fill_hand { /* a worker's own */
 	double reading, decoding, placing; /* seconds */
 };
 
+/* ---- fill_past.c: batches on their way past the page cache, each in the slot of its number */
+
+enum { KEDGE__FILL_READS = 8 }; /* of a batch, at most */
+
+struct kedge__fill_read {
+	uint64_t from, needed; /* in the file: where it begins, and how far it has to get */
+	size_t at;             /* in the slot's memory */
+};
+
+struct kedge__fill_slot {
+	uint8_t *data; /* NULL until it is needed */
+	struct kedge__fill_read reads[KEDGE__FILL_READS];
+	size_t count;
+	bool used;
+};
+
+struct kedge__fill_past {
+	struct kedge__fs_reads *reads;
+	struct kedge__fill_slot *slots;
+	size_t count, room; /* slots, 0: nothing is read this way; bytes of each */
+	uint8_t *memory;
+	const struct kedge__segment *segment; /* that FD is open for */
+	int fd;
+};
+
 struct kedge__filling {
 	struct kedge__lineage *lineage;
 	struct kedge__pool *pool;
@@ -33,6 +58,7 @@ struct kedge__filling {
 	size_t goal_count;
 	struct kedge__fill_hand *hands;
 	size_t hand_count;
+	struct kedge__fill_past past;
 	bool sum_later;
 	bool past_cache; /* there is more to fill than a cache holds */
 	bool check;      /* read and check blocks, and touch no target */
@@ -52,6 +78,18 @@ struct kedge__filling {
 int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err);
 int kedge__fill_hands_init(struct kedge__filling *f, struct kedge__error *err);
 void kedge__fill_hands_done(struct kedge__filling *f);
+
+/* fill_past.c. Items have numbers in the order of collection; no number is begun before that of QUEUE items earlier is
+ * done with. */
+size_t kedge__fill_past_queue(const struct kedge__filling *f);
+void kedge__fill_past_init(struct kedge__filling *f);
+void kedge__fill_past_done(struct kedge__filling *f);
+bool kedge__fill_past_suits(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch); /* long, in few pieces */
+/* False: it is to be read through the page cache. One thread at a time. */
+bool kedge__fill_past_begin(struct kedge__filling *f, uint64_t number, const struct kedge__read_plan_batch *batch);
+bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number); /* all of it came; false also if it was not begun */
+/* Where the stored bytes at OFFSET of the file are, of a batch that came. */
+uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, uint64_t offset);
 
 /* fill_sums.c */
 

@@ -46,6 +46,14 @@ static void batch_announce(const struct kedge__filling *f, size_t i)
 	kedge__fs_expect(seg->fd, from, to - from);
 }
 
+/* Long runs that are read one after the other the kernel reads ahead better by itself. */
+static void announce_ahead(struct kedge__filling *f)
+{
+	for (; f->announced < KEDGE__MIN(f->next + 1 + AHEAD, f->plan.batches.count); f->announced++)
+		if (!kedge__fill_past_suits(f, &f->plan.batches.at[f->announced]))
+			batch_announce(f, f->announced);
+}
+
 static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
 {
 	struct kedge__filling *f = ctx;
@@ -54,8 +62,8 @@ static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *e
 	(void)err;
 	if (f->next == batches + fills)
 		return KEDGE__PIPELINE_END;
-	while (f->announced < KEDGE__MIN(f->next + 1 + AHEAD, batches))
-		batch_announce(f, f->announced++);
+	if (f->next >= batches || !kedge__fill_past_begin(f, out->number, &f->plan.batches.at[f->next]))
+		announce_ahead(f);
 	out->tag = f->next++;
 	return 0;
 }
@@ -274,12 +282,33 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const 
 	return rc ? block_failed(f, b->version, err) : run_place(f, h, b, count, bytes, err);
 }
 
-static int batch_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,
-		      uint64_t *bytes, struct kedge__error *err)
+/* A batch that came past the page cache. */
+static int batch_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,
+		       uint64_t number, uint64_t *bytes, struct kedge__error *err)
 {
 	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
 	int rc = 0;
 
+	for (size_t i = 0, count; i < batch->count && !rc; i += count) {
+		count = KEDGE__MIN(batch->count - i, (size_t)RUN_BLOCKS);
+		for (size_t k = 0; k < count; k++)
+			h->at[k] = kedge__fill_past_at(f, number, blocks->segment->blocks[blocks[i + k].block].offset);
+		rc = run_place(f, h, &blocks[i], count, bytes, err);
+	}
+	return rc;
+}
+
+static int batch_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,
+		      uint64_t number, uint64_t *bytes, struct kedge__error *err)
+{
+	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
+	double start = kedge__clock_seconds();
+	bool came = kedge__fill_past_wait(f, number);
+	int rc = 0;
+
+	h->reading += kedge__clock_seconds() - start;
+	if (came)
+		return batch_place(f, h, batch, number, bytes, err);
 	for (size_t i = 0, count; i < batch->count && !rc; i += count) {
 		count = run_length(&blocks[i], batch->count - i);
 		rc = run_fill(f, h, &blocks[i], count, bytes, err);
@@ -327,7 +356,7 @@ static int fill(void *ctx, int worker, struct kedge__buffer *in, struct kedge__b
 	int rc = 0;
 
 	if (item < batches) {
-		rc = batch_fill(f, h, &f->plan.batches.at[item], &bytes, err);
+		rc = batch_fill(f, h, &f->plan.batches.at[item], in->number, &bytes, err);
 	} else {
 		fill_fill(f, h, &f->plan.fills.at[item - batches]);
 		bytes = f->plan.fills.at[item - batches].len;
@@ -385,10 +414,14 @@ int kedge__fill_hands_init(struct kedge__filling *f, struct kedge__error *err)
 int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err)
 {
 	struct kedge__pipeline_spec spec = {
-	    .collect = announce, .transform = fill, .store = account, .ctx = f, .queue = f->io.queue};
+	    .collect = announce, .transform = fill, .store = account, .ctx = f, .queue = kedge__fill_past_queue(f)};
 	size_t items = f->plan.batches.count + f->plan.fills.count;
+	int rc;
 
 	f->next = f->announced = 0;
 	f->done = 0;
-	return kedge__pipeline_run(items > 1 ? f->pool : NULL, &spec, stats, err);
+	kedge__fill_past_init(f);
+	rc = kedge__pipeline_run(items > 1 ? f->pool : NULL, &spec, stats, err);
+	kedge__fill_past_done(f);
+	return rc;
 }

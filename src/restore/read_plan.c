@@ -11,11 +11,6 @@
 #define SLAB_BYTES (UINT64_C(2) << 20)
 #define FILL_BYTES (UINT64_C(4) << 20)
 
-/* While the rest is resolved storage fetches what is known to be needed already: long runs alone, which are worth their
- * seek wherever they are, for the others are better read in the order of the files; and no more than this. */
-#define EARLY_BYTES (UINT64_C(16) << 20)
-#define EARLY_RUN   (UINT64_C(256) << 10)
-
 struct slab {
 	size_t first, count; /* of its ranges */
 	struct kedge__span_list spans;
@@ -30,10 +25,9 @@ struct maker {
 	KEDGE__ARRAY(struct kedge__range) ranges;
 	KEDGE__ARRAY(struct slab) slabs;
 	size_t segments, blocks;
-	size_t *base;               /* of each segment's blocks in `pieces` */
-	atomic_size_t *pieces;      /* one a block: how many; later the place of its next piece */
-	atomic_uint_fast64_t early; /* bytes that were announced */
-	pthread_mutex_t lock;       /* guards err */
+	size_t *base;          /* of each segment's blocks in `pieces` */
+	atomic_size_t *pieces; /* one a block: how many; later the place of its next piece */
+	pthread_mutex_t lock;  /* guards err */
 	struct kedge__error err;
 };
 
@@ -161,43 +155,12 @@ static size_t slot_from(const struct maker *m, uint64_t addr)
 	return low;
 }
 
-/* ------------------------------------------------------------------ early announcements */
-
-struct early_run {
-	uint64_t from, to; /* in the file of a segment; equal: none yet */
-};
-
-static void early_end(struct maker *m, const struct kedge__segment *seg, const struct early_run *run)
-{
-	uint64_t bytes = run->to - run->from;
-
-	if (bytes < EARLY_RUN || seg->fd < 0 || kedge__bucket_limits(seg->bucket))
-		return;
-	if (atomic_fetch_add_explicit(&m->early, bytes, memory_order_relaxed) < EARLY_BYTES)
-		kedge__fs_expect(seg->fd, run->from, bytes);
-}
-
-/* Blocks FIRST to LAST are needed. */
-static void early_add(struct maker *m, const struct kedge__segment *seg, size_t first, size_t last,
-		      struct early_run *run)
-{
-	uint64_t from = seg->blocks[first].offset;
-
-	if (from < run->from || from > run->to) {
-		early_end(m, seg, run);
-		run->from = from;
-	}
-	run->to = seg->blocks[last].offset + seg->blocks[last].stored_bytes;
-}
-
 /* ------------------------------------------------------------------ first pass: resolve, count */
 
-static int literal_count(struct maker *m, const struct kedge__span *s, struct found *found, struct early_run *runs,
-			 struct kedge__error *err)
+static int literal_count(struct maker *m, const struct kedge__span *s, struct found *found, struct kedge__error *err)
 {
 	const struct kedge__segment *seg;
 	uint64_t end = s->src + s->len;
-	size_t first, b;
 	int rc = segment_find(m, s->version, found, err);
 
 	if (rc)
@@ -206,11 +169,9 @@ static int literal_count(struct maker *m, const struct kedge__span *s, struct fo
 	rc = span_check(seg, s, err);
 	if (rc)
 		return rc;
-	first = kedge__segment_find_block(seg, s->src);
-	for (b = first; b < seg->block_count && seg->blocks[b].position < end; b++)
+	for (size_t b = kedge__segment_find_block(seg, s->src); b < seg->block_count && seg->blocks[b].position < end;
+	     b++)
 		atomic_fetch_add_explicit(&m->pieces[m->base[found->index] + b], 1, memory_order_relaxed);
-	if (runs && b > first)
-		early_add(m, seg, first, b - 1, &runs[found->index]);
 	return 0;
 }
 
@@ -229,38 +190,25 @@ static int fill_add(struct slab *slab, const struct kedge__span *s, struct goal 
 	return 0;
 }
 
-static int slab_count(struct maker *m, struct slab *slab, struct early_run *runs, struct kedge__error *err)
-{
-	size_t slot = slot_from(m, m->ranges.at[slab->first].addr);
-	struct goal goal = {NULL, 0};
-	struct found found = {NULL, 0};
-	int rc = 0;
-
-	for (size_t s = 0; s < slab->spans.count && !rc; s++) {
-		const struct kedge__span *span = &slab->spans.at[s];
-
-		rc = goal_find(m, span, &slot, &goal, err);
-		if (!rc)
-			rc = span->fill ? fill_add(slab, span, goal, err) : literal_count(m, span, &found, runs, err);
-	}
-	for (size_t i = 0; i < m->segments && runs && !rc; i++)
-		early_end(m, kedge__lineage_at(m->lineage, i), &runs[i]);
-	return rc;
-}
-
 static int slab_resolve(void *ctx, size_t i, int worker)
 {
 	struct maker *m = ctx;
 	struct slab *slab = &m->slabs.at[i];
+	const struct kedge__range *ranges = &m->ranges.at[slab->first];
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	bool early = atomic_load_explicit(&m->early, memory_order_relaxed) < EARLY_BYTES;
-	struct early_run *runs = early ? kedge__calloc(m->segments, sizeof(*runs)) : NULL;
-	int rc = kedge__lineage_resolve(m->lineage, &m->ranges.at[slab->first], slab->count, &slab->spans, &err);
+	size_t slot = slot_from(m, ranges[0].addr);
+	struct goal goal = {NULL, 0};
+	struct found found = {NULL, 0};
+	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, &slab->spans, &err);
 
 	(void)worker;
-	if (!rc)
-		rc = slab_count(m, slab, runs, &err);
-	kedge__free(runs);
+	for (size_t s = 0; s < slab->spans.count && !rc; s++) {
+		const struct kedge__span *span = &slab->spans.at[s];
+
+		rc = goal_find(m, span, &slot, &goal, &err);
+		if (!rc)
+			rc = span->fill ? fill_add(slab, span, goal, &err) : literal_count(m, span, &found, &err);
+	}
 	return rc ? fail(m, &err) : 0;
 }
 

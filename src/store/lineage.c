@@ -6,8 +6,7 @@
 #include "store/internal.h"
 
 #define OPEN_FILES  256
-#define ANNOUNCED   64                  /* files */
-#define TOP_BYTES   (UINT64_C(4) << 20) /* of the blocks of the top segment, which are all alive */
+#define ANNOUNCED   64 /* files */
 #define CACHE_BYTES (UINT32_C(8) << 20)
 #define LEVEL_LIMIT 32
 
@@ -109,8 +108,6 @@ static void announce(struct kedge__lineage *l, uint64_t version)
 
 	if (path && kedge__fs_open_read(path, &fresh.fd, NULL) == 0) {
 		kedge__segment_announce(fresh.fd, part);
-		if (version == l->version && !kedge__bucket_limits(l->levels[0]->bucket))
-			kedge__fs_expect(fresh.fd, 0, KEDGE__MIN(part->file_bytes, TOP_BYTES));
 		if (!kedge__array_push(&l->announced, fresh))
 			kedge__fs_close(fresh.fd);
 	}

@@ -330,6 +330,81 @@ static void test_large(void **state)
 	free(back);
 }
 
+/* ------------------------------------------------------------------ files that the page cache does not have */
+
+static int forget(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	int fd = type == FTW_F ? open(path, O_RDONLY) : -1;
+
+	(void)st, (void)ftw;
+	if (fd >= 0) {
+		assert_int_equal(fdatasync(fd), 0);
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		close(fd);
+	}
+	return 0;
+}
+
+/* A byte of a block in the middle of the segment of VERSION. */
+static void spoil_block(struct kedge__lineage *l, uint64_t version)
+{
+	const struct kedge__segment *seg = kedge__lineage_segment(l, version);
+	const struct kedge__block_record *b = &seg->blocks[seg->block_count / 2];
+	int fd = open(seg->path, O_RDWR);
+	uint8_t byte;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, (off_t)b->offset), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)b->offset), 1);
+	close(fd);
+}
+
+/* Where the file system lets them be dropped they are read past it, in long and in short runs; it is the same memory,
+ * and damage is found. */
+static void test_files_out_of_the_cache(void **state)
+{
+	static const struct kedge__io ios[] = {{.buffer = 0}, {.queue = 1}, {.writer = KEDGE__WRITER_PWRITE}};
+	const uint64_t bytes = (UINT64_C(9) << 20) + 77;
+	uint8_t *data = malloc(bytes), *back = malloc(bytes);
+	uint64_t x = 7;
+
+	(void)state;
+	for (size_t c = 0; c < 2; c++) {
+		struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 256, c ? "lz4" : "none", c ? 100000 : 4096);
+		struct lab_region region = {"m", data, bytes, 0};
+		struct kedge__restore_target target = {0, back};
+		struct kedge__lineage *l;
+
+		fill_random(data, bytes, 5);
+		for (uint64_t v = 0; v < 3; v++) {
+			for (int i = 0; v && i < 20; i++) {
+				uint64_t len = draw(&x, 200000) + 1, at = draw(&x, bytes - len);
+
+				fill_random(data + at, len, x);
+			}
+			lab_save(lab, v, &region, 1);
+		}
+		l = lab_open(lab, 2);
+		for (size_t i = 0; i < KEDGE__COUNT(ios); i++) {
+			memset(back, 0, bytes);
+			nftw(lab->dir, forget, 16, FTW_PHYS);
+			assert_int_equal(kedge__restore_fill(l, i == 1 ? NULL : lab->pool, ios[i], &target, 1, NULL,
+							     NULL, NULL, &lab->err),
+					 0);
+			assert_memory_equal(back, data, bytes);
+		}
+		spoil_block(l, 2);
+		nftw(lab->dir, forget, 16, FTW_PHYS);
+		assert_int_equal(kedge__restore_fill(l, lab->pool, ios[0], &target, 1, NULL, NULL, NULL, &lab->err),
+				 KEDGE_E_DAMAGED);
+		kedge__lineage_close(l);
+		lab_free(lab);
+	}
+	free(data);
+	free(back);
+}
+
 /* ------------------------------------------------------------------ memory that the kernel may not write to */
 
 #define GUARDED_BYTES ((size_t)64 * 4096)
@@ -476,11 +551,17 @@ static void test_reads_are_paced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_each_live_block_once),        cmocka_unit_test(test_one_page_of_many),
-	    cmocka_unit_test(test_dead_blocks_are_not_read),    cmocka_unit_test(test_blocks_in_each_others_way),
-	    cmocka_unit_test(test_region_digest_is_checked),    cmocka_unit_test(test_subsets),
-	    cmocka_unit_test(test_progress_ends_at_the_total),  cmocka_unit_test(test_large),
-	    cmocka_unit_test(test_memory_that_a_handler_opens), cmocka_unit_test(test_reads_are_paced),
+	    cmocka_unit_test(test_each_live_block_once),
+	    cmocka_unit_test(test_one_page_of_many),
+	    cmocka_unit_test(test_dead_blocks_are_not_read),
+	    cmocka_unit_test(test_blocks_in_each_others_way),
+	    cmocka_unit_test(test_region_digest_is_checked),
+	    cmocka_unit_test(test_subsets),
+	    cmocka_unit_test(test_progress_ends_at_the_total),
+	    cmocka_unit_test(test_large),
+	    cmocka_unit_test(test_files_out_of_the_cache),
+	    cmocka_unit_test(test_memory_that_a_handler_opens),
+	    cmocka_unit_test(test_reads_are_paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

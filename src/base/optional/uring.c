@@ -214,3 +214,115 @@ void kedge__fs_queue_free(struct kedge__fs_queue *q)
 	io_uring_queue_exit(&q->ring);
 	kedge__free(q);
 }
+
+/* ------------------------------------------------------------------ reads
+ * Whoever waits for a slot, and finds nobody else waiting for the ring, waits for it and tells the others. */
+
+struct read {
+	size_t got;
+	bool in_flight;
+};
+
+struct kedge__fs_reads {
+	struct io_uring ring;
+	pthread_mutex_t lock; /* over what follows, and what is submitted */
+	pthread_cond_t came;
+	bool watched; /* a thread waits for the ring, and has what completes to itself */
+	unsigned depth;
+	struct read reads[];
+};
+
+int kedge__fs_reads_new(unsigned depth, struct kedge__fs_reads **out, struct kedge__error *err)
+{
+	struct kedge__fs_reads *r = kedge__calloc(1, sizeof(*r) + depth * sizeof(r->reads[0]));
+	int rc;
+
+	if (!r)
+		return kedge__error_nomem(err);
+	rc = io_uring_queue_init(depth, &r->ring, 0);
+	if (rc < 0) {
+		kedge__free(r);
+		return kedge__error_set(err, kedge__error_from_errno(-rc), -rc, "cannot set up io_uring");
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->came, NULL);
+	r->depth = depth;
+	*out = r;
+	return 0;
+}
+
+void kedge__fs_reads_begin(struct kedge__fs_reads *r, unsigned slot, int fd, void *data, size_t bytes, uint64_t at)
+{
+	struct read *read = &r->reads[slot];
+	struct io_uring_sqe *sqe;
+	int rc = 0;
+
+	pthread_mutex_lock(&r->lock);
+	*read = (struct read){0, false};
+	sqe = bytes <= UINT32_MAX && at <= INT64_MAX ? io_uring_get_sqe(&r->ring) : NULL;
+	if (sqe) {
+		io_uring_prep_read(sqe, fd, data, (unsigned)bytes, at);
+		io_uring_sqe_set_data(sqe, read);
+		read->in_flight = true;
+		do
+			rc = io_uring_submit(&r->ring);
+		while (rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
+	}
+	if (rc < 0)
+		read->in_flight = false;
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* With the lock, which is let go while the kernel is waited for. */
+static void reads_watch(struct kedge__fs_reads *r)
+{
+	struct io_uring_cqe *cqe = NULL;
+	int rc;
+
+	r->watched = true;
+	pthread_mutex_unlock(&r->lock);
+	do
+		rc = io_uring_wait_cqe(&r->ring, &cqe);
+	while (rc == -EINTR || rc == -EAGAIN);
+	pthread_mutex_lock(&r->lock);
+	r->watched = false;
+	if (rc == 0) {
+		struct read *read = io_uring_cqe_get_data(cqe);
+
+		read->got = cqe->res > 0 ? (size_t)cqe->res : 0;
+		read->in_flight = false;
+		io_uring_cqe_seen(&r->ring, cqe);
+	}
+	for (unsigned i = 0; rc < 0 && i < r->depth; i++)
+		r->reads[i].in_flight = false;
+	pthread_cond_broadcast(&r->came);
+}
+
+size_t kedge__fs_reads_wait(struct kedge__fs_reads *r, unsigned slot)
+{
+	size_t got;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->reads[slot].in_flight) {
+		if (r->watched)
+			pthread_cond_wait(&r->came, &r->lock);
+		else
+			reads_watch(r);
+	}
+	got = r->reads[slot].got;
+	r->reads[slot].got = 0;
+	pthread_mutex_unlock(&r->lock);
+	return got;
+}
+
+void kedge__fs_reads_free(struct kedge__fs_reads *r)
+{
+	if (!r)
+		return;
+	for (unsigned i = 0; i < r->depth; i++)
+		(void)kedge__fs_reads_wait(r, i);
+	io_uring_queue_exit(&r->ring);
+	pthread_cond_destroy(&r->came);
+	pthread_mutex_destroy(&r->lock);
+	kedge__free(r);
+}

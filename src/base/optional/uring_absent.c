@@ -56,3 +56,32 @@ void kedge__fs_queue_free(struct kedge__fs_queue *q)
 {
 	(void)q;
 }
+
+int kedge__fs_reads_new(unsigned depth, struct kedge__fs_reads **out, struct kedge__error *err)
+{
+	(void)depth;
+	(void)out;
+	return refuse(err);
+}
+
+void kedge__fs_reads_begin(struct kedge__fs_reads *r, unsigned slot, int fd, void *data, size_t bytes, uint64_t at)
+{
+	(void)r;
+	(void)slot;
+	(void)fd;
+	(void)data;
+	(void)bytes;
+	(void)at;
+}
+
+size_t kedge__fs_reads_wait(struct kedge__fs_reads *r, unsigned slot)
+{
+	(void)r;
+	(void)slot;
+	return 0;
+}
+
+void kedge__fs_reads_free(struct kedge__fs_reads *r)
+{
+	(void)r;
+}

@@ -1,0 +1,179 @@
+/*
+ * Reads past the page cache, several in flight (io_uring). What the cache does not have, and is long enough, storage
+ * can put right into memory of ours, at a fraction of the processor time, while what came before is checked and placed.
+ * What the cache has is there faster.
+ *
+ * Such a read is a hint that may fail: whatever did not come this way is read through the page cache then.
+ */
+#include "restore/fill.h"
+
+#define LEAST_BYTES (UINT64_C(256) << 10) /* of a batch that is worth it */
+#define GAP_BYTES   (UINT64_C(32) << 10)  /* read with what is around it */
+#define FLIGHT      4                     /* batches on their way, at least */
+#define FEW_BYTES   (UINT64_C(4) << 20)   /* in all, that are not worth a ring */
+
+static uint64_t down(uint64_t at)
+{
+	return at & ~(uint64_t)(KEDGE__FS_DIRECT - 1);
+}
+
+static uint64_t up(uint64_t at)
+{
+	return down(at + KEDGE__FS_DIRECT - 1);
+}
+
+/* ------------------------------------------------------------------ init and done */
+
+size_t kedge__fill_past_queue(const struct kedge__filling *f)
+{
+	return f->io.queue ? f->io.queue : KEDGE__MAX((size_t)FLIGHT, 2 * f->hand_count);
+}
+
+static uint64_t plan_bytes(const struct kedge__read_plan *plan)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < plan->batches.count; i++)
+		bytes += plan->batches.at[i].stored_bytes;
+	return bytes;
+}
+
+/* Without a ring restores do as well; with a rate nothing is read before its turn. */
+void kedge__fill_past_init(struct kedge__filling *f)
+{
+	struct kedge__fill_past *p = &f->past;
+	size_t count = KEDGE__MIN(kedge__fill_past_queue(f), f->plan.batches.count);
+
+	*p = (struct kedge__fill_past){.fd = -1};
+	p->room = (size_t)up(f->plan.batch_bytes + KEDGE__FILL_READS * (GAP_BYTES + 2 * KEDGE__FS_DIRECT));
+	if (f->io.writer == KEDGE__WRITER_PWRITE || plan_bytes(&f->plan) < FEW_BYTES || kedge__fs_queue_probe() != 0 ||
+	    kedge__bucket_limits(kedge__lineage_top(f->lineage)->bucket))
+		return;
+	p->slots = kedge__calloc(count, sizeof(*p->slots));
+	if (p->slots && kedge__fs_reads_new((unsigned)(count * KEDGE__FILL_READS), &p->reads, NULL) == 0)
+		p->count = count;
+}
+
+void kedge__fill_past_done(struct kedge__filling *f)
+{
+	struct kedge__fill_past *p = &f->past;
+
+	kedge__fs_reads_free(p->reads);
+	kedge__fs_close(p->fd);
+	if (p->memory)
+		kedge__map_free(p->memory, p->count * p->room);
+	kedge__free(p->slots);
+	*p = (struct kedge__fill_past){.fd = -1};
+}
+
+/* ------------------------------------------------------------------ begin */
+
+/* The batch as few reads; false: it is in too many pieces, or does not fit. */
+static bool reads_make(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
+		       struct kedge__fill_slot *s)
+{
+	const struct kedge__read_plan_block *b = &f->plan.blocks.at[batch->first];
+	const struct kedge__block_record *records = b->segment->blocks;
+	struct kedge__fill_read *r = s->reads;
+	size_t used = 0;
+
+	s->count = 0;
+	for (size_t i = 0; i < batch->count; i++) {
+		uint64_t from = records[b[i].block].offset, to = from + records[b[i].block].stored_bytes;
+
+		if (!s->count || from > r->needed + GAP_BYTES) {
+			if (s->count == KEDGE__FILL_READS)
+				return false;
+			r = &s->reads[s->count++];
+			r->from = down(from);
+			used = s->count > 1 ? (size_t)(r[-1].at + up(r[-1].needed) - r[-1].from) : 0;
+			r->at = used;
+		}
+		r->needed = to;
+	}
+	return r->at + up(r->needed) - r->from <= f->past.room;
+}
+
+bool kedge__fill_past_suits(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch)
+{
+	struct kedge__fill_slot s;
+
+	return batch->stored_bytes >= LEAST_BYTES && reads_make(f, batch, &s);
+}
+
+/* Mostly not in the page cache: then the descriptor to read it by, which stays open for the next batch. */
+static bool is_worth_it(struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
+			const struct kedge__fill_slot *s)
+{
+	const struct kedge__segment *seg = f->plan.blocks.at[batch->first].segment;
+	uint64_t from = s->reads[0].from, to = s->reads[s->count - 1].needed;
+	struct kedge__fill_past *p = &f->past;
+
+	if (seg->fd < 0 || kedge__fs_cached(seg->fd, from, to - from))
+		return false;
+	if (p->segment != seg) {
+		kedge__fs_close(p->fd);
+		p->fd = -1;
+		p->segment = seg;
+		(void)kedge__fs_open_direct(seg->path, &p->fd, NULL);
+	}
+	return p->fd >= 0;
+}
+
+static bool slot_memory(struct kedge__fill_past *p, struct kedge__fill_slot *s)
+{
+	if (!p->memory)
+		p->memory = kedge__map_alloc(p->count * p->room);
+	s->data = p->memory ? p->memory + (size_t)(s - p->slots) * p->room : NULL;
+	return s->data;
+}
+
+bool kedge__fill_past_begin(struct kedge__filling *f, uint64_t number, const struct kedge__read_plan_batch *batch)
+{
+	struct kedge__fill_past *p = &f->past;
+	struct kedge__fill_slot *s = p->count ? &p->slots[number % p->count] : NULL;
+	const struct kedge__segment *seg = f->plan.blocks.at[batch->first].segment;
+
+	if (!s)
+		return false;
+	s->used = batch->stored_bytes >= LEAST_BYTES && reads_make(f, batch, s) && is_worth_it(f, batch, s) &&
+		  slot_memory(p, s);
+	for (size_t i = 0; i < s->count && s->used; i++) {
+		struct kedge__fill_read *r = &s->reads[i];
+		size_t bytes = (size_t)(up(r->needed) - r->from);
+		unsigned slot = (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
+
+		kedge__bucket_take(seg->bucket, (double)bytes);
+		kedge__fs_reads_begin(p->reads, slot, p->fd, s->data + r->at, bytes, r->from);
+	}
+	return s->used;
+}
+
+/* ------------------------------------------------------------------ end */
+
+bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number)
+{
+	struct kedge__fill_past *p = &f->past;
+	struct kedge__fill_slot *s = p->count ? &p->slots[number % p->count] : NULL;
+	bool all = true;
+
+	if (!s || !s->used)
+		return false;
+	for (size_t i = 0; i < s->count; i++) {
+		unsigned slot = (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
+
+		all = kedge__fs_reads_wait(p->reads, slot) >= s->reads[i].needed - s->reads[i].from && all;
+	}
+	s->used = false;
+	return all;
+}
+
+uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, uint64_t offset)
+{
+	const struct kedge__fill_slot *s = &f->past.slots[number % f->past.count];
+	size_t i = 0;
+
+	while (offset >= s->reads[i].needed)
+		i++;
+	return s->data + s->reads[i].at + (offset - s->reads[i].from);
+}
