@@ -30,9 +30,10 @@ int kedge__rex_table_begin(struct kedge__rex_table *t, uint64_t count, uint64_t 
 {
 	uint64_t bucket_bytes = KEDGE__REX_PARTS * sizeof(struct kedge__rex_bucket);
 	uint64_t left = limit - KEDGE__MIN(limit, t->words * sizeof(*t->marks));
-	/* Two choices of two places fill to nine tenths; parts do not all get the same. */
+	/* Two choices of two places fill to nine tenths, but parts do not all get the same: so they are less than half
+	 * full. */
 	uint64_t buckets =
-	    KEDGE__MIN(count / KEDGE__REX_PARTS * 5 / 8 + 16, KEDGE__MIN(left / bucket_bytes, UINT32_MAX / 2));
+	    KEDGE__MIN(count / KEDGE__REX_PARTS * 5 / 4 + 16, KEDGE__MIN(left / bucket_bytes, UINT32_MAX / 2));
 
 	t->buckets = (uint32_t)KEDGE__MAX(buckets, 1);
 	return clear((void **)&t->at, &t->bytes, t->buckets * bucket_bytes, err);

@@ -64,6 +64,26 @@ static void test_repeated_pages(void **state)
 	teardown(r);
 }
 
+/* What stood far before, in a page that is a literal and among the literals of one that is not. */
+static void test_repeats_from_afar(void **state)
+{
+	struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
+	struct lab_version *v;
+	uint8_t *at;
+
+	(void)state;
+	setup(1024 * PAGE);
+	memset(lab.data[1] + 500 * PAGE, 0, PAGE / 2);
+	at = lab.data[1] + 1000 * PAGE;
+	memcpy(at, lab.data[1] + 3 * PAGE + 1024, 1024);
+	memcpy(at + 1024, lab.data[1] + 500 * PAGE + 3072, 1024);
+	v = lab_take(&lab, r, NULL, 1, false);
+	assert_int_equal(v->red.fill_bytes, PAGE / 2);
+	assert_int_equal(v->red.duplicate_bytes, 2048);
+	assert_int_equal(v->red.literal_bytes, 1024 * PAGE - PAGE / 2 - 2048);
+	teardown(r);
+}
+
 static void test_constant_pages(void **state)
 {
 	struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
@@ -170,9 +190,10 @@ static void test_next_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_moves_within_a_page), cmocka_unit_test(test_repeated_pages),
-	    cmocka_unit_test(test_constant_pages),      cmocka_unit_test(test_page_that_does_not_pay),
-	    cmocka_unit_test(test_small_table),         cmocka_unit_test(test_next_process),
+	    cmocka_unit_test(test_moves_within_a_page),    cmocka_unit_test(test_repeated_pages),
+	    cmocka_unit_test(test_repeats_from_afar),      cmocka_unit_test(test_constant_pages),
+	    cmocka_unit_test(test_page_that_does_not_pay), cmocka_unit_test(test_small_table),
+	    cmocka_unit_test(test_next_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
