@@ -54,6 +54,8 @@ char *kedge__asprintf(const char *fmt, ...) KEDGE__PRINTF(1, 2); /* NULL when ou
 char *kedge__vasprintf(const char *fmt, va_list args) KEDGE__PRINTF(1, 0);
 /* Large page-aligned buffers from mmap, freed with the same size; not for small things. */
 void *kedge__map_alloc(size_t n);
+/* Of the same contents and zeroes behind them, without a copy; on failure P is as it was. */
+void *kedge__map_grow(void *p, size_t n, size_t wanted);
 void kedge__map_free(void *p, size_t n);
 
 /* A growing array of T: `KEDGE__ARRAY(struct foo) list = {0};` then list.at[i], list.count. */

@@ -100,6 +100,20 @@ void *kedge__map_alloc(size_t n)
 	return p;
 }
 
+void *kedge__map_grow(void *p, size_t n, size_t wanted)
+{
+	void *grown;
+
+	if (kedge__fault_alloc())
+		return NULL;
+	grown = mremap(p, n ? n : 1, wanted, MREMAP_MAYMOVE);
+	if (grown == MAP_FAILED)
+		return NULL;
+	if (wanted >= HUGE_PAGE)
+		(void)madvise(grown, wanted, MADV_HUGEPAGE);
+	return grown;
+}
+
 void kedge__map_free(void *p, size_t n)
 {
 	if (p)

@@ -20,6 +20,22 @@ void kedge__large_free(void *p, uint64_t bytes)
 		kedge__free(p);
 }
 
+/* What *P has stays; false, and all is as it was, without memory. */
+static bool large_grow(void **p, uint64_t bytes, uint64_t wanted)
+{
+	bool mapped = *p && bytes >= MAPPED_BYTES;
+	void *grown = mapped ? kedge__map_grow(*p, bytes, wanted) : kedge__large_alloc(wanted);
+
+	if (!grown)
+		return false;
+	if (!mapped && *p) {
+		memcpy(grown, *p, bytes);
+		kedge__large_free(*p, bytes);
+	}
+	*p = grown;
+	return true;
+}
+
 static void region_free(struct kedge__last_region *g)
 {
 	if (!g)
@@ -64,17 +80,11 @@ struct kedge__last_region *kedge__last_find(const struct kedge__last *last, uint
 static bool digests_reserve(struct kedge__last_region *g, uint64_t chunks)
 {
 	uint64_t room = g->room ? chunks + chunks / 8 : chunks; /* what grew once grows again */
-	struct kedge__digest *grown;
 
 	if (chunks <= g->room)
 		return true;
-	grown = kedge__large_alloc(room * sizeof(*grown));
-	if (!grown)
+	if (!large_grow((void **)&g->digests, g->room * sizeof(*g->digests), room * sizeof(*g->digests)))
 		return false;
-	if (g->digests)
-		memcpy(grown, g->digests, g->room * sizeof(*grown));
-	kedge__large_free(g->digests, g->room * sizeof(*grown));
-	g->digests = grown;
 	g->room = room;
 	return true;
 }
@@ -96,35 +106,20 @@ static bool stale_reserve(struct kedge__last_region *g, uint64_t slabs)
 
 static bool shadow_reserve(struct kedge__last_region *g, uint64_t bytes)
 {
-	uint8_t *grown;
-
 	if (bytes <= g->shadow_room)
 		return true;
-	grown = kedge__large_alloc(bytes);
-	if (!grown)
+	if (!large_grow((void **)&g->shadow, g->shadow_room, bytes))
 		return false;
-	if (g->shadow) {
-		memcpy(grown, g->shadow, g->bytes);
-		kedge__large_free(g->shadow, g->shadow_room);
-	}
-	g->shadow = grown;
 	g->shadow_room = bytes;
 	return true;
 }
 
 static bool sums_reserve(struct kedge__sum **sums, uint64_t *room, uint64_t count)
 {
-	struct kedge__sum *grown;
-
 	if (count <= *room)
 		return true;
-	grown = kedge__large_alloc(count * sizeof(*grown));
-	if (!grown)
+	if (!large_grow((void **)sums, *room * sizeof(**sums), count * sizeof(**sums)))
 		return false;
-	if (*sums)
-		memcpy(grown, *sums, *room * sizeof(*grown));
-	kedge__large_free(*sums, *room * sizeof(*grown));
-	*sums = grown;
 	*room = count;
 	return true;
 }

@@ -82,7 +82,8 @@ static void every_kind_of_allocation_can_fail(void **state)
 	assert_null(kedge__strdup("x"));
 	assert_null(kedge__asprintf("%d", 1));
 	assert_null(kedge__map_alloc(1));
-	assert_int_equal(kedge__fault_alloc_count(), 7);
+	assert_null(kedge__map_grow(p, 1, 2));
+	assert_int_equal(kedge__fault_alloc_count(), 8);
 	kedge__fault_set(NULL, NULL);
 	kedge__free(p);
 }
@@ -109,6 +110,25 @@ static void map_is_aligned_and_zero(void **state)
 	memset(p, 1, n);
 	kedge__map_free(p, n);
 	assert_null(kedge__map_alloc(SIZE_MAX / 2));
+}
+
+static void map_grows_and_keeps_its_contents(void **state)
+{
+	const size_t n = ((size_t)1 << 20) + 5, more = (size_t)9 << 20;
+	unsigned char *p = kedge__map_alloc(n), *grown;
+
+	(void)state;
+	memset(p, 7, n);
+	assert_null(kedge__map_grow(p, n, SIZE_MAX / 2));
+	assert_int_equal(p[n - 1], 7);
+	grown = kedge__map_grow(p, n, more);
+	assert_non_null(grown);
+	assert_int_equal(grown[0], 7);
+	assert_int_equal(grown[n - 1], 7);
+	for (size_t i = n; i < more; i++)
+		assert_int_equal(grown[i], 0);
+	memset(grown, 1, more);
+	kedge__map_free(grown, more);
 }
 
 static void type_sizes(void **state)
@@ -143,6 +163,7 @@ int main(void)
 	    cmocka_unit_test(every_kind_of_allocation_can_fail),
 	    cmocka_unit_test(asprintf_of_any_length),
 	    cmocka_unit_test(map_is_aligned_and_zero),
+	    cmocka_unit_test(map_grows_and_keeps_its_contents),
 	    cmocka_unit_test(type_sizes),
 	    cmocka_unit_test(version_text),
 	};
