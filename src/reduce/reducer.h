@@ -7,7 +7,8 @@
  *   keep.c        of an image seen through a view: what may be stored is kept
  *   duplicates.c  changed chunks are looked up in the record, or entered
  *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
- *   rex.c         changed patterns are looked for in their page and in this version, pages are decided on
+ *   rex.c         changed patterns are looked for in their page (rex_page.c) and in this version (rex_wave.c, rex_table.c),
+ *                 pages are decided on and emitted, some slabs at a time
  *   emit.c        extents, literals, totals
  *
  * After the hash pass all work is proportional to the number of changed chunks.
@@ -80,7 +81,7 @@ enum kedge__item_kind {
 
 struct kedge__item {    /* a changed chunk */
 	uint64_t index; /* in its region */
-	uint64_t src;   /* of a literal: its position, once that is known */
+	uint64_t src;   /* by kind; of a literal nothing */
 	uint32_t epoch;
 	uint32_t kind : 8; /* enum kedge__item_kind */
 	uint32_t region : 24;

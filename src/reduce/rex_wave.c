@@ -162,8 +162,7 @@ void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i)
 		    kedge__rex_is_marked(&table, hash) & (kinds[k] == KEDGE__ITEM_PLAIN) & (at < whole);
 
 		__builtin_prefetch(kedge__rex_marks_of(&table, kedge__rex_hash(digests[ahead])));
-		noted[n] = (struct kedge__rex_probe){(uint32_t)hash, (uint32_t)(hash >> 32), first + k,
-						     (uint32_t)(number + at)};
+		noted[n] = (struct kedge__rex_probe){hash, first + k, (uint32_t)(number + at)};
 		n += candidate; /* without a branch, which nothing could foretell */
 		counts[kedge__rex_part(hash)] += candidate;
 	}
@@ -197,7 +196,7 @@ static int list_slab(void *ctx, size_t i, int worker)
 	(void)worker;
 	memcpy(next, w->counts + i * KEDGE__REX_PARTS, sizeof(next));
 	for (size_t k = 0; k < w->noted_counts[i]; k++)
-		w->probes[next[kedge__rex_part((uint64_t)noted[k].high << 32)]++] = noted[k];
+		w->probes[next[kedge__rex_part(noted[k].hash)]++] = noted[k];
 	return 0;
 }
 
@@ -258,7 +257,7 @@ static void find_group(struct kedge__rex_wave *w, const struct kedge__rex_probe 
 	struct kedge__rex_key keys[GROUP];
 
 	for (size_t i = 0; i < n; i++) {
-		keys[i] = kedge__rex_key_of(&w->r->rex, (uint64_t)probes[i].high << 32 | probes[i].low);
+		keys[i] = kedge__rex_key_of(&w->r->rex, probes[i].hash);
 		__builtin_prefetch(&keys[i].part[keys[i].first], 1);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -10,9 +10,9 @@
 #include "reduce/reducer.h"
 
 struct kedge__rex_probe {
-	uint32_t low, high; /* of the hash */
-	uint32_t change;    /* of the wave */
-	uint32_t number;    /* of the pattern */
+	uint64_t hash;
+	uint32_t change; /* of the wave */
+	uint32_t number; /* of the pattern */
 };
 
 /* A change is a pattern that changed; here they are counted from the first of the wave. */
