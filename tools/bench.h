@@ -21,6 +21,7 @@ void kedge__bench_dir_remove(const char *dir);
 /* A file, or all below a directory, out of the page cache, as after a failure of the node; what is still to be written
  * is written first. False: most of it stays there, as in a file system in memory. */
 bool kedge__bench_forget(const char *path);
+void kedge__bench_fetch(const char *path); /* into it */
 
 /* bench_peer.c: the bare hash pass that reducers are measured against: XXH3-128 of every chunk, compiled in place and
  * for AVX2 where the machine has it. Something that depends on all digests is returned, so that none can be left out. */

@@ -41,6 +41,7 @@ static void end_nothing(struct kedge__rex_keeper *k)
 
 const struct kedge__rex_method kedge__rex_methods[] = {
     {.name = "plain", .there = kedge__rex_there, FILES(plain)},
+    {.name = "checked", .there = kedge__rex_there, FILES(checked)},
     {.name = "libhash",
      .there = kedge__rex_there,
      .begin = kedge__rex_hash_begin,
@@ -233,7 +234,8 @@ int kedge__bench_rex(int argc, char **argv)
 	     "a series of page images, NAME.idx and NAME.pages, or a directory of such directories\n"
 	     "(default: a series that is made up)"},
 	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
-	     "plain, libhash, bzip2, xdelta3, 'zstd -3', tree or rex, beside plain; may be given again (default: all)"},
+	     "plain, checked, libhash, bzip2, xdelta3, 'zstd -3', tree or rex, beside plain; may be given again "
+	     "(default: all)"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &b.run.codec, "CODEC", "of rows with codec (default: auto)"},
 	    {"rate", 0, KEDGE__OPTION_SIZE, &b.rate, "BYTES",
 	     "bytes a second that auto has to keep up with there (default: 100 MB)"},

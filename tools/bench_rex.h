@@ -95,6 +95,9 @@ int kedge__rex_read(const char *path, struct kedge__bucket *bucket, uint8_t **da
 int kedge__rex_plain_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			  struct kedge__error *err);
 int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
+int kedge__rex_checked_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			    struct kedge__error *err);
+int kedge__rex_checked_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 int kedge__rex_hash_begin(struct kedge__rex_keeper *k, struct kedge__error *err);
 int kedge__rex_hash_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			 struct kedge__error *err);

@@ -85,13 +85,42 @@ int kedge__rex_plain_keep(struct kedge__rex_keeper *k, size_t step, const struct
 	return write_step(k, step, inc->file, inc->bytes, err);
 }
 
-/* As many of the pages from I on as one call takes, those that are neighbours as one piece; their number. */
-static size_t gather(const uint64_t *places, size_t i, size_t n, uint8_t *image, struct iovec *to, int *pieces)
+/* The same with a checksum of each page, behind the places. */
+int kedge__rex_checked_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			    struct kedge__error *err)
 {
-	size_t first = i;
+	size_t head = (inc->pages + 1) * 8, sums = inc->pages * 8;
+	uint8_t *file = kedge__malloc(inc->bytes + sums);
+	int rc;
 
-	for (*pieces = 0; i < n; i++) {
-		uint8_t *at = image + places[i] * KEDGE__PAGE_BYTES;
+	if (!file)
+		return kedge__error_nomem(err);
+	memcpy(file, inc->file, head);
+	memcpy(file + head + sums, inc->file + head, inc->bytes - head);
+	for (size_t i = 0; i < inc->pages; i++)
+		kedge__put64(file + head + i * 8,
+			     kedge__checksum(inc->file + head + i * KEDGE__PAGE_BYTES, KEDGE__PAGE_BYTES));
+	rc = write_step(k, step, file, inc->bytes + sums, err);
+	kedge__free(file);
+	return rc;
+}
+
+enum { CHECKED_PAGES = 32 }; /* read and then checked: they are in the cache */
+
+struct plain { /* one of these files */
+	int fd;
+	const char *path;
+	struct kedge__bucket *bucket;
+	uint64_t n, *places, *sums; /* sums: NULL if there are none */
+};
+
+/* As many of the pages from I on as one call takes, those that are neighbours as one piece; their number. */
+static size_t gather(const struct plain *p, size_t i, uint8_t *image, struct iovec *to, int *pieces)
+{
+	size_t first = i, end = p->sums ? KEDGE__MIN(p->n, i + CHECKED_PAGES) : p->n;
+
+	for (*pieces = 0; i < end; i++) {
+		uint8_t *at = image + p->places[i] * KEDGE__PAGE_BYTES;
 
 		if (*pieces && at == (uint8_t *)to[*pieces - 1].iov_base + to[*pieces - 1].iov_len)
 			to[*pieces - 1].iov_len += KEDGE__PAGE_BYTES;
@@ -103,63 +132,87 @@ static size_t gather(const uint64_t *places, size_t i, size_t n, uint8_t *image,
 	return i - first;
 }
 
-static int read_pages(int fd, const char *path, const uint64_t *places, size_t n, struct kedge__bucket *bucket,
-		      uint8_t *image, struct kedge__error *err)
+static int check_pages(const struct plain *p, size_t first, size_t count, const uint8_t *image,
+		       struct kedge__error *err)
 {
-	off_t at = (off_t)((n + 1) * sizeof(*places));
-	struct iovec to[IOV_MAX];
-
-	for (size_t i = 0, took; i < n; i += took) {
-		int pieces;
-		ssize_t got;
-
-		took = gather(places, i, n, image, to, &pieces);
-		kedge__bucket_take(bucket, (double)(took * KEDGE__PAGE_BYTES));
-		got = preadv(fd, to, pieces, at);
-		if (got != (ssize_t)(took * KEDGE__PAGE_BYTES))
-			return kedge__error_set(err, KEDGE_E_IO, got < 0 ? errno : 0, "cannot read %s", path);
-		at += got;
-	}
+	for (size_t i = first; p->sums && i < first + count; i++)
+		if (kedge__checksum(image + p->places[i] * KEDGE__PAGE_BYTES, KEDGE__PAGE_BYTES) != p->sums[i])
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: page %zu is damaged", p->path, i);
 	return 0;
 }
 
-static int plain_read(int fd, const char *path, size_t room, struct kedge__bucket *bucket, uint8_t *image,
-		      struct kedge__error *err)
+static int read_pages(const struct plain *p, uint8_t *image, struct kedge__error *err)
 {
-	uint64_t n, *places;
-	int rc;
+	off_t at = (off_t)((p->n * (p->sums ? 2 : 1) + 1) * 8);
+	struct iovec to[IOV_MAX];
+	int rc = 0;
 
-	kedge__bucket_take(bucket, sizeof(n));
-	rc = kedge__fs_pread(fd, &n, sizeof(n), 0, path, err);
-	if (rc || n > room)
-		return rc ? rc : kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is no increment", path);
-	places = kedge__malloc((n + 1) * sizeof(*places));
-	if (!places)
-		return kedge__error_nomem(err);
-	kedge__bucket_take(bucket, (double)(n * sizeof(*places)));
-	rc = kedge__fs_pread(fd, places, n * sizeof(*places), sizeof(n), path, err);
-	if (rc == 0)
-		rc = read_pages(fd, path, places, n, bucket, image, err);
-	kedge__free(places);
+	for (size_t i = 0, took; i < p->n && rc == 0; i += took) {
+		int pieces;
+		ssize_t got;
+
+		took = gather(p, i, image, to, &pieces);
+		kedge__bucket_take(p->bucket, (double)(took * KEDGE__PAGE_BYTES));
+		got = preadv(p->fd, to, pieces, at);
+		if (got != (ssize_t)(took * KEDGE__PAGE_BYTES))
+			return kedge__error_set(err, KEDGE_E_IO, got < 0 ? errno : 0, "cannot read %s", p->path);
+		at += got;
+		rc = check_pages(p, i, took, image, err);
+	}
 	return rc;
 }
 
-int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
+static int plain_read(struct plain *p, size_t room, bool checked, uint8_t *image, struct kedge__error *err)
+{
+	size_t head;
+	int rc;
+
+	kedge__bucket_take(p->bucket, sizeof(p->n));
+	rc = kedge__fs_pread(p->fd, &p->n, sizeof(p->n), 0, p->path, err);
+	if (rc || p->n > room)
+		return rc ? rc : kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is no increment", p->path);
+	head = p->n * (checked ? 2 : 1) * sizeof(*p->places);
+	p->places = kedge__malloc(head + 1);
+	if (!p->places)
+		return kedge__error_nomem(err);
+	p->sums = checked ? p->places + p->n : NULL;
+	kedge__bucket_take(p->bucket, (double)head);
+	rc = kedge__fs_pread(p->fd, p->places, head, sizeof(p->n), p->path, err);
+	for (size_t i = 0; i < p->n && rc == 0; i++)
+		if (p->places[i] >= room)
+			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s has no place %zu", p->path, i);
+	if (rc == 0)
+		rc = read_pages(p, image, err);
+	kedge__free(p->places);
+	return rc;
+}
+
+static int plain_restore(struct kedge__rex_keeper *k, bool checked, uint8_t *image, struct kedge__error *err)
 {
 	int rc = 0;
 
 	for (size_t step = 0; rc == 0 && step < k->series->steps; step++) {
 		char *path = kedge__rex_path(k, "increment", step);
-		int fd;
+		struct plain p = {.path = path, .bucket = &k->reads};
 
-		rc = kedge__fs_open_read(path, &fd, err);
+		rc = kedge__fs_open_read(path, &p.fd, err);
 		if (rc == 0) {
-			rc = plain_read(fd, path, k->series->room, &k->reads, image, err);
-			kedge__fs_close(fd);
+			rc = plain_read(&p, k->series->room, checked, image, err);
+			kedge__fs_close(p.fd);
 		}
 		kedge__free(path);
 	}
 	return rc;
+}
+
+int kedge__rex_plain_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
+{
+	return plain_restore(k, false, image, err);
+}
+
+int kedge__rex_checked_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err)
+{
+	return plain_restore(k, true, image, err);
 }
 
 /* ---- blocks of 256 bytes, kept where their digest is another than before: their numbers, digests, and bytes */

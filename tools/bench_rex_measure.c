@@ -135,7 +135,9 @@ static int restore_turn(struct kedge__rex_run *run, struct kedge__rex_keeper *k,
 	double processor;
 	int rc;
 
-	if (place == KEDGE__REX_STORAGE && !kedge__bench_forget(k->dir))
+	if (place != KEDGE__REX_STORAGE)
+		kedge__bench_fetch(k->dir);
+	else if (!kedge__bench_forget(k->dir))
 		run->stays = true;
 	rc = restore_once(k, place, memory, &t->at[t->turns], &processor, err);
 	if (rc)

@@ -26,16 +26,18 @@ is "$(json images.0.methods.0.method)" plain "the first way"
 is "$(json images.0.methods.0.stored_base_bytes)" $((8 + 7 * 4104)) "what plain stores of the base"
 is "$(json images.0.methods.0.stored_bytes)" $((8 + 3 * 4104 + 8 + 2 * 4104)) "what plain stores of the increments"
 is "$(json images.0.methods.0.read_bytes | cut -d. -f1)" $((9 * 8 + 25 * 4104)) "what plain reads"
-is "$(json images.0.methods.1.stored_base_bytes)" $((7 * 16 * 276)) "what libhash stores of the base"
-is "$(json images.0.methods.7.method)" rex "the eighth way"
-is "$(json images.0.methods.8.method)" rex+codec "the ninth way"
-[ "$(json images.0.methods.7.read_bytes | cut -d. -f1)" -lt $((8 * 4096 + 20000)) ] ||
-	fail "rex reads $(json images.0.methods.7.read_bytes) bytes for 7 pages"
+is "$(json images.0.methods.1.method)" checked "the second way"
+is "$(json images.0.methods.1.stored_base_bytes)" $((8 + 7 * 4112)) "what checked stores of the base"
+is "$(json images.0.methods.2.stored_base_bytes)" $((7 * 16 * 276)) "what libhash stores of the base"
+is "$(json images.0.methods.8.method)" rex "the ninth way"
+is "$(json images.0.methods.9.method)" rex+codec "the tenth way"
+[ "$(json images.0.methods.8.read_bytes | cut -d. -f1)" -lt $((8 * 4096 + 20000)) ] ||
+	fail "rex reads $(json images.0.methods.8.read_bytes) bytes for 7 pages"
 json aims.0.met >/dev/null
 json means.0.ratio >/dev/null
 for place in storage 141 47 page_cache; do
-	is "$(json images.0.methods.7.turns.$place)" 1 "turns from $place"
-	json "images.0.methods.7.gain_lowest.$place" >/dev/null
+	is "$(json images.0.methods.8.turns.$place)" 1 "turns from $place"
+	json "images.0.methods.8.gain_lowest.$place" >/dev/null
 	json "means.0.restore_seconds.$place" >/dev/null
 done
 # The bucket is empty at first and gives no more than its rate: that much the clock may be asked.
