@@ -197,8 +197,10 @@ void kedge__fs_queue_free(struct kedge__fs_queue *q);                           
 struct kedge__fs_reads;
 
 int kedge__fs_reads_new(unsigned depth, struct kedge__fs_reads **out, struct kedge__error *err);
-/* Begin to read up to BYTES bytes at AT into DATA, which is the slot's until it has been waited for. */
+/* Read up to BYTES bytes at AT into DATA, which is the slot's until it has been waited for: from the next submit on, which
+ * gives all to the kernel that were begun. FD has to be open until then. */
 void kedge__fs_reads_begin(struct kedge__fs_reads *r, unsigned slot, int fd, void *data, size_t bytes, uint64_t at);
+void kedge__fs_reads_submit(struct kedge__fs_reads *r);
 /* How many came, which may be fewer; 0 if none did, for whatever reason. */
 size_t kedge__fs_reads_wait(struct kedge__fs_reads *r, unsigned slot);
 void kedge__fs_reads_free(struct kedge__fs_reads *r); /* waits for all; takes NULL */

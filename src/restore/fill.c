@@ -7,6 +7,9 @@
 /* Pieces smaller than this on average cost more to sum one by one than a second pass over the memory does. */
 #define SMALL_PIECE 1024
 
+/* Of blocks that are read together, unless a setting says so. */
+#define BATCH_BYTES (UINT64_C(512) << 10)
+
 /* More than this is not in a cache any more when all of it is filled. */
 #define CACHE_BYTES (UINT64_C(16) << 20)
 
@@ -82,7 +85,7 @@ static int plan_make(struct kedge__filling *f, const struct kedge__restore_targe
 
 	if (!rc)
 		rc = kedge__read_plan_make(&f->plan, f->lineage, f->pool, slots, f->goal_count,
-					   kedge__io_buffer(&f->io), err);
+					   f->io.buffer ? f->io.buffer : BATCH_BYTES, err);
 	kedge__free(slots);
 	return rc;
 }

@@ -45,6 +45,7 @@ struct kedge__fill_past {
 	struct kedge__fill_slot *slots;
 	size_t count, room; /* slots, 0: nothing is read this way; bytes of each */
 	uint8_t *memory;
+	size_t begun; /* the number that is begun next */
 	const struct kedge__segment *segment; /* that FD is open for */
 	int fd;
 };
@@ -79,14 +80,14 @@ int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stat
 int kedge__fill_hands_init(struct kedge__filling *f, struct kedge__error *err);
 void kedge__fill_hands_done(struct kedge__filling *f);
 
-/* fill_past.c. Items have numbers in the order of collection; no number is begun before that of QUEUE items earlier is
- * done with. */
+/* fill_past.c. Batches have numbers, and are filled in any order, but none is begun before the one QUEUE numbers earlier
+ * is done with. */
 size_t kedge__fill_past_queue(const struct kedge__filling *f);
 void kedge__fill_past_init(struct kedge__filling *f);
 void kedge__fill_past_done(struct kedge__filling *f);
 bool kedge__fill_past_suits(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch); /* long, in few pieces */
-/* False: it is to be read through the page cache. One thread at a time. */
-bool kedge__fill_past_begin(struct kedge__filling *f, uint64_t number, const struct kedge__read_plan_batch *batch);
+/* Its turn comes, and some more may be begun. False: it is to be read through the page cache. One thread at a time. */
+bool kedge__fill_past_begin(struct kedge__filling *f, size_t number);
 bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number); /* all of it came; false also if it was not begun */
 /* Where the stored bytes at OFFSET of the file are, of a batch that came. */
 uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, uint64_t offset);

@@ -8,8 +8,8 @@
 #include "restore/fill.h"
 
 #define LEAST_BYTES (UINT64_C(256) << 10) /* of a batch that is worth it */
-#define GAP_BYTES   (UINT64_C(32) << 10)  /* read with what is around it */
-#define FLIGHT      4                     /* batches on their way, at least */
+#define GAP_BYTES   (UINT64_C(16) << 10)  /* read with what is around it */
+#define FLIGHT      8                     /* batches on their way before their turn comes; half of them begun at once */
 #define FEW_BYTES   (UINT64_C(4) << 20)   /* in all, that are not worth a ring */
 
 static uint64_t down(uint64_t at)
@@ -26,7 +26,7 @@ static uint64_t up(uint64_t at)
 
 size_t kedge__fill_past_queue(const struct kedge__filling *f)
 {
-	return f->io.queue ? f->io.queue : KEDGE__MAX((size_t)FLIGHT, 2 * f->hand_count);
+	return f->io.queue ? f->io.queue : 2 * f->hand_count;
 }
 
 static uint64_t plan_bytes(const struct kedge__read_plan *plan)
@@ -42,7 +42,7 @@ static uint64_t plan_bytes(const struct kedge__read_plan *plan)
 void kedge__fill_past_init(struct kedge__filling *f)
 {
 	struct kedge__fill_past *p = &f->past;
-	size_t count = KEDGE__MIN(kedge__fill_past_queue(f), f->plan.batches.count);
+	size_t count = KEDGE__MIN(kedge__fill_past_queue(f) + FLIGHT, f->plan.batches.count);
 
 	*p = (struct kedge__fill_past){.fd = -1};
 	p->room = (size_t)up(f->plan.batch_bytes + KEDGE__FILL_READS * (GAP_BYTES + 2 * KEDGE__FS_DIRECT));
@@ -112,6 +112,7 @@ static bool is_worth_it(struct kedge__filling *f, const struct kedge__read_plan_
 	if (seg->fd < 0 || kedge__fs_cached(seg->fd, from, to - from))
 		return false;
 	if (p->segment != seg) {
+		kedge__fs_reads_submit(p->reads);
 		kedge__fs_close(p->fd);
 		p->fd = -1;
 		p->segment = seg;
@@ -128,14 +129,13 @@ static bool slot_memory(struct kedge__fill_past *p, struct kedge__fill_slot *s)
 	return s->data;
 }
 
-bool kedge__fill_past_begin(struct kedge__filling *f, uint64_t number, const struct kedge__read_plan_batch *batch)
+static void begin(struct kedge__filling *f, size_t number)
 {
-	struct kedge__fill_past *p = &f->past;
-	struct kedge__fill_slot *s = p->count ? &p->slots[number % p->count] : NULL;
+	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[number];
 	const struct kedge__segment *seg = f->plan.blocks.at[batch->first].segment;
+	struct kedge__fill_past *p = &f->past;
+	struct kedge__fill_slot *s = &p->slots[number % p->count];
 
-	if (!s)
-		return false;
 	s->used = batch->stored_bytes >= LEAST_BYTES && reads_make(f, batch, s) && is_worth_it(f, batch, s) &&
 		  slot_memory(p, s);
 	for (size_t i = 0; i < s->count && s->used; i++) {
@@ -146,7 +146,20 @@ bool kedge__fill_past_begin(struct kedge__filling *f, uint64_t number, const str
 		kedge__bucket_take(seg->bucket, (double)bytes);
 		kedge__fs_reads_begin(p->reads, slot, p->fd, s->data + r->at, bytes, r->from);
 	}
-	return s->used;
+}
+
+bool kedge__fill_past_begin(struct kedge__filling *f, size_t number)
+{
+	struct kedge__fill_past *p = &f->past;
+
+	if (!p->count)
+		return false;
+	if (p->begun <= number + FLIGHT / 2) {
+		for (; p->begun < KEDGE__MIN(number + FLIGHT, f->plan.batches.count); p->begun++)
+			begin(f, p->begun);
+		kedge__fs_reads_submit(p->reads);
+	}
+	return p->slots[number % p->count].used;
 }
 
 /* ------------------------------------------------------------------ end */

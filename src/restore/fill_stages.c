@@ -62,7 +62,7 @@ static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *e
 	(void)err;
 	if (f->next == batches + fills)
 		return KEDGE__PIPELINE_END;
-	if (f->next >= batches || !kedge__fill_past_begin(f, out->number, &f->plan.batches.at[f->next]))
+	if (f->next >= batches || !kedge__fill_past_begin(f, f->next))
 		announce_ahead(f);
 	out->tag = f->next++;
 	return 0;
@@ -356,7 +356,7 @@ static int fill(void *ctx, int worker, struct kedge__buffer *in, struct kedge__b
 	int rc = 0;
 
 	if (item < batches) {
-		rc = batch_fill(f, h, &f->plan.batches.at[item], in->number, &bytes, err);
+		rc = batch_fill(f, h, &f->plan.batches.at[item], item, &bytes, err);
 	} else {
 		fill_fill(f, h, &f->plan.fills.at[item - batches]);
 		bytes = f->plan.fills.at[item - batches].len;

@@ -220,7 +220,8 @@ void kedge__fs_queue_free(struct kedge__fs_queue *q)
 
 struct read {
 	size_t got;
-	bool in_flight;
+	bool in_flight; /* or about to be */
+	uint64_t order; /* in which they were begun, and are submitted */
 };
 
 struct kedge__fs_reads {
@@ -228,6 +229,8 @@ struct kedge__fs_reads {
 	pthread_mutex_t lock; /* over what follows, and what is submitted */
 	pthread_cond_t came;
 	bool watched; /* a thread waits for the ring, and has what completes to itself */
+	bool broken;  /* the ring takes no more */
+	uint64_t begun, submitted;
 	unsigned depth;
 	struct read reads[];
 };
@@ -255,21 +258,33 @@ void kedge__fs_reads_begin(struct kedge__fs_reads *r, unsigned slot, int fd, voi
 {
 	struct read *read = &r->reads[slot];
 	struct io_uring_sqe *sqe;
-	int rc = 0;
 
 	pthread_mutex_lock(&r->lock);
-	*read = (struct read){0, false};
-	sqe = bytes <= UINT32_MAX && at <= INT64_MAX ? io_uring_get_sqe(&r->ring) : NULL;
+	*read = (struct read){0};
+	sqe = !r->broken && bytes <= UINT32_MAX && at <= INT64_MAX ? io_uring_get_sqe(&r->ring) : NULL;
 	if (sqe) {
 		io_uring_prep_read(sqe, fd, data, (unsigned)bytes, at);
 		io_uring_sqe_set_data(sqe, read);
 		read->in_flight = true;
-		do
-			rc = io_uring_submit(&r->ring);
-		while (rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
+		read->order = r->begun++;
 	}
-	if (rc < 0)
-		read->in_flight = false;
+	pthread_mutex_unlock(&r->lock);
+}
+
+void kedge__fs_reads_submit(struct kedge__fs_reads *r)
+{
+	pthread_mutex_lock(&r->lock);
+	while (!r->broken && r->submitted < r->begun) {
+		int rc = io_uring_submit(&r->ring);
+
+		if (rc > 0)
+			r->submitted += (unsigned)rc;
+		else
+			r->broken = rc != -EINTR && rc != -EAGAIN && rc != -EBUSY;
+	}
+	for (unsigned i = 0; r->broken && i < r->depth; i++)
+		if (r->reads[i].order >= r->submitted)
+			r->reads[i].in_flight = false;
 	pthread_mutex_unlock(&r->lock);
 }
 
