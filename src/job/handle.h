@@ -50,6 +50,7 @@ struct kedge__job_tracked { /* a region that the tracker watches */
 	bool seen;
 	uint32_t dense; /* collects in a row that found most of it written */
 	uint32_t rest;  /* checkpoints that it is not watched for: it would be written anyway */
+	uint32_t rests; /* in a row */
 };
 
 struct kedge__job_track {

@@ -10,7 +10,8 @@
 #define AUDIT_LEAST 512 /* or in so many, rather than to look at more than: */
 #define AUDIT_BYTES (UINT64_C(4) << 20)
 #define DENSE_LIMIT 2 /* collects that found most of a region written, after which it rests */
-#define REST        8 /* checkpoints */
+#define REST        8 /* checkpoints, and twice as many each time that it was in vain to look again: */
+#define REST_TWICE  2 /* so often */
 
 bool kedge__track_wanted(const kedge_t *k)
 {
@@ -117,11 +118,13 @@ static bool is_trackable(const struct kedge__region *r)
 static void range_judge(kedge_t *k, struct kedge__job_tracked *t, uint64_t dirty)
 {
 	t->dense = dirty > t->bytes / 2 ? t->dense + 1 : 0;
+	t->rests = t->dense ? t->rests : 0;
 	if (t->dense < DENSE_LIMIT)
 		return;
 	kedge__tracker_remove(k->track.tracker, t->id);
 	t->dense = 0;
-	t->rest = REST;
+	t->rest = REST << t->rests;
+	t->rests += t->rests < REST_TWICE;
 }
 
 /* The time of rest of a known range goes by; at its end it is watched again. */
