@@ -10,7 +10,7 @@
 #define LEAST_BYTES (UINT64_C(256) << 10) /* of a batch that is worth it */
 #define GAP_BYTES   (UINT64_C(16) << 10)  /* read with what is around it */
 #define FLIGHT      8                     /* batches on their way before their turn comes; half of them begun at once */
-#define FEW_BYTES   (UINT64_C(4) << 20)   /* in all, that are not worth a ring */
+#define FEW_BYTES   (UINT64_C(1) << 20)   /* in all, that are not worth a ring */
 
 static uint64_t down(uint64_t at)
 {
