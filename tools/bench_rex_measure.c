@@ -15,7 +15,7 @@
 
 #define READ_AHEAD                                                                                                     \
 	(UINT64_C(128) << 10) /* what a slow disk may have read before it is asked: as Linux does by itself */
-#define ENOUGH 2.5            /* seconds, after which nothing is repeated any more */
+#define ENOUGH 1.5            /* seconds, after which nothing is repeated any more */
 
 /* ---- clocks and files */
 
