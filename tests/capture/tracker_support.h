@@ -154,6 +154,18 @@ static inline void as_nobody(void (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Copy-on-write sessions can be had here; if not, why not is printed. */
+static inline bool has_sessions(void)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	bool kernel_writes, there = kedge__cow_probe(&kernel_writes, &err) == 0;
+
+	if (!there)
+		print_message("skipped: %s\n", kedge__error_text(&err));
+	kedge__error_done(&err);
+	return there;
+}
+
 static inline uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;

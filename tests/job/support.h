@@ -79,6 +79,8 @@ static inline int place_teardown(void **state)
 	return 0;
 }
 
+#define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
+
 /* Up to 12 "key=value" strings behind l1 (and l2 if asked for). */
 struct options {
 	char text[16][400];

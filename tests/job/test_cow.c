@@ -433,8 +433,6 @@ static void test_ordinary_user(void **state)
 	assert_int_equal(status, 0);
 }
 
-#define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -460,8 +460,6 @@ static void test_full_disk(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
-#define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -506,8 +506,6 @@ static void test_crashes(void **state)
 	assert_true(deaths > 1);
 }
 
-#define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -436,8 +436,6 @@ static void test_kind_that_is_not_there(void **state)
 	assert_non_null(strstr(kedge_last_error(NULL), "track = softdirty"));
 }
 
-#define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
