@@ -180,7 +180,7 @@ static void begin_anew(struct kedge__job_write *w)
 	kedge__reducer_reset(k->reducer);
 	k->reducer_at = KEDGE__NO_VERSION;
 	k->reducer_primed = true;
-	k->base_from = w->version;
+	k->rely_from = w->version;
 }
 
 /* What the store has is needed by the reduction, and by nothing before it. */

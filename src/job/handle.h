@@ -184,8 +184,7 @@ struct kedge {
 	struct kedge__reducer *reducer;
 	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
 	bool reducer_primed;    /* no need to look into the store again */
-	bool l1_lacks;          /* the version restarted from was not read from L1 alone */
-	uint64_t base_from;     /* the oldest version that blocks may be packed against: older ones cannot be relied on */
+	uint64_t rely_from;     /* the oldest version that new ones may need: what is older L1 may not be able to give back */
 	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
 	bool record_stale;      /* the reducer knows more than the record file */
 	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */

@@ -218,7 +218,7 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__err
 		count = kedge__versions_whole(cat, keys, count);
 	/* What is only on L2, or only intact there, cannot be referred to from L1: the next version will stand alone.
 	 */
-	if (rc || !count || k->l1_lacks || keys[count - 1].version != key.version || keys[count - 1].id != key.id ||
+	if (rc || !count || key.version < k->rely_from || keys[count - 1].version != key.version || keys[count - 1].id != key.id ||
 	    kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL)
 		goto out;
 	older = count - 1;

@@ -224,10 +224,8 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 	}
 	if (!rc)
 		rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
-	if (!rc) {
-		k->l1_lacks = kedge__lineage_needs_others(l);
-		k->base_from = k->l1_lacks ? key.version + 1 : 0;
-	}
+	if (!rc)
+		k->rely_from = kedge__lineage_needs_others(l) ? key.version + 1 : 0;
 	if (rc)
 		kedge__files_drop(k);
 	kedge__free(targets);

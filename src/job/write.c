@@ -22,7 +22,7 @@ static uint64_t base_version(const struct kedge__job_write *w)
 
 	if (version == KEDGE__NO_VERSION && w->alive_count)
 		version = w->alive[w->alive_count - 1].version;
-	return version == KEDGE__NO_VERSION || version < w->k->base_from ? KEDGE__NO_VERSION : version;
+	return version == KEDGE__NO_VERSION || version < w->k->rely_from ? KEDGE__NO_VERSION : version;
 }
 
 static int base_open(void *ctx, struct kedge__lineage **out, struct kedge__error *err)
