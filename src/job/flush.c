@@ -125,25 +125,24 @@ struct written {
 static int agree_written(struct kedge__chore *c)
 {
 	struct kedge__channel *ch = &c->k->back;
-	struct written own, *all;
+	struct written *own, *all;
 	void *slot, *gathered;
-	int rc = kedge__channel_begin(ch, sizeof(own), &slot, &c->err);
+	int rc = kedge__channel_begin(ch, sizeof(*own), &slot, &c->err);
 
 	if (rc)
 		return rc;
-	memset(&own, 0, sizeof(own));
-	kedge__say_set(&own.say, KEDGE__STEP_FLUSH, c->version, c->rc, &c->err);
-	own.count = c->parts.count;
-	own.sum = (uint64_t)c->plan.form * 3 + c->plan.parent;
+	own = slot;
+	kedge__say_set(&own->say, KEDGE__STEP_FLUSH, c->version, c->rc, &c->err);
+	own->count = c->parts.count;
+	own->sum = (uint64_t)c->plan.form * 3 + c->plan.parent;
 	for (size_t i = 0; i < c->parts.count; i++)
-		own.sum = own.sum * UINT64_C(0x9e3779b97f4a7c15) + c->parts.at[i].version + 1;
-	memcpy(slot, &own, sizeof(own));
-	rc = kedge__channel_gather(ch, sizeof(own), &gathered, &c->err);
+		own->sum = own->sum * UINT64_C(0x9e3779b97f4a7c15) + c->parts.at[i].version + 1;
+	rc = kedge__channel_gather(ch, sizeof(*own), &gathered, &c->err);
 	if (!rc)
-		rc = kedge__say_judge(ch, gathered, sizeof(own), &c->err);
+		rc = kedge__say_judge(ch, gathered, sizeof(*own), &c->err);
 	all = gathered;
 	for (int r = 0; !rc && r < ch->group->size; r++) {
-		if (all[r].count != own.count || all[r].sum != own.sum)
+		if (all[r].count != own->count || all[r].sum != own->sum)
 			rc = kedge__error_set(&c->err, KEDGE_E_GROUP, 0,
 					      "rank %d copied other versions to L2 than rank %d", r, ch->group->rank);
 	}

@@ -197,12 +197,12 @@ int kedge__flush_plan(struct kedge__chore *c, struct kedge__error *err)
 	const struct kedge__set *set = &kedge__catalog_find(c->k->level[KEDGE__L1].flush, c->version)->set;
 	struct kedge__flush_plan *p = &c->plan;
 	char reason[KEDGE__POLICY_TEXT];
-	bool same = needs_the_same(c);
+	bool there = kedge__flush_on_l2(c->k, c->version), same = there || needs_the_same(c);
 	int rc;
 
 	memset(p, 0, sizeof(*p));
 	p->parent = KEDGE__NO_VERSION;
-	if ((c->k->set.coalesce == KEDGE__COALESCE_NEVER && same) || kedge__flush_on_l2(c->k, c->version)) {
+	if (there || (same && c->k->set.coalesce == KEDGE__COALESCE_NEVER)) {
 		p->complete = !set->source_count;
 		return 0;
 	}
