@@ -43,13 +43,14 @@ void kedge__extent_map_take(struct kedge__extent_map *map)
 int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge,
 			     struct kedge__error *err)
 {
-	if (!e.len)
-		return 0;
-	if (merge && map->count && continues(&map->at[map->count - 1], &e)) {
-		map->at[map->count - 1].len += e.len;
-		return 0;
-	}
-	return kedge__array_push(map, e) ? 0 : kedge__error_nomem(err);
+	if (!kedge__array_reserve(map, map->count + 1))
+		return kedge__error_nomem(err);
+	map->at[map->count] = e;
+	if (merge)
+		kedge__extent_map_take(map);
+	else
+		map->count += e.len > 0;
+	return 0;
 }
 
 size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr)

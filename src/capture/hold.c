@@ -9,10 +9,8 @@
 
 /* Below it, copying costs less than a fault. */
 #define PROTECT_MIN (UINT64_C(256) << 10)
-/* Of a region: with less of it dirty, copying is faster than protecting; and than to take it from a tracker, for which
- * the kernel first clears what the tracker has set, page by page. */
-#define COPY_SHARE      8
-#define COPY_SHARE_LENT 2
+/* Of a region: with less of it dirty, copying is faster than protecting. */
+#define COPY_SHARE 8
 /* Copied by one thread at a time. */
 #define COPY_BYTES (UINT64_C(512) << 10)
 /* Less is copied before other threads are awake. */

@@ -42,11 +42,6 @@ static size_t page_changes(const struct kedge__hash_worker *w, size_t change, ui
 	return n;
 }
 
-static bool is_one_fill(const uint64_t *fills, size_t n)
-{
-	return !memcmp(fills, fills + 1, (n - 1) * sizeof(*fills));
-}
-
 /* N changed chunks, but for constant ones. */
 static bool chunks_keep(struct keeper *k, const struct kedge__reducer *r, size_t change, size_t n)
 {
@@ -73,7 +68,7 @@ static bool page_keep(struct keeper *k, const struct kedge__reducer *r, size_t c
 	uint64_t at = (k->slab->first + (w->changes.at[change] >> 1)) * chunk / KEDGE__REX_PAGE * KEDGE__REX_PAGE;
 	uint64_t len = KEDGE__MIN(KEDGE__REX_PAGE, bytes - at);
 
-	if (fill_count == kedge__chunks_of(len, chunk) && is_one_fill(fills, fill_count))
+	if (fill_count == kedge__chunks_of(len, chunk) && kedge__fills_are_one(fills, fill_count))
 		return true;
 	return kedge__rex_may_be_literal(len, n, chunk) ? keeper_add(k, at, at + len) : chunks_keep(k, r, change, n);
 }

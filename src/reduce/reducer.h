@@ -265,7 +265,13 @@ void kedge__paranoid_commit(struct kedge__reducer *r);
 bool kedge__part_keep(const struct kedge__reducer *r, const struct kedge__slab *s, int worker, size_t change, size_t fill,
 		      const uint8_t *data, uint64_t offset);
 
-/* rex.c: whether a page of LEN bytes, so many of whose patterns changed, may become a literal as a whole. If not, only
+/* One constant: so are N fills, at least one, that are the same. */
+static inline bool kedge__fills_are_one(const uint64_t *fills, size_t n)
+{
+	return !memcmp(fills, fills + 1, (n - 1) * sizeof(*fills));
+}
+
+/* rex_page.c: whether a page of LEN bytes, so many of whose patterns changed, may become a literal as a whole. If not, only
  * those that changed are stored. */
 bool kedge__rex_may_be_literal(uint64_t len, uint64_t changed, uint64_t chunk);
 

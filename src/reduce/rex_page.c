@@ -190,7 +190,7 @@ static bool is_constant(const struct kedge__rex_page_view *p, uint64_t chunk, ui
 	const struct kedge__digest *digests = p->last->digests;
 	size_t at = 0;
 
-	if (p->fill_count != p->count || memcmp(p->fills, p->fills + 1, (p->count - 1) * sizeof(*p->fills)) != 0)
+	if (p->fill_count != p->count || !kedge__fills_are_one(p->fills, p->count))
 		return false;
 	for (uint64_t i = p->first; i * chunk < p->first * chunk + len; i++) {
 		if (at < p->count && index_of(p, at) == i)

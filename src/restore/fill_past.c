@@ -75,7 +75,6 @@ static bool reads_make(const struct kedge__filling *f, const struct kedge__read_
 	const struct kedge__read_plan_block *b = &f->plan.blocks.at[batch->first];
 	const struct kedge__block_record *records = b->segment->blocks;
 	struct kedge__fill_read *r = s->reads;
-	size_t used = 0;
 
 	s->count = 0;
 	for (size_t i = 0; i < batch->count; i++) {
@@ -86,19 +85,30 @@ static bool reads_make(const struct kedge__filling *f, const struct kedge__read_
 				return false;
 			r = &s->reads[s->count++];
 			r->from = down(from);
-			used = s->count > 1 ? (size_t)(r[-1].at + up(r[-1].needed) - r[-1].from) : 0;
-			r->at = used;
+			r->at = s->count > 1 ? (size_t)(r[-1].at + up(r[-1].needed) - r[-1].from) : 0;
 		}
 		r->needed = to;
 	}
 	return r->at + up(r->needed) - r->from <= f->past.room;
 }
 
+static bool suits(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
+		  struct kedge__fill_slot *s)
+{
+	return batch->stored_bytes >= LEAST_BYTES && reads_make(f, batch, s);
+}
+
 bool kedge__fill_past_suits(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch)
 {
 	struct kedge__fill_slot s;
 
-	return batch->stored_bytes >= LEAST_BYTES && reads_make(f, batch, &s);
+	return suits(f, batch, &s);
+}
+
+/* Where read I of slot S is in flight. */
+static unsigned read_slot(const struct kedge__fill_past *p, const struct kedge__fill_slot *s, size_t i)
+{
+	return (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
 }
 
 /* Mostly not in the page cache: then the descriptor to read it by, which stays open for the next batch. */
@@ -136,15 +146,13 @@ static void begin(struct kedge__filling *f, size_t number)
 	struct kedge__fill_past *p = &f->past;
 	struct kedge__fill_slot *s = &p->slots[number % p->count];
 
-	s->used = batch->stored_bytes >= LEAST_BYTES && reads_make(f, batch, s) && is_worth_it(f, batch, s) &&
-		  slot_memory(p, s);
+	s->used = suits(f, batch, s) && is_worth_it(f, batch, s) && slot_memory(p, s);
 	for (size_t i = 0; i < s->count && s->used; i++) {
 		struct kedge__fill_read *r = &s->reads[i];
 		size_t bytes = (size_t)(up(r->needed) - r->from);
-		unsigned slot = (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
 
 		kedge__bucket_take(seg->bucket, (double)bytes);
-		kedge__fs_reads_begin(p->reads, slot, p->fd, s->data + r->at, bytes, r->from);
+		kedge__fs_reads_begin(p->reads, read_slot(p, s, i), p->fd, s->data + r->at, bytes, r->from);
 	}
 }
 
@@ -172,11 +180,9 @@ bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number)
 
 	if (!s || !s->used)
 		return false;
-	for (size_t i = 0; i < s->count; i++) {
-		unsigned slot = (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
-
-		all = kedge__fs_reads_wait(p->reads, slot) >= s->reads[i].needed - s->reads[i].from && all;
-	}
+	for (size_t i = 0; i < s->count; i++)
+		all =
+		    kedge__fs_reads_wait(p->reads, read_slot(p, s, i)) >= s->reads[i].needed - s->reads[i].from && all;
 	s->used = false;
 	return all;
 }

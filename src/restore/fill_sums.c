@@ -8,16 +8,13 @@ void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_hand *h,
 			   uint64_t pos, uint64_t len)
 {
 	struct kedge__fill_goal *g = &f->goals[target];
-	struct kedge__sum *all = &h->sums[target], sum;
 
 	if (f->sum_later || pos % 8 || (len % 8 && pos + len != g->record->bytes)) {
 		if (!atomic_load_explicit(&g->odd, memory_order_relaxed))
 			atomic_store_explicit(&g->odd, true, memory_order_relaxed);
 		return;
 	}
-	sum = kedge__sum_of(at, len, pos);
-	all->s1 += sum.s1;
-	all->s2 += sum.s2;
+	h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at, len, pos));
 }
 
 struct slab {

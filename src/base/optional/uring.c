@@ -56,6 +56,13 @@ int kedge__fs_queue_probe(void)
 	return probe_errno;
 }
 
+static int ring_init(struct io_uring *ring, unsigned depth, struct kedge__error *err)
+{
+	int rc = io_uring_queue_init(depth, ring, 0);
+
+	return rc < 0 ? kedge__error_set(err, kedge__error_from_errno(-rc), -rc, "cannot set up io_uring") : 0;
+}
+
 int kedge__fs_queue_new(int fd, const char *path, unsigned depth, struct kedge__fs_queue **out,
 			struct kedge__error *err)
 {
@@ -64,10 +71,10 @@ int kedge__fs_queue_new(int fd, const char *path, unsigned depth, struct kedge__
 
 	if (!q)
 		return kedge__error_nomem(err);
-	rc = io_uring_queue_init(depth, &q->ring, 0);
-	if (rc < 0) {
+	rc = ring_init(&q->ring, depth, err);
+	if (rc) {
 		kedge__free(q);
-		return kedge__error_set(err, kedge__error_from_errno(-rc), -rc, "cannot set up io_uring");
+		return rc;
 	}
 	q->fd = fd;
 	q->path = path;
@@ -242,10 +249,10 @@ int kedge__fs_reads_new(unsigned depth, struct kedge__fs_reads **out, struct ked
 
 	if (!r)
 		return kedge__error_nomem(err);
-	rc = io_uring_queue_init(depth, &r->ring, 0);
-	if (rc < 0) {
+	rc = ring_init(&r->ring, depth, err);
+	if (rc) {
 		kedge__free(r);
-		return kedge__error_set(err, kedge__error_from_errno(-rc), -rc, "cannot set up io_uring");
+		return rc;
 	}
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->came, NULL);
