@@ -2,6 +2,7 @@
  * Groups without MPI: every rank is a process of its own, and they meet in shared memory. A rank that finds something
  * wrong says so and exits; the others are ended by their alarm.
  */
+#include "../meeting.h"
 #include "job/handle.h"
 #include "support.h"
 
@@ -11,18 +12,7 @@
 #include <sys/wait.h>
 
 #define BYTES 30000
-#define RANKS 3
-#define SLOT  ((size_t)64 << 10)
-
-struct meeting {
-	pthread_barrier_t barrier;
-	uint8_t slots[RANKS][SLOT];
-};
-
-struct seat { /* a channel's context */
-	struct meeting *meeting;
-	int rank, size;
-};
+#define RANKS MEETING_RANKS
 
 struct rank {
 	const struct place *p;
@@ -42,30 +32,12 @@ struct rank {
 		}                                                                                                      \
 	} while (0)
 
-static int meet(void *ctx, const void *send, size_t bytes, void *recv)
-{
-	struct seat *s = ctx;
-
-	if (bytes > SLOT)
-		return 1;
-	memcpy(s->meeting->slots[s->rank], send, bytes);
-	pthread_barrier_wait(&s->meeting->barrier);
-	for (int i = 0; i < s->size; i++)
-		memcpy((uint8_t *)recv + (size_t)i * bytes, s->meeting->slots[i], bytes);
-	pthread_barrier_wait(&s->meeting->barrier);
-	return 0;
-}
-
 static struct meeting *meeting_new(int size)
 {
 	struct meeting *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pthread_barrierattr_t attr;
 
 	assert_ptr_not_equal(m, MAP_FAILED);
-	pthread_barrierattr_init(&attr);
-	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	assert_int_equal(pthread_barrier_init(&m->barrier, &attr, (unsigned)size), 0);
-	pthread_barrierattr_destroy(&attr);
+	assert_int_equal(meeting_init(m, size), 0);
 	return m;
 }
 

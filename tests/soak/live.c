@@ -23,12 +23,6 @@ struct job {
 	uint64_t common; /* for draws that must be the same on all ranks */
 };
 
-/* A channel's context. */
-struct seat {
-	struct meeting *meeting;
-	int rank, size;
-};
-
 static void wrong(struct job *j, const char *what, const char *detail)
 {
 	snprintf(j->round->shared->trouble, sizeof(j->round->shared->trouble), "%s: %s", what, detail);
@@ -47,22 +41,6 @@ static void failed_behind(struct job *j, const char *call)
 {
 	if (!j->round->shared->first_flipped)
 		failed(j, call);
-}
-
-static int meet(void *ctx, const void *send, size_t bytes, void *recv)
-{
-	const struct seat *s = ctx;
-
-	for (size_t done = 0; done < bytes; done += ROUND_SLOT) {
-		size_t n = bytes - done < ROUND_SLOT ? bytes - done : ROUND_SLOT;
-
-		memcpy(s->meeting->slots[s->rank], (const char *)send + done, n);
-		pthread_barrier_wait(&s->meeting->barrier);
-		for (int i = 0; i < s->size; i++)
-			memcpy((char *)recv + (size_t)i * bytes + done, s->meeting->slots[i], n);
-		pthread_barrier_wait(&s->meeting->barrier);
-	}
-	return 0;
 }
 
 static void promise(struct job *j, int level, uint64_t version)

@@ -2,23 +2,15 @@
 #ifndef TESTS_SOAK_ROUND_H
 #define TESTS_SOAK_ROUND_H
 
+#include "../meeting.h"
 #include "draw.h"
 
-#include <pthread.h>
-
-#define ROUND_RANKS 3
-#define ROUND_SLOT  ((size_t)16 << 10)
+#define ROUND_RANKS MEETING_RANKS
 
 /* What the library called complete. */
 struct promise {
 	bool held;
 	struct history_log log;
-};
-
-/* Where the ranks of a life meet, in shared memory. */
-struct meeting {
-	pthread_barrier_t barrier;
-	uint8_t slots[ROUND_RANKS][ROUND_SLOT];
 };
 
 struct shared {
@@ -28,7 +20,7 @@ struct shared {
 	bool first_flipped;      /* a bit of L1 was altered */
 	bool second_damaged;     /* and nobody read it again: no version there can be relied on */
 	uint64_t found[ROUND_RANKS]; /* the version that each rank of this life went on from; UINT64_MAX: not yet known */
-	struct meeting front, back;
+	struct meeting front, back; /* of a life's ranks */
 	char trouble[400];
 };
 

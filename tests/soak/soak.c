@@ -18,16 +18,6 @@
 
 #define LIVES 6
 
-static void meeting_make(struct meeting *m, int ranks)
-{
-	pthread_barrierattr_t shared;
-
-	pthread_barrierattr_init(&shared);
-	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&m->barrier, &shared, (unsigned)ranks);
-	pthread_barrierattr_destroy(&shared);
-}
-
 static void trouble(struct round *r, const char *what, int detail)
 {
 	if (!*r->shared->trouble)
@@ -91,8 +81,8 @@ static bool run_life(struct round *r, const struct life *life)
 	pid_t pids[ROUND_RANKS];
 	enum ending end;
 
-	meeting_make(&r->shared->front, r->ranks);
-	meeting_make(&r->shared->back, r->ranks);
+	if (meeting_init(&r->shared->front, r->ranks) || meeting_init(&r->shared->back, r->ranks))
+		abort();
 	memset(r->shared->found, 0xff, sizeof(r->shared->found));
 	for (int i = 0; i < r->ranks; i++) {
 		pids[i] = fork();
