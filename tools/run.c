@@ -6,12 +6,12 @@
 
 #define BACKOFF_MOST 60.0
 
-static struct kedge__run_launch *last_launch(struct kedge__run *r)
+static struct kedge__run_launch *last_launch(struct kedge__run_loop *r)
 {
 	return &r->launches.at[r->launches.count - 1];
 }
 
-static uint64_t launches_without_progress(const struct kedge__run *r)
+static uint64_t launches_without_progress(const struct kedge__run_loop *r)
 {
 	uint64_t n = 0;
 
@@ -21,7 +21,7 @@ static uint64_t launches_without_progress(const struct kedge__run *r)
 }
 
 /* Did the run end with the last launch, and how? */
-static bool ended(struct kedge__run *r)
+static bool ended(struct kedge__run_loop *r)
 {
 	const struct kedge__run_launch *last = last_launch(r);
 
@@ -40,7 +40,7 @@ static bool ended(struct kedge__run *r)
 	return true;
 }
 
-static double next_backoff(const struct kedge__run *r)
+static double next_backoff(const struct kedge__run_loop *r)
 {
 	uint64_t stuck = launches_without_progress(r);
 	double seconds = r->backoff;
@@ -51,7 +51,7 @@ static double next_backoff(const struct kedge__run *r)
 	return stuck > 1 ? fmin(seconds, fmax(BACKOFF_MOST, r->backoff)) : seconds;
 }
 
-static void announce_relaunch(struct kedge__run *r, double wait)
+static void announce_relaunch(struct kedge__run_loop *r, double wait)
 {
 	const struct kedge__run_launch *last = last_launch(r);
 	char end[KEDGE__TEXT_ROOM], seconds[KEDGE__TEXT_ROOM], version[KEDGE__TEXT_ROOM] = "no new version";
@@ -64,7 +64,7 @@ static void announce_relaunch(struct kedge__run *r, double wait)
 			kedge__run_end_text(last, end), version, kedge__text_seconds(wait, seconds));
 }
 
-static int launch_once(struct kedge__run *r, struct kedge__error *err)
+static int launch_once(struct kedge__run_loop *r, struct kedge__error *err)
 {
 	struct kedge__run_launch launch = {.number = (int)r->launches.count + 1, .last_version = KEDGE__NO_VERSION};
 	char number[32];
@@ -82,7 +82,7 @@ static int launch_once(struct kedge__run *r, struct kedge__error *err)
 	return rc;
 }
 
-static int supervise(struct kedge__run *r, struct kedge__error *err)
+static int supervise(struct kedge__run_loop *r, struct kedge__error *err)
 {
 	for (;;) {
 		int rc = launch_once(r, err);
@@ -102,12 +102,12 @@ static int supervise(struct kedge__run *r, struct kedge__error *err)
 	}
 }
 
-static int exit_code(struct kedge__run *r)
+static int exit_code(struct kedge__run_loop *r)
 {
 	return r->outcome == KEDGE__RUN_STOPPED ? 128 + r->stop_signal : last_launch(r)->exit_code;
 }
 
-static void name_run(struct kedge__run *r)
+static void name_run(struct kedge__run_loop *r)
 {
 	char host[64];
 
@@ -119,7 +119,7 @@ static void name_run(struct kedge__run *r)
 		 (unsigned long long)(r->began_ns / 1000000));
 }
 
-static int run(struct kedge__run *r, const char *journal)
+static int run(struct kedge__run_loop *r, const char *journal)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int status;
@@ -145,7 +145,7 @@ close_journal:
 
 int kedge__tool_run(int argc, char **argv)
 {
-	struct kedge__run r = {.retries = 10, .patience = 3, .backoff = 1.0};
+	struct kedge__run_loop r = {.retries = 10, .patience = 3, .backoff = 1.0};
 	const char *journal = NULL;
 	const struct kedge__option options[] = {
 	    {"retries", 'r', KEDGE__OPTION_UINT, &r.retries, "N", "relaunch at most N times (default 10)"},

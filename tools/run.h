@@ -54,7 +54,7 @@ struct kedge__run_journal {
 	KEDGE__ARRAY(struct kedge__run_checkpoint) checkpoints;
 };
 
-struct kedge__run {
+struct kedge__run_loop {
 	char **command; /* NULL-terminated, argv's */
 	char id[128];
 	uint64_t retries, patience;
@@ -74,12 +74,12 @@ struct kedge__run {
 /* ------------------------------------------------------------------ run_child.c */
 
 /* Block the signals that kedge__run_launch() waits for, adopt orphans. */
-void kedge__run_signals_init(struct kedge__run *r);
+void kedge__run_signals_init(struct kedge__run_loop *r);
 /* Start the command, wait for its end while passing signals on, and end what it left behind. Fills all of LAUNCH but
  * what the journal knows. */
-int kedge__run_launch(struct kedge__run *r, struct kedge__run_launch *launch, struct kedge__error *err);
+int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launch, struct kedge__error *err);
 /* Sleep, but for a signal that stops the run. */
-void kedge__run_pause(struct kedge__run *r, double seconds);
+void kedge__run_pause(struct kedge__run_loop *r, double seconds);
 
 /* ------------------------------------------------------------------ run_journal.c */
 
@@ -93,8 +93,8 @@ int kedge__run_journal_read(struct kedge__run_journal *j, struct kedge__run_laun
 /* "killed by signal 9 (Killed)", "exit code 3" */
 const char *kedge__run_end_text(const struct kedge__run_launch *launch, char buf[KEDGE__TEXT_ROOM]);
 /* What the failures cost: from the last version that was kept to the moment the state was back. */
-double kedge__run_lost_seconds(const struct kedge__run *r);
-void kedge__run_summary(const struct kedge__run *r); /* on standard error */
-void kedge__run_json(const struct kedge__run *r);    /* on standard output */
+double kedge__run_lost_seconds(const struct kedge__run_loop *r);
+void kedge__run_summary(const struct kedge__run_loop *r); /* on standard error */
+void kedge__run_json(const struct kedge__run_loop *r);    /* on standard output */
 
 #endif

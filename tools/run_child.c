@@ -18,7 +18,7 @@ static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 /* After a request to stop, processes that outlive the command get this long to end by themselves. */
 #define GRACE_SECONDS 10.0
 
-void kedge__run_signals_init(struct kedge__run *r)
+void kedge__run_signals_init(struct kedge__run_loop *r)
 {
 	struct sigaction now, preset = {.sa_handler = SIG_DFL};
 
@@ -35,7 +35,7 @@ void kedge__run_signals_init(struct kedge__run *r)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-static void pass_on(struct kedge__run *r, int sig)
+static void pass_on(struct kedge__run_loop *r, int sig)
 {
 	for (size_t i = 0; i < STOPPING; i++) {
 		if (sig == passed_on[i])
@@ -48,7 +48,7 @@ static void pass_on(struct kedge__run *r, int sig)
 }
 
 /* Wait for a watched signal until DEADLINE (monotonic; negative: for ever) and pass it on. False: time is up. */
-static bool await_signal(struct kedge__run *r, double deadline)
+static bool await_signal(struct kedge__run_loop *r, double deadline)
 {
 	struct timespec left = {0, 0};
 	double seconds = deadline - kedge__clock_seconds();
@@ -68,7 +68,7 @@ static bool await_signal(struct kedge__run *r, double deadline)
 	return true;
 }
 
-void kedge__run_pause(struct kedge__run *r, double seconds)
+void kedge__run_pause(struct kedge__run_loop *r, double seconds)
 {
 	double deadline = kedge__clock_seconds() + seconds;
 
@@ -90,7 +90,7 @@ static void set_input(int launch)
 	}
 }
 
-_Noreturn static void become_command(const struct kedge__run *r, int launch, pid_t parent, int report)
+_Noreturn static void become_command(const struct kedge__run_loop *r, int launch, pid_t parent, int report)
 {
 	int failed;
 
@@ -121,7 +121,7 @@ static int read_report(int fd)
 	return got == (ssize_t)sizeof(failed) ? failed : 0;
 }
 
-static int start(struct kedge__run *r, struct kedge__run_launch *launch, pid_t *child, struct kedge__error *err)
+static int start(struct kedge__run_loop *r, struct kedge__run_launch *launch, pid_t *child, struct kedge__error *err)
 {
 	pid_t parent = getpid();
 	int report[2];
@@ -211,7 +211,7 @@ static bool children_left(void)
  * End what the launch left behind, so that the next one finds the store free. Killing a process may hand its children
  * to us in turn: until there are none.
  */
-static void end_leftovers(struct kedge__run *r)
+static void end_leftovers(struct kedge__run_loop *r)
 {
 	double deadline = kedge__clock_seconds() + GRACE_SECONDS;
 	int status;
@@ -237,7 +237,7 @@ static void record_end(struct kedge__run_launch *launch, int status)
 	}
 }
 
-int kedge__run_launch(struct kedge__run *r, struct kedge__run_launch *launch, struct kedge__error *err)
+int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launch, struct kedge__error *err)
 {
 	pid_t child;
 	int status = 0, rc;

@@ -32,7 +32,7 @@ static double lost_in(const struct kedge__run_launch *dead, const struct kedge__
 	return seconds_between(kept, next->restarted_ns ? next->restarted_ns : next->began_ns);
 }
 
-double kedge__run_lost_seconds(const struct kedge__run *r)
+double kedge__run_lost_seconds(const struct kedge__run_loop *r)
 {
 	double sum = 0;
 
@@ -55,7 +55,7 @@ static const char *outcome_word(enum kedge__run_outcome outcome)
 }
 
 /* A run that failed says so even if it is quiet. */
-static void say_outcome(const struct kedge__run *r)
+static void say_outcome(const struct kedge__run_loop *r)
 {
 	const struct kedge__run_launch *last = &r->launches.at[r->launches.count - 1];
 	char end[KEDGE__TEXT_ROOM], count[KEDGE__TEXT_ROOM];
@@ -98,7 +98,7 @@ static void print_launch(const struct kedge__run_launch *l)
 	fprintf(stderr, ", %s\n", kedge__run_end_text(l, end));
 }
 
-void kedge__run_summary(const struct kedge__run *r)
+void kedge__run_summary(const struct kedge__run_loop *r)
 {
 	char launches[KEDGE__TEXT_ROOM], versions[KEDGE__TEXT_ROOM], total[KEDGE__TEXT_ROOM], lost[KEDGE__TEXT_ROOM];
 
@@ -141,7 +141,7 @@ static json_t *checkpoint_json(const struct kedge__run_checkpoint *c)
 	return o;
 }
 
-void kedge__run_json(const struct kedge__run *r)
+void kedge__run_json(const struct kedge__run_loop *r)
 {
 	json_t *o = kedge__json_object(), *launches = kedge__json_array(), *checkpoints = kedge__json_array();
 	json_t *command = kedge__json_array(), *restarts = kedge__json_array();

@@ -12,6 +12,10 @@
  * Threads: a handle may be used from several threads; calls on one handle are serialised inside.
  * kedge_test() and kedge_last_error() never wait for a checkpoint in progress. The application
  * must not write to protected memory while kedge_checkpoint() or kedge_restart() runs.
+ *
+ * Processes: a handle belongs to the process that opened it. In a child that was forked every call
+ * on it returns KEDGE_E_STATE at once, kedge_close() too, and does nothing.
+ *
  * Callbacks may run on a thread of the library and must not call back into the handle.
  *
  * The library never prints, never exits, never changes signal handlers (but with track = mprotect),
@@ -169,12 +173,25 @@ KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t 
  * again: with capture = sync the version is then complete on L1; with capture = copy or cow it is
  * written by a background thread, and kedge_wait() tells how that ended. With cow the memory must
  * stay mapped until then, or until kedge_unprotect(); if not, the version fails and says which
- * region is gone. A VERSION that exists already is replaced, and versions above it are discarded
- * first (they belong to a future that a restart abandoned); so are, by the first checkpoint after
- * a restart, all versions above the one restarted from. Collective in a group. On error nothing
- * else that was complete is lost, and the job may go on.
+ * region is gone.
+ *
+ * Numbers ascend. The version that the process restarted from, and the last one that it took, may
+ * be taken again: they are replaced. When the first version after a restart is complete, all
+ * stored versions above the one restarted from are abandoned: they are removed, and on a level
+ * that is away at that moment they are never used again. Nothing else discards versions:
+ * KEDGE_E_STATE, with what to do, is the answer to a number that is not above all versions which
+ * the process did not restart from, and to every number after a restart that failed for any
+ * reason but KEDGE_E_NOTFOUND, until a restart succeeds or kedge_begin() or kedge_discard() says
+ * that the program means it. Collective in a group. On error nothing else that was complete is
+ * lost, and the job may go on.
  */
 KEDGE_API int kedge_checkpoint(kedge_t *k, uint64_t version);
+
+/*
+ * Go on without what is stored, after a restart that failed: stored versions stay, and new ones
+ * need numbers above them. Not needed after KEDGE_E_NOTFOUND. All ranks of a group call it.
+ */
+KEDGE_API int kedge_begin(kedge_t *k);
 
 /*
  * Is it time for a checkpoint? *NOW becomes 1 or 0. It is when the time of computation since the last one exceeds the
@@ -258,9 +275,20 @@ KEDGE_API int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target
 
 /*
  * Remove this job's versions from FROM on (0: all) from LEVELS, a sum of KEDGE_LEVEL_*; what is on the way to a level gets
- * there first. Nothing else in the store is touched. Collective in a group.
+ * there first. Nothing else in the store is touched. With all levels that the job has, the next version may have any number
+ * above those that are left. Collective in a group.
  */
 KEDGE_API int kedge_discard(kedge_t *k, uint64_t from, unsigned levels);
+
+/*
+ * Room for regions whose size the program does not know before a restart. kedge_restart() calls ROOM for each stored region
+ * that is not protected, or is protected with another size: ROOM returns memory for INFO->bytes, which is protected under NAME
+ * from then on, or NULL: the region is not wanted (KEDGE_E_MISMATCH if it is protected). If a version turns out to be damaged,
+ * kedge_restart() goes on to an older one and may ask again, with other sizes: memory given before can be used again then.
+ * NULL: no such function. ROOM runs in the thread that called kedge_restart() and must not call back into the handle.
+ */
+KEDGE_API void kedge_set_room(kedge_t *k, void *(*room)(void *user, const char *name, const struct kedge_region_info *info),
+			      void *user);
 
 /*
  * Fill all protected regions from VERSION, or from the newest version that is complete and intact

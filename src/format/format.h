@@ -30,6 +30,7 @@
 #define KEDGE__REGION_BYTES_MAX (KEDGE__SLOT_BYTES - 1) /* so that no two regions touch */
 #define KEDGE__IMAGE_BYTES_MAX  (UINT64_C(1) << 60)
 #define KEDGE__WHY_MAX          1024
+#define KEDGE__RUN_LINKS_MAX    1024 /* runs before a run that its history names */
 #define KEDGE__CODEC_STORED     0 /* a block that is not packed; codec.h has the others */
 
 #define KEDGE__STORE_MARKER_NAME "kedge-store"
@@ -236,6 +237,33 @@ struct kedge__set_part { /* one rank's segment */
 	uint64_t raw_bytes, literal_bytes, metadata_bytes;
 };
 
+/*
+ * A run: what a process takes from its start, a restart or a discard on. Its history says which versions of which runs
+ * before it still count; what does not belong to it was abandoned. Versions of a manifest without a run (format 1.1 and
+ * before) belong to run 0, which has no history.
+ */
+struct kedge__run_link {
+	uint64_t id;
+	uint64_t until; /* its last version that counts */
+};
+
+struct kedge__run {
+	uint64_t id;
+	uint64_t epoch;                /* above those of all runs that it could know of */
+	struct kedge__run_link *links; /* the latest first, descending versions; owned */
+	size_t link_count;
+};
+
+void kedge__run_done(struct kedge__run *run);
+int kedge__run_copy(const struct kedge__run *from, struct kedge__run *to, struct kedge__error *err);
+/* The run ID that begins with version FIRST and follows version AFTER of BASE (KEDGE__NO_VERSION: nothing). OUT->links has room for
+ * one more than BASE has, and nothing else of OUT is looked at. */
+void kedge__run_follow(const struct kedge__run *base, uint64_t after, uint64_t first, uint64_t id, struct kedge__run *out);
+/* Does VERSION of run ID belong to the history of RUN? */
+bool kedge__run_has(const struct kedge__run *run, uint64_t id, uint64_t version);
+/* It does not, and it is known why: RUN left run ID before it, or it is above all that was there when RUN began. */
+bool kedge__run_abandons(const struct kedge__run *run, uint64_t id, uint64_t version);
+
 struct kedge__set {
 	char *name; /* of the job; owned */
 	uint64_t version, parent, created_ns;
@@ -246,6 +274,7 @@ struct kedge__set {
 	size_t source_count;
 	double seconds; /* the longest time a rank was blocked; 0 if not known */
 	char *why;      /* why it was taken then, at most KEDGE__WHY_MAX bytes; NULL: not told; owned */
+	struct kedge__run run; /* that it belongs to; owned */
 };
 
 int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err);

@@ -5,8 +5,11 @@
 #define CHECKSUM_BYTES 8
 #define PART_LEAST     37 /* five varints of a byte and two digests */
 #define TAG_WHY        2
+#define TAG_RUN        4
+#define LINK_LEAST     9 /* an id and a varint of a byte */
 #define MINOR_PLAIN    0 /* what has no extension is written as the first readers know it */
 #define MINOR_EXTENDED 1
+#define MINOR_RUN      2
 
 static const char magic[KEDGE__MAGIC_BYTES] = {'K', 'E', 'D', 'G', 'E', 'S', 'E', 'T'};
 
@@ -23,6 +26,20 @@ static const char *set_problem(const struct kedge__set *s)
 	return NULL;
 }
 
+static const char *run_problem(const struct kedge__set *s)
+{
+	uint64_t below = s->version;
+
+	if (s->run.link_count > KEDGE__RUN_LINKS_MAX)
+		return "the history of its run is too long";
+	for (size_t i = 0; i < s->run.link_count; i++) {
+		if (s->run.links[i].until >= below)
+			return "the history of its run does not descend";
+		below = s->run.links[i].until;
+	}
+	return NULL;
+}
+
 static size_t varint_bytes(uint64_t v)
 {
 	size_t n = 1;
@@ -32,27 +49,64 @@ static size_t varint_bytes(uint64_t v)
 	return n;
 }
 
+static bool has_run(const struct kedge__set *s)
+{
+	return s->run.id || s->run.epoch || s->run.link_count;
+}
+
+static size_t run_bytes(const struct kedge__run *run)
+{
+	size_t n = 8 + varint_bytes(run->epoch) + varint_bytes(run->link_count);
+
+	for (size_t i = 0; i < run->link_count; i++)
+		n += 8 + varint_bytes(run->links[i].until);
+	return n;
+}
+
 static size_t extension_bytes(const struct kedge__set *s)
 {
-	size_t n = s->why ? strlen(s->why) : 0;
+	size_t n = s->why ? strlen(s->why) : 0, run = run_bytes(&s->run);
+	size_t bytes = s->why ? varint_bytes(TAG_WHY) + varint_bytes(n) + n : 0;
 
-	return s->why ? varint_bytes(TAG_WHY) + varint_bytes(n) + n : 0;
+	return bytes + (has_run(s) ? varint_bytes(TAG_RUN) + varint_bytes(run) + run : 0);
+}
+
+static void put_run(struct kedge__wire_out *w, const struct kedge__run *run)
+{
+	kedge__wire_put_varint(w, TAG_RUN);
+	kedge__wire_put_varint(w, run_bytes(run));
+	kedge__wire_put64(w, run->id);
+	kedge__wire_put_varint(w, run->epoch);
+	kedge__wire_put_varint(w, run->link_count);
+	for (size_t i = 0; i < run->link_count; i++) {
+		kedge__wire_put64(w, run->links[i].id);
+		kedge__wire_put_varint(w, run->links[i].until);
+	}
 }
 
 static void put_extensions(struct kedge__wire_out *w, const struct kedge__set *s)
 {
-	if (!s->why)
-		return;
-	kedge__wire_put_varint(w, TAG_WHY);
-	kedge__wire_put_varint(w, strlen(s->why));
-	kedge__wire_put(w, s->why, strlen(s->why));
+	if (s->why) {
+		kedge__wire_put_varint(w, TAG_WHY);
+		kedge__wire_put_varint(w, strlen(s->why));
+		kedge__wire_put(w, s->why, strlen(s->why));
+	}
+	if (has_run(s))
+		put_run(w, &s->run);
+}
+
+static uint16_t minor_of(const struct kedge__set *s)
+{
+	if (has_run(s))
+		return MINOR_RUN;
+	return s->why ? MINOR_EXTENDED : MINOR_PLAIN;
 }
 
 static void put_header(struct kedge__wire_out *w, const struct kedge__set *s)
 {
 	kedge__wire_put(w, magic, sizeof(magic));
 	kedge__wire_put16(w, KEDGE__FORMAT_MAJOR);
-	kedge__wire_put16(w, s->why ? MINOR_EXTENDED : MINOR_PLAIN);
+	kedge__wire_put16(w, minor_of(s));
 	kedge__wire_put32(w, HEADER_BYTES);
 	kedge__wire_put64(w, 0); /* the file's size, known at the end */
 	kedge__wire_put64(w, s->version);
@@ -108,6 +162,8 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 		problem = "too many sources";
 	if (!problem && s->why && strlen(s->why) > KEDGE__WHY_MAX)
 		problem = "the reason is too long";
+	if (!problem)
+		problem = run_problem(s);
 	if (problem)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: %s", problem);
 	put_header(&w, s);
@@ -192,6 +248,31 @@ static int get_sources(struct kedge__wire_in *r, uint32_t count, struct kedge__s
 	return 0;
 }
 
+static int get_run(struct kedge__wire_in *whole, size_t size, struct kedge__set *s, struct kedge__error *err)
+{
+	struct kedge__wire_in r = kedge__wire_in_init(whole->at, size);
+	struct kedge__run *run = &s->run;
+	uint64_t count;
+
+	kedge__wire_get(whole, size);
+	run->id = kedge__wire_get64(&r);
+	run->epoch = kedge__wire_get_varint(&r);
+	count = kedge__wire_get_varint_max(&r, KEDGE__RUN_LINKS_MAX);
+	if (r.failed || count > r.left / LINK_LEAST)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: its run is broken");
+	run->links = count ? kedge__calloc((size_t)count, sizeof(*run->links)) : NULL;
+	if (count && !run->links)
+		return kedge__error_nomem(err);
+	run->link_count = (size_t)count;
+	for (size_t i = 0; i < run->link_count; i++) {
+		run->links[i].id = kedge__wire_get64(&r);
+		run->links[i].until = kedge__wire_get_varint(&r);
+	}
+	if (r.failed || r.left || run_problem(s))
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the history of its run is broken");
+	return 0;
+}
+
 static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge__set *s, struct kedge__error *err)
 {
 	int rc = 0;
@@ -210,6 +291,8 @@ static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge
 						(unsigned long long)tag);
 		if (tag == TAG_WHY && size <= KEDGE__WHY_MAX && !s->why)
 			rc = kedge__wire_get_string(r, size, "manifest: reason", &s->why, err);
+		else if (tag == TAG_RUN && !has_run(s))
+			rc = get_run(r, (size_t)size, s, err);
 		else
 			kedge__wire_get(r, (size_t)size);
 	}
@@ -270,5 +353,6 @@ void kedge__set_done(struct kedge__set *s)
 	kedge__free(s->parts);
 	kedge__free(s->sources);
 	kedge__free(s->why);
+	kedge__run_done(&s->run);
 	*s = (struct kedge__set){0};
 }

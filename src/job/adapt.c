@@ -281,12 +281,12 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 int kedge_should_checkpoint(kedge_t *k, int *now)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !now) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the answer");
+	if (!rc && !now)
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "now must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = should(k, now, &err);
 	pthread_mutex_unlock(&k->lock);

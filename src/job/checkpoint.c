@@ -1,68 +1,8 @@
 #include "job/handle.h"
 
-enum { FLAG_DISCARD = 1, FLAG_TOO_LARGE = 1 };
+enum { FLAG_TOO_LARGE = 1 };
 
 #define SKIP_SHIFT 8 /* of rank 0's flags at capture: questions to the policy that need no answer */
-
-static uint64_t discard_limit(const kedge_t *k, uint64_t version)
-{
-	return KEDGE__MIN(version, k->abandon_above);
-}
-
-static bool has_above(const struct kedge__catalog *cat, uint64_t version)
-{
-	size_t n = kedge__catalog_count(cat);
-
-	return n && kedge__catalog_at(cat, n - 1)->version > version;
-}
-
-/* The L2 handle of the writer is looked at only here, where no write is pending. */
-static int discard_needed(kedge_t *k, uint64_t version, uint64_t *flags, struct kedge__error *err)
-{
-	uint64_t limit = discard_limit(k, version);
-	int rc = 0;
-
-	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		struct kedge__error problem = KEDGE__ERROR_INIT;
-
-		if (!k->level[l].on)
-			continue;
-		rc = kedge__catalog_scan(k->level[l].write, &problem);
-		if (!rc && (has_above(k->level[l].write, limit) || kedge__catalog_find(k->level[l].write, version)))
-			*flags |= FLAG_DISCARD;
-		if (rc && l == KEDGE__L2) {
-			kedge__log(KEDGE_LOG_WARNING, "L2 cannot be read: %s", kedge__error_text(&problem));
-			rc = 0;
-		} else if (rc) {
-			kedge__error_move(err, &problem);
-		}
-		kedge__error_done(&problem);
-	}
-	return rc;
-}
-
-/* An abandoned future goes before the first version of the new one comes. The flusher may be copying it, or the version
- * that is replaced: wait. */
-static int discard_future(kedge_t *k, uint64_t version, struct kedge__error *err)
-{
-	uint64_t limit = discard_limit(k, version);
-	int rc = 0;
-
-	kedge__chores_settle(k);
-	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		if (!k->level[l].on || !k->level[l].leads)
-			continue;
-		if (has_above(k->level[l].write, limit))
-			kedge__log(KEDGE_LOG_NOTICE,
-				   "%s: the versions above %llu on L%d belong to an abandoned run; they are discarded",
-				   k->name, (unsigned long long)limit, l + 1);
-		rc = kedge__set_discard_above(k->level[l].write, limit, err);
-	}
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_DISCARD, version, rc, NULL, err);
-	if (!rc)
-		kedge__state_drop_above(k, limit);
-	return rc;
-}
 
 /* What the new version may refer to: versions that are complete in every rank's directory, with all that they need, and
  * not about to go. */
@@ -76,7 +16,8 @@ static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__catalog_scan(cat, err);
 	if (!rc)
-		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, w->version, &w->alive, &w->alive_count, err);
+		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, w->version, kedge__run_of(k, w->version),
+					  &w->alive, &w->alive_count, err);
 	if (!rc) {
 		w->alive_count = kedge__versions_whole(cat, w->alive, w->alive_count);
 		w->alive_count = kedge__keep_alive(k, w->alive, w->alive_count);
@@ -306,8 +247,8 @@ static struct kedge__job_write *write_new(kedge_t *k, uint64_t version, double s
 	return w;
 }
 
-/* Before anything is touched: what can be known to fail, and whether a future must go. */
-static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, uint64_t *flags, struct kedge__error *err)
+/* Before anything is touched: what can be known to fail. */
+static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, struct kedge__error *err)
 {
 	int rc = w ? 0 : kedge__error_nomem(err);
 
@@ -315,11 +256,11 @@ static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, uin
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "version %llu is above the limit",
 				      (unsigned long long)version);
 	if (!rc)
+		rc = kedge__run_check(k, version, err);
+	if (!rc)
 		rc = kedge__files_take(k, err);
 	if (!rc)
 		rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
-	if (!rc)
-		rc = discard_needed(k, version, flags, err);
 	return rc;
 }
 
@@ -349,7 +290,6 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 {
 	double started = kedge__clock_seconds(), asked = k->clock(), dirty = -1;
 	struct kedge__job_write *w;
-	uint64_t flags = 0;
 	bool background = false;
 	int rc;
 
@@ -357,12 +297,11 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	kedge__chores_progress(k);
 	k->skip = 0;
 	w = write_new(k, version, started);
-	rc = prepare(w, version, k, &flags, err);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CHECKPOINT, version, rc, &flags, err);
-	if (!rc && flags & FLAG_DISCARD)
-		rc = discard_future(k, version, err);
+	rc = prepare(w, version, k, err);
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CHECKPOINT, version, rc, NULL, err);
+	if (!rc && kedge__run_due(k, version))
+		rc = kedge__run_begin(k, version, err);
 	if (!rc) {
-		k->abandon_above = KEDGE__NO_VERSION;
 		kedge__state_begin(k, version);
 		rc = take(w, &background, err);
 		dirty = w->dirty;
@@ -382,12 +321,10 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 int kedge_checkpoint(kedge_t *k, uint64_t version)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = kedge__checkpoint_take(k, version, &err);
 	pthread_mutex_unlock(&k->lock);

@@ -221,12 +221,12 @@ int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__job_file *f = NULL;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !path) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the path");
+	if (!rc && !path)
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "path must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = name_check(name, &err);
 	if (!rc && strlen(k->set.l1) + strlen(k->name) + strlen(name) + strlen("//files/r0000000/") >= size)

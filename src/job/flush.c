@@ -155,6 +155,21 @@ struct piece {
 	uint64_t refers; /* to the plan's parent */
 };
 
+/* L2 may have been away when versions were abandoned. */
+static void l2_sweep(kedge_t *k, const struct kedge__run *run)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	size_t removed = 0;
+
+	if (kedge__history_sweep(k->level[KEDGE__L2].flush, run, KEDGE__NO_VERSION, &removed, &err))
+		kedge__log(KEDGE_LOG_WARNING, "abandoned versions of %s stay on L2; they will not be used: %s", k->name,
+			   kedge__error_text(&err));
+	if (removed)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu abandoned version%s removed from L2", k->name, removed,
+			   removed == 1 ? " was" : "s were");
+	kedge__error_done(&err);
+}
+
 /* A set as L1 has it, with the parts as they are on L2, and, if it is coalesced, what it refers to there. */
 static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_part *parts, bool refers,
 		  struct kedge__error *err)
@@ -185,6 +200,8 @@ static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_pa
 		set.why = why;
 	}
 	rc = kedge__set_publish(k->level[KEDGE__L2].flush, &set, err);
+	if (!rc)
+		l2_sweep(k, &set.run);
 	kedge__free(why);
 	return rc;
 }

@@ -41,6 +41,7 @@ enum kedge__step {
 	KEDGE__STEP_RESTART_LEVEL,
 	KEDGE__STEP_SHOULD,
 	KEDGE__STEP_ROOM,
+	KEDGE__STEP_RUN,
 };
 
 /* What every rank says at a step; larger messages begin with it. */

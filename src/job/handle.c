@@ -66,7 +66,8 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	pthread_mutex_init(&k->state_lock, NULL);
 	pthread_mutex_init(&k->progress_lock, NULL);
 	pthread_cond_init(&k->let_go, NULL);
-	k->reducer_at = k->abandon_above = k->stats.version = KEDGE__NO_VERSION;
+	k->reducer_at = k->run.last = k->run.from_version = k->stats.version = KEDGE__NO_VERSION;
+	k->pid = getpid();
 	k->chores_end = &k->chores;
 	k->clock = kedge__clock_seconds;
 	k->flushed.seconds = -1;
@@ -87,6 +88,7 @@ static void handle_free(kedge_t *k)
 	kedge__reserve_done(&k->reserve);
 	kedge__files_free(k);
 	kedge__region_table_free(k->regions);
+	kedge__job_run_done(&k->run);
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		kedge__catalog_close(k->level[l].api);
 		kedge__catalog_close(k->level[l].flush);
@@ -315,7 +317,7 @@ static int past_learn(kedge_t *k, struct kedge__error *err)
 	int rc = kedge__versions_scan(k, err);
 
 	if (!rc)
-		rc = kedge__versions_all(k, &keys, &n, err);
+		rc = kedge__versions_all(k, kedge__versions_run(k), &keys, &n, err);
 	for (size_t i = 0; i < n && !rc; i++) {
 		kedge__state_begin(k, keys[i].version);
 		kedge__state_end(k, keys[i].version, 0, NULL);
@@ -394,12 +396,10 @@ int kedge_open(const char *name, const char *config, const char *const *settings
 int kedge_wait(kedge_t *k)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
@@ -416,6 +416,9 @@ int kedge_close(kedge_t *k)
 
 	if (!k)
 		return 0;
+	rc = kedge__handle_check(k, &err); /* a child leaves its parent's handle alone */
+	if (rc)
+		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
@@ -461,12 +464,10 @@ static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum k
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__job_tracked before;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	region_current(k, name, &before);
 	rc = kedge__region_table_put(k->regions, name, ptr, count, type, ndims, dims, &err);
@@ -501,13 +502,13 @@ int kedge_region_flags(kedge_t *k, const char *name, unsigned flags)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__region *r;
-	int rc = 0;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !name || flags & ~KEDGE_REGION_DEVICE) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, no name, or flags that do not exist (0x%x)",
+	if (!rc && (!name || flags & ~KEDGE_REGION_DEVICE))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "there is no name, or flags that do not exist (0x%x)",
 				      flags);
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	r = kedge__region_table_find(k->regions, name);
 	if (r)
@@ -524,12 +525,10 @@ int kedge_unprotect(kedge_t *k, const char *name)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__job_tracked before;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	region_current(k, name, &before);
 	rc = kedge__file_forget(k, name) ? 0 : kedge__region_table_remove(k->regions, name, &err);

@@ -150,6 +150,17 @@ struct kedge__job_file {
 	char *temporary; /* being restored; becomes `path` */
 };
 
+/* What the versions of this process follow; run.c. Looked at while no write is pending, or by the writer. */
+struct kedge__job_run {
+	struct kedge__run is;   /* of the versions taken so far */
+	struct kedge__run next; /* of the version in progress, if a run begins with it */
+	uint64_t last;          /* the newest version taken; KEDGE__NO_VERSION: none since open, restart or discard */
+	bool placed;            /* by a restart or a discard: the next run follows version `from_version` of `from` */
+	struct kedge__run from;
+	uint64_t from_version;  /* KEDGE__NO_VERSION: nothing */
+	int refused;            /* how the last restart failed; checkpoints are refused until the program decides */
+};
+
 /* How fast storage takes what is written to it, by the versions so far. */
 struct kedge__pace {
 	double l1;      /* bytes a second; 0: not measured */
@@ -160,6 +171,7 @@ struct kedge__pace {
 
 struct kedge {
 	char *name;
+	pid_t pid; /* the process that opened it; a child that was forked may not use it */
 	struct kedge__job_settings set;
 	struct kedge__codec_choice codec;
 	struct kedge__codec_memory *memory; /* this and the pace are looked at by whoever writes segments, one at a time */
@@ -176,6 +188,8 @@ struct kedge {
 	struct kedge__bucket reads;  /* for what is read by way of the catalogues `api` */
 
 	struct kedge__region_table *regions;
+	void *(*room)(void *user, const char *name, const struct kedge_region_info *info); /* NULL: regions fit, or do not */
+	void *room_user;
 	KEDGE__ARRAY(struct kedge__job_file) files;
 	uint32_t next_slot;
 	struct kedge__job_track track;
@@ -187,7 +201,7 @@ struct kedge {
 	uint64_t rely_from;     /* the oldest version that new ones may need: what is older L1 may not be able to give back */
 	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
 	bool record_stale;      /* the reducer knows more than the record file */
-	uint64_t abandon_above; /* versions above it go with the next checkpoint; KEDGE__NO_VERSION: none */
+	struct kedge__job_run run;
 	uint64_t since_l2;      /* versions published since one went to L2, by earlier processes too */
 	uint64_t flushed_ns;    /* when that one was made; 0: none yet */
 	bool l2_bare;           /* L2 had no version at open, and none was due since */
@@ -217,6 +231,8 @@ struct kedge {
 
 /* ------------------------------------------------------------------ state.c: what the calls of other threads may see */
 
+/* KEDGE_E_ARG: there is no handle; KEDGE_E_STATE: it is another process's. What every call begins with. */
+int kedge__handle_check(const kedge_t *k, struct kedge__error *err);
 int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err); /* for kedge_last_error(); empties ERR; returns RC */
 void kedge__state_begin(kedge_t *k, uint64_t version);                     /* the version is on its way; forgets those above */
 void kedge__state_end(kedge_t *k, uint64_t version, int rc, const struct kedge__error *err);
@@ -237,16 +253,20 @@ void kedge__state_progress_total(void *ctx, uint64_t done, uint64_t total);
 /* ------------------------------------------------------------------ versions.c */
 
 uint64_t kedge__set_key_id(const struct kedge__set *set);
-/* The readable sets of this rank count with versions below LIMIT, ascending. One kedge__free(). */
-int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+/* The readable sets of this rank count with versions below LIMIT that belong to RUN (NULL: all), ascending. One kedge__free(). */
+int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, const struct kedge__run *run, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+/* The present run by what this rank can see (api handles, scanned before); NULL: there are no versions. */
+const struct kedge__run *kedge__versions_run(const kedge_t *k);
 const struct kedge__set_key *kedge__versions_find(const struct kedge__set_key *list, size_t count, uint64_t version); /* or NULL */
 /* Of these, those that have there all that they refer to, and what that refers to; their number. */
 size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count);
-/* All of both levels (api handles, scanned before); a version with different sets on two levels is there twice, L1 first. */
-int kedge__versions_all(kedge_t *k, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+/* All of both levels (api handles, scanned before) that belong to RUN (NULL: all); a version with different sets on two levels is there
+ * twice, L1 first. */
+int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
 int kedge__versions_scan(kedge_t *k, struct kedge__error *err);
 /* The lineage of exactly this set. */
 int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__lineage **out, struct kedge__error *err);
+void kedge__region_info_set(const struct kedge__region_record *r, struct kedge_region_info *info);
 /* Names, slots and the next slot of a stored version. */
 int kedge__versions_remember(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err);
 /* The newest set, or the one of VERSION, that all ranks are known to have and that opens here; scanned before. */
@@ -255,6 +275,25 @@ void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS]); /* the api han
 void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS]);
 int kedge__versions_common(kedge_t *k, struct kedge__error *err); /* k->common anew, at open; collective */
 void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
+
+/* ------------------------------------------------------------------ run.c */
+
+void kedge__job_run_done(struct kedge__job_run *run);
+/* The present run of all that the ranks can see on LEVELS, and a number that rank 0 drew. RC is how this rank fared so far. Collective. */
+int kedge__run_present(kedge_t *k, struct kedge__catalog *const *levels, size_t n, int rc, struct kedge__run *present, uint64_t *drawn, struct kedge__error *err);
+int kedge__run_check(const kedge_t *k, uint64_t version, struct kedge__error *err); /* KEDGE_E_STATE: it may not be taken */
+bool kedge__run_due(const kedge_t *k, uint64_t version);                           /* a run begins with it */
+int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err);      /* collective; KEDGE_E_STATE: it may not be taken */
+const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version);        /* the run of a version in progress */
+void kedge__run_published(kedge_t *k, uint64_t version);                           /* what it abandons is removed where that is possible */
+void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version);  /* takes FROM */
+
+struct kedge__run_cut { /* what a discard leaves */
+	struct kedge__run run; /* owned */
+	uint64_t version;      /* the newest that stays; KEDGE__NO_VERSION: none */
+};
+int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut, struct kedge__error *err); /* before; collective */
+void kedge__run_discarded(kedge_t *k, uint64_t from, struct kedge__run_cut *cut);                           /* after */
 
 /* ------------------------------------------------------------------ checkpoint.c, write.c */
 
@@ -344,8 +383,8 @@ void kedge__fetch_end(kedge_t *k);
 
 /* Bring the reducer up to date from the store, before the first checkpoint onto KEYS. Never fails for what is stored: it starts anew and says so. */
 int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err);
-/* The protected regions hold KEY's bytes. */
-int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__error *err);
+/* The protected regions hold the bytes of KEY, a version of RUN. */
+int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err);
 int kedge__reducer_make(kedge_t *k, struct kedge__error *err);
 int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err);
 

@@ -105,8 +105,8 @@ static int prime_block(kedge_t *k, const struct kedge__segment *seg, const struc
 					     raw + (start - b->position), end - start, err);
 }
 
-/* Literal positions ascend with the extents, so blocks and extents are walked in step, and a block is read once; but for
- * literals that are referred to again, and were seen the first time. */
+/* Literal positions ascend with the extents, so blocks and extents are walked in step, and a block is read once; but
+ * for literals that are referred to again, and were seen the first time. */
 static int prime_segment(kedge_t *k, struct kedge__lineage *l, const struct kedge__segment *seg, uint8_t *raw,
 			 uint8_t *stored, struct kedge__error *err)
 {
@@ -197,7 +197,7 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 
 /* ------------------------------------------------------------------ the newest version */
 
-int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__error *err)
+int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
 	struct kedge__image_region *regions = NULL;
@@ -213,13 +213,13 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, struct kedge__err
 	k->reducer_primed = true;
 	rc = kedge__catalog_scan(cat, err);
 	if (!rc)
-		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, key.version + 1, &keys, &count, err);
+		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, key.version + 1, run, &keys, &count, err);
 	if (!rc)
 		count = kedge__versions_whole(cat, keys, count);
 	/* What is only on L2, or only intact there, cannot be referred to from L1: the next version will stand alone.
 	 */
-	if (rc || !count || key.version < k->rely_from || keys[count - 1].version != key.version || keys[count - 1].id != key.id ||
-	    kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL)
+	if (rc || !count || key.version < k->rely_from || keys[count - 1].version != key.version ||
+	    keys[count - 1].id != key.id || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL)
 		goto out;
 	older = count - 1;
 	rc = kedge__region_table_assign(k->regions, &k->next_slot, err);

@@ -18,14 +18,10 @@ static int entries_make(const struct kedge__segment *top, struct kedge_region_en
 	names = (char *)(all + n + 1);
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__region_record *r = &top->regions[i];
-		struct kedge_region_info *info = &all[i].info;
 
 		all[i].name = strcpy(names, r->name);
 		names += strlen(names) + 1;
-		info->bytes = r->bytes;
-		info->type = (enum kedge_type)r->type;
-		info->ndims = (int)r->ndims;
-		memcpy(info->dims, r->dims, sizeof(info->dims));
+		kedge__region_info_set(r, &all[i].info);
 	}
 	*out = all;
 	*count = n;
@@ -36,12 +32,12 @@ int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_entry **list
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__lineage *l;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !list || !count) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+	if (!rc && (!list || !count))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "list and count must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = kedge__versions_scan(k, &err);
 	if (!rc)
@@ -113,12 +109,12 @@ int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target *targets,
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	bool pinned[KEDGE__LEVELS];
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || (count && !targets)) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no targets");
+	if (!rc && (count && !targets))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "targets must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	kedge__still_wait(k); /* a thread that fills held memory could wait for the writer, and that for the thread */
 	kedge__versions_pin(k, pinned);
@@ -144,33 +140,36 @@ static int discard_level(struct kedge__catalog *cat, uint64_t from, struct kedge
 
 static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__error *err)
 {
-	int rc = 0;
+	struct kedge__run_cut cut = {{0}, KEDGE__NO_VERSION};
+	int rc;
 
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
+	rc = kedge__run_discarding(k, from, &cut, err);
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
 		if (k->level[l].on && k->level[l].leads && levels >> l & 1)
 			rc = discard_level(k->level[l].write, from, err);
 	}
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_DISCARD, from, rc, NULL, err);
 	if (rc || (~levels & KEDGE_LEVEL_1) || (k->level[KEDGE__L2].on && (~levels & KEDGE_LEVEL_2)))
-		return rc;
+		goto done;
+	kedge__run_discarded(k, from, &cut);
 	if (from)
 		kedge__state_drop_above(k, from - 1);
 	else
 		kedge__state_drop_all(k);
-	return 0;
+done:
+	kedge__run_done(&cut.run);
+	return rc;
 }
 
 int kedge_discard(kedge_t *k, uint64_t from, unsigned levels)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = discard(k, from, levels, &err);
 	pthread_mutex_unlock(&k->lock);

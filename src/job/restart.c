@@ -6,8 +6,8 @@ enum { FLAG_UNUSABLE = 1 }; /* a rank cannot use the set: try an older one */
 
 /* The newest set of another rank count, if it is newer than all that fit, is what the user means: say why it will not
  * do. */
-static int ranks_check(kedge_t *k, uint64_t version, const struct kedge__set_key *keys, size_t n,
-		       struct kedge__error *err)
+static int ranks_check(kedge_t *k, uint64_t version, const struct kedge__run *run, const struct kedge__set_key *keys,
+		       size_t n, struct kedge__error *err)
 {
 	uint64_t newest_fit = n ? keys[n - 1].version : 0;
 
@@ -19,7 +19,8 @@ static int ranks_check(kedge_t *k, uint64_t version, const struct kedge__set_key
 			bool meant =
 			    version == KEDGE_NEWEST ? !n || e->version > newest_fit : !n && e->version == version;
 
-			if (!e->problem.code && e->set.ranks != (uint32_t)k->group.size && meant)
+			if (!e->problem.code && e->set.ranks != (uint32_t)k->group.size && meant &&
+			    (!run || kedge__history_has(run, &e->set)))
 				return kedge__error_set(
 				    err, KEDGE_E_GROUP, 0, "version %llu of %s was saved by %u ranks; this job has %d",
 				    (unsigned long long)e->version, k->name, (unsigned)e->set.ranks, k->group.size);
@@ -61,16 +62,15 @@ static void keys_only(struct kedge__set_key *keys, size_t *n, uint64_t version)
 	*n = kept;
 }
 
-/* What this rank has. */
-static int local_keys(kedge_t *k, uint64_t version, struct kedge__set_key **keys, size_t *n, struct kedge__error *err)
+/* What this rank has that belongs to RUN (NULL: of any run). */
+static int local_keys(kedge_t *k, uint64_t version, const struct kedge__run *run, struct kedge__set_key **keys,
+		      size_t *n, struct kedge__error *err)
 {
-	int rc = kedge__versions_scan(k, err);
+	int rc = kedge__versions_all(k, run, keys, n, err);
 
-	if (!rc)
-		rc = kedge__versions_all(k, keys, n, err);
 	if (rc)
 		return rc;
-	rc = ranks_check(k, version, *keys, *n, err);
+	rc = ranks_check(k, version, run, *keys, *n, err);
 	if (!rc)
 		keys_only(*keys, n, version);
 	if (!rc)
@@ -115,29 +115,93 @@ static int order_agree(kedge_t *k, struct kedge__set_key *keys, size_t n, struct
 	return rc;
 }
 
-static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **keys, size_t *n, struct kedge__error *err)
+/* What all ranks have; *N may be 0. */
+static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *run, struct kedge__set_key **keys,
+		       size_t *n, size_t *had, struct kedge__error *err)
 {
-	size_t had;
-	int rc = local_keys(k, version, keys, n, err);
+	int rc = local_keys(k, version, run, keys, n, err);
 
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_RESTART, version, rc, NULL, err);
-	if (rc)
-		goto fail;
-	had = *n;
-	rc = kedge__channel_common(&k->front, *keys, n, err);
+	*had = *n;
+	if (!rc)
+		rc = kedge__channel_common(&k->front, *keys, n, err);
 	if (!rc)
 		rc = order_agree(k, *keys, *n, err);
-	if (!rc && !*n)
+	if (rc) {
+		kedge__free(*keys);
+		*keys = NULL;
+	}
+	return rc;
+}
+
+static int present_find(kedge_t *k, struct kedge__run *present, struct kedge__error *err)
+{
+	struct kedge__catalog *levels[KEDGE__LEVELS];
+	uint64_t drawn;
+	size_t n = 0;
+	int rc = kedge__versions_scan(k, err);
+
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		if (k->level[l].on)
+			levels[n++] = k->level[l].api;
+	return kedge__run_present(k, levels, n, rc, present, &drawn, err);
+}
+
+/* An abandoned version is found only by who asks for it by its number, and there is no other one of that number. */
+static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **keys, size_t *n, struct kedge__error *err)
+{
+	struct kedge__run present = {0};
+	size_t had = 0;
+	int rc = present_find(k, &present, err);
+
+	if (rc)
+		return rc;
+	rc = keys_of_run(k, version, &present, keys, n, &had, err);
+	if (!rc && !*n && version != KEDGE_NEWEST) {
+		kedge__free(*keys);
+		rc = keys_of_run(k, version, NULL, keys, n, &had, err);
+		if (!rc && *n)
+			kedge__log(KEDGE_LOG_WARNING, "%s: version %llu belongs to a run that was abandoned", k->name,
+				   (unsigned long long)version);
+	}
+	kedge__run_done(&present);
+	if (!rc && !*n) {
 		rc = nothing_found(k, version, had, err);
-	if (!rc)
-		return 0;
-fail:
-	kedge__free(*keys);
-	*keys = NULL;
+		kedge__free(*keys);
+		*keys = NULL;
+	}
 	return rc;
 }
 
 /* ------------------------------------------------------------------ one set */
+
+static bool is_file(const char *name)
+{
+	return strncmp(name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
+}
+
+/* The application gives room for regions that it does not have, or has in another size. */
+static int room_ask(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; k->room && i < top->region_count && !rc; i++) {
+		const struct kedge__region_record *stored = &top->regions[i];
+		const struct kedge__region *r = kedge__region_table_find(k->regions, stored->name);
+		struct kedge_region_info info;
+		void *data;
+
+		if (is_file(stored->name) || (r && r->bytes == stored->bytes))
+			continue;
+		kedge__region_info_set(stored, &info);
+		data = k->room(k->room_user, stored->name, &info);
+		if (data)
+			rc = kedge__region_table_put(k->regions, stored->name, data,
+						     (size_t)(stored->bytes / kedge_type_size(info.type)), info.type,
+						     info.ndims, (const size_t *)info.dims, err);
+	}
+	return rc;
+}
 
 static int targets_make(kedge_t *k, const struct kedge__segment *top, struct kedge__restore_target **targets,
 			struct kedge__error *err)
@@ -204,12 +268,31 @@ static int try_fill(kedge_t *k, struct kedge__lineage *l, const struct kedge__re
 				   kedge__region_table_count(k->regions), kedge__state_progress_total, &p, NULL, err);
 }
 
+/* The run that the set belongs to, as a copy. */
+static int run_find(const kedge_t *k, struct kedge__set_key key, struct kedge__run *run, struct kedge__error *err)
+{
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		const struct kedge__catalog_entry *e =
+		    k->level[l].on ? kedge__catalog_find(k->level[l].api, key.version) : NULL;
+
+		if (e && !e->problem.code && kedge__set_key_id(&e->set) == key.id)
+			return kedge__run_copy(&e->set.run, run, err);
+	}
+	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is gone", (unsigned long long)key.version,
+				k->name);
+}
+
 static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err)
 {
 	struct kedge__restore_target *targets = NULL;
+	struct kedge__run run = {0};
 	struct kedge__lineage *l = NULL;
 	int rc = kedge__versions_open(k, key, &l, err);
 
+	if (!rc)
+		rc = run_find(k, key, &run, err);
+	if (!rc)
+		rc = room_ask(k, kedge__lineage_top(l), err);
 	if (!rc)
 		rc = kedge__files_create(k, kedge__lineage_top(l), err);
 	if (!rc)
@@ -224,10 +307,13 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 	}
 	if (!rc)
 		rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
-	if (!rc)
+	if (!rc) {
 		k->rely_from = kedge__lineage_needs_others(l) ? key.version + 1 : 0;
-	if (rc)
+		kedge__run_restarted(k, &run, key.version);
+	} else {
 		kedge__files_drop(k);
+	}
+	kedge__run_done(&run);
 	kedge__free(targets);
 	kedge__lineage_close(l);
 	return rc;
@@ -305,7 +391,7 @@ static void prime(kedge_t *k, struct kedge__set_key key)
 		k->reducer_primed = false;
 		return;
 	}
-	if (kedge__prime_memory(k, key, &err)) {
+	if (kedge__prime_memory(k, key, &k->run.from, &err)) {
 		kedge__log(KEDGE_LOG_WARNING, "the next version stands alone: %s", kedge__error_text(&err));
 		if (k->reducer)
 			kedge__reducer_reset(k->reducer);
@@ -334,9 +420,10 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	kedge__files_drop(k);
 	kedge__versions_unpin(k, pinned);
 	kedge__free(keys);
+	if (rc && rc != KEDGE_E_NOTFOUND)
+		k->run.refused = rc;
 	if (rc)
 		return rc;
-	k->abandon_above = got.version;
 	kedge__adapt_restarted(k, got, k->clock() - started);
 	if (k->group.rank == 0)
 		kedge__journal_write("restart %llu %llu", (unsigned long long)got.version,
@@ -346,15 +433,24 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	return 0;
 }
 
+void kedge_set_room(kedge_t *k, void *(*room)(void *user, const char *name, const struct kedge_region_info *info),
+		    void *user)
+{
+	if (kedge__handle_check(k, NULL))
+		return;
+	pthread_mutex_lock(&k->lock);
+	k->room = room;
+	k->room_user = user;
+	pthread_mutex_unlock(&k->lock);
+}
+
 int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = restart(k, version, restored, &err);
 	pthread_mutex_unlock(&k->lock);
@@ -388,12 +484,12 @@ static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__e
 int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !version) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+	if (!rc && !version)
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "version must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = find(k, at_most, version, &err);
 	pthread_mutex_unlock(&k->lock);

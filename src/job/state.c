@@ -1,12 +1,26 @@
 #include "job/handle.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* The last failure of this thread: a fixed buffer, so that a thread that ends leaves nothing behind. */
 static _Thread_local struct {
 	const kedge_t *k;
 	char text[4096];
 } last;
+
+int kedge__handle_check(const kedge_t *k, struct kedge__error *err)
+{
+	if (!k)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "there is no handle (NULL)");
+	if (k->pid != getpid())
+		return kedge__error_set(
+		    err, KEDGE_E_STATE, 0,
+		    "the handle belongs to process %ld, of which this one is a fork: a child opens a job "
+		    "of its own",
+		    (long)k->pid);
+	return 0;
+}
 
 int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err)
 {
@@ -114,13 +128,11 @@ int kedge__state_take(kedge_t *k, struct kedge__error *err)
 int kedge_test(kedge_t *k, uint64_t version)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = 0;
+	int rc = kedge__handle_check(k, &err);
 	size_t i;
 
-	if (!k) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->state_lock);
 	i = status_find(k, version);
 	if (!status_is(k, i, version))
@@ -137,12 +149,12 @@ int kedge_test(kedge_t *k, uint64_t version)
 int kedge_stats_get(kedge_t *k, struct kedge_stats *stats)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = 0;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !stats) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+	if (!rc && !stats)
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "stats must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->state_lock);
 	if (k->stats.version == KEDGE__NO_VERSION)
 		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "no checkpoint was taken through this handle");
@@ -154,7 +166,7 @@ int kedge_stats_get(kedge_t *k, struct kedge_stats *stats)
 
 void kedge_set_progress(kedge_t *k, void (*fn)(void *user, const struct kedge_progress *p), void *user)
 {
-	if (!k)
+	if (kedge__handle_check(k, NULL))
 		return;
 	pthread_mutex_lock(&k->progress_lock);
 	k->progress = fn;

@@ -20,8 +20,8 @@ static bool usable(const struct kedge__catalog_entry *e, uint32_t ranks)
 	return !e->problem.code && e->set.ranks == ranks;
 }
 
-int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, struct kedge__set_key **list,
-			 size_t *count, struct kedge__error *err)
+int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, const struct kedge__run *run,
+			 struct kedge__set_key **list, size_t *count, struct kedge__error *err)
 {
 	size_t n = kedge__catalog_count(cat), used = 0;
 	struct kedge__set_key *keys = kedge__calloc(n + 1, sizeof(*keys));
@@ -31,7 +31,7 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
 
-		if (e->version < limit && usable(e, ranks))
+		if (e->version < limit && usable(e, ranks) && (!run || kedge__history_has(run, &e->set)))
 			keys[used++] = (struct kedge__set_key){e->version, kedge__set_key_id(&e->set)};
 	}
 	*list = keys;
@@ -87,7 +87,21 @@ static size_t keys_merge(const struct kedge__set_key *x, size_t nx, const struct
 	return n;
 }
 
-int kedge__versions_all(kedge_t *k, struct kedge__set_key **list, size_t *count, struct kedge__error *err)
+const struct kedge__run *kedge__versions_run(const kedge_t *k)
+{
+	struct kedge__catalog *levels[KEDGE__LEVELS];
+	const struct kedge__set *head;
+	size_t n = 0;
+
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		if (k->level[l].on)
+			levels[n++] = k->level[l].api;
+	head = kedge__history_head(levels, n);
+	return head ? &head->run : NULL;
+}
+
+int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__set_key **list, size_t *count,
+			struct kedge__error *err)
 {
 	struct kedge__set_key *keys[KEDGE__LEVELS] = {NULL, NULL}, *merged = NULL;
 	size_t n[KEDGE__LEVELS] = {0, 0};
@@ -95,8 +109,8 @@ int kedge__versions_all(kedge_t *k, struct kedge__set_key **list, size_t *count,
 
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
 		if (k->level[l].on)
-			rc = kedge__versions_keys(k->level[l].api, (uint32_t)k->group.size, KEDGE__NO_VERSION, &keys[l],
-						  &n[l], err);
+			rc = kedge__versions_keys(k->level[l].api, (uint32_t)k->group.size, KEDGE__NO_VERSION, run,
+						  &keys[l], &n[l], err);
 	}
 	if (!rc) {
 		merged = kedge__calloc(n[0] + n[1] + 1, sizeof(*merged));
@@ -196,7 +210,7 @@ int kedge__versions_common(kedge_t *k, struct kedge__error *err)
 {
 	struct kedge__set_key *list = NULL;
 	size_t count = 0;
-	int rc = kedge__versions_all(k, &list, &count, err);
+	int rc = kedge__versions_all(k, kedge__versions_run(k), &list, &count, err);
 
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_VERSIONS, 0, rc, NULL, err);
 	if (!rc)
@@ -270,6 +284,7 @@ static int by_version(const void *a, const void *b)
 
 static int infos_collect(kedge_t *k, struct kedge_version_info **list, size_t *count, struct kedge__error *err)
 {
+	const struct kedge__run *run = kedge__versions_run(k);
 	struct kedge_version_info *infos;
 	size_t room = 1, n = 0, on_l1;
 
@@ -284,7 +299,7 @@ static int infos_collect(kedge_t *k, struct kedge_version_info **list, size_t *c
 			const struct kedge__catalog_entry *e = kedge__catalog_at(k->level[l].api, i);
 			struct kedge_version_info key = {.version = e->version}, *known;
 
-			if (e->problem.code)
+			if (e->problem.code || !kedge__history_has(run, &e->set))
 				continue;
 			known = l ? bsearch(&key, infos, on_l1, sizeof(*infos), by_version) : NULL;
 			if (!known) {
@@ -303,12 +318,12 @@ static int infos_collect(kedge_t *k, struct kedge_version_info **list, size_t *c
 int kedge_versions(kedge_t *k, struct kedge_version_info **list, size_t *count)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !list || !count) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, or no place for the result");
+	if (!rc && (!list || !count))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "list and count must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = kedge__versions_scan(k, &err);
 	if (!rc)
@@ -319,6 +334,12 @@ int kedge_versions(kedge_t *k, struct kedge_version_info **list, size_t *count)
 
 /* ------------------------------------------------------------------ kedge_region_stat */
 
+void kedge__region_info_set(const struct kedge__region_record *r, struct kedge_region_info *info)
+{
+	*info = (struct kedge_region_info){.bytes = r->bytes, .type = (enum kedge_type)r->type, .ndims = (int)r->ndims};
+	memcpy(info->dims, r->dims, sizeof(info->dims));
+}
+
 static int region_find(const struct kedge__segment *top, const char *name, struct kedge_region_info *info,
 		       struct kedge__error *err)
 {
@@ -327,8 +348,7 @@ static int region_find(const struct kedge__segment *top, const char *name, struc
 	if (!r)
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu has no region \"%s\"",
 					(unsigned long long)top->header.version, name);
-	*info = (struct kedge_region_info){.bytes = r->bytes, .type = (enum kedge_type)r->type, .ndims = (int)r->ndims};
-	memcpy(info->dims, r->dims, sizeof(info->dims));
+	kedge__region_info_set(r, info);
 	return 0;
 }
 
@@ -336,7 +356,7 @@ int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__linea
 {
 	struct kedge__set_key *keys;
 	size_t n;
-	int rc = kedge__versions_all(k, &keys, &n, err);
+	int rc = kedge__versions_all(k, kedge__versions_run(k), &keys, &n, err);
 
 	if (rc)
 		return rc;
@@ -358,12 +378,12 @@ int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct ked
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__lineage *l;
-	int rc;
+	int rc = kedge__handle_check(k, &err);
 
-	if (!k || !name || !info) {
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no handle, no name, or no place for the result");
+	if (!rc && (!name || !info))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "name and info must not be NULL");
+	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	}
 	pthread_mutex_lock(&k->lock);
 	rc = kedge__versions_scan(k, &err);
 	if (!rc)

@@ -161,7 +161,8 @@ static int set_make(const struct kedge__job_write *w, const char *all, struct ke
 	set->parts = kedge__calloc(ranks, sizeof(*set->parts));
 	set->sources = kedge__calloc(w->alive_count + 1, sizeof(*set->sources));
 	set->why = first->why[0] ? kedge__strdup(first->why) : NULL;
-	if (!set->name || !set->parts || !set->sources || (first->why[0] && !set->why)) {
+	if (!set->name || !set->parts || !set->sources || (first->why[0] && !set->why) ||
+	    kedge__run_copy(kedge__run_of(k, w->version), &set->run, NULL)) {
 		kedge__set_done(set);
 		return kedge__error_nomem(err);
 	}
@@ -250,22 +251,6 @@ static int publish(struct kedge__job_write *w, const struct kedge__set *set, int
 	return rc;
 }
 
-/* L2 may have another set of this number, of the future that the version replaces. */
-static void l2_forget(struct kedge__job_write *w)
-{
-	struct kedge__job_level *l2 = &w->k->level[KEDGE__L2];
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
-
-	if (!l2->on || !l2->leads || !kedge__catalog_find(l2->write, w->version))
-		return;
-	rc = kedge__set_remove(l2->write, w->version, &err);
-	if (rc)
-		kedge__log(KEDGE_LOG_WARNING, "the replaced version %llu stays on L2: %s",
-			   (unsigned long long)w->version, kedge__error_text(&err));
-	kedge__error_done(&err);
-}
-
 static void stats_set(const struct kedge__job_write *w)
 {
 	kedge_t *k = w->k;
@@ -320,7 +305,7 @@ static void succeeded(struct kedge__job_write *w, const struct kedge__set *set)
 	w->reduced = w->sealed = false;
 	k->reducer_at = w->version;
 	k->reducer_primed = k->record_stale = true;
-	l2_forget(w);
+	kedge__run_published(k, w->version);
 	if (w->blocked <= 0)
 		w->blocked = kedge__clock_seconds() - w->started;
 	stats_set(w);

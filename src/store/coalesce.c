@@ -110,7 +110,8 @@ static int copy_set(const struct kedge__set *from, struct kedge__set *to, struct
 	to->name = kedge__strdup(from->name);
 	to->parts = kedge__calloc(from->ranks, sizeof(*to->parts));
 	to->why = from->why ? kedge__strdup(from->why) : NULL;
-	if (to->name && to->parts && (to->why || !from->why))
+	to->run = (struct kedge__run){0};
+	if (to->name && to->parts && (to->why || !from->why) && kedge__run_copy(&from->run, &to->run, NULL) == 0)
 		return 0;
 	kedge__set_done(to);
 	return kedge__error_nomem(err);

@@ -14,6 +14,7 @@ struct gc {
 	uint8_t *chosen; /* 1: among the KEEP, or left alone */
 	size_t whole, unusable;
 	struct kedge__rank_list ranks;
+	const struct kedge__set *head; /* of the present run; NULL: no manifest can be read */
 };
 
 /* ------------------------------------------------------------------ what can be restored */
@@ -96,7 +97,14 @@ static void add_marks(struct gc *gc, const uint8_t *marks)
 		gc->keep[i] |= marks[i];
 }
 
-/* Newest first, until KEEP good ones were met: where there are fewer, everything stays. */
+static bool is_abandoned(const struct gc *gc, size_t i)
+{
+	const struct kedge__catalog_entry *e = gc->cat->entries.at[i];
+
+	return !e->problem.code && kedge__history_abandons(&gc->head->run, &e->set);
+}
+
+/* Newest first, until KEEP good ones were met: where there are fewer, everything stays that was not abandoned. */
 static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__error *err)
 {
 	int rc;
@@ -105,6 +113,8 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 		uint64_t version = gc->cat->entries.at[i]->version;
 		bool good;
 
+		if (is_abandoned(gc, i))
+			continue;
 		rc = can_be_restored(gc, i, marks, &good, err);
 		if (rc)
 			return rc;
@@ -174,6 +184,7 @@ static int gc_seized(struct gc *gc, size_t keep, bool dry_run, struct kedge__gc_
 	rc = kedge__catalog_sweep(gc->cat, dry_run, &report->leftovers, err);
 	if (rc)
 		return rc;
+	gc->head = kedge__history_head(&gc->cat, 1);
 	count = gc->cat->entries.count;
 	marks = kedge__calloc(count + 1, 1);
 	gc->health = kedge__calloc(count + 1, 1);

@@ -62,6 +62,16 @@ size_t kedge__catalog_count(const struct kedge__catalog *cat);                  
 const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i);
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version); /* NULL */
 
+/* ------------------------------------------------------------------ history.c: which versions belong to the present run */
+
+/* A set of the present run: of all that LEVELS have, one of the highest epoch. NULL: they have none. Valid until a catalogue changes. */
+const struct kedge__set *kedge__history_head(struct kedge__catalog *const *levels, size_t n);
+bool kedge__history_has(const struct kedge__run *run, const struct kedge__set *set);
+bool kedge__history_abandons(const struct kedge__run *run, const struct kedge__set *set); /* it may be removed */
+/* Remove what RUN abandoned, and count it in *REMOVED. Caller owns the name. If FIRST is the only version of RUN so far, manifests
+ * that cannot be read and stand above what RUN follows go, too; with KEDGE__NO_VERSION they stay. */
+int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, size_t *removed, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ lock.c */
 
 /* Own the name. KEDGE_E_LOCKED: "... is in use by <owner> (pid N on HOST, since TIME)". */

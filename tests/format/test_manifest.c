@@ -170,11 +170,86 @@ static void test_extensions(void **state)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
 	(void)state;
-	assert_int_equal(decode_with(0, "K", 1, "\2\0\4\3abc", 7, NULL), 0);
+	assert_int_equal(decode_with(0, "K", 1, "\2\0\6\3abc", 7, NULL), 0);
 	assert_refused(decode_with(0, "K", 1, "\3\0", 2, &err), KEDGE_E_FORMAT, &err, "extension 3");
 	assert_refused(decode_with(0, "K", 1, "\2\1", 2, &err), KEDGE_E_DAMAGED, &err, "extension");
 	assert_refused(decode_with(0, "K", 1, "\2", 1, &err), KEDGE_E_DAMAGED, &err, "extension");
 	assert_refused(decode_with(72, "\1", 1, "\2\0", 2, &err), KEDGE_E_DAMAGED, &err, "extensions");
+}
+
+static const struct kedge__run_link links[] = {{7, 900}, {0, 12}};
+
+/* A run is an extension, too, and every byte of it is checked. */
+static void test_run(void **state)
+{
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	(void)state;
+	make_set(&s, 2);
+	s.run = (struct kedge__run){0x1122334455667788, 300, kedge__calloc(2, sizeof(links[0])), 2};
+	memcpy(s.run.links, links, sizeof(links));
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__get16(b.at + 10), 2);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), 0);
+	assert_int_equal(got.run.id, s.run.id);
+	assert_int_equal(got.run.epoch, 300);
+	assert_int_equal(got.run.link_count, 2);
+	assert_memory_equal(got.run.links, links, sizeof(links));
+	kedge__set_done(&got);
+	s.run.links[1].until = 900;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	kedge__set_done(&s);
+	kedge__bytes_done(&b);
+	assert_int_equal(decode_with(0, "K", 1,
+				     "\4\x0b"
+				     "12345678\1\0\0",
+				     13, &err),
+			 KEDGE_E_DAMAGED);
+	kedge__error_done(&err);
+	assert_int_equal(decode_with(0, "K", 1,
+				     "\4\x0a"
+				     "12345678\1\0",
+				     12, NULL),
+			 0);
+	assert_refused(decode_with(0, "K", 1,
+				   "\4\x0a"
+				   "12345678\1\1",
+				   12, &err),
+		       KEDGE_E_DAMAGED, &err, "run");
+	assert_refused(decode_with(0, "K", 1,
+				   "\4\2"
+				   "12",
+				   4, &err),
+		       KEDGE_E_DAMAGED, &err, "run");
+}
+
+/* Which versions belong to a run that follows others. */
+static void test_histories(void **state)
+{
+	struct kedge__run_link room[4];
+	struct kedge__run old = {0}, first = {.links = (struct kedge__run_link[4]){{0}}}, next = {.links = room};
+
+	(void)state;
+	kedge__run_follow(&old, 10, 11, 5, &first); /* after version 10 of a store without runs */
+	assert_int_equal(first.link_count, 1);
+	assert_true(kedge__run_has(&first, 0, 10) && !kedge__run_has(&first, 0, 11) && kedge__run_has(&first, 5, 11));
+	assert_true(kedge__run_abandons(&first, 0, 11));
+	kedge__run_follow(&first, 20, 20, 6, &next); /* 20 is taken again */
+	assert_true(kedge__run_has(&next, 5, 19) && !kedge__run_has(&next, 5, 20) && kedge__run_has(&next, 0, 10));
+	assert_true(kedge__run_abandons(&next, 5, 20));
+	kedge__run_follow(&first, 3, 4, 6, &next); /* back behind the beginning of the run */
+	assert_int_equal(next.link_count, 1);
+	assert_true(kedge__run_has(&next, 0, 3) && !kedge__run_has(&next, 0, 4) && !kedge__run_has(&next, 5, 3));
+	/* A run that nobody remembers: what stands below is left alone. */
+	assert_true(!kedge__run_has(&next, 99, 2) && !kedge__run_abandons(&next, 99, 2));
+	assert_true(kedge__run_abandons(&next, 99, 4));
+	kedge__run_follow(&first, KEDGE__NO_VERSION, 1, 7, &next); /* all was discarded */
+	assert_int_equal(next.link_count, 0);
+	assert_true(kedge__run_abandons(&next, 0, 1) && kedge__run_has(&next, 7, 1));
+	kedge__run_follow(&first, 0, 0, 8, &next);
+	assert_int_equal(next.link_count, 0);
 }
 
 static void test_encode_refused(void **state)
@@ -204,7 +279,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_flips_and_cuts), cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_why), cmocka_unit_test(test_extensions), cmocka_unit_test(test_encode_refused),
+	    cmocka_unit_test(test_why),        cmocka_unit_test(test_extensions),     cmocka_unit_test(test_run),
+	    cmocka_unit_test(test_histories),  cmocka_unit_test(test_encode_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

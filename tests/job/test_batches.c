@@ -546,6 +546,7 @@ static void test_out_of_memory(void **state)
 		char fault[32];
 		int rc = 0;
 
+		assert_ok(k, kedge_discard(k, v, KEDGE_LEVEL_1 | KEDGE_LEVEL_2));
 		text_make(fault, sizeof(fault), "alloc@%llu", (unsigned long long)n);
 		assert_int_equal(kedge__fault_set(fault, NULL), 0);
 		for (uint64_t i = 0; i < 2 && !rc; i++) {

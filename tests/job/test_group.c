@@ -589,6 +589,9 @@ static void other_rank_count(struct rank *r)
 	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_GROUP);
 	CHECK(strstr(kedge_last_error(k), "3 ranks") && strstr(kedge_last_error(k), "has 2"));
 	CHECK(kedge_restart(k, 3, NULL) == KEDGE_E_GROUP);
+	CHECK(kedge_checkpoint(k, 4) == KEDGE_E_STATE);
+	CHECK(kedge_begin(k) == 0);
+	CHECK(kedge_checkpoint(k, 3) == KEDGE_E_STATE);
 	take(r, k, 4, 5); /* a new start with other ranks refers to nothing of the old one */
 	comes_back(r, k, KEDGE_NEWEST, 5);
 	CHECK(kedge_close(k) == 0);

@@ -221,7 +221,13 @@ static void test_replaced_and_abandoned(void **state)
 		fill_random(m, sizeof(m), v);
 		assert_ok(k, kedge_checkpoint(k, v));
 	}
+	/* A number alone discards nothing. */
+	assert_int_equal(kedge_checkpoint(k, 30), KEDGE_E_STATE);
+	assert_int_equal(versions_count(k), 5);
+	assert_ok(k, kedge_restart(k, 30, NULL));
 	fill_random(m, sizeof(m), 99);
+	assert_int_equal(kedge_checkpoint(k, 29), KEDGE_E_STATE);
+	assert_int_equal(versions_count(k), 5);
 	assert_ok(k, kedge_checkpoint(k, 30)); /* replaces 30; 40 and 50 go */
 	assert_int_equal(versions_count(k), 3);
 	assert_int_equal(kedge_test(k, 40), KEDGE_E_NOTFOUND);
@@ -251,6 +257,8 @@ static void test_replace_after_reopening(void **state)
 		kedge_t *k = job_open(*state, false, MORE("reducer=list", "chunk=32"));
 
 		assert_ok(k, kedge_protect(k, "m", m, sizeof(m), KEDGE_U8));
+		if (round)
+			assert_ok(k, kedge_restart(k, 1, NULL));
 		for (uint64_t v = 1; v < 4; v++) {
 			fill_random(m, sizeof(m), v + (uint64_t)round);
 			assert_ok(k, kedge_checkpoint(k, v));

@@ -279,8 +279,11 @@ static void test_all_damaged_is_not_a_fresh_start(void **state)
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_DAMAGED);
 	assert_int_equal(truncate(path, 3), 0);
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_DAMAGED);
-	/* The job goes on: the version is replaced by a good one. */
+	/* Nothing is taken for lost until the program says so. */
 	state_make(m, 1);
+	assert_int_equal(kedge_checkpoint(k, 1), KEDGE_E_STATE);
+	assert_int_equal(kedge_checkpoint(k, 2), KEDGE_E_STATE);
+	assert_ok(k, kedge_discard(k, 0, KEDGE_LEVEL_1));
 	assert_ok(k, kedge_checkpoint(k, 1));
 	comes_back(k, KEDGE_NEWEST, 1);
 	assert_ok(k, kedge_close(k));
@@ -322,9 +325,11 @@ static void test_replaced_version_leaves_l2(void **state)
 	take(k, 2, 2);
 	assert_int_equal(levels_of(k, 2), 1);
 	assert_int_equal(levels_of(k, 3), 0);
+	comes_back(k, 1, 1);
 	fill_random(m, BYTES, 77);
 	assert_ok(k, kedge_checkpoint(k, 1));
 	assert_int_equal(levels_of(k, 1), 1);
+	assert_int_equal(levels_of(k, 2), 0);
 	assert_ok(k, kedge_close(k));
 }
 

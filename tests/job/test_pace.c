@@ -55,12 +55,13 @@ static void data_make(uint64_t step)
 static uint64_t stored_at(const struct place *p, const char *rate, double l1_speed)
 {
 	kedge_t *k = job_open(p, false, MORE("codec=auto", "threads=1", "reducer=full", rate));
+	static uint64_t version;
 	struct kedge_stats stats;
 
 	data_make(0);
 	k->pace.l1 = l1_speed;
 	assert_ok(k, kedge_protect(k, "x", data, KEDGE__COUNT(data), KEDGE_F64));
-	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_ok(k, kedge_checkpoint(k, ++version));
 	assert_ok(k, kedge_stats_get(k, &stats));
 	assert_ok(k, kedge_close(k));
 	return stats.stored_bytes;

@@ -143,7 +143,7 @@ static void test_record_of_a_replaced_version(void **state)
 	record_path(p, path, sizeof(path));
 	text_make(kept, sizeof(kept), "%s/kept", p->dir);
 	assert_int_equal(rename(path, kept), 0);
-	process(p, more, false, 1, 1, BYTES);
+	process(p, more, true, 1, 1, BYTES);
 	assert_int_equal(rename(kept, path), 0);
 	process(p, more, false, 2, 2, BYTES);
 	process(p, more, false, 3, 1, 0);

@@ -1,0 +1,63 @@
+/* Which of the stored versions belong to the present run, and which were abandoned (FORMAT.md, "Runs"). */
+#include "store/internal.h"
+
+static bool is_later(const struct kedge__set *a, const struct kedge__set *b)
+{
+	if (a->run.epoch != b->run.epoch)
+		return a->run.epoch > b->run.epoch;
+	if (a->created_ns != b->created_ns)
+		return a->created_ns > b->created_ns;
+	return a->run.id > b->run.id;
+}
+
+const struct kedge__set *kedge__history_head(struct kedge__catalog *const *levels, size_t n)
+{
+	const struct kedge__set *head = NULL;
+
+	for (size_t l = 0; l < n; l++) {
+		for (size_t i = 0; i < levels[l]->entries.count; i++) {
+			const struct kedge__catalog_entry *e = levels[l]->entries.at[i];
+
+			if (!e->problem.code && (!head || is_later(&e->set, head)))
+				head = &e->set;
+		}
+	}
+	return head;
+}
+
+bool kedge__history_has(const struct kedge__run *run, const struct kedge__set *set)
+{
+	return kedge__run_has(run, set->run.id, set->version);
+}
+
+bool kedge__history_abandons(const struct kedge__run *run, const struct kedge__set *set)
+{
+	return kedge__run_abandons(run, set->run.id, set->version);
+}
+
+/* What cannot be read belongs to what was there before the run, unless the run has taken more than its FIRST version.
+ */
+static bool is_abandoned(const struct kedge__run *run, const struct kedge__catalog_entry *e, uint64_t first)
+{
+	if (!e->problem.code)
+		return kedge__history_abandons(run, &e->set);
+	return first != KEDGE__NO_VERSION && e->version != first &&
+	       (!run->link_count || e->version > run->links[0].until);
+}
+
+/* Newest first: no version is left without what it refers to. */
+int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, size_t *removed,
+			 struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = cat->entries.count; i-- > 0 && !rc;) {
+		const struct kedge__catalog_entry *e = cat->entries.at[i];
+
+		if (!is_abandoned(run, e, first))
+			continue;
+		rc = kedge__set_remove(cat, e->version, err);
+		*removed += !rc;
+	}
+	return rc;
+}
