@@ -47,7 +47,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < n; i++)
 		sum += u[i];
 	printf("step %lld: heat %.17g, middle %.17g\n", (long long)step, sum, u[n / 2]);
+	rc = kedge_close(k); /* before memory goes: the last version may still be read from it */
 	free(u);
 	free(next);
-	return kedge_close(k) ? 1 : 0;
+	return rc ? 1 : 0;
 }

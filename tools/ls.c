@@ -11,7 +11,7 @@ struct row {
 	const char *reducer;
 	double seconds;
 	size_t lineage;     /* versions that it needs, itself included */
-	const char *status; /* "complete", "damaged", "incomplete": a file or a parent is missing */
+	const char *status; /* "complete", "abandoned", "damaged", "incomplete": a file or a parent is missing */
 	char *problem;      /* owned, or NULL */
 	const char *why;    /* of the set; NULL: not told */
 };
@@ -145,6 +145,11 @@ static void row_status(const struct ls *l, struct row *row, const struct kedge__
 	if (e->problem.code) {
 		row->status = "damaged";
 		row->problem = kedge__strdup(kedge__error_text(&e->problem));
+		return;
+	}
+	if (!kedge__history_has(kedge__place_run(&l->place), &e->set)) {
+		row->status = "abandoned";
+		row->problem = kedge__strdup("the job went back behind it");
 		return;
 	}
 	for (size_t i = 0; i < l->place.level_count; i++) {
@@ -329,7 +334,7 @@ static int list_versions(struct ls *l)
 		return status;
 	for (size_t i = 0; i < l->place.level_count; i++)
 		check_parts(l, i);
-	versions = kedge__place_versions(&l->place, &n);
+	versions = kedge__place_versions(&l->place, true, &n);
 	rows = kedge__calloc(n + 1, sizeof(*rows));
 	if (!rows)
 		kedge__tool_no_memory();

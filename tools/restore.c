@@ -252,7 +252,7 @@ static int restore_newest(struct restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t n;
-	uint64_t *versions = kedge__place_versions(&r->place, &n);
+	uint64_t *versions = kedge__place_versions(&r->place, false, &n);
 	int status = KEDGE__EXIT_NOTFOUND;
 
 	if (n == 0)

@@ -92,8 +92,13 @@ static int choose_version(struct save *s)
 		s->version = newest + 1;
 		return 0;
 	}
-	if (n == 0 || s->version > newest || s->replace)
+	if (n == 0 || s->version > newest)
 		return 0;
+	if (s->replace) {
+		rc = kedge_discard(s->k, s->version, KEDGE_LEVEL_1 | KEDGE_LEVEL_2);
+		return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot discard versions of %s", s->name)
+			  : 0;
+	}
 	return kedge__usage_error(&s->usage,
 				  "%s has versions up to %llu already; --replace discards those from %llu on", s->name,
 				  (unsigned long long)newest, (unsigned long long)s->version);

@@ -160,7 +160,10 @@ void kedge__place_done(struct kedge__place *p); /* takes a place that is all zer
 const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version);
 unsigned kedge__place_levels(const struct kedge__place *p, uint64_t version); /* bits as above */
 /* All versions on any level, ascending; kedge__free(). */
-uint64_t *kedge__place_versions(const struct kedge__place *p, size_t *count);
+/* Ascending; without ALL, only those that belong to the present run, and those that cannot be read. */
+uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *count);
+/* The run that they belong to; NULL: there are no versions. */
+const struct kedge__run *kedge__place_run(const struct kedge__place *p);
 /* *VERSION, or the newest if it is KEDGE__NO_VERSION; its entry. 0, or an exit code after a message. */
 int kedge__place_choose(const struct kedge__place *p, const struct kedge__usage *u, uint64_t *version,
 			const struct kedge__catalog_entry **entry);

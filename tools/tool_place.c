@@ -115,16 +115,25 @@ void kedge__place_done(struct kedge__place *p)
 	p->only_name = NULL;
 }
 
+const struct kedge__run *kedge__place_run(const struct kedge__place *p)
+{
+	const struct kedge__set *head = kedge__history_head(p->levels, p->level_count);
+
+	return head ? &head->run : NULL;
+}
+
+/* Of several sets of one number the one that belongs to the present run. */
 const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version)
 {
+	const struct kedge__run *run = kedge__place_run(p);
 	const struct kedge__catalog_entry *found = NULL;
 
 	for (size_t i = 0; i < p->level_count; i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_find(p->levels[i], version);
 
-		if (e && e->problem.code == 0)
+		if (e && e->problem.code == 0 && kedge__history_has(run, &e->set))
 			return e;
-		if (e)
+		if (e && (!found || found->problem.code))
 			found = e;
 	}
 	return found;
@@ -150,17 +159,22 @@ static int compare_versions(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-uint64_t *kedge__place_versions(const struct kedge__place *p, size_t *count)
+uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *count)
 {
+	const struct kedge__run *run = kedge__place_run(p);
 	KEDGE__ARRAY(uint64_t) list = {0};
 	size_t n = 0;
 
 	if (!kedge__array_reserve(&list, 1))
 		kedge__tool_no_memory();
 	for (size_t l = 0; l < p->level_count; l++)
-		for (size_t i = 0; i < kedge__catalog_count(p->levels[l]); i++)
-			if (!kedge__array_push(&list, kedge__catalog_at(p->levels[l], i)->version))
+		for (size_t i = 0; i < kedge__catalog_count(p->levels[l]); i++) {
+			const struct kedge__catalog_entry *e = kedge__catalog_at(p->levels[l], i);
+
+			if ((all || e->problem.code || kedge__history_has(run, &e->set)) &&
+			    !kedge__array_push(&list, e->version))
 				kedge__tool_no_memory();
+		}
 	qsort(list.at, list.count, sizeof(*list.at), compare_versions);
 	for (size_t i = 0; i < list.count; i++)
 		if (n == 0 || list.at[n - 1] != list.at[i])
@@ -177,7 +191,7 @@ int kedge__place_choose(const struct kedge__place *p, const struct kedge__usage 
 	size_t n;
 
 	if (wanted == KEDGE__NO_VERSION) {
-		all = kedge__place_versions(p, &n);
+		all = kedge__place_versions(p, false, &n);
 		wanted = n ? all[n - 1] : KEDGE__NO_VERSION;
 		kedge__free(all);
 		if (n == 0) {

@@ -133,7 +133,13 @@ static int take(struct veloc__client *c, int bad)
 		job->cleanup = false;
 		(void)veloc__call(c, VELOC__OP_DISCARD, job->k, 0, NULL);
 	}
-	rc = values[0] ? KEDGE_E_GROUP : veloc__call(c, VELOC__OP_CHECKPOINT, job->k, c->version, NULL);
+	rc = values[0] ? KEDGE_E_GROUP : 0;
+	/* Programs may count up and down; but what an earlier process took goes only by a restart or VELOC_Cleanup().
+	 */
+	if (!rc && job->took && c->version < job->last)
+		rc = veloc__call(c, VELOC__OP_GO_BACK, job->k, c->version, NULL);
+	if (!rc)
+		rc = veloc__call(c, VELOC__OP_CHECKPOINT, job->k, c->version, NULL);
 	c->taken = !rc;
 	c->failed = !!rc;
 	if (!rc) {

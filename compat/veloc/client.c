@@ -65,6 +65,8 @@ static int call_make(const struct call *call)
 		return kedge_find(call->k, call->version, call->out);
 	case VELOC__OP_DISCARD:
 		return kedge_discard(call->k, call->version, KEDGE_LEVEL_1);
+	case VELOC__OP_GO_BACK:
+		return kedge_discard(call->k, call->version, KEDGE_LEVEL_1 | KEDGE_LEVEL_2);
 	case VELOC__OP_CLOSE:
 		return kedge_close(call->k);
 	}

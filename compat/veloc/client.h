@@ -160,6 +160,7 @@ enum veloc__op {
 	VELOC__OP_RESTART,
 	VELOC__OP_FIND,
 	VELOC__OP_DISCARD,
+	VELOC__OP_GO_BACK,
 	VELOC__OP_CLOSE
 };
 int veloc__call(struct veloc__client *c, enum veloc__op op, kedge_t *k, uint64_t version, uint64_t *out);
