@@ -97,7 +97,7 @@ static inline void kedge__put64(void *p, uint64_t v) { memcpy(p, &v, 8); }
 #error "Kedge's records are little-endian and this port has no byte swapping yet"
 #endif
 
-/* ------------------------------------------------------------------ digest.c (definition: docs/FORMAT.md, "Digests") */
+/* ------------------------------------------------------------------ digest.c, digest_key.c (definition: docs/digests.md) */
 
 struct kedge__digest {
 	uint64_t lo, hi;
@@ -108,12 +108,25 @@ static inline bool kedge__digest_equal(struct kedge__digest a, struct kedge__dig
 	return a.lo == b.lo && a.hi == b.hi;
 }
 
-/* The 128-bit chunk digest: a keyed sum over 8-byte words that a GPU computes at memory speed. */
-struct kedge__digest kedge__digest_chunk(const void *data, size_t bytes);
-/* Digests of all chunks of DATA: ceil(bytes / chunk) of them, the last over what is left. */
-void kedge__digest_chunks(const void *data, size_t bytes, size_t chunk, struct kedge__digest *out);
-/* An inner node of the Merkle tree; its domain is separate from that of chunks. */
-struct kedge__digest kedge__digest_pair(struct kedge__digest left, struct kedge__digest right);
+/*
+ * What the chunk digest is keyed with: expanded from a seed. Digests made with one key are compared with each other alone;
+ * they live in a reducer and in the record file, which has the seed, and never in a segment.
+ */
+struct kedge__digest_key;
+#define KEDGE__DIGEST_SEED_BYTES 32
+#define KEDGE__DIGEST_MAX 65536u /* bytes of a chunk */
+
+/* SEED: KEDGE__DIGEST_SEED_BYTES bytes, or NULL: they are drawn from the system. */
+int kedge__digest_key_new(const uint8_t *seed, struct kedge__digest_key **out, struct kedge__error *err);
+void kedge__digest_key_free(struct kedge__digest_key *key);
+const uint8_t *kedge__digest_key_seed(const struct kedge__digest_key *key);
+
+/* The 128-bit digest of a chunk of at most KEDGE__DIGEST_MAX bytes. */
+struct kedge__digest kedge__digest_chunk(const struct kedge__digest_key *key, const void *data, size_t bytes);
+/* Digests of all chunks of DATA: ceil(bytes / chunk) of them, the last over what is left. CHUNK: a power of two, at least 16. */
+void kedge__digest_chunks(const struct kedge__digest_key *key, const void *data, size_t bytes, size_t chunk, struct kedge__digest *out);
+/* A node of the Merkle tree over 2^LEVEL chunks, LEVEL from 1 on. Each level has keys of its own, as chunks have. */
+struct kedge__digest kedge__digest_node(const struct kedge__digest_key *key, unsigned level, struct kedge__digest left, struct kedge__digest right);
 const char *kedge__digest_kernel(void); /* "avx512", "avx2", "scalar": the variant in use, all bit-identical */
 
 /* The region sum: 128 bits over a whole region, independent of the chunk digest, position-keyed and additive:

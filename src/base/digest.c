@@ -1,67 +1,25 @@
 /*
  * digest.c: the chunk digest, the node digest and the region sum (docs/digests.md), and the choice of the variant that
- * suits the machine. Checksums of stored bytes are XXH3's.
+ * suits the machine.
  */
-#include "base/base.h"
 #include "base/digest_internal.h"
 
 #include <stdatomic.h>
-#include <xxhash.h>
 
-static struct digest_sums scalar_block(const uint8_t *data, size_t blocks, uint64_t word, uint64_t key)
+static void scalar_nh(const struct digest_domain *d, const uint8_t *data, size_t lines, uint64_t sums[4])
 {
-	struct digest_sums s = {0, 0};
-	size_t pairs = blocks * 4;
+	uint64_t s[4] = {0, 0, 0, 0};
 
-	key += word * DIGEST_STEP;
-	for (size_t i = 0; i < pairs; i++, data += 16, key += 2 * DIGEST_STEP) {
-		uint64_t x = digest_mix(kedge__get64(data), key);
-		uint64_t y = digest_mix(kedge__get64(data + 8), key + DIGEST_STEP);
-
-		s.a += x + digest_rotl(y, 32);
-		s.b += y + 3 * digest_rotl(x, 27);
-	}
-	return s;
+	for (size_t i = 0; i < lines * 8; i++, data += 8)
+		for (size_t p = 0; p < DIGEST_PASSES; p++)
+			s[p] += digest_product(kedge__get64(data), d->nh[i + p * DIGEST_LINE]);
+	memcpy(sums, s, sizeof(s));
 }
 
-/* What is left after whole blocks: fewer than 64 bytes, zero-padded to a pair of words. */
-static struct digest_sums tail_sums(const uint8_t *data, size_t bytes, uint64_t word, uint64_t key)
+static void scalar_chunks(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count,
+			  size_t chunk, struct kedge__digest *out)
 {
-	struct digest_sums s = {0, 0};
-	uint8_t pad[64] = {0};
-
-	memcpy(pad, data, bytes);
-	key += word * DIGEST_STEP;
-	for (size_t at = 0; at < bytes; at += 16, key += 2 * DIGEST_STEP) {
-		uint64_t x = digest_mix(kedge__get64(pad + at), key);
-		uint64_t y = digest_mix(kedge__get64(pad + at + 8), key + DIGEST_STEP);
-
-		s.a += x + digest_rotl(y, 32);
-		s.b += y + 3 * digest_rotl(x, 27);
-	}
-	return s;
-}
-
-static struct kedge__digest digest_with(const struct digest_kernel *k, const uint8_t *data, size_t bytes, uint64_t key)
-{
-	size_t blocks = bytes / 64;
-	struct digest_sums s = {0, 0};
-
-	if (blocks)
-		s = k->block(data, blocks, 0, key);
-	if (bytes % 64) {
-		struct digest_sums t = tail_sums(data + blocks * 64, bytes % 64, blocks * 8, key);
-
-		s.a += t.a;
-		s.b += t.b;
-	}
-	return digest_finish(s, bytes);
-}
-
-static void scalar_chunks(const uint8_t *data, size_t count, size_t chunk, struct kedge__digest *out)
-{
-	for (size_t i = 0; i < count; i++)
-		out[i] = digest_with(&kedge__digest_scalar, data + i * chunk, chunk, DIGEST_KEY_CHUNK);
+	kedge__digest_rest(&kedge__digest_scalar, d, length, data, count, chunk, out);
 }
 
 static struct kedge__sum scalar_sum(const uint8_t *data, size_t blocks, uint64_t word)
@@ -78,7 +36,7 @@ static struct kedge__sum scalar_sum(const uint8_t *data, size_t blocks, uint64_t
 	return s;
 }
 
-const struct digest_kernel kedge__digest_scalar = {"scalar", scalar_block, scalar_chunks, scalar_sum};
+const struct digest_kernel kedge__digest_scalar = {"scalar", scalar_nh, scalar_chunks, scalar_sum};
 
 /* Found once; a race finds the same thing twice. */
 static const struct digest_kernel *kernel(void)
@@ -97,21 +55,103 @@ static const struct digest_kernel *kernel(void)
 	return k;
 }
 
-struct kedge__digest kedge__digest_chunk_by(const struct digest_kernel *k, const void *data, size_t bytes)
+/* At most DIGEST_BLOCK bytes, zero-padded to a whole word. */
+static struct kedge__digest block_digest(const struct digest_kernel *k, const struct digest_domain *d, uint64_t length,
+					 const uint8_t *data, size_t bytes)
 {
-	return digest_with(k, data, bytes, DIGEST_KEY_CHUNK);
+	uint64_t s[4] = {0, 0, 0, 0};
+	size_t at = bytes / 64 * 64;
+
+	if (at)
+		k->nh(d, data, at / 64, s);
+	for (; at < bytes; at += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, data + at, KEDGE__MIN(bytes - at, (size_t)8));
+		for (size_t p = 0; p < DIGEST_PASSES; p++)
+			s[p] += digest_product(word, d->nh[at / 8 + p * DIGEST_LINE]);
+	}
+	return digest_fold(&d->fold, s, length);
 }
 
-void kedge__digest_chunks_by(const struct digest_kernel *k, const void *data, size_t bytes, size_t chunk,
-			     struct kedge__digest *out)
+void kedge__digest_rest(const struct digest_kernel *k, const struct digest_domain *d, uint64_t length,
+			const uint8_t *data, size_t count, size_t chunk, struct kedge__digest *out)
+{
+	for (size_t i = 0; i < count; i++)
+		out[i] = block_digest(k, d, length, data + i * chunk, chunk);
+}
+
+/* COUNT chunks that are longer than a block: some are reduced to digests of blocks, and these to one for each chunk. */
+static void long_chunks(const struct digest_kernel *k, const struct kedge__digest_key *key, const uint8_t *data,
+			size_t count, size_t chunk, struct kedge__digest *out)
+{
+	struct kedge__digest blocks[DIGEST_BLOCKS];
+	size_t each = chunk / DIGEST_BLOCK;
+
+	while (count) {
+		size_t n = KEDGE__MIN(count, DIGEST_BLOCKS / each);
+
+		k->chunks(&key->chunk, DIGEST_BLOCK, data, n * each, DIGEST_BLOCK, blocks);
+		k->chunks(&key->top, chunk, (const uint8_t *)blocks, n, each * sizeof(blocks[0]), out);
+		data += n * chunk;
+		out += n;
+		count -= n;
+	}
+}
+
+struct kedge__digest kedge__digest_chunk_by(const struct digest_kernel *k, const struct kedge__digest_key *key,
+					    const void *data, size_t bytes)
+{
+	struct kedge__digest blocks[DIGEST_BLOCKS];
+	size_t whole = bytes / DIGEST_BLOCK, rest = bytes % DIGEST_BLOCK;
+
+	if (bytes <= DIGEST_BLOCK)
+		return block_digest(k, &key->chunk, bytes, data, bytes);
+	k->chunks(&key->chunk, DIGEST_BLOCK, data, whole, DIGEST_BLOCK, blocks);
+	if (rest)
+		blocks[whole] = block_digest(k, &key->chunk, rest, (const uint8_t *)data + whole * DIGEST_BLOCK, rest);
+	return block_digest(k, &key->top, bytes, (const uint8_t *)blocks, (whole + (rest != 0)) * sizeof(blocks[0]));
+}
+
+void kedge__digest_chunks_by(const struct digest_kernel *k, const struct kedge__digest_key *key, const void *data,
+			     size_t bytes, size_t chunk, struct kedge__digest *out)
 {
 	const uint8_t *p = data;
 	size_t whole = bytes / chunk;
 
-	k->chunks(p, whole, chunk, out);
+	if (chunk <= DIGEST_BLOCK)
+		k->chunks(&key->chunk, chunk, p, whole, chunk, out);
+	else
+		long_chunks(k, key, p, whole, chunk, out);
 	if (bytes % chunk)
-		out[whole] = kedge__digest_chunk_by(k, p + whole * chunk, bytes % chunk);
+		out[whole] = kedge__digest_chunk_by(k, key, p + whole * chunk, bytes % chunk);
 }
+
+struct kedge__digest kedge__digest_chunk(const struct kedge__digest_key *key, const void *data, size_t bytes)
+{
+	return kedge__digest_chunk_by(kernel(), key, data, bytes);
+}
+
+void kedge__digest_chunks(const struct kedge__digest_key *key, const void *data, size_t bytes, size_t chunk,
+			  struct kedge__digest *out)
+{
+	kedge__digest_chunks_by(kernel(), key, data, bytes, chunk, out);
+}
+
+struct kedge__digest kedge__digest_node(const struct kedge__digest_key *key, unsigned level, struct kedge__digest left,
+					struct kedge__digest right)
+{
+	const uint64_t s[4] = {left.lo, left.hi, right.lo, right.hi};
+
+	return digest_fold(&key->node[(level - 1) % DIGEST_LEVELS], s, 0);
+}
+
+const char *kedge__digest_kernel(void)
+{
+	return kernel()->name;
+}
+
+/* ---- region sums */
 
 static void sum_word(struct kedge__sum *s, uint64_t word, uint64_t key)
 {
@@ -141,52 +181,17 @@ struct kedge__sum kedge__sum_by(const struct digest_kernel *k, const void *data,
 	return s;
 }
 
-struct kedge__digest kedge__digest_chunk(const void *data, size_t bytes)
-{
-	return kedge__digest_chunk_by(kernel(), data, bytes);
-}
-
-void kedge__digest_chunks(const void *data, size_t bytes, size_t chunk, struct kedge__digest *out)
-{
-	kedge__digest_chunks_by(kernel(), data, bytes, chunk, out);
-}
-
-struct kedge__digest kedge__digest_pair(struct kedge__digest left, struct kedge__digest right)
-{
-	uint64_t x0 = digest_mix(left.lo, DIGEST_KEY_NODE);
-	uint64_t y0 = digest_mix(left.hi, DIGEST_KEY_NODE + DIGEST_STEP);
-	uint64_t x1 = digest_mix(right.lo, DIGEST_KEY_NODE + 2 * DIGEST_STEP);
-	uint64_t y1 = digest_mix(right.hi, DIGEST_KEY_NODE + 3 * DIGEST_STEP);
-	struct digest_sums s;
-
-	s.a = x0 + digest_rotl(y0, 32) + x1 + digest_rotl(y1, 32);
-	s.b = y0 + 3 * digest_rotl(x0, 27) + y1 + 3 * digest_rotl(x1, 27);
-	return digest_finish(s, 32);
-}
-
-const char *kedge__digest_kernel(void)
-{
-	return kernel()->name;
-}
-
 struct kedge__sum kedge__sum_of(const void *data, size_t bytes, uint64_t pos)
 {
 	return kedge__sum_by(kernel(), data, bytes, pos);
 }
 
+/* For each length a bijection of the two sums; both halves depend on both. */
 struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes)
 {
-	return digest_finish((struct digest_sums){total.s1, total.s2}, bytes);
-}
+	uint64_t a = total.s1 ^ bytes * DIGEST_STEP;
+	uint64_t b = digest_final(total.s2 + a);
 
-uint64_t kedge__checksum_plain(const void *data, size_t bytes)
-{
-	return XXH3_64bits(data, bytes);
-}
-
-struct kedge__digest kedge__seal(const void *data, size_t bytes)
-{
-	XXH128_hash_t h = XXH3_128bits(data, bytes);
-
-	return (struct kedge__digest){h.low64, h.high64};
+	a = digest_final(a + b);
+	return (struct kedge__digest){a, b + a};
 }

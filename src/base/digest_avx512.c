@@ -1,6 +1,7 @@
 /*
- * digest_avx512.c: the digest eight words at a time. Eight chunks are finished together, so that short chunks are not
- * paid for in scalar code. Sums are order-free: lanes are added up in whatever order the shuffles bring.
+ * digest_avx512.c: the digest eight pairs of words at a time. The keys of a pass are those of the pass before, a line
+ * further on: a line of data meets four lines of keys, three of which the next line needs again. Eight chunks are
+ * folded together. Sums are order-free: lanes are added up in whatever order the shuffles bring.
  */
 #include "base/digest_internal.h"
 
@@ -11,197 +12,263 @@
 #define TARGET __attribute__((target("avx512f,avx512dq")))
 #define INLINE __attribute__((target("avx512f,avx512dq"), always_inline)) static inline
 
+struct sums {
+	__m512i p[DIGEST_PASSES];
+};
+
+INLINE __m512i product(__m512i w, __m512i key)
+{
+	__m512i t = _mm512_add_epi32(w, key);
+
+	return _mm512_mul_epu32(t, _mm512_srli_epi64(t, 32));
+}
+
+INLINE __m512i key_line(const struct digest_domain *d, size_t line)
+{
+	return _mm512_loadu_si512(d->nh + line * DIGEST_LINE);
+}
+
+INLINE __m512i add(__m512i a, __m512i b)
+{
+	return _mm512_add_epi64(a, b);
+}
+
+/* LINES lines; the first four lines of keys are in registers from chunk to chunk, if LINES is a small constant. */
+INLINE struct sums chunk_sums(const struct digest_domain *d, const uint8_t *data, size_t lines)
+{
+	__m512i k0 = key_line(d, 0), k1 = key_line(d, 1), k2 = key_line(d, 2), k3 = key_line(d, 3);
+	__m512i w = _mm512_loadu_si512(data);
+	struct sums s = {{product(w, k0), product(w, k1), product(w, k2), product(w, k3)}};
+
+	digest_prefetch(data);
+#pragma GCC unroll 4
+	for (size_t i = 1; i < lines; i++) {
+		w = _mm512_loadu_si512(data + i * 64);
+		digest_prefetch(data + i * 64);
+		k0 = k1, k1 = k2, k2 = k3, k3 = key_line(d, i + 3);
+		s.p[0] = add(s.p[0], product(w, k0));
+		s.p[1] = add(s.p[1], product(w, k1));
+		s.p[2] = add(s.p[2], product(w, k2));
+		s.p[3] = add(s.p[3], product(w, k3));
+	}
+	return s;
+}
+
+/* The lanes of V added up; the intrinsic for it adds signed numbers, which may not wrap. */
+INLINE uint64_t total(__m512i v)
+{
+	uint64_t lane[8], sum = 0;
+
+	_mm512_storeu_si512(lane, v);
+	for (int i = 0; i < 8; i++)
+		sum += lane[i];
+	return sum;
+}
+
+TARGET static void avx512_nh(const struct digest_domain *d, const uint8_t *data, size_t lines, uint64_t sums[4])
+{
+	struct sums s = chunk_sums(d, data, lines);
+
+#pragma GCC unroll 4
+	for (int p = 0; p < DIGEST_PASSES; p++)
+		sums[p] = total(s.p[p]);
+}
+
+/* Neighbouring lanes of both added up: those of U first, in every 128 bits. */
+INLINE __m512i pair(__m512i u, __m512i v)
+{
+	return add(_mm512_unpacklo_epi64(u, v), _mm512_unpackhi_epi64(u, v));
+}
+
+/* Neighbouring 128-bit parts of both added up: those of U first. */
+INLINE __m512i fold(__m512i u, __m512i v)
+{
+	return add(_mm512_shuffle_i64x2(u, v, 0x88), _mm512_shuffle_i64x2(u, v, 0xdd));
+}
+
+INLINE __m512i all(uint64_t v)
+{
+	return _mm512_set1_epi64((long long)v);
+}
+
+/* The J-th 32 bits of the hash of (b0 b1 b2 b3), each in the lower half of its lane; they come in the upper half. */
+INLINE __m512i fold_part(const struct digest_fold *f, int j, const __m512i b[4], uint64_t start)
+{
+	__m512i low = all(start), high = _mm512_mul_epu32(b[0], all(f->h[j][0]));
+
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++)
+		low = add(low, _mm512_mul_epu32(b[i], all(f->m[j][i])));
+#pragma GCC unroll 4
+	for (int i = 1; i < 4; i++)
+		high = add(high, _mm512_mul_epu32(b[i], all(f->h[j][i])));
+	return add(low, _mm512_slli_epi64(high, 32));
+}
+
+/* Upper halves of U and V, as lower and upper half. */
+INLINE __m512i upper_halves(__m512i u, __m512i v)
+{
+	return _mm512_mask_shuffle_epi32(v, 0x5555, u, (_MM_PERM_ENUM)0xf5);
+}
+
+/* digest_fold() of eight chunks in order, stored as {lo, hi} pairs. */
+INLINE void finish8(const struct digest_fold *f, const uint64_t start[4], const __m512i s[4], struct kedge__digest *out)
+{
+	const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
+	const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
+	const __m512i b[4] = {s[2], _mm512_srli_epi64(s[2], 32), s[3], _mm512_srli_epi64(s[3], 32)};
+	__m512i part[4], a, c;
+
+#pragma GCC unroll 4
+	for (int j = 0; j < 4; j++)
+		part[j] = fold_part(f, j, b, start[j]);
+	a = _mm512_add_epi32(s[0], upper_halves(part[0], part[1]));
+	c = _mm512_add_epi32(s[1], upper_halves(part[2], part[3]));
+	_mm512_storeu_si512(out, _mm512_permutex2var_epi64(a, low, c));
+	_mm512_storeu_si512(out + 4, _mm512_permutex2var_epi64(a, high, c));
+}
+
+INLINE void length_starts(const struct digest_fold *f, uint64_t length, uint64_t start[4])
+{
+#pragma GCC unroll 4
+	for (int j = 0; j < 4; j++)
+		start[j] = digest_length(f, j, length);
+}
+
+/* The sums of eight chunks, each in the lane of its number. */
+INLINE void collate(const struct sums c[8], __m512i s[DIGEST_PASSES])
+{
+#pragma GCC unroll 4
+	for (int p = 0; p < DIGEST_PASSES; p++) {
+		__m512i u = fold(pair(c[0].p[p], c[1].p[p]), pair(c[2].p[p], c[3].p[p]));
+		__m512i v = fold(pair(c[4].p[p], c[5].p[p]), pair(c[6].p[p], c[7].p[p]));
+
+		s[p] = fold(u, v);
+	}
+}
+
+/* Short chunks in a row, so that all stays in registers; longer ones in a loop, so that the code stays small. */
+INLINE void gather(const struct digest_domain *d, const uint8_t *data, size_t lines, struct sums c[8])
+{
+	if (lines <= 2) {
+#pragma GCC unroll 8
+		for (size_t i = 0; i < 8; i++)
+			c[i] = chunk_sums(d, data + i * lines * 64, lines);
+		return;
+	}
+#pragma GCC unroll 1
+	for (size_t i = 0; i < 8; i++)
+		c[i] = chunk_sums(d, data + i * lines * 64, lines);
+}
+
+/* Chunks of LINES lines, eight at a time. Returns how many were done. */
+INLINE size_t chunks_of_lines(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count,
+			      size_t lines, struct kedge__digest *out)
+{
+	uint64_t start[4];
+	size_t done = 0;
+
+	length_starts(&d->fold, length, start);
+	for (; done + 8 <= count; done += 8) {
+		__m512i s[DIGEST_PASSES];
+		struct sums c[8];
+
+		gather(d, data, lines, c);
+		data += 8 * lines * 64;
+		collate(c, s);
+		finish8(&d->fold, start, s, out + done);
+	}
+	return done;
+}
+
+#define CHUNKS(bytes)                                                                                                  \
+	TARGET static size_t chunks_##bytes(const struct digest_domain *d, uint64_t length, const uint8_t *data,       \
+					    size_t count, struct kedge__digest *out)                                   \
+	{                                                                                                              \
+		return chunks_of_lines(d, length, data, count, (bytes) / 64, out);                                     \
+	}
+CHUNKS(64)
+CHUNKS(128)
+CHUNKS(256)
+CHUNKS(512)
+CHUNKS(1024)
+
+/* Two chunks in a line; the shuffles bring them as 0 2 1 3 4 6 5 7. */
+TARGET static size_t chunks_32(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count,
+			       struct kedge__digest *out)
+{
+	const __m512i order = _mm512_set_epi64(7, 5, 6, 4, 3, 1, 2, 0);
+	uint64_t start[4];
+	size_t done = 0;
+
+	length_starts(&d->fold, length, start);
+	for (; done + 8 <= count; done += 8, data += 256) {
+		__m512i s[DIGEST_PASSES], w[4];
+
+#pragma GCC unroll 4
+		for (int i = 0; i < 4; i++) {
+			digest_prefetch(data + 64 * i);
+			w[i] = _mm512_loadu_si512(data + 64 * i);
+		}
+#pragma GCC unroll 4
+		for (size_t p = 0; p < DIGEST_PASSES; p++) {
+			__m512i key = _mm512_broadcast_i64x4(
+			    _mm256_loadu_si256((const __m256i *)(const void *)(d->nh + p * DIGEST_LINE)));
+			__m512i u = pair(product(w[0], key), product(w[1], key));
+			__m512i v = pair(product(w[2], key), product(w[3], key));
+
+			s[p] = _mm512_permutexvar_epi64(order, fold(u, v));
+		}
+		finish8(&d->fold, start, s, out + done);
+	}
+	return done;
+}
+
+/* Four chunks in a line; they come as 0 4 1 5 2 6 3 7. */
+TARGET static size_t chunks_16(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count,
+			       struct kedge__digest *out)
+{
+	const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
+	uint64_t start[4];
+	size_t done = 0;
+
+	length_starts(&d->fold, length, start);
+	for (; done + 8 <= count; done += 8, data += 128) {
+		__m512i u = _mm512_loadu_si512(data), v = _mm512_loadu_si512(data + 64), s[DIGEST_PASSES];
+
+		digest_prefetch(data);
+		digest_prefetch(data + 64);
+#pragma GCC unroll 4
+		for (size_t p = 0; p < DIGEST_PASSES; p++) {
+			__m512i key = _mm512_broadcast_i64x2(
+			    _mm_loadu_si128((const __m128i *)(const void *)(d->nh + p * DIGEST_LINE)));
+
+			s[p] = _mm512_permutexvar_epi64(order, pair(product(u, key), product(v, key)));
+		}
+		finish8(&d->fold, start, s, out + done);
+	}
+	return done;
+}
+
+static const struct digest_kernel avx512_kernel;
+
+static void avx512_chunks(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count,
+			  size_t chunk, struct kedge__digest *out)
+{
+	static size_t (*const by_size[])(const struct digest_domain *, uint64_t, const uint8_t *, size_t,
+					 struct kedge__digest *) = {chunks_16,  chunks_32,  chunks_64,  chunks_128,
+								    chunks_256, chunks_512, chunks_1024};
+	size_t done = by_size[__builtin_ctzll(chunk) - 4](d, length, data, count, out);
+
+	kedge__digest_rest(&avx512_kernel, d, length, data + done * chunk, count - done, chunk, out + done);
+}
+
 INLINE __m512i keys_at(uint64_t key)
 {
 	__m512i lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
 
 	lane = _mm512_mullo_epi64(lane, _mm512_set1_epi64((long long)DIGEST_STEP));
 	return _mm512_add_epi64(lane, _mm512_set1_epi64((long long)key));
-}
-
-INLINE __m512i mix(__m512i w, __m512i key)
-{
-	__m512i x = _mm512_mullo_epi64(_mm512_xor_si512(w, key), _mm512_set1_epi64((long long)DIGEST_P1));
-
-	x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 32));
-	x = _mm512_mullo_epi64(x, _mm512_set1_epi64((long long)DIGEST_P2));
-	return _mm512_xor_si512(x, _mm512_srli_epi64(x, 29));
-}
-
-INLINE __m512i final(__m512i v)
-{
-	v = _mm512_xor_si512(v, _mm512_srli_epi64(v, 30));
-	v = _mm512_mullo_epi64(v, _mm512_set1_epi64((long long)DIGEST_F1));
-	v = _mm512_xor_si512(v, _mm512_srli_epi64(v, 27));
-	v = _mm512_mullo_epi64(v, _mm512_set1_epi64((long long)DIGEST_F2));
-	return _mm512_xor_si512(v, _mm512_srli_epi64(v, 31));
-}
-
-INLINE __m512i triple(__m512i v)
-{
-	return _mm512_add_epi64(v, _mm512_add_epi64(v, v));
-}
-
-/* digest_finish() of eight chunks in order, stored as {lo, hi} pairs. */
-INLINE void finish8(__m512i a, __m512i b, uint64_t bytes, struct kedge__digest *out)
-{
-	const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
-	const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
-
-	a = _mm512_xor_si512(a, _mm512_set1_epi64((long long)(bytes * DIGEST_STEP)));
-	b = final(_mm512_add_epi64(b, a));
-	a = final(_mm512_add_epi64(a, b));
-	b = _mm512_add_epi64(b, a);
-	_mm512_storeu_si512(out, _mm512_permutex2var_epi64(a, low, b));
-	_mm512_storeu_si512(out + 4, _mm512_permutex2var_epi64(a, high, b));
-}
-
-/* Neighbouring 128-bit parts of both added up: those of U first. */
-INLINE __m512i fold(__m512i u, __m512i v)
-{
-	return _mm512_add_epi64(_mm512_shuffle_i64x2(u, v, 0x88), _mm512_shuffle_i64x2(u, v, 0xdd));
-}
-
-/*
- * What a chunk adds up to: `x` the mixed words, `r` the same rotated, by 27 where the word is even, by 32 where odd.
- * Then a = x(even) + r(odd) and b = x(odd) + 3 r(even).
- */
-struct lanes {
-	__m512i x, r;
-};
-
-INLINE void lanes_add(struct lanes *l, __m512i x)
-{
-	const __m512i turn = _mm512_set_epi64(32, 27, 32, 27, 32, 27, 32, 27);
-
-	l->x = _mm512_add_epi64(l->x, x);
-	l->r = _mm512_add_epi64(l->r, _mm512_rolv_epi64(x, turn));
-}
-
-INLINE struct lanes chunk_lanes(const uint8_t *data, size_t blocks, __m512i key)
-{
-	const __m512i step = _mm512_set1_epi64((long long)(8 * DIGEST_STEP));
-	struct lanes l = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-
-	for (size_t i = 0; i < blocks; i++, data += 64) {
-		digest_prefetch(data);
-		lanes_add(&l, mix(_mm512_loadu_si512(data), key));
-		key = _mm512_add_epi64(key, step);
-	}
-	return l;
-}
-
-/* The lanes of MASK added up; the intrinsic for it adds signed numbers, which may not wrap. */
-INLINE uint64_t total(__m512i v, unsigned mask)
-{
-	uint64_t lane[8], sum = 0;
-
-	_mm512_storeu_si512(lane, v);
-	for (int i = 0; i < 8; i++)
-		sum += mask >> i & 1 ? lane[i] : 0;
-	return sum;
-}
-
-TARGET static struct digest_sums avx512_block(const uint8_t *data, size_t blocks, uint64_t word, uint64_t key)
-{
-	struct lanes l = chunk_lanes(data, blocks, keys_at(key + word * DIGEST_STEP));
-
-	return (struct digest_sums){total(l.x, 0x55) + total(l.r, 0xaa), total(l.x, 0xaa) + 3 * total(l.r, 0x55)};
-}
-
-INLINE void lanes_finish8(const struct lanes l[8], uint64_t bytes, struct kedge__digest *out)
-{
-	__m512i a[4], b[4];
-
-	for (int i = 0; i < 4; i++) {
-		const struct lanes *u = &l[2 * i], *v = &l[2 * i + 1];
-
-		a[i] = _mm512_add_epi64(_mm512_unpacklo_epi64(u->x, v->x), _mm512_unpackhi_epi64(u->r, v->r));
-		b[i] = _mm512_add_epi64(_mm512_unpackhi_epi64(u->x, v->x), triple(_mm512_unpacklo_epi64(u->r, v->r)));
-	}
-	finish8(fold(fold(a[0], a[1]), fold(a[2], a[3])), fold(fold(b[0], b[1]), fold(b[2], b[3])), bytes, out);
-}
-
-TARGET static void chunks_long(const uint8_t *data, size_t count, size_t chunk, struct kedge__digest *out)
-{
-	const __m512i key = keys_at(DIGEST_KEY_CHUNK);
-	struct kedge__digest last[8];
-	struct lanes l[8];
-
-	for (; count >= 8; count -= 8, out += 8, data += 8 * chunk) {
-		for (int i = 0; i < 8; i++)
-			l[i] = chunk_lanes(data + (size_t)i * chunk, chunk / 64, key);
-		lanes_finish8(l, chunk, out);
-	}
-	if (!count)
-		return;
-	for (size_t i = 0; i < 8; i++)
-		l[i] = chunk_lanes(data + i * chunk, i < count ? chunk / 64 : 0, key);
-	lanes_finish8(l, chunk, last);
-	memcpy(out, last, count * sizeof(*out));
-}
-
-/* Even words of two blocks in E, odd ones in O: then only half as many rotations are needed. */
-INLINE void split_sums(__m512i u, __m512i v, __m512i *a, __m512i *b)
-{
-	__m512i e = _mm512_unpacklo_epi64(u, v), o = _mm512_unpackhi_epi64(u, v);
-
-	*a = _mm512_add_epi64(e, _mm512_rol_epi64(o, 32));
-	*b = _mm512_add_epi64(o, triple(_mm512_rol_epi64(e, 27)));
-}
-
-TARGET static size_t chunks_64(const uint8_t *data, size_t count, struct kedge__digest *out)
-{
-	const __m512i key = keys_at(DIGEST_KEY_CHUNK);
-	size_t done = 0;
-
-	for (; done + 8 <= count; done += 8, data += 512) {
-		__m512i a[4], b[4];
-
-		for (int i = 0; i < 8; i++)
-			digest_prefetch(data + 64 * i);
-		for (int i = 0; i < 4; i++)
-			split_sums(mix(_mm512_loadu_si512(data + 128 * i), key),
-				   mix(_mm512_loadu_si512(data + 128 * i + 64), key), &a[i], &b[i]);
-		finish8(fold(fold(a[0], a[1]), fold(a[2], a[3])), fold(fold(b[0], b[1]), fold(b[2], b[3])), 64,
-			out + done);
-	}
-	return done;
-}
-
-/* Two chunks in a block; the shuffles bring them as 0 2 1 3 4 6 5 7. */
-TARGET static size_t chunks_32(const uint8_t *data, size_t count, struct kedge__digest *out)
-{
-	const __m512i key = _mm512_shuffle_i64x2(keys_at(DIGEST_KEY_CHUNK), keys_at(DIGEST_KEY_CHUNK), 0x44);
-	const __m512i order = _mm512_set_epi64(7, 5, 6, 4, 3, 1, 2, 0);
-	size_t done = 0;
-
-	for (; done + 8 <= count; done += 8, data += 256) {
-		__m512i a[2], b[2];
-
-		for (int i = 0; i < 4; i++)
-			digest_prefetch(data + 64 * i);
-		for (int i = 0; i < 2; i++)
-			split_sums(mix(_mm512_loadu_si512(data + 128 * i), key),
-				   mix(_mm512_loadu_si512(data + 128 * i + 64), key), &a[i], &b[i]);
-		finish8(_mm512_permutexvar_epi64(order, fold(a[0], a[1])),
-			_mm512_permutexvar_epi64(order, fold(b[0], b[1])), 32, out + done);
-	}
-	return done;
-}
-
-static void avx512_chunks(const uint8_t *data, size_t count, size_t chunk, struct kedge__digest *out)
-{
-	size_t done = 0;
-
-	if (chunk == 32)
-		done = chunks_32(data, count, out);
-	else if (chunk == 64)
-		done = chunks_64(data, count, out);
-	if (chunk < 64)
-		kedge__digest_scalar.chunks(data + done * chunk, count - done, chunk, out + done);
-	else
-		chunks_long(data + done * chunk, count - done, chunk, out + done);
 }
 
 TARGET static struct kedge__sum avx512_sum(const uint8_t *data, size_t blocks, uint64_t word)
@@ -217,10 +284,10 @@ TARGET static struct kedge__sum avx512_sum(const uint8_t *data, size_t blocks, u
 		s2 = _mm512_add_epi64(s2, t);
 		key = _mm512_add_epi64(key, step);
 	}
-	return (struct kedge__sum){total(s1, 0xff), total(s2, 0xff)};
+	return (struct kedge__sum){total(s1), total(s2)};
 }
 
-static const struct digest_kernel avx512_kernel = {"avx512", avx512_block, avx512_chunks, avx512_sum};
+static const struct digest_kernel avx512_kernel = {"avx512", avx512_nh, avx512_chunks, avx512_sum};
 
 const struct digest_kernel *kedge__digest_avx512(void)
 {

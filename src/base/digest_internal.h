@@ -6,29 +6,46 @@
 
 #include "base/base.h"
 
-#define DIGEST_STEP      UINT64_C(0x9E3779B97F4A7C15) /* distance of the keys of neighbouring words */
-#define DIGEST_KEY_CHUNK UINT64_C(0x6B656467652D6331)
-#define DIGEST_KEY_NODE  UINT64_C(0xC2B2AE3D27D4EB4F)
-#define DIGEST_KEY_SUM   UINT64_C(0x27D4EB2F165667C5)
-#define DIGEST_P1        UINT64_C(0xFF51AFD7ED558CCD)
-#define DIGEST_P2        UINT64_C(0xD6E8FEB86659FD93)
-#define DIGEST_F1        UINT64_C(0xBF58476D1CE4E5B9)
-#define DIGEST_F2        UINT64_C(0x94D049BB133111EB)
+#define DIGEST_STEP    UINT64_C(0x9E3779B97F4A7C15) /* region sums: distance of the keys of neighbouring words */
+#define DIGEST_KEY_SUM UINT64_C(0x27D4EB2F165667C5)
+#define DIGEST_F1      UINT64_C(0xBF58476D1CE4E5B9)
+#define DIGEST_F2      UINT64_C(0x94D049BB133111EB)
 
-/* The two sums before they are finished. */
-struct digest_sums {
-	uint64_t a, b;
+#define DIGEST_PASSES 4
+#define DIGEST_LINE   8    /* words; the keys of a pass are those of the pass before, this much further on */
+#define DIGEST_BLOCK  1024 /* bytes; a longer chunk is the digest of the digests of its blocks */
+#define DIGEST_BLOCKS (KEDGE__DIGEST_MAX / DIGEST_BLOCK)
+#define DIGEST_WORDS  (DIGEST_BLOCK / 8 + (DIGEST_PASSES - 1) * DIGEST_LINE)
+#define DIGEST_LEVELS 48
+
+/* Keys of the fold of four sums into a digest; h: the upper halves of m, for those who multiply 32 bits by 32. */
+struct digest_fold {
+	uint64_t m[4][4], u[4], v[4], h[4][4];
+};
+
+/* Keys of the chunks, or of the digests of a long chunk's blocks. `nh` starts at a cache line. */
+struct digest_domain {
+	uint64_t nh[DIGEST_WORDS];
+	struct digest_fold fold;
+};
+
+struct kedge__digest_key {
+	struct digest_domain chunk, top;
+	struct digest_fold node[DIGEST_LEVELS];
+	uint8_t seed[KEDGE__DIGEST_SEED_BYTES];
+	void *memory; /* what it is part of */
 };
 
 /*
- * A variant. block: the sums over BLOCKS whole 64-byte blocks, the first of which starts at word WORD of its chunk.
- * chunks: digests of COUNT whole chunks of CHUNK bytes (a power of two, at least 32). sum: the region sum of BLOCKS
- * whole 64-byte blocks, the first at word WORD of the region.
+ * A variant. nh: the four sums over LINES whole 64-byte lines, from the first key on. chunks: digests of COUNT chunks of
+ * CHUNK bytes, a power of two from 16 to DIGEST_BLOCK, in which the length counts as LENGTH. sum: the region sum of
+ * BLOCKS whole 64-byte blocks, the first at word WORD of the region.
  */
 struct digest_kernel {
 	const char *name;
-	struct digest_sums (*block)(const uint8_t *data, size_t blocks, uint64_t word, uint64_t key);
-	void (*chunks)(const uint8_t *data, size_t count, size_t chunk, struct kedge__digest *out);
+	void (*nh)(const struct digest_domain *d, const uint8_t *data, size_t lines, uint64_t sums[4]);
+	void (*chunks)(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count, size_t chunk,
+		       struct kedge__digest *out);
 	struct kedge__sum (*sum)(const uint8_t *data, size_t blocks, uint64_t word);
 };
 
@@ -36,31 +53,53 @@ extern const struct digest_kernel kedge__digest_scalar;
 const struct digest_kernel *kedge__digest_avx2(void);   /* NULL: not for this build or machine */
 const struct digest_kernel *kedge__digest_avx512(void); /* NULL: not for this build or machine */
 /* The same entry points on a variant of one's choice, for tests. */
-struct kedge__digest kedge__digest_chunk_by(const struct digest_kernel *k, const void *data, size_t bytes);
-void kedge__digest_chunks_by(const struct digest_kernel *k, const void *data, size_t bytes, size_t chunk,
-			     struct kedge__digest *out);
+struct kedge__digest kedge__digest_chunk_by(const struct digest_kernel *k, const struct kedge__digest_key *key,
+					    const void *data, size_t bytes);
+void kedge__digest_chunks_by(const struct digest_kernel *k, const struct kedge__digest_key *key, const void *data,
+			     size_t bytes, size_t chunk, struct kedge__digest *out);
 struct kedge__sum kedge__sum_by(const struct digest_kernel *k, const void *data, size_t bytes, uint64_t pos);
+/* COUNT chunks, one after the other: what is left of a batch. */
+void kedge__digest_rest(const struct digest_kernel *k, const struct digest_domain *d, uint64_t length,
+			const uint8_t *data, size_t count, size_t chunk, struct kedge__digest *out);
 
-/* The mixing fills the window of the core, so that it does not run ahead to the next loads by itself. */
+#ifndef DIGEST_AHEAD
+#define DIGEST_AHEAD 4096
+#endif
+
+/* The arithmetic fills the window of the core, so that it does not run ahead to the next loads by itself. */
 static inline void digest_prefetch(const uint8_t *data)
 {
-	__builtin_prefetch((const void *)((uintptr_t)data + 4096));
+	__builtin_prefetch((const void *)((uintptr_t)data + DIGEST_AHEAD));
 }
 
-static inline uint64_t digest_rotl(uint64_t v, int n)
+/* One pair of 32-bit words, in one pass. */
+static inline uint64_t digest_product(uint64_t word, uint64_t key)
 {
-	return v << n | v >> (64 - n);
+	return (uint64_t)((uint32_t)word + (uint32_t)key) * ((uint32_t)(word >> 32) + (uint32_t)(key >> 32));
 }
 
-/* A bijection of the word for each key: a change of one word alone never goes unseen in its lane. */
-static inline uint64_t digest_mix(uint64_t word, uint64_t key)
+/* What the length adds to the J-th part of the fold. */
+static inline uint64_t digest_length(const struct digest_fold *f, int j, uint64_t length)
 {
-	uint64_t x = (word ^ key) * DIGEST_P1;
-
-	x ^= x >> 32;
-	x *= DIGEST_P2;
-	return x ^ x >> 29;
+	return f->u[j] + f->v[j] * length;
 }
+
+/* s[0], s[1], each 32 bits of them plus a strongly universal hash of s[2], s[3] and the length. */
+static inline struct kedge__digest digest_fold(const struct digest_fold *f, const uint64_t s[4], uint64_t length)
+{
+	uint32_t part[4];
+
+	for (int j = 0; j < 4; j++) {
+		uint64_t t = digest_length(f, j, length);
+
+		t += f->m[j][0] * (uint32_t)s[2] + f->m[j][1] * (s[2] >> 32);
+		t += f->m[j][2] * (uint32_t)s[3] + f->m[j][3] * (s[3] >> 32);
+		part[j] = (uint32_t)(s[j / 2] >> 32 * (j % 2)) + (uint32_t)(t >> 32);
+	}
+	return (struct kedge__digest){part[0] | (uint64_t)part[1] << 32, part[2] | (uint64_t)part[3] << 32};
+}
+
+/* ---- the region sum's */
 
 static inline uint64_t digest_final(uint64_t v)
 {
@@ -69,16 +108,6 @@ static inline uint64_t digest_final(uint64_t v)
 	v ^= v >> 27;
 	v *= DIGEST_F2;
 	return v ^ v >> 31;
-}
-
-/* A bijection of (a, b) for each length; both halves depend on both sums. */
-static inline struct kedge__digest digest_finish(struct digest_sums s, uint64_t bytes)
-{
-	uint64_t a = s.a ^ bytes * DIGEST_STEP;
-	uint64_t b = digest_final(s.b + a);
-
-	a = digest_final(a + b);
-	return (struct kedge__digest){a, b + a};
 }
 
 #endif

@@ -100,13 +100,15 @@ static size_t leaves(const struct forest *f, size_t slab, enum kedge__item_kind 
 	return n;
 }
 
-static void join_up(const struct forest *f, const struct node *left, const struct node *right, struct node *up)
+/* LEVEL is that of the two. */
+static void join_up(const struct forest *f, unsigned level, const struct node *left, const struct node *right,
+		    struct node *up)
 {
 	uint64_t mask = f->r->options.digest_mask;
 
 	*up = *left;
 	up->index = left->index / 2;
-	up->key = kedge__digest_pair(left->key, right->key);
+	up->key = kedge__digest_node(f->r->key, level + 1, left->key, right->key);
 	if (mask)
 		up->key = (struct kedge__digest){up->key.lo & mask, 0};
 	up->count = left->count + right->count;
@@ -126,7 +128,7 @@ static struct kedge__probe node_probe(const struct forest *f, unsigned level, co
 static bool join_first(struct climber *c, unsigned level, const struct node *left, const struct node *right,
 		       struct node *up)
 {
-	join_up(c->f, left, right, up);
+	join_up(c->f, level, left, right, up);
 	c->f->probes[c->at + c->results++] = node_probe(c->f, level + 1, up);
 	return true;
 }
@@ -162,7 +164,7 @@ static bool join_shift(struct climber *c, unsigned level, const struct node *lef
 	const struct kedge__record_slot *slot;
 	bool old;
 
-	join_up(c->f, left, right, up);
+	join_up(c->f, level, left, right, up);
 	if (follows(c->f, level, left, right)) {
 		up->old = left->old;
 		return true;

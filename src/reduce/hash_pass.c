@@ -183,7 +183,7 @@ static bool hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, struct 
 
 	for (uint64_t at = 0; at < slab_bytes; at += step) {
 		p.bytes = KEDGE__MIN(step, slab_bytes - at);
-		kedge__digest_chunks(p.data, p.bytes, chunk, w->fresh);
+		kedge__digest_chunks(r->key, p.data, p.bytes, chunk, w->fresh);
 		s->sum = kedge__sum_add(s->sum, piece_sum(r, &p));
 		if (r->options.digest_mask)
 			weaken(w->fresh, kedge__chunks_of(p.bytes, chunk), r->options.digest_mask);

@@ -36,7 +36,7 @@ static int enter_chunks(struct primer *p, const uint8_t *data, uint64_t first, s
 	size_t n = 0;
 	int rc;
 
-	kedge__digest_chunks(data, count * chunk, chunk, p->digests);
+	kedge__digest_chunks(p->r->key, data, count * chunk, chunk, p->digests);
 	for (size_t i = 0; i < count; i++)
 		if (!is_constant(data + i * chunk, chunk))
 			p->probes[n++] = (struct kedge__probe){.key = weakened(p->r, p->digests[i]),
@@ -63,7 +63,7 @@ static int enter_level(struct primer *p, unsigned level, struct kedge__error *er
 
 		if (k[i].index & 1 || k[i + 1].index != k[i].index + 1)
 			continue;
-		probe.key = weakened(p->r, kedge__digest_pair(k[i].key, k[i + 1].key));
+		probe.key = weakened(p->r, kedge__digest_node(p->r->key, level + 1, k[i].key, k[i + 1].key));
 		probe.addr = p->base + (k[i].index * p->r->options.chunk << level);
 		k[out++] = (struct known){k[i].index / 2, probe.key};
 		if (kedge__record_enter(&p->r->record, NULL, &probe, 1, err))

@@ -109,6 +109,7 @@ struct kedge__reducer_options {
 	int (*fetch)(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
 	void *fetch_ctx;
 	bool track;             /* keep what kedge__reducer_reduce_dirty() needs: 16 bytes for each 4 KiB; not with paranoid */
+	const uint8_t *seed;    /* of the digests, KEDGE__DIGEST_SEED_BYTES, read while the reducer is made; NULL: drawn */
 	uint64_t digest_mask;   /* tests weaken the digest with it to provoke collisions; 0: all bits count */
 };
 

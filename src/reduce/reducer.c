@@ -56,6 +56,7 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 {
 	uint32_t chunk = options->chunk;
 	struct kedge__reducer *r;
+	int rc;
 
 	if ((unsigned)options->id > KEDGE__REDUCER_REX || options->id == KEDGE__REDUCER_MERGED)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "no such reducer");
@@ -70,7 +71,13 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	r = kedge__calloc(1, sizeof(*r));
 	if (!r)
 		return kedge__error_nomem(err);
+	rc = kedge__digest_key_new(options->seed, &r->key, err);
+	if (rc) {
+		kedge__free(r);
+		return rc;
+	}
 	r->options = *options;
+	r->options.seed = NULL;
 	r->options.chunk = chunk;
 	r->parent = KEDGE__NO_VERSION;
 	kedge__record_init(&r->record, options->record_bytes);
@@ -106,6 +113,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 	kedge__rex_table_done(&r->rex);
 	kedge__rex_wave_free(r->wave);
 	kedge__last_done(&r->last);
+	kedge__digest_key_free(r->key);
 	kedge__free(r);
 }
 

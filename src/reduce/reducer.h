@@ -159,6 +159,7 @@ struct kedge__auto {
 
 struct kedge__reducer {
 	struct kedge__reducer_options options;
+	struct kedge__digest_key *key; /* of all digests below */
 	struct kedge__record record;
 	struct kedge__last last;
 	uint64_t parent;

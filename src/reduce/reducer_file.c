@@ -7,7 +7,7 @@
  */
 #include "reduce/reducer.h"
 
-#define MAGIC       UINT64_C(0x3143455245474445) /* changes with the layout and with the digests */
+#define MAGIC       UINT64_C(0x3243455245474445) /* changes with the layout and with the digests */
 #define PIECE_BYTES (size_t)(1 << 20)
 
 struct head {
@@ -16,6 +16,7 @@ struct head {
 	uint64_t mask, parent;
 	uint64_t epochs, regions, now, before;
 	uint32_t mode, dry, dense, since;
+	uint8_t seed[KEDGE__DIGEST_SEED_BYTES]; /* of the digests that follow */
 };
 
 struct region_head {
@@ -126,6 +127,7 @@ int kedge__reducer_save(const struct kedge__reducer *r,
 			  .dry = r->choice.dry,
 			  .dense = r->choice.dense,
 			  .since = r->choice.since};
+	memcpy(h.seed, kedge__digest_key_seed(r->key), sizeof(h.seed));
 	put(&w, &h, sizeof(h));
 	save_epochs(&r->record, &w);
 	save_regions(r, &w);
@@ -256,6 +258,20 @@ static int load_all(struct kedge__reducer *r, struct reader *in, const struct he
 	return rc;
 }
 
+/* Emptied, with other keys: digests made with the old ones mean nothing any more. */
+static int take_seed(struct kedge__reducer *r, const uint8_t *seed, struct kedge__error *err)
+{
+	struct kedge__digest_key *key;
+	int rc = kedge__digest_key_new(seed, &key, err);
+
+	if (rc)
+		return rc;
+	kedge__reducer_reset(r);
+	kedge__digest_key_free(r->key);
+	r->key = key;
+	return 0;
+}
+
 int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes, struct kedge__error *err)
 {
 	struct reader in = {data, bytes};
@@ -280,9 +296,11 @@ int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes
 		rc = damaged(err);
 	if (rc)
 		return rc;
+	rc = take_seed(r, h.seed, err);
+	if (rc)
+		return rc;
 	in.at += sizeof(h);
 	in.left -= sizeof(h) + 8;
-	kedge__reducer_reset(r);
 	rc = load_all(r, &in, &h, err);
 	if (rc) {
 		kedge__reducer_reset(r);
