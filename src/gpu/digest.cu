@@ -154,30 +154,12 @@ template <int LOADS> static __device__ __forceinline__ void short_chunks(const s
 	add_totals(a, region, differ);
 }
 
-/* The part of the fold that lane J (of eight, the upper four idle) makes, put together in all lanes. */
-static __device__ __forceinline__ ulonglong2 fold_by_lanes(const struct kedge_digest_fold &f, unsigned lane, const u64 s[4])
-{
-	unsigned hash = 0, part[4];
-	ulonglong2 d;
-
-#pragma unroll
-	for (int j = 0; j < 4; j++)
-		if (lane == j)
-			hash = fold_hash(f, j, s[2], s[3]);
-#pragma unroll
-	for (int j = 0; j < 4; j++)
-		part[j] = __shfl_sync(ALL, hash, j, 8);
-	d.x = add_halves(s[0], part[0], part[1]);
-	d.y = add_halves(s[1], part[2], part[3]);
-	return d;
-}
-
 /*
  * The digest of BLOCKS blocks of which every group of eight lanes has one, in D: lane p of the group makes the two products
  * of pass p, which are added up over the groups.
  */
 template <int BLOCKS>
-static __device__ __forceinline__ ulonglong2 top_digest(const struct kedge_digest_args &a, unsigned lane, ulonglong2 d,
+static __device__ __forceinline__ ulonglong2 top_digest(const struct kedge_digest_args &a, ulonglong2 d,
 							ulonglong2 key)
 {
 	u64 sum = product(d.x, key.x) + product(d.y, key.y), s[4];
@@ -188,7 +170,7 @@ static __device__ __forceinline__ ulonglong2 top_digest(const struct kedge_diges
 #pragma unroll
 	for (int p = 0; p < 4; p++)
 		s[p] = __shfl_sync(ALL, sum, p, 8);
-	return fold_by_lanes(a.top_fold, lane, s);
+	return fold(a.top_fold, s);
 }
 
 /* COUNT chunks of BLOCKS blocks of LOADS * 128 bytes. */
@@ -232,9 +214,9 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void long_chu
 #pragma unroll
 			for (int d = 4; d; d >>= 1)
 				s[p] += __shfl_xor_sync(ALL, s[p], d);
-		now = fold_by_lanes(a.fold, lane, s);
+		now = fold(a.fold, s);
 		if (BLOCKS > 1)
-			now = top_digest<BLOCKS>(a, lane, now, top_key);
+			now = top_digest<BLOCKS>(a, now, top_key);
 		if (c < a.count && lane == 0 && block == 0)
 			differ += update(a, c, now, old);
 	}
