@@ -71,6 +71,28 @@ void kedge__map_free(void *p, size_t n);
 #define kedge__array_done(a) (kedge__free((a)->at), (a)->at = NULL, (a)->count = (a)->room = 0)
 bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size);
 
+/* ------------------------------------------------------------------ hash.c: items by hash, in constant time
+ * The items are the caller's, and are known here by number; of those with one hash SAME says which is the one of KEY. */
+
+struct kedge__hash {
+	struct kedge__hash_slot {
+		uint64_t hash;
+		size_t item; /* + 1; 0: none */
+	} *at;
+	size_t size, count; /* zeroed: empty */
+};
+
+#define KEDGE__HASH_NONE SIZE_MAX
+typedef bool kedge__hash_same(const void *ctx, size_t item, const void *key);
+
+size_t kedge__hash_find(const struct kedge__hash *h, uint64_t hash, kedge__hash_same *same, const void *ctx, const void *key); /* or NONE */
+/* False when memory ran out, and then nothing has changed. An item is put once. */
+bool kedge__hash_put(struct kedge__hash *h, uint64_t hash, size_t item);
+bool kedge__hash_reserve(struct kedge__hash *h, size_t count); /* so many can be put, all in all, without memory */
+void kedge__hash_move(struct kedge__hash *h, uint64_t hash, size_t from, size_t to); /* item FROM has number TO now */
+void kedge__hash_remove(struct kedge__hash *h, uint64_t hash, size_t item);
+void kedge__hash_done(struct kedge__hash *h);
+
 /* ------------------------------------------------------------------ copy.c */
 
 /* memcpy() to memory that is not read soon; the ranges do not overlap. */

@@ -2,10 +2,11 @@
  * extent_map: the noun that reducers write, segments store and restore composes: for each byte
  * range of an image, where its bytes are.
  *
- * The image space: every region has a slot of its own, KEDGE__SLOT_BYTES wide, for as long as its
- * name stays in the record. An address in the image is slot * KEDGE__SLOT_BYTES + offset. So a
- * region may grow or shrink without moving its neighbours, and "the same place in the parent"
- * stays true. The space is sparse; only [base, base + bytes) of each region is mapped.
+ * The image space: every region has a slot of its own, KEDGE__SLOT_BYTES wide, for as long as it
+ * is protected. An address in the image is slot * KEDGE__SLOT_BYTES + offset. So a region may grow
+ * or shrink without moving its neighbours, and most of it is at the same place as in the parent.
+ * That is never taken for granted: the slot of a region that went may be another's in the next
+ * version. The space is sparse; only [base, base + bytes) of each region is mapped.
  */
 #ifndef KEDGE_BASE_EXTENT_MAP_H
 #define KEDGE_BASE_EXTENT_MAP_H
@@ -14,7 +15,7 @@
 
 #define KEDGE__SLOT_SHIFT 44
 #define KEDGE__SLOT_BYTES (UINT64_C(1) << KEDGE__SLOT_SHIFT) /* 16 TiB a region */
-#define KEDGE__SLOT_LIMIT (UINT32_C(1) << 20)                /* regions */
+#define KEDGE__SLOT_LIMIT (UINT32_C(1) << 20)                /* regions of a version */
 #define KEDGE__NO_VERSION UINT64_MAX
 
 enum kedge__extent_kind {

@@ -16,8 +16,9 @@ struct kedge__region {
 	enum kedge_type type;
 	int ndims;
 	uint64_t dims[KEDGE_MAX_DIMS];
-	uint32_t slot;  /* in the image space; kept as long as the name is known to the record */
+	uint32_t slot;  /* in the image space; kept while the name is protected, and for some checkpoints after that */
 	bool has_slot;
+	uint64_t tenancy; /* another one each time that a name is given a slot */
 	unsigned flags; /* KEDGE_REGION_*, for as long as it is protected */
 };
 
@@ -29,11 +30,12 @@ void kedge__region_table_free(struct kedge__region_table *t);
 int kedge__region_table_put(struct kedge__region_table *t, const char *name, void *data, size_t count, enum kedge_type type, int ndims, const size_t *dims, struct kedge__error *err);
 int kedge__region_table_remove(struct kedge__region_table *t, const char *name, struct kedge__error *err); /* KEDGE_E_NOTFOUND, nearest name */
 size_t kedge__region_table_count(const struct kedge__region_table *t);
-struct kedge__region *kedge__region_table_at(const struct kedge__region_table *t, size_t i); /* in order of slot once assigned, else of protection */
+struct kedge__region *kedge__region_table_at(const struct kedge__region_table *t, size_t i); /* in order of slot from assign() to the next put or remove */
 struct kedge__region *kedge__region_table_find(const struct kedge__region_table *t, const char *name);
-/* Slots for regions that have none, from *NEXT on; names that were ever known keep theirs. Then order by slot. KEDGE_E_LIMIT at KEDGE__SLOT_LIMIT. */
+/* Slots for regions that have none: the lowest that are free. A name that is not protected any more keeps its own for some checkpoints, or
+ * until there are no others. Then order by slot. *NEXT is raised above all slots. KEDGE_E_LIMIT: more regions than KEDGE__SLOT_LIMIT. */
 int kedge__region_table_assign(struct kedge__region_table *t, uint32_t *next, struct kedge__error *err);
-/* A name that the record knows from a stored version. */
+/* A name that a stored version has, in its slot there; who else had that slot has none now. */
 int kedge__region_table_remember(struct kedge__region_table *t, const char *name, uint32_t slot, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ snapshot.c: literals copied aside, so that the application may go on */

@@ -2,18 +2,30 @@
 
 #include <stdlib.h>
 
-/* A name that was seen, protected or not: a name keeps its slot for as long as the table knows it. */
+/* Checkpoints that a name is remembered without being protected: if it comes back meanwhile, it has its old slot, where
+ * what it was can be referred to as the same place. */
+#define FORGET_AFTER 4
+
+/* Up to so many names are compared with one that is not there. */
+#define NEAREST_AMONG 1000
+
+/* A name that is protected, or was not long ago. */
 struct entry {
 	struct kedge__region region; /* first: the table hands out pointers to it */
-	struct entry *next;          /* in its bucket */
 	uint64_t hash;
+	size_t number;  /* in `all` */
+	size_t place;   /* in `order`, if it is active */
+	unsigned rests; /* slots were assigned so often since it was active */
 	bool active;
 };
 
 struct kedge__region_table {
-	struct entry **buckets; /* a power of two of them */
-	size_t bucket_count, known;
-	KEDGE__ARRAY(struct entry *) order; /* the active ones */
+	KEDGE__ARRAY(struct entry *) all;
+	KEDGE__ARRAY(struct entry *) order;  /* the active ones */
+	KEDGE__ARRAY(struct entry *) owners; /* by slot; NULL: it is free */
+	struct kedge__hash names;            /* of `all` */
+	size_t owned;                        /* slots */
+	uint64_t tenancies;                  /* so far */
 };
 
 int kedge__region_table_new(struct kedge__region_table **out, struct kedge__error *err)
@@ -22,12 +34,6 @@ int kedge__region_table_new(struct kedge__region_table **out, struct kedge__erro
 
 	if (!t)
 		return kedge__error_nomem(err);
-	t->bucket_count = 64;
-	t->buckets = kedge__calloc(t->bucket_count, sizeof(struct entry *));
-	if (!t->buckets) {
-		kedge__free(t);
-		return kedge__error_nomem(err);
-	}
 	*out = t;
 	return 0;
 }
@@ -42,84 +48,104 @@ void kedge__region_table_free(struct kedge__region_table *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->bucket_count; i++) {
-		for (struct entry *e = t->buckets[i], *next; e; e = next) {
-			next = e->next;
-			entry_free(e);
-		}
-	}
-	kedge__free(t->buckets);
+	for (size_t i = 0; i < t->all.count; i++)
+		entry_free(t->all.at[i]);
+	kedge__array_done(&t->all);
 	kedge__array_done(&t->order);
+	kedge__array_done(&t->owners);
+	kedge__hash_done(&t->names);
 	kedge__free(t);
+}
+
+static bool has_name(const void *ctx, size_t item, const void *name)
+{
+	const struct kedge__region_table *t = ctx;
+
+	return strcmp(t->all.at[item]->region.name, name) == 0;
 }
 
 static struct entry *entry_find(const struct kedge__region_table *t, const char *name, uint64_t hash)
 {
-	struct entry *e = t->buckets[hash & (t->bucket_count - 1)];
+	size_t i = kedge__hash_find(&t->names, hash, has_name, t, name);
 
-	while (e && (e->hash != hash || strcmp(e->region.name, name) != 0))
-		e = e->next;
-	return e;
+	return i == KEDGE__HASH_NONE ? NULL : t->all.at[i];
 }
 
-/* Failing to grow only makes the chains longer. */
-static void buckets_grow(struct kedge__region_table *t)
+static struct entry *entry_new(const char *name, uint64_t hash)
 {
-	size_t count = t->bucket_count * 2;
-	struct entry **buckets;
+	struct entry *e = kedge__calloc(1, sizeof(*e));
 
-	if (t->known < t->bucket_count)
-		return;
-	buckets = kedge__calloc(count, sizeof(struct entry *));
-	if (!buckets)
-		return;
-	for (size_t i = 0; i < t->bucket_count; i++) {
-		for (struct entry *e = t->buckets[i], *next; e; e = next) {
-			struct entry **head = &buckets[e->hash & (count - 1)];
-
-			next = e->next;
-			e->next = *head;
-			*head = e;
-		}
+	if (!e)
+		return NULL;
+	e->hash = hash;
+	e->region.name = kedge__strdup(name);
+	if (!e->region.name) {
+		kedge__free(e);
+		return NULL;
 	}
-	kedge__free(t->buckets);
-	t->buckets = buckets;
-	t->bucket_count = count;
+	return e;
 }
 
 static struct entry *entry_get(struct kedge__region_table *t, const char *name)
 {
 	uint64_t hash = kedge__checksum(name, strlen(name));
 	struct entry *e = entry_find(t, name, hash);
-	struct entry **head;
 
 	if (e)
 		return e;
-	buckets_grow(t);
-	e = kedge__calloc(1, sizeof(*e));
+	e = entry_new(name, hash);
 	if (!e)
 		return NULL;
-	e->region.name = kedge__strdup(name);
-	if (!e->region.name) {
-		kedge__free(e);
+	e->number = t->all.count;
+	if (!kedge__array_reserve(&t->all, t->all.count + 1) || !kedge__hash_put(&t->names, hash, e->number)) {
+		entry_free(e);
 		return NULL;
 	}
-	e->hash = hash;
-	head = &t->buckets[hash & (t->bucket_count - 1)];
-	e->next = *head;
-	*head = e;
-	t->known++;
+	t->all.at[t->all.count++] = e;
 	return e;
 }
 
+static void slot_free(struct kedge__region_table *t, struct entry *e)
+{
+	if (!e->region.has_slot)
+		return;
+	t->owners.at[e->region.slot] = NULL;
+	t->owned--;
+	e->region.has_slot = false;
+}
+
+/* There is room for the slot among the owners, and nobody has it. */
+static void slot_give(struct kedge__region_table *t, struct entry *e, uint32_t slot)
+{
+	t->owners.at[slot] = e;
+	t->owned++;
+	e->region.slot = slot;
+	e->region.has_slot = true;
+	e->region.tenancy = ++t->tenancies;
+}
+
+static bool owners_reserve(struct kedge__region_table *t, size_t slots)
+{
+	if (!kedge__array_reserve(&t->owners, slots))
+		return false;
+	while (t->owners.count < slots)
+		t->owners.at[t->owners.count++] = NULL;
+	return true;
+}
+
+/* Not an active one. The last one takes its number. */
 static void entry_drop(struct kedge__region_table *t, struct entry *e)
 {
-	struct entry **link = &t->buckets[e->hash & (t->bucket_count - 1)];
+	struct entry *last = t->all.at[t->all.count - 1];
 
-	while (*link != e)
-		link = &(*link)->next;
-	*link = e->next;
-	t->known--;
+	slot_free(t, e);
+	kedge__hash_remove(&t->names, e->hash, e->number);
+	if (last != e) {
+		kedge__hash_move(&t->names, last->hash, last->number, e->number);
+		last->number = e->number;
+		t->all.at[e->number] = last;
+	}
+	t->all.count--;
 	entry_free(e);
 }
 
@@ -229,6 +255,7 @@ int kedge__region_table_put(struct kedge__region_table *t, const char *name, voi
 	for (int i = 0; i < ndims; i++)
 		e->region.dims[i] = dims[i];
 	if (!e->active) {
+		e->place = t->order.count;
 		t->order.at[t->order.count++] = e;
 		e->region.flags = 0;
 	}
@@ -238,14 +265,15 @@ int kedge__region_table_put(struct kedge__region_table *t, const char *name, voi
 
 static const char *nearest_active(const struct kedge__region_table *t, const char *name)
 {
-	const char **names = kedge__reallocarray(NULL, t->order.count, sizeof(char *));
+	size_t n = KEDGE__MIN(t->order.count, (size_t)NEAREST_AMONG);
+	const char **names = kedge__reallocarray(NULL, n, sizeof(char *));
 	const char *nearest;
 
 	if (!names)
 		return NULL;
-	for (size_t i = 0; i < t->order.count; i++)
+	for (size_t i = 0; i < n; i++)
 		names[i] = t->order.at[i]->region.name;
-	nearest = kedge__nearest_word(name, names, t->order.count);
+	nearest = kedge__nearest_word(name, names, n);
 	kedge__free(names);
 	return nearest;
 }
@@ -253,7 +281,7 @@ static const char *nearest_active(const struct kedge__region_table *t, const cha
 int kedge__region_table_remove(struct kedge__region_table *t, const char *name, struct kedge__error *err)
 {
 	struct entry *e = name ? entry_find(t, name, kedge__checksum(name, strlen(name))) : NULL;
-	size_t i = 0;
+	struct entry *last;
 
 	if (!e || !e->active) {
 		const char *nearest = name && t->order.count ? nearest_active(t, name) : NULL;
@@ -262,11 +290,11 @@ int kedge__region_table_remove(struct kedge__region_table *t, const char *name, 
 					name ? name : "", nearest ? "; did you mean \"" : "", nearest ? nearest : "",
 					nearest ? "\"?" : "");
 	}
-	while (t->order.at[i] != e)
-		i++;
-	t->order.count--;
-	memmove(&t->order.at[i], &t->order.at[i + 1], (t->order.count - i) * sizeof(struct entry *));
+	last = t->order.at[--t->order.count];
+	last->place = e->place;
+	t->order.at[e->place] = last;
 	e->active = false;
+	e->rests = 0;
 	if (!e->region.has_slot)
 		entry_drop(t, e);
 	return 0;
@@ -296,53 +324,73 @@ static int by_slot(const void *a, const void *b)
 	return (x->region.slot > y->region.slot) - (x->region.slot < y->region.slot);
 }
 
-/*
- * Two names can meet in one slot only when the version that gave one of them its slot could not be read. The
- * references to that version are lost anyway, so the second name moves.
- */
-static void slots_part(struct kedge__region_table *t, uint32_t *next)
+/* Names that nobody needs any more; with ALL, every one that is not protected now. */
+static void names_forget(struct kedge__region_table *t, bool all)
 {
-	bool moved = false;
+	for (size_t i = t->all.count; i; i--) {
+		struct entry *e = t->all.at[i - 1];
 
-	for (size_t i = 1; i < t->order.count; i++) {
-		struct kedge__region *r = &t->order.at[i]->region;
-
-		if (r->slot == t->order.at[i - 1]->region.slot && *next < KEDGE__SLOT_LIMIT) {
-			r->slot = (*next)++;
-			moved = true;
-		}
+		if (!e->active && (all || e->rests >= FORGET_AFTER))
+			entry_drop(t, e);
 	}
-	if (moved)
-		qsort(t->order.at, t->order.count, sizeof(struct entry *), by_slot);
 }
 
+static void order_by_slot(struct kedge__region_table *t)
+{
+	bool sorted = true;
+
+	for (size_t i = 1; i < t->order.count && sorted; i++)
+		sorted = t->order.at[i - 1]->region.slot < t->order.at[i]->region.slot;
+	if (sorted)
+		return;
+	qsort(t->order.at, t->order.count, sizeof(struct entry *), by_slot);
+	for (size_t i = 0; i < t->order.count; i++)
+		t->order.at[i]->place = i;
+}
+
+/* The lowest free ones, to those that have none. There are enough of them. */
+static void slots_give(struct kedge__region_table *t)
+{
+	uint32_t slot = 0;
+
+	for (size_t i = 0; i < t->order.count; i++) {
+		if (t->order.at[i]->region.has_slot)
+			continue;
+		while (t->owners.at[slot])
+			slot++;
+		slot_give(t, t->order.at[i], slot);
+	}
+}
+
+/*
+ * A slot may go from one name to another between two versions: references are to addresses, and whoever makes one
+ * compares contents, not names. What is remembered of memory (track.c) goes by the tenancy besides.
+ */
 int kedge__region_table_assign(struct kedge__region_table *t, uint32_t *next, struct kedge__error *err)
 {
-	uint32_t need = 0;
+	size_t need = 0;
 
+	if (t->order.count > KEDGE__SLOT_LIMIT)
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "%zu regions are protected: the limit is %u",
+					t->order.count, (unsigned)KEDGE__SLOT_LIMIT);
 	for (size_t i = 0; i < t->order.count; i++)
 		need += !t->order.at[i]->region.has_slot;
-	if (*next > KEDGE__SLOT_LIMIT || need > KEDGE__SLOT_LIMIT - *next)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "more than %u region names in one record",
-					(unsigned)KEDGE__SLOT_LIMIT);
-	for (size_t i = 0; i < t->order.count; i++) {
-		struct kedge__region *r = &t->order.at[i]->region;
-
-		if (!r->has_slot) {
-			r->slot = (*next)++;
-			r->has_slot = true;
-		}
-	}
-	if (t->order.count > 1)
-		qsort(t->order.at, t->order.count, sizeof(struct entry *), by_slot);
-	slots_part(t, next);
+	for (size_t i = 0; i < t->all.count; i++)
+		t->all.at[i]->rests += !t->all.at[i]->active;
+	names_forget(t, need > KEDGE__SLOT_LIMIT - t->owned);
+	if (!owners_reserve(t, KEDGE__MAX(t->owners.count, t->owned + need)))
+		return kedge__error_nomem(err);
+	slots_give(t);
+	order_by_slot(t);
+	if (t->order.count)
+		*next = KEDGE__MAX(*next, t->order.at[t->order.count - 1]->region.slot + 1);
 	return 0;
 }
 
 int kedge__region_table_remember(struct kedge__region_table *t, const char *name, uint32_t slot,
 				 struct kedge__error *err)
 {
-	struct entry *e;
+	struct entry *e, *owner;
 	int rc = name_check(name, err);
 
 	if (rc)
@@ -353,7 +401,15 @@ int kedge__region_table_remember(struct kedge__region_table *t, const char *name
 	e = entry_get(t, name);
 	if (!e)
 		return kedge__error_nomem(err);
-	e->region.slot = slot;
-	e->region.has_slot = true;
+	if (!owners_reserve(t, (size_t)slot + 1))
+		return kedge__error_nomem(err);
+	owner = t->owners.at[slot];
+	e->rests = 0;
+	if (owner == e)
+		return 0;
+	slot_free(t, e);
+	if (owner)
+		slot_free(t, owner);
+	slot_give(t, e, slot);
 	return 0;
 }

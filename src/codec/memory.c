@@ -23,7 +23,9 @@ struct entry {
 };
 
 struct kedge__codec_memory {
-	KEDGE__ARRAY(struct entry) entries; /* ascending ids */
+	KEDGE__ARRAY(struct entry) entries;
+	struct kedge__hash ids;         /* of the entries */
+	size_t model[KEDGE_TYPE_COUNT]; /* + 1: of each type the one that was looked at last; 0: none */
 };
 
 int kedge__codec_memory_new(struct kedge__codec_memory **out, struct kedge__error *err)
@@ -37,29 +39,31 @@ void kedge__codec_memory_free(struct kedge__codec_memory *m)
 	if (!m)
 		return;
 	kedge__array_done(&m->entries);
+	kedge__hash_done(&m->ids);
 	kedge__free(m);
 }
 
-static size_t entry_index(const struct kedge__codec_memory *m, uint32_t id)
+static bool has_id(const void *ctx, size_t item, const void *id)
 {
-	size_t low = 0, high = m->entries.count;
+	const struct kedge__codec_memory *m = ctx;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->entries.at[middle].subject.id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return m->entries.at[item].subject.id == *(const uint32_t *)id;
 }
 
 static struct entry *entry_find(const struct kedge__codec_memory *m, uint32_t id)
 {
-	size_t i = entry_index(m, id);
+	size_t i = kedge__hash_find(&m->ids, id, has_id, m, &id);
 
-	return i < m->entries.count && m->entries.at[i].subject.id == id ? &m->entries.at[i] : NULL;
+	return i == KEDGE__HASH_NONE ? NULL : &m->entries.at[i];
+}
+
+static struct entry *entry_add(struct kedge__codec_memory *m, uint32_t id)
+{
+	size_t n = m->entries.count;
+
+	if (!kedge__array_reserve(&m->entries, n + 1) || !kedge__hash_put(&m->ids, id, n))
+		return NULL;
+	return &m->entries.at[m->entries.count++];
 }
 
 /* Neither is more than CHANGE times the other. */
@@ -74,6 +78,12 @@ static bool same_wish(const struct kedge__codec_choice *a, const struct kedge__c
 	       is_near(a->storage, b->storage);
 }
 
+/* What was found out about it may do for others. */
+static bool is_model(const struct entry *e)
+{
+	return e->why.tried && !(e->choice.steps & KEDGE__STEP_BASE);
+}
+
 static bool holds(const struct entry *e, const struct kedge__codec_subject *s, const struct kedge__codec_choice *wanted)
 {
 	return !e->drifted && e->why.age + 1 < EVERY && e->subject.type == s->type && e->subject.base == s->base &&
@@ -81,18 +91,14 @@ static bool holds(const struct entry *e, const struct kedge__codec_subject *s, c
 	       is_near((double)e->subject.bytes, (double)s->bytes);
 }
 
-/* A region of the same type that was looked at, for one that is not worth a look. */
+/* The region of the same type that was looked at last, for one that is not worth a look. */
 static const struct entry *find_model(const struct kedge__codec_memory *m, const struct kedge__codec_subject *s,
 				      const struct kedge__codec_choice *wanted)
 {
-	for (size_t i = 0; i < m->entries.count; i++) {
-		const struct entry *e = &m->entries.at[i];
+	size_t model = m->model[s->type];
+	const struct entry *e = model ? &m->entries.at[model - 1] : NULL;
 
-		if (e->subject.type == s->type && e->why.tried && !(e->choice.steps & KEDGE__STEP_BASE) &&
-		    same_wish(&e->wanted, wanted))
-			return e;
-	}
-	return NULL;
+	return e && is_model(e) && e->subject.type == s->type && same_wish(&e->wanted, wanted) ? e : NULL;
 }
 
 enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory *m,
@@ -129,17 +135,15 @@ int kedge__codec_memory_keep(struct kedge__codec_memory *m, const struct kedge__
 			     const struct kedge__codec_choice *wanted, const struct kedge__codec_choice *choice,
 			     const struct kedge__codec_why *why, struct kedge__error *err)
 {
-	size_t i = entry_index(m, s->id);
-	bool known = i < m->entries.count && m->entries.at[i].subject.id == s->id;
+	struct entry *known = entry_find(m, s->id), *e = known ? known : entry_add(m, s->id);
 
-	if (!known) {
-		if (!kedge__array_reserve(&m->entries, m->entries.count + 1))
-			return kedge__error_nomem(err);
-		memmove(&m->entries.at[i + 1], &m->entries.at[i], (m->entries.count++ - i) * sizeof(m->entries.at[0]));
-	}
+	if (!e)
+		return kedge__error_nomem(err);
 	if (!known || why->age == 0)
-		m->entries.at[i] = (struct entry){.subject = *s, .wanted = *wanted, .choice = *choice};
-	m->entries.at[i].why = *why;
+		*e = (struct entry){.subject = *s, .wanted = *wanted, .choice = *choice};
+	e->why = *why;
+	if (is_model(e))
+		m->model[s->type] = (size_t)(e - m->entries.at) + 1;
 	return 0;
 }
 

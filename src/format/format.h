@@ -152,8 +152,10 @@ void kedge__summary_done(struct kedge__segment_summary *s);
 /* In ascending order of slots; names differ; shape, type and size agree. */
 int kedge__regions_encode(const struct kedge__region_record *r, size_t n, struct kedge__bytes *out,
 			  struct kedge__error *err);
-int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_record **r, size_t *n,
+/* NAMES is NULL or becomes the index of the names: kedge__hash_done(). */
+int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_record **r, size_t *n, struct kedge__hash *names,
 			  struct kedge__error *err);
+size_t kedge__regions_find(const struct kedge__region_record *r, const struct kedge__hash *names, const char *name); /* or KEDGE__HASH_NONE */
 void kedge__regions_free(struct kedge__region_record *r, size_t n);
 
 int kedge__blocks_encode(const struct kedge__block_record *b, size_t n, struct kedge__bytes *out,

@@ -1,8 +1,6 @@
 /* FORMAT.md, "REGN: regions". */
 #include "format/wire.h"
 
-#include <stdlib.h>
-
 #define RECORD_LEAST 22 /* bytes of the smallest record: no shape, a name of one byte */
 
 static bool shape_fits(const struct kedge__region_record *r)
@@ -50,29 +48,29 @@ static void put_region(struct kedge__wire_out *w, const struct kedge__region_rec
 	kedge__wire_put_digest(w, r->digest);
 }
 
-static int compare_names(const void *a, const void *b)
+static bool has_name(const void *regions, size_t item, const void *name)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	return strcmp(((const struct kedge__region_record *)regions)[item].name, name) == 0;
 }
 
-static int check_names_differ(const struct kedge__region_record *r, size_t n, int code, struct kedge__error *err)
+size_t kedge__regions_find(const struct kedge__region_record *r, const struct kedge__hash *names, const char *name)
 {
-	const char **names;
-	int rc = 0;
+	return kedge__hash_find(names, kedge__checksum(name, strlen(name)), has_name, r, name);
+}
 
-	if (n < 2)
-		return 0;
-	names = kedge__reallocarray(NULL, n, sizeof(*names));
-	if (!names)
+/* An index of the names, which differ. */
+static int index_names(const struct kedge__region_record *r, size_t n, int code, struct kedge__hash *names,
+		       struct kedge__error *err)
+{
+	if (!kedge__hash_reserve(names, n))
 		return kedge__error_nomem(err);
-	for (size_t i = 0; i < n; i++)
-		names[i] = r[i].name;
-	qsort(names, n, sizeof(*names), compare_names);
-	for (size_t i = 1; i < n && rc == 0; i++)
-		if (strcmp(names[i - 1], names[i]) == 0)
-			rc = kedge__error_set(err, code, 0, "section REGN: two regions have the name '%s'", names[i]);
-	kedge__free(names);
-	return rc;
+	for (size_t i = 0; i < n; i++) {
+		if (kedge__regions_find(r, names, r[i].name) != KEDGE__HASH_NONE)
+			return kedge__error_set(err, code, 0, "section REGN: two regions have the name '%s'",
+						r[i].name);
+		(void)kedge__hash_put(names, kedge__checksum(r[i].name, strlen(r[i].name)), i); /* there is room */
+	}
+	return 0;
 }
 
 int kedge__regions_encode(const struct kedge__region_record *r, size_t n, struct kedge__bytes *out,
@@ -80,8 +78,10 @@ int kedge__regions_encode(const struct kedge__region_record *r, size_t n, struct
 {
 	struct kedge__wire_out w = kedge__wire_out_init(out);
 	uint64_t after = 0, total = 0;
-	int rc = check_names_differ(r, n, KEDGE_E_ARG, err);
+	struct kedge__hash names = {0};
+	int rc = index_names(r, n, KEDGE_E_ARG, &names, err);
 
+	kedge__hash_done(&names);
 	if (rc != 0)
 		return rc;
 	kedge__wire_put_varint(&w, n);
@@ -136,7 +136,8 @@ static int get_region(struct kedge__wire_in *in, size_t index, uint64_t after, s
 	return 0;
 }
 
-static int get_regions(struct kedge__wire_in *in, struct kedge__region_record *r, size_t n, struct kedge__error *err)
+static int get_regions(struct kedge__wire_in *in, struct kedge__region_record *r, size_t n, struct kedge__hash *names,
+		       struct kedge__error *err)
 {
 	uint64_t after = 0, total = 0;
 	int rc;
@@ -152,15 +153,16 @@ static int get_regions(struct kedge__wire_in *in, struct kedge__region_record *r
 	}
 	if (in->left != 0)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section REGN: bytes behind the last record");
-	return check_names_differ(r, n, KEDGE_E_DAMAGED, err);
+	return index_names(r, n, KEDGE_E_DAMAGED, names, err);
 }
 
 int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_record **r, size_t *n,
-			  struct kedge__error *err)
+			  struct kedge__hash *names, struct kedge__error *err)
 {
 	struct kedge__wire_in in = kedge__wire_in_init(data, bytes);
 	uint64_t count = kedge__wire_get_varint(&in);
 	struct kedge__region_record *got = NULL;
+	struct kedge__hash index = {0};
 	int rc;
 
 	if (in.failed || count > in.left / RECORD_LEAST)
@@ -170,11 +172,15 @@ int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_r
 		if (!got)
 			return kedge__error_nomem(err);
 	}
-	rc = get_regions(&in, got, (size_t)count, err);
+	rc = get_regions(&in, got, (size_t)count, &index, err);
+	if (rc != 0 || !names)
+		kedge__hash_done(&index);
 	if (rc != 0) {
 		kedge__regions_free(got, (size_t)count);
 		return rc;
 	}
+	if (names)
+		*names = index;
 	*r = got;
 	*n = (size_t)count;
 	return 0;

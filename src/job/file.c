@@ -163,7 +163,10 @@ void kedge__files_free(kedge_t *k)
 
 static struct kedge__job_file *file_find(kedge_t *k, const char *region)
 {
-	for (size_t i = 0; region && i < k->files.count; i++) {
+	/* Most names are not those of files, and need not be compared. */
+	if (!region || strncmp(region, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0)
+		return NULL;
+	for (size_t i = 0; i < k->files.count; i++) {
 		if (strcmp(k->files.at[i].region, region) == 0)
 			return &k->files.at[i];
 	}

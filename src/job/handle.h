@@ -43,7 +43,7 @@ struct kedge__job_fetched {
 };
 
 struct kedge__job_tracked { /* a region that the tracker watches */
-	uint32_t slot;
+	uint64_t tenancy; /* of its slot: in another name's it is another region */
 	void *data;
 	uint64_t bytes;
 	size_t id;
@@ -56,6 +56,7 @@ struct kedge__job_tracked { /* a region that the tracker watches */
 struct kedge__job_track {
 	struct kedge__tracker *tracker; /* NULL: pages are not tracked */
 	KEDGE__ARRAY(struct kedge__job_tracked) ranges;
+	struct kedge__hash places; /* ranges by address and size */
 	uint64_t at; /* the version that the last collect belongs to, once it is committed; else KEDGE__NO_VERSION */
 	uint64_t turn; /* of the audit */
 };

@@ -59,21 +59,45 @@ void kedge__track_free(kedge_t *k)
 	kedge__tracker_close(k->track.tracker);
 	k->track.tracker = NULL;
 	kedge__array_done(&k->track.ranges);
+	kedge__hash_done(&k->track.places);
+}
+
+static uint64_t place_hash(const void *data, uint64_t bytes)
+{
+	const uint64_t mix[2] = {(uint64_t)(uintptr_t)data, bytes};
+
+	return kedge__checksum(mix, sizeof(mix));
 }
 
 static void range_remove(kedge_t *k, size_t i)
 {
-	if (!k->track.ranges.at[i].rest)
-		kedge__tracker_remove(k->track.tracker, k->track.ranges.at[i].id);
-	k->track.ranges.at[i] = k->track.ranges.at[--k->track.ranges.count];
+	struct kedge__job_tracked *t = &k->track.ranges.at[i], *last;
+
+	if (!t->rest)
+		kedge__tracker_remove(k->track.tracker, t->id);
+	kedge__hash_remove(&k->track.places, place_hash(t->data, t->bytes), i);
+	last = &k->track.ranges.at[--k->track.ranges.count];
+	if (last == t)
+		return;
+	kedge__hash_move(&k->track.places, place_hash(last->data, last->bytes), k->track.ranges.count, i);
+	*t = *last;
+}
+
+static bool is_there(const void *ctx, size_t item, const void *wanted)
+{
+	const struct kedge__job_tracked *t = &((const kedge_t *)ctx)->track.ranges.at[item], *w = wanted;
+
+	return t->data == w->data && t->bytes == w->bytes;
 }
 
 void kedge__track_forget(kedge_t *k, const void *data, uint64_t bytes)
 {
-	for (size_t i = k->track.ranges.count; i; i--) {
-		if (k->track.ranges.at[i - 1].data == data && k->track.ranges.at[i - 1].bytes == bytes)
-			range_remove(k, i - 1);
-	}
+	const struct kedge__job_tracked wanted = {.data = (void *)data, .bytes = bytes};
+	uint64_t hash = place_hash(data, bytes);
+	size_t i;
+
+	while ((i = kedge__hash_find(&k->track.places, hash, is_there, k, &wanted)) != KEDGE__HASH_NONE)
+		range_remove(k, i);
 }
 
 void kedge__track_reset(kedge_t *k)
@@ -89,18 +113,35 @@ void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes)
 		kedge__tracker_touch(k->track.tracker, data, bytes);
 }
 
-/* GUESS: where it is if nothing was removed. */
-static struct kedge__job_tracked *range_find(kedge_t *k, const struct kedge__region *r, size_t guess)
+static bool is_range_of(const void *ctx, size_t item, const void *region)
 {
+	const struct kedge__job_tracked *t = &((const kedge_t *)ctx)->track.ranges.at[item];
+	const struct kedge__region *r = region;
+
+	return t->tenancy == r->tenancy && t->data == r->data && t->bytes == r->bytes;
+}
+
+static struct kedge__job_tracked *range_find(kedge_t *k, const struct kedge__region *r)
+{
+	size_t i = kedge__hash_find(&k->track.places, place_hash(r->data, r->bytes), is_range_of, k, r);
+
+	return i == KEDGE__HASH_NONE ? NULL : &k->track.ranges.at[i];
+}
+
+static int range_add(kedge_t *k, const struct kedge__region *r, struct kedge__error *err)
+{
+	struct kedge__job_tracked fresh = {.tenancy = r->tenancy, .data = r->data, .bytes = r->bytes, .seen = true};
 	size_t n = k->track.ranges.count;
+	int rc;
 
-	for (size_t i = 0; i < n; i++) {
-		struct kedge__job_tracked *t = &k->track.ranges.at[(guess + i) % n];
-
-		if (t->slot == r->slot && t->data == r->data && t->bytes == r->bytes)
-			return t;
-	}
-	return NULL;
+	if (!kedge__array_reserve(&k->track.ranges, n + 1) || !kedge__hash_reserve(&k->track.places, n + 1))
+		return kedge__error_nomem(err);
+	rc = kedge__tracker_add(k->track.tracker, r->data, r->bytes, 0, &fresh.id, err);
+	if (rc)
+		return rc;
+	(void)kedge__hash_put(&k->track.places, place_hash(r->data, r->bytes), n); /* there is room */
+	k->track.ranges.at[k->track.ranges.count++] = fresh;
+	return 0;
 }
 
 /* Routed files are mapped for the time of a checkpoint only, and to look at little memory costs less than to watch it.
@@ -143,26 +184,21 @@ static int range_wake(kedge_t *k, struct kedge__job_tracked *t, struct kedge__er
 /* The tracker watches what is protected now, and nothing else. */
 static int ranges_update(kedge_t *k, struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions), guess = 0;
+	size_t n = kedge__region_table_count(k->regions);
 
 	for (size_t i = 0; i < k->track.ranges.count; i++)
 		k->track.ranges.at[i].seen = false;
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
-		struct kedge__job_tracked *known = is_trackable(r) ? range_find(k, r, guess++) : NULL;
-		struct kedge__job_tracked fresh = {.slot = r->slot, .data = r->data, .bytes = r->bytes, .seen = true};
-		int rc = known ? range_wake(k, known, err) : 0;
+		struct kedge__job_tracked *known;
+		int rc;
 
-		if (rc)
-			return rc;
-		if (known || !is_trackable(r))
+		if (!is_trackable(r))
 			continue;
-		if (!kedge__array_reserve(&k->track.ranges, k->track.ranges.count + 1))
-			return kedge__error_nomem(err);
-		rc = kedge__tracker_add(k->track.tracker, r->data, r->bytes, 0, &fresh.id, err);
+		known = range_find(k, r);
+		rc = known ? range_wake(k, known, err) : range_add(k, r, err);
 		if (rc)
 			return rc;
-		k->track.ranges.at[k->track.ranges.count++] = fresh;
 	}
 	for (size_t i = k->track.ranges.count; i; i--) {
 		if (!k->track.ranges.at[i - 1].seen)
@@ -202,7 +238,7 @@ static int list_make(kedge_t *k, size_t id, struct kedge__region_dirty *out, uin
 /* FOLLOWS: it is about the time since the last version; before that, everything is dirty. */
 static int lists_make(kedge_t *k, bool follows, struct kedge__job_dirty *d, struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions), guess = 0;
+	size_t n = kedge__region_table_count(k->regions);
 	int rc = 0;
 
 	d->lists = kedge__calloc(n + 1, sizeof(*d->lists));
@@ -211,7 +247,7 @@ static int lists_make(kedge_t *k, bool follows, struct kedge__job_dirty *d, stru
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
-		struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r, guess++) : NULL;
+		struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r) : NULL;
 		uint64_t dirty = 0;
 
 		if (t && !t->rest) {

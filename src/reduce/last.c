@@ -138,42 +138,76 @@ int kedge__last_prepare_sums(struct kedge__last_region *const *regions, size_t c
 	return 0;
 }
 
-/* The region at BASE, in *OUT; a new one is inserted in its place. */
-static int region_at(struct kedge__last *last, uint64_t base, struct kedge__last_region **out, struct kedge__error *err)
+/* How many of IMAGE are not there; all of LAST before index FROM lie before it. */
+static size_t count_missing(const struct kedge__last *last, const struct kedge__image *image, size_t from)
 {
-	size_t i = lower_bound(last, base);
-	struct kedge__last_region *g;
+	size_t missing = 0;
 
-	if (i < last->regions.count && last->regions.at[i]->base == base) {
-		*out = last->regions.at[i];
+	for (size_t i = 0; i < image->count; i++) {
+		while (from < last->regions.count && last->regions.at[from]->base < image->regions[i].base)
+			from++;
+		missing += from == last->regions.count || last->regions.at[from]->base != image->regions[i].base;
+	}
+	return missing;
+}
+
+/* Those that are missing come between the others, from the back on: each of these is moved once. There is room. */
+static bool merge(struct kedge__last *last, const struct kedge__image *image, size_t missing)
+{
+	struct kedge__last_region **at = last->regions.at;
+	size_t left = last->regions.count, to = left + missing;
+
+	/* Before anything is moved. */
+	for (size_t i = last->regions.count; i < to; i++) {
+		at[i] = kedge__calloc(1, sizeof(**at));
+		if (!at[i]) {
+			while (i-- > last->regions.count)
+				kedge__free(at[i]);
+			return false;
+		}
+	}
+	last->regions.count = to;
+	for (size_t i = image->count; to > left; i--) {
+		uint64_t base = image->regions[i - 1].base;
+		struct kedge__last_region *fresh;
+
+		for (; left && at[left - 1]->base > base; to--) {
+			fresh = at[to - 1];
+			at[to - 1] = at[left - 1];
+			at[--left] = fresh;
+		}
+		if (!left || at[left - 1]->base != base)
+			at[--to]->base = base;
+	}
+	return true;
+}
+
+static int regions_add(struct kedge__last *last, const struct kedge__image *image, struct kedge__error *err)
+{
+	size_t from = image->count ? lower_bound(last, image->regions[0].base) : 0;
+	size_t missing = count_missing(last, image, from);
+
+	if (!missing)
 		return 0;
-	}
-	g = kedge__calloc(1, sizeof(*g));
-	if (!g || !kedge__array_push(&last->regions, g)) {
-		kedge__free(g);
-		return kedge__error_nomem(err);
-	}
-	memmove(&last->regions.at[i + 1], &last->regions.at[i],
-		(last->regions.count - 1 - i) * sizeof(last->regions.at[0]));
-	last->regions.at[i] = g;
-	g->base = base;
-	*out = g;
-	return 0;
+	return kedge__array_reserve(&last->regions, last->regions.count + missing) && merge(last, image, missing)
+		   ? 0
+		   : kedge__error_nomem(err);
 }
 
 int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk, bool shadow,
 			struct kedge__last_region ***out, struct kedge__error *err)
 {
 	struct kedge__last_region **list = kedge__calloc(image->count + 1, sizeof(*list));
-	int rc = list ? 0 : kedge__error_nomem(err);
+	int rc = list ? regions_add(last, image, err) : kedge__error_nomem(err);
+	size_t at = !rc && image->count ? lower_bound(last, image->regions[0].base) : 0;
 
-	for (size_t i = 0; !rc && i < image->count; i++) {
+	for (size_t i = 0; !rc && i < image->count; i++, at++) {
 		uint64_t bytes = image->regions[i].bytes;
-		struct kedge__last_region *g = NULL;
+		struct kedge__last_region *g;
 
-		rc = region_at(last, image->regions[i].base, &g, err);
-		if (rc)
-			break;
+		while (last->regions.at[at]->base != image->regions[i].base)
+			at++;
+		g = last->regions.at[at];
 		g->present = true;
 		g->next_bytes = bytes;
 		list[i] = g;

@@ -192,7 +192,7 @@ static int take_regions(struct reader *r, const uint8_t *text, size_t bytes, str
 		return kedge__error_nomem(err);
 	memcpy(r->regions, text, bytes);
 	r->regions_bytes = bytes;
-	return kedge__regions_decode(text, bytes, &r->seg->regions, &r->seg->region_count, err);
+	return kedge__regions_decode(text, bytes, &r->seg->regions, &r->seg->region_count, &r->seg->names, err);
 }
 
 static int take_map(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
@@ -441,6 +441,7 @@ void kedge__segment_close(struct kedge__segment *seg)
 	kedge__fs_close(seg->fd);
 	kedge__summary_done(&seg->summary);
 	kedge__regions_free(seg->regions, seg->region_count);
+	kedge__hash_done(&seg->names);
 	kedge__extent_map_done(&seg->map);
 	kedge__free(seg->blocks);
 	kedge__free(seg->sources);
@@ -510,8 +511,7 @@ size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos)
 
 const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name)
 {
-	for (size_t i = 0; i < seg->region_count; i++)
-		if (strcmp(seg->regions[i].name, name) == 0)
-			return &seg->regions[i];
-	return NULL;
+	size_t i = kedge__regions_find(seg->regions, &seg->names, name);
+
+	return i == KEDGE__HASH_NONE ? NULL : &seg->regions[i];
 }

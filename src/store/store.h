@@ -182,6 +182,7 @@ struct kedge__segment { /* all decoded and checked, but for the blocks */
 	struct kedge__segment_summary summary;
 	struct kedge__region_record *regions;
 	size_t region_count;
+	struct kedge__hash names; /* of the regions */
 	struct kedge__extent_map map;
 	enum kedge__map_encoding map_encoding;
 	struct kedge__block_record *blocks;

@@ -93,43 +93,130 @@ static void test_remove_tells_the_nearest_name(void **state)
 	assert_int_equal(kedge__region_table_count(t), 0);
 }
 
-/* A name that comes back, or is known from the store, has its old slot; the table is in the order of slots. */
+static void put(struct kedge__region_table *t, const char *name)
+{
+	static int x;
+
+	assert_int_equal(kedge__region_table_put(t, name, &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+}
+
+static void take_out(struct kedge__region_table *t, const char *name)
+{
+	assert_int_equal(kedge__region_table_remove(t, name, &err), 0);
+}
+
+static uint32_t slot_of(struct kedge__region_table *t, const char *name)
+{
+	return kedge__region_table_find(t, name)->slot;
+}
+
+/* A name that comes back soon, or is known from the store, has its old slot; the table is in the order of slots. */
 static void test_slots_last(void **state)
 {
 	struct kedge__region_table *t = *state;
-	uint32_t next = 5;
-	int x;
+	uint32_t next = 0;
 
-	assert_int_equal(kedge__region_table_remember(t, "stored", 3, &err), 0);
-	assert_int_equal(kedge__region_table_put(t, "a", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
-	assert_int_equal(kedge__region_table_put(t, "stored", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+	assert_int_equal(kedge__region_table_remember(t, "stored", 1, &err), 0);
+	put(t, "a");
+	put(t, "stored");
+	put(t, "c");
 	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
-	assert_int_equal(next, 6);
-	assert_string_equal(kedge__region_table_at(t, 0)->name, "stored");
-	assert_int_equal(kedge__region_table_find(t, "a")->slot, 5);
-	assert_int_equal(kedge__region_table_remove(t, "a", &err), 0);
-	assert_int_equal(kedge__region_table_put(t, "b", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
-	assert_int_equal(kedge__region_table_put(t, "a", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+	assert_int_equal(next, 3);
+	assert_string_equal(kedge__region_table_at(t, 0)->name, "a");
+	assert_string_equal(kedge__region_table_at(t, 1)->name, "stored");
+	assert_int_equal(slot_of(t, "c"), 2);
+	take_out(t, "a");
+	put(t, "b");
 	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
-	assert_int_equal(kedge__region_table_find(t, "a")->slot, 5);
-	assert_int_equal(kedge__region_table_find(t, "b")->slot, 6);
+	assert_int_equal(slot_of(t, "b"), 3);
+	put(t, "a");
+	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+	assert_int_equal(slot_of(t, "a"), 0);
+	assert_int_equal(next, 4);
 	assert_int_equal(kedge__region_table_remember(t, "c", KEDGE__SLOT_LIMIT, &err), KEDGE_E_LIMIT);
 }
 
-static void test_slots_run_out_and_never_meet(void **state)
+/* The slot of a name that is gone for long is another's, under another tenancy. */
+static void test_slots_are_reused(void **state)
 {
 	struct kedge__region_table *t = *state;
-	uint32_t next = KEDGE__SLOT_LIMIT - 1;
-	int x;
+	uint32_t next = 0;
+	uint64_t tenancy;
+	char name[32];
+
+	put(t, "a");
+	put(t, "z");
+	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+	tenancy = kedge__region_table_find(t, "a")->tenancy;
+	take_out(t, "a");
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "fresh-%d", i);
+		put(t, name);
+		assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+		assert_true(slot_of(t, name) != slot_of(t, "z"));
+		if (slot_of(t, name) == 0)
+			assert_true(kedge__region_table_find(t, name)->tenancy > tenancy);
+		take_out(t, name);
+	}
+	assert_true(next < 8);
+	put(t, "a");
+	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+	assert_true(kedge__region_table_find(t, "a")->tenancy > tenancy);
+}
+
+/* The second of two that meet in one slot gets another. */
+static void test_slots_never_meet(void **state)
+{
+	struct kedge__region_table *t = *state;
+	uint32_t next = 8;
 
 	assert_int_equal(kedge__region_table_remember(t, "a", 7, &err), 0);
+	put(t, "a");
+	put(t, "b");
 	assert_int_equal(kedge__region_table_remember(t, "b", 7, &err), 0);
-	assert_int_equal(kedge__region_table_put(t, "a", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
-	assert_int_equal(kedge__region_table_put(t, "b", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
 	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
-	assert_int_not_equal(kedge__region_table_find(t, "a")->slot, kedge__region_table_find(t, "b")->slot);
-	assert_int_equal(kedge__region_table_put(t, "c", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+	assert_int_equal(slot_of(t, "b"), 7);
+	assert_int_equal(slot_of(t, "a"), 0);
+	assert_int_equal(kedge__region_table_remember(t, "b", 0, &err), 0);
+	assert_int_equal(kedge__region_table_remember(t, "a", 7, &err), 0);
+	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+	assert_int_equal(slot_of(t, "b"), 0);
+	assert_int_equal(slot_of(t, "a"), 7);
+	assert_int_equal(next, 8);
+}
+
+/* Names of which each is there once, half the limit and more at a time: slots of the last ones are taken when there are
+ * no others. What is protected at once has a limit. */
+static void test_more_names_than_slots(void **state)
+{
+	const int many = (int)KEDGE__SLOT_LIMIT * 5 / 8;
+	struct kedge__region_table *t = *state;
+	uint32_t next = 0;
+	char name[32];
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < many; i++) {
+			snprintf(name, sizeof(name), "%d.%d", round - 1, i);
+			if (round)
+				take_out(t, name);
+			snprintf(name, sizeof(name), "%d.%d", round, i);
+			put(t, name);
+		}
+		assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+		assert_true(next <= KEDGE__SLOT_LIMIT);
+		for (int i = 1; i < many; i++)
+			assert_true(kedge__region_table_at(t, (size_t)i - 1)->slot <
+				    kedge__region_table_at(t, (size_t)i)->slot);
+	}
+	for (int i = many; i < (int)KEDGE__SLOT_LIMIT; i++) {
+		snprintf(name, sizeof(name), "2.%d", i);
+		put(t, name);
+	}
+	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+	put(t, "one too many");
 	assert_int_equal(kedge__region_table_assign(t, &next, &err), KEDGE_E_LIMIT);
+	take_out(t, "2.0");
+	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
 }
 
 static void test_many_regions(void **state)
@@ -137,20 +224,23 @@ static void test_many_regions(void **state)
 	struct kedge__region_table *t = *state;
 	uint32_t next = 0;
 	char name[32];
-	int x;
 
 	for (int i = 0; i < 10000; i++) {
 		snprintf(name, sizeof(name), "region-%d", i);
-		assert_int_equal(kedge__region_table_put(t, name, &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+		put(t, name);
 	}
 	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
 	assert_int_equal(next, 10000);
 	for (int i = 0; i < 10000; i += 2) {
 		snprintf(name, sizeof(name), "region-%d", i);
-		assert_int_equal(kedge__region_table_remove(t, name, &err), 0);
+		take_out(t, name);
 	}
 	assert_int_equal(kedge__region_table_count(t), 5000);
-	assert_string_equal(kedge__region_table_at(t, 4999)->name, "region-9999");
+	assert_int_equal(kedge__region_table_assign(t, &next, &err), 0);
+	for (size_t i = 0; i < 5000; i++) {
+		snprintf(name, sizeof(name), "region-%zu", 2 * i + 1);
+		assert_string_equal(kedge__region_table_at(t, i)->name, name);
+	}
 }
 
 int main(void)
@@ -161,7 +251,9 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_sizes_and_shapes_are_checked, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_remove_tells_the_nearest_name, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_slots_last, setup, teardown),
-	    cmocka_unit_test_setup_teardown(test_slots_run_out_and_never_meet, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_slots_are_reused, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_slots_never_meet, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_more_names_than_slots, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_many_regions, setup, teardown),
 	};
 

@@ -142,7 +142,7 @@ static int decode_all(const struct sample *s, const struct kedge__bytes in[7], s
 	int rc = kedge__summary_decode(in[0].at, in[0].count, &summary, err);
 
 	if (rc == 0)
-		rc = kedge__regions_decode(in[1].at, in[1].count, &regions, &n, err);
+		rc = kedge__regions_decode(in[1].at, in[1].count, &regions, &n, NULL, err);
 	if (rc == 0)
 		rc = kedge__map_decode(in[2].at, in[2].count, SELF, s->regions, 2, &how, &map, err);
 	if (rc == 0)

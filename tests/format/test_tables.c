@@ -143,7 +143,7 @@ static void test_regions(void **state)
 	for (int i = 0; i < REGIONS; i++)
 		copy[i].digest = sample_digest((uint64_t)i);
 	assert_int_equal(kedge__regions_encode(copy, REGIONS, &b, NULL), 0);
-	assert_int_equal(kedge__regions_decode(b.at, b.count, &got, &n, NULL), 0);
+	assert_int_equal(kedge__regions_decode(b.at, b.count, &got, &n, NULL, NULL), 0);
 	assert_int_equal(n, REGIONS);
 	for (int i = 0; i < REGIONS; i++) {
 		assert_string_equal(got[i].name, copy[i].name);
@@ -156,7 +156,7 @@ static void test_regions(void **state)
 	}
 	kedge__regions_free(got, n);
 	for (n = 0; n < b.count; n++)
-		assert_int_equal(kedge__regions_decode(b.at, n, &got, &(size_t){0}, NULL), KEDGE_E_DAMAGED);
+		assert_int_equal(kedge__regions_decode(b.at, n, &got, &(size_t){0}, NULL, NULL), KEDGE_E_DAMAGED);
 	kedge__bytes_done(&b);
 }
 
@@ -169,7 +169,7 @@ static void test_no_regions(void **state)
 	(void)state;
 	assert_int_equal(kedge__regions_encode(NULL, 0, &b, NULL), 0);
 	assert_int_equal(b.count, 1);
-	assert_int_equal(kedge__regions_decode(b.at, b.count, &got, &n, NULL), 0);
+	assert_int_equal(kedge__regions_decode(b.at, b.count, &got, &n, NULL, NULL), 0);
 	assert_null(got);
 	assert_int_equal(n, 0);
 	kedge__regions_free(got, n);
@@ -216,7 +216,7 @@ static void regions_decode_refused(const void *raw, size_t n, int code, const ch
 	struct kedge__region_record *got;
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	assert_refused(kedge__regions_decode(raw, n, &got, &(size_t){0}, &err), code, &err, says);
+	assert_refused(kedge__regions_decode(raw, n, &got, &(size_t){0}, NULL, &err), code, &err, says);
 }
 
 #define DIGEST "0123456789abcdef"

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__bytes again = {0};
 	size_t n = 0;
-	int rc = kedge__regions_decode(data, size, &r, &n, &err);
+	int rc = kedge__regions_decode(data, size, &r, &n, NULL, &err);
 
 	if (rc != 0) {
 		fuzz_require_cause(rc, &err);
