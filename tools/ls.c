@@ -31,7 +31,7 @@ static void print_names(const struct ls *l, char **names, size_t n)
 
 	if (!l->place.json) {
 		for (size_t i = 0; i < n; i++)
-			puts(names[i]);
+			kedge__print(stdout, "%s\n", names[i]);
 		return;
 	}
 	o = kedge__json_object();

@@ -294,9 +294,10 @@ static void print_result(struct restore *r, double seconds)
 
 	if (!r->place.json) {
 		if (!r->place.quiet)
-			printf("version %llu of %s: %s, %s restored to %s, %s\n", (unsigned long long)r->version,
-			       r->place.name, kedge__text_count(r->files, "file", "files", files),
-			       kedge__text_bytes(r->bytes, bytes), r->dir, kedge__text_seconds(seconds, time));
+			kedge__print(stdout, "version %llu of %s: %s, %s restored to %s, %s\n",
+				     (unsigned long long)r->version, r->place.name,
+				     kedge__text_count(r->files, "file", "files", files),
+				     kedge__text_bytes(r->bytes, bytes), r->dir, kedge__text_seconds(seconds, time));
 		return;
 	}
 	o = kedge__json_object();

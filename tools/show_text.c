@@ -32,7 +32,7 @@ static void print_facts(const struct kedge__show *s)
 	printf("version   %llu of %s, rank %u of %u\n", (unsigned long long)s->version, s->place.name, seg->header.rank,
 	       seg->header.ranks);
 	printf("time      %s\n", kedge__text_time(seg->header.created_ns, a));
-	printf("segment   %s, generation %u\n", seg->path, part->generation);
+	kedge__print(stdout, "segment   %s, generation %u\n", seg->path, part->generation);
 	printf("reducer   %s", reducer ? reducer : "?");
 	if (sum->chunk)
 		printf(", chunks of %u bytes", sum->chunk);

@@ -181,6 +181,11 @@ const char *kedge__type_name(uint32_t type);                                  /*
 bool kedge__type_parse(const char *name, enum kedge_type *type);
 /* A name that may hold anything, made safe for a terminal: control and invalid bytes as \n, \t, \\, \xNN. kedge__free(). */
 char *kedge__text_name(const char *name);
+char *kedge__text_cell(const char *text); /* the same, and backslashes stay: for text that may have such names in it */
+/* fprintf() for everything that has names, paths or causes in it: what a terminal could take for an order is printed as \xNN;
+ * newlines stay. */
+void kedge__print(FILE *out, const char *fmt, ...) KEDGE__PRINTF(2, 3);
+void kedge__vprint(FILE *out, const char *fmt, va_list ap);
 /* One byte of text for XML. */
 void kedge__print_xml(FILE *out, char c);
 
@@ -193,7 +198,7 @@ struct kedge__table {
 };
 
 void kedge__table_init(struct kedge__table *t, const char *layout); /* the layout must stay */
-/* One cell; rows follow from the number of columns. The first row is the heading. */
+/* One cell, made safe for a terminal; rows follow from the number of columns. The first row is the heading. */
 void kedge__table_add(struct kedge__table *t, const char *fmt, ...) KEDGE__PRINTF(2, 3);
 void kedge__table_print(struct kedge__table *t, FILE *out); /* and empties it */
 

@@ -55,7 +55,7 @@ static int usage_error(const struct kedge__usage *u, const char *fmt, va_list ap
 {
 	fflush(stdout);
 	fprintf(stderr, "%s: ", u->command);
-	vfprintf(stderr, fmt, ap);
+	kedge__vprint(stderr, fmt, ap);
 	fprintf(stderr, "\n'%s --help' says how it is used.\n", u->command);
 	return KEDGE__EXIT_USAGE;
 }

@@ -33,9 +33,9 @@ static void say(const char *command, const char *fmt, va_list ap, const char *ca
 	fflush(stdout);
 	flockfile(stderr);
 	fprintf(stderr, "%s: ", command);
-	vfprintf(stderr, fmt, ap);
+	kedge__vprint(stderr, fmt, ap);
 	if (cause)
-		fprintf(stderr, ": %s", cause);
+		kedge__print(stderr, ": %s", cause);
 	fputc('\n', stderr);
 	funlockfile(stderr);
 }

@@ -10,19 +10,16 @@ void kedge__table_init(struct kedge__table *t, const char *layout)
 
 void kedge__table_add(struct kedge__table *t, const char *fmt, ...)
 {
-	char small[1], *cell;
+	char *text, *cell;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(small, sizeof(small), fmt, ap);
+	text = kedge__vasprintf(fmt, ap);
 	va_end(ap);
-	cell = n < 0 ? NULL : kedge__malloc((size_t)n + 1);
+	cell = text ? kedge__text_cell(text) : NULL;
 	if (!cell || !kedge__array_push(&t->cells, cell))
 		kedge__tool_no_memory();
-	va_start(ap, fmt);
-	vsnprintf(cell, (size_t)n + 1, fmt, ap);
-	va_end(ap);
+	kedge__free(text);
 }
 
 /* Characters, not bytes: continuation bytes of UTF-8 take no room. */

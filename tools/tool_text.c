@@ -112,29 +112,62 @@ static size_t utf8_length(const unsigned char *s)
 	return n;
 }
 
-char *kedge__text_name(const char *name)
+/* Control characters and bytes that are not UTF-8 as \n, \t, \xNN, but for those in STAY. */
+static char *escape(const char *text, const char *stay)
 {
-	const unsigned char *s = (const unsigned char *)name;
-	char *out = kedge__malloc(4 * strlen(name) + 1), *p = out;
+	const unsigned char *s = (const unsigned char *)text;
+	char *out = kedge__malloc(4 * strlen(text) + 1), *p = out;
 
 	if (!out)
 		kedge__tool_no_memory();
 	while (*s) {
-		size_t n = utf8_length(s);
+		size_t n = strchr(stay, *s) ? 1 : utf8_length(s);
 
-		if (*s == '\n' || *s == '\t' || *s == '\\') {
-			p += sprintf(p, "\\%c", *s == '\n' ? 'n' : *s == '\t' ? 't' : '\\');
-			s++;
-		} else if (n == 0 || *s < 0x20 || *s == 0x7f) {
-			p += sprintf(p, "\\x%02x", *s++);
-		} else {
+		if (n && (strchr(stay, *s) || (*s >= 0x20 && *s != 0x7f && *s != '\\'))) {
 			memcpy(p, s, n);
 			p += n;
 			s += n;
+			continue;
 		}
+		if (*s == '\n' || *s == '\t' || *s == '\\')
+			p += sprintf(p, "\\%c", *s == '\n' ? 'n' : *s == '\t' ? 't' : '\\');
+		else
+			p += sprintf(p, "\\x%02x", *s);
+		s++;
 	}
 	*p = '\0';
 	return out;
+}
+
+char *kedge__text_name(const char *name)
+{
+	return escape(name, "");
+}
+
+char *kedge__text_cell(const char *text)
+{
+	return escape(text, "\\");
+}
+
+void kedge__vprint(FILE *out, const char *fmt, va_list ap)
+{
+	char *text = kedge__vasprintf(fmt, ap);
+	char *safe = text ? escape(text, "\n\\") : NULL;
+
+	if (!safe)
+		kedge__tool_no_memory();
+	fputs(safe, out);
+	kedge__free(safe);
+	kedge__free(text);
+}
+
+void kedge__print(FILE *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	kedge__vprint(out, fmt, ap);
+	va_end(ap);
 }
 
 void kedge__print_xml(FILE *out, char c)

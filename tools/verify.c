@@ -47,14 +47,14 @@ static void print_finding(const struct kedge__finding *f)
 		printf("version %llu, ", (unsigned long long)f->version);
 	if (has_rank(f))
 		printf("rank %u, ", f->rank);
-	printf("%s", f->file);
+	kedge__print(stdout, "%s", f->file);
 	if (f->block >= 0)
 		printf(", block %lld", (long long)f->block);
 	if (f->section)
 		printf(", %s", f->section);
 	if (region)
 		printf(", region '%s'", region);
-	printf(": %s\n", f->text);
+	kedge__print(stdout, ": %s\n", f->text);
 	kedge__free(region);
 }
 
@@ -70,7 +70,7 @@ static void found(void *ctx, const struct kedge__finding *f)
 	else if (!stray)
 		print_finding(f);
 	else if (!v->place.quiet)
-		printf("stray: %s: %s\n", f->file, f->text);
+		kedge__print(stdout, "stray: %s: %s\n", f->file, f->text);
 }
 
 static void progress(void *ctx, uint64_t done, uint64_t total)

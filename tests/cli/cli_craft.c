@@ -1,6 +1,8 @@
 /* cli_craft: stores that the command itself would not make: region names that point elsewhere, sets of several ranks, a
- * name that stays locked. Usage: cli_craft STORE NAME region REGION | ranks N VERSIONS | hold */
-#include <kedge/kedge.h>
+ * name that stays locked, a reason in a manifest. Usage: cli_craft STORE NAME region REGION | ranks N VERSIONS | hold |
+ * why VERSION TEXT */
+#include "format/format.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -89,6 +91,36 @@ static int craft_ranks(struct ranks *all)
 	return failed;
 }
 
+/* The manifest of VERSION with TEXT as the reason why it was taken, well-formed and sealed. */
+static int craft_why(const char *store, const char *name, unsigned long long version, const char *why)
+{
+	static uint8_t data[1 << 16];
+	struct kedge__bytes out = {0};
+	struct kedge__set set = {0};
+	char path[4096];
+	FILE *file;
+	size_t bytes;
+	int failed;
+
+	snprintf(path, sizeof(path), "%s/%s/set-%020llu", store, name, version);
+	file = fopen(path, "r+");
+	if (!file)
+		return 1;
+	bytes = fread(data, 1, sizeof(data), file);
+	failed = kedge__set_decode(data, bytes, &set, NULL) != 0;
+	if (!failed) {
+		kedge__free(set.why);
+		set.why = kedge__strdup(why);
+		failed = kedge__set_encode(&set, &out, NULL) != 0;
+	}
+	rewind(file);
+	failed = failed || fwrite(out.at, 1, out.count, file) != out.count || ftruncate(fileno(file), (off_t)out.count);
+	failed |= fclose(file) != 0;
+	kedge__set_done(&set);
+	kedge__bytes_done(&out);
+	return failed;
+}
+
 /* Keep the name until standard input ends. */
 static int hold(const char *name, const char *const *settings)
 {
@@ -118,6 +150,8 @@ int main(int argc, char **argv)
 		rc = craft_region(argv[2], settings, argv[4]);
 	if (argc == 4 && strcmp(argv[3], "hold") == 0)
 		rc = hold(argv[2], settings);
+	if (argc == 6 && strcmp(argv[3], "why") == 0)
+		rc = craft_why(argv[1], argv[2], strtoull(argv[4], NULL, 10), argv[5]);
 	if (argc == 6 && strcmp(argv[3], "ranks") == 0) {
 		all.name = argv[2];
 		all.size = atoi(argv[4]);

@@ -109,6 +109,20 @@ static void safe_names(void **state)
 	}
 }
 
+static void safe_messages(void **state)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	(void)state;
+	assert_non_null(out);
+	kedge__print(out, "%s: %d\n%s\n", "a\033]0;title\007\tb\\n", 7, "\xc2\x9bm\r\xc3\xbc\xff");
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, "a\\x1b]0;title\\x07\\tb\\n: 7\n\\xc2\\x9bm\\x0d\xc3\xbc\\xff\n");
+	free(text);
+}
+
 static void json_of_bad_text(void **state)
 {
 	json_t *v = kedge__json_string("a\xff"
@@ -135,9 +149,12 @@ static void tables(void **state)
 	kedge__table_add(&t, "\xc3\xbc");
 	kedge__table_add(&t, "%d", 100);
 	kedge__table_add(&t, "x");
+	kedge__table_add(&t, "\033");
+	kedge__table_add(&t, "a\nb");
+	kedge__table_add(&t, "a\\b");
 	kedge__table_print(&t, out);
 	assert_int_equal(fclose(out), 0);
-	assert_string_equal(text, "NAME    N  REST\n\xc3\xbc     100  x\n");
+	assert_string_equal(text, "NAME     N  REST\n\xc3\xbc      100  x\n\\x1b  a\\nb  a\\b\n");
 	free(text);
 }
 
@@ -237,9 +254,10 @@ static void exit_codes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(region_names), cmocka_unit_test(numbers),     cmocka_unit_test(types),
-	    cmocka_unit_test(safe_names),   cmocka_unit_test(tables),      cmocka_unit_test(json_of_bad_text),
-	    cmocka_unit_test(options_good), cmocka_unit_test(options_bad), cmocka_unit_test(exit_codes),
+	    cmocka_unit_test(region_names),     cmocka_unit_test(numbers),       cmocka_unit_test(types),
+	    cmocka_unit_test(safe_names),       cmocka_unit_test(safe_messages), cmocka_unit_test(tables),
+	    cmocka_unit_test(json_of_bad_text), cmocka_unit_test(options_good),  cmocka_unit_test(options_bad),
+	    cmocka_unit_test(exit_codes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
