@@ -7,7 +7,8 @@
  * back into memory, bit for bit.
  *
  * Results: every function that can fail returns 0 or one of the negative codes below, and leaves
- * its result arguments untouched on failure; kedge_last_error() has the cause in words.
+ * its result arguments untouched on failure, but for the handle of those that open one, which is
+ * NULL then; kedge_last_error() has the cause in words.
  *
  * Threads: a handle may be used from several threads; calls on one handle are serialised inside.
  * kedge_test() and kedge_last_error() never wait for a checkpoint in progress. The application
@@ -92,7 +93,8 @@ typedef struct kedge kedge_t;
  * if that is unset, for defaults. KEDGE_* environment variables override the file. SETTINGS is
  * NULL or a NULL-terminated array of "key=value" strings that override both. Creates the store
  * directories as needed, removes what a crash left there, and takes the store's lock: a second
- * job on the same store and name gets KEDGE_E_LOCKED and a message naming the owner.
+ * job on the same store and name gets KEDGE_E_LOCKED and a message naming the owner. *OUT is NULL
+ * after a failure.
  */
 KEDGE_API int kedge_open(const char *name, const char *config, const char *const *settings, kedge_t **out);
 
@@ -124,7 +126,7 @@ struct kedge_group {
 	void *background;
 };
 
-/* kedge_open() as one rank of a group. Collective. On failure on any rank, all ranks fail. */
+/* kedge_open() as one rank of a group. Collective. On failure on any rank, all ranks fail; *OUT is NULL then. */
 KEDGE_API int kedge_open_group(const char *name, const char *config, const char *const *settings,
 			       const struct kedge_group *group, kedge_t **out);
 

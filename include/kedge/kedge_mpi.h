@@ -19,7 +19,7 @@ extern "C" {
 
 /*
  * kedge_open() over COMM. Collective; call after MPI_Init and close before MPI_Finalize (KEDGE_E_STATE otherwise).
- * KEDGE_E_GROUP without a cause in kedge_last_error(): COMM cannot be duplicated.
+ * KEDGE_E_GROUP without a cause in kedge_last_error(): COMM cannot be duplicated. *OUT is NULL after a failure.
  */
 KEDGE_API int kedge_mpi_open(MPI_Comm comm, const char *name, const char *config, const char *const *settings,
 			     kedge_t **out);

@@ -369,6 +369,8 @@ int kedge_open_group(const char *name, const char *config, const char *const *se
 	kedge_t *k;
 	int rc = 0;
 
+	if (out)
+		*out = NULL;
 	if (!out || !name)
 		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no name, or no place for the handle");
 	if (!rc && group)

@@ -1,13 +1,51 @@
 #include "job/handle.h"
 
-#include <stdio.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
-/* The last failure of this thread: a fixed buffer, so that a thread that ends leaves nothing behind. */
+/*
+ * The last failure of this thread. A library that is loaded by dlopen() has its thread-local variables in a small space
+ * that all libraries share, so the text is not among them; it goes with its thread.
+ */
 static _Thread_local struct {
 	const kedge_t *k;
-	char text[4096];
+	int code;
+	char *text; /* also the value of `texts`; NULL: that of the code */
 } last;
+
+static pthread_once_t texts_once = PTHREAD_ONCE_INIT;
+static pthread_key_t texts;
+static atomic_bool texts_kept;
+
+static void texts_init(void)
+{
+	texts_kept = pthread_key_create(&texts, kedge__free) == 0;
+}
+
+/* At exit, for the thread that ends last; at dlclose(), because no thread may end in code that is not there any more.
+ */
+__attribute__((destructor)) static void texts_done(void)
+{
+	if (!atomic_exchange(&texts_kept, false))
+		return;
+	pthread_key_delete(texts);
+	kedge__free(last.text);
+	last.text = NULL;
+}
+
+/* Takes TEXT. */
+static void text_keep(char *text)
+{
+	pthread_once(&texts_once, texts_init);
+	if (text && (!texts_kept || pthread_setspecific(texts, text) != 0)) {
+		kedge__free(text);
+		text = NULL;
+	}
+	if (!text && last.text)
+		(void)pthread_setspecific(texts, NULL);
+	kedge__free(last.text);
+	last.text = text;
+}
 
 int kedge__handle_check(const kedge_t *k, struct kedge__error *err)
 {
@@ -24,19 +62,21 @@ int kedge__handle_check(const kedge_t *k, struct kedge__error *err)
 
 int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err)
 {
-	if (!rc) {
-		kedge__error_done(err);
-		return 0;
+	if (rc) {
+		last.k = k;
+		last.code = rc;
+		text_keep(err->code ? err->text : NULL);
+		err->text = err->code ? NULL : err->text;
 	}
-	last.k = k;
-	snprintf(last.text, sizeof(last.text), "%s", err->code ? kedge__error_text(err) : kedge_strerror(rc));
 	kedge__error_done(err);
 	return rc;
 }
 
 const char *kedge_last_error(const kedge_t *k)
 {
-	return last.k == k && last.text[0] ? last.text : "no error";
+	if (last.k != k || !last.code)
+		return "no error";
+	return last.text ? last.text : kedge_strerror(last.code);
 }
 
 /* Index of VERSION, or of the first one above it. */

@@ -360,6 +360,34 @@ static void test_bad_arguments(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* A handle that was not initialised is NULL after a failure, whatever it was. */
+static void test_no_handle_without_success(void **state)
+{
+	const struct kedge_group broken = {.rank = 3, .size = 2};
+	struct options o;
+	const char *const *settings = options_make(&o, *state, false, NULL);
+	kedge_t *const garbage = (kedge_t *)&o, *held, *k;
+
+	k = garbage;
+	assert_int_equal(kedge_open(NULL, NULL, settings, &k), KEDGE_E_ARG);
+	assert_null(k);
+	k = garbage;
+	assert_int_equal(kedge_open("bad/name", NULL, settings, &k), KEDGE_E_ARG);
+	assert_null(k);
+	k = garbage;
+	assert_int_equal(kedge_open("job", NULL, MORE("chunk=33"), &k), KEDGE_E_CONFIG);
+	assert_null(k);
+	k = garbage;
+	assert_int_equal(kedge_open_group("job", NULL, settings, &broken, &k), KEDGE_E_ARG);
+	assert_null(k);
+	held = job_open(*state, false, NULL);
+	k = garbage;
+	assert_int_equal(kedge_open("job", NULL, settings, &k), KEDGE_E_LOCKED);
+	assert_null(k);
+	assert_ok(held, kedge_close(held));
+	assert_int_equal(kedge_open("job", NULL, settings, NULL), KEDGE_E_ARG);
+}
+
 static void test_second_opener_is_refused(void **state)
 {
 	struct options o;
@@ -443,6 +471,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_versions_tell, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_progress, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_bad_arguments, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_no_handle_without_success, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_second_opener_is_refused, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_is_left_behind, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_journal, place_setup, place_teardown),

@@ -180,10 +180,10 @@ static void place_make(void)
 
 int main(int argc, char **argv)
 {
-	kedge_t *k = NULL;
+	kedge_t *k = (kedge_t *)&argc;
 	int provided;
 
-	CHECK(kedge_mpi_open(MPI_COMM_WORLD, "job", NULL, NULL, &k) == KEDGE_E_STATE);
+	CHECK(kedge_mpi_open(MPI_COMM_WORLD, "job", NULL, NULL, &k) == KEDGE_E_STATE && !k);
 	MPI_Init_thread(&argc, &argv, THREAD_LEVEL, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);

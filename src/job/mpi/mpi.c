@@ -113,6 +113,8 @@ int kedge_mpi_open(MPI_Comm comm, const char *name, const char *config, const ch
 	int provided = MPI_THREAD_SINGLE;
 	int rc;
 
+	if (out)
+		*out = NULL;
 	if (!mpi_ready())
 		return KEDGE_E_STATE;
 	MPI_Query_thread(&provided);
