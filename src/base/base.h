@@ -278,7 +278,8 @@ void kedge__settings_done(const struct kedge__setting *table, size_t n, void *se
 /* A misspelt key: KEDGE_E_CONFIG with file, line and the nearest right name. Sections are not allowed but [kedge].
  * After an error in the middle the lines before it have been taken. */
 int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void *settings, const char *path, struct kedge__error *err);
-/* KEDGE_* variables. Those in IGNORED (NULL-terminated; e.g. "KEDGE_CONFIG") are not settings, nor is KEDGE_FAULT; an unknown one is an error. */
+/* KEDGE_* variables. Those in IGNORED (NULL-terminated; e.g. "KEDGE_CONFIG") are not settings, nor are KEDGE_FAULT and what package
+ * managers set (KEDGE_ROOT, _DIR, _HOME, _PREFIX). An unknown one that is nearly a setting is an error, any other is logged. */
 int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void *settings, const char *const *ignored, struct kedge__error *err);
 /* ORIGIN is for the message: "--set", "kedge_open". */
 int kedge__settings_set(const struct kedge__setting *table, size_t n, void *settings, const char *key, const char *value, const char *origin, struct kedge__error *err);

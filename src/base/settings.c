@@ -228,27 +228,38 @@ int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void
 	return rc;
 }
 
-static bool is_ignored(const char *name, size_t length, const char *const *ignored)
+static bool is_one_of(const char *name, size_t length, const char *const *list)
 {
-	if (length == strlen("KEDGE_FAULT") && memcmp(name, "KEDGE_FAULT", length) == 0)
-		return true;
-	for (; ignored && *ignored; ignored++) {
-		if (strlen(*ignored) == length && memcmp(name, *ignored, length) == 0)
+	for (; list && *list; list++) {
+		if (strlen(*list) == length && memcmp(name, *list, length) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* NAME is the variable without its prefix. */
-static int fail_variable(const struct target *t, const char *name, struct kedge__error *err)
+/* Not settings: what tests use, and what CMake, Spack and environment modules set for every package that there is,
+ * whatever our settings may be called one day. */
+static bool is_ignored(const char *name, size_t length, const char *const *ignored)
+{
+	static const char *const never[] = {"KEDGE_FAULT", "KEDGE_ROOT",   "KEDGE_DIR",
+					    "KEDGE_HOME",  "KEDGE_PREFIX", NULL};
+
+	return is_one_of(name, length, never) || is_one_of(name, length, ignored);
+}
+
+/* NAME is the variable without its prefix. What looks like a slip in writing a setting is refused; with anything else
+ * somebody else is meant. */
+static int judge_unknown(const struct target *t, const char *name, struct kedge__error *err)
 {
 	const char *nearest;
 	char *meant;
 
 	if (find_nearest(t, name, &nearest) != 0)
 		return kedge__error_nomem(err);
-	if (!nearest)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, ENV_PREFIX "%s: unknown variable", name);
+	if (!nearest) {
+		kedge__log(KEDGE_LOG_INFO, ENV_PREFIX "%s in the environment is no setting, and ignored", name);
+		return 0;
+	}
 	meant = kedge__strdup(nearest);
 	if (!meant)
 		return kedge__error_nomem(err);
@@ -271,7 +282,7 @@ static int take_variable(const struct target *t, const char *entry, size_t name_
 		return kedge__error_nomem(err);
 	setting = find(t, name);
 	if (!setting) {
-		rc = fail_variable(t, name, err);
+		rc = judge_unknown(t, name, err);
 	} else {
 		rc = kedge__setting_parse(setting, t->settings, entry + name_length + 1, err);
 		if (rc)
