@@ -13,6 +13,7 @@ int kedge__tool_bench(int argc, char **argv)
 	    {"capture", "page trackers and copy-on-write, beside memcpy", kedge__bench_capture},
 	    {"veloc-like", "checkpoints of several processes on two levels, beside plain writes", kedge__bench_veloc},
 	    {"rex", "page images: rex and tree, beside plain increments and compressors", kedge__bench_rex},
+	    {"regions", "checkpoint and restart of many small regions, beside a plain write", kedge__bench_regions},
 	    {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
 	};
 	const struct kedge__usage usage = {
@@ -20,8 +21,10 @@ int kedge__tool_bench(int argc, char **argv)
 	    .operands = "NAME [OPTION...]",
 	    .about =
 		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy; capture:\n"
-		"page trackers and copy-on-write; codec: every codec on your own files; pipeline: collecting, compressing\n"
-		"and storing, in turn and at once; rex: page images. Options of each: kedge bench NAME --help.",
+		"page trackers and copy-on-write; codec: every codec on your own files; pipeline: collecting, "
+		"compressing\n"
+		"and storing, in turn and at once; regions: many small regions; rex: page images. Options of each: "
+		"kedge bench NAME --help.",
 	    .example = "kedge bench reduce --size 1GiB --chunk 64 --repeat 5 --json",
 	    .stop_early = true,
 	};

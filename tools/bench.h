@@ -9,6 +9,7 @@ int kedge__bench_restore(int argc, char **argv);
 int kedge__bench_pipeline(int argc, char **argv);
 int kedge__bench_veloc(int argc, char **argv);
 int kedge__bench_rex(int argc, char **argv);
+int kedge__bench_regions(int argc, char **argv);
 
 /* bench_stats.c. The median sorts: the lowest and the highest are then at the ends. */
 double kedge__bench_median(double *v, size_t n);

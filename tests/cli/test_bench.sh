@@ -75,6 +75,18 @@ expect 0 kedge bench restore --size 1M --versions 3 --repeat 1 --dir . --codec z
 printed "restore / read"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
 
+for flag in "" --fresh; do
+	expect 0 kedge bench regions --count 3000 --bytes 24 --repeat 3 --dir . $flag --json
+	is "$(json regions)" 3000 "the number of regions"
+	for key in protect checkpoint checkpoint_first checkpoint_last write restart read; do
+		json ${key}_seconds >/dev/null
+	done
+done
+expect 0 kedge bench regions --count 100 --repeat 1 --dir .
+printed "100 regions of 64 B"
+[ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
+expect 2 kedge bench regions --count 0
+
 expect 0 env TMPDIR=. kedge bench capture --size 1MiB --repeat 1 --pages base --jobs --reducer rex --json
 is "$(json reducer)" rex reducer
 is "$(json results.0.who)" memcpy "the first row"
