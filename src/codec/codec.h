@@ -126,6 +126,8 @@ struct kedge__codec_why {
 	uint32_t age; /* versions since the data was looked at; 0: it was for this one */
 };
 
+/* So few bytes that `auto` stores them as they are. */
+bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t bytes);
 /* A sentence without its end. */
 const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
 

@@ -17,6 +17,7 @@
 #define SPEED_MAX       50e6
 #define TIME_LEAST      0.4  /* of the time that a codec takes as a rule: for data that shrinks to nothing */
 #define SETUP           5e-6 /* seconds that a try takes however small the sample */
+#define WORTH_LEAST     512  /* bytes; those of less are stored sooner than anything begins to pack */
 #define SIZE_MOST       0.98 /* share of itself that data has to shrink to */
 #define SIZE_MOST_TIMED 0.95 /* the same where time counts */
 #define DECODE_LEAST    500e6
@@ -389,6 +390,11 @@ static double packing_time(const struct sampler *s)
 	return (double)bytes / (s->wanted->smallest ? SPEED_MAX : SPEED);
 }
 
+bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t bytes)
+{
+	return wanted->automatic && !wanted->smallest && bytes < WORTH_LEAST;
+}
+
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
 					       const struct kedge__codec_input *pieces, size_t n,
 					       struct kedge__codec_why *why)
@@ -405,7 +411,7 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 		why->reason = KEDGE__CODEC_GIVEN;
 		return *wanted;
 	}
-	if (!look_at_pieces(&s))
+	if (!look_at_pieces(&s) || kedge__codec_little(wanted, s.total))
 		return choice;
 	s.budget = packing_time(&s) * (wanted->smallest ? SHARE_MAX : s.type == KEDGE_BYTES ? SHARE_BYTES : SHARE);
 	count = list_trials(&s, trials);

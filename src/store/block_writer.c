@@ -282,7 +282,8 @@ static int check_remembered(struct writer *w, size_t first, size_t count, struct
 
 static int settle(struct writer *w, size_t first, size_t count, struct plan *p, struct kedge__error *err)
 {
-	struct kedge__codec_memory *memory = w->spec->memory;
+	bool little = kedge__codec_little(&p->wanted, p->subject.packing); /* nothing to remember either */
+	struct kedge__codec_memory *memory = little ? NULL : w->spec->memory;
 	enum kedge__codec_look look = KEDGE__LOOK_CLOSE;
 	bool right = true;
 	int rc = 0;
