@@ -19,7 +19,7 @@ enum { DRAWS = 1 << 16, BIT_STEP = 9, FULL = 0 };
 enum { DRAWS = 1 << 21, BIT_STEP = 1, FULL = 1 };
 #endif
 
-enum { BUCKETS = 2048, ROOM = DRAWS / BUCKETS + DRAWS / BUCKETS / 4 + 64, TABLE = 8192 };
+enum { BUCKETS = 2048, ROOM = DRAWS / BUCKETS + DRAWS / BUCKETS / 4 + 64, TABLE = 2048 };
 
 static uint64_t seed = 1;
 
