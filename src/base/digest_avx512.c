@@ -91,18 +91,15 @@ INLINE __m512i all(uint64_t v)
 	return _mm512_set1_epi64((long long)v);
 }
 
-/* The J-th 32 bits of the hash of (b0 b1 b2 b3), each in the lower half of its lane; they come in the upper half. */
+/* The J-th 32 bits of the hash of (b0 b1 b2 b3); they come in the upper half. */
 INLINE __m512i fold_part(const struct digest_fold *f, int j, const __m512i b[4], uint64_t start)
 {
-	__m512i low = all(start), high = _mm512_mul_epu32(b[0], all(f->h[j][0]));
+	__m512i t = all(start);
 
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++)
-		low = add(low, _mm512_mul_epu32(b[i], all(f->m[j][i])));
-#pragma GCC unroll 4
-	for (int i = 1; i < 4; i++)
-		high = add(high, _mm512_mul_epu32(b[i], all(f->h[j][i])));
-	return add(low, _mm512_slli_epi64(high, 32));
+		t = add(t, _mm512_mullo_epi64(b[i], all(f->m[j][i])));
+	return t;
 }
 
 /* Upper halves of U and V, as lower and upper half. */
@@ -111,12 +108,13 @@ INLINE __m512i upper_halves(__m512i u, __m512i v)
 	return _mm512_mask_shuffle_epi32(v, 0x5555, u, (_MM_PERM_ENUM)0xf5);
 }
 
-/* digest_fold() of eight chunks in order, stored as {lo, hi} pairs. */
-INLINE void finish8(const struct digest_fold *f, const uint64_t start[4], const __m512i s[4], struct kedge__digest *out)
+/* digest_fold() of eight chunks, stored as {lo, hi} pairs: LOW and HIGH pick those of the first and of the last four.
+ */
+INLINE void finish_in_order(const struct digest_fold *f, const uint64_t start[4], const __m512i s[4], __m512i low,
+			    __m512i high, struct kedge__digest *out)
 {
-	const __m512i low = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
-	const __m512i high = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
-	const __m512i b[4] = {s[2], _mm512_srli_epi64(s[2], 32), s[3], _mm512_srli_epi64(s[3], 32)};
+	const __m512i b[4] = {_mm512_maskz_mov_epi32(0x5555, s[2]), _mm512_srli_epi64(s[2], 32),
+			      _mm512_maskz_mov_epi32(0x5555, s[3]), _mm512_srli_epi64(s[3], 32)};
 	__m512i part[4], a, c;
 
 #pragma GCC unroll 4
@@ -126,6 +124,12 @@ INLINE void finish8(const struct digest_fold *f, const uint64_t start[4], const 
 	c = _mm512_add_epi32(s[1], upper_halves(part[2], part[3]));
 	_mm512_storeu_si512(out, _mm512_permutex2var_epi64(a, low, c));
 	_mm512_storeu_si512(out + 4, _mm512_permutex2var_epi64(a, high, c));
+}
+
+INLINE void finish8(const struct digest_fold *f, const uint64_t start[4], const __m512i s[4], struct kedge__digest *out)
+{
+	finish_in_order(f, start, s, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0),
+			_mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), out);
 }
 
 INLINE void length_starts(const struct digest_fold *f, uint64_t length, uint64_t start[4])
@@ -193,33 +197,43 @@ CHUNKS(256)
 CHUNKS(512)
 CHUNKS(1024)
 
+/* Short chunks are turned round first: word I of eight of them, W[I], meets the same keys. */
+INLINE void words_sums(const struct digest_domain *d, const __m512i *w, size_t words, __m512i s[DIGEST_PASSES])
+{
+#pragma GCC unroll 4
+	for (size_t p = 0; p < DIGEST_PASSES; p++) {
+		s[p] = product(w[0], all(d->nh[p * DIGEST_LINE]));
+#pragma GCC unroll 4
+		for (size_t i = 1; i < words; i++)
+			s[p] = add(s[p], product(w[i], all(d->nh[i + p * DIGEST_LINE])));
+	}
+}
+
 /* Two chunks in a line; the shuffles bring them as 0 2 1 3 4 6 5 7. */
 TARGET static size_t chunks_32(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count,
 			       struct kedge__digest *out)
 {
-	const __m512i order = _mm512_set_epi64(7, 5, 6, 4, 3, 1, 2, 0);
+	const __m512i low = _mm512_set_epi64(11, 3, 9, 1, 10, 2, 8, 0);
+	const __m512i high = _mm512_set_epi64(15, 7, 13, 5, 14, 6, 12, 4);
 	uint64_t start[4];
 	size_t done = 0;
 
 	length_starts(&d->fold, length, start);
 	for (; done + 8 <= count; done += 8, data += 256) {
-		__m512i s[DIGEST_PASSES], w[4];
+		__m512i a = _mm512_loadu_si512(data), b = _mm512_loadu_si512(data + 64);
+		__m512i c = _mm512_loadu_si512(data + 128), e = _mm512_loadu_si512(data + 192);
+		__m512i even = _mm512_unpacklo_epi64(a, b), odd = _mm512_unpackhi_epi64(a, b);
+		__m512i more_even = _mm512_unpacklo_epi64(c, e), more_odd = _mm512_unpackhi_epi64(c, e);
+		const __m512i w[4] = {
+		    _mm512_shuffle_i64x2(even, more_even, 0x88), _mm512_shuffle_i64x2(odd, more_odd, 0x88),
+		    _mm512_shuffle_i64x2(even, more_even, 0xdd), _mm512_shuffle_i64x2(odd, more_odd, 0xdd)};
+		__m512i s[DIGEST_PASSES];
 
 #pragma GCC unroll 4
-		for (int i = 0; i < 4; i++) {
+		for (int i = 0; i < 4; i++)
 			digest_prefetch(data + 64 * i);
-			w[i] = _mm512_loadu_si512(data + 64 * i);
-		}
-#pragma GCC unroll 4
-		for (size_t p = 0; p < DIGEST_PASSES; p++) {
-			__m512i key = _mm512_broadcast_i64x4(
-			    _mm256_loadu_si256((const __m256i *)(const void *)(d->nh + p * DIGEST_LINE)));
-			__m512i u = pair(product(w[0], key), product(w[1], key));
-			__m512i v = pair(product(w[2], key), product(w[3], key));
-
-			s[p] = _mm512_permutexvar_epi64(order, fold(u, v));
-		}
-		finish8(&d->fold, start, s, out + done);
+		words_sums(d, w, 4, s);
+		finish_in_order(&d->fold, start, s, low, high, out + done);
 	}
 	return done;
 }
@@ -228,24 +242,20 @@ TARGET static size_t chunks_32(const struct digest_domain *d, uint64_t length, c
 TARGET static size_t chunks_16(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count,
 			       struct kedge__digest *out)
 {
-	const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
+	const __m512i low = _mm512_set_epi64(14, 6, 12, 4, 10, 2, 8, 0);
+	const __m512i high = _mm512_set_epi64(15, 7, 13, 5, 11, 3, 9, 1);
 	uint64_t start[4];
 	size_t done = 0;
 
 	length_starts(&d->fold, length, start);
 	for (; done + 8 <= count; done += 8, data += 128) {
-		__m512i u = _mm512_loadu_si512(data), v = _mm512_loadu_si512(data + 64), s[DIGEST_PASSES];
+		__m512i a = _mm512_loadu_si512(data), b = _mm512_loadu_si512(data + 64), s[DIGEST_PASSES];
+		const __m512i w[2] = {_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)};
 
 		digest_prefetch(data);
 		digest_prefetch(data + 64);
-#pragma GCC unroll 4
-		for (size_t p = 0; p < DIGEST_PASSES; p++) {
-			__m512i key = _mm512_broadcast_i64x2(
-			    _mm_loadu_si128((const __m128i *)(const void *)(d->nh + p * DIGEST_LINE)));
-
-			s[p] = _mm512_permutexvar_epi64(order, pair(product(u, key), product(v, key)));
-		}
-		finish8(&d->fold, start, s, out + done);
+		words_sums(d, w, 2, s);
+		finish_in_order(&d->fold, start, s, low, high, out + done);
 	}
 	return done;
 }
