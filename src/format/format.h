@@ -56,6 +56,18 @@ struct kedge__store_id {
 int kedge__store_marker_encode(const struct kedge__store_id *id, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__store_marker_decode(const void *data, size_t bytes, struct kedge__store_id *id, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ tie_format.c */
+
+#define KEDGE__TIE_PATH_MAX 4096
+
+struct kedge__tie { /* which store is the L2 of a job; kept on its L1 */
+	struct kedge__store_id id;
+	char *path; /* where it was, for messages; owned */
+};
+int kedge__tie_encode(const struct kedge__tie *tie, struct kedge__bytes *out, struct kedge__error *err);
+int kedge__tie_decode(const void *data, size_t bytes, struct kedge__tie *tie, struct kedge__error *err);
+void kedge__tie_done(struct kedge__tie *tie);
+
 /* ------------------------------------------------------------------ segment_format.c, and summary_, region_, block_,
  * lineage_format.c */
 

@@ -258,6 +258,8 @@ static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, str
 	if (!rc)
 		rc = kedge__run_check(k, version, err);
 	if (!rc)
+		rc = kedge__chores_reserve(w, err);
+	if (!rc)
 		rc = kedge__files_take(k, err);
 	if (!rc)
 		rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
@@ -295,6 +297,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 
 	kedge__write_finish(k);
 	kedge__chores_progress(k);
+	kedge__l2_look_again(k);
 	k->skip = 0;
 	w = write_new(k, version, started);
 	rc = prepare(w, version, k, err);

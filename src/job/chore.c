@@ -7,7 +7,7 @@
 
 bool kedge__chores_wanted(const kedge_t *k)
 {
-	return k->level[KEDGE__L2].on || k->set.keep > 0 || k->set.l2_keep > 0;
+	return kedge__l2_wanted(k) || k->set.keep > 0 || k->set.l2_keep > 0;
 }
 
 static void chore_local(struct kedge__chore *c)
@@ -76,14 +76,27 @@ static void chore_start(struct kedge__chore *c)
 		chore_run(c);
 }
 
+int kedge__chores_reserve(struct kedge__job_write *w, struct kedge__error *err)
+{
+	const kedge_t *k = w->k;
+	const bool wanted[] = {
+	    [KEDGE__CHORE_FLUSH] = kedge__l2_wanted(k), [KEDGE__CHORE_KEEP] = k->set.keep > 0 || k->set.l2_keep > 0};
+
+	for (size_t i = 0; i < KEDGE__COUNT(wanted); i++) {
+		w->chores[i] = wanted[i] ? kedge__calloc(1, sizeof(*w->chores[i])) : NULL;
+		if (wanted[i] && !w->chores[i])
+			return kedge__error_nomem(err);
+	}
+	return 0;
+}
+
 /* A flush takes w->alive. */
-static bool chore_push(struct kedge__job_write *w, enum kedge__chore_kind kind)
+static void chore_push(struct kedge__job_write *w, enum kedge__chore_kind kind)
 {
 	kedge_t *k = w->k;
-	struct kedge__chore *c = kedge__calloc(1, sizeof(*c));
+	struct kedge__chore *c = w->chores[kind];
 
-	if (!c)
-		return false;
+	w->chores[kind] = NULL;
 	c->k = k;
 	c->kind = kind;
 	c->version = w->version;
@@ -100,7 +113,6 @@ static bool chore_push(struct kedge__job_write *w, enum kedge__chore_kind kind)
 	pthread_mutex_unlock(&k->state_lock);
 	if (k->back_alone)
 		chore_start(c);
-	return true;
 }
 
 static struct kedge__chore *chore_head(kedge_t *k)
@@ -131,7 +143,7 @@ static bool flush_due(kedge_t *k, uint64_t created_ns, uint64_t l2_every)
 
 	bool first = k->l2_bare && k->set.l2_every == 0;
 
-	if (!k->level[KEDGE__L2].on || k->set.l2_interval < 0 || (++k->since_l2 < l2_every && !first))
+	if (!kedge__l2_wanted(k) || k->set.l2_interval < 0 || (++k->since_l2 < l2_every && !first))
 		return false;
 	if (k->flushed_ns && created_ns < k->flushed_ns + interval)
 		return false;
@@ -144,21 +156,13 @@ static bool flush_due(kedge_t *k, uint64_t created_ns, uint64_t l2_every)
 void kedge__chores_add(struct kedge__job_write *w, uint64_t created_ns)
 {
 	kedge_t *k = w->k;
-	uint64_t version = w->version;
-	bool flush = flush_due(k, created_ns, w->l2.every);
 
-	if (flush && !chore_push(w, KEDGE__CHORE_FLUSH)) {
-		struct kedge__error err = KEDGE__ERROR_INIT;
-
-		kedge__error_nomem(&err);
-		kedge__state_end(k, version, KEDGE_E_NOMEM, &err);
-		kedge__state_note(k, KEDGE_E_NOMEM, &err);
-		kedge__error_done(&err);
-	} else if (!flush) {
-		kedge__state_end(k, version, 0, NULL);
-	}
-	if (k->set.keep > 0 || k->set.l2_keep > 0)
-		(void)chore_push(w, KEDGE__CHORE_KEEP);
+	if (flush_due(k, created_ns, w->l2.every))
+		chore_push(w, KEDGE__CHORE_FLUSH);
+	else
+		kedge__state_end(k, w->version, 0, NULL);
+	if (w->chores[KEDGE__CHORE_KEEP])
+		chore_push(w, KEDGE__CHORE_KEEP);
 	chore_begin_head(k);
 }
 

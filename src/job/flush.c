@@ -100,7 +100,9 @@ void kedge__flush_local(struct kedge__chore *c)
 	struct kedge__catalog *from = k->level[KEDGE__L1].flush, *to = k->level[KEDGE__L2].flush;
 
 	c->started_at = k->clock();
-	c->rc = kedge__catalog_pin(to, &c->err);
+	c->rc = kedge__l2_check(k, &c->err);
+	if (!c->rc)
+		c->rc = kedge__catalog_pin(to, &c->err);
 	if (c->rc)
 		return;
 	c->pinned = true;
@@ -281,7 +283,9 @@ void kedge__flush_publish(struct kedge__chore *c)
 	k->l2_anew = rc != 0;
 	if (c->pinned)
 		kedge__catalog_unpin(k->level[KEDGE__L2].flush);
-	if (!rc && c->parts.count)
+	if (!rc && c->parts.count) {
 		flush_measured(c);
+		kedge__l2_tie(k); /* L1 may have been made again since */
+	}
 	kedge__state_end(k, c->version, rc, &c->err);
 }

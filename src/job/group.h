@@ -42,6 +42,8 @@ enum kedge__step {
 	KEDGE__STEP_SHOULD,
 	KEDGE__STEP_ROOM,
 	KEDGE__STEP_RUN,
+	KEDGE__STEP_LEVEL,
+	KEDGE__STEP_SEEN,
 };
 
 /* What every rank says at a step; larger messages begin with it. */

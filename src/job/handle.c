@@ -101,6 +101,7 @@ static void handle_free(kedge_t *k)
 	kedge__channel_done(&k->front);
 	kedge__channel_done(&k->back);
 	kedge__error_done(&k->first);
+	kedge__error_done(&k->l2_refused);
 	kedge__job_settings_done(&k->set);
 	kedge__free(k->name);
 	pthread_mutex_destroy(&k->lock);
@@ -136,11 +137,11 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 	return rc;
 }
 
-/* The settings in force, and directories with a marker in them: nothing yet that another rank depends on. */
+/* The settings in force, and an L1 with a marker in it: nothing yet that another rank depends on. */
 static int local_begin(kedge_t *k, const char *name, const char *config, const char *const *settings,
 		       struct kedge__error *err)
 {
-	const char *dirs[KEDGE__LEVELS];
+	struct kedge__catalog *cat;
 	int rc = kedge__job_name_check(name, err);
 
 	if (!rc)
@@ -148,147 +149,41 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 	if (rc)
 		return rc;
 	k->level[KEDGE__L1].on = true;
-	k->level[KEDGE__L2].on = k->set.l2[0] != '\0';
 	k->name = kedge__strdup(name);
 	rc = k->name ? parts_init(k, err) : kedge__error_nomem(err);
-	dirs[KEDGE__L1] = k->set.l1;
-	dirs[KEDGE__L2] = k->set.l2;
-	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		struct kedge__catalog *cat;
-
-		if (!k->level[l].on)
-			continue;
-		rc = kedge__catalog_open(dirs[l], name, KEDGE__CATALOG_CREATE, &cat, err);
-		if (!rc)
-			kedge__catalog_close(cat);
-	}
+	if (!rc)
+		rc = kedge__catalog_open(k->set.l1, name, KEDGE__CATALOG_CREATE, &cat, err);
+	if (!rc)
+		kedge__catalog_close(cat);
 	return rc;
 }
 
-/* All ranks have created what they need, so the ids are final. */
-static int catalogs_open(kedge_t *k, struct kedge__error *err)
+int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err)
 {
-	const char *dirs[KEDGE__LEVELS] = {k->set.l1, k->set.l2};
-	int rc = 0;
+	int rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->write, err);
 
-	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		struct kedge__job_level *level = &k->level[l];
-
-		if (!level->on)
-			continue;
-		rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->write, err);
-		if (!rc)
-			rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->api, err);
-		if (!rc)
-			kedge__catalog_pace(level->api, &k->reads);
-		if (!rc && k->flusher)
-			rc = kedge__catalog_open(dirs[l], k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
-		if (!rc)
-			kedge__catalog_set_sync(level->write, k->set.sync);
-		if (!rc && level->flush)
-			kedge__catalog_set_sync(level->flush, k->set.sync);
-	}
+	if (!rc)
+		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->api, err);
+	if (!rc)
+		kedge__catalog_pace(level->api, &k->reads);
+	if (!rc && k->flusher)
+		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
+	if (!rc)
+		kedge__catalog_set_sync(level->write, k->set.sync);
+	if (!rc && level->flush)
+		kedge__catalog_set_sync(level->flush, k->set.sync);
 	return rc;
 }
 
 /* ------------------------------------------------------------------ with the other ranks */
 
-struct hello {
-	struct kedge__say say;
-	struct kedge__store_id ids[KEDGE__LEVELS];
-	uint64_t settings; /* what must be the same for the ranks to take the same steps */
-	uint64_t behind;   /* how many versions L1 has that are newer than all on L2 */
-	uint64_t bare;     /* L2 has none */
-};
-
-static uint64_t settings_sum(const kedge_t *k)
-{
-	uint64_t all[] = {k->level[KEDGE__L2].on,   (uint64_t)k->set.l2_every, (uint64_t)k->set.l2_interval,
-			  (uint64_t)k->set.capture, k->set.keep > 0,           (uint64_t)k->set.l2_keep,
-			  (uint64_t)k->set.coalesce};
-
-	return kedge__checksum(all, sizeof(all));
-}
-
-/* A job that dies before its turn for L2 comes must not start counting from nothing each time. */
-static uint64_t versions_behind(const kedge_t *k)
-{
-	const struct kedge__catalog *l1 = k->level[KEDGE__L1].write, *l2 = k->level[KEDGE__L2].write;
-	size_t n = l2 ? kedge__catalog_count(l2) : 0;
-	uint64_t behind = 0;
-
-	for (size_t i = 0; i < kedge__catalog_count(l1); i++)
-		behind += !n || kedge__catalog_at(l1, i)->version > kedge__catalog_at(l2, n - 1)->version;
-	return behind;
-}
-
-static int leaders_find(kedge_t *k, const struct hello *all, struct kedge__error *err)
-{
-	int own = k->group.rank;
-
-	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		k->level[l].leads = k->level[l].whole = true;
-		for (int r = 0; r < k->group.size; r++) {
-			bool shared = memcmp(&all[r].ids[l], &all[own].ids[l], sizeof(all[r].ids[l])) == 0;
-
-			if (shared && r < own)
-				k->level[l].leads = false;
-			if (!shared)
-				k->level[l].whole = false;
-		}
-	}
-	for (int r = 0; r < k->group.size; r++) {
-		if (all[r].settings != all[own].settings)
-			return kedge__error_set(
-			    err, KEDGE_E_GROUP, 0,
-			    "ranks %d and %d differ in l2, l2_every, l2_interval, coalesce, capture, keep or l2_keep",
-			    r, own);
-	}
-	return 0;
-}
-
-static int meet(kedge_t *k, int rc, struct kedge__error *err)
-{
-	struct hello *own, *all;
-	void *slot, *gathered;
-	int met = kedge__channel_begin(&k->front, sizeof(*own), &slot, rc ? NULL : err);
-
-	if (met)
-		return rc ? rc : met;
-	own = slot;
-	kedge__say_set(&own->say, KEDGE__STEP_OPEN, 0, rc, err);
-	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		if (k->level[l].on)
-			own->ids[l] = kedge__catalog_store_id(k->level[l].write);
-	}
-	own->settings = settings_sum(k);
-	own->behind = rc ? 0 : versions_behind(k);
-	own->bare = !rc && k->level[KEDGE__L2].on && !kedge__catalog_count(k->level[KEDGE__L2].write);
-	met = kedge__channel_gather(&k->front, sizeof(*own), &gathered, rc ? NULL : err);
-	all = gathered;
-	if (!rc)
-		rc = met;
-	if (!rc)
-		rc = kedge__say_judge(&k->front, all, sizeof(*own), err);
-	if (!rc)
-		rc = leaders_find(k, all, err);
-	if (!rc)
-		k->since_l2 = all[0].behind;
-	if (!rc)
-		k->l2_bare = all[0].bare;
-	return rc;
-}
-
-static int level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
+int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	size_t removed = 0;
-	int rc;
+	int rc = level->leads ? kedge__catalog_own(level->write, k->name, err) : 0;
 
-	if (!level->on || !level->leads)
-		return 0;
-	rc = kedge__catalog_own(level->write, k->name, err);
-	if (rc)
+	if (rc || !level->leads)
 		return rc;
 	if (kedge__catalog_clean(level->write, &removed, &problem))
 		kedge__log(KEDGE_LOG_WARNING, "leftovers stay: %s", kedge__error_text(&problem));
@@ -296,16 +191,6 @@ static int level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__e
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu leftovers of a crash were removed", k->name, removed);
 	kedge__error_done(&problem);
 	return 0;
-}
-
-/* A second opener is refused before anything of the first one's is cleaned. */
-static int levels_own(kedge_t *k, struct kedge__error *err)
-{
-	int rc = 0;
-
-	for (int l = 0; l < KEDGE__LEVELS && !rc; l++)
-		rc = level_own(k, &k->level[l], err);
-	return rc;
 }
 
 /* The names and slots of the newest version that can be read; the states of all. */
@@ -350,12 +235,16 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 0, rc, NULL, err);
 	if (rc)
 		return rc;
-	rc = meet(k, catalogs_open(k, err), err);
+	/* All ranks have created what they need, so the ids are final. */
+	rc = kedge__meet(k, kedge__level_open(k, k->set.l1, &k->level[KEDGE__L1], err), err);
 	if (rc)
 		return rc;
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 1, levels_own(k, err), NULL, err);
+	/* A second opener is refused before anything of the first one's is cleaned. */
+	rc = kedge__level_own(k, &k->level[KEDGE__L1], err);
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 1, rc, NULL, err);
 	if (rc)
 		return rc;
+	(void)kedge__l2_meet(k); /* what is wrong with L2 costs L2 alone */
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 2, past_learn(k, err), NULL, err);
 	return rc ? rc : kedge__versions_common(k, err);
 }
@@ -367,18 +256,21 @@ int kedge_open_group(const char *name, const char *config, const char *const *se
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	kedge_t *k;
-	int rc = 0;
+	int rc = 0, met;
 
 	if (out)
 		*out = NULL;
 	if (!out || !name)
 		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no name, or no place for the handle");
-	if (!rc && group)
-		rc = group_check(group, &err);
-	if (rc)
-		return kedge__state_fail(NULL, rc, &err);
-	k = handle_new(group);
-	rc = k ? open_together(k, name, config, settings, &err) : kedge__error_nomem(&err);
+	met = group ? group_check(group, rc ? NULL : &err) : 0;
+	if (met)
+		return kedge__state_fail(NULL, rc ? rc : met, &err);
+	k = rc ? NULL : handle_new(group);
+	if (!rc && !k)
+		rc = kedge__error_nomem(&err);
+	met = kedge__meet_ready(group, k, rc ? NULL : &err);
+	if (!rc)
+		rc = met ? met : open_together(k, name, config, settings, &err);
 	if (rc) {
 		handle_free(k);
 		return kedge__state_fail(NULL, rc, &err);

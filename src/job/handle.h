@@ -97,6 +97,7 @@ struct kedge__job_write {
 	struct kedge__l2_costs l2;     /* as known when it was taken; rank 0's counts */
 	char why[KEDGE__POLICY_TEXT];  /* empty: the application asked for it; rank 0's counts */
 	bool pinned;
+	struct kedge__chore *chores[2]; /* what follows it, if it does: after the ranks have agreed nothing may be lacking */
 	int rc;
 	struct kedge__error err;
 };
@@ -205,6 +206,12 @@ struct kedge {
 	struct kedge__job_run run;
 	uint64_t since_l2;      /* versions published since one went to L2, by earlier processes too */
 	uint64_t flushed_ns;    /* when that one was made; 0: none yet */
+	struct kedge__error l2_refused;  /* why L2 is wanted but not used */
+	enum kedge__sight l2_sight;      /* what was seen there then, */
+	struct kedge__store_id l2_seen;
+	bool l2_hidden;                  /* and whether looking would show that it has changed */
+	bool level_unread;               /* the last scan for what is stored could not read a level */
+	bool l1_shared;                  /* some rank's L1 is led by another rank */
 	bool l2_bare;           /* L2 had no version at open, and none was due since */
 	bool l2_anew;           /* the last version did not reach L2: the next one stands alone there; the flusher's */
 	struct kedge__policy policy; /* of the threads of the application; rank 0's counts */
@@ -251,6 +258,25 @@ void kedge__state_progress(const struct kedge__job_progress *p, uint64_t done);
 void kedge__state_progress_bytes(void *ctx, uint64_t done);                  /* of callbacks that know only bytes */
 void kedge__state_progress_total(void *ctx, uint64_t done, uint64_t total);
 
+/* ------------------------------------------------------------------ handle.c, meet.c */
+
+int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err);
+int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err); /* if this rank leads there */
+/* All ranks say whether they can begin at all: READY false must have its reason elsewhere. */
+int kedge__meet_ready(const struct kedge_group *group, bool ready, struct kedge__error *err);
+/* L1 is open, or not (RC): common settings, and who shares a directory. */
+int kedge__meet(kedge_t *k, int rc, struct kedge__error *err);
+int kedge__nonce_draw(uint64_t *nonce, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ l2.c: the right L2, or none */
+
+bool kedge__l2_wanted(const kedge_t *k); /* the settings name one; level[KEDGE__L2].on: it is in use */
+/* Collective. Not 0: it is not used, for what k->l2_refused says; logged. */
+int kedge__l2_meet(kedge_t *k);
+void kedge__l2_look_again(kedge_t *k); /* if it was refused; collective, in a call of the application, no write pending */
+void kedge__l2_tie(kedge_t *k);        /* L1 remembers which L2 it belongs to from now on; any thread */
+int kedge__l2_check(const kedge_t *k, struct kedge__error *err); /* it is still the one that it was; the flusher's */
+
 /* ------------------------------------------------------------------ versions.c */
 
 uint64_t kedge__set_key_id(const struct kedge__set *set);
@@ -259,6 +285,8 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 /* The present run by what this rank can see (api handles, scanned before); NULL: there are no versions. */
 const struct kedge__run *kedge__versions_run(const kedge_t *k);
 const struct kedge__set_key *kedge__versions_find(const struct kedge__set_key *list, size_t count, uint64_t version); /* or NULL */
+/* The error of who found nothing while a level could not be looked at, on this rank or another: KEDGE_E_MISSING. */
+int kedge__versions_unread(const kedge_t *k, struct kedge__error *err);
 /* Of these, those that have there all that they refer to, and what that refers to; their number. */
 size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count);
 /* All of both levels (api handles, scanned before) that belong to RUN (NULL: all); a version with different sets on two levels is there
@@ -288,6 +316,7 @@ int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err);   
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version);        /* the run of a version in progress */
 void kedge__run_published(kedge_t *k, uint64_t version);                           /* what it abandons is removed where that is possible */
 void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version);  /* takes FROM */
+void kedge__run_renew(kedge_t *k); /* no write is pending */
 
 struct kedge__run_cut { /* what a discard leaves */
 	struct kedge__run run; /* owned */
@@ -332,6 +361,8 @@ bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no s
 
 /* ------------------------------------------------------------------ chore.c, flush.c, keep.c */
 
+/* Room for what a version may entail, before the ranks agree on it. */
+int kedge__chores_reserve(struct kedge__job_write *w, struct kedge__error *err);
 /* What a published version entails; its time and the costs of L2 are the same on all ranks. */
 void kedge__chores_add(struct kedge__job_write *w, uint64_t created_ns); /* takes w->alive */
 void kedge__chores_progress(kedge_t *k);                    /* collective, does not wait for the flusher */

@@ -33,6 +33,7 @@ struct kedge__job_settings {
 	char *l2;              /* "": store directory of L2; empty: no L2 */
 	int64_t l2_every;      /* 1: every n-th version goes to L2; 0: the policy decides */
 	int64_t l2_interval;   /* 0: seconds from one version that goes to L2 to the next; -1: none goes */
+	bool l2_accept;        /* no: only the L2 that L1 belongs to is used */
 	uint64_t l2_rate;      /* 0: bytes a second, 0 is as fast as it goes */
 	uint64_t restore_rate; /* 0: the same for what is read of both levels to restart */
 	int coalesce;          /* auto: enum kedge__coalesce_mode */

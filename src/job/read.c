@@ -145,7 +145,12 @@ static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__err
 
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
-	rc = kedge__run_discarding(k, from, &cut, err);
+	if (levels & KEDGE_LEVEL_2 && kedge__l2_wanted(k) && !k->level[KEDGE__L2].on)
+		rc = kedge__error_set(err, k->l2_refused.code, 0,
+				      "nothing is discarded, on either level: L2 is not used: %s",
+				      kedge__error_text(&k->l2_refused));
+	else
+		rc = kedge__run_discarding(k, from, &cut, err);
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
 		if (k->level[l].on && k->level[l].leads && levels >> l & 1)
 			rc = discard_level(k->level[l].write, from, err);

@@ -82,11 +82,14 @@ static int local_keys(kedge_t *k, uint64_t version, const struct kedge__run *run
 	return rc;
 }
 
-static int nothing_found(kedge_t *k, uint64_t version, size_t had, struct kedge__error *err)
+/* UNREAD: on some rank a level could not be looked at. What is not found may be there. */
+static int nothing_found(kedge_t *k, uint64_t version, size_t had, bool unread, struct kedge__error *err)
 {
 	if (had)
 		kedge__log(KEDGE_LOG_WARNING, "%s: rank %d has versions, but none that every rank has", k->name,
 			   k->group.rank);
+	if (unread)
+		return kedge__versions_unread(k, err);
 	if (version != KEDGE_NEWEST)
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is not complete on every rank",
 					(unsigned long long)version, k->name);
@@ -115,13 +118,14 @@ static int order_agree(kedge_t *k, struct kedge__set_key *keys, size_t n, struct
 	return rc;
 }
 
-/* What all ranks have; *N may be 0. */
+/* What all ranks have; *N may be 0. *UNREAD: a level could not be looked at on some rank. */
 static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *run, struct kedge__set_key **keys,
-		       size_t *n, size_t *had, struct kedge__error *err)
+		       size_t *n, size_t *had, uint64_t *unread, struct kedge__error *err)
 {
 	int rc = local_keys(k, version, run, keys, n, err);
 
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_RESTART, version, rc, NULL, err);
+	*unread = k->level_unread;
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_RESTART, version, rc, unread, err);
 	*had = *n;
 	if (!rc)
 		rc = kedge__channel_common(&k->front, *keys, n, err);
@@ -151,25 +155,29 @@ static int present_find(kedge_t *k, struct kedge__run *present, struct kedge__er
 static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **keys, size_t *n, struct kedge__error *err)
 {
 	struct kedge__run present = {0};
+	uint64_t unread = 0;
 	size_t had = 0;
 	int rc = present_find(k, &present, err);
 
 	if (rc)
 		return rc;
-	rc = keys_of_run(k, version, &present, keys, n, &had, err);
+	rc = keys_of_run(k, version, &present, keys, n, &had, &unread, err);
 	if (!rc && !*n && version != KEDGE_NEWEST) {
 		kedge__free(*keys);
-		rc = keys_of_run(k, version, NULL, keys, n, &had, err);
+		rc = keys_of_run(k, version, NULL, keys, n, &had, &unread, err);
 		if (!rc && *n)
 			kedge__log(KEDGE_LOG_WARNING, "%s: version %llu belongs to a run that was abandoned", k->name,
 				   (unsigned long long)version);
 	}
 	kedge__run_done(&present);
 	if (!rc && !*n) {
-		rc = nothing_found(k, version, had, err);
+		rc = nothing_found(k, version, had, unread, err);
 		kedge__free(*keys);
 		*keys = NULL;
 	}
+	if (!rc && kedge__l2_wanted(k) && !k->level[KEDGE__L2].on && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_WARNING, "%s: there may be newer versions on L2, which is not used: %s", k->name,
+			   kedge__error_text(&k->l2_refused));
 	return rc;
 }
 
@@ -302,11 +310,11 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 		unprotected_report(k, kedge__lineage_top(l));
 		rc = try_fill(k, l, targets, key.version, err);
 		if (!rc)
+			rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
+		if (!rc)
 			rc = kedge__files_keep(k, err);
 		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
 	}
-	if (!rc)
-		rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
 	if (!rc) {
 		k->rely_from = kedge__lineage_needs_others(l) ? key.version + 1 : 0;
 		kedge__run_restarted(k, &run, key.version);
@@ -410,6 +418,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
+	kedge__l2_look_again(k);
 	kedge__track_reset(k);
 	kedge__versions_pin(k, pinned);
 	rc = common_keys(k, version, &keys, &n, err);
@@ -466,12 +475,13 @@ static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__e
 
 	kedge__write_finish(k);
 	kedge__chores_settle(k);
+	kedge__l2_look_again(k);
 	kedge__versions_pin(k, pinned);
 	rc = common_keys(k, KEDGE_NEWEST, &keys, &n, err);
 	while (!rc && n && keys[n - 1].version > at_most)
 		n--;
 	if (!rc && !n)
-		rc = nothing_found(k, KEDGE_NEWEST, 0, err);
+		rc = nothing_found(k, KEDGE_NEWEST, 0, k->level_unread, err);
 	if (!rc)
 		rc = try_all(k, check_set, keys, n, &got, err);
 	kedge__versions_unpin(k, pinned);

@@ -329,6 +329,20 @@ void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version)
 	*from = (struct kedge__run){0};
 }
 
+/* What L2 had when it was not seen may call itself later than this run: the next version begins one that is later still. */
+void kedge__run_renew(kedge_t *k)
+{
+	struct kedge__run is = k->run.is;
+	uint64_t last = k->run.last;
+	int refused = k->run.refused;
+
+	if (last == KEDGE__NO_VERSION)
+		return;
+	k->run.is = (struct kedge__run){0};
+	kedge__run_restarted(k, &is, last);
+	k->run.refused = refused;
+}
+
 int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut, struct kedge__error *err)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];

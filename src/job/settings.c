@@ -47,6 +47,10 @@ const struct kedge__setting kedge__job_settings_table[] = {
     INT(l2_interval, "0", -1, 1e9,
 	"Seconds that must have passed since the last version that went to L2. 0: none. -1: no version goes there, but a "
 	"restart uses what it has."),
+    BOOL(l2_accept, "no",
+	 "Take the L2 that is there, though L1 remembers another one: to be set for one run after L2 was replaced or has "
+	 "moved. Else a directory that is not the L2 of this job is not used, as it may be a mount point without its file "
+	 "system."),
     SIZE(l2_rate, "0", 0, 1e15, "Bytes a second that a rank copies to L2. 0: as fast as it goes."),
     SIZE(restore_rate, "0", 0, 1e15,
 	 "Bytes a second that a rank reads to restart, or to look into what is stored, from both levels together. 0: as fast "

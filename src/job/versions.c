@@ -132,6 +132,7 @@ int kedge__versions_scan(kedge_t *k, struct kedge__error *err)
 	int rc = kedge__catalog_scan(k->level[KEDGE__L1].api, &first);
 	int rc2 = k->level[KEDGE__L2].on ? kedge__catalog_scan(k->level[KEDGE__L2].api, &other) : rc;
 
+	k->level_unread = rc || rc2 || (kedge__l2_wanted(k) && !k->level[KEDGE__L2].on);
 	if (rc && rc2) {
 		kedge__error_move(err, &first);
 	} else if (rc || rc2) {
@@ -141,6 +142,18 @@ int kedge__versions_scan(kedge_t *k, struct kedge__error *err)
 	kedge__error_done(&first);
 	kedge__error_done(&other);
 	return rc;
+}
+
+int kedge__versions_unread(const kedge_t *k, struct kedge__error *err)
+{
+	if (kedge__l2_wanted(k) && !k->level[KEDGE__L2].on)
+		return kedge__error_set(err, KEDGE_E_MISSING, 0,
+					"L1 has no such version of %s, but L2, which is not used, may have it: %s",
+					k->name, kedge__error_text(&k->l2_refused));
+	return kedge__error_set(err, KEDGE_E_MISSING, 0,
+				"no such version of %s was found, but a level could not be read on some rank; its log "
+				"says why",
+				k->name);
 }
 
 static const struct kedge__set *set_of(const struct kedge__catalog *cat, struct kedge__set_key key)
@@ -370,6 +383,8 @@ int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__linea
 		if (rc == KEDGE_E_NOMEM)
 			break;
 	}
+	if (rc == KEDGE_E_NOTFOUND && k->level_unread)
+		rc = kedge__versions_unread(k, err);
 	kedge__free(keys);
 	return rc;
 }

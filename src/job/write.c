@@ -237,6 +237,27 @@ static void segment_discard(struct kedge__job_write *w)
 	w->sealed = false;
 }
 
+/* Where another rank publishes for this one, the manifest must be seen here, too, before the version counts. */
+static int seen(struct kedge__job_write *w, const struct kedge__set *set, struct kedge__error *err)
+{
+	const kedge_t *k = w->k;
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog_entry *e;
+	int rc = kedge__catalog_refresh(cat, w->version, err);
+
+	e = rc ? NULL : kedge__catalog_find(cat, w->version);
+	if (!rc && !e) { /* listing the directory makes a network file system look again */
+		rc = kedge__catalog_scan(cat, err);
+		e = rc ? NULL : kedge__catalog_find(cat, w->version);
+	}
+	if (rc || (e && !e->problem.code && kedge__set_key_id(&e->set) == kedge__set_key_id(set)))
+		return rc;
+	return kedge__error_set(err, KEDGE_E_MISSING, 0, "rank %d does not see the manifest of version %llu in %s: %s",
+				k->group.rank, (unsigned long long)w->version, k->set.l1,
+				e && e->problem.code ? kedge__error_text(&e->problem)
+						     : "the rank that leads there has written it elsewhere");
+}
+
 /* MADE is how putting the set together went. */
 static int publish(struct kedge__job_write *w, const struct kedge__set *set, int made, struct kedge__error *err)
 {
@@ -246,6 +267,10 @@ static int publish(struct kedge__job_write *w, const struct kedge__set *set, int
 	if (!rc && k->level[KEDGE__L1].leads)
 		rc = kedge__set_publish(k->level[KEDGE__L1].write, set, err);
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_PUBLISH, w->version, rc, NULL, err);
+	if (!rc && k->l1_shared) {
+		rc = k->level[KEDGE__L1].leads ? 0 : seen(w, set, err);
+		rc = kedge__channel_agree(&k->front, KEDGE__STEP_SEEN, w->version, rc, NULL, err);
+	}
 	if (rc)
 		withdraw(w);
 	return rc;
@@ -358,6 +383,8 @@ void kedge__write_free(struct kedge__job_write *w)
 	kedge__free(w->sources);
 	kedge__free(w->regions);
 	kedge__free(w->alive);
+	for (size_t i = 0; i < KEDGE__COUNT(w->chores); i++)
+		kedge__free(w->chores[i]);
 	kedge__error_done(&w->err);
 	kedge__free(w);
 }

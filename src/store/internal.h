@@ -12,6 +12,7 @@
 #define KEDGE__GUARD_NAME       "guard"
 #define KEDGE__RECORD_START     "record" /* what the job keeps beside the sets */
 #define KEDGE__FILES_NAME       "files"  /* where applications write files of their own: src/job/file.c */
+#define KEDGE__TIE_NAME         "l2"     /* which L2 belongs to this L1 */
 #define KEDGE__TMP_SUFFIX       ".tmp"
 #define KEDGE__NO_MANIFEST_SIZE (UINT64_C(1) << 30) /* larger is not a manifest */
 
@@ -46,8 +47,6 @@ struct kedge__catalog {
 char *kedge__catalog_path(const struct kedge__catalog *cat, const char *leaf); /* STORE/NAME/LEAF */
 char *kedge__catalog_set_path(const struct kedge__catalog *cat, uint64_t version);
 char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t version);
-/* Read one manifest again: the entry is replaced, added, or gone if the file is. */
-int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
 /* What is on disk now, leaving the catalogue alone: 1 and *SET filled, 0 if there is no manifest, or an error. */
 int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err);
@@ -77,7 +76,12 @@ bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open f
 
 /* A damaged marker is noted in the catalogue, and an id found that serves as well. */
 int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err);
+int kedge__marker_read(const char *path, struct kedge__store_id *id, size_t *bytes, struct kedge__error *err);
 int kedge__marker_check(const struct kedge__catalog *cat, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ sight.c */
+
+bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name); /* NAME is a probe, whoever wrote it */
 
 /* ------------------------------------------------------------------ ranks.c */
 

@@ -8,7 +8,7 @@
 
 #define MARKER_BYTES_LIMIT 4096
 
-static int marker_read(const char *path, struct kedge__store_id *id, size_t *bytes, struct kedge__error *err)
+int kedge__marker_read(const char *path, struct kedge__store_id *id, size_t *bytes, struct kedge__error *err)
 {
 	uint8_t *data;
 	int rc;
@@ -28,7 +28,7 @@ int kedge__marker_check(const struct kedge__catalog *cat, struct kedge__error *e
 	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
 	struct kedge__store_id id;
 	size_t bytes;
-	int rc = path ? marker_read(path, &id, &bytes, err) : kedge__error_nomem(err);
+	int rc = path ? kedge__marker_read(path, &id, &bytes, err) : kedge__error_nomem(err);
 
 	kedge__free(path);
 	return rc;
@@ -116,7 +116,7 @@ int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode
 				      "%s is not a store: it has no file " KEDGE__STORE_MARKER_NAME, cat->store);
 	if (rc)
 		goto free;
-	rc = marker_read(path, &cat->id, &bytes, &cat->marker_problem);
+	rc = kedge__marker_read(path, &cat->id, &bytes, &cat->marker_problem);
 	kedge__catalog_count_read(cat, bytes);
 	if (rc == KEDGE_E_DAMAGED) {
 		kedge__log(KEDGE_LOG_WARNING, "%s", kedge__error_text(&cat->marker_problem));

@@ -320,7 +320,8 @@ static int sweep_name(struct kedge__catalog *cat, const char *name, bool dry_run
 
 	if (kedge__version_dir_parse(name, &version))
 		return sweep_directory(cat, version, dry_run, removed, err);
-	if (!kedge__name_is_tmp(name) || strcmp(name, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX) == 0)
+	if (!kedge__probe_is_ours(cat, name) &&
+	    (!kedge__name_is_tmp(name) || strcmp(name, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX) == 0))
 		return 0;
 	++*removed;
 	return dry_run ? 0 : unlink_in(cat->dir, name, err);

@@ -72,6 +72,41 @@ bool kedge__history_abandons(const struct kedge__run *run, const struct kedge__s
  * that cannot be read and stand above what RUN follows go, too; with KEDGE__NO_VERSION they stay. */
 int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, size_t *removed, struct kedge__error *err);
 
+/* Read one manifest again: the entry is replaced, added, or gone if the file is. */
+int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ sight.c: what there is, before anything is made or believed */
+
+enum kedge__sight {
+	KEDGE__SIGHT_NOTHING, /* no directory */
+	KEDGE__SIGHT_EMPTY,   /* one without anything in it */
+	KEDGE__SIGHT_OTHER,   /* one that is no store */
+	KEDGE__SIGHT_STORE,
+	KEDGE__SIGHT_DAMAGED, /* a store whose marker cannot be read: the id is not known */
+	KEDGE__SIGHT_ERROR,
+};
+
+/* Changes nothing. *ID is all zero but for SIGHT_STORE; ERR is set with SIGHT_ERROR alone. */
+enum kedge__sight kedge__store_look(const char *store, struct kedge__store_id *id, struct kedge__error *err);
+const char *kedge__sight_text(enum kedge__sight sight); /* "an empty directory" */
+bool kedge__store_id_equal(const struct kedge__store_id *a, const struct kedge__store_id *b);
+
+/* Where the directory of the name is, as the kernel tells it: the same only for the same one, on one machine. */
+struct kedge__dir_place {
+	uint64_t boot, dev, ino;
+};
+int kedge__catalog_place(const struct kedge__catalog *cat, struct kedge__dir_place *place, struct kedge__error *err);
+
+/* Two paths lead to one directory if what is written by way of one is seen by way of the other. A probe's writer holds a pin
+ * while it is there. */
+int kedge__probe_write(const struct kedge__catalog *cat, uint64_t nonce, struct kedge__error *err);
+int kedge__probe_look(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, struct kedge__error *err);
+void kedge__probe_remove(const struct kedge__catalog *cat, uint64_t nonce);
+
+/* Which store is the L2 of the job, as its L1, CAT, remembers. KEDGE_E_NOTFOUND: it had none. One kedge__tie_done(). */
+int kedge__tie_read(const struct kedge__catalog *cat, struct kedge__tie *tie, struct kedge__error *err);
+int kedge__tie_write(const struct kedge__catalog *cat, const struct kedge__tie *tie, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ lock.c */
 
 /* Own the name. KEDGE_E_LOCKED: "... is in use by <owner> (pid N on HOST, since TIME)". */

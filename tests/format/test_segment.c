@@ -298,13 +298,54 @@ static void test_marker(void **state)
 	kedge__bytes_done(&b);
 }
 
+static void test_tie(void **state)
+{
+	const struct kedge__tie tie = {{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}}, "/lustre/me"};
+	struct kedge__tie got = {.path = NULL};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__bytes b = {0};
+
+	(void)state;
+	assert_int_equal(kedge__tie_encode(&tie, &b, NULL), 0);
+	assert_int_equal(b.count, 48 + 10);
+	assert_int_equal(kedge__tie_decode(b.at, b.count, &got, NULL), 0);
+	assert_memory_equal(&got.id, &tie.id, sizeof(tie.id));
+	assert_string_equal(got.path, tie.path);
+	kedge__tie_done(&got);
+	for (size_t n = 0; n < b.count; n++)
+		assert_int_equal(kedge__tie_decode(b.at, n, &got, NULL), KEDGE_E_DAMAGED);
+	for (size_t i = 0; i < b.count; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			b.at[i] ^= (uint8_t)(1 << bit);
+			assert_int_equal(kedge__tie_decode(b.at, b.count, &got, NULL), KEDGE_E_DAMAGED);
+			b.at[i] ^= (uint8_t)(1 << bit);
+		}
+	b.at[8] = 9;
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_refused(kedge__tie_decode(b.at, b.count, &got, &err), KEDGE_E_FORMAT, &err, "format 9.0");
+	b.at[8] = 1;
+	b.at[32] = 9;
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_refused(kedge__tie_decode(b.at, b.count, &got, &err), KEDGE_E_DAMAGED, &err, "path");
+	b.at[32] = 10;
+	b.at[44] = 0;
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_refused(kedge__tie_decode(b.at, b.count, &got, &err), KEDGE_E_DAMAGED, &err, "path of L2");
+	kedge__bytes_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_header_round_trip), cmocka_unit_test(test_header_flips),
-	    cmocka_unit_test(test_header_refused),    cmocka_unit_test(test_footer_round_trip_and_flips),
-	    cmocka_unit_test(test_footer_refused),    cmocka_unit_test(test_index_flips),
-	    cmocka_unit_test(test_index_refused),     cmocka_unit_test(test_marker),
+	    cmocka_unit_test(test_header_round_trip),
+	    cmocka_unit_test(test_header_flips),
+	    cmocka_unit_test(test_header_refused),
+	    cmocka_unit_test(test_footer_round_trip_and_flips),
+	    cmocka_unit_test(test_footer_refused),
+	    cmocka_unit_test(test_index_flips),
+	    cmocka_unit_test(test_index_refused),
+	    cmocka_unit_test(test_marker),
+	    cmocka_unit_test(test_tie),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

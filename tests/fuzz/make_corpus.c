@@ -49,6 +49,14 @@ static void make_marker(void)
 	save_bytes("marker", "plain", &b);
 }
 
+static void make_tie(void)
+{
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__tie_encode(&(struct kedge__tie){{"fifteen letters"}, "/lustre/me/ckpt"}, &b, NULL) == 0);
+	save_bytes("tie", "plain", &b);
+}
+
 static void make_summary(void)
 {
 	struct kedge__segment_summary s = {.name = (char *)"heat2d",
@@ -350,6 +358,7 @@ int main(int argc, char **argv)
 	root = argv[1];
 	mkdir(root, 0777);
 	make_marker();
+	make_tie();
 	make_summary();
 	make_regions();
 	make_blocks();

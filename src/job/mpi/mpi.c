@@ -78,22 +78,29 @@ static int comm_dup(MPI_Comm from, MPI_Comm *to)
 	return MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN) == MPI_SUCCESS ? 0 : KEDGE_E_GROUP;
 }
 
+/* A rank without memory takes part in all the same, so that the others are not left waiting for it. */
 static int channels_new(MPI_Comm comm, int any_thread, struct channels **out)
 {
-	struct channels *c = malloc(sizeof(*c));
-	int rc;
+	struct channels *c = malloc(sizeof(*c)), unused, *use = c ? c : &unused;
+	int rc, ready;
 
-	if (!c)
-		return KEDGE_E_NOMEM;
-	c->front.comm = c->back.comm = MPI_COMM_NULL;
-	rc = comm_dup(comm, &c->front.comm);
+	use->front.comm = use->back.comm = MPI_COMM_NULL;
+	rc = comm_dup(comm, &use->front.comm);
 	if (!rc && any_thread)
-		rc = comm_dup(comm, &c->back.comm);
-	if (rc)
-		channels_free(c);
-	else
+		rc = comm_dup(comm, &use->back.comm);
+	ready = c != NULL;
+	if (!rc && MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, use->front.comm) != MPI_SUCCESS)
+		rc = KEDGE_E_GROUP;
+	if (!rc && ready) {
 		*out = c;
-	return rc;
+		return 0;
+	}
+	comm_free(&use->back.comm);
+	comm_free(&use->front.comm);
+	free(c);
+	if (rc)
+		return rc;
+	return c ? KEDGE_E_GROUP : KEDGE_E_NOMEM;
 }
 
 static int mpi_ready(void)

@@ -1,0 +1,249 @@
+/*
+ * What there is, before anything is made or believed: a directory that may be a store, proof that two paths lead to one
+ * directory, and which L2 an L1 belongs to.
+ */
+#include "store/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define TIE_BYTES_LIMIT 8192
+#define PROBE_BYTES     16
+#define PROBE_START     "probe-"
+
+static const char probe_magic[8] = {'K', 'E', 'D', 'G', 'E', 'P', 'R', 'B'};
+
+/* ------------------------------------------------------------------ looking */
+
+bool kedge__store_id_equal(const struct kedge__store_id *a, const struct kedge__store_id *b)
+{
+	return memcmp(a->at, b->at, sizeof(a->at)) == 0;
+}
+
+const char *kedge__sight_text(enum kedge__sight sight)
+{
+	switch (sight) {
+	case KEDGE__SIGHT_NOTHING:
+		return "no directory";
+	case KEDGE__SIGHT_EMPTY:
+		return "an empty directory";
+	case KEDGE__SIGHT_OTHER:
+		return "a directory that is no store";
+	case KEDGE__SIGHT_STORE:
+		return "a store";
+	case KEDGE__SIGHT_DAMAGED:
+		return "a store with a damaged marker";
+	case KEDGE__SIGHT_ERROR:
+		break;
+	}
+	return "nothing that can be read";
+}
+
+static enum kedge__sight sight_failed(const char *store, struct kedge__error *err)
+{
+	(void)kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", store);
+	return KEDGE__SIGHT_ERROR;
+}
+
+/* STORE is there, but has no marker. */
+static enum kedge__sight look_inside(const char *store, struct kedge__error *err)
+{
+	enum kedge__sight sight = KEDGE__SIGHT_EMPTY;
+	const struct dirent *entry;
+	DIR *dir = opendir(store);
+
+	if (!dir)
+		return sight_failed(store, err);
+	while (sight == KEDGE__SIGHT_EMPTY && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			sight = KEDGE__SIGHT_OTHER;
+	closedir(dir);
+	return sight;
+}
+
+static enum kedge__sight look_at_marker(const char *path, struct kedge__store_id *id, struct kedge__error *err)
+{
+	size_t bytes;
+	int rc = kedge__marker_read(path, id, &bytes, err);
+
+	if (rc)
+		return rc == KEDGE_E_DAMAGED ? KEDGE__SIGHT_DAMAGED : KEDGE__SIGHT_ERROR;
+	return KEDGE__SIGHT_STORE;
+}
+
+enum kedge__sight kedge__store_look(const char *store, struct kedge__store_id *id, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	char *path = kedge__asprintf("%s/" KEDGE__STORE_MARKER_NAME, store);
+	enum kedge__sight sight = KEDGE__SIGHT_ERROR;
+	struct stat st;
+
+	memset(id, 0, sizeof(*id));
+	if (!path)
+		(void)kedge__error_nomem(&problem);
+	else if (stat(store, &st) != 0)
+		sight = errno == ENOENT ? KEDGE__SIGHT_NOTHING : sight_failed(store, &problem);
+	else if (!S_ISDIR(st.st_mode))
+		(void)kedge__error_set(&problem, KEDGE_E_ACCESS, ENOTDIR, "cannot look at %s", store);
+	else if (stat(path, &st) == 0)
+		sight = look_at_marker(path, id, &problem);
+	else
+		sight = errno == ENOENT ? look_inside(store, &problem) : sight_failed(path, &problem);
+	if (sight == KEDGE__SIGHT_ERROR)
+		kedge__error_move(err, &problem);
+	kedge__error_done(&problem);
+	kedge__free(path);
+	return sight;
+}
+
+/* ------------------------------------------------------------------ one directory or two */
+
+/* 0 where it cannot be read: probes tell then. */
+static uint64_t boot_id(void)
+{
+	char text[64];
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	size_t n = f ? fread(text, 1, sizeof(text), f) : 0;
+
+	if (f)
+		fclose(f);
+	return n ? kedge__checksum(text, n) : 0;
+}
+
+int kedge__catalog_place(const struct kedge__catalog *cat, struct kedge__dir_place *place, struct kedge__error *err)
+{
+	struct stat st;
+
+	if (stat(cat->dir, &st) != 0)
+		return kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", cat->dir);
+	*place = (struct kedge__dir_place){boot_id(), (uint64_t)st.st_dev, (uint64_t)st.st_ino};
+	return 0;
+}
+
+static char *probe_path(const struct kedge__catalog *cat, uint64_t nonce)
+{
+	return kedge__asprintf("%s/" PROBE_START "%016" PRIx64, cat->dir, nonce);
+}
+
+static void probe_bytes(uint64_t nonce, uint8_t out[PROBE_BYTES])
+{
+	memcpy(out, probe_magic, sizeof(probe_magic));
+	kedge__put64(out + 8, nonce);
+}
+
+int kedge__probe_write(const struct kedge__catalog *cat, uint64_t nonce, struct kedge__error *err)
+{
+	char *path = probe_path(cat, nonce);
+	uint8_t raw[PROBE_BYTES];
+	int fd, rc;
+
+	if (!path)
+		return kedge__error_nomem(err);
+	probe_bytes(nonce, raw);
+	rc = kedge__fs_create(path, &fd, err);
+	if (!rc) {
+		rc = kedge__fs_write(fd, raw, sizeof(raw), path, err);
+		kedge__fs_close(fd);
+		if (rc)
+			(void)kedge__fs_unlink(path, NULL);
+	}
+	kedge__free(path);
+	return rc;
+}
+
+int kedge__probe_look(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, struct kedge__error *err)
+{
+	char *path = probe_path(cat, nonce);
+	uint8_t raw[PROBE_BYTES], *data;
+	struct stat st;
+	size_t bytes;
+	int rc = 0;
+
+	if (!path)
+		return kedge__error_nomem(err);
+	*seen = false;
+	if (stat(path, &st) != 0) {
+		if (errno != ENOENT)
+			rc = kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", path);
+	} else {
+		rc = kedge__file_read(path, -1, PROBE_BYTES, &data, &bytes, err);
+		probe_bytes(nonce, raw);
+		if (!rc)
+			*seen = bytes == sizeof(raw) && memcmp(data, raw, sizeof(raw)) == 0;
+		if (!rc)
+			kedge__free(data);
+	}
+	kedge__free(path);
+	return rc;
+}
+
+void kedge__probe_remove(const struct kedge__catalog *cat, uint64_t nonce)
+{
+	char *path = probe_path(cat, nonce);
+
+	if (path)
+		(void)kedge__fs_unlink(path, NULL); /* else it is swept as what a crash left */
+	kedge__free(path);
+}
+
+/* The name, the size and the bytes must all be those of a probe: others' files are left alone. */
+bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name)
+{
+	size_t start = strlen(PROBE_START);
+	uint64_t nonce;
+	bool ours = false;
+	struct stat st;
+	char *path;
+
+	if (strncmp(name, PROBE_START, start) != 0 || strlen(name) != start + 16 ||
+	    strspn(name + start, "0123456789abcdef") != 16 || sscanf(name + start, "%16" SCNx64, &nonce) != 1)
+		return false;
+	path = kedge__catalog_path(cat, name);
+	if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		(void)kedge__probe_look(cat, nonce, &ours, NULL);
+	kedge__free(path);
+	return ours;
+}
+
+/* ------------------------------------------------------------------ the tie */
+
+int kedge__tie_read(const struct kedge__catalog *cat, struct kedge__tie *tie, struct kedge__error *err)
+{
+	char *path = kedge__catalog_path(cat, KEDGE__TIE_NAME);
+	uint8_t *data;
+	size_t bytes;
+	int rc;
+
+	if (!path)
+		return kedge__error_nomem(err);
+	if (!kedge__fs_exists(path)) {
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s has no L2", cat->dir);
+		goto free;
+	}
+	rc = kedge__file_read(path, -1, TIE_BYTES_LIMIT, &data, &bytes, err);
+	if (rc)
+		goto free;
+	rc = kedge__tie_decode(data, bytes, tie, err);
+	if (rc)
+		(void)kedge__error_prefix(err, "%s", path);
+	kedge__free(data);
+free:
+	kedge__free(path);
+	return rc;
+}
+
+int kedge__tie_write(const struct kedge__catalog *cat, const struct kedge__tie *tie, struct kedge__error *err)
+{
+	char *path = kedge__catalog_path(cat, KEDGE__TIE_NAME);
+	struct kedge__bytes text = {0};
+	bool renamed;
+	int rc = path ? kedge__tie_encode(tie, &text, err) : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__file_replace(cat->dir, path, text.at, text.count, !cat->unsynced, &renamed, err);
+	kedge__bytes_done(&text);
+	kedge__free(path);
+	return rc;
+}
