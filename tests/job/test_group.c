@@ -1,151 +1,7 @@
-/*
- * Groups without MPI: every rank is a process of its own, and they meet in shared memory. A rank that finds something
- * wrong says so and exits; the others are ended by their alarm.
- */
-#include "../meeting.h"
-#include "job/handle.h"
-#include "support.h"
+/* Groups without MPI: every rank is a process of its own. */
+#include "ranks.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
-#define BYTES 30000
-#define RANKS MEETING_RANKS
-
-struct rank {
-	const struct place *p;
-	int rank, size;
-	struct seat front, back;
-	struct kedge_group group;
-	bool own_dirs, l2;
-	const char *const *more;
-};
-
-#define CHECK(c)                                                                                                       \
-	do {                                                                                                           \
-		if (!(c)) {                                                                                            \
-			fprintf(stderr, "%s:%d: rank %d: %s is not so (%s)\n", __FILE__, __LINE__, r->rank, #c,        \
-				kedge_last_error(k));                                                                  \
-			_exit(1);                                                                                      \
-		}                                                                                                      \
-	} while (0)
-
-static struct meeting *meeting_new(int size)
-{
-	struct meeting *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	assert_ptr_not_equal(m, MAP_FAILED);
-	assert_int_equal(meeting_init(m, size), 0);
-	return m;
-}
-
-enum threading { NO_THREAD, ANY_THREAD, ANY_THREAD_TWO_CHANNELS };
-
-struct plan {
-	int size;
-	enum threading threading;
-	bool own_dirs, l2;
-	const char *const *more;
-};
-
-static void ranks_run(const struct place *p, struct plan plan, void (*fn)(struct rank *r))
-{
-	struct meeting *front = meeting_new(plan.size), *back = meeting_new(plan.size);
-	pid_t pids[RANKS];
-
-	fflush(NULL);
-	for (int i = 0; i < plan.size; i++) {
-		pids[i] = fork();
-		assert_true(pids[i] >= 0);
-		if (pids[i] == 0) {
-			struct rank r = {.p = p,
-					 .rank = i,
-					 .size = plan.size,
-					 .own_dirs = plan.own_dirs,
-					 .l2 = plan.l2,
-					 .more = plan.more};
-
-			alarm(60);
-			r.front = (struct seat){front, i, plan.size};
-			r.back = (struct seat){back, i, plan.size};
-			r.group = (struct kedge_group){.rank = i,
-						       .size = plan.size,
-						       .any_thread = plan.threading != NO_THREAD,
-						       .allgather = meet,
-						       .ctx = &r.front};
-			if (plan.threading == ANY_THREAD_TWO_CHANNELS)
-				r.group.background = &r.back;
-			fn(&r);
-			_exit(0);
-		}
-	}
-	for (int i = 0; i < plan.size; i++) {
-		int status;
-
-		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-		if (status)
-			fprintf(stderr, "rank %d ended with status %#x\n", i, (unsigned)status);
-		assert_int_equal(status, 0);
-	}
-	munmap(front, sizeof(*front));
-	munmap(back, sizeof(*back));
-}
-
-static void rank_dir(const struct rank *r, char *out, size_t room)
-{
-	if (r->own_dirs)
-		text_make(out, room, "%s-%d", r->p->l1, r->rank);
-	else
-		text_make(out, room, "%s", r->p->l1);
-}
-
-static int open_rc(struct rank *r, kedge_t **k)
-{
-	struct place mine = *r->p;
-	struct options o;
-
-	rank_dir(r, mine.l1, sizeof(mine.l1));
-	return kedge_open_group("job", NULL, options_make(&o, &mine, r->l2, r->more), &r->group, k);
-}
-
-static kedge_t *rank_open(struct rank *r)
-{
-	kedge_t *k = NULL;
-
-	CHECK(open_rc(r, &k) == 0);
-	return k;
-}
-
-static uint8_t m[BYTES], want[BYTES];
-
-static void state_make(uint8_t *to, int rank, uint64_t version)
-{
-	fill_random(to, BYTES, (uint64_t)rank + 1);
-	for (uint64_t v = 1; v <= version; v++)
-		fill_random(to + v % 10 * (BYTES / 10), BYTES / 10, v * 10 + (uint64_t)rank);
-}
-
-static void take(struct rank *r, kedge_t *k, uint64_t first, uint64_t last)
-{
-	for (uint64_t v = first; v <= last; v++) {
-		state_make(m, r->rank, v);
-		CHECK(kedge_checkpoint(k, v) == 0);
-		memset(m, 0, BYTES);
-	}
-}
-
-static void comes_back(struct rank *r, kedge_t *k, uint64_t wanted, uint64_t expected)
-{
-	uint64_t version = 0;
-
-	memset(m, 0, BYTES);
-	CHECK(kedge_restart(k, wanted, &version) == 0);
-	CHECK(version == expected);
-	state_make(want, r->rank, expected);
-	CHECK(memcmp(m, want, BYTES) == 0);
-}
 
 /* ------------------------------------------------------------------ everything goes well */
 
@@ -166,18 +22,6 @@ static void series(struct rank *r)
 	take(r, k, 3, 3);
 	comes_back(r, k, KEDGE_NEWEST, 3);
 	CHECK(kedge_close(k) == 0);
-}
-
-static void dirs_remove(const struct place *p)
-{
-	char dir[400];
-
-	tree_remove(p->l1);
-	tree_remove(p->l2);
-	for (int i = 0; i < RANKS; i++) {
-		text_make(dir, sizeof(dir), "%s-%d", p->l1, i);
-		tree_remove(dir);
-	}
 }
 
 static void test_series(void **state)
@@ -311,49 +155,6 @@ static void test_node_lost(void **state)
 		tree_remove(dir);
 		ranks_run(p, plan, after_a_node_was_lost);
 		dirs_remove(p);
-	}
-}
-
-/* Whichever allocation fails on one rank, no rank waits for ever, and all are told the same. */
-static void without_memory(struct rank *r)
-{
-	kedge_t *k = rank_open(r);
-	int failures = 0;
-
-	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
-	take(r, k, 1, 1);
-	for (uint64_t n = 1; n <= 150; n++) {
-		char fault[32];
-		int rc[2], all[RANKS][2];
-
-		state_make(m, r->rank, n + 1);
-		text_make(fault, sizeof(fault), "alloc@%llu", (unsigned long long)n);
-		CHECK(kedge__fault_set(r->rank == 1 ? fault : NULL, NULL) == 0);
-		rc[0] = kedge_checkpoint(k, n + 1) != 0;
-		rc[1] = kedge_wait(k) != 0;
-		CHECK(kedge__fault_set(NULL, NULL) == 0);
-		CHECK(meet(&r->front, rc, sizeof(rc), all) == 0);
-		for (int i = 0; i < r->size; i++)
-			CHECK(memcmp(all[i], rc, sizeof(rc)) == 0);
-		failures += rc[0] || rc[1];
-	}
-	CHECK(failures > 10);
-	take(r, k, 200, 200);
-	CHECK(kedge_wait(k) == 0);
-	comes_back(r, k, KEDGE_NEWEST, 200);
-	CHECK(kedge_close(k) == 0);
-}
-
-static void test_without_memory(void **state)
-{
-	static const char *const captures[] = {"capture=sync", "capture=copy"};
-
-	for (size_t i = 0; i < KEDGE__COUNT(captures); i++) {
-		ranks_run(*state,
-			  (struct plan){RANKS, i ? ANY_THREAD_TWO_CHANNELS : NO_THREAD, i == 0, true,
-					MORE("reducer=tree", "chunk=512", "keep=3", "l2_keep=2", captures[i])},
-			  without_memory);
-		dirs_remove(*state);
 	}
 }
 
@@ -691,7 +492,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batches, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_node_lost, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_without_memory, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batch_damaged, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep_apart, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_no_thread_waits, place_setup, place_teardown),
