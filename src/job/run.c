@@ -329,7 +329,8 @@ void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version)
 	*from = (struct kedge__run){0};
 }
 
-/* What L2 had when it was not seen may call itself later than this run: the next version begins one that is later still. */
+/* What L2 had when it was not seen may call itself later than this run: the next version begins one that is later
+ * still. */
 void kedge__run_renew(kedge_t *k)
 {
 	struct kedge__run is = k->run.is;

@@ -284,6 +284,34 @@ static void test_restart_looks_again(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* What L2 has calls itself later than what this process began without knowing of it. */
+static void test_begun_without_l2(void **state)
+{
+	struct place *p = *state;
+	kedge_t *k;
+
+	begin_with_l2(p);
+	for (uint64_t v = 3; v <= 4; v++) {
+		k = open_series(p, NULL);
+		comes_back(k, KEDGE_NEWEST, v - 1);
+		take_both(k, v, v);
+		assert_ok(k, kedge_close(k));
+	}
+	unmount(p, GONE);
+	assert_int_equal(nftw(p->l1, remove_version, 16, FTW_DEPTH | FTW_PHYS), 0);
+	k = open_series(p, NULL);
+	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_MISSING);
+	assert_ok(k, kedge_begin(k));
+	take_l1_alone(k, 5);
+	mount_again(p);
+	take_both(k, 6, 7);
+	assert_ok(k, kedge_close(k));
+	k = open_series(p, NULL);
+	comes_back(k, KEDGE_NEWEST, 7);
+	assert_ok(k, kedge_close(k));
+	after(p, p->l1, 7);
+}
+
 /* A purge of L1 takes the tie with it. */
 static void test_tie_comes_again(void **state)
 {
@@ -345,11 +373,10 @@ static void test_abandoned_versions_stay(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	k = open_series(p, NULL);
 	comes_back(k, 1, 1);
-	take(k, 2);
-	assert_true(kedge_wait(k) < 0);
-	assert_non_null(strstr(kedge_last_error(k), "stay on L2"));
+	take_both(k, 2, 2);
+	assert_non_null(strstr(p->log, "stay on L2"));
 	comes_back(k, KEDGE_NEWEST, 2);
-	(void)kedge_close(k);
+	assert_ok(k, kedge_close(k));
 }
 
 /* Which L2 it is cannot be told any more: it is a store, and that has to do. */
@@ -386,6 +413,7 @@ int main(void)
 	    JOB(test_replaced_for_good),
 	    JOB(test_nothing_on_l1_is_not_a_fresh_start),
 	    JOB(test_restart_looks_again),
+	    JOB(test_begun_without_l2),
 	    JOB(test_tie_comes_again),
 	    JOB(test_no_directory),
 	    JOB(test_owned_by_another),
