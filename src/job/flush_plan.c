@@ -13,8 +13,9 @@ bool kedge__flush_on_l2(const kedge_t *k, uint64_t version)
 	const struct kedge__catalog_entry *a = kedge__catalog_find(k->level[KEDGE__L1].flush, version);
 	const struct kedge__catalog_entry *b = kedge__catalog_find(k->level[KEDGE__L2].flush, version);
 
+	/* The same bytes of an abandoned run will be removed. */
 	return a && b && !a->problem.code && !b->problem.code && a->set.ranks == b->set.ranks &&
-	       kedge__set_key_id(&a->set) == kedge__set_key_id(&b->set);
+	       a->set.run.id == b->set.run.id && kedge__set_key_id(&a->set) == kedge__set_key_id(&b->set);
 }
 
 static double largest_part(const struct kedge__catalog *cat, uint64_t version)
@@ -54,9 +55,9 @@ static bool chain_measure(const struct kedge__catalog *l2, uint64_t newest, stru
 
 /*
  * The newest version on L2, with all that it needs there, that every rank had on L1 when this one was taken. By now it
- * may have left some ranks' L1, and others' not yet.
+ * may have left some ranks' L1, and others' not yet. What L2 still has of abandoned runs may have the same bytes.
  */
-static void parent_find(struct kedge__chore *c)
+static void parent_find(struct kedge__chore *c, const struct kedge__run *run)
 {
 	const struct kedge__catalog *l2 = c->k->level[KEDGE__L2].flush;
 
@@ -64,7 +65,8 @@ static void parent_find(struct kedge__chore *c)
 		const struct kedge__catalog_entry *e = kedge__catalog_at(l2, i - 1);
 		const struct kedge__set_key *key = kedge__versions_find(c->alive, c->alive_count, e->version);
 
-		if (!key || e->problem.code || kedge__set_key_id(&e->set) != key->id)
+		if (!key || e->problem.code || kedge__set_key_id(&e->set) != key->id ||
+		    !kedge__history_has(run, &e->set))
 			continue;
 		if (chain_measure(l2, e->version, &c->plan.chain))
 			c->plan.parent = e->version;
@@ -206,7 +208,7 @@ int kedge__flush_plan(struct kedge__chore *c, struct kedge__error *err)
 		p->complete = !set->source_count;
 		return 0;
 	}
-	parent_find(c);
+	parent_find(c, &set->run);
 	rc = batch_measure(c, err);
 	if (rc)
 		return rc;
