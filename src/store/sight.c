@@ -153,28 +153,36 @@ int kedge__probe_write(const struct kedge__catalog *cat, uint64_t nonce, struct 
 	return rc;
 }
 
-int kedge__probe_look(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, struct kedge__error *err)
+/* *GOT bytes of the file are what a probe's are; -1: there is no file, or it is another one. */
+static int probe_read(const char *path, uint64_t nonce, int *got, struct kedge__error *err)
 {
-	char *path = probe_path(cat, nonce);
 	uint8_t raw[PROBE_BYTES], *data;
 	struct stat st;
 	size_t bytes;
-	int rc = 0;
+	int rc;
 
-	if (!path)
-		return kedge__error_nomem(err);
-	*seen = false;
-	if (stat(path, &st) != 0) {
-		if (errno != ENOENT)
-			rc = kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", path);
-	} else {
-		rc = kedge__file_read(path, -1, PROBE_BYTES, &data, &bytes, err);
-		probe_bytes(nonce, raw);
-		if (!rc)
-			*seen = bytes == sizeof(raw) && memcmp(data, raw, sizeof(raw)) == 0;
-		if (!rc)
-			kedge__free(data);
-	}
+	*got = -1;
+	if (lstat(path, &st) != 0 && errno != ENOENT)
+		return kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", path);
+	if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > PROBE_BYTES)
+		return 0;
+	rc = kedge__file_read(path, -1, PROBE_BYTES, &data, &bytes, err);
+	if (rc)
+		return rc;
+	probe_bytes(nonce, raw);
+	if (memcmp(data, raw, bytes) == 0)
+		*got = (int)bytes;
+	kedge__free(data);
+	return 0;
+}
+
+int kedge__probe_look(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, struct kedge__error *err)
+{
+	char *path = probe_path(cat, nonce);
+	int got, rc = path ? probe_read(path, nonce, &got, err) : kedge__error_nomem(err);
+
+	if (!rc)
+		*seen = got == PROBE_BYTES;
 	kedge__free(path);
 	return rc;
 }
@@ -188,23 +196,22 @@ void kedge__probe_remove(const struct kedge__catalog *cat, uint64_t nonce)
 	kedge__free(path);
 }
 
-/* The name, the size and the bytes must all be those of a probe: others' files are left alone. */
+/* The name and the bytes, as far as a crash let them come, must be those of a probe: others' files are left alone. */
 bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name)
 {
 	size_t start = strlen(PROBE_START);
 	uint64_t nonce;
-	bool ours = false;
-	struct stat st;
+	int got = -1;
 	char *path;
 
 	if (strncmp(name, PROBE_START, start) != 0 || strlen(name) != start + 16 ||
 	    strspn(name + start, "0123456789abcdef") != 16 || sscanf(name + start, "%16" SCNx64, &nonce) != 1)
 		return false;
 	path = kedge__catalog_path(cat, name);
-	if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-		(void)kedge__probe_look(cat, nonce, &ours, NULL);
+	if (path)
+		(void)probe_read(path, nonce, &got, NULL);
 	kedge__free(path);
-	return ours;
+	return got >= 0;
 }
 
 /* ------------------------------------------------------------------ the tie */

@@ -116,16 +116,19 @@ static void test_probe_left_by_a_crash(void **state)
 {
 	struct place *p = *state;
 	struct plan plan = {2, ANY_THREAD, false, false, NULL};
-	static const char raw[16] = {'K', 'E', 'D', 'G', 'E', 'P', 'R', 'B', 0x0f};
+	static const char raw[16] = {'K', 'E', 'D', 'G', 'E', 'P', 'R', 'B', 0x0f}, other[16] = "others' numbers";
 	static const struct {
-		const char *name;
+		const char *name, *data;
 		size_t bytes;
 		bool stays;
-	} files[] = {{"probe-000000000000000f", 16, false},
-		     {"probe-000000000000000e", 16, true}, /* does not say what its name does */
-		     {"probe-000000000000000f.txt", 16, true},
-		     {"probe-00000000000000ff", 5, true},
-		     {"probe-data", 16, true}};
+	} files[] = {{"probe-000000000000000f", raw, 16, false},
+		     {"probe-000000000000000e", raw, 16, true}, /* does not say what its name does */
+		     {"probe-000000000000000f.txt", raw, 16, true},
+		     {"probe-00000000000000ff", raw, 5, false}, /* cut short */
+		     {"probe-00000000000000fe", raw, 0, false},
+		     {"probe-00000000000000fd", other, 16, true},
+		     {"probe-00000000000000fc", other, 5, true},
+		     {"probe-data", raw, 16, true}};
 	char path[500];
 
 	ranks_run(p, plan, two_versions);
@@ -135,7 +138,7 @@ static void test_probe_left_by_a_crash(void **state)
 		text_make(path, sizeof(path), "%s/job/%s", p->l1, files[i].name);
 		f = fopen(path, "w");
 		assert_non_null(f);
-		assert_int_equal(fwrite(raw, 1, files[i].bytes, f), files[i].bytes);
+		assert_int_equal(fwrite(files[i].data, 1, files[i].bytes, f), files[i].bytes);
 		fclose(f);
 	}
 	ranks_run(p, plan, comes_back_to_two);
