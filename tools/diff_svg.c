@@ -208,7 +208,7 @@ static int write_replacing(const char *path, const char *text, size_t bytes, str
 
 	if (!temporary)
 		kedge__tool_no_memory();
-	rc = kedge__fs_create(temporary, &fd, err);
+	rc = kedge__fs_create_public(temporary, &fd, err);
 	if (rc == 0) {
 		rc = kedge__fs_write(fd, text, bytes, temporary, err);
 		kedge__fs_close(fd);

@@ -356,7 +356,7 @@ static int write_replacing(const char *path, const char *text, size_t bytes, str
 
 	if (temporary == NULL)
 		return kedge__error_nomem(err);
-	rc = kedge__fs_create(temporary, &fd, err);
+	rc = kedge__fs_create_public(temporary, &fd, err);
 	if (rc == 0) {
 		rc = kedge__fs_write(fd, text, bytes, temporary, err);
 		kedge__fs_close(fd);

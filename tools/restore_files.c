@@ -74,10 +74,21 @@ static char *temporary_name(struct kedge__outputs *o, const char *folder)
 	return path;
 }
 
+/* Nobody else may read what was saved, unless the file that is replaced let them. */
+static int create_file(struct kedge__output *out, struct kedge__error *err)
+{
+	struct stat old;
+	int rc = kedge__fs_create(out->temporary, &out->fd, err);
+
+	if (!rc && lstat(out->path, &old) == 0 && S_ISREG(old.st_mode))
+		rc = kedge__fs_set_mode(out->fd, old.st_mode & 0777, out->temporary, err);
+	return rc;
+}
+
 /* Space is reserved first: a full disk is an error here, not a signal while the pages are filled. */
 static int map_file(struct kedge__output *out, struct kedge__error *err)
 {
-	int rc = kedge__fs_create(out->temporary, &out->fd, err);
+	int rc = create_file(out, err);
 
 	if (rc || out->bytes == 0)
 		return rc;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define COPY_BYTES ((size_t)1 << 20)
@@ -58,10 +59,12 @@ static void task_run(struct task *t)
 	size_t bytes = strlen(t->to) + 32;
 	char *temporary = malloc(bytes);
 	int fd = -1, rc = -1;
+	struct stat st;
 
-	if (temporary) {
+	/* Whoever may not read the original may not read the copy. */
+	if (temporary && fstat(t->fd, &st) == 0) {
 		snprintf(temporary, bytes, "%s.%ld.tmp", t->to, (long)getpid());
-		fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, st.st_mode & 0777);
 	}
 	if (fd >= 0) {
 		rc = copy(t->fd, fd);

@@ -175,9 +175,15 @@ struct kedge__digest kedge__seal(const void *data, size_t bytes);
  * numbered in order, it can be made to fail, to write short, or to be the last thing the process does. Every
  * function names PATH in its error. */
 
-int kedge__fs_create(const char *path, int *fd, struct kedge__error *err);   /* O_EXCL, O_RDWR */
+int kedge__fs_create(const char *path, int *fd, struct kedge__error *err);   /* O_EXCL, O_RDWR, mode 0600 */
+int kedge__fs_create_public(const char *path, int *fd, struct kedge__error *err); /* the same, with the mode that the umask leaves */
+int kedge__fs_set_mode(int fd, unsigned mode, const char *path, struct kedge__error *err);
+/* These two open regular files only: what else is there is an error, and never waited for. */
 int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err); /* not a fault point */
 int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err); /* read-write, created if absent */
+int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err);  /* to be held and compared (O_PATH); not a fault point */
+/* PATH from the root on, by the current directory; links stay as they are. *OUT: kedge__free(). */
+int kedge__fs_absolute(const char *path, char **out, struct kedge__error *err);
 int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err); /* all of it */
 int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
 int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent; a newline is added if LINE has none */
@@ -202,10 +208,12 @@ int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
 int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */
 int kedge__fs_unlink(const char *path, struct kedge__error *err);                 /* absent is success */
 int kedge__fs_rmdir(const char *path, struct kedge__error *err);                  /* absent or not empty is success */
-int kedge__fs_mkdirs(const char *path, struct kedge__error *err);                 /* like mkdir -p, parents synced */
+int kedge__fs_mkdir(const char *path, struct kedge__error *err);                  /* mode 0700, its parent synced; there already is success */
+int kedge__fs_mkdirs(const char *path, struct kedge__error *err);                 /* the same with all its parents */
 int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, without "." and ".."; one kedge__fs_list_free() */
 void kedge__fs_list_free(char **names, size_t count);
 bool kedge__fs_exists(const char *path);
+bool kedge__fs_is_file(const char *path); /* a regular file, and not by way of a link */
 /* Writes past the page cache from now on, or through it again. False, and a notice once, where the file system refuses. Then memory, offset
  * and length of every write must be multiples of KEDGE__FS_DIRECT. One that the file system refuses all the same goes through the cache. */
 bool kedge__fs_direct(int fd, bool on, const char *path);

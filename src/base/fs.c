@@ -36,61 +36,137 @@ static int fault_errno(void)
 	return 0;
 }
 
-static int open_retry(const char *path, int flags)
+/* What is stored is its owner's alone, whatever the umask would let others have. */
+#define FILE_MODE      0600
+#define DIRECTORY_MODE 0700
+
+static int open_retry(const char *path, int flags, mode_t mode)
 {
 	int fd;
 
 	do
-		fd = open(path, flags | O_CLOEXEC, 0666);
+		fd = open(path, flags | O_CLOEXEC, mode);
 	while (fd < 0 && errno == EINTR);
 	return fd;
+}
+
+#define NOT_REGULAR (-1)
+
+/*
+ * 0, an errno, or NOT_REGULAR. A FIFO or a device in the place of a file must not keep us waiting, so the open does not
+ * wait. Reads may: io_uring of older kernels gives up those of a descriptor with O_NONBLOCK.
+ */
+static int open_regular(const char *path, int flags, int *fd)
+{
+	int opened = open_retry(path, flags | O_NONBLOCK | O_NOCTTY, FILE_MODE);
+	struct stat st;
+	int failed = 0;
+
+	if (opened < 0)
+		return errno == ENXIO ? NOT_REGULAR : errno;
+	if (fstat(opened, &st) != 0)
+		failed = errno;
+	else if (!S_ISREG(st.st_mode))
+		failed = S_ISDIR(st.st_mode) ? EISDIR : NOT_REGULAR;
+	else if (fcntl(opened, F_SETFL, flags & (O_APPEND | O_DIRECT)) != 0)
+		failed = errno;
+	if (failed)
+		close(opened);
+	else
+		*fd = opened;
+	return failed;
+}
+
+static int open_failed(struct kedge__error *err, int failed, const char *path)
+{
+	if (failed == NOT_REGULAR)
+		return kedge__error_set(err, KEDGE_E_IO, 0, "%s is not a regular file", path);
+	return fail(err, failed, "open", path);
 }
 
 /* Open what exists; only when there is nothing is it a mutating call, and a fault point. */
 static int open_or_create(const char *path, int flags, int *fd, struct kedge__error *err)
 {
-	int opened = open_retry(path, flags);
+	int failed = open_regular(path, flags, fd);
 	int fault;
 
-	if (opened < 0 && errno == ENOENT) {
+	if (failed == ENOENT) {
 		fault = fault_errno();
 		if (fault)
 			return fail(err, fault, "create", path);
-		opened = open_retry(path, flags | O_CREAT);
+		failed = open_regular(path, flags | O_CREAT, fd);
 	}
-	if (opened < 0)
-		return fail(err, errno, "open", path);
-	*fd = opened;
-	return 0;
+	return failed ? open_failed(err, failed, path) : 0;
 }
 
-int kedge__fs_create(const char *path, int *fd, struct kedge__error *err)
+static int create(const char *path, mode_t mode, int *fd, struct kedge__error *err)
 {
 	int fault = fault_errno();
 	int opened;
 
 	if (fault)
 		return fail(err, fault, "create", path);
-	opened = open_retry(path, O_RDWR | O_CREAT | O_EXCL);
+	opened = open_retry(path, O_RDWR | O_CREAT | O_EXCL, mode);
 	if (opened < 0)
 		return fail(err, errno, "create", path);
 	*fd = opened;
 	return 0;
 }
 
+int kedge__fs_create(const char *path, int *fd, struct kedge__error *err)
+{
+	return create(path, FILE_MODE, fd, err);
+}
+
+int kedge__fs_create_public(const char *path, int *fd, struct kedge__error *err)
+{
+	return create(path, 0666, fd, err);
+}
+
+int kedge__fs_set_mode(int fd, unsigned mode, const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (!fault && fchmod(fd, (mode_t)mode) != 0)
+		fault = errno;
+	return fault ? fail(err, fault, "set the permissions of", path) : 0;
+}
+
 int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err)
 {
-	int opened = open_retry(path, O_RDONLY);
+	int failed = open_regular(path, O_RDONLY, fd);
 
-	if (opened < 0)
-		return fail(err, errno, "open", path);
-	*fd = opened;
-	return 0;
+	return failed ? open_failed(err, failed, path) : 0;
 }
 
 int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err)
 {
 	return open_or_create(path, O_RDWR, fd, err);
+}
+
+int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err)
+{
+	int opened = open_retry(path, O_PATH | O_DIRECTORY, 0);
+
+	if (opened < 0)
+		return fail(err, errno, "open directory", path);
+	*fd = opened;
+	return 0;
+}
+
+int kedge__fs_absolute(const char *path, char **out, struct kedge__error *err)
+{
+	char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+	char *whole;
+
+	if (path[0] != '/' && !here)
+		return fail(err, errno, "find the current directory, which is needed for", path);
+	whole = here ? kedge__asprintf("%s/%s", strcmp(here, "/") == 0 ? "" : here, path) : kedge__strdup(path);
+	free(here);
+	if (!whole)
+		return kedge__error_nomem(err);
+	*out = whole;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ past the page cache */
@@ -288,12 +364,9 @@ int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char
 
 int kedge__fs_open_direct(const char *path, int *fd, struct kedge__error *err)
 {
-	int got = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+	int failed = open_regular(path, O_RDONLY | O_DIRECT, fd);
 
-	if (got < 0)
-		return fail(err, errno, "open", path);
-	*fd = got;
-	return 0;
+	return failed ? open_failed(err, failed, path) : 0;
 }
 
 /* As in linux/mman.h, which may be older than the kernel. */
@@ -393,7 +466,7 @@ int kedge__fs_sync_dir(const char *path, struct kedge__error *err)
 
 	if (fault)
 		return fail(err, fault, "sync directory", path);
-	fd = open_retry(path, O_RDONLY | O_DIRECTORY);
+	fd = open_retry(path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fail(err, errno, "open directory", path);
 	rc = sync_retry(fd);
@@ -455,13 +528,13 @@ static char *parent_of(const char *path, size_t length)
 	return kedge__asprintf("%.*s", (int)length, path);
 }
 
-static int make_directory(const char *path, struct kedge__error *err)
+int kedge__fs_mkdir(const char *path, struct kedge__error *err)
 {
 	int fault = fault_errno();
 	char *parent;
 	int rc;
 
-	if (!fault && mkdir(path, 0777) != 0)
+	if (!fault && mkdir(path, DIRECTORY_MODE) != 0)
 		fault = errno;
 	/* EEXIST: another process was faster, and may not have synced it yet. */
 	if (fault && !(fault == EEXIST && is_directory(path)))
@@ -490,7 +563,7 @@ int kedge__fs_mkdirs(const char *path, struct kedge__error *err)
 		at += strcspn(path + at, "/");
 		copy[at] = '\0';
 		if (!is_directory(copy))
-			rc = make_directory(copy, err);
+			rc = kedge__fs_mkdir(copy, err);
 		copy[at] = path[at];
 		if (!path[at + strspn(path + at, "/")])
 			break;
@@ -569,6 +642,13 @@ bool kedge__fs_exists(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0;
+}
+
+bool kedge__fs_is_file(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 void kedge__fs_close(int fd)

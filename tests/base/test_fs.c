@@ -28,6 +28,93 @@ static void create_is_exclusive(void **state)
 	kedge__free(expected);
 }
 
+static unsigned mode_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	return st.st_mode & 0777;
+}
+
+/* Whatever the umask would allow: files and directories are their owner's alone. */
+static void nobody_else_may_read(void **state)
+{
+	struct scratch *s = *state;
+	char *dir = below(s, "a/b"), *parent = below(s, "a"), *lock = below(s, "lock"), *public = below(s, "public");
+	mode_t old = umask(0);
+	int fd;
+
+	assert_int_equal(kedge__fs_create(s->file, &fd, &s->err), 0);
+	assert_int_equal(mode_of(s->file), 0600);
+	assert_int_equal(kedge__fs_set_mode(fd, 0640, s->file, &s->err), 0);
+	assert_int_equal(mode_of(s->file), 0640);
+	kedge__fs_close(fd);
+	assert_int_equal(kedge__fs_open_lock(lock, &fd, &s->err), 0);
+	assert_int_equal(mode_of(lock), 0600);
+	kedge__fs_close(fd);
+	assert_int_equal(kedge__fs_mkdirs(dir, &s->err), 0);
+	assert_int_equal(mode_of(dir), 0700);
+	assert_int_equal(mode_of(parent), 0700);
+	umask(022);
+	assert_int_equal(kedge__fs_create_public(public, &fd, &s->err), 0);
+	assert_int_equal(mode_of(public), 0644);
+	kedge__fs_close(fd);
+	umask(old);
+	unlink(lock), unlink(public), rmdir(dir), rmdir(parent);
+	kedge__free(dir), kedge__free(parent), kedge__free(lock), kedge__free(public);
+}
+
+/* What is opened must be a file. A FIFO that nobody writes to would be waited for. */
+static void only_regular_files_are_opened(void **state)
+{
+	struct scratch *s = *state;
+	char *fifo = below(s, "fifo"), *link = below(s, "link"), *expected;
+	int fd = -7;
+
+	expected = kedge__asprintf("%s is not a regular file", fifo);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(kedge__fs_open_read(fifo, &fd, &s->err), KEDGE_E_IO);
+	assert_string_equal(s->err.text, expected);
+	assert_int_equal(kedge__fs_open_lock(fifo, &fd, &s->err), KEDGE_E_IO);
+	assert_string_equal(s->err.text, expected);
+	assert_int_equal(kedge__fs_open_direct(fifo, &fd, &s->err), KEDGE_E_IO);
+	assert_int_equal(kedge__fs_append_line(fifo, "x", &s->err), KEDGE_E_IO);
+	assert_int_equal(kedge__fs_open_read("/dev/null", &fd, &s->err), KEDGE_E_IO);
+	assert_int_equal(kedge__fs_open_read(s->dir, &fd, &s->err), KEDGE_E_IO);
+	assert_int_equal(fd, -7);
+	assert_false(kedge__fs_is_file(fifo));
+	/* A link to a file is a file to read; and reads of it wait as reads do. */
+	write_text(s->file, "x", 1);
+	assert_int_equal(symlink(s->file, link), 0);
+	assert_int_equal(kedge__fs_open_read(link, &fd, &s->err), 0);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	kedge__fs_close(fd);
+	assert_true(kedge__fs_is_file(s->file));
+	assert_false(kedge__fs_is_file(link));
+	unlink(fifo), unlink(link);
+	kedge__free(fifo), kedge__free(link), kedge__free(expected);
+}
+
+static void a_path_is_made_absolute(void **state)
+{
+	struct scratch *s = *state;
+	char here[4096], *path, *expected;
+
+	assert_non_null(getcwd(here, sizeof(here)));
+	expected = kedge__asprintf("%s/a/../b", here);
+	assert_int_equal(kedge__fs_absolute("a/../b", &path, &s->err), 0);
+	assert_string_equal(path, expected);
+	kedge__free(path), kedge__free(expected);
+	assert_int_equal(kedge__fs_absolute("/a/b", &path, &s->err), 0);
+	assert_string_equal(path, "/a/b");
+	kedge__free(path);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(kedge__fs_absolute("a", &path, &s->err), 0);
+	assert_string_equal(path, "/a");
+	kedge__free(path);
+	assert_int_equal(chdir(here), 0);
+}
+
 static void write_and_read_back(void **state)
 {
 	struct scratch *s = *state;
@@ -151,10 +238,12 @@ static void allocate_gives_the_length(void **state)
 static void device_full(void **state)
 {
 	struct scratch *s = *state;
+	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-	if (access("/dev/full", W_OK) != 0)
+	if (fd < 0)
 		skip();
-	assert_int_equal(kedge__fs_append_line("/dev/full", "x", &s->err), KEDGE_E_NOSPACE);
+	assert_int_equal(kedge__fs_write(fd, "x", 1, "/dev/full", &s->err), KEDGE_E_NOSPACE);
+	kedge__fs_close(fd);
 	assert_string_equal(s->err.text, "cannot write /dev/full: No space left on device");
 }
 
@@ -369,6 +458,7 @@ static int do_everything(const struct scratch *s, struct kedge__error *err)
 	rc = rc ? rc : kedge__fs_mkdirs(dir, err);
 	rc = rc ? rc : kedge__fs_open_lock(lock, &lock_fd, err);
 	rc = rc ? rc : kedge__fs_create(s->file, &fd, err);
+	rc = rc ? rc : kedge__fs_set_mode(fd, 0600, s->file, err);
 	rc = rc ? rc : kedge__fs_allocate(fd, 10, s->file, err);
 	rc = rc ? rc : kedge__fs_write(fd, "abc", 3, s->file, err);
 	rc = rc ? rc : kedge__fs_pwrite(fd, "xyz", 3, 5, s->file, err);
@@ -396,7 +486,7 @@ static void every_call_fails_in_turn(void **state)
 	kedge__fault_set(NULL, NULL);
 	assert_int_equal(do_everything(s, &s->err), 0);
 	points = kedge__fault_count();
-	assert_int_equal(points, 15);
+	assert_int_equal(points, 16);
 	for (uint64_t i = 1; i <= points; i++) {
 		snprintf(spec, sizeof(spec), "enospc@%d", (int)i);
 		kedge__fault_set(spec, NULL);
@@ -440,6 +530,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    scratch_test(create_is_exclusive),
+	    scratch_test(nobody_else_may_read),
+	    scratch_test(only_regular_files_are_opened),
+	    scratch_test(a_path_is_made_absolute),
 	    scratch_test(write_and_read_back),
 	    scratch_test(short_pwrite_goes_on_where_it_stopped),
 	    scratch_test(sync_that_cannot_be),

@@ -349,6 +349,13 @@ static void read_as_nobody(void *ctx)
 	kedge__catalog_close(cat);
 }
 
+static int open_up(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)ftw;
+	return chmod(path, flag == FTW_D ? 0755 : 0644);
+}
+
 static void test_read_only(void **state)
 {
 	struct job job = job_new(1, 256);
@@ -360,7 +367,7 @@ static void test_read_only(void **state)
 	(void)state;
 	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
 	kedge__catalog_close(cat);
-	assert_int_equal(chmod(store, 0755), 0);
+	assert_int_equal(nftw(store, open_up, 16, FTW_PHYS), 0);
 	status = run_child(read_as_nobody, &r);
 	if (WEXITSTATUS(status) == 77) {
 		print_message("not run as root: nobody else to read as\n");
