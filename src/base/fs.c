@@ -530,10 +530,12 @@ static char *parent_of(const char *path, size_t length)
 
 int kedge__fs_mkdir(const char *path, struct kedge__error *err)
 {
-	int fault = fault_errno();
 	char *parent;
-	int rc;
+	int fault, rc;
 
+	if (is_directory(path))
+		return 0;
+	fault = fault_errno();
 	if (!fault && mkdir(path, DIRECTORY_MODE) != 0)
 		fault = errno;
 	/* EEXIST: another process was faster, and may not have synced it yet. */
@@ -562,8 +564,7 @@ int kedge__fs_mkdirs(const char *path, struct kedge__error *err)
 		at += strspn(path + at, "/");
 		at += strcspn(path + at, "/");
 		copy[at] = '\0';
-		if (!is_directory(copy))
-			rc = kedge__fs_mkdir(copy, err);
+		rc = kedge__fs_mkdir(copy, err);
 		copy[at] = path[at];
 		if (!path[at + strspn(path + at, "/")])
 			break;

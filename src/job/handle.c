@@ -146,13 +146,16 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 
 	if (!rc)
 		rc = kedge__job_settings_load(config, settings, &k->set, err);
+	if (!rc)
+		rc = kedge__job_settings_root(&k->set, err);
 	if (rc)
 		return rc;
 	k->level[KEDGE__L1].on = true;
 	k->name = kedge__strdup(name);
 	rc = k->name ? parts_init(k, err) : kedge__error_nomem(err);
 	if (!rc)
-		rc = kedge__catalog_open(k->set.l1, name, KEDGE__CATALOG_CREATE, &cat, err);
+		rc = kedge__catalog_open(k->set.l1, name, k->set.init ? KEDGE__CATALOG_INIT : KEDGE__CATALOG_CREATE,
+					 &cat, err);
 	if (!rc)
 		kedge__catalog_close(cat);
 	return rc;
@@ -170,6 +173,8 @@ int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *leve
 		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
 	if (!rc)
 		kedge__catalog_set_sync(level->write, k->set.sync);
+	if (!rc)
+		kedge__catalog_set_take_over(level->write, k->set.take_over);
 	if (!rc && level->flush)
 		kedge__catalog_set_sync(level->flush, k->set.sync);
 	return rc;

@@ -30,6 +30,8 @@ enum kedge__track_mode {
 
 struct kedge__job_settings {
 	char *l1;              /* "kedge-store": store directory of L1 */
+	bool init;             /* no: a directory that holds other things is made a store */
+	bool take_over;        /* no: an owner of whom nothing is known has ended */
 	char *l2;              /* "": store directory of L2; empty: no L2 */
 	int64_t l2_every;      /* 1: every n-th version goes to L2; 0: the policy decides */
 	int64_t l2_interval;   /* 0: seconds from one version that goes to L2 to the next; -1: none goes */
@@ -69,6 +71,7 @@ extern const size_t kedge__job_settings_count;
 extern const char *const kedge__job_env_ignored[]; /* KEDGE_CONFIG, KEDGE_FAULT, KEDGE_RUN_..., not settings */
 /* Presets, file, environment, then overrides. */
 int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s, struct kedge__error *err);
+int kedge__job_settings_root(struct kedge__job_settings *s, struct kedge__error *err); /* directories from the root on: the program may go elsewhere */
 void kedge__job_settings_done(struct kedge__job_settings *s);
 /* What they say of reading and writing. */
 struct kedge__io kedge__job_settings_io(const struct kedge__job_settings *s);

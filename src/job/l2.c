@@ -222,7 +222,8 @@ static int make_store(const kedge_t *k, struct kedge__error *err)
 
 	if (k->group.rank != 0)
 		return 0;
-	rc = kedge__catalog_open(k->set.l2, k->name, KEDGE__CATALOG_CREATE, &cat, err);
+	rc = kedge__catalog_open(k->set.l2, k->name, k->set.init ? KEDGE__CATALOG_INIT : KEDGE__CATALOG_CREATE, &cat,
+				 err);
 	if (!rc)
 		kedge__catalog_close(cat);
 	return rc;

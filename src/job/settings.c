@@ -39,6 +39,12 @@ static const char *const writers[] = {"auto", "pwrite", "uring", NULL}; /* enum 
 const struct kedge__setting kedge__job_settings_table[] = {
     STRING(l1, "kedge-store",
 	   "Directory of the first level, where a checkpoint is complete first: fast and local. Created if absent."),
+    BOOL(init, "no",
+	 "Make a store of a directory that holds other things. They stay as they are; without it such a directory is "
+	 "refused."),
+    BOOL(take_over, "no",
+	 "Take a job over from an owner of which nothing is known: it ran on another host, or in another container, and its "
+	 "lock is still held. An owner that is seen to live is never taken over from."),
     STRING(l2, "", "Directory of the second level, filled in the background: large and safe. Empty: there is none."),
     INT(l2_every, "1", 0, 1e9,
 	"Every n-th version goes to L2, with all that it depends on (see coalesce). 0: as often as pays, by measured costs "
@@ -269,6 +275,25 @@ int kedge__job_settings_load(const char *config, const char *const *overrides, s
 	if (rc)
 		kedge__job_settings_done(s);
 	return rc;
+}
+
+static int path_root(char **path, struct kedge__error *err)
+{
+	char *whole;
+	int rc = (*path)[0] ? kedge__fs_absolute(*path, &whole, err) : 0;
+
+	if (rc || !(*path)[0])
+		return rc;
+	kedge__free(*path);
+	*path = whole;
+	return 0;
+}
+
+int kedge__job_settings_root(struct kedge__job_settings *s, struct kedge__error *err)
+{
+	int rc = path_root(&s->l1, err);
+
+	return rc ? rc : path_root(&s->l2, err);
 }
 
 void kedge__job_settings_done(struct kedge__job_settings *s)

@@ -48,6 +48,11 @@ void kedge__catalog_set_sync(struct kedge__catalog *cat, bool sync)
 	cat->unsynced = !sync;
 }
 
+void kedge__catalog_set_take_over(struct kedge__catalog *cat, bool take_over)
+{
+	cat->take_over = take_over;
+}
+
 /* FD is the manifest if it is open already, and closed; else -1. */
 static int read_set(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__set *set,
 		    struct kedge__error *err)
@@ -383,32 +388,54 @@ static int no_such_name(const struct kedge__catalog *cat, struct kedge__error *e
 	if (kedge__store_names(cat->store, &names, &count, NULL) == 0)
 		near = kedge__nearest_word(cat->name, (const char *const *)names, count);
 	if (near)
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "store %s has no job %s; did you mean %s?", cat->store,
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "store %s has no job %s; did you mean %s?", cat->given,
 				      cat->name, near);
 	else
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "store %s has no job %s", cat->store, cat->name);
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "store %s has no job %s", cat->given, cat->name);
 	kedge__fs_list_free(names, count);
 	return rc;
 }
 
 /* ------------------------------------------------------------------ open and close */
 
-static struct kedge__catalog *catalog_alloc(const char *store, const char *name)
+/* Who only reads finds the paths in messages as they were given; a job may go to another directory while it runs. */
+static int catalog_alloc(const char *store, const char *name, enum kedge__catalog_mode mode,
+			 struct kedge__catalog **out, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = kedge__calloc(1, sizeof(*cat));
+	int rc;
 
 	if (!cat)
-		return NULL;
+		return kedge__error_nomem(err);
 	pthread_mutex_init(&cat->mutex, NULL);
 	pthread_cond_init(&cat->calm, NULL);
-	cat->guard_fd = cat->lock_fd = -1;
-	cat->store = kedge__strdup(store);
+	cat->guard_fd = cat->lock_fd = cat->store_fd = cat->dir_fd = -1;
+	cat->given = kedge__strdup(store);
 	cat->name = kedge__strdup(name);
-	cat->dir = kedge__asprintf("%s/%s", store, name);
-	if (cat->store && cat->name && cat->dir)
-		return cat;
-	kedge__catalog_close(cat);
-	return NULL;
+	if (mode == KEDGE__CATALOG_READ)
+		rc = (cat->store = kedge__strdup(store)) ? 0 : kedge__error_nomem(err);
+	else
+		rc = kedge__fs_absolute(store, &cat->store, err);
+	cat->dir = cat->store ? kedge__asprintf("%s/%s", cat->store, name) : NULL;
+	if (!rc && !(cat->given && cat->name && cat->dir))
+		rc = kedge__error_nomem(err);
+	if (rc)
+		kedge__catalog_close(cat);
+	else
+		*out = cat;
+	return rc;
+}
+
+/* Nothing that comes to their paths later has their numbers while they are held, even if they are removed. */
+static int hold_directories(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	int rc;
+
+	kedge__fs_close(cat->store_fd);
+	kedge__fs_close(cat->dir_fd);
+	cat->store_fd = cat->dir_fd = -1;
+	rc = kedge__fs_open_dir(cat->store, &cat->store_fd, err);
+	return rc ? rc : kedge__fs_open_dir(cat->dir, &cat->dir_fd, err);
 }
 
 static int open_read(struct kedge__catalog *cat, struct kedge__error *err)
@@ -416,23 +443,19 @@ static int open_read(struct kedge__catalog *cat, struct kedge__error *err)
 	int rc;
 
 	if (!is_directory(cat->store))
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no store at %s", cat->store);
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no store at %s", cat->given);
 	rc = kedge__marker_open(cat, KEDGE__CATALOG_READ, err);
 	if (rc)
 		return rc;
 	return is_directory(cat->dir) ? 0 : no_such_name(cat, err);
 }
 
-static int open_create(struct kedge__catalog *cat, struct kedge__error *err)
+/* The directory of the name, and the guard in it. */
+static int name_create(const struct kedge__catalog *cat, struct kedge__error *err)
 {
 	char *guard;
-	int fd = -1, rc;
+	int fd = -1, rc = kedge__fs_mkdir(cat->dir, err);
 
-	rc = kedge__fs_mkdirs(cat->store, err);
-	if (!rc)
-		rc = kedge__marker_open(cat, KEDGE__CATALOG_CREATE, err);
-	if (!rc)
-		rc = kedge__fs_mkdirs(cat->dir, err);
 	if (rc)
 		return rc;
 	guard = kedge__catalog_path(cat, KEDGE__GUARD_NAME);
@@ -440,6 +463,15 @@ static int open_create(struct kedge__catalog *cat, struct kedge__error *err)
 	kedge__fs_close(fd);
 	kedge__free(guard);
 	return rc;
+}
+
+static int open_create(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
+{
+	int rc = kedge__fs_mkdirs(cat->store, err);
+
+	if (!rc)
+		rc = kedge__marker_open(cat, mode, err);
+	return rc ? rc : name_create(cat, err);
 }
 
 int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog_mode mode, struct kedge__catalog **out,
@@ -451,10 +483,12 @@ int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog
 	rc = kedge__job_name_check(name, err);
 	if (rc)
 		return rc;
-	cat = catalog_alloc(store, name);
-	if (!cat)
-		return kedge__error_nomem(err);
-	rc = mode == KEDGE__CATALOG_CREATE ? open_create(cat, err) : open_read(cat, err);
+	rc = catalog_alloc(store, name, mode, &cat, err);
+	if (rc)
+		return rc;
+	rc = mode == KEDGE__CATALOG_READ ? open_read(cat, err) : open_create(cat, mode, err);
+	if (!rc)
+		rc = hold_directories(cat, err);
 	if (!rc)
 		rc = kedge__catalog_scan(cat, err);
 	if (rc) {
@@ -471,14 +505,60 @@ void kedge__catalog_close(struct kedge__catalog *cat)
 		return;
 	kedge__catalog_disown(cat);
 	kedge__fs_close(cat->guard_fd);
+	kedge__fs_close(cat->store_fd);
+	kedge__fs_close(cat->dir_fd);
 	entries_free(&cat->entries);
 	kedge__error_done(&cat->marker_problem);
 	pthread_cond_destroy(&cat->calm);
 	pthread_mutex_destroy(&cat->mutex);
+	kedge__free(cat->given);
 	kedge__free(cat->store);
 	kedge__free(cat->name);
 	kedge__free(cat->dir);
 	kedge__free(cat);
+}
+
+/* ------------------------------------------------------------------ what was removed while it was open */
+
+int kedge__catalog_present(const struct kedge__catalog *cat, bool *gone, struct kedge__error *err)
+{
+	bool there, owned = true;
+	int rc = 0;
+
+	there = kedge__file_is_at(cat->store_fd, cat->store) && kedge__file_is_at(cat->dir_fd, cat->dir);
+	/* A lock in another directory is for who makes that one his own. */
+	if (there)
+		rc = kedge__lock_check(cat, &owned, err);
+	if (!rc)
+		*gone = !there || !owned || !kedge__marker_is_there(cat);
+	return rc;
+}
+
+int kedge__catalog_renew(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	char *owner = NULL;
+	int rc;
+
+	if (cat->owner) {
+		owner = kedge__strdup(cat->owner);
+		if (!owner)
+			return kedge__error_nomem(err);
+	}
+	rc = kedge__fs_mkdirs(cat->store, err);
+	if (!rc)
+		rc = kedge__marker_renew(cat, err);
+	if (!rc)
+		rc = name_create(cat, err);
+	if (!rc)
+		rc = hold_directories(cat, err);
+	if (!rc && owner) {
+		kedge__lock_drop(cat);
+		rc = kedge__catalog_own(cat, owner, err);
+	}
+	if (!rc)
+		rc = kedge__catalog_scan(cat, err);
+	kedge__free(owner);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ lineage by the manifests */

@@ -24,8 +24,10 @@ struct kedge__entry_list {
 };
 
 struct kedge__catalog {
-	char *store, *name;
-	char *dir; /* STORE/NAME */
+	char *given;         /* the store's directory as the caller wrote it, for messages */
+	char *store, *name;  /* the same, unless it is only read, from the root on: the program may go elsewhere */
+	char *dir;           /* STORE/NAME */
+	int store_fd, dir_fd; /* both directories, held: whatever comes to stand at these paths can be told from them */
 	struct kedge__store_id id;
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
@@ -40,6 +42,8 @@ struct kedge__catalog {
 	bool seized;
 	pthread_t seizer;
 
+	bool take_over; /* the user says that an owner of whom nothing is known has ended */
+	char *owner;    /* as which it was owned, and is to be; NULL: not at all */
 	int lock_fd;    /* -1: the name is not owned */
 	pid_t lock_pid; /* who owns it: a forked child must not disown */
 };
@@ -70,6 +74,9 @@ int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
 int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool sync, bool *renamed,
 			struct kedge__error *err);
 bool kedge__name_is_tmp(const char *name);
+bool kedge__name_is_leftover(const char *name); /* in STORE/NAME: a temporary name that store or job gives, lock.tmp excepted */
+bool kedge__name_is_ours(const char *name);     /* in STORE/NAME: any name that store or job gives */
+bool kedge__segment_is_leftover(const char *name); /* in the directory of a version */
 bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open file FD */
 
 /* ------------------------------------------------------------------ marker.c */
@@ -78,6 +85,9 @@ bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open f
 int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err);
 int kedge__marker_read(const char *path, struct kedge__store_id *id, size_t *bytes, struct kedge__error *err);
 int kedge__marker_check(const struct kedge__catalog *cat, struct kedge__error *err);
+/* The marker of the catalogue's id, made again if it is gone. KEDGE_E_STATE: another store's is there. */
+int kedge__marker_renew(struct kedge__catalog *cat, struct kedge__error *err);
+bool kedge__marker_is_there(const struct kedge__catalog *cat);
 
 /* ------------------------------------------------------------------ sight.c */
 
@@ -94,8 +104,35 @@ int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__cat
 void kedge__rank_list_done(struct kedge__rank_list *list);
 bool kedge__rank_list_has(const struct kedge__rank_list *list, uint32_t rank); /* some file of RANK is in the store */
 
+/* ------------------------------------------------------------------ holder.c */
+
+#define KEDGE__HOLDER_BOOT 40
+#define KEDGE__HOLDER_TEXT 512
+
+struct kedge__holder { /* of a lock */
+	char name[128], host[256];
+	char boot[KEDGE__HOLDER_BOOT];  /* of the kernel; "": not known */
+	unsigned long long space;       /* its PID namespace; 0: not known */
+	long pid;
+	unsigned long long start;       /* of the process, in clock ticks since boot; 0: not known */
+	long long since;                /* seconds since 1970 */
+};
+
+enum kedge__holder_state { KEDGE__HOLDER_UNKNOWN, KEDGE__HOLDER_ALIVE, KEDGE__HOLDER_DEAD };
+
+void kedge__holder_self(const char *name, struct kedge__holder *h); /* this process, as the owner NAME */
+int kedge__holder_write(int fd, const struct kedge__holder *h, const char *path, struct kedge__error *err);
+bool kedge__holder_read(int fd, struct kedge__holder *h); /* false: there is no text, or not one of ours */
+/* FD is the lock file, whose flock somebody has. DEAD: that this process is H and has ended is proved. */
+enum kedge__holder_state kedge__holder_look(const struct kedge__holder *h, int fd);
+void kedge__holder_text(const struct kedge__holder *h, char text[KEDGE__HOLDER_TEXT]); /* "NAME (pid N on HOST, since TIME)" */
+
 /* ------------------------------------------------------------------ lock.c */
 
+/* The lock file is still the one that this process has. KEDGE_E_LOCKED: somebody else's is there. */
+int kedge__lock_check(const struct kedge__catalog *cat, bool *there, struct kedge__error *err);
+/* Let go of a lock whose file is not there any more. */
+void kedge__lock_drop(struct kedge__catalog *cat);
 /* Remove the lock file of a dead owner, and an abandoned mutex of it. Counts what went, or would go with DRY_RUN. */
 int kedge__lock_clean(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err);
 

@@ -1,22 +1,19 @@
 /*
- * The lock file tells who owns a name; the flock on it tells whether that is still true. A process that died has lost
- * its flock, unless a child that it forked still holds the descriptor: then the file says that the owner is dead, and
- * the file is replaced by a new one. Whoever looks at the lock file in order to change it holds the mutex, lock.tmp,
- * so that two do not take over at once.
+ * The lock file says who owns a name; the flock on it says whether that is still true. A process that died has lost
+ * its flock, unless a child that it forked still holds the descriptor: if the file says which process that was, and it
+ * is proved to be dead (holder.c), the file is replaced by a new one. Without proof a flock that is held is respected,
+ * unless the user says that the owner is gone. Whoever looks at the lock file in order to change it holds the mutex,
+ * lock.tmp, so that two do not take over at once.
  */
 #include "store/internal.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_BYTES_LIMIT 4096
-#define MUTEX_TRIES      400
-#define MUTEX_PAUSE_NS   5000000
+#define MUTEX_TRIES    400
+#define MUTEX_PAUSE_NS 5000000
 
 static int flock_retry(int fd, int how)
 {
@@ -33,112 +30,20 @@ static int flock_failed(const char *path, struct kedge__error *err)
 	return kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot lock %s", path);
 }
 
-/* ------------------------------------------------------------------ who owns it */
-
-struct owner {
-	char name[128], host[256];
-	long pid;
-	unsigned long long start; /* of the process, in clock ticks since boot */
-	long long since;          /* seconds since 1970 */
-};
-
-/* State and start time of a process: fields 3 and 22 of /proc/PID/stat, behind a command name that may hold anything.
- */
-static bool process_stat(long pid, char *state, unsigned long long *start)
+static int refuse(const struct kedge__catalog *cat, const struct kedge__holder *h, enum kedge__holder_state state,
+		  struct kedge__error *err)
 {
-	char path[64], text[1024];
-	const char *at;
-	size_t n;
-	FILE *f;
+	char text[KEDGE__HOLDER_TEXT] = "another job";
 
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1, " %c", state) != 1)
-		return false;
-	for (int field = 2; field < 22 && at; field++)
-		at = strchr(at + 1, ' ');
-	return at && sscanf(at, " %llu", start) == 1;
-}
-
-static void owner_self(const char *name, struct owner *owner)
-{
-	char state;
-
-	memset(owner, 0, sizeof(*owner));
-	snprintf(owner->name, sizeof(owner->name), "%s", name);
-	for (char *c = owner->name; *c; c++)
-		if (*c == '\n')
-			*c = ' ';
-	if (gethostname(owner->host, sizeof(owner->host) - 1) != 0)
-		snprintf(owner->host, sizeof(owner->host), "unknown");
-	owner->pid = (long)getpid();
-	if (!process_stat(owner->pid, &state, &owner->start))
-		owner->start = 0;
-	owner->since = (long long)(kedge__clock_wall_ns() / 1000000000u);
-}
-
-static int owner_write(int fd, const struct owner *owner, const char *path, struct kedge__error *err)
-{
-	char *text = kedge__asprintf("%s\n%s\n%ld %llu %lld\n", owner->name, owner->host, owner->pid, owner->start,
-				     owner->since);
-	int rc;
-
-	if (!text)
-		return kedge__error_nomem(err);
-	rc = kedge__fs_truncate(fd, 0, path, err);
-	if (!rc)
-		rc = kedge__fs_pwrite(fd, text, strlen(text), 0, path, err);
-	kedge__free(text);
-	return rc;
-}
-
-/* False: the text is not (yet) there, or not one of ours. */
-static bool owner_read(int fd, struct owner *owner)
-{
-	char text[LOCK_BYTES_LIMIT];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-
-	memset(owner, 0, sizeof(*owner));
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	return sscanf(text, "%127[^\n]\n%255[^\n]\n%ld %llu %lld\n", owner->name, owner->host, &owner->pid,
-		      &owner->start, &owner->since) == 5;
-}
-
-/* Only a process of this host can be looked at; one that cannot is taken to be alive. */
-static bool owner_is_dead(const struct owner *owner)
-{
-	char host[256] = "", state = '?';
-	unsigned long long start = 0;
-
-	if (gethostname(host, sizeof(host) - 1) != 0 || strcmp(host, owner->host) != 0 || owner->pid <= 0)
-		return false;
-	if (kill((pid_t)owner->pid, 0) != 0 && errno == ESRCH)
-		return true;
-	if (!process_stat(owner->pid, &state, &start))
-		return false;
-	return state == 'Z' || state == 'X' || (owner->start && owner->start != start);
-}
-
-static int refuse(const struct kedge__catalog *cat, const struct owner *owner, bool known, struct kedge__error *err)
-{
-	time_t since = (time_t)owner->since;
-	struct tm utc;
-	char text[64] = "";
-
-	if (!known)
-		return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s is in use by another job", cat->dir);
-	if (gmtime_r(&since, &utc))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &utc);
-	return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s is in use by %s (pid %ld on %s, since %s)", cat->dir,
-				owner->name, owner->pid, owner->host, text);
+	if (h)
+		kedge__holder_text(h, text);
+	if (state == KEDGE__HOLDER_ALIVE)
+		return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s is in use by %s", cat->dir, text);
+	return kedge__error_set(
+	    err, KEDGE_E_LOCKED, 0,
+	    "%s is in use by %s; nothing here proves that it has ended: if you know that it has, set "
+	    "take_over = yes",
+	    cat->dir, text);
 }
 
 /* ------------------------------------------------------------------ the mutex over the lock file */
@@ -177,7 +82,7 @@ static int mutex_enter(const struct kedge__catalog *cat, const char *path, int *
 
 /* ------------------------------------------------------------------ own and disown */
 
-/* A new file in place of one whose flock a dead owner's child holds. The mutex is held. */
+/* A new file in place of one whose flock somebody holds who does not count. The mutex is held. */
 static int replace_lock(const char *path, int *fd, struct kedge__error *err)
 {
 	int rc;
@@ -195,11 +100,31 @@ static int replace_lock(const char *path, int *fd, struct kedge__error *err)
 	return rc;
 }
 
+/* FD, the lock file, is held by somebody: may it be replaced all the same? One who is known to live is never overruled.
+ */
+static int overrule(const struct kedge__catalog *cat, int fd, struct kedge__error *err)
+{
+	enum kedge__holder_state state = KEDGE__HOLDER_UNKNOWN;
+	char text[KEDGE__HOLDER_TEXT] = "another job";
+	struct kedge__holder h;
+	bool known = kedge__holder_read(fd, &h);
+
+	if (known) {
+		state = kedge__holder_look(&h, fd);
+		kedge__holder_text(&h, text);
+	}
+	if (state == KEDGE__HOLDER_ALIVE || (state == KEDGE__HOLDER_UNKNOWN && !cat->take_over))
+		return refuse(cat, known ? &h : NULL, state, err);
+	if (state == KEDGE__HOLDER_DEAD)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: taking over from %s, which is dead", cat->dir, text);
+	else
+		kedge__log(KEDGE_LOG_WARNING, "%s: taking over from %s, as take_over says", cat->dir, text);
+	return 0;
+}
+
 /* Open the lock file and have its flock, or be refused. The mutex is held. */
 static int take_lock(const struct kedge__catalog *cat, const char *path, int *fd, struct kedge__error *err)
 {
-	struct owner owner;
-	bool known;
 	int rc;
 
 	for (;;) {
@@ -218,25 +143,21 @@ static int take_lock(const struct kedge__catalog *cat, const char *path, int *fd
 		kedge__fs_close(*fd);
 		return rc;
 	}
-	known = owner_read(*fd, &owner);
+	rc = overrule(cat, *fd, err);
 	kedge__fs_close(*fd);
-	if (!known || !owner_is_dead(&owner))
-		return refuse(cat, &owner, known, err);
-	kedge__log(KEDGE_LOG_NOTICE, "%s: taking over from %s (pid %ld), which is dead", cat->dir, owner.name,
-		   owner.pid);
-	return replace_lock(path, fd, err);
+	return rc ? rc : replace_lock(path, fd, err);
 }
 
 static int own_locked(struct kedge__catalog *cat, const char *path, const char *name, struct kedge__error *err)
 {
-	struct owner owner;
+	struct kedge__holder self;
 	int fd, rc;
 
 	rc = take_lock(cat, path, &fd, err);
 	if (rc)
 		return rc;
-	owner_self(name, &owner);
-	rc = owner_write(fd, &owner, path, err);
+	kedge__holder_self(name, &self);
+	rc = kedge__holder_write(fd, &self, path, err);
 	if (rc) {
 		(void)kedge__fs_unlink(path, NULL);
 		kedge__fs_close(fd);
@@ -249,27 +170,75 @@ static int own_locked(struct kedge__catalog *cat, const char *path, const char *
 
 int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct kedge__error *err)
 {
-	char *path, *mutex;
+	char *path, *mutex, *name;
 	int fd, rc;
 
 	if (cat->lock_fd >= 0)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "%s is owned already", cat->dir);
 	path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
 	mutex = kedge__catalog_path(cat, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX);
-	rc = path && mutex ? mutex_enter(cat, mutex, &fd, err) : kedge__error_nomem(err);
+	name = kedge__strdup(owner);
+	rc = path && mutex && name ? mutex_enter(cat, mutex, &fd, err) : kedge__error_nomem(err);
 	if (!rc) {
 		rc = own_locked(cat, path, owner, err);
 		mutex_leave(mutex, fd);
 	}
+	if (!rc) {
+		kedge__free(cat->owner);
+		cat->owner = name;
+		name = NULL;
+	}
+	kedge__free(name);
 	kedge__free(path);
 	kedge__free(mutex);
 	return rc;
+}
+
+/* FD's file was replaced by the one at PATH: by whom? */
+static int lock_is_lost(const struct kedge__catalog *cat, const char *path, struct kedge__error *err)
+{
+	char text[KEDGE__HOLDER_TEXT] = "another job";
+	struct kedge__holder h;
+	int fd;
+
+	if (kedge__fs_open_read(path, &fd, NULL) == 0) {
+		if (kedge__holder_read(fd, &h))
+			kedge__holder_text(&h, text);
+		kedge__fs_close(fd);
+	}
+	return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s was taken over by %s", cat->dir, text);
+}
+
+int kedge__lock_check(const struct kedge__catalog *cat, bool *there, struct kedge__error *err)
+{
+	char *path;
+	int rc = 0;
+
+	*there = !cat->owner || cat->lock_fd >= 0;
+	if (cat->lock_fd < 0)
+		return 0;
+	path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
+	if (!path)
+		return kedge__error_nomem(err);
+	*there = kedge__file_is_at(cat->lock_fd, path);
+	if (!*there && kedge__fs_exists(path))
+		rc = lock_is_lost(cat, path, err);
+	kedge__free(path);
+	return rc;
+}
+
+void kedge__lock_drop(struct kedge__catalog *cat)
+{
+	kedge__fs_close(cat->lock_fd);
+	cat->lock_fd = -1;
 }
 
 void kedge__catalog_disown(struct kedge__catalog *cat)
 {
 	char *path;
 
+	kedge__free(cat->owner);
+	cat->owner = NULL;
 	if (cat->lock_fd < 0)
 		return;
 	path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
@@ -285,7 +254,7 @@ void kedge__catalog_disown(struct kedge__catalog *cat)
 
 static int clean_locked(const char *path, bool dry_run, size_t *removed, struct kedge__error *err)
 {
-	struct owner owner;
+	struct kedge__holder h;
 	bool dead;
 	int fd, rc = 0;
 
@@ -294,7 +263,8 @@ static int clean_locked(const char *path, bool dry_run, size_t *removed, struct 
 	rc = kedge__fs_open_lock(path, &fd, err);
 	if (rc)
 		return rc;
-	dead = flock_retry(fd, LOCK_EX | LOCK_NB) == 0 || (owner_read(fd, &owner) && owner_is_dead(&owner));
+	dead = flock_retry(fd, LOCK_EX | LOCK_NB) == 0 ||
+	       (kedge__holder_read(fd, &h) && kedge__holder_look(&h, fd) == KEDGE__HOLDER_DEAD);
 	if (dead && kedge__file_is_at(fd, path)) {
 		++*removed;
 		if (!dry_run)

@@ -34,8 +34,88 @@ int kedge__marker_check(const struct kedge__catalog *cat, struct kedge__error *e
 	return rc;
 }
 
+bool kedge__marker_is_there(const struct kedge__catalog *cat)
+{
+	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
+	bool there = !path || kedge__fs_exists(path);
+
+	kedge__free(path);
+	return there;
+}
+
+/* ------------------------------------------------------------------ what may become a store */
+
+/* NAME in a directory means nothing: file systems put such things there, or we did before a crash. */
+static bool name_is_nothing(const char *name)
+{
+	static const char *const names[] = {"lost+found", ".snapshot", KEDGE__STORE_MARKER_NAME,
+					    KEDGE__STORE_MARKER_NAME KEDGE__TMP_SUFFIX};
+
+	for (size_t i = 0; i < KEDGE__COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return strncmp(name, ".nfs", 4) == 0;
+}
+
+/* STORE/NAME is a job's: it holds something of one, and nothing else. */
+static bool is_job(const char *store, const char *name)
+{
+	char *dir = kedge__asprintf("%s/%s", store, name), **names;
+	size_t count = 0, ours = 0;
+
+	if (dir && kedge__job_name_check(name, NULL) == 0 && kedge__fs_list(dir, &names, &count, NULL) == 0) {
+		for (size_t i = 0; i < count; i++)
+			ours += kedge__name_is_ours(names[i]);
+		kedge__fs_list_free(names, count);
+	}
+	kedge__free(dir);
+	return count && ours == count;
+}
+
+/* A directory that holds other things is made a store only if somebody says so; one whose marker alone is lost, because
+ * old files are removed where it is, is one. */
+static int check_others(const struct kedge__catalog *cat, struct kedge__error *err)
+{
+	char **names;
+	size_t count, jobs = 0;
+	int rc = kedge__fs_list(cat->store, &names, &count, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count && !rc; i++) {
+		if (strcmp(names[i], KEDGE__STORE_MARKER_NAME) == 0) {
+			jobs = 0; /* another process made it just now */
+			break;
+		}
+		if (name_is_nothing(names[i]))
+			continue;
+		if (is_job(cat->store, names[i]))
+			jobs++;
+		else
+			rc =
+			    kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					     "%s is not a store, and holds other things (%s): it is made one only with "
+					     "init = yes",
+					     cat->given, names[i]);
+	}
+	/* It may have been a store by the time that the directory was read. */
+	if (rc && kedge__marker_is_there(cat)) {
+		kedge__error_done(err);
+		rc = 0;
+	}
+	if (!rc && jobs && !kedge__marker_is_there(cat))
+		kedge__log(KEDGE_LOG_WARNING,
+			   "%s holds jobs and has lost its file " KEDGE__STORE_MARKER_NAME ": it gets a new one",
+			   cat->store);
+	kedge__fs_list_free(names, count);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ make */
+
 /* FD, locked, is the temporary file: it becomes the marker, or goes away if somebody else's is there. */
-static int marker_fill(int fd, const char *store, const char *tmp, const char *path, struct kedge__error *err)
+static int marker_fill(int fd, const char *store, const struct kedge__store_id *known, const char *tmp,
+		       const char *path, struct kedge__error *err)
 {
 	struct kedge__bytes text = {0};
 	struct kedge__store_id id;
@@ -43,7 +123,9 @@ static int marker_fill(int fd, const char *store, const char *tmp, const char *p
 
 	if (kedge__fs_exists(path))
 		return kedge__fs_unlink(tmp, err);
-	if (getrandom(id.at, sizeof(id.at), 0) != (ssize_t)sizeof(id.at))
+	if (known)
+		id = *known;
+	else if (getrandom(id.at, sizeof(id.at), 0) != (ssize_t)sizeof(id.at))
 		return kedge__error_set(err, KEDGE_E_IO, errno, "no random bytes for the id of store %s", store);
 	rc = kedge__store_marker_encode(&id, &text, err);
 	if (!rc)
@@ -64,9 +146,10 @@ static int marker_fill(int fd, const char *store, const char *tmp, const char *p
 
 /*
  * All ranks of a job may be here at once. The temporary file is the lock among them: who finds, once it has the lock,
- * that the name is still this file's, writes it.
+ * that the name is still this file's, writes it. KNOWN, if not NULL, is the id that it gets.
  */
-static int marker_create(const char *store, const char *path, struct kedge__error *err)
+static int marker_create(const char *store, const struct kedge__store_id *known, const char *path,
+			 struct kedge__error *err)
 {
 	char *tmp = kedge__asprintf("%s" KEDGE__TMP_SUFFIX, path);
 	bool mine = false;
@@ -81,7 +164,7 @@ static int marker_create(const char *store, const char *path, struct kedge__erro
 		if (flock(fd, LOCK_EX) != 0 && errno != EINTR)
 			rc = kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot lock %s", tmp);
 		else if ((mine = kedge__file_is_at(fd, tmp)))
-			rc = marker_fill(fd, store, tmp, path, err);
+			rc = marker_fill(fd, store, known, tmp, path, err);
 		kedge__fs_close(fd);
 	}
 	kedge__free(tmp);
@@ -109,11 +192,13 @@ int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode
 
 	if (!path)
 		return kedge__error_nomem(err);
-	if (mode == KEDGE__CATALOG_CREATE)
-		rc = marker_create(cat->store, path, err);
-	else if (!kedge__fs_exists(path))
+	if (mode == KEDGE__CATALOG_CREATE && !kedge__fs_exists(path))
+		rc = check_others(cat, err);
+	if (mode != KEDGE__CATALOG_READ && !rc)
+		rc = marker_create(cat->store, NULL, path, err);
+	else if (!rc && !kedge__fs_exists(path))
 		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
-				      "%s is not a store: it has no file " KEDGE__STORE_MARKER_NAME, cat->store);
+				      "%s is not a store: it has no file " KEDGE__STORE_MARKER_NAME, cat->given);
 	if (rc)
 		goto free;
 	rc = kedge__marker_read(path, &cat->id, &bytes, &cat->marker_problem);
@@ -126,6 +211,27 @@ int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode
 		kedge__error_move(err, &cat->marker_problem);
 	}
 free:
+	kedge__free(path);
+	return rc;
+}
+
+int kedge__marker_renew(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
+	struct kedge__store_id id;
+	size_t bytes;
+	int rc = path ? 0 : kedge__error_nomem(err);
+
+	/* What is there may be anything, unless it is the very directory that was opened. */
+	if (!rc && !kedge__fs_exists(path) && !kedge__file_is_at(cat->store_fd, cat->store))
+		rc = check_others(cat, err);
+	if (!rc)
+		rc = marker_create(cat->store, &cat->id, path, err);
+	if (!rc)
+		rc = marker_read(path, &id, &bytes, err);
+	if (!rc && memcmp(&id, &cat->id, sizeof(id)) != 0)
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s is another store now than the one that was opened",
+				      cat->given);
 	kedge__free(path);
 	return rc;
 }

@@ -78,11 +78,17 @@ int kedge__catalog_next_generation(const struct kedge__catalog *cat, uint64_t ve
 	return rc;
 }
 
-static int unlink_in(const char *dir, const char *name, struct kedge__error *err)
+/* *REMOVED counts it, or what would go with DRY_RUN. What is no regular file is not ours, whatever its name. */
+static int unlink_in(const char *dir, const char *name, bool dry_run, size_t *removed, struct kedge__error *err)
 {
 	char *path = kedge__asprintf("%s/%s", dir, name);
-	int rc = path ? kedge__fs_unlink(path, err) : kedge__error_nomem(err);
+	int rc = path ? 0 : kedge__error_nomem(err);
 
+	if (!rc && kedge__fs_is_file(path)) {
+		++*removed;
+		if (!dry_run)
+			rc = kedge__fs_unlink(path, err);
+	}
 	kedge__free(path);
 	return rc;
 }
@@ -104,16 +110,12 @@ static int sweep_version(const struct kedge__catalog *cat, uint64_t version, con
 	if (rc)
 		goto free;
 	for (size_t i = 0; i < count && !rc; i++) {
-		bool tmp = kedge__name_is_tmp(names[i]);
-
-		if (!tmp && (!kedge__segment_file_parse(names[i], &rank, &generation) ||
-			     kedge__set_names(set, rank, generation))) {
+		if (!kedge__segment_is_leftover(names[i]) &&
+		    (!kedge__segment_file_parse(names[i], &rank, &generation) ||
+		     kedge__set_names(set, rank, generation)))
 			left++;
-			continue;
-		}
-		++*removed;
-		if (!dry_run)
-			rc = unlink_in(dir, names[i], err);
+		else
+			rc = unlink_in(dir, names[i], dry_run, removed, err);
 	}
 	if (!rc && !left && !dry_run)
 		rc = kedge__fs_rmdir(dir, err);
@@ -301,16 +303,7 @@ static int sweep_directory(struct kedge__catalog *cat, uint64_t version, bool dr
 
 static int sweep_marker_tmp(const struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err)
 {
-	char *tmp = kedge__asprintf("%s/" KEDGE__STORE_MARKER_NAME KEDGE__TMP_SUFFIX, cat->store);
-	int rc = tmp ? 0 : kedge__error_nomem(err);
-
-	if (!rc && kedge__fs_exists(tmp)) {
-		++*removed;
-		if (!dry_run)
-			rc = kedge__fs_unlink(tmp, err);
-	}
-	kedge__free(tmp);
-	return rc;
+	return unlink_in(cat->store, KEDGE__STORE_MARKER_NAME KEDGE__TMP_SUFFIX, dry_run, removed, err);
 }
 
 static int sweep_name(struct kedge__catalog *cat, const char *name, bool dry_run, size_t *removed,
@@ -320,11 +313,9 @@ static int sweep_name(struct kedge__catalog *cat, const char *name, bool dry_run
 
 	if (kedge__version_dir_parse(name, &version))
 		return sweep_directory(cat, version, dry_run, removed, err);
-	if (!kedge__probe_is_ours(cat, name) &&
-	    (!kedge__name_is_tmp(name) || strcmp(name, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX) == 0))
+	if (!kedge__name_is_leftover(name) && !kedge__probe_is_ours(cat, name))
 		return 0;
-	++*removed;
-	return dry_run ? 0 : unlink_in(cat->dir, name, err);
+	return unlink_in(cat->dir, name, dry_run, removed, err);
 }
 
 int kedge__catalog_sweep(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err)

@@ -32,7 +32,8 @@ static int create_in_dir(struct kedge__segment_file *file, struct kedge__error *
 	int rc = 0;
 
 	for (int i = 0; i < 3; i++) {
-		rc = kedge__fs_mkdirs(file->dir, &problem);
+		/* Not what is above it: where the store is gone it must not come back without its marker. */
+		rc = kedge__fs_mkdir(file->dir, &problem);
 		if (!rc)
 			rc = kedge__file_create_tmp(file->tmp, &file->fd, &problem);
 		if (!rc || problem.sys_errno != ENOENT)

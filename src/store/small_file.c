@@ -41,7 +41,9 @@ int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
 	struct kedge__error first = KEDGE__ERROR_INIT;
 	int rc = kedge__fs_create(tmp, fd, &first);
 
-	if (rc && first.sys_errno == EEXIST) {
+	if (rc && first.sys_errno == EEXIST && !kedge__fs_is_file(tmp)) {
+		rc = kedge__error_set(&first, KEDGE_E_IO, 0, "%s is in the way: it is not a regular file", tmp);
+	} else if (rc && first.sys_errno == EEXIST) {
 		rc = kedge__fs_unlink(tmp, &first);
 		if (!rc)
 			rc = kedge__fs_create(tmp, fd, &first);
@@ -98,6 +100,58 @@ bool kedge__name_is_tmp(const char *name)
 	size_t length = strlen(name), suffix = strlen(KEDGE__TMP_SUFFIX);
 
 	return length > suffix && strcmp(name + length - suffix, KEDGE__TMP_SUFFIX) == 0;
+}
+
+/* NAME without the suffix, if it has it; false: it has not, or is longer than any of ours. */
+static bool stem_of(const char *name, char stem[64])
+{
+	size_t length = strlen(name), suffix = strlen(KEDGE__TMP_SUFFIX);
+
+	if (!kedge__name_is_tmp(name) || length - suffix >= 64)
+		return false;
+	memcpy(stem, name, length - suffix);
+	stem[length - suffix] = '\0';
+	return true;
+}
+
+/* What src/job keeps beside the sets. */
+static bool name_is_record(const char *name)
+{
+	static const char rank[] = KEDGE__RECORD_START "-r";
+
+	if (strcmp(name, KEDGE__RECORD_START "-policy") == 0 || strcmp(name, KEDGE__TIE_NAME) == 0)
+		return true;
+	return strncmp(name, rank, strlen(rank)) == 0 && strlen(name) == strlen(rank) + 7 &&
+	       strspn(name + strlen(rank), "0123456789") == 7;
+}
+
+bool kedge__name_is_leftover(const char *name)
+{
+	uint64_t version;
+	char stem[64];
+
+	return stem_of(name, stem) && (kedge__set_file_parse(stem, &version) || name_is_record(stem));
+}
+
+bool kedge__name_is_ours(const char *name)
+{
+	static const char *const others[] = {KEDGE__LOCK_NAME, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX, KEDGE__GUARD_NAME,
+					     KEDGE__FILES_NAME};
+	uint64_t version;
+
+	for (size_t i = 0; i < KEDGE__COUNT(others); i++)
+		if (strcmp(name, others[i]) == 0)
+			return true;
+	return kedge__name_is_leftover(name) || name_is_record(name) || kedge__set_file_parse(name, &version) ||
+	       kedge__version_dir_parse(name, &version);
+}
+
+bool kedge__segment_is_leftover(const char *name)
+{
+	uint32_t rank, generation;
+	char stem[64];
+
+	return stem_of(name, stem) && kedge__segment_file_parse(stem, &rank, &generation);
 }
 
 bool kedge__file_is_at(int fd, const char *path)

@@ -4,7 +4,7 @@
  * they come and go.
  *
  * Who may do what at the same time, on one name of one store:
- *  - the lock: one job owns the name from open to close. A dead owner's lock is taken over.
+ *  - the lock: one job owns the name from open to close. The lock of an owner that is proved to be dead is taken over.
  *  - the guard: whoever reads segments, or writes a version that refers to older ones, shares it
  *    (pin); whoever removes or rewrites versions holds it alone (seize). So gc and coalesce are
  *    safe beside a running job and beside readers. On a read-only store pins are not needed.
@@ -29,13 +29,23 @@
 
 struct kedge__catalog;
 
-enum kedge__catalog_mode { KEDGE__CATALOG_READ, KEDGE__CATALOG_CREATE };
+enum kedge__catalog_mode {
+	KEDGE__CATALOG_READ,
+	KEDGE__CATALOG_CREATE, /* what is missing; KEDGE_E_CONFIG: the directory is no store and holds other things */
+	KEDGE__CATALOG_INIT,   /* the same, whatever the directory holds */
+};
 
-/* READ: KEDGE_E_NOTFOUND names the store or, with the nearest name there, the job that is missing. Scans. */
+/* READ: KEDGE_E_NOTFOUND names the store or, with the nearest name there, the job that is missing. Scans. Both
+ * directories are held open, and STORE, unless it is only read, is made absolute now: the program may go elsewhere. */
 int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog_mode mode, struct kedge__catalog **out, struct kedge__error *err);
 void kedge__catalog_close(struct kedge__catalog *cat); /* releases lock and pins; takes NULL */
-const char *kedge__catalog_store(const struct kedge__catalog *cat); /* directory as given */
+const char *kedge__catalog_store(const struct kedge__catalog *cat); /* its directory; from the root on, unless it is only read */
 const char *kedge__catalog_name(const struct kedge__catalog *cat);
+/* *GONE: the directories at its paths are not those that were opened, or have lost the marker or this job's lock; then its
+ * versions may be gone too. KEDGE_E_LOCKED: somebody else took the name over. */
+int kedge__catalog_present(const struct kedge__catalog *cat, bool *gone, struct kedge__error *err);
+/* Make again what is gone, as the store that it was, owned if it was, and scan. KEDGE_E_STATE: the path is another store's now. No pin is held. */
+int kedge__catalog_renew(struct kedge__catalog *cat, struct kedge__error *err);
 struct kedge__store_id kedge__catalog_store_id(const struct kedge__catalog *cat); /* same id: same directory, whatever the path */
 /* The names in a store that have at least one set; one kedge__fs_list_free(). */
 int kedge__store_names(const char *store, char ***names, size_t *count, struct kedge__error *err);
@@ -109,6 +119,8 @@ int kedge__tie_write(const struct kedge__catalog *cat, const struct kedge__tie *
 
 /* ------------------------------------------------------------------ lock.c */
 
+/* An owner of whom nothing is known, neither that it lives nor that it is dead, has ended: the user says so. */
+void kedge__catalog_set_take_over(struct kedge__catalog *cat, bool take_over);
 /* Own the name. KEDGE_E_LOCKED: "... is in use by <owner> (pid N on HOST, since TIME)". */
 int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct kedge__error *err);
 void kedge__catalog_disown(struct kedge__catalog *cat); /* removes the lock file */

@@ -46,6 +46,16 @@
 		kedge__error_done(err);                                                                                \
 	} while (0)
 
+/* Without /proc nothing can be known of another process. */
+static inline bool proof_is_to_be_had(void)
+{
+	char text[64];
+	ssize_t n = readlink("/proc/self", text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return strtol(text, NULL, 10) == (long)getpid();
+}
+
 /* ------------------------------------------------------------------ directories */
 
 /* In memory where that can be had: processes are killed here, not machines, and thousands of syncs to a disk take long.

@@ -102,6 +102,12 @@ static void test_orphan_holds_the_lock(void **state)
 	char byte;
 
 	(void)state;
+	if (!proof_is_to_be_had()) {
+		kedge__catalog_close(cat);
+		kedge__catalog_close(other);
+		remove_dir(orphan.dir);
+		skip();
+	}
 	assert_int_equal(pipe(orphan.out), 0);
 	assert_int_equal(pipe(orphan.stop), 0);
 	assert_true(WIFSIGNALED(run_child(own_fork_and_die, &orphan)));
@@ -172,6 +178,10 @@ static void test_one_winner(void **state)
 	char byte;
 
 	(void)state;
+	if (!proof_is_to_be_had()) {
+		remove_dir(orphan.dir);
+		skip();
+	}
 	assert_int_equal(pipe(orphan.out) | pipe(orphan.stop), 0);
 	assert_true(WIFSIGNALED(run_child(own_fork_and_die, &orphan)));
 	/* Only now: the orphan must not have these ends. */
