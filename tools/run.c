@@ -72,7 +72,7 @@ static int launch_once(struct kedge__run_loop *r, struct kedge__error *err)
 
 	snprintf(number, sizeof(number), "%d", launch.number);
 	if (setenv("KEDGE_RUN_ID", r->id, 1) || setenv("KEDGE_RUN_LAUNCH", number, 1) ||
-	    setenv("KEDGE_RUN_JOURNAL", r->journal.path, 1))
+	    setenv("KEDGE_RUN_JOURNAL", r->journal.path, 1) || (r->init && setenv("KEDGE_INIT", "yes", 1)))
 		return kedge__error_nomem(err);
 	rc = kedge__run_launch(r, &launch, err);
 	if (rc == 0)
@@ -155,6 +155,8 @@ int kedge__tool_run(int argc, char **argv)
 	     "seconds before a relaunch (default 1), doubled for each launch without a new version"},
 	    {"journal", 'j', KEDGE__OPTION_TEXT, &journal, "FILE",
 	     "keep the journal of events in FILE; where ranks run on several nodes, one that all of them reach"},
+	    {"init", 0, KEDGE__OPTION_FLAG, &r.init, NULL,
+	     "let COMMAND make stores of directories that hold other things (the setting init)"},
 	    KEDGE__OPTION_QUIET(&r.quiet),
 	    KEDGE__OPTION_JSON(&r.json),
 	};

@@ -59,7 +59,7 @@ struct kedge__run_loop {
 	char id[128];
 	uint64_t retries, patience;
 	double backoff;
-	bool quiet, json;
+	bool init, quiet, json;
 
 	sigset_t watched, inherited; /* signals we wait for; the mask to give back to the command */
 	int stop_signal;             /* 0, or the signal with which the user ended it */

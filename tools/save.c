@@ -8,7 +8,7 @@ struct save {
 	const char *store, *name, *reduce, *codec, *codec_rate, *type, *chunk, *block;
 	const char *page_index, *page_data;
 	uint64_t version;
-	bool paranoid, replace, json, quiet;
+	bool paranoid, replace, init, json, quiet;
 	struct kedge__text_list sets;
 	enum kedge_type element;
 	struct kedge__save_files files;
@@ -61,6 +61,7 @@ static int open_job(struct save *s)
 	push_setting(&list, "codec_rate", s->codec_rate);
 	push_setting(&list, "block", s->block);
 	push_setting(&list, "paranoid", s->paranoid ? "yes" : NULL);
+	push_setting(&list, "init", s->init ? "yes" : NULL);
 	push_setting(&list, "capture", "sync");
 	own = list.count;
 	for (size_t i = 0; i < s->sets.count; i++)
@@ -299,6 +300,8 @@ int kedge__tool_save(int argc, char **argv)
 	    {"page-data", 0, KEDGE__OPTION_TEXT, &s.page_data, "FILE", "with --pages: the file of the pages' data"},
 	    {"paranoid", 0, KEDGE__OPTION_FLAG, &s.paranoid, NULL, "compare bytes wherever digests are equal"},
 	    {"replace", 0, KEDGE__OPTION_FLAG, &s.replace, NULL, "with -v: discard the versions from N on first"},
+	    {"init", 0, KEDGE__OPTION_FLAG, &s.init, NULL,
+	     "make STORE a store even if the directory holds other things"},
 	    KEDGE__OPTION_SET(&s.sets),
 	    KEDGE__OPTION_JSON(&s.json),
 	    KEDGE__OPTION_QUIET(&s.quiet),

@@ -306,6 +306,7 @@ char **veloc__settings_make(const struct veloc__config *c, bool apart)
 	struct settings s = {0};
 
 	settings_add(&s, "l1", c->scratch);
+	settings_add(&s, "init", "yes"); /* VELOC's directories hold what VELOC, or anybody, put there */
 	settings_add(&s, "l2", c->persistent ? c->persistent : "");
 	settings_number(&s, "keep", c->scratch_versions);
 	settings_number(&s, "l2_keep", c->max_versions);

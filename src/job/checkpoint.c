@@ -1,8 +1,35 @@
 #include "job/handle.h"
 
-enum { FLAG_TOO_LARGE = 1 };
+enum { FLAG_TOO_LARGE = 1, FLAG_PURGED = 1 };
 
 #define SKIP_SHIFT 8 /* of rank 0's flags at capture: questions to the policy that need no answer */
+
+static void damaged_set(kedge_t *k)
+{
+	pthread_mutex_lock(&k->state_lock);
+	k->l1_damaged = true;
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+/* Scratch directories are cleared by others. What is gone is made again, and the next version, on all ranks, needs none
+ * of those that were there; also if this one fails. */
+static int purge_repair(kedge_t *k, uint64_t *flags, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	bool gone = false;
+	int rc = kedge__catalog_present(cat, &gone, err);
+
+	if (rc || !gone)
+		return rc;
+	kedge__log(KEDGE_LOG_WARNING,
+		   "%s: L1, or a part of it, was removed while the job runs: %s is made again, and the next version "
+		   "stands alone",
+		   k->name, kedge__catalog_store(cat));
+	*flags |= FLAG_PURGED;
+	damaged_set(k);
+	rc = kedge__catalog_renew(cat, err);
+	return rc ? rc : kedge__files_renew(k, err);
+}
 
 /* What the new version may refer to: versions that are complete in every rank's directory, with all that they need, and
  * not about to go. */
@@ -116,7 +143,7 @@ static void begin_anew(struct kedge__job_write *w)
 		return;
 	kedge__log(damaged ? KEDGE_LOG_NOTICE : KEDGE_LOG_INFO, "%s: version %llu stands alone, for %s", k->name,
 		   (unsigned long long)w->version,
-		   damaged ? "what it would be built on is damaged"
+		   damaged ? "what it would be built on is damaged or gone"
 			   : "older ones are kept only because others refer to them");
 	kedge__reducer_reset(k->reducer);
 	k->reducer_at = KEDGE__NO_VERSION;
@@ -248,13 +275,15 @@ static struct kedge__job_write *write_new(kedge_t *k, uint64_t version, double s
 }
 
 /* Before anything is touched: what can be known to fail. */
-static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, struct kedge__error *err)
+static int prepare(struct kedge__job_write *w, uint64_t version, kedge_t *k, uint64_t *flags, struct kedge__error *err)
 {
 	int rc = w ? 0 : kedge__error_nomem(err);
 
 	if (!rc && version >= KEDGE_VERSION_LIMIT)
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "version %llu is above the limit",
 				      (unsigned long long)version);
+	if (!rc)
+		rc = purge_repair(k, flags, err);
 	if (!rc)
 		rc = kedge__run_check(k, version, err);
 	if (!rc)
@@ -292,6 +321,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 {
 	double started = kedge__clock_seconds(), asked = k->clock(), dirty = -1;
 	struct kedge__job_write *w;
+	uint64_t flags = 0;
 	bool background = false;
 	int rc;
 
@@ -300,8 +330,10 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	kedge__l2_look_again(k);
 	k->skip = 0;
 	w = write_new(k, version, started);
-	rc = prepare(w, version, k, err);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CHECKPOINT, version, rc, NULL, err);
+	rc = prepare(w, version, k, &flags, err);
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CHECKPOINT, version, rc, &flags, err);
+	if (flags & FLAG_PURGED)
+		damaged_set(k);
 	if (!rc && kedge__run_due(k, version))
 		rc = kedge__run_begin(k, version, err);
 	if (!rc) {

@@ -72,10 +72,16 @@ int kedge__files_take(kedge_t *k, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ restart */
 
+/* Above the directory of the rank, in which every name may be the application's. */
+static char *temporary_path(const kedge_t *k, size_t i)
+{
+	return kedge__asprintf("%s/%s/files/r%07d-%zu.tmp", k->set.l1, k->name, k->group.rank, i);
+}
+
 /* Space is reserved first: a full disk is an error here, not a signal while the pages are filled. */
 static int create(kedge_t *k, struct kedge__job_file *f, uint64_t bytes, struct kedge__error *err)
 {
-	char *temporary = kedge__asprintf("%s.tmp", f->path);
+	char *temporary = temporary_path(k, (size_t)(f - k->files.at));
 	int fd = -1;
 	int rc = temporary ? kedge__fs_unlink(temporary, err) : kedge__error_nomem(err);
 
@@ -188,16 +194,33 @@ static int name_check(const char *name, struct kedge__error *err)
 {
 	size_t length = name ? strlen(name) : 0;
 
-	/* Room for ".tmp" behind it. */
 	if (length && length <= 251 && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
 		return 0;
 	return kedge__error_set(err, KEDGE_E_ARG, 0, "a file needs a plain name of 1 to 251 bytes");
 }
 
+static char *files_path(const kedge_t *k)
+{
+	return kedge__asprintf("%s/%s/files/r%07d", k->set.l1, k->name, k->group.rank);
+}
+
+int kedge__files_renew(kedge_t *k, struct kedge__error *err)
+{
+	char *dir;
+	int rc;
+
+	if (!k->files.count)
+		return 0;
+	dir = files_path(k);
+	rc = dir ? kedge__fs_mkdirs(dir, err) : kedge__error_nomem(err);
+	kedge__free(dir);
+	return rc;
+}
+
 static int file_add(kedge_t *k, const char *name, struct kedge__job_file **out, struct kedge__error *err)
 {
 	struct kedge__job_file fresh = {.region = kedge__asprintf(KEDGE_FILE_PREFIX "%s", name)};
-	char *dir = kedge__asprintf("%s/%s/files/r%07d", k->set.l1, k->name, k->group.rank);
+	char *dir = files_path(k);
 	int rc = dir && fresh.region ? 0 : kedge__error_nomem(err);
 
 	*out = rc ? NULL : file_find(k, fresh.region);

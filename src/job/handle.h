@@ -356,6 +356,7 @@ int kedge__files_take(kedge_t *k, struct kedge__error *err); /* as they are, to 
 int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err); /* anew, to be filled from TOP */
 int kedge__files_keep(kedge_t *k, struct kedge__error *err); /* the filled ones are the application's */
 void kedge__files_drop(kedge_t *k);
+int kedge__files_renew(kedge_t *k, struct kedge__error *err); /* the directory of the files, if there are any, made again */
 void kedge__files_free(kedge_t *k);
 bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no such file */
 

@@ -485,11 +485,53 @@ static void test_should_checkpoint(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------ one rank's L1 is removed */
+
+static void purged_series(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+	struct kedge_stats stats;
+	char dir[400];
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 3);
+	rank_dir(r, dir, sizeof(dir));
+	if (r->rank == 1 || !r->own_dirs)
+		tree_remove(dir);
+	/* Nobody makes it again while somebody still removes it. */
+	CHECK(kedge_wait(k) == 0);
+	CHECK(meet(&r->front, &r->rank, sizeof(r->rank), (int[RANKS]){0}) == 0);
+	take(r, k, 4, 4);
+	/* All ranks begin again, for a version is one of all of them. */
+	CHECK(kedge_stats_get(k, &stats) == 0);
+	CHECK(stats.literal_bytes == BYTES);
+	take(r, k, 5, 5);
+	CHECK(kedge_stats_get(k, &stats) == 0);
+	CHECK(stats.literal_bytes < BYTES / 2);
+	CHECK(kedge_close(k) == 0);
+	k = rank_open(r);
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	comes_back(r, k, KEDGE_NEWEST, 5);
+	comes_back(r, k, 4, 4);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_purged(void **state)
+{
+	for (int own = 0; own < 2; own++) {
+		ranks_run(*state,
+			  (struct plan){2, ANY_THREAD_TWO_CHANNELS, own, false, MORE("reducer=basic", "chunk=64")},
+			  purged_series);
+		dirs_remove(*state);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_purged, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batches, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_node_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batch_damaged, place_setup, place_teardown),
