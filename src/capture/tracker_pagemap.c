@@ -24,12 +24,14 @@ int kedge__pagemap_read(int fd, uintptr_t begin, size_t count, uint64_t *entries
 /*
  * A private page that is there for this process alone has not been discarded: what would be read in its place (zeros,
  * or the file) is a page that others share. One that is shared since a fork cannot be told from it, and counts as lost.
+ * So does a page of a file that looks swapped: it may be the mark that a userfaultfd, of whomever, leaves at the place
+ * of a page that was discarded.
  */
 bool kedge__pagemap_kept(uint64_t entry, enum kedge__backing backing)
 {
 	if (backing == KEDGE__BACKING_SHARED)
 		return true;
 	if (entry & KEDGE__PAGEMAP_SWAPPED)
-		return true;
+		return backing == KEDGE__BACKING_ANONYMOUS;
 	return (entry & KEDGE__PAGEMAP_PRESENT) && (entry & KEDGE__PAGEMAP_EXCLUSIVE) && !(entry & KEDGE__PAGEMAP_FILE);
 }

@@ -113,6 +113,16 @@ static struct kedge__pagemap_scan scan_of(struct uffd_state *s, const struct ked
 
 typedef int (*found_fn)(void *ctx, const struct kedge__page_region *region, struct kedge__error *err);
 
+/*
+ * Where to go on. The kernel gathers 512 ranges at a time, and when the last such round comes to the end of the memory,
+ * it leaves walk_end where the round before had stopped: going on from there would find pages a second time. But a scan
+ * that did not fill our array has seen everything.
+ */
+static uint64_t scan_next(const struct uffd_state *s, const struct kedge__pagemap_scan *arg, int found)
+{
+	return found < BATCH ? arg->end : KEDGE__MAX(arg->walk_end, s->found[found - 1].end);
+}
+
 static int scan(struct uffd_state *s, const struct kedge__area *area, uint64_t flags, found_fn fn, void *ctx,
 		struct kedge__error *err)
 {
@@ -132,7 +142,7 @@ static int scan(struct uffd_state *s, const struct kedge__area *area, uint64_t f
 			if (rc)
 				return rc;
 		}
-		arg.start = arg.walk_end;
+		arg.start = scan_next(s, &arg, found);
 	}
 	/* The scan passes over addresses without any mapping; this call, which does nothing else, does not. */
 	if (msync((void *)area->begin, area->end - area->begin, MS_ASYNC) != 0)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/uio.h>
 
 #define PAGES 600
 
@@ -291,6 +292,82 @@ static void system_calls_may_write(void **state)
 	each_kind(reading);
 }
 
+/* The kernel gathers what it finds 512 runs at a time, and we 2048: with more, and less, each page counts once. */
+static void scattered(const char *kind)
+{
+	static const size_t runs[] = {1, 511, 512, 513, 1639, 2047, 2048, 2049, 3000};
+	size_t pages = 2 * 3000, page = page_size();
+	unsigned char *p = memory_new(pages), *written = calloc(1, pages);
+	struct kedge__tracker *t = open_kind(kind);
+	size_t id = add(t, p, pages * page, 0);
+
+	collect(t);
+	for (size_t r = 0; r < KEDGE__COUNT(runs); r++) {
+		uint64_t bytes;
+
+		memset(written, 0, pages);
+		for (size_t i = 0; i < runs[r]; i++) {
+			p[2 * i * page]++;
+			written[2 * i] = 1;
+		}
+		assert_int_equal(kedge__tracker_count(t, &bytes, NULL), 0);
+		assert_int_equal(bytes, (is_kind(t, "none") ? pages : runs[r]) * page);
+		collect(t);
+		if (!is_kind(t, "none"))
+			assert_int_equal(dirty_bytes(t, id), runs[r] * page);
+	}
+	assert_dirty_pages(t, id, written, pages);
+	kedge__tracker_close(t);
+	free(written);
+	memory_free(p, pages);
+}
+
+static void many_runs_are_counted_once(void **state)
+{
+	(void)state;
+	each_kind(scattered);
+}
+
+/*
+ * What a debugger does: the kernel writes whatever the protection is. The guide says which kinds see that, and which
+ * does not.
+ */
+static void forced(const char *kind)
+{
+	unsigned char *p = memory_new(4), bytes[2] = {7, 8};
+	struct kedge__tracker *t = open_kind(kind);
+	size_t page = page_size(), id = add(t, p, 4 * page, 0);
+	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	struct iovec here = {bytes, 2}, there = {p + 3 * page - 1, 2};
+
+	assert_true(fd >= 0);
+	collect(t);
+	collect(t);
+	if (pwrite(fd, bytes, 1, (off_t)(uintptr_t)(p + page)) != 1) {
+		print_message("%s: this kernel does not force writes\n", kind);
+	} else {
+		assert_int_equal(p[page], 7);
+		collect(t);
+		assert_int_equal(is_dirty(t, id, page), !is_kind(t, "mprotect"));
+	}
+	if (is_kind(t, "mprotect")) {
+		assert_int_equal(process_vm_writev(getpid(), &here, 1, &there, 1, 0), -1);
+	} else {
+		assert_int_equal(process_vm_writev(getpid(), &here, 1, &there, 1, 0), 2);
+		collect(t);
+		assert_true(is_dirty(t, id, 2 * page) && is_dirty(t, id, 3 * page));
+	}
+	close(fd);
+	kedge__tracker_close(t);
+	memory_free(p, 4);
+}
+
+static void forced_writes_are_seen_or_known_not_to_be(void **state)
+{
+	(void)state;
+	each_kind(forced);
+}
+
 static void all_as_this_user(void)
 {
 	each_kind(first_all_then_written);
@@ -404,6 +481,8 @@ int main(void)
 	    cmocka_unit_test(random_writers_against_oracle),
 	    cmocka_unit_test(no_write_is_lost_to_a_race),
 	    cmocka_unit_test(system_calls_may_write),
+	    cmocka_unit_test(many_runs_are_counted_once),
+	    cmocka_unit_test(forced_writes_are_seen_or_known_not_to_be),
 	    cmocka_unit_test(works_as_an_ordinary_user),
 	    cmocka_unit_test(kind_is_chosen_or_refused),
 	    cmocka_unit_test(marks_and_taint),

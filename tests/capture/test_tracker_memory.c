@@ -1,4 +1,6 @@
 /* Memory that does not stay as it was registered, and memory of other kinds. */
+#include "capture/tracker.h"
+#include "capture/tracker_abi.h"
 #include "tracker_support.h"
 
 #include <errno.h>
@@ -266,11 +268,13 @@ static void private_file(const char *kind)
 	collect(t);
 	assert_true(is_dirty(t, id, 3 * page));
 	collect(t);
-	/* Back to what the file has. */
+	/* Back to what the file has, whether or not anyone has looked since. */
 	madvise(p + 2 * page, page, MADV_DONTNEED);
+	madvise(p + 5 * page, page, MADV_DONTNEED);
 	assert_int_equal(p[2 * page], 0);
 	collect(t);
 	assert_true(is_dirty(t, id, 2 * page));
+	assert_true(is_dirty(t, id, 5 * page));
 	if (is_kind(t, "uffd"))
 		assert_false(is_dirty(t, id, 4 * page));
 	kedge__tracker_close(t);
@@ -282,6 +286,47 @@ static void private_mappings_of_files(void **state)
 {
 	(void)state;
 	each_kind(private_file);
+}
+
+/* A userfaultfd of the program's own leaves a mark where a page of a file was discarded, and the mark looks like swap.
+ */
+static void marked_by_another(const char *kind)
+{
+	char path[] = "/tmp/kedge-tracker-XXXXXX";
+	size_t page = page_size(), id;
+	int file = mkstemp(path), fd = -1;
+	struct kedge__tracker *t = open_kind(kind);
+	bool kernel_writes;
+	unsigned char *p;
+
+	assert_true(file >= 0);
+	unlink(path);
+	assert_int_equal(ftruncate(file, (off_t)(4 * page)), 0);
+	p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+	assert_true(p != MAP_FAILED);
+	memset(p, 1, 4 * page);
+	id = add(t, p, 4 * page, 0);
+	collect(t);
+	if (!kedge__tracker_exclusive(t) &&
+	    kedge__userfault_open(KEDGE__UFFD_WP_ASYNC | KEDGE__UFFD_WP_UNPOPULATED | KEDGE__UFFD_WP_HUGETLBFS_SHMEM,
+				  &fd, &kernel_writes, NULL) == 0) {
+		assert_int_equal(kedge__userfault_register(fd, (uintptr_t)p, (uintptr_t)p + 4 * page, NULL), 0);
+		assert_int_equal(kedge__userfault_protect(fd, (uintptr_t)p, (uintptr_t)p + 4 * page, true, NULL), 0);
+	}
+	madvise(p + page, page, MADV_DONTNEED);
+	collect(t);
+	assert_true(is_dirty(t, id, page));
+	kedge__tracker_close(t);
+	munmap(p, 4 * page);
+	if (fd >= 0)
+		close(fd);
+	close(file);
+}
+
+static void marks_of_others_are_no_evidence(void **state)
+{
+	(void)state;
+	each_kind(marked_by_another);
 }
 
 /* ---- fork */
@@ -443,6 +488,7 @@ int main(void)
 	    cmocka_unit_test(huge_pages_of_hugetlbfs),
 	    cmocka_unit_test(shared_memory_only_if_vouched_for),
 	    cmocka_unit_test(private_mappings_of_files),
+	    cmocka_unit_test(marks_of_others_are_no_evidence),
 	    cmocka_unit_test(child_knows_nothing_and_harms_nobody),
 	    cmocka_unit_test(handler_of_the_application),
 	    cmocka_unit_test(two_trackers_by_mprotect),

@@ -325,6 +325,32 @@ static void test_audit_finds_a_run(void **state)
 	kedge_set_log(NULL, NULL);
 }
 
+/* What a debugger writes is behind the back of mprotect, whose pages are read-only for everyone else. */
+static void test_audit_finds_forced_writes(void **state)
+{
+	size_t at = 64 * 4096, bytes = 129 * 4096;
+	uint8_t *fresh = malloc(bytes);
+	struct bench b;
+	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		skip();
+	kedge_set_log(place_log, *state);
+	bench_open(&b, *state, "mprotect", "sync", "tree");
+	take(&b, 1);
+	take(&b, 2);
+	fill_random(fresh, bytes, 11);
+	if (pwrite(fd, fresh, bytes, (off_t)(uintptr_t)(b.big + at)) == (ssize_t)bytes) {
+		take(&b, 3);
+		assert_null(b.tracked->track.tracker);
+		assert_non_null(strstr(b.p->log, "did not see it"));
+	}
+	close(fd);
+	free(fresh);
+	bench_close(&b);
+	kedge_set_log(NULL, NULL);
+}
+
 /* A page is found in as many versions as it takes to look at each once; an honest tracker is never blamed. */
 static void test_audit_comes_round(void **state)
 {
@@ -445,6 +471,7 @@ int main(void)
 	    JOB(test_after_a_restart),
 	    JOB(test_every_allocation),
 	    JOB(test_audit_finds_a_run),
+	    JOB(test_audit_finds_forced_writes),
 	    JOB(test_audit_comes_round),
 	    JOB(test_device_region),
 	    JOB(test_dense_regions_rest),
