@@ -2,6 +2,8 @@
 #include "plan.h"
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static void add(struct kedge__plan_input *in, struct kedge__option option)
@@ -41,15 +43,25 @@ void kedge__plan_input_init(struct kedge__plan_input *in, const struct kedge__op
 		add(in, more[i]);
 }
 
+/* Where this command lies, in SELF; "" if that cannot be found out. A chroot may have no /proc. */
+static void find_self(char self[PATH_MAX])
+{
+	const char *started = (const char *)getauxval(AT_EXECFN);
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+
+	self[n > 0 ? n : 0] = '\0';
+	if (n <= 0 && started != NULL && realpath(started, self) == NULL)
+		self[0] = '\0';
+}
+
 /* Installed files lie in share/kedge/machines beside the bin that holds this command; not yet installed, it is
  * somewhere below the tree whose share/machines has them. */
 static char *find_installed(const char *name)
 {
 	static const char *const places[] = {"share/kedge/machines", "share/machines"};
 	char self[PATH_MAX], *slash;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	self[n > 0 ? n : 0] = '\0';
+	find_self(self);
 	for (int up = 0; up < 5 && (slash = strrchr(self, '/')) != NULL; up++) {
 		*slash = '\0';
 		for (size_t i = 0; up > 0 && i < KEDGE__COUNT(places); i++) {

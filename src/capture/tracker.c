@@ -356,7 +356,7 @@ static int arm_rest(struct kedge__tracker *t, struct kedge__error *err)
 	bool any = false;
 	int rc = 0;
 
-	for (size_t i = 0; i < t->areas.count; i++)
+	for (size_t i = 0; i < t->areas.count && !t->ops->blind; i++)
 		any |= !t->areas.at[i].armed && !is_lent(t, &t->areas.at[i]);
 	if (any)
 		rc = kedge__mappings_load(&mappings, err);

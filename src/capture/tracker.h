@@ -52,6 +52,7 @@ struct kedge__tracker_ops {
 	bool whole_pages; /* pages that a range covers in part are left alone: they are always dirty */
 	bool exclusive;   /* memory that it watches cannot be protected by a second userfaultfd */
 	bool automatic;   /* may be chosen without being asked for */
+	bool blind;       /* watches nothing, whatever the memory is */
 
 	int (*probe)(struct kedge__error *err);
 	int (*open)(void **state, struct kedge__error *err);

@@ -68,6 +68,7 @@ const struct kedge__tracker_ops kedge__tracker_none = {
     .name = "none",
     .live = true,
     .automatic = true,
+    .blind = true,
     .probe = none_probe,
     .open = none_open,
     .close = none_close,

@@ -171,12 +171,14 @@ static void nonsense_is_refused(void **state)
  * The environment is read once, at the first fault point of a process: these run this program again, with the argument
  * that makes it do the work of write_ten() and nothing else.
  */
+static const char *program;
+
 static int again(void *ctx)
 {
 	struct child *c = ctx;
 
 	setenv("KEDGE_FAULT", c->spec, 1);
-	execl("/proc/self/exe", "test_fault", c->path, (char *)NULL);
+	execl(program, "test_fault", c->path, (char *)NULL);
 	return 101;
 }
 
@@ -227,6 +229,7 @@ int main(int argc, char **argv)
 	    scratch_test(count_is_appended_at_exit),
 	};
 
+	program = argv[0];
 	if (argc == 2)
 		return -write_ten(argv[1], NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);

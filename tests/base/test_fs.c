@@ -164,7 +164,10 @@ static void sync_that_cannot_be(void **state)
 	assert_string_equal(s->err.text, "cannot sync pipe: Invalid argument");
 	close(ends[0]);
 	close(ends[1]);
-	assert_int_equal(kedge__fs_sync_dir("/proc/self", &s->err), 0);
+	if (access("/proc/self", F_OK) == 0)
+		assert_int_equal(kedge__fs_sync_dir("/proc/self", &s->err), 0);
+	else
+		print_message("there is no /proc here, whose directories cannot be synced\n");
 	write_text(s->file, "", 0);
 	assert_int_equal(kedge__fs_sync_dir(s->file, &s->err), KEDGE_E_IO);
 }

@@ -558,5 +558,5 @@ int main(void)
 	    cmocka_unit_test(memory_runs_out),
 	};
 
-	return has_sessions() ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
+	return has_sessions() ? cmocka_run_group_tests(tests, NULL, NULL) : 77; /* skipped */
 }

@@ -246,5 +246,5 @@ int main(void)
 	    cmocka_unit_test(tracker_knows_what_went),
 	};
 
-	return has_sessions() ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
+	return has_sessions() ? cmocka_run_group_tests(tests, NULL, NULL) : 77; /* skipped */
 }

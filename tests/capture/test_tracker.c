@@ -340,11 +340,11 @@ static void forced(const char *kind)
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	struct iovec here = {bytes, 2}, there = {p + 3 * page - 1, 2};
 
-	assert_true(fd >= 0);
+	assert_true(fd >= 0 || access("/proc/self", F_OK) != 0);
 	collect(t);
 	collect(t);
 	if (pwrite(fd, bytes, 1, (off_t)(uintptr_t)(p + page)) != 1) {
-		print_message("%s: this kernel does not force writes\n", kind);
+		print_message("%s: writes cannot be forced here\n", kind);
 	} else {
 		assert_int_equal(p[page], 7);
 		collect(t);
@@ -357,7 +357,8 @@ static void forced(const char *kind)
 		collect(t);
 		assert_true(is_dirty(t, id, 2 * page) && is_dirty(t, id, 3 * page));
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	kedge__tracker_close(t);
 	memory_free(p, 4);
 }

@@ -288,6 +288,40 @@ static void private_mappings_of_files(void **state)
 	each_kind(private_file);
 }
 
+/* Memory that nobody has touched yet, in the middle of what was: the first write to it is a change like others. */
+static void holes(const char *kind)
+{
+	size_t page = page_size(), pages = 1 << 15, id;
+	unsigned char *p =
+	    mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct kedge__tracker *t = open_kind(kind);
+	uint64_t bytes;
+
+	assert_true(p != MAP_FAILED);
+	madvise(p, pages * page, MADV_NOHUGEPAGE);
+	p[0] = p[(pages - 1) * page] = 1;
+	id = add(t, p, pages * page, 0);
+	collect(t);
+	collect(t);
+	if (is_kind(t, "uffd"))
+		assert_int_equal(dirty_bytes(t, id), 0);
+	p[700 * page] = p[20000 * page] = 1;
+	assert_int_equal(kedge__tracker_count(t, &bytes, NULL), 0);
+	collect(t);
+	assert_true(is_dirty(t, id, 700 * page) && is_dirty(t, id, 20000 * page));
+	assert_int_equal(bytes, dirty_bytes(t, id));
+	if (is_kind(t, "uffd"))
+		assert_int_equal(bytes, 2 * page);
+	kedge__tracker_close(t);
+	munmap(p, pages * page);
+}
+
+static void memory_never_touched(void **state)
+{
+	(void)state;
+	each_kind(holes);
+}
+
 /* A userfaultfd of the program's own leaves a mark where a page of a file was discarded, and the mark looks like swap.
  */
 static void marked_by_another(const char *kind)
@@ -383,6 +417,14 @@ static void child_knows_nothing_and_harms_nobody(void **state)
 }
 
 /* ---- what mprotect does to signals and mappings */
+
+static int needs_mprotect(void **state)
+{
+	(void)state;
+	if (kedge__tracker_probe("mprotect", NULL) != 0)
+		skip();
+	return 0;
+}
 
 static sigjmp_buf back;
 static volatile sig_atomic_t caught;
@@ -488,11 +530,12 @@ int main(void)
 	    cmocka_unit_test(huge_pages_of_hugetlbfs),
 	    cmocka_unit_test(shared_memory_only_if_vouched_for),
 	    cmocka_unit_test(private_mappings_of_files),
+	    cmocka_unit_test(memory_never_touched),
 	    cmocka_unit_test(marks_of_others_are_no_evidence),
 	    cmocka_unit_test(child_knows_nothing_and_harms_nobody),
-	    cmocka_unit_test(handler_of_the_application),
-	    cmocka_unit_test(two_trackers_by_mprotect),
-	    cmocka_unit_test(more_pieces_than_mappings),
+	    cmocka_unit_test_setup(handler_of_the_application, needs_mprotect),
+	    cmocka_unit_test_setup(two_trackers_by_mprotect, needs_mprotect),
+	    cmocka_unit_test_setup(more_pieces_than_mappings, needs_mprotect),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,12 +212,17 @@ static inline size_t entries_of(const char *dir)
 
 static inline size_t fds_open(void)
 {
-	return entries_of("/proc/self/fd");
+	size_t n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
 }
 
+/* 0: nobody knows, without /proc. */
 static inline size_t threads_alive(void)
 {
-	return entries_of("/proc/self/task");
+	return access("/proc/self/task", F_OK) == 0 ? entries_of("/proc/self/task") : 0;
 }
 
 /* A thread that was joined may be listed for a moment more, until the kernel has taken it off: let it go, but wait for

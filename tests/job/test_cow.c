@@ -2,12 +2,12 @@
  * Jobs that write in the background while threads scribble over the protected memory: every version must be, bit for
  * bit, what the memory was when kedge_checkpoint() was called.
  */
-#include "job/handle.h"
-#include "support.h"
+#include "cow.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define BIG      ((size_t)9 << 17)
@@ -140,7 +140,7 @@ static void series(struct place *p, const char *const *more, size_t stays_below)
 	struct writer writers[WRITERS];
 	struct memory m;
 	atomic_bool go;
-	kedge_t *k = job_open(p, false, more);
+	kedge_t *k = cow_open(p, more);
 
 	memory_new(&m);
 	protect(k, &m);
@@ -178,40 +178,29 @@ static void each_reducer(struct place *p, const char *capture, const char *track
 		series(p, MORE(capture, track, reducers[i], "codec=lz4", "block=16k"), 0);
 }
 
-static bool has_cow(void)
-{
-	bool kernel_writes;
-
-	return kedge__cow_probe(&kernel_writes, NULL) == 0;
-}
-
 static void test_copied(void **state)
 {
 	each_reducer(*state, "capture=copy", "track=none", 2);
-	if (kedge__tracker_probe("uffd", NULL) == 0)
+	if (tracker_here(*state, "uffd"))
 		each_reducer(*state, "capture=copy", "track=uffd", 2);
 }
 
 static void test_protected(void **state)
 {
-	if (!has_cow())
-		skip();
 	each_reducer(*state, "capture=cow-user", "track=none", REDUCERS);
 }
 
 static void test_protected_and_tracked(void **state)
 {
-	if (!has_cow() || kedge__tracker_probe("uffd", NULL) != 0)
-		skip();
-	each_reducer(*state, "capture=cow-user", "track=uffd", 2);
-	series(*state, MORE("capture=cow-user", "track=mprotect", "reducer=basic"), 0);
+	if (tracker_here(*state, "uffd"))
+		each_reducer(*state, "capture=cow-user", "track=uffd", 2);
+	if (tracker_here(*state, "mprotect"))
+		series(*state, MORE("capture=cow-user", "track=mprotect", "reducer=basic"), 0);
 }
 
 /* With little room, pages stay protected until they are written, and writers wait for them. */
 static void test_little_memory(void **state)
 {
-	if (!has_cow())
-		skip();
 	series(*state, MORE("capture=cow-user", "reducer=rex", "copy_memory=1M"), (size_t)1 << 20);
 	series(*state, MORE("capture=cow-user", "reducer=full", "copy_memory=4M", "codec=none"), (size_t)4 << 20);
 	series(*state, MORE("capture=cow-user", "reducer=tree", "copy_memory=100"), 100);
@@ -226,9 +215,7 @@ static void test_unprotect_waits(void **state)
 	uint8_t *was, *got = malloc(BIG);
 	kedge_t *k;
 
-	if (!has_cow())
-		skip();
-	k = job_open(p, false, MORE("capture=cow-user", "copy_memory=64k", "codec=zstd:9"));
+	k = cow_open(p, MORE("capture=cow-user", "copy_memory=64k", "codec=zstd:9"));
 	target = (struct kedge_target){"big", got, BIG};
 	for (uint64_t v = 1; v <= 4; v++) {
 		uint8_t *big = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -261,11 +248,9 @@ static void test_read_into_held_memory(void **state)
 	struct kedge_target target = {"big", big, BIG};
 	kedge_t *k;
 
-	if (!has_cow())
-		skip();
 	fill_random(big, BIG, 1);
 	first = copy_of(big, BIG);
-	k = job_open(p, false, MORE("capture=cow-user", "copy_memory=4k"));
+	k = cow_open(p, MORE("capture=cow-user", "copy_memory=4k"));
 	assert_ok(k, kedge_protect(k, "big", big, BIG, KEDGE_U8));
 	assert_ok(k, kedge_checkpoint(k, 1));
 	assert_ok(k, kedge_wait(k));
@@ -293,13 +278,11 @@ static void test_memory_of_all_kinds(void **state)
 	struct kedge_target targets[2];
 	kedge_t *k;
 
-	if (!has_cow())
-		skip();
 	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(shared, MAP_FAILED);
 	fill_random(shared, bytes, 4);
 	was = copy_of(shared, bytes);
-	k = job_open(p, false, MORE("capture=cow-user"));
+	k = cow_open(p, MORE("capture=cow-user"));
 	assert_ok(k, kedge_protect(k, "constant", (void *)constant, SMALL, KEDGE_U8));
 	assert_ok(k, kedge_protect(k, "shared", shared, bytes, KEDGE_U8));
 	assert_ok(k, kedge_protect(k, "again", shared + 1000, bytes - 1000, KEDGE_U8));
@@ -326,10 +309,8 @@ static void test_after_a_failure(void **state)
 	struct memory m;
 	kedge_t *k;
 
-	if (!has_cow())
-		skip();
 	memory_new(&m);
-	k = job_open(p, false, MORE("capture=cow-user", "reducer=tree"));
+	k = cow_open(p, MORE("capture=cow-user", "reducer=tree"));
 	protect(k, &m);
 	for (uint64_t v = 1; v <= VERSIONS; v++) {
 		copies_take(&c, &m, v);
@@ -358,10 +339,8 @@ static void test_every_allocation(void **state)
 	struct memory m;
 	kedge_t *k;
 
-	if (!has_cow())
-		skip();
 	memory_new(&m);
-	k = job_open(p, false, MORE("capture=cow-user", "reducer=rex", "codec=none"));
+	k = cow_open(p, MORE("capture=cow-user", "reducer=rex", "codec=none"));
 	protect(k, &m);
 	assert_ok(k, kedge_checkpoint(k, 1));
 	assert_ok(k, kedge_wait(k));
@@ -393,40 +372,45 @@ static void test_every_allocation(void **state)
 }
 
 /* Where system calls could not write to held memory, cow is done by copying, and that is said. */
-static void copied_instead(struct place *p)
+static void protected_or_copied(struct place *p)
 {
-	bool kernel_writes = false;
 	kedge_t *k;
 
-	assert_int_equal(kedge__cow_probe(&kernel_writes, NULL), 0);
 	kedge_set_log(place_log, p);
-	k = job_open(p, false, MORE("capture=cow"));
-	assert_true(k->cow == kernel_writes);
-	assert_true(kernel_writes == !strstr(p->log, "capture = copy is used instead of cow"));
+	k = cow_open(p, MORE("capture=cow"));
+	assert_true(k->cow == !strstr(p->log, "capture = copy is used instead of cow"));
 	assert_ok(k, kedge_close(k));
 	kedge_set_log(NULL, NULL);
 }
 
-/* As an ordinary user, where this one may become one. */
+static void all_as_this_user(struct place *p)
+{
+	series(p, MORE("capture=cow-user", "reducer=tree"), 0);
+	series(p, MORE("capture=cow", "reducer=rex"), 0);
+	protected_or_copied(p);
+}
+
+/* In a child where this user may become another; a process that did may not look at /proc/self before it says so. */
 static void test_ordinary_user(void **state)
 {
 	struct place *p = *state;
 	int status;
 	pid_t child;
 
-	if (!has_cow() || geteuid() != 0)
-		skip();
+	protected_or_copied(p);
+	if (geteuid() != 0) {
+		all_as_this_user(p);
+		return;
+	}
+	tree_remove(p->l1);
 	assert_int_equal(chmod(p->dir, 0777), 0);
 	fflush(NULL);
 	child = fork();
 	if (child == 0) {
-		if (setgid(65534) || setuid(65534))
+		if (setgid(65534) || setuid(65534) || prctl(PR_SET_DUMPABLE, 1))
 			_exit(2);
-		if (!has_cow())
-			_exit(0);
-		series(p, MORE("capture=cow-user", "reducer=tree"), 0);
-		series(p, MORE("capture=cow", "reducer=rex"), 0);
-		copied_instead(p);
+		p->log[0] = '\0';
+		all_as_this_user(p);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -410,7 +410,7 @@ static void test_nothing_is_left_behind(void **state)
 		kedge_t *k = job_open(*state, true, MORE("capture=copy", "keep=2", "threads=3"));
 		uint8_t m[10000];
 
-		assert_true(threads_alive() > threads);
+		assert_true(threads_alive() > threads || threads == 0);
 		fill_random(m, sizeof(m), (uint64_t)i);
 		assert_ok(k, kedge_protect(k, "m", m, sizeof(m), KEDGE_U8));
 		for (uint64_t v = 0; v < 4; v++)

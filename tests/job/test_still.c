@@ -2,8 +2,7 @@
  * Memory that is written to while it is saved, by threads that stand still for kedge_checkpoint() alone. The save is
  * held up until they have written, so that it always happens; and nothing may have been reduced before.
  */
-#include "job/handle.h"
-#include "support.h"
+#include "cow.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -276,7 +275,7 @@ static void series(struct place *p, const char *const *more)
 	struct world w;
 
 	world_new(&w);
-	w.k = job_open(p, false, more);
+	w.k = cow_open(p, more);
 	kedge_set_progress(w.k, hold_up, &w);
 	protect(&w);
 	for (uint64_t v = 1; v <= VERSIONS; v++) {
@@ -292,24 +291,15 @@ static void series(struct place *p, const char *const *more)
 	tree_remove(p->l1);
 }
 
-static bool has_cow(void)
-{
-	bool kernel_writes;
-
-	return kedge__cow_probe(&kernel_writes, NULL) == 0;
-}
-
 static void test_copied(void **state)
 {
 	series(*state, MORE("capture=copy", "track=none", "reducer=rex", "paranoid=yes"));
-	if (kedge__tracker_probe("uffd", NULL) == 0)
+	if (tracker_here(*state, "uffd"))
 		series(*state, MORE("capture=copy", "track=uffd", "reducer=rex", "pattern=16"));
 }
 
 static void test_protected(void **state)
 {
-	if (!has_cow())
-		skip();
 	series(*state, MORE("capture=cow-user", "track=none", "reducer=rex", "pattern=256", "codec=none"));
 	series(*state, MORE("capture=cow-user", "track=none", "reducer=rex", "paranoid=yes"));
 	series(*state, MORE("capture=cow-user", "track=none", "reducer=auto"));
@@ -317,8 +307,8 @@ static void test_protected(void **state)
 
 static void test_protected_and_tracked(void **state)
 {
-	if (!has_cow() || kedge__tracker_probe("uffd", NULL) != 0)
-		skip();
+	if (!tracker_here(*state, "uffd"))
+		return;
 	series(*state, MORE("capture=cow-user", "track=uffd", "reducer=rex"));
 	series(*state, MORE("capture=cow-user", "track=uffd", "reducer=tree"));
 }
@@ -398,7 +388,7 @@ static bool fails(struct place *p, const char *const *more, uint64_t n)
 	int rc;
 
 	world_new(&w);
-	w.k = job_open(p, false, more);
+	w.k = cow_open(p, more);
 	protect(&w);
 	take(&w, 1);
 	assert_ok(w.k, kedge_wait(w.k));
@@ -432,8 +422,7 @@ static void each_failure(struct place *p, const char *const *more)
 static void test_failures(void **state)
 {
 	each_failure(*state, MORE("capture=copy", "reducer=rex"));
-	if (has_cow())
-		each_failure(*state, MORE("capture=cow-user", "reducer=rex"));
+	each_failure(*state, MORE("capture=cow-user", "reducer=rex"));
 }
 
 /* A process that dies at call N of saving version 2; it has told what both were. */
@@ -444,7 +433,7 @@ static void child_main(struct place *p, const char *const *more, uint64_t n, con
 	FILE *f = fopen(path, "w");
 
 	world_new(&w);
-	w.k = job_open(p, false, more);
+	w.k = cow_open(p, more);
 	protect(&w);
 	take(&w, 1);
 	assert_ok(w.k, kedge_wait(w.k));
@@ -498,11 +487,10 @@ static bool dies(struct place *p, const char *const *more, uint64_t n)
 
 static void test_crashes(void **state)
 {
-	const char *capture = has_cow() ? "capture=cow-user" : "capture=copy";
 	int deaths = 0;
 
 	for (uint64_t n = 1; n <= 9; n += STEP)
-		deaths += dies(*state, MORE(capture, "reducer=rex"), n);
+		deaths += dies(*state, MORE("capture=cow-user", "reducer=rex"), n);
 	assert_true(deaths > 1);
 }
 

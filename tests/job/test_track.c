@@ -1,6 +1,5 @@
 /* Jobs with page trackers, each beside a job that looks at everything: their versions must not differ in a bit. */
-#include "job/handle.h"
-#include "support.h"
+#include "cow.h"
 
 #include <sys/mman.h>
 
@@ -182,16 +181,21 @@ static void test_oracle(void **state)
 	const char *kind;
 
 	for (size_t i = 0; (kind = kedge__tracker_kind(i)) != NULL; i++) {
-		if (strcmp(kind, "none") == 0 || kedge__tracker_probe(kind, NULL) != 0)
+		if (strcmp(kind, "none") == 0 || !tracker_here(*state, kind))
 			continue;
 		for (size_t r = 0; r < KEDGE__COUNT(reducers); r++)
 			series(*state, kind, r == 1 ? "copy" : "sync", reducers[r]);
 	}
 }
 
-static const char *any_kind(void)
+/* Without /proc there is none, which then is said, and nothing else can be tried. */
+static const char *any_kind(const struct place *p)
 {
-	return kedge__tracker_probe("uffd", NULL) == 0 ? "uffd" : "mprotect";
+	if (tracker_here(p, "uffd"))
+		return "uffd";
+	if (!tracker_here(p, "mprotect"))
+		skip();
+	return "mprotect";
 }
 
 /* A page costs a page, and nothing costs nothing. */
@@ -199,7 +203,7 @@ static void test_only_what_was_written(void **state)
 {
 	struct bench b;
 
-	bench_open(&b, *state, any_kind(), "sync", "tree");
+	bench_open(&b, *state, any_kind(*state), "sync", "tree");
 	take(&b, 1);
 	take(&b, 2);
 	assert_true(b.tracked->policy.dirty.count == 1);
@@ -225,7 +229,7 @@ static void test_after_a_failure(void **state)
 {
 	struct bench b;
 
-	bench_open(&b, *state, any_kind(), "sync", "tree");
+	bench_open(&b, *state, any_kind(*state), "sync", "tree");
 	take(&b, 1);
 	b.big[5000] ^= 1;
 	checkpoint_fails(&b, 2);
@@ -244,7 +248,7 @@ static void test_every_allocation(void **state)
 	uint64_t count, version = 2;
 	struct bench b;
 
-	bench_open(&b, *state, any_kind(), "sync", "tree");
+	bench_open(&b, *state, any_kind(*state), "sync", "tree");
 	take(&b, 1);
 	kedge__fault_set(NULL, NULL);
 	take(&b, 2);
@@ -281,7 +285,7 @@ static void test_after_a_restart(void **state)
 	struct bench b;
 	kedge_t *both[2];
 
-	bench_open(&b, *state, any_kind(), "sync", "basic");
+	bench_open(&b, *state, any_kind(*state), "sync", "basic");
 	both[0] = b.tracked;
 	both[1] = b.plain;
 	take(&b, 1);
@@ -294,7 +298,7 @@ static void test_after_a_restart(void **state)
 	b.big[0] ^= 1;
 	take(&b, 3);
 	bench_close(&b);
-	bench_open(&b, *state, any_kind(), "sync", "tree");
+	bench_open(&b, *state, any_kind(*state), "sync", "tree");
 	take(&b, 1);
 	bench_close(&b);
 }
@@ -312,7 +316,7 @@ static void test_audit_finds_a_run(void **state)
 	struct bench b;
 
 	kedge_set_log(place_log, *state);
-	bench_open(&b, *state, any_kind(), "sync", "tree");
+	bench_open(&b, *state, any_kind(*state), "sync", "tree");
 	take(&b, 1);
 	take(&b, 2);
 	write_unseen(&b, 300000, 128 * 4096 + 4096);
@@ -329,12 +333,15 @@ static void test_audit_finds_a_run(void **state)
 static void test_audit_finds_forced_writes(void **state)
 {
 	size_t at = 64 * 4096, bytes = 129 * 4096;
-	uint8_t *fresh = malloc(bytes);
 	struct bench b;
-	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	uint8_t *fresh;
+	int fd;
 
-	if (fd < 0)
-		skip();
+	if (!tracker_here(*state, "mprotect"))
+		return;
+	fresh = malloc(bytes);
+	fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	assert_true(fresh && fd >= 0);
 	kedge_set_log(place_log, *state);
 	bench_open(&b, *state, "mprotect", "sync", "tree");
 	take(&b, 1);
@@ -357,7 +364,7 @@ static void test_audit_comes_round(void **state)
 	uint64_t version = 2;
 	struct bench b;
 
-	bench_open(&b, *state, any_kind(), "sync", "basic");
+	bench_open(&b, *state, any_kind(*state), "sync", "basic");
 	take(&b, 1);
 	take(&b, 2);
 	for (; version < 140; version++) {
@@ -378,7 +385,7 @@ static void test_device_region(void **state)
 {
 	struct bench b;
 
-	bench_open(&b, *state, any_kind(), "sync", "tree");
+	bench_open(&b, *state, any_kind(*state), "sync", "tree");
 	assert_int_equal(kedge_region_flags(b.tracked, "nothing", KEDGE_REGION_DEVICE), KEDGE_E_NOTFOUND);
 	assert_int_equal(kedge_region_flags(b.tracked, "big", 2), KEDGE_E_ARG);
 	take(&b, 1);
@@ -403,7 +410,7 @@ static void dense(struct place *p, const char *capture)
 	struct bench b;
 	bool rested = false, woke = false;
 
-	bench_open(&b, p, any_kind(), capture, "basic");
+	bench_open(&b, p, any_kind(p), capture, "basic");
 	for (uint64_t v = 1; v <= 24; v++) {
 		if (v < 14)
 			fill_random(b.big, BIG, v);
@@ -423,11 +430,8 @@ static void dense(struct place *p, const char *capture)
 
 static void test_dense_regions_rest(void **state)
 {
-	bool kernel_writes;
-
 	dense(*state, "sync");
-	if (kedge__cow_probe(&kernel_writes, NULL) == 0)
-		dense(*state, "cow-user");
+	dense(*state, "cow-user");
 }
 
 static void test_when_not(void **state)

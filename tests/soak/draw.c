@@ -1,5 +1,7 @@
 #include "draw.h"
 
+#include "capture/capture.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -65,7 +67,7 @@ void life_draw(struct life *life, uint64_t seed, uint64_t branch, bool moments)
 	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
 		const char *word = choices[i].words[draw_below(&life->state, choices[i].count)];
 
-		if (!word)
+		if (!word || (strcmp(choices[i].key, "track") == 0 && kedge__tracker_probe(word, NULL) != 0))
 			continue;
 		if (strcmp(choices[i].key, "capture") == 0)
 			life->sync = strcmp(word, "sync") == 0;

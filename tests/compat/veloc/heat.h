@@ -56,8 +56,10 @@ static inline void heat_die(int step)
 {
 	const char *when = getenv("DIE_STEP"), *who = getenv("DIE_RANK");
 
-	if (when && who && atoi(when) == step && atoi(who) == rank)
+	if (when && who && atoi(when) == step && atoi(who) == rank) {
+		fflush(stdout); /* a pipe, where mpirun has no terminals to give away */
 		raise(SIGKILL);
+	}
 }
 
 #endif
