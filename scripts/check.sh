@@ -1,6 +1,7 @@
 #!/bin/sh
-# Build three times (plain with -Werror; address and undefined-behaviour sanitizers; thread sanitizer) and run the
-# tests of each. Ends at the first run that fails, so that the last lines are always the summary that matters.
+# Build three times (plain with -Werror; address and undefined-behaviour sanitizers; thread sanitizer) and run the tests
+# of each. What fails does not keep the rest from being tried; the last lines are a summary of all, in ctest's words, and
+# the exit status is 1 if anything failed.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -13,41 +14,94 @@ export CTEST_PARALLEL_LEVEL
 # Stages whose tests start threads.
 threaded='^(pipeline|reduce|codec|store|restore|job)$'
 
+mkdir -p "$KEDGE_BUILD_ROOT"
+notes=$(mktemp -d "$KEDGE_BUILD_ROOT/check.XXXXXX")
+trap 'rm -rf "$notes"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+: >"$notes/table"
+: >"$notes/failed"
+total=0 failures=0
+
+row() { # BUILD PASSED FAILED SKIPPED
+	printf '%-10s %8s %8s %8s\n' "$@" >>"$notes/table"
+}
+
 build() { # NAME [OPTION...]
-	dir=$KEDGE_BUILD_ROOT/$1
+	name=$1
+	dir=$KEDGE_BUILD_ROOT/$name
 	shift
 	echo "== $dir: $*"
-	cmake -S . -B "$dir" -G Ninja -DKEDGE_WERROR=ON -DKEDGE_TESTS=ON "$@" >"$dir.log" 2>&1 || {
-		cat "$dir.log"
-		exit 1
-	}
-	sed -n '/^-- Kedge/,/^-- Configuring/p' "$dir.log" | sed '/^-- Configuring/d'
-	ninja -C "$dir" -j "$jobs" >"$dir.log" 2>&1 || {
-		cat "$dir.log"
-		exit 1
-	}
-	rm -f "$dir.log"
+	if ! cmake -S . -B "$dir" -G Ninja -DKEDGE_WERROR=ON -DKEDGE_TESTS=ON "$@" >"$notes/log" 2>&1; then
+		cat "$notes/log"
+		return 1
+	fi
+	sed -n '/^-- Kedge/,/^-- Configuring/p' "$notes/log" | sed '/^-- Configuring/d'
+	if ! ninja -C "$dir" -j "$jobs" >"$notes/log" 2>&1; then
+		cat "$notes/log"
+		return 1
+	fi
 }
 
-run_tests() { # NAME [CTEST-ARGUMENT...]
-	dir=$KEDGE_BUILD_ROOT/$1
-	shift
-	echo "== $dir: tests"
-	$fixed ctest --test-dir "$dir" --output-on-failure --no-label-summary --no-tests=error "$@"
+give_up() { # BUILD WHAT: of which nothing was tried; it counts as one failure
+	row "$1" - - -
+	echo "$1: $2" >>"$notes/failed"
+	total=$((total + 1))
+	failures=$((failures + 1))
 }
 
-mkdir -p "$KEDGE_BUILD_ROOT"
-fixed=
-build plain -DKEDGE_SANITIZE=
-build address -DKEDGE_SANITIZE=address,undefined
-build thread -DKEDGE_SANITIZE=thread
+# What ctest counted as skipped is among those that it says passed.
+count() { # NAME, with the output of ctest in $notes/log
+	failed=$(sed -n 's/.* tests passed, \([0-9]*\) tests failed out of .*/\1/p' "$notes/log" | tail -n 1)
+	all=$(sed -n 's/.* tests failed out of \([0-9]*\)$/\1/p' "$notes/log" | tail -n 1)
+	if [ -z "$all" ]; then
+		give_up "$1" ctest
+		return
+	fi
+	skipped=$(sed -n '/^The following tests did not run:/,/^$/p' "$notes/log" | grep -c '(Skipped)$' || :)
+	row "$1" $((all - failed - skipped)) "$failed" "$skipped"
+	sed -n '/^The following tests FAILED:/,$p' "$notes/log" | sed -n "s/^[[:space:]]*[0-9]* - /$1: /p" >>"$notes/failed"
+	total=$((total + all))
+	failures=$((failures + failed))
+}
+
+check() { # NAME SANITIZERS [CTEST-ARGUMENT...]
+	name=$1
+	sanitizers=$2
+	shift 2
+	if ! build "$name" "-DKEDGE_SANITIZE=$sanitizers"; then
+		give_up "$name" 'the build'
+		return
+	fi
+	echo "== $KEDGE_BUILD_ROOT/$name: tests"
+	{
+		$fixed ctest --test-dir "$KEDGE_BUILD_ROOT/$name" --output-on-failure --no-label-summary --no-tests=error \
+			"$@" 2>&1 || :
+	} | tee "$notes/log"
+	count "$name"
+}
 
 # The thread sanitizer wants its shadow memory where address randomisation of newer kernels may put a mapping.
+fixed=
 if setarch -R true 2>/dev/null; then
 	fixed='setarch -R'
 fi
 # reduce/test_large is about sizes, and takes a minute there; test_oracle has the same threads.
-run_tests thread -L "$threaded" -LE mpi -E '^reduce/test_large$'
+check thread thread -L "$threaded" -LE mpi -E '^reduce/test_large$'
 fixed=
-run_tests address
-run_tests plain
+check address address,undefined
+check plain ''
+
+echo
+echo '== summary'
+printf '%-10s %8s %8s %8s\n' build passed failed skipped
+cat "$notes/table"
+if [ -s "$notes/failed" ]; then
+	echo
+	echo 'These failed:'
+	sed 's/^/	/' "$notes/failed"
+fi
+echo
+percent=$((100 * (total - failures) / total))
+echo "$percent% tests passed, $failures tests failed out of $total"
+[ "$failures" -eq 0 ]
