@@ -204,6 +204,7 @@ enum kedge__segment_depth {
 struct kedge__segment_place {
 	const char *path;
 	const struct kedge__set_part *part; /* what the manifest says of it; NULL: it is not known */
+	const struct kedge__set *set;       /* and of what it may refer to; NULL: neither */
 	struct kedge__bucket *bucket;       /* from which what is read is taken; NULL: from none */
 	int fd;                             /* the file, if it is open already, to be closed in any case; else -1 */
 };

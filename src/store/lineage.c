@@ -158,6 +158,7 @@ static int segment_load(struct kedge__lineage *l, struct item *item, size_t leve
 {
 	const struct kedge__segment_place place = {.path = path,
 						   .part = part,
+						   .set = &kedge__catalog_find(l->levels[level], item->version)->set,
 						   .bucket = l->levels[level]->bucket,
 						   .fd = announced_take(l, level, item->version)};
 

@@ -4,6 +4,7 @@
 struct reader {
 	struct kedge__segment *seg;
 	const struct kedge__set_part *part;
+	const struct kedge__set *set;
 	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
 	uint8_t header[KEDGE__SEGMENT_HEADER_BYTES];
 	uint64_t file_bytes;
@@ -302,6 +303,23 @@ static int check_image(struct reader *r, struct kedge__error *err)
 	return 0;
 }
 
+/* What is removed and what stays is decided by manifests: a version that one does not name may be gone any day. */
+static int check_sources(struct reader *r, struct kedge__error *err)
+{
+	size_t at = 0;
+
+	r->where = "LINE";
+	for (size_t i = 0; r->set && i < r->seg->source_count; i++) {
+		while (at < r->set->source_count && r->set->sources[at] < r->seg->sources[i].version)
+			at++;
+		if (at == r->set->source_count || r->set->sources[at] != r->seg->sources[i].version)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+						"it refers to version %" PRIu64 ", which the manifest does not name",
+						r->seg->sources[i].version);
+	}
+	return 0;
+}
+
 /* Lengths of packed blocks are the codec's business; those of others restore relies on. */
 static int check_plain_blocks(const struct kedge__segment *seg, struct kedge__error *err)
 {
@@ -367,6 +385,8 @@ static int read_all(struct reader *r, enum kedge__segment_depth depth, struct ke
 			rc = read_known(r, i, err);
 	if (!rc)
 		rc = check_image(r, err);
+	if (!rc)
+		rc = check_sources(r, err);
 	if (!rc && depth == KEDGE__SEGMENT_ALL)
 		rc = check_all(r, err);
 	return rc;
@@ -389,7 +409,7 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__segment *seg = kedge__calloc(1, sizeof(*seg));
-	struct reader r = {.seg = seg, .part = place->part, .where = "file"};
+	struct reader r = {.seg = seg, .part = place->part, .set = place->set, .where = "file"};
 	int rc;
 
 	if (!seg) {

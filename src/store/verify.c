@@ -217,7 +217,7 @@ static int check_segment(struct verify *v, size_t entry, uint32_t rank, struct k
 	if (!path)
 		return kedge__error_nomem(err);
 	finding.file = path;
-	place = (struct kedge__segment_place){.path = path, .part = &set->parts[rank], .fd = -1};
+	place = (struct kedge__segment_place){.path = path, .part = &set->parts[rank], .set = set, .fd = -1};
 	rc = kedge__segment_load(&place, KEDGE__SEGMENT_ALL, &finding.section, &seg, &problem);
 	if (!rc) {
 		v->report->segments++;

@@ -440,8 +440,7 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 	for (size_t i = 0; i < red.source_count; i++) {
 		sources[i] = (struct kedge__source_record){
 		    red.sources[i], kedge__catalog_find(cat, red.sources[i])->set.parts[rank].image_id};
-		if (set->source_count == 0 || set->sources[set->source_count - 1] < red.sources[i])
-			set->sources[set->source_count++] = red.sources[i];
+		set->sources[set->source_count++] = red.sources[i]; /* put in order, each once, when all ranks are there */
 	}
 	if (red.parent != KEDGE__NO_VERSION)
 		set->parent = red.parent;
