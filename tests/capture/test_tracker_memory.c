@@ -418,12 +418,11 @@ static void child_knows_nothing_and_harms_nobody(void **state)
 
 /* ---- what mprotect does to signals and mappings */
 
-static int needs_mprotect(void **state)
+static struct kedge__tracker *open_mprotect(void)
 {
-	(void)state;
 	if (kedge__tracker_probe("mprotect", NULL) != 0)
-		skip();
-	return 0;
+		skip(); /* no /proc */
+	return open_kind("mprotect");
 }
 
 static sigjmp_buf back;
@@ -450,7 +449,7 @@ static void handler_of_the_application(void **state)
 
 	(void)state;
 	sigaction(SIGSEGV, &ours, &before);
-	t = open_kind("mprotect");
+	t = open_mprotect();
 	id = add(t, p, 4 * page, 0);
 	collect(t);
 	mprotect(guard, page, PROT_NONE);
@@ -472,7 +471,7 @@ static void handler_of_the_application(void **state)
 static void two_trackers_by_mprotect(void **state)
 {
 	unsigned char *p = memory_new(4), *q = memory_new(4);
-	struct kedge__tracker *a = open_kind("mprotect"), *b = open_kind("mprotect");
+	struct kedge__tracker *a = open_mprotect(), *b = open_mprotect();
 	size_t page = page_size(), x = add(a, p, 4 * page, 0), y = add(b, q, 4 * page, 0);
 
 	(void)state;
@@ -501,7 +500,7 @@ static void more_pieces_than_mappings(void **state)
 	size_t page = page_size(), id;
 	unsigned char *p =
 	    mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	struct kedge__tracker *t = open_kind("mprotect");
+	struct kedge__tracker *t = open_mprotect();
 
 	(void)state;
 	madvise(p, pages * page, MADV_NOHUGEPAGE);
@@ -533,9 +532,9 @@ int main(void)
 	    cmocka_unit_test(memory_never_touched),
 	    cmocka_unit_test(marks_of_others_are_no_evidence),
 	    cmocka_unit_test(child_knows_nothing_and_harms_nobody),
-	    cmocka_unit_test_setup(handler_of_the_application, needs_mprotect),
-	    cmocka_unit_test_setup(two_trackers_by_mprotect, needs_mprotect),
-	    cmocka_unit_test_setup(more_pieces_than_mappings, needs_mprotect),
+	    cmocka_unit_test(handler_of_the_application),
+	    cmocka_unit_test(two_trackers_by_mprotect),
+	    cmocka_unit_test(more_pieces_than_mappings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
