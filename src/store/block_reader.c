@@ -382,6 +382,7 @@ int kedge__block_read_at(struct kedge__lineage *l, const struct kedge__segment *
 
 	*depth = 0;
 	*bad = seg->header.version;
+	kedge__lineage_count_block(l);
 	rc = kedge__segment_read_stored(seg, i, packed ? scratch : raw, err);
 	if (!rc && packed)
 		rc = kedge__block_unpack_at(l, seg, i, scratch, raw, level, depth, bad, err);

@@ -289,7 +289,12 @@ int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, s
 /* RANGES of VERSION, which is one of L's. */
 int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, const struct kedge__range *ranges,
 			      size_t n, struct kedge__span_list *out, struct kedge__error *err);
+/* SEGS, ascending versions, are the lineage's from then on. There is no version that it is the lineage of. */
+int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge__segment *const *segs, size_t n,
+			struct kedge__lineage **out, struct kedge__error *err);
 struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l);
+void kedge__lineage_count_block(struct kedge__lineage *l); /* one was unpacked; takes NULL */
+uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l);
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
 
 /* ------------------------------------------------------------------ span_owner.c */

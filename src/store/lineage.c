@@ -5,6 +5,8 @@
  */
 #include "store/internal.h"
 
+#include <stdatomic.h>
+
 #define OPEN_FILES  256
 #define ANNOUNCED   64 /* files */
 #define CACHE_BYTES (UINT32_C(8) << 20)
@@ -41,6 +43,7 @@ struct kedge__lineage {
 	KEDGE__ARRAY(struct announced) announced; /* ascending versions; while they are loaded */
 	struct kedge__block_cache *cache;
 	struct kedge__hands hands;
+	_Atomic uint64_t unpacked; /* blocks */
 };
 
 /* ------------------------------------------------------------------ one segment */
@@ -458,6 +461,26 @@ int kedge__lineage_open(struct kedge__catalog *const *levels, size_t n, uint64_t
 	return kedge__lineage_open_from(levels, n, version, rank, 0, out, err);
 }
 
+int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge__segment *const *segs, size_t n,
+			struct kedge__lineage **out, struct kedge__error *err)
+{
+	struct kedge__lineage *l = lineage_new(&cat, 1, KEDGE__NO_VERSION, rank, 0, err);
+
+	if (!l)
+		return KEDGE_E_NOMEM;
+	if (!kedge__array_grow((void **)&l->items, &l->room, n + 1, sizeof(*l->items))) {
+		kedge__lineage_close(l);
+		return kedge__error_nomem(err);
+	}
+	for (size_t i = 0; i < n; i++) {
+		l->items[l->count++] = (struct item){
+		    .version = segs[i]->header.version, .image_id = segs[i]->summary.image_id, .seg = segs[i]};
+		l->open_files += segs[i]->fd >= 0;
+	}
+	*out = l;
+	return 0;
+}
+
 void kedge__lineage_close(struct kedge__lineage *l)
 {
 	if (!l)
@@ -620,6 +643,17 @@ int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, 
 struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l)
 {
 	return &l->hands;
+}
+
+void kedge__lineage_count_block(struct kedge__lineage *l)
+{
+	if (l)
+		atomic_fetch_add_explicit(&l->unpacked, 1, memory_order_relaxed);
+}
+
+uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l)
+{
+	return atomic_load(&l->unpacked);
 }
 
 int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n,

@@ -358,7 +358,7 @@ struct kedge__finding { /* a place that is damaged */
 	uint32_t rank;
 	const char *file;     /* path */
 	int64_t block;        /* -1: not a block */
-	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "manifest", "marker", "lineage", "rank" (no file of it at all), "stray"; NULL for a block */
+	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "manifest", "marker", "lineage", "digest" (of a region), "rank" (no file of it at all), "stray"; NULL for a block */
 	const char *region;   /* name, or NULL */
 	const char *text;
 };
@@ -366,12 +366,25 @@ struct kedge__finding { /* a place that is damaged */
 struct kedge__verify_report {
 	uint64_t bytes_checked;
 	size_t sets, segments, blocks, findings;
+	uint64_t blocks_unpacked;             /* more than there are if some were packed against others */
 	size_t strays;                        /* files of no set; told to FOUND as section "stray", but not among the findings */
 	size_t versions_whole, versions_lost; /* lost: cannot be restored any more, directly damaged or by lineage */
 	uint64_t *lost;                       /* owned; kedge__verify_report_done() */
 };
 
-/* Every byte of every file of the name: marker, manifests, segments, blocks; and that every version resolves. */
+struct kedge__verify_options {
+	uint64_t version; /* and what it needs; or KEDGE_NEWEST for all */
+	bool quick;       /* stored bytes alone: blocks are not unpacked, and regions not held against their digests */
+	uint64_t memory;  /* for what is noted of blocks that are read together; 0: 64 MiB */
+	void (*found)(void *ctx, const struct kedge__finding *f);
+	void (*progress)(void *ctx, uint64_t done, uint64_t total);
+	void *ctx;
+};
+
+/* Every byte of every file of the name: marker, manifests, segments, blocks; and that every version is what was saved. What
+ * is not quick finds the versions lost that a restore from this store refuses, and no others. */
+int kedge__verify_with(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__verify_options *options,
+		       struct kedge__verify_report *report, struct kedge__error *err);
 int kedge__verify(struct kedge__catalog *cat, struct kedge__pool *pool, uint64_t version /* or KEDGE_NEWEST for all */,
 		  void (*found)(void *ctx, const struct kedge__finding *f), void *ctx,
 		  void (*progress)(void *ctx, uint64_t done, uint64_t total),

@@ -1,0 +1,268 @@
+/* Every block of a family: read, checked, unpacked, and given to all that use it. */
+#include "store/verify.h"
+
+#include <stdlib.h>
+
+#define BATCH_BLOCKS 512
+
+struct failure {
+	size_t block;
+	char *text;
+};
+
+struct block_check {
+	struct kedge__family *family;
+	const struct kedge__uses *uses; /* NULL: stored bytes alone */
+	size_t first;
+	size_t raw_room, stored_room;
+	uint8_t **buffers; /* one a worker: raw, then stored */
+	size_t workers;
+	pthread_mutex_t mutex; /* over FAILURES */
+	KEDGE__ARRAY(struct failure) failures;
+};
+
+struct kedge__member *kedge__family_block(const struct kedge__family *f, size_t block)
+{
+	size_t low = 0, high = f->count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->members[middle].first_block <= block)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &f->members[low];
+}
+
+/* ------------------------------------------------------------------ one block */
+
+/* Failed: the block cannot be had. *OWN: its stored bytes are at fault; those of a base are told where the base is. */
+static int read_block(const struct block_check *c, const struct kedge__segment *seg, size_t block, uint8_t *raw,
+		      bool *own, struct kedge__error *err)
+{
+	uint64_t self = seg->header.version, bad = self;
+	int rc;
+
+	if (c->uses)
+		rc = kedge__lineage_read_block(c->family->lineage, seg, block, raw, raw + c->raw_room, &bad, err);
+	else
+		rc = kedge__segment_read_stored(seg, block, raw + c->raw_room, err);
+	*own = bad == self;
+	return rc;
+}
+
+static int failure_note(struct block_check *c, size_t block, const struct kedge__error *err)
+{
+	struct failure failure = {block, kedge__strdup(kedge__error_text(err))};
+	int rc;
+
+	pthread_mutex_lock(&c->mutex);
+	rc = failure.text && kedge__array_push(&c->failures, failure) ? 0 : KEDGE_E_NOMEM;
+	pthread_mutex_unlock(&c->mutex);
+	if (rc)
+		kedge__free(failure.text);
+	return rc;
+}
+
+static void use_block(const struct block_check *c, size_t block, const uint8_t *raw)
+{
+	struct kedge__region_sum *sums = c->family->sums;
+	const struct kedge__use *uses;
+	size_t count;
+
+	uses = kedge__uses_of(c->uses, block, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct kedge__use *u = &uses[i];
+
+		if (!raw)
+			kedge__region_sum_unread(&sums[u->sum], u->minus, u->len);
+		else if (u->shared)
+			memcpy((void *)(uintptr_t)u->at, raw + u->offset, u->len);
+		else
+			kedge__region_sum_part(&sums[u->sum], u->minus, raw + u->offset, u->len, u->at);
+	}
+}
+
+static int check_block(void *ctx, size_t i, int worker)
+{
+	struct block_check *c = ctx;
+	size_t block = c->first + i;
+	const struct kedge__member *m = kedge__family_block(c->family, block);
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	bool own;
+	int rc, noted = 0;
+
+	rc = read_block(c, m->seg, block - m->first_block, c->buffers[worker], &own, &err);
+	if (rc != KEDGE_E_NOMEM) {
+		c->family->bad[block] = rc != 0;
+		if (rc && own)
+			noted = failure_note(c, block, &err);
+		if (c->uses)
+			use_block(c, block, rc ? NULL : c->buffers[worker]);
+	}
+	kedge__error_done(&err);
+	return rc == KEDGE_E_NOMEM ? rc : noted;
+}
+
+/* ------------------------------------------------------------------ many */
+
+static void block_check_done(struct block_check *c)
+{
+	for (size_t i = 0; c->buffers && i < c->workers; i++)
+		kedge__free(c->buffers[i]);
+	kedge__free(c->buffers);
+	for (size_t i = 0; i < c->failures.count; i++)
+		kedge__free(c->failures.at[i].text);
+	kedge__array_done(&c->failures);
+	pthread_mutex_destroy(&c->mutex);
+}
+
+static void room_find(struct block_check *c, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		const struct kedge__member *m = kedge__family_block(c->family, i);
+		const struct kedge__block_record *b = &m->seg->blocks[i - m->first_block];
+
+		c->raw_room = KEDGE__MAX(c->raw_room, b->raw_bytes);
+		c->stored_room = KEDGE__MAX(c->stored_room, b->stored_bytes);
+	}
+}
+
+static int block_check_init(struct block_check *c, size_t first, size_t end, struct kedge__error *err)
+{
+	struct kedge__pool *pool = c->family->verifier->pool;
+
+	c->workers = (size_t)kedge__pool_threads(pool);
+	pthread_mutex_init(&c->mutex, NULL);
+	room_find(c, first, end);
+	c->buffers = kedge__calloc(c->workers, sizeof(*c->buffers));
+	for (size_t i = 0; c->buffers && i < c->workers; i++) {
+		c->buffers[i] = kedge__malloc(c->raw_room + c->stored_room + 1);
+		if (!c->buffers[i])
+			break;
+	}
+	if (c->buffers && c->buffers[c->workers - 1])
+		return 0;
+	block_check_done(c);
+	return kedge__error_nomem(err);
+}
+
+static int compare_failures(const void *a, const void *b)
+{
+	size_t x = ((const struct failure *)a)->block, y = ((const struct failure *)b)->block;
+
+	return x < y ? -1 : x > y;
+}
+
+static void report_failures(struct block_check *c)
+{
+	struct kedge__verifier *v = c->family->verifier;
+
+	if (c->failures.count)
+		qsort(c->failures.at, c->failures.count, sizeof(*c->failures.at), compare_failures);
+	for (size_t i = 0; i < c->failures.count; i++) {
+		const struct kedge__member *m = kedge__family_block(c->family, c->failures.at[i].block);
+		size_t block = c->failures.at[i].block - m->first_block;
+		struct kedge__finding finding = {.version = m->seg->header.version,
+						 .rank = c->family->rank,
+						 .file = m->seg->path,
+						 .block = (int64_t)block,
+						 .region = m->seg->regions[m->seg->blocks[block].region].name,
+						 .text = c->failures.at[i].text};
+
+		v->vanished[m->entry] |= kedge__verifier_was_replaced(v, m->entry, c->family->rank);
+		if (v->vanished[m->entry])
+			continue;
+		v->damaged[m->entry] = 1;
+		kedge__verifier_report(v, &finding);
+	}
+}
+
+static uint64_t stored_bytes(const struct kedge__family *f, size_t first, size_t end)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = first; i < end; i++) {
+		const struct kedge__member *m = kedge__family_block(f, i);
+
+		bytes += m->seg->blocks[i - m->first_block].stored_bytes;
+	}
+	return bytes;
+}
+
+int kedge__blocks_check(struct kedge__family *f, size_t first, size_t end, const struct kedge__uses *uses,
+			struct kedge__error *err)
+{
+	struct kedge__verifier *v = f->verifier;
+	struct block_check c = {.family = f, .uses = uses};
+	int rc = block_check_init(&c, first, end, err);
+
+	if (rc)
+		return rc;
+	for (c.first = first; c.first < end && !rc; c.first += BATCH_BLOCKS) {
+		size_t n = KEDGE__MIN(BATCH_BLOCKS, end - c.first);
+
+		rc = kedge__pool_for(v->pool, n, check_block, &c);
+		kedge__verifier_advance(v, stored_bytes(f, c.first, c.first + n));
+	}
+	v->report->blocks += end - first;
+	if (rc)
+		(void)kedge__error_nomem(err);
+	else
+		report_failures(&c);
+	block_check_done(&c);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ bases */
+
+static bool meets_bad(const struct kedge__family *f, const struct kedge__span_list *spans)
+{
+	for (size_t i = 0; i < spans->count; i++) {
+		const struct kedge__span *s = &spans->at[i];
+		const struct kedge__member *m;
+
+		if (s->fill)
+			continue;
+		m = &f->members[kedge__family_find(f, s->version)];
+		for (size_t b = kedge__segment_find_block(m->seg, s->src);
+		     b < m->seg->block_count && m->seg->blocks[b].position < s->src + s->len; b++)
+			if (f->bad[m->first_block + b])
+				return true;
+	}
+	return false;
+}
+
+static int spread_to(struct kedge__family *f, const struct kedge__member *m, size_t block, struct kedge__error *err)
+{
+	const struct kedge__block_record *b = &m->seg->blocks[block];
+	struct kedge__span_list spans = {0};
+	int rc;
+
+	if (!kedge__codec_needs_base(b->codec, b->param) || f->bad[m->first_block + block])
+		return 0;
+	rc =
+	    kedge__lineage_segment(f->lineage, m->seg->base)
+		? kedge__base_resolve(f->lineage, m->seg->base, &m->seg->places, b->position, b->raw_bytes, &spans, err)
+		: KEDGE_E_MISSING;
+	if (rc != KEDGE_E_NOMEM)
+		f->bad[m->first_block + block] = rc || meets_bad(f, &spans);
+	kedge__span_list_done(&spans);
+	return rc == KEDGE_E_NOMEM ? rc : 0;
+}
+
+/* Bases are older, so that one pass from the oldest on is enough. */
+int kedge__blocks_spread(struct kedge__family *f, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < f->count && !rc; i++) {
+		const struct kedge__member *m = &f->members[i];
+
+		for (size_t b = 0; m->seg && m->seg->base != KEDGE__NO_VERSION && b < m->seg->block_count && !rc; b++)
+			rc = spread_to(f, m, b, err);
+	}
+	return rc;
+}
