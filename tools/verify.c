@@ -1,10 +1,12 @@
-/* kedge verify: every stored byte, and what its damage means. */
+/* kedge verify: every stored byte, and every version put together. */
 #include "tool.h"
 
 struct verify {
 	struct kedge__usage usage;
 	struct kedge__place place;
 	uint64_t version;
+	bool quick;
+	double seconds;
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
 	json_t *findings, *strays, *lost;
@@ -92,6 +94,15 @@ static void add_lost(struct verify *v, const struct kedge__verify_report *r)
 			printf("lost: version %llu of %s cannot be restored from here\n",
 			       (unsigned long long)r->lost[i], v->place.name);
 	}
+	if (!r->versions_lost || v->place.json || v->quick)
+		return;
+	if (r->newest_whole == KEDGE__NO_VERSION)
+		printf("none of the versions of %s that were checked can be restored from here; another level may have "
+		       "them\n",
+		       v->place.name);
+	else
+		printf("of %s, version %llu is the newest that can: kedge restore -v %llu\n", v->place.name,
+		       (unsigned long long)r->newest_whole, (unsigned long long)r->newest_whole);
 }
 
 static void add_report(struct verify *v, const struct kedge__verify_report *r)
@@ -100,6 +111,7 @@ static void add_report(struct verify *v, const struct kedge__verify_report *r)
 	v->total.sets += r->sets;
 	v->total.segments += r->segments;
 	v->total.blocks += r->blocks;
+	v->total.blocks_unpacked += r->blocks_unpacked;
 	v->total.findings += r->findings;
 	v->total.versions_whole += r->versions_whole;
 	v->total.versions_lost += r->versions_lost;
@@ -109,6 +121,9 @@ static int verify_open(struct verify *v)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__verify_report report = {0};
+	const struct kedge__verify_options options = {
+	    .version = v->version, .quick = v->quick, .found = found, .progress = progress, .ctx = v};
+	double start = kedge__clock_seconds();
 
 	if (v->version != KEDGE__NO_VERSION && !kedge__catalog_find(v->place.levels[0], v->version)) {
 		kedge__tool_say(v->usage.command, "%s has no version %llu", v->place.name,
@@ -116,11 +131,12 @@ static int verify_open(struct verify *v)
 		return KEDGE__EXIT_NOTFOUND;
 	}
 	kedge__bar_init(&v->bar, "verify", !v->place.json && !v->place.quiet);
-	if (kedge__verify(v->place.levels[0], v->pool, v->version, found, v, progress, &report, &err) != 0) {
+	if (kedge__verify_with(v->place.levels[0], v->pool, &options, &report, &err) != 0) {
 		kedge__bar_done(&v->bar);
 		return kedge__tool_fail(v->usage.command, &err, "cannot verify %s", v->place.name);
 	}
 	kedge__bar_done(&v->bar);
+	v->seconds += kedge__clock_seconds() - start;
 	add_lost(v, &report);
 	add_report(v, &report);
 	kedge__verify_report_done(&report);
@@ -166,29 +182,41 @@ static int verify_all(struct verify *v)
 	return status;
 }
 
+static void print_summary(const struct verify *v)
+{
+	const struct kedge__verify_report *t = &v->total;
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], c[KEDGE__TEXT_ROOM], d[KEDGE__TEXT_ROOM], e[KEDGE__TEXT_ROOM];
+
+	printf("%s in %s and %s checked in %s, %.0f MB/s: %s found; versions that %s: %zu, lost: %zu\n",
+	       kedge__text_bytes(t->bytes_checked, a), kedge__text_count(t->segments, "segment", "segments", b),
+	       kedge__text_count(t->blocks, "block", "blocks", c), kedge__text_seconds(v->seconds, d),
+	       v->seconds > 0 ? (double)t->bytes_checked / v->seconds / 1e6 : 0,
+	       t->findings ? kedge__text_count(t->findings, "damaged place", "damaged places", e) : "no damage",
+	       v->quick ? "have all their stored bytes" : "can be restored", t->versions_whole, t->versions_lost);
+	if (v->quick)
+		printf("quick: stored bytes only; whether they come to what was saved takes kedge verify without "
+		       "--quick\n");
+}
+
 static void print_result(struct verify *v)
 {
 	const struct kedge__verify_report *t = &v->total;
-	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], c[KEDGE__TEXT_ROOM], d[KEDGE__TEXT_ROOM];
 	json_t *o;
 
 	if (!v->place.json) {
 		if (!v->place.quiet)
-			printf("%s in %s and %s checked: %s found; versions that can be restored: %zu, lost: %zu\n",
-			       kedge__text_bytes(t->bytes_checked, a),
-			       kedge__text_count(t->segments, "segment", "segments", b),
-			       kedge__text_count(t->blocks, "block", "blocks", c),
-			       t->findings ? kedge__text_count(t->findings, "damaged place", "damaged places", d)
-					   : "no damage",
-			       t->versions_whole, t->versions_lost);
+			print_summary(v);
 		return;
 	}
 	o = kedge__json_object();
 	kedge__json_bool(o, "intact", t->findings == 0 && t->versions_lost == 0);
+	kedge__json_bool(o, "quick", v->quick);
 	kedge__json_uint(o, "bytes_checked", t->bytes_checked);
+	kedge__json_real(o, "seconds", v->seconds);
 	kedge__json_uint(o, "sets", t->sets);
 	kedge__json_uint(o, "segments", t->segments);
 	kedge__json_uint(o, "blocks", t->blocks);
+	kedge__json_uint(o, "blocks_unpacked", t->blocks_unpacked);
 	kedge__json_uint(o, "versions_whole", t->versions_whole);
 	kedge__json_uint(o, "versions_lost", t->versions_lost);
 	kedge__json_set(o, "lost", json_incref(v->lost));
@@ -222,6 +250,7 @@ int kedge__tool_verify(int argc, char **argv)
 	     "the name to check (default: all names of the store)"},
 	    {"version", 'v', KEDGE__OPTION_VERSION, &v.version, "N",
 	     "only this version and what it needs (default: all)"},
+	    {"quick", 0, KEDGE__OPTION_FLAG, &v.quick, NULL, "stored bytes only: do not put versions together"},
 	    KEDGE__OPTION_SET(&v.place.sets),
 	    KEDGE__OPTION_JSON(&v.place.json),
 	    {"quiet", 'q', KEDGE__OPTION_FLAG, &v.place.quiet, NULL, "no progress, no summary; only damage"},
@@ -230,11 +259,12 @@ int kedge__tool_verify(int argc, char **argv)
 
 	v.usage = (struct kedge__usage){
 	    .command = "kedge verify",
-	    .about = "Reads every byte of every file: marker, manifests, segments, blocks, and checks that every "
-		     "version can be\n"
-		     "put together. Prints each damaged place with its segment, block and region, then the versions "
-		     "that are\n"
-		     "lost by it. Exit code 1 if there is any damage.",
+	    .about =
+		"Reads every byte of every file: marker, manifests, segments, blocks, each once, and finds out for "
+		"every\n"
+		"version whether a restore would give back what was saved. Prints each damaged place with its "
+		"segment, block\n"
+		"and region, then the versions that are lost by it. Exit code 1 if there is any damage.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge verify -s store -n job",

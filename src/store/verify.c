@@ -223,13 +223,18 @@ static int count_lost(struct kedge__verifier *v, struct kedge__error *err)
 	report->lost = kedge__calloc(v->cat->entries.count + 1, sizeof(*report->lost));
 	if (!report->lost)
 		return kedge__error_nomem(err);
+	report->newest_whole = KEDGE__NO_VERSION;
 	for (size_t i = 0; i < v->cat->entries.count; i++) {
+		uint64_t version = v->cat->entries.at[i]->version;
+
 		if (!v->selected[i] || v->vanished[i] || (v->lost[i] && kedge__verifier_depends_on(v, i, v->vanished)))
 			continue;
-		if (v->lost[i])
-			report->lost[report->versions_lost++] = v->cat->entries.at[i]->version;
-		else
-			report->versions_whole++;
+		if (v->lost[i]) {
+			report->lost[report->versions_lost++] = version;
+			continue;
+		}
+		report->versions_whole++;
+		report->newest_whole = version;
 	}
 	return 0;
 }
