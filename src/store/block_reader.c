@@ -53,6 +53,14 @@ static void drop_overlaps(struct kedge__literal_places *list)
 	list->count = kept;
 }
 
+/* Extents that continue each other count as one: whether a map has them so is no part of what it means. */
+static bool place_continues(const struct kedge__literal_places *list, const struct kedge__extent *e)
+{
+	const struct kedge__literal_place *last = list->count ? &list->at[list->count - 1] : NULL;
+
+	return last && last->addr + last->len == e->addr && last->position + last->len == e->src;
+}
+
 int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge__literal_places *list,
 			       struct kedge__error *err)
 {
@@ -64,7 +72,9 @@ int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge
 		if (e->kind != KEDGE__EXTENT_LITERAL)
 			continue;
 		sorted = sorted && (!list->count || list->at[list->count - 1].position <= e->src);
-		if (!kedge__array_push(list, ((struct kedge__literal_place){e->src, e->addr, e->len})))
+		if (place_continues(list, e))
+			list->at[list->count - 1].len += e->len;
+		else if (!kedge__array_push(list, ((struct kedge__literal_place){e->src, e->addr, e->len})))
 			return kedge__error_nomem(err);
 	}
 	if (!sorted)
