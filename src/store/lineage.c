@@ -19,6 +19,7 @@ struct item {
 	size_t level;
 	uint32_t tried; /* bit a level: what did not open, or did not fit */
 	bool alive;     /* reached from the top */
+	bool base;      /* bytes of it are needed to unpack blocks: with all that it depends on */
 };
 
 struct refused { /* a copy that opened, but has damaged blocks, or depends on what is not to be had */
@@ -296,20 +297,24 @@ static int source_load(struct kedge__lineage *l, uint64_t from, const struct ked
 	return item_load(l, item, from, err);
 }
 
-/* What is needed of a version below the one to stop at is needed to unpack blocks, and with all that it depends on. */
-static bool is_wanted(const struct kedge__lineage *l, const struct kedge__segment *seg, uint64_t source)
-{
-	return source >= l->stop_below || source == seg->base || seg->header.version < l->stop_below;
-}
-
+/* What is needed to unpack blocks is needed with all that it depends on, also below the version to stop at. Newer
+ * versions were here before: it is known of all that is wanted whether it is needed so. */
 static int sources_load(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
 {
-	const struct kedge__segment *seg = item_find(l, version)->seg;
+	const struct item *item = item_find(l, version);
+	const struct kedge__segment *seg = item->seg;
+	bool base = item->base;
 	int rc = 0;
 
-	for (size_t i = 0; i < seg->source_count && !rc; i++)
-		if (is_wanted(l, seg, seg->sources[i].version))
-			rc = source_load(l, version, &seg->sources[i], err);
+	for (size_t i = 0; i < seg->source_count && !rc; i++) {
+		uint64_t source = seg->sources[i].version;
+
+		if (source < l->stop_below && !base && source != seg->base)
+			continue;
+		rc = source_load(l, version, &seg->sources[i], err);
+		if (!rc && (base || source == seg->base))
+			item_find(l, source)->base = true;
+	}
 	if (rc)
 		(void)kedge__error_prefix(err, "version %" PRIu64 " cannot be read", version);
 	return rc;
