@@ -1,6 +1,6 @@
 /*
- * Damage that no checksum shows: a segment is taken apart, changed, and put together again with checksums, seal and manifest
- * that fit. And who is right about it: what verify says of every version is what a restore finds.
+ * Damage that no checksum shows: a segment is taken apart, changed, and put together again with checksums, seal and
+ * manifest that fit. And who is right about it: what verify says of every version is what a restore finds.
  */
 #ifndef KEDGE_TESTS_RESTORE_RESEAL_H
 #define KEDGE_TESTS_RESTORE_RESEAL_H
@@ -72,7 +72,8 @@ static inline struct kedge__bytes *apart_find(struct apart *a, uint32_t type)
 /* The image id follows the regions, if the summary can still be read. */
 static inline struct kedge__digest apart_identify(struct apart *a)
 {
-	struct kedge__bytes *regions = apart_find(a, KEDGE__SECTION_REGIONS), *text = apart_find(a, KEDGE__SECTION_SUMMARY);
+	struct kedge__bytes *regions = apart_find(a, KEDGE__SECTION_REGIONS);
+	struct kedge__bytes *text = apart_find(a, KEDGE__SECTION_SUMMARY);
 	struct kedge__digest id = kedge__seal(regions->at, regions->count);
 	struct kedge__segment_summary summary;
 
