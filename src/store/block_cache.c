@@ -122,8 +122,10 @@ static int load_block(struct kedge__block_cache *cache, const struct kedge__segm
 	    !kedge__buffer_room(&cache->scratch, &cache->scratch_room, block->stored_bytes))
 		return kedge__error_nomem(err);
 	cache->bytes += slot->room - before;
-	rc = kedge__block_read_at(cache->lineage, seg, i, slot->raw, cache->scratch, cache->level, &slot->depth,
-				  &cache->bad, err);
+	rc = kedge__lineage_kept(cache->lineage, seg, i, slot->raw, &slot->depth)
+		 ? 0
+		 : kedge__block_read_at(cache->lineage, seg, i, slot->raw, cache->scratch, cache->level, &slot->depth,
+					&cache->bad, err);
 	if (rc)
 		return rc;
 	slot->seg = seg;

@@ -295,6 +295,12 @@ int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge_
 struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l);
 void kedge__lineage_count_block(struct kedge__lineage *l); /* one was unpacked; takes NULL */
 uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l);
+/* Ask KEPT, from any thread, for the raw bytes of blocks that others were packed against before they are read, and for the
+ * number of bases below them. */
+typedef bool (*kedge__kept_fn)(void *ctx, const struct kedge__segment *seg, size_t block, void *raw, unsigned *depth);
+void kedge__lineage_set_kept(struct kedge__lineage *l, kedge__kept_fn kept, void *ctx); /* NULL: nobody */
+bool kedge__lineage_kept(const struct kedge__lineage *l, const struct kedge__segment *seg, size_t block, void *raw,
+			 unsigned *depth);
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
 
 /* ------------------------------------------------------------------ span_owner.c */

@@ -45,6 +45,8 @@ struct kedge__lineage {
 	struct kedge__block_cache *cache;
 	struct kedge__hands hands;
 	_Atomic uint64_t unpacked; /* blocks */
+	kedge__kept_fn kept;
+	void *kept_ctx;
 };
 
 /* ------------------------------------------------------------------ one segment */
@@ -654,6 +656,18 @@ void kedge__lineage_count_block(struct kedge__lineage *l)
 {
 	if (l)
 		atomic_fetch_add_explicit(&l->unpacked, 1, memory_order_relaxed);
+}
+
+void kedge__lineage_set_kept(struct kedge__lineage *l, kedge__kept_fn kept, void *ctx)
+{
+	l->kept = kept;
+	l->kept_ctx = ctx;
+}
+
+bool kedge__lineage_kept(const struct kedge__lineage *l, const struct kedge__segment *seg, size_t block, void *raw,
+			 unsigned *depth)
+{
+	return l->kept && l->kept(l->kept_ctx, seg, block, raw, depth);
 }
 
 uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l)

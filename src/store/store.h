@@ -366,7 +366,7 @@ struct kedge__finding { /* a place that is damaged */
 struct kedge__verify_report {
 	uint64_t bytes_checked;
 	size_t sets, segments, blocks, findings;
-	uint64_t blocks_unpacked;             /* more than there are if some were packed against others */
+	uint64_t blocks_unpacked;             /* those that were needed again, as the base of others, more than once */
 	size_t strays;                        /* files of no set; told to FOUND as section "stray", but not among the findings */
 	size_t versions_whole, versions_lost; /* lost: cannot be restored any more, directly damaged or by lineage */
 	uint64_t *lost;                       /* owned; kedge__verify_report_done() */

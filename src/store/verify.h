@@ -3,7 +3,8 @@
  * another one, and each is held against what it must be while every block of the family is read once.
  *
  * verify.c (manifests, what is lost, strays), verify_family.c (one family), verify_changes.c (what is to be summed of a
- * version), verify_uses.c (which blocks have it), verify_blocks.c (read them), verify_sums.c (region digests in parts).
+ * version), verify_uses.c (which blocks have it), verify_blocks.c (read them), verify_bases.c (in which order, where they
+ * are packed against each other), verify_sums.c (region digests in parts).
  */
 #ifndef KEDGE_STORE_VERIFY_H
 #define KEDGE_STORE_VERIFY_H
@@ -75,6 +76,7 @@ struct kedge__family {
 	size_t sum_count;
 	uint8_t *bad; /* one a block, of all segments: it cannot be had */
 	size_t block_count;
+	struct kedge__bases *bases; /* NULL: no block is packed against another */
 	pthread_mutex_t mutex; /* over problems and failures while threads look for them */
 };
 
@@ -122,6 +124,18 @@ const struct kedge__use *kedge__uses_of(const struct kedge__uses *u, size_t bloc
 void kedge__uses_finish(struct kedge__uses *u);
 /* Instead of all that: note what members use of bad blocks. */
 int kedge__uses_of_bad(struct kedge__family *f, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ verify_bases.c */
+
+struct kedge__bases;
+
+/* For a family in which blocks are packed against others. */
+int kedge__bases_new(struct kedge__family *f, struct kedge__bases **out, struct kedge__error *err);
+void kedge__bases_free(struct kedge__bases *b); /* takes NULL */
+/* Others are packed against RAW soon, or not at all; DEPTH bases are below it. Once for each block. */
+void kedge__bases_keep(struct kedge__bases *b, size_t block, const uint8_t *raw, unsigned depth);
+/* Blocks of one place are to be read in a row, by one thread. */
+uint64_t kedge__bases_place(const struct kedge__bases *b, size_t block);
 
 /* ------------------------------------------------------------------ verify_blocks.c */
 

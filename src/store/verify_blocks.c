@@ -5,6 +5,11 @@
 
 #define BATCH_BLOCKS 512
 
+struct turn { /* a block and its place: those of one place are one thread's work */
+	uint64_t place;
+	size_t block;
+};
+
 struct failure {
 	size_t block;
 	char *text;
@@ -13,7 +18,10 @@ struct failure {
 struct block_check {
 	struct kedge__family *family;
 	const struct kedge__uses *uses; /* NULL: stored bytes alone */
-	size_t first;
+	struct turn *turns;
+	size_t *tasks; /* the first turn of each, and the end */
+	size_t task_count;
+	size_t first; /* task of the batch */
 	size_t raw_room, stored_room;
 	uint8_t **buffers; /* one a worker: raw, then stored */
 	size_t workers;
@@ -40,16 +48,21 @@ struct kedge__member *kedge__family_block(const struct kedge__family *f, size_t 
 
 /* Failed: the block cannot be had. *OWN: its stored bytes are at fault; those of a base are told where the base is. */
 static int read_block(const struct block_check *c, const struct kedge__segment *seg, size_t block, uint8_t *raw,
-		      bool *own, struct kedge__error *err)
+		      unsigned *depth, bool *own, struct kedge__error *err)
 {
 	uint64_t self = seg->header.version, bad = self;
 	int rc;
 
 	if (c->uses)
-		rc = kedge__lineage_read_block(c->family->lineage, seg, block, raw, raw + c->raw_room, &bad, err);
+		rc = kedge__block_read_at(c->family->lineage, seg, block, raw, raw + c->raw_room, 0, depth, &bad, err);
 	else
 		rc = kedge__segment_read_stored(seg, block, raw + c->raw_room, err);
 	*own = bad == self;
+	/* Bases that are kept are not followed down, as who restores them does. */
+	if (!rc && *depth > KEDGE__BASE_DEPTH_READ)
+		rc =
+		    kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: more than %d versions are packed against each other",
+				     seg->path, KEDGE__BASE_DEPTH_READ);
 	return rc;
 }
 
@@ -85,25 +98,38 @@ static void use_block(const struct block_check *c, size_t block, const uint8_t *
 	}
 }
 
-static int check_block(void *ctx, size_t i, int worker)
+static int check_block(struct block_check *c, size_t block, uint8_t *buffer)
 {
-	struct block_check *c = ctx;
-	size_t block = c->first + i;
-	const struct kedge__member *m = kedge__family_block(c->family, block);
+	struct kedge__family *f = c->family;
+	const struct kedge__member *m = kedge__family_block(f, block);
 	struct kedge__error err = KEDGE__ERROR_INIT;
+	unsigned depth = 0;
 	bool own;
 	int rc, noted = 0;
 
-	rc = read_block(c, m->seg, block - m->first_block, c->buffers[worker], &own, &err);
+	rc = read_block(c, m->seg, block - m->first_block, buffer, &depth, &own, &err);
 	if (rc != KEDGE_E_NOMEM) {
-		c->family->bad[block] = rc != 0;
+		f->bad[block] = rc != 0;
 		if (rc && own)
 			noted = failure_note(c, block, &err);
 		if (c->uses)
-			use_block(c, block, rc ? NULL : c->buffers[worker]);
+			use_block(c, block, rc ? NULL : buffer);
+		if (c->uses && f->bases && !rc)
+			kedge__bases_keep(f->bases, block, buffer, depth);
 	}
 	kedge__error_done(&err);
 	return rc == KEDGE_E_NOMEM ? rc : noted;
+}
+
+static int check_task(void *ctx, size_t i, int worker)
+{
+	struct block_check *c = ctx;
+	size_t task = c->first + i;
+	int rc = 0;
+
+	for (size_t k = c->tasks[task]; k < c->tasks[task + 1] && !rc; k++)
+		rc = check_block(c, c->turns[k].block, c->buffers[worker]);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ many */
@@ -116,7 +142,39 @@ static void block_check_done(struct block_check *c)
 	for (size_t i = 0; i < c->failures.count; i++)
 		kedge__free(c->failures.at[i].text);
 	kedge__array_done(&c->failures);
+	kedge__free(c->turns);
+	kedge__free(c->tasks);
 	pthread_mutex_destroy(&c->mutex);
+}
+
+static int compare_turns(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	return x->block < y->block ? -1 : x->block > y->block;
+}
+
+/* In the order of files; where blocks are packed against others, place by place, and there in the order of versions. */
+static bool turns_list(struct block_check *c, size_t first, size_t end)
+{
+	const struct kedge__bases *bases = c->uses ? c->family->bases : NULL;
+	size_t n = end - first;
+
+	c->turns = kedge__calloc(n + 1, sizeof(*c->turns));
+	c->tasks = kedge__calloc(n + 1, sizeof(*c->tasks));
+	if (!c->turns || !c->tasks)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		c->turns[i] = (struct turn){bases ? kedge__bases_place(bases, first + i) : i, first + i};
+	if (bases)
+		qsort(c->turns, n, sizeof(*c->turns), compare_turns);
+	for (size_t i = 0; i < n; i++)
+		if (!i || c->turns[i].place != c->turns[i - 1].place)
+			c->tasks[c->task_count++] = i;
+	c->tasks[c->task_count] = n;
+	return true;
 }
 
 static void room_find(struct block_check *c, size_t first, size_t end)
@@ -137,6 +195,10 @@ static int block_check_init(struct block_check *c, size_t first, size_t end, str
 	c->workers = (size_t)kedge__pool_threads(pool);
 	pthread_mutex_init(&c->mutex, NULL);
 	room_find(c, first, end);
+	if (!turns_list(c, first, end)) {
+		block_check_done(c);
+		return kedge__error_nomem(err);
+	}
 	c->buffers = kedge__calloc(c->workers, sizeof(*c->buffers));
 	for (size_t i = 0; c->buffers && i < c->workers; i++) {
 		c->buffers[i] = kedge__malloc(c->raw_room + c->stored_room + 1);
@@ -180,16 +242,26 @@ static void report_failures(struct block_check *c)
 	}
 }
 
-static uint64_t stored_bytes(const struct kedge__family *f, size_t first, size_t end)
+static uint64_t stored_bytes(const struct block_check *c, size_t first, size_t end)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = first; i < end; i++) {
-		const struct kedge__member *m = kedge__family_block(f, i);
+		const struct kedge__member *m = kedge__family_block(c->family, c->turns[i].block);
 
-		bytes += m->seg->blocks[i - m->first_block].stored_bytes;
+		bytes += m->seg->blocks[c->turns[i].block - m->first_block].stored_bytes;
 	}
 	return bytes;
+}
+
+/* Tasks from FIRST on that have as many blocks as a batch; or one. */
+static size_t batch_end(const struct block_check *c)
+{
+	size_t end = c->first + 1;
+
+	while (end < c->task_count && c->tasks[end + 1] - c->tasks[c->first] <= BATCH_BLOCKS)
+		end++;
+	return end;
 }
 
 int kedge__blocks_check(struct kedge__family *f, size_t first, size_t end, const struct kedge__uses *uses,
@@ -201,11 +273,10 @@ int kedge__blocks_check(struct kedge__family *f, size_t first, size_t end, const
 
 	if (rc)
 		return rc;
-	for (c.first = first; c.first < end && !rc; c.first += BATCH_BLOCKS) {
-		size_t n = KEDGE__MIN(BATCH_BLOCKS, end - c.first);
-
-		rc = kedge__pool_for(v->pool, n, check_block, &c);
-		kedge__verifier_advance(v, stored_bytes(f, c.first, c.first + n));
+	for (size_t next; c.first < c.task_count && !rc; c.first = next) {
+		next = batch_end(&c);
+		rc = kedge__pool_for(v->pool, next - c.first, check_task, &c);
+		kedge__verifier_advance(v, stored_bytes(&c, c.tasks[c.first], c.tasks[next]));
 	}
 	v->report->blocks += end - first;
 	if (rc)

@@ -257,11 +257,21 @@ static void judge_members(struct kedge__family *f)
 
 /* ------------------------------------------------------------------ all of it */
 
+static bool has_bases(const struct kedge__family *f)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (f->members[i].seg && f->members[i].seg->base != KEDGE__NO_VERSION)
+			return true;
+	return false;
+}
+
 static int check_deep(struct kedge__family *f, struct kedge__error *err)
 {
-	struct kedge__uses *uses;
-	int rc = kedge__uses_new(f, &uses, err);
+	struct kedge__uses *uses = NULL;
+	int rc = has_bases(f) ? kedge__bases_new(f, &f->bases, err) : 0;
 
+	if (!rc)
+		rc = kedge__uses_new(f, &uses, err);
 	if (rc)
 		return rc;
 	for (size_t first = 0, end; first < f->block_count && !rc; first = end) {
@@ -315,6 +325,7 @@ static void family_done(struct kedge__family *f)
 		kedge__free(f->members[i].path);
 		kedge__error_done(&f->members[i].problem);
 	}
+	kedge__bases_free(f->bases);
 	kedge__lineage_close(f->lineage);
 	kedge__free(f->members);
 	kedge__free(f->sums);

@@ -497,6 +497,33 @@ static void test_linear(void **state)
 	assert_int_equal(chain_cost(50, true).unpacked, 0);
 }
 
+/* Where blocks are packed against others, these are not unpacked again for each. */
+static void test_linear_packed(void **state)
+{
+	struct kedge__verify_report report;
+	struct job job = job_new(1, 16384);
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir);
+	size_t based = 0;
+
+	(void)state;
+	assert_ok(kedge__codec_choice_parse("xor+zstd", &job.codec, err));
+	job.base = true;
+	job.block_bytes = 1024;
+	for (uint64_t version = 1; version <= VERSIONS_MAX; version++) {
+		save_next(cat, &job, version, KEDGE__REDUCER_FULL);
+		based += kedge__catalog_find(cat, version)->set.source_count;
+	}
+	assert_true(based >= VERSIONS_MAX / 2);
+	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &report, err));
+	assert_int_equal(report.versions_whole, VERSIONS_MAX);
+	assert_true(report.blocks_unpacked <= report.blocks + report.blocks / 10);
+	kedge__verify_report_done(&report);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
 /* Stored bytes alone: what only a digest shows is not found, and what a checksum shows is. */
 static void test_quick(void **state)
 {
@@ -534,13 +561,10 @@ static void test_quick(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_undamaged),
-	    cmocka_unit_test(test_bytes),
-	    cmocka_unit_test(test_resealed_payload),
-	    cmocka_unit_test(test_resealed_map),
-	    cmocka_unit_test(test_resealed_sections),
-	    cmocka_unit_test(test_linear),
-	    cmocka_unit_test(test_quick),
+	    cmocka_unit_test(test_undamaged),         cmocka_unit_test(test_bytes),
+	    cmocka_unit_test(test_resealed_payload),  cmocka_unit_test(test_resealed_map),
+	    cmocka_unit_test(test_resealed_sections), cmocka_unit_test(test_linear),
+	    cmocka_unit_test(test_linear_packed),     cmocka_unit_test(test_quick),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
