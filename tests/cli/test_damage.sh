@@ -18,7 +18,12 @@ printed "$newest"
 printed "block 1"
 printed "region 'g'"
 printed "lost: version 2"
+printed "kedge restore -v 1"
+expect 1 kedge verify -s store -n job --quick
+printed "lost: version 2"
+printed "stored bytes only"
 expect 1 kedge verify -s store -n job --json
+is "$(json quick)" false quick
 is "$(json intact)" false intact
 is "$(json findings.0.region)" g "the region damaged"
 is "$(json findings.0.version)" 2 "the version damaged"
@@ -103,6 +108,10 @@ for file in $(find tiny -type f -name '*.seg') $(find tiny -name 'set-*') tiny/k
 	done
 done
 expect 0 kedge verify -s tiny
+printed "versions that can be restored: 1, lost: 0"
+expect 0 kedge verify -s tiny --quick --json
+is "$(json quick)" true quick
+is "$(json blocks_unpacked)" 0 "the number of blocks unpacked"
 
 # A file of no version is told, and is no damage.
 touch tiny/job/left
