@@ -191,7 +191,7 @@ static inline bool change_map(struct apart *a, uint64_t dice)
 
 	assert_ok(kedge__segment_header_decode(a->header, &header, err));
 	assert_ok(kedge__summary_decode(head->at, head->count, &summary, err));
-	assert_ok(kedge__regions_decode(names->at, names->count, &regions, &count, err));
+	assert_ok(kedge__regions_decode(names->at, names->count, &regions, &count, NULL, err));
 	assert_ok(kedge__map_decode(text->at, text->count, header.version, regions, count, &how, &map, err));
 	if (map.count) {
 		change_extent(&map.at[dice % map.count], dice >> 8, summary.literal_bytes);

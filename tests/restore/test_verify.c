@@ -7,7 +7,7 @@
 
 #define SLOTS    4
 #define VERSIONS 10
-#define BYTES    2400
+#define BYTES    6000
 
 struct state { /* of one rank in one version */
 	bool there[SLOTS];
@@ -180,7 +180,7 @@ static void write_draft(struct draft *d, const struct kedge__region_record *regi
 					   .source_count = d->red.source_count,
 					   .codec = w->codec,
 					   .base = {w->base && d->parent ? open_base : NULL, &base},
-					   .block_bytes = (uint32_t)(64 + roll(w, 400))};
+					   .block_bytes = (uint32_t)(64 + roll(w, w->base ? 2000 : 400))};
 	struct kedge__segment_stats stats;
 
 	for (size_t i = 0; i < d->red.source_count; i++) {
