@@ -228,7 +228,7 @@ int kedge__marker_renew(struct kedge__catalog *cat, struct kedge__error *err)
 	if (!rc)
 		rc = marker_create(cat->store, &cat->id, path, err);
 	if (!rc)
-		rc = marker_read(path, &id, &bytes, err);
+		rc = kedge__marker_read(path, &id, &bytes, err);
 	if (!rc && memcmp(&id, &cat->id, sizeof(id)) != 0)
 		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s is another store now than the one that was opened",
 				      cat->given);

@@ -58,7 +58,7 @@ static int member_load(void *ctx, size_t i, int worker)
 	struct kedge__member *m = &f->members[i];
 	const struct kedge__set *set = &kedge__catalog_at(f->verifier->cat, m->entry)->set;
 	const struct kedge__set_part *part = &set->parts[f->rank];
-	struct kedge__segment_place place = {.part = part, .fd = -1};
+	struct kedge__segment_place place = {.part = part, .set = set, .fd = -1};
 	int rc;
 
 	(void)worker;
