@@ -49,8 +49,8 @@ struct kedge__reserve {
 /* At least BYTES bytes, contents not kept. NULL: out of memory. */
 void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes);
 void kedge__reserve_done(struct kedge__reserve *r);
-/* Copy all literals into R and point them there. KEDGE_E_LIMIT if they exceed LIMIT. */
-int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, struct kedge__literal_list *literals, uint64_t limit, struct kedge__error *err);
+/* Copy all literals from SOURCE, which checks them, into R and point them there. KEDGE_E_LIMIT if they exceed LIMIT. */
+int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, struct kedge__literal_list *literals, const struct kedge__literal_source *source, uint64_t limit, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ tracker.c: which pages may have changed
  *
@@ -174,8 +174,14 @@ int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct 
 
 struct kedge__hold;
 
+struct kedge__region_file { /* what is at a region's address is not memory: its bytes are read from here */
+	int fd;
+	const char *path;
+};
+
 struct kedge__hold_region { /* of the image */
 	const char *name;                       /* for messages */
+	const struct kedge__region_file *file;  /* NULL: it is memory */
 	bool copied;                            /* never protected: devices write to it, or it is unmapped before end() */
 	const struct kedge__region_dirty *only; /* NULL: all of it; else nothing outside these, in whole grains, is asked for */
 };
@@ -198,5 +204,23 @@ int kedge__hold_literals(struct kedge__hold *h, struct kedge__literal_list *lite
 /* Takes NULL. An error means that what was read is not to be trusted, or why view() gave nothing; without ERR it is only
  * freed. */
 int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ live.c: an image that is read where it is
+ *
+ * Nobody should write to it meanwhile, and nobody can be sure. Every byte is read once for what a reduction finds out, and
+ * once more if it is a literal; the second copy, which is the one that is stored, is checked against what was found out.
+ * So a version is what its digests say, or it fails with KEDGE_E_STATE and the name of the region or file. */
+
+struct kedge__live;
+
+/* IMAGE, WAYS and what they point to stay until end(). */
+int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold_region *ways, struct kedge__live **out, struct kedge__error *err);
+const struct kedge__image_view *kedge__live_view(struct kedge__live *l);
+/* LITERALS of the reduction in progress of R, which saw view(); both stay until end(). */
+int kedge__live_literals(struct kedge__live *l, struct kedge__reducer *r, const struct kedge__literal_list *literals, const struct kedge__literal_source **source, struct kedge__error *err);
+/* Takes NULL. An error is why view() gave nothing. */
+int kedge__live_end(struct kedge__live *l, struct kedge__error *err);
+/* BYTES bytes of region G at OFFSET, as they are now. */
+int kedge__region_read(const struct kedge__image_region *g, const struct kedge__hold_region *way, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
 
 #endif

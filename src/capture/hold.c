@@ -131,7 +131,7 @@ static int plan(struct kedge__hold *h, const struct kedge__hold_region *ways, co
 /* ---- begin */
 
 struct copy_job {
-	const struct kedge__hold *h;
+	struct kedge__hold *h;
 	uint64_t bytes;
 	KEDGE__ARRAY(struct kedge__hold_stretch) pieces; /* of at most COPY_BYTES */
 };
@@ -140,16 +140,22 @@ static int copy_piece(void *ctx, size_t i, int worker)
 {
 	const struct copy_job *job = ctx;
 	const struct kedge__hold_stretch *s = &job->pieces.at[i];
+	struct kedge__hold *h = job->h;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc =
+	    kedge__region_read(&h->image.regions[s->region], &h->ways[s->region], s->offset, s->copy, s->bytes, &err);
 
 	(void)worker;
-	memcpy(s->copy, (const uint8_t *)job->h->image.regions[s->region].data + s->offset, s->bytes);
-	return 0;
+	if (rc)
+		kedge__hold_fail(h, &err);
+	return rc;
 }
 
 static int copy_all(struct kedge__hold *h, struct kedge__pool *pool, struct kedge__error *err)
 {
 	struct copy_job job = {.h = h};
 	bool ok = true;
+	int rc = 0;
 
 	for (size_t i = 0; ok && i < h->stretches.count; i++) {
 		struct kedge__hold_stretch s = h->stretches.at[i];
@@ -165,9 +171,11 @@ static int copy_all(struct kedge__hold *h, struct kedge__pool *pool, struct kedg
 		}
 	}
 	if (ok)
-		kedge__pool_for(job.bytes >= POOL_BYTES ? pool : NULL, job.pieces.count, copy_piece, &job);
+		rc = kedge__pool_for(job.bytes >= POOL_BYTES ? pool : NULL, job.pieces.count, copy_piece, &job);
 	kedge__array_done(&job.pieces);
-	return ok ? 0 : kedge__error_nomem(err);
+	if (rc)
+		kedge__error_move(err, &h->failure);
+	return ok ? rc : kedge__error_nomem(err);
 }
 
 static int memory_take(struct kedge__hold *h, const struct kedge__hold_options *o, struct kedge__error *err)

@@ -57,7 +57,7 @@ struct kedge__hold {
 	atomic_size_t next_block;
 	struct kedge__image_view view;
 	pthread_mutex_t lock; /* guards: */
-	struct kedge__error failure; /* the first one of the view */
+	struct kedge__error failure; /* the first one, of a copy or the view */
 
 	KEDGE__ARRAY(struct kedge__hold_piece) pieces; /* of the literal space */
 	struct kedge__literal_source source;
@@ -69,6 +69,8 @@ const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, 
 /* Bytes of S at OFFSET of its region, which is protected. */
 int kedge__hold_read(struct kedge__hold *h, const struct kedge__hold_stretch *s, uint64_t offset, void *buffer, size_t bytes,
 		     struct kedge__error *err);
+/* ERR, which is used up, is the first failure of a view, or one of many. */
+void kedge__hold_fail(struct kedge__hold *h, struct kedge__error *err);
 /* The session is over. */
 int kedge__hold_release(struct kedge__hold *h, struct kedge__error *err);
 

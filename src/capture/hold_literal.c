@@ -158,7 +158,7 @@ int kedge__hold_literals(struct kedge__hold *h, struct kedge__literal_list *lite
 	*source = NULL;
 	if (all)
 		return kedge__hold_release(h, err);
-	h->source = (struct kedge__literal_source){fill, h};
+	h->source = (struct kedge__literal_source){.fill = fill, .ctx = h};
 	*source = &h->source;
 	return 0;
 }

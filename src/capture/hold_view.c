@@ -62,6 +62,15 @@ int kedge__hold_read(struct kedge__hold *h, const struct kedge__hold_stretch *s,
 	return rc;
 }
 
+void kedge__hold_fail(struct kedge__hold *h, struct kedge__error *err)
+{
+	pthread_mutex_lock(&h->lock);
+	if (!h->failure.code)
+		kedge__error_move(&h->failure, err);
+	pthread_mutex_unlock(&h->lock);
+	kedge__error_done(err);
+}
+
 /* For the view, which has no place for an error. */
 static bool read_quietly(struct kedge__hold *h, const struct kedge__hold_stretch *s, uint64_t offset, void *buffer,
 			 size_t bytes)
@@ -71,11 +80,7 @@ static bool read_quietly(struct kedge__hold *h, const struct kedge__hold_stretch
 
 	if (!rc)
 		return true;
-	pthread_mutex_lock(&h->lock);
-	if (!h->failure.code)
-		kedge__error_move(&h->failure, &err);
-	pthread_mutex_unlock(&h->lock);
-	kedge__error_done(&err);
+	kedge__hold_fail(h, &err);
 	return false;
 }
 

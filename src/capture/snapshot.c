@@ -1,58 +1,68 @@
 #include "capture/capture.h"
 
-/* Large enough to amortise a task, small enough to spread one huge literal over all threads. */
-#define SLAB_BYTES (UINT64_C(4) << 20)
+#include <pthread.h>
+
+/* Large enough to amortise a task, small enough to spread one huge literal over all threads. A multiple of every unit.
+ */
+#define SHARE_BYTES (UINT64_C(4) << 20)
 
 struct copy {
-	const struct kedge__literal_list *from;
-	const uint64_t *starts; /* of each literal in the snapshot */
+	const struct kedge__literal_source *source;
+	KEDGE__ARRAY(uint64_t) cuts; /* in the literal space: where a thread's share begins, and the end */
 	uint8_t *to;
-	uint64_t bytes;
+	pthread_mutex_t lock;        /* guards: */
+	struct kedge__error failure; /* the first one */
 };
 
-static size_t literal_at(const struct copy *c, uint64_t pos)
+static int copy_share(void *ctx, size_t i, int worker)
 {
-	size_t low = 0, high = c->from->count;
+	struct copy *c = ctx;
+	uint64_t at = c->cuts.at[i];
+	size_t bytes = (size_t)(c->cuts.at[i + 1] - at);
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = c->source->fill(c->source->ctx, worker, at, c->to + at, bytes, &err);
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->starts[mid] <= pos)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
+	if (!rc && c->source->check)
+		rc = c->source->check(c->source->ctx, at, c->to + at, bytes, &err);
+	if (!rc)
+		return 0;
+	pthread_mutex_lock(&c->lock);
+	if (!c->failure.code)
+		kedge__error_move(&c->failure, &err);
+	pthread_mutex_unlock(&c->lock);
+	kedge__error_done(&err);
+	return rc;
 }
 
-static int copy_slab(void *ctx, size_t i, int worker)
+/* Cuts are at literals, or at a multiple of SHARE_BYTES of one: where a source can check them. */
+static bool cuts_make(struct copy *c, const struct kedge__literal_list *literals, uint64_t *total)
 {
-	const struct copy *c = ctx;
-	uint64_t pos = i * SLAB_BYTES, end = KEDGE__MIN(pos + SLAB_BYTES, c->bytes);
-	size_t l = literal_at(c, pos);
+	bool ok = kedge__array_push(&c->cuts, 0);
 
-	(void)worker;
-	while (pos < end) {
-		const struct kedge__literal *literal = &c->from->at[l];
-		uint64_t skip = pos - c->starts[l];
-		uint64_t n = KEDGE__MIN(literal->bytes - skip, end - pos);
-
-		memcpy(c->to + pos, (const uint8_t *)literal->data + skip, n);
-		pos += n;
-		l++;
+	*total = 0;
+	for (size_t i = 0; ok && i < literals->count; i++) {
+		if (*total - c->cuts.at[c->cuts.count - 1] >= SHARE_BYTES)
+			ok = kedge__array_push(&c->cuts, *total);
+		for (uint64_t skip = SHARE_BYTES; ok && skip < literals->at[i].bytes; skip += SHARE_BYTES)
+			ok = kedge__array_push(&c->cuts, *total + skip);
+		*total += literals->at[i].bytes;
 	}
-	return 0;
+	return ok && kedge__array_push(&c->cuts, *total);
 }
 
-static uint64_t starts_fill(uint64_t *starts, const struct kedge__literal_list *literals)
+static int copy_all(struct copy *c, struct kedge__pool *pool, struct kedge__error *err)
 {
-	uint64_t total = 0;
+	int rc;
 
-	for (size_t i = 0; i < literals->count; i++) {
-		starts[i] = total;
-		total += literals->at[i].bytes;
-	}
-	return total;
+	pthread_mutex_init(&c->lock, NULL);
+	rc = kedge__pool_for(pool, c->cuts.count - 1, copy_share, c);
+	if (rc)
+		kedge__error_move(err, &c->failure);
+	else if (c->source->end)
+		rc = c->source->end(c->source->ctx, err);
+	kedge__error_done(&c->failure);
+	pthread_mutex_destroy(&c->lock);
+	return rc;
 }
 
 void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes)
@@ -73,31 +83,23 @@ void kedge__reserve_done(struct kedge__reserve *r)
 }
 
 int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, struct kedge__literal_list *literals,
-			 uint64_t limit, struct kedge__error *err)
+			 const struct kedge__literal_source *source, uint64_t limit, struct kedge__error *err)
 {
-	struct copy c = {.from = literals};
-	uint64_t *starts;
+	struct copy c = {.source = source};
+	uint64_t total;
+	int rc = cuts_make(&c, literals, &total) ? 0 : kedge__error_nomem(err);
 
-	if (!literals->count)
-		return 0;
-	starts = kedge__reallocarray(NULL, literals->count, sizeof(uint64_t));
-	if (!starts)
-		return kedge__error_nomem(err);
-	c.starts = starts;
-	c.bytes = starts_fill(starts, literals);
-	if (c.bytes > limit) {
-		kedge__free(starts);
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "a copy of %llu bytes exceeds the limit of %llu",
-					(unsigned long long)c.bytes, (unsigned long long)limit);
+	if (!rc && total > limit)
+		rc = kedge__error_set(err, KEDGE_E_LIMIT, 0, "a copy of %llu bytes exceeds the limit of %llu",
+				      (unsigned long long)total, (unsigned long long)limit);
+	if (!rc && total) {
+		c.to = kedge__reserve_get(r, total);
+		rc = c.to ? copy_all(&c, pool, err) : kedge__error_nomem(err);
 	}
-	c.to = kedge__reserve_get(r, c.bytes);
-	if (!c.to) {
-		kedge__free(starts);
-		return kedge__error_nomem(err);
+	kedge__array_done(&c.cuts);
+	for (size_t i = 0; !rc && total && i < literals->count; i++) {
+		literals->at[i].data = c.to;
+		c.to += literals->at[i].bytes;
 	}
-	kedge__pool_for(pool, (c.bytes + SLAB_BYTES - 1) / SLAB_BYTES, copy_slab, &c);
-	for (size_t i = 0; i < literals->count; i++)
-		literals->at[i].data = c.to + starts[i];
-	kedge__free(starts);
-	return 0;
+	return rc;
 }

@@ -172,8 +172,8 @@ int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *er
 		p.total += w->regions[i].bytes;
 	if (w->blocked <= 0)
 		k->reduced_at_once += p.total;
-	if (!rc && w->hold)
-		kedge__reducer_see(k->reducer, kedge__hold_view(w->hold));
+	if (!rc)
+		kedge__reducer_see(k->reducer, w->hold ? kedge__hold_view(w->hold) : kedge__live_view(w->live));
 	if (!rc)
 		rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
 						 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes,
@@ -209,26 +209,32 @@ static int reduce_prepare(struct kedge__job_write *w, struct kedge__error *err)
 	return 0;
 }
 
-/* The image is held still, or reduced at once and its literals copied. *FLAGS: neither is possible within the limit. */
+/* Literals that are copied need nothing else of the image. */
+static int literals_copy(struct kedge__job_write *w, uint64_t *flags, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	int rc = kedge__snapshot_take(&k->reserve, k->pool, &w->reduction.literals, w->source, k->set.copy_memory, err);
+
+	if (!rc)
+		return kedge__still_end(w, err);
+	if (rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM)
+		return rc;
+	*flags = FLAG_TOO_LARGE;
+	return 0;
+}
+
+/* The image is held still, or reduced at once and its literals copied. *FLAGS: neither is possible within the limit.
+ * With capture = sync it is neither. */
 static int set_aside(struct kedge__job_write *w, uint64_t *flags, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
-	int rc = 0;
+	int rc = kedge__still_take(w, err);
 
-	if (k->set.capture != KEDGE__CAPTURE_SYNC)
-		kedge__still_take(w);
 	kedge__track_arm(k);
-	if (w->hold)
-		return 0;
-	rc = kedge__checkpoint_reduce(w, err);
-	if (rc || k->set.capture == KEDGE__CAPTURE_SYNC)
+	if (rc || w->hold || k->set.capture == KEDGE__CAPTURE_SYNC)
 		return rc;
-	rc = kedge__snapshot_take(&k->reserve, k->pool, &w->reduction.literals, k->set.copy_memory, err);
-	if (rc == KEDGE_E_LIMIT || rc == KEDGE_E_NOMEM) {
-		*flags = FLAG_TOO_LARGE;
-		rc = 0;
-	}
-	return rc;
+	rc = kedge__still_reduce(w, err);
+	return rc ? rc : literals_copy(w, flags, err);
 }
 
 /*

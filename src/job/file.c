@@ -1,6 +1,8 @@
 /*
  * Files that the application writes itself, in STORE/NAME/files/rRRRRRRR on L1. While a version is saved or restored
- * each is mapped and stands in the table of regions like any other; between calls it is the application's alone.
+ * each stands in the table of regions like any other; between calls it is the application's alone. One that is restored
+ * is mapped. One that is saved is not: whoever cuts it short would kill the process that looks at a mapping of it. It
+ * has addresses without memory, by which its literals are known, and is read from `from`.
  */
 #include "job/handle.h"
 
@@ -19,13 +21,15 @@ static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 	return rc;
 }
 
-static int map(struct kedge__job_file *f, int fd, uint64_t bytes, int protection, const char *path,
-	       struct kedge__error *err)
+/* FD -1: nothing but addresses. */
+static int map(struct kedge__job_file *f, int fd, uint64_t bytes, const char *path, struct kedge__error *err)
 {
 	void *data = NULL;
 
-	if (bytes)
-		data = mmap(NULL, bytes, protection, protection & PROT_WRITE ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+	if (bytes && fd < 0)
+		data = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	else if (bytes)
+		data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (data == MAP_FAILED)
 		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot map %s", path);
 	f->data = data;
@@ -56,9 +60,13 @@ static int take(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 	else if (!S_ISREG(st.st_mode))
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "%s is not a regular file", f->path);
 	if (!rc)
-		rc = map(f, fd, (uint64_t)st.st_size, PROT_READ, f->path, err);
-	kedge__fs_close(fd);
-	return rc ? rc : list(k, f, err);
+		rc = map(f, -1, (uint64_t)st.st_size, f->path, err);
+	if (rc) {
+		kedge__fs_close(fd);
+		return rc;
+	}
+	f->from = (struct kedge__region_file){fd, f->path};
+	return list(k, f, err);
 }
 
 int kedge__files_take(kedge_t *k, struct kedge__error *err)
@@ -94,7 +102,7 @@ static int create(kedge_t *k, struct kedge__job_file *f, uint64_t bytes, struct 
 	f->temporary = temporary;
 	rc = kedge__fs_allocate(fd, bytes, temporary, err);
 	if (!rc)
-		rc = map(f, fd, bytes, PROT_READ | PROT_WRITE, temporary, err);
+		rc = map(f, fd, bytes, temporary, err);
 	kedge__fs_close(fd);
 	return rc ? rc : list(k, f, err);
 }
@@ -143,6 +151,8 @@ void kedge__files_drop(kedge_t *k)
 			(void)kedge__region_table_remove(k->regions, f->region, NULL);
 		f->listed = false;
 		unmap(f);
+		kedge__fs_close(f->from.fd);
+		f->from.fd = -1;
 		if (f->temporary)
 			(void)kedge__fs_unlink(f->temporary, NULL);
 		kedge__free(f->temporary);
@@ -167,7 +177,7 @@ void kedge__files_free(kedge_t *k)
 	kedge__array_done(&k->files);
 }
 
-static struct kedge__job_file *file_find(kedge_t *k, const char *region)
+static struct kedge__job_file *file_find(const kedge_t *k, const char *region)
 {
 	/* Most names are not those of files, and need not be compared. */
 	if (!region || strncmp(region, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0)
@@ -177,6 +187,13 @@ static struct kedge__job_file *file_find(kedge_t *k, const char *region)
 			return &k->files.at[i];
 	}
 	return NULL;
+}
+
+const struct kedge__region_file *kedge__file_of(const kedge_t *k, const char *region)
+{
+	const struct kedge__job_file *f = file_find(k, region);
+
+	return f && f->from.fd >= 0 ? &f->from : NULL;
 }
 
 bool kedge__file_forget(kedge_t *k, const char *region)
@@ -219,7 +236,7 @@ int kedge__files_renew(kedge_t *k, struct kedge__error *err)
 
 static int file_add(kedge_t *k, const char *name, struct kedge__job_file **out, struct kedge__error *err)
 {
-	struct kedge__job_file fresh = {.region = kedge__asprintf(KEDGE_FILE_PREFIX "%s", name)};
+	struct kedge__job_file fresh = {.region = kedge__asprintf(KEDGE_FILE_PREFIX "%s", name), .from = {.fd = -1}};
 	char *dir = files_path(k);
 	int rc = dir && fresh.region ? 0 : kedge__error_nomem(err);
 

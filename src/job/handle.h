@@ -87,7 +87,8 @@ struct kedge__job_write {
 	double dirty;   /* bytes in pages that were written, of tracked regions; negative: not known */
 	struct kedge__job_dirty pages;        /* what the tracker says; for the reduction */
 	struct kedge__hold_region *ways;
-	struct kedge__hold *hold;             /* of the image, to be reduced by the writer; NULL: it is reduced already */
+	struct kedge__hold *hold;             /* of the image, to be reduced by the writer; NULL: */
+	struct kedge__live *live;             /* it is read where it is; NULL as well: its literals are copied */
 	const struct kedge__literal_source *source;
 	bool reduced; /* the reducer waits for commit or rollback */
 	struct kedge__set_part part;
@@ -143,11 +144,13 @@ struct kedge__flush_part {
 	struct kedge__set_part part;
 };
 
-/* A file that the application writes where it was told to. Mapped, it is a region; at other times it is not in the table. */
+/* A file that the application writes where it was told to. It is a region while it is saved, at an address that nobody may
+ * look at, or restored, mapped there; at other times it is not in the table. */
 struct kedge__job_file {
 	char *region, *path;
-	void *data;      /* NULL: not mapped, or empty */
+	void *data;      /* NULL: it has no address, or is empty */
 	uint64_t bytes;
+	struct kedge__region_file from; /* where it is read while it is saved; -1 at other times */
 	bool listed;     /* in the table of regions now */
 	char *temporary; /* being restored; becomes `path` */
 };
@@ -342,11 +345,12 @@ void kedge__pace_wrote(struct kedge__pace *p, uint64_t bytes, double seconds, do
 /* Bytes a second that the narrowest place takes; 0: nothing was measured. L2_RATE 0: L2 has no throttle, or there is none. */
 double kedge__pace_storage(const struct kedge__pace *p, double l2_rate, uint64_t l2_every);
 
-/* ------------------------------------------------------------------ still.c: memory held still, so that the rest is the writer's */
+/* ------------------------------------------------------------------ still.c: where a version's bytes come from */
 
 void kedge__still_init(kedge_t *k);
-void kedge__still_take(struct kedge__job_write *w);  /* w->hold, or NULL if it cannot be had */
-int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err);
+/* w->hold, so that the rest is the writer's, or w->live, with capture = sync or where a hold cannot be had. */
+int kedge__still_take(struct kedge__job_write *w, struct kedge__error *err);
+int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err); /* what was taken; then w->source */
 int kedge__still_end(struct kedge__job_write *w, struct kedge__error *err);
 void kedge__still_wait(kedge_t *k); /* until no write needs the application's memory any more */
 
@@ -357,6 +361,7 @@ int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct ked
 int kedge__files_keep(kedge_t *k, struct kedge__error *err); /* the filled ones are the application's */
 void kedge__files_drop(kedge_t *k);
 int kedge__files_renew(kedge_t *k, struct kedge__error *err); /* the directory of the files, if there are any, made again */
+const struct kedge__region_file *kedge__file_of(const kedge_t *k, const char *region); /* of one that is saved; NULL: none */
 void kedge__files_free(kedge_t *k);
 bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no such file */
 

@@ -1,6 +1,7 @@
 /*
  * With capture = copy and cow the application stands still only until its memory is held as it is: copied, or protected
- * against its own writes. What follows, reduction and all, is the writer's.
+ * against its own writes. What follows, reduction and all, is the writer's. With capture = sync, and where nothing can
+ * be held, it should stand still until all is written; whether it did is checked.
  */
 #include "job/handle.h"
 
@@ -40,11 +41,6 @@ void kedge__still_wait(kedge_t *k)
 	pthread_mutex_unlock(&k->state_lock);
 }
 
-static bool is_file(const struct kedge__region_record *r)
-{
-	return strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
-}
-
 static bool ways_make(struct kedge__job_write *w)
 {
 	w->ways = kedge__calloc(w->region_count + 1, sizeof(*w->ways));
@@ -56,7 +52,8 @@ static bool ways_make(struct kedge__job_write *w)
 		bool device = kedge__region_table_at(w->k->regions, i)->flags & KEDGE_REGION_DEVICE;
 
 		w->ways[i].name = w->records[i].name;
-		w->ways[i].copied = device || is_file(&w->records[i]);
+		w->ways[i].file = kedge__file_of(w->k, w->records[i].name);
+		w->ways[i].copied = device || w->ways[i].file;
 		w->ways[i].only = narrow ? &w->pages.lists[i] : NULL;
 	}
 	return w->ways;
@@ -88,15 +85,12 @@ static int begin(struct kedge__job_write *w, struct kedge__error *err)
 	return kedge__hold_begin(&w->image, w->ways, &options, &w->hold, err);
 }
 
-void kedge__still_take(struct kedge__job_write *w)
+static void hold_take(struct kedge__job_write *w)
 {
 	kedge_t *k = w->k;
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = begin(w, &err);
 
-	if (!ways_make(w))
-		return;
-	rc = begin(w, &err);
 	if (rc && k->cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {
 		kedge__log(KEDGE_LOG_NOTICE, "%s: memory is copied from now on, it cannot be protected: %s", k->name,
 			   kedge__error_text(&err));
@@ -108,14 +102,25 @@ void kedge__still_take(struct kedge__job_write *w)
 		holding_set(k, true);
 }
 
+int kedge__still_take(struct kedge__job_write *w, struct kedge__error *err)
+{
+	if (!ways_make(w))
+		return kedge__error_nomem(err);
+	if (w->k->set.capture != KEDGE__CAPTURE_SYNC)
+		hold_take(w);
+	return w->hold ? 0 : kedge__live_begin(&w->image, w->ways, &w->live, err);
+}
+
 int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__error cause = KEDGE__ERROR_INIT;
 	int rc = kedge__checkpoint_reduce(w, err);
 
-	if (!rc)
+	if (!rc && w->hold)
 		rc = kedge__hold_literals(w->hold, &w->reduction.literals, &w->source, err);
+	else if (!rc)
+		rc = kedge__live_literals(w->live, k->reducer, &w->reduction.literals, &w->source, err);
 	/* What the session says is why the reduction had to stop. */
 	if (rc && kedge__still_end(w, &cause) != 0) {
 		rc = cause.code;
@@ -129,10 +134,12 @@ int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err)
 
 int kedge__still_end(struct kedge__job_write *w, struct kedge__error *err)
 {
-	int rc;
+	int rc = kedge__live_end(w->live, err);
 
+	w->live = NULL;
+	w->source = NULL;
 	if (!w->hold)
-		return 0;
+		return rc;
 	rc = kedge__hold_end(w->hold, err);
 	w->hold = NULL;
 	holding_set(w->k, false);

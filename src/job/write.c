@@ -83,7 +83,7 @@ void kedge__write_segment(struct kedge__job_write *w)
 {
 	int rc;
 
-	if (!w->rc && w->hold)
+	if (!w->rc && !w->reduced)
 		w->rc = kedge__still_reduce(w, &w->err);
 	if (!w->rc)
 		w->rc = segment_write(w, &w->err);

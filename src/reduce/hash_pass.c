@@ -3,6 +3,9 @@
  * region sum and the search for constant chunks read no memory a second time. Digests are compared with those of the
  * last version in place; what changed goes on a list of the thread, and the old digest on another, for rollback.
  * Where the caller knows which bytes may have changed, only those are read, in grains of at least a page.
+ *
+ * Memory that may change is read once, into a buffer: the digest, the sum and what is taken for a constant must be of
+ * the same bytes, or what is stored is not what the sums say.
  */
 #include "reduce/reducer.h"
 
@@ -94,8 +97,8 @@ static void note_change(struct ends *e, const struct piece *p, uint64_t i, uint6
 	*digest = fresh;
 }
 
-/* The first of [i, n) where both differ, or n. Most do not, so eight are looked at together. */
-static uint64_t next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n)
+/* Most do not differ, so eight are looked at together. */
+uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n)
 {
 	for (; i + 8 <= n; i += 8) {
 		uint64_t difference = 0;
@@ -139,7 +142,7 @@ static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_wor
 	for (;; i++) {
 		if (i < known && kedge__digest_equal(old[i], fresh[i]))
 			i = r->options.paranoid ? next_difference_in_bytes(p, fresh, i, known, chunk)
-						: next_difference(old, fresh, i, known);
+						: kedge__next_difference(old, fresh, i, known);
 		if (i == n)
 			break;
 		if (!ends.change && !lists_reserve(w, n))
@@ -153,9 +156,11 @@ static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_wor
 	return true;
 }
 
-static void weaken(struct kedge__digest *d, uint64_t n, uint64_t mask)
+void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest *d, uint64_t n)
 {
-	for (uint64_t i = 0; i < n; i++)
+	uint64_t mask = r->options.digest_mask;
+
+	for (uint64_t i = 0; mask && i < n; i++)
 		d[i] = (struct kedge__digest){d[i].lo & mask, 0};
 }
 
@@ -176,26 +181,6 @@ static struct kedge__sum piece_sum(const struct kedge__reducer *r, const struct 
 	return total;
 }
 
-static bool hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, struct kedge__hash_worker *w, struct piece p,
-			uint64_t slab_bytes)
-{
-	uint64_t chunk = r->options.chunk, step = KEDGE__MAX(PIECE_BYTES, chunk);
-
-	for (uint64_t at = 0; at < slab_bytes; at += step) {
-		p.bytes = KEDGE__MIN(step, slab_bytes - at);
-		kedge__digest_chunks(r->key, p.data, p.bytes, chunk, w->fresh);
-		s->sum = kedge__sum_add(s->sum, piece_sum(r, &p));
-		if (r->options.digest_mask)
-			weaken(w->fresh, kedge__chunks_of(p.bytes, chunk), r->options.digest_mask);
-		if (!compare_piece(r, w, &p))
-			return false;
-		p.data += step;
-		p.offset += step;
-		p.first += step / chunk;
-	}
-	return true;
-}
-
 /* ---- an image that is seen through a view */
 
 /* LEN bytes of the slab's region at OFFSET, whole where every byte is stored anyway. */
@@ -211,7 +196,53 @@ static const uint8_t *part_get(const struct kedge__reducer *r, const struct kedg
 			 kedge__reducer_ops_of(r)->whole);
 }
 
+/* Each piece is asked for by itself, when it is needed. */
+static bool is_in_pieces(const struct kedge__reducer *r)
+{
+	return r->txn.view && !r->txn.view->keep && !kedge__reducer_ops_of(r)->whole;
+}
+
 /* ---- slabs */
+
+/* BYTES bytes of slab S, at P. */
+static int hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
+{
+	struct kedge__hash_worker *w = &r->txn.workers[worker];
+	uint64_t chunk = r->options.chunk, step = KEDGE__MAX(PIECE_BYTES, chunk);
+	bool in_pieces = is_in_pieces(r);
+
+	for (uint64_t at = 0; at < bytes; at += step) {
+		p.bytes = KEDGE__MIN(step, bytes - at);
+		if (in_pieces)
+			p.data = part_get(r, s, worker, p.offset, p.bytes);
+		if (!p.data)
+			return KEDGE_E_STATE;
+		kedge__digest_chunks(r->key, p.data, p.bytes, chunk, w->fresh);
+		s->sum = kedge__sum_add(s->sum, piece_sum(r, &p));
+		kedge__digests_weaken(r, w->fresh, kedge__chunks_of(p.bytes, chunk));
+		if (!compare_piece(r, w, &p))
+			return KEDGE_E_NOMEM;
+		p.data += p.bytes;
+		p.offset += step;
+		p.first += step / chunk;
+	}
+	return 0;
+}
+
+/* A part of slab S, BYTES bytes at P. */
+static int hash_part(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
+{
+	const struct kedge__hash_worker *w = &r->txn.workers[worker];
+	size_t change = w->changes.count, fill = w->fills.count;
+	int rc;
+
+	if (!is_in_pieces(r))
+		p.data = part_get(r, s, worker, p.offset, bytes);
+	rc = hash_pieces(r, s, worker, p, bytes);
+	if (!rc && !kedge__part_keep(r, s, worker, change, fill, p.data, p.offset))
+		rc = KEDGE_E_NOMEM;
+	return rc;
+}
 
 /* Whether the caller knows where the slab may have changed, and all that is needed of the rest is there. */
 static bool is_narrow(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t number)
@@ -227,7 +258,6 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 		      uint64_t bytes)
 {
 	const struct kedge__region_dirty *d = &r->txn.dirty[s->region];
-	struct kedge__hash_worker *w = &r->txn.workers[worker];
 	uint64_t chunk = r->options.chunk, grain = kedge__grain(chunk), start = p->offset, end = start + bytes;
 	uint64_t done = start;
 	size_t i = kedge__dirty_find(d, start);
@@ -239,19 +269,16 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 	for (; i < d->count && d->at[i].addr < end; i++) {
 		uint64_t from = KEDGE__MAX(done, d->at[i].addr / grain * grain);
 		uint64_t to = KEDGE__MIN(end, (d->at[i].addr + d->at[i].len + grain - 1) / grain * grain);
-		size_t change = w->changes.count, fill = w->fills.count;
 		struct piece part = *p;
+		int rc;
 
 		if (from >= to)
 			continue;
-		part.data = part_get(r, s, worker, from, to - from);
 		part.offset = from;
 		part.first = from / chunk;
-		if (!part.data)
-			return KEDGE_E_STATE;
-		if (!hash_pieces(r, s, w, part, to - from) ||
-		    !kedge__part_keep(r, s, worker, change, fill, part.data, from))
-			return KEDGE_E_NOMEM;
+		rc = hash_part(r, s, worker, part, to - from);
+		if (rc)
+			return rc;
 		done = to;
 	}
 	s->sum = (struct kedge__sum){0, 0};
@@ -260,18 +287,14 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 	return 0;
 }
 
-static int hash_whole(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
+/* Nothing but the sum. */
+static int sum_slab(const struct kedge__reducer *r, struct kedge__slab *s, int worker, uint64_t offset, uint64_t bytes)
 {
-	struct kedge__hash_worker *w = &r->txn.workers[worker];
+	const uint8_t *data = part_get(r, s, worker, offset, bytes);
 
-	p.data = part_get(r, s, worker, p.offset, bytes);
-	if (!p.data)
+	if (!data)
 		return KEDGE_E_STATE;
-	if (s->skip)
-		s->sum = kedge__sum_of(p.data, bytes, p.offset);
-	else if (!hash_pieces(r, s, w, p, bytes) ||
-		 !kedge__part_keep(r, s, worker, s->change_at, s->fill_at, p.data, p.offset))
-		return KEDGE_E_NOMEM;
+	s->sum = kedge__sum_of(data, bytes, offset);
 	return 0;
 }
 
@@ -297,8 +320,10 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	}
 	if (!s->skip && is_narrow(t, s, number))
 		rc = hash_dirty(r, s, worker, &p, bytes);
+	else if (!s->skip)
+		rc = hash_part(r, s, worker, p, bytes);
 	else
-		rc = hash_whole(r, s, worker, p, bytes);
+		rc = sum_slab(r, s, worker, p.offset, bytes);
 	s->count = w->changes.count - s->change_at;
 	s->fill_count = w->fills.count - s->fill_at;
 	s->undo_count = w->undo.count - s->undo_at;

@@ -70,9 +70,18 @@ struct kedge__literal_list {
 	size_t count, room;
 };
 
-/* Bytes of the literal space from POSITION on into BUF, on worker WORKER of the pool, several at once. */
+/*
+ * Literals that are not where their list says, or not to be looked at there. fill(): bytes of the literal space from
+ * POSITION on into BUF, on worker WORKER of the pool, several at once. check() is NULL where they cannot change any more.
+ * Else every byte that is stored goes to it once, as fill() gave it: KEDGE_E_STATE if it is not what was reduced. Stretches
+ * that are checked begin where a literal does, or at a multiple of `unit` of it, and end so; all literals but the last of a
+ * region are multiples of it. end() is the verdict on all of them. Several at once, but for end().
+ */
 struct kedge__literal_source {
 	int (*fill)(void *ctx, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err);
+	int (*check)(void *ctx, uint64_t position, const void *buf, size_t len, struct kedge__error *err);
+	int (*end)(void *ctx, struct kedge__error *err);
+	uint32_t unit; /* 0: any */
 	void *ctx;
 };
 
@@ -159,6 +168,9 @@ struct kedge__region_dirty {
  * at most once; but a paranoid reducer comes back, as worker 0, when all were. keep() follows, before the same worker's
  * next get(), for those of them that may become literals, at DATA of what get() gave; with ALL, they all will, and it is
  * not called. False: out of memory.
+ *
+ * keep() is NULL where literals are read a second time, and then checked (kedge__reducer_check()): get() is asked for
+ * pieces that stay in the first-level cache, so that a copy of them costs little, and with ALL may give memory that changes.
  */
 struct kedge__image_view {
 	const void *(*get)(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all);
@@ -185,6 +197,15 @@ int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *po
 bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
 			  const struct kedge__image *image, const struct kedge__region_dirty *dirty, uint64_t share,
 			  uint64_t turn, size_t *region, uint64_t *offset);
+/*
+ * Of the reduction in progress, from any thread: is DATA, a copy of BYTES bytes that are literals at OFFSET of region REGION
+ * of the image, what was reduced? OFFSET and, but for the region's end, BYTES are multiples of the unit. A reducer
+ * without digests only adds up here, so every literal must come by once; checked() says whether all were right, and if not
+ * which *REGION was not.
+ */
+uint32_t kedge__reducer_unit(const struct kedge__reducer *r);
+bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes);
+bool kedge__reducer_checked(struct kedge__reducer *r, size_t *region);
 void kedge__reduction_done(struct kedge__reduction *red);
 void kedge__reducer_commit(struct kedge__reducer *r);
 void kedge__reducer_rollback(struct kedge__reducer *r);

@@ -98,6 +98,7 @@ static void txn_done(struct kedge__reducer *r)
 	kedge__large_free(t->items.at, t->items.room * sizeof(t->items.at[0]));
 	kedge__array_done(&t->roots);
 	kedge__array_done(&t->pages);
+	kedge__check_done(t);
 	if (t->aside)
 		kedge__map_free(t->aside, t->aside_bytes);
 	memset(t, 0, sizeof(*t));
@@ -215,6 +216,8 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 		rc = kedge__slabs_plan(r, !ops->hashes || ops->sample, err);
 	for (size_t i = 0; !rc && !ops->hashes && i < t->slabs.count; i++)
 		t->slabs.at[i].skip = true;
+	if (!rc && t->view && !t->view->keep)
+		rc = kedge__check_begin(r, err);
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
 	if (!rc && !ops->waves)

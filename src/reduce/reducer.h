@@ -5,6 +5,7 @@
  *   hash_pass.c   one pass over all bytes, or those that may have changed, by slabs on all threads: digests, region
  *                 sums, the list of changed chunks
  *   keep.c        of an image seen through a view: what may be stored is kept
+ *   check.c       of an image that nobody holds still: what is stored is what was hashed
  *   duplicates.c  changed chunks are looked up in the record, or entered
  *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
  *   rex.c         changed patterns are looked for in their page (rex_page.c) and in this version (rex_wave.c, rex_table.c),
@@ -120,6 +121,7 @@ struct kedge__hash_worker {             /* what one thread found, in the order o
 };
 
 struct kedge__emitter;
+struct kedge__checked;
 
 /* One version in progress. */
 struct kedge__txn {
@@ -142,6 +144,7 @@ struct kedge__txn {
 	KEDGE__ARRAY(struct kedge__root) roots; /* ascending */
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
 	uint64_t aside_bytes;
+	struct kedge__checked *checked; /* whole: sums of the literals that came by, one a region */
 	_Atomic uint64_t hashed;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
@@ -242,6 +245,13 @@ static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_
 int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__hash_undo(struct kedge__reducer *r);
+/* The first of [i, n) where both differ, or n. */
+uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n);
+/* N digests as options.digest_mask wants them. */
+void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest *d, uint64_t n);
+/* check.c: room for what kedge__reducer_check() adds up. */
+int kedge__check_begin(struct kedge__reducer *r, struct kedge__error *err);
+void kedge__check_done(struct kedge__txn *t);
 /* Empty the threads' lists, of which those that are not large stay. */
 void kedge__workers_rest(struct kedge__reducer *r);
 void kedge__workers_done(struct kedge__reducer *r);

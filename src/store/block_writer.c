@@ -1,7 +1,8 @@
 /*
  * Literals to blocks to bytes. Blocks are cut at regions; groups of them go through a pipeline: named, then gathered,
- * encoded and summed on all cores, then appended in order. A block of one contiguous piece that no codec touches is
- * never copied: blocks that follow each other in memory go out in one write from where the application has them.
+ * encoded and summed on all cores, then appended in order. Of literals that can still change, one copy is made, and all
+ * else is done with that: it is checked, packed, summed and written. Of those that cannot, a block of one contiguous
+ * piece that no codec touches is never copied: blocks that follow each other in memory go out in one write.
  *
  * What is written depends on the cut alone, not on groups or threads.
  */
@@ -41,6 +42,7 @@ struct writer {
 	struct kedge__block_record *blocks;
 	struct start *starts;
 	size_t count, room;
+	uint32_t block_bytes;        /* raw, of a block */
 	struct plan *plans;          /* one a region */
 	uint8_t *samples;            /* SAMPLE_PIECES of SAMPLE_BYTES, and as much for their bases */
 	struct kedge__lineage *base; /* what blocks may be packed against, once it was asked for */
@@ -72,10 +74,19 @@ static int add_block(struct writer *w, uint32_t region, size_t literal, uint64_t
 	return 0;
 }
 
+/* What is wanted, in whole units of the source. */
+static uint32_t block_bytes(const struct kedge__segment_spec *spec)
+{
+	uint32_t unit = spec->source ? spec->source->unit : 0;
+
+	return unit ? KEDGE__MAX(spec->block_bytes / unit, 1) * unit : spec->block_bytes;
+}
+
 static int cut(struct writer *w, struct kedge__error *err)
 {
 	uint64_t position = 0;
 
+	w->block_bytes = block_bytes(w->spec);
 	for (size_t i = 0; i < w->literals->count; i++) {
 		const struct kedge__literal *literal = &w->literals->at[i];
 		uint64_t done = 0;
@@ -86,12 +97,12 @@ static int cut(struct writer *w, struct kedge__error *err)
 			struct kedge__block_record *last = w->count ? &w->blocks[w->count - 1] : NULL;
 			uint64_t room;
 
-			if (!last || last->region != literal->region || last->raw_bytes == w->spec->block_bytes) {
+			if (!last || last->region != literal->region || last->raw_bytes == w->block_bytes) {
 				if (add_block(w, literal->region, i, done, position, err) != 0)
 					return KEDGE_E_NOMEM;
 				last = &w->blocks[w->count - 1];
 			}
-			room = KEDGE__MIN(w->spec->block_bytes - last->raw_bytes, literal->bytes - done);
+			room = KEDGE__MIN(w->block_bytes - last->raw_bytes, literal->bytes - done);
 			last->raw_bytes += (uint32_t)room;
 			done += room;
 			position += room;
@@ -393,6 +404,18 @@ static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *p
 	return rc;
 }
 
+/* A copy of all of block I, at TO, that nobody can change. */
+static int copy_block(const struct writer *w, size_t i, uint8_t *to, int worker, struct kedge__error *err)
+{
+	const struct kedge__literal_source *source = w->spec->source;
+	const struct kedge__block_record *block = &w->blocks[i];
+	int rc = gather(w, i, to, block->raw_bytes, worker, err);
+
+	if (!rc && source && source->check)
+		rc = source->check(source->ctx, block->position, to, block->raw_bytes, err);
+	return rc;
+}
+
 /* Block I into PACKED, by way of GATHERED if it is in pieces; or as it is, from where it is. */
 static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *packed, int worker,
 			struct kedge__error *err)
@@ -407,7 +430,7 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 	if (!raw) {
 		uint8_t *to = encodes ? gathered : packed;
 
-		rc = gather(w, i, to, block->raw_bytes, worker, err);
+		rc = copy_block(w, i, to, worker, err);
 		raw = to;
 	}
 	block->codec = KEDGE__CODEC_NONE;
@@ -513,13 +536,16 @@ static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge
 					    .ctx = w,
 					    .queue = w->spec->io.queue};
 	uint64_t most = kedge__io_buffer(&w->spec->io), bytes;
+	const struct kedge__literal_source *source = w->spec->source;
+	int rc;
 
 	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, LEAST_GROUP), most);
-	spec.buffer_bytes = (size_t)KEDGE__MAX(w->group_bytes, w->spec->block_bytes);
+	spec.buffer_bytes = (size_t)KEDGE__MAX(w->group_bytes, w->block_bytes);
 	if (group_end(w, 0, &bytes) == w->count)
 		pool = NULL;
 	spec.store_apart = pool && threads > 1;
-	return kedge__pipeline_run(pool, &spec, stats, err);
+	rc = kedge__pipeline_run(pool, &spec, stats, err);
+	return !rc && source && source->end ? source->end(source->ctx, err) : rc;
 }
 
 /* ------------------------------------------------------------------ what became of it */

@@ -316,7 +316,7 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 		       struct kedge__error *err)
 {
 	const struct kedge__segment *top = kedge__lineage_top(m->lineage);
-	const struct kedge__literal_source source = {kedge__merge_fill, m};
+	const struct kedge__literal_source source = {.fill = kedge__merge_fill, .ctx = m};
 	struct kedge__segment_spec spec = {.name = target->to->name,
 					   .version = top->header.version,
 					   .rank = top->header.rank,

@@ -17,9 +17,10 @@ static uint8_t *memory_new(void)
 	return m;
 }
 
+static const size_t sizes[] = {1, 7, 4096, 0, (size_t)5 << 20, 3};
+
 static void literals_cut(struct kedge__literal_list *list, const uint8_t *m)
 {
-	const size_t sizes[] = {1, 7, 4096, 0, (size_t)5 << 20, 3};
 	size_t at = 0;
 
 	for (size_t i = 0; i < KEDGE__COUNT(sizes); i++) {
@@ -32,10 +33,42 @@ static void literals_cut(struct kedge__literal_list *list, const uint8_t *m)
 	assert_true(kedge__array_push(list, rest));
 }
 
+/* Literals where they are. */
+static int fill(void *ctx, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err)
+{
+	const struct kedge__literal_list *list = ctx;
+	uint8_t *to = buf;
+
+	(void)worker, (void)err;
+	for (size_t i = 0; len; position -= KEDGE__MIN(position, list->at[i].bytes), i++) {
+		size_t n = list->at[i].bytes > position ? KEDGE__MIN(list->at[i].bytes - position, len) : 0;
+
+		if (n)
+			memcpy(to, (const uint8_t *)list->at[i].data + position, n);
+		to += n;
+		len -= n;
+	}
+	return 0;
+}
+
+/* Nothing has changed, but for a stretch with byte *CTX of it. */
+static _Atomic uint64_t seen;
+static uint64_t bad;
+
+static int check(void *ctx, uint64_t position, const void *buf, size_t len, struct kedge__error *err)
+{
+	(void)ctx, (void)buf;
+	seen += len;
+	if (bad < position || bad - position >= len)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_STATE, 0, "it changed");
+}
+
 static void take_and_compare(int threads)
 {
 	struct kedge__literal_list list = {0}, was = {0};
 	struct kedge__reserve s = {0};
+	struct kedge__literal_source source = {.fill = fill, .check = check, .ctx = &was};
 	struct kedge__pool *pool = NULL;
 	uint8_t *m = memory_new(), *copy = kedge__malloc(BYTES);
 
@@ -44,7 +77,16 @@ static void take_and_compare(int threads)
 	literals_cut(&list, m);
 	literals_cut(&was, copy);
 	assert_int_equal(kedge__pool_new(threads, &pool, NULL), 0);
-	assert_int_equal(kedge__snapshot_take(&s, pool, &list, BYTES, NULL), 0);
+	for (bad = BYTES / 2, seen = 0; bad; bad = bad > BYTES ? 0 : UINT64_MAX) {
+		int rc = kedge__snapshot_take(&s, pool, &list, &source, BYTES, NULL);
+
+		assert_int_equal(rc, bad < BYTES ? KEDGE_E_STATE : 0);
+		if (rc) /* then all is as it was */
+			assert_ptr_equal(list.at[0].data, m);
+		if (rc)
+			seen = 0;
+	}
+	assert_int_equal(seen, BYTES - (KEDGE__COUNT(sizes) * 5));
 	memset(m, 0xee, BYTES);
 	for (size_t i = 0; i < list.count; i++) {
 		assert_int_equal(list.at[i].bytes, was.at[i].bytes);
@@ -72,14 +114,15 @@ static void test_limit_and_nothing(void **state)
 	struct kedge__reserve s = {0};
 	uint8_t bytes[100] = {0};
 	struct kedge__literal l = {bytes, 100, 0};
+	struct kedge__literal_source source = {.fill = fill, .ctx = &list};
 
 	(void)state;
-	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 0, NULL), 0);
+	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, &source, 0, NULL), 0);
 	kedge__reserve_done(&s);
 	assert_true(kedge__array_push(&list, l));
-	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 99, NULL), KEDGE_E_LIMIT);
+	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, &source, 99, NULL), KEDGE_E_LIMIT);
 	assert_ptr_equal(list.at[0].data, bytes);
-	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, 100, NULL), 0);
+	assert_int_equal(kedge__snapshot_take(&s, NULL, &list, &source, 100, NULL), 0);
 	assert_ptr_not_equal(list.at[0].data, bytes);
 	kedge__reserve_done(&s);
 	kedge__array_done(&list);

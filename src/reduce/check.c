@@ -1,0 +1,111 @@
+/*
+ * check.c: literals are read a second time when they are stored. Where nobody holds the memory still, what is read then
+ * must be what was hashed: else the version would not be what its digests say, and all that refers to it would be
+ * wrong. Reducers with digests compare those of every chunk; the others add up the sums of what they are given.
+ */
+#include "reduce/reducer.h"
+
+#define BATCH 256 /* chunks that are hashed at once */
+
+struct kedge__checked {
+	_Atomic uint64_t s1, s2;
+};
+
+uint32_t kedge__reducer_unit(const struct kedge__reducer *r)
+{
+	return kedge__reducer_ops_of(r)->hashes ? r->options.chunk : 8;
+}
+
+int kedge__check_begin(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+
+	if (!kedge__reducer_ops_of(r)->whole)
+		return 0;
+	t->checked = kedge__calloc(t->image->count + 1, sizeof(*t->checked));
+	return t->checked ? 0 : kedge__error_nomem(err);
+}
+
+void kedge__check_done(struct kedge__txn *t)
+{
+	kedge__free(t->checked);
+	t->checked = NULL;
+}
+
+/* The first slab of REGION. */
+static size_t first_slab(const struct kedge__txn *t, size_t region)
+{
+	size_t low = 0, high = t->slabs.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->slabs.at[middle].region < region)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Within a slab that was hashed. */
+static bool chunks_are(const struct kedge__reducer *r, size_t region, uint64_t offset, const uint8_t *data,
+		       uint64_t bytes)
+{
+	uint64_t chunk = r->options.chunk;
+	const struct kedge__digest *known = r->txn.regions[region]->digests + offset / chunk;
+	struct kedge__digest fresh[BATCH];
+
+	for (uint64_t at = 0; at < bytes; at += BATCH * chunk) {
+		uint64_t len = KEDGE__MIN(BATCH * chunk, bytes - at), n = kedge__chunks_of(len, chunk);
+
+		kedge__digest_chunks(r->key, data + at, len, chunk, fresh);
+		kedge__digests_weaken(r, fresh, n);
+		if (kedge__next_difference(known, fresh, 0, n) < n)
+			return false;
+		known += n;
+	}
+	return true;
+}
+
+bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes)
+{
+	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
+	struct kedge__txn *t = &r->txn;
+	bool same = true;
+
+	if (t->checked) {
+		struct kedge__sum sum = kedge__sum_of(data, bytes, offset);
+
+		atomic_fetch_add(&t->checked[region].s1, sum.s1);
+		atomic_fetch_add(&t->checked[region].s2, sum.s2);
+	}
+	if (!ops->hashes || !ops->sample)
+		return !ops->hashes || chunks_are(r, region, offset, data, bytes);
+	for (uint64_t at = offset, len; same && at < offset + bytes; at += len) {
+		size_t slab = first_slab(t, region) + at / KEDGE__SLAB_BYTES;
+
+		len = KEDGE__MIN(KEDGE__SLAB_BYTES - at % KEDGE__SLAB_BYTES, offset + bytes - at);
+		same = t->slabs.at[slab].skip || chunks_are(r, region, at, (const uint8_t *)data + (at - offset), len);
+	}
+	return same;
+}
+
+bool kedge__reducer_checked(struct kedge__reducer *r, size_t *region)
+{
+	struct kedge__txn *t = &r->txn;
+
+	for (size_t i = 0; t->checked && i < t->slabs.count; i++) {
+		struct kedge__checked *c = &t->checked[t->slabs.at[i].region];
+
+		atomic_fetch_sub(&c->s1, t->slabs.at[i].sum.s1);
+		atomic_fetch_sub(&c->s2, t->slabs.at[i].sum.s2);
+	}
+	for (size_t i = 0; t->checked && i < t->image->count; i++) {
+		if (t->checked[i].s1 || t->checked[i].s2) {
+			*region = i;
+			return false;
+		}
+	}
+	return true;
+}
