@@ -9,7 +9,9 @@
  */
 #include "reduce/reducer.h"
 
-#define PIECE_BYTES (UINT64_C(16) << 10)
+/* Less than half of the first-level cache; and while a page is worked on, the processor fetches on by itself. Pieces of
+ * 16 KiB took a third more time where they are copied. */
+#define PIECE_BYTES (UINT64_C(4) << 10)
 #define SAMPLE_RATE 64
 
 /* One slab in SAMPLE_RATE, always the same ones, at no regular distance; and always the first. */
