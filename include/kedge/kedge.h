@@ -162,9 +162,10 @@ KEDGE_API int kedge_region_flags(kedge_t *k, const char *name, unsigned flags);
 /*
  * A file instead of memory: write file NAME (a plain file name) where PATH, of SIZE bytes, then says: a directory of this
  * rank's own on L1, which exists. From then on the file is protected as region "files/NAME": each checkpoint takes it as it
- * is, mapped and not read into memory, with everything that regions have; a file that is not there fails the checkpoint.
- * kedge_restart() puts it back there, and kedge_unprotect(k, "files/NAME") ends it. The file itself stays until the
- * application removes it, and must not change while kedge_checkpoint() runs. KEDGE_E_LIMIT: PATH does not fit.
+ * is, read in pieces and with capture = sync never as a whole in memory, with everything that regions have; a file that is
+ * not there fails the checkpoint. kedge_restart() puts it back there, and kedge_unprotect(k, "files/NAME") ends it. The file
+ * itself stays until the application removes it, and must not change while kedge_checkpoint() runs: one that does, or is
+ * cut short, fails the checkpoint with KEDGE_E_STATE if that matters to what is stored. KEDGE_E_LIMIT: PATH does not fit.
  */
 KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size);
 
@@ -175,7 +176,9 @@ KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t 
  * again: with capture = sync the version is then complete on L1; with capture = copy or cow it is
  * written by a background thread, and kedge_wait() tells how that ended. With cow the memory must
  * stay mapped until then, or until kedge_unprotect(); if not, the version fails and says which
- * region is gone.
+ * region is gone. With sync no thread may write to it before the call returns; if one does, the
+ * version is still one image that restarts accept, with old and new bytes, or fails with
+ * KEDGE_E_STATE and the name of the region; versions before and after it are not harmed.
  *
  * Numbers ascend. The version that the process restarted from, and the last one that it took, may
  * be taken again: they are replaced. When the first version after a restart is complete, all
