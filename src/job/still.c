@@ -92,10 +92,11 @@ static void hold_take(struct kedge__job_write *w)
 	int rc = begin(w, &err);
 
 	if (rc && k->cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {
-		kedge__log(KEDGE_LOG_NOTICE, "%s: memory is copied from now on, it cannot be protected: %s", k->name,
-			   kedge__error_text(&err));
 		k->cow = false;
-		(void)begin(w, NULL);
+		k->cow = begin(w, NULL) != 0; /* then protection was not the reason: a file cannot be read */
+		if (!k->cow)
+			kedge__log(KEDGE_LOG_NOTICE, "%s: memory is copied from now on, it cannot be protected: %s",
+				   k->name, kedge__error_text(&err));
 	}
 	kedge__error_done(&err);
 	if (kedge__hold_protects(w->hold))
