@@ -55,14 +55,14 @@ static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 
 static int retain(struct kedge__job_write *w, struct kedge__error *err)
 {
-	uint64_t *versions = kedge__calloc(w->alive_count + 1, sizeof(*versions));
+	struct kedge__image_key *images = kedge__calloc(w->alive_count + 1, sizeof(*images));
 
-	if (!versions)
+	if (!images)
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < w->alive_count; i++)
-		versions[i] = w->alive[i].version;
-	kedge__reducer_retain(w->k->reducer, versions, w->alive_count);
-	kedge__free(versions);
+		images[i] = kedge__image_key_of(w->k, w->alive[i].version);
+	kedge__reducer_retain(w->k->reducer, images, w->alive_count);
+	kedge__free(images);
 	return 0;
 }
 

@@ -426,16 +426,19 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedg
 int kedge__reducer_make(kedge_t *k, struct kedge__error *err);
 int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err);
 
-struct kedge__record_tie { /* what a record file must match */
+struct kedge__record_tie { /* what a record file must match, beside every image that it names */
 	struct kedge__store_id store;
-	uint64_t version;
-	struct kedge__digest image_id;
+	struct kedge__digest name; /* kedge__seal() of the job's name */
+	struct kedge__image_key last;
 	uint32_t rank, ranks;
 };
 int kedge__record_file_save(const char *path, const struct kedge__record_tie *tie, const struct kedge__reducer *r, struct kedge__error *err);
-/* KEDGE_E_NOTFOUND: no file, or one of another version. */
+/* KEDGE_E_NOTFOUND: no file, or one of another job, rank or version. */
 int kedge__record_file_load(const char *path, const struct kedge__record_tie *tie, struct kedge__reducer *r, struct kedge__error *err);
 void kedge__record_save(kedge_t *k); /* at close; only logs */
-bool kedge__record_load(kedge_t *k, struct kedge__set_key key);
+bool kedge__record_load(kedge_t *k, struct kedge__set_key key); /* a file that does not fit is removed */
+void kedge__record_drop(kedge_t *k); /* the file, with the first version that it does not know of; only logs */
+/* This rank's image of a version that the writer's catalogue has. */
+struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version);
 
 #endif

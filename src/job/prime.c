@@ -30,6 +30,13 @@ static char *record_path(const kedge_t *k)
 	return kedge__asprintf("%s/%s/record-r%07d", kedge__catalog_store(cat), k->name, k->group.rank);
 }
 
+struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version)
+{
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].write, version);
+
+	return (struct kedge__image_key){version, e->set.parts[k->group.rank].image_id};
+}
+
 static bool tie_make(const kedge_t *k, uint64_t version, struct kedge__record_tie *tie)
 {
 	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
@@ -39,8 +46,8 @@ static bool tie_make(const kedge_t *k, uint64_t version, struct kedge__record_ti
 		return false;
 	memset(tie, 0, sizeof(*tie));
 	tie->store = kedge__catalog_store_id(cat);
-	tie->version = version;
-	tie->image_id = e->set.parts[k->group.rank].image_id;
+	tie->name = kedge__seal(k->name, strlen(k->name));
+	tie->last = kedge__image_key_of(k, version);
 	tie->rank = (uint32_t)k->group.rank;
 	tie->ranks = e->set.ranks;
 	return true;
@@ -69,6 +76,31 @@ void kedge__record_save(kedge_t *k)
 	kedge__free(path);
 }
 
+/* Versions that went since the file was written are forgotten; of those that are here, one that is another image makes
+ * all of it suspect. */
+static int images_check(kedge_t *k, struct kedge__error *err)
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__image_key *images;
+	struct kedge__set_key *keys;
+	bool stale;
+	size_t n;
+	int rc = kedge__versions_keys(cat, (uint32_t)k->group.size, KEDGE__NO_VERSION, &keys, &n, err);
+
+	if (rc)
+		return rc;
+	images = kedge__calloc(n + 1, sizeof(*images));
+	for (size_t i = 0; images && i < n; i++)
+		images[i] = kedge__image_key_of(k, keys[i].version);
+	kedge__free(keys);
+	if (!images)
+		return kedge__error_nomem(err);
+	stale = kedge__reducer_contradicts(k->reducer, images, n);
+	kedge__reducer_retain(k->reducer, images, n);
+	kedge__free(images);
+	return stale ? kedge__error_set(err, KEDGE_E_MISMATCH, 0, "versions were replaced since it was kept") : 0;
+}
+
 bool kedge__record_load(kedge_t *k, struct kedge__set_key key)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -80,13 +112,29 @@ bool kedge__record_load(kedge_t *k, struct kedge__set_key key)
 		path = record_path(k);
 	if (path)
 		rc = kedge__record_file_load(path, &tie, k->reducer, &err);
+	if (!rc)
+		rc = images_check(k, &err);
 	if (rc && rc != KEDGE_E_NOTFOUND)
-		kedge__log(KEDGE_LOG_WARNING, "the hash record is made anew: %s", kedge__error_text(&err));
-	if (rc)
+		kedge__log(KEDGE_LOG_WARNING, "the hash record is made again: %s", kedge__error_text(&err));
+	if (rc) {
 		kedge__reducer_reset(k->reducer);
+		kedge__record_drop(k);
+	}
 	kedge__error_done(&err);
 	kedge__free(path);
 	return !rc;
+}
+
+void kedge__record_drop(kedge_t *k)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	char *path = record_path(k);
+
+	if (!path || (kedge__fs_exists(path) && kedge__fs_unlink(path, &err)))
+		kedge__log(KEDGE_LOG_WARNING, "an old hash record stays where it is: %s",
+			   path ? kedge__error_text(&err) : kedge_strerror(KEDGE_E_NOMEM));
+	kedge__error_done(&err);
+	kedge__free(path);
 }
 
 /* ------------------------------------------------------------------ literals of older versions */
@@ -183,6 +231,7 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 		struct kedge__error problem = KEDGE__ERROR_INIT;
 		int rc = prime_version(k, keys[i].version, &problem);
 
+		kedge__reducer_identify(k->reducer, kedge__image_key_of(k, keys[i].version));
 		if (rc == KEDGE_E_NOMEM) {
 			kedge__error_move(err, &problem);
 			return rc;
@@ -231,6 +280,8 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedg
 		rc = prime_older(k, keys, older, err);
 		if (!rc)
 			rc = kedge__reducer_prime_image(k->reducer, k->pool, key.version, &image, err);
+		if (!rc)
+			kedge__reducer_identify(k->reducer, kedge__image_key_of(k, key.version));
 	}
 	if (!rc)
 		k->reducer_at = key.version;
@@ -312,6 +363,8 @@ static int prime_newest(kedge_t *k, const struct kedge__set_key *keys, size_t n,
 		rc = prime_older(k, keys, n - 1, err);
 		if (!rc)
 			rc = prime_stored(k, l, version, err);
+		if (!rc)
+			kedge__reducer_identify(k->reducer, kedge__image_key_of(k, version));
 		k->record_stale = true;
 	}
 	kedge__lineage_close(l);

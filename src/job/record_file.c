@@ -1,12 +1,14 @@
 /*
  * The record file: the reducer's memory, kept beside the store from one process to the next. A cache, not a part of the
- * store: it is never synced, and one that does not match in every respect is not used. The reducer's bytes come first,
- * the tie and the checksum last, so that it is written as a stream.
+ * store: it is never synced, and one that does not match in every respect is not used: store, job, rank, the last
+ * version, and the image of every version that it refers to (prime.c). The reducer's bytes come first, the tie and the
+ * checksum last, so that it is written as a stream.
  */
 #include "job/handle.h"
 
-#define MAGIC       UINT64_C(0x3130434552474b45) /* "EKGREC01" */
-#define TAIL_BYTES  80
+#define MAGIC       UINT64_C(0x3230434552474b45) /* "EKGREC02" */
+#define TAIL_BYTES  96
+#define TAIL_SUM    72 /* where the checksum of the body is in it */
 #define PIECE_BYTES ((size_t)1 << 20)
 
 struct stream {
@@ -58,15 +60,17 @@ static int stream_write(void *ctx, const void *data, size_t bytes, struct kedge_
 static void tail_encode(const struct kedge__record_tie *tie, uint64_t bytes, uint64_t sum, uint8_t out[TAIL_BYTES])
 {
 	memcpy(out, tie->store.at, 16);
-	kedge__put64(out + 16, tie->version);
-	kedge__put64(out + 24, tie->image_id.lo);
-	kedge__put64(out + 32, tie->image_id.hi);
-	kedge__put32(out + 40, tie->rank);
-	kedge__put32(out + 44, tie->ranks);
-	kedge__put64(out + 48, bytes);
-	kedge__put64(out + 56, sum);
-	kedge__put64(out + 64, MAGIC);
-	kedge__put64(out + 72, kedge__checksum(out, 72));
+	kedge__put64(out + 16, tie->name.lo);
+	kedge__put64(out + 24, tie->name.hi);
+	kedge__put64(out + 32, tie->last.version);
+	kedge__put64(out + 40, tie->last.id.lo);
+	kedge__put64(out + 48, tie->last.id.hi);
+	kedge__put32(out + 56, tie->rank);
+	kedge__put32(out + 60, tie->ranks);
+	kedge__put64(out + 64, bytes);
+	kedge__put64(out + TAIL_SUM, sum);
+	kedge__put64(out + 80, MAGIC);
+	kedge__put64(out + 88, kedge__checksum(out, 88));
 }
 
 static int file_write(const char *tmp, const struct kedge__record_tie *tie, const struct kedge__reducer *r,
@@ -127,6 +131,15 @@ static int body_load(const uint8_t *data, uint64_t bytes, uint64_t sum, const ch
 	return kedge__reducer_load(r, data, (size_t)bytes, err);
 }
 
+/* The last version is one of those that the reducer refers to: it must be the image that the file is tied to. */
+static int parent_check(const char *path, const struct kedge__record_tie *tie, const struct kedge__reducer *r,
+			struct kedge__error *err)
+{
+	if (kedge__reducer_parent(r) == tie->last.version && !kedge__reducer_contradicts(r, &tie->last, 1))
+		return 0;
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s ends with another version than it says", path);
+}
+
 static int file_load(int fd, uint64_t size, const char *path, const struct kedge__record_tie *tie,
 		     struct kedge__reducer *r, struct kedge__error *err)
 {
@@ -140,7 +153,7 @@ static int file_load(int fd, uint64_t size, const char *path, const struct kedge
 	if (rc)
 		return rc;
 	/* The tie fixes all of the tail but the checksum, which is taken over. */
-	tail_encode(tie, size - TAIL_BYTES, kedge__get64(tail + 56), wanted);
+	tail_encode(tie, size - TAIL_BYTES, kedge__get64(tail + TAIL_SUM), wanted);
 	if (memcmp(tail, wanted, TAIL_BYTES) != 0)
 		return not_ours(path, err);
 	size -= TAIL_BYTES;
@@ -149,7 +162,9 @@ static int file_load(int fd, uint64_t size, const char *path, const struct kedge
 		return kedge__error_nomem(err);
 	rc = kedge__fs_pread(fd, data, (size_t)size, 0, path, err);
 	if (!rc)
-		rc = body_load(data, size, kedge__get64(tail + 56), path, r, err);
+		rc = body_load(data, size, kedge__get64(tail + TAIL_SUM), path, r, err);
+	if (!rc)
+		rc = parent_check(path, tie, r, err);
 	kedge__map_free(data, size ? (size_t)size : 1);
 	return rc;
 }

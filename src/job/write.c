@@ -326,6 +326,9 @@ static void succeeded(struct kedge__job_write *w, const struct kedge__set *set)
 	struct kedge__set_key key = {w->version, kedge__set_key_id(set)};
 
 	kedge__reducer_commit(k->reducer);
+	kedge__reducer_identify(k->reducer, (struct kedge__image_key){w->version, w->part.image_id});
+	if (!k->record_stale)
+		kedge__record_drop(k);
 	k->track.at = w->collected ? w->version : KEDGE__NO_VERSION;
 	w->reduced = w->sealed = false;
 	k->reducer_at = w->version;

@@ -297,7 +297,7 @@ int kedge__record_enter(struct kedge__record *rec, struct kedge__pool *pool, str
 
 int kedge__record_begin(struct kedge__record *rec, uint64_t version, bool resume, struct kedge__error *err)
 {
-	struct kedge__epoch none = {0, false}, fresh = {version, true};
+	struct kedge__epoch none = {0}, fresh = {.version = version, .alive = true};
 	size_t last = rec->epochs.count;
 
 	if (resume && last > 1 && rec->epochs.at[last - 1].alive && rec->epochs.at[last - 1].version == version) {
@@ -359,20 +359,22 @@ void kedge__record_rollback(struct kedge__record *rec)
 	rec->current = 0;
 }
 
-void kedge__record_retain(struct kedge__record *rec, const uint64_t *alive, size_t n)
+void kedge__record_identify(struct kedge__record *rec, uint64_t version, struct kedge__digest id)
+{
+	for (size_t i = rec->epochs.count; i > 1; i--) {
+		if (rec->epochs.at[i - 1].alive && rec->epochs.at[i - 1].version == version) {
+			rec->epochs.at[i - 1].id = id;
+			return;
+		}
+	}
+}
+
+void kedge__record_retain(struct kedge__record *rec, const struct kedge__image_key *alive, size_t n)
 {
 	for (size_t i = 1; i < rec->epochs.count; i++) {
 		struct kedge__epoch *e = &rec->epochs.at[i];
-		size_t low = 0, high = n;
+		const struct kedge__image_key *key = kedge__image_key_find(alive, n, e->version);
 
-		while (low < high) {
-			size_t mid = low + (high - low) / 2;
-
-			if (alive[mid] < e->version)
-				low = mid + 1;
-			else
-				high = mid;
-		}
-		e->alive = e->alive && low < n && alive[low] == e->version;
+		e->alive = e->alive && key && kedge__digest_equal(key->id, e->id);
 	}
 }

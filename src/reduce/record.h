@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "pipeline/pipeline.h"
+#include "reduce/reduce.h"
 
 #define KEDGE__RECORD_SHARDS 64 /* few enough that tables are large, and get large pages */
 
@@ -39,6 +40,7 @@ struct kedge__record_shard {
 
 struct kedge__epoch {
 	uint64_t version;
+	struct kedge__digest id; /* of the image; all zero until it is known */
 	bool alive;
 };
 
@@ -69,8 +71,10 @@ void kedge__record_done(struct kedge__record *rec); /* also empties it for anoth
 int kedge__record_begin(struct kedge__record *rec, uint64_t version, bool resume, struct kedge__error *err);
 void kedge__record_commit(struct kedge__record *rec);
 void kedge__record_rollback(struct kedge__record *rec);
-/* Versions that are not in ALIVE (ascending) are dead. */
-void kedge__record_retain(struct kedge__record *rec, const uint64_t *alive, size_t n);
+/* The newest epoch of VERSION is that of image ID. */
+void kedge__record_identify(struct kedge__record *rec, uint64_t version, struct kedge__digest id);
+/* Epochs whose images are not in ALIVE (ascending) are dead. */
+void kedge__record_retain(struct kedge__record *rec, const struct kedge__image_key *alive, size_t n);
 
 /* Look up, or enter, all probes: the first of equal ones wins. POOL may be NULL. */
 int kedge__record_enter(struct kedge__record *rec, struct kedge__pool *pool, struct kedge__probe *probes, size_t n,

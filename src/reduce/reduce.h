@@ -53,6 +53,29 @@ struct kedge__image_region {
 	uint64_t bytes;
 };
 
+/* Which image it is: a version may be replaced by another of the same number. */
+struct kedge__image_key {
+	uint64_t version;
+	struct kedge__digest id; /* the store's image id of this rank's part */
+};
+
+/* Of N keys, ascending, that of VERSION, or NULL. */
+static inline const struct kedge__image_key *kedge__image_key_find(const struct kedge__image_key *at, size_t n,
+								   uint64_t version)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (at[middle].version < version)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < n && at[low].version == version ? &at[low] : NULL;
+}
+
 struct kedge__image {
 	const struct kedge__image_region *regions; /* ascending base */
 	size_t count;
@@ -218,9 +241,14 @@ void kedge__reducer_rollback(struct kedge__reducer *r);
  */
 int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, uint64_t addr, const void *data, uint64_t bytes, struct kedge__error *err);
 int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image, struct kedge__error *err);
-/* Forget duplicates in versions that are not in ALIVE (ascending): they were removed from the store. If the parent is
- * not alive, the next reduction stands alone. */
-void kedge__reducer_retain(struct kedge__reducer *r, const uint64_t *alive, size_t n);
+/* The version that was committed or primed last under this number is this image. One that is not identified has an id of
+ * zeros. */
+void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key image);
+/* Forget duplicates in images that are not in ALIVE (ascending): they were removed from the store, or replaced. If the
+ * parent is not alive, the next reduction stands alone. */
+void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_key *alive, size_t n);
+/* Does it refer to a version of which HAVE (ascending) has another image? Those that HAVE lacks do not matter. */
+bool kedge__reducer_contradicts(const struct kedge__reducer *r, const struct kedge__image_key *have, size_t n);
 /* Start again from nothing. */
 void kedge__reducer_reset(struct kedge__reducer *r);
 

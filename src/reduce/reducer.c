@@ -359,17 +359,39 @@ static void forget_parent(struct kedge__reducer *r)
 	r->parent = KEDGE__NO_VERSION;
 }
 
-void kedge__reducer_retain(struct kedge__reducer *r, const uint64_t *alive, size_t n)
+void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key image)
 {
-	bool parent_alive = false;
+	kedge__record_identify(&r->record, image.version, image.id);
+}
 
+/* Every version has an epoch, whichever reducer was used. */
+static bool parent_is_alive(const struct kedge__reducer *r)
+{
+	for (size_t i = r->record.epochs.count; i > 1; i--)
+		if (r->record.epochs.at[i - 1].alive && r->record.epochs.at[i - 1].version == r->parent)
+			return true;
+	return false;
+}
+
+void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_key *alive, size_t n)
+{
 	if (r->busy)
 		return;
-	for (size_t i = 0; i < n; i++)
-		parent_alive |= alive[i] == r->parent;
-	if (!parent_alive)
-		forget_parent(r);
 	kedge__record_retain(&r->record, alive, n);
+	if (!parent_is_alive(r))
+		forget_parent(r);
+}
+
+bool kedge__reducer_contradicts(const struct kedge__reducer *r, const struct kedge__image_key *have, size_t n)
+{
+	for (size_t i = 1; i < r->record.epochs.count; i++) {
+		const struct kedge__epoch *e = &r->record.epochs.at[i];
+		const struct kedge__image_key *key = kedge__image_key_find(have, n, e->version);
+
+		if (e->alive && key && !kedge__digest_equal(key->id, e->id))
+			return true;
+	}
+	return false;
 }
 
 void kedge__reducer_reset(struct kedge__reducer *r)

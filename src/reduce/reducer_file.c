@@ -9,6 +9,7 @@
 
 #define MAGIC       UINT64_C(0x3243455245474445) /* changes with the layout and with the digests */
 #define PIECE_BYTES (size_t)(1 << 20)
+#define EPOCH_BYTES 32 /* version, image id, alive */
 
 struct head {
 	uint64_t magic;
@@ -83,9 +84,10 @@ static uint64_t save_table(const struct kedge__record *rec, bool before, struct 
 static void save_epochs(const struct kedge__record *rec, struct writer *w)
 {
 	for (size_t i = 0; i < rec->epochs.count; i++) {
-		uint64_t e[2] = {rec->epochs.at[i].version, rec->epochs.at[i].alive};
+		const struct kedge__epoch *e = &rec->epochs.at[i];
+		uint64_t fields[EPOCH_BYTES / 8] = {e->version, e->id.lo, e->id.hi, e->alive};
 
-		put(w, e, sizeof(e));
+		put(w, fields, sizeof(fields));
 	}
 }
 
@@ -180,12 +182,14 @@ static int damaged(struct kedge__error *err)
 
 static int load_epochs(struct kedge__reducer *r, struct reader *in, uint64_t count, struct kedge__error *err)
 {
-	const uint8_t *p = take(in, count, 16);
+	const uint8_t *p = take(in, count, EPOCH_BYTES);
 
 	if (!p || count > UINT32_MAX)
 		return damaged(err);
-	for (uint64_t i = 0; i < count; i++, p += 16) {
-		struct kedge__epoch e = {kedge__get64(p), kedge__get64(p + 8) == 1};
+	for (uint64_t i = 0; i < count; i++, p += EPOCH_BYTES) {
+		struct kedge__epoch e = {.version = kedge__get64(p),
+					 .id = {kedge__get64(p + 8), kedge__get64(p + 16)},
+					 .alive = i && kedge__get64(p + 24) == 1};
 
 		if (!kedge__array_push(&r->record.epochs, e))
 			return kedge__error_nomem(err);

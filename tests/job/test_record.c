@@ -1,6 +1,10 @@
 /* What a process remembers of the versions of earlier ones: by the record file, or by looking into the store. */
 #include "support.h"
 
+#include "job/handle.h"
+
+#include <sys/wait.h>
+
 #define BYTES 64000
 
 static uint8_t m[BYTES], want[BYTES];
@@ -151,6 +155,138 @@ static void test_record_of_a_replaced_version(void **state)
 	all_come_back(p);
 }
 
+static void comes_back(const struct place *p, uint64_t version, uint64_t seed)
+{
+	kedge_t *k = job_open(p, false, NULL);
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	assert_ok(k, kedge_restart(k, version, NULL));
+	fill_random(want, BYTES, seed);
+	assert_memory_equal(m, want, BYTES);
+	assert_ok(k, kedge_close(k));
+}
+
+/* Versions 1 and 2 again, 1 with other bytes than it had: 2 is the same image as before. */
+static void replace_first(const struct place *p, const char *const *more)
+{
+	kedge_t *k = job_open(p, false, more);
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	assert_ok(k, kedge_restart(k, 1, NULL));
+	fill_random(m, BYTES, 9);
+	assert_ok(k, kedge_checkpoint(k, 1));
+	fill_random(m, BYTES, 2);
+	assert_ok(k, kedge_checkpoint(k, 2));
+	assert_ok(k, kedge_close(k));
+}
+
+/* A record names bytes of every version, not only of the last one: one that was replaced makes it a stale one. */
+static void test_record_of_older_versions_that_were_replaced(void **state)
+{
+	struct place *p = *state;
+	const char *const *more = MORE("reducer=tree", "chunk=256");
+	char path[500], kept[500];
+
+	for (int restart = 0; restart < 2; restart++) {
+		process(p, more, false, 1, 1, BYTES);
+		process(p, more, false, 2, 2, BYTES);
+		record_path(p, path, sizeof(path));
+		text_make(kept, sizeof(kept), "%s/kept", p->dir);
+		assert_int_equal(rename(path, kept), 0);
+		replace_first(p, more);
+		assert_int_equal(rename(kept, path), 0);
+		kedge_set_log(place_log, p);
+		process(p, more, restart, 3, 1, BYTES); /* the bytes of seed 1 are nowhere any more */
+		kedge_set_log(NULL, NULL);
+		assert_non_null(strstr(p->log, "versions were replaced"));
+		comes_back(p, 1, 9);
+		comes_back(p, 2, 2);
+		comes_back(p, 3, 1);
+		tree_remove(p->l1);
+		p->log[0] = 0;
+	}
+}
+
+/* Versions that are gone are forgotten, what is known of the others still holds. */
+static void test_record_of_versions_that_are_gone(void **state)
+{
+	struct place *p = *state;
+	const char *const *more = MORE("reducer=tree", "chunk=256", "rebuild=0");
+	char path[500];
+
+	process(p, more, false, 1, 1, BYTES);
+	process(p, more, false, 2, 2, BYTES);
+	process(p, more, false, 3, 3, BYTES);
+	manifest_path(p->l1, 1, path, sizeof(path));
+	assert_int_equal(unlink(path), 0);
+	process(p, more, false, 4, 2, 0); /* found by the record alone: nothing may be read for it */
+	process(p, more, false, 5, 1, BYTES);
+	comes_back(p, 3, 3);
+	comes_back(p, 4, 2);
+	comes_back(p, 5, 1);
+}
+
+/* A process that dies leaves no record behind: that of the process before it knows too little. */
+static void test_no_record_after_a_crash(void **state)
+{
+	const struct place *p = *state;
+	const char *const *more = MORE("reducer=tree", "chunk=256");
+	pid_t pid;
+	int status;
+
+	process(p, more, false, 1, 1, BYTES);
+	nothing(p);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		kedge_t *k = job_open(p, false, more);
+
+		assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+		fill_random(m, BYTES, 2);
+		_exit(kedge_checkpoint(k, 2) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	no_file(p);
+	process(p, more, false, 3, 1, 0);
+	process(p, more, false, 4, 2, 0);
+	all_come_back(p);
+}
+
+/* The same bytes under another name, of another rank, of another store: another record. */
+static void test_record_is_tied(void **state)
+{
+	const struct place *p = *state;
+	struct kedge__reducer_options options = {.id = KEDGE__REDUCER_TREE, .chunk = 256, .record_bytes = 1 << 20};
+	struct kedge__record_tie tie = {.name = {1, 2}, .last = {7, {3, 4}}, .ranks = 2}, other;
+	struct kedge__image_region region = {0, m, BYTES};
+	struct kedge__image image = {&region, 1};
+	struct kedge__reducer *r;
+	char path[500];
+
+	text_make(path, sizeof(path), "%s/record", p->dir);
+	fill_random(m, BYTES, 1);
+	assert_int_equal(kedge__reducer_new(&options, &r, NULL), 0);
+	assert_int_equal(kedge__reducer_prime_image(r, NULL, 7, &image, NULL), 0);
+	kedge__reducer_identify(r, tie.last);
+	assert_int_equal(kedge__record_file_save(path, &tie, r, NULL), 0);
+	assert_int_equal(kedge__record_file_load(path, &tie, r, NULL), 0);
+	for (int i = 0; i < 6; i++) {
+		other = tie;
+		other.name.hi += i == 0;
+		other.last.version += i == 1;
+		other.last.id.lo += i == 2;
+		other.rank += i == 3;
+		other.ranks += i == 4;
+		other.store.at[0] ^= i == 5;
+		assert_int_equal(kedge__record_file_load(path, &other, r, NULL), KEDGE_E_NOTFOUND);
+	}
+	kedge__reducer_identify(r, (struct kedge__image_key){7, {9, 9}}); /* inside it speaks of another image */
+	assert_int_equal(kedge__record_file_save(path, &tie, r, NULL), 0);
+	assert_int_equal(kedge__record_file_load(path, &tie, r, NULL), KEDGE_E_DAMAGED);
+	kedge__reducer_free(r);
+}
+
 /* rebuild = 0: nothing but the newest version is read. */
 static void test_rebuild_limit(void **state)
 {
@@ -196,6 +332,10 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_without_record_file, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_other_options, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_record_of_a_replaced_version, place_setup, place_teardown),
+	    JOB(test_record_of_older_versions_that_were_replaced),
+	    JOB(test_record_of_versions_that_are_gone),
+	    JOB(test_no_record_after_a_crash),
+	    JOB(test_record_is_tied),
 	    cmocka_unit_test_setup_teardown(test_rebuild_limit, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_paranoid, place_setup, place_teardown),
 	};

@@ -343,12 +343,13 @@ static void test_retain(void **state)
 	lab_take(&lab, r, NULL, 1, false);
 	lab_noise(&lab, lab.data[0], 6400);
 	lab_take(&lab, r, NULL, 2, false);
-	kedge__reducer_retain(r, (const uint64_t[]){2}, 1);
+	kedge__reducer_retain(r, (const struct kedge__image_key[]){{.version = 2}}, 1);
 	memcpy(lab.data[0], a, 3200);
 	v = lab_take(&lab, r, NULL, 3, false);
 	assert_int_equal(v->red.literal_bytes, 3200); /* version 1 is gone */
 	assert_int_equal(v->red.parent, 2);
-	kedge__reducer_retain(r, (const uint64_t[]){1, 2}, 2); /* dead versions stay dead; the parent is dead now */
+	kedge__reducer_retain(r, (const struct kedge__image_key[]){{.version = 1}, {.version = 2}},
+			      2); /* dead versions stay dead; the parent is dead now */
 	assert_int_equal(kedge__reducer_parent(r), KEDGE__NO_VERSION);
 	v = lab_take(&lab, r, NULL, 4, false);
 	assert_int_equal(v->red.literal_bytes, 3200); /* the other half is in 2 */
