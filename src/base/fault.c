@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum action { NOTHING, KILL, CUT, FAIL_EIO, FAIL_ENOSPC, SHORT, ALLOC, COUNT };
+enum action { NOTHING, KILL, CUT, FAIL_EIO, FAIL_ENOSPC, SHORT, ALLOC, ROOM, COUNT };
 
 static const struct {
 	const char *name;
 	enum action action;
 	bool may_last; /* a trailing '+' is allowed */
 } actions[] = {
-    {"kill", KILL, false},         {"cut", CUT, false},     {"eio", FAIL_EIO, true},
-    {"enospc", FAIL_ENOSPC, true}, {"short", SHORT, false}, {"alloc", ALLOC, true},
+    {"kill", KILL, false},   {"cut", CUT, false},    {"eio", FAIL_EIO, true}, {"enospc", FAIL_ENOSPC, true},
+    {"short", SHORT, false}, {"alloc", ALLOC, true}, {"room", ROOM, false},
 };
 
 struct plan {
@@ -36,6 +36,7 @@ static atomic_int plan_action;
 static atomic_bool plan_lasts;
 static atomic_ullong plan_at;
 static atomic_ullong fs_met, allocs_met;
+static atomic_llong bytes_taken, bytes_most; /* what was freed of older memory counts, too */
 static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *count_path; /* under plan_lock */
 
@@ -93,6 +94,8 @@ static int install(const struct plan *plan)
 	atomic_store(&plan_lasts, plan->lasts);
 	atomic_store(&fs_met, 0);
 	atomic_store(&allocs_met, 0);
+	atomic_store(&bytes_taken, 0);
+	atomic_store(&bytes_most, 0);
 	atomic_store_explicit(&kedge__fault_state, KEDGE__FAULT_ON, memory_order_release);
 	return 0;
 }
@@ -105,7 +108,7 @@ int kedge__fault_set(const char *spec, struct kedge__error *err)
 	if (spec && *spec && parse(spec, &plan) != 0)
 		return kedge__error_set(err, KEDGE_E_ARG, 0,
 					"fault \"%s\": not ACTION@N, with kill, cut, eio, enospc, "
-					"short or alloc, nor count@PATH",
+					"short, alloc or room, nor count@PATH",
 					spec);
 	pthread_mutex_lock(&plan_lock);
 	rc = install(&plan);
@@ -171,17 +174,36 @@ enum kedge__fault kedge__fault_meet(void)
 		return KEDGE__FAULT_SHORT;
 	case NOTHING:
 	case ALLOC:
+	case ROOM:
 	case COUNT:
 		break;
 	}
 	return KEDGE__FAULT_NONE;
 }
 
-bool kedge__fault_meet_alloc(void)
+bool kedge__fault_meet_alloc(size_t bytes)
 {
-	if (!is_armed() || !is_due(atomic_fetch_add(&allocs_met, 1) + 1))
+	uint64_t number;
+
+	if (!is_armed())
 		return false;
-	return atomic_load(&plan_action) == ALLOC;
+	number = atomic_fetch_add(&allocs_met, 1) + 1;
+	if (atomic_load(&plan_action) == ROOM)
+		return atomic_load(&bytes_taken) + (long long)bytes > (long long)atomic_load(&plan_at);
+	return atomic_load(&plan_action) == ALLOC && is_due(number);
+}
+
+void kedge__fault_count_bytes(int64_t bytes)
+{
+	long long now = atomic_fetch_add(&bytes_taken, bytes) + bytes, most = atomic_load(&bytes_most);
+
+	while (now > most && !atomic_compare_exchange_weak(&bytes_most, &most, now))
+		;
+}
+
+int64_t kedge__fault_bytes_most(void)
+{
+	return atomic_load(&bytes_most);
 }
 
 uint64_t kedge__fault_count(void)

@@ -4,6 +4,8 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum kedge__fault {
 	KEDGE__FAULT_NONE,
@@ -18,7 +20,8 @@ enum kedge__fault_state { KEDGE__FAULT_UNREAD, KEDGE__FAULT_OFF, KEDGE__FAULT_ON
 extern atomic_int kedge__fault_state;
 
 enum kedge__fault kedge__fault_meet(void);
-bool kedge__fault_meet_alloc(void);
+bool kedge__fault_meet_alloc(size_t bytes);
+void kedge__fault_count_bytes(int64_t bytes);
 void kedge__fault_die(void);
 
 /* Stands before every mutating file-system call. A kill happens inside. */
@@ -29,12 +32,18 @@ static inline enum kedge__fault kedge__fault_point(void)
 	return kedge__fault_meet();
 }
 
-/* Stands before every allocation: true when it has to fail. */
-static inline bool kedge__fault_alloc(void)
+/* Stands before every allocation, of BYTES more: true when it has to fail. */
+static inline bool kedge__fault_alloc(size_t bytes)
 {
 	if (atomic_load_explicit(&kedge__fault_state, memory_order_relaxed) == KEDGE__FAULT_OFF)
 		return false;
-	return kedge__fault_meet_alloc();
+	return kedge__fault_meet_alloc(bytes);
+}
+
+/* Whether what is allocated and freed has to be told to kedge__fault_count_bytes(). */
+static inline bool kedge__fault_counts_bytes(void)
+{
+	return atomic_load_explicit(&kedge__fault_state, memory_order_relaxed) == KEDGE__FAULT_ON;
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "base/base.h"
 #include "base/fault.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,26 +9,38 @@
 /* From here up the kernel can back a buffer with huge pages. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
+/* P was just allocated, in place of BEFORE bytes. */
+static void *counted(void *p, size_t before)
+{
+	if (p && kedge__fault_counts_bytes())
+		kedge__fault_count_bytes((int64_t)malloc_usable_size(p) - (int64_t)before);
+	return p;
+}
+
 void *kedge__malloc(size_t n)
 {
-	if (kedge__fault_alloc())
+	if (kedge__fault_alloc(n))
 		return NULL;
-	return malloc(n ? n : 1);
+	return counted(malloc(n ? n : 1), 0);
 }
 
 void *kedge__calloc(size_t n, size_t size)
 {
-	if (kedge__fault_alloc())
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes) || kedge__fault_alloc(bytes))
 		return NULL;
-	return calloc(n ? n : 1, size ? size : 1);
+	return counted(calloc(n ? n : 1, size ? size : 1), 0);
 }
 
 /* A size of zero never frees: what comes back is always the caller's to free. */
 void *kedge__realloc(void *p, size_t n)
 {
-	if (kedge__fault_alloc())
+	size_t before = p && kedge__fault_counts_bytes() ? malloc_usable_size(p) : 0;
+
+	if (kedge__fault_alloc(n > before ? n - before : 0))
 		return NULL;
-	return realloc(p, n ? n : 1);
+	return counted(realloc(p, n ? n : 1), before);
 }
 
 void *kedge__reallocarray(void *p, size_t n, size_t size)
@@ -41,6 +54,8 @@ void *kedge__reallocarray(void *p, size_t n, size_t size)
 
 void kedge__free(void *p)
 {
+	if (p && kedge__fault_counts_bytes())
+		kedge__fault_count_bytes(-(int64_t)malloc_usable_size(p));
 	free(p);
 }
 
@@ -89,11 +104,13 @@ void *kedge__map_alloc(size_t n)
 {
 	void *p;
 
-	if (kedge__fault_alloc())
+	if (kedge__fault_alloc(n))
 		return NULL;
 	p = mmap(NULL, n ? n : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
+	if (kedge__fault_counts_bytes())
+		kedge__fault_count_bytes((int64_t)n);
 	/* A hint: a kernel without huge pages says no, and nothing is lost. */
 	if (n >= HUGE_PAGE)
 		(void)madvise(p, n, MADV_HUGEPAGE);
@@ -104,11 +121,13 @@ void *kedge__map_grow(void *p, size_t n, size_t wanted)
 {
 	void *grown;
 
-	if (kedge__fault_alloc())
+	if (kedge__fault_alloc(wanted > n ? wanted - n : 0))
 		return NULL;
 	grown = mremap(p, n ? n : 1, wanted, MREMAP_MAYMOVE);
 	if (grown == MAP_FAILED)
 		return NULL;
+	if (kedge__fault_counts_bytes())
+		kedge__fault_count_bytes((int64_t)wanted - (int64_t)n);
 	if (wanted >= HUGE_PAGE)
 		(void)madvise(grown, wanted, MADV_HUGEPAGE);
 	return grown;
@@ -116,8 +135,11 @@ void *kedge__map_grow(void *p, size_t n, size_t wanted)
 
 void kedge__map_free(void *p, size_t n)
 {
-	if (p)
-		munmap(p, n ? n : 1);
+	if (!p)
+		return;
+	if (kedge__fault_counts_bytes())
+		kedge__fault_count_bytes(-(int64_t)n);
+	munmap(p, n ? n : 1);
 }
 
 bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size)

@@ -53,17 +53,20 @@ static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 	return rc ? rc : kedge__channel_common(&k->front, w->alive, &w->alive_count, err);
 }
 
-static int retain(struct kedge__job_write *w, struct kedge__error *err)
+static void retain(struct kedge__job_write *w)
 {
 	struct kedge__image_key *images = kedge__calloc(w->alive_count + 1, sizeof(*images));
 
-	if (!images)
-		return kedge__error_nomem(err);
+	if (!images) { /* what may be referred to is not known then */
+		kedge__log(KEDGE_LOG_WARNING, "%s: version %llu stands alone: out of memory", w->k->name,
+			   (unsigned long long)w->version);
+		kedge__reducer_reset(w->k->reducer);
+		return;
+	}
 	for (size_t i = 0; i < w->alive_count; i++)
 		images[i] = kedge__image_key_of(w->k, w->alive[i].version);
 	kedge__reducer_retain(w->k->reducer, images, w->alive_count);
 	kedge__free(images);
-	return 0;
 }
 
 int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err)
@@ -152,32 +155,67 @@ static void begin_anew(struct kedge__job_write *w)
 }
 
 /* What the store has is needed by the reduction, and by nothing before it. */
-static int prime(struct kedge__job_write *w, struct kedge__error *err)
+static void prime(struct kedge__job_write *w)
 {
+	if (w->k->reducer_primed)
+		return;
+	kedge__prime_store(w->k, w->alive, w->alive_count);
+	retain(w);
+}
+
+static const struct kedge__image_view *view_of(const struct kedge__job_write *w)
+{
+	return w->hold ? kedge__hold_view(w->hold) : kedge__live_view(w->live);
+}
+
+static int reduce_whole(struct kedge__job_write *w, struct kedge__job_progress *p, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+
+	kedge__reducer_see(k->reducer, view_of(w));
+	return kedge__reducer_reduce_whole(k->reducer, k->pool, w->version, &w->image, kedge__state_progress_bytes, p,
+					   &w->reduction, err);
+}
+
+/* Without memory to find what changed, all of it is stored. Memory that is held still is seen only once: then it is the
+ * next version that is stored as a whole. */
+static int reduce(struct kedge__job_write *w, struct kedge__job_progress *p, struct kedge__error *err)
+{
+	kedge_t *k = w->k;
+	bool whole = k->whole_next;
 	int rc;
 
-	if (w->k->reducer_primed)
-		return 0;
-	rc = kedge__prime_store(w->k, w->alive, w->alive_count, err);
-	return rc ? rc : retain(w, err);
+	k->whole_next = false;
+	if (whole)
+		return reduce_whole(w, p, err);
+	kedge__reducer_see(k->reducer, view_of(w));
+	rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
+					 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes, p,
+					 &w->reduction, err);
+	if (rc != KEDGE_E_NOMEM)
+		return rc;
+	kedge__log(KEDGE_LOG_WARNING, "%s: there is no memory to find what changed: the %sversion is stored as a whole",
+		   k->name, w->hold ? "next " : "");
+	kedge__reducer_reset(k->reducer);
+	k->whole_next = w->hold;
+	if (w->hold)
+		return rc;
+	kedge__error_done(err);
+	return reduce_whole(w, p, err);
 }
 
 int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
 	struct kedge__job_progress p = {k, "hash", w->version, 0};
-	int rc = prime(w, err);
+	int rc;
 
+	prime(w);
 	for (size_t i = 0; i < w->region_count; i++)
 		p.total += w->regions[i].bytes;
 	if (w->blocked <= 0)
 		k->reduced_at_once += p.total;
-	if (!rc)
-		kedge__reducer_see(k->reducer, w->hold ? kedge__hold_view(w->hold) : kedge__live_view(w->live));
-	if (!rc)
-		rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
-						 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes,
-						 &p, &w->reduction, err);
+	rc = reduce(w, &p, err);
 	kedge__fetch_end(k);
 	if (rc)
 		return rc;
@@ -194,7 +232,7 @@ static int reduce_prepare(struct kedge__job_write *w, struct kedge__error *err)
 	if (!rc)
 		begin_anew(w);
 	if (!rc)
-		rc = retain(w, err);
+		retain(w);
 	if (!rc)
 		rc = kedge__image_make(k, &w->regions, &w->region_count, err);
 	if (!rc)

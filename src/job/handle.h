@@ -203,6 +203,7 @@ struct kedge {
 	struct kedge__reducer *reducer;
 	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
 	bool reducer_primed;    /* no need to look into the store again */
+	bool whole_next;        /* there was no memory to reduce a version: the next one is stored as it is */
 	uint64_t rely_from;     /* the oldest version that new ones may need: what is older L1 may not be able to give back */
 	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
 	bool record_stale;      /* the reducer knows more than the record file */
@@ -419,10 +420,13 @@ void kedge__fetch_end(kedge_t *k);
 
 /* ------------------------------------------------------------------ prime.c, record_file.c */
 
-/* Bring the reducer up to date from the store, before the first checkpoint onto KEYS. Never fails for what is stored: it starts anew and says so. */
-int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err);
+/* Bring the reducer up to date from the store, before the first checkpoint onto KEYS. Where that cannot be done, with what is
+ * stored or for want of memory, it begins with nothing and says so. */
+void kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n);
+int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err); /* prime_stored.c: L's version is the last one */
 /* The protected regions hold the bytes of KEY, a version of RUN. */
 int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err);
+/* One that suits what is protected now: if that has grown, another one, which knows nothing yet. */
 int kedge__reducer_make(kedge_t *k, struct kedge__error *err);
 int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err);
 

@@ -5,6 +5,46 @@
  */
 #include "job/handle.h"
 
+/* With larger chunks, or without any, where what is remembered of an image of BYTES would take too much memory. */
+static void options_fit(const kedge_t *k, struct kedge__reducer_options *options, uint64_t bytes)
+{
+	uint32_t chunk = kedge__reducer_fit(options, bytes);
+
+	if (chunk == options->chunk)
+		return;
+	if (chunk)
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "%s: changes are found in units of %u bytes, not %u: record_memory is too little for the "
+			   "digests of %llu bytes",
+			   k->name, chunk, options->chunk, (unsigned long long)bytes);
+	else
+		kedge__log(
+		    KEDGE_LOG_WARNING,
+		    "%s: versions are stored as a whole: record_memory is too little for the digests of %llu bytes",
+		    k->name, (unsigned long long)bytes);
+	if (chunk)
+		options->chunk = chunk;
+	else
+		options->id = KEDGE__REDUCER_FULL;
+}
+
+static uint64_t table_bytes(const kedge_t *k)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < kedge__region_table_count(k->regions); i++)
+		bytes += kedge__region_table_at(k->regions, i)->bytes;
+	return bytes;
+}
+
+/* Whether the one that there is suits what is protected now. */
+static bool reducer_suits(const kedge_t *k)
+{
+	const struct kedge__reducer_options *options = kedge__reducer_options_of(k->reducer);
+
+	return kedge__reducer_fit(options, table_bytes(k)) == options->chunk;
+}
+
 int kedge__reducer_make(kedge_t *k, struct kedge__error *err)
 {
 	enum kedge__reducer_id id = kedge__job_settings_reducer(&k->set);
@@ -17,8 +57,28 @@ int kedge__reducer_make(kedge_t *k, struct kedge__error *err)
 	    .fetch = kedge__fetch,
 	    .fetch_ctx = k,
 	};
+	struct kedge__reducer *made;
+	int rc;
 
-	return k->reducer ? 0 : kedge__reducer_new(&options, &k->reducer, err);
+	if (k->reducer && reducer_suits(k))
+		return 0;
+	options_fit(k, &options, table_bytes(k));
+	rc = kedge__reducer_new(&options, &made, err);
+	if (rc)
+		return rc;
+	if (k->reducer) { /* what it knows is about other chunks */
+		k->reducer_at = KEDGE__NO_VERSION;
+		k->reducer_primed = true;
+	}
+	kedge__reducer_free(k->reducer);
+	k->reducer = made;
+	return 0;
+}
+
+/* Nothing can be referred to, so that nothing need be known. */
+static bool reducer_is_full(const kedge_t *k)
+{
+	return kedge__reducer_options_of(k->reducer)->id == KEDGE__REDUCER_FULL;
 }
 
 /* ------------------------------------------------------------------ the record file */
@@ -55,7 +115,7 @@ static bool tie_make(const kedge_t *k, uint64_t version, struct kedge__record_ti
 
 static bool has_record(const kedge_t *k)
 {
-	return k->set.record_file && kedge__job_settings_reducer(&k->set) != KEDGE__REDUCER_FULL;
+	return k->set.record_file && k->reducer && !reducer_is_full(k);
 }
 
 void kedge__record_save(kedge_t *k)
@@ -64,7 +124,7 @@ void kedge__record_save(kedge_t *k)
 	struct kedge__record_tie tie;
 	char *path;
 
-	if (!has_record(k) || !k->reducer || !k->record_stale || k->reducer_at == KEDGE__NO_VERSION)
+	if (!has_record(k) || !k->record_stale || k->reducer_at == KEDGE__NO_VERSION)
 		return;
 	if (kedge__catalog_scan(k->level[KEDGE__L1].write, NULL) || !tie_make(k, k->reducer_at, &tie))
 		return;
@@ -219,7 +279,7 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 	uint64_t bytes = 0;
 	size_t first = n;
 
-	if (!kedge__reducer_remembers(kedge__job_settings_reducer(&k->set)))
+	if (!kedge__reducer_remembers(kedge__reducer_options_of(k->reducer)->id))
 		return 0;
 	while (first) {
 		bytes += kedge__catalog_find(cat, keys[first - 1].version)->set.parts[k->group.rank].literal_bytes;
@@ -268,7 +328,7 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedg
 	/* What is only on L2, or only intact there, cannot be referred to from L1: the next version will stand alone.
 	 */
 	if (rc || !count || key.version < k->rely_from || keys[count - 1].version != key.version ||
-	    keys[count - 1].id != key.id || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL)
+	    keys[count - 1].id != key.id || reducer_is_full(k))
 		goto out;
 	older = count - 1;
 	rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
@@ -291,65 +351,6 @@ out:
 	return rc;
 }
 
-struct borrowed { /* a stored version in memory of our own */
-	struct kedge__image_region *regions;
-	struct kedge__restore_target *targets;
-	size_t count;
-	uint8_t *memory;
-	size_t bytes;
-};
-
-static void borrowed_done(struct borrowed *b)
-{
-	kedge__free(b->regions);
-	kedge__free(b->targets);
-	if (b->memory)
-		kedge__map_free(b->memory, b->bytes);
-}
-
-static int borrowed_init(struct borrowed *b, const struct kedge__segment *top, struct kedge__error *err)
-{
-	uint64_t at = 0;
-
-	b->count = top->region_count;
-	b->regions = kedge__calloc(b->count + 1, sizeof(*b->regions));
-	b->targets = kedge__calloc(b->count + 1, sizeof(*b->targets));
-	if (!b->regions || !b->targets)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < b->count; i++)
-		b->bytes += (top->regions[i].bytes + 63) & ~UINT64_C(63);
-	b->bytes = KEDGE__MAX(b->bytes, 64);
-	b->memory = kedge__map_alloc(b->bytes);
-	if (!b->memory)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < b->count; i++) {
-		const struct kedge__region_record *r = &top->regions[i];
-
-		b->regions[i] =
-		    (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, b->memory + at, r->bytes};
-		b->targets[i] = (struct kedge__restore_target){i, b->memory + at};
-		at += (r->bytes + 63) & ~UINT64_C(63);
-	}
-	return 0;
-}
-
-static int prime_stored(kedge_t *k, struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
-{
-	struct borrowed b = {0};
-	struct kedge__image image;
-	int rc = borrowed_init(&b, kedge__lineage_top(l), err);
-
-	if (!rc)
-		rc = kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), b.targets, b.count, NULL, NULL,
-					 NULL, err);
-	if (!rc) {
-		image = (struct kedge__image){b.regions, b.count};
-		rc = kedge__reducer_prime_image(k->reducer, k->pool, version, &image, err);
-	}
-	borrowed_done(&b);
-	return rc;
-}
-
 static int prime_newest(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
@@ -362,7 +363,7 @@ static int prime_newest(kedge_t *k, const struct kedge__set_key *keys, size_t n,
 	if (!kedge__record_load(k, keys[n - 1])) {
 		rc = prime_older(k, keys, n - 1, err);
 		if (!rc)
-			rc = prime_stored(k, l, version, err);
+			rc = kedge__prime_stored(k, l, err);
 		if (!rc)
 			kedge__reducer_identify(k->reducer, kedge__image_key_of(k, version));
 		k->record_stale = true;
@@ -371,27 +372,21 @@ static int prime_newest(kedge_t *k, const struct kedge__set_key *keys, size_t n,
 	return rc;
 }
 
-int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+void kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	int rc;
 
-	if (k->reducer_primed || !n || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL)
-		return 0;
+	if (k->reducer_primed || !n || reducer_is_full(k))
+		return;
 	rc = prime_newest(k, keys, n, &problem);
-	if (!rc)
+	if (!rc) {
 		k->reducer_at = keys[n - 1].version;
-	if (rc && rc != KEDGE_E_NOMEM) {
-		kedge__log(KEDGE_LOG_WARNING,
-			   "%s: the next version stands alone, for version %llu cannot be built on: %s", k->name,
-			   (unsigned long long)keys[n - 1].version, kedge__error_text(&problem));
+	} else {
+		kedge__log(KEDGE_LOG_WARNING, "%s: the next version stands alone: version %llu cannot be built on: %s",
+			   k->name, (unsigned long long)keys[n - 1].version, kedge__error_text(&problem));
 		kedge__reducer_reset(k->reducer);
-		rc = 0;
 	}
-	if (rc)
-		kedge__error_move(err, &problem);
-	else
-		k->reducer_primed = true;
+	k->reducer_primed = true;
 	kedge__error_done(&problem);
-	return rc;
 }

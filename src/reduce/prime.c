@@ -115,21 +115,43 @@ int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, ui
 	return rc;
 }
 
-int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-			       const struct kedge__image *image, struct kedge__error *err)
+/* DIGESTS: what those of the regions must be, or NULL. */
+static int prime_run(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+		     const struct kedge__image *image, const struct kedge__digest *digests, struct kedge__error *err)
 {
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? KEDGE__REDUCER_TREE : r->options.id;
-	struct kedge__reduction unused = {0};
+	struct kedge__reduction red = {0};
 	int rc;
 
 	if (r->busy)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
 	kedge__last_done(&r->last);
 	r->parent = KEDGE__NO_VERSION;
-	rc = kedge__txn_run(r, used, pool, version, image, NULL, NULL, NULL, &unused, err);
+	rc = kedge__txn_run(r, used, pool, version, image, NULL, NULL, NULL, &red, err);
 	if (rc)
 		return rc;
-	kedge__reduction_done(&unused);
-	kedge__reducer_commit(r);
-	return 0;
+	for (size_t i = 0; digests && !rc && i < image->count; i++)
+		if (!kedge__digest_equal(digests[i], red.region_digests[i]))
+			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "region %zu of version %llu is not what it was",
+					      i, (unsigned long long)version);
+	kedge__reduction_done(&red);
+	if (rc)
+		kedge__reducer_rollback(r);
+	else
+		kedge__reducer_commit(r);
+	return rc;
+}
+
+int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+			       const struct kedge__image *image, struct kedge__error *err)
+{
+	return prime_run(r, pool, version, image, NULL, err);
+}
+
+int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+			      const struct kedge__image *image, const struct kedge__image_view *view,
+			      const struct kedge__digest *digests, struct kedge__error *err)
+{
+	kedge__reducer_see(r, view);
+	return prime_run(r, pool, version, image, digests, err);
 }

@@ -12,17 +12,6 @@ static size_t load_limit(size_t size)
 	return size / 10 * 7 + size % 10 * 7 / 10;
 }
 
-void kedge__record_init(struct kedge__record *rec, uint64_t bytes)
-{
-	uint64_t slots = bytes / KEDGE__RECORD_SHARDS / 2 / SLOT_BYTES;
-
-	memset(rec, 0, sizeof(*rec));
-	slots = KEDGE__MIN(slots, (uint64_t)SIZE_MAX / SLOT_BYTES / 4);
-	for (rec->size_limit = 1; rec->size_limit <= slots / 2; rec->size_limit *= 2)
-		;
-	rec->room = KEDGE__MIN(load_limit((size_t)slots), load_limit(rec->size_limit));
-}
-
 static struct kedge__record_slot *table_alloc(size_t size)
 {
 	return size >= MAPPED_TABLE ? kedge__map_alloc(size * SLOT_BYTES) : kedge__calloc(size, SLOT_BYTES);
@@ -35,6 +24,28 @@ static void table_done(struct kedge__record_table *t)
 	else
 		kedge__free(t->at);
 	memset(t, 0, sizeof(*t));
+}
+
+void kedge__record_limit(struct kedge__record *rec, uint64_t bytes)
+{
+	uint64_t slots = bytes / KEDGE__RECORD_SHARDS / 2 / SLOT_BYTES;
+
+	slots = KEDGE__MIN(slots, (uint64_t)SIZE_MAX / SLOT_BYTES / 4);
+	for (rec->size_limit = 1; rec->size_limit <= slots / 2; rec->size_limit *= 2)
+		;
+	rec->room = KEDGE__MIN(load_limit((size_t)slots), load_limit(rec->size_limit));
+	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++) {
+		if (rec->shards[i].now.size > rec->size_limit)
+			table_done(&rec->shards[i].now);
+		if (rec->shards[i].before.size > rec->size_limit)
+			table_done(&rec->shards[i].before);
+	}
+}
+
+void kedge__record_init(struct kedge__record *rec, uint64_t bytes)
+{
+	memset(rec, 0, sizeof(*rec));
+	kedge__record_limit(rec, bytes);
 }
 
 void kedge__record_done(struct kedge__record *rec)
@@ -131,6 +142,14 @@ static bool table_put(const struct kedge__record *rec, struct kedge__record_tabl
 	return true;
 }
 
+/* A hit in the previous table is entered again at commit; without memory, or with too many of them, it is not. */
+static void note_again(const struct kedge__record *rec, struct kedge__record_shard *s,
+		       const struct kedge__record_slot *hit)
+{
+	if (s->again.count < rec->room / 2)
+		(void)kedge__array_push(&s->again, *hit);
+}
+
 static void probe_one(const struct kedge__record *rec, struct kedge__record_shard *s, struct kedge__probe *p)
 {
 	const struct kedge__record_slot *hit = table_slot(&s->now, p->key, p->level);
@@ -148,7 +167,7 @@ static void probe_one(const struct kedge__record *rec, struct kedge__record_shar
 		p->outcome = KEDGE__PROBE_FOUND;
 		p->src = old->addr;
 		p->epoch = old->epoch;
-		(void)kedge__array_push(&s->again, *old); /* without memory it is not entered again, no more */
+		note_again(rec, s, old);
 		return;
 	}
 	p->outcome = KEDGE__PROBE_LOST;
@@ -174,7 +193,7 @@ const struct kedge__record_slot *kedge__record_find(const struct kedge__record *
 
 void kedge__record_touch(struct kedge__record *rec, const struct kedge__record_slot *slot)
 {
-	(void)kedge__array_push(&rec->shards[shard_of(slot->key)].again, *slot);
+	note_again(rec, &rec->shards[shard_of(slot->key)], slot);
 }
 
 void kedge__record_restore(struct kedge__record *rec, const struct kedge__record_slot *slot, bool before)

@@ -65,6 +65,8 @@ struct kedge__probe {
 };
 
 void kedge__record_init(struct kedge__record *rec, uint64_t bytes);
+/* Another limit; tables that are too large for it are forgotten. */
+void kedge__record_limit(struct kedge__record *rec, uint64_t bytes);
 void kedge__record_done(struct kedge__record *rec); /* also empties it for another use */
 
 /* Begin to enter VERSION. RESUME: go on with the newest epoch if it is VERSION's. */

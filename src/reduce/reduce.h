@@ -129,11 +129,14 @@ struct kedge__reducer_options {
 	enum kedge__reducer_id id;
 	uint32_t chunk;         /* 16 .. 65536, a power of two; of rex, the size of its patterns, at most 256 */
 	/*
-	 * Memory limit of the hash record (tables; the digests of the last version are beside it). The record has a current
-	 * and a previous generation of half the limit each. When the current one is full, later entries of that version are
-	 * left out; at its commit the previous generation is dropped, the current one becomes the previous one, and what
-	 * was hit in the dropped one is entered again. So what is still seen stays, what is not seen for two generations
-	 * goes. Losing an entry loses a chance to save space, never data. (record.h)
+	 * Memory limit of what is kept between versions: digests and sums of the last one, which a chunk of
+	 * kedge__reducer_fit() keeps to a quarter, and the hash record, which has the rest. The record has a current and a
+	 * previous generation of half its limit each. When the current one is full, later entries of that version are left
+	 * out; at its commit the previous generation is dropped, the current one becomes the previous one, and what was hit
+	 * in the dropped one is entered again. So what is still seen stays, what is not seen for two generations goes. Losing
+	 * an entry loses a chance to save space, never data. (record.h)
+	 * While a version is reduced, lists of what changed take as much again at most, and KEDGE__WORK_BYTES. A paranoid
+	 * reducer has a copy of the last version besides.
 	 */
 	uint64_t record_bytes;
 	bool paranoid;          /* never trust a digest: compare bytes (keeps a shadow copy of the last version) */
@@ -145,11 +148,17 @@ struct kedge__reducer_options {
 	uint64_t digest_mask;   /* tests weaken the digest with it to provoke collisions; 0: all bits count */
 };
 
+#define KEDGE__WORK_BYTES (UINT64_C(32) << 20)
+
+/* The smallest chunk, from that of OPTIONS on, with which images of BYTES bytes keep to the memory limit; 0: none does. */
+uint32_t kedge__reducer_fit(const struct kedge__reducer_options *options, uint64_t bytes);
+
 /* What a reducer remembers between versions: digests of the last version's chunks, and the hash record. */
 struct kedge__reducer;
 
 int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedge__reducer **out, struct kedge__error *err);
 void kedge__reducer_free(struct kedge__reducer *r);
+const struct kedge__reducer_options *kedge__reducer_options_of(const struct kedge__reducer *r);
 /* The version that PARENT extents of the next reduction will refer to; KEDGE__NO_VERSION: it stands alone. */
 uint64_t kedge__reducer_parent(const struct kedge__reducer *r);
 
@@ -212,6 +221,10 @@ int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *po
 				const struct kedge__image *image, const struct kedge__region_dirty *dirty,
 				void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
 				struct kedge__reduction *out, struct kedge__error *err);
+/* All of it is stored, and nothing remembered but its number: hardly any memory is needed, whichever reducer it is. */
+int kedge__reducer_reduce_whole(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+				const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+				struct kedge__reduction *out, struct kedge__error *err);
 /*
  * Is what the caller calls unchanged so? Every SHARE-th grain outside DIRTY, from the TURN-th on, of regions that the next
  * reduction would take the caller's word for: so a change of SHARE grains in a row is found at once, and any in SHARE
@@ -241,6 +254,9 @@ void kedge__reducer_rollback(struct kedge__reducer *r);
  */
 int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, uint64_t addr, const void *data, uint64_t bytes, struct kedge__error *err);
 int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image, struct kedge__error *err);
+/* The same of an image that is seen through VIEW, and whose regions must have these DIGESTS (KEDGE_E_DAMAGED). */
+int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
+			      const struct kedge__image_view *view, const struct kedge__digest *digests, struct kedge__error *err);
 /* The version that was committed or primed last under this number is this image. One that is not identified has an id of
  * zeros. */
 void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key image);

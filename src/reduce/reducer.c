@@ -41,9 +41,32 @@ bool kedge__reducer_remembers(enum kedge__reducer_id id)
 
 const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reducer *r)
 {
-	if (r->options.id == KEDGE__REDUCER_AUTO && r->txn.used == KEDGE__REDUCER_FULL)
+	if (r->options.id == KEDGE__REDUCER_AUTO && r->txn.used == KEDGE__REDUCER_FULL && !r->txn.plain)
 		return &kedge__off_ops;
 	return table[r->txn.used];
+}
+
+/* Of an image of BYTES: a digest a chunk, and sums of grains and slabs if pages are tracked. */
+static uint64_t last_bytes(const struct kedge__reducer_options *o, uint32_t chunk, uint64_t bytes)
+{
+	uint64_t kept = kedge__chunks_of(bytes, chunk) * sizeof(struct kedge__digest);
+
+	if (o->track && !o->paranoid)
+		kept += (kedge__chunks_of(bytes, kedge__grain(chunk)) + kedge__chunks_of(bytes, KEDGE__SLAB_BYTES)) *
+			sizeof(struct kedge__sum);
+	return kept;
+}
+
+uint32_t kedge__reducer_fit(const struct kedge__reducer_options *options, uint64_t bytes)
+{
+	uint32_t largest = options->id == KEDGE__REDUCER_REX ? KEDGE__REX_CHUNK_MAX : KEDGE__CHUNK_MAX;
+
+	if (options->id == KEDGE__REDUCER_FULL)
+		return options->chunk;
+	for (uint32_t chunk = options->chunk; chunk <= largest; chunk *= 2)
+		if (last_bytes(options, chunk, bytes) <= options->record_bytes / 4)
+			return chunk;
+	return 0;
 }
 
 static void forget_choice(struct kedge__reducer *r)
@@ -116,6 +139,11 @@ void kedge__reducer_free(struct kedge__reducer *r)
 	kedge__last_done(&r->last);
 	kedge__digest_key_free(r->key);
 	kedge__free(r);
+}
+
+const struct kedge__reducer_options *kedge__reducer_options_of(const struct kedge__reducer *r)
+{
+	return &r->options;
 }
 
 uint64_t kedge__reducer_parent(const struct kedge__reducer *r)
@@ -200,6 +228,17 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	return rc;
 }
 
+/* The record has what the image at hand leaves of the limit, but never less than three quarters. */
+static void limit_record(struct kedge__reducer *r)
+{
+	uint64_t limit = r->options.record_bytes, bytes = 0;
+
+	for (size_t i = 0; i < r->txn.image->count; i++)
+		bytes += r->txn.image->regions[i].bytes;
+	kedge__record_limit(&r->record,
+			    limit - KEDGE__MIN(last_bytes(&r->options, r->options.chunk, bytes), limit / 4));
+}
+
 static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
@@ -207,6 +246,7 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 	double start = kedge__clock_seconds();
 	int rc = kedge__record_begin(&r->record, t->version, false, err);
 
+	limit_record(r);
 	if (!rc && ops->hashes)
 		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, r->options.paranoid, &t->regions, err);
 	t->sums = r->options.track && !r->options.paranoid && ops->hashes;
@@ -241,9 +281,11 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = used};
 	const struct kedge__image_view *view = r->view;
 	struct kedge__txn *t = &r->txn;
+	bool plain = r->plain;
 	int rc = check_image(image, version, err);
 
 	r->view = NULL; /* it is for this reduction, whatever becomes of it */
+	r->plain = false;
 	if (rc)
 		return rc;
 	if (r->busy)
@@ -253,6 +295,7 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 		return rc;
 	t->pool = pool;
 	t->view = view;
+	t->plain = plain;
 	t->version = version;
 	t->used = used;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
@@ -289,6 +332,14 @@ int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *po
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
 
 	return kedge__txn_run(r, used, pool, version, image, dirty, progress, progress_ctx, out, err);
+}
+
+int kedge__reducer_reduce_whole(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+				const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes),
+				void *progress_ctx, struct kedge__reduction *out, struct kedge__error *err)
+{
+	r->plain = true;
+	return kedge__txn_run(r, KEDGE__REDUCER_FULL, pool, version, image, NULL, progress, progress_ctx, out, err);
 }
 
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r)

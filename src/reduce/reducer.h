@@ -130,6 +130,7 @@ struct kedge__txn {
 	const struct kedge__image *image;
 	struct kedge__image own; /* a copy: the caller's may be gone at commit, and its memory changed */
 	const struct kedge__image_view *view; /* NULL: bytes are where the image says */
+	bool plain;                           /* nothing of it is remembered */
 	enum kedge__reducer_id used;
 	bool compare; /* the last version may be referred to */
 	uint32_t parent_epoch; /* rex: that of the last version, 0: none */
@@ -168,6 +169,7 @@ struct kedge__reducer {
 	uint64_t parent;
 	struct kedge__auto choice;
 	const struct kedge__image_view *view; /* for the next version */
+	bool plain;                           /* the same */
 	/* Memory that stays from version to version, as far as KEDGE__KEPT_BYTES go: */
 	struct kedge__hash_worker *workers;
 	int worker_count;

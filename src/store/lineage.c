@@ -7,10 +7,11 @@
 
 #include <stdatomic.h>
 
-#define OPEN_FILES  256
-#define ANNOUNCED   64 /* files */
-#define CACHE_BYTES (UINT32_C(8) << 20)
-#define LEVEL_LIMIT 32
+#define OPEN_FILES   256
+#define ANNOUNCED    64 /* files */
+#define CACHE_BYTES  (UINT32_C(8) << 20)
+#define READER_BYTES (UINT32_C(1) << 20) /* what is read in order needs no more */
+#define LEVEL_LIMIT  32
 
 struct item {
 	uint64_t version;
@@ -696,30 +697,70 @@ void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len)
 		to[i] = (uint8_t)(pattern >> (8 * ((addr + i) & 7)));
 }
 
-static int read_span(struct kedge__lineage *l, const struct kedge__span *span, void *buf, struct kedge__error *err)
+static int read_span(const struct kedge__lineage *l, struct kedge__block_cache *cache, const struct kedge__span *span,
+		     void *buf, struct kedge__error *err)
 {
 	if (span->fill) {
 		kedge__fill_pattern(span->src, span->addr, buf, (size_t)span->len);
 		return 0;
 	}
-	return kedge__block_cache_read(l->cache, kedge__lineage_segment(l, span->version), span->src, buf,
+	return kedge__block_cache_read(cache, kedge__lineage_segment(l, span->version), span->src, buf,
 				       (size_t)span->len, err);
+}
+
+static int read_range(const struct kedge__lineage *l, struct kedge__block_cache *cache, uint64_t addr, void *buf,
+		      size_t len, struct kedge__error *err)
+{
+	const struct kedge__range range = {addr, len};
+	struct kedge__span_list spans = {0};
+	int rc = kedge__lineage_resolve_at(l, l->version, &range, 1, &spans, err);
+
+	for (size_t i = 0; i < spans.count && !rc; i++)
+		rc = read_span(l, cache, &spans.at[i], (uint8_t *)buf + (spans.at[i].addr - addr), err);
+	kedge__span_list_done(&spans);
+	return rc;
 }
 
 int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err)
 {
-	const struct kedge__range range = {addr, len};
-	struct kedge__span_list spans = {0};
 	int rc = 0;
 
 	if (!len)
 		return 0;
 	if (!l->cache)
 		rc = kedge__block_cache_new(CACHE_BYTES, l, 0, &l->cache, err);
-	if (!rc)
-		rc = kedge__lineage_resolve(l, &range, 1, &spans, err);
-	for (size_t i = 0; i < spans.count && !rc; i++)
-		rc = read_span(l, &spans.at[i], (uint8_t *)buf + (spans.at[i].addr - addr), err);
-	kedge__span_list_done(&spans);
-	return rc;
+	return rc ? rc : read_range(l, l->cache, addr, buf, len, err);
+}
+
+struct kedge__lineage_reader {
+	const struct kedge__lineage *lineage;
+	struct kedge__block_cache *cache;
+};
+
+int kedge__lineage_reader_new(struct kedge__lineage *l, struct kedge__lineage_reader **out, struct kedge__error *err)
+{
+	struct kedge__lineage_reader *r = kedge__calloc(1, sizeof(*r));
+	int rc = r ? kedge__block_cache_new(READER_BYTES, l, 0, &r->cache, err) : kedge__error_nomem(err);
+
+	if (rc) {
+		kedge__free(r);
+		return rc;
+	}
+	r->lineage = l;
+	*out = r;
+	return 0;
+}
+
+void kedge__lineage_reader_free(struct kedge__lineage_reader *r)
+{
+	if (!r)
+		return;
+	kedge__block_cache_free(r->cache);
+	kedge__free(r);
+}
+
+int kedge__lineage_reader_read(struct kedge__lineage_reader *r, uint64_t addr, void *buf, size_t len,
+			       struct kedge__error *err)
+{
+	return len ? read_range(r->lineage, r->cache, addr, buf, len, err) : 0;
 }

@@ -273,6 +273,11 @@ int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err);
 /* LEN bytes at image address ADDR, one thread, with a small cache of decoded blocks: for coalescing, diff and odd reads. */
 int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
+/* The same by several threads, each with a reader of its own; freed before the lineage is closed, and before a segment of it is replaced. */
+struct kedge__lineage_reader;
+int kedge__lineage_reader_new(struct kedge__lineage *l, struct kedge__lineage_reader **out, struct kedge__error *err);
+void kedge__lineage_reader_free(struct kedge__lineage_reader *r);
+int kedge__lineage_reader_read(struct kedge__lineage_reader *r, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ block_reader.c */
 

@@ -161,7 +161,7 @@ static void nonsense_is_refused(void **state)
 		assert_int_equal(kedge__fault_set(specs[i], NULL), KEDGE_E_ARG);
 	kedge__fault_set("kill@x", &err);
 	assert_string_equal(err.text,
-			    "fault \"kill@x\": not ACTION@N, with kill, cut, eio, enospc, short or alloc, nor "
+			    "fault \"kill@x\": not ACTION@N, with kill, cut, eio, enospc, short, alloc or room, nor "
 			    "count@PATH");
 	kedge__error_done(&err);
 	assert_int_equal(kedge__fault_set("", NULL), 0);
