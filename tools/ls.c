@@ -300,8 +300,41 @@ static void print_table(const struct row *rows, size_t n, bool details)
 	kedge__table_print(&t, stdout);
 }
 
+/* Bytes of the files of all versions on LEVEL, and of the hash records beside them. */
+static void level_bytes(const struct ls *l, size_t level, uint64_t *stored, uint64_t *record)
+{
+	const struct kedge__catalog *cat = l->place.levels[level];
+	char *dir = kedge__asprintf("%s/%s", kedge__catalog_store(cat), kedge__catalog_name(cat)), **names = NULL;
+	size_t n = 0;
+
+	if (!dir)
+		kedge__tool_no_memory();
+	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+
+		for (uint32_t r = 0; !e->problem.code && r < e->set.ranks; r++)
+			*stored += e->set.parts[r].file_bytes;
+	}
+	if (kedge__fs_list(dir, &names, &n, NULL) != 0)
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		char *path = kedge__asprintf("%s/%s", dir, names[i]);
+		struct stat st;
+
+		if (!path)
+			kedge__tool_no_memory();
+		if (!strncmp(names[i], "record-r", 8) && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+			*record += (uint64_t)st.st_size;
+		kedge__free(path);
+	}
+	kedge__fs_list_free(names, n);
+	kedge__free(dir);
+}
+
 static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 {
+	uint64_t stored = 0, record = 0;
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
 	json_t *o, *list;
 
 	if (l->place.quiet && !l->place.json) {
@@ -309,14 +342,20 @@ static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 			printf("%llu\n", (unsigned long long)rows[i].version);
 		return;
 	}
+	for (size_t i = 0; i < l->place.level_count; i++)
+		level_bytes(l, i, &stored, &record);
 	if (!l->place.json) {
 		print_table(rows, n, l->details);
+		printf("total: %s, of which %s are the hash record\n", kedge__text_bytes(stored + record, a),
+		       kedge__text_bytes(record, b));
 		return;
 	}
 	o = kedge__json_object();
 	list = kedge__json_array();
 	for (size_t i = 0; i < n; i++)
 		kedge__json_add(list, row_json(&rows[i]));
+	kedge__json_uint(o, "total_bytes", stored + record);
+	kedge__json_uint(o, "record_bytes", record);
 	kedge__json_text(o, "store", l->place.settings.l1);
 	kedge__json_text(o, "name", l->place.name);
 	kedge__json_set(o, "versions", list);

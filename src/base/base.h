@@ -258,7 +258,8 @@ void kedge__fs_reads_free(struct kedge__fs_reads *r); /* waits for all; takes NU
 int kedge__fault_set(const char *spec, struct kedge__error *err); /* NULL: no fault; resets the counters */
 uint64_t kedge__fault_count(void);                                /* fs fault points met since set */
 uint64_t kedge__fault_alloc_count(void);
-int64_t kedge__fault_bytes_most(void); /* allocated at once since set, beyond what was before */
+int64_t kedge__fault_bytes(void);      /* allocated since set, and not freed; */
+int64_t kedge__fault_bytes_most(void); /* the most that it was */
 
 /* ------------------------------------------------------------------ settings.c
  * A settings struct is described by a table; INI file, environment and key=value strings fill it. */

@@ -201,6 +201,11 @@ void kedge__fault_count_bytes(int64_t bytes)
 		;
 }
 
+int64_t kedge__fault_bytes(void)
+{
+	return atomic_load(&bytes_taken);
+}
+
 int64_t kedge__fault_bytes_most(void)
 {
 	return atomic_load(&bytes_most);

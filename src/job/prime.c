@@ -5,6 +5,9 @@
  */
 #include "job/handle.h"
 
+#define RECORD_SHARE 50                   /* of what a rank has stored its record file may take a 50th part, */
+#define RECORD_SMALL (UINT64_C(64) << 10) /* or so many bytes in any case */
+
 /* With larger chunks, or without any, where what is remembered of an image of BYTES would take too much memory. */
 static void options_fit(const kedge_t *k, struct kedge__reducer_options *options, uint64_t bytes)
 {
@@ -118,22 +121,54 @@ static bool has_record(const kedge_t *k)
 	return k->set.record_file && k->reducer && !reducer_is_full(k);
 }
 
+/* A file that takes more than a small share of what it helps to keep small is not worth its place; nor is one where the
+ * next process would read less without it. */
+static bool is_worth_keeping(const kedge_t *k)
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	uint64_t bytes = kedge__reducer_save_bytes(k->reducer), stored = 0, newest = 0, rebuild;
+
+	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+
+		if (e->problem.code || e->set.ranks != (uint32_t)k->group.size)
+			continue;
+		newest = e->set.parts[k->group.rank].file_bytes;
+		stored += newest;
+	}
+	rebuild = KEDGE__MIN(stored, k->set.rebuild + newest);
+	return bytes <= KEDGE__MAX(stored / RECORD_SHARE, RECORD_SMALL) && bytes <= KEDGE__MAX(rebuild, RECORD_SMALL);
+}
+
+static int record_write(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__record_tie tie;
+	char *path;
+	int rc = kedge__catalog_scan(k->level[KEDGE__L1].write, err);
+
+	if (rc || !tie_make(k, k->reducer_at, &tie))
+		return rc;
+	if (!is_worth_keeping(k)) {
+		kedge__log(KEDGE_LOG_INFO, "%s: the hash record would take %llu bytes and is not kept", k->name,
+			   (unsigned long long)kedge__reducer_save_bytes(k->reducer));
+		return 0;
+	}
+	path = record_path(k);
+	rc = path ? kedge__record_file_save(path, &tie, k->reducer, err) : kedge__error_nomem(err);
+	kedge__free(path);
+	return rc;
+}
+
+/* The file that there was went with the first version. */
 void kedge__record_save(kedge_t *k)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__record_tie tie;
-	char *path;
 
 	if (!has_record(k) || !k->record_stale || k->reducer_at == KEDGE__NO_VERSION)
 		return;
-	if (kedge__catalog_scan(k->level[KEDGE__L1].write, NULL) || !tie_make(k, k->reducer_at, &tie))
-		return;
-	path = record_path(k);
-	if (!path || kedge__record_file_save(path, &tie, k->reducer, &err))
-		kedge__log(KEDGE_LOG_WARNING, "the hash record is not kept: %s",
-			   path ? kedge__error_text(&err) : kedge_strerror(KEDGE_E_NOMEM));
+	if (record_write(k, &err))
+		kedge__log(KEDGE_LOG_WARNING, "the hash record is not kept: %s", kedge__error_text(&err));
 	kedge__error_done(&err);
-	kedge__free(path);
 }
 
 /* Versions that went since the file was written are forgotten; of those that are here, one that is another image makes

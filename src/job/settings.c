@@ -107,7 +107,8 @@ const struct kedge__setting kedge__job_settings_table[] = {
     INT(threads, "0", 0, 1024, "Threads for hashing, packing and reading. 0: as many as the process may run on."),
     SIZE(
 	record_memory, "512M", 1048576, 1e15,
-	"Memory for the hash record, by which data of older versions is found again. Beyond it the oldest entries go."),
+	"Memory for digests of the last version, and for the hash record, by which data of older ones is found again. Beyond it "
+	"chunks become larger, and the oldest entries go."),
     SIZE(rebuild, "1G", 0, 1e15,
 	 "Bytes of older versions, newest first, that a new process may read to rebuild the hash record when there is "
 	 "no record file."),
@@ -127,7 +128,7 @@ const struct kedge__setting kedge__job_settings_table[] = {
 	   "13h. Failures seen correct it. 0: not known."),
     STRING(l2_mtbf, "0", "The same of failures that lose L1, so that only L2 is left. 0: ten times mtbf."),
     BOOL(record_file, "yes",
-	 "Keep the hash record beside the store when the job closes, so that the next one starts fast."),
+	 "Keep the hash record beside the store when the job closes, so that the next one starts fast, unless it is large."),
 };
 
 const size_t kedge__job_settings_count = KEDGE__COUNT(kedge__job_settings_table);

@@ -346,6 +346,11 @@ static void let_go(struct kedge__job_write *w)
 {
 	if (w->reduced)
 		kedge__reducer_rollback(w->k->reducer);
+	if (w->reduced && w->rc == KEDGE_E_NOMEM) { /* what the reducer has may be what the write lacked */
+		kedge__reducer_reset(w->k->reducer);
+		w->k->reducer_at = KEDGE__NO_VERSION;
+		w->k->whole_next = true;
+	}
 	w->reduced = false;
 	segment_discard(w);
 	if (w->pinned)

@@ -2,23 +2,27 @@
  * auto.c: which reducer the next version gets, by what the last ones showed. It depends on the data alone.
  *
  *  - tree at first, and as long as shifted duplicates make up at least 1/64 of the changed bytes, or nothing changes.
- *  - after DRY_VERSIONS versions in a row in which they did not: basic. Every PROBE_EVERY-th version is a tree again,
- * and stays one if duplicates have come back.
+ *  - after DRY_VERSIONS versions in a row in which they did not: basic. Now and then, after PROBE_EVERY versions at
+ * first, then more seldom, one is a tree again, and trees they stay if duplicates have come back.
  *  - after DENSE_VERSIONS versions in a row (the first one, which has no parent, does not count) of which at least
  * 15/16 had to be stored: full, where only a sample of slabs is hashed. When less than 7/8 of the sample has changed,
  * the next version is a tree.
+ *
+ * Without trees the hash record is of no use and dropped. The next tree has the last version to begin with, whose
+ * digests are there.
  */
 #include "reduce/reducer.h"
 
 #define DRY_VERSIONS   4
-#define PROBE_EVERY    8
+#define PROBE_DOUBLES  3 /* how often that number is doubled */
+#define PROBE_EVERY    8u
 #define DENSE_VERSIONS 2
 
 enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r)
 {
 	const struct kedge__auto *a = &r->choice;
 
-	if (a->mode == KEDGE__REDUCER_BASIC && a->since + 1 >= PROBE_EVERY)
+	if (a->mode == KEDGE__REDUCER_BASIC && a->since + 1 >= PROBE_EVERY << a->probes)
 		return KEDGE__REDUCER_TREE;
 	return a->mode;
 }
@@ -37,20 +41,17 @@ static void learn_from_duplicates(struct kedge__auto *a, const struct kedge__txn
 		return;
 	a->since = 0;
 	if (t->duplicate_bytes >= candidates / 64 + !(candidates / 64)) {
-		a->dry = 0;
+		a->dry = a->probes = 0;
 		a->mode = KEDGE__REDUCER_TREE;
+	} else if (a->mode == KEDGE__REDUCER_BASIC) {
+		a->probes += a->probes < PROBE_DOUBLES;
 	} else if (++a->dry >= DRY_VERSIONS) {
 		a->mode = KEDGE__REDUCER_BASIC;
 	}
 }
 
-void kedge__auto_learn(struct kedge__reducer *r)
+static void learn(struct kedge__auto *a, const struct kedge__txn *t)
 {
-	struct kedge__auto *a = &r->choice;
-	const struct kedge__txn *t = &r->txn;
-
-	if (r->options.id != KEDGE__REDUCER_AUTO || !t->compare || !t->raw_bytes)
-		return;
 	if (t->used == KEDGE__REDUCER_FULL) {
 		learn_from_sample(a, t);
 		return;
@@ -62,4 +63,15 @@ void kedge__auto_learn(struct kedge__reducer *r)
 	a->dense = t->literal_bytes >= t->raw_bytes - t->raw_bytes / 16 ? a->dense + 1 : 0;
 	if (a->dense >= DENSE_VERSIONS)
 		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_FULL};
+}
+
+void kedge__auto_learn(struct kedge__reducer *r)
+{
+	const struct kedge__txn *t = &r->txn;
+
+	if (r->options.id != KEDGE__REDUCER_AUTO || !t->compare || !t->raw_bytes)
+		return;
+	learn(&r->choice, t);
+	if (r->choice.mode != KEDGE__REDUCER_TREE)
+		kedge__record_empty(&r->record);
 }

@@ -115,6 +115,46 @@ int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, ui
 	return rc;
 }
 
+/* ---- the last version, by its digests */
+
+/* Chunks [FIRST, FIRST + COUNT) of G, all of them whole, into the record. */
+static int refill_chunks(struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t first, size_t count,
+			 struct kedge__probe *probes)
+{
+	for (size_t i = 0; i < count; i++)
+		probes[i] = (struct kedge__probe){.key = g->digests[first + i],
+						  .addr = g->base + (first + i) * r->options.chunk};
+	return kedge__record_enter(&r->record, r->txn.pool, probes, count, NULL);
+}
+
+static void refill_region(struct kedge__reducer *r, const struct kedge__last_region *g, struct kedge__probe *probes)
+{
+	uint64_t slab_chunks = KEDGE__SLAB_BYTES / r->options.chunk, whole = g->bytes / r->options.chunk;
+
+	for (uint64_t slab = 0; slab * slab_chunks < whole; slab++)
+		if (!g->stale[slab] && refill_chunks(r, g, slab * slab_chunks,
+						     KEDGE__MIN(slab_chunks, whole - slab * slab_chunks), probes))
+			return;
+}
+
+void kedge__record_refill(struct kedge__reducer *r)
+{
+	uint32_t current = r->record.current, parent = kedge__record_epoch_of(&r->record, r->parent);
+	struct kedge__probe *probes;
+
+	if (!parent || !kedge__record_is_empty(&r->record))
+		return;
+	probes = kedge__malloc(KEDGE__SLAB_BYTES / r->options.chunk * sizeof(*probes));
+	r->record.current = parent;
+	for (size_t i = 0; probes && i < r->last.regions.count; i++)
+		if (r->last.regions.at[i]->known)
+			refill_region(r, r->last.regions.at[i], probes);
+	r->record.current = current;
+	kedge__free(probes); /* without memory for them, less is found */
+}
+
+/* ---- the newest version, from its bytes */
+
 /* DIGESTS: what those of the regions must be, or NULL. */
 static int prime_run(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
 		     const struct kedge__image *image, const struct kedge__digest *digests, struct kedge__error *err)

@@ -48,7 +48,7 @@ void kedge__record_init(struct kedge__record *rec, uint64_t bytes)
 	kedge__record_limit(rec, bytes);
 }
 
-void kedge__record_done(struct kedge__record *rec)
+void kedge__record_empty(struct kedge__record *rec)
 {
 	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++) {
 		struct kedge__record_shard *s = &rec->shards[i];
@@ -58,6 +58,19 @@ void kedge__record_done(struct kedge__record *rec)
 		kedge__array_done(&s->again);
 		s->full = false;
 	}
+}
+
+bool kedge__record_is_empty(const struct kedge__record *rec)
+{
+	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++)
+		if (rec->shards[i].now.used || rec->shards[i].before.used)
+			return false;
+	return true;
+}
+
+void kedge__record_done(struct kedge__record *rec)
+{
+	kedge__record_empty(rec);
 	kedge__array_done(&rec->epochs);
 	rec->current = 0;
 }
@@ -378,14 +391,20 @@ void kedge__record_rollback(struct kedge__record *rec)
 	rec->current = 0;
 }
 
+uint32_t kedge__record_epoch_of(const struct kedge__record *rec, uint64_t version)
+{
+	for (size_t i = rec->epochs.count; i-- > 1;)
+		if (rec->epochs.at[i].alive && rec->epochs.at[i].version == version)
+			return (uint32_t)i;
+	return 0;
+}
+
 void kedge__record_identify(struct kedge__record *rec, uint64_t version, struct kedge__digest id)
 {
-	for (size_t i = rec->epochs.count; i > 1; i--) {
-		if (rec->epochs.at[i - 1].alive && rec->epochs.at[i - 1].version == version) {
-			rec->epochs.at[i - 1].id = id;
-			return;
-		}
-	}
+	uint32_t epoch = kedge__record_epoch_of(rec, version);
+
+	if (epoch)
+		rec->epochs.at[epoch].id = id;
 }
 
 void kedge__record_retain(struct kedge__record *rec, const struct kedge__image_key *alive, size_t n)

@@ -68,12 +68,16 @@ void kedge__record_init(struct kedge__record *rec, uint64_t bytes);
 /* Another limit; tables that are too large for it are forgotten. */
 void kedge__record_limit(struct kedge__record *rec, uint64_t bytes);
 void kedge__record_done(struct kedge__record *rec); /* also empties it for another use */
+void kedge__record_empty(struct kedge__record *rec); /* entries go, epochs stay */
+bool kedge__record_is_empty(const struct kedge__record *rec);
 
 /* Begin to enter VERSION. RESUME: go on with the newest epoch if it is VERSION's. */
 int kedge__record_begin(struct kedge__record *rec, uint64_t version, bool resume, struct kedge__error *err);
 void kedge__record_commit(struct kedge__record *rec);
 void kedge__record_rollback(struct kedge__record *rec);
-/* The newest epoch of VERSION is that of image ID. */
+/* The newest epoch of VERSION that is alive, or 0. */
+uint32_t kedge__record_epoch_of(const struct kedge__record *rec, uint64_t version);
+/* It is that of image ID. */
 void kedge__record_identify(struct kedge__record *rec, uint64_t version, struct kedge__digest id);
 /* Epochs whose images are not in ALIVE (ascending) are dead. */
 void kedge__record_retain(struct kedge__record *rec, const struct kedge__image_key *alive, size_t n);

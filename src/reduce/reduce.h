@@ -270,6 +270,7 @@ void kedge__reducer_reset(struct kedge__reducer *r);
 
 /* The record kept beside the store (optional, for speed): a byte string that save makes and load takes back. Load refuses, with KEDGE_E_MISMATCH, a record made with other options. */
 int kedge__reducer_save(const struct kedge__reducer *r, int (*write)(void *ctx, const void *data, size_t bytes, struct kedge__error *err), void *ctx, struct kedge__error *err);
+uint64_t kedge__reducer_save_bytes(const struct kedge__reducer *r); /* what save would write */
 int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes, struct kedge__error *err);
 
 #endif

@@ -247,6 +247,8 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 	int rc = kedge__record_begin(&r->record, t->version, false, err);
 
 	limit_record(r);
+	if (r->options.id == KEDGE__REDUCER_AUTO && t->used == KEDGE__REDUCER_TREE && t->compare)
+		kedge__record_refill(r);
 	if (!rc && ops->hashes)
 		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, r->options.paranoid, &t->regions, err);
 	t->sums = r->options.track && !r->options.paranoid && ops->hashes;
@@ -415,21 +417,12 @@ void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key i
 	kedge__record_identify(&r->record, image.version, image.id);
 }
 
-/* Every version has an epoch, whichever reducer was used. */
-static bool parent_is_alive(const struct kedge__reducer *r)
-{
-	for (size_t i = r->record.epochs.count; i > 1; i--)
-		if (r->record.epochs.at[i - 1].alive && r->record.epochs.at[i - 1].version == r->parent)
-			return true;
-	return false;
-}
-
 void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_key *alive, size_t n)
 {
 	if (r->busy)
 		return;
 	kedge__record_retain(&r->record, alive, n);
-	if (!parent_is_alive(r))
+	if (!kedge__record_epoch_of(&r->record, r->parent)) /* every version has one, whichever reducer was used */
 		forget_parent(r);
 }
 

@@ -159,6 +159,7 @@ struct kedge__auto {
 	uint32_t dry;   /* tree versions in a row whose shifted duplicates did not pay */
 	uint32_t dense; /* versions in a row that were nearly all literals */
 	uint32_t since; /* versions since the last probe by tree */
+	uint32_t probes; /* in vain, up to a few */
 };
 
 struct kedge__reducer {
@@ -262,6 +263,8 @@ void kedge__items_gather(const struct kedge__txn *t, size_t slab, struct kedge__
 void kedge__items_gather_all(struct kedge__txn *t);
 /* Shifted duplicates and first occurrences among the changed chunks. */
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err);
+/* prime.c: the chunks of the last version go into a record that is empty, as far as there is room. */
+void kedge__record_refill(struct kedge__reducer *r);
 int kedge__forest_enter(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__forest_find(struct kedge__reducer *r, struct kedge__error *err);
 /* rex: where the literal is that pattern NUMBER of this version is part of. */

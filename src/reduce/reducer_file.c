@@ -16,7 +16,7 @@ struct head {
 	uint32_t id, chunk;
 	uint64_t mask, parent;
 	uint64_t epochs, regions, now, before;
-	uint32_t mode, dry, dense, since;
+	uint32_t mode, dry, dense, since, probes, unused;
 	uint8_t seed[KEDGE__DIGEST_SEED_BYTES]; /* of the digests that follow */
 };
 
@@ -103,6 +103,22 @@ static void save_regions(const struct kedge__reducer *r, struct writer *w)
 	}
 }
 
+static uint64_t region_bytes(const struct kedge__reducer *r, const struct kedge__last_region *g)
+{
+	return sizeof(struct region_head) + kedge__chunks_of(g->bytes, KEDGE__SLAB_BYTES) +
+	       kedge__chunks_of(g->bytes, r->options.chunk) * sizeof(*g->digests);
+}
+
+uint64_t kedge__reducer_save_bytes(const struct kedge__reducer *r)
+{
+	const struct kedge__record *rec = &r->record;
+	uint64_t bytes = sizeof(struct head) + rec->epochs.count * EPOCH_BYTES + 8;
+
+	for (size_t i = 0; i < r->last.regions.count; i++)
+		bytes += region_bytes(r, r->last.regions.at[i]);
+	return bytes + (save_table(rec, true, NULL) + save_table(rec, false, NULL)) * sizeof(struct kedge__record_slot);
+}
+
 int kedge__reducer_save(const struct kedge__reducer *r,
 			int (*write)(void *ctx, const void *data, size_t bytes, struct kedge__error *err), void *ctx,
 			struct kedge__error *err)
@@ -128,7 +144,8 @@ int kedge__reducer_save(const struct kedge__reducer *r,
 			  .mode = r->choice.mode,
 			  .dry = r->choice.dry,
 			  .dense = r->choice.dense,
-			  .since = r->choice.since};
+			  .since = r->choice.since,
+			  .probes = r->choice.probes};
 	memcpy(h.seed, kedge__digest_key_seed(r->key), sizeof(h.seed));
 	put(&w, &h, sizeof(h));
 	save_epochs(&r->record, &w);
@@ -296,7 +313,7 @@ int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes
 		return kedge__error_nomem(err);
 	rc = checksum_fits(data, bytes, piece) ? 0 : damaged(err);
 	kedge__free(piece);
-	if (!rc && h.mode > KEDGE__REDUCER_TREE)
+	if (!rc && (h.mode > KEDGE__REDUCER_TREE || h.probes > 8))
 		rc = damaged(err);
 	if (rc)
 		return rc;
@@ -311,6 +328,6 @@ int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes
 		return rc;
 	}
 	r->parent = h.parent;
-	r->choice = (struct kedge__auto){(enum kedge__reducer_id)h.mode, h.dry, h.dense, h.since};
+	r->choice = (struct kedge__auto){(enum kedge__reducer_id)h.mode, h.dry, h.dense, h.since, h.probes};
 	return 0;
 }

@@ -132,15 +132,6 @@ static int wave_emit(struct kedge__rex_wave *w)
 	return rc;
 }
 
-/* The epoch of the version that the last digests are of. */
-static uint32_t parent_epoch(const struct kedge__reducer *r)
-{
-	for (size_t i = r->record.epochs.count; i-- > 1;)
-		if (r->record.epochs.at[i].alive && r->record.epochs.at[i].version == r->parent)
-			return (uint32_t)i;
-	return 0;
-}
-
 static int run_wave(struct kedge__rex_wave *w, struct kedge__error *err)
 {
 	struct kedge__pool *pool = kedge__pool_if(w->r->txn.pool, w->end - w->begin);
@@ -161,7 +152,7 @@ static int run(struct kedge__reducer *r, struct kedge__error *err)
 	struct kedge__rex_wave *w;
 	int rc;
 
-	t->parent_epoch = t->compare ? parent_epoch(r) : 0;
+	t->parent_epoch = t->compare ? kedge__record_epoch_of(&r->record, r->parent) : 0;
 	rc = kedge__rex_wave_begin(r, &w, err);
 	while (!rc && kedge__rex_wave_next(w))
 		rc = run_wave(w, err);

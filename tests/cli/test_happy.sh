@@ -30,6 +30,16 @@ is "$(tr '\n' ' ' <out)" "1 2 " "the list of versions"
 expect 0 kedge ls -s store -n job --json
 is "$(json versions)" 2 "the number of versions"
 is "$(json versions.0.status)" complete "the status of version 1"
+files=$(cat store/job/v*/*.seg store/job/record-r* 2>/dev/null | wc -c)
+is "$(json total_bytes)" "$files" "the bytes of all files"
+is "$(json record_bytes)" "$(cat store/job/record-r* 2>/dev/null | wc -c)" "the bytes of the hash record"
+printf %1000s x >store/job/record-r0000009
+expect 0 kedge ls -s store -n job --json
+is "$(json total_bytes)" $((files + 1000)) "the bytes with one more record"
+rm store/job/record-r0000009
+expect 0 kedge ls -s store -n job
+printed "are the hash record"
+expect 0 kedge ls -s store -n job --json
 is "$(json versions.1.raw_bytes)" 358405 "the raw bytes of version 2"
 
 expect 0 kedge show -s store -n job -v 2 --extents --blocks

@@ -100,7 +100,7 @@ static void cut(const struct place *p)
 
 static void test_a_b_a_b(void **state)
 {
-	const char *const *tree = MORE("reducer=tree", "chunk=64"), *const *list = MORE("reducer=list", "chunk=64");
+	const char *const *tree = MORE("reducer=tree", "chunk=256"), *const *list = MORE("reducer=list", "chunk=256");
 	void (*const between[])(const struct place *p) = {nothing, removed, damaged, cut};
 
 	for (size_t i = 0; i < KEDGE__COUNT(between); i++) {
@@ -121,7 +121,7 @@ static void no_file(const struct place *p)
 
 static void test_without_record_file(void **state)
 {
-	a_b_a_b(*state, MORE("reducer=tree", "chunk=64", "record_file=no"), true, no_file);
+	a_b_a_b(*state, MORE("reducer=tree", "chunk=256", "record_file=no"), true, no_file);
 }
 
 /* A record that was made with another chunk size is of no use, and does no harm. */
@@ -129,7 +129,7 @@ static void test_other_options(void **state)
 {
 	const struct place *p = *state;
 
-	process(p, MORE("reducer=tree", "chunk=64"), false, 1, 1, BYTES);
+	process(p, MORE("reducer=tree", "chunk=256"), false, 1, 1, BYTES);
 	process(p, MORE("reducer=tree", "chunk=128"), false, 2, 2, BYTES);
 	process(p, MORE("reducer=list", "chunk=128"), false, 3, 1, 0);
 	process(p, MORE("reducer=basic", "chunk=64"), true, 4, 2, BYTES);
@@ -140,7 +140,7 @@ static void test_other_options(void **state)
 static void test_record_of_a_replaced_version(void **state)
 {
 	const struct place *p = *state;
-	const char *const *more = MORE("reducer=tree", "chunk=64");
+	const char *const *more = MORE("reducer=tree", "chunk=256");
 	char path[500], kept[500];
 
 	process(p, more, false, 1, 7, BYTES);
@@ -287,11 +287,110 @@ static void test_record_is_tied(void **state)
 	kedge__reducer_free(r);
 }
 
+/* A record that is large beside what is stored is not kept: the store says the same. */
+static void test_large_record_is_not_kept(void **state)
+{
+	a_b_a_b(*state, MORE("reducer=tree", "chunk=32"), true, no_file);
+}
+
+/* ---- no record, and little memory */
+
+#define BIG ((size_t)16 << 20)
+
+static void big_make(uint8_t *big, uint64_t version)
+{
+	fill_random(big, BIG, 5);
+	fill_random(big + version * 4096, 4096, version + 10);
+}
+
+static void big_comes_back(kedge_t *k, uint8_t *big, uint8_t *other, uint64_t version)
+{
+	memset(big, 0, BIG);
+	assert_ok(k, kedge_restart(k, version, NULL));
+	big_make(other, version);
+	assert_memory_equal(big, other, BIG);
+}
+
+/* The image does not fit into what is left: it is looked at in pieces, or not at all. */
+static void little_memory(const struct place *p, const char *const *more, const char *room, bool parts)
+{
+	uint8_t *big = test_malloc(BIG), *other = test_malloc(BIG);
+	struct kedge_stats s;
+
+	for (uint64_t v = 1; v <= 4; v++) {
+		kedge_t *k = job_open(p, false, more);
+
+		assert_ok(k, kedge_protect(k, "m", big, BIG, KEDGE_U8));
+		big_make(big, v);
+		assert_int_equal(kedge__fault_set(v > 1 ? room : NULL, NULL), 0);
+		if (kedge_checkpoint(k, v)) /* what it was reduced with left no room to write it: that happens once */
+			assert_ok(k, kedge_checkpoint(k, v));
+		assert_true(kedge__fault_bytes_most() < (v > 1 ? (int64_t)BIG : INT64_MAX));
+		kedge__fault_set(NULL, NULL);
+		assert_ok(k, kedge_stats_get(k, &s));
+		if (parts && v > 1)
+			assert_true(s.literal_bytes < BIG / 2);
+		assert_ok(k, kedge_close(k));
+		k = job_open(p, false, more);
+		assert_ok(k, kedge_protect(k, "m", big, BIG, KEDGE_U8));
+		for (uint64_t back = 1; back <= v; back++)
+			big_comes_back(k, big, other, back);
+		assert_ok(k, kedge_close(k));
+	}
+	test_free(other);
+	test_free(big);
+	tree_remove(p->l1);
+}
+
+static void test_little_memory_after_a_crash(void **state)
+{
+	const char *const *tree =
+	    MORE("reducer=tree", "chunk=4096", "record_file=no", "buffer=16k", "block=16k", "codec=none");
+
+	little_memory(*state, tree, "room@8000000", true);
+	little_memory(*state, tree, "room@2200000", false);
+	little_memory(*state, tree, "room@1800000", false);
+	little_memory(*state, MORE("reducer=rex", "record_file=no", "buffer=16k", "block=16k", "codec=none"),
+		      "room@2200000", false);
+}
+
+/* Whichever allocation fails while the store is read, the version is stored, or the next one is. */
+static void test_every_allocation_of_priming(void **state)
+{
+	struct place *p = *state;
+	const char *const *more = MORE("reducer=tree", "chunk=1024", "record_file=no", "threads=1");
+	uint64_t count = 1;
+
+	for (uint64_t v = 1; v <= count; v++) {
+		kedge_t *k = job_open(p, false, more);
+		char fault[32];
+		int rc;
+
+		assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+		fill_random(m, BYTES, v % 3);
+		text_make(fault, sizeof(fault), "alloc@%llu", (unsigned long long)v - 1);
+		assert_int_equal(kedge__fault_set(v > 2 ? fault : NULL, NULL), 0);
+		rc = kedge_checkpoint(k, v);
+		if (v <= 2)
+			count = kedge__fault_alloc_count();
+		kedge__fault_set(NULL, NULL);
+		assert_true(rc == 0 || (v > 2 && rc == KEDGE_E_NOMEM));
+		if (rc)
+			assert_ok(k, kedge_checkpoint(k, v));
+		memset(m, 0, BYTES);
+		assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
+		fill_random(want, BYTES, v % 3);
+		assert_memory_equal(m, want, BYTES);
+		assert_ok(k, kedge_close(k));
+	}
+	assert_true(count > 100);
+}
+
 /* rebuild = 0: nothing but the newest version is read. */
 static void test_rebuild_limit(void **state)
 {
 	const struct place *p = *state;
-	const char *const *more = MORE("reducer=tree", "chunk=64", "record_file=no", "rebuild=0");
+	const char *const *more = MORE("reducer=tree", "chunk=256", "record_file=no", "rebuild=0");
 
 	process(p, more, false, 1, 1, BYTES);
 	process(p, more, false, 2, 2, BYTES);
@@ -336,6 +435,9 @@ int main(void)
 	    JOB(test_record_of_versions_that_are_gone),
 	    JOB(test_no_record_after_a_crash),
 	    JOB(test_record_is_tied),
+	    JOB(test_large_record_is_not_kept),
+	    JOB(test_little_memory_after_a_crash),
+	    JOB(test_every_allocation_of_priming),
 	    cmocka_unit_test_setup_teardown(test_rebuild_limit, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_paranoid, place_setup, place_teardown),
 	};

@@ -686,6 +686,32 @@ static void test_auto(void **state)
 	kedge__reducer_free(r);
 }
 
+/* Nothing repeats: then nothing is remembered for it, between the rare versions that look again. */
+static void test_auto_drops_the_record(void **state)
+{
+	struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_AUTO, 64);
+	static struct lab lab;
+	int trees = 0;
+
+	(void)state;
+	setup(&lab, 20000 * 64);
+	auto_step(&lab, r, KEDGE__REDUCER_TREE);
+	assert_true(kedge__reducer_save_bytes(r) > 2 * 20000 * 40);
+	for (int i = 0; i < 4; i++) {
+		lab_noise(&lab, lab.data[0], 640);
+		auto_step(&lab, r, KEDGE__REDUCER_TREE);
+	}
+	for (int i = 0; i < 26; i++) {
+		assert_true(kedge__reducer_save_bytes(r) < 20000 * 16 + 4096);
+		lab_noise(&lab, lab.data[0], 640);
+		trees += lab_take(&lab, r, NULL, lab.count + 1, false)->red.reducer == KEDGE__REDUCER_TREE;
+	}
+	assert_int_equal(trees, 2); /* after 8 and 16 */
+	lab_restore_all(&lab);
+	lab_done(&lab);
+	kedge__reducer_free(r);
+}
+
 /* ---- memory */
 
 /* Every allocation fails in turn: an error that changes nothing, or a result that is right. */
@@ -777,6 +803,7 @@ int main(void)
 	    cmocka_unit_test(test_weak_digest),
 	    cmocka_unit_test(test_commit_after_change),
 	    cmocka_unit_test(test_auto),
+	    cmocka_unit_test(test_auto_drops_the_record),
 	    cmocka_unit_test(test_no_memory),
 	    cmocka_unit_test(test_progress),
 	};
