@@ -68,6 +68,45 @@ static bool chunks_are(const struct kedge__reducer *r, size_t region, uint64_t o
 	return true;
 }
 
+/* A slab that is one constant has no digests. */
+static bool slab_is_flat(const struct kedge__reducer *r, size_t slab, uint64_t number, uint64_t *pattern)
+{
+	const struct kedge__slab *s = &r->txn.slabs.at[slab];
+	const struct kedge__last_region *g = r->txn.regions[s->region];
+
+	if (s->flat)
+		*pattern = s->pattern;
+	else if (g->stale[number] == KEDGE__SLAB_FLAT)
+		*pattern = g->flat[number];
+	else
+		return false;
+	return true;
+}
+
+/* DATA is at a multiple of 8 in its region. */
+static bool bytes_are(const uint8_t *data, uint64_t bytes, uint64_t pattern)
+{
+	uint8_t wanted[8];
+	uint64_t at = 0;
+
+	kedge__put64(wanted, pattern);
+	while (at + 8 <= bytes && kedge__get64(data + at) == pattern)
+		at += 8;
+	return at + 8 > bytes && memcmp(data + at, wanted, (size_t)(bytes - at)) == 0;
+}
+
+static bool slab_is(const struct kedge__reducer *r, size_t slab, uint64_t offset, const uint8_t *data, uint64_t bytes)
+{
+	const struct kedge__slab *s = &r->txn.slabs.at[slab];
+	uint64_t pattern;
+
+	if (s->skip)
+		return true;
+	if (slab_is_flat(r, slab, offset / KEDGE__SLAB_BYTES, &pattern))
+		return bytes_are(data, bytes, pattern);
+	return chunks_are(r, s->region, offset, data, bytes);
+}
+
 bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
@@ -86,7 +125,7 @@ bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offs
 		size_t slab = first_slab(t, region) + at / KEDGE__SLAB_BYTES;
 
 		len = KEDGE__MIN(KEDGE__SLAB_BYTES - at % KEDGE__SLAB_BYTES, offset + bytes - at);
-		same = t->slabs.at[slab].skip || chunks_are(r, region, at, (const uint8_t *)data + (at - offset), len);
+		same = slab_is(r, slab, at, (const uint8_t *)data + (at - offset), len);
 	}
 	return same;
 }

@@ -197,6 +197,21 @@ static int regions_until(struct kedge__emitter *e, size_t i)
 	return rc;
 }
 
+/* All of slab S is one constant. */
+static int put_flat(struct kedge__emitter *e, const struct kedge__slab *s)
+{
+	uint64_t offset = s->first * e->r->options.chunk;
+	uint64_t len = KEDGE__MIN(KEDGE__SLAB_BYTES, e->region->bytes - offset);
+	int rc = flush_run(e);
+
+	if (!rc && offset > e->cursor)
+		rc = put_parent(e, e->cursor, offset);
+	e->cursor = offset + len;
+	e->out->changed_bytes += len;
+	e->out->fill_bytes += len;
+	return rc ? rc : put(e, e->region->base + offset, len, KEDGE__EXTENT_FILL, s->pattern, 0, true);
+}
+
 int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items, size_t n)
 {
 	const struct kedge__slab *s = &e->t->slabs.at[slab];
@@ -204,6 +219,8 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 	int rc = regions_until(e, s->region);
 
 	e->sum = kedge__sum_add(e->sum, s->sum);
+	if (!rc && s->flat && !e->whole)
+		return put_flat(e, s);
 	for (size_t i = 0; !rc && !e->whole && i < n; i++) {
 		const struct kedge__item *item = &items[i];
 		uint64_t unit = is_page(item) ? KEDGE__REX_PAGE : chunk;

@@ -206,12 +206,12 @@ static bool is_in_pieces(const struct kedge__reducer *r)
 
 /* ---- slabs */
 
-/* BYTES bytes of slab S, at P. */
+/* BYTES bytes of slab S, at P; without data there, each piece is asked for when it is needed. */
 static int hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
 {
 	struct kedge__hash_worker *w = &r->txn.workers[worker];
 	uint64_t chunk = r->options.chunk, step = KEDGE__MAX(PIECE_BYTES, chunk);
-	bool in_pieces = is_in_pieces(r);
+	bool in_pieces = !p.data;
 
 	for (uint64_t at = 0; at < bytes; at += step) {
 		p.bytes = KEDGE__MIN(step, bytes - at);
@@ -238,8 +238,11 @@ static int hash_part(struct kedge__reducer *r, struct kedge__slab *s, int worker
 	size_t change = w->changes.count, fill = w->fills.count;
 	int rc;
 
-	if (!is_in_pieces(r))
+	if (!p.data && !is_in_pieces(r)) {
 		p.data = part_get(r, s, worker, p.offset, bytes);
+		if (!p.data)
+			return KEDGE_E_STATE;
+	}
 	rc = hash_pieces(r, s, worker, p, bytes);
 	if (!rc && !kedge__part_keep(r, s, worker, change, fill, p.data, p.offset))
 		rc = KEDGE_E_NOMEM;
@@ -252,7 +255,7 @@ static bool is_narrow(const struct kedge__txn *t, const struct kedge__slab *s, u
 	const struct kedge__last_region *g = t->regions[s->region];
 
 	return t->sums && t->compare && t->dirty && t->dirty[s->region].known && g->known && g->summed &&
-	       g->bytes == g->next_bytes && !g->stale[number];
+	       g->bytes == g->next_bytes && g->stale[number] != KEDGE__SLAB_STALE;
 }
 
 /* Only grains with a dirty byte; P is at the start of the slab, which has BYTES, and has no data yet. */
@@ -268,6 +271,9 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 		s->sum = p->last->slab_sums[start / KEDGE__SLAB_BYTES];
 		return 0;
 	}
+	if (p->last->stale[start / KEDGE__SLAB_BYTES] == KEDGE__SLAB_FLAT &&
+	    !kedge__last_raise(r, p->last, start / KEDGE__SLAB_BYTES))
+		return KEDGE_E_NOMEM;
 	for (; i < d->count && d->at[i].addr < end; i++) {
 		uint64_t from = KEDGE__MAX(done, d->at[i].addr / grain * grain);
 		uint64_t to = KEDGE__MIN(end, (d->at[i].addr + d->at[i].len + grain - 1) / grain * grain);
@@ -278,6 +284,7 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 			continue;
 		part.offset = from;
 		part.first = from / chunk;
+		part.old_chunks = kedge__slab_known(&r->txn, s, chunk);
 		rc = hash_part(r, s, worker, part, to - from);
 		if (rc)
 			return rc;
@@ -287,6 +294,81 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 	for (uint64_t at = start; at < end; at += grain)
 		s->sum = kedge__sum_add(s->sum, p->last->sums[at / grain]);
 	return 0;
+}
+
+/* Paranoid reducers compare bytes, which they have of chunks; what has digests is compared by them. */
+static bool may_be_flat(const struct kedge__reducer *r, const struct piece *p)
+{
+	return !r->options.paranoid && !(p->compare && p->first < p->old_chunks);
+}
+
+/* A slab at P that is one constant: as it was, or all of it new. Otherwise false: its chunks are looked at, one by one.
+ */
+static bool is_flat(const struct kedge__reducer *r, struct kedge__slab *s, const struct piece *p, uint64_t bytes)
+{
+	uint64_t number = p->offset / KEDGE__SLAB_BYTES;
+	const struct kedge__last_region *g = p->last;
+	bool same;
+
+	if (!may_be_flat(r, p) || !is_constant(p->data, bytes))
+		return false;
+	s->pattern = kedge__get64(p->data);
+	same =
+	    p->compare && p->offset < g->bytes && g->stale[number] == KEDGE__SLAB_FLAT && g->flat[number] == s->pattern;
+	if (same && KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - p->offset) != bytes)
+		return false; /* the region ends elsewhere: only its last chunks are new */
+	s->flat = !same;
+	return true;
+}
+
+/* Sums are made as of any slab. */
+static void sum_flat(const struct kedge__reducer *r, struct kedge__slab *s, struct piece p, uint64_t bytes)
+{
+	uint64_t step = KEDGE__MAX(PIECE_BYTES, (uint64_t)r->options.chunk);
+
+	for (uint64_t at = 0; at < bytes; at += step, p.data += step, p.offset += step) {
+		p.bytes = KEDGE__MIN(step, bytes - at);
+		s->sum = kedge__sum_add(s->sum, piece_sum(r, &p));
+	}
+}
+
+/* The slab as one, if it may be one constant; else nothing, where it can be had in pieces. */
+static int slab_get(const struct kedge__reducer *r, const struct kedge__slab *s, int worker, uint64_t bytes,
+		    struct piece *p)
+{
+	uint64_t first = KEDGE__MIN(PIECE_BYTES, bytes);
+
+	if (is_in_pieces(r) && !may_be_flat(r, p))
+		return 0;
+	if (is_in_pieces(r)) {
+		p->data = part_get(r, s, worker, p->offset, first);
+		if (!p->data)
+			return KEDGE_E_STATE;
+		if (!is_constant(p->data, first)) {
+			p->data = NULL;
+			return 0;
+		}
+	}
+	p->data = part_get(r, s, worker, p->offset, bytes);
+	return p->data ? 0 : KEDGE_E_STATE;
+}
+
+static int hash_whole(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
+{
+	uint64_t number = p.offset / KEDGE__SLAB_BYTES;
+	int rc = slab_get(r, s, worker, bytes, &p);
+
+	if (rc)
+		return rc;
+	if (p.data && is_flat(r, s, &p, bytes)) {
+		sum_flat(r, s, p, bytes);
+		return 0;
+	}
+	if (p.last->stale[number] == KEDGE__SLAB_FLAT && p.offset < p.last->bytes &&
+	    !kedge__last_raise(r, p.last, number))
+		return KEDGE_E_NOMEM;
+	p.old_chunks = kedge__slab_known(&r->txn, s, r->options.chunk);
+	return hash_part(r, s, worker, p, bytes);
 }
 
 /* Nothing but the sum. */
@@ -323,7 +405,7 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	if (!s->skip && is_narrow(t, s, number))
 		rc = hash_dirty(r, s, worker, &p, bytes);
 	else if (!s->skip)
-		rc = hash_part(r, s, worker, p, bytes);
+		rc = hash_whole(r, s, worker, p, bytes);
 	else
 		rc = sum_slab(r, s, worker, p.offset, bytes);
 	s->count = w->changes.count - s->change_at;

@@ -42,6 +42,7 @@ static void region_free(struct kedge__last_region *g)
 		return;
 	kedge__large_free(g->digests, g->room * sizeof(*g->digests));
 	kedge__free(g->stale);
+	kedge__large_free(g->flat, g->flat_room * sizeof(*g->flat));
 	kedge__large_free(g->shadow, g->shadow_room);
 	kedge__large_free(g->sums, g->sums_room * sizeof(*g->sums));
 	kedge__large_free(g->slab_sums, g->slab_sums_room * sizeof(*g->slab_sums));
@@ -101,6 +102,40 @@ static bool stale_reserve(struct kedge__last_region *g, uint64_t slabs)
 	memset(grown + g->stale_room, 0, slabs - g->stale_room);
 	g->stale = grown;
 	g->stale_room = slabs;
+	return true;
+}
+
+/* Patterns take memory where there are flat slabs. */
+static bool flat_reserve(struct kedge__last_region *g, uint64_t slabs)
+{
+	if (slabs <= g->flat_room)
+		return true;
+	if (!large_grow((void **)&g->flat, g->flat_room * sizeof(*g->flat), slabs * sizeof(*g->flat)))
+		return false;
+	g->flat_room = slabs;
+	return true;
+}
+
+bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab)
+{
+	uint64_t chunk = r->options.chunk, offset = slab * KEDGE__SLAB_BYTES, mask = r->options.digest_mask;
+	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - offset), n = kedge__chunks_of(bytes, chunk);
+	struct kedge__digest *to = g->digests + offset / chunk;
+	uint8_t *constant = kedge__malloc(chunk);
+
+	if (!constant)
+		return false;
+	for (uint64_t i = 0; i < chunk; i += 8)
+		kedge__put64(constant + i, g->flat[slab]);
+	kedge__digest_chunks(constant, KEDGE__MIN(chunk, bytes), chunk, to);
+	for (uint64_t i = 1; i < n; i++)
+		to[i] = to[0];
+	if (bytes % chunk)
+		kedge__digest_chunks(constant, bytes % chunk, chunk, &to[n - 1]);
+	for (uint64_t i = 0; mask && i < n; i++)
+		to[i] = (struct kedge__digest){to[i].lo & mask, 0};
+	g->stale[slab] = KEDGE__SLAB_KNOWN;
+	kedge__free(constant);
 	return true;
 }
 
@@ -213,6 +248,7 @@ int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *ima
 		list[i] = g;
 		if (!digests_reserve(g, kedge__chunks_of(bytes, chunk)) ||
 		    !stale_reserve(g, kedge__chunks_of(bytes, KEDGE__SLAB_BYTES)) ||
+		    !flat_reserve(g, kedge__chunks_of(bytes, KEDGE__SLAB_BYTES)) ||
 		    (shadow && !shadow_reserve(g, bytes)))
 			rc = kedge__error_nomem(err);
 	}

@@ -132,8 +132,9 @@ static void refill_region(struct kedge__reducer *r, const struct kedge__last_reg
 	uint64_t slab_chunks = KEDGE__SLAB_BYTES / r->options.chunk, whole = g->bytes / r->options.chunk;
 
 	for (uint64_t slab = 0; slab * slab_chunks < whole; slab++)
-		if (!g->stale[slab] && refill_chunks(r, g, slab * slab_chunks,
-						     KEDGE__MIN(slab_chunks, whole - slab * slab_chunks), probes))
+		if (g->stale[slab] == KEDGE__SLAB_KNOWN &&
+		    refill_chunks(r, g, slab * slab_chunks, KEDGE__MIN(slab_chunks, whole - slab * slab_chunks),
+				  probes))
 			return;
 }
 

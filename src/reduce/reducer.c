@@ -190,7 +190,8 @@ static void take_totals(struct kedge__reducer *r, const struct kedge__reduction 
 
 		if (!s->skip) {
 			t->sample_bytes += KEDGE__MIN(left, KEDGE__SLAB_BYTES);
-			t->sample_changed += KEDGE__MIN(left, (uint64_t)s->count * r->options.chunk);
+			t->sample_changed +=
+			    KEDGE__MIN(left, s->flat ? KEDGE__SLAB_BYTES : (uint64_t)s->count * r->options.chunk);
 		}
 	}
 }
@@ -363,7 +364,7 @@ bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, ui
 	    r->parent >= version || !g || !g->known || !g->summed || g->bytes != bytes)
 		return false;
 	for (uint64_t slab = 0; slab < kedge__chunks_of(bytes, KEDGE__SLAB_BYTES); slab++)
-		if (g->stale[slab])
+		if (g->stale[slab] == KEDGE__SLAB_STALE)
 			return false;
 	return true;
 }
@@ -382,7 +383,12 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 		struct kedge__last_region *g = t->regions[s->region];
 		uint64_t number = s->first * r->options.chunk / KEDGE__SLAB_BYTES;
 
-		g->stale[number] = s->skip;
+		if (s->flat)
+			g->flat[number] = s->pattern;
+		if (s->skip)
+			g->stale[number] = KEDGE__SLAB_STALE;
+		else if (s->flat || g->stale[number] != KEDGE__SLAB_FLAT || s->count)
+			g->stale[number] = s->flat ? KEDGE__SLAB_FLAT : KEDGE__SLAB_KNOWN;
 		if (t->sums)
 			g->slab_sums[number] = s->sum;
 		g->summed = t->sums;

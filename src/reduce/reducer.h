@@ -33,13 +33,20 @@
 
 /* ---- last.c */
 
+enum kedge__slab_state {
+	KEDGE__SLAB_KNOWN,
+	KEDGE__SLAB_STALE, /* nothing is known about its bytes */
+	KEDGE__SLAB_FLAT,  /* all of it is one constant: it has no digests, whose memory is not touched */
+};
+
 struct kedge__last_region {
 	uint64_t base, bytes;          /* bytes: 0 if it was not in the last version */
 	uint64_t next_bytes;           /* in the version in progress */
 	struct kedge__digest *digests; /* of all chunks, if the slab is not stale */
 	uint64_t room;                 /* chunks */
-	uint8_t *stale;                /* a flag a slab: nothing is known about its bytes */
-	uint64_t stale_room;
+	uint8_t *stale;                /* of a slab: enum kedge__slab_state */
+	uint64_t *flat;                /* of a slab that is flat: the constant */
+	uint64_t stale_room, flat_room;
 	uint8_t *shadow; /* paranoid: the bytes of the last version */
 	uint64_t shadow_room;
 	bool known, present; /* in the last version, in the one in progress */
@@ -91,8 +98,10 @@ struct kedge__item {    /* a changed chunk */
 struct kedge__slab {
 	uint32_t region; /* index into the image */
 	bool skip;       /* not hashed, only summed up */
+	bool flat;       /* all of it is new, and one constant: there are no items */
 	int worker;
 	uint64_t first; /* chunk */
+	uint64_t pattern; /* if it is flat */
 	size_t change_at, fill_at, undo_at, count, fill_count, undo_count;
 	size_t item_at;
 	uint64_t pages; /* rex: a bit for each that changed, */
@@ -233,7 +242,7 @@ static inline uint64_t kedge__slab_known(const struct kedge__txn *t, const struc
 {
 	const struct kedge__last_region *g = t->regions[s->region];
 
-	return g->stale[s->first * chunk / KEDGE__SLAB_BYTES] ? 0 : kedge__chunks_of(g->bytes, chunk);
+	return g->stale[s->first * chunk / KEDGE__SLAB_BYTES] != KEDGE__SLAB_KNOWN ? 0 : kedge__chunks_of(g->bytes, chunk);
 }
 
 /* Waking threads costs more than they gain on a short list. */
@@ -246,6 +255,8 @@ static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_
 
 /* Split the image into slabs. SAMPLE: most are skipped. */
 int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err);
+/* last.c: a flat slab of G, which is number SLAB, gets its digests after all. False: out of memory. */
+bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__hash_undo(struct kedge__reducer *r);
 /* The first of [i, n) where both differ, or n. */

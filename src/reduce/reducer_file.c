@@ -91,22 +91,44 @@ static void save_epochs(const struct kedge__record *rec, struct writer *w)
 	}
 }
 
+/* Of a slab follow its digests, its constant or nothing. */
+static uint64_t slab_bytes(const struct kedge__reducer *r, uint64_t bytes, uint64_t slab, uint8_t state)
+{
+	uint64_t left = KEDGE__MIN(KEDGE__SLAB_BYTES, bytes - slab * KEDGE__SLAB_BYTES);
+
+	if (state != KEDGE__SLAB_KNOWN)
+		return state == KEDGE__SLAB_FLAT ? sizeof(uint64_t) : 0;
+	return kedge__chunks_of(left, r->options.chunk) * sizeof(struct kedge__digest);
+}
+
+static void *slab_place(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t slab,
+			uint8_t state)
+{
+	return state == KEDGE__SLAB_FLAT ? (void *)&g->flat[slab]
+					 : (void *)&g->digests[slab * (KEDGE__SLAB_BYTES / r->options.chunk)];
+}
+
 static void save_regions(const struct kedge__reducer *r, struct writer *w)
 {
 	for (size_t i = 0; i < r->last.regions.count; i++) {
 		const struct kedge__last_region *g = r->last.regions.at[i];
+		uint64_t slabs = kedge__chunks_of(g->bytes, KEDGE__SLAB_BYTES);
 		struct region_head h = {g->base, g->bytes};
 
 		put(w, &h, sizeof(h));
-		put(w, g->stale, kedge__chunks_of(g->bytes, KEDGE__SLAB_BYTES));
-		put(w, g->digests, kedge__chunks_of(g->bytes, r->options.chunk) * sizeof(*g->digests));
+		put(w, g->stale, slabs);
+		for (uint64_t s = 0; s < slabs; s++)
+			put(w, slab_place(r, g, s, g->stale[s]), slab_bytes(r, g->bytes, s, g->stale[s]));
 	}
 }
 
 static uint64_t region_bytes(const struct kedge__reducer *r, const struct kedge__last_region *g)
 {
-	return sizeof(struct region_head) + kedge__chunks_of(g->bytes, KEDGE__SLAB_BYTES) +
-	       kedge__chunks_of(g->bytes, r->options.chunk) * sizeof(*g->digests);
+	uint64_t slabs = kedge__chunks_of(g->bytes, KEDGE__SLAB_BYTES), bytes = sizeof(struct region_head) + slabs;
+
+	for (uint64_t s = 0; s < slabs; s++)
+		bytes += slab_bytes(r, g->bytes, s, g->stale[s]);
+	return bytes;
 }
 
 uint64_t kedge__reducer_save_bytes(const struct kedge__reducer *r)
@@ -214,10 +236,26 @@ static int load_epochs(struct kedge__reducer *r, struct reader *in, uint64_t cou
 	return 0;
 }
 
+static int load_slabs(struct kedge__reducer *r, struct reader *in, struct kedge__last_region *g, uint64_t bytes,
+		      const uint8_t *states, struct kedge__error *err)
+{
+	for (uint64_t s = 0; s < kedge__chunks_of(bytes, KEDGE__SLAB_BYTES); s++) {
+		uint64_t n = states[s] <= KEDGE__SLAB_FLAT ? slab_bytes(r, bytes, s, states[s]) : UINT64_MAX;
+		const uint8_t *p = take(in, n, 1);
+
+		if (!p)
+			return damaged(err);
+		g->stale[s] = states[s];
+		if (n)
+			memcpy(slab_place(r, g, s, states[s]), p, n);
+	}
+	return 0;
+}
+
 /* Regions are put in as those of an image without memory, and that image is committed. */
 static int load_region(struct kedge__reducer *r, struct reader *in, struct kedge__error *err)
 {
-	const uint8_t *p = take(in, 1, sizeof(struct region_head)), *flags, *digests;
+	const uint8_t *p = take(in, 1, sizeof(struct region_head)), *states;
 	struct kedge__image_region g = {0};
 	struct kedge__image image = {&g, 1};
 	struct kedge__last_region **list;
@@ -229,20 +267,15 @@ static int load_region(struct kedge__reducer *r, struct reader *in, struct kedge
 	g.bytes = kedge__get64(p + 8);
 	if (g.base & (KEDGE__SLOT_BYTES - 1) || g.bytes > KEDGE__SLOT_BYTES || kedge__last_find(&r->last, g.base))
 		return damaged(err);
-	flags = take(in, kedge__chunks_of(g.bytes, KEDGE__SLAB_BYTES), 1);
-	digests = take(in, kedge__chunks_of(g.bytes, r->options.chunk), sizeof(struct kedge__digest));
-	if (!flags || !digests)
+	states = take(in, kedge__chunks_of(g.bytes, KEDGE__SLAB_BYTES), 1);
+	if (!states)
 		return damaged(err);
 	rc = kedge__last_prepare(&r->last, &image, r->options.chunk, false, &list, err);
 	if (rc)
 		return rc;
-	if (g.bytes) {
-		memcpy(list[0]->stale, flags, kedge__chunks_of(g.bytes, KEDGE__SLAB_BYTES));
-		memcpy(list[0]->digests, digests,
-		       kedge__chunks_of(g.bytes, r->options.chunk) * sizeof(struct kedge__digest));
-	}
+	rc = load_slabs(r, in, list[0], g.bytes, states, err);
 	kedge__free(list);
-	return 0;
+	return rc;
 }
 
 static int load_table(struct kedge__reducer *r, struct reader *in, uint64_t count, bool before,

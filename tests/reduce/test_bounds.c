@@ -1,6 +1,9 @@
 /* What a reducer takes of memory: between versions, and while it works. */
 #include "lab.h"
 
+#include <stdio.h>
+#include <sys/mman.h>
+
 #define BYTES ((size_t)64 << 20)
 #define LIMIT (UINT64_C(4) << 20)
 
@@ -84,11 +87,58 @@ static void test_fit(void **state)
 	assert_int_equal(kedge__reducer_fit(&o, UINT64_C(513) << 30), 256);
 }
 
+/* Bytes of memory that really are there, by what the kernel says. */
+static int64_t resident(void)
+{
+	long long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %lld", &pages), 1);
+	fclose(f);
+	return pages * 4096;
+}
+
+/* Zeros that nobody wrote take no page, and neither does what is remembered of them; nor do they in a record file. */
+static void test_sparse(void **state)
+{
+	struct kedge__reducer_options o = {
+	    .id = KEDGE__REDUCER_TREE, .chunk = 256, .record_bytes = UINT64_C(512) << 20};
+	size_t bytes = (size_t)512 << 20;
+	uint8_t *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct kedge__image_region region = {0, data, bytes};
+	struct kedge__image image = {&region, 1};
+	struct kedge__reducer *r;
+	int64_t before;
+
+	(void)state;
+	assert_ptr_not_equal(data, MAP_FAILED);
+	assert_int_equal(madvise(data, bytes, MADV_NOHUGEPAGE), 0);
+	assert_int_equal(kedge__reducer_new(&o, &r, NULL), 0);
+	before = resident();
+	for (uint64_t v = 1; v <= 3; v++) {
+		struct kedge__reduction red = {0};
+
+		if (v > 1)
+			data[bytes / 2 + v * 1000] = (uint8_t)v;
+		assert_int_equal(kedge__reducer_reduce(r, NULL, v, &image, NULL, NULL, &red, NULL), 0);
+		assert_true(resident() - before < 24 << 20);
+		assert_int_equal(red.literal_bytes, v > 1 ? 256 : 0);
+		assert_int_equal(red.fill_bytes, v > 1 ? 0 : bytes);
+		kedge__reduction_done(&red);
+		kedge__reducer_commit(r);
+	}
+	assert_true(kedge__reducer_save_bytes(r) < 64 << 10);
+	kedge__reducer_free(r);
+	munmap(data, bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_fit),
 	    cmocka_unit_test(test_bounded),
+	    cmocka_unit_test(test_sparse),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
