@@ -133,12 +133,98 @@ static void test_sparse(void **state)
 	munmap(data, bytes);
 }
 
+struct text {
+	KEDGE__ARRAY(uint8_t) bytes;
+};
+
+static int text_add(void *ctx, const void *data, size_t bytes, struct kedge__error *err)
+{
+	struct text *t = ctx;
+
+	if (!kedge__array_reserve(&t->bytes, t->bytes.count + bytes))
+		return kedge__error_nomem(err);
+	memcpy(t->bytes.at + t->bytes.count, data, bytes);
+	t->bytes.count += bytes;
+	return 0;
+}
+
+/* As it is, or as another process finds it. */
+static void pass_on(struct kedge__reducer **r, enum kedge__reducer_id id, uint32_t chunk)
+{
+	struct text text = {0};
+
+	assert_int_equal(kedge__reducer_save(*r, text_add, &text, NULL), 0);
+	assert_int_equal(text.bytes.count, kedge__reducer_save_bytes(*r));
+	kedge__reducer_free(*r);
+	*r = lab_reducer(id, chunk);
+	assert_int_equal(kedge__reducer_load(*r, text.bytes.at, text.bytes.count, NULL), 0);
+	kedge__array_done(&text.bytes);
+}
+
+#define SLABS 4
+#define SLAB  ((uint64_t)256 << 10)
+
+/* A slab, or more or less of it, becomes a constant; a few bytes do not stay one. */
+static void flat_edit(struct lab *lab)
+{
+	uint64_t bytes = lab->bytes[0], slab = lab_below(lab, SLABS) * SLAB, at = lab_below(lab, bytes);
+	uint64_t pattern = lab_below(lab, 2) ? 0 : UINT64_C(0x0102030405060708);
+
+	if (lab_below(lab, 3) == 0) {
+		lab_noise(lab, lab->data[0] + at, lab_min(bytes - at, 100));
+		return;
+	}
+	for (uint64_t i = slab; i + 8 <= bytes && i < slab + SLAB; i += 8)
+		kedge__put64(lab->data[0] + i, pattern);
+	if (bytes > slab && bytes < slab + SLAB)
+		memcpy(lab->data[0] + bytes / 8 * 8, &pattern, bytes % 8);
+}
+
+static void flat_life(enum kedge__reducer_id id, uint32_t chunk, uint64_t seed)
+{
+	struct kedge__reducer *r = lab_reducer(id, chunk);
+	static struct lab lab;
+
+	memset(&lab, 0, sizeof(lab));
+	lab.seed = seed;
+	lab.present[0] = true;
+	lab_resize(&lab, 0, SLABS * SLAB);
+	memset(lab.data[0], 0, lab.bytes[0]);
+	for (uint64_t v = 1; v <= 24; v++) {
+		for (uint64_t n = lab_below(&lab, 4); n; n--)
+			flat_edit(&lab);
+		if (lab_below(&lab, 4) == 0)
+			lab_resize(&lab, 0, 3 * SLAB + lab_below(&lab, 3) * 4096 + lab_below(&lab, 2) * 13);
+		if (lab_below(&lab, 5) == 0)
+			lab_take(&lab, r, NULL, v, true);
+		lab_take(&lab, r, NULL, v, false);
+		if (lab_below(&lab, 5) == 0)
+			pass_on(&r, id, chunk);
+	}
+	lab_restore_all(&lab);
+	lab_done(&lab);
+	kedge__reducer_free(r);
+}
+
+static void test_flat(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		flat_life(KEDGE__REDUCER_TREE, 256, seed);
+		flat_life(KEDGE__REDUCER_LIST, 4096, seed);
+		flat_life(KEDGE__REDUCER_BASIC, 65536, seed);
+		flat_life(KEDGE__REDUCER_REX, 64, seed);
+		flat_life(KEDGE__REDUCER_AUTO, 1024, seed);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_fit),
 	    cmocka_unit_test(test_bounded),
 	    cmocka_unit_test(test_sparse),
+	    cmocka_unit_test(test_flat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
