@@ -180,7 +180,7 @@ static int images_check(kedge_t *k, struct kedge__error *err)
 	struct kedge__set_key *keys;
 	bool stale;
 	size_t n;
-	int rc = kedge__versions_keys(cat, (uint32_t)k->group.size, KEDGE__NO_VERSION, &keys, &n, err);
+	int rc = kedge__versions_keys(cat, (uint32_t)k->group.size, KEDGE__NO_VERSION, NULL, &keys, &n, err);
 
 	if (rc)
 		return rc;

@@ -127,11 +127,11 @@ bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region
 		return false;
 	for (uint64_t i = 0; i < chunk; i += 8)
 		kedge__put64(constant + i, g->flat[slab]);
-	kedge__digest_chunks(constant, KEDGE__MIN(chunk, bytes), chunk, to);
+	kedge__digest_chunks(r->key, constant, KEDGE__MIN(chunk, bytes), chunk, to);
 	for (uint64_t i = 1; i < n; i++)
 		to[i] = to[0];
 	if (bytes % chunk)
-		kedge__digest_chunks(constant, bytes % chunk, chunk, &to[n - 1]);
+		kedge__digest_chunks(r->key, constant, bytes % chunk, chunk, &to[n - 1]);
 	for (uint64_t i = 0; mask && i < n; i++)
 		to[i] = (struct kedge__digest){to[i].lo & mask, 0};
 	g->stale[slab] = KEDGE__SLAB_KNOWN;

@@ -7,7 +7,7 @@
  */
 #include "reduce/reducer.h"
 
-#define MAGIC       UINT64_C(0x3243455245474445) /* changes with the layout and with the digests */
+#define MAGIC       UINT64_C(0x3343455245474445) /* changes with the layout and with the digests */
 #define PIECE_BYTES (size_t)(1 << 20)
 #define EPOCH_BYTES 32 /* version, image id, alive */
 
