@@ -115,7 +115,7 @@ static const char *regions(struct change *c)
 	struct kedge__bytes b = {0};
 	size_t n, i, j, count;
 
-	if (!s || kedge__regions_decode(s->data.at, s->data.bytes, &r, &n, NULL) != 0)
+	if (!s || kedge__regions_decode(s->data.at, s->data.bytes, &r, &n, NULL, NULL) != 0)
 		return "nothing";
 	count = n;
 	i = n ? draw_below(c->state, n) : 0;
@@ -245,7 +245,7 @@ static const char *map(struct change *c)
 	enum kedge__map_encoding how;
 	size_t n = 0;
 
-	if (!s || !g || kedge__regions_decode(g->data.at, g->data.bytes, &r, &n, NULL) != 0)
+	if (!s || !g || kedge__regions_decode(g->data.at, g->data.bytes, &r, &n, NULL, NULL) != 0)
 		return "nothing";
 	if (kedge__map_decode(s->data.at, s->data.bytes, c->im->version, r, n, &how, &m, NULL) == 0 && m.count) {
 		size_t i = draw_below(c->state, m.count);

@@ -170,7 +170,7 @@ static void mend_summary(struct image *im)
 	kedge__put64(s->data.at + 32, id.hi);
 	if (literals != UINT64_MAX)
 		kedge__put64(s->data.at + 16, literals);
-	if (kedge__regions_decode(g->data.at, g->data.bytes, &regions, &n, NULL) != 0)
+	if (kedge__regions_decode(g->data.at, g->data.bytes, &regions, &n, NULL, NULL) != 0)
 		return;
 	for (size_t i = 0; i < n; i++)
 		raw += regions[i].bytes;
