@@ -19,7 +19,7 @@
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses another major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: their sections tell what is in them */
-#define KEDGE__FORMAT_NEWEST 1 /* the minor whose manifests, sections and maps are known here */
+#define KEDGE__FORMAT_NEWEST 2 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have seven digits for them */
