@@ -10,30 +10,62 @@
 
 struct shared {
 	kedge_t *k;
-	atomic_uint_least64_t next;
-	atomic_int failures;
+	atomic_uint_least64_t next;  /* no thread has drawn this number or one above it */
+	atomic_uint_least64_t taken; /* the highest number that was accepted, plus 1 */
+	atomic_int failures, accepted;
+	uint8_t base[BYTES];
 };
 
 struct hammer {
 	struct shared *shared;
 	int id;
-	uint8_t memory[1000];
+	uint8_t memory[1000], seen[BYTES];
 };
 
-/* Every thread has a region of its own, which only it changes; others' checkpoints read it, under the handle's lock. */
+/*
+ * A number is refused only if another thread drew a higher one, and that one was accepted: the thread draws again.
+ * Every refusal so needs a number that was accepted since the draw, and there are THREADS * ROUNDS of those: this ends.
+ */
+static void hammer_checkpoint(struct shared *s)
+{
+	uint64_t version, highest = s->taken;
+	int rc;
+
+	do {
+		version = s->next++;
+		rc = kedge_checkpoint(s->k, version);
+	} while (rc == KEDGE_E_STATE && s->next > version + 1);
+	s->failures += rc != 0;
+	s->accepted += rc == 0;
+	while (highest < version + 1 && !atomic_compare_exchange_weak(&s->taken, &highest, version + 1))
+		;
+}
+
+/* After a wait a version is there; without it the first may still be on its way. */
+static void hammer_read(struct hammer *h, bool waited)
+{
+	struct shared *s = h->shared;
+	int rc = kedge_read(s->k, KEDGE_NEWEST, &(struct kedge_target){"base", h->seen, BYTES}, 1);
+
+	s->failures += rc != 0 && (waited || rc != KEDGE_E_NOTFOUND);
+	s->failures += rc == 0 && memcmp(h->seen, s->base, BYTES) != 0;
+}
+
+/* Every thread has a region of its own, which only it moves; others' checkpoints read it, under the handle's lock. */
 static void hammer_once(struct hammer *h, int round)
 {
 	struct shared *s = h->shared;
 	struct kedge_version_info *list;
 	struct kedge_region_info info;
 	struct kedge_stats stats;
+	bool wait = round % 5 == h->id % 5;
 	char name[32];
 	size_t n;
 	int rc;
 
 	text_make(name, sizeof(name), "own-%d", h->id);
 	s->failures += kedge_protect(s->k, name, h->memory, sizeof(h->memory) - (size_t)round % 7, KEDGE_U8) != 0;
-	s->failures += kedge_checkpoint(s->k, s->next++) != 0; /* one below another thread's replaces that future */
+	hammer_checkpoint(s);
 	s->failures += kedge_unprotect(s->k, "no such region") != KEDGE_E_NOTFOUND;
 	s->failures += strstr(kedge_last_error(s->k), "no such region") == NULL;
 	s->failures += kedge_test(s->k, 1000000) != KEDGE_E_NOTFOUND;
@@ -45,8 +77,9 @@ static void hammer_once(struct hammer *h, int round)
 	(void)kedge_region_stat(s->k, KEDGE_NEWEST, name, &info);
 	rc = kedge_stats_get(s->k, &stats); /* the first background version may still be on its way */
 	s->failures += rc != 0 && rc != KEDGE_E_NOTFOUND;
-	if (round % 5 == h->id % 5)
+	if (wait)
 		s->failures += kedge_wait(s->k) != 0;
+	hammer_read(h, wait);
 	if (round % 9 == 0)
 		s->failures += kedge_unprotect(s->k, name) != 0;
 }
@@ -71,13 +104,14 @@ static void hammering(const struct place *p, const char *capture)
 {
 	struct shared s = {.k = job_open(p, true, MORE(capture, "reducer=tree", "chunk=64", "keep=3"))};
 	static struct hammer h[THREADS];
+	struct kedge_version_info *list;
 	pthread_t threads[THREADS];
 	uint64_t last = 0;
-	uint8_t base[BYTES];
+	size_t n;
 
-	fill_random(base, BYTES, 1);
+	fill_random(s.base, BYTES, 1);
 	kedge_set_progress(s.k, see, &last);
-	assert_ok(s.k, kedge_protect(s.k, "base", base, BYTES, KEDGE_U8));
+	assert_ok(s.k, kedge_protect(s.k, "base", s.base, BYTES, KEDGE_U8));
 	for (int i = 0; i < THREADS; i++) {
 		h[i].shared = &s;
 		h[i].id = i;
@@ -87,6 +121,12 @@ static void hammering(const struct place *p, const char *capture)
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_int_equal(s.failures, 0);
+	assert_int_equal(s.accepted, THREADS * ROUNDS);
+	assert_ok(s.k, kedge_wait(s.k));
+	assert_ok(s.k, kedge_versions(s.k, &list, &n));
+	assert_true(n >= 3);
+	assert_int_equal(list[n - 1].version, s.taken - 1);
+	kedge_free(list);
 	assert_ok(s.k, kedge_close(s.k));
 	tree_remove(p->l1);
 	tree_remove(p->l2);
