@@ -381,6 +381,7 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedg
 	if (!rc)
 		k->reducer_at = key.version;
 out:
+	kedge__fetch_end(k);
 	kedge__free(regions);
 	kedge__free(keys);
 	return rc;
