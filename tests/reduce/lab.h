@@ -14,9 +14,11 @@
 #include <cmocka.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LAB_SCALE(n) ((n) / 10 + 1)
+#define LAB_SANITIZED 1
+#define LAB_SCALE(n)  ((n) / 10 + 1)
 #else
-#define LAB_SCALE(n) (n)
+#define LAB_SANITIZED 0
+#define LAB_SCALE(n)  (n)
 #endif
 
 #define LAB_UNUSED    __attribute__((unused))

@@ -5,6 +5,12 @@
  */
 #include "reseal.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SEEDS = 6, DAMAGED = 4, DAMAGES = 6, CHAIN = 200 };
+#else
+enum { SEEDS = 24, DAMAGED = 8, DAMAGES = 8, CHAIN = 800 };
+#endif
+
 #define SLOTS    4
 #define VERSIONS 10
 #define BYTES    6000
@@ -297,7 +303,7 @@ static uint64_t draw_memory(struct world *w)
 static void test_undamaged(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 24; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		struct world w;
 		char what[32];
 
@@ -340,7 +346,7 @@ static void damage(struct world *w, bool (*change)(struct apart *a, uint64_t dic
 static void try_damage(bool (*change)(struct apart *a, uint64_t dice), const char *how, struct findings *seen,
 		       size_t *lost)
 {
-	for (uint64_t seed = 100; seed < 108; seed++) {
+	for (uint64_t seed = 100; seed < 100 + DAMAGED; seed++) {
 		struct world w;
 		char *whole = make_dir();
 
@@ -348,7 +354,7 @@ static void try_damage(bool (*change)(struct apart *a, uint64_t dice), const cha
 		if (roll(&w, 2))
 			world_thin(&w);
 		copy_tree(w.dir, whole);
-		for (int round = 0; round < 8; round++) {
+		for (int round = 0; round < DAMAGES; round++) {
 			char what[64];
 
 			snprintf(what, sizeof(what), "%s, seed %llu, round %d", how, (unsigned long long)seed, round);
@@ -485,7 +491,7 @@ static struct cost chain_cost(size_t n, bool quick)
 /* Every block once, however many versions use it. */
 static void test_linear(void **state)
 {
-	const size_t counts[] = {50, 800};
+	const size_t counts[] = {50, CHAIN};
 
 	(void)state;
 	for (size_t i = 0; i < KEDGE__COUNT(counts); i++) {
