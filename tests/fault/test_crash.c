@@ -106,7 +106,7 @@ static void each_call(const char *action, const char *suffix, bool kills, uint64
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STEP 7
+#define STEP 13
 #else
 #define STEP 1
 #endif

@@ -17,6 +17,13 @@
 
 #include <cmocka.h>
 
+/* Where every step is ten times as slow, tests take fewer of them. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
 struct place {
 	char dir[256], l1[300], l2[300];
 	char log[1 << 16]; /* every message, one after the other */

@@ -27,12 +27,7 @@ void *__wrap_memmove(void *to, const void *from, size_t bytes)
 
 /* ------------------------------------------------------------------ random lives */
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { VERSIONS = 20, RESTART_EVERY = 3 };
-#else
-enum { VERSIONS = 30, RESTART_EVERY = 1 };
-#endif
-
+enum { VERSIONS = SANITIZED ? 20 : 30, RESTART_EVERY = SANITIZED ? 3 : 1 };
 enum { ROOMS = 24, ROOM_BYTES = 72 << 10 };
 
 struct tenant { /* a region as it is, or as a version has it */

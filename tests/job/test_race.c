@@ -189,17 +189,22 @@ static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer
 static void test_sync(void **state)
 {
 	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
-		race_series(*state, reducers[i], "codec=none", "track=none");
-		race_series(*state, reducers[i], "codec=zstd", "track=none");
+		if (!SANITIZED || i % 2)
+			race_series(*state, reducers[i], "codec=none", "track=none");
+		if (!SANITIZED || i % 2 == 0)
+			race_series(*state, reducers[i], "codec=zstd", "track=none");
 	}
 }
 
 static void test_sync_otherwise(void **state)
 {
 	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
-		race_series(*state, reducers[i], "codec=auto", "track=auto");
-		race_series(*state, reducers[i], "codec=none", "paranoid=yes");
-		race_series(*state, reducers[i], "codec=none", "direct=yes");
+		if (!SANITIZED || i % 3 == 0)
+			race_series(*state, reducers[i], "codec=auto", "track=auto");
+		if (!SANITIZED || i % 3 == 1)
+			race_series(*state, reducers[i], "codec=none", "paranoid=yes");
+		if (!SANITIZED || i % 3 == 2)
+			race_series(*state, reducers[i], "codec=none", "direct=yes");
 	}
 }
 
