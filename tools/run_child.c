@@ -18,6 +18,8 @@ static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 /* After a request to stop, processes that outlive the command get this long to end by themselves. */
 #define GRACE_SECONDS 10.0
 
+#define PID_LIMIT (4 << 20) /* no Linux numbers processes from here on */
+
 void kedge__run_signals_init(struct kedge__run_loop *r)
 {
 	struct sigaction now, preset = {.sa_handler = SIG_DFL};
@@ -185,14 +187,28 @@ static pid_t parent_of(const char *pid)
 	return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? (pid_t)parent : -1;
 }
 
+/* Without /proc every number that a process may have is tried: waitid() knows which are our children. A second at most.
+ */
+static void kill_adopted_blindly(void)
+{
+	for (pid_t pid = 2; pid < PID_LIMIT; pid++) {
+		siginfo_t info;
+
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+			kill(pid, SIGKILL);
+	}
+}
+
 static void kill_adopted(void)
 {
-	DIR *proc = opendir("/proc");
+	DIR *proc = access("/proc/self", F_OK) == 0 ? opendir("/proc") : NULL;
 	struct dirent *entry;
 	pid_t self = getpid();
 
-	if (!proc)
+	if (!proc) {
+		kill_adopted_blindly();
 		return;
+	}
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parent_of(entry->d_name) == self)
 			kill((pid_t)atoi(entry->d_name), SIGKILL);
