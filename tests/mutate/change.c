@@ -2,7 +2,7 @@
 
 struct change {
 	struct store *store;
-	struct image *im; /* one of the store's */
+	struct sealed *im; /* one of the store's */
 	uint64_t *state;
 };
 
@@ -96,7 +96,7 @@ static void section_put(struct section *s, struct kedge__bytes *b, int rc)
 static const char *summary(struct change *c)
 {
 	static const uint8_t at[] = {0, 8, 16, 24, 32, 40, 48, 56, 60, 64, 68};
-	struct section *s = image_section(c->im, KEDGE__SECTION_SUMMARY);
+	struct section *s = sealed_section(c->im, KEDGE__SECTION_SUMMARY);
 	size_t i = draw_below(c->state, sizeof(at));
 
 	if (!s || s->data.bytes < 72)
@@ -110,7 +110,7 @@ static const char *summary(struct change *c)
 
 static const char *regions(struct change *c)
 {
-	struct section *s = image_section(c->im, KEDGE__SECTION_REGIONS);
+	struct section *s = sealed_section(c->im, KEDGE__SECTION_REGIONS);
 	struct kedge__region_record *r, other;
 	struct kedge__bytes b = {0};
 	size_t n, i, j, count;
@@ -180,7 +180,7 @@ static void change_block(struct kedge__block_record *b, struct kedge__block_reco
 
 static const char *blocks(struct change *c)
 {
-	struct section *s = image_section(c->im, KEDGE__SECTION_BLOCKS);
+	struct section *s = sealed_section(c->im, KEDGE__SECTION_BLOCKS);
 	struct kedge__block_record *b;
 	struct kedge__bytes out = {0};
 	size_t n;
@@ -238,7 +238,8 @@ static void change_extent(struct change *c, struct kedge__extent *e, struct kedg
 
 static const char *map(struct change *c)
 {
-	struct section *s = image_section(c->im, KEDGE__SECTION_MAP), *g = image_section(c->im, KEDGE__SECTION_REGIONS);
+	struct section *s = sealed_section(c->im, KEDGE__SECTION_MAP),
+		       *g = sealed_section(c->im, KEDGE__SECTION_REGIONS);
 	struct kedge__region_record *r = NULL;
 	struct kedge__extent_map m = {0};
 	struct kedge__bytes out = {0};
@@ -264,7 +265,7 @@ static const char *map(struct change *c)
 
 static const char *lineage(struct change *c)
 {
-	struct section *s = image_section(c->im, KEDGE__SECTION_LINEAGE);
+	struct section *s = sealed_section(c->im, KEDGE__SECTION_LINEAGE);
 	struct kedge__source_record *was, now[STORE_VERSIONS + 4];
 	struct kedge__bytes out = {0};
 	size_t n;
@@ -287,7 +288,7 @@ static const char *lineage(struct change *c)
 
 static const char *base(struct change *c)
 {
-	struct section *s = image_section(c->im, KEDGE__SECTION_BASE);
+	struct section *s = sealed_section(c->im, KEDGE__SECTION_BASE);
 	struct kedge__bytes out = {0};
 
 	if (!s && c->im->count < KEDGE__SECTION_LIMIT) {
@@ -323,7 +324,7 @@ static const char *header(struct change *c)
 
 static const char *sections(struct change *c)
 {
-	struct image *im = c->im;
+	struct sealed *im = c->im;
 	size_t i = im->count ? draw_below(c->state, im->count) : 0, j = im->count ? draw_below(c->state, im->count) : 0;
 	struct section old;
 
@@ -357,13 +358,13 @@ static const char *sections(struct change *c)
 /* A section of another version in the place of this one's. */
 static const char *exchange(struct change *c)
 {
-	struct image *other = &c->store->images[draw_below(c->state, c->store->count)];
+	struct sealed *other = &c->store->images[draw_below(c->state, c->store->count)];
 	size_t i = c->im->count ? draw_below(c->state, c->im->count) : 0;
 	struct section *from;
 
 	if (!c->im->count)
 		return "nothing";
-	from = image_section(other, c->im->sections[i].type);
+	from = sealed_section(other, c->im->sections[i].type);
 	if (!from || other == c->im)
 		return "nothing";
 	piece_set(&c->im->sections[i].data, from->data.at, from->data.bytes);
@@ -463,7 +464,7 @@ static void change_manifest(const char *path, uint64_t *state)
 static void change_record(const char *path, uint64_t *state)
 {
 	struct piece p = {0}, body = {0};
-	size_t tail = 80;
+	size_t tail = RECORD_TAIL;
 
 	p.at = file_read(path, &p.bytes);
 	FILES_REQUIRE(p.at && p.bytes > tail);

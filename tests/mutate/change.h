@@ -3,7 +3,7 @@
 #define TESTS_MUTATE_CHANGE_H
 
 #include "../lib/draw.h"
-#include "reseal.h"
+#include "../lib/reseal.h"
 
 /* Change something of the store in DIR (STORE/NAME) and seal it again. In TEXT, in words, what. */
 void change_store(const char *dir, uint64_t *state, char *text, size_t room);

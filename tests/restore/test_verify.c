@@ -330,7 +330,7 @@ static void flip_byte(struct world *w, uint64_t version, uint32_t rank)
 	kedge__free(path);
 }
 
-static void damage(struct world *w, bool (*change)(struct apart *a, uint64_t dice))
+static void damage(struct world *w, bool (*change)(struct sealed *a, uint64_t dice))
 {
 	size_t i = roll(w, kedge__catalog_count(w->cat));
 	const struct kedge__catalog_entry *entry = kedge__catalog_at(w->cat, i);
@@ -343,7 +343,7 @@ static void damage(struct world *w, bool (*change)(struct apart *a, uint64_t dic
 }
 
 /* Each store is damaged again and again, each time from what it was. */
-static void try_damage(bool (*change)(struct apart *a, uint64_t dice), const char *how, struct findings *seen,
+static void try_damage(bool (*change)(struct sealed *a, uint64_t dice), const char *how, struct findings *seen,
 		       size_t *lost)
 {
 	for (uint64_t seed = 100; seed < 100 + DAMAGED; seed++) {

@@ -1,9 +1,44 @@
-#include "reseal.h"
+/*
+ * reseal: segments, manifests and hash records taken apart and put together again with every checksum and seal right, so
+ * that what was changed in between is looked at by readers and not refused at the door.
+ */
+#ifndef KEDGE_TESTS_LIB_RESEAL_H
+#define KEDGE_TESTS_LIB_RESEAL_H
+
+#include "files.h"
+#include "format/format.h"
+
+struct piece { /* bytes of its own */
+	uint8_t *at;
+	size_t bytes;
+};
 
 #define PIECE_MAX   ((size_t)1 << 30)
-#define RECORD_TAIL 80 /* src/job/record_file.c */
+#define RECORD_TAIL 96 /* src/job/record_file.c */
 
-void piece_set(struct piece *p, const void *data, size_t bytes)
+struct section {
+	uint32_t type, flags;
+	struct piece data;
+};
+
+struct sealed { /* a segment file */
+	char path[FILES_PATH];
+	uint64_t version;
+	struct kedge__segment_header header;
+	struct piece payload;
+	struct section sections[KEDGE__SECTION_LIMIT];
+	size_t count;
+};
+
+#define STORE_VERSIONS 8
+
+struct store { /* all of one rank, in one level */
+	char dir[FILES_PATH]; /* STORE/NAME */
+	struct sealed images[STORE_VERSIONS];
+	size_t count;
+};
+
+static inline void piece_set(struct piece *p, const void *data, size_t bytes)
 {
 	uint8_t *fresh = malloc(bytes + 1);
 
@@ -13,7 +48,8 @@ void piece_set(struct piece *p, const void *data, size_t bytes)
 	*p = (struct piece){fresh, bytes};
 }
 
-void piece_splice(struct piece *p, size_t at, size_t bytes, const void *data, size_t count)
+/* BYTES of P from AT on go away, and those of DATA come in their place. */
+static inline void piece_splice(struct piece *p, size_t at, size_t bytes, const void *data, size_t count)
 {
 	struct piece old = *p;
 
@@ -27,7 +63,8 @@ void piece_splice(struct piece *p, size_t at, size_t bytes, const void *data, si
 	free(old.at);
 }
 
-struct section *image_section(struct image *im, uint32_t type)
+/* NULL: there is none. */
+static inline struct section *sealed_section(struct sealed *im, uint32_t type)
 {
 	for (size_t i = 0; i < im->count; i++)
 		if (im->sections[i].type == type)
@@ -37,7 +74,7 @@ struct section *image_section(struct image *im, uint32_t type)
 
 /* ---- taking apart */
 
-static void image_load(struct image *im)
+static inline void sealed_load(struct sealed *im)
 {
 	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
 	struct kedge__segment_footer f;
@@ -59,16 +96,23 @@ static void image_load(struct image *im)
 	free(file);
 }
 
-static int by_version(const void *a, const void *b)
+static inline void sealed_free(struct sealed *im)
 {
-	const struct image *x = a, *y = b;
+	free(im->payload.at);
+	for (size_t i = 0; i < im->count; i++)
+		free(im->sections[i].data.at);
+}
+
+static inline int sealed_by_version(const void *a, const void *b)
+{
+	const struct sealed *x = a, *y = b;
 
 	return (x->version > y->version) - (x->version < y->version);
 }
 
-static void note_version(struct store *s, const char *name, uint64_t version)
+static inline void note_version(struct store *s, const char *name, uint64_t version)
 {
-	struct image *im = &s->images[s->count];
+	struct sealed *im = &s->images[s->count];
 	char dir[FILES_PATH];
 	struct dirent *e;
 	uint32_t rank, generation;
@@ -87,7 +131,7 @@ static void note_version(struct store *s, const char *name, uint64_t version)
 	s->count += im->path[0] != '\0';
 }
 
-void store_load(struct store *s, const char *dir)
+static inline void store_load(struct store *s, const char *dir)
 {
 	struct dirent *e;
 	uint64_t version;
@@ -100,31 +144,28 @@ void store_load(struct store *s, const char *dir)
 		if (kedge__version_dir_parse(e->d_name, &version))
 			note_version(s, e->d_name, version);
 	closedir(d);
-	qsort(s->images, s->count, sizeof(s->images[0]), by_version);
+	qsort(s->images, s->count, sizeof(s->images[0]), sealed_by_version);
 	for (size_t i = 0; i < s->count; i++)
-		image_load(&s->images[i]);
+		sealed_load(&s->images[i]);
 }
 
-void store_free(struct store *s)
+static inline void store_free(struct store *s)
 {
-	for (size_t i = 0; i < s->count; i++) {
-		free(s->images[i].payload.at);
-		for (size_t j = 0; j < s->images[i].count; j++)
-			free(s->images[i].sections[j].data.at);
-	}
+	for (size_t i = 0; i < s->count; i++)
+		sealed_free(&s->images[i]);
 }
 
 /* ---- what is said twice */
 
-static void section_take(struct section *s, struct kedge__bytes *b)
+static inline void section_take(struct section *s, struct kedge__bytes *b)
 {
 	piece_set(&s->data, b->at, b->count);
 	kedge__bytes_done(b);
 }
 
-static void mend_blocks(struct image *im)
+static inline void sealed_mend_blocks(struct sealed *im)
 {
-	struct section *s = image_section(im, KEDGE__SECTION_BLOCKS);
+	struct section *s = sealed_section(im, KEDGE__SECTION_BLOCKS);
 	struct kedge__block_record *blocks;
 	struct kedge__bytes b = {0};
 	uint64_t at = 0;
@@ -139,9 +180,9 @@ static void mend_blocks(struct image *im)
 	kedge__free(blocks);
 }
 
-static uint64_t literal_bytes(struct image *im)
+static inline uint64_t sealed_literal_bytes(struct sealed *im)
 {
-	struct section *s = image_section(im, KEDGE__SECTION_BLOCKS);
+	struct section *s = sealed_section(im, KEDGE__SECTION_BLOCKS);
 	struct kedge__block_record *blocks;
 	uint64_t sum = 0;
 	size_t n;
@@ -155,12 +196,12 @@ static uint64_t literal_bytes(struct image *im)
 }
 
 /* The sums and the image id; the place of each is that of FORMAT.md, so that a summary that cannot be decoded stays. */
-static void mend_summary(struct image *im)
+static inline void sealed_mend_summary(struct sealed *im)
 {
-	struct section *s = image_section(im, KEDGE__SECTION_SUMMARY), *g = image_section(im, KEDGE__SECTION_REGIONS);
+	struct section *s = sealed_section(im, KEDGE__SECTION_SUMMARY), *g = sealed_section(im, KEDGE__SECTION_REGIONS);
 	struct kedge__region_record *regions;
 	struct kedge__digest id;
-	uint64_t raw = 0, literals = literal_bytes(im);
+	uint64_t raw = 0, literals = sealed_literal_bytes(im);
 	size_t n;
 
 	if (!s || !g || s->data.bytes < 72)
@@ -178,16 +219,16 @@ static void mend_summary(struct image *im)
 	kedge__regions_free(regions, n);
 }
 
-static struct kedge__digest image_id(struct image *im)
+static inline struct kedge__digest sealed_id(struct sealed *im)
 {
-	struct section *g = image_section(im, KEDGE__SECTION_REGIONS);
+	struct section *g = sealed_section(im, KEDGE__SECTION_REGIONS);
 
 	return g ? kedge__seal(g->data.at, g->data.bytes) : (struct kedge__digest){0, 0};
 }
 
-static void mend_lineage(struct store *st, struct image *im)
+static inline void mend_lineage(struct store *st, struct sealed *im)
 {
-	struct section *s = image_section(im, KEDGE__SECTION_LINEAGE);
+	struct section *s = sealed_section(im, KEDGE__SECTION_LINEAGE);
 	struct kedge__source_record *sources;
 	struct kedge__bytes b = {0};
 	size_t n;
@@ -197,7 +238,7 @@ static void mend_lineage(struct store *st, struct image *im)
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < st->count; j++)
 			if (st->images[j].version == sources[i].version)
-				sources[i].image_id = image_id(&st->images[j]);
+				sources[i].image_id = sealed_id(&st->images[j]);
 	if (kedge__lineage_encode(sources, n, &b, NULL) == 0)
 		section_take(s, &b);
 	kedge__free(sources);
@@ -205,7 +246,7 @@ static void mend_lineage(struct store *st, struct image *im)
 
 /* ---- putting together */
 
-static void image_write(struct image *im, struct kedge__set_part *part)
+static inline void sealed_write(struct sealed *im, struct kedge__set_part *part)
 {
 	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
 	uint64_t at = KEDGE__SEGMENT_HEADER_BYTES + im->payload.bytes;
@@ -236,13 +277,13 @@ static void image_write(struct image *im, struct kedge__set_part *part)
 	part->file_bytes = f.file_bytes;
 	part->metadata_bytes = f.file_bytes - im->payload.bytes;
 	part->seal = f.seal;
-	part->image_id = image_id(im);
+	part->image_id = sealed_id(im);
 	free(file);
 	kedge__bytes_done(&index);
 }
 
 /* The manifest of IM, as it is now. */
-static void image_publish(struct store *st, struct image *im)
+static inline void sealed_publish(struct store *st, struct sealed *im)
 {
 	struct kedge__bytes out = {0};
 	char path[FILES_PATH], *name = kedge__set_file_name(im->version);
@@ -254,7 +295,7 @@ static void image_publish(struct store *st, struct image *im)
 	file = file_read(path, &bytes);
 	kedge__free(name);
 	FILES_REQUIRE(file && kedge__set_decode(file, bytes, &set, NULL) == 0 && set.ranks == 1);
-	image_write(im, &set.parts[0]);
+	sealed_write(im, &set.parts[0]);
 	FILES_REQUIRE(kedge__set_encode(&set, &out, NULL) == 0);
 	file_write(path, out.at, out.count);
 	kedge__bytes_done(&out);
@@ -262,22 +303,27 @@ static void image_publish(struct store *st, struct image *im)
 	free(file);
 }
 
-void store_seal(struct store *s, unsigned mend)
+/* What is said twice is made to agree again: block checksums, sums, the image id, and that of versions referred to. */
+enum { MEND_BLOCKS = 1, MEND_SUMMARY = 2, MEND_LINEAGE = 4 };
+
+/* Write all segments, with their manifests, sealed. */
+static inline void store_seal(struct store *s, unsigned mend)
 {
 	for (size_t i = 0; i < s->count; i++) {
-		struct image *im = &s->images[i];
+		struct sealed *im = &s->images[i];
 
 		if (mend & MEND_BLOCKS)
-			mend_blocks(im);
+			sealed_mend_blocks(im);
 		if (mend & MEND_SUMMARY)
-			mend_summary(im);
+			sealed_mend_summary(im);
 		if (mend & MEND_LINEAGE)
 			mend_lineage(s, im);
-		image_publish(s, im);
+		sealed_publish(s, im);
 	}
 }
 
-void manifest_seal(struct piece *p)
+/* A manifest whose bytes were changed: with its size and its checksum right again. */
+static inline void manifest_seal(struct piece *p)
 {
 	if (p->bytes < 32)
 		return;
@@ -289,7 +335,7 @@ void manifest_seal(struct piece *p)
 
 #define CHAIN_BYTES ((size_t)1 << 20)
 
-static uint64_t chain_inner(const uint8_t *data, size_t bytes)
+static inline uint64_t chain_inner(const uint8_t *data, size_t bytes)
 {
 	uint8_t *piece = malloc(8 + CHAIN_BYTES);
 	uint64_t sum = 0;
@@ -306,7 +352,7 @@ static uint64_t chain_inner(const uint8_t *data, size_t bytes)
 	return sum;
 }
 
-static uint64_t chain_outer(const uint8_t *data, size_t bytes)
+static inline uint64_t chain_outer(const uint8_t *data, size_t bytes)
 {
 	uint64_t sum = 0;
 
@@ -319,16 +365,19 @@ static uint64_t chain_outer(const uint8_t *data, size_t bytes)
 	return sum;
 }
 
-bool record_seal(struct piece *p)
+/* The same of a hash record; false if it is not one. */
+static inline bool record_seal(struct piece *p)
 {
 	uint8_t *tail = p->at + p->bytes - RECORD_TAIL;
 	size_t body = p->bytes - RECORD_TAIL;
 
-	if (p->bytes < RECORD_TAIL + 16 || memcmp(tail + 64, "EKGREC01", 8) != 0)
+	if (p->bytes < RECORD_TAIL + 16 || memcmp(tail + 80, "EKGREC02", 8) != 0)
 		return false;
 	kedge__put64(p->at + body - 8, chain_inner(p->at, body - 8));
-	kedge__put64(tail + 48, body);
-	kedge__put64(tail + 56, chain_outer(p->at, body));
-	kedge__put64(tail + 72, kedge__checksum(tail, 72));
+	kedge__put64(tail + 64, body);
+	kedge__put64(tail + 72, chain_outer(p->at, body));
+	kedge__put64(tail + 88, kedge__checksum(tail, 88));
 	return true;
 }
+
+#endif
