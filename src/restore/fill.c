@@ -112,7 +112,7 @@ static int attempt(struct kedge__filling *f, const struct kedge__restore_target 
 		kedge__error_move(err, &f->first);
 		rc = err->code;
 	}
-	if (!rc && !f->check)
+	if (!rc)
 		rc = kedge__fill_sums_check(f, err);
 	stats->verify_seconds += kedge__clock_seconds() - filled;
 out:

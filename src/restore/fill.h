@@ -16,10 +16,23 @@ struct kedge__fill_goal {
 
 enum { KEDGE__FILL_RUN = 128 }; /* blocks of one read */
 
+/* Some bytes of a word of a target whose others come with another piece. */
+struct kedge__fill_edge {
+	uint64_t pos; /* of the word, in the target */
+	uint64_t word; /* zero but for those bytes */
+	uint32_t target;
+};
+
+struct kedge__fill_edges {
+	struct kedge__fill_edge *at;
+	size_t count, room;
+};
+
 struct kedge__fill_hand { /* a worker's own */
 	uint8_t *raw, *stored;
 	uint8_t *at[KEDGE__FILL_RUN]; /* where the blocks of a read are, stored */
 	struct kedge__sum *sums; /* one a target */
+	struct kedge__fill_edges edges; /* of a check, which has no memory that could be summed later */
 	uint64_t bytes_read, blocks_read;
 	double reading, decoding, placing; /* seconds */
 };
@@ -62,7 +75,7 @@ struct kedge__filling {
 	struct kedge__fill_past past;
 	bool sum_later;
 	bool past_cache; /* there is more to fill than a cache holds */
-	bool check;      /* read and check blocks, and touch no target */
+	bool check;      /* sum what the targets would get, and touch none */
 
 	size_t next, announced; /* items that are collected, and batches that the kernel was told of */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
@@ -98,6 +111,13 @@ uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, ui
  * leaves its target for later. */
 void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
 			   uint64_t pos, uint64_t len);
+/* The same where nothing is filled, and nothing left for later. */
+int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
+			    uint64_t pos, uint64_t len, struct kedge__error *err);
+int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_hand *h,
+			      const struct kedge__read_plan_fill *fill, struct kedge__error *err);
+/* LEN bytes of a pattern, the first of which has image address ADDR. */
+void kedge__fill_put_pattern(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr);
 /* Every target against the digest of its region. */
 int kedge__fill_sums_check(struct kedge__filling *f, struct kedge__error *err);
 

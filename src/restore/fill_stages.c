@@ -57,7 +57,7 @@ static void announce_ahead(struct kedge__filling *f)
 static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
 {
 	struct kedge__filling *f = ctx;
-	size_t batches = f->plan.batches.count, fills = f->check ? 0 : f->plan.fills.count;
+	size_t batches = f->plan.batches.count, fills = f->plan.fills.count;
 
 	(void)err;
 	if (f->next == batches + fills)
@@ -117,6 +117,22 @@ static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_hand *
 	return bytes;
 }
 
+/* The same without a place for them. */
+static int pieces_check(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__piece *pieces,
+			size_t n, const uint8_t *raw, uint64_t *bytes, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		const struct kedge__piece *p = &pieces[i];
+
+		rc = kedge__fill_check_piece(f, h, p->target, raw + p->offset,
+					     (uint64_t)(p->to - f->goals[p->target].data), p->len, err);
+		*bytes += p->len;
+	}
+	return rc;
+}
+
 static bool is_packed(const struct kedge__read_plan_block *b)
 {
 	return b->segment->blocks[b->block].codec != KEDGE__CODEC_NONE;
@@ -158,9 +174,8 @@ static int block_fill(struct kedge__filling *f, struct kedge__fill_hand *h, cons
 	h->blocks_read++;
 	h->bytes_read += record->stored_bytes;
 	if (f->check)
-		*bytes += record->raw_bytes;
-	else
-		*bytes += pieces_place(f, h, &f->plan.pieces[b->first], b->count, raw);
+		return pieces_check(f, h, &f->plan.pieces[b->first], b->count, raw, bytes, err);
+	*bytes += pieces_place(f, h, &f->plan.pieces[b->first], b->count, raw);
 	return 0;
 }
 
@@ -318,33 +333,21 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_hand *h, cons
 
 /* ------------------------------------------------------------------ fill: patterns */
 
-/* The byte at image address A is byte A & 7 of the pattern. */
-static void pattern_fill(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr)
-{
-	uint8_t bytes[8];
-	uint64_t i = 0;
-
-	kedge__put64(bytes, pattern);
-	if (pattern == UINT64_C(0x0101010101010101) * bytes[0]) {
-		memset(to, bytes[0], len);
-		return;
-	}
-	for (; i < len && (addr + i) % 8; i++)
-		to[i] = bytes[(addr + i) % 8];
-	for (; len - i >= 8; i += 8)
-		memcpy(to + i, bytes, 8);
-	for (; i < len; i++)
-		to[i] = bytes[(addr + i) % 8];
-}
-
-static void fill_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_fill *fill)
+static int fill_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_fill *fill,
+		     struct kedge__error *err)
 {
 	double start = kedge__clock_seconds();
+	int rc = 0;
 
-	pattern_fill(fill->to, fill->len, fill->pattern, fill->addr);
-	kedge__fill_sum_piece(f, h, fill->target, fill->to, (uint64_t)(fill->to - f->goals[fill->target].data),
-			      fill->len);
+	if (f->check) {
+		rc = kedge__fill_check_pattern(f, h, fill, err);
+	} else {
+		kedge__fill_put_pattern(fill->to, fill->len, fill->pattern, fill->addr);
+		kedge__fill_sum_piece(f, h, fill->target, fill->to, (uint64_t)(fill->to - f->goals[fill->target].data),
+				      fill->len);
+	}
 	h->placing += kedge__clock_seconds() - start;
+	return rc;
 }
 
 static int fill(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out, struct kedge__error *err)
@@ -358,7 +361,7 @@ static int fill(void *ctx, int worker, struct kedge__buffer *in, struct kedge__b
 	if (item < batches) {
 		rc = batch_fill(f, h, &f->plan.batches.at[item], item, &bytes, err);
 	} else {
-		fill_fill(f, h, &f->plan.fills.at[item - batches]);
+		rc = fill_fill(f, h, &f->plan.fills.at[item - batches], err);
 		bytes = f->plan.fills.at[item - batches].len;
 	}
 	out->bytes = (size_t)bytes;
@@ -386,6 +389,7 @@ void kedge__fill_hands_done(struct kedge__filling *f)
 		kedge__free(f->hands[i].raw);
 		kedge__free(f->hands[i].stored);
 		kedge__free(f->hands[i].sums);
+		kedge__array_done(&f->hands[i].edges);
 	}
 	kedge__free(f->hands);
 	f->hands = NULL;

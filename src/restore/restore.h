@@ -35,7 +35,9 @@ int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, stru
 			void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			struct kedge__restore_stats *stats, struct kedge__error *err);
 
-/* Read every block that the lineage's top version needs and check it, without keeping a byte; as patient with damage. */
+/* What a fill of all regions would do, without keeping a byte: every block that the lineage's top version needs is read and
+ * checked, and every region is held against its digest, in memory for the read plan and a few blocks a thread. As patient
+ * with damage; what passes, a fill restores. */
 int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__io io, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			 struct kedge__error *err);
 
