@@ -164,6 +164,7 @@ static inline struct kedge__sum kedge__sum_add(struct kedge__sum a, struct kedge
 }
 /* The region digest that is stored: the sum of all parts, mixed with the region's length. */
 struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes);
+struct kedge__sum kedge__sum_undigest(struct kedge__digest d, uint64_t bytes); /* the sum that it was made of */
 
 /* Checksums of blocks and sections (XXH3-64), and seals over an index (XXH3-128). */
 uint64_t kedge__checksum(const void *data, size_t bytes);

@@ -195,3 +195,30 @@ struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes)
 	a = digest_final(a + b);
 	return (struct kedge__digest){a, b + a};
 }
+
+/* The inverse of an odd number, by Newton's steps: each doubles the bits that are right. */
+static uint64_t inverse(uint64_t a)
+{
+	uint64_t x = a;
+
+	for (int i = 0; i < 5; i++)
+		x *= 2 - a * x;
+	return x;
+}
+
+static uint64_t final_undone(uint64_t v)
+{
+	v ^= v >> 31 ^ v >> 62;
+	v *= inverse(DIGEST_F2);
+	v ^= v >> 27 ^ v >> 54;
+	v *= inverse(DIGEST_F1);
+	return v ^ v >> 30 ^ v >> 60;
+}
+
+struct kedge__sum kedge__sum_undigest(struct kedge__digest d, uint64_t bytes)
+{
+	uint64_t b = d.hi - d.lo;
+	uint64_t a = final_undone(d.lo) - b;
+
+	return (struct kedge__sum){a ^ bytes * DIGEST_STEP, final_undone(b) - a};
+}

@@ -24,9 +24,11 @@ static void rank_progress(void *ctx, uint64_t bytes)
 		c->options->progress(c->options->progress_ctx, KEDGE__MIN(c->done, c->total), c->total);
 }
 
-static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__error *err)
+static int write_merged(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__lineage *whole,
+			struct kedge__error *err)
 {
 	const struct kedge__merge_target target = {.to = c->cat,
+						   .whole = whole,
 						   .pool = c->pool,
 						   .codec = c->options->codec,
 						   .block_bytes = c->options->block_bytes,
@@ -36,6 +38,19 @@ static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m,
 						   .progress_ctx = c};
 
 	return kedge__merge_write(m, &target, &c->set.parts[rank], err);
+}
+
+/* What a batch leaves to older versions is looked at, too. */
+static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__error *err)
+{
+	bool batch = c->options->from && !c->options->onto;
+	struct kedge__lineage *whole = NULL;
+	int rc = batch ? kedge__lineage_open(&c->cat, 1, c->set.version, rank, &whole, err) : 0;
+
+	if (!rc)
+		rc = write_merged(c, rank, m, whole, err);
+	kedge__lineage_close(whole);
+	return rc;
 }
 
 static int add_set_sources(struct coalesce *c, const struct kedge__merge *m, struct kedge__error *err)

@@ -336,6 +336,7 @@ struct kedge__merge;
  */
 int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge__lineage *base, size_t workers,
 		     struct kedge__merge **out, struct kedge__error *err);
+const struct kedge__segment *kedge__merge_top(const struct kedge__merge *m);
 void kedge__merge_free(struct kedge__merge *m);
 /* Map, parent, and literals without data: kedge__merge_fill() is the literal source that has their bytes. */
 const struct kedge__reduction *kedge__merge_reduction(const struct kedge__merge *m);
@@ -344,6 +345,7 @@ int kedge__merge_fill(void *m, int worker, uint64_t position, void *buf, size_t 
 
 struct kedge__merge_target {
 	struct kedge__catalog *to;
+	struct kedge__lineage *whole; /* what the merge was made of, with all that it needs; NULL: the merge's own is that */
 	struct kedge__pool *pool; /* of as many threads as the merge has workers */
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;
@@ -354,8 +356,25 @@ struct kedge__merge_target {
 	void *progress_ctx;
 };
 
-/* The version as one segment of the next generation; not published. */
+/* The version as one segment of the next generation; not published. What is written comes to the region digests
+ * (kedge__prove_merge()), or nothing is. */
 int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target *target, struct kedge__set_part *part,
 		       struct kedge__error *err);
+
+/* ------------------------------------------------------------------ prove.c: what a merge gives is the version */
+
+/*
+ * The map of M and the literals that it fills in come to the digests of the version's regions: KEDGE_E_DAMAGED names version
+ * and region if they do not. Without BASE all of the image is read, what M leaves to older versions from WHOLE. With BASE,
+ * whose digests are taken as right, what both have at the same place is not: the sums of BASE go on, less what it has in the
+ * places that differ.
+ */
+struct kedge__proof {
+	struct kedge__merge *merge;
+	struct kedge__lineage *whole, *base; /* BASE: NULL, or what M was made with */
+	struct kedge__pool *pool;            /* of as many threads as the merge has workers; NULL: one */
+};
+
+int kedge__prove_merge(const struct kedge__proof *proof, struct kedge__error *err);
 
 #endif

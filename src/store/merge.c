@@ -17,9 +17,9 @@ struct kedge__merge {
 	KEDGE__ARRAY(struct piece) pieces; /* ascending position, gapless */
 	struct kedge__reduction red;
 	KEDGE__ARRAY(struct kedge__source_record) sources;
-	const struct kedge__lineage *lineage;
-	struct kedge__source_record base;   /* what was subtracted; KEDGE__NO_VERSION: nothing */
-	struct kedge__block_cache **caches; /* one a worker */
+	struct kedge__lineage *lineage, *onto; /* ONTO: what was subtracted, or NULL */
+	struct kedge__source_record base;      /* what was subtracted; KEDGE__NO_VERSION: nothing */
+	struct kedge__block_cache **caches;    /* one a worker */
 	size_t workers;
 };
 
@@ -270,6 +270,7 @@ int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge
 	m->self = m->red.version = kedge__lineage_top(l)->header.version;
 	m->red.reducer = KEDGE__REDUCER_MERGED;
 	m->lineage = l;
+	m->onto = base;
 	m->base.version = KEDGE__NO_VERSION;
 	if (base)
 		m->base = (struct kedge__source_record){kedge__lineage_top(base)->header.version,
@@ -299,6 +300,11 @@ void kedge__merge_free(struct kedge__merge *m)
 	kedge__array_done(&m->sources);
 	kedge__reduction_done(&m->red);
 	kedge__free(m);
+}
+
+const struct kedge__segment *kedge__merge_top(const struct kedge__merge *m)
+{
+	return kedge__lineage_top(m->lineage);
 }
 
 const struct kedge__reduction *kedge__merge_reduction(const struct kedge__merge *m)
@@ -336,9 +342,12 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 					   .bucket = target->bucket,
 					   .progress = target->progress,
 					   .progress_ctx = target->progress_ctx};
+	const struct kedge__proof proof = {m, target->whole ? target->whole : m->lineage, m->onto, target->pool};
 	int rc;
 
-	rc = kedge__catalog_next_generation(target->to, spec.version, spec.rank, &spec.generation, err);
+	rc = kedge__prove_merge(&proof, err);
+	if (!rc)
+		rc = kedge__catalog_next_generation(target->to, spec.version, spec.rank, &spec.generation, err);
 	if (!rc)
 		rc = kedge__segment_write(target->to, target->pool, &spec, part, NULL, err);
 	return rc;

@@ -315,7 +315,8 @@ struct kedge__batch {
 /*
  * One rank's IMAGE of LEVELS (fastest first), with the last copy of every byte, as a segment in TO that is not yet
  * published. *REFERS: it needs the parent. What is damaged on one level is taken from another; if no level has it,
- * KEDGE_E_DAMAGED and nothing is left in TO. Callers hold pins.
+ * KEDGE_E_DAMAGED and nothing is left in TO; the same where what would be written does not come to the digests of its
+ * regions (those of the parent are taken as right). Callers hold pins.
  */
 int kedge__batch_write(struct kedge__catalog *const *levels, size_t n, struct kedge__catalog *to, const struct kedge__batch *batch,
 		       struct kedge__set_part *part, bool *refers, struct kedge__error *err);
@@ -341,7 +342,8 @@ struct kedge__coalesce_report {
 	size_t versions_removed, versions_kept_for_lineage;
 };
 
-/* Seizes the guard. All ranks of the set must be in this store. Crash-safe at any point: the old form stays until the new one is published. */
+/* Seizes the guard. All ranks of the set must be in this store. What is written comes to the digests of all regions, or nothing
+ * is changed and KEDGE_E_DAMAGED names version and region. Crash-safe at any point: the old form stays until the new one is published. */
 int kedge__coalesce(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *options, struct kedge__coalesce_report *report, struct kedge__error *err);
 
 struct kedge__gc_report {

@@ -164,6 +164,25 @@ static void test_values_are_fixed(void **state)
 	assert_digest(e, UINT64_C(0xF7A756C776C5963F), UINT64_C(0x1EBEA76654E8967B));
 }
 
+/* What was mixed for the digest is had back from it. */
+static void test_undigest(void **state)
+{
+	uint64_t x = 1;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		struct kedge__sum sum, back;
+		uint64_t bytes;
+
+		sum.s1 = x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
+		sum.s2 = x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
+		bytes = x >> (i % 64);
+		back = kedge__sum_undigest(kedge__sum_digest(sum, bytes), bytes);
+		assert_int_equal(back.s1, sum.s1);
+		assert_int_equal(back.s2, sum.s2);
+	}
+}
+
 /* Two keys that are drawn have nothing in common; one that is made of a seed has that seed. */
 static void test_keys(void **state)
 {
@@ -422,6 +441,7 @@ int main(void)
 	    cmocka_unit_test(test_values_are_fixed),
 	    cmocka_unit_test(test_domains_and_lengths),
 	    cmocka_unit_test(test_sum),
+	    cmocka_unit_test(test_undigest),
 	    cmocka_unit_test(test_keys),
 	    cmocka_unit_test(test_long_chunk_is_not_its_blocks),
 	    cmocka_unit_test(test_collisions),
