@@ -5,7 +5,7 @@ struct gc {
 	struct kedge__usage usage;
 	struct kedge__place place;
 	uint64_t keep;
-	bool dry_run;
+	bool dry_run, quick;
 };
 
 static void print_json(const struct gc *g, const struct kedge__gc_report *r)
@@ -19,6 +19,8 @@ static void print_json(const struct gc *g, const struct kedge__gc_report *r)
 	kedge__json_uint(o, "kept", r->kept);
 	kedge__json_uint(o, "kept_for_lineage", r->kept_for_lineage);
 	kedge__json_uint(o, "unusable", r->unusable);
+	kedge__json_bool(o, "quick", g->quick);
+	kedge__json_uint(o, "proved", r->proved);
 	kedge__json_uint(o, "removed", r->removed);
 	kedge__json_set(o, "removed_versions", list);
 	kedge__json_uint(o, "leftovers", r->leftovers);
@@ -37,17 +39,27 @@ static void print_text(const struct gc *g, const struct kedge__gc_report *r)
 	printf("; %zu kept, %zu more because those need them; %s of crashes removed; %s freed\n", r->kept,
 	       r->kept_for_lineage, kedge__text_count(r->leftovers, "leftover", "leftovers", c),
 	       kedge__text_bytes(r->bytes_freed, b));
+	if (r->unusable)
+		printf("%s left alone and not counted: not what was saved, or not all there\n",
+		       kedge__text_count(r->unusable, "version is", "versions are", a));
+	if (g->quick && r->removed)
+		printf("nothing was proved (--quick): what is kept has not been read\n");
 }
 
 static int gc(struct gc *g)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__gc_options options = {.keep = g->keep, .dry_run = g->dry_run, .quick = g->quick};
 	struct kedge__gc_report report = {0};
-	int status = kedge__place_open(&g->place, &g->usage, KEDGE__PLACE_ALONE);
+	int rc, status = kedge__place_open(&g->place, &g->usage, KEDGE__PLACE_ALONE);
 
 	if (status)
 		return status;
-	if (kedge__gc(g->place.levels[0], g->keep, g->dry_run, &report, &err) != 0)
+	rc = kedge__tool_pool(&g->place.settings, &options.pool, &err);
+	if (!rc)
+		rc = kedge__gc_with(g->place.levels[0], &options, &report, &err);
+	kedge__pool_free(options.pool);
+	if (rc)
 		return kedge__tool_fail(g->usage.command, &err, "cannot remove versions of %s", g->place.name);
 	if (g->place.json)
 		print_json(g, &report);
@@ -66,6 +78,7 @@ int kedge__tool_gc(int argc, char **argv)
 	    {"keep", 'k', KEDGE__OPTION_UINT, &g.keep, "K",
 	     "how many of the newest complete versions to keep, 1 or more"},
 	    {"dry-run", 0, KEDGE__OPTION_FLAG, &g.dry_run, NULL, "only say what would be removed"},
+	    {"quick", 0, KEDGE__OPTION_FLAG, &g.quick, NULL, "do not prove what is kept before others are removed"},
 	    KEDGE__OPTION_SET(&g.place.sets),
 	    KEDGE__OPTION_JSON(&g.place.json),
 	    KEDGE__OPTION_QUIET(&g.place.quiet),
@@ -77,7 +90,8 @@ int kedge__tool_gc(int argc, char **argv)
 	    .about =
 		"Removes all but the newest K complete versions of NAME and the versions that those depend on, and "
 		"what\n"
-		"crashes left behind. Waits for readers and for a checkpoint in progress; safe beside a running job.\n"
+		"crashes left behind. What is kept is read first, and proved to be what was saved. Waits for readers "
+		"and for a checkpoint in progress; safe beside a running job.\n"
 		"'kedge coalesce' frees a version from those that it depends on.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),

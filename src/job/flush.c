@@ -73,6 +73,7 @@ static void damage_note(kedge_t *k, int rc)
 {
 	if (rc != KEDGE_E_DAMAGED && rc != KEDGE_E_MISSING)
 		return;
+	kedge__trust_clear(k->trust[KEDGE__L1]);
 	pthread_mutex_lock(&k->state_lock);
 	k->l1_damaged = true;
 	pthread_mutex_unlock(&k->state_lock);
@@ -202,6 +203,8 @@ static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_pa
 		set.why = why;
 	}
 	rc = kedge__set_publish(k->level[KEDGE__L2].flush, &set, err);
+	if (!rc && (c->plan.form != KEDGE__FLUSH_COPY || kedge__trust_has(k->trust[KEDGE__L1], &e->set)))
+		kedge__trust_add(k->trust[KEDGE__L2], &set); /* what was merged was proved */
 	if (!rc)
 		l2_sweep(k, &set.run);
 	kedge__free(why);

@@ -71,6 +71,8 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	k->chores_end = &k->chores;
 	k->clock = kedge__clock_seconds;
 	k->flushed.seconds = -1;
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		k->trust[l] = kedge__trust_new();
 	return k;
 }
 
@@ -93,6 +95,7 @@ static void handle_free(kedge_t *k)
 		kedge__catalog_close(k->level[l].api);
 		kedge__catalog_close(k->level[l].flush);
 		kedge__catalog_close(k->level[l].write);
+		kedge__trust_free(k->trust[l]);
 	}
 	for (size_t i = 0; i < k->status.count; i++)
 		kedge__error_done(&k->status.at[i].err);

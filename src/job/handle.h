@@ -187,6 +187,7 @@ struct kedge {
 
 	pthread_mutex_t lock; /* serialises the calls of the application */
 	struct kedge__job_level level[KEDGE__LEVELS];
+	struct kedge__trust *trust[KEDGE__LEVELS]; /* of the rank that leads there; NULL: without memory for it */
 	struct kedge__pool *pool;
 	struct kedge__worker *writer, *flusher;
 	struct kedge__bucket bucket; /* for what goes to L2 */

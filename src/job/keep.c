@@ -5,6 +5,11 @@
  * when the last version that refers to it does: the store holds no more than about twice KEEP versions and the slack
  * below. Nothing here is worth failing for.
  *
+ * Nothing goes in favour of a version that is not known to be good. What this process published is, as long as nothing
+ * is found damaged; what it found here is read once, in the background, when the first version would go in its favour,
+ * and remembered (k->trust). So a running job reads nothing, and one that was restarted about its newest KEEP versions
+ * once.
+ *
  * Where L2 gets deltas, L1 must still tell what came since the newest version there, the pivot. So it is the pivot that
  * stands alone, and the newest version becomes a delta to it; versions between the two go.
  */
@@ -66,8 +71,10 @@ bool kedge__keep_anew(const kedge_t *k, size_t alive)
 	return keep && !k->level[KEDGE__L1].whole && alive > 2 * keep + kedge__keep_slack(keep);
 }
 
-static int coalesce(kedge_t *k, struct kedge__catalog *cat, uint64_t version, uint64_t parent, struct kedge__error *err)
+static int coalesce(kedge_t *k, struct kedge__job_level *level, uint64_t version, uint64_t parent,
+		    struct kedge__error *err)
 {
+	const struct kedge__catalog_entry *e;
 	struct kedge__coalesce_options options = {
 	    .version = version,
 	    .onto = parent != KEDGE__NO_VERSION,
@@ -79,8 +86,12 @@ static int coalesce(kedge_t *k, struct kedge__catalog *cat, uint64_t version, ui
 	    .block_bytes = (uint32_t)k->set.block,
 	};
 	struct kedge__coalesce_report report = {0};
+	int rc = kedge__coalesce(level->flush, NULL, &options, &report, err);
 
-	return kedge__coalesce(cat, NULL, &options, &report, err);
+	e = rc ? NULL : kedge__catalog_find(level->flush, version);
+	if (e && !e->problem.code) /* what is written was proved */
+		kedge__trust_add(k->trust[level - k->level], &e->set);
+	return rc;
 }
 
 /* The newest version that L2 has, too: what goes there next is a delta to it. */
@@ -117,14 +128,15 @@ static int lift_bottom(kedge_t *k, struct kedge__job_level *level, struct kedge_
 	int rc = 0;
 
 	if (pivot == KEDGE__NO_VERSION || pivot == newest)
-		return coalesce(k, cat, newest, KEDGE__NO_VERSION, err);
+		return coalesce(k, level, newest, KEDGE__NO_VERSION, err);
 	if (!stands_alone(kedge__catalog_find(cat, pivot)))
-		rc = coalesce(k, cat, pivot, KEDGE__NO_VERSION, err);
-	return rc ? rc : coalesce(k, cat, newest, pivot, err);
+		rc = coalesce(k, level, pivot, KEDGE__NO_VERSION, err);
+	return rc ? rc : coalesce(k, level, newest, pivot, err);
 }
 
 static int trim(kedge_t *k, struct kedge__job_level *level, size_t keep, struct kedge__error *err)
 {
+	const struct kedge__gc_options options = {.keep = keep, .trust = k->trust[level - k->level]};
 	struct kedge__catalog *cat = level->flush;
 	struct kedge__gc_report report = {0};
 	size_t count;
@@ -133,7 +145,7 @@ static int trim(kedge_t *k, struct kedge__job_level *level, size_t keep, struct 
 	count = kedge__catalog_count(cat);
 	if (rc || count <= keep)
 		return rc;
-	rc = kedge__gc(cat, keep, false, &report, err);
+	rc = kedge__gc_with(cat, &options, &report, err);
 	kedge__gc_report_done(&report);
 	if (!rc)
 		rc = kedge__catalog_scan(cat, err);

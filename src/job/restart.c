@@ -371,6 +371,8 @@ static int try_all(kedge_t *k, set_try *try, const struct kedge__set_key *keys, 
 			}
 			if (!pass)
 				break;
+			for (int l = 0; l < KEDGE__LEVELS; l++)
+				kedge__trust_clear(k->trust[l]);
 			kedge__log(KEDGE_LOG_WARNING, "%s: version %llu cannot be used: %s", k->name,
 				   (unsigned long long)keys[start].version, kedge__error_text(err));
 			if (!first_rc) {

@@ -266,6 +266,8 @@ static int publish(struct kedge__job_write *w, const struct kedge__set *set, int
 
 	if (!rc && k->level[KEDGE__L1].leads)
 		rc = kedge__set_publish(k->level[KEDGE__L1].write, set, err);
+	if (!rc && k->level[KEDGE__L1].leads)
+		kedge__trust_add(k->trust[KEDGE__L1], set);
 	rc = kedge__channel_agree(&k->front, KEDGE__STEP_PUBLISH, w->version, rc, NULL, err);
 	if (!rc && k->l1_shared) {
 		rc = k->level[KEDGE__L1].leads ? 0 : seen(w, set, err);

@@ -1,7 +1,7 @@
 /*
- * What is kept: the newest KEEP versions that can be restored from here, as far as their structure tells, and what they
- * depend on. A version that cannot be restored does not count, and is only removed once KEEP good ones are newer: it
- * may still be the only trace of something.
+ * What is kept: the newest KEEP versions that can be restored from here, as was proved (gc_prove.c) and as their
+ * structure still tells now that nobody else is at the store, and what they depend on. A version that does not count is
+ * only removed once KEEP good ones are newer: it may still be the only trace of something.
  */
 #include "store/internal.h"
 
@@ -9,6 +9,7 @@ enum health { UNKNOWN, WHOLE, BROKEN };
 
 struct gc {
 	struct kedge__catalog *cat;
+	const struct kedge__gc_proof *proof;
 	uint8_t *health; /* enum health of the entry's own segments */
 	uint8_t *keep;   /* 1: kept for itself or for another */
 	uint8_t *chosen; /* 1: among the KEEP, or left alone */
@@ -71,7 +72,7 @@ static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 	return rc;
 }
 
-/* Is entry I, with all that it depends on, there? MARKS is scratch and holds the answer's versions. */
+/* Is entry I, with all that it depends on, there, and right? MARKS is scratch and holds the answer's versions. */
 static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, bool *good, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -88,6 +89,7 @@ static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, bool *
 			return rc;
 		*good = gc->health[k] == WHOLE;
 	}
+	*good = *good && kedge__gc_proved(gc->proof, gc->cat, i, marks);
 	return 0;
 }
 
@@ -125,7 +127,7 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 			gc->unusable++;
 			kedge__log(KEDGE_LOG_WARNING,
 				   "gc: version %" PRIu64
-				   " in %s cannot be restored from there; it is left alone and not counted",
+				   " in %s cannot be counted on; it is left alone, and does not count among those kept",
 				   version, gc->cat->dir);
 			memset(marks, 0, gc->cat->entries.count);
 			rc = kedge__catalog_mark(gc->cat, version, true, marks, err);
@@ -150,6 +152,8 @@ static int remove_version(struct gc *gc, size_t i, bool dry_run, struct kedge__g
 		rc = kedge__set_remove(gc->cat, version, err);
 	if (rc)
 		return rc;
+	if (!dry_run)
+		kedge__trust_drop(gc->proof->trust, version);
 	report->removed_versions[report->removed++] = version;
 	report->bytes_freed += bytes;
 	return 0;
@@ -166,7 +170,7 @@ static int remove_others(struct gc *gc, bool dry_run, struct kedge__gc_report *r
 	for (size_t i = count; i-- > 0 && !rc;) {
 		if (gc->chosen[i])
 			report->kept++;
-		else if (gc->keep[i])
+		else if (gc->keep[i] || gc->proof->idle)
 			report->kept_for_lineage++;
 		else
 			rc = remove_version(gc, i, dry_run, report, err);
@@ -206,25 +210,46 @@ static int gc_seized(struct gc *gc, size_t keep, bool dry_run, struct kedge__gc_
 	return rc;
 }
 
-int kedge__gc(struct kedge__catalog *cat, size_t keep, bool dry_run, struct kedge__gc_report *report,
-	      struct kedge__error *err)
+static int gc_proved(struct gc *gc, const struct kedge__gc_options *options, struct kedge__gc_report *report,
+		     struct kedge__error *err)
 {
-	struct gc gc = {.cat = cat};
+	int rc = kedge__catalog_seize(gc->cat, true, err);
+
+	if (rc)
+		return rc;
+	rc = gc_seized(gc, options->keep, options->dry_run, report, err);
+	kedge__catalog_release(gc->cat);
+	return rc;
+}
+
+int kedge__gc_with(struct kedge__catalog *cat, const struct kedge__gc_options *options, struct kedge__gc_report *report,
+		   struct kedge__error *err)
+{
+	struct kedge__gc_proof proof = {0};
+	struct gc gc = {.cat = cat, .proof = &proof};
 	struct kedge__gc_report done = {0};
 	int rc;
 
-	if (!keep)
+	if (!options->keep)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "at least one version must be kept");
-	rc = kedge__catalog_seize(cat, true, err);
-	if (rc)
-		return rc;
-	rc = gc_seized(&gc, keep, dry_run, &done, err);
-	kedge__catalog_release(cat);
+	rc = kedge__gc_prove(&proof, cat, options, err);
+	if (!rc)
+		rc = gc_proved(&gc, options, &done, err);
+	done.proved = proof.count;
+	kedge__gc_proof_done(&proof);
 	if (!rc && report)
 		*report = done;
 	else
 		kedge__gc_report_done(&done);
 	return rc;
+}
+
+int kedge__gc(struct kedge__catalog *cat, size_t keep, bool dry_run, struct kedge__gc_report *report,
+	      struct kedge__error *err)
+{
+	const struct kedge__gc_options options = {.keep = keep, .dry_run = dry_run};
+
+	return kedge__gc_with(cat, &options, report, err);
 }
 
 void kedge__gc_report_done(struct kedge__gc_report *report)

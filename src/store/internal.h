@@ -361,6 +361,31 @@ struct kedge__merge_target {
 int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target *target, struct kedge__set_part *part,
 		       struct kedge__error *err);
 
+/* ------------------------------------------------------------------ gc_prove.c */
+
+struct kedge__version_list {
+	uint64_t *at;
+	size_t count, room;
+};
+
+struct kedge__gc_proof {
+	bool quick;
+	bool idle; /* nothing was proved, because nothing was to go; then nothing goes */
+	struct kedge__trust *trust; /* the caller's, or one of its own */
+	bool owns_trust;
+	struct kedge__trust *alone; /* versions that were proved, whatever is wrong with those that they need */
+	struct kedge__version_list lost;
+	size_t count; /* versions that were read for it */
+};
+
+/* Read as many versions as it takes to know the KEEP newest good ones. The guard must not be held. done() on failure, too. */
+int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, const struct kedge__gc_options *options,
+		    struct kedge__error *err);
+void kedge__gc_proof_done(struct kedge__gc_proof *proof);
+/* May ENTRY be counted, whose lineage is MARKS? */
+bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, size_t entry,
+		      const uint8_t *marks);
+
 /* ------------------------------------------------------------------ prove.c: what a merge gives is the version */
 
 /*

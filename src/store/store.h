@@ -346,14 +346,43 @@ struct kedge__coalesce_report {
  * is changed and KEDGE_E_DAMAGED names version and region. Crash-safe at any point: the old form stays until the new one is published. */
 int kedge__coalesce(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *options, struct kedge__coalesce_report *report, struct kedge__error *err);
 
+/*
+ * trust.c: sets that need not be read again to be counted on, by the seals of all segments, so that another form of a version
+ * is not meant. A job adds what it published itself (every byte was summed before it was stored, and nothing was found damaged
+ * since), and gc what it proved. Thread-safe; all take NULL. What cannot be remembered without memory is proved again.
+ */
+struct kedge__trust;
+struct kedge__trust *kedge__trust_new(void);
+void kedge__trust_free(struct kedge__trust *t);
+void kedge__trust_add(struct kedge__trust *t, const struct kedge__set *set); /* instead of another of that version */
+bool kedge__trust_has(struct kedge__trust *t, const struct kedge__set *set);
+void kedge__trust_drop(struct kedge__trust *t, uint64_t version);
+void kedge__trust_clear(struct kedge__trust *t); /* something was found damaged */
+
 struct kedge__gc_report {
 	uint64_t bytes_freed;
 	size_t removed, kept, kept_for_lineage, leftovers;
 	size_t unusable;            /* of those kept: cannot be restored from here, not counted among the KEEP, logged */
+	size_t proved;              /* versions that were read */
 	uint64_t *removed_versions; /* owned; kedge__gc_report_done() */
 };
 
-/* Keep the newest KEEP complete versions and all that they depend on; remove the others and what crashes left. Seizes the guard. */
+struct kedge__gc_options {
+	size_t keep;
+	bool dry_run;
+	bool quick;                 /* prove nothing: what can be opened counts */
+	struct kedge__trust *trust; /* of this store, and added to; NULL: nothing is */
+	struct kedge__pool *pool;   /* NULL: one thread */
+};
+
+/*
+ * Keep the newest KEEP good versions and all that they depend on; remove the others and what crashes left. Good is one that was
+ * proved (kedge__verify_with()), with all that it needs, or whose lineage is trusted set by set. Others are not counted, and stay
+ * if they are newer than the last that is. So nothing is removed on the word of a version that a restart would refuse. Nothing
+ * is proved where nothing would be removed. It is done before the guard is seized: checkpoints need not wait for it. A version
+ * that is published meanwhile stays, uncounted.
+ */
+int kedge__gc_with(struct kedge__catalog *cat, const struct kedge__gc_options *options, struct kedge__gc_report *report, struct kedge__error *err);
 int kedge__gc(struct kedge__catalog *cat, size_t keep, bool dry_run, struct kedge__gc_report *report, struct kedge__error *err);
 void kedge__gc_report_done(struct kedge__gc_report *report);
 
@@ -383,6 +412,7 @@ struct kedge__verify_report {
 struct kedge__verify_options {
 	uint64_t version; /* and what it needs; or KEDGE_NEWEST for all */
 	bool quick;       /* stored bytes alone: blocks are not unpacked, and regions not held against their digests */
+	bool local;       /* ranks without a file in this store are not missed */
 	uint64_t memory;  /* for what is noted of blocks that are read together; 0: 64 MiB */
 	void (*found)(void *ctx, const struct kedge__finding *f);
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);

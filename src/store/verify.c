@@ -88,7 +88,7 @@ static int check_entry(struct kedge__verifier *v, size_t i, struct kedge__error 
 	}
 	kedge__free(path);
 	for (uint32_t rank = 0; !entry->problem.code && rank < entry->set.ranks; rank++) {
-		if (kedge__rank_list_has(&v->ranks, rank))
+		if (kedge__rank_list_has(&v->ranks, rank) || v->options->local)
 			continue;
 		v->lost[i] = 1;
 		report_absent_rank(v, i, rank);

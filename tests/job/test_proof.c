@@ -16,11 +16,13 @@
 
 static uint8_t field[BYTES], small[1000];
 static char dir[FILES_PATH];
+static const char *reducer;
 
 static int setup(void **state)
 {
 	(void)state;
 	scratch_make(dir, "proof");
+	reducer = "reducer=tree";
 	return 0;
 }
 
@@ -48,7 +50,7 @@ static void memory_at(uint64_t version)
 static kedge_t *job_open(const char *more, const char *also)
 {
 	char l1[FILES_PATH + 8];
-	const char *settings[] = {l1, "sync=no", "threads=2", "codec=none", "reducer=tree", more, also, NULL};
+	const char *settings[] = {l1, "sync=no", "threads=2", "codec=none", reducer, more, also, NULL};
 	kedge_t *k;
 
 	snprintf(l1, sizeof(l1), "l1=%s/l1", dir);
@@ -72,6 +74,15 @@ static void make(void)
 
 	for (uint64_t version = 1; version <= VERSIONS; version++)
 		take(k, version);
+	assert_int_equal(kedge_close(k), 0);
+}
+
+static void make_one(uint64_t version)
+{
+	kedge_t *k = job_open(NULL, NULL);
+
+	assert_int_equal(kedge_begin(k), 0);
+	take(k, version);
 	assert_int_equal(kedge_close(k), 0);
 }
 
@@ -228,13 +239,103 @@ static void test_batch_delta(void **state)
 	try_batch(2);
 }
 
+/* ---- who removes */
+
+static void gc_with(const struct kedge__gc_options *options, size_t proved, size_t removed)
+{
+	struct kedge__catalog *cat = store_open("l1", KEDGE__CATALOG_READ);
+	struct kedge__gc_report report;
+
+	assert_int_equal(kedge__gc_with(cat, options, &report, NULL), 0);
+	assert_int_equal(report.proved, proved);
+	assert_int_equal(report.removed, removed);
+	kedge__gc_report_done(&report);
+	kedge__catalog_close(cat);
+}
+
+static void assert_rights(uint64_t from, uint64_t to)
+{
+	kedge_t *k = job_open(NULL, NULL);
+
+	for (uint64_t version = from; version <= to; version++)
+		assert_true(is_right(k, version));
+	assert_int_equal(kedge_close(k), 0);
+}
+
+/* The newest is not what was saved: one that is stays. */
+static void test_gc(void **state)
+{
+	(void)state;
+	reducer = "reducer=full";
+	make();
+	spoil(VERSIONS);
+	gc_with(&(struct kedge__gc_options){.keep = 1, .dry_run = true}, 2, VERSIONS - 2);
+	gc_with(&(struct kedge__gc_options){.keep = 1}, 2, VERSIONS - 2);
+	assert_rights(VERSIONS - 1, VERSIONS - 1);
+	gc_with(&(struct kedge__gc_options){.keep = 1, .quick = true}, 0, 1);
+}
+
+/* What was proved with its lineage need not be read again; and where nothing goes, nothing is. */
+static void test_gc_once(void **state)
+{
+	struct kedge__trust *trust = kedge__trust_new();
+	struct kedge__gc_options options = {.keep = 2, .trust = trust};
+
+	(void)state;
+	make();
+	gc_with(&options, 0, 0); /* the newest needs all others */
+	tree_remove(dir);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	reducer = "reducer=full";
+	make();
+	gc_with(&options, 2, VERSIONS - 2);
+	make_one(VERSIONS + 1);
+	gc_with(&options, 1, 1);
+	kedge__trust_clear(trust);
+	make_one(VERSIONS + 2);
+	gc_with(&options, 2, 1);
+	kedge__trust_free(trust);
+}
+
+/* A job trusts what it took, and proves once what it found. */
+static void test_keep(void **state)
+{
+	kedge_t *k;
+
+	(void)state;
+	reducer = "reducer=full";
+	make();
+	spoil(VERSIONS);
+	k = job_open("keep=2", NULL);
+	assert_int_equal(kedge_begin(k), 0);
+	take(k, VERSIONS + 1);
+	assert_int_equal(kedge_close(k), 0);
+	assert_rights(VERSIONS - 1, VERSIONS - 1);
+	assert_rights(VERSIONS + 1, VERSIONS + 1);
+	k = job_open("keep=2", NULL);
+	assert_int_equal(kedge_begin(k), 0);
+	for (uint64_t version = VERSIONS + 2; version < VERSIONS + 6; version++)
+		take(k, version);
+	assert_int_equal(kedge_close(k), 0);
+	k = job_open(NULL, NULL);
+	assert_false(is_right(k, VERSIONS - 1));
+	assert_int_equal(kedge_close(k), 0);
+	assert_rights(VERSIONS + 4, VERSIONS + 5);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(test_find),           CASE(test_coalesce),
-					   CASE(test_coalesce_batch), CASE(test_coalesce_onto),
-					   CASE(test_batch_complete), CASE(test_batch_delta)};
+	const struct CMUnitTest tests[] = {CASE(test_find),
+					   CASE(test_coalesce),
+					   CASE(test_coalesce_batch),
+					   CASE(test_coalesce_onto),
+					   CASE(test_batch_complete),
+					   CASE(test_batch_delta),
+					   CASE(test_gc),
+					   CASE(test_gc_once),
+					   CASE(test_keep)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

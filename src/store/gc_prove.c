@@ -1,0 +1,171 @@
+/*
+ * Which versions gc may count on. Those that are trusted with their lineage are; of the others, from the newest on, as
+ * many are read as it takes until KEEP are good. By the manifests alone: what else can be wrong is found while reading,
+ * or by gc.c.
+ */
+#include "store/internal.h"
+
+struct walk {
+	const struct kedge__gc_proof *proof;
+	const struct kedge__catalog *cat;
+	const struct kedge__set *head; /* of the present run; NULL: no manifest can be read */
+	uint8_t *marks, *all;          /* one an entry */
+};
+
+static bool is_listed(const struct kedge__version_list *list, uint64_t version)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->at[i] == version)
+			return true;
+	return false;
+}
+
+static bool all_trusted(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, const uint8_t *marks)
+{
+	for (size_t i = 0; i < cat->entries.count; i++) {
+		const struct kedge__catalog_entry *e = cat->entries.at[i];
+
+		if (marks[i] && (e->problem.code || !kedge__trust_has(proof->trust, &e->set)))
+			return false;
+	}
+	return true;
+}
+
+bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, size_t entry,
+		      const uint8_t *marks)
+{
+	const struct kedge__catalog_entry *e = cat->entries.at[entry];
+
+	return proof->quick || proof->idle || kedge__trust_has(proof->alone, &e->set) || all_trusted(proof, cat, marks);
+}
+
+/* May it be one of those that are kept, by what is known so far? Its lineage is in W->marks then. */
+static bool is_candidate(struct walk *w, size_t i)
+{
+	const struct kedge__catalog_entry *e = w->cat->entries.at[i];
+
+	if (e->problem.code || kedge__history_abandons(&w->head->run, &e->set) ||
+	    is_listed(&w->proof->lost, e->version))
+		return false;
+	memset(w->marks, 0, w->cat->entries.count);
+	return kedge__catalog_mark(w->cat, e->version, false, w->marks, NULL) == 0;
+}
+
+/* The newest version that is to be proved; KEDGE__NO_VERSION: none is, or nothing would be removed anyhow, and *IDLE.
+ */
+static uint64_t next_unproved(struct walk *w, size_t keep, bool *idle)
+{
+	uint64_t next = KEDGE__NO_VERSION;
+	size_t count = w->cat->entries.count, good = 0, stay = 0;
+
+	for (size_t i = count; i-- > 0 && good < keep;) {
+		if (is_candidate(w, i)) {
+			good++;
+			if (next == KEDGE__NO_VERSION && !kedge__gc_proved(w->proof, w->cat, i, w->marks))
+				next = w->cat->entries.at[i]->version;
+			for (size_t k = 0; k < count; k++)
+				w->all[k] |= w->marks[k];
+		}
+		w->all[i] |= !w->head || w->cat->entries.at[i]->problem.code ||
+			     !kedge__history_abandons(&w->head->run, &w->cat->entries.at[i]->set);
+	}
+	for (size_t i = 0; i < count; i++)
+		stay += w->all[i];
+	*idle = stay == count;
+	return *idle ? KEDGE__NO_VERSION : next;
+}
+
+static int find_next(struct kedge__gc_proof *proof, struct kedge__catalog *cat, size_t keep, uint64_t *next,
+		     struct kedge__error *err)
+{
+	struct walk w = {.proof = proof, .cat = cat, .head = kedge__history_head(&cat, 1)};
+	bool idle = true;
+	int rc = 0;
+
+	w.marks = kedge__calloc(cat->entries.count + 1, 1);
+	w.all = kedge__calloc(cat->entries.count + 1, 1);
+	if (w.marks && w.all)
+		*next = w.head ? next_unproved(&w, keep, &idle) : KEDGE__NO_VERSION;
+	else
+		rc = kedge__error_nomem(err);
+	proof->idle = idle && !proof->count;
+	kedge__free(w.marks);
+	kedge__free(w.all);
+	return rc;
+}
+
+static bool is_lost(const struct kedge__verify_report *report, uint64_t version)
+{
+	for (size_t i = 0; i < report->versions_lost; i++)
+		if (report->lost[i] == version)
+			return true;
+	return false;
+}
+
+/* What was read, VERSION and all that it needs, was judged one by one; a version can be right without all of those. */
+static int note_proof(struct kedge__gc_proof *proof, const struct kedge__catalog *cat, uint64_t version,
+		      const struct kedge__verify_report *report, struct kedge__error *err)
+{
+	const struct kedge__catalog_entry *top = kedge__catalog_find(cat, version);
+	uint8_t *marks = kedge__calloc(cat->entries.count + 1, 1);
+	bool good = top && !top->problem.code && report->newest_whole == version;
+
+	if (!marks)
+		return kedge__error_nomem(err);
+	if (good && kedge__catalog_mark(cat, version, false, marks, NULL) == 0) {
+		for (size_t i = 0; i < cat->entries.count; i++)
+			if (marks[i] && !is_lost(report, cat->entries.at[i]->version))
+				kedge__trust_add(proof->trust, &cat->entries.at[i]->set);
+		kedge__trust_add(proof->alone, &top->set);
+	}
+	kedge__free(marks);
+	if (good && kedge__trust_has(proof->alone, &top->set))
+		return 0;
+	return kedge__array_push(&proof->lost, version) ? 0 : kedge__error_nomem(err);
+}
+
+static int prove_one(struct kedge__gc_proof *proof, struct kedge__catalog *cat, uint64_t version,
+		     struct kedge__pool *pool, struct kedge__error *err)
+{
+	const struct kedge__verify_options options = {.version = version, .local = true};
+	struct kedge__verify_report report = {0};
+	int rc = kedge__verify_with(cat, pool, &options, &report, err);
+
+	if (!rc)
+		rc = note_proof(proof, cat, version, &report, err);
+	proof->count++;
+	kedge__verify_report_done(&report);
+	return rc;
+}
+
+int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, const struct kedge__gc_options *options,
+		    struct kedge__error *err)
+{
+	uint64_t next;
+	int rc;
+
+	proof->quick = options->quick;
+	proof->owns_trust = !options->trust;
+	proof->trust = options->trust;
+	if (proof->quick)
+		return 0;
+	if (proof->owns_trust)
+		proof->trust = kedge__trust_new();
+	proof->alone = kedge__trust_new();
+	rc = proof->trust && proof->alone ? kedge__catalog_scan(cat, err) : kedge__error_nomem(err);
+	while (!rc) {
+		rc = find_next(proof, cat, options->keep, &next, err);
+		if (rc || next == KEDGE__NO_VERSION)
+			break;
+		rc = prove_one(proof, cat, next, options->pool, err);
+	}
+	return rc;
+}
+
+void kedge__gc_proof_done(struct kedge__gc_proof *proof)
+{
+	kedge__trust_free(proof->alone);
+	if (proof->owns_trust)
+		kedge__trust_free(proof->trust);
+	kedge__array_done(&proof->lost);
+}
