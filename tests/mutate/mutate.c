@@ -129,14 +129,15 @@ static void coalesce(struct round *r, const char *store)
 	kedge__catalog_close(cat);
 }
 
-static void gc(struct round *r, const char *store)
+static void gc(struct round *r, const char *store, size_t keep)
 {
 	struct kedge__gc_report report = {0};
 	struct kedge__catalog *cat;
 
 	if (kedge__catalog_open(store, "job", KEDGE__CATALOG_READ, &cat, NULL) != 0)
 		return;
-	(void)kedge__gc(cat, 1 + draw_below(&r->state, 3), false, &report, NULL);
+	(void)r;
+	(void)kedge__gc(cat, keep, false, &report, NULL);
 	kedge__gc_report_done(&report);
 	kedge__catalog_close(cat);
 }
@@ -175,8 +176,23 @@ static void compare(struct round *r, uint64_t whole, const char *when)
 		wrong(r, "%s: version %d cannot be had any more", when, __builtin_ctzll(lost));
 }
 
+/* Of what could be had, the newest KEEP can be had: nothing went in favour of what cannot. */
+static void compare_newest(struct round *r, uint64_t whole, size_t keep, const char *when)
+{
+	uint64_t listed = 0, then = read_all(r, when, &listed);
+
+	for (size_t i = 0; i < keep && whole && !r->subject->second_level; i++) {
+		int version = 63 - __builtin_clzll(whole);
+
+		if (!(then >> version & 1))
+			wrong(r, "%s: version %d, number %zu of those that could be had, is gone", when, version, i);
+		whole &= ~(UINT64_C(1) << version);
+	}
+}
+
 static void look(struct round *r)
 {
+	size_t keep = 1 + draw_below(&r->state, 3);
 	char store[2][FILES_PATH];
 	size_t levels = r->subject->second_level ? 2 : 1;
 	uint64_t listed, whole;
@@ -195,10 +211,12 @@ static void look(struct round *r)
 	for (size_t i = 0; i < levels; i++)
 		coalesce(r, store[i]);
 	compare(r, whole, "after coalescing");
+	compare_newest(r, whole, 1, "after coalescing");
 	whole = read_all(r, "after coalescing", &listed);
 	for (size_t i = 0; i < levels; i++)
-		gc(r, store[i]);
+		gc(r, store[i], keep);
 	compare(r, whole, "after gc");
+	compare_newest(r, whole, keep, "after gc");
 }
 
 /* ---- rounds */
