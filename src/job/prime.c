@@ -341,11 +341,69 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 
 /* ------------------------------------------------------------------ the newest version */
 
+/* Bytes are looked at once, in a copy: what is known of a chunk and what its region is held against are the same. */
+static const void *memory_get(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes,
+			      bool all)
+{
+	const struct kedge__image *image = ctx;
+
+	(void)worker, (void)all;
+	return memcpy(buffer, (const uint8_t *)image->regions[region].data + offset, bytes);
+}
+
+static bool memory_keep(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes)
+{
+	(void)ctx, (void)worker, (void)region, (void)offset, (void)data, (void)bytes;
+	return true;
+}
+
+/* What the regions of the table must be, as VERSION has them. */
+static int digests_find(kedge_t *k, uint64_t version, struct kedge__digest *digests, size_t count,
+			struct kedge__error *err)
+{
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__lineage *l;
+	int rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &l, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count && !rc; i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__region_record *stored = kedge__segment_find_region(kedge__lineage_top(l), r->name);
+
+		if (stored && stored->bytes == r->bytes)
+			digests[i] = stored->digest;
+		else
+			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0, "version %llu has no such region \"%s\"",
+					      (unsigned long long)version, r->name);
+	}
+	kedge__lineage_close(l);
+	return rc;
+}
+
+/* A thread may have written to memory since it was restored: that is not the version, then. */
+static int prime_image(kedge_t *k, uint64_t version, const struct kedge__image_region *regions, size_t count,
+		       struct kedge__error *err)
+{
+	struct kedge__image image = {regions, count};
+	struct kedge__image_view view = {memory_get, memory_keep, &image};
+	struct kedge__digest *digests = kedge__calloc(count + 1, sizeof(*digests));
+	int rc = digests ? digests_find(k, version, digests, count, err) : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__reducer_prime_view(k->reducer, k->pool, version, &image, &view, digests, err);
+	if (rc == KEDGE_E_DAMAGED)
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0,
+				      "memory was written to before kedge_restart() of version %llu returned",
+				      (unsigned long long)version);
+	kedge__free(digests);
+	return rc;
+}
+
 int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
 	struct kedge__image_region *regions = NULL;
-	struct kedge__image image;
 	struct kedge__set_key *keys = NULL;
 	size_t count = 0, older = 0;
 	int rc = kedge__reducer_make(k, err);
@@ -371,10 +429,9 @@ int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedg
 		rc = kedge__image_make(k, &regions, &count, err);
 	if (!rc && !kedge__record_load(k, key)) {
 		k->record_stale = true;
-		image = (struct kedge__image){regions, count};
 		rc = prime_older(k, keys, older, err);
 		if (!rc)
-			rc = kedge__reducer_prime_image(k->reducer, k->pool, key.version, &image, err);
+			rc = prime_image(k, key.version, regions, count, err);
 		if (!rc)
 			kedge__reducer_identify(k->reducer, kedge__image_key_of(k, key.version));
 	}

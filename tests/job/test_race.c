@@ -378,11 +378,54 @@ static void test_file_is_cut_short(void **state)
 	}
 }
 
+/* Memory changes between a restart's last look at what it filled in and its return. */
+static void report_restart(void *user, const struct kedge_progress *p)
+{
+	struct run *r = user;
+
+	/* The second time that all is done, it is found to be right. */
+	if (strcmp(p->phase, "read") == 0 && p->done_bytes == p->total_bytes && ++r->reports == 2)
+		scribble(r);
+}
+
+static void test_after_restart(void **state)
+{
+	struct place *p = *state;
+
+	for (size_t i = 1; i < KEDGE__COUNT(reducers); i++) { /* the first remembers nothing */
+		const char *const *more = MORE(reducers[i], "record_file=no", "codec=none", "track=none");
+		struct run r;
+		uint64_t restored;
+
+		memory_fill(i);
+		run_open(&r, p, more);
+		assert_ok(r.k, kedge_protect(r.k, "field", m, BYTES, KEDGE_U8));
+		take_still(&r);
+		memory_change(7);
+		take_still(&r);
+		assert_ok(r.k, kedge_close(r.k));
+		r.k = job_open(p, false, more);
+		kedge_set_progress(r.k, report_restart, &r);
+		kedge_set_log(place_log, p);
+		p->log[0] = '\0';
+		assert_ok(r.k, kedge_protect(r.k, "field", m, BYTES, KEDGE_U8));
+		r.reports = 0;
+		assert_ok(r.k, kedge_restart(r.k, KEDGE_NEWEST, &restored));
+		assert_int_equal(restored, 1);
+		assert_memory_not_equal(m, r.kept[1], BYTES);
+		assert_non_null(strstr(p->log, "memory was written to before kedge_restart() of version 1 returned"));
+		take_still(&r);
+		memory_change(9);
+		take_still(&r);
+		run_close(&r, p, more);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    JOB(test_sync), JOB(test_sync_otherwise), JOB(test_dense),
-	    JOB(test_copy), JOB(test_stress),         JOB(test_file_is_cut_short),
+	    JOB(test_sync),   JOB(test_sync_otherwise),    JOB(test_dense),         JOB(test_copy),
+	    JOB(test_stress), JOB(test_file_is_cut_short), JOB(test_after_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
