@@ -1,8 +1,9 @@
-#include "draw.h"
+#include "settings.h"
 
 #include "capture/capture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define WORDS 12
@@ -23,8 +24,8 @@ static const struct {
     {"copy_memory", {NULL, NULL, "0", "100k", "2M"}, 5},
     {"coalesce", {NULL, "batch", "never"}, 3},
     {"l2_every", {NULL, "0", "2", "3"}, 4},
-    {"keep", {NULL, NULL, "1", "2", "4"}, 5},
-    {"l2_keep", {NULL, NULL, "1", "2"}, 4},
+    {"keep", {NULL, NULL, NULL, NULL, "1", "2", "4"}, 7},
+    {"l2_keep", {NULL, NULL, NULL, NULL, "1", "2"}, 6},
     {"writer", {NULL, NULL, "uring"}, 3},
     {"direct", {NULL, NULL, "yes"}, 3},
     {"buffer", {NULL, "4096", "64k"}, 3},
@@ -37,7 +38,7 @@ static const struct {
     {"sync", {"no", "no", "no", "yes"}, 4},
 };
 
-static const char *const faults[] = {"", "", "kill", "kill", "kill", "cut", "cut", "eio", "enospc", "short", "alloc"};
+static const char *const faults[] = {"", "", "", "", "", "kill", "kill", "kill", "cut", "cut", "eio", "enospc", "short", "alloc"};
 
 static void draw_fault(struct life *life)
 {
@@ -52,15 +53,15 @@ static void draw_fault(struct life *life)
 		snprintf(life->fault, sizeof(life->fault), "%s@%llu%s", kind, (unsigned long long)at, lasts ? "+" : "");
 }
 
-void life_draw(struct life *life, uint64_t seed, uint64_t branch, bool moments)
+void life_draw(struct life *life, uint64_t seed, uint64_t number, bool moments)
 {
 	size_t n = 0;
 
-	*life = (struct life){.state = seed * 7919 + branch * 104729, .branch = branch};
+	*life = (struct life){.state = seed * 7919 + number * 104729, .number = number};
 	draw(&life->state);
-	life->versions = 1 + draw_below(&life->state, 7);
+	life->moves = 1 + draw_below(&life->state, 9);
 	life->closes = draw_below(&life->state, 2);
-	life->patient = draw_below(&life->state, 3) == 0;
+	life->relative = draw_below(&life->state, 4) == 0;
 	life->any_thread = draw_below(&life->state, 3) != 0;
 	life->background = draw_below(&life->state, 2);
 	life->struck = (int)draw_below(&life->state, 1000);
@@ -71,6 +72,10 @@ void life_draw(struct life *life, uint64_t seed, uint64_t branch, bool moments)
 			continue;
 		if (strcmp(choices[i].key, "capture") == 0)
 			life->sync = strcmp(word, "sync") == 0;
+		if (strcmp(choices[i].key, "keep") == 0)
+			life->keep[0] = strtoull(word, NULL, 10);
+		if (strcmp(choices[i].key, "l2_keep") == 0)
+			life->keep[1] = strtoull(word, NULL, 10);
 		snprintf(life->text[n], sizeof(life->text[n]), "%s=%s", choices[i].key, word);
 		life->settings[n] = life->text[n];
 		n++;
@@ -83,8 +88,8 @@ const char *life_text(const struct life *life)
 {
 	static char text[2048];
 	size_t at = (size_t)snprintf(text, sizeof(text),
-				     "life %llu, %llu versions, fault \"%s\":", (unsigned long long)life->branch,
-				     (unsigned long long)life->versions, life->fault);
+				     "life %llu, %llu moves, fault \"%s\":", (unsigned long long)life->number,
+				     (unsigned long long)life->moves, life->fault);
 
 	for (size_t i = 0; life->settings[i] && at < sizeof(text); i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, " %s", life->settings[i]);

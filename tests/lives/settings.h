@@ -1,17 +1,21 @@
-/* draw: what a life of a job is like: its settings, and what goes wrong. */
-#ifndef TESTS_SOAK_DRAW_H
-#define TESTS_SOAK_DRAW_H
+/* settings: what a life of a job is like: its settings, and what goes wrong. */
+#ifndef TESTS_LIVES_SETTINGS_H
+#define TESTS_LIVES_SETTINGS_H
 
-#include "history.h"
+#include "../lib/draw.h"
+
+#include <stdbool.h>
 
 #define LIFE_SETTINGS 32
 #define LIFE_HANGS    120 /* seconds after which a life is taken as hung */
 
 struct life {
 	uint64_t state;     /* for further draws */
-	uint64_t branch;
-	uint64_t versions;  /* to take */
-	bool closes, patient, sync;
+	uint64_t number;
+	uint64_t moves;     /* to make */
+	uint64_t keep[2];   /* versions on L1, on L2; 0: all */
+	bool closes, sync;
+	bool relative;      /* the paths of the levels are */
 	bool any_thread, background; /* how ranks may meet */
 	int struck;         /* the rank that the fault hits, modulo their number */
 	bool errs;          /* the fault is one that calls may report */
@@ -21,7 +25,7 @@ struct life {
 };
 
 /* MOMENTS: no faults at counted calls, since the life will be killed at a moment that the clock gives. */
-void life_draw(struct life *life, uint64_t seed, uint64_t branch, bool moments);
+void life_draw(struct life *life, uint64_t seed, uint64_t number, bool moments);
 
 /* All of it in one line that lasts until the next call. */
 const char *life_text(const struct life *life);
