@@ -429,12 +429,22 @@ static bool guests_stay(struct court *c)
 	return true;
 }
 
+static void half_published(struct model *m)
+{
+	for (int i = 0; i < m->count && m->half != MODEL_NONE; i++) {
+		if (!model_has(m, m->nodes[m->half].parent, i))
+			m->nodes[i].sure[0] = m->nodes[i].sure[1] = false;
+	}
+	m->half = MODEL_NONE;
+}
+
 static bool hear(struct court *c)
 {
 	uint64_t version = NO_VERSION;
 	bool fine = true, problem;
 
 	find_run(c);
+	half_published(c->m);
 	while (fine && (version = next_listed(c, version, &problem)) != NO_VERSION) {
 		c->m->top_number = version;
 		if (c->any)

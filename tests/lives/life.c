@@ -115,7 +115,11 @@ static int node_new(struct job *j, uint64_t version, bool racing)
 		n->epoch = j->epoch + begins;
 		n->racing = racing;
 		n->gone = n->sure[0] = n->sure[1] = false;
-		n->trim[0] = n->trim[1] = 0;
+		for (int l = 0; l < 2; l++) {
+			n->trim[l] = 0;
+			model_keep(m, l, id, j->life.keep[l]);
+		}
+		m->half = begins && j->walk->own_first && (*j->life.fault || j->walk->moments) ? id : MODEL_NONE;
 	}
 	j->now->tag = (struct memory_tag){(uint64_t)id, version, (uint64_t)j->rank, j->now->seed};
 	change(j, (uint64_t)id);
@@ -149,12 +153,6 @@ static void sure(struct job *j, int level, int node)
 	m->nodes[node].sure[level] = true;
 	if (first)
 		model_published(m, j->tip);
-}
-
-static void keeps(struct job *j)
-{
-	for (int l = 0; l < 2 && j->rank == 0; l++)
-		model_keep(job_model(j), l, j->tip, j->life.keep[l]);
 }
 
 static void *scribble(void *arg)
@@ -205,7 +203,8 @@ bool take(struct job *j, uint64_t version, bool racing)
 	node_taken(j, id, version);
 	if (j->life.sync)
 		sure(j, 0, id);
-	keeps(j);
+	if (j->rank == 0)
+		job_model(j)->half = MODEL_NONE;
 	return true;
 }
 
@@ -277,7 +276,6 @@ static void listed(struct job *j, const struct kedge_version_info *list, size_t 
 			if (list[i].levels & 1u << l)
 				sure(j, l, node);
 	}
-	keeps(j);
 	if (count && j->run != MODEL_NONE && !j->damaged && !j->shadow && !j->purged)
 		look_back(j, model_below(m, j->tip, list[draw_below(&j->life.state, count)].version + 1));
 }
@@ -295,7 +293,7 @@ bool settle(struct job *j)
 			failed(j, "versions");
 		return false;
 	}
-	if (rc == 0 || !j->life.errs)
+	if ((rc == 0 || !j->life.errs) && !j->purged)
 		listed(j, list, count);
 	kedge_free(list);
 	return rc == 0;

@@ -150,7 +150,7 @@ static bool run_walk(struct walk *w)
 {
 	memset(w->shared, 0, sizeof(*w->shared));
 	w->state = w->seed;
-	w->copied = MODEL_NONE;
+	w->copied = w->shared->model.half = MODEL_NONE;
 	w->second_level = draw_below(&w->state, 3) != 0;
 	w->ranks = draw_below(&w->state, 3) ? 1 : 2 + (int)draw_below(&w->state, WALK_RANKS - 1);
 	w->own_first = w->ranks > 1 && draw_below(&w->state, 2);

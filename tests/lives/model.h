@@ -48,6 +48,10 @@ struct model {
 	bool second_away; /* something else, or nothing, is where L2 was */
 	bool returned;    /* an old copy of L1 was put back: what was discarded may be there */
 
+	/* The first version of a run, with an L1 for each rank, that was perhaps published on some of them and not on others: what
+	 * it was to abandon, or to replace, does not count then, and it is not complete. MODEL_NONE: there is none. */
+	int half;
+
 	/* What the judge found, before a life. */
 	int top;                  /* the newest version of the present history that can be restored */
 	int base;                 /* the newest, whether it can or not */
