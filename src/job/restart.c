@@ -188,8 +188,9 @@ static bool is_file(const char *name)
 	return strncmp(name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
 }
 
-/* The application gives room for regions that it does not have, or has in another size. */
-static int room_ask(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err)
+/* The application gives room for regions that it does not have, or has in another size. ADDED[i]: stored region i was
+ * not protected. */
+static int room_ask(kedge_t *k, const struct kedge__segment *top, bool *added, struct kedge__error *err)
 {
 	int rc = 0;
 
@@ -207,8 +208,18 @@ static int room_ask(kedge_t *k, const struct kedge__segment *top, struct kedge__
 			rc = kedge__region_table_put(k->regions, stored->name, data,
 						     (size_t)(stored->bytes / kedge_type_size(info.type)), info.type,
 						     info.ndims, (const size_t *)info.dims, err);
+		added[i] = data && !rc && !r;
 	}
 	return rc;
+}
+
+/* The version is passed over: an older one need not have what only this one asked room for. */
+static void room_return(kedge_t *k, const struct kedge__segment *top, const bool *added)
+{
+	for (size_t i = 0; i < top->region_count; i++) {
+		if (added[i])
+			(void)kedge__region_table_remove(k->regions, top->regions[i].name, NULL);
+	}
 }
 
 static int targets_make(kedge_t *k, const struct kedge__segment *top, struct kedge__restore_target **targets,
@@ -295,12 +306,15 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 	struct kedge__restore_target *targets = NULL;
 	struct kedge__run run = {0};
 	struct kedge__lineage *l = NULL;
+	bool *added = NULL;
 	int rc = kedge__versions_open(k, key, &l, err);
 
 	if (!rc)
 		rc = run_find(k, key, &run, err);
-	if (!rc)
-		rc = room_ask(k, kedge__lineage_top(l), err);
+	if (!rc) {
+		added = kedge__calloc(kedge__lineage_top(l)->region_count + 1, sizeof(*added));
+		rc = added ? room_ask(k, kedge__lineage_top(l), added, err) : kedge__error_nomem(err);
+	}
 	if (!rc)
 		rc = kedge__files_create(k, kedge__lineage_top(l), err);
 	if (!rc)
@@ -319,10 +333,13 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 		k->rely_from = kedge__lineage_needs_others(l) ? key.version + 1 : 0;
 		kedge__run_restarted(k, &run, key.version);
 	} else {
+		if (added)
+			room_return(k, kedge__lineage_top(l), added);
 		kedge__files_drop(k);
 	}
 	kedge__run_done(&run);
 	kedge__free(targets);
+	kedge__free(added);
 	kedge__lineage_close(l);
 	return rc;
 }

@@ -224,12 +224,15 @@ static void test_failed_first_version(void **state)
 struct shelf {
 	uint8_t *at;
 	size_t bytes, asked;
+	uint8_t late[50];
 };
 
 static void *room(void *user, const char *name, const struct kedge_region_info *info)
 {
 	struct shelf *s = user;
 
+	if (strcmp(name, "comes") == 0)
+		return s->late;
 	if (strcmp(name, "grows") != 0)
 		return NULL;
 	s->asked++;
@@ -274,6 +277,40 @@ static void test_room(void **state)
 	kedge_set_room(k, NULL, NULL);
 	assert_ok(k, kedge_protect(k, "grows", s.at, 1, KEDGE_U8));
 	assert_int_equal(kedge_restart(k, 3, NULL), KEDGE_E_MISMATCH);
+	assert_ok(k, kedge_close(k));
+	free(s.at);
+}
+
+/* The damaged newest version has a region that the older one does not have: room that was given for it is given back.
+ */
+static void test_room_passed_over(void **state)
+{
+	const struct place *p = *state;
+	kedge_t *k = job_open(p, false, NULL);
+	struct shelf s = {0};
+	struct kedge_region_entry *list;
+	uint64_t got;
+	size_t n;
+
+	for (uint64_t v = 1; v <= 2; v++) {
+		fill_random(m, 1000, v);
+		assert_ok(k, kedge_protect(k, "grows", m, 1000, KEDGE_U8));
+		if (v == 2)
+			assert_ok(k, kedge_protect(k, "comes", want, 50, KEDGE_U8));
+		assert_ok(k, kedge_checkpoint(k, v));
+	}
+	assert_ok(k, kedge_close(k));
+	segment_damage(p->l1, 2, 0);
+	k = job_open(p, false, NULL);
+	kedge_set_room(k, room, &s);
+	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, &got));
+	assert_int_equal(got, 1);
+	fill_random(m, 1000, 1);
+	assert_memory_equal(s.at, m, 1000);
+	assert_ok(k, kedge_checkpoint(k, 2));
+	assert_ok(k, kedge_regions(k, 2, &list, &n));
+	assert_int_equal(n, 1);
+	kedge_free(list);
 	assert_ok(k, kedge_close(k));
 	free(s.at);
 }
@@ -342,6 +379,7 @@ int main(void)
 	    JOB(test_every_level_knows),
 	    JOB(test_failed_first_version),
 	    JOB(test_room),
+	    JOB(test_room_passed_over),
 	    JOB(test_fork),
 	};
 
