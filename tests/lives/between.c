@@ -1,6 +1,6 @@
 /* What happens to the files of a job between two of its lives, and what it means for the model. */
-#include "walk.h"
 #include "store/store.h"
+#include "walk.h"
 
 #include <kedge/kedge.h>
 
@@ -248,7 +248,8 @@ static struct {
 static int note_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)ftw;
-	if (type == FTW_F && st->st_size > 0 && found.count < 1024 && !strstr(path, "/notes") && !strstr(path, "/job/l2"))
+	if (type == FTW_F && st->st_size > 0 && found.count < 1024 && !strstr(path, "/notes") &&
+	    !strstr(path, "/job/l2"))
 		path_make(found.paths[found.count++], "%s", path);
 	return 0;
 }
@@ -394,7 +395,7 @@ static const struct {
 	void (*fn)(struct walk *w);
 	unsigned weight;
 } choices[] = {{lose, 10}, {old_disk, 16}, {clone_disk, 6}, {old_record, 8}, {second, 14},
-	       {flip, 10}, {foreign, 4},   {tend, 14}, {crowd, 4}};
+	       {flip, 10}, {foreign, 4},   {tend, 14},      {crowd, 4}};
 
 void between(struct walk *w)
 {

@@ -30,6 +30,7 @@ struct job {
 	uint64_t floor;  /* numbers below it are refused, for sure */
 	bool away;        /* L2 is */
 	bool second_went; /* L2 was, or came back, in this life */
+	int first_left;   /* the first node of this life that L1 was not purged of */
 	bool purged;      /* L1 was, and no version was taken since */
 	bool shadow;      /* versions are listed that cannot be restored */
 	bool damaged;     /* some file was, before this life */

@@ -2,9 +2,9 @@
  * The judge reads back every version of the present history, on all ranks, by way of the layers below the handle: it
  * changes nothing in the store. What it finds is held against the model, and `kedge verify` against what it finds.
  */
-#include "walk.h"
 #include "restore/restore.h"
 #include "store/store.h"
+#include "walk.h"
 
 #include <stdlib.h>
 
@@ -13,8 +13,8 @@ struct court {
 	struct model *m;
 	struct kedge__catalog *cats[WALK_RANKS][2]; /* NULL: not there */
 	struct kedge__run run;
-	bool any;                 /* there is a run */
-	bool found[MODEL_NODES];  /* can be restored on all ranks */
+	bool any;                   /* there is a run */
+	bool found[MODEL_NODES];    /* can be restored on all ranks */
 	bool whole[2][MODEL_NODES]; /* from this level alone */
 	char why[MODEL_NODES][160]; /* not, of the versions that are listed, by number modulo their room */
 	struct memory *memory;
@@ -120,7 +120,8 @@ static const struct kedge__set *set_of(const struct court *c, struct kedge__cata
 }
 
 /* From level ONLY, or, with -1, as a restart takes it: levels that have the very set first. */
-static int restore_rank(struct court *c, uint64_t version, int rank, int only, uint64_t *epoch, struct kedge__error *err)
+static int restore_rank(struct court *c, uint64_t version, int rank, int only, uint64_t *epoch,
+			struct kedge__error *err)
 {
 	struct kedge__catalog *levels[2];
 	const struct kedge__set *set = NULL;
@@ -282,7 +283,7 @@ static bool excused(const struct court *c, int level, uint64_t version)
 	return false;
 }
 
-/* keep, or gc, could let it go. */
+/* keep, or gc, could let it go, since so many newer ones were there: they still are, or were left in the last life. */
 static bool trimmed(const struct court *c, int level, int node)
 {
 	uint64_t newer = 0;
@@ -293,7 +294,8 @@ static bool trimmed(const struct court *c, int level, int node)
 		const struct node *n = &c->m->nodes[i];
 
 		if (i != node && n->version > c->m->nodes[node].version &&
-		    (c->whole[level][i] || (n->sure[level] && excused(c, level, n->version))))
+		    (c->whole[level][i] || (n->sure[level] && excused(c, level, n->version)) ||
+		     (i >= c->m->first && !model_has(c->m, c->m->top, i))))
 			newer++;
 	}
 	return newer >= c->m->nodes[node].trim[level];
@@ -350,7 +352,8 @@ static bool compare(struct court *c)
 		return true;
 	if (m->top == MODEL_NONE)
 		return lost(c, newest, "is lost");
-	if (!model_has(m, m->top, newest) && !(m->nodes[m->top].run != m->nodes[newest].run && model_later(m, m->top, newest)))
+	if (!model_has(m, m->top, newest) &&
+	    !(m->nodes[m->top].run != m->nodes[newest].run && model_later(m, m->top, newest)))
 		return lost(c, newest, "does not count any more");
 	for (int i = 0; i < m->count; i++) {
 		if (model_has(m, m->top, i) && is_due(c, i) && !c->found[i])

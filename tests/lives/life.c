@@ -215,8 +215,8 @@ static void same(struct job *j, const struct memory *got, int node, const char *
 	struct node *n = &job_model(j)->nodes[node];
 	char text[160];
 
-	snprintf(text, sizeof(text), "node %llu instead of node %d (version %llu)", (unsigned long long)got->tag.node, node,
-		 (unsigned long long)n->version);
+	snprintf(text, sizeof(text), "node %llu instead of node %d (version %llu)", (unsigned long long)got->tag.node,
+		 node, (unsigned long long)n->version);
 	if (got->tag.node != (uint64_t)node || got->tag.version != n->version || got->tag.rank != (uint64_t)j->rank)
 		wrong(j, what, text);
 	for (size_t i = 0; i < MEMORY_AREAS; i++) {
@@ -273,7 +273,7 @@ static void listed(struct job *j, const struct kedge_version_info *list, size_t 
 		if (node < j->first || m->nodes[node].version != list[i].version)
 			continue;
 		for (int l = 0; l < 2; l++)
-			if (list[i].levels & 1u << l)
+			if (list[i].levels & 1u << l && (l || node >= j->first_left))
 				sure(j, l, node);
 	}
 	if (count && j->run != MODEL_NONE && !j->damaged && !j->shadow && !j->purged)

@@ -138,6 +138,7 @@ static bool one_life(struct walk *w, uint64_t number)
 	struct life life;
 
 	life_draw(&life, w->seed, number, w->moments);
+	w->shared->model.first = w->shared->model.count;
 	walk_say(w, "\n    %s:", life_text(&life));
 	if (!run_life(w, &life) || !elsewhere_empty(w) || !run_judge(w))
 		return false;

@@ -128,7 +128,7 @@ static void patterns(struct memory_area *a, uint64_t *state)
 }
 
 static void (*const changes[])(struct memory_area *, uint64_t *) = {scatter, scatter, noise,   drift,
-								     shift,   fill,    patterns};
+								    shift,   fill,    patterns};
 
 void memory_change(struct memory *m, uint64_t node, size_t first, size_t end)
 {

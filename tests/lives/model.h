@@ -52,6 +52,8 @@ struct model {
 	 * it was to abandon, or to replace, does not count then, and it is not complete. MODEL_NONE: there is none. */
 	int half;
 
+	int first; /* of the last life */
+
 	/* What the judge found, before a life. */
 	int top;                  /* the newest version of the present history that can be restored */
 	int base;                 /* the newest, whether it can or not */

@@ -45,7 +45,7 @@ static void refused(struct job *j, uint64_t version, const char *why)
 
 static bool move_low(struct job *j)
 {
-	if (j->floor)
+	if (j->floor && !j->life.errs) /* else it is not known what was taken */
 		refused(j, draw_below(&j->common, j->floor), "a number that is not above all");
 	return true;
 }
@@ -146,7 +146,7 @@ static bool move_restart(struct job *j)
 
 	if (!quiet(j) || j->tip < j->first || !settle(j))
 		return true;
-	if (draw_below(&j->common, 2) == 0) {
+	if (draw_below(&j->common, 2) == 0 && j->run != MODEL_NONE) { /* else there may be newer ones */
 		say(j, "restart newest", job_model(j)->nodes[node].version);
 		return restart(j, KEDGE_NEWEST, node);
 	}
@@ -203,13 +203,15 @@ static bool move_purge(struct job *j)
 		return true;
 	gather(j);
 	say(j, "purge", (uint64_t)rank);
+	if (j->rank == 0)
+		first_level_lost(j->walk);
+	gather(j);
 	if (j->rank == rank) {
 		first_level_path(j->walk, rank, path);
 		tree_remove(path);
 	}
-	if (j->rank == 0)
-		first_level_lost(j->walk);
 	j->purged = true;
+	j->first_left = j->next;
 	gather(j);
 	return true;
 }
@@ -251,7 +253,7 @@ static bool move_next(struct job *j)
 
 static bool move_again(struct job *j)
 {
-	if (!j->again)
+	if (!j->again || (j->life.errs && !j->life.sync)) /* whether it was replaced would not be known */
 		return move_next(j);
 	say(j, "take again", j->last);
 	return take(j, j->last, false);
@@ -278,8 +280,8 @@ static const struct {
 	bool (*fn)(struct job *j);
 	unsigned weight;
 } choices[] = {
-    {move_next, 40},   {move_again, 8},   {move_low, 8},   {move_settle, 12}, {move_restart, 8}, {move_racing, 6},
-    {move_discard, 3}, {move_fork, 3},    {move_guest, 3}, {move_purge, 4},   {move_second, 5},
+    {move_next, 40},   {move_again, 8}, {move_low, 8},   {move_settle, 12}, {move_restart, 8}, {move_racing, 6},
+    {move_discard, 3}, {move_fork, 3},  {move_guest, 3}, {move_purge, 4},   {move_second, 5},
 };
 
 static bool move(struct job *j)

@@ -38,7 +38,8 @@ static const struct {
     {"sync", {"no", "no", "no", "yes"}, 4},
 };
 
-static const char *const faults[] = {"", "", "", "", "", "kill", "kill", "kill", "cut", "cut", "eio", "enospc", "short", "alloc"};
+static const char *const faults[] = {"",     "",    "",    "",    "",       "kill",  "kill",
+				     "kill", "cut", "cut", "eio", "enospc", "short", "alloc"};
 
 static void draw_fault(struct life *life)
 {
