@@ -2,19 +2,22 @@
 PREFIX ?= /usr/local
 BUILD  := build/plain
 JOBS   := $(shell nproc 2>/dev/null || echo 2)
+WALKS  ?= 2000
+SEED   ?= 0
 
-.PHONY: help deps build demo check bench bench-models install clean format
+.PHONY: help deps build demo check soak bench bench-models install clean format
 
 help:
 	@echo 'make demo     a parallel job is killed in mid-run, restarts, and ends with the same answer'
 	@echo 'make check    build three times (plain, address, thread sanitizers) and run all tests'
+	@echo 'make soak     $(WALKS) random walks over the model of a job (WALKS=N; SEED=N to walk the same again)'
 	@echo 'make build    build into build/plain'
 	@echo 'make bench    measure reducers and restore on this machine (bench-models: the models against the papers)'
 	@echo 'make install  install under PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make format   clang-format over all sources'
 	@echo 'make clean    remove build/'
 	@echo
-	@echo 'demo, check, build and bench install missing packages first (Debian and its kin, as root or with sudo).'
+	@echo 'demo, check, soak, build and bench install missing packages first (Debian and its kin, as root or with sudo).'
 
 deps:
 	@scripts/deps.sh build
@@ -29,6 +32,10 @@ demo: deps
 check:
 	@scripts/deps.sh check
 	@scripts/check.sh
+
+soak: build
+	@$(BUILD)/tests/lives/lives --seed $(SEED) --rounds $(WALKS) --keep
+	@$(BUILD)/tests/lives/lives --seed $(SEED) --rounds $(WALKS) --keep --moments
 
 bench: build
 	@$(BUILD)/bin/kedge bench reduce

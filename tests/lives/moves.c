@@ -153,7 +153,7 @@ static bool move_restart(struct job *j)
 	for (uint64_t back = draw_below(&j->common, 4); back > 0 && !j->life.keep[0]; back--) {
 		int parent = job_model(j)->nodes[node].parent;
 
-		if (parent >= j->first && !job_model(j)->nodes[parent].racing)
+		if (parent >= j->first && parent >= j->first_left && !job_model(j)->nodes[parent].racing)
 			node = parent;
 	}
 	say(j, "restart", job_model(j)->nodes[node].version);
