@@ -141,7 +141,7 @@ static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *ru
 static int present_find(kedge_t *k, struct kedge__run *present, struct kedge__error *err)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];
-	uint64_t drawn;
+	struct kedge__run_draw drawn;
 	size_t n = 0;
 	int rc = kedge__versions_scan(k, err);
 

@@ -25,7 +25,7 @@ void kedge__job_run_done(struct kedge__job_run *run)
 struct head_msg {
 	struct kedge__say say;
 	uint64_t epoch, created_ns, id, links;
-	uint64_t drawn; /* rank 0's is the id of the next run */
+	struct kedge__run_draw drawn; /* rank 0's is for the next run */
 };
 
 static bool head_before(const struct head_msg *a, const struct head_msg *b)
@@ -89,7 +89,7 @@ static int head_choose(kedge_t *k, const struct head_msg *all, struct kedge__run
 }
 
 int kedge__run_present(kedge_t *k, struct kedge__catalog *const *levels, size_t n, int rc, struct kedge__run *present,
-		       uint64_t *drawn, struct kedge__error *err)
+		       struct kedge__run_draw *drawn, struct kedge__error *err)
 {
 	const struct kedge__set *head = rc ? NULL : kedge__history_head(levels, n);
 	struct kedge__run run = {0};
@@ -105,7 +105,7 @@ int kedge__run_present(kedge_t *k, struct kedge__catalog *const *levels, size_t 
 	own->created_ns = head ? head->created_ns : 0;
 	own->id = run.id;
 	own->links = run.link_count;
-	own->drawn = id_draw();
+	own->drawn = (struct kedge__run_draw){id_draw(), kedge__clock_wall_ns()};
 	if (!rc)
 		rc = kedge__channel_gather(&k->front, sizeof(*own), &all, err);
 	else
@@ -244,7 +244,8 @@ int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err)
 	struct kedge__catalog *levels[KEDGE__LEVELS];
 	struct kedge__run present = {0}, next = {0};
 	const struct kedge__run *base;
-	uint64_t drawn = 0, after = 0;
+	struct kedge__run_draw drawn = {0, 0};
+	uint64_t after = 0;
 	bool fresh = k->run.last == KEDGE__NO_VERSION && !k->run.placed;
 	size_t n;
 	int rc;
@@ -267,8 +268,10 @@ int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err)
 	if (!rc && fresh && version < after)
 		rc = refuse(k, version, after - 1, err);
 	if (!rc) {
-		kedge__run_follow(base, after ? after - 1 : KEDGE__NO_VERSION, version, drawn, &next);
-		next.epoch = KEDGE__MAX(present.epoch, base->epoch) + 1;
+		kedge__run_follow(base, after ? after - 1 : KEDGE__NO_VERSION, version, drawn.id, &next);
+		/* Above all that is known; of what is on a level that is away the clock knows more than a count does.
+		 */
+		next.epoch = KEDGE__MAX(KEDGE__MAX(present.epoch, base->epoch) + 1, drawn.ns);
 		kedge__run_done(&k->run.next);
 		k->run.next = next;
 		next.links = NULL;
@@ -348,7 +351,8 @@ int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut,
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];
 	struct kedge__run present = {0};
-	uint64_t drawn, after = 0;
+	struct kedge__run_draw drawn;
+	uint64_t after = 0;
 	size_t n;
 	int rc;
 

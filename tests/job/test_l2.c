@@ -313,6 +313,35 @@ static void test_begun_without_l2(void **state)
 	after(p, p->l1, 7);
 }
 
+/* The same, and L2 is back only when the process is gone: which of the two runs is the later one, neither could know.
+ */
+static void test_begun_without_l2_for_all_its_life(void **state)
+{
+	struct place *p = *state;
+	kedge_t *k;
+
+	begin_with_l2(p);
+	for (uint64_t v = 3; v <= 4; v++) {
+		k = open_series(p, NULL);
+		comes_back(k, KEDGE_NEWEST, v - 1);
+		take_both(k, v, v);
+		assert_ok(k, kedge_close(k));
+	}
+	unmount(p, GONE);
+	assert_int_equal(nftw(p->l1, remove_version, 16, FTW_DEPTH | FTW_PHYS), 0);
+	k = open_series(p, NULL);
+	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_MISSING);
+	assert_ok(k, kedge_begin(k));
+	take_l1_alone(k, 5);
+	assert_ok(k, kedge_close(k));
+	mount_again(p);
+	k = open_series(p, NULL);
+	comes_back(k, KEDGE_NEWEST, 5);
+	take_both(k, 6, 6);
+	assert_ok(k, kedge_close(k));
+	after(p, p->l1, 6);
+}
+
 /* A program that computes the same again: L2 has the bytes already, but of versions that go. */
 static void test_same_bytes_of_an_abandoned_run(void **state)
 {
@@ -437,6 +466,7 @@ int main(void)
 	    JOB(test_nothing_on_l1_is_not_a_fresh_start),
 	    JOB(test_restart_looks_again),
 	    JOB(test_begun_without_l2),
+	    JOB(test_begun_without_l2_for_all_its_life),
 	    JOB(test_same_bytes_of_an_abandoned_run),
 	    JOB(test_tie_comes_again),
 	    JOB(test_no_directory),
