@@ -187,8 +187,7 @@ static pid_t parent_of(const char *pid)
 	return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? (pid_t)parent : -1;
 }
 
-/* Without /proc every number that a process may have is tried: waitid() knows which are our children. A second at most.
- */
+/* Without /proc every number that a process may have is tried: waitid() knows which are our children. */
 static void kill_adopted_blindly(void)
 {
 	for (pid_t pid = 2; pid < PID_LIMIT; pid++) {
@@ -239,6 +238,7 @@ static void end_leftovers(struct kedge__run_loop *r)
 		kill_adopted();
 		while (waitpid(-1, &status, 0) < 0 && errno == EINTR)
 			;
+		reap(0, &status);
 	}
 }
 
