@@ -23,7 +23,9 @@ static int load_moment(struct kedge__rex_series *s, const char *path, struct ked
 
 	if (rc == 0) {
 		kedge__page_places_next(s->count ? &m[-1].places : &none, &image, &m->places);
-		m->data = kedge__page_places_fill(&m->places, &image);
+		rc = kedge__page_places_fill(&m->places, &image, &m->data, err);
+	}
+	if (rc == 0) {
 		s->room = KEDGE__MAX(s->room, m->places.count);
 		s->count++;
 	}

@@ -107,26 +107,30 @@ static int choose_version(struct save *s)
 
 static int protect_file(struct save *s, const struct kedge__save_file *f)
 {
-	size_t size = kedge_type_size(s->element), bytes = (size_t)f->stat.st_size;
-	int rc;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__file_loan loan = {f->region, f->path, f->fd, (uint64_t)f->stat.st_size, s->element};
 
 	/* A file that is no whole number of elements is still a file. */
-	if (bytes % size)
-		rc = kedge_protect(s->k, f->region, f->data, bytes, KEDGE_BYTES);
-	else
-		rc = kedge_protect(s->k, f->region, f->data, bytes / size, s->element);
-	return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save %s", f->path) : 0;
+	if (loan.bytes % kedge_type_size(s->element))
+		loan.type = KEDGE_BYTES;
+	if (kedge__file_lend(s->k, &loan, &err))
+		return kedge__tool_fail(s->usage.command, &err, "cannot save %s", f->path);
+	return 0;
 }
 
 static int protect_pages(struct save *s)
 {
-	int rc = kedge__save_pages_protect(&s->pages, s->k, s->version, s->element);
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__save_pages_protect(&s->pages, s->k, s->version, s->element, &err);
 
+	if (err.code)
+		return kedge__tool_fail(s->usage.command, &err, "cannot save %s", s->page_index);
 	return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save %s", s->page_index) : 0;
 }
 
 static int checkpoint(struct save *s)
 {
+	struct kedge__error err = KEDGE__ERROR_INIT;
 	double began = kedge__clock_seconds();
 	int rc;
 
@@ -140,6 +144,9 @@ static int checkpoint(struct save *s)
 	s->seconds = kedge__clock_seconds() - began;
 	if (rc == 0)
 		rc = kedge_stats_get(s->k, &s->stats);
+	if (rc == KEDGE_E_STATE && kedge__save_files_check(&s->files, &err))
+		return kedge__tool_fail(s->usage.command, &err, "cannot save version %llu of %s",
+					(unsigned long long)s->version, s->name);
 	if (rc)
 		return kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save version %llu of %s",
 					    (unsigned long long)s->version, s->name);

@@ -8,8 +8,7 @@
 struct kedge__save_file {
 	const char *path; /* as given */
 	char *region;     /* path, normalised; owned */
-	void *data;       /* mapped; NULL if the file is empty */
-	struct stat stat; /* when it was mapped */
+	struct stat stat; /* when it was opened */
 	int fd;
 };
 
@@ -18,10 +17,12 @@ struct kedge__save_files {
 	size_t count;
 };
 
-/* Open and map PATHS. KEDGE_E_ARG: two of them make the same region, or one makes none. */
+/* Open PATHS. KEDGE_E_ARG: two of them make the same region, or one makes none. */
 int kedge__save_files_open(struct kedge__save_files *files, char *const *paths, size_t n, struct kedge__error *err);
 void kedge__save_files_close(struct kedge__save_files *files); /* takes half-open ones */
-/* KEDGE_E_IO if a file is no longer what was mapped: size, or time of last change. */
+/* BYTES bytes of F at OFFSET. KEDGE_E_IO if it ends before them. */
+int kedge__save_file_read(const struct kedge__save_file *f, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
+/* KEDGE_E_IO if a file is no longer what was opened: size, or time of last change. */
 int kedge__save_files_check(const struct kedge__save_files *files, struct kedge__error *err);
 
 /*

@@ -1,9 +1,8 @@
-/* save_files: input files, mapped, and watched for changes while they are read. */
+/* save_files: input files, open, and watched for changes while they are read. */
 #include "save.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 char *kedge__save_region_name(const char *path)
@@ -33,7 +32,7 @@ char *kedge__save_region_name(const char *path)
 	return NULL;
 }
 
-static int map_file(struct kedge__save_file *f, struct kedge__error *err)
+static int check_file(struct kedge__save_file *f, struct kedge__error *err)
 {
 	/* Without O_NONBLOCK a FIFO would wait for its writer before it can be refused. */
 	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -45,13 +44,6 @@ static int map_file(struct kedge__save_file *f, struct kedge__error *err)
 		return kedge__error_set(err, KEDGE_E_IO, EISDIR, "cannot save %s", f->path);
 	if (!S_ISREG(f->stat.st_mode))
 		return kedge__error_set(err, KEDGE_E_IO, 0, "%s is not a regular file", f->path);
-	if (f->stat.st_size == 0)
-		return 0;
-	f->data = mmap(NULL, (size_t)f->stat.st_size, PROT_READ, MAP_PRIVATE, f->fd, 0);
-	if (f->data == MAP_FAILED) {
-		f->data = NULL;
-		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot map %s", f->path);
-	}
 	return 0;
 }
 
@@ -61,7 +53,7 @@ static int open_file(struct kedge__save_file *f, const char *path, struct kedge_
 	f->region = kedge__save_region_name(path);
 	if (!f->region)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' names no file", path);
-	return map_file(f, err);
+	return check_file(f, err);
 }
 
 static int compare_regions(const void *a, const void *b)
@@ -112,14 +104,22 @@ void kedge__save_files_close(struct kedge__save_files *files)
 	for (size_t i = 0; i < files->count; i++) {
 		struct kedge__save_file *f = &files->at[i];
 
-		if (f->data)
-			munmap(f->data, (size_t)f->stat.st_size);
 		kedge__fs_close(f->fd);
 		kedge__free(f->region);
 	}
 	kedge__free(files->at);
 	files->at = NULL;
 	files->count = 0;
+}
+
+int kedge__save_file_read(const struct kedge__save_file *f, uint64_t offset, void *buffer, size_t bytes,
+			  struct kedge__error *err)
+{
+	int rc = kedge__fs_pread(f->fd, buffer, bytes, offset, f->path, err);
+
+	if (rc != KEDGE_E_DAMAGED)
+		return rc;
+	return kedge__error_set(err, KEDGE_E_IO, 0, "%s was cut short while it was saved", f->path);
 }
 
 static bool same_time(struct timespec a, struct timespec b)

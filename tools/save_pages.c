@@ -50,7 +50,8 @@ static void read_places(kedge_t *k, uint64_t version, struct kedge__page_places 
 	kedge__error_done(&err);
 }
 
-int kedge__save_pages_protect(struct kedge__save_pages *p, kedge_t *k, uint64_t version, enum kedge_type type)
+int kedge__save_pages_protect(struct kedge__save_pages *p, kedge_t *k, uint64_t version, enum kedge_type type,
+			      struct kedge__error *err)
 {
 	struct kedge__page_places before = {0};
 	int rc;
@@ -58,7 +59,9 @@ int kedge__save_pages_protect(struct kedge__save_pages *p, kedge_t *k, uint64_t 
 	read_places(k, version, &before);
 	kedge__page_places_next(&before, &p->image, &p->places);
 	kedge__page_places_done(&before);
-	p->data = kedge__page_places_fill(&p->places, &p->image);
+	rc = kedge__page_places_fill(&p->places, &p->image, &p->data, err);
+	if (rc)
+		return rc;
 	rc = kedge_protect(k, KEDGE__PAGES_REGION, p->data, p->places.count * KEDGE__PAGE_BYTES / kedge_type_size(type),
 			   type);
 	if (rc == 0)

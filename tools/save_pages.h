@@ -13,7 +13,7 @@ struct kedge__save_pages {
 int kedge__save_pages_open(struct kedge__save_pages *p, const char *index, const char *data, struct kedge__error *err);
 void kedge__save_pages_close(struct kedge__save_pages *p); /* takes one that is all zero, and half-open ones */
 /* Protect the two regions for VERSION. A code of the public calls. */
-int kedge__save_pages_protect(struct kedge__save_pages *p, kedge_t *k, uint64_t version, enum kedge_type type);
+int kedge__save_pages_protect(struct kedge__save_pages *p, kedge_t *k, uint64_t version, enum kedge_type type, struct kedge__error *err);
 /* KEDGE_E_IO if one of the two files changed meanwhile. */
 int kedge__save_pages_check(const struct kedge__save_pages *p, struct kedge__error *err);
 /* One of FILES would be a region that the image needs; its path. */

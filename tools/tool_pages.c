@@ -74,9 +74,12 @@ static int check_image(struct kedge__page_image *image, struct kedge__error *err
 	const struct kedge__save_file *index = &image->files.at[0], *data = &image->files.at[1];
 	int rc;
 
-	image->addresses = index->data;
-	image->data = data->data;
-	rc = check_index(image, (uint64_t)index->stat.st_size, err);
+	image->addresses = kedge__malloc((size_t)index->stat.st_size + 1);
+	if (!image->addresses)
+		kedge__tool_no_memory();
+	rc = kedge__save_file_read(index, 0, image->addresses, (size_t)index->stat.st_size, err);
+	if (!rc)
+		rc = check_index(image, (uint64_t)index->stat.st_size, err);
 	return rc ? rc : check_data(image, (uint64_t)data->stat.st_size, err);
 }
 
@@ -102,6 +105,7 @@ int kedge__page_image_open(struct kedge__page_image *image, const char *index, c
 void kedge__page_image_close(struct kedge__page_image *image)
 {
 	kedge__save_files_close(&image->files);
+	kedge__free(image->addresses);
 	kedge__free(image->index_path);
 	kedge__free(image->data_path);
 	*image = (struct kedge__page_image){0};
@@ -221,18 +225,24 @@ size_t kedge__page_places_bytes(const struct kedge__page_places *places)
 	return (KEDGE__PAGES_HEAD + places->count) * sizeof(*places->words);
 }
 
-uint8_t *kedge__page_places_fill(const struct kedge__page_places *places, const struct kedge__page_image *image)
+int kedge__page_places_fill(const struct kedge__page_places *places, const struct kedge__page_image *image,
+			    uint8_t **out, struct kedge__error *err)
 {
 	uint8_t *data = kedge__map_alloc(places->count * KEDGE__PAGE_BYTES);
 	struct kedge__page_place *sorted;
 	size_t n = kedge__page_places_sorted(places, &sorted);
+	int rc = 0;
 
 	if (!data)
 		kedge__tool_no_memory();
 	/* Both are ascending, and hold the same pages. */
-	for (size_t i = 0; i < n; i++)
-		memcpy(data + sorted[i].place * KEDGE__PAGE_BYTES, image->data + i * KEDGE__PAGE_BYTES,
-		       KEDGE__PAGE_BYTES);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = kedge__save_file_read(&image->files.at[1], i * KEDGE__PAGE_BYTES,
+					   data + sorted[i].place * KEDGE__PAGE_BYTES, KEDGE__PAGE_BYTES, err);
 	kedge__free(sorted);
-	return data;
+	if (rc)
+		kedge__map_free(data, places->count * KEDGE__PAGE_BYTES);
+	else
+		*out = data;
+	return rc;
 }

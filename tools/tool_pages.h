@@ -22,10 +22,9 @@
 
 struct kedge__page_image {
 	char *index_path, *data_path;
-	const uint64_t *addresses; /* ascending */
-	const uint8_t *data;
+	uint64_t *addresses; /* ascending; owned */
 	size_t count;
-	struct kedge__save_files files; /* both, mapped */
+	struct kedge__save_files files; /* both */
 };
 
 /* DATA NULL: the file beside INDEX that ends in .pages instead of .idx. Whatever is wrong with the index is named with
@@ -59,6 +58,7 @@ struct kedge__page_place {
 /* The pages that are there, ascending by address. *LIST: kedge__free(). */
 size_t kedge__page_places_sorted(const struct kedge__page_places *places, struct kedge__page_place **list);
 /* The region `pages`: IMAGE's data, each page at its place, zeros elsewhere. kedge__map_free(). */
-uint8_t *kedge__page_places_fill(const struct kedge__page_places *places, const struct kedge__page_image *image);
+int kedge__page_places_fill(const struct kedge__page_places *places, const struct kedge__page_image *image, uint8_t **out,
+			    struct kedge__error *err);
 
 #endif

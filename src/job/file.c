@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -15,7 +16,9 @@
 
 static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 {
-	int rc = kedge__region_table_put(k->regions, f->region, f->data, f->bytes, KEDGE_BYTES, 0, NULL, err);
+	enum kedge_type type = f->lent ? f->type : KEDGE_BYTES;
+	int rc = kedge__region_table_put(k->regions, f->region, f->data, f->bytes / kedge_type_size(type), type, 0,
+					 NULL, err);
 
 	f->listed = !rc;
 	return rc;
@@ -69,12 +72,31 @@ static int take(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 	return list(k, f, err);
 }
 
+static int take_lent(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
+{
+	int rc = map(f, -1, f->lent_bytes, f->path, err);
+
+	f->from = f->lender;
+	return rc ? rc : list(k, f, err);
+}
+
+static int by_region(const void *a, const void *b)
+{
+	return strcmp(((const struct kedge__job_file *)a)->region, ((const struct kedge__job_file *)b)->region);
+}
+
 int kedge__files_take(kedge_t *k, struct kedge__error *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < k->files.count && !rc; i++)
-		rc = take(k, &k->files.at[i], err);
+	if (k->files.count && !k->files_sorted) /* they are looked for by name from now on, and may be many */
+		qsort(k->files.at, k->files.count, sizeof(*k->files.at), by_region);
+	k->files_sorted = true;
+	for (size_t i = 0; i < k->files.count && !rc; i++) {
+		struct kedge__job_file *f = &k->files.at[i];
+
+		rc = f->lent ? take_lent(k, f, err) : take(k, f, err);
+	}
 	return rc;
 }
 
@@ -115,6 +137,8 @@ int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct ked
 		struct kedge__job_file *f = &k->files.at[i];
 		const struct kedge__region_record *stored = kedge__segment_find_region(top, f->region);
 
+		if (f->lent)
+			continue;
 		if (!stored)
 			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0, "region \"%s\" is not in version %llu",
 					      f->region, (unsigned long long)top->header.version);
@@ -151,7 +175,8 @@ void kedge__files_drop(kedge_t *k)
 			(void)kedge__region_table_remove(k->regions, f->region, NULL);
 		f->listed = false;
 		unmap(f);
-		kedge__fs_close(f->from.fd);
+		if (!f->lent)
+			kedge__fs_close(f->from.fd);
 		f->from.fd = -1;
 		if (f->temporary)
 			(void)kedge__fs_unlink(f->temporary, NULL);
@@ -179,8 +204,14 @@ void kedge__files_free(kedge_t *k)
 
 static struct kedge__job_file *file_find(const kedge_t *k, const char *region)
 {
+	struct kedge__job_file key = {.region = (char *)region};
+
+	if (!region || !k->files.count)
+		return NULL;
+	if (k->files_sorted)
+		return bsearch(&key, k->files.at, k->files.count, sizeof(key), by_region);
 	/* Most names are not those of files, and need not be compared. */
-	if (!region || strncmp(region, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0)
+	if (strncmp(region, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0)
 		return NULL;
 	for (size_t i = 0; i < k->files.count; i++) {
 		if (strcmp(k->files.at[i].region, region) == 0)
@@ -204,6 +235,7 @@ bool kedge__file_forget(kedge_t *k, const char *region)
 		return false;
 	file_done(f);
 	*f = k->files.at[--k->files.count];
+	k->files_sorted = false;
 	return true;
 }
 
@@ -223,10 +255,13 @@ static char *files_path(const kedge_t *k)
 
 int kedge__files_renew(kedge_t *k, struct kedge__error *err)
 {
+	size_t own = 0;
 	char *dir;
 	int rc;
 
-	if (!k->files.count)
+	for (size_t i = 0; i < k->files.count; i++)
+		own += !k->files.at[i].lent;
+	if (!own)
 		return 0;
 	dir = files_path(k);
 	rc = dir ? kedge__fs_mkdirs(dir, err) : kedge__error_nomem(err);
@@ -251,6 +286,7 @@ static int file_add(kedge_t *k, const char *name, struct kedge__job_file **out, 
 		rc = kedge__error_nomem(err);
 		goto out;
 	}
+	k->files_sorted = false;
 	*out = &k->files.at[k->files.count - 1];
 	kedge__free(dir);
 	return 0;
@@ -281,4 +317,29 @@ int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size)
 		strcpy(path, f->path);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
+}
+
+int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct kedge__error *err)
+{
+	struct kedge__job_file fresh = {.region = kedge__strdup(loan->region),
+					.path = kedge__strdup(loan->path),
+					.from = {.fd = -1},
+					.lent = true,
+					.lent_bytes = loan->bytes,
+					.type = loan->type};
+	bool added;
+
+	pthread_mutex_lock(&k->lock);
+	added = fresh.region && fresh.path && kedge__array_push(&k->files, fresh);
+	if (added) {
+		struct kedge__job_file *f = &k->files.at[k->files.count - 1];
+
+		f->lender = (struct kedge__region_file){loan->fd, f->path};
+		k->files_sorted = false;
+	}
+	pthread_mutex_unlock(&k->lock);
+	if (added)
+		return 0;
+	file_done(&fresh);
+	return kedge__error_nomem(err);
 }

@@ -152,6 +152,10 @@ struct kedge__job_file {
 	uint64_t bytes;
 	struct kedge__region_file from; /* where it is read while it is saved; -1 at other times */
 	bool listed;     /* in the table of regions now */
+	bool lent;       /* by kedge__file_lend(): saved from a descriptor of the caller's, and never restored */
+	struct kedge__region_file lender;
+	uint64_t lent_bytes;
+	enum kedge_type type;
 	char *temporary; /* being restored; becomes `path` */
 };
 
@@ -197,6 +201,7 @@ struct kedge {
 	void *(*room)(void *user, const char *name, const struct kedge_region_info *info); /* NULL: regions fit, or do not */
 	void *room_user;
 	KEDGE__ARRAY(struct kedge__job_file) files;
+	bool files_sorted; /* by region */
 	uint32_t next_slot;
 	struct kedge__job_track track;
 	struct kedge__reserve reserve; /* what a pending write holds aside is in it */

@@ -89,4 +89,17 @@ int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge
 
 void kedge__journal_write(const char *fmt, ...) KEDGE__PRINTF(1, 2);
 
+/* ------------------------------------------------------------------ file.c */
+
+/* A file that is a region of all versions taken from now on. It is read, not mapped: one that is cut short meanwhile makes the
+ * checkpoint fail with KEDGE_E_STATE. */
+struct kedge__file_loan {
+	const char *region, *path; /* PATH is for messages; both are copied */
+	int fd;                    /* the caller's, open as long as the handle is */
+	uint64_t bytes;            /* a whole number of elements of TYPE */
+	enum kedge_type type;
+};
+
+int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct kedge__error *err);
+
 #endif

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { UNIVERSE = 200, MOMENTS = 60 };
 
@@ -17,6 +19,8 @@ static uint64_t next_random(uint64_t *seed)
 }
 
 /* Each page of the universe has its number in every word, so that a wrong place shows. */
+static struct kedge__save_file files[2]; /* the second one has the data */
+
 static void make_image(struct kedge__page_image *image, uint64_t *addresses, uint8_t *data, uint64_t *seed)
 {
 	uint64_t share = next_random(seed) % 100;
@@ -34,22 +38,25 @@ static void make_image(struct kedge__page_image *image, uint64_t *addresses, uin
 		addresses[image->count++] = 0;
 	}
 	image->addresses = addresses;
-	image->data = data;
+	image->files = (struct kedge__save_files){files, 2};
+	assert_int_equal(pwrite(files[1].fd, data, image->count * KEDGE__PAGE_BYTES, 0),
+			 image->count * KEDGE__PAGE_BYTES);
 }
 
 static void check_places(const struct kedge__page_places *before, const struct kedge__page_places *now,
-			 const struct kedge__page_image *image)
+			 const struct kedge__page_image *image, const uint8_t *data)
 {
-	uint8_t *region = kedge__page_places_fill(now, image);
+	uint8_t *region = NULL;
 	struct kedge__page_place *sorted;
 	size_t n = kedge__page_places_sorted(now, &sorted);
 
+	assert_int_equal(kedge__page_places_fill(now, image, &region, NULL), 0);
 	assert_int_equal(n, image->count);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t address = image->addresses[i];
 
 		assert_int_equal(sorted[i].address, address);
-		assert_memory_equal(region + sorted[i].place * KEDGE__PAGE_BYTES, image->data + i * KEDGE__PAGE_BYTES,
+		assert_memory_equal(region + sorted[i].place * KEDGE__PAGE_BYTES, data + i * KEDGE__PAGE_BYTES,
 				    KEDGE__PAGE_BYTES);
 		for (size_t place = 0; place < before->count; place++)
 			if (before->words[KEDGE__PAGES_HEAD + place] == address)
@@ -72,10 +79,12 @@ static void test_places_stay(void **state)
 	uint64_t seed = 7;
 
 	(void)state;
+	files[1] = (struct kedge__save_file){.path = "data", .fd = memfd_create("data", MFD_CLOEXEC)};
+	assert_true(files[1].fd >= 0);
 	for (int moment = 0; moment < MOMENTS; moment++) {
 		make_image(&image, addresses, data, &seed);
 		kedge__page_places_next(&before, &image, &now);
-		check_places(&before, &now, &image);
+		check_places(&before, &now, &image, data);
 		kedge__page_places_done(&before);
 		before = now;
 	}

@@ -2,6 +2,7 @@
  * Memory, and files, that change while they are saved. The version then fails and says what changed, or it is an image
  * that can be had back; and in no case does it harm those that follow.
  */
+#include "job/job.h"
 #include "support.h"
 
 #include <pthread.h>
@@ -368,6 +369,37 @@ static void cut_series(const struct place *p, const char *reducer, const char *c
 	tree_remove(p->l1);
 }
 
+/* A file that is lent, as 'kedge save' does: elements of a type, and cut short while it is read. */
+static void test_lent_file(void **state)
+{
+	struct place *p = *state;
+	char path[400];
+
+	text_make(path, sizeof(path), "%s/input", p->dir);
+	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
+		struct kedge__file_loan loan = {"a/b", path, -1, BYTES & ~(size_t)7, KEDGE_F64};
+		struct kedge_region_info info;
+		struct run r;
+
+		file_write(path, BYTES & ~(size_t)7, i);
+		loan.fd = open(path, O_RDONLY | O_CLOEXEC);
+		assert_true(loan.fd >= 0);
+		run_open(&r, p, MORE(reducers[i]));
+		assert_ok(r.k, kedge__file_lend(r.k, &loan, NULL));
+		assert_ok(r.k, kedge_checkpoint(r.k, 0));
+		assert_ok(r.k, kedge_region_stat(r.k, 0, "a/b", &info));
+		assert_int_equal(info.type, KEDGE_F64);
+		r.phase = "hash";
+		r.path = path;
+		r.cut = 1000;
+		assert_int_equal(kedge_checkpoint(r.k, 1), KEDGE_E_STATE);
+		assert_non_null(strstr(kedge_last_error(r.k), "input was cut short while it was saved"));
+		assert_ok(r.k, kedge_close(r.k));
+		close(loan.fd);
+		tree_remove(p->l1);
+	}
+}
+
 static void test_file_is_cut_short(void **state)
 {
 	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
@@ -425,7 +457,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_sync),   JOB(test_sync_otherwise),    JOB(test_dense),         JOB(test_copy),
-	    JOB(test_stress), JOB(test_file_is_cut_short), JOB(test_after_restart),
+	    JOB(test_stress), JOB(test_file_is_cut_short), JOB(test_after_restart), JOB(test_lent_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
