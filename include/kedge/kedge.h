@@ -258,7 +258,7 @@ KEDGE_API int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_en
 
 /*
  * The newest version up to AT_MOST (KEDGE_NEWEST: of all) that is complete and intact on every rank: every block of it is
- * read and checked, and nothing is put into memory. KEDGE_E_NOTFOUND: there is none. Collective in a group.
+ * read and checked, every region is held against its digest as by a restart, and nothing is put into memory. KEDGE_E_NOTFOUND: there is none. Collective in a group.
  */
 KEDGE_API int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version);
 
