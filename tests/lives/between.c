@@ -35,21 +35,31 @@ static int firsts(const struct walk *w)
 
 void first_level_lost(struct walk *w)
 {
+	model(w)->torn = w->own_first;
 	model_unsure(model(w), 0);
 	w->shared->foreign[0] = false;
 	w->shared->other = 0;
 }
 
+static int remove_version(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type;
+	return strncmp(path + ftw->base, "set-", 4) == 0 || strstr(path, "/job/v0") ? remove(path) : 0;
+}
+
+/* All of it, or the versions, as where old files are removed. */
 static void lose(struct walk *w)
 {
 	int rank = (int)draw_below(&w->state, (uint64_t)firsts(w));
+	bool all = draw_below(&w->state, 2) && !model(w)->second_away; /* L1 alone knows which one L2 is */
 	char path[FILES_PATH];
 
-	if (model(w)->second_away) /* L1 alone knows which one L2 is */
-		return;
-	walk_say(w, "L1 of rank %d is lost", rank);
+	walk_say(w, "L1 of rank %d %s", rank, all ? "is lost" : "loses its versions");
 	first_level_path(w, rank, path);
-	tree_remove(path);
+	if (all)
+		tree_remove(path);
+	else
+		(void)nftw(path, remove_version, 16, FTW_DEPTH | FTW_PHYS);
 	first_level_lost(w);
 }
 
@@ -103,6 +113,7 @@ static void copy_return(struct walk *w)
 		if (m->marks[i].level == 0)
 			m->marks[i].version = NO_VERSION;
 	m->returned = true;
+	m->torn = !all;
 	w->shared->foreign[0] = false;
 	w->shared->other = 0;
 }

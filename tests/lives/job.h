@@ -33,6 +33,7 @@ struct job {
 	int first_left;   /* the first node of this life that L1 was not purged of */
 	bool purged;      /* L1 was, and no version was taken since */
 	bool shadow;      /* versions are listed that cannot be restored */
+	bool torn;        /* some rank's L1 is not what the others' are */
 	bool damaged;     /* some file was, before this life */
 };
 

@@ -26,7 +26,7 @@ void failed(struct job *j, const char *call)
 /* Damage that no restart met may show when L1 is copied, and L2 that is away cannot be written. */
 static void failed_behind(struct job *j, const char *call)
 {
-	if (!j->second_went && !j->away && !j->damaged)
+	if (!j->second_went && !j->away && !j->damaged && !j->torn)
 		failed(j, call);
 }
 
@@ -119,7 +119,8 @@ static int node_new(struct job *j, uint64_t version, bool racing)
 			n->trim[l] = 0;
 			model_keep(m, l, id, j->life.keep[l]);
 		}
-		m->half = begins && j->walk->own_first && (*j->life.fault || j->walk->moments) ? id : MODEL_NONE;
+		if (begins && j->walk->own_first && (*j->life.fault || j->walk->moments))
+			m->half = id;
 	}
 	j->now->tag = (struct memory_tag){(uint64_t)id, version, (uint64_t)j->rank, j->now->seed};
 	change(j, (uint64_t)id);
@@ -203,7 +204,7 @@ bool take(struct job *j, uint64_t version, bool racing)
 	node_taken(j, id, version);
 	if (j->life.sync)
 		sure(j, 0, id);
-	if (j->rank == 0)
+	if (j->rank == 0 && j->life.sync)
 		job_model(j)->half = MODEL_NONE;
 	return true;
 }
@@ -288,6 +289,8 @@ bool settle(struct job *j)
 
 	if (rc != 0)
 		failed_behind(j, "wait");
+	else if (j->rank == 0)
+		job_model(j)->half = MODEL_NONE;
 	if (kedge_versions(j->k, &list, &count) != 0) {
 		if (!j->purged)
 			failed(j, "versions");
@@ -464,6 +467,7 @@ void live(struct walk *w, const struct life *life, int rank)
 			 .floor = m->top_number == NO_VERSION ? 0 : m->top_number + 1,
 			 .away = m->second_away,
 			 .damaged = m->mark_count,
+			 .torn = m->torn,
 			 .shadow = m->shadow,
 			 .fresh = true};
 	open_log(w, life, rank);

@@ -46,6 +46,7 @@ struct model {
 	int mark_count;
 	int instead;      /* of L2: what was put there */
 	bool second_away; /* something else, or nothing, is where L2 was */
+	bool torn;        /* a rank's L1 was lost, cloned or replaced, and not those of the others: manifests without segments */
 	bool returned;    /* an old copy of L1 was put back: what was discarded may be there */
 
 	/* The first version of a run, with an L1 for each rank, that was perhaps published on some of them and not on others: what

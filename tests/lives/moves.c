@@ -5,7 +5,7 @@
 
 static bool quiet(const struct job *j) /* nothing explains an error */
 {
-	return !j->life.errs && !j->away && !j->second_went && !j->damaged && !j->purged;
+	return !j->life.errs && !j->away && !j->second_went && !j->damaged && !j->torn && !j->purged;
 }
 
 /* All ranks, outside of the library. */
@@ -77,7 +77,7 @@ static bool move_guest(struct job *j)
 {
 	const char *role = draw_below(&j->common, 2) ? "rival" : "other";
 
-	if (!quiet(j) || !*j->walk->program)
+	if (!quiet(j) || !*j->walk->program || j->walk->moments) /* a guest would outlive its host for a moment */
 		return true;
 	say(j, role, 0);
 	if (j->rank == 0 && guest_run(j->walk, role) != 0)
@@ -144,7 +144,7 @@ static bool move_restart(struct job *j)
 {
 	int node = j->tip;
 
-	if (!quiet(j) || j->tip < j->first || !settle(j))
+	if (!quiet(j) || j->tip < j->first || j->tip < j->first_left || !settle(j))
 		return true;
 	if (draw_below(&j->common, 2) == 0 && j->run != MODEL_NONE) { /* else there may be newer ones */
 		say(j, "restart newest", job_model(j)->nodes[node].version);
