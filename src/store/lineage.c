@@ -38,7 +38,8 @@ struct kedge__lineage {
 	size_t level_count;
 	uint64_t version, stop_below;
 	uint32_t rank;
-	struct item *items; /* ascending versions */
+	const struct kedge__digest *top; /* the image that it must be; NULL: the first that opens */
+	struct item *items;              /* ascending versions */
 	size_t count, room;
 	KEDGE__ARRAY(struct refused) bad; /* for good: also of items that are not needed any more */
 	size_t open_files;
@@ -182,6 +183,10 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 
 	if (!part)
 		return err->code;
+	if (item->version == l->version && l->top && !kedge__digest_equal(part->image_id, *l->top))
+		return kedge__error_set(err, KEDGE_E_MISSING, 0,
+					"%s has another version %" PRIu64 " of rank %" PRIu32 ", of an abandoned run",
+					l->levels[level]->dir, item->version, l->rank);
 	if (expected_by != item->version && !kedge__digest_equal(part->image_id, item->image_id))
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
 					"version %" PRIu64 " of rank %" PRIu32
@@ -538,11 +543,13 @@ static int load_again(struct kedge__lineage *l, struct kedge__error *err)
 {
 	struct kedge__lineage *fresh = lineage_new(l->levels, l->level_count, l->version, l->rank, l->stop_below, err);
 	struct kedge__lineage old = *l;
+	const struct item *top = item_find(l, l->version);
 	int rc;
 
 	if (!fresh)
 		return KEDGE_E_NOMEM;
 	fresh->bad = l->bad;
+	fresh->top = top ? &top->image_id : NULL;
 	rc = load_all(fresh, err);
 	old.bad = fresh->bad;
 	memset(&fresh->bad, 0, sizeof(fresh->bad));

@@ -166,7 +166,28 @@ static void test_l2_comes_back(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-/* The same, and L1 is lost as soon as one version of the new run is on L2. */
+/* L2 still has the abandoned version 3 when the one that counts turns out to be damaged: that is no copy of it. */
+static void test_abandoned_is_no_copy(void **state)
+{
+	const struct place *p = *state;
+	kedge_t *k = open_at(p, true);
+
+	for (uint64_t v = 1; v <= 3; v++)
+		take(k, v, v);
+	assert_ok(k, kedge_close(k));
+	k = open_at(p, false);
+	comes_back(k, 2, 2, 2);
+	take(k, 3, 33);
+	assert_ok(k, kedge_close(k));
+	segment_damage(p->l1, 3, 0);
+	k = open_at(p, true);
+	comes_back(k, KEDGE_NEWEST, 2, 2);
+	take(k, 3, 333);
+	comes_back(k, KEDGE_NEWEST, 3, 333);
+	assert_ok(k, kedge_close(k));
+}
+
+/* L1 is away when the job goes back, and what took its place is lost as soon as one version of the new run is on L2. */
 static void test_every_level_knows(void **state)
 {
 	const struct place *p = *state;
@@ -376,6 +397,7 @@ int main(void)
 	    JOB(test_ignored_restart),
 	    JOB(test_discard),
 	    JOB(test_l2_comes_back),
+	    JOB(test_abandoned_is_no_copy),
 	    JOB(test_every_level_knows),
 	    JOB(test_failed_first_version),
 	    JOB(test_room),
