@@ -347,7 +347,7 @@ static void gc(struct walk *w, struct kedge__catalog *cat, int level)
 
 	(void)kedge__gc(cat, keep, false, &report, NULL);
 	kedge__gc_report_done(&report);
-	if (one_past(model(w), level) && !model_marked(model(w), level))
+	if (one_past(model(w), level))
 		model_keep(model(w), level, model(w)->top, keep);
 	else
 		model_unsure(model(w), level);
@@ -369,8 +369,6 @@ static void coalesce(struct walk *w, struct kedge__catalog *cat, int level)
 	for (int n = 0; n < m->count && !options.keep_old; n++)
 		if (m->nodes[n].version < options.version)
 			m->nodes[n].sure[level] = false;
-	if (model_marked(m, level))
-		model_unsure(m, level);
 	walk_say(w, "coalescing of version %llu of L%d%s%s", (unsigned long long)options.version, level + 1,
 		 options.keep_old ? ", the old stay" : "", options.onto ? ", onto another" : "");
 }

@@ -294,8 +294,7 @@ static bool trimmed(const struct court *c, int level, int node)
 		const struct node *n = &c->m->nodes[i];
 
 		if (i != node && n->version > c->m->nodes[node].version &&
-		    (c->whole[level][i] || (n->sure[level] && excused(c, level, n->version)) ||
-		     (i >= c->m->first && !model_has(c->m, c->m->top, i))))
+		    (c->whole[level][i] || (i >= c->m->first && !model_has(c->m, c->m->top, i))))
 			newer++;
 	}
 	return newer >= c->m->nodes[node].trim[level];
