@@ -205,7 +205,7 @@ static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_pa
 	rc = kedge__set_publish(k->level[KEDGE__L2].flush, &set, err);
 	if (!rc && (c->plan.form != KEDGE__FLUSH_COPY || kedge__trust_has(k->trust[KEDGE__L1], &e->set)))
 		kedge__trust_add(k->trust[KEDGE__L2], &set); /* what was merged was proved */
-	if (!rc)
+	if (!rc && version == c->version) /* those that it needs may be of older runs, which know of no later ones */
 		l2_sweep(k, &set.run);
 	kedge__free(why);
 	return rc;

@@ -216,6 +216,37 @@ static void test_every_level_knows(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+static kedge_t *open_with(const struct place *p, const char *every, const char *coalesce)
+{
+	kedge_t *k = job_open(p, true, MORE("reducer=list", "chunk=64", every, coalesce));
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	return k;
+}
+
+/* A version of an older run reaches L2 after one of a later run: it knows of no later ones, and abandons none. */
+static void test_older_run_reaches_l2_late(void **state)
+{
+	const struct place *p = *state;
+	kedge_t *k = open_with(p, "l2_every=100", "coalesce=auto");
+
+	take(k, 1, 1);
+	assert_ok(k, kedge_close(k));
+	k = open_with(p, "l2_every=1", "coalesce=auto");
+	comes_back(k, KEDGE_NEWEST, 1, 1);
+	take(k, 2, 2); /* alone on L2 */
+	assert_ok(k, kedge_close(k));
+	k = open_with(p, "l2_every=1", "coalesce=never");
+	comes_back(k, KEDGE_NEWEST, 2, 2);
+	take(k, 3, 1); /* refers to 1, which goes to L2 with it */
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l1);
+	k = open_with(p, "l2_every=1", "coalesce=never");
+	for (uint64_t v = 1; v <= 3; v++)
+		comes_back(k, v, v, v == 2 ? 2 : 1);
+	assert_ok(k, kedge_close(k));
+}
+
 /* Until the first version of the new run is there, nothing has changed. */
 static void test_failed_first_version(void **state)
 {
@@ -399,6 +430,7 @@ int main(void)
 	    JOB(test_l2_comes_back),
 	    JOB(test_abandoned_is_no_copy),
 	    JOB(test_every_level_knows),
+	    JOB(test_older_run_reaches_l2_late),
 	    JOB(test_failed_first_version),
 	    JOB(test_room),
 	    JOB(test_room_passed_over),

@@ -294,7 +294,7 @@ static bool trimmed(const struct court *c, int level, int node)
 		const struct node *n = &c->m->nodes[i];
 
 		if (i != node && n->version > c->m->nodes[node].version &&
-		    (c->whole[level][i] || (i >= c->m->first && !model_has(c->m, c->m->top, i))))
+		    (c->whole[level][i] || n->was[level] || (i >= c->m->first && !model_has(c->m, c->m->top, i))))
 			newer++;
 	}
 	return newer >= c->m->nodes[node].trim[level];
@@ -322,6 +322,7 @@ static void remember(struct court *c)
 				continue;
 			n->sure[l] = c->whole[l][i] || (n->sure[l] && !trimmed(c, l, i));
 			n->trim[l] = 0;
+			n->was[l] = false;
 		}
 	}
 }

@@ -172,9 +172,14 @@ static bool move_discard(struct job *j)
 		return true;
 	gather(j); /* nobody begins before all are settled in the model */
 	say(j, "discard", from);
-	for (int i = 0; i < m->count && j->rank == 0; i++)
-		if (m->nodes[i].version >= from)
-			m->nodes[i].sure[0] = m->nodes[i].sure[1] = false;
+	for (int i = 0; i < 2 * m->count && j->rank == 0; i++) {
+		struct node *n = &m->nodes[i / 2];
+
+		if (n->version < from)
+			continue;
+		n->was[i % 2] = n->was[i % 2] || n->sure[i % 2];
+		n->sure[i % 2] = false;
+	}
 	rc = kedge_discard(j->k, from, KEDGE_LEVEL_1 | (j->walk->second_level ? KEDGE_LEVEL_2 : 0));
 	if (rc) {
 		failed(j, "discard");
