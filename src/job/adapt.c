@@ -191,7 +191,7 @@ static double version_age(const kedge_t *k, uint64_t version)
 
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		const struct kedge__catalog_entry *e =
-		    k->level[l].on ? kedge__catalog_find(k->level[l].api, version) : NULL;
+		    k->level[l].api ? kedge__catalog_find(k->level[l].api, version) : NULL;
 
 		if (e && !e->problem.code)
 			return now > e->set.created_ns ? (double)(now - e->set.created_ns) / 1e9 : 0;
@@ -219,7 +219,7 @@ void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double second
 	int level = level_agree(k, key);
 	bool failed = k->policy.unclean;
 
-	if (level == 2 && k->level[KEDGE__L2].on)
+	if (level == 2 && k->level[KEDGE__L2].api)
 		kedge__policy_read(&k->policy, seconds, l2_bytes(k, key.version));
 
 	k->skip = 0;

@@ -24,7 +24,7 @@
 enum { KEDGE__L1 = 0, KEDGE__L2 = 1, KEDGE__LEVELS = 2 };
 
 struct kedge__job_level {
-	bool on;
+	bool on; /* if not, but `api` is there, it can only be read */
 	bool leads; /* the lowest of the ranks that share the directory: publishes, cleans, removes */
 	bool whole; /* all ranks share it */
 	struct kedge__catalog *api, *write, *flush;

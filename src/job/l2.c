@@ -31,6 +31,21 @@ static void level_close(struct kedge__job_level *level)
 	*level = (struct kedge__job_level){0};
 }
 
+/* A full or read-only L2 takes no versions, but those that it has are there. */
+static void open_to_read(kedge_t *k)
+{
+	struct kedge__job_level *l2 = &k->level[KEDGE__L2];
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (kedge__catalog_open(k->set.l2, k->name, KEDGE__CATALOG_READ, &l2->api, &err)) {
+		l2->api = NULL;
+		kedge__log(KEDGE_LOG_WARNING, "%s: L2 cannot be read either: %s", k->name, kedge__error_text(&err));
+	} else {
+		kedge__catalog_pace(l2->api, &k->reads);
+	}
+	kedge__error_done(&err);
+}
+
 /* WHY, taken over, is told once for as long as it stays the same. */
 static void refuse(kedge_t *k, int rc, struct kedge__error *why)
 {
@@ -267,7 +282,8 @@ static int mark_look(kedge_t *k, uint64_t nonce, struct kedge__error *err)
 	return rc;
 }
 
-static int use(kedge_t *k, uint64_t nonce, struct kedge__error *err)
+/* *READABLE: if it cannot be used, then only because nothing can be written there. */
+static int use(kedge_t *k, uint64_t nonce, uint64_t *readable, struct kedge__error *err)
 {
 	struct kedge__job_level *l2 = &k->level[KEDGE__L2];
 	bool leads = k->group.rank == 0, pinned = false;
@@ -278,7 +294,8 @@ static int use(kedge_t *k, uint64_t nonce, struct kedge__error *err)
 	l2->whole = true;
 	if (!rc && leads)
 		rc = lead(k, nonce, &pinned, err);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_LEVEL, 2, rc, NULL, err);
+	*readable = rc == KEDGE_E_NOSPACE || rc == KEDGE_E_ACCESS;
+	rc = kedge__channel_agree(&k->front, KEDGE__STEP_LEVEL, 2, rc, readable, err);
 	if (!rc)
 		rc = mark_look(k, nonce, err);
 	if (!rc && leads)
@@ -348,16 +365,19 @@ static int find(kedge_t *k, uint64_t *nonce, struct kedge__error *err)
 int kedge__l2_meet(kedge_t *k)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	uint64_t nonce = 0;
+	uint64_t nonce = 0, readable = 0;
 	int rc;
 
 	if (!kedge__l2_wanted(k))
 		return 0;
+	level_close(&k->level[KEDGE__L2]);
 	rc = find(k, &nonce, &err);
 	if (!rc)
-		rc = use(k, nonce, &err);
+		rc = use(k, nonce, &readable, &err);
 	if (rc) {
 		refuse(k, rc, &err);
+		if (readable)
+			open_to_read(k);
 	} else {
 		kedge__error_done(&k->l2_refused);
 		kedge__l2_tie(k);

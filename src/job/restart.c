@@ -14,7 +14,7 @@ static int ranks_check(kedge_t *k, uint64_t version, const struct kedge__run *ru
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		const struct kedge__catalog *cat = k->level[l].api;
 
-		for (size_t i = k->level[l].on ? kedge__catalog_count(cat) : 0; i; i--) {
+		for (size_t i = k->level[l].api ? kedge__catalog_count(cat) : 0; i; i--) {
 			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
 			bool meant =
 			    version == KEDGE_NEWEST ? !n || e->version > newest_fit : !n && e->version == version;
@@ -37,7 +37,7 @@ static int problems_report(kedge_t *k, uint64_t version, bool any, struct kedge_
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		const struct kedge__catalog *cat = k->level[l].api;
 
-		for (size_t i = k->level[l].on ? kedge__catalog_count(cat) : 0; i; i--) {
+		for (size_t i = k->level[l].api ? kedge__catalog_count(cat) : 0; i; i--) {
 			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
 
 			if (!e->problem.code || (version != KEDGE_NEWEST && e->version != version))
@@ -146,7 +146,7 @@ static int present_find(kedge_t *k, struct kedge__run *present, struct kedge__er
 	int rc = kedge__versions_scan(k, err);
 
 	for (int l = 0; l < KEDGE__LEVELS; l++)
-		if (k->level[l].on)
+		if (k->level[l].api)
 			levels[n++] = k->level[l].api;
 	return kedge__run_present(k, levels, n, rc, present, &drawn, err);
 }
@@ -175,7 +175,7 @@ static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **key
 		kedge__free(*keys);
 		*keys = NULL;
 	}
-	if (!rc && kedge__l2_wanted(k) && !k->level[KEDGE__L2].on && k->group.rank == 0)
+	if (!rc && kedge__l2_wanted(k) && !k->level[KEDGE__L2].api && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_WARNING, "%s: there may be newer versions on L2, which is not used: %s", k->name,
 			   kedge__error_text(&k->l2_refused));
 	return rc;
@@ -292,7 +292,7 @@ static int run_find(const kedge_t *k, struct kedge__set_key key, struct kedge__r
 {
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		const struct kedge__catalog_entry *e =
-		    k->level[l].on ? kedge__catalog_find(k->level[l].api, key.version) : NULL;
+		    k->level[l].api ? kedge__catalog_find(k->level[l].api, key.version) : NULL;
 
 		if (e && !e->problem.code && kedge__set_key_id(&e->set) == key.id)
 			return kedge__run_copy(&e->set.run, run, err);

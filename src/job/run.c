@@ -216,10 +216,11 @@ static size_t levels_scan(kedge_t *k, struct kedge__catalog *out[KEDGE__LEVELS],
 	*rc = 0;
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		struct kedge__error problem = KEDGE__ERROR_INIT;
-		int failed = k->level[l].on ? kedge__catalog_scan(k->level[l].write, &problem) : 0;
+		struct kedge__catalog *cat = k->level[l].on ? k->level[l].write : k->level[l].api;
+		int failed = cat ? kedge__catalog_scan(cat, &problem) : 0;
 
-		if (k->level[l].on && !failed)
-			out[n++] = k->level[l].write;
+		if (cat && !failed)
+			out[n++] = cat;
 		if (failed && l == KEDGE__L2) {
 			kedge__log(KEDGE_LOG_WARNING, "L2 cannot be read: %s", kedge__error_text(&problem));
 		} else if (failed) {

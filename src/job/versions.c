@@ -94,7 +94,7 @@ const struct kedge__run *kedge__versions_run(const kedge_t *k)
 	size_t n = 0;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++)
-		if (k->level[l].on)
+		if (k->level[l].api)
 			levels[n++] = k->level[l].api;
 	head = kedge__history_head(levels, n);
 	return head ? &head->run : NULL;
@@ -108,7 +108,7 @@ int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__
 	int rc = 0;
 
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		if (k->level[l].on)
+		if (k->level[l].api)
 			rc = kedge__versions_keys(k->level[l].api, (uint32_t)k->group.size, KEDGE__NO_VERSION, run,
 						  &keys[l], &n[l], err);
 	}
@@ -130,9 +130,9 @@ int kedge__versions_scan(kedge_t *k, struct kedge__error *err)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT, other = KEDGE__ERROR_INIT;
 	int rc = kedge__catalog_scan(k->level[KEDGE__L1].api, &first);
-	int rc2 = k->level[KEDGE__L2].on ? kedge__catalog_scan(k->level[KEDGE__L2].api, &other) : rc;
+	int rc2 = k->level[KEDGE__L2].api ? kedge__catalog_scan(k->level[KEDGE__L2].api, &other) : rc;
 
-	k->level_unread = rc || rc2 || (kedge__l2_wanted(k) && !k->level[KEDGE__L2].on);
+	k->level_unread = rc || rc2 || (kedge__l2_wanted(k) && !k->level[KEDGE__L2].api);
 	if (rc && rc2) {
 		kedge__error_move(err, &first);
 	} else if (rc || rc2) {
@@ -146,7 +146,7 @@ int kedge__versions_scan(kedge_t *k, struct kedge__error *err)
 
 int kedge__versions_unread(const kedge_t *k, struct kedge__error *err)
 {
-	if (kedge__l2_wanted(k) && !k->level[KEDGE__L2].on)
+	if (kedge__l2_wanted(k) && !k->level[KEDGE__L2].api)
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
 					"L1 has no such version of %s, but L2, which is not used, may have it: %s",
 					k->name, kedge__error_text(&k->l2_refused));
@@ -172,9 +172,9 @@ static size_t levels_order(kedge_t *k, struct kedge__set_key key, struct kedge__
 	*set = NULL;
 	for (int pass = 0; pass < 2; pass++) {
 		for (int l = 0; l < KEDGE__LEVELS; l++) {
-			const struct kedge__set *s = k->level[l].on ? set_of(k->level[l].api, key) : NULL;
+			const struct kedge__set *s = k->level[l].api ? set_of(k->level[l].api, key) : NULL;
 
-			if (!k->level[l].on || (s != NULL) != (pass == 0))
+			if (!k->level[l].api || (s != NULL) != (pass == 0))
 				continue;
 			out[n++] = k->level[l].api;
 			if (s && !*set)
@@ -257,7 +257,7 @@ static bool known_everywhere(kedge_t *k, struct kedge__set_key key)
 void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS])
 {
 	for (int l = 0; l < KEDGE__LEVELS; l++)
-		pinned[l] = k->level[l].on && kedge__catalog_pin(k->level[l].api, NULL) == 0;
+		pinned[l] = k->level[l].api && kedge__catalog_pin(k->level[l].api, NULL) == 0;
 }
 
 void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS])
@@ -302,13 +302,13 @@ static int infos_collect(kedge_t *k, struct kedge_version_info **list, size_t *c
 	size_t room = 1, n = 0, on_l1;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++)
-		room += k->level[l].on ? kedge__catalog_count(k->level[l].api) : 0;
+		room += k->level[l].api ? kedge__catalog_count(k->level[l].api) : 0;
 	infos = kedge__calloc(room, sizeof(*infos));
 	if (!infos)
 		return kedge__error_nomem(err);
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		on_l1 = n;
-		for (size_t i = 0; k->level[l].on && i < kedge__catalog_count(k->level[l].api); i++) {
+		for (size_t i = 0; k->level[l].api && i < kedge__catalog_count(k->level[l].api); i++) {
 			const struct kedge__catalog_entry *e = kedge__catalog_at(k->level[l].api, i);
 			struct kedge_version_info key = {.version = e->version}, *known;
 

@@ -6,6 +6,7 @@
 #include "support.h"
 
 #include <sys/file.h>
+#include <sys/wait.h>
 
 #define BYTES 20000
 
@@ -397,6 +398,62 @@ static void test_no_directory(void **state)
 	after(p, p->l1, 3);
 }
 
+static int to_nobody(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return lchown(path, 65534, 65534);
+}
+
+static int closed_to_writes(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)ftw;
+	return chmod(path, type == FTW_D || type == FTW_DP ? 0500 : 0400);
+}
+
+static int open_again(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return chmod(path, 0700);
+}
+
+static void restart_from_l2_that_is_read_only(struct place *p)
+{
+	kedge_t *k;
+
+	if (geteuid() == 0) /* to whom nothing is closed */
+		assert_int_equal(setuid(65534), 0);
+	k = open_series(p, NULL);
+	assert_non_null(strstr(p->log, "L2 is not used"));
+	comes_back(k, KEDGE_NEWEST, 2);
+	take_l1_alone(k, 3);
+	comes_back(k, 1, 1);
+	comes_back(k, KEDGE_NEWEST, 3);
+	assert_true(kedge_close(k) == 0);
+}
+
+/* L1 is lost, and L2 takes nothing any more (read-only here, full elsewhere): what it has can be restarted from. */
+static void test_read_only(void **state)
+{
+	struct place *p = *state;
+	int status;
+	pid_t pid;
+
+	begin_with_l2(p);
+	tree_remove(p->l1);
+	if (geteuid() == 0)
+		assert_int_equal(nftw(p->dir, to_nobody, 16, FTW_PHYS), 0);
+	assert_int_equal(nftw(p->l2, closed_to_writes, 16, FTW_PHYS | FTW_DEPTH), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		restart_from_l2_that_is_read_only(p);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(nftw(p->l2, open_again, 16, FTW_PHYS), 0);
+}
+
 static void test_owned_by_another(void **state)
 {
 	struct place *p = *state, other = *p;
@@ -470,6 +527,7 @@ int main(void)
 	    JOB(test_same_bytes_of_an_abandoned_run),
 	    JOB(test_tie_comes_again),
 	    JOB(test_no_directory),
+	    JOB(test_read_only),
 	    JOB(test_owned_by_another),
 	    JOB(test_abandoned_versions_stay),
 	    JOB(test_tie_damaged),
