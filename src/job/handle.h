@@ -166,7 +166,8 @@ struct kedge__job_run {
 	uint64_t last;          /* the newest version taken; KEDGE__NO_VERSION: none since open, restart or discard */
 	bool placed;            /* by a restart or a discard: the next run follows version `from_version` of `from` */
 	struct kedge__run from;
-	uint64_t from_version;  /* KEDGE__NO_VERSION: nothing */
+	uint64_t from_version;  /* what is not above it still counts; KEDGE__NO_VERSION: nothing does */
+	uint64_t floor;         /* the lowest number that the next version may have */
 	int refused;            /* how the last restart failed; checkpoints are refused until the program decides */
 };
 
@@ -333,7 +334,7 @@ void kedge__run_renew(kedge_t *k); /* no write is pending */
 
 struct kedge__run_cut { /* what a discard leaves */
 	struct kedge__run run; /* owned */
-	uint64_t version;      /* the newest that stays; KEDGE__NO_VERSION: none */
+	uint64_t floor;        /* above all versions that stay, as far as they can be seen */
 };
 int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut, struct kedge__error *err); /* before; collective */
 void kedge__run_discarded(kedge_t *k, uint64_t from, struct kedge__run_cut *cut);                           /* after */

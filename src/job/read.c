@@ -140,7 +140,7 @@ static int discard_level(struct kedge__catalog *cat, uint64_t from, struct kedge
 
 static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__error *err)
 {
-	struct kedge__run_cut cut = {{0}, KEDGE__NO_VERSION};
+	struct kedge__run_cut cut = {{0}, 0};
 	int rc;
 
 	kedge__write_finish(k);

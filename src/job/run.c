@@ -197,9 +197,8 @@ int kedge__run_check(const kedge_t *k, uint64_t version, struct kedge__error *er
 		    (unsigned long long)version, k->name, kedge_strerror(run->refused));
 	if (run->last != KEDGE__NO_VERSION && version < run->last)
 		return refuse_lower(k, version, run->last, "which this process took", err);
-	if (run->last == KEDGE__NO_VERSION && run->placed && run->from_version != KEDGE__NO_VERSION &&
-	    version < run->from_version)
-		return refuse_lower(k, version, run->from_version, "which this process restarted from", err);
+	if (run->last == KEDGE__NO_VERSION && run->placed && version < run->floor)
+		return refuse_lower(k, version, run->floor, "the lowest that may follow what is stored", err);
 	return 0;
 }
 
@@ -328,8 +327,11 @@ const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version)
 void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version)
 {
 	kedge__job_run_done(&k->run);
-	k->run =
-	    (struct kedge__job_run){.last = KEDGE__NO_VERSION, .placed = true, .from = *from, .from_version = version};
+	k->run = (struct kedge__job_run){.last = KEDGE__NO_VERSION,
+					 .placed = true,
+					 .from = *from,
+					 .from_version = version,
+					 .floor = version == KEDGE__NO_VERSION ? 0 : version};
 	*from = (struct kedge__run){0};
 }
 
@@ -367,7 +369,7 @@ int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut,
 		after = newest_after(&cut->run, levels, n, from);
 	}
 	rc = newest_agree(k, from, &after, rc, err);
-	cut->version = after ? after - 1 : KEDGE__NO_VERSION;
+	cut->floor = after;
 	kedge__run_done(&present);
 	return rc;
 }
@@ -378,8 +380,11 @@ void kedge__run_discarded(kedge_t *k, uint64_t from, struct kedge__run_cut *cut)
 	uint64_t at = run->last != KEDGE__NO_VERSION ? run->last : run->from_version;
 
 	run->refused = 0;
-	if ((run->last == KEDGE__NO_VERSION && !run->placed) || (at != KEDGE__NO_VERSION && at >= from))
-		kedge__run_restarted(k, &cut->run, cut->version);
+	if ((run->last == KEDGE__NO_VERSION && !run->placed) || (at != KEDGE__NO_VERSION && at >= from)) {
+		/* What stays and cannot be seen now, on a level that is away, will count when it is back. */
+		kedge__run_restarted(k, &cut->run, from ? from - 1 : KEDGE__NO_VERSION);
+		run->floor = cut->floor;
+	}
 }
 
 int kedge_begin(kedge_t *k)

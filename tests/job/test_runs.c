@@ -116,6 +116,7 @@ static void test_discard(void **state)
 	assert_ok(k, kedge_discard(k, 25, KEDGE_LEVEL_1 | KEDGE_LEVEL_2));
 	assert_int_equal(count(k), 2);
 	assert_int_equal(kedge_checkpoint(k, 19), KEDGE_E_STATE);
+	assert_int_equal(kedge_checkpoint(k, 20), KEDGE_E_STATE); /* it did not restart from that one */
 	take(k, 21, 21);
 	assert_ok(k, kedge_discard(k, 22, KEDGE_LEVEL_1 | KEDGE_LEVEL_2)); /* nothing is there */
 	assert_int_equal(kedge_checkpoint(k, 20), KEDGE_E_STATE);
@@ -126,6 +127,36 @@ static void test_discard(void **state)
 	take(k, 1, 2);
 	comes_back(k, KEDGE_NEWEST, 1, 2);
 	comes_back(k, 0, 0, 1);
+	assert_ok(k, kedge_close(k));
+}
+
+/* A discard leaves what is below it, also what a level has that is away at that moment. */
+static void test_discard_while_l1_is_away(void **state)
+{
+	const struct place *p = *state;
+	kedge_t *k = open_at(p, false);
+	char away[400];
+
+	for (uint64_t v = 1; v <= 3; v++)
+		take(k, v, v);
+	assert_ok(k, kedge_close(k));
+	k = open_at(p, true);
+	comes_back(k, KEDGE_NEWEST, 3, 3);
+	take(k, 4, 4);
+	assert_ok(k, kedge_close(k));
+	text_make(away, sizeof(away), "%s/old-l1", p->dir);
+	assert_int_equal(rename(p->l1, away), 0);
+	k = open_at(p, true);
+	comes_back(k, KEDGE_NEWEST, 4, 4);
+	assert_ok(k, kedge_discard(k, 3, KEDGE_LEVEL_1 | KEDGE_LEVEL_2));
+	take(k, 3, 33);
+	assert_ok(k, kedge_close(k));
+	tree_remove(p->l1);
+	assert_int_equal(rename(away, p->l1), 0);
+	k = open_at(p, true);
+	comes_back(k, KEDGE_NEWEST, 3, 33);
+	comes_back(k, 2, 2, 2);
+	assert_int_equal(count(k), 3);
 	assert_ok(k, kedge_close(k));
 }
 
@@ -427,6 +458,7 @@ int main(void)
 	    JOB(test_fresh_start_discards_nothing),
 	    JOB(test_ignored_restart),
 	    JOB(test_discard),
+	    JOB(test_discard_while_l1_is_away),
 	    JOB(test_l2_comes_back),
 	    JOB(test_abandoned_is_no_copy),
 	    JOB(test_every_level_knows),
