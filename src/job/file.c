@@ -211,7 +211,7 @@ static struct kedge__job_file *file_find(const kedge_t *k, const char *region)
 	if (k->files_sorted)
 		return bsearch(&key, k->files.at, k->files.count, sizeof(key), by_region);
 	/* Most names are not those of files, and need not be compared. */
-	if (strncmp(region, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0)
+	if (!kedge__region_is_file(region))
 		return NULL;
 	for (size_t i = 0; i < k->files.count; i++) {
 		if (strcmp(k->files.at[i].region, region) == 0)

@@ -158,21 +158,6 @@ struct piece {
 	uint64_t refers; /* to the plan's parent */
 };
 
-/* L2 may have been away when versions were abandoned. */
-static void l2_sweep(kedge_t *k, const struct kedge__run *run)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	size_t removed = 0;
-
-	if (kedge__history_sweep(k->level[KEDGE__L2].flush, run, KEDGE__NO_VERSION, &removed, &err))
-		kedge__log(KEDGE_LOG_WARNING, "abandoned versions of %s stay on L2; they will not be used: %s", k->name,
-			   kedge__error_text(&err));
-	if (removed)
-		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu abandoned version%s removed from L2", k->name, removed,
-			   removed == 1 ? " was" : "s were");
-	kedge__error_done(&err);
-}
-
 /* A set as L1 has it, with the parts as they are on L2, and, if it is coalesced, what it refers to there. */
 static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_part *parts, bool refers,
 		  struct kedge__error *err)
@@ -206,7 +191,7 @@ static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_pa
 	if (!rc && (c->plan.form != KEDGE__FLUSH_COPY || kedge__trust_has(k->trust[KEDGE__L1], &e->set)))
 		kedge__trust_add(k->trust[KEDGE__L2], &set); /* what was merged was proved */
 	if (!rc && version == c->version) /* those that it needs may be of older runs, which know of no later ones */
-		l2_sweep(k, &set.run);
+		kedge__run_sweep(k, KEDGE__L2, k->level[KEDGE__L2].flush, &set.run, KEDGE__NO_VERSION);
 	kedge__free(why);
 	return rc;
 }

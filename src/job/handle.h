@@ -329,6 +329,8 @@ bool kedge__run_due(const kedge_t *k, uint64_t version);                        
 int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err);      /* collective; KEDGE_E_STATE: it may not be taken */
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version);        /* the run of a version in progress */
 void kedge__run_published(kedge_t *k, uint64_t version);                           /* what it abandons is removed where that is possible */
+/* Remove from CAT, of level L, what RUN abandoned (kedge__history_sweep()). What fails is logged: it will not be used. */
+void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first);
 void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version);  /* takes FROM */
 void kedge__run_renew(kedge_t *k); /* no write is pending */
 
@@ -366,6 +368,12 @@ int kedge__still_end(struct kedge__job_write *w, struct kedge__error *err);
 void kedge__still_wait(kedge_t *k); /* until no write needs the application's memory any more */
 
 /* ------------------------------------------------------------------ file.c: routed files are regions between take/create and drop */
+
+/* By its name, whether or not such a file is routed now. */
+static inline bool kedge__region_is_file(const char *name)
+{
+	return strncmp(name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
+}
 
 int kedge__files_take(kedge_t *k, struct kedge__error *err); /* as they are, to be saved */
 int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err); /* anew, to be filled from TOP */

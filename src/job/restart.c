@@ -183,11 +183,6 @@ static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **key
 
 /* ------------------------------------------------------------------ one set */
 
-static bool is_file(const char *name)
-{
-	return strncmp(name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
-}
-
 /* The application gives room for regions that it does not have, or has in another size. ADDED[i]: stored region i was
  * not protected. */
 static int room_ask(kedge_t *k, const struct kedge__segment *top, bool *added, struct kedge__error *err)
@@ -200,7 +195,7 @@ static int room_ask(kedge_t *k, const struct kedge__segment *top, bool *added, s
 		struct kedge_region_info info;
 		void *data;
 
-		if (is_file(stored->name) || (r && r->bytes == stored->bytes))
+		if (kedge__region_is_file(stored->name) || (r && r->bytes == stored->bytes))
 			continue;
 		kedge__region_info_set(stored, &info);
 		data = k->room(k->room_user, stored->name, &info);

@@ -283,15 +283,12 @@ int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ what becomes of it */
 
-static void sweep(kedge_t *k, int l, uint64_t version)
+void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first)
 {
-	struct kedge__job_level *level = &k->level[l];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t removed = 0;
 
-	if (!level->on || !level->leads)
-		return;
-	if (kedge__history_sweep(level->write, &k->run.is, version, &removed, &err))
+	if (kedge__history_sweep(cat, run, first, &removed, &err))
 		kedge__log(KEDGE_LOG_WARNING, "abandoned versions of %s stay on L%d; they will not be used: %s",
 			   k->name, l + 1, kedge__error_text(&err));
 	if (removed)
@@ -313,8 +310,10 @@ void kedge__run_published(kedge_t *k, uint64_t version)
 	k->run.last = version;
 	if (!first)
 		return;
-	for (int l = 0; l < KEDGE__LEVELS; l++)
-		sweep(k, l, version);
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		if (k->level[l].on && k->level[l].leads)
+			kedge__run_sweep(k, l, k->level[l].write, &k->run.is, version);
+	}
 	/* All ranks plan by what they find. */
 	(void)kedge__channel_agree(&k->front, KEDGE__STEP_RUN, version, 0, NULL, NULL);
 }

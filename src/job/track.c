@@ -148,8 +148,7 @@ static int range_add(kedge_t *k, const struct kedge__region *r, struct kedge__er
  */
 static bool is_trackable(const struct kedge__region *r)
 {
-	return r->bytes >= TRACK_MIN && !(r->flags & KEDGE_REGION_DEVICE) &&
-	       strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) != 0;
+	return r->bytes >= TRACK_MIN && !(r->flags & KEDGE_REGION_DEVICE) && !kedge__region_is_file(r->name);
 }
 
 /*

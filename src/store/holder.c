@@ -48,7 +48,7 @@ static bool process_read(long pid, struct process *p)
 }
 
 /* "" where it is not to be had. */
-static void boot_read(char boot[KEDGE__HOLDER_BOOT])
+void kedge__boot_read(char boot[KEDGE__HOLDER_BOOT])
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
@@ -89,7 +89,7 @@ void kedge__holder_self(const char *name, struct kedge__holder *h)
 	one_line(h->name);
 	if (gethostname(h->host, sizeof(h->host) - 1) != 0 || !h->host[0])
 		snprintf(h->host, sizeof(h->host), "unknown");
-	boot_read(h->boot);
+	kedge__boot_read(h->boot);
 	if (stat("/proc/self/ns/pid", &st) == 0)
 		h->space = (unsigned long long)st.st_ino;
 	h->pid = (long)getpid();

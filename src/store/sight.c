@@ -100,16 +100,13 @@ enum kedge__sight kedge__store_look(const char *store, struct kedge__store_id *i
 
 /* ------------------------------------------------------------------ one directory or two */
 
-/* 0 where it cannot be read: probes tell then. */
-static uint64_t boot_id(void)
+/* 0 where it cannot be read: then only probes can tell. */
+static uint64_t boot_number(void)
 {
-	char text[64];
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	size_t n = f ? fread(text, 1, sizeof(text), f) : 0;
+	char boot[KEDGE__HOLDER_BOOT];
 
-	if (f)
-		fclose(f);
-	return n ? kedge__checksum(text, n) : 0;
+	kedge__boot_read(boot);
+	return boot[0] ? kedge__checksum(boot, strlen(boot)) : 0;
 }
 
 int kedge__catalog_place(const struct kedge__catalog *cat, struct kedge__dir_place *place, struct kedge__error *err)
@@ -118,7 +115,7 @@ int kedge__catalog_place(const struct kedge__catalog *cat, struct kedge__dir_pla
 
 	if (stat(cat->dir, &st) != 0)
 		return kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", cat->dir);
-	*place = (struct kedge__dir_place){boot_id(), (uint64_t)st.st_dev, (uint64_t)st.st_ino};
+	*place = (struct kedge__dir_place){boot_number(), (uint64_t)st.st_dev, (uint64_t)st.st_ino};
 	return 0;
 }
 
