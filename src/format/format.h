@@ -271,7 +271,7 @@ struct kedge__run {
 void kedge__run_done(struct kedge__run *run);
 int kedge__run_copy(const struct kedge__run *from, struct kedge__run *to, struct kedge__error *err);
 /* The run ID that begins with version FIRST and follows version AFTER of BASE (KEDGE__NO_VERSION: nothing). OUT->links has room for
- * one more than BASE has, and nothing else of OUT is looked at. */
+ * one more link than BASE has; the other members of OUT are set here, except its epoch. */
 void kedge__run_follow(const struct kedge__run *base, uint64_t after, uint64_t first, uint64_t id, struct kedge__run *out);
 /* Does VERSION of run ID belong to the history of RUN? */
 bool kedge__run_has(const struct kedge__run *run, uint64_t id, uint64_t version);

@@ -261,7 +261,7 @@ int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool
  * zeros. */
 void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key image);
 /* Forget duplicates in images that are not in ALIVE (ascending): they were removed from the store, or replaced. If the
- * parent is not alive, the next reduction stands alone. */
+ * parent is not alive, the next version is self-contained. */
 void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_key *alive, size_t n);
 /* Does it refer to a version of which HAVE (ascending) has another image? Those that HAVE lacks do not matter. */
 bool kedge__reducer_contradicts(const struct kedge__reducer *r, const struct kedge__image_key *have, size_t n);

@@ -526,7 +526,7 @@ int kedge__catalog_present(const struct kedge__catalog *cat, bool *gone, struct 
 	int rc = 0;
 
 	there = kedge__file_is_at(cat->store_fd, cat->store) && kedge__file_is_at(cat->dir_fd, cat->dir);
-	/* A lock in another directory is for who makes that one his own. */
+	/* A lock file in another directory belongs to the owner of that directory. */
 	if (there)
 		rc = kedge__lock_check(cat, &owned, err);
 	if (!rc)

@@ -40,7 +40,7 @@ static int write_merged(struct coalesce *c, uint32_t rank, struct kedge__merge *
 	return kedge__merge_write(m, &target, &c->set.parts[rank], err);
 }
 
-/* What a batch leaves to older versions is looked at, too. */
+/* Bytes that the merged version still takes from older ones are proved as well. */
 static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__error *err)
 {
 	bool batch = c->options->from && !c->options->onto;

@@ -6,7 +6,7 @@
 struct changes {
 	const struct kedge__segment *seg, *parent;
 	struct kedge__change_list *fresh, *stale;
-	size_t extent; /* of SEG's map: the first one of the region that is looked at */
+	size_t extent; /* in SEG's map: the first one of the region being compared */
 	bool beyond;   /* something is said to be as in the parent, which does not have it */
 };
 

@@ -152,7 +152,7 @@ static void assert_damaged(int rc, const struct kedge__error *err)
 	assert_non_null(strstr(kedge__error_text(err), "region \"field\" of version 4"));
 }
 
-/* FROM 0: to stand alone; else without those from there on. */
+/* FROM 0 makes the version self-contained; otherwise it takes in the versions from FROM on. */
 static void try_coalesce(uint64_t from, bool onto)
 {
 	struct kedge__coalesce_options options = {

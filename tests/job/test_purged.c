@@ -66,7 +66,7 @@ static void path_remove(const struct place *p, const char *leaf)
 	tree_remove(path);
 }
 
-/* What was removed, then two versions: the first stands alone, with a warning, and the second does not. */
+/* After a removal, two versions: the first is self-contained, with a warning; the second is incremental again. */
 static void goes_on(const struct place *p, kedge_t *k, uint64_t version)
 {
 	char path[400];
