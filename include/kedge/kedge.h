@@ -116,6 +116,11 @@ KEDGE_API int kedge_close(kedge_t *k);
  * BACKGROUND, with any_thread, is NULL or a second context for the same allgather(): a channel of
  * its own, on which calls may be under way while others are on CTX. With it a version reaches L2
  * without another call; without it, when the ranks next meet in a collective call.
+ *
+ * REDUCE and GATHER are for large groups; where one of them is NULL, both are made of allgather(), and every rank
+ * receives as many messages as there are ranks. reduce() combines the BYTES bytes at INOUT of all ranks, in any order,
+ * by calls of FOLD(acc, other), which folds OTHER into ACC; all ranks get the result. gather() gathers BYTES bytes of
+ * every rank into RECV of rank ROOT alone; RECV is NULL on the others. Both return as allgather() does.
  */
 struct kedge_group {
 	int rank, size;
@@ -124,6 +129,8 @@ struct kedge_group {
 	void (*free_ctx)(void *ctx);
 	void *ctx;
 	void *background;
+	int (*reduce)(void *ctx, void *inout, size_t bytes, void (*fold)(void *acc, const void *other));
+	int (*gather)(void *ctx, const void *send, size_t bytes, void *recv, int root);
 };
 
 /* kedge_open() as one rank of a group. Collective. On failure on any rank, all ranks fail; *OUT is NULL then. */

@@ -181,7 +181,7 @@ static int level_agree(kedge_t *k, struct kedge__set_key key)
 	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].api, key.version);
 	uint64_t flags = e && !e->problem.code && kedge__set_key_id(&e->set) == key.id ? 0 : FLAG_L2;
 
-	(void)kedge__channel_agree(&k->front, KEDGE__STEP_RESTART_LEVEL, key.version, 0, &flags, NULL);
+	(void)kedge__agree(&k->front, KEDGE__STEP_RESTART, key.version, 0, &flags, NULL);
 	return flags & FLAG_L2 ? 2 : 1;
 }
 
@@ -268,7 +268,7 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 		kedge__write_finish(k);
 	kedge__chores_progress(k);
 	flags = answer(k);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_SHOULD, 0, 0, &flags, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_SHOULD, 0, 0, &flags, err);
 	if (rc)
 		return rc;
 	k->skip = flags >> SKIP_SHIFT;

@@ -49,8 +49,8 @@ static int alive_list(struct kedge__job_write *w, struct kedge__error *err)
 		w->alive_count = kedge__versions_whole(cat, w->alive, w->alive_count);
 		w->alive_count = kedge__keep_alive(k, w->alive, w->alive_count);
 	}
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_VERSIONS, w->version, rc, NULL, err);
-	return rc ? rc : kedge__channel_common(&k->front, w->alive, &w->alive_count, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_PAST, w->version, rc, NULL, err);
+	return rc ? rc : kedge__common(&k->front, w->alive, &w->alive_count, err);
 }
 
 static void retain(struct kedge__job_write *w)
@@ -292,7 +292,7 @@ static int capture(struct kedge__job_write *w, bool *background, struct kedge__e
 		return rc;
 	if (k->group.rank == 0)
 		flags |= kedge__adapt_skip_ahead(k) << SKIP_SHIFT;
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CAPTURE, w->version, rc, &flags, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_CAPTURE, w->version, rc, &flags, err);
 	k->skip = flags >> SKIP_SHIFT;
 	flags &= FLAG_TOO_LARGE;
 	if (!rc && flags)
@@ -375,7 +375,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	k->skip = 0;
 	w = write_new(k, version, started);
 	rc = prepare(w, version, k, &flags, err);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_CHECKPOINT, version, rc, &flags, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_BEGIN, version, rc, &flags, err);
 	if (flags & FLAG_PURGED)
 		damaged_set(k);
 	if (!rc && kedge__run_due(k, version))

@@ -23,7 +23,7 @@ static void chore_end(struct kedge__chore *c)
 	if (c->kind == KEDGE__CHORE_FLUSH)
 		kedge__flush_publish(c);
 	else
-		(void)kedge__channel_agree(&c->k->back, KEDGE__STEP_WAIT, c->version, 0, NULL, NULL);
+		(void)kedge__agree(&c->k->back, KEDGE__STEP_FLUSH_READY, c->version, 0, NULL, NULL);
 }
 
 static void chore_free(struct kedge__chore *c)
@@ -175,7 +175,7 @@ static bool head_end(kedge_t *k)
 	pthread_mutex_lock(&k->state_lock);
 	waiting = !c->ready;
 	pthread_mutex_unlock(&k->state_lock);
-	if (kedge__channel_agree(&k->front, KEDGE__STEP_FLUSH, c->version, 0, &waiting, NULL) || waiting)
+	if (kedge__agree(&k->front, KEDGE__STEP_FLUSH, c->version, 0, &waiting, NULL) || waiting)
 		return false;
 	chore_end(c);
 	chore_pop(k);

@@ -223,7 +223,7 @@ static int publish_part(struct kedge__chore *c, size_t i)
 	if (!rc)
 		rc = set_l2(c, own->version, parts, refers, &c->err);
 	kedge__free(parts);
-	return kedge__channel_agree(ch, KEDGE__STEP_FLUSH_PUBLISH, own->version, rc, NULL, &c->err);
+	return kedge__agree(ch, KEDGE__STEP_FLUSH_PUBLISH, own->version, rc, NULL, &c->err);
 }
 
 static void discard_copies(struct kedge__chore *c, size_t first)

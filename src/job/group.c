@@ -2,200 +2,227 @@
 
 #include <stdio.h>
 
-#define LEAST 1024 /* bytes of a message that there is always room for: more than a kedge__say */
-
 int kedge__channel_init(struct kedge__channel *ch, const struct kedge_group *group, void *ctx, struct kedge__error *err)
 {
-	*ch = (struct kedge__channel){group, ctx, NULL, ((size_t)group->size + 1) * LEAST};
-	ch->room = kedge__malloc(ch->bytes);
+	*ch = (struct kedge__channel){.group = group, .ctx = ctx};
+	ch->old_bytes = ((size_t)group->size + 1) * 1024;
+	ch->old_room = kedge__malloc(ch->old_bytes);
+	if (!ch->old_room)
+		return kedge__error_nomem(err);
+	if (group->size == 1 || (group->reduce && group->gather))
+		return 0;
+	ch->room = kedge__malloc((size_t)group->size * KEDGE__MSG_BYTES);
 	return ch->room ? 0 : kedge__error_nomem(err);
 }
 
 void kedge__channel_done(struct kedge__channel *ch)
 {
 	kedge__free(ch->room);
+	kedge__free(ch->old_room);
 	*ch = (struct kedge__channel){0};
 }
 
-/* All ranks have as much room as each other, and so come here together. */
-static int grow(struct kedge__channel *ch, size_t bytes, struct kedge__error *err)
+static int unreachable(const struct kedge__channel *ch, struct kedge__error *err)
 {
-	char *more = kedge__malloc(2 * bytes);
-	int rc = kedge__channel_agree(ch, KEDGE__STEP_ROOM, bytes, more ? 0 : kedge__error_nomem(err), NULL, err);
+	return kedge__error_set(err, KEDGE_E_GROUP, 0,
+				"rank %d cannot reach the other ranks: the group's transport failed", ch->group->rank);
+}
 
-	if (rc) {
-		kedge__free(more);
-		return rc;
-	}
-	kedge__free(ch->room);
-	ch->room = more;
-	ch->bytes = 2 * bytes;
+/* ------------------------------------------------------------------ exchanges */
+
+static int reduce(struct kedge__channel *ch, union kedge__msg *msg)
+{
+	const struct kedge_group *g = ch->group;
+
+	ch->exchanges++;
+	if (g->reduce)
+		return g->reduce(ch->ctx, msg, sizeof(*msg), kedge__msg_fold);
+	if (g->allgather(ch->ctx, msg, sizeof(*msg), ch->room))
+		return -1;
+	memcpy(msg, ch->room, sizeof(*msg));
+	for (int r = 1; r < g->size; r++)
+		kedge__msg_fold(msg, ch->room + (size_t)r * sizeof(*msg));
 	return 0;
 }
 
-int kedge__channel_begin(struct kedge__channel *ch, size_t bytes, void **slot, struct kedge__error *err)
+static void head_set(struct kedge__msg_head *head, int rank, enum kedge__step step, uint64_t version, int rc,
+		     const struct kedge__error *err)
 {
-	size_t all = (size_t)ch->group->size * bytes;
-	int rc = all + bytes > ch->bytes ? grow(ch, all + bytes, err) : 0;
+	uint64_t flags = head->flags;
 
+	memset(head, 0, sizeof(*head));
+	head->step = step;
+	head->rank = rank;
+	head->version = version;
+	head->flags = flags;
+	head->failed = rc ? rank : -1;
+	head->odd = -1;
+	head->code = rc;
 	if (rc)
-		return rc;
-	*slot = memset(ch->room + all, 0, bytes);
-	return 0;
-}
-
-int kedge__channel_gather(struct kedge__channel *ch, size_t bytes, void **all, struct kedge__error *err)
-{
-	const void *own = ch->room + (size_t)ch->group->size * bytes;
-
-	*all = ch->room;
-	if (ch->group->size == 1) {
-		memcpy(ch->room, own, bytes);
-		return 0;
-	}
-	if (ch->group->allgather(ch->ctx, own, bytes, ch->room) == 0)
-		return 0;
-	return kedge__error_set(err, KEDGE_E_GROUP, 0, "rank %d cannot reach the other ranks: the allgather failed",
-				ch->group->rank);
-}
-
-void kedge__say_set(struct kedge__say *say, enum kedge__step step, uint64_t version, int rc,
-		    const struct kedge__error *err)
-{
-	memset(say, 0, sizeof(*say));
-	say->step = step;
-	say->version = version;
-	say->code = rc;
-	if (rc)
-		snprintf(say->text, sizeof(say->text), "%s",
+		snprintf(head->text, sizeof(head->text), "%s",
 			 err && err->code ? kedge__error_text(err) : kedge_strerror(rc));
 }
 
-static const struct kedge__say *say_of(const void *all, size_t stride, int rank)
+static int out_of_step(const struct kedge__msg_head *head, struct kedge__error *err)
 {
-	return (const struct kedge__say *)((const char *)all + (size_t)rank * stride);
+	const char *odd = kedge__step_call((enum kedge__step)head->odd_step);
+	const char *call = kedge__step_call((enum kedge__step)head->step);
+
+	return kedge__error_set(
+	    err, KEDGE_E_GROUP, 0,
+	    "ranks are out of step: rank %d is in %s() (step %s, version %llu), rank %d in %s() (step %s, "
+	    "version %llu); every rank has to make the same calls in the same order",
+	    head->odd, odd, kedge__step_name((enum kedge__step)head->odd_step), (unsigned long long)head->odd_version,
+	    head->rank, call, kedge__step_name((enum kedge__step)head->step), (unsigned long long)head->version);
 }
 
-int kedge__say_judge(const struct kedge__channel *ch, const void *all, size_t stride, struct kedge__error *err)
+int kedge__exchange(struct kedge__channel *ch, enum kedge__step step, uint64_t version, int rc, union kedge__msg *msg,
+		    struct kedge__error *err)
 {
-	const struct kedge__say *own = say_of(all, stride, ch->group->rank);
+	const struct kedge__msg_head *head = &msg->head;
 
-	if (own->code)
-		return own->code;
-	for (int r = 0; r < ch->group->size; r++) {
-		const struct kedge__say *say = say_of(all, stride, r);
-
-		if (say->step != own->step || say->version != own->version)
-			return kedge__error_set(
-			    err, KEDGE_E_GROUP, 0,
-			    "the ranks do not call the same: rank %d is at step %u of version %llu, "
-			    "rank %d at step %u of version %llu",
-			    r, (unsigned)say->step, (unsigned long long)say->version, ch->group->rank,
-			    (unsigned)own->step, (unsigned long long)own->version);
-	}
-	for (int r = 0; r < ch->group->size; r++) {
-		const struct kedge__say *say = say_of(all, stride, r);
-
-		if (say->code)
-			return kedge__error_set(err, KEDGE_E_GROUP, 0, "rank %d: %.*s", r, (int)sizeof(say->text) - 1,
-						say->text);
-	}
-	return 0;
-}
-
-int kedge__channel_agree(struct kedge__channel *ch, enum kedge__step step, uint64_t version, int rc, uint64_t *flags,
-			 struct kedge__error *err)
-{
-	struct kedge__say *say;
-	void *slot, *all;
-	int judged;
-
+	head_set(&msg->head, ch->group->rank, step, version, rc, err);
 	if (ch->group->size == 1)
 		return rc;
-	(void)kedge__channel_begin(ch, sizeof(*say), &slot, NULL); /* there is always room */
-	say = slot;
-	kedge__say_set(say, step, version, rc, err);
-	say->flags = flags ? *flags : 0;
-	judged = kedge__channel_gather(ch, sizeof(*say), &all, rc ? NULL : err);
-	for (int r = 0; flags && !judged && r < ch->group->size; r++)
-		*flags |= say_of(all, sizeof(*say), r)->flags;
-	if (!judged)
-		judged = kedge__say_judge(ch, all, sizeof(*say), err);
-	return rc ? rc : judged;
+	if (reduce(ch, msg))
+		return rc ? rc : unreachable(ch, err);
+	if (rc)
+		return rc;
+	if (head->odd >= 0)
+		return out_of_step(head, err);
+	if (head->failed < 0)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_GROUP, 0, "rank %d: %.*s", head->failed, (int)sizeof(head->text) - 1,
+				head->text);
 }
 
-static bool has_key(const struct kedge__set_key *list, uint64_t count, struct kedge__set_key key)
+int kedge__agree(struct kedge__channel *ch, enum kedge__step step, uint64_t version, int rc, uint64_t *flags,
+		 struct kedge__error *err)
 {
-	for (uint64_t i = 0; i < count; i++) {
+	union kedge__msg msg = {.head = {.flags = flags ? *flags : 0}};
+
+	rc = kedge__exchange(ch, step, version, rc, &msg, err);
+	if (flags)
+		*flags = msg.head.flags;
+	return rc;
+}
+
+int kedge__gather(struct kedge__channel *ch, int root, const void *own, size_t bytes, void *all,
+		  struct kedge__error *err)
+{
+	const struct kedge_group *g = ch->group;
+	bool here = root < 0 || g->rank == root;
+	int failed;
+
+	ch->gathers++;
+	if (g->size == 1) {
+		memcpy(all, own, bytes);
+		return 0;
+	}
+	if (root >= 0 && g->gather) {
+		failed = g->gather(ch->ctx, own, bytes, here ? all : NULL, root);
+	} else if (here) {
+		failed = g->allgather(ch->ctx, own, bytes, all);
+	} else {
+		failed = g->allgather(ch->ctx, own, bytes, ch->room);
+	}
+	return failed ? unreachable(ch, err) : 0;
+}
+
+/* ------------------------------------------------------------------ what does not fit into one message */
+
+int kedge__share(struct kedge__channel *ch, int root, void *data, size_t bytes, struct kedge__error *err)
+{
+	char *at = data;
+	int rc = 0;
+
+	for (size_t done = 0; done < bytes && !rc; done += sizeof(((struct kedge__share_msg *)0)->data)) {
+		union kedge__msg msg = {.share = {.from = ch->group->rank == root ? root : -1}};
+		size_t n = KEDGE__MIN(bytes - done, sizeof(msg.share.data));
+
+		if (ch->group->rank == root)
+			memcpy(msg.share.data, at + done, n);
+		rc = kedge__exchange(ch, KEDGE__STEP_SHARE, bytes, 0, &msg, err);
+		if (!rc)
+			memcpy(at + done, msg.share.data, n);
+	}
+	return rc;
+}
+
+static bool has_key(const struct kedge__set_key *list, size_t count, struct kedge__set_key key)
+{
+	for (size_t i = 0; i < count; i++) {
 		if (list[i].version == key.version && list[i].id == key.id)
 			return true;
 	}
 	return false;
 }
 
-/* Every rank's list, padded to ROOM entries with what is no version, at all + rank * room. */
-static void keep_common(const struct kedge__channel *ch, const struct kedge__set_key *all, uint64_t room,
-			struct kedge__set_key *list, size_t *count)
+/* Which of the keys of the message before this rank has. */
+static uint64_t mask_of(const struct kedge__set_key *list, size_t count, const struct kedge__set_key *keys, size_t n)
 {
-	size_t kept = 0;
+	uint64_t mask = 0;
 
-	for (size_t i = 0; i < *count; i++) {
-		bool everywhere = true;
+	for (size_t i = 0; i < n; i++)
+		mask |= (uint64_t)has_key(list, count, keys[i]) << i;
+	return mask;
+}
 
-		for (int r = 0; r < ch->group->size && everywhere; r++)
-			everywhere = has_key(all + (size_t)r * room, room, list[i]);
-		if (everywhere)
-			list[kept++] = list[i];
+/*
+ * Rank 0 names its versions, some at a time; the next message says which of them all have. What all have comes to stand
+ * at the front of the list: a version that was not named yet must not be lost by that, and so changes places.
+ */
+static void keep_front(struct kedge__set_key *list, size_t count, size_t *kept, struct kedge__set_key key)
+{
+	for (size_t i = *kept; i < count; i++) {
+		if (list[i].version == key.version && list[i].id == key.id) {
+			struct kedge__set_key other = list[*kept];
+
+			list[(*kept)++] = key;
+			list[i] = other;
+			return;
+		}
+	}
+}
+
+static int common_find(struct kedge__channel *ch, struct kedge__set_key *list, size_t *count, size_t total,
+		       struct kedge__error *err)
+{
+	struct kedge__set_key named[KEDGE__MSG_KEYS];
+	const bool names = ch->group->rank == 0;
+	size_t kept = 0, known = 0; /* of those named */
+	int rc = 0;
+
+	for (size_t next = 0; next < total || known; next += KEDGE__MSG_KEYS) {
+		size_t n = next < total ? KEDGE__MIN(total - next, (size_t)KEDGE__MSG_KEYS) : 0;
+		union kedge__msg msg = {.common = {.mask = mask_of(list, *count, named, known)}};
+
+		if (names && n)
+			memcpy(msg.common.keys, list + next, n * sizeof(*list));
+		rc = kedge__exchange(ch, KEDGE__STEP_COMMON, 1, 0, &msg, err);
+		if (rc)
+			return rc;
+		for (size_t i = 0; i < known; i++) {
+			if (msg.common.mask >> i & 1)
+				keep_front(list, *count, &kept, named[i]);
+		}
+		memcpy(named, msg.common.keys, n * sizeof(*named));
+		known = n;
 	}
 	*count = kept;
+	return 0;
 }
 
-/* How long the longest list is; 0: all are the same. */
-static int lists_compare(struct kedge__channel *ch, const struct kedge__set_key *list, size_t count, uint64_t *longest,
-			 struct kedge__error *err)
+int kedge__common(struct kedge__channel *ch, struct kedge__set_key *list, size_t *count, struct kedge__error *err)
 {
-	uint64_t own[2] = {count, kedge__checksum(list, count * sizeof(*list))};
-	bool equal = true;
-	void *slot, *all;
-	int rc = kedge__channel_begin(ch, sizeof(own), &slot, err);
-
-	if (!rc) {
-		memcpy(slot, own, sizeof(own));
-		rc = kedge__channel_gather(ch, sizeof(own), &all, err);
-	}
-	*longest = 0;
-	for (int r = 0; !rc && r < ch->group->size; r++) {
-		const uint64_t *other = (const uint64_t *)all + 2 * r;
-
-		equal = equal && memcmp(other, own, sizeof(own)) == 0;
-		*longest = KEDGE__MAX(*longest, other[0]);
-	}
-	if (equal)
-		*longest = 0;
-	return rc;
-}
-
-int kedge__channel_common(struct kedge__channel *ch, struct kedge__set_key *list, size_t *count,
-			  struct kedge__error *err)
-{
-	uint64_t room;
-	size_t bytes;
-	void *slot, *all;
-	int rc;
+	union kedge__msg msg = {.common = {.count = *count}};
+	int between[2], rc;
 
 	if (ch->group->size == 1)
 		return 0;
-	rc = lists_compare(ch, list, *count, &room, err);
-	if (rc || !room)
+	kedge__msg_same_set(&msg.common.list, ch->group->rank, kedge__checksum(list, *count * sizeof(*list)) + *count);
+	rc = kedge__exchange(ch, KEDGE__STEP_COMMON, 0, 0, &msg, err);
+	if (rc || kedge__msg_same_is(&msg.common.list, between))
 		return rc;
-	bytes = (size_t)room * sizeof(*list);
-	rc = kedge__channel_begin(ch, bytes, &slot, err);
-	if (rc)
-		return rc;
-	memset(slot, 0xff, bytes);
-	memcpy(slot, list, *count * sizeof(*list));
-	rc = kedge__channel_gather(ch, bytes, &all, err);
-	if (!rc)
-		keep_common(ch, all, room, list, count);
-	return rc;
+	return common_find(ch, list, count, (size_t)msg.common.count, err);
 }

@@ -240,7 +240,7 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 {
 	int rc = local_begin(k, name, config, settings, err);
 
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 0, rc, NULL, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_OPEN, 0, rc, NULL, err);
 	if (rc)
 		return rc;
 	/* All ranks have created what they need, so the ids are final. */
@@ -249,11 +249,11 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 		return rc;
 	/* A second opener is refused before anything of the first one's is cleaned. */
 	rc = kedge__level_own(k, &k->level[KEDGE__L1], err);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 1, rc, NULL, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_OPEN, 1, rc, NULL, err);
 	if (rc)
 		return rc;
 	(void)kedge__l2_meet(k); /* what is wrong with L2 costs L2 alone */
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_OPEN, 2, past_learn(k, err), NULL, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_OPEN, 2, past_learn(k, err), NULL, err);
 	return rc ? rc : kedge__versions_common(k, err);
 }
 
@@ -328,7 +328,7 @@ int kedge_close(kedge_t *k)
 	kedge__adapt_save(k, true);
 	rc = kedge__state_take(k, &err);
 	/* The leader gives up the lock when nobody writes any more. */
-	agreed = kedge__channel_agree(&k->front, KEDGE__STEP_CLOSE, 0, 0, NULL, rc ? NULL : &err);
+	agreed = kedge__agree(&k->front, KEDGE__STEP_CLOSE, 0, 0, NULL, rc ? NULL : &err);
 	if (!rc)
 		rc = agreed;
 	if (k->group.rank == 0)

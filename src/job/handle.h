@@ -15,7 +15,7 @@
 #define KEDGE_JOB_HANDLE_H
 
 #include "capture/capture.h"
-#include "job/group.h"
+#include "job/group_old.h"
 #include "job/job.h"
 #include "restore/restore.h"
 
@@ -319,9 +319,6 @@ void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
 /* ------------------------------------------------------------------ run.c */
 
 void kedge__job_run_done(struct kedge__job_run *run);
-struct kedge__run_draw {
-	uint64_t id, ns; /* since 1970, UTC */
-};
 /* The present run of all that the ranks can see on LEVELS, and what rank 0 drew for the next one. RC is how this rank fared so far. Collective. */
 int kedge__run_present(kedge_t *k, struct kedge__catalog *const *levels, size_t n, int rc, struct kedge__run *present, struct kedge__run_draw *drawn, struct kedge__error *err);
 int kedge__run_check(const kedge_t *k, uint64_t version, struct kedge__error *err); /* KEDGE_E_STATE: it may not be taken */

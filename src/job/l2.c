@@ -295,12 +295,12 @@ static int use(kedge_t *k, uint64_t nonce, uint64_t *readable, struct kedge__err
 	if (!rc && leads)
 		rc = lead(k, nonce, &pinned, err);
 	*readable = rc == KEDGE_E_NOSPACE || rc == KEDGE_E_ACCESS;
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_LEVEL, 2, rc, readable, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, 2, rc, readable, err);
 	if (!rc)
 		rc = mark_look(k, nonce, err);
 	if (!rc && leads)
 		count = versions_behind(k) << 1 | !kedge__catalog_count(l2->write);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_LEVEL, 3, rc, &count, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, 3, rc, &count, err);
 	if (pinned) {
 		kedge__probe_remove(l2->write, nonce);
 		kedge__catalog_unpin(l2->write);
@@ -347,7 +347,7 @@ static int find(kedge_t *k, uint64_t *nonce, struct kedge__error *err)
 		return rc;
 	choice = choose(k, all, err);
 	if (choice == CHOICE_MAKE) {
-		rc = kedge__channel_agree(&k->front, KEDGE__STEP_LEVEL, 1, make_store(k, err), NULL, err);
+		rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, 1, make_store(k, err), NULL, err);
 		if (!rc)
 			rc = views_gather(k, 1, &all, err);
 		if (rc)
@@ -404,7 +404,7 @@ void kedge__l2_look_again(kedge_t *k)
 	if (!kedge__l2_wanted(k) || k->level[KEDGE__L2].on)
 		return;
 	changed = has_changed(k);
-	if (kedge__channel_agree(&k->front, KEDGE__STEP_LEVEL, 4, 0, &changed, NULL) || !changed)
+	if (kedge__agree(&k->front, KEDGE__STEP_LEVEL, 4, 0, &changed, NULL) || !changed)
 		return;
 	kedge__chores_settle(k); /* the flusher looks at the level */
 	if (kedge__l2_meet(k))

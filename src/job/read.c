@@ -155,7 +155,7 @@ static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__err
 		if (k->level[l].on && k->level[l].leads && levels >> l & 1)
 			rc = discard_level(k->level[l].write, from, err);
 	}
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_DISCARD, from, rc, NULL, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_DISCARD, from, rc, NULL, err);
 	if (rc || (~levels & KEDGE_LEVEL_1) || (k->level[KEDGE__L2].on && (~levels & KEDGE_LEVEL_2)))
 		goto done;
 	kedge__run_discarded(k, from, &cut);

@@ -125,10 +125,10 @@ static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *ru
 	int rc = local_keys(k, version, run, keys, n, err);
 
 	*unread = k->level_unread;
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_RESTART, version, rc, unread, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_RESTART, version, rc, unread, err);
 	*had = *n;
 	if (!rc)
-		rc = kedge__channel_common(&k->front, *keys, n, err);
+		rc = kedge__common(&k->front, *keys, n, err);
 	if (!rc)
 		rc = order_agree(k, *keys, *n, err);
 	if (rc) {
@@ -268,7 +268,7 @@ static int judge(kedge_t *k, enum kedge__step step, uint64_t version, int rc, bo
 {
 	uint64_t flags = unusable(rc) ? FLAG_UNUSABLE : 0;
 
-	rc = kedge__channel_agree(&k->front, step, version, rc, &flags, err);
+	rc = kedge__agree(&k->front, step, version, rc, &flags, err);
 	*pass = rc && (flags & FLAG_UNUSABLE);
 	return rc;
 }

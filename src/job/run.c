@@ -62,7 +62,7 @@ static int links_share(kedge_t *k, int winner, size_t links, struct kedge__run *
 	if (!rc && copy)
 		memcpy(copy, (const char *)all + (size_t)winner * bytes, links * sizeof(*copy));
 	if (!rc)
-		rc = kedge__channel_agree(&k->front, KEDGE__STEP_RUN, 1, copy ? 0 : kedge__error_nomem(err), NULL, err);
+		rc = kedge__agree(&k->front, KEDGE__STEP_OWN, 1, copy ? 0 : kedge__error_nomem(err), NULL, err);
 	if (rc) {
 		kedge__free(copy);
 		return rc;
@@ -100,7 +100,7 @@ int kedge__run_present(kedge_t *k, struct kedge__catalog *const *levels, size_t 
 		rc = kedge__run_copy(&head->run, &run, err);
 	(void)kedge__channel_begin(&k->front, sizeof(*own), &slot, NULL); /* there is always room */
 	own = slot;
-	kedge__say_set(&own->say, KEDGE__STEP_RUN, 0, rc, err);
+	kedge__say_set(&own->say, KEDGE__STEP_OWN, 0, rc, err);
 	own->epoch = run.epoch;
 	own->created_ns = head ? head->created_ns : 0;
 	own->id = run.id;
@@ -156,7 +156,7 @@ static int newest_agree(kedge_t *k, uint64_t version, uint64_t *after, int rc, s
 
 	(void)kedge__channel_begin(&k->front, sizeof(*own), &slot, NULL); /* there is always room */
 	own = slot;
-	kedge__say_set(&own->say, KEDGE__STEP_RUN, version, rc, err);
+	kedge__say_set(&own->say, KEDGE__STEP_OWN, version, rc, err);
 	own->after = *after;
 	met = kedge__channel_gather(&k->front, sizeof(*own), &all, rc ? NULL : err);
 	if (!met)
@@ -315,7 +315,7 @@ void kedge__run_published(kedge_t *k, uint64_t version)
 			kedge__run_sweep(k, l, k->level[l].write, &k->run.is, version);
 	}
 	/* All ranks plan by what they find. */
-	(void)kedge__channel_agree(&k->front, KEDGE__STEP_RUN, version, 0, NULL, NULL);
+	(void)kedge__agree(&k->front, KEDGE__STEP_OWN, version, 0, NULL, NULL);
 }
 
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version)

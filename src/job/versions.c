@@ -225,9 +225,9 @@ int kedge__versions_common(kedge_t *k, struct kedge__error *err)
 	size_t count = 0;
 	int rc = kedge__versions_all(k, kedge__versions_run(k), &list, &count, err);
 
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_VERSIONS, 0, rc, NULL, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_PAST, 0, rc, NULL, err);
 	if (!rc)
-		rc = kedge__channel_common(&k->front, list, &count, err);
+		rc = kedge__common(&k->front, list, &count, err);
 	for (size_t i = 0; !rc && i < count; i++)
 		kedge__versions_published(k, list[i]);
 	kedge__free(list);

@@ -115,7 +115,7 @@ static void tale_tell(const struct kedge__job_write *w, struct tale *t)
 {
 	uint64_t *bits = (uint64_t *)(t + 1);
 
-	kedge__say_set(&t->say, KEDGE__STEP_WRITE, w->version, w->rc, &w->err);
+	kedge__say_set(&t->say, KEDGE__STEP_SEAL, w->version, w->rc, &w->err);
 	if (w->rc)
 		return;
 	t->part = w->part;
@@ -221,7 +221,7 @@ static void withdraw(struct kedge__job_write *w)
 		kedge__log(KEDGE_LOG_ERROR, "version %llu cannot be withdrawn: %s", (unsigned long long)w->version,
 			   kedge__error_text(&err));
 	kedge__error_done(&err);
-	(void)kedge__channel_agree(&k->front, KEDGE__STEP_WITHDRAW, w->version, rc, NULL, NULL);
+	(void)kedge__agree(&k->front, KEDGE__STEP_WITHDRAW, w->version, rc, NULL, NULL);
 }
 
 static void segment_discard(struct kedge__job_write *w)
@@ -268,10 +268,10 @@ static int publish(struct kedge__job_write *w, const struct kedge__set *set, int
 		rc = kedge__set_publish(k->level[KEDGE__L1].write, set, err);
 	if (!rc && k->level[KEDGE__L1].leads)
 		kedge__trust_add(k->trust[KEDGE__L1], set);
-	rc = kedge__channel_agree(&k->front, KEDGE__STEP_PUBLISH, w->version, rc, NULL, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_PUBLISH, w->version, rc, NULL, err);
 	if (!rc && k->l1_shared) {
 		rc = k->level[KEDGE__L1].leads ? 0 : seen(w, set, err);
-		rc = kedge__channel_agree(&k->front, KEDGE__STEP_SEEN, w->version, rc, NULL, err);
+		rc = kedge__agree(&k->front, KEDGE__STEP_SEEN, w->version, rc, NULL, err);
 	}
 	if (rc)
 		withdraw(w);
