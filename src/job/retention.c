@@ -1,0 +1,346 @@
+/*
+ * keep: with list and tree, new versions refer to the first occurrence of their data, however old: removing what nobody
+ * needs would remove nothing. So now and then the newest version is made self-contained, and from then on new versions
+ * refer to nothing below it. What was kept for others goes when the last version that needs it does: a level holds no
+ * more than about twice KEEP versions and the slack.
+ *
+ * Where L2 gets deltas, L1 has to tell what came since the newest version there, the pivot. So it is the pivot that
+ * becomes self-contained, and the newest version a delta to it; versions between the two go.
+ */
+#include "job/retention.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define REACH_STEP 1024 /* what may be referred to shrinks by so many at once: each time costs a walk over the record */
+
+size_t kedge__retention_slack(size_t keep)
+{
+	return KEDGE__MAX(keep / 2, 4);
+}
+
+static bool is_self_contained(const struct kedge__holding *v)
+{
+	return v->usable && !v->need_count;
+}
+
+/* ------------------------------------------------------------------ what a new version may refer to */
+
+struct bottom {
+	const struct kedge__holding *self; /* the newest that is self-contained; NULL: none is */
+	const struct kedge__holding *on;   /* the newest that was coalesced to a delta to it, or itself */
+};
+
+static struct bottom bottom_find(const struct kedge__holdings *h, size_t count)
+{
+	struct bottom b = {NULL, NULL};
+	size_t i = count;
+
+	while (i && !is_self_contained(&h->list.at[i - 1]))
+		i--;
+	if (!i)
+		return b;
+	b.self = b.on = &h->list.at[i - 1];
+	for (size_t above = count; above > i && b.on == b.self; above--) {
+		const struct kedge__holding *v = &h->list.at[above - 1];
+
+		if (v->usable && v->merged && v->need_count == 1 &&
+		    kedge__holding_needs(h, v)[0] == b.self->version)
+			b.on = v;
+	}
+	return b;
+}
+
+/* Holdings below VERSION. */
+static size_t count_below(const struct kedge__holdings *h, uint64_t version)
+{
+	size_t n = h->list.count;
+
+	while (n && h->list.at[n - 1].version >= version)
+		n--;
+	return n;
+}
+
+/* A message names what is referred to by bits, and there are so many of them. */
+static uint64_t window_from(const struct kedge__holdings *h, size_t count)
+{
+	size_t most = KEDGE__MSG_SOURCES - 1, over; /* the anchor needs one */
+
+	if (!count)
+		return KEDGE__NO_VERSION;
+	if (count <= most)
+		return h->list.at[0].version;
+	over = (count - most + REACH_STEP - 1) / REACH_STEP * REACH_STEP;
+	return h->list.at[KEDGE__MIN(over, count - 1)].version;
+}
+
+static size_t usable_count(const struct kedge__holdings *h, size_t count, const struct kedge__reach *reach)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += h->list.at[i].usable && kedge__reach_has(reach, h->list.at[i].version);
+	return n;
+}
+
+struct kedge__reach kedge__retention_reach(const struct kedge__holdings *l1, const struct kedge__retention_rules *rules,
+					   uint64_t version)
+{
+	const struct kedge__reach none = {KEDGE__NO_VERSION, KEDGE__NO_VERSION, true};
+	size_t count = count_below(l1, version);
+	struct kedge__reach reach = {window_from(l1, count), KEDGE__NO_VERSION, false};
+	struct bottom b;
+
+	if (!rules->keep)
+		return reach;
+	b = bottom_find(l1, count);
+	if (b.self) {
+		reach.anchor = b.self->version;
+		reach.from = KEDGE__MAX(reach.from, b.on->version);
+	}
+	/* Where no rank can coalesce for all, a version has to be taken as self-contained. */
+	if (!rules->l1_coalesces &&
+	    usable_count(l1, count, &reach) > 2 * rules->keep + kedge__retention_slack(rules->keep))
+		return none;
+	return reach;
+}
+
+/* ------------------------------------------------------------------ whether it goes to L2 */
+
+bool kedge__retention_due(const struct kedge__l2_turn *turn, const struct kedge__retention_rules *rules, uint64_t every,
+			  uint64_t created_ns)
+{
+	uint64_t interval = (uint64_t)KEDGE__MAX(rules->l2_interval, 0) * UINT64_C(1000000000);
+	bool first = turn->bare && rules->l2_every == 0;
+
+	if (rules->l2_interval < 0 || (turn->since + 1 < every && !first))
+		return false;
+	return !turn->last_ns || created_ns >= turn->last_ns + interval;
+}
+
+/* ------------------------------------------------------------------ and how */
+
+bool kedge__retention_on_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, uint64_t version)
+{
+	const struct kedge__holding *a = kedge__holdings_find(l1, version), *b = kedge__holdings_find(l2, version);
+
+	/* The same bytes of an abandoned run will be removed. */
+	return a && b && a->image == b->image && a->run == b->run;
+}
+
+/* What the question is about, with marks of what the version needs on L1 and its parent on L2. */
+struct l2_case {
+	const struct kedge__holdings *l1, *l2;
+	const struct kedge__retention_rules *rules;
+	const struct kedge__holding *v;
+	uint8_t *needed;  /* of L1 */
+	uint8_t *chained; /* of L2 */
+};
+
+/*
+ * What L2 has of all that the version needs is what L1 has, to the byte. If not, one of them was coalesced on one level:
+ * a copy of the version could have blocks that were packed against others, which need still others there, and so on from
+ * copy to copy.
+ */
+static bool forms_agree(const struct l2_case *c)
+{
+	for (size_t i = 0; i < c->l1->list.count; i++) {
+		const struct kedge__holding *v = &c->l1->list.at[i];
+
+		if (c->needed[i] && kedge__retention_on_l2(c->l1, c->l2, v->version) &&
+		    kedge__holdings_find(c->l2, v->version)->files != v->files)
+			return false;
+	}
+	return true;
+}
+
+/* L2 has all that the version refers to, with all that that needs there. */
+static bool needs_are_on_l2(const struct l2_case *c)
+{
+	const uint64_t *needs = kedge__holding_needs(c->l1, c->v);
+
+	for (size_t i = 0; i < c->v->need_count; i++) {
+		if (!kedge__retention_on_l2(c->l1, c->l2, needs[i]) || !kedge__holdings_find(c->l2, needs[i])->usable)
+			return false;
+	}
+	return true;
+}
+
+/* The newest version that both levels can give back. */
+static uint64_t parent_find(const struct l2_case *c)
+{
+	for (size_t i = c->l2->list.count; i; i--) {
+		const struct kedge__holding *there = &c->l2->list.at[i - 1];
+		const struct kedge__holding *here = kedge__holdings_find(c->l1, there->version);
+
+		if (there->version >= c->v->version || !here || !here->usable || !there->usable ||
+		    !kedge__retention_on_l2(c->l1, c->l2, there->version))
+			continue;
+		return there->version;
+	}
+	return KEDGE__NO_VERSION;
+}
+
+static void chain_measure(const struct l2_case *c, uint64_t parent, struct kedge__l2_chain *chain)
+{
+	double deltas = 0;
+
+	if (parent == KEDGE__NO_VERSION)
+		return;
+	(void)kedge__holdings_mark(c->l2, parent, c->chained);
+	for (size_t i = 0; i < c->l2->list.count; i++) {
+		const struct kedge__holding *v = &c->l2->list.at[i];
+
+		if (!c->chained[i])
+			continue;
+		if (v->need_count) {
+			chain->deltas++;
+			deltas += (double)v->bytes;
+		} else {
+			chain->full_bytes = (double)v->bytes;
+		}
+	}
+	if (chain->deltas)
+		chain->delta_bytes = deltas / (double)chain->deltas;
+}
+
+/* What L1 has for the version since the parent, or all if there is none. */
+static void batch_measure(const struct l2_case *c, struct kedge__l2_answer *a)
+{
+	for (size_t i = 0; i < c->l1->list.count; i++) {
+		const struct kedge__holding *v = &c->l1->list.at[i];
+
+		if (!c->needed[i] || (a->parent != KEDGE__NO_VERSION && v->version <= a->parent))
+			continue;
+		a->batch++;
+		a->chain.batch_bytes += (double)v->bytes;
+	}
+}
+
+static bool decide_self_contained(const struct l2_case *c, const struct kedge__l2_costs *costs,
+				  const struct kedge__l2_answer *a, char why[KEDGE__POLICY_TEXT])
+{
+	size_t keep = c->rules->l2_keep;
+
+	if (a->parent == KEDGE__NO_VERSION) {
+		snprintf(why, KEDGE__POLICY_TEXT, "self-contained: L2 has nothing that it could refer to");
+		return true;
+	}
+	/* More versions than l2_keep asks for wait for one that is self-contained, so that they can go. */
+	if (keep && a->chain.deltas >= keep + kedge__retention_slack(keep)) {
+		snprintf(why, KEDGE__POLICY_TEXT, "self-contained: n = %" PRIu64 " deltas, with l2_keep = %zu",
+			 a->chain.deltas, keep);
+		return true;
+	}
+	if (c->rules->coalesce == KEDGE__COALESCE_AUTO)
+		return kedge__coalescing_complete(costs, &a->chain, why);
+	snprintf(why, KEDGE__POLICY_TEXT, "a delta: %s",
+		 c->rules->coalesce == KEDGE__COALESCE_BATCH ? "coalesce = batch"
+							     : "what it needs has another form on L2");
+	return false;
+}
+
+static const char *frequency(const struct kedge__l2_costs *costs)
+{
+	static const char *const by[] = {
+	    [KEDGE__L2_SET] = "as configured",
+	    [KEDGE__L2_PRESET] = "preset",
+	    [KEDGE__L2_TABLE] = "by Table 1 of REX",
+	    [KEDGE__L2_MODEL] = "by measured costs",
+	};
+
+	return costs->by < KEDGE__COUNT(by) ? by[costs->by] : "";
+}
+
+static void why_write(struct kedge__l2_answer *a, const struct kedge__l2_costs *costs, const char *reason)
+{
+	char what[120] = "all of it";
+
+	if (a->form == KEDGE__L2_DELTA)
+		snprintf(what, sizeof(what), "%zu versions as a delta to %" PRIu64, a->batch, a->parent);
+	else if (a->form == KEDGE__L2_COPY)
+		snprintf(what, sizeof(what), "as on L1");
+	snprintf(a->why, sizeof(a->why), "every %" PRIu64 " (%s), %s; %s", costs->every, frequency(costs), what,
+		 reason);
+}
+
+static void decide(const struct l2_case *c, const struct kedge__l2_costs *costs, struct kedge__l2_answer *a)
+{
+	bool there = kedge__retention_on_l2(c->l1, c->l2, c->v->version);
+	bool as_it_is = there || forms_agree(c);
+	char reason[KEDGE__POLICY_TEXT];
+
+	if (there || (as_it_is && c->rules->coalesce == KEDGE__COALESCE_NEVER)) {
+		a->self_contained = !c->v->need_count;
+		return;
+	}
+	a->parent = parent_find(c);
+	chain_measure(c, a->parent, &a->chain);
+	batch_measure(c, a);
+	a->self_contained = decide_self_contained(c, costs, a, reason);
+	if (a->self_contained)
+		a->form = c->v->need_count ? KEDGE__L2_SELF_CONTAINED : KEDGE__L2_COPY;
+	else
+		a->form = a->batch > 1 || !as_it_is || !needs_are_on_l2(c) ? KEDGE__L2_DELTA : KEDGE__L2_COPY;
+	why_write(a, costs, reason);
+}
+
+int kedge__retention_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2,
+			const struct kedge__retention_rules *rules, const struct kedge__l2_costs *costs,
+			uint64_t version, struct kedge__l2_answer *out, struct kedge__error *err)
+{
+	struct l2_case c = {l1, l2, rules, kedge__holdings_find(l1, version), NULL, NULL};
+	int rc = 0;
+
+	*out = (struct kedge__l2_answer){.form = KEDGE__L2_COPY, .parent = KEDGE__NO_VERSION};
+	c.needed = kedge__calloc(l1->list.count + 1, 1);
+	c.chained = kedge__calloc(l2->list.count + 1, 1);
+	if (!c.needed || !c.chained)
+		rc = kedge__error_nomem(err);
+	else if (!c.v || !kedge__holdings_mark(l1, version, c.needed))
+		rc = kedge__error_set(err, KEDGE_E_MISSING, 0,
+				      "version %" PRIu64 " cannot go to L2: L1 has lost it, or a version that it needs",
+				      version);
+	else
+		decide(&c, costs, out);
+	kedge__free(c.needed);
+	kedge__free(c.chained);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ what is rewritten */
+
+/* The newest version that L2 has, too: what goes there next is a delta to it. */
+static const struct kedge__holding *pivot_find(const struct kedge__holdings *level, const struct kedge__holdings *l2)
+{
+	for (size_t i = l2 ? level->list.count : 0; i; i--) {
+		const struct kedge__holding *v = &level->list.at[i - 1];
+
+		if (v->usable && kedge__retention_on_l2(level, l2, v->version))
+			return v;
+	}
+	return NULL;
+}
+
+struct kedge__fold kedge__retention_fold(const struct kedge__holdings *level, const struct kedge__holdings *l2,
+					 size_t keep)
+{
+	struct kedge__fold fold = {KEDGE__NO_VERSION, KEDGE__NO_VERSION, KEDGE__NO_VERSION};
+	const struct kedge__holding *newest = kedge__holdings_newest(level), *pivot = pivot_find(level, l2);
+	struct bottom b = bottom_find(level, level->list.count);
+
+	if (!newest || level->list.count <= keep + kedge__retention_slack(keep))
+		return fold;
+	/* Newer versions will not refer below what was coalesced not long ago: it only takes time. */
+	if (b.self && b.on->version >= level->list.at[level->list.count - keep].version)
+		return fold;
+	if (!pivot || pivot == newest) {
+		fold.bottom = newest->need_count ? newest->version : KEDGE__NO_VERSION;
+		return fold;
+	}
+	if (pivot->need_count)
+		fold.bottom = pivot->version;
+	fold.version = newest->version;
+	fold.onto = pivot->version;
+	return fold;
+}

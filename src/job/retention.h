@@ -1,0 +1,84 @@
+/*
+ * retention: the one answer to "on what may this version stand". Private to job.
+ *
+ * Pure functions over what the levels hold, the settings and the measured costs: no clock, no lock, no catalogue, no I/O;
+ * equal inputs give equal answers on all ranks. Asked once for each version: what it may refer to, when it is taken; how
+ * it goes to L2, by rank 0 when it is sealed; what has to be rewritten so that old versions can go, after that. The
+ * answers travel with the version.
+ */
+#ifndef KEDGE_JOB_RETENTION_H
+#define KEDGE_JOB_RETENTION_H
+
+#include "job/job.h"
+#include "store/holdings.h"
+
+struct kedge__retention_rules {
+	size_t keep, l2_keep; /* 0: all */
+	bool l1_coalesces;    /* one rank can rewrite the versions of all on L1 */
+	enum kedge__coalesce_mode coalesce;
+	uint64_t l2_every;    /* 0: the policy decides, and the first version goes at once */
+	int64_t l2_interval;  /* seconds; negative: none goes to L2 */
+};
+
+/* ------------------------------------------------------------------ what a new version may refer to */
+
+struct kedge__reach { /* the anchor, and all usable versions from FROM on; NO_VERSION, both: none, and it is self-contained */
+	uint64_t from, anchor;
+	bool renewed; /* it refers to none so that old versions can go */
+};
+
+/* VERSION is above all that count: others are passed over. */
+struct kedge__reach kedge__retention_reach(const struct kedge__holdings *l1, const struct kedge__retention_rules *rules, uint64_t version);
+static inline bool kedge__reach_has(const struct kedge__reach *r, uint64_t version)
+{
+	return version == r->anchor || version >= r->from;
+}
+
+/* ------------------------------------------------------------------ whether and how it goes to L2 */
+
+enum kedge__l2_form {
+	KEDGE__L2_COPY,           /* as it is; with coalesce = never, those that it needs, too */
+	KEDGE__L2_DELTA,          /* what came since PARENT, as one segment */
+	KEDGE__L2_SELF_CONTAINED, /* as one segment that needs no other version */
+};
+
+/* What decides when the next version goes; kept by rank 0. */
+struct kedge__l2_turn {
+	uint64_t since;   /* versions since the last that went */
+	uint64_t last_ns; /* when that was taken; 0: none did */
+	bool bare;        /* L2 has nothing, and none is on its way */
+};
+
+/* Whether a version that was taken at CREATED_NS goes, when every EVERY-th does. */
+bool kedge__retention_due(const struct kedge__l2_turn *turn, const struct kedge__retention_rules *rules, uint64_t every, uint64_t created_ns);
+
+struct kedge__l2_answer {
+	enum kedge__l2_form form;
+	uint64_t parent;       /* on both levels; KEDGE__NO_VERSION: none is referred to */
+	bool self_contained;   /* the version will need no other one there */
+	size_t batch;          /* versions since the parent that it needs, itself included */
+	struct kedge__l2_chain chain;
+	char why[KEDGE__POLICY_TEXT + 200];
+};
+
+/* V is held by L1; L2 has what is there and what is on its way. L2 may hold V, then nothing is to be done (COPY). */
+int kedge__retention_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, const struct kedge__retention_rules *rules,
+			const struct kedge__l2_costs *costs, uint64_t version, struct kedge__l2_answer *out, struct kedge__error *err);
+/* L2 holds the very version that L1 holds. */
+bool kedge__retention_on_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, uint64_t version);
+
+/* ------------------------------------------------------------------ what is rewritten so that old versions can go */
+
+/* Versions above KEEP that are borne before coalescing is worth its reading and writing. */
+size_t kedge__retention_slack(size_t keep);
+
+struct kedge__fold { /* KEDGE__NO_VERSION: not to be done */
+	uint64_t bottom;  /* becomes self-contained */
+	uint64_t version; /* becomes a delta to ONTO, after that */
+	uint64_t onto;
+};
+
+/* LEVEL holds what is left after old versions went; L2, or NULL, is where deltas go from it. */
+struct kedge__fold kedge__retention_fold(const struct kedge__holdings *level, const struct kedge__holdings *l2, size_t keep);
+
+#endif
