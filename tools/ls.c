@@ -103,17 +103,10 @@ static void free_parts(struct ls *l, size_t level)
 
 static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
 {
-	size_t low = 0, high = kedge__catalog_count(cat);
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (kedge__catalog_at(cat, middle)->version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, kedge__catalog_count(cat), kedge__catalog_at(cat, i)->version < version);
+	return i;
 }
 
 /* Every version in the lineage of the row's has its files on this level; else the row says what is missing. */

@@ -6,6 +6,8 @@
 #ifndef KEDGE_BASE_BASE_H
 #define KEDGE_BASE_BASE_H
 
+#include "base/search.h"
+
 #include <kedge/kedge.h>
 #include <stdarg.h>
 #include <stdbool.h>

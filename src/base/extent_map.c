@@ -55,18 +55,10 @@ int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent
 
 size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr)
 {
-	size_t low = 0, high = map->count;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct kedge__extent *e = &map->at[mid];
-
-		if (e->addr <= addr && addr - e->addr >= e->len)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, map->count, map->at[i].addr <= addr && addr - map->at[i].addr >= map->at[i].len);
+	return i;
 }
 
 /* [addr, addr + len) is not empty and lies in one slot. */

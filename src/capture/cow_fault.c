@@ -12,17 +12,10 @@
 
 static const struct kedge__cow_span *span_of(const struct kedge__cow *c, uintptr_t address)
 {
-	size_t low = 0, high = c->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (c->order[middle]->page_end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < c->count && c->order[low]->page_begin <= address ? c->order[low] : NULL;
+	KEDGE__PARTITION_POINT(i, c->count, c->order[i]->page_end <= address);
+	return i < c->count && c->order[i]->page_begin <= address ? c->order[i] : NULL;
 }
 
 static void let_go_on(struct kedge__cow *c, uintptr_t begin, uintptr_t end)

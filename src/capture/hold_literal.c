@@ -91,17 +91,10 @@ static int pieces_make(struct kedge__hold *h, const struct kedge__literal_list *
 
 static size_t piece_find(const struct kedge__hold *h, uint64_t position)
 {
-	size_t low = 0, high = h->pieces.count;
+	size_t i;
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (h->pieces.at[middle].position <= position)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__LAST_BEFORE(i, h->pieces.count, h->pieces.at[i].position <= position);
+	return i;
 }
 
 static int fill(void *ctx, int worker, uint64_t position, void *buffer, size_t bytes, struct kedge__error *err)

@@ -3,20 +3,12 @@
 
 const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, size_t region, uint64_t offset)
 {
-	size_t low = 0, high = h->stretches.count;
-	const struct kedge__hold_stretch *s;
+	const struct kedge__hold_stretch *s = h->stretches.at;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		s = &h->stretches.at[middle];
-		if (s->region < region || (s->region == region && s->offset + s->bytes <= offset))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	s = low < h->stretches.count ? &h->stretches.at[low] : NULL;
-	return s && s->region == region && s->offset <= offset ? s : NULL;
+	KEDGE__PARTITION_POINT(i, h->stretches.count,
+			       s[i].region < region || (s[i].region == region && s[i].offset + s[i].bytes <= offset));
+	return i < h->stretches.count && s[i].region == region && s[i].offset <= offset ? &s[i] : NULL;
 }
 
 /* Room for BYTES more in the worker's block, or in a new one; what is left of the old one is lost. */

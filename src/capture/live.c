@@ -95,17 +95,10 @@ const struct kedge__image_view *kedge__live_view(struct kedge__live *l)
 
 static size_t literal_at(const struct kedge__live *l, uint64_t position)
 {
-	size_t low = 0, high = l->literals->count;
+	size_t i;
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->starts[middle] <= position)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__LAST_BEFORE(i, l->literals->count, l->starts[i] <= position);
+	return i;
 }
 
 /* A stretch of the literal space, literal by literal. */

@@ -159,17 +159,10 @@ bool kedge__tracker_live(const struct kedge__tracker *t)
 /* The first area that ends after ADDRESS. */
 static size_t area_find(const struct kedge__tracker *t, uintptr_t address)
 {
-	size_t low = 0, high = t->areas.count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->areas.at[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, t->areas.count, t->areas.at[i].end <= address);
+	return i;
 }
 
 /* Room was reserved. */

@@ -50,17 +50,10 @@ int kedge__mappings_load(struct kedge__mapping_list *list, struct kedge__error *
 
 const struct kedge__mapping *kedge__mappings_find(const struct kedge__mapping_list *list, uintptr_t address)
 {
-	size_t low = 0, high = list->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->at[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < list->count ? &list->at[low] : NULL;
+	KEDGE__PARTITION_POINT(i, list->count, list->at[i].end <= address);
+	return i < list->count ? &list->at[i] : NULL;
 }
 
 static enum kedge__backing backing_of(const struct kedge__mapping *m)

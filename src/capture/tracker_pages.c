@@ -42,15 +42,8 @@ void kedge__pages_list_sort(struct kedge__pages_list *list)
 
 size_t kedge__pages_list_find(const struct kedge__pages_list *list, uintptr_t address)
 {
-	size_t low = 0, high = list->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->at[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, list->count, list->at[i].end <= address);
+	return i;
 }

@@ -85,19 +85,12 @@ static int collect_versions(const struct kedge__extent_map *map, uint64_t self, 
 
 static size_t find_version(const struct kedge__map_sources *s, uint64_t version)
 {
-	size_t low = 0, high = s->count;
+	size_t i;
 
 	if (s->last < s->count && s->versions[s->last] == version)
 		return s->last;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->versions[mid] > version)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, s->count, s->versions[i] > version);
+	return i;
 }
 
 static void put_source(struct encoder *c, const struct kedge__extent *e)

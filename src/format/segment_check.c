@@ -36,17 +36,10 @@ static int check_blocks(const struct kedge__segment_parts *p, struct kedge__erro
 
 static bool in_lineage(const struct kedge__segment_parts *p, uint64_t version)
 {
-	size_t low = 0, high = p->source_count;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (p->sources[mid].version < version)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < p->source_count && p->sources[low].version == version;
+	KEDGE__PARTITION_POINT(i, p->source_count, p->sources[i].version < version);
+	return i < p->source_count && p->sources[i].version == version;
 }
 
 static bool refers(const struct kedge__extent *e)

@@ -35,17 +35,10 @@ void kedge__check_done(struct kedge__txn *t)
 /* The first slab of REGION. */
 static size_t first_slab(const struct kedge__txn *t, size_t region)
 {
-	size_t low = 0, high = t->slabs.count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->slabs.at[middle].region < region)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, t->slabs.count, t->slabs.at[i].region < region);
+	return i;
 }
 
 /* Within a slab that was hashed. */

@@ -7,20 +7,13 @@
 #define WAVE  ((size_t)1 << 18)
 #define BLOCK ((size_t)4096) /* independent of the number of threads */
 
-/* The slab that holds item I. */
-static size_t slab_of(const struct kedge__txn *t, size_t i)
+/* The slab that holds ITEM. */
+static size_t slab_of(const struct kedge__txn *t, size_t item)
 {
-	size_t low = 0, high = t->slabs.count;
+	size_t i;
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->slabs.at[mid].item_at <= i)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
+	KEDGE__LAST_BEFORE(i, t->slabs.count, t->slabs.at[i].item_at <= item);
+	return i;
 }
 
 /* A wave, in blocks that threads share. */

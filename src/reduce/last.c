@@ -58,17 +58,10 @@ void kedge__last_done(struct kedge__last *last)
 
 static size_t lower_bound(const struct kedge__last *last, uint64_t base)
 {
-	size_t low = 0, high = last->regions.count;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (last->regions.at[mid]->base < base)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, last->regions.count, last->regions.at[i]->base < base);
+	return i;
 }
 
 struct kedge__last_region *kedge__last_find(const struct kedge__last *last, uint64_t base)

@@ -18,20 +18,13 @@ static const uint8_t *bytes_in_image(const struct kedge__txn *t, uint64_t src, u
 {
 	const struct kedge__image *image = t->image;
 	uint64_t base = src & ~(KEDGE__SLOT_BYTES - 1), offset = src - base;
-	size_t low = 0, high = image->count;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (image->regions[mid].base < base)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == image->count || image->regions[low].base != base || offset > image->regions[low].bytes ||
-	    len > image->regions[low].bytes - offset)
+	KEDGE__PARTITION_POINT(i, image->count, image->regions[i].base < base);
+	if (i == image->count || image->regions[i].base != base || offset > image->regions[i].bytes ||
+	    len > image->regions[i].bytes - offset)
 		return NULL;
-	return bytes_here(t, low, offset, len, buffer);
+	return bytes_here(t, i, offset, len, buffer);
 }
 
 static const uint8_t *bytes_in_shadow(const struct kedge__last *last, uint64_t src, uint64_t len)

@@ -63,17 +63,10 @@ struct kedge__image_key {
 static inline const struct kedge__image_key *kedge__image_key_find(const struct kedge__image_key *at, size_t n,
 								   uint64_t version)
 {
-	size_t low = 0, high = n;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (at[middle].version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < n && at[low].version == version ? &at[low] : NULL;
+	KEDGE__PARTITION_POINT(i, n, at[i].version < version);
+	return i < n && at[i].version == version ? &at[i] : NULL;
 }
 
 struct kedge__image {

@@ -224,17 +224,10 @@ static inline uint64_t kedge__item_len(const struct kedge__image_region *region,
 /* The first range that ends behind OFFSET. */
 static inline size_t kedge__dirty_find(const struct kedge__region_dirty *d, uint64_t offset)
 {
-	size_t low = 0, high = d->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (d->at[middle].addr + d->at[middle].len <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, d->count, d->at[i].addr + d->at[i].len <= offset);
+	return i;
 }
 
 /* How many chunks of the region have a digest of the last version, as far as slab S goes. */

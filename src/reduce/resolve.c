@@ -266,7 +266,7 @@ static bool ends_before(const struct kedge__extent *e, uint64_t addr)
 /* The first extent from I on that does not end before ADDR: near most of the time, so in growing steps. */
 static size_t skip_to(const struct kedge__extent_map *map, size_t i, uint64_t addr)
 {
-	size_t step = 1, high;
+	size_t step = 1, next;
 
 	if (i >= map->count || !ends_before(&map->at[i], addr))
 		return i;
@@ -274,16 +274,10 @@ static size_t skip_to(const struct kedge__extent_map *map, size_t i, uint64_t ad
 		i += step;
 		step *= 2;
 	}
-	high = KEDGE__MIN(step, map->count - i) + i;
-	while (high - i > 1) { /* at[i] ends before ADDR; at[high], if there is one, does not */
-		size_t mid = i + (high - i) / 2;
-
-		if (ends_before(&map->at[mid], addr))
-			i = mid;
-		else
-			high = mid;
-	}
-	return high;
+	/* at[i] ends before ADDR; the one a step on, if there is one, does not. */
+	KEDGE__PARTITION_POINT_FROM(next, i + 1, i + KEDGE__MIN(step, map->count - i),
+				    ends_before(&map->at[next], addr));
+	return next;
 }
 
 /* ---- the chain of a version and its parents */
@@ -291,17 +285,10 @@ static size_t skip_to(const struct kedge__extent_map *map, size_t i, uint64_t ad
 /* Where VERSION is among the known, or would be. */
 static size_t known_find(const struct resolver *r, uint64_t version)
 {
-	size_t low = 0, high = r->known.count;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (r->known.at[mid].version > version)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, r->known.count, r->known.at[i].version > version);
+	return i;
 }
 
 static int known_get(struct resolver *r, uint64_t version, struct known *k, struct kedge__error *err)

@@ -87,25 +87,18 @@ struct found {
 
 static int segment_find(const struct maker *m, uint64_t version, struct found *found, struct kedge__error *err)
 {
-	size_t low = 0, high = m->segments;
+	const struct kedge__segment *seg;
+	size_t i;
 
 	if (found->seg && found->seg->header.version == version)
 		return 0;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct kedge__segment *seg = kedge__lineage_at(m->lineage, mid);
-
-		if (seg->header.version == version) {
-			*found = (struct found){seg, mid};
-			return 0;
-		}
-		if (seg->header.version < version)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "version %llu is not in the lineage",
-				(unsigned long long)version);
+	KEDGE__PARTITION_POINT(i, m->segments, kedge__lineage_at(m->lineage, i)->header.version < version);
+	seg = i < m->segments ? kedge__lineage_at(m->lineage, i) : NULL;
+	if (!seg || seg->header.version != version)
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "version %llu is not in the lineage",
+					(unsigned long long)version);
+	*found = (struct found){seg, i};
+	return 0;
 }
 
 static int span_check(const struct kedge__segment *seg, const struct kedge__span *s, struct kedge__error *err)
@@ -142,17 +135,10 @@ static int goal_find(const struct maker *m, const struct kedge__span *span, size
 /* The first slot that ends above ADDR. */
 static size_t slot_from(const struct maker *m, uint64_t addr)
 {
-	size_t low = 0, high = m->slot_count;
+	size_t i;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (m->slots[mid].base + m->slots[mid].bytes <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, m->slot_count, m->slots[i].base + m->slots[i].bytes <= addr);
+	return i;
 }
 
 /* ------------------------------------------------------------------ first pass: resolve, count */

@@ -91,17 +91,10 @@ void kedge__literal_places_done(struct kedge__literal_places *list)
 /* The first place that does not end before POSITION. */
 static size_t place_find(const struct kedge__literal_places *list, uint64_t position)
 {
-	size_t low = 0, high = list->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->at[middle].position + list->at[middle].len <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, list->count, list->at[i].position + list->at[i].len <= position);
+	return i;
 }
 
 /* ------------------------------------------------------------------ hands */
@@ -203,20 +196,10 @@ static int by_addr(const void *a, const void *b)
 /* Bytes from ADDR on that the region there has in SEG. */
 static uint64_t bytes_there(const struct kedge__segment *seg, uint64_t addr)
 {
-	uint64_t slot = addr >> KEDGE__SLOT_SHIFT, offset = addr & (KEDGE__SLOT_BYTES - 1);
-	size_t low = 0, high = seg->region_count;
+	uint64_t offset = addr & (KEDGE__SLOT_BYTES - 1);
+	size_t i = kedge__segment_slot_region(seg, addr >> KEDGE__SLOT_SHIFT);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (seg->regions[middle].slot < slot)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == seg->region_count || seg->regions[low].slot != slot || seg->regions[low].bytes <= offset)
-		return 0;
-	return seg->regions[low].bytes - offset;
+	return i == SIZE_MAX || seg->regions[i].bytes <= offset ? 0 : seg->regions[i].bytes - offset;
 }
 
 /* What of the LEN literals from POSITION on has a place in BASE, in the order of addresses. */

@@ -214,17 +214,10 @@ int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
 /* Index of the first entry that is not below VERSION. */
 static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
 {
-	size_t low = 0, high = cat->entries.count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (cat->entries.at[middle]->version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, cat->entries.count, cat->entries.at[i]->version < version);
+	return i;
 }
 
 void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)

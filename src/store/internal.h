@@ -218,6 +218,8 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 void kedge__segment_announce(int fd, const struct kedge__set_part *part);
 /* Close the descriptor; blocks are read by opening the file each time. */
 void kedge__segment_park(struct kedge__segment *seg);
+/* Index of the region in SLOT, or SIZE_MAX. */
+size_t kedge__segment_slot_region(const struct kedge__segment *seg, uint64_t slot);
 void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ block_cache.c: decoded blocks, for one thread */

@@ -246,17 +246,10 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 
 static size_t item_index(const struct kedge__lineage *l, uint64_t version)
 {
-	size_t low = 0, high = l->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->items[middle].version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, l->count, l->items[i].version < version);
+	return i;
 }
 
 static struct item *item_find(const struct kedge__lineage *l, uint64_t version)

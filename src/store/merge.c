@@ -121,17 +121,10 @@ static int build_map(struct kedge__merge *m, struct kedge__error *err)
 
 static size_t region_index(const struct kedge__segment *seg, uint64_t addr)
 {
-	size_t low = 0, high = seg->region_count;
+	size_t i;
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (seg->regions[middle].slot <= addr >> KEDGE__SLOT_SHIFT)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__LAST_BEFORE(i, seg->region_count, seg->regions[i].slot <= addr >> KEDGE__SLOT_SHIFT);
+	return i;
 }
 
 /* One literal a region, without data: the bytes come by kedge__merge_fill(). */
@@ -193,17 +186,10 @@ static int add_source(struct kedge__merge *m, const struct kedge__lineage *l, ui
 
 static size_t piece_index(const struct kedge__merge *m, uint64_t position)
 {
-	size_t low = 0, high = m->pieces.count;
+	size_t i;
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->pieces.at[middle].position <= position)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__LAST_BEFORE(i, m->pieces.count, m->pieces.at[i].position <= position);
+	return i;
 }
 
 static int piece_read(const struct kedge__merge *m, int worker, const struct piece *p, uint64_t skip, void *buf,

@@ -33,22 +33,6 @@ struct prover {
 
 /* ------------------------------------------------------------------ the bytes */
 
-/* The first extent that ends above ADDR. */
-static size_t extent_index(const struct kedge__extent_map *map, uint64_t addr)
-{
-	size_t low = 0, high = map->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->at[middle].addr + map->at[middle].len <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* What M leaves to older versions, seen from the base, or from the version that it was made of. */
 static int outer_read(struct hand *h, const struct kedge__extent *e, uint64_t addr, uint8_t *to, size_t len,
 		      struct kedge__error *err)
@@ -82,7 +66,7 @@ static int image_read(const struct prover *p, int worker, uint64_t addr, uint8_t
 {
 	int rc = 0;
 
-	for (size_t i = extent_index(p->map, addr); len && !rc; i++) {
+	for (size_t i = kedge__extent_map_find(p->map, addr); len && !rc; i++) {
 		const struct kedge__extent *e = i < p->map->count ? &p->map->at[i] : NULL;
 		uint64_t n;
 
@@ -167,7 +151,7 @@ static int differences_add(struct prover *p, size_t region, struct kedge__error 
 	uint64_t base = (uint64_t)r->slot * KEDGE__SLOT_BYTES, both = KEDGE__MIN(r->bytes, old->bytes);
 	int rc = 0;
 
-	for (size_t i = extent_index(p->map, base); i < p->map->count && !rc; i++) {
+	for (size_t i = kedge__extent_map_find(p->map, base); i < p->map->count && !rc; i++) {
 		const struct kedge__extent *e = &p->map->at[i];
 
 		if (e->addr >= base + both)

@@ -512,21 +512,22 @@ int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void 
 /* Most blocks are of one size: the first guess is mostly right. */
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos)
 {
-	size_t low = 0, high = seg->block_count;
-	uint64_t guess = high ? pos / seg->blocks[0].raw_bytes : 0;
+	size_t i;
+	uint64_t guess = seg->block_count ? pos / seg->blocks[0].raw_bytes : 0;
 
-	if (guess < high && seg->blocks[guess].position <= pos &&
+	if (guess < seg->block_count && seg->blocks[guess].position <= pos &&
 	    pos - seg->blocks[guess].position < seg->blocks[guess].raw_bytes)
 		return (size_t)guess;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
+	KEDGE__LAST_BEFORE(i, seg->block_count, seg->blocks[i].position <= pos);
+	return i;
+}
 
-		if (seg->blocks[middle].position <= pos)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+size_t kedge__segment_slot_region(const struct kedge__segment *seg, uint64_t slot)
+{
+	size_t i;
+
+	KEDGE__PARTITION_POINT(i, seg->region_count, seg->regions[i].slot < slot);
+	return i < seg->region_count && seg->regions[i].slot == slot ? i : SIZE_MAX;
 }
 
 const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name)

@@ -48,16 +48,10 @@ int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__owner
 
 size_t kedge__span_owner_index(const struct kedge__owner_list *owners, uint64_t version, uint64_t src)
 {
-	size_t low = 0, high = owners->count;
+	size_t i;
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-		const struct kedge__owner *o = &owners->at[middle];
-
-		if (o->version < version || (o->version == version && o->src <= src))
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__LAST_BEFORE(i, owners->count,
+			   owners->at[i].version < version ||
+			       (owners->at[i].version == version && owners->at[i].src <= src));
+	return i;
 }

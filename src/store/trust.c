@@ -46,17 +46,10 @@ static struct kedge__digest seals_of(const struct kedge__set *set)
 /* The first one that is not below VERSION. */
 static size_t place_of(const struct kedge__trust *t, uint64_t version)
 {
-	size_t low = 0, high = t->list.count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->list.at[middle].version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, t->list.count, t->list.at[i].version < version);
+	return i;
 }
 
 static bool is_at(const struct kedge__trust *t, size_t i, uint64_t version)

@@ -113,17 +113,10 @@ static size_t kin_find(const struct kinship *k, size_t i)
 
 static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
 {
-	size_t low = 0, high = cat->entries.count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (cat->entries.at[middle]->version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < cat->entries.count && cat->entries.at[low]->version == version ? low : SIZE_MAX;
+	KEDGE__PARTITION_POINT(i, cat->entries.count, cat->entries.at[i]->version < version);
+	return i < cat->entries.count && cat->entries.at[i]->version == version ? i : SIZE_MAX;
 }
 
 static bool is_checked(const struct kedge__verifier *v, size_t i)

@@ -86,8 +86,6 @@ int kedge__family_check(struct kedge__verifier *v, uint32_t rank, const size_t *
 size_t kedge__family_find(const struct kedge__family *f, uint64_t version); /* KEDGE__NO_MEMBER */
 /* The first problem of a member stays. */
 void kedge__member_fail(struct kedge__family *f, size_t member, struct kedge__error *problem);
-/* Index of the region in SLOT, or SIZE_MAX. */
-size_t kedge__segment_slot_region(const struct kedge__segment *seg, uint64_t slot);
 
 /* ------------------------------------------------------------------ verify_changes.c */
 

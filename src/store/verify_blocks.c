@@ -31,17 +31,10 @@ struct block_check {
 
 struct kedge__member *kedge__family_block(const struct kedge__family *f, size_t block)
 {
-	size_t low = 0, high = f->count;
+	size_t i;
 
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->members[middle].first_block <= block)
-			low = middle;
-		else
-			high = middle;
-	}
-	return &f->members[low];
+	KEDGE__LAST_BEFORE(i, f->count, f->members[i].first_block <= block);
+	return &f->members[i];
 }
 
 /* ------------------------------------------------------------------ one block */

@@ -10,35 +10,11 @@
 
 size_t kedge__family_find(const struct kedge__family *f, uint64_t version)
 {
-	size_t low = 0, high = f->count;
+	const struct kedge__catalog *cat = f->verifier->cat;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		uint64_t there = kedge__catalog_at(f->verifier->cat, f->members[middle].entry)->version;
-
-		if (there == version)
-			return middle;
-		if (there < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return KEDGE__NO_MEMBER;
-}
-
-size_t kedge__segment_slot_region(const struct kedge__segment *seg, uint64_t slot)
-{
-	size_t low = 0, high = seg->region_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (seg->regions[middle].slot < slot)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < seg->region_count && seg->regions[low].slot == slot ? low : SIZE_MAX;
+	KEDGE__PARTITION_POINT(i, f->count, kedge__catalog_at(cat, f->members[i].entry)->version < version);
+	return i < f->count && kedge__catalog_at(cat, f->members[i].entry)->version == version ? i : KEDGE__NO_MEMBER;
 }
 
 void kedge__member_fail(struct kedge__family *f, size_t member, struct kedge__error *problem)
