@@ -41,17 +41,10 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 
 const struct kedge__set_key *kedge__versions_find(const struct kedge__set_key *list, size_t count, uint64_t version)
 {
-	size_t low = 0, high = count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list[middle].version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && list[low].version == version ? &list[low] : NULL;
+	KEDGE__PARTITION_POINT(i, count, list[i].version < version);
+	return i < count && list[i].version == version ? &list[i] : NULL;
 }
 
 /* A version comes after all that it refers to, so that these were looked at before it. */
