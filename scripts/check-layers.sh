@@ -1,5 +1,6 @@
 #!/bin/sh
-# Check the shape of the tree: which folder includes which, and how long functions and files are.
+# Check the shape of the tree: which folder includes which, how long functions and files are, and that nobody writes a
+# binary search of his own.
 #
 # The order of folders is read from docs/ARCHITECTURE.md, the line `base < format, pipeline < ...`: a folder may include
 # headers of those to its left or in its own group, and of another folder only the header that says what it offers.
@@ -83,7 +84,15 @@ check_lengths() {
 		END { end_file(); exit bad }'
 }
 
+# The one in src/base/search.h serves them all.
+check_searches() {
+	! sources | grep -E '^(src|tools)/' | grep -v '^src/base/search\.h$' | xargs -r grep -nE \
+		'\b([a-z_]+) \+ \([a-z_]+ - \1\) (/ 2|>> 1)|\((low|lo|left) \+ (high|hi|right)\) (/ 2|>> 1)' /dev/null |
+		sed 's/^\([^:]*:[0-9]*\):.*/\1: a binary search by hand: use KEDGE__PARTITION_POINT() of base\/search.h/' | grep .
+}
+
 status=0
 check_includes >&2 || status=1
 check_lengths >&2 || status=1
+check_searches >&2 || status=1
 exit $status

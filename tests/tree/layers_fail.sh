@@ -48,3 +48,15 @@ refuses 'f: 92 lines'
 fresh
 i=0; while [ $i -lt 901 ]; do echo "int x$i;"; i=$((i + 1)); done >tree/src/base/long.c
 refuses '901 lines'
+
+fresh
+echo '	size_t middle = low + (high - low) / 2;' >tree/src/store/find.c
+refuses 'src/store/find.c:1: a binary search by hand'
+
+fresh
+echo '	size_t mid = (lo + hi) / 2;' >tree/src/store/find.c
+refuses 'src/store/find.c:1: a binary search by hand'
+
+fresh
+echo '	low = low + (high - low) / 2;' >tree/src/base/search.h
+sh "$check" tree
