@@ -128,7 +128,7 @@ static int reduce_once(struct bench *b, size_t i, struct series *s, uint64_t tur
 	struct kedge__image image = {&region, 1};
 	struct kedge__reduction red;
 	double start = kedge__clock_seconds();
-	int rc = kedge__reducer_reduce(b->reducers[i], b->pool, b->version, &image, NULL, NULL, &red, err);
+	int rc = kedge__reducer_reduce(b->reducers[i], b->pool, b->version, &image, NULL, &red, err);
 
 	if (rc)
 		return rc;

@@ -156,11 +156,12 @@ void kedge__record_refill(struct kedge__reducer *r)
 
 /* ---- the newest version, from its bytes */
 
-/* DIGESTS: what those of the regions must be, or NULL. */
-static int prime_run(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-		     const struct kedge__image *image, const struct kedge__digest *digests, struct kedge__error *err)
+int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+			      const struct kedge__image *image, const struct kedge__image_view *view,
+			      const struct kedge__digest *digests, struct kedge__error *err)
 {
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? KEDGE__REDUCER_TREE : r->options.id;
+	const struct kedge__reduce_how how = {.view = view};
 	struct kedge__reduction red = {0};
 	int rc;
 
@@ -168,7 +169,7 @@ static int prime_run(struct kedge__reducer *r, struct kedge__pool *pool, uint64_
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
 	kedge__last_done(&r->last);
 	r->parent = KEDGE__NO_VERSION;
-	rc = kedge__txn_run(r, used, pool, version, image, NULL, NULL, NULL, &red, err);
+	rc = kedge__txn_run(r, used, pool, version, image, &how, &red, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; digests && !rc && i < image->count; i++)
@@ -181,18 +182,4 @@ static int prime_run(struct kedge__reducer *r, struct kedge__pool *pool, uint64_
 	else
 		kedge__reducer_commit(r);
 	return rc;
-}
-
-int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-			       const struct kedge__image *image, struct kedge__error *err)
-{
-	return prime_run(r, pool, version, image, NULL, err);
-}
-
-int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-			      const struct kedge__image *image, const struct kedge__image_view *view,
-			      const struct kedge__digest *digests, struct kedge__error *err)
-{
-	kedge__reducer_see(r, view);
-	return prime_run(r, pool, version, image, digests, err);
 }

@@ -136,7 +136,7 @@ struct kedge__reducer_options {
 	/* Paranoid reads of older versions: LEN bytes at ADDR of VERSION into BUF. NULL: such duplicates are not used. */
 	int (*fetch)(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
 	void *fetch_ctx;
-	bool track;             /* keep what kedge__reducer_reduce_dirty() needs: 16 bytes for each 4 KiB; not with paranoid */
+	bool track;             /* keep what a reduction with dirty ranges needs: 16 bytes for each 4 KiB; not with paranoid */
 	const uint8_t *seed;    /* of the digests, KEDGE__DIGEST_SEED_BYTES, read while the reducer is made; NULL: drawn */
 	uint64_t digest_mask;   /* tests weaken the digest with it to provoke collisions; 0: all bits count */
 };
@@ -169,18 +169,10 @@ struct kedge__reduction {
 };
 
 /*
- * Reduce IMAGE as VERSION against what the reducer knows. The result is the same for any number of threads. Until
- * kedge__reducer_commit() or _rollback() the reducer accepts nothing else; rollback takes it back to the state before.
- * PROGRESS may be NULL; it gets bytes hashed so far, from any worker.
- */
-int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
-			  void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
-			  struct kedge__reduction *out, struct kedge__error *err);
-/*
- * The same, where somebody knows which bytes may have changed: those of region i outside DIRTY[i] are, on the caller's
- * word, the same as in the version that kedge__reducer_parent() tells, and are not looked at. Ranges are ascending and
- * disjoint, offsets from the region's start. What cannot be narrowed down (a region that is new or has another size, no
- * parent, after a rollback or a load) is looked at as a whole. The result is the same as without.
+ * Where somebody knows which bytes may have changed: those outside the ranges are, on the caller's word, the same as in
+ * the version that kedge__reducer_parent() tells, and are not looked at. Ranges are ascending and disjoint, offsets from
+ * the region's start. What cannot be narrowed down (a region that is new or has another size, no parent, after a rollback
+ * or a load) is looked at as a whole. The result is the same as without.
  */
 struct kedge__region_dirty {
 	bool known; /* false: anything may have changed */
@@ -203,21 +195,27 @@ struct kedge__image_view {
 	void *ctx;
 };
 
+/* What a reduction may be told beside its image; nothing of it is known where it is 0. */
+struct kedge__reduce_how {
+	const struct kedge__image_view *view;    /* what the image is seen through, and `data` of regions and literals only says
+						  * where they belong; NULL: nobody writes to its memory */
+	const struct kedge__region_dirty *dirty; /* one per region */
+	bool full;                               /* every region becomes one literal, and nothing is remembered but the version's
+						  * number: hardly any memory is needed, whichever reducer it is */
+	void (*progress)(void *ctx, uint64_t bytes); /* gets bytes hashed so far, from any worker */
+	void *progress_ctx;
+};
+
+/*
+ * Reduce IMAGE as VERSION against what the reducer knows. HOW may be NULL. The result is the same for any number of threads.
+ * Until kedge__reducer_commit() or _rollback() the reducer accepts nothing else; rollback takes it back to the state before.
+ */
+int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
+			  const struct kedge__reduce_how *how, struct kedge__reduction *out, struct kedge__error *err);
 /* Dirty ranges are looked at in such pieces, from the region's start. */
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r);
-/* The next reduction sees its image through VIEW, which stays until then; `data` of regions and literals then only tells
- * where they belong. */
-void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view);
 /* Whether the next reduction, as VERSION, will take the caller's word for the region at BASE, if it has BYTES bytes. */
 bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, uint64_t base, uint64_t bytes);
-int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-				const struct kedge__image *image, const struct kedge__region_dirty *dirty,
-				void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
-				struct kedge__reduction *out, struct kedge__error *err);
-/* All of it is stored, and nothing remembered but its number: hardly any memory is needed, whichever reducer it is. */
-int kedge__reducer_reduce_whole(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-				const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
-				struct kedge__reduction *out, struct kedge__error *err);
 /*
  * Is what the caller calls unchanged so? Every SHARE-th grain outside DIRTY, from the TURN-th on, of regions that the next
  * reduction would take the caller's word for: so a change of SHARE grains in a row is found at once, and any in SHARE
@@ -240,14 +238,13 @@ void kedge__reducer_commit(struct kedge__reducer *r);
 void kedge__reducer_rollback(struct kedge__reducer *r);
 
 /*
- * Bring a new reducer up to date from stored data. prime_image: these bytes are VERSION, the one that the next
- * reduction's parent will be (hashes them; all chunks enter the record). prime_literals: BYTES bytes at image address
+ * Bring a new reducer up to date from stored data. prime_view: these bytes, seen through VIEW unless it is NULL, are
+ * VERSION, the one that the next reduction's parent will be (hashes them; all chunks enter the record); the regions must
+ * have these DIGESTS, unless they are NULL (KEDGE_E_DAMAGED). prime_literals: BYTES bytes at image address
  * ADDR of VERSION are literals there (only whole chunks at multiples of the chunk size are used); for older versions, oldest first,
- * before prime_image.
+ * before prime_view.
  */
 int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, uint64_t addr, const void *data, uint64_t bytes, struct kedge__error *err);
-int kedge__reducer_prime_image(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image, struct kedge__error *err);
-/* The same of an image that is seen through VIEW, and whose regions must have these DIGESTS (KEDGE_E_DAMAGED). */
 int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			      const struct kedge__image_view *view, const struct kedge__digest *digests, struct kedge__error *err);
 /* The version that was committed or primed last under this number is this image. One that is not identified has an id of

@@ -277,18 +277,13 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 }
 
 int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
-		   const struct kedge__image *image, const struct kedge__region_dirty *dirty,
-		   void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__reduction *out,
+		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
 		   struct kedge__error *err)
 {
 	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = used};
-	const struct kedge__image_view *view = r->view;
 	struct kedge__txn *t = &r->txn;
-	bool plain = r->plain;
 	int rc = check_image(image, version, err);
 
-	r->view = NULL; /* it is for this reduction, whatever becomes of it */
-	r->plain = false;
 	if (rc)
 		return rc;
 	if (r->busy)
@@ -297,14 +292,14 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	if (rc)
 		return rc;
 	t->pool = pool;
-	t->view = view;
-	t->plain = plain;
+	t->view = how->view;
+	t->plain = how->full;
 	t->version = version;
 	t->used = used;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
-	t->dirty = dirty;
-	t->progress = progress;
-	t->progress_ctx = progress_ctx;
+	t->dirty = how->full ? NULL : how->dirty;
+	t->progress = how->progress;
+	t->progress_ctx = how->progress_ctx;
 	r->busy = true;
 	rc = run_steps(r, &red, err);
 	if (rc) {
@@ -321,38 +316,19 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 }
 
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-			  const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes),
-			  void *progress_ctx, struct kedge__reduction *out, struct kedge__error *err)
+			  const struct kedge__image *image, const struct kedge__reduce_how *how,
+			  struct kedge__reduction *out, struct kedge__error *err)
 {
-	return kedge__reducer_reduce_dirty(r, pool, version, image, NULL, progress, progress_ctx, out, err);
-}
-
-int kedge__reducer_reduce_dirty(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-				const struct kedge__image *image, const struct kedge__region_dirty *dirty,
-				void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
-				struct kedge__reduction *out, struct kedge__error *err)
-{
+	static const struct kedge__reduce_how nothing_known;
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
 
-	return kedge__txn_run(r, used, pool, version, image, dirty, progress, progress_ctx, out, err);
-}
-
-int kedge__reducer_reduce_whole(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
-				const struct kedge__image *image, void (*progress)(void *ctx, uint64_t bytes),
-				void *progress_ctx, struct kedge__reduction *out, struct kedge__error *err)
-{
-	r->plain = true;
-	return kedge__txn_run(r, KEDGE__REDUCER_FULL, pool, version, image, NULL, progress, progress_ctx, out, err);
+	how = how ? how : &nothing_known;
+	return kedge__txn_run(r, how->full ? KEDGE__REDUCER_FULL : used, pool, version, image, how, out, err);
 }
 
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r)
 {
 	return kedge__grain(r->options.chunk);
-}
-
-void kedge__reducer_see(struct kedge__reducer *r, const struct kedge__image_view *view)
-{
-	r->view = view;
 }
 
 bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, uint64_t base, uint64_t bytes)

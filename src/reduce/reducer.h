@@ -178,8 +178,6 @@ struct kedge__reducer {
 	struct kedge__last last;
 	uint64_t parent;
 	struct kedge__auto choice;
-	const struct kedge__image_view *view; /* for the next version */
-	bool plain;                           /* the same */
 	/* Memory that stays from version to version, as far as KEDGE__KEPT_BYTES go: */
 	struct kedge__hash_worker *workers;
 	int worker_count;
@@ -316,7 +314,7 @@ void kedge__auto_learn(struct kedge__reducer *r);
 
 /* reducer.c */
 int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
-		   const struct kedge__image *image, const struct kedge__region_dirty *dirty, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
-		   struct kedge__reduction *out, struct kedge__error *err);
+		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
+		   struct kedge__error *err);
 
 #endif

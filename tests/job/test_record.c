@@ -267,7 +267,7 @@ static void test_record_is_tied(void **state)
 	text_make(path, sizeof(path), "%s/record", p->dir);
 	fill_random(m, BYTES, 1);
 	assert_int_equal(kedge__reducer_new(&options, &r, NULL), 0);
-	assert_int_equal(kedge__reducer_prime_image(r, NULL, 7, &image, NULL), 0);
+	assert_int_equal(kedge__reducer_prime_view(r, NULL, 7, &image, NULL, NULL, NULL), 0);
 	kedge__reducer_identify(r, tie.last);
 	assert_int_equal(kedge__record_file_save(path, &tie, r, NULL), 0);
 	assert_int_equal(kedge__record_file_load(path, &tie, r, NULL), 0);

@@ -178,7 +178,7 @@ static LAB_UNUSED struct lab_version *lab_take(struct lab *lab, struct kedge__re
 
 	assert_true(lab->count < LAB_VERSIONS);
 	memset(v, 0, sizeof(*v));
-	if (kedge__reducer_reduce(r, pool, version, &image, NULL, NULL, &v->red, &err))
+	if (kedge__reducer_reduce(r, pool, version, &image, NULL, &v->red, &err))
 		fail_msg("reduce: %s", kedge__error_text(&err));
 	if (rollback) {
 		kedge__reducer_rollback(r);

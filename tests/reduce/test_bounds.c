@@ -31,7 +31,7 @@ static int64_t most_of(struct kedge__reducer *r, uint8_t *data, int64_t *kept)
 
 		for (size_t i = 0; i < BYTES; i += 8)
 			kedge__put64(data + i, (i + v) * UINT64_C(0x9e3779b97f4a7c15));
-		assert_int_equal(kedge__reducer_reduce(r, NULL, v, &image, NULL, NULL, &red, NULL), 0);
+		assert_int_equal(kedge__reducer_reduce(r, NULL, v, &image, NULL, &red, NULL), 0);
 		assert_int_equal(red.literal_bytes, BYTES);
 		kedge__reduction_done(&red);
 		kedge__reducer_commit(r);
@@ -125,7 +125,7 @@ static void test_sparse(void **state)
 
 		if (v > 1)
 			data[bytes / 2 + v * 1000] = (uint8_t)v;
-		assert_int_equal(kedge__reducer_reduce(r, NULL, v, &image, NULL, NULL, &red, NULL), 0);
+		assert_int_equal(kedge__reducer_reduce(r, NULL, v, &image, NULL, &red, NULL), 0);
 		assert_true(resident() - before < 24 << 20);
 		assert_int_equal(red.literal_bytes, v > 1 ? 256 : 0);
 		assert_int_equal(red.fill_bytes, v > 1 ? 0 : bytes);

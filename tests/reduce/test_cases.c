@@ -242,8 +242,8 @@ static void test_rollback(void **state)
 				image.count += !image.count;
 				regions[0].data = noise;
 				regions[0].bytes = 5000 + 9000 * version;
-				assert_int_equal(
-				    kedge__reducer_reduce(with, NULL, version, &image, NULL, NULL, &red, NULL), 0);
+				assert_int_equal(kedge__reducer_reduce(with, NULL, version, &image, NULL, &red, NULL),
+						 0);
 				kedge__reducer_rollback(with);
 				kedge__reduction_done(&red);
 				free(noise);
@@ -287,14 +287,14 @@ static void test_states(void **state)
 	o.chunk = 32;
 	assert_int_equal(kedge__reducer_new(&o, &r, NULL), 0);
 	assert_int_equal(kedge__reducer_parent(r), KEDGE__NO_VERSION);
-	assert_int_equal(kedge__reducer_reduce(r, NULL, KEDGE_NEWEST, &image, NULL, NULL, &red, NULL), KEDGE_E_ARG);
+	assert_int_equal(kedge__reducer_reduce(r, NULL, KEDGE_NEWEST, &image, NULL, &red, NULL), KEDGE_E_ARG);
 	image.count = 2;
-	assert_int_equal(kedge__reducer_reduce(r, NULL, 1, &image, NULL, NULL, &red, NULL), KEDGE_E_ARG);
+	assert_int_equal(kedge__reducer_reduce(r, NULL, 1, &image, NULL, &red, NULL), KEDGE_E_ARG);
 	image.count = 1;
-	assert_int_equal(kedge__reducer_reduce(r, NULL, 1, &image, NULL, NULL, &red, NULL), 0);
+	assert_int_equal(kedge__reducer_reduce(r, NULL, 1, &image, NULL, &red, NULL), 0);
 	kedge__reduction_done(&red);
-	assert_int_equal(kedge__reducer_reduce(r, NULL, 2, &image, NULL, NULL, &red, NULL), KEDGE_E_STATE);
-	assert_int_equal(kedge__reducer_prime_image(r, NULL, 2, &image, NULL), KEDGE_E_STATE);
+	assert_int_equal(kedge__reducer_reduce(r, NULL, 2, &image, NULL, &red, NULL), KEDGE_E_STATE);
+	assert_int_equal(kedge__reducer_prime_view(r, NULL, 2, &image, NULL, NULL, NULL), KEDGE_E_STATE);
 	kedge__reducer_commit(r);
 	assert_int_equal(kedge__reducer_parent(r), 1);
 	kedge__reducer_free(r);
@@ -390,7 +390,7 @@ static void test_prime(void **state)
 		assert_int_equal(
 		    kedge__reducer_prime_literals(r, 1, LAB_SLOT(0) + 3190, first->literals + 3190, 3220, NULL), 0);
 		image.count = lab_image(&lab, regions);
-		assert_int_equal(kedge__reducer_prime_image(r, NULL, 2, &image, NULL), 0);
+		assert_int_equal(kedge__reducer_prime_view(r, NULL, 2, &image, NULL, NULL, NULL), 0);
 		assert_int_equal(kedge__reducer_parent(r), 2);
 		memcpy(lab.data[0], a, 3200);
 		v = lab_take(&lab, r, NULL, 3, false);
@@ -605,7 +605,7 @@ static void test_commit_after_change(void **state)
 		struct kedge__reduction red;
 
 		*g = (struct kedge__image_region){0, data, 6400};
-		assert_int_equal(kedge__reducer_reduce(r, NULL, version, &image, NULL, NULL, &red, NULL), 0);
+		assert_int_equal(kedge__reducer_reduce(r, NULL, version, &image, NULL, &red, NULL), 0);
 		assert_int_equal(red.changed_bytes, version == 1 ? 6400 : 640);
 		memset(g, 0xee, sizeof(*g));
 		free(g);
@@ -738,7 +738,7 @@ static void test_no_memory(void **state)
 			assert_true(n < 2000);
 			snprintf(spec, sizeof(spec), "alloc@%d", n);
 			assert_int_equal(kedge__fault_set(spec, NULL), 0);
-			rc = kedge__reducer_reduce(r, NULL, 2, &image, NULL, NULL, &red, NULL);
+			rc = kedge__reducer_reduce(r, NULL, 2, &image, NULL, &red, NULL);
 			assert_true(rc == 0 || rc == KEDGE_E_NOMEM);
 			if (rc)
 				continue;
@@ -768,11 +768,12 @@ static void test_progress(void **state)
 	struct kedge__image image = {regions, 0};
 	struct kedge__reduction red;
 	uint64_t most = 0;
+	const struct kedge__reduce_how how = {.progress = test_progress_counts, .progress_ctx = &most};
 
 	(void)state;
 	setup(&lab, 700000);
 	image.count = lab_image(&lab, regions);
-	assert_int_equal(kedge__reducer_reduce(r, NULL, 1, &image, test_progress_counts, &most, &red, NULL), 0);
+	assert_int_equal(kedge__reducer_reduce(r, NULL, 1, &image, &how, &red, NULL), 0);
 	assert_int_equal(most, 700000);
 	kedge__reduction_done(&red);
 	kedge__reducer_commit(r);

@@ -132,9 +132,10 @@ static void take(struct world *w, struct kedge__pool *pool, bool keep)
 		image.count++;
 	}
 	w->version++;
-	assert_int_equal(kedge__reducer_reduce_dirty(w->tracked, pool, w->version, &image, dirty, NULL, NULL, &a, NULL),
+	assert_int_equal(kedge__reducer_reduce(w->tracked, pool, w->version, &image,
+					       &(struct kedge__reduce_how){.dirty = dirty}, &a, NULL),
 			 0);
-	assert_int_equal(kedge__reducer_reduce(w->plain, pool, w->version, &image, NULL, NULL, &b, NULL), 0);
+	assert_int_equal(kedge__reducer_reduce(w->plain, pool, w->version, &image, NULL, &b, NULL), 0);
 	same_result(&a, &b, image.count);
 	kedge__reduction_done(&a);
 	kedge__reduction_done(&b);
@@ -232,7 +233,9 @@ static uint64_t reduce_one(struct kedge__reducer *r, uint64_t version, void *dat
 	struct kedge__reduction red;
 	uint64_t changed;
 
-	assert_int_equal(kedge__reducer_reduce_dirty(r, NULL, version, &image, dirty, NULL, NULL, &red, NULL), 0);
+	assert_int_equal(
+	    kedge__reducer_reduce(r, NULL, version, &image, &(struct kedge__reduce_how){.dirty = dirty}, &red, NULL),
+	    0);
 	changed = red.changed_bytes;
 	*digest = red.region_digests[0];
 	kedge__reduction_done(&red);

@@ -28,7 +28,7 @@ static void reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t 
 	struct kedge__image_region region = {LAB_SLOT(2), data, BYTES};
 	struct kedge__image image = {&region, 1};
 
-	assert_int_equal(kedge__reducer_reduce(r, pool, version, &image, NULL, NULL, out, NULL), 0);
+	assert_int_equal(kedge__reducer_reduce(r, pool, version, &image, NULL, out, NULL), 0);
 	kedge__reducer_commit(r);
 	maps[version] = &out->map;
 	parents[version] = out->parent;

@@ -174,7 +174,7 @@ static void test_next_process(void **state)
 		r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
 		image.count = lab_image(&lab, regions);
 		if (primed)
-			assert_int_equal(kedge__reducer_prime_image(r, NULL, 1, &image, NULL), 0);
+			assert_int_equal(kedge__reducer_prime_view(r, NULL, 1, &image, NULL, NULL, NULL), 0);
 		else
 			assert_int_equal(kedge__reducer_load(r, text.data, text.bytes, NULL), 0);
 		free((void *)text.data);

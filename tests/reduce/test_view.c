@@ -104,12 +104,12 @@ static void check_literals(const struct seen *s, const struct kedge__literal_lis
 static void take(struct seen *s, struct kedge__reducer *r, struct kedge__pool *pool, const struct lab_version *like)
 {
 	const struct kedge__image_view view = {seen_get, seen_keep, s};
+	const struct kedge__reduce_how how = {.view = &view};
 	struct kedge__image_region regions[LAB_REGIONS];
 	struct kedge__image image = seen_image(s, regions);
 	struct kedge__reduction red = {0};
 
-	kedge__reducer_see(r, &view);
-	assert_int_equal(kedge__reducer_reduce(r, pool, like->version, &image, NULL, NULL, &red, NULL), 0);
+	assert_int_equal(kedge__reducer_reduce(r, pool, like->version, &image, &how, &red, NULL), 0);
 	assert_true(lab_same_map(&red.map, &like->red.map));
 	assert_int_equal(red.literal_bytes, like->red.literal_bytes);
 	assert_memory_equal(red.region_digests, like->red.region_digests, image.count * sizeof(*red.region_digests));
@@ -232,6 +232,7 @@ static void test_pages_with_any_number_of_changes(void **state)
 static void test_refused(void **state)
 {
 	const struct kedge__image_view view = {seen_get, seen_keep, NULL};
+	const struct kedge__reduce_how how = {.view = &view};
 	struct kedge__reducer *r = reducer_new(KEDGE__REDUCER_REX, 32, false);
 	struct lab lab = {.seed = 1};
 	struct kedge__image_region regions[LAB_REGIONS];
@@ -241,9 +242,7 @@ static void test_refused(void **state)
 	(void)state;
 	lab_resize(&lab, 2, 100000);
 	image = (struct kedge__image){regions, lab_image(&lab, regions)};
-	kedge__reducer_see(r, &view);
-	assert_int_equal(kedge__reducer_reduce(r, NULL, KEDGE_VERSION_LIMIT, &image, NULL, NULL, &red, NULL),
-			 KEDGE_E_ARG);
+	assert_int_equal(kedge__reducer_reduce(r, NULL, KEDGE_VERSION_LIMIT, &image, &how, &red, NULL), KEDGE_E_ARG);
 	lab_take(&lab, r, NULL, 1, false);
 	lab_restore_all(&lab);
 	lab_done(&lab);

@@ -129,7 +129,7 @@ static inline void lab_save(struct lab *lab, uint64_t version, const struct lab_
 		records[i].bytes = regions[i].bytes;
 		records[i].type = KEDGE_U8;
 	}
-	assert_int_equal(kedge__reducer_reduce(lab->reducer, lab->pool, version, &image, NULL, NULL, &red, NULL), 0);
+	assert_int_equal(kedge__reducer_reduce(lab->reducer, lab->pool, version, &image, NULL, &red, NULL), 0);
 	if (lab->spoil_digest)
 		red.region_digests[0].lo ^= 1;
 	lab_write(lab, version, &image, records, &red);

@@ -101,7 +101,7 @@ static void writer_save(struct writer *w, uint64_t version)
 	struct kedge__image image = {parts, 2};
 	struct kedge__reduction red = {0};
 
-	assert_ok(kedge__reducer_reduce(w->reducer, NULL, version, &image, NULL, NULL, &red, err));
+	assert_ok(kedge__reducer_reduce(w->reducer, NULL, version, &image, NULL, &red, err));
 	write_reduction(w, &red);
 	kedge__reducer_commit(w->reducer);
 	kedge__reduction_done(&red);
