@@ -171,10 +171,10 @@ static const struct kedge__image_view *view_of(const struct kedge__job_write *w)
 static int reduce_whole(struct kedge__job_write *w, struct kedge__job_progress *p, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
+	const struct kedge__reduce_how how = {
+	    .view = view_of(w), .full = true, .progress = kedge__state_progress_bytes, .progress_ctx = p};
 
-	kedge__reducer_see(k->reducer, view_of(w));
-	return kedge__reducer_reduce_whole(k->reducer, k->pool, w->version, &w->image, kedge__state_progress_bytes, p,
-					   &w->reduction, err);
+	return kedge__reducer_reduce(k->reducer, k->pool, w->version, &w->image, &how, &w->reduction, err);
 }
 
 /* Without memory to find what changed, all of it is stored. Memory that is held still is seen only once: then it is the
@@ -182,16 +182,17 @@ static int reduce_whole(struct kedge__job_write *w, struct kedge__job_progress *
 static int reduce(struct kedge__job_write *w, struct kedge__job_progress *p, struct kedge__error *err)
 {
 	kedge_t *k = w->k;
+	const struct kedge__reduce_how how = {.view = view_of(w),
+					      .dirty = w->pages.usable ? w->pages.lists : NULL,
+					      .progress = kedge__state_progress_bytes,
+					      .progress_ctx = p};
 	bool whole = k->whole_next;
 	int rc;
 
 	k->whole_next = false;
 	if (whole)
 		return reduce_whole(w, p, err);
-	kedge__reducer_see(k->reducer, view_of(w));
-	rc = kedge__reducer_reduce_dirty(k->reducer, k->pool, w->version, &w->image,
-					 w->pages.usable ? w->pages.lists : NULL, kedge__state_progress_bytes, p,
-					 &w->reduction, err);
+	rc = kedge__reducer_reduce(k->reducer, k->pool, w->version, &w->image, &how, &w->reduction, err);
 	if (rc != KEDGE_E_NOMEM)
 		return rc;
 	kedge__log(KEDGE_LOG_WARNING, "%s: there is no memory to find what changed: the %sversion is stored as a whole",
