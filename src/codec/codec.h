@@ -185,6 +185,60 @@ int kedge__codec_memory_keep(struct kedge__codec_memory *m, const struct kedge__
 /* What became of it: if that changes from version to version, the next look is a close one. */
 void kedge__codec_memory_seen(struct kedge__codec_memory *m, uint32_t id, uint64_t raw, uint64_t stored);
 
+/* ------------------------------------------------------------------ plan.c: how the regions of one version are packed
+ * A planner for the version, a plan for each of its regions, kedge__block_pack() with the plan's choice for each block;
+ * and once all are packed, the plan counts them and the memory learns from it. */
+
+struct kedge__codec_planner {
+	struct kedge__codec_choice wanted;  /* by the configuration */
+	struct kedge__codec_memory *memory; /* NULL: nothing is remembered */
+	uint8_t *samples;
+};
+
+int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
+			      struct kedge__codec_memory *memory, struct kedge__error *err);
+void kedge__codec_planner_done(struct kedge__codec_planner *p);
+
+struct kedge__codec_region {
+	uint32_t id; /* for as long as it lives */
+	enum kedge_type type;
+	uint64_t bytes;
+	int ndims;
+	const uint64_t *dims; /* slowest first */
+};
+
+/* The blocks of one region of the version: where samples come from. */
+struct kedge__codec_blocks {
+	void *ctx;
+	size_t count;   /* at least 1 */
+	uint64_t bytes; /* raw, of all */
+	bool depends;   /* the version needs others already */
+	/* The first *BYTES bytes of block I, fewer if it is shorter: *RAW is where they are, or TO, where they were put. */
+	int (*raw)(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err);
+	bool (*base_open)(void *ctx); /* there is a base, and it can be read; NULL: there is none */
+	/* What the base has for the first BYTES bytes of block I, put at TO; false: nothing. After base_open() alone. */
+	bool (*base)(void *ctx, size_t i, uint8_t *to, size_t bytes);
+};
+
+struct kedge__codec_plan { /* of a region */
+	bool made;
+	struct kedge__codec_subject subject;
+	struct kedge__codec_choice choice;
+	struct kedge__codec_why why;
+	uint64_t raw, stored; /* of the blocks that were counted */
+};
+
+int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
+			   const struct kedge__codec_blocks *blocks, struct kedge__codec_plan *plan,
+			   struct kedge__error *err);
+bool kedge__codec_plan_packs(const struct kedge__codec_plan *plan);      /* else blocks are stored as they are */
+bool kedge__codec_plan_wants_base(const struct kedge__codec_plan *plan); /* where a block can have one */
+/* A block was packed with CODEC and PARAM from RAW to STORED bytes. */
+void kedge__codec_plan_count(struct kedge__codec_plan *plan, uint16_t codec, uint16_t param, uint64_t raw,
+			     uint64_t stored);
+void kedge__codec_plan_learn(const struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan);
+bool kedge__codec_choice_packs(const struct kedge__codec_choice *choice); /* what is asked for may pack something */
+
 /* One block. OUT has room for in->bytes; *USED == in->bytes and *CODEC == none if it did not shrink. */
 int kedge__block_pack(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,
 		      size_t *used, uint16_t *codec, uint16_t *param, struct kedge__error *err);

@@ -10,14 +10,8 @@
 
 #include <stdatomic.h>
 
-#define LEAST_GROUP   (UINT64_C(64) << 10)
-#define RUN_BYTES     (UINT64_C(8) << 20)
-#define SAMPLE_PIECES 8
-#define SAMPLE_BYTES  (UINT32_C(64) << 10)
-#define CHECK_PIECES  2
-#define CHECK_BYTES   (UINT32_C(16) << 10)
-#define BASE_LEAST    (UINT64_C(256) << 10) /* a base is looked at for regions with as many new bytes */
-#define USES          8                     /* versions that a choice serves, as a rule, if it is remembered */
+#define LEAST_GROUP (UINT64_C(64) << 10)
+#define RUN_BYTES   (UINT64_C(8) << 20)
 
 struct start { /* of a block, in the list of literals */
 	size_t literal;
@@ -29,23 +23,16 @@ struct run { /* bytes that are to be written next and follow each other in memor
 	size_t bytes;
 };
 
-struct plan { /* of a region: how its blocks are packed */
-	bool made;
-	struct kedge__codec_subject subject;
-	struct kedge__codec_choice wanted, choice;
-	struct kedge__codec_why why;
-};
-
 struct writer {
 	const struct kedge__segment_spec *spec;
 	const struct kedge__literal_list *literals;
 	struct kedge__block_record *blocks;
 	struct start *starts;
 	size_t count, room;
-	uint32_t block_bytes;        /* raw, of a block */
-	struct plan *plans;          /* one a region */
-	uint8_t *samples;            /* SAMPLE_PIECES of SAMPLE_BYTES, and as much for their bases */
-	struct kedge__lineage *base; /* what blocks may be packed against, once it was asked for */
+	uint32_t block_bytes; /* raw, of a block */
+	struct kedge__codec_planner planner;
+	struct kedge__codec_plan *plans; /* one per region */
+	struct kedge__lineage *base;     /* what blocks may be packed against, once it was asked for */
 	bool base_tried;
 	atomic_bool base_failed; /* some bytes of it could not be read, and this was told */
 	struct kedge__literal_places places;
@@ -190,167 +177,80 @@ static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, 
 	kedge__error_done(&problem);
 }
 
-/* ------------------------------------------------------------------ choose codecs */
+/* ------------------------------------------------------------------ what codecs are chosen by */
 
-/* What was asked for, with the shape of the region. */
-static struct kedge__codec_choice choice_for(const struct writer *w, uint32_t region)
+struct sampled { /* blocks of one region */
+	struct writer *w;
+	size_t first;
+};
+
+static int sample_raw(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err)
 {
-	struct kedge__codec_choice choice = w->spec->codec;
+	const struct sampled *s = ctx;
+	const struct writer *w = s->w;
+	const uint8_t *there = block_in_place(w, s->first + i);
 
-	kedge__codec_choice_shape(&choice, (int)w->spec->regions[region].ndims, w->spec->regions[region].dims);
-	return choice;
+	*bytes = KEDGE__MIN(w->blocks[s->first + i].raw_bytes, *bytes);
+	*raw = there ? there : to;
+	return there ? 0 : gather(w, s->first + i, to, *bytes, 0, err);
 }
 
-/* The bytes that the base has for a sample, behind the samples, also where this version's blocks could not stand on
- * them: the next one's may. */
-static bool sample_base(struct writer *w, size_t block, size_t k, struct kedge__codec_input *piece)
+static bool sample_base_open(void *ctx)
 {
-	uint8_t *to = w->samples + (SAMPLE_PIECES + k) * SAMPLE_BYTES;
+	return base_open(((struct sampled *)ctx)->w);
+}
+
+/* Also where this version's blocks could not stand on these bytes: the next one's may. */
+static bool sample_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
+{
+	const struct sampled *s = ctx;
 	struct kedge__hand *hand;
 
-	base_read(w, block, piece->bytes, KEDGE__BASE_DEPTH, &hand);
+	base_read(s->w, s->first + i, bytes, KEDGE__BASE_DEPTH, &hand);
 	if (!hand)
 		return false;
-	memcpy(to, kedge__hand_bytes(hand), piece->bytes);
-	kedge__hand_give_back(w->base, hand);
-	piece->base = to;
+	memcpy(to, kedge__hand_bytes(hand), bytes);
+	kedge__hand_give_back(s->w->base, hand);
 	return true;
-}
-
-/* N pieces of at most BYTES bytes from all over the COUNT blocks, from FIRST on, of one region; TURN moves them. */
-static int take_samples(struct writer *w, size_t first, size_t count, size_t n, size_t bytes, size_t turn, bool base,
-			struct kedge__codec_input *pieces, struct kedge__error *err)
-{
-	enum kedge_type type = (enum kedge_type)w->spec->regions[w->blocks[first].region].type;
-	int rc = 0;
-
-	for (size_t k = 0; k < n && !rc; k++) {
-		size_t block = first + (k * count / n + turn) % count;
-
-		pieces[k] = (struct kedge__codec_input){.raw = block_in_place(w, block),
-							.bytes = KEDGE__MIN(w->blocks[block].raw_bytes, bytes),
-							.type = type};
-		if (!pieces[k].raw) {
-			rc = gather(w, block, w->samples + k * SAMPLE_BYTES, pieces[k].bytes, 0, err);
-			pieces[k].raw = w->samples + k * SAMPLE_BYTES;
-		}
-		base = base && !rc && sample_base(w, block, k, &pieces[k]);
-	}
-	for (size_t k = 0; k < n && !base; k++)
-		pieces[k].base = NULL;
-	return rc;
-}
-
-static int sample_closely(struct writer *w, size_t first, size_t count, struct plan *p, struct kedge__error *err)
-{
-	struct kedge__codec_input pieces[SAMPLE_PIECES];
-	size_t n = KEDGE__MIN(count, SAMPLE_PIECES);
-	int rc = take_samples(w, first, count, n, SAMPLE_BYTES, 0, p->subject.base && base_open(w), pieces, err);
-
-	if (rc)
-		return rc;
-	p->wanted.bytes = p->subject.packing * (w->spec->memory ? USES : 1);
-	p->choice = kedge__codec_sample(&p->wanted, pieces, n, &p->why);
-	return 0;
-}
-
-static double packed_share(const struct kedge__codec_choice *choice, const struct kedge__codec_input *pieces, size_t n)
-{
-	uint8_t packed[CHECK_BYTES];
-	size_t raw = 0, all = 0;
-
-	for (size_t k = 0; k < n; k++) {
-		uint16_t codec, param;
-		size_t used = pieces[k].bytes;
-
-		(void)kedge__block_pack(choice, &pieces[k], packed, &used, &codec, &param, NULL);
-		raw += pieces[k].bytes;
-		all += used;
-	}
-	return (double)all / (double)raw;
-}
-
-/* Is what is remembered still right, by a few samples? Where nothing is packed, that nothing is worth it. */
-static int check_remembered(struct writer *w, size_t first, size_t count, struct plan *p, bool *right,
-			    struct kedge__error *err)
-{
-	struct kedge__codec_input pieces[CHECK_PIECES];
-	size_t n = KEDGE__MIN(count, CHECK_PIECES);
-	bool base = p->choice.steps & KEDGE__STEP_BASE && base_open(w);
-	int rc = take_samples(w, first, count, n, CHECK_BYTES, p->why.age, base, pieces, err);
-
-	if (rc)
-		return rc;
-	if (p->choice.codec->id != KEDGE__CODEC_NONE) {
-		*right = (p->choice.steps & KEDGE__STEP_BASE && !pieces[0].base) ||
-			 kedge__codec_memory_fits(&p->why, packed_share(&p->choice, pieces, n));
-		return 0;
-	}
-	p->wanted.bytes = p->subject.packing / 2;
-	*right = kedge__codec_sample(&p->wanted, pieces, n, NULL).codec->id == KEDGE__CODEC_NONE;
-	return 0;
-}
-
-static int settle(struct writer *w, size_t first, size_t count, struct plan *p, struct kedge__error *err)
-{
-	bool little = kedge__codec_little(&p->wanted, p->subject.packing); /* nothing to remember either */
-	struct kedge__codec_memory *memory = little ? NULL : w->spec->memory;
-	enum kedge__codec_look look = KEDGE__LOOK_CLOSE;
-	bool right = true;
-	int rc = 0;
-
-	if (memory)
-		look = kedge__codec_memory_ask(memory, &p->subject, &p->wanted, &p->choice, &p->why);
-	if (look == KEDGE__LOOK_CHECK)
-		rc = check_remembered(w, first, count, p, &right, err);
-	if (!rc && (look == KEDGE__LOOK_CLOSE || !right))
-		rc = sample_closely(w, first, count, p, err);
-	if (!rc && memory && p->why.reason != KEDGE__CODEC_BORROWED)
-		rc = kedge__codec_memory_keep(memory, &p->subject, &p->wanted, &p->choice, &p->why, err);
-	return rc;
 }
 
 static int plan_region(struct writer *w, size_t first, size_t count, struct kedge__error *err)
 {
-	uint32_t region = w->blocks[first].region;
-	const struct kedge__region_record *r = &w->spec->regions[region];
-	struct plan *p = &w->plans[region];
-	int rc = 0;
+	const struct kedge__region_record *r = &w->spec->regions[w->blocks[first].region];
+	const struct kedge__codec_region region = {.id = r->slot,
+						   .type = (enum kedge_type)r->type,
+						   .bytes = r->bytes,
+						   .ndims = (int)r->ndims,
+						   .dims = r->dims};
+	struct sampled sampled = {w, first};
+	struct kedge__codec_blocks blocks = {.ctx = &sampled,
+					     .count = count,
+					     .depends = w->spec->source_count,
+					     .raw = sample_raw,
+					     .base_open = w->spec->base.open ? sample_base_open : NULL,
+					     .base = sample_base};
 
-	*p = (struct plan){.made = true, .wanted = choice_for(w, region)};
-	p->subject = (struct kedge__codec_subject){.id = r->slot, .type = (enum kedge_type)r->type, .bytes = r->bytes};
 	for (size_t i = first; i < first + count; i++)
-		p->subject.packing += w->blocks[i].raw_bytes;
-	/* A version that stands alone is not made to depend on another for the sake of its size alone. */
-	p->subject.base = w->spec->base.open && w->spec->source_count && p->subject.packing >= BASE_LEAST;
-	if (p->wanted.automatic) {
-		rc = settle(w, first, count, p, err);
-	} else {
-		p->choice = p->wanted;
-		p->why = (struct kedge__codec_why){.reason = KEDGE__CODEC_GIVEN};
-	}
-	if (!rc && p->choice.steps & KEDGE__STEP_BASE && !(w->spec->base.open && base_open(w)))
-		p->choice.steps &= ~(unsigned)KEDGE__STEP_BASE;
-	return rc;
+		blocks.bytes += w->blocks[i].raw_bytes;
+	return kedge__codec_plan_make(&w->planner, &region, &blocks, &w->plans[w->blocks[first].region], err);
 }
 
 static int plan_regions(struct writer *w, struct kedge__error *err)
 {
-	int rc = 0;
+	int rc;
 
 	if (!w->count)
 		return 0;
 	w->plans = kedge__calloc(w->spec->region_count, sizeof(*w->plans));
-	if (w->spec->codec.automatic)
-		w->samples = kedge__malloc((size_t)2 * SAMPLE_PIECES * SAMPLE_BYTES);
-	if (!w->plans || (w->spec->codec.automatic && !w->samples))
-		rc = kedge__error_nomem(err);
+	if (!w->plans)
+		return kedge__error_nomem(err);
+	rc = kedge__codec_planner_init(&w->planner, &w->spec->codec, w->spec->memory, err);
 	for (size_t first = 0, next; first < w->count && !rc; first = next) {
 		for (next = first + 1; next < w->count && w->blocks[next].region == w->blocks[first].region;)
 			next++;
 		rc = plan_region(w, first, next - first, err);
 	}
-	kedge__free(w->samples);
+	kedge__codec_planner_done(&w->planner);
 	return rc;
 }
 
@@ -389,12 +289,12 @@ static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *p
 		      struct kedge__error *err)
 {
 	struct kedge__block_record *block = &w->blocks[i];
-	const struct plan *plan = &w->plans[block->region];
+	const struct kedge__codec_plan *plan = &w->plans[block->region];
 	struct kedge__codec_input in = {.raw = raw, .bytes = block->raw_bytes, .type = plan->subject.type};
 	struct kedge__hand *hand = NULL;
 	int rc;
 
-	if (plan->choice.steps & KEDGE__STEP_BASE)
+	if (kedge__codec_plan_wants_base(plan))
 		base_read(w, i, block->raw_bytes, KEDGE__BASE_DEPTH - 1, &hand);
 	if (hand)
 		in.base = kedge__hand_bytes(hand);
@@ -421,8 +321,7 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 			struct kedge__error *err)
 {
 	struct kedge__block_record *block = &w->blocks[i];
-	const struct kedge__codec *codec = w->plans[block->region].choice.codec;
-	bool encodes = codec && codec->id != KEDGE__CODEC_NONE;
+	bool encodes = kedge__codec_plan_packs(&w->plans[block->region]);
 	const uint8_t *raw = block_in_place(w, i);
 	size_t used = block->raw_bytes;
 	int rc = 0;
@@ -552,37 +451,22 @@ static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge
 
 static void remember(const struct writer *w)
 {
-	struct kedge__codec_memory *memory = w->spec->codec.automatic ? w->spec->memory : NULL;
-
-	for (size_t first = 0, next; memory && first < w->count; first = next) {
-		const struct plan *p = &w->plans[w->blocks[first].region];
-		uint64_t raw = 0, stored = 0;
-
-		for (next = first; next < w->count && w->blocks[next].region == w->blocks[first].region; next++) {
-			const struct kedge__block_record *b = &w->blocks[next];
-
-			/* Some blocks find no base; they tell nothing of those that do. */
-			if (p->choice.steps & KEDGE__STEP_BASE && !kedge__codec_needs_base(b->codec, b->param))
-				continue;
-			raw += b->raw_bytes;
-			stored += b->stored_bytes;
-		}
-		kedge__codec_memory_seen(memory, p->subject.id, raw, stored);
-	}
+	for (size_t i = 0; i < w->count; i++)
+		kedge__codec_plan_count(&w->plans[w->blocks[i].region], w->blocks[i].codec, w->blocks[i].param,
+					w->blocks[i].raw_bytes, w->blocks[i].stored_bytes);
+	for (size_t i = 0; w->count && i < w->spec->region_count; i++)
+		kedge__codec_plan_learn(&w->planner, &w->plans[i]);
 }
 
 static int tell_packing(const struct writer *w, struct kedge__written_blocks *out, struct kedge__error *err)
 {
-	bool packs = w->count && w->spec->codec.codec &&
-		     (w->spec->codec.automatic || w->spec->codec.codec->id != KEDGE__CODEC_NONE);
-
-	if (!packs)
+	if (!w->count || !kedge__codec_choice_packs(&w->spec->codec))
 		return 0;
 	out->packing = kedge__calloc(w->spec->region_count, sizeof(*out->packing));
 	if (!out->packing)
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < w->spec->region_count; i++) {
-		const struct plan *p = &w->plans[i];
+		const struct kedge__codec_plan *p = &w->plans[i];
 		struct kedge__packing_record *r = &out->packing[out->packing_count];
 
 		if (!p->made)

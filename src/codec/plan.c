@@ -1,0 +1,204 @@
+/*
+ * How the blocks of each region of a version are packed: as the configuration says, or, with "auto" and "max", as was
+ * settled on for an earlier version, if a few samples say that this is still right, or as a close look finds now. A
+ * base is considered where a region has enough new bytes for it.
+ */
+#include "codec/codec.h"
+
+#define SAMPLE_PIECES 8
+#define SAMPLE_BYTES  (UINT32_C(64) << 10)
+#define CHECK_PIECES  2
+#define CHECK_BYTES   (UINT32_C(16) << 10)
+#define BASE_LEAST    (UINT64_C(256) << 10) /* new bytes of a region for which a base is considered */
+#define USES          8                     /* versions that a choice serves, as a rule, if it is remembered */
+
+int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
+			      struct kedge__codec_memory *memory, struct kedge__error *err)
+{
+	*p = (struct kedge__codec_planner){.wanted = *wanted, .memory = wanted->automatic ? memory : NULL};
+	if (!wanted->automatic)
+		return 0;
+	p->samples = kedge__malloc((size_t)2 * SAMPLE_PIECES * SAMPLE_BYTES);
+	return p->samples ? 0 : kedge__error_nomem(err);
+}
+
+void kedge__codec_planner_done(struct kedge__codec_planner *p)
+{
+	kedge__free(p->samples);
+	p->samples = NULL;
+}
+
+/* ---- samples */
+
+struct look { /* at one region */
+	struct kedge__codec_planner *planner;
+	const struct kedge__codec_blocks *blocks;
+	struct kedge__codec_plan *plan;
+	struct kedge__codec_choice wanted;
+};
+
+/* The bytes that the base has for a sample go behind the samples. */
+static bool sample_base(const struct look *l, size_t block, size_t k, struct kedge__codec_input *piece)
+{
+	uint8_t *to = l->planner->samples + (SAMPLE_PIECES + k) * SAMPLE_BYTES;
+
+	if (!l->blocks->base(l->blocks->ctx, block, to, piece->bytes))
+		return false;
+	piece->base = to;
+	return true;
+}
+
+/* N pieces of at most BYTES bytes from all over the blocks; TURN moves them. Either all get a base or none does. */
+static int take_samples(const struct look *l, size_t n, size_t bytes, size_t turn, bool base,
+			struct kedge__codec_input *pieces, struct kedge__error *err)
+{
+	const struct kedge__codec_blocks *b = l->blocks;
+	int rc = 0;
+
+	for (size_t k = 0; k < n && !rc; k++) {
+		size_t block = (k * b->count / n + turn) % b->count;
+
+		pieces[k] = (struct kedge__codec_input){.bytes = bytes, .type = l->plan->subject.type};
+		rc = b->raw(b->ctx, block, l->planner->samples + k * SAMPLE_BYTES, &pieces[k].raw, &pieces[k].bytes,
+			    err);
+		base = base && !rc && sample_base(l, block, k, &pieces[k]);
+	}
+	for (size_t k = 0; k < n && !base; k++)
+		pieces[k].base = NULL;
+	return rc;
+}
+
+/* ---- settle */
+
+static bool base_opens(const struct look *l)
+{
+	return l->blocks->base_open && l->blocks->base_open(l->blocks->ctx);
+}
+
+static int sample_closely(struct look *l, struct kedge__error *err)
+{
+	struct kedge__codec_plan *p = l->plan;
+	struct kedge__codec_input pieces[SAMPLE_PIECES];
+	size_t n = KEDGE__MIN(l->blocks->count, SAMPLE_PIECES);
+	int rc = take_samples(l, n, SAMPLE_BYTES, 0, p->subject.base && base_opens(l), pieces, err);
+
+	if (rc)
+		return rc;
+	l->wanted.bytes = p->subject.packing * (l->planner->memory ? USES : 1);
+	p->choice = kedge__codec_sample(&l->wanted, pieces, n, &p->why);
+	return 0;
+}
+
+static double packed_share(const struct kedge__codec_choice *choice, const struct kedge__codec_input *pieces, size_t n)
+{
+	uint8_t packed[CHECK_BYTES];
+	size_t raw = 0, all = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		uint16_t codec, param;
+		size_t used = pieces[k].bytes;
+
+		(void)kedge__block_pack(choice, &pieces[k], packed, &used, &codec, &param, NULL);
+		raw += pieces[k].bytes;
+		all += used;
+	}
+	return (double)all / (double)raw;
+}
+
+/* Is what is remembered still right, by a few samples? Where nothing is packed, that nothing is worth it. */
+static int check_remembered(struct look *l, bool *right, struct kedge__error *err)
+{
+	const struct kedge__codec_plan *p = l->plan;
+	struct kedge__codec_input pieces[CHECK_PIECES];
+	size_t n = KEDGE__MIN(l->blocks->count, CHECK_PIECES);
+	bool base = kedge__codec_plan_wants_base(p) && base_opens(l);
+	int rc = take_samples(l, n, CHECK_BYTES, p->why.age, base, pieces, err);
+
+	if (rc)
+		return rc;
+	if (kedge__codec_plan_packs(p)) {
+		*right = (kedge__codec_plan_wants_base(p) && !pieces[0].base) ||
+			 kedge__codec_memory_fits(&p->why, packed_share(&p->choice, pieces, n));
+		return 0;
+	}
+	l->wanted.bytes = p->subject.packing / 2;
+	*right = kedge__codec_sample(&l->wanted, pieces, n, NULL).codec->id == KEDGE__CODEC_NONE;
+	return 0;
+}
+
+static int settle(struct look *l, struct kedge__error *err)
+{
+	struct kedge__codec_plan *p = l->plan;
+	bool little = kedge__codec_little(&l->wanted, p->subject.packing); /* nothing to remember either */
+	struct kedge__codec_memory *memory = little ? NULL : l->planner->memory;
+	enum kedge__codec_look look = KEDGE__LOOK_CLOSE;
+	bool right = true;
+	int rc = 0;
+
+	if (memory)
+		look = kedge__codec_memory_ask(memory, &p->subject, &l->wanted, &p->choice, &p->why);
+	if (look == KEDGE__LOOK_CHECK)
+		rc = check_remembered(l, &right, err);
+	if (!rc && (look == KEDGE__LOOK_CLOSE || !right))
+		rc = sample_closely(l, err);
+	if (!rc && memory && p->why.reason != KEDGE__CODEC_BORROWED)
+		rc = kedge__codec_memory_keep(memory, &p->subject, &l->wanted, &p->choice, &p->why, err);
+	return rc;
+}
+
+int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
+			   const struct kedge__codec_blocks *blocks, struct kedge__codec_plan *plan,
+			   struct kedge__error *err)
+{
+	struct look l = {.planner = planner, .blocks = blocks, .plan = plan, .wanted = planner->wanted};
+	int rc = 0;
+
+	kedge__codec_choice_shape(&l.wanted, region->ndims, region->dims);
+	*plan = (struct kedge__codec_plan){
+	    .made = true,
+	    .subject = {.id = region->id, .type = region->type, .bytes = region->bytes, .packing = blocks->bytes}};
+	/* A self-contained version is not made to depend on another for the sake of its size alone. */
+	plan->subject.base = blocks->base_open && blocks->depends && blocks->bytes >= BASE_LEAST;
+	if (l.wanted.automatic) {
+		rc = settle(&l, err);
+	} else {
+		plan->choice = l.wanted;
+		plan->why = (struct kedge__codec_why){.reason = KEDGE__CODEC_GIVEN};
+	}
+	if (!rc && kedge__codec_plan_wants_base(plan) && !base_opens(&l))
+		plan->choice.steps &= ~(unsigned)KEDGE__STEP_BASE;
+	return rc;
+}
+
+/* ---- what becomes of it */
+
+bool kedge__codec_choice_packs(const struct kedge__codec_choice *choice)
+{
+	return choice->codec && (choice->automatic || choice->codec->id != KEDGE__CODEC_NONE);
+}
+
+bool kedge__codec_plan_packs(const struct kedge__codec_plan *plan)
+{
+	return plan->choice.codec && plan->choice.codec->id != KEDGE__CODEC_NONE;
+}
+
+bool kedge__codec_plan_wants_base(const struct kedge__codec_plan *plan)
+{
+	return plan->choice.steps & KEDGE__STEP_BASE;
+}
+
+void kedge__codec_plan_count(struct kedge__codec_plan *plan, uint16_t codec, uint16_t param, uint64_t raw,
+			     uint64_t stored)
+{
+	/* Some blocks find no base; they say nothing about those that do. */
+	if (kedge__codec_plan_wants_base(plan) && !kedge__codec_needs_base(codec, param))
+		return;
+	plan->raw += raw;
+	plan->stored += stored;
+}
+
+void kedge__codec_plan_learn(const struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan)
+{
+	if (planner->memory && plan->made)
+		kedge__codec_memory_seen(planner->memory, plan->subject.id, plan->raw, plan->stored);
+}

@@ -1,0 +1,221 @@
+/* What is tried for a region, on how much of it, and when not at all; by blocks that count how often they are read. */
+#include "support.h"
+
+#define BLOCK  (64 << 10)
+#define BLOCKS 16
+
+struct lab {
+	uint8_t *data, *base;
+	bool bare;  /* no base can be read */
+	size_t gap; /* the base has nothing for this block */
+	unsigned raw_asked, base_asked, opened;
+	struct kedge__codec_planner planner;
+	struct kedge__codec_blocks blocks;
+	struct kedge__codec_plan plan;
+};
+
+static int lab_raw(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err)
+{
+	struct lab *l = ctx;
+
+	(void)err;
+	assert_true(i < l->blocks.count);
+	l->raw_asked++;
+	*bytes = KEDGE__MIN(*bytes, (size_t)BLOCK);
+	memcpy(to, l->data + i * BLOCK, *bytes);
+	*raw = to;
+	return 0;
+}
+
+static bool lab_base_open(void *ctx)
+{
+	((struct lab *)ctx)->opened++;
+	return !((struct lab *)ctx)->bare;
+}
+
+static bool lab_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
+{
+	struct lab *l = ctx;
+
+	assert_true(l->opened > 0 && i < l->blocks.count);
+	l->base_asked++;
+	if (i == l->gap)
+		return false;
+	memcpy(to, l->base + i * BLOCK, bytes);
+	return true;
+}
+
+/* Noise that differs from the base in few bits: it packs with the base, and not without. */
+static void lab_open(struct lab *l, const char *codec, struct kedge__codec_memory *memory)
+{
+	struct kedge__codec_choice wanted;
+	uint64_t draw = 1;
+
+	*l = (struct lab){
+	    .data = malloc((size_t)BLOCK * BLOCKS), .base = malloc((size_t)BLOCK * BLOCKS), .gap = SIZE_MAX};
+	l->blocks = (struct kedge__codec_blocks){.ctx = l,
+						 .count = BLOCKS,
+						 .bytes = (uint64_t)BLOCK * BLOCKS,
+						 .depends = true,
+						 .raw = lab_raw,
+						 .base_open = lab_base_open,
+						 .base = lab_base};
+	assert_true(l->data && l->base);
+	fill_random(l->base, (size_t)BLOCK * BLOCKS, &draw);
+	for (size_t i = 0; i < (size_t)BLOCK * BLOCKS; i++)
+		l->data[i] = l->base[i] ^ (i % 64 == 0);
+	assert_true(choice_of(codec, &wanted));
+	wanted.target = wanted.automatic ? 1e6 : 0; /* so that size decides */
+	assert_int_equal(kedge__codec_planner_init(&l->planner, &wanted, memory, NULL), 0);
+}
+
+static void lab_close(struct lab *l)
+{
+	kedge__codec_planner_done(&l->planner);
+	free(l->data);
+	free(l->base);
+}
+
+static void make(struct lab *l)
+{
+	const struct kedge__codec_region region = {.id = 5, .type = KEDGE_BYTES, .bytes = (uint64_t)BLOCK * BLOCKS};
+
+	l->raw_asked = l->base_asked = l->opened = 0;
+	assert_int_equal(kedge__codec_plan_make(&l->planner, &region, &l->blocks, &l->plan, NULL), 0);
+	assert_true(l->plan.made);
+}
+
+/* Nothing is looked at where the codec is named; a base that cannot be read is done without. */
+static void test_given(void **state)
+{
+	struct lab l;
+
+	(void)state;
+	lab_open(&l, "xor+zstd", NULL);
+	make(&l);
+	assert_int_equal(l.raw_asked + l.base_asked, 0);
+	assert_true(kedge__codec_plan_packs(&l.plan) && kedge__codec_plan_wants_base(&l.plan));
+	assert_int_equal(l.plan.why.reason, KEDGE__CODEC_GIVEN);
+	l.bare = true;
+	make(&l);
+	assert_true(kedge__codec_plan_packs(&l.plan) && !kedge__codec_plan_wants_base(&l.plan));
+	l.blocks.base_open = NULL;
+	make(&l);
+	assert_false(kedge__codec_plan_wants_base(&l.plan));
+	lab_close(&l);
+	lab_open(&l, "none", NULL);
+	make(&l);
+	assert_false(kedge__codec_plan_packs(&l.plan) || kedge__codec_choice_packs(&l.planner.wanted));
+	lab_close(&l);
+}
+
+/* A base is taken where it helps; not by a version that needs no other, nor for little, nor where a part lacks it. */
+static void test_base(void **state)
+{
+	struct lab l;
+
+	(void)state;
+	lab_open(&l, "max", NULL);
+	assert_true(kedge__codec_choice_packs(&l.planner.wanted));
+	make(&l);
+	assert_int_equal(l.raw_asked, 8);
+	assert_int_equal(l.base_asked, 8);
+	assert_true(kedge__codec_plan_wants_base(&l.plan));
+	l.gap = 2;
+	make(&l);
+	assert_true(!kedge__codec_plan_wants_base(&l.plan) && !kedge__codec_plan_packs(&l.plan));
+	l.gap = SIZE_MAX;
+	l.blocks.depends = false;
+	make(&l);
+	assert_true(!l.opened && !l.base_asked && !kedge__codec_plan_wants_base(&l.plan));
+	l.blocks.depends = true;
+	l.blocks.count = 3;
+	l.blocks.bytes = 3 * BLOCK;
+	make(&l);
+	assert_true(!l.opened && l.raw_asked <= 3 && !kedge__codec_plan_wants_base(&l.plan));
+	l.blocks.count = 4;
+	l.blocks.bytes = 4 * BLOCK;
+	make(&l);
+	assert_true(l.opened && l.base_asked == 4);
+	lab_close(&l);
+}
+
+/* Later versions take two samples instead of eight, until the data is not what it was. */
+static void test_remembered(void **state)
+{
+	struct kedge__codec_memory *memory;
+	uint64_t draw = 7;
+	struct lab l;
+
+	(void)state;
+	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
+	lab_open(&l, "auto", memory);
+	make(&l);
+	assert_int_equal(l.raw_asked, 8);
+	make(&l);
+	assert_true(l.raw_asked == 2 && l.base_asked == 2 && l.plan.why.age == 1);
+	assert_true(kedge__codec_plan_wants_base(&l.plan));
+	/* What samples cannot check is left as it is. */
+	l.bare = true;
+	make(&l);
+	assert_true(l.raw_asked == 2 && !l.base_asked && l.plan.why.age == 2 && !kedge__codec_plan_wants_base(&l.plan));
+	l.bare = false;
+	fill_random(l.data, (size_t)BLOCK * BLOCKS, &draw);
+	make(&l);
+	assert_true(l.raw_asked == 2 + 8 && l.plan.why.age == 0 && !kedge__codec_plan_packs(&l.plan));
+	/* That nothing is worth it is checked, too. */
+	make(&l);
+	assert_true(l.raw_asked == 2 && l.plan.why.age == 1);
+	memset(l.data, 'x', (size_t)BLOCK * BLOCKS);
+	make(&l);
+	assert_true(l.raw_asked == 2 + 8 && kedge__codec_plan_packs(&l.plan));
+	lab_close(&l);
+	kedge__codec_memory_free(memory);
+}
+
+/* What blocks become makes the next look a close one, if it changes; those that found no base do not count. */
+static void test_learns(void **state)
+{
+	struct kedge__codec_memory *memory;
+	struct kedge__codec_choice with_base;
+	uint16_t with, param, none = KEDGE__CODEC_NONE;
+	struct lab l;
+	uint8_t *out = malloc(BLOCK);
+	size_t used;
+
+	(void)state;
+	assert_true(out && choice_of("xor+zstd", &with_base));
+	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
+	lab_open(&l, "auto", memory);
+	assert_int_equal(kedge__block_pack(&with_base, &(struct kedge__codec_input){l.data, BLOCK, KEDGE_BYTES, l.base},
+					   out, &used, &with, &param, NULL),
+			 0);
+	for (int version = 0; version < 3; version++) {
+		make(&l);
+		assert_int_equal(l.plan.why.age, version);
+		kedge__codec_plan_count(&l.plan, with, param, 1 << 20, 1 << 17);
+		kedge__codec_plan_count(&l.plan, none, 0, (uint64_t)1 << 20 << version, (uint64_t)1 << 20 << version);
+		assert_true(l.plan.raw == 1 << 20 && l.plan.stored == 1 << 17);
+		kedge__codec_plan_learn(&l.planner, &l.plan);
+	}
+	make(&l);
+	kedge__codec_plan_count(&l.plan, with, param, 1 << 20, 1 << 19);
+	kedge__codec_plan_learn(&l.planner, &l.plan);
+	make(&l);
+	assert_int_equal(l.plan.why.age, 0);
+	lab_close(&l);
+	kedge__codec_memory_free(memory);
+	free(out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_given),
+	    cmocka_unit_test(test_base),
+	    cmocka_unit_test(test_remembered),
+	    cmocka_unit_test(test_learns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
