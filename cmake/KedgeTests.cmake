@@ -57,16 +57,19 @@ function(kedge_script_test)
   set_tests_properties(${arg_NAME} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
-# One cmocka program: target and test are named after it, after its folder too where two folders have one of a name. A
-# program of which nothing can be tried here ends with 77, "skipped".
+# One cmocka program, tests/FOLDER/PROGRAM in the build: target and test are named after it, after its folder too where two
+# folders have one of a name. A program of which nothing can be tried here ends with 77, "skipped".
 function(kedge_unit_test folder source)
-  get_filename_component(target ${source} NAME_WE)
-  set(test ${folder}/${target})
+  get_filename_component(program ${source} NAME_WE)
+  set(target ${program})
+  set(test ${folder}/${program})
   if(TARGET ${target})
     set(target ${folder}_${target})
   endif()
   add_executable(${target} ${source})
-  target_link_libraries(${target} PRIVATE ${ARGN} PkgConfig::CMOCKA)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program}
+                                             RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${folder})
+  target_link_libraries(${target} PRIVATE kedge_testlib ${ARGN} PkgConfig::CMOCKA)
   add_test(NAME ${test} COMMAND ${target})
   kedge_test_limits(${test} ${folder})
   set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)

@@ -3,11 +3,13 @@
  * removes good ones in its favour.
  */
 #include "../lib/reseal.h"
+#include "../lib/scratch.h"
 #include "job/handle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -21,7 +23,7 @@ static const char *reducer;
 static int setup(void **state)
 {
 	(void)state;
-	scratch_make(dir, "proof");
+	scratch_make(dir, sizeof(dir), "proof");
 	reducer = "reducer=tree";
 	return 0;
 }
@@ -29,8 +31,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	tree_remove(dir);
-	return 0;
+	return scratch_remove(dir);
 }
 
 static void memory_at(uint64_t version)

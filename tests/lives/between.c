@@ -41,12 +41,6 @@ void first_level_lost(struct walk *w)
 	w->shared->other = 0;
 }
 
-static int remove_version(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type;
-	return strncmp(path + ftw->base, "set-", 4) == 0 || strstr(path, "/job/v0") ? remove(path) : 0;
-}
-
 /* All of it, or the versions, as where old files are removed. */
 static void lose(struct walk *w)
 {
@@ -59,7 +53,7 @@ static void lose(struct walk *w)
 	if (all)
 		tree_remove(path);
 	else
-		(void)nftw(path, remove_version, 16, FTW_DEPTH | FTW_PHYS);
+		versions_remove(path);
 	first_level_lost(w);
 }
 
@@ -203,9 +197,9 @@ void second_away(struct walk *w, uint64_t how)
 	model(w)->second_away = true;
 	model(w)->instead = (int)how;
 	if (how != GONE)
-		FILES_REQUIRE(mkdir(path, 0700) == 0);
+		REQUIRE(mkdir(path, 0700) == 0);
 	if (how == ANOTHER) {
-		FILES_REQUIRE(kedge__catalog_open(path, "job", KEDGE__CATALOG_CREATE, &cat, NULL) == 0);
+		REQUIRE(kedge__catalog_open(path, "job", KEDGE__CATALOG_CREATE, &cat, NULL) == 0);
 		kedge__catalog_close(cat);
 	}
 	walk_say(w, " L2 goes away (%s)", how == GONE ? "nothing there" : how == BARE ? "empty" : "another");
@@ -234,7 +228,7 @@ void second_back(struct walk *w)
 	if (model(w)->instead != ANOTHER && entries(path) != expected)
 		walk_trouble(w, "something was made where L2 was not: %s", path);
 	tree_remove(path);
-	FILES_REQUIRE(rename(aside, path) == 0);
+	REQUIRE(rename(aside, path) == 0);
 	model(w)->second_away = false;
 	walk_say(w, " L2 comes back");
 }
@@ -256,10 +250,10 @@ static struct {
 	size_t count;
 } found;
 
-static int note_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int note_file(const char *path, const struct stat *st, void *ctx)
 {
-	(void)ftw;
-	if (type == FTW_F && st->st_size > 0 && found.count < 1024 && !strstr(path, "/notes") &&
+	(void)ctx;
+	if (S_ISREG(st->st_mode) && st->st_size > 0 && found.count < 1024 && !strstr(path, "/notes") &&
 	    !strstr(path, "/job/l2"))
 		path_make(found.paths[found.count++], "%s", path);
 	return 0;
@@ -285,25 +279,20 @@ static int level_draw(struct walk *w, char path[FILES_PATH])
 static void flip(struct walk *w)
 {
 	char level[FILES_PATH];
-	int which = level_draw(w, level), fd;
+	int which = level_draw(w, level);
 	const char *path;
 	struct stat st;
-	uint8_t byte;
-	off_t at;
+	uint64_t at;
 
 	found.count = 0;
-	(void)nftw(level, note_file, 16, FTW_PHYS);
+	(void)tree_each(level, note_file, NULL);
 	if (!found.count)
 		return;
 	qsort(found.paths, found.count, sizeof(found.paths[0]), by_name);
 	path = found.paths[draw_below(&w->state, found.count)];
-	fd = open(path, O_RDWR);
-	FILES_REQUIRE(fd >= 0 && fstat(fd, &st) == 0);
-	at = (off_t)draw_below(&w->state, (uint64_t)st.st_size);
-	FILES_REQUIRE(pread(fd, &byte, 1, at) == 1);
-	byte ^= (uint8_t)(1u << draw_below(&w->state, 8));
-	FILES_REQUIRE(pwrite(fd, &byte, 1, at) == 1);
-	close(fd);
+	REQUIRE(stat(path, &st) == 0);
+	at = draw_below(&w->state, (uint64_t)st.st_size);
+	file_flip(path, at, (uint8_t)(1u << draw_below(&w->state, 8)));
 	model_mark(model(w), which, path);
 	w->shared->other = 0;
 	walk_say(w, "a bit of byte %lld of %s is altered", (long long)at, path + strlen(w->dir));

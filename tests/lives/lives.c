@@ -197,6 +197,12 @@ static int guest(char **args)
 	return guest_other(args[1], args[2], number);
 }
 
+static void kept(const char *dir)
+{
+	scratch_keep(dir);
+	printf("  kept: %s\n", dir);
+}
+
 static unsigned long long walks(struct walk *w, unsigned long long seed, unsigned long long rounds, bool keep)
 {
 	unsigned long long went_wrong = 0;
@@ -204,15 +210,15 @@ static unsigned long long walks(struct walk *w, unsigned long long seed, unsigne
 	for (unsigned long long i = 0; i < rounds; i++) {
 		bool fine;
 
-		scratch_make(w->dir, "lives");
+		scratch_make(w->dir, sizeof(w->dir), "lives");
 		w->seed = seed + i;
 		fine = run_walk(w);
 		went_wrong += !fine;
 		report(w, fine);
 		if (fine || !keep)
-			tree_remove(w->dir);
+			scratch_remove(w->dir);
 		else
-			printf("  kept: %s\n", w->dir);
+			kept(w->dir);
 	}
 	return went_wrong;
 }

@@ -11,11 +11,11 @@
 #ifndef TESTS_LIVES_MODEL_H
 #define TESTS_LIVES_MODEL_H
 
-#include "../meeting.h"
+#include "../lib/meeting.h"
 #include "memory.h"
 
 #define MODEL_NODES 600
-#define MODEL_RANKS MEETING_RANKS
+#define MODEL_RANKS 3
 #define MODEL_NONE  (-1)
 #define MODEL_MARKS 64
 #define NO_VERSION  UINT64_MAX

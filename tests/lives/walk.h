@@ -2,10 +2,17 @@
 #ifndef TESTS_LIVES_WALK_H
 #define TESTS_LIVES_WALK_H
 
+#include "../lib/damage.h"
 #include "../lib/files.h"
-#include "../meeting.h"
+#include "../lib/meeting.h"
+#include "../lib/scratch.h"
 #include "model.h"
 #include "settings.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
 
 #define WALK_RANKS MODEL_RANKS
 

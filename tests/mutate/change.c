@@ -1,5 +1,7 @@
 #include "change.h"
 
+#include <dirent.h>
+
 struct change {
 	struct store *store;
 	struct sealed *im; /* one of the store's */
@@ -446,7 +448,7 @@ static void change_manifest(const char *path, uint64_t *state)
 	struct kedge__set set;
 
 	p.at = file_read(path, &p.bytes);
-	FILES_REQUIRE(p.at);
+	REQUIRE(p.at);
 	if (draw_below(state, 2) && kedge__set_decode(p.at, p.bytes, &set, NULL) == 0) {
 		change_set(&set, state);
 		if (kedge__set_encode(&set, &out, NULL) == 0)
@@ -467,7 +469,7 @@ static void change_record(const char *path, uint64_t *state)
 	size_t tail = RECORD_TAIL;
 
 	p.at = file_read(path, &p.bytes);
-	FILES_REQUIRE(p.at && p.bytes > tail);
+	REQUIRE(p.at && p.bytes > tail);
 	piece_set(&body, p.at, p.bytes - tail);
 	for (uint64_t n = 1 + draw_below(state, 4); n > 0; n--) {
 		if (draw_below(state, 2)) /* the numbers are at the begin */
@@ -477,7 +479,7 @@ static void change_record(const char *path, uint64_t *state)
 				     odd_number(state, draw_below(state, 10)));
 	}
 	piece_splice(&p, 0, p.bytes - tail, body.at, body.bytes);
-	FILES_REQUIRE(record_seal(&p));
+	REQUIRE(record_seal(&p));
 	file_write(path, p.at, p.bytes);
 	free(p.at);
 	free(body.at);

@@ -49,7 +49,7 @@ static bool read_region(struct round *r, kedge_t *k, uint64_t version, const cha
 	if (kedge_region_stat(k, version, name, &info) != 0 || info.bytes > (UINT64_C(1) << 26))
 		return false;
 	got = malloc(info.bytes + 1);
-	FILES_REQUIRE(got);
+	REQUIRE(got);
 	memset(got, 0xa5, info.bytes + 1);
 	target = (struct kedge_target){name, got, info.bytes};
 	rc = kedge_read(k, version, &target, 1);
@@ -99,7 +99,7 @@ static void verify(struct round *r, const char *store)
 	struct kedge__pool *pool = NULL;
 	struct kedge__catalog *cat;
 
-	FILES_REQUIRE(kedge__pool_new(2, &pool, NULL) == 0);
+	REQUIRE(kedge__pool_new(2, &pool, NULL) == 0);
 	if (kedge__catalog_open(store, "job", KEDGE__CATALOG_READ, &cat, NULL) == 0) {
 		(void)kedge__verify(cat, pool, KEDGE_NEWEST, NULL, NULL, NULL, &report, NULL);
 		kedge__verify_report_done(&report);
@@ -244,10 +244,10 @@ static bool run_round(struct round *r, const char *from)
 
 	fflush(NULL);
 	child = fork();
-	FILES_REQUIRE(child >= 0);
+	REQUIRE(child >= 0);
 	if (child == 0)
 		live(r, from);
-	FILES_REQUIRE(waitpid(child, &status, 0) == child);
+	REQUIRE(waitpid(child, &status, 0) == child);
 	if (status == 0)
 		return true;
 	printf("seed %llu, %s: %s%s (status %#x)\n", (unsigned long long)r->seed, r->subject->name,
@@ -265,10 +265,10 @@ static void check_ourselves(struct round *r, const char *from)
 	tree_copy(from, r->dir);
 	path_make(dir, "%s/l1/job", r->dir);
 	store_load(&s, dir);
-	FILES_REQUIRE(s.count > 0);
+	REQUIRE(s.count > 0);
 	store_seal(&s, MEND_BLOCKS | MEND_SUMMARY | MEND_LINEAGE);
 	store_free(&s);
-	FILES_REQUIRE(read_all(r, "unchanged", &listed) == (UINT64_C(2) << WORLD_VERSIONS) - 2);
+	REQUIRE(read_all(r, "unchanged", &listed) == (UINT64_C(2) << WORLD_VERSIONS) - 2);
 	tree_remove(r->dir);
 }
 
@@ -307,8 +307,8 @@ int main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	r.trouble = mmap(NULL, TROUBLE_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	FILES_REQUIRE(r.trouble != MAP_FAILED);
-	scratch_make(scratch, "mutate");
+	REQUIRE(r.trouble != MAP_FAILED);
+	scratch_make(scratch, sizeof(scratch), "mutate");
 	for (; rounds ? done < rounds : !bad; done++) {
 		size_t i = (seed + done) % subject_count;
 		bool fine;
@@ -328,8 +328,8 @@ int main(int argc, char **argv)
 		else
 			printf("  kept: %s\n", r.dir);
 	}
-	if (!keep || !bad)
-		tree_remove(scratch);
+	if (keep && bad)
+		scratch_keep(scratch);
 	printf("%llu rounds, %llu went wrong\n", done, bad);
 	return bad != 0;
 }

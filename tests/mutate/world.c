@@ -89,10 +89,10 @@ void world_make(const struct subject *s, const char *dir)
 	static struct memory m;
 	kedge_t *k = NULL;
 
-	FILES_REQUIRE(mkdir(dir, 0700) == 0 && world_open(s, dir, &k) == 0);
+	REQUIRE(mkdir(dir, 0700) == 0 && world_open(s, dir, &k) == 0);
 	for (uint64_t v = 1; v <= WORLD_VERSIONS; v++) {
 		memory_at(&m, v);
-		FILES_REQUIRE(world_protect(k, &m) == 0 && kedge_checkpoint(k, v) == 0 && kedge_wait(k) == 0);
+		REQUIRE(world_protect(k, &m) == 0 && kedge_checkpoint(k, v) == 0 && kedge_wait(k) == 0);
 	}
-	FILES_REQUIRE(kedge_close(k) == 0);
+	REQUIRE(kedge_close(k) == 0);
 }

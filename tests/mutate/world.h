@@ -7,8 +7,12 @@
 
 #include "../lib/draw.h"
 #include "../lib/files.h"
+#include "../lib/scratch.h"
 
+#include <fcntl.h>
 #include <kedge/kedge.h>
+#include <string.h>
+#include <unistd.h>
 
 #define WORLD_VERSIONS 5 /* 1 to this; the one after it is taken on a store that was tampered with */
 #define WORLD_REGIONS  3

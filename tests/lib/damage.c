@@ -1,0 +1,48 @@
+#include "damage.h"
+
+#include "files.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+void file_flip(const char *path, uint64_t offset, uint8_t mask)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint8_t byte;
+
+	REQUIRE(fd >= 0 && pread(fd, &byte, 1, (off_t)offset) == 1);
+	byte ^= mask;
+	REQUIRE(pwrite(fd, &byte, 1, (off_t)offset) == 1 && close(fd) == 0);
+}
+
+void file_cut(const char *path, uint64_t bytes)
+{
+	REQUIRE(truncate(path, (off_t)bytes) == 0);
+}
+
+void file_remove(const char *path)
+{
+	REQUIRE(unlink(path) == 0);
+}
+
+void file_replace(const char *path, const char *other)
+{
+	size_t bytes;
+	uint8_t *data = file_read(other, &bytes);
+
+	REQUIRE(data);
+	file_write(path, data, bytes);
+	free(data);
+}
+
+static int remove_version(const char *path, const struct stat *st, void *ctx)
+{
+	(void)st, (void)ctx;
+	return strncmp(strrchr(path, '/') + 1, "set-", 4) == 0 || strstr(path, "/job/v0") ? remove(path) : 0;
+}
+
+void versions_remove(const char *store)
+{
+	(void)tree_each_inside_first(store, remove_version, NULL);
+}
