@@ -274,7 +274,7 @@ static void test_configured_interval(void **state)
 
 #define JOB(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_costs_move_both),
@@ -283,5 +283,5 @@ int main(void)
 	    JOB(test_configured_interval),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -5,16 +5,14 @@
 #ifndef KEDGE_TESTS_JOB_RANKS_H
 #define KEDGE_TESTS_JOB_RANKS_H
 
-#include "../meeting.h"
+#include "../lib/ranks.h"
 #include "job/handle.h"
 #include "support.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #define BYTES 30000
-#define RANKS MEETING_RANKS
+#define RANKS 3
 
 struct rank {
 	const struct place *p;
@@ -25,30 +23,14 @@ struct rank {
 	const char *const *more;
 };
 
-static inline void rank_end(struct rank *r, int status)
-{
-	meeting_leave(r->front.meeting);
-	meeting_leave(r->back.meeting);
-	_exit(status);
-}
-
 #define CHECK(c)                                                                                                       \
 	do {                                                                                                           \
 		if (!(c)) {                                                                                            \
 			fprintf(stderr, "%s:%d: rank %d: %s is not so (%s)\n", __FILE__, __LINE__, r->rank, #c,        \
 				kedge_last_error(k));                                                                  \
-			rank_end(r, 1);                                                                                \
+			rank_end(&r->front, &r->back, 1);                                                              \
 		}                                                                                                      \
 	} while (0)
-
-static inline struct meeting *meeting_new(int size)
-{
-	struct meeting *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	assert_ptr_not_equal(m, MAP_FAILED);
-	assert_int_equal(meeting_init(m, size), 0);
-	return m;
-}
 
 enum threading { NO_THREAD, ANY_THREAD, ANY_THREAD_TWO_CHANNELS };
 
@@ -59,47 +41,39 @@ struct plan {
 	const char *const *more;
 };
 
+struct ranks {
+	const struct place *p;
+	struct plan plan;
+	void (*fn)(struct rank *r);
+};
+
+static inline void rank_play(struct seat *front, struct seat *back, void *ctx)
+{
+	const struct ranks *all = ctx;
+	struct rank r = {.p = all->p,
+			 .rank = front->rank,
+			 .size = front->size,
+			 .front = *front,
+			 .back = *back,
+			 .own_dirs = all->plan.own_dirs,
+			 .l2 = all->plan.l2,
+			 .more = all->plan.more};
+
+	r.group = (struct kedge_group){.rank = r.rank,
+				       .size = r.size,
+				       .any_thread = all->plan.threading != NO_THREAD,
+				       .allgather = meet,
+				       .ctx = &r.front};
+	if (all->plan.threading == ANY_THREAD_TWO_CHANNELS)
+		r.group.background = &r.back;
+	all->fn(&r);
+}
+
 static inline void ranks_run(const struct place *p, struct plan plan, void (*fn)(struct rank *r))
 {
-	struct meeting *front = meeting_new(plan.size), *back = meeting_new(plan.size);
-	pid_t pids[RANKS];
+	struct ranks all = {p, plan, fn};
 
-	fflush(NULL);
-	for (int i = 0; i < plan.size; i++) {
-		pids[i] = fork();
-		assert_true(pids[i] >= 0);
-		if (pids[i] == 0) {
-			struct rank r = {.p = p,
-					 .rank = i,
-					 .size = plan.size,
-					 .own_dirs = plan.own_dirs,
-					 .l2 = plan.l2,
-					 .more = plan.more};
-
-			alarm(60);
-			r.front = (struct seat){front, i, plan.size};
-			r.back = (struct seat){back, i, plan.size};
-			r.group = (struct kedge_group){.rank = i,
-						       .size = plan.size,
-						       .any_thread = plan.threading != NO_THREAD,
-						       .allgather = meet,
-						       .ctx = &r.front};
-			if (plan.threading == ANY_THREAD_TWO_CHANNELS)
-				r.group.background = &r.back;
-			fn(&r);
-			rank_end(&r, 0);
-		}
-	}
-	for (int i = 0; i < plan.size; i++) {
-		int status;
-
-		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-		if (status)
-			fprintf(stderr, "rank %d ended with status %#x\n", i, (unsigned)status);
-		assert_int_equal(status, 0);
-	}
-	munmap(front, sizeof(*front));
-	munmap(back, sizeof(*back));
+	assert_int_equal(ranks_fork(plan.size, rank_play, &all), 0);
 }
 
 static inline void rank_dir(const struct rank *r, char *out, size_t room)

@@ -2,20 +2,20 @@
 #ifndef KEDGE_TESTS_JOB_SUPPORT_H
 #define KEDGE_TESTS_JOB_SUPPORT_H
 
+#include "../lib/cases.h"
+#include "../lib/damage.h"
+#include "../lib/draw.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
 #include "base/base.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* Where every step is ten times as slow, tests take fewer of them. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -29,15 +29,6 @@ struct place {
 	char log[1 << 16]; /* every message, one after the other */
 };
 
-static inline void KEDGE__PRINTF(3, 4) text_make(char *out, size_t room, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	assert_in_range(vsnprintf(out, room, fmt, ap), 0, room - 1);
-	va_end(ap);
-}
-
 static inline void place_log(void *user, enum kedge_log_level level, const char *text)
 {
 	struct place *p = user;
@@ -49,30 +40,14 @@ static inline void place_log(void *user, enum kedge_log_level level, const char 
 static inline int place_setup(void **state)
 {
 	struct place *p = calloc(1, sizeof(*p));
-	const char *tmp = getenv("TMPDIR");
 
 	if (!p)
 		return -1;
-	if (!tmp || !tmp[0]) /* many small files, each synced: in memory that costs nothing */
-		tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-	text_make(p->dir, sizeof(p->dir), "%s/kedge-job-XXXXXX", tmp);
-	if (!mkdtemp(p->dir))
-		return -1;
+	scratch_make(p->dir, sizeof(p->dir), "job");
 	text_make(p->l1, sizeof(p->l1), "%s/l1", p->dir);
 	text_make(p->l2, sizeof(p->l2), "%s/l2", p->dir);
 	*state = p;
 	return 0;
-}
-
-static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static inline void tree_remove(const char *dir)
-{
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static inline int place_teardown(void **state)
@@ -81,7 +56,7 @@ static inline int place_teardown(void **state)
 
 	kedge_set_log(NULL, NULL);
 	kedge__fault_set(NULL, NULL);
-	tree_remove(p->dir);
+	scratch_remove(p->dir);
 	free(p);
 	return 0;
 }
@@ -134,42 +109,6 @@ static inline kedge_t *job_open(const struct place *p, bool l2, const char *cons
 		assert_int_equal(rc_, 0);                                                                              \
 	} while (0)
 
-/* Bytes that no reducer or codec can shrink, the same for the same SEED. */
-static inline void fill_random(void *data, size_t bytes, uint64_t seed)
-{
-	uint8_t *p = data;
-	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-
-	for (size_t i = 0; i < bytes; i++) {
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
-		p[i] = (uint8_t)(x >> 32);
-	}
-}
-
-/* The only (or, with several, the first by name) file under DIR whose name begins with PREFIX and ends with SUFFIX. */
-static inline bool file_find(const char *dir, const char *prefix, const char *suffix, char *out, size_t room)
-{
-	struct dirent **names;
-	int n = scandir(dir, &names, NULL, alphasort);
-	bool found = false;
-
-	for (int i = 0; i < n; i++) {
-		size_t length = strlen(names[i]->d_name), end = strlen(suffix);
-
-		if (!found && strncmp(names[i]->d_name, prefix, strlen(prefix)) == 0 && length >= end &&
-		    strcmp(names[i]->d_name + length - end, suffix) == 0) {
-			text_make(out, room, "%s/%s", dir, names[i]->d_name);
-			found = true;
-		}
-		free(names[i]);
-	}
-	if (n >= 0)
-		free(names);
-	return found;
-}
-
 static inline void segment_path(const char *store, uint64_t version, int rank, char *out, size_t room)
 {
 	char dir[400], prefix[32];
@@ -184,25 +123,39 @@ static inline void manifest_path(const char *store, uint64_t version, char *out,
 	text_make(out, room, "%s/job/set-%020llu", store, (unsigned long long)version);
 }
 
-static inline void byte_flip(const char *path, long offset)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	uint8_t byte;
-
-	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, &byte, 1, offset), 1);
-	byte ^= 0x40;
-	assert_int_equal(pwrite(fd, &byte, 1, offset), 1);
-	close(fd);
-}
-
 /* A byte in the first block of a segment: behind the header of 64 bytes. */
 static inline void segment_damage(const char *store, uint64_t version, int rank)
 {
 	char path[600];
 
 	segment_path(store, version, rank, path, sizeof(path));
-	byte_flip(path, 64 + 10);
+	file_flip(path, 64 + 10, 0x40);
+}
+
+static inline void file_fill(const char *path, size_t bytes, uint64_t seed)
+{
+	uint8_t *data = malloc(bytes + 1);
+
+	assert_non_null(data);
+	fill_random(data, bytes, seed);
+	file_write(path, data, bytes);
+	free(data);
+}
+
+/* What file_fill() made of it. */
+static inline void file_is(const char *path, size_t bytes, uint64_t seed)
+{
+	uint8_t *is, *wanted = malloc(bytes + 1);
+	size_t n;
+
+	assert_non_null(wanted);
+	fill_random(wanted, bytes, seed);
+	is = file_read(path, &n);
+	assert_non_null(is);
+	assert_int_equal(n, bytes);
+	assert_memory_equal(is, wanted, bytes);
+	free(is);
+	free(wanted);
 }
 
 static inline size_t entries_of(const char *dir)

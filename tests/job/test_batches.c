@@ -14,22 +14,14 @@
 static uint8_t m[BYTES], images[MANY + 1][BYTES];
 static uint64_t seed;
 
-static uint64_t draw(uint64_t limit)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (seed >> 20) % limit;
-}
-
 /* A step of a random history: new bytes, bytes that move, bytes of long ago that return, runs of one value. */
 static void history_step(uint64_t v)
 {
 	for (int i = 0; i < 6; i++) {
-		size_t len = (1 + draw(30)) * 64, from = draw((BYTES - len) / 64) * 64,
-		       to = draw((BYTES - len) / 64) * 64;
+		size_t len = (1 + draw_below(&seed, 30)) * 64, from = draw_below(&seed, (BYTES - len) / 64) * 64,
+		       to = draw_below(&seed, (BYTES - len) / 64) * 64;
 
-		switch (draw(4)) {
+		switch (draw_below(&seed, 4)) {
 		case 0:
 			fill_random(m + to, len, seed);
 			break;
@@ -37,10 +29,10 @@ static void history_step(uint64_t v)
 			memmove(m + to, m + from, len);
 			break;
 		case 2:
-			memcpy(m + to, images[draw(v)] + from, len);
+			memcpy(m + to, images[draw_below(&seed, v)] + from, len);
 			break;
 		default:
-			memset(m + to, (int)draw(256), len);
+			memset(m + to, (int)draw_below(&seed, 256), len);
 		}
 	}
 	memcpy(images[v], m, BYTES);
@@ -571,7 +563,7 @@ static void test_out_of_memory(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_random_histories, place_setup, place_teardown),
@@ -592,5 +584,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_out_of_memory, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -35,24 +35,18 @@ struct writer {
 	bool bulk;
 };
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
-{
-	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (*seed >> 33) % below;
-}
-
 static void *writer_main(void *ctx)
 {
 	struct writer *w = ctx;
 	size_t lane = w->seed % WRITERS; /* every other byte: no two threads write to one */
 
 	while (atomic_load(w->go)) {
-		size_t at = draw(&w->seed, (BIG - 9000) / 2) * 2 + lane, n = w->bulk ? 8000 : 2;
+		size_t at = draw_below(&w->seed, (BIG - 9000) / 2) * 2 + lane, n = w->bulk ? 8000 : 2;
 
 		for (size_t i = 0; i < n; i += WRITERS)
 			w->m->big[at + i] = (uint8_t)(w->seed >> 40);
-		w->m->odd[draw(&w->seed, ODD / 2) * 2 + lane] ^= 5;
-		w->m->small[draw(&w->seed, SMALL / 2) * 2 + lane] ^= 9;
+		w->m->odd[draw_below(&w->seed, ODD / 2) * 2 + lane] ^= 5;
+		w->m->small[draw_below(&w->seed, SMALL / 2) * 2 + lane] ^= 9;
 	}
 	return NULL;
 }
@@ -417,7 +411,7 @@ static void test_ordinary_user(void **state)
 	assert_int_equal(status, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_copied),
@@ -432,5 +426,5 @@ int main(void)
 	    JOB(test_read_into_held_memory),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -192,7 +192,7 @@ static void test_child(void **state)
 	munmap(memory, BYTES);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_lost, place_setup, place_teardown),
@@ -200,5 +200,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_child, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -200,7 +200,7 @@ static void test_read_only_directory(void **state)
 	assert_int_equal(status, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_disk_full_at_every_call, place_setup, place_teardown),
@@ -210,5 +210,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_read_only_directory, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -5,27 +5,6 @@
 
 static uint8_t m[BYTES], want[BYTES];
 
-static void file_write(const char *path, size_t bytes, uint64_t seed)
-{
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	fill_random(want, bytes, seed);
-	assert_int_equal(fwrite(want, 1, bytes, f), bytes);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void file_is(const char *path, size_t bytes, uint64_t seed)
-{
-	FILE *f = fopen(path, "rb");
-
-	assert_non_null(f);
-	fill_random(want, bytes, seed);
-	assert_int_equal(fread(m, 1, BYTES, f), bytes);
-	assert_memory_equal(m, want, bytes);
-	fclose(f);
-}
-
 static void route(kedge_t *k, const char *name, char *path)
 {
 	assert_ok(k, kedge_file_route(k, name, path, 600));
@@ -43,7 +22,7 @@ static void file_series(const struct place *p, const char *capture)
 	assert_ok(k, kedge_protect(k, "step", &step, 1, KEDGE_U8));
 	for (size_t v = 0; v < 4; v++) {
 		step = (uint8_t)v;
-		file_write(path, sizes[v], v + 1);
+		file_fill(path, sizes[v], v + 1);
 		assert_ok(k, kedge_checkpoint(k, v));
 		unlink(path);
 	}
@@ -81,7 +60,7 @@ static void test_file_region(void **state)
 
 	route(k, "a", path);
 	assert_int_equal(kedge_checkpoint(k, 1), KEDGE_E_NOTFOUND); /* routed, not written */
-	file_write(path, 5000, 9);
+	file_fill(path, 5000, 9);
 	assert_ok(k, kedge_checkpoint(k, 1));
 	fds = fds_open();
 	assert_ok(k, kedge_checkpoint(k, 2));
@@ -136,7 +115,7 @@ static void test_file_damage(void **state)
 
 	route(k, "a", path);
 	for (uint64_t v = 1; v <= 2; v++) {
-		file_write(path, 5000, v);
+		file_fill(path, 5000, v);
 		assert_ok(k, kedge_checkpoint(k, v));
 	}
 	segment_damage(p->l1, 2, 0);
@@ -294,7 +273,7 @@ static void test_setting_names(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_file_sync),     TEST(test_file_copy),
@@ -305,5 +284,5 @@ int main(void)
 	    TEST(test_setting_names),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

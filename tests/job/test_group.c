@@ -279,7 +279,7 @@ static void damage_rank_1(const struct place *p, bool own_dirs, int how)
 	}
 	if (how == 3) {
 		manifest_path(dir, 3, path, sizeof(path));
-		byte_flip(path, 40);
+		file_flip(path, 40, 0x40);
 	}
 }
 
@@ -526,7 +526,7 @@ static void test_purged(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
@@ -546,5 +546,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_stat_tells_the_common_size, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -49,15 +49,9 @@ struct life {
 		size_t count;
 		bool there;
 	} past[VERSIONS + 1];
-	uint64_t draw;
+	uint64_t state; /* of draw() */
 	int names;
 };
-
-static unsigned draw(struct life *l, unsigned below)
-{
-	l->draw = l->draw * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(l->draw >> 33) % below;
-}
 
 static void leave(struct life *l, size_t i)
 {
@@ -77,16 +71,16 @@ static void move_in(struct life *l)
 	static const size_t sizes[] = {0, 1, 100, 4096, 5000, 20000, ROOM_BYTES, ROOM_BYTES};
 	struct tenant *t = &l->now[l->count];
 	/* A name that was there once, or a new one. */
-	int name = draw(l, 4) || !l->names ? l->names++ : (int)draw(l, (unsigned)l->names);
+	int name = draw_below(&l->state, 4) || !l->names ? l->names++ : (int)draw_below(&l->state, (unsigned)l->names);
 
 	text_make(t->name, sizeof(t->name), "n%d", name);
 	for (size_t i = 0; i < l->count; i++) {
 		if (strcmp(l->now[i].name, t->name) == 0)
 			return;
 	}
-	for (t->room = draw(l, ROOMS); l->taken[t->room];)
+	for (t->room = draw_below(&l->state, ROOMS); l->taken[t->room];)
 		t->room = (t->room + 1) % ROOMS;
-	t->bytes = sizes[draw(l, KEDGE__COUNT(sizes))];
+	t->bytes = sizes[draw_below(&l->state, KEDGE__COUNT(sizes))];
 	l->taken[t->room] = true;
 	l->count++;
 	protect(l, t);
@@ -94,18 +88,19 @@ static void move_in(struct life *l)
 
 static void write_some(struct life *l)
 {
-	struct tenant *t = &l->now[draw(l, (unsigned)l->count)];
+	struct tenant *t = &l->now[draw_below(&l->state, (unsigned)l->count)];
 	uint8_t *data = l->rooms[t->room];
 
-	switch (draw(l, 4)) {
+	switch (draw_below(&l->state, 4)) {
 	case 0: /* what another room has */
-		memcpy(data, l->rooms[draw(l, ROOMS)], draw(l, ROOM_BYTES));
+		memcpy(data, l->rooms[draw_below(&l->state, ROOMS)], draw_below(&l->state, ROOM_BYTES));
 		break;
 	case 1:
-		memset(data + draw(l, ROOM_BYTES / 2), (int)draw(l, 3), draw(l, ROOM_BYTES / 2));
+		memset(data + draw_below(&l->state, ROOM_BYTES / 2), (int)draw_below(&l->state, 3),
+		       draw_below(&l->state, ROOM_BYTES / 2));
 		break;
 	default:
-		fill_random(data + draw(l, ROOM_BYTES - 600), draw(l, 600), l->draw);
+		fill_random(data + draw_below(&l->state, ROOM_BYTES - 600), draw_below(&l->state, 600), l->state);
 	}
 }
 
@@ -153,11 +148,11 @@ static void restart(struct life *l, uint64_t version)
 
 static void step(struct life *l, uint64_t version)
 {
-	for (unsigned n = draw(l, 5); n && l->count; n--)
-		leave(l, draw(l, (unsigned)l->count));
-	for (unsigned n = draw(l, 6) + !l->count; n && l->count < ROOMS - 1; n--)
+	for (unsigned n = draw_below(&l->state, 5); n && l->count; n--)
+		leave(l, draw_below(&l->state, (unsigned)l->count));
+	for (unsigned n = draw_below(&l->state, 6) + !l->count; n && l->count < ROOMS - 1; n--)
 		move_in(l);
-	for (unsigned n = draw(l, 8); n && l->count; n--)
+	for (unsigned n = draw_below(&l->state, 8); n && l->count; n--)
 		write_some(l);
 	checkpoint(l, version);
 }
@@ -167,7 +162,7 @@ static void live(void **state, const char *const *settings)
 	struct life *l = calloc(1, sizeof(*l));
 
 	assert_non_null(l);
-	*l = (struct life){.place = *state, .settings = settings, .draw = 20};
+	*l = (struct life){.place = *state, .settings = settings, .state = 20};
 	l->rooms = aligned_alloc(4096, sizeof(*l->rooms) * ROOMS);
 	assert_non_null(l->rooms);
 	fill_random(l->rooms, sizeof(*l->rooms) * ROOMS / 2, 1);
@@ -359,7 +354,7 @@ static void test_more_names_than_slots(void **state)
 	free(copy);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_lives_full),
@@ -375,5 +370,5 @@ int main(void)
 	    JOB(test_more_names_than_slots),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -456,7 +456,7 @@ static void test_journal(void **state)
 	fclose(f);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
@@ -477,5 +477,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_journal, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -231,14 +231,6 @@ static void test_replaced_for_good(void **state)
 	}
 }
 
-static int remove_version(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	const char *name = path + ftw->base;
-
-	(void)st, (void)type;
-	return strncmp(name, "set-", 4) == 0 || strstr(path, "/v0") ? remove(path) : 0;
-}
-
 /* "Nothing there" would be taken for a fresh start. */
 static void test_nothing_on_l1_is_not_a_fresh_start(void **state)
 {
@@ -249,7 +241,7 @@ static void test_nothing_on_l1_is_not_a_fresh_start(void **state)
 
 	begin_with_l2(p);
 	unmount(p, BARE);
-	assert_int_equal(nftw(p->l1, remove_version, 16, FTW_DEPTH | FTW_PHYS), 0);
+	versions_remove(p->l1);
 	k = open_series(p, NULL);
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_MISSING);
 	assert_non_null(strstr(kedge_last_error(k), p->l2));
@@ -274,7 +266,7 @@ static void test_restart_looks_again(void **state)
 
 	begin_with_l2(p);
 	unmount(p, GONE);
-	assert_int_equal(nftw(p->l1, remove_version, 16, FTW_DEPTH | FTW_PHYS), 0);
+	versions_remove(p->l1);
 	k = open_series(p, NULL);
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_MISSING);
 	mount_again(p);
@@ -299,7 +291,7 @@ static void test_begun_without_l2(void **state)
 		assert_ok(k, kedge_close(k));
 	}
 	unmount(p, GONE);
-	assert_int_equal(nftw(p->l1, remove_version, 16, FTW_DEPTH | FTW_PHYS), 0);
+	versions_remove(p->l1);
 	k = open_series(p, MORE("l2_every=3"));
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_MISSING);
 	assert_ok(k, kedge_begin(k));
@@ -329,7 +321,7 @@ static void test_begun_without_l2_for_all_its_life(void **state)
 		assert_ok(k, kedge_close(k));
 	}
 	unmount(p, GONE);
-	assert_int_equal(nftw(p->l1, remove_version, 16, FTW_DEPTH | FTW_PHYS), 0);
+	versions_remove(p->l1);
 	k = open_series(p, NULL);
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_MISSING);
 	assert_ok(k, kedge_begin(k));
@@ -384,11 +376,9 @@ static void test_tie_comes_again(void **state)
 static void test_no_directory(void **state)
 {
 	struct place *p = *state;
-	FILE *f = fopen(p->l2, "w");
 	kedge_t *k;
 
-	assert_non_null(f);
-	fclose(f);
+	file_write(p->l2, "", 0);
 	k = open_series(p, NULL);
 	assert_non_null(strstr(p->log, p->l2));
 	take_l1_alone(k, 1);
@@ -398,21 +388,21 @@ static void test_no_directory(void **state)
 	after(p, p->l1, 3);
 }
 
-static int to_nobody(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int to_nobody(const char *path, const struct stat *st, void *ctx)
 {
-	(void)st, (void)type, (void)ftw;
+	(void)st, (void)ctx;
 	return lchown(path, 65534, 65534);
 }
 
-static int closed_to_writes(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int closed_to_writes(const char *path, const struct stat *st, void *ctx)
 {
-	(void)st, (void)ftw;
-	return chmod(path, type == FTW_D || type == FTW_DP ? 0500 : 0400);
+	(void)ctx;
+	return chmod(path, S_ISDIR(st->st_mode) ? 0500 : 0400);
 }
 
-static int open_again(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int open_again(const char *path, const struct stat *st, void *ctx)
 {
-	(void)st, (void)type, (void)ftw;
+	(void)st, (void)ctx;
 	return chmod(path, 0700);
 }
 
@@ -441,8 +431,8 @@ static void test_read_only(void **state)
 	begin_with_l2(p);
 	tree_remove(p->l1);
 	if (geteuid() == 0)
-		assert_int_equal(nftw(p->dir, to_nobody, 16, FTW_PHYS), 0);
-	assert_int_equal(nftw(p->l2, closed_to_writes, 16, FTW_PHYS | FTW_DEPTH), 0);
+		assert_int_equal(tree_each(p->dir, to_nobody, NULL), 0);
+	assert_int_equal(tree_each_inside_first(p->l2, closed_to_writes, NULL), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -451,7 +441,7 @@ static void test_read_only(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(nftw(p->l2, open_again, 16, FTW_PHYS), 0);
+	assert_int_equal(tree_each(p->l2, open_again, NULL), 0);
 }
 
 static void test_owned_by_another(void **state)
@@ -497,7 +487,7 @@ static void test_tie_damaged(void **state)
 
 	begin_with_l2(p);
 	text_make(path, sizeof(path), "%s/job/l2", p->l1);
-	byte_flip(path, 20);
+	file_flip(path, 20, 0x40);
 	unmount(p, BARE);
 	k = open_series(p, NULL);
 	take_l1_alone(k, 3);
@@ -512,7 +502,7 @@ static void test_tie_damaged(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_not_mounted_at_open),
@@ -533,5 +523,5 @@ int main(void)
 	    JOB(test_tie_damaged),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

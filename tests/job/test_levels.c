@@ -186,7 +186,7 @@ static void test_nothing_refers_to_what_is_not_whole(void **state)
 	assert_ok(k, kedge_checkpoint(k, 3));
 	assert_ok(k, kedge_close(k));
 	manifest_path(p->l1, 1, path, sizeof(path));
-	byte_flip(path, 20);
+	file_flip(path, 20, 0x40);
 	k = job_open(p, false, MORE("reducer=list", "chunk=64"));
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, &version));
@@ -247,7 +247,7 @@ static void test_damage_on_both_falls_back_a_version(void **state)
 	segment_damage(p->l1, 4, 0);
 	segment_damage(p->l2, 4, 0);
 	segment_path(p->l1, 3, 0, path, sizeof(path));
-	assert_int_equal(truncate(path, 5000), 0);
+	file_cut(path, 5000);
 	segment_path(p->l2, 3, 0, path, sizeof(path));
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(kedge_restart(k, 4, NULL), KEDGE_E_DAMAGED);
@@ -275,9 +275,9 @@ static void test_all_damaged_is_not_a_fresh_start(void **state)
 	segment_damage(p->l1, 1, 0);
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_DAMAGED);
 	manifest_path(p->l1, 1, path, sizeof(path));
-	byte_flip(path, 20);
+	file_flip(path, 20, 0x40);
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_DAMAGED);
-	assert_int_equal(truncate(path, 3), 0);
+	file_cut(path, 3);
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, NULL), KEDGE_E_DAMAGED);
 	/* Nothing is taken for lost until the program says so. */
 	state_make(m, 1);
@@ -371,7 +371,7 @@ static void test_l2_goes_away(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_all_versions_reach_l2, place_setup, place_teardown),
@@ -391,5 +391,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_l2_goes_away, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

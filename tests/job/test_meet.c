@@ -1,14 +1,6 @@
 /* What the ranks find out about their directories when they meet, and what each has to see before a version counts. */
 #include "ranks.h"
 
-static void tree_copy(const char *from, const char *to)
-{
-	char command[1000];
-
-	text_make(command, sizeof(command), "cp -a '%s' '%s'", from, to);
-	assert_int_equal(system(command), 0);
-}
-
 static void own_path(const struct place *p, const char *level, int rank, char *out, size_t room)
 {
 	(void)p;
@@ -133,13 +125,8 @@ static void test_probe_left_by_a_crash(void **state)
 
 	ranks_run(p, plan, two_versions);
 	for (size_t i = 0; i < KEDGE__COUNT(files); i++) {
-		FILE *f;
-
 		text_make(path, sizeof(path), "%s/job/%s", p->l1, files[i].name);
-		f = fopen(path, "w");
-		assert_non_null(f);
-		assert_int_equal(fwrite(files[i].data, 1, files[i].bytes, f), files[i].bytes);
-		fclose(f);
+		file_write(path, files[i].data, files[i].bytes);
 	}
 	ranks_run(p, plan, comes_back_to_two);
 	for (size_t i = 0; i < KEDGE__COUNT(files); i++) {
@@ -344,7 +331,7 @@ static void test_copied_l2(void **state)
 	ranks_run(p, plan, l2_not_used);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_copied_l1),         JOB(test_shared_and_copied_l1),       JOB(test_probe_left_by_a_crash),
@@ -352,5 +339,5 @@ int main(void)
 	    JOB(test_copied_l2),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

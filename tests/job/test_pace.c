@@ -45,10 +45,8 @@ static void data_make(uint64_t step)
 {
 	uint64_t seed = 1;
 
-	for (size_t i = 0; i < KEDGE__COUNT(data); i++) {
-		seed = seed * UINT64_C(6364136223846793005) + 1;
-		data[i] = (double)(i / 64) + (double)(seed >> 52) / 4096 + (double)(step * (i % 3)) / 1024;
-	}
+	for (size_t i = 0; i < KEDGE__COUNT(data); i++)
+		data[i] = (double)(i / 64) + (double)draw_below(&seed, 4096) / 4096 + (double)(step * (i % 3)) / 1024;
 }
 
 /* What a checkpoint takes if L1 was measured to store L1_SPEED bytes a second. */
@@ -121,7 +119,7 @@ static void test_base(void **state)
 		check_restart(p, true, version);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_measured),
@@ -130,5 +128,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_base, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -306,7 +306,8 @@ static void test_relaunch_is_a_failure(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-/* l2_every = 0: the first one, then by the table of REX, which has five for all of the image, then what the policy says. */
+/* l2_every = 0: the first one, then by the table of REX, which has five for all of the image, then what the policy
+ * says. */
 static void test_job_moves_l2(void **state)
 {
 	kedge_t *k = open_scripted(*state, true, MORE("l2_every=0", "reducer=full", "codec=none"));
@@ -406,16 +407,12 @@ static void test_damaged_file(void **state)
 {
 	struct place *p = *state;
 	char path[400];
-	FILE *f;
 	kedge_t *k = open_scripted(p, false, NULL);
 
 	assert_int_equal(asks(k), 0);
 	assert_ok(k, kedge_close(k));
 	text_make(path, sizeof(path), "%s/job/record-policy", p->l1);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs("nonsense", f);
-	fclose(f);
+	file_write(path, "nonsense", 8);
 	kedge_set_log(place_log, p);
 	k = open_scripted(p, false, NULL);
 	assert_non_null(strstr(p->log, "costs are measured anew"));
@@ -460,7 +457,7 @@ static void test_full_disk(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_fixed_interval),
@@ -483,5 +480,5 @@ int main(void)
 	    JOB(test_full_disk),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -2,16 +2,14 @@
  * Versions whose files are all sound, and whose bytes are others than were saved: nobody certifies one, rewrites it, or
  * removes good ones in its favour.
  */
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "../lib/reseal.h"
 #include "../lib/scratch.h"
 #include "job/handle.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define BYTES    ((size_t)64 << 10)
 #define VERSIONS 4
@@ -36,14 +34,9 @@ static int teardown(void **state)
 
 static void memory_at(uint64_t version)
 {
-	uint64_t x = version;
-
 	for (size_t i = 0; i < BYTES; i++)
 		field[i] = (uint8_t)(i * i / 77);
-	for (size_t i = version * 512; i < version * 512 + 300; i++) {
-		x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
-		field[i] = (uint8_t)(x >> 40);
-	}
+	fill_random(field + version * 512, 300, version);
 	for (size_t i = 0; i < sizeof(small); i++)
 		small[i] = (uint8_t)(i + version);
 }
@@ -326,7 +319,7 @@ static void test_keep(void **state)
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {CASE(test_find),
 					   CASE(test_coalesce),
@@ -338,5 +331,5 @@ int main(void)
 					   CASE(test_gc_once),
 					   CASE(test_keep)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

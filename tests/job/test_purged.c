@@ -239,15 +239,12 @@ static void test_files_named_tmp(void **state)
 	kedge_t *k = open_job(*state, false, NULL);
 	char path[4096], tmp[4200];
 	uint64_t version;
-	FILE *f;
 
 	assert_ok(k, kedge_file_route(k, "out", path, sizeof(path)));
-	f = fopen(path, "w");
-	assert_true(f && fputs("x", f) >= 0 && fclose(f) == 0);
+	file_write(path, "x", 1);
 	take(k, 1);
 	snprintf(tmp, sizeof(tmp), "%s.tmp", path);
-	f = fopen(tmp, "w");
-	assert_true(f && fputs("y", f) >= 0 && fclose(f) == 0);
+	file_write(tmp, "y", 1);
 	assert_int_equal(unlink(path), 0);
 	assert_ok(k, kedge_restart(k, 1, &version));
 	assert_int_equal(access(path, F_OK), 0);
@@ -255,7 +252,7 @@ static void test_files_named_tmp(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_store_removed),         JOB(test_name_removed),  JOB(test_marker_removed), JOB(test_lock_removed),
@@ -263,5 +260,5 @@ int main(void)
 	    JOB(test_files_named_tmp),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void report(void *user, const struct kedge_progress *p)
 	if (!r->phase || strcmp(p->phase, r->phase) != 0 || r->reports++ != r->at)
 		return;
 	if (r->path)
-		assert_int_equal(truncate(r->path, (off_t)r->cut), 0);
+		file_cut(r->path, r->cut);
 	else
 		scribble(r);
 }
@@ -316,27 +316,6 @@ static void test_stress(void **state)
 
 /* ---- files */
 
-static void file_write(const char *path, size_t bytes, uint64_t seed)
-{
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	fill_random(got, bytes, seed);
-	assert_int_equal(fwrite(got, 1, bytes, f), bytes);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void file_is(const char *path, size_t bytes, uint64_t seed)
-{
-	FILE *f = fopen(path, "rb");
-
-	assert_non_null(f);
-	fill_random(before, bytes, seed);
-	assert_int_equal(fread(got, 1, BYTES, f), bytes);
-	assert_memory_equal(got, before, bytes);
-	fclose(f);
-}
-
 static void cut_series(const struct place *p, const char *reducer, const char *capture, const char *phase, unsigned at)
 {
 	const char *const *more = MORE("threads=1", "chunk=64", "codec=none", "copy_memory=16k", reducer, capture);
@@ -345,9 +324,9 @@ static void cut_series(const struct place *p, const char *reducer, const char *c
 
 	run_open(&r, p, more);
 	assert_ok(r.k, kedge_file_route(r.k, "state.bin", path, sizeof(path)));
-	file_write(path, BYTES, 1);
+	file_fill(path, BYTES, 1);
 	assert_ok(r.k, kedge_checkpoint(r.k, 0));
-	file_write(path, BYTES - 5000, 2);
+	file_fill(path, BYTES - 5000, 2);
 	r.path = path;
 	r.cut = 70000; /* behind what was hashed, and before the page where it ends */
 	r.phase = phase;
@@ -356,7 +335,7 @@ static void cut_series(const struct place *p, const char *reducer, const char *c
 	assert_non_null(strstr(kedge_last_error(r.k), "state.bin was cut short while it was saved"));
 	r.phase = NULL;
 	assert_ok(r.k, kedge_checkpoint(r.k, 2)); /* short as it is */
-	file_write(path, BYTES - 100, 3);
+	file_fill(path, BYTES - 100, 3);
 	assert_ok(r.k, kedge_checkpoint(r.k, 3));
 	assert_int_equal(kedge_test(r.k, 1), KEDGE_E_STATE);
 	assert_ok(r.k, kedge_restart(r.k, 2, NULL));
@@ -381,7 +360,7 @@ static void test_lent_file(void **state)
 		struct kedge_region_info info;
 		struct run r;
 
-		file_write(path, BYTES & ~(size_t)7, i);
+		file_fill(path, BYTES & ~(size_t)7, i);
 		loan.fd = open(path, O_RDONLY | O_CLOEXEC);
 		assert_true(loan.fd >= 0);
 		run_open(&r, p, MORE(reducers[i]));
@@ -453,12 +432,12 @@ static void test_after_restart(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_sync),   JOB(test_sync_otherwise),    JOB(test_dense),         JOB(test_copy),
 	    JOB(test_stress), JOB(test_file_is_cut_short), JOB(test_after_restart), JOB(test_lent_file),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

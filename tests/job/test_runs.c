@@ -452,7 +452,7 @@ static void test_fork(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_fresh_start_discards_nothing),
@@ -469,5 +469,5 @@ int main(void)
 	    JOB(test_fork),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

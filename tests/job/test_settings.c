@@ -10,13 +10,8 @@ static int load(const char *config, const char *const *overrides, struct kedge__
 
 static void config_write(const struct place *p, char *path, size_t room, const char *text)
 {
-	FILE *f;
-
-	snprintf(path, room, "%s/kedge.ini", p->dir);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	text_make(path, room, "%s/kedge.ini", p->dir);
+	file_write(path, text, strlen(text));
 }
 
 static int clean(void **state)
@@ -114,7 +109,7 @@ static void test_every_key_is_documented(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_presets, place_setup, clean),
@@ -123,5 +118,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_every_key_is_documented, place_setup, clean),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

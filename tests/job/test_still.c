@@ -46,25 +46,19 @@ struct world {
 	} writers[WRITERS];
 };
 
-static uint64_t draw(uint64_t *seed, uint64_t below)
-{
-	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (*seed >> 33) % below;
-}
-
 /* ---- the threads of the application */
 
 /* What rex tells apart: noise, constants, moves within a page, a page that is there already. */
 static void page_write(uint8_t *page, const uint8_t *other, uint64_t *seed)
 {
-	size_t n = 32 * (1 + draw(seed, 60));
+	size_t n = 32 * (1 + draw_below(seed, 60));
 
-	switch (draw(seed, 6)) {
+	switch (draw_below(seed, 6)) {
 	case 0:
-		fill_random(page, PAGE, draw(seed, 1000));
+		fill_random(page, PAGE, draw_below(seed, 1000));
 		break;
 	case 1:
-		memset(page, (int)draw(seed, 3), PAGE);
+		memset(page, (int)draw_below(seed, 3), PAGE);
 		break;
 	case 2:
 		memmove(page + n, page, PAGE - n);
@@ -73,7 +67,7 @@ static void page_write(uint8_t *page, const uint8_t *other, uint64_t *seed)
 		memcpy(page, other, PAGE);
 		break;
 	case 4:
-		fill_random(page + n, n, draw(seed, 1000));
+		fill_random(page + n, n, draw_below(seed, 1000));
 		break;
 	default:
 		page[n] ^= 1;
@@ -84,14 +78,14 @@ static void page_write(uint8_t *page, const uint8_t *other, uint64_t *seed)
 static void burst(struct world *w, struct writer *r)
 {
 	size_t pages = w->grid_bytes / PAGE / WRITERS;
-	uint8_t *page = w->grid + (draw(&r->seed, pages) * WRITERS + r->lane) * PAGE;
-	const uint8_t *other = w->grid + (draw(&r->seed, pages) * WRITERS + r->lane) * PAGE;
+	uint8_t *page = w->grid + (draw_below(&r->seed, pages) * WRITERS + r->lane) * PAGE;
+	const uint8_t *other = w->grid + (draw_below(&r->seed, pages) * WRITERS + r->lane) * PAGE;
 
 	if (page != other)
 		page_write(page, other, &r->seed);
-	w->heap[draw(&r->seed, HEAP / WRITERS) * WRITERS + r->lane] ^= 7;
+	w->heap[draw_below(&r->seed, HEAP / WRITERS) * WRITERS + r->lane] ^= 7;
 	if (w->guest)
-		w->guest[draw(&r->seed, GUEST / WRITERS) * WRITERS + r->lane] ^= 1;
+		w->guest[draw_below(&r->seed, GUEST / WRITERS) * WRITERS + r->lane] ^= 1;
 }
 
 static bool burst_begin(struct world *w)
@@ -494,7 +488,7 @@ static void test_crashes(void **state)
 	assert_true(deaths > 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_copied),
@@ -506,5 +500,5 @@ int main(void)
 	    JOB(test_crashes),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

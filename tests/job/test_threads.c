@@ -265,7 +265,7 @@ static void test_background_errors_are_reported(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_hammering, place_setup, place_teardown),
@@ -274,5 +274,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_background_errors_are_reported, place_setup, place_teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -18,12 +18,6 @@ struct bench {
 	int zero;
 };
 
-static uint64_t draw(struct bench *b, uint64_t below)
-{
-	b->seed = b->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (b->seed >> 33) % below;
-}
-
 static kedge_t *open_at(const struct place *p, const char *dir, const char *track, const char *capture,
 			const char *reducer)
 {
@@ -121,11 +115,12 @@ static void take(struct bench *b, uint64_t version)
 
 static void write_somewhere(struct bench *b)
 {
-	size_t at = draw(b, b->big_bytes), n = 1 + draw(b, KEDGE__MIN(b->big_bytes - at, (size_t)5000));
+	size_t at = draw_below(&b->seed, b->big_bytes),
+	       n = 1 + draw_below(&b->seed, KEDGE__MIN(b->big_bytes - at, (size_t)5000));
 
-	switch (draw(b, 6)) {
+	switch (draw_below(&b->seed, 6)) {
 	case 0:
-		b->small[draw(b, SMALL)] ^= 1;
+		b->small[draw_below(&b->seed, SMALL)] ^= 1;
 		break;
 	case 1:
 		if (b->system_calls)
@@ -136,7 +131,7 @@ static void write_somewhere(struct bench *b)
 		assert_int_equal(madvise(b->big + at, 4096, MADV_DONTNEED), 0);
 		break;
 	case 3: /* a thread of its own would not be seen otherwise than this one */
-		memset(b->big + at, (int)draw(b, 256), n);
+		memset(b->big + at, (int)draw_below(&b->seed, 256), n);
 		break;
 	default:
 		fill_random(b->big + at, n, b->seed);
@@ -146,7 +141,7 @@ static void write_somewhere(struct bench *b)
 /* Unmapped, moved, grown: the region is at another place then, or has another size. */
 static void upheaval(struct bench *b)
 {
-	size_t bytes = BIG / 2 + (draw(b, BIG) & ~(size_t)4095);
+	size_t bytes = BIG / 2 + (draw_below(&b->seed, BIG) & ~(size_t)4095);
 	uint8_t *moved;
 
 	assert_ok(b->tracked, kedge_unprotect(b->tracked, "big"));
@@ -164,7 +159,7 @@ static void series(struct place *p, const char *track, const char *capture, cons
 
 	bench_open(&b, p, track, capture, reducer);
 	for (uint64_t v = 1; v <= VERSIONS; v++) {
-		for (uint64_t n = draw(&b, 8); n; n--)
+		for (uint64_t n = draw_below(&b.seed, 8); n; n--)
 			write_somewhere(&b);
 		if (v % 7 == 0)
 			upheaval(&b);
@@ -466,7 +461,7 @@ static void test_kind_that_is_not_there(void **state)
 	assert_non_null(strstr(kedge_last_error(NULL), "track = softdirty"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_oracle),
@@ -483,5 +478,5 @@ int main(void)
 	    JOB(test_kind_that_is_not_there),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
