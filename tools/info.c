@@ -1,4 +1,4 @@
-/* kedge info: what this build is, and every setting with its meaning. */
+/* kedge info: what this build can do on this machine, and every setting. */
 #include "capture/capture.h"
 #include "tool.h"
 
@@ -60,12 +60,21 @@ static void print_setting(const struct kedge__setting *s)
 	printf(")\n%s =%s%s\n\n", s->key, *s->preset ? " " : "", s->preset);
 }
 
+static void print_group(bool tuning)
+{
+	for (size_t i = 0; i < kedge__job_settings_count; i++)
+		if (kedge__job_settings_table[i].tuning == tuning)
+			print_setting(&kedge__job_settings_table[i]);
+}
+
+/* scripts/make-man.sh makes the settings of kedge.conf(5) from this. */
 static void print_config(void)
 {
 	puts("# Every setting of Kedge with its default. $KEDGE_CONFIG names such a file; KEDGE_* variables override "
 	     "it.\n\n[kedge]\n");
-	for (size_t i = 0; i < kedge__job_settings_count; i++)
-		print_setting(&kedge__job_settings_table[i]);
+	print_group(false);
+	puts("# ---- Tuning: nobody needs to set anything below this line.\n");
+	print_group(true);
 }
 
 static json_t *settings_json(const struct info *in)
@@ -78,6 +87,7 @@ static json_t *settings_json(const struct info *in)
 		json_t *o = kedge__json_object();
 
 		kedge__json_text(o, "key", s->key);
+		kedge__json_text(o, "group", s->tuning ? "tuning" : "common");
 		kedge__json_text(o, "value", value);
 		kedge__json_text(o, "default", s->preset);
 		kedge__json_text(o, "type", setting_type(s));
@@ -97,7 +107,7 @@ static json_t *codecs_json(void)
 	return list;
 }
 
-/* What setting `track` may ask for here: each kind is tried out. */
+/* The kinds of setting `track`, each tried out on this machine. */
 static json_t *trackers_json(void)
 {
 	json_t *list = kedge__json_array();
@@ -136,10 +146,10 @@ static void print_trackers(void)
 		kedge__error_done(&err);
 	}
 	if (kedge__device_find("", device, sizeof(device)))
-		printf("               auto is none: %s could write to memory unseen\n", device);
+		printf("               auto is none, because %s could write to memory unseen\n", device);
 }
 
-/* Why `writer = uring` cannot be had here; NULL if it can. */
+/* Why `writer = uring` does not work on this machine; NULL if it does. */
 static const char *uring_problem(void)
 {
 	int refused = kedge__fs_queue_probe();
@@ -175,7 +185,7 @@ static void print_writers(void)
 		printf("               not uring: %s\n", problem);
 }
 
-/* What setting `capture` may ask for here. */
+/* Whether `capture = cow` works on this machine. */
 static json_t *cow_json(void)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -200,7 +210,8 @@ static void print_cow(void)
 	else if (kernel_writes)
 		printf("copy-on-write  yes (capture = cow)\n");
 	else
-		printf("copy-on-write  for programs without system calls that write to regions (capture = cow-user)\n");
+		printf("copy-on-write  only for programs without system calls that write to regions (capture = "
+		       "cow-user)\n");
 	kedge__error_done(&err);
 }
 
@@ -239,24 +250,27 @@ static void print_json(const struct info *in)
 	kedge__json_print(o);
 }
 
-static void print_settings(const struct info *in)
+static void print_settings(const struct info *in, bool tuning)
 {
 	struct kedge__table t;
 
 	kedge__table_init(&t, "lll");
-	kedge__table_add(&t, "SETTING");
+	kedge__table_add(&t, tuning ? "TUNING" : "SETTING");
 	kedge__table_add(&t, "VALUE");
 	kedge__table_add(&t, "DEFAULT");
 	for (size_t i = 0; i < kedge__job_settings_count; i++) {
 		const struct kedge__setting *s = &kedge__job_settings_table[i];
-		char *value = kedge__settings_format(s, &in->settings);
+		char *value;
 
+		if (s->tuning != tuning)
+			continue;
+		value = kedge__settings_format(s, &in->settings);
 		kedge__table_add(&t, "%s", s->key);
 		kedge__table_add(&t, "%s", !value ? "?" : *value ? value : "-");
 		kedge__table_add(&t, "%s", *s->preset ? s->preset : "-");
 		kedge__free(value);
 	}
-	putchar('\n');
+	puts(tuning ? "\nNobody needs to set these:" : "");
 	kedge__table_print(&t, stdout);
 }
 
@@ -275,7 +289,8 @@ static void print_text(const struct info *in)
 	printf("stages         %s\n", KEDGE_BUILD_STAGES);
 	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");
 	printf("compiler       %s, %s\n", KEDGE_BUILD_COMPILER, KEDGE_BUILD_TYPE);
-	print_settings(in);
+	print_settings(in, false);
+	print_settings(in, true);
 }
 
 static int info(struct info *in)
@@ -301,17 +316,18 @@ int kedge__tool_info(int argc, char **argv)
 	struct info in = {0};
 	const struct kedge__option options[] = {
 	    {"config", 0, KEDGE__OPTION_FLAG, &in.config, NULL,
-	     "print a complete, commented configuration file of defaults"},
+	     "print a configuration file with every setting, its default and its description"},
 	    KEDGE__OPTION_SET(&in.sets),
 	    KEDGE__OPTION_JSON(&in.json),
-	    {"quiet", 'q', KEDGE__OPTION_FLAG, &in.quiet, NULL, "print nothing; exit code 2 if the settings are wrong"},
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &in.quiet, NULL, "print nothing; exit code 2 if a setting is wrong"},
 	};
 	int first, status;
 
 	in.usage = (struct kedge__usage){
 	    .command = "kedge info",
-	    .about = "Prints what this build is: version, format, codecs, digest kernel, page trackers and writers that\n"
-		     "work here, stages, MPI, and every setting with its value here and now.",
+	    .about = "Prints what this build can do: version, format, codecs, digest kernel, page trackers and writers "
+		     "that\n"
+		     "work on this machine, stages, MPI, and the present value of every setting.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge info --config > kedge.conf",

@@ -283,7 +283,8 @@ struct kedge__setting {
 	const char *preset;         /* default, as it would be written */
 	double min, max;            /* of numbers; no bounds unless min < max */
 	const char *const *choices;
-	const char *doc;            /* one or two sentences, for the manual and `kedge info --config` */
+	bool tuning;                /* nobody needs to set it: shown after the others */
+	const char *doc;            /* sentences for the manual and `kedge info --config`; `words` in backquotes are bold */
 };
 
 int kedge__settings_init(const struct kedge__setting *table, size_t n, void *settings, struct kedge__error *err); /* presets */

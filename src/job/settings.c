@@ -2,133 +2,30 @@
 
 #include <stdlib.h>
 
-#define AT(field) offsetof(struct kedge__job_settings, field)
-
 static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", "rex", NULL};
 static const char *const captures[] = {"sync", "copy", "cow", "cow-user", NULL}; /* enum kedge__capture_mode */
-
-static const char *const coalescing[] = {"auto", "batch", "never", NULL}; /* enum kedge__coalesce_mode */
-static const char *const tracks[] = {"none", "auto", "uffd", "mprotect", "softdirty", NULL}; /* enum kedge__track_mode */
-
+static const char *const coalescing[] = {"auto", "batch", "never", NULL};        /* enum kedge__coalesce_mode */
+static const char *const tracks[] = {"none",     "auto",      "uffd",
+				     "mprotect", "softdirty", NULL};    /* enum kedge__track_mode */
 static const char *const writers[] = {"auto", "pwrite", "uring", NULL}; /* enum kedge__writer */
 
-#define STRING(k, preset_, doc_)                                                                                       \
-	{                                                                                                              \
-		.key = #k, .type = KEDGE__SETTING_STRING, .offset = AT(k), .preset = preset_, .doc = doc_              \
-	}
-#define BOOL(k, preset_, doc_)                                                                                         \
-	{                                                                                                              \
-		.key = #k, .type = KEDGE__SETTING_BOOL, .offset = AT(k), .preset = preset_, .doc = doc_                \
-	}
-#define INT(k, preset_, lo, hi, doc_)                                                                                  \
-	{                                                                                                              \
-		.key = #k, .type = KEDGE__SETTING_INT, .offset = AT(k), .preset = preset_, .min = lo, .max = hi,       \
-		.doc = doc_                                                                                            \
-	}
-#define SIZE(k, preset_, lo, hi, doc_)                                                                                 \
-	{                                                                                                              \
-		.key = #k, .type = KEDGE__SETTING_SIZE, .offset = AT(k), .preset = preset_, .min = lo, .max = hi,      \
-		.doc = doc_                                                                                            \
-	}
-#define CHOICE(k, preset_, words, doc_)                                                                                \
-	{                                                                                                              \
-		.key = #k, .type = KEDGE__SETTING_CHOICE, .offset = AT(k), .preset = preset_, .choices = words,        \
-		.doc = doc_                                                                                            \
-	}
+#define TYPE_TEXT                .type = KEDGE__SETTING_STRING
+#define TYPE_BOOL                .type = KEDGE__SETTING_BOOL
+#define TYPE_NUMBER(least, most) .type = KEDGE__SETTING_INT, .min = least, .max = most
+#define TYPE_SIZE(least, most)   .type = KEDGE__SETTING_SIZE, .min = least, .max = most
+#define TYPE_CHOICE(words)       .type = KEDGE__SETTING_CHOICE, .choices = words
+#define GROUP_COMMON             .tuning = false
+#define GROUP_TUNING             .tuning = true
+#define SETTING(key_, kind_, preset_, group_, doc_)                                                                    \
+	{.key = #key_,                                                                                                 \
+	 .offset = offsetof(struct kedge__job_settings, key_),                                                         \
+	 TYPE_##kind_,                                                                                                 \
+	 .preset = preset_,                                                                                            \
+	 GROUP_##group_,                                                                                               \
+	 .doc = doc_},
 
 const struct kedge__setting kedge__job_settings_table[] = {
-    STRING(l1, "kedge-store",
-	   "Directory of the first level, where a checkpoint is complete first: fast and local. Created if absent."),
-    BOOL(init, "no",
-	 "Make a store of a directory that holds other things. They stay as they are; without it such a directory is "
-	 "refused."),
-    BOOL(take_over, "no",
-	 "Take a job over from an owner of which nothing is known: it ran on another host, or in another container, and its "
-	 "lock is still held. An owner that is seen to live is never taken over from."),
-    STRING(l2, "", "Directory of the second level, filled in the background: large and safe. Empty: there is none."),
-    INT(l2_every, "1", 0, 1e9,
-	"Every n-th version goes to L2, with all that it depends on (see coalesce). 0: as often as pays, by measured costs "
-	"and failures; until enough is measured the first, then every fourth to ninth by the size of the increments and "
-	"how well they pack (REX, Table 1)."),
-    INT(l2_interval, "0", -1, 1e9,
-	"Seconds that must have passed since the last version that went to L2. 0: none. -1: no version goes there, but a "
-	"restart uses what it has."),
-    BOOL(l2_accept, "no",
-	 "Take the L2 that is there, though L1 remembers another one: to be set for one run after L2 was replaced or has "
-	 "moved. Else a directory that is not the L2 of this job is not used, as it may be a mount point without its file "
-	 "system."),
-    SIZE(l2_rate, "0", 0, 1e15, "Bytes a second that a rank copies to L2. 0: as fast as it goes."),
-    SIZE(restore_rate, "0", 0, 1e15,
-	 "Bytes a second that a rank reads to restart, or to look into what is stored, from both levels together. 0: as fast "
-	 "as it goes."),
-    CHOICE(coalesce, "auto", coalescing,
-	   "What goes to L2 when several versions are due at once. batch: one delta to the newest version there, with the "
-	   "last copy of every byte; those in between stay on L1 alone. auto: the same, and now and then a version that "
-	   "needs no other one, where measured costs and failures say that it pays. never: every version is copied as it "
-	   "is."),
-    CHOICE(reducer, "auto", reducers,
-	   "How a version is reduced to what changed: full keeps everything, basic the chunks that changed in place, "
-	   "list and tree also find moved and repeated data; auto picks by what the last versions showed; rex works on "
-	   "pages made of small patterns."),
-    SIZE(chunk, "256", 32, 65536, "Bytes of a chunk, the unit in which changes are found: a power of two."),
-    SIZE(pattern, "32", 16, 256, "Bytes of a pattern, which takes the place of a chunk in rex: a power of two."),
-    STRING(
-	codec, "auto",
-	"How literals are packed: none, lz4, zstd or another that kedge info lists, with a level as in zstd:9, chained as in "
-	"shuffle+zstd; auto looks at samples of each region, max takes the smallest."),
-    SIZE(codec_rate, "0", 0, 1e15,
-	 "Bytes of data a second that packing has to keep up with on a rank: auto takes the smallest codec that does. 0: "
-	 "what gets a version through packing and storage fastest, by storage's measured speed."),
-    SIZE(block, "128k", 4096, 64.0 * 1048576, "Bytes of literals that are packed and checksummed as a unit."),
-    CHOICE(
-	capture, "sync", captures,
-	"sync: a checkpoint returns when it is complete on L1. copy: it returns when what may have changed is copied aside, "
-	"and a thread reduces and writes it. cow: it returns when that memory is write-protected; pages are read in the "
-	"background, and copied first where the application writes. Without the kernel's help for it, cow is copy; so it is "
-	"where system calls that write to such memory would fail, unless cow-user is asked for."),
-    SIZE(copy_memory, "4G", 0, 1e15,
-	 "Bytes that copy and cow may hold aside, kept for the next version. If what may have changed is more, it is reduced "
-	 "first; a version with more new bytes is written before the checkpoint returns."),
-    CHOICE(track, "auto", tracks,
-	   "How written pages are known, so that a checkpoint looks at those alone: auto is uffd, or none where the kernel "
-	   "has it not or a device is present (RDMA, GPU) whose writes nobody sees; others by name. mprotect takes over "
-	   "SIGSEGV. none looks at everything."),
-    CHOICE(writer, "auto", writers,
-	   "How segments are written, on L1 and on L2: pwrite writes from a thread of its own; uring keeps several large "
-	   "writes in flight by io_uring, where the kernel permits it; auto takes the one that measured faster: uring if "
-	   "direct, else pwrite."),
-    BOOL(direct, "no",
-	 "Write segments past the page cache (O_DIRECT). Where the file system takes no such writes, they go through it."),
-    SIZE(buffer, "1M", 4096, 64.0 * 1048576,
-	 "Bytes of a buffer of the pipeline that packs, copies and reads, and of a write that is put together from small "
-	 "ones."),
-    INT(queue, "0", 0, 4096,
-	"Buffers of each ring between the stages of that pipeline. 0: two for each thread, at least eight."),
-    INT(threads, "0", 0, 1024, "Threads for hashing, packing and reading. 0: as many as the process may run on."),
-    SIZE(
-	record_memory, "512M", 1048576, 1e15,
-	"Memory for digests of the last version, and for the hash record, by which data of older ones is found again. Beyond it "
-	"chunks become larger, and the oldest entries go."),
-    SIZE(rebuild, "1G", 0, 1e15,
-	 "Bytes of older versions, newest first, that a new process may read to rebuild the hash record when there is "
-	 "no record file."),
-    BOOL(paranoid, "no", "Compare bytes wherever digests are equal, instead of trusting 128 bits."),
-    BOOL(sync, "yes",
-	 "Make every file durable before it counts. Only for scratch levels in memory may it be turned off."),
-    INT(keep, "0", 0, 1e9,
-	"Versions that stay on L1; older ones go, after coalescing if the newer need them. 0: all stay."),
-    INT(l2_keep, "0", 0, 1e9, "Versions that stay on L2. 0: all stay."),
-    STRING(
-	interval, "0",
-	"Time of computation between checkpoints, for kedge_should_checkpoint(): seconds, or with a unit as in 15min. "
-	"0: chosen by measured costs and failures; 10min until enough is measured."),
-    BOOL(adaptive, "no", "The interval that is set holds only until enough is measured to choose a better one."),
-    STRING(mtbf, "0",
-	   "Mean time between failures of the whole job, as far as it is known before: seconds, or with a unit as in "
-	   "13h. Failures seen correct it. 0: not known."),
-    STRING(l2_mtbf, "0", "The same of failures that lose L1, so that only L2 is left. 0: ten times mtbf."),
-    BOOL(record_file, "yes",
-	 "Keep the hash record beside the store when the job closes, so that the next one starts fast, unless it is large."),
+#include "job/settings.def"
 };
 
 const size_t kedge__job_settings_count = KEDGE__COUNT(kedge__job_settings_table);
@@ -141,12 +38,10 @@ const char *const kedge__job_env_ignored[] = {
 static int chunk_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
 	if ((s->chunk & (s->chunk - 1)) != 0)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
-					"chunk = %llu: a power of two from 32 to 65536 is needed",
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "chunk = %llu: must be a power of two from 32 to 65536",
 					(unsigned long long)s->chunk);
 	if ((s->pattern & (s->pattern - 1)) != 0)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
-					"pattern = %llu: a power of two from 16 to 256 is needed",
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "pattern = %llu: must be a power of two from 16 to 256",
 					(unsigned long long)s->pattern);
 	return 0;
 }
@@ -186,10 +81,11 @@ int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge
 		rc = seconds_parse("l2_mtbf", s->l2_mtbf, &c.l2_mtbf, err);
 	if (!rc && c.l2_mtbf > 0 && c.l2_mtbf < c.mtbf)
 		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0,
-				      "l2_mtbf = %s is less than mtbf = %s, which is over all failures", s->l2_mtbf,
-				      s->mtbf);
+				      "l2_mtbf = %s is less than mtbf = %s: failures that lose L1 cannot be more "
+				      "frequent than all failures",
+				      s->l2_mtbf, s->mtbf);
 	if (!rc && c.l2_mtbf > 0 && !(c.mtbf > 0))
-		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "l2_mtbf needs mtbf");
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "l2_mtbf is set, but mtbf is not: set both or neither");
 	if (!rc)
 		*out = c;
 	return rc;
@@ -204,7 +100,7 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 	if (rc)
 		return rc;
 	if (!s->l1[0])
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: a directory is needed");
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: it must name a directory");
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
 	rc = kedge__job_settings_policy(s, &policy, err);
@@ -226,7 +122,7 @@ static int override_set(struct kedge__job_settings *s, const char *pair, struct 
 	int rc;
 
 	if (!equals)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "setting \"%s\" is not of the form key=value", pair);
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "\"%s\" is not of the form key=value", pair);
 	key = kedge__strdup(pair);
 	if (!key)
 		return kedge__error_nomem(err);
@@ -280,13 +176,13 @@ int kedge__job_settings_load(const char *config, const char *const *overrides, s
 
 static int path_root(char **path, struct kedge__error *err)
 {
-	char *whole;
-	int rc = (*path)[0] ? kedge__fs_absolute(*path, &whole, err) : 0;
+	char *absolute;
+	int rc = (*path)[0] ? kedge__fs_absolute(*path, &absolute, err) : 0;
 
 	if (rc || !(*path)[0])
 		return rc;
 	kedge__free(*path);
-	*path = whole;
+	*path = absolute;
 	return 0;
 }
 

@@ -25,7 +25,7 @@ static const struct key keys[] = {
 
 const struct kedge__setting kedge__machine_table[KEDGE__MACHINE_KEY_COUNT] = {
 #define KEDGE__X(id, key, kind, list, doc)                                                                             \
-	{key, KEDGE__SETTING_STRING, KEDGE__MACHINE_##id * sizeof(char *), "", 0, 0, NULL, doc},
+	{key, KEDGE__SETTING_STRING, KEDGE__MACHINE_##id * sizeof(char *), "", 0, 0, NULL, false, doc},
     KEDGE__MACHINE_KEYS(KEDGE__X)
 #undef KEDGE__X
 };

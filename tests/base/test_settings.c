@@ -18,14 +18,14 @@ static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", 
 
 #define AT(field) offsetof(struct sample, field)
 static const struct kedge__setting table[] = {
-    {"store", KEDGE__SETTING_STRING, AT(store), "kedge-store", 0, 0, NULL, "Where to."},
-    {"paranoid", KEDGE__SETTING_BOOL, AT(paranoid), "no", 0, 0, NULL, "Compare bytes."},
-    {"threads", KEDGE__SETTING_INT, AT(threads), "0", 0, 1024, NULL, "How many."},
-    {"chunk", KEDGE__SETTING_SIZE, AT(chunk), "256", 32, 65536, NULL, "Bytes of a chunk."},
-    {"rate", KEDGE__SETTING_SIZE, AT(rate), "0", 0, 0, NULL, "Bytes a second."},
-    {"share", KEDGE__SETTING_REAL, AT(share), "0.5", 0, 1, NULL, "Share of time."},
-    {"factor", KEDGE__SETTING_REAL, AT(factor), "1", 0, 0, NULL, "Any number."},
-    {"reducer", KEDGE__SETTING_CHOICE, AT(reducer), "auto", 0, 0, reducers, "Which one."},
+    {"store", KEDGE__SETTING_STRING, AT(store), "kedge-store", 0, 0, NULL, false, "Where to."},
+    {"paranoid", KEDGE__SETTING_BOOL, AT(paranoid), "no", 0, 0, NULL, false, "Compare bytes."},
+    {"threads", KEDGE__SETTING_INT, AT(threads), "0", 0, 1024, NULL, false, "How many."},
+    {"chunk", KEDGE__SETTING_SIZE, AT(chunk), "256", 32, 65536, NULL, false, "Bytes of a chunk."},
+    {"rate", KEDGE__SETTING_SIZE, AT(rate), "0", 0, 0, NULL, false, "Bytes a second."},
+    {"share", KEDGE__SETTING_REAL, AT(share), "0.5", 0, 1, NULL, false, "Share of time."},
+    {"factor", KEDGE__SETTING_REAL, AT(factor), "1", 0, 0, NULL, false, "Any number."},
+    {"reducer", KEDGE__SETTING_CHOICE, AT(reducer), "auto", 0, 0, reducers, false, "Which one."},
 };
 #define N KEDGE__COUNT(table)
 

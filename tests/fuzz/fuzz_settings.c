@@ -16,12 +16,12 @@ struct settings {
 static const char *const words[] = {"full", "basic", "list", "tree", NULL};
 
 static const struct kedge__setting table[] = {
-    {"text", KEDGE__SETTING_STRING, offsetof(struct settings, text), "none", 0, 0, NULL, "Any text."},
-    {"flag", KEDGE__SETTING_BOOL, offsetof(struct settings, flag), "no", 0, 0, NULL, "Yes or no."},
-    {"number", KEDGE__SETTING_INT, offsetof(struct settings, number), "1", -10, 1000, NULL, "A number."},
-    {"size", KEDGE__SETTING_SIZE, offsetof(struct settings, size), "64k", 32, 1e15, NULL, "Bytes."},
-    {"real", KEDGE__SETTING_REAL, offsetof(struct settings, real), "0.5", 0, 1e9, NULL, "A real number."},
-    {"choice", KEDGE__SETTING_CHOICE, offsetof(struct settings, choice), "tree", 0, 0, words, "A word."},
+    {"text", KEDGE__SETTING_STRING, offsetof(struct settings, text), "none", 0, 0, NULL, false, "Any text."},
+    {"flag", KEDGE__SETTING_BOOL, offsetof(struct settings, flag), "no", 0, 0, NULL, false, "Yes or no."},
+    {"number", KEDGE__SETTING_INT, offsetof(struct settings, number), "1", -10, 1000, NULL, false, "A number."},
+    {"size", KEDGE__SETTING_SIZE, offsetof(struct settings, size), "64k", 32, 1e15, NULL, false, "Bytes."},
+    {"real", KEDGE__SETTING_REAL, offsetof(struct settings, real), "0.5", 0, 1e9, NULL, false, "A real number."},
+    {"choice", KEDGE__SETTING_CHOICE, offsetof(struct settings, choice), "tree", 0, 0, words, false, "A word."},
 };
 
 static void require_readable(const struct settings *s)
