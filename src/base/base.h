@@ -184,6 +184,7 @@ int kedge__fs_set_mode(int fd, unsigned mode, const char *path, struct kedge__er
 /* These two open regular files only: what else is there is an error, and never waited for. */
 int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err); /* not a fault point */
 int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err); /* read-write, created if absent */
+int kedge__fs_open_log(const char *path, bool create, int *fd, struct kedge__error *err); /* to read, and to write at its end */
 int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err);  /* to be held and compared (O_PATH); not a fault point */
 /* PATH from the root on, by the current directory; links stay as they are. *OUT: kedge__free(). */
 int kedge__fs_absolute(const char *path, char **out, struct kedge__error *err);
@@ -213,6 +214,8 @@ int kedge__fs_unlink(const char *path, struct kedge__error *err);               
 int kedge__fs_rmdir(const char *path, struct kedge__error *err);                  /* absent or not empty is success */
 int kedge__fs_mkdir(const char *path, struct kedge__error *err);                  /* mode 0700, its parent synced; there already is success */
 int kedge__fs_mkdirs(const char *path, struct kedge__error *err);                 /* the same with all its parents */
+/* EACH is called with every name in DIR but "." and "..", in no order, until it returns something else than 0: that is the result. */
+int kedge__fs_each(const char *dir, int (*each)(void *ctx, const char *name, struct kedge__error *err), void *ctx, struct kedge__error *err);
 int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, without "." and ".."; one kedge__fs_list_free() */
 void kedge__fs_list_free(char **names, size_t count);
 bool kedge__fs_exists(const char *path);

@@ -144,6 +144,16 @@ int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err)
 	return open_or_create(path, O_RDWR, fd, err);
 }
 
+int kedge__fs_open_log(const char *path, bool create, int *fd, struct kedge__error *err)
+{
+	int failed;
+
+	if (create)
+		return open_or_create(path, O_RDWR | O_APPEND, fd, err);
+	failed = open_regular(path, O_RDWR | O_APPEND, fd);
+	return failed ? open_failed(err, failed, path) : 0;
+}
+
 int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err)
 {
 	int opened = open_retry(path, O_PATH | O_DIRECTORY, 0);
@@ -580,13 +590,11 @@ static int compare_names(const void *a, const void *b)
 
 typedef KEDGE__ARRAY(char *) name_array;
 
-static int push_name(name_array *names, const char *name, struct kedge__error *err)
+static int push_name(void *ctx, const char *name, struct kedge__error *err)
 {
-	char *copy;
+	name_array *names = ctx;
+	char *copy = kedge__strdup(name);
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return 0;
-	copy = kedge__strdup(name);
 	if (!copy || !kedge__array_push(names, copy)) {
 		kedge__free(copy);
 		return kedge__error_nomem(err);
@@ -594,32 +602,34 @@ static int push_name(name_array *names, const char *name, struct kedge__error *e
 	return 0;
 }
 
-static int read_names(DIR *stream, const char *dir, name_array *names, struct kedge__error *err)
+int kedge__fs_each(const char *dir, int (*each)(void *ctx, const char *name, struct kedge__error *err), void *ctx,
+		   struct kedge__error *err)
 {
+	DIR *stream = opendir(dir);
 	const struct dirent *entry;
 	int rc = 0;
 
-	for (;;) {
+	if (!stream)
+		return fail(err, errno, "list", dir);
+	while (!rc) {
 		errno = 0;
 		entry = readdir(stream);
-		if (!entry)
-			return errno ? fail(err, errno, "list", dir) : 0;
-		rc = push_name(names, entry->d_name, err);
-		if (rc)
-			return rc;
+		if (!entry) {
+			rc = errno ? fail(err, errno, "list", dir) : 0;
+			break;
+		}
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			rc = each(ctx, entry->d_name, err);
 	}
+	closedir(stream);
+	return rc;
 }
 
 int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err)
 {
 	name_array list = {0};
-	DIR *stream = opendir(dir);
-	int rc;
+	int rc = kedge__fs_each(dir, push_name, &list, err);
 
-	if (!stream)
-		return fail(err, errno, "list", dir);
-	rc = read_names(stream, dir, &list, err);
-	closedir(stream);
 	if (rc) {
 		kedge__fs_list_free(list.at, list.count);
 		return rc;

@@ -295,8 +295,46 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 int kedge__set_decode(const void *data, size_t bytes, struct kedge__set *s, struct kedge__error *err);
 void kedge__set_done(struct kedge__set *s);
 
+/* ------------------------------------------------------------------ index_format.c
+ * The index: a log of what happened to the manifests of a job, with their contents, so that they need not be read. */
+
+#define KEDGE__INDEX_HEADER_BYTES 48
+#define KEDGE__INDEX_MANIFEST_MAX (UINT32_C(1) << 30)
+
+struct kedge__file_state { /* as stat() has it: another file, or other contents, have another one */
+	uint64_t inode, bytes;
+	int64_t mtime_ns, ctime_ns;
+};
+
+enum kedge__index_kind {
+	KEDGE__INDEX_PUBLISHED = 1, /* the manifest of VERSION was put in place */
+	KEDGE__INDEX_REMOVED = 2,   /* it was removed */
+	KEDGE__INDEX_REOPENED = 3,  /* segments that its manifest does not name are going to be written */
+	KEDGE__INDEX_SWEPT = 4,     /* there is none of those left, in any version so far; VERSION is 0 */
+};
+
+struct kedge__index_record {
+	enum kedge__index_kind kind;
+	bool unswept; /* PUBLISHED: there may be segments that the manifest does not name */
+	uint64_t version;
+	struct kedge__file_state file; /* PUBLISHED */
+	const uint8_t *manifest;       /* PUBLISHED: the FILE.BYTES bytes of it; where the record was decoded from */
+};
+
+int kedge__index_header_encode(const struct kedge__store_id *id, uint64_t nonce, struct kedge__bytes *out,
+			       struct kedge__error *err);
+/* Of at least so many bytes. */
+int kedge__index_header_decode(const void *data, size_t bytes, struct kedge__store_id *id, struct kedge__error *err);
+/* OUT ends with at least the eight bytes that the log has before the record. */
+int kedge__index_record_encode(const struct kedge__index_record *r, struct kedge__bytes *out, struct kedge__error *err);
+/* The record at *AT, at least 8, of the BYTES of a log; *AT moves behind it. */
+int kedge__index_record_decode(const uint8_t *data, size_t bytes, size_t *at, struct kedge__index_record *r,
+			       struct kedge__error *err);
+
 /* ------------------------------------------------------------------ names.c */
 
+#define KEDGE__SET_FILE_ROOM 25
+void kedge__set_file_format(uint64_t version, char name[KEDGE__SET_FILE_ROOM]);
 char *kedge__set_file_name(uint64_t version);                       /* "set-..." ; malloc'd, NULL: no memory */
 char *kedge__version_dir_name(uint64_t version);                    /* "v..." */
 char *kedge__segment_file_name(uint32_t rank, uint32_t generation); /* "r...-g....seg" */

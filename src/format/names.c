@@ -2,13 +2,22 @@
 #include "format/format.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define VERSION_DIGITS 20
 #define RANK_DIGITS    7
 
+void kedge__set_file_format(uint64_t version, char name[KEDGE__SET_FILE_ROOM])
+{
+	(void)snprintf(name, KEDGE__SET_FILE_ROOM, "set-%020" PRIu64, version);
+}
+
 char *kedge__set_file_name(uint64_t version)
 {
-	return kedge__asprintf("set-%020" PRIu64, version);
+	char name[KEDGE__SET_FILE_ROOM];
+
+	kedge__set_file_format(version, name);
+	return kedge__strdup(name);
 }
 
 char *kedge__version_dir_name(uint64_t version)

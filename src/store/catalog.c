@@ -3,30 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define MANIFESTS 64 /* that are open at once */
-
-/* ------------------------------------------------------------------ entries */
-
-static void entry_free(struct kedge__catalog_entry *entry)
-{
-	if (!entry)
-		return;
-	if (!entry->problem.code)
-		kedge__set_done(&entry->set);
-	kedge__error_done(&entry->problem);
-	kedge__free(entry);
-}
-
-static int check_set(const struct kedge__catalog *cat, uint64_t version, const struct kedge__set *set,
-		     struct kedge__error *err)
-{
-	if (set->version != version)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of version %" PRIu64,
-					set->version);
-	if (strcmp(set->name, cat->name) != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of job %s", set->name);
-	return 0;
-}
+/* ------------------------------------------------------------------ how it is used */
 
 void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes)
 {
@@ -53,206 +30,14 @@ void kedge__catalog_set_take_over(struct kedge__catalog *cat, bool take_over)
 	cat->take_over = take_over;
 }
 
-/* FD is the manifest if it is open already, and closed; else -1. */
-static int read_set(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__set *set,
-		    struct kedge__error *err)
-{
-	struct kedge__error problem = KEDGE__ERROR_INIT;
-	char *path = kedge__catalog_set_path(cat, version);
-	uint8_t *data = NULL;
-	size_t bytes;
-	int rc;
+/* ------------------------------------------------------------------ entries */
 
-	if (!path) {
-		kedge__fs_close(fd);
-		return kedge__error_nomem(err);
-	}
-	rc = kedge__file_read(path, fd, KEDGE__NO_MANIFEST_SIZE, &data, &bytes, &problem);
-	if (rc) {
-		rc = problem.sys_errno == ENOENT ? 0 : rc;
-		goto done;
-	}
-	kedge__catalog_count_read(cat, bytes);
-	rc = kedge__set_decode(data, bytes, set, &problem);
-	if (!rc) {
-		rc = check_set(cat, version, set, &problem);
-		if (rc)
-			kedge__set_done(set);
-	}
-	if (rc)
-		(void)kedge__error_prefix(&problem, "%s", path);
-	else
-		rc = 1;
-done:
-	if (rc < 0)
-		kedge__error_move(err, &problem);
-	kedge__error_done(&problem);
-	kedge__free(data);
-	kedge__free(path);
-	return rc;
-}
-
-int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
-			    struct kedge__error *err)
-{
-	return read_set(cat, version, -1, set, err);
-}
-
-/* *OUT is NULL when the manifest is gone. What is wrong with a manifest is kept in the entry. FD as above. */
-static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__catalog_entry **out,
-		      struct kedge__error *err)
-{
-	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
-	int rc;
-
-	if (!entry) {
-		kedge__fs_close(fd);
-		return kedge__error_nomem(err);
-	}
-	entry->version = version;
-	rc = read_set(cat, version, fd, &entry->set, &entry->problem);
-	if (rc == KEDGE_E_NOMEM) {
-		entry_free(entry);
-		return kedge__error_nomem(err);
-	}
-	if (rc == 0) {
-		kedge__free(entry);
-		entry = NULL;
-	}
-	*out = entry;
-	return 0;
-}
-
-static void entries_free(struct kedge__entry_list *entries)
-{
-	for (size_t i = 0; i < entries->count; i++)
-		entry_free(entries->at[i]);
-	kedge__array_done(entries);
-}
-
-static int push_version(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__entry_list *entries,
-			struct kedge__error *err)
-{
-	struct kedge__catalog_entry *entry;
-	int rc = entry_load(cat, version, fd, &entry, err);
-
-	if (rc || !entry)
-		return rc;
-	if (!kedge__array_push(entries, entry)) {
-		entry_free(entry);
-		return kedge__error_nomem(err);
-	}
-	return 0;
-}
-
-/* Manifests that are opened together, so that storage fetches them all at once. */
-struct manifests {
-	uint64_t versions[MANIFESTS];
-	int fds[MANIFESTS]; /* -1: could not be opened; why, is found out in its turn */
-	size_t count;
-};
-
-static void manifest_open(const struct kedge__catalog *cat, uint64_t version, struct manifests *m)
-{
-	char *path = kedge__catalog_set_path(cat, version);
-	int fd = -1;
-
-	if (path && kedge__fs_open_read(path, &fd, NULL) == 0)
-		kedge__fs_expect(fd, 0, 1);
-	else
-		fd = -1;
-	m->versions[m->count] = version;
-	m->fds[m->count++] = fd;
-	kedge__free(path);
-}
-
-static int manifests_take(struct kedge__catalog *cat, struct manifests *m, struct kedge__entry_list *entries,
-			  struct kedge__error *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < m->count; i++) {
-		if (!rc)
-			rc = push_version(cat, m->versions[i], m->fds[i], entries, err);
-		else
-			kedge__fs_close(m->fds[i]);
-	}
-	m->count = 0;
-	return rc;
-}
-
-int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
-{
-	struct kedge__entry_list fresh = {0};
-	struct manifests m = {.count = 0};
-	char **names;
-	size_t count;
-	uint64_t version;
-	int rc;
-
-	rc = kedge__fs_list(cat->dir, &names, &count, err);
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < count && !rc; i++) {
-		if (kedge__set_file_parse(names[i], &version))
-			manifest_open(cat, version, &m);
-		if (m.count == MANIFESTS)
-			rc = manifests_take(cat, &m, &fresh, err);
-	}
-	kedge__fs_list_free(names, count);
-	if (!rc)
-		rc = manifests_take(cat, &m, &fresh, err);
-	if (rc) {
-		entries_free(&fresh);
-		return rc;
-	}
-	entries_free(&cat->entries);
-	cat->entries = fresh;
-	return 0;
-}
-
-/* Index of the first entry that is not below VERSION. */
-static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
+size_t kedge__catalog_index(const struct kedge__catalog *cat, uint64_t version)
 {
 	size_t i;
 
 	KEDGE__PARTITION_POINT(i, cat->entries.count, cat->entries.at[i]->version < version);
 	return i;
-}
-
-void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
-{
-	size_t i = entry_index(cat, version);
-	struct kedge__catalog_entry **at = cat->entries.at;
-
-	if (i == cat->entries.count || at[i]->version != version)
-		return;
-	entry_free(at[i]);
-	memmove(at + i, at + i + 1, (cat->entries.count - i - 1) * sizeof(*at));
-	cat->entries.count--;
-}
-
-int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
-{
-	struct kedge__catalog_entry *entry;
-	size_t i;
-	int rc;
-
-	rc = entry_load(cat, version, -1, &entry, err);
-	if (rc)
-		return rc;
-	if (entry && !kedge__array_reserve(&cat->entries, cat->entries.count + 1)) {
-		entry_free(entry);
-		return kedge__error_nomem(err);
-	}
-	kedge__catalog_forget(cat, version);
-	if (!entry)
-		return 0;
-	i = entry_index(cat, version);
-	memmove(cat->entries.at + i + 1, cat->entries.at + i, (cat->entries.count - i) * sizeof(*cat->entries.at));
-	cat->entries.at[i] = entry;
-	cat->entries.count++;
-	return 0;
 }
 
 size_t kedge__catalog_count(const struct kedge__catalog *cat)
@@ -267,7 +52,7 @@ const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog
 
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version)
 {
-	size_t i = entry_index(cat, version);
+	size_t i = kedge__catalog_index(cat, version);
 
 	return i < cat->entries.count && cat->entries.at[i]->version == version ? cat->entries.at[i] : NULL;
 }
@@ -332,19 +117,20 @@ static bool is_directory(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static int is_set(void *ctx, const char *name, struct kedge__error *err)
+{
+	uint64_t version;
+
+	(void)ctx;
+	(void)err;
+	return kedge__set_file_parse(name, &version);
+}
+
 static bool has_set(const char *store, const char *name)
 {
 	char *dir = kedge__asprintf("%s/%s", store, name);
-	char **files;
-	size_t count;
-	uint64_t version;
-	bool found = false;
+	bool found = dir && kedge__fs_each(dir, is_set, NULL, NULL) == 1;
 
-	if (dir && kedge__fs_list(dir, &files, &count, NULL) == 0) {
-		for (size_t i = 0; i < count && !found; i++)
-			found = kedge__set_file_parse(files[i], &version);
-		kedge__fs_list_free(files, count);
-	}
 	kedge__free(dir);
 	return found;
 }
@@ -402,7 +188,8 @@ static int catalog_alloc(const char *store, const char *name, enum kedge__catalo
 		return kedge__error_nomem(err);
 	pthread_mutex_init(&cat->mutex, NULL);
 	pthread_cond_init(&cat->calm, NULL);
-	cat->guard_fd = cat->lock_fd = cat->store_fd = cat->dir_fd = -1;
+	cat->guard_fd = cat->lock_fd = cat->store_fd = cat->dir_fd = cat->index.fd = -1;
+	cat->read_only = mode == KEDGE__CATALOG_READ;
 	cat->given = kedge__strdup(store);
 	cat->name = kedge__strdup(name);
 	if (mode == KEDGE__CATALOG_READ)
@@ -410,7 +197,9 @@ static int catalog_alloc(const char *store, const char *name, enum kedge__catalo
 	else
 		rc = kedge__fs_absolute(store, &cat->store, err);
 	cat->dir = cat->store ? kedge__asprintf("%s/%s", cat->store, name) : NULL;
-	if (!rc && !(cat->given && cat->name && cat->dir))
+	cat->index_path = cat->dir ? kedge__asprintf("%s/" KEDGE__INDEX_NAME, cat->dir) : NULL;
+	cat->index_tmp = cat->dir ? kedge__asprintf("%s/" KEDGE__INDEX_NAME KEDGE__TMP_SUFFIX, cat->dir) : NULL;
+	if (!rc && !(cat->given && cat->name && cat->dir && cat->index_path && cat->index_tmp))
 		rc = kedge__error_nomem(err);
 	if (rc)
 		kedge__catalog_close(cat);
@@ -483,7 +272,7 @@ int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog
 	if (!rc)
 		rc = hold_directories(cat, err);
 	if (!rc)
-		rc = kedge__catalog_scan(cat, err);
+		rc = kedge__catalog_rescan(cat, err);
 	if (rc) {
 		kedge__catalog_close(cat);
 		return rc;
@@ -500,7 +289,8 @@ void kedge__catalog_close(struct kedge__catalog *cat)
 	kedge__fs_close(cat->guard_fd);
 	kedge__fs_close(cat->store_fd);
 	kedge__fs_close(cat->dir_fd);
-	entries_free(&cat->entries);
+	kedge__entries_free(&cat->entries);
+	kedge__index_close(&cat->index);
 	kedge__error_done(&cat->marker_problem);
 	pthread_cond_destroy(&cat->calm);
 	pthread_mutex_destroy(&cat->mutex);
@@ -508,6 +298,8 @@ void kedge__catalog_close(struct kedge__catalog *cat)
 	kedge__free(cat->store);
 	kedge__free(cat->name);
 	kedge__free(cat->dir);
+	kedge__free(cat->index_path);
+	kedge__free(cat->index_tmp);
 	kedge__free(cat);
 }
 
@@ -549,65 +341,90 @@ int kedge__catalog_renew(struct kedge__catalog *cat, struct kedge__error *err)
 		rc = kedge__catalog_own(cat, owner, err);
 	}
 	if (!rc)
-		rc = kedge__catalog_scan(cat, err);
+		rc = kedge__catalog_rescan(cat, err);
 	kedge__free(owner);
 	return rc;
 }
 
 /* ------------------------------------------------------------------ lineage by the manifests */
 
-static int mark_source(const struct kedge__catalog *cat, uint64_t from, uint64_t to, uint8_t *marks, bool tolerant,
-		       struct kedge__error *err)
-{
-	size_t i = entry_index(cat, to);
+enum { FOLLOWED = 1, OPEN = 2 }; /* marks; whatever else is set was followed by an earlier call */
 
-	if (to < from && i < cat->entries.count && cat->entries.at[i]->version == to)
-		marks[i] = 1;
-	else if (!tolerant)
+/* *OPEN_COUNT: entries whose sources are still to be marked. */
+static int mark_source(const struct kedge__catalog *cat, uint64_t from, uint64_t to, uint8_t *marks, size_t *open_count,
+		       bool tolerant, struct kedge__error *err)
+{
+	size_t i = kedge__catalog_index(cat, to);
+
+	if (to < from && i < cat->entries.count && cat->entries.at[i]->version == to) {
+		*open_count += !marks[i];
+		marks[i] = marks[i] ? marks[i] : OPEN;
+	} else if (!tolerant) {
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
 					"version %" PRIu64 " depends on version %" PRIu64 ", which is not in %s", from,
 					to, cat->dir);
+	}
 	return 0;
+}
+
+static int mark_sources(const struct kedge__catalog *cat, uint64_t version, const struct kedge__catalog_entry *entry,
+			uint8_t *marks, size_t *open_count, bool tolerant, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (entry->problem.code && tolerant)
+		return 0;
+	if (entry->problem.code)
+		return kedge__error_set(err, entry->problem.code, 0,
+					"version %" PRIu64 " needs version %" PRIu64 ": %s", version, entry->version,
+					kedge__error_text(&entry->problem));
+	for (size_t k = 0; k < entry->set.source_count && !rc; k++)
+		rc = mark_source(cat, entry->version, entry->set.sources[k], marks, open_count, tolerant, err);
+	return rc;
+}
+
+/* *LOWEST is the first entry that may be marked. */
+static int mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks, size_t *lowest,
+		struct kedge__error *err)
+{
+	size_t top = kedge__catalog_index(cat, version), open_count = 0, i;
+	int rc = 0;
+
+	if (top == cat->entries.count || cat->entries.at[top]->version != version)
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s has no version %" PRIu64, cat->dir, version);
+	if (!marks[top]) {
+		marks[top] = OPEN;
+		open_count = 1;
+	}
+	/* References go to older versions only, so one walk down meets them all. */
+	for (i = top + 1; open_count && !rc; i--) {
+		if (marks[i - 1] != OPEN)
+			continue;
+		marks[i - 1] = FOLLOWED;
+		open_count--;
+		rc = mark_sources(cat, version, cat->entries.at[i - 1], marks, &open_count, tolerant, err);
+	}
+	*lowest = i;
+	return rc;
 }
 
 int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
 			struct kedge__error *err)
 {
-	size_t top = entry_index(cat, version);
-	int rc;
+	size_t lowest;
 
-	if (top == cat->entries.count || cat->entries.at[top]->version != version)
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s has no version %" PRIu64, cat->dir, version);
-	marks[top] = 1;
-	/* References go to older versions only, so one walk down meets them all. */
-	for (size_t i = top + 1; i-- > 0;) {
-		const struct kedge__catalog_entry *entry = cat->entries.at[i];
-
-		if (!marks[i] || (entry->problem.code && tolerant))
-			continue;
-		if (entry->problem.code)
-			return kedge__error_set(err, entry->problem.code, 0,
-						"version %" PRIu64 " needs version %" PRIu64 ": %s", version,
-						entry->version, kedge__error_text(&entry->problem));
-		for (size_t k = 0; k < entry->set.source_count; k++) {
-			rc = mark_source(cat, entry->version, entry->set.sources[k], marks, tolerant, err);
-			if (rc)
-				return rc;
-		}
-	}
-	return 0;
+	return mark(cat, version, tolerant, marks, &lowest, err);
 }
 
 int kedge__catalog_closure(const struct kedge__catalog *cat, uint64_t version, uint64_t **list, size_t *count,
 			   struct kedge__error *err)
 {
 	uint8_t *marks = kedge__calloc(cat->entries.count + 1, 1);
-	KEDGE__ARRAY(uint64_t) found = {0};
-	int rc = marks ? 0 : kedge__error_nomem(err);
+	struct kedge__version_list found = {0};
+	size_t lowest = 0;
+	int rc = marks ? mark(cat, version, false, marks, &lowest, err) : kedge__error_nomem(err);
 
-	if (!rc)
-		rc = kedge__catalog_mark(cat, version, false, marks, err);
-	for (size_t i = 0; i < cat->entries.count && !rc; i++)
+	for (size_t i = lowest; i < cat->entries.count && cat->entries.at[i]->version <= version && !rc; i++)
 		if (marks[i] && !kedge__array_push(&found, cat->entries.at[i]->version))
 			rc = kedge__error_nomem(err);
 	kedge__free(marks);

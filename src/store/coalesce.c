@@ -243,7 +243,7 @@ static int coalesce_seized(struct coalesce *c, struct kedge__coalesce_report *re
 	const struct kedge__set *old = NULL;
 	int rc;
 
-	rc = kedge__catalog_scan(c->cat, err);
+	rc = kedge__catalog_rescan(c->cat, err);
 	if (!rc)
 		rc = find_set(c->cat, c->options, &old, err);
 	if (rc)

@@ -178,14 +178,14 @@ static int remove_others(struct gc *gc, bool dry_run, struct kedge__gc_report *r
 	return rc;
 }
 
-static int gc_seized(struct gc *gc, size_t keep, bool dry_run, struct kedge__gc_report *report,
+static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, struct kedge__gc_report *report,
 		     struct kedge__error *err)
 {
 	size_t count;
 	uint8_t *marks;
 	int rc;
 
-	rc = kedge__catalog_sweep(gc->cat, dry_run, &report->leftovers, err);
+	rc = kedge__catalog_sweep(gc->cat, !options->brief, options->dry_run, &report->leftovers, err);
 	if (rc)
 		return rc;
 	gc->head = kedge__history_head(&gc->cat, 1);
@@ -198,9 +198,9 @@ static int gc_seized(struct gc *gc, size_t keep, bool dry_run, struct kedge__gc_
 	if (!rc)
 		rc = kedge__rank_list_init(&gc->ranks, gc->cat, err);
 	if (!rc)
-		rc = choose(gc, keep, marks, err);
+		rc = choose(gc, options->keep, marks, err);
 	if (!rc)
-		rc = remove_others(gc, dry_run, report, err);
+		rc = remove_others(gc, options->dry_run, report, err);
 	report->unusable = gc->unusable;
 	kedge__free(marks);
 	kedge__free(gc->health);
@@ -217,7 +217,7 @@ static int gc_proved(struct gc *gc, const struct kedge__gc_options *options, str
 
 	if (rc)
 		return rc;
-	rc = gc_seized(gc, options->keep, options->dry_run, report, err);
+	rc = gc_seized(gc, options, report, err);
 	kedge__catalog_release(gc->cat);
 	return rc;
 }

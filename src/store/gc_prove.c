@@ -152,7 +152,7 @@ int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, c
 	if (proof->owns_trust)
 		proof->trust = kedge__trust_new();
 	proof->alone = kedge__trust_new();
-	rc = proof->trust && proof->alone ? kedge__catalog_scan(cat, err) : kedge__error_nomem(err);
+	rc = proof->trust && proof->alone ? kedge__catalog_rescan(cat, err) : kedge__error_nomem(err);
 	while (!rc) {
 		rc = find_next(proof, cat, options->keep, &next, err);
 		if (rc || next == KEDGE__NO_VERSION)

@@ -10,17 +10,33 @@ static bool is_later(const struct kedge__set *a, const struct kedge__set *b)
 	return a->run.id > b->run.id;
 }
 
+/* Found once; from then on each new entry is held against it, and it is looked for again when it goes. */
+static const struct kedge__set *head_of(struct kedge__catalog *cat)
+{
+	if (cat->head_known)
+		return cat->head;
+	cat->head = NULL;
+	cat->head_known = true;
+	for (size_t i = 0; i < cat->entries.count; i++)
+		kedge__history_note(cat, cat->entries.at[i]);
+	return cat->head;
+}
+
+void kedge__history_note(struct kedge__catalog *cat, const struct kedge__catalog_entry *entry)
+{
+	if (cat->head_known && !entry->problem.code && (!cat->head || is_later(&entry->set, cat->head)))
+		cat->head = &entry->set;
+}
+
 const struct kedge__set *kedge__history_head(struct kedge__catalog *const *levels, size_t n)
 {
 	const struct kedge__set *head = NULL;
 
 	for (size_t l = 0; l < n; l++) {
-		for (size_t i = 0; i < levels[l]->entries.count; i++) {
-			const struct kedge__catalog_entry *e = levels[l]->entries.at[i];
+		const struct kedge__set *other = head_of(levels[l]);
 
-			if (!e->problem.code && (!head || is_later(&e->set, head)))
-				head = &e->set;
-		}
+		if (other && (!head || is_later(other, head)))
+			head = other;
 	}
 	return head;
 }

@@ -13,6 +13,7 @@
 #define KEDGE__RECORD_START     "record" /* what the job keeps beside the sets */
 #define KEDGE__FILES_NAME       "files"  /* where applications write files of their own: src/job/file.c */
 #define KEDGE__TIE_NAME         "l2"     /* which L2 belongs to this L1 */
+#define KEDGE__INDEX_NAME       "index"  /* what the manifests say, to be read at once: index.c */
 #define KEDGE__TMP_SUFFIX       ".tmp"
 #define KEDGE__NO_MANIFEST_SIZE (UINT64_C(1) << 30) /* larger is not a manifest */
 
@@ -23,6 +24,20 @@ struct kedge__entry_list {
 	size_t count, room;
 };
 
+struct kedge__version_list {
+	uint64_t *at;
+	size_t count, room;
+};
+
+struct kedge__index { /* the log as far as this catalogue has followed it: index.c */
+	int fd;            /* -1: there was none */
+	bool writable;
+	uint64_t dev, ino; /* of FD */
+	uint64_t offset;   /* what comes from here on is news; at least 8 */
+	uint8_t chain[8];  /* the bytes before it */
+	uint64_t limit;    /* above this size it is time to write it again */
+};
+
 struct kedge__catalog {
 	char *given;         /* the store's directory as the caller wrote it, for messages */
 	char *store, *name;  /* the same, unless it is only read, from the root on: the program may go elsewhere */
@@ -31,6 +46,12 @@ struct kedge__catalog {
 	struct kedge__store_id id;
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
+	const struct kedge__set *head;    /* kedge__history_head() of this one, if HEAD_KNOWN */
+	bool head_known;
+	bool read_only;                   /* opened with KEDGE__CATALOG_READ: no index is made */
+	char *index_path, *index_tmp;
+	struct kedge__index index;
+	uint64_t manifests_read;
 	struct kedge__bucket *bucket;     /* that paces reads; NULL: nothing does, */
 	uint64_t unpaced;                 /* and so many bytes were read so far */
 	bool unsynced;                    /* what is published need not be durable */
@@ -55,7 +76,61 @@ char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t ver
 int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err);
 void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes); /* of its files, a segment's excepted */
+size_t kedge__catalog_index(const struct kedge__catalog *cat, uint64_t version); /* of the first entry that is not below VERSION */
+
+/* ------------------------------------------------------------------ scan.c: entries that are current */
+
+void kedge__entries_free(struct kedge__entry_list *entries);
 void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version);
+/* The manifest of VERSION was just put in place with these contents: the entry, and what is to be noted of it. */
+int kedge__catalog_put(struct kedge__catalog *cat, uint64_t version, const struct kedge__bytes *text, bool unswept,
+		       struct kedge__index_record *note, struct kedge__error *err);
+/* The same as kedge__catalog_rescan() and kedge__catalog_refresh(), but manifests are read, whatever stat() says of them. */
+int kedge__catalog_reread(struct kedge__catalog *cat, struct kedge__error *err);
+int kedge__catalog_reread_one(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
+/* Take notice of a record of the index. */
+int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_record *r, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ history.c */
+
+void kedge__history_note(struct kedge__catalog *cat, const struct kedge__catalog_entry *entry); /* it is new */
+
+/* ------------------------------------------------------------------ index.c */
+
+struct kedge__index_hint { /* the last that the log says of a version */
+	struct kedge__index_record record;
+	bool gone; /* it was removed */
+	size_t bytes; /* of the record */
+};
+
+struct kedge__index_view { /* a log that was read */
+	uint8_t *data;
+	size_t bytes;
+	struct kedge__index_hint *at; /* ascending versions */
+	size_t count, room;
+	size_t dead; /* bytes that say nothing any more */
+	bool sound;  /* all of it could be read */
+	int locked;  /* the log that is going to be replaced, or filled; -1 */
+	int fresh;   /* the file that is going to replace it; -1: it is filled */
+};
+
+struct kedge__index_record_list {
+	struct kedge__index_record *at;
+	size_t count, room;
+};
+
+void kedge__index_close(struct kedge__index *x);
+/* Apply what others appended since. *LOST: the log is another one or cannot be followed: what it says is not enough. */
+int kedge__index_follow(struct kedge__catalog *cat, bool *lost, struct kedge__error *err);
+/* Before the directory is read: what is in the log, unless the catalogue has followed it (ALL: even so). *REBUILD: after reading the
+ * directory, all records are to be given to kedge__index_finish(); else, those that the log does not have. Nothing of this fails. */
+void kedge__index_begin(struct kedge__catalog *cat, bool all, struct kedge__index_view *view, bool *rebuild);
+const struct kedge__index_hint *kedge__index_find(const struct kedge__index_view *view, uint64_t version); /* NULL */
+void kedge__index_finish(struct kedge__catalog *cat, struct kedge__index_view *view,
+			 const struct kedge__index_record_list *records, bool rebuild);
+void kedge__index_drop(const struct kedge__catalog *cat, struct kedge__index_view *view); /* instead of finish(), on failure */
+/* Append what this catalogue just did. If that fails, there is no index any more. */
+void kedge__index_note(struct kedge__catalog *cat, const struct kedge__index_record *r);
 
 /* Set MARKS[i], one byte an entry, for VERSION and all entries that it depends on, by the manifests. TOLERANT: what is
  * missing or broken on the way is passed over. */
@@ -139,8 +214,9 @@ int kedge__lock_clean(struct kedge__catalog *cat, bool dry_run, size_t *removed,
 
 /* ------------------------------------------------------------------ publish.c */
 
-/* kedge__catalog_clean() for a caller that has seized the guard. */
-int kedge__catalog_sweep(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err);
+/* kedge__catalog_clean() for a caller that has seized the guard. THOROUGH: also where the index says that nothing is left. */
+int kedge__catalog_sweep(struct kedge__catalog *cat, bool thorough, bool dry_run, size_t *removed,
+			 struct kedge__error *err);
 bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation);
 uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t version); /* manifest and segments */
 
@@ -365,11 +441,6 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 		       struct kedge__error *err);
 
 /* ------------------------------------------------------------------ gc_prove.c */
-
-struct kedge__version_list {
-	uint64_t *at;
-	size_t count, room;
-};
 
 struct kedge__gc_proof {
 	bool quick;

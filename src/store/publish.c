@@ -206,8 +206,10 @@ static int replace_manifest(const struct kedge__catalog *cat, const char *path, 
 int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set, struct kedge__error *err)
 {
 	struct kedge__error later = KEDGE__ERROR_INIT;
+	struct kedge__index_record note = {.kind = KEDGE__INDEX_REMOVED, .version = set->version};
 	struct kedge__bytes text = {0};
 	char *path = kedge__catalog_set_path(cat, set->version);
+	bool unswept = false;
 	size_t removed = 0;
 	int rc;
 
@@ -217,14 +219,17 @@ int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set,
 	rc = replace_manifest(cat, path, &text, err);
 	if (rc) {
 		(void)kedge__catalog_refresh(cat, set->version, NULL);
+		kedge__index_note(cat, &note);
 		goto free;
 	}
 	/* The set exists. What fails from here on costs disk space until the next clean, not the set. */
-	if (sweep_version(cat, set->version, set, false, &removed, &later) != 0)
+	unswept = sweep_version(cat, set->version, set, false, &removed, &later) != 0;
+	if (unswept)
 		kedge__log(KEDGE_LOG_WARNING, "version %" PRIu64 " is complete, but its old segments stay: %s",
 			   set->version, kedge__error_text(&later));
 	kedge__error_done(&later);
-	rc = kedge__catalog_refresh(cat, set->version, err);
+	rc = kedge__catalog_put(cat, set->version, &text, unswept, &note, err);
+	kedge__index_note(cat, &note);
 free:
 	kedge__bytes_done(&text);
 	kedge__free(path);
@@ -235,6 +240,7 @@ free:
 
 int kedge__set_remove(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
 {
+	const struct kedge__index_record note = {.kind = KEDGE__INDEX_REMOVED, .version = version};
 	char *path = kedge__catalog_set_path(cat, version);
 	size_t removed = 0;
 	int rc;
@@ -244,6 +250,7 @@ int kedge__set_remove(struct kedge__catalog *cat, uint64_t version, struct kedge
 	if (rc)
 		return rc;
 	kedge__catalog_forget(cat, version);
+	kedge__index_note(cat, &note);
 	rc = kedge__fs_sync_dir(cat->dir, err);
 	if (!rc)
 		rc = sweep_version(cat, version, NULL, false, &removed, err);
@@ -290,56 +297,90 @@ int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_
 
 /* ------------------------------------------------------------------ clean */
 
+struct sweep {
+	struct kedge__catalog *cat;
+	bool thorough, dry_run;
+	size_t removed;
+	struct kedge__version_list versions; /* that have a directory which is to be looked into */
+	KEDGE__ARRAY(char *) leftovers;
+};
+
 /* Segments of a manifest that cannot be read stay: a copy of the manifest may be found elsewhere. */
-static int sweep_directory(struct kedge__catalog *cat, uint64_t version, bool dry_run, size_t *removed,
-			   struct kedge__error *err)
+static bool may_have_leftovers(const struct sweep *s, uint64_t version)
 {
-	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
+	const struct kedge__catalog_entry *entry = kedge__catalog_find(s->cat, version);
 
-	if (entry && entry->problem.code)
-		return 0;
-	return sweep_version(cat, version, entry ? &entry->set : NULL, dry_run, removed, err);
+	return !entry || (!entry->problem.code && (entry->unswept || s->thorough));
 }
 
-static int sweep_marker_tmp(const struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err)
+static int sweep_note(void *ctx, const char *name, struct kedge__error *err)
 {
-	return unlink_in(cat->store, KEDGE__STORE_MARKER_NAME KEDGE__TMP_SUFFIX, dry_run, removed, err);
-}
-
-static int sweep_name(struct kedge__catalog *cat, const char *name, bool dry_run, size_t *removed,
-		      struct kedge__error *err)
-{
+	struct sweep *s = ctx;
 	uint64_t version;
+	char *copy;
 
 	if (kedge__version_dir_parse(name, &version))
-		return sweep_directory(cat, version, dry_run, removed, err);
-	if (!kedge__name_is_leftover(name) && !kedge__probe_is_ours(cat, name))
+		return !may_have_leftovers(s, version) || kedge__array_push(&s->versions, version)
+			   ? 0
+			   : kedge__error_nomem(err);
+	if (!kedge__name_is_leftover(name) && !kedge__probe_is_ours(s->cat, name))
 		return 0;
-	return unlink_in(cat->dir, name, dry_run, removed, err);
+	copy = kedge__strdup(name);
+	if (copy && kedge__array_push(&s->leftovers, copy))
+		return 0;
+	kedge__free(copy);
+	return kedge__error_nomem(err);
 }
 
-int kedge__catalog_sweep(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err)
+static int sweep_all(struct sweep *s, struct kedge__error *err)
 {
-	char **names;
-	size_t count, gone = 0;
-	int rc;
+	const struct kedge__catalog *cat = s->cat;
+	int rc = s->dry_run ? 0 : kedge__fs_sync_dir(cat->dir, err);
 
-	rc = kedge__catalog_scan(cat, err);
+	for (size_t i = 0; i < s->versions.count && !rc; i++) {
+		const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, s->versions.at[i]);
+
+		rc = sweep_version(cat, s->versions.at[i], entry ? &entry->set : NULL, s->dry_run, &s->removed, err);
+	}
+	for (size_t i = 0; i < s->leftovers.count && !rc; i++)
+		rc = unlink_in(cat->dir, s->leftovers.at[i], s->dry_run, &s->removed, err);
 	if (!rc)
-		rc = kedge__fs_list(cat->dir, &names, &count, err);
-	if (rc)
-		return rc;
-	if (!dry_run)
-		rc = kedge__fs_sync_dir(cat->dir, err);
-	for (size_t i = 0; i < count && !rc; i++)
-		rc = sweep_name(cat, names[i], dry_run, &gone, err);
-	kedge__fs_list_free(names, count);
+		rc = unlink_in(cat->store, KEDGE__STORE_MARKER_NAME KEDGE__TMP_SUFFIX, s->dry_run, &s->removed, err);
+	return rc;
+}
+
+/* Nobody else writes: what was not swept before is now. */
+static void note_swept(struct kedge__catalog *cat)
+{
+	const struct kedge__index_record note = {.kind = KEDGE__INDEX_SWEPT};
+	bool news = false;
+
+	for (size_t i = 0; i < cat->entries.count; i++) {
+		news = news || cat->entries.at[i]->unswept;
+		cat->entries.at[i]->unswept = false;
+	}
+	if (news)
+		kedge__index_note(cat, &note);
+}
+
+int kedge__catalog_sweep(struct kedge__catalog *cat, bool thorough, bool dry_run, size_t *removed,
+			 struct kedge__error *err)
+{
+	struct sweep s = {.cat = cat, .thorough = thorough, .dry_run = dry_run};
+	int rc = kedge__catalog_rescan(cat, err);
+
 	if (!rc)
-		rc = sweep_marker_tmp(cat, dry_run, &gone, err);
+		rc = kedge__fs_each(cat->dir, sweep_note, &s, err);
 	if (!rc)
-		rc = kedge__lock_clean(cat, dry_run, &gone, err);
+		rc = sweep_all(&s, err);
+	if (!rc && !dry_run)
+		note_swept(cat);
 	if (!rc)
-		*removed = gone;
+		rc = kedge__lock_clean(cat, dry_run, &s.removed, err);
+	if (!rc)
+		*removed = s.removed;
+	kedge__array_done(&s.versions);
+	kedge__fs_list_free(s.leftovers.at, s.leftovers.count);
 	return rc;
 }
 
@@ -359,7 +400,7 @@ int kedge__catalog_clean(struct kedge__catalog *cat, size_t *removed, struct ked
 		kedge__error_move(err, &busy);
 		return rc;
 	}
-	rc = kedge__catalog_sweep(cat, false, &gone, err);
+	rc = kedge__catalog_sweep(cat, false, false, &gone, err);
 	kedge__catalog_release(cat);
 done:
 	kedge__error_done(&busy);

@@ -66,6 +66,7 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 			     uint32_t rank, uint32_t generation, const struct kedge__io *io,
 			     struct kedge__bucket *bucket, struct kedge__error *err)
 {
+	const struct kedge__index_record reopened = {.kind = KEDGE__INDEX_REOPENED, .version = version};
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
 	int rc;
 
@@ -77,6 +78,11 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 	*file = (struct kedge__segment_file){.fd = -1, .bucket = bucket, .uring = takes_uring(io)};
 	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
 	rc = make_paths(file, cat, version, rank, generation, err);
+	/* Whoever cleans up after a crash looks into the directory of a published version only if it is told to. */
+	if (!rc && (entry || generation)) {
+		(void)kedge__catalog_apply(cat, &reopened, NULL);
+		kedge__index_note(cat, &reopened);
+	}
 	if (!rc)
 		rc = create_in_dir(file, err);
 	if (rc)

@@ -130,13 +130,14 @@ bool kedge__name_is_leftover(const char *name)
 	uint64_t version;
 	char stem[64];
 
-	return stem_of(name, stem) && (kedge__set_file_parse(stem, &version) || name_is_record(stem));
+	return stem_of(name, stem) && (kedge__set_file_parse(stem, &version) || name_is_record(stem) ||
+				       strcmp(stem, KEDGE__INDEX_NAME) == 0);
 }
 
 bool kedge__name_is_ours(const char *name)
 {
 	static const char *const others[] = {KEDGE__LOCK_NAME, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX, KEDGE__GUARD_NAME,
-					     KEDGE__FILES_NAME};
+					     KEDGE__FILES_NAME, KEDGE__INDEX_NAME};
 	uint64_t version;
 
 	for (size_t i = 0; i < KEDGE__COUNT(others); i++)

@@ -59,13 +59,26 @@ void kedge__catalog_pace(struct kedge__catalog *cat, struct kedge__bucket *bucke
 /* With SYNC false, manifests that are published by way of CAT are not made durable, as their segments are not. */
 void kedge__catalog_set_sync(struct kedge__catalog *cat, bool sync);
 
-/* Read the directory again. A manifest that cannot be decoded becomes an entry with `problem` set. */
+/*
+ * Make the entries current. Both cost nothing that grows with the number of versions but what the index (index.c) cannot spare.
+ *
+ * scan: what was published and removed through any catalogue of this name, in any process, since the last scan; nothing is read if
+ * that is nothing. Whatever else changes the directory (a user, a process of Kedge 0.1, a process that was killed between the change
+ * and its note) is noticed if the index is not what it was, and else not.
+ * rescan: looks at each manifest, and reads those that stat() says were changed. A manifest that cannot be decoded becomes an entry
+ * with `problem` set, and is read each time.
+ */
 int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err);
+int kedge__catalog_rescan(struct kedge__catalog *cat, struct kedge__error *err);
+uint64_t kedge__catalog_manifests_read(const struct kedge__catalog *cat); /* from their files so far */
 
 struct kedge__catalog_entry {
 	uint64_t version;
 	struct kedge__set set;  /* valid if problem.code is 0 */
 	struct kedge__error problem;
+	struct kedge__file_state file; /* of the manifest that SET was read from */
+	uint64_t read_at;       /* kedge__catalog_manifests_read() when it was read from its file; 0: the index had it */
+	bool unswept;           /* its directory may hold segments that SET does not name */
 };
 
 size_t kedge__catalog_count(const struct kedge__catalog *cat);                                    /* ascending versions */
@@ -82,7 +95,7 @@ bool kedge__history_abandons(const struct kedge__run *run, const struct kedge__s
  * that cannot be read and stand above what RUN follows go, too; with KEDGE__NO_VERSION they stay. */
 int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, size_t *removed, struct kedge__error *err);
 
-/* Read one manifest again: the entry is replaced, added, or gone if the file is. */
+/* Look at one manifest, and read it if stat() says that it was changed: the entry is replaced, added, or gone if the file is. */
 int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ sight.c: what there is, before anything is made or believed */
@@ -371,6 +384,7 @@ struct kedge__gc_options {
 	size_t keep;
 	bool dry_run;
 	bool quick;                 /* prove nothing: what can be opened counts */
+	bool brief;                 /* look for segments of no set only where a crash may have left them, by the index */
 	struct kedge__trust *trust; /* of this store, and added to; NULL: nothing is */
 	struct kedge__pool *pool;   /* NULL: one thread */
 };

@@ -113,9 +113,8 @@ static size_t kin_find(const struct kinship *k, size_t i)
 
 static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
 {
-	size_t i;
+	size_t i = kedge__catalog_index(cat, version);
 
-	KEDGE__PARTITION_POINT(i, cat->entries.count, cat->entries.at[i]->version < version);
 	return i < cat->entries.count && cat->entries.at[i]->version == version ? i : SIZE_MAX;
 }
 
@@ -278,7 +277,7 @@ static bool is_known_name(const char *name)
 
 	return kedge__set_file_parse(name, &version) || strcmp(name, KEDGE__LOCK_NAME) == 0 ||
 	       strcmp(name, KEDGE__GUARD_NAME) == 0 || strcmp(name, KEDGE__FILES_NAME) == 0 ||
-	       strcmp(name, KEDGE__TIE_NAME) == 0 ||
+	       strcmp(name, KEDGE__TIE_NAME) == 0 || strcmp(name, KEDGE__INDEX_NAME) == 0 ||
 	       (strncmp(name, KEDGE__RECORD_START, strlen(KEDGE__RECORD_START)) == 0 && !kedge__name_is_tmp(name));
 }
 
@@ -343,11 +342,50 @@ static int select_entries(struct kedge__verifier *v, struct kedge__error *err)
 	return rc;
 }
 
+/* The manifests of entries that MARKS has, as the disk has them now, unless they were read after START. *NEWS: some were not. */
+static int read_marked(struct kedge__catalog *cat, const uint8_t *marks, uint64_t start, bool *news,
+		       struct kedge__error *err)
+{
+	int rc = 0;
+
+	*news = false;
+	for (size_t i = cat->entries.count; i-- > 0 && !rc;) {
+		if (!marks[i] || cat->entries.at[i]->read_at > start)
+			continue;
+		*news = true;
+		rc = kedge__catalog_reread_one(cat, cat->entries.at[i]->version, err);
+	}
+	return rc;
+}
+
+/* What is to be verified is read, and not believed; the index is for others. */
+static int read_manifests(struct kedge__verifier *v, struct kedge__error *err)
+{
+	uint64_t start = v->cat->manifests_read;
+	bool news = true;
+	int rc;
+
+	if (v->options->version == KEDGE_NEWEST)
+		return kedge__catalog_reread(v->cat, err);
+	rc = kedge__catalog_rescan(v->cat, err);
+	/* A manifest that is read may name others. */
+	while (!rc && news) {
+		uint8_t *marks = kedge__calloc(v->cat->entries.count + 1, 1);
+
+		rc = marks ? kedge__catalog_mark(v->cat, v->options->version, true, marks, err)
+			   : kedge__error_nomem(err);
+		if (!rc)
+			rc = read_marked(v->cat, marks, start, &news, err);
+		kedge__free(marks);
+	}
+	return rc;
+}
+
 static int verify_pinned(struct kedge__verifier *v, struct kedge__error *err)
 {
 	int rc;
 
-	rc = kedge__catalog_scan(v->cat, err);
+	rc = read_manifests(v, err);
 	if (!rc)
 		rc = select_entries(v, err);
 	if (!rc)

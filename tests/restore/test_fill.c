@@ -488,12 +488,7 @@ static uint64_t bytes_to_read(struct lab *lab, struct kedge__lineage *l, uint64_
 {
 	uint64_t bytes, sum = size_of("%s/%s", lab->dir, KEDGE__STORE_MARKER_NAME);
 
-	for (size_t i = 0; i < kedge__catalog_count(lab->cat); i++) {
-		char *name = kedge__set_file_name(kedge__catalog_at(lab->cat, i)->version);
-
-		sum += size_of("%s/job/%s", lab->dir, name);
-		kedge__free(name);
-	}
+	sum += size_of("%s/job/%s", lab->dir, "index"); /* instead of the manifests */
 	for (size_t i = 0; i < kedge__lineage_count(l); i++) {
 		const struct kedge__segment *seg = kedge__lineage_at(l, i);
 

@@ -93,7 +93,8 @@ static void flip_tree(const char *dir, const char *path, const struct job *job, 
 	for (size_t i = 0; i < count; i++) {
 		char *below = kedge__asprintf("%s/%s", path, names[i]);
 
-		flip_tree(dir, below, job, files);
+		if (strcmp(names[i], "index") != 0) /* test_index.c */
+			flip_tree(dir, below, job, files);
 		kedge__free(below);
 	}
 	kedge__fs_list_free(names, count);
@@ -218,6 +219,9 @@ static void test_lineage_and_strays(void **state)
 	assert_int_equal(report.strays, 2);
 	kedge__verify_report_done(&report);
 	/* What a crash can leave goes; what somebody put there, and the job's record, stays. */
+	kedge__catalog_close(cat);
+	drop_index(dir);
+	cat = open_store(dir);
 	assert_ok(kedge__catalog_clean(cat, &removed, err));
 	assert_int_equal(removed, 1);
 	assert_true(kedge__fs_exists(record) && kedge__fs_exists(odd) && !kedge__fs_exists(path));
@@ -290,7 +294,7 @@ static void test_manifests(void **state)
 	data = load_file(path, &bytes);
 	for (size_t length = 0; length < bytes; length++) {
 		store_file(path, data, length);
-		assert_ok(kedge__catalog_scan(cat, err));
+		assert_ok(kedge__catalog_rescan(cat, err));
 		assert_int_equal(kedge__catalog_count(cat), 2);
 		assert_int_equal(kedge__catalog_at(cat, 1)->problem.code, KEDGE_E_DAMAGED);
 		assert_fails(KEDGE_E_DAMAGED, path, compare_index(&cat, 1, &job, 1, err));
@@ -300,7 +304,7 @@ static void test_manifests(void **state)
 	assert_ok(kedge__catalog_clean(cat, &removed, err));
 	assert_int_equal(removed, 0);
 	store_file(path, data, bytes);
-	assert_ok(kedge__catalog_scan(cat, err));
+	assert_ok(kedge__catalog_rescan(cat, err));
 	assert_all_whole(cat, &job);
 	unlink(segment);
 	assert_fails(KEDGE_E_MISSING, segment, compare_index(&cat, 1, &job, 1, err));

@@ -259,6 +259,8 @@ static void test_disk_stays_full(void **state)
  * Kills of a process do not show whether syncs are where they must be for the machine to be killed. What each call says
  * when it fails does. */
 
+#define IN_INDEX NULL /* a record that is not appended is no error: the index goes */
+
 static int run_remove(struct kedge__catalog *cat, const struct job *job, struct kedge__error *err)
 {
 	(void)job;
@@ -277,7 +279,10 @@ static void assert_order(int (*run)(struct kedge__catalog *cat, const struct job
 
 		cat = ground_reset(&g);
 		assert_int_equal(kedge__fault_set(spec, NULL), 0);
-		assert_fails(KEDGE_E_IO, calls[n], run(cat, &g.job, err));
+		if (calls[n])
+			assert_fails(KEDGE_E_IO, calls[n], run(cat, &g.job, err));
+		else
+			assert_ok(run(cat, &g.job, err));
 		kedge__fault_set(NULL, NULL);
 		kedge__catalog_close(cat);
 		kedge__free(spec);
@@ -310,6 +315,7 @@ static void test_order_of_a_save(void **state)
 	    "cannot sync ",
 	    "cannot rename ",
 	    "cannot sync directory ",
+	    IN_INDEX,
 	};
 
 	(void)state;
@@ -330,6 +336,7 @@ static void test_order_of_a_save_unsynced(void **state)
 	    "r0000000-g0.seg.tmp",      "cannot write ",          "cannot rename ",
 	    "r0000001-g0.seg.tmp",      "cannot write ",          "cannot rename ",
 	    "cannot create ",           "cannot write ",          "cannot rename ",
+	    IN_INDEX,
 	};
 
 	(void)state;
@@ -339,7 +346,8 @@ static void test_order_of_a_save_unsynced(void **state)
 static void test_order_of_a_removal(void **state)
 {
 	static const char *const calls[] = {
-	    "set-00000000000000000004: ", "cannot sync directory ",   "r0000000-g0.seg: ",
+	    "set-00000000000000000004: ", IN_INDEX,
+	    "cannot sync directory ",     "r0000000-g0.seg: ",
 	    "r0000001-g0.seg: ",          "cannot remove directory ",
 	};
 

@@ -170,6 +170,9 @@ static void test_only_ours_are_removed(void **state)
 		put(dir, ours[i]);
 	for (size_t i = 0; i < KEDGE__COUNT(others); i++)
 		put(dir, others[i]);
+	kedge__catalog_close(cat);
+	drop_index(dir);
+	cat = open_store(dir);
 	assert_ok(kedge__catalog_clean(cat, &removed, err));
 	assert_int_equal(removed, KEDGE__COUNT(ours));
 	assert_ok(kedge__gc(cat, 1, false, &report, err));

@@ -1,0 +1,621 @@
+/*
+ * Entries that are current. A manifest is read once: from then on its file is known by its state (inode, size, times), in
+ * the entry, and in the index for those who come later. Whoever wants to know what the disk gives now (verify) reads it again.
+ */
+#include "store/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define MANIFESTS 64 /* that are open at once */
+
+/* ------------------------------------------------------------------ one entry */
+
+static void entry_free(struct kedge__catalog_entry *entry)
+{
+	if (!entry)
+		return;
+	if (!entry->problem.code)
+		kedge__set_done(&entry->set);
+	kedge__error_done(&entry->problem);
+	kedge__free(entry);
+}
+
+void kedge__entries_free(struct kedge__entry_list *entries)
+{
+	for (size_t i = 0; i < entries->count; i++)
+		entry_free(entries->at[i]);
+	kedge__array_done(entries);
+}
+
+static int64_t nanoseconds(struct timespec t)
+{
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static struct kedge__file_state state_of(const struct stat *st)
+{
+	return (struct kedge__file_state){.inode = (uint64_t)st->st_ino,
+					  .bytes = (uint64_t)st->st_size,
+					  .mtime_ns = nanoseconds(st->st_mtim),
+					  .ctime_ns = nanoseconds(st->st_ctim)};
+}
+
+static bool state_equal(const struct kedge__file_state *a, const struct kedge__file_state *b)
+{
+	return a->inode == b->inode && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_ns == b->ctime_ns;
+}
+
+static bool entry_fits(const struct kedge__catalog_entry *entry, const struct kedge__file_state *state)
+{
+	return !entry->problem.code && state_equal(&entry->file, state);
+}
+
+static int set_parse(const struct kedge__catalog *cat, uint64_t version, const void *data, size_t bytes,
+		     struct kedge__set *set, struct kedge__error *err)
+{
+	int rc = kedge__set_decode(data, bytes, set, err);
+
+	if (rc)
+		return rc;
+	if (set->version != version)
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of version %" PRIu64, set->version);
+	else if (strcmp(set->name, cat->name) != 0)
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of job %s", set->name);
+	if (rc)
+		kedge__set_done(set);
+	return rc;
+}
+
+/* A manifest as its file has it. */
+struct manifest {
+	struct kedge__file_state state;
+	uint8_t *data;
+	size_t bytes;
+};
+
+/* 1 and *M filled, 0 if there is none, or an error. FD is the file if it is open already, and closed; else -1. */
+static int manifest_read(struct kedge__catalog *cat, const char *path, int fd, struct manifest *m,
+			 struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	struct stat st;
+	int rc = fd < 0 ? kedge__fs_open_read(path, &fd, &problem) : 0;
+
+	*m = (struct manifest){0};
+	if (!rc && fstat(fd, &st) == 0)
+		m->state = state_of(&st);
+	if (!rc)
+		rc = kedge__file_read(path, fd, KEDGE__NO_MANIFEST_SIZE, &m->data, &m->bytes, &problem);
+	if (rc && problem.sys_errno == ENOENT)
+		rc = 0;
+	else if (rc)
+		kedge__error_move(err, &problem);
+	else
+		rc = 1;
+	cat->manifests_read++;
+	if (rc == 1)
+		kedge__catalog_count_read(cat, m->bytes);
+	kedge__error_done(&problem);
+	return rc;
+}
+
+/* The same, and what it says. M, which may be filled also on failure, is the caller's to free. */
+static int read_set(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__set *set, struct manifest *m,
+		    struct kedge__error *err)
+{
+	char *path = kedge__catalog_set_path(cat, version);
+	int rc;
+
+	*m = (struct manifest){0};
+	if (!path) {
+		kedge__fs_close(fd);
+		return kedge__error_nomem(err);
+	}
+	rc = manifest_read(cat, path, fd, m, err);
+	if (rc == 1 && (rc = set_parse(cat, version, m->data, m->bytes, set, err)) != 0)
+		(void)kedge__error_prefix(err, "%s", path);
+	else if (!rc && m->data)
+		rc = 1;
+	kedge__free(path);
+	return rc;
+}
+
+int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
+			    struct kedge__error *err)
+{
+	struct manifest m;
+	int rc = read_set(cat, version, -1, set, &m, err);
+
+	kedge__free(m.data);
+	return rc;
+}
+
+/*
+ * *OUT is NULL when the manifest is gone. What is wrong with a manifest is kept in the entry. FD as above. *DATA, the
+ * contents, is the caller's, unless DATA is NULL.
+ */
+static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__catalog_entry **out,
+		      uint8_t **data, struct kedge__error *err)
+{
+	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
+	struct manifest m = {0};
+	int rc;
+
+	if (!entry) {
+		kedge__fs_close(fd);
+		return kedge__error_nomem(err);
+	}
+	entry->version = version;
+	entry->unswept = true;
+	rc = read_set(cat, version, fd, &entry->set, &m, &entry->problem);
+	entry->file = m.state;
+	if (data)
+		*data = m.data;
+	else
+		kedge__free(m.data);
+	if (rc == KEDGE_E_NOMEM) {
+		entry_free(entry);
+		return kedge__error_nomem(err);
+	}
+	entry->read_at = cat->manifests_read;
+	if (rc == 0) {
+		kedge__free(entry);
+		entry = NULL;
+	}
+	*out = entry;
+	return 0;
+}
+
+/* An entry of contents that are known to be those of its file; NULL: they cannot be read, or there is no memory. */
+static struct kedge__catalog_entry *entry_of(const struct kedge__catalog *cat, const struct kedge__index_record *r)
+{
+	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->version = r->version;
+	entry->file = r->file;
+	entry->unswept = r->unswept;
+	if (set_parse(cat, r->version, r->manifest, (size_t)r->file.bytes, &entry->set, NULL) == 0)
+		return entry;
+	kedge__free(entry);
+	return NULL;
+}
+
+/* ------------------------------------------------------------------ one entry of the catalogue */
+
+void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
+{
+	size_t i = kedge__catalog_index(cat, version);
+	struct kedge__catalog_entry **at = cat->entries.at;
+
+	if (i == cat->entries.count || at[i]->version != version)
+		return;
+	if (cat->head == &at[i]->set)
+		cat->head_known = false;
+	entry_free(at[i]);
+	memmove(at + i, at + i + 1, (cat->entries.count - i - 1) * sizeof(*at));
+	cat->entries.count--;
+}
+
+/* ENTRY in the place of what VERSION had; NULL: nothing. */
+static int entry_set(struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry *entry,
+		     struct kedge__error *err)
+{
+	size_t i;
+
+	if (entry && !kedge__array_reserve(&cat->entries, cat->entries.count + 1)) {
+		entry_free(entry);
+		return kedge__error_nomem(err);
+	}
+	kedge__catalog_forget(cat, version);
+	if (!entry)
+		return 0;
+	i = kedge__catalog_index(cat, version);
+	memmove(cat->entries.at + i + 1, cat->entries.at + i, (cat->entries.count - i) * sizeof(*cat->entries.at));
+	cat->entries.at[i] = entry;
+	cat->entries.count++;
+	kedge__history_note(cat, entry);
+	return 0;
+}
+
+static struct kedge__catalog_entry *entry_find(struct kedge__catalog *cat, uint64_t version)
+{
+	size_t i = kedge__catalog_index(cat, version);
+
+	return i < cat->entries.count && cat->entries.at[i]->version == version ? cat->entries.at[i] : NULL;
+}
+
+/* The state of the file of VERSION; false: it has none, or cannot be asked. */
+static bool state_now(const struct kedge__catalog *cat, uint64_t version, struct kedge__file_state *state, bool *gone)
+{
+	char *path = kedge__catalog_set_path(cat, version);
+	struct stat st;
+	bool there = path && stat(path, &st) == 0;
+
+	*gone = path && !there && errno == ENOENT;
+	if (there)
+		*state = state_of(&st);
+	kedge__free(path);
+	return there && S_ISREG(st.st_mode);
+}
+
+/* HINT, if not NULL, says what the manifest may be. */
+static int refresh(struct kedge__catalog *cat, uint64_t version, const struct kedge__index_record *hint,
+		   struct kedge__error *err)
+{
+	struct kedge__catalog_entry *entry = entry_find(cat, version);
+	struct kedge__file_state now;
+	bool gone, known = state_now(cat, version, &now, &gone);
+	int rc = 0;
+
+	if (gone) {
+		kedge__catalog_forget(cat, version);
+		return 0;
+	}
+	if (known && entry && entry_fits(entry, &now)) {
+		entry->unswept = hint ? hint->unswept : entry->unswept;
+		return 0;
+	}
+	entry = known && hint && state_equal(&hint->file, &now) ? entry_of(cat, hint) : NULL;
+	if (!entry)
+		rc = entry_load(cat, version, -1, &entry, NULL, err);
+	return rc ? rc : entry_set(cat, version, entry, err);
+}
+
+int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+{
+	return refresh(cat, version, NULL, err);
+}
+
+int kedge__catalog_reread_one(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+{
+	const struct kedge__catalog_entry *old = entry_find(cat, version);
+	struct kedge__catalog_entry *entry;
+	int rc = entry_load(cat, version, -1, &entry, NULL, err);
+
+	if (rc)
+		return rc;
+	if (entry && old && state_equal(&old->file, &entry->file))
+		entry->unswept = old->unswept;
+	return entry_set(cat, version, entry, err);
+}
+
+int kedge__catalog_put(struct kedge__catalog *cat, uint64_t version, const struct kedge__bytes *text, bool unswept,
+		       struct kedge__index_record *note, struct kedge__error *err)
+{
+	struct kedge__index_record r = {
+	    .kind = KEDGE__INDEX_PUBLISHED, .unswept = unswept, .version = version, .manifest = text->at};
+	struct kedge__catalog_entry *entry = NULL;
+	bool gone;
+	int rc;
+
+	if (state_now(cat, version, &r.file, &gone) && r.file.bytes == text->count)
+		entry = entry_of(cat, &r);
+	rc = entry ? entry_set(cat, version, entry, err) : refresh(cat, version, NULL, err);
+	*note = entry ? r : (struct kedge__index_record){.kind = KEDGE__INDEX_REMOVED, .version = version};
+	return rc;
+}
+
+int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_record *r, struct kedge__error *err)
+{
+	struct kedge__catalog_entry *entry;
+
+	switch (r->kind) {
+	case KEDGE__INDEX_PUBLISHED:
+		return refresh(cat, r->version, r, err);
+	case KEDGE__INDEX_REMOVED:
+		return refresh(cat, r->version, NULL, err);
+	case KEDGE__INDEX_REOPENED:
+		entry = entry_find(cat, r->version);
+		if (entry)
+			entry->unswept = true;
+		break;
+	case KEDGE__INDEX_SWEPT:
+		for (size_t i = 0; i < cat->entries.count; i++)
+			cat->entries.at[i]->unswept = false;
+		break;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ all of them */
+
+struct rescan {
+	struct kedge__catalog *cat;
+	bool reread;  /* what stat() says is not enough */
+	bool rebuild; /* the index, of all entries */
+	struct kedge__index_view view;
+	struct kedge__version_list versions; /* in the directory, ascending */
+	struct kedge__entry_list fresh;      /* one per version; NULL: not known yet, or gone */
+	struct kedge__index_record_list notes;
+	KEDGE__ARRAY(uint8_t *) contents; /* that notes point into */
+};
+
+static int add_version(void *ctx, const char *name, struct kedge__error *err)
+{
+	struct rescan *r = ctx;
+	uint64_t version;
+
+	if (kedge__set_file_parse(name, &version) && !kedge__array_push(&r->versions, version))
+		return kedge__error_nomem(err);
+	return 0;
+}
+
+static int compare_versions(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The entry of VERSION without reading its manifest, if that can be. OLD: what the catalogue has; or NULL. */
+static int match(struct rescan *r, uint64_t version, struct kedge__catalog_entry *old,
+		 const struct kedge__file_state *now, struct kedge__catalog_entry **out, struct kedge__error *err)
+{
+	const struct kedge__index_hint *hint = kedge__index_find(&r->view, version);
+	struct kedge__catalog_entry *entry = old && entry_fits(old, now) ? old : NULL;
+
+	if (hint && !state_equal(&hint->record.file, now))
+		hint = NULL;
+	/* What is to be noted has to be had in full. */
+	if (r->rebuild && !hint)
+		return 0;
+	if (!entry && hint)
+		entry = entry_of(r->cat, &hint->record);
+	if (entry && hint)
+		entry->unswept = hint->record.unswept;
+	if (entry && r->rebuild && !kedge__array_push(&r->notes, hint->record)) {
+		if (entry != old)
+			entry_free(entry);
+		return kedge__error_nomem(err);
+	}
+	*out = entry;
+	return 0;
+}
+
+static int match_all(struct rescan *r, struct kedge__error *err)
+{
+	const struct kedge__entry_list *old = &r->cat->entries;
+	char name[KEDGE__SET_FILE_ROOM];
+	int dir, rc = kedge__fs_open_dir(r->cat->dir, &dir, err);
+	size_t at = 0;
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < r->versions.count && !rc; i++) {
+		uint64_t version = r->versions.at[i];
+		struct kedge__catalog_entry *known;
+		struct kedge__file_state now;
+		struct stat st;
+
+		while (at < old->count && old->at[at]->version < version)
+			at++;
+		known = at < old->count && old->at[at]->version == version ? old->at[at] : NULL;
+		kedge__set_file_format(version, name);
+		if (fstatat(dir, name, &st, 0) != 0 || !S_ISREG(st.st_mode))
+			continue;
+		now = state_of(&st);
+		rc = match(r, version, known, &now, &r->fresh.at[i], err);
+	}
+	kedge__fs_close(dir);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ those that have to be read */
+
+/* Manifests that are opened together, so that storage fetches them all at once. */
+struct manifests {
+	size_t places[MANIFESTS]; /* in the list of versions */
+	int fds[MANIFESTS];       /* -1: could not be opened; why, is found out in its turn */
+	size_t count;
+};
+
+static void manifest_open(const struct rescan *r, size_t place, struct manifests *m)
+{
+	char *path = kedge__catalog_set_path(r->cat, r->versions.at[place]);
+	int fd = -1;
+
+	if (path && kedge__fs_open_read(path, &fd, NULL) == 0)
+		kedge__fs_expect(fd, 0, 1);
+	else
+		fd = -1;
+	m->places[m->count] = place;
+	m->fds[m->count++] = fd;
+	kedge__free(path);
+}
+
+/* DATA, the contents of ENTRY's manifest, goes into the index. */
+static int take_note(struct rescan *r, const struct kedge__catalog_entry *entry, uint8_t *data,
+		     struct kedge__error *err)
+{
+	const struct kedge__index_record note = {.kind = KEDGE__INDEX_PUBLISHED,
+						 .unswept = entry->unswept,
+						 .version = entry->version,
+						 .file = entry->file,
+						 .manifest = data};
+
+	if (!kedge__array_push(&r->contents, data)) {
+		kedge__free(data);
+		return kedge__error_nomem(err);
+	}
+	return kedge__array_push(&r->notes, note) ? 0 : kedge__error_nomem(err);
+}
+
+/* By what was known of the same file. */
+static bool was_unswept(const struct rescan *r, const struct kedge__catalog_entry *entry)
+{
+	const struct kedge__catalog_entry *old = kedge__catalog_find(r->cat, entry->version);
+	const struct kedge__index_hint *hint = kedge__index_find(&r->view, entry->version);
+
+	if (hint && state_equal(&hint->record.file, &entry->file))
+		return hint->record.unswept;
+	return !old || !state_equal(&old->file, &entry->file) || old->unswept;
+}
+
+static int take(struct rescan *r, size_t place, int fd, struct kedge__error *err)
+{
+	struct kedge__catalog_entry *entry;
+	uint8_t *data = NULL;
+	int rc = entry_load(r->cat, r->versions.at[place], fd, &entry, &data, err);
+
+	if (!rc && entry)
+		entry->unswept = was_unswept(r, entry);
+	if (rc || !entry || entry->problem.code || r->cat->read_only || (r->reread && !r->rebuild))
+		kedge__free(data);
+	else
+		rc = take_note(r, entry, data, err);
+	if (!rc)
+		r->fresh.at[place] = entry;
+	return rc;
+}
+
+static int take_all(struct rescan *r, struct manifests *m, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		if (!rc)
+			rc = take(r, m->places[i], m->fds[i], err);
+		else
+			kedge__fs_close(m->fds[i]);
+	}
+	m->count = 0;
+	return rc;
+}
+
+static int read_others(struct rescan *r, struct kedge__error *err)
+{
+	struct manifests m = {.count = 0};
+	int rc = 0;
+
+	for (size_t i = 0; i < r->versions.count && !rc; i++) {
+		if (!r->fresh.at[i])
+			manifest_open(r, i, &m);
+		if (m.count == MANIFESTS)
+			rc = take_all(r, &m, err);
+	}
+	return rc ? rc : take_all(r, &m, err);
+}
+
+/* ------------------------------------------------------------------ what comes of it */
+
+/* Free the entries of LIST that OTHERS has not. Both ascend. */
+static void free_others(struct kedge__entry_list *list, const struct kedge__entry_list *others)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		while (at < others->count && others->at[at]->version < list->at[i]->version)
+			at++;
+		if (at == others->count || others->at[at] != list->at[i])
+			entry_free(list->at[i]);
+	}
+	kedge__array_done(list);
+}
+
+/* Without the versions that went away meanwhile. */
+static void close_ranks(struct kedge__entry_list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->at[i])
+			list->at[kept++] = list->at[i];
+	list->count = kept;
+}
+
+static int compare_notes(const void *a, const void *b)
+{
+	const struct kedge__index_record *x = a, *y = b;
+
+	return x->version < y->version ? -1 : x->version > y->version;
+}
+
+static int rescan_read(struct rescan *r, struct kedge__error *err)
+{
+	int rc = kedge__fs_each(r->cat->dir, add_version, r, err);
+
+	if (rc)
+		return rc;
+	if (r->versions.count)
+		qsort(r->versions.at, r->versions.count, sizeof(*r->versions.at), compare_versions);
+	if (!kedge__array_reserve(&r->fresh, r->versions.count + 1))
+		return kedge__error_nomem(err);
+	memset(r->fresh.at, 0, (r->versions.count + 1) * sizeof(*r->fresh.at));
+	r->fresh.count = r->versions.count;
+	rc = r->reread ? 0 : match_all(r, err);
+	if (!rc)
+		rc = read_others(r, err);
+	close_ranks(&r->fresh);
+	return rc;
+}
+
+static void rescan_done(struct rescan *r)
+{
+	for (size_t i = 0; i < r->contents.count; i++)
+		kedge__free(r->contents.at[i]);
+	kedge__array_done(&r->contents);
+	kedge__array_done(&r->notes);
+	kedge__array_done(&r->versions);
+}
+
+/* LOST: the index cannot be followed. */
+static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = r->cat;
+	int rc;
+
+	kedge__index_begin(cat, lost, &r->view, &r->rebuild);
+	rc = rescan_read(r, err);
+	if (rc) {
+		free_others(&r->fresh, &cat->entries);
+		kedge__index_drop(cat, &r->view);
+		kedge__index_close(&cat->index); /* what it says from now on is not all that is news */
+	} else {
+		if (r->notes.count)
+			qsort(r->notes.at, r->notes.count, sizeof(*r->notes.at), compare_notes);
+		free_others(&cat->entries, &r->fresh);
+		cat->entries = r->fresh;
+		cat->head_known = false;
+		kedge__index_finish(cat, &r->view, &r->notes, r->rebuild);
+	}
+	rescan_done(r);
+	return rc;
+}
+
+int kedge__catalog_rescan(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	struct rescan r = {.cat = cat};
+	bool lost;
+	int rc = kedge__index_follow(cat, &lost, err);
+
+	return rc ? rc : rescan(&r, lost, err);
+}
+
+int kedge__catalog_reread(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	struct rescan r = {.cat = cat, .reread = true};
+	bool lost;
+	int rc = kedge__index_follow(cat, &lost, err);
+
+	return rc ? rc : rescan(&r, lost, err);
+}
+
+int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	struct rescan r = {.cat = cat};
+	bool lost;
+	int rc = kedge__index_follow(cat, &lost, err);
+
+	return rc || !lost ? rc : rescan(&r, true, err);
+}
+
+uint64_t kedge__catalog_manifests_read(const struct kedge__catalog *cat)
+{
+	return cat->manifests_read;
+}
