@@ -309,8 +309,9 @@ struct kedge__file_state { /* as stat() has it: another file, or other contents,
 enum kedge__index_kind {
 	KEDGE__INDEX_PUBLISHED = 1, /* the manifest of VERSION was put in place */
 	KEDGE__INDEX_REMOVED = 2,   /* it was removed */
-	KEDGE__INDEX_REOPENED = 3,  /* segments that its manifest does not name are going to be written */
-	KEDGE__INDEX_SWEPT = 4,     /* there is none of those left, in any version so far; VERSION is 0 */
+	KEDGE__INDEX_CHANGING = 3,  /* one of both is about to happen: nobody knows before the record of it */
+	KEDGE__INDEX_REOPENED = 4,  /* segments that its manifest does not name are going to be written */
+	KEDGE__INDEX_SWEPT = 5,     /* there is none of those left, and nothing about to happen; VERSION is 0 */
 };
 
 struct kedge__index_record {

@@ -113,6 +113,9 @@ void kedge__flush_local(struct kedge__chore *c)
 	c->rc = kedge__catalog_scan(from, &c->err);
 	if (!c->rc)
 		c->rc = kedge__catalog_scan(to, &c->err);
+	if (!c->rc && kedge__catalog_count(to))
+		c->rc = kedge__catalog_refresh_lineage(
+		    to, kedge__catalog_at(to, kedge__catalog_count(to) - 1)->version, &c->err);
 	if (!c->rc)
 		c->rc = flush_version(c, &c->err);
 	kedge__catalog_unpin(from);

@@ -416,6 +416,33 @@ int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool
 	return mark(cat, version, tolerant, marks, &lowest, err);
 }
 
+int kedge__catalog_refresh_lineage(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+{
+	size_t top = kedge__catalog_index(cat, version), open_count = 1, i;
+	uint8_t *marks = kedge__calloc(cat->entries.count + 1, 1);
+	int rc = marks ? 0 : kedge__error_nomem(err);
+
+	if (top == cat->entries.count || cat->entries.at[top]->version != version)
+		open_count = 0;
+	else if (!rc)
+		marks[top] = OPEN;
+	for (i = top + 1; open_count && !rc; i--) {
+		uint64_t at = cat->entries.at[i - 1]->version;
+		const struct kedge__catalog_entry *entry;
+
+		if (marks[i - 1] != OPEN)
+			continue;
+		open_count--;
+		/* If it is gone now, those above it move; nobody looks at their marks any more. */
+		rc = kedge__catalog_refresh(cat, at, err);
+		entry = kedge__catalog_find(cat, at);
+		if (!rc && entry)
+			rc = mark_sources(cat, version, entry, marks, &open_count, true, err);
+	}
+	kedge__free(marks);
+	return rc;
+}
+
 int kedge__catalog_closure(const struct kedge__catalog *cat, uint64_t version, uint64_t **list, size_t *count,
 			   struct kedge__error *err)
 {

@@ -6,8 +6,9 @@
  *     (inode, size, times) that it had when the record was written (scan.c).
  *  2. No version is lost by it when a catalogue is opened: the directory says which there are.
  *  3. A catalogue that follows the log learns of every change that was made through any other one: whoever changes a manifest
- *     appends to the log that is at the path afterwards, or removes that log. So a follower that finds the log where it was,
- *     with nothing new, has missed nothing.
+ *     appends to the log that is at the path before it does and afterwards, or removes that log. Between the two records
+ *     followers look at the manifest each time, also when the second one never comes. So a follower that finds the log where
+ *     it was, with nothing new, has missed nothing.
  *  4. For 3, a log is replaced or filled only by whoever has locked (flock) the one at the path before it reads the directory,
  *     and records are appended under the same lock. A change comes before its record: either whoever replaces the log sees it
  *     in the directory, or its record waits for the lock and goes to the new log.
@@ -35,6 +36,7 @@
 void kedge__index_close(struct kedge__index *x)
 {
 	kedge__fs_close(x->fd);
+	kedge__array_done(&x->pending);
 	*x = (struct kedge__index){.fd = -1};
 }
 
@@ -71,8 +73,9 @@ static bool log_open(const struct kedge__catalog *cat, int *fd, bool *writable)
 	return *writable || kedge__fs_open_read(cat->index_path, fd, NULL) == 0;
 }
 
-/* FD is the log from now on, followed up to OFFSET, before which CHAIN stands. */
-static void log_hold(struct kedge__catalog *cat, int fd, bool writable, uint64_t offset, const uint8_t *chain)
+/* FD is the log from now on, followed up to OFFSET, before which CHAIN stands. PENDING is taken over. */
+static void log_hold(struct kedge__catalog *cat, int fd, bool writable, uint64_t offset, const uint8_t *chain,
+		     struct kedge__version_list *pending)
 {
 	struct kedge__index *x = &cat->index;
 	struct stat st;
@@ -90,7 +93,8 @@ static void log_hold(struct kedge__catalog *cat, int fd, bool writable, uint64_t
 				   .dev = (uint64_t)st.st_dev,
 				   .ino = (uint64_t)st.st_ino,
 				   .offset = offset,
-				   .limit = x->limit};
+				   .pending = *pending};
+	*pending = (struct kedge__version_list){0};
 	memcpy(x->chain, chain, CHAIN_BYTES);
 }
 
@@ -104,6 +108,26 @@ static bool log_is_held(const struct kedge__catalog *cat, uint64_t *bytes)
 	    (uint64_t)st.st_ino != x->ino)
 		return false;
 	*bytes = (uint64_t)st.st_size;
+	return true;
+}
+
+/* ------------------------------------------------------------------ what is about to happen */
+
+/* False: no memory. */
+static bool pending_apply(struct kedge__version_list *list, const struct kedge__index_record *r)
+{
+	size_t i = 0;
+
+	if (r->kind == KEDGE__INDEX_REOPENED)
+		return true;
+	if (r->kind == KEDGE__INDEX_SWEPT)
+		list->count = 0;
+	while (i < list->count && list->at[i] != r->version)
+		i++;
+	if (r->kind == KEDGE__INDEX_CHANGING)
+		return i < list->count || kedge__array_push(list, r->version);
+	if (i < list->count)
+		list->at[i] = list->at[--list->count];
 	return true;
 }
 
@@ -126,7 +150,7 @@ static int tail_apply(struct kedge__catalog *cat, uint64_t size, bool *good, str
 		goto free;
 	kedge__catalog_count_read(cat, bytes);
 	while (!rc && at < bytes && kedge__index_record_decode(data, bytes, &at, &r, NULL) == 0) {
-		rc = kedge__catalog_apply(cat, &r, err);
+		rc = pending_apply(&x->pending, &r) ? kedge__catalog_apply(cat, &r, err) : kedge__error_nomem(err);
 		if (!rc) {
 			x->offset = size - (bytes - at);
 			memcpy(x->chain, data + at - CHAIN_BYTES, CHAIN_BYTES);
@@ -138,7 +162,7 @@ free:
 	return rc;
 }
 
-int kedge__index_follow(struct kedge__catalog *cat, bool *lost, struct kedge__error *err)
+static int follow(struct kedge__catalog *cat, bool *lost, struct kedge__error *err)
 {
 	struct kedge__index *x = &cat->index;
 	uint64_t size;
@@ -162,6 +186,15 @@ int kedge__index_follow(struct kedge__catalog *cat, bool *lost, struct kedge__er
 	rc = size > x->offset ? tail_apply(cat, size, &good, err) : 0;
 	*lost = !good;
 	log_unlock(x->fd);
+	return rc;
+}
+
+int kedge__index_follow(struct kedge__catalog *cat, bool *lost, struct kedge__error *err)
+{
+	int rc = follow(cat, lost, err);
+
+	for (size_t i = 0; i < cat->index.pending.count && !rc && !*lost; i++)
+		rc = kedge__catalog_refresh(cat, cat->index.pending.at[i], err);
 	return rc;
 }
 
@@ -213,12 +246,16 @@ static bool view_apply(struct kedge__index_view *view, const struct kedge__index
 	const struct kedge__index_hint hint = {*r, r->kind == KEDGE__INDEX_REMOVED, bytes};
 	size_t i = hint_index(view, r->version);
 
+	if (!pending_apply(&view->pending, r))
+		return false;
 	switch (r->kind) {
 	case KEDGE__INDEX_PUBLISHED:
 		return hint_put(view, &hint);
 	case KEDGE__INDEX_REMOVED:
 		view->dead += bytes;
 		return hint_put(view, &hint);
+	case KEDGE__INDEX_CHANGING:
+		break;
 	case KEDGE__INDEX_REOPENED:
 		if (i < view->count && view->at[i].record.version == r->version)
 			view->at[i].record.unswept = true;
@@ -324,7 +361,8 @@ void kedge__index_begin(struct kedge__catalog *cat, bool all, struct kedge__inde
 	if (there) {
 		view_load(cat, fd, view);
 		if (view->bytes >= CHAIN_BYTES)
-			log_hold(cat, fd, writable, view->bytes, view->data + view->bytes - CHAIN_BYTES);
+			log_hold(cat, fd, writable, view->bytes, view->data + view->bytes - CHAIN_BYTES,
+				 &view->pending);
 		else
 			kedge__fs_close(fd);
 	}
@@ -349,6 +387,7 @@ void kedge__index_drop(const struct kedge__catalog *cat, struct kedge__index_vie
 	kedge__fs_close(view->locked);
 	kedge__fs_close(view->fresh);
 	kedge__array_done(view);
+	kedge__array_done(&view->pending);
 	kedge__free(view->data);
 	*view = (struct kedge__index_view){.locked = -1, .fresh = -1};
 }
@@ -361,6 +400,17 @@ static bool put_records(struct kedge__bytes *out, const struct kedge__index_reco
 	return true;
 }
 
+static bool put_pending(struct kedge__bytes *out, const struct kedge__version_list *pending)
+{
+	for (size_t i = 0; i < pending->count; i++) {
+		const struct kedge__index_record r = {.kind = KEDGE__INDEX_CHANGING, .version = pending->at[i]};
+
+		if (kedge__index_record_encode(&r, out, NULL) != 0)
+			return false;
+	}
+	return true;
+}
+
 static bool rebuild_write(const struct kedge__catalog *cat, int fd, const char *path,
 			  const struct kedge__index_record_list *records, struct kedge__bytes *out)
 {
@@ -368,6 +418,7 @@ static bool rebuild_write(const struct kedge__catalog *cat, int fd, const char *
 
 	return getrandom(&nonce, sizeof(nonce), 0) == (ssize_t)sizeof(nonce) &&
 	       kedge__index_header_encode(&cat->id, nonce, out, NULL) == 0 && put_records(out, records) &&
+	       put_pending(out, &cat->index.pending) &&
 	       kedge__fs_write(fd, out->at, out->count, path, NULL) == 0;
 }
 
@@ -378,6 +429,7 @@ static bool rebuild_end(struct kedge__catalog *cat, struct kedge__index_view *vi
 	bool replaces = view->fresh >= 0;
 	int fd = replaces ? view->fresh : view->locked;
 	const char *path = replaces ? cat->index_tmp : cat->index_path;
+	struct kedge__version_list pending;
 	struct kedge__bytes out = {0};
 	bool done = rebuild_write(cat, fd, path, records, &out) &&
 		    (!replaces || kedge__fs_rename(path, cat->index_path, NULL) == 0);
@@ -387,7 +439,9 @@ static bool rebuild_end(struct kedge__catalog *cat, struct kedge__index_view *vi
 		if (replaces)
 			kedge__fs_close(view->locked);
 		view->locked = view->fresh = -1;
-		log_hold(cat, fd, true, out.count, out.at + out.count - CHAIN_BYTES);
+		pending = cat->index.pending;
+		cat->index.pending = (struct kedge__version_list){0};
+		log_hold(cat, fd, true, out.count, out.at + out.count - CHAIN_BYTES, &pending);
 		cat->index.limit = 2 * out.count + LIMIT_LEAST;
 	}
 	kedge__bytes_done(&out);

@@ -36,6 +36,7 @@ struct kedge__index { /* the log as far as this catalogue has followed it: index
 	uint64_t offset;   /* what comes from here on is news; at least 8 */
 	uint8_t chain[8];  /* the bytes before it */
 	uint64_t limit;    /* above this size it is time to write it again */
+	struct kedge__version_list pending; /* whose manifests may change at any moment, or have */
 };
 
 struct kedge__catalog {
@@ -108,6 +109,7 @@ struct kedge__index_view { /* a log that was read */
 	size_t bytes;
 	struct kedge__index_hint *at; /* ascending versions */
 	size_t count, room;
+	struct kedge__version_list pending;
 	size_t dead; /* bytes that say nothing any more */
 	bool sound;  /* all of it could be read */
 	int locked;  /* the log that is going to be replaced, or filled; -1 */
@@ -129,7 +131,7 @@ const struct kedge__index_hint *kedge__index_find(const struct kedge__index_view
 void kedge__index_finish(struct kedge__catalog *cat, struct kedge__index_view *view,
 			 const struct kedge__index_record_list *records, bool rebuild);
 void kedge__index_drop(const struct kedge__catalog *cat, struct kedge__index_view *view); /* instead of finish(), on failure */
-/* Append what this catalogue just did. If that fails, there is no index any more. */
+/* Append what this catalogue just did, or (CHANGING) is about to do. If that fails, there is no index any more. */
 void kedge__index_note(struct kedge__catalog *cat, const struct kedge__index_record *r);
 
 /* Set MARKS[i], one byte an entry, for VERSION and all entries that it depends on, by the manifests. TOLERANT: what is

@@ -206,7 +206,7 @@ static int replace_manifest(const struct kedge__catalog *cat, const char *path, 
 int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set, struct kedge__error *err)
 {
 	struct kedge__error later = KEDGE__ERROR_INIT;
-	struct kedge__index_record note = {.kind = KEDGE__INDEX_REMOVED, .version = set->version};
+	struct kedge__index_record note = {.kind = KEDGE__INDEX_CHANGING, .version = set->version};
 	struct kedge__bytes text = {0};
 	char *path = kedge__catalog_set_path(cat, set->version);
 	bool unswept = false;
@@ -216,9 +216,11 @@ int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set,
 	rc = path ? kedge__set_encode(set, &text, err) : kedge__error_nomem(err);
 	if (rc)
 		goto free;
+	kedge__index_note(cat, &note);
 	rc = replace_manifest(cat, path, &text, err);
 	if (rc) {
 		(void)kedge__catalog_refresh(cat, set->version, NULL);
+		note.kind = KEDGE__INDEX_REMOVED;
 		kedge__index_note(cat, &note);
 		goto free;
 	}
@@ -240,16 +242,20 @@ free:
 
 int kedge__set_remove(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
 {
-	const struct kedge__index_record note = {.kind = KEDGE__INDEX_REMOVED, .version = version};
+	struct kedge__index_record note = {.kind = KEDGE__INDEX_CHANGING, .version = version};
 	char *path = kedge__catalog_set_path(cat, version);
 	size_t removed = 0;
 	int rc;
 
-	rc = path ? kedge__fs_unlink(path, err) : kedge__error_nomem(err);
+	if (!path)
+		return kedge__error_nomem(err);
+	kedge__index_note(cat, &note);
+	rc = kedge__fs_unlink(path, err);
 	kedge__free(path);
 	if (rc)
 		return rc;
 	kedge__catalog_forget(cat, version);
+	note.kind = KEDGE__INDEX_REMOVED;
 	kedge__index_note(cat, &note);
 	rc = kedge__fs_sync_dir(cat->dir, err);
 	if (!rc)
@@ -353,7 +359,7 @@ static int sweep_all(struct sweep *s, struct kedge__error *err)
 static void note_swept(struct kedge__catalog *cat)
 {
 	const struct kedge__index_record note = {.kind = KEDGE__INDEX_SWEPT};
-	bool news = false;
+	bool news = cat->index.pending.count;
 
 	for (size_t i = 0; i < cat->entries.count; i++) {
 		news = news || cat->entries.at[i]->unswept;

@@ -310,6 +310,8 @@ int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_r
 		return refresh(cat, r->version, r, err);
 	case KEDGE__INDEX_REMOVED:
 		return refresh(cat, r->version, NULL, err);
+	case KEDGE__INDEX_CHANGING: /* index.c looks at it until it is done */
+		break;
 	case KEDGE__INDEX_REOPENED:
 		entry = entry_find(cat, r->version);
 		if (entry)

@@ -98,6 +98,10 @@ int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *ru
 /* Look at one manifest, and read it if stat() says that it was changed: the entry is replaced, added, or gone if the file is. */
 int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
 
+/* The same for VERSION and all that it depends on: before something is made that needs them, since a scan need not have noticed what
+ * somebody did to them. */
+int kedge__catalog_refresh_lineage(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ sight.c: what there is, before anything is made or believed */
 
 enum kedge__sight {

@@ -27,8 +27,8 @@ static size_t path_count;
 
 static int collect(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)ftw;
-	if (type == FTW_F && st->st_size > 0) {
+	/* The index is a copy of what the manifests say; tests/store/test_index.c alters it. */
+	if (type == FTW_F && st->st_size > 0 && strcmp(path + ftw->base, "index") != 0) {
 		assert_true(path_count < 64);
 		snprintf(paths[path_count++], sizeof(paths[0]), "%s", path);
 	}

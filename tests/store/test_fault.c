@@ -310,6 +310,7 @@ static void test_order_of_a_save(void **state)
 	    "cannot sync ",
 	    "cannot rename ",
 	    "v00000000000000000005: ",
+	    IN_INDEX,
 	    "cannot create ",
 	    "cannot write ",
 	    "cannot sync ",
@@ -335,8 +336,8 @@ static void test_order_of_a_save_unsynced(void **state)
 	    "cannot create directory ", "cannot sync directory ", /* of the name, for the new entry */
 	    "r0000000-g0.seg.tmp",      "cannot write ",          "cannot rename ",
 	    "r0000001-g0.seg.tmp",      "cannot write ",          "cannot rename ",
-	    "cannot create ",           "cannot write ",          "cannot rename ",
-	    IN_INDEX,
+	    IN_INDEX,                   "cannot create ",         "cannot write ",
+	    "cannot rename ",           IN_INDEX,
 	};
 
 	(void)state;
@@ -346,9 +347,13 @@ static void test_order_of_a_save_unsynced(void **state)
 static void test_order_of_a_removal(void **state)
 {
 	static const char *const calls[] = {
-	    "set-00000000000000000004: ", IN_INDEX,
-	    "cannot sync directory ",     "r0000000-g0.seg: ",
-	    "r0000001-g0.seg: ",          "cannot remove directory ",
+	    IN_INDEX,
+	    "set-00000000000000000004: ",
+	    IN_INDEX,
+	    "cannot sync directory ",
+	    "r0000000-g0.seg: ",
+	    "r0000001-g0.seg: ",
+	    "cannot remove directory ",
 	};
 
 	(void)state;
