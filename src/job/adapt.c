@@ -179,7 +179,7 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 static int level_agree(kedge_t *k, struct kedge__set_key key)
 {
 	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].api, key.version);
-	uint64_t flags = e && !e->problem.code && kedge__set_key_id(&e->set) == key.id ? 0 : FLAG_L2;
+	uint64_t flags = e && !e->problem.code && kedge__set_image(&e->set) == key.id ? 0 : FLAG_L2;
 
 	(void)kedge__agree(&k->front, KEDGE__STEP_RESTART, key.version, 0, &flags, NULL);
 	return flags & FLAG_L2 ? 2 : 1;
@@ -264,9 +264,9 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 		return 0;
 	}
 	/* The writer speaks to the other ranks on the channel that is needed now. */
-	if (k->group.size > 1 && k->pending && k->front_alone)
-		kedge__write_finish(k);
-	kedge__chores_progress(k);
+	if (k->group.size > 1 && k->sealing.pending && k->front_alone)
+		kedge__seal_finish(k);
+	kedge__followups_progress(k);
 	flags = answer(k);
 	rc = kedge__agree(&k->front, KEDGE__STEP_SHOULD, 0, 0, &flags, err);
 	if (rc)

@@ -28,7 +28,7 @@ static const char *how(const struct estimate *e)
 	return e->measured ? "measured" : "predicted";
 }
 
-bool kedge__coalescing_complete(const struct kedge__l2_costs *costs, const struct kedge__l2_chain *chain,
+bool kedge__coalescing_due(const struct kedge__l2_costs *costs, const struct kedge__l2_chain *chain,
 				char why[KEDGE__POLICY_TEXT])
 {
 	double bytes = chain->deltas ? chain->delta_bytes : chain->batch_bytes;
@@ -37,22 +37,22 @@ bool kedge__coalescing_complete(const struct kedge__l2_costs *costs, const struc
 	struct estimate restore = estimate(-1, bytes, costs->read_rate > 0 ? costs->read_rate : costs->write_rate);
 	double gain = (double)(chain->deltas + 1) * restore.seconds;
 	uint64_t least;
-	bool complete;
+	bool self_contained;
 
 	if (full.seconds < 0 || delta.seconds < 0 || restore.seconds < 0 || costs->interval < 0) {
-		snprintf(why, KEDGE__POLICY_TEXT, "a delta: too little is measured to weigh it against a complete one");
+		snprintf(why, KEDGE__POLICY_TEXT, "a delta: too little is measured to weigh it against a self-contained version");
 		return false;
 	}
 	least = kedge__rex_coalesce(full.seconds, delta.seconds, restore.seconds, costs->interval, costs->mtbf);
-	complete = chain->deltas >= least && gain >= CHAIN_LEAST;
+	self_contained = chain->deltas >= least && gain >= CHAIN_LEAST;
 	snprintf(why, KEDGE__POLICY_TEXT,
 		 "%s: n = %" PRIu64 " deltas %s %" PRIu64
-		 "%s; complete %.3g s (%s), delta %.3g s (%s), to read one %.3g s "
+		 "%s; self-contained %.3g s (%s), delta %.3g s (%s), to read one %.3g s "
 		 "(%s), L2 interval %.4g s, a failure every %.4g s (%s)",
-		 complete ? "complete" : "a delta", chain->deltas, chain->deltas >= least ? ">=" : "<", least,
-		 chain->deltas >= least && !complete ? ", but they are read in less than a second" : "", full.seconds,
+		 self_contained ? "self-contained" : "a delta", chain->deltas, chain->deltas >= least ? ">=" : "<", least,
+		 chain->deltas >= least && !self_contained ? ", but they are read in less than a second" : "", full.seconds,
 		 how(&full), delta.seconds, how(&delta), restore.seconds,
 		 costs->read_rate > 0 ? "at the rate of restarts" : "at the rate of writing", costs->interval,
 		 costs->mtbf, costs->mtbf_known ? "known" : "preset");
-	return complete;
+	return self_contained;
 }

@@ -9,9 +9,9 @@
 
 static void drop_oldest(kedge_t *k)
 {
-	kedge__lineage_close(k->fetched.at[0].lineage);
-	k->fetched.count--;
-	memmove(&k->fetched.at[0], &k->fetched.at[1], k->fetched.count * sizeof(k->fetched.at[0]));
+	kedge__lineage_close(k->baseline.fetched.at[0].lineage);
+	k->baseline.fetched.count--;
+	memmove(&k->baseline.fetched.at[0], &k->baseline.fetched.at[1], k->baseline.fetched.count * sizeof(k->baseline.fetched.at[0]));
 }
 
 static int lineage_of(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)
@@ -20,18 +20,18 @@ static int lineage_of(kedge_t *k, uint64_t version, struct kedge__lineage **out,
 	struct kedge__job_fetched fresh = {.version = version};
 	int rc;
 
-	for (size_t i = 0; i < k->fetched.count; i++) {
-		if (k->fetched.at[i].version == version) {
-			*out = k->fetched.at[i].lineage;
+	for (size_t i = 0; i < k->baseline.fetched.count; i++) {
+		if (k->baseline.fetched.at[i].version == version) {
+			*out = k->baseline.fetched.at[i].lineage;
 			return 0;
 		}
 	}
-	if (k->fetched.count == OPEN_LIMIT)
+	if (k->baseline.fetched.count == OPEN_LIMIT)
 		drop_oldest(k);
 	rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &fresh.lineage, err);
 	if (rc)
 		return rc;
-	if (!kedge__array_push(&k->fetched, fresh)) {
+	if (!kedge__array_push(&k->baseline.fetched, fresh)) {
 		kedge__lineage_close(fresh.lineage);
 		return kedge__error_nomem(err);
 	}
@@ -49,7 +49,7 @@ int kedge__fetch(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t l
 
 void kedge__fetch_end(kedge_t *k)
 {
-	while (k->fetched.count)
+	while (k->baseline.fetched.count)
 		drop_oldest(k);
-	kedge__array_done(&k->fetched);
+	kedge__array_done(&k->baseline.fetched);
 }

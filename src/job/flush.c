@@ -1,14 +1,47 @@
+/*
+ * A version's way to L2, as rank 0 decided when it was sealed:
+ *
+ *  1. Every rank writes its segment there: a copy, a delta to a version that is there, or all of it.
+ *  2. FLUSH: all did, and the same. Rank 0 gets the table of all ranks' segments.
+ *  3. Rank 0 publishes the manifest.
+ *  4. FLUSH_PUBLISH: it did. From here on the version is on L2.
+ */
 #include "job/handle.h"
 
-/* Oldest first: a version comes to L2 after all that it refers to. */
-static int copy_lineage(struct kedge__chore *c, struct kedge__error *err)
+/* ------------------------------------------------------------------ 1: this rank's segment */
+
+/* L2 has the very set that L1 has. The same bytes of an abandoned run will be removed. */
+static bool is_on_l2(const kedge_t *k, uint64_t version)
 {
-	kedge_t *k = c->k;
+	const struct kedge__catalog_entry *a = kedge__catalog_find(k->level[KEDGE__L1].flush, version);
+	const struct kedge__catalog_entry *b = kedge__catalog_find(k->level[KEDGE__L2].flush, version);
+
+	return a && b && !a->problem.code && !b->problem.code && a->set.ranks == b->set.ranks &&
+	       a->set.run.id == b->set.run.id && kedge__set_image(&a->set) == kedge__set_image(&b->set);
+}
+
+static int part_add(struct kedge__version *v, const struct kedge__flush_part *part, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+
+	if (kedge__array_push(&v->parts, *part)) {
+		v->l2_bytes += part->part.file_bytes;
+		return 0;
+	}
+	(void)kedge__segment_discard(k->level[KEDGE__L2].flush, part->version, (uint32_t)k->group.rank,
+				     part->part.generation, NULL);
+	return kedge__error_nomem(err);
+}
+
+/* Oldest first: a version comes to L2 after all that it refers to. */
+static int copy_lineage(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
 	struct kedge__catalog *from = k->level[KEDGE__L1].flush, *to = k->level[KEDGE__L2].flush;
-	struct kedge__job_progress p = {k, "flush", c->version, 0};
+	struct kedge__job_progress p = {k, "flush", v->version, 0};
 	uint64_t *list;
 	size_t count;
-	int rc = kedge__catalog_closure(from, c->version, &list, &count, err);
+	int rc = kedge__catalog_closure(from, v->version, &list, &count, err);
 
 	if (rc)
 		return rc;
@@ -16,15 +49,14 @@ static int copy_lineage(struct kedge__chore *c, struct kedge__error *err)
 		struct kedge__flush_part part = {.version = list[i]};
 		const struct kedge__catalog_entry *e = kedge__catalog_find(from, list[i]);
 
-		if (kedge__flush_on_l2(k, list[i]) ||
-		    (k->set.coalesce != KEDGE__COALESCE_NEVER && list[i] != c->version))
+		if (is_on_l2(k, list[i]) || (k->set.coalesce != KEDGE__COALESCE_NEVER && list[i] != v->version))
 			continue;
 		p.total = e->set.parts[k->group.rank].file_bytes;
 		rc = kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
 				       kedge__job_settings_io(&k->set), &k->bucket, kedge__state_progress_bytes, &p,
 				       &part.part, err);
-		if (!rc && !kedge__array_push(&c->parts, part))
-			rc = kedge__error_nomem(err);
+		if (!rc)
+			rc = part_add(v, &part, err);
 	}
 	kedge__free(list);
 	return rc;
@@ -34,22 +66,22 @@ static struct kedge__source_record image_of(const kedge_t *k, const struct kedge
 {
 	const struct kedge__catalog_entry *e = version == KEDGE__NO_VERSION ? NULL : kedge__catalog_find(cat, version);
 
-	if (!e)
+	if (!e || e->problem.code)
 		return (struct kedge__source_record){.version = KEDGE__NO_VERSION};
 	return (struct kedge__source_record){version, e->set.parts[k->group.rank].image_id};
 }
 
 /* If the parent is on L1, too, what came since is found by what the two do not share there. */
-static int merge_batch(struct kedge__chore *c, struct kedge__error *err)
+static int merge_batch(struct kedge__version *v, struct kedge__error *err)
 {
-	kedge_t *k = c->k;
+	kedge_t *k = v->k;
 	struct kedge__catalog *levels[] = {k->level[KEDGE__L1].flush, k->level[KEDGE__L2].flush};
-	const struct kedge__catalog_entry *e = kedge__catalog_find(levels[0], c->version);
-	struct kedge__job_progress p = {k, "flush", c->version, e->set.parts[k->group.rank].raw_bytes};
-	struct kedge__flush_part part = {.version = c->version};
+	const struct kedge__catalog_entry *e = kedge__catalog_find(levels[0], v->version);
+	struct kedge__job_progress p = {k, "flush", v->version, e->set.parts[k->group.rank].raw_bytes};
+	struct kedge__flush_part part = {.version = v->version};
 	struct kedge__batch batch = {
-	    .image = image_of(k, levels[0], c->version),
-	    .parent = image_of(k, levels[1], c->plan.form == KEDGE__FLUSH_DELTA ? c->plan.parent : KEDGE__NO_VERSION),
+	    .image = image_of(k, levels[0], v->version),
+	    .parent = image_of(k, levels[1], v->l2.form == KEDGE__L2_DELTA ? v->l2.parent : KEDGE__NO_VERSION),
 	    .rank = (uint32_t)k->group.rank,
 	    .sync = k->set.sync,
 	    .io = kedge__job_settings_io(&k->set),
@@ -59,13 +91,9 @@ static int merge_batch(struct kedge__chore *c, struct kedge__error *err)
 	    .progress = kedge__state_progress_bytes,
 	    .progress_ctx = &p,
 	};
-	int rc = kedge__batch_write(levels, KEDGE__COUNT(levels), levels[1], &batch, &part.part, &c->plan.refers, err);
+	int rc = kedge__batch_write(levels, KEDGE__COUNT(levels), levels[1], &batch, &part.part, &v->l2_refers, err);
 
-	if (!rc && !kedge__array_push(&c->parts, part)) {
-		(void)kedge__segment_discard(levels[1], c->version, batch.rank, part.part.generation, NULL);
-		rc = kedge__error_nomem(err);
-	}
-	return rc;
+	return rc ? rc : part_add(v, &part, err);
 }
 
 /* What cannot be read now will not be readable for the next version that needs it. */
@@ -74,209 +102,198 @@ static void damage_note(kedge_t *k, int rc)
 	if (rc != KEDGE_E_DAMAGED && rc != KEDGE_E_MISSING)
 		return;
 	kedge__trust_clear(k->trust[KEDGE__L1]);
-	pthread_mutex_lock(&k->state_lock);
-	k->l1_damaged = true;
-	pthread_mutex_unlock(&k->state_lock);
+	kedge__levels_doubt(k);
 }
 
-static int flush_version(struct kedge__chore *c, struct kedge__error *err)
+/* A version before it that did not get there cannot be referred to: all ranks know that, and write all of it. */
+static void parent_check(struct kedge__version *v)
 {
+	if (v->l2.form != KEDGE__L2_DELTA || kedge__levels_has_l2(v->k, v->l2.parent))
+		return;
+	v->l2.form = KEDGE__L2_SELF_CONTAINED;
+	v->l2.parent = KEDGE__NO_VERSION;
+}
+
+static int write_local(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].flush, v->version);
 	int rc;
 
-	if (!kedge__catalog_find(c->k->level[KEDGE__L1].flush, c->version)) {
+	if (!e || e->problem.code) {
 		kedge__log(KEDGE_LOG_NOTICE, "version %llu left L1 before it could be copied to L2",
-			   (unsigned long long)c->version);
+			   (unsigned long long)v->version);
 		return 0;
 	}
-	rc = kedge__flush_plan(c, err);
-	if (!rc)
-		rc = c->plan.form == KEDGE__FLUSH_COPY ? copy_lineage(c, err) : merge_batch(c, err);
-	damage_note(c->k, rc);
+	parent_check(v);
+	rc = v->l2.form == KEDGE__L2_COPY ? copy_lineage(v, err) : merge_batch(v, err);
+	damage_note(k, rc);
 	return rc;
 }
 
-void kedge__flush_local(struct kedge__chore *c)
+void kedge__flush_local(struct kedge__version *v)
 {
-	kedge_t *k = c->k;
+	kedge_t *k = v->k;
 	struct kedge__catalog *from = k->level[KEDGE__L1].flush, *to = k->level[KEDGE__L2].flush;
 
-	c->started_at = k->clock();
-	c->rc = kedge__l2_check(k, &c->err);
-	if (!c->rc)
-		c->rc = kedge__catalog_pin(to, &c->err);
-	if (c->rc)
+	v->flush_began = k->clock();
+	v->rc = kedge__l2_check(k, &v->err);
+	if (!v->rc)
+		v->rc = kedge__catalog_pin(to, &v->err);
+	if (v->rc)
 		return;
-	c->pinned = true;
-	c->rc = kedge__catalog_pin(from, &c->err);
-	if (c->rc)
+	v->l2_pinned = true;
+	v->rc = kedge__catalog_pin(from, &v->err);
+	if (v->rc)
 		return;
-	c->rc = kedge__catalog_scan(from, &c->err);
-	if (!c->rc)
-		c->rc = kedge__catalog_scan(to, &c->err);
-	if (!c->rc && kedge__catalog_count(to))
-		c->rc = kedge__catalog_refresh_lineage(
-		    to, kedge__catalog_at(to, kedge__catalog_count(to) - 1)->version, &c->err);
-	if (!c->rc)
-		c->rc = flush_version(c, &c->err);
+	v->rc = kedge__catalog_scan(from, &v->err);
+	if (!v->rc)
+		v->rc = kedge__catalog_scan(to, &v->err);
+	if (!v->rc && kedge__catalog_count(to))
+		v->rc = kedge__catalog_refresh_lineage(
+		    to, kedge__catalog_at(to, kedge__catalog_count(to) - 1)->version, &v->err);
+	if (!v->rc && k->level[KEDGE__L2].leads)
+		kedge__levels_sync_l2(k);
+	if (!v->rc)
+		v->rc = write_local(v, &v->err);
 	kedge__catalog_unpin(from);
 }
 
-/* What a rank tells of what it wrote. */
-struct written {
-	struct kedge__say say;
-	uint64_t count, sum;
-};
+/* ------------------------------------------------------------------ 2: all ranks' segments */
 
-/* All ranks must have written the same: they had the same manifests, unless somebody else is at the store. */
-static int agree_written(struct kedge__chore *c)
+/* Which versions were written, in which form: the same on all ranks, unless somebody else is at the store. */
+static uint64_t written_digest(const struct kedge__version *v)
 {
-	struct kedge__channel *ch = &c->k->back;
-	struct written *own, *all;
-	void *slot, *gathered;
-	int rc = kedge__channel_begin(ch, sizeof(*own), &slot, &c->err);
+	uint64_t sum = (uint64_t)v->l2.form * 3 + v->l2.parent + v->parts.count;
 
-	if (rc)
-		return rc;
-	own = slot;
-	kedge__say_set(&own->say, KEDGE__STEP_FLUSH, c->version, c->rc, &c->err);
-	own->count = c->parts.count;
-	own->sum = (uint64_t)c->plan.form * 3 + c->plan.parent;
-	for (size_t i = 0; i < c->parts.count; i++)
-		own->sum = own->sum * UINT64_C(0x9e3779b97f4a7c15) + c->parts.at[i].version + 1;
-	rc = kedge__channel_gather(ch, sizeof(*own), &gathered, &c->err);
-	if (!rc)
-		rc = kedge__say_judge(ch, gathered, sizeof(*own), &c->err);
-	all = gathered;
-	for (int r = 0; !rc && r < ch->group->size; r++) {
-		if (all[r].count != own->count || all[r].sum != own->sum)
-			rc = kedge__error_set(&c->err, KEDGE_E_GROUP, 0,
-					      "rank %d copied other versions to L2 than rank %d", r, ch->group->rank);
-	}
+	for (size_t i = 0; i < v->parts.count; i++)
+		sum = sum * UINT64_C(0x9e3779b97f4a7c15) + v->parts.at[i].version + 1;
+	return sum;
+}
+
+static int agree_written(struct kedge__version *v, bool *refers)
+{
+	struct kedge__channel *ch = &v->k->back;
+	union kedge__msg msg = {.flush = {.refers = v->l2_refers}};
+	int between[2], rc;
+
+	kedge__msg_same_set(&msg.flush.written, ch->group->rank, written_digest(v));
+	rc = kedge__exchange(ch, KEDGE__STEP_FLUSH, v->version, v->rc, &msg, &v->err);
+	if (!rc && !kedge__msg_same_is(&msg.flush.written, between))
+		rc = kedge__error_set(&v->err, KEDGE_E_GROUP, 0,
+				      "ranks %d and %d copied different versions to L2, or in different forms", between[0],
+				      between[1]);
+	*refers = msg.flush.refers;
 	return rc;
 }
 
-/* What a rank tells of a segment. */
-struct piece {
-	struct kedge__set_part part;
-	uint64_t refers; /* to the plan's parent */
-};
+/* ------------------------------------------------------------------ 3: one set */
 
 /* A set as L1 has it, with the parts as they are on L2, and, if it is coalesced, what it refers to there. */
-static int set_l2(struct kedge__chore *c, uint64_t version, struct kedge__set_part *parts, bool refers,
-		  struct kedge__error *err)
+static int set_publish(struct kedge__version *v, uint64_t version, bool refers, struct kedge__error *err)
 {
-	kedge_t *k = c->k;
+	kedge_t *k = v->k;
 	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].flush, version);
 	struct kedge__set set;
 	char *why = NULL;
 	int rc;
 
-	if (!k->level[KEDGE__L2].leads)
-		return 0;
 	if (!e || e->problem.code)
 		return kedge__error_set(err, KEDGE_E_MISSING, 0, "version %llu left L1 while it was copied",
 					(unsigned long long)version);
 	set = e->set;
-	set.parts = parts;
-	if (c->plan.form != KEDGE__FLUSH_COPY) {
+	set.parts = v->gathered;
+	if (v->l2.form != KEDGE__L2_COPY) {
 		set.reducer = KEDGE__REDUCER_MERGED;
-		set.parent = refers ? c->plan.parent : KEDGE__NO_VERSION;
-		set.sources = &c->plan.parent;
+		set.parent = refers ? v->l2.parent : KEDGE__NO_VERSION;
+		set.sources = &v->l2.parent;
 		set.source_count = refers;
 	}
-	if (version == c->version && c->plan.why[0]) {
-		why = kedge__asprintf("%s%sL2: %s", set.why ? set.why : "", set.why ? "; " : "", c->plan.why);
+	if (version == v->version && v->l2_why[0]) {
+		why = kedge__asprintf("%s%sL2: %s", set.why ? set.why : "", set.why ? "; " : "", v->l2_why);
 		if (!why)
 			return kedge__error_nomem(err);
 		set.why = why;
 	}
 	rc = kedge__set_publish(k->level[KEDGE__L2].flush, &set, err);
-	if (!rc && (c->plan.form != KEDGE__FLUSH_COPY || kedge__trust_has(k->trust[KEDGE__L1], &e->set)))
+	if (!rc && (v->l2.form != KEDGE__L2_COPY || kedge__trust_has(k->trust[KEDGE__L1], &e->set)))
 		kedge__trust_add(k->trust[KEDGE__L2], &set); /* what was merged was proved */
-	if (!rc && version == c->version) /* those that it needs may be of older runs, which know of no later ones */
+	if (!rc && version == v->version) /* those that it needs may be of older runs, which know of no later ones */
 		kedge__run_sweep(k, KEDGE__L2, k->level[KEDGE__L2].flush, &set.run, KEDGE__NO_VERSION);
 	kedge__free(why);
 	return rc;
 }
 
-static int publish_part(struct kedge__chore *c, size_t i)
+/* *PUBLISHED: how many sets are there now. */
+static int publish_all(struct kedge__version *v, bool refers, uint64_t *published)
 {
-	struct kedge__channel *ch = &c->k->back;
-	const struct kedge__flush_part *own = &c->parts.at[i];
-	size_t ranks = (size_t)ch->group->size;
-	struct kedge__set_part *parts = kedge__calloc(ranks, sizeof(*parts));
-	struct piece *piece;
+	kedge_t *k = v->k;
+	int rc = 0, met = 0;
+
+	*published = 0;
+	for (size_t i = 0; i < v->parts.count && !met; i++) {
+		struct kedge__flush_part *part = &v->parts.at[i];
+
+		met = kedge__gather(&k->back, 0, &part->part, sizeof(part->part), v->gathered, rc ? NULL : &v->err);
+		if (!met && !rc && k->level[KEDGE__L2].leads) {
+			rc = set_publish(v, part->version, refers, &v->err);
+			*published += !rc;
+		}
+	}
+	rc = kedge__agree(&k->back, KEDGE__STEP_FLUSH_PUBLISH, v->version, rc ? rc : met, published, &v->err);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ 4 */
+
+static void discard_copies(struct kedge__version *v, size_t first)
+{
+	for (size_t i = first; i < v->parts.count; i++)
+		(void)kedge__segment_discard(v->k->level[KEDGE__L2].flush, v->parts.at[i].version,
+					     (uint32_t)v->k->group.rank, v->parts.at[i].part.generation, NULL);
+}
+
+static void flush_failed(struct kedge__version *v, int rc, size_t published)
+{
+	discard_copies(v, published);
+	kedge__levels_failed_l2(v->k);
+	kedge__error_prefix(&v->err, "version %llu did not reach L2", (unsigned long long)v->version);
+	kedge__log(KEDGE_LOG_ERROR, "%s", kedge__error_text(&v->err));
+	kedge__state_note(v->k, rc, &v->err);
+}
+
+static void flush_succeeded(struct kedge__version *v, bool refers)
+{
+	kedge_t *k = v->k;
+	struct kedge__l2_flush flush = {.seconds = k->clock() - v->flush_began,
+					.bytes = v->l2_bytes,
+					.self_contained = v->l2.form == KEDGE__L2_COPY ? !v->set.source_count : !refers};
+
+	if (v->l2_why[0] && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_INFO, "%s: version %llu on L2: %s", k->name, (unsigned long long)v->version,
+			   v->l2_why);
+	kedge__levels_reached_l2(v, refers);
+	if (!v->parts.count)
+		return;
+	kedge__state_flushed(k, &flush);
+	kedge__l2_tie(k); /* L1 may have been made again since */
+}
+
+void kedge__flush_publish(struct kedge__version *v)
+{
+	kedge_t *k = v->k;
+	uint64_t published = 0;
 	bool refers = false;
-	void *slot, *all;
-	int rc = kedge__channel_begin(ch, sizeof(*piece), &slot, &c->err);
+	int rc = agree_written(v, &refers);
 
-	if (!rc) {
-		piece = slot;
-		piece->part = own->part;
-		piece->refers = c->plan.refers;
-		rc = kedge__channel_gather(ch, sizeof(*piece), &all, &c->err);
-	}
-	if (!rc && !parts)
-		rc = kedge__error_nomem(&c->err);
-	for (size_t r = 0; !rc && r < ranks; r++) {
-		piece = (struct piece *)all + r;
-		parts[r] = piece->part;
-		refers = refers || piece->refers;
-	}
 	if (!rc)
-		rc = set_l2(c, own->version, parts, refers, &c->err);
-	kedge__free(parts);
-	return kedge__agree(ch, KEDGE__STEP_FLUSH_PUBLISH, own->version, rc, NULL, &c->err);
-}
-
-static void discard_copies(struct kedge__chore *c, size_t first)
-{
-	for (size_t i = first; i < c->parts.count; i++)
-		(void)kedge__segment_discard(c->k->level[KEDGE__L2].flush, c->parts.at[i].version,
-					     (uint32_t)c->k->group.rank, c->parts.at[i].part.generation, NULL);
-}
-
-static void flush_measured(const struct kedge__chore *c)
-{
-	kedge_t *k = c->k;
-	struct kedge__l2_flush flush = {.seconds = k->clock() - c->started_at, .complete = c->plan.complete};
-
-	for (size_t i = 0; i < c->parts.count; i++)
-		flush.bytes += c->parts.at[i].part.file_bytes;
-	pthread_mutex_lock(&k->state_lock);
-	k->flushed = flush;
-	pthread_mutex_unlock(&k->state_lock);
-}
-
-static void flush_failed(struct kedge__chore *c, int rc, size_t published)
-{
-	discard_copies(c, published);
-	kedge__error_prefix(&c->err, "version %llu did not reach L2", (unsigned long long)c->version);
-	kedge__log(KEDGE_LOG_ERROR, "%s", kedge__error_text(&c->err));
-	kedge__state_note(c->k, rc, &c->err);
-}
-
-void kedge__flush_publish(struct kedge__chore *c)
-{
-	kedge_t *k = c->k;
-	size_t done = 0;
-	int rc = agree_written(c);
-
-	while (!rc && done < c->parts.count) {
-		rc = publish_part(c, done);
-		done += !rc;
-	}
+		rc = publish_all(v, refers, &published);
 	if (rc)
-		flush_failed(c, rc, done);
-	else if (c->plan.why[0] && k->group.rank == 0)
-		kedge__log(KEDGE_LOG_INFO, "%s: version %llu on L2: %s", k->name, (unsigned long long)c->version,
-			   c->plan.why);
-	k->l2_anew = rc != 0;
-	if (c->pinned)
+		flush_failed(v, rc, (size_t)published);
+	else
+		flush_succeeded(v, refers);
+	if (v->l2_pinned)
 		kedge__catalog_unpin(k->level[KEDGE__L2].flush);
-	if (!rc && c->parts.count) {
-		flush_measured(c);
-		kedge__l2_tie(k); /* L1 may have been made again since */
-	}
-	kedge__state_end(k, c->version, rc, &c->err);
+	v->l2_pinned = false;
+	kedge__state_end(k, v->version, rc, &v->err);
 }

@@ -140,10 +140,10 @@ int kedge__share(struct kedge__channel *ch, int root, void *data, size_t bytes, 
 		union kedge__msg msg = {.share = {.from = ch->group->rank == root ? root : -1}};
 		size_t n = KEDGE__MIN(bytes - done, sizeof(msg.share.data));
 
-		if (ch->group->rank == root)
+		if (ch->group->rank == root && at)
 			memcpy(msg.share.data, at + done, n);
 		rc = kedge__exchange(ch, KEDGE__STEP_SHARE, bytes, 0, &msg, err);
-		if (!rc)
+		if (!rc && at)
 			memcpy(at + done, msg.share.data, n);
 	}
 	return rc;

@@ -34,7 +34,7 @@ int kedge__exchange(struct kedge__channel *ch, enum kedge__step step, uint64_t v
 int kedge__agree(struct kedge__channel *ch, enum kedge__step step, uint64_t version, int rc, uint64_t *flags, struct kedge__error *err);
 /* BYTES of every rank, at most KEDGE__MSG_BYTES, in the order of ranks: ALL of rank ROOT, or, if ROOT is -1, of every rank. */
 int kedge__gather(struct kedge__channel *ch, int root, const void *own, size_t bytes, void *all, struct kedge__error *err);
-/* DATA of rank ROOT reaches all. */
+/* DATA of rank ROOT reaches all; NULL: this rank has no room for it, and takes part all the same. */
 int kedge__share(struct kedge__channel *ch, int root, void *data, size_t bytes, struct kedge__error *err);
 /* Keep of LIST what every rank has, in the order of rank 0's list. */
 int kedge__common(struct kedge__channel *ch, struct kedge__set_key *list, size_t *count, struct kedge__error *err);

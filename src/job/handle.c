@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define CHORE_LIMIT ((size_t)1 << 20) /* never reached: back pressure here could dead-lock the ranks */
+#define FOLLOWUP_LIMIT ((size_t)1 << 20) /* never reached: back pressure here could dead-lock the ranks */
 
 /* ------------------------------------------------------------------ making and unmaking, without the other ranks */
 
@@ -66,9 +66,11 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	pthread_mutex_init(&k->state_lock, NULL);
 	pthread_mutex_init(&k->progress_lock, NULL);
 	pthread_cond_init(&k->let_go, NULL);
-	k->reducer_at = k->run.last = k->run.from_version = k->stats.version = KEDGE__NO_VERSION;
+	k->run.last = k->run.from_version = k->stats.version = KEDGE__NO_VERSION;
+	kedge__levels_init(&k->levels);
+	kedge__baseline_init(&k->baseline);
 	k->pid = getpid();
-	k->chores_end = &k->chores;
+	kedge__followups_init(&k->followups);
 	k->clock = kedge__clock_seconds;
 	k->flushed.seconds = -1;
 	for (int l = 0; l < KEDGE__LEVELS; l++)
@@ -82,10 +84,11 @@ static void handle_free(kedge_t *k)
 		return;
 	kedge__worker_free(k->writer);
 	kedge__worker_free(k->flusher);
-	kedge__chores_free(k);
+	kedge__followups_free(k);
 	kedge__pool_free(k->pool);
 	kedge__codec_memory_free(k->memory);
-	kedge__reducer_free(k->reducer);
+	kedge__baseline_done(&k->baseline);
+	kedge__levels_done(&k->levels);
 	kedge__track_free(k);
 	kedge__reserve_done(&k->reserve);
 	kedge__files_free(k);
@@ -123,7 +126,7 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__track_init(k, err);
 	if (!rc)
-		kedge__still_init(k);
+		kedge__image_init(k);
 	if (!rc)
 		rc = kedge__region_table_new(&k->regions, err);
 	if (!rc)
@@ -133,8 +136,8 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 	k->codec.target = (double)k->set.codec_rate / kedge__pool_threads(k->pool);
 	if (!rc && k->set.capture != KEDGE__CAPTURE_SYNC)
 		rc = kedge__worker_new(2, &k->writer, err);
-	if (!rc && kedge__chores_wanted(k))
-		rc = kedge__worker_new(CHORE_LIMIT, &k->flusher, err);
+	if (!rc && kedge__followups_wanted(k))
+		rc = kedge__worker_new(FOLLOWUP_LIMIT, &k->flusher, err);
 	kedge__job_bucket_init(&k->bucket, k->set.l2_rate);
 	kedge__job_bucket_init(&k->reads, k->set.restore_rate);
 	return rc;
@@ -303,8 +306,8 @@ int kedge_wait(kedge_t *k)
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
-	kedge__write_finish(k);
-	kedge__chores_settle(k);
+	kedge__seal_finish(k);
+	kedge__followups_settle(k);
 	rc = kedge__state_take(k, &err);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
@@ -322,8 +325,8 @@ int kedge_close(kedge_t *k)
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
-	kedge__write_finish(k);
-	kedge__chores_settle(k);
+	kedge__seal_finish(k);
+	kedge__followups_settle(k);
 	kedge__record_save(k);
 	kedge__adapt_save(k, true);
 	rc = kedge__state_take(k, &err);
@@ -357,7 +360,7 @@ static void region_moved(kedge_t *k, const char *name, struct kedge__job_tracked
 	region_current(k, name, &now);
 	if (!before.bytes || (now.data == before.data && now.bytes == before.bytes))
 		return;
-	kedge__still_wait(k);
+	kedge__image_wait(k);
 	kedge__track_forget(k, before.data, before.bytes);
 }
 

@@ -15,18 +15,20 @@
 #define KEDGE_JOB_HANDLE_H
 
 #include "capture/capture.h"
+#include "job/baseline.h"
 #include "job/group_old.h"
 #include "job/job.h"
+#include "job/levels.h"
+#include "job/version.h"
 #include "restore/restore.h"
 
 #include <pthread.h>
 
-enum { KEDGE__L1 = 0, KEDGE__L2 = 1, KEDGE__LEVELS = 2 };
-
 struct kedge__job_level {
 	bool on; /* if not, but `api` is there, it can only be read */
 	bool leads; /* the lowest of the ranks that share the directory: publishes, cleans, removes */
-	bool whole; /* all ranks share it */
+	bool whole; /* all ranks share it, */
+	int leader; /* and this one leads */
 	struct kedge__catalog *api, *write, *flush;
 };
 
@@ -35,11 +37,6 @@ struct kedge__job_status {
 	uint64_t version;
 	bool done;
 	struct kedge__error err;
-};
-
-struct kedge__job_fetched {
-	uint64_t version;
-	struct kedge__lineage *lineage;
 };
 
 struct kedge__job_tracked { /* a region that the tracker watches */
@@ -61,87 +58,15 @@ struct kedge__job_track {
 	uint64_t turn; /* of the audit */
 };
 
-/* What was written, a list for each region of the image. */
-struct kedge__job_dirty {
-	struct kedge__region_dirty *lists;
-	size_t count;
-	uint64_t bytes;
-	bool collected; /* the tracker began anew with this version */
-	bool usable;    /* it is about the time since the reducer's last version */
+struct kedge__followups { /* sealed versions that something comes after; under state_lock */
+	struct kedge__version *first, **end;
 };
 
-/* A checkpoint from its beginning to its publication. */
-struct kedge__job_write {
-	kedge_t *k;
+struct kedge__sealing { /* the version that is not sealed yet; at most one */
+	struct kedge__version *pending;
 	uint64_t version;
-	uint32_t generation, next_slot;
-	struct kedge__set_key *alive; /* versions that it may refer to: complete, below it, on every rank */
-	size_t alive_count;
-	struct kedge__image_region *regions;
-	struct kedge__image image; /* the reducer looks at it until commit or rollback */
-	struct kedge__region_record *records;
-	size_t region_count;
-	struct kedge__source_record *sources;
-	struct kedge__reduction reduction;
-	bool collected; /* the next collect of the tracker is about the time since this version, if it is committed */
-	double dirty;   /* bytes in pages that were written, of tracked regions; negative: not known */
-	struct kedge__job_dirty pages;        /* what the tracker says; for the reduction */
-	struct kedge__hold_region *ways;
-	struct kedge__hold *hold;             /* of the image, to be reduced by the writer; NULL: */
-	struct kedge__live *live;             /* it is read where it is; NULL as well: its literals are copied */
-	const struct kedge__literal_source *source;
-	bool reduced; /* the reducer waits for commit or rollback */
-	struct kedge__set_part part;
-	bool sealed; /* the segment is there, not yet published */
-	struct kedge__segment_stats stats;
-	double started, blocked;
-	struct kedge__l2_costs l2;     /* as known when it was taken; rank 0's counts */
-	char why[KEDGE__POLICY_TEXT];  /* empty: the application asked for it; rank 0's counts */
-	bool pinned;
-	struct kedge__chore *chores[2]; /* what follows it, if it does: after the ranks have agreed nothing may be lacking */
-	int rc;
+	int rc; /* how it went, once the writer is done */
 	struct kedge__error err;
-};
-
-enum kedge__chore_kind { KEDGE__CHORE_FLUSH, KEDGE__CHORE_KEEP };
-
-enum kedge__flush_form {
-	KEDGE__FLUSH_COPY,  /* as it is; with coalesce = never, those that it depends on, too */
-	KEDGE__FLUSH_DELTA, /* one, of what came since PARENT */
-	KEDGE__FLUSH_WHOLE, /* one that stands alone */
-};
-
-struct kedge__flush_plan {
-	enum kedge__flush_form form;
-	uint64_t parent;      /* on both levels; KEDGE__NO_VERSION: none is referred to */
-	bool complete;        /* the version will need no other one */
-	bool refers;          /* this rank's segment needs the parent */
-	size_t batch;         /* versions since the parent that this one depends on, itself included */
-	struct kedge__l2_chain chain;
-	char why[KEDGE__POLICY_TEXT + 200]; /* in a manifest it follows another of KEDGE__POLICY_TEXT */
-};
-
-/* Work of the flusher, done by all ranks in the same order. */
-struct kedge__chore {
-	kedge_t *k;
-	enum kedge__chore_kind kind;
-	uint64_t version;
-	struct kedge__l2_costs costs;
-	struct kedge__set_key *alive; /* what all ranks had on L1 when the version was taken; ascending; owned */
-	size_t alive_count;
-	struct kedge__flush_plan plan;
-	KEDGE__ARRAY(struct kedge__flush_part) parts; /* written, to be published */
-	double started_at;
-	bool pinned;
-	int rc;
-	struct kedge__error err;
-	bool started, ready; /* under state_lock: given to the flusher; its local part is done */
-	struct kedge__chore *next;
-};
-
-struct kedge__flush_part {
-	uint64_t version;
-	struct kedge__set_part part;
 };
 
 /* A file that the application writes where it was told to. It is a region while it is saved, at an address that nobody may
@@ -167,6 +92,7 @@ struct kedge__job_run {
 	bool placed;            /* by a restart or a discard: the next run follows version `from_version` of `from` */
 	struct kedge__run from;
 	uint64_t from_version;  /* what is not above it still counts; KEDGE__NO_VERSION: nothing does */
+	struct kedge__run present; /* as this rank sees it, while a run begins */
 	uint64_t floor;         /* the lowest number that the next version may have */
 	int refused;            /* how the last restart failed; checkpoints are refused until the program decides */
 };
@@ -207,29 +133,22 @@ struct kedge {
 	struct kedge__job_track track;
 	struct kedge__reserve reserve; /* what a pending write holds aside is in it */
 	bool cow;                      /* memory may be write-protected for that */
-	struct kedge__reducer *reducer;
-	uint64_t reducer_at;    /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
-	bool reducer_primed;    /* no need to look into the store again */
-	bool whole_next;        /* there was no memory to reduce a version: the next one is stored as it is */
-	uint64_t rely_from;     /* the oldest version that new ones may need: what is older L1 may not be able to give back */
-	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
-	bool record_stale;      /* the reducer knows more than the record file */
+	struct kedge__job_levels levels;
+	struct kedge__baseline baseline;
 	struct kedge__job_run run;
-	uint64_t since_l2;      /* versions published since one went to L2, by earlier processes too */
-	uint64_t flushed_ns;    /* when that one was made; 0: none yet */
 	struct kedge__error l2_refused;  /* why L2 is wanted but not used */
 	enum kedge__sight l2_sight;      /* what was seen there then, */
 	struct kedge__store_id l2_seen;
 	bool l2_hidden;                  /* and whether looking would show that it has changed */
 	bool level_unread;               /* the last scan for what is stored could not read a level */
 	bool l1_shared;                  /* some rank's L1 is led by another rank */
-	bool l2_bare;           /* L2 had no version at open, and none was due since */
-	bool l2_anew;           /* the last version did not reach L2: the next one stands alone there; the flusher's */
+	bool l1_doubted;        /* this rank did not see a version that another one published for it */
+	bool l1_renewed;        /* some L1 was made again: whoever shares it has to see each version there */
 	struct kedge__policy policy; /* of the threads of the application; rank 0's counts */
 	double (*clock)(void);  /* what the policy takes for the time */
 	uint64_t skip;          /* questions to the policy that are answered "later" without asking, the same on all ranks */
-	uint64_t reduced_at_once; /* bytes of images that were reduced while the application stood still, so far */
-	struct kedge__job_write *pending; /* a write that is not yet published; at most one */
+	struct kedge__sealing sealing;
+	struct kedge__followups followups;
 
 	pthread_mutex_t state_lock; /* guards what follows; held for moments only */
 	KEDGE__ARRAY(struct kedge__job_status) status; /* ascending versions */
@@ -239,8 +158,6 @@ struct kedge {
 	struct kedge_stats stats;
 	struct kedge__l2_flush flushed; /* that the policy does not know of yet; negative seconds: none */
 	uint64_t increment[3];  /* the same of a version on L1: bytes of the image, new ones, stored; zeros: none */
-	bool l1_damaged;        /* the flusher could not read what the next version would be built on */
-	struct kedge__chore *chores, **chores_end;
 	KEDGE__ARRAY(struct kedge__set_key) common; /* sets that all ranks are known to have or have had */
 
 	pthread_mutex_t progress_lock; /* callbacks run one at a time */
@@ -259,6 +176,8 @@ void kedge__state_drop_above(kedge_t *k, uint64_t version);
 void kedge__state_drop_all(kedge_t *k);
 void kedge__state_note(kedge_t *k, int rc, const struct kedge__error *err); /* an error for kedge_wait() to report */
 int kedge__state_take(kedge_t *k, struct kedge__error *err);                /* the noted error, once */
+void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats, bool increment);
+void kedge__state_flushed(kedge_t *k, const struct kedge__l2_flush *flush); /* for the policy */
 /* A progress report; DONE may come from any thread. */
 struct kedge__job_progress {
 	kedge_t *k;
@@ -290,16 +209,12 @@ int kedge__l2_check(const kedge_t *k, struct kedge__error *err); /* it is still 
 
 /* ------------------------------------------------------------------ versions.c */
 
-uint64_t kedge__set_key_id(const struct kedge__set *set);
 /* The readable sets of this rank count with versions below LIMIT that belong to RUN (NULL: all), ascending. One kedge__free(). */
 int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, const struct kedge__run *run, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
 /* The present run by what this rank can see (api handles, scanned before); NULL: there are no versions. */
 const struct kedge__run *kedge__versions_run(const kedge_t *k);
-const struct kedge__set_key *kedge__versions_find(const struct kedge__set_key *list, size_t count, uint64_t version); /* or NULL */
 /* The error of who found nothing while a level could not be looked at, on this rank or another: KEDGE_E_MISSING. */
 int kedge__versions_unread(const kedge_t *k, struct kedge__error *err);
-/* Of these, those that have there all that they refer to, and what that refers to; their number. */
-size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count);
 /* All of both levels (api handles, scanned before) that belong to RUN (NULL: all); a version with different sets on two levels is there
  * twice, L1 first. */
 int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
@@ -319,11 +234,15 @@ void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
 /* ------------------------------------------------------------------ run.c */
 
 void kedge__job_run_done(struct kedge__job_run *run);
-/* The present run of all that the ranks can see on LEVELS, and what rank 0 drew for the next one. RC is how this rank fared so far. Collective. */
-int kedge__run_present(kedge_t *k, struct kedge__catalog *const *levels, size_t n, int rc, struct kedge__run *present, struct kedge__run_draw *drawn, struct kedge__error *err);
+/* The present run of all that the ranks can see on LEVELS. RC is how this rank fared so far. Collective. */
+int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, struct kedge__catalog *const *levels, size_t n, int rc, struct kedge__run *present,
+		       struct kedge__error *err);
 int kedge__run_check(const kedge_t *k, uint64_t version, struct kedge__error *err); /* KEDGE_E_STATE: it may not be taken */
 bool kedge__run_due(const kedge_t *k, uint64_t version);                           /* a run begins with it */
-int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err);      /* collective; KEDGE_E_STATE: it may not be taken */
+/* If a run begins with VERSION: as this rank would have it, with what the others have to know; and, after BEGIN, as all have it. *CHANGED:
+ * it follows another run than this rank thought. KEDGE_E_STATE: the version may not be taken. */
+int kedge__run_prepare(kedge_t *k, uint64_t version, struct kedge__begin_msg *msg, struct kedge__error *err);
+int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_msg *msg, bool *changed, struct kedge__error *err);
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version);        /* the run of a version in progress */
 void kedge__run_published(kedge_t *k, uint64_t version);                           /* what it abandons is removed where that is possible */
 /* Remove from CAT, of level L, what RUN abandoned (kedge__history_sweep()). What fails is logged: it will not be used. */
@@ -338,16 +257,14 @@ struct kedge__run_cut { /* what a discard leaves */
 int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut, struct kedge__error *err); /* before; collective */
 void kedge__run_discarded(kedge_t *k, uint64_t from, struct kedge__run_cut *cut);                           /* after */
 
-/* ------------------------------------------------------------------ checkpoint.c, write.c */
+/* ------------------------------------------------------------------ checkpoint.c, seal.c */
 
 int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err);
-/* Image to map and literals; in any thread, while no other uses the reducer. */
-int kedge__checkpoint_reduce(struct kedge__job_write *w, struct kedge__error *err);
-void kedge__write_segment(struct kedge__job_write *w); /* the local part; result in w->rc, which may be an earlier error */
-void kedge__write_publish(struct kedge__job_write *w); /* collective; then everything about it is settled but freeing */
-void kedge__write_free(struct kedge__job_write *w);
-void kedge__write_submit(struct kedge__job_write *w); /* to the writer; W is k->pending then, and freed when finished */
-void kedge__write_finish(kedge_t *k);                                         /* wait for the pending one; collective */
+void kedge__seal_write(struct kedge__version *v);   /* the local part; result in v->rc, which may be an earlier error */
+void kedge__seal_publish(struct kedge__version *v); /* collective */
+int kedge__seal_now(struct kedge__version *v, struct kedge__error *err); /* both, and the follow-ups; takes V */
+void kedge__seal_submit(struct kedge__version *v);  /* the same by the writer; takes V */
+void kedge__seal_finish(kedge_t *k);                /* wait for the pending one; collective */
 
 /* ------------------------------------------------------------------ pace.c */
 
@@ -355,14 +272,15 @@ void kedge__pace_wrote(struct kedge__pace *p, uint64_t bytes, double seconds, do
 /* Bytes a second that the narrowest place takes; 0: nothing was measured. L2_RATE 0: L2 has no throttle, or there is none. */
 double kedge__pace_storage(const struct kedge__pace *p, double l2_rate, uint64_t l2_every);
 
-/* ------------------------------------------------------------------ still.c: where a version's bytes come from */
+/* ------------------------------------------------------------------ image.c: where a version's bytes come from */
 
-void kedge__still_init(kedge_t *k);
-/* w->hold, so that the rest is the writer's, or w->live, with capture = sync or where a hold cannot be had. */
-int kedge__still_take(struct kedge__job_write *w, struct kedge__error *err);
-int kedge__still_reduce(struct kedge__job_write *w, struct kedge__error *err); /* what was taken; then w->source */
-int kedge__still_end(struct kedge__job_write *w, struct kedge__error *err);
-void kedge__still_wait(kedge_t *k); /* until no write needs the application's memory any more */
+void kedge__image_init(kedge_t *k);
+/* v->hold, so that the rest is the writer's, or v->live, with capture = sync or where a hold cannot be had. */
+int kedge__image_hold(struct kedge__version *v, struct kedge__error *err);
+int kedge__image_reduce(struct kedge__version *v, struct kedge__error *err); /* what was taken; then v->source */
+int kedge__image_release(struct kedge__version *v, struct kedge__error *err);
+void kedge__image_forget(struct kedge__version *v); /* what came of it so far; it may be held again */
+void kedge__image_wait(kedge_t *k); /* until no version needs the application's memory any more */
 
 /* ------------------------------------------------------------------ file.c: routed files are regions between take/create and drop */
 
@@ -381,26 +299,17 @@ const struct kedge__region_file *kedge__file_of(const kedge_t *k, const char *re
 void kedge__files_free(kedge_t *k);
 bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no such file */
 
-/* ------------------------------------------------------------------ chore.c, flush.c, keep.c */
+/* ------------------------------------------------------------------ followup.c, flush.c, trim.c */
 
-/* Room for what a version may entail, before the ranks agree on it. */
-int kedge__chores_reserve(struct kedge__job_write *w, struct kedge__error *err);
-/* What a published version entails; its time and the costs of L2 are the same on all ranks. */
-void kedge__chores_add(struct kedge__job_write *w, uint64_t created_ns); /* takes w->alive */
-void kedge__chores_progress(kedge_t *k);                    /* collective, does not wait for the flusher */
-void kedge__chores_settle(kedge_t *k);                      /* collective, until none is left */
-void kedge__chores_free(kedge_t *k);                        /* those that could not be ended */
-bool kedge__chores_wanted(const kedge_t *k);                /* the settings ask for a flusher */
-int kedge__flush_plan(struct kedge__chore *c, struct kedge__error *err); /* what becomes of it on L2; catalogues are scanned */
-bool kedge__flush_on_l2(const kedge_t *k, uint64_t version);              /* L2 has the very set that L1 has */
-void kedge__flush_local(struct kedge__chore *c);
-void kedge__flush_publish(struct kedge__chore *c);
-void kedge__keep_local(struct kedge__chore *c);
-/* Versions above KEEP that are borne before coalescing is worth its reading and writing. */
-size_t kedge__keep_slack(size_t keep);
-/* With keep: of LIST what a new version may refer to, so that the others can go. Returns how many that are. */
-size_t kedge__keep_alive(const kedge_t *k, struct kedge__set_key *list, size_t count);
-bool kedge__keep_anew(const kedge_t *k, size_t alive); /* with so many to refer to, the next one is to stand alone */
+void kedge__followups_init(struct kedge__followups *f);
+void kedge__followups_free(kedge_t *k);                  /* those that could not be ended */
+bool kedge__followups_wanted(const kedge_t *k);          /* the settings ask for a flusher */
+void kedge__followups_add(struct kedge__version *v);     /* V is sealed; takes it */
+void kedge__followups_progress(kedge_t *k);              /* collective, does not wait for the flusher */
+void kedge__followups_settle(kedge_t *k);                /* collective, until none is left */
+void kedge__flush_local(struct kedge__version *v);
+void kedge__flush_publish(struct kedge__version *v);     /* collective */
+void kedge__trim(kedge_t *k);
 
 /* ------------------------------------------------------------------ track.c: pages that were written */
 
@@ -412,6 +321,7 @@ void kedge__track_reset(kedge_t *k); /* what is protected may be anything: it wi
 void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes); /* the same, of a part of it */
 /* What was written since the last collect, and begin anew; what cannot be had is logged and not usable. */
 void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d);
+void kedge__track_committed(kedge_t *k, uint64_t version); /* that the last collect belongs to; KEDGE__NO_VERSION: to none */
 void kedge__track_arm(kedge_t *k); /* once memory is held still: what collect left alone because it may be protected */
 /* Looks at some of what D calls clean. If it is not, nothing is tracked from now on, and D is not usable. */
 void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image *image, struct kedge__job_dirty *d);
@@ -427,37 +337,5 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty);
 /* Rank 0: questions after the checkpoint in progress that need no answer, so that its write is not waited for. */
 uint64_t kedge__adapt_skip_ahead(const kedge_t *k);
 void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double seconds); /* collective */
-
-/* ------------------------------------------------------------------ fetch.c */
-
-int kedge__fetch(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
-void kedge__fetch_end(kedge_t *k);
-
-/* ------------------------------------------------------------------ prime.c, record_file.c */
-
-/* Bring the reducer up to date from the store, before the first checkpoint onto KEYS. Where that cannot be done, with what is
- * stored or for want of memory, it begins with nothing and says so. */
-void kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n);
-int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err); /* prime_stored.c: L's version is the last one */
-/* The protected regions hold the bytes of KEY, a version of RUN. */
-int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err);
-/* One that suits what is protected now: if that has grown, another one, which knows nothing yet. */
-int kedge__reducer_make(kedge_t *k, struct kedge__error *err);
-int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err);
-
-struct kedge__record_tie { /* what a record file must match, beside every image that it names */
-	struct kedge__store_id store;
-	struct kedge__digest name; /* kedge__seal() of the job's name */
-	struct kedge__image_key last;
-	uint32_t rank, ranks;
-};
-int kedge__record_file_save(const char *path, const struct kedge__record_tie *tie, const struct kedge__reducer *r, struct kedge__error *err);
-/* KEDGE_E_NOTFOUND: no file, or one of another job, rank or version. */
-int kedge__record_file_load(const char *path, const struct kedge__record_tie *tie, struct kedge__reducer *r, struct kedge__error *err);
-void kedge__record_save(kedge_t *k); /* at close; only logs */
-bool kedge__record_load(kedge_t *k, struct kedge__set_key key); /* a file that does not fit is removed */
-void kedge__record_drop(kedge_t *k); /* the file, with the first version that it does not know of; only logs */
-/* This rank's image of a version that the writer's catalogue has. */
-struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version);
 
 #endif

@@ -308,8 +308,7 @@ static int use(kedge_t *k, uint64_t nonce, uint64_t *readable, struct kedge__err
 	if (rc)
 		return rc;
 	l2->on = true;
-	k->since_l2 = count >> 1;
-	k->l2_bare = count & 1;
+	kedge__levels_turn_set(k, count >> 1, count & 1);
 	return 0;
 }
 
@@ -406,7 +405,7 @@ void kedge__l2_look_again(kedge_t *k)
 	changed = has_changed(k);
 	if (kedge__agree(&k->front, KEDGE__STEP_LEVEL, 4, 0, &changed, NULL) || !changed)
 		return;
-	kedge__chores_settle(k); /* the flusher looks at the level */
+	kedge__followups_settle(k); /* the flusher looks at the level */
 	if (kedge__l2_meet(k))
 		return;
 	kedge__run_renew(k);

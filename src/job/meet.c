@@ -131,6 +131,7 @@ static void leaders_settle(kedge_t *k, const struct hello *all)
 
 	l1->leads = own->leader == (uint64_t)k->group.rank;
 	l1->whole = true;
+	l1->leader = (int)own->leader;
 	k->l1_shared = false;
 	for (int r = 0; r < k->group.size; r++) {
 		l1->whole = l1->whole && all[r].leader == own->leader;

@@ -226,7 +226,7 @@ void kedge__policy_increment(struct kedge__policy *p, uint64_t raw, uint64_t lit
 void kedge__policy_flushed(struct kedge__policy *p, const struct kedge__l2_flush *flush)
 {
 	kedge__controller_flush(&p->controller, flush->seconds);
-	mean_add(flush->complete ? &p->full : &p->delta, flush->seconds);
+	mean_add(flush->self_contained ? &p->full : &p->delta, flush->seconds);
 	if (flush->bytes)
 		mean_add(&p->write_rate, (double)flush->bytes / flush->seconds);
 }

@@ -38,7 +38,7 @@ struct kedge__l2_costs {
 struct kedge__l2_flush { /* what one took */
 	double seconds;
 	uint64_t bytes;
-	bool complete; /* it needs no other version */
+	bool self_contained;
 };
 
 struct kedge__policy {
@@ -101,7 +101,7 @@ struct kedge__l2_chain { /* what L2 has, and what would come; bytes are those of
 };
 
 /* By the rule of REX: is the next version on L2 to stand alone? WHY tells. */
-bool kedge__coalescing_complete(const struct kedge__l2_costs *costs, const struct kedge__l2_chain *chain,
+bool kedge__coalescing_due(const struct kedge__l2_costs *costs, const struct kedge__l2_chain *chain,
 				char why[KEDGE__POLICY_TEXT]);
 
 #endif

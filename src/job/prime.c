@@ -8,80 +8,10 @@
 #define RECORD_SHARE 50                   /* of what a rank has stored its record file may take a 50th part, */
 #define RECORD_SMALL (UINT64_C(64) << 10) /* or so many bytes in any case */
 
-/* With larger chunks, or without any, where what is remembered of an image of BYTES would take too much memory. */
-static void options_fit(const kedge_t *k, struct kedge__reducer_options *options, uint64_t bytes)
-{
-	uint32_t chunk = kedge__reducer_fit(options, bytes);
-
-	if (chunk == options->chunk)
-		return;
-	if (chunk)
-		kedge__log(KEDGE_LOG_NOTICE,
-			   "%s: changes are found in units of %u bytes, not %u: record_memory is too little for the "
-			   "digests of %llu bytes",
-			   k->name, chunk, options->chunk, (unsigned long long)bytes);
-	else
-		kedge__log(
-		    KEDGE_LOG_WARNING,
-		    "%s: versions are stored as a whole: record_memory is too little for the digests of %llu bytes",
-		    k->name, (unsigned long long)bytes);
-	if (chunk)
-		options->chunk = chunk;
-	else
-		options->id = KEDGE__REDUCER_FULL;
-}
-
-static uint64_t table_bytes(const kedge_t *k)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < kedge__region_table_count(k->regions); i++)
-		bytes += kedge__region_table_at(k->regions, i)->bytes;
-	return bytes;
-}
-
-/* Whether the one that there is suits what is protected now. */
-static bool reducer_suits(const kedge_t *k)
-{
-	const struct kedge__reducer_options *options = kedge__reducer_options_of(k->reducer);
-
-	return kedge__reducer_fit(options, table_bytes(k)) == options->chunk;
-}
-
-int kedge__reducer_make(kedge_t *k, struct kedge__error *err)
-{
-	enum kedge__reducer_id id = kedge__job_settings_reducer(&k->set);
-	struct kedge__reducer_options options = {
-	    .id = id,
-	    .chunk = (uint32_t)(id == KEDGE__REDUCER_REX ? k->set.pattern : k->set.chunk),
-	    .record_bytes = k->set.record_memory,
-	    .paranoid = k->set.paranoid,
-	    .track = k->track.tracker != NULL,
-	    .fetch = kedge__fetch,
-	    .fetch_ctx = k,
-	};
-	struct kedge__reducer *made;
-	int rc;
-
-	if (k->reducer && reducer_suits(k))
-		return 0;
-	options_fit(k, &options, table_bytes(k));
-	rc = kedge__reducer_new(&options, &made, err);
-	if (rc)
-		return rc;
-	if (k->reducer) { /* what it knows is about other chunks */
-		k->reducer_at = KEDGE__NO_VERSION;
-		k->reducer_primed = true;
-	}
-	kedge__reducer_free(k->reducer);
-	k->reducer = made;
-	return 0;
-}
-
 /* Nothing can be referred to, so that nothing need be known. */
 static bool reducer_is_full(const kedge_t *k)
 {
-	return kedge__reducer_options_of(k->reducer)->id == KEDGE__REDUCER_FULL;
+	return kedge__reducer_options_of(k->baseline.reducer)->id == KEDGE__REDUCER_FULL;
 }
 
 /* ------------------------------------------------------------------ the record file */
@@ -118,7 +48,7 @@ static bool tie_make(const kedge_t *k, uint64_t version, struct kedge__record_ti
 
 static bool has_record(const kedge_t *k)
 {
-	return k->set.record_file && k->reducer && !reducer_is_full(k);
+	return k->set.record_file && k->baseline.reducer && !reducer_is_full(k);
 }
 
 /* A file that takes more than a small share of what it helps to keep small is not worth its place; nor is one where the
@@ -126,7 +56,7 @@ static bool has_record(const kedge_t *k)
 static bool is_worth_keeping(const kedge_t *k)
 {
 	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
-	uint64_t bytes = kedge__reducer_save_bytes(k->reducer), stored = 0, newest = 0, rebuild;
+	uint64_t bytes = kedge__reducer_save_bytes(k->baseline.reducer), stored = 0, newest = 0, rebuild;
 
 	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
@@ -146,15 +76,15 @@ static int record_write(kedge_t *k, struct kedge__error *err)
 	char *path;
 	int rc = kedge__catalog_scan(k->level[KEDGE__L1].write, err);
 
-	if (rc || !tie_make(k, k->reducer_at, &tie))
+	if (rc || !tie_make(k, k->baseline.at, &tie))
 		return rc;
 	if (!is_worth_keeping(k)) {
 		kedge__log(KEDGE_LOG_INFO, "%s: the hash record would take %llu bytes and is not kept", k->name,
-			   (unsigned long long)kedge__reducer_save_bytes(k->reducer));
+			   (unsigned long long)kedge__reducer_save_bytes(k->baseline.reducer));
 		return 0;
 	}
 	path = record_path(k);
-	rc = path ? kedge__record_file_save(path, &tie, k->reducer, err) : kedge__error_nomem(err);
+	rc = path ? kedge__record_file_save(path, &tie, k->baseline.reducer, err) : kedge__error_nomem(err);
 	kedge__free(path);
 	return rc;
 }
@@ -164,7 +94,7 @@ void kedge__record_save(kedge_t *k)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (!has_record(k) || !k->record_stale || k->reducer_at == KEDGE__NO_VERSION)
+	if (!has_record(k) || !k->baseline.record_stale || k->baseline.at == KEDGE__NO_VERSION)
 		return;
 	if (record_write(k, &err))
 		kedge__log(KEDGE_LOG_WARNING, "the hash record is not kept: %s", kedge__error_text(&err));
@@ -176,27 +106,26 @@ void kedge__record_save(kedge_t *k)
 static int images_check(kedge_t *k, struct kedge__error *err)
 {
 	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
-	struct kedge__image_key *images;
-	struct kedge__set_key *keys;
+	struct kedge__image_key *images = kedge__calloc(kedge__catalog_count(cat) + 1, sizeof(*images));
+	size_t n = 0;
 	bool stale;
-	size_t n;
-	int rc = kedge__versions_keys(cat, (uint32_t)k->group.size, KEDGE__NO_VERSION, NULL, &keys, &n, err);
 
-	if (rc)
-		return rc;
-	images = kedge__calloc(n + 1, sizeof(*images));
-	for (size_t i = 0; images && i < n; i++)
-		images[i] = kedge__image_key_of(k, keys[i].version);
-	kedge__free(keys);
 	if (!images)
 		return kedge__error_nomem(err);
-	stale = kedge__reducer_contradicts(k->reducer, images, n);
-	kedge__reducer_retain(k->reducer, images, n);
+	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+
+		if (!e->problem.code && e->set.ranks == (uint32_t)k->group.size)
+			images[n++] = kedge__image_key_of(k, e->version);
+	}
+	stale = kedge__reducer_contradicts(k->baseline.reducer, images, n);
+	kedge__reducer_retain(k->baseline.reducer, images, n);
 	kedge__free(images);
 	return stale ? kedge__error_set(err, KEDGE_E_MISMATCH, 0, "versions were replaced since it was kept") : 0;
 }
 
-bool kedge__record_load(kedge_t *k, struct kedge__set_key key)
+/* A file that does not fit is removed. */
+static bool record_load(kedge_t *k, struct kedge__set_key key)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__record_tie tie;
@@ -206,13 +135,13 @@ bool kedge__record_load(kedge_t *k, struct kedge__set_key key)
 	if (has_record(k) && tie_make(k, key.version, &tie))
 		path = record_path(k);
 	if (path)
-		rc = kedge__record_file_load(path, &tie, k->reducer, &err);
+		rc = kedge__record_file_load(path, &tie, k->baseline.reducer, &err);
 	if (!rc)
 		rc = images_check(k, &err);
 	if (rc && rc != KEDGE_E_NOTFOUND)
 		kedge__log(KEDGE_LOG_WARNING, "the hash record is made again: %s", kedge__error_text(&err));
 	if (rc) {
-		kedge__reducer_reset(k->reducer);
+		kedge__reducer_reset(k->baseline.reducer);
 		kedge__record_drop(k);
 	}
 	kedge__error_done(&err);
@@ -244,7 +173,7 @@ static int prime_block(kedge_t *k, const struct kedge__segment *seg, const struc
 
 	if (start >= end)
 		return 0;
-	return kedge__reducer_prime_literals(k->reducer, seg->header.version, e->addr + (start - e->src),
+	return kedge__reducer_prime_literals(k->baseline.reducer, seg->header.version, e->addr + (start - e->src),
 					     raw + (start - b->position), end - start, err);
 }
 
@@ -314,7 +243,7 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 	uint64_t bytes = 0;
 	size_t first = n;
 
-	if (!kedge__reducer_remembers(kedge__reducer_options_of(k->reducer)->id))
+	if (!kedge__reducer_remembers(kedge__reducer_options_of(k->baseline.reducer)->id))
 		return 0;
 	while (first) {
 		bytes += kedge__catalog_find(cat, keys[first - 1].version)->set.parts[k->group.rank].literal_bytes;
@@ -326,7 +255,7 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 		struct kedge__error problem = KEDGE__ERROR_INIT;
 		int rc = prime_version(k, keys[i].version, &problem);
 
-		kedge__reducer_identify(k->reducer, kedge__image_key_of(k, keys[i].version));
+		kedge__reducer_identify(k->baseline.reducer, kedge__image_key_of(k, keys[i].version));
 		if (rc == KEDGE_E_NOMEM) {
 			kedge__error_move(err, &problem);
 			return rc;
@@ -391,7 +320,7 @@ static int prime_image(kedge_t *k, uint64_t version, const struct kedge__image_r
 	int rc = digests ? digests_find(k, version, digests, count, err) : kedge__error_nomem(err);
 
 	if (!rc)
-		rc = kedge__reducer_prime_view(k->reducer, k->pool, version, &image, &view, digests, err);
+		rc = kedge__reducer_prime_view(k->baseline.reducer, k->pool, version, &image, &view, digests, err);
 	if (rc == KEDGE_E_DAMAGED)
 		rc = kedge__error_set(err, KEDGE_E_STATE, 0,
 				      "memory was written to before kedge_restart() of version %llu returned",
@@ -400,51 +329,29 @@ static int prime_image(kedge_t *k, uint64_t version, const struct kedge__image_r
 	return rc;
 }
 
-int kedge__prime_memory(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err)
+int kedge__prime_memory(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
 	struct kedge__image_region *regions = NULL;
-	struct kedge__set_key *keys = NULL;
-	size_t count = 0, older = 0;
-	int rc = kedge__reducer_make(k, err);
+	uint64_t version = keys[n - 1].version;
+	size_t count = 0;
+	int rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
 
-	if (rc)
-		return rc;
-	kedge__reducer_reset(k->reducer);
-	k->reducer_at = KEDGE__NO_VERSION;
-	k->reducer_primed = true;
-	rc = kedge__catalog_scan(cat, err);
-	if (!rc)
-		rc = kedge__versions_keys(cat, (uint32_t)k->group.size, key.version + 1, run, &keys, &count, err);
-	if (!rc)
-		count = kedge__versions_whole(cat, keys, count);
-	/* What is only on L2, or only intact there, cannot be referred to from L1: the next version will stand alone.
-	 */
-	if (rc || !count || key.version < k->rely_from || keys[count - 1].version != key.version ||
-	    keys[count - 1].id != key.id || reducer_is_full(k))
-		goto out;
-	older = count - 1;
-	rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
 	if (!rc)
 		rc = kedge__image_make(k, &regions, &count, err);
-	if (!rc && !kedge__record_load(k, key)) {
-		k->record_stale = true;
-		rc = prime_older(k, keys, older, err);
+	*loaded = !rc && record_load(k, keys[n - 1]);
+	if (!rc && !*loaded) {
+		rc = prime_older(k, keys, n - 1, err);
 		if (!rc)
-			rc = prime_image(k, key.version, regions, count, err);
+			rc = prime_image(k, version, regions, count, err);
 		if (!rc)
-			kedge__reducer_identify(k->reducer, kedge__image_key_of(k, key.version));
+			kedge__reducer_identify(k->baseline.reducer, kedge__image_key_of(k, version));
 	}
-	if (!rc)
-		k->reducer_at = key.version;
-out:
 	kedge__fetch_end(k);
 	kedge__free(regions);
-	kedge__free(keys);
 	return rc;
 }
 
-static int prime_newest(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
 	uint64_t version = keys[n - 1].version;
@@ -453,33 +360,14 @@ static int prime_newest(kedge_t *k, const struct kedge__set_key *keys, size_t n,
 
 	if (rc)
 		return rc;
-	if (!kedge__record_load(k, keys[n - 1])) {
+	*loaded = record_load(k, keys[n - 1]);
+	if (!*loaded) {
 		rc = prime_older(k, keys, n - 1, err);
 		if (!rc)
 			rc = kedge__prime_stored(k, l, err);
 		if (!rc)
-			kedge__reducer_identify(k->reducer, kedge__image_key_of(k, version));
-		k->record_stale = true;
+			kedge__reducer_identify(k->baseline.reducer, kedge__image_key_of(k, version));
 	}
 	kedge__lineage_close(l);
 	return rc;
-}
-
-void kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n)
-{
-	struct kedge__error problem = KEDGE__ERROR_INIT;
-	int rc;
-
-	if (k->reducer_primed || !n || reducer_is_full(k))
-		return;
-	rc = prime_newest(k, keys, n, &problem);
-	if (!rc) {
-		k->reducer_at = keys[n - 1].version;
-	} else {
-		kedge__log(KEDGE_LOG_WARNING, "%s: the next version stands alone: version %llu cannot be built on: %s",
-			   k->name, (unsigned long long)keys[n - 1].version, kedge__error_text(&problem));
-		kedge__reducer_reset(k->reducer);
-	}
-	k->reducer_primed = true;
-	kedge__error_done(&problem);
 }

@@ -116,7 +116,7 @@ int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target *targets,
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
-	kedge__still_wait(k); /* a thread that fills held memory could wait for the writer, and that for the thread */
+	kedge__image_wait(k); /* a thread that fills held memory could wait for the writer, and that for the thread */
 	kedge__versions_pin(k, pinned);
 	rc = read_regions(k, version, targets, count, &err);
 	kedge__versions_unpin(k, pinned);
@@ -143,8 +143,8 @@ static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__err
 	struct kedge__run_cut cut = {{0}, 0};
 	int rc;
 
-	kedge__write_finish(k);
-	kedge__chores_settle(k);
+	kedge__seal_finish(k);
+	kedge__followups_settle(k);
 	if (levels & KEDGE_LEVEL_2 && kedge__l2_wanted(k) && !k->level[KEDGE__L2].on)
 		rc = kedge__error_set(err, k->l2_refused.code, 0,
 				      "nothing is discarded, on either level: L2 is not used: %s",

@@ -96,28 +96,6 @@ static int nothing_found(kedge_t *k, uint64_t version, size_t had, bool unread, 
 	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no version of %s to restart from", k->name);
 }
 
-/* Of two sets with one number each rank has the one on its own L1 first; all must try them in the same order: rank 0's.
- */
-static int order_agree(kedge_t *k, struct kedge__set_key *keys, size_t n, struct kedge__error *err)
-{
-	void *slot, *all;
-	bool twins = false;
-	int rc;
-
-	for (size_t i = 1; i < n; i++)
-		twins = twins || keys[i].version == keys[i - 1].version;
-	if (!twins || k->group.size == 1)
-		return 0;
-	rc = kedge__channel_begin(&k->front, n * sizeof(*keys), &slot, err);
-	if (rc)
-		return rc;
-	memcpy(slot, keys, n * sizeof(*keys));
-	rc = kedge__channel_gather(&k->front, n * sizeof(*keys), &all, err);
-	if (!rc)
-		memcpy(keys, all, n * sizeof(*keys));
-	return rc;
-}
-
 /* What all ranks have; *N may be 0. *UNREAD: a level could not be looked at on some rank. */
 static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *run, struct kedge__set_key **keys,
 		       size_t *n, size_t *had, uint64_t *unread, struct kedge__error *err)
@@ -129,8 +107,6 @@ static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *ru
 	*had = *n;
 	if (!rc)
 		rc = kedge__common(&k->front, *keys, n, err);
-	if (!rc)
-		rc = order_agree(k, *keys, *n, err);
 	if (rc) {
 		kedge__free(*keys);
 		*keys = NULL;
@@ -138,17 +114,16 @@ static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *ru
 	return rc;
 }
 
-static int present_find(kedge_t *k, struct kedge__run *present, struct kedge__error *err)
+static int present_find(kedge_t *k, uint64_t version, struct kedge__run *present, struct kedge__error *err)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];
-	struct kedge__run_draw drawn;
 	size_t n = 0;
 	int rc = kedge__versions_scan(k, err);
 
 	for (int l = 0; l < KEDGE__LEVELS; l++)
 		if (k->level[l].api)
 			levels[n++] = k->level[l].api;
-	return kedge__run_present(k, levels, n, rc, present, &drawn, err);
+	return kedge__run_present(k, KEDGE__STEP_RESTART, version, levels, n, rc, present, err);
 }
 
 /* An abandoned version is found only by who asks for it by its number, and there is no other one of that number. */
@@ -157,7 +132,7 @@ static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **key
 	struct kedge__run present = {0};
 	uint64_t unread = 0;
 	size_t had = 0;
-	int rc = present_find(k, &present, err);
+	int rc = present_find(k, version, &present, err);
 
 	if (rc)
 		return rc;
@@ -289,7 +264,7 @@ static int run_find(const kedge_t *k, struct kedge__set_key key, struct kedge__r
 		const struct kedge__catalog_entry *e =
 		    k->level[l].api ? kedge__catalog_find(k->level[l].api, key.version) : NULL;
 
-		if (e && !e->problem.code && kedge__set_key_id(&e->set) == key.id)
+		if (e && !e->problem.code && kedge__set_image(&e->set) == key.id)
 			return kedge__run_copy(&e->set.run, run, err);
 	}
 	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is gone", (unsigned long long)key.version,
@@ -325,7 +300,7 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
 	}
 	if (!rc) {
-		k->rely_from = kedge__lineage_needs_others(l) ? key.version + 1 : 0;
+		kedge__levels_trust_from(k, kedge__lineage_needs_others(l) ? key.version + 1 : 0);
 		kedge__run_restarted(k, &run, key.version);
 	} else {
 		if (added)
@@ -401,27 +376,6 @@ static int try_all(kedge_t *k, set_try *try, const struct kedge__set_key *keys, 
 	return rc;
 }
 
-/* Not finding duplicates later is no reason to fail a restart that has succeeded. */
-static void prime(kedge_t *k, struct kedge__set_key key)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-
-	if (!kedge__region_table_count(k->regions)) { /* memory does not hold the version: the store will tell */
-		if (k->reducer)
-			kedge__reducer_reset(k->reducer);
-		k->reducer_at = KEDGE__NO_VERSION;
-		k->reducer_primed = false;
-		return;
-	}
-	if (kedge__prime_memory(k, key, &k->run.from, &err)) {
-		kedge__log(KEDGE_LOG_WARNING, "the next version stands alone: %s", kedge__error_text(&err));
-		if (k->reducer)
-			kedge__reducer_reset(k->reducer);
-		k->reducer_at = KEDGE__NO_VERSION;
-	}
-	kedge__error_done(&err);
-}
-
 static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedge__error *err)
 {
 	struct kedge__set_key *keys = NULL, got = {0, 0};
@@ -430,8 +384,8 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	size_t n = 0;
 	int rc;
 
-	kedge__write_finish(k);
-	kedge__chores_settle(k);
+	kedge__seal_finish(k);
+	kedge__followups_settle(k);
 	kedge__l2_look_again(k);
 	kedge__track_reset(k);
 	kedge__versions_pin(k, pinned);
@@ -439,7 +393,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	if (!rc)
 		rc = try_all(k, try_set, keys, n, &got, err);
 	if (!rc)
-		prime(k, got);
+		kedge__baseline_restarted(k, got, &k->run.from);
 	kedge__files_drop(k);
 	kedge__versions_unpin(k, pinned);
 	kedge__free(keys);
@@ -487,8 +441,8 @@ static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__e
 	size_t n = 0;
 	int rc;
 
-	kedge__write_finish(k);
-	kedge__chores_settle(k);
+	kedge__seal_finish(k);
+	kedge__followups_settle(k);
 	kedge__l2_look_again(k);
 	kedge__versions_pin(k, pinned);
 	rc = common_keys(k, KEDGE_NEWEST, &keys, &n, err);

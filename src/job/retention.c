@@ -132,6 +132,7 @@ bool kedge__retention_on_l2(const struct kedge__holdings *l1, const struct kedge
 struct l2_case {
 	const struct kedge__holdings *l1, *l2;
 	const struct kedge__retention_rules *rules;
+	const struct kedge__reach *reach;
 	const struct kedge__holding *v;
 	uint8_t *needed;  /* of L1 */
 	uint8_t *chained; /* of L2 */
@@ -174,6 +175,7 @@ static uint64_t parent_find(const struct l2_case *c)
 		const struct kedge__holding *here = kedge__holdings_find(c->l1, there->version);
 
 		if (there->version >= c->v->version || !here || !here->usable || !there->usable ||
+		    !kedge__reach_has(c->reach, there->version) ||
 		    !kedge__retention_on_l2(c->l1, c->l2, there->version))
 			continue;
 		return there->version;
@@ -233,7 +235,7 @@ static bool decide_self_contained(const struct l2_case *c, const struct kedge__l
 		return true;
 	}
 	if (c->rules->coalesce == KEDGE__COALESCE_AUTO)
-		return kedge__coalescing_complete(costs, &a->chain, why);
+		return kedge__coalescing_due(costs, &a->chain, why);
 	snprintf(why, KEDGE__POLICY_TEXT, "a delta: %s",
 		 c->rules->coalesce == KEDGE__COALESCE_BATCH ? "coalesce = batch"
 							     : "what it needs has another form on L2");
@@ -286,10 +288,11 @@ static void decide(const struct l2_case *c, const struct kedge__l2_costs *costs,
 }
 
 int kedge__retention_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2,
-			const struct kedge__retention_rules *rules, const struct kedge__l2_costs *costs,
-			uint64_t version, struct kedge__l2_answer *out, struct kedge__error *err)
+			const struct kedge__retention_rules *rules, const struct kedge__reach *reach,
+			const struct kedge__l2_costs *costs, uint64_t version, struct kedge__l2_answer *out,
+			struct kedge__error *err)
 {
-	struct l2_case c = {l1, l2, rules, kedge__holdings_find(l1, version), NULL, NULL};
+	struct l2_case c = {l1, l2, rules, reach, kedge__holdings_find(l1, version), NULL, NULL};
 	int rc = 0;
 
 	*out = (struct kedge__l2_answer){.form = KEDGE__L2_COPY, .parent = KEDGE__NO_VERSION};

@@ -10,6 +10,7 @@
 #define KEDGE_JOB_RETENTION_H
 
 #include "job/job.h"
+#include "job/messages.h"
 #include "store/holdings.h"
 
 struct kedge__retention_rules {
@@ -61,9 +62,11 @@ struct kedge__l2_answer {
 	char why[KEDGE__POLICY_TEXT + 200];
 };
 
-/* V is held by L1; L2 has what is there and what is on its way. L2 may hold V, then nothing is to be done (COPY). */
+/* VERSION, taken with REACH, is held by L1; L2 has what is there and what is on its way. It may have VERSION: then nothing is to
+ * be done (COPY). */
 int kedge__retention_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, const struct kedge__retention_rules *rules,
-			const struct kedge__l2_costs *costs, uint64_t version, struct kedge__l2_answer *out, struct kedge__error *err);
+			const struct kedge__reach *reach, const struct kedge__l2_costs *costs, uint64_t version, struct kedge__l2_answer *out,
+			struct kedge__error *err);
 /* L2 holds the very version that L1 holds. */
 bool kedge__retention_on_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, uint64_t version);
 

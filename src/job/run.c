@@ -18,22 +18,10 @@ void kedge__job_run_done(struct kedge__job_run *run)
 	kedge__run_done(&run->is);
 	kedge__run_done(&run->next);
 	kedge__run_done(&run->from);
+	kedge__run_done(&run->present);
 }
 
 /* ------------------------------------------------------------------ the present run, of all that the ranks can see */
-
-struct head_msg {
-	struct kedge__say say;
-	uint64_t epoch, created_ns, id, links;
-	struct kedge__run_draw drawn; /* rank 0's is for the next run */
-};
-
-static bool head_before(const struct head_msg *a, const struct head_msg *b)
-{
-	if (a->epoch != b->epoch)
-		return a->epoch < b->epoch;
-	return a->created_ns != b->created_ns ? a->created_ns < b->created_ns : a->id < b->id;
-}
 
 static uint64_t id_draw(void)
 {
@@ -46,76 +34,61 @@ static uint64_t id_draw(void)
 	return id;
 }
 
-/* The links of rank WINNER's run reach those that have another one. */
-static int links_share(kedge_t *k, int winner, size_t links, struct kedge__run *run, struct kedge__error *err)
+static struct kedge__run_draw run_draw(void)
 {
-	size_t bytes = (links + 1) * sizeof(*run->links);
-	struct kedge__run_link *copy = kedge__calloc(links + 1, sizeof(*copy));
-	void *slot, *all;
-	int rc = kedge__channel_begin(&k->front, bytes, &slot, err);
+	return (struct kedge__run_draw){id_draw(), kedge__clock_wall_ns()};
+}
 
-	if (!rc) {
-		if (k->group.rank == winner && links)
-			memcpy(slot, run->links, links * sizeof(*run->links));
-		rc = kedge__channel_gather(&k->front, bytes, &all, err);
-	}
-	if (!rc && copy)
-		memcpy(copy, (const char *)all + (size_t)winner * bytes, links * sizeof(*copy));
-	if (!rc)
-		rc = kedge__agree(&k->front, KEDGE__STEP_OWN, 1, copy ? 0 : kedge__error_nomem(err), NULL, err);
-	if (rc) {
-		kedge__free(copy);
-		return rc;
+/* The present run as this rank sees it on LEVELS: a copy in RUN, and in HEAD for the others. */
+static int head_see(const kedge_t *k, struct kedge__catalog *const *levels, size_t n, struct kedge__run *run,
+		    struct kedge__run_head *head, struct kedge__error *err)
+{
+	const struct kedge__set *latest = kedge__history_head(levels, n);
+	int rc = latest ? kedge__run_copy(&latest->run, run, err) : 0;
+
+	*head = (struct kedge__run_head){.epoch = run->epoch,
+					 .created_ns = latest ? latest->created_ns : 0,
+					 .id = run->id,
+					 .links = run->link_count,
+					 .rank = k->group.rank};
+	return rc;
+}
+
+/* Where ranks see different runs, the latest one's links reach all. Collective then. */
+static int head_take(kedge_t *k, const struct kedge__run_head *head, struct kedge__run *run, struct kedge__error *err)
+{
+	struct kedge__run_link *links;
+	size_t bytes = (size_t)head->links * sizeof(*links);
+	int rc, agreed;
+
+	if (!head->differ)
+		return 0;
+	links = kedge__calloc((size_t)head->links + 1, sizeof(*links));
+	if (links && run->id == head->id && run->link_count == head->links && bytes)
+		memcpy(links, run->links, bytes);
+	rc = links ? 0 : kedge__error_nomem(err);
+	agreed = kedge__share(&k->front, head->rank, links, bytes, rc ? NULL : err);
+	agreed = kedge__agree(&k->front, KEDGE__STEP_SHARE, 0, rc ? rc : agreed, NULL, err);
+	if (agreed) {
+		kedge__free(links);
+		return agreed;
 	}
 	kedge__free(run->links);
-	run->links = copy;
-	run->link_count = links;
+	*run = (struct kedge__run){head->id, head->epoch, links, (size_t)head->links};
 	return 0;
 }
 
-static int head_choose(kedge_t *k, const struct head_msg *all, struct kedge__run *run, struct kedge__error *err)
+int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, struct kedge__catalog *const *levels,
+		       size_t n, int rc, struct kedge__run *present, struct kedge__error *err)
 {
-	int winner = 0;
-	bool same = true;
-
-	for (int r = 1; r < k->group.size; r++) {
-		if (head_before(&all[winner], &all[r]))
-			winner = r;
-		same = same && all[r].id == all[0].id;
-	}
-	run->epoch = all[winner].epoch;
-	run->id = all[winner].id;
-	return same ? 0 : links_share(k, winner, (size_t)all[winner].links, run, err);
-}
-
-int kedge__run_present(kedge_t *k, struct kedge__catalog *const *levels, size_t n, int rc, struct kedge__run *present,
-		       struct kedge__run_draw *drawn, struct kedge__error *err)
-{
-	const struct kedge__set *head = rc ? NULL : kedge__history_head(levels, n);
+	union kedge__msg msg = {.restart = {.after = 0}};
 	struct kedge__run run = {0};
-	struct head_msg *own;
-	void *slot, *all;
 
-	if (head)
-		rc = kedge__run_copy(&head->run, &run, err);
-	(void)kedge__channel_begin(&k->front, sizeof(*own), &slot, NULL); /* there is always room */
-	own = slot;
-	kedge__say_set(&own->say, KEDGE__STEP_OWN, 0, rc, err);
-	own->epoch = run.epoch;
-	own->created_ns = head ? head->created_ns : 0;
-	own->id = run.id;
-	own->links = run.link_count;
-	own->drawn = (struct kedge__run_draw){id_draw(), kedge__clock_wall_ns()};
 	if (!rc)
-		rc = kedge__channel_gather(&k->front, sizeof(*own), &all, err);
-	else
-		(void)kedge__channel_gather(&k->front, sizeof(*own), &all, NULL);
+		rc = head_see(k, levels, n, &run, &msg.restart.run, err);
+	rc = kedge__exchange(&k->front, step, version, rc, &msg, err);
 	if (!rc)
-		rc = kedge__say_judge(&k->front, all, sizeof(*own), err);
-	if (!rc) {
-		*drawn = ((const struct head_msg *)all)->drawn;
-		rc = head_choose(k, all, &run, err);
-	}
+		rc = head_take(k, &msg.restart.run, &run, err);
 	if (rc)
 		kedge__run_done(&run);
 	else
@@ -143,34 +116,11 @@ static uint64_t newest_after(const struct kedge__run *run, struct kedge__catalog
 	return after;
 }
 
-struct newest_msg {
-	struct kedge__say say;
-	uint64_t after;
-};
-
-static int newest_agree(kedge_t *k, uint64_t version, uint64_t *after, int rc, struct kedge__error *err)
-{
-	struct newest_msg *own;
-	void *slot, *all;
-	int met;
-
-	(void)kedge__channel_begin(&k->front, sizeof(*own), &slot, NULL); /* there is always room */
-	own = slot;
-	kedge__say_set(&own->say, KEDGE__STEP_OWN, version, rc, err);
-	own->after = *after;
-	met = kedge__channel_gather(&k->front, sizeof(*own), &all, rc ? NULL : err);
-	if (!met)
-		met = kedge__say_judge(&k->front, all, sizeof(*own), rc ? NULL : err);
-	for (int r = 0; !rc && !met && r < k->group.size; r++)
-		*after = KEDGE__MAX(*after, ((const struct newest_msg *)all)[r].after);
-	return rc ? rc : met;
-}
-
 static int refuse(const kedge_t *k, uint64_t version, uint64_t newest, struct kedge__error *err)
 {
 	return kedge__error_set(
 	    err, KEDGE_E_STATE, 0,
-	    "version %llu of %s is refused: versions up to %llu are stored, and this process did not restart from "
+	    "version %llu of %s is refused: versions up to %llu are stored, and this process has not restarted from "
 	    "them. Call kedge_restart() first, use numbers above %llu, or remove the stored versions with "
 	    "kedge_discard()",
 	    (unsigned long long)version, k->name, (unsigned long long)newest, (unsigned long long)newest);
@@ -239,46 +189,82 @@ static const struct kedge__run *base_find(const kedge_t *k, const struct kedge__
 	return k->run.placed ? &k->run.from : present;
 }
 
-int kedge__run_begin(kedge_t *k, uint64_t version, struct kedge__error *err)
+/* The run of VERSION as this rank would have it, in k->run.next; what is rank 0's to choose comes with the message. */
+static int next_make(kedge_t *k, uint64_t version, const struct kedge__run *present, uint64_t after,
+		     struct kedge__error *err)
+{
+	const struct kedge__run *base = base_find(k, present);
+	struct kedge__run next = {.links = kedge__calloc(base->link_count + 1, sizeof(*next.links))};
+
+	if (!next.links)
+		return kedge__error_nomem(err);
+	kedge__run_follow(base, after ? after - 1 : KEDGE__NO_VERSION, version, 0, &next);
+	next.epoch = KEDGE__MAX(present->epoch, base->epoch) + 1;
+	kedge__run_done(&k->run.next);
+	k->run.next = next;
+	return 0;
+}
+
+static bool is_fresh(const kedge_t *k)
+{
+	return k->run.last == KEDGE__NO_VERSION && !k->run.placed;
+}
+
+/* What the run follows, plus 1; 0: nothing. */
+static uint64_t after_find(const kedge_t *k, const struct kedge__run *present, struct kedge__catalog *const *levels,
+			   size_t n)
+{
+	if (is_fresh(k))
+		return newest_after(present, levels, n, KEDGE__NO_VERSION);
+	if (k->run.last != KEDGE__NO_VERSION)
+		return k->run.last + 1;
+	return k->run.from_version != KEDGE__NO_VERSION ? k->run.from_version + 1 : 0;
+}
+
+int kedge__run_prepare(kedge_t *k, uint64_t version, struct kedge__begin_msg *msg, struct kedge__error *err)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];
-	struct kedge__run present = {0}, next = {0};
-	const struct kedge__run *base;
-	struct kedge__run_draw drawn = {0, 0};
-	uint64_t after = 0;
-	bool fresh = k->run.last == KEDGE__NO_VERSION && !k->run.placed;
 	size_t n;
 	int rc;
 
-	kedge__chores_settle(k); /* what is replaced may be on its way to L2 */
+	if (!kedge__run_due(k, version))
+		return 0;
 	n = levels_scan(k, levels, &rc, err);
-	rc = kedge__run_present(k, levels, n, rc, &present, &drawn, err);
+	kedge__run_done(&k->run.present);
+	if (!rc)
+		rc = head_see(k, levels, n, &k->run.present, &msg->run, err);
+	if (!rc) {
+		msg->drawn = run_draw();
+		msg->after = after_find(k, &k->run.present, levels, n);
+		rc = next_make(k, version, &k->run.present, msg->after, err);
+	}
+	return rc;
+}
+
+/* *CHANGED: another run is followed than this rank thought. */
+int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_msg *msg, bool *changed,
+		      struct kedge__error *err)
+{
+	struct kedge__job_run *run = &k->run;
+	int rc;
+
+	if (!kedge__run_due(k, version))
+		return 0;
+	rc = head_take(k, &msg->run, &run->present, err);
+	if (!rc && is_fresh(k) && version < msg->after)
+		rc = refuse(k, version, msg->after - 1, err);
+	if (!rc && msg->run.differ)
+		rc = kedge__agree(&k->front, KEDGE__STEP_SHARE, 1, next_make(k, version, &run->present, msg->after, err),
+				  NULL, err);
 	if (rc)
 		return rc;
-	base = base_find(k, &present);
-	next.links = kedge__calloc(base->link_count + 1, sizeof(*next.links));
-	rc = next.links ? 0 : kedge__error_nomem(err);
-	if (fresh)
-		after = newest_after(&present, levels, n, KEDGE__NO_VERSION);
-	else if (k->run.last != KEDGE__NO_VERSION)
-		after = k->run.last + 1;
-	else if (k->run.from_version != KEDGE__NO_VERSION)
-		after = k->run.from_version + 1;
-	rc = newest_agree(k, version, &after, rc, err);
-	if (!rc && fresh && version < after)
-		rc = refuse(k, version, after - 1, err);
-	if (!rc) {
-		kedge__run_follow(base, after ? after - 1 : KEDGE__NO_VERSION, version, drawn.id, &next);
-		/* Above all that is known; of what is on a level that is away the clock knows more than a count does.
-		 */
-		next.epoch = KEDGE__MAX(KEDGE__MAX(present.epoch, base->epoch) + 1, drawn.ns);
-		kedge__run_done(&k->run.next);
-		k->run.next = next;
-		next.links = NULL;
-	}
-	kedge__run_done(&next);
-	kedge__run_done(&present);
-	return rc;
+	if (is_fresh(k) && run->next.link_count) /* other ranks may have newer versions of the same run */
+		run->next.links[0].until = KEDGE__MIN(msg->after, version) - 1;
+	*changed = *changed || msg->run.differ;
+	run->next.id = msg->drawn.id;
+	/* Above all that is known; of what is on a level that is away the clock knows more than a count does. */
+	run->next.epoch = KEDGE__MAX(run->next.epoch, msg->drawn.ns);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ what becomes of it */
@@ -297,7 +283,6 @@ void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const
 	kedge__error_done(&err);
 }
 
-/* Collective. */
 void kedge__run_published(kedge_t *k, uint64_t version)
 {
 	bool first = kedge__run_due(k, version);
@@ -314,8 +299,6 @@ void kedge__run_published(kedge_t *k, uint64_t version)
 		if (k->level[l].on && k->level[l].leads)
 			kedge__run_sweep(k, l, k->level[l].write, &k->run.is, version);
 	}
-	/* All ranks plan by what they find. */
-	(void)kedge__agree(&k->front, KEDGE__STEP_OWN, version, 0, NULL, NULL);
 }
 
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version)
@@ -332,6 +315,7 @@ void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version)
 					 .from_version = version,
 					 .floor = version == KEDGE__NO_VERSION ? 0 : version};
 	*from = (struct kedge__run){0};
+	kedge__levels_forget(k);
 }
 
 /* What L2 had when it was not seen may call itself later than this run: the next version begins one that is later
@@ -351,24 +335,23 @@ void kedge__run_renew(kedge_t *k)
 
 int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut, struct kedge__error *err)
 {
+	union kedge__msg msg = {.restart = {.after = 0}};
 	struct kedge__catalog *levels[KEDGE__LEVELS];
 	struct kedge__run present = {0};
-	struct kedge__run_draw drawn;
-	uint64_t after = 0;
 	size_t n;
 	int rc;
 
 	n = levels_scan(k, levels, &rc, err);
-	rc = kedge__run_present(k, levels, n, rc, &present, &drawn, err);
+	rc = kedge__run_present(k, KEDGE__STEP_DISCARD, from, levels, n, rc, &present, err);
 	if (rc)
 		return rc;
 	rc = kedge__run_copy(base_find(k, &present), &cut->run, err);
 	if (!rc) {
 		cut->run.epoch = KEDGE__MAX(cut->run.epoch, present.epoch);
-		after = newest_after(&cut->run, levels, n, from);
+		msg.restart.after = newest_after(&cut->run, levels, n, from);
 	}
-	rc = newest_agree(k, from, &after, rc, err);
-	cut->floor = after;
+	rc = kedge__exchange(&k->front, KEDGE__STEP_DISCARD, from, rc, &msg, err);
+	cut->floor = msg.restart.after;
 	kedge__run_done(&present);
 	return rc;
 }
@@ -398,6 +381,7 @@ int kedge_begin(kedge_t *k)
 	if (k->run.last == KEDGE__NO_VERSION) {
 		kedge__run_done(&k->run.from);
 		k->run.placed = false;
+		kedge__levels_forget(k);
 	}
 	pthread_mutex_unlock(&k->lock);
 	return 0;

@@ -186,6 +186,25 @@ int kedge_test(kedge_t *k, uint64_t version)
 	return rc < 0 ? kedge__state_fail(k, rc, &err) : rc;
 }
 
+void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats, bool increment)
+{
+	pthread_mutex_lock(&k->state_lock);
+	k->stats = *stats;
+	if (increment) {
+		k->increment[0] = stats->raw_bytes;
+		k->increment[1] = stats->literal_bytes;
+		k->increment[2] = stats->stored_bytes;
+	}
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+void kedge__state_flushed(kedge_t *k, const struct kedge__l2_flush *flush)
+{
+	pthread_mutex_lock(&k->state_lock);
+	k->flushed = *flush;
+	pthread_mutex_unlock(&k->state_lock);
+}
+
 int kedge_stats_get(kedge_t *k, struct kedge_stats *stats)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;

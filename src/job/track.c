@@ -264,7 +264,7 @@ static int lists_make(kedge_t *k, bool follows, struct kedge__job_dirty *d, stru
 void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	bool follows = k->track.at != KEDGE__NO_VERSION && k->track.at == kedge__reducer_parent(k->reducer);
+	bool follows = k->track.at != KEDGE__NO_VERSION && k->track.at == kedge__reducer_parent(k->baseline.reducer);
 	int rc;
 
 	*d = (struct kedge__job_dirty){0};
@@ -284,6 +284,11 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 			   kedge__error_text(&err));
 	d->usable = !rc && follows;
 	kedge__error_done(&err);
+}
+
+void kedge__track_committed(kedge_t *k, uint64_t version)
+{
+	k->track.at = version;
 }
 
 void kedge__track_arm(kedge_t *k)
@@ -310,7 +315,7 @@ void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image 
 	uint64_t turn = k->track.turn++, offset;
 	size_t region;
 
-	if (!d->usable || kedge__reducer_audit(k->reducer, k->pool, version, image, d->lists, audit_share(image), turn,
+	if (!d->usable || kedge__reducer_audit(k->baseline.reducer, k->pool, version, image, d->lists, audit_share(image), turn,
 					       &region, &offset))
 		return;
 	kedge__log(

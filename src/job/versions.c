@@ -3,18 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-uint64_t kedge__set_key_id(const struct kedge__set *set)
-{
-	uint64_t id = set->ranks;
-
-	for (uint32_t r = 0; r < set->ranks; r++) {
-		uint64_t mix[3] = {id, set->parts[r].image_id.lo, set->parts[r].image_id.hi};
-
-		id = kedge__checksum(mix, sizeof(mix));
-	}
-	return id;
-}
-
 static bool usable(const struct kedge__catalog_entry *e, uint32_t ranks)
 {
 	return !e->problem.code && e->set.ranks == ranks;
@@ -32,36 +20,11 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
 
 		if (e->version < limit && usable(e, ranks) && (!run || kedge__history_has(run, &e->set)))
-			keys[used++] = (struct kedge__set_key){e->version, kedge__set_key_id(&e->set)};
+			keys[used++] = (struct kedge__set_key){e->version, kedge__set_image(&e->set)};
 	}
 	*list = keys;
 	*count = used;
 	return 0;
-}
-
-const struct kedge__set_key *kedge__versions_find(const struct kedge__set_key *list, size_t count, uint64_t version)
-{
-	size_t i;
-
-	KEDGE__PARTITION_POINT(i, count, list[i].version < version);
-	return i < count && list[i].version == version ? &list[i] : NULL;
-}
-
-/* A version comes after all that it refers to, so that these were looked at before it. */
-size_t kedge__versions_whole(const struct kedge__catalog *cat, struct kedge__set_key *list, size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct kedge__set *set = &kedge__catalog_find(cat, list[i].version)->set;
-		bool whole = true;
-
-		for (size_t s = 0; s < set->source_count && whole; s++)
-			whole = kedge__versions_find(list, kept, set->sources[s]);
-		if (whole)
-			list[kept++] = list[i];
-	}
-	return kept;
 }
 
 /* Two ascending lists as one, X before Y at equal versions, without repeating equal keys. */
@@ -153,7 +116,7 @@ static const struct kedge__set *set_of(const struct kedge__catalog *cat, struct 
 {
 	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, key.version);
 
-	return e && !e->problem.code && kedge__set_key_id(&e->set) == key.id ? &e->set : NULL;
+	return e && !e->problem.code && kedge__set_image(&e->set) == key.id ? &e->set : NULL;
 }
 
 /* Levels that have the very set come first, the fastest of them first; the others may still have older versions. */

@@ -40,6 +40,11 @@ size_t kedge__catalog_index(const struct kedge__catalog *cat, uint64_t version)
 	return i;
 }
 
+uint64_t kedge__catalog_changes(const struct kedge__catalog *cat)
+{
+	return cat->changes;
+}
+
 size_t kedge__catalog_count(const struct kedge__catalog *cat)
 {
 	return cat->entries.count;

@@ -47,6 +47,7 @@ struct kedge__catalog {
 	struct kedge__store_id id;
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
+	uint64_t changes;                 /* of the entries, so far */
 	const struct kedge__set *head;    /* kedge__history_head() of this one, if HEAD_KNOWN */
 	bool head_known;
 	bool read_only;                   /* opened with KEDGE__CATALOG_READ: no index is made */

@@ -197,6 +197,7 @@ void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
 		return;
 	if (cat->head == &at[i]->set)
 		cat->head_known = false;
+	cat->changes++;
 	entry_free(at[i]);
 	memmove(at + i, at + i + 1, (cat->entries.count - i - 1) * sizeof(*at));
 	cat->entries.count--;
@@ -219,6 +220,7 @@ static int entry_set(struct kedge__catalog *cat, uint64_t version, struct kedge_
 	memmove(cat->entries.at + i + 1, cat->entries.at + i, (cat->entries.count - i) * sizeof(*cat->entries.at));
 	cat->entries.at[i] = entry;
 	cat->entries.count++;
+	cat->changes++;
 	kedge__history_note(cat, entry);
 	return 0;
 }
@@ -583,6 +585,7 @@ static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
 			qsort(r->notes.at, r->notes.count, sizeof(*r->notes.at), compare_notes);
 		free_others(&cat->entries, &r->fresh);
 		cat->entries = r->fresh;
+		cat->changes++;
 		cat->head_known = false;
 		kedge__index_finish(cat, &r->view, &r->notes, r->rebuild);
 	}

@@ -81,6 +81,7 @@ struct kedge__catalog_entry {
 	bool unswept;           /* its directory may hold segments that SET does not name */
 };
 
+uint64_t kedge__catalog_changes(const struct kedge__catalog *cat); /* how often its entries have changed so far */
 size_t kedge__catalog_count(const struct kedge__catalog *cat);                                    /* ascending versions */
 const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i);
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version); /* NULL */

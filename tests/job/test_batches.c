@@ -174,7 +174,7 @@ static void test_batch_is_one_delta(void **state)
 		assert_true(set_of(l2, v)->created_ns == set_of(l1, v)->created_ns);
 		assert_non_null(strstr(set_of(l2, v)->why, "L2: every 4 (as configured), 4 versions as a delta to "));
 	}
-	assert_non_null(strstr(set_of(l2, 4)->why, "all of it; complete: L2 has nothing"));
+	assert_non_null(strstr(set_of(l2, 4)->why, "all of it; self-contained: L2 has nothing"));
 	/* The last copy of every byte: no more than what the four of them have, and less where they overlap. */
 	for (uint64_t v = 5; v <= 8; v++)
 		batch += set_of(l1, v)->parts[0].literal_bytes;
@@ -254,11 +254,11 @@ static void test_rule(void **state)
 						.mtbf_known = true};
 		struct kedge__l2_chain chain = {.deltas = (uint64_t)r[5] - 1, .delta_bytes = 100 * r[2]};
 
-		assert_false(kedge__coalescing_complete(&costs, &chain, why));
+		assert_false(kedge__coalescing_due(&costs, &chain, why));
 		assert_non_null(strstr(why, "a delta: n = "));
 		chain.deltas++;
-		assert_true(kedge__coalescing_complete(&costs, &chain, why));
-		assert_non_null(strstr(why, "complete: n = "));
+		assert_true(kedge__coalescing_due(&costs, &chain, why));
+		assert_non_null(strstr(why, "self-contained: n = "));
 		assert_non_null(strstr(why, " >= "));
 	}
 }
@@ -271,25 +271,25 @@ static void test_rule_by_prediction(void **state)
 	char why[KEDGE__POLICY_TEXT];
 
 	(void)state;
-	assert_false(kedge__coalescing_complete(&costs, &chain, why));
+	assert_false(kedge__coalescing_due(&costs, &chain, why));
 	assert_non_null(strstr(why, "too little is measured"));
 	costs.write_rate = 1e5; /* 40 s against 20 s, 10 s to read one: p is 0.095, and n must be 21 */
-	assert_false(kedge__coalescing_complete(&costs, &chain, why));
-	assert_non_null(strstr(why, "complete 40 s (predicted), delta 20 s (predicted), to read one 10 s"));
+	assert_false(kedge__coalescing_due(&costs, &chain, why));
+	assert_non_null(strstr(why, "self-contained 40 s (predicted), delta 20 s (predicted), to read one 10 s"));
 	chain.deltas = 20;
-	assert_false(kedge__coalescing_complete(&costs, &chain, why));
+	assert_false(kedge__coalescing_due(&costs, &chain, why));
 	chain.deltas = 21;
-	assert_true(kedge__coalescing_complete(&costs, &chain, why));
+	assert_true(kedge__coalescing_due(&costs, &chain, why));
 	costs.read_rate = 1e6; /* reading is ten times as fast: deltas may be more */
-	assert_false(kedge__coalescing_complete(&costs, &chain, why));
+	assert_false(kedge__coalescing_due(&costs, &chain, why));
 	costs.interval = -1;
-	assert_false(kedge__coalescing_complete(&costs, &chain, why));
+	assert_false(kedge__coalescing_due(&costs, &chain, why));
 	/* Where all changes each time a delta costs no less; but what is read in no time may stay as it is. */
 	costs = (struct kedge__l2_costs){.full = 10, .delta = 10, .read_rate = 1e6, .interval = 100, .mtbf = 1000};
 	chain = (struct kedge__l2_chain){.batch_bytes = 4e6, .full_bytes = 4e6};
-	assert_true(kedge__coalescing_complete(&costs, &chain, why));
+	assert_true(kedge__coalescing_due(&costs, &chain, why));
 	costs.read_rate = 1e7;
-	assert_false(kedge__coalescing_complete(&costs, &chain, why));
+	assert_false(kedge__coalescing_due(&costs, &chain, why));
 	assert_non_null(strstr(why, "less than a second"));
 }
 

@@ -151,7 +151,7 @@ static void series(struct place *p, const char *const *more, size_t stays_below)
 	}
 	assert_ok(k, kedge_wait(k));
 	assert_true(stays_below == 0 || k->reserve.bytes <= stays_below);
-	assert_true(stays_below > 0 || k->reduced_at_once == 0);
+	assert_true(stays_below > 0 || k->baseline.reduced_at_once == 0);
 	for (uint64_t v = 1; v <= VERSIONS; v++)
 		copies_check(k, &c, &m, v, v);
 	assert_ok(k, kedge_close(k));

@@ -304,7 +304,7 @@ static void test_damaged_newest_starts_a_lineage(void **state)
 	k = job_open(p, false, MORE("reducer=tree", "chunk=64"));
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
 	take(k, 3, 3); /* without a restart, as `kedge save` does */
-	assert_non_null(strstr(p->log, "stands alone"));
+	assert_non_null(strstr(p->log, "self-contained"));
 	assert_ok(k, kedge_versions(k, &list, &n));
 	assert_true(list[n - 1].parent == KEDGE_NEWEST);
 	kedge_free(list);

@@ -378,7 +378,7 @@ static void test_costs_of_l2_are_kept(void **state)
 	char text[KEDGE__POLICY_FILE_MAX], *line;
 
 	(void)state;
-	kedge__policy_flushed(&p, &(struct kedge__l2_flush){.seconds = 60, .bytes = 6000, .complete = true});
+	kedge__policy_flushed(&p, &(struct kedge__l2_flush){.seconds = 60, .bytes = 6000, .self_contained = true});
 	kedge__policy_flushed(&p, &(struct kedge__l2_flush){.seconds = 10, .bytes = 1000});
 	kedge__policy_read(&p, 5, 5000);
 	kedge__policy_taken(&p, 1100, 1, -1);

@@ -121,7 +121,7 @@ static void hold_up(void *user, const struct kedge_progress *p)
 {
 	struct world *w = user;
 
-	if (strcmp(p->phase, "hash") != 0 || w->k->reduced_at_once)
+	if (strcmp(p->phase, "hash") != 0 || w->k->baseline.reduced_at_once)
 		return;
 	pthread_mutex_lock(&w->lock);
 	while (w->bursts < w->wanted[p->version])
@@ -277,7 +277,7 @@ static void series(struct place *p, const char *const *more)
 		take(&w, v);
 	}
 	assert_ok(w.k, kedge_wait(w.k));
-	assert_int_equal(w.k->reduced_at_once, 0);
+	assert_int_equal(w.k->baseline.reduced_at_once, 0);
 	for (uint64_t v = 1; v <= VERSIONS; v++)
 		compare(&w, v);
 	assert_ok(w.k, kedge_close(w.k));
@@ -321,7 +321,7 @@ static void test_count_of_bytes_reduced_at_once(void **state)
 		assert_ok(k, kedge_protect(k, "heap", heap, HEAP, KEDGE_U8));
 		assert_ok(k, kedge_checkpoint(k, 1 + i));
 		assert_ok(k, kedge_wait(k));
-		assert_int_equal(k->reduced_at_once, HEAP);
+		assert_int_equal(k->baseline.reduced_at_once, HEAP);
 		assert_ok(k, kedge_close(k));
 	}
 	free(heap);
@@ -341,7 +341,7 @@ static void test_first_of_a_process(void **state)
 		protect(&w);
 		take(&w, v);
 		assert_ok(w.k, kedge_wait(w.k));
-		assert_int_equal(w.k->reduced_at_once, 0);
+		assert_int_equal(w.k->baseline.reduced_at_once, 0);
 		for (uint64_t past = 1; past <= v; past++)
 			compare(&w, past);
 		assert_ok(w.k, kedge_close(w.k));
@@ -394,7 +394,7 @@ static bool fails(struct place *p, const char *const *more, uint64_t n)
 	kedge_set_progress(w.k, hold_up, &w);
 	take(&w, 3);
 	assert_ok(w.k, kedge_wait(w.k));
-	assert_int_equal(w.k->reduced_at_once, 0);
+	assert_int_equal(w.k->baseline.reduced_at_once, 0);
 	assert_int_equal(versions_count(w.k), rc ? 2 : 3);
 	compare(&w, 1);
 	compare(&w, 3);

@@ -1,0 +1,339 @@
+#include "job/handle.h"
+
+void kedge__baseline_init(struct kedge__baseline *b)
+{
+	*b = (struct kedge__baseline){.at = KEDGE__NO_VERSION};
+}
+
+void kedge__baseline_done(struct kedge__baseline *b)
+{
+	kedge__reducer_free(b->reducer);
+	kedge__baseline_init(b);
+}
+
+/* ------------------------------------------------------------------ the reducer */
+
+/* With larger chunks, or without any, where what is remembered of an image of BYTES would take too much memory. */
+static void options_fit(const kedge_t *k, struct kedge__reducer_options *options, uint64_t bytes)
+{
+	uint32_t chunk = kedge__reducer_fit(options, bytes);
+
+	if (chunk == options->chunk)
+		return;
+	if (chunk)
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "%s: looking for changes in units of %u bytes instead of %u, because the digests of %llu "
+			   "bytes do not fit into record_memory",
+			   k->name, chunk, options->chunk, (unsigned long long)bytes);
+	else
+		kedge__log(KEDGE_LOG_WARNING,
+			   "%s: every version is stored in full, because the digests of %llu bytes do not fit into "
+			   "record_memory; raise it to store only what changed",
+			   k->name, (unsigned long long)bytes);
+	if (chunk)
+		options->chunk = chunk;
+	else
+		options->id = KEDGE__REDUCER_FULL;
+}
+
+static uint64_t table_bytes(const kedge_t *k)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < kedge__region_table_count(k->regions); i++)
+		bytes += kedge__region_table_at(k->regions, i)->bytes;
+	return bytes;
+}
+
+/* Whether the one that there is suits what is protected now. */
+static bool reducer_suits(const kedge_t *k)
+{
+	const struct kedge__reducer_options *options = kedge__reducer_options_of(k->baseline.reducer);
+
+	return kedge__reducer_fit(options, table_bytes(k)) == options->chunk;
+}
+
+int kedge__baseline_make(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__baseline *b = &k->baseline;
+	enum kedge__reducer_id id = kedge__job_settings_reducer(&k->set);
+	struct kedge__reducer_options options = {
+	    .id = id,
+	    .chunk = (uint32_t)(id == KEDGE__REDUCER_REX ? k->set.pattern : k->set.chunk),
+	    .record_bytes = k->set.record_memory,
+	    .paranoid = k->set.paranoid,
+	    .track = k->track.tracker != NULL,
+	    .fetch = kedge__fetch,
+	    .fetch_ctx = k,
+	};
+	struct kedge__reducer *made;
+	int rc;
+
+	if (b->reducer && reducer_suits(k))
+		return 0;
+	options_fit(k, &options, table_bytes(k));
+	rc = kedge__reducer_new(&options, &made, err);
+	if (rc)
+		return rc;
+	if (b->reducer) { /* what it knows is about other chunks */
+		b->at = KEDGE__NO_VERSION;
+		b->primed = true;
+	}
+	kedge__reducer_free(b->reducer);
+	b->reducer = made;
+	b->told = false;
+	return 0;
+}
+
+/* It knows nothing any more: the next version is self-contained. */
+static void forget(kedge_t *k)
+{
+	struct kedge__baseline *b = &k->baseline;
+
+	if (b->reducer)
+		kedge__reducer_reset(b->reducer);
+	b->at = KEDGE__NO_VERSION;
+	b->told = false;
+}
+
+/* ------------------------------------------------------------------ what it may refer to */
+
+static void retain(struct kedge__version *v)
+{
+	kedge_t *k = v->k;
+	struct kedge__image_key *images = kedge__calloc(v->referable_count + 1, sizeof(*images));
+
+	if (!images) { /* what may be referred to is not known then */
+		kedge__log(KEDGE_LOG_WARNING, "%s: out of memory: writing version %llu as a self-contained checkpoint",
+			   k->name, (unsigned long long)v->version);
+		forget(k);
+		return;
+	}
+	for (size_t i = 0; i < v->referable_count; i++)
+		images[i] = kedge__image_key_of(k, v->referable[i].version);
+	kedge__reducer_retain(k->baseline.reducer, images, v->referable_count);
+	kedge__free(images);
+	k->baseline.told = true;
+	k->baseline.reach = v->reach;
+	k->baseline.removals = k->levels.l1.removals;
+}
+
+void kedge__baseline_follow(struct kedge__version *v)
+{
+	kedge_t *k = v->k;
+	struct kedge__baseline *b = &k->baseline;
+
+	if (!v->referable_count) {
+		forget(k);
+		b->primed = true;
+		return;
+	}
+	/* What came since it was told last are versions of its own. */
+	if (b->told && b->removals == k->levels.l1.removals && b->reach.from == v->reach.from &&
+	    b->reach.anchor == v->reach.anchor)
+		return;
+	retain(v);
+}
+
+/* What the store has is needed by the reduction, and by nothing before it. */
+static void prime(struct kedge__version *v)
+{
+	kedge_t *k = v->k;
+	struct kedge__baseline *b = &k->baseline;
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	bool loaded = false;
+	int rc;
+
+	if (b->primed || kedge__reducer_options_of(b->reducer)->id == KEDGE__REDUCER_FULL)
+		return;
+	rc = kedge__prime_store(k, v->referable, v->referable_count, &loaded, &problem);
+	if (!rc) {
+		b->at = v->referable[v->referable_count - 1].version;
+		b->record_stale = b->record_stale || !loaded;
+	} else {
+		kedge__log(KEDGE_LOG_WARNING,
+			   "%s: writing version %llu as a self-contained checkpoint, because version %llu cannot be "
+			   "referred to: %s",
+			   k->name, (unsigned long long)v->version,
+			   (unsigned long long)v->referable[v->referable_count - 1].version,
+			   kedge__error_text(&problem));
+		forget(k);
+	}
+	kedge__error_done(&problem);
+	b->primed = true;
+	retain(v);
+}
+
+/* ------------------------------------------------------------------ reduction */
+
+static const struct kedge__image_view *view_of(const struct kedge__version *v)
+{
+	return v->hold ? kedge__hold_view(v->hold) : kedge__live_view(v->live);
+}
+
+static int reduce_full(struct kedge__version *v, struct kedge__job_progress *p, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	const struct kedge__reduce_how how = {
+	    .view = view_of(v), .full = true, .progress = kedge__state_progress_bytes, .progress_ctx = p};
+
+	return kedge__reducer_reduce(k->baseline.reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
+}
+
+/* Without memory to find what changed, all of it is stored. Memory that is held is seen only once: then it is the next
+ * version that is stored in full. */
+static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	struct kedge__baseline *b = &k->baseline;
+	const struct kedge__reduce_how how = {.view = view_of(v),
+					      .dirty = v->pages.usable ? v->pages.lists : NULL,
+					      .progress = kedge__state_progress_bytes,
+					      .progress_ctx = p};
+	bool full = b->full_next;
+	int rc;
+
+	b->full_next = false;
+	if (full)
+		return reduce_full(v, p, err);
+	rc = kedge__reducer_reduce(b->reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
+	if (rc != KEDGE_E_NOMEM)
+		return rc;
+	kedge__log(KEDGE_LOG_WARNING, "%s: not enough memory to find what changed: storing the %sversion in full",
+		   k->name, v->hold ? "next " : "");
+	forget(k);
+	b->full_next = v->hold;
+	if (v->hold)
+		return rc;
+	kedge__error_done(err);
+	return reduce_full(v, p, err);
+}
+
+static int sources_make(struct kedge__version *v, struct kedge__error *err)
+{
+	const struct kedge__catalog *cat = v->k->level[KEDGE__L1].write;
+	size_t n = v->reduction.source_count;
+
+	v->sources = kedge__calloc(n + 1, sizeof(*v->sources));
+	if (!v->sources)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t version = v->reduction.sources[i];
+		const struct kedge__catalog_entry *e = kedge__catalog_find(cat, version);
+
+		if (!e || e->problem.code)
+			return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
+						"version %llu refers to version %llu, which is gone",
+						(unsigned long long)v->version, (unsigned long long)version);
+		v->sources[i] = (struct kedge__source_record){version, e->set.parts[v->k->group.rank].image_id};
+	}
+	return 0;
+}
+
+int kedge__baseline_reduce(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	struct kedge__job_progress p = {k, "hash", v->version, 0};
+	int rc;
+
+	prime(v);
+	for (size_t i = 0; i < v->region_count; i++)
+		p.total += v->regions[i].bytes;
+	if (v->blocked <= 0)
+		k->baseline.reduced_at_once += p.total;
+	rc = reduce(v, &p, err);
+	kedge__fetch_end(k);
+	if (rc)
+		return rc;
+	v->reduced = true;
+	return sources_make(v, err);
+}
+
+void kedge__baseline_commit(struct kedge__version *v)
+{
+	struct kedge__baseline *b = &v->k->baseline;
+
+	kedge__reducer_commit(b->reducer);
+	kedge__reducer_identify(b->reducer, (struct kedge__image_key){v->version, v->part.image_id});
+	if (!b->record_stale)
+		kedge__record_drop(v->k);
+	b->at = v->version;
+	b->primed = b->record_stale = true;
+}
+
+void kedge__baseline_rollback(kedge_t *k, int rc)
+{
+	kedge__reducer_rollback(k->baseline.reducer);
+	if (rc == KEDGE_E_NOMEM) { /* what the reducer has may be what the write lacked */
+		forget(k);
+		k->baseline.full_next = true;
+	}
+}
+
+/* ------------------------------------------------------------------ after a restart */
+
+/* What is only on L2, or only intact there, cannot be referred to from L1. */
+static int keys_find(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__set_key **keys,
+		     size_t *n, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__holdings held = {0};
+	size_t used = 0;
+	int rc = kedge__catalog_scan(cat, err);
+
+	if (!rc)
+		rc = kedge__holdings_read(&held, cat, (uint32_t)k->group.size, run, k->levels.trusted_from, err);
+	*keys = rc ? NULL : kedge__calloc(held.list.count + 1, sizeof(**keys));
+	if (!rc && !*keys)
+		rc = kedge__error_nomem(err);
+	for (size_t i = 0; i < held.list.count && !rc; i++) {
+		const struct kedge__holding *v = &held.list.at[i];
+
+		if (v->usable && v->version <= key.version)
+			(*keys)[used++] = (struct kedge__set_key){v->version, v->image};
+	}
+	kedge__holdings_done(&held);
+	*n = used && (*keys)[used - 1].version == key.version && (*keys)[used - 1].id == key.id ? used : 0;
+	return rc;
+}
+
+static int restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err)
+{
+	struct kedge__baseline *b = &k->baseline;
+	struct kedge__set_key *keys = NULL;
+	bool loaded = false;
+	size_t n = 0;
+	int rc = kedge__baseline_make(k, err);
+
+	if (rc)
+		return rc;
+	forget(k);
+	b->primed = true;
+	rc = keys_find(k, key, run, &keys, &n, err);
+	if (!rc && n && kedge__reducer_options_of(b->reducer)->id != KEDGE__REDUCER_FULL) {
+		rc = kedge__prime_memory(k, keys, n, &loaded, err);
+		if (!rc)
+			b->at = key.version;
+		b->record_stale = b->record_stale || !loaded;
+	}
+	kedge__free(keys);
+	return rc;
+}
+
+/* Not finding duplicates later is no reason to fail a restart that has succeeded. */
+void kedge__baseline_restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (!kedge__region_table_count(k->regions)) { /* memory does not hold the version: the store will tell */
+		forget(k);
+		k->baseline.primed = false;
+		return;
+	}
+	if (restarted(k, key, run, &err)) {
+		kedge__log(KEDGE_LOG_WARNING, "%s: the next version will be self-contained: %s", k->name,
+			   kedge__error_text(&err));
+		forget(k);
+	}
+	kedge__error_done(&err);
+}

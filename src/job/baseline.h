@@ -1,0 +1,71 @@
+/*
+ * baseline: the reducer, and the version that it compares the next one with. Private to job.
+ *
+ * It belongs to whoever reduces: the thread that takes a checkpoint, or the writer while one is pending.
+ */
+#ifndef KEDGE_JOB_BASELINE_H
+#define KEDGE_JOB_BASELINE_H
+
+#include "job/version.h"
+
+struct kedge__job_fetched {
+	uint64_t version;
+	struct kedge__lineage *lineage;
+};
+
+struct kedge__baseline {
+	struct kedge__reducer *reducer;
+	uint64_t at;        /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
+	bool primed;        /* no need to look into the store again */
+	bool full_next;     /* there was no memory to reduce a version: the next one is stored in full */
+	bool record_stale;  /* the reducer knows more than the record file */
+	bool told;          /* the reducer knows what may be referred to, as it was with REACH and REMOVALS of L1's holdings */
+	struct kedge__reach reach;
+	uint64_t removals;
+	uint64_t reduced_at_once; /* bytes of images that were reduced while the application waited, so far */
+	KEDGE__ARRAY(struct kedge__job_fetched) fetched; /* open while a paranoid reducer compares */
+};
+
+void kedge__baseline_init(struct kedge__baseline *b);
+void kedge__baseline_done(struct kedge__baseline *b);
+/* A reducer that suits what is protected now: if that has grown, another one, which knows nothing yet. */
+int kedge__baseline_make(kedge_t *k, struct kedge__error *err);
+void kedge__baseline_follow(struct kedge__version *v); /* what V may refer to, and nothing else, is remembered */
+/* Image to map and literals; in any thread, while no other uses the reducer. */
+int kedge__baseline_reduce(struct kedge__version *v, struct kedge__error *err);
+void kedge__baseline_commit(struct kedge__version *v);   /* it was published */
+void kedge__baseline_rollback(kedge_t *k, int rc);       /* it was not, because of RC */
+/* The protected regions hold the bytes of KEY, a version of RUN. */
+void kedge__baseline_restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run);
+
+/* ------------------------------------------------------------------ prime.c, prime_stored.c: what a new process knows */
+
+/* The store's newest version, KEYS[n - 1], as the reducer's last, and literals of older ones. *LOADED: from the record file. */
+int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err);
+int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err);
+/* The protected regions hold the bytes of KEYS[n - 1]. */
+int kedge__prime_memory(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err);
+/* This rank's image of a version that the writer's catalogue has. */
+struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version);
+int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err);
+void kedge__record_save(kedge_t *k); /* at close; only logs */
+void kedge__record_drop(kedge_t *k); /* the file, with the first version that it does not know of; only logs */
+
+/* ------------------------------------------------------------------ record_file.c */
+
+struct kedge__record_tie { /* what a record file must match, beside every image that it names */
+	struct kedge__store_id store;
+	struct kedge__digest name; /* kedge__seal() of the job's name */
+	struct kedge__image_key last;
+	uint32_t rank, ranks;
+};
+int kedge__record_file_save(const char *path, const struct kedge__record_tie *tie, const struct kedge__reducer *r, struct kedge__error *err);
+/* KEDGE_E_NOTFOUND: no file, or one of another job, rank or version. */
+int kedge__record_file_load(const char *path, const struct kedge__record_tie *tie, struct kedge__reducer *r, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ fetch.c */
+
+int kedge__fetch(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
+void kedge__fetch_end(kedge_t *k);
+
+#endif

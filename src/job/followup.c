@@ -1,0 +1,181 @@
+/*
+ * Follow-ups: what comes after a sealed version, one after the other and the same on all ranks: its way to L2, and then the
+ * removal of old versions. The flusher does the local part of the way to L2; on its end the ranks agree. Where the flusher
+ * may speak to the other ranks it does both; else the end waits for a collective call, and the next follow-up begins after
+ * it. Old versions are removed without the other ranks.
+ */
+#include "job/handle.h"
+
+bool kedge__followups_wanted(const kedge_t *k)
+{
+	return kedge__l2_wanted(k) || k->set.keep > 0 || k->set.l2_keep > 0;
+}
+
+static bool trims(const kedge_t *k)
+{
+	return k->set.keep > 0 || k->set.l2_keep > 0;
+}
+
+static struct kedge__version *queue_head(kedge_t *k)
+{
+	struct kedge__version *v;
+
+	pthread_mutex_lock(&k->state_lock);
+	v = k->followups.first;
+	pthread_mutex_unlock(&k->state_lock);
+	return v;
+}
+
+static void queue_push(kedge_t *k, struct kedge__version *v)
+{
+	pthread_mutex_lock(&k->state_lock);
+	*k->followups.end = v;
+	k->followups.end = &v->next;
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+/* The first of the queue, which is the caller's from now on. */
+static struct kedge__version *queue_pop(kedge_t *k)
+{
+	struct kedge__version *v;
+
+	pthread_mutex_lock(&k->state_lock);
+	v = k->followups.first;
+	k->followups.first = v->next;
+	if (!k->followups.first)
+		k->followups.end = &k->followups.first;
+	v->next = NULL;
+	pthread_mutex_unlock(&k->state_lock);
+	return v;
+}
+
+void kedge__followups_init(struct kedge__followups *f)
+{
+	*f = (struct kedge__followups){.first = NULL};
+	f->end = &f->first;
+}
+
+void kedge__followups_free(kedge_t *k)
+{
+	while (queue_head(k))
+		kedge__version_free(queue_pop(k));
+}
+
+/* Versions that still wait for L2 must not leave L1; the follow-up of the last of them will do this one's work. */
+static bool flush_waits(kedge_t *k)
+{
+	bool waits = false;
+
+	pthread_mutex_lock(&k->state_lock);
+	for (const struct kedge__version *v = k->followups.first; v; v = v->next)
+		waits = waits || v->l2.due;
+	pthread_mutex_unlock(&k->state_lock);
+	return waits;
+}
+
+/* The end of a follow-up, on the flusher: V is not in the queue any more. */
+static void trim_run(void *ctx)
+{
+	struct kedge__version *v = ctx;
+
+	if (trims(v->k) && !flush_waits(v->k))
+		kedge__trim(v->k);
+	kedge__version_free(v);
+}
+
+static void followup_run(void *ctx)
+{
+	struct kedge__version *v = ctx;
+	kedge_t *k = v->k;
+
+	if (v->l2.due)
+		kedge__flush_local(v);
+	if (!k->back_alone) {
+		pthread_mutex_lock(&k->state_lock);
+		v->ready = true;
+		pthread_mutex_unlock(&k->state_lock);
+		return;
+	}
+	if (v->l2.due)
+		kedge__flush_publish(v);
+	trim_run(queue_pop(k));
+}
+
+static void submit(struct kedge__version *v, void (*fn)(void *ctx))
+{
+	if (kedge__worker_submit(v->k->flusher, fn, v, NULL))
+		fn(v);
+}
+
+/* Of those that need no agreement the flusher does all; the first that does is begun. */
+static void begin_head(kedge_t *k)
+{
+	struct kedge__version *v = k->back_alone ? NULL : queue_head(k);
+
+	while (v && !v->begun && !v->l2.due) {
+		submit(queue_pop(k), trim_run);
+		v = queue_head(k);
+	}
+	if (v && !v->begun) {
+		v->begun = true;
+		submit(v, followup_run);
+	}
+}
+
+void kedge__followups_add(struct kedge__version *v)
+{
+	kedge_t *k = v->k;
+
+	if (!v->l2.due)
+		kedge__state_end(k, v->version, 0, NULL);
+	if (!v->l2.due && !trims(k)) {
+		kedge__version_free(v);
+		return;
+	}
+	queue_push(k, v);
+	if (k->back_alone)
+		submit(v, followup_run);
+	else
+		begin_head(k);
+}
+
+/* End the first follow-up if it is ready on all ranks; false if it is not. */
+static bool head_end(kedge_t *k)
+{
+	struct kedge__version *v = queue_head(k);
+	uint64_t waiting;
+
+	pthread_mutex_lock(&k->state_lock);
+	waiting = !v->ready;
+	pthread_mutex_unlock(&k->state_lock);
+	if (kedge__agree(&k->front, KEDGE__STEP_FLUSH_READY, v->version, 0, &waiting, NULL) || waiting)
+		return false;
+	kedge__flush_publish(v);
+	submit(queue_pop(k), trim_run);
+	begin_head(k);
+	return true;
+}
+
+void kedge__followups_progress(kedge_t *k)
+{
+	if (k->back_alone)
+		return;
+	while (queue_head(k) && head_end(k))
+		continue;
+}
+
+void kedge__followups_settle(kedge_t *k)
+{
+	if (!k->flusher)
+		return;
+	if (k->back_alone) {
+		kedge__worker_drain(k->flusher);
+		return;
+	}
+	while (queue_head(k)) {
+		kedge__worker_drain(k->flusher);
+		if (!head_end(k))
+			break; /* only when the ranks cannot reach each other: then nothing can be ended */
+	}
+	kedge__worker_drain(k->flusher);
+}

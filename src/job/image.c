@@ -1,0 +1,160 @@
+/*
+ * With capture = copy and cow the application stands still only until its memory is held as it is: copied, or protected
+ * against its own writes. What follows, reduction and all, is the writer's. With capture = sync, and where nothing can
+ * be held, it should stand still until all is written; whether it did is checked.
+ */
+#include "job/handle.h"
+
+/* A kernel that cannot help: then what is asked for is done by copying, and said once. */
+void kedge__image_init(kedge_t *k)
+{
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	bool kernel_writes;
+
+	if (k->set.capture != KEDGE__CAPTURE_COW && k->set.capture != KEDGE__CAPTURE_COW_USER)
+		return;
+	if (kedge__cow_probe(&kernel_writes, &why) == 0 && !kernel_writes && k->set.capture == KEDGE__CAPTURE_COW)
+		kedge__error_set(&why, KEDGE_E_STATE, 0,
+				 "system calls that write to held memory would fail (vm.unprivileged_userfaultfd; "
+				 "cow-user is for programs without them)");
+	k->cow = !why.code;
+	if (!k->cow)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: capture = copy is used instead of cow: %s", k->name,
+			   kedge__error_text(&why));
+	kedge__error_done(&why);
+}
+
+static void holding_set(kedge_t *k, bool holding)
+{
+	pthread_mutex_lock(&k->state_lock);
+	k->holding = holding;
+	if (!holding)
+		pthread_cond_broadcast(&k->let_go);
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+void kedge__image_wait(kedge_t *k)
+{
+	pthread_mutex_lock(&k->state_lock);
+	while (k->holding)
+		pthread_cond_wait(&k->let_go, &k->state_lock);
+	pthread_mutex_unlock(&k->state_lock);
+}
+
+static bool ways_make(struct kedge__version *v)
+{
+	v->ways = kedge__calloc(v->region_count + 1, sizeof(*v->ways));
+	for (size_t i = 0; v->ways && i < v->region_count; i++) {
+		bool narrow =
+		    v->pages.usable && v->pages.lists[i].known &&
+		    kedge__reducer_narrows(v->k->baseline.reducer, v->version, v->regions[i].base, v->regions[i].bytes);
+
+		bool device = kedge__region_table_at(v->k->regions, i)->flags & KEDGE_REGION_DEVICE;
+
+		v->ways[i].name = v->records[i].name;
+		v->ways[i].file = kedge__file_of(v->k, v->records[i].name);
+		v->ways[i].copied = device || v->ways[i].file;
+		v->ways[i].only = narrow ? &v->pages.lists[i] : NULL;
+	}
+	return v->ways;
+}
+
+/* A session on memory that nobody watches need not hand it back. */
+static bool is_watched(const struct kedge__version *v)
+{
+	bool watched = !v->pages.collected || !v->pages.lists;
+
+	for (size_t i = 0; !watched && i < v->pages.count; i++)
+		watched = v->pages.lists[i].known;
+	return watched;
+}
+
+static int begin(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	struct kedge__hold_options options = {
+	    .reserve = &k->reserve,
+	    .pool = k->pool,
+	    .tracker = is_watched(v) ? k->track.tracker : NULL,
+	    .limit = k->set.copy_memory,
+	    .grain = kedge__reducer_grain(k->baseline.reducer),
+	    .protect = k->cow,
+	    .again = k->set.paranoid,
+	};
+
+	return kedge__hold_begin(&v->image, v->ways, &options, &v->hold, err);
+}
+
+static void hold_take(struct kedge__version *v)
+{
+	kedge_t *k = v->k;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = begin(v, &err);
+
+	if (rc && k->cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {
+		k->cow = false;
+		k->cow = begin(v, NULL) != 0; /* then protection was not the reason: a file cannot be read */
+		if (!k->cow)
+			kedge__log(KEDGE_LOG_NOTICE, "%s: memory is copied from now on, it cannot be protected: %s",
+				   k->name, kedge__error_text(&err));
+	}
+	kedge__error_done(&err);
+	if (kedge__hold_protects(v->hold))
+		holding_set(k, true);
+}
+
+int kedge__image_hold(struct kedge__version *v, struct kedge__error *err)
+{
+	if (!ways_make(v))
+		return kedge__error_nomem(err);
+	if (v->k->set.capture != KEDGE__CAPTURE_SYNC)
+		hold_take(v);
+	return v->hold ? 0 : kedge__live_begin(&v->image, v->ways, &v->live, err);
+}
+
+int kedge__image_reduce(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	struct kedge__error cause = KEDGE__ERROR_INIT;
+	int rc = kedge__baseline_reduce(v, err);
+
+	if (!rc && v->hold)
+		rc = kedge__hold_literals(v->hold, &v->reduction.literals, &v->source, err);
+	else if (!rc)
+		rc = kedge__live_literals(v->live, k->baseline.reducer, &v->reduction.literals, &v->source, err);
+	/* What the session says is why the reduction had to stop. */
+	if (rc && kedge__image_release(v, &cause) != 0) {
+		rc = cause.code;
+		kedge__error_move(err, &cause);
+	}
+	kedge__error_done(&cause);
+	if (!kedge__hold_protects(v->hold))
+		holding_set(k, false);
+	return rc;
+}
+
+int kedge__image_release(struct kedge__version *v, struct kedge__error *err)
+{
+	int rc = kedge__live_end(v->live, err);
+
+	v->live = NULL;
+	v->source = NULL;
+	if (!v->hold)
+		return rc;
+	rc = kedge__hold_end(v->hold, err);
+	v->hold = NULL;
+	holding_set(v->k, false);
+	return rc;
+}
+
+void kedge__image_forget(struct kedge__version *v)
+{
+	if (v->reduced)
+		kedge__baseline_rollback(v->k, 0);
+	v->reduced = false;
+	kedge__reduction_done(&v->reduction);
+	kedge__free(v->sources);
+	kedge__free(v->ways);
+	v->sources = NULL;
+	v->ways = NULL;
+}

@@ -1,0 +1,64 @@
+/*
+ * levels: what L1 and L2 hold, for all ranks. Private to job.
+ *
+ * L1's holdings belong to the thread that takes a checkpoint, or to the writer while one is pending; L2's to the flusher, or
+ * to a call that has waited for it. `lock` is for the moments at which the two meet: rank 0 decides how a version goes to
+ * L2 while the flusher may be at work on another one.
+ */
+#ifndef KEDGE_JOB_LEVELS_H
+#define KEDGE_JOB_LEVELS_H
+
+#include "job/retention.h"
+
+#include <pthread.h>
+
+struct kedge__version;
+
+enum { KEDGE__L1 = 0, KEDGE__L2 = 1, KEDGE__LEVELS = 2 };
+
+struct kedge__job_levels {
+	struct kedge__holdings l1; /* what every rank has there, of the history of the run in progress */
+	uint64_t l1_changes;       /* of the catalogue that it was made from, when it was */
+	bool l1_current;           /* if not, it is made again before it is asked */
+	uint64_t trusted_from;     /* what is older L1 may not be able to give back */
+	pthread_mutex_t lock;      /* guards what follows; held for moments only */
+	struct kedge__holdings l2; /* what is there, of the same history, and what is on its way */
+	bool l2_current;
+	uint64_t l2_changes;       /* of the flusher's catalogue, when they were last compared */
+	bool doubted;              /* something of L1 could not be read: all that it holds now is distrusted */
+	struct kedge__l2_turn turn; /* rank 0's */
+};
+
+void kedge__levels_init(struct kedge__job_levels *s);
+void kedge__levels_done(struct kedge__job_levels *s);
+
+struct kedge__retention_rules kedge__levels_rules(const kedge_t *k);
+/* Another run is in progress, or a level is another one: the holdings are made again when they are asked next. */
+void kedge__levels_forget(kedge_t *k);
+/* L1, before a version is taken: one scan, and a walk only if somebody else changed something. A pin is held. */
+int kedge__levels_refresh(kedge_t *k, uint64_t version, struct kedge__error *err);
+/* No version below FROM is referred to any more; 0: all are trusted. */
+void kedge__levels_trust_from(kedge_t *k, uint64_t from);
+void kedge__levels_doubt(kedge_t *k); /* any thread: what L1 holds now is not referred to any more */
+/* Keep of L1's holdings below VERSION what every rank has. Collective. */
+int kedge__levels_common(kedge_t *k, uint64_t version, struct kedge__error *err);
+/* The versions below VERSION within REACH, ascending; one kedge__free(). */
+int kedge__levels_referable(const kedge_t *k, const struct kedge__reach *reach, uint64_t version, struct kedge__set_key **list, size_t *count,
+			    struct kedge__error *err);
+/* SET was published on L1. */
+void kedge__levels_published(kedge_t *k, const struct kedge__set *set);
+
+/* Rank 0: whether V goes to L2, and how: v->l2, v->l2_why. It is published on L1. */
+void kedge__levels_decide_l2(struct kedge__version *v);
+void kedge__levels_sealed(struct kedge__version *v);                  /* V exists; if it is due, it is on its way to L2 */
+bool kedge__levels_has_l2(kedge_t *k, uint64_t version);              /* usable there, or on its way */
+void kedge__levels_reached_l2(struct kedge__version *v, bool refers); /* it is there; REFERS: some rank's segment needs the parent */
+void kedge__levels_failed_l2(kedge_t *k); /* nothing there is referred to any more */
+/* L2 is in use from now on: SINCE versions are newer than what is there, which is nothing if BARE. */
+void kedge__levels_turn_set(kedge_t *k, uint64_t since, bool bare);
+/* Rank 0, the flusher: L2's holdings are as its catalogue has them now, beside what is on its way. */
+void kedge__levels_sync_l2(kedge_t *k);
+/* A copy of L2's holdings, for the flusher; one kedge__holdings_done(). False: no memory. */
+bool kedge__levels_copy_l2(kedge_t *k, struct kedge__holdings *out);
+
+#endif

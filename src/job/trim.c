@@ -1,0 +1,87 @@
+/*
+ * Old versions go after a new one is sealed, with `keep` and `l2_keep`. Nothing here is worth failing for.
+ *
+ * Nothing goes in favour of a version that is not known to be good. What this process published is, as long as nothing
+ * is found damaged; what it found here is read once, in the background, when the first version would go in its favour,
+ * and remembered (k->trust). So a running job reads nothing, and one that was restarted about its newest KEEP versions
+ * once.
+ */
+#include "job/handle.h"
+
+static int coalesce(kedge_t *k, int l, uint64_t version, uint64_t parent, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = k->level[l].flush;
+	const struct kedge__catalog_entry *e;
+	struct kedge__coalesce_options options = {
+	    .version = version,
+	    .onto = parent != KEDGE__NO_VERSION,
+	    .parent = parent,
+	    .keep_old = true, /* gc removes them, with regard to what newer versions refer to */
+	    .sync = k->set.sync,
+	    .io = kedge__job_settings_io(&k->set),
+	    .codec = k->codec,
+	    .block_bytes = (uint32_t)k->set.block,
+	};
+	struct kedge__coalesce_report report = {0};
+	int rc = kedge__coalesce(cat, NULL, &options, &report, err);
+
+	e = rc ? NULL : kedge__catalog_find(cat, version);
+	if (e && !e->problem.code) /* what is written was proved */
+		kedge__trust_add(k->trust[l], &e->set);
+	return rc;
+}
+
+/* What the level holds now, and what is to be rewritten there. */
+static int fold_find(kedge_t *k, int l, size_t keep, struct kedge__fold *fold, struct kedge__error *err)
+{
+	struct kedge__holdings held = {0}, l2 = {0};
+	bool deltas = l == KEDGE__L1 && k->level[KEDGE__L2].on && k->set.coalesce != KEDGE__COALESCE_NEVER;
+	int rc = kedge__holdings_read(&held, k->level[l].flush, (uint32_t)k->group.size, NULL, 0, err);
+
+	if (!rc && deltas && !kedge__levels_copy_l2(k, &l2))
+		rc = kedge__error_nomem(err);
+	if (!rc)
+		*fold = kedge__retention_fold(&held, deltas ? &l2 : NULL, keep);
+	kedge__holdings_done(&held);
+	kedge__holdings_done(&l2);
+	return rc;
+}
+
+static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
+{
+	const struct kedge__gc_options options = {.keep = keep, .trust = k->trust[l]};
+	struct kedge__catalog *cat = k->level[l].flush;
+	struct kedge__gc_report report = {0};
+	struct kedge__fold fold;
+	int rc = kedge__catalog_scan(cat, err);
+
+	if (rc || kedge__catalog_count(cat) <= keep)
+		return rc;
+	rc = kedge__gc_with(cat, &options, &report, err);
+	kedge__gc_report_done(&report);
+	if (!rc)
+		rc = kedge__catalog_scan(cat, err);
+	if (rc || !k->level[l].whole)
+		return rc;
+	rc = fold_find(k, l, keep, &fold, err);
+	if (!rc && fold.bottom != KEDGE__NO_VERSION)
+		rc = coalesce(k, l, fold.bottom, KEDGE__NO_VERSION, err);
+	if (!rc && fold.version != KEDGE__NO_VERSION)
+		rc = coalesce(k, l, fold.version, fold.onto, err);
+	return rc;
+}
+
+void kedge__trim(kedge_t *k)
+{
+	const int64_t keep[KEDGE__LEVELS] = {k->set.keep, k->set.l2_keep};
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+
+		if (keep[l] > 0 && k->level[l].on && k->level[l].leads && trim(k, l, (size_t)keep[l], &err))
+			kedge__log(KEDGE_LOG_WARNING, "old versions stay on L%d: %s", l + 1, kedge__error_text(&err));
+		kedge__error_done(&err);
+	}
+	if (k->level[KEDGE__L2].on && k->level[KEDGE__L2].leads)
+		kedge__levels_sync_l2(k);
+}
