@@ -68,8 +68,8 @@ int kedge__index_record_encode(const struct kedge__index_record *r, struct kedge
 		put_file(&w, r);
 	/* With the checksum before it: a record belongs to the one place in the one log that it was written to. */
 	if (!w.failed)
-		kedge__wire_put64(&w, kedge__checksum(out->at + start - CHECKSUM_BYTES,
-						      out->count - start + CHECKSUM_BYTES));
+		kedge__wire_put64(
+		    &w, kedge__checksum(out->at + start - CHECKSUM_BYTES, out->count - start + CHECKSUM_BYTES));
 	return kedge__wire_out_finish(&w, err);
 }
 

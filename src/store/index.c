@@ -1,17 +1,17 @@
 /*
- * The index: a log beside the manifests (FORMAT.md, "The index") that spares reading them. The manifests are the truth; the
- * log may be removed, damaged, cut short or be an old copy at any time. What is promised, and by what:
+ * The index: a log beside the manifests (FORMAT.md, "The index") that spares reading them. The manifests are the truth;
+ * the log may be removed, damaged, cut short or be an old copy at any time. What is promised, and by what:
  *
  *  1. No version is invented or changed by it: a manifest is taken from the log only if its file has the very state
  *     (inode, size, times) that it had when the record was written (scan.c).
  *  2. No version is lost by it when a catalogue is opened: the directory says which there are.
- *  3. A catalogue that follows the log learns of every change that was made through any other one: whoever changes a manifest
- *     appends to the log that is at the path before it does and afterwards, or removes that log. Between the two records
- *     followers look at the manifest each time, also when the second one never comes. So a follower that finds the log where
- *     it was, with nothing new, has missed nothing.
- *  4. For 3, a log is replaced or filled only by whoever has locked (flock) the one at the path before it reads the directory,
- *     and records are appended under the same lock. A change comes before its record: either whoever replaces the log sees it
- *     in the directory, or its record waits for the lock and goes to the new log.
+ *  3. A catalogue that follows the log learns of every change that was made through any other one: whoever changes a
+ * manifest appends to the log that is at the path before it does and afterwards, or removes that log. Between the two
+ * records followers look at the manifest each time, also when the second one never comes. So a follower that finds the
+ * log where it was, with nothing new, has missed nothing.
+ *  4. For 3, a log is replaced or filled only by whoever has locked (flock) the one at the path before it reads the
+ * directory, and records are appended under the same lock. A change comes before its record: either whoever replaces
+ * the log sees it in the directory, or its record waits for the lock and goes to the new log.
  *  5. A log that cannot be appended to is removed, its temporary file first: whoever is about to replace it fails then.
  *
  * Nothing here is an error for anybody. The log is never synced: after a power loss it is what it is, see 1 and 2.
@@ -40,7 +40,8 @@ void kedge__index_close(struct kedge__index *x)
 	*x = (struct kedge__index){.fd = -1};
 }
 
-/* Held for a few calls, or for one reading of the directory; whoever does not let go within two seconds is passed by. */
+/* Held for a few calls, or for one reading of the directory; whoever does not let go within two seconds is passed by.
+ */
 static bool log_lock(int fd, int how)
 {
 	const struct timespec pause = {0, LOCK_PAUSE_NS};
@@ -331,8 +332,7 @@ static bool replace_begin(const struct kedge__catalog *cat, struct kedge__index_
 
 	if (!log_open(cat, &fd, &writable))
 		return false;
-	if (!log_lock(fd, LOCK_EX) || !is_at_path(cat, fd) ||
-	    kedge__file_create_tmp(cat->index_tmp, &tmp, NULL) != 0) {
+	if (!log_lock(fd, LOCK_EX) || !is_at_path(cat, fd) || kedge__file_create_tmp(cat->index_tmp, &tmp, NULL) != 0) {
 		kedge__fs_close(fd);
 		return false;
 	}
@@ -418,8 +418,7 @@ static bool rebuild_write(const struct kedge__catalog *cat, int fd, const char *
 
 	return getrandom(&nonce, sizeof(nonce), 0) == (ssize_t)sizeof(nonce) &&
 	       kedge__index_header_encode(&cat->id, nonce, out, NULL) == 0 && put_records(out, records) &&
-	       put_pending(out, &cat->index.pending) &&
-	       kedge__fs_write(fd, out->at, out->count, path, NULL) == 0;
+	       put_pending(out, &cat->index.pending) && kedge__fs_write(fd, out->at, out->count, path, NULL) == 0;
 }
 
 /* On failure all is as kedge__index_drop() expects it. */

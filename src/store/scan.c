@@ -1,6 +1,7 @@
 /*
- * Entries that are current. A manifest is read once: from then on its file is known by its state (inode, size, times), in
- * the entry, and in the index for those who come later. Whoever wants to know what the disk gives now (verify) reads it again.
+ * Entries that are current. A manifest is read once: from then on its file is known by its state (inode, size, times),
+ * in the entry, and in the index for those who come later. Whoever wants to know what the disk gives now (verify) reads
+ * it again.
  */
 #include "store/internal.h"
 
@@ -45,8 +46,7 @@ static struct kedge__file_state state_of(const struct stat *st)
 
 static bool state_equal(const struct kedge__file_state *a, const struct kedge__file_state *b)
 {
-	return a->inode == b->inode && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns &&
-	       a->ctime_ns == b->ctime_ns;
+	return a->inode == b->inode && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
 static bool entry_fits(const struct kedge__catalog_entry *entry, const struct kedge__file_state *state)

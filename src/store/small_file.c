@@ -130,8 +130,8 @@ bool kedge__name_is_leftover(const char *name)
 	uint64_t version;
 	char stem[64];
 
-	return stem_of(name, stem) && (kedge__set_file_parse(stem, &version) || name_is_record(stem) ||
-				       strcmp(stem, KEDGE__INDEX_NAME) == 0);
+	return stem_of(name, stem) &&
+	       (kedge__set_file_parse(stem, &version) || name_is_record(stem) || strcmp(stem, KEDGE__INDEX_NAME) == 0);
 }
 
 bool kedge__name_is_ours(const char *name)

@@ -342,7 +342,8 @@ static int select_entries(struct kedge__verifier *v, struct kedge__error *err)
 	return rc;
 }
 
-/* The manifests of entries that MARKS has, as the disk has them now, unless they were read after START. *NEWS: some were not. */
+/* The manifests of entries that MARKS has, as the disk has them now, unless they were read after START. *NEWS: some
+ * were not. */
 static int read_marked(struct kedge__catalog *cat, const uint8_t *marks, uint64_t start, bool *news,
 		       struct kedge__error *err)
 {

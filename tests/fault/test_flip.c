@@ -73,7 +73,8 @@ static void flip_all(const char *dir, const char *path, off_t step)
 
 		alter(path, at, mask);
 		if (!verify_finds(store))
-			fail_msg("%s: bit %ld of byte %ld altered, and verify says nothing", path, (long)at % 8, (long)at);
+			fail_msg("%s: bit %ld of byte %ld altered, and verify says nothing", path, (long)at % 8,
+				 (long)at);
 		(void)scenario_try_restart(&scenario, dir); /* compares whatever it restores */
 		if (access(path, F_OK) != 0)
 			fail_msg("%s: removed because byte %ld was altered", path, (long)at);

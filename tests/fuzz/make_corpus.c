@@ -57,6 +57,28 @@ static void make_tie(void)
 	save_bytes("tie", "plain", &b);
 }
 
+static void make_index(void)
+{
+	static const uint8_t manifest[] = "as many bytes as it has";
+	const struct kedge__index_record records[] = {
+	    {.kind = KEDGE__INDEX_CHANGING, .version = 7},
+	    {.kind = KEDGE__INDEX_PUBLISHED,
+	     .unswept = true,
+	     .version = 7,
+	     .file = {12, sizeof(manifest), INT64_C(1700000000123456789), -1},
+	     .manifest = manifest},
+	    {.kind = KEDGE__INDEX_REOPENED, .version = 7},
+	    {.kind = KEDGE__INDEX_SWEPT},
+	    {.kind = KEDGE__INDEX_REMOVED, .version = KEDGE_VERSION_LIMIT - 1},
+	};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__index_header_encode(&(struct kedge__store_id){"fifteen letters"}, 1, &b, NULL) == 0);
+	for (size_t i = 0; i < KEDGE__COUNT(records); i++)
+		FUZZ_REQUIRE(kedge__index_record_encode(&records[i], &b, NULL) == 0);
+	save_bytes("index", "plain", &b);
+}
+
 static void make_summary(void)
 {
 	struct kedge__segment_summary s = {.name = (char *)"heat2d",
@@ -359,6 +381,7 @@ int main(int argc, char **argv)
 	mkdir(root, 0777);
 	make_marker();
 	make_tie();
+	make_index();
 	make_summary();
 	make_regions();
 	make_blocks();

@@ -333,11 +333,19 @@ static int run_save_unsynced(struct kedge__catalog *cat, const struct job *job, 
 static void test_order_of_a_save_unsynced(void **state)
 {
 	static const char *const calls[] = {
-	    "cannot create directory ", "cannot sync directory ", /* of the name, for the new entry */
-	    "r0000000-g0.seg.tmp",      "cannot write ",          "cannot rename ",
-	    "r0000001-g0.seg.tmp",      "cannot write ",          "cannot rename ",
-	    IN_INDEX,                   "cannot create ",         "cannot write ",
-	    "cannot rename ",           IN_INDEX,
+	    "cannot create directory ",
+	    "cannot sync directory ", /* of the name, for the new entry */
+	    "r0000000-g0.seg.tmp",
+	    "cannot write ",
+	    "cannot rename ",
+	    "r0000001-g0.seg.tmp",
+	    "cannot write ",
+	    "cannot rename ",
+	    IN_INDEX,
+	    "cannot create ",
+	    "cannot write ",
+	    "cannot rename ",
+	    IN_INDEX,
 	};
 
 	(void)state;
