@@ -66,16 +66,21 @@ static char *missing_part(const struct kedge__catalog *cat, const struct kedge__
 	char *problem = NULL;
 
 	for (uint32_t r = 0; r < set->ranks && !problem; r++) {
-		char *path = kedge__segment_path(cat, set->version, r, set->parts[r].generation);
-		struct stat st;
+		const struct kedge__set_part *part = &set->parts[r];
+		uint64_t bytes = 0;
+		int failed = kedge__segment_look(cat, set->version, r, part->generation, &bytes);
+		char *path;
 
+		if (!failed && bytes == part->file_bytes)
+			continue;
+		path = kedge__segment_path(cat, set->version, r, part->generation);
 		if (!path)
 			kedge__tool_no_memory();
-		if (stat(path, &st) != 0)
-			problem = kedge__asprintf("%s: %s", path, strerror(errno));
-		else if ((uint64_t)st.st_size != set->parts[r].file_bytes)
-			problem = kedge__asprintf("%s has %lld bytes instead of %llu", path, (long long)st.st_size,
-						  (unsigned long long)set->parts[r].file_bytes);
+		if (failed)
+			problem = kedge__asprintf("%s: %s", path, strerror(failed));
+		else
+			problem = kedge__asprintf("%s has %llu bytes instead of %llu", path, (unsigned long long)bytes,
+						  (unsigned long long)part->file_bytes);
 		kedge__free(path);
 	}
 	return problem;
@@ -293,12 +298,35 @@ static void print_table(const struct row *rows, size_t n, bool details)
 	kedge__table_print(&t, stdout);
 }
 
+struct records {
+	const char *dir;
+	uint64_t bytes;
+};
+
+static int add_record(void *ctx, const char *name, struct kedge__error *err)
+{
+	struct records *r = ctx;
+	struct stat st;
+	char *path;
+
+	(void)err;
+	if (strncmp(name, "record-r", 8) != 0)
+		return 0;
+	path = kedge__asprintf("%s/%s", r->dir, name);
+	if (!path)
+		kedge__tool_no_memory();
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		r->bytes += (uint64_t)st.st_size;
+	kedge__free(path);
+	return 0;
+}
+
 /* Bytes of the files of all versions on LEVEL, and of the hash records beside them. */
 static void level_bytes(const struct ls *l, size_t level, uint64_t *stored, uint64_t *record)
 {
 	const struct kedge__catalog *cat = l->place.levels[level];
-	char *dir = kedge__asprintf("%s/%s", kedge__catalog_store(cat), kedge__catalog_name(cat)), **names = NULL;
-	size_t n = 0;
+	char *dir = kedge__asprintf("%s/%s", kedge__catalog_store(cat), kedge__catalog_name(cat));
+	struct records records = {.dir = dir};
 
 	if (!dir)
 		kedge__tool_no_memory();
@@ -308,19 +336,8 @@ static void level_bytes(const struct ls *l, size_t level, uint64_t *stored, uint
 		for (uint32_t r = 0; !e->problem.code && r < e->set.ranks; r++)
 			*stored += e->set.parts[r].file_bytes;
 	}
-	if (kedge__fs_list(dir, &names, &n, NULL) != 0)
-		n = 0;
-	for (size_t i = 0; i < n; i++) {
-		char *path = kedge__asprintf("%s/%s", dir, names[i]);
-		struct stat st;
-
-		if (!path)
-			kedge__tool_no_memory();
-		if (!strncmp(names[i], "record-r", 8) && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-			*record += (uint64_t)st.st_size;
-		kedge__free(path);
-	}
-	kedge__fs_list_free(names, n);
+	(void)kedge__fs_each(dir, add_record, &records, NULL);
+	*record += records.bytes;
 	kedge__free(dir);
 }
 

@@ -334,8 +334,13 @@ int kedge__index_record_decode(const uint8_t *data, size_t bytes, size_t *at, st
 
 /* ------------------------------------------------------------------ names.c */
 
-#define KEDGE__SET_FILE_ROOM 25
+#define KEDGE__SET_FILE_ROOM     25
+#define KEDGE__VERSION_DIR_ROOM  22
+#define KEDGE__SEGMENT_FILE_ROOM 28
+/* The same names, in place. */
 void kedge__set_file_format(uint64_t version, char name[KEDGE__SET_FILE_ROOM]);
+void kedge__version_dir_format(uint64_t version, char name[KEDGE__VERSION_DIR_ROOM]);
+void kedge__segment_file_format(uint32_t rank, uint32_t generation, char name[KEDGE__SEGMENT_FILE_ROOM]);
 char *kedge__set_file_name(uint64_t version);                       /* "set-..." ; malloc'd, NULL: no memory */
 char *kedge__version_dir_name(uint64_t version);                    /* "v..." */
 char *kedge__segment_file_name(uint32_t rank, uint32_t generation); /* "r...-g....seg" */

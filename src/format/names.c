@@ -12,6 +12,16 @@ void kedge__set_file_format(uint64_t version, char name[KEDGE__SET_FILE_ROOM])
 	(void)snprintf(name, KEDGE__SET_FILE_ROOM, "set-%020" PRIu64, version);
 }
 
+void kedge__version_dir_format(uint64_t version, char name[KEDGE__VERSION_DIR_ROOM])
+{
+	(void)snprintf(name, KEDGE__VERSION_DIR_ROOM, "v%020" PRIu64, version);
+}
+
+void kedge__segment_file_format(uint32_t rank, uint32_t generation, char name[KEDGE__SEGMENT_FILE_ROOM])
+{
+	(void)snprintf(name, KEDGE__SEGMENT_FILE_ROOM, "r%07" PRIu32 "-g%" PRIu32 ".seg", rank, generation);
+}
+
 char *kedge__set_file_name(uint64_t version)
 {
 	char name[KEDGE__SET_FILE_ROOM];
@@ -22,12 +32,18 @@ char *kedge__set_file_name(uint64_t version)
 
 char *kedge__version_dir_name(uint64_t version)
 {
-	return kedge__asprintf("v%020" PRIu64, version);
+	char name[KEDGE__VERSION_DIR_ROOM];
+
+	kedge__version_dir_format(version, name);
+	return kedge__strdup(name);
 }
 
 char *kedge__segment_file_name(uint32_t rank, uint32_t generation)
 {
-	return kedge__asprintf("r%07" PRIu32 "-g%" PRIu32 ".seg", rank, generation);
+	char name[KEDGE__SEGMENT_FILE_ROOM];
+
+	kedge__segment_file_format(rank, generation, name);
+	return kedge__strdup(name);
 }
 
 /* The number at *P, up to MAX, of the digits that stand there; *P moves behind them, *DIGITS is how many they were. */

@@ -1,6 +1,7 @@
 #include "store/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 /* ------------------------------------------------------------------ how it is used */
@@ -96,6 +97,22 @@ char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, ui
 	kedge__free(dir);
 	kedge__free(leaf);
 	return path;
+}
+
+int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation,
+			uint64_t *bytes)
+{
+	char dir[KEDGE__VERSION_DIR_ROOM], file[KEDGE__SEGMENT_FILE_ROOM];
+	char path[KEDGE__VERSION_DIR_ROOM + KEDGE__SEGMENT_FILE_ROOM];
+	struct stat st;
+
+	kedge__version_dir_format(version, dir);
+	kedge__segment_file_format(rank, generation, file);
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, file);
+	if (fstatat(cat->dir_fd, path, &st, 0) != 0)
+		return errno;
+	*bytes = (uint64_t)st.st_size;
+	return 0;
 }
 
 const char *kedge__catalog_store(const struct kedge__catalog *cat)

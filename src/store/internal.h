@@ -174,8 +174,9 @@ bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name); /
 /* ------------------------------------------------------------------ ranks.c */
 
 struct kedge__rank_list {
-	uint8_t *here; /* one a rank */
+	uint8_t *here; /* one per rank */
 	size_t room;
+	uint32_t ranks, found; /* those that manifests name, and how many of them were met */
 };
 
 int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__catalog *cat, struct kedge__error *err);

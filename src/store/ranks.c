@@ -11,6 +11,7 @@ static int note_rank(struct kedge__rank_list *list, uint32_t rank, struct kedge_
 	if (!kedge__array_grow((void **)&list->here, &list->room, (size_t)rank + 1, sizeof(*list->here)))
 		return kedge__error_nomem(err);
 	memset(list->here + before, 0, (list->room - before) * sizeof(*list->here));
+	list->found += rank < list->ranks && !list->here[rank];
 	list->here[rank] = 1;
 	return 0;
 }
@@ -36,7 +37,11 @@ int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__cat
 	int rc = 0;
 
 	*list = (struct kedge__rank_list){0};
-	for (size_t i = 0; i < cat->entries.count && !rc; i++) {
+	for (size_t i = 0; i < cat->entries.count; i++)
+		if (!cat->entries.at[i]->problem.code)
+			list->ranks = KEDGE__MAX(list->ranks, cat->entries.at[i]->set.ranks);
+	/* Mostly the newest version has them all. */
+	for (size_t i = cat->entries.count; i-- > 0 && !rc && list->found < list->ranks;) {
 		char *dir = kedge__catalog_version_path(cat, cat->entries.at[i]->version);
 
 		rc = dir ? note_directory(list, dir, err) : kedge__error_nomem(err);

@@ -264,6 +264,8 @@ struct kedge__segment { /* all decoded and checked, but for the blocks */
 /* PART, if not NULL, is what the manifest says the file must be. */
 int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out, struct kedge__error *err);
 void kedge__segment_close(struct kedge__segment *seg);
+/* The size of a segment's file: 0, or the errno of asking for it. */
+int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, uint64_t *bytes);
 char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation);
 /* The stored bytes of block I, as their checksum says. Thread-safe, as all that follows. Errors name segment, block and region. */
 int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err);
