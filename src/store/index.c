@@ -29,6 +29,7 @@
 #define LOCK_PAUSE_NS 1000000
 #define DEAD_LEAST    (UINT64_C(16) << 10) /* a log with less than this to save is left alone */
 #define LIMIT_LEAST   (UINT64_C(64) << 10) /* so much is appended before it is looked through for dead records */
+#define SIZE_MOST     (UINT64_C(16) << 30) /* larger is not an index */
 #define APPEND_TRIES  8
 
 /* ------------------------------------------------------------------ the log that is held */
@@ -139,7 +140,7 @@ static int tail_apply(struct kedge__catalog *cat, uint64_t size, bool *good, str
 {
 	struct kedge__index *x = &cat->index;
 	size_t bytes = (size_t)(size - x->offset) + CHAIN_BYTES, at = CHAIN_BYTES;
-	uint8_t *data = kedge__malloc(bytes);
+	uint8_t *data = size <= SIZE_MOST ? kedge__malloc(bytes) : NULL;
 	struct kedge__index_record r;
 	int rc = 0;
 
@@ -293,7 +294,7 @@ static void view_load(struct kedge__catalog *cat, int fd, struct kedge__index_vi
 	bool locked = log_lock(fd, LOCK_SH);
 	uint64_t bytes = log_size(fd);
 
-	view->data = bytes && bytes <= SIZE_MAX ? kedge__malloc((size_t)bytes) : NULL;
+	view->data = bytes && bytes <= SIZE_MOST ? kedge__malloc((size_t)bytes) : NULL;
 	if (view->data && kedge__fs_pread(fd, view->data, (size_t)bytes, 0, cat->index_path, NULL) == 0)
 		view->bytes = (size_t)bytes;
 	if (locked)
