@@ -204,19 +204,12 @@ int kedge__index_follow(struct kedge__catalog *cat, bool *lost, struct kedge__er
 
 static size_t hint_index(const struct kedge__index_view *view, uint64_t version)
 {
-	size_t low = 0, high = view->count;
+	size_t i = view->count;
 
-	if (high && view->at[high - 1].record.version < version)
-		return high;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (view->at[middle].record.version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	/* Mostly they come in order. */
+	if (i && view->at[i - 1].record.version >= version)
+		KEDGE__PARTITION_POINT(i, view->count, view->at[i].record.version < version);
+	return i;
 }
 
 const struct kedge__index_hint *kedge__index_find(const struct kedge__index_view *view, uint64_t version)
