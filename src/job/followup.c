@@ -61,8 +61,7 @@ void kedge__followups_free(kedge_t *k)
 		kedge__version_free(queue_pop(k));
 }
 
-/* Versions that still wait for L2 must not leave L1; the follow-up of the last of them will do this one's work. */
-static bool flush_waits(kedge_t *k)
+bool kedge__followups_flush_waits(kedge_t *k)
 {
 	bool waits = false;
 
@@ -78,7 +77,7 @@ static void trim_run(void *ctx)
 {
 	struct kedge__version *v = ctx;
 
-	if (trims(v->k) && !flush_waits(v->k))
+	if (trims(v->k) && !kedge__followups_flush_waits(v->k))
 		kedge__trim(v->k);
 	kedge__version_free(v);
 }

@@ -307,6 +307,8 @@ bool kedge__followups_wanted(const kedge_t *k);          /* the settings ask for
 void kedge__followups_add(struct kedge__version *v);     /* V is sealed; takes it */
 void kedge__followups_progress(kedge_t *k);              /* collective, does not wait for the flusher */
 void kedge__followups_settle(kedge_t *k);                /* collective, until none is left */
+/* Versions that still wait for L2 must not leave L1; the follow-up of the last of them removes what the others would. */
+bool kedge__followups_flush_waits(kedge_t *k);
 void kedge__flush_local(struct kedge__version *v);
 void kedge__flush_publish(struct kedge__version *v);     /* collective */
 void kedge__trim(kedge_t *k);

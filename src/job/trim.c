@@ -8,6 +8,8 @@
  */
 #include "job/handle.h"
 
+#include <time.h>
+
 static int coalesce(kedge_t *k, int l, uint64_t version, uint64_t parent, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[l].flush;
@@ -17,6 +19,7 @@ static int coalesce(kedge_t *k, int l, uint64_t version, uint64_t parent, struct
 	    .onto = parent != KEDGE__NO_VERSION,
 	    .parent = parent,
 	    .keep_old = true, /* gc removes them, with regard to what newer versions refer to */
+	    .no_wait = true,
 	    .sync = k->set.sync,
 	    .io = kedge__job_settings_io(&k->set),
 	    .codec = k->codec,
@@ -47,9 +50,9 @@ static int fold_find(kedge_t *k, int l, size_t keep, struct kedge__fold *fold, s
 	return rc;
 }
 
-static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
+static int trim_once(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 {
-	const struct kedge__gc_options options = {.keep = keep, .trust = k->trust[l]};
+	const struct kedge__gc_options options = {.keep = keep, .trust = k->trust[l], .brief = true, .no_wait = true};
 	struct kedge__catalog *cat = k->level[l].flush;
 	struct kedge__gc_report report = {0};
 	struct kedge__fold fold;
@@ -69,6 +72,27 @@ static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 	if (!rc && fold.version != KEDGE__NO_VERSION)
 		rc = coalesce(k, l, fold.version, fold.onto, err);
 	return rc;
+}
+
+/*
+ * Other ranks may have the level pinned. One that writes the next version to L2 keeps its pin until this rank's flusher
+ * has had its part in that: so nobody waits here for a pin once another version is to go to L2; its follow-up will do
+ * this one's work.
+ */
+static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
+{
+	const struct timespec pause = {0, 500000};
+	int rc = trim_once(k, l, keep, err);
+
+	while (rc == KEDGE_E_LOCKED && !kedge__followups_flush_waits(k)) {
+		kedge__error_done(err);
+		nanosleep(&pause, NULL);
+		rc = trim_once(k, l, keep, err);
+	}
+	if (rc != KEDGE_E_LOCKED)
+		return rc;
+	kedge__error_done(err);
+	return 0;
 }
 
 void kedge__trim(kedge_t *k)

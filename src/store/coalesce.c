@@ -263,7 +263,7 @@ int kedge__coalesce(struct kedge__catalog *cat, struct kedge__pool *pool, const 
 	struct kedge__coalesce_report done = {0};
 	int rc;
 
-	rc = kedge__catalog_seize(cat, true, err);
+	rc = kedge__catalog_seize(cat, !options->no_wait, err);
 	if (rc)
 		return rc;
 	rc = coalesce_seized(&c, &done, err);

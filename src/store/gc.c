@@ -213,7 +213,7 @@ static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, str
 static int gc_proved(struct gc *gc, const struct kedge__gc_options *options, struct kedge__gc_report *report,
 		     struct kedge__error *err)
 {
-	int rc = kedge__catalog_seize(gc->cat, true, err);
+	int rc = kedge__catalog_seize(gc->cat, !options->no_wait, err);
 
 	if (rc)
 		return rc;

@@ -349,6 +349,7 @@ struct kedge__coalesce_options {
 	bool onto;             /* instead of FROM: it needs PARENT alone, an older version */
 	uint64_t parent;
 	bool keep_old;         /* do not remove [from, version) */
+	bool no_wait;          /* KEDGE_E_LOCKED at once if somebody else has a pin */
 	bool sync;
 	struct kedge__io io;
 	struct kedge__codec_choice codec;
@@ -391,6 +392,7 @@ struct kedge__gc_options {
 	size_t keep;
 	bool dry_run;
 	bool quick;                 /* prove nothing: what can be opened counts */
+	bool no_wait;               /* KEDGE_E_LOCKED at once if somebody else has a pin */
 	bool brief;                 /* look for segments of no set only where a crash may have left them, by the index */
 	struct kedge__trust *trust; /* of this store, and added to; NULL: nothing is */
 	struct kedge__pool *pool;   /* NULL: one thread */

@@ -71,7 +71,7 @@ static void goes_on(const struct place *p, kedge_t *k, uint64_t version)
 {
 	char path[400];
 
-	assert_null(strstr(p->log, "self-contained"));
+	assert_null(strstr(p->log, "will be self-contained"));
 	assert_int_equal(take(k, version), BYTES);
 	assert_non_null(strstr(p->log, "1 job: L1, or a part of it, was removed while the job was running"));
 	assert_in_range(take(k, version + 1), BYTES / 10, BYTES / 5);
