@@ -9,6 +9,11 @@
 
 /* ------------------------------------------------------------------ region.c: the table of protected regions */
 
+struct kedge__region_file { /* a region that is a file: its bytes are read from here */
+	int fd; /* -1: it is being restored, and mapped at the region's address */
+	const char *path;
+};
+
 struct kedge__region {
 	char *name; /* owned by the table */
 	void *data;
@@ -20,13 +25,15 @@ struct kedge__region {
 	bool has_slot;
 	uint64_t tenancy; /* another one each time that a name is given a slot */
 	unsigned flags; /* KEDGE_REGION_*, for as long as it is protected */
+	const struct kedge__region_file *file; /* NULL: what is at its address is the application's memory */
 };
 
 struct kedge__region_table; /* found by name in constant time */
 
 int kedge__region_table_new(struct kedge__region_table **out, struct kedge__error *err);
 void kedge__region_table_free(struct kedge__region_table *t);
-/* Add or replace by name (a replaced region keeps its slot). Checks name, type, shape, overflow, KEDGE__SLOT_BYTES. */
+/* Add or replace by name (a replaced region keeps its slot). Checks name, type, shape, overflow, KEDGE__SLOT_BYTES. It is
+ * memory until the caller sets `file`. */
 int kedge__region_table_put(struct kedge__region_table *t, const char *name, void *data, size_t count, enum kedge_type type, int ndims, const size_t *dims, struct kedge__error *err);
 int kedge__region_table_remove(struct kedge__region_table *t, const char *name, struct kedge__error *err); /* KEDGE_E_NOTFOUND, nearest name */
 size_t kedge__region_table_count(const struct kedge__region_table *t);
@@ -173,11 +180,6 @@ int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct 
  * did not fit is read from the session while the literals are written: `*source` then, else NULL. */
 
 struct kedge__hold;
-
-struct kedge__region_file { /* what is at a region's address is not memory: its bytes are read from here */
-	int fd;
-	const char *path;
-};
 
 struct kedge__hold_region { /* of the image */
 	const char *name;                       /* for messages */

@@ -251,6 +251,7 @@ int kedge__region_table_put(struct kedge__region_table *t, const char *name, voi
 	e->region.bytes = bytes;
 	e->region.type = type;
 	e->region.ndims = ndims;
+	e->region.file = NULL;
 	memset(e->region.dims, 0, sizeof(e->region.dims));
 	for (int i = 0; i < ndims; i++)
 		e->region.dims[i] = dims[i];
@@ -294,6 +295,7 @@ int kedge__region_table_remove(struct kedge__region_table *t, const char *name, 
 	last->place = e->place;
 	t->order.at[e->place] = last;
 	e->active = false;
+	e->region.file = NULL;
 	e->rests = 0;
 	if (!e->region.has_slot)
 		entry_drop(t, e);

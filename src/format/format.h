@@ -121,6 +121,7 @@ struct kedge__region_record {
 	uint64_t dims[KEDGE_MAX_DIMS];
 	uint64_t bytes;
 	struct kedge__digest digest; /* region digest (base.h: kedge__sum_digest) */
+	bool file;                   /* of a routed file; derived while decoding: by its name */
 };
 
 struct kedge__block_record {

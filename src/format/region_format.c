@@ -130,6 +130,7 @@ static int get_region(struct kedge__wire_in *in, size_t index, uint64_t after, s
 		return kedge__error_set(err, KEDGE_E_FORMAT, 0,
 					"section REGN: region '%s': element type %u is not known here", r->name,
 					r->type);
+	r->file = strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
 	problem = region_problem(r, after);
 	if (problem)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section REGN: region '%s': %s", r->name, problem);

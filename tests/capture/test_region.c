@@ -40,6 +40,25 @@ static void test_put_replaces_by_name(void **state)
 	assert_null(kedge__region_table_find(t, "y"));
 }
 
+/* A name says nothing about it: whoever lists a file says so, and it is over when something else has the name. */
+static void test_a_file_is_a_property(void **state)
+{
+	const struct kedge__region_file file = {.fd = 3, .path = "x"};
+	struct kedge__region_table *t = *state;
+	int x;
+
+	assert_int_equal(kedge__region_table_put(t, KEDGE_FILE_PREFIX "x", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+	assert_null(kedge__region_table_at(t, 0)->file);
+	kedge__region_table_at(t, 0)->file = &file;
+	assert_ptr_equal(kedge__region_table_find(t, KEDGE_FILE_PREFIX "x")->file, &file);
+	assert_int_equal(kedge__region_table_put(t, KEDGE_FILE_PREFIX "x", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+	assert_null(kedge__region_table_at(t, 0)->file);
+	kedge__region_table_at(t, 0)->file = &file;
+	assert_int_equal(kedge__region_table_remove(t, KEDGE_FILE_PREFIX "x", &err), 0);
+	assert_int_equal(kedge__region_table_put(t, KEDGE_FILE_PREFIX "x", &x, 1, KEDGE_I32, 0, NULL, &err), 0);
+	assert_null(kedge__region_table_at(t, 0)->file);
+}
+
 static void test_names_are_checked(void **state)
 {
 	static const char *const bad[] = {"",          "\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
@@ -247,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_put_replaces_by_name, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_a_file_is_a_property, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_names_are_checked, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_sizes_and_shapes_are_checked, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_remove_tells_the_nearest_name, setup, teardown),

@@ -160,6 +160,25 @@ static void test_regions(void **state)
 	kedge__bytes_done(&b);
 }
 
+/* What a region is was not stored; the name says it, here and nowhere else. */
+static void test_region_of_a_file(void **state)
+{
+	char *const names[] = {"files/a", "files/", "files", "file/a", "a/files/b", "Files/a"};
+	struct kedge__region_record r[KEDGE__COUNT(names)] = {0}, *got;
+	struct kedge__bytes b = {0};
+	size_t n;
+
+	(void)state;
+	for (uint32_t i = 0; i < KEDGE__COUNT(names); i++)
+		r[i] = (struct kedge__region_record){.name = names[i], .slot = i};
+	assert_int_equal(kedge__regions_encode(r, KEDGE__COUNT(names), &b, NULL), 0);
+	assert_int_equal(kedge__regions_decode(b.at, b.count, &got, &n, NULL, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(got[i].file, i < 2);
+	kedge__regions_free(got, n);
+	kedge__bytes_done(&b);
+}
+
 static void test_no_regions(void **state)
 {
 	struct kedge__region_record *got = (void *)&got;
@@ -381,6 +400,7 @@ int main(void)
 	    cmocka_unit_test(test_summary),
 	    cmocka_unit_test(test_summary_refused),
 	    cmocka_unit_test(test_regions),
+	    cmocka_unit_test(test_region_of_a_file),
 	    cmocka_unit_test(test_no_regions),
 	    cmocka_unit_test(test_regions_encode_refused),
 	    cmocka_unit_test(test_regions_decode_refused),
