@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -21,6 +20,8 @@ static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 					 NULL, err);
 
 	f->listed = !rc;
+	if (f->listed)
+		kedge__region_table_find(k->regions, f->region)->file = &f->from;
 	return rc;
 }
 
@@ -80,18 +81,10 @@ static int take_lent(kedge_t *k, struct kedge__job_file *f, struct kedge__error 
 	return rc ? rc : list(k, f, err);
 }
 
-static int by_region(const void *a, const void *b)
-{
-	return strcmp(((const struct kedge__job_file *)a)->region, ((const struct kedge__job_file *)b)->region);
-}
-
 int kedge__files_take(kedge_t *k, struct kedge__error *err)
 {
 	int rc = 0;
 
-	if (k->files.count && !k->files_sorted) /* they are looked for by name from now on, and may be many */
-		qsort(k->files.at, k->files.count, sizeof(*k->files.at), by_region);
-	k->files_sorted = true;
 	for (size_t i = 0; i < k->files.count && !rc; i++) {
 		struct kedge__job_file *f = &k->files.at[i];
 
@@ -204,27 +197,11 @@ void kedge__files_free(kedge_t *k)
 
 static struct kedge__job_file *file_find(const kedge_t *k, const char *region)
 {
-	struct kedge__job_file key = {.region = (char *)region};
-
-	if (!region || !k->files.count)
-		return NULL;
-	if (k->files_sorted)
-		return bsearch(&key, k->files.at, k->files.count, sizeof(key), by_region);
-	/* Most names are not those of files, and need not be compared. */
-	if (!kedge__region_is_file(region))
-		return NULL;
-	for (size_t i = 0; i < k->files.count; i++) {
+	for (size_t i = 0; region && i < k->files.count; i++) {
 		if (strcmp(k->files.at[i].region, region) == 0)
 			return &k->files.at[i];
 	}
 	return NULL;
-}
-
-const struct kedge__region_file *kedge__file_of(const kedge_t *k, const char *region)
-{
-	const struct kedge__job_file *f = file_find(k, region);
-
-	return f && f->from.fd >= 0 ? &f->from : NULL;
 }
 
 bool kedge__file_forget(kedge_t *k, const char *region)
@@ -235,7 +212,6 @@ bool kedge__file_forget(kedge_t *k, const char *region)
 		return false;
 	file_done(f);
 	*f = k->files.at[--k->files.count];
-	k->files_sorted = false;
 	return true;
 }
 
@@ -286,7 +262,6 @@ static int file_add(kedge_t *k, const char *name, struct kedge__job_file **out, 
 		rc = kedge__error_nomem(err);
 		goto out;
 	}
-	k->files_sorted = false;
 	*out = &k->files.at[k->files.count - 1];
 	kedge__free(dir);
 	return 0;
@@ -335,7 +310,6 @@ int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct ked
 		struct kedge__job_file *f = &k->files.at[k->files.count - 1];
 
 		f->lender = (struct kedge__region_file){loan->fd, f->path};
-		k->files_sorted = false;
 	}
 	pthread_mutex_unlock(&k->lock);
 	if (added)

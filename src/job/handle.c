@@ -436,7 +436,9 @@ int kedge_unprotect(kedge_t *k, const char *name)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	region_current(k, name, &before);
-	rc = kedge__file_forget(k, name) ? 0 : kedge__region_table_remove(k->regions, name, &err);
+	/* Files are regions only while a version is saved or restored, and this call waits for that. */
+	if ((name && kedge__region_table_find(k->regions, name)) || !kedge__file_forget(k, name))
+		rc = kedge__region_table_remove(k->regions, name, &err);
 	region_moved(k, name, before);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);

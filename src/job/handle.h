@@ -128,7 +128,6 @@ struct kedge {
 	void *(*room)(void *user, const char *name, const struct kedge_region_info *info); /* NULL: regions fit, or do not */
 	void *room_user;
 	KEDGE__ARRAY(struct kedge__job_file) files;
-	bool files_sorted; /* by region */
 	uint32_t next_slot;
 	struct kedge__job_track track;
 	struct kedge__reserve reserve; /* what a pending write holds aside is in it */
@@ -284,18 +283,11 @@ void kedge__image_wait(kedge_t *k); /* until no version needs the application's 
 
 /* ------------------------------------------------------------------ file.c: routed files are regions between take/create and drop */
 
-/* By its name, whether or not such a file is routed now. */
-static inline bool kedge__region_is_file(const char *name)
-{
-	return strncmp(name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
-}
-
 int kedge__files_take(kedge_t *k, struct kedge__error *err); /* as they are, to be saved */
 int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err); /* anew, to be filled from TOP */
 int kedge__files_keep(kedge_t *k, struct kedge__error *err); /* the filled ones are the application's */
 void kedge__files_drop(kedge_t *k);
 int kedge__files_renew(kedge_t *k, struct kedge__error *err); /* the directory of the files, if there are any, made again */
-const struct kedge__region_file *kedge__file_of(const kedge_t *k, const char *region); /* of one that is saved; NULL: none */
 void kedge__files_free(kedge_t *k);
 bool kedge__file_forget(kedge_t *k, const char *region); /* false: there is no such file */
 

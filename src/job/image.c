@@ -48,12 +48,11 @@ static bool ways_make(struct kedge__version *v)
 		bool narrow =
 		    v->pages.usable && v->pages.lists[i].known &&
 		    kedge__reducer_narrows(v->k->baseline.reducer, v->version, v->regions[i].base, v->regions[i].bytes);
-
-		bool device = kedge__region_table_at(v->k->regions, i)->flags & KEDGE_REGION_DEVICE;
+		const struct kedge__region *r = kedge__region_table_at(v->k->regions, i);
 
 		v->ways[i].name = v->records[i].name;
-		v->ways[i].file = kedge__file_of(v->k, v->records[i].name);
-		v->ways[i].copied = device || v->ways[i].file;
+		v->ways[i].file = r->file;
+		v->ways[i].copied = r->flags & KEDGE_REGION_DEVICE || r->file;
 		v->ways[i].only = narrow ? &v->pages.lists[i] : NULL;
 	}
 	return v->ways;

@@ -170,7 +170,7 @@ static int room_ask(kedge_t *k, const struct kedge__segment *top, bool *added, s
 		struct kedge_region_info info;
 		void *data;
 
-		if (kedge__region_is_file(stored->name) || (r && r->bytes == stored->bytes))
+		if (stored->file || (r && r->bytes == stored->bytes))
 			continue;
 		kedge__region_info_set(stored, &info);
 		data = k->room(k->room_user, stored->name, &info);
