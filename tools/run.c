@@ -6,7 +6,7 @@
 
 #define BACKOFF_MOST 60.0
 
-static struct kedge__run_launch *last_launch(struct kedge__run_loop *r)
+static const struct kedge__run_launch *last_launch(const struct kedge__run_loop *r)
 {
 	return &r->launches.at[r->launches.count - 1];
 }
@@ -21,20 +21,20 @@ static uint64_t launches_without_progress(const struct kedge__run_loop *r)
 }
 
 /* Did the run end with the last launch, and how? */
-static bool ended(struct kedge__run_loop *r)
+static bool ended(const struct kedge__run_loop *r, enum kedge__run_outcome *outcome)
 {
 	const struct kedge__run_launch *last = last_launch(r);
 
 	if (r->stop_signal)
-		r->outcome = KEDGE__RUN_STOPPED;
+		*outcome = KEDGE__RUN_STOPPED;
 	else if (last->exec_errno)
-		r->outcome = KEDGE__RUN_NOT_STARTED;
+		*outcome = KEDGE__RUN_NOT_STARTED;
 	else if (last->exit_code == 0)
-		r->outcome = KEDGE__RUN_DONE;
+		*outcome = KEDGE__RUN_DONE;
 	else if (r->launches.count > r->retries)
-		r->outcome = KEDGE__RUN_RETRIES_USED;
+		*outcome = KEDGE__RUN_RETRIES_USED;
 	else if (r->patience && launches_without_progress(r) >= r->patience)
-		r->outcome = KEDGE__RUN_NO_PROGRESS;
+		*outcome = KEDGE__RUN_NO_PROGRESS;
 	else
 		return false;
 	return true;
@@ -90,7 +90,7 @@ static int supervise(struct kedge__run_loop *r, struct kedge__error *err)
 
 		if (rc)
 			return rc;
-		if (ended(r))
+		if (ended(r, &r->outcome))
 			return 0;
 		wait = next_backoff(r);
 		announce_relaunch(r, wait);

@@ -12,7 +12,7 @@ const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, 
 }
 
 /* Room for BYTES more in the worker's block, or in a new one; what is left of the old one is lost. */
-static bool has_room(struct kedge__hold *h, struct kedge__hold_worker *w, size_t bytes)
+static bool make_room(struct kedge__hold *h, struct kedge__hold_worker *w, size_t bytes)
 {
 	size_t block;
 
@@ -83,7 +83,7 @@ static const void *get_protected(struct kedge__hold *h, const struct kedge__hold
 	struct kedge__hold_worker *w = &h->workers[worker];
 	void *to = buffer;
 
-	w->keeps = has_room(h, w, bytes);
+	w->keeps = make_room(h, w, bytes);
 	if (all && w->keeps)
 		to = w->at;
 	if (!read_quietly(h, s, offset, to, bytes))

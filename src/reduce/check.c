@@ -123,18 +123,16 @@ bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offs
 	return same;
 }
 
-bool kedge__reducer_checked(struct kedge__reducer *r, size_t *region)
+bool kedge__reducer_checked(const struct kedge__reducer *r, size_t *region)
 {
-	struct kedge__txn *t = &r->txn;
+	const struct kedge__txn *t = &r->txn;
 
-	for (size_t i = 0; t->checked && i < t->slabs.count; i++) {
-		struct kedge__checked *c = &t->checked[t->slabs.at[i].region];
+	for (size_t i = 0, slab = 0; t->checked && i < t->image->count; i++) {
+		struct kedge__sum sum = {0, 0};
 
-		atomic_fetch_sub(&c->s1, t->slabs.at[i].sum.s1);
-		atomic_fetch_sub(&c->s2, t->slabs.at[i].sum.s2);
-	}
-	for (size_t i = 0; t->checked && i < t->image->count; i++) {
-		if (t->checked[i].s1 || t->checked[i].s2) {
+		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++)
+			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
+		if (atomic_load(&t->checked[i].s1) != sum.s1 || atomic_load(&t->checked[i].s2) != sum.s2) {
 			*region = i;
 			return false;
 		}

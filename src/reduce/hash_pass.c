@@ -303,9 +303,9 @@ static bool may_be_flat(const struct kedge__reducer *r, const struct piece *p)
 	return !r->options.paranoid && !(p->compare && p->first < p->old_chunks);
 }
 
-/* A slab at P that is one constant: as it was, or all of it new. Otherwise false: its chunks are looked at, one by one.
- */
-static bool is_flat(const struct kedge__reducer *r, struct kedge__slab *s, const struct piece *p, uint64_t bytes)
+/* Take a slab at P that is one constant: as it was, or all of it new. False: it is not, and its chunks are compared one
+ * by one. */
+static bool take_flat(const struct kedge__reducer *r, struct kedge__slab *s, const struct piece *p, uint64_t bytes)
 {
 	uint64_t number = p->offset / KEDGE__SLAB_BYTES;
 	const struct kedge__last_region *g = p->last;
@@ -361,7 +361,7 @@ static int hash_whole(struct kedge__reducer *r, struct kedge__slab *s, int worke
 
 	if (rc)
 		return rc;
-	if (p.data && is_flat(r, s, &p, bytes)) {
+	if (p.data && take_flat(r, s, &p, bytes)) {
 		sum_flat(r, s, p, bytes);
 		return 0;
 	}

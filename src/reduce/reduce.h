@@ -232,7 +232,7 @@ bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *po
  */
 uint32_t kedge__reducer_unit(const struct kedge__reducer *r);
 bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes);
-bool kedge__reducer_checked(struct kedge__reducer *r, size_t *region);
+bool kedge__reducer_checked(const struct kedge__reducer *r, size_t *region);
 void kedge__reduction_done(struct kedge__reduction *red);
 void kedge__reducer_commit(struct kedge__reducer *r);
 void kedge__reducer_rollback(struct kedge__reducer *r);

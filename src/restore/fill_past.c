@@ -92,8 +92,8 @@ static bool reads_make(const struct kedge__filling *f, const struct kedge__read_
 	return r->at + up(r->needed) - r->from <= f->past.room;
 }
 
-static bool suits(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
-		  struct kedge__fill_slot *s)
+static bool plan_reads(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
+		       struct kedge__fill_slot *s)
 {
 	return batch->stored_bytes >= LEAST_BYTES && reads_make(f, batch, s);
 }
@@ -102,7 +102,7 @@ bool kedge__fill_past_suits(const struct kedge__filling *f, const struct kedge__
 {
 	struct kedge__fill_slot s;
 
-	return suits(f, batch, &s);
+	return plan_reads(f, batch, &s);
 }
 
 /* Where read I of slot S is in flight. */
@@ -111,16 +111,16 @@ static unsigned read_slot(const struct kedge__fill_past *p, const struct kedge__
 	return (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
 }
 
-/* Mostly not in the page cache: then the descriptor to read it by, which stays open for the next batch. */
-static bool is_worth_it(struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
-			const struct kedge__fill_slot *s)
+static bool is_cached(const struct kedge__segment *seg, const struct kedge__fill_slot *s)
 {
-	const struct kedge__segment *seg = f->plan.blocks.at[batch->first].segment;
 	uint64_t from = s->reads[0].from, to = s->reads[s->count - 1].needed;
-	struct kedge__fill_past *p = &f->past;
 
-	if (seg->fd < 0 || kedge__fs_cached(seg->fd, from, to - from))
-		return false;
+	return kedge__fs_cached(seg->fd, from, to - from);
+}
+
+/* The descriptor to read SEG by stays open for the next batch. */
+static bool open_past(struct kedge__fill_past *p, const struct kedge__segment *seg)
+{
 	if (p->segment != seg) {
 		kedge__fs_reads_submit(p->reads);
 		kedge__fs_close(p->fd);
@@ -146,7 +146,8 @@ static void begin(struct kedge__filling *f, size_t number)
 	struct kedge__fill_past *p = &f->past;
 	struct kedge__fill_slot *s = &p->slots[number % p->count];
 
-	s->used = suits(f, batch, s) && is_worth_it(f, batch, s) && slot_memory(p, s);
+	s->used =
+	    plan_reads(f, batch, s) && seg->fd >= 0 && !is_cached(seg, s) && open_past(p, seg) && slot_memory(p, s);
 	for (size_t i = 0; i < s->count && s->used; i++) {
 		struct kedge__fill_read *r = &s->reads[i];
 		size_t bytes = (size_t)(up(r->needed) - r->from);

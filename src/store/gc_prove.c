@@ -39,8 +39,8 @@ bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__c
 	return proof->quick || proof->idle || kedge__trust_has(proof->alone, &e->set) || all_trusted(proof, cat, marks);
 }
 
-/* May it be one of those that are kept, by what is known so far? Its lineage is in W->marks then. */
-static bool is_candidate(struct walk *w, size_t i)
+/* Mark the lineage of an entry in W->marks, if by what is known so far it may be one of those that are kept. */
+static bool mark_candidate(struct walk *w, size_t i)
 {
 	const struct kedge__catalog_entry *e = w->cat->entries.at[i];
 
@@ -59,7 +59,7 @@ static uint64_t next_unproved(struct walk *w, size_t keep, bool *idle)
 	size_t count = w->cat->entries.count, good = 0, stay = 0;
 
 	for (size_t i = count; i-- > 0 && good < keep;) {
-		if (is_candidate(w, i)) {
+		if (mark_candidate(w, i)) {
 			good++;
 			if (next == KEDGE__NO_VERSION && !kedge__gc_proved(w->proof, w->cat, i, w->marks))
 				next = w->cat->entries.at[i]->version;

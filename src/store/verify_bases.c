@@ -46,7 +46,7 @@ static void addrs_note(struct kedge__bases *b, const struct kedge__member *m)
 	}
 }
 
-static bool is_kept(void *ctx, const struct kedge__segment *seg, size_t block, void *raw, unsigned *depth)
+static bool copy_kept(void *ctx, const struct kedge__segment *seg, size_t block, void *raw, unsigned *depth)
 {
 	struct kedge__bases *b = ctx;
 	const struct kedge__member *m = &b->family->members[kedge__family_find(b->family, seg->header.version)];
@@ -87,7 +87,7 @@ int kedge__bases_new(struct kedge__family *f, struct kedge__bases **out, struct 
 		addrs_note(b, &f->members[i]);
 	b->place_bytes = KEDGE__MAX(PLACE_BYTES, 4 * largest);
 	b->limit = PLACES_KEPT * b->place_bytes * (uint64_t)kedge__pool_threads(f->verifier->pool);
-	kedge__lineage_set_kept(f->lineage, is_kept, b);
+	kedge__lineage_set_kept(f->lineage, copy_kept, b);
 	*out = b;
 	return 0;
 }
