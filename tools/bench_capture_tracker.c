@@ -31,13 +31,13 @@ static uint64_t write_pages(struct kedge__capture_bench *b, struct scene s, uint
 static int copy_dirty(struct kedge__capture_bench *b, struct kedge__tracker *t, size_t id, uint64_t *bytes,
 		      struct kedge__error *err)
 {
-	struct kedge__dirty_list list = {0};
+	struct kedge__range_list list = {0};
 	int rc = kedge__tracker_dirty(t, id, &list, err);
 
 	*bytes = 0;
 	for (size_t i = 0; i < list.count; i++) {
-		memcpy(b->copy + list.at[i].offset, b->data + list.at[i].offset, list.at[i].bytes);
-		*bytes += list.at[i].bytes;
+		memcpy(b->copy + list.at[i].start, b->data + list.at[i].start, list.at[i].len);
+		*bytes += list.at[i].len;
 	}
 	kedge__array_done(&list);
 	return rc;

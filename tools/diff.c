@@ -79,7 +79,7 @@ static json_t *region_json(uint32_t rank, const struct kedge__diff_region *r)
 	for (size_t i = 0; i < r->range_count; i++) {
 		json_t *range = kedge__json_object();
 
-		kedge__json_uint(range, "offset", r->ranges[i].offset);
+		kedge__json_uint(range, "offset", r->ranges[i].start);
 		kedge__json_uint(range, "bytes", r->ranges[i].len);
 		kedge__json_add(ranges, range);
 	}
@@ -116,8 +116,8 @@ static void print_ranges(const struct kedge__diff_tool *d, const struct kedge__d
 	size_t shown = d->all_ranges ? r->range_count : KEDGE__MIN(r->range_count, RANGES_SHOWN);
 
 	for (size_t i = 0; i < shown; i++)
-		printf("  %llu..%llu (%llu bytes)\n", (unsigned long long)r->ranges[i].offset,
-		       (unsigned long long)(r->ranges[i].offset + r->ranges[i].len - 1),
+		printf("  %llu..%llu (%llu bytes)\n", (unsigned long long)r->ranges[i].start,
+		       (unsigned long long)(r->ranges[i].start + r->ranges[i].len - 1),
 		       (unsigned long long)r->ranges[i].len);
 	if (shown < r->range_count)
 		printf("  and %zu more; --all lists them\n", r->range_count - shown);

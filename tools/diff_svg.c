@@ -68,7 +68,7 @@ static void heat_init(struct heat *h, const struct kedge__diff_region *r, uint64
 	if (r->status == KEDGE__DIFF_ADDED || r->status == KEDGE__DIFF_REMOVED)
 		heat_add(h, per_cell, 0, (double)bytes);
 	for (size_t i = 0; i < r->range_count && r->status == KEDGE__DIFF_CHANGED; i++)
-		heat_add(h, per_cell, (double)r->ranges[i].offset, (double)r->ranges[i].len);
+		heat_add(h, per_cell, (double)r->ranges[i].start, (double)r->ranges[i].len);
 }
 
 /* Neighbouring cells of one colour are one rectangle. */

@@ -73,6 +73,16 @@ void kedge__map_free(void *p, size_t n);
 #define kedge__array_done(a) (kedge__free((a)->at), (a)->at = NULL, (a)->count = (a)->room = 0)
 bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size);
 
+/* A run of bytes. START is an address of an image, or an offset in a region: whoever has it says which. */
+struct kedge__range {
+	uint64_t start, len;
+};
+
+struct kedge__range_list { /* kedge__array_done() */
+	struct kedge__range *at;
+	size_t count, room;
+};
+
 /* ------------------------------------------------------------------ hash.c: items by hash, in constant time
  * The items are the caller's, and are known here by number; of those with one hash SAME says which is the one of KEY. */
 

@@ -78,15 +78,6 @@ struct kedge__tracker;
  * network adapters with RDMA, accelerators, memory shared between processes page by page. False: there is none. */
 bool kedge__device_find(const char *root, char *path, size_t room);
 
-struct kedge__dirty {
-	uint64_t offset, bytes; /* from the start of the range */
-};
-
-struct kedge__dirty_list { /* ascending, disjoint, not touching; kedge__array_done() */
-	struct kedge__dirty *at;
-	size_t count, room;
-};
-
 /* Names of the kinds, best first: uffd, softdirty, mprotect, none; NULL after the last. */
 const char *kedge__tracker_kind(size_t i);
 /* 0, or why NAME cannot be had here. Tries it out. */
@@ -113,8 +104,9 @@ int kedge__tracker_collect(struct kedge__tracker *t, struct kedge__error *err);
  * before anybody writes again. */
 int kedge__tracker_collect_first(struct kedge__tracker *t, struct kedge__error *err);
 void kedge__tracker_arm(struct kedge__tracker *t);
-/* What the last collect() found of range ID, whole pages clipped to the range. All of it, if it was added since. */
-int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__dirty_list *out, struct kedge__error *err);
+/* What the last collect() found of range ID, whole pages clipped to the range: offsets in it, ascending, disjoint, not
+ * touching. All of it, if it was added since. */
+int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__range_list *out, struct kedge__error *err);
 /* Bytes in pages of all ranges that are dirty now; nothing is reset. */
 int kedge__tracker_count(struct kedge__tracker *t, uint64_t *bytes, struct kedge__error *err);
 /* What the last collect() found was not saved in the end: everything is dirty at the next one. */

@@ -39,8 +39,8 @@ static bool stretches_add(struct kedge__hold *h, size_t region, const struct ked
 	if (!only)
 		return bytes == 0 || stretch_add(h, region, 0, bytes);
 	for (size_t i = 0; i < only->count; i++) {
-		uint64_t from = only->at[i].addr / grain * grain;
-		uint64_t to = KEDGE__MIN(bytes, (only->at[i].addr + only->at[i].len + grain - 1) / grain * grain);
+		uint64_t from = only->at[i].start / grain * grain;
+		uint64_t to = KEDGE__MIN(bytes, (only->at[i].start + only->at[i].len + grain - 1) / grain * grain);
 
 		if (from < to && !stretch_add(h, region, from, to - from))
 			return false;
@@ -54,7 +54,7 @@ static uint64_t dirty_bytes(const struct kedge__region_dirty *only, uint64_t gra
 	uint64_t sum = 0;
 
 	for (size_t i = 0; only && i < only->count; i++)
-		sum += (only->at[i].addr % grain + only->at[i].len + grain - 1) / grain * grain;
+		sum += (only->at[i].start % grain + only->at[i].len + grain - 1) / grain * grain;
 	return only ? KEDGE__MIN(sum, all) : all;
 }
 

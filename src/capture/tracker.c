@@ -435,24 +435,24 @@ void kedge__tracker_arm(struct kedge__tracker *t)
 
 /* ---- results */
 
-static bool dirty_add(struct kedge__dirty_list *out, const struct range *r, uintptr_t begin, uintptr_t end)
+static bool dirty_add(struct kedge__range_list *out, const struct range *r, uintptr_t begin, uintptr_t end)
 {
-	struct kedge__dirty d;
+	struct kedge__range d;
 
 	begin = KEDGE__MAX(begin, r->begin);
 	end = KEDGE__MIN(end, r->end);
 	if (begin >= end)
 		return true;
-	d = (struct kedge__dirty){begin - r->begin, end - begin};
-	if (out->count && out->at[out->count - 1].offset + out->at[out->count - 1].bytes == d.offset) {
-		out->at[out->count - 1].bytes += d.bytes;
+	d = (struct kedge__range){begin - r->begin, end - begin};
+	if (out->count && out->at[out->count - 1].start + out->at[out->count - 1].len == d.start) {
+		out->at[out->count - 1].len += d.len;
 		return true;
 	}
 	return kedge__array_push(out, d);
 }
 
 /* What lies outside the range's areas is never vouched for. */
-static bool dirty_clip(const struct kedge__tracker *t, const struct range *r, struct kedge__dirty_list *out)
+static bool dirty_clip(const struct kedge__tracker *t, const struct range *r, struct kedge__range_list *out)
 {
 	const struct kedge__pages_list *dirty = &t->dirty;
 
@@ -470,7 +470,7 @@ static bool dirty_clip(const struct kedge__tracker *t, const struct range *r, st
 	return dirty_add(out, r, KEDGE__MAX(r->area_end, r->begin), r->end);
 }
 
-int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__dirty_list *out, struct kedge__error *err)
+int kedge__tracker_dirty(struct kedge__tracker *t, size_t id, struct kedge__range_list *out, struct kedge__error *err)
 {
 	sigset_t signals;
 	int rc = 0;

@@ -31,9 +31,7 @@ struct kedge__pages_encoder {
 	size_t page_at; /* where the pointers of the page in progress begin */
 	uint64_t page_pointers;
 	uint64_t elsewhere;
-	struct shared {
-		uint64_t at, len;
-	} shared[SHARED_SLOTS];
+	struct kedge__range shared[SHARED_SLOTS];
 };
 
 struct kedge__pages_encoder *kedge__pages_encoder_new(uint64_t unit)
@@ -116,19 +114,19 @@ static void page_close(struct kedge__pages_encoder *p, uint64_t page)
 	const uint8_t *text = p->pointers.at + p->page_at;
 	struct page_run run = {KEDGE__PAGE_POINTERS, page, 1, 0};
 	uint64_t most = kedge__pages_elsewhere_max(p->pointers.count + p->table.count);
-	struct shared *s;
+	struct kedge__range *s;
 
 	if (p->pf.failed)
 		return;
 	s = &p->shared[kedge__checksum(text, len) % SHARED_SLOTS];
-	if (len > 2 && s->len == len && !memcmp(p->pointers.at + s->at, text, len) &&
+	if (len > 2 && s->len == len && !memcmp(p->pointers.at + s->start, text, len) &&
 	    p->elsewhere + p->page_pointers <= most) {
 		run.kind = KEDGE__PAGE_ELSEWHERE;
-		run.value = p->page_at - s->at;
+		run.value = p->page_at - s->start;
 		p->elsewhere += p->page_pointers;
 		p->pointers.count = p->page_at;
 	} else {
-		*s = (struct shared){p->page_at, len};
+		*s = (struct kedge__range){p->page_at, len};
 	}
 	pages_add(p, run);
 	p->page_pointers = 0;

@@ -15,7 +15,7 @@ static bool is_dirty(const struct audit *a, uint64_t offset)
 {
 	size_t i = kedge__dirty_find(a->dirty, offset);
 
-	return i < a->dirty->count && a->dirty->at[i].addr < offset + a->grain;
+	return i < a->dirty->count && a->dirty->at[i].start < offset + a->grain;
 }
 
 static int audit_task(void *ctx, size_t task, int worker)

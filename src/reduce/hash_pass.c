@@ -268,16 +268,16 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 	uint64_t done = start;
 	size_t i = kedge__dirty_find(d, start);
 
-	if (i == d->count || d->at[i].addr >= end) {
+	if (i == d->count || d->at[i].start >= end) {
 		s->sum = p->last->slab_sums[start / KEDGE__SLAB_BYTES];
 		return 0;
 	}
 	if (p->last->stale[start / KEDGE__SLAB_BYTES] == KEDGE__SLAB_FLAT &&
 	    !kedge__last_raise(r, p->last, start / KEDGE__SLAB_BYTES))
 		return KEDGE_E_NOMEM;
-	for (; i < d->count && d->at[i].addr < end; i++) {
-		uint64_t from = KEDGE__MAX(done, d->at[i].addr / grain * grain);
-		uint64_t to = KEDGE__MIN(end, (d->at[i].addr + d->at[i].len + grain - 1) / grain * grain);
+	for (; i < d->count && d->at[i].start < end; i++) {
+		uint64_t from = KEDGE__MAX(done, d->at[i].start / grain * grain);
+		uint64_t to = KEDGE__MIN(end, (d->at[i].start + d->at[i].len + grain - 1) / grain * grain);
 		struct piece part = *p;
 		int rc;
 

@@ -24,10 +24,6 @@ struct kedge__span_list {
 	size_t count, room;
 };
 
-struct kedge__range {
-	uint64_t addr, len;
-};
-
 /* Where resolve gets maps from: *MAP stays valid until resolve returns; *PARENT is KEDGE__NO_VERSION for a base. */
 struct kedge__map_source {
 	int (*load)(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent, struct kedge__error *err);

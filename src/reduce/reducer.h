@@ -224,7 +224,7 @@ static inline size_t kedge__dirty_find(const struct kedge__region_dirty *d, uint
 {
 	size_t i;
 
-	KEDGE__PARTITION_POINT(i, d->count, d->at[i].addr + d->at[i].len <= offset);
+	KEDGE__PARTITION_POINT(i, d->count, d->at[i].start + d->at[i].len <= offset);
 	return i;
 }
 

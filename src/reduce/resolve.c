@@ -469,9 +469,9 @@ static int check_ranges(const struct kedge__range *ranges, size_t n, uint64_t *b
 
 	*bytes = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (ranges[i].addr < end || ranges[i].len > UINT64_MAX - ranges[i].addr)
+		if (ranges[i].start < end || ranges[i].len > UINT64_MAX - ranges[i].start)
 			return kedge__error_set(err, KEDGE_E_ARG, 0, "ranges to resolve are not in order");
-		end = ranges[i].addr + ranges[i].len;
+		end = ranges[i].start + ranges[i].len;
 		*bytes += ranges[i].len;
 	}
 	return 0;
@@ -491,7 +491,7 @@ int kedge__resolve(const struct kedge__map_source *source, uint64_t version, con
 	r.extents = n;
 	for (size_t i = 0; !rc && i < n; i++)
 		if (ranges[i].len)
-			rc = push_ref(&r, version, (struct ref){ranges[i].addr, ranges[i].len, ranges[i].addr, false},
+			rc = push_ref(&r, version, (struct ref){ranges[i].start, ranges[i].len, ranges[i].start, false},
 				      err);
 	while (!rc && r.agenda.heap.count)
 		rc = resolve_version(&r, heap_pop(&r.agenda), err);

@@ -13,18 +13,17 @@ struct diffing {
 	KEDGE__ARRAY(struct kedge__diff_region) regions;
 };
 
-typedef KEDGE__ARRAY(struct kedge__diff_range) range_list;
-
 /* Add [OFFSET, OFFSET + LEN), joined with the last range if no more than GAP lies between. */
-static int range_add(range_list *list, uint64_t offset, uint64_t len, uint64_t gap, struct kedge__error *err)
+static int range_add(struct kedge__range_list *list, uint64_t offset, uint64_t len, uint64_t gap,
+		     struct kedge__error *err)
 {
-	struct kedge__diff_range *last = list->count ? &list->at[list->count - 1] : NULL;
-	struct kedge__diff_range fresh = {offset, len};
+	struct kedge__range *last = list->count ? &list->at[list->count - 1] : NULL;
+	struct kedge__range fresh = {offset, len};
 
 	if (!len)
 		return 0;
-	if (last && offset - (last->offset + last->len) <= gap) {
-		last->len = offset + len - last->offset;
+	if (last && offset - (last->start + last->len) <= gap) {
+		last->len = offset + len - last->start;
 		return 0;
 	}
 	return kedge__array_push(list, fresh) ? 0 : kedge__error_nomem(err);
@@ -43,7 +42,7 @@ static bool same_source(const struct kedge__span *a, uint64_t skip_a, const stru
  * 8, which a slot's base does not change.
  */
 static int spans_compare(const struct kedge__span_list *a, uint64_t base_a, const struct kedge__span_list *b,
-			 uint64_t base_b, range_list *unsure, struct kedge__error *err)
+			 uint64_t base_b, struct kedge__range_list *unsure, struct kedge__error *err)
 {
 	size_t i = 0, j = 0;
 	uint64_t at = 0;
@@ -86,7 +85,8 @@ static size_t run_length(const uint8_t *a, const uint8_t *b, size_t n, bool diff
 	return i;
 }
 
-static int bytes_compare(struct diffing *d, uint64_t offset, size_t n, range_list *changed, struct kedge__error *err)
+static int bytes_compare(struct diffing *d, uint64_t offset, size_t n, struct kedge__range_list *changed,
+			 struct kedge__error *err)
 {
 	for (size_t i = 0; i < n;) {
 		size_t len;
@@ -108,13 +108,13 @@ static void progress_to(struct diffing *d, uint64_t done)
 		d->progress(d->progress_ctx, KEDGE__MIN(done, d->total), d->total);
 }
 
-static int unsure_read(struct diffing *d, uint64_t base_a, uint64_t base_b, const range_list *unsure,
-		       range_list *changed, struct kedge__error *err)
+static int unsure_read(struct diffing *d, uint64_t base_a, uint64_t base_b, const struct kedge__range_list *unsure,
+		       struct kedge__range_list *changed, struct kedge__error *err)
 {
 	for (size_t i = 0; i < unsure->count; i++) {
-		const struct kedge__diff_range *r = &unsure->at[i];
+		const struct kedge__range *r = &unsure->at[i];
 
-		for (uint64_t pos = r->offset, end = r->offset + r->len; pos < end;) {
+		for (uint64_t pos = r->start, end = r->start + r->len; pos < end;) {
 			size_t n = (size_t)KEDGE__MIN(READ_BYTES, end - pos);
 			int rc = kedge__lineage_read(d->a, base_a + pos, d->buf_a, n, err);
 
@@ -133,12 +133,12 @@ static int unsure_read(struct diffing *d, uint64_t base_a, uint64_t base_b, cons
 
 /* The ranges that differ in what both versions have of the region. */
 static int common_diff(struct diffing *d, const struct kedge__region_record *a, const struct kedge__region_record *b,
-		       range_list *changed, struct kedge__error *err)
+		       struct kedge__range_list *changed, struct kedge__error *err)
 {
 	uint64_t base_a = (uint64_t)a->slot * KEDGE__SLOT_BYTES, base_b = (uint64_t)b->slot * KEDGE__SLOT_BYTES;
 	uint64_t bytes = KEDGE__MIN(a->bytes, b->bytes);
 	struct kedge__span_list spans_a = {0}, spans_b = {0};
-	range_list unsure = {0};
+	struct kedge__range_list unsure = {0};
 	int rc = resolve_region(d->a, a, bytes, &spans_a, err);
 
 	if (!rc)
@@ -153,8 +153,8 @@ static int common_diff(struct diffing *d, const struct kedge__region_record *a, 
 	return rc;
 }
 
-static int region_add(struct diffing *d, const char *name, struct kedge__diff_region r, range_list *changed,
-		      struct kedge__error *err)
+static int region_add(struct diffing *d, const char *name, struct kedge__diff_region r,
+		      struct kedge__range_list *changed, struct kedge__error *err)
 {
 	for (size_t i = 0; i < changed->count; i++)
 		r.changed_bytes += changed->at[i].len;
@@ -165,7 +165,7 @@ static int region_add(struct diffing *d, const char *name, struct kedge__diff_re
 		kedge__free(r.name);
 		return kedge__error_nomem(err);
 	}
-	*changed = (range_list){0};
+	*changed = (struct kedge__range_list){0};
 	d->done += KEDGE__MAX(r.bytes_a, r.bytes_b);
 	progress_to(d, d->done);
 	return 0;
@@ -177,7 +177,7 @@ static int region_diff(struct diffing *d, const struct kedge__region_record *a, 
 {
 	struct kedge__diff_region r = {.bytes_a = a ? a->bytes : 0, .bytes_b = b ? b->bytes : 0};
 	uint64_t common = KEDGE__MIN(r.bytes_a, r.bytes_b), all = KEDGE__MAX(r.bytes_a, r.bytes_b);
-	range_list changed = {0};
+	struct kedge__range_list changed = {0};
 	int rc = a && b ? common_diff(d, a, b, &changed, err) : 0;
 
 	if (!rc)

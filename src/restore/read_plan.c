@@ -22,7 +22,7 @@ struct maker {
 	struct kedge__lineage *lineage;
 	const struct kedge__read_plan_slot *slots;
 	size_t slot_count;
-	KEDGE__ARRAY(struct kedge__range) ranges;
+	struct kedge__range_list ranges;
 	KEDGE__ARRAY(struct slab) slabs;
 	size_t segments, blocks;
 	size_t *base;          /* of each segment's blocks in `pieces` */
@@ -182,7 +182,7 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 	struct slab *slab = &m->slabs.at[i];
 	const struct kedge__range *ranges = &m->ranges.at[slab->first];
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	size_t slot = slot_from(m, ranges[0].addr);
+	size_t slot = slot_from(m, ranges[0].start);
 	struct goal goal = {NULL, 0};
 	struct found found = {NULL, 0};
 	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, &slab->spans, &err);
@@ -299,7 +299,7 @@ static int slab_place(void *ctx, size_t i, int worker)
 	struct maker *m = ctx;
 	const struct slab *slab = &m->slabs.at[i];
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	size_t slot = slot_from(m, m->ranges.at[slab->first].addr);
+	size_t slot = slot_from(m, m->ranges.at[slab->first].start);
 	struct goal goal = {NULL, 0};
 	struct found found = {NULL, 0};
 	int rc = 0;

@@ -43,15 +43,11 @@ int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, str
 
 /* ------------------------------------------------------------------ diff.c: which byte ranges differ between two versions */
 
-struct kedge__diff_range {
-	uint64_t offset, len; /* in the region */
-};
-
 struct kedge__diff_region {
 	char *name; /* owned */
 	enum { KEDGE__DIFF_SAME, KEDGE__DIFF_CHANGED, KEDGE__DIFF_ADDED, KEDGE__DIFF_REMOVED } status;
 	uint64_t bytes_a, bytes_b, changed_bytes;
-	struct kedge__diff_range *ranges;
+	struct kedge__range *ranges; /* offsets in the region */
 	size_t range_count;
 };
 

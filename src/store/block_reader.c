@@ -9,16 +9,12 @@
 
 #define CACHE_BYTES (UINT32_C(1) << 20) /* blocks are met in order, so that the last few are enough */
 
-struct piece { /* of the literals that are wanted: LEN bytes, SKIP from their beginning on, belong to ADDR */
-	uint64_t addr, len, skip;
-};
-
 struct kedge__hand {
 	struct kedge__block_cache *cache;
 	uint8_t *bytes;
 	size_t room;
-	KEDGE__ARRAY(struct piece) pieces;
-	KEDGE__ARRAY(struct kedge__range) ranges;
+	struct kedge__literal_places pieces; /* positions count from the first literal that is wanted */
+	struct kedge__range_list ranges;
 	struct kedge__span_list spans;
 	unsigned level;
 	struct kedge__hand *next;
@@ -188,7 +184,7 @@ const uint8_t *kedge__hand_bytes(const struct kedge__hand *h)
 
 static int by_addr(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct kedge__literal_place *x = a, *y = b;
 
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
@@ -215,7 +211,7 @@ static int list_pieces(struct kedge__hand *h, const struct kedge__segment *base,
 		const struct kedge__literal_place *p = &places->at[i];
 		uint64_t from = KEDGE__MAX(p->position, position);
 		uint64_t to = KEDGE__MIN(p->position + p->len, position + len);
-		struct piece piece = {p->addr + (from - p->position), to - from, from - position};
+		struct kedge__literal_place piece = {from - position, p->addr + (from - p->position), to - from};
 
 		piece.len = KEDGE__MIN(piece.len, bytes_there(base, piece.addr));
 		if (!piece.len)
@@ -250,7 +246,7 @@ static int fill_pieces(struct kedge__hand *h, struct kedge__lineage *l, struct k
 	int rc = 0;
 
 	for (size_t i = 0; i < h->pieces.count && !rc; i++) {
-		const struct piece *p = &h->pieces.at[i];
+		const struct kedge__literal_place *p = &h->pieces.at[i];
 		uint64_t done = 0;
 
 		while (done < p->len && s < h->spans.count && !rc) {
@@ -259,7 +255,7 @@ static int fill_pieces(struct kedge__hand *h, struct kedge__lineage *l, struct k
 			uint64_t n = end > addr ? KEDGE__MIN(end - addr, p->len - done) : 0;
 
 			if (n)
-				rc = fill_piece(h, l, span, addr, h->bytes + p->skip + done, (size_t)n, err);
+				rc = fill_piece(h, l, span, addr, h->bytes + p->position + done, (size_t)n, err);
 			done += n;
 			if (addr + n == end || !n)
 				s++;

@@ -388,18 +388,10 @@ void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len)
 
 /* ------------------------------------------------------------------ span_owner.c */
 
-struct kedge__owner { /* a piece of a literal, and the first address that shows it */
-	uint64_t version, src, len, addr;
-};
-
-struct kedge__owner_list { /* ascending (version, src), disjoint */
-	struct kedge__owner *at;
-	size_t count, room;
-};
-
-int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__owner_list *out, struct kedge__error *err);
+/* Pieces of literals, ascending by (version, src) and disjoint, each with the first address that shows it. */
+int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__span_list *out, struct kedge__error *err);
 /* The last one that does not begin behind byte SRC of VERSION, or the first one. */
-size_t kedge__span_owner_index(const struct kedge__owner_list *owners, uint64_t version, uint64_t src);
+size_t kedge__span_owner_index(const struct kedge__span_list *owners, uint64_t version, uint64_t src);
 
 /* ------------------------------------------------------------------ subtract.c */
 

@@ -13,7 +13,7 @@ struct piece { /* of the new literal space; without a version it is the first LE
 struct kedge__merge {
 	uint64_t self;
 	struct kedge__span_list spans, outer;
-	struct kedge__owner_list owners;   /* the address at which the new segment has a piece of an older literal */
+	struct kedge__span_list owners;    /* the address at which the new segment has a piece of an older literal */
 	KEDGE__ARRAY(struct piece) pieces; /* ascending position, gapless */
 	struct kedge__reduction red;
 	KEDGE__ARRAY(struct kedge__source_record) sources;
@@ -66,7 +66,7 @@ static int append_span(struct kedge__merge *m, const struct kedge__span *s, stru
 	if (s->fill)
 		return append_fill(m, s, err);
 	for (size_t i = kedge__span_owner_index(&m->owners, s->version, s->src); done < s->len && !rc; i++) {
-		const struct kedge__owner *o = &m->owners.at[i];
+		const struct kedge__span *o = &m->owners.at[i];
 		uint64_t src = s->src + done, addr = s->addr + done;
 		uint64_t len = KEDGE__MIN(o->src + o->len - src, s->len - done);
 		uint64_t home = o->addr + (src - o->src);

@@ -15,7 +15,7 @@ static int compare_spans(const void *a, const void *b)
 }
 
 /* Walk the spans by source: what no span before has covered becomes the span's own. */
-int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__owner_list *out, struct kedge__error *err)
+int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__span_list *out, struct kedge__error *err)
 {
 	const struct kedge__span **order = kedge__calloc(spans->count + 1, sizeof(*order));
 	uint64_t version = 0, covered = 0;
@@ -38,15 +38,17 @@ int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__owner
 			continue;
 		version = s->version;
 		covered = s->src + s->len;
-		if (!kedge__array_push(
-			out, ((struct kedge__owner){s->version, s->src + skip, s->len - skip, s->addr + skip})))
+		if (!kedge__array_push(out, ((struct kedge__span){.addr = s->addr + skip,
+								  .len = s->len - skip,
+								  .src = s->src + skip,
+								  .version = s->version})))
 			rc = kedge__error_nomem(err);
 	}
 	kedge__free(order);
 	return rc;
 }
 
-size_t kedge__span_owner_index(const struct kedge__owner_list *owners, uint64_t version, uint64_t src)
+size_t kedge__span_owner_index(const struct kedge__span_list *owners, uint64_t version, uint64_t src)
 {
 	size_t i;
 

@@ -8,8 +8,8 @@
 struct subtract {
 	const struct kedge__lineage *image, *base;
 	uint64_t base_version;
-	struct kedge__span_list have;    /* the base's spans */
-	struct kedge__owner_list owners; /* and its literals by source */
+	struct kedge__span_list have;   /* the base's spans */
+	struct kedge__span_list owners; /* and its literals by source */
 	struct kedge__span_list fresh, outer;
 	uint64_t known; /* version of the last answer below */
 	bool shared;
@@ -72,7 +72,7 @@ static int put_moved(struct subtract *s, const struct kedge__span *p, struct ked
 	int rc = 0;
 
 	while (done < p->len && !rc) {
-		const struct kedge__owner *o = i < s->owners.count ? &s->owners.at[i] : NULL;
+		const struct kedge__span *o = i < s->owners.count ? &s->owners.at[i] : NULL;
 		uint64_t src = p->src + done, len = p->len - done;
 
 		if (o && (o->version < p->version || (o->version == p->version && o->src + o->len <= src))) {

@@ -89,17 +89,12 @@ void kedge__member_fail(struct kedge__family *f, size_t member, struct kedge__er
 
 /* ------------------------------------------------------------------ verify_changes.c */
 
-struct kedge__change_list { /* ranges of addresses, ascending; whole words of the region, but for its end */
-	struct kedge__range *at;
-	size_t count, room;
-};
-
 /*
  * What of member M is to be summed: FRESH is what it has where it differs from its parent, STALE what its parent has there,
- * in regions that M has. M is set apart, FRESH is all of it and STALE empty if that is less work, or the only way.
+ * in regions that M has: addresses, ascending, whole words of the region but for its end. M is set apart, FRESH is all of it and STALE empty if that is less work, or the only way.
  */
-int kedge__changes_list(struct kedge__family *f, size_t m, struct kedge__change_list *fresh,
-			struct kedge__change_list *stale, struct kedge__error *err);
+int kedge__changes_list(struct kedge__family *f, size_t m, struct kedge__range_list *fresh,
+			struct kedge__range_list *stale, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ verify_uses.c */
 

@@ -5,7 +5,7 @@
 
 struct changes {
 	const struct kedge__segment *seg, *parent;
-	struct kedge__change_list *fresh, *stale;
+	struct kedge__range_list *fresh, *stale;
 	size_t extent; /* in SEG's map: the first one of the region being compared */
 	bool beyond;   /* something is said to be as in the parent, which does not have it */
 };
@@ -20,7 +20,7 @@ static uint64_t word_end(uint64_t offset)
 	return word_begin(offset + WORD - 1);
 }
 
-static bool push(struct kedge__change_list *list, uint64_t base, uint64_t from, uint64_t to)
+static bool push(struct kedge__range_list *list, uint64_t base, uint64_t from, uint64_t to)
 {
 	return from >= to || kedge__array_push(list, ((struct kedge__range){base + from, to - from}));
 }
@@ -29,10 +29,10 @@ static bool push(struct kedge__change_list *list, uint64_t base, uint64_t from, 
 static bool push_both(const struct changes *c, uint64_t base, struct kedge__range words, uint64_t bytes,
 		      uint64_t before)
 {
-	uint64_t end = words.addr + words.len;
+	uint64_t end = words.start + words.len;
 
-	return push(c->fresh, base, words.addr, KEDGE__MIN(end, bytes)) &&
-	       push(c->stale, base, words.addr, KEDGE__MIN(end, before));
+	return push(c->fresh, base, words.start, KEDGE__MIN(end, bytes)) &&
+	       push(c->stale, base, words.start, KEDGE__MIN(end, before));
 }
 
 /* Changes of region I: runs of extents that are not the parent's, and all that is behind the smaller one's end. */
@@ -53,8 +53,8 @@ static bool list_region(struct changes *c, size_t i)
 		if (e->kind == KEDGE__EXTENT_PARENT || from >= same)
 			continue;
 		to = KEDGE__MIN(to, same);
-		if (run.len && from <= run.addr + run.len) {
-			run.len = KEDGE__MAX(run.len, to - run.addr);
+		if (run.len && from <= run.start + run.len) {
+			run.len = KEDGE__MAX(run.len, to - run.start);
 			continue;
 		}
 		if (!push_both(c, base, run, bytes, before))
@@ -67,7 +67,7 @@ static bool list_region(struct changes *c, size_t i)
 	return same == UINT64_MAX || push_both(c, base, run, bytes, before);
 }
 
-static uint64_t list_bytes(const struct kedge__change_list *list)
+static uint64_t list_bytes(const struct kedge__range_list *list)
 {
 	uint64_t bytes = 0;
 
@@ -76,7 +76,7 @@ static uint64_t list_bytes(const struct kedge__change_list *list)
 	return bytes;
 }
 
-static int list_all(const struct kedge__segment *seg, struct kedge__change_list *fresh, struct kedge__error *err)
+static int list_all(const struct kedge__segment *seg, struct kedge__range_list *fresh, struct kedge__error *err)
 {
 	for (size_t i = 0; i < seg->region_count; i++)
 		if (!push(fresh, (uint64_t)seg->regions[i].slot << KEDGE__SLOT_SHIFT, 0, seg->regions[i].bytes))
@@ -84,8 +84,8 @@ static int list_all(const struct kedge__segment *seg, struct kedge__change_list 
 	return 0;
 }
 
-int kedge__changes_list(struct kedge__family *f, size_t m, struct kedge__change_list *fresh,
-			struct kedge__change_list *stale, struct kedge__error *err)
+int kedge__changes_list(struct kedge__family *f, size_t m, struct kedge__range_list *fresh,
+			struct kedge__range_list *stale, struct kedge__error *err)
 {
 	struct kedge__member *member = &f->members[m];
 	struct changes c = {.seg = member->seg, .fresh = fresh, .stale = stale};

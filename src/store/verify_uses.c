@@ -30,7 +30,7 @@ struct job {
 
 struct kedge__uses {
 	struct kedge__family *family;
-	KEDGE__ARRAY(struct kedge__range) ranges;
+	struct kedge__range_list ranges;
 	KEDGE__ARRAY(struct job) jobs;
 	atomic_size_t *counts; /* one a block: its uses; while they are put in their places, that of the next one */
 	size_t *places;        /* one a block of the window, and one more: of its first use */
@@ -262,7 +262,7 @@ static int job_place(void *ctx, size_t i, int worker)
 
 /* ------------------------------------------------------------------ all jobs */
 
-static bool jobs_add(struct kedge__uses *u, size_t owner, size_t at, const struct kedge__change_list *list)
+static bool jobs_add(struct kedge__uses *u, size_t owner, size_t at, const struct kedge__range_list *list)
 {
 	uint64_t room = 0;
 
@@ -277,7 +277,7 @@ static bool jobs_add(struct kedge__uses *u, size_t owner, size_t at, const struc
 					return false;
 				room = JOB_BYTES;
 			}
-			if (!kedge__array_push(&u->ranges, ((struct kedge__range){list->at[i].addr + done, len})))
+			if (!kedge__array_push(&u->ranges, ((struct kedge__range){list->at[i].start + done, len})))
 				return false;
 			u->jobs.at[u->jobs.count - 1].count++;
 			room -= len;
@@ -300,7 +300,7 @@ static void jobs_clear(struct kedge__uses *u)
 static int jobs_list(struct kedge__uses *u, struct kedge__error *err)
 {
 	struct kedge__family *f = u->family;
-	struct kedge__change_list fresh = {0}, stale = {0};
+	struct kedge__range_list fresh = {0}, stale = {0};
 	int rc = 0;
 
 	jobs_clear(u);

@@ -206,11 +206,11 @@ static void reading_is_repeatable_until_released(void **state)
 
 static void copy_dirty(struct kedge__tracker *t, size_t id, const unsigned char *from, unsigned char *to)
 {
-	struct kedge__dirty_list list = {0};
+	struct kedge__range_list list = {0};
 
 	assert_int_equal(kedge__tracker_dirty(t, id, &list, NULL), 0);
 	for (size_t i = 0; i < list.count; i++)
-		memcpy(to + list.at[i].offset, from + list.at[i].offset, list.at[i].bytes);
+		memcpy(to + list.at[i].start, from + list.at[i].start, list.at[i].len);
 	kedge__array_done(&list);
 }
 

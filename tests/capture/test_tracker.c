@@ -75,7 +75,7 @@ static void odd_ranges(const char *kind)
 	collect(t);
 	assert_true(is_dirty(t, a, 3 * page - 1));
 	assert_int_equal(dirty_bytes(t, c), 50);
-	assert_int_equal(kedge__tracker_dirty(t, b, &(struct kedge__dirty_list){0}, NULL), KEDGE_E_NOTFOUND);
+	assert_int_equal(kedge__tracker_dirty(t, b, &(struct kedge__range_list){0}, NULL), KEDGE_E_NOTFOUND);
 	kedge__tracker_remove(t, a);
 	collect(t);
 	assert_int_equal(dirty_bytes(t, c), all || edges ? 50 : 0);
@@ -212,11 +212,11 @@ static void *hammer_main(void *ctx)
 
 static void copy_dirty(struct kedge__tracker *t, size_t id, const _Atomic uint64_t *from, uint64_t *to)
 {
-	struct kedge__dirty_list list = {0};
+	struct kedge__range_list list = {0};
 
 	assert_int_equal(kedge__tracker_dirty(t, id, &list, NULL), 0);
 	for (size_t i = 0; i < list.count; i++) {
-		for (uint64_t w = list.at[i].offset / 8; w < (list.at[i].offset + list.at[i].bytes) / 8; w++)
+		for (uint64_t w = list.at[i].start / 8; w < (list.at[i].start + list.at[i].len) / 8; w++)
 			to[w] = atomic_load_explicit(&from[w], memory_order_relaxed);
 	}
 	kedge__array_done(&list);

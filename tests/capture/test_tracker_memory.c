@@ -367,13 +367,13 @@ static void marks_of_others_are_no_evidence(void **state)
 
 static int in_child(struct kedge__tracker *t, unsigned char *p, size_t id)
 {
-	struct kedge__dirty_list list = {0};
+	struct kedge__range_list list = {0};
 	size_t page = page_size();
 
 	memset(p, 9, 16 * page);
 	if (kedge__tracker_collect(t, NULL) || kedge__tracker_dirty(t, id, &list, NULL))
 		return 1;
-	if (list.count != 1 || list.at[0].offset || list.at[0].bytes != 16 * page)
+	if (list.count != 1 || list.at[0].start || list.at[0].len != 16 * page)
 		return 2;
 	kedge__array_done(&list);
 	kedge__tracker_close(t);

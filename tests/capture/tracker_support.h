@@ -73,15 +73,15 @@ static inline void collect(struct kedge__tracker *t)
 /* Dirty bytes of a range, checked to be ascending and apart. */
 static inline uint64_t dirty_bytes(struct kedge__tracker *t, size_t id)
 {
-	struct kedge__dirty_list list = {0};
+	struct kedge__range_list list = {0};
 	uint64_t sum = 0, end = 0;
 
 	assert_int_equal(kedge__tracker_dirty(t, id, &list, NULL), 0);
 	for (size_t i = 0; i < list.count; i++) {
-		assert_true(list.at[i].bytes > 0);
-		assert_true(i == 0 || list.at[i].offset > end);
-		end = list.at[i].offset + list.at[i].bytes;
-		sum += list.at[i].bytes;
+		assert_true(list.at[i].len > 0);
+		assert_true(i == 0 || list.at[i].start > end);
+		end = list.at[i].start + list.at[i].len;
+		sum += list.at[i].len;
 	}
 	kedge__array_done(&list);
 	return sum;
@@ -89,12 +89,12 @@ static inline uint64_t dirty_bytes(struct kedge__tracker *t, size_t id)
 
 static inline bool is_dirty(struct kedge__tracker *t, size_t id, uint64_t offset)
 {
-	struct kedge__dirty_list list = {0};
+	struct kedge__range_list list = {0};
 	bool found = false;
 
 	assert_int_equal(kedge__tracker_dirty(t, id, &list, NULL), 0);
 	for (size_t i = 0; i < list.count; i++)
-		found |= list.at[i].offset <= offset && offset < list.at[i].offset + list.at[i].bytes;
+		found |= list.at[i].start <= offset && offset < list.at[i].start + list.at[i].len;
 	kedge__array_done(&list);
 	return found;
 }

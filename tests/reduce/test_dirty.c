@@ -55,12 +55,12 @@ static void tell(struct world *w, int slot, uint64_t offset, uint64_t bytes)
 	uint64_t start = offset & ~UINT64_C(4095),
 		 end = lab_min((offset + bytes + 4095) & ~UINT64_C(4095), w->bytes[slot]);
 
-	while (i < n && list[i].addr + list[i].len < start)
+	while (i < n && list[i].start + list[i].len < start)
 		i++;
-	while (i < n && list[i].addr <= end) {
-		uint64_t last = list[i].addr + list[i].len;
+	while (i < n && list[i].start <= end) {
+		uint64_t last = list[i].start + list[i].len;
 
-		start = lab_min(start, list[i].addr);
+		start = lab_min(start, list[i].start);
 		end = last > end ? last : end;
 		memmove(&list[i], &list[i + 1], (--n - i) * sizeof(*list));
 	}

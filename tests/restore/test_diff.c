@@ -21,7 +21,7 @@ static void ranges_are_exact(const struct kedge__diff_region *r, const uint8_t *
 	uint64_t at = 0, total = 0;
 
 	for (size_t i = 0; i <= r->range_count; i++) {
-		uint64_t start = i < r->range_count ? r->ranges[i].offset : bytes;
+		uint64_t start = i < r->range_count ? r->ranges[i].start : bytes;
 		uint64_t end = i < r->range_count ? start + r->ranges[i].len : bytes;
 
 		assert_true(i == 0 || i == r->range_count || start > at);
@@ -93,7 +93,7 @@ static void test_regions_come_go_and_resize(void **state)
 	assert_int_equal(r[0].status, KEDGE__DIFF_SAME);
 	assert_int_equal(r[1].status, KEDGE__DIFF_CHANGED);
 	assert_int_equal(r[1].range_count, 1);
-	assert_int_equal(r[1].ranges[0].offset, 600);
+	assert_int_equal(r[1].ranges[0].start, 600);
 	assert_int_equal(r[1].ranges[0].len, 100);
 	assert_int_equal(r[2].status, KEDGE__DIFF_ADDED);
 	assert_int_equal(r[2].changed_bytes, 50);

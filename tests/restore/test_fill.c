@@ -141,9 +141,9 @@ static void test_one_page_of_many(void **state)
 	l = lab_open(lab, 3);
 	assert_int_equal(kedge__lineage_resolve(l, &page, 1, &spans, NULL), 0);
 	spoil_others(lab, l, &spans);
-	assert_int_equal(kedge__lineage_read(l, page.addr, got, page.len, NULL), 0);
+	assert_int_equal(kedge__lineage_read(l, page.start, got, page.len, NULL), 0);
 	assert_memory_equal(got, m + 20 * 4096, 4096);
-	assert_int_equal(kedge__lineage_read(l, page.addr + 30 * 4096, got, page.len, NULL), KEDGE_E_DAMAGED);
+	assert_int_equal(kedge__lineage_read(l, page.start + 30 * 4096, got, page.len, NULL), KEDGE_E_DAMAGED);
 	kedge__span_list_done(&spans);
 	kedge__lineage_close(l);
 	lab_free(lab);
