@@ -216,22 +216,17 @@ void kedge__dirty_free(struct kedge__job_dirty *d)
 
 static int list_make(kedge_t *k, size_t id, struct kedge__region_dirty *out, uint64_t *bytes, struct kedge__error *err)
 {
-	struct kedge__dirty_list found = {0};
-	struct kedge__range *at = NULL;
+	struct kedge__range_list found = {0};
 	int rc = kedge__tracker_dirty(k->track.tracker, id, &found, err);
 
-	if (!rc) {
-		at = kedge__calloc(found.count + 1, sizeof(*at));
-		rc = at ? 0 : kedge__error_nomem(err);
+	if (rc) {
+		kedge__array_done(&found);
+		return rc;
 	}
-	for (size_t i = 0; !rc && i < found.count; i++) {
-		at[i] = (struct kedge__range){found.at[i].offset, found.at[i].bytes};
-		*bytes += found.at[i].bytes;
-	}
-	if (!rc)
-		*out = (struct kedge__region_dirty){true, at, found.count};
-	kedge__array_done(&found);
-	return rc;
+	for (size_t i = 0; i < found.count; i++)
+		*bytes += found.at[i].len;
+	*out = (struct kedge__region_dirty){true, found.at, found.count};
+	return 0;
 }
 
 /* FOLLOWS: it is about the time since the last version; before that, everything is dirty. */
