@@ -20,19 +20,12 @@ void kedge__holdings_clear(struct kedge__holdings *h)
 /* The first one that is not below VERSION. */
 static size_t place_of(const struct kedge__holdings *h, uint64_t version)
 {
-	size_t low = 0, high = h->list.count;
+	size_t n = h->list.count, i;
 
-	if (high && h->list.at[high - 1].version < version) /* a new version comes after all others */
-		return high;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (h->list.at[middle].version < version)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	if (n && h->list.at[n - 1].version < version) /* a new version comes after all others */
+		return n;
+	KEDGE__PARTITION_POINT(i, n, h->list.at[i].version < version);
+	return i;
 }
 
 static bool is_at(const struct kedge__holdings *h, size_t i, uint64_t version)
