@@ -101,7 +101,7 @@ int kedge__digest_key_new(const uint8_t *seed, struct kedge__digest_key **out, s
 	if (seed) {
 		memcpy(key->seed, seed, sizeof(key->seed));
 	} else if (getrandom(key->seed, sizeof(key->seed), 0) != (ssize_t)sizeof(key->seed)) {
-		int rc = kedge__error_set(err, KEDGE_E_IO, errno, "no random bytes for the keys of digests");
+		int rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot get random bytes for the digest keys");
 
 		kedge__free(memory);
 		return rc;

@@ -79,9 +79,9 @@ static const char *extent_problem(const struct kedge__extent *e, uint64_t self, 
 	case KEDGE__EXTENT_COPY:
 		if (e->version > self)
 			return "refers to a newer version";
-		return range_fits(e->src, e->len) ? NULL : "refers to more than a region";
+		return range_fits(e->src, e->len) ? NULL : "refers to more than one region";
 	case KEDGE__EXTENT_FILL:
-		return e->addr & 7 ? "fills from within a pattern" : NULL;
+		return e->addr & 7 ? "is a fill that does not start with its pattern" : NULL;
 	}
 	return "is of an unknown kind";
 }
@@ -99,9 +99,9 @@ int kedge__extent_map_check(const struct kedge__extent_map *map, uint64_t self, 
 		const char *problem = extent_problem(e, self, parent, literal_bytes);
 
 		if (!range_fits(e->addr, e->len))
-			problem = "is empty or reaches over its region";
+			problem = "is empty or extends beyond its region";
 		else if (i && (end == 0 || e->addr < end))
-			problem = "is out of order or overlaps the one before";
+			problem = "is out of order or overlaps the previous one";
 		if (problem)
 			return kedge__error_set(
 			    err, KEDGE_E_DAMAGED, 0, "extent %zu of version %llu (at %#llx, %llu bytes) %s", i,

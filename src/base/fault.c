@@ -107,7 +107,7 @@ int kedge__fault_set(const char *spec, struct kedge__error *err)
 
 	if (spec && *spec && parse(spec, &plan) != 0)
 		return kedge__error_set(err, KEDGE_E_ARG, 0,
-					"fault \"%s\": not ACTION@N, with kill, cut, eio, enospc, "
+					"fault \"%s\" is neither ACTION@N, where ACTION is kill, cut, eio, enospc, "
 					"short, alloc or room, nor count@PATH",
 					spec);
 	pthread_mutex_lock(&plan_lock);
@@ -132,7 +132,7 @@ static void read_environment(void)
 	}
 	pthread_mutex_unlock(&plan_lock);
 	if (wrong)
-		kedge__log(KEDGE_LOG_ERROR, "KEDGE_FAULT=\"%s\" is not understood; no fault is injected", spec);
+		kedge__log(KEDGE_LOG_ERROR, "ignoring KEDGE_FAULT=\"%s\": not a valid fault", spec);
 }
 
 static bool is_armed(void)

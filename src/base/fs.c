@@ -194,7 +194,8 @@ static void say_refused(const char *path)
 
 	if (!atomic_flag_test_and_set(&said))
 		kedge__log(KEDGE_LOG_NOTICE,
-			   "the file system of %s takes no direct writes; they go through the page cache", path);
+			   "the file system of %s does not support direct writes; writing through the page cache",
+			   path);
 }
 
 void kedge__fs_direct_refused(int fd, const char *path)

@@ -152,9 +152,9 @@ static int take_value(void *source, const char *section, const char *key, const 
 	if (s->code)
 		return 0;
 	if (*section && strcmp(section, "kedge") != 0) {
-		s->code =
-		    kedge__error_set(s->err, KEDGE_E_CONFIG, 0, "%s:%d: unknown section [%s]; there is only [kedge]",
-				     s->path, s->line, section);
+		s->code = kedge__error_set(s->err, KEDGE_E_CONFIG, 0,
+					   "%s:%d: unknown section [%s]; the only section is [kedge]", s->path, s->line,
+					   section);
 		return 0;
 	}
 	/* No value at all comes only where the process has told inih to allow it. */
@@ -195,8 +195,10 @@ static int read_all(int fd, const char *path, char **text, size_t *bytes, struct
 	} while (n > 0 || (n < 0 && errno == EINTR));
 	if (n < 0 || length == FILE_BYTES_MAX || memchr(buffer, '\0', length)) {
 		kedge__free(buffer);
-		return kedge__error_set(err, KEDGE_E_CONFIG, n < 0 ? errno : 0, "%s: %s", path,
-					n < 0 ? "cannot be read" : "not a configuration file");
+		return kedge__error_set(
+		    err, KEDGE_E_CONFIG, n < 0 ? errno : 0, "%s: %s", path,
+		    n < 0 ? "cannot be read"
+			  : "not a configuration file: it contains NUL bytes or is larger than 1 MiB");
 	}
 	buffer[length++] = '\n';
 	*text = buffer;
@@ -257,7 +259,7 @@ static int judge_unknown(const struct target *t, const char *name, struct kedge_
 	if (find_nearest(t, name, &nearest) != 0)
 		return kedge__error_nomem(err);
 	if (!nearest) {
-		kedge__log(KEDGE_LOG_INFO, ENV_PREFIX "%s in the environment is no setting, and ignored", name);
+		kedge__log(KEDGE_LOG_INFO, "ignoring " ENV_PREFIX "%s in the environment: it is not a setting", name);
 		return 0;
 	}
 	meant = kedge__strdup(nearest);

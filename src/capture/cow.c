@@ -91,7 +91,7 @@ static int spans_new(struct kedge__cow *c, const struct kedge__cow_range *ranges
 		     struct kedge__error *err)
 {
 	if (count > RANGES_MAX)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "%zu ranges to protect; %d is the most", count,
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "%zu ranges to protect; the limit is %d", count,
 					RANGES_MAX);
 	c->spans = kedge__calloc(count, sizeof(*c->spans));
 	c->order = kedge__calloc(count, sizeof(*c->order));
@@ -251,7 +251,7 @@ static int thread_start(struct kedge__cow *c, struct kedge__error *err)
 
 	c->stop = eventfd(0, EFD_CLOEXEC);
 	if (c->stop < 0)
-		return kedge__error_set(err, KEDGE_E_STATE, errno, "cannot make an eventfd");
+		return kedge__error_set(err, KEDGE_E_STATE, errno, "cannot create an eventfd");
 	rc = kedge__thread_start(&c->thread, kedge__cow_fault_main, c);
 	if (rc)
 		return kedge__error_set(err, KEDGE_E_NOMEM, rc, "cannot start the thread that copies pages");
@@ -419,7 +419,9 @@ static int try_out(unsigned char *page, struct kedge__error *err)
 	ended = kedge__cow_end(c, NULL, rc ? NULL : err);
 	if (rc || ended)
 		return rc ? rc : ended;
-	return found == 1 ? 0 : kedge__error_set(err, KEDGE_E_STATE, 0, "protected memory does not read as it should");
+	return found == 1
+		   ? 0
+		   : kedge__error_set(err, KEDGE_E_STATE, 0, "write-protected memory does not read back correctly");
 }
 
 int kedge__cow_probe(bool *kernel_writes, struct kedge__error *err)

@@ -55,7 +55,8 @@ static int copy_pages(struct kedge__cow *c, const struct kedge__cow_span *span, 
 		} else if (entry == KEDGE__COW_LOST) {
 			rc = lost(at, err);
 		} else if (entry >= KEDGE__COW_BACK) {
-			rc = kedge__error_set(err, KEDGE_E_STATE, 0, "memory at 0x%zx was released", (size_t)at);
+			rc =
+			    kedge__error_set(err, KEDGE_E_STATE, 0, "memory at 0x%zx was already released", (size_t)at);
 		} else {
 			upto = KEDGE__MIN(end, page + c->page);
 			memcpy(to, kedge__cow_copy_of(c, entry) + (at - page), upto - at);
@@ -93,7 +94,7 @@ int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *b
 	int rc = 0;
 
 	if (range >= c->count || offset > span_bytes(c, range) || bytes > span_bytes(c, range) - offset)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a read outside the ranges that were captured");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "read outside the captured ranges");
 	span = &c->spans[range];
 	at = span->begin + offset;
 	end = at + bytes;
@@ -233,7 +234,7 @@ int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t offset, uint
 	uintptr_t at, end;
 
 	if (range >= c->count || offset > span_bytes(c, range) || bytes > span_bytes(c, range) - offset)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a release outside the ranges that were captured");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "release outside the captured ranges");
 	span = &c->spans[range];
 	at = KEDGE__MAX(span->begin + offset, span->page_begin);
 	end = KEDGE__MIN(span->begin + offset + bytes, span->page_end);
@@ -271,7 +272,7 @@ int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *ran
 	int rc;
 
 	if (room < c->page)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a buffer of less than a page");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "the buffer is smaller than a page");
 	while (c->next_range < c->count && c->next_offset == span_bytes(c, c->next_range)) {
 		c->next_range++;
 		c->next_offset = 0;

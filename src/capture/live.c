@@ -27,7 +27,7 @@ static int changed(const struct kedge__hold_region *way, struct kedge__error *er
 					way->file->path);
 	return kedge__error_set(err, KEDGE_E_STATE, 0,
 				"region \"%s\" changed while it was saved: no thread may write to it before "
-				"kedge_checkpoint() returns; capture = copy or cow make that time short",
+				"kedge_checkpoint() returns; capture = copy or cow shortens that time",
 				way->name);
 }
 

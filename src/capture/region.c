@@ -186,7 +186,7 @@ static int name_check(const char *name, struct kedge__error *err)
 	size_t length = name ? strlen(name) : 0;
 
 	if (!length)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a region needs a name");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "the region name must not be empty");
 	if (length > KEDGE_REGION_NAME_MAX)
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "region name of %zu bytes: the limit is %d", length,
 					KEDGE_REGION_NAME_MAX);
@@ -204,10 +204,12 @@ static int shape_check(const char *name, size_t count, int ndims, const size_t *
 					ndims, KEDGE_MAX_DIMS);
 	for (int i = 0; i < ndims; i++) {
 		if (__builtin_mul_overflow(product, dims[i], &product))
-			return kedge__error_set(err, KEDGE_E_LIMIT, 0, "region \"%s\": its shape overflows", name);
+			return kedge__error_set(err, KEDGE_E_LIMIT, 0, "region \"%s\": the shape has too many elements",
+						name);
 	}
 	if (ndims > 0 && product != count)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\": a shape of %zu elements for %zu", name,
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"region \"%s\": the shape has %zu elements, but the region has %zu", name,
 					product, count);
 	return 0;
 }
@@ -227,9 +229,10 @@ static int region_check(const char *name, const void *data, size_t count, enum k
 	if (rc)
 		return rc;
 	if (__builtin_mul_overflow((uint64_t)count, (uint64_t)size, bytes) || *bytes > KEDGE__SLOT_BYTES)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "region \"%s\": larger than the limit of 16 TiB", name);
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "region \"%s\" exceeds the limit of 16 TiB", name);
 	if (*bytes && !data)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\": no address for %zu elements", name, count);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\": the address of %zu elements is NULL", name,
+					count);
 	return 0;
 }
 

@@ -270,7 +270,7 @@ int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t byte
 	int rc;
 
 	if (!data || !bytes || range.end <= range.begin)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a tracked range without memory");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a tracked range must not be empty");
 	range_place(t, &range);
 	tracker_lock(t, &signals);
 	rc = range_put(t, &range, id, err);
@@ -310,7 +310,7 @@ static void area_arm(struct kedge__tracker *t, struct kedge__area *area, const s
 		return;
 	area->armed = t->ops->arm(t->state, area, &err) == 0;
 	if (!area->armed)
-		kedge__log(KEDGE_LOG_DEBUG, "not tracked: %s", kedge__error_text(&err));
+		kedge__log(KEDGE_LOG_DEBUG, "memory is not tracked: %s", kedge__error_text(&err));
 	kedge__error_done(&err);
 }
 

@@ -28,7 +28,7 @@ int kedge__tracker_probe(const char *name, struct kedge__error *err)
 	int rc;
 
 	if (!ops)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "there is no page tracker '%s'", name);
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "unknown page tracker '%s'", name);
 	rc = ops->probe(err);
 	if (rc)
 		kedge__error_prefix(err, "page tracker %s", name);

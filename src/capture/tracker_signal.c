@@ -117,7 +117,7 @@ int kedge__fault_handler_add(kedge__fault_fn fn, void *ctx, struct kedge__error 
 	while (i < SLOTS && atomic_load(&registry.slots[i].fn))
 		i++;
 	if (i == SLOTS)
-		rc = kedge__error_set(err, KEDGE_E_LIMIT, 0, "more than %d trackers by mprotect in one process", SLOTS);
+		rc = kedge__error_set(err, KEDGE_E_LIMIT, 0, "more than %d mprotect trackers in one process", SLOTS);
 	else if (!registry.used)
 		rc = install(err);
 	if (rc == 0) {

@@ -39,7 +39,7 @@ static int soft_open(void **out, struct kedge__error *err)
 
 	if (atomic_flag_test_and_set(&taken))
 		return kedge__error_set(err, KEDGE_E_STATE, 0,
-					"another tracker of this process has the soft-dirty bits");
+					"another tracker of this process is using the soft-dirty bits");
 	s = kedge__malloc(sizeof(*s));
 	if (!s) {
 		atomic_flag_clear(&taken);
@@ -83,7 +83,7 @@ static int soft_arm(void *state, const struct kedge__area *area, struct kedge__e
 	(void)state;
 	if (area->backing == KEDGE__BACKING_ANONYMOUS)
 		return 0;
-	return kedge__error_set(err, KEDGE_E_STATE, 0, "no soft-dirty bits for memory that a file backs");
+	return kedge__error_set(err, KEDGE_E_STATE, 0, "file-backed memory has no soft-dirty bits");
 }
 
 static void soft_drop(void *state, const struct kedge__area *area)
@@ -153,7 +153,7 @@ static int try_out(struct soft_state *s, volatile char *page, struct kedge__erro
 	if (rc < 0)
 		return rc;
 	if (rc || before || !after)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "this kernel keeps no soft-dirty bits");
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "this kernel does not support soft-dirty bits");
 	return 0;
 }
 

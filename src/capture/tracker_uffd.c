@@ -249,7 +249,7 @@ static int try_out(struct uffd_state *s, volatile char *page, struct kedge__erro
 	if (rc < 0)
 		return rc;
 	if (rc || armed || !written || !discarded)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "PAGEMAP_SCAN does not report writes as it should");
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "PAGEMAP_SCAN does not report writes correctly");
 	return 0;
 }
 

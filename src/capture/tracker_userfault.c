@@ -35,9 +35,9 @@ int kedge__userfault_open(uint64_t features, int *out, bool *kernel_writes, stru
 	int saved;
 
 	if (fd < 0 && errno == ENOSYS)
-		return kedge__error_set(err, KEDGE_E_STATE, errno, "this kernel has no userfaultfd");
+		return kedge__error_set(err, KEDGE_E_STATE, errno, "this kernel does not support userfaultfd");
 	if (fd < 0)
-		return kedge__error_set(err, KEDGE_E_STATE, errno, "userfaultfd is not allowed here");
+		return kedge__error_set(err, KEDGE_E_STATE, errno, "this process may not use userfaultfd");
 	if (ioctl(fd, UFFDIO_API, &api) == 0) {
 		*out = fd;
 		*kernel_writes = taken;
@@ -46,7 +46,7 @@ int kedge__userfault_open(uint64_t features, int *out, bool *kernel_writes, stru
 	saved = errno;
 	close(fd);
 	return kedge__error_set(err, KEDGE_E_STATE, saved,
-				"the userfaultfd of this kernel lacks features (0x%llx wanted; Linux 6.7 has them)",
+				"userfaultfd lacks features 0x%llx, which Linux 6.7 and later have",
 				(unsigned long long)features);
 }
 

@@ -26,8 +26,7 @@ int kedge__block_pack(const struct kedge__codec_choice *choice, const struct ked
 	if (rc == KEDGE_E_LIMIT)
 		return store_as_is(in, out, used, codec, param);
 	if (rc != 0)
-		return kedge__error_set(err, rc, 0, "codec %s: %zu bytes could not be packed", with.codec->name,
-					in->bytes);
+		return kedge__error_set(err, rc, 0, "codec %s: cannot compress %zu bytes", with.codec->name, in->bytes);
 	*used = n;
 	*codec = with.codec->id;
 	*param = p;

@@ -77,7 +77,7 @@ static int take_word(struct kedge__codec_choice *c, const char *name, const char
 		return level ? parse_level(codec, level, &c->level, err) : 0;
 	}
 	if (!codec->general || c->second || !c->codec->first)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s cannot stand behind %s", name,
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s cannot follow %s", name,
 					c->second ? c->second->name : c->codec->name);
 	c->second = codec;
 	c->second_level = codec->preset_level;
@@ -93,7 +93,7 @@ static int take_part(struct kedge__codec_choice *c, const char *text, size_t byt
 	if (colon)
 		*colon++ = '\0';
 	if (strcmp(word, AUTO) == 0 || strcmp(word, MAX) == 0)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s has no levels and stands alone", word);
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s takes no level and cannot be chained", word);
 	return take_word(c, word, colon, err);
 }
 
@@ -115,7 +115,7 @@ int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choi
 		at = plus ? plus + 1 : NULL;
 	}
 	if (!rc && (got.steps & KEDGE__STEP_XOR) && (got.steps & KEDGE__STEP_MINUS))
-		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s: xor and minus are for the same thing", text);
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s: xor and minus cannot be combined", text);
 	if (rc)
 		return rc;
 	if (!got.second &&

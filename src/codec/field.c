@@ -109,7 +109,8 @@ static int field_encode(const struct kedge__codec_choice *how, const struct kedg
 	int rc;
 
 	if (!field_init(&f, how, in))
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec field: numbers of two or more bytes are needed");
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0,
+					"codec field: only numbers of two or more bytes are supported");
 	if (!work_new(&w, &f))
 		return kedge__error_nomem(err);
 	loops->take(&f, in->raw, w.numbers);
@@ -139,19 +140,19 @@ static int get_header(struct kedge__field *f, const uint8_t *in, size_t in_bytes
 	unsigned log2 = param ^ PARAM_FORM;
 
 	if (log2 < 1 || log2 > 3)
-		return damaged(err, "the parameter is not possible");
+		return damaged(err, "the parameter is invalid");
 	*f = (struct kedge__field){.width = 1u << log2};
 	f->n = raw_bytes / f->width;
 	f->tail = raw_bytes % f->width;
 	if (in_bytes < HEADER + PAD + f->tail || !f->n)
 		return damaged(err, "the block is cut short");
 	if (in[0] >= KEDGE__FIELD_KINDS || in[1] & ~(FLAG_ORDER | FLAG_ZEROS))
-		return damaged(err, "the header is not possible");
+		return damaged(err, "the header is invalid");
 	f->kind = (enum kedge__field_kind)in[0];
 	f->order = in[1] & FLAG_ORDER;
 	f->zeros = in[1] & FLAG_ZEROS;
 	f->reach = (struct kedge__field_reach){kedge__get16(in + 2), kedge__get32(in + 4), kedge__get32(in + 8)};
-	return kedge__field_reach_valid(f->kind, f->reach) ? 0 : damaged(err, "the header is not possible");
+	return kedge__field_reach_valid(f->kind, f->reach) ? 0 : damaged(err, "the header is invalid");
 }
 
 static int get_streams(const struct kedge__field *f, const uint8_t *in, size_t in_bytes, void *residuals,

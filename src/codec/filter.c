@@ -181,11 +181,12 @@ static int param_check(uint16_t param, const void *base, struct kedge__error *er
 {
 	unsigned steps = param >> STEP_SHIFT;
 
-	if ((param >> WIDTH_SHIFT & 7) > 3 || steps & ~(unsigned)STEP_MASK || (steps & KEDGE__STEP_BASE) == KEDGE__STEP_BASE)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec: parameter %u is not possible", param);
+	if ((param >> WIDTH_SHIFT & 7) > 3 || steps & ~(unsigned)STEP_MASK ||
+	    (steps & KEDGE__STEP_BASE) == KEDGE__STEP_BASE)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec: invalid parameter %u", param);
 	if (steps & KEDGE__STEP_BASE && !base)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"codec: the bytes of the version before are needed and not given");
+					"codec: the bytes of the previous version are needed, but were not given");
 	return 0;
 }
 

@@ -161,7 +161,7 @@ INLINE int encode(const struct kedge__codec_choice *how, const struct kedge__cod
 	bytes = n ? fpc_pack(&p, in->raw, n, out, room, width) : 0;
 	predictor_done(&p);
 	if ((n && !bytes) || room - bytes < tail)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec %s: %zu bytes, packed, do not fit into %zu",
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec %s: %zu bytes do not compress into %zu",
 					how->codec->name, in->bytes, room);
 	memcpy(out + bytes, (const uint8_t *)in->raw + n * width, tail);
 	*used = bytes + tail;
@@ -234,7 +234,7 @@ static int undo_second(const uint8_t *in, size_t in_bytes, uint16_t param, size_
 	int rc;
 
 	if (n > bound)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpc: an impossible size within the block");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpc: invalid size within the block");
 	got = kedge__malloc(n + 1);
 	if (!got)
 		return kedge__error_nomem(err);
@@ -257,7 +257,7 @@ static int fpc_decode(const void *in, size_t in_bytes, uint16_t param, void *raw
 	int rc;
 
 	if (level < LEVEL_MIN || level > LEVEL_MAX)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpc: parameter %u is not possible", param);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpc: invalid parameter %u", param);
 	if (param & 0xff) {
 		rc = undo_second(in, in_bytes, param, first_bound(raw_bytes, width), &mid, &in_bytes, err);
 		if (rc)
@@ -266,8 +266,8 @@ static int fpc_decode(const void *in, size_t in_bytes, uint16_t param, void *raw
 	}
 	rc = predictor_init(&p, level, err);
 	if (!rc && !decode(in, in_bytes, raw, raw_bytes, &p, width))
-		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpc: %zu bytes do not unpack to %zu", in_bytes,
-				      raw_bytes);
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpc: %zu bytes do not decompress to %zu",
+				      in_bytes, raw_bytes);
 	predictor_done(&p);
 	kedge__free(mid);
 	return rc;

@@ -20,7 +20,7 @@ static int lz4_encode(const struct kedge__codec_choice *how, const struct kedge_
 					in->bytes);
 	n = LZ4_compress_fast(in->raw, out, (int)in->bytes, capacity, 1 - how->level);
 	if (n <= 0)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec lz4: %zu bytes, packed, do not fit into %zu",
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec lz4: %zu bytes do not compress into %zu",
 					in->bytes, room);
 	*used = (size_t)n;
 	*param = 0;
@@ -34,11 +34,11 @@ static int lz4_decode(const void *in, size_t in_bytes, uint16_t param, const voi
 
 	(void)base;
 	if (param != 0 || in_bytes > INT32_MAX || raw_bytes > INT32_MAX)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec lz4: impossible sizes or parameter");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec lz4: invalid sizes or parameter");
 	n = LZ4_decompress_safe(in, raw, (int)in_bytes, (int)raw_bytes);
 	if (n < 0 || (size_t)n != raw_bytes)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec lz4: %zu bytes do not unpack to %zu", in_bytes,
-					raw_bytes);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec lz4: %zu bytes do not decompress to %zu",
+					in_bytes, raw_bytes);
 	return 0;
 }
 

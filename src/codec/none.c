@@ -24,7 +24,7 @@ static int none_decode(const void *in, size_t in_bytes, uint16_t param, const vo
 {
 	(void)base;
 	if (param != 0 || in_bytes != raw_bytes)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec none: %zu bytes where %zu should be", in_bytes,
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec none: %zu bytes instead of %zu", in_bytes,
 					raw_bytes);
 	if (raw_bytes > 0)
 		memcpy(raw, in, raw_bytes);

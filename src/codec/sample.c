@@ -484,13 +484,13 @@ struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice 
 const char *kedge__codec_reason_text(enum kedge__codec_reason reason)
 {
 	static const char *const texts[] = {
-	    [KEDGE__CODEC_NOTHING] = "nothing made it enough smaller in less time than storing it takes",
-	    [KEDGE__CODEC_GIVEN] = "asked for",
-	    [KEDGE__CODEC_UNTRIED] = "what is best as a rule; too small for samples",
-	    [KEDGE__CODEC_FASTEST] = "the fastest way through packing and storage",
-	    [KEDGE__CODEC_TARGET] = "the smallest that keeps up with the target",
-	    [KEDGE__CODEC_SMALLEST] = "the smallest",
-	    [KEDGE__CODEC_BORROWED] = "as for another region of its type; too small for samples",
+	    [KEDGE__CODEC_NOTHING] = "no codec saves more time in storage than it takes",
+	    [KEDGE__CODEC_GIVEN] = "set explicitly",
+	    [KEDGE__CODEC_UNTRIED] = "the usual choice; too small to sample",
+	    [KEDGE__CODEC_FASTEST] = "the fastest through compression and storage",
+	    [KEDGE__CODEC_TARGET] = "the best compression that sustains codec_rate",
+	    [KEDGE__CODEC_SMALLEST] = "the best compression",
+	    [KEDGE__CODEC_BORROWED] = "the same as another region of its type; too small to sample",
 	};
 
 	return (unsigned)reason < KEDGE__CODEC_REASONS ? texts[reason] : "not known";

@@ -42,10 +42,10 @@ int kedge__codec_need(uint16_t id, const struct kedge__codec **codec, struct ked
 	const struct kedge__codec *c = kedge__codec_by_id(id);
 
 	if (!c && id < KEDGE__COUNT(known))
-		return kedge__error_set(err, KEDGE_E_CODEC, 0, "codec %s (%u) is needed and not in this build",
+		return kedge__error_set(err, KEDGE_E_CODEC, 0, "codec %s (%u) is needed, but is not in this build",
 					known[id]->name, id);
 	if (!c)
-		return kedge__error_set(err, KEDGE_E_CODEC, 0, "codec %u is needed and not in this build", id);
+		return kedge__error_set(err, KEDGE_E_CODEC, 0, "codec %u is needed, but is not in this build", id);
 	*codec = c;
 	return 0;
 }

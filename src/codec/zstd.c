@@ -22,7 +22,7 @@ static int zstd_encode(const struct kedge__codec_choice *how, const struct kedge
 	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
 		return kedge__error_nomem(err);
 	if (ZSTD_isError(n))
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec zstd: %zu bytes, packed, do not fit into %zu: %s",
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec zstd: %zu bytes do not compress into %zu: %s",
 					in->bytes, room, ZSTD_getErrorName(n));
 	*used = n;
 	*param = 0;
@@ -36,15 +36,16 @@ static int zstd_decode(const void *in, size_t in_bytes, uint16_t param, const vo
 
 	(void)base;
 	if (param != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec zstd: parameter %u is not possible", param);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec zstd: invalid parameter %u", param);
 	n = ZSTD_decompress(raw, raw_bytes, in, in_bytes);
 	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
 		return kedge__error_nomem(err);
 	if (ZSTD_isError(n))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec zstd: %s", ZSTD_getErrorName(n));
 	if (n != raw_bytes)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec zstd: %zu bytes unpack to %zu, not %zu",
-					in_bytes, n, raw_bytes);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"codec zstd: %zu bytes decompress to %zu instead of %zu", in_bytes, n,
+					raw_bytes);
 	return 0;
 }
 

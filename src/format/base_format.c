@@ -15,7 +15,7 @@ int kedge__base_decode(const void *data, size_t bytes, uint64_t *version, struct
 	uint64_t got = kedge__wire_get_varint_max(&in, KEDGE_VERSION_LIMIT - 1);
 
 	if (in.failed || in.left != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BASE: not one version");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BASE: does not hold exactly one version");
 	*version = got;
 	return 0;
 }

@@ -8,9 +8,9 @@ static const char *block_problem(const struct kedge__block_record *b)
 	if (b->raw_bytes == 0 || b->raw_bytes > KEDGE__BLOCK_RAW_MAX)
 		return "empty or too large";
 	if (b->stored_bytes == 0 || b->stored_bytes > b->raw_bytes)
-		return "empty in the file, or larger there than outside";
+		return "the encoded size is zero or exceeds the decoded size";
 	if (b->codec == KEDGE__CODEC_STORED && b->stored_bytes != b->raw_bytes)
-		return "not packed, and yet of another size in the file";
+		return "not encoded, but its size in the file differs";
 	return NULL;
 }
 
@@ -50,7 +50,7 @@ static const char *get_block(struct kedge__wire_in *in, uint64_t region, struct 
 	region += kedge__unzigzag(kedge__wire_get_varint(in));
 	b->checksum = kedge__wire_get64(in);
 	if (in->failed || region >= KEDGE__SLOT_LIMIT)
-		return "the record is broken";
+		return "the record is malformed";
 	b->stored_bytes = b->raw_bytes - (uint32_t)saved;
 	b->region = (uint32_t)region;
 	return block_problem(b);
@@ -70,12 +70,12 @@ static int get_blocks(struct kedge__wire_in *in, uint64_t payload_bytes, struct 
 		b[i].position = position;
 		if (b[i].stored_bytes > payload_bytes - offset)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"section BLKS: block %zu is beyond the end of the payload", i);
+						"section BLKS: block %zu extends beyond the payload", i);
 		offset += b[i].stored_bytes;
 		position += b[i].raw_bytes;
 	}
 	if (in->left != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: bytes behind the last record");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: extra bytes after the last record");
 	if (offset != payload_bytes)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: the blocks do not fill the payload");
 	return 0;
@@ -90,7 +90,8 @@ int kedge__blocks_decode(const void *data, size_t bytes, uint64_t payload_bytes,
 	int rc;
 
 	if (in.failed || count > in.left / RECORD_LEAST)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: more records than bytes for them");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"section BLKS: more records than fit into the section");
 	if (count > 0) {
 		got = kedge__calloc((size_t)count, sizeof(*got));
 		if (!got)

@@ -14,7 +14,7 @@ int kedge__lineage_encode(const struct kedge__source_record *s, size_t n, struct
 		if (s[i].version < after || s[i].version >= KEDGE_VERSION_LIMIT) {
 			kedge__wire_out_undo(&w);
 			return kedge__error_set(err, KEDGE_E_ARG, 0,
-						"lineage: versions do not ascend or are out of range");
+						"lineage: versions are out of order or out of range");
 		}
 		kedge__wire_put_varint(&w, s[i].version - after);
 		kedge__wire_put_digest(&w, s[i].image_id);
@@ -31,11 +31,11 @@ static int get_sources(struct kedge__wire_in *in, struct kedge__source_record *s
 		s[i].version = after + kedge__wire_get_varint_max(in, KEDGE_VERSION_LIMIT);
 		s[i].image_id = kedge__wire_get_digest(in);
 		if (in->failed || s[i].version >= KEDGE_VERSION_LIMIT)
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: record %zu is broken", i);
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: record %zu is malformed", i);
 		after = s[i].version + 1;
 	}
 	if (in->left != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: bytes behind the last record");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: extra bytes after the last record");
 	return 0;
 }
 
@@ -48,7 +48,8 @@ int kedge__lineage_decode(const void *data, size_t bytes, struct kedge__source_r
 	int rc;
 
 	if (in.failed || count > in.left / RECORD_LEAST)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: more records than bytes for them");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"section LINE: more records than fit into the section");
 	if (count > 0) {
 		got = kedge__calloc((size_t)count, sizeof(*got));
 		if (!got)

@@ -31,10 +31,10 @@ static const char *run_problem(const struct kedge__set *s)
 	uint64_t below = s->version;
 
 	if (s->run.link_count > KEDGE__RUN_LINKS_MAX)
-		return "the history of its run is too long";
+		return "the history of the run is too long";
 	for (size_t i = 0; i < s->run.link_count; i++) {
 		if (s->run.links[i].until >= below)
-			return "the history of its run does not descend";
+			return "the history of the run does not descend";
 		below = s->run.links[i].until;
 	}
 	return NULL;
@@ -171,7 +171,7 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 	put_parts(&w, s);
 	if (!put_sources(&w, s)) {
 		kedge__wire_out_undo(&w);
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: sources do not ascend or are not older");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: sources are out of order or not older");
 	}
 	put_extensions(&w, s);
 	if (!w.failed) {
@@ -189,21 +189,21 @@ static int check_frame(const uint8_t *raw, size_t bytes, struct kedge__error *er
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "not a Kedge manifest");
 	/* Magic, version, size and the checksum at the end keep their places in all formats to come. */
 	if (bytes < 32 || kedge__get64(raw + 16) != bytes)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: cut short, or bytes behind its end");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: cut short, or extra bytes after its end");
 	if (kedge__get64(raw + bytes - CHECKSUM_BYTES) != kedge__checksum(raw, bytes - CHECKSUM_BYTES))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: checksum does not match");
 	if (kedge__get16(raw + 8) != KEDGE__FORMAT_MAJOR)
-		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "manifest of format %u.%u, this build reads %u.x",
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "manifest has format %u.%u, but this build reads %u.x",
 					kedge__get16(raw + 8), kedge__get16(raw + 10), KEDGE__FORMAT_MAJOR);
 	if (bytes < HEADER_BYTES + CHECKSUM_BYTES || kedge__get32(raw + 12) != HEADER_BYTES)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: wrong size of its header");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the header has the wrong size");
 	return 0;
 }
 
 static int get_parts(struct kedge__wire_in *r, struct kedge__set *s, struct kedge__error *err)
 {
 	if (s->ranks > r->left / PART_LEAST)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: more ranks than bytes for them");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: more ranks than fit into the file");
 	s->parts = kedge__calloc(s->ranks, sizeof(*s->parts));
 	if (!s->parts)
 		return kedge__error_nomem(err);
@@ -218,7 +218,7 @@ static int get_parts(struct kedge__wire_in *r, struct kedge__set *s, struct kedg
 		p->seal = kedge__wire_get_digest(r);
 		p->image_id = kedge__wire_get_digest(r);
 		if (r->failed || p->metadata_bytes > p->file_bytes)
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the record of rank %u is broken",
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the record of rank %u is malformed",
 						i);
 	}
 	return 0;
@@ -229,7 +229,7 @@ static int get_sources(struct kedge__wire_in *r, uint32_t count, struct kedge__s
 	uint64_t after = 0;
 
 	if (count > r->left)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: more sources than bytes for them");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: more sources than fit into the file");
 	if (count == 0)
 		return 0;
 	s->sources = kedge__reallocarray(NULL, count, sizeof(*s->sources));
@@ -240,8 +240,8 @@ static int get_sources(struct kedge__wire_in *r, uint32_t count, struct kedge__s
 		uint64_t version = after + kedge__wire_get_varint_max(r, KEDGE_VERSION_LIMIT);
 
 		if (r->failed || version >= s->version)
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: source %u is broken or not older",
-						i);
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+						"manifest: source %u is malformed or not older", i);
 		s->sources[i] = version;
 		after = version + 1;
 	}
@@ -259,7 +259,7 @@ static int get_run(struct kedge__wire_in *whole, size_t size, struct kedge__set 
 	run->epoch = kedge__wire_get_varint(&r);
 	count = kedge__wire_get_varint_max(&r, KEDGE__RUN_LINKS_MAX);
 	if (r.failed || count > r.left / LINK_LEAST)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: its run is broken");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the run is malformed");
 	run->links = count ? kedge__calloc((size_t)count, sizeof(*run->links)) : NULL;
 	if (count && !run->links)
 		return kedge__error_nomem(err);
@@ -269,7 +269,7 @@ static int get_run(struct kedge__wire_in *whole, size_t size, struct kedge__set 
 		run->links[i].until = kedge__wire_get_varint(&r);
 	}
 	if (r.failed || r.left || run_problem(s))
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the history of its run is broken");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the history of the run is malformed");
 	return 0;
 }
 
@@ -278,16 +278,16 @@ static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge
 	int rc = 0;
 
 	if (r->left != bytes)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: wrong size of its extensions");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the extensions have the wrong size");
 	while (r->left > 0 && rc == 0) {
 		uint64_t tag = kedge__wire_get_varint(r);
 		uint64_t size = kedge__wire_get_varint(r);
 
 		if (r->failed || size > r->left)
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: an extension is broken");
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: an extension is malformed");
 		if (tag & 1)
 			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
-						"manifest: extension %llu is needed to read it and not known here",
+						"manifest: requires extension %llu, which this build does not know",
 						(unsigned long long)tag);
 		if (tag == TAG_WHY && size <= KEDGE__WHY_MAX && !s->why)
 			rc = kedge__wire_get_string(r, size, "manifest: reason", &s->why, err);

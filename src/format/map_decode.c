@@ -41,7 +41,7 @@ int kedge__map_emit_gap(struct kedge__map_decoder *d, uint64_t count, uint64_t u
 		int rc;
 
 		if (left == 0)
-			return kedge__map_damaged(d, "a gap goes beyond the last region");
+			return kedge__map_damaged(d, "a gap extends beyond the last region");
 		rc = kedge__map_emit(d, KEDGE__EXTENT_PARENT, count >= units ? left : count * unit, 0, 0);
 		if (rc != 0)
 			return rc;
@@ -65,7 +65,7 @@ static int get_length(struct kedge__map_decoder *d, bool long_form, uint64_t lef
 	unit = (v - 1) & 1 ? 1 : d->unit;
 	n = (v - 1) >> 1;
 	if (n == 0 || n > left / unit)
-		return kedge__map_damaged(d, "an extent is empty or goes beyond its region");
+		return kedge__map_damaged(d, "an extent is empty or extends beyond its region");
 	*len = n * unit;
 	return 0;
 }
@@ -87,7 +87,7 @@ static int emit_copy(struct kedge__map_decoder *d, uint64_t len)
 	difference = kedge__unzigzag(v >> KEDGE__MAP_SOURCE_SHIFT) * d->unit;
 	if (v & KEDGE__MAP_SOURCE_BYTES) {
 		if (v >> KEDGE__MAP_SOURCE_SHIFT)
-			return kedge__map_damaged(d, "a source is coded in a way that is not allowed");
+			return kedge__map_damaged(d, "a source has an invalid encoding");
 		difference = kedge__unzigzag(kedge__wire_get_varint(&d->in));
 	}
 	src = kedge__map_sources_expect(s, i, kedge__map_address(d)) + difference;
@@ -118,7 +118,7 @@ static int emit_fill(struct kedge__map_decoder *d, uint64_t len)
 	uint64_t pattern;
 
 	if (!kedge__map_get_fill(&d->in, &pattern))
-		return kedge__map_damaged(d, "a fill has no pattern of 1 or 8 bytes");
+		return kedge__map_damaged(d, "the pattern of a fill is not 1 or 8 bytes long");
 	return kedge__map_emit(d, KEDGE__EXTENT_FILL, len, pattern, 0);
 }
 
@@ -141,13 +141,13 @@ static int decode_entry(struct kedge__map_decoder *d)
 	int rc;
 
 	if (d->how == KEDGE__MAP_LIST && long_form)
-		return kedge__map_damaged(d, "an entry of more than a chunk in a list");
+		return kedge__map_damaged(d, "an entry of a list is larger than a chunk");
 	rc = kedge__map_emit_gap(d, head >> KEDGE__MAP_GAP_SHIFT, d->unit);
 	if (rc != 0)
 		return rc;
 	left = kedge__map_settle(d);
 	if (left == 0)
-		return kedge__map_damaged(d, "an entry goes beyond the last region");
+		return kedge__map_damaged(d, "an entry extends beyond the last region");
 	rc = get_length(d, long_form, left, &len);
 	if (rc != 0)
 		return rc;
@@ -161,7 +161,7 @@ static int decode_entry(struct kedge__map_decoder *d)
 	case KEDGE__EXTENT_FILL:
 		return emit_fill(d, len);
 	}
-	return kedge__map_damaged(d, "an entry of no known kind");
+	return kedge__map_damaged(d, "an entry is of unknown kind");
 }
 
 static int decode_versions(struct kedge__map_decoder *d, uint64_t self)
@@ -171,13 +171,13 @@ static int decode_versions(struct kedge__map_decoder *d, uint64_t self)
 	int rc;
 
 	if (d->in.failed || count > d->in.left)
-		return kedge__map_damaged(d, "more versions than bytes for them");
+		return kedge__map_damaged(d, "more versions than fit into the section");
 	rc = kedge__map_sources_init(&d->sources, (size_t)count, d->err);
 	for (uint64_t i = 0; rc == 0 && i < count; i++) {
 		uint64_t back = kedge__wire_get_varint(&d->in);
 
 		if (d->in.failed || back > newer || (i > 0 && back == 0))
-			rc = kedge__map_damaged(d, "the table of versions is broken");
+			rc = kedge__map_damaged(d, "the table of versions is malformed");
 		newer -= back;
 		d->sources.versions[i] = newer;
 	}
@@ -192,7 +192,7 @@ static int decode_entries(struct kedge__map_decoder *d, uint64_t self)
 	while (rc == 0 && d->in.left > 0) {
 		rc = decode_entry(d);
 		if (rc == 0 && d->in.failed)
-			rc = kedge__map_damaged(d, "an entry is broken");
+			rc = kedge__map_damaged(d, "an entry is malformed");
 	}
 	while (rc == 0 && (left = kedge__map_settle(d)) > 0)
 		rc = kedge__map_emit(d, KEDGE__EXTENT_PARENT, left, 0, 0);
@@ -240,9 +240,9 @@ static int decode_bitmap(struct kedge__map_decoder *d)
 	int rc = 0;
 
 	if (d->in.left != chunks / 8 + (chunks % 8 != 0))
-		return kedge__map_damaged(d, "the bitmap is not as long as the regions have chunks");
+		return kedge__map_damaged(d, "the size of the bitmap does not match the number of chunks");
 	if (chunks % 8 != 0 && d->in.at[d->in.left - 1] >> (chunks % 8) != 0)
-		return kedge__map_damaged(d, "bits behind the end of the bitmap");
+		return kedge__map_damaged(d, "bits are set after the end of the bitmap");
 	for (uint64_t i = 0, end; i < chunks && rc == 0; i = end) {
 		end = run_end(d->in.at, i, chunks);
 		if (d->in.at[i / 8] >> (i % 8) & 1)
@@ -259,16 +259,17 @@ static int decode_section(struct kedge__map_decoder *d, uint64_t self)
 	uint64_t chunk = kedge__wire_get_varint_max(&d->in, KEDGE__CHUNK_MAX);
 
 	if (d->in.failed || !kedge__chunk_valid((uint32_t)chunk))
-		return kedge__map_damaged(d, "its head is broken");
+		return kedge__map_damaged(d, "the header is malformed");
 	if (how > KEDGE__MAP_PAGES)
-		return kedge__error_set(d->err, KEDGE_E_FORMAT, 0, "section MAPX: encoding %llu is not known here",
+		return kedge__error_set(d->err, KEDGE_E_FORMAT, 0,
+					"section MAPX: encoding %llu is unknown to this build",
 					(unsigned long long)how);
 	if (chunk == 0 && how != KEDGE__MAP_RUNS)
-		return kedge__map_damaged(d, "chunks of no size");
+		return kedge__map_damaged(d, "the chunk size is zero");
 	d->how = (enum kedge__map_encoding)how;
 	d->unit = chunk ? chunk : 1;
 	if (d->how == KEDGE__MAP_PAGES && chunk > KEDGE__PATTERN_MAX)
-		return kedge__map_damaged(d, "patterns of no possible size");
+		return kedge__map_damaged(d, "the pattern size is invalid");
 	if (d->how == KEDGE__MAP_PAGES)
 		return kedge__pages_decode(d, self, chunk);
 	return d->how == KEDGE__MAP_BITMAP ? decode_bitmap(d) : decode_entries(d, self);

@@ -331,7 +331,7 @@ int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_m
 	int rc = 0;
 
 	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_PAGES)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "chunks of %u bytes are not possible", chunk);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "invalid chunk size: %u bytes", chunk);
 	how = choose(how, map, chunk);
 	if (how == KEDGE__MAP_PAGES)
 		rc = encode_pages(map, self, regions, n, &c, &fit, err);

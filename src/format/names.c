@@ -124,14 +124,14 @@ int kedge__job_name_check(const char *name, struct kedge__error *err)
 	if (n == 0)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "the job name is empty");
 	if (n > KEDGE_NAME_MAX)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "the job name has %zu bytes, at most %d are allowed", n,
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "the job name has %zu bytes; the limit is %d", n,
 					KEDGE_NAME_MAX);
 	if (name[0] == '.' || strspn(name, allowed) != n)
 		return kedge__error_set(
 		    err, KEDGE_E_ARG, 0,
-		    "job name '%s': only A-Z a-z 0-9 . _ - are allowed, and no dot at the beginning", name);
+		    "job name '%s': only A-Z a-z 0-9 . _ - are allowed, and it must not begin with a dot", name);
 	if (strncmp(name, KEDGE__STORE_MARKER_NAME, strlen(KEDGE__STORE_MARKER_NAME)) == 0)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "job name '%s': names that begin with '%s' are taken",
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "job name '%s': names that begin with '%s' are reserved",
 					name, KEDGE__STORE_MARKER_NAME);
 	return 0;
 }

@@ -15,7 +15,8 @@ int kedge__packing_encode(const struct kedge__packing_record *p, size_t n, struc
 
 		if (p[i].region < after || !length) {
 			kedge__wire_out_undo(&w);
-			return kedge__error_set(err, KEDGE_E_ARG, 0, "packing: regions do not ascend, or have no name");
+			return kedge__error_set(err, KEDGE_E_ARG, 0,
+						"packing: regions are out of order or have no name");
 		}
 		kedge__wire_put_varint(&w, p[i].region - after);
 		kedge__wire_put_varint(&w, p[i].reason);
@@ -70,7 +71,8 @@ int kedge__packing_decode(const void *data, size_t bytes, struct kedge__packing_
 	bool good = !in.failed && count <= in.left / RECORD_LEAST;
 
 	if (!good)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section PACK: more records than bytes for them");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"section PACK: more records than fit into the section");
 	if (count > 0) {
 		got = kedge__calloc((size_t)count, sizeof(*got));
 		if (!got)
@@ -82,7 +84,7 @@ int kedge__packing_decode(const void *data, size_t bytes, struct kedge__packing_
 	}
 	if (!good || in.left != 0) {
 		kedge__free(got);
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section PACK: a record is broken");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section PACK: a record is malformed");
 	}
 	*p = got;
 	*n = (size_t)count;

@@ -18,7 +18,7 @@ static int emit_next(struct pages *p, uint64_t len)
 	uint64_t src = p->next;
 
 	if (len > p->end - p->next)
-		return kedge__map_damaged(p->d, "a literal outside the pattern sequence");
+		return kedge__map_damaged(p->d, "a literal lies outside the pattern sequence");
 	p->next += len;
 	return kedge__map_emit(p->d, KEDGE__EXTENT_LITERAL, len, src, 0);
 }
@@ -26,16 +26,16 @@ static int emit_next(struct pages *p, uint64_t len)
 static int emit_back(struct pages *p, uint64_t distance, uint64_t unit, uint64_t len)
 {
 	if (!distance || distance > p->next / unit || len > distance * unit)
-		return kedge__map_damaged(p->d, "a pointer back to no literal");
+		return kedge__map_damaged(p->d, "a back pointer does not point to a literal");
 	return kedge__map_emit(p->d, KEDGE__EXTENT_LITERAL, len, p->next - distance * unit, 0);
 }
 
 static int emit_move(struct pages *p, const uint8_t *from, uint64_t page, uint64_t len)
 {
 	if (!p->moves)
-		return kedge__map_damaged(p->d, "a move from no version");
+		return kedge__map_damaged(p->d, "a move refers to no version");
 	if (!from || *from * p->unit > KEDGE__PAGE_BYTES - len)
-		return kedge__map_damaged(p->d, "a move from outside the page");
+		return kedge__map_damaged(p->d, "a move starts outside the page");
 	return kedge__map_emit(p->d, KEDGE__EXTENT_COPY, len, page + *from * p->unit, p->version);
 }
 
@@ -44,7 +44,7 @@ static int emit_fill(struct pages *p, struct kedge__wire_in *in, uint64_t len)
 	uint64_t pattern;
 
 	if (!kedge__map_get_fill(in, &pattern))
-		return kedge__map_damaged(p->d, "a fill has no pattern of 1 or 8 bytes");
+		return kedge__map_damaged(p->d, "the pattern of a fill is not 1 or 8 bytes long");
 	return kedge__map_emit(p->d, KEDGE__EXTENT_FILL, len, pattern, 0);
 }
 
@@ -66,11 +66,11 @@ static int decode_pointer(struct pages *p, struct kedge__wire_in *in, uint64_t p
 	unsigned kind;
 
 	if (!head)
-		return kedge__map_damaged(p->d, "pointers outside the pointer file");
+		return kedge__map_damaged(p->d, "pointers lie outside the pointer file");
 	kind = *head & ((1u << KEDGE__POINTER_KIND_BITS) - 1);
 	*len = pointer_bytes(p, in, *head >> KEDGE__POINTER_KIND_BITS, left);
 	if (!*len)
-		return kedge__map_damaged(p->d, "a pointer goes beyond its page");
+		return kedge__map_damaged(p->d, "a pointer extends beyond its page");
 	switch (kind) {
 	case KEDGE__POINTER_SAME:
 		return kedge__map_emit(p->d, KEDGE__EXTENT_PARENT, *len, 0, 0);
@@ -87,7 +87,7 @@ static int decode_pointer(struct pages *p, struct kedge__wire_in *in, uint64_t p
 	case KEDGE__POINTER_BACK_BYTES:
 		return emit_back(p, kedge__wire_get_varint(in), 1, *len);
 	default:
-		return kedge__map_damaged(p->d, "a pointer of no known kind");
+		return kedge__map_damaged(p->d, "a pointer is of unknown kind");
 	}
 }
 
@@ -121,13 +121,13 @@ static int decode_elsewhere(struct pages *p, uint64_t count)
 	int rc;
 
 	if (count != 1)
-		return kedge__map_damaged(p->d, "a run of pages whose pointers are elsewhere");
+		return kedge__map_damaged(p->d, "a run of pages refers to pointers of another page");
 	if (!back || back > p->pf_at)
-		return kedge__map_damaged(p->d, "pointers outside the pointer file");
+		return kedge__map_damaged(p->d, "pointers lie outside the pointer file");
 	rc = decode_pointers(p, p->pf_at - (size_t)back, &end, &pointers);
 	p->elsewhere += pointers;
 	if (rc == 0 && p->elsewhere > p->elsewhere_max)
-		return kedge__map_damaged(p->d, "pointers elsewhere unfold into too many");
+		return kedge__map_damaged(p->d, "references to pointers of other pages expand into too many");
 	return rc;
 }
 
@@ -156,7 +156,7 @@ static int decode_pages(struct pages *p, enum kedge__page_kind kind, uint64_t co
 		return decode_whole(p, count, false, 0);
 	case KEDGE__PAGE_CONSTANT:
 		if (!kedge__map_get_fill(&p->d->in, &pattern))
-			return kedge__map_damaged(p->d, "a page has no pattern of 1 or 8 bytes");
+			return kedge__map_damaged(p->d, "the pattern of a page is not 1 or 8 bytes long");
 		return decode_whole(p, count, true, pattern);
 	case KEDGE__PAGE_POINTERS:
 		return decode_here(p, count);
@@ -174,11 +174,11 @@ static int decode_entry(struct pages *p)
 	if (head & KEDGE__PAGE_RUN)
 		count = kedge__wire_get_varint_max(&p->d->in, p->pages) + 2;
 	if (p->d->in.failed)
-		return kedge__map_damaged(p->d, "an entry of the page table is broken");
+		return kedge__map_damaged(p->d, "an entry of the page table is malformed");
 	if (delta == 0)
 		return kedge__map_damaged(p->d, "a page is listed twice");
 	if (delta > p->pages - p->listed || count > p->pages - p->listed - (delta - 1))
-		return kedge__map_damaged(p->d, "a page outside all regions");
+		return kedge__map_damaged(p->d, "a page lies outside all regions");
 	rc = kedge__map_emit_gap(p->d, delta - 1, KEDGE__PAGE_BYTES);
 	if (rc != 0)
 		return rc;
@@ -195,7 +195,7 @@ static int decode_head(struct pages *p, uint64_t self)
 	p->end = kedge__wire_get_varint_max(in, KEDGE__IMAGE_BYTES_MAX);
 	bytes = kedge__wire_get_varint(in);
 	if (in->failed || back > self)
-		return kedge__map_damaged(p->d, "the head of its pages is broken");
+		return kedge__map_damaged(p->d, "the header of the pages is malformed");
 	if (bytes > in->left)
 		return kedge__map_damaged(p->d, "the pointer file is cut short");
 	p->moves = back != 0;
@@ -218,9 +218,9 @@ int kedge__pages_decode(struct kedge__map_decoder *d, uint64_t self, uint64_t un
 	while (rc == 0 && d->in.left > 0)
 		rc = decode_entry(&p);
 	if (rc == 0 && p.next != p.end)
-		rc = kedge__map_damaged(d, "a pattern sequence that is longer than its pointers tell");
+		rc = kedge__map_damaged(d, "the pattern sequence is longer than its pointers say");
 	if (rc == 0 && p.pf_at != p.pf_bytes)
-		rc = kedge__map_damaged(d, "pointers that no page has");
+		rc = kedge__map_damaged(d, "some pointers belong to no page");
 	while (rc == 0 && (left = kedge__map_settle(d)) > 0)
 		rc = kedge__map_emit(d, KEDGE__EXTENT_PARENT, left, 0, 0);
 	return rc;

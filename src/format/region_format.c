@@ -23,13 +23,13 @@ static bool shape_fits(const struct kedge__region_record *r)
 static const char *region_problem(const struct kedge__region_record *r, uint64_t after)
 {
 	if (r->slot < after || r->slot >= KEDGE__SLOT_LIMIT)
-		return "slots do not ascend or are out of range";
+		return "slots are out of order or out of range";
 	if (r->ndims > KEDGE_MAX_DIMS)
 		return "too many dimensions";
 	if (r->bytes > KEDGE__REGION_BYTES_MAX)
 		return "too large";
 	if (r->bytes % kedge_type_size((enum kedge_type)r->type) != 0 || !shape_fits(r))
-		return "size, shape and element type do not fit each other";
+		return "size, shape and element type contradict each other";
 	return NULL;
 }
 
@@ -124,11 +124,11 @@ static int get_region(struct kedge__wire_in *in, size_t index, uint64_t after, s
 	r->bytes = kedge__wire_get_varint(in);
 	r->digest = kedge__wire_get_digest(in);
 	if (in->failed)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section REGN: region '%s': the record is broken",
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section REGN: region '%s': the record is malformed",
 					r->name);
 	if (r->type >= KEDGE_TYPE_COUNT)
 		return kedge__error_set(err, KEDGE_E_FORMAT, 0,
-					"section REGN: region '%s': element type %u is not known here", r->name,
+					"section REGN: region '%s': element type %u is unknown to this build", r->name,
 					r->type);
 	r->file = strncmp(r->name, KEDGE_FILE_PREFIX, strlen(KEDGE_FILE_PREFIX)) == 0;
 	problem = region_problem(r, after);
@@ -153,7 +153,7 @@ static int get_regions(struct kedge__wire_in *in, struct kedge__region_record *r
 		total += r[i].bytes;
 	}
 	if (in->left != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section REGN: bytes behind the last record");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section REGN: extra bytes after the last record");
 	return index_names(r, n, KEDGE_E_DAMAGED, names, err);
 }
 
@@ -167,7 +167,8 @@ int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_r
 	int rc;
 
 	if (in.failed || count > in.left / RECORD_LEAST)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section REGN: more records than bytes for them");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"section REGN: more records than fit into the section");
 	if (count > 0) {
 		got = kedge__calloc((size_t)count, sizeof(*got));
 		if (!got)

@@ -12,7 +12,7 @@ static int check_summary(const struct kedge__segment_parts *p, struct kedge__err
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "sections SUMM and REGN: sizes do not agree");
 	if (p->region_count > 0 && p->regions[p->region_count - 1].slot >= s->next_slot)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"sections SUMM and REGN: a slot that was never given out");
+					"sections SUMM and REGN: a region has a slot that was never allocated");
 	if (!kedge__digest_equal(s->image_id, kedge__seal(p->regions_data, p->regions_bytes)))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "sections SUMM and REGN: the image id does not match");
 	if (s->parent != KEDGE__NO_VERSION && s->parent >= p->header->version)
@@ -26,7 +26,8 @@ static int check_blocks(const struct kedge__segment_parts *p, struct kedge__erro
 
 	for (size_t i = 0; i < p->block_count; i++) {
 		if (p->blocks[i].region >= p->region_count)
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: block %zu is of no region", i);
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: block %zu belongs to no region",
+						i);
 		total += p->blocks[i].raw_bytes;
 	}
 	if (total != p->summary->literal_bytes)
@@ -52,7 +53,7 @@ static int check_references(const struct kedge__segment_parts *p, struct kedge__
 	uint64_t self = p->header->version, known = self;
 
 	if (p->source_count > 0 && p->sources[p->source_count - 1].version >= self)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: a version that is not older");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section LINE: lists a version that is not older");
 	if (p->base != KEDGE__NO_VERSION && !in_lineage(p, p->base))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BASE: version %llu is not in section LINE",
 					(unsigned long long)p->base);
@@ -64,7 +65,7 @@ static int check_references(const struct kedge__segment_parts *p, struct kedge__
 			continue;
 		if (!in_lineage(p, version))
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"section MAPX: version %llu is referred to and not in section LINE",
+						"section MAPX: refers to version %llu, which is not in section LINE",
 						(unsigned long long)version);
 		known = version;
 	}
@@ -87,7 +88,7 @@ static int check_cover(const struct kedge__segment_parts *p, struct kedge__error
 						p->regions[k].name);
 	}
 	if (i != map->count)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section MAPX: extents outside all regions");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section MAPX: extents lie outside all regions");
 	return 0;
 }
 

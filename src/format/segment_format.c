@@ -25,7 +25,7 @@ static int header_check(const struct kedge__segment_header *h, struct kedge__err
 	if (h->version >= KEDGE_VERSION_LIMIT)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "segment header: the version is out of range");
 	if (h->ranks > KEDGE__RANK_LIMIT || h->rank >= h->ranks)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "segment header: rank %u of %u is impossible", h->rank,
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "segment header: rank %u of %u is invalid", h->rank,
 					h->ranks);
 	return 0;
 }
@@ -42,7 +42,7 @@ int kedge__segment_header_decode(const uint8_t in[KEDGE__SEGMENT_HEADER_BYTES], 
 	if (kedge__get64(in + 56) != kedge__checksum(in, 56))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "segment header: checksum does not match");
 	if (kedge__get16(in + 8) != KEDGE__FORMAT_MAJOR)
-		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "segment of format %u.%u, this build reads %u.x",
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "segment has format %u.%u, but this build reads %u.x",
 					kedge__get16(in + 8), kedge__get16(in + 10), KEDGE__FORMAT_MAJOR);
 	if (kedge__get32(in + 12) != KEDGE__SEGMENT_HEADER_BYTES || kedge__get64(in + 40) != 0 ||
 	    kedge__get64(in + 48) != 0)
@@ -92,7 +92,7 @@ int kedge__segment_footer_decode(const uint8_t in[KEDGE__SEGMENT_FOOTER_BYTES], 
 
 	if (memcmp(in, footer_magic, sizeof(footer_magic)) != 0)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"segment footer: not found, the file is cut short or overwritten");
+					"segment footer: not found; the file is cut short or overwritten");
 	if (kedge__get64(in + 56) != kedge__checksum(in, 56))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "segment footer: checksum does not match");
 	got.index_offset = kedge__get64(in + 8);
@@ -103,7 +103,7 @@ int kedge__segment_footer_decode(const uint8_t in[KEDGE__SEGMENT_FOOTER_BYTES], 
 	got.seal.hi = kedge__get64(in + 48);
 	if (got.file_bytes != file_bytes)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"segment footer: the file has %llu bytes and should have %llu",
+					"segment footer: the file has %llu bytes, but should have %llu",
 					(unsigned long long)file_bytes, (unsigned long long)got.file_bytes);
 	if (kedge__get32(in + 36) != 0 || !footer_adds_up(&got))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "segment footer: sizes do not add up");
@@ -168,14 +168,15 @@ static int check_section_types(const struct kedge__section_entry *e, size_t n, s
 
 	for (size_t i = 0; i < n; i++) {
 		if (e[i].flags & ~KEDGE__SECTION_REQUIRED)
-			return kedge__error_set(err, KEDGE_E_FORMAT, 0, "section %s: flags %#x are not known here",
+			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
+						"section %s: flags %#x are unknown to this build",
 						kedge__section_name(e[i].type, text), e[i].flags);
 		if ((e[i].flags & KEDGE__SECTION_REQUIRED) && !is_known(e[i].type))
 			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
-						"section %s is needed to read the segment and not known here",
+						"section %s is required, but unknown to this build",
 						kedge__section_name(e[i].type, text));
 		if (find_section(e, i, e[i].type))
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section %s is there twice",
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section %s occurs twice",
 						kedge__section_name(e[i].type, text));
 	}
 	for (size_t i = 0; i < SECTIONS_ALWAYS; i++)
@@ -201,7 +202,8 @@ int kedge__section_index_decode(const void *data, size_t bytes, const struct ked
 		e[i].checksum = kedge__wire_get64(&r);
 		if (e[i].offset != at || at > f->index_offset || e[i].bytes > f->index_offset - at)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"section index: section %u is not where the one before it ends", i);
+						"section index: section %u does not start where the previous one ends",
+						i);
 		at += e[i].bytes;
 	}
 	if (at != f->index_offset)

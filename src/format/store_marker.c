@@ -30,7 +30,8 @@ int kedge__store_marker_decode(const void *data, size_t bytes, struct kedge__sto
 	if (bytes < 24 || kedge__get64(raw + bytes - 8) != kedge__checksum(raw, bytes - 8))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "store marker: checksum does not match");
 	if (kedge__get16(raw + 8) != KEDGE__FORMAT_MAJOR)
-		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "store marker: format %u.%u, this build reads %u.x",
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0,
+					"store marker has format %u.%u, but this build reads %u.x",
 					kedge__get16(raw + 8), kedge__get16(raw + 10), KEDGE__FORMAT_MAJOR);
 	if (bytes != MARKER_BYTES || kedge__get32(raw + 12) != MARKER_BYTES || kedge__get64(raw + 32) != 0)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "store marker: wrong size or reserved bytes in use");

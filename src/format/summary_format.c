@@ -8,7 +8,7 @@ static const char *summary_problem(const struct kedge__segment_summary *s)
 	if (s->parent != KEDGE__NO_VERSION && s->parent >= KEDGE_VERSION_LIMIT)
 		return "the parent is out of range";
 	if (!kedge__chunk_valid(s->chunk))
-		return "the chunk size is not possible";
+		return "the chunk size is invalid";
 	if (s->next_slot > KEDGE__SLOT_LIMIT)
 		return "the next slot is out of range";
 	if (!kedge__wire_seconds_valid(s->hash_seconds) || !kedge__wire_seconds_valid(s->write_seconds))

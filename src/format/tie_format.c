@@ -35,13 +35,13 @@ int kedge__tie_decode(const void *data, size_t bytes, struct kedge__tie *tie, st
 	if (bytes < 24 || kedge__get64(raw + bytes - 8) != kedge__checksum(raw, bytes - 8))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "tie: checksum does not match");
 	if (kedge__get16(raw + 8) != KEDGE__FORMAT_MAJOR)
-		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "tie: format %u.%u, this build reads %u.x",
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "tie has format %u.%u, but this build reads %u.x",
 					kedge__get16(raw + 8), kedge__get16(raw + 10), KEDGE__FORMAT_MAJOR);
 	if (bytes < HEAD_BYTES + 8 || kedge__get32(raw + 12) != bytes || kedge__get32(raw + 36) != 0)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "tie: wrong size or reserved bytes in use");
 	length = kedge__get32(raw + 32);
 	if (length > KEDGE__TIE_PATH_MAX || length != bytes - HEAD_BYTES - 8)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "tie: the path does not fit");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "tie: the length of the path is wrong");
 	r = kedge__wire_in_init(raw + HEAD_BYTES, length);
 	rc = kedge__wire_get_string(&r, length, "path of L2", &tie->path, err);
 	if (!rc)

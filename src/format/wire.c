@@ -184,7 +184,7 @@ int kedge__wire_get_string(struct kedge__wire_in *r, uint64_t bytes, const char 
 	char *s;
 
 	if (!at || memchr(at, 0, (size_t)bytes))
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is cut short or has a NUL in it", what);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is cut short or contains a NUL", what);
 	s = kedge__malloc((size_t)bytes + 1);
 	if (!s)
 		return kedge__error_nomem(err);
@@ -207,7 +207,7 @@ int kedge__wire_get_job_name(struct kedge__wire_in *r, uint64_t bytes, const cha
 		return rc;
 	if (kedge__job_name_check(name, NULL) != 0) {
 		kedge__free(name);
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: the job name is not a valid one", what);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: the job name is invalid", what);
 	}
 	*out = name;
 	return 0;

@@ -353,7 +353,8 @@ static unsigned start_apart(struct pipeline *p, enum kedge__stage stage, bool wa
 	if (kedge__thread_start(&c->thread, apart_main, c) == 0)
 		return c->may;
 	p->crew_count--;
-	kedge__log(KEDGE_LOG_WARNING, "no thread could be started to %s apart", kedge__stage_name(stage));
+	kedge__log(KEDGE_LOG_WARNING, "cannot start a thread for stage %s; the other threads run it",
+		   kedge__stage_name(stage));
 	return 0;
 }
 

@@ -105,7 +105,7 @@ int kedge__pool_new(int threads, struct kedge__pool **out, struct kedge__error *
 	struct kedge__pool *pool;
 
 	if (threads < 1)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a pool of %d threads", threads);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "invalid number of threads: %d", threads);
 	pool = kedge__calloc(1, sizeof(*pool));
 	if (!pool)
 		return kedge__error_nomem(err);

@@ -57,7 +57,7 @@ int kedge__worker_new(size_t limit, struct kedge__worker **out, struct kedge__er
 	int sys_errno;
 
 	if (!limit)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a background queue of no tasks");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a background queue needs room for at least one task");
 	w = kedge__calloc(1, sizeof(*w));
 	if (!w)
 		return kedge__error_nomem(err);
@@ -82,7 +82,7 @@ int kedge__worker_new(size_t limit, struct kedge__worker **out, struct kedge__er
 int kedge__worker_submit(struct kedge__worker *w, void (*run)(void *ctx), void *ctx, struct kedge__error *err)
 {
 	if (!run)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a background task without a function");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "a background task needs a function");
 	pthread_mutex_lock(&w->lock);
 	while (w->submitted - w->finished >= w->limit)
 		pthread_cond_wait(&w->finished_more, &w->lock);

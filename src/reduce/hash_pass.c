@@ -539,7 +539,7 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 		return rc;
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
 	if (rc == KEDGE_E_STATE)
-		return kedge__error_set(err, rc, 0, "memory cannot be read as it was");
+		return kedge__error_set(err, rc, 0, "the captured memory is no longer available");
 	return rc ? kedge__error_nomem(err) : items_place(t, kedge__reducer_ops_of(r)->waves, err);
 }
 

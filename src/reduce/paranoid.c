@@ -145,7 +145,7 @@ int kedge__paranoid_keep(struct kedge__reducer *r, struct kedge__error *err)
 	if (!t->aside)
 		return kedge__error_nomem(err);
 	if (!for_each_change(r, copy_out, &bytes))
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "memory cannot be read as it was");
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "the captured memory is no longer available");
 	return 0;
 }
 

@@ -103,9 +103,10 @@ int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, ui
 	int rc;
 
 	if (r->busy)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"the previous reduction is neither committed nor rolled back");
 	if (bytes > KEDGE__SLOT_BYTES - (addr & (KEDGE__SLOT_BYTES - 1)))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "literals reach over their region");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "literals extend beyond their region");
 	if (!kedge__reducer_remembers(r->options.id) || bytes < skip || bytes - skip < r->options.chunk)
 		return 0;
 	rc = kedge__record_begin(&r->record, version, true, err);
@@ -166,7 +167,8 @@ int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool
 	int rc;
 
 	if (r->busy)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"the previous reduction is neither committed nor rolled back");
 	kedge__last_done(&r->last);
 	r->parent = KEDGE__NO_VERSION;
 	rc = kedge__txn_run(r, used, pool, version, image, &how, &red, err);
@@ -174,8 +176,9 @@ int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool
 		return rc;
 	for (size_t i = 0; digests && !rc && i < image->count; i++)
 		if (!kedge__digest_equal(digests[i], red.region_digests[i]))
-			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "region %zu of version %llu is not what it was",
-					      i, (unsigned long long)version);
+			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					      "region %zu of version %llu does not match its digest", i,
+					      (unsigned long long)version);
 	kedge__reduction_done(&red);
 	if (rc)
 		kedge__reducer_rollback(r);

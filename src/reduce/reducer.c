@@ -82,15 +82,15 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	int rc;
 
 	if ((unsigned)options->id > KEDGE__REDUCER_REX || options->id == KEDGE__REDUCER_MERGED)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "no such reducer");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "unknown reducer");
 	if (!chunk && options->id == KEDGE__REDUCER_FULL)
 		chunk = KEDGE__CHUNK_MAX;
 	if (chunk < KEDGE__CHUNK_MIN || chunk > KEDGE__CHUNK_MAX || chunk & (chunk - 1))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a chunk of %u bytes: not a power of two from %u to %u",
-					chunk, KEDGE__CHUNK_MIN, KEDGE__CHUNK_MAX);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "chunk size %u is not a power of two from %u to %u", chunk,
+					KEDGE__CHUNK_MIN, KEDGE__CHUNK_MAX);
 	if (options->id == KEDGE__REDUCER_REX && chunk > KEDGE__REX_CHUNK_MAX)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "a pattern of %u bytes: rex takes %u to %u", chunk,
-					KEDGE__CHUNK_MIN, KEDGE__REX_CHUNK_MAX);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "pattern size %u is not within rex's range from %u to %u",
+					chunk, KEDGE__CHUNK_MIN, KEDGE__REX_CHUNK_MAX);
 	r = kedge__calloc(1, sizeof(*r));
 	if (!r)
 		return kedge__error_nomem(err);
@@ -168,9 +168,9 @@ static int check_image(const struct kedge__image *image, uint64_t version, struc
 		const struct kedge__image_region *g = &image->regions[i];
 
 		if (g->base & (KEDGE__SLOT_BYTES - 1) || (i && g->base <= g[-1].base))
-			return kedge__error_set(err, KEDGE_E_ARG, 0, "region %zu is not in the order of slots", i);
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "region %zu is not in slot order", i);
 		if (g->bytes > KEDGE__SLOT_BYTES || (g->bytes && !g->data))
-			return kedge__error_set(err, KEDGE_E_ARG, 0, "region %zu has no memory or too much", i);
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "region %zu has no memory or is too large", i);
 	}
 	return 0;
 }
@@ -287,7 +287,8 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	if (rc)
 		return rc;
 	if (r->busy)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"the previous reduction is neither committed nor rolled back");
 	rc = own_image(t, image, err);
 	if (rc)
 		return rc;

@@ -149,7 +149,8 @@ int kedge__reducer_save(const struct kedge__reducer *r,
 	struct head h;
 
 	if (r->busy)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"the previous reduction is neither committed nor rolled back");
 	w.piece = kedge__malloc(8 + PIECE_BYTES);
 	if (!w.piece)
 		return kedge__error_nomem(err);
@@ -334,13 +335,15 @@ int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes
 	int rc;
 
 	if (r->busy)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "a reduction is not committed or rolled back yet");
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"the previous reduction is neither committed nor rolled back");
 	if (bytes < sizeof(h) + 8)
 		return damaged(err);
 	memcpy(&h, data, sizeof(h));
 	if (h.magic != MAGIC || h.id != r->options.id || h.chunk != r->options.chunk ||
 	    h.mask != r->options.digest_mask || r->options.paranoid)
-		return kedge__error_set(err, KEDGE_E_MISMATCH, 0, "the saved hash record was made with other options");
+		return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
+					"the saved hash record was made with different settings");
 	piece = kedge__malloc(8 + PIECE_BYTES);
 	if (!piece)
 		return kedge__error_nomem(err);

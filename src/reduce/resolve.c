@@ -180,7 +180,7 @@ static int check_size(const struct resolver *r, size_t pieces, struct kedge__err
 
 	if (pieces <= by_extents && pieces <= by_bytes)
 		return 0;
-	return kedge__error_set(err, KEDGE_E_LIMIT, 0, "the extent maps unfold into more than %zu pieces", pieces);
+	return kedge__error_set(err, KEDGE_E_LIMIT, 0, "the extent maps expand into more than %zu pieces", pieces);
 }
 
 static int push_ref(struct resolver *r, uint64_t version, struct ref ref, struct kedge__error *err)
@@ -387,7 +387,7 @@ static int follow_ref(struct resolver *r, struct ref ref, struct pending *own, s
 			part.copied = false;
 			rc = push_ref(r, r->chain.layers.at[r->chain.layers.count - 1].parent, part, err);
 		} else if (!rc && (l->at >= l->map->count || l->map->at[l->at].addr > part.addr)) {
-			rc = damaged(err, l->version, part.addr, "is wanted but not mapped");
+			rc = damaged(err, l->version, part.addr, "is needed but not mapped");
 		} else if (!rc) {
 			rc = follow(r, l->version, &l->map->at[l->at], part, own, err);
 		}
@@ -470,7 +470,7 @@ static int check_ranges(const struct kedge__range *ranges, size_t n, uint64_t *b
 	*bytes = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (ranges[i].start < end || ranges[i].len > UINT64_MAX - ranges[i].start)
-			return kedge__error_set(err, KEDGE_E_ARG, 0, "ranges to resolve are not in order");
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "ranges to resolve are out of order");
 		end = ranges[i].start + ranges[i].len;
 		*bytes += ranges[i].len;
 	}
@@ -501,7 +501,7 @@ int kedge__resolve(const struct kedge__map_source *source, uint64_t version, con
 	if (rc || (outside.count && !outer)) {
 		kedge__span_list_done(&inside);
 		kedge__span_list_done(&outside);
-		return rc ? rc : kedge__error_set(err, KEDGE_E_ARG, 0, "nowhere to put outer references");
+		return rc ? rc : kedge__error_set(err, KEDGE_E_ARG, 0, "there are outer references, but outer is NULL");
 	}
 	sort_and_merge(&inside);
 	sort_and_merge(&outside);

@@ -108,7 +108,7 @@ static int span_check(const struct kedge__segment *seg, const struct kedge__span
 
 	if (s->src <= end && s->len <= end - s->src)
 		return 0;
-	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: literals are referred to that no block holds", seg->path);
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: refers to literals that no block holds", seg->path);
 }
 
 /* Where the bytes of a span go. */
@@ -127,7 +127,7 @@ static int goal_find(const struct maker *m, const struct kedge__span *span, size
 		++*i;
 	slot = &m->slots[*i];
 	if (*i == m->slot_count || span->addr < slot->base || span->len > slot->bytes - (span->addr - slot->base))
-		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "a resolved range lies outside of its region");
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "a resolved range lies outside its region");
 	*goal = (struct goal){slot->data + (span->addr - slot->base), slot->target};
 	return 0;
 }

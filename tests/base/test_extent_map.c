@@ -90,15 +90,15 @@ static void test_check_refuses(void **state)
 	(void)state;
 	assert_int_equal(kedge__extent_map_check(&m, 5, 5, 0, NULL), KEDGE_E_DAMAGED);
 	check_refused((struct kedge__extent){0, 0, 0, 0, KEDGE__EXTENT_LITERAL}, none, "empty");
-	check_refused((struct kedge__extent){UINT64_MAX - 3, 64, 0, 0, KEDGE__EXTENT_LITERAL}, none, "reaches over");
-	check_refused((struct kedge__extent){SLOT(1) - 8, 16, 0, 0, KEDGE__EXTENT_LITERAL}, none, "reaches over");
+	check_refused((struct kedge__extent){UINT64_MAX - 3, 64, 0, 0, KEDGE__EXTENT_LITERAL}, none, "extends beyond");
+	check_refused((struct kedge__extent){SLOT(1) - 8, 16, 0, 0, KEDGE__EXTENT_LITERAL}, none, "extends beyond");
 	check_refused(fine, (struct kedge__extent){100, 64, 100, 0, KEDGE__EXTENT_LITERAL}, "overlaps");
 	check_refused(fine, (struct kedge__extent){0, 64, 100, 0, KEDGE__EXTENT_LITERAL}, "out of order");
 	check_refused((struct kedge__extent){0, 64, 937, 0, KEDGE__EXTENT_LITERAL}, none, "outside");
 	check_refused((struct kedge__extent){0, 64, UINT64_MAX, 0, KEDGE__EXTENT_LITERAL}, none, "outside");
 	check_refused((struct kedge__extent){0, 64, 0, 0, KEDGE__EXTENT_PARENT}, none, "parent");
 	check_refused((struct kedge__extent){0, 64, 0, 6, KEDGE__EXTENT_COPY}, none, "newer");
-	check_refused((struct kedge__extent){0, 64, SLOT(1) - 8, 5, KEDGE__EXTENT_COPY}, none, "more than a region");
+	check_refused((struct kedge__extent){0, 64, SLOT(1) - 8, 5, KEDGE__EXTENT_COPY}, none, "more than one region");
 	check_refused((struct kedge__extent){4, 64, 0, 0, KEDGE__EXTENT_FILL}, none, "pattern");
 	check_refused((struct kedge__extent){0, 64, 0, 0, (enum kedge__extent_kind)9}, none, "unknown");
 	/* the very last byte of the space: nothing can follow */

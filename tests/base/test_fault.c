@@ -160,9 +160,10 @@ static void nonsense_is_refused(void **state)
 	for (size_t i = 0; i < KEDGE__COUNT(specs); i++)
 		assert_int_equal(kedge__fault_set(specs[i], NULL), KEDGE_E_ARG);
 	kedge__fault_set("kill@x", &err);
-	assert_string_equal(err.text,
-			    "fault \"kill@x\": not ACTION@N, with kill, cut, eio, enospc, short, alloc or room, nor "
-			    "count@PATH");
+	assert_string_equal(
+	    err.text,
+	    "fault \"kill@x\" is neither ACTION@N, where ACTION is kill, cut, eio, enospc, short, alloc or room, nor "
+	    "count@PATH");
 	kedge__error_done(&err);
 	assert_int_equal(kedge__fault_set("", NULL), 0);
 }

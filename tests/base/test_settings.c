@@ -117,7 +117,7 @@ static void file_errors(void **state)
 	assert_text_error(s, &v, "chunk = 64\nchunk = x\nreducer\n",
 			  ":2: chunk: \"x\" is not a size (bytes, or with k, M, G, T) from 32 to 64k");
 	assert_text_error(s, &v, "[kedge\n", ":1: not of the form key = value");
-	assert_text_error(s, &v, "[job]\nchunk = 64\n", ":2: unknown section [job]; there is only [kedge]");
+	assert_text_error(s, &v, "[job]\nchunk = 64\n", ":2: unknown section [job]; the only section is [kedge]");
 	assert_text_error(s, &v, "chunk =\n",
 			  ":1: chunk: \"\" is not a size (bytes, or with k, M, G, T) from 32 to 64k");
 	assert_text_error(s, &v, "rate = 5x\n", ":1: rate: \"5x\" is not a size (bytes, or with k, M, G, T)");
@@ -211,7 +211,7 @@ static void environment_of_others(void **state)
 	assert_string_equal(logged, "");
 	setenv("KEDGE_ELEPHANT", "grey", 1);
 	assert_int_equal(kedge__settings_load_env(table, N, &v, NULL, &s->err), 0);
-	assert_string_equal(logged, "3 KEDGE_ELEPHANT in the environment is no setting, and ignored");
+	assert_string_equal(logged, "3 ignoring KEDGE_ELEPHANT in the environment: it is not a setting");
 	setenv("KEDGE_HCUNK", "64", 1);
 	assert_int_equal(kedge__settings_load_env(table, N, &v, NULL, &s->err), KEDGE_E_CONFIG);
 	assert_string_equal(s->err.text, "KEDGE_HCUNK: unknown variable; did you mean KEDGE_CHUNK?");

@@ -5,7 +5,7 @@ random x 700 1
 expect 0 kedge save -s store -n job --codec shuffle+zstd:5 --type f64 x
 expect 0 kedge show -s store -n job
 printed "shuffle+zstd:5"
-printed "asked for"
+printed "set explicitly"
 expect 0 kedge show -s store -n job --json
 is "$(json packing)" 1 "regions that were packed"
 is "$(json packing.0.region)" x "the region"

@@ -148,7 +148,8 @@ static void test_refused(void **state)
 
 	(void)state;
 	assert_int_equal(decode_with(0, "KEDGESET", 8, "", 0, NULL), 0);
-	assert_refused(decode_with(8, "\3", 1, "", 0, &err), KEDGE_E_FORMAT, &err, "format 3.0, this build reads 1.x");
+	assert_refused(decode_with(8, "\3", 1, "", 0, &err), KEDGE_E_FORMAT, &err,
+		       "format 3.0, but this build reads 1.x");
 	assert_int_equal(decode_with(10, "\3", 1, "", 0, &err), 0);
 	assert_refused(decode_with(12, "\1", 1, "", 0, &err), KEDGE_E_DAMAGED, &err, "header");
 	assert_refused(decode_with(24, ones, 8, "", 0, &err), KEDGE_E_DAMAGED, &err, "version");

@@ -340,13 +340,13 @@ static void test_decode_refused(void **state)
 	REFUSED("\0", KEDGE_E_DAMAGED, "head");
 	REFUSED("\0\x21\0", KEDGE_E_DAMAGED, "head");
 	REFUSED("\4\x40\0", KEDGE_E_FORMAT, "encoding 4");
-	REFUSED("\2\0\7", KEDGE_E_DAMAGED, "chunks");
-	REFUSED("\1\0\0", KEDGE_E_DAMAGED, "chunks");
+	REFUSED("\2\0\7", KEDGE_E_DAMAGED, "chunk size");
+	REFUSED("\1\0\0", KEDGE_E_DAMAGED, "chunk size");
 	REFUSED("\0\x40", KEDGE_E_DAMAGED, "versions");
 	REFUSED("\0\x40\xff\xff\xff\xff\x0f", KEDGE_E_DAMAGED, "more versions");
 	REFUSED("\0\x40\1\x65", KEDGE_E_DAMAGED, "table of versions");
 	REFUSED("\0\x40\2\x01\0", KEDGE_E_DAMAGED, "table of versions");
-	REFUSED("\0\x40\0\x80", KEDGE_E_DAMAGED, "broken");
+	REFUSED("\0\x40\0\x80", KEDGE_E_DAMAGED, "malformed");
 	REFUSED("\0\x40\0\0\0\0\0\0", KEDGE_E_DAMAGED, "beyond the last region");
 	REFUSED("\0\x40\0\x28\0", KEDGE_E_DAMAGED, "beyond the last region");
 	REFUSED("\0\x40\0\x20\0", KEDGE_E_DAMAGED, "beyond the last region");
@@ -357,13 +357,13 @@ static void test_decode_refused(void **state)
 	REFUSED("\0\x40\0\3\x08"
 		"1234567",
 		KEDGE_E_DAMAGED, "pattern");
-	REFUSED("\0\x40\0\2\1\1", KEDGE_E_DAMAGED, "broken");
-	REFUSED("\0\x40\1\1\2\6\0", KEDGE_E_DAMAGED, "not allowed");
+	REFUSED("\0\x40\0\2\1\1", KEDGE_E_DAMAGED, "malformed");
+	REFUSED("\0\x40\1\1\2\6\0", KEDGE_E_DAMAGED, "invalid encoding");
 	REFUSED("\0\x40\1\1\2\2\1", KEDGE_E_DAMAGED, "within one region");
-	REFUSED("\1\x40\0\4\0", KEDGE_E_DAMAGED, "more than a chunk");
+	REFUSED("\1\x40\0\4\0", KEDGE_E_DAMAGED, "larger than a chunk");
 	REFUSED("\2\x40", KEDGE_E_DAMAGED, "bitmap");
 	REFUSED("\2\x40\1\1", KEDGE_E_DAMAGED, "bitmap");
-	REFUSED("\2\x40\x11", KEDGE_E_DAMAGED, "bits behind");
+	REFUSED("\2\x40\x11", KEDGE_E_DAMAGED, "bits are set after");
 }
 
 int main(void)

@@ -244,9 +244,9 @@ static void refused(const void *raw, size_t bytes, int code, const char *says)
 static void test_decode_refused(void **state)
 {
 	(void)state;
-	refused("\4\x20", 2, KEDGE_E_FORMAT, "not known");
-	REFUSED("\3\0", "no size");
-	REFUSED("\3\x80\4\0\0\0", "patterns of no possible size");
+	refused("\4\x20", 2, KEDGE_E_FORMAT, "unknown to this build");
+	REFUSED("\3\0", "size is zero");
+	REFUSED("\3\x80\4\0\0\0", "the pattern size is invalid");
 	REFUSED(HEAD, "head");
 	REFUSED(HEAD "\0\0", "head");
 	REFUSED(HEAD "\x65\0\0", "head");
@@ -259,12 +259,12 @@ static void test_decode_refused(void **state)
 	REFUSED(HEAD "\0\0\0\x0d\2\1\0", "outside all regions");
 	REFUSED(HEAD "\0\0\0\x0d\1\1\0\x11\1\0", "outside all regions");
 	REFUSED(HEAD "\0\0\0\xf9\xff\xff\xff\xff\xff\xff\xff\xff\1\1\0", "outside all regions");
-	REFUSED(HEAD "\0\0\0\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\1\0", "broken");
+	REFUSED(HEAD "\0\0\0\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\1\0", "malformed");
 	REFUSED(HEAD "\0\0\0\x09\2", "1 or 8");
 	REFUSED(HEAD "\0\0\0\x09\x08"
 		     "1234567",
 		"1 or 8");
-	REFUSED(HEAD "\0\0\0\x80", "broken");
+	REFUSED(HEAD "\0\0\0\x80", "malformed");
 	/* PF* */
 	REFUSED(HEAD "\0\0\0\x0a", "outside the pointer file");
 	REFUSED(HEAD "\0\0\1\0\x0a\x0a", "outside the pointer file");
@@ -272,27 +272,27 @@ static void test_decode_refused(void **state)
 	REFUSED(HEAD "\0\0\1\0\x0a\x0b\0", "outside the pointer file");
 	REFUSED(HEAD "\0\0\1\0\x0a\x0b", "outside the pointer file");
 	REFUSED(HEAD "\0\0\1\x08\x0a", "outside the pointer file");
-	REFUSED(HEAD "\0\0\1\0\x0a\x0f\0\1", "whose pointers are elsewhere");
-	REFUSED(HEAD "\0\0\2\0\0\x0a", "pointers that no page has");
+	REFUSED(HEAD "\0\0\1\0\x0a\x0f\0\1", "refers to pointers of another page");
+	REFUSED(HEAD "\0\0\2\0\0\x0a", "some pointers belong to no page");
 	/* pointers */
 	REFUSED(HEAD "\0\0\2\xf8\x62\x0a", "beyond its page");
 	REFUSED(HEAD "\0\0\3\x08\xf8\x61\x0a", "beyond its page");
-	REFUSED(HEAD "\0\0\1\7\x0a", "no known kind");
-	REFUSED(HEAD "\0\0\2\x04\0\x0a", "a move from no version");
-	REFUSED(HEAD "\x0a\0\3\x0c\x80\0\x0a", "a move from outside the page");
-	REFUSED(HEAD "\x0a\0\2\4\1\x0a", "a move from outside the page");
-	REFUSED(HEAD "\x0a\0\1\x0c\x0a", "a move from outside the page");
+	REFUSED(HEAD "\0\0\1\7\x0a", "unknown kind");
+	REFUSED(HEAD "\0\0\2\x04\0\x0a", "a move refers to no version");
+	REFUSED(HEAD "\x0a\0\3\x0c\x80\0\x0a", "a move starts outside the page");
+	REFUSED(HEAD "\x0a\0\2\4\1\x0a", "a move starts outside the page");
+	REFUSED(HEAD "\x0a\0\1\x0c\x0a", "a move starts outside the page");
 	REFUSED(HEAD "\0\0\3\3\2\0\x0a", "1 or 8");
 	/* literals */
 	REFUSED(HEAD "\0\0\1\1\x0a", "outside the pattern sequence");
 	REFUSED(HEAD "\0\x1f\2\x09\0\x0a", "outside the pattern sequence");
-	REFUSED(HEAD "\0\x40\2\x09\0\x0a", "longer than its pointers tell");
+	REFUSED(HEAD "\0\x40\2\x09\0\x0a", "longer than its pointers say");
 	REFUSED(HEAD "\0\0\0\x08", "outside the pattern sequence");
-	REFUSED(HEAD "\0\x20\4\x09\x0d\2\0\x0a", "back to no literal");
-	REFUSED(HEAD "\0\x20\4\x09\x0d\0\0\x0a", "back to no literal");
-	REFUSED(HEAD "\0\x20\4\x09\x15\1\0\x0a", "back to no literal");
-	REFUSED(HEAD "\0\x20\4\x09\x0e\x1f\0\x0a", "back to no literal");
-	REFUSED(HEAD "\0\x20\x0d\x09\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\x0a", "back to no literal");
+	REFUSED(HEAD "\0\x20\4\x09\x0d\2\0\x0a", "does not point to a literal");
+	REFUSED(HEAD "\0\x20\4\x09\x0d\0\0\x0a", "does not point to a literal");
+	REFUSED(HEAD "\0\x20\4\x09\x15\1\0\x0a", "does not point to a literal");
+	REFUSED(HEAD "\0\x20\4\x09\x0e\x1f\0\x0a", "does not point to a literal");
+	REFUSED(HEAD "\0\x20\x0d\x09\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\x0a", "does not point to a literal");
 }
 
 int main(void)

@@ -75,7 +75,8 @@ static void test_header_refused(void **state)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
 	(void)state;
-	assert_refused(header_with(8, "\2\0\7\0", 4, &err), KEDGE_E_FORMAT, &err, "format 2.7, this build reads 1.x");
+	assert_refused(header_with(8, "\2\0\7\0", 4, &err), KEDGE_E_FORMAT, &err,
+		       "format 2.7, but this build reads 1.x");
 	assert_refused(header_with(8, "\0\0", 2, &err), KEDGE_E_FORMAT, &err, "format 0.0");
 	assert_int_equal(header_with(10, "\x63\0", 2, &err), 0);
 	assert_refused(header_with(12, "\x41", 1, &err), KEDGE_E_DAMAGED, &err, "size");
@@ -158,8 +159,8 @@ static void test_footer_refused(void **state)
 
 	(void)state;
 	assert_int_equal(footer_with(no_change, 0, NULL), 0);
-	assert_refused(footer_with(no_change, 1, &err), KEDGE_E_DAMAGED, &err, "bytes and should have");
-	assert_refused(footer_with(no_change, -1, &err), KEDGE_E_DAMAGED, &err, "bytes and should have");
+	assert_refused(footer_with(no_change, 1, &err), KEDGE_E_DAMAGED, &err, "bytes, but should have");
+	assert_refused(footer_with(no_change, -1, &err), KEDGE_E_DAMAGED, &err, "bytes, but should have");
 	assert_refused(footer_with(early_index, 0, &err), KEDGE_E_DAMAGED, &err, "add up");
 	assert_refused(footer_with(huge_payload, 0, &err), KEDGE_E_DAMAGED, &err, "add up");
 	assert_refused(footer_with(large_payload, 0, &err), KEDGE_E_DAMAGED, &err, "add up");
@@ -259,13 +260,13 @@ static void test_index_refused(void **state)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
 	(void)state;
-	assert_refused(index_with(overlap, &err), KEDGE_E_DAMAGED, &err, "not where the one before it ends");
+	assert_refused(index_with(overlap, &err), KEDGE_E_DAMAGED, &err, "does not start where the previous one ends");
 	assert_refused(index_with(beyond, &err), KEDGE_E_DAMAGED, &err, "section 5");
 	assert_refused(index_with(wrap, &err), KEDGE_E_DAMAGED, &err, "section 1");
 	assert_refused(index_with(gap_at_end, &err), KEDGE_E_DAMAGED, &err, "fill");
-	assert_refused(index_with(required_unknown, &err), KEDGE_E_FORMAT, &err, "section ???? is needed");
+	assert_refused(index_with(required_unknown, &err), KEDGE_E_FORMAT, &err, "section ???? is required");
 	assert_refused(index_with(unknown_flags, &err), KEDGE_E_FORMAT, &err, "flags");
-	assert_refused(index_with(twice, &err), KEDGE_E_DAMAGED, &err, "SUMM is there twice");
+	assert_refused(index_with(twice, &err), KEDGE_E_DAMAGED, &err, "SUMM occurs twice");
 	assert_refused(index_with(missing, &err), KEDGE_E_DAMAGED, &err, "MAPX is missing");
 }
 

@@ -247,10 +247,10 @@ static void test_regions_decode_refused(void **state)
 	regions_decode_refused("\xff\xff\xff\xff\xff\xff\xff\xff\xff\1" DIGEST DIGEST, 42, KEDGE_E_DAMAGED,
 			       "more records");
 	regions_decode_refused("\1\0\0\0\0\0\0" DIGEST "..", 25, KEDGE_E_DAMAGED, "name");
-	regions_decode_refused("\1\1u\0\0\0\5" DIGEST ".", 24, KEDGE_E_DAMAGED, "behind");
+	regions_decode_refused("\1\1u\0\0\0\5" DIGEST ".", 24, KEDGE_E_DAMAGED, "after the last record");
 	regions_decode_refused("\1\1u\0\x0f\0\0" DIGEST, 23, KEDGE_E_FORMAT, "element type 15");
-	regions_decode_refused("\1\1u\0\x0c\0\5" DIGEST, 23, KEDGE_E_DAMAGED, "fit each other");
-	regions_decode_refused("\1\1u\0\0\7\5" DIGEST, 23, KEDGE_E_DAMAGED, "broken");
+	regions_decode_refused("\1\1u\0\x0c\0\5" DIGEST, 23, KEDGE_E_DAMAGED, "contradict each other");
+	regions_decode_refused("\1\1u\0\0\7\5" DIGEST, 23, KEDGE_E_DAMAGED, "malformed");
 	regions_decode_refused("\2\1u\0\0\0\5" DIGEST "\1u\0\0\0\5" DIGEST, 45, KEDGE_E_DAMAGED, "the name 'u'");
 	regions_decode_refused("\1\2u\0\0\0\0\5" DIGEST, 24, KEDGE_E_DAMAGED, "NUL");
 }

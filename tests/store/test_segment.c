@@ -228,7 +228,7 @@ static void test_newer_format(void **state)
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR + 1);
 	reseal(data, bytes);
 	store_file(path, data, bytes);
-	assert_fails(KEDGE_E_FORMAT, "format 2.0, this build reads 1", kedge__segment_open(path, NULL, &seg, err));
+	assert_fails(KEDGE_E_FORMAT, "format 2.0, but this build reads 1", kedge__segment_open(path, NULL, &seg, err));
 	assert_fails(KEDGE_E_FORMAT, "version 3, rank 0", kedge__segment_open(path, NULL, &seg, err));
 	/* A higher minor only adds what may be skipped. */
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR);

@@ -5,7 +5,7 @@
 
 static int refuse(struct kedge__error *err)
 {
-	return kedge__error_set(err, KEDGE_E_IO, ENOSYS, "io_uring is not compiled in");
+	return kedge__error_set(err, KEDGE_E_IO, ENOSYS, "this build has no io_uring support");
 }
 
 bool kedge__fs_queue_built(void)

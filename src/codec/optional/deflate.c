@@ -20,7 +20,7 @@ static int deflate_encode(const struct kedge__codec_choice *how, const struct ke
 	n = libdeflate_zlib_compress(c, in->raw, in->bytes, out, room);
 	libdeflate_free_compressor(c);
 	if (n == 0)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec deflate: %zu bytes, packed, do not fit into %zu",
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec deflate: %zu bytes do not compress into %zu",
 					in->bytes, room);
 	*used = n;
 	*param = 0;
@@ -36,7 +36,7 @@ static int deflate_decode(const void *in, size_t in_bytes, uint16_t param, const
 
 	(void)base;
 	if (param != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec deflate: parameter %u is not possible", param);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec deflate: invalid parameter %u", param);
 	d = libdeflate_alloc_decompressor();
 	if (!d)
 		return kedge__error_nomem(err);
@@ -44,7 +44,7 @@ static int deflate_decode(const void *in, size_t in_bytes, uint16_t param, const
 	result = libdeflate_zlib_decompress_ex(d, in, in_bytes, raw, raw_bytes, &taken, NULL);
 	libdeflate_free_decompressor(d);
 	if (result != LIBDEFLATE_SUCCESS || taken != in_bytes)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec deflate: %zu bytes do not unpack to %zu",
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec deflate: %zu bytes do not decompress to %zu",
 					in_bytes, raw_bytes);
 	return 0;
 }

@@ -97,7 +97,8 @@ static int fpzip_encode(const struct kedge__codec_choice *how, const struct kedg
 	bool ok;
 
 	if (!kedge__element_is_float(in->type) || width < 4 || !n || in->bytes > INT32_MAX || room < HEADER + tail + 16)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "codec fpzip: not for this type or so few bytes");
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0,
+					"codec fpzip: does not support this element type, or so few bytes");
 	cut(n, how->row * step, how->plane * step, parts);
 	fegetenv(&env);
 	fesetenv(FE_DFL_ENV);
@@ -134,14 +135,13 @@ static int read_part(const struct part *p, unsigned width, const uint8_t *in, si
 	}
 	kedge__free(copy);
 	if (taken != in_bytes)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"codec fpzip: the stream does not end where it should");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpzip: the stream ends at the wrong place");
 	return 0;
 }
 
 static int damaged(struct kedge__error *err)
 {
-	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpzip: checksum, sizes or parameter do not fit");
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec fpzip: wrong checksum, sizes or parameter");
 }
 
 /* What the header says of the N numbers. */
