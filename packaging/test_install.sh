@@ -46,5 +46,13 @@ if [ -e "$libdir/pkgconfig/kedge-mpi.pc" ]; then
 	cmp heat2d.out by-cmake/heat2d.out
 fi
 
+# Every call has a manual page, if only one that refers to another.
+man3=$(dirname "$(find "$root" -name kedge.3)")
+sed -n 's/^KEDGE_API .*[ *]\(kedge_[a-z_]*\)(.*/\1/p' "$KEDGE_SOURCE/include/kedge/kedge.h" >calls
+while read -r call; do
+	[ -e "$man3/$call.3" ] || { echo "no manual page $call.3" >&2; exit 1; }
+done <calls
+grep -qx '\.so man3/kedge_open.3' "$man3/kedge_close.3"
+
 "$root/bin/kedge" ls >names
 grep -q heat names

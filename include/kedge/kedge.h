@@ -1,26 +1,27 @@
 /*
- * kedge.h: checkpoint and restart for programs too long or too large to lose.
+ * kedge.h: checkpoint and restart for programs that run too long, or hold too much, to start over.
  *
- * A program opens a job handle, protects the memory it cannot lose as named regions, and takes
- * checkpoints, each with a version number of its choice. After a failure it opens the same job,
- * protects the same regions and restarts: the newest version that is complete and intact is put
- * back into memory, bit for bit.
+ * A program opens a job handle, protects the memory that it cannot afford to lose as named regions, and takes
+ * checkpoints, each with a version number of its choice. After a failure it opens the same job, protects the same
+ * regions and restarts: Kedge puts the newest version that is sealed and intact back into memory, bit for bit. A
+ * version is sealed when it has been published on all ranks, and intact if all its data matches its checksums.
  *
- * Results: every function that can fail returns 0 or one of the negative codes below, and leaves
- * its result arguments untouched on failure, but for the handle of those that open one, which is
- * NULL then; kedge_last_error() has the cause in words.
+ * Results: a function that can fail returns 0 or one of the negative codes below. On failure it leaves its result
+ * arguments untouched; only those that open a handle set it to NULL. kedge_last_error() describes the cause.
  *
- * Threads: a handle may be used from several threads; calls on one handle are serialised inside.
- * kedge_test() and kedge_last_error() never wait for a checkpoint in progress. The application
- * must not write to protected memory while kedge_checkpoint() or kedge_restart() runs.
+ * Threads: a handle may be used by several threads, and calls on the same handle wait for each other. kedge_test() and
+ * kedge_last_error() never wait for a checkpoint in progress. The application must not write to protected memory while
+ * kedge_checkpoint() or kedge_restart() runs.
  *
- * Processes: a handle belongs to the process that opened it. In a child that was forked every call
- * on it returns KEDGE_E_STATE at once, kedge_close() too, and does nothing.
+ * Groups: all ranks of a group must make the calls that are marked as collective, in the same order.
  *
- * Callbacks may run on a thread of the library and must not call back into the handle.
+ * Processes: a handle belongs to the process that opened it. In a forked child every call on it, even kedge_close(),
+ * does nothing and returns KEDGE_E_STATE at once.
  *
- * The library never prints, never exits, never changes signal handlers (but with track = mprotect),
- * and leaves no thread or descriptor behind after kedge_close().
+ * Callbacks may run on a thread of the library and must not call functions on the handle.
+ *
+ * The library never prints and never exits. It changes no signal handlers, except with track = mprotect, and leaves no
+ * thread or descriptor behind after kedge_close().
  */
 #ifndef KEDGE_KEDGE_H
 #define KEDGE_KEDGE_H
@@ -42,25 +43,25 @@ extern "C" {
 #define KEDGE_VERSION_MINOR 1
 #define KEDGE_VERSION_PATCH 0
 
-/* One line an error: name, code, text. The enum, kedge_strerror() and the manual are made of it. */
-#define KEDGE_ERRORS(X)                                                          \
-	X(ARG, -1, "invalid argument")                                           \
-	X(CONFIG, -2, "invalid configuration")                                   \
-	X(NOMEM, -3, "out of memory")                                            \
-	X(IO, -4, "input/output error")                                          \
-	X(NOSPACE, -5, "no space left on the storage level")                     \
-	X(ACCESS, -6, "permission denied or read-only storage")                  \
-	X(NOTFOUND, -7, "no such version, region or store")                      \
-	X(DAMAGED, -8, "stored data is damaged")                                 \
-	X(MISSING, -9, "a file that the version depends on is missing")          \
-	X(FORMAT, -10, "stored by a format this build cannot read")              \
-	X(LOCKED, -11, "the store is in use by another job")                     \
-	X(MISMATCH, -12, "stored region does not fit the protected region")      \
-	X(CODEC, -13, "a codec needed to read the data is not in this build")    \
-	X(GROUP, -14, "another rank failed, or the ranks do not agree")          \
-	X(STATE, -15, "call not allowed now")                                    \
-	X(LIMIT, -16, "a limit of the format or the configuration is exceeded") \
-	X(CANCELED, -17, "canceled")                                             \
+/* One line per error: name, code, text. The enum, kedge_strerror() and the man page are generated from it. */
+#define KEDGE_ERRORS(X)                                                                                                \
+	X(ARG, -1, "invalid argument")                                                                                 \
+	X(CONFIG, -2, "invalid configuration")                                                                         \
+	X(NOMEM, -3, "out of memory")                                                                                  \
+	X(IO, -4, "input/output error")                                                                                \
+	X(NOSPACE, -5, "no space left on the storage level")                                                           \
+	X(ACCESS, -6, "permission denied or read-only storage")                                                        \
+	X(NOTFOUND, -7, "no such version, region or store")                                                            \
+	X(DAMAGED, -8, "stored data is damaged")                                                                       \
+	X(MISSING, -9, "a file that the version depends on is missing")                                                \
+	X(FORMAT, -10, "stored in a format that this build cannot read")                                               \
+	X(LOCKED, -11, "the store is in use by another job")                                                           \
+	X(MISMATCH, -12, "stored region does not match the protected region")                                          \
+	X(CODEC, -13, "this build lacks a codec that is needed to read the data")                                      \
+	X(GROUP, -14, "another rank failed, or the ranks are out of step")                                             \
+	X(STATE, -15, "call not allowed in this state")                                                                \
+	X(LIMIT, -16, "a limit of the format or the configuration is exceeded")                                        \
+	X(CANCELED, -17, "canceled")                                                                                   \
 	X(INTERNAL, -18, "internal error")
 
 enum kedge_error {
@@ -70,57 +71,73 @@ enum kedge_error {
 #undef KEDGE_X
 };
 
-/* Element types. The type of a region steers how it is packed; it never changes the bytes. */
+/* Element types. The type of a region guides its compression and never changes its bytes. */
 enum kedge_type {
 	KEDGE_BYTES = 0,
-	KEDGE_I8, KEDGE_U8, KEDGE_I16, KEDGE_U16, KEDGE_I32, KEDGE_U32, KEDGE_I64, KEDGE_U64,
-	KEDGE_F16, KEDGE_BF16, KEDGE_F32, KEDGE_F64, KEDGE_C64, KEDGE_C128,
+	KEDGE_I8,
+	KEDGE_U8,
+	KEDGE_I16,
+	KEDGE_U16,
+	KEDGE_I32,
+	KEDGE_U32,
+	KEDGE_I64,
+	KEDGE_U64,
+	KEDGE_F16,
+	KEDGE_BF16,
+	KEDGE_F32,
+	KEDGE_F64,
+	KEDGE_C64,
+	KEDGE_C128,
 	KEDGE_TYPE_COUNT
 };
 
-#define KEDGE_MAX_DIMS 8          /* dimensions of a region's shape */
-#define KEDGE_NAME_MAX 255        /* bytes of a job name: [A-Za-z0-9._-]+, not starting with '.' */
-#define KEDGE_REGION_NAME_MAX 4095 /* bytes of a region name: any non-empty UTF-8 without NUL */
-#define KEDGE_NEWEST UINT64_MAX   /* "the newest version that is complete and intact" */
-#define KEDGE_VERSION_LIMIT (UINT64_MAX >> 1) /* versions are 0 .. this - 1 */
+#define KEDGE_MAX_DIMS        8                 /* dimensions of the shape of a region */
+#define KEDGE_NAME_MAX        255               /* bytes of a job name: [A-Za-z0-9._-]+, not starting with '.' */
+#define KEDGE_REGION_NAME_MAX 4095              /* bytes of a region name: any non-empty UTF-8 without NUL */
+#define KEDGE_NEWEST          UINT64_MAX        /* as a version: the newest one that is sealed and intact */
+#define KEDGE_VERSION_LIMIT   (UINT64_MAX >> 1) /* versions are below this */
 
 typedef struct kedge kedge_t;
 
 /* ------------------------------------------------------------------ open and close */
 
 /*
- * Open the job NAME. CONFIG is the path of a configuration file, or NULL for $KEDGE_CONFIG, or,
- * if that is unset, for defaults. KEDGE_* environment variables override the file. SETTINGS is
- * NULL or a NULL-terminated array of "key=value" strings that override both. Creates the store
- * directories as needed, removes what a crash left there, and takes the store's lock: a second
- * job on the same store and name gets KEDGE_E_LOCKED and a message naming the owner. *OUT is NULL
- * after a failure.
+ * Open the job NAME and give its handle in *OUT, or NULL on failure. The caller closes it with kedge_close().
+ *
+ * CONFIG is the path of a configuration file. If it is NULL, $KEDGE_CONFIG names the file; if that is not set either,
+ * defaults apply. KEDGE_* variables in the environment override the file. SETTINGS is NULL or a NULL-terminated array
+ * of "key=value" strings, which override both. kedge.conf(5) describes all settings.
+ *
+ * The call creates the store directories if they do not exist, removes what a crash left in them, and locks the job. If
+ * another process owns the job, it fails with KEDGE_E_LOCKED, and the message names the owner.
  */
 KEDGE_API int kedge_open(const char *name, const char *config, const char *const *settings, kedge_t **out);
 
 /*
- * Wait for checkpoints in progress, release everything. Takes NULL. Returns the first error of a
- * checkpoint that had not been reported by kedge_wait(); the handle is gone in any case.
+ * Wait for checkpoints in progress, then release the handle and everything that belongs to it. K may be NULL. Returns
+ * the first error of a checkpoint that kedge_wait() has not reported; the handle is invalid in any case. Collective.
  */
 KEDGE_API int kedge_close(kedge_t *k);
 
 /*
- * A group of processes that checkpoint together, for launchers other than MPI (kedge_mpi.h does
- * MPI). allgather() gathers BYTES bytes of every rank into RECV, in rank order, and returns 0 or
- * non-zero on failure; all ranks call it in the same order. If any_thread is non-zero, it may be
- * called from a thread of the library; if not, the last step of a background checkpoint (all
- * ranks agreeing) waits for the application's next kedge_checkpoint(), kedge_wait() or
- * kedge_close(). CTX belongs to the caller and must outlive the handle; free_ctx, which may be
- * NULL, is called with it by kedge_close().
+ * A group of processes that checkpoint together, for launchers other than MPI (for MPI see kedge_mpi.h).
  *
- * BACKGROUND, with any_thread, is NULL or a second context for the same allgather(): a channel of
- * its own, on which calls may be under way while others are on CTX. With it a version reaches L2
- * without another call; without it, when the ranks next meet in a collective call.
+ * allgather() collects BYTES bytes from every rank into RECV, in rank order, and returns 0, or non-zero on failure. All
+ * ranks call it in the same order. If any_thread is non-zero, a thread of the library may call it. Otherwise the last
+ * step of a background checkpoint, on which all ranks agree, is made by the application's next kedge_checkpoint(),
+ * kedge_wait() or kedge_close().
  *
- * REDUCE and GATHER are for large groups; where one of them is NULL, both are made of allgather(), and every rank
- * receives as many messages as there are ranks. reduce() combines the BYTES bytes at INOUT of all ranks, in any order,
- * by calls of FOLD(acc, other), which folds OTHER into ACC; all ranks get the result. gather() gathers BYTES bytes of
- * every rank into RECV of rank ROOT alone; RECV is NULL on the others. Both return as allgather() does.
+ * ctx is passed to allgather(). It belongs to the caller and must outlive the handle; kedge_close() passes it to
+ * free_ctx(), unless that is NULL.
+ *
+ * background is NULL or, with any_thread, a second context for the same allgather(): a separate channel, on which a
+ * call may be in progress at the same time as one on ctx. With it a version reaches L2 without another call; otherwise
+ * it does so at the next collective call.
+ *
+ * reduce() and gather() are for large groups. If either is NULL, the library uses allgather() for both, and every rank
+ * receives one message per rank. reduce() combines the BYTES bytes at INOUT of all ranks, in any order, by calls of
+ * FOLD(acc, other), which folds OTHER into ACC; all ranks get the result. gather() collects BYTES bytes from every rank
+ * into RECV of rank ROOT; RECV is NULL on the other ranks. Both return as allgather() does.
  */
 struct kedge_group {
 	int rank, size;
@@ -133,115 +150,129 @@ struct kedge_group {
 	int (*gather)(void *ctx, const void *send, size_t bytes, void *recv, int root);
 };
 
-/* kedge_open() as one rank of a group. Collective. On failure on any rank, all ranks fail; *OUT is NULL then. */
+/* kedge_open() as one rank of GROUP, which is copied. Collective: if it fails on one rank, it fails on all. */
 KEDGE_API int kedge_open_group(const char *name, const char *config, const char *const *settings,
 			       const struct kedge_group *group, kedge_t **out);
 
 /* ------------------------------------------------------------------ regions */
 
 /*
- * Protect COUNT elements of TYPE at PTR as region NAME. Protecting a name again replaces its
- * address, count and type: regions may move and change size between checkpoints. PTR may be NULL
- * only if COUNT is 0. The memory stays the application's.
+ * Protect COUNT elements of TYPE at PTR as region NAME: later checkpoints save them, and kedge_restart() fills them. If
+ * NAME is already protected, its address, count and type are replaced: regions may move and change size between
+ * checkpoints. PTR may be NULL only if COUNT is 0. The memory still belongs to the application.
  */
 KEDGE_API int kedge_protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type);
 
-/* The same with a shape: DIMS[0] is the slowest-varying dimension. */
+/* The same for an array of NDIMS dimensions; DIMS[0] varies slowest. */
 KEDGE_API int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum kedge_type type, int ndims,
 				  const size_t *dims);
 
-/* With capture = cow it returns, as kedge_protect() of another place or size does, when a version in progress does not
- * need the memory any more: then it may be freed. */
+/*
+ * Stop protecting region NAME. With capture = cow the call waits until a version in progress no longer needs the
+ * memory, so that the application may free it; so does a kedge_protect() that changes the address or the size of a
+ * region.
+ */
 KEDGE_API int kedge_unprotect(kedge_t *k, const char *name);
 
-#define KEDGE_REGION_DEVICE 1u /* not only the program's own threads and system calls write to it */
+#define KEDGE_REGION_DEVICE 1u /* written to by more than the program's own threads and system calls */
 
 /*
- * FLAGS, a sum of KEDGE_REGION_*, for the protected region NAME, until it is unprotected. With KEDGE_REGION_DEVICE its pages are
- * neither tracked nor write-protected: it is copied or saved as a whole in kedge_checkpoint(), and looked at as a whole. For
- * memory that devices write to by themselves (RDMA, GPUs, buffers registered with io_uring) or that is written through another
- * mapping; such writes must rest while kedge_checkpoint() runs.
+ * Set FLAGS, 0 or KEDGE_REGION_DEVICE, for the protected region NAME until it is unprotected.
+ *
+ * KEDGE_REGION_DEVICE is for memory that devices write to on their own (RDMA, GPUs, buffers registered with io_uring)
+ * or that is written through another mapping. Its pages are neither tracked nor write-protected: every checkpoint reads
+ * all of the region, and saves or copies it before kedge_checkpoint() returns. There must be no such writes until then.
  */
 KEDGE_API int kedge_region_flags(kedge_t *k, const char *name, unsigned flags);
 
 #define KEDGE_FILE_PREFIX "files/" /* the region of file NAME is called "files/NAME" */
 
 /*
- * A file instead of memory: write file NAME (a plain file name) where PATH, of SIZE bytes, then says: a directory of this
- * rank's own on L1, which exists. From then on the file is protected as region "files/NAME": each checkpoint takes it as it
- * is, read in pieces and with capture = sync never as a whole in memory, with everything that regions have; a file that is
- * not there fails the checkpoint. kedge_restart() puts it back there, and kedge_unprotect(k, "files/NAME") ends it. The file
- * itself stays until the application removes it, and must not change while kedge_checkpoint() runs: one that does, or is
- * cut short, fails the checkpoint with KEDGE_E_STATE if that matters to what is stored. KEDGE_E_LIMIT: PATH does not fit.
+ * Protect a file instead of memory. NAME is a plain file name. PATH, a buffer of SIZE bytes, receives the path where
+ * the application must write the file: in a directory on L1 that belongs to this rank and exists. KEDGE_E_LIMIT: PATH
+ * is too small.
+ *
+ * The file is protected as region "files/NAME" until kedge_unprotect(k, "files/NAME"). Each checkpoint saves it as it
+ * is at that time, and kedge_restart() puts it back at the same path. It is read in pieces; with capture = sync it is
+ * never in memory all at once. If it does not exist, the checkpoint fails. It must not change while kedge_checkpoint()
+ * runs: if it changes or is truncated in a way that affects the stored data, the checkpoint fails with KEDGE_E_STATE.
+ * The file itself stays until the application removes it.
  */
 KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size);
 
 /* ------------------------------------------------------------------ checkpoint */
 
 /*
- * Save all protected regions as VERSION. Returns when the application may change its memory
- * again: with capture = sync the version is then complete on L1; with capture = copy or cow it is
- * written by a background thread, and kedge_wait() tells how that ended. With cow the memory must
- * stay mapped until then, or until kedge_unprotect(); if not, the version fails and says which
- * region is gone. With sync no thread may write to it before the call returns; if one does, the
- * version is still one image that restarts accept, with old and new bytes, or fails with
- * KEDGE_E_STATE and the name of the region; versions before and after it are not harmed.
+ * Save all protected regions as VERSION. Collective.
  *
- * Numbers ascend. The version that the process restarted from, and the last one that it took, may
- * be taken again: they are replaced. When the first version after a restart is complete, all
- * stored versions above the one restarted from are abandoned: they are removed, and on a level
- * that is away at that moment they are never used again. Nothing else discards versions:
- * KEDGE_E_STATE, with what to do, is the answer to a number that is not above all versions which
- * the process did not restart from, and to every number after a restart that failed for any
- * reason but KEDGE_E_NOTFOUND, until a restart succeeds or kedge_begin() or kedge_discard() says
- * that the program means it. Collective in a group. On error nothing else that was complete is
- * lost, and the job may go on.
+ * Returns when the application may write to its memory again. With capture = sync the version is then sealed on L1.
+ * With copy and cow a background thread writes it, and kedge_wait() returns the outcome. With cow the memory must stay
+ * mapped until then, or until kedge_unprotect(); otherwise the version fails, with a message that names the region.
+ * With sync no thread may write to the memory before the call returns. If one does, the version either is a consistent
+ * image of old and new bytes that a restart accepts, or fails with KEDGE_E_STATE and the name of the region. Other
+ * versions are not affected.
+ *
+ * Version numbers must ascend, with two exceptions: the version that the process restarted from and the last one that
+ * it took may be taken again, which replaces them. When the first version after a restart is sealed, all stored
+ * versions above the one restarted from are abandoned: they are removed, and those on a level that is unavailable at
+ * that moment are never used again. Nothing else discards versions. KEDGE_E_STATE, with advice in the message, is
+ * returned for
+ * - a number that is not above all stored versions that the process did not restart from, and
+ * - any number after a restart that failed with an error other than KEDGE_E_NOTFOUND, until a restart succeeds or the
+ *   program calls kedge_begin() or kedge_discard().
+ *
+ * After an error no other sealed version is lost, and the job may continue.
  */
 KEDGE_API int kedge_checkpoint(kedge_t *k, uint64_t version);
 
 /*
- * Go on without what is stored, after a restart that failed: stored versions stay, and new ones
- * need numbers above them. Not needed after KEDGE_E_NOTFOUND. All ranks of a group call it.
+ * Continue without the stored versions after a restart that failed. They stay in the store, and new versions need
+ * higher numbers. Not needed after KEDGE_E_NOTFOUND. All ranks of a group must call it.
  */
 KEDGE_API int kedge_begin(kedge_t *k);
 
 /*
- * Is it time for a checkpoint? *NOW becomes 1 or 0. It is when the time of computation since the last one exceeds the
- * interval: the one set by `interval`, or one that the library chooses and moves by the costs it measures and the
- * failures it has seen, each change reported through the log. With a page tracker little dirty memory makes it earlier,
- * much makes it later. The reason is kept with the version that is taken next (kedge ls -l). Cheap: call it in every
- * step of the computation. Collective in a group: all ranks get the same answer.
+ * Is it time for a checkpoint? *NOW becomes 1 if the computing time since the last one exceeds the interval, else 0.
+ * Collective: all ranks get the same answer. Call it in every step of the computation; most calls cost next to nothing.
+ *
+ * The interval is the setting of that name, or one that Kedge chooses and adapts to the costs that it measures and the
+ * failures that occurred. The log reports each change. With a page tracker, a checkpoint is due earlier if little
+ * memory is dirty, and later if much is. The reason is stored with the next version (see kedge ls -l).
  */
 KEDGE_API int kedge_should_checkpoint(kedge_t *k, int *now);
 
 /*
- * 1: VERSION has reached every level it is meant for; 0: still on its way; negative: its error (KEDGE_E_NOTFOUND: there
- * is no such version). Does not wait. Of a version of an earlier process it tells only that it is complete somewhere.
+ * 1 if VERSION has reached every level that it is meant for, 0 if it is still on its way, or the error that it failed
+ * with; KEDGE_E_NOTFOUND if there is no such version. Never blocks. For a version of an earlier process, 1 only means
+ * that it is sealed on some level.
  */
 KEDGE_API int kedge_test(kedge_t *k, uint64_t version);
 
-/* Wait until all checkpoints so far have reached every level; the first error among them. Collective in a group. */
+/*
+ * Wait until all checkpoints taken so far have reached every level that they are meant for. Returns the first error
+ * among them. Collective.
+ */
 KEDGE_API int kedge_wait(kedge_t *k);
 
 /* ------------------------------------------------------------------ versions and restart */
 
 struct kedge_version_info {
 	uint64_t version;
-	uint64_t parent;         /* KEDGE_NEWEST when the version stands alone */
-	uint32_t levels;         /* bit 0: complete on L1, bit 1: complete on L2 */
+	uint64_t parent; /* KEDGE_NEWEST if the version is self-contained */
+	uint32_t levels; /* KEDGE_LEVEL_*: where it is sealed */
 	uint32_t ranks;
 	uint64_t created_ns;     /* since 1970, UTC */
-	uint64_t raw_bytes;      /* of all ranks, as is all below */
-	uint64_t stored_bytes;   /* segment files in full */
-	uint64_t literal_bytes;  /* new bytes, before the codec */
+	uint64_t raw_bytes;      /* of all ranks, as are those below */
+	uint64_t stored_bytes;   /* the sizes of the segment files */
+	uint64_t literal_bytes;  /* new bytes, before compression */
 	uint64_t metadata_bytes; /* stored bytes that are not block payload */
 	char reducer[16];
 };
 
-/*
- * The complete versions on any level, ascending. *LIST is one allocation, freed with kedge_free().
- */
+/* List the versions that are sealed on any level, in ascending order. The caller frees *LIST with kedge_free(). */
 KEDGE_API int kedge_versions(kedge_t *k, struct kedge_version_info **list, size_t *count);
+
+/* Free a list that the library allocated for the caller. P may be NULL. */
 KEDGE_API void kedge_free(void *p);
 
 struct kedge_region_info {
@@ -251,34 +282,39 @@ struct kedge_region_info {
 	uint64_t dims[KEDGE_MAX_DIMS];
 };
 
-/* What is stored of region NAME of this rank in VERSION (or KEDGE_NEWEST), e.g. to allocate it. */
+/* Size, type and shape of region NAME of this rank in VERSION (or KEDGE_NEWEST), for instance to allocate memory. */
 KEDGE_API int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct kedge_region_info *info);
 
-/* A region as it is stored. */
+/* A stored region. */
 struct kedge_region_entry {
 	const char *name;
 	struct kedge_region_info info;
 };
 
-/* All regions of this rank in VERSION (or KEDGE_NEWEST). *LIST and its names are one allocation, freed with kedge_free(). */
+/*
+ * List the regions of this rank in VERSION (or KEDGE_NEWEST). The caller frees *LIST with kedge_free(), which frees the
+ * names too.
+ */
 KEDGE_API int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_entry **list, size_t *count);
 
 /*
- * The newest version up to AT_MOST (KEDGE_NEWEST: of all) that is complete and intact on every rank: every block of it is
- * read and checked, every region is held against its digest as by a restart, and nothing is put into memory. KEDGE_E_NOTFOUND: there is none. Collective in a group.
+ * Find the newest version up to AT_MOST (KEDGE_NEWEST: of all) that is sealed and intact on every rank. Like a restart,
+ * it reads and checks every block and compares every region with its digest, but fills no memory. KEDGE_E_NOTFOUND:
+ * there is none. Collective.
  */
 KEDGE_API int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version);
 
 struct kedge_target {
-	const char *name; /* of a stored region */
+	const char *name; /* a stored region */
 	void *ptr;
-	size_t room;      /* bytes at PTR: KEDGE_E_MISMATCH if the region is larger */
+	size_t room; /* bytes at ptr; KEDGE_E_MISMATCH if the region is larger */
 };
 
 /*
- * Put COUNT regions of this rank's part of VERSION (or KEDGE_NEWEST) into memory of the caller's choice, verified, without
- * the other ranks and whatever is protected. The handle goes on as before: this is no restart. After an error other than
- * KEDGE_E_ARG, KEDGE_E_NOTFOUND and KEDGE_E_MISMATCH the contents of the targets are undefined.
+ * Read COUNT regions of this rank from VERSION (or KEDGE_NEWEST) into memory of the caller's choice, and verify them.
+ * It does not matter what is protected, and other ranks take no part. This is not a restart: the state of the handle
+ * does not change. After an error other than KEDGE_E_ARG, KEDGE_E_NOTFOUND and KEDGE_E_MISMATCH the contents of the
+ * targets are undefined.
  */
 KEDGE_API int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target *targets, size_t count);
 
@@ -286,76 +322,85 @@ KEDGE_API int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target
 #define KEDGE_LEVEL_2 2u
 
 /*
- * Remove this job's versions from FROM on (0: all) from LEVELS, a sum of KEDGE_LEVEL_*; what is on the way to a level gets
- * there first. Nothing else in the store is touched. With all levels that the job has, the next version may have any number
- * above those that are left. Collective in a group.
+ * Remove this job's versions from FROM on (0: all) from LEVELS, a sum of KEDGE_LEVEL_*. Versions on their way to a
+ * level arrive there first. Nothing else in the store is touched. If LEVELS includes all levels of the job, the next
+ * version may have any number above those that are left. Collective.
  */
 KEDGE_API int kedge_discard(kedge_t *k, uint64_t from, unsigned levels);
 
 /*
- * Room for regions whose size the program does not know before a restart. kedge_restart() calls ROOM for each stored region
- * that is not protected, or is protected with another size: ROOM returns memory for INFO->bytes, which is protected under NAME
- * from then on, or NULL: the region is not wanted (KEDGE_E_MISMATCH if it is protected). If a version turns out to be damaged,
- * kedge_restart() goes on to an older one and may ask again, with other sizes: memory given before can be used again then.
- * NULL: no such function. ROOM runs in the thread that called kedge_restart() and must not call back into the handle.
+ * Set a callback that provides memory for regions whose size the program does not know before a restart; NULL removes
+ * it. kedge_restart() calls ROOM for each stored region that is not protected, or is protected with a different size.
+ * ROOM returns memory for INFO->bytes bytes, which is then protected as NAME, or NULL if the region is not wanted; for
+ * a protected region NULL means KEDGE_E_MISMATCH. If the version turns out to be damaged, kedge_restart() tries an
+ * older one and may call ROOM again with different sizes; memory that was provided before may be used again then. ROOM
+ * runs in the thread that called kedge_restart() and must not call functions on the handle.
  */
-KEDGE_API void kedge_set_room(kedge_t *k, void *(*room)(void *user, const char *name, const struct kedge_region_info *info),
+KEDGE_API void kedge_set_room(kedge_t *k,
+			      void *(*room)(void *user, const char *name, const struct kedge_region_info *info),
 			      void *user);
 
 /*
- * Fill all protected regions from VERSION, or from the newest version that is complete and intact
- * on every rank with KEDGE_NEWEST, and give its number in *RESTORED (may be NULL). Every byte is
- * verified. Levels are tried fastest first; with KEDGE_NEWEST an unusable version is passed over
- * for the next older one, each step reported through the log callback. KEDGE_E_NOTFOUND means
- * that there is nothing to restart from: a fresh start. KEDGE_E_MISMATCH: a protected region is
- * not in the version or has another size; no memory was changed. After any other error the
- * contents of the protected regions are undefined. With no region protected, none is filled, and all else is the same.
- * Collective in a group.
+ * Fill all protected regions from VERSION, or with KEDGE_NEWEST from the newest version that is sealed and intact on
+ * every rank. *RESTORED, unless RESTORED is NULL, becomes its number. Every byte is verified. If no region is
+ * protected, none is filled, but the effect on later versions is the same. Collective.
+ *
+ * The fastest level is tried first. With KEDGE_NEWEST a version that cannot be used is skipped in favour of the next
+ * older one, and the log reports why.
+ *
+ * KEDGE_E_NOTFOUND: there is nothing to restart from, so this is a fresh start. KEDGE_E_MISSING: no version was found,
+ * but there may be some on a level that is unavailable or could not be read; not a fresh start. KEDGE_E_MISMATCH: a
+ * protected region is not in the version or has a different size there; no memory was changed. After any other error
+ * the contents of the protected regions are undefined.
  */
 KEDGE_API int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored);
 
 /* ------------------------------------------------------------------ what happened */
 
 struct kedge_stats {
-	uint64_t version;        /* of the last checkpoint that this rank took; the rest is about it */
+	uint64_t version; /* of the last checkpoint that this rank took; the rest describes it */
 	uint64_t raw_bytes, stored_bytes, literal_bytes, metadata_bytes;
-	double blocked_seconds;  /* the application stood still */
+	double blocked_seconds; /* time that the application had to wait */
 	double hash_seconds, encode_seconds, write_seconds;
 	char reducer[16];
 };
 
+/* Sizes and times of the last checkpoint that this rank took. */
 KEDGE_API int kedge_stats_get(kedge_t *k, struct kedge_stats *stats);
 
 struct kedge_progress {
-	const char *phase;       /* "hash", "write", "flush", "read", "verify" */
+	const char *phase; /* "hash", "write", "flush", "read", "verify" */
 	uint64_t version;
 	uint64_t done_bytes, total_bytes;
 };
 
+/* Have FN called from time to time during long operations; NULL for none. It may be called from any thread. */
 KEDGE_API void kedge_set_progress(kedge_t *k, void (*fn)(void *user, const struct kedge_progress *p), void *user);
 
 enum kedge_log_level { KEDGE_LOG_ERROR = 0, KEDGE_LOG_WARNING, KEDGE_LOG_NOTICE, KEDGE_LOG_INFO, KEDGE_LOG_DEBUG };
 
-/* Where messages go; none by default. Process-wide, because kedge_open() must be able to speak. It may be called from
- * several threads at once, and once more just after it was replaced. */
+/*
+ * Set the function that receives log messages of all handles of the process; NULL, the default, for none. Several
+ * threads may call it at once, and it may be called once more just after it was replaced.
+ */
 KEDGE_API void kedge_set_log(void (*fn)(void *user, enum kedge_log_level level, const char *text), void *user);
 
-/* The text of a code. Never NULL. */
+/* The text for an error code. Never NULL. */
 KEDGE_API const char *kedge_strerror(int code);
 
 /*
- * The cause of the last failure on K seen by the calling thread; with NULL, of the last kedge_open() or kedge_close()
- * that failed in this thread. Never NULL; valid until the thread's next call into the library.
+ * Describe the last failure on K that the calling thread saw, or if K is NULL, the last failure of kedge_open() or
+ * kedge_close() in this thread. Never NULL. The text is valid until the thread's next call into the library.
  */
 KEDGE_API const char *kedge_last_error(const kedge_t *k);
 
-/* "0.1.0" */
+/* The version of the library, such as "0.1.0". */
 KEDGE_API const char *kedge_version_string(void);
 
-/* The name of setting I (kedge.conf(5)), NULL behind the last. */
+/* The key of the I-th setting of kedge.conf(5), counting from 0, or NULL if there are no more. */
 KEDGE_API const char *kedge_setting_name(size_t i);
 
-/* Size of one element of TYPE in bytes, 0 if TYPE is not one. */
+/* The size in bytes of an element of TYPE, or 0 if TYPE is not valid. */
 KEDGE_API size_t kedge_type_size(enum kedge_type type);
 
 #ifdef __cplusplus

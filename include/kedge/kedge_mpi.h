@@ -1,11 +1,11 @@
 /*
- * kedge_mpi.h: the job handle of kedge.h, opened on an MPI communicator (link with -lkedge-mpi).
+ * kedge_mpi.h: the job handle of kedge.h on an MPI communicator (link with -lkedge-mpi).
  *
- * A version is then a set: complete only when every rank has sealed its part, and restart picks
- * the newest set that is complete and intact on all ranks. kedge_checkpoint(), kedge_wait(),
- * kedge_restart() and kedge_close() become collective over COMM. COMM is duplicated; the
- * application's own messages never meet the library's. With MPI_THREAD_MULTIPLE a background
- * checkpoint completes by itself; with less, in the next collective call on the handle.
+ * A version is then a set with one part per rank. It is sealed when every rank has written its part, and a restart
+ * takes the newest set that is sealed and intact on all ranks. Calls that kedge.h marks as collective are collective
+ * over the communicator. The communicator is duplicated, so that messages of the library never mix with those of the
+ * application. With MPI_THREAD_MULTIPLE a background checkpoint finishes on its own; with less, in the next collective
+ * call on the handle.
  */
 #ifndef KEDGE_KEDGE_MPI_H
 #define KEDGE_KEDGE_MPI_H
@@ -18,8 +18,9 @@ extern "C" {
 #endif
 
 /*
- * kedge_open() over COMM. Collective; call after MPI_Init and close before MPI_Finalize (KEDGE_E_STATE otherwise).
- * KEDGE_E_GROUP without a cause in kedge_last_error(): COMM cannot be duplicated. *OUT is NULL after a failure.
+ * kedge_open() over COMM. Collective. Must be called after MPI_Init(), and the handle closed before MPI_Finalize();
+ * otherwise KEDGE_E_STATE. If COMM cannot be duplicated, it fails with KEDGE_E_GROUP, and kedge_last_error() does not
+ * say why. *OUT is NULL after a failure.
  */
 KEDGE_API int kedge_mpi_open(MPI_Comm comm, const char *name, const char *config, const char *const *settings,
 			     kedge_t **out);

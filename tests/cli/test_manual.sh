@@ -39,10 +39,23 @@ printed record_memory
 is "$(sed -n '/^SETTING/,/^Nobody/p' out | grep -c '^queue ')" 0 "queue among the settings that people set"
 is "$(sed -n '/^TUNING/,$p' out | grep -c '^queue ')" 1 "queue among those for tuning"
 
-# Every public function is described.
-sed -n 's/^KEDGE_API .*[ *]\(kedge_[a-z_]*\)(.*/\1/p' "$KEDGE_SOURCE/include/kedge/kedge.h" | sort -u >have
+# Every public function is in the NAME of one page and in its SYNOPSIS, as it is declared, and in the list of kedge(3).
+plain()
+{
+	tr '\n\t' '  ' | sed 's/  */ /g; s/; */;\n/g'
+}
+cat "$KEDGE_SOURCE/include/kedge/kedge.h" "$KEDGE_SOURCE/include/kedge/kedge_mpi.h" |
+	awk '/^KEDGE_API / { on = 1 } on { print } /;/ { on = 0 }' | plain | sed 's/^KEDGE_API //' | sort >declared
+[ "$(wc -l <declared)" -gt 30 ] || fail "hardly any functions"
+for page in "$man"/kedge_*.3; do
+	sed -n '/^\.SH SYNOPSIS/,/^\.fi/p' "$page" | sed '/^\./d; s/\\f[BIR]//g; /^#/d' | plain
+done | sort >described
+diff declared described >differ || fail "the pages of section 3 and the headers differ: $(cat differ)"
+sed 's/(\*[a-z]*)(.*//; s/(.*//; s/.*[ *]//' declared | sort >have
+sed -n '/^\.SH NAME/{n;s/ \\- .*//;p;}' "$man"/kedge_*.3 | sed 's/, /\n/g' | sort >told
+diff have told >differ || fail "the NAMEs of section 3 and the headers differ: $(cat differ)"
 while read -r name; do
-	grep -qF "$name(" "$man/kedge.3" || fail "kedge.3 does not describe $name"
+	grep -qF "\\fB$name\\fR()" "$man/kedge.3" || fail "kedge.3 does not list $name"
 done <have
 
 # Examples, as written.
@@ -54,9 +67,11 @@ for page in kedge.1 kedge-save.1; do
 done
 is "$(tail -n 1 out)" two "the last line of the example"
 
-# The program in kedge.3 compiles.
+# The programs in section 3 compile.
 if command -v cc >/dev/null; then
-	sed -n '/^\.SH EXAMPLES/,/^\.SH SEE/p' "$man/kedge.3" | sed -n '/^\.RS/,/^\.RE/{/^\./d;p;}' | sed 's/\\-/-/g; s/\\e/\\/g' >loop.c
-	grep -q kedge_restart loop.c || fail "no program in kedge.3"
-	cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I "$KEDGE_SOURCE/include" loop.c || fail "the program in kedge.3 does not compile"
+	for page in "$man"/*.3; do
+		sed -n '/^\.SH EXAMPLES/,/^\.SH SEE/p' "$page" | sed -n '/^\.RS/,/^\.RE/{/^\./d;p;}' | sed 's/\\-/-/g; s/\\e/\\/g' >example.c
+		grep -q '#include <kedge/kedge.h>' example.c || fail "no program in $page"
+		cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I "$KEDGE_SOURCE/include" example.c || fail "the program in $page does not compile"
+	done
 fi
