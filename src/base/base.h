@@ -302,15 +302,15 @@ struct kedge__setting {
 
 int kedge__settings_init(const struct kedge__setting *table, size_t n, void *settings, struct kedge__error *err); /* presets */
 void kedge__settings_done(const struct kedge__setting *table, size_t n, void *settings);
-/* A misspelt key: KEDGE_E_CONFIG with file, line and the nearest right name. Sections are not allowed but [kedge].
- * After an error in the middle the lines before it have been taken. */
+/* An unknown key: KEDGE_E_CONFIG with file, line and the most similar key. The only section is [kedge]. After an error the
+ * settings of the lines before it have been changed. */
 int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void *settings, const char *path, struct kedge__error *err);
-/* KEDGE_* variables. Those in IGNORED (NULL-terminated; e.g. "KEDGE_CONFIG") are not settings, nor are KEDGE_FAULT and what package
- * managers set (KEDGE_ROOT, _DIR, _HOME, _PREFIX). An unknown one that is nearly a setting is an error, any other is logged. */
+/* KEDGE_* variables. Not settings are those in IGNORED (NULL-terminated; such as "KEDGE_CONFIG"), KEDGE_FAULT, and those that
+ * package managers set (KEDGE_ROOT, _DIR, _HOME, _PREFIX). An unknown one that is almost a setting is an error, any other is logged. */
 int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void *settings, const char *const *ignored, struct kedge__error *err);
 /* ORIGIN is for the message: "--set", "kedge_open". */
 int kedge__settings_set(const struct kedge__setting *table, size_t n, void *settings, const char *key, const char *value, const char *origin, struct kedge__error *err);
-/* The value as it would be written; the caller's to free; NULL when out of memory. */
+/* The value as it would be written in a file. The caller frees it. NULL if out of memory. */
 char *kedge__settings_format(const struct kedge__setting *setting, const void *settings);
 int kedge__size_parse(const char *text, uint64_t *bytes); /* 0 or KEDGE_E_ARG */
 /* The nearest of N words by edit distance, or NULL if none is near. */

@@ -32,7 +32,7 @@ int kedge__size_parse(const char *text, uint64_t *bytes)
 	char *end;
 	int shift;
 
-	/* strtoull() would take a sign, and make a large number of a negative one. */
+	/* strtoull() would accept a sign, and turn a negative number into a large one. */
 	if (!isdigit((unsigned char)*text))
 		return KEDGE_E_ARG;
 	errno = 0;
@@ -59,7 +59,7 @@ static void size_format(uint64_t bytes, char *text, size_t room)
 	snprintf(text, room, "%llu%.*s", (unsigned long long)bytes, unit ? 1 : 0, unit ? &"kMGT"[unit - 1] : "");
 }
 
-/* Numbers in files are written with a point, whatever locale the application runs in. */
+/* Numbers in files have a decimal point, whatever the locale of the application. */
 static double real_read(const char *text, char **end)
 {
 	locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -164,7 +164,7 @@ static int parse_real(const struct kedge__setting *s, void *field, const char *t
 	double value = 0;
 	char *end = NULL;
 
-	/* The set of characters keeps out what else strtod() reads: hexadecimal, infinity, nan, leading space. */
+	/* These characters exclude other things that strtod() accepts: hexadecimal, infinity, nan, leading space. */
 	if (*text && !text[strspn(text, "0123456789.eE+-")])
 		value = real_read(text, &end);
 	if (!end || end == text || *end || !isfinite(value) || !in_bounds(s, value))

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* On failure the old value stands and ERR says what is allowed, without naming the place the value comes from. */
+/* On failure the old value stays, and ERR says what is allowed, but not where the value came from. */
 int kedge__setting_parse(const struct kedge__setting *setting, void *settings, const char *text,
 			 struct kedge__error *err);
 

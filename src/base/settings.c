@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define ENV_PREFIX     "KEDGE_"
-#define FILE_BYTES_MAX ((size_t)1 << 20) /* what is larger is not a configuration */
+#define FILE_BYTES_MAX ((size_t)1 << 20) /* a larger file is not a configuration */
 
 /* The table and the struct that it describes, as one argument. */
 struct target {
@@ -57,7 +57,7 @@ static const struct kedge__setting *find(const struct target *t, const char *key
 	return NULL;
 }
 
-/* *NEAREST is the key that was meant, or NULL if there is no telling. */
+/* *NEAREST becomes the key that was probably meant, or NULL if none is similar. */
 static int find_nearest(const struct target *t, const char *key, const char **nearest)
 {
 	const char **keys = kedge__reallocarray(NULL, t->n, sizeof(*keys));
@@ -83,7 +83,7 @@ static int fail_unknown(const struct target *t, const char *key, struct kedge__e
 	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "unknown key \"%s\"", key);
 }
 
-/* Without the place in its error. */
+/* The error does not name the place: the caller does. */
 static int set_value(const struct target *t, const char *key, const char *value, struct kedge__error *err)
 {
 	const struct kedge__setting *setting = find(t, key);
@@ -118,9 +118,8 @@ static void fail_line(struct source *s, const char *text)
 }
 
 /*
- * inih has a buffer of ROOM bytes for a line, and takes what does not fit for the next line: such lines are refused
- * here. It takes an indented line for one more value of the key above: indentation is removed here, as it means
- * nothing.
+ * inih has a buffer of ROOM bytes per line and would take the rest of a longer line for the next one, so such lines are
+ * refused here. It would take an indented line for another value of the key above, so indentation is removed here.
  */
 static char *read_line(char *line, int room, void *source)
 {
@@ -157,7 +156,7 @@ static int take_value(void *source, const char *section, const char *key, const 
 					   section);
 		return 0;
 	}
-	/* No value at all comes only where the process has told inih to allow it. */
+	/* There is no value at all only if the process has configured inih to allow that. */
 	s->code = set_value(&s->target, key, value ? value : "", s->err);
 	if (s->code)
 		kedge__error_prefix(s->err, "%s:%d", s->path, s->line);
@@ -168,10 +167,10 @@ static int parse_source(struct source *s)
 {
 	int first = ini_parse_stream(read_line, s, take_value, s);
 
-	/* Only where the process lets inih use the heap. */
+	/* Only if the process lets inih use the heap. */
 	if (first < 0)
 		return kedge__error_nomem(s->err);
-	/* inih goes on after a line it cannot read and names the first one. */
+	/* inih continues after a line that it cannot read, and returns the number of the first one. */
 	if (first > 0 && (!s->code || first < s->line)) {
 		s->line = first;
 		fail_line(s, "not of the form key = value");
@@ -179,7 +178,7 @@ static int parse_source(struct source *s)
 	return s->code;
 }
 
-/* All of FD, with a newline at its end; *BYTES counts it. */
+/* Read all of FD and append a newline, which *BYTES includes. */
 static int read_all(int fd, const char *path, char **text, size_t *bytes, struct kedge__error *err)
 {
 	char *buffer = kedge__malloc(FILE_BYTES_MAX + 1);
@@ -239,8 +238,8 @@ static bool is_one_of(const char *name, size_t length, const char *const *list)
 	return false;
 }
 
-/* Not settings: what tests use, and what CMake, Spack and environment modules set for every package that there is,
- * whatever our settings may be called one day. */
+/* Variables that are never settings, whatever ours will be called: one for tests, and those that CMake, Spack and
+ * environment modules set for every package. */
 static bool is_ignored(const char *name, size_t length, const char *const *ignored)
 {
 	static const char *const never[] = {"KEDGE_FAULT", "KEDGE_ROOT",   "KEDGE_DIR",
@@ -249,8 +248,8 @@ static bool is_ignored(const char *name, size_t length, const char *const *ignor
 	return is_one_of(name, length, never) || is_one_of(name, length, ignored);
 }
 
-/* NAME is the variable without its prefix. What looks like a slip in writing a setting is refused; with anything else
- * somebody else is meant. */
+/* NAME is the variable without its prefix. A name that looks like a misspelt setting is refused; any other probably
+ * belongs to another program. */
 static int judge_unknown(const struct target *t, const char *name, struct kedge__error *err)
 {
 	const char *nearest;
