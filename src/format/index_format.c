@@ -31,14 +31,14 @@ int kedge__index_header_decode(const void *data, size_t bytes, struct kedge__sto
 	const uint8_t *raw = data;
 
 	if (bytes < KEDGE__INDEX_HEADER_BYTES || memcmp(raw, magic, sizeof(magic)) != 0)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "not the index of a job");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "not an index of a Kedge job");
 	if (kedge__get64(raw + checked) != kedge__checksum(raw, checked))
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "index: checksum of its header does not match");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "index: the checksum of the header does not match");
 	if (kedge__get16(raw + 8) != KEDGE__FORMAT_MAJOR)
-		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "index of format %u.%u, this build reads %u.x",
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "index has format %u.%u, but this build reads %u.x",
 					kedge__get16(raw + 8), kedge__get16(raw + 10), KEDGE__FORMAT_MAJOR);
 	if (kedge__get32(raw + 12) != KEDGE__INDEX_HEADER_BYTES)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "index: wrong size of its header");
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "index: the header has the wrong size");
 	memcpy(id->at, raw + 16, sizeof(id->at));
 	return 0;
 }
@@ -59,7 +59,7 @@ int kedge__index_record_encode(const struct kedge__index_record *r, struct kedge
 	size_t start = out->count;
 
 	if (start < CHECKSUM_BYTES || (has_file && r->file.bytes > KEDGE__INDEX_MANIFEST_MAX))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "index: a record that cannot be written");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "index: a record has invalid fields");
 	kedge__wire_put32(&w, (uint32_t)(HEAD_BYTES + (has_file ? FILE_BYTES + r->file.bytes : 0) + CHECKSUM_BYTES));
 	kedge__wire_put16(&w, (uint16_t)r->kind);
 	kedge__wire_put16(&w, r->unswept ? FLAG_UNSWEPT : 0);
@@ -75,7 +75,7 @@ int kedge__index_record_encode(const struct kedge__index_record *r, struct kedge
 
 static int broken(struct kedge__error *err)
 {
-	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "index: a record is cut short or broken");
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "index: a record is cut short or malformed");
 }
 
 static int get_record(const uint8_t *raw, size_t length, struct kedge__index_record *r, struct kedge__error *err)
