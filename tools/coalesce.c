@@ -1,4 +1,4 @@
-/* kedge coalesce: a version takes in the versions that it depends on. */
+/* kedge coalesce: merges into a version those that it depends on. */
 #include "tool.h"
 
 struct coalesce {
@@ -6,7 +6,7 @@ struct coalesce {
 	struct kedge__place place;
 	const char *range;
 	uint64_t from, to; /* KEDGE__NO_VERSION: not given */
-	bool complete, keep_old;
+	bool self_contained, keep_old;
 };
 
 static bool parse_version(const char *text, size_t length, uint64_t *version)
@@ -37,21 +37,23 @@ static int parse_range(struct coalesce *c)
 	else
 		ok = parse_version(c->range, strlen(c->range), &c->to);
 	if (!ok)
-		return kedge__usage_error(&c->usage, "-v wants TO or FROM..TO with FROM below TO, not '%s'", c->range);
-	if (dots && c->complete)
-		return kedge__usage_error(&c->usage, "--complete takes in all versions; it cannot go with FROM");
+		return kedge__usage_error(&c->usage, "-v must be TO, or FROM..TO with FROM below TO, not '%s'",
+					  c->range);
+	if (dots && c->self_contained)
+		return kedge__usage_error(&c->usage,
+					  "--self-contained merges all versions and cannot be combined with FROM");
 	return 0;
 }
 
-/* Without FROM and --complete: everything since the oldest version that TO needs, which stays its base. */
+/* Without FROM and --self-contained: all but the oldest version that TO needs. */
 static int choose_from(struct coalesce *c, uint64_t *from)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	uint64_t *list;
 	size_t n;
 
-	if (c->complete || c->from != KEDGE__NO_VERSION) {
-		*from = c->complete ? 0 : c->from;
+	if (c->self_contained || c->from != KEDGE__NO_VERSION) {
+		*from = c->self_contained ? 0 : c->from;
 		return 0;
 	}
 	if (kedge__catalog_closure(c->place.levels[0], c->to, &list, &n, &err) != 0)
@@ -69,7 +71,8 @@ static void print_result(const struct coalesce *c, uint64_t from, const struct k
 
 	if (!c->place.json) {
 		if (!c->place.quiet)
-			printf("version %llu of %s: %s removed, %zu kept because others need them; the store went from "
+			printf("version %llu of %s: %s removed, %zu kept because others need them; store size changed "
+			       "from "
 			       "%s to %s\n",
 			       (unsigned long long)c->to, c->place.name,
 			       kedge__text_count(r->versions_removed, "version", "versions", d),
@@ -81,7 +84,7 @@ static void print_result(const struct coalesce *c, uint64_t from, const struct k
 	kedge__json_text(o, "name", c->place.name);
 	kedge__json_uint(o, "version", c->to);
 	kedge__json_uint(o, "from", from);
-	kedge__json_bool(o, "complete", c->complete);
+	kedge__json_bool(o, "self_contained", c->self_contained);
 	kedge__json_uint(o, "bytes_before", r->bytes_before);
 	kedge__json_uint(o, "bytes_after", r->bytes_after);
 	kedge__json_uint(o, "versions_removed", r->versions_removed);
@@ -143,10 +146,12 @@ int kedge__tool_coalesce(int argc, char **argv)
 	    KEDGE__OPTION_STORE(&c.place.store),
 	    KEDGE__OPTION_NAME(&c.place.name),
 	    {"version", 'v', KEDGE__OPTION_TEXT, &c.range, "[FROM..]TO",
-	     "TO takes in the versions from FROM on (default for TO: the newest;\nfor FROM: the second oldest that TO "
-	     "needs, so that one base is left)"},
-	    {"complete", 0, KEDGE__OPTION_FLAG, &c.complete, NULL, "TO takes in all versions and stands alone"},
-	    {"keep-old", 0, KEDGE__OPTION_FLAG, &c.keep_old, NULL, "do not remove the versions taken in"},
+	     "merge the versions from FROM on into TO (default for TO: the newest;\nfor FROM: the second oldest that "
+	     "TO "
+	     "needs, so that TO still needs the oldest)"},
+	    {"self-contained", 0, KEDGE__OPTION_FLAG, &c.self_contained, NULL,
+	     "merge all versions that TO needs, so that it needs none"},
+	    {"keep-old", 0, KEDGE__OPTION_FLAG, &c.keep_old, NULL, "do not remove the versions that were merged"},
 	    KEDGE__OPTION_SET(&c.place.sets),
 	    KEDGE__OPTION_JSON(&c.place.json),
 	    KEDGE__OPTION_QUIET(&c.place.quiet),
@@ -155,13 +160,14 @@ int kedge__tool_coalesce(int argc, char **argv)
 
 	c.usage = (struct kedge__usage){
 	    .command = "kedge coalesce",
-	    .about = "Rewrites version TO of NAME so that it no longer needs the versions from FROM up to it, and "
-		     "removes those\n"
-		     "that no other version needs. The old form stays valid until the new one is complete. Safe beside "
-		     "a job.",
+	    .about =
+		"Rewrites version TO of NAME so that it no longer needs the versions from FROM up to it, and "
+		"removes those\n"
+		"that no other version needs. The old form stays valid until the new one is durable. Safe while a job\n"
+		"is running.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge coalesce -s store -n job --complete",
+	    .example = "kedge coalesce -s store -n job --self-contained",
 	};
 	if (kedge__options_parse(&c.usage, argc, argv, &first, &status))
 		status = coalesce(&c);

@@ -169,14 +169,14 @@ static int diff_open(struct kedge__diff_tool *d)
 	if (status)
 		return status;
 	if (d->rank == UINT64_MAX && a->set.ranks != b->set.ranks) {
-		kedge__tool_say(d->usage.command,
-				"cannot compare: version %llu has %u ranks, version %llu has %u; --rank R compares one",
-				(unsigned long long)d->a, a->set.ranks, (unsigned long long)d->b, b->set.ranks);
+		kedge__tool_say(
+		    d->usage.command,
+		    "cannot compare: version %llu has %u ranks, version %llu has %u; use --rank R to compare one",
+		    (unsigned long long)d->a, a->set.ranks, (unsigned long long)d->b, b->set.ranks);
 		return KEDGE__EXIT_FAILURE;
 	}
 	if (d->rank != UINT64_MAX && d->rank >= KEDGE__MIN(a->set.ranks, b->set.ranks)) {
-		kedge__tool_say(d->usage.command, "there is no rank %llu in both versions",
-				(unsigned long long)d->rank);
+		kedge__tool_say(d->usage.command, "rank %llu is not in both versions", (unsigned long long)d->rank);
 		return KEDGE__EXIT_NOTFOUND;
 	}
 	if (kedge__tool_pool(&d->place.settings, &d->pool, &err) != 0)
@@ -219,31 +219,31 @@ int kedge__tool_diff(int argc, char **argv)
 	    KEDGE__OPTION_NAME(&d.place.name),
 	    {"rank", 0, KEDGE__OPTION_UINT, &d.rank, "R", "only this rank (default: all)"},
 	    {"all", 'a', KEDGE__OPTION_FLAG, &d.all_ranges, NULL,
-	     "list all ranges (default: 20 a region; JSON always has all)"},
-	    {"svg", 0, KEDGE__OPTION_TEXT, &d.svg, "FILE", "draw a heat map of where in each region the change is"},
-	    {"exit-code", 0, KEDGE__OPTION_FLAG, &d.exit_code, NULL, "exit code 1 if anything differs"},
+	     "list all ranges (default: 20 per region; JSON always has all)"},
+	    {"svg", 0, KEDGE__OPTION_TEXT, &d.svg, "FILE", "draw a heat map of the changes in each region"},
+	    {"exit-code", 0, KEDGE__OPTION_FLAG, &d.exit_code, NULL, "exit with 1 if anything differs"},
 	    KEDGE__OPTION_L2(&d.place.l2),
 	    KEDGE__OPTION_SET(&d.place.sets),
 	    KEDGE__OPTION_JSON(&d.place.json),
-	    {"quiet", 'q', KEDGE__OPTION_FLAG, &d.place.quiet, NULL, "print nothing; for --exit-code and --svg"},
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &d.place.quiet, NULL, "print nothing; use with --exit-code or --svg"},
 	};
 	int first, status;
 
 	d.usage = (struct kedge__usage){
 	    .command = "kedge diff",
 	    .operands = "A B",
-	    .about = "Compares versions A and B of NAME: which byte ranges of which region differ, exact to the byte. "
-		     "Only what\n"
-		     "the two do not share is read.",
+	    .about = "Compares versions A and B of NAME and lists the byte ranges that differ in each region, exact to "
+		     "the byte.\n"
+		     "Reads only what the two do not share.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge diff -s store -n job 1 2 --svg change.svg",
 	};
 	if (kedge__options_parse(&d.usage, argc, argv, &first, &status)) {
 		if (argc - first != 2)
-			status = kedge__usage_error(&d.usage, "two versions are needed");
+			status = kedge__usage_error(&d.usage, "two version numbers are required");
 		else if (!parse_version(argv[first], &d.a) || !parse_version(argv[first + 1], &d.b))
-			status = kedge__usage_error(&d.usage, "'%s %s' are not two version numbers", argv[first],
+			status = kedge__usage_error(&d.usage, "'%s %s': two version numbers are required", argv[first],
 						    argv[first + 1]);
 		else
 			status = diff(&d);

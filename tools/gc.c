@@ -32,18 +32,17 @@ static void print_text(const struct gc *g, const struct kedge__gc_report *r)
 {
 	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], c[KEDGE__TEXT_ROOM];
 
-	printf("%s%s removed", g->dry_run ? "would be done: " : "",
-	       kedge__text_count(r->removed, "version", "versions", a));
+	printf("%s%s removed", g->dry_run ? "dry run: " : "", kedge__text_count(r->removed, "version", "versions", a));
 	for (size_t i = 0; i < r->removed; i++)
 		printf("%s %llu", i ? "," : ":", (unsigned long long)r->removed_versions[i]);
-	printf("; %zu kept, %zu more because those need them; %s of crashes removed; %s freed\n", r->kept,
+	printf("; %zu kept, and %zu more that these need; %s of crashes removed; %s freed\n", r->kept,
 	       r->kept_for_lineage, kedge__text_count(r->leftovers, "leftover", "leftovers", c),
 	       kedge__text_bytes(r->bytes_freed, b));
 	if (r->unusable)
-		printf("%s left alone and not counted: not what was saved, or not all there\n",
+		printf("%s damaged or incomplete: left in place, and not counted\n",
 		       kedge__text_count(r->unusable, "version is", "versions are", a));
 	if (g->quick && r->removed)
-		printf("nothing was proved (--quick): what is kept has not been read\n");
+		printf("--quick: the versions that were kept have not been read; 'kedge verify' checks them\n");
 }
 
 static int gc(struct gc *g)
@@ -76,9 +75,9 @@ int kedge__tool_gc(int argc, char **argv)
 	    KEDGE__OPTION_STORE(&g.place.store),
 	    KEDGE__OPTION_NAME(&g.place.name),
 	    {"keep", 'k', KEDGE__OPTION_UINT, &g.keep, "K",
-	     "how many of the newest complete versions to keep, 1 or more"},
-	    {"dry-run", 0, KEDGE__OPTION_FLAG, &g.dry_run, NULL, "only say what would be removed"},
-	    {"quick", 0, KEDGE__OPTION_FLAG, &g.quick, NULL, "do not prove what is kept before others are removed"},
+	     "how many of the newest intact versions to keep, at least 1"},
+	    {"dry-run", 0, KEDGE__OPTION_FLAG, &g.dry_run, NULL, "only print what would be removed"},
+	    {"quick", 0, KEDGE__OPTION_FLAG, &g.quick, NULL, "do not read the kept versions before removing others"},
 	    KEDGE__OPTION_SET(&g.place.sets),
 	    KEDGE__OPTION_JSON(&g.place.json),
 	    KEDGE__OPTION_QUIET(&g.place.quiet),
@@ -87,12 +86,12 @@ int kedge__tool_gc(int argc, char **argv)
 
 	g.usage = (struct kedge__usage){
 	    .command = "kedge gc",
-	    .about =
-		"Removes all but the newest K complete versions of NAME and the versions that those depend on, and "
-		"what\n"
-		"crashes left behind. What is kept is read first, and proved to be what was saved. Waits for readers "
-		"and for a checkpoint in progress; safe beside a running job.\n"
-		"'kedge coalesce' frees a version from those that it depends on.",
+	    .about = "Removes all versions of NAME except the newest K intact ones and the versions that these need, "
+		     "and any\n"
+		     "leftovers of crashes. Reads and checks the versions to keep before it removes others. Waits for "
+		     "readers\n"
+		     "and for a checkpoint in progress; safe while a job is running.\n"
+		     "Use 'kedge coalesce' to free a version from those that it depends on.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge gc -s store -n job --keep 3",

@@ -3,13 +3,12 @@
 
 static void print_all(void)
 {
-	puts(
-	    "usage: kedge SUBCOMMAND [OPTION]... [ARGUMENT]...\n\n"
-	    "Kedge keeps versions of a program's state, storing only what changed, and gives them back bit for bit.\n\n"
-	    "subcommands:");
+	puts("usage: kedge SUBCOMMAND [OPTION]... [ARGUMENT]...\n\n"
+	     "Kedge keeps versions of a program's state, stores only what changed, and restores them bit for bit.\n\n"
+	     "subcommands:");
 	for (size_t i = 0; i < kedge__tools_count; i++)
 		printf("  %-10s %s\n", kedge__tools[i].name, kedge__tools[i].summary);
-	puts("\n'kedge SUBCOMMAND --help' and kedge-SUBCOMMAND(1) describe each; kedge.conf(5) has the settings.\n\n"
+	puts("\nSee 'kedge SUBCOMMAND --help' and kedge-SUBCOMMAND(1) for each, and kedge.conf(5) for the settings.\n\n"
 	     "exit codes:");
 #define KEDGE__X(name, code, text) printf("  %d  %s\n", code, text);
 	KEDGE__EXITS(KEDGE__X)
@@ -31,7 +30,7 @@ int kedge__tool_help(int argc, char **argv)
 		return KEDGE__EXIT_OK;
 	}
 	if (argc - first > 1)
-		return kedge__usage_error(&usage, "one subcommand at a time");
+		return kedge__usage_error(&usage, "only one subcommand may be given");
 	ask[0] = argv[first];
 	return kedge__tool_dispatch("kedge", kedge__tools, kedge__tools_count, 2, ask);
 }

@@ -11,9 +11,9 @@ struct row {
 	const char *reducer;
 	double seconds;
 	size_t lineage;     /* versions that it needs, itself included */
-	const char *status; /* "complete", "abandoned", "damaged", "incomplete": a file or a parent is missing */
+	const char *status; /* "sealed", "abandoned", "damaged", or "incomplete": a file or a parent is missing */
 	char *problem;      /* owned, or NULL */
-	const char *why;    /* of the set; NULL: not told */
+	const char *why;    /* of the set; NULL: unknown */
 };
 
 struct ls {
@@ -60,7 +60,7 @@ static int list_names(struct ls *l)
 
 /* ------------------------------------------------------------------ versions */
 
-/* Cheap: is every segment there, with its size? `kedge verify` reads them. NULL, or what is wrong. */
+/* Cheap: does every segment exist, with its size? `kedge verify` reads them. NULL, or the problem. */
 static char *missing_part(const struct kedge__catalog *cat, const struct kedge__set *set)
 {
 	char *problem = NULL;
@@ -115,7 +115,7 @@ static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
 }
 
 /* Every version in the lineage of the row's has its files on this level; else the row says what is missing. */
-static bool whole_on(const struct ls *l, size_t level, struct row *row)
+static bool sealed_on(const struct ls *l, size_t level, struct row *row)
 {
 	const struct kedge__catalog *cat = l->place.levels[level];
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -147,21 +147,21 @@ static void row_status(const struct ls *l, struct row *row, const struct kedge__
 	}
 	if (!kedge__history_has(kedge__place_run(&l->place), &e->set)) {
 		row->status = "abandoned";
-		row->problem = kedge__strdup("the job went back behind it");
+		row->problem = kedge__strdup("the job restarted from an older version");
 		return;
 	}
 	for (size_t i = 0; i < l->place.level_count; i++) {
 		if (!kedge__catalog_find(l->place.levels[i], row->version))
 			continue;
-		if (whole_on(l, i, row)) {
-			row->status = "complete";
+		if (sealed_on(l, i, row)) {
+			row->status = "sealed";
 			return;
 		}
 	}
 	row->status = "incomplete";
 }
 
-/* What coalescing made of it on each level; the last level's reason holds those before it. */
+/* The form that coalescing gave it on each level; the last level's reason includes those before it. */
 static void row_forms(const struct ls *l, struct row *row, const struct kedge__set *first)
 {
 	for (size_t i = 0; i < l->place.level_count && i < 2; i++) {
@@ -172,7 +172,7 @@ static void row_forms(const struct ls *l, struct row *row, const struct kedge__s
 		if (e->set.why)
 			row->why = e->set.why;
 		if (e->set.reducer == KEDGE__REDUCER_MERGED)
-			row->form[i] = e->set.source_count ? "delta" : "complete";
+			row->form[i] = e->set.source_count ? "delta" : "self-contained";
 	}
 }
 
@@ -356,7 +356,7 @@ static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 		level_bytes(l, i, &stored, &record);
 	if (!l->place.json) {
 		print_table(rows, n, l->details);
-		printf("total: %s, of which %s are the hash record\n", kedge__text_bytes(stored + record, a),
+		printf("total: %s, of which %s for the hash record\n", kedge__text_bytes(stored + record, a),
 		       kedge__text_bytes(record, b));
 		return;
 	}
@@ -405,11 +405,11 @@ int kedge__tool_ls(int argc, char **argv)
 	    {"name", 'n', KEDGE__OPTION_TEXT, &l.place.name, "NAME",
 	     "list the versions of NAME (default: list the names)"},
 	    {"long", 'l', KEDGE__OPTION_FLAG, &l.details, NULL,
-	     "also new bytes, metadata, time, what is wrong with a version, and why it was taken then"},
+	     "also new bytes, metadata, blocked time, problems, and why each version was taken"},
 	    KEDGE__OPTION_L2(&l.place.l2),
 	    KEDGE__OPTION_SET(&l.place.sets),
 	    KEDGE__OPTION_JSON(&l.place.json),
-	    {"quiet", 'q', KEDGE__OPTION_FLAG, &l.place.quiet, NULL, "only the version numbers, one a line"},
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &l.place.quiet, NULL, "print version numbers only, one per line"},
 	};
 	int first, status;
 
@@ -417,9 +417,11 @@ int kedge__tool_ls(int argc, char **argv)
 	    .command = "kedge ls",
 	    .about =
 		"Lists the names in a store or, with -n, the versions of a name: time, ranks, reducer, bytes of the\n"
-		"regions and of the files, their ratio, parent, how many versions are needed to restore it, levels.\n"
-		"A version whose files are not all there, with their sizes, is incomplete; 'kedge verify' reads every "
-		"byte.",
+		"regions and of the files, their ratio, the parent, the number of versions needed to restore it, "
+		"levels.\n"
+		"A version is incomplete if a file that it needs is missing or has the wrong size; 'kedge verify' "
+		"reads\n"
+		"every byte.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge ls -s store -n job",

@@ -10,7 +10,7 @@ struct tool {
 	bool bars, json;
 };
 
-/* One level alone: what remains if only the top level is used. */
+/* One level: the plan that remains if only the top level is used. */
 static int top_only(const struct kedge__machine *m, struct kedge__sync_plan *out, struct kedge__error *err)
 {
 	const struct kedge__levels *all = &m->async.levels;
@@ -50,7 +50,7 @@ static void try_staging(const struct kedge__machine_text *text, double n, double
 	*best = n;
 }
 
-/* 0: not enough is known of staging nodes. */
+/* 0: not enough is known about staging nodes. */
 static double best_staging(const struct kedge__machine_text *text)
 {
 	double best = 0, value = 0, nodes, high;
@@ -67,7 +67,7 @@ static double best_staging(const struct kedge__machine_text *text)
 	return best;
 }
 
-/* Where everything but their number is said of staging nodes, the best number is taken. */
+/* If everything about staging nodes is known except their number, the best number is used. */
 static int choose_staging(struct kedge__machine_text *text, double *best, struct kedge__error *err)
 {
 	const char *values[KEDGE__MACHINE_KEY_COUNT] = {NULL};
@@ -175,7 +175,7 @@ static bool print_note(const struct kedge__levels *lv, const char *mode, double 
 	return reason == NULL;
 }
 
-/* Kedge copies to L2 in the background; where that is worse than L2 alone, the store had better be there. */
+/* Kedge copies to L2 in the background; if that is worse than L2 without L1, the store had better be there. */
 static void print_settings(const struct report *r)
 {
 	const struct kedge__async_plan *best = &r->plans.async;
@@ -348,7 +348,8 @@ static int sweep(struct tool *t, struct kedge__machine_text *text, struct kedge_
 	if (t->title == NULL && t->required != NULL)
 		s->title = "Bandwidth that an efficiency needs";
 	if (t->sweeps.count > 2)
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep is given %zu times: at most 2", t->sweeps.count);
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep is given %zu times; at most 2 are allowed",
+				      t->sweeps.count);
 	for (size_t i = 0; rc == 0 && i < t->sweeps.count; i++)
 		rc = kedge__sweep_parse(t->sweeps.at[i], NULL, &s->sweeps[s->sweep_count++], err);
 	if (rc == 0 && t->required != NULL)
@@ -384,8 +385,9 @@ static int plan(int argc, char **argv)
 	struct tool t = {
 	    .usage = {
 		.command = "kedge plan",
-		.about = "The best interval between checkpoints, how many of them go to a higher level, and what that\n"
-			 "costs. Numbers may have units: 29GB, 6.4GB/s, 13h, 3/d. Pieces for scripts: kedge plan\n"
+		.about = "Finds the best interval between checkpoints, how many of them go to a higher level, and what "
+			 "that\n"
+			 "costs. Numbers may have units: 29GB, 6.4GB/s, 13h, 3/d. For scripts there are kedge plan\n"
 			 "eval|best|coalesce|pccr|rex --help.",
 		.example = "kedge plan --nodes 1408 --size 29GB --l1-rate 400MB/s --pfs 6.4GB/s --mtbf 13h "
 			   "--shares 84%,16% --alpha 0.00184\n"
@@ -396,7 +398,7 @@ static int plan(int argc, char **argv)
 	     "a table over values of an option: A..B doubles, A..B:N has N points,\nA,B,C is a list; may be given "
 	     "twice"},
 	    {"required-bandwidth", 0, KEDGE__OPTION_TEXT, &t.required, "E,...",
-	     "the least pfs with which these efficiencies are reached"},
+	     "the lowest pfs that achieves these efficiencies"},
 	    {"svg", 0, KEDGE__OPTION_TEXT, &t.svg, "FILE", "draw the table"},
 	    {"bars", 0, KEDGE__OPTION_FLAG, &t.bars, NULL, "draw bars instead of lines"},
 	    {"title", 0, KEDGE__OPTION_TEXT, &t.title, "TEXT", "title of the drawing"},

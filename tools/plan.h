@@ -26,9 +26,9 @@ int kedge__plan_input_read(struct kedge__plan_input *in, struct kedge__machine_t
 /* Read and resolve at once. */
 int kedge__plan_input_resolve(struct kedge__plan_input *in, bool background, struct kedge__machine *out,
 			      struct kedge__error *err);
-/* A background copy that takes no time must be meant, not forgotten. */
+/* A background copy that takes no time must be intended, not an omission. */
 int kedge__plan_need_latency(const struct kedge__plan_input *in, const struct kedge__machine *m, struct kedge__error *err);
-/* A quantity of an option that is not a machine's: the error begins with its name. */
+/* The value of an option that does not belong to a machine: errors begin with its name. */
 int kedge__plan_quantity(enum kedge__quantity kind, const char *option, const char *text, double *out,
 			 struct kedge__error *err);
 int kedge__plan_count(const char *option, const char *text, uint64_t *out, struct kedge__error *err);
@@ -134,13 +134,13 @@ struct kedge__rex_input {
 
 #define KEDGE__REX_OPTIONS(in)                                                                                         \
 	{"preset", 0, KEDGE__OPTION_TEXT, &(in)->preset, "NAME",                                                       \
-	 "reading of what the paper leaves open: fit-a (default), fit-b, natural, v1, v3, v5, v8"},                    \
-	{"ic", 0, KEDGE__OPTION_TEXT, &(in)->ic, "X", "size of an L1 checkpoint, as part of a full one (default: 1/2)"},\
+	 "parameters that the paper leaves open: fit-a (default), fit-b, natural, v1, v3, v5, v8"},                    \
+	{"ic", 0, KEDGE__OPTION_TEXT, &(in)->ic, "X", "size of an L1 checkpoint / size of a full one (default: 1/2)"},\
 	{"ratio", 0, KEDGE__OPTION_TEXT, &(in)->ratio, "X", "raw / compressed size (default: 2)"},                     \
-	{"cores", 0, KEDGE__OPTION_TEXT, &(in)->cores, "N", "cores of a node (default: 4)"},                           \
-	{"bandwidth", 0, KEDGE__OPTION_TEXT, &(in)->bandwidth, "X", "network, as part of a whole link (default: 1)"},  \
+	{"cores", 0, KEDGE__OPTION_TEXT, &(in)->cores, "N", "cores per node (default: 4)"},                            \
+	{"bandwidth", 0, KEDGE__OPTION_TEXT, &(in)->bandwidth, "X", "network bandwidth / that of a link (default: 1)"},\
 	{"mtbf", 0, KEDGE__OPTION_TEXT, &(in)->mtbf, "TIME", "mean time between failures (default: 10000s)"},          \
-	{"permanent", 0, KEDGE__OPTION_TEXT, &(in)->permanent, "X", "part of the failures that needs L2 (default: 16%)"},\
+	{"permanent", 0, KEDGE__OPTION_TEXT, &(in)->permanent, "X", "share of failures that need L2 (default: 16%)"},\
 	{"work", 0, KEDGE__OPTION_TEXT, &(in)->work, "TIME", "computation of the job (default: the preset's)"},        \
 	{"l1-interval", 0, KEDGE__OPTION_TEXT, &(in)->interval, "TIME",                                                \
 	 "L1 interval of a full checkpoint (default: the preset's)"}

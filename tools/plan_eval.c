@@ -124,7 +124,7 @@ static int eval_sync(struct eval *e, struct kedge__error *err)
 	int rc = kedge__plan_quantity(KEDGE__QUANTITY_SECONDS, "interval", e->interval, &p.interval, err);
 
 	if (rc == 0 && (e->segments != NULL || e->incomplete != NULL))
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--segments and --incomplete are for --mode async");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--segments and --incomplete need --mode async");
 	if (rc == 0)
 		rc = kedge__plan_counts(e->counts, e->machine.async.levels.count, p.counts, err);
 	if (rc == 0)
@@ -145,7 +145,7 @@ static int eval_async(struct eval *e, struct kedge__error *err)
 	if (rc == 0 && lower > 0)
 		rc = kedge__plan_counts(e->counts, lower, p.counts, err);
 	if (rc == 0 && lower <= 0 && e->counts != NULL)
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--counts is for --mode sync, or for three levels and more");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--counts needs --mode sync, or at least three levels");
 	if (rc == 0 && e->incomplete != NULL)
 		rc = kedge__plan_count("incomplete", e->incomplete, &p.incomplete, err);
 	else if (rc == 0)
@@ -198,19 +198,19 @@ static int run(struct eval *e, bool search, int argc, char **argv)
 
 int kedge__plan_eval(int argc, char **argv)
 {
-	struct eval e = {.usage = {.command = "kedge plan eval",
-				   .about = "Expected time of one period, and efficiency, of a given plan.",
-				   .example =
-				       "kedge plan eval --mode sync --rates 1e-5,1e-6 --costs 60,600 --restarts 60,600 "
-				       "--counts 20,1 --interval 3600 --json"}};
+	struct eval e = {
+	    .usage = {.command = "kedge plan eval",
+		      .about = "Prints the expected time of one period and the efficiency of a given plan.",
+		      .example = "kedge plan eval --mode sync --rates 1e-5,1e-6 --costs 60,600 --restarts 60,600 "
+				 "--counts 20,1 --interval 3600 --json"}};
 	const struct kedge__option more[] = {
 	    MODE_OPTION(&e),
 	    {"interval", 0, KEDGE__OPTION_TEXT, &e.interval, "TIME", "computation between checkpoints"},
 	    {"counts", 0, KEDGE__OPTION_TEXT, &e.counts, "N,...",
 	     "checkpoints of each level between two of a higher one; 1 for the top level"},
-	    {"segments", 0, KEDGE__OPTION_TEXT, &e.segments, "N", "async: checkpoints of a period"},
+	    {"segments", 0, KEDGE__OPTION_TEXT, &e.segments, "N", "async: checkpoints per period"},
 	    {"incomplete", 0, KEDGE__OPTION_TEXT, &e.incomplete, "N",
-	     "async: segments until the copy is complete (default: from latency)"},
+	     "async: segments until the copy is finished (default: from latency)"},
 	    KEDGE__OPTION_JSON(&e.json),
 	};
 
@@ -221,7 +221,7 @@ int kedge__plan_eval(int argc, char **argv)
 int kedge__plan_best(int argc, char **argv)
 {
 	struct eval e = {.usage = {.command = "kedge plan best",
-				   .about = "The interval and the counts with the best efficiency.",
+				   .about = "Finds the interval and the counts with the best efficiency.",
 				   .example =
 				       "kedge plan best --mode async --rates 1e-5,1e-6 --costs 60 --restarts 60,600 "
 				       "--latency 600 --alpha 0.01 --json"}};
@@ -252,7 +252,7 @@ static int coalesce(const struct coalesce *c, struct kedge__error *err)
 	if (rc == 0)
 		rc = kedge__plan_quantity(KEDGE__QUANTITY_SECONDS, "mtbf", c->mtbf, &mtbf, err);
 	if (rc == 0 && !(mtbf > 0))
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--mtbf is 0");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--mtbf must be greater than 0");
 	if (rc != 0)
 		return rc;
 	n = kedge__rex_coalesce(full, cost, restore, interval, mtbf);
@@ -283,7 +283,7 @@ int kedge__plan_coalesce(int argc, char **argv)
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge plan coalesce",
-	    .about = "After how many deltas a full L2 checkpoint pays (REX, section 3.4).",
+	    .about = "Prints after how many deltas a full L2 checkpoint pays off (REX, section 3.4).",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge plan coalesce --full 60 --delta-cost 30 --delta-restore 15 --interval 854 --mtbf 10000"};

@@ -30,20 +30,20 @@ void kedge__plan_input_init(struct kedge__plan_input *in, const struct kedge__op
 	add(in, (struct kedge__option){"machine", 'm', KEDGE__OPTION_TEXT, &in->machine, "FILE",
 				       "machine file, or the name of one that is installed"});
 	add(in, (struct kedge__option){"from", 0, KEDGE__OPTION_TEXT, &in->from, "STORE",
-				       "costs as earlier runs measured them"});
+				       "costs measured by earlier runs in this store"});
 	add(in, (struct kedge__option){"from-l2", 0, KEDGE__OPTION_TEXT, &in->from_l2, "STORE",
-				       "the store on L2 that they were copied to"});
+				       "the L2 store that their versions were copied to"});
 	add(in, (struct kedge__option){"name", 'n', KEDGE__OPTION_TEXT, &in->from_name, "NAME",
 				       "job in STORE (default: the only one)"});
 	add(in, (struct kedge__option){"log", 0, KEDGE__OPTION_TEXT, &in->log, "FILE",
-				       "failure rates from a log: a line a failure, its time and its level"});
+				       "failure rates from a log: one line per failure, with its time and level"});
 	for (int k = 0; k < KEDGE__MACHINE_KEY_COUNT; k++)
 		add_machine_key(in, k);
 	for (size_t i = 0; i < count; i++)
 		add(in, more[i]);
 }
 
-/* Where this command lies, in SELF; "" if that cannot be found out. A chroot may have no /proc. */
+/* The path of this command, in SELF; "" if it cannot be determined. A chroot may have no /proc. */
 static void find_self(char self[PATH_MAX])
 {
 	const char *started = (const char *)getauxval(AT_EXECFN);
@@ -136,7 +136,7 @@ static int apply_log(struct kedge__plan_input *in, struct kedge__machine_text *t
 	for (size_t i = 0; i < KEDGE__COUNT(rivals); i++)
 		if (in->flags[rivals[i]] != NULL)
 			return kedge__error_set(err, KEDGE_E_ARG, 0,
-						"--log and --%s are both given: each says what the failure rates are",
+						"--log and --%s both set the failure rates; give only one of them",
 						in->names[rivals[i]]);
 	rc = kedge__failure_trace_load(in->log, KEDGE__PLAN_LEVELS, &trace, &n, &span, err);
 	if (rc != 0)
@@ -147,7 +147,7 @@ static int apply_log(struct kedge__plan_input *in, struct kedge__machine_text *t
 	}
 	kedge__free(trace);
 	if (levels == 0)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "%s: no failure in it", in->log);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "%s: contains no failure", in->log);
 	for (int i = 0; i < levels; i++)
 		at += (size_t)snprintf(rates + at, sizeof(rates) - at, "%s%.17g", i > 0 ? "," : "", count[i] / span);
 	values[KEDGE__MACHINE_RATES] = rates;
@@ -167,7 +167,7 @@ int kedge__plan_input_read(struct kedge__plan_input *in, struct kedge__machine_t
 	if (rc == 0 && in->log != NULL)
 		rc = apply_log(in, text, err);
 	if (rc == 0 && in->from == NULL && (in->from_name != NULL || in->from_l2 != NULL))
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--name and --from-l2 go with --from, which is not given");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--name and --from-l2 need --from");
 	if (rc == 0)
 		rc = kedge__machine_text_override(text, in->flags, err);
 	if (rc != 0)
@@ -245,9 +245,9 @@ int kedge__plan_counts(const char *text, int n, uint64_t *out, struct kedge__err
 int kedge__plan_mode(const char *text, bool *background, struct kedge__error *err)
 {
 	if (text == NULL)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--mode is missing: sync or async");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--mode is missing: give sync or async");
 	if (strcmp(text, "sync") != 0 && strcmp(text, "async") != 0)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--mode '%s': sync or async", text);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--mode must be sync or async, not '%s'", text);
 	*background = text[0] == 'a';
 	return 0;
 }
@@ -259,5 +259,5 @@ int kedge__plan_need_latency(const struct kedge__plan_input *in, const struct ke
 		return 0;
 	return kedge__error_set(
 	    err, KEDGE_E_ARG, 0,
-	    "--latency is missing: how long a copy to the top level takes (its cost is not given either)");
+	    "--latency is missing: give the time of a copy to the top level, or its cost with --costs");
 }

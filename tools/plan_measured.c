@@ -24,10 +24,9 @@ static int choose_name(const char *store, const char *name, char **out, struct k
 	if (n == 1)
 		rc = *out != NULL ? 0 : kedge__error_nomem(err);
 	else if (n == 0)
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s holds no job", store);
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s contains no job", store);
 	else
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "%s holds %zu jobs: --name says which one is meant", store,
-				      n);
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "%s contains %zu jobs; choose one with --name", store, n);
 	kedge__fs_list_free(names, n);
 	return rc;
 }
@@ -46,7 +45,7 @@ static void measure_set(const struct kedge__set *set, struct kedge__measured *m)
 	m->size += ((double)largest - m->size) / (double)m->sets;
 }
 
-/* A manifest on L2 carries the time of the checkpoint; its file has the time when the copy was complete. */
+/* A manifest on L2 carries the time of the checkpoint; its file has the time when the copy was finished. */
 static void measure_copy(const char *l2, const char *name, const struct kedge__set *set, struct kedge__measured *m)
 {
 	char *leaf = kedge__set_file_name(set->version);
@@ -102,11 +101,12 @@ int kedge__plan_measure(const char *store, const char *l2, const char *name, str
 		return rc;
 	rc = measure_level(store, job, false, &m, err);
 	if (rc == 0 && m.sets == 0)
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s: no set of '%s' says how long it took", store, job);
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s: no version of '%s' has a recorded time", store,
+				      job);
 	if (rc == 0 && l2 != NULL)
 		rc = measure_level(l2, job, true, &m, err);
 	if (rc == 0 && l2 != NULL && m.copies == 0)
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s: no set of '%s' says how long its copy took", l2,
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s: no version of '%s' has a recorded copy time", l2,
 				      job);
 	kedge__free(job);
 	if (rc == 0)

@@ -167,7 +167,7 @@ static int run(struct tool *t, struct kedge__error *err)
 	if (rc == 0 && t->sweeps.count > 0) {
 		rc = kedge__sweep_parse(t->sweeps.at[0], other, &s, err);
 		if (rc == 0 && (t->sweeps.count > 1 || strcmp(s.name, "processes") != 0))
-			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep here is of processes, once");
+			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "only one --sweep, of processes, is allowed here");
 		return rc != 0 ? rc : sweep(in, &s, t->svg, t->json, err);
 	}
 	if (rc == 0 && t->svg != NULL)
@@ -192,7 +192,8 @@ int kedge__plan_pccr(int argc, char **argv)
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge plan pccr",
-	    .about = "Time of a checkpoint with and without compression when many processes share a file system.",
+	    .about =
+		"Prints the time of a checkpoint with and without compression if many processes share a file system.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge plan pccr --size 500MB --collect 0.5 --compress 10 --compress-pipelined 2 --fs-bandwidth "

@@ -48,7 +48,7 @@ static void print_best(const struct kedge__rex *rex)
 	       "restart; a full one %.4g s\n",
 	       c.interval, c.snapshot, c.period, c.delta, c.delta_restore, c.full);
 	if (c.deltas == UINT64_MAX)
-		printf("never a full L2 checkpoint but the first\n");
+		printf("no full L2 checkpoint except the first\n");
 	else
 		printf("a full L2 checkpoint after %llu deltas\n", (unsigned long long)c.deltas);
 	printf("Table 1 of the paper says %d\n", kedge__rex_table_lookup(rex->ic, rex->ratio));
@@ -139,7 +139,7 @@ static int curves(const struct kedge__rex *rex, const struct kedge__sweep *s, co
 		  struct kedge__error *err)
 {
 	double x[MOST_CHI], y[KEDGE__CHART_SERIES][MOST_CHI];
-	struct kedge__chart c = {.title = "REX: run time against the distance of L2 checkpoints",
+	struct kedge__chart c = {.title = "REX: run time and the distance between L2 checkpoints",
 				 .x_label = "L1 checkpoints between two L2 checkpoints",
 				 .y_label = "run time / computation",
 				 .x = x,
@@ -191,11 +191,11 @@ static int run(struct tool *t, struct kedge__error *err)
 	int rc = kedge__rex_input_read(&t->in, &rex, err);
 
 	if (rc == 0 && t->sweeps.count > 1)
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep is allowed once here");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "only one --sweep is allowed here");
 	if (rc == 0 && t->sweeps.count == 1)
 		rc = kedge__sweep_parse(t->sweeps.at[0], other, &s, err);
 	if (rc == 0 && t->sweeps.count == 1 && parameter(&rex, s.name) == NULL)
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep %s: here it is of ic, ratio, cores or bandwidth",
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep %s: must be ic, ratio, cores or bandwidth here",
 				      s.name);
 	if (rc != 0)
 		return rc;
@@ -219,7 +219,7 @@ int kedge__plan_rex(int argc, char **argv)
 	struct tool t = {0};
 	const struct kedge__option options[] = {
 	    KEDGE__REX_OPTIONS(&t.in),
-	    {"table", 0, KEDGE__OPTION_FLAG, &t.table, NULL, "Table 1 of the paper, ours beside it"},
+	    {"table", 0, KEDGE__OPTION_FLAG, &t.table, NULL, "compare with Table 1 of the paper"},
 	    {"sweep", 0, KEDGE__OPTION_LIST, &t.sweeps, "KEY=VALUES",
 	     "curves for values of ic, ratio, cores or bandwidth"},
 	    {"svg", 0, KEDGE__OPTION_TEXT, &t.svg, "FILE", "draw the curves"},
@@ -227,7 +227,8 @@ int kedge__plan_rex(int argc, char **argv)
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge plan rex",
-	    .about = "How many L1 checkpoints of what changed to take before they are coalesced into an L2 one.",
+	    .about =
+		"Finds how many incremental L1 checkpoints to take before they are coalesced into an L2 checkpoint.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge plan rex --sweep cores=1,2,4,8 --svg cores.svg"};

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MOST_BANDWIDTH  1e18 /* bytes a second: more does not change any plan */
+#define MOST_BANDWIDTH  1e18 /* bytes per second: more does not change any plan */
 #define LEAST_BANDWIDTH 1e3
 
 static int unknown_key(const char *name, const char *const *other, struct kedge__error *err)
@@ -16,8 +16,8 @@ static int unknown_key(const char *name, const char *const *other, struct kedge_
 	for (; other != NULL && *other != NULL && n < KEDGE__COUNT(words); other++)
 		words[n++] = *other;
 	near = kedge__nearest_word(name, words, n);
-	return kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep %s: no such value%s%s%s", name, near ? "; is '" : "",
-				near ? near : "", near ? "' meant?" : "");
+	return kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep %s: no such option%s%s%s", name,
+				near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static int find_key(const char *name, const char *const *other, struct kedge__sweep *out, struct kedge__error *err)
@@ -60,14 +60,15 @@ static int fill_range(struct kedge__sweep *s, double a, double b, double n, stru
 	if (n == 0 && !(a > 0))
 		return kedge__error_set(
 		    err, KEDGE_E_ARG, 0,
-		    "--sweep %s begins at 0, which does not double: say how many points, as in 0..%g:11", s->name, b);
+		    "--sweep %s begins at 0, which cannot be doubled: give the number of points, as in 0..%g:11",
+		    s->name, b);
 	if (n == 0) {
 		for (double v = a; rc == 0 && v < b * (1 - 1e-9); v *= 2)
 			rc = push(s, v, err);
 		return rc != 0 ? rc : push(s, b, err);
 	}
 	if (n < 2 || n != floor(n))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep %s has %g points: a range has at least 2",
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--sweep %s has %g points; a range needs at least 2",
 					s->name, n);
 	for (double i = 0; rc == 0 && i < n; i++)
 		rc = push(s, i + 1 == n ? b : a > 0 ? a * pow(b / a, i / (n - 1)) : b * i / (n - 1), err);
@@ -244,7 +245,7 @@ static void results_done(struct results *r)
 static int results_add(struct results *r, size_t points, struct kedge__error *err, const char *label)
 {
 	if (r->count == KEDGE__CHART_SERIES)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "more than %d curves", KEDGE__CHART_SERIES);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "at most %d curves can be drawn", KEDGE__CHART_SERIES);
 	r->y[r->count] = kedge__calloc(points, sizeof(double));
 	if (r->y[r->count] == NULL)
 		return kedge__error_nomem(err);
@@ -502,17 +503,16 @@ static int required(const struct kedge__plan_sweep *s, struct results *r, json_t
 static int check(const struct kedge__plan_sweep *s, struct kedge__error *err)
 {
 	if (s->svg != NULL && s->sweep_count == 0)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--svg needs --sweep: a single plan is no curve");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--svg needs --sweep");
 	if (s->target_count > 0 && s->sweep_count > 1)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--required-bandwidth takes one --sweep");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--required-bandwidth allows only one --sweep");
 	for (size_t k = 0; k < s->sweep_count; k++)
 		if (s->target_count > 0 && s->sweeps[k].key == KEDGE__MACHINE_PFS)
 			return kedge__error_set(err, KEDGE_E_ARG, 0,
-						"--required-bandwidth looks for pfs itself: --sweep something else");
+						"--required-bandwidth varies pfs itself: --sweep another option");
 	for (size_t k = 0; k < s->target_count; k++)
 		if (!(s->targets[k] > 0 && s->targets[k] < 1))
-			return kedge__error_set(err, KEDGE_E_ARG, 0,
-						"--required-bandwidth %g: an efficiency lies between 0 and 1",
+			return kedge__error_set(err, KEDGE_E_ARG, 0, "--required-bandwidth %g: must be between 0 and 1",
 						s->targets[k]);
 	return 0;
 }

@@ -125,7 +125,7 @@ static int check_wanted(struct restore *r, struct kedge__error *err)
 		if (r->found[i])
 			continue;
 		r->output_failed = true;
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no region '%s' in it", r->wanted[i]);
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has no region '%s'", r->wanted[i]);
 	}
 	return 0;
 }
@@ -205,7 +205,7 @@ static int restore_ranks(struct restore *r, uint64_t version, uint32_t ranks, st
 
 	if (r->rank != UINT64_MAX && r->rank >= ranks) {
 		r->output_failed = true;
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has ranks 0 to %u only", ranks - 1);
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it only has ranks 0 to %u", ranks - 1);
 	}
 	memset(r->found, 0, r->wanted_count * sizeof(*r->found));
 	if (r->rank != UINT64_MAX)
@@ -225,7 +225,7 @@ static int restore_version(struct restore *r, uint64_t version, struct kedge__er
 	json_array_clear(r->regions);
 	if (!e) {
 		r->output_failed = true;
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no such version");
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "no such version");
 	}
 	if (e->problem.code)
 		return kedge__error_set(err, e->problem.code, 0, "%s", kedge__error_text(&e->problem));
@@ -240,7 +240,7 @@ static void pass_over(struct restore *r, uint64_t version, struct kedge__error *
 	kedge__json_text(o, "cause", kedge__error_text(err));
 	kedge__json_add(r->passed, o);
 	if (!r->place.quiet)
-		kedge__tool_say(r->usage.command, "note: version %llu is passed over: %s", (unsigned long long)version,
+		kedge__tool_say(r->usage.command, "note: skipping version %llu: %s", (unsigned long long)version,
 				kedge__error_text(err));
 	kedge__error_done(err);
 	*err = (struct kedge__error)KEDGE__ERROR_INIT;
@@ -271,7 +271,9 @@ static int restore_newest(struct restore *r)
 		pass_over(r, r->version, &err);
 		status = KEDGE__EXIT_DAMAGED;
 		if (n == 0)
-			kedge__tool_say(r->usage.command, "cannot restore %s: no version is intact", r->place.name);
+			kedge__tool_say(r->usage.command,
+					"cannot restore %s: no version is intact; 'kedge verify' shows what is damaged",
+					r->place.name);
 	}
 	kedge__free(versions);
 	return status;
@@ -356,7 +358,7 @@ static int check_usage(const struct restore *r)
 	else if (r->pages && !data)
 		status = kedge__usage_error(&r->usage, "--pages '%s' does not end in .idx", r->pages);
 	else if (r->pages && r->wanted_count)
-		status = kedge__usage_error(&r->usage, "--pages is about whole versions, not about regions");
+		status = kedge__usage_error(&r->usage, "--pages cannot be combined with names of regions");
 	kedge__free(data);
 	return status;
 }
@@ -367,14 +369,16 @@ int kedge__tool_restore(int argc, char **argv)
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&r.place.store),
 	    KEDGE__OPTION_NAME(&r.place.name),
-	    {"version", 'v', KEDGE__OPTION_VERSION, &r.version, "N", "which one (default: the newest that is intact)"},
-	    {"output", 'o', KEDGE__OPTION_TEXT, &r.dir, "DIR", "where the files go; made if it does not exist"},
+	    {"version", 'v', KEDGE__OPTION_VERSION, &r.version, "N",
+	     "the version to restore (default: the newest that is intact)"},
+	    {"output", 'o', KEDGE__OPTION_TEXT, &r.dir, "DIR",
+	     "the directory for the files; created if it does not exist"},
 	    {"rank", 0, KEDGE__OPTION_UINT, &r.rank, "R",
 	     "only this rank's files (default: all; DIR/rank-R/ if there are several)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &r.pages, "INDEX",
-	     "below DIR, the index of a page image, NAME.idx, with the data in NAME.pages (default: pages.idx)"},
+	     "name of a page image's index below DIR, NAME.idx; the data goes to NAME.pages (default: pages.idx)"},
 	    {"rate", 0, KEDGE__OPTION_SIZE, &r.rate, "BYTES",
-	     "read no more than that in a second (default: as fast as it goes)"},
+	     "read at most this many bytes per second (default: no limit)"},
 	    KEDGE__OPTION_L2(&r.place.l2),
 	    KEDGE__OPTION_SET(&r.place.sets),
 	    KEDGE__OPTION_JSON(&r.place.json),
@@ -386,9 +390,9 @@ int kedge__tool_restore(int argc, char **argv)
 	    .command = "kedge restore",
 	    .operands = "[REGION]...",
 	    .about =
-		"Gives the files of a version back, byte for byte, below DIR: all, or those of the regions named.\n"
+		"Restores the files of a version below DIR, byte for byte: all of them, or the regions named.\n"
 		"Everything is verified before the first file gets its name; existing files are replaced in one step.\n"
-		"Without -v a damaged version is passed over for the next older one, with a note.",
+		"Without -v, damaged versions are skipped, with a note, until an intact one is found.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge restore -s store -n job -o back\n"

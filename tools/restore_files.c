@@ -12,7 +12,8 @@ static int check_name(const char *region, struct kedge__error *err)
 
 		if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && memcmp(p, "..", 2) == 0))
 			return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
-						"region '%s' is no relative path: it could lead out of the directory",
+						"the name of region '%s' could lead out of the directory; restore the "
+						"other regions by naming them",
 						region);
 		if (p[n] == '\0')
 			return 0;
@@ -35,7 +36,7 @@ static int check_links(const char *path, size_t dir_length, struct kedge__error 
 		*p = '\0';
 		if (lstat(part, &st) == 0 && S_ISLNK(st.st_mode))
 			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0,
-					      "%s is a symbolic link: it could lead out of the directory", part);
+					      "%s is a symbolic link and could lead out of the directory", part);
 		*p = '/';
 	}
 	kedge__free(part);
@@ -74,7 +75,7 @@ static char *temporary_name(struct kedge__outputs *o, const char *folder)
 	return path;
 }
 
-/* Nobody else may read what was saved, unless the file that is replaced let them. */
+/* Nobody else may read the restored file, unless the file that it replaces allowed it. */
 static int create_file(struct kedge__output *out, struct kedge__error *err)
 {
 	struct stat old;

@@ -56,7 +56,8 @@ static int read_index(struct work *w, bool *image, struct kedge__restore_stats *
 		rc = kedge__page_places_take(words, bytes, &w->places, err);
 		*image = true;
 		if (rc == 0 && w->places.count * KEDGE__PAGE_BYTES != top_of(w)->regions[pages].bytes)
-			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: region '%s' has %llu bytes for %zu pages",
+			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					      "%s: region '%s' has %llu bytes, which does not match its %zu pages",
 					      top_of(w)->path, KEDGE__PAGES_REGION,
 					      (unsigned long long)top_of(w)->regions[pages].bytes, w->places.count);
 	}
@@ -71,7 +72,8 @@ static int add_output(const struct work *w, const char *name, size_t bytes, void
 
 	if (kedge__segment_find_region(top_of(w), name))
 		rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0,
-				      "file '%s' is in it too: give the pages another name with --pages", name);
+				      "the version also has a file '%s': give the page image another name with --pages",
+				      name);
 	if (rc == 0)
 		rc = kedge__outputs_add(w->r->outputs, w->r->folder, name, bytes, data, err);
 	if (rc)

@@ -1,4 +1,4 @@
-/* run: run a job to its end through failures. */
+/* run: run a job to completion despite failures. */
 #include "run.h"
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static double next_backoff(const struct kedge__run_loop *r)
 	uint64_t stuck = launches_without_progress(r);
 	double seconds = r->backoff;
 
-	/* What failed at once will probably fail at once again: leave more and more time for the cause to go away. */
+	/* A command that failed at once will probably do so again: leave more and more time for the cause to go away.
+	 */
 	for (uint64_t i = 1; i < stuck && seconds < BACKOFF_MOST; i++)
 		seconds *= 2;
 	return stuck > 1 ? fmin(seconds, fmax(BACKOFF_MOST, r->backoff)) : seconds;
@@ -126,10 +127,10 @@ static int run(struct kedge__run_loop *r, const char *journal)
 
 	name_run(r);
 	if (kedge__run_journal_open(&r->journal, journal, r->id, &err))
-		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot make the journal");
+		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot create the journal");
 	kedge__run_signals_init(r);
 	if (supervise(r, &err)) {
-		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot go on");
+		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot continue");
 		goto close_journal;
 	}
 	r->ended_ns = kedge__clock_wall_ns();
@@ -154,18 +155,20 @@ int kedge__tool_run(int argc, char **argv)
 	    {"backoff", 'b', KEDGE__OPTION_REAL, &r.backoff, "S",
 	     "seconds before a relaunch (default 1), doubled for each launch without a new version"},
 	    {"journal", 'j', KEDGE__OPTION_TEXT, &journal, "FILE",
-	     "keep the journal of events in FILE; where ranks run on several nodes, one that all of them reach"},
+	     "keep the journal of events in FILE; if ranks run on several nodes, FILE must be on a shared file system"},
 	    {"init", 0, KEDGE__OPTION_FLAG, &r.init, NULL,
-	     "let COMMAND make stores of directories that hold other things (the setting init)"},
+	     "let COMMAND create stores in directories that contain other files (the setting init)"},
 	    KEDGE__OPTION_QUIET(&r.quiet),
 	    KEDGE__OPTION_JSON(&r.json),
 	};
 	const struct kedge__usage usage = {
 	    .command = KEDGE__RUN_COMMAND,
 	    .operands = "COMMAND [ARG...]",
-	    .about = "Run COMMAND to its end through failures: when it dies, what it left behind is ended and it is\n"
-		     "launched again, to restart from its newest checkpoint. Signals are passed on; one that asks\n"
-		     "to stop ends the run. Ends with a summary; the exit code is that of the last launch.",
+	    .about =
+		"Runs COMMAND to completion despite failures: if it dies, its remaining processes are killed and it "
+		"is\n"
+		"launched again, to restart from its newest checkpoint. Signals are passed on; a signal that asks it\n"
+		"to stop ends the run. Prints a summary; the exit code is that of the last launch.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge run -- mpirun -n 4 ./heat2d --steps 2000\n"
@@ -177,9 +180,9 @@ int kedge__tool_run(int argc, char **argv)
 	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
 		return status;
 	if (first == argc)
-		return kedge__usage_error(&usage, "no command given");
+		return kedge__usage_error(&usage, "COMMAND is missing");
 	if (!(r.backoff >= 0 && r.backoff <= 86400))
-		return kedge__usage_error(&usage, "--backoff is a number of seconds from 0 to 86400");
+		return kedge__usage_error(&usage, "--backoff must be a number of seconds from 0 to 86400");
 	r.command = argv + first;
 	return run(&r, journal);
 }

@@ -97,7 +97,7 @@ _Noreturn static void become_command(const struct kedge__run_loop *r, int launch
 	int failed;
 
 	setpgid(0, 0);
-	/* A job must not live on without the one who would relaunch it: two of them would fight for the store. */
+	/* A job must not outlive the process that would relaunch it: two jobs would fight for the store. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(128 + SIGTERM);
@@ -129,7 +129,7 @@ static int start(struct kedge__run_loop *r, struct kedge__run_launch *launch, pi
 	int report[2];
 
 	if (pipe2(report, O_CLOEXEC))
-		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot make a pipe");
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot create a pipe");
 	fflush(NULL);
 	*child = fork();
 	if (*child < 0) {

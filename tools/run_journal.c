@@ -1,9 +1,9 @@
-/* run_journal: the file in which a job tells what it did (the lines are described in src/job/job.h). */
+/* run_journal: the file in which a job records what it did (src/job/job.h describes the lines). */
 #include "run.h"
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The command may change its directory: the path it is told is a whole one. NULL: no memory, or no current directory.
+/* The command may change its directory, so the path that it gets is absolute. NULL: no memory, or no current directory.
  */
 static char *absolute(const char *path)
 {
@@ -59,7 +59,7 @@ void kedge__run_journal_close(struct kedge__run_journal *j)
 	kedge__array_done(&j->checkpoints);
 }
 
-/* The job that an `open` line names; lines before any belong to a job without a name. NULL: no memory. */
+/* The job that an `open` line names; lines before the first belong to a job without a name. NULL: no memory. */
 static struct kedge__run_job *find_job(struct kedge__run_journal *j, const char *key)
 {
 	struct kedge__run_job job = {NULL, KEDGE__NO_VERSION};

@@ -1,4 +1,4 @@
-/* run_report: what a run came to, for people and for scripts. */
+/* run_report: the outcome of a run, for people and for scripts. */
 #include "run.h"
 #include <string.h>
 
@@ -27,7 +27,7 @@ static double lost_in(const struct kedge__run_launch *dead, const struct kedge__
 
 	if (!next)
 		return seconds_between(kept, dead->ended_ns);
-	if (!next->restarted) /* it began anew: all was lost */
+	if (!next->restarted) /* it started from scratch: everything was lost */
 		return seconds_between(dead->began_ns, next->began_ns);
 	return seconds_between(kept, next->restarted_ns ? next->restarted_ns : next->began_ns);
 }
@@ -40,7 +40,7 @@ double kedge__run_lost_seconds(const struct kedge__run_loop *r)
 		const struct kedge__run_launch *next = i + 1 < r->launches.count ? &r->launches.at[i + 1] : NULL;
 
 		if (!next && r->outcome == KEDGE__RUN_STOPPED)
-			break; /* a wish is not a failure */
+			break; /* a requested stop is not a failure */
 		if (r->launches.at[i].exit_code != 0 && !r->launches.at[i].exec_errno)
 			sum += lost_in(&r->launches.at[i], next);
 	}
@@ -73,11 +73,11 @@ static void say_outcome(const struct kedge__run_loop *r)
 		break;
 	case KEDGE__RUN_NO_PROGRESS:
 		kedge__tool_say(KEDGE__RUN_COMMAND,
-				"giving up: %llu launches in a row without a new version, the last ended with %s",
+				"giving up: %llu launches in a row without a new version; the last ended with %s",
 				(unsigned long long)r->patience, kedge__run_end_text(last, end));
 		break;
 	case KEDGE__RUN_RETRIES_USED:
-		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: launched %s, the last ended with %s",
+		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: launched %s; the last ended with %s",
 				kedge__text_count(r->launches.count, "time", "times", count),
 				kedge__run_end_text(last, end));
 		break;
@@ -105,7 +105,7 @@ void kedge__run_summary(const struct kedge__run_loop *r)
 	say_outcome(r);
 	if (r->quiet || r->outcome == KEDGE__RUN_NOT_STARTED)
 		return;
-	kedge__tool_say(KEDGE__RUN_COMMAND, "%s, %s taken, %s in all, %s lost to failures",
+	kedge__tool_say(KEDGE__RUN_COMMAND, "%s, %s taken, %s in total, %s lost to failures",
 			kedge__text_count(r->launches.count, "launch", "launches", launches),
 			kedge__text_count(r->journal.checkpoints.count, "version", "versions", versions),
 			kedge__text_seconds(seconds_between(r->began_ns, r->ended_ns), total),

@@ -23,7 +23,7 @@ struct save {
  * the store removes what was written. */
 static void cut_short(int sig)
 {
-	static const char text[] = "kedge save: cannot go on: a file was cut short while it was read\n";
+	static const char text[] = "kedge save: nothing was saved: a file was truncated while it was being read\n";
 
 	(void)sig;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -47,7 +47,7 @@ static void push_setting(struct kedge__text_list *list, const char *key, const c
 		kedge__tool_no_memory();
 }
 
-/* The options as settings; what --set says comes last and wins. */
+/* The options as settings; --set comes last and wins. */
 static int open_job(struct save *s)
 {
 	struct kedge__text_list list = {0};
@@ -76,7 +76,8 @@ static int open_job(struct save *s)
 	return rc ? kedge__tool_fail_job(s->usage.command, NULL, rc, "cannot open %s", s->name) : 0;
 }
 
-/* The number of the new version. Old ones are in the way only if the user says so: replacing discards all above. */
+/* The number of the new version. Older versions are discarded only if the user asked for it: --replace discards all
+ * above. */
 static int choose_version(struct save *s)
 {
 	struct kedge_version_info *list;
@@ -100,9 +101,10 @@ static int choose_version(struct save *s)
 		return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot discard versions of %s", s->name)
 			  : 0;
 	}
-	return kedge__usage_error(&s->usage,
-				  "%s has versions up to %llu already; --replace discards those from %llu on", s->name,
-				  (unsigned long long)newest, (unsigned long long)s->version);
+	return kedge__usage_error(
+	    &s->usage,
+	    "%s already has versions up to %llu; use a higher number, or --replace to discard those from %llu on",
+	    s->name, (unsigned long long)newest, (unsigned long long)s->version);
 }
 
 static int protect_file(struct save *s, const struct kedge__save_file *f)
@@ -110,7 +112,7 @@ static int protect_file(struct save *s, const struct kedge__save_file *f)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__file_loan loan = {f->region, f->path, f->fd, (uint64_t)f->stat.st_size, s->element};
 
-	/* A file that is no whole number of elements is still a file. */
+	/* A file whose size is not a multiple of the element size is saved as bytes. */
 	if (loan.bytes % kedge_type_size(s->element))
 		loan.type = KEDGE_BYTES;
 	if (kedge__file_lend(s->k, &loan, &err))
@@ -162,13 +164,13 @@ static void remove_from(const char *store, const char *name, uint64_t version)
 	    kedge__catalog_own(cat, "kedge save", &err) == 0)
 		kedge__set_remove(cat, version, &err);
 	if (err.code && err.code != KEDGE_E_NOTFOUND)
-		kedge__tool_say("kedge save", "cannot remove version %llu from %s, do not use it: %s",
+		kedge__tool_say("kedge save", "cannot remove version %llu from %s; do not use that version: %s",
 				(unsigned long long)version, store, kedge__error_text(&err));
 	kedge__catalog_close(cat);
 	kedge__error_done(&err);
 }
 
-/* Files changed under our hands: what was stored is no state that they ever had. */
+/* Files changed while they were read: what was stored is a state that they never had. */
 static void take_back(struct save *s)
 {
 	struct kedge__job_settings settings;
@@ -255,7 +257,8 @@ static int open_inputs(struct save *s, char *const *paths, size_t n, struct kedg
 	if (rc || !s->page_index)
 		return rc;
 	if (kedge__save_pages_clash(&s->files, &clash))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' would be a region that the pages need", clash);
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"'%s' would take the name of a region that the page image needs", clash);
 	return kedge__save_pages_open(&s->pages, s->page_index, s->page_data, err);
 }
 
@@ -292,23 +295,24 @@ int kedge__tool_save(int argc, char **argv)
 	    KEDGE__OPTION_STORE(&s.store),
 	    KEDGE__OPTION_NAME(&s.name),
 	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N",
-	     "its number (default: the newest one plus 1, or 1)"},
+	     "number of the new version (default: the newest plus 1, or 1)"},
 	    {"reduce", 0, KEDGE__OPTION_TEXT, &s.reduce, "HOW", "full, basic, list, tree, rex or auto"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &s.chunk, "BYTES", "size of a chunk: 32 to 64k, a power of two"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC",
 	     "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},
 	    {"codec-rate", 0, KEDGE__OPTION_TEXT, &s.codec_rate, "BYTES",
-	     "the smallest of auto that packs as many bytes a second"},
-	    {"block", 0, KEDGE__OPTION_TEXT, &s.block, "BYTES", "bytes that are packed and checked as a unit"},
+	     "auto: the best-compressing codec that sustains this many bytes per second"},
+	    {"block", 0, KEDGE__OPTION_TEXT, &s.block, "BYTES", "bytes that are compressed and checksummed as a unit"},
 	    {"type", 0, KEDGE__OPTION_TEXT, &s.type, "TYPE",
-	     "what the files hold: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},
+	     "type of the data: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &s.page_index, "INDEX",
-	     "an image of memory pages: the file of their addresses, NAME.idx, with the data in NAME.pages"},
-	    {"page-data", 0, KEDGE__OPTION_TEXT, &s.page_data, "FILE", "with --pages: the file of the pages' data"},
+	     "save an image of memory pages: their addresses are in NAME.idx, the data in NAME.pages"},
+	    {"page-data", 0, KEDGE__OPTION_TEXT, &s.page_data, "FILE",
+	     "with --pages: the file that holds the data of the pages"},
 	    {"paranoid", 0, KEDGE__OPTION_FLAG, &s.paranoid, NULL, "compare bytes wherever digests are equal"},
 	    {"replace", 0, KEDGE__OPTION_FLAG, &s.replace, NULL, "with -v: discard the versions from N on first"},
 	    {"init", 0, KEDGE__OPTION_FLAG, &s.init, NULL,
-	     "make STORE a store even if the directory holds other things"},
+	     "create a store in STORE even if the directory contains other files"},
 	    KEDGE__OPTION_SET(&s.sets),
 	    KEDGE__OPTION_JSON(&s.json),
 	    KEDGE__OPTION_QUIET(&s.quiet),
@@ -320,7 +324,7 @@ int kedge__tool_save(int argc, char **argv)
 	    .operands = "[FILE]...",
 	    .about = "Commits files as the regions of a new version of NAME. Creates the store if it does not exist.\n"
 		     "A region is named after the path given, made relative: '/a/b' and '../a/b' are both 'a/b'.\n"
-		     "With --pages an image of memory pages is committed too, or alone.",
+		     "--pages commits an image of memory pages, with or without files.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge save -s store -n job state.bin mesh.bin\n"
@@ -334,7 +338,7 @@ int kedge__tool_save(int argc, char **argv)
 	else if (first == argc && !s.page_index)
 		kedge__usage_error(&s.usage, "no files given");
 	else if (s.page_data && !s.page_index)
-		kedge__usage_error(&s.usage, "--page-data is the data of --pages, which is missing");
+		kedge__usage_error(&s.usage, "--page-data needs --pages");
 	else if (s.type && !kedge__type_parse(s.type, &s.element))
 		kedge__usage_error(&s.usage, "unknown type '%s'", s.type);
 	else

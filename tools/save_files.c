@@ -34,7 +34,7 @@ char *kedge__save_region_name(const char *path)
 
 static int check_file(struct kedge__save_file *f, struct kedge__error *err)
 {
-	/* Without O_NONBLOCK a FIFO would wait for its writer before it can be refused. */
+	/* Without O_NONBLOCK, opening a FIFO would wait for a writer before we could refuse it. */
 	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (f->fd < 0)
 		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot open %s", f->path);
@@ -52,7 +52,7 @@ static int open_file(struct kedge__save_file *f, const char *path, struct kedge_
 	f->path = path;
 	f->region = kedge__save_region_name(path);
 	if (!f->region)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' names no file", path);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' does not name a file", path);
 	return check_file(f, err);
 }
 
@@ -75,7 +75,7 @@ static int check_names(const struct kedge__save_files *files, struct kedge__erro
 	qsort(sorted, files->count, sizeof(*sorted), compare_regions);
 	for (size_t i = 1; i < files->count && rc == 0; i++)
 		if (strcmp(sorted[i - 1]->region, sorted[i]->region) == 0)
-			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' and '%s' would both be region '%s'",
+			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' and '%s' would both become region '%s'",
 					      sorted[i - 1]->path, sorted[i]->path, sorted[i]->region);
 	kedge__free(sorted);
 	return rc;
@@ -119,7 +119,7 @@ int kedge__save_file_read(const struct kedge__save_file *f, uint64_t offset, voi
 
 	if (rc != KEDGE_E_DAMAGED)
 		return rc;
-	return kedge__error_set(err, KEDGE_E_IO, 0, "%s was cut short while it was saved", f->path);
+	return kedge__error_set(err, KEDGE_E_IO, 0, "%s was truncated while it was being saved", f->path);
 }
 
 static bool same_time(struct timespec a, struct timespec b)
@@ -137,10 +137,11 @@ int kedge__save_files_check(const struct kedge__save_files *files, struct kedge_
 			return kedge__error_set(err, KEDGE_E_IO, errno, "cannot stat %s", f->path);
 		if (now.st_size != f->stat.st_size)
 			return kedge__error_set(err, KEDGE_E_IO, 0,
-						"%s changed its size from %lld to %lld bytes meanwhile", f->path,
+						"%s changed from %lld to %lld bytes while it was being saved", f->path,
 						(long long)f->stat.st_size, (long long)now.st_size);
 		if (!same_time(now.st_mtim, f->stat.st_mtim))
-			return kedge__error_set(err, KEDGE_E_IO, 0, "%s was written to meanwhile", f->path);
+			return kedge__error_set(err, KEDGE_E_IO, 0, "%s was modified while it was being saved",
+						f->path);
 	}
 	return 0;
 }

@@ -75,7 +75,7 @@ static int show(struct kedge__show *s)
 	if (status)
 		return status;
 	if (s->rank >= e->set.ranks) {
-		kedge__tool_say(s->usage.command, "version %llu of %s has ranks 0 to %u only",
+		kedge__tool_say(s->usage.command, "version %llu of %s only has ranks 0 to %u",
 				(unsigned long long)s->version, s->place.name, e->set.ranks - 1);
 		return KEDGE__EXIT_NOTFOUND;
 	}
@@ -99,8 +99,8 @@ int kedge__tool_show(int argc, char **argv)
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&s.place.store),
 	    KEDGE__OPTION_NAME(&s.place.name),
-	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N", "which one (default: the newest)"},
-	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R", "whose segment (default: 0)"},
+	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N", "the version to show (default: the newest)"},
+	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R", "the rank whose segment is shown (default: 0)"},
 	    {"extents", 0, KEDGE__OPTION_FLAG, &s.list_extents, NULL, "list every extent"},
 	    {"blocks", 0, KEDGE__OPTION_FLAG, &s.list_blocks, NULL, "list every block"},
 	    KEDGE__OPTION_L2(&s.place.l2),
@@ -113,11 +113,10 @@ int kedge__tool_show(int argc, char **argv)
 	s.usage = (struct kedge__usage){
 	    .command = "kedge show",
 	    .about =
-		"Shows what a version is made of: its regions, its extents (where the bytes are: in this segment, at "
-		"the\n"
-		"same place in the parent, copied from elsewhere, or a fill), its blocks, how those of each region "
-		"were\n"
-		"packed and why, and the versions it needs.",
+		"Shows what a version consists of: its regions; its extents (whether bytes are in this segment, at the "
+		"same\n"
+		"place in the parent, copied from elsewhere, or a fill); its blocks, how those of each region were\n"
+		"compressed and why; and the versions it needs.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge show -s store -n job -v 3 --extents",

@@ -35,7 +35,7 @@ void kedge__show_packing_count(struct kedge__show *s)
 		s->packed[seg->packing[i].region].told = &seg->packing[i];
 }
 
-/* As it was chosen; of segments that do not tell, as a block has it, which is without levels. */
+/* As it was chosen; for segments that do not record that, as in one of the blocks, which have no levels. */
 const char *kedge__show_chain(const struct kedge__show_packed *p, char text[KEDGE__CODEC_NAME_ROOM])
 {
 	if (p->told)
@@ -43,20 +43,20 @@ const char *kedge__show_chain(const struct kedge__show_packed *p, char text[KEDG
 	return kedge__codec_describe(p->example->codec, p->example->param, text);
 }
 
-/* "estimated 1.90 at 640 MB/s a thread; storage takes 110 MB/s; looked at 3 versions ago" */
+/* "estimated 1.90 at 640 MB/s per thread; storage takes 110 MB/s; sampled 3 versions ago" */
 static size_t add_figures(const struct kedge__packing_record *p, char *text, size_t room)
 {
 	size_t used = 0;
 
 	if (p->size > 0 && p->encode > 0)
-		used += (size_t)snprintf(text + used, room - used, ": estimated %.2f at %.0f MB/s a thread",
+		used += (size_t)snprintf(text + used, room - used, ": estimated %.2f at %.0f MB/s per thread",
 					 1 / p->size, p->encode / 1e6);
 	if (p->target > 0 && used < room)
-		used += (size_t)snprintf(text + used, room - used, "; %.0f MB/s asked for", p->target / 1e6);
+		used += (size_t)snprintf(text + used, room - used, "; %.0f MB/s requested", p->target / 1e6);
 	else if (p->storage > 0 && used < room)
 		used += (size_t)snprintf(text + used, room - used, "; storage takes %.0f MB/s", p->storage / 1e6);
 	if (p->age && used < room)
-		used += (size_t)snprintf(text + used, room - used, "; looked at %u version%s ago", p->age,
+		used += (size_t)snprintf(text + used, room - used, "; sampled %u version%s ago", p->age,
 					 p->age == 1 ? "" : "s");
 	return used;
 }

@@ -45,7 +45,7 @@ static void print_facts(const struct kedge__show *s)
 	printf("lineage  ");
 	for (size_t i = 0; i < s->lineage_count; i++)
 		printf(" %llu", (unsigned long long)s->lineage[i]);
-	printf("%s\n", s->lineage ? "" : " not all there");
+	printf("%s\n", s->lineage ? "" : " incomplete: a version is missing");
 	printf("raw       %s in %s\n", kedge__text_bytes(sum->raw_bytes, a),
 	       kedge__text_count(seg->region_count, "region", "regions", b));
 	printf("literal   %s\n", kedge__text_bytes(sum->literal_bytes, a));

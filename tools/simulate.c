@@ -1,4 +1,4 @@
-/* simulate: a job with failures, many times over, beside what the models say. */
+/* simulate: a job with failures, many times over, compared with the models. */
 #include "plan.h"
 #include <math.h>
 
@@ -30,7 +30,7 @@ int kedge__failures_read(const char *kind, const char *shape, uint64_t nodes, st
 		return rc;
 	}
 	if (shape != NULL || nodes > 0)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--shape and --per-node are for --failures weibull");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--shape and --per-node need --failures weibull");
 	if (kind == NULL || strcmp(kind, "exponential") == 0)
 		return 0;
 	model->kind = KEDGE__FAILURES_TRACE;
@@ -66,7 +66,7 @@ static int plan_sync(struct tool *t, struct kedge__error *err)
 	int rc = 0;
 
 	if (t->segments != NULL || t->incomplete != NULL)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--segments and --incomplete are for async");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--segments and --incomplete are only for async");
 	if (t->interval == NULL || t->counts == NULL)
 		rc = kedge__sync_best(lv, &best, err);
 	if (rc == 0 && t->interval != NULL)
@@ -93,7 +93,7 @@ static int plan_pattern(struct tool *t, const struct kedge__async_plan *best, st
 	if (t->counts != NULL && lower > 0)
 		rc = kedge__plan_counts(t->counts, lower, p->counts, err);
 	else if (t->counts != NULL)
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--counts is for sync, or for three levels and more");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "--counts is only for sync, or for at least three levels");
 	if (rc == 0 && t->interval != NULL)
 		rc = kedge__plan_quantity(KEDGE__QUANTITY_SECONDS, "interval", t->interval, &p->interval, err);
 	else if (rc == 0)
@@ -136,23 +136,25 @@ static int read_flush(struct tool *t, struct kedge__error *err)
 	size_t i = 0;
 
 	if (!t->sim.background && (t->flush != NULL || t->queue || t->variation != NULL))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--flush, --queue and --size-variation are for async");
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"--flush, --queue and --size-variation are only for async");
 	if (t->flush != NULL)
 		while (i < KEDGE__COUNT(words) && strcmp(words[i], t->flush) != 0)
 			i++;
 	else if (t->queue)
 		i = KEDGE__FLUSH_CLOCK;
 	if (i == KEDGE__COUNT(words))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--flush '%s': segments, clock or restart", t->flush);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--flush must be segments, clock or restart, not '%s'",
+					t->flush);
 	t->sim.flush = (enum kedge__flush_mode)i;
 	if (!t->queue && t->variation == NULL)
 		return 0;
 	if (!t->queue)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "--size-variation is for --queue");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--size-variation needs --queue");
 	if (i == KEDGE__FLUSH_SEGMENTS)
 		return kedge__error_set(
 		    err, KEDGE_E_ARG, 0,
-		    "--queue says how long a copy takes, --flush segments says how many segments: contradictory");
+		    "--queue and --flush segments both set the time of a copy; give only one of them");
 	if (!(t->machine.flush.pfs_rate > 0) || !(t->machine.flush.size > 0))
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "--queue needs --nodes, --size and --pfs");
 	t->sim.queue = &t->machine.flush;
@@ -242,16 +244,17 @@ static void print_text(const struct tool *t, const struct kedge__sim_result *r)
 		printf("model       %.5f, %s\n", t->analytic,
 		       t->analytic >= r->efficiency_low && t->analytic <= r->efficiency_high ? "within the interval"
 											     : "outside the interval");
-	printf("time        %.2f %% work, %.2f %% checkpoints, %.2f %% restarts, %.2f %% done again or slowed down\n",
+	printf("time        %.2f %% work, %.2f %% checkpoints, %.2f %% restarts, %.2f %% repeated or slowed down\n",
 	       r->work * scale, r->checkpoint_seconds * scale, r->restart_seconds * scale, r->lost_seconds * scale);
 	printf("failures   ");
 	for (int i = 0; i < t->model.levels; i++)
-		printf(" %.4g of level %d%s", r->failures[i], i + 1, i + 1 < t->model.levels ? "," : " a run\n");
+		printf(" %.4g of level %d%s", r->failures[i], i + 1, i + 1 < t->model.levels ? "," : " per run\n");
 	if (t->sim.background)
-		printf("copies      %.4g a run, %.4g not begun because one was still running\n", r->flushes,
+		printf("copies      %.4g per run, %.4g skipped because one was still running\n", r->flushes,
 		       r->flushes_skipped);
 	if (r->unfinished > 0)
-		printf("unfinished  %llu runs were given up: the mean is too low\n", (unsigned long long)r->unfinished);
+		printf("unfinished  %llu runs were abandoned: the mean is too low\n",
+		       (unsigned long long)r->unfinished);
 }
 
 static int make_pool(uint64_t threads, struct kedge__pool **pool, struct kedge__error *err)
@@ -285,14 +288,15 @@ static int run_job(struct tool *t, bool background, struct kedge__error *err)
 	    {"seed",     0,   KEDGE__OPTION_UINT,                                                                      \
 	     &(t)->seed, "N", "the same seed gives the same result everywhere (default: 1)"},                          \
 	    {"threads",     0,   KEDGE__OPTION_UINT,                                                                   \
-	     &(t)->threads, "N", "threads (default: one a core); the result does not depend on it"},                   \
+	     &(t)->threads, "N", "threads (default: one per core); the result does not depend on it"},                 \
 	    KEDGE__OPTION_JSON(&(t)->json)
 
 static int simulate_job(int argc, char **argv, bool background)
 {
 	struct tool t = {.usage = {.command = background ? "kedge simulate async" : "kedge simulate sync",
-				   .about = "A job under multi-level checkpoints. Without --interval and the rest, the "
-					    "best plan is simulated.",
+				   .about =
+				       "Simulates a job with multi-level checkpoints. Without --interval and the other "
+				       "options of a plan,\nthe best plan is simulated.",
 				   .example = "kedge simulate async -m tsubame2 --failure 10 --runs 10000"},
 			 .runs = 10000,
 			 .seed = 1};
@@ -300,21 +304,21 @@ static int simulate_job(int argc, char **argv, bool background)
 	    {"interval", 0, KEDGE__OPTION_TEXT, &t.interval, "TIME", "computation between checkpoints"},
 	    {"counts", 0, KEDGE__OPTION_TEXT, &t.counts, "N,...",
 	     "checkpoints of each level between two of a higher one"},
-	    {"segments", 0, KEDGE__OPTION_TEXT, &t.segments, "N", "async: checkpoints of a period"},
-	    {"incomplete", 0, KEDGE__OPTION_TEXT, &t.incomplete, "N", "async: segments until the copy is complete"},
+	    {"segments", 0, KEDGE__OPTION_TEXT, &t.segments, "N", "async: checkpoints per period"},
+	    {"incomplete", 0, KEDGE__OPTION_TEXT, &t.incomplete, "N", "async: segments until the copy is finished"},
 	    {"failures", 0, KEDGE__OPTION_TEXT, &t.failures, "KIND",
-	     "exponential, weibull, or a file with times of failures"},
-	    {"shape", 0, KEDGE__OPTION_TEXT, &t.shape, "X", "of the Weibull distribution (default: 0.7)"},
+	     "exponential, weibull, or a file of failure times"},
+	    {"shape", 0, KEDGE__OPTION_TEXT, &t.shape, "X", "shape of the Weibull distribution (default: 0.7)"},
 	    {"per-node", 0, KEDGE__OPTION_FLAG, &t.per_node, NULL,
-	     "each node has a Weibull process of its own, begun long ago"},
+	     "each node has its own Weibull process, begun long ago"},
 	    {"flush", 0, KEDGE__OPTION_TEXT, &t.flush, "HOW",
-	     "when a copy is complete: segments (default), clock, restart"},
+	     "when a copy is finished: segments (default), clock, restart"},
 	    {"queue", 0, KEDGE__OPTION_FLAG, &t.queue, NULL, "copies go through the queues of staging servers"},
 	    {"size-variation", 0, KEDGE__OPTION_TEXT, &t.variation, "X",
-	     "of the sizes of nodes: standard deviation / mean"},
+	     "variation of node sizes: standard deviation / mean"},
 	    {"cold", 0, KEDGE__OPTION_FLAG, &t.cold, NULL, "begin without earlier checkpoints, end without a last one"},
 	    {"limit", 0, KEDGE__OPTION_TEXT, &t.limit, "TIME",
-	     "give a run up after this time (default: 10000 times its work)"},
+	     "abandon a run after this time (default: 10000 times its work)"},
 	    COMMON_OPTIONS(&t),
 	};
 	struct kedge__error err = KEDGE__ERROR_INIT;

@@ -1,4 +1,4 @@
-/* simulate_rex, and two smaller ones: REX, PCCR, a single flush. */
+/* simulate_rex: the simulators of REX, of PCCR and of a single flush. */
 #include "plan.h"
 #include <math.h>
 
@@ -12,7 +12,7 @@ struct common {
 	    {"seed",     0,   KEDGE__OPTION_UINT,                                                                      \
 	     &(c)->seed, "N", "the same seed gives the same result everywhere (default: 1)"},                          \
 	    {"threads",     0,   KEDGE__OPTION_UINT,                                                                   \
-	     &(c)->threads, "N", "threads (default: one a core); the result does not depend on it"},                   \
+	     &(c)->threads, "N", "threads (default: one per core); the result does not depend on it"},                 \
 	    KEDGE__OPTION_JSON(&(c)->json)
 
 static int make_pool(const struct common *c, struct kedge__pool **pool, struct kedge__error *err)
@@ -39,9 +39,10 @@ static void print_rex(const struct rex *t, const struct kedge__rex *rex, uint64_
 		       (unsigned long long)r->runs, rex->work, (unsigned long long)chi);
 		printf("run time / work  %.6f, 99 %% confidence %.6f .. %.6f\n", r->ratio, r->low, r->high);
 		printf("first-order model %.6f\n", analytic);
-		printf("a run: %.4g transient and %.4g permanent failures, %.4g L1, %.4g L2 checkpoints (%.4g of them "
-		       "full)\n",
-		       r->transient, r->permanent, r->l1, r->l2, r->full);
+		printf(
+		    "per run: %.4g transient and %.4g permanent failures, %.4g L1, %.4g L2 checkpoints (%.4g of them "
+		    "full)\n",
+		    r->transient, r->permanent, r->l1, r->l2, r->full);
 		return;
 	}
 	o = kedge__json_object();
@@ -98,17 +99,18 @@ int kedge__simulate_rex(int argc, char **argv)
 	const struct kedge__option options[] = {
 	    KEDGE__REX_OPTIONS(&t.in),
 	    {"chi", 0, KEDGE__OPTION_TEXT, &t.chi, "N",
-	     "L1 checkpoints before an L2 one (default: the best by the model)"},
+	     "L1 checkpoints before an L2 one (default: the best according to the model)"},
 	    {"failures", 0, KEDGE__OPTION_TEXT, &t.failures, "KIND",
-	     "exponential, weibull, or a file with times of failures; level 2 is permanent"},
-	    {"shape", 0, KEDGE__OPTION_TEXT, &t.shape, "X", "of the Weibull distribution (default: 0.7)"},
+	     "exponential, weibull, or a file of failure times; level 2 is permanent"},
+	    {"shape", 0, KEDGE__OPTION_TEXT, &t.shape, "X", "shape of the Weibull distribution (default: 0.7)"},
 	    COMMON_OPTIONS(&t.common),
 	};
-	const struct kedge__usage usage = {.command = "kedge simulate rex",
-					   .about = "A job whose increments a thread coalesces into L2 checkpoints.",
-					   .options = options,
-					   .option_count = KEDGE__COUNT(options),
-					   .example = "kedge simulate rex --ic 1/2 --ratio 2 --chi 6"};
+	const struct kedge__usage usage = {
+	    .command = "kedge simulate rex",
+	    .about = "Simulates a job whose increments a thread coalesces into L2 checkpoints.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge simulate rex --ic 1/2 --ratio 2 --chi 6"};
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int first, status;
 
@@ -183,12 +185,13 @@ int kedge__simulate_pccr(int argc, char **argv)
 	const struct kedge__option options[] = {
 	    KEDGE__PCCR_OPTIONS(&t.in),
 	    {"variation", 0, KEDGE__OPTION_TEXT, &t.variation, "X",
-	     "of collection and compression times: standard deviation / mean"},
+	     "variation of collection and compression times: standard deviation / mean"},
 	    COMMON_OPTIONS(&t.common),
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge simulate pccr",
-	    .about = "Processes that collect, compress and write at their own pace through a shared file system.",
+	    .about =
+		"Simulates processes that collect, compress and write to a shared file system, each at its own pace.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example =
@@ -284,11 +287,11 @@ int kedge__simulate_flush(int argc, char **argv)
 	struct flush t = {.common = {.runs = 100, .seed = 1}};
 	const struct kedge__option options[] = {
 	    {"nodes", 0, KEDGE__OPTION_TEXT, &t.nodes, "N", "nodes"},
-	    {"size", 0, KEDGE__OPTION_TEXT, &t.size, "SIZE", "bytes of a node"},
+	    {"size", 0, KEDGE__OPTION_TEXT, &t.size, "SIZE", "bytes per node"},
 	    {"size-variation", 0, KEDGE__OPTION_TEXT, &t.variation, "X",
-	     "of the sizes of nodes: standard deviation / mean"},
+	     "variation of node sizes: standard deviation / mean"},
 	    {"staging", 0, KEDGE__OPTION_TEXT, &t.servers, "N",
-	     "staging servers (default: the nodes write themselves)"},
+	     "staging servers (default: none, the nodes write directly)"},
 	    {"staging-rate", 0, KEDGE__OPTION_TEXT, &t.server_rate, "RATE",
 	     "bandwidth of one server (default: no limit)"},
 	    {"node-rate", 0, KEDGE__OPTION_TEXT, &t.node_rate, "RATE",
@@ -298,7 +301,8 @@ int kedge__simulate_flush(int argc, char **argv)
 	};
 	const struct kedge__usage usage = {
 	    .command = "kedge simulate flush",
-	    .about = "One copy of all nodes: each staging server takes its nodes one after the other, all share the "
+	    .about = "Simulates one copy of all nodes: each staging server serves its nodes one by one; all servers "
+		     "share the "
 		     "file system.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),

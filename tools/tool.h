@@ -14,15 +14,15 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* One line an exit code: name, code, text. The enum, `kedge help` and kedge(1) are made of it. */
+/* One line per exit code: name, code, text. The enum and `kedge help` are generated from it; kedge(1) repeats it. */
 #define KEDGE__EXITS(X)                                                                         \
 	X(OK, 0, "done")                                                                        \
-	X(NO, 1, "done, and the answer is no: damage was found, versions differ")               \
-	X(USAGE, 2, "the command line or the configuration is wrong; nothing was done")         \
+	X(NO, 1, "done, but damage was found or the versions differ")                              \
+	X(USAGE, 2, "invalid command line or configuration; nothing was done")                  \
 	X(NOTFOUND, 3, "no such store, name, version, rank or region")                          \
 	X(LOCKED, 4, "the store is in use by another job")                                      \
 	X(IO, 5, "input or output failed: missing file, no space, no permission, device error") \
-	X(DAMAGED, 6, "stored data is damaged, missing or not readable by this build")          \
+	X(DAMAGED, 6, "stored data is damaged, missing, or not readable by this build")         \
 	X(FAILURE, 7, "any other failure")
 
 enum kedge__exit {
@@ -64,7 +64,7 @@ enum kedge__option_kind {
 	KEDGE__OPTION_VERSION, /* uint64_t below KEDGE_VERSION_LIMIT */
 	KEDGE__OPTION_SIZE,  /* uint64_t, bytes: 64k, 1MiB */
 	KEDGE__OPTION_REAL,  /* double */
-	KEDGE__OPTION_LIST,  /* struct kedge__text_list: may be given several times */
+	KEDGE__OPTION_LIST,  /* struct kedge__text_list: may be repeated */
 };
 
 struct kedge__option {
@@ -82,7 +82,7 @@ struct kedge__text_list {
 };
 
 struct kedge__usage {
-	const char *command;  /* "kedge save", "kedge plan eval": begins all messages */
+	const char *command;  /* "kedge save", "kedge plan eval": prefix of all messages */
 	const char *operands; /* "FILE..."; NULL: operands are refused */
 	const char *about;    /* what it does, in sentences */
 	const struct kedge__option *options;
@@ -99,14 +99,14 @@ bool kedge__options_parse(const struct kedge__usage *u, int argc, char **argv, i
 /* "kedge save: text" and a hint at --help, on standard error; KEDGE__EXIT_USAGE. */
 int kedge__usage_error(const struct kedge__usage *u, const char *fmt, ...) KEDGE__PRINTF(2, 3);
 
-/* Options that read alike everywhere. */
+/* Options that several subcommands share. */
 #define KEDGE__OPTION_STORE(to) \
 	{"store", 's', KEDGE__OPTION_TEXT, (to), "STORE", "the store, a directory (default: $KEDGE_L1, the l1 of $KEDGE_CONFIG, or kedge-store)"}
 #define KEDGE__OPTION_NAME(to) {"name", 'n', KEDGE__OPTION_TEXT, (to), "NAME", "the name of the job in the store"}
 #define KEDGE__OPTION_JSON(to) {"json", 0, KEDGE__OPTION_FLAG, (to), NULL, "print one JSON value on standard output"}
-#define KEDGE__OPTION_QUIET(to) {"quiet", 'q', KEDGE__OPTION_FLAG, (to), NULL, "no progress, no notes; errors only"}
-#define KEDGE__OPTION_L2(to) {"l2", 0, KEDGE__OPTION_TEXT, (to), "STORE", "the second level: where to look for what STORE lacks"}
-#define KEDGE__OPTION_SET(to) {"set", 0, KEDGE__OPTION_LIST, (to), "KEY=VALUE", "override a setting of kedge.conf(5); may be given again"}
+#define KEDGE__OPTION_QUIET(to) {"quiet", 'q', KEDGE__OPTION_FLAG, (to), NULL, "print errors only"}
+#define KEDGE__OPTION_L2(to) {"l2", 0, KEDGE__OPTION_TEXT, (to), "STORE", "the second level, used for whatever STORE lacks"}
+#define KEDGE__OPTION_SET(to) {"set", 0, KEDGE__OPTION_LIST, (to), "KEY=VALUE", "override a setting of kedge.conf(5); may be repeated"}
 
 /* ------------------------------------------------------------------ tool_report.c: messages and exit codes */
 
@@ -116,9 +116,9 @@ void kedge__tool_say(const char *command, const char *fmt, ...) KEDGE__PRINTF(2,
 int kedge__tool_fail(const char *command, struct kedge__error *err, const char *fmt, ...) KEDGE__PRINTF(3, 4);
 /* The same for a public call that failed with CODE on K (may be NULL). */
 int kedge__tool_fail_job(const char *command, const kedge_t *k, int code, const char *fmt, ...) KEDGE__PRINTF(4, 5);
-/* Ends the process with a message: for allocations so small that going on makes no sense. */
+/* Ends the process with a message: for allocations so small that continuing makes no sense. */
 _Noreturn void kedge__tool_no_memory(void);
-/* Warnings of the library go to standard error as "COMMAND: note: ...". QUIET: errors only. COMMAND must stay. */
+/* Print warnings of the library on standard error as "COMMAND: note: ...". QUIET: errors only. COMMAND must stay valid. */
 void kedge__tool_log(const char *command, bool quiet);
 
 /* ------------------------------------------------------------------ tool_settings.c */
@@ -132,7 +132,7 @@ int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_li
 /* A pool of s->threads threads, or as many as the process may run on. */
 int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err);
 int kedge__tool_threads(const struct kedge__job_settings *s);
-/* As many open files as the system lets us have: a lineage may be long, and many files may be saved at once. */
+/* Allow as many open files as the system permits: a lineage may be long, and many files may be saved at once. */
 void kedge__tool_raise_limits(void);
 
 /* ------------------------------------------------------------------ tool_place.c: a name on one or two levels */
@@ -149,7 +149,7 @@ struct kedge__place {
 };
 
 enum kedge__place_mode {
-	KEDGE__PLACE_READ, /* all levels, pinned: gc and coalescing wait until the place is done with */
+	KEDGE__PLACE_READ, /* all levels, pinned: gc and coalescing wait until kedge__place_done() */
 	KEDGE__PLACE_ALONE, /* the first level only, not pinned: for work that takes the guard itself */
 };
 
@@ -159,8 +159,8 @@ void kedge__place_done(struct kedge__place *p); /* takes a place that is all zer
 /* The first level's entry of VERSION that can be read, else any, else NULL. */
 const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version);
 unsigned kedge__place_levels(const struct kedge__place *p, uint64_t version); /* bits as above */
-/* All versions on any level, ascending; kedge__free(). */
-/* Ascending; without ALL, only those that belong to the present run, and those that cannot be read. */
+/* The versions on any level, ascending; kedge__free(). Without ALL, only those that belong to the current run and those
+ * that cannot be read. */
 uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *count);
 /* The run that they belong to; NULL: there are no versions. */
 const struct kedge__run *kedge__place_run(const struct kedge__place *p);
@@ -181,9 +181,9 @@ const char *kedge__type_name(uint32_t type);                                  /*
 bool kedge__type_parse(const char *name, enum kedge_type *type);
 /* A name that may hold anything, made safe for a terminal: control and invalid bytes as \n, \t, \\, \xNN. kedge__free(). */
 char *kedge__text_name(const char *name);
-char *kedge__text_cell(const char *text); /* the same, and backslashes stay: for text that may have such names in it */
-/* fprintf() for everything that has names, paths or causes in it: what a terminal could take for an order is printed as \xNN;
- * newlines stay. */
+char *kedge__text_cell(const char *text); /* the same, but backslashes stay: for text that may contain such names */
+/* fprintf() for everything that contains names, paths or causes: bytes that a terminal could take for a command are printed as
+ * \xNN; newlines stay. */
 void kedge__print(FILE *out, const char *fmt, ...) KEDGE__PRINTF(2, 3);
 void kedge__vprint(FILE *out, const char *fmt, va_list ap);
 /* One byte of text for XML. */
@@ -194,17 +194,17 @@ void kedge__print_xml(FILE *out, char c);
 struct kedge__table {
 	KEDGE__ARRAY(char *) cells;
 	size_t columns;
-	const char *layout; /* a letter a column: 'l' left, 'r' right */
+	const char *layout; /* one letter per column: 'l' left, 'r' right */
 };
 
-void kedge__table_init(struct kedge__table *t, const char *layout); /* the layout must stay */
+void kedge__table_init(struct kedge__table *t, const char *layout); /* LAYOUT must stay valid */
 /* One cell, made safe for a terminal; rows follow from the number of columns. The first row is the heading. */
 void kedge__table_add(struct kedge__table *t, const char *fmt, ...) KEDGE__PRINTF(2, 3);
 void kedge__table_print(struct kedge__table *t, FILE *out); /* and empties it */
 
 /* ------------------------------------------------------------------ tool_json.c: objects that cannot be half built */
 
-/* Each ends the process when memory is short. Texts that are not UTF-8 get U+FFFD for each wrong byte. */
+/* Each ends the process if memory runs out. In texts that are not UTF-8, every invalid byte becomes U+FFFD. */
 json_t *kedge__json_object(void);
 json_t *kedge__json_array(void);
 void kedge__json_set(json_t *object, const char *key, json_t *value); /* takes VALUE */
@@ -230,7 +230,7 @@ struct kedge__bar {
 void kedge__bar_init(struct kedge__bar *bar, const char *label, bool enabled);
 /* CTX is the bar: the form of the progress callbacks of store and restore. Any thread. */
 void kedge__bar_update(void *ctx, uint64_t done, uint64_t total);
-void kedge__bar_label(struct kedge__bar *bar, const char *label); /* LABEL must stay */
+void kedge__bar_label(struct kedge__bar *bar, const char *label); /* LABEL must stay valid */
 void kedge__bar_wipe(struct kedge__bar *bar);                     /* off the terminal, until the next update */
 void kedge__bar_done(struct kedge__bar *bar);                     /* for good */
 

@@ -22,7 +22,7 @@ static int refuse(const char *prefix, const struct kedge__tool *tools, size_t n,
 		kedge__tool_say(prefix, "unknown subcommand '%s'; did you mean '%s'?", name, nearest);
 	else
 		kedge__tool_say(prefix, "unknown subcommand '%s'", name);
-	fprintf(stderr, "'%s --help' lists the subcommands.\n", prefix);
+	fprintf(stderr, "Try '%s --help' for a list of subcommands.\n", prefix);
 	return KEDGE__EXIT_USAGE;
 }
 

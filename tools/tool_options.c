@@ -44,7 +44,7 @@ static void print_help(const struct kedge__usage *u)
 	       u->operands ? u->operands : "", u->about);
 	for (size_t i = 0; i < u->option_count; i++)
 		print_option(&u->options[i]);
-	print_option(&(struct kedge__option){"help", 'h', KEDGE__OPTION_FLAG, NULL, NULL, "this text"});
+	print_option(&(struct kedge__option){"help", 'h', KEDGE__OPTION_FLAG, NULL, NULL, "print this help and exit"});
 	if (u->example) {
 		printf("\nexample:\n  ");
 		print_indented(u->example, 2);
@@ -56,7 +56,7 @@ static int usage_error(const struct kedge__usage *u, const char *fmt, va_list ap
 	fflush(stdout);
 	fprintf(stderr, "%s: ", u->command);
 	kedge__vprint(stderr, fmt, ap);
-	fprintf(stderr, "\n'%s --help' says how it is used.\n", u->command);
+	fprintf(stderr, "\nTry '%s --help'.\n", u->command);
 	return KEDGE__EXIT_USAGE;
 }
 
@@ -105,7 +105,7 @@ static bool parse_real(const char *text, double *value)
 	return true;
 }
 
-/* NULL, or what VALUE should have been. */
+/* NULL, or a description of a valid VALUE. */
 static const char *take(const struct kedge__option *o, const char *value)
 {
 	switch (o->kind) {
@@ -224,7 +224,7 @@ static int take_option(const struct kedge__usage *u, const struct spec *s, int c
 		return kedge__usage_error(u, "option '%s' needs a value: %s", argv[optind - 1], o ? o->arg : "");
 	wanted = take(o, optarg);
 	if (wanted)
-		return kedge__usage_error(u, "--%s wants %s, not '%s'", o->name, wanted, optarg);
+		return kedge__usage_error(u, "--%s must be %s, not '%s'", o->name, wanted, optarg);
 	return 0;
 }
 

@@ -28,9 +28,10 @@ static int check_entry(const struct kedge__page_image *image, size_t i, struct k
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "%s: entry %zu: page 0x%llx is listed twice",
 					image->index_path, i, at);
 	if (i && at < before)
-		return kedge__error_set(err, KEDGE_E_ARG, 0,
-					"%s: entry %zu: page 0x%llx comes after 0x%llx: addresses must ascend",
-					image->index_path, i, at, before);
+		return kedge__error_set(
+		    err, KEDGE_E_ARG, 0,
+		    "%s: entry %zu: page 0x%llx comes after 0x%llx; sort the addresses in ascending order",
+		    image->index_path, i, at, before);
 	return 0;
 }
 
@@ -39,12 +40,11 @@ static int check_index(struct kedge__page_image *image, uint64_t bytes, struct k
 	int rc = 0;
 
 	if (bytes == 0)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "%s is empty: it lists no page", image->index_path);
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "%s is empty: it lists no pages", image->index_path);
 	if (bytes % sizeof(uint64_t))
-		return kedge__error_set(err, KEDGE_E_ARG, 0,
-					"%s: entry %llu is cut short: %llu bytes are no whole number of addresses of 8",
-					image->index_path, (unsigned long long)(bytes / sizeof(uint64_t)),
-					(unsigned long long)bytes);
+		return kedge__error_set(
+		    err, KEDGE_E_ARG, 0, "%s: entry %llu is truncated: the size, %llu bytes, is not a multiple of 8",
+		    image->index_path, (unsigned long long)(bytes / sizeof(uint64_t)), (unsigned long long)bytes);
 	image->count = bytes / sizeof(uint64_t);
 	for (size_t i = 0; rc == 0 && i < image->count; i++)
 		rc = check_entry(image, i, err);
@@ -57,13 +57,14 @@ static int check_data(const struct kedge__page_image *image, uint64_t bytes, str
 
 	if (bytes < wanted)
 		return kedge__error_set(
-		    err, KEDGE_E_ARG, 0, "%s ends in page %llu: it has %llu bytes, and the %zu pages of %s are %llu",
-		    image->data_path, (unsigned long long)(bytes / KEDGE__PAGE_BYTES), (unsigned long long)bytes,
-		    image->count, image->index_path, (unsigned long long)wanted);
+		    err, KEDGE_E_ARG, 0,
+		    "%s ends within page %llu: it has %llu bytes, but the %zu pages of %s take %llu", image->data_path,
+		    (unsigned long long)(bytes / KEDGE__PAGE_BYTES), (unsigned long long)bytes, image->count,
+		    image->index_path, (unsigned long long)wanted);
 	if (bytes > wanted)
 		return kedge__error_set(
 		    err, KEDGE_E_ARG, 0,
-		    "%s goes on behind the last page: it has %llu bytes, and the %zu pages of %s are %llu",
+		    "%s continues after the last page: it has %llu bytes, but the %zu pages of %s take %llu",
 		    image->data_path, (unsigned long long)bytes, image->count, image->index_path,
 		    (unsigned long long)wanted);
 	return 0;
@@ -94,8 +95,8 @@ int kedge__page_image_open(struct kedge__page_image *image, const char *index, c
 	if (!image->index_path || (data && !image->data_path))
 		kedge__tool_no_memory();
 	if (!image->data_path)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "%s does not end in .idx: where is the data of the pages?",
-					index);
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"%s does not end in .idx: name the file of page data with --page-data", index);
 	paths[0] = image->index_path;
 	paths[1] = image->data_path;
 	rc = kedge__save_files_open(&image->files, paths, 2, err);
@@ -196,10 +197,10 @@ int kedge__page_places_take(uint64_t *words, uint64_t bytes, struct kedge__page_
 	size_t n;
 
 	if (bytes % sizeof(*words) || bytes < KEDGE__PAGES_HEAD * sizeof(*words) || words[0] != KEDGE__PAGES_MAGIC)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "region '%s' is no index of pages",
-					KEDGE__PAGES_INDEX);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "region '%s' is not a page index", KEDGE__PAGES_INDEX);
 	if (words[1] != KEDGE__PAGE_BYTES)
-		return kedge__error_set(err, KEDGE_E_FORMAT, 0, "region '%s' is about pages of %llu bytes",
+		return kedge__error_set(err, KEDGE_E_FORMAT, 0,
+					"region '%s' has pages of %llu bytes, which this build does not support",
 					KEDGE__PAGES_INDEX, (unsigned long long)words[1]);
 	n = kedge__page_places_sorted(&places, &sorted);
 	for (size_t i = 0; rc == 0 && i < n; i++)

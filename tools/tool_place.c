@@ -18,12 +18,12 @@ static int only_name(struct kedge__place *p, const struct kedge__usage *u, const
 		return KEDGE__EXIT_NOTFOUND;
 	}
 	if (n > 1)
-		return kedge__usage_error(u, "store %s has %zu names; -n NAME says which one is meant", store, n);
+		return kedge__usage_error(u, "store %s has %zu names; choose one with -n NAME", store, n);
 	p->name = p->only_name;
 	return 0;
 }
 
-/* The levels to look at: what -s and --l2 say; the configured L2 only beside the configured L1. */
+/* The levels to use: those of -s and --l2; the configured L2 only together with the configured L1. */
 static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode mode, const char *paths[2],
 			  unsigned bits[2])
 {
@@ -38,7 +38,7 @@ static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode m
 	return paths[n] && *paths[n] ? n + 1 : n;
 }
 
-/* What was listed before the pin may be gone by the time it holds: look again. */
+/* Versions listed before the pin may be gone by the time it holds: list again. */
 static int open_level(const char *path, const char *name, enum kedge__place_mode mode, struct kedge__catalog **out,
 		      struct kedge__error *err)
 {
@@ -58,7 +58,7 @@ static int open_level(const char *path, const char *name, enum kedge__place_mode
 	return rc;
 }
 
-/* A level that is missing matters only if no other one has the name; then the first level's cause is the one to tell.
+/* A missing level matters only if no other level has the name; then the first level's cause is reported.
  */
 static int open_levels(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode)
 {
@@ -78,8 +78,7 @@ static int open_levels(struct kedge__place *p, const struct kedge__usage *u, enu
 			continue;
 		}
 		if (n > 1 && !p->quiet)
-			kedge__tool_say(u->command, "note: level L%u is left out: %s", bits[i],
-					kedge__error_text(&err));
+			kedge__tool_say(u->command, "note: ignoring level L%u: %s", bits[i], kedge__error_text(&err));
 		if (i == 0)
 			kedge__error_move(&first, &err);
 		kedge__error_done(&err);
@@ -122,7 +121,7 @@ const struct kedge__run *kedge__place_run(const struct kedge__place *p)
 	return head ? &head->run : NULL;
 }
 
-/* Of several sets of one number the one that belongs to the present run. */
+/* Of several sets with one number, the one that belongs to the current run. */
 const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version)
 {
 	const struct kedge__run *run = kedge__place_run(p);

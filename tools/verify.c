@@ -60,7 +60,7 @@ static void print_finding(const struct kedge__finding *f)
 	kedge__free(region);
 }
 
-/* A stray file is worth telling, and no damage. */
+/* Stray files are reported, but not as damage. */
 static void found(void *ctx, const struct kedge__finding *f)
 {
 	struct verify *v = ctx;
@@ -91,17 +91,17 @@ static void add_lost(struct verify *v, const struct kedge__verify_report *r)
 		kedge__json_uint(o, "version", r->lost[i]);
 		kedge__json_add(v->lost, o);
 		if (!v->place.json)
-			printf("lost: version %llu of %s cannot be restored from here\n",
+			printf("lost: version %llu of %s cannot be restored from this store\n",
 			       (unsigned long long)r->lost[i], v->place.name);
 	}
 	if (!r->versions_lost || v->place.json || v->quick)
 		return;
 	if (r->newest_whole == KEDGE__NO_VERSION)
-		printf("none of the versions of %s that were checked can be restored from here; another level may have "
+		printf("none of the checked versions of %s can be restored from this store; another level may have "
 		       "them\n",
 		       v->place.name);
 	else
-		printf("of %s, version %llu is the newest that can: kedge restore -v %llu\n", v->place.name,
+		printf("the newest version of %s that can be restored is %llu: kedge restore -v %llu\n", v->place.name,
 		       (unsigned long long)r->newest_whole, (unsigned long long)r->newest_whole);
 }
 
@@ -143,7 +143,7 @@ static int verify_open(struct verify *v)
 	return KEDGE__EXIT_OK;
 }
 
-/* One name: a place of its own, so that a store is verified name by name. */
+/* One name, with a separate place, so that a store is verified name by name. */
 static int verify_name(struct verify *v, const char *name)
 {
 	struct kedge__place all = v->place;
@@ -194,8 +194,9 @@ static void print_summary(const struct verify *v)
 	       t->findings ? kedge__text_count(t->findings, "damaged place", "damaged places", e) : "no damage",
 	       v->quick ? "have all their stored bytes" : "can be restored", t->versions_whole, t->versions_lost);
 	if (v->quick)
-		printf("quick: stored bytes only; whether they come to what was saved takes kedge verify without "
-		       "--quick\n");
+		printf(
+		    "--quick: only stored bytes were checked; run kedge verify without --quick to check that they give "
+		    "what was saved\n");
 }
 
 static void print_result(struct verify *v)
@@ -217,7 +218,7 @@ static void print_result(struct verify *v)
 	kedge__json_uint(o, "segments", t->segments);
 	kedge__json_uint(o, "blocks", t->blocks);
 	kedge__json_uint(o, "blocks_unpacked", t->blocks_unpacked);
-	kedge__json_uint(o, "versions_whole", t->versions_whole);
+	kedge__json_uint(o, "versions_intact", t->versions_whole);
 	kedge__json_uint(o, "versions_lost", t->versions_lost);
 	kedge__json_set(o, "lost", json_incref(v->lost));
 	kedge__json_set(o, "findings", json_incref(v->findings));
@@ -249,22 +250,22 @@ int kedge__tool_verify(int argc, char **argv)
 	    {"name", 'n', KEDGE__OPTION_TEXT, &v.place.name, "NAME",
 	     "the name to check (default: all names of the store)"},
 	    {"version", 'v', KEDGE__OPTION_VERSION, &v.version, "N",
-	     "only this version and what it needs (default: all)"},
-	    {"quick", 0, KEDGE__OPTION_FLAG, &v.quick, NULL, "stored bytes only: do not put versions together"},
+	     "only this version and those that it needs (default: all)"},
+	    {"quick", 0, KEDGE__OPTION_FLAG, &v.quick, NULL,
+	     "check stored bytes only, not whether they give what was saved"},
 	    KEDGE__OPTION_SET(&v.place.sets),
 	    KEDGE__OPTION_JSON(&v.place.json),
-	    {"quiet", 'q', KEDGE__OPTION_FLAG, &v.place.quiet, NULL, "no progress, no summary; only damage"},
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &v.place.quiet, NULL, "print damage only"},
 	};
 	int first, status;
 
 	v.usage = (struct kedge__usage){
 	    .command = "kedge verify",
 	    .about =
-		"Reads every byte of every file: marker, manifests, segments, blocks, each once, and finds out for "
-		"every\n"
-		"version whether a restore would give back what was saved. Prints each damaged place with its "
-		"segment, block\n"
-		"and region, then the versions that are lost by it. Exit code 1 if there is any damage.",
+		"Reads every byte of every file once (marker, manifests, segments, blocks) and checks for every "
+		"version\n"
+		"whether a restore would give what was saved. Prints each damaged place with its segment, block and\n"
+		"region, then the versions lost because of it. Exits with 1 if there is any damage.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge verify -s store -n job",

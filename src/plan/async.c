@@ -148,7 +148,7 @@ int kedge__async_expect(const struct kedge__async *as, struct kedge__async_plan 
 	if (plan->incomplete > plan->segments)
 		return kedge__error_set(
 		    err, KEDGE_E_ARG, 0,
-		    "%llu incomplete segments in a period of %llu: a copy must be complete before the next one begins",
+		    "%llu incomplete segments in a period of %llu: a copy must finish before the next one begins",
 		    (unsigned long long)plan->incomplete, (unsigned long long)plan->segments);
 	plan->expect.work = (double)plan->segments * segment_intervals(as, plan->counts, &costs) * plan->interval;
 	plan->expect.seconds =

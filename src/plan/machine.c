@@ -63,14 +63,14 @@ static const struct {
 	enum kedge__machine_key a, b;
 	const char *why;
 } rivals[] = {
-    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_MTBF, "failure rates are"},
-    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_NODE_MTBF, "failure rates are"},
-    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_SHARES, "failure rates are"},
-    {KEDGE__MACHINE_MTBF, KEDGE__MACHINE_NODE_MTBF, "mean time between failures is"},
-    {KEDGE__MACHINE_COSTS, KEDGE__MACHINE_L1_RATE, "costs of checkpoints are"},
-    {KEDGE__MACHINE_COSTS, KEDGE__MACHINE_PFS, "costs of checkpoints are"},
-    {KEDGE__MACHINE_ALPHA, KEDGE__MACHINE_ALPHA_SLOPE, "slow-down is"},
-    {KEDGE__MACHINE_RESTARTS, KEDGE__MACHINE_PFS_READ, "time of a restart is"},
+    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_MTBF, "failure rates"},
+    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_NODE_MTBF, "failure rates"},
+    {KEDGE__MACHINE_RATES, KEDGE__MACHINE_SHARES, "failure rates"},
+    {KEDGE__MACHINE_MTBF, KEDGE__MACHINE_NODE_MTBF, "mean time between failures"},
+    {KEDGE__MACHINE_COSTS, KEDGE__MACHINE_L1_RATE, "costs of checkpoints"},
+    {KEDGE__MACHINE_COSTS, KEDGE__MACHINE_PFS, "costs of checkpoints"},
+    {KEDGE__MACHINE_ALPHA, KEDGE__MACHINE_ALPHA_SLOPE, "slow-down"},
+    {KEDGE__MACHINE_RESTARTS, KEDGE__MACHINE_PFS_READ, "time of a restart"},
 };
 
 static bool given(const struct kedge__machine_text *t, enum kedge__machine_key key)
@@ -80,7 +80,7 @@ static bool given(const struct kedge__machine_text *t, enum kedge__machine_key k
 
 static int contradiction(size_t i, struct kedge__error *err)
 {
-	return kedge__error_set(err, KEDGE_E_ARG, 0, "%s and %s are both given: each says what the %s",
+	return kedge__error_set(err, KEDGE_E_ARG, 0, "%s and %s are both given, but each sets the %s; give only one",
 				keys[rivals[i].a].name, keys[rivals[i].b].name, rivals[i].why);
 }
 
@@ -184,10 +184,10 @@ static int check_count(struct resolver *r, enum kedge__machine_key key, size_t n
 		return 0;
 	if (!has(r, KEDGE__MACHINE_RATES) && !has(r, KEDGE__MACHINE_SHARES))
 		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
-					"shares is not given: %s has %zu values, so which share of the failures needs "
-					"each level?",
+					"shares is missing: %s has %zu values, so give the share of failures that need "
+					"each level",
 					keys[key].name, n);
-	return kedge__error_set(r->err, KEDGE_E_ARG, 0, "%s has %zu values, but there are failures of %d levels",
+	return kedge__error_set(r->err, KEDGE_E_ARG, 0, "%s has %zu values, but failures have %d levels",
 				keys[key].name, n, levels);
 }
 
@@ -222,7 +222,7 @@ static int resolve_failures(struct resolver *r)
 
 	if (has(r, KEDGE__MACHINE_NODE_MTBF)) {
 		if (!has(r, KEDGE__MACHINE_NODES))
-			return kedge__error_set(r->err, KEDGE_E_ARG, 0, "node_mtbf is given, but nodes is not");
+			return kedge__error_set(r->err, KEDGE_E_ARG, 0, "node_mtbf needs nodes");
 		mtbf = r->value[KEDGE__MACHINE_NODE_MTBF] / r->value[KEDGE__MACHINE_NODES];
 	}
 	if (has(r, KEDGE__MACHINE_RATES)) {
@@ -230,11 +230,12 @@ static int resolve_failures(struct resolver *r)
 		lv->count = rc == 0 ? (int)n : 0;
 	} else if (has(r, KEDGE__MACHINE_MTBF) || has(r, KEDGE__MACHINE_NODE_MTBF)) {
 		if (!(mtbf > 0))
-			return kedge__error_set(r->err, KEDGE_E_ARG, 0, "the mean time between failures is 0");
+			return kedge__error_set(r->err, KEDGE_E_ARG, 0,
+						"the mean time between failures must be greater than 0");
 		rc = shares_to_rates(r, 1 / mtbf);
 	} else {
 		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
-					"nothing is said of failures: rates, or mtbf (or node_mtbf) and shares");
+					"failure rates are missing: give rates, or mtbf (or node_mtbf) and shares");
 	}
 	for (int i = 0; rc == 0 && i < lv->count; i++)
 		lv->rate[i] *= r->value[KEDGE__MACHINE_FAILURE];
@@ -262,10 +263,11 @@ static int costs_from_sizes(struct resolver *r)
 	for (size_t i = 0; i < KEDGE__COUNT(needed); i++) {
 		if (!has(r, needed[i]))
 			return kedge__error_set(r->err, KEDGE_E_ARG, 0,
-						"%s is not given: costs follow from nodes, size, l1_rate and pfs",
+						"%s is missing: give costs, or nodes, size, l1_rate and pfs",
 						keys[needed[i]].name);
 		if (!(r->value[needed[i]] > 0))
-			return kedge__error_set(r->err, KEDGE_E_ARG, 0, "%s is 0", keys[needed[i]].name);
+			return kedge__error_set(r->err, KEDGE_E_ARG, 0, "%s must be greater than 0",
+						keys[needed[i]].name);
 	}
 	if (!(effective_pfs(r) > 0) || !(read > 0))
 		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
@@ -273,15 +275,14 @@ static int costs_from_sizes(struct resolver *r)
 	if (lv->count == 1 && has(r, KEDGE__MACHINE_L1_RATE))
 		return kedge__error_set(
 		    r->err, KEDGE_E_ARG, 0,
-		    "l1_rate and pfs describe two levels, but failures of one are given: say shares, or "
+		    "l1_rate and pfs describe two levels, but failures have only one: give shares, or "
 		    "two rates");
 	if (lv->count > 2)
-		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
-					"there are failures of %d levels: with more than 2, costs must be given",
+		return kedge__error_set(r->err, KEDGE_E_ARG, 0, "failures have %d levels: with more than 2, give costs",
 					lv->count);
 	if (lv->count == 2 && !(r->value[KEDGE__MACHINE_L1_RATE] > 0))
 		return kedge__error_set(r->err, KEDGE_E_ARG, 0,
-					"l1_rate is not given: costs follow from nodes, size, l1_rate and pfs");
+					"l1_rate is missing: give costs, or nodes, size, l1_rate and pfs");
 	if (lv->count == 2)
 		lv->cost[0] = lv->restart[0] = r->value[KEDGE__MACHINE_SIZE] / r->value[KEDGE__MACHINE_L1_RATE];
 	lv->cost[lv->count - 1] = bytes / effective_pfs(r);
@@ -327,7 +328,7 @@ static int resolve_background(struct resolver *r)
 	if (!has(r, KEDGE__MACHINE_ALPHA_SLOPE))
 		return 0;
 	if (!(r->value[KEDGE__MACHINE_STAGING] > 0) || !(effective_pfs(r) > 0))
-		return kedge__error_set(r->err, KEDGE_E_ARG, 0, "alpha_slope is given, but staging and pfs are not");
+		return kedge__error_set(r->err, KEDGE_E_ARG, 0, "alpha_slope needs staging and pfs");
 	as->alpha = r->value[KEDGE__MACHINE_ALPHA_SLOPE] * effective_pfs(r) / r->value[KEDGE__MACHINE_STAGING] / 1e9;
 	return 0;
 }
@@ -350,9 +351,9 @@ int kedge__machine_resolve(const struct kedge__machine_text *t, bool background,
 	if (rc == 0)
 		rc = resolve_background(&r);
 	if (rc == 0 && !(r.value[KEDGE__MACHINE_WORK] > 0))
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "work is 0");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "work must be greater than 0");
 	if (rc == 0 && has(&r, KEDGE__MACHINE_NODES) && !(r.value[KEDGE__MACHINE_NODES] > 0))
-		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "nodes is 0");
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "nodes must be greater than 0");
 	if (rc == 0)
 		rc = kedge__levels_check(&machine.async.levels, err);
 	if (rc != 0)

@@ -305,8 +305,8 @@ int kedge__pccr_simulate(const struct kedge__pccr *in, double variation, uint64_
 
 /* Key, kind, may be a list, text for the manual. Each is a line of a machine file and an option of the command. */
 #define KEDGE__MACHINE_KEYS(X)                                                                                          \
-	X(NAME, "name", TEXT, false, "what the machine is called")                                                      \
-	X(SOURCE, "source", TEXT, false, "where the numbers are from")                                                  \
+	X(NAME, "name", TEXT, false, "name of the machine")                                                             \
+	X(SOURCE, "source", TEXT, false, "source of the numbers")                                                       \
 	X(NODES, "nodes", NUMBER, false, "nodes of the job")                                                            \
 	X(SIZE, "size", BYTES, false, "bytes to save on each node")                                                     \
 	X(L1_RATE, "l1_rate", BANDWIDTH, false, "level-1 bandwidth of one node")                                        \
@@ -314,14 +314,14 @@ int kedge__pccr_simulate(const struct kedge__pccr *in, double variation, uint64_
 	X(PFS_READ, "pfs_read", BANDWIDTH, false, "bandwidth at restart (default: pfs)")                                \
 	X(STAGING, "staging", NUMBER, false, "staging nodes that write to the file system")                             \
 	X(STAGING_RATE, "staging_rate", BANDWIDTH, false, "bandwidth of one staging node (default: no limit)")          \
-	X(COSTS, "costs", SECONDS, true, "time of a checkpoint, a level (default: from sizes and bandwidths)")          \
-	X(RESTARTS, "restarts", SECONDS, true, "time of a restart, a level (default: as costs)")                        \
-	X(RATES, "rates", RATE, true, "failures a second that need each level")                                         \
-	X(MTBF, "mtbf", SECONDS, false, "mean time between failures of the whole machine")                              \
+	X(COSTS, "costs", SECONDS, true, "time of a checkpoint, per level (default: from sizes and bandwidths)")        \
+	X(RESTARTS, "restarts", SECONDS, true, "time of a restart, per level (default: as costs)")                      \
+	X(RATES, "rates", RATE, true, "failures per second that need each level")                                       \
+	X(MTBF, "mtbf", SECONDS, false, "mean time between failures of the machine")                                    \
 	X(NODE_MTBF, "node_mtbf", SECONDS, false, "mean time between failures of one node")                             \
-	X(SHARES, "shares", NUMBER, true, "share of the failures that needs each level")                                \
+	X(SHARES, "shares", NUMBER, true, "share of failures that need each level")                                     \
 	X(ALPHA, "alpha", NUMBER, false, "slow-down of computation while a copy to the top level runs (default: 0)")    \
-	X(ALPHA_SLOPE, "alpha_slope", NUMBER, false, "alpha for each GB/s that a staging node reads")                   \
+	X(ALPHA_SLOPE, "alpha_slope", NUMBER, false, "alpha per GB/s that a staging node reads")                        \
 	X(LATENCY, "latency", SECONDS, false, "time of a background copy (default: the cost of the top level)")         \
 	X(INIT_COST, "init_cost", SECONDS, false, "time that starting a copy blocks the job (default: 0)")              \
 	X(WORK, "work", SECONDS, false, "computation of the job (default: 30d)")                                        \

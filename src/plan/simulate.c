@@ -371,7 +371,7 @@ static int check(const struct kedge__sim *sim, struct kedge__error *err)
 	if (sim->segments < 1 || (sim->flush == KEDGE__FLUSH_SEGMENTS && sim->incomplete > sim->segments))
 		return kedge__error_set(
 		    err, KEDGE_E_ARG, 0,
-		    "%llu incomplete segments in a period of %llu: a copy must be complete before the next one begins",
+		    "%llu incomplete segments in a period of %llu: a copy must finish before the next one begins",
 		    (unsigned long long)sim->incomplete, (unsigned long long)sim->segments);
 	return 0;
 }

@@ -21,7 +21,7 @@ printed "lost: version 2"
 printed "kedge restore -v 1"
 expect 1 kedge verify -s store -n job --quick
 printed "lost: version 2"
-printed "stored bytes only"
+printed "only stored bytes were checked"
 expect 1 kedge verify -s store -n job --json
 is "$(json quick)" false quick
 is "$(json intact)" false intact
@@ -34,7 +34,7 @@ expect 0 kedge verify -s store -n job -v 1
 
 # The newest that is intact; with -v there is no way round.
 expect 0 kedge restore -s store -n job -o back
-said "version 2 is passed over"
+said "skipping version 2"
 same back/f f1
 expect 0 kedge restore -s store -n job -o back --quiet
 silent

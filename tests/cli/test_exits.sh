@@ -34,7 +34,7 @@ expect 0 kedge ls -s store -n job
 expect 0 kedge restore -s store -n job -o beside
 same beside/f f
 expect 0 kedge gc -s store -n job --keep 2
-expect 0 kedge coalesce -s store -n job --complete --keep-old
+expect 0 kedge coalesce -s store -n job --self-contained --keep-old
 expect 0 kedge verify -s store
 exec 3>&-
 wait $holder

@@ -59,7 +59,7 @@ n=1
 while :; do
 	rm -rf store && cp -r base store
 	got=0
-	KEDGE_FAULT=kill@$n kedge coalesce -s store -n job --complete >out 2>err || got=$?
+	KEDGE_FAULT=kill@$n kedge coalesce -s store -n job --self-contained >out 2>err || got=$?
 	kedge gc -s store -n job --keep 9 -q || fail "gc after kill@$n"
 	[ -z "$(find store -name '*.tmp')" ] || fail "leftovers after kill@$n"
 	intact store "coalesce, kill@$n"

@@ -23,13 +23,13 @@ is "$(json reducer)" tree reducer
 expect 0 kedge ls -s store
 is "$(cat out)" job "the list of names"
 expect 0 kedge ls -s store -n job
-printed complete
+printed sealed
 expect 0 kedge ls -s store -n job -l
 expect 0 kedge ls -s store -n job --quiet
 is "$(tr '\n' ' ' <out)" "1 2 " "the list of versions"
 expect 0 kedge ls -s store -n job --json
 is "$(json versions)" 2 "the number of versions"
-is "$(json versions.0.status)" complete "the status of version 1"
+is "$(json versions.0.status)" sealed "the status of version 1"
 files=$(cat store/job/v*/*.seg store/job/record-r* 2>/dev/null | wc -c)
 is "$(json total_bytes)" "$files" "the bytes of all files"
 is "$(json record_bytes)" "$(cat store/job/record-r* 2>/dev/null | wc -c)" "the bytes of the hash record"
@@ -38,7 +38,7 @@ expect 0 kedge ls -s store -n job --json
 is "$(json total_bytes)" $((files + 1000)) "the bytes with one more record"
 rm store/job/record-r0000009
 expect 0 kedge ls -s store -n job
-printed "are the hash record"
+printed "for the hash record"
 expect 0 kedge ls -s store -n job --json
 is "$(json versions.1.raw_bytes)" 358405 "the raw bytes of version 2"
 
@@ -64,7 +64,7 @@ expect 0 kedge diff -s store -n job 2 2 --exit-code
 
 expect 0 kedge verify -s store -n job --json
 is "$(json intact)" true intact
-is "$(json versions_whole)" 2 versions_whole
+is "$(json versions_intact)" 2 versions_intact
 expect 0 kedge verify -s store
 printed "no damage"
 
@@ -85,9 +85,9 @@ expect 0 kedge save -s store -n job --reduce tree a.bin b.bin
 expect 0 kedge gc -s store -n job --keep 1 --dry-run --json
 expect 0 kedge ls -s store -n job --quiet
 is "$(wc -l <out)" 3 "the number of versions after a dry run"
-expect 0 kedge coalesce -s store -n job --complete --json
+expect 0 kedge coalesce -s store -n job --self-contained --json
 is "$(json version)" 3 "the version coalesced"
-is "$(json complete)" true complete
+is "$(json self_contained)" true self_contained
 expect 0 kedge show -s store -n job --json
 is "$(json lineage)" 1 "the lineage after coalescing"
 expect 0 kedge gc -s store -n job --keep 1

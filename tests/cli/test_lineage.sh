@@ -44,8 +44,8 @@ all_same 1 4 5
 expect 0 kedge coalesce -s store -n job
 is "$(lineage 5)" "1 5 " "the lineage after coalescing the newest"
 all_same 1 5
-expect 0 kedge coalesce -s store -n job --complete --keep-old
-is "$(lineage 5)" "5 " "the lineage of a complete version"
+expect 0 kedge coalesce -s store -n job --self-contained --keep-old
+is "$(lineage 5)" "5 " "the lineage of a self-contained version"
 all_same 1 5
 expect 0 kedge gc -s store -n job --keep 1 --json
 is "$(json removed)" 1 "what gc removes then"
@@ -60,7 +60,7 @@ for v in 1 2 3 4; do
 	expect 0 kedge save -s b1 -n job --reduce basic --set l2=b2 --set l2_every=2 f
 done
 expect 0 kedge ls -s b1 --l2 b2 -n job -l
-printed "L1 L2:complete"
+printed "L1 L2:self-contained"
 printed "L1 L2:delta"
 printed "L2: every 2 (as configured), 2 versions as a delta to 2; a delta: "
 expect 0 kedge ls -s b1 --l2 b2 -n job --json
@@ -90,10 +90,10 @@ rm -r l1/job/v00000000000000000002
 expect 0 kedge ls -s l1 -n job
 printed incomplete
 expect 0 kedge ls -s l1 --l2 l2 -n job
-is "$(grep -cw complete out)" 2 "versions that are complete on some level"
+is "$(grep -cw sealed out)" 2 "versions that are sealed on some level"
 expect 0 env KEDGE_L1=l1 KEDGE_L2=l2 kedge restore -n job -v 2 -o from2
 same from2/f1 f1
 rm -r l1
 expect 0 env KEDGE_L1=l1 KEDGE_L2=l2 kedge restore -n job -o from2
-said "L1 is left out"
+said "ignoring level L1"
 same from2/f1 f1

@@ -50,7 +50,7 @@ cp -r gone first
 rm "$(segments first | sed -n 3p)"
 restored 5 -s first --l2 second
 restored 2 -s first
-said "version 5 is passed over"
+said "skipping version 5"
 rm -r first
 cp -r gone first
 
@@ -64,7 +64,7 @@ restored 3 -s first --l2 second -v 3
 damage first 3 1
 restored 2 -s first
 for v in 3 4 5; do
-	said "version $v is passed over: segment $(segments first | sed -n 3p) (version 3, rank 0): block"
+	said "skipping version $v: segment $(segments first | sed -n 3p) (version 3, rank 0): block"
 done
 is "$(json passed_over.0.version)" 5 "the first that was passed over"
 expect 1 kedge verify -s first -n job --json
@@ -87,4 +87,4 @@ restored 5 -s first
 restored 2 -s first -v 2
 damage first 3 1
 restored 2 -s first
-said "version 5 is passed over"
+said "skipping version 5"

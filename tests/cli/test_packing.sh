@@ -35,7 +35,7 @@ expect 0 kedge verify -s store -n job
 expect 0 kedge gc -s store -n job --keep 1
 expect 0 kedge ls -s store -n job --quiet
 is "$(tr '\n' ' ' <out)" "1 2 " "what gc keeps for the base"
-expect 0 kedge coalesce -s store -n job --complete
+expect 0 kedge coalesce -s store -n job --self-contained
 expect 0 kedge show -s store -n job --json
 is "$(json base)" null "the base after coalescing"
 expect 0 kedge ls -s store -n job --quiet

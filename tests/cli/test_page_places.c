@@ -112,8 +112,8 @@ static void test_wrong_index(void **state)
 	assert_int_equal(kedge__page_places_take(words, sizeof(words), &out, &err), 0);
 	assert_ptr_equal(out.words, words);
 	assert_int_equal(out.count, 3);
-	refuse(words, sizeof(words) - 1, KEDGE_E_DAMAGED, "no index of pages");
-	refuse(words, 8, KEDGE_E_DAMAGED, "no index of pages");
+	refuse(words, sizeof(words) - 1, KEDGE_E_DAMAGED, "not a page index");
+	refuse(words, 8, KEDGE_E_DAMAGED, "not a page index");
 	words[2] = 0x1000;
 	refuse(words, sizeof(words), KEDGE_E_DAMAGED, "page 0x1000 is listed twice");
 	words[2] = 0x1800;
@@ -121,7 +121,7 @@ static void test_wrong_index(void **state)
 	words[1] = 16384;
 	refuse(words, sizeof(words), KEDGE_E_FORMAT, "pages of 16384 bytes");
 	words[0]++;
-	refuse(words, sizeof(words), KEDGE_E_DAMAGED, "no index of pages");
+	refuse(words, sizeof(words), KEDGE_E_DAMAGED, "not a page index");
 }
 
 int main(void)

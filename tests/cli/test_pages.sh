@@ -75,7 +75,7 @@ rm -r back
 cp notes.txt pages.idx
 expect 0 kedge save -s store -n way --pages m1.idx pages.idx
 expect 7 kedge restore -s store -n way -o back
-said "file 'pages.idx' is in it too: give the pages another name with --pages"
+said "the version also has a file 'pages.idx': give the page image another name with --pages"
 expect 0 kedge restore -s store -n way -o back --pages other.idx
 same m1.idx back/other.idx
 same notes.txt back/pages.idx
@@ -90,7 +90,7 @@ expect 0 kedge restore -s store -n plain -o back
 same plain/pages back/pages
 same plain/pages.index back/pages.index
 expect 2 sh -c 'cd plain && kedge save -s ../store -n plain --pages ../m1.idx pages'
-said "'pages' would be a region that the pages need"
+said "'pages' would take the name of a region that the page image needs"
 
 # After versions without pages, and before them.
 expect 0 kedge save -s store -n plain --pages m1.idx
@@ -110,22 +110,22 @@ refused()
 
 cp m1.pages bad.pages
 head -c 30 m1.idx >bad.idx
-refused "bad.idx: entry 3 is cut short: 30 bytes" --pages bad.idx
+refused "bad.idx: entry 3 is truncated: the size, 30 bytes" --pages bad.idx
 : >bad.idx
-refused "bad.idx is empty: it lists no page" --pages bad.idx
+refused "bad.idx is empty: it lists no pages" --pages bad.idx
 image bad 0x1000:1 0x3000:2 0x2000:3 0x4000:4
-refused "bad.idx: entry 2: page 0x2000 comes after 0x3000: addresses must ascend" --pages bad.idx
+refused "bad.idx: entry 2: page 0x2000 comes after 0x3000; sort the addresses in ascending order" --pages bad.idx
 image bad 0x1000:1 0x2000:2 0x2000:3
 refused "bad.idx: entry 2: page 0x2000 is listed twice" --pages bad.idx
 image bad 0x1000:1 0x2008:2
 refused "bad.idx: entry 1: address 0x2008 is not a multiple of 4096" --pages bad.idx
 head -c 16000 m1.pages >short
-refused "short ends in page 3: it has 16000 bytes, and the 4 pages of m1.idx are 16384" --pages m1.idx --page-data short
+refused "short ends within page 3: it has 16000 bytes, but the 4 pages of m1.idx take 16384" --pages m1.idx --page-data short
 cat m1.pages one-page >long
-refused "long goes on behind the last page: it has 20480 bytes, and the 4 pages of m1.idx are 16384" \
+refused "long continues after the last page: it has 20480 bytes, but the 4 pages of m1.idx take 16384" \
 	--pages m1.idx --page-data long
-refused "short does not end in .idx: where is the data of the pages?" --pages short
-refused "--page-data is the data of --pages, which is missing" --page-data m1.pages notes.txt
+refused "short does not end in .idx: name the file of page data with --page-data" --pages short
+refused "--page-data needs --pages" --page-data m1.pages notes.txt
 expect 5 kedge save -s none -n job --pages missing.idx
 said "cannot open missing.idx"
 rm bad.pages
@@ -134,6 +134,6 @@ said "cannot open bad.pages"
 expect 2 kedge restore -s store -n both -o back --pages first
 said "--pages 'first' does not end in .idx"
 expect 2 kedge restore -s store -n both -o back --pages first.idx pages
-said "--pages is about whole versions"
+said "--pages cannot be combined with names of regions"
 expect 7 kedge restore -s store -n both -o back3 --pages ../first.idx
 said "could lead out of the directory"

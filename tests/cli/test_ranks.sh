@@ -24,7 +24,7 @@ is "$(json changed_bytes)" 3 "the bytes changed on all ranks"
 expect 0 kedge diff -s store -n job 1 2 --rank 1
 printed "2..2 (1 bytes)"
 expect 0 kedge verify -s store
-expect 0 kedge coalesce -s store -n job --complete
+expect 0 kedge coalesce -s store -n job --self-contained
 expect 0 kedge gc -s store -n job --keep 1
 expect 0 kedge restore -s store -n job -o after
 diff -r all after >/dev/null || fail "coalescing changed the files"
@@ -33,5 +33,5 @@ diff -r all after >/dev/null || fail "coalescing changed the files"
 "$CRAFT" store2 job ranks 2 2
 flip "$(find store2 -path '*2/r0000001*')" 70
 expect 0 kedge restore -s store2 -n job -o fallback
-said "passed over"
+said "skipping version"
 is "$(head -c 3 fallback/rank-0/data)" aAa "rank 0 of the version before"

@@ -32,7 +32,7 @@ same home/back/f f
 run 5 save -s store -n job f
 said "kedge save: cannot"
 run 5 gc -s store -n job --keep 1
-run 5 coalesce -s store -n job --complete
+run 5 coalesce -s store -n job --self-contained
 mkdir locked
 chmod 555 locked
 run 5 save -s locked/store -n job f

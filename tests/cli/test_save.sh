@@ -111,7 +111,7 @@ echo more >>changing
 got=0
 wait $saver || got=$?
 is $got 5 "the exit code of a save of a changing file"
-said "kedge save: nothing was saved: changing changed its size from 2048000 to 2048005 bytes"
+said "kedge save: nothing was saved: changing changed from 2048000 to 2048005 bytes while it was being saved"
 expect 0 kedge ls -s moved -n job --quiet
 is "$(cat out)" 1 "the versions after a changing file"
 [ ! -e moved2/job/set-00000000000000000002 ] || fail "L2 has the version that was taken back"

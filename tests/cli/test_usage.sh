@@ -33,7 +33,7 @@ expect 2 kedge save -n job --set chnk=64 f
 said chunk
 expect 2 kedge save -n job --set chunk f
 expect 2 kedge save -n job f ./f
-said "would both be region"
+said "would both become region"
 expect 2 kedge save -n job .
 expect 2 env KEDGE_CHNK=64 kedge save -n job f
 said KEDGE_CHUNK
@@ -53,7 +53,7 @@ expect 2 kedge diff -n job 1 x
 expect 2 kedge gc -n job
 expect 2 kedge gc -n job --keep 0
 expect 2 kedge coalesce -n job -v 3..2
-expect 2 kedge coalesce -n job -v 1..2 --complete
+expect 2 kedge coalesce -n job -v 1..2 --self-contained
 expect 2 kedge help nothing
 expect 2 kedge info extra
 expect 0 kedge save -n other f

@@ -20,7 +20,7 @@ expect 3 kedge plan --from l1 --name jib --mtbf 1h
 expect 3 kedge plan --from nowhere --mtbf 1h
 expect 0 kedge save -q -s l1 -n other state
 expect 2 kedge plan --from l1 --mtbf 1h
-said 'kedge plan: cannot plan: l1 holds 2 jobs: --name says which one is meant'
+said 'kedge plan: cannot plan: l1 contains 2 jobs; choose one with --name'
 
 # failure rates from a log
 cat >log <<'LOG'
@@ -34,7 +34,7 @@ LOG
 expect 0 kedge plan --log log --costs 60,600 --json
 near rate 3.472222e-07 1e-12
 expect 2 kedge plan --log log --costs 60,600 --mtbf 1h
-said 'kedge plan: cannot plan: --log and --mtbf are both given: each says what the failure rates are'
+said 'kedge plan: cannot plan: --log and --mtbf both set the failure rates; give only one of them'
 : >empty
 expect 2 kedge plan --log empty --costs 60,600
 said 'kedge plan: cannot plan: empty: no failure in it'

@@ -20,7 +20,7 @@ expect 0 kedge simulate sync --rates 1e-5,1e-6 --costs 60,600 --failures trace -
 expect 0 kedge simulate sync --rates 1e-5,1e-6 --costs 60,600 --failures weibull --shape 0.7 --runs 20
 expect 0 kedge simulate sync --rates 1e-5,1e-6 --costs 60,600 --nodes 100 --failures weibull --per-node --runs 20
 expect 0 kedge simulate async -m "$MACHINES/exascale.ini" --queue --size-variation 0.1 --work 5d --runs 20
-printed 'not begun because one was still running'
+printed 'skipped because one was still running'
 expect 0 kedge simulate async -m "$MACHINES/tsubame2.ini" --flush restart --cold --runs 20
 
 expect 0 kedge simulate rex --chi 6 --runs 500 --json

@@ -100,7 +100,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	check_error(kedge__async_expect(&as, &plan, &err), &err, KEDGE_E_ARG,
-		    "3 incomplete segments in a period of 2: a copy must be complete before the next one begins");
+		    "3 incomplete segments in a period of 2: a copy must finish before the next one begins");
 	plan.segments = 0;
 	check_error(kedge__async_expect(&as, &plan, &err), &err, KEDGE_E_ARG,
 		    "a period has no segments: it needs at least 1");

@@ -294,7 +294,7 @@ static void test_refused(void **state)
 	(void)state;
 	sim.incomplete = 4;
 	check_error(kedge__sim_run(&sim, NULL, &r, &err), &err, KEDGE_E_ARG,
-		    "4 incomplete segments in a period of 3: a copy must be complete before the next one begins");
+		    "4 incomplete segments in a period of 3: a copy must finish before the next one begins");
 	sim.runs = 0;
 	check_error(kedge__sim_run(&sim, NULL, &r, &err), &err, KEDGE_E_ARG, "0 runs: it must be 1 to 4294967296");
 	sim.interval = 1e-12;
