@@ -1,8 +1,8 @@
 /*
  * heat2d: heat spreads from a hot spot in a large cold plate; an MPI program that survives the loss of its ranks.
  *
- * The plate is a grid cut into one block a rank, with a halo of one cell that neighbours exchange at every step. Each
- * rank protects its block and its step counter. When the job is started again, kedge_restart() puts all ranks back to
+ * The plate is a grid divided into one block per rank, with a halo of one cell that neighbours exchange at every step.
+ * Each rank protects its block and its step counter. When the job is started again, kedge_restart() returns all ranks to
  * the newest step that every one of them saved. The result is the same to the last bit, killed or not, because a cell
  * is always computed from the same five values in the same order.
  */
@@ -20,7 +20,7 @@
 #define CONDUCT 0.2 /* below 0.25, or the scheme is unstable */
 
 struct options {
-	int64_t cells, steps, every; /* cells along a side of the plate; a checkpoint every so many steps */
+	int64_t cells, steps, every; /* cells along a side of the plate; steps between two checkpoints */
 	int64_t die_at, die_rank;
 	const char *output, *name;
 	bool quiet;
@@ -126,7 +126,7 @@ static void advance(struct plate *p)
 	p->step++;
 }
 
-/* The field moves between two buffers, so it is protected anew each time; only its address changes. */
+/* The field alternates between two buffers, so it is protected again each time; only its address changes. */
 static int protect(kedge_t *k, struct plate *p)
 {
 	const size_t dims[2] = {p->rows + 2, p->cols + 2};
@@ -150,7 +150,7 @@ static int begin(kedge_t *k, struct plate *p, bool quiet)
 	return rc;
 }
 
-/* Stands for a node that fails: no handler runs, nothing is flushed. Only the first launch under `kedge run` does it.
+/* Simulates a node failure: no handler runs, nothing is flushed. Only the first launch under `kedge run` does it.
  */
 static void maybe_die(const struct plate *p, const struct options *o)
 {
@@ -178,7 +178,7 @@ static int simulate(kedge_t *k, struct plate *p, const struct options *o)
 	return rc;
 }
 
-/* The whole plate, row by row, without halos: the same file for any number of ranks. */
+/* The entire plate, row by row, without halos: the same file for any number of ranks. */
 static int write_answer(struct plate *p, const struct options *o)
 {
 	int whole[2] = {(int)o->cells, (int)o->cells}, with_halo[2] = {(int)p->rows + 2, (int)p->cols + 2};

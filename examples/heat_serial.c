@@ -1,6 +1,6 @@
 /*
- * heat_serial: heat in a rod, the smallest program that survives being killed. Run it, kill it, run it again: it goes
- * on where its last checkpoint was.  heat_serial [STEPS [CELLS]]
+ * heat_serial: heat in a rod, the smallest program that survives being killed. Run it, kill it, run it again: it
+ * continues from its last checkpoint.  heat_serial [STEPS [CELLS]]
  */
 #include <kedge/kedge.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < n; i++)
 		sum += u[i];
 	printf("step %lld: heat %.17g, middle %.17g\n", (long long)step, sum, u[n / 2]);
-	rc = kedge_close(k); /* before memory goes: the last version may still be read from it */
+	rc = kedge_close(k); /* before freeing memory: the last version may still be read from it */
 	free(u);
 	free(next);
 	return rc ? 1 : 0;

@@ -37,4 +37,4 @@ expect 2 kedge plan --log log --costs 60,600 --mtbf 1h
 said 'kedge plan: cannot plan: --log and --mtbf both set the failure rates; give only one of them'
 : >empty
 expect 2 kedge plan --log empty --costs 60,600
-said 'kedge plan: cannot plan: empty: no failure in it'
+said 'kedge plan: cannot plan: empty: contains no failure'
