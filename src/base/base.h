@@ -1,5 +1,5 @@
 /*
- * base: what every folder may use, and what uses none of them: errors, memory, log, clock, arrays,
+ * base: what every folder may use; it uses none of them: errors, memory, log, clock, arrays,
  * bytes in little-endian order, digests, settings, and the one file that issues mutating
  * file-system calls (fs.c).
  */
@@ -24,19 +24,19 @@
 /* ------------------------------------------------------------------ error.c
  * Functions that can fail return 0 or a negative KEDGE_E_ code and take a `struct kedge__error *`
  * as their last argument, which may be NULL. The text is what kedge_last_error() shows: it names
- * the file, the version and the errno. Setting replaces what was there. */
+ * the file, the version and the errno. Setting an error replaces the previous one. */
 
 struct kedge__error {
 	int code;
 	int sys_errno;
-	char *text; /* owned; NULL: only the code is known (also when memory ran out) */
+	char *text; /* owned; NULL: only the code is known (also if memory ran out) */
 };
 
 #define KEDGE__ERROR_INIT {0, 0, NULL}
 void kedge__error_done(struct kedge__error *err);
 /* Returns CODE. With SYS_ERRNO non-zero, ": strerror" is appended. */
 int kedge__error_set(struct kedge__error *err, int code, int sys_errno, const char *fmt, ...) KEDGE__PRINTF(4, 5);
-/* Put "context: " before the text that is there; returns err->code (KEDGE_E_INTERNAL for NULL or none). */
+/* Prepend "context: " to the text; returns err->code (KEDGE_E_INTERNAL for NULL or none). */
 int kedge__error_prefix(struct kedge__error *err, const char *fmt, ...) KEDGE__PRINTF(2, 3);
 int kedge__error_nomem(struct kedge__error *err);            /* KEDGE_E_NOMEM */
 int kedge__error_from_errno(int sys_errno);                   /* ENOSPC, EDQUOT: NOSPACE; EACCES, EROFS, EPERM: ACCESS; ENOENT: MISSING; ENOMEM; else IO */
@@ -54,9 +54,9 @@ void kedge__free(void *p);
 char *kedge__strdup(const char *s);
 char *kedge__asprintf(const char *fmt, ...) KEDGE__PRINTF(1, 2); /* NULL when out of memory */
 char *kedge__vasprintf(const char *fmt, va_list args) KEDGE__PRINTF(1, 0);
-/* Large page-aligned buffers from mmap, freed with the same size; not for small things. */
+/* Large page-aligned buffers from mmap, freed with the same size; not for small allocations. */
 void *kedge__map_alloc(size_t n);
-/* Of the same contents and zeroes behind them, without a copy; on failure P is as it was. */
+/* The same contents followed by zeroes, without a copy; on failure P is unchanged. */
 void *kedge__map_grow(void *p, size_t n, size_t wanted);
 void kedge__map_free(void *p, size_t n);
 
@@ -67,7 +67,7 @@ void kedge__map_free(void *p, size_t n);
 		size_t count;  \
 		size_t room;   \
 	}
-/* Evaluate to true, or false when memory ran out (the array is then unchanged). */
+/* Evaluate to true, or to false if memory ran out (the array is then unchanged). */
 #define kedge__array_reserve(a, n) kedge__array_grow((void **)&(a)->at, &(a)->room, (n), sizeof(*(a)->at))
 #define kedge__array_push(a, v) (kedge__array_reserve((a), (a)->count + 1) ? ((a)->at[(a)->count++] = (v), true) : false)
 #define kedge__array_done(a) (kedge__free((a)->at), (a)->at = NULL, (a)->count = (a)->room = 0)
@@ -84,7 +84,7 @@ struct kedge__range_list { /* kedge__array_done() */
 };
 
 /* ------------------------------------------------------------------ hash.c: items by hash, in constant time
- * The items are the caller's, and are known here by number; of those with one hash SAME says which is the one of KEY. */
+ * The items belong to the caller and are known here by number; of those with the same hash, SAME finds the one of KEY. */
 
 struct kedge__hash {
 	struct kedge__hash_slot {
@@ -98,16 +98,16 @@ struct kedge__hash {
 typedef bool kedge__hash_same(const void *ctx, size_t item, const void *key);
 
 size_t kedge__hash_find(const struct kedge__hash *h, uint64_t hash, kedge__hash_same *same, const void *ctx, const void *key); /* or NONE */
-/* False when memory ran out, and then nothing has changed. An item is put once. */
+/* False: memory ran out, and nothing has changed. An item is put once. */
 bool kedge__hash_put(struct kedge__hash *h, uint64_t hash, size_t item);
-bool kedge__hash_reserve(struct kedge__hash *h, size_t count); /* so many can be put, all in all, without memory */
-void kedge__hash_move(struct kedge__hash *h, uint64_t hash, size_t from, size_t to); /* item FROM has number TO now */
+bool kedge__hash_reserve(struct kedge__hash *h, size_t count); /* room for COUNT items in total: putting them needs no memory */
+void kedge__hash_move(struct kedge__hash *h, uint64_t hash, size_t from, size_t to); /* item FROM now has number TO */
 void kedge__hash_remove(struct kedge__hash *h, uint64_t hash, size_t item);
 void kedge__hash_done(struct kedge__hash *h);
 
 /* ------------------------------------------------------------------ copy.c */
 
-/* memcpy() to memory that is not read soon; the ranges do not overlap. */
+/* memcpy() to memory that will not be read soon; the ranges must not overlap. */
 void kedge__copy_past_cache(void *to, const void *from, size_t bytes);
 
 /* ------------------------------------------------------------------ log.c */
@@ -143,32 +143,32 @@ static inline bool kedge__digest_equal(struct kedge__digest a, struct kedge__dig
 }
 
 /*
- * What the chunk digest is keyed with: expanded from a seed. Digests made with one key are compared with each other alone;
- * they live in a reducer and in the record file, which has the seed, and never in a segment.
+ * The keys of the chunk digest, expanded from a seed. Digests can be compared only if they were made with the same key;
+ * they exist in a reducer and in the record file, which has the seed, and never in a segment.
  */
 struct kedge__digest_key;
 #define KEDGE__DIGEST_SEED_BYTES 32
 #define KEDGE__DIGEST_MAX 65536u /* bytes of a chunk */
 
-/* SEED: KEDGE__DIGEST_SEED_BYTES bytes, or NULL: they are drawn from the system. */
+/* SEED: KEDGE__DIGEST_SEED_BYTES bytes, or NULL to draw them from the system. */
 int kedge__digest_key_new(const uint8_t *seed, struct kedge__digest_key **out, struct kedge__error *err);
 void kedge__digest_key_free(struct kedge__digest_key *key);
 const uint8_t *kedge__digest_key_seed(const struct kedge__digest_key *key);
 
 /* The 128-bit digest of a chunk of at most KEDGE__DIGEST_MAX bytes. */
 struct kedge__digest kedge__digest_chunk(const struct kedge__digest_key *key, const void *data, size_t bytes);
-/* Digests of all chunks of DATA: ceil(bytes / chunk) of them, the last over what is left. CHUNK: a power of two, at least 16. */
+/* Digests of all chunks of DATA: ceil(bytes / chunk) of them, the last over the remainder. CHUNK: a power of two, at least 16. */
 void kedge__digest_chunks(const struct kedge__digest_key *key, const void *data, size_t bytes, size_t chunk, struct kedge__digest *out);
-/* A node of the Merkle tree over 2^LEVEL chunks, LEVEL from 1 on. Each level has keys of its own, as chunks have. */
+/* A node of the Merkle tree over 2^LEVEL chunks, LEVEL from 1 on. Each level has its own keys, as chunks do. */
 struct kedge__digest kedge__digest_node(const struct kedge__digest_key *key, unsigned level, struct kedge__digest left, struct kedge__digest right);
 const char *kedge__digest_kernel(void); /* "avx512", "avx2", "scalar": the variant in use, all bit-identical */
 
-/* The region sum: 128 bits over a whole region, independent of the chunk digest, position-keyed and additive:
+/* The region sum: 128 bits over an entire region, independent of the chunk digest, position-keyed and additive:
  * the sum of a region is the sum of its parts, computed in any order, on any number of threads. */
 struct kedge__sum {
 	uint64_t s1, s2;
 };
-/* Sum of BYTES bytes that stand at byte POS of the region; POS is a multiple of 8. */
+/* Sum of BYTES bytes at byte POS of the region; POS is a multiple of 8. */
 struct kedge__sum kedge__sum_of(const void *data, size_t bytes, uint64_t pos);
 static inline struct kedge__sum kedge__sum_add(struct kedge__sum a, struct kedge__sum b)
 {
@@ -176,7 +176,7 @@ static inline struct kedge__sum kedge__sum_add(struct kedge__sum a, struct kedge
 }
 /* The region digest that is stored: the sum of all parts, mixed with the region's length. */
 struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes);
-struct kedge__sum kedge__sum_undigest(struct kedge__digest d, uint64_t bytes); /* the sum that it was made of */
+struct kedge__sum kedge__sum_undigest(struct kedge__digest d, uint64_t bytes); /* the sum that it was made from */
 
 /* Checksums of blocks and sections (XXH3-64), and seals over an index (XXH3-128). */
 uint64_t kedge__checksum(const void *data, size_t bytes);
@@ -184,98 +184,98 @@ uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 
 /* ------------------------------------------------------------------ fs.c
- * The one file, beside optional/uring.c, that issues write, fsync, rename, unlink, truncate, mkdir. Each call is a fault point (fault.c):
+ * The only file, apart from optional/uring.c, that issues write, fsync, rename, unlink, truncate, mkdir. Each call is a fault point (fault.c):
  * numbered in order, it can be made to fail, to write short, or to be the last thing the process does. Every
  * function names PATH in its error. */
 
 int kedge__fs_create(const char *path, int *fd, struct kedge__error *err);   /* O_EXCL, O_RDWR, mode 0600 */
-int kedge__fs_create_public(const char *path, int *fd, struct kedge__error *err); /* the same, with the mode that the umask leaves */
+int kedge__fs_create_public(const char *path, int *fd, struct kedge__error *err); /* the same, with the mode that the umask allows */
 int kedge__fs_set_mode(int fd, unsigned mode, const char *path, struct kedge__error *err);
-/* These two open regular files only: what else is there is an error, and never waited for. */
+/* These two open regular files only: anything else is an error, and is never waited for. */
 int kedge__fs_open_read(const char *path, int *fd, struct kedge__error *err); /* not a fault point */
 int kedge__fs_open_lock(const char *path, int *fd, struct kedge__error *err); /* read-write, created if absent */
 int kedge__fs_open_log(const char *path, bool create, int *fd, struct kedge__error *err); /* to read, and to write at its end */
-int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err);  /* to be held and compared (O_PATH); not a fault point */
-/* PATH from the root on, by the current directory; links stay as they are. *OUT: kedge__free(). */
+int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err);  /* to be kept open and compared (O_PATH); not a fault point */
+/* PATH made absolute, using the current directory; links are not resolved. *OUT: kedge__free(). */
 int kedge__fs_absolute(const char *path, char **out, struct kedge__error *err);
 int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err); /* all of it */
 int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
 int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent; a newline is added if LINE has none */
 /* Exactly BYTES bytes at AT, or KEDGE_E_DAMAGED "is cut short" at end of file. Not a fault point. */
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
-/* The same into the N pieces of TO, one after the other, which are used up. KEDGE_E_IO with EFAULT: memory that the kernel
- * may not write to. */
+/* The same into the N pieces of TO, in order; TO is modified. KEDGE_E_IO with EFAULT: the kernel may not write to the
+ * memory. */
 int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char *path, struct kedge__error *err);
-/* For reads past the page cache, whose places, lengths and memory are multiples of KEDGE__FS_DIRECT. Not to be had
- * everywhere. */
+/* For reads past the page cache; offsets, lengths and memory are multiples of KEDGE__FS_DIRECT. Not available on every
+ * file system. */
 int kedge__fs_open_direct(const char *path, int *fd, struct kedge__error *err);
-/* The page cache has at least half of these bytes, or the kernel (before Linux 6.5) does not tell. */
+/* The page cache has at least half of these bytes, or the kernel (before Linux 6.5) cannot tell. */
 bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes);
-/* These bytes are going to be read: the kernel may begin to. Where it cannot, nothing happens. */
+/* These bytes will be read soon: the kernel may begin to read them. If it cannot, nothing happens. */
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);
 int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
-/* Make a new, empty file BYTES long, its space reserved where the file system can: then filling it cannot run out. */
+/* Make a new, empty file BYTES long and reserve its space if the file system can: then filling it cannot run out of space. */
 int kedge__fs_allocate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);
 int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
 int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */
 int kedge__fs_unlink(const char *path, struct kedge__error *err);                 /* absent is success */
 int kedge__fs_rmdir(const char *path, struct kedge__error *err);                  /* absent or not empty is success */
-int kedge__fs_mkdir(const char *path, struct kedge__error *err);                  /* mode 0700, its parent synced; there already is success */
+int kedge__fs_mkdir(const char *path, struct kedge__error *err);                  /* mode 0700, its parent synced; existing is success */
 int kedge__fs_mkdirs(const char *path, struct kedge__error *err);                 /* the same with all its parents */
 /* EACH is called with every name in DIR but "." and "..", in no order, until it returns something else than 0: that is the result. */
 int kedge__fs_each(const char *dir, int (*each)(void *ctx, const char *name, struct kedge__error *err), void *ctx, struct kedge__error *err);
 int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, without "." and ".."; one kedge__fs_list_free() */
 void kedge__fs_list_free(char **names, size_t count);
 bool kedge__fs_exists(const char *path);
-bool kedge__fs_is_file(const char *path); /* a regular file, and not by way of a link */
-/* Writes past the page cache from now on, or through it again. False, and a notice once, where the file system refuses. Then memory, offset
- * and length of every write must be multiples of KEDGE__FS_DIRECT. One that the file system refuses all the same goes through the cache. */
+bool kedge__fs_is_file(const char *path); /* a regular file, not a link to one */
+/* Write past the page cache from now on, or through it again. False, and a notice once, if the file system refuses. With ON, memory,
+ * offset and length of every write must be multiples of KEDGE__FS_DIRECT; a write that is refused all the same goes through the cache. */
 bool kedge__fs_direct(int fd, bool on, const char *path);
 #define KEDGE__FS_DIRECT ((size_t)4096)
-void kedge__fs_close(int fd); /* for descriptors read from, or synced before; -1 is fine */
+void kedge__fs_close(int fd); /* for descriptors that were only read from, or were synced before; -1 is allowed */
 
 /* ------------------------------------------------------------------ optional/uring.c: several writes to one file in flight
- * By io_uring; each request is a fault point as each write of fs.c is, and names PATH in its error. One thread at a time. */
+ * With io_uring; each request is a fault point, like each write of fs.c, and names PATH in its error. One thread at a time. */
 
 struct kedge__fs_queue;
 
 bool kedge__fs_queue_built(void); /* compiled in? */
-int kedge__fs_queue_probe(void);  /* 0: the kernel permits it; else the errno. Asked once a process */
-/* FD and PATH stay the caller's, and longer than the queue. */
+int kedge__fs_queue_probe(void);  /* 0: the kernel permits it; else the errno. Asked once per process */
+/* FD and PATH belong to the caller and must outlive the queue. */
 int kedge__fs_queue_new(int fd, const char *path, unsigned depth, struct kedge__fs_queue **out, struct kedge__error *err);
-/* Begin to write: DATA stays as it is until SLOT (below DEPTH, not in use) has been waited for. */
+/* Begin a write: DATA must not change until SLOT (below DEPTH, not in use) has been waited for. */
 int kedge__fs_queue_submit(struct kedge__fs_queue *q, unsigned slot, const void *data, size_t bytes, uint64_t at, struct kedge__error *err);
-/* Until SLOT is free again. Any write that failed so far is the error, of this and all later calls. */
+/* Wait until SLOT is free again. A write that has failed is the error of this and all later calls. */
 int kedge__fs_queue_wait(struct kedge__fs_queue *q, unsigned slot, struct kedge__error *err);
 int kedge__fs_queue_drain(struct kedge__fs_queue *q, struct kedge__error *err); /* all slots */
 void kedge__fs_queue_free(struct kedge__fs_queue *q);                           /* drains first; takes NULL */
 
-/* Reads in flight, of any files; a slot a read. All may be called by several threads, but one slot's calls take turns. */
+/* Reads in flight, of any files, one per slot. Several threads may call these functions, but not for one slot at once. */
 struct kedge__fs_reads;
 
 int kedge__fs_reads_new(unsigned depth, struct kedge__fs_reads **out, struct kedge__error *err);
-/* Read up to BYTES bytes at AT into DATA, which is the slot's until it has been waited for: from the next submit on, which
- * gives all to the kernel that were begun. FD has to be open until then. */
+/* Read up to BYTES bytes at AT into DATA, which belongs to the slot until it has been waited for. The next submit passes all
+ * reads that were begun to the kernel. FD must stay open until the wait. */
 void kedge__fs_reads_begin(struct kedge__fs_reads *r, unsigned slot, int fd, void *data, size_t bytes, uint64_t at);
 void kedge__fs_reads_submit(struct kedge__fs_reads *r);
-/* How many came, which may be fewer; 0 if none did, for whatever reason. */
+/* The number of bytes read, which may be fewer; 0 if there are none, for whatever reason. */
 size_t kedge__fs_reads_wait(struct kedge__fs_reads *r, unsigned slot);
 void kedge__fs_reads_free(struct kedge__fs_reads *r); /* waits for all; takes NULL */
 
 /* ------------------------------------------------------------------ fault.c
  * $KEDGE_FAULT = "ACTION@N": at the N-th (from 1) fault point of the process do ACTION: kill (SIGKILL before the
  * call), cut (half of a write, then SIGKILL), eio, enospc (fail; every later call too with a trailing '+'), short
- * (a write that takes a single byte, once). "alloc@N" fails the N-th allocation, "room@N" each that would take more than N bytes in all. "count@PATH" appends the number of
+ * (a write that takes a single byte, once). "alloc@N" fails the N-th allocation, "room@N" each that would bring the total above N bytes. "count@PATH" appends the number of
  * fault points met to PATH at exit. Tests may set it directly. Calls are counted from the first kedge__fault_set() on,
  * whatever it sets: kedge__fault_set(NULL) before a run and kedge__fault_count() after it give the N to go up to. */
 
 int kedge__fault_set(const char *spec, struct kedge__error *err); /* NULL: no fault; resets the counters */
 uint64_t kedge__fault_count(void);                                /* fs fault points met since set */
 uint64_t kedge__fault_alloc_count(void);
-int64_t kedge__fault_bytes(void);      /* allocated since set, and not freed; */
-int64_t kedge__fault_bytes_most(void); /* the most that it was */
+int64_t kedge__fault_bytes(void);      /* allocated since set and not freed */
+int64_t kedge__fault_bytes_most(void); /* the maximum of that */
 
 /* ------------------------------------------------------------------ settings.c
  * A settings struct is described by a table; INI file, environment and key=value strings fill it. */

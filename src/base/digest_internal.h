@@ -12,13 +12,13 @@
 #define DIGEST_F2      UINT64_C(0x94D049BB133111EB)
 
 #define DIGEST_PASSES 4
-#define DIGEST_LINE   8    /* words; the keys of a pass are those of the pass before, this much further on */
+#define DIGEST_LINE   8    /* words; the keys of a pass are those of the pass before, shifted by this many */
 #define DIGEST_BLOCK  1024 /* bytes; a longer chunk is the digest of the digests of its blocks */
 #define DIGEST_BLOCKS (KEDGE__DIGEST_MAX / DIGEST_BLOCK)
 #define DIGEST_WORDS  (DIGEST_BLOCK / 8 + (DIGEST_PASSES - 1) * DIGEST_LINE)
 #define DIGEST_LEVELS 48
 
-/* Keys of the fold of four sums into a digest; h: the upper halves of m, for those who multiply 32 bits by 32. */
+/* Keys of the fold of four sums into a digest; h: the upper halves of m, for variants that multiply 32 by 32 bits. */
 struct digest_fold {
 	uint64_t m[4][4], u[4], v[4], h[4][4];
 };
@@ -33,7 +33,7 @@ struct kedge__digest_key {
 	struct digest_domain chunk, top;
 	struct digest_fold node[DIGEST_LEVELS];
 	uint8_t seed[KEDGE__DIGEST_SEED_BYTES];
-	void *memory; /* what it is part of */
+	void *memory; /* the allocation that contains it */
 };
 
 /*
@@ -52,13 +52,13 @@ struct digest_kernel {
 extern const struct digest_kernel kedge__digest_scalar;
 const struct digest_kernel *kedge__digest_avx2(void);   /* NULL: not for this build or machine */
 const struct digest_kernel *kedge__digest_avx512(void); /* NULL: not for this build or machine */
-/* The same entry points on a variant of one's choice, for tests. */
+/* The same entry points for a given variant, for tests. */
 struct kedge__digest kedge__digest_chunk_by(const struct digest_kernel *k, const struct kedge__digest_key *key,
 					    const void *data, size_t bytes);
 void kedge__digest_chunks_by(const struct digest_kernel *k, const struct kedge__digest_key *key, const void *data,
 			     size_t bytes, size_t chunk, struct kedge__digest *out);
 struct kedge__sum kedge__sum_by(const struct digest_kernel *k, const void *data, size_t bytes, uint64_t pos);
-/* COUNT chunks, one after the other: what is left of a batch. */
+/* COUNT chunks, one by one: the remainder of a batch. */
 void kedge__digest_rest(const struct digest_kernel *k, const struct digest_domain *d, uint64_t length,
 			const uint8_t *data, size_t count, size_t chunk, struct kedge__digest *out);
 
@@ -66,7 +66,7 @@ void kedge__digest_rest(const struct digest_kernel *k, const struct digest_domai
 #define DIGEST_AHEAD 4096
 #endif
 
-/* The arithmetic fills the window of the core, so that it does not run ahead to the next loads by itself. */
+/* The arithmetic fills the core's window, so it does not reach the next loads on its own. */
 static inline void digest_prefetch(const uint8_t *data)
 {
 	__builtin_prefetch((const void *)((uintptr_t)data + DIGEST_AHEAD));
@@ -78,7 +78,7 @@ static inline uint64_t digest_product(uint64_t word, uint64_t key)
 	return (uint64_t)((uint32_t)word + (uint32_t)key) * ((uint32_t)(word >> 32) + (uint32_t)(key >> 32));
 }
 
-/* What the length adds to the J-th part of the fold. */
+/* The contribution of the length to the J-th part of the fold. */
 static inline uint64_t digest_length(const struct digest_fold *f, int j, uint64_t length)
 {
 	return f->u[j] + f->v[j] * length;

@@ -1,11 +1,11 @@
 /*
- * extent_map: the noun that reducers write, segments store and restore composes: for each byte
- * range of an image, where its bytes are.
+ * extent_map: what reducers write, segments store and restore composes: for each byte range of an
+ * image, where its bytes are.
  *
- * The image space: every region has a slot of its own, KEDGE__SLOT_BYTES wide, for as long as it
- * is protected. An address in the image is slot * KEDGE__SLOT_BYTES + offset. So a region may grow
+ * The image space: every region has its own slot, KEDGE__SLOT_BYTES wide, for as long as it is
+ * protected. An address in the image is slot * KEDGE__SLOT_BYTES + offset. So a region may grow
  * or shrink without moving its neighbours, and most of it is at the same place as in the parent.
- * That is never taken for granted: the slot of a region that went may be another's in the next
+ * Nothing may rely on that: the slot of a region that is gone may belong to another in the next
  * version. The space is sparse; only [base, base + bytes) of each region is mapped.
  */
 #ifndef KEDGE_BASE_EXTENT_MAP_H
@@ -14,8 +14,8 @@
 #include "base/base.h"
 
 #define KEDGE__SLOT_SHIFT 44
-#define KEDGE__SLOT_BYTES (UINT64_C(1) << KEDGE__SLOT_SHIFT) /* 16 TiB a region */
-#define KEDGE__SLOT_LIMIT (UINT32_C(1) << 20)                /* regions of a version */
+#define KEDGE__SLOT_BYTES (UINT64_C(1) << KEDGE__SLOT_SHIFT) /* 16 TiB per region */
+#define KEDGE__SLOT_LIMIT (UINT32_C(1) << 20)                /* regions per version */
 #define KEDGE__NO_VERSION UINT64_MAX
 
 enum kedge__extent_kind {
@@ -39,9 +39,9 @@ struct kedge__extent_map {
 };
 
 void kedge__extent_map_done(struct kedge__extent_map *map);
-/* Append; the caller keeps the order. With MERGE, an extent that continues the last one (in both place and source) extends it. */
+/* Append; the caller maintains the order. With MERGE, an extent that continues the last one (in place and source) extends it. */
 int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge, struct kedge__error *err);
-/* The extent that stands behind the last one, where there is room for it, is appended as with MERGE. */
+/* Append, as with MERGE, the extent that the caller put behind the last one, where there is room for it. */
 void kedge__extent_map_take(struct kedge__extent_map *map);
 /* Index of the extent that holds ADDR, or of the first one above it (count if none). */
 size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr);

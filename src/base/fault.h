@@ -15,7 +15,7 @@ enum kedge__fault {
 	KEDGE__FAULT_CUT,   /* write half, then kedge__fault_die() */
 };
 
-/* Unknown until the first fault point has read $KEDGE_FAULT; off for good where nobody asks for faults. */
+/* Unknown until the first fault point has read $KEDGE_FAULT; off for good if no faults are requested. */
 enum kedge__fault_state { KEDGE__FAULT_UNREAD, KEDGE__FAULT_OFF, KEDGE__FAULT_ON };
 extern atomic_int kedge__fault_state;
 
@@ -24,7 +24,7 @@ bool kedge__fault_meet_alloc(size_t bytes);
 void kedge__fault_count_bytes(int64_t bytes);
 void kedge__fault_die(void);
 
-/* Stands before every mutating file-system call. A kill happens inside. */
+/* Precedes every mutating file-system call. A kill happens inside. */
 static inline enum kedge__fault kedge__fault_point(void)
 {
 	if (atomic_load_explicit(&kedge__fault_state, memory_order_relaxed) == KEDGE__FAULT_OFF)
@@ -32,7 +32,7 @@ static inline enum kedge__fault kedge__fault_point(void)
 	return kedge__fault_meet();
 }
 
-/* Stands before every allocation, of BYTES more: true when it has to fail. */
+/* Precedes every allocation of BYTES more: true if it has to fail. */
 static inline bool kedge__fault_alloc(size_t bytes)
 {
 	if (atomic_load_explicit(&kedge__fault_state, memory_order_relaxed) == KEDGE__FAULT_OFF)
@@ -40,7 +40,7 @@ static inline bool kedge__fault_alloc(size_t bytes)
 	return kedge__fault_meet_alloc(bytes);
 }
 
-/* Whether what is allocated and freed has to be told to kedge__fault_count_bytes(). */
+/* Whether allocations and frees have to be reported to kedge__fault_count_bytes(). */
 static inline bool kedge__fault_counts_bytes(void)
 {
 	return atomic_load_explicit(&kedge__fault_state, memory_order_relaxed) == KEDGE__FAULT_ON;

@@ -1,4 +1,4 @@
-/* Between ring.c and pipeline.c. The owner of a ring has a lock over the states and the cursors of both its sides. */
+/* Between ring.c and pipeline.c. The owner of a ring guards the states and the cursors of both sides with a lock. */
 #ifndef KEDGE_PIPELINE_RING_H
 #define KEDGE_PIPELINE_RING_H
 
@@ -9,8 +9,8 @@ struct kedge__ring {
 	size_t length;
 	uint8_t *memory;
 	size_t memory_bytes;
-	/* Memory of Empty buffers. The one that came back last is given out first: it is in a cache still, and a pipeline
-	 * whose stages keep pace never touches the rest. */
+	/* Memory of Empty buffers. The buffer returned last is handed out first: it is still in a cache, and a pipeline
+	 * whose stages keep pace never touches the others. */
 	uint8_t **spare;
 	size_t spare_count;
 };

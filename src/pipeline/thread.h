@@ -1,4 +1,4 @@
-/* How threads are started: those of this folder, and of objects elsewhere that need one of their own. */
+/* How threads are started, for this folder and for objects elsewhere that need their own. */
 #ifndef KEDGE_PIPELINE_THREAD_H
 #define KEDGE_PIPELINE_THREAD_H
 
