@@ -1,25 +1,25 @@
-/* Inside of a session: what begin and end (cow.c), faults (cow_fault.c) and the reader (cow_read.c) share. */
+/* Private to a session: what begin and end (cow.c), faults (cow_fault.c) and the reader (cow_read.c) share. */
 #ifndef KEDGE_CAPTURE_COW_H
 #define KEDGE_CAPTURE_COW_H
 
 #include "capture/tracker.h"
 #include <stdatomic.h>
 
-/* What a page's entry says; else it is the number of its copy in the pool, from 1 on. */
-#define KEDGE__COW_PROTECTED 0                /* memory has the bytes of begin(): what fresh memory for entries says */
-#define KEDGE__COW_WAITING   UINT32_MAX       /* so it has, and a writer waits for room in the pool */
-#define KEDGE__COW_RELEASED  (UINT32_MAX - 1) /* not wanted any more; protected until all of its piece is let go */
-#define KEDGE__COW_OPEN      (UINT32_MAX - 2) /* not wanted any more, and not protected: the application wrote to it */
-#define KEDGE__COW_LOST      (UINT32_MAX - 3) /* it was gone when the application wrote to what is there now */
-#define KEDGE__COW_BACK      (UINT32_MAX - 4) /* the tracker has it again; what is below is the number of a copy */
+/* Values of a page's entry; any other value is the number of its copy in the pool, from 1 on. */
+#define KEDGE__COW_PROTECTED 0                /* memory has the bytes of begin(); zero, like fresh memory for entries */
+#define KEDGE__COW_WAITING   UINT32_MAX       /* the same, and a writer waits for room in the pool */
+#define KEDGE__COW_RELEASED  (UINT32_MAX - 1) /* no longer needed; protected until all of its piece is released */
+#define KEDGE__COW_OPEN      (UINT32_MAX - 2) /* no longer needed and not protected: the application wrote to it */
+#define KEDGE__COW_LOST      (UINT32_MAX - 3) /* it was gone by the time the application wrote to what replaced it */
+#define KEDGE__COW_BACK      (UINT32_MAX - 4) /* returned to the tracker; smaller values are numbers of copies */
 
-/* Let go of together: a huge page, so that it need not be split. */
+/* Released as a unit: a huge page, so that it need not be split. */
 #define KEDGE__COW_PIECE ((uintptr_t)2 << 20)
 
 #define KEDGE__COW_WAITERS 1024
 #define KEDGE__COW_STREAMS 8
 
-/* Writes that go on from page to page: where the last copy ended, and how many pages it took. */
+/* Writes that proceed from page to page: where the last copy ended, and how many pages it had. */
 struct kedge__cow_stream {
 	uintptr_t end;
 	size_t window;
@@ -28,8 +28,8 @@ struct kedge__cow_stream {
 struct kedge__cow_span {
 	uintptr_t begin, end;           /* the range, in bytes */
 	uintptr_t page_begin, page_end; /* whole pages of it: these are protected */
-	uint32_t *pages;                /* an entry a page */
-	uint32_t *wanted;               /* bytes of each piece that were not released yet */
+	uint32_t *pages;                /* one entry per page */
+	uint32_t *wanted;               /* bytes of each piece that are not released yet */
 	unsigned char *head, *tail;     /* copies of what lies before and after the whole pages */
 	bool registered;
 };
@@ -46,8 +46,8 @@ struct kedge__cow {
 	bool started;
 
 	/*
-	 * `door` is taken before `lock` and let go once that is held: so a fault gets its turn between two pieces of
-	 * the reader's work. `lock` guards all that follows, the entries of pages and what is done to their protection.
+	 * `door` is taken before `lock` and released once that is held, so that a fault gets its turn between two pieces of
+	 * the reader's work. `lock` guards everything below, the entries of pages, and changes to their protection.
 	 */
 	pthread_mutex_t door, lock;
 	unsigned char *aside; /* the pool, of aside_pages pages */
@@ -102,17 +102,17 @@ static inline size_t kedge__cow_pieces(const struct kedge__cow_span *span)
 
 void kedge__cow_lock(struct kedge__cow *c);
 void kedge__cow_unlock(struct kedge__cow *c);
-void kedge__cow_fail(struct kedge__cow *c, struct kedge__error *err); /* takes ERR, keeps the first; locked */
+void kedge__cow_fail(struct kedge__cow *c, struct kedge__error *err); /* consumes ERR, keeps the first; locked */
 
-/* Pages may be written, and who waits for one goes on. Memory that went away is no error: there, nothing is protected. */
+/* Pages may be written, and whoever waits for one continues. Memory that is gone is no error: nothing is protected there. */
 int kedge__cow_open(struct kedge__cow *c, uintptr_t begin, uintptr_t end, struct kedge__error *err);
-/* The same, and they are not ours any more. */
+/* The same, and the session no longer owns them. */
 void kedge__cow_forget(struct kedge__cow *c, uintptr_t begin, uintptr_t end);
 
 /* ------------------------------------------------------------------ cow_fault.c */
 
 void *kedge__cow_fault_main(void *cow);
-/* Pages were released: let writers go on that waited for room. Locked. */
+/* Pages were released: wake writers that wait for room. Locked. */
 void kedge__cow_serve_waiting(struct kedge__cow *c);
 
 /* ------------------------------------------------------------------ cow_read.c */

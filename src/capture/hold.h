@@ -1,4 +1,4 @@
-/* Inside of a hold: what its begin and end (hold.c), a reduction (hold_view.c) and its literals (hold_literal.c) share. */
+/* Private to a hold: what its begin and end (hold.c), a reduction (hold_view.c) and its literals (hold_literal.c) share. */
 #ifndef KEDGE_CAPTURE_HOLD_H
 #define KEDGE_CAPTURE_HOLD_H
 
@@ -38,7 +38,7 @@ struct kedge__hold_piece {
 struct kedge__hold_worker {
 	struct kedge__hold_runs runs;
 	uint8_t *at, *end; /* of its block */
-	bool keeps;        /* what it read last has room */
+	bool keeps;        /* there is room for what it read last */
 };
 
 struct kedge__hold {
@@ -48,8 +48,8 @@ struct kedge__hold {
 	struct kedge__cow_range *ranges;
 	size_t range_count;
 	uint64_t protected_bytes;
-	bool again; /* what was read is asked for again */
-	struct kedge__cow *cow; /* NULL: there is none, or it is over */
+	bool again; /* bytes are requested more than once */
+	struct kedge__cow *cow; /* NULL: there is none, or it has ended */
 	struct kedge__hold_worker *workers;
 	int worker_count;
 	uint8_t *blocks;
@@ -69,9 +69,9 @@ const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, 
 /* Bytes of S at OFFSET of its region, which is protected. */
 int kedge__hold_read(struct kedge__hold *h, const struct kedge__hold_stretch *s, uint64_t offset, void *buffer, size_t bytes,
 		     struct kedge__error *err);
-/* ERR, which is used up, is the first failure of a view, or one of many. */
+/* ERR, which is consumed, is recorded if it is the first failure of a view. */
 void kedge__hold_fail(struct kedge__hold *h, struct kedge__error *err);
-/* The session is over. */
+/* End the session. */
 int kedge__hold_release(struct kedge__hold *h, struct kedge__error *err);
 
 #endif

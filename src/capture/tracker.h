@@ -1,4 +1,4 @@
-/* Inside of the trackers: the table that each kind fills, and what they share. */
+/* Private to the trackers: the table that each kind fills, and what they share. */
 #ifndef KEDGE_CAPTURE_TRACKER_H
 #define KEDGE_CAPTURE_TRACKER_H
 
@@ -15,7 +15,7 @@ struct kedge__pages_list {
 	size_t count, room;
 };
 
-/* Append; joined with the last one where they touch. False when memory ran out. */
+/* Append; joined with the last one if they touch. False: memory ran out. */
 bool kedge__pages_list_add(struct kedge__pages_list *list, uintptr_t begin, uintptr_t end);
 /* Order and join spans that came in any order. */
 void kedge__pages_list_sort(struct kedge__pages_list *list);
@@ -23,10 +23,10 @@ void kedge__pages_list_sort(struct kedge__pages_list *list);
 size_t kedge__pages_list_find(const struct kedge__pages_list *list, uintptr_t address);
 size_t kedge__page_size(void);
 
-/* What stands behind an area of memory, which decides what evidence makes a page clean. */
+/* What backs an area of memory; this decides which evidence makes a page clean. */
 enum kedge__backing {
-	KEDGE__BACKING_NONE,         /* in part not mapped, not writable, or not fit for tracking */
-	KEDGE__BACKING_ANONYMOUS,    /* private: a page that is gone lost its contents */
+	KEDGE__BACKING_NONE,         /* partly unmapped, not writable, or not fit for tracking */
+	KEDGE__BACKING_ANONYMOUS,    /* private: a page that is gone has lost its contents */
 	KEDGE__BACKING_PRIVATE_FILE, /* private: a page that is gone has the file's contents again */
 	KEDGE__BACKING_SHARED,       /* a page that is gone keeps its contents */
 };
@@ -41,22 +41,22 @@ struct kedge__area {
 };
 
 /*
- * A kind of tracker. All slots are filled. Areas given to arm() are dirty as a whole by definition: the caller says so,
- * and from arm() on the kind notes writes. collect() appends the pages written since, and notes from then on anew; it
- * returns KEDGE__AREA_LOST when it cannot vouch for the area any more: the caller then takes it as dirty and arms it
- * again. A page is clean only on evidence; what is not known to be unchanged is dirty.
+ * A kind of tracker. All slots are filled. An area given to arm() counts as dirty; from then on the kind records writes
+ * to it. collect() appends the pages written since and starts recording again; it returns KEDGE__AREA_LOST if it can no
+ * longer vouch for the area: the caller then counts it as dirty and arms it again. A page is clean only if there is
+ * evidence; memory that is not known to be unchanged is dirty.
  */
 struct kedge__tracker_ops {
 	const char *name;
 	bool live;        /* a write that races with collect() is not lost */
 	bool whole_pages; /* pages that a range covers in part are left alone: they are always dirty */
 	bool exclusive;   /* memory that it watches cannot be protected by a second userfaultfd */
-	bool automatic;   /* may be chosen without being asked for */
+	bool automatic;   /* `auto` may choose it */
 	bool blind;       /* watches nothing, whatever the memory is */
 
 	int (*probe)(struct kedge__error *err);
 	int (*open)(void **state, struct kedge__error *err);
-	void (*close)(void *state);                           /* all areas were dropped before */
+	void (*close)(void *state);                           /* after all areas were dropped */
 	int (*start)(void *state, struct kedge__error *err);  /* before the areas of one collect() */
 	int (*finish)(void *state, struct kedge__error *err); /* after them */
 	int (*arm)(void *state, const struct kedge__area *area, struct kedge__error *err);
@@ -64,7 +64,7 @@ struct kedge__tracker_ops {
 	int (*collect)(void *state, const struct kedge__area *area, struct kedge__pages_list *out,
 		       struct kedge__error *err);
 	int (*count)(void *state, const struct kedge__area *area, uint64_t *bytes, struct kedge__error *err);
-	/* The kernel is about to write there on behalf of a system call. */
+	/* The kernel is about to write there for a system call. */
 	void (*touch)(void *state, uintptr_t begin, uintptr_t end);
 };
 
@@ -95,9 +95,9 @@ struct kedge__mapping_list {
 int kedge__mappings_load(struct kedge__mapping_list *list, struct kedge__error *err);
 /* The first mapping that ends after ADDRESS, or NULL. */
 const struct kedge__mapping *kedge__mappings_find(const struct kedge__mapping_list *list, uintptr_t address);
-/* Of [begin, end) as a whole; KEDGE__BACKING_NONE unless all of it is readable and writable. */
+/* Of all of [begin, end); KEDGE__BACKING_NONE unless all of it is readable and writable. */
 enum kedge__backing kedge__mappings_backing(const struct kedge__mapping_list *list, uintptr_t begin, uintptr_t end);
-/* Size of the pages that the mapping at ADDRESS is made of, as far as the kernel tells. */
+/* Page size of the mapping at ADDRESS, as far as the kernel reports it. */
 size_t kedge__mapping_page_size(uintptr_t address);
 
 /* ------------------------------------------------------------------ tracker_pagemap.c: /proc/self/pagemap */
@@ -107,25 +107,24 @@ size_t kedge__mapping_page_size(uintptr_t address);
 int kedge__pagemap_open(int *fd, struct kedge__error *err);
 /* Entries of COUNT pages from BEGIN on. */
 int kedge__pagemap_read(int fd, uintptr_t begin, size_t count, uint64_t *entries, struct kedge__error *err);
-/* Whether ENTRY shows that a page that was not written still has its contents. */
+/* Whether ENTRY shows that an unwritten page still has its contents. */
 bool kedge__pagemap_kept(uint64_t entry, enum kedge__backing backing);
 
 /* ------------------------------------------------------------------ tracker_userfault.c: opening a userfaultfd */
 
-/* With at least FEATURES. *KERNEL_WRITES: faults of system calls are taken too. */
+/* With at least FEATURES. *KERNEL_WRITES: faults of system calls are handled, too. */
 int kedge__userfault_open(uint64_t features, int *fd, bool *kernel_writes, struct kedge__error *err);
 int kedge__userfault_register(int fd, uintptr_t begin, uintptr_t end, struct kedge__error *err);
 int kedge__userfault_unregister(int fd, uintptr_t begin, uintptr_t end, struct kedge__error *err);
-/* Protect, or unprotect and let go on who waits there. KEDGE_E_NOTFOUND: up to memory that is not registered. */
+/* Protect, or unprotect and wake whoever waits there. KEDGE_E_NOTFOUND: stopped at memory that is not registered. */
 int kedge__userfault_protect(int fd, uintptr_t begin, uintptr_t end, bool protect, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ tracker.c */
 
 /*
- * Pages that a second userfaultfd is to protect: the tracker lets go of them, and until they are back reports all that
- * lies around them as dirty. On taking back they are armed without being reported: the borrower marks what was written.
- * A span comes back in aligned pieces of 2 MiB, in any order. Nothing happens for kinds that do not mind a second
- * protection.
+ * Lend pages that a second userfaultfd is to protect: the tracker releases them and, until they are returned, reports
+ * everything around them as dirty. Returned pages are armed without being reported: the borrower marks what was written.
+ * A span is returned in aligned pieces of 2 MiB, in any order. Kinds that tolerate a second protection do nothing.
  */
 bool kedge__tracker_exclusive(const struct kedge__tracker *t); /* whether lending is needed */
 int kedge__tracker_lend(struct kedge__tracker *t, uintptr_t begin, uintptr_t end, struct kedge__error *err);

@@ -1,5 +1,5 @@
 /*
- * What the kernel offers and the installed headers may not name yet: asynchronous write protection and PAGEMAP_SCAN
+ * Kernel interfaces that the installed headers may not declare yet: asynchronous write protection and PAGEMAP_SCAN
  * (Linux 6.7), PROCMAP_QUERY (Linux 6.11). Layouts and numbers are those of the kernel's stable user interface.
  */
 #ifndef KEDGE_CAPTURE_TRACKER_ABI_H

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-enum kedge__fault_verdict {                       /* the highest holds */
+enum kedge__fault_verdict {                       /* the highest counts */
 			    KEDGE__FAULT_FOREIGN, /* not our memory: the application's handler is next */
 			    KEDGE__FAULT_STALE,   /* perhaps ours until a moment ago: worth one more try */
 			    KEDGE__FAULT_DONE,    /* the write may be tried again */
@@ -13,8 +13,7 @@ enum kedge__fault_verdict {                       /* the highest holds */
 /* Called in a signal handler, on any thread: async-signal-safe functions only. */
 typedef enum kedge__fault_verdict (*kedge__fault_fn)(void *ctx, uintptr_t address);
 
-/* The first one installs the handler, the last one puts back what the application had. After remove, FN does not run.
- */
+/* The first one installs the handler, the last one reinstates the application's. After remove, FN does not run. */
 int kedge__fault_handler_add(kedge__fault_fn fn, void *ctx, struct kedge__error *err);
 void kedge__fault_handler_remove(void *ctx);
 
