@@ -1,9 +1,9 @@
 /*
- * codec: blocks of literals in and out of compressed form, behind one table. A block that does not
- * shrink is stored as it is (codec none), so a block never grows.
+ * codec: compression of blocks of literals, behind one table. A block that does not shrink is
+ * stored uncompressed (codec none), so a block never grows.
  *
- * The bitstreams are in docs/FORMAT.md, "Codecs". All of them are lossless for every bit pattern, NaN payloads and
- * negative zeros among them, and depend on nothing but the bytes, the choice and the version of the library used.
+ * The bitstreams are in docs/FORMAT.md, "Codecs". All of them are lossless for every bit pattern, including
+ * NaN payloads and negative zeros, and depend only on the bytes, the choice and the version of the library used.
  */
 #ifndef KEDGE_CODEC_CODEC_H
 #define KEDGE_CODEC_CODEC_H
@@ -24,31 +24,31 @@ enum kedge__codec_id { /* stable on disk */
 		       KEDGE__CODEC_FIELD = 10,
 };
 
-/* A step before a first pass: of each element, or against what stood at the same place before. */
+/* A step before the first pass: differences of elements, or differences from what was at the same place before. */
 enum kedge__codec_step {
-	KEDGE__STEP_DELTA = 1, /* less the element before it */
+	KEDGE__STEP_DELTA = 1, /* minus the element before it */
 	KEDGE__STEP_XOR = 2,   /* exclusive or with the base */
-	KEDGE__STEP_MINUS = 4, /* less the element of the base */
+	KEDGE__STEP_MINUS = 4, /* minus the element of the base */
 	KEDGE__STEP_BASE = KEDGE__STEP_XOR | KEDGE__STEP_MINUS,
 };
 
 struct kedge__codec;
 
-/* What the configuration asks for, or what was settled on for a region. */
+/* What the configuration asks for, or what was chosen for a region. */
 struct kedge__codec_choice {
-	bool automatic;                    /* "auto", "max": kedge__codec_sample() settles it */
-	bool smallest;                     /* "max": size alone counts */
+	bool automatic;                    /* "auto", "max": kedge__codec_sample() decides */
+	bool smallest;                     /* "max": only size counts */
 	const struct kedge__codec *codec;  /* the only pass, or the first one, which knows the type */
 	int level;                         /* of codec */
-	const struct kedge__codec *second; /* the general pass over what the first gives; NULL: none */
+	const struct kedge__codec *second; /* the general pass over the output of the first; NULL: none */
 	int second_level;
 	unsigned steps;      /* KEDGE__STEP_ bits */
 	uint32_t row, plane; /* elements from one to the next along the second and third dimension; 0: not known */
-	uint64_t bytes;      /* that are going to be packed with what is chosen; 0: those looked at */
-	double target;       /* bytes of raw data a second that a thread has to keep up with; 0: no such wish */
-	double storage;      /* bytes a second that storage takes, for each thread; 0: KEDGE__CODEC_STORAGE */
-	uint32_t near;       /* a set of kedge__codec_sample(): what each block chooses among by itself; 0: nothing */
-	double fetch;        /* bytes of a base that a thread gets in a second; 0: a built-in figure */
+	uint64_t bytes;      /* that will be packed with this choice; 0: those sampled */
+	double target;       /* raw bytes per second that a thread must sustain; 0: no target */
+	double storage;      /* bytes per second that storage takes, per thread; 0: KEDGE__CODEC_STORAGE */
+	uint32_t near;       /* a set made by kedge__codec_sample(), from which each block chooses; 0: empty */
+	double fetch;        /* bytes of a base that a thread reads per second; 0: a built-in figure */
 };
 
 #define KEDGE__CODEC_STORAGE 100e6
@@ -65,16 +65,16 @@ struct kedge__codec {
 	uint16_t id;
 	const char *name;
 	int min_level, max_level, preset_level;
-	bool first;   /* makes something of the type; may have a general pass behind it */
+	bool first;   /* uses the type; may be followed by a general pass */
 	bool general; /* may be the second pass */
 	bool widths;  /* the level is the width of an element: 1, 2, 4 or 8; 0: that of the type */
 	size_t (*bound)(size_t raw);
-	/* Encode; *USED <= ROOM. KEDGE_E_LIMIT: does not fit ROOM, or not for data of this type or size. PARAM is
+	/* Encode; *USED <= ROOM. KEDGE_E_LIMIT: does not fit ROOM, or not suitable for this type or size. PARAM is
 	 * stored with the block. */
 	int (*encode)(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
 		      size_t room, size_t *used, uint16_t *param, struct kedge__error *err);
-	/* Decode exactly RAW_BYTES; touches no byte outside RAW. KEDGE_E_DAMAGED otherwise. BASE is what the encoder
-	 * was given, or NULL. */
+	/* Decode exactly RAW_BYTES, or KEDGE_E_DAMAGED; touches no byte outside RAW. BASE is what the encoder was given,
+	 * or NULL. */
 	int (*decode)(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
 		      struct kedge__error *err);
 };
@@ -83,7 +83,7 @@ const struct kedge__codec *kedge__codec_by_id(uint16_t id); /* NULL: not in this
 const struct kedge__codec *kedge__codec_by_name(const char *name);
 size_t kedge__codec_count(void);
 const struct kedge__codec *kedge__codec_at(size_t i);
-/* The same with KEDGE_E_CODEC and the name of what is missing. */
+/* The same, or KEDGE_E_CODEC with the name of the missing codec. */
 int kedge__codec_need(uint16_t id, const struct kedge__codec **codec, struct kedge__error *err);
 
 /*
@@ -92,64 +92,64 @@ int kedge__codec_need(uint16_t id, const struct kedge__codec **codec, struct ked
  * without a general codec get zstd.
  */
 int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choice, struct kedge__error *err);
-/* The shape of the region, slowest dimension first, for the codecs that look in more than one direction. */
+/* The shape of the region, slowest dimension first, for codecs that predict in more than one direction. */
 void kedge__codec_choice_shape(struct kedge__codec_choice *choice, int ndims, const uint64_t *dims);
 
 /* Does a block of this codec and parameter need the bytes of a base to be unpacked? */
 bool kedge__codec_needs_base(uint16_t id, uint16_t param);
 
 #define KEDGE__CODEC_NAME_ROOM 64
-/* What a block was packed with, as the parser takes it, without levels: "shuffle+zstd". */
+/* How a block was packed, in the parser's syntax, without levels: "shuffle+zstd". */
 const char *kedge__codec_describe(uint16_t id, uint16_t param, char text[KEDGE__CODEC_NAME_ROOM]);
 /* A choice with its levels: "shuffle+zstd:3", "auto". */
 const char *kedge__codec_choice_describe(const struct kedge__codec_choice *choice, char text[KEDGE__CODEC_NAME_ROOM]);
 
 /* Why a codec was chosen; stable on disk. */
 enum kedge__codec_reason {
-	KEDGE__CODEC_NOTHING,  /* none is worth its time */
+	KEDGE__CODEC_NOTHING,  /* none is worth the time */
 	KEDGE__CODEC_GIVEN,    /* the configuration names it */
-	KEDGE__CODEC_UNTRIED,  /* the region is too small for a look: what is likely to be the best */
-	KEDGE__CODEC_FASTEST,  /* through packing and storage, which go on at the same time */
-	KEDGE__CODEC_TARGET,   /* the smallest that keeps up with the target */
+	KEDGE__CODEC_UNTRIED,  /* the region is too small to sample: the codec that is usually best */
+	KEDGE__CODEC_FASTEST,  /* gets data through packing and storage, which overlap, fastest */
+	KEDGE__CODEC_TARGET,   /* the best-compressing that sustains the target */
 	KEDGE__CODEC_SMALLEST, /* "max" */
-	KEDGE__CODEC_BORROWED, /* too small for a look: as for another region of its type */
+	KEDGE__CODEC_BORROWED, /* too small to sample: as for another region of its type */
 	KEDGE__CODEC_REASONS,
 };
 
 struct kedge__codec_why {
 	enum kedge__codec_reason reason;
-	double size;            /* of the samples when packed, as a share of what they are; 1: stored as they are */
-	double encode, decode;  /* raw bytes a second and thread, built-in figures; 0: stored as it is */
-	double storage, target; /* what was weighed with */
+	double size;            /* packed / raw size of the samples; 1: stored uncompressed */
+	double encode, decode;  /* raw bytes per second and thread, built-in figures; 0: stored uncompressed */
+	double storage, target; /* the rates it was weighed against */
 	uint32_t tried;         /* candidates */
 	uint64_t sampled_bytes;
-	uint32_t age; /* versions since the data was looked at; 0: it was for this one */
+	uint32_t age; /* versions since the data was sampled; 0: it was for this one */
 };
 
-/* So few bytes that `auto` stores them as they are. */
+/* So few bytes that `auto` stores them uncompressed. */
 bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t bytes);
-/* A sentence without its end. */
+/* A sentence without its full stop. */
 const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
 
 /*
- * With "auto" or "max": look at samples of N pieces of data of one region, all of the same type, and settle on a codec.
- * Where all have a base, codecs that use it are tried too. Deterministic: it depends on the data, the type, the shape
- * and the speeds of WANTED alone; what codecs take is known from built-in figures. With a target: the smallest that
- * keeps up with it. Else: the one that gets data through packing and storage, which go on at the same time, fastest.
- * What is read back slower than 500 MB/s a thread is chosen by "max" alone. One that does not shrink the samples by at
- * least a twentieth (a fiftieth, if size alone counts or there is no type) is not worth its time. The look takes about
- * a twentieth of the time that packing wanted->bytes does. WHY: NULL, or filled.
+ * With "auto" or "max": choose a codec by samples of N pieces of data of one region, all of the same type. If all have a
+ * base, codecs that use it are tried, too. Deterministic: the result depends only on the data, the type, the shape and the
+ * speeds of WANTED; the speeds of codecs are built in. With a target, it is the best-compressing codec that sustains it;
+ * otherwise the one that gets data through packing and storage, which overlap, fastest. Only "max" chooses codecs that
+ * decode at less than 500 MB/s per thread. A codec that does not shrink the samples by at least a twentieth (a fiftieth,
+ * if only size counts or there is no type) is not worth the time. Sampling takes about a twentieth of the time of packing
+ * wanted->bytes. WHY: NULL, or filled.
  */
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
 					       const struct kedge__codec_input *pieces, size_t n,
 					       struct kedge__codec_why *why);
 
-/* What CHOICE, which has been settled on, means for this block: where others were near on the samples of the region, as
- * they are on memory with numbers and text side by side, the one that is best for the block. */
+/* CHOICE as it applies to this block: if other codecs were nearly as good on the samples of the region, as for memory that
+ * mixes numbers and text, the one that is best for the block. */
 struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice *choice,
 					       const struct kedge__codec_input *in);
 
-/* ------------------------------------------------------------------ memory.c: what was settled on, over many versions
+/* ------------------------------------------------------------------ memory.c: choices that are remembered over many versions
  */
 
 struct kedge__codec_memory;
@@ -167,7 +167,7 @@ struct kedge__codec_subject {
 
 enum kedge__codec_look {
 	KEDGE__LOOK_NOT,   /* the choice is known */
-	KEDGE__LOOK_CHECK, /* it is, if a few samples pack to what they should: kedge__codec_memory_fits() */
+	KEDGE__LOOK_CHECK, /* it is, if a few samples pack to the expected size: kedge__codec_memory_fits() */
 	KEDGE__LOOK_CLOSE, /* it is not: kedge__codec_sample() */
 };
 
@@ -176,13 +176,13 @@ enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory 
 					       const struct kedge__codec_subject *s,
 					       const struct kedge__codec_choice *wanted,
 					       struct kedge__codec_choice *choice, struct kedge__codec_why *why);
-/* SHARE, what samples packed to, is near enough to what WHY was decided on. */
+/* SHARE, the packed share of the samples, is close enough to the one that WHY was based on. */
 bool kedge__codec_memory_fits(const struct kedge__codec_why *why, double share);
-/* What is used for a version, be it new or what was asked for. */
+/* Record the choice used for a version, whether new or given. */
 int kedge__codec_memory_keep(struct kedge__codec_memory *m, const struct kedge__codec_subject *s,
 			     const struct kedge__codec_choice *wanted, const struct kedge__codec_choice *choice,
 			     const struct kedge__codec_why *why, struct kedge__error *err);
-/* What became of it: if that changes from version to version, the next look is a close one. */
+/* Record the actual size: if it changes from version to version, the region is sampled again. */
 void kedge__codec_memory_seen(struct kedge__codec_memory *m, uint32_t id, uint64_t raw, uint64_t stored);
 
 /* ------------------------------------------------------------------ plan.c: how the regions of one version are packed
@@ -242,7 +242,7 @@ bool kedge__codec_choice_packs(const struct kedge__codec_choice *choice); /* wha
 /* One block. OUT has room for in->bytes; *USED == in->bytes and *CODEC == none if it did not shrink. */
 int kedge__block_pack(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,
 		      size_t *used, uint16_t *codec, uint16_t *param, struct kedge__error *err);
-/* Says which codec is missing if it is not in this build (KEDGE_E_CODEC). */
+/* KEDGE_E_CODEC names a codec that is not in this build. */
 int kedge__block_unpack(uint16_t codec, uint16_t param, const void *in, size_t in_bytes, const void *base, void *raw,
 			size_t raw_bytes, struct kedge__error *err);
 

@@ -1,4 +1,4 @@
-/* The codecs, one file each, and what they share. One whose library is not there has NULL for encode and decode. */
+/* The codecs, one file each, and what they share. If its library is absent, a codec has NULL for encode and decode. */
 #ifndef KEDGE_CODEC_CODEC_TABLE_H
 #define KEDGE_CODEC_CODEC_TABLE_H
 
@@ -18,8 +18,8 @@ extern const struct kedge__codec kedge__codec_field;
 
 /* ------------------------------------------------------------------ element.c: what a type is made of */
 
-unsigned kedge__element_width(enum kedge_type type); /* bytes of a number: 1, 2, 4, 8; of complex ones, of a half */
-unsigned kedge__element_step(enum kedge_type type);  /* numbers of an element: 2 if complex, else 1 */
+unsigned kedge__element_width(enum kedge_type type); /* bytes per number: 1, 2, 4, 8; for complex types, of one half */
+unsigned kedge__element_step(enum kedge_type type);  /* numbers per element: 2 if complex, else 1 */
 bool kedge__element_is_float(enum kedge_type type);
 unsigned kedge__width_log2(unsigned width);
 

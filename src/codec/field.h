@@ -1,6 +1,6 @@
 /*
- * field: what codecs for arrays of numbers share: numbers in an order in which neighbours are near each other, and
- * predictions of a number from those before it, along one, two or three dimensions.
+ * field: what codecs for arrays of numbers share: integers whose order is that of the numbers, and predictions of a number
+ * from those before it, along one, two or three dimensions.
  *
  * Everything is integer arithmetic modulo two to the width, so that encoder and decoder agree on every machine, in
  * every rounding mode and with denormals flushed or not.
@@ -24,21 +24,21 @@ enum kedge__field_kind {                        /* stable on disk */
 			 KEDGE__FIELD_KINDS
 };
 
-/* How far, in numbers, the neighbours are: w before it, n a row before, u a plane before. */
+/* Distances of the neighbours, in numbers: w is the one before, n a row before, u a plane before. */
 struct kedge__field_reach {
 	uint32_t step, row, plane;
 };
 
 struct kedge__field {
 	unsigned width; /* 2, 4, 8 */
-	size_t n, tail; /* numbers, and bytes that make no whole one */
+	size_t n, tail; /* numbers, and remaining bytes */
 	struct kedge__field_reach reach;
 	enum kedge__field_kind kind;
 	bool order; /* floating point */
 	bool zeros; /* there is a stream of counts of trailing zeros */
 };
 
-/* Numbers before the first that the prediction can be made for. */
+/* Numbers before the first that can be predicted. */
 KEDGE__INLINE size_t kedge__field_start(enum kedge__field_kind kind, struct kedge__field_reach r)
 {
 	switch (kind) {
@@ -61,10 +61,10 @@ KEDGE__INLINE size_t kedge__field_start(enum kedge__field_kind kind, struct kedg
 
 /* ------------------------------------------------------------------ field_order.c */
 
-/* Do the trailing zeros of the numbers, as a stream of their own, save more than they take? */
+/* Does a separate stream of trailing zeros save more than it takes? */
 bool kedge__field_zeros_pay(const struct kedge__field *f, const void *numbers);
 
-/* What a decoder finds in a block must be possible before it is used. */
+/* Check what a decoder found in a block before it is used. */
 bool kedge__field_reach_valid(enum kedge__field_kind kind, struct kedge__field_reach r);
 
 #endif

@@ -10,12 +10,12 @@
 
 struct kedge__field_loops {
 	const char *name;
-	/* Raw bytes to numbers and back. Floating-point ones become signed integers in the same order: all but the sign
-	 * bit of negative ones is inverted. The bytes need not be aligned. */
+	/* Raw bytes to numbers and back. Floating-point numbers become signed integers with the same order: all bits of
+	 * negative ones except the sign are inverted. The bytes need not be aligned. */
 	void (*take)(const struct kedge__field *f, const uint8_t *raw, void *numbers);
 	void (*give)(const struct kedge__field *f, const void *numbers, uint8_t *raw);
-	/* The kind that gives the smallest residuals on samples of the numbers; kinds that reach for a row or a plane
-	 * only where there is one. */
+	/* The kind that gives the smallest residuals on samples of the numbers; kinds that use a row or a plane
+	 * only if there is one. */
 	enum kedge__field_kind (*choose)(const struct kedge__field *f, const void *numbers);
 	/* Residuals and their lengths; with f->zeros without the trailing zeros, whose counts go to ZEROS. */
 	void (*replace)(const struct kedge__field *f, const void *numbers, void *residuals, uint8_t *lengths,

@@ -1,4 +1,4 @@
-/* shuffle: bytes or bits of the same place in their elements, put together. For filter.c and its tests. */
+/* shuffle: groups bytes or bits by their place in the elements. For filter.c and its tests. */
 #ifndef KEDGE_CODEC_SHUFFLE_H
 #define KEDGE_CODEC_SHUFFLE_H
 
@@ -19,8 +19,8 @@ struct kedge__shuffle_kernel {
 extern const struct kedge__shuffle_kernel kedge__shuffle_portable;
 const struct kedge__shuffle_kernel *kedge__shuffle_avx2(void); /* NULL: not on this machine */
 
-/* Whole blocks with the given kernel: bytes that make no whole element, and elements that make no whole group of eight
- * where bits are concerned, stand at the end as they are. */
+/* An entire block with the given kernel: bytes that do not fill an element and, for bits, elements that do not fill a group of
+ * eight stay unchanged at the end. */
 void kedge__shuffle_bytes(const struct kedge__shuffle_kernel *k, const uint8_t *in, size_t bytes, unsigned width,
 			  uint8_t *out);
 void kedge__unshuffle_bytes(const struct kedge__shuffle_kernel *k, const uint8_t *in, size_t bytes, unsigned width,

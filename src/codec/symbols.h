@@ -1,6 +1,6 @@
 /*
  * symbols: streams of small numbers, coded by how often each follows those before it (asymmetric numeral systems with
- * tables). A symbol may stand for the length of a value, the lower bits of which then follow it as they are. For
+ * tables). A symbol may be the length of a value, whose lower bits then follow it uncoded. For
  * field.c.
  */
 #ifndef KEDGE_CODEC_SYMBOLS_H
@@ -14,22 +14,22 @@
 #define KEDGE__SYMBOL_CONTEXTS 8
 #define KEDGE__SYMBOL_LANES    4
 #define KEDGE__SYMBOL_GROUP    64 /* symbols; a group of zeros is not coded at all */
-#define KEDGE__SYMBOL_PAD      16 /* bytes behind a stream that a decoder may read, whatever they are */
+#define KEDGE__SYMBOL_PAD      16 /* bytes after a stream that a decoder may read, whatever they contain */
 
 struct kedge__symbols {
 	uint8_t *at; /* N symbols */
 	size_t n;
-	size_t row; /* how far back, besides the one before it, one is that says something about the next; 0: none */
+	size_t row; /* distance of a second earlier symbol, besides the previous one, that helps predict the next; 0: none */
 	unsigned highest; /* that can be; at most KEDGE__SYMBOL_MAX */
 	unsigned width;   /* bytes of a value: 2, 4, 8; 0: there are none */
 	void *values;     /* N numbers of that width: a value of length k is 0 (k = 0), or 2^(k-1) and more */
 };
 
-/* The most that N symbols, with values, can take. */
+/* Upper bound for the size of N symbols with values. */
 size_t kedge__symbols_bound(size_t n, unsigned width);
-/* Bytes of work space that encoding takes. */
+/* Bytes of work space that encoding needs. */
 size_t kedge__symbols_space(size_t n, unsigned width);
-/* KEDGE_E_LIMIT: they do not fit ROOM. SPACE is what kedge__symbols_space() says, and keeps nothing. */
+/* KEDGE_E_LIMIT: they do not fit ROOM. SPACE has kedge__symbols_space() bytes; nothing is kept in it. */
 int kedge__symbols_encode(const struct kedge__symbols *s, uint8_t *space, uint8_t *out, size_t room, size_t *used,
 			  struct kedge__error *err);
 /* Fills s->at and s->values out of exactly IN_BYTES bytes, or KEDGE_E_DAMAGED. No symbol is above s->highest. There are
@@ -52,7 +52,7 @@ struct kedge__symbol_codes {
 	const struct kedge__symbol_code *of_mean[KEDGE__SYMBOL_MAX + 1];
 };
 
-/* Some of the groups, which are coded by themselves, so that a processor can work on several lanes at once. */
+/* Some of the groups; lanes are coded independently, so that a processor can work on several at once. */
 struct kedge__symbol_lane {
 	const uint32_t *groups; /* the first symbol of each; the last of all groups may be shorter */
 	size_t count;
