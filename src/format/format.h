@@ -1,7 +1,7 @@
 /*
  * format: the records on disk, as docs/FORMAT.md specifies them: encode, decode, check. No I/O, no
- * policy. Decoders take bytes that nobody vouches for: every count and length is checked before
- * use, and a decoder either fills its result completely or leaves it empty and says why.
+ * policy. Decoders accept untrusted bytes: every count and length is checked before use, and a
+ * decoder either fills its entire result or leaves it empty and says why.
  *
  * A store is a directory:
  *   STORE/kedge-store                       the marker: magic, format version, a random id
@@ -17,12 +17,12 @@
 #include "base/base.h"
 #include "base/extent_map.h"
 
-#define KEDGE__FORMAT_MAJOR 1 /* a reader refuses another major */
-#define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: their sections tell what is in them */
+#define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
+#define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
 #define KEDGE__FORMAT_NEWEST 2 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
-#define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have seven digits for them */
+#define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have room for seven digits */
 #define KEDGE__SECTION_LIMIT    64                 /* sections of a segment */
 #define KEDGE__CHUNK_MIN        UINT32_C(16)
 #define KEDGE__PATTERN_MAX      UINT32_C(256) /* chunks of a map by pages */
@@ -31,7 +31,7 @@
 #define KEDGE__IMAGE_BYTES_MAX  (UINT64_C(1) << 60)
 #define KEDGE__WHY_MAX          1024
 #define KEDGE__RUN_LINKS_MAX    1024 /* runs before a run that its history names */
-#define KEDGE__CODEC_STORED     0 /* a block that is not packed; codec.h has the others */
+#define KEDGE__CODEC_STORED     0 /* an uncompressed block; codec.h has the other codecs */
 
 #define KEDGE__STORE_MARKER_NAME "kedge-store"
 
@@ -117,7 +117,7 @@ struct kedge__region_record {
 	char *name; /* owned */
 	uint32_t slot;
 	uint32_t type;  /* enum kedge_type */
-	uint32_t ndims; /* 0: no shape told */
+	uint32_t ndims; /* 0: no shape known */
 	uint64_t dims[KEDGE_MAX_DIMS];
 	uint64_t bytes;
 	struct kedge__digest digest; /* region digest (base.h: kedge__sum_digest) */
@@ -140,15 +140,15 @@ struct kedge__source_record {
 };
 
 void kedge__segment_header_encode(const struct kedge__segment_header *h, uint8_t out[KEDGE__SEGMENT_HEADER_BYTES]);
-/* KEDGE_E_FORMAT for another major, KEDGE_E_DAMAGED for anything else that is wrong. */
+/* KEDGE_E_FORMAT for another major, KEDGE_E_DAMAGED for anything else that is invalid. */
 int kedge__segment_header_decode(const uint8_t in[KEDGE__SEGMENT_HEADER_BYTES], struct kedge__segment_header *h,
 				 struct kedge__error *err);
 void kedge__segment_footer_encode(const struct kedge__segment_footer *f, uint8_t out[KEDGE__SEGMENT_FOOTER_BYTES]);
 int kedge__segment_footer_decode(const uint8_t in[KEDGE__SEGMENT_FOOTER_BYTES], uint64_t file_bytes,
 				 struct kedge__segment_footer *f, struct kedge__error *err);
 /* The index and its seal. Decode fills E, which has room for the footer's section_count (<= KEDGE__SECTION_LIMIT)
- * entries. It checks bounds and order of the sections against the footer, that the five types that every segment has are
- * there once, and that no unknown one is REQUIRED (KEDGE_E_FORMAT). */
+ * entries. It checks bounds and order of the sections against the footer, that each of the five types that every segment has
+ * occurs once, and that no unknown one is REQUIRED (KEDGE_E_FORMAT). */
 int kedge__section_index_encode(const struct kedge__section_entry *e, size_t n, struct kedge__bytes *out,
 				struct kedge__error *err);
 int kedge__section_index_decode(const void *data, size_t bytes, const struct kedge__segment_footer *f,
@@ -189,13 +189,13 @@ int kedge__base_decode(const void *data, size_t bytes, uint64_t *version, struct
 
 #define KEDGE__PACKING_NAME_MAX 63
 
-struct kedge__packing_record { /* how the blocks of a region were packed, and why */
+struct kedge__packing_record { /* how the blocks of a region were compressed, and why */
 	uint32_t region;
-	uint32_t reason; /* codec.h; a reader may not know it */
-	uint32_t age;    /* versions since the data was looked at */
+	uint32_t reason; /* codec.h; may be unknown to a reader */
+	uint32_t age;    /* versions since the data was sampled */
 	char name[KEDGE__PACKING_NAME_MAX + 1];
-	/* Not negative, 0: not known. The share of its bytes that data was expected to take, and bytes a second: of
-	 * packing, of storage, and of what was asked for. */
+	/* Not negative; 0: unknown. The expected compressed / raw size, and bytes per second: of compression, of storage,
+	 * and of the target. */
 	double size, encode, storage, target;
 };
 
@@ -206,11 +206,11 @@ int kedge__packing_decode(const void *data, size_t bytes, struct kedge__packing_
 			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ map_encode.c, map_decode.c, pages_*.c
- * Four encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry an extent.
- * LIST: varints, one entry a chunk. BITMAP: a bit a chunk, literal or same place. PAGES: a table of pages and a file of
- * pointers, one for each run of patterns (chunks) in a page. The encoder is told which one; one that cannot express the
- * map falls back to RUNS. A decoded map covers every byte of every region exactly once; extents that continue each other
- * are one. Whether literals, parent and versions exist is kedge__segment_check()'s business. */
+ * Four encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry per
+ * extent. LIST: varints, one entry per chunk. BITMAP: one bit per chunk, literal or same place. PAGES: a table of pages and
+ * a list of pointers, one for each run of patterns (chunks) in a page. The caller chooses the encoding; if it cannot express
+ * the map, RUNS is used. A decoded map covers every byte of every region exactly once; extents that continue each other are
+ * merged. kedge__segment_check() checks whether literals, parent and versions exist. */
 
 enum kedge__map_encoding { KEDGE__MAP_RUNS = 0, KEDGE__MAP_LIST = 1, KEDGE__MAP_BITMAP = 2, KEDGE__MAP_PAGES = 3 };
 
@@ -222,15 +222,15 @@ int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struc
 		      size_t n, enum kedge__map_encoding *how, struct kedge__extent_map *map, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ segment_check.c
- * Each section may be right by itself and the segment still be wrong. What must hold between sections (FORMAT.md, "What
- * a reader refuses"): sums, slots, regions of blocks, the image id, that the map covers every byte of every region once
- * and refers to nothing but literals that exist, the parent and versions in the lineage. A reader calls it after
- * decoding all sections. */
+ * Each section may be valid on its own while the segment is not. These checks hold between sections (FORMAT.md, "What a
+ * reader refuses"): sums, slots, regions of blocks, the image id, and that the map covers every byte of every region once
+ * and refers only to literals that exist, the parent, and versions in the lineage. A reader calls it after decoding all
+ * sections. */
 
 struct kedge__segment_parts {
 	const struct kedge__segment_header *header;
 	const struct kedge__segment_summary *summary;
-	const void *regions_data; /* section REGN as it stands in the file: the image id is over it */
+	const void *regions_data; /* section REGN as stored: the image id covers it */
 	size_t regions_bytes;
 	const struct kedge__region_record *regions;
 	size_t region_count;
@@ -253,8 +253,8 @@ struct kedge__set_part { /* one rank's segment */
 };
 
 /*
- * A run: what a process takes from its start, a restart or a discard on. Its history says which versions of which runs
- * before it still count; what does not belong to it was abandoned. Versions of a manifest without a run (format 1.1 and
+ * A run: the versions that a process takes from its start, a restart or a discard on. Its history says which versions of
+ * which earlier runs still count; any other version was abandoned. Versions of a manifest without a run (format 1.1 and
  * before) belong to run 0, which has no history.
  */
 struct kedge__run_link {
@@ -264,7 +264,7 @@ struct kedge__run_link {
 
 struct kedge__run {
 	uint64_t id;
-	uint64_t epoch;                /* above those of all runs that it could know of */
+	uint64_t epoch;                /* above those of all runs known when it began */
 	struct kedge__run_link *links; /* the latest first, descending versions; owned */
 	size_t link_count;
 };
@@ -276,7 +276,7 @@ int kedge__run_copy(const struct kedge__run *from, struct kedge__run *to, struct
 void kedge__run_follow(const struct kedge__run *base, uint64_t after, uint64_t first, uint64_t id, struct kedge__run *out);
 /* Does VERSION of run ID belong to the history of RUN? */
 bool kedge__run_has(const struct kedge__run *run, uint64_t id, uint64_t version);
-/* It does not, and it is known why: RUN left run ID before it, or it is above all that was there when RUN began. */
+/* It does not, for a known reason: RUN left run ID before it, or it is above every version that existed when RUN began. */
 bool kedge__run_abandons(const struct kedge__run *run, uint64_t id, uint64_t version);
 
 struct kedge__set {
@@ -288,7 +288,7 @@ struct kedge__set {
 	uint64_t *sources;             /* union over ranks of the versions referred to, ascending; owned */
 	size_t source_count;
 	double seconds; /* the longest time a rank was blocked; 0 if not known */
-	char *why;      /* why it was taken then, at most KEDGE__WHY_MAX bytes; NULL: not told; owned */
+	char *why;      /* why it was taken, at most KEDGE__WHY_MAX bytes; NULL: unknown; owned */
 	struct kedge__run run; /* that it belongs to; owned */
 };
 

@@ -15,8 +15,8 @@
 #define KEDGE__MAP_SOURCE_SHIFT 2u
 
 /*
- * Where copies come from: the versions of the table, newest first, and behind them, as number `count`, the literals of
- * this very segment. Each remembers where its last copy ended, because the next one most often goes on from there.
+ * Sources of copies: the versions of the table, newest first, and after them, as number `count`, the literals of this
+ * segment. Each remembers where its last copy ended, because the next one usually continues there.
  */
 struct kedge__map_sources {
 	uint64_t *versions; /* owned, as is ends */
@@ -56,7 +56,7 @@ static inline uint64_t kedge__region_base(const struct kedge__region_record *r)
 void kedge__map_put_fill(struct kedge__wire_out *w, uint64_t pattern);
 bool kedge__map_get_fill(struct kedge__wire_in *in, uint64_t *pattern);
 
-/* ---- decoding: a cursor goes through the regions, and what it passes becomes extents */
+/* ---- decoding: a cursor moves through the regions; the bytes that it passes become extents */
 
 struct kedge__map_decoder {
 	struct kedge__wire_in in;
@@ -72,11 +72,11 @@ struct kedge__map_decoder {
 };
 
 int kedge__map_damaged(struct kedge__map_decoder *d, const char *what);
-/* Go to the next region if this one is mapped to its end; what is left of the one we are in, 0: no region is left. */
+/* Go to the next region if this one is mapped to its end. The number of bytes left in the current region; 0: none is left. */
 uint64_t kedge__map_settle(struct kedge__map_decoder *d);
 int kedge__map_emit(struct kedge__map_decoder *d, enum kedge__extent_kind kind, uint64_t len, uint64_t src,
 		    uint64_t version);
-/* COUNT times UNIT bytes at the same place in the parent, over region ends, where a unit may be short. */
+/* COUNT times UNIT bytes at the same place in the parent, across ends of regions, where a unit may be short. */
 int kedge__map_emit_gap(struct kedge__map_decoder *d, uint64_t count, uint64_t unit);
 
 static inline uint64_t kedge__map_address(const struct kedge__map_decoder *d)
@@ -91,7 +91,7 @@ struct kedge__pages_encoder *kedge__pages_encoder_new(uint64_t unit); /* NULL: n
 void kedge__pages_encoder_free(struct kedge__pages_encoder *p);
 /* All extents in order; LEFT is what the region has from its address on. */
 void kedge__pages_put(struct kedge__pages_encoder *p, struct kedge__extent e, uint64_t left);
-/* False, and nothing put: the extents were no map by pages. */
+/* False: the extents cannot be expressed by pages; nothing was put. */
 bool kedge__pages_finish(struct kedge__pages_encoder *p, uint64_t self, struct kedge__wire_out *out);
 
 int kedge__pages_decode(struct kedge__map_decoder *d, uint64_t self, uint64_t unit);

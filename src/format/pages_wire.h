@@ -11,13 +11,13 @@
 enum kedge__page_kind {
 	KEDGE__PAGE_LITERAL = 0,
 	KEDGE__PAGE_CONSTANT = 1,
-	KEDGE__PAGE_POINTERS = 2,  /* where the pointers of the page before it end */
+	KEDGE__PAGE_POINTERS = 2,  /* follow those of the page before */
 	KEDGE__PAGE_ELSEWHERE = 3, /* the same as an earlier page's: how far back follows */
 };
 #define KEDGE__PAGE_RUN         4u /* in an entry's head: the number of pages follows, less 2 */
 #define KEDGE__PAGE_DELTA_SHIFT 3u
 
-enum kedge__pointer_kind { /* low bits of a pointer; the rest is how many patterns it is for */
+enum kedge__pointer_kind { /* low bits of a pointer; the rest is the number of patterns it covers */
 	KEDGE__POINTER_SAME = 0,
 	KEDGE__POINTER_NEXT = 1,
 	KEDGE__POINTER_ZERO = 2,
@@ -30,7 +30,7 @@ enum kedge__pointer_kind { /* low bits of a pointer; the rest is how many patter
 #define KEDGE__POINTER_ALL       0u  /* to the end of the page */
 #define KEDGE__POINTER_MANY      31u /* a varint follows: so many more */
 
-/* Pointers of pages that are stored elsewhere are at most so many, so that few bytes do not unfold into many. */
+/* Limit for the pointers of pages stored elsewhere, so that a few bytes cannot expand into many. */
 static inline uint64_t kedge__pages_elsewhere_max(uint64_t bytes)
 {
 	return (UINT64_C(1) << 20) + 32 * bytes;

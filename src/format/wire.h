@@ -1,6 +1,6 @@
 /*
- * wire: cursors over bytes, for the encoders and decoders of this folder alone. Both are sticky: once a put ran out
- * of memory or a get ran past the end, the rest does nothing, and the caller asks once, at the end.
+ * wire: cursors over bytes, only for the encoders and decoders of this folder. Errors are sticky: once a put has run out
+ * of memory or a get has run past the end, later calls do nothing, and the caller checks once, at the end.
  */
 #ifndef KEDGE_FORMAT_WIRE_H
 #define KEDGE_FORMAT_WIRE_H
@@ -11,7 +11,7 @@
 
 struct kedge__wire_out {
 	struct kedge__bytes *bytes;
-	size_t start; /* what stood there before is not ours */
+	size_t start; /* bytes before it belong to the caller */
 	bool failed;
 };
 
@@ -23,9 +23,9 @@ void kedge__wire_put64(struct kedge__wire_out *w, uint64_t v);
 void kedge__wire_put_double(struct kedge__wire_out *w, double v);
 void kedge__wire_put_digest(struct kedge__wire_out *w, struct kedge__digest d);
 void kedge__wire_put_varint(struct kedge__wire_out *w, uint64_t v);
-/* Take back what was put. */
+/* Undo all puts. */
 void kedge__wire_out_undo(struct kedge__wire_out *w);
-/* 0, or KEDGE_E_NOMEM with everything taken back. */
+/* 0, or KEDGE_E_NOMEM with all puts undone. */
 int kedge__wire_out_finish(struct kedge__wire_out *w, struct kedge__error *err);
 
 struct kedge__wire_in {
@@ -42,7 +42,7 @@ uint32_t kedge__wire_get32(struct kedge__wire_in *r);
 uint64_t kedge__wire_get64(struct kedge__wire_in *r);
 double kedge__wire_get_double(struct kedge__wire_in *r);
 struct kedge__digest kedge__wire_get_digest(struct kedge__wire_in *r);
-/* A varint that is not canonical (FORMAT.md, "Numbers") fails as one that is cut short does. */
+/* A varint that is not canonical (FORMAT.md, "Numbers") fails like one that is truncated. */
 uint64_t kedge__wire_get_varint(struct kedge__wire_in *r);
 /* The same, failing if it is above MAX. */
 uint64_t kedge__wire_get_varint_max(struct kedge__wire_in *r, uint64_t max);
