@@ -6,7 +6,7 @@
 
 struct kedge__block {
 	double time;                     /* expected time until it is left, by any exit */
-	double ok;                       /* probability to leave it by success */
+	double ok;                       /* probability of leaving it by success */
 	double fail[KEDGE__PLAN_LEVELS]; /* by a failure that needs level i + 1 or higher and is not handled inside */
 };
 
@@ -16,7 +16,7 @@ void kedge__block_series(int levels, struct kedge__block *a, const struct kedge_
 void kedge__block_power(int levels, struct kedge__block *a, double n);                      /* a = a, n times */
 /* Restart from level K: failures below K make it begin again, those of K and above go to a higher level. */
 void kedge__block_recovery(const struct kedge__levels *lv, int k, struct kedge__block *out);
-/* A body that begins with a checkpoint of level K: failures up to K are handled by RECOVERY and begin it again. */
+/* A body that begins with a checkpoint of level K: failures up to K are handled by RECOVERY and restart it. */
 void kedge__block_protect(int levels, int k, const struct kedge__block *recovery, struct kedge__block *body);
 double kedge__block_failing(int levels, const struct kedge__block *b); /* 1 - ok, without cancellation */
 

@@ -21,7 +21,7 @@ enum kedge__quantity {
 	KEDGE__QUANTITY_SECONDS,   /* plain, or ns us ms s min h d w month (30 d) y (365.25 d) */
 	KEDGE__QUANTITY_BYTES,     /* plain, or B kB MB GB TB PB EB (powers of 1000), KiB .. EiB */
 	KEDGE__QUANTITY_RATE,      /* plain: 1/s; 3/d, 1/13h */
-	KEDGE__QUANTITY_BANDWIDTH, /* plain: bytes a second; 6.4GB/s, 1TB/h */
+	KEDGE__QUANTITY_BANDWIDTH, /* plain: bytes per second; 6.4GB/s, 1TB/h */
 };
 
 /* All quantities are finite and not negative. KEDGE_E_ARG names TEXT, the unit, and those that fit. */
@@ -34,13 +34,13 @@ int kedge__quantity_parse_list(enum kedge__quantity kind, const char *text, doub
 
 struct kedge__levels {
 	int count;
-	double rate[KEDGE__PLAN_LEVELS];    /* failures a second that need a checkpoint of this level or a higher one */
+	double rate[KEDGE__PLAN_LEVELS];    /* failures per second that need a checkpoint of this level or a higher one */
 	double cost[KEDGE__PLAN_LEVELS];    /* seconds that a checkpoint blocks the job */
 	double restart[KEDGE__PLAN_LEVELS]; /* seconds that a restart from it takes */
 };
 
 double kedge__levels_rate(const struct kedge__levels *lv); /* of all failures */
-/* KEDGE_E_ARG names what is negative, not a number, or too many. */
+/* KEDGE_E_ARG names the value that is negative or not a number, or says that there are too many. */
 int kedge__levels_check(const struct kedge__levels *lv, struct kedge__error *err);
 
 struct kedge__expectation {
@@ -72,7 +72,7 @@ int kedge__sync_best(const struct kedge__levels *lv, struct kedge__sync_plan *ou
 /* ------------------------------------------------------------------ async.c: the top level is written in the background */
 
 /*
- * Levels 1..L-1 block; the last checkpoint of a period is also copied to level L while the job runs on.
+ * Levels 1..L-1 block; the last checkpoint of a period is also copied to level L while the job continues.
  * levels.cost[L-1] is not used. A segment ends with a level-(L-1) checkpoint; with L = 2 it is one interval.
  */
 struct kedge__async {
@@ -86,7 +86,7 @@ struct kedge__async_plan {
 	double interval;
 	uint64_t counts[KEDGE__PLAN_LEVELS]; /* of levels 1..L-2, as above; the rest is 1 */
 	uint64_t segments;                   /* of a period: every segments-th level-(L-1) checkpoint goes to level L */
-	uint64_t incomplete;                 /* segments that pass until the copy is complete, <= segments */
+	uint64_t incomplete;                 /* segments that pass until the copy is finished, <= segments */
 	struct kedge__expectation expect;
 };
 
@@ -105,9 +105,9 @@ double kedge__daly_interval(double mtbf, double cost);
 /* Expected time of WORK seconds without any checkpoint, started over after each failure. */
 double kedge__bare_expect(double rate, double restart, double work);
 
-/* ------------------------------------------------------------------ rex.c: incremental L1, coalesced L2 by a thread of its own */
+/* ------------------------------------------------------------------ rex.c: incremental L1, coalesced into L2 by a separate thread */
 
-/* Deltas after the last full one from which on a full one pays: max(0, ceil((full - delta_cost) / (p delta_restore) - 1)),
+/* Number of deltas after the last full one from which a full one pays off: max(0, ceil((full - delta_cost) / (p delta_restore) - 1)),
  * p = 1 - exp(-interval/mtbf). UINT64_MAX: never. */
 uint64_t kedge__rex_coalesce(double full, double delta_cost, double delta_restore, double interval, double mtbf);
 
@@ -124,8 +124,8 @@ struct kedge__rex {
 	double batch_growth;         /* 0: a batch is as large as one L1 checkpoint; 1: no page is written twice */
 	bool scale_full;             /* compression and bandwidth act on full checkpoints too */
 	enum kedge__rex_full policy;
-	double work;                 /* seconds of computation; INFINITY is fine but for simulation */
-	double ic, ratio, cores, bandwidth; /* size of an L1 checkpoint to a full one; compression; cores; relative bandwidth */
+	double work;                 /* seconds of computation; INFINITY is allowed except for simulation */
+	double ic, ratio, cores, bandwidth; /* size of an L1 checkpoint / a full one; compression; cores; relative bandwidth */
 };
 
 struct kedge__rex_costs {
@@ -154,8 +154,8 @@ int kedge__rex_table_lookup(double ic, double ratio);
 /* ------------------------------------------------------------------ pccr.c: compression against a shared file system */
 
 struct kedge__pccr {
-	double size;              /* bytes of a process */
-	double collect, compress; /* seconds a process */
+	double size;              /* bytes per process */
+	double collect, compress; /* seconds per process */
 	double compress_pipelined; /* seconds of the compressing stage when stages overlap */
 	double fs_bandwidth, process_bandwidth;
 	double ratio; /* compressed / raw, in (0, 1] */
@@ -165,7 +165,7 @@ struct kedge__pccr {
 struct kedge__pccr_times {
 	double uncompressed, serial, pipelined;
 	double saturation, saturation_compressed, saturation_pipelined; /* processes that fill the file system */
-	double beneficial_serial, beneficial_pipelined; /* processes from which compressing pays; INFINITY: never */
+	double beneficial_serial, beneficial_pipelined; /* processes from which compression pays off; INFINITY: never */
 };
 
 int kedge__pccr_evaluate(const struct kedge__pccr *in, struct kedge__pccr_times *out, struct kedge__error *err);
@@ -183,7 +183,7 @@ void kedge__random_init(struct kedge__random *r, uint64_t seed, uint64_t stream)
 double kedge__random_uniform(struct kedge__random *r); /* in (0, 1] */
 double kedge__random_exponential(struct kedge__random *r); /* mean 1 */
 double kedge__random_weibull(struct kedge__random *r, double shape); /* scale 1 */
-/* What is left of a lifetime at a time that does not know of it: the first failure of a process that runs for long. */
+/* The rest of a lifetime at a random moment: the first failure of a process that has been running for long. */
 double kedge__random_weibull_residual(struct kedge__random *r, double shape);
 double kedge__random_normal(struct kedge__random *r);
 double kedge__portable_log(double x); /* x > 0, normal */
@@ -216,9 +216,9 @@ int kedge__failure_source_new(const struct kedge__failure_model *m, struct kedge
 void kedge__failure_source_free(struct kedge__failure_source *s);
 /* Begin a stream that only SEED, STREAM and the model decide. A trace starts at its beginning for stream 0, else at a random place. */
 void kedge__failure_source_start(struct kedge__failure_source *s, uint64_t seed, uint64_t stream);
-struct kedge__failure kedge__failure_source_next(struct kedge__failure_source *s); /* ascending times; INFINITY: none any more */
+struct kedge__failure kedge__failure_source_next(struct kedge__failure_source *s); /* ascending times; INFINITY: no more failures */
 /*
- * A file with a failure a line: time (with unit, or seconds) and optionally its level (1 if absent); '#' begins a comment.
+ * A file with one failure per line: time (with unit, or seconds) and optionally its level (1 if absent); '#' begins a comment.
  * `span = TIME` sets the length of the log (default: the last time plus the mean distance). KEDGE_E_ARG names file and line.
  */
 int kedge__failure_trace_load(const char *path, int levels, struct kedge__failure **trace, size_t *count, double *span,
@@ -226,10 +226,10 @@ int kedge__failure_trace_load(const char *path, int levels, struct kedge__failur
 
 /* ------------------------------------------------------------------ flush.c: nodes, staging servers, file system
  * Node i sends to server i mod servers, one node at a time; active servers share the file system equally, each with at
- * most its own rate. Without servers the nodes write themselves. */
+ * most its own rate. Without servers the nodes write directly. */
 
 struct kedge__flush {
-	double nodes, size;     /* bytes a node */
+	double nodes, size;     /* bytes per node */
 	double variation;       /* of sizes: standard deviation / mean */
 	double servers;         /* 0: none */
 	double node_rate;       /* bytes/s of one node's link; 0: no limit */
@@ -238,7 +238,7 @@ struct kedge__flush {
 };
 
 struct kedge__flush_times {
-	double first, mean, last; /* seconds until the first server, servers on average, the last server had done its share */
+	double first, mean, last; /* seconds until the first server, the average server, the last server was finished */
 	double floor;             /* bytes / file system bandwidth */
 };
 
@@ -247,12 +247,12 @@ int kedge__flush_check(const struct kedge__flush *f, struct kedge__error *err);
 void kedge__flush_simulate(const struct kedge__flush *f, struct kedge__random *r, double *room, struct kedge__flush_times *out);
 size_t kedge__flush_room(const struct kedge__flush *f);
 
-/* ------------------------------------------------------------------ simulate.c: whole jobs, many times */
+/* ------------------------------------------------------------------ simulate.c: entire jobs, many times */
 
 enum kedge__flush_mode {
-	KEDGE__FLUSH_SEGMENTS, /* the copy is complete after `incomplete` segments, as in the model */
-	KEDGE__FLUSH_CLOCK,    /* after `latency` seconds, whatever happens to the job but a failure of the top level */
-	KEDGE__FLUSH_RESTART,  /* a failure of any level makes it begin again */
+	KEDGE__FLUSH_SEGMENTS, /* the copy is finished after `incomplete` segments, as in the model */
+	KEDGE__FLUSH_CLOCK,    /* after `latency` seconds, whatever happens to the job except a failure of the top level */
+	KEDGE__FLUSH_RESTART,  /* a failure of any level makes it start over */
 };
 
 struct kedge__sim {
@@ -266,7 +266,7 @@ struct kedge__sim {
 	const struct kedge__failure_model *failures;
 	double work;           /* seconds of computation, rounded up to whole periods unless cold */
 	bool cold;             /* begin without earlier checkpoints, end without a last one; false: steady state, as in the models */
-	double limit;          /* give a run up after this many seconds; 0: 1e4 times its work */
+	double limit;          /* abandon a run after this many seconds; 0: 1e4 times its work */
 	uint64_t runs, seed;
 };
 
@@ -276,9 +276,9 @@ struct kedge__sim_result {
 	double seconds, error;             /* mean over runs, and its standard error */
 	double low, high;                  /* 99 % confidence interval of the mean */
 	double efficiency, efficiency_low, efficiency_high;
-	double failures[KEDGE__PLAN_LEVELS]; /* a run */
-	double checkpoints, flushes, flushes_skipped; /* a run */
-	double checkpoint_seconds, restart_seconds, lost_seconds; /* a run; lost: computation done again, and slow-down */
+	double failures[KEDGE__PLAN_LEVELS]; /* per run */
+	double checkpoints, flushes, flushes_skipped; /* per run */
+	double checkpoint_seconds, restart_seconds, lost_seconds; /* per run; lost: repeated computation, and slow-down */
 };
 
 /* POOL may be NULL. The result does not depend on the number of threads. */
@@ -287,7 +287,7 @@ int kedge__sim_run(const struct kedge__sim *sim, struct kedge__pool *pool, struc
 struct kedge__rex_sim_result {
 	uint64_t runs;
 	double ratio, error, low, high;    /* run time / computation, standard error, 99 % confidence interval */
-	double transient, permanent, l1, l2, full; /* a run */
+	double transient, permanent, l1, l2, full; /* per run */
 };
 
 int kedge__rex_simulate(const struct kedge__rex *rex, uint64_t chi, const struct kedge__failure_model *failures /* NULL: exponential */,
@@ -345,8 +345,8 @@ int kedge__machine_text_init(struct kedge__machine_text *t, struct kedge__error 
 void kedge__machine_text_done(struct kedge__machine_text *t);
 int kedge__machine_text_load(struct kedge__machine_text *t, const char *path, struct kedge__error *err);
 /*
- * Put VALUES (NULL: not given) over what T has. What contradicts a new value is dropped from T, but two new values that
- * contradict each other are KEDGE_E_ARG. ORIGIN is for messages: "--", for options.
+ * Put VALUES (NULL: not given) over those of T. Old values that contradict a new one are dropped from T, but two new values
+ * that contradict each other are KEDGE_E_ARG. ORIGIN is for messages: "--", for options.
  */
 int kedge__machine_text_override(struct kedge__machine_text *t, const char *const values[KEDGE__MACHINE_KEY_COUNT],
 				 struct kedge__error *err);
@@ -356,13 +356,13 @@ int kedge__machine_quantity(enum kedge__machine_key key, const char *text, doubl
 enum kedge__machine_key kedge__machine_key_find(const char *name);
 
 struct kedge__machine {
-	struct kedge__async async; /* levels with all costs; sync uses levels alone */
+	struct kedge__async async; /* levels with all costs; sync uses only the levels */
 	double work;
 	struct kedge__flush flush; /* pfs_rate 0: not known */
 	bool costs_given;          /* not from sizes and bandwidths */
 };
 
-/* What is missing or contradictory is named. BACKGROUND: costs may lack the top level's, which is then the latency. */
+/* Errors name what is missing or contradictory. BACKGROUND: costs may omit the top level's, which is then the latency. */
 int kedge__machine_resolve(const struct kedge__machine_text *t, bool background, struct kedge__machine *out, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ controller.c: the models at run time
@@ -372,19 +372,19 @@ int kedge__machine_resolve(const struct kedge__machine_text *t, bool background,
  *     line, kedge__controller_parse(): failures are seen only across restarts.
  *  2. At a restart: kedge__controller_failure() with the level it came from and the seconds it took. In this order
  *     around a checkpoint: kedge__controller_advance() with the wall time since the last call to it, the blocked time
- *     included, then kedge__controller_checkpoint() with the blocked seconds. Whenever a copy to L2 is complete:
+ *     included, then kedge__controller_checkpoint() with the blocked seconds. Whenever a copy to L2 is finished:
  *     kedge__controller_flush() with the seconds it took.
  *  3. kedge__controller_decide() after each checkpoint. If it returns true, log decision.text and use decision.interval
- *     and decision.l2_every from then on. On several ranks, rank 0 decides and the others are told.
+ *     and decision.l2_every from then on. On several ranks, rank 0 decides and sends the result to the others.
  *  4. kedge__controller_format() after each checkpoint, to keep the line beside the hash record.
  * No threads, no allocation, no clock of its own: the same calls give the same answers. */
 
 struct kedge__controller_config {
-	double interval;      /* configured; seconds of computation between checkpoints; 0: the application alone decides */
+	double interval;      /* configured; seconds of computation between checkpoints; 0: only the application decides */
 	uint64_t l2_every;    /* configured; 0: there is no L2 */
 	double mtbf[2];       /* configured mean time between failures that need L1, L2; 0: not known */
 	double alpha;         /* slow-down while a copy runs */
-	double min_interval, max_interval; /* bounds of what it answers; 0: none */
+	double min_interval, max_interval; /* bounds of its answers; 0: none */
 	bool background;      /* L2 is written in the background (else: each L2 checkpoint blocks) */
 };
 
@@ -397,7 +397,7 @@ struct kedge__controller {
 	struct kedge__controller_config config;
 	struct kedge__controller_mean cost[2], restart[2], spacing; /* spacing: computation between checkpoints */
 	double elapsed;       /* seconds under observation, over all incarnations */
-	double since;         /* of them since the last checkpoint */
+	double since;         /* those since the last checkpoint */
 	uint64_t failures[2];
 	double interval;      /* in force */
 	uint64_t l2_every;
@@ -407,7 +407,7 @@ struct kedge__decision {
 	double interval;
 	uint64_t l2_every;
 	double efficiency; /* expected; 0: not known */
-	char text[400];    /* what changed, and why; or why nothing can be said yet */
+	char text[400];    /* what changed, and why; or why there is no answer yet */
 };
 
 void kedge__controller_init(struct kedge__controller *c, const struct kedge__controller_config *config);
@@ -421,7 +421,7 @@ bool kedge__controller_decide(struct kedge__controller *c, struct kedge__decisio
 double kedge__controller_mtbf(const struct kedge__controller *c);
 #define KEDGE__CONTROLLER_LINE 384
 void kedge__controller_format(const struct kedge__controller *c, char line[KEDGE__CONTROLLER_LINE]);
-/* Replaces what was measured, not the configuration. KEDGE_E_FORMAT: not a line of this version; nothing is changed. */
+/* Replaces the measurements, not the configuration. KEDGE_E_FORMAT: not a line of this version; nothing is changed. */
 int kedge__controller_parse(struct kedge__controller *c, const char *line, struct kedge__error *err);
 
 #endif

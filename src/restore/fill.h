@@ -11,12 +11,12 @@
 struct kedge__fill_goal {
 	const struct kedge__region_record *record;
 	uint8_t *data;
-	atomic_bool odd; /* its sum is taken when all is there: pieces are small, or not all at multiples of 8 */
+	atomic_bool odd; /* summed at the end: its pieces are small, or not all at multiples of 8 */
 };
 
 enum { KEDGE__FILL_RUN = 128 }; /* blocks of one read */
 
-/* Some bytes of a word of a target whose others come with another piece. */
+/* Some bytes of a word of a target; the others come with another piece. */
 struct kedge__fill_edge {
 	uint64_t pos; /* of the word, in the target */
 	uint64_t word; /* zero but for those bytes */
@@ -28,11 +28,11 @@ struct kedge__fill_edges {
 	size_t count, room;
 };
 
-struct kedge__fill_hand { /* a worker's own */
+struct kedge__fill_hand { /* private to a worker */
 	uint8_t *raw, *stored;
-	uint8_t *at[KEDGE__FILL_RUN]; /* where the blocks of a read are, stored */
-	struct kedge__sum *sums; /* one a target */
-	struct kedge__fill_edges edges; /* of a check, which has no memory that could be summed later */
+	uint8_t *at[KEDGE__FILL_RUN]; /* where the stored blocks of a read are */
+	struct kedge__sum *sums; /* one per target */
+	struct kedge__fill_edges edges; /* for a check, which has no memory that could be summed later */
 	uint64_t bytes_read, blocks_read;
 	double reading, decoding, placing; /* seconds */
 };
@@ -42,7 +42,7 @@ struct kedge__fill_hand { /* a worker's own */
 enum { KEDGE__FILL_READS = 8 }; /* of a batch, at most */
 
 struct kedge__fill_read {
-	uint64_t from, needed; /* in the file: where it begins, and how far it has to get */
+	uint64_t from, needed; /* in the file: where it begins, and how much is needed */
 	size_t at;             /* in the slot's memory */
 };
 
@@ -56,9 +56,9 @@ struct kedge__fill_slot {
 struct kedge__fill_past {
 	struct kedge__fs_reads *reads;
 	struct kedge__fill_slot *slots;
-	size_t count, room; /* slots, 0: nothing is read this way; bytes of each */
+	size_t count, room; /* slots (0: nothing is read this way), and bytes per slot */
 	uint8_t *memory;
-	size_t begun; /* the number that is begun next */
+	size_t begun; /* the number to begin next */
 	const struct kedge__segment *segment; /* that FD is open for */
 	int fd;
 };
@@ -74,10 +74,10 @@ struct kedge__filling {
 	size_t hand_count;
 	struct kedge__fill_past past;
 	bool sum_later;
-	bool past_cache; /* there is more to fill than a cache holds */
-	bool check;      /* sum what the targets would get, and touch none */
+	bool past_cache; /* there is more to fill than fits into a cache */
+	bool check;      /* sum what the targets would get, without touching them */
 
-	size_t next, announced; /* items that are collected, and batches that the kernel was told of */
+	size_t next, announced; /* items collected, and batches announced to the kernel */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *progress_ctx;
 	uint64_t done, total;
@@ -85,40 +85,40 @@ struct kedge__filling {
 	pthread_mutex_t lock; /* guards what follows */
 	struct kedge__error first;
 	KEDGE__ARRAY(uint64_t) damaged; /* versions whose segment failed */
-	bool lost;                      /* a failure that another copy cannot mend */
+	bool lost;                      /* a failure that another copy cannot repair */
 };
 
-/* fill_stages.c. All that is in the plan; blocks that another copy may mend are noted, anything else stops it. */
+/* fill_stages.c. Execute the plan; blocks that another copy may replace are recorded, any other failure stops it. */
 int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err);
 int kedge__fill_hands_init(struct kedge__filling *f, struct kedge__error *err);
 void kedge__fill_hands_done(struct kedge__filling *f);
 
-/* fill_past.c. Batches have numbers, and are filled in any order, but none is begun before the one QUEUE numbers earlier
- * is done with. */
+/* fill_past.c. Batches are numbered and may be filled in any order, but none is begun before the one QUEUE numbers earlier is
+ * finished. */
 size_t kedge__fill_past_queue(const struct kedge__filling *f);
 void kedge__fill_past_init(struct kedge__filling *f);
 void kedge__fill_past_done(struct kedge__filling *f);
 bool kedge__fill_past_suits(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch); /* long, in few pieces */
-/* Its turn comes, and some more may be begun. False: it is to be read through the page cache. One thread at a time. */
+/* Begin the batch, and perhaps some more. False: read it through the page cache. One thread at a time. */
 bool kedge__fill_past_begin(struct kedge__filling *f, size_t number);
-bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number); /* all of it came; false also if it was not begun */
-/* Where the stored bytes at OFFSET of the file are, of a batch that came. */
+bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number); /* all of it was read; false also if it was not begun */
+/* Where the stored bytes at OFFSET of the file are, in a batch that was read. */
 uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, uint64_t offset);
 
 /* fill_sums.c */
 
-/* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. A piece that cannot be summed alone
- * leaves its target for later. */
+/* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. A piece that cannot be summed on its own
+ * defers the sum of its target. */
 void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
 			   uint64_t pos, uint64_t len);
-/* The same where nothing is filled, and nothing left for later. */
+/* The same for a check, which cannot defer anything. */
 int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
 			    uint64_t pos, uint64_t len, struct kedge__error *err);
 int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_hand *h,
 			      const struct kedge__read_plan_fill *fill, struct kedge__error *err);
 /* LEN bytes of a pattern, the first of which has image address ADDR. */
 void kedge__fill_put_pattern(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr);
-/* Every target against the digest of its region. */
+/* Compare every target with the digest of its region. */
 int kedge__fill_sums_check(struct kedge__filling *f, struct kedge__error *err);
 
 #endif

@@ -28,14 +28,14 @@ struct kedge__read_plan_batch {
 	uint64_t stored_bytes;
 };
 
-/* A range filled with a pattern; long ones are cut, so that threads share them. */
+/* A range filled with a pattern; long ones are split, so that threads share them. */
 struct kedge__read_plan_fill {
 	uint8_t *to;
 	uint64_t len, pattern, addr;
 	uint32_t target;
 };
 
-/* Where an image address lands: one a target. */
+/* Where an image address goes: one per target. */
 struct kedge__read_plan_slot {
 	uint64_t base, bytes;
 	uint8_t *data;
@@ -52,7 +52,7 @@ struct kedge__read_plan {
 	uint32_t raw_max, stored_max; /* largest block */
 };
 
-/* Resolve what SLOTS, ascending by base, cover of the lineage's top version, and sort it by place. */
+/* Resolve the part of the lineage's top version that SLOTS, ascending by base, cover, and sort it by place. */
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
 			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes,
 			  struct kedge__error *err);

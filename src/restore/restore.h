@@ -19,25 +19,25 @@ struct kedge__restore_stats {
 	uint64_t bytes_filled, bytes_read; /* read: stored bytes of blocks */
 	uint64_t blocks_read;
 	double resolve_seconds, fill_seconds, verify_seconds;
-	/* Of fill_seconds, what each kind of work took, divided by the threads. */
+	/* The share of each kind of work in fill_seconds, divided by the number of threads. */
 	double read_share, decode_share, place_share;
 	struct kedge__pipeline_stats pipeline; /* announce, read and fill, account */
 };
 
-/* What takes most of the time: "resolve", "read", "decode", "place" or "verify". */
+/* The step that takes most of the time: "resolve", "read", "decode", "place" or "verify". */
 const char *kedge__restore_bottleneck(const struct kedge__restore_stats *stats);
 
 /*
  * Fill the targets from the lineage. Every block is checked as it is read, and every region against its digest at the end.
- * A damaged block is looked for on the other levels. KEDGE_E_DAMAGED names segment, block and region; the targets are then undefined.
+ * A damaged block is read from another level, if one has it. KEDGE_E_DAMAGED names segment, block and region; the targets are then undefined.
  */
 int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__io io, const struct kedge__restore_target *targets, size_t n,
 			void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			struct kedge__restore_stats *stats, struct kedge__error *err);
 
-/* What a fill of all regions would do, without keeping a byte: every block that the lineage's top version needs is read and
- * checked, and every region is held against its digest, in memory for the read plan and a few blocks a thread. As patient
- * with damage; what passes, a fill restores. */
+/* Check what a fill of all regions would restore, without keeping a byte: every block that the lineage's top version needs is
+ * read and checked, and every region is compared with its digest, using memory only for the read plan and a few blocks per
+ * thread. It tolerates damage as a fill does; a version that passes can be restored. */
 int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__io io, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			 struct kedge__error *err);
 
@@ -51,7 +51,7 @@ struct kedge__diff_region {
 	size_t range_count;
 };
 
-/* Ranges that resolve to the same literals are the same without being read; others are read and compared. Exact to the byte. */
+/* Ranges that resolve to the same literals are equal and not read; others are read and compared. Exact to the byte. */
 int kedge__diff(struct kedge__lineage *a, struct kedge__lineage *b, struct kedge__pool *pool, void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 		struct kedge__diff_region **regions, size_t *count, struct kedge__error *err);
 void kedge__diff_free(struct kedge__diff_region *regions, size_t count);
