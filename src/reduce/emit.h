@@ -23,7 +23,7 @@ struct kedge__emitter {
 	struct kedge__reduction *out;
 	const struct kedge__image_region *region;
 	size_t region_index;
-	uint64_t cursor; /* in it: what is before has its extents */
+	uint64_t cursor; /* offset in it up to which extents have been made */
 	struct kedge__sum sum; /* of its slabs so far */
 	bool merge, whole;
 	bool *epoch_used;
@@ -35,7 +35,7 @@ struct kedge__emitter {
 /* ERR is for all that follows; an emitter that did not begin may be done. */
 int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, struct kedge__reduction *out,
 			 struct kedge__error *err);
-/* Slabs come one after the other; ITEMS, N of them, are those of this one. */
+/* Slabs come in order; ITEMS, N of them, are those of this one. */
 int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items, size_t n);
 int kedge__emitter_end(struct kedge__emitter *e);
 void kedge__emitter_done(struct kedge__emitter *e);

@@ -2,7 +2,7 @@
  * record.h: the hash record: where a chunk, or a subtree of the Merkle tree, was first seen in all versions so far.
  *
  * It is split into shards by the digest. A shard is worked on by one thread at a time, in the order of addresses, so
- * that what is entered depends on the data alone. Each shard has two tables, the current one and the previous one; each
+ * that its contents depend only on the data. Each shard has two tables, the current one and the previous one; each
  * may take half of the shard's part of the memory limit. When an entry finds no room in the current table it is left
  * out, and when that version is committed, the previous table is dropped, the current one becomes the previous one, and
  * a new one is begun. Entries of the previous table that are hit are entered again at commit; those never hit are
@@ -65,13 +65,13 @@ struct kedge__probe {
 };
 
 void kedge__record_init(struct kedge__record *rec, uint64_t bytes);
-/* Another limit; tables that are too large for it are forgotten. */
+/* Change the limit; tables that are too large for it are dropped. */
 void kedge__record_limit(struct kedge__record *rec, uint64_t bytes);
 void kedge__record_done(struct kedge__record *rec); /* also empties it for another use */
 void kedge__record_empty(struct kedge__record *rec); /* entries go, epochs stay */
 bool kedge__record_is_empty(const struct kedge__record *rec);
 
-/* Begin to enter VERSION. RESUME: go on with the newest epoch if it is VERSION's. */
+/* Begin to enter VERSION. RESUME: continue with the newest epoch if it is VERSION's. */
 int kedge__record_begin(struct kedge__record *rec, uint64_t version, bool resume, struct kedge__error *err);
 void kedge__record_commit(struct kedge__record *rec);
 void kedge__record_rollback(struct kedge__record *rec);

@@ -4,8 +4,8 @@
  *   last.c        the regions of the last version: digests of their chunks, in paranoid mode a shadow copy
  *   hash_pass.c   one pass over all bytes, or those that may have changed, by slabs on all threads: digests, region
  *                 sums, the list of changed chunks
- *   keep.c        of an image seen through a view: what may be stored is kept
- *   check.c       of an image that nobody holds still: what is stored is what was hashed
+ *   keep.c        for an image seen through a view: keeps what may have to be stored
+ *   check.c       for an image that is not held: checks that what is stored is what was hashed
  *   duplicates.c  changed chunks are looked up in the record, or entered
  *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
  *   rex.c         changed patterns are looked for in their page (rex_page.c) and in this version (rex_wave.c, rex_table.c),
@@ -36,7 +36,7 @@
 enum kedge__slab_state {
 	KEDGE__SLAB_KNOWN,
 	KEDGE__SLAB_STALE, /* nothing is known about its bytes */
-	KEDGE__SLAB_FLAT,  /* all of it is one constant: it has no digests, whose memory is not touched */
+	KEDGE__SLAB_FLAT,  /* all of it is one constant: it has no digests, and their memory is not touched */
 };
 
 struct kedge__last_region {
@@ -97,7 +97,7 @@ struct kedge__item {    /* a changed chunk */
 
 struct kedge__slab {
 	uint32_t region; /* index into the image */
-	bool skip;       /* not hashed, only summed up */
+	bool skip;       /* not hashed, only summed */
 	bool flat;       /* all of it is new, and one constant: there are no items */
 	int worker;
 	uint64_t first; /* chunk */
@@ -137,8 +137,8 @@ struct kedge__txn {
 	struct kedge__pool *pool;
 	uint64_t version;
 	const struct kedge__image *image;
-	struct kedge__image own; /* a copy: the caller's may be gone at commit, and its memory changed */
-	const struct kedge__image_view *view; /* NULL: bytes are where the image says */
+	struct kedge__image own; /* a copy: by the commit, the caller's may be gone and its memory changed */
+	const struct kedge__image_view *view; /* NULL: bytes are at the addresses in the image */
 	bool plain;                           /* nothing of it is remembered */
 	enum kedge__reducer_id used;
 	bool compare; /* the last version may be referred to */
@@ -148,7 +148,7 @@ struct kedge__txn {
 	bool sums;                               /* grain and slab sums are kept */
 	KEDGE__ARRAY(struct kedge__slab) slabs;
 	struct kedge__hash_worker *workers; /* the reducer's */
-	KEDGE__ARRAY(struct kedge__item) items; /* of all slabs; where the reducer works in waves, only their number */
+	KEDGE__ARRAY(struct kedge__item) items; /* of all slabs; if the reducer works in waves, only their number */
 	KEDGE__ARRAY(struct kedge__rex_page) pages; /* rex: the changed ones so far */
 	struct kedge__emitter *emitter;
 	KEDGE__ARRAY(struct kedge__root) roots; /* ascending */
@@ -168,7 +168,7 @@ struct kedge__auto {
 	uint32_t dry;   /* tree versions in a row whose shifted duplicates did not pay */
 	uint32_t dense; /* versions in a row that were nearly all literals */
 	uint32_t since; /* versions since the last probe by tree */
-	uint32_t probes; /* in vain, up to a few */
+	uint32_t probes; /* unsuccessful ones, up to a few */
 };
 
 struct kedge__reducer {
@@ -187,10 +187,10 @@ struct kedge__reducer {
 	bool busy;
 };
 
-/* Work space is made anew at the cost of a page fault for each 4 KiB: more than the work on as many bytes. */
+/* Fresh work space costs a page fault per 4 KiB: more than the work on as many bytes. */
 #define KEDGE__KEPT_BYTES (UINT64_C(16) << 20) /* each */
 
-#define KEDGE__GRAIN_BYTES UINT64_C(4096) /* dirty ranges are looked at in such pieces, or in chunks if those are larger */
+#define KEDGE__GRAIN_BYTES UINT64_C(4096) /* dirty ranges are rounded to this, or to chunks if those are larger */
 
 static inline uint64_t kedge__grain(uint64_t chunk)
 {
@@ -228,7 +228,7 @@ static inline size_t kedge__dirty_find(const struct kedge__region_dirty *d, uint
 	return i;
 }
 
-/* How many chunks of the region have a digest of the last version, as far as slab S goes. */
+/* How many chunks of the region, up to the end of slab S, have a digest of the last version. */
 static inline uint64_t kedge__slab_known(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
 {
 	const struct kedge__last_region *g = t->regions[s->region];
@@ -236,7 +236,7 @@ static inline uint64_t kedge__slab_known(const struct kedge__txn *t, const struc
 	return g->stale[s->first * chunk / KEDGE__SLAB_BYTES] != KEDGE__SLAB_KNOWN ? 0 : kedge__chunks_of(g->bytes, chunk);
 }
 
-/* Waking threads costs more than they gain on a short list. */
+/* For a short list, waking threads costs more than they gain. */
 static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_t items)
 {
 	return items >= 4096 ? pool : NULL;
@@ -257,7 +257,7 @@ void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest 
 /* check.c: room for what kedge__reducer_check() adds up. */
 int kedge__check_begin(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__check_done(struct kedge__txn *t);
-/* Empty the threads' lists, of which those that are not large stay. */
+/* Empty the threads' lists and free the large ones. */
 void kedge__workers_rest(struct kedge__reducer *r);
 void kedge__workers_done(struct kedge__reducer *r);
 /* The changed chunks of a slab from its thread's list to ITEMS, or of all to their places. */
@@ -265,7 +265,7 @@ void kedge__items_gather(const struct kedge__txn *t, size_t slab, struct kedge__
 void kedge__items_gather_all(struct kedge__txn *t);
 /* Shifted duplicates and first occurrences among the changed chunks. */
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err);
-/* prime.c: the chunks of the last version go into a record that is empty, as far as there is room. */
+/* prime.c: enter the chunks of the last version into an empty record, as far as there is room. */
 void kedge__record_refill(struct kedge__reducer *r);
 int kedge__forest_enter(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__forest_find(struct kedge__reducer *r, struct kedge__error *err);
@@ -289,8 +289,8 @@ static inline bool kedge__fills_are_one(const uint64_t *fills, size_t n)
 	return !memcmp(fills, fills + 1, (n - 1) * sizeof(*fills));
 }
 
-/* rex_page.c: whether a page of LEN bytes, so many of whose patterns changed, may become a literal as a whole. If not, only
- * those that changed are stored. */
+/* rex_page.c: whether a page of LEN bytes with CHANGED changed patterns may become a single literal. If not, only those that
+ * changed are stored. */
 bool kedge__rex_may_be_literal(uint64_t len, uint64_t changed, uint64_t chunk);
 
 /* A variant. `run` is what it does between the hash pass and the extents. */
@@ -301,8 +301,8 @@ struct kedge__reducer_ops {
 	bool sample; /* hashes a sample only */
 	bool whole;  /* each region is one literal */
 	bool merge;  /* neighbouring results become one extent */
-	bool pages;  /* one of KEDGE__REX_PAGE bytes with a change may become a literal as a whole */
-	bool waves; /* `run` gathers the items of some slabs after the other, and emits them */
+	bool pages;  /* a changed page of KEDGE__REX_PAGE bytes may become a single literal */
+	bool waves; /* `run` gathers and emits the items of a few slabs at a time */
 };
 
 extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops, kedge__rex_ops;

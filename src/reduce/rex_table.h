@@ -1,14 +1,14 @@
 /*
- * rex_table.h: the DeD-Table of rex: where a pattern stood first in the version in progress. A cuckoo table with two
- * choices of a bucket of two entries each, begun from nothing for each version. An entry names a pattern and has
+ * rex_table.h: the DeD-Table of rex: where a pattern first occurred in the version in progress. A cuckoo table with two
+ * choices of a bucket of two entries each, empty at the start of each version. An entry names a pattern and has
  * 32 bits of its digest: the caller compares the rest.
  *
  * The table is split by the digest, and patterns of one part are entered in the order of addresses, by one thread at a
- * time: what is found depends on the data alone. An entry that finds no place in a few moves costs another its place:
+ * time: what is found depends only on the data. An entry that finds no place within a few moves displaces another:
  * that loses a chance to save space, never data.
  *
- * Most patterns of a version stand there once. So all of them are marked first, each in one bit of many: only those
- * whose bit is marked a second time may be there again, and only they go through the table.
+ * Most patterns occur only once in a version. So all of them are first marked, each in one bit of many: only those
+ * whose bit is marked a second time may occur again, and only they go through the table.
  */
 #ifndef KEDGE_REDUCE_REX_TABLE_H
 #define KEDGE_REDUCE_REX_TABLE_H

@@ -1,8 +1,8 @@
 /*
- * rex_wave.h: the patterns of a version go through rex in waves of slabs, few enough that all that is known of them
+ * rex_wave.h: the patterns of a version go through rex in waves of slabs, few enough that everything about them
  * stays in the cache. Each slab notes its candidates; these are sorted by parts of the DeD-Table, and each
- * part takes its own in the order of addresses: it does not matter how many threads share the parts, nor how slabs make
- * waves.
+ * part takes its own in the order of addresses: neither the number of threads that share the parts nor the division into
+ * waves matters.
  */
 #ifndef KEDGE_REDUCE_REX_WAVE_H
 #define KEDGE_REDUCE_REX_WAVE_H
@@ -35,11 +35,11 @@ struct kedge__rex_wave {
 /* The reducer's wave, before the first slab. */
 int kedge__rex_wave_begin(struct kedge__reducer *r, struct kedge__rex_wave **out, struct kedge__error *err);
 void kedge__rex_wave_free(struct kedge__rex_wave *w);
-/* Go on to the next slabs; false: there are none. */
+/* Move on to the next slabs; false: there are none. */
 bool kedge__rex_wave_next(struct kedge__rex_wave *w);
-/* The candidates of slab I of the wave: whole patterns that are literals so far and may be there again. */
+/* The candidates of slab I of the wave: full patterns that are literals so far and may occur again. */
 void kedge__rex_wave_note(struct kedge__rex_wave *w, size_t i);
-/* Candidates that stood earlier in this version become KEDGE__ITEM_BACK. */
+/* Candidates that occurred earlier in this version become KEDGE__ITEM_BACK. */
 void kedge__rex_wave_find(struct kedge__rex_wave *w, struct kedge__pool *pool);
 
 static inline const struct kedge__slab *kedge__rex_wave_slab(const struct kedge__rex_wave *w, size_t i)
@@ -74,12 +74,12 @@ struct kedge__rex_page_view { /* the changes of one page */
 	uint32_t *values;
 };
 
-/* Go on to the next page of slab I, or to the first if P is all zero; false: there is none. */
+/* Move on to the next page of slab I, or to the first if P is all zero; false: there is none. */
 bool kedge__rex_page_next(const struct kedge__rex_wave *w, size_t i, struct kedge__rex_page_view *p);
 /* Changes that were elsewhere in the same page of the last version become KEDGE__ITEM_SHIFT. UNDO: the old digests of
  * those of them that had one; how many they are. */
 size_t kedge__rex_page_moves(const struct kedge__rex_page_view *p, uint64_t chunk, const struct kedge__digest *undo);
-/* What becomes of it: items to ITEMS, how many they are; its literals, with their number of bytes in `position`. */
+/* Decide on the page: its items go to ITEMS, and their number is returned; its literals have their sizes in `position`. */
 size_t kedge__rex_page_decide(const struct kedge__rex_page_view *p, const struct kedge__reducer *r,
 			      struct kedge__item *items, struct kedge__rex_page *literals);
 
