@@ -38,9 +38,9 @@ soak: build
 	@$(BUILD)/tests/lives/lives --seed $(SEED) --rounds $(WALKS) --keep --moments
 
 bench: build
-	@$(BUILD)/bin/kedge bench reduce
-	@$(BUILD)/bin/kedge bench restore
-	@$(BUILD)/bin/kedge bench restore --scattered
+	@$(BUILD)/bin/kedge-bench reduce
+	@$(BUILD)/bin/kedge-bench restore
+	@$(BUILD)/bin/kedge-bench restore --scattered
 
 bench-models: build
 	@$(BUILD)/bench/bench_models

@@ -56,3 +56,11 @@ grep -qx '\.so man3/kedge_open.3' "$man3/kedge_close.3"
 
 "$root/bin/kedge" ls >names
 grep -q heat names
+
+# Developers' benchmarks are built with the tree and stay there.
+[ -x "$BUILD_DIR/bin/kedge-bench" ]
+[ -x "$root/bin/kedge" ]
+if find "$root" -name 'kedge-bench' -o -name 'kedge-bench-capture*' | grep .; then
+	echo "developers' benchmarks were installed" >&2
+	exit 1
+fi

@@ -1,38 +1,54 @@
-/* kedge bench: measurements that anybody can repeat, each beside its peer in the same run. */
-#include "bench.h"
-#include "bench_capture.h"
+/* kedge bench: what a user decides by. The developers' benchmarks are another program, bench/main.c. */
 #include "bench_codec.h"
+#include "bench_names.h"
+
+static const struct kedge__tool benches[] = {
+    {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
+};
+
+/* NAME is a benchmark of kedge-bench: say where it is. */
+static bool is_developers(const char *name)
+{
+	static const char *const names[] = {
+#define KEDGE__X(word, run, summary) word,
+	    KEDGE__BENCHES(KEDGE__X)
+#undef KEDGE__X
+	};
+
+	for (size_t i = 0; i < KEDGE__COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_developers(const char *name)
+{
+	kedge__tool_say("kedge bench",
+			"%s is a developers' benchmark: build the source tree and run build/plain/bin/kedge-bench %s",
+			name, name);
+	return KEDGE__EXIT_USAGE;
+}
 
 int kedge__tool_bench(int argc, char **argv)
 {
-	static const struct kedge__tool benches[] = {
-	    {"reduce", "the reducers, beside a bare hash pass and memcpy", kedge__bench_reduce},
-	    {"restore", "restoring the last of many versions, beside the read of one full copy", kedge__bench_restore},
-	    {"pipeline", "collecting, compressing and storing, in turn and at once, beside the model",
-	     kedge__bench_pipeline},
-	    {"capture", "page trackers and copy-on-write, beside memcpy", kedge__bench_capture},
-	    {"veloc-like", "checkpoints of several processes on two levels, beside plain writes", kedge__bench_veloc},
-	    {"rex", "page images: rex and tree, beside plain increments and compressors", kedge__bench_rex},
-	    {"regions", "checkpoint and restart of many small regions, beside a plain write", kedge__bench_regions},
-	    {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
-	};
 	const struct kedge__usage usage = {
 	    .command = "kedge bench",
 	    .operands = "NAME [OPTION...]",
-	    .about =
-		"Measures this machine. NAME is reduce: the reducers, beside a bare hash pass and memcpy; capture:\n"
-		"page trackers and copy-on-write; codec: every codec on your own files; pipeline: collecting, "
-		"compressing\n"
-		"and storing, in turn and at once; regions: many small regions; rex: page images. Options of each: "
-		"kedge bench NAME --help.",
-	    .example = "kedge bench reduce --size 1GiB --chunk 64 --repeat 5 --json",
+	    .about = "Measures what you decide by. NAME is\n\n"
+		     "  codec    ratio and speed of every codec on your own files\n\n"
+		     "Options: kedge bench NAME --help. The developers' benchmarks are a program of the source tree "
+		     "that is\n"
+		     "not installed: build the tree and run build/plain/bin/kedge-bench --help.",
+	    .example = "kedge bench codec --type f64 density.raw:256x256",
 	    .stop_early = true,
 	};
 	int first, status;
 
+	if (argc > 1 && is_developers(argv[1]))
+		return refuse_developers(argv[1]);
 	if (argc > 1 && argv[1][0] != '-')
 		return kedge__tool_dispatch("kedge bench", benches, KEDGE__COUNT(benches), argc - 1, argv + 1);
 	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
 		return status;
-	return kedge__usage_error(&usage, "what shall be measured?");
+	return kedge__usage_error(&usage, "name a benchmark, such as codec");
 }

@@ -5,7 +5,6 @@
  */
 #include "bench_codec.h"
 
-#include "bench.h"
 #include <stdlib.h>
 #include <time.h>
 

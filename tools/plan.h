@@ -4,6 +4,7 @@
 
 #include "plan/plan.h"
 #include "tool.h"
+#include "tool_pccr.h"
 
 /* ------------------------------------------------------------------ plan_input.c */
 
@@ -162,7 +163,6 @@ extern const char *const kedge__pccr_option_names[8];
 	{"ratio", 0, KEDGE__OPTION_TEXT, &(in)->text[6], "X", "compressed / raw size"},                                \
 	{"processes", 0, KEDGE__OPTION_TEXT, &(in)->text[7], "N", "processes that checkpoint together"}
 
-json_t *kedge__pccr_json(const struct kedge__pccr_times *t); /* an object with all of them */
 int kedge__pccr_input_read(const struct kedge__pccr_input *in, struct kedge__pccr *out, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ simulate.c, simulate_rex.c */

@@ -19,21 +19,6 @@ int kedge__pccr_input_read(const struct kedge__pccr_input *in, struct kedge__pcc
 	return rc;
 }
 
-json_t *kedge__pccr_json(const struct kedge__pccr_times *t)
-{
-	json_t *o = kedge__json_object();
-
-	kedge__json_real(o, "uncompressed", t->uncompressed);
-	kedge__json_real(o, "serial", t->serial);
-	kedge__json_real(o, "pipelined", t->pipelined);
-	kedge__json_real(o, "saturation", t->saturation);
-	kedge__json_real(o, "saturation_compressed", t->saturation_compressed);
-	kedge__json_real(o, "saturation_pipelined", t->saturation_pipelined);
-	kedge__json_real(o, "beneficial_serial", t->beneficial_serial);
-	kedge__json_real(o, "beneficial_pipelined", t->beneficial_pipelined);
-	return o;
-}
-
 static void print_times(const struct kedge__pccr *in, const struct kedge__pccr_times *t)
 {
 	struct kedge__table table;

@@ -49,6 +49,12 @@ extern const size_t kedge__tools_count;
 
 /* ------------------------------------------------------------------ tool_dispatch.c */
 
+/*
+ * First of all in main(): a standard stream that was closed before we began would be the number of the next file we
+ * open, and what we print would go into a segment. Opened the wrong way round, the stream stays unusable, and a write to
+ * it fails as it should.
+ */
+void kedge__tool_hold_streams(void);
 /* Run the tool that argv[0] names, then flush standard output: a write error there is exit code 5. For a family of
  * subcommands, PREFIX is e.g. "kedge plan" and argv its arguments. An unknown name is usage, with the nearest one. */
 int kedge__tool_dispatch(const char *prefix, const struct kedge__tool *tools, size_t n, int argc, char **argv);

@@ -1,6 +1,15 @@
 /* dispatch: from a name to its tool, and the last look at standard output. */
 #include "tool.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+void kedge__tool_hold_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+			exit(KEDGE__EXIT_IO);
+}
 
 static const char *nearest_tool(const struct kedge__tool *tools, size_t n, const char *name)
 {

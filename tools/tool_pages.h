@@ -9,7 +9,7 @@
 #ifndef KEDGE_TOOLS_TOOL_PAGES_H
 #define KEDGE_TOOLS_TOOL_PAGES_H
 
-#include "save.h"
+#include "tool_files.h"
 
 #define KEDGE__PAGE_BYTES    ((size_t)4096)
 #define KEDGE__PAGES_REGION  "pages"

@@ -8,7 +8,7 @@ near()
 		fail "$3 is $1, not $2"
 }
 
-expect 0 kedge bench pipeline --size 256k --buffer 4k --buffer 64k --workers 2 --rate 0 --rate 64M --collect-rate 64M \
+expect 0 kedge-bench pipeline --size 256k --buffer 4k --buffer 64k --workers 2 --rate 0 --rate 64M --collect-rate 64M \
 	--repeat 2 --json
 is "$(json size)" 262144 size
 is "$(json codec)" zstd:1 codec
@@ -40,11 +40,11 @@ near "$(json results.0.ratio)" 1 "the ratio without compression"
 # What is stored does not depend on who compresses it.
 near "$(json results.3.ratio)" "$(json results.1.ratio)" "the ratio of the pipeline"
 awk "BEGIN { exit !($(json results.1.ratio) < 0.9) }" || fail "nothing was compressed"
-expect 0 kedge bench pipeline --size 64k --buffer 4k --workers 1 --rate 0 --collect-rate 0 --repeat 1 --dir .
+expect 0 kedge-bench pipeline --size 64k --buffer 4k --workers 1 --rate 0 --collect-rate 0 --repeat 1 --dir .
 printed pipelined
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
 
-expect 0 kedge bench pipeline --writers --dir . --size 256k --buffer 64k --repeat 2 --json
+expect 0 kedge-bench pipeline --writers --dir . --size 256k --buffer 64k --repeat 2 --json
 rows=$(json writers)
 [ "$rows" -eq 8 ] || [ "$rows" -eq 4 ] || fail "$rows rows of writers"
 for i in $(seq 0 $((rows - 1))); do
@@ -57,13 +57,13 @@ is "$(json writers.0.writer)" pwrite "the first writer"
 near "$(json writers.0.ratio)" 1 "the ratio of pwrite to itself"
 is "$(json writers.$((rows - 1)).segment)" 65536 "the small segment"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
-expect 2 kedge bench pipeline --writers
+expect 2 kedge-bench pipeline --writers
 said --dir
 
 for pattern in runs scattered; do
 	flag=
 	[ $pattern = runs ] || flag=--scattered
-	expect 0 kedge bench restore --size 2M --versions 4 --percent 10 --repeat 3 --dir . $flag --json
+	expect 0 kedge-bench restore --size 2M --versions 4 --percent 10 --repeat 3 --dir . $flag --json
 	is "$(json pattern)" $pattern pattern
 	is "$(json size)" 2097152 size
 	[ "$(json bytes_read)" -ge 2097152 ] || fail "fewer bytes were read than there are"
@@ -71,27 +71,49 @@ for pattern in runs scattered; do
 	awk "BEGIN { exit !($(json ratio_lowest) <= $(json ratio) && $(json ratio) <= $(json ratio_highest)) }" ||
 		fail "the ratio is not within its spread"
 done
-expect 0 kedge bench restore --size 1M --versions 3 --repeat 1 --dir . --codec zstd
+expect 0 kedge-bench restore --size 1M --versions 3 --repeat 1 --dir . --codec zstd
 printed "restore / read"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
 
 for flag in "" --fresh; do
-	expect 0 kedge bench regions --count 3000 --bytes 24 --repeat 3 --dir . $flag --json
+	expect 0 kedge-bench regions --count 3000 --bytes 24 --repeat 3 --dir . $flag --json
 	is "$(json regions)" 3000 "the number of regions"
 	for key in protect checkpoint checkpoint_first checkpoint_last write restart read; do
 		json ${key}_seconds >/dev/null
 	done
 done
-expect 0 kedge bench regions --count 100 --repeat 1 --dir .
+expect 0 kedge-bench regions --count 100 --repeat 1 --dir .
 printed "100 regions of 64 B"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
-expect 2 kedge bench regions --count 0
+expect 2 kedge-bench regions --count 0
 
-expect 0 env TMPDIR=. kedge bench capture --size 1MiB --repeat 1 --pages base --jobs --reducer rex --json
+expect 0 env TMPDIR=. kedge-bench capture --size 1MiB --repeat 1 --pages base --jobs --reducer rex --json
 is "$(json reducer)" rex reducer
 is "$(json results.0.who)" memcpy "the first row"
 is "$(json results.1.who)" "job, sync" "the second row"
 awk "BEGIN { exit !($(json results.1.seconds) > 0) }" || fail "a checkpoint took no time"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
-expect 2 kedge bench capture --reducer none
+expect 2 kedge-bench capture --reducer none
 said '--reducer is full, basic, list, tree, rex or auto'
+
+# The installed command has what users decide by, and says where the rest is.
+for name in $(kedge-bench --help | sed -n '/^benchmarks:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+	expect 2 kedge bench "$name"
+	said "$name is a developers' benchmark: build the source tree and run build/plain/bin/kedge-bench $name"
+	grep -q "^## $name\$" "$KEDGE_SOURCE/docs/BENCHMARKS.md" || fail "docs/BENCHMARKS.md does not describe $name"
+	expect 0 kedge-bench "$name" --help
+	printed "usage: kedge-bench $name"
+	# Every option is described.
+	sed -n "/^## $name\$/,/^## /p" "$KEDGE_SOURCE/docs/BENCHMARKS.md" >section
+	for option in $(sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' out); do
+		[ "$option" = --help ] || grep -qF -- "\`$option\`" section || fail "docs/BENCHMARKS.md does not describe $option of $name"
+	done
+done
+expect 0 kedge bench --help
+printed kedge-bench
+expect 2 kedge bench
+expect 2 kedge bench codc
+said "did you mean 'codec'"
+expect 2 kedge-bench redcue
+said "did you mean 'reduce'"
+expect 2 kedge-bench

@@ -1,4 +1,4 @@
-# kedge bench rex: every way gives back what it kept; figures that can be known beforehand; messages.
+# kedge-bench rex: every way gives back what it kept; figures that can be known beforehand; messages.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 
 # Three moments of eight pages: two pages change each time, one comes in the second.
@@ -9,7 +9,7 @@ image dumps/one/c 0x1000:21 0x2000:2 0x3000:3 0x4000:24 0x5000:5 0x6000:6 0x7000
 image dumps/two/a 0x1000:1 0x2000:2
 image dumps/two/b 0x1000:3 0x2000:4
 
-expect 0 kedge bench rex --images dumps --repeat 1 --dir . --json
+expect 0 kedge-bench rex --images dumps --repeat 1 --dir . --json
 silent
 is "$(json images.0.name)" one "the first series"
 is "$(json images.0.moments)" 3 "its moments"
@@ -46,7 +46,7 @@ awk "BEGIN { exit !($(json images.0.methods.0.restore_seconds.47) > (25 * 4104 +
 is "$(ls | tr '\n' ' ')" "dumps err one-page out " "what is left in the directory"
 
 # In words, a few ways, one directory.
-expect 0 kedge bench rex --images dumps/two --only rex --repeat 1 --dir . --block 64k --codec zstd
+expect 0 kedge-bench rex --images dumps/two --only rex --repeat 1 --dir . --block 64k --codec zstd
 printed "two: 2 moments, 2 pages; an increment has 100.0 % of them; all 8.00 KiB, the base 8.00 KiB"
 printed "restored: base and 8 increments, the series back and forth"
 printed "plain "
@@ -57,20 +57,20 @@ grep -q bzip2 out && fail "a way that was not asked for"
 
 # What is wrong is named.
 mkdir empty single
-expect 2 kedge bench rex --images empty --dir .
+expect 2 kedge-bench rex --images empty --dir .
 said "empty has no page images (NAME.idx and NAME.pages)"
 image single/a 0x1000:1
-expect 2 kedge bench rex --images single --dir .
+expect 2 kedge-bench rex --images single --dir .
 said "single has 1 page images: it takes two at least"
 image single/b 0x1001:1
-expect 2 kedge bench rex --images single --dir .
+expect 2 kedge-bench rex --images single --dir .
 said "single/b.idx: entry 0: address 0x1001 is not a multiple of 4096"
-expect 2 kedge bench rex --images missing --dir .
+expect 2 kedge-bench rex --images missing --dir .
 said "there is no directory missing"
-expect 2 kedge bench rex --only rax
+expect 2 kedge-bench rex --only rax
 said "there is no way 'rax'"
-expect 2 kedge bench rex --repeat 0
+expect 2 kedge-bench rex --repeat 0
 said "1 to 32 turns"
-expect 0 kedge bench rex --help
-printed "kedge bench rex --images dumps --repeat 5 --json"
+expect 0 kedge-bench rex --help
+printed "kedge-bench rex --images dumps --repeat 5 --json"
 [ -z "$(find . -name 'kedge-bench-*')" ] || fail "leftovers: $(find . -name 'kedge-bench-*')"

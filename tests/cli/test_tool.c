@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "save.h"
+#include "tool_files.h"
 #include "tool.h"
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,0 +1,15 @@
+/* bench_names: the developers' benchmarks. `kedge-bench` runs them; `kedge bench` only knows that they exist. */
+#ifndef KEDGE_TOOLS_BENCH_NAMES_H
+#define KEDGE_TOOLS_BENCH_NAMES_H
+
+/* Name, function, what it measures. */
+#define KEDGE__BENCHES(X)                                                                                   \
+	X("reduce", kedge__bench_reduce, "the reducers, beside a bare hash pass and memcpy")                \
+	X("restore", kedge__bench_restore, "restoring the last of many versions, beside the read of one full copy") \
+	X("pipeline", kedge__bench_pipeline, "collecting, compressing and storing, in turn and at once, beside the model") \
+	X("capture", kedge__bench_capture, "page trackers and copy-on-write, beside memcpy")                \
+	X("veloc-like", kedge__bench_veloc, "checkpoints of several processes on two levels, beside plain writes") \
+	X("rex", kedge__bench_rex, "page images: rex and tree, beside plain increments and compressors")    \
+	X("regions", kedge__bench_regions, "checkpoint and restart of many small regions, beside a plain write")
+
+#endif

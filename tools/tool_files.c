@@ -1,0 +1,147 @@
+/* tool_files: input files, open, and watched for changes while they are read. */
+#include "tool_files.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+char *kedge__save_region_name(const char *path)
+{
+	char *out = kedge__malloc(strlen(path) + 1), *end = out;
+
+	if (!out)
+		kedge__tool_no_memory();
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && memcmp(path, "..", 2) == 0) {
+			while (end > out && *--end != '/')
+				;
+		} else if (n > 0 && !(n == 1 && path[0] == '.')) {
+			if (end > out)
+				*end++ = '/';
+			memcpy(end, path, n);
+			end += n;
+		}
+		path += n + (path[n] == '/');
+	}
+	*end = '\0';
+	if (end > out)
+		return out;
+	kedge__free(out);
+	return NULL;
+}
+
+static int check_file(struct kedge__save_file *f, struct kedge__error *err)
+{
+	/* Without O_NONBLOCK, opening a FIFO would wait for a writer before we could refuse it. */
+	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (f->fd < 0)
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot open %s", f->path);
+	if (fstat(f->fd, &f->stat) != 0)
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot stat %s", f->path);
+	if (S_ISDIR(f->stat.st_mode))
+		return kedge__error_set(err, KEDGE_E_IO, EISDIR, "cannot save %s", f->path);
+	if (!S_ISREG(f->stat.st_mode))
+		return kedge__error_set(err, KEDGE_E_IO, 0, "%s is not a regular file", f->path);
+	return 0;
+}
+
+static int open_file(struct kedge__save_file *f, const char *path, struct kedge__error *err)
+{
+	f->path = path;
+	f->region = kedge__save_region_name(path);
+	if (!f->region)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' does not name a file", path);
+	return check_file(f, err);
+}
+
+static int compare_regions(const void *a, const void *b)
+{
+	const struct kedge__save_file *const *x = a, *const *y = b;
+
+	return strcmp((*x)->region, (*y)->region);
+}
+
+static int check_names(const struct kedge__save_files *files, struct kedge__error *err)
+{
+	const struct kedge__save_file **sorted = kedge__calloc(files->count, sizeof(*sorted));
+	int rc = 0;
+
+	if (!sorted)
+		kedge__tool_no_memory();
+	for (size_t i = 0; i < files->count; i++)
+		sorted[i] = &files->at[i];
+	qsort(sorted, files->count, sizeof(*sorted), compare_regions);
+	for (size_t i = 1; i < files->count && rc == 0; i++)
+		if (strcmp(sorted[i - 1]->region, sorted[i]->region) == 0)
+			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' and '%s' would both become region '%s'",
+					      sorted[i - 1]->path, sorted[i]->path, sorted[i]->region);
+	kedge__free(sorted);
+	return rc;
+}
+
+int kedge__save_files_open(struct kedge__save_files *files, char *const *paths, size_t n, struct kedge__error *err)
+{
+	int rc;
+
+	files->count = 0;
+	files->at = kedge__calloc(n, sizeof(*files->at));
+	if (!files->at)
+		kedge__tool_no_memory();
+	for (size_t i = 0; i < n; i++) {
+		files->at[i].fd = -1;
+		files->count++;
+		rc = open_file(&files->at[i], paths[i], err);
+		if (rc)
+			return rc;
+	}
+	return check_names(files, err);
+}
+
+void kedge__save_files_close(struct kedge__save_files *files)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		struct kedge__save_file *f = &files->at[i];
+
+		kedge__fs_close(f->fd);
+		kedge__free(f->region);
+	}
+	kedge__free(files->at);
+	files->at = NULL;
+	files->count = 0;
+}
+
+int kedge__save_file_read(const struct kedge__save_file *f, uint64_t offset, void *buffer, size_t bytes,
+			  struct kedge__error *err)
+{
+	int rc = kedge__fs_pread(f->fd, buffer, bytes, offset, f->path, err);
+
+	if (rc != KEDGE_E_DAMAGED)
+		return rc;
+	return kedge__error_set(err, KEDGE_E_IO, 0, "%s was truncated while it was being saved", f->path);
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+int kedge__save_files_check(const struct kedge__save_files *files, struct kedge__error *err)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const struct kedge__save_file *f = &files->at[i];
+		struct stat now;
+
+		if (fstat(f->fd, &now) != 0)
+			return kedge__error_set(err, KEDGE_E_IO, errno, "cannot stat %s", f->path);
+		if (now.st_size != f->stat.st_size)
+			return kedge__error_set(err, KEDGE_E_IO, 0,
+						"%s changed from %lld to %lld bytes while it was being saved", f->path,
+						(long long)f->stat.st_size, (long long)now.st_size);
+		if (!same_time(now.st_mtim, f->stat.st_mtim))
+			return kedge__error_set(err, KEDGE_E_IO, 0, "%s was modified while it was being saved",
+						f->path);
+	}
+	return 0;
+}
