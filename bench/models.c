@@ -3,7 +3,7 @@
  * `make bench-models` runs it. An argument multiplies the number of simulated runs.
  */
 #include "../tests/plan/vectors.h"
-#include "plan/plan.h"
+#include "simulate/simulate.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

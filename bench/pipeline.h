@@ -4,7 +4,7 @@
 
 #include "bench.h"
 #include "codec/codec.h"
-#include "plan/plan.h"
+#include "simulate/simulate.h"
 
 #define KEDGE__FLOW_TURNS 32
 

@@ -1,9 +1,9 @@
 # A stage is a folder of src/, a static library kedge_<name>, and the test programs tests/<name>/test_*.c, each of
-# which links that stage alone.
+# which links that stage alone. OFFLINE: programs of the tree link it, and libkedge does not have it.
 set(KEDGE_STAGES "" CACHE INTERNAL "")
 
 function(kedge_stage name)
-  cmake_parse_arguments(arg "" "" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "OFFLINE" "" "USES;LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/${name}/*.c)
   if(NOT sources)
     return()
@@ -16,7 +16,9 @@ function(kedge_stage name)
     endif()
   endforeach()
   target_link_libraries(kedge_${name} PUBLIC ${arg_LIBS})
-  set(KEDGE_STAGES ${KEDGE_STAGES} ${name} CACHE INTERNAL "")
+  if(NOT arg_OFFLINE)
+    set(KEDGE_STAGES ${KEDGE_STAGES} ${name} CACHE INTERNAL "")
+  endif()
 
   if(KEDGE_TESTS AND CMOCKA_FOUND)
     file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/${name}/test_*.c)

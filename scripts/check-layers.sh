@@ -25,7 +25,7 @@ sources() {
 }
 
 check_includes() {
-	sources | grep -E '^(src|tools)/' | xargs -r awk -v order="$order" '
+	sources | grep -E '^(src|tools|bench)/' | xargs -r awk -v order="$order" '
 		BEGIN {
 			groups = split(order, group, / *< */)
 			for (i = 1; i <= groups; i++) {
@@ -36,7 +36,7 @@ check_includes() {
 		}
 		FNR == 1 {
 			split(FILENAME, path, "/")
-			self = path[1] == "tools" ? "tools" : path[2]
+			self = path[1] == "src" ? path[2] : "tools"
 			if (!(self in rank) && self != "tools" && !(self in told)) {
 				told[self] = 1
 				printf "%s: folder %s has no place in the order of docs/ARCHITECTURE.md\n", FILENAME, self

@@ -2,7 +2,7 @@
 #ifndef KEDGE_TOOLS_PLAN_H
 #define KEDGE_TOOLS_PLAN_H
 
-#include "plan/plan.h"
+#include "simulate/simulate.h"
 #include "tool.h"
 #include "tool_pccr.h"
 

@@ -2,7 +2,7 @@
 #ifndef KEDGE_TOOLS_TOOL_PCCR_H
 #define KEDGE_TOOLS_TOOL_PCCR_H
 
-#include "plan/plan.h"
+#include "simulate/simulate.h"
 #include "tool.h"
 
 json_t *kedge__pccr_json(const struct kedge__pccr_times *t); /* an object with all of them */

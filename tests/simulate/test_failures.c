@@ -1,6 +1,6 @@
 /* Streams of failures: their rates, their order, traces. */
-#include "check.h"
-#include "plan/plan.h"
+#include "../plan/check.h"
+#include "simulate/simulate.h"
 #include <stdlib.h>
 #include <unistd.h>
 

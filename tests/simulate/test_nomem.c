@@ -1,6 +1,7 @@
 /* Every allocation failing in turn: a clean error, nothing left behind (the address sanitizer looks), then success. */
-#include "check.h"
-#include "vectors.h"
+#include "../plan/check.h"
+#include "../plan/vectors.h"
+#include "simulate/simulate.h"
 #include <stdlib.h>
 #include <unistd.h>
 

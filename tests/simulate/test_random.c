@@ -1,6 +1,6 @@
 /* The generator draws the same numbers everywhere, and they are distributed as they should be. */
-#include "check.h"
-#include "plan/plan.h"
+#include "../plan/check.h"
+#include "simulate/simulate.h"
 
 #define DRAWS 200000
 

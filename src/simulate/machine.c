@@ -1,5 +1,5 @@
 /* machine: from what people know of a machine to what the models need. */
-#include "plan/plan.h"
+#include "simulate/simulate.h"
 #include <math.h>
 #include <stdio.h>
 

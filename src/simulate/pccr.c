@@ -1,5 +1,5 @@
 /* pccr: when compressing pays against a file system that many processes share (continuous reading, docs/models.md). */
-#include "plan/plan.h"
+#include "simulate/simulate.h"
 #include <math.h>
 
 static int check(const struct kedge__pccr *in, struct kedge__error *err)

@@ -1,7 +1,8 @@
-/* simulate_pccr: processes that collect, compress and write at their own pace through a file system that they share. */
-#include "plan/exact.h"
-#include "plan/plan.h"
-#include "plan/sample.h"
+/* pccr_processes: processes that collect, compress and write at their own pace through a file system that they share.
+ */
+#include "base/exact.h"
+#include "simulate/sample.h"
+#include "simulate/simulate.h"
 #include <math.h>
 #include <stdlib.h>
 

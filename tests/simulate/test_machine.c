@@ -1,6 +1,6 @@
 /* Descriptions of machines: what follows from what, and what contradicts what. */
-#include "check.h"
-#include "plan/plan.h"
+#include "../plan/check.h"
+#include "simulate/simulate.h"
 #include <stdlib.h>
 #include <unistd.h>
 

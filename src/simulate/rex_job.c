@@ -1,7 +1,7 @@
-/* simulate_rex: a job under L1 checkpoints of varying distance and a thread that coalesces them into L2 ones. */
-#include "plan/exact.h"
-#include "plan/plan.h"
-#include "plan/sample.h"
+/* rex_job: a job under L1 checkpoints of varying distance and a thread that coalesces them into L2 ones. */
+#include "base/exact.h"
+#include "simulate/sample.h"
+#include "simulate/simulate.h"
 #include <math.h>
 
 #define LEAST_INTERVAL 0.05 /* of the mean: where the normal distribution of intervals is cut off */

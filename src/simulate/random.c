@@ -2,8 +2,8 @@
  * random: xoshiro256++ seeded by splitmix64 (Blackman, Vigna), and variates made of it by IEEE arithmetic alone, so
  * that every machine draws the same numbers. A libm's log() may differ in the last bit between releases and processors.
  */
-#include "plan/exact.h"
-#include "plan/plan.h"
+#include "base/exact.h"
+#include "simulate/simulate.h"
 #include <math.h>
 
 static uint64_t splitmix(uint64_t *state)

@@ -1,6 +1,6 @@
 /* Compression against a shared file system: vectors, and the simulation of the same. */
-#include "check.h"
-#include "plan/plan.h"
+#include "../plan/check.h"
+#include "simulate/simulate.h"
 
 struct vector {
 	const char *id;

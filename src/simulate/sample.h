@@ -1,6 +1,6 @@
 /* sample: mean and confidence interval of independent values. */
-#ifndef KEDGE_PLAN_SAMPLE_H
-#define KEDGE_PLAN_SAMPLE_H
+#ifndef KEDGE_SIMULATE_SAMPLE_H
+#define KEDGE_SIMULATE_SAMPLE_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /*
- * simulate: a job from its first to its last second. It knows what is stored where, and when the next failure comes;
+ * job: a job from its first to its last second. It knows what is stored where, and when the next failure comes;
  * none of the equations of the models is used.
  */
-#include "plan/exact.h"
-#include "plan/plan.h"
-#include "plan/sample.h"
+#include "base/exact.h"
+#include "simulate/sample.h"
+#include "simulate/simulate.h"
 #include <math.h>
 
 #define GIVE_UP 1e4 /* times the work */

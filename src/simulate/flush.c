@@ -5,8 +5,8 @@
  * min(rate of a server, file system / active servers). A server leaves when v reaches its share. Going through the
  * shares in ascending order is therefore the exact event simulation, at the price of a sort.
  */
-#include "plan/exact.h"
-#include "plan/plan.h"
+#include "base/exact.h"
+#include "simulate/simulate.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* failures: streams of failures in the order of time. */
-#include "plan/exact.h"
-#include "plan/plan.h"
+#include "base/exact.h"
+#include "simulate/simulate.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 /* The event simulator against the models, which it shares no equation with. */
-#include "check.h"
-#include "vectors.h"
+#include "../plan/check.h"
+#include "../plan/vectors.h"
+#include "simulate/simulate.h"
 
 #define RUNS 600
 

@@ -1,6 +1,6 @@
 /* Nodes, staging servers and a shared file system. */
-#include "check.h"
-#include "plan/plan.h"
+#include "../plan/check.h"
+#include "simulate/simulate.h"
 #include <stdlib.h>
 
 static struct kedge__flush_times simulate(const struct kedge__flush *f)
