@@ -58,7 +58,8 @@ function(kedge_optional_codecs)
   set_source_files_properties(src/codec/field_loops_bmi2.c PROPERTIES COMPILE_OPTIONS "${loops}")
 endfunction()
 
-# Both kinds of a library that is installed: kedge_<name>_shared and kedge_<name>_static.
+# Both kinds of a library that is installed: kedge_<name>_shared and kedge_<name>_static. The shared one exports what
+# packaging/lib<output>.map lists.
 function(kedge_add_installed target output)
   foreach(kind SHARED STATIC)
     string(TOLOWER ${kind} suffix)
@@ -68,6 +69,9 @@ function(kedge_add_installed target output)
                                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   endforeach()
   set_target_properties(${target}_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  set(map ${CMAKE_CURRENT_SOURCE_DIR}/packaging/lib${output}.map)
+  target_link_options(${target}_shared PRIVATE -Wl,--version-script=${map})
+  set_property(TARGET ${target}_shared APPEND PROPERTY LINK_DEPENDS ${map})
 endfunction()
 
 # libkedge, of the objects of all stages.
