@@ -8,32 +8,23 @@
  */
 #include "bench.h"
 #include "capture/capture.h"
+#include "group.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define RANKS_MAX    64
+#define RANKS_MAX    KEDGE__BENCH_RANKS
 #define VERSIONS_MAX 32
-#define ROOM         ((size_t)256 << 10) /* bytes of a message */
 #define PAGE         4096
 
 enum figure { SCRATCH, BLOCKED, BESIDE, PERSISTENT, COMPLETE, CPU, PLAIN_CPU, FIGURES };
 
 static const unsigned percents[] = {100, 10, 1};
 
-/* A place where all ranks meet, in shared memory; messages go through it. */
-struct meeting {
-	pthread_barrier_t barrier;
-	uint8_t message[RANKS_MAX][ROOM];
-};
-
 struct shared {
-	struct meeting front, back, bench;
+	struct kedge__bench_meeting front, back, bench;
 	double figures[FIGURES][VERSIONS_MAX][RANKS_MAX];
 	double restart[RANKS_MAX], plain_read[RANKS_MAX], alone[RANKS_MAX];
 	uint64_t stored[VERSIONS_MAX][RANKS_MAX];
@@ -63,41 +54,12 @@ struct rank { /* in a process of its own */
 	uint64_t *data, seed;
 	kedge_t *k;
 	char *plain[2];
-	struct channel {
-		struct meeting *meeting;
-		int rank, ranks;
-	} front, back;
+	struct kedge__bench_channel front, back;
 };
-
-/* ---- ranks that speak through shared memory */
-
-static int allgather(void *ctx, const void *send, size_t bytes, void *recv)
-{
-	struct channel *c = ctx;
-
-	if (bytes > ROOM)
-		return 1;
-	memcpy(c->meeting->message[c->rank], send, bytes);
-	pthread_barrier_wait(&c->meeting->barrier);
-	for (int r = 0; r < c->ranks; r++)
-		memcpy((uint8_t *)recv + (size_t)r * bytes, c->meeting->message[r], bytes);
-	pthread_barrier_wait(&c->meeting->barrier);
-	return 0;
-}
 
 static void together(struct rank *r)
 {
-	pthread_barrier_wait(&r->b->shared->bench.barrier);
-}
-
-static void meeting_init(struct meeting *m, int ranks)
-{
-	pthread_barrierattr_t attributes;
-
-	pthread_barrierattr_init(&attributes);
-	pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&m->barrier, &attributes, (unsigned)ranks);
-	pthread_barrierattr_destroy(&attributes);
+	kedge__bench_meet(&r->b->shared->bench);
 }
 
 /* ---- the state */
@@ -190,7 +152,7 @@ static int job_open(struct rank *r)
 	    .rank = r->rank,
 	    .size = b->ranks,
 	    .any_thread = 1,
-	    .allgather = allgather,
+	    .allgather = kedge__bench_allgather,
 	    .ctx = &r->front,
 	    .background = &r->back,
 	};
@@ -290,14 +252,14 @@ static int rank_measure(struct rank *r)
 	return rc ? rc : restart_measure(r);
 }
 
-/* A rank that fails ends; the parent then ends the others, which may be waiting for it. */
-static _Noreturn void rank_main(struct bench *b, int rank)
+static int rank_main(void *ctx, int rank)
 {
+	struct bench *b = ctx;
 	struct rank r = {.b = b, .rank = rank, .seed = UINT64_C(0x9E3779B97F4A7C15) * (unsigned)(rank + 1)};
 	int rc = KEDGE_E_NOMEM;
 
-	r.front = (struct channel){&b->shared->front, rank, b->ranks};
-	r.back = (struct channel){&b->shared->back, rank, b->ranks};
+	r.front = (struct kedge__bench_channel){&b->shared->front, rank, b->ranks};
+	r.back = (struct kedge__bench_channel){&b->shared->back, rank, b->ranks};
 	for (int l = 0; l < 2; l++) {
 		r.plain[l] = kedge__asprintf("%s/plain-%d", b->dirs[l], rank);
 		if (!r.plain[l])
@@ -312,8 +274,7 @@ static _Noreturn void rank_main(struct bench *b, int rank)
 		(void)kedge__tool_fail_job(b->usage.command, r.k, rc, "rank %d cannot go on", rank);
 	else
 		rc = kedge_close(r.k);
-	fflush(NULL);
-	_exit(rc ? KEDGE__EXIT_FAILURE : 0);
+	return rc;
 }
 
 /* ---- results */
@@ -442,46 +403,12 @@ static void print_results(struct bench *b)
 
 /* ---- the run */
 
-static int ranks_wait(const struct bench *b, const pid_t *pids)
-{
-	int failed = 0;
-
-	for (int left = b->ranks; left; left--) {
-		int status = 0;
-		pid_t pid = wait(&status);
-
-		if (pid > 0 && status == 0)
-			continue;
-		for (int r = 0; !failed && r < b->ranks; r++) {
-			if (pids[r] != pid)
-				kill(pids[r], SIGKILL);
-		}
-		failed = 1;
-	}
-	return failed ? KEDGE_E_IO : 0;
-}
-
 static int cell_measure(struct bench *b)
 {
-	pid_t pids[RANKS_MAX];
-
-	meeting_init(&b->shared->front, b->ranks);
-	meeting_init(&b->shared->back, b->ranks);
-	meeting_init(&b->shared->bench, b->ranks);
-	fflush(NULL);
-	for (int r = 0; r < b->ranks; r++) {
-		pids[r] = fork();
-		if (pids[r] == 0)
-			rank_main(b, r);
-		if (pids[r] < 0) {
-			while (r--)
-				kill(pids[r], SIGKILL);
-			while (wait(NULL) > 0)
-				continue;
-			return KEDGE_E_NOMEM;
-		}
-	}
-	return ranks_wait(b, pids);
+	kedge__bench_meeting_init(&b->shared->front, b->ranks);
+	kedge__bench_meeting_init(&b->shared->back, b->ranks);
+	kedge__bench_meeting_init(&b->shared->bench, b->ranks);
+	return kedge__bench_ranks_run(b->ranks, rank_main, b);
 }
 
 static int row_measure(struct bench *b, const char *capture)
@@ -522,8 +449,8 @@ static int prepare(struct bench *b, struct kedge__error *err)
 					    "plain read", "restart", "plain CPU/GB", "CPU/GB",     "stored"};
 	const char *places[2] = {b->scratch, b->persistent};
 
-	b->shared = mmap(NULL, sizeof(*b->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (b->shared == MAP_FAILED)
+	b->shared = kedge__bench_shared_alloc(sizeof(*b->shared));
+	if (!b->shared)
 		return kedge__error_nomem(err);
 	for (int l = 0; l < 2; l++) {
 		int rc = kedge__bench_dir_make(places[l], &b->dirs[l], err);

@@ -10,6 +10,7 @@
 	X("capture", kedge__bench_capture, "page trackers and copy-on-write, beside memcpy")                \
 	X("veloc-like", kedge__bench_veloc, "checkpoints of several processes on two levels, beside plain writes") \
 	X("rex", kedge__bench_rex, "page images: rex and tree, beside plain increments and compressors")    \
-	X("regions", kedge__bench_regions, "checkpoint and restart of many small regions, beside a plain write")
+	X("regions", kedge__bench_regions, "checkpoint and restart of many small regions, beside a plain write") \
+	X("versions", kedge__bench_versions, "what each stored version adds to a checkpoint, open, ls, restart and gc")
 
 #endif
