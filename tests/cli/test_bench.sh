@@ -111,9 +111,33 @@ for name in $(kedge-bench --help | sed -n '/^benchmarks:/,/^$/s/^  \([a-z-]*\) .
 done
 expect 0 kedge bench --help
 printed kedge-bench
+printed levels
 expect 2 kedge bench
 expect 2 kedge bench codc
 said "did you mean 'codec'"
 expect 2 kedge-bench redcue
 said "did you mean 'reduce'"
 expect 2 kedge-bench
+
+# The user's directories.
+mkdir one two
+expect 0 kedge bench levels one two --size 1M --changed 20 --repeat 2 --json
+silent
+is "$(json size)" 1048576 size
+[ "$(json stored_bytes)" -lt 1000000 ] || fail "a version with a fifth changed takes $(json stored_bytes) bytes"
+for name in plain_l1 checkpoint plain_l2 checkpoint_l2 plain_read restart; do
+	awk "BEGIN { exit !($(json $name.seconds) > 0 && $(json $name.ratio_lowest) <= $(json $name.ratio_to_plain) &&
+		$(json $name.ratio_to_plain) <= $(json $name.ratio_highest)) }" || fail "$name is not within its spread"
+done
+expect 0 kedge bench levels one --size 64k --repeat 1 --set codec=none --set capture=copy
+printed "restart from L1, verified"
+grep -q 'until it is on L2' out && fail "an L2 that was not given"
+[ -z "$(ls one two | grep -v :)" ] || fail "files were left: $(ls one two)"
+expect 2 kedge bench levels
+said "one or two directories"
+expect 2 kedge bench levels one --size 1000
+expect 2 kedge bench levels one --repeat 0
+expect 5 kedge bench levels missing --size 64k
+said missing
+expect 2 kedge bench levels one --size 64k --set codec=gzip
+[ -z "$(ls one)" ] || fail "files were left: $(ls one)"

@@ -3,8 +3,9 @@
 man=$KEDGE_SOURCE/docs/man
 
 # Every option of --help is in its page, and the other way round.
-for tool in save restore ls show verify diff coalesce gc info help; do
-	kedge $tool --help | sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >have
+for tool in save restore ls show verify diff coalesce gc info help bench-codec bench-levels; do
+	# shellcheck disable=SC2046
+	kedge $(echo $tool | tr - ' ') --help | sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >have
 	sed 's/\\-/-/g; s/\\f[BRI]//g' "$man/kedge-$tool.1" >page
 	sed -n '/^\.SH OPTIONS/,/^\.SH/p' page | sed -n '/^-/s/^\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >told
 	diff have told >differ || fail "kedge-$tool.1 and --help differ: $(cat differ)"

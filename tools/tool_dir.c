@@ -1,5 +1,5 @@
-/* dir.c: directories that a benchmark makes for itself. */
-#include "bench.h"
+/* tool_dir: directories that a benchmark makes for itself. */
+#include "tool_bench.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* stats.c: figures over turns, and numbers that are the same in every run. */
-#include "bench.h"
+/* tool_stats: figures over turns, and numbers that are the same in every run. */
+#include "tool_bench.h"
 
 #include <stdlib.h>
 

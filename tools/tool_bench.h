@@ -1,0 +1,20 @@
+/* tool_bench: what `kedge bench` and `kedge-bench` share. */
+#ifndef KEDGE_TOOLS_TOOL_BENCH_H
+#define KEDGE_TOOLS_TOOL_BENCH_H
+
+#include "tool.h"
+
+/* tool_stats.c. The median sorts: the lowest and the highest are then at the ends. */
+double kedge__bench_median(double *v, size_t n);
+uint64_t kedge__bench_random(uint64_t *seed);
+
+/* tool_dir.c. MAKE makes a new one in PARENT; CLEAR removes all that is in it, REMOVE that and itself. */
+int kedge__bench_dir_make(const char *parent, char **dir, struct kedge__error *err); /* *DIR: kedge__free() */
+void kedge__bench_dir_clear(const char *dir);
+void kedge__bench_dir_remove(const char *dir);
+/* A file, or all below a directory, out of the page cache, as after a failure of the node; what is still to be written
+ * is written first. False: most of it stays there, as in a file system in memory. */
+bool kedge__bench_forget(const char *path);
+void kedge__bench_fetch(const char *path); /* into it */
+
+#endif
