@@ -248,8 +248,13 @@ int kedge__bench_versions(int argc, char **argv)
 	    .example = "kedge-bench versions --json\n"
 		       "kedge-bench versions --versions 10,100,1000 --ranks 1 --levels 1 --dir /scratch",
 	};
-	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
-		return status;
-	status = check(&b);
-	return status ? status : run(&b);
+	if (kedge__options_parse(&b.usage, argc, argv, &first, &status)) {
+		status = check(&b);
+		if (!status)
+			status = run(&b);
+	}
+	kedge__array_done(&b.ranks_texts);
+	kedge__array_done(&b.level_texts);
+	kedge__array_done(&b.sets);
+	return status;
 }

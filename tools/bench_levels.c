@@ -362,6 +362,17 @@ static int run(struct levels *b, char *const *parents)
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 
+static int check(const struct levels *b)
+{
+	if (b->count < 1 || b->count > 2)
+		return kedge__usage_error(&b->usage, "name one or two directories: for L1, and for L2");
+	if (!b->repeat || b->repeat > TURNS_MAX || !b->changed || b->changed > 100)
+		return kedge__usage_error(&b->usage, "--repeat takes 1 to %d, --changed 1 to 100", TURNS_MAX);
+	if (b->size < PAGE || b->size % PAGE)
+		return kedge__usage_error(&b->usage, "--size takes a multiple of 4 KiB");
+	return KEDGE__EXIT_OK;
+}
+
 int kedge__bench_levels(int argc, char **argv)
 {
 	struct levels b = {.size = UINT64_C(256) << 20, .changed = 10, .repeat = 5};
@@ -388,14 +399,12 @@ int kedge__bench_levels(int argc, char **argv)
 	    .example = "kedge bench levels /local/scratch /shared/project\n"
 		       "kedge bench levels /local/scratch --set codec=none --set capture=copy",
 	};
-	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
-		return status;
-	b.count = argc - first;
-	if (b.count < 1 || b.count > 2)
-		return kedge__usage_error(&b.usage, "name one or two directories: for L1, and for L2");
-	if (!b.repeat || b.repeat > TURNS_MAX || !b.changed || b.changed > 100)
-		return kedge__usage_error(&b.usage, "--repeat takes 1 to %d, --changed 1 to 100", TURNS_MAX);
-	if (b.size < PAGE || b.size % PAGE)
-		return kedge__usage_error(&b.usage, "--size takes a multiple of 4 KiB");
-	return run(&b, argv + first);
+	if (kedge__options_parse(&b.usage, argc, argv, &first, &status)) {
+		b.count = argc - first;
+		status = check(&b);
+		if (!status)
+			status = run(&b, argv + first);
+	}
+	kedge__array_done(&b.sets);
+	return status;
 }
