@@ -21,21 +21,6 @@ void file_cut(const char *path, uint64_t bytes)
 	REQUIRE(truncate(path, (off_t)bytes) == 0);
 }
 
-void file_remove(const char *path)
-{
-	REQUIRE(unlink(path) == 0);
-}
-
-void file_replace(const char *path, const char *other)
-{
-	size_t bytes;
-	uint8_t *data = file_read(other, &bytes);
-
-	REQUIRE(data);
-	file_write(path, data, bytes);
-	free(data);
-}
-
 static int remove_version(const char *path, const struct stat *st, void *ctx)
 {
 	(void)st, (void)ctx;

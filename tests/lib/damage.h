@@ -11,11 +11,6 @@ void file_flip(const char *path, uint64_t offset, uint8_t mask);
 /* The first BYTES stay. */
 void file_cut(const char *path, uint64_t bytes);
 
-void file_remove(const char *path);
-
-/* PATH gets the contents of OTHER, which stays. */
-void file_replace(const char *path, const char *other);
-
 /* The segments and manifests of job "job" in STORE, as where old files are removed. */
 void versions_remove(const char *store);
 

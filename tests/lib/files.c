@@ -49,7 +49,7 @@ uint8_t *file_read(const char *path, size_t *bytes)
 
 void file_write(const char *path, const void *data, size_t bytes)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
 	REQUIRE(fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes && close(fd) == 0);
 }
@@ -134,7 +134,7 @@ void tree_copy(const char *from, const char *to)
 	DIR *d = opendir(from);
 	struct dirent *e;
 
-	REQUIRE(d && (mkdir(to, 0700) == 0 || access(to, W_OK) == 0));
+	REQUIRE(d && (mkdir(to, 0777) == 0 || access(to, W_OK) == 0));
 	while ((e = readdir(d))) {
 		char a[FILES_PATH], b[FILES_PATH];
 		struct stat st;
@@ -146,7 +146,7 @@ void tree_copy(const char *from, const char *to)
 		REQUIRE(stat(a, &st) == 0);
 		if (S_ISDIR(st.st_mode))
 			tree_copy(a, b);
-		else
+		else if (S_ISREG(st.st_mode))
 			file_copy(a, b);
 	}
 	closedir(d);

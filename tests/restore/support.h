@@ -2,17 +2,17 @@
 #ifndef KEDGE_TESTS_RESTORE_SUPPORT_H
 #define KEDGE_TESTS_RESTORE_SUPPORT_H
 
+#include "../lib/cases.h"
+#include "../lib/damage.h"
+#include "../lib/draw.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
 #include "restore/restore.h"
 
 #include <fcntl.h>
-#include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct lab {
 	char dir[256];
@@ -25,21 +25,13 @@ struct lab {
 	struct kedge__error err;
 };
 
-static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static inline struct lab *lab_new(enum kedge__reducer_id id, uint32_t chunk, const char *codec, uint32_t block)
 {
 	struct lab *lab = calloc(1, sizeof(*lab));
 	struct kedge__reducer_options options = {.id = id, .chunk = chunk, .record_bytes = (uint64_t)64 << 20};
-	const char *tmp = getenv("TMPDIR");
 
 	assert_non_null(lab);
-	snprintf(lab->dir, sizeof(lab->dir), "%s/kedge-restore-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
-	assert_non_null(mkdtemp(lab->dir));
+	scratch_make_on_disk(lab->dir, sizeof(lab->dir), "restore");
 	assert_int_equal(kedge__catalog_open(lab->dir, "job", KEDGE__CATALOG_CREATE, &lab->cat, NULL), 0);
 	assert_int_equal(kedge__reducer_new(&options, &lab->reducer, NULL), 0);
 	assert_int_equal(kedge__pool_new(3, &lab->pool, NULL), 0);
@@ -54,7 +46,7 @@ static inline void lab_free(struct lab *lab)
 	kedge__reducer_free(lab->reducer);
 	kedge__catalog_close(lab->cat);
 	kedge__error_done(&lab->err);
-	nftw(lab->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_remove(lab->dir);
 	free(lab);
 }
 
@@ -144,39 +136,6 @@ static inline struct kedge__lineage *lab_open(struct lab *lab, uint64_t version)
 	assert_int_equal(kedge__catalog_scan(lab->cat, NULL), 0);
 	assert_int_equal(kedge__lineage_open(&lab->cat, 1, version, 0, &l, NULL), 0);
 	return l;
-}
-
-static inline void fill_random(void *data, size_t bytes, uint64_t seed)
-{
-	uint8_t *p = data;
-	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-
-	for (size_t i = 0; i < bytes; i++) {
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
-		p[i] = (uint8_t)(x >> 32);
-	}
-}
-
-static inline uint64_t draw(uint64_t *x, uint64_t below)
-{
-	*x ^= *x << 13;
-	*x ^= *x >> 7;
-	*x ^= *x << 17;
-	return (*x >> 16) % below;
-}
-
-static inline void file_flip(const char *path, uint64_t offset)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	uint8_t byte;
-
-	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, &byte, 1, (off_t)offset), 1);
-	byte ^= 4;
-	assert_int_equal(pwrite(fd, &byte, 1, (off_t)offset), 1);
-	close(fd);
 }
 
 #endif

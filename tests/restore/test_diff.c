@@ -48,9 +48,9 @@ static void edits(enum kedge__reducer_id id)
 	lab_save(lab, 0, &region, 1);
 	for (uint64_t v = 1; v < 10; v++) {
 		for (int i = 0; i < 20; i++) {
-			uint64_t len = draw(&x, 300) + 1, at = draw(&x, BYTES - len);
+			uint64_t len = draw_below(&x, 300) + 1, at = draw_below(&x, BYTES - len);
 
-			fill_random(b + at, len, draw(&x, 1u << 30));
+			fill_random(b + at, len, draw_below(&x, 1u << 30));
 		}
 		lab_save(lab, v, &region, 1);
 		r = diff(lab, 0, v, &n);
@@ -104,10 +104,10 @@ static void test_regions_come_go_and_resize(void **state)
 	lab_free(lab);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_edits),
 					   cmocka_unit_test(test_regions_come_go_and_resize)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

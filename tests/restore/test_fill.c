@@ -62,14 +62,14 @@ static void long_lineage(enum kedge__reducer_id id, const char *codec, uint32_t 
 	memset(m + 50000, 0, 40000);
 	for (uint64_t v = 0; v <= 50; v++) {
 		for (int i = 0; v && i < 6; i++) {
-			uint64_t len = draw(&x, 5000) + 1, at = draw(&x, BYTES - len);
+			uint64_t len = draw_below(&x, 5000) + 1, at = draw_below(&x, BYTES - len);
 
 			if (i == 0)
-				memmove(m + at, m + draw(&x, BYTES - len), len);
+				memmove(m + at, m + draw_below(&x, BYTES - len), len);
 			else if (i == 1)
 				memset(m + at, (int)v, len);
 			else
-				fill_random(m + at, len, draw(&x, 1u << 30));
+				fill_random(m + at, len, draw_below(&x, 1u << 30));
 		}
 		lab_save(lab, v, &region, 1);
 	}
@@ -111,7 +111,7 @@ static void spoil_others(struct lab *lab, struct kedge__lineage *l, const struct
 				needed |= !spans->at[i].fill && spans->at[i].version == seg->header.version &&
 					  spans->at[i].src < end && spans->at[i].src + spans->at[i].len > begin;
 			if (!needed)
-				file_flip(path, seg->blocks[b].offset);
+				file_flip(path, seg->blocks[b].offset, 4);
 		}
 		kedge__free(path);
 	}
@@ -164,12 +164,12 @@ static void test_dead_blocks_are_not_read(void **state)
 	fill_random(m, 16384, 2); /* the first two blocks */
 	lab_save(lab, 1, &region, 1);
 	path = kedge__segment_path(lab->cat, 0, 0, 0);
-	file_flip(path, 64 + 100);
-	file_flip(path, 64 + 8192 + 100);
+	file_flip(path, 64 + 100, 4);
+	file_flip(path, 64 + 8192 + 100, 4);
 	l = lab_open(lab, 1);
 	fill_whole(lab, l, NULL);
 	assert_memory_equal(got, m, BYTES);
-	file_flip(path, 64 + 16384 + 100);
+	file_flip(path, 64 + 16384 + 100, 4);
 	assert_int_equal(
 	    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, NULL, &lab->err),
 	    KEDGE_E_DAMAGED);
@@ -332,11 +332,11 @@ static void test_large(void **state)
 
 /* ------------------------------------------------------------------ files that the page cache does not have */
 
-static int forget(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int forget(const char *path, const struct stat *st, void *ctx)
 {
-	int fd = type == FTW_F ? open(path, O_RDONLY) : -1;
+	int fd = S_ISREG(st->st_mode) ? open(path, O_RDONLY) : -1;
 
-	(void)st, (void)ftw;
+	(void)ctx;
 	if (fd >= 0) {
 		assert_int_equal(fdatasync(fd), 0);
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -350,14 +350,8 @@ static void spoil_block(struct kedge__lineage *l, uint64_t version)
 {
 	const struct kedge__segment *seg = kedge__lineage_segment(l, version);
 	const struct kedge__block_record *b = &seg->blocks[seg->block_count / 2];
-	int fd = open(seg->path, O_RDWR);
-	uint8_t byte;
 
-	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, &byte, 1, (off_t)b->offset), 1);
-	byte ^= 1;
-	assert_int_equal(pwrite(fd, &byte, 1, (off_t)b->offset), 1);
-	close(fd);
+	file_flip(seg->path, b->offset, 1);
 }
 
 /* Where the file system lets them be dropped they are read past it, in long and in short runs; it is the same memory,
@@ -379,7 +373,7 @@ static void test_files_out_of_the_cache(void **state)
 		fill_random(data, bytes, 5);
 		for (uint64_t v = 0; v < 3; v++) {
 			for (int i = 0; v && i < 20; i++) {
-				uint64_t len = draw(&x, 200000) + 1, at = draw(&x, bytes - len);
+				uint64_t len = draw_below(&x, 200000) + 1, at = draw_below(&x, bytes - len);
 
 				fill_random(data + at, len, x);
 			}
@@ -388,14 +382,14 @@ static void test_files_out_of_the_cache(void **state)
 		l = lab_open(lab, 2);
 		for (size_t i = 0; i < KEDGE__COUNT(ios); i++) {
 			memset(back, 0, bytes);
-			nftw(lab->dir, forget, 16, FTW_PHYS);
+			tree_each(lab->dir, forget, NULL);
 			assert_int_equal(kedge__restore_fill(l, i == 1 ? NULL : lab->pool, ios[i], &target, 1, NULL,
 							     NULL, NULL, &lab->err),
 					 0);
 			assert_memory_equal(back, data, bytes);
 		}
 		spoil_block(l, 2);
-		nftw(lab->dir, forget, 16, FTW_PHYS);
+		tree_each(lab->dir, forget, NULL);
 		assert_int_equal(kedge__restore_fill(l, lab->pool, ios[0], &target, 1, NULL, NULL, NULL, &lab->err),
 				 KEDGE_E_DAMAGED);
 		kedge__lineage_close(l);
@@ -543,7 +537,7 @@ static void test_reads_are_paced(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_each_live_block_once),
@@ -559,5 +553,5 @@ int main(void)
 	    cmocka_unit_test(test_reads_are_paced),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ struct world {
 
 static uint64_t roll(struct world *w, uint64_t below)
 {
-	return next_random(&w->seed) % below;
+	return draw_below(&w->seed, below);
 }
 
 /* ------------------------------------------------------------------ a version at random */
@@ -59,7 +59,7 @@ static void draw_literal(struct draft *d, struct kedge__extent *e, uint8_t *to)
 		return;
 	}
 	for (uint64_t i = 0; i < e->len; i++)
-		to[i] = (uint8_t)(roll(d->w, 3) ? 7 : next_random(&d->w->seed));
+		to[i] = (uint8_t)(roll(d->w, 3) ? 7 : draw(&d->w->seed));
 	e->src = d->red.literal_bytes;
 	memcpy(d->literals + e->src, to, e->len);
 	add_literal(&d->red, d->literals + e->src, e->len, (int)d->region);
@@ -128,7 +128,7 @@ static void draw_extent(struct draft *d, int slot, uint64_t at, uint64_t left)
 		;
 	} else if (dice < 17 && at % 8 == 0) {
 		e.kind = KEDGE__EXTENT_FILL;
-		e.src = roll(d->w, 2) ? 0 : next_random(&d->w->seed) * UINT64_C(0x100000001);
+		e.src = roll(d->w, 2) ? 0 : (uint32_t)draw(&d->w->seed) * UINT64_C(0x100000001);
 		for (uint64_t i = 0; i < e.len; i++)
 			to[i] = (uint8_t)(e.src >> 8 * (i % 8));
 	} else {
@@ -322,10 +322,10 @@ static void flip_byte(struct world *w, uint64_t version, uint32_t rank)
 {
 	char *path = segment_of(w->cat, version, rank);
 	size_t bytes;
-	uint8_t *data = load_file(path, &bytes);
+	uint8_t *data = file_read(path, &bytes);
 
 	data[roll(w, bytes)] ^= (uint8_t)(1 << roll(w, 8));
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	free(data);
 	kedge__free(path);
 }
@@ -337,7 +337,7 @@ static void damage(struct world *w, bool (*change)(struct sealed *a, uint64_t di
 	uint32_t rank = (uint32_t)roll(w, entry->set.ranks);
 
 	if (change)
-		reseal(w->cat, entry->version, rank, change, next_random(&w->seed));
+		reseal(w->cat, entry->version, rank, change, draw(&w->seed));
 	else
 		flip_byte(w, entry->version, rank);
 }
@@ -353,15 +353,15 @@ static void try_damage(bool (*change)(struct sealed *a, uint64_t dice), const ch
 		world_open(&w, seed);
 		if (roll(&w, 2))
 			world_thin(&w);
-		copy_tree(w.dir, whole);
+		tree_copy(w.dir, whole);
 		for (int round = 0; round < DAMAGES; round++) {
 			char what[64];
 
 			snprintf(what, sizeof(what), "%s, seed %llu, round %d", how, (unsigned long long)seed, round);
 			damage(&w, change);
 			*lost += assert_verdicts(w.cat, w.pool, draw_memory(&w), seen, what);
-			remove_tree(w.dir);
-			copy_tree(whole, w.dir);
+			tree_remove(w.dir);
+			tree_copy(whole, w.dir);
 			assert_ok(kedge__catalog_scan(w.cat, err));
 		}
 		world_close(&w);
@@ -550,9 +550,9 @@ static void test_quick(void **state)
 	kedge__verify_report_done(&report);
 	assert_int_equal(assert_verdicts(cat, NULL, 0, NULL, "quick"), 1);
 	path = segment_of(cat, 3, 0);
-	data = load_file(path, &bytes);
+	data = file_read(path, &bytes);
 	data[KEDGE__SEGMENT_HEADER_BYTES] ^= 1;
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	assert_ok(kedge__verify_with(cat, NULL, &options, &report, err));
 	assert_int_equal(report.findings, 1);
 	assert_true(is_lost(&report, 3) && !is_lost(&report, 2));
@@ -564,7 +564,7 @@ static void test_quick(void **state)
 	remove_dir(dir);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_undamaged),         cmocka_unit_test(test_bytes),
@@ -573,5 +573,5 @@ int main(void)
 	    cmocka_unit_test(test_linear_packed),     cmocka_unit_test(test_quick),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -44,10 +44,10 @@ static void writer_change(struct writer *w, uint64_t version)
 
 	w->bytes[1] += version * 13;
 	for (uint64_t at = 0; at + 512 <= BYTES; at += 512) {
-		uint64_t dice = next_random(&seed) % (version == 1 ? 1 : 8), from = next_random(&seed) % (BYTES - 512);
+		uint64_t dice = draw(&seed) % (version == 1 ? 1 : 8), from = draw(&seed) % (BYTES - 512);
 
 		for (uint64_t i = 0; i < 300 && dice == 0; i++)
-			w->data[0][at + i] = (uint8_t)next_random(&seed);
+			w->data[0][at + i] = (uint8_t)draw(&seed);
 		if (dice == 1)
 			memset(w->data[0] + at, (int)version, 256);
 		if (dice == 2)
@@ -152,9 +152,9 @@ static void test_collisions(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_right), cmocka_unit_test(test_collisions)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

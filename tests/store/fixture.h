@@ -5,18 +5,18 @@
 #ifndef KEDGE_TESTS_STORE_FIXTURE_H
 #define KEDGE_TESTS_STORE_FIXTURE_H
 
+#include "../lib/cases.h"
+#include "../lib/damage.h"
+#include "../lib/draw.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
 #include "store/store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,89 +58,18 @@ static inline bool proof_is_to_be_had(void)
 
 /* ------------------------------------------------------------------ directories */
 
-/* In memory where that can be had: processes are killed here, not machines, and thousands of syncs to a disk take long.
- */
 static inline char *make_dir(void)
 {
-	const char *base = getenv("TMPDIR");
-	const char *preset = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-	char *path = kedge__asprintf("%s/kedge-store-XXXXXX", base && *base ? base : preset);
+	char path[FILES_PATH];
 
-	assert_non_null(path);
-	assert_non_null(mkdtemp(path));
-	return path;
-}
-
-static inline int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
-static inline void remove_tree(const char *path)
-{
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	scratch_make(path, sizeof(path), "store");
+	return kedge__strdup(path);
 }
 
 static inline void remove_dir(char *path)
 {
-	remove_tree(path);
+	scratch_remove(path);
 	kedge__free(path);
-}
-
-static inline uint8_t *load_file(const char *path, size_t *bytes)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint8_t *data;
-
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	data = malloc((size_t)st.st_size + 1);
-	assert_non_null(data);
-	assert_int_equal(read(fd, data, (size_t)st.st_size), st.st_size);
-	close(fd);
-	*bytes = (size_t)st.st_size;
-	return data;
-}
-
-static inline void store_file(const char *path, const void *data, size_t bytes)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, data, bytes), (ssize_t)bytes);
-	close(fd);
-}
-
-static inline void copy_tree(const char *from, const char *to)
-{
-	DIR *dir = opendir(from);
-	const struct dirent *entry;
-
-	assert_non_null(dir);
-	mkdir(to, 0777);
-	while ((entry = readdir(dir))) {
-		char *a = kedge__asprintf("%s/%s", from, entry->d_name),
-		     *b = kedge__asprintf("%s/%s", to, entry->d_name);
-		struct stat st;
-
-		assert_int_equal(stat(a, &st), 0);
-		if (S_ISDIR(st.st_mode) && entry->d_name[0] != '.') {
-			copy_tree(a, b);
-		} else if (S_ISREG(st.st_mode)) {
-			size_t bytes;
-			uint8_t *data = load_file(a, &bytes);
-
-			store_file(b, data, bytes);
-			free(data);
-		}
-		kedge__free(a);
-		kedge__free(b);
-	}
-	closedir(dir);
 }
 
 /* The names of all files and directories below PATH but the index, each with its size, in one string. */
@@ -215,12 +144,6 @@ static inline void job_done(struct job *job)
 	job->count = 0;
 }
 
-static inline uint64_t next_random(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *state >> 33;
-}
-
 /* Region 0 keeps its size, region 1 grows (odd sizes), region 2 is empty. */
 static inline uint64_t region_bytes(const struct job *job, int region, size_t index)
 {
@@ -230,7 +153,7 @@ static inline uint64_t region_bytes(const struct job *job, int region, size_t in
 /* The next version of rank RANK: mostly the last one, with some chunks new, moved, zero or of one value. */
 static inline struct image image_next(const struct job *job, uint32_t rank, uint64_t version)
 {
-	uint64_t seed = version * 1000 + rank + 17;
+	uint64_t seed = version * 1000 + rank + 112; /* of many: tests count on what is drawn here */
 	struct image image = {0};
 
 	for (int r = 0; r < REGIONS; r++) {
@@ -240,22 +163,22 @@ static inline struct image image_next(const struct job *job, uint32_t rank, uint
 		image.bytes[r] = bytes;
 		image.data[r] = malloc(bytes + 1);
 		for (uint64_t i = 0; i < bytes; i++)
-			image.data[r][i] = (uint8_t)next_random(&seed);
+			image.data[r][i] = (uint8_t)draw(&seed);
 		if (last)
 			memcpy(image.data[r], last->data[r], KEDGE__MIN(bytes, last->bytes[r]));
 		for (uint64_t at = 0; at + CHUNK <= bytes; at += CHUNK) {
-			uint64_t dice = next_random(&seed) % 10;
+			uint64_t dice = draw(&seed) % 10;
 
 			if (dice == 0)
 				for (int i = 0; i < CHUNK; i++)
-					image.data[r][at + i] = (uint8_t)next_random(&seed);
+					image.data[r][at + i] = (uint8_t)draw(&seed);
 			else if (dice == 1)
 				memset(image.data[r] + at, 0, CHUNK);
 			else if (dice == 2)
 				memset(image.data[r] + at, (int)(version + 1), CHUNK);
 			else if (dice == 3)
 				memmove(image.data[r] + at,
-					image.data[r] + next_random(&seed) % (bytes / CHUNK) * CHUNK, CHUNK);
+					image.data[r] + draw(&seed) % (bytes / CHUNK) * CHUNK, CHUNK);
 		}
 	}
 	return image;

@@ -15,11 +15,11 @@ static size_t drift(struct job *job, uint64_t version, uint64_t odds)
 
 			memcpy(image->data[r], last->data[r], KEDGE__MIN(image->bytes[r], last->bytes[r]));
 			for (uint64_t at = 0; at < image->bytes[r]; at += CHUNK) {
-				uint64_t dice = next_random(&seed) % 10;
+				uint64_t dice = draw(&seed) % 10;
 
 				for (uint64_t i = at; i < KEDGE__MIN(at + CHUNK, image->bytes[r]); i++) {
 					if (dice == 0 && odds)
-						image->data[r][i] = (uint8_t)next_random(&seed);
+						image->data[r][i] = (uint8_t)draw(&seed);
 					else if (dice > odds)
 						image->data[r][i] ^= (i + version) % 8 == 0;
 				}
@@ -193,12 +193,8 @@ static void tell(void *ctx, const struct kedge__finding *f)
 static void flip(struct kedge__catalog *cat, uint64_t version, size_t at)
 {
 	char *path = kedge__segment_path(cat, version, 0, 0);
-	size_t bytes;
-	uint8_t *data = load_file(path, &bytes);
 
-	data[at] ^= 0x10;
-	store_file(path, data, bytes);
-	free(data);
+	file_flip(path, at, 0x10);
 	kedge__free(path);
 }
 
@@ -306,7 +302,7 @@ static void test_auto(void **state)
 	store_close(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_depth),  cmocka_unit_test(test_histories), cmocka_unit_test(test_gc_keeps_bases),
@@ -314,5 +310,5 @@ int main(void)
 	    cmocka_unit_test(test_auto),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

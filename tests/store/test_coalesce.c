@@ -290,7 +290,7 @@ static void test_refused(void **state)
 	store_close(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_complete),
@@ -303,5 +303,5 @@ int main(void)
 	    cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

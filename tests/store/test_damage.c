@@ -56,13 +56,13 @@ static void flip_all(const char *dir, const char *path, const struct job *job)
 	struct kedge__verify_report report;
 	struct seen seen;
 	size_t bytes;
-	uint8_t *data = load_file(path, &bytes);
+	uint8_t *data = file_read(path, &bytes);
 
 	for (size_t i = 0; i < bytes; i++) {
 		struct kedge__catalog *cat;
 
 		data[i] ^= (uint8_t)(1u << (i % 8));
-		store_file(path, data, bytes);
+		file_write(path, data, bytes);
 		data[i] ^= (uint8_t)(1u << (i % 8));
 		if (kedge__catalog_open(dir, NAME, KEDGE__CATALOG_READ, &cat, NULL) != 0)
 			fail_msg("%s, byte %zu: does not even open", path, i);
@@ -73,7 +73,7 @@ static void flip_all(const char *dir, const char *path, const struct job *job)
 		kedge__verify_report_done(&report);
 		kedge__catalog_close(cat);
 	}
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	free(data);
 }
 
@@ -142,12 +142,7 @@ static char *only_segment(struct kedge__catalog *cat, uint64_t version, uint32_t
 
 static void change_byte(const char *path, size_t at)
 {
-	size_t bytes;
-	uint8_t *data = load_file(path, &bytes);
-
-	data[at] ^= 1;
-	store_file(path, data, bytes);
-	free(data);
+	file_flip(path, at, 1);
 }
 
 /* A block that only its own version uses loses that version; one that later ones use loses them too. */
@@ -211,9 +206,9 @@ static void test_lineage_and_strays(void **state)
 	(void)state;
 	for (uint64_t version = 1; version <= 3; version++)
 		save_next(cat, &job, version, KEDGE__REDUCER_BASIC);
-	store_file(path, "x", 1);
-	store_file(record, "x", 1);
-	store_file(odd, "x", 1);
+	file_write(path, "x", 1);
+	file_write(record, "x", 1);
+	file_write(odd, "x", 1);
 	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, note, &seen, NULL, &report, err));
 	assert_int_equal(report.findings, 0);
 	assert_int_equal(report.strays, 2);
@@ -259,9 +254,9 @@ static void test_another_segment(void **state)
 	assert_ok(save_index(others, &other, 0, KEDGE__REDUCER_FULL, false, err));
 	path = only_segment(cat, 7, 0);
 	wrong = only_segment(others, 7, 0);
-	data = load_file(wrong, &bytes);
+	data = file_read(wrong, &bytes);
 	assert_int_equal(bytes, kedge__catalog_at(cat, 0)->set.parts[0].file_bytes);
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	assert_fails(KEDGE_E_DAMAGED, "the seal is not the one in the manifest", compare_index(&cat, 1, &job, 0, err));
 	assert_int_equal(count_findings(cat, &seen, &report), 1);
 	assert_int_equal(report.versions_lost, 1);
@@ -291,9 +286,9 @@ static void test_manifests(void **state)
 	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
 	save_next(cat, &job, 2, KEDGE__REDUCER_FULL);
 	segment = only_segment(cat, 2, 0);
-	data = load_file(path, &bytes);
+	data = file_read(path, &bytes);
 	for (size_t length = 0; length < bytes; length++) {
-		store_file(path, data, length);
+		file_write(path, data, length);
 		assert_ok(kedge__catalog_rescan(cat, err));
 		assert_int_equal(kedge__catalog_count(cat), 2);
 		assert_int_equal(kedge__catalog_at(cat, 1)->problem.code, KEDGE_E_DAMAGED);
@@ -303,7 +298,7 @@ static void test_manifests(void **state)
 	/* Its segments are not leftovers. */
 	assert_ok(kedge__catalog_clean(cat, &removed, err));
 	assert_int_equal(removed, 0);
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	assert_ok(kedge__catalog_rescan(cat, err));
 	assert_all_whole(cat, &job);
 	unlink(segment);
@@ -316,7 +311,7 @@ static void test_manifests(void **state)
 	remove_dir(dir);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_every_byte_tree), cmocka_unit_test(test_every_byte_packed),
@@ -324,5 +319,5 @@ int main(void)
 	    cmocka_unit_test(test_another_segment), cmocka_unit_test(test_manifests),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -125,8 +125,8 @@ static void ground_close(struct ground *g)
 
 static struct kedge__catalog *ground_reset(struct ground *g)
 {
-	remove_tree(g->work);
-	copy_tree(g->base, g->work);
+	tree_remove(g->work);
+	tree_copy(g->base, g->work);
 	return open_store(g->work);
 }
 
@@ -449,7 +449,7 @@ static void test_kill_while_creating(void **state)
 		int status;
 		struct kedge__catalog *cat;
 
-		remove_tree(dir);
+		tree_remove(dir);
 		status = run_child(open_victim, &victim);
 		kedge__free(spec);
 		cat = open_store(dir);
@@ -555,7 +555,7 @@ static void test_out_of_memory(void **state)
 				fail_msg("%s: %s: %d", thrifty[i].name, spec, rc);
 			kedge__catalog_close(cat);
 			cat = open_store(g.work);
-			remove_tree(g.work);
+			tree_remove(g.work);
 			kedge__catalog_close(cat);
 			kedge__free(spec);
 		}
@@ -564,7 +564,7 @@ static void test_out_of_memory(void **state)
 	ground_close(&g);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_eio),
@@ -580,5 +580,5 @@ int main(void)
 	    cmocka_unit_test(test_out_of_memory),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void test_broken_do_not_count(void **state)
 	unlink(path);
 	kedge__free(path);
 	path = kedge__asprintf("%s/" NAME "/set-00000000000000000009", s.dir);
-	store_file(path, "x", 1);
+	file_write(path, "x", 1);
 	kedge__free(path);
 	assert_ok(kedge__gc(s.cat, 2, false, &report, err));
 	assert_int_equal(report.unusable, 2);
@@ -180,13 +180,13 @@ static void test_leftovers(void **state)
 	dir = kedge__asprintf("%s/" NAME "/v00000000000000000008", s.dir);
 	assert_int_equal(mkdir(dir, 0777), 0);
 	path = kedge__asprintf("%s/r0000000-g0.seg", dir);
-	store_file(path, "x", 1);
+	file_write(path, "x", 1);
 	kedge__free(path);
 	path = kedge__asprintf("%s/" NAME "/v00000000000000000002/r0000001-g1.seg.tmp", s.dir);
-	store_file(path, "x", 1);
+	file_write(path, "x", 1);
 	kedge__free(path);
 	path = kedge__asprintf("%s/kedge-store.tmp", s.dir);
-	store_file(path, "x", 1);
+	file_write(path, "x", 1);
 	kedge__free(path);
 	assert_ok(kedge__gc(s.cat, 9, true, &report, err));
 	assert_int_equal(report.leftovers, 3);
@@ -202,7 +202,7 @@ static void test_leftovers(void **state)
 	store_close(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_keep),
@@ -214,5 +214,5 @@ int main(void)
 	    cmocka_unit_test(test_leftovers),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

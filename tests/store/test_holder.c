@@ -75,7 +75,7 @@ static char *lock_text(const struct owner *o)
 	char *path = kedge__asprintf("%s/" NAME "/lock", o->dir), *text;
 	size_t bytes;
 
-	text = (char *)load_file(path, &bytes);
+	text = (char *)file_read(path, &bytes);
 	text[bytes] = '\0';
 	kedge__free(path);
 	return text;
@@ -86,7 +86,7 @@ static void forge(const struct owner *o, const char *text)
 {
 	char *path = kedge__asprintf("%s/" NAME "/lock", o->dir);
 
-	store_file(path, text, strlen(text));
+	file_write(path, text, strlen(text));
 	kedge__free(path);
 }
 
@@ -318,7 +318,7 @@ static void test_first_thread_has_ended(void **state)
 	owner_done(&o);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_proof),
@@ -328,5 +328,5 @@ int main(void)
 	    cmocka_unit_test(test_first_thread_has_ended),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

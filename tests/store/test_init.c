@@ -13,7 +13,7 @@ static void put(const char *dir, const char *leaf)
 {
 	char *path = in(dir, leaf);
 
-	store_file(path, "precious", 8);
+	file_write(path, "precious", 8);
 	kedge__free(path);
 }
 
@@ -191,7 +191,7 @@ static void test_only_ours_are_removed(void **state)
 	remove_dir(dir);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_other_things),
@@ -200,5 +200,5 @@ int main(void)
 	    cmocka_unit_test(test_only_ours_are_removed),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

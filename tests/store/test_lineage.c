@@ -2,13 +2,7 @@
 
 static void flip(const char *path, size_t at)
 {
-	size_t bytes;
-	uint8_t *data = load_file(path, &bytes);
-
-	assert_true(at < bytes);
-	data[at] ^= 0x10;
-	store_file(path, data, bytes);
-	free(data);
+	file_flip(path, at, 0x10);
 }
 
 static int notices;
@@ -29,7 +23,8 @@ static void copy_version(struct kedge__catalog *from, struct kedge__catalog *to,
 	copy.parts = parts;
 	assert_ok(kedge__catalog_pin(to, err));
 	for (uint32_t rank = 0; rank < set->ranks; rank++)
-		assert_ok(kedge__level_copy(from, to, version, rank, true, (struct kedge__io){0}, NULL, NULL, NULL, &parts[rank], err));
+		assert_ok(kedge__level_copy(from, to, version, rank, true, (struct kedge__io){0}, NULL, NULL, NULL,
+					    &parts[rank], err));
 	assert_ok(kedge__set_publish(to, &copy, err));
 	kedge__catalog_unpin(to);
 }
@@ -74,18 +69,21 @@ static void test_level_copy(void **state)
 	/* What is there is not copied again. */
 	path = kedge__segment_path(t.levels[0], 3, 1, 0);
 	flip(path, 80);
-	assert_ok(kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL, &part, err));
+	assert_ok(kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL,
+				    &part, err));
 	assert_int_equal(part.generation, 0);
 	/* A damaged block is not carried on. */
 	assert_ok(kedge__set_remove(t.levels[1], 3, err));
 	assert_fails(KEDGE_E_DAMAGED, "version 3, rank 1",
-		     kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL, &part, err));
+		     kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL,
+				       &part, err));
 	kedge__free(path);
 	path = kedge__segment_path(t.levels[1], 3, 1, 0);
 	assert_false(kedge__fs_exists(path));
 	kedge__free(path);
 	assert_fails(KEDGE_E_NOTFOUND, "version 8",
-		     kedge__level_copy(t.levels[0], t.levels[1], 8, 0, true, (struct kedge__io){0}, NULL, NULL, NULL, &part, err));
+		     kedge__level_copy(t.levels[0], t.levels[1], 8, 0, true, (struct kedge__io){0}, NULL, NULL, NULL,
+				       &part, err));
 	two_close(&t);
 }
 
@@ -220,7 +218,7 @@ static void test_walk(void **state)
 	two_close(&t);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_level_copy),
@@ -232,5 +230,5 @@ int main(void)
 	    cmocka_unit_test(test_walk),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

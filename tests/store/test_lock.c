@@ -251,7 +251,7 @@ static void test_clean_beside_a_writer(void **state)
 	size_t removed = 7;
 
 	(void)state;
-	store_file(leftover, "x", 1);
+	file_write(leftover, "x", 1);
 	assert_ok(kedge__catalog_pin(a, err));
 	assert_ok(kedge__catalog_clean(b, &removed, err));
 	assert_int_equal(removed, 0);
@@ -359,11 +359,10 @@ static void read_as_nobody(void *ctx)
 	kedge__catalog_close(cat);
 }
 
-static int open_up(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+static int open_up(const char *path, const struct stat *st, void *ctx)
 {
-	(void)st;
-	(void)ftw;
-	return chmod(path, flag == FTW_D ? 0755 : 0644);
+	(void)ctx;
+	return chmod(path, S_ISDIR(st->st_mode) ? 0755 : 0644);
 }
 
 static void test_read_only(void **state)
@@ -377,7 +376,7 @@ static void test_read_only(void **state)
 	(void)state;
 	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
 	kedge__catalog_close(cat);
-	assert_int_equal(nftw(store, open_up, 16, FTW_PHYS), 0);
+	assert_int_equal(tree_each(store, open_up, NULL), 0);
 	status = run_child(read_as_nobody, &r);
 	if (WEXITSTATUS(status) == 77) {
 		print_message("not run as root: nobody else to read as\n");
@@ -391,7 +390,7 @@ static void test_read_only(void **state)
 	remove_dir(store);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_second_handle_is_refused),
@@ -405,5 +404,5 @@ int main(void)
 	    cmocka_unit_test(test_read_only),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

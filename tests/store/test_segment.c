@@ -183,11 +183,11 @@ static void test_cut_short(void **state)
 	save_next(cat, &job, 3, KEDGE__REDUCER_TREE);
 	part = &kedge__catalog_find(cat, 3)->set.parts[0];
 	path = kedge__segment_path(cat, 3, 0, part->generation);
-	data = load_file(path, &bytes);
+	data = file_read(path, &bytes);
 	for (size_t length = 0; length < bytes; length++) {
 		struct kedge__segment *seg;
 
-		store_file(path, data, length);
+		file_write(path, data, length);
 		assert_fails(KEDGE_E_DAMAGED, "version 3, rank 0", kedge__segment_open(path, part, &seg, err));
 		assert_fails(KEDGE_E_DAMAGED, path, kedge__segment_open(path, NULL, &seg, err));
 	}
@@ -224,17 +224,17 @@ static void test_newer_format(void **state)
 	(void)state;
 	save_next(cat, &job, 3, KEDGE__REDUCER_FULL);
 	path = kedge__segment_path(cat, 3, 0, 0);
-	data = load_file(path, &bytes);
+	data = file_read(path, &bytes);
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR + 1);
 	reseal(data, bytes);
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	assert_fails(KEDGE_E_FORMAT, "format 2.0, but this build reads 1", kedge__segment_open(path, NULL, &seg, err));
 	assert_fails(KEDGE_E_FORMAT, "version 3, rank 0", kedge__segment_open(path, NULL, &seg, err));
 	/* A higher minor only adds what may be skipped. */
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR);
 	kedge__put16(data + 10, KEDGE__FORMAT_MINOR + 1);
 	reseal(data, bytes);
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	assert_ok(kedge__segment_open(path, NULL, &seg, err));
 	kedge__segment_close(seg);
 	free(data);
@@ -280,14 +280,14 @@ static void test_unknown_sections(void **state)
 	(void)state;
 	save_next(cat, &job, 3, KEDGE__REDUCER_FULL);
 	path = kedge__segment_path(cat, 3, 0, 0);
-	data = load_file(path, &bytes);
+	data = file_read(path, &bytes);
 	more = add_section(data, bytes, 0x5a5a5a5a, 0, &grown);
-	store_file(path, more, grown);
+	file_write(path, more, grown);
 	free(more);
 	assert_ok(kedge__segment_open(path, NULL, &seg, err));
 	kedge__segment_close(seg);
 	more = add_section(data, bytes, 0x5a5a5a5a, KEDGE__SECTION_REQUIRED, &grown);
-	store_file(path, more, grown);
+	file_write(path, more, grown);
 	free(more);
 	assert_fails(KEDGE_E_FORMAT, "ZZZZ", kedge__segment_open(path, NULL, &seg, err));
 	free(data);
@@ -444,7 +444,7 @@ static struct written take_written(struct kedge__catalog *cat, uint64_t version)
 	struct written w = {.blocks = seg->blocks, .block_count = seg->block_count};
 	uint64_t end = KEDGE__SEGMENT_HEADER_BYTES + seg->footer.payload_bytes;
 
-	w.payload = load_file(seg->path, &w.bytes);
+	w.payload = file_read(seg->path, &w.bytes);
 	w.bytes = (size_t)end - KEDGE__SEGMENT_HEADER_BYTES;
 	memmove(w.payload, w.payload + KEDGE__SEGMENT_HEADER_BYTES, w.bytes);
 	seg->blocks = NULL;
@@ -505,7 +505,7 @@ static void test_same_bytes(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_round_trip),
@@ -524,5 +524,5 @@ int main(void)
 	    cmocka_unit_test(test_created_at_once),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

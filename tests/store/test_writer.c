@@ -63,7 +63,7 @@ static uint8_t *written_by(const struct kedge__io *io, uint64_t scale, int threa
 	assert_all_whole(g.cat, &g.job);
 	path = kedge__segment_path(g.cat, 2, 0, 0);
 	assert_ok(kedge__segment_open(path, NULL, &seg, err));
-	data = load_file(path, bytes);
+	data = file_read(path, bytes);
 	*bytes = (size_t)(KEDGE__SEGMENT_HEADER_BYTES + seg->footer.payload_bytes);
 	memset(data, 0, KEDGE__SEGMENT_HEADER_BYTES); /* has the time */
 	kedge__segment_close(seg);
@@ -108,8 +108,8 @@ static void test_copy(void **state)
 		assert_ok(kedge__level_copy(g.cat, to, 1, 0, true, ways[i], NULL, NULL, NULL, &part, err));
 		from_path = kedge__segment_path(g.cat, 1, 0, 0);
 		to_path = kedge__segment_path(to, 1, 0, part.generation);
-		from_data = load_file(from_path, &from_bytes);
-		to_data = load_file(to_path, &to_bytes);
+		from_data = file_read(from_path, &from_bytes);
+		to_data = file_read(to_path, &to_bytes);
 		assert_int_equal(from_bytes, to_bytes);
 		assert_memory_equal(from_data, to_data, from_bytes);
 		free(from_data);
@@ -270,7 +270,7 @@ static void test_cut(void **state)
 	kill_each("cut");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_same_file), cmocka_unit_test(test_copy),   cmocka_unit_test(test_paced),
@@ -278,5 +278,5 @@ int main(void)
 	    cmocka_unit_test(test_kill),      cmocka_unit_test(test_cut),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
