@@ -2,15 +2,14 @@
 #ifndef KEDGE_TESTS_BASE_SUPPORT_H
 #define KEDGE_TESTS_BASE_SUPPORT_H
 
+#include "../lib/cases.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
 #include "base/base.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,28 +17,21 @@
 #include <unistd.h>
 
 struct scratch {
-	char *dir;
-	char *file; /* in DIR, not there yet */
+	char dir[FILES_PATH];
+	char file[FILES_PATH]; /* in DIR, not there yet */
 	struct kedge__error err;
 };
 
 static inline int scratch_setup(void **state)
 {
-	const char *tmp = getenv("TMPDIR");
 	struct scratch *s = calloc(1, sizeof(*s));
 
-	if (asprintf(&s->dir, "%s/kedge-test-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0 || !mkdtemp(s->dir))
+	if (!s)
 		return -1;
-	if (asprintf(&s->file, "%s/file", s->dir) < 0)
-		return -1;
+	scratch_make_on_disk(s->dir, sizeof(s->dir), "test");
+	path_make(s->file, "%s/file", s->dir);
 	*state = s;
 	return 0;
-}
-
-static inline int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-	(void)st, (void)kind, (void)where;
-	return remove(path);
 }
 
 static inline int scratch_teardown(void **state)
@@ -48,9 +40,7 @@ static inline int scratch_teardown(void **state)
 
 	kedge__fault_set(NULL, NULL);
 	kedge__error_done(&s->err);
-	nftw(s->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	free(s->file);
-	free(s->dir);
+	scratch_remove(s->dir);
 	free(s);
 	return 0;
 }
@@ -70,33 +60,13 @@ static inline int in_child(int (*fn)(void *ctx), void *ctx)
 	return status;
 }
 
-static inline void write_text(const char *path, const char *text, size_t bytes)
-{
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, bytes, f), bytes);
-	assert_int_equal(fclose(f), 0);
-}
-
-/* The contents of PATH, NUL-terminated; -1 in *BYTES if there is no such file. */
-static inline char *read_text(const char *path, long *bytes)
-{
-	FILE *f = fopen(path, "rb");
-	char *text = calloc(1, 1 << 16);
-
-	*bytes = f ? (long)fread(text, 1, (1 << 16) - 1, f) : -1;
-	if (f)
-		fclose(f);
-	return text;
-}
-
 static inline void assert_file(const char *path, const char *expected)
 {
-	long bytes;
-	char *text = read_text(path, &bytes);
+	size_t bytes;
+	char *text = (char *)file_read(path, &bytes);
 
-	assert_int_equal(bytes, (long)strlen(expected));
+	assert_non_null(text);
+	assert_int_equal(bytes, strlen(expected));
 	assert_string_equal(text, expected);
 	free(text);
 }

@@ -1,9 +1,5 @@
+#include "../lib/cases.h"
 #include "base/base.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define ROOM 1024
 
@@ -28,11 +24,11 @@ static void test_any_place(void **state)
 		}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_any_place),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -1,30 +1,20 @@
 /*
  * test_digest.c: all variants of the digest agree bit for bit, and the digest keeps apart what checkpoints are made of.
  */
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "base/digest_internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 static uint64_t seed = 1;
-
-static uint64_t random64(void)
-{
-	uint64_t v = seed += DIGEST_STEP;
-
-	return digest_final(v);
-}
 
 static uint8_t *random_bytes(size_t n)
 {
 	uint8_t *p = kedge__malloc(n);
 
 	assert_non_null(p);
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)(random64() >> 24);
+	draw_bytes(&seed, p, n);
 	return p;
 }
 
@@ -92,7 +82,7 @@ enum { ROOM = 65536 * 5 };
 static void check_single(const struct digest_kernel *k, const uint8_t *data)
 {
 	for (size_t bytes = 0; bytes <= 65536; bytes += bytes < 1300 ? 1 : bytes < 5000 ? 61 : 5419) {
-		const uint8_t *p = data + random64() % 64;
+		const uint8_t *p = data + draw(&seed) % 64;
 		struct kedge__digest d = by_definition(p, bytes), e = kedge__digest_chunk_by(k, key, p, bytes);
 		struct kedge__sum s = kedge__sum_by(&kedge__digest_scalar, p, bytes, 8 * bytes);
 		struct kedge__sum t = kedge__sum_by(k, p, bytes, 8 * bytes);
@@ -110,8 +100,8 @@ static void check_variant(const struct digest_kernel *k)
 	check_single(k, data);
 	for (size_t chunk = 16; chunk <= 65536; chunk *= 2) {
 		for (size_t count = 0; count < 24; count += count < 10 ? 1 : 6) {
-			const uint8_t *p = data + random64() % 64;
-			size_t most = chunk * count + random64() % chunk;
+			const uint8_t *p = data + draw(&seed) % 64;
+			size_t most = chunk * count + draw(&seed) % chunk;
 			size_t bytes = KEDGE__MIN(most, (size_t)ROOM);
 			size_t n = (bytes + chunk - 1) / chunk;
 
@@ -174,9 +164,9 @@ static void test_undigest(void **state)
 		struct kedge__sum sum, back;
 		uint64_t bytes;
 
-		sum.s1 = x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
-		sum.s2 = x = x * UINT64_C(6364136223846793005) + 1442695040888963407;
-		bytes = x >> (i % 64);
+		sum.s1 = draw(&x);
+		sum.s2 = draw(&x);
+		bytes = sum.s2 >> (i % 64);
 		back = kedge__sum_undigest(kedge__sum_digest(sum, bytes), bytes);
 		assert_int_equal(back.s1, sum.s1);
 		assert_int_equal(back.s2, sum.s2);
@@ -248,14 +238,14 @@ static void test_sum(void **state)
 
 	(void)state;
 	for (size_t at = 0, len; at < N; at += len) {
-		size_t most = 8 * (1 + random64() % 500);
+		size_t most = 8 * (1 + draw(&seed) % 500);
 
 		len = KEDGE__MIN((size_t)N - at, most);
 		parts = kedge__sum_add(kedge__sum_of(data + at, len, at), parts);
 	}
 	assert_true(whole.s1 == parts.s1 && whole.s2 == parts.s2);
 	for (int i = 0; i < 2000; i++) {
-		size_t a = random64() % (N / 8) * 8, b = random64() % (N / 8) * 8;
+		size_t a = draw(&seed) % (N / 8) * 8, b = draw(&seed) % (N / 8) * 8;
 		struct kedge__sum s;
 
 		if (a == b)
@@ -434,7 +424,7 @@ static void test_checksums(void **state)
 	assert_int_equal(kedge__seal("", 0).hi, UINT64_C(0x99AA06D3014798D8));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_variants_agree),
@@ -449,5 +439,5 @@ int main(void)
 	    cmocka_unit_test(test_checksums),
 	};
 
-	return cmocka_run_group_tests(tests, make_key, free_key);
+	return cases_run(argc, argv, tests, make_key, free_key);
 }

@@ -4,14 +4,12 @@
  * each of two places, and looked for in each other: that is 2^42 pairs of changes, so that odds of 2^-40 show. The
  * keyed sum of Kedge 0.1 is here as a control: what it takes for unchanged has to be found.
  */
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "base/digest_internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { DRAWS = 1 << 16, BIT_STEP = 9, FULL = 0 };
@@ -22,11 +20,6 @@ enum { DRAWS = 1 << 21, BIT_STEP = 1, FULL = 1 };
 enum { BUCKETS = 2048, ROOM = DRAWS / BUCKETS + DRAWS / BUCKETS / 4 + 64, TABLE = 2048 };
 
 static uint64_t seed = 1;
-
-static uint64_t random64(void)
-{
-	return digest_final(seed += DIGEST_STEP);
-}
 
 /* ---- digests that are sums: what N words, one or two, at word AT add to each sum */
 
@@ -222,7 +215,7 @@ static inline __attribute__((always_inline)) void fill_with(struct list *l, sums
 							    const struct places *where, bool second)
 {
 	for (int i = 0; i < DRAWS; i++) {
-		uint64_t w[2] = {random64() & k->mask, words > 1 ? random64() & k->mask : 0};
+		uint64_t w[2] = {draw(&seed) & k->mask, words > 1 ? draw(&seed) & k->mask : 0};
 		uint64_t before[SUMS], after[SUMS];
 		size_t at = where->at[(size_t)i % where->count];
 
@@ -424,7 +417,7 @@ static void test_odds_of_the_region_sum(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_finds_what_the_old_digest_missed),
@@ -435,5 +428,5 @@ int main(void)
 	    cmocka_unit_test(test_odds_of_the_region_sum),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cases_run(argc, argv, tests, setup, teardown);
 }

@@ -111,7 +111,7 @@ static void allocations_fail_in_turn(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(text_names_cause_and_errno),
@@ -123,5 +123,5 @@ int main(void)
 	    cmocka_unit_test(allocations_fail_in_turn),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

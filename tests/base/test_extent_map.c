@@ -1,12 +1,8 @@
 /*
  * test_extent_map.c: merging, searching, and refusing maps that cannot be right.
  */
+#include "../lib/cases.h"
 #include "base/extent_map.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define SLOT(n) ((uint64_t)(n) << KEDGE__SLOT_SHIFT)
 
@@ -106,7 +102,7 @@ static void test_check_refuses(void **state)
 		      (struct kedge__extent){0, 64, 64, 0, KEDGE__EXTENT_LITERAL}, "out of order");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_merge),
@@ -114,5 +110,5 @@ int main(void)
 	    cmocka_unit_test(test_check_refuses),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

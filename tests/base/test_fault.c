@@ -179,7 +179,7 @@ static int again(void *ctx)
 	struct child *c = ctx;
 
 	setenv("KEDGE_FAULT", c->spec, 1);
-	execl(program, "test_fault", c->path, (char *)NULL);
+	execl(program, "test_fault", "--write", c->path, (char *)NULL);
 	return 101;
 }
 
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
 	};
 
 	program = argv[0];
-	if (argc == 2)
-		return -write_ten(argv[1], NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (argc == 3 && strcmp(argv[1], "--write") == 0)
+		return -write_ten(argv[2], NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void only_regular_files_are_opened(void **state)
 	assert_int_equal(fd, -7);
 	assert_false(kedge__fs_is_file(fifo));
 	/* A link to a file is a file to read; and reads of it wait as reads do. */
-	write_text(s->file, "x", 1);
+	file_write(s->file, "x", 1);
 	assert_int_equal(symlink(s->file, link), 0);
 	assert_int_equal(kedge__fs_open_read(link, &fd, &s->err), 0);
 	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
@@ -168,7 +168,7 @@ static void sync_that_cannot_be(void **state)
 		assert_int_equal(kedge__fs_sync_dir("/proc/self", &s->err), 0);
 	else
 		print_message("there is no /proc here, whose directories cannot be synced\n");
-	write_text(s->file, "", 0);
+	file_write(s->file, "", 0);
 	assert_int_equal(kedge__fs_sync_dir(s->file, &s->err), KEDGE_E_IO);
 }
 
@@ -179,7 +179,7 @@ static void reading_past_the_end_is_damage(void **state)
 	char buffer[8];
 	int fd;
 
-	write_text(s->file, "abcd", 4);
+	file_write(s->file, "abcd", 4);
 	assert_int_equal(kedge__fs_open_read(s->file, &fd, &s->err), 0);
 	assert_int_equal(kedge__fs_pread(fd, buffer, 4, 2, s->file, &s->err), KEDGE_E_DAMAGED);
 	assert_string_equal(s->err.text, expected);
@@ -197,7 +197,7 @@ static void pieces_are_read_one_after_the_other(void **state)
 	struct iovec to[] = {{b, 0}, {a, 2}, {a, 0}, {b, 3}, {b, 0}}, more[] = {{a, 2}, {b, 3}}, bad = {NULL, 4};
 	int fd;
 
-	write_text(s->file, "abcdef", 6);
+	file_write(s->file, "abcdef", 6);
 	assert_int_equal(kedge__fs_open_read(s->file, &fd, &s->err), 0);
 	assert_int_equal(kedge__fs_preadv(fd, to, 5, 1, s->file, &s->err), 0);
 	assert_string_equal(a, "bc");
@@ -336,7 +336,7 @@ static void mkdirs_over_a_file(void **state)
 	char *deep = below(s, "file/sub");
 	char *expected = kedge__asprintf("cannot create directory %s: File exists", s->file);
 
-	write_text(s->file, "x", 1);
+	file_write(s->file, "x", 1);
 	assert_int_equal(kedge__fs_mkdirs(s->file, &s->err), KEDGE_E_IO);
 	assert_string_equal(s->err.text, expected);
 	assert_int_equal(kedge__fs_mkdirs(deep, &s->err), KEDGE_E_IO);
@@ -382,7 +382,7 @@ static void list_is_sorted(void **state)
 	for (size_t i = 0; i < KEDGE__COUNT(names); i++) {
 		char *path = below(s, names[i]);
 
-		write_text(path, "", 0);
+		file_write(path, "", 0);
 		kedge__free(path);
 	}
 	assert_int_equal(kedge__fs_list(s->dir, &list, &count, &s->err), 0);
@@ -397,8 +397,8 @@ static void rename_and_remove(void **state)
 	struct scratch *s = *state;
 	char *other = below(s, "other"), *dir = below(s, "dir"), *inside = below(s, "dir/inside");
 
-	write_text(s->file, "new", 3);
-	write_text(other, "old", 3);
+	file_write(s->file, "new", 3);
+	file_write(other, "old", 3);
 	assert_int_equal(kedge__fs_rename(s->file, other, &s->err), 0);
 	assert_file(other, "new");
 	assert_false(kedge__fs_exists(s->file));
@@ -441,7 +441,7 @@ static void read_only_directory(void **state)
 	struct scratch *s = *state;
 	int status;
 
-	write_text(s->file, "x", 1);
+	file_write(s->file, "x", 1);
 	assert_int_equal(chmod(s->dir, 0555), 0);
 	status = in_child(try_all_read_only, s);
 	assert_int_equal(chmod(s->dir, 0755), 0);
@@ -521,7 +521,7 @@ static void every_allocation_fails_in_turn(void **state)
 		assert_int_equal(rc, KEDGE_E_NOMEM);
 	}
 	kedge__fault_set(NULL, NULL);
-	write_text(s->file, "", 0);
+	file_write(s->file, "", 0);
 	for (int i = 1; i <= 2; i++) {
 		snprintf(spec, sizeof(spec), "alloc@%d", i);
 		kedge__fault_set(spec, NULL);
@@ -529,7 +529,7 @@ static void every_allocation_fails_in_turn(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    scratch_test(create_is_exclusive),
@@ -558,5 +558,5 @@ int main(void)
 	    scratch_test(every_allocation_fails_in_turn),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Items that come, change their numbers and go, against a plain list of them. */
+#include "../lib/draw.h"
 #include "support.h"
 
 #define ITEMS 400
@@ -36,16 +37,15 @@ static void take_out(struct shelf *s, size_t i)
 static void live(uint64_t spread)
 {
 	struct shelf s = {.spread = spread};
-	uint64_t draw = 88172645463325252u + spread, next = 0;
+	uint64_t seed = spread, next = 0;
 
 	for (int step = 0; step < 4000; step++) {
-		draw = draw * 6364136223846793005u + 1442695040888963407u;
-		if (s.count < ITEMS && (draw >> 33) % 5 < (step / 1000 % 2 ? 2 : 3)) {
+		if (s.count < ITEMS && draw_below(&seed, 5) < (step / 1000 % 2 ? 2 : 3)) {
 			s.keys[s.count] = next++ * 7919;
 			assert_true(kedge__hash_put(&s.index, s.keys[s.count] % spread, s.count));
 			s.count++;
 		} else if (s.count) {
-			uint64_t gone = s.keys[(draw >> 40) % s.count];
+			uint64_t gone = s.keys[draw_below(&seed, s.count)];
 
 			take_out(&s, find(&s, gone));
 			assert_true(find(&s, gone) == KEDGE__HASH_NONE);
@@ -107,7 +107,7 @@ static void without_memory_nothing_changes(void **state)
 	kedge__hash_done(&s.index);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(items_come_and_go),
@@ -115,5 +115,5 @@ int main(void)
 	    cmocka_unit_test(without_memory_nothing_changes),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

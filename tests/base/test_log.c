@@ -120,7 +120,7 @@ static void clocks_go_forward(void **state)
 	assert_true(kedge__clock_wall_ns() > 1600000000ull * 1000000000ull);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(message_reaches_callback),
@@ -129,5 +129,5 @@ int main(void)
 	    cmocka_unit_test(clocks_go_forward),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static void version_text(void **state)
 	assert_string_equal(kedge_version_string(), text);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sizes_of_zero_give_memory),
@@ -168,5 +168,5 @@ int main(void)
 	    cmocka_unit_test(version_text),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

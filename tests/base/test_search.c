@@ -88,7 +88,7 @@ static void equal_keys(void **state)
 	assert_int_equal(i, 3);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_first_that_is_not_before),
@@ -97,5 +97,5 @@ int main(void)
 	    cmocka_unit_test(equal_keys),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

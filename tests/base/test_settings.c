@@ -1,3 +1,4 @@
+#include "../lib/draw.h"
 #include "support.h"
 
 #include <locale.h>
@@ -42,7 +43,7 @@ static const struct kedge__setting *entry(const char *key)
 /* With the scratch's path out of the way, messages can be compared whole. */
 static int load_text(struct scratch *s, struct sample *v, const char *text, size_t bytes)
 {
-	write_text(s->file, text, bytes);
+	file_write(s->file, text, bytes);
 	return kedge__settings_load_file(table, N, v, s->file, &s->err);
 }
 
@@ -396,7 +397,7 @@ static int load_once(struct scratch *s, const char *text)
 
 	if (rc)
 		return rc;
-	write_text(s->file, text, strlen(text));
+	file_write(s->file, text, strlen(text));
 	rc = kedge__settings_load_file(table, N, &v, s->file, &s->err);
 	if (rc == 0)
 		rc = kedge__settings_load_env(table, N, &v, NULL, &s->err);
@@ -435,12 +436,6 @@ static void allocations_fail_in_turn(void **state)
 	unsetenv("KEDGE_STORE");
 }
 
-static uint32_t draw(uint64_t *seed)
-{
-	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(*seed >> 33);
-}
-
 /* Whatever stands in a file, it is taken or refused with a message that names the file, and never both. */
 static void random_files(void **state)
 {
@@ -454,12 +449,12 @@ static void random_files(void **state)
 
 	for (int round = 0; round < 1500; round++) {
 		char text[512] = "";
-		uint32_t n = draw(&seed) % 25;
+		uint64_t n = draw_below(&seed, 25);
 		struct sample v;
 		int rc;
 
-		for (uint32_t i = 0; i < n; i++)
-			strcat(text, pieces[draw(&seed) % KEDGE__COUNT(pieces)]);
+		for (uint64_t i = 0; i < n; i++)
+			strcat(text, pieces[draw_below(&seed, KEDGE__COUNT(pieces))]);
 		assert_int_equal(kedge__settings_init(table, N, &v, &s->err), 0);
 		kedge__error_done(&s->err);
 		rc = load_text(s, &v, text, strlen(text));
@@ -514,7 +509,7 @@ static int clear_environment(void **state)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    scratch_test(presets),
@@ -535,5 +530,5 @@ int main(void)
 	    scratch_test(nearest),
 	};
 
-	return cmocka_run_group_tests(tests, clear_environment, NULL);
+	return cases_run(argc, argv, tests, clear_environment, NULL);
 }
