@@ -1,13 +1,11 @@
+#include "../lib/cases.h"
+#include "../lib/scratch.h"
 #include "capture/capture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* NAME under ROOT, with a directory of its own; then it is taken away again. */
 static bool found_with(const char *root, const char *dir, const char *name, char *path, size_t room)
@@ -28,10 +26,10 @@ static bool found_with(const char *root, const char *dir, const char *name, char
 
 static void devices_are_found(void **state)
 {
-	char root[] = "/tmp/kedge-device-XXXXXX", sys[64], class[64], path[400];
+	char root[200], sys[300], class[300], path[400];
 
 	(void)state;
-	assert_non_null(mkdtemp(root));
+	scratch_make(root, sizeof(root), "device");
 	snprintf(sys, sizeof(sys), "%s/sys", root);
 	snprintf(class, sizeof(class), "%s/sys/class", root);
 	assert_int_equal(mkdir(sys, 0777), 0);
@@ -44,14 +42,12 @@ static void devices_are_found(void **state)
 	assert_true(found_with(root, "/dev", "xpmem", path, sizeof(path)));
 	assert_false(found_with(root, "/dev", "null", path, sizeof(path)));
 	assert_false(found_with(root, "/sys/class/net", "eth0", path, sizeof(path)));
-	rmdir(class);
-	rmdir(sys);
-	rmdir(root);
+	assert_int_equal(scratch_remove(root), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(devices_are_found)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

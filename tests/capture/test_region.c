@@ -1,10 +1,7 @@
+#include "../lib/cases.h"
 #include "capture/capture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static struct kedge__error err;
 
@@ -262,7 +259,7 @@ static void test_many_regions(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_put_replaces_by_name, setup, teardown),
@@ -277,5 +274,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_many_regions, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

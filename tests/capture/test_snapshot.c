@@ -1,9 +1,5 @@
+#include "../lib/cases.h"
 #include "capture/capture.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #define BYTES ((size_t)9 << 20) /* more than two slabs, the last one short */
 
@@ -128,9 +124,9 @@ static void test_limit_and_nothing(void **state)
 	kedge__array_done(&list);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_limit_and_nothing)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

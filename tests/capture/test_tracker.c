@@ -144,7 +144,7 @@ static void *write_some(void *ctx)
 	struct writer *w = ctx;
 
 	for (int i = 0; i < 40; i++) {
-		size_t page = next_random(&w->seed) % w->pages;
+		size_t page = draw(&w->seed) % w->pages;
 
 		/* A byte of the writer's own in each page, so that threads do not race. */
 		w->memory[page * page_size() + (w->seed % 64) * 64 + (size_t)(w->written[w->pages])]++;
@@ -203,7 +203,7 @@ static void *hammer_main(void *ctx)
 	struct hammer *h = ctx;
 
 	while (!atomic_load(h->stop)) {
-		size_t word = next_random(&h->seed) % (h->pages * page_size() / 8);
+		size_t word = draw(&h->seed) % (h->pages * page_size() / 8);
 
 		atomic_fetch_add_explicit(&h->words[word], 1, memory_order_relaxed);
 	}
@@ -473,7 +473,7 @@ static void memory_runs_out(void **state)
 	each_kind(short_of_memory);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(finds_what_was_written),
@@ -490,5 +490,5 @@ int main(void)
 	    cmocka_unit_test(memory_runs_out),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

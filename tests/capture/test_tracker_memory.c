@@ -518,7 +518,7 @@ static void more_pieces_than_mappings(void **state)
 	munmap(p, pages * page);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(unmapped_and_mapped_anew),
@@ -537,5 +537,5 @@ int main(void)
 	    cmocka_unit_test(more_pieces_than_mappings),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

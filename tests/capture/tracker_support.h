@@ -2,14 +2,13 @@
 #ifndef KEDGE_TESTS_TRACKER_SUPPORT_H
 #define KEDGE_TESTS_TRACKER_SUPPORT_H
 
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "capture/capture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,14 +163,6 @@ static inline bool has_sessions(void)
 		print_message("skipped: %s\n", kedge__error_text(&err));
 	kedge__error_done(&err);
 	return there;
-}
-
-static inline uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
 }
 
 #endif
