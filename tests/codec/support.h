@@ -2,16 +2,14 @@
 #ifndef KEDGE_TESTS_CODEC_SUPPORT_H
 #define KEDGE_TESTS_CODEC_SUPPORT_H
 
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "codec/codec.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* A buffer that ends where the page behind it cannot be touched. */
 struct fence {
@@ -40,22 +38,10 @@ static inline void fence_free(struct fence *f)
 	munmap(f->map, f->map_bytes);
 }
 
-static inline uint64_t next_random(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *state >> 29 ^ *state >> 11;
-}
-
-static inline void fill_random(uint8_t *p, size_t n, uint64_t *state)
-{
-	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)next_random(state);
-}
-
 static inline void fill_words(uint8_t *p, size_t n, uint64_t base, uint64_t mask, uint64_t *state)
 {
 	for (size_t i = 0; i + 8 <= n; i += 8)
-		kedge__put64(p + i, base | (next_random(state) & mask));
+		kedge__put64(p + i, base | (draw(state) & mask));
 	memset(p + n / 8 * 8, 0x3c, n % 8);
 }
 
@@ -64,7 +50,7 @@ static inline void fill_waves(uint8_t *p, size_t n, size_t width, uint64_t *stat
 {
 	for (size_t i = 0; i < n / width; i++) {
 		double x = (double)(i % 50), y = (double)(i / 50);
-		double v = 3 + x * x * 1e-3 - y * x * 1e-4 + (double)(next_random(state) % 64) * 1e-9;
+		double v = 3 + x * x * 1e-3 - y * x * 1e-4 + (double)(draw(state) % 64) * 1e-9;
 		float f = (float)v;
 
 		memcpy(p + i * width, width == 8 ? (void *)&v : (void *)&f, width);
@@ -103,7 +89,7 @@ static inline void fill_pattern(enum pattern which, uint8_t *p, size_t n)
 
 	switch (which) {
 	case RANDOM:
-		fill_random(p, n, &state);
+		draw_bytes(&state, p, n);
 		break;
 	case CONSTANT:
 		memset(p, 0x41, n);
@@ -128,7 +114,7 @@ static inline void fill_pattern(enum pattern which, uint8_t *p, size_t n)
 		break;
 	case EXTREMES:
 		for (size_t i = 0; i + 8 <= n; i += 8)
-			kedge__put64(p + i, extremes[next_random(&state) % KEDGE__COUNT(extremes)]);
+			kedge__put64(p + i, extremes[draw(&state) % KEDGE__COUNT(extremes)]);
 		memset(p + n / 8 * 8, 0x80, n % 8);
 		break;
 	case WAVES64:
@@ -140,7 +126,7 @@ static inline void fill_pattern(enum pattern which, uint8_t *p, size_t n)
 	case GRID: /* numbers that end in many zeros, not always as many */
 		for (size_t i = 0; i + 8 <= n; i += 8)
 			kedge__put64(p + i, UINT64_C(0x3fd0000000000000) + (i << 40) +
-						(next_random(&state) % 99999 << (14 + next_random(&state) % 8)));
+						(draw(&state) % 99999 << (14 + draw(&state) % 8)));
 		memset(p + n / 8 * 8, 0, n % 8);
 		break;
 	default:

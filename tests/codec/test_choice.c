@@ -180,7 +180,7 @@ static void test_auto(void **state)
 	assert_int_not_equal(sample("auto", KEDGE_F64, data, BYTES).codec->id, KEDGE__CODEC_NONE);
 	/* Sixteen values a byte without order: entropy coding halves them, matching finds next to nothing. */
 	for (size_t i = 0; i < BYTES; i++)
-		data[i] = (uint8_t)(next_random(&seed) & 15);
+		data[i] = (uint8_t)(draw(&seed) & 15);
 	assert_int_equal(sample("auto", KEDGE_BYTES, data, BYTES).codec->id, KEDGE__CODEC_ZSTD);
 	fill_pattern(WAVES64, data, BYTES);
 	assert_int_equal(sample("auto", KEDGE_F64, data, BYTES).codec->id, KEDGE__CODEC_FIELD);
@@ -317,9 +317,9 @@ static void test_blocks_choose(void **state)
 	(void)state;
 	assert_true(data && out && back);
 	for (size_t i = 0; i < HALF; i += 8)
-		kedge__put64(data + i, UINT64_C(0x3ff0000000000000) + (i << 21) + next_random(&seed) % (1 << 24));
+		kedge__put64(data + i, UINT64_C(0x3ff0000000000000) + (i << 21) + draw(&seed) % (1 << 24));
 	while (at < 2 * HALF) {
-		const char *word = words[next_random(&seed) % KEDGE__COUNT(words)];
+		const char *word = words[draw(&seed) % KEDGE__COUNT(words)];
 		size_t n = KEDGE__MIN(strlen(word), 2 * HALF - at);
 
 		memcpy(data + at, word, n);
@@ -376,7 +376,7 @@ static void test_without_memory_auto_stores(void **state)
 	assert_int_equal(used, sizeof(raw));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_choice_parse),
@@ -394,5 +394,5 @@ int main(void)
 	    cmocka_unit_test(test_without_memory_auto_stores),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

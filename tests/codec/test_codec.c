@@ -337,7 +337,7 @@ static void test_without_memory(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_round_trips),
@@ -353,5 +353,5 @@ int main(void)
 	    cmocka_unit_test(test_without_memory),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -67,11 +67,11 @@ static void test_variants_agree(void **state)
 static void fill_symbols(struct kedge__symbols *s, unsigned below, uint64_t seed)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		unsigned k = (unsigned)KEDGE__MIN(next_random(&seed) % below, next_random(&seed) % below);
+		unsigned k = (unsigned)KEDGE__MIN(draw(&seed) % below, draw(&seed) % below);
 		uint64_t v;
 
 		k = i / 197 % 3 == 1 ? 0 : k;
-		v = k ? (next_random(&seed) | UINT64_C(1) << 63) >> (64 - k) : 0;
+		v = k ? (draw(&seed) | UINT64_C(1) << 63) >> (64 - k) : 0;
 
 		s->at[i] = (uint8_t)k;
 		if (s->width == 8)
@@ -163,7 +163,7 @@ static void test_damaged_symbols(void **state)
 	damage_symbols(8, 1100);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_variants_agree),
@@ -171,5 +171,5 @@ int main(void)
 	    cmocka_unit_test(test_damaged_symbols),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@ static struct kedge__codec_subject subject(uint32_t id, enum kedge_type type, ui
 	return (struct kedge__codec_subject){.id = id, .type = type, .bytes = bytes, .packing = bytes};
 }
 
-
 struct lab {
 	struct kedge__codec_memory *memory;
 	struct kedge__codec_choice wanted, got;
@@ -135,7 +134,7 @@ static void test_tiny(void **state)
 	lab_close(&l);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_remembers),
@@ -144,5 +143,5 @@ int main(void)
 	    cmocka_unit_test(test_tiny),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

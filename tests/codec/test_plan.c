@@ -49,7 +49,7 @@ static bool lab_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
 static void lab_open(struct lab *l, const char *codec, struct kedge__codec_memory *memory)
 {
 	struct kedge__codec_choice wanted;
-	uint64_t draw = 1;
+	uint64_t seed = 1;
 
 	*l = (struct lab){
 	    .data = malloc((size_t)BLOCK * BLOCKS), .base = malloc((size_t)BLOCK * BLOCKS), .gap = SIZE_MAX};
@@ -61,7 +61,7 @@ static void lab_open(struct lab *l, const char *codec, struct kedge__codec_memor
 						 .base_open = lab_base_open,
 						 .base = lab_base};
 	assert_true(l->data && l->base);
-	fill_random(l->base, (size_t)BLOCK * BLOCKS, &draw);
+	draw_bytes(&seed, l->base, (size_t)BLOCK * BLOCKS);
 	for (size_t i = 0; i < (size_t)BLOCK * BLOCKS; i++)
 		l->data[i] = l->base[i] ^ (i % 64 == 0);
 	assert_true(choice_of(codec, &wanted));
@@ -144,7 +144,7 @@ static void test_base(void **state)
 static void test_remembered(void **state)
 {
 	struct kedge__codec_memory *memory;
-	uint64_t draw = 7;
+	uint64_t seed = 7;
 	struct lab l;
 
 	(void)state;
@@ -160,7 +160,7 @@ static void test_remembered(void **state)
 	make(&l);
 	assert_true(l.raw_asked == 2 && !l.base_asked && l.plan.why.age == 2 && !kedge__codec_plan_wants_base(&l.plan));
 	l.bare = false;
-	fill_random(l.data, (size_t)BLOCK * BLOCKS, &draw);
+	draw_bytes(&seed, l.data, (size_t)BLOCK * BLOCKS);
 	make(&l);
 	assert_true(l.raw_asked == 2 + 8 && l.plan.why.age == 0 && !kedge__codec_plan_packs(&l.plan));
 	/* That nothing is worth it is checked, too. */
@@ -208,7 +208,7 @@ static void test_learns(void **state)
 	free(out);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_given),
@@ -217,5 +217,5 @@ int main(void)
 	    cmocka_unit_test(test_learns),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
