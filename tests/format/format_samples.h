@@ -2,22 +2,14 @@
 #ifndef KEDGE_TESTS_FORMAT_SAMPLES_H
 #define KEDGE_TESTS_FORMAT_SAMPLES_H
 
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "format/format.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #define SLOT(n) ((uint64_t)(n) << KEDGE__SLOT_SHIFT)
-
-static inline uint64_t next_random(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *state >> 33 ^ *state >> 13;
-}
 
 static inline struct kedge__digest sample_digest(uint64_t n)
 {

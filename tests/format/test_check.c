@@ -236,7 +236,7 @@ static void test_encoders_append(void **state)
 	kedge__bytes_done(&s.regn);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_right),           cmocka_unit_test(test_wrong),
@@ -244,5 +244,5 @@ int main(void)
 	    cmocka_unit_test(test_encoders_append),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

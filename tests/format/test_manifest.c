@@ -276,7 +276,7 @@ static void test_encode_refused(void **state)
 	kedge__bytes_done(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_flips_and_cuts), cmocka_unit_test(test_refused),
@@ -284,5 +284,5 @@ int main(void)
 	    cmocka_unit_test(test_histories),  cmocka_unit_test(test_encode_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -175,17 +175,17 @@ static void test_random_bitmaps(void **state)
 
 	(void)state;
 	for (int round = 0; round < 300; round++) {
-		const struct kedge__region_record r[] = {region("a", 0, next_random(&seed) % 30000),
-							 region("b", 1, next_random(&seed) % 70),
-							 region("c", 2, next_random(&seed) % 30000)};
+		const struct kedge__region_record r[] = {region("a", 0, draw(&seed) % 30000),
+							 region("b", 1, draw(&seed) % 70),
+							 region("c", 2, draw(&seed) % 30000)};
 		struct kedge__extent_map map = {0};
 		uint64_t chunks = 0, literals = 0;
 
 		for (int k = 0; k < 3; k++) {
 			chunks += (r[k].bytes + 31) / 32;
 			for (uint64_t at = 0, len; at < r[k].bytes; at += len) {
-				bool literal = next_random(&seed) % 2;
-				uint64_t run = 32 * (1 + next_random(&seed) % (round % 2 ? 200 : 3));
+				bool literal = draw(&seed) % 2;
+				uint64_t run = 32 * (1 + draw(&seed) % (round % 2 ? 200 : 3));
 
 				len = KEDGE__MIN(r[k].bytes - at, run);
 				add(&map, literal ? KEDGE__EXTENT_LITERAL : KEDGE__EXTENT_PARENT, SLOT(k) + at, len,
@@ -209,15 +209,15 @@ static void random_map(struct kedge__extent_map *map, struct kedge__region_recor
 		uint64_t run = 0;
 		unsigned kind = 0;
 
-		r[k] = region("r", (uint32_t)(3 * k), next_random(seed) % 40 * chunk + next_random(seed) % 3 * 7);
+		r[k] = region("r", (uint32_t)(3 * k), draw(seed) % 40 * chunk + draw(seed) % 3 * 7);
 		for (uint64_t at = 0; at < r[k].bytes; at += chunk) {
 			uint64_t len = KEDGE__MIN((uint64_t)chunk, r[k].bytes - at);
-			uint64_t version = SELF - next_random(seed) % 3 * 7;
+			uint64_t version = SELF - draw(seed) % 3 * 7;
 
 			if (run-- == 0) {
-				run = next_random(seed) % 6;
-				kind = next_random(seed) % 4;
-				src = SLOT(next_random(seed) % 9) + next_random(seed) % 1000 * chunk;
+				run = draw(seed) % 6;
+				kind = draw(seed) % 4;
+				src = SLOT(draw(seed) % 9) + draw(seed) % 1000 * chunk;
 			}
 			if (kind == KEDGE__EXTENT_LITERAL)
 				add(map, kind, SLOT(r[k].slot) + at, len, literals, 0);
@@ -237,8 +237,8 @@ static void test_random_maps_and_sizes(void **state)
 
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
-		uint32_t chunk = 32u << next_random(&seed) % 12;
-		size_t n = 1 + next_random(&seed) % 5, runs, list;
+		uint32_t chunk = 32u << draw(&seed) % 12;
+		size_t n = 1 + draw(&seed) % 5, runs, list;
 		struct kedge__region_record r[5];
 		struct kedge__extent_map map = {0};
 
@@ -257,16 +257,16 @@ static void test_random_odd_maps(void **state)
 
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
-		uint32_t chunk = round % 8 ? 32u << next_random(&seed) % 5 : 0;
-		const struct kedge__region_record r[] = {region("x", 1, next_random(&seed) % 5000),
-							 region("y", 9, next_random(&seed) % 50)};
+		uint32_t chunk = round % 8 ? 32u << draw(&seed) % 5 : 0;
+		const struct kedge__region_record r[] = {region("x", 1, draw(&seed) % 5000),
+							 region("y", 9, draw(&seed) % 50)};
 		struct kedge__extent_map map = {0};
 
 		for (int k = 0; k < 2; k++)
 			for (uint64_t at = 0, len; at < r[k].bytes; at += len) {
-				len = 1 + next_random(&seed) % KEDGE__MIN(r[k].bytes - at, (uint64_t)300);
-				add(&map, next_random(&seed) % 4, SLOT(r[k].slot) + at, len,
-				    next_random(&seed) % 100000, next_random(&seed) % (SELF + 1));
+				len = 1 + draw(&seed) % KEDGE__MIN(r[k].bytes - at, (uint64_t)300);
+				add(&map, draw(&seed) % 4, SLOT(r[k].slot) + at, len, draw(&seed) % 100000,
+				    draw(&seed) % (SELF + 1));
 			}
 		round_trip(KEDGE__MAP_RUNS, KEDGE__MAP_RUNS, &map, chunk, r, 2);
 		kedge__extent_map_done(&map);
@@ -366,7 +366,7 @@ static void test_decode_refused(void **state)
 	REFUSED("\2\x40\x11", KEDGE_E_DAMAGED, "bits are set after");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_full_takes_a_handful_of_bytes),
@@ -383,5 +383,5 @@ int main(void)
 	    cmocka_unit_test(test_decode_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

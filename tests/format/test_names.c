@@ -112,7 +112,7 @@ static void test_job_names(void **state)
 	assert_int_equal(kedge__job_name_check(longest, NULL), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_set_names),     cmocka_unit_test(test_names_as_specified),
@@ -120,5 +120,5 @@ int main(void)
 	    cmocka_unit_test(test_job_names),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

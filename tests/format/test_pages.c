@@ -131,7 +131,7 @@ static void test_pointers_are_shared(void **state)
 static void random_piece(struct kedge__extent_map *map, uint64_t addr, uint64_t len, uint32_t unit, uint64_t *literals,
 			 uint64_t *seed)
 {
-	uint64_t page = addr & ~(PAGE - 1), kind = next_random(seed) % 6, back;
+	uint64_t page = addr & ~(PAGE - 1), kind = draw(seed) % 6, back;
 
 	switch (kind) {
 	case 0:
@@ -140,19 +140,18 @@ static void random_piece(struct kedge__extent_map *map, uint64_t addr, uint64_t 
 		*literals += len;
 		break;
 	case 2:
-		back = unit * (1 + next_random(seed) % 300) + next_random(seed) % 2 * 4;
+		back = unit * (1 + draw(seed) % 300) + draw(seed) % 2 * 4;
 		if (back > *literals || back < len)
 			add(map, KEDGE__EXTENT_FILL, addr, len, 77, 0);
 		else
 			add(map, KEDGE__EXTENT_LITERAL, addr, len, *literals - back, 0);
 		break;
 	case 3:
-		add(map, KEDGE__EXTENT_FILL, addr, len, next_random(seed) % 2 * UINT64_C(0x0101010101010101), 0);
+		add(map, KEDGE__EXTENT_FILL, addr, len, draw(seed) % 2 * UINT64_C(0x0101010101010101), 0);
 		break;
 	case 4:
 		if (PAGE - len >= unit)
-			add(map, KEDGE__EXTENT_COPY, addr, len, page + next_random(seed) % ((PAGE - len) / unit) * unit,
-			    93);
+			add(map, KEDGE__EXTENT_COPY, addr, len, page + draw(seed) % ((PAGE - len) / unit) * unit, 93);
 		else
 			add(map, KEDGE__EXTENT_PARENT, addr, len, 0, 0);
 		break;
@@ -169,7 +168,7 @@ static void random_region(struct kedge__extent_map *map, const struct kedge__reg
 	for (uint64_t at = 0; at < r->bytes; at += len) {
 		uint64_t room = KEDGE__MIN(PAGE - at % PAGE, r->bytes - at);
 
-		len = next_random(seed) % 3 ? (1 + next_random(seed) % 40) * unit : room;
+		len = draw(seed) % 3 ? (1 + draw(seed) % 40) * unit : room;
 		len = KEDGE__MIN(len, room);
 		random_piece(map, SLOT(r->slot) + at, len, unit, literals, seed);
 	}
@@ -181,15 +180,14 @@ static void test_random_maps(void **state)
 
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
-		uint32_t unit = 16u << next_random(&seed) % 5;
-		size_t n = 1 + next_random(&seed) % 4;
+		uint32_t unit = 16u << draw(&seed) % 5;
+		size_t n = 1 + draw(&seed) % 4;
 		struct kedge__region_record r[4];
 		struct kedge__extent_map map = {0};
 		uint64_t literals = 0;
 
 		for (size_t k = 0; k < n; k++) {
-			r[k] =
-			    region((uint32_t)(2 * k), next_random(&seed) % 6 * PAGE / 2 + next_random(&seed) % 3 * 7);
+			r[k] = region((uint32_t)(2 * k), draw(&seed) % 6 * PAGE / 2 + draw(&seed) % 3 * 7);
 			random_region(&map, &r[k], unit, &literals, &seed);
 		}
 		size_of(KEDGE__MAP_PAGES, &map, unit, r, n);
@@ -295,7 +293,7 @@ static void test_decode_refused(void **state)
 	REFUSED(HEAD "\0\x20\x0d\x09\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\x0a", "does not point to a literal");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_example),
@@ -306,5 +304,5 @@ int main(void)
 	    cmocka_unit_test(test_decode_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -335,7 +335,7 @@ static void test_tie(void **state)
 	kedge__bytes_done(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_header_round_trip),
@@ -349,5 +349,5 @@ int main(void)
 	    cmocka_unit_test(test_tie),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -391,7 +391,7 @@ static void test_packing(void **state)
 	kedge__bytes_done(&b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_varints),
@@ -411,5 +411,5 @@ int main(void)
 	    cmocka_unit_test(test_packing),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
