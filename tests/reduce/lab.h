@@ -5,13 +5,11 @@
 #ifndef KEDGE_TESTS_REDUCE_LAB_H
 #define KEDGE_TESTS_REDUCE_LAB_H
 
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "reduce/reduce.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LAB_SANITIZED 1
@@ -46,32 +44,9 @@ struct lab {
 	uint64_t seed;
 };
 
-static LAB_UNUSED uint64_t lab_random(struct lab *lab)
-{
-	uint64_t v = lab->seed += UINT64_C(0x9E3779B97F4A7C15);
-
-	v = (v ^ v >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-	v = (v ^ v >> 27) * UINT64_C(0x94D049BB133111EB);
-	return v ^ v >> 31;
-}
-
-static LAB_UNUSED uint64_t lab_below(struct lab *lab, uint64_t n)
-{
-	return n ? lab_random(lab) % n : 0;
-}
-
 static LAB_UNUSED uint64_t lab_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
-}
-
-static LAB_UNUSED void lab_noise(struct lab *lab, uint8_t *p, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i += 8) {
-		uint64_t v = lab_random(lab);
-
-		memcpy(p + i, &v, lab_min(8, n - i));
-	}
 }
 
 /* The region's memory, of another size and at another place. */
@@ -83,7 +58,7 @@ static LAB_UNUSED void lab_resize(struct lab *lab, int slot, uint64_t bytes)
 	if (lab->data[slot])
 		memcpy(p, lab->data[slot], lab_min(bytes, lab->bytes[slot]));
 	if (bytes > lab->bytes[slot])
-		lab_noise(lab, p + lab->bytes[slot], bytes - lab->bytes[slot]);
+		draw_bytes(&lab->seed, p + lab->bytes[slot], bytes - lab->bytes[slot]);
 	free(lab->data[slot]);
 	lab->data[slot] = p;
 	lab->bytes[slot] = bytes;
@@ -334,7 +309,7 @@ static LAB_UNUSED size_t lab_count(const struct lab_version *v, enum kedge__exte
 static LAB_UNUSED int lab_some_region(struct lab *lab)
 {
 	for (int tries = 0; tries < 50; tries++) {
-		int slot = (int)lab_below(lab, LAB_REGIONS);
+		int slot = (int)draw_below(&lab->seed, LAB_REGIONS);
 
 		if (lab->present[slot] && lab->bytes[slot] > 16)
 			return slot;
@@ -350,16 +325,16 @@ static LAB_UNUSED void lab_move(struct lab *lab, int to, uint64_t unit)
 
 	if (from < 0)
 		return;
-	a = lab_below(lab, lab->bytes[from]) / unit * unit;
-	b = lab_below(lab, lab->bytes[to]) / unit * unit;
+	a = draw_below(&lab->seed, lab->bytes[from]) / unit * unit;
+	b = draw_below(&lab->seed, lab->bytes[to]) / unit * unit;
 	n = lab_min(lab->bytes[from] - a, lab->bytes[to] - b);
-	n = lab_min(n, unit * (1 + lab_below(lab, 40)));
+	n = lab_min(n, unit * (1 + draw_below(&lab->seed, 40)));
 	memmove(lab->data[to] + b, lab->data[from] + a, n);
 }
 
 static LAB_UNUSED void lab_back(struct lab *lab, int slot)
 {
-	const struct lab_version *v = lab->count ? &lab->versions[lab_below(lab, lab->count)] : NULL;
+	const struct lab_version *v = lab->count ? &lab->versions[draw_below(&lab->seed, lab->count)] : NULL;
 
 	if (!v || !v->present[slot] || !v->bytes[slot])
 		return;
@@ -373,51 +348,51 @@ static LAB_UNUSED void lab_edit(struct lab *lab, uint64_t chunk, uint64_t larges
 	uint64_t n, at, len;
 
 	if (slot < 0) {
-		lab_resize(lab, (int)lab_below(lab, LAB_REGIONS), 17 + lab_below(lab, largest));
+		lab_resize(lab, (int)draw_below(&lab->seed, LAB_REGIONS), 17 + draw_below(&lab->seed, largest));
 		return;
 	}
 	n = lab->bytes[slot];
-	at = lab_below(lab, n);
-	len = 1 + lab_below(lab, lab_min(n - at, chunk * 20));
-	switch (lab_below(lab, 14)) {
+	at = draw_below(&lab->seed, n);
+	len = 1 + draw_below(&lab->seed, lab_min(n - at, chunk * 20));
+	switch (draw_below(&lab->seed, 14)) {
 	case 0: /* overwrite */
 	case 1:
-		lab_noise(lab, lab->data[slot] + at, lab_min(len, lab_below(lab, 200) + 1));
+		draw_bytes(&lab->seed, lab->data[slot] + at, lab_min(len, draw_below(&lab->seed, 200) + 1));
 		break;
 	case 2:
-		lab_noise(lab, lab->data[slot] + at, len);
+		draw_bytes(&lab->seed, lab->data[slot] + at, len);
 		break;
 	case 3: /* insert: all behind it moves, by any distance or by whole chunks */
 		len = lab_min(len, n - at);
-		if (lab_below(lab, 2))
+		if (draw_below(&lab->seed, 2))
 			len = lab_min((len + chunk - 1) / chunk * chunk, n - at);
 		memmove(lab->data[slot] + at + len, lab->data[slot] + at, n - at - len);
-		lab_noise(lab, lab->data[slot] + at, len);
+		draw_bytes(&lab->seed, lab->data[slot] + at, len);
 		break;
 	case 4:
 		lab_move(lab, slot, chunk);
 		break;
 	case 5:
-		lab_move(lab, slot, 1 + lab_below(lab, 9));
+		lab_move(lab, slot, 1 + draw_below(&lab->seed, 9));
 		break;
 	case 6:
-		memset(lab->data[slot] + at, (int)lab_below(lab, 3), len);
+		memset(lab->data[slot] + at, (int)draw_below(&lab->seed, 3), len);
 		break;
 	case 7: /* doubles of one value */
 		for (uint64_t i = at / 8 * 8; i + 8 <= at + len; i += 8)
 			memcpy(lab->data[slot] + i, &(double){1.5}, 8);
 		break;
 	case 8:
-		lab_resize(lab, slot, lab_min(n + 1 + lab_below(lab, chunk * 12), largest + 17));
+		lab_resize(lab, slot, lab_min(n + 1 + draw_below(&lab->seed, chunk * 12), largest + 17));
 		break;
 	case 9:
-		lab_resize(lab, slot, lab_below(lab, n + 1));
+		lab_resize(lab, slot, draw_below(&lab->seed, n + 1));
 		break;
 	case 10:
-		lab_resize(lab, (int)lab_below(lab, LAB_REGIONS), 17 + lab_below(lab, largest));
+		lab_resize(lab, (int)draw_below(&lab->seed, LAB_REGIONS), 17 + draw_below(&lab->seed, largest));
 		break;
 	case 11:
-		lab->present[slot] = lab_below(lab, 3) > 0;
+		lab->present[slot] = draw_below(&lab->seed, 3) > 0;
 		break;
 	case 12:
 		lab_back(lab, slot);

@@ -44,9 +44,9 @@ static void run_script(uint64_t seed, uint32_t chunk)
 		assert_int_equal(t->red.literal_bytes, l->red.literal_bytes);
 		assert_true(t->red.map.count <= l->red.map.count);
 		assert_true(encoded(t, KEDGE__MAP_RUNS, chunk) <= encoded(l, KEDGE__MAP_LIST, chunk));
-		for (uint64_t edits = lab_below(&tree, 6); edits > 0; edits--)
+		for (uint64_t edits = draw_below(&tree.seed, 6); edits > 0; edits--)
 			lab_edit(&tree, chunk, chunk * 100);
-		for (uint64_t edits = lab_below(&list, 6); edits > 0; edits--)
+		for (uint64_t edits = draw_below(&list.seed, 6); edits > 0; edits--)
 			lab_edit(&list, chunk, chunk * 100);
 	}
 	lab_restore_all(&tree);
@@ -85,7 +85,7 @@ static void test_shuffled_blocks(void **state)
 				v[i] = lab_take(&lab[i], r[i], NULL, version, false);
 				for (int k = 0; k < 20; k++)
 					lab_move(&lab[i], 0, 32);
-				lab_noise(&lab[i], lab[i].data[0] + 32 * lab_below(&lab[i], 256), 32);
+				draw_bytes(&lab[i].seed, lab[i].data[0] + 32 * draw_below(&lab[i].seed, 256), 32);
 			}
 			assert_true(encoded(v[0], KEDGE__MAP_RUNS, 32) <= encoded(v[1], KEDGE__MAP_LIST, 32));
 		}
@@ -111,7 +111,7 @@ static void test_runs_are_cheap(void **state)
 		lab_resize(&lab[i], 0, 4 << 20);
 		lab_take(&lab[i], r[i], NULL, 1, false);
 		for (uint64_t at = 0; at + 3200 * 64 <= 4 << 20; at += 3200 * 64)
-			lab_noise(&lab[i], lab[i].data[0] + at + 64 * lab_below(&lab[i], 3168), 32 * 64);
+			draw_bytes(&lab[i].seed, lab[i].data[0] + at + 64 * draw_below(&lab[i].seed, 3168), 32 * 64);
 		v[i] = lab_take(&lab[i], r[i], NULL, 2, false);
 	}
 	assert_int_equal(v[0]->red.literal_bytes, v[1]->red.literal_bytes);
@@ -159,10 +159,11 @@ static void test_rex_does_not_grow(void **state)
 			uint64_t raw = increment(v, version ? v - 1 : NULL);
 
 			assert_true(v->red.literal_bytes + encoded(v, KEDGE__MAP_PAGES, chunk) <= raw + raw / 100 + 16);
-			for (uint64_t i = 0, n = lab_below(&lab, 300); i < n; i++) { /* patterns here and there */
-				uint64_t at = lab_below(&lab, lab.bytes[2]);
+			for (uint64_t i = 0, n = draw_below(&lab.seed, 300); i < n; i++) { /* patterns here and there */
+				uint64_t at = draw_below(&lab.seed, lab.bytes[2]);
 
-				lab_noise(&lab, lab.data[2] + at, lab_min(1 + lab_below(&lab, 60), lab.bytes[2] - at));
+				draw_bytes(&lab.seed, lab.data[2] + at,
+					   lab_min(1 + draw_below(&lab.seed, 60), lab.bytes[2] - at));
 			}
 			lab_edit(&lab, chunk, 60 * 4096);
 		}
@@ -172,7 +173,7 @@ static void test_rex_does_not_grow(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_rex_does_not_grow),
@@ -181,5 +182,5 @@ int main(void)
 	    cmocka_unit_test(test_runs_are_cheap),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -173,11 +173,11 @@ static void pass_on(struct kedge__reducer **r, enum kedge__reducer_id id, uint32
 /* A slab, or more or less of it, becomes a constant; a few bytes do not stay one. */
 static void flat_edit(struct lab *lab)
 {
-	uint64_t bytes = lab->bytes[0], slab = lab_below(lab, SLABS) * SLAB, at = lab_below(lab, bytes);
-	uint64_t pattern = lab_below(lab, 2) ? 0 : UINT64_C(0x0102030405060708);
+	uint64_t bytes = lab->bytes[0], slab = draw_below(&lab->seed, SLABS) * SLAB, at = draw_below(&lab->seed, bytes);
+	uint64_t pattern = draw_below(&lab->seed, 2) ? 0 : UINT64_C(0x0102030405060708);
 
-	if (lab_below(lab, 3) == 0) {
-		lab_noise(lab, lab->data[0] + at, lab_min(bytes - at, 100));
+	if (draw_below(&lab->seed, 3) == 0) {
+		draw_bytes(&lab->seed, lab->data[0] + at, lab_min(bytes - at, 100));
 		return;
 	}
 	for (uint64_t i = slab; i + 8 <= bytes && i < slab + SLAB; i += 8)
@@ -197,14 +197,14 @@ static void flat_life(enum kedge__reducer_id id, uint32_t chunk, uint64_t seed)
 	lab_resize(&lab, 0, SLABS * SLAB);
 	memset(lab.data[0], 0, lab.bytes[0]);
 	for (uint64_t v = 1; v <= 24; v++) {
-		for (uint64_t n = lab_below(&lab, 4); n; n--)
+		for (uint64_t n = draw_below(&lab.seed, 4); n; n--)
 			flat_edit(&lab);
-		if (lab_below(&lab, 4) == 0)
-			lab_resize(&lab, 0, 3 * SLAB + lab_below(&lab, 3) * 4096 + lab_below(&lab, 2) * 13);
-		if (lab_below(&lab, 5) == 0)
+		if (draw_below(&lab.seed, 4) == 0)
+			lab_resize(&lab, 0, 3 * SLAB + draw_below(&lab.seed, 3) * 4096 + draw_below(&lab.seed, 2) * 13);
+		if (draw_below(&lab.seed, 5) == 0)
 			lab_take(&lab, r, NULL, v, true);
 		lab_take(&lab, r, NULL, v, false);
-		if (lab_below(&lab, 5) == 0)
+		if (draw_below(&lab.seed, 5) == 0)
 			pass_on(&r, id, chunk);
 	}
 	lab_restore_all(&lab);
@@ -224,7 +224,7 @@ static void test_flat(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_fit),
@@ -233,5 +233,5 @@ int main(void)
 	    cmocka_unit_test(test_flat),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

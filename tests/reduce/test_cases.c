@@ -28,7 +28,7 @@ static void test_a_b_a(void **state)
 		setup(&lab, 64000);
 		memcpy(a, lab.data[0], 64000);
 		lab_take(&lab, r, NULL, 1, false);
-		lab_noise(&lab, lab.data[0], 64000);
+		draw_bytes(&lab.seed, lab.data[0], 64000);
 		lab_take(&lab, r, NULL, 2, false);
 		memcpy(lab.data[0], a, 64000);
 		v = lab_take(&lab, r, NULL, 3, false);
@@ -196,7 +196,7 @@ static void test_tree_joins_scattered(void **state)
 	setup(&lab, N * CHUNK);
 	lab_take(&lab, r, NULL, 1, false);
 	for (int i = 0; i < N; i++) /* a sequence that the record knows as chunks and as a tree */
-		lab_noise(&lab, lab.data[0] + i * CHUNK, CHUNK);
+		draw_bytes(&lab.seed, lab.data[0] + i * CHUNK, CHUNK);
 	lab_take(&lab, r, NULL, 2, false);
 	lab_resize(&lab, 1, N * CHUNK);
 	memcpy(lab.data[1], lab.data[0], N * CHUNK);
@@ -233,7 +233,7 @@ static void test_rollback(void **state)
 				struct kedge__reduction red;
 				uint8_t *noise = malloc(70000);
 
-				lab_noise(&other, noise, 70000);
+				draw_bytes(&other.seed, noise, 70000);
 				if (a.bytes[0])
 					memcpy(noise, a.data[0], lab_min(a.bytes[0] / 2, 70000));
 				image.count = lab_image(&a, regions);
@@ -341,7 +341,7 @@ static void test_retain(void **state)
 	setup(&lab, 6400);
 	memcpy(a, lab.data[0], 6400);
 	lab_take(&lab, r, NULL, 1, false);
-	lab_noise(&lab, lab.data[0], 6400);
+	draw_bytes(&lab.seed, lab.data[0], 6400);
 	lab_take(&lab, r, NULL, 2, false);
 	kedge__reducer_retain(r, (const struct kedge__image_key[]){{.version = 2}}, 1);
 	memcpy(lab.data[0], a, 3200);
@@ -379,7 +379,7 @@ static void test_prime(void **state)
 		setup(&lab, 6410);
 		memcpy(a, lab.data[0], 6410);
 		first = lab_take(&lab, r, NULL, 1, false);
-		lab_noise(&lab, lab.data[0], 6400);
+		draw_bytes(&lab.seed, lab.data[0], 6400);
 		lab_take(&lab, r, NULL, 2, false);
 		kedge__reducer_free(r);
 
@@ -507,7 +507,7 @@ static void test_bounded_record(void **state)
 		setup(&lab, 100000);
 		for (uint64_t version = 1; version < 12; version++) {
 			lab_take(&lab, r, NULL, version, false);
-			lab_noise(&lab, lab.data[0] + 8000 * (version % 10), 8000);
+			draw_bytes(&lab.seed, lab.data[0] + 8000 * (version % 10), 8000);
 			memmove(lab.data[0] + 50016, lab.data[0] + 32 * version, 9000);
 		}
 		lab_restore_all(&lab);
@@ -532,7 +532,7 @@ static void test_hits_survive(void **state)
 	lab_take(&lab, r, NULL, 1, false);
 	lab_resize(&lab, 1, 300000);
 	for (uint64_t version = 2; version < 30; version++) {
-		lab_noise(&lab, lab.data[1], 300000);
+		draw_bytes(&lab.seed, lab.data[1], 300000);
 		memcpy(lab.data[1] + 3200 * (version % 2), kept, 3200);
 		v = lab_take(&lab, r, NULL, version, false);
 		assert_int_equal(v->red.duplicate_bytes, 3200);
@@ -610,11 +610,11 @@ static void test_commit_after_change(void **state)
 		memset(g, 0xee, sizeof(*g));
 		free(g);
 		memcpy(was, data, 6400);
-		lab_noise(&lab, data, 6400);
+		draw_bytes(&lab.seed, data, 6400);
 		kedge__reducer_commit(r);
 		kedge__reduction_done(&red);
 		memcpy(data, was, 6400);
-		lab_noise(&lab, data + 640 * version, 640);
+		draw_bytes(&lab.seed, data + 640 * version, 640);
 	}
 	free(data);
 	kedge__reducer_free(r);
@@ -656,25 +656,25 @@ static void test_auto(void **state)
 	lab_resize(&lab, 1, 3 << 20);
 	auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	for (int i = 0; i < 4; i++) { /* a little noise, no duplicates */
-		lab_noise(&lab, lab.data[0], 640);
+		draw_bytes(&lab.seed, lab.data[0], 640);
 		auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	}
 	for (int i = 0; i < 7; i++) {
-		lab_noise(&lab, lab.data[0], 640);
+		draw_bytes(&lab.seed, lab.data[0], 640);
 		auto_step(&lab, r, KEDGE__REDUCER_BASIC);
 	}
-	lab_noise(&lab, lab.data[0], 640);
+	draw_bytes(&lab.seed, lab.data[0], 640);
 	memcpy(lab.data[0] + 640, lab.data[0] + 6400, 640);
 	auto_step(&lab, r, KEDGE__REDUCER_TREE); /* the probe sees duplicates */
 	auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	for (int i = 0; i < 2; i++) { /* everything changes */
-		lab_noise(&lab, lab.data[0], lab.bytes[0]);
-		lab_noise(&lab, lab.data[1], lab.bytes[1]);
+		draw_bytes(&lab.seed, lab.data[0], lab.bytes[0]);
+		draw_bytes(&lab.seed, lab.data[1], lab.bytes[1]);
 		auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	}
 	for (int i = 0; i < 3; i++) {
-		lab_noise(&lab, lab.data[0], lab.bytes[0]);
-		lab_noise(&lab, lab.data[1], lab.bytes[1]);
+		draw_bytes(&lab.seed, lab.data[0], lab.bytes[0]);
+		draw_bytes(&lab.seed, lab.data[1], lab.bytes[1]);
 		auto_step(&lab, r, KEDGE__REDUCER_FULL);
 	}
 	auto_step(&lab, r, KEDGE__REDUCER_FULL); /* nothing changed: the sample shows it */
@@ -698,12 +698,12 @@ static void test_auto_drops_the_record(void **state)
 	auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	assert_true(kedge__reducer_save_bytes(r) > 2 * 20000 * 40);
 	for (int i = 0; i < 4; i++) {
-		lab_noise(&lab, lab.data[0], 640);
+		draw_bytes(&lab.seed, lab.data[0], 640);
 		auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	}
 	for (int i = 0; i < 26; i++) {
 		assert_true(kedge__reducer_save_bytes(r) < 20000 * 16 + 4096);
-		lab_noise(&lab, lab.data[0], 640);
+		draw_bytes(&lab.seed, lab.data[0], 640);
 		trees += lab_take(&lab, r, NULL, lab.count + 1, false)->red.reducer == KEDGE__REDUCER_TREE;
 	}
 	assert_int_equal(trees, 2); /* after 8 and 16 */
@@ -781,7 +781,7 @@ static void test_progress(void **state)
 	kedge__reducer_free(r);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_b_a),
@@ -809,5 +809,5 @@ int main(void)
 	    cmocka_unit_test(test_progress),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -19,19 +19,10 @@ struct world {
 	uint64_t version;
 };
 
-static uint64_t draw(struct world *w, uint64_t below)
-{
-	uint64_t v = w->seed += UINT64_C(0x9E3779B97F4A7C15);
-
-	v = (v ^ v >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-	v = (v ^ v >> 27) * UINT64_C(0x94D049BB133111EB);
-	return (v ^ v >> 31) % below;
-}
-
 static void noise(struct world *w, uint8_t *p, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
-		p[i] = (uint8_t)draw(w, 256);
+		p[i] = (uint8_t)draw_below(&w->seed, 256);
 }
 
 static void protect(struct world *w, int slot, uint64_t bytes)
@@ -72,19 +63,19 @@ static void tell(struct world *w, int slot, uint64_t offset, uint64_t bytes)
 
 static void edit(struct world *w)
 {
-	int slot = (int)draw(w, SLOTS);
+	int slot = (int)draw_below(&w->seed, SLOTS);
 	uint64_t at, len, from;
 
 	if (!w->present[slot] || !w->bytes[slot])
 		return;
-	at = draw(w, w->bytes[slot]);
-	len = 1 + draw(w, lab_min(w->bytes[slot] - at, draw(w, 4) ? 3000 : 60000));
+	at = draw_below(&w->seed, w->bytes[slot]);
+	len = 1 + draw_below(&w->seed, lab_min(w->bytes[slot] - at, draw_below(&w->seed, 4) ? 3000 : 60000));
 	tell(w, slot, at, len);
-	switch (draw(w, 4)) {
+	switch (draw_below(&w->seed, 4)) {
 	case 0: /* written with what was there */
 		break;
 	case 1: /* moved from elsewhere */
-		from = draw(w, w->bytes[slot] - len + 1);
+		from = draw_below(&w->seed, w->bytes[slot] - len + 1);
 		memmove(w->data[slot] + at, w->data[slot] + from, len);
 		break;
 	case 2:
@@ -183,18 +174,18 @@ static void world_done(struct world *w)
 
 static void upheaval(struct world *w)
 {
-	switch (draw(w, 12)) {
+	switch (draw_below(&w->seed, 12)) {
 	case 0:
-		protect(w, 1, draw(w, 300000));
+		protect(w, 1, draw_below(&w->seed, 300000));
 		break;
 	case 1:
-		protect(w, 2, draw(w, 40000));
+		protect(w, 2, draw_below(&w->seed, 40000));
 		break;
 	case 2:
 		w->present[2] = false;
 		break;
 	case 3:
-		w->fresh[draw(w, SLOTS)] = true; /* somebody says that it does not know */
+		w->fresh[draw_below(&w->seed, SLOTS)] = true; /* somebody says that it does not know */
 		break;
 	default:
 		break;
@@ -215,10 +206,10 @@ static void test_oracle(void **state)
 			world_init(&w, (enum kedge__reducer_id)id, id == KEDGE__REDUCER_REX ? patterns[c] : chunks[c],
 				   (uint64_t)id * 10 + c);
 			for (int v = 0; v < LAB_SCALE(40); v++) {
-				for (uint64_t n = draw(&w, 12); n; n--)
+				for (uint64_t n = draw_below(&w.seed, 12); n; n--)
 					edit(&w);
 				upheaval(&w);
-				take(&w, draw(&w, 2) ? pool : NULL, draw(&w, 6) != 0);
+				take(&w, draw_below(&w.seed, 2) ? pool : NULL, draw_below(&w.seed, 6) != 0);
 			}
 			world_done(&w);
 		}
@@ -326,7 +317,7 @@ static void test_after_load(void **state)
 	kedge__reducer_free(r);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_oracle),
@@ -335,5 +326,5 @@ int main(void)
 	    cmocka_unit_test(test_after_load),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -48,9 +48,9 @@ static void test_beyond_4_gib(void **state)
 	(void)state;
 	assert_true(data != MAP_FAILED);
 	assert_int_equal(kedge__pool_new(2, &pool, NULL), 0);
-	lab_noise(&lab, data + 3 * CHUNK, CHUNK);
-	lab_noise(&lab, data + GIB4 + 3 * CHUNK, CHUNK);
-	lab_noise(&lab, data + BYTES - 77, 77);
+	draw_bytes(&lab.seed, data + 3 * CHUNK, CHUNK);
+	draw_bytes(&lab.seed, data + GIB4 + 3 * CHUNK, CHUNK);
+	draw_bytes(&lab.seed, data + BYTES - 77, 77);
 	reduce(r, pool, 1, data, &red[0]);
 	assert_int_equal(red[0].literal_bytes, 2 * CHUNK + 77);
 	assert_int_equal(red[0].fill_bytes, BYTES - red[0].literal_bytes);
@@ -83,9 +83,9 @@ static void test_beyond_4_gib(void **state)
 	munmap(data, BYTES);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_beyond_4_gib)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

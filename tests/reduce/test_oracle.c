@@ -16,11 +16,11 @@ static void run_script(uint64_t seed, enum kedge__reducer_id id, uint32_t chunk,
 	memset(lab, 0, sizeof(*lab));
 	lab->seed = seed;
 	for (int i = 0; i < 3; i++)
-		lab_resize(lab, (int)lab_below(lab, LAB_REGIONS), 17 + lab_below(lab, largest));
+		lab_resize(lab, (int)draw_below(&lab->seed, LAB_REGIONS), 17 + draw_below(&lab->seed, largest));
 	for (uint64_t version = 1; version <= 7; version++) {
-		uint64_t edits = lab_below(lab, 6);
+		uint64_t edits = draw_below(&lab->seed, 6);
 
-		if (lab_below(lab, 6) == 0) {
+		if (draw_below(&lab->seed, 6) == 0) {
 			lab_take(lab, r, pool, version * 3, true);
 			lab_edit(lab, chunk, largest);
 		}
@@ -98,7 +98,7 @@ static void test_threads_agree(void **state)
 	threads_agree(KEDGE__REDUCER_REX);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_scripts),
@@ -107,5 +107,5 @@ int main(void)
 
 	mallopt(M_MMAP_THRESHOLD, 1 << 30); /* regions come and go: no system call for each */
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -264,7 +264,7 @@ static void test_no_memory(void **state)
 	shelf_done(&s);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_compose),     cmocka_unit_test(test_stop_below),
@@ -273,5 +273,5 @@ int main(void)
 	    cmocka_unit_test(test_bad_ranges),  cmocka_unit_test(test_no_memory),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

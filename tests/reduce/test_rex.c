@@ -34,7 +34,7 @@ static void test_moves_within_a_page(void **state)
 	lab_take(&lab, r, NULL, 1, false);
 	page = lab.data[1] + 7 * PAGE;
 	memmove(page + 320, page + 288, PAGE - 320);
-	lab_noise(&lab, page + 288, PATTERN);
+	draw_bytes(&lab.seed, page + 288, PATTERN);
 	v = lab_take(&lab, r, NULL, 2, false);
 	assert_int_equal(v->red.literal_bytes, PATTERN);
 	assert_int_equal(v->red.duplicate_bytes, PAGE - 320);
@@ -113,7 +113,7 @@ static void test_page_that_does_not_pay(void **state)
 	lab_take(&lab, r, NULL, 1, false);
 	for (int at = 0; at < PAGE; at += PATTERN)
 		if (at != 2 * PATTERN && at != 77 * PATTERN)
-			lab_noise(&lab, lab.data[1] + 5 * PAGE + at, PATTERN);
+			draw_bytes(&lab.seed, lab.data[1] + 5 * PAGE + at, PATTERN);
 	memcpy(lab.data[1] + 6 * PAGE, lab.data[1] + 5 * PAGE + 40 * PATTERN, 30 * PATTERN);
 	v = lab_take(&lab, r, NULL, 2, false);
 	assert_int_equal(v->red.literal_bytes, PAGE);
@@ -187,7 +187,7 @@ static void test_next_process(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_moves_within_a_page),    cmocka_unit_test(test_repeated_pages),
@@ -196,5 +196,5 @@ int main(void)
 	    cmocka_unit_test(test_next_process),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

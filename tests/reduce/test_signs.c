@@ -29,7 +29,7 @@ static void test_flipped_signs_are_stored(void **state)
 
 		memset(&lab, 0, sizeof(lab));
 		lab_resize(&lab, 0, 1 << 16);
-		lab_noise(&lab, lab.data[0], lab.bytes[0]);
+		draw_bytes(&lab.seed, lab.data[0], lab.bytes[0]);
 		put_words(lab.data[0] + 8192, 0);
 		lab_take(&lab, r, NULL, 1, false);
 		put_words(lab.data[0] + 8192, UINT64_C(1) << 63);
@@ -82,12 +82,12 @@ static void test_keys_are_drawn(void **state)
 	assert_memory_equal(c.at, d.at, c.count);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_flipped_signs_are_stored),
 	    cmocka_unit_test(test_keys_are_drawn),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

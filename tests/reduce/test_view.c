@@ -190,13 +190,13 @@ static void change_pages(struct lab *lab, uint32_t chunk, int way)
 			int kind = way < 4 ? way : (int)((i + k) % 4);
 
 			if (kind == 0)
-				lab_noise(lab, page + at * chunk, chunk);
+				draw_bytes(&lab->seed, page + at * chunk, chunk);
 			else if (kind == 1)
 				memset(page + at * chunk, (int)(k % 250) + 1, chunk);
 			else if (kind == 2)
-				memcpy(page + at * chunk, old + lab_below(lab, patterns) * chunk, chunk);
+				memcpy(page + at * chunk, old + draw_below(&lab->seed, patterns) * chunk, chunk);
 			else
-				memcpy(page + at * chunk, data + lab_below(lab, patterns) * PAGE, chunk);
+				memcpy(page + at * chunk, data + draw_below(&lab->seed, patterns) * PAGE, chunk);
 		}
 	}
 }
@@ -300,11 +300,11 @@ static void test_paranoid(void **state)
 	all_reducers(true);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_once), cmocka_unit_test(test_paranoid),
 					   cmocka_unit_test(test_refused), cmocka_unit_test(test_checked),
 					   cmocka_unit_test(test_pages_with_any_number_of_changes)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
