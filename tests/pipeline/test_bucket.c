@@ -1,11 +1,9 @@
+#include "../lib/cases.h"
 #include "pipeline/pipeline.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <math.h>
 
 /* A clock that only sleeping moves. */
@@ -122,7 +120,7 @@ static void real_clock(void **state)
 	assert_true(kedge__clock_seconds() - start >= 0.0099);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(no_rate_no_wait),       cmocka_unit_test(burst_is_free_then_paced),
@@ -130,5 +128,5 @@ int main(void)
 	    cmocka_unit_test(clock_that_goes_back),  cmocka_unit_test(real_clock),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

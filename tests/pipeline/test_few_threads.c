@@ -1,12 +1,10 @@
 /* What happens when the system grants no more threads. This program's pthread_create() stands before the real one. */
+#include "../lib/cases.h"
 #include "pipeline/pipeline.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -76,12 +74,12 @@ static void worker_is_refused(void **state)
 	kedge__error_done(&err);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pool_has_fewer),
 	    cmocka_unit_test(worker_is_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

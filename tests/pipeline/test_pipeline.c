@@ -1,11 +1,9 @@
+#include "../lib/cases.h"
 #include "pipeline/pipeline.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -335,7 +333,7 @@ static void collection_runs_ahead_of_a_slow_store(void **state)
 	pthread_mutex_destroy(&g.lock);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_buffer_once_and_in_order),
@@ -346,5 +344,5 @@ int main(void)
 	    cmocka_unit_test(collection_runs_ahead_of_a_slow_store),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

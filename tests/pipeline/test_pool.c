@@ -1,11 +1,9 @@
+#include "../lib/cases.h"
 #include "pipeline/pipeline.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -231,7 +229,7 @@ static void signals_stay_with_the_application(void **state)
 	kedge__pool_free(pool);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_index_once),
@@ -243,5 +241,5 @@ int main(void)
 	    cmocka_unit_test(signals_stay_with_the_application),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

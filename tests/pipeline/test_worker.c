@@ -1,11 +1,9 @@
+#include "../lib/cases.h"
 #include "pipeline/pipeline.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -217,7 +215,7 @@ static void bad_arguments(void **state)
 	kedge__error_done(&err);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tasks_run_in_order),        cmocka_unit_test(free_runs_what_was_submitted),
@@ -225,5 +223,5 @@ int main(void)
 	    cmocka_unit_test(several_threads_submit),    cmocka_unit_test(bad_arguments),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
