@@ -2,15 +2,13 @@
 #ifndef KEDGE_TESTS_PLAN_CHECK_H
 #define KEDGE_TESTS_PLAN_CHECK_H
 
+#include "../lib/cases.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static inline void check_near(const char *what, double value, double expected, double tolerance)
 {

@@ -111,7 +111,7 @@ static void test_refused(void **state)
 		    "1 level: writing in the background needs a level to copy from and one to copy to");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_vectors),
@@ -121,5 +121,5 @@ int main(void)
 	    cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

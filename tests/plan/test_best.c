@@ -234,7 +234,7 @@ static void test_hopeless(void **state)
 	assert_null(kedge__levels_verdict(&slow, 0.5, text, sizeof(text)));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_vectors),
@@ -249,5 +249,5 @@ int main(void)
 	    cmocka_unit_test(test_hopeless),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -223,7 +223,7 @@ static void test_jitter_changes_nothing(void **state)
 	assert_null(strstr(d.text, "instead of 0.0000"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_jitter_changes_nothing),
@@ -238,5 +238,5 @@ int main(void)
 	    cmocka_unit_test(test_odd_measurements),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static void test_lists(void **state)
 		    "'1,,2' has an empty or overlong value: expected a time such as 90, 90s, 15min, 13h, 30d, 2y");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_accepted),
@@ -98,5 +98,5 @@ int main(void)
 	    cmocka_unit_test(test_lists),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void test_run_time_rule(void **state)
 	assert_int_equal(kedge__rex_table_lookup(0.7, 1.5), 6); /* 5.75 */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_rule),
@@ -54,5 +54,5 @@ int main(void)
 	    cmocka_unit_test(test_run_time_rule),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

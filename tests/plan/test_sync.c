@@ -214,12 +214,12 @@ static void test_refused(void **state)
 	assert_true(e.seconds == 1 && e.work == 2 && e.efficiency == 3);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_vectors),       cmocka_unit_test(test_closed_form), cmocka_unit_test(test_one_level),
 	    cmocka_unit_test(test_linear_system), cmocka_unit_test(test_edges),       cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

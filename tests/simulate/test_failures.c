@@ -175,7 +175,7 @@ static void test_refused(void **state)
 		    "2000000 nodes with failures of their own: at most 1000000");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_exponential), cmocka_unit_test(test_weibull), cmocka_unit_test(test_nodes),
@@ -183,5 +183,5 @@ int main(void)
 	    cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

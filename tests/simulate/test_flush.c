@@ -77,7 +77,7 @@ static void test_refused(void **state)
 	check_error(kedge__flush_check(&f, &err), &err, KEDGE_E_ARG, "nodes and staging servers are whole numbers");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_file_system_is_the_limit),
@@ -87,5 +87,5 @@ int main(void)
 	    cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -202,7 +202,7 @@ static void test_keys(void **state)
 		    "costs is not a single number");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_derived),        cmocka_unit_test(test_staging), cmocka_unit_test(test_rates),
@@ -210,5 +210,5 @@ int main(void)
 	    cmocka_unit_test(test_keys),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -115,12 +115,12 @@ static void test_refused(void **state)
 		    "2.5 processes: a simulation needs a whole number up to 1e7");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_vectors),        cmocka_unit_test(test_crossings), cmocka_unit_test(test_simulation),
 	    cmocka_unit_test(test_incompressible), cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static void test_functions(void **state)
 	assert_true(isinf(kedge__portable_exp(800)) && kedge__portable_exp(-800) == 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_same_everywhere),
@@ -122,5 +122,5 @@ int main(void)
 	    cmocka_unit_test(test_functions),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

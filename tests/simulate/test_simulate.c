@@ -303,7 +303,7 @@ static void test_refused(void **state)
 		    "the work of 400000 s has 4e+17 intervals: it must have 1 to 1e12");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_models),
@@ -319,5 +319,5 @@ int main(void)
 	    cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
