@@ -1,33 +1,26 @@
 /* Pages keep their places: against an oracle, over random moments; and an index that was stored wrong is refused. */
+#include "../lib/cases.h"
+#include "../lib/draw.h"
 #include "tool_pages.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum { UNIVERSE = 200, MOMENTS = 60 };
-
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *seed >> 33;
-}
 
 /* Each page of the universe has its number in every word, so that a wrong place shows. */
 static struct kedge__save_file files[2]; /* the second one has the data */
 
 static void make_image(struct kedge__page_image *image, uint64_t *addresses, uint8_t *data, uint64_t *seed)
 {
-	uint64_t share = next_random(seed) % 100;
+	uint64_t share = draw(seed) % 100;
 
 	image->count = 0;
 	for (uint64_t page = 0; page < UNIVERSE; page++) {
-		if (next_random(seed) % 100 > share)
+		if (draw(seed) % 100 > share)
 			continue;
 		for (size_t i = 0; i < KEDGE__PAGE_BYTES; i += 8)
 			kedge__put64(data + image->count * KEDGE__PAGE_BYTES + i, page);
@@ -124,12 +117,12 @@ static void test_wrong_index(void **state)
 	refuse(words, sizeof(words), KEDGE_E_DAMAGED, "not a page index");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_places_stay),
 	    cmocka_unit_test(test_wrong_index),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

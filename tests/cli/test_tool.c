@@ -1,11 +1,8 @@
 /* The parts of the command that need no store: options, numbers, names, tables. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "../lib/cases.h"
 #include "tool_files.h"
 #include "tool.h"
 #include <stdlib.h>
@@ -251,7 +248,7 @@ static void exit_codes(void **state)
 	assert_int_equal(kedge__exit_from_error(KEDGE_E_NOSPACE), KEDGE__EXIT_IO);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(region_names),     cmocka_unit_test(numbers),       cmocka_unit_test(types),
@@ -260,5 +257,5 @@ int main(void)
 	    cmocka_unit_test(exit_codes),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
