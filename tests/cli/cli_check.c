@@ -1,4 +1,8 @@
 /* cli_check: what the command's tests need and a shell has not: JSON values, XML balance, reproducible bytes. */
+#include "../lib/damage.h"
+#include "../lib/draw.h"
+#include "../lib/files.h"
+
 #include <ctype.h>
 #include <jansson.h>
 #include <stdint.h>
@@ -38,21 +42,6 @@ static int json_get(const char *file, char *path)
 	return rc;
 }
 
-static char *read_all(const char *file)
-{
-	FILE *f = fopen(file, "rb");
-	char *text = NULL;
-	long n;
-
-	if (!f)
-		return NULL;
-	if (fseek(f, 0, SEEK_END) == 0 && (n = ftell(f)) >= 0 && fseek(f, 0, SEEK_SET) == 0 &&
-	    (text = malloc((size_t)n + 1)))
-		text[fread(text, 1, (size_t)n, f)] = '\0';
-	fclose(f);
-	return text;
-}
-
 /* One tag from P ('<') on: its end, or NULL. *DEPTH and NAMES keep the open elements. */
 static const char *xml_tag(const char *p, char names[][64], int *depth)
 {
@@ -75,7 +64,8 @@ static const char *xml_tag(const char *p, char names[][64], int *depth)
 /* Well-formed as far as our own drawings go: balanced tags, known entities, no stray '<' or control characters. */
 static int xml_check(const char *file)
 {
-	char *text = read_all(file), names[32][64];
+	size_t bytes;
+	char *text = (char *)file_read(file, &bytes), names[32][64];
 	const char *p = text;
 	int depth = 0, elements = 0;
 
@@ -98,27 +88,19 @@ static int xml_check(const char *file)
 
 static int random_file(const char *file, size_t kib, uint64_t seed)
 {
-	FILE *f = fopen(file, "wb");
-	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	int rc = !f;
+	uint8_t *data = malloc(kib * 1024 + 1);
 
-	for (size_t i = 0; f && i < kib * 128 && !rc; i++) {
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
-		rc = fwrite(&x, sizeof(x), 1, f) != 1;
-	}
-	return (f && fclose(f) != 0) || rc;
+	REQUIRE(data);
+	fill_random(data, kib * 1024, seed);
+	file_write(file, data, kib * 1024);
+	free(data);
+	return 0;
 }
 
-static int flip_byte(const char *file, long offset)
+static int flip_byte(const char *file, uint64_t offset)
 {
-	FILE *f = fopen(file, "r+b");
-	int c, rc = 1;
-
-	if (f && fseek(f, offset, SEEK_SET) == 0 && (c = fgetc(f)) != EOF && fseek(f, offset, SEEK_SET) == 0)
-		rc = fputc(c ^ 0x40, f) == EOF;
-	return (f && fclose(f) != 0) || rc;
+	file_flip(file, offset, 0x40);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -130,6 +112,6 @@ int main(int argc, char **argv)
 	if (argc == 5 && strcmp(argv[1], "random") == 0)
 		return random_file(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
 	if (argc == 4 && strcmp(argv[1], "flip") == 0)
-		return flip_byte(argv[2], strtol(argv[3], NULL, 10));
+		return flip_byte(argv[2], strtoull(argv[3], NULL, 10));
 	return 2;
 }

@@ -1,9 +1,10 @@
 /* cli_craft: stores that the command itself would not make: region names that point elsewhere, sets of several ranks, a
  * name that stays locked, a reason in a manifest. Usage: cli_craft STORE NAME region REGION | ranks N VERSIONS | hold |
  * why VERSION TEXT */
+#include "../lib/ranks.h"
 #include "format/format.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,74 +22,41 @@ static int craft_region(const char *name, const char *const *settings, const cha
 	return kedge_close(k) != 0;
 }
 
-/* Ranks are threads; allgather goes through one buffer between two barriers. */
+/* Ranks are threads. */
 struct ranks {
 	int size;
 	uint64_t versions;
 	const char *name;
 	const char *const *settings;
-	pthread_barrier_t barrier;
-	char buffer[1 << 16];
+	atomic_int failed;
 };
 
-struct rank {
-	struct ranks *all;
-	int rank, failed;
-	pthread_t thread;
-};
-
-static int allgather(void *ctx, const void *send, size_t bytes, void *recv)
+static void run_rank(struct seat *front, struct seat *back, void *ctx)
 {
-	struct rank *r = ctx;
-	int fits = bytes * (size_t)r->all->size <= sizeof(r->all->buffer);
-
-	if (fits)
-		memcpy(r->all->buffer + bytes * (size_t)r->rank, send, bytes);
-	pthread_barrier_wait(&r->all->barrier);
-	if (fits)
-		memcpy(recv, r->all->buffer, bytes * (size_t)r->all->size);
-	pthread_barrier_wait(&r->all->barrier);
-	return !fits;
-}
-
-static void *run_rank(void *arg)
-{
-	struct rank *r = arg;
-	struct kedge_group group = {.rank = r->rank, .size = r->all->size, .allgather = allgather, .ctx = r};
+	struct ranks *all = ctx;
+	struct kedge_group group = {.rank = front->rank, .size = all->size, .allgather = meet, .ctx = front};
 	char data[4096];
+	int failed;
 	kedge_t *k;
 
-	memset(data, 'a' + r->rank, sizeof(data));
-	r->failed = kedge_open_group(r->all->name, NULL, r->all->settings, &group, &k) != 0;
-	if (r->failed)
-		return NULL;
-	r->failed = kedge_protect(k, "data", data, sizeof(data), KEDGE_BYTES) != 0;
-	for (uint64_t v = 1; v <= r->all->versions && !r->failed; v++) {
-		data[v] = 'A';
-		r->failed = kedge_checkpoint(k, v) != 0;
+	(void)back;
+	memset(data, 'a' + front->rank, sizeof(data));
+	failed = kedge_open_group(all->name, NULL, all->settings, &group, &k) != 0;
+	if (!failed) {
+		failed = kedge_protect(k, "data", data, sizeof(data), KEDGE_BYTES) != 0;
+		for (uint64_t v = 1; v <= all->versions && !failed; v++) {
+			data[v] = 'A';
+			failed = kedge_checkpoint(k, v) != 0;
+		}
+		failed |= kedge_close(k) != 0;
 	}
-	r->failed |= kedge_close(k) != 0;
-	return NULL;
+	all->failed += failed;
 }
 
 static int craft_ranks(struct ranks *all)
 {
-	struct rank *ranks = calloc((size_t)all->size, sizeof(*ranks));
-	int failed = !ranks;
-
-	pthread_barrier_init(&all->barrier, NULL, (unsigned)all->size);
-	for (int i = 0; ranks && i < all->size; i++) {
-		ranks[i] = (struct rank){.all = all, .rank = i};
-		if (pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) != 0)
-			abort();
-	}
-	for (int i = 0; ranks && i < all->size; i++) {
-		pthread_join(ranks[i].thread, NULL);
-		failed |= ranks[i].failed;
-	}
-	pthread_barrier_destroy(&all->barrier);
-	free(ranks);
-	return failed;
+	ranks_threads(all->size, run_rank, all);
+	return all->failed != 0;
 }
 
 /* The manifest of VERSION with TEXT as the reason why it was taken, well-formed and sealed. */

@@ -1,19 +1,17 @@
 #include "scenario.h"
+#include "../lib/cases.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
 
 #include "store/store.h"
 
-#include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#define FIELD 96 /* doubles */
-#define BULK 270000
+#define FIELD   96 /* doubles */
+#define BULK    270000
 #define LIST(v) (40 + 24 * (v)) /* bytes: grows with every version */
 
 struct state {
@@ -41,24 +39,15 @@ static void state_at(struct state *st, uint64_t v)
 
 char *scenario_directory(void)
 {
-	char in_memory[] = "/dev/shm/kedge-fault-XXXXXX", on_disk[] = "/tmp/kedge-fault-XXXXXX";
-	char *dir = access("/dev/shm", W_OK) == 0 ? mkdtemp(in_memory) : mkdtemp(on_disk);
+	char dir[FILES_PATH];
 
-	assert_non_null(dir);
+	scratch_make(dir, sizeof(dir), "fault");
 	return strdup(dir);
-}
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
 }
 
 void scenario_remove(char *dir)
 {
-	assert_int_equal(nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(scratch_remove(dir), 0);
 	free(dir);
 }
 
@@ -83,7 +72,8 @@ static int protect_all(const struct scenario *s, kedge_t *k, struct state *st, s
 {
 	if (s->bulk && kedge_protect(k, "bulk", st->bulk, BULK, KEDGE_U8))
 		return -1;
-	if (kedge_protect(k, "field", st->field, FIELD, KEDGE_F64) || kedge_protect(k, "list", st->list, list_bytes, KEDGE_U8))
+	if (kedge_protect(k, "field", st->field, FIELD, KEDGE_F64) ||
+	    kedge_protect(k, "list", st->list, list_bytes, KEDGE_U8))
 		return -1;
 	return kedge_protect(k, "step", &st->step, 1, KEDGE_U64);
 }

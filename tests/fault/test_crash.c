@@ -2,19 +2,16 @@
  * A job is killed, or refused, at each of its file-system calls in turn. Whatever it had called complete must come back
  * exact, the store must be clean once it has been opened again, and the job must be able to go on.
  */
+#include "../lib/cases.h"
 #include "scenario.h"
 
 #include "base/base.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const struct scenario scenarios[] = {
     /* Several writes a segment, in flight at once where the kernel permits it. */
@@ -141,13 +138,13 @@ static void test_short_write_at_each_call(void **state)
 	each_call("short", "", false, STEP * 3);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_kill_before_each_call),	  cmocka_unit_test(test_kill_in_the_middle_of_each_write),
-	    cmocka_unit_test(test_error_at_each_call),		  cmocka_unit_test(test_full_disk_from_each_call_on),
+	    cmocka_unit_test(test_kill_before_each_call),    cmocka_unit_test(test_kill_in_the_middle_of_each_write),
+	    cmocka_unit_test(test_error_at_each_call),       cmocka_unit_test(test_full_disk_from_each_call_on),
 	    cmocka_unit_test(test_short_write_at_each_call),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

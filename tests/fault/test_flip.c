@@ -3,21 +3,19 @@
  * or an error, never wrong bytes; verify must find each one; and opening a damaged store must not make it worse: with
  * the byte put back, everything is whole again.
  */
+#include "../lib/cases.h"
+#include "../lib/damage.h"
+#include "../lib/files.h"
 #include "scenario.h"
 
 #include "store/store.h"
 
 #include <fcntl.h>
-#include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const struct scenario scenario = {
     "flip", {"reducer=tree", "chunk=32", "block=4k", "codec=zstd", "record_file=no", "threads=1"}, false, false};
@@ -25,26 +23,15 @@ static const struct scenario scenario = {
 static char paths[64][512];
 static size_t path_count;
 
-static int collect(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int collect(const char *path, const struct stat *st, void *ctx)
 {
+	(void)ctx;
 	/* The index is a copy of what the manifests say; tests/store/test_index.c alters it. */
-	if (type == FTW_F && st->st_size > 0 && strcmp(path + ftw->base, "index") != 0) {
+	if (S_ISREG(st->st_mode) && st->st_size > 0 && strcmp(strrchr(path, '/'), "/index") != 0) {
 		assert_true(path_count < 64);
 		snprintf(paths[path_count++], sizeof(paths[0]), "%s", path);
 	}
 	return 0;
-}
-
-static void alter(const char *path, off_t at, uint8_t mask)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	uint8_t byte;
-
-	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, &byte, 1, at), 1);
-	byte ^= mask;
-	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-	close(fd);
 }
 
 static bool verify_finds(const char *store)
@@ -71,14 +58,14 @@ static void flip_all(const char *dir, const char *path, off_t step)
 	for (off_t at = 0; at < st.st_size; at += step) {
 		uint8_t mask = (uint8_t)(1u << at % 8);
 
-		alter(path, at, mask);
+		file_flip(path, (uint64_t)at, mask);
 		if (!verify_finds(store))
 			fail_msg("%s: bit %ld of byte %ld altered, and verify says nothing", path, (long)at % 8,
 				 (long)at);
 		(void)scenario_try_restart(&scenario, dir); /* compares whatever it restores */
 		if (access(path, F_OK) != 0)
 			fail_msg("%s: removed because byte %ld was altered", path, (long)at);
-		alter(path, at, mask);
+		file_flip(path, (uint64_t)at, mask);
 	}
 }
 
@@ -94,7 +81,7 @@ static void test_every_byte(void **state)
 
 	(void)state;
 	assert_int_equal(scenario_run(&scenario, dir, 3, -1), 0);
-	assert_int_equal(nftw(dir, collect, 16, FTW_PHYS), 0);
+	assert_int_equal(tree_each(dir, collect, NULL), 0);
 	assert_true(path_count >= 9); /* marker, and manifest and segment of each version */
 	for (size_t i = 0; i < path_count; i++)
 		flip_all(dir, paths[i], step);
@@ -104,9 +91,9 @@ static void test_every_byte(void **state)
 	scenario_remove(dir);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_byte)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -2,21 +2,19 @@
  * The ways in which other checkpoint libraries were seen to lose data or to end the job, each turned into a test: none
  * of them may happen here.
  */
+#include "../lib/cases.h"
+#include "../lib/damage.h"
 #include "scenario.h"
 
 #include "base/base.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct fixture {
 	char *dir;
@@ -99,7 +97,7 @@ static void test_truncated_newest_falls_back(void **state)
 		save(f, k, v);
 	assert_int_equal(kedge_close(k), 0);
 	segment_path(f, path, sizeof(path), 3);
-	assert_int_equal(truncate(path, 100), 0);
+	file_cut(path, 100);
 	k = open_store(f, "store", "job", "reducer=full");
 	expect(f, k, KEDGE_NEWEST, 2);
 	save(f, k, 3); /* and the damaged one does not stand in the way */
@@ -112,19 +110,13 @@ static void test_changed_byte_is_never_restored(void **state)
 {
 	struct fixture *f = *state;
 	kedge_t *k = open_store(f, "store", "job", "codec=none");
-	uint8_t byte = 0;
 	char path[400];
-	int fd;
 
 	for (uint64_t v = 1; v <= 2; v++)
 		save(f, k, v);
 	assert_int_equal(kedge_close(k), 0);
 	segment_path(f, path, sizeof(path), 2);
-	fd = open(path, O_RDWR);
-	assert_int_equal(pread(fd, &byte, 1, 200), 1);
-	byte ^= 4;
-	assert_int_equal(pwrite(fd, &byte, 1, 200), 1);
-	close(fd);
+	file_flip(path, 200, 4);
 	k = open_store(f, "store", "job", NULL);
 	assert_int_equal(kedge_protect(k, "data", f->data, 512, KEDGE_U64), 0);
 	assert_int_equal(kedge_restart(k, 2, NULL), KEDGE_E_DAMAGED);
@@ -240,7 +232,7 @@ static void test_names_in_one_store_are_apart(void **state)
 	assert_int_equal(kedge_close(b), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -254,5 +246,5 @@ int main(void)
 	    TEST(test_names_in_one_store_are_apart),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * replay CORPUS MUTATIONS: run the fuzz target over all files of the corpus, then over MUTATIONS mutations of them. The
  * mutations depend on nothing but the corpus and their number, so a failure can be had again.
  */
+#include "../lib/draw.h"
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -20,12 +21,6 @@ struct corpus {
 };
 
 static uint64_t random_state = 1;
-
-static uint64_t next_random(uint64_t below)
-{
-	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (random_state >> 33) % below;
-}
 
 static int is_visible(const struct dirent *d)
 {
@@ -84,36 +79,38 @@ static void splice(struct input *in, size_t pos, size_t removed, const uint8_t *
 static void mutate(struct input *in, const struct corpus *c)
 {
 	static const uint8_t odd[] = {0, 1, 2, 0x3f, 0x40, 0x7f, 0x80, 0x81, 0xfe, 0xff};
-	size_t pos = next_random(in->count + 1), left = in->count - pos;
-	size_t n = left ? 1 + next_random(KEDGE__MIN(left, (size_t)9)) : 0;
-	const struct input *other = &c->at[next_random(c->count)];
+	size_t pos = draw_below(&random_state, in->count + 1), left = in->count - pos;
+	size_t n = left ? 1 + draw_below(&random_state, KEDGE__MIN(left, (size_t)9)) : 0;
+	const struct input *other = &c->at[draw_below(&random_state, c->count)];
 	uint8_t junk[9];
 
-	switch (next_random(6)) {
+	switch (draw_below(&random_state, 6)) {
 	case 0:
 		if (left)
-			in->at[pos] ^= (uint8_t)(1 << next_random(8));
+			in->at[pos] ^= (uint8_t)(1 << draw_below(&random_state, 8));
 		break;
 	case 1:
 		if (left)
-			in->at[pos] = odd[next_random(sizeof(odd))];
+			in->at[pos] = odd[draw_below(&random_state, sizeof(odd))];
 		break;
 	case 2:
 		splice(in, pos, n, junk, 0);
 		break;
 	case 3:
 		for (size_t i = 0; i < sizeof(junk); i++)
-			junk[i] = odd[next_random(sizeof(odd))];
-		splice(in, pos, next_random(2) ? n : 0, junk, next_random(sizeof(junk) + 1));
+			junk[i] = odd[draw_below(&random_state, sizeof(odd))];
+		splice(in, pos, draw_below(&random_state, 2) ? n : 0, junk,
+		       draw_below(&random_state, sizeof(junk) + 1));
 		break;
 	case 4:
-		in->count = next_random(4) ? in->count : pos;
+		in->count = draw_below(&random_state, 4) ? in->count : pos;
 		break;
 	default:
 		if (other->count) {
-			size_t from = next_random(other->count);
+			size_t from = draw_below(&random_state, other->count);
 
-			splice(in, pos, next_random(left + 1), other->at + from, next_random(other->count - from + 1));
+			splice(in, pos, draw_below(&random_state, left + 1), other->at + from,
+			       draw_below(&random_state, other->count - from + 1));
 		}
 	}
 }
@@ -145,11 +142,11 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < c.count; i++)
 		run(&c.at[i]);
 	for (long i = 0; i < mutations; i++) {
-		const struct input *seed = &c.at[next_random(c.count)];
+		const struct input *seed = &c.at[draw_below(&random_state, c.count)];
 
 		memcpy(work.at, seed->at, seed->count);
 		work.count = seed->count;
-		for (uint64_t k = 1 + next_random(4); k > 0; k--)
+		for (uint64_t k = 1 + draw_below(&random_state, 4); k > 0; k--)
 			mutate(&work, &c);
 		run(&work);
 	}

@@ -1,4 +1,5 @@
 /* A segment and a manifest from the future: a higher minor, and things in them that readers of today do not know. */
+#include "../lib/files.h"
 #include "format/format.h"
 #include "make_golden.h"
 
@@ -19,9 +20,7 @@ static struct kedge__bytes read_all(const char *path)
 
 static void write_all(const char *path, const struct kedge__bytes *b)
 {
-	FILE *f = fopen(path, "wb");
-
-	REQUIRE(f && fwrite(b->at, 1, b->count, f) == b->count && fclose(f) == 0);
+	file_write(path, b->at, b->count);
 }
 
 static void append(struct kedge__bytes *b, const void *data, size_t n)

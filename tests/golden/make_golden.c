@@ -1,5 +1,6 @@
 /* make_golden DIR: write the golden stores and what is expected of them into a new directory. */
 #include "make_golden.h"
+#include "../lib/ranks.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -20,7 +21,8 @@ struct region {
 	size_t bytes;
 };
 
-static uint64_t next_random(uint64_t *state)
+/* Not draw() of tests/lib: what these stores contain stays the same. */
+static uint64_t golden_draw(uint64_t *state)
 {
 	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return *state >> 33;
@@ -29,7 +31,7 @@ static uint64_t next_random(uint64_t *state)
 static void fill_random(uint8_t *p, size_t n, uint64_t seed)
 {
 	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)next_random(&seed);
+		p[i] = (uint8_t)golden_draw(&seed);
 }
 
 static void fill_smooth(uint8_t *p, size_t n, double scale)
@@ -295,59 +297,26 @@ static void make_five(const char *store, unsigned kept)
 
 /* ------------------------------------------------------------------ two ranks, as two threads */
 
-struct meeting {
-	pthread_barrier_t barrier;
-	uint8_t board[2][4096];
-};
-
-struct member {
-	struct meeting *meeting;
-	int rank;
-};
-
-static int allgather(void *ctx, const void *send, size_t bytes, void *recv)
+static void rank_main(struct seat *front, struct seat *back, void *ctx)
 {
-	struct member *m = ctx;
-
-	REQUIRE(bytes <= sizeof(m->meeting->board[0]));
-	memcpy(m->meeting->board[m->rank], send, bytes);
-	pthread_barrier_wait(&m->meeting->barrier);
-	memcpy(recv, m->meeting->board[0], bytes);
-	memcpy((uint8_t *)recv + bytes, m->meeting->board[1], bytes);
-	pthread_barrier_wait(&m->meeting->barrier);
-	return 0;
-}
-
-static void *rank_main(void *arg)
-{
-	struct member *m = arg;
 	const struct kedge_group group = {
-	    .rank = m->rank, .size = 2, .any_thread = 1, .allgather = allgather, .ctx = m};
+	    .rank = front->rank, .size = 2, .any_thread = 1, .allgather = meet, .ctx = front};
 	struct region *r;
 	struct job j;
 
+	(void)back, (void)ctx;
 	job_open(&j, "ranks", "tree", "32", "lz4", &group);
 	r = job_region(&j, "part", KEDGE_F32, 800, 20);
-	fill_smooth(r->data, 800, 1 + m->rank);
+	fill_smooth(r->data, 800, 1 + front->rank);
 	job_checkpoint(&j, 1);
-	fill_random(r->data + 100 * (m->rank + 1), 60, (uint64_t)m->rank);
+	fill_random(r->data + 100 * (front->rank + 1), 60, (uint64_t)front->rank);
 	job_checkpoint(&j, 2);
 	job_close(&j);
-	return NULL;
 }
 
 static void make_ranks(void)
 {
-	static struct meeting meeting;
-	struct member members[2] = {{&meeting, 0}, {&meeting, 1}};
-	pthread_t threads[2];
-
-	REQUIRE(pthread_barrier_init(&meeting.barrier, NULL, 2) == 0);
-	for (int i = 0; i < 2; i++)
-		REQUIRE(pthread_create(&threads[i], NULL, rank_main, &members[i]) == 0);
-	for (int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
-	pthread_barrier_destroy(&meeting.barrier);
+	ranks_threads(2, rank_main, NULL);
 }
 
 int main(int argc, char **argv)

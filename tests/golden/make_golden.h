@@ -2,20 +2,13 @@
 #ifndef KEDGE_TESTS_GOLDEN_MAKE_GOLDEN_H
 #define KEDGE_TESTS_GOLDEN_MAKE_GOLDEN_H
 
+#include "../lib/require.h"
 #include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define GOLDEN_NAME "golden"
-
-#define REQUIRE(what)                                                                                                  \
-	do {                                                                                                           \
-		if (!(what)) {                                                                                         \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #what);                      \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
 
 /* Rewrite VERSION of rank 0 of STORE, the only rank, as a later minor version of the format would write it. */
 void golden_make_future(const char *store, uint64_t version);

@@ -1,17 +1,16 @@
 /* Stores of released formats are read in full, for ever (README.md). */
+#include "../lib/cases.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
 #include "restore/restore.h"
 #include "store/store.h"
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define NAME      "golden"
 #define PATH_MAX_ 4096
@@ -20,75 +19,18 @@
 
 static char scratch[PATH_MAX_];
 
-static void copy_file(const char *from, const char *to)
-{
-	FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
-	char buf[4096];
-	size_t n;
-
-	assert_true(in && out);
-	while ((n = fread(buf, 1, sizeof(buf), in)) > 0)
-		assert_int_equal(fwrite(buf, 1, n, out), n);
-	fclose(in);
-	assert_int_equal(fclose(out), 0);
-}
-
-static void for_each_file(const char *dir, void (*fn)(const char *path, const char *name, bool is_dir, void *ctx),
-			  void *ctx)
-{
-	char **names, path[PATH_MAX_];
-	size_t n;
-
-	assert_int_equal(kedge__fs_list(dir, &names, &n, NULL), 0);
-	for (size_t i = 0; i < n; i++) {
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		assert_int_equal(stat(path, &st), 0);
-		fn(path, names[i], S_ISDIR(st.st_mode), ctx);
-	}
-	kedge__fs_list_free(names, n);
-}
-
-static void copy_one(const char *path, const char *name, bool is_dir, void *ctx)
-{
-	char to[PATH_MAX_];
-
-	snprintf(to, sizeof(to), "%s/%s", (const char *)ctx, name);
-	if (!is_dir) {
-		copy_file(path, to);
-		return;
-	}
-	assert_int_equal(mkdir(to, 0777), 0);
-	for_each_file(path, copy_one, to);
-}
-
-static void remove_one(const char *path, const char *name, bool is_dir, void *ctx)
-{
-	(void)name;
-	(void)ctx;
-	if (is_dir)
-		for_each_file(path, remove_one, NULL);
-	assert_int_equal(remove(path), 0);
-}
-
 static int setup(void **state)
 {
-	const char *tmp = getenv("TMPDIR");
-
 	(void)state;
-	snprintf(scratch, sizeof(scratch), "%s/kedge-golden-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(scratch))
-		return -1;
-	for_each_file(GOLDEN_DIR "/v1", copy_one, scratch);
+	scratch_make_on_disk(scratch, sizeof(scratch), "golden");
+	tree_copy(GOLDEN_DIR "/v1", scratch);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	for_each_file(scratch, remove_one, NULL);
-	return rmdir(scratch);
+	return scratch_remove(scratch);
 }
 
 /* ------------------------------------------------------------------ the checks */
@@ -215,17 +157,12 @@ static void found(void *ctx, const struct kedge__finding *f)
 	print_error("%s: %s\n", f->file, f->text);
 }
 
-static void look_at_store(const char *path, const char *name, bool is_dir, void *ctx)
+static void look_at_store(const char *name, struct seen *seen)
 {
 	struct kedge__verify_report report;
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct seen *seen = ctx;
-	struct kedge__catalog *cat;
+	struct kedge__catalog *cat = open_store(name);
 
-	(void)path;
-	if (!is_dir)
-		return;
-	cat = open_store(name);
 	seen->stores++;
 	if (kedge__verify(cat, NULL, KEDGE_NEWEST, found, NULL, NULL, &report, &err) != 0)
 		fail_msg("%s: %s", name, kedge__error_text(&err));
@@ -241,13 +178,19 @@ static void look_at_store(const char *path, const char *name, bool is_dir, void 
 static void test_everything_is_there(void **state)
 {
 	struct seen seen = {0};
+	char **names;
+	size_t n;
 
 	(void)state;
-	for_each_file(scratch, look_at_store, &seen);
+	assert_int_equal(kedge__fs_list(scratch, &names, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], "expected") != 0)
+			look_at_store(names[i], &seen);
+	kedge__fs_list_free(names, n);
 	assert_int_equal(seen.stores, 9);
 	assert_true(seen.segments >= 24);
-	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP |
-					     1 << KEDGE__MAP_PAGES);
+	assert_int_equal(seen.encodings,
+			 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP | 1 << KEDGE__MAP_PAGES);
 	assert_int_equal(seen.kinds, 0xf);
 	assert_int_equal(seen.codecs, 1 << KEDGE__CODEC_NONE | 1 << KEDGE__CODEC_LZ4 | 1 << KEDGE__CODEC_ZSTD);
 	assert_int_equal(seen.reducers, 1 << KEDGE__REDUCER_FULL | 1 << KEDGE__REDUCER_BASIC |
@@ -255,12 +198,12 @@ static void test_everything_is_there(void **state)
 					    1 << KEDGE__REDUCER_MERGED | 1 << KEDGE__REDUCER_REX);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_contents),
 	    cmocka_unit_test(test_everything_is_there),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cases_run(argc, argv, tests, setup, teardown);
 }

@@ -2,19 +2,18 @@
  * The shared library as a plugin has it: loaded by dlopen() into a program that does not know it, used by several
  * threads, and unloaded. The program is not linked with it; its path is KEDGE_SHARED.
  */
+#include "../lib/cases.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
+
 #include <kedge/kedge.h>
 
 #include <dlfcn.h>
-#include <ftw.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { THREADS = 4, ROUNDS = 3 };
 
@@ -81,20 +80,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static void test_loaded_used_and_unloaded(void **state)
 {
-	const char *tmp = getenv("TMPDIR");
 	char dir[300];
 
 	(void)state;
-	snprintf(dir, sizeof(dir), "%s/kedge-dlopen-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	assert_non_null(mkdtemp(dir));
+	scratch_make_on_disk(dir, sizeof(dir), "dlopen");
 	for (int round = 0; round < ROUNDS; round++) {
 		struct library l;
 		struct work works[THREADS + 1];
@@ -111,14 +102,15 @@ static void test_loaded_used_and_unloaded(void **state)
 		for (int i = 0; i <= THREADS; i++)
 			assert_int_equal(works[i].failed, 0);
 		assert_int_equal(dlclose(l.handle), 0);
-		nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-		assert_int_equal(round + 1 < ROUNDS ? mkdir(dir, 0700) : 0, 0);
+		assert_int_equal(tree_remove(dir), 0);
+		assert_int_equal(mkdir(dir, 0700), 0);
 	}
+	assert_int_equal(scratch_remove(dir), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_loaded_used_and_unloaded)};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

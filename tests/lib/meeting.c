@@ -2,6 +2,7 @@
 
 #include "require.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -11,6 +12,8 @@ int meeting_init(struct meeting *m, int size)
 	pthread_condattr_t change;
 	int rc;
 
+	if (size > MEETING_RANKS)
+		return EINVAL;
 	pthread_mutexattr_init(&lock);
 	pthread_mutexattr_setpshared(&lock, PTHREAD_PROCESS_SHARED);
 	pthread_condattr_init(&change);

@@ -1,6 +1,7 @@
 /* A job of several ranks over MPI: versions are sets. The including program says which thread support it asks for. */
-#include <dirent.h>
-#include <ftw.h>
+#include "../lib/files.h"
+#include "../lib/scratch.h"
+
 #include <kedge/kedge_mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,12 +94,6 @@ static void segment_lost(void)
 	CHECK(kedge_close(k) == 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 /* Batches go to L2 as one delta each; rank 0's node takes all of L1 with it. */
 static void batches(void)
 {
@@ -115,7 +110,7 @@ static void batches(void)
 	CHECK(kedge_close(k) == 0);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0)
-		nftw(l1, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		tree_remove(l1);
 	MPI_Barrier(MPI_COMM_WORLD);
 	k = job_open(MPI_COMM_WORLD, "capture=sync");
 	CHECK(kedge_restart(k, 5, NULL) == KEDGE_E_NOTFOUND);
@@ -158,21 +153,16 @@ static void stores_remove(void)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0) {
-		nftw(l1, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-		nftw(l2, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		tree_remove(l1);
+		tree_remove(l2);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void place_make(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	if (rank == 0) {
-		snprintf(dir, sizeof(dir), "%s/kedge-mpi-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
-		if (!mkdtemp(dir))
-			MPI_Abort(MPI_COMM_WORLD, 1);
-	}
+	if (rank == 0)
+		scratch_make_on_disk(dir, sizeof(dir), "mpi");
 	MPI_Bcast(dir, sizeof(dir), MPI_CHAR, 0, MPI_COMM_WORLD);
 	snprintf(l1, sizeof(l1), "%s/l1", dir);
 	snprintf(l2, sizeof(l2), "%s/l2", dir);
@@ -198,7 +188,7 @@ int main(int argc, char **argv)
 	fewer_ranks();
 	stores_remove();
 	if (rank == 0)
-		rmdir(dir);
+		scratch_remove(dir);
 	MPI_Finalize();
 	return 0;
 }

@@ -4,7 +4,6 @@
  * damage knows what its files look like.
  */
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <limits.h>
 #include <mpi.h>
@@ -14,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../lib/files.h"
+#include "../../lib/scratch.h"
 #include "veloc.h"
 
 #define N 5000
@@ -116,17 +117,11 @@ static void wait_all(void)
 	CHECK(VELOC_Checkpoint_finished() == VELOC_SUCCESS);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void tree_remove(const char *path)
+static void remove_together(const char *path)
 {
 	barrier();
 	if (rank == 0)
-		nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		tree_remove(path);
 	barrier();
 }
 
@@ -135,7 +130,7 @@ static void lose(const char *where, const char *level)
 	char path[512];
 
 	snprintf(path, sizeof(path), "%s/%s/%s", dir, where, level);
-	tree_remove(path);
+	remove_together(path);
 }
 
 /* Change a byte in the middle of the last rank's segment of VERSION, on both levels. */
@@ -537,7 +532,7 @@ static void file_put(const char *original, int version)
 	state_lose();
 }
 
-static void file_read(const char *path, int version)
+static void file_comes_back(const char *path, int version)
 {
 	FILE *f = fopen(path, "rb");
 
@@ -557,7 +552,7 @@ static void file_get(int version)
 
 	CHECK(VELOC_Restart_begin("file", version) == VELOC_SUCCESS);
 	CHECK(VELOC_Route_file("another name", routed) == VELOC_SUCCESS);
-	file_read(routed, version);
+	file_comes_back(routed, version);
 	CHECK(VELOC_Recover_mem() == VELOC_FAILURE); /* there is none */
 	CHECK(VELOC_Restart_end(1) == VELOC_SUCCESS);
 }
@@ -572,7 +567,7 @@ static void test_files(void)
 		snprintf(original, sizeof(original), "%s/out_%d_%d", dir, rank, v);
 		file_put(original, v);
 		CHECK(VELOC_Checkpoint_wait() == VELOC_SUCCESS);
-		file_read(original, v); /* where the program wanted it, too */
+		file_comes_back(original, v); /* where the program wanted it, too */
 	}
 	CHECK(VELOC_Checkpoint_begin("file", 4) == VELOC_SUCCESS);
 	CHECK(VELOC_Route_file("x", routed) == VELOC_SUCCESS);
@@ -619,7 +614,6 @@ static void test_single(void)
 int main(int argc, char **argv)
 {
 	int wanted = argc > 2 && strcmp(argv[2], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-	const char *tmp = getenv("TMPDIR");
 	int provided;
 
 	MPI_Init_thread(&argc, &argv, wanted, &provided);
@@ -630,9 +624,8 @@ int main(int argc, char **argv)
 		mode = "async";
 		capture = "capture = copy\n";
 	}
-	snprintf(dir, sizeof(dir), "%s/kedge-veloc-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
 	if (rank == 0)
-		CHECK(mkdtemp(dir));
+		scratch_make_on_disk(dir, sizeof(dir), "veloc");
 	MPI_Bcast(dir, sizeof(dir), MPI_CHAR, 0, MPI_COMM_WORLD);
 	test_before_init();
 	test_init();
@@ -648,7 +641,7 @@ int main(int argc, char **argv)
 	test_cleanup();
 	test_files();
 	test_single();
-	tree_remove(dir);
+	remove_together(dir);
 	MPI_Finalize();
 	return 0;
 }
