@@ -138,7 +138,7 @@ static void test_refused(void **state)
 		    "the fraction of an incremental checkpoint is 2: it must be 1e-09 to 1");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_closed_form),
@@ -147,5 +147,5 @@ int main(void)
 	    cmocka_unit_test(test_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }

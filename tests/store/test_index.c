@@ -144,7 +144,7 @@ static void place_open(struct place *p)
 	publish_ok(p->cat, 2, 1);
 	assert_ok(kedge__set_remove(p->cat, 4, err));
 	p->truth = truth_of(p->dir);
-	p->index = load_file(p->path, &p->bytes);
+	p->index = file_read(p->path, &p->bytes);
 }
 
 static void place_close(struct place *p)
@@ -208,8 +208,8 @@ static void test_stranger(void **state)
 	(void)state;
 	place_open(&p);
 	path = set_path(p.dir, 3);
-	data = load_file(path, &bytes);
-	store_file(path, data, bytes);
+	data = file_read(path, &bytes);
+	file_write(path, data, bytes);
 	assert_ok(kedge__catalog_rescan(p.cat, err));
 	assert_int_equal(kedge__catalog_manifests_read(p.cat), 1);
 	assert_text(p.cat, p.truth, "rescan");
@@ -243,7 +243,7 @@ static void forge_state(const struct place *p, uint64_t version, const struct st
 	struct kedge__bytes out = {0};
 	struct kedge__index_record r;
 	size_t bytes, at = KEDGE__INDEX_HEADER_BYTES;
-	uint8_t *data = load_file(p->path, &bytes);
+	uint8_t *data = file_read(p->path, &bytes);
 
 	for (size_t i = 0; i < at; i++)
 		assert_true(kedge__array_push(&out, data[i]));
@@ -253,7 +253,7 @@ static void forge_state(const struct place *p, uint64_t version, const struct st
 			r.file.ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
 		assert_ok(kedge__index_record_encode(&r, &out, err));
 	}
-	store_file(p->path, out.at, out.count);
+	file_write(p->path, out.at, out.count);
 	kedge__bytes_done(&out);
 	free(data);
 }
@@ -284,9 +284,9 @@ static void test_rot(void **state)
 	place_open(&p);
 	path = set_path(p.dir, 2);
 	assert_int_equal(stat(path, &before), 0);
-	data = load_file(path, &bytes);
+	data = file_read(path, &bytes);
 	data[bytes / 2] ^= 4;
-	store_file(path, data, bytes);
+	file_write(path, data, bytes);
 	put_times_back(path, &before);
 	assert_int_equal(stat(path, &after), 0);
 	cat = open_as(p.dir, KEDGE__CATALOG_READ);
@@ -324,14 +324,14 @@ static void test_every_bit(void **state)
 			struct kedge__catalog *cat;
 
 			p.index[at] ^= (uint8_t)(1 << bit);
-			store_file(p.path, p.index, p.bytes);
+			file_write(p.path, p.index, p.bytes);
 			cat = open_as(p.dir, KEDGE__CATALOG_READ);
 			assert_text(cat, p.truth, "a bit");
 			kedge__catalog_close(cat);
 			p.index[at] ^= (uint8_t)(1 << bit);
 		}
 		p.index[at] ^= 255;
-		store_file(p.path, p.index, p.bytes);
+		file_write(p.path, p.index, p.bytes);
 		assert_opens(p.dir, p.truth, "a byte");
 		p.index[at] ^= 255;
 	}
@@ -346,7 +346,7 @@ static void test_every_length(void **state)
 	(void)state;
 	place_open(&p);
 	for (size_t length = 0; length <= p.bytes; length++) {
-		store_file(p.path, p.index, length);
+		file_write(p.path, p.index, length);
 		assert_opens(p.dir, p.truth, "cut short");
 		/* It was written again. */
 		cat = open_as(p.dir, KEDGE__CATALOG_READ);
@@ -354,7 +354,7 @@ static void test_every_length(void **state)
 		kedge__catalog_close(cat);
 	}
 	/* Bytes behind its end, and many. */
-	store_file(p.path, p.index, p.bytes);
+	file_write(p.path, p.index, p.bytes);
 	assert_int_equal(truncate(p.path, (off_t)1 << 50), 0);
 	assert_ok(kedge__catalog_scan(p.cat, err));
 	assert_text(p.cat, p.truth, "very long");
@@ -381,9 +381,9 @@ static void test_under_a_follower(void **state)
 		else if (i % 5 == 1)
 			assert_int_equal(truncate(p.path, (off_t)length), 0);
 		else if (i % 5 == 2)
-			store_file(p.path, p.index, p.bytes);
+			file_write(p.path, p.index, p.bytes);
 		else if (i % 5 == 3)
-			store_file(copy, p.index, p.bytes), assert_int_equal(rename(copy, p.path), 0);
+			file_write(copy, p.index, p.bytes), assert_int_equal(rename(copy, p.path), 0);
 		publish_ok(p.cat, 3 + i % 3, i);
 		if (i % 4 == 0)
 			assert_ok(kedge__set_remove(p.cat, 3 + i % 3, err));
@@ -405,15 +405,15 @@ static void test_of_another(void **state)
 	(void)state;
 	place_open(&p);
 	copy = make_dir();
-	copy_tree(p.dir, copy);
+	tree_copy(p.dir, copy);
 	assert_opens(copy, p.truth, "a copy");
-	remove_tree(copy);
+	tree_remove(copy);
 	cat = open_store(copy);
 	path = index_path(copy);
 	publish_ok(cat, 1, 7);
 	publish_ok(cat, 9, 7);
 	truth = truth_of(copy);
-	store_file(path, p.index, p.bytes);
+	file_write(path, p.index, p.bytes);
 	assert_current(cat, copy, "the index of another store");
 	assert_opens(copy, truth, "the index of another store");
 	kedge__catalog_close(cat);
@@ -561,15 +561,15 @@ static void test_two_in_turn(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 200; i++) {
-		uint64_t version = 1 + next_random(&seed) % 6;
-		struct kedge__catalog *cat = cats[next_random(&seed) % 2];
+		uint64_t version = 1 + draw(&seed) % 6;
+		struct kedge__catalog *cat = cats[draw(&seed) % 2];
 
-		if (next_random(&seed) % 3)
+		if (draw(&seed) % 3)
 			publish_ok(cat, version, i);
 		else
 			assert_ok(kedge__set_remove(cat, version, err));
-		if (next_random(&seed) % 2)
-			assert_current(cats[next_random(&seed) % 2], dir, "one of two");
+		if (draw(&seed) % 2)
+			assert_current(cats[draw(&seed) % 2], dir, "one of two");
 	}
 	assert_current(cats[0], dir, "first");
 	assert_current(cats[1], dir, "second");
@@ -726,7 +726,7 @@ static void test_leftovers(void **state)
 	assert_false(kedge__fs_exists(path));
 	/* From then on it is known that there is nothing. */
 	kedge__free(stray_path(p.dir));
-	store_file(path, "x", 1);
+	file_write(path, "x", 1);
 	assert_int_equal(cleaned(p.dir), 0);
 	assert_true(kedge__fs_exists(path));
 	/* Until nobody knows. */
@@ -737,7 +737,7 @@ static void test_leftovers(void **state)
 	place_close(&p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_reads),
@@ -757,5 +757,5 @@ int main(void)
 	    cmocka_unit_test(test_leftovers),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run(argc, argv, tests, NULL, NULL);
 }
