@@ -76,6 +76,17 @@ static bool read_quietly(struct kedge__hold *h, const struct kedge__hold_stretch
 	return false;
 }
 
+static bool run_note(struct kedge__hold *h, struct kedge__hold_worker *w, size_t region, uint64_t offset, size_t bytes)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (run_add(w, region, offset, bytes))
+		return true;
+	(void)kedge__error_nomem(&err);
+	kedge__hold_fail(h, &err);
+	return false;
+}
+
 /* Pages are let go before the bytes are looked at: if they will be stored, there is room for a copy. */
 static const void *get_protected(struct kedge__hold *h, const struct kedge__hold_stretch *s, int worker,
 				 uint64_t offset, void *buffer, size_t bytes, bool all)
@@ -88,7 +99,7 @@ static const void *get_protected(struct kedge__hold *h, const struct kedge__hold
 		to = w->at;
 	if (!read_quietly(h, s, offset, to, bytes))
 		return NULL;
-	if (to != buffer && !run_add(w, s->region, offset, bytes))
+	if (to != buffer && !run_note(h, w, s->region, offset, bytes))
 		return NULL;
 	if (w->keeps && !h->again && kedge__cow_release(h->cow, s->range, offset, bytes, NULL) != 0)
 		return NULL;
@@ -116,7 +127,7 @@ static bool view_keep(void *ctx, int worker, size_t region, uint64_t offset, con
 	if (!s || !s->is_protected || !w->keeps)
 		return true;
 	memcpy(w->at, data, bytes);
-	return run_add(w, region, offset, bytes);
+	return run_note(h, w, region, offset, bytes);
 }
 
 void kedge__hold_view_init(struct kedge__hold *h)

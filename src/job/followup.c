@@ -61,7 +61,8 @@ void kedge__followups_free(kedge_t *k)
 		kedge__version_free(queue_pop(k));
 }
 
-bool kedge__followups_flush_waits(kedge_t *k)
+/* Versions that still wait for L2 must not leave L1; the follow-up of the last of them will do this one's work. */
+static bool flush_waits(kedge_t *k)
 {
 	bool waits = false;
 
@@ -72,13 +73,22 @@ bool kedge__followups_flush_waits(kedge_t *k)
 	return waits;
 }
 
+static void trim(kedge_t *k)
+{
+	bool done = kedge__trim(k);
+
+	pthread_mutex_lock(&k->state_lock);
+	k->followups.untrimmed = !done;
+	pthread_mutex_unlock(&k->state_lock);
+}
+
 /* The end of a follow-up, on the flusher: V is not in the queue any more. */
 static void trim_run(void *ctx)
 {
 	struct kedge__version *v = ctx;
 
-	if (trims(v->k) && !kedge__followups_flush_waits(v->k))
-		kedge__trim(v->k);
+	if (trims(v->k) && !flush_waits(v->k))
+		trim(v->k);
 	kedge__version_free(v);
 }
 
@@ -163,18 +173,32 @@ void kedge__followups_progress(kedge_t *k)
 		continue;
 }
 
+/* What could not be removed because another rank had a level pinned: now all ranks are here, and none has. */
+static void settle_trim(kedge_t *k)
+{
+	uint64_t untrimmed;
+	bool here;
+
+	pthread_mutex_lock(&k->state_lock);
+	untrimmed = here = k->followups.untrimmed;
+	pthread_mutex_unlock(&k->state_lock);
+	if (kedge__agree(&k->front, KEDGE__STEP_TRIM, 0, 0, &untrimmed, NULL) || !untrimmed)
+		return;
+	if (here)
+		trim(k);
+	(void)kedge__agree(&k->front, KEDGE__STEP_TRIM, 1, 0, NULL, NULL);
+}
+
 void kedge__followups_settle(kedge_t *k)
 {
 	if (!k->flusher)
 		return;
-	if (k->back_alone) {
-		kedge__worker_drain(k->flusher);
-		return;
-	}
-	while (queue_head(k)) {
+	while (!k->back_alone && queue_head(k)) {
 		kedge__worker_drain(k->flusher);
 		if (!head_end(k))
 			break; /* only when the ranks cannot reach each other: then nothing can be ended */
 	}
 	kedge__worker_drain(k->flusher);
+	if (trims(k))
+		settle_trim(k);
 }

@@ -60,6 +60,7 @@ struct kedge__job_track {
 
 struct kedge__followups { /* sealed versions that something comes after; under state_lock */
 	struct kedge__version *first, **end;
+	bool untrimmed; /* old versions stay because another rank had a level pinned */
 };
 
 struct kedge__sealing { /* the version that is not sealed yet; at most one */
@@ -243,7 +244,7 @@ bool kedge__run_due(const kedge_t *k, uint64_t version);                        
 int kedge__run_prepare(kedge_t *k, uint64_t version, struct kedge__begin_msg *msg, struct kedge__error *err);
 int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_msg *msg, bool *changed, struct kedge__error *err);
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version);        /* the run of a version in progress */
-void kedge__run_published(kedge_t *k, uint64_t version);                           /* what it abandons is removed where that is possible */
+void kedge__run_published(kedge_t *k, uint64_t version, bool goes_to_l2);                         /* what it abandons is removed where that is possible */
 /* Remove from CAT, of level L, what RUN abandoned (kedge__history_sweep()). What fails is logged: it will not be used. */
 void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first);
 void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version);  /* takes FROM */
@@ -299,11 +300,9 @@ bool kedge__followups_wanted(const kedge_t *k);          /* the settings ask for
 void kedge__followups_add(struct kedge__version *v);     /* V is sealed; takes it */
 void kedge__followups_progress(kedge_t *k);              /* collective, does not wait for the flusher */
 void kedge__followups_settle(kedge_t *k);                /* collective, until none is left */
-/* Versions that still wait for L2 must not leave L1; the follow-up of the last of them removes what the others would. */
-bool kedge__followups_flush_waits(kedge_t *k);
 void kedge__flush_local(struct kedge__version *v);
 void kedge__flush_publish(struct kedge__version *v);     /* collective */
-void kedge__trim(kedge_t *k);
+bool kedge__trim(kedge_t *k); /* false: somebody has a level pinned, and old versions stay for now */
 
 /* ------------------------------------------------------------------ track.c: pages that were written */
 

@@ -44,6 +44,7 @@ struct kedge__set_key {
 	STEP(FLUSH, "kedge_wait", "every rank's segment is on L2")                                                      \
 	STEP(FLUSH_PUBLISH, "kedge_wait", "rank 0 has published the set on L2")                                         \
 	STEP(FLUSH_READY, "kedge_wait", "whether every rank has finished its part of the next step in the background")  \
+	STEP(TRIM, "kedge_wait", "whether old versions are left that pins kept from being removed")                     \
 	STEP(RESTART, "kedge_restart", "which run is the present one; which versions every rank has")                   \
 	STEP(RESTART_CHECK, "kedge_restart", "every rank can open the version")                                         \
 	STEP(RESTART_FILL, "kedge_restart", "every rank has its bytes back")                                            \

@@ -11,7 +11,6 @@
 
 #include "job/job.h"
 #include "job/messages.h"
-#include "store/holdings.h"
 
 struct kedge__retention_rules {
 	size_t keep, l2_keep; /* 0: all */

@@ -283,7 +283,8 @@ void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const
 	kedge__error_done(&err);
 }
 
-void kedge__run_published(kedge_t *k, uint64_t version)
+/* L2 is swept when the version gets there, if it is to: until then other ranks may be writing it. */
+void kedge__run_published(kedge_t *k, uint64_t version, bool goes_to_l2)
 {
 	bool first = kedge__run_due(k, version);
 
@@ -296,7 +297,7 @@ void kedge__run_published(kedge_t *k, uint64_t version)
 	if (!first)
 		return;
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		if (k->level[l].on && k->level[l].leads)
+		if (k->level[l].on && k->level[l].leads && !(l == KEDGE__L2 && goes_to_l2))
 			kedge__run_sweep(k, l, k->level[l].write, &k->run.is, version);
 	}
 }

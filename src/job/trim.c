@@ -8,8 +8,6 @@
  */
 #include "job/handle.h"
 
-#include <time.h>
-
 static int coalesce(kedge_t *k, int l, uint64_t version, uint64_t parent, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[l].flush;
@@ -50,7 +48,7 @@ static int fold_find(kedge_t *k, int l, size_t keep, struct kedge__fold *fold, s
 	return rc;
 }
 
-static int trim_once(kedge_t *k, int l, size_t keep, struct kedge__error *err)
+static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 {
 	const struct kedge__gc_options options = {.keep = keep, .trust = k->trust[l], .brief = true, .no_wait = true};
 	struct kedge__catalog *cat = k->level[l].flush;
@@ -74,38 +72,25 @@ static int trim_once(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 	return rc;
 }
 
-/*
- * Other ranks may have the level pinned. One that writes the next version to L2 keeps its pin until this rank's flusher
- * has had its part in that: so nobody waits here for a pin once another version is to go to L2; its follow-up will do
- * this one's work.
- */
-static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
-{
-	const struct timespec pause = {0, 500000};
-	int rc = trim_once(k, l, keep, err);
-
-	while (rc == KEDGE_E_LOCKED && !kedge__followups_flush_waits(k)) {
-		kedge__error_done(err);
-		nanosleep(&pause, NULL);
-		rc = trim_once(k, l, keep, err);
-	}
-	if (rc != KEDGE_E_LOCKED)
-		return rc;
-	kedge__error_done(err);
-	return 0;
-}
-
-void kedge__trim(kedge_t *k)
+/* Others may have a level pinned, and wait for this rank meanwhile: nobody waits for them here. */
+bool kedge__trim(kedge_t *k)
 {
 	const int64_t keep[KEDGE__LEVELS] = {k->set.keep, k->set.l2_keep};
+	bool done = true;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		struct kedge__error err = KEDGE__ERROR_INIT;
+		int rc = 0;
 
-		if (keep[l] > 0 && k->level[l].on && k->level[l].leads && trim(k, l, (size_t)keep[l], &err))
+		if (keep[l] > 0 && k->level[l].on && k->level[l].leads)
+			rc = trim(k, l, (size_t)keep[l], &err);
+		if (rc == KEDGE_E_LOCKED)
+			done = false;
+		else if (rc)
 			kedge__log(KEDGE_LOG_WARNING, "old versions stay on L%d: %s", l + 1, kedge__error_text(&err));
 		kedge__error_done(&err);
 	}
 	if (k->level[KEDGE__L2].on && k->level[KEDGE__L2].leads)
 		kedge__levels_sync_l2(k);
+	return done;
 }

@@ -1,5 +1,3 @@
-#include "store/holdings.h"
-
 #include "store/internal.h"
 
 void kedge__holdings_done(struct kedge__holdings *h)

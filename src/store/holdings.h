@@ -2,12 +2,17 @@
  * holdings: what a level holds at one moment. A value: made from a catalogue by one walk, then kept current by what is
  * published and removed; it does no I/O when it is asked, and needs no catalogue in a test.
  *
+ * Part of store.h, which includes it: others include that.
+ *
  * Distrust is absence: a version that is found damaged leaves the holdings, and with it all that need it are not usable.
  */
 #ifndef KEDGE_STORE_HOLDINGS_H
 #define KEDGE_STORE_HOLDINGS_H
 
-#include "store/store.h"
+#include "base/base.h"
+#include "format/format.h"
+
+struct kedge__catalog;
 
 struct kedge__holding {
 	uint64_t version;

@@ -452,4 +452,6 @@ int kedge__verify(struct kedge__catalog *cat, struct kedge__pool *pool, uint64_t
 		  struct kedge__verify_report *report, struct kedge__error *err);
 void kedge__verify_report_done(struct kedge__verify_report *report);
 
+#include "store/holdings.h" /* what a level holds at one moment, as a value */
+
 #endif
