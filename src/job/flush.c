@@ -219,7 +219,8 @@ static int set_publish(struct kedge__version *v, uint64_t version, bool refers, 
 	if (!rc && (v->l2.form != KEDGE__L2_COPY || kedge__trust_has(k->trust[KEDGE__L1], &e->set)))
 		kedge__trust_add(k->trust[KEDGE__L2], &set); /* what was merged was proved */
 	if (!rc && version == v->version) /* those that it needs may be of older runs, which know of no later ones */
-		kedge__run_sweep(k, KEDGE__L2, k->level[KEDGE__L2].flush, &set.run, KEDGE__NO_VERSION);
+		kedge__run_sweep(k, KEDGE__L2, k->level[KEDGE__L2].flush, &set.run,
+				 v->begins_run ? version : KEDGE__NO_VERSION);
 	kedge__free(why);
 	return rc;
 }

@@ -313,6 +313,7 @@ static void succeeded(struct kedge__version *v, const struct kedge__set *set)
 	kedge__baseline_commit(v);
 	kedge__track_committed(k, v->pages.collected ? v->version : KEDGE__NO_VERSION);
 	v->reduced = v->sealed = false;
+	v->begins_run = kedge__run_due(k, v->version);
 	kedge__run_published(k, v->version, v->l2.due);
 	if (v->blocked <= 0)
 		v->blocked = kedge__clock_seconds() - v->started;

@@ -64,6 +64,7 @@ struct kedge__version {
 	/* Its way to L2. */
 	struct kedge__l2_costs costs; /* as known when it was taken; rank 0's counts */
 	struct kedge__l2_msg l2;      /* rank 0's answer */
+	bool begins_run;              /* the first version of its run: what it abandons goes once it is there */
 	char l2_why[KEDGE__POLICY_TEXT + 200];
 	KEDGE__ARRAY(struct kedge__flush_part) parts; /* written, to be published */
 	struct kedge__set_part *gathered; /* room for a part of every rank, where this rank publishes */

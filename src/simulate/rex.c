@@ -48,8 +48,8 @@ int kedge__rex_preset(const char *name, struct kedge__rex *out, struct kedge__er
 		words[i] = presets[i].name;
 	}
 	near = kedge__nearest_word(name, words, KEDGE__COUNT(words));
-	return kedge__error_set(err, KEDGE_E_ARG, 0, "no preset '%s'%s%s%s", name, near ? ": is '" : "",
-				near ? near : "", near ? "' meant?" : "");
+	return kedge__error_set(err, KEDGE_E_ARG, 0, "no preset '%s'%s%s%s", name, near ? "; did you mean '" : "",
+				near ? near : "", near ? "'?" : "");
 }
 
 int kedge__rex_check(const struct kedge__rex *rex, struct kedge__error *err)
