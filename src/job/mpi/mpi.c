@@ -1,16 +1,103 @@
 #include <kedge/kedge_mpi.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* One duplicate of the communicator a channel: what the flusher says never meets what the application's calls say. */
+typedef void fold_fn(void *acc, const void *other);
+
+/*
+ * One duplicate of the communicator per channel, so that the flusher's messages never meet those of the application's
+ * calls. A message is one element of a datatype, which carries a pointer to its channel: there MPI's reductions find
+ * how to fold.
+ */
 struct channel {
 	MPI_Comm comm;
+	MPI_Op op;
+	MPI_Datatype type; /* of BYTES bytes that FOLD folds; MPI_DATATYPE_NULL: none yet */
+	size_t bytes;
+	fold_fn *fold;
 };
 
 struct channels {
 	struct channel front, back; /* front first: the group's ctx is a pointer to it */
+	MPI_Op op;                  /* of both */
 };
+
+/* ------------------------------------------------------------------ folding */
+
+/* The key of the pointer from a datatype to its channel: one for all channels, as long as there are any. */
+static struct {
+	pthread_mutex_t lock;
+	int users;
+	atomic_int value;
+} key = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int key_hold(void)
+{
+	int made, rc = MPI_SUCCESS;
+
+	pthread_mutex_lock(&key.lock);
+	if (!key.users) {
+		rc = MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &made, NULL);
+		if (rc == MPI_SUCCESS)
+			atomic_store(&key.value, made);
+	}
+	key.users += rc == MPI_SUCCESS;
+	pthread_mutex_unlock(&key.lock);
+	return rc;
+}
+
+static void key_drop(void)
+{
+	int value;
+
+	pthread_mutex_lock(&key.lock);
+	value = atomic_load(&key.value);
+	if (--key.users == 0)
+		MPI_Type_free_keyval(&value);
+	pthread_mutex_unlock(&key.lock);
+}
+
+static void fold_messages(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+	struct channel *ch;
+	int found = 0;
+
+	if (MPI_Type_get_attr(*type, atomic_load(&key.value), &ch, &found) != MPI_SUCCESS || !found)
+		return; /* of no datatype that we reduce */
+	for (int i = 0; i < *count; i++)
+		ch->fold((char *)inout + (size_t)i * ch->bytes, (const char *)in + (size_t)i * ch->bytes);
+}
+
+static void type_free(struct channel *ch)
+{
+	if (ch->type != MPI_DATATYPE_NULL)
+		MPI_Type_free(&ch->type);
+	ch->type = MPI_DATATYPE_NULL;
+}
+
+/* Messages are of one kind but for the first, so that the datatype is seldom made. */
+static int type_make(struct channel *ch, size_t bytes, fold_fn *fold)
+{
+	if (ch->type != MPI_DATATYPE_NULL && ch->bytes == bytes && ch->fold == fold)
+		return MPI_SUCCESS;
+	type_free(ch);
+	ch->bytes = bytes;
+	ch->fold = fold;
+	if (MPI_Type_contiguous((int)bytes, MPI_BYTE, &ch->type) != MPI_SUCCESS) {
+		ch->type = MPI_DATATYPE_NULL;
+		return MPI_ERR_TYPE;
+	}
+	if (MPI_Type_commit(&ch->type) == MPI_SUCCESS &&
+	    MPI_Type_set_attr(ch->type, atomic_load(&key.value), ch) == MPI_SUCCESS)
+		return MPI_SUCCESS;
+	type_free(ch);
+	return MPI_ERR_TYPE;
+}
+
+/* ------------------------------------------------------------------ a group's calls */
 
 /*
  * Ranks may arrive far apart, and MPI libraries wait by polling: after a moment this thread polls less and less often,
@@ -47,10 +134,48 @@ static int allgather(void *ctx, const void *send, size_t bytes, void *recv)
 	return wait_gently(&request) != MPI_SUCCESS;
 }
 
-static void comm_free(MPI_Comm *comm)
+static int reduce(void *ctx, void *inout, size_t bytes, fold_fn *fold)
 {
-	if (*comm != MPI_COMM_NULL)
-		MPI_Comm_free(comm);
+	struct channel *ch = ctx;
+	MPI_Request request;
+
+	if (bytes > INT_MAX || type_make(ch, bytes, fold) != MPI_SUCCESS)
+		return 1;
+	if (MPI_Iallreduce(MPI_IN_PLACE, inout, 1, ch->type, ch->op, ch->comm, &request) != MPI_SUCCESS)
+		return 1;
+	return wait_gently(&request) != MPI_SUCCESS;
+}
+
+static int gather(void *ctx, const void *send, size_t bytes, void *recv, int root)
+{
+	struct channel *ch = ctx;
+	MPI_Request request;
+
+	if (bytes > INT_MAX)
+		return 1;
+	if (MPI_Igather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, root, ch->comm, &request) !=
+	    MPI_SUCCESS)
+		return 1;
+	return wait_gently(&request) != MPI_SUCCESS;
+}
+
+/* ------------------------------------------------------------------ channels */
+
+static void channel_free(struct channel *ch)
+{
+	type_free(ch);
+	if (ch->comm != MPI_COMM_NULL)
+		MPI_Comm_free(&ch->comm);
+}
+
+static void channels_done(struct channels *c)
+{
+	channel_free(&c->back);
+	channel_free(&c->front);
+	if (c->op == MPI_OP_NULL)
+		return;
+	MPI_Op_free(&c->op);
+	key_drop();
 }
 
 static void channels_free(void *ctx)
@@ -61,10 +186,8 @@ static void channels_free(void *ctx)
 	if (!c)
 		return;
 	MPI_Finalized(&finalized);
-	if (!finalized) {
-		comm_free(&c->back.comm);
-		comm_free(&c->front.comm);
-	}
+	if (!finalized)
+		channels_done(c);
 	free(c);
 }
 
@@ -78,29 +201,43 @@ static int comm_dup(MPI_Comm from, MPI_Comm *to)
 	return MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN) == MPI_SUCCESS ? 0 : KEDGE_E_GROUP;
 }
 
-/* A rank without memory takes part in all the same, so that the others are not left waiting for it. */
+static int op_make(struct channels *c)
+{
+	if (key_hold() != MPI_SUCCESS)
+		return KEDGE_E_GROUP;
+	if (MPI_Op_create(fold_messages, 1, &c->op) != MPI_SUCCESS) {
+		c->op = MPI_OP_NULL;
+		key_drop();
+		return KEDGE_E_GROUP;
+	}
+	c->front.op = c->back.op = c->op;
+	return 0;
+}
+
+/* A rank without memory, or without an operation, takes part all the same, so that no other waits for it in vain. */
 static int channels_new(MPI_Comm comm, int any_thread, struct channels **out)
 {
 	struct channels *c = malloc(sizeof(*c)), unused, *use = c ? c : &unused;
-	int rc, ready;
+	const struct channel none = {.comm = MPI_COMM_NULL, .op = MPI_OP_NULL, .type = MPI_DATATYPE_NULL};
+	int rc, local, ready;
 
-	use->front.comm = use->back.comm = MPI_COMM_NULL;
+	*use = (struct channels){none, none, MPI_OP_NULL};
+	local = c ? op_make(c) : KEDGE_E_NOMEM;
 	rc = comm_dup(comm, &use->front.comm);
 	if (!rc && any_thread)
 		rc = comm_dup(comm, &use->back.comm);
-	ready = c != NULL;
+	ready = !local;
 	if (!rc && MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_MIN, use->front.comm) != MPI_SUCCESS)
 		rc = KEDGE_E_GROUP;
 	if (!rc && ready) {
 		*out = c;
 		return 0;
 	}
-	comm_free(&use->back.comm);
-	comm_free(&use->front.comm);
+	channels_done(use);
 	free(c);
 	if (rc)
 		return rc;
-	return c ? KEDGE_E_GROUP : KEDGE_E_NOMEM;
+	return local ? local : KEDGE_E_GROUP;
 }
 
 static int mpi_ready(void)
@@ -115,7 +252,8 @@ static int mpi_ready(void)
 
 int kedge_mpi_open(MPI_Comm comm, const char *name, const char *config, const char *const *settings, kedge_t **out)
 {
-	struct kedge_group group = {.allgather = allgather, .free_ctx = channels_free};
+	struct kedge_group group = {
+	    .allgather = allgather, .reduce = reduce, .gather = gather, .free_ctx = channels_free};
 	struct channels *c;
 	int provided = MPI_THREAD_SINGLE;
 	int rc;
