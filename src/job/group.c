@@ -35,7 +35,7 @@ static int reduce(struct kedge__channel *ch, union kedge__msg *msg)
 	const struct kedge_group *g = ch->group;
 
 	ch->exchanges++;
-	if (g->reduce)
+	if (!ch->room)
 		return g->reduce(ch->ctx, msg, sizeof(*msg), kedge__msg_fold);
 	if (g->allgather(ch->ctx, msg, sizeof(*msg), ch->room))
 		return -1;
@@ -119,7 +119,7 @@ int kedge__gather(struct kedge__channel *ch, int root, const void *own, size_t b
 		memcpy(all, own, bytes);
 		return 0;
 	}
-	if (root >= 0 && g->gather) {
+	if (root >= 0 && !ch->room) {
 		failed = g->gather(ch->ctx, own, bytes, here ? all : NULL, root);
 	} else if (here) {
 		failed = g->allgather(ch->ctx, own, bytes, all);

@@ -1,24 +1,24 @@
 /*
  * Whether L2 is the one that belongs to the job, and the same for all ranks. A file system that is not mounted looks
  * like a directory in which nothing was ever saved; versions that go there are lost with the node. So L1 remembers
- * which store is its L2 (the tie), nobody makes a store before all ranks have looked, and all must see what rank 0
- * writes. What does not fit costs L2 alone: the job goes on with L1, and looks again at later checkpoints.
+ * which store is its L2 (the tie), nobody makes a store before all ranks have seen that there is none, and all must see
+ * what rank 0 writes. If something does not fit, the job goes on without L2, and tries again at later checkpoints.
  */
 #include "job/handle.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { UNTIED, TIED, TIED_UNKNOWN }; /* the last: the tie cannot be read */
-enum choice { CHOICE_USE, CHOICE_MAKE, CHOICE_REFUSE };
+/* Turns of the step LEVEL, in the place of a version. */
+enum { TURN_VIEW, TURN_TIES, TURN_MAKE, TURN_VIEW_MADE, TURN_TIES_MADE, TURN_OPEN, TURN_PROBE, TURN_AGAIN };
 
-/* What a rank sees of L2, and what its L1 says of it. */
-struct view {
-	struct kedge__say say;
-	struct kedge__store_id id, tie;
-	uint64_t nonce;
-	uint32_t sight, tied, accept, unused;
-	char host[64], path[256], text[160];
+enum tied { UNTIED, TIED, TIED_UNKNOWN }; /* the last: the tie cannot be read */
+
+/* What this rank's L1 says of L2. */
+struct own_tie {
+	enum tied tied;
+	struct kedge__tie tie; /* owned */
 };
 
 /* ------------------------------------------------------------------ refusing */
@@ -46,7 +46,7 @@ static void open_to_read(kedge_t *k)
 	kedge__error_done(&err);
 }
 
-/* WHY, taken over, is told once for as long as it stays the same. */
+/* WHY, taken over, is logged once for as long as it stays the same. */
 static void refuse(kedge_t *k, int rc, struct kedge__error *why)
 {
 	bool told = k->l2_refused.code && strcmp(kedge__error_text(&k->l2_refused), kedge__error_text(why)) == 0;
@@ -56,69 +56,79 @@ static void refuse(kedge_t *k, int rc, struct kedge__error *why)
 	kedge__error_move(&k->l2_refused, why);
 	k->l2_refused.code = rc; /* also if there was no memory to say why */
 	if (!told)
-		kedge__log(KEDGE_LOG_ERROR, "%s: L2 is not used, versions stay on L1 alone: %s", k->name,
+		kedge__log(KEDGE_LOG_ERROR, "%s: L2 is not used, versions stay on L1 only: %s", k->name,
 			   kedge__error_text(&k->l2_refused));
 }
 
 /* ------------------------------------------------------------------ looking */
 
-static void tie_look(kedge_t *k, struct view *own)
+static const char *host_name(char host[64])
+{
+	host[63] = '\0';
+	if (gethostname(host, 63) != 0)
+		snprintf(host, 64, "an unknown host");
+	return host;
+}
+
+static void tie_look(const kedge_t *k, struct own_tie *own)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__tie tie;
-	int rc = kedge__tie_read(k->level[KEDGE__L1].write, &tie, &err);
+	int rc = kedge__tie_read(k->level[KEDGE__L1].write, &own->tie, &err);
 
-	if (!rc) {
-		own->tied = TIED;
-		own->tie = tie.id;
-		snprintf(own->path, sizeof(own->path), "%s", tie.path);
-		kedge__tie_done(&tie);
-	} else if (rc != KEDGE_E_NOTFOUND) {
+	own->tied = rc ? UNTIED : TIED;
+	if (rc && rc != KEDGE_E_NOTFOUND) {
 		own->tied = TIED_UNKNOWN;
-		snprintf(own->path, sizeof(own->path), "%s", k->set.l2);
-		kedge__log(KEDGE_LOG_WARNING, "which L2 belongs to this L1 cannot be read: %s",
-			   kedge__error_text(&err));
+		kedge__log(KEDGE_LOG_WARNING, "%s: cannot read which L2 belongs to the L1 of rank %d: %s", k->name,
+			   k->group.rank, kedge__error_text(&err));
 	}
 	kedge__error_done(&err);
 }
 
-static void view_make(kedge_t *k, struct view *own)
+static void KEDGE__PRINTF(4, 5) trouble_set(struct kedge__level_msg *msg, int rank, int code, const char *fmt, ...)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
+	va_list ap;
 
-	own->sight = kedge__store_look(k->set.l2, &own->id, &err);
-	if (own->sight == KEDGE__SIGHT_ERROR)
-		snprintf(own->text, sizeof(own->text), "%s", kedge__error_text(&err));
-	k->l2_sight = own->sight;
-	k->l2_seen = own->id;
-	own->say.code = err.code == KEDGE_E_NOMEM ? err.code : 0;
-	kedge__error_done(&err);
-	tie_look(k, own);
-	own->accept = k->set.l2_accept;
-	if (gethostname(own->host, sizeof(own->host) - 1) != 0)
-		snprintf(own->host, sizeof(own->host), "an unknown host");
-	if (!own->say.code)
-		own->say.code = kedge__nonce_draw(&own->nonce, NULL);
+	msg->bad = rank;
+	msg->code = code;
+	va_start(ap, fmt);
+	vsnprintf(msg->text, sizeof(msg->text), fmt, ap);
+	va_end(ap);
 }
 
-/* All ranks' views, until the next message. */
-static int views_gather(kedge_t *k, uint64_t turn, const struct view **all, struct kedge__error *err)
+static void msg_init(struct kedge__level_msg *msg)
 {
-	struct view *own;
-	void *slot, *gathered;
-	int rc = kedge__channel_begin(&k->front, sizeof(*own), &slot, err);
+	memset(msg, 0, sizeof(*msg));
+	msg->bad = msg->with.rank = msg->without.rank = msg->known.rank = msg->other.rank = -1;
+}
 
-	if (rc)
-		return rc;
-	own = slot;
-	view_make(k, own);
-	kedge__say_set(&own->say, KEDGE__STEP_LEVEL, turn, own->say.code, NULL);
-	rc = kedge__channel_gather(&k->front, sizeof(*own), &gathered, err);
-	if (!rc)
-		rc = kedge__say_judge(&k->front, gathered, sizeof(*own), err);
-	if (rc == KEDGE_E_NOMEM)
-		(void)kedge__error_nomem(err);
-	*all = gathered;
+static bool is_store(enum kedge__sight sight)
+{
+	return sight == KEDGE__SIGHT_STORE || sight == KEDGE__SIGHT_DAMAGED;
+}
+
+/* What this rank sees of L2. Not 0: it has not enough memory to see anything. */
+static int view_make(kedge_t *k, struct kedge__level_msg *msg, struct kedge__error *err)
+{
+	struct kedge__level_witness own = {.rank = k->group.rank};
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc;
+
+	msg_init(msg);
+	host_name(own.host);
+	k->l2_sight = kedge__store_look(k->set.l2, &own.id, &problem);
+	k->l2_seen = own.id;
+	own.sight = k->l2_sight;
+	if (k->l2_sight == KEDGE__SIGHT_ERROR)
+		trouble_set(msg, own.rank, KEDGE_E_STATE, "rank %d on %s: %s", own.rank, own.host,
+			    kedge__error_text(&problem));
+	rc = problem.code == KEDGE_E_NOMEM ? kedge__error_nomem(err) : 0;
+	kedge__error_done(&problem);
+	*(is_store(k->l2_sight) ? &msg->with : &msg->without) = own;
+	if (k->l2_sight == KEDGE__SIGHT_STORE)
+		msg->known = own;
+	msg->refuse = !k->set.l2_accept;
+	if (!rc && k->group.rank == 0)
+		rc = kedge__nonce_draw(&msg->nonce, err);
 	return rc;
 }
 
@@ -137,95 +147,87 @@ static struct id_text id_text(const struct kedge__store_id *id)
 	return t;
 }
 
-static bool is_store(const struct view *v)
+/* All ranks see one store, or all see none; else ERR says what is wrong. */
+static int sights_judge(const kedge_t *k, const struct kedge__level_msg *all, struct kedge__error *err)
 {
-	return v->sight == KEDGE__SIGHT_STORE || v->sight == KEDGE__SIGHT_DAMAGED;
-}
+	const struct kedge__level_witness *a = &all->known, *b = &all->other;
 
-/* An id that is not known contradicts nothing. */
-static bool ids_clash(bool known_a, const struct kedge__store_id *a, bool known_b, const struct kedge__store_id *b)
-{
-	return known_a && known_b && !kedge__store_id_equal(a, b);
-}
-
-static const struct view *find_sight(const struct view *all, int n, bool store)
-{
-	for (int r = 0; r < n; r++) {
-		if (is_store(&all[r]) == store)
-			return &all[r];
-	}
-	return NULL;
-}
-
-/* KEDGE__SIGHT_STORE by all ranks, of one id, or KEDGE__SIGHT_NOTHING by all; else what is wrong is in ERR. */
-static int sights_judge(const kedge_t *k, const struct view *all, enum kedge__sight *sight, struct kedge__error *err)
-{
-	int n = k->group.size;
-	const struct view *with = find_sight(all, n, true), *without = find_sight(all, n, false), *known = NULL;
-
-	for (int r = 0; r < n; r++) {
-		if (all[r].sight == KEDGE__SIGHT_ERROR)
-			return kedge__error_set(err, KEDGE_E_STATE, 0, "rank %d on %s: %s", r, all[r].host,
-						all[r].text);
-		if (all[r].sight != KEDGE__SIGHT_STORE)
-			continue;
-		known = known ? known : &all[r];
-		if (ids_clash(true, &known->id, true, &all[r].id))
-			return kedge__error_set(
-			    err, KEDGE_E_STATE, 0,
-			    "at %s rank %d on %s sees store %s, rank %d on %s store %s; L2 has to be one directory "
-			    "that all ranks see",
-			    k->set.l2, (int)(known - all), known->host, id_text(&known->id).at, r, all[r].host,
-			    id_text(&all[r].id).at);
-	}
-	if (with && without)
-		return kedge__error_set(
-		    err, KEDGE_E_MISSING, 0,
-		    "at %s rank %d on %s sees %s, but rank %d on %s sees %s; mount it on every node", k->set.l2,
-		    (int)(with - all), with->host, kedge__sight_text((enum kedge__sight)with->sight),
-		    (int)(without - all), without->host, kedge__sight_text((enum kedge__sight)without->sight));
-	*sight = with ? KEDGE__SIGHT_STORE : KEDGE__SIGHT_NOTHING;
+	if (all->bad >= 0)
+		return kedge__error_set(err, all->code, 0, "%s", all->text);
+	if (b->rank >= 0)
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"at %s rank %d on %s sees store %s, but rank %d on %s sees store %s; L2 has "
+					"to be one directory that all ranks see",
+					k->set.l2, a->rank, a->host, id_text(&a->id).at, b->rank, b->host,
+					id_text(&b->id).at);
+	a = &all->with;
+	b = &all->without;
+	if (a->rank >= 0 && b->rank >= 0)
+		return kedge__error_set(err, KEDGE_E_MISSING, 0,
+					"at %s rank %d on %s sees %s, but rank %d on %s sees %s; mount it on every "
+					"node",
+					k->set.l2, a->rank, a->host, kedge__sight_text((enum kedge__sight)a->sight),
+					b->rank, b->host, kedge__sight_text((enum kedge__sight)b->sight));
 	return 0;
 }
 
-#define HOW_TO_ACCEPT "if that one is gone for good, set l2_accept = yes for one run"
+#define WHAT_TO_DO "mount that one, or, if it is gone for good, set l2_accept = yes for one run"
+#define PATH_SHOWN 140 /* bytes of a path, so that there is room for what to do */
 
-/* What L1 remembers must be what there is, unless the user says that it is not any more. */
-static int ties_judge(const kedge_t *k, const struct view *all, enum kedge__sight sight, struct kedge__error *err)
+/* The L2 to which this rank's L1 belongs must be the one that is there, unless all ranks accept another one. */
+static void tie_judge(const kedge_t *k, const struct kedge__level_msg *all, const struct own_tie *own,
+		      struct kedge__level_msg *msg)
 {
-	bool accept = true;
+	struct id_text tie = id_text(&own->tie.id);
+	const char *id = own->tied == TIED ? tie.at : "of unknown id";
+	const char *path = own->tied == TIED ? own->tie.path : k->set.l2;
+	int rank = k->group.rank;
+	char host[64];
 
-	for (int r = 0; r < k->group.size; r++)
-		accept = accept && all[r].accept;
-	for (int r = 0; r < k->group.size && !accept; r++) {
-		const struct view *v = &all[r];
-
-		if (v->tied != UNTIED && sight == KEDGE__SIGHT_NOTHING)
-			return kedge__error_set(
-			    err, KEDGE_E_MISSING, 0,
-			    "at %s there is %s, but L1 of rank %d on %s belongs to L2 %s (store %s): mount "
-			    "it; " HOW_TO_ACCEPT,
-			    k->set.l2, kedge__sight_text((enum kedge__sight)v->sight), r, v->host, v->path,
-			    v->tied == TIED ? id_text(&v->tie).at : "not known");
-		for (int s = 0; s < k->group.size; s++) {
-			if (ids_clash(v->tied == TIED, &v->tie, all[s].sight == KEDGE__SIGHT_STORE, &all[s].id))
-				return kedge__error_set(err, KEDGE_E_STATE, 0,
-							"%s is store %s, but L1 of rank %d on %s belongs to L2 %s "
-							"(store %s): mount that one; " HOW_TO_ACCEPT,
-							k->set.l2, id_text(&all[s].id).at, r, v->host, v->path,
-							id_text(&v->tie).at);
-		}
-	}
-	return 0;
+	if (!all->refuse || own->tied == UNTIED)
+		return;
+	host_name(host);
+	if (all->with.rank < 0)
+		trouble_set(msg, rank, KEDGE_E_MISSING,
+			    "rank %d on %s sees %s at %.*s, but its L1 belongs to L2 store %s: " WHAT_TO_DO
+			    "; it was at %s",
+			    rank, host, kedge__sight_text(k->l2_sight), PATH_SHOWN, k->set.l2, id, path);
+	else if (own->tied == TIED && all->known.rank >= 0 && !kedge__store_id_equal(&own->tie.id, &all->known.id))
+		trouble_set(msg, rank, KEDGE_E_STATE,
+			    "%.*s is store %s, but the L1 of rank %d on %s belongs to L2 store %s: " WHAT_TO_DO
+			    "; it was at %s",
+			    PATH_SHOWN, k->set.l2, id_text(&all->known.id).at, rank, host, id, path);
 }
 
-static enum choice choose(const kedge_t *k, const struct view *all, struct kedge__error *why)
+/* Every rank says whether its L1 belongs to what ALL see. */
+static int ties_agree(kedge_t *k, uint64_t turn, const struct kedge__level_msg *all, struct kedge__error *err)
 {
-	enum kedge__sight sight;
+	struct own_tie own = {.tied = UNTIED};
+	union kedge__msg msg;
+	int rc;
 
-	if (sights_judge(k, all, &sight, why) || ties_judge(k, all, sight, why))
-		return CHOICE_REFUSE;
-	return sight == KEDGE__SIGHT_STORE ? CHOICE_USE : CHOICE_MAKE;
+	msg_init(&msg.level);
+	tie_look(k, &own);
+	tie_judge(k, all, &own, &msg.level);
+	if (own.tied == TIED)
+		kedge__tie_done(&own.tie);
+	rc = kedge__exchange(&k->front, KEDGE__STEP_LEVEL, turn, 0, &msg, err);
+	if (!rc && msg.level.bad >= 0)
+		rc = kedge__error_set(err, msg.level.code, 0, "%s", msg.level.text);
+	return rc;
+}
+
+/* Whether there is one L2 for all ranks, or none yet, and the L1 of each belongs to it. */
+static int view_all(kedge_t *k, uint64_t turn, struct kedge__level_msg *all, struct kedge__error *err)
+{
+	union kedge__msg msg;
+	int rc = view_make(k, &msg.level, err);
+
+	rc = kedge__exchange(&k->front, KEDGE__STEP_LEVEL, turn, rc, &msg, err);
+	*all = msg.level;
+	if (!rc)
+		rc = sights_judge(k, all, err);
+	return rc ? rc : ties_agree(k, turn + 1, all, err);
 }
 
 /* ------------------------------------------------------------------ taking it into use */
@@ -256,28 +258,30 @@ static uint64_t versions_behind(const kedge_t *k)
 	return behind;
 }
 
-/* Rank 0 owns it, and leaves a mark for the others to see. The pin keeps the mark from being swept. */
+/* Rank 0 owns it, and leaves a probe for the others to see. The pin keeps the probe from being swept. */
 static int lead(kedge_t *k, uint64_t nonce, bool *pinned, struct kedge__error *err)
 {
 	struct kedge__job_level *l2 = &k->level[KEDGE__L2];
+	bool made;
 	int rc = kedge__level_own(k, l2, err);
 
 	if (!rc)
 		rc = kedge__catalog_pin(l2->write, err);
 	*pinned = !rc;
-	return rc ? rc : kedge__probe_write(l2->write, nonce, err);
+	return rc ? rc : kedge__probe_claim(l2->write, nonce, 0, &made, err);
 }
 
-static int mark_look(kedge_t *k, uint64_t nonce, struct kedge__error *err)
+static int probe_check(kedge_t *k, uint64_t nonce, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[KEDGE__L2].write;
-	bool seen = false;
-	int rc = kedge__probe_look(cat, nonce, &seen, err);
+	uint32_t writer;
+	bool seen;
+	int rc = kedge__probe_read(cat, nonce, &seen, &writer, err);
 
 	if (!rc && !seen)
 		rc = kedge__error_set(err, KEDGE_E_STATE, 0,
-				      "what rank 0 writes to L2 is not seen in %s: L2 has to be one directory that all "
-				      "ranks see",
+				      "a file that rank 0 wrote to L2 does not show in %s: L2 has to be one directory "
+				      "that all ranks see",
 				      k->set.l2);
 	return rc;
 }
@@ -295,12 +299,12 @@ static int use(kedge_t *k, uint64_t nonce, uint64_t *readable, struct kedge__err
 	if (!rc && leads)
 		rc = lead(k, nonce, &pinned, err);
 	*readable = rc == KEDGE_E_NOSPACE || rc == KEDGE_E_ACCESS;
-	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, 2, rc, readable, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_OPEN, rc, readable, err);
 	if (!rc)
-		rc = mark_look(k, nonce, err);
+		rc = probe_check(k, nonce, err);
 	if (!rc && leads)
 		count = versions_behind(k) << 1 | !kedge__catalog_count(l2->write);
-	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, 3, rc, &count, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_PROBE, rc, &count, err);
 	if (pinned) {
 		kedge__probe_remove(l2->write, nonce);
 		kedge__catalog_unpin(l2->write);
@@ -328,37 +332,33 @@ void kedge__l2_tie(kedge_t *k)
 	if (rc || !kedge__store_id_equal(&old.id, &fresh.id) || strcmp(old.path, fresh.path) != 0)
 		rc = kedge__tie_write(l1->write, &fresh, &err);
 	if (rc)
-		kedge__log(KEDGE_LOG_WARNING, "which L2 belongs to this L1 is not written down: %s",
+		kedge__log(KEDGE_LOG_WARNING, "cannot write down on L1 which L2 belongs to it: %s",
 			   kedge__error_text(&err));
 	kedge__tie_done(&old);
 	kedge__error_done(&err);
 }
 
-/* *NONCE: of rank 0, once all see one store. */
+/* *NONCE: rank 0's, once all see one store. */
 static int find(kedge_t *k, uint64_t *nonce, struct kedge__error *err)
 {
-	const struct view *all;
-	enum choice choice;
-	int rc = views_gather(k, 0, &all, err);
+	struct kedge__level_msg all;
+	int rc;
 
 	k->l2_hidden = true;
-	if (rc)
-		return rc;
-	choice = choose(k, all, err);
-	if (choice == CHOICE_MAKE) {
-		rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, 1, make_store(k, err), NULL, err);
-		if (!rc)
-			rc = views_gather(k, 1, &all, err);
+	rc = view_all(k, TURN_VIEW, &all, err);
+	if (!rc && all.with.rank < 0) {
+		rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_MAKE, make_store(k, err), NULL, err);
 		if (rc)
 			return rc;
-		choice = choose(k, all, err);
-		if (choice == CHOICE_MAKE)
+		rc = view_all(k, TURN_VIEW_MADE, &all, err);
+		if (!rc && all.with.rank < 0)
 			return kedge__error_set(err, KEDGE_E_STATE, 0, "the store that was made at %s is not there",
 						k->set.l2);
 	}
-	*nonce = all[0].nonce;
-	k->l2_hidden = choice == CHOICE_USE; /* what goes wrong from here on looking does not show */
-	return choice == CHOICE_USE ? 0 : err->code;
+	*nonce = all.nonce;
+	/* A rank that looks sees when these change; how later steps would fare it does not see. */
+	k->l2_hidden = rc != KEDGE_E_STATE && rc != KEDGE_E_MISSING;
+	return rc;
 }
 
 int kedge__l2_meet(kedge_t *k)
@@ -387,7 +387,7 @@ int kedge__l2_meet(kedge_t *k)
 
 /* ------------------------------------------------------------------ later */
 
-/* On this rank it looks different now, or may be different without looking so. */
+/* This rank sees something else there now, or cannot see whether it has changed. */
 static bool has_changed(kedge_t *k)
 {
 	struct kedge__store_id id;
@@ -403,7 +403,7 @@ void kedge__l2_look_again(kedge_t *k)
 	if (!kedge__l2_wanted(k) || k->level[KEDGE__L2].on)
 		return;
 	changed = has_changed(k);
-	if (kedge__agree(&k->front, KEDGE__STEP_LEVEL, 4, 0, &changed, NULL) || !changed)
+	if (kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_AGAIN, 0, &changed, NULL) || !changed)
 		return;
 	kedge__followups_settle(k); /* the flusher looks at the level */
 	if (kedge__l2_meet(k))
@@ -425,7 +425,7 @@ int kedge__l2_check(const kedge_t *k, struct kedge__error *err)
 		return err->code;
 	if (sight == KEDGE__SIGHT_DAMAGED || (sight == KEDGE__SIGHT_STORE && kedge__store_id_equal(&id, &own)))
 		return 0;
-	return kedge__error_set(err, KEDGE_E_MISSING, 0, "L2 is not there any more: at %s there is %s%s", k->set.l2,
-				sight == KEDGE__SIGHT_STORE ? "another store, " : "",
+	return kedge__error_set(err, KEDGE_E_MISSING, 0, "L2 is gone: at %s there is now %s%s; mount it again",
+				k->set.l2, sight == KEDGE__SIGHT_STORE ? "another store, " : "",
 				sight == KEDGE__SIGHT_STORE ? id_text(&id).at : kedge__sight_text(sight));
 }

@@ -1,239 +1,253 @@
 /*
- * How the ranks of a job meet at open: each learns whether all have the settings on which common steps depend, and
- * which ranks share its directory on L1. Equal store ids do not prove that: a directory may be the copy of another one.
- * So of each directory one rank writes a probe there, and ranks with the same id look for it. The lowest rank whose
- * probe is seen leads.
+ * How the ranks of a job meet at open: whether all have the settings on which their common steps depend, and which rank
+ * leads which directory on L1. Equal store ids do not prove that two ranks share a directory, because it may be a copy.
+ * So rank 0 draws a number, and every rank tries to create a probe of that number in its directory: whoever succeeds
+ * leads there, and the others find its rank in the probe. Rank 0 is the first to try, and leads its directory.
  */
 #include "job/handle.h"
 
 #include <errno.h>
 #include <sys/random.h>
 
-#define NOBODY UINT64_MAX
-
-/* What a rank tells in every round. */
-struct hello {
-	struct kedge__say say;
-	struct kedge__store_id id;
-	struct kedge__dir_place place;
-	uint64_t settings; /* what must be the same for the ranks to take the same steps */
-	uint64_t nonce;    /* of its probe */
-	uint64_t wrote;    /* its probe is there since this round */
-	uint64_t leader;   /* of its directory; NOBODY: not known yet */
-};
-
 bool kedge__l2_wanted(const kedge_t *k)
 {
 	return k->set.l2 && k->set.l2[0] != '\0';
-}
-
-static uint64_t settings_sum(const kedge_t *k)
-{
-	uint64_t all[] = {kedge__l2_wanted(k),      (uint64_t)k->set.l2_every, (uint64_t)k->set.l2_interval,
-			  (uint64_t)k->set.capture, k->set.keep > 0,           (uint64_t)k->set.l2_keep,
-			  (uint64_t)k->set.coalesce};
-
-	return kedge__checksum(all, sizeof(all));
-}
-
-static int settings_check(const kedge_t *k, const struct hello *all, struct kedge__error *err)
-{
-	int own = k->group.rank;
-
-	for (int r = 0; r < k->group.size; r++) {
-		if (all[r].settings != all[own].settings)
-			return kedge__error_set(
-			    err, KEDGE_E_GROUP, 0,
-			    "ranks %d and %d differ in l2, l2_every, l2_interval, coalesce, capture, keep or l2_keep",
-			    r, own);
-	}
-	return 0;
 }
 
 int kedge__nonce_draw(uint64_t *nonce, struct kedge__error *err)
 {
 	if (getrandom(nonce, sizeof(*nonce), 0) == (ssize_t)sizeof(*nonce))
 		return 0;
-	return kedge__error_set(err, KEDGE_E_IO, errno, "no random bytes to tell directories apart");
+	return kedge__error_set(err, KEDGE_E_IO, errno,
+				"cannot get random bytes for the probe by which ranks find out who shares a directory");
 }
 
-static int hello_make(kedge_t *k, struct hello *own, struct kedge__error *err)
-{
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
-	int rc = kedge__nonce_draw(&own->nonce, err);
+/* ------------------------------------------------------------------ settings */
 
-	if (!rc)
-		rc = kedge__catalog_place(cat, &own->place, err);
-	own->id = kedge__catalog_store_id(cat);
-	own->settings = settings_sum(k);
-	own->leader = NOBODY;
-	return rc;
+struct common_setting {
+	const char *name;
+	uint64_t value;
+};
+
+static void settings_list(const kedge_t *k, struct common_setting out[KEDGE__MEET_SETTINGS])
+{
+	const struct common_setting all[KEDGE__MEET_SETTINGS] = {
+	    {"l2 (set, or not)", kedge__l2_wanted(k)},     {"l2_every", (uint64_t)k->set.l2_every},
+	    {"l2_interval", (uint64_t)k->set.l2_interval}, {"coalesce", (uint64_t)k->set.coalesce},
+	    {"capture", (uint64_t)k->set.capture},         {"keep (0, or not)", k->set.keep > 0},
+	    {"l2_keep", (uint64_t)k->set.l2_keep},
+	};
+
+	memcpy(out, all, sizeof(all));
 }
 
-/* All ranks' in *ALL, until the next message. RC is how this rank fared; on failure, all fail. */
-static int hello_gather(kedge_t *k, uint64_t round, const struct hello *own, int rc, const struct hello **all,
-			struct kedge__error *err)
+static int settings_check(const struct kedge__meet_msg *met, const struct common_setting *names,
+			  struct kedge__error *err)
 {
-	void *slot, *gathered;
-	int met = kedge__channel_begin(&k->front, sizeof(*own), &slot, rc ? NULL : err);
+	for (size_t i = 0; i < KEDGE__MEET_SETTINGS; i++) {
+		int between[2];
 
-	if (met)
-		return rc ? rc : met;
-	if (!rc)
-		memcpy(slot, own, sizeof(*own));
-	kedge__say_set(slot, KEDGE__STEP_OPEN, round, rc, err);
-	met = kedge__channel_gather(&k->front, sizeof(*own), &gathered, rc ? NULL : err);
-	if (!met)
-		met = kedge__say_judge(&k->front, gathered, sizeof(*own), rc ? NULL : err);
-	*all = gathered;
-	return rc ? rc : met;
-}
-
-static bool same_place(const struct hello *a, const struct hello *b)
-{
-	return kedge__store_id_equal(&a->id, &b->id) && memcmp(&a->place, &b->place, sizeof(a->place)) == 0;
-}
-
-/* The lowest of those that still look for their leader and that the kernel says are in one place. */
-static bool writes_probe(const kedge_t *k, const struct hello *all)
-{
-	const struct hello *own = &all[k->group.rank];
-
-	for (int r = 0; r < k->group.rank; r++) {
-		if (all[r].leader == NOBODY && same_place(&all[r], own))
-			return false;
+		if (!kedge__msg_same_is(&met->settings[i], between))
+			return kedge__error_set(err, KEDGE_E_GROUP, 0,
+						"ranks %d and %d have different settings of %s: give all ranks the "
+						"same value",
+						between[0], between[1], names[i].name);
 	}
-	return own->leader == NOBODY;
+	return 0;
 }
 
-static int leader_look(kedge_t *k, const struct hello *all, uint64_t round, struct hello *own, struct kedge__error *err)
-{
-	int rc = 0;
+/* ------------------------------------------------------------------ probes */
 
-	for (int r = 0; r < k->group.size && own->leader == NOBODY && !rc; r++) {
-		bool seen = r == k->group.rank;
+struct claim { /* of this rank to its directory */
+	uint64_t nonce;
+	bool leads;
+	uint64_t leader;
+};
 
-		if (all[r].wrote != round || !kedge__store_id_equal(&all[r].id, &own->id))
-			continue;
-		if (!seen)
-			rc = kedge__probe_look(k->level[KEDGE__L1].write, all[r].nonce, &seen, err);
-		if (!rc && seen)
-			own->leader = (uint64_t)r;
-	}
-	return rc;
-}
-
-static void leaders_settle(kedge_t *k, const struct hello *all)
-{
-	struct kedge__job_level *l1 = &k->level[KEDGE__L1];
-	const struct hello *own = &all[k->group.rank];
-	int copy_of = -1;
-
-	l1->leads = own->leader == (uint64_t)k->group.rank;
-	l1->whole = true;
-	l1->leader = (int)own->leader;
-	k->l1_shared = false;
-	for (int r = 0; r < k->group.size; r++) {
-		l1->whole = l1->whole && all[r].leader == own->leader;
-		k->l1_shared = k->l1_shared || all[r].leader != (uint64_t)r;
-		if (copy_of < 0 && all[r].leader != own->leader && kedge__store_id_equal(&all[r].id, &own->id))
-			copy_of = r;
-	}
-	if (l1->leads && copy_of >= 0 && copy_of < k->group.rank)
-		kedge__log(KEDGE_LOG_NOTICE,
-			   "%s: the L1 of rank %d (%s) has the id of rank %d's, but is another directory: a copy",
-			   k->name, k->group.rank, k->set.l1, copy_of);
-}
-
-static bool all_led(const kedge_t *k, const struct hello *all)
-{
-	for (int r = 0; r < k->group.size; r++) {
-		if (all[r].leader == NOBODY)
-			return false;
-	}
-	return true;
-}
-
-/* Usually one round; more only where the kernels of copied machines tell of one place and there are two. */
-static int sharing_prove(kedge_t *k, struct hello *own, const struct hello *all, struct kedge__error *err)
+/* The pin keeps others from sweeping the probe. Nobody but the leader holds one when the leader comes to sweep. */
+static int claim_try(kedge_t *k, struct claim *c, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
-	uint64_t round = 0;
-	bool pinned = false;
+	int rc = kedge__catalog_pin(cat, err);
+
+	if (rc)
+		return rc;
+	rc = kedge__probe_claim(cat, c->nonce, (uint32_t)k->group.rank, &c->leads, err);
+	if (!c->leads)
+		kedge__catalog_unpin(cat);
+	return rc;
+}
+
+/* All probes are written and closed. */
+static int leader_find(const kedge_t *k, struct claim *c, struct kedge__error *err)
+{
+	uint32_t leader = (uint32_t)k->group.rank;
+	bool seen = true;
 	int rc = 0;
 
-	while (!rc && !all_led(k, all)) {
-		round++;
-		if (writes_probe(k, all)) {
-			rc = kedge__catalog_pin(cat, err);
-			pinned = !rc;
-			if (!rc)
-				rc = kedge__probe_write(cat, own->nonce, err);
-			own->wrote = rc ? 0 : round;
-		}
-		rc = hello_gather(k, 2 * round, own, rc, &all, err);
-		if (rc)
-			break;
-		rc = leader_look(k, all, round, own, err);
-		rc = hello_gather(k, 2 * round + 1, own, rc, &all, err);
+	if (!c->leads)
+		rc = kedge__probe_read(k->level[KEDGE__L1].write, c->nonce, &seen, &leader, err);
+	if (!rc && (!seen || leader >= (uint32_t)k->group.size))
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0,
+				      "the probe by which ranks find out who shares %s was removed or changed: make "
+				      "sure that nothing else changes files there, and try again",
+				      k->set.l1);
+	c->leader = leader;
+	return rc;
+}
+
+static void claim_end(kedge_t *k, struct claim *c)
+{
+	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+
+	if (!c->leads)
+		return;
+	kedge__probe_remove(cat, c->nonce);
+	kedge__catalog_unpin(cat);
+}
+
+/* ------------------------------------------------------------------ the exchanges */
+
+/* Rank 0's number and id, and everybody's settings. Rank 0 claims its directory before others know the number. */
+static int greet(kedge_t *k, struct claim *c, union kedge__msg *msg, int rc, struct kedge__error *err)
+{
+	struct common_setting settings[KEDGE__MEET_SETTINGS];
+
+	memset(msg, 0, sizeof(*msg));
+	settings_list(k, settings);
+	for (size_t i = 0; i < KEDGE__MEET_SETTINGS; i++)
+		kedge__msg_same_set(&msg->meet.settings[i], k->group.rank, settings[i].value);
+	if (!rc && k->group.rank == 0) {
+		rc = kedge__nonce_draw(&c->nonce, err);
+		if (!rc)
+			rc = claim_try(k, c, err);
+		msg->meet.nonce = c->nonce;
+		msg->meet.id = kedge__catalog_store_id(k->level[KEDGE__L1].write);
 	}
+	rc = kedge__exchange(&k->front, KEDGE__STEP_MEET, 0, rc, msg, err);
 	if (!rc)
-		leaders_settle(k, all);
-	if (own->wrote)
-		kedge__probe_remove(cat, own->nonce);
-	if (pinned)
-		kedge__catalog_unpin(cat);
+		rc = settings_check(&msg->meet, settings, err);
+	if (!rc)
+		c->nonce = msg->meet.nonce;
+	return rc;
+}
+
+static int leaders_agree(kedge_t *k, const struct claim *c, int rc, union kedge__msg *msg, struct kedge__error *err)
+{
+	struct kedge__job_level *l1 = &k->level[KEDGE__L1];
+	int between[2];
+
+	memset(msg, 0, sizeof(*msg));
+	kedge__msg_same_set(&msg->meet.leader, k->group.rank, c->leader);
+	msg->meet.followers = !c->leads;
+	rc = kedge__exchange(&k->front, KEDGE__STEP_MEET, 2, rc, msg, err);
+	if (rc)
+		return rc;
+	l1->leads = c->leads;
+	l1->leader = (int)c->leader;
+	l1->whole = kedge__msg_same_is(&msg->meet.leader, between);
+	k->l1_shared = msg->meet.followers;
+	return 0;
+}
+
+static void copy_notice(const kedge_t *k, const struct kedge__store_id *first)
+{
+	struct kedge__store_id own = kedge__catalog_store_id(k->level[KEDGE__L1].write);
+
+	if (k->level[KEDGE__L1].leads && k->group.rank != 0 && kedge__store_id_equal(&own, first))
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "%s: the L1 of rank %d (%s) has the same store id as rank 0's, but is another directory: "
+			   "one is a copy of the other; each is used as a store by itself",
+			   k->name, k->group.rank, k->set.l1);
+}
+
+static int meet(kedge_t *k, struct claim *c, int rc, struct kedge__error *err)
+{
+	struct kedge__store_id first;
+	union kedge__msg msg;
+
+	rc = greet(k, c, &msg, rc, err);
+	if (rc)
+		return rc;
+	first = msg.meet.id;
+	if (k->group.rank != 0)
+		rc = claim_try(k, c, err);
+	rc = kedge__agree(&k->front, KEDGE__STEP_MEET, 1, rc, NULL, err);
+	if (rc)
+		return rc;
+	rc = leaders_agree(k, c, leader_find(k, c, err), &msg, err);
+	if (!rc)
+		copy_notice(k, &first);
 	return rc;
 }
 
 int kedge__meet(kedge_t *k, int rc, struct kedge__error *err)
 {
-	const struct hello *all;
-	struct hello own = {.leader = 0};
+	struct claim c = {.leads = false};
 
 	if (k->group.size == 1) {
 		k->level[KEDGE__L1].leads = k->level[KEDGE__L1].whole = true;
 		return rc;
 	}
-	if (!rc)
-		rc = hello_make(k, &own, err);
-	rc = hello_gather(k, 0, &own, rc, &all, err);
-	if (!rc)
-		rc = settings_check(k, all, err);
-	return rc ? rc : sharing_prove(k, &own, all, err);
+	rc = meet(k, &c, rc, err);
+	claim_end(k, &c);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ before there is a handle */
 
-#define BYTES_HERE 65536 /* ranks whose answers fit on the stack */
+#define RANKS_HERE 16384 /* whose answers fit on the stack */
+#define NOBODY     INT32_MAX
+
+static void lowest(void *acc, const void *other)
+{
+	int32_t a, b;
+
+	memcpy(&a, acc, sizeof(a));
+	memcpy(&b, other, sizeof(b));
+	a = KEDGE__MIN(a, b);
+	memcpy(acc, &a, sizeof(a));
+}
+
+static int lowest_of_all(const struct kedge_group *group, int32_t *rank, struct kedge__error *err)
+{
+	int32_t here[RANKS_HERE], *all = here;
+	int failed;
+
+	if (group->reduce && group->gather) {
+		failed = group->reduce(group->ctx, rank, sizeof(*rank), lowest);
+	} else {
+		if (group->size > RANKS_HERE)
+			all = kedge__malloc((size_t)group->size * sizeof(*all));
+		if (!all)
+			return kedge__error_nomem(err);
+		failed = group->allgather(group->ctx, rank, sizeof(*rank), all);
+		for (int r = 0; r < group->size && !failed; r++)
+			lowest(rank, &all[r]);
+		if (all != here)
+			kedge__free(all);
+	}
+	if (!failed)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_GROUP, 0,
+				"rank %d cannot reach the other ranks: the group's transport failed", group->rank);
+}
 
 /*
- * A rank without memory for a handle, or with wrong arguments, must not be waited for: one byte of every rank says
- * whether it goes on. Only in groups of more ranks than fit here does that need memory.
+ * A rank without memory for a handle, or with wrong arguments, must not be waited for: every rank says whether it goes
+ * on. That needs memory only in groups of many ranks that cannot reduce.
  */
 int kedge__meet_ready(const struct kedge_group *group, bool ready, struct kedge__error *err)
 {
-	char here[BYTES_HERE], mine = ready, *all = here;
-	size_t size = group ? (size_t)group->size : 1;
-	int rc = 0, missing = -1;
+	int32_t missing;
+	int rc;
 
-	if (size == 1)
+	if (!group || group->size == 1)
 		return 0;
-	if (size > sizeof(here))
-		all = kedge__malloc(size);
-	if (!all)
-		return kedge__error_nomem(err);
-	if (group->allgather(group->ctx, &mine, 1, all) != 0)
+	missing = ready ? NOBODY : group->rank;
+	rc = lowest_of_all(group, &missing, err);
+	if (!rc && missing != NOBODY && ready)
 		rc = kedge__error_set(err, KEDGE_E_GROUP, 0,
-				      "rank %d cannot reach the other ranks: the allgather failed", group->rank);
-	for (size_t r = 0; r < size && !rc && missing < 0; r++) {
-		if (!all[r])
-			missing = (int)r;
-	}
-	if (missing >= 0 && ready)
-		rc = kedge__error_set(err, KEDGE_E_GROUP, 0,
-				      "rank %d has no memory, or was called with wrong arguments", missing);
-	if (all != here)
-		kedge__free(all);
+				      "rank %d has no memory for a handle, or called with wrong arguments", missing);
 	return rc;
 }

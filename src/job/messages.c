@@ -2,10 +2,9 @@
 
 static const struct {
 	const char *name, *call;
-} steps[KEDGE__STEP_COUNT] = {
-    {"none", "nothing"},
+} steps[KEDGE__STEP_COUNT] = {{"none", "nothing"},
 #define STEP_ROW(name, call, decides) {#name, call},
-    KEDGE__STEPS(STEP_ROW)
+			      KEDGE__STEPS(STEP_ROW)
 #undef STEP_ROW
 };
 
@@ -73,9 +72,41 @@ static void run_fold(struct kedge__run_head *acc, const struct kedge__run_head *
 
 static void meet_fold(struct kedge__meet_msg *acc, const struct kedge__meet_msg *other)
 {
-	same_fold(&acc->settings, &other->settings);
+	for (size_t i = 0; i < KEDGE__COUNT(acc->settings); i++)
+		same_fold(&acc->settings[i], &other->settings[i]);
 	same_fold(&acc->leader, &other->leader);
-	same_fold(&acc->led, &other->led);
+	acc->followers |= other->followers;
+}
+
+static const struct kedge__level_witness *lower_witness(const struct kedge__level_witness *a,
+							const struct kedge__level_witness *b)
+{
+	return lower(a->rank, b->rank) == a->rank ? a : b;
+}
+
+/* Of the lowest rank's id in both, and of the lowest rank that has another one. */
+static void ids_fold(struct kedge__level_msg *acc, const struct kedge__level_msg *other)
+{
+	bool first = lower_witness(&acc->known, &other->known) == &acc->known;
+	const struct kedge__level_msg *low = first ? acc : other, *high = first ? other : acc;
+	struct kedge__level_witness known = low->known;
+	bool same = high->known.rank < 0 || memcmp(&known.id, &high->known.id, sizeof(known.id)) == 0;
+
+	acc->other = *lower_witness(&low->other, same ? &high->other : &high->known);
+	acc->known = known;
+}
+
+static void level_fold(struct kedge__level_msg *acc, const struct kedge__level_msg *other)
+{
+	acc->refuse |= other->refuse;
+	if (other->bad >= 0 && lower(acc->bad, other->bad) != acc->bad) {
+		acc->bad = other->bad;
+		acc->code = other->code;
+		memcpy(acc->text, other->text, sizeof(acc->text));
+	}
+	acc->with = *lower_witness(&acc->with, &other->with);
+	acc->without = *lower_witness(&acc->without, &other->without);
+	ids_fold(acc, other);
 }
 
 static void begin_fold(struct kedge__begin_msg *acc, const struct kedge__begin_msg *other)
@@ -125,6 +156,9 @@ static void body_fold(union kedge__msg *acc, const union kedge__msg *other)
 	switch ((enum kedge__step)acc->head.step) {
 	case KEDGE__STEP_MEET:
 		meet_fold(&acc->meet, &other->meet);
+		break;
+	case KEDGE__STEP_LEVEL:
+		level_fold(&acc->level, &other->level);
 		break;
 	case KEDGE__STEP_BEGIN:
 		begin_fold(&acc->begin, &other->begin);
@@ -193,4 +227,6 @@ void kedge__msg_fold(void *acc, const void *other)
 	if (!is_odd(&a->head, &b->head))
 		body_fold(a, b);
 	head_fold(&a->head, &b->head);
+	if (a->head.odd >= 0) /* which bodies met depends on the order, and none of them counts */
+		memset((char *)a + sizeof(a->head), 0, sizeof(*a) - sizeof(a->head));
 }

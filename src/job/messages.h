@@ -10,6 +10,7 @@
 #define KEDGE_JOB_MESSAGES_H
 
 #include "base/base.h"
+#include "format/format.h"
 
 #define KEDGE__MSG_BYTES   1024
 #define KEDGE__MSG_KEYS    32   /* versions that one message can name */
@@ -97,13 +98,15 @@ struct kedge__msg_same {
 	int32_t rank, other; /* of the lowest rank, and of the lowest that has another value; -1: none has */
 };
 
+#define KEDGE__MEET_SETTINGS 7 /* that have to be the same on all ranks; meet.c */
+
 struct kedge__meet_msg {
 	struct kedge__msg_head head;
-	struct kedge__msg_same settings; /* on which the steps of all depend */
-	struct kedge__msg_same leader;   /* of the rank's directory */
-	struct kedge__msg_same led;      /* 1: the rank leads its own directory */
-	uint64_t nonce;                  /* rank 0's, of the probes of this meeting */
-	struct kedge__digest id;         /* rank 0's: of its L1 */
+	struct kedge__msg_same settings[KEDGE__MEET_SETTINGS];
+	struct kedge__msg_same leader; /* of the rank's directory */
+	uint64_t followers;            /* some rank does not lead its directory: a union */
+	uint64_t nonce;                /* rank 0's, of the probes of this meeting */
+	struct kedge__store_id id;     /* rank 0's: of its L1 */
 };
 
 struct kedge__begin_msg {
@@ -159,9 +162,25 @@ struct kedge__flush_msg {
 	uint64_t refers;                /* some rank's segment needs the parent */
 };
 
+/* A rank and what it sees at the path of L2. */
+struct kedge__level_witness {
+	int32_t rank;   /* -1: there is none */
+	uint32_t sight; /* enum kedge__sight */
+	struct kedge__store_id id;
+	char host[64];
+};
+
 struct kedge__level_msg {
 	struct kedge__msg_head head;
-	char body[KEDGE__MSG_BYTES - sizeof(struct kedge__msg_head)];
+	uint64_t nonce;                      /* rank 0's, of its probe on L2 */
+	uint32_t refuse;                     /* some rank does not accept another L2 than that of its L1: a union */
+	int32_t bad;                         /* the lowest rank that cannot use what is there; -1: none */
+	int32_t code;                        /* its error, and what it says */
+	char text[412];
+	struct kedge__level_witness with;    /* the lowest rank that sees a store, */
+	struct kedge__level_witness without; /* and that sees none */
+	struct kedge__level_witness known;   /* the lowest rank that knows the store's id, */
+	struct kedge__level_witness other;   /* and that knows another id */
 };
 
 struct kedge__restart_msg {

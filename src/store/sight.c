@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 
 #define TIE_BYTES_LIMIT 8192
-#define PROBE_BYTES     16
+#define PROBE_BYTES     20
+#define PROBE_HEAD      16 /* before the rank */
 #define PROBE_START     "probe-"
 
 static const char probe_magic[8] = {'K', 'E', 'D', 'G', 'E', 'P', 'R', 'B'};
@@ -100,86 +101,90 @@ enum kedge__sight kedge__store_look(const char *store, struct kedge__store_id *i
 
 /* ------------------------------------------------------------------ one directory or two */
 
-/* 0 where it cannot be read: then only probes can tell. */
-static uint64_t boot_number(void)
-{
-	char boot[KEDGE__HOLDER_BOOT];
-
-	kedge__boot_read(boot);
-	return boot[0] ? kedge__checksum(boot, strlen(boot)) : 0;
-}
-
-int kedge__catalog_place(const struct kedge__catalog *cat, struct kedge__dir_place *place, struct kedge__error *err)
-{
-	struct stat st;
-
-	if (stat(cat->dir, &st) != 0)
-		return kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", cat->dir);
-	*place = (struct kedge__dir_place){boot_number(), (uint64_t)st.st_dev, (uint64_t)st.st_ino};
-	return 0;
-}
-
 static char *probe_path(const struct kedge__catalog *cat, uint64_t nonce)
 {
 	return kedge__asprintf("%s/" PROBE_START "%016" PRIx64, cat->dir, nonce);
 }
 
-static void probe_bytes(uint64_t nonce, uint8_t out[PROBE_BYTES])
+static void probe_bytes(uint64_t nonce, uint32_t rank, uint8_t out[PROBE_BYTES])
 {
 	memcpy(out, probe_magic, sizeof(probe_magic));
 	kedge__put64(out + 8, nonce);
+	kedge__put32(out + PROBE_HEAD, rank);
 }
 
-int kedge__probe_write(const struct kedge__catalog *cat, uint64_t nonce, struct kedge__error *err)
+static int probe_fill(const char *path, int fd, uint64_t nonce, uint32_t rank, struct kedge__error *err)
 {
-	char *path = probe_path(cat, nonce);
 	uint8_t raw[PROBE_BYTES];
+	int rc;
+
+	probe_bytes(nonce, rank, raw);
+	rc = kedge__fs_write(fd, raw, sizeof(raw), path, err);
+	kedge__fs_close(fd);
+	if (rc)
+		(void)kedge__fs_unlink(path, NULL);
+	return rc;
+}
+
+int kedge__probe_claim(const struct kedge__catalog *cat, uint64_t nonce, uint32_t rank, bool *made,
+		       struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	char *path = probe_path(cat, nonce);
 	int fd, rc;
 
+	*made = false;
 	if (!path)
 		return kedge__error_nomem(err);
-	probe_bytes(nonce, raw);
-	rc = kedge__fs_create(path, &fd, err);
-	if (!rc) {
-		rc = kedge__fs_write(fd, raw, sizeof(raw), path, err);
-		kedge__fs_close(fd);
-		if (rc)
-			(void)kedge__fs_unlink(path, NULL);
-	}
+	rc = kedge__fs_create(path, &fd, &problem);
+	if (rc && problem.sys_errno == EEXIST)
+		rc = 0;
+	else if (rc)
+		kedge__error_move(err, &problem);
+	else
+		*made = !(rc = probe_fill(path, fd, nonce, rank, err));
+	kedge__error_done(&problem);
 	kedge__free(path);
 	return rc;
 }
 
-/* *GOT bytes of the file are what a probe's are; -1: there is no file, or it is another one. */
-static int probe_read(const char *path, uint64_t nonce, int *got, struct kedge__error *err)
+/* *GOT bytes of the file are those of a probe; -1: there is no file, or it is another one. */
+static int probe_load(const char *path, uint64_t nonce, int *got, uint8_t out[PROBE_BYTES], struct kedge__error *err)
 {
-	uint8_t raw[PROBE_BYTES], *data;
+	uint8_t *data;
 	struct stat st;
 	size_t bytes;
 	int rc;
 
 	*got = -1;
-	if (lstat(path, &st) != 0 && errno != ENOENT)
-		return kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", path);
-	if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > PROBE_BYTES)
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT
+			   ? 0
+			   : kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", path);
+	if (!S_ISREG(st.st_mode) || st.st_size > PROBE_BYTES)
 		return 0;
 	rc = kedge__file_read(path, -1, PROBE_BYTES, &data, &bytes, err);
 	if (rc)
 		return rc;
-	probe_bytes(nonce, raw);
-	if (memcmp(data, raw, bytes) == 0)
+	probe_bytes(nonce, 0, out);
+	if (memcmp(data, out, KEDGE__MIN(bytes, (size_t)PROBE_HEAD)) == 0)
 		*got = (int)bytes;
+	memcpy(out, data, bytes);
 	kedge__free(data);
 	return 0;
 }
 
-int kedge__probe_look(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, struct kedge__error *err)
+int kedge__probe_read(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, uint32_t *rank,
+		      struct kedge__error *err)
 {
 	char *path = probe_path(cat, nonce);
-	int got, rc = path ? probe_read(path, nonce, &got, err) : kedge__error_nomem(err);
+	uint8_t raw[PROBE_BYTES];
+	int got, rc = path ? probe_load(path, nonce, &got, raw, err) : kedge__error_nomem(err);
 
-	if (!rc)
+	if (!rc) {
 		*seen = got == PROBE_BYTES;
+		*rank = *seen ? kedge__get32(raw + PROBE_HEAD) : 0;
+	}
 	kedge__free(path);
 	return rc;
 }
@@ -189,7 +194,7 @@ void kedge__probe_remove(const struct kedge__catalog *cat, uint64_t nonce)
 	char *path = probe_path(cat, nonce);
 
 	if (path)
-		(void)kedge__fs_unlink(path, NULL); /* else it is swept as what a crash left */
+		(void)kedge__fs_unlink(path, NULL); /* else it is swept like what a crash leaves */
 	kedge__free(path);
 }
 
@@ -198,6 +203,7 @@ bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name)
 {
 	size_t start = strlen(PROBE_START);
 	uint64_t nonce;
+	uint8_t raw[PROBE_BYTES];
 	int got = -1;
 	char *path;
 
@@ -206,7 +212,7 @@ bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name)
 		return false;
 	path = kedge__catalog_path(cat, name);
 	if (path)
-		(void)probe_read(path, nonce, &got, NULL);
+		(void)probe_load(path, nonce, &got, raw, NULL);
 	kedge__free(path);
 	return got >= 0;
 }

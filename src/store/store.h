@@ -119,16 +119,13 @@ enum kedge__sight kedge__store_look(const char *store, struct kedge__store_id *i
 const char *kedge__sight_text(enum kedge__sight sight); /* "an empty directory" */
 bool kedge__store_id_equal(const struct kedge__store_id *a, const struct kedge__store_id *b);
 
-/* Where the directory of the name is, as the kernel tells it: the same only for the same one, on one machine. */
-struct kedge__dir_place {
-	uint64_t boot, dev, ino;
-};
-int kedge__catalog_place(const struct kedge__catalog *cat, struct kedge__dir_place *place, struct kedge__error *err);
-
-/* Two paths lead to one directory if what is written by way of one is seen by way of the other. A probe's writer holds a pin
- * while it is there. */
-int kedge__probe_write(const struct kedge__catalog *cat, uint64_t nonce, struct kedge__error *err);
-int kedge__probe_look(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, struct kedge__error *err);
+/*
+ * Two paths lead to one directory if what is written by way of one is seen by way of the other. Of all that claim one nonce in
+ * one directory, exactly one makes the probe (*MADE), and removes it; it holds a pin as long as the probe is there. Once the
+ * maker's claim has returned, the others can read its rank; *SEEN false: there is no such probe.
+ */
+int kedge__probe_claim(const struct kedge__catalog *cat, uint64_t nonce, uint32_t rank, bool *made, struct kedge__error *err);
+int kedge__probe_read(const struct kedge__catalog *cat, uint64_t nonce, bool *seen, uint32_t *rank, struct kedge__error *err);
 void kedge__probe_remove(const struct kedge__catalog *cat, uint64_t nonce);
 
 /* Which store is the L2 of the job, as its L1, CAT, remembers. KEDGE_E_NOTFOUND: it had none. One kedge__tie_done(). */

@@ -108,14 +108,16 @@ static void test_probe_left_by_a_crash(void **state)
 {
 	struct place *p = *state;
 	struct plan plan = {2, ANY_THREAD, false, false, NULL};
-	static const char raw[16] = {'K', 'E', 'D', 'G', 'E', 'P', 'R', 'B', 0x0f}, other[16] = "others' numbers";
+	static const char raw[24] = {'K', 'E', 'D', 'G', 'E', 'P', 'R', 'B', 0x0f}, other[16] = "others' numbers";
 	static const struct {
 		const char *name, *data;
 		size_t bytes;
 		bool stays;
-	} files[] = {{"probe-000000000000000f", raw, 16, false},
+	} files[] = {{"probe-000000000000000f", raw, 20, false},
+		     {"probe-0000000000000f0f", raw, 9, false}, /* cut short in its number */
 		     {"probe-000000000000000e", raw, 16, true}, /* does not say what its name does */
 		     {"probe-000000000000000f.txt", raw, 16, true},
+		     {"probe-00000000000000ee", raw, 24, true}, /* too long */
 		     {"probe-00000000000000ff", raw, 5, false}, /* cut short */
 		     {"probe-00000000000000fe", raw, 0, false},
 		     {"probe-00000000000000fd", other, 16, true},
