@@ -66,6 +66,10 @@ static inline void rank_play(struct seat *front, struct seat *back, void *ctx)
 				       .ctx = &r.front};
 	if (all->plan.threading == ANY_THREAD_TWO_CHANNELS)
 		r.group.background = &r.back;
+	if ((r.size + (int)all->plan.threading) % 2) { /* some groups of each kind */
+		r.group.reduce = meet_reduce;
+		r.group.gather = meet_gather;
+	}
 	all->fn(&r);
 }
 

@@ -372,6 +372,7 @@ static void one_cannot_open(struct rank *r)
 	CHECK(strstr(kedge_last_error(NULL), r->rank == 2 ? "chunk" : "rank 2"));
 	r->more = r->rank == 2 ? other : NULL;
 	CHECK(open_rc(r, &k) == KEDGE_E_GROUP); /* settings that decide on common steps must be common */
+	CHECK(strstr(kedge_last_error(NULL), "ranks 0 and 2 have different settings of capture"));
 	r->more = NULL;
 	k = rank_open(r);
 	CHECK(kedge_close(k) == 0);

@@ -96,3 +96,40 @@ int meet(void *ctx, const void *send, size_t bytes, void *recv)
 	pthread_mutex_unlock(&m->lock);
 	return met ? 0 : -1;
 }
+
+/* Along a tree of processes every node would fold; here every rank folds all messages, each in another order. */
+int meet_reduce(void *ctx, void *inout, size_t bytes, void (*fold)(void *acc, const void *other))
+{
+	const struct seat *s = ctx;
+	struct meeting *m = s->meeting;
+	bool met;
+
+	if (bytes > MEETING_SLOT)
+		return -1;
+	pthread_mutex_lock(&m->lock);
+	memcpy(m->slots[s->rank], inout, bytes);
+	met = meeting_wait(m, bytes);
+	for (int i = 1; i < s->size && met; i++)
+		fold(inout, m->slots[(s->rank + i) % s->size]);
+	met = met && meeting_wait(m, bytes);
+	pthread_mutex_unlock(&m->lock);
+	return met ? 0 : -1;
+}
+
+int meet_gather(void *ctx, const void *send, size_t bytes, void *recv, int root)
+{
+	const struct seat *s = ctx;
+	struct meeting *m = s->meeting;
+	bool met;
+
+	if (bytes > MEETING_SLOT || (recv != NULL) != (s->rank == root))
+		return -1;
+	pthread_mutex_lock(&m->lock);
+	memcpy(m->slots[s->rank], send, bytes);
+	met = meeting_wait(m, bytes);
+	for (int i = 0; i < s->size && met && recv; i++)
+		memcpy((char *)recv + (size_t)i * bytes, m->slots[i], bytes);
+	met = met && meeting_wait(m, bytes);
+	pthread_mutex_unlock(&m->lock);
+	return met ? 0 : -1;
+}

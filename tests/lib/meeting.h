@@ -1,7 +1,7 @@
 /*
- * meeting: an allgather for ranks that are processes of one machine, or threads of one process. They meet in memory
- * that they share. A rank that waits for one that has left, or that sends another number of bytes, is told at once: the
- * allgather fails, for all, from then on.
+ * meeting: how ranks that are processes of one machine, or threads of one process, exchange messages. They meet in memory
+ * that they share. If a rank has left, or sends another number of bytes, the exchange fails at once for all ranks, and
+ * every later one does.
  */
 #ifndef KEDGE_TESTS_LIB_MEETING_H
 #define KEDGE_TESTS_LIB_MEETING_H
@@ -39,7 +39,9 @@ void meeting_free(struct meeting *m);
 /* A rank that will not come again. */
 void meeting_leave(struct meeting *m);
 
-/* The allgather of a struct kedge_group whose context is a struct seat. */
+/* The allgather, reduce and gather of a struct kedge_group whose context is a struct seat. */
 int meet(void *ctx, const void *send, size_t bytes, void *recv);
+int meet_reduce(void *ctx, void *inout, size_t bytes, void (*fold)(void *acc, const void *other));
+int meet_gather(void *ctx, const void *send, size_t bytes, void *recv, int root);
 
 #endif

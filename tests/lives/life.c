@@ -421,6 +421,7 @@ static void go(struct job *j, const char *where)
 static int open_job(struct job *j)
 {
 	static struct seat front, back;
+	struct kedge_group group;
 	struct walk *w = j->walk;
 	char level[FILES_PATH], l1[FILES_PATH + 8], l2[FILES_PATH + 8];
 	size_t n = 0, skip = j->life.relative ? strlen(w->dir) + 1 : 0;
@@ -438,15 +439,17 @@ static int open_job(struct job *j)
 		j->life.settings[n++] = l2;
 	if (w->ranks == 1)
 		return kedge_open("job", NULL, j->life.settings, &j->k);
-	return kedge_open_group(
-	    "job", NULL, j->life.settings,
-	    &(struct kedge_group){.rank = j->rank,
-				  .size = w->ranks,
-				  .any_thread = j->life.any_thread,
-				  .allgather = meet,
-				  .ctx = &front,
-				  .background = j->life.any_thread && j->life.background ? &back : NULL},
-	    &j->k);
+	group = (struct kedge_group){.rank = j->rank,
+				     .size = w->ranks,
+				     .any_thread = j->life.any_thread,
+				     .allgather = meet,
+				     .ctx = &front,
+				     .background = j->life.any_thread && j->life.background ? &back : NULL};
+	if (j->life.number % 2) {
+		group.reduce = meet_reduce;
+		group.gather = meet_gather;
+	}
+	return kedge_open_group("job", NULL, j->life.settings, &group, &j->k);
 }
 
 void live(struct walk *w, const struct life *life, int rank)
