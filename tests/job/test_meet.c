@@ -267,6 +267,8 @@ static void nothing_there_but_l2_is_away(struct rank *r)
 	kedge_t *k = open_l2(r);
 
 	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_MISSING);
+	CHECK(strstr(kedge_last_error(k), "rank 0 on ") && strstr(kedge_last_error(k), "sees a store, but rank 1 on "));
+	CHECK(strstr(kedge_last_error(k), "sees an empty directory; mount it on every node"));
 	CHECK(kedge_close(k) == 0);
 }
 
@@ -333,12 +335,77 @@ static void test_copied_l2(void **state)
 	ranks_run(p, plan, l2_not_used);
 }
 
+static const char *refusal; /* what all ranks have to be told */
+
+static void l2_refused(struct rank *r)
+{
+	kedge_t *k = open_l2(r);
+
+	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_MISSING);
+	CHECK(strstr(kedge_last_error(k), refusal));
+	CHECK(strstr(kedge_last_error(k), "mount that one, or, if it is gone for good, set l2_accept = yes"));
+	CHECK(strstr(kedge_last_error(k), r->p->l2));
+	CHECK(kedge_close(k) == 0);
+}
+
+/* One that does not accept another L2 suffices. */
+static void l2_accepted_by_some(struct rank *r)
+{
+	r->more = r->rank == 1 ? NULL : MORE("l2_accept=yes");
+	l2_refused(r);
+}
+
+static void l2_accepted_by_all(struct rank *r)
+{
+	kedge_t *k;
+
+	r->more = MORE("l2_accept=yes");
+	k = open_l2(r);
+	reach_l2(r, k, 3, 4);
+	CHECK(kedge_close(k) == 0);
+}
+
+/* Only rank 2 has an L1 that remembers its L2: that is enough, and all are told which rank it is. */
+static void test_l2_of_one_ranks_l1(void **state)
+{
+	struct place *p = *state;
+	struct plan plan = {RANKS, ANY_THREAD, true, true, NULL};
+	char path[400];
+
+	assert_int_equal(mkdir(p->l2, 0700), 0);
+	for (int i = 0; i < RANKS; i++)
+		l2_link(p, i, p->l2);
+	ranks_run(p, plan, l2_used);
+	for (int i = 0; i < 2; i++) {
+		own_path(p, p->l1, i, path, sizeof(path));
+		tree_remove(path);
+	}
+	tree_remove(p->l2);
+	assert_int_equal(mkdir(p->l2, 0700), 0);
+	refusal = "rank 2 on ";
+	ranks_run(p, plan, l2_refused);
+	ranks_run(p, plan, l2_accepted_by_some);
+	assert_int_equal(entries_of(p->l2), 2);
+	text_make(path, sizeof(path), "%s-3", p->l1); /* another job makes a store there */
+	{
+		struct place other = *p;
+		kedge_t *k;
+
+		text_make(other.l1, sizeof(other.l1), "%s", path);
+		k = job_open(&other, true, NULL);
+		assert_ok(k, kedge_close(k));
+	}
+	refusal = ", but the L1 of rank 2 on ";
+	ranks_run(p, plan, l2_refused);
+	ranks_run(p, plan, l2_accepted_by_all);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    JOB(test_copied_l1),         JOB(test_shared_and_copied_l1),       JOB(test_probe_left_by_a_crash),
 	    JOB(test_manifest_not_seen), JOB(test_l2_not_mounted_on_one_node), JOB(test_l2_of_every_node),
-	    JOB(test_copied_l2),
+	    JOB(test_copied_l2),         JOB(test_l2_of_one_ranks_l1),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
