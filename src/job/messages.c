@@ -214,19 +214,21 @@ static void head_fold(struct kedge__msg_head *acc, const struct kedge__msg_head 
 		odd_set(acc, other->odd, other->odd_step, other->odd_version);
 }
 
+/* A transport may have messages at any address. */
 void kedge__msg_fold(void *acc, const void *other)
 {
-	union kedge__msg *a = acc, swapped;
-	const union kedge__msg *b = other;
+	union kedge__msg pair[2], *low = &pair[0], *high = &pair[1];
 
-	if (b->head.rank < a->head.rank) {
-		swapped = *a;
-		*a = *b;
-		b = &swapped;
+	memcpy(&pair[0], acc, sizeof(*low));
+	memcpy(&pair[1], other, sizeof(*high));
+	if (high->head.rank < low->head.rank) {
+		low = &pair[1];
+		high = &pair[0];
 	}
-	if (!is_odd(&a->head, &b->head))
-		body_fold(a, b);
-	head_fold(&a->head, &b->head);
-	if (a->head.odd >= 0) /* which bodies met depends on the order, and none of them counts */
-		memset((char *)a + sizeof(a->head), 0, sizeof(*a) - sizeof(a->head));
+	if (!is_odd(&low->head, &high->head))
+		body_fold(low, high);
+	head_fold(&low->head, &high->head);
+	if (low->head.odd >= 0) /* which bodies met depends on the order, and none of them counts */
+		memset((char *)low + sizeof(low->head), 0, sizeof(*low) - sizeof(low->head));
+	memcpy(acc, low, sizeof(*low));
 }

@@ -465,6 +465,20 @@ static void test_cost_of_an_exchange(void **state)
 	}
 }
 
+static void test_at_any_address(void **state)
+{
+	char room[2][sizeof(union kedge__msg) + 1];
+	uint64_t draws = 3;
+
+	(void)state;
+	say_all(&draws, KEDGE__STEP_SEAL, CALM);
+	memcpy(room[0] + 1, &said[1], sizeof(said[1]));
+	memcpy(room[1] + 1, &said[0], sizeof(said[0]));
+	kedge__msg_fold(room[0] + 1, room[1] + 1);
+	kedge__msg_fold(&said[0], &said[1]);
+	assert_memory_equal(room[0] + 1, &said[0], sizeof(said[0]));
+}
+
 static void test_every_step_has_a_name(void **state)
 {
 	(void)state;
@@ -479,9 +493,9 @@ static void test_every_step_has_a_name(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_tree_gives_the_same),
-					   cmocka_unit_test(test_cost_of_an_exchange),
-					   cmocka_unit_test(test_every_step_has_a_name)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_any_tree_gives_the_same), cmocka_unit_test(test_cost_of_an_exchange),
+	    cmocka_unit_test(test_at_any_address), cmocka_unit_test(test_every_step_has_a_name)};
 
 	return cases_run(argc, argv, tests, room_make, room_free);
 }
