@@ -5,10 +5,6 @@
 int kedge__channel_init(struct kedge__channel *ch, const struct kedge_group *group, void *ctx, struct kedge__error *err)
 {
 	*ch = (struct kedge__channel){.group = group, .ctx = ctx};
-	ch->old_bytes = ((size_t)group->size + 1) * 1024;
-	ch->old_room = kedge__malloc(ch->old_bytes);
-	if (!ch->old_room)
-		return kedge__error_nomem(err);
 	if (group->size == 1 || (group->reduce && group->gather))
 		return 0;
 	ch->room = kedge__malloc((size_t)group->size * KEDGE__MSG_BYTES);
@@ -18,7 +14,6 @@ int kedge__channel_init(struct kedge__channel *ch, const struct kedge_group *gro
 void kedge__channel_done(struct kedge__channel *ch)
 {
 	kedge__free(ch->room);
-	kedge__free(ch->old_room);
 	*ch = (struct kedge__channel){0};
 }
 

@@ -15,8 +15,6 @@ struct kedge__channel {
 	void *ctx;  /* the group's, or its background one */
 	char *room; /* for a message of every rank; NULL: the group can reduce and gather by itself */
 	uint64_t exchanges, gathers; /* so far */
-	char *old_room;
-	size_t old_bytes;
 };
 
 /* GROUP outlives it. KEDGE_E_NOMEM: the others are left alone with it. */

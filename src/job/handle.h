@@ -16,7 +16,7 @@
 
 #include "capture/capture.h"
 #include "job/baseline.h"
-#include "job/group_old.h"
+#include "job/group.h"
 #include "job/job.h"
 #include "job/levels.h"
 #include "job/version.h"
