@@ -179,7 +179,7 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 static int level_agree(kedge_t *k, struct kedge__set_key key)
 {
 	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].api, key.version);
-	uint64_t flags = e && !e->problem.code && kedge__set_image(&e->set) == key.id ? 0 : FLAG_L2;
+	uint64_t flags = e && !e->problem.code && e->image == key.id ? 0 : FLAG_L2;
 
 	(void)kedge__agree(&k->front, KEDGE__STEP_RESTART, key.version, 0, &flags, NULL);
 	return flags & FLAG_L2 ? 2 : 1;

@@ -17,7 +17,7 @@ static bool is_on_l2(const kedge_t *k, uint64_t version)
 	const struct kedge__catalog_entry *b = kedge__catalog_find(k->level[KEDGE__L2].flush, version);
 
 	return a && b && !a->problem.code && !b->problem.code && a->set.ranks == b->set.ranks &&
-	       a->set.run.id == b->set.run.id && kedge__set_image(&a->set) == kedge__set_image(&b->set);
+	       a->set.run.id == b->set.run.id && a->image == b->image;
 }
 
 static int part_add(struct kedge__version *v, const struct kedge__flush_part *part, struct kedge__error *err)

@@ -286,7 +286,7 @@ static void l2_drop_missing(struct kedge__job_levels *s, const struct kedge__cat
 		const struct kedge__holding *v = &s->l2.list.at[i - 1];
 		const struct kedge__catalog_entry *e = kedge__catalog_find(cat, v->version);
 
-		if (v->version <= newest && (!e || e->problem.code || kedge__set_image(&e->set) != v->image))
+		if (v->version <= newest && (!e || e->problem.code || e->image != v->image))
 			kedge__holdings_remove(&s->l2, v->version);
 	}
 }
@@ -306,7 +306,7 @@ void kedge__levels_sync_l2(kedge_t *k)
 
 			if (!held || e->problem.code)
 				continue;
-			kedge__holding_of(&e->set, &v);
+			kedge__holding_of_entry(e, &v);
 			if (v.files != held->files || v.bytes != held->bytes)
 				(void)kedge__holdings_add(&s->l2, v, e->set.sources, e->set.source_count);
 		}

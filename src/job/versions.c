@@ -20,7 +20,7 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
 
 		if (e->version < limit && usable(e, ranks) && (!run || kedge__history_has(run, &e->set)))
-			keys[used++] = (struct kedge__set_key){e->version, kedge__set_image(&e->set)};
+			keys[used++] = (struct kedge__set_key){e->version, e->image};
 	}
 	*list = keys;
 	*count = used;
@@ -116,7 +116,7 @@ static const struct kedge__set *set_of(const struct kedge__catalog *cat, struct 
 {
 	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, key.version);
 
-	return e && !e->problem.code && kedge__set_image(&e->set) == key.id ? &e->set : NULL;
+	return e && !e->problem.code && e->image == key.id ? &e->set : NULL;
 }
 
 /* Levels that have the very set come first, the fastest of them first; the others may still have older versions. */

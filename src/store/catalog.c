@@ -46,6 +46,16 @@ uint64_t kedge__catalog_changes(const struct kedge__catalog *cat)
 	return cat->changes;
 }
 
+size_t kedge__catalog_problems(const struct kedge__catalog *cat)
+{
+	return cat->problems;
+}
+
+uint64_t kedge__catalog_digest(const struct kedge__catalog *cat)
+{
+	return cat->digest;
+}
+
 size_t kedge__catalog_count(const struct kedge__catalog *cat)
 {
 	return cat->entries.count;

@@ -177,18 +177,28 @@ uint64_t kedge__set_files(const struct kedge__set *set)
 	return id;
 }
 
-void kedge__holding_of(const struct kedge__set *set, struct kedge__holding *out)
+static void holding_fill(const struct kedge__set *set, uint64_t image, uint64_t files, struct kedge__holding *out)
 {
 	*out = (struct kedge__holding){
 	    .version = set->version,
-	    .image = kedge__set_image(set),
-	    .files = kedge__set_files(set),
+	    .image = image,
+	    .files = files,
 	    .run = set->run.id,
 	    .created_ns = set->created_ns,
 	    .merged = set->reducer == KEDGE__REDUCER_MERGED,
 	};
 	for (uint32_t r = 0; r < set->ranks; r++)
 		out->bytes = KEDGE__MAX(out->bytes, set->parts[r].file_bytes);
+}
+
+void kedge__holding_of(const struct kedge__set *set, struct kedge__holding *out)
+{
+	holding_fill(set, kedge__set_image(set), kedge__set_files(set), out);
+}
+
+void kedge__holding_of_entry(const struct kedge__catalog_entry *entry, struct kedge__holding *out)
+{
+	holding_fill(&entry->set, entry->image, entry->files, out);
 }
 
 int kedge__holdings_read(struct kedge__holdings *h, const struct kedge__catalog *cat, uint32_t ranks,
@@ -202,7 +212,7 @@ int kedge__holdings_read(struct kedge__holdings *h, const struct kedge__catalog 
 		if (e->problem.code || e->set.ranks != ranks || e->version < from ||
 		    (run && !kedge__history_has(run, &e->set)))
 			continue;
-		kedge__holding_of(&e->set, &v);
+		kedge__holding_of_entry(e, &v);
 		if (!kedge__holdings_add(h, v, e->set.sources, e->set.source_count)) {
 			kedge__holdings_clear(h);
 			return kedge__error_nomem(err);

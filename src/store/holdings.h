@@ -13,6 +13,7 @@
 #include "format/format.h"
 
 struct kedge__catalog;
+struct kedge__catalog_entry;
 
 struct kedge__holding {
 	uint64_t version;
@@ -50,6 +51,7 @@ bool kedge__holdings_mark(const struct kedge__holdings *h, uint64_t version, uin
 uint64_t kedge__set_image(const struct kedge__set *set);
 uint64_t kedge__set_files(const struct kedge__set *set);
 void kedge__holding_of(const struct kedge__set *set, struct kedge__holding *out);
+void kedge__holding_of_entry(const struct kedge__catalog_entry *entry, struct kedge__holding *out); /* that has no problem */
 
 /*
  * What CAT has for a job of RANKS ranks, of versions from FROM on that belong to RUN (NULL: of any run), that can be read.

@@ -48,6 +48,8 @@ struct kedge__catalog {
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
 	uint64_t changes;                 /* of the entries, so far */
+	size_t problems;                  /* entries that have one, */
+	uint64_t digest;                  /* and the sum of all others: kedge__catalog_digest() */
 	const struct kedge__set *head;    /* kedge__history_head() of this one, if HEAD_KNOWN */
 	bool head_known;
 	bool read_only;                   /* opened with KEDGE__CATALOG_READ: no index is made */

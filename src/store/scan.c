@@ -54,6 +54,28 @@ static bool entry_fits(const struct kedge__catalog_entry *entry, const struct ke
 	return !entry->problem.code && state_equal(&entry->file, state);
 }
 
+static void entry_describe(struct kedge__catalog_entry *entry)
+{
+	entry->image = kedge__set_image(&entry->set);
+	entry->files = kedge__set_files(&entry->set);
+}
+
+static uint64_t entry_digest(const struct kedge__catalog_entry *e)
+{
+	uint64_t mix[4] = {e->version, e->image, e->set.run.id, e->set.ranks};
+
+	return kedge__checksum(mix, sizeof(mix));
+}
+
+/* ENTRY comes to those of CAT, or is about to leave them. */
+static void entry_count(struct kedge__catalog *cat, const struct kedge__catalog_entry *entry, bool comes)
+{
+	if (entry->problem.code)
+		cat->problems += comes ? 1 : -(size_t)1;
+	else
+		cat->digest += comes ? entry_digest(entry) : -entry_digest(entry);
+}
+
 static int set_parse(const struct kedge__catalog *cat, uint64_t version, const void *data, size_t bytes,
 		     struct kedge__set *set, struct kedge__error *err)
 {
@@ -162,6 +184,8 @@ static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, stru
 		return kedge__error_nomem(err);
 	}
 	entry->read_at = cat->manifests_read;
+	if (rc == 1)
+		entry_describe(entry);
 	if (rc == 0) {
 		kedge__free(entry);
 		entry = NULL;
@@ -180,10 +204,12 @@ static struct kedge__catalog_entry *entry_of(const struct kedge__catalog *cat, c
 	entry->version = r->version;
 	entry->file = r->file;
 	entry->unswept = r->unswept;
-	if (set_parse(cat, r->version, r->manifest, (size_t)r->file.bytes, &entry->set, NULL) == 0)
-		return entry;
-	kedge__free(entry);
-	return NULL;
+	if (set_parse(cat, r->version, r->manifest, (size_t)r->file.bytes, &entry->set, NULL) != 0) {
+		kedge__free(entry);
+		return NULL;
+	}
+	entry_describe(entry);
+	return entry;
 }
 
 /* ------------------------------------------------------------------ one entry of the catalogue */
@@ -198,6 +224,7 @@ void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
 	if (cat->head == &at[i]->set)
 		cat->head_known = false;
 	cat->changes++;
+	entry_count(cat, at[i], false);
 	entry_free(at[i]);
 	memmove(at + i, at + i + 1, (cat->entries.count - i - 1) * sizeof(*at));
 	cat->entries.count--;
@@ -221,6 +248,7 @@ static int entry_set(struct kedge__catalog *cat, uint64_t version, struct kedge_
 	cat->entries.at[i] = entry;
 	cat->entries.count++;
 	cat->changes++;
+	entry_count(cat, entry, true);
 	kedge__history_note(cat, entry);
 	return 0;
 }
@@ -533,6 +561,18 @@ static void close_ranks(struct kedge__entry_list *list)
 	list->count = kept;
 }
 
+static void entries_replace(struct kedge__catalog *cat, const struct kedge__entry_list *fresh)
+{
+	free_others(&cat->entries, fresh);
+	cat->entries = *fresh;
+	cat->changes++;
+	cat->head_known = false;
+	cat->problems = 0;
+	cat->digest = 0;
+	for (size_t i = 0; i < fresh->count; i++)
+		entry_count(cat, fresh->at[i], true);
+}
+
 static int compare_notes(const void *a, const void *b)
 {
 	const struct kedge__index_record *x = a, *y = b;
@@ -583,10 +623,7 @@ static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
 	} else {
 		if (r->notes.count)
 			qsort(r->notes.at, r->notes.count, sizeof(*r->notes.at), compare_notes);
-		free_others(&cat->entries, &r->fresh);
-		cat->entries = r->fresh;
-		cat->changes++;
-		cat->head_known = false;
+		entries_replace(cat, &r->fresh);
 		kedge__index_finish(cat, &r->view, &r->notes, r->rebuild);
 	}
 	rescan_done(r);

@@ -76,12 +76,16 @@ struct kedge__catalog_entry {
 	uint64_t version;
 	struct kedge__set set;  /* valid if problem.code is 0 */
 	struct kedge__error problem;
+	uint64_t image, files;  /* kedge__set_image() and kedge__set_files() of SET */
 	struct kedge__file_state file; /* of the manifest that SET was read from */
 	uint64_t read_at;       /* kedge__catalog_manifests_read() when it was read from its file; 0: the index had it */
 	bool unswept;           /* its directory may hold segments that SET does not name */
 };
 
 uint64_t kedge__catalog_changes(const struct kedge__catalog *cat); /* how often its entries have changed so far */
+size_t kedge__catalog_problems(const struct kedge__catalog *cat);  /* entries with a problem */
+/* One number of all others: catalogues with the same versions, images, runs and numbers of ranks have the same. */
+uint64_t kedge__catalog_digest(const struct kedge__catalog *cat);
 size_t kedge__catalog_count(const struct kedge__catalog *cat);                                    /* ascending versions */
 const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i);
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version); /* NULL */

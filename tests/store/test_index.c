@@ -53,10 +53,11 @@ static char *set_path(const char *dir, uint64_t version)
 	return kedge__asprintf("%s/" NAME "/set-%020llu", dir, (unsigned long long)version);
 }
 
-/* What the catalogue has, in full. */
+/* What the catalogue has, in full, and what it says of it. */
 static char *text_of(const struct kedge__catalog *cat)
 {
-	char *text = kedge__strdup("");
+	char *text = kedge__asprintf("%zu, of which %zu cannot be read, digest %llx\n", kedge__catalog_count(cat),
+				     kedge__catalog_problems(cat), (unsigned long long)kedge__catalog_digest(cat));
 
 	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
@@ -65,6 +66,8 @@ static char *text_of(const struct kedge__catalog *cat)
 
 		if (!e->problem.code)
 			assert_ok(kedge__set_encode(&e->set, &bytes, err));
+		assert_true(e->problem.code ||
+			    (e->image == kedge__set_image(&e->set) && e->files == kedge__set_files(&e->set)));
 		longer = kedge__asprintf(
 		    "%s%llu: %d %llx\n", text, (unsigned long long)e->version, e->problem.code,
 		    (unsigned long long)kedge__checksum(bytes.at ? bytes.at : (uint8_t *)"", bytes.count));
