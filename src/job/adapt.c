@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { FLAG_NOW = 1, FLAG_L2 = 1 };
+enum { FLAG_NOW = 1 };
 
 #define SKIP_SHIFT 8
 
@@ -175,16 +175,6 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 		save(k, false, copied);
 }
 
-/* From L1 if every rank has the set there. */
-static int level_agree(kedge_t *k, struct kedge__set_key key)
-{
-	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].api, key.version);
-	uint64_t flags = e && !e->problem.code && e->image == key.id ? 0 : FLAG_L2;
-
-	(void)kedge__agree(&k->front, KEDGE__STEP_RESTART, key.version, 0, &flags, NULL);
-	return flags & FLAG_L2 ? 2 : 1;
-}
-
 static double version_age(const kedge_t *k, uint64_t version)
 {
 	uint64_t now = kedge__clock_wall_ns();
@@ -214,9 +204,8 @@ static uint64_t l2_bytes(const kedge_t *k, uint64_t version)
 	return bytes;
 }
 
-void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double seconds)
+void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, int level, double seconds)
 {
-	int level = level_agree(k, key);
 	bool failed = k->policy.unclean;
 
 	if (level == 2 && k->level[KEDGE__L2].api)

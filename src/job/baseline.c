@@ -272,51 +272,61 @@ void kedge__baseline_rollback(kedge_t *k, int rc)
 
 /* ------------------------------------------------------------------ after a restart */
 
-/* What is only on L2, or only intact there, cannot be referred to from L1. */
-static int keys_find(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__set_key **keys,
-		     size_t *n, struct kedge__error *err)
+/* Whether L1 can give the version back by itself, as far as is known. */
+static bool is_usable_on_l1(const kedge_t *k, struct kedge__set_key key)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
-	struct kedge__holdings held = {0};
-	size_t used = 0;
-	int rc = kedge__catalog_scan(cat, err);
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, key.version);
+	uint64_t *list, oldest;
+	size_t n;
 
-	if (!rc)
-		rc = kedge__holdings_read(&held, cat, (uint32_t)k->group.size, run, k->levels.trusted_from, err);
-	*keys = rc ? NULL : kedge__calloc(held.list.count + 1, sizeof(**keys));
-	if (!rc && !*keys)
-		rc = kedge__error_nomem(err);
-	for (size_t i = 0; i < held.list.count && !rc; i++) {
-		const struct kedge__holding *v = &held.list.at[i];
+	if (!e || e->problem.code || e->set.ranks != (uint32_t)k->group.size || e->image != key.id ||
+	    kedge__catalog_closure(cat, key.version, &list, &n, NULL))
+		return false;
+	oldest = list[0];
+	kedge__free(list);
+	return oldest >= k->levels.trusted_from;
+}
 
-		if (v->usable && v->version <= key.version)
-			(*keys)[used++] = (struct kedge__set_key){v->version, v->image};
+/* The version and the newest ones below it, ascending: from literals of those it is rebuilt what was known of duplicates. */
+static size_t keys_find(const kedge_t *k, struct kedge__set_key key, const struct kedge__run *run,
+			struct kedge__set_key keys[KEDGE__PRIME_VERSIONS + 1])
+{
+	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	size_t at = KEDGE__PRIME_VERSIONS + 1, n;
+
+	keys[--at] = key;
+	for (size_t i = kedge__catalog_below(cat, key.version); i && at; i--) {
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
+
+		if (!e->problem.code && e->set.ranks == (uint32_t)k->group.size && kedge__history_has(run, &e->set) &&
+		    e->version >= k->levels.trusted_from)
+			keys[--at] = (struct kedge__set_key){e->version, e->image};
 	}
-	kedge__holdings_done(&held);
-	*n = used && (*keys)[used - 1].version == key.version && (*keys)[used - 1].id == key.id ? used : 0;
-	return rc;
+	n = KEDGE__PRIME_VERSIONS + 1 - at;
+	memmove(keys, keys + at, n * sizeof(*keys));
+	return n;
 }
 
 static int restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err)
 {
 	struct kedge__baseline *b = &k->baseline;
-	struct kedge__set_key *keys = NULL;
+	struct kedge__set_key keys[KEDGE__PRIME_VERSIONS + 1];
 	bool loaded = false;
-	size_t n = 0;
 	int rc = kedge__baseline_make(k, err);
 
 	if (rc)
 		return rc;
 	forget(k);
 	b->primed = true;
-	rc = keys_find(k, key, run, &keys, &n, err);
-	if (!rc && n && kedge__reducer_options_of(b->reducer)->id != KEDGE__REDUCER_FULL) {
-		rc = kedge__prime_memory(k, keys, n, &loaded, err);
-		if (!rc)
-			b->at = key.version;
-		b->record_stale = b->record_stale || !loaded;
-	}
-	kedge__free(keys);
+	rc = kedge__catalog_scan(k->level[KEDGE__L1].write, err);
+	/* A version that only L2 has, or has intact, cannot be referred to from L1: the next one is self-contained. */
+	if (rc || !is_usable_on_l1(k, key) || kedge__reducer_options_of(b->reducer)->id == KEDGE__REDUCER_FULL)
+		return rc;
+	rc = kedge__prime_memory(k, keys, keys_find(k, key, run, keys), &loaded, err);
+	if (!rc)
+		b->at = key.version;
+	b->record_stale = b->record_stale || !loaded;
 	return rc;
 }
 

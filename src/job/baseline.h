@@ -40,6 +40,8 @@ void kedge__baseline_restarted(kedge_t *k, struct kedge__set_key key, const stru
 
 /* ------------------------------------------------------------------ prime.c, prime_stored.c: what a new process knows */
 
+#define KEDGE__PRIME_VERSIONS 8 /* below the newest one whose literals are read: what a restart takes must not grow with what is stored */
+
 /* The store's newest version, KEYS[n - 1], as the reducer's last, and literals of older ones. *LOADED: from the record file. */
 int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err);
 int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err);

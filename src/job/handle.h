@@ -234,9 +234,10 @@ void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
 /* ------------------------------------------------------------------ run.c */
 
 void kedge__job_run_done(struct kedge__job_run *run);
-/* The present run of all that the ranks can see on LEVELS. RC is how this rank fared so far. Collective. */
-int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, struct kedge__catalog *const *levels, size_t n, int rc, struct kedge__run *present,
-		       struct kedge__error *err);
+/* The present run of all that the ranks can see on LEVELS, by an exchange of MSG, a restart_msg in which the rest is the caller's. RC is how this
+ * rank fared so far. Collective. */
+int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, struct kedge__catalog *const *levels, size_t n, int rc, union kedge__msg *msg,
+		       struct kedge__run *present, struct kedge__error *err);
 int kedge__run_check(const kedge_t *k, uint64_t version, struct kedge__error *err); /* KEDGE_E_STATE: it may not be taken */
 bool kedge__run_due(const kedge_t *k, uint64_t version);                           /* a run begins with it */
 /* If a run begins with VERSION: as this rank would have it, with what the others have to know; and, after BEGIN, as all have it. *CHANGED:
@@ -329,6 +330,6 @@ void kedge__adapt_save(kedge_t *k, bool closed);             /* only logs */
 void kedge__adapt_taken(kedge_t *k, double blocked, double dirty);
 /* Rank 0: questions after the checkpoint in progress that need no answer, so that its write is not waited for. */
 uint64_t kedge__adapt_skip_ahead(const kedge_t *k);
-void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, double seconds); /* collective */
+void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, int level, double seconds); /* LEVEL: 1 or 2 */
 
 #endif

@@ -148,6 +148,7 @@ static void flush_fold(struct kedge__flush_msg *acc, const struct kedge__flush_m
 static void restart_fold(struct kedge__restart_msg *acc, const struct kedge__restart_msg *other)
 {
 	run_fold(&acc->run, &other->run);
+	same_fold(&acc->held, &other->held);
 	acc->after = KEDGE__MAX(acc->after, other->after);
 }
 

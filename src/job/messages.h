@@ -188,7 +188,7 @@ struct kedge__restart_msg {
 	struct kedge__run_head run;
 	struct kedge__run_draw drawn; /* rank 0's */
 	uint64_t after;               /* a maximum */
-	double age;                   /* rank 0's */
+	struct kedge__msg_same held;  /* a digest of what the rank holds on both levels */
 };
 
 union kedge__msg {

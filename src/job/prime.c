@@ -56,17 +56,19 @@ static bool has_record(const kedge_t *k)
 static bool is_worth_keeping(const kedge_t *k)
 {
 	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
-	uint64_t bytes = kedge__reducer_save_bytes(k->baseline.reducer), stored = 0, newest = 0, rebuild;
+	uint64_t bytes = kedge__reducer_save_bytes(k->baseline.reducer), stored = 0, newest = 0, rebuild = 0;
+	size_t n = 0;
 
-	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
-		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+	for (size_t i = kedge__catalog_count(cat); i; i--) {
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
 
 		if (e->problem.code || e->set.ranks != (uint32_t)k->group.size)
 			continue;
-		newest = e->set.parts[k->group.rank].file_bytes;
-		stored += newest;
+		newest = n ? newest : e->set.parts[k->group.rank].raw_bytes;
+		stored += e->set.parts[k->group.rank].file_bytes;
+		rebuild = n++ < KEDGE__PRIME_VERSIONS ? stored : rebuild;
 	}
-	rebuild = KEDGE__MIN(stored, k->set.rebuild + newest);
+	rebuild = KEDGE__MIN(rebuild, k->set.rebuild) + newest;
 	return bytes <= KEDGE__MAX(stored / RECORD_SHARE, RECORD_SMALL) && bytes <= KEDGE__MAX(rebuild, RECORD_SMALL);
 }
 
@@ -245,7 +247,7 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 
 	if (!kedge__reducer_remembers(kedge__reducer_options_of(k->baseline.reducer)->id))
 		return 0;
-	while (first) {
+	while (first && n - first < KEDGE__PRIME_VERSIONS) {
 		bytes += kedge__catalog_find(cat, keys[first - 1].version)->set.parts[k->group.rank].literal_bytes;
 		if (bytes > k->set.rebuild)
 			break;

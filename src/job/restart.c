@@ -1,160 +1,22 @@
+/*
+ * A restart:
+ *
+ *  1. What is pending is finished, and nothing is written any more.
+ *  2. RESTART: which run is the present one, and whether all ranks hold the same versions (candidates.c).
+ *  3. Of the versions that all have, the newest, or the one that was asked for, is opened on every rank. RESTART_CHECK: all
+ *     can, and it fits what is protected.
+ *  4. It is read. RESTART_FILL: all have their bytes back. If a rank cannot, the next older version is tried from 3 on.
+ *  5. What follows it is settled: the run, what L1 can give back, the reducer's baseline.
+ *
+ * No memory is written before all ranks have come through 3.
+ */
+#include "job/candidates.h"
 #include "job/handle.h"
 
-enum { FLAG_UNUSABLE = 1 }; /* a rank cannot use the set: try an older one */
-
-/* ------------------------------------------------------------------ which sets there are */
-
-/* The newest set of another rank count, if it is newer than all that fit, is what the user means: say why it will not
- * do. */
-static int ranks_check(kedge_t *k, uint64_t version, const struct kedge__run *run, const struct kedge__set_key *keys,
-		       size_t n, struct kedge__error *err)
-{
-	uint64_t newest_fit = n ? keys[n - 1].version : 0;
-
-	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		const struct kedge__catalog *cat = k->level[l].api;
-
-		for (size_t i = k->level[l].api ? kedge__catalog_count(cat) : 0; i; i--) {
-			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
-			bool meant =
-			    version == KEDGE_NEWEST ? !n || e->version > newest_fit : !n && e->version == version;
-
-			if (!e->problem.code && e->set.ranks != (uint32_t)k->group.size && meant &&
-			    (!run || kedge__history_has(run, &e->set)))
-				return kedge__error_set(
-				    err, KEDGE_E_GROUP, 0, "version %llu of %s was saved by %u ranks; this job has %d",
-				    (unsigned long long)e->version, k->name, (unsigned)e->set.ranks, k->group.size);
-		}
-	}
-	return 0;
-}
-
-/* A manifest that cannot be read may stand for the newest version: it is passed over, but never silently. */
-static int problems_report(kedge_t *k, uint64_t version, bool any, struct kedge__error *err)
-{
-	int rc = 0;
-
-	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		const struct kedge__catalog *cat = k->level[l].api;
-
-		for (size_t i = k->level[l].api ? kedge__catalog_count(cat) : 0; i; i--) {
-			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
-
-			if (!e->problem.code || (version != KEDGE_NEWEST && e->version != version))
-				continue;
-			kedge__log(KEDGE_LOG_WARNING, "version %llu on L%d is passed over: %s",
-				   (unsigned long long)e->version, l + 1, kedge__error_text(&e->problem));
-			if (!any && !rc)
-				rc = kedge__error_set(err, e->problem.code, 0, "%s", kedge__error_text(&e->problem));
-		}
-	}
-	return rc;
-}
-
-static void keys_only(struct kedge__set_key *keys, size_t *n, uint64_t version)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < *n; i++) {
-		if (version == KEDGE_NEWEST || keys[i].version == version)
-			keys[kept++] = keys[i];
-	}
-	*n = kept;
-}
-
-/* What this rank has that belongs to RUN (NULL: of any run). */
-static int local_keys(kedge_t *k, uint64_t version, const struct kedge__run *run, struct kedge__set_key **keys,
-		      size_t *n, struct kedge__error *err)
-{
-	int rc = kedge__versions_all(k, run, keys, n, err);
-
-	if (rc)
-		return rc;
-	rc = ranks_check(k, version, run, *keys, *n, err);
-	if (!rc)
-		keys_only(*keys, n, version);
-	if (!rc)
-		rc = problems_report(k, version, *n > 0, err);
-	if (rc) {
-		kedge__free(*keys);
-		*keys = NULL;
-	}
-	return rc;
-}
-
-/* UNREAD: on some rank a level could not be looked at. What is not found may be there. */
-static int nothing_found(kedge_t *k, uint64_t version, size_t had, bool unread, struct kedge__error *err)
-{
-	if (had)
-		kedge__log(KEDGE_LOG_WARNING, "%s: rank %d has versions, but none that every rank has", k->name,
-			   k->group.rank);
-	if (unread)
-		return kedge__versions_unread(k, err);
-	if (version != KEDGE_NEWEST)
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is not complete on every rank",
-					(unsigned long long)version, k->name);
-	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no version of %s to restart from", k->name);
-}
-
-/* What all ranks have; *N may be 0. *UNREAD: a level could not be looked at on some rank. */
-static int keys_of_run(kedge_t *k, uint64_t version, const struct kedge__run *run, struct kedge__set_key **keys,
-		       size_t *n, size_t *had, uint64_t *unread, struct kedge__error *err)
-{
-	int rc = local_keys(k, version, run, keys, n, err);
-
-	*unread = k->level_unread;
-	rc = kedge__agree(&k->front, KEDGE__STEP_RESTART, version, rc, unread, err);
-	*had = *n;
-	if (!rc)
-		rc = kedge__common(&k->front, *keys, n, err);
-	if (rc) {
-		kedge__free(*keys);
-		*keys = NULL;
-	}
-	return rc;
-}
-
-static int present_find(kedge_t *k, uint64_t version, struct kedge__run *present, struct kedge__error *err)
-{
-	struct kedge__catalog *levels[KEDGE__LEVELS];
-	size_t n = 0;
-	int rc = kedge__versions_scan(k, err);
-
-	for (int l = 0; l < KEDGE__LEVELS; l++)
-		if (k->level[l].api)
-			levels[n++] = k->level[l].api;
-	return kedge__run_present(k, KEDGE__STEP_RESTART, version, levels, n, rc, present, err);
-}
-
-/* An abandoned version is found only by who asks for it by its number, and there is no other one of that number. */
-static int common_keys(kedge_t *k, uint64_t version, struct kedge__set_key **keys, size_t *n, struct kedge__error *err)
-{
-	struct kedge__run present = {0};
-	uint64_t unread = 0;
-	size_t had = 0;
-	int rc = present_find(k, version, &present, err);
-
-	if (rc)
-		return rc;
-	rc = keys_of_run(k, version, &present, keys, n, &had, &unread, err);
-	if (!rc && !*n && version != KEDGE_NEWEST) {
-		kedge__free(*keys);
-		rc = keys_of_run(k, version, NULL, keys, n, &had, &unread, err);
-		if (!rc && *n)
-			kedge__log(KEDGE_LOG_WARNING, "%s: version %llu belongs to a run that was abandoned", k->name,
-				   (unsigned long long)version);
-	}
-	kedge__run_done(&present);
-	if (!rc && !*n) {
-		rc = nothing_found(k, version, had, unread, err);
-		kedge__free(*keys);
-		*keys = NULL;
-	}
-	if (!rc && kedge__l2_wanted(k) && !k->level[KEDGE__L2].api && k->group.rank == 0)
-		kedge__log(KEDGE_LOG_WARNING, "%s: there may be newer versions on L2, which is not used: %s", k->name,
-			   kedge__error_text(&k->l2_refused));
-	return rc;
-}
+enum {
+	FLAG_UNUSABLE = 1, /* a rank cannot use the set: try an older one */
+	FLAG_L2 = 2,       /* a rank does not have it on L1 */
+};
 
 /* ------------------------------------------------------------------ one set */
 
@@ -238,14 +100,22 @@ static bool unusable(int rc)
 	       rc == KEDGE_E_NOTFOUND || rc == KEDGE_E_CODEC || rc == KEDGE_E_ACCESS;
 }
 
-/* *PASS: some rank cannot use this set, an older one may do. */
-static int judge(kedge_t *k, enum kedge__step step, uint64_t version, int rc, bool *pass, struct kedge__error *err)
+/* *PASS: some rank cannot use this set, an older one may do. FLAGS beside that become the union of all ranks'. */
+static int judge(kedge_t *k, enum kedge__step step, uint64_t version, int rc, uint64_t *flags, bool *pass,
+		 struct kedge__error *err)
 {
-	uint64_t flags = unusable(rc) ? FLAG_UNUSABLE : 0;
-
-	rc = kedge__agree(&k->front, step, version, rc, &flags, err);
-	*pass = rc && (flags & FLAG_UNUSABLE);
+	*flags |= unusable(rc) ? FLAG_UNUSABLE : 0;
+	rc = kedge__agree(&k->front, step, version, rc, flags, err);
+	*pass = rc && (*flags & FLAG_UNUSABLE);
 	return rc;
+}
+
+/* Whether this rank has the very set on L1. */
+static bool is_on_l1(const kedge_t *k, struct kedge__set_key key)
+{
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].api, key.version);
+
+	return e && !e->problem.code && e->image == key.id;
 }
 
 static int try_fill(kedge_t *k, struct kedge__lineage *l, const struct kedge__restore_target *targets, uint64_t version,
@@ -264,15 +134,16 @@ static int run_find(const kedge_t *k, struct kedge__set_key key, struct kedge__r
 		const struct kedge__catalog_entry *e =
 		    k->level[l].api ? kedge__catalog_find(k->level[l].api, key.version) : NULL;
 
-		if (e && !e->problem.code && kedge__set_image(&e->set) == key.id)
+		if (e && !e->problem.code && e->image == key.id)
 			return kedge__run_copy(&e->set.run, run, err);
 	}
 	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is gone", (unsigned long long)key.version,
 				k->name);
 }
 
-static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err)
+static int try_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass, struct kedge__error *err)
 {
+	uint64_t flags = is_on_l1(k, key) ? 0 : FLAG_L2;
 	struct kedge__restore_target *targets = NULL;
 	struct kedge__run run = {0};
 	struct kedge__lineage *l = NULL;
@@ -289,7 +160,8 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 		rc = kedge__files_create(k, kedge__lineage_top(l), err);
 	if (!rc)
 		rc = targets_make(k, kedge__lineage_top(l), &targets, err);
-	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, pass, err);
+	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, &flags, pass, err);
+	*level = flags & FLAG_L2 ? 2 : 1;
 	if (!rc) {
 		unprotected_report(k, kedge__lineage_top(l));
 		rc = try_fill(k, l, targets, key.version, err);
@@ -297,7 +169,7 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 			rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
 		if (!rc)
 			rc = kedge__files_keep(k, err);
-		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
+		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, &flags, pass, err);
 	}
 	if (!rc) {
 		kedge__levels_trust_from(k, kedge__lineage_needs_others(l) ? key.version + 1 : 0);
@@ -315,17 +187,19 @@ static int try_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct ked
 }
 
 /* Every byte, but none into memory. */
-static int check_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err)
+static int check_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass, struct kedge__error *err)
 {
+	uint64_t flags = 0;
 	struct kedge__job_progress p = {k, "verify", key.version, 0};
 	struct kedge__lineage *l = NULL;
 	int rc = kedge__versions_open(k, key, &l, err);
 
-	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, pass, err);
+	*level = 0;
+	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, &flags, pass, err);
 	if (!rc) {
 		rc = kedge__restore_check(l, k->pool, kedge__job_settings_io(&k->set), kedge__state_progress_total, &p,
 					  err);
-		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, pass, err);
+		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, &flags, pass, err);
 	}
 	kedge__lineage_close(l);
 	return rc;
@@ -333,42 +207,36 @@ static int check_set(kedge_t *k, struct kedge__set_key key, bool *pass, struct k
 
 /* ------------------------------------------------------------------ newest first */
 
-typedef int set_try(kedge_t *k, struct kedge__set_key key, bool *pass, struct kedge__error *err);
+typedef int set_try(kedge_t *k, struct kedge__set_key key, int *level, bool *pass, struct kedge__error *err);
 
-static int try_all(kedge_t *k, set_try *try, const struct kedge__set_key *keys, size_t n, struct kedge__set_key *got,
+/* *LEVEL: that GOT came from. */
+static int try_all(kedge_t *k, set_try *try, struct kedge__candidates *c, struct kedge__set_key *got, int *level,
 		   struct kedge__error *err)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT;
+	struct kedge__set_key key;
 	bool pass = true;
 	int rc = KEDGE_E_INTERNAL, first_rc = 0;
 
-	/* Of equal versions the one that L1 has stands first; versions descend. */
-	while (n && pass) {
-		size_t start = n - 1, end = n;
-
-		while (start && keys[start - 1].version == keys[end - 1].version)
-			start--;
-		n = start;
-		for (; start < end && pass; start++) {
-			rc = try(k, keys[start], &pass, err);
-			if (!rc) {
-				*got = keys[start];
-				kedge__error_done(&first);
-				return 0;
-			}
-			if (!pass)
-				break;
-			for (int l = 0; l < KEDGE__LEVELS; l++)
-				kedge__trust_clear(k->trust[l]);
-			kedge__log(KEDGE_LOG_WARNING, "%s: version %llu cannot be used: %s", k->name,
-				   (unsigned long long)keys[start].version, kedge__error_text(err));
-			if (!first_rc) {
-				first_rc = rc;
-				kedge__error_move(&first, err);
-			}
+	while (pass && kedge__candidates_next(c, &key)) {
+		rc = try(k, key, level, &pass, err);
+		if (!rc) {
+			*got = key;
+			kedge__error_done(&first);
+			return 0;
+		}
+		if (!pass)
+			break;
+		for (int l = 0; l < KEDGE__LEVELS; l++)
+			kedge__trust_clear(k->trust[l]);
+		kedge__log(KEDGE_LOG_WARNING, "%s: version %llu cannot be used: %s", k->name,
+			   (unsigned long long)key.version, kedge__error_text(err));
+		if (!first_rc) {
+			first_rc = rc;
+			kedge__error_move(&first, err);
 		}
 	}
-	if (pass && first_rc) { /* the newest one's cause tells most */
+	if (pass && first_rc) { /* the newest one's cause says most */
 		rc = first_rc;
 		kedge__error_move(err, &first);
 	}
@@ -378,30 +246,30 @@ static int try_all(kedge_t *k, set_try *try, const struct kedge__set_key *keys, 
 
 static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedge__error *err)
 {
-	struct kedge__set_key *keys = NULL, got = {0, 0};
+	struct kedge__candidates candidates;
+	struct kedge__set_key got = {0, 0};
 	bool pinned[KEDGE__LEVELS];
 	double started = k->clock();
-	size_t n = 0;
-	int rc;
+	int level = 1, rc;
 
 	kedge__seal_finish(k);
 	kedge__followups_settle(k);
 	kedge__l2_look_again(k);
 	kedge__track_reset(k);
 	kedge__versions_pin(k, pinned);
-	rc = common_keys(k, version, &keys, &n, err);
+	rc = kedge__candidates_find(k, version, KEDGE__NO_VERSION, &candidates, err);
 	if (!rc)
-		rc = try_all(k, try_set, keys, n, &got, err);
+		rc = try_all(k, try_set, &candidates, &got, &level, err);
 	if (!rc)
 		kedge__baseline_restarted(k, got, &k->run.from);
 	kedge__files_drop(k);
 	kedge__versions_unpin(k, pinned);
-	kedge__free(keys);
+	kedge__candidates_done(&candidates);
 	if (rc && rc != KEDGE_E_NOTFOUND)
 		k->run.refused = rc;
 	if (rc)
 		return rc;
-	kedge__adapt_restarted(k, got, k->clock() - started);
+	kedge__adapt_restarted(k, got, level, k->clock() - started);
 	if (k->group.rank == 0)
 		kedge__journal_write("restart %llu %llu", (unsigned long long)got.version,
 				     (unsigned long long)kedge__clock_wall_ns());
@@ -436,24 +304,20 @@ int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored)
 
 static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__error *err)
 {
-	struct kedge__set_key *keys = NULL, got = {0, 0};
+	struct kedge__candidates candidates;
+	struct kedge__set_key got = {0, 0};
 	bool pinned[KEDGE__LEVELS];
-	size_t n = 0;
-	int rc;
+	int level, rc;
 
 	kedge__seal_finish(k);
 	kedge__followups_settle(k);
 	kedge__l2_look_again(k);
 	kedge__versions_pin(k, pinned);
-	rc = common_keys(k, KEDGE_NEWEST, &keys, &n, err);
-	while (!rc && n && keys[n - 1].version > at_most)
-		n--;
-	if (!rc && !n)
-		rc = nothing_found(k, KEDGE_NEWEST, 0, k->level_unread, err);
+	rc = kedge__candidates_find(k, KEDGE_NEWEST, at_most, &candidates, err);
 	if (!rc)
-		rc = try_all(k, check_set, keys, n, &got, err);
+		rc = try_all(k, check_set, &candidates, &got, &level, err);
 	kedge__versions_unpin(k, pinned);
-	kedge__free(keys);
+	kedge__candidates_done(&candidates);
 	if (!rc)
 		*version = got.version;
 	return rc;

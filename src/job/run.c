@@ -79,16 +79,15 @@ static int head_take(kedge_t *k, const struct kedge__run_head *head, struct kedg
 }
 
 int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, struct kedge__catalog *const *levels,
-		       size_t n, int rc, struct kedge__run *present, struct kedge__error *err)
+		       size_t n, int rc, union kedge__msg *msg, struct kedge__run *present, struct kedge__error *err)
 {
-	union kedge__msg msg = {.restart = {.after = 0}};
 	struct kedge__run run = {0};
 
 	if (!rc)
-		rc = head_see(k, levels, n, &run, &msg.restart.run, err);
-	rc = kedge__exchange(&k->front, step, version, rc, &msg, err);
+		rc = head_see(k, levels, n, &run, &msg->restart.run, err);
+	rc = kedge__exchange(&k->front, step, version, rc, msg, err);
 	if (!rc)
-		rc = head_take(k, &msg.restart.run, &run, err);
+		rc = head_take(k, &msg->restart.run, &run, err);
 	if (rc)
 		kedge__run_done(&run);
 	else
@@ -336,14 +335,14 @@ void kedge__run_renew(kedge_t *k)
 
 int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut, struct kedge__error *err)
 {
-	union kedge__msg msg = {.restart = {.after = 0}};
+	union kedge__msg msg = {.restart = {.after = 0}}, first = msg;
 	struct kedge__catalog *levels[KEDGE__LEVELS];
 	struct kedge__run present = {0};
 	size_t n;
 	int rc;
 
 	n = levels_scan(k, levels, &rc, err);
-	rc = kedge__run_present(k, KEDGE__STEP_DISCARD, from, levels, n, rc, &present, err);
+	rc = kedge__run_present(k, KEDGE__STEP_DISCARD, from, levels, n, rc, &first, &present, err);
 	if (rc)
 		return rc;
 	rc = kedge__run_copy(base_find(k, &present), &cut->run, err);

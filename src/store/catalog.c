@@ -66,6 +66,11 @@ const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog
 	return cat->entries.at[i];
 }
 
+size_t kedge__catalog_below(const struct kedge__catalog *cat, uint64_t version)
+{
+	return kedge__catalog_index(cat, version);
+}
+
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version)
 {
 	size_t i = kedge__catalog_index(cat, version);

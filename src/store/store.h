@@ -88,6 +88,7 @@ size_t kedge__catalog_problems(const struct kedge__catalog *cat);  /* entries wi
 uint64_t kedge__catalog_digest(const struct kedge__catalog *cat);
 size_t kedge__catalog_count(const struct kedge__catalog *cat);                                    /* ascending versions */
 const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i);
+size_t kedge__catalog_below(const struct kedge__catalog *cat, uint64_t version); /* entries below VERSION: the first so many */
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version); /* NULL */
 
 /* ------------------------------------------------------------------ history.c: which versions belong to the present run */

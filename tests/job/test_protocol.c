@@ -161,7 +161,7 @@ static void body_draw(uint64_t *state, int rank, enum mood mood, union kedge__ms
 		msg->restart.run = run_draw(state, rank);
 		msg->restart.drawn = (struct kedge__run_draw){draw(state), draw(state)};
 		msg->restart.after = draw_below(state, 50);
-		msg->restart.age = (double)draw_below(state, 50);
+		msg->restart.held = same_draw(state, rank, 12);
 		break;
 	default:
 		break;
@@ -309,6 +309,7 @@ static void body_oracle(union kedge__msg *out)
 		break;
 	case KEDGE__STEP_RESTART:
 	case KEDGE__STEP_DISCARD:
+		SAME(out, restart.held);
 		run_oracle(offsetof(union kedge__msg, restart.run), &out->restart.run);
 		EACH(r) out->restart.after = KEDGE__MAX(out->restart.after, said[r].restart.after);
 		break;
