@@ -11,13 +11,18 @@ enum { FLAG_NOW = 1 };
 
 #define SKIP_SHIFT 8
 
+void kedge__advice_init(struct kedge__advice *a)
+{
+	*a = (struct kedge__advice){.clock = kedge__clock_seconds, .flushed = {.seconds = -1}};
+}
+
 int kedge__adapt_init(kedge_t *k, struct kedge__error *err)
 {
 	struct kedge__policy_config config;
 	int rc = kedge__job_settings_policy(&k->set, &config, err);
 
 	if (!rc)
-		kedge__policy_init(&k->policy, &config, k->clock());
+		kedge__policy_init(&k->advice.policy, &config, k->advice.clock());
 	return rc;
 }
 
@@ -25,7 +30,7 @@ int kedge__adapt_init(kedge_t *k, struct kedge__error *err)
 
 static char *policy_path(const kedge_t *k, int level, const char *suffix)
 {
-	return kedge__asprintf("%s/%s/record-policy%s", kedge__catalog_store(k->level[level].api), k->name, suffix);
+	return kedge__asprintf("%s/%s/record-policy%s", kedge__catalog_store(k->levels.at[level].api), k->name, suffix);
 }
 
 static int text_read(const char *path, char text[KEDGE__POLICY_FILE_MAX], struct kedge__error *err)
@@ -66,7 +71,7 @@ static bool load_from(kedge_t *k, int level)
 	if (found) {
 		rc = text_read(path, text, &err);
 		if (!rc)
-			rc = kedge__policy_parse(&k->policy, text, &err);
+			rc = kedge__policy_parse(&k->advice.policy, text, &err);
 	}
 	if (rc)
 		kedge__log(KEDGE_LOG_WARNING, "%s: costs are measured anew: %s", k->name, kedge__error_text(&err));
@@ -80,9 +85,9 @@ void kedge__adapt_load(kedge_t *k)
 {
 	if (k->group.rank != 0)
 		return;
-	if (!load_from(k, KEDGE__L1) && k->level[KEDGE__L2].on)
+	if (!load_from(k, KEDGE__L1) && k->levels.at[KEDGE__L2].on)
 		(void)load_from(k, KEDGE__L2);
-	k->policy.unclean = k->policy.unclean || relaunched();
+	k->advice.policy.unclean = k->advice.policy.unclean || relaunched();
 }
 
 static int text_write(const char *path, const char *tmp, const char *text, struct kedge__error *err)
@@ -120,12 +125,12 @@ static void save(kedge_t *k, bool closed, bool copied)
 {
 	char text[KEDGE__POLICY_FILE_MAX];
 
-	if (k->group.rank != 0 || !kedge__policy_known(&k->policy))
+	if (k->group.rank != 0 || !kedge__policy_known(&k->advice.policy))
 		return;
-	k->policy.kept = true;
-	kedge__policy_format(&k->policy, closed, text);
+	k->advice.policy.kept = true;
+	kedge__policy_format(&k->advice.policy, closed, text);
 	save_to(k, KEDGE__L1, text);
-	if (copied && k->level[KEDGE__L2].on)
+	if (copied && k->levels.at[KEDGE__L2].on)
 		save_to(k, KEDGE__L2, text);
 }
 
@@ -136,13 +141,34 @@ static bool flushes_take(kedge_t *k)
 {
 	struct kedge__l2_flush flushed;
 
-	pthread_mutex_lock(&k->state_lock);
-	flushed = k->flushed;
-	k->flushed.seconds = -1;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
+	flushed = k->advice.flushed;
+	k->advice.flushed.seconds = -1;
+	pthread_mutex_unlock(&k->state.lock);
 	if (flushed.seconds >= 0)
-		kedge__policy_flushed(&k->policy, &flushed);
+		kedge__policy_flushed(&k->advice.policy, &flushed);
 	return flushed.seconds >= 0;
+}
+
+void kedge__adapt_skip(kedge_t *k, uint64_t questions)
+{
+	k->advice.skip = questions;
+}
+
+void kedge__adapt_increment(kedge_t *k, const struct kedge_stats *stats)
+{
+	pthread_mutex_lock(&k->state.lock);
+	k->advice.increment[0] = stats->raw_bytes;
+	k->advice.increment[1] = stats->literal_bytes;
+	k->advice.increment[2] = stats->stored_bytes;
+	pthread_mutex_unlock(&k->state.lock);
+}
+
+void kedge__adapt_flushed(kedge_t *k, const struct kedge__l2_flush *flush)
+{
+	pthread_mutex_lock(&k->state.lock);
+	k->advice.flushed = *flush;
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 void kedge__adapt_save(kedge_t *k, bool closed)
@@ -155,11 +181,11 @@ static void increment_take(kedge_t *k)
 {
 	uint64_t bytes[3];
 
-	pthread_mutex_lock(&k->state_lock);
-	memcpy(bytes, k->increment, sizeof(bytes));
-	memset(k->increment, 0, sizeof(k->increment));
-	pthread_mutex_unlock(&k->state_lock);
-	kedge__policy_increment(&k->policy, bytes[0], bytes[1], bytes[2]);
+	pthread_mutex_lock(&k->state.lock);
+	memcpy(bytes, k->advice.increment, sizeof(bytes));
+	memset(k->advice.increment, 0, sizeof(k->advice.increment));
+	pthread_mutex_unlock(&k->state.lock);
+	kedge__policy_increment(&k->advice.policy, bytes[0], bytes[1], bytes[2]);
 }
 
 void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
@@ -167,11 +193,11 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 	bool copied = flushes_take(k);
 
 	increment_take(k);
-	if (kedge__policy_taken(&k->policy, k->clock(), blocked, dirty) && k->group.rank == 0)
-		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->policy.text);
-	else if (k->policy.text[0] && k->group.rank == 0)
-		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->policy.text);
-	if (kedge__policy_used(&k->policy) || !k->policy.kept)
+	if (kedge__policy_taken(&k->advice.policy, k->advice.clock(), blocked, dirty) && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->advice.policy.text);
+	else if (k->advice.policy.text[0] && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->advice.policy.text);
+	if (kedge__policy_used(&k->advice.policy) || !k->advice.policy.kept)
 		save(k, false, copied);
 }
 
@@ -181,7 +207,7 @@ static double version_age(const kedge_t *k, uint64_t version)
 
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		const struct kedge__catalog_entry *e =
-		    k->level[l].api ? kedge__catalog_find(k->level[l].api, version) : NULL;
+		    k->levels.at[l].api ? kedge__catalog_find(k->levels.at[l].api, version) : NULL;
 
 		if (e && !e->problem.code)
 			return now > e->set.created_ns ? (double)(now - e->set.created_ns) / 1e9 : 0;
@@ -192,7 +218,7 @@ static double version_age(const kedge_t *k, uint64_t version)
 /* What this rank had to look at, dead bytes included: as in the sums that use the rate. */
 static uint64_t l2_bytes(const kedge_t *k, uint64_t version)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L2].api;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L2].api;
 	uint64_t *list, bytes = 0;
 	size_t count;
 
@@ -206,14 +232,14 @@ static uint64_t l2_bytes(const kedge_t *k, uint64_t version)
 
 void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, int level, double seconds)
 {
-	bool failed = k->policy.unclean;
+	bool failed = k->advice.policy.unclean;
 
-	if (level == 2 && k->level[KEDGE__L2].api)
-		kedge__policy_read(&k->policy, seconds, l2_bytes(k, key.version));
+	if (level == 2 && k->levels.at[KEDGE__L2].api)
+		kedge__policy_read(&k->advice.policy, seconds, l2_bytes(k, key.version));
 
-	k->skip = 0;
-	kedge__policy_restarted(&k->policy, k->clock(), level, seconds, version_age(k, key.version));
-	if (failed && kedge__policy_known(&k->policy))
+	k->advice.skip = 0;
+	kedge__policy_restarted(&k->advice.policy, k->advice.clock(), level, seconds, version_age(k, key.version));
+	if (failed && kedge__policy_known(&k->advice.policy))
 		kedge__log(KEDGE_LOG_INFO, "%s: a failure was seen, its state came back from L%d", k->name, level);
 	save(k, false, true);
 }
@@ -222,7 +248,7 @@ void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, int level, do
 
 uint64_t kedge__adapt_skip_ahead(const kedge_t *k)
 {
-	struct kedge__policy after = k->policy;
+	struct kedge__policy after = k->advice.policy;
 
 	after.resumed = 0;
 	return kedge__policy_skip(&after, 0);
@@ -231,15 +257,15 @@ uint64_t kedge__adapt_skip_ahead(const kedge_t *k)
 /* Rank 0's answer, and for how many calls it holds. */
 static uint64_t answer(kedge_t *k)
 {
-	double now = k->clock();
+	double now = k->advice.clock();
 
 	if (k->group.rank != 0)
 		return 0;
 	if (flushes_take(k))
 		save(k, false, true);
-	if (kedge__policy_ask(&k->policy, now, kedge__policy_wants_dirty(&k->policy, now) ? kedge__track_count(k) : -1))
+	if (kedge__policy_ask(&k->advice.policy, now, kedge__policy_wants_dirty(&k->advice.policy, now) ? kedge__track_count(k) : -1))
 		return FLAG_NOW;
-	return k->group.size > 1 ? kedge__policy_skip(&k->policy, now) << SKIP_SHIFT : 0;
+	return k->group.size > 1 ? kedge__policy_skip(&k->advice.policy, now) << SKIP_SHIFT : 0;
 }
 
 static int should(kedge_t *k, int *now, struct kedge__error *err)
@@ -247,23 +273,23 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 	uint64_t flags;
 	int rc;
 
-	if (k->skip) {
-		k->skip--;
+	if (k->advice.skip) {
+		k->advice.skip--;
 		*now = 0;
 		return 0;
 	}
 	/* The writer speaks to the other ranks on the channel that is needed now. */
-	if (k->group.size > 1 && k->sealing.pending && k->front_alone)
+	if (k->group.size > 1 && k->sealing.pending && k->channels.front_alone)
 		kedge__seal_finish(k);
 	kedge__followups_progress(k);
 	flags = answer(k);
-	rc = kedge__agree(&k->front, KEDGE__STEP_SHOULD, 0, 0, &flags, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_SHOULD, 0, 0, &flags, err);
 	if (rc)
 		return rc;
-	k->skip = flags >> SKIP_SHIFT;
+	k->advice.skip = flags >> SKIP_SHIFT;
 	*now = flags & FLAG_NOW ? 1 : 0;
 	if (*now && k->group.rank == 0)
-		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name, k->policy.why);
+		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name, k->advice.policy.why);
 	return 0;
 }
 

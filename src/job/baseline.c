@@ -40,8 +40,8 @@ static uint64_t table_bytes(const kedge_t *k)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < kedge__region_table_count(k->regions); i++)
-		bytes += kedge__region_table_at(k->regions, i)->bytes;
+	for (size_t i = 0; i < kedge__region_table_count(k->regions.table); i++)
+		bytes += kedge__region_table_at(k->regions.table, i)->bytes;
 	return bytes;
 }
 
@@ -211,7 +211,7 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 
 static int sources_make(struct kedge__version *v, struct kedge__error *err)
 {
-	const struct kedge__catalog *cat = v->k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = v->k->levels.at[KEDGE__L1].write;
 	size_t n = v->reduction.source_count;
 
 	v->sources = kedge__calloc(n + 1, sizeof(*v->sources));
@@ -275,7 +275,7 @@ void kedge__baseline_rollback(kedge_t *k, int rc)
 /* Whether L1 can give the version back by itself, as far as is known. */
 static bool is_usable_on_l1(const kedge_t *k, struct kedge__set_key key)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, key.version);
 	uint64_t *list, oldest;
 	size_t n;
@@ -292,7 +292,7 @@ static bool is_usable_on_l1(const kedge_t *k, struct kedge__set_key key)
 static size_t keys_find(const kedge_t *k, struct kedge__set_key key, const struct kedge__run *run,
 			struct kedge__set_key keys[KEDGE__PRIME_VERSIONS + 1])
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	size_t at = KEDGE__PRIME_VERSIONS + 1, n;
 
 	keys[--at] = key;
@@ -319,7 +319,7 @@ static int restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__
 		return rc;
 	forget(k);
 	b->primed = true;
-	rc = kedge__catalog_scan(k->level[KEDGE__L1].write, err);
+	rc = kedge__catalog_scan(k->levels.at[KEDGE__L1].write, err);
 	/* A version that only L2 has, or has intact, cannot be referred to from L1: the next one is self-contained. */
 	if (rc || !is_usable_on_l1(k, key) || kedge__reducer_options_of(b->reducer)->id == KEDGE__REDUCER_FULL)
 		return rc;
@@ -335,7 +335,7 @@ void kedge__baseline_restarted(kedge_t *k, struct kedge__set_key key, const stru
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (!kedge__region_table_count(k->regions)) { /* memory does not hold the version: the store will tell */
+	if (!kedge__region_table_count(k->regions.table)) { /* memory does not hold the version: the store will tell */
 		forget(k);
 		k->baseline.primed = false;
 		return;

@@ -21,7 +21,7 @@ static bool fits(const struct kedge__candidates *c, const struct kedge__catalog_
 /* The next entry of level L that may be tried; NULL: there is none. It is not passed yet. */
 static const struct kedge__catalog_entry *peek(struct kedge__candidates *c, int l)
 {
-	const struct kedge__catalog *cat = c->k->level[l].api;
+	const struct kedge__catalog *cat = c->k->levels.at[l].api;
 
 	for (; c->left[l]; c->left[l]--) {
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, c->left[l] - 1);
@@ -60,7 +60,7 @@ static void walk_begin(struct kedge__candidates *c, const struct kedge__run *run
 {
 	c->run = run;
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		const struct kedge__catalog *cat = c->k->level[l].api;
+		const struct kedge__catalog *cat = c->k->levels.at[l].api;
 
 		c->left[l] = cat ? kedge__catalog_count(cat) : 0;
 		if (cat && c->version != KEDGE_NEWEST)
@@ -94,7 +94,7 @@ static int ranks_check(const struct kedge__candidates *c, const struct kedge__se
 	const kedge_t *k = c->k;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		const struct kedge__catalog *cat = k->level[l].api;
+		const struct kedge__catalog *cat = k->levels.at[l].api;
 
 		for (size_t i = cat ? kedge__catalog_count(cat) : 0; i; i--) {
 			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
@@ -118,7 +118,7 @@ static int problems_report(const struct kedge__candidates *c, bool any, struct k
 	int rc = 0;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		const struct kedge__catalog *cat = c->k->level[l].api;
+		const struct kedge__catalog *cat = c->k->levels.at[l].api;
 
 		for (size_t i = cat && kedge__catalog_problems(cat) ? kedge__catalog_count(cat) : 0; i; i--) {
 			const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
@@ -195,8 +195,8 @@ static int list_agree(struct kedge__candidates *c, const struct kedge__run *run,
 	c->listed = true;
 	if (!rc)
 		rc = list_make(c, err);
-	rc = kedge__agree(&k->front, KEDGE__STEP_RESTART, c->version, rc, NULL, err);
-	return rc ? rc : kedge__common(&k->front, c->list, &c->count, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_RESTART, c->version, rc, NULL, err);
+	return rc ? rc : kedge__common(&k->channels.front, c->list, &c->count, err);
 }
 
 /* ------------------------------------------------------------------ all of it */
@@ -246,7 +246,7 @@ static uint64_t held_digest(const kedge_t *k, uint64_t *flags)
 	uint64_t sum = 0;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		const struct kedge__catalog *cat = k->level[l].api;
+		const struct kedge__catalog *cat = k->levels.at[l].api;
 
 		if (!cat)
 			continue;
@@ -265,11 +265,11 @@ int kedge__candidates_find(kedge_t *k, uint64_t version, uint64_t at_most, struc
 	int between[2], rc = kedge__versions_scan(k, err);
 
 	*c = (struct kedge__candidates){.k = k, .version = version, .at_most = at_most};
-	msg.head.flags = k->level_unread ? FLAG_UNREAD : 0;
+	msg.head.flags = k->versions.unread ? FLAG_UNREAD : 0;
 	kedge__msg_same_set(&msg.restart.held, k->group.rank, held_digest(k, &msg.head.flags));
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		if (k->level[l].api)
-			levels[n++] = k->level[l].api;
+		if (k->levels.at[l].api)
+			levels[n++] = k->levels.at[l].api;
 	}
 	rc = kedge__run_present(k, KEDGE__STEP_RESTART, version, levels, n, rc, &msg, &c->present, err);
 	if (rc)
@@ -278,8 +278,8 @@ int kedge__candidates_find(kedge_t *k, uint64_t version, uint64_t at_most, struc
 		rc = find_same(c, err);
 	else
 		rc = find_listed(c, msg.head.flags & FLAG_UNREAD, err);
-	if (!rc && kedge__l2_wanted(k) && !k->level[KEDGE__L2].api && k->group.rank == 0)
+	if (!rc && kedge__l2_wanted(k) && !k->levels.at[KEDGE__L2].api && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_WARNING, "%s: there may be newer versions on L2, which is not used: %s", k->name,
-			   kedge__error_text(&k->l2_refused));
+			   kedge__error_text(&k->l2.refused));
 	return rc;
 }

@@ -23,7 +23,7 @@ enum {
 /* Scratch directories are cleared by others. What is gone is made again, and nothing that was there is referred to. */
 static int l1_renew(kedge_t *k, uint64_t *flags, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	bool gone = false;
 	int rc = kedge__catalog_present(cat, &gone, err);
 
@@ -53,9 +53,9 @@ static int prepare(struct kedge__version *v, uint64_t version, kedge_t *k, uint6
 	if (!rc)
 		rc = kedge__files_take(k, err);
 	if (!rc)
-		rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
+		rc = kedge__regions_assign(k, err);
 	if (!rc)
-		v->next_slot = k->next_slot;
+		v->next_slot = k->regions.next_slot;
 	return rc;
 }
 
@@ -80,7 +80,7 @@ static int referable_find(struct kedge__version *v, struct kedge__error *err)
 static int stand(struct kedge__version *v, struct kedge__begin_msg *msg, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	int rc = kedge__catalog_pin(k->level[KEDGE__L1].write, err);
+	int rc = kedge__catalog_pin(k->levels.at[KEDGE__L1].write, err);
 
 	v->pinned = !rc;
 	if (!rc)
@@ -96,13 +96,13 @@ static int stand(struct kedge__version *v, struct kedge__begin_msg *msg, struct 
 
 int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions);
+	size_t n = kedge__region_table_count(k->regions.table);
 	struct kedge__image_region *image = kedge__calloc(n + 1, sizeof(*image));
 
 	if (!image)
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < n; i++) {
-		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		image[i] = (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, r->data, r->bytes};
 	}
@@ -121,7 +121,7 @@ static int records_make(struct kedge__version *v, struct kedge__error *err)
 	if (!v->records)
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < n; i++) {
-		const struct kedge__region *r = kedge__region_table_at(v->k->regions, i);
+		const struct kedge__region *r = kedge__region_table_at(v->k->regions.table, i);
 		struct kedge__region_record *record = &v->records[i];
 
 		record->name = kedge__strdup(r->name);
@@ -159,7 +159,7 @@ static int image_describe(struct kedge__version *v, struct kedge__error *err)
 static int literals_copy(struct kedge__version *v, uint64_t *flags, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	int rc = kedge__snapshot_take(&k->reserve, k->pool, &v->reduction.literals, v->source, k->set.copy_memory, err);
+	int rc = kedge__snapshot_take(&k->image.reserve, k->pool, &v->reduction.literals, v->source, k->set.copy_memory, err);
 
 	if (!rc)
 		return kedge__image_release(v, err);
@@ -213,13 +213,13 @@ static int reconcile(struct kedge__version *v, const struct kedge__begin_msg *ms
 	if (changed) {
 		kedge__levels_forget(k);
 		rc = kedge__levels_refresh(k, v->version, err);
-		rc = kedge__agree(&k->front, KEDGE__STEP_CAPTURE, v->version, rc, NULL, err);
+		rc = kedge__agree(&k->channels.front, KEDGE__STEP_CAPTURE, v->version, rc, NULL, err);
 	}
 	if (!rc)
 		rc = kedge__levels_common(k, v->version, err);
 	if (!rc) {
 		rc = capture_again(v, flags, err);
-		rc = kedge__agree(&k->front, KEDGE__STEP_CAPTURE, v->version, rc, flags, err);
+		rc = kedge__agree(&k->channels.front, KEDGE__STEP_CAPTURE, v->version, rc, flags, err);
 	}
 	return rc;
 }
@@ -231,21 +231,22 @@ static int begin(kedge_t *k, struct kedge__version *v, uint64_t version, int rc,
 {
 	union kedge__msg msg = {.begin = *body};
 
-	msg.head.flags = *flags | (k->l1_doubted ? FLAG_RENEWED : 0);
+	msg.head.flags = *flags | (k->levels.doubted_here ? FLAG_RENEWED : 0);
 	if (k->group.rank == 0) {
 		msg.begin.skip = kedge__adapt_skip_ahead(k);
-		memcpy(msg.begin.why, k->policy.why, sizeof(msg.begin.why));
+		memcpy(msg.begin.why, k->advice.policy.why, sizeof(msg.begin.why));
 	}
 	kedge__msg_same_set(&msg.begin.held, k->group.rank, k->levels.l1.digest);
-	rc = kedge__exchange(&k->front, KEDGE__STEP_BEGIN, version, rc, &msg, err);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_BEGIN, version, rc, &msg, err);
 	*flags = msg.head.flags;
 	if (!rc)
 		rc = reconcile(v, &msg.begin, flags, err);
 	if (rc)
 		return rc;
-	k->l1_renewed = k->l1_renewed || (*flags & FLAG_RENEWED);
+	if (*flags & FLAG_RENEWED)
+		kedge__levels_renewed(k);
 	if (k->set.capture != KEDGE__CAPTURE_SYNC)
-		k->skip = msg.begin.skip;
+		kedge__adapt_skip(k, msg.begin.skip);
 	if (msg.begin.why[0]) {
 		v->set.why = kedge__strdup(msg.begin.why);
 		if (!v->set.why) /* agreed on when it is sealed */
@@ -287,7 +288,7 @@ static int take(kedge_t *k, uint64_t version, struct kedge__version *v, bool *ba
 int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
 	struct kedge__version *v;
-	double asked = k->clock(), dirty;
+	double asked = k->advice.clock(), dirty;
 	bool background = false;
 	int rc;
 
@@ -296,7 +297,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	kedge__l2_look_again(k);
 	if (kedge__run_due(k, version))
 		kedge__followups_settle(k); /* what is replaced may be on its way to L2 */
-	k->skip = 0;
+	kedge__adapt_skip(k, 0);
 	v = kedge__version_new(k, version);
 	rc = take(k, version, v, &background, err);
 	dirty = v ? v->dirty : -1;
@@ -308,7 +309,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 		rc = kedge__seal_now(v, err);
 	kedge__files_drop(k); /* what is pending has copies */
 	if (!rc)
-		kedge__adapt_taken(k, k->clock() - asked, dirty);
+		kedge__adapt_taken(k, k->advice.clock() - asked, dirty);
 	return rc;
 }
 

@@ -16,7 +16,7 @@ static void drop_oldest(kedge_t *k)
 
 static int lineage_of(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	struct kedge__job_fetched fresh = {.version = version};
 	int rc;
 

@@ -16,12 +16,12 @@
 static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 {
 	enum kedge_type type = f->lent ? f->type : KEDGE_BYTES;
-	int rc = kedge__region_table_put(k->regions, f->region, f->data, f->bytes / kedge_type_size(type), type, 0,
+	int rc = kedge__region_table_put(k->regions.table, f->region, f->data, f->bytes / kedge_type_size(type), type, 0,
 					 NULL, err);
 
 	f->listed = !rc;
 	if (f->listed)
-		kedge__region_table_find(k->regions, f->region)->file = &f->from;
+		kedge__region_table_find(k->regions.table, f->region)->file = &f->from;
 	return rc;
 }
 
@@ -165,7 +165,7 @@ void kedge__files_drop(kedge_t *k)
 		struct kedge__job_file *f = &k->files.at[i];
 
 		if (f->listed)
-			(void)kedge__region_table_remove(k->regions, f->region, NULL);
+			(void)kedge__region_table_remove(k->regions.table, f->region, NULL);
 		f->listed = false;
 		unmap(f);
 		if (!f->lent)
@@ -188,7 +188,7 @@ static void file_done(struct kedge__job_file *f)
 
 void kedge__files_free(kedge_t *k)
 {
-	if (k->regions)
+	if (k->regions.table)
 		kedge__files_drop(k);
 	for (size_t i = 0; i < k->files.count; i++)
 		file_done(&k->files.at[i]);

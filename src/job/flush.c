@@ -13,8 +13,8 @@
 /* L2 has the very set that L1 has. The same bytes of an abandoned run will be removed. */
 static bool is_on_l2(const kedge_t *k, uint64_t version)
 {
-	const struct kedge__catalog_entry *a = kedge__catalog_find(k->level[KEDGE__L1].flush, version);
-	const struct kedge__catalog_entry *b = kedge__catalog_find(k->level[KEDGE__L2].flush, version);
+	const struct kedge__catalog_entry *a = kedge__catalog_find(k->levels.at[KEDGE__L1].flush, version);
+	const struct kedge__catalog_entry *b = kedge__catalog_find(k->levels.at[KEDGE__L2].flush, version);
 
 	return a && b && !a->problem.code && !b->problem.code && a->set.ranks == b->set.ranks &&
 	       a->set.run.id == b->set.run.id && a->image == b->image;
@@ -28,7 +28,7 @@ static int part_add(struct kedge__version *v, const struct kedge__flush_part *pa
 		v->l2_bytes += part->part.file_bytes;
 		return 0;
 	}
-	(void)kedge__segment_discard(k->level[KEDGE__L2].flush, part->version, (uint32_t)k->group.rank,
+	(void)kedge__segment_discard(k->levels.at[KEDGE__L2].flush, part->version, (uint32_t)k->group.rank,
 				     part->part.generation, NULL);
 	return kedge__error_nomem(err);
 }
@@ -37,7 +37,7 @@ static int part_add(struct kedge__version *v, const struct kedge__flush_part *pa
 static int copy_lineage(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	struct kedge__catalog *from = k->level[KEDGE__L1].flush, *to = k->level[KEDGE__L2].flush;
+	struct kedge__catalog *from = k->levels.at[KEDGE__L1].flush, *to = k->levels.at[KEDGE__L2].flush;
 	struct kedge__job_progress p = {k, "flush", v->version, 0};
 	uint64_t *list;
 	size_t count;
@@ -75,7 +75,7 @@ static struct kedge__source_record image_of(const kedge_t *k, const struct kedge
 static int merge_batch(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	struct kedge__catalog *levels[] = {k->level[KEDGE__L1].flush, k->level[KEDGE__L2].flush};
+	struct kedge__catalog *levels[] = {k->levels.at[KEDGE__L1].flush, k->levels.at[KEDGE__L2].flush};
 	const struct kedge__catalog_entry *e = kedge__catalog_find(levels[0], v->version);
 	struct kedge__job_progress p = {k, "flush", v->version, e->set.parts[k->group.rank].raw_bytes};
 	struct kedge__flush_part part = {.version = v->version};
@@ -101,7 +101,7 @@ static void damage_note(kedge_t *k, int rc)
 {
 	if (rc != KEDGE_E_DAMAGED && rc != KEDGE_E_MISSING)
 		return;
-	kedge__trust_clear(k->trust[KEDGE__L1]);
+	kedge__trust_clear(k->levels.trust[KEDGE__L1]);
 	kedge__levels_doubt(k);
 }
 
@@ -117,7 +117,7 @@ static void parent_check(struct kedge__version *v)
 static int write_local(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].flush, v->version);
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->levels.at[KEDGE__L1].flush, v->version);
 	int rc;
 
 	if (!e || e->problem.code) {
@@ -134,9 +134,9 @@ static int write_local(struct kedge__version *v, struct kedge__error *err)
 void kedge__flush_local(struct kedge__version *v)
 {
 	kedge_t *k = v->k;
-	struct kedge__catalog *from = k->level[KEDGE__L1].flush, *to = k->level[KEDGE__L2].flush;
+	struct kedge__catalog *from = k->levels.at[KEDGE__L1].flush, *to = k->levels.at[KEDGE__L2].flush;
 
-	v->flush_began = k->clock();
+	v->flush_began = k->advice.clock();
 	v->rc = kedge__l2_check(k, &v->err);
 	if (!v->rc)
 		v->rc = kedge__catalog_pin(to, &v->err);
@@ -152,7 +152,7 @@ void kedge__flush_local(struct kedge__version *v)
 	if (!v->rc && kedge__catalog_count(to))
 		v->rc = kedge__catalog_refresh_lineage(
 		    to, kedge__catalog_at(to, kedge__catalog_count(to) - 1)->version, &v->err);
-	if (!v->rc && k->level[KEDGE__L2].leads)
+	if (!v->rc && k->levels.at[KEDGE__L2].leads)
 		kedge__levels_sync_l2(k);
 	if (!v->rc)
 		v->rc = write_local(v, &v->err);
@@ -173,7 +173,7 @@ static uint64_t written_digest(const struct kedge__version *v)
 
 static int agree_written(struct kedge__version *v, bool *refers)
 {
-	struct kedge__channel *ch = &v->k->back;
+	struct kedge__channel *ch = &v->k->channels.back;
 	union kedge__msg msg = {.flush = {.refers = v->l2_refers}};
 	int between[2], rc;
 
@@ -193,7 +193,7 @@ static int agree_written(struct kedge__version *v, bool *refers)
 static int set_publish(struct kedge__version *v, uint64_t version, bool refers, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].flush, version);
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->levels.at[KEDGE__L1].flush, version);
 	struct kedge__set set;
 	char *why = NULL;
 	int rc;
@@ -215,11 +215,11 @@ static int set_publish(struct kedge__version *v, uint64_t version, bool refers, 
 			return kedge__error_nomem(err);
 		set.why = why;
 	}
-	rc = kedge__set_publish(k->level[KEDGE__L2].flush, &set, err);
-	if (!rc && (v->l2.form != KEDGE__L2_COPY || kedge__trust_has(k->trust[KEDGE__L1], &e->set)))
-		kedge__trust_add(k->trust[KEDGE__L2], &set); /* what was merged was proved */
+	rc = kedge__set_publish(k->levels.at[KEDGE__L2].flush, &set, err);
+	if (!rc && (v->l2.form != KEDGE__L2_COPY || kedge__trust_has(k->levels.trust[KEDGE__L1], &e->set)))
+		kedge__trust_add(k->levels.trust[KEDGE__L2], &set); /* what was merged was proved */
 	if (!rc && version == v->version) /* those that it needs may be of older runs, which know of no later ones */
-		kedge__run_sweep(k, KEDGE__L2, k->level[KEDGE__L2].flush, &set.run,
+		kedge__run_sweep(k, KEDGE__L2, k->levels.at[KEDGE__L2].flush, &set.run,
 				 v->begins_run ? version : KEDGE__NO_VERSION);
 	kedge__free(why);
 	return rc;
@@ -235,13 +235,13 @@ static int publish_all(struct kedge__version *v, bool refers, uint64_t *publishe
 	for (size_t i = 0; i < v->parts.count && !met; i++) {
 		struct kedge__flush_part *part = &v->parts.at[i];
 
-		met = kedge__gather(&k->back, 0, &part->part, sizeof(part->part), v->gathered, rc ? NULL : &v->err);
-		if (!met && !rc && k->level[KEDGE__L2].leads) {
+		met = kedge__gather(&k->channels.back, 0, &part->part, sizeof(part->part), v->gathered, rc ? NULL : &v->err);
+		if (!met && !rc && k->levels.at[KEDGE__L2].leads) {
 			rc = set_publish(v, part->version, refers, &v->err);
 			*published += !rc;
 		}
 	}
-	rc = kedge__agree(&k->back, KEDGE__STEP_FLUSH_PUBLISH, v->version, rc ? rc : met, published, &v->err);
+	rc = kedge__agree(&k->channels.back, KEDGE__STEP_FLUSH_PUBLISH, v->version, rc ? rc : met, published, &v->err);
 	return rc;
 }
 
@@ -250,7 +250,7 @@ static int publish_all(struct kedge__version *v, bool refers, uint64_t *publishe
 static void discard_copies(struct kedge__version *v, size_t first)
 {
 	for (size_t i = first; i < v->parts.count; i++)
-		(void)kedge__segment_discard(v->k->level[KEDGE__L2].flush, v->parts.at[i].version,
+		(void)kedge__segment_discard(v->k->levels.at[KEDGE__L2].flush, v->parts.at[i].version,
 					     (uint32_t)v->k->group.rank, v->parts.at[i].part.generation, NULL);
 }
 
@@ -266,7 +266,7 @@ static void flush_failed(struct kedge__version *v, int rc, size_t published)
 static void flush_succeeded(struct kedge__version *v, bool refers)
 {
 	kedge_t *k = v->k;
-	struct kedge__l2_flush flush = {.seconds = k->clock() - v->flush_began,
+	struct kedge__l2_flush flush = {.seconds = k->advice.clock() - v->flush_began,
 					.bytes = v->l2_bytes,
 					.self_contained = v->l2.form == KEDGE__L2_COPY ? !v->set.source_count : !refers};
 
@@ -276,7 +276,7 @@ static void flush_succeeded(struct kedge__version *v, bool refers)
 	kedge__levels_reached_l2(v, refers);
 	if (!v->parts.count)
 		return;
-	kedge__state_flushed(k, &flush);
+	kedge__adapt_flushed(k, &flush);
 	kedge__l2_tie(k); /* L1 may have been made again since */
 }
 
@@ -294,7 +294,7 @@ void kedge__flush_publish(struct kedge__version *v)
 	else
 		flush_succeeded(v, refers);
 	if (v->l2_pinned)
-		kedge__catalog_unpin(k->level[KEDGE__L2].flush);
+		kedge__catalog_unpin(k->levels.at[KEDGE__L2].flush);
 	v->l2_pinned = false;
 	kedge__state_end(k, v->version, rc, &v->err);
 }

@@ -20,18 +20,18 @@ static struct kedge__version *queue_head(kedge_t *k)
 {
 	struct kedge__version *v;
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	v = k->followups.first;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 	return v;
 }
 
 static void queue_push(kedge_t *k, struct kedge__version *v)
 {
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	*k->followups.end = v;
 	k->followups.end = &v->next;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 /* The first of the queue, which is the caller's from now on. */
@@ -39,13 +39,13 @@ static struct kedge__version *queue_pop(kedge_t *k)
 {
 	struct kedge__version *v;
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	v = k->followups.first;
 	k->followups.first = v->next;
 	if (!k->followups.first)
 		k->followups.end = &k->followups.first;
 	v->next = NULL;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 	return v;
 }
 
@@ -66,10 +66,10 @@ static bool flush_waits(kedge_t *k)
 {
 	bool waits = false;
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	for (const struct kedge__version *v = k->followups.first; v; v = v->next)
 		waits = waits || v->l2.due;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 	return waits;
 }
 
@@ -77,9 +77,9 @@ static void trim(kedge_t *k)
 {
 	bool done = kedge__trim(k);
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	k->followups.untrimmed = !done;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 /* The end of a follow-up, on the flusher: V is not in the queue any more. */
@@ -99,10 +99,10 @@ static void followup_run(void *ctx)
 
 	if (v->l2.due)
 		kedge__flush_local(v);
-	if (!k->back_alone) {
-		pthread_mutex_lock(&k->state_lock);
+	if (!k->channels.back_alone) {
+		pthread_mutex_lock(&k->state.lock);
 		v->ready = true;
-		pthread_mutex_unlock(&k->state_lock);
+		pthread_mutex_unlock(&k->state.lock);
 		return;
 	}
 	if (v->l2.due)
@@ -119,7 +119,7 @@ static void submit(struct kedge__version *v, void (*fn)(void *ctx))
 /* Of those that need no agreement the flusher does all; the first that does is begun. */
 static void begin_head(kedge_t *k)
 {
-	struct kedge__version *v = k->back_alone ? NULL : queue_head(k);
+	struct kedge__version *v = k->channels.back_alone ? NULL : queue_head(k);
 
 	while (v && !v->begun && !v->l2.due) {
 		submit(queue_pop(k), trim_run);
@@ -142,7 +142,7 @@ void kedge__followups_add(struct kedge__version *v)
 		return;
 	}
 	queue_push(k, v);
-	if (k->back_alone)
+	if (k->channels.back_alone)
 		submit(v, followup_run);
 	else
 		begin_head(k);
@@ -154,10 +154,10 @@ static bool head_end(kedge_t *k)
 	struct kedge__version *v = queue_head(k);
 	uint64_t waiting;
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	waiting = !v->ready;
-	pthread_mutex_unlock(&k->state_lock);
-	if (kedge__agree(&k->front, KEDGE__STEP_FLUSH_READY, v->version, 0, &waiting, NULL) || waiting)
+	pthread_mutex_unlock(&k->state.lock);
+	if (kedge__agree(&k->channels.front, KEDGE__STEP_FLUSH_READY, v->version, 0, &waiting, NULL) || waiting)
 		return false;
 	kedge__flush_publish(v);
 	submit(queue_pop(k), trim_run);
@@ -167,7 +167,7 @@ static bool head_end(kedge_t *k)
 
 void kedge__followups_progress(kedge_t *k)
 {
-	if (k->back_alone)
+	if (k->channels.back_alone)
 		return;
 	while (queue_head(k) && head_end(k))
 		continue;
@@ -179,21 +179,21 @@ static void settle_trim(kedge_t *k)
 	uint64_t untrimmed;
 	bool here;
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	untrimmed = here = k->followups.untrimmed;
-	pthread_mutex_unlock(&k->state_lock);
-	if (kedge__agree(&k->front, KEDGE__STEP_TRIM, 0, 0, &untrimmed, NULL) || !untrimmed)
+	pthread_mutex_unlock(&k->state.lock);
+	if (kedge__agree(&k->channels.front, KEDGE__STEP_TRIM, 0, 0, &untrimmed, NULL) || !untrimmed)
 		return;
 	if (here)
 		trim(k);
-	(void)kedge__agree(&k->front, KEDGE__STEP_TRIM, 1, 0, NULL, NULL);
+	(void)kedge__agree(&k->channels.front, KEDGE__STEP_TRIM, 1, 0, NULL, NULL);
 }
 
 void kedge__followups_settle(kedge_t *k)
 {
 	if (!k->flusher)
 		return;
-	while (!k->back_alone && queue_head(k)) {
+	while (!k->channels.back_alone && queue_head(k)) {
 		kedge__worker_drain(k->flusher);
 		if (!head_end(k))
 			break; /* only when the ranks cannot reach each other: then nothing can be ended */

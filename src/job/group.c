@@ -17,6 +17,26 @@ void kedge__channel_done(struct kedge__channel *ch)
 	*ch = (struct kedge__channel){0};
 }
 
+int kedge__channels_init(struct kedge__channels *c, const struct kedge_group *group)
+{
+	bool by_itself = group->size == 1 || group->any_thread;
+	int rc;
+
+	c->front_alone = by_itself;
+	c->back_alone = group->size == 1 || (by_itself && group->background);
+	rc = kedge__channel_init(&c->front, group, group->ctx, NULL);
+	if (rc)
+		return rc;
+	return kedge__channel_init(&c->back, group, c->back_alone && group->background ? group->background : group->ctx,
+				   NULL);
+}
+
+void kedge__channels_done(struct kedge__channels *c)
+{
+	kedge__channel_done(&c->front);
+	kedge__channel_done(&c->back);
+}
+
 static int unreachable(const struct kedge__channel *ch, struct kedge__error *err)
 {
 	return kedge__error_set(err, KEDGE_E_GROUP, 0,

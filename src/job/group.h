@@ -17,6 +17,16 @@ struct kedge__channel {
 	uint64_t exchanges, gathers; /* so far */
 };
 
+struct kedge__channels {
+	struct kedge__channel front; /* for the calls of the application, and the writer */
+	struct kedge__channel back;  /* for the flusher */
+	bool front_alone, back_alone; /* the writer / the flusher may agree with the other ranks by itself */
+};
+
+/* GROUP outlives them. */
+int kedge__channels_init(struct kedge__channels *c, const struct kedge_group *group);
+void kedge__channels_done(struct kedge__channels *c);
+
 /* GROUP outlives it. KEDGE_E_NOMEM: the others are left alone with it. */
 int kedge__channel_init(struct kedge__channel *ch, const struct kedge_group *group, void *ctx, struct kedge__error *err);
 void kedge__channel_done(struct kedge__channel *ch);

@@ -19,7 +19,7 @@ static int threads_wanted(const kedge_t *k)
 	return (int)KEDGE__MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
 }
 
-static int alone_allgather(void *ctx, const void *send, size_t bytes, void *recv)
+static int self_allgather(void *ctx, const void *send, size_t bytes, void *recv)
 {
 	(void)ctx;
 	memcpy(recv, send, bytes);
@@ -34,47 +34,29 @@ static int group_check(const struct kedge_group *g, struct kedge__error *err)
 				g->rank, g->size);
 }
 
-static int channels_init(kedge_t *k, const struct kedge_group *group)
-{
-	static const struct kedge_group alone = {.size = 1, .any_thread = 1, .allgather = alone_allgather};
-	bool by_itself;
-	int rc;
-
-	k->group = group ? *group : alone;
-	by_itself = k->group.size == 1 || k->group.any_thread;
-	k->front_alone = by_itself;
-	k->back_alone = k->group.size == 1 || (by_itself && k->group.background);
-	rc = kedge__channel_init(&k->front, &k->group, k->group.ctx, NULL);
-	return rc ? rc
-		  : kedge__channel_init(&k->back, &k->group,
-					k->back_alone && k->group.background ? k->group.background : k->group.ctx,
-					NULL);
-}
-
 static kedge_t *handle_new(const struct kedge_group *group)
 {
+	static const struct kedge_group single = {.size = 1, .any_thread = 1, .allgather = self_allgather};
 	kedge_t *k = kedge__calloc(1, sizeof(*k));
 
 	if (!k)
 		return NULL;
-	if (channels_init(k, group)) {
-		kedge__channel_done(&k->front);
+	k->group = group ? *group : single;
+	if (kedge__channels_init(&k->channels, &k->group)) {
+		kedge__channels_done(&k->channels);
 		kedge__free(k);
 		return NULL;
 	}
+	k->pid = getpid();
 	pthread_mutex_init(&k->lock, NULL);
-	pthread_mutex_init(&k->state_lock, NULL);
-	pthread_mutex_init(&k->progress_lock, NULL);
-	pthread_cond_init(&k->let_go, NULL);
-	k->run.last = k->run.from_version = k->stats.version = KEDGE__NO_VERSION;
+	kedge__state_init(&k->state);
+	kedge__progress_init(&k->progress);
+	kedge__image_init(k);
 	kedge__levels_init(&k->levels);
 	kedge__baseline_init(&k->baseline);
-	k->pid = getpid();
+	kedge__job_run_init(&k->run);
 	kedge__followups_init(&k->followups);
-	k->clock = kedge__clock_seconds;
-	k->flushed.seconds = -1;
-	for (int l = 0; l < KEDGE__LEVELS; l++)
-		k->trust[l] = kedge__trust_new();
+	kedge__advice_init(&k->advice);
 	return k;
 }
 
@@ -88,32 +70,20 @@ static void handle_free(kedge_t *k)
 	kedge__pool_free(k->pool);
 	kedge__codec_memory_free(k->memory);
 	kedge__baseline_done(&k->baseline);
-	kedge__levels_done(&k->levels);
 	kedge__track_free(k);
-	kedge__reserve_done(&k->reserve);
+	kedge__image_done(k);
 	kedge__files_free(k);
-	kedge__region_table_free(k->regions);
+	kedge__regions_done(k);
 	kedge__job_run_done(&k->run);
-	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		kedge__catalog_close(k->level[l].api);
-		kedge__catalog_close(k->level[l].flush);
-		kedge__catalog_close(k->level[l].write);
-		kedge__trust_free(k->trust[l]);
-	}
-	for (size_t i = 0; i < k->status.count; i++)
-		kedge__error_done(&k->status.at[i].err);
-	kedge__array_done(&k->status);
-	kedge__array_done(&k->common);
-	kedge__channel_done(&k->front);
-	kedge__channel_done(&k->back);
-	kedge__error_done(&k->first);
-	kedge__error_done(&k->l2_refused);
+	kedge__levels_done(&k->levels);
+	kedge__versions_done(&k->versions);
+	kedge__l2_done(&k->l2);
+	kedge__state_done(&k->state);
+	kedge__progress_done(&k->progress);
+	kedge__channels_done(&k->channels);
 	kedge__job_settings_done(&k->set);
 	kedge__free(k->name);
 	pthread_mutex_destroy(&k->lock);
-	pthread_mutex_destroy(&k->state_lock);
-	pthread_mutex_destroy(&k->progress_lock);
-	pthread_cond_destroy(&k->let_go);
 	kedge__free(k);
 }
 
@@ -126,9 +96,9 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__track_init(k, err);
 	if (!rc)
-		kedge__image_init(k);
+		kedge__image_choose(k);
 	if (!rc)
-		rc = kedge__region_table_new(&k->regions, err);
+		rc = kedge__regions_new(k, err);
 	if (!rc)
 		rc = kedge__pool_new(threads_wanted(k), &k->pool, err);
 	if (!rc)
@@ -156,7 +126,7 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 		rc = kedge__job_settings_root(&k->set, err);
 	if (rc)
 		return rc;
-	k->level[KEDGE__L1].on = true;
+	kedge__level_on(&k->levels.at[KEDGE__L1]);
 	k->name = kedge__strdup(name);
 	rc = k->name ? parts_init(k, err) : kedge__error_nomem(err);
 	if (!rc)
@@ -167,42 +137,7 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 	return rc;
 }
 
-int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err)
-{
-	int rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->write, err);
-
-	if (!rc)
-		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->api, err);
-	if (!rc)
-		kedge__catalog_pace(level->api, &k->reads);
-	if (!rc && k->flusher)
-		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
-	if (!rc)
-		kedge__catalog_set_sync(level->write, k->set.sync);
-	if (!rc)
-		kedge__catalog_set_take_over(level->write, k->set.take_over);
-	if (!rc && level->flush)
-		kedge__catalog_set_sync(level->flush, k->set.sync);
-	return rc;
-}
-
 /* ------------------------------------------------------------------ with the other ranks */
-
-int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
-{
-	struct kedge__error problem = KEDGE__ERROR_INIT;
-	size_t removed = 0;
-	int rc = level->leads ? kedge__catalog_own(level->write, k->name, err) : 0;
-
-	if (rc || !level->leads)
-		return rc;
-	if (kedge__catalog_clean(level->write, &removed, &problem))
-		kedge__log(KEDGE_LOG_WARNING, "leftovers stay: %s", kedge__error_text(&problem));
-	else if (removed)
-		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu leftovers of a crash were removed", k->name, removed);
-	kedge__error_done(&problem);
-	return 0;
-}
 
 /* The names and slots of the newest version that can be read; the states of all. */
 static int past_learn(kedge_t *k, struct kedge__error *err)
@@ -230,7 +165,7 @@ static int past_learn(kedge_t *k, struct kedge__error *err)
 			rc = kedge__error_nomem(err);
 		if (failed)
 			continue;
-		rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
+		rc = kedge__regions_remember(k, kedge__lineage_top(l), err);
 		kedge__lineage_close(l);
 		break;
 	}
@@ -243,20 +178,20 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 {
 	int rc = local_begin(k, name, config, settings, err);
 
-	rc = kedge__agree(&k->front, KEDGE__STEP_OPEN, 0, rc, NULL, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OPEN, 0, rc, NULL, err);
 	if (rc)
 		return rc;
 	/* All ranks have created what they need, so the ids are final. */
-	rc = kedge__meet(k, kedge__level_open(k, k->set.l1, &k->level[KEDGE__L1], err), err);
+	rc = kedge__meet(k, kedge__level_open(k, k->set.l1, &k->levels.at[KEDGE__L1], err), err);
 	if (rc)
 		return rc;
 	/* A second opener is refused before anything of the first one's is cleaned. */
-	rc = kedge__level_own(k, &k->level[KEDGE__L1], err);
-	rc = kedge__agree(&k->front, KEDGE__STEP_OPEN, 1, rc, NULL, err);
+	rc = kedge__level_own(k, &k->levels.at[KEDGE__L1], err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OPEN, 1, rc, NULL, err);
 	if (rc)
 		return rc;
 	(void)kedge__l2_meet(k); /* what is wrong with L2 costs L2 alone */
-	rc = kedge__agree(&k->front, KEDGE__STEP_OPEN, 2, past_learn(k, err), NULL, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OPEN, 2, past_learn(k, err), NULL, err);
 	return rc ? rc : kedge__versions_common(k, err);
 }
 
@@ -331,7 +266,7 @@ int kedge_close(kedge_t *k)
 	kedge__adapt_save(k, true);
 	rc = kedge__state_take(k, &err);
 	/* The leader gives up the lock when nobody writes any more. */
-	agreed = kedge__agree(&k->front, KEDGE__STEP_CLOSE, 0, 0, NULL, rc ? NULL : &err);
+	agreed = kedge__agree(&k->channels.front, KEDGE__STEP_CLOSE, 0, 0, NULL, rc ? NULL : &err);
 	if (!rc)
 		rc = agreed;
 	if (k->group.rank == 0)
@@ -342,104 +277,4 @@ int kedge_close(kedge_t *k)
 	if (group.free_ctx)
 		group.free_ctx(group.ctx);
 	return kedge__state_fail(NULL, rc, &err);
-}
-
-/* Where region NAME is; nowhere if there is none. */
-static void region_current(const kedge_t *k, const char *name, struct kedge__job_tracked *out)
-{
-	const struct kedge__region *r = name ? kedge__region_table_find(k->regions, name) : NULL;
-
-	*out = (struct kedge__job_tracked){.data = r ? r->data : NULL, .bytes = r ? r->bytes : 0};
-}
-
-/* Memory that is not protected any more is the application's to free: nobody may need it, or watch it. */
-static void region_moved(kedge_t *k, const char *name, struct kedge__job_tracked before)
-{
-	struct kedge__job_tracked now;
-
-	region_current(k, name, &now);
-	if (!before.bytes || (now.data == before.data && now.bytes == before.bytes))
-		return;
-	kedge__image_wait(k);
-	kedge__track_forget(k, before.data, before.bytes);
-}
-
-static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type, int ndims,
-		   const size_t *dims)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__job_tracked before;
-	int rc = kedge__handle_check(k, &err);
-
-	if (rc)
-		return kedge__state_fail(k, rc, &err);
-	pthread_mutex_lock(&k->lock);
-	region_current(k, name, &before);
-	rc = kedge__region_table_put(k->regions, name, ptr, count, type, ndims, dims, &err);
-	region_moved(k, name, before);
-	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
-}
-
-int kedge_protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type)
-{
-	return protect(k, name, ptr, count, type, 0, NULL);
-}
-
-int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum kedge_type type, int ndims, const size_t *dims)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	size_t count = 1;
-	int rc = 0;
-
-	if (ndims < 1 || ndims > KEDGE_MAX_DIMS || !dims)
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "region \"%s\": a shape has 1 to %d dimensions",
-				      name ? name : "", KEDGE_MAX_DIMS);
-	for (int i = 0; !rc && i < ndims; i++) {
-		if (__builtin_mul_overflow(count, dims[i], &count))
-			rc = kedge__error_set(&err, KEDGE_E_LIMIT, 0, "region \"%s\": its shape overflows",
-					      name ? name : "");
-	}
-	return rc ? kedge__state_fail(k, rc, &err) : protect(k, name, ptr, count, type, ndims, dims);
-}
-
-int kedge_region_flags(kedge_t *k, const char *name, unsigned flags)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__region *r;
-	int rc = kedge__handle_check(k, &err);
-
-	if (!rc && (!name || flags & ~KEDGE_REGION_DEVICE))
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "there is no name, or flags that do not exist (0x%x)",
-				      flags);
-	if (rc)
-		return kedge__state_fail(k, rc, &err);
-	pthread_mutex_lock(&k->lock);
-	r = kedge__region_table_find(k->regions, name);
-	if (r)
-		r->flags = flags;
-	else
-		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "no region \"%s\" is protected", name);
-	if (r && flags & KEDGE_REGION_DEVICE)
-		kedge__track_forget(k, r->data, r->bytes);
-	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
-}
-
-int kedge_unprotect(kedge_t *k, const char *name)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__job_tracked before;
-	int rc = kedge__handle_check(k, &err);
-
-	if (rc)
-		return kedge__state_fail(k, rc, &err);
-	pthread_mutex_lock(&k->lock);
-	region_current(k, name, &before);
-	/* Files are regions only while a version is saved or restored, and this call waits for that. */
-	if ((name && kedge__region_table_find(k->regions, name)) || !kedge__file_forget(k, name))
-		rc = kedge__region_table_remove(k->regions, name, &err);
-	region_moved(k, name, before);
-	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
 }

@@ -5,8 +5,19 @@
  */
 #include "job/handle.h"
 
-/* A kernel that cannot help: then what is asked for is done by copying, and said once. */
 void kedge__image_init(kedge_t *k)
+{
+	pthread_cond_init(&k->image.let_go, NULL);
+}
+
+void kedge__image_done(kedge_t *k)
+{
+	kedge__reserve_done(&k->image.reserve);
+	pthread_cond_destroy(&k->image.let_go);
+}
+
+/* A kernel that cannot help: then what is asked for is done by copying, and said once. */
+void kedge__image_choose(kedge_t *k)
 {
 	struct kedge__error why = KEDGE__ERROR_INIT;
 	bool kernel_writes;
@@ -17,8 +28,8 @@ void kedge__image_init(kedge_t *k)
 		kedge__error_set(&why, KEDGE_E_STATE, 0,
 				 "system calls that write to held memory would fail (vm.unprivileged_userfaultfd; "
 				 "cow-user is for programs without them)");
-	k->cow = !why.code;
-	if (!k->cow)
+	k->image.cow = !why.code;
+	if (!k->image.cow)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: capture = copy is used instead of cow: %s", k->name,
 			   kedge__error_text(&why));
 	kedge__error_done(&why);
@@ -26,19 +37,19 @@ void kedge__image_init(kedge_t *k)
 
 static void holding_set(kedge_t *k, bool holding)
 {
-	pthread_mutex_lock(&k->state_lock);
-	k->holding = holding;
+	pthread_mutex_lock(&k->state.lock);
+	k->image.holding = holding;
 	if (!holding)
-		pthread_cond_broadcast(&k->let_go);
-	pthread_mutex_unlock(&k->state_lock);
+		pthread_cond_broadcast(&k->image.let_go);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 void kedge__image_wait(kedge_t *k)
 {
-	pthread_mutex_lock(&k->state_lock);
-	while (k->holding)
-		pthread_cond_wait(&k->let_go, &k->state_lock);
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
+	while (k->image.holding)
+		pthread_cond_wait(&k->image.let_go, &k->state.lock);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 static bool ways_make(struct kedge__version *v)
@@ -48,7 +59,7 @@ static bool ways_make(struct kedge__version *v)
 		bool narrow =
 		    v->pages.usable && v->pages.lists[i].known &&
 		    kedge__reducer_narrows(v->k->baseline.reducer, v->version, v->regions[i].base, v->regions[i].bytes);
-		const struct kedge__region *r = kedge__region_table_at(v->k->regions, i);
+		const struct kedge__region *r = kedge__region_table_at(v->k->regions.table, i);
 
 		v->ways[i].name = v->records[i].name;
 		v->ways[i].file = r->file;
@@ -72,12 +83,12 @@ static int begin(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
 	struct kedge__hold_options options = {
-	    .reserve = &k->reserve,
+	    .reserve = &k->image.reserve,
 	    .pool = k->pool,
 	    .tracker = is_watched(v) ? k->track.tracker : NULL,
 	    .limit = k->set.copy_memory,
 	    .grain = kedge__reducer_grain(k->baseline.reducer),
-	    .protect = k->cow,
+	    .protect = k->image.cow,
 	    .again = k->set.paranoid,
 	};
 
@@ -90,10 +101,10 @@ static void hold_take(struct kedge__version *v)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int rc = begin(v, &err);
 
-	if (rc && k->cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {
-		k->cow = false;
-		k->cow = begin(v, NULL) != 0; /* then protection was not the reason: a file cannot be read */
-		if (!k->cow)
+	if (rc && k->image.cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {
+		k->image.cow = false;
+		k->image.cow = begin(v, NULL) != 0; /* then protection was not the reason: a file cannot be read */
+		if (!k->image.cow)
 			kedge__log(KEDGE_LOG_NOTICE, "%s: memory is copied from now on, it cannot be protected: %s",
 				   k->name, kedge__error_text(&err));
 	}

@@ -23,18 +23,10 @@ struct own_tie {
 
 /* ------------------------------------------------------------------ refusing */
 
-static void level_close(struct kedge__job_level *level)
-{
-	kedge__catalog_close(level->api);
-	kedge__catalog_close(level->flush);
-	kedge__catalog_close(level->write);
-	*level = (struct kedge__job_level){0};
-}
-
 /* A full or read-only L2 takes no versions, but those that it has are there. */
 static void open_to_read(kedge_t *k)
 {
-	struct kedge__job_level *l2 = &k->level[KEDGE__L2];
+	struct kedge__job_level *l2 = &k->levels.at[KEDGE__L2];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
 	if (kedge__catalog_open(k->set.l2, k->name, KEDGE__CATALOG_READ, &l2->api, &err)) {
@@ -49,15 +41,15 @@ static void open_to_read(kedge_t *k)
 /* WHY, taken over, is logged once for as long as it stays the same. */
 static void refuse(kedge_t *k, int rc, struct kedge__error *why)
 {
-	bool told = k->l2_refused.code && strcmp(kedge__error_text(&k->l2_refused), kedge__error_text(why)) == 0;
+	bool told = k->l2.refused.code && strcmp(kedge__error_text(&k->l2.refused), kedge__error_text(why)) == 0;
 
-	level_close(&k->level[KEDGE__L2]);
-	kedge__error_done(&k->l2_refused);
-	kedge__error_move(&k->l2_refused, why);
-	k->l2_refused.code = rc; /* also if there was no memory to say why */
+	kedge__level_close(&k->levels.at[KEDGE__L2]);
+	kedge__error_done(&k->l2.refused);
+	kedge__error_move(&k->l2.refused, why);
+	k->l2.refused.code = rc; /* also if there was no memory to say why */
 	if (!told)
 		kedge__log(KEDGE_LOG_ERROR, "%s: L2 is not used, versions stay on L1 only: %s", k->name,
-			   kedge__error_text(&k->l2_refused));
+			   kedge__error_text(&k->l2.refused));
 }
 
 /* ------------------------------------------------------------------ looking */
@@ -73,7 +65,7 @@ static const char *host_name(char host[64])
 static void tie_look(const kedge_t *k, struct own_tie *own)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = kedge__tie_read(k->level[KEDGE__L1].write, &own->tie, &err);
+	int rc = kedge__tie_read(k->levels.at[KEDGE__L1].write, &own->tie, &err);
 
 	own->tied = rc ? UNTIED : TIED;
 	if (rc && rc != KEDGE_E_NOTFOUND) {
@@ -115,16 +107,16 @@ static int view_make(kedge_t *k, struct kedge__level_msg *msg, struct kedge__err
 
 	msg_init(msg);
 	host_name(own.host);
-	k->l2_sight = kedge__store_look(k->set.l2, &own.id, &problem);
-	k->l2_seen = own.id;
-	own.sight = k->l2_sight;
-	if (k->l2_sight == KEDGE__SIGHT_ERROR)
+	k->l2.sight = kedge__store_look(k->set.l2, &own.id, &problem);
+	k->l2.seen = own.id;
+	own.sight = k->l2.sight;
+	if (k->l2.sight == KEDGE__SIGHT_ERROR)
 		trouble_set(msg, own.rank, KEDGE_E_STATE, "rank %d on %s: %s", own.rank, own.host,
 			    kedge__error_text(&problem));
 	rc = problem.code == KEDGE_E_NOMEM ? kedge__error_nomem(err) : 0;
 	kedge__error_done(&problem);
-	*(is_store(k->l2_sight) ? &msg->with : &msg->without) = own;
-	if (k->l2_sight == KEDGE__SIGHT_STORE)
+	*(is_store(k->l2.sight) ? &msg->with : &msg->without) = own;
+	if (k->l2.sight == KEDGE__SIGHT_STORE)
 		msg->known = own;
 	msg->refuse = !k->set.l2_accept;
 	if (!rc && k->group.rank == 0)
@@ -191,7 +183,7 @@ static void tie_judge(const kedge_t *k, const struct kedge__level_msg *all, cons
 		trouble_set(msg, rank, KEDGE_E_MISSING,
 			    "rank %d on %s sees %s at %.*s, but its L1 belongs to L2 store %s: " WHAT_TO_DO
 			    "; it was at %s",
-			    rank, host, kedge__sight_text(k->l2_sight), PATH_SHOWN, k->set.l2, id, path);
+			    rank, host, kedge__sight_text(k->l2.sight), PATH_SHOWN, k->set.l2, id, path);
 	else if (own->tied == TIED && all->known.rank >= 0 && !kedge__store_id_equal(&own->tie.id, &all->known.id))
 		trouble_set(msg, rank, KEDGE_E_STATE,
 			    "%.*s is store %s, but the L1 of rank %d on %s belongs to L2 store %s: " WHAT_TO_DO
@@ -211,7 +203,7 @@ static int ties_agree(kedge_t *k, uint64_t turn, const struct kedge__level_msg *
 	tie_judge(k, all, &own, &msg.level);
 	if (own.tied == TIED)
 		kedge__tie_done(&own.tie);
-	rc = kedge__exchange(&k->front, KEDGE__STEP_LEVEL, turn, 0, &msg, err);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_LEVEL, turn, 0, &msg, err);
 	if (!rc && msg.level.bad >= 0)
 		rc = kedge__error_set(err, msg.level.code, 0, "%s", msg.level.text);
 	return rc;
@@ -223,7 +215,7 @@ static int view_all(kedge_t *k, uint64_t turn, struct kedge__level_msg *all, str
 	union kedge__msg msg;
 	int rc = view_make(k, &msg.level, err);
 
-	rc = kedge__exchange(&k->front, KEDGE__STEP_LEVEL, turn, rc, &msg, err);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_LEVEL, turn, rc, &msg, err);
 	*all = msg.level;
 	if (!rc)
 		rc = sights_judge(k, all, err);
@@ -249,7 +241,7 @@ static int make_store(const kedge_t *k, struct kedge__error *err)
 /* A job that dies before its turn for L2 comes must not start counting from nothing each time. */
 static uint64_t versions_behind(const kedge_t *k)
 {
-	const struct kedge__catalog *l1 = k->level[KEDGE__L1].write, *l2 = k->level[KEDGE__L2].write;
+	const struct kedge__catalog *l1 = k->levels.at[KEDGE__L1].write, *l2 = k->levels.at[KEDGE__L2].write;
 	size_t n = kedge__catalog_count(l2);
 	uint64_t behind = 0;
 
@@ -261,7 +253,7 @@ static uint64_t versions_behind(const kedge_t *k)
 /* Rank 0 owns it, and leaves a probe for the others to see. The pin keeps the probe from being swept. */
 static int lead(kedge_t *k, uint64_t nonce, bool *pinned, struct kedge__error *err)
 {
-	struct kedge__job_level *l2 = &k->level[KEDGE__L2];
+	struct kedge__job_level *l2 = &k->levels.at[KEDGE__L2];
 	bool made;
 	int rc = kedge__level_own(k, l2, err);
 
@@ -273,7 +265,7 @@ static int lead(kedge_t *k, uint64_t nonce, bool *pinned, struct kedge__error *e
 
 static int probe_check(kedge_t *k, uint64_t nonce, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L2].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L2].write;
 	uint32_t writer;
 	bool seen;
 	int rc = kedge__probe_read(cat, nonce, &seen, &writer, err);
@@ -289,36 +281,35 @@ static int probe_check(kedge_t *k, uint64_t nonce, struct kedge__error *err)
 /* *READABLE: if it cannot be used, then only because nothing can be written there. */
 static int use(kedge_t *k, uint64_t nonce, uint64_t *readable, struct kedge__error *err)
 {
-	struct kedge__job_level *l2 = &k->level[KEDGE__L2];
+	struct kedge__job_level *l2 = &k->levels.at[KEDGE__L2];
 	bool leads = k->group.rank == 0, pinned = false;
 	uint64_t count = 0; /* only rank 0's counts */
 	int rc = kedge__level_open(k, k->set.l2, l2, err);
 
-	l2->leads = leads;
-	l2->whole = true;
+	kedge__level_lead(l2, k->group.rank, 0, true);
 	if (!rc && leads)
 		rc = lead(k, nonce, &pinned, err);
 	*readable = rc == KEDGE_E_NOSPACE || rc == KEDGE_E_ACCESS;
-	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_OPEN, rc, readable, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_LEVEL, TURN_OPEN, rc, readable, err);
 	if (!rc)
 		rc = probe_check(k, nonce, err);
 	if (!rc && leads)
 		count = versions_behind(k) << 1 | !kedge__catalog_count(l2->write);
-	rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_PROBE, rc, &count, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_LEVEL, TURN_PROBE, rc, &count, err);
 	if (pinned) {
 		kedge__probe_remove(l2->write, nonce);
 		kedge__catalog_unpin(l2->write);
 	}
 	if (rc)
 		return rc;
-	l2->on = true;
+	kedge__level_on(l2);
 	kedge__levels_turn_set(k, count >> 1, count & 1);
 	return 0;
 }
 
 void kedge__l2_tie(kedge_t *k)
 {
-	const struct kedge__job_level *l1 = &k->level[KEDGE__L1];
+	const struct kedge__job_level *l1 = &k->levels.at[KEDGE__L1];
 	struct kedge__tie fresh = {.path = k->set.l2}, old = {.path = NULL};
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int rc;
@@ -344,10 +335,10 @@ static int find(kedge_t *k, uint64_t *nonce, struct kedge__error *err)
 	struct kedge__level_msg all;
 	int rc;
 
-	k->l2_hidden = true;
+	k->l2.hidden = true;
 	rc = view_all(k, TURN_VIEW, &all, err);
 	if (!rc && all.with.rank < 0) {
-		rc = kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_MAKE, make_store(k, err), NULL, err);
+		rc = kedge__agree(&k->channels.front, KEDGE__STEP_LEVEL, TURN_MAKE, make_store(k, err), NULL, err);
 		if (rc)
 			return rc;
 		rc = view_all(k, TURN_VIEW_MADE, &all, err);
@@ -357,7 +348,7 @@ static int find(kedge_t *k, uint64_t *nonce, struct kedge__error *err)
 	}
 	*nonce = all.nonce;
 	/* A rank that looks sees when these change; how later steps would fare it does not see. */
-	k->l2_hidden = rc != KEDGE_E_STATE && rc != KEDGE_E_MISSING;
+	k->l2.hidden = rc != KEDGE_E_STATE && rc != KEDGE_E_MISSING;
 	return rc;
 }
 
@@ -369,7 +360,7 @@ int kedge__l2_meet(kedge_t *k)
 
 	if (!kedge__l2_wanted(k))
 		return 0;
-	level_close(&k->level[KEDGE__L2]);
+	kedge__level_close(&k->levels.at[KEDGE__L2]);
 	rc = find(k, &nonce, &err);
 	if (!rc)
 		rc = use(k, nonce, &readable, &err);
@@ -378,7 +369,7 @@ int kedge__l2_meet(kedge_t *k)
 		if (readable)
 			open_to_read(k);
 	} else {
-		kedge__error_done(&k->l2_refused);
+		kedge__error_done(&k->l2.refused);
 		kedge__l2_tie(k);
 	}
 	kedge__error_done(&err);
@@ -393,17 +384,17 @@ static bool has_changed(kedge_t *k)
 	struct kedge__store_id id;
 	enum kedge__sight sight = kedge__store_look(k->set.l2, &id, NULL);
 
-	return k->l2_hidden || sight != k->l2_sight || !kedge__store_id_equal(&id, &k->l2_seen);
+	return k->l2.hidden || sight != k->l2.sight || !kedge__store_id_equal(&id, &k->l2.seen);
 }
 
 void kedge__l2_look_again(kedge_t *k)
 {
 	uint64_t changed;
 
-	if (!kedge__l2_wanted(k) || k->level[KEDGE__L2].on)
+	if (!kedge__l2_wanted(k) || k->levels.at[KEDGE__L2].on)
 		return;
 	changed = has_changed(k);
-	if (kedge__agree(&k->front, KEDGE__STEP_LEVEL, TURN_AGAIN, 0, &changed, NULL) || !changed)
+	if (kedge__agree(&k->channels.front, KEDGE__STEP_LEVEL, TURN_AGAIN, 0, &changed, NULL) || !changed)
 		return;
 	kedge__followups_settle(k); /* the flusher looks at the level */
 	if (kedge__l2_meet(k))
@@ -417,10 +408,10 @@ int kedge__l2_check(const kedge_t *k, struct kedge__error *err)
 	struct kedge__store_id id, own;
 	enum kedge__sight sight;
 
-	if (!k->level[KEDGE__L2].on)
-		return kedge__error_set(err, k->l2_refused.code, 0, "%s", kedge__error_text(&k->l2_refused));
+	if (!k->levels.at[KEDGE__L2].on)
+		return kedge__error_set(err, k->l2.refused.code, 0, "%s", kedge__error_text(&k->l2.refused));
 	sight = kedge__store_look(k->set.l2, &id, err);
-	own = kedge__catalog_store_id(k->level[KEDGE__L2].flush);
+	own = kedge__catalog_store_id(k->levels.at[KEDGE__L2].flush);
 	if (sight == KEDGE__SIGHT_ERROR)
 		return err->code;
 	if (sight == KEDGE__SIGHT_DAMAGED || (sight == KEDGE__SIGHT_STORE && kedge__store_id_equal(&id, &own)))
@@ -428,4 +419,9 @@ int kedge__l2_check(const kedge_t *k, struct kedge__error *err)
 	return kedge__error_set(err, KEDGE_E_MISSING, 0, "L2 is gone: at %s there is now %s%s; mount it again",
 				k->set.l2, sight == KEDGE__SIGHT_STORE ? "another store, " : "",
 				sight == KEDGE__SIGHT_STORE ? id_text(&id).at : kedge__sight_text(sight));
+}
+
+void kedge__l2_done(struct kedge__l2_view *l2)
+{
+	kedge__error_done(&l2->refused);
 }

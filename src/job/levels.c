@@ -4,21 +4,101 @@ void kedge__levels_init(struct kedge__job_levels *s)
 {
 	*s = (struct kedge__job_levels){.turn = {.bare = true}};
 	pthread_mutex_init(&s->lock, NULL);
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		s->trust[l] = kedge__trust_new();
 }
 
 void kedge__levels_done(struct kedge__job_levels *s)
 {
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		kedge__level_close(&s->at[l]);
+		kedge__trust_free(s->trust[l]);
+	}
 	kedge__holdings_done(&s->l1);
 	kedge__holdings_done(&s->l2);
 	pthread_mutex_destroy(&s->lock);
 }
+
+/* ------------------------------------------------------------------ the directories */
+
+void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool whole)
+{
+	level->leader = leader;
+	level->leads = leader == rank;
+	level->whole = whole;
+}
+
+void kedge__level_on(struct kedge__job_level *level)
+{
+	level->on = true;
+}
+
+void kedge__levels_share(kedge_t *k, bool shared)
+{
+	k->levels.shared = shared;
+}
+
+void kedge__levels_unseen(kedge_t *k)
+{
+	k->levels.doubted_here = true;
+}
+
+void kedge__levels_renewed(kedge_t *k)
+{
+	k->levels.renewed = true;
+}
+
+int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err)
+{
+	int rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->write, err);
+
+	if (!rc)
+		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->api, err);
+	if (!rc)
+		kedge__catalog_pace(level->api, &k->reads);
+	if (!rc && k->flusher)
+		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
+	if (!rc)
+		kedge__catalog_set_sync(level->write, k->set.sync);
+	if (!rc)
+		kedge__catalog_set_take_over(level->write, k->set.take_over);
+	if (!rc && level->flush)
+		kedge__catalog_set_sync(level->flush, k->set.sync);
+	return rc;
+}
+
+int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	size_t removed = 0;
+	int rc = level->leads ? kedge__catalog_own(level->write, k->name, err) : 0;
+
+	if (rc || !level->leads)
+		return rc;
+	if (kedge__catalog_clean(level->write, &removed, &problem))
+		kedge__log(KEDGE_LOG_WARNING, "leftovers stay: %s", kedge__error_text(&problem));
+	else if (removed)
+		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu leftovers of a crash were removed", k->name, removed);
+	kedge__error_done(&problem);
+	return 0;
+}
+
+void kedge__level_close(struct kedge__job_level *level)
+{
+	kedge__catalog_close(level->api);
+	kedge__catalog_close(level->flush);
+	kedge__catalog_close(level->write);
+	*level = (struct kedge__job_level){0};
+}
+
+/* ------------------------------------------------------------------ what they hold */
 
 struct kedge__retention_rules kedge__levels_rules(const kedge_t *k)
 {
 	return (struct kedge__retention_rules){
 	    .keep = (size_t)KEDGE__MAX(k->set.keep, 0),
 	    .l2_keep = (size_t)KEDGE__MAX(k->set.l2_keep, 0),
-	    .l1_coalesces = k->level[KEDGE__L1].whole,
+	    .l1_coalesces = k->levels.at[KEDGE__L1].whole,
 	    .coalesce = (enum kedge__coalesce_mode)k->set.coalesce,
 	    .l2_every = (uint64_t)k->set.l2_every,
 	    .l2_interval = k->set.l2_interval,
@@ -61,7 +141,7 @@ static bool doubt_take(struct kedge__job_levels *s)
 
 static int l1_read(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	int rc = kedge__holdings_read(&k->levels.l1, cat, (uint32_t)k->group.size, kedge__run_of(k, version),
 				      k->levels.trusted_from, err);
 
@@ -74,7 +154,7 @@ static int l1_read(kedge_t *k, uint64_t version, struct kedge__error *err)
 static void l2_read(kedge_t *k, uint64_t version)
 {
 	struct kedge__job_levels *s = &k->levels;
-	struct kedge__catalog *cat = k->level[KEDGE__L2].on ? k->level[KEDGE__L2].write : NULL;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L2].on ? k->levels.at[KEDGE__L2].write : NULL;
 
 	pthread_mutex_lock(&s->lock);
 	if (!s->l2_current) {
@@ -89,7 +169,7 @@ static void l2_read(kedge_t *k, uint64_t version)
 
 int kedge__levels_refresh(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	int rc = kedge__catalog_scan(cat, err);
 
 	if (rc)
@@ -163,7 +243,7 @@ int kedge__levels_common(kedge_t *k, uint64_t version, struct kedge__error *err)
 	int rc;
 
 	(void)kedge__levels_referable(k, &all, version, &keys, &n, NULL);
-	rc = kedge__common(&k->front, keys, &n, err);
+	rc = kedge__common(&k->channels.front, keys, &n, err);
 	if (!rc)
 		keep_only(k, version, keys, n);
 	kedge__free(keys);
@@ -178,7 +258,7 @@ void kedge__levels_published(kedge_t *k, const struct kedge__set *set)
 	kedge__holding_of(set, &v);
 	if (!kedge__holdings_add(&s->l1, v, set->sources, set->source_count))
 		s->l1_current = false;
-	s->l1_changes = kedge__catalog_changes(k->level[KEDGE__L1].write);
+	s->l1_changes = kedge__catalog_changes(k->levels.at[KEDGE__L1].write);
 }
 
 /* ------------------------------------------------------------------ L2 */
@@ -293,7 +373,7 @@ static void l2_drop_missing(struct kedge__job_levels *s, const struct kedge__cat
 
 void kedge__levels_sync_l2(kedge_t *k)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L2].flush;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L2].flush;
 	struct kedge__job_levels *s = &k->levels;
 
 	pthread_mutex_lock(&s->lock);

@@ -16,7 +16,21 @@ struct kedge__version;
 
 enum { KEDGE__L1 = 0, KEDGE__L2 = 1, KEDGE__LEVELS = 2 };
 
+struct kedge__job_level {
+	bool on; /* if not, but `api` is there, it can only be read */
+	bool leads; /* this rank publishes, cleans and removes there for all that share the directory */
+	bool whole; /* all ranks share it, */
+	int leader; /* and this one leads */
+	struct kedge__catalog *api, *write, *flush;
+};
+
 struct kedge__job_levels {
+	struct kedge__job_level at[KEDGE__LEVELS];
+	struct kedge__trust *trust[KEDGE__LEVELS]; /* of the rank that leads there; NULL: without memory for it */
+	bool shared;  /* some rank's L1 is led by another rank */
+	bool doubted_here; /* this rank did not see a version that another one published for it */
+	bool renewed; /* some L1 was made again: whoever shares it has to see each version there */
+
 	struct kedge__holdings l1; /* what every rank has there, of the history of the run in progress */
 	uint64_t l1_changes;       /* of the catalogue that it was made from, when it was */
 	bool l1_current;           /* if not, it is made again before it is asked */
@@ -31,6 +45,16 @@ struct kedge__job_levels {
 
 void kedge__levels_init(struct kedge__job_levels *s);
 void kedge__levels_done(struct kedge__job_levels *s);
+
+/* Who leads a level, of those that share its directory. */
+void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool whole);
+void kedge__levels_share(kedge_t *k, bool shared); /* some rank's L1 is led by another rank */
+void kedge__levels_unseen(kedge_t *k);             /* this rank did not see a version on L1 that another one published for it */
+void kedge__levels_renewed(kedge_t *k);            /* some L1 was made again */
+void kedge__level_on(struct kedge__job_level *level);
+int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err);
+int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err); /* if this rank leads there */
+void kedge__level_close(struct kedge__job_level *level);
 
 struct kedge__retention_rules kedge__levels_rules(const kedge_t *k);
 /* Another run is in progress, or a level is another one: the holdings are made again when they are asked next. */

@@ -67,7 +67,7 @@ struct claim { /* of this rank to its directory */
 /* The pin keeps others from sweeping the probe. Nobody but the leader holds one when the leader comes to sweep. */
 static int claim_try(kedge_t *k, struct claim *c, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	int rc = kedge__catalog_pin(cat, err);
 
 	if (rc)
@@ -86,7 +86,7 @@ static int leader_find(const kedge_t *k, struct claim *c, struct kedge__error *e
 	int rc = 0;
 
 	if (!c->leads)
-		rc = kedge__probe_read(k->level[KEDGE__L1].write, c->nonce, &seen, &leader, err);
+		rc = kedge__probe_read(k->levels.at[KEDGE__L1].write, c->nonce, &seen, &leader, err);
 	if (!rc && (!seen || leader >= (uint32_t)k->group.size))
 		rc = kedge__error_set(err, KEDGE_E_STATE, 0,
 				      "the probe by which ranks find out who shares %s was removed or changed: make "
@@ -98,7 +98,7 @@ static int leader_find(const kedge_t *k, struct claim *c, struct kedge__error *e
 
 static void claim_end(kedge_t *k, struct claim *c)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 
 	if (!c->leads)
 		return;
@@ -122,9 +122,9 @@ static int greet(kedge_t *k, struct claim *c, union kedge__msg *msg, int rc, str
 		if (!rc)
 			rc = claim_try(k, c, err);
 		msg->meet.nonce = c->nonce;
-		msg->meet.id = kedge__catalog_store_id(k->level[KEDGE__L1].write);
+		msg->meet.id = kedge__catalog_store_id(k->levels.at[KEDGE__L1].write);
 	}
-	rc = kedge__exchange(&k->front, KEDGE__STEP_MEET, 0, rc, msg, err);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_MEET, 0, rc, msg, err);
 	if (!rc)
 		rc = settings_check(&msg->meet, settings, err);
 	if (!rc)
@@ -134,27 +134,25 @@ static int greet(kedge_t *k, struct claim *c, union kedge__msg *msg, int rc, str
 
 static int leaders_agree(kedge_t *k, const struct claim *c, int rc, union kedge__msg *msg, struct kedge__error *err)
 {
-	struct kedge__job_level *l1 = &k->level[KEDGE__L1];
+	struct kedge__job_level *l1 = &k->levels.at[KEDGE__L1];
 	int between[2];
 
 	memset(msg, 0, sizeof(*msg));
 	kedge__msg_same_set(&msg->meet.leader, k->group.rank, c->leader);
 	msg->meet.followers = !c->leads;
-	rc = kedge__exchange(&k->front, KEDGE__STEP_MEET, 2, rc, msg, err);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_MEET, 2, rc, msg, err);
 	if (rc)
 		return rc;
-	l1->leads = c->leads;
-	l1->leader = (int)c->leader;
-	l1->whole = kedge__msg_same_is(&msg->meet.leader, between);
-	k->l1_shared = msg->meet.followers;
+	kedge__level_lead(l1, k->group.rank, (int)c->leader, kedge__msg_same_is(&msg->meet.leader, between));
+	kedge__levels_share(k, msg->meet.followers);
 	return 0;
 }
 
 static void copy_notice(const kedge_t *k, const struct kedge__store_id *first)
 {
-	struct kedge__store_id own = kedge__catalog_store_id(k->level[KEDGE__L1].write);
+	struct kedge__store_id own = kedge__catalog_store_id(k->levels.at[KEDGE__L1].write);
 
-	if (k->level[KEDGE__L1].leads && k->group.rank != 0 && kedge__store_id_equal(&own, first))
+	if (k->levels.at[KEDGE__L1].leads && k->group.rank != 0 && kedge__store_id_equal(&own, first))
 		kedge__log(KEDGE_LOG_NOTICE,
 			   "%s: the L1 of rank %d (%s) has the same store id as rank 0's, but is another directory: "
 			   "one is a copy of the other; each is used as a store by itself",
@@ -172,7 +170,7 @@ static int meet(kedge_t *k, struct claim *c, int rc, struct kedge__error *err)
 	first = msg.meet.id;
 	if (k->group.rank != 0)
 		rc = claim_try(k, c, err);
-	rc = kedge__agree(&k->front, KEDGE__STEP_MEET, 1, rc, NULL, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_MEET, 1, rc, NULL, err);
 	if (rc)
 		return rc;
 	rc = leaders_agree(k, c, leader_find(k, c, err), &msg, err);
@@ -186,7 +184,7 @@ int kedge__meet(kedge_t *k, int rc, struct kedge__error *err)
 	struct claim c = {.leads = false};
 
 	if (k->group.size == 1) {
-		k->level[KEDGE__L1].leads = k->level[KEDGE__L1].whole = true;
+		kedge__level_lead(&k->levels.at[KEDGE__L1], 0, 0, true);
 		return rc;
 	}
 	rc = meet(k, &c, rc, err);

@@ -18,21 +18,21 @@ static bool reducer_is_full(const kedge_t *k)
 
 static char *record_path(const kedge_t *k)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 
 	return kedge__asprintf("%s/%s/record-r%07d", kedge__catalog_store(cat), k->name, k->group.rank);
 }
 
 struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version)
 {
-	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].write, version);
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->levels.at[KEDGE__L1].write, version);
 
 	return (struct kedge__image_key){version, e->set.parts[k->group.rank].image_id};
 }
 
 static bool tie_make(const kedge_t *k, uint64_t version, struct kedge__record_tie *tie)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, version);
 
 	if (!e || e->problem.code || e->set.ranks != (uint32_t)k->group.size)
@@ -55,7 +55,7 @@ static bool has_record(const kedge_t *k)
  * next process would read less without it. */
 static bool is_worth_keeping(const kedge_t *k)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	uint64_t bytes = kedge__reducer_save_bytes(k->baseline.reducer), stored = 0, newest = 0, rebuild = 0;
 	size_t n = 0;
 
@@ -76,7 +76,7 @@ static int record_write(kedge_t *k, struct kedge__error *err)
 {
 	struct kedge__record_tie tie;
 	char *path;
-	int rc = kedge__catalog_scan(k->level[KEDGE__L1].write, err);
+	int rc = kedge__catalog_scan(k->levels.at[KEDGE__L1].write, err);
 
 	if (rc || !tie_make(k, k->baseline.at, &tie))
 		return rc;
@@ -107,7 +107,7 @@ void kedge__record_save(kedge_t *k)
  * all of it suspect. */
 static int images_check(kedge_t *k, struct kedge__error *err)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	struct kedge__image_key *images = kedge__calloc(kedge__catalog_count(cat) + 1, sizeof(*images));
 	size_t n = 0;
 	bool stale;
@@ -209,7 +209,7 @@ static int prime_segment(kedge_t *k, struct kedge__lineage *l, const struct kedg
 
 static int prime_version(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	const struct kedge__set_part *part = &kedge__catalog_find(cat, version)->set.parts[k->group.rank];
 	char *path = kedge__segment_path(cat, version, (uint32_t)k->group.rank, part->generation);
 	struct kedge__segment *seg = NULL;
@@ -241,7 +241,7 @@ out:
 /* As many of the newest versions as the settings let us read, the oldest of them first. */
 static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
 {
-	const struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	uint64_t bytes = 0;
 	size_t first = n;
 
@@ -292,14 +292,14 @@ static bool memory_keep(void *ctx, int worker, size_t region, uint64_t offset, c
 static int digests_find(kedge_t *k, uint64_t version, struct kedge__digest *digests, size_t count,
 			struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	struct kedge__lineage *l;
 	int rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &l, err);
 
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < count && !rc; i++) {
-		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 		const struct kedge__region_record *stored = kedge__segment_find_region(kedge__lineage_top(l), r->name);
 
 		if (stored && stored->bytes == r->bytes)
@@ -336,7 +336,7 @@ int kedge__prime_memory(kedge_t *k, const struct kedge__set_key *keys, size_t n,
 	struct kedge__image_region *regions = NULL;
 	uint64_t version = keys[n - 1].version;
 	size_t count = 0;
-	int rc = kedge__region_table_assign(k->regions, &k->next_slot, err);
+	int rc = kedge__regions_assign(k, err);
 
 	if (!rc)
 		rc = kedge__image_make(k, &regions, &count, err);
@@ -355,7 +355,7 @@ int kedge__prime_memory(kedge_t *k, const struct kedge__set_key *keys, size_t n,
 
 int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	uint64_t version = keys[n - 1].version;
 	struct kedge__lineage *l;
 	int rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &l, err);

@@ -145,18 +145,18 @@ static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__err
 
 	kedge__seal_finish(k);
 	kedge__followups_settle(k);
-	if (levels & KEDGE_LEVEL_2 && kedge__l2_wanted(k) && !k->level[KEDGE__L2].on)
-		rc = kedge__error_set(err, k->l2_refused.code, 0,
+	if (levels & KEDGE_LEVEL_2 && kedge__l2_wanted(k) && !k->levels.at[KEDGE__L2].on)
+		rc = kedge__error_set(err, k->l2.refused.code, 0,
 				      "nothing is discarded, on either level: L2 is not used: %s",
-				      kedge__error_text(&k->l2_refused));
+				      kedge__error_text(&k->l2.refused));
 	else
 		rc = kedge__run_discarding(k, from, &cut, err);
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		if (k->level[l].on && k->level[l].leads && levels >> l & 1)
-			rc = discard_level(k->level[l].write, from, err);
+		if (k->levels.at[l].on && k->levels.at[l].leads && levels >> l & 1)
+			rc = discard_level(k->levels.at[l].write, from, err);
 	}
-	rc = kedge__agree(&k->front, KEDGE__STEP_DISCARD, from, rc, NULL, err);
-	if (rc || (~levels & KEDGE_LEVEL_1) || (k->level[KEDGE__L2].on && (~levels & KEDGE_LEVEL_2)))
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_DISCARD, from, rc, NULL, err);
+	if (rc || (~levels & KEDGE_LEVEL_1) || (k->levels.at[KEDGE__L2].on && (~levels & KEDGE_LEVEL_2)))
 		goto done;
 	kedge__run_discarded(k, from, &cut);
 	if (from)

@@ -26,18 +26,18 @@ static int room_ask(kedge_t *k, const struct kedge__segment *top, bool *added, s
 {
 	int rc = 0;
 
-	for (size_t i = 0; k->room && i < top->region_count && !rc; i++) {
+	for (size_t i = 0; k->regions.room && i < top->region_count && !rc; i++) {
 		const struct kedge__region_record *stored = &top->regions[i];
-		const struct kedge__region *r = kedge__region_table_find(k->regions, stored->name);
+		const struct kedge__region *r = kedge__region_table_find(k->regions.table, stored->name);
 		struct kedge_region_info info;
 		void *data;
 
 		if (stored->file || (r && r->bytes == stored->bytes))
 			continue;
 		kedge__region_info_set(stored, &info);
-		data = k->room(k->room_user, stored->name, &info);
+		data = k->regions.room(k->regions.room_user, stored->name, &info);
 		if (data)
-			rc = kedge__region_table_put(k->regions, stored->name, data,
+			rc = kedge__region_table_put(k->regions.table, stored->name, data,
 						     (size_t)(stored->bytes / kedge_type_size(info.type)), info.type,
 						     info.ndims, (const size_t *)info.dims, err);
 		added[i] = data && !rc && !r;
@@ -50,19 +50,19 @@ static void room_return(kedge_t *k, const struct kedge__segment *top, const bool
 {
 	for (size_t i = 0; i < top->region_count; i++) {
 		if (added[i])
-			(void)kedge__region_table_remove(k->regions, top->regions[i].name, NULL);
+			(void)kedge__region_table_remove(k->regions.table, top->regions[i].name, NULL);
 	}
 }
 
 static int targets_make(kedge_t *k, const struct kedge__segment *top, struct kedge__restore_target **targets,
 			struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions);
+	size_t n = kedge__region_table_count(k->regions.table);
 	struct kedge__restore_target *list = kedge__calloc(n + 1, sizeof(*list));
 	int rc = list ? 0 : kedge__error_nomem(err);
 
 	for (size_t i = 0; i < n && !rc; i++) {
-		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 		const struct kedge__region_record *stored = kedge__segment_find_region(top, r->name);
 
 		if (!stored)
@@ -86,7 +86,7 @@ static int targets_make(kedge_t *k, const struct kedge__segment *top, struct ked
 static void unprotected_report(kedge_t *k, const struct kedge__segment *top)
 {
 	for (size_t i = 0; i < top->region_count; i++) {
-		if (!kedge__region_table_find(k->regions, top->regions[i].name))
+		if (!kedge__region_table_find(k->regions.table, top->regions[i].name))
 			kedge__log(KEDGE_LOG_INFO,
 				   "region \"%s\" of version %llu is not protected and stays in the store",
 				   top->regions[i].name, (unsigned long long)top->header.version);
@@ -105,7 +105,7 @@ static int judge(kedge_t *k, enum kedge__step step, uint64_t version, int rc, ui
 		 struct kedge__error *err)
 {
 	*flags |= unusable(rc) ? FLAG_UNUSABLE : 0;
-	rc = kedge__agree(&k->front, step, version, rc, flags, err);
+	rc = kedge__agree(&k->channels.front, step, version, rc, flags, err);
 	*pass = rc && (*flags & FLAG_UNUSABLE);
 	return rc;
 }
@@ -113,7 +113,7 @@ static int judge(kedge_t *k, enum kedge__step step, uint64_t version, int rc, ui
 /* Whether this rank has the very set on L1. */
 static bool is_on_l1(const kedge_t *k, struct kedge__set_key key)
 {
-	const struct kedge__catalog_entry *e = kedge__catalog_find(k->level[KEDGE__L1].api, key.version);
+	const struct kedge__catalog_entry *e = kedge__catalog_find(k->levels.at[KEDGE__L1].api, key.version);
 
 	return e && !e->problem.code && e->image == key.id;
 }
@@ -124,7 +124,7 @@ static int try_fill(kedge_t *k, struct kedge__lineage *l, const struct kedge__re
 	struct kedge__job_progress p = {k, "read", version, 0};
 
 	return kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets,
-				   kedge__region_table_count(k->regions), kedge__state_progress_total, &p, NULL, err);
+				   kedge__region_table_count(k->regions.table), kedge__state_progress_total, &p, NULL, err);
 }
 
 /* The run that the set belongs to, as a copy. */
@@ -132,7 +132,7 @@ static int run_find(const kedge_t *k, struct kedge__set_key key, struct kedge__r
 {
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		const struct kedge__catalog_entry *e =
-		    k->level[l].api ? kedge__catalog_find(k->level[l].api, key.version) : NULL;
+		    k->levels.at[l].api ? kedge__catalog_find(k->levels.at[l].api, key.version) : NULL;
 
 		if (e && !e->problem.code && e->image == key.id)
 			return kedge__run_copy(&e->set.run, run, err);
@@ -166,7 +166,7 @@ static int try_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass
 		unprotected_report(k, kedge__lineage_top(l));
 		rc = try_fill(k, l, targets, key.version, err);
 		if (!rc)
-			rc = kedge__versions_remember(k, kedge__lineage_top(l), err);
+			rc = kedge__regions_remember(k, kedge__lineage_top(l), err);
 		if (!rc)
 			rc = kedge__files_keep(k, err);
 		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, &flags, pass, err);
@@ -228,7 +228,7 @@ static int try_all(kedge_t *k, set_try *try, struct kedge__candidates *c, struct
 		if (!pass)
 			break;
 		for (int l = 0; l < KEDGE__LEVELS; l++)
-			kedge__trust_clear(k->trust[l]);
+			kedge__trust_clear(k->levels.trust[l]);
 		kedge__log(KEDGE_LOG_WARNING, "%s: version %llu cannot be used: %s", k->name,
 			   (unsigned long long)key.version, kedge__error_text(err));
 		if (!first_rc) {
@@ -249,7 +249,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	struct kedge__candidates candidates;
 	struct kedge__set_key got = {0, 0};
 	bool pinned[KEDGE__LEVELS];
-	double started = k->clock();
+	double started = k->advice.clock();
 	int level = 1, rc;
 
 	kedge__seal_finish(k);
@@ -266,27 +266,16 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	kedge__versions_unpin(k, pinned);
 	kedge__candidates_done(&candidates);
 	if (rc && rc != KEDGE_E_NOTFOUND)
-		k->run.refused = rc;
+		kedge__run_refuse(k, rc);
 	if (rc)
 		return rc;
-	kedge__adapt_restarted(k, got, level, k->clock() - started);
+	kedge__adapt_restarted(k, got, level, k->advice.clock() - started);
 	if (k->group.rank == 0)
 		kedge__journal_write("restart %llu %llu", (unsigned long long)got.version,
 				     (unsigned long long)kedge__clock_wall_ns());
 	if (restored)
 		*restored = got.version;
 	return 0;
-}
-
-void kedge_set_room(kedge_t *k, void *(*room)(void *user, const char *name, const struct kedge_region_info *info),
-		    void *user)
-{
-	if (kedge__handle_check(k, NULL))
-		return;
-	pthread_mutex_lock(&k->lock);
-	k->room = room;
-	k->room_user = user;
-	pthread_mutex_unlock(&k->lock);
 }
 
 int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored)

@@ -13,6 +13,16 @@
 #include <errno.h>
 #include <sys/random.h>
 
+void kedge__job_run_init(struct kedge__job_run *run)
+{
+	*run = (struct kedge__job_run){.last = KEDGE__NO_VERSION, .from_version = KEDGE__NO_VERSION};
+}
+
+void kedge__run_refuse(kedge_t *k, int rc)
+{
+	k->run.refused = rc;
+}
+
 void kedge__job_run_done(struct kedge__job_run *run)
 {
 	kedge__run_done(&run->is);
@@ -67,8 +77,8 @@ static int head_take(kedge_t *k, const struct kedge__run_head *head, struct kedg
 	if (links && run->id == head->id && run->link_count == head->links && bytes)
 		memcpy(links, run->links, bytes);
 	rc = links ? 0 : kedge__error_nomem(err);
-	agreed = kedge__share(&k->front, head->rank, links, bytes, rc ? NULL : err);
-	agreed = kedge__agree(&k->front, KEDGE__STEP_SHARE, 0, rc ? rc : agreed, NULL, err);
+	agreed = kedge__share(&k->channels.front, head->rank, links, bytes, rc ? NULL : err);
+	agreed = kedge__agree(&k->channels.front, KEDGE__STEP_SHARE, 0, rc ? rc : agreed, NULL, err);
 	if (agreed) {
 		kedge__free(links);
 		return agreed;
@@ -85,7 +95,7 @@ int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, stru
 
 	if (!rc)
 		rc = head_see(k, levels, n, &run, &msg->restart.run, err);
-	rc = kedge__exchange(&k->front, step, version, rc, msg, err);
+	rc = kedge__exchange(&k->channels.front, step, version, rc, msg, err);
 	if (!rc)
 		rc = head_take(k, &msg->restart.run, &run, err);
 	if (rc)
@@ -164,7 +174,7 @@ static size_t levels_scan(kedge_t *k, struct kedge__catalog *out[KEDGE__LEVELS],
 	*rc = 0;
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		struct kedge__error problem = KEDGE__ERROR_INIT;
-		struct kedge__catalog *cat = k->level[l].on ? k->level[l].write : k->level[l].api;
+		struct kedge__catalog *cat = k->levels.at[l].on ? k->levels.at[l].write : k->levels.at[l].api;
 		int failed = cat ? kedge__catalog_scan(cat, &problem) : 0;
 
 		if (cat && !failed)
@@ -253,7 +263,7 @@ int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_ms
 	if (!rc && is_fresh(k) && version < msg->after)
 		rc = refuse(k, version, msg->after - 1, err);
 	if (!rc && msg->run.differ)
-		rc = kedge__agree(&k->front, KEDGE__STEP_SHARE, 1, next_make(k, version, &run->present, msg->after, err),
+		rc = kedge__agree(&k->channels.front, KEDGE__STEP_SHARE, 1, next_make(k, version, &run->present, msg->after, err),
 				  NULL, err);
 	if (rc)
 		return rc;
@@ -296,8 +306,8 @@ void kedge__run_published(kedge_t *k, uint64_t version, bool goes_to_l2)
 	if (!first)
 		return;
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		if (k->level[l].on && k->level[l].leads && !(l == KEDGE__L2 && goes_to_l2))
-			kedge__run_sweep(k, l, k->level[l].write, &k->run.is, version);
+		if (k->levels.at[l].on && k->levels.at[l].leads && !(l == KEDGE__L2 && goes_to_l2))
+			kedge__run_sweep(k, l, k->levels.at[l].write, &k->run.is, version);
 	}
 }
 
@@ -350,7 +360,7 @@ int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut,
 		cut->run.epoch = KEDGE__MAX(cut->run.epoch, present.epoch);
 		msg.restart.after = newest_after(&cut->run, levels, n, from);
 	}
-	rc = kedge__exchange(&k->front, KEDGE__STEP_DISCARD, from, rc, &msg, err);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_DISCARD, from, rc, &msg, err);
 	cut->floor = msg.restart.after;
 	kedge__run_done(&present);
 	return rc;

@@ -20,7 +20,7 @@ static struct kedge__codec_choice codec_wanted(const struct kedge__version *v)
 {
 	const kedge_t *k = v->k;
 	struct kedge__codec_choice codec = k->codec;
-	double l2_rate = k->level[KEDGE__L2].on ? (double)k->set.l2_rate : 0;
+	double l2_rate = k->levels.at[KEDGE__L2].on ? (double)k->set.l2_rate : 0;
 
 	codec.storage = kedge__pace_storage(&k->pace, l2_rate, v->costs.every) / kedge__pool_threads(k->pool);
 	return codec;
@@ -38,7 +38,7 @@ static uint64_t base_version(const struct kedge__version *v)
 static int base_open(void *ctx, struct kedge__lineage **out, struct kedge__error *err)
 {
 	const struct kedge__version *v = ctx;
-	struct kedge__catalog *cat = v->k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = v->k->levels.at[KEDGE__L1].write;
 
 	return kedge__lineage_open(&cat, 1, base_version(v), (uint32_t)v->k->group.rank, out, err);
 }
@@ -72,7 +72,7 @@ static void spec_fill(struct kedge__version *v, struct kedge__segment_spec *spec
 static int segment_write(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	struct kedge__job_progress p = {k, "write", v->version, v->reduction.literal_bytes};
 	struct kedge__segment_spec spec;
 	int rc = kedge__catalog_next_generation(cat, v->version, (uint32_t)k->group.rank, &v->generation, err);
@@ -149,9 +149,9 @@ static void set_fill(struct kedge__version *v, const struct kedge__seal_msg *msg
 static int parts_gather(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	int root = k->level[KEDGE__L1].whole ? k->level[KEDGE__L1].leader : -1;
+	int root = k->levels.at[KEDGE__L1].whole ? k->levels.at[KEDGE__L1].leader : -1;
 
-	return kedge__gather(&k->front, root, &v->part, sizeof(v->part), v->set.parts, err);
+	return kedge__gather(&k->channels.front, root, &v->part, sizeof(v->part), v->set.parts, err);
 }
 
 static int seal(struct kedge__version *v, struct kedge__error *err)
@@ -161,7 +161,7 @@ static int seal(struct kedge__version *v, struct kedge__error *err)
 
 	if (!v->rc)
 		seal_fill(v, &msg.seal);
-	rc = kedge__exchange(&v->k->front, KEDGE__STEP_SEAL, v->version, v->rc, &msg, err);
+	rc = kedge__exchange(&v->k->channels.front, KEDGE__STEP_SEAL, v->version, v->rc, &msg, err);
 	if (rc)
 		return rc;
 	set_fill(v, &msg.seal);
@@ -174,12 +174,12 @@ static int seal(struct kedge__version *v, struct kedge__error *err)
 static void withdraw(struct kedge__version *v)
 {
 	kedge_t *k = v->k;
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	const struct kedge__catalog_entry *e;
 	int rc = 0;
 
-	if (k->level[KEDGE__L1].leads) {
+	if (k->levels.at[KEDGE__L1].leads) {
 		e = kedge__catalog_find(cat, v->version);
 		if (e && !e->problem.code && e->set.ranks > (uint32_t)k->group.rank &&
 		    e->set.parts[k->group.rank].generation == v->generation)
@@ -189,14 +189,14 @@ static void withdraw(struct kedge__version *v)
 		kedge__log(KEDGE_LOG_ERROR, "version %llu cannot be withdrawn: %s", (unsigned long long)v->version,
 			   kedge__error_text(&err));
 	kedge__error_done(&err);
-	(void)kedge__agree(&k->front, KEDGE__STEP_WITHDRAW, v->version, rc, NULL, NULL);
+	(void)kedge__agree(&k->channels.front, KEDGE__STEP_WITHDRAW, v->version, rc, NULL, NULL);
 }
 
 /* Where another rank publishes for this one: the set as it is in this rank's directory. */
 static int see(struct kedge__version *v, const struct kedge__set **set, struct kedge__error *err)
 {
 	const kedge_t *k = v->k;
-	struct kedge__catalog *cat = k->level[KEDGE__L1].write;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	const struct kedge__catalog_entry *e;
 	int rc = kedge__catalog_refresh(cat, v->version, err);
 
@@ -223,7 +223,8 @@ static int see(struct kedge__version *v, const struct kedge__set **set, struct k
 static void unseen(struct kedge__version *v, int rc, struct kedge__error *err)
 {
 	kedge__log(KEDGE_LOG_ERROR, "%s: %s", v->k->name, kedge__error_text(err));
-	v->k->l1_doubted = v->k->l1_doubted || rc != KEDGE_E_NOMEM;
+	if (rc != KEDGE_E_NOMEM)
+		kedge__levels_unseen(v->k);
 	kedge__error_done(err);
 }
 
@@ -232,27 +233,27 @@ static int publish(struct kedge__version *v, const struct kedge__set **set, stru
 {
 	kedge_t *k = v->k;
 	union kedge__msg msg = {.publish = {.l2 = {0}}};
-	bool leads = k->level[KEDGE__L1].leads;
-	int published, rc = leads ? kedge__set_publish(k->level[KEDGE__L1].write, &v->set, err) : 0;
+	bool leads = k->levels.at[KEDGE__L1].leads;
+	int published, rc = leads ? kedge__set_publish(k->levels.at[KEDGE__L1].write, &v->set, err) : 0;
 
 	*set = &v->set;
 	if (!rc && leads) {
-		kedge__trust_add(k->trust[KEDGE__L1], &v->set);
+		kedge__trust_add(k->levels.trust[KEDGE__L1], &v->set);
 		kedge__levels_published(k, &v->set);
 	}
 	if (!rc && k->group.rank == 0) {
 		kedge__levels_decide_l2(v);
 		msg.publish.l2 = v->l2;
 	}
-	rc = published = kedge__exchange(&k->front, KEDGE__STEP_PUBLISH, v->version, rc, &msg, err);
+	rc = published = kedge__exchange(&k->channels.front, KEDGE__STEP_PUBLISH, v->version, rc, &msg, err);
 	v->l2 = msg.publish.l2;
 	if (!rc && !leads) {
 		rc = see(v, set, err);
 		if (!rc)
 			kedge__levels_published(k, *set);
 	}
-	if (k->l1_shared && k->l1_renewed)
-		rc = kedge__agree(&k->front, KEDGE__STEP_SEEN, v->version, rc, NULL, err);
+	if (k->levels.shared && k->levels.renewed)
+		rc = kedge__agree(&k->channels.front, KEDGE__STEP_SEEN, v->version, rc, NULL, err);
 	else if (!published && rc) {
 		unseen(v, rc, err);
 		*set = NULL;
@@ -287,7 +288,9 @@ static void stats_set(const struct kedge__version *v)
 	    v->reduction.source_count || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL;
 
 	snprintf(s.reducer, sizeof(s.reducer), "%s", name ? name : "unknown");
-	kedge__state_stats(k, &s, increment);
+	kedge__state_stats(k, &s);
+	if (increment)
+		kedge__adapt_increment(k, &s);
 }
 
 /* RAW and STORED of all ranks, as the set has them. */
@@ -376,7 +379,7 @@ static void seal_run(void *ctx)
 	struct kedge__version *v = ctx;
 
 	kedge__seal_write(v);
-	if (!v->k->front_alone)
+	if (!v->k->channels.front_alone)
 		return;
 	kedge__seal_publish(v);
 	settle(v);
@@ -402,7 +405,7 @@ void kedge__seal_finish(kedge_t *k)
 	if (!v)
 		return;
 	kedge__worker_drain(k->writer);
-	if (!k->front_alone) {
+	if (!k->channels.front_alone) {
 		kedge__seal_publish(v);
 		settle(v);
 	}

@@ -47,6 +47,32 @@ static void text_keep(char *text)
 	last.text = text;
 }
 
+void kedge__state_init(struct kedge__state *s)
+{
+	*s = (struct kedge__state){.stats = {.version = KEDGE__NO_VERSION}};
+	pthread_mutex_init(&s->lock, NULL);
+}
+
+void kedge__state_done(struct kedge__state *s)
+{
+	for (size_t i = 0; i < s->status.count; i++)
+		kedge__error_done(&s->status.at[i].err);
+	kedge__array_done(&s->status);
+	kedge__error_done(&s->first);
+	pthread_mutex_destroy(&s->lock);
+}
+
+void kedge__progress_init(struct kedge__progress *p)
+{
+	*p = (struct kedge__progress){.call = NULL};
+	pthread_mutex_init(&p->lock, NULL);
+}
+
+void kedge__progress_done(struct kedge__progress *p)
+{
+	pthread_mutex_destroy(&p->lock);
+}
+
 int kedge__handle_check(const kedge_t *k, struct kedge__error *err)
 {
 	if (!k)
@@ -82,37 +108,37 @@ const char *kedge_last_error(const kedge_t *k)
 /* Index of VERSION, or of the first one above it. */
 static size_t status_find(const kedge_t *k, uint64_t version)
 {
-	size_t i = k->status.count;
+	size_t i = k->state.status.count;
 
-	while (i && k->status.at[i - 1].version >= version)
+	while (i && k->state.status.at[i - 1].version >= version)
 		i--;
 	return i;
 }
 
 static bool status_is(const kedge_t *k, size_t i, uint64_t version)
 {
-	return i < k->status.count && k->status.at[i].version == version;
+	return i < k->state.status.count && k->state.status.at[i].version == version;
 }
 
 static void drop_above(kedge_t *k, uint64_t version)
 {
-	while (k->status.count && k->status.at[k->status.count - 1].version > version)
-		kedge__error_done(&k->status.at[--k->status.count].err);
+	while (k->state.status.count && k->state.status.at[k->state.status.count - 1].version > version)
+		kedge__error_done(&k->state.status.at[--k->state.status.count].err);
 }
 
 void kedge__state_drop_above(kedge_t *k, uint64_t version)
 {
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	drop_above(k, version);
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 void kedge__state_drop_all(kedge_t *k)
 {
-	pthread_mutex_lock(&k->state_lock);
-	while (k->status.count)
-		kedge__error_done(&k->status.at[--k->status.count].err);
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
+	while (k->state.status.count)
+		kedge__error_done(&k->state.status.at[--k->state.status.count].err);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 void kedge__state_begin(kedge_t *k, uint64_t version)
@@ -120,48 +146,48 @@ void kedge__state_begin(kedge_t *k, uint64_t version)
 	struct kedge__job_status fresh = {.version = version};
 	size_t i;
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	drop_above(k, version);
 	i = status_find(k, version);
 	if (status_is(k, i, version)) {
-		kedge__error_done(&k->status.at[i].err);
-		k->status.at[i] = fresh;
+		kedge__error_done(&k->state.status.at[i].err);
+		k->state.status.at[i] = fresh;
 	} else {
-		(void)kedge__array_push(&k->status, fresh);
+		(void)kedge__array_push(&k->state.status, fresh);
 	}
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 void kedge__state_end(kedge_t *k, uint64_t version, int rc, const struct kedge__error *err)
 {
 	size_t i;
 
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	i = status_find(k, version);
 	if (status_is(k, i, version)) {
-		k->status.at[i].done = true;
+		k->state.status.at[i].done = true;
 		if (rc)
-			kedge__error_set(&k->status.at[i].err, rc, 0, "%s", kedge__error_text(err));
+			kedge__error_set(&k->state.status.at[i].err, rc, 0, "%s", kedge__error_text(err));
 	}
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 void kedge__state_note(kedge_t *k, int rc, const struct kedge__error *err)
 {
-	pthread_mutex_lock(&k->state_lock);
-	if (rc && !k->first.code)
-		kedge__error_set(&k->first, rc, 0, "%s", kedge__error_text(err));
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
+	if (rc && !k->state.first.code)
+		kedge__error_set(&k->state.first, rc, 0, "%s", kedge__error_text(err));
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 int kedge__state_take(kedge_t *k, struct kedge__error *err)
 {
 	int rc;
 
-	pthread_mutex_lock(&k->state_lock);
-	rc = k->first.code;
-	kedge__error_move(err, &k->first);
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
+	rc = k->state.first.code;
+	kedge__error_move(err, &k->state.first);
+	pthread_mutex_unlock(&k->state.lock);
 	return rc;
 }
 
@@ -173,36 +199,24 @@ int kedge_test(kedge_t *k, uint64_t version)
 
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	i = status_find(k, version);
 	if (!status_is(k, i, version))
 		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "version %llu is not known",
 				      (unsigned long long)version);
-	else if (k->status.at[i].err.code)
-		rc = kedge__error_set(&err, k->status.at[i].err.code, 0, "%s", kedge__error_text(&k->status.at[i].err));
-	else if (k->status.at[i].done)
+	else if (k->state.status.at[i].err.code)
+		rc = kedge__error_set(&err, k->state.status.at[i].err.code, 0, "%s", kedge__error_text(&k->state.status.at[i].err));
+	else if (k->state.status.at[i].done)
 		rc = 1;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 	return rc < 0 ? kedge__state_fail(k, rc, &err) : rc;
 }
 
-void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats, bool increment)
+void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats)
 {
-	pthread_mutex_lock(&k->state_lock);
-	k->stats = *stats;
-	if (increment) {
-		k->increment[0] = stats->raw_bytes;
-		k->increment[1] = stats->literal_bytes;
-		k->increment[2] = stats->stored_bytes;
-	}
-	pthread_mutex_unlock(&k->state_lock);
-}
-
-void kedge__state_flushed(kedge_t *k, const struct kedge__l2_flush *flush)
-{
-	pthread_mutex_lock(&k->state_lock);
-	k->flushed = *flush;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
+	k->state.stats = *stats;
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 int kedge_stats_get(kedge_t *k, struct kedge_stats *stats)
@@ -214,12 +228,12 @@ int kedge_stats_get(kedge_t *k, struct kedge_stats *stats)
 		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "stats must not be NULL");
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
-	pthread_mutex_lock(&k->state_lock);
-	if (k->stats.version == KEDGE__NO_VERSION)
+	pthread_mutex_lock(&k->state.lock);
+	if (k->state.stats.version == KEDGE__NO_VERSION)
 		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "no checkpoint was taken through this handle");
 	else
-		*stats = k->stats;
-	pthread_mutex_unlock(&k->state_lock);
+		*stats = k->state.stats;
+	pthread_mutex_unlock(&k->state.lock);
 	return kedge__state_fail(k, rc, &err);
 }
 
@@ -227,20 +241,20 @@ void kedge_set_progress(kedge_t *k, void (*fn)(void *user, const struct kedge_pr
 {
 	if (kedge__handle_check(k, NULL))
 		return;
-	pthread_mutex_lock(&k->progress_lock);
-	k->progress = fn;
-	k->progress_user = user;
-	pthread_mutex_unlock(&k->progress_lock);
+	pthread_mutex_lock(&k->progress.lock);
+	k->progress.call = fn;
+	k->progress.user = user;
+	pthread_mutex_unlock(&k->progress.lock);
 }
 
 void kedge__state_progress(const struct kedge__job_progress *p, uint64_t done)
 {
 	struct kedge_progress report = {p->phase, p->version, KEDGE__MIN(done, p->total), p->total};
 
-	pthread_mutex_lock(&p->k->progress_lock);
-	if (p->k->progress)
-		p->k->progress(p->k->progress_user, &report);
-	pthread_mutex_unlock(&p->k->progress_lock);
+	pthread_mutex_lock(&p->k->progress.lock);
+	if (p->k->progress.call)
+		p->k->progress.call(p->k->progress.user, &report);
+	pthread_mutex_unlock(&p->k->progress.lock);
 }
 
 void kedge__state_progress_bytes(void *ctx, uint64_t done)

@@ -183,12 +183,12 @@ static int range_wake(kedge_t *k, struct kedge__job_tracked *t, struct kedge__er
 /* The tracker watches what is protected now, and nothing else. */
 static int ranges_update(kedge_t *k, struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions);
+	size_t n = kedge__region_table_count(k->regions.table);
 
 	for (size_t i = 0; i < k->track.ranges.count; i++)
 		k->track.ranges.at[i].seen = false;
 	for (size_t i = 0; i < n; i++) {
-		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 		struct kedge__job_tracked *known;
 		int rc;
 
@@ -232,7 +232,7 @@ static int list_make(kedge_t *k, size_t id, struct kedge__region_dirty *out, uin
 /* FOLLOWS: it is about the time since the last version; before that, everything is dirty. */
 static int lists_make(kedge_t *k, bool follows, struct kedge__job_dirty *d, struct kedge__error *err)
 {
-	size_t n = kedge__region_table_count(k->regions);
+	size_t n = kedge__region_table_count(k->regions.table);
 	int rc = 0;
 
 	d->lists = kedge__calloc(n + 1, sizeof(*d->lists));
@@ -240,7 +240,7 @@ static int lists_make(kedge_t *k, bool follows, struct kedge__job_dirty *d, stru
 	if (!d->lists)
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < n && !rc; i++) {
-		const struct kedge__region *r = kedge__region_table_at(k->regions, i);
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 		struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r) : NULL;
 		uint64_t dirty = 0;
 
@@ -269,7 +269,7 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 	rc = ranges_update(k, &err);
 	/* What is to be protected is not watched first: that would have to be undone. */
 	if (!rc)
-		rc = k->cow ? kedge__tracker_collect_first(k->track.tracker, &err)
+		rc = k->image.cow ? kedge__tracker_collect_first(k->track.tracker, &err)
 			    : kedge__tracker_collect(k->track.tracker, &err);
 	d->collected = !rc;
 	if (!rc)
@@ -317,7 +317,7 @@ void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image 
 	    KEDGE_LOG_ERROR,
 	    "%s: the page at %llu of region \"%s\" changed, and page tracker %s did not see it: a device, or another "
 	    "mapping, writes to it; nothing is tracked any more (kedge_region_flags() is for such regions)",
-	    k->name, (unsigned long long)offset, kedge__region_table_at(k->regions, region)->name,
+	    k->name, (unsigned long long)offset, kedge__region_table_at(k->regions.table, region)->name,
 	    kedge__tracker_name(k->track.tracker));
 	kedge__track_free(k);
 	d->usable = d->collected = false;

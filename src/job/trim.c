@@ -10,7 +10,7 @@
 
 static int coalesce(kedge_t *k, int l, uint64_t version, uint64_t parent, struct kedge__error *err)
 {
-	struct kedge__catalog *cat = k->level[l].flush;
+	struct kedge__catalog *cat = k->levels.at[l].flush;
 	const struct kedge__catalog_entry *e;
 	struct kedge__coalesce_options options = {
 	    .version = version,
@@ -28,7 +28,7 @@ static int coalesce(kedge_t *k, int l, uint64_t version, uint64_t parent, struct
 
 	e = rc ? NULL : kedge__catalog_find(cat, version);
 	if (e && !e->problem.code) /* what is written was proved */
-		kedge__trust_add(k->trust[l], &e->set);
+		kedge__trust_add(k->levels.trust[l], &e->set);
 	return rc;
 }
 
@@ -36,8 +36,8 @@ static int coalesce(kedge_t *k, int l, uint64_t version, uint64_t parent, struct
 static int fold_find(kedge_t *k, int l, size_t keep, struct kedge__fold *fold, struct kedge__error *err)
 {
 	struct kedge__holdings held = {0}, l2 = {0};
-	bool deltas = l == KEDGE__L1 && k->level[KEDGE__L2].on && k->set.coalesce != KEDGE__COALESCE_NEVER;
-	int rc = kedge__holdings_read(&held, k->level[l].flush, (uint32_t)k->group.size, NULL, 0, err);
+	bool deltas = l == KEDGE__L1 && k->levels.at[KEDGE__L2].on && k->set.coalesce != KEDGE__COALESCE_NEVER;
+	int rc = kedge__holdings_read(&held, k->levels.at[l].flush, (uint32_t)k->group.size, NULL, 0, err);
 
 	if (!rc && deltas && !kedge__levels_copy_l2(k, &l2))
 		rc = kedge__error_nomem(err);
@@ -50,8 +50,8 @@ static int fold_find(kedge_t *k, int l, size_t keep, struct kedge__fold *fold, s
 
 static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 {
-	const struct kedge__gc_options options = {.keep = keep, .trust = k->trust[l], .brief = true, .no_wait = true};
-	struct kedge__catalog *cat = k->level[l].flush;
+	const struct kedge__gc_options options = {.keep = keep, .trust = k->levels.trust[l], .brief = true, .no_wait = true};
+	struct kedge__catalog *cat = k->levels.at[l].flush;
 	struct kedge__gc_report report = {0};
 	struct kedge__fold fold;
 	int rc = kedge__catalog_scan(cat, err);
@@ -62,7 +62,7 @@ static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 	kedge__gc_report_done(&report);
 	if (!rc)
 		rc = kedge__catalog_scan(cat, err);
-	if (rc || !k->level[l].whole)
+	if (rc || !k->levels.at[l].whole)
 		return rc;
 	rc = fold_find(k, l, keep, &fold, err);
 	if (!rc && fold.bottom != KEDGE__NO_VERSION)
@@ -82,7 +82,7 @@ bool kedge__trim(kedge_t *k)
 		struct kedge__error err = KEDGE__ERROR_INIT;
 		int rc = 0;
 
-		if (keep[l] > 0 && k->level[l].on && k->level[l].leads)
+		if (keep[l] > 0 && k->levels.at[l].on && k->levels.at[l].leads)
 			rc = trim(k, l, (size_t)keep[l], &err);
 		if (rc == KEDGE_E_LOCKED)
 			done = false;
@@ -90,7 +90,7 @@ bool kedge__trim(kedge_t *k)
 			kedge__log(KEDGE_LOG_WARNING, "old versions stay on L%d: %s", l + 1, kedge__error_text(&err));
 		kedge__error_done(&err);
 	}
-	if (k->level[KEDGE__L2].on && k->level[KEDGE__L2].leads)
+	if (k->levels.at[KEDGE__L2].on && k->levels.at[KEDGE__L2].leads)
 		kedge__levels_sync_l2(k);
 	return done;
 }

@@ -3,7 +3,7 @@
 /* Whoever publishes a set somewhere gets a part of every rank; where several ranks do on L1, all get them. */
 static bool gathers(const kedge_t *k)
 {
-	return k->level[KEDGE__L1].leads || k->level[KEDGE__L2].leads || !k->level[KEDGE__L1].whole;
+	return k->levels.at[KEDGE__L1].leads || k->levels.at[KEDGE__L2].leads || !k->levels.at[KEDGE__L1].whole;
 }
 
 struct kedge__version *kedge__version_new(kedge_t *k, uint64_t version)
@@ -17,7 +17,7 @@ struct kedge__version *kedge__version_new(kedge_t *k, uint64_t version)
 	v->started = kedge__clock_seconds();
 	v->dirty = -1;
 	v->reach = (struct kedge__reach){KEDGE__NO_VERSION, KEDGE__NO_VERSION, false};
-	kedge__policy_l2_costs(&k->policy, &v->costs);
+	kedge__policy_l2_costs(&k->advice.policy, &v->costs);
 	v->set = (struct kedge__set){.version = version, .parent = KEDGE__NO_VERSION, .ranks = (uint32_t)k->group.size};
 	v->set.name = kedge__strdup(k->name);
 	if (gathers(k)) {
@@ -36,7 +36,7 @@ static void segment_discard(struct kedge__version *v)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
 	if (v->sealed &&
-	    kedge__segment_discard(k->level[KEDGE__L1].write, v->version, (uint32_t)k->group.rank, v->generation, &err))
+	    kedge__segment_discard(k->levels.at[KEDGE__L1].write, v->version, (uint32_t)k->group.rank, v->generation, &err))
 		kedge__log(KEDGE_LOG_WARNING, "a segment of version %llu is left over: %s",
 			   (unsigned long long)v->version, kedge__error_text(&err));
 	kedge__error_done(&err);
@@ -58,7 +58,7 @@ void kedge__version_release(struct kedge__version *v)
 	segment_discard(v);
 	(void)kedge__image_release(v, NULL);
 	if (v->pinned)
-		kedge__catalog_unpin(v->k->level[KEDGE__L1].write);
+		kedge__catalog_unpin(v->k->levels.at[KEDGE__L1].write);
 	v->pinned = false;
 	kedge__dirty_free(&v->pages);
 	kedge__regions_free(v->records, v->records ? v->region_count : 0);

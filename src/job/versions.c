@@ -50,8 +50,8 @@ const struct kedge__run *kedge__versions_run(const kedge_t *k)
 	size_t n = 0;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++)
-		if (k->level[l].api)
-			levels[n++] = k->level[l].api;
+		if (k->levels.at[l].api)
+			levels[n++] = k->levels.at[l].api;
 	head = kedge__history_head(levels, n);
 	return head ? &head->run : NULL;
 }
@@ -64,8 +64,8 @@ int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__
 	int rc = 0;
 
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
-		if (k->level[l].api)
-			rc = kedge__versions_keys(k->level[l].api, (uint32_t)k->group.size, KEDGE__NO_VERSION, run,
+		if (k->levels.at[l].api)
+			rc = kedge__versions_keys(k->levels.at[l].api, (uint32_t)k->group.size, KEDGE__NO_VERSION, run,
 						  &keys[l], &n[l], err);
 	}
 	if (!rc) {
@@ -85,10 +85,10 @@ int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__
 int kedge__versions_scan(kedge_t *k, struct kedge__error *err)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT, other = KEDGE__ERROR_INIT;
-	int rc = kedge__catalog_scan(k->level[KEDGE__L1].api, &first);
-	int rc2 = k->level[KEDGE__L2].api ? kedge__catalog_scan(k->level[KEDGE__L2].api, &other) : rc;
+	int rc = kedge__catalog_scan(k->levels.at[KEDGE__L1].api, &first);
+	int rc2 = k->levels.at[KEDGE__L2].api ? kedge__catalog_scan(k->levels.at[KEDGE__L2].api, &other) : rc;
 
-	k->level_unread = rc || rc2 || (kedge__l2_wanted(k) && !k->level[KEDGE__L2].api);
+	k->versions.unread = rc || rc2 || (kedge__l2_wanted(k) && !k->levels.at[KEDGE__L2].api);
 	if (rc && rc2) {
 		kedge__error_move(err, &first);
 	} else if (rc || rc2) {
@@ -102,10 +102,10 @@ int kedge__versions_scan(kedge_t *k, struct kedge__error *err)
 
 int kedge__versions_unread(const kedge_t *k, struct kedge__error *err)
 {
-	if (kedge__l2_wanted(k) && !k->level[KEDGE__L2].api)
+	if (kedge__l2_wanted(k) && !k->levels.at[KEDGE__L2].api)
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
 					"L1 has no such version of %s, but L2, which is not used, may have it: %s",
-					k->name, kedge__error_text(&k->l2_refused));
+					k->name, kedge__error_text(&k->l2.refused));
 	return kedge__error_set(err, KEDGE_E_MISSING, 0,
 				"no such version of %s was found, but a level could not be read on some rank; its log "
 				"says why",
@@ -128,11 +128,11 @@ static size_t levels_order(kedge_t *k, struct kedge__set_key key, struct kedge__
 	*set = NULL;
 	for (int pass = 0; pass < 2; pass++) {
 		for (int l = 0; l < KEDGE__LEVELS; l++) {
-			const struct kedge__set *s = k->level[l].api ? set_of(k->level[l].api, key) : NULL;
+			const struct kedge__set *s = k->levels.at[l].api ? set_of(k->levels.at[l].api, key) : NULL;
 
-			if (!k->level[l].api || (s != NULL) != (pass == 0))
+			if (!k->levels.at[l].api || (s != NULL) != (pass == 0))
 				continue;
-			out[n++] = k->level[l].api;
+			out[n++] = k->levels.at[l].api;
 			if (s && !*set)
 				*set = s;
 		}
@@ -165,25 +165,15 @@ int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__li
 	return 0;
 }
 
-int kedge__versions_remember(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < top->region_count && !rc; i++)
-		rc = kedge__region_table_remember(k->regions, top->regions[i].name, top->regions[i].slot, err);
-	k->next_slot = KEDGE__MAX(k->next_slot, top->summary.next_slot);
-	return rc;
-}
-
 int kedge__versions_common(kedge_t *k, struct kedge__error *err)
 {
 	struct kedge__set_key *list = NULL;
 	size_t count = 0;
 	int rc = kedge__versions_all(k, kedge__versions_run(k), &list, &count, err);
 
-	rc = kedge__agree(&k->front, KEDGE__STEP_PAST, 0, rc, NULL, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_PAST, 0, rc, NULL, err);
 	if (!rc)
-		rc = kedge__common(&k->front, list, &count, err);
+		rc = kedge__common(&k->channels.front, list, &count, err);
 	for (size_t i = 0; !rc && i < count; i++)
 		kedge__versions_published(k, list[i]);
 	kedge__free(list);
@@ -192,35 +182,35 @@ int kedge__versions_common(kedge_t *k, struct kedge__error *err)
 
 void kedge__versions_published(kedge_t *k, struct kedge__set_key key)
 {
-	pthread_mutex_lock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
 	if (k->group.size > 1)
-		(void)kedge__array_push(&k->common,
+		(void)kedge__array_push(&k->versions.common,
 					key); /* a set left out is only passed over by kedge_region_stat() */
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_unlock(&k->state.lock);
 }
 
 static bool known_everywhere(kedge_t *k, struct kedge__set_key key)
 {
 	bool known = k->group.size == 1;
 
-	pthread_mutex_lock(&k->state_lock);
-	for (size_t i = k->common.count; i && !known; i--)
-		known = k->common.at[i - 1].version == key.version && k->common.at[i - 1].id == key.id;
-	pthread_mutex_unlock(&k->state_lock);
+	pthread_mutex_lock(&k->state.lock);
+	for (size_t i = k->versions.common.count; i && !known; i--)
+		known = k->versions.common.at[i - 1].version == key.version && k->versions.common.at[i - 1].id == key.id;
+	pthread_mutex_unlock(&k->state.lock);
 	return known;
 }
 
 void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS])
 {
 	for (int l = 0; l < KEDGE__LEVELS; l++)
-		pinned[l] = k->level[l].api && kedge__catalog_pin(k->level[l].api, NULL) == 0;
+		pinned[l] = k->levels.at[l].api && kedge__catalog_pin(k->levels.at[l].api, NULL) == 0;
 }
 
 void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS])
 {
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		if (pinned[l])
-			kedge__catalog_unpin(k->level[l].api);
+			kedge__catalog_unpin(k->levels.at[l].api);
 	}
 }
 
@@ -258,14 +248,14 @@ static int infos_collect(kedge_t *k, struct kedge_version_info **list, size_t *c
 	size_t room = 1, n = 0, on_l1;
 
 	for (int l = 0; l < KEDGE__LEVELS; l++)
-		room += k->level[l].api ? kedge__catalog_count(k->level[l].api) : 0;
+		room += k->levels.at[l].api ? kedge__catalog_count(k->levels.at[l].api) : 0;
 	infos = kedge__calloc(room, sizeof(*infos));
 	if (!infos)
 		return kedge__error_nomem(err);
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		on_l1 = n;
-		for (size_t i = 0; k->level[l].api && i < kedge__catalog_count(k->level[l].api); i++) {
-			const struct kedge__catalog_entry *e = kedge__catalog_at(k->level[l].api, i);
+		for (size_t i = 0; k->levels.at[l].api && i < kedge__catalog_count(k->levels.at[l].api); i++) {
+			const struct kedge__catalog_entry *e = kedge__catalog_at(k->levels.at[l].api, i);
 			struct kedge_version_info key = {.version = e->version}, *known;
 
 			if (e->problem.code || !kedge__history_has(run, &e->set))
@@ -339,7 +329,7 @@ int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__linea
 		if (rc == KEDGE_E_NOMEM)
 			break;
 	}
-	if (rc == KEDGE_E_NOTFOUND && k->level_unread)
+	if (rc == KEDGE_E_NOTFOUND && k->versions.unread)
 		rc = kedge__versions_unread(k, err);
 	kedge__free(keys);
 	return rc;
@@ -365,4 +355,9 @@ int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct ked
 	}
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
+}
+
+void kedge__versions_done(struct kedge__versions *v)
+{
+	kedge__array_done(&v->common);
 }

@@ -55,8 +55,8 @@ static kedge_t *job_begin(const struct place *p, bool l2, const char *const *mor
 
 	script.application = pthread_self();
 	script.now = 1e6;
-	k->clock = scripted;
-	k->policy.resumed = k->policy.told = script.now;
+	k->advice.clock = scripted;
+	k->advice.policy.resumed = k->advice.policy.told = script.now;
 	assert_ok(k, kedge_protect(k, "memory", memory, BYTES, KEDGE_U8));
 	return k;
 }
@@ -91,7 +91,7 @@ static double rounds(kedge_t *k, uint64_t *version, int n, double cost)
 /* The model's answer for the rates that the controller must have estimated from MTBF and no failure. */
 static struct kedge__async_plan expected(const kedge_t *k, double mtbf, double l2_mtbf, double cost, double copy)
 {
-	double elapsed = k->policy.controller.elapsed, l1_mtbf = 1 / (1 / mtbf - 1 / l2_mtbf);
+	double elapsed = k->advice.policy.controller.elapsed, l1_mtbf = 1 / (1 / mtbf - 1 / l2_mtbf);
 	struct kedge__async as = {.levels = {.count = 2,
 					     .rate = {1 / (l1_mtbf + elapsed), 1 / (l2_mtbf + elapsed)},
 					     .cost = {cost, copy},
@@ -134,9 +134,9 @@ static void test_costs_move_both(void **state)
 	assert_non_null(strstr(p->log, "a checkpoint takes 30 s"));
 	assert_non_null(strstr(p->log, "L2 takes 900 s (1 measured)"));
 	plan = expected(k, 13 * 3600, 80 * 3600, 30, 1.1 * 900); /* a tenth of room */
-	before = kedge__policy_interval(&k->policy);
+	before = kedge__policy_interval(&k->advice.policy);
 	assert_true(fabs(before / plan.interval - 1) < 0.05);
-	assert_int_equal(kedge__policy_l2_every(&k->policy), plan.segments);
+	assert_int_equal(kedge__policy_l2_every(&k->advice.policy), plan.segments);
 	spent = rounds(k, &version, 1, 30);
 	assert_true(spent >= before && spent < before + STEP);
 
@@ -145,11 +145,11 @@ static void test_costs_move_both(void **state)
 	rounds(k, &version, 24, 30);
 	moves = occurrences(p->log, "->");
 	assert_in_range(moves, 5, 25);
-	assert_true(kedge__policy_l2_every(&k->policy) > plan.segments);
-	before = kedge__policy_interval(&k->policy);
+	assert_true(kedge__policy_l2_every(&k->advice.policy) > plan.segments);
+	before = kedge__policy_interval(&k->advice.policy);
 	rounds(k, &version, 16, 300);
 	assert_true(occurrences(p->log, "->") > moves);
-	assert_true(kedge__policy_interval(&k->policy) > 1.5 * before);
+	assert_true(kedge__policy_interval(&k->advice.policy) > 1.5 * before);
 	assert_int_equal(occurrences(p->log, "->") % 2, 1);
 	assert_ok(k, kedge_close(k));
 }
@@ -213,14 +213,14 @@ static void test_failures_are_learned(void **state)
 	p->log[0] = '\0';
 	kedge_set_log(place_log, p);
 	k = job_begin(p, false, more);
-	assert_int_equal(k->policy.controller.failures[0], 3);
-	assert_true(kedge__policy_interval(&k->policy) < KEDGE__POLICY_INTERVAL);
+	assert_int_equal(k->advice.policy.controller.failures[0], 3);
+	assert_true(kedge__policy_interval(&k->advice.policy) < KEDGE__POLICY_INTERVAL);
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
-	assert_int_equal(k->policy.controller.failures[0], 4);
+	assert_int_equal(k->advice.policy.controller.failures[0], 4);
 	assert_ok(k, kedge_close(k));
 	k = job_begin(p, false, more);
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
-	assert_int_equal(k->policy.controller.failures[0], 4);
+	assert_int_equal(k->advice.policy.controller.failures[0], 4);
 	assert_ok(k, kedge_close(k));
 }
 
@@ -240,18 +240,18 @@ static void test_losing_l1_is_learned(void **state)
 		assert_non_null(strstr(p->log, "a failure was seen, its state came back from L2"));
 	}
 	k = job_begin(p, true, more);
-	assert_int_equal(k->policy.controller.failures[1], 3);
-	assert_true(k->policy.controller.elapsed > 4 * 8 * 600);
-	every = kedge__policy_l2_every(&k->policy);
+	assert_int_equal(k->advice.policy.controller.failures[1], 3);
+	assert_true(k->advice.policy.controller.elapsed > 4 * 8 * 600);
+	every = kedge__policy_l2_every(&k->advice.policy);
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL)); /* L1 is there this time */
-	assert_int_equal(k->policy.controller.failures[0], 1);
-	assert_int_equal(k->policy.controller.failures[1], 3);
+	assert_int_equal(k->advice.policy.controller.failures[0], 1);
+	assert_int_equal(k->advice.policy.controller.failures[1], 3);
 	assert_ok(k, kedge_close(k));
 	tree_remove(p->l1);
 	k = job_begin(p, true, more);
-	assert_false(k->policy.unclean); /* it closed, and L2 knows */
-	assert_int_equal(k->policy.controller.failures[1], 3);
-	assert_int_equal(kedge__policy_l2_every(&k->policy), every);
+	assert_false(k->advice.policy.unclean); /* it closed, and L2 knows */
+	assert_int_equal(k->advice.policy.controller.failures[1], 3);
+	assert_int_equal(kedge__policy_l2_every(&k->advice.policy), every);
 	assert_ok(k, kedge_close(k));
 }
 

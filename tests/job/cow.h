@@ -21,8 +21,8 @@ static inline kedge_t *cow_open(const struct place *p, const char *const *more)
 {
 	kedge_t *k = job_open(p, false, more);
 
-	assert_int_equal(k->cow, cow_protects(k->set.capture));
-	if (!k->cow)
+	assert_int_equal(k->image.cow, cow_protects(k->set.capture));
+	if (!k->image.cow)
 		print_message("memory is copied here\n");
 	return k;
 }

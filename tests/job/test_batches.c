@@ -315,7 +315,7 @@ static double ticking(void)
 
 static void clock_use(kedge_t *k, double (*clock)(void))
 {
-	k->clock = clock;
+	k->advice.clock = clock;
 	assert_int_equal(kedge__adapt_init(k, NULL), 0);
 }
 
@@ -335,7 +335,7 @@ static void test_job_goes_complete(void **state)
 		atomic_store(&now_is, 1000 + 10 * (double)v);
 		take(k, v, v);
 	}
-	assert_true(k->policy.full.count + k->policy.delta.count >= 2);
+	assert_true(k->advice.policy.full.count + k->advice.policy.delta.count >= 2);
 	assert_ok(k, kedge_close(k));
 	l2 = catalog_of(p->l2);
 	assert_non_null(kedge__catalog_find(l2, 12));

@@ -150,7 +150,7 @@ static void series(struct place *p, const char *const *more, size_t stays_below)
 		m.odd[v * 5000] ^= 1;
 	}
 	assert_ok(k, kedge_wait(k));
-	assert_true(stays_below == 0 || k->reserve.bytes <= stays_below);
+	assert_true(stays_below == 0 || k->image.reserve.bytes <= stays_below);
 	assert_true(stays_below > 0 || k->baseline.reduced_at_once == 0);
 	for (uint64_t v = 1; v <= VERSIONS; v++)
 		copies_check(k, &c, &m, v, v);
@@ -223,7 +223,7 @@ static void test_unprotect_waits(void **state)
 			assert_ok(k, kedge_protect(k, "big", big, BIG / 2, KEDGE_U8));
 		else
 			assert_ok(k, kedge_unprotect(k, "big"));
-		assert_false(k->holding);
+		assert_false(k->image.holding);
 		munmap(big, BIG);
 		assert_ok(k, kedge_wait(k));
 		assert_ok(k, kedge_read(k, v, &target, 1));
@@ -372,7 +372,7 @@ static void protected_or_copied(struct place *p)
 
 	kedge_set_log(place_log, p);
 	k = cow_open(p, MORE("capture=cow"));
-	assert_true(k->cow == !strstr(p->log, "capture = copy is used instead of cow"));
+	assert_true(k->image.cow == !strstr(p->log, "capture = copy is used instead of cow"));
 	assert_ok(k, kedge_close(k));
 	kedge_set_log(NULL, NULL);
 }

@@ -105,7 +105,7 @@ static void lose(struct place *p, const char *const *more, size_t (*way)(uint8_t
 	struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
 	kedge_t *k = cow_open(p, more);
 	uint8_t *memory = memory_map(NULL), *fresh = memory_map(NULL);
-	bool held = k->cow;
+	bool held = k->image.cow;
 	size_t left;
 
 	fill_random(memory, BYTES, 1);

@@ -458,7 +458,7 @@ static void all_get_the_same_answer(struct rank *r)
 	uint64_t version = 0, steps = 0;
 	int now;
 
-	k->clock = scripted;
+	k->advice.clock = scripted;
 	CHECK(kedge__adapt_init(k, NULL) == 0);
 	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
 	for (; version < 3 && steps < 1000; steps++) {

@@ -188,13 +188,13 @@ static double scripted(void)
 static kedge_t *open_scripted(const struct place *p, bool l2, const char *const *more)
 {
 	kedge_t *k = job_open(p, l2, more);
-	bool unclean = k->policy.unclean;
-	struct kedge__controller known = k->policy.controller;
+	bool unclean = k->advice.policy.unclean;
+	struct kedge__controller known = k->advice.policy.controller;
 
-	k->clock = scripted;
+	k->advice.clock = scripted;
 	assert_int_equal(kedge__adapt_init(k, NULL), 0);
-	k->policy.controller = known;
-	k->policy.unclean = unclean;
+	k->advice.policy.controller = known;
+	k->advice.policy.unclean = unclean;
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
 	return k;
 }
@@ -272,23 +272,23 @@ static void test_job_learns(void **state)
 	}
 	assert_non_null(strstr(p->log, "interval 600 s -> 1 s")); /* checkpoints cost no scripted time at all */
 	assert_non_null(strstr(p->log, "checkpoint is due"));
-	assert_true(kedge__policy_interval(&k->policy) == 1);
+	assert_true(kedge__policy_interval(&k->advice.policy) == 1);
 	assert_ok(k, kedge_close(k));
 	k = open_scripted(p, false, more);
-	assert_false(k->policy.unclean);
-	assert_true(kedge__policy_interval(&k->policy) == 1); /* it is remembered */
+	assert_false(k->advice.policy.unclean);
+	assert_true(kedge__policy_interval(&k->advice.policy) == 1); /* it is remembered */
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
-	assert_int_equal(k->policy.controller.failures[0], 0);
+	assert_int_equal(k->advice.policy.controller.failures[0], 0);
 	assert_int_equal(asks(k), 0);
 	kedge__adapt_save(k, false); /* as every checkpoint does; then the process dies */
-	k->policy.asked = false;     /* so that closing writes nothing over it */
+	k->advice.policy.asked = false;     /* so that closing writes nothing over it */
 	assert_ok(k, kedge_close(k));
 	k = open_scripted(p, false, more);
-	assert_true(k->policy.unclean);
+	assert_true(k->advice.policy.unclean);
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
-	assert_int_equal(k->policy.controller.failures[0], 1);
+	assert_int_equal(k->advice.policy.controller.failures[0], 1);
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
-	assert_int_equal(k->policy.controller.failures[0], 1);
+	assert_int_equal(k->advice.policy.controller.failures[0], 1);
 	assert_ok(k, kedge_close(k));
 }
 
@@ -302,7 +302,7 @@ static void test_relaunch_is_a_failure(void **state)
 	k = open_scripted(*state, false, NULL);
 	unsetenv("KEDGE_RUN_LAUNCH");
 	assert_ok(k, kedge_restart(k, 1, NULL));
-	assert_int_equal(k->policy.controller.failures[0], 1);
+	assert_int_equal(k->advice.policy.controller.failures[0], 1);
 	assert_ok(k, kedge_close(k));
 }
 
@@ -318,15 +318,15 @@ static void test_job_moves_l2(void **state)
 	assert_ok(k, kedge_wait(k));
 	for (uint64_t v = 1; v <= 6; v++)
 		assert_int_equal(levels_of(k, v), v == 1 || v == 6 ? 3 : 1);
-	assert_int_equal(k->policy.l2_by, KEDGE__L2_TABLE);
-	k->policy.controller.l2_every = 2;
-	k->policy.l2_by = KEDGE__L2_MODEL;
+	assert_int_equal(k->advice.policy.l2_by, KEDGE__L2_TABLE);
+	k->advice.policy.controller.l2_every = 2;
+	k->advice.policy.l2_by = KEDGE__L2_MODEL;
 	for (uint64_t v = 7; v <= 8; v++)
 		assert_ok(k, kedge_checkpoint(k, v));
 	assert_ok(k, kedge_wait(k));
 	assert_int_equal(levels_of(k, 7), 1);
 	assert_int_equal(levels_of(k, 8), 3);
-	assert_true(k->flushed.seconds >= 0 || k->policy.controller.cost[1].count > 0);
+	assert_true(k->advice.flushed.seconds >= 0 || k->advice.policy.controller.cost[1].count > 0);
 	assert_ok(k, kedge_close(k));
 }
 
@@ -361,7 +361,7 @@ static void test_short_lives_count(void **state)
 	struct kedge__policy p;
 
 	assert_int_equal(asks(k), 0);
-	kedge__policy_format(&k->policy, false, text);
+	kedge__policy_format(&k->advice.policy, false, text);
 	p = policy_of((struct kedge__policy_config){0});
 	assert_int_equal(kedge__policy_parse(&p, text, NULL), 0);
 	kedge__policy_restarted(&p, 1003, 1, 3, 40);

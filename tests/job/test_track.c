@@ -201,14 +201,14 @@ static void test_only_what_was_written(void **state)
 	bench_open(&b, *state, any_kind(*state), "sync", "tree");
 	take(&b, 1);
 	take(&b, 2);
-	assert_true(b.tracked->policy.dirty.count == 1);
-	assert_true(b.tracked->policy.dirty.value <= 4 * 4096); /* `small` is a part of its pages */
-	b.tracked->policy.dirty = (struct kedge__controller_mean){0};
+	assert_true(b.tracked->advice.policy.dirty.count == 1);
+	assert_true(b.tracked->advice.policy.dirty.value <= 4 * 4096); /* `small` is a part of its pages */
+	b.tracked->advice.policy.dirty = (struct kedge__controller_mean){0};
 	b.big[100000] ^= 1;
 	b.big[300000] ^= 1;
 	assert_true(kedge__track_count(b.tracked) >= 2 * 4096);
 	take(&b, 3);
-	assert_in_range((uint64_t)b.tracked->policy.dirty.value, 2 * 4096, 6 * 4096);
+	assert_in_range((uint64_t)b.tracked->advice.policy.dirty.value, 2 * 4096, 6 * 4096);
 	bench_close(&b);
 }
 

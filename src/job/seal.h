@@ -1,0 +1,25 @@
+/*
+ * seal: from an image to a version that exists. Private to job.
+ *
+ * `sealing` belongs to the threads of the application, but for what the writer leaves in it when it is done.
+ */
+#ifndef KEDGE_JOB_SEAL_H
+#define KEDGE_JOB_SEAL_H
+
+#include "job/version.h"
+
+struct kedge__sealing { /* the version that is not sealed yet; at most one */
+	struct kedge__version *pending;
+	uint64_t version;
+	int rc; /* how it went, once the writer is done */
+	struct kedge__error err;
+};
+
+int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err);
+void kedge__seal_write(struct kedge__version *v);   /* the local part; result in v->rc, which may be an earlier error */
+void kedge__seal_publish(struct kedge__version *v); /* collective */
+int kedge__seal_now(struct kedge__version *v, struct kedge__error *err); /* both, and the follow-ups; takes V */
+void kedge__seal_submit(struct kedge__version *v);  /* the same by the writer; takes V */
+void kedge__seal_finish(kedge_t *k);                /* wait for the pending one; collective */
+
+#endif

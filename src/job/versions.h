@@ -1,0 +1,37 @@
+/*
+ * versions: what is stored, as the calls of the application see it. Private to job.
+ *
+ * It belongs to the threads of the application, and reads through the catalogues `api`.
+ */
+#ifndef KEDGE_JOB_VERSIONS_H
+#define KEDGE_JOB_VERSIONS_H
+
+#include "job/levels.h"
+
+struct kedge__versions {
+	bool unread; /* the last scan for what is stored could not read a level */
+	KEDGE__ARRAY(struct kedge__set_key) common; /* sets that all ranks are known to have or have had; under the lock of state */
+};
+
+/* The readable sets of this rank count with versions below LIMIT that belong to RUN (NULL: all), ascending. One kedge__free(). */
+int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, const struct kedge__run *run, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+/* The present run by what this rank can see (api handles, scanned before); NULL: there are no versions. */
+const struct kedge__run *kedge__versions_run(const kedge_t *k);
+/* The error of who found nothing while a level could not be looked at, on this rank or another: KEDGE_E_MISSING. */
+int kedge__versions_unread(const kedge_t *k, struct kedge__error *err);
+/* All of both levels (api handles, scanned before) that belong to RUN (NULL: all); a version with different sets on two levels is there
+ * twice, L1 first. */
+int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
+void kedge__versions_done(struct kedge__versions *v);
+int kedge__versions_scan(kedge_t *k, struct kedge__error *err);
+/* The lineage of exactly this set. */
+int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__lineage **out, struct kedge__error *err);
+void kedge__region_info_set(const struct kedge__region_record *r, struct kedge_region_info *info);
+/* The newest set, or the one of VERSION, that all ranks are known to have and that opens here; scanned before. */
+int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err);
+void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS]); /* the api handles, as far as they can be */
+void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS]);
+int kedge__versions_common(kedge_t *k, struct kedge__error *err); /* k->versions.common anew, at open; collective */
+void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
+
+#endif
