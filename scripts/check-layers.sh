@@ -1,6 +1,6 @@
 #!/bin/sh
-# Check the shape of the tree: which folder includes which, how long functions and files are, and that nobody writes a
-# binary search of his own.
+# Check the shape of the tree: which folder includes which, how long files are, and that there is one binary search.
+# How many writers a field has is counted by tests/tree/writers.sh.
 #
 # The order of folders is read from docs/ARCHITECTURE.md, the line `base < format, pipeline < ...`: a folder may include
 # headers of those to its left or in its own group, and of another folder only the header that says what it offers.
@@ -8,7 +8,6 @@
 set -eu
 
 root=${1:-$(dirname "$0")/..}
-max_function=80
 max_file=900
 cd "$root"
 
@@ -63,24 +62,15 @@ check_includes() {
 }
 
 check_lengths() {
-	sources | xargs -r awk -v max_function=$max_function -v max_file=$max_file '
+	sources | xargs -r awk -v max_file=$max_file '
 		function end_file() {
 			if (file != "" && lines > max_file) {
 				printf "%s: %d lines, more than %d\n", file, lines, max_file
 				bad = 1
 			}
 		}
-		FNR == 1 { end_file(); file = FILENAME; start = 0 }
+		FNR == 1 { end_file(); file = FILENAME }
 		{ lines = FNR }
-		/^[a-zA-Z_].*\(/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
-		/^\{/ { start = FNR }
-		/^\}/ && start {
-			if (FNR - start + 1 > max_function) {
-				printf "%s:%d: %s: %d lines, more than %d\n", FILENAME, start, name, FNR - start + 1, max_function
-				bad = 1
-			}
-			start = 0
-		}
 		END { end_file(); exit bad }'
 }
 

@@ -259,15 +259,23 @@ void kedge__baseline_commit(struct kedge__version *v)
 		kedge__record_drop(v->k);
 	b->at = v->version;
 	b->primed = b->record_stale = true;
+	v->reduced = false;
 }
 
-void kedge__baseline_rollback(kedge_t *k, int rc)
+void kedge__baseline_rollback(struct kedge__version *v, int rc)
 {
-	kedge__reducer_rollback(k->baseline.reducer);
-	if (rc == KEDGE_E_NOMEM) { /* what the reducer has may be what the write lacked */
+	kedge_t *k = v->k;
+
+	if (v->reduced)
+		kedge__reducer_rollback(k->baseline.reducer);
+	if (v->reduced && rc == KEDGE_E_NOMEM) { /* what the reducer has may be what the write lacked */
 		forget(k);
 		k->baseline.full_next = true;
 	}
+	v->reduced = false;
+	kedge__reduction_done(&v->reduction);
+	kedge__free(v->sources);
+	v->sources = NULL;
 }
 
 /* ------------------------------------------------------------------ after a restart */

@@ -34,7 +34,7 @@ void kedge__baseline_follow(struct kedge__version *v); /* what V may refer to, a
 /* Image to map and literals; in any thread, while no other uses the reducer. */
 int kedge__baseline_reduce(struct kedge__version *v, struct kedge__error *err);
 void kedge__baseline_commit(struct kedge__version *v);   /* it was published */
-void kedge__baseline_rollback(kedge_t *k, int rc);       /* it was not, because of RC */
+void kedge__baseline_rollback(struct kedge__version *v, int rc); /* it was not, because of RC; nothing is left of its reduction */
 /* The protected regions hold the bytes of KEY, a version of RUN. */
 void kedge__baseline_restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run);
 

@@ -247,11 +247,7 @@ static int begin(kedge_t *k, struct kedge__version *v, uint64_t version, int rc,
 		kedge__levels_renewed(k);
 	if (k->set.capture != KEDGE__CAPTURE_SYNC)
 		kedge__adapt_skip(k, msg.begin.skip);
-	if (msg.begin.why[0]) {
-		v->set.why = kedge__strdup(msg.begin.why);
-		if (!v->set.why) /* agreed on when it is sealed */
-			v->rc = kedge__error_nomem(&v->err);
-	}
+	memcpy(v->why, msg.begin.why, sizeof(v->why));
 	return 0;
 }
 

@@ -105,15 +105,6 @@ static void damage_note(kedge_t *k, int rc)
 	kedge__levels_doubt(k);
 }
 
-/* A version before it that did not get there cannot be referred to: all ranks know that, and write all of it. */
-static void parent_check(struct kedge__version *v)
-{
-	if (v->l2.form != KEDGE__L2_DELTA || kedge__levels_has_l2(v->k, v->l2.parent))
-		return;
-	v->l2.form = KEDGE__L2_SELF_CONTAINED;
-	v->l2.parent = KEDGE__NO_VERSION;
-}
-
 static int write_local(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
@@ -125,7 +116,7 @@ static int write_local(struct kedge__version *v, struct kedge__error *err)
 			   (unsigned long long)v->version);
 		return 0;
 	}
-	parent_check(v);
+	kedge__levels_check_parent(v);
 	rc = v->l2.form == KEDGE__L2_COPY ? copy_lineage(v, err) : merge_batch(v, err);
 	damage_note(k, rc);
 	return rc;
@@ -137,25 +128,25 @@ void kedge__flush_local(struct kedge__version *v)
 	struct kedge__catalog *from = k->levels.at[KEDGE__L1].flush, *to = k->levels.at[KEDGE__L2].flush;
 
 	v->flush_began = k->advice.clock();
-	v->rc = kedge__l2_check(k, &v->err);
-	if (!v->rc)
-		v->rc = kedge__catalog_pin(to, &v->err);
-	if (v->rc)
+	v->flush_rc = kedge__l2_check(k, &v->flush_err);
+	if (!v->flush_rc)
+		v->flush_rc = kedge__catalog_pin(to, &v->flush_err);
+	if (v->flush_rc)
 		return;
 	v->l2_pinned = true;
-	v->rc = kedge__catalog_pin(from, &v->err);
-	if (v->rc)
+	v->flush_rc = kedge__catalog_pin(from, &v->flush_err);
+	if (v->flush_rc)
 		return;
-	v->rc = kedge__catalog_scan(from, &v->err);
-	if (!v->rc)
-		v->rc = kedge__catalog_scan(to, &v->err);
-	if (!v->rc && kedge__catalog_count(to))
-		v->rc = kedge__catalog_refresh_lineage(
-		    to, kedge__catalog_at(to, kedge__catalog_count(to) - 1)->version, &v->err);
-	if (!v->rc && k->levels.at[KEDGE__L2].leads)
+	v->flush_rc = kedge__catalog_scan(from, &v->flush_err);
+	if (!v->flush_rc)
+		v->flush_rc = kedge__catalog_scan(to, &v->flush_err);
+	if (!v->flush_rc && kedge__catalog_count(to))
+		v->flush_rc = kedge__catalog_refresh_lineage(
+		    to, kedge__catalog_at(to, kedge__catalog_count(to) - 1)->version, &v->flush_err);
+	if (!v->flush_rc && k->levels.at[KEDGE__L2].leads)
 		kedge__levels_sync_l2(k);
-	if (!v->rc)
-		v->rc = write_local(v, &v->err);
+	if (!v->flush_rc)
+		v->flush_rc = write_local(v, &v->flush_err);
 	kedge__catalog_unpin(from);
 }
 
@@ -178,9 +169,9 @@ static int agree_written(struct kedge__version *v, bool *refers)
 	int between[2], rc;
 
 	kedge__msg_same_set(&msg.flush.written, ch->group->rank, written_digest(v));
-	rc = kedge__exchange(ch, KEDGE__STEP_FLUSH, v->version, v->rc, &msg, &v->err);
+	rc = kedge__exchange(ch, KEDGE__STEP_FLUSH, v->version, v->flush_rc, &msg, &v->flush_err);
 	if (!rc && !kedge__msg_same_is(&msg.flush.written, between))
-		rc = kedge__error_set(&v->err, KEDGE_E_GROUP, 0,
+		rc = kedge__error_set(&v->flush_err, KEDGE_E_GROUP, 0,
 				      "ranks %d and %d copied different versions to L2, or in different forms", between[0],
 				      between[1]);
 	*refers = msg.flush.refers;
@@ -235,13 +226,13 @@ static int publish_all(struct kedge__version *v, bool refers, uint64_t *publishe
 	for (size_t i = 0; i < v->parts.count && !met; i++) {
 		struct kedge__flush_part *part = &v->parts.at[i];
 
-		met = kedge__gather(&k->channels.back, 0, &part->part, sizeof(part->part), v->gathered, rc ? NULL : &v->err);
+		met = kedge__gather(&k->channels.back, 0, &part->part, sizeof(part->part), v->gathered, rc ? NULL : &v->flush_err);
 		if (!met && !rc && k->levels.at[KEDGE__L2].leads) {
-			rc = set_publish(v, part->version, refers, &v->err);
+			rc = set_publish(v, part->version, refers, &v->flush_err);
 			*published += !rc;
 		}
 	}
-	rc = kedge__agree(&k->channels.back, KEDGE__STEP_FLUSH_PUBLISH, v->version, rc ? rc : met, published, &v->err);
+	rc = kedge__agree(&k->channels.back, KEDGE__STEP_FLUSH_PUBLISH, v->version, rc ? rc : met, published, &v->flush_err);
 	return rc;
 }
 
@@ -258,9 +249,9 @@ static void flush_failed(struct kedge__version *v, int rc, size_t published)
 {
 	discard_copies(v, published);
 	kedge__levels_failed_l2(v->k);
-	kedge__error_prefix(&v->err, "version %llu did not reach L2", (unsigned long long)v->version);
-	kedge__log(KEDGE_LOG_ERROR, "%s", kedge__error_text(&v->err));
-	kedge__state_note(v->k, rc, &v->err);
+	kedge__error_prefix(&v->flush_err, "version %llu did not reach L2", (unsigned long long)v->version);
+	kedge__log(KEDGE_LOG_ERROR, "%s", kedge__error_text(&v->flush_err));
+	kedge__state_note(v->k, rc, &v->flush_err);
 }
 
 static void flush_succeeded(struct kedge__version *v, bool refers)
@@ -296,5 +287,5 @@ void kedge__flush_publish(struct kedge__version *v)
 	if (v->l2_pinned)
 		kedge__catalog_unpin(k->levels.at[KEDGE__L2].flush);
 	v->l2_pinned = false;
-	kedge__state_end(k, v->version, rc, &v->err);
+	kedge__state_end(k, v->version, rc, &v->flush_err);
 }

@@ -159,12 +159,7 @@ int kedge__image_release(struct kedge__version *v, struct kedge__error *err)
 
 void kedge__image_forget(struct kedge__version *v)
 {
-	if (v->reduced)
-		kedge__baseline_rollback(v->k, 0);
-	v->reduced = false;
-	kedge__reduction_done(&v->reduction);
-	kedge__free(v->sources);
+	kedge__baseline_rollback(v, 0);
 	kedge__free(v->ways);
-	v->sources = NULL;
 	v->ways = NULL;
 }

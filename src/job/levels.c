@@ -320,16 +320,27 @@ void kedge__levels_sealed(struct kedge__version *v)
 		expect_l2(v);
 }
 
-bool kedge__levels_has_l2(kedge_t *k, uint64_t version)
+void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_msg *l2)
 {
-	const struct kedge__holding *v;
-	bool has;
+	v->l2 = *l2;
+}
 
-	pthread_mutex_lock(&k->levels.lock);
-	v = kedge__holdings_find(&k->levels.l2, version);
-	has = v && v->usable;
-	pthread_mutex_unlock(&k->levels.lock);
-	return has;
+void kedge__levels_check_parent(struct kedge__version *v)
+{
+	struct kedge__job_levels *s = &v->k->levels;
+	const struct kedge__holding *parent;
+	bool there;
+
+	if (v->l2.form != KEDGE__L2_DELTA)
+		return;
+	pthread_mutex_lock(&s->lock);
+	parent = kedge__holdings_find(&s->l2, v->l2.parent);
+	there = parent && parent->usable;
+	pthread_mutex_unlock(&s->lock);
+	if (there)
+		return;
+	v->l2.form = KEDGE__L2_SELF_CONTAINED;
+	v->l2.parent = KEDGE__NO_VERSION;
 }
 
 void kedge__levels_reached_l2(struct kedge__version *v, bool refers)

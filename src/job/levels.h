@@ -75,7 +75,9 @@ void kedge__levels_published(kedge_t *k, const struct kedge__set *set);
 /* Rank 0: whether V goes to L2, and how: v->l2, v->l2_why. It is published on L1. */
 void kedge__levels_decide_l2(struct kedge__version *v);
 void kedge__levels_sealed(struct kedge__version *v);                  /* V exists; if it is due, it is on its way to L2 */
-bool kedge__levels_has_l2(kedge_t *k, uint64_t version);              /* usable there, or on its way */
+void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_msg *l2); /* what rank 0 decided */
+/* A version before it that did not get there cannot be referred to: all ranks know that, and write all of V. */
+void kedge__levels_check_parent(struct kedge__version *v);
 void kedge__levels_reached_l2(struct kedge__version *v, bool refers); /* it is there; REFERS: some rank's segment needs the parent */
 void kedge__levels_failed_l2(kedge_t *k); /* nothing there is referred to any more */
 /* L2 is in use from now on: SINCE versions are newer than what is there, which is nothing if BARE. */

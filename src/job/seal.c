@@ -93,7 +93,8 @@ static int segment_write(struct kedge__version *v, struct kedge__error *err)
 static int set_prepare(struct kedge__version *v, struct kedge__error *err)
 {
 	v->set.sources = kedge__calloc(v->referable_count + 1, sizeof(*v->set.sources));
-	if (!v->set.sources)
+	v->set.why = v->why[0] ? kedge__strdup(v->why) : NULL;
+	if (!v->set.sources || (v->why[0] && !v->set.why))
 		return kedge__error_nomem(err);
 	return kedge__run_copy(kedge__run_of(v->k, v->version), &v->set.run, err);
 }
@@ -246,7 +247,7 @@ static int publish(struct kedge__version *v, const struct kedge__set **set, stru
 		msg.publish.l2 = v->l2;
 	}
 	rc = published = kedge__exchange(&k->channels.front, KEDGE__STEP_PUBLISH, v->version, rc, &msg, err);
-	v->l2 = msg.publish.l2;
+	kedge__levels_decided_l2(v, &msg.publish.l2);
 	if (!rc && !leads) {
 		rc = see(v, set, err);
 		if (!rc)
@@ -315,7 +316,7 @@ static void succeeded(struct kedge__version *v, const struct kedge__set *set)
 
 	kedge__baseline_commit(v);
 	kedge__track_committed(k, v->pages.collected ? v->version : KEDGE__NO_VERSION);
-	v->reduced = v->sealed = false;
+	v->sealed = false;
 	v->begins_run = kedge__run_due(k, v->version);
 	kedge__run_published(k, v->version, v->l2.due);
 	if (v->blocked <= 0)

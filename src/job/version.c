@@ -43,18 +43,9 @@ static void segment_discard(struct kedge__version *v)
 	v->sealed = false;
 }
 
-static void reduction_release(struct kedge__version *v)
-{
-	if (v->reduced)
-		kedge__baseline_rollback(v->k, v->rc);
-	v->reduced = false;
-	kedge__reduction_done(&v->reduction);
-	v->reduction = (struct kedge__reduction){0};
-}
-
 void kedge__version_release(struct kedge__version *v)
 {
-	reduction_release(v);
+	kedge__baseline_rollback(v, v->rc);
 	segment_discard(v);
 	(void)kedge__image_release(v, NULL);
 	if (v->pinned)
@@ -63,12 +54,10 @@ void kedge__version_release(struct kedge__version *v)
 	kedge__dirty_free(&v->pages);
 	kedge__regions_free(v->records, v->records ? v->region_count : 0);
 	kedge__free(v->ways);
-	kedge__free(v->sources);
 	kedge__free(v->regions);
 	kedge__free(v->referable);
 	v->records = NULL;
 	v->ways = NULL;
-	v->sources = NULL;
 	v->regions = NULL;
 	v->referable = NULL;
 	v->region_count = v->referable_count = 0;
@@ -83,5 +72,6 @@ void kedge__version_free(struct kedge__version *v)
 	kedge__free(v->gathered);
 	kedge__set_done(&v->set);
 	kedge__error_done(&v->err);
+	kedge__error_done(&v->flush_err);
 	kedge__free(v);
 }

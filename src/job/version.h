@@ -58,7 +58,8 @@ struct kedge__version {
 	bool sealed;             /* the segment is there, not yet published */
 	struct kedge__set set;   /* of all ranks; its parts are there where this rank leads a directory */
 	double started, blocked; /* seconds: when it was begun, and how long the application waited */
-	int rc;                  /* how it fared on this rank so far */
+	char why[400];           /* rank 0's: why it was taken now; empty: the application asked for it */
+	int rc;                  /* how it fared on this rank until it was sealed */
 	struct kedge__error err;
 
 	/* Its way to L2. */
@@ -71,6 +72,8 @@ struct kedge__version {
 	bool l2_refers;     /* this rank's segment needs the parent */
 	uint64_t l2_bytes;  /* of this rank's segments */
 	double flush_began;
+	int flush_rc; /* how it fared from there on */
+	struct kedge__error flush_err;
 	bool l2_pinned;
 	bool begun, ready; /* under state_lock: given to the flusher; its local part is done */
 	struct kedge__version *next; /* in the queue of the flusher */

@@ -42,10 +42,6 @@ echo 'int x;' >tree/src/elsewhere/a.c
 refuses 'no place in the order'
 
 fresh
-{ echo 'int f(void)'; echo '{'; i=0; while [ $i -lt 90 ]; do echo '	g();'; i=$((i + 1)); done; echo '}'; } >tree/src/base/long.c
-refuses 'f: 92 lines'
-
-fresh
 i=0; while [ $i -lt 901 ]; do echo "int x$i;"; i=$((i + 1)); done >tree/src/base/long.c
 refuses '901 lines'
 
