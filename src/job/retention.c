@@ -12,7 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define REACH_STEP 1024 /* what may be referred to shrinks by so many at once: each time costs a walk over the record */
+#define REACH_STEP 1024 /* what may be referred to shrinks by so many at once: each time costs a walk over the record  \
+			 */
 
 size_t kedge__retention_slack(size_t keep)
 {
@@ -44,8 +45,7 @@ static struct bottom bottom_find(const struct kedge__holdings *h, size_t count)
 	for (size_t above = count; above > i && b.on == b.self; above--) {
 		const struct kedge__holding *v = &h->list.at[above - 1];
 
-		if (v->usable && v->merged && v->need_count == 1 &&
-		    kedge__holding_needs(h, v)[0] == b.self->version)
+		if (v->usable && v->merged && v->need_count == 1 && kedge__holding_needs(h, v)[0] == b.self->version)
 			b.on = v;
 	}
 	return b;
@@ -128,6 +128,13 @@ bool kedge__retention_on_l2(const struct kedge__holdings *l1, const struct kedge
 	return a && b && a->image == b->image && a->run == b->run;
 }
 
+/* Also with all that it needs there. */
+static bool can_be_restored_from_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2,
+				    uint64_t version)
+{
+	return kedge__retention_on_l2(l1, l2, version) && kedge__holdings_find(l2, version)->usable;
+}
+
 /* What the question is about, with marks of what the version needs on L1 and its parent on L2. */
 struct l2_case {
 	const struct kedge__holdings *l1, *l2;
@@ -139,9 +146,9 @@ struct l2_case {
 };
 
 /*
- * What L2 has of all that the version needs is what L1 has, to the byte. If not, one of them was coalesced on one level:
- * a copy of the version could have blocks that were packed against others, which need still others there, and so on from
- * copy to copy.
+ * What L2 has of all that the version needs is what L1 has, to the byte. If not, one of them was coalesced on one
+ * level: a copy of the version could have blocks that were packed against others, which need still others there, and so
+ * on from copy to copy.
  */
 static bool forms_agree(const struct l2_case *c)
 {
@@ -161,7 +168,7 @@ static bool needs_are_on_l2(const struct l2_case *c)
 	const uint64_t *needs = kedge__holding_needs(c->l1, c->v);
 
 	for (size_t i = 0; i < c->v->need_count; i++) {
-		if (!kedge__retention_on_l2(c->l1, c->l2, needs[i]) || !kedge__holdings_find(c->l2, needs[i])->usable)
+		if (!can_be_restored_from_l2(c->l1, c->l2, needs[i]))
 			return false;
 	}
 	return true;
@@ -174,11 +181,9 @@ static uint64_t parent_find(const struct l2_case *c)
 		const struct kedge__holding *there = &c->l2->list.at[i - 1];
 		const struct kedge__holding *here = kedge__holdings_find(c->l1, there->version);
 
-		if (there->version >= c->v->version || !here || !here->usable || !there->usable ||
-		    !kedge__reach_has(c->reach, there->version) ||
-		    !kedge__retention_on_l2(c->l1, c->l2, there->version))
-			continue;
-		return there->version;
+		if (there->version < c->v->version && here && here->usable &&
+		    kedge__reach_has(c->reach, there->version) && can_be_restored_from_l2(c->l1, c->l2, there->version))
+			return there->version;
 	}
 	return KEDGE__NO_VERSION;
 }
@@ -313,13 +318,16 @@ int kedge__retention_l2(const struct kedge__holdings *l1, const struct kedge__ho
 
 /* ------------------------------------------------------------------ what is rewritten */
 
-/* The newest version that L2 has, too: what goes there next is a delta to it. */
-static const struct kedge__holding *pivot_find(const struct kedge__holdings *level, const struct kedge__holdings *l2)
+/* The newest version that both levels can give back, from the bottom on: new versions do not refer below that. */
+static const struct kedge__holding *pivot_find(const struct kedge__holdings *level, const struct kedge__holdings *l2,
+					       const struct bottom *b)
 {
-	for (size_t i = l2 ? level->list.count : 0; i; i--) {
+	for (size_t i = l2 && b->self ? level->list.count : 0; i; i--) {
 		const struct kedge__holding *v = &level->list.at[i - 1];
 
-		if (v->usable && kedge__retention_on_l2(level, l2, v->version))
+		if (v->version < b->self->version)
+			return NULL;
+		if (v->usable && can_be_restored_from_l2(level, l2, v->version))
 			return v;
 	}
 	return NULL;
@@ -329,8 +337,8 @@ struct kedge__fold kedge__retention_fold(const struct kedge__holdings *level, co
 					 size_t keep)
 {
 	struct kedge__fold fold = {KEDGE__NO_VERSION, KEDGE__NO_VERSION, KEDGE__NO_VERSION};
-	const struct kedge__holding *newest = kedge__holdings_newest(level), *pivot = pivot_find(level, l2);
 	struct bottom b = bottom_find(level, level->list.count);
+	const struct kedge__holding *newest = kedge__holdings_newest(level), *pivot = pivot_find(level, l2, &b);
 
 	if (!newest || level->list.count <= keep + kedge__retention_slack(keep))
 		return fold;
