@@ -12,8 +12,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define REACH_STEP 1024 /* what may be referred to shrinks by so many at once: each time costs a walk over the record  \
-			 */
+#define REACH_STEP                                                                                                     \
+	1024 /* what may be referred to shrinks by so many at once: each time costs a walk over the record             \
+	      */
 
 size_t kedge__retention_slack(size_t keep)
 {
@@ -274,19 +275,18 @@ static void why_write(struct kedge__l2_answer *a, const struct kedge__l2_costs *
 static void decide(const struct l2_case *c, const struct kedge__l2_costs *costs, struct kedge__l2_answer *a)
 {
 	bool there = kedge__retention_on_l2(c->l1, c->l2, c->v->version);
-	bool as_it_is = there || forms_agree(c);
+	bool as_it_is = forms_agree(c);
 	char reason[KEDGE__POLICY_TEXT];
 
-	if (there || (as_it_is && c->rules->coalesce == KEDGE__COALESCE_NEVER)) {
-		a->self_contained = !c->v->need_count;
+	if (can_be_restored_from_l2(c->l1, c->l2, c->v->version) ||
+	    (as_it_is && c->rules->coalesce == KEDGE__COALESCE_NEVER))
 		return;
-	}
 	a->parent = parent_find(c);
 	chain_measure(c, a->parent, &a->chain);
 	batch_measure(c, a);
-	a->self_contained = decide_self_contained(c, costs, a, reason);
-	if (a->self_contained)
-		a->form = c->v->need_count ? KEDGE__L2_SELF_CONTAINED : KEDGE__L2_COPY;
+	if (decide_self_contained(c, costs, a, reason))
+		/* What L2 has and cannot give back is not copied once more. */
+		a->form = c->v->need_count || there ? KEDGE__L2_SELF_CONTAINED : KEDGE__L2_COPY;
 	else
 		a->form = a->batch > 1 || !as_it_is || !needs_are_on_l2(c) ? KEDGE__L2_DELTA : KEDGE__L2_COPY;
 	why_write(a, costs, reason);

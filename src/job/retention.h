@@ -55,14 +55,13 @@ bool kedge__retention_due(const struct kedge__l2_turn *turn, const struct kedge_
 struct kedge__l2_answer {
 	enum kedge__l2_form form;
 	uint64_t parent;       /* on both levels; KEDGE__NO_VERSION: none is referred to */
-	bool self_contained;   /* the version will need no other one there */
 	size_t batch;          /* versions since the parent that it needs, itself included */
 	struct kedge__l2_chain chain;
 	char why[KEDGE__POLICY_TEXT + 200];
 };
 
-/* VERSION, taken with REACH, is held by L1; L2 has what is there and what is on its way. It may have VERSION: then nothing is to
- * be done (COPY). */
+/* VERSION, taken with REACH, is held by L1; L2 has what is there and what is on its way. It may have VERSION, and
+ * be able to give it back: then nothing is to be done (COPY). */
 int kedge__retention_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, const struct kedge__retention_rules *rules,
 			const struct kedge__reach *reach, const struct kedge__l2_costs *costs, uint64_t version, struct kedge__l2_answer *out,
 			struct kedge__error *err);
