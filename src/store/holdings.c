@@ -81,14 +81,31 @@ static void usable_settle(struct kedge__holdings *h, size_t from)
 	}
 }
 
+/* What is held changes as long as a job runs: nothing may stay of a version that left. */
+static void needs_take_out(struct kedge__holdings *h, size_t first, size_t count)
+{
+	size_t end = first + count;
+
+	if (end < h->needs.count) {
+		memmove(h->needs.at + first, h->needs.at + end, (h->needs.count - end) * sizeof(*h->needs.at));
+		for (size_t i = 0; i < h->list.count; i++)
+			h->list.at[i].needs -= h->list.at[i].needs >= end ? count : 0;
+	}
+	h->needs.count -= count;
+}
+
 static void take_out(struct kedge__holdings *h, size_t i)
 {
-	if (h->list.at[i].usable) {
-		h->digest -= digest_of(&h->list.at[i]);
+	const struct kedge__holding gone = h->list.at[i];
+
+	if (gone.usable) {
+		h->digest -= digest_of(&gone);
 		h->removals++;
 	}
 	h->list.count--;
 	memmove(h->list.at + i, h->list.at + i + 1, (h->list.count - i) * sizeof(*h->list.at));
+	if (gone.need_count)
+		needs_take_out(h, gone.needs, gone.need_count);
 }
 
 void kedge__holdings_remove(struct kedge__holdings *h, uint64_t version)

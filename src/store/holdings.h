@@ -35,7 +35,8 @@ struct kedge__holdings {
 
 void kedge__holdings_done(struct kedge__holdings *h);
 void kedge__holdings_clear(struct kedge__holdings *h);
-/* Add or replace what H has under that version; `needs` and `usable` of FRESH are not looked at. False: no memory, and it is not held. */
+/* Add or replace what H has under that version; `needs`, `need_count` and `usable` of FRESH are ignored; NEEDS is not H's. False: no
+ * memory, and it is not held. */
 bool kedge__holdings_add(struct kedge__holdings *h, struct kedge__holding fresh, const uint64_t *needs, size_t need_count);
 void kedge__holdings_remove(struct kedge__holdings *h, uint64_t version);
 const struct kedge__holding *kedge__holdings_find(const struct kedge__holdings *h, uint64_t version); /* or NULL */
