@@ -163,6 +163,20 @@ static bool forms_agree(const struct l2_case *c)
 	return true;
 }
 
+/* With l2_keep new versions on L2 refer to nothing below its bottom either, or what is older could never go. */
+static bool is_above_bottom(const struct l2_case *c)
+{
+	struct bottom b = bottom_find(c->l2, count_below(c->l2, c->v->version));
+
+	for (size_t i = 0; i < c->l1->list.count && c->rules->l2_keep && b.self; i++) {
+		uint64_t version = c->l1->list.at[i].version;
+
+		if (c->needed[i] && version != b.self->version && version < b.on->version)
+			return false;
+	}
+	return true;
+}
+
 /* L2 has all that the version refers to, with all that that needs there. */
 static bool needs_are_on_l2(const struct l2_case *c)
 {
@@ -243,8 +257,9 @@ static bool decide_self_contained(const struct l2_case *c, const struct kedge__l
 	if (c->rules->coalesce == KEDGE__COALESCE_AUTO)
 		return kedge__coalescing_due(costs, &a->chain, why);
 	snprintf(why, KEDGE__POLICY_TEXT, "a delta: %s",
-		 c->rules->coalesce == KEDGE__COALESCE_BATCH ? "coalesce = batch"
-							     : "what it needs has another form on L2");
+		 c->rules->coalesce == KEDGE__COALESCE_BATCH
+		     ? "coalesce = batch"
+		     : "what it needs has another form on L2, or is to go there");
 	return false;
 }
 
@@ -275,7 +290,7 @@ static void why_write(struct kedge__l2_answer *a, const struct kedge__l2_costs *
 static void decide(const struct l2_case *c, const struct kedge__l2_costs *costs, struct kedge__l2_answer *a)
 {
 	bool there = kedge__retention_on_l2(c->l1, c->l2, c->v->version);
-	bool as_it_is = forms_agree(c);
+	bool as_it_is = forms_agree(c) && is_above_bottom(c);
 	char reason[KEDGE__POLICY_TEXT];
 
 	if (can_be_restored_from_l2(c->l1, c->l2, c->v->version) ||
