@@ -2,7 +2,7 @@
  * keep: with list and tree, new versions refer to the first occurrence of their data, however old: removing what nobody
  * needs would remove nothing. So now and then the newest version is made self-contained, and from then on new versions
  * refer to nothing below it. What was kept for others goes when the last version that needs it does: a level holds no
- * more than about twice KEEP versions and the slack.
+ * more than twice KEEP versions and the slack, or three times KEEP where no rank can coalesce for all.
  *
  * Where L2 gets deltas, L1 has to tell what came since the newest version there, the pivot. So it is the pivot that
  * becomes self-contained, and the newest version a delta to it; versions between the two go.
@@ -75,13 +75,14 @@ static uint64_t window_from(const struct kedge__holdings *h, size_t count)
 	return h->list.at[KEDGE__MIN(over, count - 1)].version;
 }
 
-static size_t usable_count(const struct kedge__holdings *h, size_t count, const struct kedge__reach *reach)
+/* Usable versions from the bottom on, whether there is a bit for each or not. */
+static size_t usable_count(const struct kedge__holdings *h, size_t count, const struct bottom *b)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < count; i++)
-		n += h->list.at[i].usable && kedge__reach_has(reach, h->list.at[i].version);
-	return n;
+	for (size_t i = count; i && h->list.at[i - 1].version >= b->on->version; i--)
+		n += h->list.at[i - 1].usable;
+	return n + (b->on != b->self);
 }
 
 struct kedge__reach kedge__retention_reach(const struct kedge__holdings *l1, const struct kedge__retention_rules *rules,
@@ -95,14 +96,13 @@ struct kedge__reach kedge__retention_reach(const struct kedge__holdings *l1, con
 	if (!rules->keep)
 		return reach;
 	b = bottom_find(l1, count);
-	if (b.self) {
-		reach.anchor = b.self->version;
-		reach.from = KEDGE__MAX(reach.from, b.on->version);
-	}
+	if (!b.self)
+		return reach;
 	/* Where no rank can coalesce for all, a version has to be taken as self-contained. */
-	if (!rules->l1_coalesces &&
-	    usable_count(l1, count, &reach) > 2 * rules->keep + kedge__retention_slack(rules->keep))
+	if (!rules->l1_coalesces && usable_count(l1, count, &b) > 2 * rules->keep + kedge__retention_slack(rules->keep))
 		return none;
+	reach.anchor = b.self->version;
+	reach.from = KEDGE__MAX(reach.from, b.on->version);
 	return reach;
 }
 
