@@ -27,6 +27,14 @@ struct level {
 	struct one at[MODEL_MOST];
 };
 
+/* No two segments are the same that were not copied. */
+static inline uint64_t files_new(void)
+{
+	static uint64_t last = 1000000;
+
+	return ++last;
+}
+
 /* ------------------------------------------------------------------ sets */
 
 static inline size_t set_size(set_t s)
@@ -270,13 +278,23 @@ static inline bool same_files(const struct level *l1, const struct level *l2, si
 	return true;
 }
 
-static inline struct l2_wanted l2_wanted_of(const struct level *l1, const struct level *l2, set_t reach, size_t v,
-					    bool never)
+/* V needs nothing that older versions on L2 are kept for. */
+static inline bool above_floor(const struct level *l1, const struct level *l2, size_t v)
 {
+	struct floor f = floor_of(l2, v);
+	set_t old = f.any ? below(f.on) & ~BIT(f.self) : 0;
+
+	return !(closure_of(l1, v) & old);
+}
+
+static inline struct l2_wanted l2_wanted_of(const struct level *l1, const struct level *l2, set_t reach, size_t v,
+					    const struct kedge__retention_rules *rules)
+{
+	bool never = rules->coalesce == KEDGE__COALESCE_NEVER;
 	set_t good2 = restorable_of(l2), same = same_of(l1, l2), closure = closure_of(l1, v);
 	set_t both = restorable_of(l1) & good2 & same & reach & below(v);
 	struct l2_wanted w = {.form = KEDGE__L2_COPY};
-	bool files = same_files(l1, l2, v);
+	bool files = same_files(l1, l2, v) && (!rules->l2_keep || above_floor(l1, l2, v));
 
 	if ((same & good2 & BIT(v)) || (never && files))
 		return w;
@@ -307,7 +325,7 @@ static inline void l2_apply(const struct level *l1, struct level *l2, size_t v, 
 		return;
 	}
 	l2->at[v] = l1->at[v];
-	l2->at[v].files = l1->at[v].files + 1000;
+	l2->at[v].files = files_new();
 	l2->at[v].merged = true;
 	l2->at[v].needs = a->form == KEDGE__L2_DELTA ? BIT(parent) : 0;
 }
@@ -350,12 +368,12 @@ static inline void fold_apply(struct level *l, const struct kedge__fold *fold)
 	if (bottom != SIZE_MAX) {
 		l->at[bottom].needs = 0;
 		l->at[bottom].merged = true;
-		l->at[bottom].files += 1000;
+		l->at[bottom].files = files_new();
 	}
 	if (version != SIZE_MAX) {
 		l->at[version].needs = BIT(onto);
 		l->at[version].merged = true;
-		l->at[version].files += 1000;
+		l->at[version].files = files_new();
 	}
 }
 

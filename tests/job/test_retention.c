@@ -387,16 +387,17 @@ static void check_effect(const struct level *l1, const struct level *l2, size_t 
 struct mode {
 	enum kedge__coalesce_mode coalesce;
 	const struct kedge__l2_costs *costs;
-	size_t keep;
+	size_t keep, l2_keep;
 };
 
 static void check_l2(const struct level *l1, const struct level *l2, const struct mode *mode)
 {
-	struct kedge__retention_rules rules = {.keep = mode->keep, .l1_coalesces = true, .coalesce = mode->coalesce};
+	struct kedge__retention_rules rules = {
+	    .keep = mode->keep, .l2_keep = mode->l2_keep, .l1_coalesces = true, .coalesce = mode->coalesce};
 	size_t v = l1->count - 1;
 	struct kedge__reach reach = kedge__retention_reach(&world.h1, &rules, l1->at[v].number);
 	bool renewed, never = mode->coalesce == KEDGE__COALESCE_NEVER;
-	struct l2_wanted w = l2_wanted_of(l1, l2, reach_of(l1, v, &rules, &renewed), v, never);
+	struct l2_wanted w = l2_wanted_of(l1, l2, reach_of(l1, v, &rules, &renewed), v, &rules);
 	struct kedge__l2_answer a;
 	int rc = kedge__retention_l2(&world.h1, &world.h2, &rules, &reach, mode->costs, l1->at[v].number, &a, NULL);
 
@@ -506,9 +507,9 @@ static void spell_all(const struct alphabet *a, size_t least, size_t most)
 }
 
 static const struct mode modes[] = {
-    {KEDGE__COALESCE_NEVER, &unmeasured, 0}, {KEDGE__COALESCE_BATCH, &unmeasured, 2},
-    {KEDGE__COALESCE_BATCH, &unmeasured, 0}, {KEDGE__COALESCE_NEVER, &unmeasured, 2},
-    {KEDGE__COALESCE_AUTO, &unmeasured, 0},  {KEDGE__COALESCE_AUTO, &for_self_contained, 2},
+    {KEDGE__COALESCE_NEVER, &unmeasured, 0, 0}, {KEDGE__COALESCE_BATCH, &unmeasured, 2, 1},
+    {KEDGE__COALESCE_BATCH, &unmeasured, 0, 0}, {KEDGE__COALESCE_NEVER, &unmeasured, 2, 2},
+    {KEDGE__COALESCE_AUTO, &unmeasured, 0, 3},  {KEDGE__COALESCE_AUTO, &for_self_contained, 2, 0},
 };
 
 static void ask_modes(const struct level *l1, const struct level *l2, size_t count)
