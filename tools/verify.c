@@ -96,13 +96,13 @@ static void add_lost(struct verify *v, const struct kedge__verify_report *r)
 	}
 	if (!r->versions_lost || v->place.json || v->quick)
 		return;
-	if (r->newest_whole == KEDGE__NO_VERSION)
+	if (r->newest_intact == KEDGE__NO_VERSION)
 		printf("none of the checked versions of %s can be restored from this store; another level may have "
 		       "them\n",
 		       v->place.name);
 	else
 		printf("the newest version of %s that can be restored is %llu: kedge restore -v %llu\n", v->place.name,
-		       (unsigned long long)r->newest_whole, (unsigned long long)r->newest_whole);
+		       (unsigned long long)r->newest_intact, (unsigned long long)r->newest_intact);
 }
 
 static void add_report(struct verify *v, const struct kedge__verify_report *r)
@@ -113,7 +113,7 @@ static void add_report(struct verify *v, const struct kedge__verify_report *r)
 	v->total.blocks += r->blocks;
 	v->total.blocks_unpacked += r->blocks_unpacked;
 	v->total.findings += r->findings;
-	v->total.versions_whole += r->versions_whole;
+	v->total.versions_intact += r->versions_intact;
 	v->total.versions_lost += r->versions_lost;
 }
 
@@ -192,7 +192,7 @@ static void print_summary(const struct verify *v)
 	       kedge__text_count(t->blocks, "block", "blocks", c), kedge__text_seconds(v->seconds, d),
 	       v->seconds > 0 ? (double)t->bytes_checked / v->seconds / 1e6 : 0,
 	       t->findings ? kedge__text_count(t->findings, "damaged place", "damaged places", e) : "no damage",
-	       v->quick ? "have all their stored bytes" : "can be restored", t->versions_whole, t->versions_lost);
+	       v->quick ? "have all their stored bytes" : "can be restored", t->versions_intact, t->versions_lost);
 	if (v->quick)
 		printf(
 		    "--quick: only stored bytes were checked; run kedge verify without --quick to check that they give "
@@ -218,7 +218,7 @@ static void print_result(struct verify *v)
 	kedge__json_uint(o, "segments", t->segments);
 	kedge__json_uint(o, "blocks", t->blocks);
 	kedge__json_uint(o, "blocks_unpacked", t->blocks_unpacked);
-	kedge__json_uint(o, "versions_intact", t->versions_whole);
+	kedge__json_uint(o, "versions_intact", t->versions_intact);
 	kedge__json_uint(o, "versions_lost", t->versions_lost);
 	kedge__json_set(o, "lost", json_incref(v->lost));
 	kedge__json_set(o, "findings", json_incref(v->findings));

@@ -20,7 +20,7 @@ int kedge__check_begin(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 
-	if (!kedge__reducer_ops_of(r)->whole)
+	if (!kedge__reducer_ops_of(r)->full)
 		return 0;
 	t->checked = kedge__calloc(t->image->count + 1, sizeof(*t->checked));
 	return t->checked ? 0 : kedge__error_nomem(err);

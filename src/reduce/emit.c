@@ -180,7 +180,7 @@ static int region_end(struct kedge__emitter *e)
 	e->out->region_digests[e->region_index] = kedge__sum_digest(e->sum, bytes);
 	if (rc || e->cursor == bytes)
 		return rc;
-	if (!e->whole)
+	if (!e->full)
 		return put_parent(e, e->cursor, bytes);
 	e->out->changed_bytes += bytes;
 	return put_literal(e, 0, bytes);
@@ -219,9 +219,9 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 	int rc = regions_until(e, s->region);
 
 	e->sum = kedge__sum_add(e->sum, s->sum);
-	if (!rc && s->flat && !e->whole)
+	if (!rc && s->flat && !e->full)
 		return put_flat(e, s);
-	for (size_t i = 0; !rc && !e->whole && i < n; i++) {
+	for (size_t i = 0; !rc && !e->full && i < n; i++) {
 		const struct kedge__item *item = &items[i];
 		uint64_t unit = is_page(item) ? KEDGE__REX_PAGE : chunk;
 		uint64_t offset = item->index * chunk / unit * unit, len = KEDGE__MIN(unit, e->region->bytes - offset);
@@ -276,7 +276,7 @@ int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, str
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
 	struct kedge__txn *t = &r->txn;
 
-	*e = (struct kedge__emitter){.r = r, .t = t, .out = out, .merge = ops->merge, .whole = ops->whole, .err = err};
+	*e = (struct kedge__emitter){.r = r, .t = t, .out = out, .merge = ops->merge, .full = ops->full, .err = err};
 	region_begin(e, 0);
 	/* One step where the size is known; larger maps are mostly merged and grow as needed. */
 	if (!kedge__array_reserve(&out->map, KEDGE__MIN(2 * t->items.count, RESERVE_MAX) + t->image->count))

@@ -25,7 +25,7 @@ struct kedge__emitter {
 	size_t region_index;
 	uint64_t cursor; /* offset in it up to which extents have been made */
 	struct kedge__sum sum; /* of its slabs so far */
-	bool merge, whole;
+	bool merge, full;
 	bool *epoch_used;
 	size_t root; /* the one that may cover the next item */
 	struct kedge__copy_run run;

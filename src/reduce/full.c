@@ -10,6 +10,6 @@ static int run(struct kedge__reducer *r, struct kedge__error *err)
 	return 0;
 }
 
-const struct kedge__reducer_ops kedge__full_ops = {.name = "full", .run = run, .whole = true, .merge = true};
+const struct kedge__reducer_ops kedge__full_ops = {.name = "full", .run = run, .full = true, .merge = true};
 const struct kedge__reducer_ops kedge__off_ops = {
-    .name = "full", .run = run, .hashes = true, .sample = true, .whole = true, .merge = true};
+    .name = "full", .run = run, .hashes = true, .sample = true, .full = true, .merge = true};

@@ -196,13 +196,13 @@ static const uint8_t *part_get(const struct kedge__reducer *r, const struct kedg
 	if (!view)
 		return (const uint8_t *)kedge__slab_region(t, s)->data + offset;
 	return view->get(view->ctx, worker, s->region, offset, t->workers[worker].bytes, len,
-			 kedge__reducer_ops_of(r)->whole);
+			 kedge__reducer_ops_of(r)->full);
 }
 
 /* Each piece is asked for by itself, when it is needed. */
 static bool is_in_pieces(const struct kedge__reducer *r)
 {
-	return r->txn.view && !r->txn.view->keep && !kedge__reducer_ops_of(r)->whole;
+	return r->txn.view && !r->txn.view->keep && !kedge__reducer_ops_of(r)->full;
 }
 
 /* ---- slabs */
@@ -354,7 +354,7 @@ static int slab_get(const struct kedge__reducer *r, const struct kedge__slab *s,
 	return p->data ? 0 : KEDGE_E_STATE;
 }
 
-static int hash_whole(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
+static int hash_all(struct kedge__reducer *r, struct kedge__slab *s, int worker, struct piece p, uint64_t bytes)
 {
 	uint64_t number = p.offset / KEDGE__SLAB_BYTES;
 	int rc = slab_get(r, s, worker, bytes, &p);
@@ -406,7 +406,7 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	if (!s->skip && is_narrow(t, s, number))
 		rc = hash_dirty(r, s, worker, &p, bytes);
 	else if (!s->skip)
-		rc = hash_whole(r, s, worker, p, bytes);
+		rc = hash_all(r, s, worker, p, bytes);
 	else
 		rc = sum_slab(r, s, worker, p.offset, bytes);
 	s->count = w->changes.count - s->change_at;

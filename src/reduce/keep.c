@@ -81,7 +81,7 @@ bool kedge__part_keep(const struct kedge__reducer *r, const struct kedge__slab *
 	struct keeper k = {.view = r->txn.view, .slab = s, .worker = worker, .data = data, .offset = offset};
 	bool ok = true;
 
-	if (!k.view || !k.view->keep || ops->whole)
+	if (!k.view || !k.view->keep || ops->full)
 		return true;
 	if (!ops->pages)
 		return chunks_keep(&k, r, change, w->changes.count - change) && keeper_flush(&k);

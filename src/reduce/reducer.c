@@ -337,7 +337,7 @@ bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, ui
 	enum kedge__reducer_id next = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
 	const struct kedge__last_region *g = kedge__last_find(&r->last, base);
 
-	if (!r->options.track || r->options.paranoid || table[next]->whole || r->parent == KEDGE__NO_VERSION ||
+	if (!r->options.track || r->options.paranoid || table[next]->full || r->parent == KEDGE__NO_VERSION ||
 	    r->parent >= version || !g || !g->known || !g->summed || g->bytes != bytes)
 		return false;
 	for (uint64_t slab = 0; slab < kedge__chunks_of(bytes, KEDGE__SLAB_BYTES); slab++)

@@ -299,7 +299,7 @@ struct kedge__reducer_ops {
 	int (*run)(struct kedge__reducer *r, struct kedge__error *err);
 	bool hashes; /* keeps digests of the last version; not: sums only */
 	bool sample; /* hashes a sample only */
-	bool whole;  /* each region is one literal */
+	bool full;  /* each region is one literal */
 	bool merge;  /* neighbouring results become one extent */
 	bool pages;  /* a changed page of KEDGE__REX_PAGE bytes may become a single literal */
 	bool waves; /* `run` gathers and emits the items of a few slabs at a time */

@@ -1,7 +1,7 @@
 /*
  * Blocks to literals. Most blocks stand alone. One that was packed against a base needs the bytes that an older version
  * has at the places of its literals, which come out of other blocks, and these may have a base again: what is under way
- * is kept in hands, one for each step down, with a small cache of what was decoded there last.
+ * is kept in readers, one for each step down, with a small cache of what was decoded there last.
  */
 #include "store/internal.h"
 
@@ -9,7 +9,7 @@
 
 #define CACHE_BYTES (UINT32_C(1) << 20) /* blocks are met in order, so that the last few are enough */
 
-struct kedge__hand {
+struct kedge__base_reader {
 	struct kedge__block_cache *cache;
 	uint8_t *bytes;
 	size_t room;
@@ -17,7 +17,7 @@ struct kedge__hand {
 	struct kedge__range_list ranges;
 	struct kedge__span_list spans;
 	unsigned level;
-	struct kedge__hand *next;
+	struct kedge__base_reader *next;
 };
 
 /* ------------------------------------------------------------------ places */
@@ -93,9 +93,9 @@ static size_t place_find(const struct kedge__literal_places *list, uint64_t posi
 	return i;
 }
 
-/* ------------------------------------------------------------------ hands */
+/* ------------------------------------------------------------------ readers */
 
-static void hand_free(struct kedge__hand *h)
+static void reader_free(struct kedge__base_reader *h)
 {
 	if (!h)
 		return;
@@ -107,13 +107,13 @@ static void hand_free(struct kedge__hand *h)
 	kedge__free(h);
 }
 
-static int hand_new(struct kedge__lineage *l, unsigned level, struct kedge__hand **out, struct kedge__error *err)
+static int reader_new(struct kedge__lineage *l, unsigned level, struct kedge__base_reader **out, struct kedge__error *err)
 {
-	struct kedge__hand *h = kedge__calloc(1, sizeof(*h));
+	struct kedge__base_reader *h = kedge__calloc(1, sizeof(*h));
 	int rc = h ? kedge__block_cache_new(CACHE_BYTES, l, level, &h->cache, err) : kedge__error_nomem(err);
 
 	if (rc) {
-		hand_free(h);
+		reader_free(h);
 		return rc;
 	}
 	h->level = level;
@@ -121,61 +121,61 @@ static int hand_new(struct kedge__lineage *l, unsigned level, struct kedge__hand
 	return 0;
 }
 
-void kedge__hands_init(struct kedge__hands *hands)
+void kedge__base_readers_init(struct kedge__base_readers *readers)
 {
-	*hands = (struct kedge__hands){0};
-	pthread_mutex_init(&hands->mutex, NULL);
+	*readers = (struct kedge__base_readers){0};
+	pthread_mutex_init(&readers->mutex, NULL);
 }
 
-void kedge__hands_done(struct kedge__hands *hands)
+void kedge__base_readers_done(struct kedge__base_readers *readers)
 {
 	for (size_t i = 0; i < KEDGE__BASE_DEPTH_READ; i++) {
-		while (hands->idle[i]) {
-			struct kedge__hand *h = hands->idle[i];
+		while (readers->idle[i]) {
+			struct kedge__base_reader *h = readers->idle[i];
 
-			hands->idle[i] = h->next;
-			hand_free(h);
+			readers->idle[i] = h->next;
+			reader_free(h);
 		}
 	}
-	pthread_mutex_destroy(&hands->mutex);
+	pthread_mutex_destroy(&readers->mutex);
 }
 
-void kedge__hands_drop(struct kedge__hands *hands, const struct kedge__segment *seg)
+void kedge__base_readers_drop(struct kedge__base_readers *readers, const struct kedge__segment *seg)
 {
 	for (size_t i = 0; i < KEDGE__BASE_DEPTH_READ; i++)
-		for (struct kedge__hand *h = hands->idle[i]; h; h = h->next)
+		for (struct kedge__base_reader *h = readers->idle[i]; h; h = h->next)
 			kedge__block_cache_drop(h->cache, seg);
 }
 
-static int hand_take(struct kedge__lineage *l, unsigned level, struct kedge__hand **out, struct kedge__error *err)
+static int reader_take(struct kedge__lineage *l, unsigned level, struct kedge__base_reader **out, struct kedge__error *err)
 {
-	struct kedge__hands *hands = kedge__lineage_hands(l);
-	struct kedge__hand *h;
+	struct kedge__base_readers *readers = kedge__lineage_base_readers(l);
+	struct kedge__base_reader *h;
 
-	pthread_mutex_lock(&hands->mutex);
-	h = hands->idle[level - 1];
+	pthread_mutex_lock(&readers->mutex);
+	h = readers->idle[level - 1];
 	if (h)
-		hands->idle[level - 1] = h->next;
-	pthread_mutex_unlock(&hands->mutex);
+		readers->idle[level - 1] = h->next;
+	pthread_mutex_unlock(&readers->mutex);
 	if (!h)
-		return hand_new(l, level, out, err);
+		return reader_new(l, level, out, err);
 	*out = h;
 	return 0;
 }
 
-void kedge__hand_give_back(struct kedge__lineage *l, struct kedge__hand *h)
+void kedge__base_reader_give_back(struct kedge__lineage *l, struct kedge__base_reader *h)
 {
-	struct kedge__hands *hands = kedge__lineage_hands(l);
+	struct kedge__base_readers *readers = kedge__lineage_base_readers(l);
 
 	if (!h)
 		return;
-	pthread_mutex_lock(&hands->mutex);
-	h->next = hands->idle[h->level - 1];
-	hands->idle[h->level - 1] = h;
-	pthread_mutex_unlock(&hands->mutex);
+	pthread_mutex_lock(&readers->mutex);
+	h->next = readers->idle[h->level - 1];
+	readers->idle[h->level - 1] = h;
+	pthread_mutex_unlock(&readers->mutex);
 }
 
-const uint8_t *kedge__hand_bytes(const struct kedge__hand *h)
+const uint8_t *kedge__base_reader_bytes(const struct kedge__base_reader *h)
 {
 	return h->bytes;
 }
@@ -199,7 +199,7 @@ static uint64_t bytes_there(const struct kedge__segment *seg, uint64_t addr)
 }
 
 /* What of the LEN literals from POSITION on has a place in BASE, in the order of addresses. */
-static int list_pieces(struct kedge__hand *h, const struct kedge__segment *base,
+static int list_pieces(struct kedge__base_reader *h, const struct kedge__segment *base,
 		       const struct kedge__literal_places *places, uint64_t position, size_t len,
 		       struct kedge__error *err)
 {
@@ -228,7 +228,7 @@ static int list_pieces(struct kedge__hand *h, const struct kedge__segment *base,
 	return 0;
 }
 
-static int fill_piece(struct kedge__hand *h, struct kedge__lineage *l, const struct kedge__span *s, uint64_t addr,
+static int fill_piece(struct kedge__base_reader *h, struct kedge__lineage *l, const struct kedge__span *s, uint64_t addr,
 		      uint8_t *to, size_t n, struct kedge__error *err)
 {
 	if (s->fill) {
@@ -240,7 +240,7 @@ static int fill_piece(struct kedge__hand *h, struct kedge__lineage *l, const str
 }
 
 /* Spans and pieces both ascend, and the spans are all of the pieces. */
-static int fill_pieces(struct kedge__hand *h, struct kedge__lineage *l, struct kedge__error *err)
+static int fill_pieces(struct kedge__base_reader *h, struct kedge__lineage *l, struct kedge__error *err)
 {
 	size_t s = 0;
 	int rc = 0;
@@ -264,7 +264,7 @@ static int fill_pieces(struct kedge__hand *h, struct kedge__lineage *l, struct k
 	return rc;
 }
 
-static int hand_fill(struct kedge__hand *h, struct kedge__lineage *l, uint64_t version,
+static int reader_fill(struct kedge__base_reader *h, struct kedge__lineage *l, uint64_t version,
 		     const struct kedge__literal_places *places, uint64_t position, size_t len,
 		     struct kedge__error *err)
 {
@@ -287,7 +287,7 @@ static int hand_fill(struct kedge__hand *h, struct kedge__lineage *l, uint64_t v
 int kedge__base_resolve(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
 			uint64_t position, size_t len, struct kedge__span_list *out, struct kedge__error *err)
 {
-	struct kedge__hand h = {0};
+	struct kedge__base_reader h = {0};
 	int rc = list_pieces(&h, kedge__lineage_segment(l, version), places, position, len, err);
 
 	if (!rc && h.ranges.count)
@@ -298,26 +298,26 @@ int kedge__base_resolve(struct kedge__lineage *l, uint64_t version, const struct
 }
 
 int kedge__base_read(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
-		     uint64_t position, size_t len, unsigned level, struct kedge__hand **out, unsigned *depth,
+		     uint64_t position, size_t len, unsigned level, struct kedge__base_reader **out, unsigned *depth,
 		     uint64_t *bad, struct kedge__error *err)
 {
-	struct kedge__hand *h;
-	int rc = hand_take(l, level, &h, err);
+	struct kedge__base_reader *h;
+	int rc = reader_take(l, level, &h, err);
 
 	*bad = version;
 	if (rc)
 		return rc;
-	rc = hand_fill(h, l, version, places, position, len, err);
+	rc = reader_fill(h, l, version, places, position, len, err);
 	kedge__block_cache_end(h->cache, depth, bad);
 	if (rc) {
-		kedge__hand_give_back(l, h);
+		kedge__base_reader_give_back(l, h);
 		return kedge__error_prefix(err, "the bytes of version %" PRIu64 " are needed", version);
 	}
 	*out = h;
 	return 0;
 }
 
-bool kedge__hand_is_empty(const struct kedge__hand *h)
+bool kedge__base_reader_is_empty(const struct kedge__base_reader *h)
 {
 	return h->pieces.count == 0;
 }
@@ -328,7 +328,7 @@ static int unpack_with_base(struct kedge__lineage *l, const struct kedge__segmen
 			    void *raw, unsigned level, unsigned *depth, uint64_t *bad, struct kedge__error *err)
 {
 	const struct kedge__block_record *b = &seg->blocks[i];
-	struct kedge__hand *h;
+	struct kedge__base_reader *h;
 	int rc;
 
 	if (!l)
@@ -342,7 +342,7 @@ static int unpack_with_base(struct kedge__lineage *l, const struct kedge__segmen
 	*bad = seg->header.version;
 	++*depth;
 	rc = kedge__block_unpack(b->codec, b->param, stored, b->stored_bytes, h->bytes, raw, b->raw_bytes, err);
-	kedge__hand_give_back(l, h);
+	kedge__base_reader_give_back(l, h);
 	return rc;
 }
 

@@ -156,7 +156,7 @@ static bool base_open(struct writer *w)
 
 /* What the base has for the first BYTES bytes of block I, in *OUT; NULL if it is not to be had, or stands on more than
  * LIMIT others. */
-static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, struct kedge__hand **out)
+static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, struct kedge__base_reader **out)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	uint64_t version = kedge__lineage_top(w->base)->header.version, bad;
@@ -170,8 +170,8 @@ static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, 
 			kedge__log(KEDGE_LOG_WARNING,
 				   "version %" PRIu64 " is packed without a part of version %" PRIu64 ": %s",
 				   w->spec->version, version, kedge__error_text(&problem));
-	} else if (depth > limit || kedge__hand_is_empty(*out)) {
-		kedge__hand_give_back(w->base, *out);
+	} else if (depth > limit || kedge__base_reader_is_empty(*out)) {
+		kedge__base_reader_give_back(w->base, *out);
 		*out = NULL;
 	}
 	kedge__error_done(&problem);
@@ -204,13 +204,13 @@ static bool sample_base_open(void *ctx)
 static bool sample_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
 {
 	const struct sampled *s = ctx;
-	struct kedge__hand *hand;
+	struct kedge__base_reader *reader;
 
-	base_read(s->w, s->first + i, bytes, KEDGE__BASE_DEPTH, &hand);
-	if (!hand)
+	base_read(s->w, s->first + i, bytes, KEDGE__BASE_DEPTH, &reader);
+	if (!reader)
 		return false;
-	memcpy(to, kedge__hand_bytes(hand), bytes);
-	kedge__hand_give_back(s->w->base, hand);
+	memcpy(to, kedge__base_reader_bytes(reader), bytes);
+	kedge__base_reader_give_back(s->w->base, reader);
 	return true;
 }
 
@@ -291,16 +291,16 @@ static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *p
 	struct kedge__block_record *block = &w->blocks[i];
 	const struct kedge__codec_plan *plan = &w->plans[block->region];
 	struct kedge__codec_input in = {.raw = raw, .bytes = block->raw_bytes, .type = plan->subject.type};
-	struct kedge__hand *hand = NULL;
+	struct kedge__base_reader *reader = NULL;
 	int rc;
 
 	if (kedge__codec_plan_wants_base(plan))
-		base_read(w, i, block->raw_bytes, KEDGE__BASE_DEPTH - 1, &hand);
-	if (hand)
-		in.base = kedge__hand_bytes(hand);
+		base_read(w, i, block->raw_bytes, KEDGE__BASE_DEPTH - 1, &reader);
+	if (reader)
+		in.base = kedge__base_reader_bytes(reader);
 	rc = kedge__block_pack(&plan->choice, &in, packed, used, &block->codec, &block->param, err);
-	if (hand)
-		kedge__hand_give_back(w->base, hand);
+	if (reader)
+		kedge__base_reader_give_back(w->base, reader);
 	return rc;
 }
 

@@ -24,11 +24,11 @@ static void rank_progress(void *ctx, uint64_t bytes)
 		c->options->progress(c->options->progress_ctx, KEDGE__MIN(c->done, c->total), c->total);
 }
 
-static int write_merged(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__lineage *whole,
+static int write_merged(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__lineage *lineage,
 			struct kedge__error *err)
 {
 	const struct kedge__merge_target target = {.to = c->cat,
-						   .whole = whole,
+						   .lineage = lineage,
 						   .pool = c->pool,
 						   .codec = c->options->codec,
 						   .block_bytes = c->options->block_bytes,
@@ -44,12 +44,12 @@ static int write_merged(struct coalesce *c, uint32_t rank, struct kedge__merge *
 static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__error *err)
 {
 	bool batch = c->options->from && !c->options->onto;
-	struct kedge__lineage *whole = NULL;
-	int rc = batch ? kedge__lineage_open(&c->cat, 1, c->set.version, rank, &whole, err) : 0;
+	struct kedge__lineage *lineage = NULL;
+	int rc = batch ? kedge__lineage_open(&c->cat, 1, c->set.version, rank, &lineage, err) : 0;
 
 	if (!rc)
-		rc = write_merged(c, rank, m, whole, err);
-	kedge__lineage_close(whole);
+		rc = write_merged(c, rank, m, lineage, err);
+	kedge__lineage_close(lineage);
 	return rc;
 }
 

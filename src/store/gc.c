@@ -5,7 +5,7 @@
  */
 #include "store/internal.h"
 
-enum health { UNKNOWN, WHOLE, BROKEN };
+enum health { UNKNOWN, INTACT, BROKEN };
 
 struct gc {
 	struct kedge__catalog *cat;
@@ -13,7 +13,7 @@ struct gc {
 	uint8_t *health; /* enum health of the entry's own segments */
 	uint8_t *keep;   /* 1: kept for itself or for another */
 	uint8_t *chosen; /* 1: among the KEEP, or left alone */
-	size_t whole, unusable;
+	size_t intact, unusable;
 	struct kedge__rank_list ranks;
 	const struct kedge__set *head; /* of the present run; NULL: no manifest can be read */
 };
@@ -33,7 +33,7 @@ static bool sources_fit(const struct gc *gc, const struct kedge__segment *seg)
 	return true;
 }
 
-static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint32_t rank, bool *whole,
+static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint32_t rank, bool *intact,
 			struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -47,10 +47,10 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 	rc = kedge__segment_load(&place, KEDGE__SEGMENT_LINES, NULL, &seg, &problem);
 	kedge__free(path);
 	if (rc) {
-		*whole = false;
+		*intact = false;
 		kedge__log(KEDGE_LOG_WARNING, "gc: %s", kedge__error_text(&problem));
 	} else {
-		*whole = sources_fit(gc, seg);
+		*intact = sources_fit(gc, seg);
 		kedge__segment_close(seg);
 	}
 	kedge__error_done(&problem);
@@ -60,15 +60,15 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = gc->cat->entries.at[i];
-	bool whole = !entry->problem.code;
+	bool intact = !entry->problem.code;
 	int rc = 0;
 
 	if (gc->health[i] != UNKNOWN)
 		return 0;
-	for (uint32_t rank = 0; whole && rank < entry->set.ranks && !rc; rank++)
+	for (uint32_t rank = 0; intact && rank < entry->set.ranks && !rc; rank++)
 		if (kedge__rank_list_has(&gc->ranks, rank))
-			rc = examine_rank(gc, &entry->set, rank, &whole, err);
-	gc->health[i] = whole ? WHOLE : BROKEN;
+			rc = examine_rank(gc, &entry->set, rank, &intact, err);
+	gc->health[i] = intact ? INTACT : BROKEN;
 	return rc;
 }
 
@@ -87,7 +87,7 @@ static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, bool *
 		rc = examine(gc, k, err);
 		if (rc)
 			return rc;
-		*good = gc->health[k] == WHOLE;
+		*good = gc->health[k] == INTACT;
 	}
 	*good = *good && kedge__gc_proved(gc->proof, gc->cat, i, marks);
 	return 0;
@@ -111,7 +111,7 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 {
 	int rc;
 
-	for (size_t i = gc->cat->entries.count; i-- > 0 && gc->whole < keep;) {
+	for (size_t i = gc->cat->entries.count; i-- > 0 && gc->intact < keep;) {
 		uint64_t version = gc->cat->entries.at[i]->version;
 		bool good;
 
@@ -122,7 +122,7 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 			return rc;
 		gc->chosen[i] = 1;
 		if (good) {
-			gc->whole++;
+			gc->intact++;
 		} else {
 			gc->unusable++;
 			kedge__log(KEDGE_LOG_WARNING,

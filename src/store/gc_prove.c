@@ -36,7 +36,7 @@ bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__c
 {
 	const struct kedge__catalog_entry *e = cat->entries.at[entry];
 
-	return proof->quick || proof->idle || kedge__trust_has(proof->alone, &e->set) || all_trusted(proof, cat, marks);
+	return proof->quick || proof->idle || kedge__trust_has(proof->proved, &e->set) || all_trusted(proof, cat, marks);
 }
 
 /* Mark the lineage of an entry in W->marks, if by what is known so far it may be one of those that are kept. */
@@ -108,7 +108,7 @@ static int note_proof(struct kedge__gc_proof *proof, const struct kedge__catalog
 {
 	const struct kedge__catalog_entry *top = kedge__catalog_find(cat, version);
 	uint8_t *marks = kedge__calloc(cat->entries.count + 1, 1);
-	bool good = top && !top->problem.code && report->newest_whole == version;
+	bool good = top && !top->problem.code && report->newest_intact == version;
 
 	if (!marks)
 		return kedge__error_nomem(err);
@@ -116,10 +116,10 @@ static int note_proof(struct kedge__gc_proof *proof, const struct kedge__catalog
 		for (size_t i = 0; i < cat->entries.count; i++)
 			if (marks[i] && !is_lost(report, cat->entries.at[i]->version))
 				kedge__trust_add(proof->trust, &cat->entries.at[i]->set);
-		kedge__trust_add(proof->alone, &top->set);
+		kedge__trust_add(proof->proved, &top->set);
 	}
 	kedge__free(marks);
-	if (good && kedge__trust_has(proof->alone, &top->set))
+	if (good && kedge__trust_has(proof->proved, &top->set))
 		return 0;
 	return kedge__array_push(&proof->lost, version) ? 0 : kedge__error_nomem(err);
 }
@@ -151,8 +151,8 @@ int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, c
 		return 0;
 	if (proof->owns_trust)
 		proof->trust = kedge__trust_new();
-	proof->alone = kedge__trust_new();
-	rc = proof->trust && proof->alone ? kedge__catalog_rescan(cat, err) : kedge__error_nomem(err);
+	proof->proved = kedge__trust_new();
+	rc = proof->trust && proof->proved ? kedge__catalog_rescan(cat, err) : kedge__error_nomem(err);
 	while (!rc) {
 		rc = find_next(proof, cat, options->keep, &next, err);
 		if (rc || next == KEDGE__NO_VERSION)
@@ -164,7 +164,7 @@ int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, c
 
 void kedge__gc_proof_done(struct kedge__gc_proof *proof)
 {
-	kedge__trust_free(proof->alone);
+	kedge__trust_free(proof->proved);
 	if (proof->owns_trust)
 		kedge__trust_free(proof->trust);
 	kedge__array_done(&proof->lost);

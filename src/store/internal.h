@@ -333,30 +333,30 @@ int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge
 			   struct kedge__error *err);
 void kedge__literal_places_done(struct kedge__literal_places *list);
 
-struct kedge__hand; /* of one thread that reads the bytes of a base */
+struct kedge__base_reader; /* of one thread that reads the bytes of a base */
 
-struct kedge__hands {
+struct kedge__base_readers {
 	pthread_mutex_t mutex;
-	struct kedge__hand *idle[KEDGE__BASE_DEPTH_READ]; /* by level */
+	struct kedge__base_reader *idle[KEDGE__BASE_DEPTH_READ]; /* by level */
 };
 
-void kedge__hands_init(struct kedge__hands *hands);
-void kedge__hands_done(struct kedge__hands *hands);
-void kedge__hands_drop(struct kedge__hands *hands, const struct kedge__segment *seg); /* all are idle */
+void kedge__base_readers_init(struct kedge__base_readers *readers);
+void kedge__base_readers_done(struct kedge__base_readers *readers);
+void kedge__base_readers_drop(struct kedge__base_readers *readers, const struct kedge__segment *seg); /* all are idle */
 
 /*
  * What VERSION, one of L's, has at the places of the LEN literals from POSITION on, 0 where it has nothing: in *OUT, until
  * that is given back. LEVEL is 1 for what a block needs that nobody needs as a base. *DEPTH: the bases below it.
  */
 int kedge__base_read(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
-		     uint64_t position, size_t len, unsigned level, struct kedge__hand **out, unsigned *depth,
+		     uint64_t position, size_t len, unsigned level, struct kedge__base_reader **out, unsigned *depth,
 		     uint64_t *bad, struct kedge__error *err);
 /* Where these bytes are kept. */
 int kedge__base_resolve(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
 			uint64_t position, size_t len, struct kedge__span_list *out, struct kedge__error *err);
-const uint8_t *kedge__hand_bytes(const struct kedge__hand *h);
-bool kedge__hand_is_empty(const struct kedge__hand *h); /* VERSION has none of the places */
-void kedge__hand_give_back(struct kedge__lineage *l, struct kedge__hand *h); /* takes NULL */
+const uint8_t *kedge__base_reader_bytes(const struct kedge__base_reader *h);
+bool kedge__base_reader_is_empty(const struct kedge__base_reader *h); /* VERSION has none of the places */
+void kedge__base_reader_give_back(struct kedge__lineage *l, struct kedge__base_reader *h); /* takes NULL */
 
 /* kedge__lineage_unpack_block() and _read_block() for a block that LEVEL others wait for. DEPTH and BAD are set. */
 int kedge__block_unpack_at(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, const void *stored,
@@ -377,7 +377,7 @@ int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, 
 /* SEGS, ascending versions, are the lineage's from then on. There is no version that it is the lineage of. */
 int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge__segment *const *segs, size_t n,
 			struct kedge__lineage **out, struct kedge__error *err);
-struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l);
+struct kedge__base_readers *kedge__lineage_base_readers(struct kedge__lineage *l);
 void kedge__lineage_count_block(struct kedge__lineage *l); /* one was unpacked; takes NULL */
 uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l);
 /* Ask KEPT, from any thread, for the raw bytes of blocks that others were packed against before they are read, and for the
@@ -422,7 +422,7 @@ int kedge__merge_fill(void *m, int worker, uint64_t position, void *buf, size_t 
 
 struct kedge__merge_target {
 	struct kedge__catalog *to;
-	struct kedge__lineage *whole; /* what the merge was made of, with all that it needs; NULL: the merge's own is that */
+	struct kedge__lineage *lineage; /* what the merge was made of, with all that it needs; NULL: the merge's own is that */
 	struct kedge__pool *pool; /* of as many threads as the merge has workers */
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;
@@ -445,7 +445,7 @@ struct kedge__gc_proof {
 	bool idle; /* nothing was proved, because nothing was to go; then nothing goes */
 	struct kedge__trust *trust; /* the caller's, or one of its own */
 	bool owns_trust;
-	struct kedge__trust *alone; /* versions that were proved, whatever is wrong with those that they need */
+	struct kedge__trust *proved; /* versions that were proved, whatever is wrong with those that they need */
 	struct kedge__version_list lost;
 	size_t count; /* versions that were read for it */
 };
@@ -468,7 +468,7 @@ bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__c
  */
 struct kedge__proof {
 	struct kedge__merge *merge;
-	struct kedge__lineage *whole, *base; /* BASE: NULL, or what M was made with */
+	struct kedge__lineage *lineage, *base; /* BASE: NULL, or what M was made with */
 	struct kedge__pool *pool;            /* of as many threads as the merge has workers; NULL: one */
 };
 

@@ -45,7 +45,7 @@ struct kedge__lineage {
 	size_t open_files;
 	KEDGE__ARRAY(struct announced) announced; /* ascending versions; while they are loaded */
 	struct kedge__block_cache *cache;
-	struct kedge__hands hands;
+	struct kedge__base_readers base_readers;
 	_Atomic uint64_t unpacked; /* blocks */
 	kedge__kept_fn kept;
 	void *kept_ctx;
@@ -58,7 +58,7 @@ static void forget_blocks(struct kedge__lineage *l, const struct kedge__segment 
 {
 	if (l->cache)
 		kedge__block_cache_drop(l->cache, seg);
-	kedge__hands_drop(&l->hands, seg);
+	kedge__base_readers_drop(&l->base_readers, seg);
 }
 
 static void item_close(struct kedge__lineage *l, struct item *item)
@@ -427,7 +427,7 @@ static struct kedge__lineage *lineage_new(struct kedge__catalog *const *levels, 
 	struct kedge__lineage *l = kedge__calloc(1, sizeof(*l));
 
 	if (l) {
-		kedge__hands_init(&l->hands);
+		kedge__base_readers_init(&l->base_readers);
 		l->levels = kedge__calloc(n, sizeof(*l->levels));
 	}
 	if (!l || !l->levels) {
@@ -494,7 +494,7 @@ void kedge__lineage_close(struct kedge__lineage *l)
 	for (size_t i = 0; i < l->count; i++)
 		item_close(l, &l->items[i]);
 	kedge__block_cache_free(l->cache);
-	kedge__hands_done(&l->hands);
+	kedge__base_readers_done(&l->base_readers);
 	kedge__array_done(&l->bad);
 	kedge__free(l->items);
 	kedge__free(l->levels);
@@ -547,8 +547,8 @@ static int load_again(struct kedge__lineage *l, struct kedge__error *err)
 	old.bad = fresh->bad;
 	memset(&fresh->bad, 0, sizeof(fresh->bad));
 	if (!rc) {
-		kedge__hands_done(&l->hands); /* what they hold was read from the old segments */
-		kedge__hands_init(&l->hands);
+		kedge__base_readers_done(&l->base_readers); /* what they hold was read from the old segments */
+		kedge__base_readers_init(&l->base_readers);
 		l->items = fresh->items;
 		l->count = fresh->count;
 		l->room = fresh->room;
@@ -648,9 +648,9 @@ int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, 
 	return rc;
 }
 
-struct kedge__hands *kedge__lineage_hands(struct kedge__lineage *l)
+struct kedge__base_readers *kedge__lineage_base_readers(struct kedge__lineage *l)
 {
-	return &l->hands;
+	return &l->base_readers;
 }
 
 void kedge__lineage_count_block(struct kedge__lineage *l)

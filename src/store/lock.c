@@ -301,7 +301,7 @@ free:
 /* ------------------------------------------------------------------ the guard */
 
 /* *FD is -1 where there is no guard and none can be made: nobody can change such a store either. */
-static int guard_open(const struct kedge__catalog *cat, bool alone, int *fd, struct kedge__error *err)
+static int guard_open(const struct kedge__catalog *cat, bool exclusive, int *fd, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	char *path = kedge__catalog_path(cat, KEDGE__GUARD_NAME);
@@ -310,7 +310,7 @@ static int guard_open(const struct kedge__catalog *cat, bool alone, int *fd, str
 	if (!path)
 		return kedge__error_nomem(err);
 	rc = kedge__fs_open_lock(path, fd, &problem);
-	if (rc == KEDGE_E_ACCESS && !alone) {
+	if (rc == KEDGE_E_ACCESS && !exclusive) {
 		rc = kedge__fs_open_read(path, fd, &problem);
 		if (rc == KEDGE_E_ACCESS || rc == KEDGE_E_MISSING) {
 			*fd = -1;

@@ -328,7 +328,7 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 					   .bucket = target->bucket,
 					   .progress = target->progress,
 					   .progress_ctx = target->progress_ctx};
-	const struct kedge__proof proof = {m, target->whole ? target->whole : m->lineage, m->onto, target->pool};
+	const struct kedge__proof proof = {m, target->lineage ? target->lineage : m->lineage, m->onto, target->pool};
 	int rc;
 
 	rc = kedge__prove_merge(&proof, err);

@@ -13,7 +13,7 @@ struct item { /* words of a region, which are to be summed */
 	uint64_t pos, len;
 };
 
-struct hand { /* a thread's own */
+struct worker { /* a thread's own */
 	uint8_t *buffer;
 	struct kedge__lineage_reader *outer, *base;
 };
@@ -25,8 +25,8 @@ struct prover {
 	const struct kedge__region_record **old; /* one a region: the base's in the same slot, or NULL */
 	struct kedge__region_sum *sums;
 	KEDGE__ARRAY(struct item) items;
-	struct hand *hands;
-	size_t hand_count;
+	struct worker *workers;
+	size_t worker_count;
 	pthread_mutex_t lock; /* guards err */
 	struct kedge__error err;
 };
@@ -34,7 +34,7 @@ struct prover {
 /* ------------------------------------------------------------------ the bytes */
 
 /* What M leaves to older versions, seen from the base, or from the version that it was made of. */
-static int outer_read(struct hand *h, const struct kedge__extent *e, uint64_t addr, uint8_t *to, size_t len,
+static int outer_read(struct worker *h, const struct kedge__extent *e, uint64_t addr, uint8_t *to, size_t len,
 		      struct kedge__error *err)
 {
 	if (h->base && e->kind == KEDGE__EXTENT_COPY)
@@ -55,7 +55,7 @@ static int extent_read(const struct prover *p, int worker, const struct kedge__e
 	if (e->kind == KEDGE__EXTENT_COPY && e->version == p->top->header.version)
 		return image_read(p, worker, src, to, len, depth + 1, err);
 	if (e->kind != KEDGE__EXTENT_FILL)
-		return outer_read(&p->hands[worker], e, addr, to, len, err);
+		return outer_read(&p->workers[worker], e, addr, to, len, err);
 	kedge__fill_pattern(e->src, addr, to, len);
 	return 0;
 }
@@ -96,7 +96,7 @@ static int item_sum(struct prover *p, const struct item *item, int worker, struc
 	uint64_t base = (uint64_t)r->slot * KEDGE__SLOT_BYTES + item->pos;
 	uint64_t fresh = clipped(item->pos, item->len, r->bytes);
 	uint64_t stale = old ? clipped(item->pos, item->len, old->bytes) : 0;
-	struct hand *h = &p->hands[worker];
+	struct worker *h = &p->workers[worker];
 	int rc = image_read(p, worker, base, h->buffer, fresh, 0, err);
 
 	if (!rc)
@@ -192,16 +192,16 @@ static void old_find(struct prover *p)
 
 /* ------------------------------------------------------------------ all of it */
 
-static int hands_init(struct prover *p, struct kedge__error *err)
+static int workers_init(struct prover *p, struct kedge__error *err)
 {
 	int rc = 0;
 
-	p->hand_count = p->proof->pool ? (size_t)kedge__pool_threads(p->proof->pool) : 1;
-	p->hands = kedge__calloc(p->hand_count, sizeof(*p->hands));
-	if (!p->hands)
+	p->worker_count = p->proof->pool ? (size_t)kedge__pool_threads(p->proof->pool) : 1;
+	p->workers = kedge__calloc(p->worker_count, sizeof(*p->workers));
+	if (!p->workers)
 		return kedge__error_nomem(err);
-	for (size_t i = 0; i < p->hand_count && !rc; i++) {
-		struct hand *h = &p->hands[i];
+	for (size_t i = 0; i < p->worker_count && !rc; i++) {
+		struct worker *h = &p->workers[i];
 
 		h->buffer = kedge__malloc(PIECE_BYTES);
 		if (!h->buffer)
@@ -209,7 +209,7 @@ static int hands_init(struct prover *p, struct kedge__error *err)
 		if (p->proof->base)
 			rc = kedge__lineage_reader_new(p->proof->base, &h->base, err);
 		else
-			rc = kedge__lineage_reader_new(p->proof->whole, &h->outer, err);
+			rc = kedge__lineage_reader_new(p->proof->lineage, &h->outer, err);
 	}
 	return rc;
 }
@@ -220,7 +220,7 @@ static int prover_init(struct prover *p, struct kedge__error *err)
 
 	p->old = kedge__calloc(p->top->region_count + 1, sizeof(*p->old));
 	p->sums = kedge__calloc(p->top->region_count + 1, sizeof(*p->sums));
-	rc = p->old && p->sums ? hands_init(p, err) : kedge__error_nomem(err);
+	rc = p->old && p->sums ? workers_init(p, err) : kedge__error_nomem(err);
 	if (!rc)
 		old_find(p);
 	for (size_t i = 0; i < p->top->region_count && !rc; i++)
@@ -230,12 +230,12 @@ static int prover_init(struct prover *p, struct kedge__error *err)
 
 static void prover_done(struct prover *p)
 {
-	for (size_t i = 0; p->hands && i < p->hand_count; i++) {
-		kedge__lineage_reader_free(p->hands[i].outer);
-		kedge__lineage_reader_free(p->hands[i].base);
-		kedge__free(p->hands[i].buffer);
+	for (size_t i = 0; p->workers && i < p->worker_count; i++) {
+		kedge__lineage_reader_free(p->workers[i].outer);
+		kedge__lineage_reader_free(p->workers[i].base);
+		kedge__free(p->workers[i].buffer);
 	}
-	kedge__free(p->hands);
+	kedge__free(p->workers);
 	kedge__free(p->old);
 	kedge__free(p->sums);
 	kedge__array_done(&p->items);

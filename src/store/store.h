@@ -429,9 +429,9 @@ struct kedge__verify_report {
 	size_t sets, segments, blocks, findings;
 	uint64_t blocks_unpacked;             /* those that were needed again, as the base of others, more than once */
 	size_t strays;                        /* files of no set; told to FOUND as section "stray", but not among the findings */
-	size_t versions_whole, versions_lost; /* lost: cannot be restored any more, directly damaged or by lineage */
+	size_t versions_intact, versions_lost; /* lost: cannot be restored any more, directly damaged or by lineage */
 	uint64_t *lost;                       /* owned; kedge__verify_report_done() */
-	uint64_t newest_whole;                /* KEDGE__NO_VERSION: none is */
+	uint64_t newest_intact;                /* KEDGE__NO_VERSION: none is */
 };
 
 struct kedge__verify_options {

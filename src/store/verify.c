@@ -215,7 +215,7 @@ static int count_lost(struct kedge__verifier *v, struct kedge__error *err)
 	report->lost = kedge__calloc(v->cat->entries.count + 1, sizeof(*report->lost));
 	if (!report->lost)
 		return kedge__error_nomem(err);
-	report->newest_whole = KEDGE__NO_VERSION;
+	report->newest_intact = KEDGE__NO_VERSION;
 	for (size_t i = 0; i < v->cat->entries.count; i++) {
 		uint64_t version = v->cat->entries.at[i]->version;
 
@@ -225,8 +225,8 @@ static int count_lost(struct kedge__verifier *v, struct kedge__error *err)
 			report->lost[report->versions_lost++] = version;
 			continue;
 		}
-		report->versions_whole++;
-		report->newest_whole = version;
+		report->versions_intact++;
+		report->newest_intact = version;
 	}
 	return 0;
 }

@@ -182,19 +182,19 @@ static void report_region(struct kedge__family *f, const struct kedge__member *m
 /* Of a member that resolves. */
 static bool check_regions(struct kedge__family *f, const struct kedge__member *m)
 {
-	bool whole = true;
+	bool intact = true;
 
 	for (size_t i = 0; i < m->seg->region_count; i++) {
 		const struct kedge__region_sum *sum = &f->sums[m->first_sum + i];
 
 		if (atomic_load(&sum->unread)) {
-			whole = false;
+			intact = false;
 		} else if (!f->verifier->options->quick && !kedge__region_sum_matches(sum, &m->seg->regions[i])) {
-			whole = false;
+			intact = false;
 			report_region(f, m, i);
 		}
 	}
-	return whole;
+	return intact;
 }
 
 static void report_lineage(struct kedge__family *f, const struct kedge__member *m)
@@ -217,16 +217,16 @@ static void judge_members(struct kedge__family *f)
 {
 	for (size_t i = 0; i < f->count; i++) {
 		struct kedge__member *m = &f->members[i];
-		bool whole = false;
+		bool intact = false;
 
 		if (m->failed) {
 			report_lineage(f, m);
 		} else {
 			if (!m->apart && m->parent != KEDGE__NO_MEMBER)
 				carry_sums(f, m);
-			whole = check_regions(f, m);
+			intact = check_regions(f, m);
 		}
-		if (!whole)
+		if (!intact)
 			f->verifier->lost[m->entry] = 1;
 	}
 }

@@ -168,7 +168,7 @@ static void look_at_store(const char *name, struct seen *seen)
 		fail_msg("%s: %s", name, kedge__error_text(&err));
 	assert_int_equal(report.findings, 0);
 	assert_int_equal(report.versions_lost, 0);
-	assert_int_equal(report.versions_whole, kedge__catalog_count(cat));
+	assert_int_equal(report.versions_intact, kedge__catalog_count(cat));
 	kedge__verify_report_done(&report);
 	for (size_t i = 0; i < kedge__catalog_count(cat); i++)
 		look_at_set(cat, &kedge__catalog_at(cat, i)->set, seen);

@@ -80,7 +80,7 @@ static struct kedge__catalog *catalog_of(const char *store)
 	return cat;
 }
 
-static void assert_whole(const char *store)
+static void assert_intact(const char *store)
 {
 	struct kedge__catalog *cat = catalog_of(store);
 	struct kedge__verify_report report = {0};
@@ -131,8 +131,8 @@ static void test_random_histories(void **state)
 		for (uint64_t v = 1; v <= VERSIONS; v++)
 			comes_back(k, v, v);
 		assert_ok(k, kedge_close(k));
-		assert_whole(p->l1);
-		assert_whole(p->l2);
+		assert_intact(p->l1);
+		assert_intact(p->l2);
 		assert_true(l2_alone(p) >= (i / KEDGE__COUNT(reducers) == 2 ? 2 : VERSIONS / step));
 		tree_remove(p->l1);
 		tree_remove(p->l2);
@@ -227,7 +227,7 @@ static void test_modes_follow_each_other(void **state)
 		take(k, 3 * i + 1, 3 * i + 3);
 		assert_ok(k, kedge_close(k));
 	}
-	assert_whole(p->l2);
+	assert_intact(p->l2);
 	(void)l2_alone(p);
 }
 
@@ -345,7 +345,7 @@ static void test_job_goes_complete(void **state)
 	/* The first base went when a newer one took its place. */
 	assert_null(kedge__catalog_find(l2, 3));
 	kedge__catalog_close(l2);
-	assert_whole(p->l2);
+	assert_intact(p->l2);
 	(void)l2_alone(p);
 }
 
@@ -360,7 +360,7 @@ static void test_keep_goes_complete(void **state)
 	history_begin(7);
 	take(k, 1, VERSIONS - 1);
 	assert_ok(k, kedge_close(k));
-	assert_whole(p->l2);
+	assert_intact(p->l2);
 	assert_true(l2_alone(p) <= 6);
 }
 
@@ -389,8 +389,8 @@ static void test_keep_leaves_what_deltas_need(void **state)
 		comes_back(k, MANY, MANY);
 		comes_back(k, MANY - 1, MANY - 1);
 		assert_ok(k, kedge_close(k));
-		assert_whole(p->l1);
-		assert_whole(p->l2);
+		assert_intact(p->l1);
+		assert_intact(p->l2);
 		l2 = catalog_of(p->l2);
 		for (uint64_t v = 10; v <= MANY; v += 5) {
 			assert_int_equal(set_of(l2, v)->source_count, 1);
@@ -426,7 +426,7 @@ static void test_l1_lost(void **state)
 	assert_int_equal(set_of(l2, 9)->source_count, 0);
 	assert_int_equal(set_of(l2, 12)->sources[0], 9);
 	kedge__catalog_close(l2);
-	assert_whole(p->l2);
+	assert_intact(p->l2);
 	assert_int_equal(l2_alone(p), 4);
 }
 
@@ -480,7 +480,7 @@ static void test_damage_within_a_batch(void **state)
 	assert_int_not_equal(kedge_restart(k, 6, NULL), 0);
 	comes_back(k, 5, 5);
 	assert_ok(k, kedge_close(k));
-	assert_whole(p->l2);
+	assert_intact(p->l2);
 	tree_remove(p->l1);
 	k = open_series(p, NULL);
 	comes_back(k, KEDGE_NEWEST, 12);
@@ -499,7 +499,7 @@ static void test_damage_below_a_batch(void **state)
 	segment_damage(p->l1, 1, 0);
 	take(k, 4, 6);
 	assert_ok(k, kedge_close(k));
-	assert_whole(p->l2);
+	assert_intact(p->l2);
 	k = open_series(p, NULL);
 	comes_back(k, KEDGE_NEWEST, 6);
 	assert_ok(k, kedge_close(k));
@@ -554,7 +554,7 @@ static void test_out_of_memory(void **state)
 	assert_true(failed > 5);
 	take(k, 20, 25);
 	assert_ok(k, kedge_close(k));
-	assert_whole(p->l2);
+	assert_intact(p->l2);
 	tree_remove(p->l1);
 	k = open_series(p, NULL);
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, &got));

@@ -167,7 +167,7 @@ static void test_nothing_is_packed_against_a_damaged_copy(void **state)
 }
 
 /* Data of an old version is found again, but that version needs one that is gone: it must be stored anew. */
-static void test_nothing_refers_to_what_is_not_whole(void **state)
+static void test_nothing_refers_to_damaged_versions(void **state)
 {
 	struct place *p = *state;
 	kedge_t *k = job_open(p, false, MORE("reducer=list", "chunk=64"));
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_levels_mix, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_is_built_on_a_damaged_copy, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_is_packed_against_a_damaged_copy, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_nothing_refers_to_what_is_not_whole, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_nothing_refers_to_damaged_versions, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_packed_versions_come_back_from_l2, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_damage_on_both_falls_back_a_version, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_all_damaged_is_not_a_fresh_start, place_setup, place_teardown),

@@ -15,7 +15,7 @@ struct court {
 	struct kedge__run run;
 	bool any;                   /* there is a run */
 	bool found[MODEL_NODES];    /* can be restored on all ranks */
-	bool whole[2][MODEL_NODES]; /* from this level alone */
+	bool intact[2][MODEL_NODES]; /* from this level alone */
 	char why[MODEL_NODES][160]; /* not, of the versions that are listed, by number modulo their room */
 	struct memory *memory;
 };
@@ -169,25 +169,25 @@ static bool same(struct court *c, uint64_t version, int rank)
 	return true;
 }
 
-/* Restore it on all ranks. *NODE: which it is, as far as any rank can say; *WHOLE: all can. False: wrong bytes. */
-static bool look_at(struct court *c, uint64_t version, int only, int *node, bool *whole)
+/* Restore it on all ranks. *NODE: which it is, as far as any rank can say; *INTACT: all can. False: wrong bytes. */
+static bool look_at(struct court *c, uint64_t version, int only, int *node, bool *intact)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	uint64_t epoch = 0;
 
 	*node = MODEL_NONE;
-	*whole = true;
+	*intact = true;
 	for (int r = 0; r < c->w->ranks; r++) {
 		if (restore_rank(c, version, r, only, &epoch, &err) != 0) {
 			snprintf(c->why[version % MODEL_NODES], sizeof(c->why[0]), "rank %d: %s", r,
 				 kedge__error_text(&err));
 			kedge__error_done(&err);
-			*whole = false;
+			*intact = false;
 			continue;
 		}
 		if (!same(c, version, r))
 			return false;
-		if (*node != MODEL_NONE && *node != (int)c->memory->tag.node && *whole) {
+		if (*node != MODEL_NONE && *node != (int)c->memory->tag.node && *intact) {
 			walk_trouble(c->w, "version %llu: rank %d has node %llu, those before it node %d",
 				     (unsigned long long)version, r, (unsigned long long)c->memory->tag.node, *node);
 			return false;
@@ -200,27 +200,27 @@ static bool look_at(struct court *c, uint64_t version, int only, int *node, bool
 
 static bool look(struct court *c, uint64_t version)
 {
-	bool whole, any = false;
+	bool intact, any = false;
 	int node = MODEL_NONE;
 
 	for (int l = 0; l < 2; l++) {
 		if (!c->cats[0][l])
 			continue;
-		if (!look_at(c, version, l, &node, &whole))
+		if (!look_at(c, version, l, &node, &intact))
 			return false;
-		if (whole)
-			c->whole[l][node] = true;
-		any = any || whole;
+		if (intact)
+			c->intact[l][node] = true;
+		any = any || intact;
 	}
-	whole = any;
-	if (!look_at(c, version, -1, &node, &whole))
+	intact = any;
+	if (!look_at(c, version, -1, &node, &intact))
 		return false;
-	c->m->shadow = c->m->shadow || !whole;
+	c->m->shadow = c->m->shadow || !intact;
 	if (node == MODEL_NONE)
 		node = model_guess(c->m, version);
 	if (node != MODEL_NONE)
 		c->m->base = node;
-	if (!whole)
+	if (!intact)
 		return true;
 	c->found[node] = true;
 	c->m->list[c->m->listed++] = node;
@@ -294,7 +294,7 @@ static bool trimmed(const struct court *c, int level, int node)
 		const struct node *n = &c->m->nodes[i];
 
 		if (i != node && n->version > c->m->nodes[node].version &&
-		    (c->whole[level][i] || n->was[level] || (i >= c->m->first && !model_has(c->m, c->m->top, i))))
+		    (c->intact[level][i] || n->was[level] || (i >= c->m->first && !model_has(c->m, c->m->top, i))))
 			newer++;
 	}
 	return newer >= c->m->nodes[node].trim[level];
@@ -311,7 +311,7 @@ static bool is_due(const struct court *c, int node)
 	return false;
 }
 
-/* What is whole on a level must be found there from now on. */
+/* What is intact on a level must be found there from now on. */
 static void remember(struct court *c)
 {
 	for (int i = 0; i < c->m->count; i++) {
@@ -320,7 +320,7 @@ static void remember(struct court *c)
 
 			if (!model_reaches(c->m, l))
 				continue;
-			n->sure[l] = c->whole[l][i] || (n->sure[l] && !trimmed(c, l, i));
+			n->sure[l] = c->intact[l][i] || (n->sure[l] && !trimmed(c, l, i));
 			n->trim[l] = 0;
 			n->was[l] = false;
 		}
@@ -401,7 +401,7 @@ static bool verify(struct court *c, struct kedge__catalog *cat, int level)
 		fine = told == is;
 		if (!fine)
 			walk_trouble(c->w, "verify of L%d says that version %llu is %s, and it is %s: %s", level + 1,
-				     (unsigned long long)e->version, told ? "lost" : "whole", is ? "lost" : "whole",
+				     (unsigned long long)e->version, told ? "lost" : "intact", is ? "lost" : "intact",
 				     kedge__error_text(&err));
 	}
 	kedge__error_done(&err);

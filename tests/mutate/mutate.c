@@ -67,7 +67,7 @@ static bool read_region(struct round *r, kedge_t *k, uint64_t version, const cha
 static uint64_t read_all(struct round *r, const char *when, uint64_t *listed)
 {
 	struct kedge_version_info *list;
-	uint64_t whole = 0;
+	uint64_t intact = 0;
 	size_t n;
 	kedge_t *k;
 
@@ -83,12 +83,12 @@ static uint64_t read_all(struct round *r, const char *when, uint64_t *listed)
 			if (list[i].version >= 64)
 				continue;
 			*listed |= UINT64_C(1) << list[i].version;
-			whole |= (uint64_t)all << list[i].version;
+			intact |= (uint64_t)all << list[i].version;
 		}
 		kedge_free(list);
 	}
 	(void)kedge_close(k);
-	return whole;
+	return intact;
 }
 
 /* ---- what is done to it */
@@ -168,25 +168,25 @@ static void go_on(struct round *r)
 }
 
 /* What could be had and is still listed can be had. */
-static void compare(struct round *r, uint64_t whole, const char *when)
+static void compare(struct round *r, uint64_t intact, const char *when)
 {
-	uint64_t listed = 0, then = read_all(r, when, &listed), lost = whole & listed & ~then;
+	uint64_t listed = 0, then = read_all(r, when, &listed), lost = intact & listed & ~then;
 
 	if (lost && !r->subject->second_level) /* what tends one level does not look at the other */
 		wrong(r, "%s: version %d cannot be had any more", when, __builtin_ctzll(lost));
 }
 
 /* Of what could be had, the newest KEEP can be had: nothing went in favour of what cannot. */
-static void compare_newest(struct round *r, uint64_t whole, size_t keep, const char *when)
+static void compare_newest(struct round *r, uint64_t intact, size_t keep, const char *when)
 {
 	uint64_t listed = 0, then = read_all(r, when, &listed);
 
-	for (size_t i = 0; i < keep && whole && !r->subject->second_level; i++) {
-		int version = 63 - __builtin_clzll(whole);
+	for (size_t i = 0; i < keep && intact && !r->subject->second_level; i++) {
+		int version = 63 - __builtin_clzll(intact);
 
 		if (!(then >> version & 1))
 			wrong(r, "%s: version %d, number %zu of those that could be had, is gone", when, version, i);
-		whole &= ~(UINT64_C(1) << version);
+		intact &= ~(UINT64_C(1) << version);
 	}
 }
 
@@ -195,28 +195,28 @@ static void look(struct round *r)
 	size_t keep = 1 + draw_below(&r->state, 3);
 	char store[2][FILES_PATH];
 	size_t levels = r->subject->second_level ? 2 : 1;
-	uint64_t listed, whole;
+	uint64_t listed, intact;
 
 	path_make(store[0], "%s/l1", r->dir);
 	path_make(store[1], "%s/l2", r->dir);
-	whole = read_all(r, "at first", &listed);
+	intact = read_all(r, "at first", &listed);
 	for (size_t i = 0; i < levels; i++)
 		verify(r, store[i]);
-	compare(r, whole, "after verify");
+	compare(r, intact, "after verify");
 	if (draw_below(&r->state, 2)) {
 		go_on(r);
-		compare(r, whole, "after going on");
-		whole = read_all(r, "after going on", &listed);
+		compare(r, intact, "after going on");
+		intact = read_all(r, "after going on", &listed);
 	}
 	for (size_t i = 0; i < levels; i++)
 		coalesce(r, store[i]);
-	compare(r, whole, "after coalescing");
-	compare_newest(r, whole, 1, "after coalescing");
-	whole = read_all(r, "after coalescing", &listed);
+	compare(r, intact, "after coalescing");
+	compare_newest(r, intact, 1, "after coalescing");
+	intact = read_all(r, "after coalescing", &listed);
 	for (size_t i = 0; i < levels; i++)
 		gc(r, store[i], keep);
-	compare(r, whole, "after gc");
-	compare_newest(r, whole, keep, "after gc");
+	compare(r, intact, "after gc");
+	compare_newest(r, intact, keep, "after gc");
 }
 
 /* ---- rounds */

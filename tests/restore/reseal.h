@@ -194,7 +194,7 @@ static inline size_t assert_verdicts(struct kedge__catalog *cat, struct kedge__p
 			fail_msg("%s: version %llu is %s, and verify says otherwise", what, (unsigned long long)version,
 				 is_lost(&report, version) ? "restored" : "lost");
 	}
-	assert_int_equal(report.versions_whole + report.versions_lost, kedge__catalog_count(cat));
+	assert_int_equal(report.versions_intact + report.versions_lost, kedge__catalog_count(cat));
 	if (report.versions_lost)
 		assert_true(report.findings > 0);
 	lost = report.versions_lost;

@@ -9,7 +9,7 @@
 
 static uint8_t m[BYTES], got[BYTES];
 
-static void fill_whole(struct lab *lab, struct kedge__lineage *l, struct kedge__restore_stats *stats)
+static void fill_all(struct lab *lab, struct kedge__lineage *l, struct kedge__restore_stats *stats)
 {
 	struct kedge__restore_target target = {0, got};
 	int rc;
@@ -74,7 +74,7 @@ static void long_lineage(enum kedge__reducer_id id, const char *codec, uint32_t 
 		lab_save(lab, v, &region, 1);
 	}
 	l = lab_open(lab, 50);
-	fill_whole(lab, l, &stats);
+	fill_all(lab, l, &stats);
 	assert_memory_equal(got, m, BYTES);
 	live_blocks(l, &blocks, &bytes);
 	assert_int_equal(stats.blocks_read, blocks);
@@ -167,7 +167,7 @@ static void test_dead_blocks_are_not_read(void **state)
 	file_flip(path, 64 + 100, 4);
 	file_flip(path, 64 + 8192 + 100, 4);
 	l = lab_open(lab, 1);
-	fill_whole(lab, l, NULL);
+	fill_all(lab, l, NULL);
 	assert_memory_equal(got, m, BYTES);
 	file_flip(path, 64 + 16384 + 100, 4);
 	assert_int_equal(
@@ -198,7 +198,7 @@ static void test_blocks_in_each_others_way(void **state)
 	lab_save(lab, 2, &region, 1);
 	for (int i = 0; i < 3; i++) {
 		l = lab_open(lab, 2);
-		fill_whole(lab, l, NULL);
+		fill_all(lab, l, NULL);
 		assert_memory_equal(got, m, BYTES);
 		kedge__lineage_close(l);
 	}
@@ -526,7 +526,7 @@ static void test_reads_are_paced(void **state)
 		assert_int_equal(kedge__catalog_open(lab->dir, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
 		kedge__catalog_pace(cat, &bucket);
 		assert_int_equal(kedge__lineage_open(&cat, 1, 5, 0, &l, NULL), 0);
-		fill_whole(lab, l, &stats);
+		fill_all(lab, l, &stats);
 		assert_memory_equal(got, m, BYTES);
 		assert_int_equal(stats.blocks_read, blocks);
 		assert_int_equal((uint64_t)bucket.taken, wanted);

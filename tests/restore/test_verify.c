@@ -479,7 +479,7 @@ static struct cost chain_cost(size_t n, bool quick)
 		kedge__extent_map_done(&red.map);
 	}
 	assert_ok(kedge__verify_with(cat, NULL, &options, &report, err));
-	assert_int_equal(report.versions_whole, n);
+	assert_int_equal(report.versions_intact, n);
 	assert_int_equal(report.findings, 0);
 	cost = (struct cost){report.blocks_unpacked, report.blocks};
 	kedge__verify_report_done(&report);
@@ -522,7 +522,7 @@ static void test_linear_packed(void **state)
 	}
 	assert_true(based >= VERSIONS_MAX / 2);
 	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &report, err));
-	assert_int_equal(report.versions_whole, VERSIONS_MAX);
+	assert_int_equal(report.versions_intact, VERSIONS_MAX);
 	assert_true(report.blocks_unpacked <= report.blocks + report.blocks / 10);
 	kedge__verify_report_done(&report);
 	kedge__catalog_close(cat);

@@ -503,7 +503,7 @@ static inline size_t index_of(const struct job *job, uint64_t version)
 }
 
 /* Every set in the catalogue must give back what was saved. */
-static inline void assert_all_whole(struct kedge__catalog *cat, const struct job *job)
+static inline void assert_all_intact(struct kedge__catalog *cat, const struct job *job)
 {
 	struct kedge__verify_report report;
 
@@ -513,7 +513,7 @@ static inline void assert_all_whole(struct kedge__catalog *cat, const struct job
 	assert_int_equal(report.findings, 0);
 	assert_int_equal(report.strays, 0);
 	assert_int_equal(report.versions_lost, 0);
-	assert_int_equal(report.versions_whole, kedge__catalog_count(cat));
+	assert_int_equal(report.versions_intact, kedge__catalog_count(cat));
 	kedge__verify_report_done(&report);
 }
 

@@ -110,7 +110,7 @@ static void test_depth(void **state)
 			assert_true(s.stats.stored_bytes < 3000);
 		}
 	}
-	assert_all_whole(s.cat, &s.job);
+	assert_all_intact(s.cat, &s.job);
 	store_close(&s);
 }
 
@@ -136,21 +136,21 @@ static void test_histories(void **state)
 			based += count_based(s.cat, version);
 		}
 		assert_true(based > 20);
-		assert_all_whole(s.cat, &s.job);
+		assert_all_intact(s.cat, &s.job);
 		options.codec = s.job.codec;
 		assert_ok(kedge__coalesce(s.cat, s.job.pool, &options, &report, err));
 		assert_int_equal(count_based(s.cat, 8), 0);
-		assert_all_whole(s.cat, &s.job);
+		assert_all_intact(s.cat, &s.job);
 		options = (struct kedge__coalesce_options){.version = 12, .block_bytes = 512, .codec = s.job.codec};
 		assert_ok(kedge__gc(s.cat, 3, false, &gone, err));
 		kedge__gc_report_done(&gone);
-		assert_all_whole(s.cat, &s.job);
+		assert_all_intact(s.cat, &s.job);
 		assert_ok(kedge__coalesce(s.cat, s.job.pool, &options, &report, err));
 		assert_int_equal(kedge__catalog_find(s.cat, 12)->set.source_count, 0);
 		assert_ok(kedge__gc(s.cat, 1, false, &gone, err));
 		kedge__gc_report_done(&gone);
 		assert_int_equal(kedge__catalog_count(s.cat), 1);
-		assert_all_whole(s.cat, &s.job);
+		assert_all_intact(s.cat, &s.job);
 		kedge__pool_free(s.job.pool);
 		store_close(&s);
 	}
@@ -170,7 +170,7 @@ static void test_gc_keeps_bases(void **state)
 	assert_int_equal(gone.removed, 4);
 	assert_int_equal(gone.kept_for_lineage, 2);
 	assert_non_null(kedge__catalog_find(s.cat, 5));
-	assert_all_whole(s.cat, &s.job);
+	assert_all_intact(s.cat, &s.job);
 	kedge__gc_report_done(&gone);
 	store_close(&s);
 }
@@ -216,7 +216,7 @@ static void test_damage(void **state)
 	assert_int_equal(report.versions_lost, 3);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(report.lost[i], 2 + i);
-	assert_int_equal(report.versions_whole, 3);
+	assert_int_equal(report.versions_intact, 3);
 	kedge__verify_report_done(&report);
 	assert_ok(compare_index(&s.cat, 1, &s.job, 5, err));
 	assert_fails(KEDGE_E_DAMAGED, "(version 2, rank 0): block 0", compare_index(&s.cat, 1, &s.job, 3, err));
@@ -297,7 +297,7 @@ static void test_auto(void **state)
 	seg = open_segment(s.cat, 4);
 	assert_int_equal(seg->packing[0].age, 1);
 	kedge__segment_close(seg);
-	assert_all_whole(s.cat, &s.job);
+	assert_all_intact(s.cat, &s.job);
 	kedge__codec_memory_free(s.job.memory);
 	store_close(&s);
 }

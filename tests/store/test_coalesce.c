@@ -62,7 +62,7 @@ static void test_complete(void **state)
 		assert_int_equal(kedge__catalog_count(s.cat), 8 - report.versions_removed);
 		assert_int_equal(report.versions_removed + report.versions_kept_for_lineage, 5);
 		assert_true(report.bytes_after < report.bytes_before);
-		assert_all_whole(s.cat, &s.job);
+		assert_all_intact(s.cat, &s.job);
 		store_close(&s);
 	}
 }
@@ -84,16 +84,16 @@ static void test_batch(void **state)
 	assert_int_equal(set_of(&s, 6)->parent, 3);
 	assert_null(kedge__catalog_find(s.cat, 5));
 	assert_int_equal(kedge__catalog_count(s.cat), 6);
-	assert_all_whole(s.cat, &s.job);
+	assert_all_intact(s.cat, &s.job);
 	/* And once more, over a version that was coalesced before. */
 	options = options_of(&s.job, 8, 2, false);
 	assert_ok(kedge__coalesce(s.cat, NULL, &options, &report, err));
 	assert_int_equal(kedge__catalog_count(s.cat), 2);
-	assert_all_whole(s.cat, &s.job);
+	assert_all_intact(s.cat, &s.job);
 	options = options_of(&s.job, 8, 0, false);
 	assert_ok(kedge__coalesce(s.cat, NULL, &options, &report, err));
 	assert_int_equal(kedge__catalog_count(s.cat), 1);
-	assert_all_whole(s.cat, &s.job);
+	assert_all_intact(s.cat, &s.job);
 	store_close(&s);
 }
 
@@ -112,7 +112,7 @@ static void test_batches_of_copies(void **state)
 			assert_true(set_of(&s, 7)->sources[i] < from);
 		if (from == 5)
 			assert_int_equal(kedge__catalog_count(s.cat), 8);
-		assert_all_whole(s.cat, &s.job);
+		assert_all_intact(s.cat, &s.job);
 		store_close(&s);
 	}
 }
@@ -137,7 +137,7 @@ static void test_onto(void **state)
 			assert_true(set_of(&s, 7)->source_count <= 1);
 			if (shapes[i] != KEDGE__REDUCER_FULL)
 				assert_int_equal(set_of(&s, 7)->sources[0], parent);
-			assert_all_whole(s.cat, &s.job);
+			assert_all_intact(s.cat, &s.job);
 			options.parent = 7;
 			assert_fails(KEDGE_E_ARG, "not older", kedge__coalesce(s.cat, NULL, &options, NULL, err));
 			store_close(&s);
@@ -168,7 +168,7 @@ static void test_duplicates_stay_single(void **state)
 	options = options_of(&s.job, 2, 0, false);
 	assert_ok(kedge__coalesce(s.cat, NULL, &options, &report, err));
 	assert_true(set_of(&s, 2)->parts[0].literal_bytes <= 128 + s.job.images[1][0].bytes[1]);
-	assert_all_whole(s.cat, &s.job);
+	assert_all_intact(s.cat, &s.job);
 	store_close(&s);
 }
 
@@ -259,7 +259,7 @@ static void test_codecs_and_threads(void **state)
 		assert_ok(kedge__pool_new(threads, &s.job.pool, err));
 		options.block_bytes = 300;
 		assert_ok(kedge__coalesce(s.cat, s.job.pool, &options, NULL, err));
-		assert_all_whole(s.cat, &s.job);
+		assert_all_intact(s.cat, &s.job);
 		kedge__pool_free(s.job.pool);
 		store_close(&s);
 	}

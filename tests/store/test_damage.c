@@ -33,7 +33,7 @@ static size_t count_findings(struct kedge__catalog *cat, struct seen *seen, stru
 {
 	memset(seen, 0, sizeof(*seen));
 	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, note, seen, NULL, report, err));
-	assert_int_equal(report->versions_whole + report->versions_lost, report->sets);
+	assert_int_equal(report->versions_intact + report->versions_lost, report->sets);
 	return report->findings;
 }
 
@@ -69,7 +69,7 @@ static void flip_all(const char *dir, const char *path, const struct job *job)
 		if (count_findings(cat, &seen, &report) == 0)
 			fail_msg("%s, byte %zu: not found", path, i);
 		/* What verify calls whole comes back, and the other way round. */
-		assert_int_equal(compare_all(cat, job), report.versions_whole);
+		assert_int_equal(compare_all(cat, job), report.versions_intact);
 		kedge__verify_report_done(&report);
 		kedge__catalog_close(cat);
 	}
@@ -110,12 +110,12 @@ static void flip_store(const char *codec, enum kedge__reducer_id how, uint64_t v
 	assert_ok(kedge__codec_choice_parse(codec, &job.codec, err));
 	for (uint64_t version = 1; version <= versions; version++)
 		save_next(cat, &job, version, how);
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	kedge__catalog_close(cat);
 	flip_tree(dir, dir, &job, &files);
 	assert_int_equal(files, 2 * versions + 1);
 	cat = open_store(dir);
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	kedge__catalog_close(cat);
 	job_done(&job);
 	remove_dir(dir);
@@ -300,7 +300,7 @@ static void test_manifests(void **state)
 	assert_int_equal(removed, 0);
 	file_write(path, data, bytes);
 	assert_ok(kedge__catalog_rescan(cat, err));
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	unlink(segment);
 	assert_fails(KEDGE_E_MISSING, segment, compare_index(&cat, 1, &job, 1, err));
 	free(data);

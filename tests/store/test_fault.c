@@ -155,14 +155,14 @@ static void assert_recovers(struct ground *g, const struct op *op, const char *b
 
 	assert_ok(kedge__catalog_clean(cat, &removed, err));
 	assert_true(kedge__catalog_count(cat) > 0);
-	assert_all_whole(cat, &g->job);
+	assert_all_intact(cat, &g->job);
 	now = tree_text(g->work, "", NULL);
 	if (op->all_or_nothing && strcmp(now, before) != 0 && strcmp(now, after) != 0)
 		fail_msg("%s: neither what was nor what should be:\n%s", op->name, now);
 	kedge__free(now);
 	if (op->run != run_replace)
 		assert_ok(op->run(cat, &g->job, err));
-	assert_all_whole(cat, &g->job);
+	assert_all_intact(cat, &g->job);
 	kedge__catalog_close(cat);
 }
 

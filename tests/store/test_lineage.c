@@ -65,7 +65,7 @@ static void test_level_copy(void **state)
 
 	(void)state;
 	two_open(&t, 2);
-	assert_all_whole(t.levels[1], &t.job);
+	assert_all_intact(t.levels[1], &t.job);
 	/* What is there is not copied again. */
 	path = kedge__segment_path(t.levels[0], 3, 1, 0);
 	flip(path, 80);

@@ -17,7 +17,7 @@ static void round_trip(enum kedge__reducer_id how, const char *codec, int thread
 	assert_ok(kedge__codec_choice_parse(codec, &job.codec, err));
 	for (uint64_t version = 0; version < 4; version++)
 		save_next(cat, &job, version, how);
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	kedge__catalog_close(cat);
 	kedge__pool_free(job.pool);
 	job_done(&job);
@@ -65,7 +65,7 @@ static void test_little_changed(void **state)
 	assert_int_equal(seg->map_encoding, KEDGE__MAP_RUNS);
 	assert_int_equal(seg->summary.reducer, KEDGE__REDUCER_BASIC);
 	kedge__segment_close(seg);
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	kedge__catalog_close(cat);
 	job_done(&job);
 	remove_dir(dir);
@@ -162,7 +162,7 @@ static void test_empty(void **state)
 	}
 	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &report, err));
 	assert_int_equal(report.findings, 0);
-	assert_int_equal(report.versions_whole, 2);
+	assert_int_equal(report.versions_intact, 2);
 	kedge__verify_report_done(&report);
 	kedge__catalog_close(cat);
 	remove_dir(dir);
@@ -314,7 +314,7 @@ static void test_replaced(void **state)
 	path = kedge__segment_path(cat, 1, 1, 0);
 	assert_false(kedge__fs_exists(path));
 	kedge__free(path);
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	assert_ok(kedge__catalog_next_generation(cat, 1, 1, &generation, err));
 	assert_int_equal(generation, 2);
 	assert_ok(kedge__catalog_next_generation(cat, 7, 0, &generation, err));
@@ -338,7 +338,7 @@ static void test_published_is_not_written_over(void **state)
 	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
 	assert_fails(KEDGE_E_STATE, "published", kedge__segment_write(cat, NULL, &spec, &part, NULL, err));
 	assert_fails(KEDGE_E_STATE, "published", kedge__segment_discard(cat, 1, 0, 0, err));
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	kedge__catalog_close(cat);
 	job_done(&job);
 	remove_dir(dir);
@@ -357,7 +357,7 @@ static void test_discard_above(void **state)
 	assert_int_equal(kedge__catalog_count(cat), 2);
 	again = open_store(dir);
 	assert_int_equal(kedge__catalog_count(again), 2);
-	assert_all_whole(again, &job);
+	assert_all_intact(again, &job);
 	kedge__catalog_close(again);
 	kedge__catalog_close(cat);
 	job_done(&job);
@@ -466,7 +466,7 @@ static struct written write_with(const char *codec, int threads, size_t queue, e
 	assert_ok(kedge__codec_choice_parse(codec, &job.codec, err));
 	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
 	save_next(cat, &job, 2, how);
-	assert_all_whole(cat, &job);
+	assert_all_intact(cat, &job);
 	w = take_written(cat, 2);
 	kedge__catalog_close(cat);
 	kedge__pool_free(job.pool);

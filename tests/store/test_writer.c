@@ -60,7 +60,7 @@ static uint8_t *written_by(const struct kedge__io *io, uint64_t scale, int threa
 	if (threads)
 		assert_ok(kedge__pool_new(threads, &g.job.pool, err));
 	assert_ok(save_second(&g, err));
-	assert_all_whole(g.cat, &g.job);
+	assert_all_intact(g.cat, &g.job);
 	path = kedge__segment_path(g.cat, 2, 0, 0);
 	assert_ok(kedge__segment_open(path, NULL, &seg, err));
 	data = file_read(path, bytes);
@@ -191,7 +191,7 @@ static void fail_each(const char *action, int code)
 			if (rc && strcmp(before, now) != 0)
 				fail_msg("%s, way %zu: something is left:\n%s", spec, i, now);
 			if (!rc)
-				assert_all_whole(g.cat, &g.job);
+				assert_all_intact(g.cat, &g.job);
 			kedge__free(before);
 			kedge__free(now);
 			kedge__free(spec);
@@ -251,7 +251,7 @@ static void kill_each(const char *action)
 				fail_msg("%s, way %zu: not killed: %#x", spec, i, status);
 			assert_ok(kedge__catalog_scan(g.cat, err));
 			assert_ok(kedge__catalog_clean(g.cat, &removed, err));
-			assert_all_whole(g.cat, &g.job);
+			assert_all_intact(g.cat, &g.job);
 			kedge__free(spec);
 			ground_close(&g);
 		}
