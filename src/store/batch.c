@@ -3,7 +3,7 @@
 
 #define LEVELS_MOST 8
 
-static int write_merged(struct kedge__lineage *l, struct kedge__lineage *base, struct kedge__catalog *to,
+static int write_merged(struct kedge__lineage *l, struct kedge__lineage *parent, struct kedge__catalog *to,
 			const struct kedge__batch *batch, struct kedge__set_part *part, bool *refers,
 			struct kedge__error *err)
 {
@@ -17,7 +17,7 @@ static int write_merged(struct kedge__lineage *l, struct kedge__lineage *base, s
 						   .progress_ctx = batch->progress_ctx};
 	struct kedge__merge *m;
 	size_t sources;
-	int rc = kedge__merge_new(l, 0, base, 1, &m, err);
+	int rc = kedge__merge_new(l, 0, parent, 1, &m, err);
 
 	if (rc)
 		return rc;
@@ -53,16 +53,16 @@ static int write_from(struct kedge__catalog *const *levels, size_t n, struct ked
 		      const struct kedge__batch *batch, struct kedge__set_part *part, bool *refers,
 		      struct kedge__error *err)
 {
-	struct kedge__lineage *l, *base = NULL;
+	struct kedge__lineage *l, *parent = NULL;
 	int rc = open_image(levels, n, batch->rank, &batch->image, &l, err);
 
 	if (rc)
 		return rc;
 	if (batch->parent.version != KEDGE__NO_VERSION)
-		rc = open_image(levels, n, batch->rank, &batch->parent, &base, err);
+		rc = open_image(levels, n, batch->rank, &batch->parent, &parent, err);
 	if (!rc)
-		rc = write_merged(l, base, to, batch, part, refers, err);
-	kedge__lineage_close(base);
+		rc = write_merged(l, parent, to, batch, part, refers, err);
+	kedge__lineage_close(parent);
 	kedge__lineage_close(l);
 	return rc;
 }

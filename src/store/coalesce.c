@@ -88,7 +88,7 @@ static int coalesce_rank(struct coalesce *c, uint32_t rank, struct kedge__error 
 {
 	size_t workers = c->pool ? (size_t)kedge__pool_threads(c->pool) : 1;
 	uint64_t stop_below = c->options->onto ? 0 : c->options->from;
-	struct kedge__lineage *l, *base = NULL;
+	struct kedge__lineage *l, *parent = NULL;
 	struct kedge__merge *m = NULL;
 	int rc;
 
@@ -96,9 +96,9 @@ static int coalesce_rank(struct coalesce *c, uint32_t rank, struct kedge__error 
 	if (rc)
 		return rc;
 	if (c->options->onto)
-		rc = kedge__lineage_open(&c->cat, 1, c->options->parent, rank, &base, err);
+		rc = kedge__lineage_open(&c->cat, 1, c->options->parent, rank, &parent, err);
 	if (!rc)
-		rc = kedge__merge_new(l, stop_below, base, workers, &m, err);
+		rc = kedge__merge_new(l, stop_below, parent, workers, &m, err);
 	if (!rc)
 		rc = write_rank(c, rank, m, err);
 	if (!rc) {
@@ -108,7 +108,7 @@ static int coalesce_rank(struct coalesce *c, uint32_t rank, struct kedge__error 
 		rc = add_set_sources(c, m, err);
 	}
 	kedge__merge_free(m);
-	kedge__lineage_close(base);
+	kedge__lineage_close(parent);
 	kedge__lineage_close(l);
 	return rc;
 }

@@ -1,10 +1,10 @@
 /*
- * holdings: what a level holds at one moment. A value: made from a catalogue by one walk, then kept current by what is
- * published and removed; it does no I/O when it is asked, and needs no catalogue in a test.
+ * holdings: the versions that a level holds at one moment. A value: read from a catalogue once, then updated as versions
+ * are published and removed. Queries do no I/O, and tests need no catalogue.
  *
- * Part of store.h, which includes it: others include that.
+ * Part of store.h, which includes it: others include store.h.
  *
- * Distrust is absence: a version that is found damaged leaves the holdings, and with it all that need it are not usable.
+ * Distrust is absence: a version that is found damaged is removed from the holdings, and those that need it become unusable.
  */
 #ifndef KEDGE_STORE_HOLDINGS_H
 #define KEDGE_STORE_HOLDINGS_H
@@ -17,20 +17,20 @@ struct kedge__catalog_entry;
 
 struct kedge__holding {
 	uint64_t version;
-	uint64_t image; /* of all ranks: with the same image it may be referred to, whatever its form */
-	uint64_t files; /* of all ranks: with the same files it may be copied as it is */
+	uint64_t image; /* of all ranks; versions with the same image have the same contents, in whatever form */
+	uint64_t files; /* of all ranks; versions with the same files are stored in the same form */
 	uint64_t run, created_ns;
 	uint64_t bytes; /* of the largest rank's segment */
 	size_t needs, need_count; /* versions that it refers to: in the holdings' `needs` */
 	bool merged;    /* it was coalesced */
-	bool usable;    /* all that it needs is held, and usable */
+	bool usable;    /* every version that it needs is held and usable */
 };
 
 struct kedge__holdings {
 	KEDGE__ARRAY(struct kedge__holding) list; /* ascending versions */
 	KEDGE__ARRAY(uint64_t) needs;
-	uint64_t digest;   /* over version and image of all that are usable, in any order */
-	uint64_t removals; /* versions that were usable and are not any more, so far */
+	uint64_t digest;   /* over version and image of all usable holdings, independent of order */
+	uint64_t removals; /* how many versions have ceased to be usable so far */
 };
 
 void kedge__holdings_done(struct kedge__holdings *h);
@@ -40,23 +40,23 @@ void kedge__holdings_clear(struct kedge__holdings *h);
 bool kedge__holdings_add(struct kedge__holdings *h, struct kedge__holding fresh, const uint64_t *needs, size_t need_count);
 void kedge__holdings_remove(struct kedge__holdings *h, uint64_t version);
 const struct kedge__holding *kedge__holdings_find(const struct kedge__holdings *h, uint64_t version); /* or NULL */
-const struct kedge__holding *kedge__holdings_newest(const struct kedge__holdings *h);                 /* that is usable, or NULL */
+const struct kedge__holding *kedge__holdings_newest(const struct kedge__holdings *h);                 /* usable one, or NULL */
 static inline const uint64_t *kedge__holding_needs(const struct kedge__holdings *h, const struct kedge__holding *v)
 {
 	return h->needs.at + v->needs;
 }
-/* Mark in MARKS (one for each holding) what VERSION needs, and itself. False: something of it is not held. */
+/* Mark VERSION and all that it needs in MARKS (one per holding). False: some of it is not held. */
 bool kedge__holdings_mark(const struct kedge__holdings *h, uint64_t version, uint8_t *marks);
 
-/* The image and the files of a set, as one number each. */
+/* Digests of the images and of the files of all ranks of a set. */
 uint64_t kedge__set_image(const struct kedge__set *set);
 uint64_t kedge__set_files(const struct kedge__set *set);
 void kedge__holding_of(const struct kedge__set *set, struct kedge__holding *out);
 void kedge__holding_of_entry(const struct kedge__catalog_entry *entry, struct kedge__holding *out); /* that has no problem */
 
 /*
- * What CAT has for a job of RANKS ranks, of versions from FROM on that belong to RUN (NULL: of any run), that can be read.
- * On failure H is empty.
+ * The readable versions from FROM on that CAT has for a job of RANKS ranks and that belong to RUN (NULL: to any run). On
+ * failure H is empty.
  */
 int kedge__holdings_read(struct kedge__holdings *h, const struct kedge__catalog *cat, uint32_t ranks, const struct kedge__run *run, uint64_t from,
 			 struct kedge__error *err);

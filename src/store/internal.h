@@ -1,4 +1,4 @@
-/* Between the files of store/; nobody else includes it. */
+/* Shared by the files of store/; nobody else includes it. */
 #ifndef KEDGE_STORE_INTERNAL_H
 #define KEDGE_STORE_INTERNAL_H
 
@@ -10,10 +10,10 @@
 
 #define KEDGE__LOCK_NAME        "lock"
 #define KEDGE__GUARD_NAME       "guard"
-#define KEDGE__RECORD_START     "record" /* what the job keeps beside the sets */
-#define KEDGE__FILES_NAME       "files"  /* where applications write files of their own: src/job/file.c */
+#define KEDGE__RECORD_START     "record" /* the job's hash records, beside the sets */
+#define KEDGE__FILES_NAME       "files"  /* where applications write routed files: src/job/file.c */
 #define KEDGE__TIE_NAME         "l2"     /* which L2 belongs to this L1 */
-#define KEDGE__INDEX_NAME       "index"  /* what the manifests say, to be read at once: index.c */
+#define KEDGE__INDEX_NAME       "index"  /* the contents of all manifests, in one file: index.c */
 #define KEDGE__TMP_SUFFIX       ".tmp"
 #define KEDGE__NO_MANIFEST_SIZE (UINT64_C(1) << 30) /* larger is not a manifest */
 
@@ -33,17 +33,17 @@ struct kedge__index { /* the log as far as this catalogue has followed it: index
 	int fd;            /* -1: there was none */
 	bool writable;
 	uint64_t dev, ino; /* of FD */
-	uint64_t offset;   /* what comes from here on is news; at least 8 */
+	uint64_t offset;   /* everything from here on is new; at least 8 */
 	uint8_t chain[8];  /* the bytes before it */
-	uint64_t limit;    /* above this size it is time to write it again */
-	struct kedge__version_list pending; /* whose manifests may change at any moment, or have */
+	uint64_t limit;    /* above this size the log is rewritten */
+	struct kedge__version_list pending; /* their manifests may change at any moment, or have changed */
 };
 
 struct kedge__catalog {
 	char *given;         /* the store's directory as the caller wrote it, for messages */
-	char *store, *name;  /* the same, unless it is only read, from the root on: the program may go elsewhere */
+	char *store, *name;  /* the same, absolute unless it is only read: the program may change its directory */
 	char *dir;           /* STORE/NAME */
-	int store_fd, dir_fd; /* both directories, held: whatever comes to stand at these paths can be told from them */
+	int store_fd, dir_fd; /* both directories, kept open, so that others that appear at these paths are recognized */
 	struct kedge__store_id id;
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
@@ -56,9 +56,9 @@ struct kedge__catalog {
 	char *index_path, *index_tmp;
 	struct kedge__index index;
 	uint64_t manifests_read;
-	struct kedge__bucket *bucket;     /* that paces reads; NULL: nothing does, */
-	uint64_t unpaced;                 /* and so many bytes were read so far */
-	bool unsynced;                    /* what is published need not be durable */
+	struct kedge__bucket *bucket;     /* paces reads; NULL: they are not paced, */
+	uint64_t unpaced;                 /* and this many bytes were read so far */
+	bool unsynced;                    /* published sets need not be durable */
 
 	pthread_mutex_t mutex; /* over what follows */
 	pthread_cond_t calm;   /* the last pin or the seizure is gone */
@@ -67,41 +67,41 @@ struct kedge__catalog {
 	bool seized;
 	pthread_t seizer;
 
-	bool take_over; /* the user says that an owner of whom nothing is known has ended */
-	char *owner;    /* as which it was owned, and is to be; NULL: not at all */
+	bool take_over; /* the user asserts that an owner about which nothing can be proved has ended */
+	char *owner;    /* the owner's name, kept for renewal; NULL: the catalogue was never owned */
 	int lock_fd;    /* -1: the name is not owned */
-	pid_t lock_pid; /* who owns it: a forked child must not disown */
+	pid_t lock_pid; /* the owning process: a forked child must not disown */
 };
 
 char *kedge__catalog_path(const struct kedge__catalog *cat, const char *leaf); /* STORE/NAME/LEAF */
 char *kedge__catalog_set_path(const struct kedge__catalog *cat, uint64_t version);
 char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t version);
-/* What is on disk now, leaving the catalogue alone: 1 and *SET filled, 0 if there is no manifest, or an error. */
+/* Read the manifest on disk without changing the entries: 1 and *SET filled, 0 if there is no manifest, or an error. */
 int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err);
-void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes); /* of its files, a segment's excepted */
+void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes); /* of its files, except segments */
 size_t kedge__catalog_index(const struct kedge__catalog *cat, uint64_t version); /* of the first entry that is not below VERSION */
 
-/* ------------------------------------------------------------------ scan.c: entries that are current */
+/* ------------------------------------------------------------------ scan.c: keep the entries current */
 
 void kedge__entries_free(struct kedge__entry_list *entries);
 void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version);
-/* The manifest of VERSION was just put in place with these contents: the entry, and what is to be noted of it. */
+/* The manifest of VERSION was just put in place with these contents: update the entry, and make the index record for it. */
 int kedge__catalog_put(struct kedge__catalog *cat, uint64_t version, const struct kedge__bytes *text, bool unswept,
 		       struct kedge__index_record *note, struct kedge__error *err);
-/* The same as kedge__catalog_rescan() and kedge__catalog_refresh(), but manifests are read, whatever stat() says of them. */
+/* Like kedge__catalog_rescan() and kedge__catalog_refresh(), but manifests are read whatever stat() says. */
 int kedge__catalog_reread(struct kedge__catalog *cat, struct kedge__error *err);
 int kedge__catalog_reread_one(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
-/* Take notice of a record of the index. */
+/* Update the entries by a record of the index. */
 int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_record *r, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ history.c */
 
-void kedge__history_note(struct kedge__catalog *cat, const struct kedge__catalog_entry *entry); /* it is new */
+void kedge__history_note(struct kedge__catalog *cat, const struct kedge__catalog_entry *entry); /* ENTRY is new */
 
 /* ------------------------------------------------------------------ index.c */
 
-struct kedge__index_hint { /* the last that the log says of a version */
+struct kedge__index_hint { /* the last record of a version in the log */
 	struct kedge__index_record record;
 	bool gone; /* it was removed */
 	size_t bytes; /* of the record */
@@ -113,10 +113,10 @@ struct kedge__index_view { /* a log that was read */
 	struct kedge__index_hint *at; /* ascending versions */
 	size_t count, room;
 	struct kedge__version_list pending;
-	size_t dead; /* bytes that say nothing any more */
+	size_t dead; /* bytes of superseded records */
 	bool sound;  /* all of it could be read */
-	int locked;  /* the log that is going to be replaced, or filled; -1 */
-	int fresh;   /* the file that is going to replace it; -1: it is filled */
+	int locked;  /* the log that is about to be replaced or filled; -1 */
+	int fresh;   /* the file that is about to replace it; -1: the log is filled instead */
 };
 
 struct kedge__index_record_list {
@@ -125,60 +125,60 @@ struct kedge__index_record_list {
 };
 
 void kedge__index_close(struct kedge__index *x);
-/* Apply what others appended since. *LOST: the log is another one or cannot be followed: what it says is not enough. */
+/* Apply the records that others have appended. *LOST: the log was replaced or cannot be followed: the directory must be read. */
 int kedge__index_follow(struct kedge__catalog *cat, bool *lost, struct kedge__error *err);
-/* Before the directory is read: what is in the log, unless the catalogue has followed it (ALL: even so). *REBUILD: after reading the
- * directory, all records are to be given to kedge__index_finish(); else, those that the log does not have. Nothing of this fails. */
+/* Call before reading the directory: reads the log, unless the catalogue has followed it (ALL: even then). *REBUILD: after reading the
+ * directory, pass all records to kedge__index_finish(); otherwise only those that the log does not have. Never fails. */
 void kedge__index_begin(struct kedge__catalog *cat, bool all, struct kedge__index_view *view, bool *rebuild);
 const struct kedge__index_hint *kedge__index_find(const struct kedge__index_view *view, uint64_t version); /* NULL */
 void kedge__index_finish(struct kedge__catalog *cat, struct kedge__index_view *view,
 			 const struct kedge__index_record_list *records, bool rebuild);
 void kedge__index_drop(const struct kedge__catalog *cat, struct kedge__index_view *view); /* instead of finish(), on failure */
-/* Append what this catalogue just did, or (CHANGING) is about to do. If that fails, there is no index any more. */
+/* Append a record of what this catalogue just did, or (CHANGING) is about to do. If that fails, the index is removed. */
 void kedge__index_note(struct kedge__catalog *cat, const struct kedge__index_record *r);
 
-/* Set MARKS[i], one byte an entry, for VERSION and all entries that it depends on, by the manifests. TOLERANT: what is
- * missing or broken on the way is passed over. */
+/* Set MARKS[i], one byte per entry, for VERSION and all entries that it depends on, according to the manifests. TOLERANT: skip
+ * entries that are missing or unreadable. */
 int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
 			struct kedge__error *err);
 
 /* ------------------------------------------------------------------ small_file.c */
 
-/* A whole small file, of at most LIMIT bytes. FD is the file if it is open already, and closed; else -1. *DATA:
+/* Read all of a small file, of at most LIMIT bytes. FD is the file if it is already open, and is closed; otherwise -1. *DATA:
  * kedge__free(). */
 int kedge__file_read(const char *path, int fd, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err);
-/* kedge__fs_create() for a temporary name, where an old file can only be what a crash left. */
+/* kedge__fs_create() for a temporary name, where an old file can only be a crash's leftover. */
 int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
-/* Temporary name, write, rename; with SYNC, both the file and DIR are synced. *RENAMED tells, also on failure, whether PATH
- * was replaced. */
+/* Temporary name, write, rename; with SYNC, both the file and DIR are synced. *RENAMED says whether PATH was replaced, also on
+ * failure. */
 int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool sync, bool *renamed,
 			struct kedge__error *err);
 bool kedge__name_is_tmp(const char *name);
-bool kedge__name_is_leftover(const char *name); /* in STORE/NAME: a temporary name that store or job gives, lock.tmp excepted */
+bool kedge__name_is_leftover(const char *name); /* in STORE/NAME: a temporary name that store or job gives, except lock.tmp */
 bool kedge__name_is_ours(const char *name);     /* in STORE/NAME: any name that store or job gives */
 bool kedge__segment_is_leftover(const char *name); /* in the directory of a version */
 bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open file FD */
 
 /* ------------------------------------------------------------------ marker.c */
 
-/* A damaged marker is noted in the catalogue, and an id found that serves as well. */
+/* A damaged marker is noted in the catalogue, and a substitute id is derived. */
 int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err);
 int kedge__marker_read(const char *path, struct kedge__store_id *id, size_t *bytes, struct kedge__error *err);
 int kedge__marker_check(const struct kedge__catalog *cat, struct kedge__error *err);
-/* The marker of the catalogue's id, made again if it is gone. KEDGE_E_STATE: another store's is there. */
+/* Recreate the marker with the catalogue's id if it is gone. KEDGE_E_STATE: the marker of another store is there. */
 int kedge__marker_renew(struct kedge__catalog *cat, struct kedge__error *err);
 bool kedge__marker_is_there(const struct kedge__catalog *cat);
 
 /* ------------------------------------------------------------------ sight.c */
 
-bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name); /* NAME is a probe, whoever wrote it */
+bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name); /* NAME is a probe, of any writer */
 
 /* ------------------------------------------------------------------ ranks.c */
 
 struct kedge__rank_list {
 	uint8_t *here; /* one per rank */
 	size_t room;
-	uint32_t ranks, found; /* those that manifests name, and how many of them were met */
+	uint32_t ranks, found; /* those that manifests name, and how many of them were found */
 };
 
 int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__catalog *cat, struct kedge__error *err);
@@ -188,15 +188,15 @@ bool kedge__rank_list_has(const struct kedge__rank_list *list, uint32_t rank); /
 /* ------------------------------------------------------------------ holder.c */
 
 #define KEDGE__HOLDER_BOOT 40
-void kedge__boot_read(char boot[KEDGE__HOLDER_BOOT]); /* which boot of the kernel this is; "": not known */
+void kedge__boot_read(char boot[KEDGE__HOLDER_BOOT]); /* which boot of the kernel this is; "": unknown */
 #define KEDGE__HOLDER_TEXT 512
 
 struct kedge__holder { /* of a lock */
 	char name[128], host[256];
-	char boot[KEDGE__HOLDER_BOOT];  /* of the kernel; "": not known */
-	unsigned long long space;       /* its PID namespace; 0: not known */
+	char boot[KEDGE__HOLDER_BOOT];  /* of the kernel; "": unknown */
+	unsigned long long space;       /* its PID namespace; 0: unknown */
 	long pid;
-	unsigned long long start;       /* of the process, in clock ticks since boot; 0: not known */
+	unsigned long long start;       /* of the process, in clock ticks since boot; 0: unknown */
 	long long since;                /* seconds since 1970 */
 };
 
@@ -205,22 +205,22 @@ enum kedge__holder_state { KEDGE__HOLDER_UNKNOWN, KEDGE__HOLDER_ALIVE, KEDGE__HO
 void kedge__holder_self(const char *name, struct kedge__holder *h); /* this process, as the owner NAME */
 int kedge__holder_write(int fd, const struct kedge__holder *h, const char *path, struct kedge__error *err);
 bool kedge__holder_read(int fd, struct kedge__holder *h); /* false: there is no text, or not one of ours */
-/* FD is the lock file, whose flock somebody has. DEAD: that this process is H and has ended is proved. */
+/* FD is the lock file, whose flock is held. DEAD: it is proved that H held it and has ended. */
 enum kedge__holder_state kedge__holder_look(const struct kedge__holder *h, int fd);
 void kedge__holder_text(const struct kedge__holder *h, char text[KEDGE__HOLDER_TEXT]); /* "NAME (pid N on HOST, since TIME)" */
 
 /* ------------------------------------------------------------------ lock.c */
 
-/* The lock file is still the one that this process has. KEDGE_E_LOCKED: somebody else's is there. */
+/* *THERE: the lock file is still the one that this process holds. KEDGE_E_LOCKED: another process's is there. */
 int kedge__lock_check(const struct kedge__catalog *cat, bool *there, struct kedge__error *err);
-/* Let go of a lock whose file is not there any more. */
+/* Release a lock whose file no longer exists. */
 void kedge__lock_drop(struct kedge__catalog *cat);
-/* Remove the lock file of a dead owner, and an abandoned mutex of it. Counts what went, or would go with DRY_RUN. */
+/* Remove the lock file of a dead owner, and its abandoned mutex. Counts removed files, or with DRY_RUN those it would remove. */
 int kedge__lock_clean(struct kedge__catalog *cat, bool dry_run, size_t *removed, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ publish.c */
 
-/* kedge__catalog_clean() for a caller that has seized the guard. THOROUGH: also where the index says that nothing is left. */
+/* kedge__catalog_clean() for a caller that has seized the guard. THOROUGH: also search where the index says that nothing is left over. */
 int kedge__catalog_sweep(struct kedge__catalog *cat, bool thorough, bool dry_run, size_t *removed,
 			 struct kedge__error *err);
 bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation);
@@ -238,9 +238,9 @@ struct kedge__segment_file {
 	uint64_t offset;  /* bytes appended so far */
 	uint64_t written; /* and written, or on their way */
 	bool direct, uring;
-	uint8_t *slots[KEDGE__SEGMENT_SLOTS]; /* in which appends gather; NULL until they are needed */
+	uint8_t *slots[KEDGE__SEGMENT_SLOTS]; /* buffers for appends; NULL until they are needed */
 	size_t slot_bytes;
-	unsigned slot; /* that is being filled, */
+	unsigned slot; /* the one being filled, */
 	size_t staged; /* and how far */
 	struct kedge__fs_queue *queue; /* NULL until the first slot is full */
 	struct kedge__bucket *bucket;
@@ -250,14 +250,14 @@ struct kedge__segment_file {
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
 			     uint32_t rank, uint32_t generation, const struct kedge__io *io,
 			     struct kedge__bucket *bucket, struct kedge__error *err);
-/* DATA may be used again when it returns. */
+/* DATA may be reused when it returns. */
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
 			       struct kedge__error *err);
-/* Until all that was appended is in the file; nothing is appended afterwards. */
+/* Wait until all that was appended is in the file; nothing may be appended afterwards. */
 int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err);
 /* Flush, sync, rename, sync the directory. */
 int kedge__segment_file_commit(struct kedge__segment_file *file, bool sync, struct kedge__error *err);
-/* Take back whatever has been done. Keeps quiet: the caller has the error that led here. */
+/* Undo whatever has been done. Reports nothing: the caller has the error that led here. */
 void kedge__segment_file_abort(struct kedge__segment_file *file);
 void kedge__segment_file_done(struct kedge__segment_file *file);
 
@@ -268,7 +268,7 @@ struct kedge__written_blocks {
 	size_t count;
 	struct kedge__packing_record *packing; /* for each region that has blocks, if they may be packed at all */
 	size_t packing_count;
-	struct kedge__source_record base; /* what blocks were packed against; KEDGE__NO_VERSION: none was */
+	struct kedge__source_record base; /* the version that blocks were packed against; KEDGE__NO_VERSION: none was */
 };
 
 /* Cut, encode and append all literals of SPEC. */
@@ -280,25 +280,25 @@ void kedge__written_blocks_done(struct kedge__written_blocks *out);
 /* ------------------------------------------------------------------ segment_reader.c */
 
 enum kedge__segment_depth {
-	KEDGE__SEGMENT_LINES, /* summary, regions and lineage alone: no map, no blocks */
+	KEDGE__SEGMENT_LINES, /* only summary, regions and lineage: no map, no blocks */
 	KEDGE__SEGMENT_ALL,
 };
 
 struct kedge__segment_place {
 	const char *path;
-	const struct kedge__set_part *part; /* what the manifest says of it; NULL: it is not known */
-	const struct kedge__set *set;       /* and of what it may refer to; NULL: neither */
-	struct kedge__bucket *bucket;       /* from which what is read is taken; NULL: from none */
-	int fd;                             /* the file, if it is open already, to be closed in any case; else -1 */
+	const struct kedge__set_part *part; /* its record in the manifest; NULL: unknown */
+	const struct kedge__set *set;       /* the set, for the versions it may refer to; NULL: unknown */
+	struct kedge__bucket *bucket;       /* paces reads; NULL: they are not paced */
+	int fd;                             /* the file, if it is already open, closed in any case; otherwise -1 */
 };
 
-/* kedge__segment_open() that stops early and tells in *WHERE (may be NULL) which part was wrong: "header", "MAPX", ...
+/* kedge__segment_open() to a given depth; *WHERE (may be NULL) names the part that was wrong: "header", "MAPX", ...
  */
 int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__segment_depth depth, const char **where,
 			struct kedge__segment **out, struct kedge__error *err);
-/* Tell the kernel what will be read of the file FD to open the segment. */
+/* Announce to the kernel which parts of file FD will be read to open the segment. */
 void kedge__segment_announce(int fd, const struct kedge__set_part *part);
-/* Close the descriptor; blocks are read by opening the file each time. */
+/* Close the descriptor; from then on each read of a block opens the file. */
 void kedge__segment_park(struct kedge__segment *seg);
 /* Index of the region in SLOT, or SIZE_MAX. */
 size_t kedge__segment_slot_region(const struct kedge__segment *seg, uint64_t slot);
@@ -308,7 +308,7 @@ void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, str
 
 struct kedge__block_cache;
 
-/* Of segments of L; LEVEL: how many blocks that wait for these as their base stand above them. */
+/* For segments of L; LEVEL: how many blocks wait, each for the next as its base, for the blocks read through this cache. */
 int kedge__block_cache_new(size_t bytes, struct kedge__lineage *l, unsigned level, struct kedge__block_cache **out,
 			   struct kedge__error *err);
 void kedge__block_cache_free(struct kedge__block_cache *cache);
@@ -316,24 +316,24 @@ void kedge__block_cache_free(struct kedge__block_cache *cache);
 int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge__segment *seg, uint64_t pos, void *buf,
 			    size_t len, struct kedge__error *err);
 void kedge__block_cache_drop(struct kedge__block_cache *cache, const struct kedge__segment *seg);
-/* What is read between them: the deepest block's number of bases below it, and, after a failure, whose segment is at
- * fault; VERSION's, if it was no block's. */
+/* Of the reads between begin and end: the largest number of bases below a block and, after a failure, the version whose
+ * segment is at fault; VERSION if no block was. */
 void kedge__block_cache_begin(struct kedge__block_cache *cache, uint64_t version);
 void kedge__block_cache_end(const struct kedge__block_cache *cache, unsigned *depth, uint64_t *bad);
-bool kedge__buffer_room(uint8_t **buffer, size_t *room, size_t need); /* grown to NEED; false: no memory */
+bool kedge__buffer_room(uint8_t **buffer, size_t *room, size_t need); /* grow it to NEED; false: out of memory */
 
 /* ------------------------------------------------------------------ block_reader.c */
 
-#define KEDGE__BASE_DEPTH 3 /* blocks that are packed against each other, above one that stands alone */
-/* As many are followed when reading: where versions of several levels take the place of each other, a block may come to
- * stand on another form of its base than it was packed against, with other blocks below. */
+#define KEDGE__BASE_DEPTH 3 /* blocks packed against each other, above one without a base */
+/* The limit when reading: if versions are taken from several levels, a block may meet another form of its base than it was
+ * packed against, with other blocks below. */
 #define KEDGE__BASE_DEPTH_READ 64
 
 int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge__literal_places *list,
 			   struct kedge__error *err);
 void kedge__literal_places_done(struct kedge__literal_places *list);
 
-struct kedge__base_reader; /* of one thread that reads the bytes of a base */
+struct kedge__base_reader; /* reads the bytes of a base, for one thread */
 
 struct kedge__base_readers {
 	pthread_mutex_t mutex;
@@ -345,8 +345,8 @@ void kedge__base_readers_done(struct kedge__base_readers *readers);
 void kedge__base_readers_drop(struct kedge__base_readers *readers, const struct kedge__segment *seg); /* all are idle */
 
 /*
- * What VERSION, one of L's, has at the places of the LEN literals from POSITION on, 0 where it has nothing: in *OUT, until
- * that is given back. LEVEL is 1 for what a block needs that nobody needs as a base. *DEPTH: the bases below it.
+ * The bytes that VERSION, one of L's, has at the places of the LEN literals from POSITION on, 0 where it has none: in *OUT,
+ * until that is given back. LEVEL is 1 for a block that is not itself needed as a base. *DEPTH: the bases below it.
  */
 int kedge__base_read(struct kedge__lineage *l, uint64_t version, const struct kedge__literal_places *places,
 		     uint64_t position, size_t len, unsigned level, struct kedge__base_reader **out, unsigned *depth,
@@ -358,7 +358,7 @@ const uint8_t *kedge__base_reader_bytes(const struct kedge__base_reader *h);
 bool kedge__base_reader_is_empty(const struct kedge__base_reader *h); /* VERSION has none of the places */
 void kedge__base_reader_give_back(struct kedge__lineage *l, struct kedge__base_reader *h); /* takes NULL */
 
-/* kedge__lineage_unpack_block() and _read_block() for a block that LEVEL others wait for. DEPTH and BAD are set. */
+/* kedge__lineage_unpack_block() and _read_block() for a block that LEVEL others wait for. They set DEPTH and BAD. */
 int kedge__block_unpack_at(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, const void *stored,
 			   void *raw, unsigned level, unsigned *depth, uint64_t *bad, struct kedge__error *err);
 int kedge__block_read_at(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, void *raw,
@@ -366,7 +366,7 @@ int kedge__block_read_at(struct kedge__lineage *l, const struct kedge__segment *
 
 /* ------------------------------------------------------------------ lineage.c */
 
-/* References to versions below STOP_BELOW are left alone: nothing there is opened. */
+/* References to versions below STOP_BELOW are not followed, and nothing there is opened. */
 int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
 			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err);
 int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, struct kedge__span_list *out,
@@ -374,14 +374,14 @@ int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, s
 /* RANGES of VERSION, which is one of L's. */
 int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, const struct kedge__range *ranges,
 			      size_t n, struct kedge__span_list *out, struct kedge__error *err);
-/* SEGS, ascending versions, are the lineage's from then on. There is no version that it is the lineage of. */
+/* The lineage takes over SEGS, ascending versions. It has no top version. */
 int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge__segment *const *segs, size_t n,
 			struct kedge__lineage **out, struct kedge__error *err);
 struct kedge__base_readers *kedge__lineage_base_readers(struct kedge__lineage *l);
-void kedge__lineage_count_block(struct kedge__lineage *l); /* one was unpacked; takes NULL */
+void kedge__lineage_count_block(struct kedge__lineage *l); /* a block was unpacked; takes NULL */
 uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l);
-/* Ask KEPT, from any thread, for the raw bytes of blocks that others were packed against before they are read, and for the
- * number of bases below them. */
+/* Before reading a block that others were packed against, ask KEPT, from any thread, for its raw bytes and for the number
+ * of bases below it. */
 typedef bool (*kedge__kept_fn)(void *ctx, const struct kedge__segment *seg, size_t block, void *raw, unsigned *depth);
 void kedge__lineage_set_kept(struct kedge__lineage *l, kedge__kept_fn kept, void *ctx); /* NULL: nobody */
 bool kedge__lineage_kept(const struct kedge__lineage *l, const struct kedge__segment *seg, size_t block, void *raw,
@@ -397,21 +397,20 @@ size_t kedge__span_owner_index(const struct kedge__span_list *owners, uint64_t v
 
 /* ------------------------------------------------------------------ subtract.c */
 
-/* SPANS, all of IMAGE, becomes what BASE's image does not have; *OUTER are references to BASE for the rest. On failure
- * both are as before. */
-int kedge__spans_subtract(const struct kedge__lineage *image, struct kedge__lineage *base,
+/* Reduce SPANS, all of IMAGE, to what PARENT's image does not have; *OUTER refers to PARENT for the rest. On failure both are
+ * unchanged. */
+int kedge__spans_subtract(const struct kedge__lineage *image, struct kedge__lineage *parent,
 			  struct kedge__span_list *spans, struct kedge__span_list *outer, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ merge.c: a version's live bytes as a map of their
- * own */
+/* ------------------------------------------------------------------ merge.c: a version's live bytes as a new map */
 
 struct kedge__merge;
 
 /*
- * Spans of L's version, with references below STOP_BELOW kept as they are; L must outlive it. With BASE (STOP_BELOW is 0
- * then), what the older version BASE has is referred to there.
+ * Spans of L's version, with references below STOP_BELOW kept as they are; L must outlive it. With PARENT, an older version
+ * (then STOP_BELOW is 0), bytes that PARENT has become references to it.
  */
-int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge__lineage *base, size_t workers,
+int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge__lineage *parent, size_t workers,
 		     struct kedge__merge **out, struct kedge__error *err);
 const struct kedge__segment *kedge__merge_top(const struct kedge__merge *m);
 void kedge__merge_free(struct kedge__merge *m);
@@ -422,8 +421,8 @@ int kedge__merge_fill(void *m, int worker, uint64_t position, void *buf, size_t 
 
 struct kedge__merge_target {
 	struct kedge__catalog *to;
-	struct kedge__lineage *lineage; /* what the merge was made of, with all that it needs; NULL: the merge's own is that */
-	struct kedge__pool *pool; /* of as many threads as the merge has workers */
+	struct kedge__lineage *lineage; /* of the version, with all that it needs; NULL: the merge's own has all */
+	struct kedge__pool *pool; /* with as many threads as the merge has workers */
 	struct kedge__codec_choice codec;
 	uint32_t block_bytes;
 	bool sync;
@@ -433,8 +432,8 @@ struct kedge__merge_target {
 	void *progress_ctx;
 };
 
-/* The version as one segment of the next generation; not published. What is written comes to the region digests
- * (kedge__prove_merge()), or nothing is. */
+/* Write the version as one segment of the next generation, without publishing it. If it does not match the region digests
+ * (kedge__prove_merge()), nothing is written. */
 int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target *target, struct kedge__set_part *part,
 		       struct kedge__error *err);
 
@@ -442,34 +441,34 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 
 struct kedge__gc_proof {
 	bool quick;
-	bool idle; /* nothing was proved, because nothing was to go; then nothing goes */
-	struct kedge__trust *trust; /* the caller's, or one of its own */
+	bool idle; /* nothing was proved, because nothing would be removed; then nothing is removed */
+	struct kedge__trust *trust; /* the caller's, or this proof's */
 	bool owns_trust;
-	struct kedge__trust *proved; /* versions that were proved, whatever is wrong with those that they need */
+	struct kedge__trust *proved; /* versions that were proved, even if those that they need are damaged */
 	struct kedge__version_list lost;
-	size_t count; /* versions that were read for it */
+	size_t count; /* versions that were read */
 };
 
-/* Read as many versions as it takes to know the KEEP newest good ones. The guard must not be held. done() on failure, too. */
+/* Read as many versions as it takes to know the KEEP newest good ones. The guard must not be held. Call done() even on failure. */
 int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, const struct kedge__gc_options *options,
 		    struct kedge__error *err);
 void kedge__gc_proof_done(struct kedge__gc_proof *proof);
-/* May ENTRY be counted, whose lineage is MARKS? */
+/* May ENTRY, whose lineage is MARKS, be counted as good? */
 bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, size_t entry,
 		      const uint8_t *marks);
 
-/* ------------------------------------------------------------------ prove.c: what a merge gives is the version */
+/* ------------------------------------------------------------------ prove.c: the result of a merge is the version */
 
 /*
- * The map of M and the literals that it fills in come to the digests of the version's regions: KEDGE_E_DAMAGED names version
- * and region if they do not. Without BASE all of the image is read, what M leaves to older versions from WHOLE. With BASE,
- * whose digests are taken as right, what both have at the same place is not: the sums of BASE go on, less what it has in the
- * places that differ.
+ * Check that the map of MERGE and the literals that it fills in match the digests of the version's regions: KEDGE_E_DAMAGED
+ * names version and region if they do not. Without PARENT all of the image is read; bytes that MERGE leaves to older versions
+ * come from LINEAGE. With PARENT, whose digests are assumed to be right, bytes that both have at the same place are not read:
+ * the sums of PARENT are carried over, less its words in the places that differ.
  */
 struct kedge__proof {
 	struct kedge__merge *merge;
-	struct kedge__lineage *lineage, *base; /* BASE: NULL, or what M was made with */
-	struct kedge__pool *pool;            /* of as many threads as the merge has workers; NULL: one */
+	struct kedge__lineage *lineage, *parent; /* PARENT: NULL, or the one that MERGE was made with */
+	struct kedge__pool *pool;                /* with as many threads as the merge has workers; NULL: one thread */
 };
 
 int kedge__prove_merge(const struct kedge__proof *proof, struct kedge__error *err);

@@ -17,9 +17,9 @@ struct kedge__merge {
 	KEDGE__ARRAY(struct piece) pieces; /* ascending position, gapless */
 	struct kedge__reduction red;
 	KEDGE__ARRAY(struct kedge__source_record) sources;
-	struct kedge__lineage *lineage, *onto; /* ONTO: what was subtracted, or NULL */
-	struct kedge__source_record base;      /* what was subtracted; KEDGE__NO_VERSION: nothing */
-	struct kedge__block_cache **caches;    /* one a worker */
+	struct kedge__lineage *lineage, *parent;   /* PARENT: what was subtracted, or NULL */
+	struct kedge__source_record parent_source; /* the same; KEDGE__NO_VERSION: nothing */
+	struct kedge__block_cache **caches;        /* one a worker */
 	size_t workers;
 };
 
@@ -169,7 +169,7 @@ static int add_source(struct kedge__merge *m, const struct kedge__lineage *l, ui
 		at++;
 	if (at < m->sources.count && m->sources.at[at].version == version)
 		return 0;
-	source = version == m->base.version ? &m->base : find_source(l, version);
+	source = version == m->parent_source.version ? &m->parent_source : find_source(l, version);
 	if (!source)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 					"%s refers to version %" PRIu64 ", but does not name it",
@@ -227,13 +227,13 @@ int kedge__merge_fill(void *ctx, int worker, uint64_t position, void *buf, size_
 /* ------------------------------------------------------------------ new and free */
 
 static int merge_build(struct kedge__merge *m, struct kedge__lineage *l, uint64_t stop_below,
-		       struct kedge__lineage *base, struct kedge__error *err)
+		       struct kedge__lineage *parent, struct kedge__error *err)
 {
 	int rc;
 
 	rc = kedge__lineage_resolve_from(l, stop_below, &m->spans, &m->outer, err);
-	if (!rc && base)
-		rc = kedge__spans_subtract(l, base, &m->spans, &m->outer, err);
+	if (!rc && parent)
+		rc = kedge__spans_subtract(l, parent, &m->spans, &m->outer, err);
 	if (!rc)
 		rc = build_map(m, err);
 	if (!rc)
@@ -245,7 +245,7 @@ static int merge_build(struct kedge__merge *m, struct kedge__lineage *l, uint64_
 	return rc;
 }
 
-int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge__lineage *base, size_t workers,
+int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge__lineage *parent, size_t workers,
 		     struct kedge__merge **out, struct kedge__error *err)
 {
 	struct kedge__merge *m = kedge__calloc(1, sizeof(*m));
@@ -256,14 +256,14 @@ int kedge__merge_new(struct kedge__lineage *l, uint64_t stop_below, struct kedge
 	m->self = m->red.version = kedge__lineage_top(l)->header.version;
 	m->red.reducer = KEDGE__REDUCER_MERGED;
 	m->lineage = l;
-	m->onto = base;
-	m->base.version = KEDGE__NO_VERSION;
-	if (base)
-		m->base = (struct kedge__source_record){kedge__lineage_top(base)->header.version,
-							kedge__lineage_top(base)->summary.image_id};
+	m->parent = parent;
+	m->parent_source.version = KEDGE__NO_VERSION;
+	if (parent)
+		m->parent_source = (struct kedge__source_record){kedge__lineage_top(parent)->header.version,
+								 kedge__lineage_top(parent)->summary.image_id};
 	m->workers = workers;
 	m->caches = kedge__calloc(workers, sizeof(*m->caches));
-	rc = m->caches ? merge_build(m, l, stop_below, base, err) : kedge__error_nomem(err);
+	rc = m->caches ? merge_build(m, l, stop_below, parent, err) : kedge__error_nomem(err);
 	if (rc) {
 		kedge__merge_free(m);
 		return rc;
@@ -328,7 +328,7 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 					   .bucket = target->bucket,
 					   .progress = target->progress,
 					   .progress_ctx = target->progress_ctx};
-	const struct kedge__proof proof = {m, target->lineage ? target->lineage : m->lineage, m->onto, target->pool};
+	const struct kedge__proof proof = {m, target->lineage ? target->lineage : m->lineage, m->parent, target->pool};
 	int rc;
 
 	rc = kedge__prove_merge(&proof, err);

@@ -1,6 +1,6 @@
 /*
  * The image that a merge gives, byte by byte as its map says, against the digests of the version's regions. Sums are
- * additive: those of a base go on, less its words in the places that differ and with the new ones instead.
+ * additive: those of a parent go on, less its words in the places that differ and with the new ones instead.
  */
 #include "store/verify.h"
 
@@ -15,14 +15,14 @@ struct item { /* words of a region, which are to be summed */
 
 struct worker { /* a thread's own */
 	uint8_t *buffer;
-	struct kedge__lineage_reader *outer, *base;
+	struct kedge__lineage_reader *outer, *parent;
 };
 
 struct prover {
 	const struct kedge__proof *proof;
 	const struct kedge__segment *top;
 	const struct kedge__extent_map *map;
-	const struct kedge__region_record **old; /* one a region: the base's in the same slot, or NULL */
+	const struct kedge__region_record **old; /* one a region: the parent's in the same slot, or NULL */
 	struct kedge__region_sum *sums;
 	KEDGE__ARRAY(struct item) items;
 	struct worker *workers;
@@ -33,13 +33,13 @@ struct prover {
 
 /* ------------------------------------------------------------------ the bytes */
 
-/* What M leaves to older versions, seen from the base, or from the version that it was made of. */
+/* What M leaves to older versions, seen from the parent, or from the version that it was made of. */
 static int outer_read(struct worker *h, const struct kedge__extent *e, uint64_t addr, uint8_t *to, size_t len,
 		      struct kedge__error *err)
 {
-	if (h->base && e->kind == KEDGE__EXTENT_COPY)
+	if (h->parent && e->kind == KEDGE__EXTENT_COPY)
 		addr = e->src + (addr - e->addr);
-	return kedge__lineage_reader_read(h->base ? h->base : h->outer, addr, to, len, err);
+	return kedge__lineage_reader_read(h->parent ? h->parent : h->outer, addr, to, len, err);
 }
 
 static int image_read(const struct prover *p, int worker, uint64_t addr, uint8_t *to, uint64_t len, unsigned depth,
@@ -93,16 +93,16 @@ static uint64_t clipped(uint64_t pos, uint64_t len, uint64_t end)
 static int item_sum(struct prover *p, const struct item *item, int worker, struct kedge__error *err)
 {
 	const struct kedge__region_record *r = &p->top->regions[item->region], *old = p->old[item->region];
-	uint64_t base = (uint64_t)r->slot * KEDGE__SLOT_BYTES + item->pos;
+	uint64_t start = (uint64_t)r->slot * KEDGE__SLOT_BYTES + item->pos;
 	uint64_t fresh = clipped(item->pos, item->len, r->bytes);
 	uint64_t stale = old ? clipped(item->pos, item->len, old->bytes) : 0;
 	struct worker *h = &p->workers[worker];
-	int rc = image_read(p, worker, base, h->buffer, fresh, 0, err);
+	int rc = image_read(p, worker, start, h->buffer, fresh, 0, err);
 
 	if (!rc)
 		kedge__region_sum_part(&p->sums[item->region], false, h->buffer, (size_t)fresh, item->pos);
 	if (!rc && stale)
-		rc = kedge__lineage_reader_read(h->base, base, h->buffer, (size_t)stale, err);
+		rc = kedge__lineage_reader_read(h->parent, start, h->buffer, (size_t)stale, err);
 	if (!rc && stale)
 		kedge__region_sum_part(&p->sums[item->region], true, h->buffer, (size_t)stale, item->pos);
 	return rc;
@@ -144,20 +144,20 @@ static int items_add(struct prover *p, size_t region, uint64_t pos, uint64_t end
 	return 0;
 }
 
-/* Where the version is not the base, and what one of them has beyond the other. */
+/* Where the version is not the parent, and what one of them has beyond the other. */
 static int differences_add(struct prover *p, size_t region, struct kedge__error *err)
 {
 	const struct kedge__region_record *r = &p->top->regions[region], *old = p->old[region];
-	uint64_t base = (uint64_t)r->slot * KEDGE__SLOT_BYTES, both = KEDGE__MIN(r->bytes, old->bytes);
+	uint64_t start = (uint64_t)r->slot * KEDGE__SLOT_BYTES, both = KEDGE__MIN(r->bytes, old->bytes);
 	int rc = 0;
 
-	for (size_t i = kedge__extent_map_find(p->map, base); i < p->map->count && !rc; i++) {
+	for (size_t i = kedge__extent_map_find(p->map, start); i < p->map->count && !rc; i++) {
 		const struct kedge__extent *e = &p->map->at[i];
 
-		if (e->addr >= base + both)
+		if (e->addr >= start + both)
 			break;
 		if (e->kind != KEDGE__EXTENT_PARENT)
-			rc = items_add(p, region, e->addr - base, KEDGE__MIN(e->addr + e->len - base, both), err);
+			rc = items_add(p, region, e->addr - start, KEDGE__MIN(e->addr + e->len - start, both), err);
 	}
 	if (!rc && r->bytes != old->bytes)
 		rc = items_add(p, region, both, KEDGE__MAX(r->bytes, old->bytes), err);
@@ -180,13 +180,13 @@ static int region_add(struct prover *p, size_t region, struct kedge__error *err)
 /* Regions are in the order of their slots. */
 static void old_find(struct prover *p)
 {
-	const struct kedge__segment *base = p->proof->base ? kedge__lineage_top(p->proof->base) : NULL;
+	const struct kedge__segment *parent = p->proof->parent ? kedge__lineage_top(p->proof->parent) : NULL;
 
-	for (size_t i = 0, k = 0; base && i < p->top->region_count; i++) {
-		while (k < base->region_count && base->regions[k].slot < p->top->regions[i].slot)
+	for (size_t i = 0, k = 0; parent && i < p->top->region_count; i++) {
+		while (k < parent->region_count && parent->regions[k].slot < p->top->regions[i].slot)
 			k++;
-		if (k < base->region_count && base->regions[k].slot == p->top->regions[i].slot)
-			p->old[i] = &base->regions[k];
+		if (k < parent->region_count && parent->regions[k].slot == p->top->regions[i].slot)
+			p->old[i] = &parent->regions[k];
 	}
 }
 
@@ -206,8 +206,8 @@ static int workers_init(struct prover *p, struct kedge__error *err)
 		h->buffer = kedge__malloc(PIECE_BYTES);
 		if (!h->buffer)
 			return kedge__error_nomem(err);
-		if (p->proof->base)
-			rc = kedge__lineage_reader_new(p->proof->base, &h->base, err);
+		if (p->proof->parent)
+			rc = kedge__lineage_reader_new(p->proof->parent, &h->parent, err);
 		else
 			rc = kedge__lineage_reader_new(p->proof->lineage, &h->outer, err);
 	}
@@ -232,7 +232,7 @@ static void prover_done(struct prover *p)
 {
 	for (size_t i = 0; p->workers && i < p->worker_count; i++) {
 		kedge__lineage_reader_free(p->workers[i].outer);
-		kedge__lineage_reader_free(p->workers[i].base);
+		kedge__lineage_reader_free(p->workers[i].parent);
 		kedge__free(p->workers[i].buffer);
 	}
 	kedge__free(p->workers);

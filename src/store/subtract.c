@@ -6,9 +6,9 @@
 #include "store/internal.h"
 
 struct subtract {
-	const struct kedge__lineage *image, *base;
-	uint64_t base_version;
-	struct kedge__span_list have;   /* the base's spans */
+	const struct kedge__lineage *image, *parent;
+	uint64_t parent_version;
+	struct kedge__span_list have;   /* the parent's spans */
 	struct kedge__span_list owners; /* and its literals by source */
 	struct kedge__span_list fresh, outer;
 	uint64_t known; /* version of the last answer below */
@@ -23,7 +23,7 @@ static bool is_shared(struct subtract *s, uint64_t version)
 	if (version == s->known)
 		return s->shared;
 	a = kedge__lineage_segment(s->image, version);
-	b = kedge__lineage_segment(s->base, version);
+	b = kedge__lineage_segment(s->parent, version);
 	s->known = version;
 	s->shared = a && b && strcmp(a->path, b->path) == 0;
 	return s->shared;
@@ -43,7 +43,7 @@ static int push(struct kedge__span_list *list, struct kedge__span s, struct kedg
 
 static int push_outer(struct subtract *s, uint64_t addr, uint64_t len, uint64_t src, struct kedge__error *err)
 {
-	return push(&s->outer, (struct kedge__span){.addr = addr, .len = len, .src = src, .version = s->base_version},
+	return push(&s->outer, (struct kedge__span){.addr = addr, .len = len, .src = src, .version = s->parent_version},
 		    err);
 }
 
@@ -64,7 +64,7 @@ static bool is_same(struct subtract *s, const struct kedge__span *a, const struc
 	       is_shared(s, a->version);
 }
 
-/* A literal that the base does not have at this address, but perhaps at another. */
+/* A literal that the parent does not have at this address, but perhaps at another. */
 static int put_moved(struct subtract *s, const struct kedge__span *p, struct kedge__error *err)
 {
 	uint64_t done = 0;
@@ -134,15 +134,15 @@ static int walk(struct subtract *s, const struct kedge__span_list *spans, struct
 	return rc;
 }
 
-int kedge__spans_subtract(const struct kedge__lineage *image, struct kedge__lineage *base,
+int kedge__spans_subtract(const struct kedge__lineage *image, struct kedge__lineage *parent,
 			  struct kedge__span_list *spans, struct kedge__span_list *outer, struct kedge__error *err)
 {
 	struct subtract s = {.image = image,
-			     .base = base,
-			     .base_version = kedge__lineage_top(base)->header.version,
+			     .parent = parent,
+			     .parent_version = kedge__lineage_top(parent)->header.version,
 			     .known = KEDGE__NO_VERSION};
 	struct kedge__span_list all = *spans;
-	int rc = kedge__lineage_resolve(base, NULL, 0, &s.have, err);
+	int rc = kedge__lineage_resolve(parent, NULL, 0, &s.have, err);
 
 	if (!rc)
 		rc = kedge__span_owners(&s.have, &s.owners, err);
