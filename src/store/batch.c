@@ -43,7 +43,8 @@ static int open_image(struct kedge__catalog *const *levels, size_t n, uint32_t r
 		*out = l;
 		return 0;
 	}
-	rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: version %" PRIu64 " was replaced",
+	rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+			      "%s: version %" PRIu64 " was replaced by another version of that number",
 			      kedge__lineage_top(l)->path, image->version);
 	kedge__lineage_close(l);
 	return rc;

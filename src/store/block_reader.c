@@ -107,7 +107,8 @@ static void reader_free(struct kedge__base_reader *h)
 	kedge__free(h);
 }
 
-static int reader_new(struct kedge__lineage *l, unsigned level, struct kedge__base_reader **out, struct kedge__error *err)
+static int reader_new(struct kedge__lineage *l, unsigned level, struct kedge__base_reader **out,
+		      struct kedge__error *err)
 {
 	struct kedge__base_reader *h = kedge__calloc(1, sizeof(*h));
 	int rc = h ? kedge__block_cache_new(CACHE_BYTES, l, level, &h->cache, err) : kedge__error_nomem(err);
@@ -147,7 +148,8 @@ void kedge__base_readers_drop(struct kedge__base_readers *readers, const struct 
 			kedge__block_cache_drop(h->cache, seg);
 }
 
-static int reader_take(struct kedge__lineage *l, unsigned level, struct kedge__base_reader **out, struct kedge__error *err)
+static int reader_take(struct kedge__lineage *l, unsigned level, struct kedge__base_reader **out,
+		       struct kedge__error *err)
 {
 	struct kedge__base_readers *readers = kedge__lineage_base_readers(l);
 	struct kedge__base_reader *h;
@@ -228,8 +230,8 @@ static int list_pieces(struct kedge__base_reader *h, const struct kedge__segment
 	return 0;
 }
 
-static int fill_piece(struct kedge__base_reader *h, struct kedge__lineage *l, const struct kedge__span *s, uint64_t addr,
-		      uint8_t *to, size_t n, struct kedge__error *err)
+static int fill_piece(struct kedge__base_reader *h, struct kedge__lineage *l, const struct kedge__span *s,
+		      uint64_t addr, uint8_t *to, size_t n, struct kedge__error *err)
 {
 	if (s->fill) {
 		kedge__fill_pattern(s->src, addr, to, n);
@@ -265,15 +267,16 @@ static int fill_pieces(struct kedge__base_reader *h, struct kedge__lineage *l, s
 }
 
 static int reader_fill(struct kedge__base_reader *h, struct kedge__lineage *l, uint64_t version,
-		     const struct kedge__literal_places *places, uint64_t position, size_t len,
-		     struct kedge__error *err)
+		       const struct kedge__literal_places *places, uint64_t position, size_t len,
+		       struct kedge__error *err)
 {
 	const struct kedge__segment *base = kedge__lineage_segment(l, version);
 	int rc;
 
 	kedge__block_cache_begin(h->cache, version);
 	if (!base)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "version %" PRIu64 " is not in the lineage", version);
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "version %" PRIu64 " is missing from the lineage",
+					version);
 	if (!kedge__buffer_room(&h->bytes, &h->room, len))
 		return kedge__error_nomem(err);
 	memset(h->bytes, 0, len);
@@ -311,7 +314,7 @@ int kedge__base_read(struct kedge__lineage *l, uint64_t version, const struct ke
 	kedge__block_cache_end(h->cache, depth, bad);
 	if (rc) {
 		kedge__base_reader_give_back(l, h);
-		return kedge__error_prefix(err, "the bytes of version %" PRIu64 " are needed", version);
+		return kedge__error_prefix(err, "cannot read its base, version %" PRIu64, version);
 	}
 	*out = h;
 	return 0;
@@ -332,9 +335,10 @@ static int unpack_with_base(struct kedge__lineage *l, const struct kedge__segmen
 	int rc;
 
 	if (!l)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "it was packed against version %" PRIu64, seg->base);
+		return kedge__error_set(err, KEDGE_E_STATE, 0,
+					"it is packed against version %" PRIu64 ", which was not opened", seg->base);
 	if (level >= KEDGE__BASE_DEPTH_READ)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "more than %d versions are packed against each other",
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "more than %d blocks are packed against each other",
 					KEDGE__BASE_DEPTH_READ);
 	rc = kedge__base_read(l, seg->base, &seg->places, b->position, b->raw_bytes, level + 1, &h, depth, bad, err);
 	if (rc)

@@ -79,7 +79,7 @@ static int cut(struct writer *w, struct kedge__error *err)
 		uint64_t done = 0;
 
 		if (literal->region >= w->spec->region_count)
-			return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "literal %zu is of no region", i);
+			return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "literal %zu belongs to no region", i);
 		while (done < literal->bytes) {
 			struct kedge__block_record *last = w->count ? &w->blocks[w->count - 1] : NULL;
 			uint64_t room;
@@ -147,8 +147,8 @@ static bool base_open(struct writer *w)
 		rc = w->spec->base.open(w->spec->base.ctx, &w->base, &problem);
 	if (rc) {
 		w->base = NULL;
-		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 " is packed without the one before it: %s",
-			   w->spec->version, kedge__error_text(&problem));
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 " is compressed without a base: %s", w->spec->version,
+			   kedge__error_text(&problem));
 	}
 	kedge__error_done(&problem);
 	return w->base;
@@ -168,7 +168,8 @@ static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, 
 		*out = NULL;
 		if (!atomic_exchange(&w->base_failed, true))
 			kedge__log(KEDGE_LOG_WARNING,
-				   "version %" PRIu64 " is packed without a part of version %" PRIu64 ": %s",
+				   "some blocks of version %" PRIu64
+				   " are compressed without their base, version %" PRIu64 ": %s",
 				   w->spec->version, version, kedge__error_text(&problem));
 	} else if (depth > limit || kedge__base_reader_is_empty(*out)) {
 		kedge__base_reader_give_back(w->base, *out);

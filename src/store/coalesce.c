@@ -196,7 +196,8 @@ static int remove_old(struct coalesce *c, struct kedge__coalesce_report *report,
 		if (in_batch(c, entry->version) && !entry->problem.code)
 			continue;
 		if (entry->problem.code && entry->version >= c->options->from) {
-			kedge__log(KEDGE_LOG_WARNING, "older versions stay, because one cannot be read: %s",
+			kedge__log(KEDGE_LOG_WARNING,
+				   "keeping older versions, because it is unknown what an unreadable one needs: %s",
 				   kedge__error_text(&entry->problem));
 			memset(needed, 1, c->cat->entries.count);
 			break;
@@ -224,13 +225,16 @@ static int find_set(const struct kedge__catalog *cat, const struct kedge__coales
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, options->version);
 
 	if (options->from > options->version)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "versions %" PRIu64 " to %" PRIu64 " are no batch",
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"cannot merge versions %" PRIu64 " to %" PRIu64
+					": the first must be the older one",
 					options->from, options->version);
 	if (options->onto && options->parent >= options->version)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "version %" PRIu64 " is not older than %" PRIu64,
+		return kedge__error_set(err, KEDGE_E_ARG, 0,
+					"parent version %" PRIu64 " is not older than version %" PRIu64,
 					options->parent, options->version);
 	if (!entry)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "%s has no version %" PRIu64 " to coalesce", cat->dir,
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "cannot coalesce: %s has no version %" PRIu64, cat->dir,
 					options->version);
 	if (entry->problem.code)
 		return kedge__error_set(err, entry->problem.code, 0, "%s", kedge__error_text(&entry->problem));

@@ -125,10 +125,12 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 			gc->intact++;
 		} else {
 			gc->unusable++;
-			kedge__log(KEDGE_LOG_WARNING,
-				   "gc: version %" PRIu64
-				   " in %s cannot be counted on; it is left alone, and does not count among those kept",
-				   version, gc->cat->dir);
+			kedge__log(
+			    KEDGE_LOG_WARNING,
+			    "gc: version %" PRIu64
+			    " in %s cannot be restored from here; it is not removed, and not counted among those "
+			    "to keep",
+			    version, gc->cat->dir);
 			memset(marks, 0, gc->cat->entries.count);
 			rc = kedge__catalog_mark(gc->cat, version, true, marks, err);
 			if (rc)
@@ -231,7 +233,7 @@ int kedge__gc_with(struct kedge__catalog *cat, const struct kedge__gc_options *o
 	int rc;
 
 	if (!options->keep)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "at least one version must be kept");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "gc must keep at least one version");
 	rc = kedge__gc_prove(&proof, cat, options, err);
 	if (!rc)
 		rc = gc_proved(&gc, options, &done, err);

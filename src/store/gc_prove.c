@@ -36,7 +36,8 @@ bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__c
 {
 	const struct kedge__catalog_entry *e = cat->entries.at[entry];
 
-	return proof->quick || proof->idle || kedge__trust_has(proof->proved, &e->set) || all_trusted(proof, cat, marks);
+	return proof->quick || proof->idle || kedge__trust_has(proof->proved, &e->set) ||
+	       all_trusted(proof, cat, marks);
 }
 
 /* Mark the lineage of an entry in W->marks, if by what is known so far it may be one of those that are kept. */

@@ -498,7 +498,7 @@ static void append(struct kedge__catalog *cat, const struct kedge__index_record_
 	}
 	if (done == 1)
 		return;
-	kedge__log(KEDGE_LOG_DEBUG, "%s cannot be appended to; Kedge does without it", cat->index_path);
+	kedge__log(KEDGE_LOG_DEBUG, "cannot append to %s; continuing without the index", cat->index_path);
 	(void)kedge__fs_unlink(cat->index_tmp, NULL);
 	(void)kedge__fs_unlink(cat->index_path, NULL);
 }
@@ -515,7 +515,7 @@ void kedge__index_finish(struct kedge__catalog *cat, struct kedge__index_view *v
 			 const struct kedge__index_record_list *records, bool rebuild)
 {
 	if (rebuild && !rebuild_end(cat, view, records)) {
-		kedge__log(KEDGE_LOG_DEBUG, "%s cannot be written; Kedge does without it", cat->index_path);
+		kedge__log(KEDGE_LOG_DEBUG, "cannot write %s; continuing without the index", cat->index_path);
 		kedge__index_close(&cat->index);
 	} else if (!rebuild && records->count && !cat->read_only) {
 		append(cat, records);

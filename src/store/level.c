@@ -108,11 +108,8 @@ static size_t buffer_room(const struct kedge__segment *seg, const struct kedge__
 /* A thread of its own writes, unless all fits into one piece or two. */
 static int copy_segment(struct copy *c, const struct kedge__set_part *part, struct kedge__error *err)
 {
-	struct kedge__pipeline_spec spec = {.collect = read_piece,
-					    .transform = check_piece,
-					    .store = write_piece,
-					    .ctx = c,
-					    .queue = c->io.queue};
+	struct kedge__pipeline_spec spec = {
+	    .collect = read_piece, .transform = check_piece, .store = write_piece, .ctx = c, .queue = c->io.queue};
 	int rc;
 
 	spec.buffer_bytes = c->room = buffer_room(c->seg, &c->io);

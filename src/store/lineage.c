@@ -99,8 +99,9 @@ static const struct kedge__set_part *part_of(const struct kedge__lineage *l, siz
 				       kedge__error_text(&entry->problem));
 	else if (l->rank >= entry->set.ranks)
 		(void)kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
-				       "version %" PRIu64 " in %s has %" PRIu32 " ranks, not rank %" PRIu32, version,
-				       cat->dir, entry->set.ranks, l->rank);
+				       "version %" PRIu64 " in %s has no rank %" PRIu32 ": it was taken by %" PRIu32
+				       " ranks",
+				       version, cat->dir, l->rank, entry->set.ranks);
 	else
 		return &entry->set.parts[l->rank];
 	return NULL;
@@ -185,7 +186,7 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 		return err->code;
 	if (item->version == l->version && l->top && !kedge__digest_equal(part->image_id, *l->top))
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
-					"%s has another version %" PRIu64 " of rank %" PRIu32 ", of an abandoned run",
+					"%s has version %" PRIu64 " of rank %" PRIu32 " only from an abandoned run",
 					l->levels[level]->dir, item->version, l->rank);
 	if (expected_by != item->version && !kedge__digest_equal(part->image_id, item->image_id))
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
@@ -225,7 +226,7 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 			kedge__error_move(&first, &problem);
 	}
 	if (!rc && first.code)
-		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is taken from %s: %s",
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is read from %s instead: %s",
 			   item->version, l->rank, l->levels[item->level]->store, kedge__error_text(&first));
 	if (rc && !first.code)
 		(void)kedge__error_set(&first, KEDGE_E_MISSING, 0,
@@ -390,8 +391,9 @@ static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
 			break;
 	}
 	if (!rc && first.code)
-		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is read from other copies: %s",
-			   l->version, l->rank, kedge__error_text(&first));
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "version %" PRIu64 ", rank %" PRIu32 " is reconstructed from other copies: %s", l->version,
+			   l->rank, kedge__error_text(&first));
 	if (rc && rc != KEDGE_E_NOMEM) {
 		rc = first.code;
 		kedge__error_move(err, &first);
@@ -581,7 +583,7 @@ int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct ke
 	if (rc)
 		rc = kedge__error_set(err, rc == KEDGE_E_NOMEM ? rc : KEDGE_E_DAMAGED, 0,
 				      "version %" PRIu64 " of rank %" PRIu32
-				      " is damaged and has no whole copy elsewhere: %s",
+				      " is damaged and has no intact copy elsewhere: %s",
 				      version, l->rank, kedge__error_text(&problem));
 	kedge__error_done(&problem);
 	return rc;
@@ -596,7 +598,7 @@ static int load_map(void *ctx, uint64_t version, const struct kedge__extent_map 
 
 	if (!seg)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"version %" PRIu64 " is referred to, but not in the lineage", version);
+					"version %" PRIu64 " is referred to, but missing from the lineage", version);
 	*map = &seg->map;
 	*parent = seg->summary.parent;
 	return 0;

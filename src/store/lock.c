@@ -41,7 +41,7 @@ static int refuse(const struct kedge__catalog *cat, const struct kedge__holder *
 		return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s is in use by %s", cat->dir, text);
 	return kedge__error_set(
 	    err, KEDGE_E_LOCKED, 0,
-	    "%s is in use by %s; nothing here proves that it has ended: if you know that it has, set "
+	    "%s is in use by %s; whether that process is alive cannot be checked from here: if it has ended, set "
 	    "take_over = yes",
 	    cat->dir, text);
 }
@@ -77,7 +77,7 @@ static int mutex_enter(const struct kedge__catalog *cat, const char *path, int *
 		}
 		kedge__fs_close(*fd);
 	}
-	return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s is being opened by another job", cat->dir);
+	return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s is being opened by another job; try again later", cat->dir);
 }
 
 /* ------------------------------------------------------------------ own and disown */
@@ -118,7 +118,7 @@ static int overrule(const struct kedge__catalog *cat, int fd, struct kedge__erro
 	if (state == KEDGE__HOLDER_DEAD)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: taking over from %s, which is dead", cat->dir, text);
 	else
-		kedge__log(KEDGE_LOG_WARNING, "%s: taking over from %s, as take_over says", cat->dir, text);
+		kedge__log(KEDGE_LOG_WARNING, "%s: taking over from %s, because take_over = yes", cat->dir, text);
 	return 0;
 }
 
@@ -174,7 +174,7 @@ int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct ked
 	int fd, rc;
 
 	if (cat->lock_fd >= 0)
-		return kedge__error_set(err, KEDGE_E_STATE, 0, "%s is owned already", cat->dir);
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "this process already owns %s", cat->dir);
 	path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
 	mutex = kedge__catalog_path(cat, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX);
 	name = kedge__strdup(owner);
@@ -206,7 +206,8 @@ static int lock_is_lost(const struct kedge__catalog *cat, const char *path, stru
 			kedge__holder_text(&h, text);
 		kedge__fs_close(fd);
 	}
-	return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s was taken over by %s", cat->dir, text);
+	return kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s was taken over by %s; this job cannot write there any more",
+				cat->dir, text);
 }
 
 int kedge__lock_check(const struct kedge__catalog *cat, bool *there, struct kedge__error *err)
@@ -334,7 +335,8 @@ static int guard_take(struct kedge__catalog *cat, int how, struct kedge__error *
 	if (fd >= 0 && flock_retry(fd, how) != 0) {
 		if (errno == EWOULDBLOCK)
 			rc = kedge__error_set(err, KEDGE_E_LOCKED, 0,
-					      "%s is being read or written by another job or command", cat->dir);
+					      "%s is being read or written by another job or command; try again later",
+					      cat->dir);
 		else
 			rc = flock_failed(cat->dir, err);
 		kedge__fs_close(fd);
@@ -359,7 +361,7 @@ int kedge__catalog_pin(struct kedge__catalog *cat, struct kedge__error *err)
 
 	pthread_mutex_lock(&cat->mutex);
 	if (cat->seized && pthread_equal(cat->seizer, pthread_self())) {
-		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s is held alone by this thread, it cannot be pinned",
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "this thread holds %s exclusively and cannot pin it",
 				      cat->dir);
 		goto unlock;
 	}
@@ -390,7 +392,8 @@ int kedge__catalog_seize(struct kedge__catalog *cat, bool wait, struct kedge__er
 	while (wait && (cat->pins || cat->seized))
 		pthread_cond_wait(&cat->calm, &cat->mutex);
 	if (cat->pins || cat->seized)
-		rc = kedge__error_set(err, KEDGE_E_LOCKED, 0, "%s is being read or written by this process", cat->dir);
+		rc = kedge__error_set(err, KEDGE_E_LOCKED, 0,
+				      "%s is being read or written by another thread of this process", cat->dir);
 	else
 		rc = guard_take(cat, wait ? LOCK_EX : LOCK_EX | LOCK_NB, err);
 	if (!rc) {

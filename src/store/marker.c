@@ -92,11 +92,11 @@ static int check_others(const struct kedge__catalog *cat, struct kedge__error *e
 		if (is_job(cat->store, names[i]))
 			jobs++;
 		else
-			rc =
-			    kedge__error_set(err, KEDGE_E_CONFIG, 0,
-					     "%s is not a store, and holds other things (%s): it is made one only with "
-					     "init = yes",
-					     cat->given, names[i]);
+			rc = kedge__error_set(
+			    err, KEDGE_E_CONFIG, 0,
+			    "%s is not a store and contains other files (%s); use another directory, or set "
+			    "init = yes to make it a store",
+			    cat->given, names[i]);
 	}
 	/* It may have been a store by the time that the directory was read. */
 	if (rc && kedge__marker_is_there(cat)) {
@@ -105,7 +105,8 @@ static int check_others(const struct kedge__catalog *cat, struct kedge__error *e
 	}
 	if (!rc && jobs && !kedge__marker_is_there(cat))
 		kedge__log(KEDGE_LOG_WARNING,
-			   "%s holds jobs and has lost its file " KEDGE__STORE_MARKER_NAME ": it gets a new one",
+			   "%s contains jobs, but its marker " KEDGE__STORE_MARKER_NAME
+			   " is missing; creating a new one",
 			   cat->store);
 	kedge__fs_list_free(names, count);
 	return rc;
@@ -126,7 +127,8 @@ static int marker_fill(int fd, const char *store, const struct kedge__store_id *
 	if (known)
 		id = *known;
 	else if (getrandom(id.at, sizeof(id.at), 0) != (ssize_t)sizeof(id.at))
-		return kedge__error_set(err, KEDGE_E_IO, errno, "no random bytes for the id of store %s", store);
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot get random bytes for the id of store %s",
+					store);
 	rc = kedge__store_marker_encode(&id, &text, err);
 	if (!rc)
 		rc = kedge__fs_truncate(fd, 0, tmp, err);
@@ -198,7 +200,8 @@ int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode
 		rc = marker_create(cat->store, NULL, path, err);
 	else if (!rc && !kedge__fs_exists(path))
 		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
-				      "%s is not a store: it has no file " KEDGE__STORE_MARKER_NAME, cat->given);
+				      "%s is not a store: it does not contain the file " KEDGE__STORE_MARKER_NAME,
+				      cat->given);
 	if (rc)
 		goto free;
 	rc = kedge__marker_read(path, &cat->id, &bytes, &cat->marker_problem);
@@ -230,7 +233,7 @@ int kedge__marker_renew(struct kedge__catalog *cat, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__marker_read(path, &id, &bytes, err);
 	if (!rc && memcmp(&id, &cat->id, sizeof(id)) != 0)
-		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s is another store now than the one that was opened",
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s now leads to another store than when it was opened",
 				      cat->given);
 	kedge__free(path);
 	return rc;

@@ -172,7 +172,7 @@ static int add_source(struct kedge__merge *m, const struct kedge__lineage *l, ui
 	source = version == m->parent_source.version ? &m->parent_source : find_source(l, version);
 	if (!source)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"%s refers to version %" PRIu64 ", but does not name it",
+					"%s refers to version %" PRIu64 ", which is not in its lineage section",
 					kedge__lineage_top(l)->path, version);
 	if (!kedge__array_reserve(&m->sources, m->sources.count + 1))
 		return kedge__error_nomem(err);

@@ -72,7 +72,7 @@ static int image_read(const struct prover *p, int worker, uint64_t addr, uint8_t
 
 		if (!e || e->addr > addr || depth > 1)
 			return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
-						"a merged map of version %" PRIu64 " has a gap",
+						"the merged map of version %" PRIu64 " has a gap",
 						p->top->header.version);
 		n = KEDGE__MIN(len, e->addr + e->len - addr);
 		rc = extent_read(p, worker, e, addr, to, (size_t)n, depth, err);
@@ -247,10 +247,11 @@ static int verdict(const struct prover *p, struct kedge__error *err)
 {
 	for (size_t i = 0; i < p->top->region_count; i++)
 		if (!kedge__region_sum_matches(&p->sums[i], &p->top->regions[i]))
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"%s: region \"%s\" of version %" PRIu64
-						" does not match its digest: it is not rewritten",
-						p->top->path, p->top->regions[i].name, p->top->header.version);
+			return kedge__error_set(
+			    err, KEDGE_E_DAMAGED, 0,
+			    "%s: region \"%s\" of version %" PRIu64
+			    " does not match its digest; the version is left as it is: run 'kedge verify'",
+			    p->top->path, p->top->regions[i].name, p->top->header.version);
 	return 0;
 }
 

@@ -227,7 +227,8 @@ int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set,
 	/* The set exists. What fails from here on costs disk space until the next clean, not the set. */
 	unswept = sweep_version(cat, set->version, set, false, &removed, &later) != 0;
 	if (unswept)
-		kedge__log(KEDGE_LOG_WARNING, "version %" PRIu64 " is complete, but its old segments stay: %s",
+		kedge__log(KEDGE_LOG_WARNING,
+			   "version %" PRIu64 " is published, but its old segments could not be removed: %s",
 			   set->version, kedge__error_text(&later));
 	kedge__error_done(&later);
 	rc = kedge__catalog_put(cat, set->version, &text, unswept, &note, err);
@@ -289,7 +290,8 @@ int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_
 		kedge__set_done(&set);
 	if (named)
 		return kedge__error_set(err, KEDGE_E_STATE, 0,
-					"version %" PRIu64 " of %s is published with this segment of rank %" PRIu32,
+					"cannot discard a segment: version %" PRIu64
+					" of %s was published with it (rank %" PRIu32 ")",
 					version, cat->dir, rank);
 	path = kedge__segment_path(cat, version, rank, generation);
 	dir = kedge__catalog_version_path(cat, version);
@@ -398,7 +400,7 @@ int kedge__catalog_clean(struct kedge__catalog *cat, size_t *removed, struct ked
 
 	rc = kedge__catalog_seize(cat, false, &busy);
 	if (rc == KEDGE_E_LOCKED) {
-		kedge__log(KEDGE_LOG_INFO, "not cleaned: %s", kedge__error_text(&busy));
+		kedge__log(KEDGE_LOG_INFO, "leftovers of crashes are not removed now: %s", kedge__error_text(&busy));
 		rc = 0;
 		goto done;
 	}

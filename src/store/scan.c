@@ -84,9 +84,10 @@ static int set_parse(const struct kedge__catalog *cat, uint64_t version, const v
 	if (rc)
 		return rc;
 	if (set->version != version)
-		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of version %" PRIu64, set->version);
+		rc =
+		    kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest belongs to version %" PRIu64, set->version);
 	else if (strcmp(set->name, cat->name) != 0)
-		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest is one of job %s", set->name);
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the manifest belongs to job %s", set->name);
 	if (rc)
 		kedge__set_done(set);
 	return rc;

@@ -57,7 +57,7 @@ static bool takes_uring(const struct kedge__io *io)
 		return false;
 	refused = kedge__fs_queue_probe();
 	if (refused && io->writer == KEDGE__WRITER_URING && !atomic_flag_test_and_set(&said))
-		kedge__log(KEDGE_LOG_NOTICE, "writer = uring: %s; writing by pwrite",
+		kedge__log(KEDGE_LOG_NOTICE, "writer = uring is not available (%s); using pwrite",
 			   kedge__fs_queue_built() ? strerror(refused) : "not compiled in");
 	return !refused;
 }
@@ -73,7 +73,7 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 	if (entry && !entry->problem.code && kedge__set_names(&entry->set, rank, generation))
 		return kedge__error_set(err, KEDGE_E_STATE, 0,
 					"version %" PRIu64 ", rank %" PRIu32 ", generation %" PRIu32
-					" is published and cannot be written over",
+					" is published and cannot be overwritten",
 					version, rank, generation);
 	*file = (struct kedge__segment_file){.fd = -1, .bucket = bucket, .uring = takes_uring(io)};
 	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;

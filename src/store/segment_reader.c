@@ -124,10 +124,10 @@ static int read_header(struct reader *r, struct kedge__error *err)
 		return rc;
 	if (r->part && r->file_bytes != r->part->file_bytes)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"the file has %" PRIu64 " bytes and the manifest says %" PRIu64, r->file_bytes,
-					r->part->file_bytes);
+					"the file has %" PRIu64 " bytes, but according to the manifest %" PRIu64,
+					r->file_bytes, r->part->file_bytes);
 	if (r->file_bytes < KEDGE__SEGMENT_HEADER_BYTES + KEDGE__SEGMENT_FOOTER_BYTES)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the file is cut short: %" PRIu64 " bytes",
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the file is truncated to %" PRIu64 " bytes",
 					r->file_bytes);
 	rc = read_range(seg, 0, sizeof(r->header), r->header, err);
 	if (!rc)
@@ -135,7 +135,7 @@ static int read_header(struct reader *r, struct kedge__error *err)
 	if (rc)
 		return rc;
 	if (place_of(seg->path, &version, &rank) && (version != seg->header.version || rank != seg->header.rank))
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "it holds version %" PRIu64 " of rank %" PRIu32,
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "it contains version %" PRIu64 " of rank %" PRIu32,
 					seg->header.version, seg->header.rank);
 	return 0;
 }
@@ -299,7 +299,7 @@ static int check_image(struct reader *r, struct kedge__error *err)
 	if (!kedge__digest_equal(r->seg->summary.image_id, kedge__seal(r->regions, r->regions_bytes)))
 		return damaged(err, "the image id is not that of the regions");
 	if (r->part && !kedge__digest_equal(r->seg->summary.image_id, r->part->image_id))
-		return damaged(err, "the image is not the one in the manifest");
+		return damaged(err, "the image id is not the one in the manifest");
 	return 0;
 }
 
@@ -327,7 +327,7 @@ static int check_plain_blocks(const struct kedge__segment *seg, struct kedge__er
 		if (seg->blocks[i].codec == KEDGE__CODEC_NONE &&
 		    seg->blocks[i].stored_bytes != seg->blocks[i].raw_bytes)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"block %zu is not packed, but its sizes differ", i);
+						"block %zu is not compressed, but its raw and stored sizes differ", i);
 	return 0;
 }
 
@@ -336,8 +336,9 @@ static int check_base(struct kedge__segment *seg, struct kedge__error *err)
 {
 	for (size_t i = 0; i < seg->block_count && seg->base == KEDGE__NO_VERSION; i++)
 		if (kedge__codec_needs_base(seg->blocks[i].codec, seg->blocks[i].param))
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"block %zu was packed against another version, but none is named", i);
+			return kedge__error_set(
+			    err, KEDGE_E_DAMAGED, 0,
+			    "block %zu was packed against another version, but the segment names none", i);
 	return seg->base == KEDGE__NO_VERSION ? 0 : kedge__literal_places_make(&seg->map, &seg->places, err);
 }
 
@@ -363,7 +364,7 @@ static int check_all(struct reader *r, struct kedge__error *err)
 	if (!rc)
 		rc = check_plain_blocks(seg, err);
 	if (!rc && seg->packing_count && seg->packing[seg->packing_count - 1].region >= seg->region_count)
-		rc = damaged(err, "section PACK: it tells of a region that is not there");
+		rc = damaged(err, "section PACK describes a region that does not exist");
 	return rc ? rc : check_base(seg, err);
 }
 

@@ -31,7 +31,7 @@ const char *kedge__sight_text(enum kedge__sight sight)
 	case KEDGE__SIGHT_EMPTY:
 		return "an empty directory";
 	case KEDGE__SIGHT_OTHER:
-		return "a directory that is no store";
+		return "a directory that is not a store";
 	case KEDGE__SIGHT_STORE:
 		return "a store";
 	case KEDGE__SIGHT_DAMAGED:
@@ -39,12 +39,12 @@ const char *kedge__sight_text(enum kedge__sight sight)
 	case KEDGE__SIGHT_ERROR:
 		break;
 	}
-	return "nothing that can be read";
+	return "a directory that cannot be read";
 }
 
 static enum kedge__sight sight_failed(const char *store, struct kedge__error *err)
 {
-	(void)kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", store);
+	(void)kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot examine %s", store);
 	return KEDGE__SIGHT_ERROR;
 }
 
@@ -87,7 +87,7 @@ enum kedge__sight kedge__store_look(const char *store, struct kedge__store_id *i
 	else if (stat(store, &st) != 0)
 		sight = errno == ENOENT ? KEDGE__SIGHT_NOTHING : sight_failed(store, &problem);
 	else if (!S_ISDIR(st.st_mode))
-		(void)kedge__error_set(&problem, KEDGE_E_ACCESS, ENOTDIR, "cannot look at %s", store);
+		(void)kedge__error_set(&problem, KEDGE_E_ACCESS, ENOTDIR, "cannot examine %s", store);
 	else if (stat(path, &st) == 0)
 		sight = look_at_marker(path, id, &problem);
 	else
@@ -160,7 +160,7 @@ static int probe_load(const char *path, uint64_t nonce, int *got, uint8_t out[PR
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT
 			   ? 0
-			   : kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot look at %s", path);
+			   : kedge__error_set(err, kedge__error_from_errno(errno), errno, "cannot examine %s", path);
 	if (!S_ISREG(st.st_mode) || st.st_size > PROBE_BYTES)
 		return 0;
 	rc = kedge__file_read(path, -1, PROBE_BYTES, &data, &bytes, err);

@@ -15,7 +15,8 @@ int kedge__file_read(const char *path, int fd, uint64_t limit, uint8_t **data, s
 	if (rc)
 		goto close;
 	if (size > limit) {
-		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is far too large (%" PRIu64 " bytes)", path, size);
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+				      "%s has %" PRIu64 " bytes, more than such a file can have", path, size);
 		goto close;
 	}
 	got = kedge__malloc(size ? (size_t)size : 1);
@@ -42,7 +43,7 @@ int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
 	int rc = kedge__fs_create(tmp, fd, &first);
 
 	if (rc && first.sys_errno == EEXIST && !kedge__fs_is_file(tmp)) {
-		rc = kedge__error_set(&first, KEDGE_E_IO, 0, "%s is in the way: it is not a regular file", tmp);
+		rc = kedge__error_set(&first, KEDGE_E_IO, 0, "%s exists and is not a regular file: move it away", tmp);
 	} else if (rc && first.sys_errno == EEXIST) {
 		rc = kedge__fs_unlink(tmp, &first);
 		if (!rc)

@@ -58,8 +58,8 @@ static void report_absent_rank(struct kedge__verifier *v, size_t entry, uint32_t
 	    .file = v->cat->dir,
 	    .block = -1,
 	    .section = "rank",
-	    .text = "no segment of this rank is in this store; if it is local to a node, look on the "
-		    "rank's own node"};
+	    .text = "this store has no segment of this rank; if the store is local to a node, run verify on the "
+		    "node of that rank"};
 
 	v->damaged[entry] = 1;
 	for (size_t i = 0; i < entry; i++) {
@@ -235,12 +235,12 @@ static int count_lost(struct kedge__verifier *v, struct kedge__error *err)
 
 static void report_stray(struct kedge__verifier *v, uint64_t version, const char *path)
 {
-	struct kedge__finding finding = {.version = version,
-					 .file = path,
-					 .block = -1,
-					 .section = "stray",
-					 .text =
-					     "not part of any set: left by a crash, or by a job that is writing now"};
+	struct kedge__finding finding = {
+	    .version = version,
+	    .file = path,
+	    .block = -1,
+	    .section = "stray",
+	    .text = "belongs to no version: left by a crash, or being written by a running job"};
 
 	v->report->strays++;
 	if (v->options->found)

@@ -53,9 +53,8 @@ static int read_block(const struct block_check *c, const struct kedge__segment *
 	*own = bad == self;
 	/* Bases that are kept are not followed down, as who restores them does. */
 	if (!rc && *depth > KEDGE__BASE_DEPTH_READ)
-		rc =
-		    kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: more than %d versions are packed against each other",
-				     seg->path, KEDGE__BASE_DEPTH_READ);
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: more than %d blocks are packed against each other",
+				      seg->path, KEDGE__BASE_DEPTH_READ);
 	return rc;
 }
 

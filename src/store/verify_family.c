@@ -116,11 +116,12 @@ static int check_source(const struct kedge__family *f, const struct kedge__sourc
 		return kedge__error_set(err, KEDGE_E_MISSING, 0, "version %" PRIu64 " of rank %" PRIu32 " is not in %s",
 					source->version, f->rank, f->verifier->cat->dir);
 	if (m->failed)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "version %" PRIu64 " cannot be read either: %s",
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+					"version %" PRIu64 ", which it needs, cannot be read either: %s",
 					source->version, kedge__error_text(&m->problem));
 	if (!kedge__digest_equal(m->seg->summary.image_id, source->image_id))
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
-					"version %" PRIu64 " of rank %" PRIu32 " in %s was replaced since",
+					"version %" PRIu64 " of rank %" PRIu32 " in %s was replaced afterwards",
 					source->version, f->rank, f->verifier->cat->dir);
 	return 0;
 }
@@ -172,8 +173,8 @@ static void report_region(struct kedge__family *f, const struct kedge__member *m
 	    .file = m->path,
 	    .section = "digest",
 	    .region = m->seg->regions[region].name,
-	    .text = "all that is stored of it can be read, but put together it is not what was saved; use another "
-		    "version, or another level's copy of this one"};
+	    .text = "every block can be read, but the result does not match the region's digest; restore another "
+		    "version, or the copy on another level"};
 
 	v->damaged[m->entry] = 1;
 	kedge__verifier_report(v, &finding);

@@ -181,7 +181,7 @@ static int take_literals(struct walk *w, const struct kedge__span *s, struct ked
 		src = to;
 	}
 	if (src < end)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: literals are referred to that no block holds",
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: refers to literals that no block holds",
 					seg->path);
 	return 0;
 }

@@ -5,7 +5,7 @@ random in 10
 mkdir home
 echo draft >home/thesis.tmp
 expect 2 kedge save -s home -n job in
-said "home is not a store, and holds other things (thesis.tmp)"
+said "home is not a store and contains other files (thesis.tmp)"
 said "init = yes"
 is "$(ls -A home)" thesis.tmp "what is in the directory"
 expect 2 kedge run --quiet --retries 0 -- kedge save -q -s home -n job in

@@ -128,7 +128,7 @@ static void test_refused(void **state)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
 	(void)state;
-	check_error(kedge__rex_preset("fit-c", &rex, &err), &err, KEDGE_E_ARG, "no preset 'fit-c': is 'fit-a' meant?");
+	check_error(kedge__rex_preset("fit-c", &rex, &err), &err, KEDGE_E_ARG, "no preset 'fit-c'; did you mean 'fit-a'?");
 	rex = preset("v1", NULL);
 	check_error(kedge__rex_simulate(&rex, 5, NULL, 10, 1, NULL, &r, &err), &err, KEDGE_E_ARG,
 		    "the work is inf s: a simulation needs an end");

@@ -276,7 +276,7 @@ static void test_refused(void **state)
 	options = options_of(&s.job, 9, 0, false);
 	assert_fails(KEDGE_E_STATE, "version 9", kedge__coalesce(s.cat, NULL, &options, NULL, err));
 	options = options_of(&s.job, 5, 6, false);
-	assert_fails(KEDGE_E_ARG, "batch", kedge__coalesce(s.cat, NULL, &options, NULL, err));
+	assert_fails(KEDGE_E_ARG, "the first must be the older one", kedge__coalesce(s.cat, NULL, &options, NULL, err));
 	path = kedge__segment_path(s.cat, 4, 1, 0);
 	unlink(path);
 	options = options_of(&s.job, 6, 0, false);

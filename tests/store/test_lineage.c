@@ -133,7 +133,7 @@ static void test_replace(void **state)
 	assert_ok(kedge__lineage_replace(l, 1, err));
 	assert_ok(kedge__lineage_read(l, 0, bytes, t.job.scale, err));
 	assert_memory_equal(bytes, t.job.images[0][0].data[0], t.job.scale);
-	assert_fails(KEDGE_E_DAMAGED, "no whole copy", kedge__lineage_replace(l, 1, err));
+	assert_fails(KEDGE_E_DAMAGED, "no intact copy", kedge__lineage_replace(l, 1, err));
 	assert_ok(kedge__lineage_read(l, 0, bytes, t.job.scale, err));
 	kedge__lineage_close(l);
 	free(bytes);

@@ -233,7 +233,7 @@ static void test_guard(void **state)
 	assert_fails(KEDGE_E_LOCKED, NAME, kedge__catalog_seize(b, false, err));
 	kedge__catalog_unpin(a);
 	assert_ok(kedge__catalog_seize(b, false, err));
-	assert_fails(KEDGE_E_STATE, "alone", kedge__catalog_pin(b, err));
+	assert_fails(KEDGE_E_STATE, "exclusively", kedge__catalog_pin(b, err));
 	assert_fails(KEDGE_E_LOCKED, NAME, kedge__catalog_seize(a, false, err));
 	kedge__catalog_release(b);
 	assert_ok(kedge__catalog_pin(a, err));
