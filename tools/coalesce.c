@@ -131,7 +131,7 @@ static int coalesce(struct coalesce *c)
 	int status = c->range ? parse_range(c) : 0;
 
 	if (status == 0)
-		status = kedge__place_open(&c->place, &c->usage, KEDGE__PLACE_ALONE);
+		status = kedge__place_open(&c->place, &c->usage, KEDGE__PLACE_UNPINNED);
 	if (status == 0)
 		status = kedge__place_choose(&c->place, &c->usage, &c->to, &e);
 	if (status == 0)

@@ -50,7 +50,7 @@ static int gc(struct gc *g)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__gc_options options = {.keep = g->keep, .dry_run = g->dry_run, .quick = g->quick};
 	struct kedge__gc_report report = {0};
-	int rc, status = kedge__place_open(&g->place, &g->usage, KEDGE__PLACE_ALONE);
+	int rc, status = kedge__place_open(&g->place, &g->usage, KEDGE__PLACE_UNPINNED);
 
 	if (status)
 		return status;

@@ -156,7 +156,7 @@ struct kedge__place {
 
 enum kedge__place_mode {
 	KEDGE__PLACE_READ, /* all levels, pinned: gc and coalescing wait until kedge__place_done() */
-	KEDGE__PLACE_ALONE, /* the first level only, not pinned: for work that takes the guard itself */
+	KEDGE__PLACE_UNPINNED, /* the first level only, not pinned: for work that takes the guard itself */
 };
 
 /* Read the settings and open the catalogues. 0, or an exit code after a message. */

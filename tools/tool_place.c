@@ -31,7 +31,7 @@ static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode m
 
 	paths[n] = p->settings.l1;
 	bits[n++] = 1;
-	if (mode == KEDGE__PLACE_ALONE)
+	if (mode == KEDGE__PLACE_UNPINNED)
 		return n;
 	paths[n] = p->l2 ? p->l2 : p->settings.l2;
 	bits[n] = 2;

@@ -151,7 +151,7 @@ static int verify_name(struct verify *v, const char *name)
 
 	v->place = (struct kedge__place){
 	    .store = all.store, .name = name, .sets = all.sets, .json = all.json, .quiet = all.quiet};
-	status = kedge__place_open(&v->place, &v->usage, KEDGE__PLACE_ALONE);
+	status = kedge__place_open(&v->place, &v->usage, KEDGE__PLACE_UNPINNED);
 	if (status == 0)
 		status = verify_open(v);
 	v->place.sets = (struct kedge__text_list){0};
