@@ -1,4 +1,4 @@
-/* A version and all that came since its parent, as one segment for another level. */
+/* A version, with everything since its parent, as one segment for another level. */
 #include "store/internal.h"
 
 #define LEVELS_MOST 8
@@ -30,7 +30,7 @@ static int write_merged(struct kedge__lineage *l, struct kedge__lineage *parent,
 	return rc;
 }
 
-/* Of two sets with one number, the one that is meant. */
+/* Two sets may have the same number: open the one with the right image. */
 static int open_image(struct kedge__catalog *const *levels, size_t n, uint32_t rank,
 		      const struct kedge__source_record *image, struct kedge__lineage **out, struct kedge__error *err)
 {
@@ -68,7 +68,7 @@ static int write_from(struct kedge__catalog *const *levels, size_t n, struct ked
 	return rc;
 }
 
-/* Each order of the levels, from the fastest one on: a block is found damaged only when it is read. */
+/* Try each order of the levels, fastest first: damage in a block is found only when it is read. */
 int kedge__batch_write(struct kedge__catalog *const *levels, size_t n, struct kedge__catalog *to,
 		       const struct kedge__batch *batch, struct kedge__set_part *part, bool *refers,
 		       struct kedge__error *err)

@@ -1,4 +1,5 @@
-/* The blocks read last, decoded. Small: a walk in address order meets each block a few times, close together. */
+/* The blocks read last, decoded. A small cache is enough: a walk in address order needs each block a few times, close
+ * together. */
 #include "store/internal.h"
 
 struct slot {
@@ -75,7 +76,7 @@ static struct slot *find_slot(struct kedge__block_cache *cache, const struct ked
 	return NULL;
 }
 
-/* A slot of its own as long as the limit allows, then the one not used for longest. */
+/* A new slot as long as the limit allows, then the least recently used one. */
 static struct slot *choose_slot(struct kedge__block_cache *cache, size_t bytes)
 {
 	struct slot *oldest = NULL;

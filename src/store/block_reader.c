@@ -1,19 +1,19 @@
 /*
- * Blocks to literals. Most blocks stand alone. One that was packed against a base needs the bytes that an older version
- * has at the places of its literals, which come out of other blocks, and these may have a base again: what is under way
- * is kept in readers, one for each step down, with a small cache of what was decoded there last.
+ * From blocks to literals. Most blocks need no others. One that was packed against a base needs the bytes that an older
+ * version has at the places of its literals; these come from other blocks, which may have a base again. The state of
+ * each step down is kept in a base reader, with a small cache of the blocks decoded last.
  */
 #include "store/internal.h"
 
 #include <stdlib.h>
 
-#define CACHE_BYTES (UINT32_C(1) << 20) /* blocks are met in order, so that the last few are enough */
+#define CACHE_BYTES (UINT32_C(1) << 20) /* blocks come in order, so the last few are enough */
 
 struct kedge__base_reader {
 	struct kedge__block_cache *cache;
 	uint8_t *bytes;
 	size_t room;
-	struct kedge__literal_places pieces; /* positions count from the first literal that is wanted */
+	struct kedge__literal_places pieces; /* positions are relative to the first wanted literal */
 	struct kedge__range_list ranges;
 	struct kedge__span_list spans;
 	unsigned level;
@@ -31,7 +31,7 @@ static int by_position(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* A literal that has several places counts for the first of them. */
+/* A literal with several places counts for the first of them. */
 static void drop_overlaps(struct kedge__literal_places *list)
 {
 	uint64_t end = 0;
@@ -49,7 +49,7 @@ static void drop_overlaps(struct kedge__literal_places *list)
 	list->count = kept;
 }
 
-/* Extents that continue each other count as one: whether a map has them so is no part of what it means. */
+/* Extents that continue each other count as one: how a map splits them has no meaning. */
 static bool place_continues(const struct kedge__literal_places *list, const struct kedge__extent *e)
 {
 	const struct kedge__literal_place *last = list->count ? &list->at[list->count - 1] : NULL;
@@ -200,7 +200,7 @@ static uint64_t bytes_there(const struct kedge__segment *seg, uint64_t addr)
 	return i == SIZE_MAX || seg->regions[i].bytes <= offset ? 0 : seg->regions[i].bytes - offset;
 }
 
-/* What of the LEN literals from POSITION on has a place in BASE, in the order of addresses. */
+/* The parts of the LEN literals from POSITION on that have a place in BASE, in the order of addresses. */
 static int list_pieces(struct kedge__base_reader *h, const struct kedge__segment *base,
 		       const struct kedge__literal_places *places, uint64_t position, size_t len,
 		       struct kedge__error *err)
@@ -241,7 +241,7 @@ static int fill_piece(struct kedge__base_reader *h, struct kedge__lineage *l, co
 				       n, err);
 }
 
-/* Spans and pieces both ascend, and the spans are all of the pieces. */
+/* Spans and pieces both ascend, and the spans cover all pieces. */
 static int fill_pieces(struct kedge__base_reader *h, struct kedge__lineage *l, struct kedge__error *err)
 {
 	size_t s = 0;
@@ -280,7 +280,7 @@ static int reader_fill(struct kedge__base_reader *h, struct kedge__lineage *l, u
 	if (!kedge__buffer_room(&h->bytes, &h->room, len))
 		return kedge__error_nomem(err);
 	memset(h->bytes, 0, len);
-	kedge__span_list_done(&h->spans); /* resolve begins a list of its own */
+	kedge__span_list_done(&h->spans); /* resolve begins a new list */
 	rc = list_pieces(h, base, places, position, len, err);
 	if (!rc && h->ranges.count)
 		rc = kedge__lineage_resolve_at(l, version, h->ranges.at, h->ranges.count, &h->spans, err);

@@ -1,10 +1,9 @@
 /*
- * Literals to blocks to bytes. Blocks are cut at regions; groups of them go through a pipeline: named, then gathered,
- * encoded and summed on all cores, then appended in order. Of literals that can still change, one copy is made, and all
- * else is done with that: it is checked, packed, summed and written. Of those that cannot, a block of one contiguous
- * piece that no codec touches is never copied: blocks that follow each other in memory go out in one write.
- *
- * What is written depends on the cut alone, not on groups or threads.
+ * From literals to blocks to bytes. Blocks end at the ends of regions; groups of them go through a pipeline: chosen,
+ * then gathered, encoded and summed on all cores, then appended in order. Literals that can still change are copied
+ * once, and only that copy is checked, compressed, summed and written. Of literals that cannot change, a contiguous
+ * block that no codec touches is never copied: blocks that follow each other in memory are written at once. The result
+ * depends only on how the literals are cut into blocks, not on groups or threads.
  */
 #include "store/internal.h"
 
@@ -18,7 +17,7 @@ struct start { /* of a block, in the list of literals */
 	uint64_t skip;
 };
 
-struct run { /* bytes that are to be written next and follow each other in memory */
+struct run { /* contiguous bytes to be written next */
 	const uint8_t *at;
 	size_t bytes;
 };
@@ -32,12 +31,12 @@ struct writer {
 	uint32_t block_bytes; /* raw, of a block */
 	struct kedge__codec_planner planner;
 	struct kedge__codec_plan *plans; /* one per region */
-	struct kedge__lineage *base;     /* what blocks may be packed against, once it was asked for */
+	struct kedge__lineage *base;     /* the version that blocks may be packed against, once it was needed */
 	bool base_tried;
-	atomic_bool base_failed; /* some bytes of it could not be read, and this was told */
+	atomic_bool base_failed; /* some of its bytes could not be read, and this was logged */
 	struct kedge__literal_places places;
-	uint64_t group_bytes;   /* raw; at most, but for a single block */
-	size_t next;            /* block that is collected next */
+	uint64_t group_bytes;   /* raw; the maximum, unless a single block is larger */
+	size_t next;            /* the next block to collect */
 	const uint8_t **stored; /* where the bytes of each block are until they are written */
 	struct kedge__segment_file *file;
 	struct run run;
@@ -61,7 +60,7 @@ static int add_block(struct writer *w, uint32_t region, size_t literal, uint64_t
 	return 0;
 }
 
-/* What is wanted, in whole units of the source. */
+/* The wanted block size, rounded to units of the source. */
 static uint32_t block_bytes(const struct kedge__segment_spec *spec)
 {
 	uint32_t unit = spec->source ? spec->source->unit : 0;
@@ -100,7 +99,7 @@ static int cut(struct writer *w, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ gather */
 
-/* The bytes of a block where they are, or NULL if they have to be put together. */
+/* The bytes of a block in place, or NULL if they have to be gathered. */
 static const uint8_t *block_in_place(const struct writer *w, size_t i)
 {
 	const struct kedge__literal *literal = &w->literals->at[w->starts[i].literal];
@@ -133,7 +132,7 @@ static int gather(const struct writer *w, size_t i, uint8_t *to, size_t bytes, i
 
 /* ------------------------------------------------------------------ the base */
 
-/* Whoever needs it first opens it. A version that cannot be read is no base, and no reason to fail. */
+/* The first thread that needs it opens it. If the version cannot be read, there is no base; the write does not fail. */
 static bool base_open(struct writer *w)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -154,8 +153,8 @@ static bool base_open(struct writer *w)
 	return w->base;
 }
 
-/* What the base has for the first BYTES bytes of block I, in *OUT; NULL if it is not to be had, or stands on more than
- * LIMIT others. */
+/* The base's bytes for the first BYTES bytes of block I, in *OUT; NULL if they cannot be read, or need more than LIMIT
+ * other blocks. */
 static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, struct kedge__base_reader **out)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -201,7 +200,7 @@ static bool sample_base_open(void *ctx)
 	return base_open(((struct sampled *)ctx)->w);
 }
 
-/* Also where this version's blocks could not stand on these bytes: the next one's may. */
+/* Even if blocks of this version cannot be packed against these bytes: those of the next version may. */
 static bool sample_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
 {
 	const struct sampled *s = ctx;
@@ -257,7 +256,7 @@ static int plan_regions(struct writer *w, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ collect */
 
-/* The block after the group that begins with FIRST. */
+/* The end of the group that begins with FIRST. */
 static size_t group_end(const struct writer *w, size_t first, uint64_t *bytes)
 {
 	size_t i = first;
@@ -268,7 +267,7 @@ static size_t group_end(const struct writer *w, size_t first, uint64_t *bytes)
 	return i;
 }
 
-/* The bytes stay where they are: whoever encodes them gathers them, while they are in its cache. */
+/* The bytes stay in place: the encoding thread gathers them, so that they are in its cache. */
 static int collect_group(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
 {
 	struct writer *w = ctx;
@@ -305,7 +304,7 @@ static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *p
 	return rc;
 }
 
-/* A copy of all of block I, at TO, that nobody can change. */
+/* Copy all of block I to TO, where nobody can change it. */
 static int copy_block(const struct writer *w, size_t i, uint8_t *to, int worker, struct kedge__error *err)
 {
 	const struct kedge__literal_source *source = w->spec->source;
@@ -317,7 +316,7 @@ static int copy_block(const struct writer *w, size_t i, uint8_t *to, int worker,
 	return rc;
 }
 
-/* Block I into PACKED, by way of GATHERED if it is in pieces; or as it is, from where it is. */
+/* Encode block I into PACKED, through GATHERED if it is in pieces; or leave it in place, unchanged. */
 static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *packed, int worker,
 			struct kedge__error *err)
 {
@@ -344,7 +343,7 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 	return 0;
 }
 
-/* Packed blocks follow each other, so that a group is one write. */
+/* Encoded blocks are contiguous, so that a group is one write. */
 static int encode_group(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out,
 			struct kedge__error *err)
 {
@@ -387,7 +386,8 @@ static int run_add(struct writer *w, const uint8_t *at, size_t bytes, struct ked
 	return rc;
 }
 
-/* A run in the application's memory may go on in the next group; the buffer's own is about to be used again. */
+/* A run in the application's memory may continue in the next group; one in the buffer may not, because the buffer is
+ * reused. */
 static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
 {
 	struct writer *w = ctx;
@@ -424,7 +424,7 @@ static uint64_t literal_bytes(const struct writer *w)
 	return w->count ? w->blocks[w->count - 1].position + w->blocks[w->count - 1].raw_bytes : 0;
 }
 
-/* Small data is spread over the threads, too; a single group needs none of them. */
+/* Small data is spread over the threads, too; a single group needs no other thread. */
 static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge__pipeline_stats *stats,
 			struct kedge__error *err)
 {

@@ -214,7 +214,7 @@ static int no_such_name(const struct kedge__catalog *cat, struct kedge__error *e
 
 /* ------------------------------------------------------------------ open and close */
 
-/* Who only reads finds the paths in messages as they were given; a job may go to another directory while it runs. */
+/* For readers, messages have the path as it was given; a job may change its directory while it runs. */
 static int catalog_alloc(const char *store, const char *name, enum kedge__catalog_mode mode,
 			 struct kedge__catalog **out, struct kedge__error *err)
 {
@@ -245,7 +245,7 @@ static int catalog_alloc(const char *store, const char *name, enum kedge__catalo
 	return rc;
 }
 
-/* Nothing that comes to their paths later has their numbers while they are held, even if they are removed. */
+/* While they are open, no other directory can get their inode numbers, even if they are removed. */
 static int hold_directories(struct kedge__catalog *cat, struct kedge__error *err)
 {
 	int rc;
@@ -385,7 +385,7 @@ int kedge__catalog_renew(struct kedge__catalog *cat, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ lineage by the manifests */
 
-enum { FOLLOWED = 1, OPEN = 2 }; /* marks; whatever else is set was followed by an earlier call */
+enum { FOLLOWED = 1, OPEN = 2 }; /* marks; any other value: followed by an earlier call */
 
 /* *OPEN_COUNT: entries whose sources are still to be marked. */
 static int mark_source(const struct kedge__catalog *cat, uint64_t from, uint64_t to, uint8_t *marks, size_t *open_count,
@@ -433,7 +433,7 @@ static int mark(const struct kedge__catalog *cat, uint64_t version, bool toleran
 		marks[top] = OPEN;
 		open_count = 1;
 	}
-	/* References go to older versions only, so one walk down meets them all. */
+	/* References go to older versions only, so one pass downwards finds them all. */
 	for (i = top + 1; open_count && !rc; i--) {
 		if (marks[i - 1] != OPEN)
 			continue;
@@ -470,7 +470,7 @@ int kedge__catalog_refresh_lineage(struct kedge__catalog *cat, uint64_t version,
 		if (marks[i - 1] != OPEN)
 			continue;
 		open_count--;
-		/* If it is gone now, those above it move; nobody looks at their marks any more. */
+		/* If it is gone now, the entries above it move; their marks are no longer needed. */
 		rc = kedge__catalog_refresh(cat, at, err);
 		entry = kedge__catalog_find(cat, at);
 		if (!rc && entry)

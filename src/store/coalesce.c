@@ -1,7 +1,7 @@
 /*
- * Coalescing is resolution written back: a version gets a segment of the next generation that holds what was alive in
- * the versions it needed, and the manifest that names it is published. The image stays what it was, byte for byte and
- * by its id, so versions that refer to it need not know.
+ * Coalescing is resolution written back: a version gets a segment of the next generation with the live bytes of the
+ * versions that it needed, and the manifest that names it is published. The image stays the same, byte for byte, and
+ * keeps its id, so versions that refer to it are not affected.
  */
 #include "store/internal.h"
 
@@ -10,8 +10,8 @@ struct coalesce {
 	struct kedge__pool *pool;
 	const struct kedge__coalesce_options *options;
 	struct kedge__set set; /* the new one */
-	uint32_t written;      /* ranks whose new segments are there */
-	uint64_t done, total;  /* literal bytes; TOTAL is an estimate from above */
+	uint32_t written;      /* ranks whose new segments are written */
+	uint64_t done, total;  /* literal bytes; TOTAL is an upper estimate */
 	uint64_t done_before_rank;
 };
 
@@ -162,7 +162,7 @@ static bool in_batch(const struct coalesce *c, uint64_t version)
 	return version >= c->options->from && version < c->options->version;
 }
 
-/* Newest first, so that a crash leaves no version without what it refers to. */
+/* Newest first, so that a crash leaves no version without the versions it refers to. */
 static int remove_batch(struct coalesce *c, const uint8_t *needed, struct kedge__coalesce_report *report,
 			struct kedge__error *err)
 {
@@ -184,7 +184,7 @@ static int remove_batch(struct coalesce *c, const uint8_t *needed, struct kedge_
 	return rc;
 }
 
-/* What any version outside of the batch depends on stays; so does all if one of them cannot be asked. */
+/* Versions that any version outside the batch depends on stay; if one of those cannot be read, all stay. */
 static int remove_old(struct coalesce *c, struct kedge__coalesce_report *report, struct kedge__error *err)
 {
 	uint8_t *needed = kedge__calloc(c->cat->entries.count + 1, 1);

@@ -1,7 +1,7 @@
 /*
- * What is kept: the newest KEEP versions that can be restored from here, as was proved (gc_prove.c) and as their
- * structure still tells now that nobody else is at the store, and what they depend on. A version that does not count is
- * only removed once KEEP good ones are newer: it may still be the only trace of something.
+ * Keep the newest KEEP versions that can be restored from here, and those that they depend on. That they can be
+ * restored was proved (gc_prove.c), and their structure is checked again now that nobody else uses the store. A version
+ * that does not count is removed only once KEEP good ones are newer: it may be the only trace of some data.
  */
 #include "store/internal.h"
 
@@ -11,16 +11,16 @@ struct gc {
 	struct kedge__catalog *cat;
 	const struct kedge__gc_proof *proof;
 	uint8_t *health; /* enum health of the entry's own segments */
-	uint8_t *keep;   /* 1: kept for itself or for another */
-	uint8_t *chosen; /* 1: among the KEEP, or left alone */
+	uint8_t *keep;   /* 1: kept, for itself or for another */
+	uint8_t *chosen; /* 1: among the KEEP, or not to be removed */
 	size_t intact, unusable;
 	struct kedge__rank_list ranks;
-	const struct kedge__set *head; /* of the present run; NULL: no manifest can be read */
+	const struct kedge__set *head; /* of the current run; NULL: no manifest can be read */
 };
 
 /* ------------------------------------------------------------------ what can be restored */
 
-/* The sources' images must be the ones that the segment was made from. */
+/* The sources must have the images that the segment was made from. */
 static bool sources_fit(const struct gc *gc, const struct kedge__segment *seg)
 {
 	for (size_t i = 0; i < seg->source_count; i++) {
@@ -72,7 +72,7 @@ static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 	return rc;
 }
 
-/* Is entry I, with all that it depends on, there, and right? MARKS is scratch and holds the answer's versions. */
+/* Are entry I and all that it depends on present and good? MARKS is scratch, and has the lineage afterwards. */
 static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, bool *good, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -106,7 +106,7 @@ static bool is_abandoned(const struct gc *gc, size_t i)
 	return !e->problem.code && kedge__history_abandons(&gc->head->run, &e->set);
 }
 
-/* Newest first, until KEEP good ones were met: where there are fewer, everything stays that was not abandoned. */
+/* Newest first, until KEEP good ones are found: if there are fewer, all versions stay that were not abandoned. */
 static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__error *err)
 {
 	int rc;

@@ -1,15 +1,15 @@
 /*
- * Which versions gc may count on. Those that are trusted with their lineage are; of the others, from the newest on, as
- * many are read as it takes until KEEP are good. By the manifests alone: what else can be wrong is found while reading,
- * or by gc.c.
+ * Which versions gc may count as good. Those whose lineage is trusted are good; of the others, from the newest on, as
+ * many are read as it takes until KEEP are good. The selection uses only manifests: other problems are found while
+ * reading, or by gc.c.
  */
 #include "store/internal.h"
 
 struct walk {
 	const struct kedge__gc_proof *proof;
 	const struct kedge__catalog *cat;
-	const struct kedge__set *head; /* of the present run; NULL: no manifest can be read */
-	uint8_t *marks, *all;          /* one an entry */
+	const struct kedge__set *head; /* of the current run; NULL: no manifest can be read */
+	uint8_t *marks, *all;          /* one per entry */
 };
 
 static bool is_listed(const struct kedge__version_list *list, uint64_t version)
@@ -40,7 +40,7 @@ bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__c
 	       all_trusted(proof, cat, marks);
 }
 
-/* Mark the lineage of an entry in W->marks, if by what is known so far it may be one of those that are kept. */
+/* Mark the lineage of an entry in W->marks, if as far as is known it may be one of those to keep. */
 static bool mark_candidate(struct walk *w, size_t i)
 {
 	const struct kedge__catalog_entry *e = w->cat->entries.at[i];
@@ -52,8 +52,7 @@ static bool mark_candidate(struct walk *w, size_t i)
 	return kedge__catalog_mark(w->cat, e->version, false, w->marks, NULL) == 0;
 }
 
-/* The newest version that is to be proved; KEDGE__NO_VERSION: none is, or nothing would be removed anyhow, and *IDLE.
- */
+/* The newest version to prove; KEDGE__NO_VERSION: none, or nothing would be removed anyway (*IDLE). */
 static uint64_t next_unproved(struct walk *w, size_t keep, bool *idle)
 {
 	uint64_t next = KEDGE__NO_VERSION;
@@ -103,7 +102,7 @@ static bool is_lost(const struct kedge__verify_report *report, uint64_t version)
 	return false;
 }
 
-/* What was read, VERSION and all that it needs, was judged one by one; a version can be right without all of those. */
+/* VERSION and all that it needs were checked one by one; a version can be good even if some of those are not. */
 static int note_proof(struct kedge__gc_proof *proof, const struct kedge__catalog *cat, uint64_t version,
 		      const struct kedge__verify_report *report, struct kedge__error *err)
 {

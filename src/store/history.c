@@ -1,4 +1,4 @@
-/* Which of the stored versions belong to the present run, and which were abandoned (FORMAT.md, "Runs"). */
+/* Which of the stored versions belong to the current run, and which were abandoned (FORMAT.md, "Runs"). */
 #include "store/internal.h"
 
 static bool is_later(const struct kedge__set *a, const struct kedge__set *b)
@@ -10,7 +10,7 @@ static bool is_later(const struct kedge__set *a, const struct kedge__set *b)
 	return a->run.id > b->run.id;
 }
 
-/* Found once; from then on each new entry is held against it, and it is looked for again when it goes. */
+/* Found once; from then on each new entry is compared with it, and it is searched for again when it is removed. */
 static const struct kedge__set *head_of(struct kedge__catalog *cat)
 {
 	if (cat->head_known)
@@ -51,8 +51,7 @@ bool kedge__history_abandons(const struct kedge__run *run, const struct kedge__s
 	return kedge__run_abandons(run, set->run.id, set->version);
 }
 
-/* What cannot be read belongs to what was there before the run, unless the run has taken more than its FIRST version.
- */
+/* An unreadable manifest dates from before the run, unless the run has taken more than its FIRST version. */
 static bool is_abandoned(const struct kedge__run *run, const struct kedge__catalog_entry *e, uint64_t first)
 {
 	if (!e->problem.code)
@@ -61,7 +60,7 @@ static bool is_abandoned(const struct kedge__run *run, const struct kedge__catal
 	       (!run->link_count || e->version > run->links[0].until);
 }
 
-/* Newest first: no version is left without what it refers to. */
+/* Newest first: no version is left without the versions it refers to. */
 int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, size_t *removed,
 			 struct kedge__error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * Who holds a lock: what the lock file says of that process, and what can be known of it from here. A process is named
- * by its host, the boot of its kernel, its PID namespace, its number and its start; what one of these does not vouch
- * for cannot be known, and is taken to be alive.
+ * Which process holds a lock, according to the lock file, and what can be found out about it from here. A process is
+ * identified by its host, the boot of its kernel, its PID namespace, its number and its start; if one of these is
+ * unknown or differs, nothing can be proved, and the process is assumed to be alive.
  */
 #include "store/internal.h"
 
@@ -24,7 +24,7 @@ struct process {
 	long threads;
 };
 
-/* Fields 3, 20 and 22 of /proc/PID/stat, behind a command name that may hold anything. */
+/* Fields 3, 20 and 22 of /proc/PID/stat, after a command name that may contain anything. */
 static bool process_read(long pid, struct process *p)
 {
 	char path[64], text[1024];
@@ -47,7 +47,7 @@ static bool process_read(long pid, struct process *p)
 	return at && sscanf(at, " %ld %*s %llu", &p->threads, &p->start) == 2;
 }
 
-/* "" where it is not to be had. */
+/* "" if it cannot be read. */
 void kedge__boot_read(char boot[KEDGE__HOLDER_BOOT])
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -60,7 +60,7 @@ void kedge__boot_read(char boot[KEDGE__HOLDER_BOOT])
 	fclose(f);
 }
 
-/* /proc may be another namespace's: then what stands there under a number is another process. */
+/* /proc may belong to another namespace: then a number there means another process. */
 static bool proc_is_ours(void)
 {
 	char text[32];
@@ -115,7 +115,7 @@ int kedge__holder_write(int fd, const struct kedge__holder *h, const char *path,
 	return rc;
 }
 
-/* Kedge 0.1 wrote no last line: such a holder's boot and namespace are not known. */
+/* Kedge 0.1 wrote no last line: such a holder's boot and namespace are unknown. */
 bool kedge__holder_read(int fd, struct kedge__holder *h)
 {
 	char text[LOCK_BYTES_LIMIT];
@@ -133,8 +133,8 @@ bool kedge__holder_read(int fd, struct kedge__holder *h)
 
 /* ------------------------------------------------------------------ what is known of it */
 
-/* A line of the kernel's about a lock: a flock on the file of ST, taken by TAKER. Who waits for a lock has an arrow
- * where others have the kind. */
+/* A line of the kernel about a lock: a flock on the file of ST, taken by TAKER. In the line of a waiting process an
+ * arrow takes the place of the kind. */
 static bool line_is_flock(const char *line, const struct stat *st, long *taker)
 {
 	unsigned int high, low;
@@ -161,8 +161,8 @@ static bool lock_is_listed(const struct stat *st, long pid)
 	return found;
 }
 
-/* Descriptor FD of process PID, both as names in /proc, has the flock on the file of ST that nobody took who is there.
- */
+/* Descriptor FD of process PID, both as names in /proc, holds the flock on the file of ST, which no existing process
+ * took itself. */
 static bool descriptor_has_lock(const char *pid, const char *fd, const struct stat *st)
 {
 	char path[600], line[256];
@@ -198,7 +198,7 @@ static bool process_has_lock(const char *pid, const struct stat *st)
 	return found;
 }
 
-/* Some process that can be looked at has it, by birth: whoever took it is gone. */
+/* Some process that can be examined has inherited it: the process that took it is gone. */
 static bool lock_is_inherited(const struct stat *st)
 {
 	char **names;
@@ -213,7 +213,8 @@ static bool lock_is_inherited(const struct stat *st)
 	return found;
 }
 
-/* The flock on the file FD is one of this kernel, and PID's: not one of another machine, of which nobody knows here. */
+/* The flock on the file FD belongs to this kernel and to PID, not to another machine, about which nothing is known
+ * here. */
 static bool lock_is_local(int fd, long pid)
 {
 	struct stat st;
@@ -221,7 +222,7 @@ static bool lock_is_local(int fd, long pid)
 	return fstat(fd, &st) == 0 && (lock_is_listed(&st, pid) || lock_is_inherited(&st));
 }
 
-/* A process whose first thread has ended is a zombie by that thread's state, and lives as long as it has others. */
+/* A process whose first thread has ended has the state of a zombie, but lives as long as it has other threads. */
 static enum kedge__holder_state process_state(const struct kedge__holder *h)
 {
 	struct process p;
@@ -245,7 +246,8 @@ enum kedge__holder_state kedge__holder_look(const struct kedge__holder *h, int f
 	    h->space != self.space || !proc_is_ours())
 		return KEDGE__HOLDER_UNKNOWN;
 	state = process_state(h);
-	/* Clones of a machine have one boot: that the lock is this kernel's is what tells them apart. */
+	/* Clones of a machine have the same boot id: only the fact that the lock belongs to this kernel distinguishes
+	 * them. */
 	return state == KEDGE__HOLDER_DEAD && !lock_is_local(fd, h->pid) ? KEDGE__HOLDER_UNKNOWN : state;
 }
 

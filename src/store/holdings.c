@@ -15,7 +15,7 @@ void kedge__holdings_clear(struct kedge__holdings *h)
 	h->digest = 0;
 }
 
-/* The first one that is not below VERSION. */
+/* The first holding that is not below VERSION. */
 static size_t place_of(const struct kedge__holdings *h, uint64_t version)
 {
 	size_t n = h->list.count, i;
@@ -66,7 +66,7 @@ static bool needs_are_usable(const struct kedge__holdings *h, const struct kedge
 	return true;
 }
 
-/* A version comes after all that it refers to: one walk up settles all. */
+/* A version comes after all that it refers to: one pass upwards is enough. */
 static void usable_settle(struct kedge__holdings *h, size_t from)
 {
 	for (size_t i = from; i < h->list.count; i++) {
@@ -151,7 +151,7 @@ bool kedge__holdings_mark(const struct kedge__holdings *h, uint64_t version, uin
 	if (!found)
 		return false;
 	marks[top] = 1;
-	/* References go to older versions only, so one walk down meets them all. */
+	/* References go to older versions only, so one pass downwards finds them all. */
 	for (size_t i = top + 1; i-- > 0;) {
 		const struct kedge__holding *v = &h->list.at[i];
 

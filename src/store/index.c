@@ -1,20 +1,23 @@
 /*
- * The index: a log beside the manifests (FORMAT.md, "The index") that spares reading them. The manifests are the truth;
- * the log may be removed, damaged, cut short or be an old copy at any time. What is promised, and by what:
+ * The index: a log beside the manifests (FORMAT.md, "The index") that saves reading them. The manifests are the truth;
+ * at any time the log may be removed, damaged, truncated or replaced by an old copy. The guarantees, and their reasons:
  *
- *  1. No version is invented or changed by it: a manifest is taken from the log only if its file has the very state
- *     (inode, size, times) that it had when the record was written (scan.c).
- *  2. No version is lost by it when a catalogue is opened: the directory says which there are.
- *  3. A catalogue that follows the log learns of every change that was made through any other one: whoever changes a
- * manifest appends to the log that is at the path before it does and afterwards, or removes that log. Between the two
- * records followers look at the manifest each time, also when the second one never comes. So a follower that finds the
- * log where it was, with nothing new, has missed nothing.
- *  4. For 3, a log is replaced or filled only by whoever has locked (flock) the one at the path before it reads the
- * directory, and records are appended under the same lock. A change comes before its record: either whoever replaces
- * the log sees it in the directory, or its record waits for the lock and goes to the new log.
- *  5. A log that cannot be appended to is removed, its temporary file first: whoever is about to replace it fails then.
+ *  1. The index never invents or changes a version: a manifest is taken from the log only if its file is in exactly the
+ *     state (inode, size, times) that it was in when the record was written (scan.c).
+ *  2. The index never loses a version when a catalogue is opened: the directory says which versions there are.
+ *  3. A catalogue that follows the log learns of every change made through any other catalogue: whoever changes a
+ * manifest appends to the log at the path before and after the change, or removes that log. Between the two records
+ * followers check the manifest each time, even if the second one never comes. So a follower that finds the log in
+ * place, with nothing new, has missed nothing.
+ *  4. For the sake of 3, a log is replaced or filled only by a process that has locked (flock) the one at the path
+ * before it reads the directory, and records are appended under the same lock. A change comes before its record: either
+ * the process that replaces the log sees the change in the directory, or the record waits for the lock and goes to the
+ * new log.
+ *  5. A log that cannot be appended to is removed, its temporary file first: then a process that is about to replace it
+ *     fails.
  *
- * Nothing here is an error for anybody. The log is never synced: after a power loss it is what it is, see 1 and 2.
+ * No failure here is reported as an error. The log is never synced: after a power loss its contents are arbitrary, see
+ * 1 and 2.
  */
 #include "store/internal.h"
 
@@ -27,8 +30,8 @@
 #define CHAIN_BYTES   8
 #define LOCK_TRIES    2000
 #define LOCK_PAUSE_NS 1000000
-#define DEAD_LEAST    (UINT64_C(16) << 10) /* a log with less than this to save is left alone */
-#define LIMIT_LEAST   (UINT64_C(64) << 10) /* so much is appended before it is looked through for dead records */
+#define DEAD_LEAST    (UINT64_C(16) << 10) /* a log that would shrink by less than this is not rewritten */
+#define LIMIT_LEAST   (UINT64_C(64) << 10) /* this much is appended before dead records are counted */
 #define SIZE_MOST     (UINT64_C(16) << 30) /* larger is not an index */
 #define APPEND_TRIES  8
 
@@ -41,8 +44,7 @@ void kedge__index_close(struct kedge__index *x)
 	*x = (struct kedge__index){.fd = -1};
 }
 
-/* Held for a few calls, or for one reading of the directory; whoever does not let go within two seconds is passed by.
- */
+/* Held for a few calls, or while the directory is read; after two seconds we stop waiting for it. */
 static bool log_lock(int fd, int how)
 {
 	const struct timespec pause = {0, LOCK_PAUSE_NS};
@@ -75,7 +77,7 @@ static bool log_open(const struct kedge__catalog *cat, int *fd, bool *writable)
 	return *writable || kedge__fs_open_read(cat->index_path, fd, NULL) == 0;
 }
 
-/* FD is the log from now on, followed up to OFFSET, before which CHAIN stands. PENDING is taken over. */
+/* FD is the log from now on, followed up to OFFSET, which CHAIN precedes. Takes over PENDING. */
 static void log_hold(struct kedge__catalog *cat, int fd, bool writable, uint64_t offset, const uint8_t *chain,
 		     struct kedge__version_list *pending)
 {
@@ -100,7 +102,7 @@ static void log_hold(struct kedge__catalog *cat, int fd, bool writable, uint64_t
 	memcpy(x->chain, chain, CHAIN_BYTES);
 }
 
-/* What is at the path is the log that is held: *BYTES is its size. */
+/* The file at the path is the log that is open: *BYTES is its size. */
 static bool log_is_held(const struct kedge__catalog *cat, uint64_t *bytes)
 {
 	const struct kedge__index *x = &cat->index;
@@ -115,7 +117,7 @@ static bool log_is_held(const struct kedge__catalog *cat, uint64_t *bytes)
 
 /* ------------------------------------------------------------------ what is about to happen */
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool pending_apply(struct kedge__version_list *list, const struct kedge__index_record *r)
 {
 	size_t i = 0;
@@ -145,7 +147,7 @@ static int tail_apply(struct kedge__catalog *cat, uint64_t size, bool *good, str
 	int rc = 0;
 
 	*good = false;
-	if (!data) /* its size may be nonsense */
+	if (!data) /* its size may be arbitrary */
 		return 0;
 	if (kedge__fs_pread(x->fd, data, bytes, x->offset - CHAIN_BYTES, cat->index_path, NULL) != 0 ||
 	    memcmp(data, x->chain, CHAIN_BYTES) != 0)
@@ -180,7 +182,7 @@ static int follow(struct kedge__catalog *cat, bool *lost, struct kedge__error *e
 	rc = tail_apply(cat, size, &good, err);
 	if (rc || good)
 		return rc;
-	/* Half a record: one that is being appended now, or one that a crash cut short. */
+	/* Part of a record: one that is being appended now, or one that a crash truncated. */
 	*lost = true;
 	if (!log_lock(x->fd, LOCK_SH))
 		return 0;
@@ -206,7 +208,7 @@ static size_t hint_index(const struct kedge__index_view *view, uint64_t version)
 {
 	size_t i = view->count;
 
-	/* Mostly they come in order. */
+	/* They usually come in order. */
 	if (i && view->at[i - 1].record.version >= version)
 		KEDGE__PARTITION_POINT(i, view->count, view->at[i].record.version < version);
 	return i;
@@ -264,7 +266,7 @@ static bool view_apply(struct kedge__index_view *view, const struct kedge__index
 	return true;
 }
 
-/* What of VIEW->data can be believed. */
+/* How much of VIEW->data is valid. */
 static void view_parse(struct kedge__index_view *view, const struct kedge__store_id *id)
 {
 	size_t at = KEDGE__INDEX_HEADER_BYTES, start = at;
@@ -304,7 +306,7 @@ static bool is_at_path(const struct kedge__catalog *cat, int fd)
 	return kedge__file_is_at(fd, cat->index_path);
 }
 
-/* There is no log: make one, and have its lock, so that nobody appends before it is filled. */
+/* There is no log: create one and lock it, so that nobody appends before it is filled. */
 static bool fill_begin(const struct kedge__catalog *cat, struct kedge__index_view *view)
 {
 	int fd;
@@ -373,7 +375,7 @@ void kedge__index_begin(struct kedge__catalog *cat, bool all, struct kedge__inde
 
 void kedge__index_drop(const struct kedge__catalog *cat, struct kedge__index_view *view)
 {
-	/* What was begun and not finished. */
+	/* Changes that were begun and not finished. */
 	if (view->fresh >= 0)
 		(void)kedge__fs_unlink(cat->index_tmp, NULL);
 	else if (view->locked >= 0)
@@ -415,7 +417,7 @@ static bool rebuild_write(const struct kedge__catalog *cat, int fd, const char *
 	       put_pending(out, &cat->index.pending) && kedge__fs_write(fd, out->at, out->count, path, NULL) == 0;
 }
 
-/* On failure all is as kedge__index_drop() expects it. */
+/* On failure everything is as kedge__index_drop() expects it. */
 static bool rebuild_end(struct kedge__catalog *cat, struct kedge__index_view *view,
 			const struct kedge__index_record_list *records)
 {
@@ -457,7 +459,7 @@ static bool append_locked(struct kedge__catalog *cat, int fd, const struct kedge
 		       put_records(&out, records) &&
 		       kedge__fs_write(fd, out.at + CHAIN_BYTES, out.count - CHAIN_BYTES, cat->index_path, NULL) == 0;
 	}
-	/* What this catalogue did itself is no news to it. */
+	/* This catalogue already knows its own changes. */
 	if (done && fd == x->fd && x->offset == size && memcmp(x->chain, out.at, CHAIN_BYTES) == 0) {
 		x->offset += out.count - CHAIN_BYTES;
 		memcpy(x->chain, out.at + out.count - CHAIN_BYTES, CHAIN_BYTES);
@@ -466,7 +468,7 @@ static bool append_locked(struct kedge__catalog *cat, int fd, const struct kedge
 	return done;
 }
 
-/* 1: done; 0: the log went away, or was replaced, before it was locked; -1: it cannot be done. */
+/* 1: done; 0: the log was removed or replaced before it was locked; -1: it cannot be done. */
 static int append_once(struct kedge__catalog *cat, const struct kedge__index_record_list *records)
 {
 	uint64_t size;

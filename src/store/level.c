@@ -7,14 +7,14 @@ struct copy { /* read -> check -> write */
 	struct kedge__segment_file *file;
 	struct kedge__io io;
 	bool sync;
-	uint64_t at;  /* what is read next, */
-	size_t block; /* and the first block there, or behind it */
+	uint64_t at;  /* the next offset to read, */
+	size_t block; /* and the first block there, or after it */
 	size_t room;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
 };
 
-/* As many whole blocks as a buffer holds: what is checked is what is written. */
+/* As many entire blocks as fit into a buffer: the bytes that are checked are the bytes that are written. */
 static uint64_t blocks_bytes(const struct copy *c, size_t first)
 {
 	const struct kedge__block_record *blocks = c->seg->blocks;
@@ -25,7 +25,7 @@ static uint64_t blocks_bytes(const struct copy *c, size_t first)
 	return bytes;
 }
 
-/* The header, then blocks, then the tail; each piece has blocks only or none. */
+/* The header, then blocks, then the tail; each piece has only blocks or none. */
 static int read_piece(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
 {
 	struct copy *c = ctx;
@@ -82,7 +82,7 @@ static int write_piece(void *ctx, const struct kedge__buffer *in, struct kedge__
 	return rc;
 }
 
-/* Opening the copy checks everything in it that is not a block, the seal included. */
+/* Opening the copy checks everything in it except the blocks, including the seal. */
 static int check_copy(struct kedge__segment_file *file, const struct kedge__set_part *part, struct kedge__error *err)
 {
 	struct kedge__segment *written;
@@ -105,7 +105,7 @@ static size_t buffer_room(const struct kedge__segment *seg, const struct kedge__
 	return (size_t)room;
 }
 
-/* A thread of its own writes, unless all fits into one piece or two. */
+/* Another thread writes, unless everything fits into one or two pieces. */
 static int copy_segment(struct copy *c, const struct kedge__set_part *part, struct kedge__error *err)
 {
 	struct kedge__pipeline_spec spec = {
@@ -122,7 +122,7 @@ static int copy_segment(struct copy *c, const struct kedge__set_part *part, stru
 	return rc;
 }
 
-/* The same image may be there in another form, coalesced or not; that is as good. */
+/* The same image may already be there in another form, coalesced or not; that is just as good. */
 static bool is_there(const struct kedge__catalog *to, uint64_t version, uint32_t rank,
 		     const struct kedge__set_part *part, struct kedge__set_part *there)
 {

@@ -1,7 +1,8 @@
 /*
- * All segments of one rank that a version needs. Each comes from the first level that has it whole. If what a segment
- * depends on is nowhere to be found, that copy of it leads nowhere and is not used again: another level may have it in
- * a form that depends on something else (coalesced there), and so for those that refer to it, up to the wanted version.
+ * All segments of one rank that a version needs. Each is taken from the first level that has it intact. If a version
+ * that a segment depends on cannot be found anywhere, that copy of the segment is not used again: another level may
+ * have it in a form that depends on other versions (coalesced there). The same applies to those that refer to it, up to
+ * the wanted version.
  */
 #include "store/internal.h"
 
@@ -10,25 +11,25 @@
 #define OPEN_FILES   256
 #define ANNOUNCED    64 /* files */
 #define CACHE_BYTES  (UINT32_C(8) << 20)
-#define READER_BYTES (UINT32_C(1) << 20) /* what is read in order needs no more */
+#define READER_BYTES (UINT32_C(1) << 20) /* enough for sequential reads */
 #define LEVEL_LIMIT  32
 
 struct item {
 	uint64_t version;
-	struct kedge__digest image_id; /* what the one that refers to it expects */
+	struct kedge__digest image_id; /* expected by the version that refers to it */
 	struct kedge__segment *seg;
 	size_t level;
-	uint32_t tried; /* bit a level: what did not open, or did not fit */
+	uint32_t tried; /* one bit per level: it did not open, or did not fit */
 	bool alive;     /* reached from the top */
-	bool base;      /* bytes of it are needed to unpack blocks: with all that it depends on */
+	bool base;      /* its bytes are needed to unpack blocks, so everything that it depends on is needed, too */
 };
 
-struct refused { /* a copy that opened, but has damaged blocks, or depends on what is not to be had */
+struct refused { /* a copy that opened, but has damaged blocks or depends on a version that is missing */
 	uint64_t version;
 	size_t level;
 };
 
-struct announced { /* a file of the first level that the kernel was told of, and that is open until it is asked for */
+struct announced { /* a file of the first level that was announced to the kernel, kept open until it is used */
 	uint64_t version;
 	int fd;
 };
@@ -38,10 +39,10 @@ struct kedge__lineage {
 	size_t level_count;
 	uint64_t version, stop_below;
 	uint32_t rank;
-	const struct kedge__digest *top; /* the image that it must be; NULL: the first that opens */
+	const struct kedge__digest *top; /* the required image; NULL: the first that opens */
 	struct item *items;              /* ascending versions */
 	size_t count, room;
-	KEDGE__ARRAY(struct refused) bad; /* for good: also of items that are not needed any more */
+	KEDGE__ARRAY(struct refused) bad; /* permanent, even if the items are no longer needed */
 	size_t open_files;
 	KEDGE__ARRAY(struct announced) announced; /* ascending versions; while they are loaded */
 	struct kedge__block_cache *cache;
@@ -53,7 +54,7 @@ struct kedge__lineage {
 
 /* ------------------------------------------------------------------ one segment */
 
-/* What was decoded of SEG, which is about to go. */
+/* Drop what was decoded from SEG, which is about to be closed. */
 static void forget_blocks(struct kedge__lineage *l, const struct kedge__segment *seg)
 {
 	if (l->cache)
@@ -80,7 +81,7 @@ static bool is_refused(const struct kedge__lineage *l, uint64_t version, size_t 
 	return false;
 }
 
-/* The copy that ITEM has is not to be used again. */
+/* Do not use ITEM's current copy again. */
 static int item_refuse(struct kedge__lineage *l, const struct item *item, struct kedge__error *err)
 {
 	return kedge__array_push(&l->bad, ((struct refused){item->version, item->level})) ? 0 : kedge__error_nomem(err);
@@ -123,7 +124,8 @@ static void announce(struct kedge__lineage *l, uint64_t version)
 	kedge__free(path);
 }
 
-/* What the version needs, by the manifests: storage fetches all of it at once, not one piece when the last one came. */
+/* Announce all that the version needs according to the manifests, so that storage fetches it at once instead of piece
+ * by piece. */
 static void announce_all(struct kedge__lineage *l)
 {
 	const struct kedge__catalog *cat = l->levels[0];
@@ -137,7 +139,7 @@ static void announce_all(struct kedge__lineage *l)
 	kedge__free(marks);
 }
 
-/* The file of VERSION on LEVEL if it is open, for the caller to close; else -1. */
+/* The file of VERSION on LEVEL if it is open, for the caller to close; otherwise -1. */
 static int announced_take(struct kedge__lineage *l, size_t level, uint64_t version)
 {
 	for (size_t i = 0; level == 0 && i < l->announced.count; i++) {
@@ -174,7 +176,7 @@ static int segment_load(struct kedge__lineage *l, struct item *item, size_t leve
 	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, &item->seg, err);
 }
 
-/* The copy of ITEM on LEVEL. EXPECTED_BY: the version that refers to it; its own if it is the top. */
+/* Open the copy of ITEM on LEVEL. EXPECTED_BY: the version that refers to it; its own number if it is the top. */
 static int item_try(struct kedge__lineage *l, struct item *item, size_t level, uint64_t expected_by,
 		    struct kedge__error *err)
 {
@@ -207,7 +209,7 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 	return 0;
 }
 
-/* The next level that has ITEM and was not tried. The error is the first one met: that of the fastest level. */
+/* Open ITEM on the next level that was not tried. The error is the first one: that of the fastest level. */
 static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expected_by, struct kedge__error *err)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT, problem = KEDGE__ERROR_INIT;
@@ -221,7 +223,7 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 		rc = item_try(l, item, level, expected_by, &problem);
 		if (!rc || rc == KEDGE_E_NOMEM)
 			break;
-		/* A level that just does not have it says less than one where it is broken. */
+		/* An error about damage is more useful than one about absence. */
 		if (!first.code || (first.code == KEDGE_E_MISSING && rc != KEDGE_E_MISSING))
 			kedge__error_move(&first, &problem);
 	}
@@ -274,7 +276,7 @@ static struct item *item_add(struct kedge__lineage *l, uint64_t version, struct 
 	return &l->items[i];
 }
 
-/* See that what SOURCE of version FROM names is loaded. */
+/* Make sure that the version named by SOURCE of version FROM is loaded. */
 static int source_load(struct kedge__lineage *l, uint64_t from, const struct kedge__source_record *source,
 		       struct kedge__error *err)
 {
@@ -293,14 +295,14 @@ static int source_load(struct kedge__lineage *l, uint64_t from, const struct ked
 		if (!item)
 			return KEDGE_E_NOMEM;
 	}
-	/* Nothing holds it to what was expected of it before: start again with the levels. */
+	/* Earlier expectations no longer apply: try all levels again. */
 	item->image_id = source->image_id;
 	item->tried = 0;
 	return item_load(l, item, from, err);
 }
 
-/* What is needed to unpack blocks is needed with all that it depends on, also below the version to stop at. Newer
- * versions were here before: it is known of all that is wanted whether it is needed so. */
+/* A version needed to unpack blocks is needed with everything that it depends on, even below the version to stop at.
+ * Newer versions come first, so it is already known whether this one is needed in that way. */
 static int sources_load(struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
 {
 	const struct item *item = item_find(l, version);
@@ -351,8 +353,8 @@ static void drop_dead(struct kedge__lineage *l)
 	l->count = kept;
 }
 
-/* Newest first: references go to older versions only, so an item that was passed is complete. *VERSION is where it
- * ended. */
+/* Newest first: references go to older versions only, so items that were passed need no second visit. *VERSION is where
+ * it ended. */
 static int walk_closure(struct kedge__lineage *l, uint64_t *version, struct kedge__error *err)
 {
 	*version = l->version;
@@ -407,7 +409,7 @@ static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
 	return rc;
 }
 
-/* L has levels, version and rank: find what the version needs. */
+/* L has levels, version and rank: load all that the version needs. */
 static int load_all(struct kedge__lineage *l, struct kedge__error *err)
 {
 	struct item *top = item_add(l, l->version, err);
@@ -533,7 +535,7 @@ bool kedge__lineage_needs_others(const struct kedge__lineage *l)
 	return false;
 }
 
-/* Everything anew, without the copies that were found bad: those that refer to one may have to be other copies, too. */
+/* Load everything again without the bad copies: versions that refer to one of them may need other copies, too. */
 static int load_again(struct kedge__lineage *l, struct kedge__error *err)
 {
 	struct kedge__lineage *fresh = lineage_new(l->levels, l->level_count, l->version, l->rank, l->stop_below, err);
@@ -549,7 +551,7 @@ static int load_again(struct kedge__lineage *l, struct kedge__error *err)
 	old.bad = fresh->bad;
 	memset(&fresh->bad, 0, sizeof(fresh->bad));
 	if (!rc) {
-		kedge__base_readers_done(&l->base_readers); /* what they hold was read from the old segments */
+		kedge__base_readers_done(&l->base_readers); /* their contents came from the old segments */
 		kedge__base_readers_init(&l->base_readers);
 		l->items = fresh->items;
 		l->count = fresh->count;

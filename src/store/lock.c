@@ -1,9 +1,9 @@
 /*
- * The lock file says who owns a name; the flock on it says whether that is still true. A process that died has lost
- * its flock, unless a child that it forked still holds the descriptor: if the file says which process that was, and it
- * is proved to be dead (holder.c), the file is replaced by a new one. Without proof a flock that is held is respected,
- * unless the user says that the owner is gone. Whoever looks at the lock file in order to change it holds the mutex,
- * lock.tmp, so that two do not take over at once.
+ * The lock file names the owner of a name; the flock on it says whether that is still true. A process that died has
+ * lost its flock, unless a forked child still holds the descriptor: if the file names the process and its death is
+ * proved (holder.c), the file is replaced by a new one. Without proof, a held flock is respected unless the user
+ * asserts that the owner is gone. Whoever reads the lock file in order to change it holds the mutex, lock.tmp, so that
+ * two processes do not take over at once.
  */
 #include "store/internal.h"
 
@@ -55,7 +55,7 @@ static void mutex_leave(const char *path, int fd)
 	kedge__fs_close(fd);
 }
 
-/* Held for a few calls only; who does not let go within two seconds is taken for an owner. */
+/* Held for a few calls only; whoever does not release it within two seconds is treated as an owner. */
 static int mutex_enter(const struct kedge__catalog *cat, const char *path, int *fd, struct kedge__error *err)
 {
 	const struct timespec pause = {0, MUTEX_PAUSE_NS};
@@ -82,7 +82,7 @@ static int mutex_enter(const struct kedge__catalog *cat, const char *path, int *
 
 /* ------------------------------------------------------------------ own and disown */
 
-/* A new file in place of one whose flock somebody holds who does not count. The mutex is held. */
+/* Replace a lock file whose flock is held by a process that does not count. The caller holds the mutex. */
 static int replace_lock(const char *path, int *fd, struct kedge__error *err)
 {
 	int rc;
@@ -100,8 +100,7 @@ static int replace_lock(const char *path, int *fd, struct kedge__error *err)
 	return rc;
 }
 
-/* FD, the lock file, is held by somebody: may it be replaced all the same? One who is known to live is never overruled.
- */
+/* FD, the lock file, is held: may it be replaced nevertheless? An owner known to be alive is never overruled. */
 static int overrule(const struct kedge__catalog *cat, int fd, struct kedge__error *err)
 {
 	enum kedge__holder_state state = KEDGE__HOLDER_UNKNOWN;
@@ -122,7 +121,7 @@ static int overrule(const struct kedge__catalog *cat, int fd, struct kedge__erro
 	return 0;
 }
 
-/* Open the lock file and have its flock, or be refused. The mutex is held. */
+/* Open the lock file and take its flock, or fail. The caller holds the mutex. */
 static int take_lock(const struct kedge__catalog *cat, const char *path, int *fd, struct kedge__error *err)
 {
 	int rc;
@@ -194,7 +193,7 @@ int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct ked
 	return rc;
 }
 
-/* FD's file was replaced by the one at PATH: by whom? */
+/* FD's file was replaced by the one at PATH: name the new owner. */
 static int lock_is_lost(const struct kedge__catalog *cat, const char *path, struct kedge__error *err)
 {
 	char text[KEDGE__HOLDER_TEXT] = "another job";
@@ -245,7 +244,7 @@ void kedge__catalog_disown(struct kedge__catalog *cat)
 	path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
 	if (path && cat->lock_pid == getpid() && kedge__file_is_at(cat->lock_fd, path))
 		(void)kedge__fs_unlink(path, NULL);
-	/* Children that were forked share the flock; it ends here for them too. */
+	/* Forked children share the flock; it ends here for them, too. */
 	if (cat->lock_pid == getpid())
 		(void)flock_retry(cat->lock_fd, LOCK_UN);
 	kedge__fs_close(cat->lock_fd);
@@ -301,7 +300,7 @@ free:
 
 /* ------------------------------------------------------------------ the guard */
 
-/* *FD is -1 where there is no guard and none can be made: nobody can change such a store either. */
+/* *FD is -1 if there is no guard and none can be created: nobody can change such a store either. */
 static int guard_open(const struct kedge__catalog *cat, bool exclusive, int *fd, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;

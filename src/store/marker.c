@@ -1,4 +1,4 @@
-/* FORMAT.md, "The store marker": what makes a directory a store. */
+/* The file that makes a directory a store (FORMAT.md, "The store marker"). */
 #include "store/internal.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ bool kedge__marker_is_there(const struct kedge__catalog *cat)
 
 /* ------------------------------------------------------------------ what may become a store */
 
-/* NAME in a directory means nothing: file systems put such things there, or we did before a crash. */
+/* NAME can be ignored: file systems create such entries, or Kedge did before a crash. */
 static bool name_is_nothing(const char *name)
 {
 	static const char *const names[] = {"lost+found", ".snapshot", KEDGE__STORE_MARKER_NAME,
@@ -57,7 +57,7 @@ static bool name_is_nothing(const char *name)
 	return strncmp(name, ".nfs", 4) == 0;
 }
 
-/* STORE/NAME is a job's: it holds something of one, and nothing else. */
+/* STORE/NAME belongs to a job: it contains files of a job, and nothing else. */
 static bool is_job(const char *store, const char *name)
 {
 	char *dir = kedge__asprintf("%s/%s", store, name), **names;
@@ -72,8 +72,8 @@ static bool is_job(const char *store, const char *name)
 	return count && ours == count;
 }
 
-/* A directory that holds other things is made a store only if somebody says so; one whose marker alone is lost, because
- * old files are removed where it is, is one. */
+/* A directory that contains other files becomes a store only if the user says so. If only the marker is missing, for
+ * example because the file system removes old files, it still is a store. */
 static int check_others(const struct kedge__catalog *cat, struct kedge__error *err)
 {
 	char **names;
@@ -84,7 +84,7 @@ static int check_others(const struct kedge__catalog *cat, struct kedge__error *e
 		return rc;
 	for (size_t i = 0; i < count && !rc; i++) {
 		if (strcmp(names[i], KEDGE__STORE_MARKER_NAME) == 0) {
-			jobs = 0; /* another process made it just now */
+			jobs = 0; /* another process has just created it */
 			break;
 		}
 		if (name_is_nothing(names[i]))
@@ -98,7 +98,7 @@ static int check_others(const struct kedge__catalog *cat, struct kedge__error *e
 			    "init = yes to make it a store",
 			    cat->given, names[i]);
 	}
-	/* It may have been a store by the time that the directory was read. */
+	/* Another process may have created the marker after the directory was read. */
 	if (rc && kedge__marker_is_there(cat)) {
 		kedge__error_done(err);
 		rc = 0;
@@ -114,7 +114,7 @@ static int check_others(const struct kedge__catalog *cat, struct kedge__error *e
 
 /* ------------------------------------------------------------------ make */
 
-/* FD, locked, is the temporary file: it becomes the marker, or goes away if somebody else's is there. */
+/* FD, locked, is the temporary file: it becomes the marker, or is removed if another one exists. */
 static int marker_fill(int fd, const char *store, const struct kedge__store_id *known, const char *tmp,
 		       const char *path, struct kedge__error *err)
 {
@@ -147,8 +147,8 @@ static int marker_fill(int fd, const char *store, const struct kedge__store_id *
 }
 
 /*
- * All ranks of a job may be here at once. The temporary file is the lock among them: who finds, once it has the lock,
- * that the name is still this file's, writes it. KNOWN, if not NULL, is the id that it gets.
+ * All ranks of a job may be here at once. The temporary file is the lock among them: the process that holds the lock
+ * and finds that the name still belongs to this file writes it. KNOWN, if not NULL, is the id to write.
  */
 static int marker_create(const char *store, const struct kedge__store_id *known, const char *path,
 			 struct kedge__error *err)
@@ -173,7 +173,7 @@ static int marker_create(const char *store, const struct kedge__store_id *known,
 	return rc;
 }
 
-/* The id only has to tell directories apart; the directory's own identity does that too. */
+/* The id only has to distinguish directories; the directory's inode does that, too. */
 static void id_from_directory(const char *store, struct kedge__store_id *id)
 {
 	struct stat st;
@@ -185,7 +185,7 @@ static void id_from_directory(const char *store, struct kedge__store_id *id)
 	kedge__put64(id->at + 8, (uint64_t)st.st_ino);
 }
 
-/* A damaged marker does not stop anybody from getting at sets that are whole: it is noted for verify. */
+/* A damaged marker does not prevent access to intact sets: it is noted for verify. */
 int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
 {
 	char *path = kedge__asprintf("%s/%s", cat->store, KEDGE__STORE_MARKER_NAME);
@@ -225,7 +225,7 @@ int kedge__marker_renew(struct kedge__catalog *cat, struct kedge__error *err)
 	size_t bytes;
 	int rc = path ? 0 : kedge__error_nomem(err);
 
-	/* What is there may be anything, unless it is the very directory that was opened. */
+	/* It may be an unrelated directory, unless it is the one that was opened. */
 	if (!rc && !kedge__fs_exists(path) && !kedge__file_is_at(cat->store_fd, cat->store))
 		rc = check_others(cat, err);
 	if (!rc)

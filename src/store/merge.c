@@ -1,6 +1,6 @@
 /*
- * The bytes of a version that are alive in the versions it needs, as one map with literals of its own. Bytes that an
- * older literal gave to several places are stored once, and the other places copy from there.
+ * The live bytes of a version, from all versions that it needs, as one map with new literals. Bytes of an older literal
+ * that appear in several places are stored once, and the other places copy from there.
  */
 #include "store/internal.h"
 
@@ -19,7 +19,7 @@ struct kedge__merge {
 	KEDGE__ARRAY(struct kedge__source_record) sources;
 	struct kedge__lineage *lineage, *parent;   /* PARENT: what was subtracted, or NULL */
 	struct kedge__source_record parent_source; /* the same; KEDGE__NO_VERSION: nothing */
-	struct kedge__block_cache **caches;        /* one a worker */
+	struct kedge__block_cache **caches;        /* one per worker */
 	size_t workers;
 };
 
@@ -42,7 +42,7 @@ static int append_literal(struct kedge__merge *m, uint64_t addr, uint64_t versio
 	    m, (struct kedge__extent){.addr = addr, .len = len, .src = position, .kind = KEDGE__EXTENT_LITERAL}, err);
 }
 
-/* A fill starts at a multiple of eight; what stands before that is a literal. */
+/* A fill starts at a multiple of eight; bytes before that become a literal. */
 static int append_fill(struct kedge__merge *m, const struct kedge__span *s, struct kedge__error *err)
 {
 	uint64_t head = KEDGE__MIN((8 - (s->addr & 7)) & 7, s->len);
@@ -88,7 +88,7 @@ static int append_outer(struct kedge__merge *m, const struct kedge__span *s, str
 	return append(m, (struct kedge__extent){s->addr, s->len, s->src, s->version, KEDGE__EXTENT_COPY}, err);
 }
 
-/* The newest version that is referred to by a place of the same address can be the parent. */
+/* The newest version to which a place with the same address refers can be the parent. */
 static uint64_t choose_parent(const struct kedge__span_list *outer)
 {
 	uint64_t parent = KEDGE__NO_VERSION;
@@ -100,7 +100,7 @@ static uint64_t choose_parent(const struct kedge__span_list *outer)
 	return parent;
 }
 
-/* Spans and outer references, both ascending, are the whole image between them. */
+/* Spans and outer references, both ascending, together cover the image. */
 static int build_map(struct kedge__merge *m, struct kedge__error *err)
 {
 	size_t i = 0, k = 0;
@@ -127,7 +127,7 @@ static size_t region_index(const struct kedge__segment *seg, uint64_t addr)
 	return i;
 }
 
-/* One literal a region, without data: the bytes come by kedge__merge_fill(). */
+/* One literal per region, without data: kedge__merge_fill() provides the bytes. */
 static int list_literals(struct kedge__merge *m, const struct kedge__segment *top, struct kedge__error *err)
 {
 	struct kedge__literal_list *list = &m->red.literals;

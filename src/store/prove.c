@@ -1,19 +1,19 @@
 /*
- * The image that a merge gives, byte by byte as its map says, against the digests of the version's regions. Sums are
- * additive: those of a parent go on, less its words in the places that differ and with the new ones instead.
+ * Compare the image that results from a merge with the digests of the version's regions. Sums are additive: those of
+ * the parent are carried over, less its words in the places that differ, plus the new ones.
  */
 #include "store/verify.h"
 
 #include <pthread.h>
 
-#define PIECE_BYTES ((uint64_t)256 << 10) /* that a thread sums at once: a multiple of 8 */
+#define PIECE_BYTES ((uint64_t)256 << 10) /* summed by a thread at once: a multiple of 8 */
 
-struct item { /* words of a region, which are to be summed */
+struct item { /* words of a region to be summed */
 	size_t region;
 	uint64_t pos, len;
 };
 
-struct worker { /* a thread's own */
+struct worker { /* one per thread */
 	uint8_t *buffer;
 	struct kedge__lineage_reader *outer, *parent;
 };
@@ -22,7 +22,7 @@ struct prover {
 	const struct kedge__proof *proof;
 	const struct kedge__segment *top;
 	const struct kedge__extent_map *map;
-	const struct kedge__region_record **old; /* one a region: the parent's in the same slot, or NULL */
+	const struct kedge__region_record **old; /* one per region: the parent's in the same slot, or NULL */
 	struct kedge__region_sum *sums;
 	KEDGE__ARRAY(struct item) items;
 	struct worker *workers;
@@ -33,7 +33,7 @@ struct prover {
 
 /* ------------------------------------------------------------------ the bytes */
 
-/* What M leaves to older versions, seen from the parent, or from the version that it was made of. */
+/* Bytes that M leaves to older versions, read through the parent or through the version that M was made from. */
 static int outer_read(struct worker *h, const struct kedge__extent *e, uint64_t addr, uint8_t *to, size_t len,
 		      struct kedge__error *err)
 {
@@ -60,7 +60,7 @@ static int extent_read(const struct prover *p, int worker, const struct kedge__e
 	return 0;
 }
 
-/* A copy within the version is one of a literal: there is no second step. */
+/* A copy within the version refers to a literal: there is no second step. */
 static int image_read(const struct prover *p, int worker, uint64_t addr, uint8_t *to, uint64_t len, unsigned depth,
 		      struct kedge__error *err)
 {
@@ -126,7 +126,7 @@ static int item_run(void *ctx, size_t i, int worker)
 
 /* ------------------------------------------------------------------ what is to be summed */
 
-/* Bytes [POS, END) of a region, in whole words; the last of them may be those of the item before. */
+/* Bytes [POS, END) of a region, in units of 8 bytes; the previous item may already cover the first ones. */
 static int items_add(struct prover *p, size_t region, uint64_t pos, uint64_t end, struct kedge__error *err)
 {
 	struct item *last = p->items.count ? &p->items.at[p->items.count - 1] : NULL;
@@ -144,7 +144,7 @@ static int items_add(struct prover *p, size_t region, uint64_t pos, uint64_t end
 	return 0;
 }
 
-/* Where the version is not the parent, and what one of them has beyond the other. */
+/* The places where the version differs from the parent, and the end of the longer of the two. */
 static int differences_add(struct prover *p, size_t region, struct kedge__error *err)
 {
 	const struct kedge__region_record *r = &p->top->regions[region], *old = p->old[region];

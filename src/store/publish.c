@@ -1,20 +1,20 @@
 /*
- * The only code that makes a set visible or takes it away. What holds at every moment, whatever call a crash follows
- * (without syncs, where a catalogue was told so: then of a process, not of the machine):
+ * The only code that makes a set visible or removes it. The following holds at every moment, whichever call is
+ * interrupted by a crash (of the machine or, if the catalogue does not sync, of the process):
  *
- *  1. A set exists if and only if its manifest is under its final name. A manifest comes there by rename alone, with
- *     its contents synced before.
- *  2. Every segment that a manifest names was written under a temporary name, synced, renamed, and its directory
- * synced, before the manifest was renamed (segment_file.c does it; the caller publishes after all ranks have).
+ *  1. A set exists if and only if its manifest is under its final name. A manifest gets there only by rename, after its
+ *     contents were synced.
+ *  2. Every segment that a manifest names was written under a temporary name, synced and renamed, and its directory
+ * synced, before the manifest was renamed (segment_file.c does it; the caller publishes after all ranks have done it).
  *  3. A segment never changes once it has its final name. A version that is written again gets segments of another
- *     generation: until the rename of the new manifest the old set is whole, after it the new one is.
- *  4. A segment goes only when no manifest names it and the directory of the manifests was synced since: a manifest
- * that comes back after a power loss finds its segments.
- *  5. Sets go in the order newest first where several go: no set is left without what it refers to.
- *  6. What is not named by a manifest, and not a manifest, is nobody's: kedge__catalog_clean() may remove it, while it
- *     holds the guard alone, which no writer between 2 and 1 allows.
+ *     generation: the old set is valid until the new manifest is renamed, the new one afterwards.
+ *  4. A segment is removed only when no manifest names it and the directory of the manifests has been synced since: a
+ *     manifest that reappears after a power loss still has its segments.
+ *  5. If several sets are removed, the newest goes first: no set is left without the versions it refers to.
+ *  6. A file that is neither a manifest nor named by one belongs to nobody: kedge__catalog_clean() may remove it while
+ * it holds the guard exclusively, which no writer between 2 and 1 allows.
  *
- * A failed call is undone as far as the file system lets us; what could not be undone is in the state of a crash.
+ * A failed call is undone as far as the file system permits; anything that could not be undone is as after a crash.
  */
 #include "store/internal.h"
 
@@ -28,7 +28,7 @@ bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t gene
 
 /* ------------------------------------------------------------------ what is in a version's directory */
 
-/* The names in DIR; a directory that is not there is empty. */
+/* The names in DIR; a missing directory counts as empty. */
 static int list_or_empty(const char *dir, char ***names, size_t *count, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -45,7 +45,7 @@ static int list_or_empty(const char *dir, char ***names, size_t *count, struct k
 	return rc;
 }
 
-/* By asking for names: all ranks do this in one directory, which may be large. */
+/* By asking for single names: all ranks do this in one directory, which may be large. */
 static int is_used(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, bool *used,
 		   struct kedge__error *err)
 {
@@ -78,7 +78,7 @@ int kedge__catalog_next_generation(const struct kedge__catalog *cat, uint64_t ve
 	return rc;
 }
 
-/* *REMOVED counts it, or what would go with DRY_RUN. What is no regular file is not ours, whatever its name. */
+/* *REMOVED counts it, with DRY_RUN even though it stays. Anything but a regular file is not ours, whatever its name. */
 static int unlink_in(const char *dir, const char *name, bool dry_run, size_t *removed, struct kedge__error *err)
 {
 	char *path = kedge__asprintf("%s/%s", dir, name);
@@ -95,7 +95,7 @@ static int unlink_in(const char *dir, const char *name, bool dry_run, size_t *re
 
 /*
  * Remove the segments of VERSION that SET (NULL: no set) does not name, and temporary files; then the directory if it
- * is empty. Files that are not ours stay. The sync that invariant 4 asks for was the caller's.
+ * is empty. Files that are not ours stay. The caller has done the sync that invariant 4 requires.
  */
 static int sweep_version(const struct kedge__catalog *cat, uint64_t version, const struct kedge__set *set, bool dry_run,
 			 size_t *removed, struct kedge__error *err)
@@ -155,7 +155,7 @@ uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t versio
 
 /* ------------------------------------------------------------------ publish */
 
-/* The manifest that PATH has now, to be put back if need be; *BYTES is 0 if there is none. */
+/* The current manifest at PATH, to be restored if necessary; *BYTES is 0 if there is none. */
 static int read_old(const char *path, uint8_t **data, size_t *bytes, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
@@ -172,7 +172,7 @@ static int read_old(const char *path, uint8_t **data, size_t *bytes, struct kedg
 	return rc;
 }
 
-/* The rename was done and its sync failed: nobody knows which manifest a power loss would leave. Both are whole. */
+/* The rename succeeded and its sync failed: it is unknown which manifest would survive a power loss. Both are valid. */
 static void take_back(const struct kedge__catalog *cat, const char *path, const uint8_t *old, size_t bytes)
 {
 	bool renamed;
@@ -224,7 +224,7 @@ int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set,
 		kedge__index_note(cat, &note);
 		goto free;
 	}
-	/* The set exists. What fails from here on costs disk space until the next clean, not the set. */
+	/* The set exists. A failure from here on costs disk space until the next clean, not the set. */
 	unswept = sweep_version(cat, set->version, set, false, &removed, &later) != 0;
 	if (unswept)
 		kedge__log(KEDGE_LOG_WARNING,
@@ -273,7 +273,7 @@ int kedge__set_discard_above(struct kedge__catalog *cat, uint64_t version, struc
 	return rc;
 }
 
-/* The manifest that is on disk decides, not the catalogue: a publish that failed may have left it there. */
+/* The manifest on disk decides, not the catalogue: a failed publish may have left one there. */
 int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation,
 			   struct kedge__error *err)
 {
@@ -309,11 +309,11 @@ struct sweep {
 	struct kedge__catalog *cat;
 	bool thorough, dry_run;
 	size_t removed;
-	struct kedge__version_list versions; /* that have a directory which is to be looked into */
+	struct kedge__version_list versions; /* whose directories are to be searched */
 	KEDGE__ARRAY(char *) leftovers;
 };
 
-/* Segments of a manifest that cannot be read stay: a copy of the manifest may be found elsewhere. */
+/* If a manifest cannot be read, its segments stay: a copy of the manifest may be found elsewhere. */
 static bool may_have_leftovers(const struct sweep *s, uint64_t version)
 {
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(s->cat, version);
@@ -357,7 +357,7 @@ static int sweep_all(struct sweep *s, struct kedge__error *err)
 	return rc;
 }
 
-/* Nobody else writes: what was not swept before is now. */
+/* Nobody else writes: everything that was not swept before is swept now. */
 static void note_swept(struct kedge__catalog *cat)
 {
 	const struct kedge__index_record note = {.kind = KEDGE__INDEX_SWEPT};

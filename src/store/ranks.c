@@ -1,6 +1,6 @@
 /*
- * Which ranks a store has files of. With storage that is local to a node a manifest names the segments of other nodes
- * too: a rank without any file here is elsewhere, one that lacks a single file has lost it.
+ * Which ranks have files in a store. If storage is local to a node, a manifest also names segments of other nodes: a
+ * rank without any file here is elsewhere; one that lacks a single file has lost it.
  */
 #include "store/internal.h"
 
@@ -40,7 +40,7 @@ int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__cat
 	for (size_t i = 0; i < cat->entries.count; i++)
 		if (!cat->entries.at[i]->problem.code)
 			list->ranks = KEDGE__MAX(list->ranks, cat->entries.at[i]->set.ranks);
-	/* Mostly the newest version has them all. */
+	/* Usually the newest version has them all. */
 	for (size_t i = cat->entries.count; i-- > 0 && !rc && list->found < list->ranks;) {
 		char *dir = kedge__catalog_version_path(cat, cat->entries.at[i]->version);
 

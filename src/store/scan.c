@@ -1,7 +1,7 @@
 /*
- * Entries that are current. A manifest is read once: from then on its file is known by its state (inode, size, times),
- * in the entry, and in the index for those who come later. Whoever wants to know what the disk gives now (verify) reads
- * it again.
+ * Keep the entries current. A manifest is read once: from then on its file is recognized by its state (inode, size,
+ * times), which is kept in the entry and, for later processes, in the index. verify, which needs to know what the disk
+ * returns now, reads it again.
  */
 #include "store/internal.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define MANIFESTS 64 /* that are open at once */
+#define MANIFESTS 64 /* open at once */
 
 /* ------------------------------------------------------------------ one entry */
 
@@ -93,14 +93,15 @@ static int set_parse(const struct kedge__catalog *cat, uint64_t version, const v
 	return rc;
 }
 
-/* A manifest as its file has it. */
+/* A manifest and the state of its file. */
 struct manifest {
 	struct kedge__file_state state;
 	uint8_t *data;
 	size_t bytes;
 };
 
-/* 1 and *M filled, 0 if there is none, or an error. FD is the file if it is open already, and closed; else -1. */
+/* 1 and *M filled, 0 if there is none, or an error. FD is the file if it is already open, and is closed; otherwise -1.
+ */
 static int manifest_read(struct kedge__catalog *cat, const char *path, int fd, struct manifest *m,
 			 struct kedge__error *err)
 {
@@ -126,7 +127,7 @@ static int manifest_read(struct kedge__catalog *cat, const char *path, int fd, s
 	return rc;
 }
 
-/* The same, and what it says. M, which may be filled also on failure, is the caller's to free. */
+/* The same, decoded. The caller frees M, which may be filled even on failure. */
 static int read_set(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__set *set, struct manifest *m,
 		    struct kedge__error *err)
 {
@@ -195,7 +196,7 @@ static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, stru
 	return 0;
 }
 
-/* An entry of contents that are known to be those of its file; NULL: they cannot be read, or there is no memory. */
+/* An entry from contents that are known to match the file; NULL: they cannot be decoded, or out of memory. */
 static struct kedge__catalog_entry *entry_of(const struct kedge__catalog *cat, const struct kedge__index_record *r)
 {
 	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
@@ -231,7 +232,7 @@ void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
 	cat->entries.count--;
 }
 
-/* ENTRY in the place of what VERSION had; NULL: nothing. */
+/* Replace the entry of VERSION by ENTRY; NULL: by nothing. */
 static int entry_set(struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry *entry,
 		     struct kedge__error *err)
 {
@@ -261,7 +262,7 @@ static struct kedge__catalog_entry *entry_find(struct kedge__catalog *cat, uint6
 	return i < cat->entries.count && cat->entries.at[i]->version == version ? cat->entries.at[i] : NULL;
 }
 
-/* The state of the file of VERSION; false: it has none, or cannot be asked. */
+/* The state of VERSION's manifest file; false: there is none, or stat() fails. */
 static bool state_now(const struct kedge__catalog *cat, uint64_t version, struct kedge__file_state *state, bool *gone)
 {
 	char *path = kedge__catalog_set_path(cat, version);
@@ -275,7 +276,7 @@ static bool state_now(const struct kedge__catalog *cat, uint64_t version, struct
 	return there && S_ISREG(st.st_mode);
 }
 
-/* HINT, if not NULL, says what the manifest may be. */
+/* HINT, if not NULL, has the probable contents of the manifest. */
 static int refresh(struct kedge__catalog *cat, uint64_t version, const struct kedge__index_record *hint,
 		   struct kedge__error *err)
 {
@@ -341,7 +342,7 @@ int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_r
 		return refresh(cat, r->version, r, err);
 	case KEDGE__INDEX_REMOVED:
 		return refresh(cat, r->version, NULL, err);
-	case KEDGE__INDEX_CHANGING: /* index.c looks at it until it is done */
+	case KEDGE__INDEX_CHANGING: /* index.c uses it until it is done */
 		break;
 	case KEDGE__INDEX_REOPENED:
 		entry = entry_find(cat, r->version);
@@ -360,13 +361,13 @@ int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_r
 
 struct rescan {
 	struct kedge__catalog *cat;
-	bool reread;  /* what stat() says is not enough */
+	bool reread;  /* stat() is not enough */
 	bool rebuild; /* the index, of all entries */
 	struct kedge__index_view view;
 	struct kedge__version_list versions; /* in the directory, ascending */
 	struct kedge__entry_list fresh;      /* one per version; NULL: not known yet, or gone */
 	struct kedge__index_record_list notes;
-	KEDGE__ARRAY(uint8_t *) contents; /* that notes point into */
+	KEDGE__ARRAY(uint8_t *) contents; /* notes point into it */
 };
 
 static int add_version(void *ctx, const char *name, struct kedge__error *err)
@@ -386,7 +387,7 @@ static int compare_versions(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The entry of VERSION without reading its manifest, if that can be. OLD: what the catalogue has; or NULL. */
+/* The entry of VERSION without reading its manifest, if possible. OLD: the catalogue's entry, or NULL. */
 static int match(struct rescan *r, uint64_t version, struct kedge__catalog_entry *old,
 		 const struct kedge__file_state *now, struct kedge__catalog_entry **out, struct kedge__error *err)
 {
@@ -395,7 +396,7 @@ static int match(struct rescan *r, uint64_t version, struct kedge__catalog_entry
 
 	if (hint && !state_equal(&hint->record.file, now))
 		hint = NULL;
-	/* What is to be noted has to be had in full. */
+	/* A record for the index needs the contents of the manifest. */
 	if (r->rebuild && !hint)
 		return 0;
 	if (!entry && hint)
@@ -441,10 +442,10 @@ static int match_all(struct rescan *r, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ those that have to be read */
 
-/* Manifests that are opened together, so that storage fetches them all at once. */
+/* Manifests that are opened together, so that storage fetches them at once. */
 struct manifests {
 	size_t places[MANIFESTS]; /* in the list of versions */
-	int fds[MANIFESTS];       /* -1: could not be opened; why, is found out in its turn */
+	int fds[MANIFESTS];       /* -1: could not be opened; the reason is found later */
 	size_t count;
 };
 
@@ -479,7 +480,7 @@ static int take_note(struct rescan *r, const struct kedge__catalog_entry *entry,
 	return kedge__array_push(&r->notes, note) ? 0 : kedge__error_nomem(err);
 }
 
-/* By what was known of the same file. */
+/* From what was known about the same file. */
 static bool was_unswept(const struct rescan *r, const struct kedge__catalog_entry *entry)
 {
 	const struct kedge__catalog_entry *old = kedge__catalog_find(r->cat, entry->version);
@@ -537,7 +538,7 @@ static int read_others(struct rescan *r, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ what comes of it */
 
-/* Free the entries of LIST that OTHERS has not. Both ascend. */
+/* Free the entries of LIST that OTHERS does not have. Both ascend. */
 static void free_others(struct kedge__entry_list *list, const struct kedge__entry_list *others)
 {
 	size_t at = 0;
@@ -551,7 +552,7 @@ static void free_others(struct kedge__entry_list *list, const struct kedge__entr
 	kedge__array_done(list);
 }
 
-/* Without the versions that went away meanwhile. */
+/* Without the versions that have been removed meanwhile. */
 static void close_ranks(struct kedge__entry_list *list)
 {
 	size_t kept = 0;
@@ -620,7 +621,7 @@ static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
 	if (rc) {
 		free_others(&r->fresh, &cat->entries);
 		kedge__index_drop(cat, &r->view);
-		kedge__index_close(&cat->index); /* what it says from now on is not all that is news */
+		kedge__index_close(&cat->index); /* from now on it does not have all changes */
 	} else {
 		if (r->notes.count)
 			qsort(r->notes.at, r->notes.count, sizeof(*r->notes.at), compare_notes);

@@ -1,11 +1,11 @@
 /*
- * A segment on its way to its name. Bytes leave in large writes, in one of two ways:
+ * A segment file until it has its final name. Bytes are written in large pieces, in one of two ways:
  *
- *  - through the page cache by pwrite: small appends gather, large ones are written from where they are;
- *  - from aligned slots into which everything is copied, where writes go past the page cache (O_DIRECT), or where
- * several of them are in flight (io_uring) while the next slot fills.
+ *  - through the page cache by pwrite: small appends are buffered, large ones are written in place;
+ *  - from aligned slots into which everything is copied, if writes bypass the page cache (O_DIRECT), or if several of
+ * them are in flight (io_uring) while the next slot is filled.
  *
- * What is left at the end and fills no slot goes through the page cache.
+ * The rest at the end, which does not fill a slot, goes through the page cache.
  */
 #include "store/internal.h"
 
@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written from where it is */
-#define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; what the bucket paces */
+#define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written in place */
+#define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; the unit that the bucket paces */
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
 		      uint32_t rank, uint32_t generation, struct kedge__error *err)
@@ -25,14 +25,14 @@ static int make_paths(struct kedge__segment_file *file, const struct kedge__cata
 	return file->dir && file->tmp ? 0 : kedge__error_nomem(err);
 }
 
-/* Another rank that fails in this version removes the directory when it finds it empty, which it may be just now. */
+/* Another rank that fails in this version removes the directory if it is empty, which it may be at this moment. */
 static int create_in_dir(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	int rc = 0;
 
 	for (int i = 0; i < 3; i++) {
-		/* Not what is above it: where the store is gone it must not come back without its marker. */
+		/* Do not create its parents: if the store is gone, it must not reappear without its marker. */
 		rc = kedge__fs_mkdir(file->dir, &problem);
 		if (!rc)
 			rc = kedge__file_create_tmp(file->tmp, &file->fd, &problem);
@@ -47,7 +47,7 @@ static int create_in_dir(struct kedge__segment_file *file, struct kedge__error *
 	return rc;
 }
 
-/* What was asked for, as far as it is to be had. */
+/* The requested way of writing, as far as it is available. */
 static bool takes_uring(const struct kedge__io *io)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -78,7 +78,7 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 	*file = (struct kedge__segment_file){.fd = -1, .bucket = bucket, .uring = takes_uring(io)};
 	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
 	rc = make_paths(file, cat, version, rank, generation, err);
-	/* Whoever cleans up after a crash looks into the directory of a published version only if it is told to. */
+	/* Cleaning up after a crash searches the directory of a published version only if the index says so. */
 	if (!rc && (entry || generation)) {
 		(void)kedge__catalog_apply(cat, &reopened, NULL);
 		kedge__index_note(cat, &reopened);
@@ -113,7 +113,7 @@ static int write_out(struct kedge__segment_file *file, const uint8_t *data, size
 	return rc;
 }
 
-/* Begin to write the slot that is full; go on with the next when that one is free. */
+/* Start writing the full slot; continue with the next one when it is free. */
 static int slot_submit(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	double start = kedge__clock_seconds();
@@ -133,7 +133,7 @@ static int slot_out(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	size_t bytes = file->staged;
 
-	/* Where no queue is to be had after all, pwrite does as well. */
+	/* If no queue can be created after all, use pwrite. */
 	if (file->uring && !file->queue && bytes == file->slot_bytes)
 		file->uring = kedge__fs_queue_new(file->fd, file->tmp, KEDGE__SEGMENT_SLOTS, &file->queue, NULL) == 0;
 	if (file->queue && bytes == file->slot_bytes) {

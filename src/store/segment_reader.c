@@ -1,4 +1,5 @@
-/* FORMAT.md, "Reading": nothing is believed before its checksum was compared, and no size before it was. */
+/* Open segments and read blocks (FORMAT.md, "The segment"). Nothing is trusted, no size either, before its checksum was
+ * compared. */
 #include "store/internal.h"
 
 struct reader {
@@ -8,9 +9,9 @@ struct reader {
 	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
 	uint8_t header[KEDGE__SEGMENT_HEADER_BYTES];
 	uint64_t file_bytes;
-	uint8_t *tail; /* all that stands behind the blocks, from TAIL_AT on; NULL: it is read piece by piece */
+	uint8_t *tail; /* everything after the blocks, from TAIL_AT on; NULL: it is read piece by piece */
 	uint64_t tail_at;
-	uint8_t *regions; /* section REGN as it stands in the file */
+	uint8_t *regions; /* section REGN as in the file */
 	size_t regions_bytes;
 	const char *where;
 };
@@ -20,7 +21,7 @@ static int damaged(struct kedge__error *err, const char *text)
 	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s", text);
 }
 
-/* All that is read of a segment is read here. */
+/* Every read of a segment goes through here. */
 static int read_vector(const struct kedge__segment *seg, uint64_t at, struct iovec *to, size_t n,
 		       struct kedge__error *err)
 {
@@ -49,7 +50,7 @@ static int read_range(const struct kedge__segment *seg, uint64_t at, size_t byte
 
 /* ------------------------------------------------------------------ what stands behind the blocks */
 
-/* By the manifest: 0 if that is not known, or cannot be. */
+/* According to the manifest: 0 if that is unknown or impossible. */
 static uint64_t tail_bytes(const struct kedge__set_part *part, uint64_t file_bytes)
 {
 	uint64_t bytes = part && part->metadata_bytes > KEDGE__SEGMENT_HEADER_BYTES
@@ -67,7 +68,7 @@ void kedge__segment_announce(int fd, const struct kedge__set_part *part)
 	kedge__fs_expect(fd, part->file_bytes - tail, tail);
 }
 
-/* In one read. What goes wrong here goes wrong again, and is told, where the part that cannot be read is wanted. */
+/* In one read. An error here occurs again, and is reported, when the unreadable part is needed. */
 static void tail_load(struct reader *r)
 {
 	uint64_t bytes = tail_bytes(r->part, r->file_bytes);
@@ -91,7 +92,7 @@ static int read_part(const struct reader *r, uint64_t at, size_t bytes, void *to
 
 /* ------------------------------------------------------------------ header, footer, index */
 
-/* Version and rank as the path has them; false for a file that stands elsewhere. */
+/* Version and rank from the path; false for a file outside a store. */
 static bool place_of(const char *path, uint64_t *version, uint32_t *rank)
 {
 	const char *leaf = strrchr(path, '/'), *dir;
@@ -233,7 +234,7 @@ static const struct {
 	int (*take)(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err);
 	bool optional;
 } known[] = {
-    /* in the order in which they need each other */
+    /* in the order of their dependencies */
     {KEDGE__SECTION_SUMMARY, "SUMM", KEDGE__SEGMENT_LINES, take_summary, false},
     {KEDGE__SECTION_REGIONS, "REGN", KEDGE__SEGMENT_LINES, take_regions, false},
     {KEDGE__SECTION_LINEAGE, "LINE", KEDGE__SEGMENT_LINES, take_lineage, false},
@@ -303,7 +304,7 @@ static int check_image(struct reader *r, struct kedge__error *err)
 	return 0;
 }
 
-/* What is removed and what stays is decided by manifests: a version that one does not name may be gone any day. */
+/* Removal goes by manifests: a version that this one's manifest does not name may be removed at any time. */
 static int check_sources(struct reader *r, struct kedge__error *err)
 {
 	size_t at = 0;
@@ -320,7 +321,7 @@ static int check_sources(struct reader *r, struct kedge__error *err)
 	return 0;
 }
 
-/* Lengths of packed blocks are the codec's business; those of others restore relies on. */
+/* Codecs check the lengths of compressed blocks; restore relies on those of the others. */
 static int check_plain_blocks(const struct kedge__segment *seg, struct kedge__error *err)
 {
 	for (size_t i = 0; i < seg->block_count; i++)
@@ -331,7 +332,7 @@ static int check_plain_blocks(const struct kedge__segment *seg, struct kedge__er
 	return 0;
 }
 
-/* Which literals a base has the bytes for can be told by the map alone. */
+/* The map alone says for which literals a base has bytes. */
 static int check_base(struct kedge__segment *seg, struct kedge__error *err)
 {
 	for (size_t i = 0; i < seg->block_count && seg->base == KEDGE__NO_VERSION; i++)
@@ -510,7 +511,7 @@ int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void 
 	return rc ? rc : kedge__segment_check_stored(seg, i, to, err);
 }
 
-/* Most blocks are of one size: the first guess is mostly right. */
+/* Most blocks have the same size: the first guess is usually right. */
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos)
 {
 	size_t i;

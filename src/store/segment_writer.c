@@ -1,4 +1,4 @@
-/* FORMAT.md, "The segment": header, blocks, sections, index, footer, written from front to back. */
+/* Write a segment from front to back: header, blocks, sections, index, footer (FORMAT.md, "The segment"). */
 #include "store/internal.h"
 
 #define SECTIONS  7
@@ -30,8 +30,8 @@ static enum kedge__map_encoding map_encoding(enum kedge__reducer_id reducer)
 	}
 }
 
-/* Worth a try: a map by pages is nearly always the smallest, so only what is soon encoded; a bitmap is larger where
- * little changed, and every other extent takes a byte of runs at least. */
+/* Whether an encoding is worth trying: a map by pages is nearly always the smallest, so try others only if they are
+ * quick to encode; a bitmap is larger if little changed, and every other extent takes at least a byte of runs. */
 static bool runs_may_be_smaller(enum kedge__map_encoding how, size_t extents, size_t bytes)
 {
 	return how == KEDGE__MAP_PAGES ? extents <= SMALL_MAP : how == KEDGE__MAP_BITMAP && extents / 2 < bytes;
@@ -58,7 +58,7 @@ static int encode_map(const struct kedge__segment_spec *spec, struct kedge__byte
 	return rc;
 }
 
-/* The caller may leave the digests where the reducer put them. */
+/* The caller may leave the digests in the reduction. */
 static int encode_regions(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
 {
 	const struct kedge__digest *digests = spec->reduction->region_digests;
@@ -88,7 +88,7 @@ static void add_section(struct sections *s, uint32_t type, uint32_t flags)
 	s->count++;
 }
 
-/* What blocks were packed against is a source as any other. */
+/* The base of blocks is a source like any other. */
 static int encode_lineage(const struct kedge__segment_spec *spec, const struct kedge__written_blocks *written,
 			  struct kedge__bytes *out, struct kedge__error *err)
 {
@@ -114,7 +114,7 @@ static int encode_lineage(const struct kedge__segment_spec *spec, const struct k
 	return rc;
 }
 
-/* Those that only some segments have. */
+/* The optional ones. */
 static int encode_more(const struct kedge__written_blocks *written, struct sections *s, struct kedge__error *err)
 {
 	int rc = 0;
@@ -132,7 +132,7 @@ static int encode_more(const struct kedge__written_blocks *written, struct secti
 	return rc;
 }
 
-/* Regions before the summary: the summary has the id that is made of them. */
+/* Regions before the summary, which has the id computed from them. */
 static int encode_sections(const struct kedge__segment_spec *spec, struct kedge__segment_summary *summary,
 			   const struct kedge__written_blocks *written, struct sections *s, struct kedge__error *err)
 {
@@ -160,7 +160,7 @@ static int encode_sections(const struct kedge__segment_spec *spec, struct kedge_
 	return encode_more(written, s, err);
 }
 
-/* Sections, index and footer behind the payload; the seal of all. */
+/* Sections, index and footer after the payload, and the seal. */
 static int append_tail(struct kedge__segment_file *file, const uint8_t *header, struct sections *s,
 		       struct kedge__digest *seal, struct kedge__error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * What there is, before anything is made or believed: a directory that may be a store, proof that two paths lead to one
- * directory, and which L2 an L1 belongs to.
+ * What is there, before anything is created or trusted: a directory that may be a store, proof that two paths lead to
+ * one directory, and which L2 an L1 belongs to.
  */
 #include "store/internal.h"
 
@@ -48,7 +48,7 @@ static enum kedge__sight sight_failed(const char *store, struct kedge__error *er
 	return KEDGE__SIGHT_ERROR;
 }
 
-/* STORE is there, but has no marker. */
+/* STORE exists, but has no marker. */
 static enum kedge__sight look_inside(const char *store, struct kedge__error *err)
 {
 	enum kedge__sight sight = KEDGE__SIGHT_EMPTY;

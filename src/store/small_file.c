@@ -36,7 +36,7 @@ close:
 	return rc;
 }
 
-/* A file of that name can only be what a crash left: take it away and try again. */
+/* A file of that name can only be left over from a crash: remove it and try again. */
 int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT;
@@ -103,7 +103,7 @@ bool kedge__name_is_tmp(const char *name)
 	return length > suffix && strcmp(name + length - suffix, KEDGE__TMP_SUFFIX) == 0;
 }
 
-/* NAME without the suffix, if it has it; false: it has not, or is longer than any of ours. */
+/* NAME without the suffix; false: it does not have it, or is longer than any of ours. */
 static bool stem_of(const char *name, char stem[64])
 {
 	size_t length = strlen(name), suffix = strlen(KEDGE__TMP_SUFFIX);
@@ -115,7 +115,7 @@ static bool stem_of(const char *name, char stem[64])
 	return true;
 }
 
-/* What src/job keeps beside the sets. */
+/* Files that src/job keeps beside the sets. */
 static bool name_is_record(const char *name)
 {
 	static const char rank[] = KEDGE__RECORD_START "-r";

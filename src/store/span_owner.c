@@ -1,4 +1,4 @@
-/* Which place of an image a piece of a literal belongs to, where several places show it: the first one. */
+/* If several places of an image show a piece of a literal, it belongs to the first one. */
 #include "store/internal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static int compare_spans(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Walk the spans by source: what no span before has covered becomes the span's own. */
+/* Walk the spans by source: a span owns the part that no earlier span covers. */
 int kedge__span_owners(const struct kedge__span_list *spans, struct kedge__span_list *out, struct kedge__error *err)
 {
 	const struct kedge__span **order = kedge__calloc(spans->count + 1, sizeof(*order));

@@ -1,7 +1,7 @@
 /*
- * What of an image an older one has, too: literals are the same bytes if they are the same place of the same file, so
- * that nothing is read or compared. What the older image has at the same address or elsewhere is referred to there; the
- * rest is new.
+ * The part of an image that an older one already has. Literals are equal if they are the same place of the same file,
+ * so nothing is read or compared. Bytes that the older image has, at the same address or elsewhere, become references
+ * to it; the rest is new.
  */
 #include "store/internal.h"
 
@@ -15,7 +15,7 @@ struct subtract {
 	bool shared;
 };
 
-/* Both were opened by themselves: one may have found another copy of a segment, with its literals elsewhere. */
+/* The two were opened separately: one may have found another copy of a segment, with its literals elsewhere. */
 static bool is_shared(struct subtract *s, uint64_t version)
 {
 	const struct kedge__segment *a, *b;

@@ -30,7 +30,7 @@ void kedge__trust_free(struct kedge__trust *t)
 	kedge__free(t);
 }
 
-/* One after the other: there may be many ranks. */
+/* Incrementally: there may be many ranks. */
 static struct kedge__digest seals_of(const struct kedge__set *set)
 {
 	struct kedge__digest seals = {set->version, set->ranks};
@@ -43,7 +43,7 @@ static struct kedge__digest seals_of(const struct kedge__set *set)
 	return seals;
 }
 
-/* The first one that is not below VERSION. */
+/* The first item that is not below VERSION. */
 static size_t place_of(const struct kedge__trust *t, uint64_t version)
 {
 	size_t i;

@@ -1,6 +1,6 @@
 /*
- * Every byte of every file, and that every version can be restored: what it is put together from is there, can be read,
- * and comes to what was saved. Damage in blocks that a version does not use does not lose it.
+ * Check every byte of every file, and that every version can be restored: its parts are present and readable, and the
+ * result matches what was saved. Damage in blocks that a version does not use does not make it lost.
  */
 #include "store/verify.h"
 
@@ -49,7 +49,8 @@ bool kedge__verifier_was_replaced(const struct kedge__verifier *v, size_t entry,
 
 /* ------------------------------------------------------------------ manifests */
 
-/* Told once, however many versions there are: such a store is one of several that are local to a node, or half lost. */
+/* Reported once, however many versions there are: such a store is one of several that are local to nodes, or partly
+ * lost. */
 static void report_absent_rank(struct kedge__verifier *v, size_t entry, uint32_t rank)
 {
 	struct kedge__finding finding = {
@@ -99,7 +100,7 @@ static int check_entry(struct kedge__verifier *v, size_t i, struct kedge__error 
 /* ------------------------------------------------------------------ families */
 
 struct kinship {       /* which entries refer to each other, by their manifests */
-	size_t *of;    /* one an entry: a relative, and so on to the one that stands for all */
+	size_t *of;    /* one per entry: a relative, whose relative is ... up to the representative of the family */
 	size_t *order; /* entries, those of one family next to each other, ascending */
 	size_t count;
 };
@@ -135,7 +136,7 @@ static void kin_join(struct kinship *k, const struct kedge__verifier *v, size_t 
 	}
 }
 
-/* Families in the order of what stands for them; within one, the order of entries stays. */
+/* Families in the order of their representatives; within one, the order of entries stays. */
 static void kin_sort(struct kinship *k, const struct kedge__verifier *v, size_t *places)
 {
 	size_t n = v->cat->entries.count, place = 0;
@@ -207,7 +208,7 @@ static int check_families(struct kedge__verifier *v, struct kedge__error *err)
 	return rc;
 }
 
-/* What an owner took away while we looked is neither whole nor lost, nor is what needs it. */
+/* A version that its owner removed during the check is neither intact nor lost, and neither are those that need it. */
 static int count_lost(struct kedge__verifier *v, struct kedge__error *err)
 {
 	struct kedge__verify_report *report = v->report;
@@ -342,8 +343,7 @@ static int select_entries(struct kedge__verifier *v, struct kedge__error *err)
 	return rc;
 }
 
-/* The manifests of entries that MARKS has, as the disk has them now, unless they were read after START. *NEWS: some
- * were not. */
+/* Read the manifests of the entries in MARKS again, unless they were read after START. *NEWS: some were read. */
 static int read_marked(struct kedge__catalog *cat, const uint8_t *marks, uint64_t start, bool *news,
 		       struct kedge__error *err)
 {
@@ -359,7 +359,7 @@ static int read_marked(struct kedge__catalog *cat, const uint8_t *marks, uint64_
 	return rc;
 }
 
-/* What is to be verified is read, and not believed; the index is for others. */
+/* verify reads everything from disk and does not trust the index. */
 static int read_manifests(struct kedge__verifier *v, struct kedge__error *err)
 {
 	uint64_t start = v->cat->manifests_read;
@@ -369,7 +369,7 @@ static int read_manifests(struct kedge__verifier *v, struct kedge__error *err)
 	if (v->options->version == KEDGE_NEWEST)
 		return kedge__catalog_reread(v->cat, err);
 	rc = kedge__catalog_rescan(v->cat, err);
-	/* A manifest that is read may name others. */
+	/* A manifest read again may name others. */
 	while (!rc && news) {
 		uint8_t *marks = kedge__calloc(v->cat->entries.count + 1, 1);
 

@@ -1,22 +1,22 @@
 /*
- * Blocks that are packed against others: those that stand at the same places of the image are read in a row, oldest
- * first, and kept for a while, so that what one of them is packed against has just been unpacked.
+ * Blocks that are packed against others: blocks at the same places of the image are read consecutively, oldest first,
+ * and kept for a while, so that the base of each has just been unpacked.
  */
 #include "store/verify.h"
 
 #include <stdlib.h>
 
-#define PLACE_BYTES (UINT64_C(1) << 20) /* of the image, at least, whose blocks are read in a row */
-#define PLACES_KEPT 8                   /* versions of them, for each thread */
+#define PLACE_BYTES (UINT64_C(1) << 20) /* at least this much of the image has its blocks read consecutively */
+#define PLACES_KEPT 8                   /* versions of them, per thread */
 
 struct kedge__bases {
 	struct kedge__family *family;
 	uint64_t place_bytes;
-	uint64_t *addrs; /* one a block: where its literals begin */
+	uint64_t *addrs; /* one per block: where its literals begin */
 	pthread_mutex_t mutex;
-	uint8_t **raw;    /* one a block: its bytes, if they are kept, */
+	uint8_t **raw;    /* one per block: its bytes, if they are kept, */
 	unsigned *depths; /* and how many bases are below it */
-	size_t *kept;     /* blocks that were, in the order in which they came, */
+	size_t *kept;     /* kept blocks, in the order of arrival, */
 	size_t first, last;
 	uint64_t bytes, limit;
 };
@@ -107,7 +107,7 @@ void kedge__bases_free(struct kedge__bases *b)
 	kedge__free(b);
 }
 
-/* Where memory is short, it is unpacked again when it is needed. */
+/* If memory is short, the block is unpacked again when it is needed. */
 void kedge__bases_keep(struct kedge__bases *b, size_t block, const uint8_t *raw, unsigned depth)
 {
 	size_t bytes = record_of(b->family, block)->raw_bytes;

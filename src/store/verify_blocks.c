@@ -1,11 +1,11 @@
-/* Every block of a family: read, checked, unpacked, and given to all that use it. */
+/* Read every block of a family, check it, unpack it, and pass it to all its users. */
 #include "store/verify.h"
 
 #include <stdlib.h>
 
 #define BATCH_BLOCKS 512
 
-struct turn { /* a block and its place: those of one place are one thread's work */
+struct turn { /* a block and its place: one thread reads all blocks of a place */
 	uint64_t place;
 	size_t block;
 };
@@ -17,15 +17,15 @@ struct failure {
 
 struct block_check {
 	struct kedge__family *family;
-	const struct kedge__uses *uses; /* NULL: stored bytes alone */
+	const struct kedge__uses *uses; /* NULL: check stored bytes only */
 	struct turn *turns;
 	size_t *tasks; /* the first turn of each, and the end */
 	size_t task_count;
 	size_t first; /* task of the batch */
 	size_t raw_room, stored_room;
-	uint8_t **buffers; /* one a worker: raw, then stored */
+	uint8_t **buffers; /* one per worker: raw, then stored */
 	size_t workers;
-	pthread_mutex_t mutex; /* over FAILURES */
+	pthread_mutex_t mutex; /* protects FAILURES */
 	KEDGE__ARRAY(struct failure) failures;
 };
 
@@ -39,7 +39,8 @@ struct kedge__member *kedge__family_block(const struct kedge__family *f, size_t 
 
 /* ------------------------------------------------------------------ one block */
 
-/* Failed: the block cannot be had. *OWN: its stored bytes are at fault; those of a base are told where the base is. */
+/* On failure the block cannot be read. *OWN: its own stored bytes are at fault; damage in a base is reported with the
+ * base. */
 static int read_block(const struct block_check *c, const struct kedge__segment *seg, size_t block, uint8_t *raw,
 		      unsigned *depth, bool *own, struct kedge__error *err)
 {
@@ -51,7 +52,7 @@ static int read_block(const struct block_check *c, const struct kedge__segment *
 	else
 		rc = kedge__segment_read_stored(seg, block, raw + c->raw_room, err);
 	*own = bad == self;
-	/* Bases that are kept are not followed down, as who restores them does. */
+	/* Unlike in a restore, bases that are kept are not read again with their own bases. */
 	if (!rc && *depth > KEDGE__BASE_DEPTH_READ)
 		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: more than %d blocks are packed against each other",
 				      seg->path, KEDGE__BASE_DEPTH_READ);
@@ -148,7 +149,8 @@ static int compare_turns(const void *a, const void *b)
 	return x->block < y->block ? -1 : x->block > y->block;
 }
 
-/* In the order of files; where blocks are packed against others, place by place, and there in the order of versions. */
+/* In the order of files; if blocks are packed against others, place by place, and within a place in the order of
+ * versions. */
 static bool turns_list(struct block_check *c, size_t first, size_t end)
 {
 	const struct kedge__bases *bases = c->uses ? c->family->bases : NULL;
@@ -246,7 +248,7 @@ static uint64_t stored_bytes(const struct block_check *c, size_t first, size_t e
 	return bytes;
 }
 
-/* Tasks from FIRST on that have as many blocks as a batch; or one. */
+/* Tasks from FIRST on with up to a batch of blocks; at least one task. */
 static size_t batch_end(const struct block_check *c)
 {
 	size_t end = c->first + 1;
@@ -316,7 +318,7 @@ static int spread_to(struct kedge__family *f, const struct kedge__member *m, siz
 	return rc == KEDGE_E_NOMEM ? rc : 0;
 }
 
-/* Bases are older, so that one pass from the oldest on is enough. */
+/* Bases are older, so one pass from the oldest on is enough. */
 int kedge__blocks_spread(struct kedge__family *f, struct kedge__error *err)
 {
 	int rc = 0;

@@ -1,4 +1,4 @@
-/* What a version has that its parent has not, in whole words: the digest of a region is a sum over words. */
+/* Where a version differs from its parent, in units of words, because the digest of a region is a sum over words. */
 #include "store/verify.h"
 
 #define WORD UINT64_C(8)
@@ -7,7 +7,7 @@ struct changes {
 	const struct kedge__segment *seg, *parent;
 	struct kedge__range_list *fresh, *stale;
 	size_t extent; /* in SEG's map: the first one of the region being compared */
-	bool beyond;   /* something is said to be as in the parent, which does not have it */
+	bool beyond;   /* it refers to bytes that the parent does not have */
 };
 
 static uint64_t word_begin(uint64_t offset)
@@ -35,7 +35,7 @@ static bool push_both(const struct changes *c, uint64_t base, struct kedge__rang
 	       push(c->stale, base, words.start, KEDGE__MIN(end, before));
 }
 
-/* Changes of region I: runs of extents that are not the parent's, and all that is behind the smaller one's end. */
+/* Changes of region I: runs of extents that are not the parent's, and everything beyond the end of the smaller one. */
 static bool list_region(struct changes *c, size_t i)
 {
 	const struct kedge__region_record *r = &c->seg->regions[i];

@@ -1,6 +1,6 @@
 /*
- * One rank's segments of versions that refer to each other. Nothing is restored: what the regions of every version come
- * to is summed up from what it changed, block by block, and held against their digests.
+ * One rank's segments of versions that refer to each other. Nothing is restored: the digests of every version's regions
+ * are computed from its changes, block by block, and compared with the recorded ones.
  */
 #include "store/verify.h"
 
@@ -126,8 +126,8 @@ static int check_source(const struct kedge__family *f, const struct kedge__sourc
 	return 0;
 }
 
-/* As a lineage is opened: a version whose sources are not all there, with theirs, cannot be read, whatever it uses of
- * them. */
+/* As when a lineage is opened: a version cannot be read unless all its sources, and theirs, are present, whatever it
+ * uses of them. */
 static void check_sources(struct kedge__family *f)
 {
 	for (size_t i = 0; i < f->count; i++) {
@@ -180,7 +180,7 @@ static void report_region(struct kedge__family *f, const struct kedge__member *m
 	kedge__verifier_report(v, &finding);
 }
 
-/* Of a member that resolves. */
+/* For a member that resolves. */
 static bool check_regions(struct kedge__family *f, const struct kedge__member *m)
 {
 	bool intact = true;
@@ -213,7 +213,7 @@ static void report_lineage(struct kedge__family *f, const struct kedge__member *
 		kedge__verifier_report(v, &finding);
 }
 
-/* Parents come before those that carry their sums. */
+/* Parents come before the members that carry their sums. */
 static void judge_members(struct kedge__family *f)
 {
 	for (size_t i = 0; i < f->count; i++) {
@@ -262,7 +262,7 @@ static int check_deep(struct kedge__family *f, struct kedge__error *err)
 	return rc;
 }
 
-/* Stored bytes alone; versions are looked at only if some of them are wrong. */
+/* Check stored bytes only; versions are examined only if some of these are wrong. */
 static int check_stored(struct kedge__family *f, struct kedge__error *err)
 {
 	int rc = kedge__blocks_check(f, 0, f->block_count, NULL, err);

@@ -1,15 +1,15 @@
 /*
- * Which bytes of which blocks are to be summed for whom. References are turned round: not a version looks for its
- * blocks, but a block, when it is read, is given to all that use it, so that it is read once, whatever the number of
+ * Which bytes of which blocks are summed for which member. References are turned around: a version does not look for
+ * its blocks; a block, when it is read, is passed to all its users, so that it is read once, whatever the number of
  * versions.
  *
  * All versions are resolved in jobs of a few megabytes of the image, first to count the uses of every block, then, for
- * as many blocks at a time as memory allows, to put them in their places. A word whose bytes are not all from one block
- * is gathered first, and summed at the end.
+ * as many blocks at a time as memory allows, to place the uses. A word whose bytes are not all from one block is
+ * gathered first, and summed at the end.
  */
 #include "store/verify.h"
 
-#define JOB_BYTES (UINT64_C(2) << 20) /* as restore does: what is refused as too much is the same */
+#define JOB_BYTES (UINT64_C(2) << 20) /* as in restore, so that the same maps are refused as too large */
 #define MEMORY    (UINT64_C(64) << 20)
 #define NO_BLOCK  SIZE_MAX
 #define WORD      UINT64_C(8)
@@ -21,10 +21,10 @@ struct shared_word {
 };
 
 struct job {
-	size_t owner, at; /* for whom it is summed, and what version resolves it: OWNER, or its parent if MINUS */
+	size_t owner, at; /* the member it is summed for; the version that resolves it: OWNER, or its parent if MINUS */
 	bool minus;
 	size_t first, count; /* of its ranges */
-	size_t low, high;    /* blocks that it has uses of, from LOW to below HIGH */
+	size_t low, high;    /* it uses blocks from LOW to below HIGH */
 	KEDGE__ARRAY(struct shared_word) shared;
 };
 
@@ -32,13 +32,13 @@ struct kedge__uses {
 	struct kedge__family *family;
 	struct kedge__range_list ranges;
 	KEDGE__ARRAY(struct job) jobs;
-	atomic_size_t *counts; /* one a block: its uses; while they are put in their places, that of the next one */
-	size_t *places;        /* one a block of the window, and one more: of its first use */
+	atomic_size_t *counts; /* one per block: its uses; while they are placed, the position of the next one */
+	size_t *places;        /* one per block of the window, plus one: the position of its first use */
 	struct kedge__use *uses;
 	size_t first, end; /* the window */
 	size_t limit;      /* uses in memory */
 	bool bad_only;
-	_Atomic bool again; /* a member has to be set apart */
+	_Atomic bool again; /* a member must be set apart */
 };
 
 enum pass { COUNT, PLACE, MARK };
@@ -49,13 +49,13 @@ struct walk { /* over the spans of a job */
 	enum pass pass;
 	uint64_t slot;
 	bool wanted;    /* the owner has a region there, */
-	uint64_t bytes; /* the version that resolves it so many bytes of it, */
+	uint64_t bytes; /* the version that resolves it has this many bytes of it, */
 	uint32_t sum;   /* and this is its sum */
-	size_t shared;  /* words that were met */
+	size_t shared;  /* words found so far */
 	bool memory;
 };
 
-/* A piece of a span: of one block, or a fill. */
+/* A piece of a span: part of one block, or a fill. */
 struct piece {
 	size_t block;
 	uint64_t from; /* in the block; or the pattern */
@@ -88,7 +88,7 @@ static void literal_take(struct walk *w, const struct piece *p, struct kedge__us
 	}
 }
 
-/* Whole words, or the end of the region. */
+/* Entire words, or the end of the region. */
 static void take_words(struct walk *w, struct piece p)
 {
 	struct kedge__use use = {p.pos, (uint32_t)p.from, (uint32_t)p.len, w->sum, w->job->minus, false};
@@ -114,7 +114,7 @@ static struct shared_word *shared_find(struct walk *w, uint64_t pos)
 	return &job->shared.at[w->shared - 1];
 }
 
-/* A part of a word that others have a part in. */
+/* A part of a word that is shared with other blocks. */
 static void take_part(struct walk *w, struct piece p)
 {
 	struct shared_word *word = w->pass == MARK ? NULL : shared_find(w, p.pos & ~(WORD - 1));
@@ -206,7 +206,7 @@ static int walk_spans(struct walk *w, const struct kedge__span_list *spans, stru
 	return rc ? rc : w->memory ? 0 : kedge__error_nomem(err);
 }
 
-/* What cannot be resolved of a parent has a version that does not use it set apart. */
+/* If a parent does not resolve, a version that does not use those bytes is set apart. */
 static void job_fail(struct kedge__uses *u, const struct job *job, struct kedge__error *err)
 {
 	if (!job->minus) {
@@ -316,7 +316,7 @@ static int jobs_list(struct kedge__uses *u, struct kedge__error *err)
 	return rc;
 }
 
-/* A sum that is carried from a member that failed is worth nothing: those that would are to be summed as a whole. */
+/* A sum carried from a failed member is worthless: members that would carry it are summed entirely. */
 static void set_apart(struct kedge__uses *u)
 {
 	struct kedge__family *f = u->family;
@@ -333,7 +333,7 @@ static void set_apart(struct kedge__uses *u)
 	}
 }
 
-/* Until what is carried is sound: once, unless maps are found to lead nowhere. */
+/* Until all carried sums are valid: once, unless some maps do not resolve. */
 static int jobs_count(struct kedge__uses *u, struct kedge__error *err)
 {
 	int rc;
@@ -411,7 +411,7 @@ int kedge__uses_window(struct kedge__uses *u, size_t first, size_t *end, struct 
 	return 0;
 }
 
-/* Of members that failed, some were counted and not placed. */
+/* Some uses of failed members were counted and not placed. */
 const struct kedge__use *kedge__uses_of(const struct kedge__uses *u, size_t block, size_t *count)
 {
 	*count = u->counts[block] - u->places[block - u->first];
