@@ -17,7 +17,7 @@ help:
 	@echo 'make format   clang-format over all sources'
 	@echo 'make clean    remove build/'
 	@echo
-	@echo 'demo, check, soak, build and bench install missing packages first (Debian and its kin, as root or with sudo).'
+	@echo 'demo, check, soak, build and bench install missing packages first (on Debian and its relatives, as root or with sudo).'
 
 deps:
 	@scripts/deps.sh build

@@ -1,4 +1,4 @@
-# Options, compiler flags and the libraries we stand on.
+# Options, compiler flags and the libraries that Kedge uses.
 option(KEDGE_WERROR "Treat warnings as errors" OFF)
 option(KEDGE_TESTS "Build the tests" ON)
 option(KEDGE_FUZZ "Build the fuzz targets of tests/fuzz for libFuzzer (needs clang)" OFF)
@@ -34,8 +34,8 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
 find_package(MPI QUIET COMPONENTS C)
 
-# Codecs whose library may be absent: KEDGE_HAVE_<name>, what to link, and where its header is. Where a library is not
-# there, src/codec/optional/<name>_absent.c stands in for src/codec/optional/<name>.c.
+# Codecs whose library may be absent: KEDGE_HAVE_<name>, what to link, and where its header is. If a library is not
+# found, src/codec/optional/<name>_absent.c replaces src/codec/optional/<name>.c.
 set(KEDGE_OPTIONAL_LIBS "")
 set(KEDGE_OPTIONAL_INCLUDES "")
 foreach(codec deflate fpzip)

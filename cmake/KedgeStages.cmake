@@ -1,5 +1,5 @@
 # A stage is a folder of src/, a static library kedge_<name>, and the test programs tests/<name>/test_*.c, each of
-# which links that stage alone. OFFLINE: programs of the tree link it, and libkedge does not have it.
+# which links only that stage. OFFLINE: programs of the tree link it, but it is not part of libkedge.
 set(KEDGE_STAGES "" CACHE INTERNAL "")
 
 function(kedge_stage name)
@@ -28,7 +28,7 @@ function(kedge_stage name)
   endif()
 endfunction()
 
-# Many writes in flight, or what stands in for them.
+# Many writes in flight, or the replacement for them.
 function(kedge_optional_uring)
   if(KEDGE_URING_LIB)
     target_sources(kedge_base PRIVATE src/base/optional/uring.c)
@@ -38,7 +38,7 @@ function(kedge_optional_uring)
   endif()
 endfunction()
 
-# For each codec whose library may be absent, the file that uses it or the one that stands in.
+# For each codec whose library may be absent, the file that uses it or its replacement.
 function(kedge_optional_codecs)
   foreach(codec deflate fpzip)
     if(KEDGE_HAVE_${codec})
@@ -48,7 +48,7 @@ function(kedge_optional_codecs)
     endif()
   endforeach()
   target_include_directories(kedge_codec PRIVATE ${KEDGE_OPTIONAL_INCLUDES})
-  # Loops over every number of a block, which are worth unrolling; some of them are compiled for BMI2 besides.
+  # Loops over every number of a block, which are worth unrolling; some of them are also compiled for BMI2.
   set(loops $<$<NOT:$<CONFIG:Debug>>:-O3>)
   set_source_files_properties(src/codec/field.c src/codec/field_order.c src/codec/field_loops.c src/codec/symbols.c
                               PROPERTIES COMPILE_OPTIONS "${loops}")
@@ -58,7 +58,7 @@ function(kedge_optional_codecs)
   set_source_files_properties(src/codec/field_loops_bmi2.c PROPERTIES COMPILE_OPTIONS "${loops}")
 endfunction()
 
-# Both kinds of a library that is installed: kedge_<name>_shared and kedge_<name>_static. The shared one exports what
+# Both kinds of an installed library: kedge_<name>_shared and kedge_<name>_static. The shared one exports what
 # packaging/lib<output>.map lists.
 function(kedge_add_installed target output)
   foreach(kind SHARED STATIC)
@@ -94,7 +94,7 @@ function(kedge_library)
   add_library(Kedge::kedge-static ALIAS kedge_static)
 endfunction()
 
-# libkedge-mpi stands on the public interface of libkedge alone, as any other launcher's glue would.
+# libkedge-mpi uses only the public interface of libkedge, as any other launcher's glue would.
 function(kedge_mpi_library)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/job/mpi/*.c)
   if(NOT sources OR NOT TARGET kedge_shared OR NOT MPI_C_FOUND)

@@ -3,7 +3,7 @@
 # A test is an ordinary ctest test with a time limit and the label of its folder. kedge_mpi_test() and
 # kedge_script_test() add what programs under mpirun and shell scripts need.
 
-# A limit for what hangs, not for what is slow: machines are shared.
+# The limit is for tests that hang, not for slow ones: machines are shared.
 set(KEDGE_TEST_TIMEOUT 240 CACHE STRING "Seconds a test may take; twice as many under a sanitizer")
 
 function(kedge_test_limits name label)
@@ -14,7 +14,7 @@ function(kedge_test_limits name label)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS "${label}")
 endfunction()
 
-# Ranks share the cores that there are, wait for one another without spinning, and may belong to root. An MPI library
+# Ranks share the available cores, wait for one another without spinning, and may belong to root. An MPI library
 # leaks by design at exit, which is not ours to report.
 set(KEDGE_MPI_ENVIRONMENT
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -57,8 +57,8 @@ function(kedge_script_test)
   set_tests_properties(${arg_NAME} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
-# One cmocka program, tests/FOLDER/PROGRAM in the build: target and test are named after it, after its folder too where two
-# folders have one of a name. A program of which nothing can be tried here ends with 77, "skipped".
+# One cmocka program, tests/FOLDER/PROGRAM in the build: target and test are named after it, and after its folder if two
+# folders have a program of the same name. A program that cannot test anything here ends with 77, "skipped".
 function(kedge_unit_test folder source)
   get_filename_component(program ${source} NAME_WE)
   set(target ${program})

@@ -3,7 +3,7 @@
 # How many writers a field has is counted by tests/tree/writers.sh.
 #
 # The order of folders is read from docs/ARCHITECTURE.md, the line `base < format, pipeline < ...`: a folder may include
-# headers of those to its left or in its own group, and of another folder only the header that says what it offers.
+# headers of those to its left or in its own group, and of another folder only the header that declares what it offers.
 # Usage: check-layers.sh [ROOT]
 set -eu
 
@@ -36,8 +36,8 @@ check_includes() {
 		FNR == 1 {
 			split(FILENAME, path, "/")
 			self = path[1] == "src" ? path[2] : "tools"
-			if (!(self in rank) && self != "tools" && !(self in told)) {
-				told[self] = 1
+			if (!(self in rank) && self != "tools" && !(self in reported)) {
+				reported[self] = 1
 				printf "%s: folder %s has no place in the order of docs/ARCHITECTURE.md\n", FILENAME, self
 				bad = 1
 			}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every man page must format without a warning. Usage: check-man.sh [DIRECTORY]; exit 77 if groff is not there.
+# Every man page must format without a warning. Usage: check-man.sh [DIRECTORY]; exit 77 if groff is not installed.
 set -eu
 
 dir=${1:-$(dirname "$0")/../docs/man}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Build three times (plain with -Werror; address and undefined-behaviour sanitizers; thread sanitizer) and run the tests
-# of each. What fails does not keep the rest from being tried; the last lines are a summary of all, in ctest's words, and
+# of each. A failure does not prevent the rest from being run; the last lines are a summary, in ctest's format, and
 # the exit status is 1 if anything failed.
 set -eu
 
@@ -43,14 +43,14 @@ build() { # NAME [OPTION...]
 	fi
 }
 
-give_up() { # BUILD WHAT: of which nothing was tried; it counts as one failure
+give_up() { # BUILD WHAT: nothing of it was run; it counts as one failure
 	row "$1" - - -
 	echo "$1: $2" >>"$notes/failed"
 	total=$((total + 1))
 	failures=$((failures + 1))
 }
 
-# What ctest counted as skipped is among those that it says passed.
+# ctest counts skipped tests among those that passed.
 count() { # NAME, with the output of ctest in $notes/log
 	failed=$(sed -n 's/.* tests passed, \([0-9]*\) tests failed out of .*/\1/p' "$notes/log" | tail -n 1)
 	all=$(sed -n 's/.* tests failed out of \([0-9]*\)$/\1/p' "$notes/log" | tail -n 1)
@@ -81,12 +81,12 @@ check() { # NAME SANITIZERS [CTEST-ARGUMENT...]
 	count "$name"
 }
 
-# The thread sanitizer wants its shadow memory where address randomisation of newer kernels may put a mapping.
+# The thread sanitizer needs its shadow memory where the address randomisation of newer kernels may put a mapping.
 fixed=
 if setarch -R true 2>/dev/null; then
 	fixed='setarch -R'
 fi
-# reduce/test_large is about sizes, and takes a minute there; test_oracle has the same threads.
+# reduce/test_large tests sizes, and takes a minute under this sanitizer; test_oracle uses the same threads.
 check thread thread -L "$threaded" -LE mpi -E '^reduce/test_large$'
 fixed=
 check address address,undefined

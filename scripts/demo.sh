@@ -14,7 +14,7 @@ die_rank=2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-# The demonstration is about defaults.
+# The demonstration shows the defaults.
 for name in $(env | sed -n 's/^\(KEDGE_[A-Z0-9_]*\)=.*/\1/p'); do
 	unset "$name"
 done
@@ -53,7 +53,7 @@ mkdir "$work/undisturbed" "$work/killed"
 (cd "$work/undisturbed" && mpirun -n $ranks "$heat2d" $job --output answer)
 
 title "2. The same job under kedge run; rank $die_rank is killed with SIGKILL at step $die_at"
-# mpirun has a lot to say about a dead rank; all of it is shown only if the job fails in the end.
+# mpirun prints a lot about a dead rank; it is shown only if the job fails in the end.
 # shellcheck disable=SC2086
 {
 	code=0

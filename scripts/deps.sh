@@ -1,10 +1,10 @@
 #!/bin/sh
-# Install what building and testing need from the distribution's packages; does nothing, and needs no network, when all
-# is there. Where it may not install, it says what is missing and the command that installs it.
+# Install the distribution's packages that building and testing need; does nothing, and needs no network, if all
+# are installed. If it may not install packages, it prints what is missing and the command that installs it.
 # Usage: deps.sh [build|check|list]
 set -eu
 
-# A line a package: its name, then a command that succeeds where the same thing came from elsewhere.
+# One line per package: its name, then a command that succeeds if the same thing was installed in another way.
 needed() {
 	cat <<-'END'
 		build-essential cc --version
@@ -83,7 +83,7 @@ if ! known $packages; then
 	apt update
 	apt install -y --no-install-recommends $packages
 elif ! apt install -y --no-install-recommends $packages; then
-	# Lists may be so old that they name files which are gone.
+	# The lists may be so old that they name files which no longer exist.
 	apt update
 	apt install -y --no-install-recommends $packages
 fi

@@ -2,8 +2,8 @@
 # gpu-check.sh [FOLDER]: on a machine with an NVIDIA GPU and nvcc, build the kernels with their CPU twins, compare the two bit
 # for bit, time the kernels beside a device copy, and measure the CPU's digest on one core beside XXH3-128. GIB: size of the
 # buffer on the device; ROUNDS: how often all kernels are timed; MIB: size of the buffer on the CPU.
-# XXHASH_INCLUDE may name a folder with xxhash.h where the system has none (copy that one file there); without it the CPU
-# is measured beside memcpy alone. AHEAD: distances of the prefetch to try, in bytes.
+# XXHASH_INCLUDE may name a folder with xxhash.h if the system has none (copy that one file there); without it the CPU
+# is measured beside memcpy only. AHEAD: distances of the prefetch to try, in bytes.
 set -e
 cd "$(dirname "$0")/.."
 out=${1:-build-gpu}

@@ -9,7 +9,7 @@ dir=${2:-$root/docs/man}
 part=$(mktemp)
 trap 'rm -f "$part" "$part.page" "$part.config"' EXIT
 
-# Standard input takes the place of the lines of PAGE after `.\" generated: WORD` and before the next `.\" end`.
+# Standard input replaces the lines of PAGE after `.\" generated: WORD` and before the next `.\" end`.
 replace() { # WORD PAGE
 	cat >"$part"
 	awk -v word="$1" -v part="$part" '

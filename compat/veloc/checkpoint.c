@@ -87,7 +87,7 @@ static int region_protect(struct veloc__job *job, const struct veloc__region *r)
 	return kedge_protect(job->k, name, r->ptr, count, type);
 }
 
-/* What is chosen, and nothing else, is protected. */
+/* Protect the selected regions, and nothing else. */
 static int group_protect(struct veloc__job *job, const struct veloc__group *g)
 {
 	int *ids = malloc((g->count + 1) * sizeof(*ids));
@@ -120,7 +120,7 @@ static size_t choose(struct veloc__group *g, int mode, const int *ids, int count
 	return chosen;
 }
 
-/* The version is taken if no rank has a reason against it. */
+/* The version is taken unless a rank objects. */
 static int take(struct veloc__client *c, int bad)
 {
 	struct veloc__job *job = c->job;
@@ -134,8 +134,8 @@ static int take(struct veloc__client *c, int bad)
 		(void)veloc__call(c, VELOC__OP_DISCARD, job->k, 0, NULL);
 	}
 	rc = values[0] ? KEDGE_E_GROUP : 0;
-	/* Programs may count up and down; but what an earlier process took goes only by a restart or VELOC_Cleanup().
-	 */
+	/* Programs may count up and down; but versions of an earlier process are removed only by a restart or
+	 * VELOC_Cleanup(). */
 	if (!rc && job->took && c->version < job->last)
 		rc = veloc__call(c, VELOC__OP_GO_BACK, job->k, c->version, NULL);
 	if (!rc)
@@ -160,7 +160,8 @@ int VELOC_Checkpoint_selective(int mode, int *ids, int id_count)
 	g = veloc__group_for(c->groups, c->job->name);
 	bad = !choose(g, mode, ids, id_count);
 	if (bad)
-		veloc__log(KEDGE_LOG_ERROR, "%s: no region is selected", c->job->name);
+		veloc__log(KEDGE_LOG_ERROR,
+			   "%s: nothing to save: no region is selected; call VELOC_Mem_protect() first", c->job->name);
 	else
 		bad = group_protect(c->job, g) != 0;
 	return take(c, bad);
@@ -199,7 +200,7 @@ int VELOC_Route_file(const char *original, char *routed)
 	if (c->phase == VELOC__CHECKPOINT && file_route(c, original))
 		return VELOC_FAILURE;
 	if (!c->job->path) {
-		veloc__log(KEDGE_LOG_ERROR, "%s: version %llu has no file", c->job->name,
+		veloc__log(KEDGE_LOG_ERROR, "%s: version %llu has no file to route", c->job->name,
 			   (unsigned long long)c->version);
 		return VELOC_FAILURE;
 	}
@@ -273,7 +274,7 @@ int VELOC_Checkpoint_begin(const char *name, int version)
 	return VELOC_SUCCESS;
 }
 
-/* SUCCESS is not looked at, as VELOC does not: programs pass VELOC_SUCCESS, which is 0. */
+/* SUCCESS is ignored, as in VELOC: programs pass VELOC_SUCCESS, which is 0. */
 int VELOC_Checkpoint_end(int success)
 {
 	struct veloc__client *c = veloc__client_enter();
@@ -323,7 +324,7 @@ int VELOC_Checkpoint_finished(void)
 	return veloc__exporter_idle(c->exporter) ? VELOC_SUCCESS : VELOC_FAILURE;
 }
 
-/* What went wrong with an earlier version is told, but is no reason not to take this one. */
+/* A failure of an earlier version is logged, but does not prevent this one. */
 int VELOC_Checkpoint(const char *name, int version)
 {
 	int waited = VELOC_Checkpoint_wait();

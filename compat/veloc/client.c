@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* VELOC has one client a process; so have we. */
+/* One client per process, as in VELOC. */
 static struct veloc__client *client;
 
 struct veloc__client *veloc__client_enter(void)
@@ -17,7 +17,7 @@ struct veloc__client *veloc__client_enter(void)
 
 /* ------------------------------------------------------------------ with the other ranks */
 
-/* All waiting for MPI is done here, so that the engine goes on: another rank may be waiting for what it has to say. */
+/* All waiting for MPI is done here, so that the engine makes progress: another rank may be waiting for its message. */
 static int request_wait(struct veloc__client *c, MPI_Request *request)
 {
 	struct timespec pause = {0, 50000};
@@ -49,7 +49,7 @@ struct call {
 	kedge_t *k;
 	uint64_t version, *out;
 	int rc;
-	char cause[1024]; /* the error is known to the calling thread only */
+	char cause[1024]; /* only the calling thread knows the error */
 };
 
 static int call_make(const struct call *call)
@@ -108,7 +108,7 @@ bool veloc__name_valid(const char *name)
 	return n > 0 && n < 128;
 }
 
-/* Names of VELOC's have no '-', so what is added with one cannot be taken for another name. */
+/* VELOC's names contain no '-', so a suffix that begins with one cannot clash with another name. */
 static void job_name(const struct veloc__client *c, const char *name, char *out, size_t room)
 {
 	bool dotted = name[0] == '.';
@@ -224,7 +224,7 @@ struct veloc__job *veloc__job_open(struct veloc__client *c, const char *name)
 	job_name(c, name, o.name, sizeof(o.name));
 	veloc__engine_run(c->engine, open_run, &o);
 	if (o.rc)
-		veloc__log(KEDGE_LOG_ERROR, "%s cannot be opened: %s", name, o.cause);
+		veloc__log(KEDGE_LOG_ERROR, "cannot open checkpoint name %s: %s", name, o.cause);
 	return o.rc ? NULL : o.job;
 }
 
@@ -250,7 +250,7 @@ int VELOC_Cleanup(const char *name)
 	job = c->size == 1 ? veloc__job_open(c, name) : job_get(c, name);
 	if (!job)
 		return VELOC_FAILURE;
-	job->cleanup = true; /* the ranks need not ask for it together: it waits until they meet */
+	job->cleanup = true; /* ranks need not ask for it at the same time: it waits until they meet */
 	return c->size == 1 ? veloc__job_settle(c, job) : VELOC_SUCCESS;
 }
 
@@ -297,7 +297,7 @@ static int client_join(struct veloc__client *c, MPI_Comm comm)
 	if (ready)
 		MPI_Finalized(&over);
 	if (!ready || over) {
-		veloc__log(KEDGE_LOG_ERROR, "VELOC_Init needs MPI");
+		veloc__log(KEDGE_LOG_ERROR, "VELOC_Init() needs MPI: call MPI_Init() first");
 		return VELOC_FAILURE;
 	}
 	if (MPI_Comm_dup(comm, &c->comm) != MPI_SUCCESS) {
@@ -401,7 +401,7 @@ int VELOC_Init_single(unsigned int id, const char *cfg_file)
 
 /* ------------------------------------------------------------------ finalize */
 
-/* The names that this rank wants cleaned, one behind the other. */
+/* The names that this rank wants cleaned, one after the other. */
 static char *cleanups_own(const struct veloc__client *c, int *bytes)
 {
 	size_t room = 1, used = 0;
@@ -420,7 +420,7 @@ static char *cleanups_own(const struct veloc__client *c, int *bytes)
 	return own;
 }
 
-/* Those of all ranks, in the order of ranks. Nothing is under way any more, so MPI may wait. */
+/* Those of all ranks, in the order of ranks. Nothing is in progress any more, so MPI may block. */
 static char *cleanups_all(struct veloc__client *c, const char *own, int bytes, int *total)
 {
 	int *counts = calloc((size_t)c->size, sizeof(*counts)), *places = calloc((size_t)c->size, sizeof(*places));
@@ -457,7 +457,7 @@ static int cleanups_do(struct veloc__client *c)
 		struct veloc__job *job = veloc__job_open(c, all + at);
 
 		if (job)
-			job->cleanup = true; /* a name that was asked for twice is empty by then */
+			job->cleanup = true; /* a name that was requested twice is empty by then */
 		if (!job || veloc__job_settle(c, job))
 			rc = VELOC_FAILURE;
 	}

@@ -14,7 +14,7 @@
 
 /* ------------------------------------------------------------------ log.c: to stderr, as VELOC does */
 
-void veloc__log_open(const char *level, long rank); /* NULL: warnings and errors; also takes what Kedge has to say */
+void veloc__log_open(const char *level, long rank); /* NULL: warnings and errors; also receives Kedge's messages */
 void veloc__log_close(void);
 void veloc__log(enum kedge_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -28,10 +28,10 @@ struct veloc__pair {
 struct veloc__config {
 	char *scratch, *persistent; /* absolute; persistent may be NULL */
 	bool async;
-	bool originals;  /* also copy routed files to where the application wanted them */
+	bool originals;  /* also copy routed files to the application's paths */
 	char *log_level; /* or NULL */
 	long max_versions, scratch_versions, persistent_interval;
-	struct veloc__pair *kedge;   /* settings of Kedge's own */
+	struct veloc__pair *kedge;   /* settings of Kedge */
 	struct veloc__pair *idle;    /* key, and why it has no meaning here */
 	struct veloc__pair *unknown; /* key */
 };
@@ -40,9 +40,9 @@ struct veloc__config {
 int veloc__config_load(const char *path, struct veloc__config *c);
 char *veloc__path_absolute(const char *path); /* malloc'd; NULL: no memory, or no working directory */
 void veloc__config_done(struct veloc__config *c);
-void veloc__config_report(const struct veloc__config *c); /* what has no meaning, named once */
+void veloc__config_report(const struct veloc__config *c); /* keys without a meaning here, each logged once */
 /* The settings for kedge_open(), NULL-terminated, freed with veloc__settings_free(); NULL: out of memory. */
-/* APART: the library's own threads may complete a version while the program is elsewhere. */
+/* APART: threads of the library may finish a version while the program continues. */
 char **veloc__settings_make(const struct veloc__config *c, bool apart);
 void veloc__settings_free(char **settings);
 
@@ -52,7 +52,7 @@ struct veloc__region {
 	int id;
 	void *ptr;
 	size_t count, unit;
-	bool chosen; /* for the checkpoint that is being made */
+	bool chosen; /* for the checkpoint in progress */
 };
 
 struct veloc__group {
@@ -79,11 +79,11 @@ bool veloc__selects(int mode, const int *ids, int count, int id);
  * posted, and the application's thread sends it whenever it is in a call of ours. */
 
 struct veloc__engine;
-struct veloc__channel; /* a communicator of its own */
+struct veloc__channel; /* a private communicator */
 
 struct veloc__engine *veloc__engine_new(void);
 void veloc__engine_free(struct veloc__engine *e);
-struct veloc__channel *veloc__channel_new(struct veloc__engine *e, MPI_Comm comm); /* owns COMM then */
+struct veloc__channel *veloc__channel_new(struct veloc__engine *e, MPI_Comm comm); /* then it owns COMM */
 void veloc__channel_free(struct veloc__channel *ch);
 int veloc__channel_allgather(void *channel, const void *send, size_t bytes, void *recv);
 void veloc__engine_progress(struct veloc__engine *e); /* takes NULL */
@@ -96,7 +96,7 @@ struct veloc__exporter;
 
 struct veloc__exporter *veloc__exporter_new(void);
 void veloc__exporter_free(struct veloc__exporter *x); /* waits */
-/* Copies of what FROM is now, though it may be removed at once; failures are only logged. */
+/* Copy the current contents of FROM, even if it is removed right afterwards; failures are only logged. */
 void veloc__exporter_submit(struct veloc__exporter *x, const char *from, const char *to);
 void veloc__exporter_drain(struct veloc__exporter *x); /* takes NULL */
 bool veloc__exporter_idle(struct veloc__exporter *x);  /* takes NULL */
@@ -121,7 +121,7 @@ struct veloc__job {
 enum veloc__phase { VELOC__IDLE, VELOC__CHECKPOINT, VELOC__RESTART };
 
 struct veloc__client {
-	MPI_Comm comm; /* MPI_COMM_NULL: a process for itself */
+	MPI_Comm comm; /* MPI_COMM_NULL: a single process */
 	int rank, size;
 	bool single;
 	unsigned id;
@@ -169,7 +169,7 @@ int veloc__call(struct veloc__client *c, enum veloc__op op, kedge_t *k, uint64_t
 
 int veloc__client_wait(struct veloc__client *c); /* everything of this process */
 void veloc__job_bare(struct veloc__job *job);    /* nothing is protected in its handle */
-/* Nor is this region, and no version in progress needs its memory. */
+/* The same for this region; no version in progress needs its memory. */
 void veloc__job_let_go(struct veloc__job *job, int id);
 void veloc__phase_end(struct veloc__client *c);
 

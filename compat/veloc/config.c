@@ -1,6 +1,6 @@
 /*
- * VELOC's configuration: flat `key = value` lines, each overridden by $VELOC_<KEY>. Keys of Kedge's own may stand
- * beside them; $KEDGE_<KEY> overrides whatever the file says of that setting, in VELOC's words or in ours.
+ * VELOC's configuration: flat `key = value` lines, each overridden by $VELOC_<KEY>. The file may also contain settings
+ * of Kedge; $KEDGE_<KEY> overrides that setting, whether the file uses VELOC's name for it or ours.
  */
 #include "client.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What VELOC knows. WHY: what makes a key meaningless here; NULL: it has a meaning. */
+/* VELOC's keys. WHY: the reason why a key has no effect here; NULL: it has one. */
 static const struct {
 	const char *key, *why;
 } known[] = {
@@ -23,18 +23,18 @@ static const struct {
     {"persistent_interval", NULL},
     {"log_level", NULL},
     {"originals", NULL},
-    {"meta", "checksums and places are kept with the data"},
+    {"meta", "metadata is stored with the data"},
     {"chksum", "checksums are always on"},
-    {"aggregated", "a version is one set anyway"},
+    {"aggregated", "a version is one set in any case"},
     {"threaded", "there is no daemon"},
-    {"ec_interval", "there is no erasure coding between nodes"},
+    {"ec_interval", "Kedge has no erasure coding between nodes"},
     {"watchdog_interval", "there is no daemon"},
-    {"axl_type", "files are copied by the library itself"},
-    {"max_parallelism", "the setting is threads"},
+    {"axl_type", "the library copies files itself"},
+    {"max_parallelism", "use the setting threads instead"},
     {"daos_pool", "levels are directories"},
     {"daos_cont", "levels are directories"},
     {"log_prefix", "there is no daemon; messages go to stderr"},
-    {"failure_domain", "VELOC never read it either"},
+    {"failure_domain", "VELOC ignores it, too"},
 };
 
 #define KNOWN_COUNT (sizeof(known) / sizeof(known[0]))
@@ -101,7 +101,7 @@ static int pairs_load(const char *path, struct veloc__pair **list)
 	if (rc < 0)
 		veloc__log(KEDGE_LOG_ERROR, "cannot read %s: %s", path, strerror(errno));
 	else if (rc > 0)
-		veloc__log(KEDGE_LOG_ERROR, "%s:%d: not of the form key = value", path, rc);
+		veloc__log(KEDGE_LOG_ERROR, "%s:%d: expected key = value", path, rc);
 	for (size_t i = 0; i < KNOWN_COUNT && rc == 0; i++) {
 		const char *value = env_of("VELOC_", known[i].key);
 
@@ -138,7 +138,7 @@ static int number_get(const struct veloc__pair *list, const char *key, long low,
 	errno = 0;
 	value = strtol(text, &end, 10);
 	if (errno || *end || value < low || value > 1000000000) {
-		veloc__log(KEDGE_LOG_ERROR, "%s = %s: not a number from %ld on", key, text, low);
+		veloc__log(KEDGE_LOG_ERROR, "%s = %s: must be a number, at least %ld", key, text, low);
 		return VELOC_FAILURE;
 	}
 	*out = value;
@@ -151,7 +151,7 @@ static int path_get(const struct veloc__pair *list, const char *key, bool needed
 
 	if (!text || !text[0]) {
 		if (needed)
-			veloc__log(KEDGE_LOG_ERROR, "%s is not set: a directory is needed", key);
+			veloc__log(KEDGE_LOG_ERROR, "%s is not set: give a directory", key);
 		return needed ? VELOC_FAILURE : VELOC_SUCCESS;
 	}
 	*out = veloc__path_absolute(text);
@@ -166,7 +166,7 @@ static int mode_get(const struct veloc__pair *list, bool *async)
 		*async = mode[0] == 'a';
 		return VELOC_SUCCESS;
 	}
-	veloc__log(KEDGE_LOG_ERROR, "mode = %s: it must be sync or async", mode ? mode : "(not set)");
+	veloc__log(KEDGE_LOG_ERROR, "mode = %s: must be sync or async", mode ? mode : "(not set)");
 	return VELOC_FAILURE;
 }
 
@@ -218,7 +218,7 @@ static int values_take(struct veloc__config *c, const struct veloc__pair *list)
 	for (; list && !rc; list = list->next)
 		rc = sort_pair(c, list);
 	if (!rc && c->persistent && strcmp(c->scratch, c->persistent) == 0) {
-		free(c->persistent); /* the same bytes twice in one place would help nobody */
+		free(c->persistent); /* the same bytes twice in one place are useless */
 		c->persistent = NULL;
 	}
 	return rc;
@@ -253,9 +253,9 @@ void veloc__config_done(struct veloc__config *c)
 void veloc__config_report(const struct veloc__config *c)
 {
 	for (const struct veloc__pair *p = c->idle; p; p = p->next)
-		veloc__log(KEDGE_LOG_WARNING, "%s has no meaning here: %s", p->key, p->value);
+		veloc__log(KEDGE_LOG_WARNING, "%s has no effect: %s", p->key, p->value);
 	for (const struct veloc__pair *p = c->unknown; p; p = p->next)
-		veloc__log(KEDGE_LOG_WARNING, "%s is no setting, neither of VELOC nor of Kedge", p->key);
+		veloc__log(KEDGE_LOG_WARNING, "%s is a setting neither of VELOC nor of Kedge; it is ignored", p->key);
 }
 
 /* ------------------------------------------------------------------ in Kedge's words */
@@ -266,7 +266,7 @@ struct settings {
 	bool failed;
 };
 
-/* What the environment says of a setting stands above the file. */
+/* The environment overrides the file. */
 static void settings_add(struct settings *s, const char *key, const char *value)
 {
 	size_t bytes = strlen(key) + strlen(value) + 2;
@@ -298,21 +298,22 @@ static void settings_number(struct settings *s, const char *key, long value)
 }
 
 /*
- * In mode async a version is copied and completed behind the program's back; but not where that needs the program's next
- * call, which VELOC does not: there it is complete on return. Never cow: programs free memory right after a checkpoint.
+ * In mode async a version is copied and finished in the background, unless that would need another call of the program,
+ * which VELOC does not require: then it is finished on return. Never cow: programs free memory right after a
+ * checkpoint.
  */
 char **veloc__settings_make(const struct veloc__config *c, bool apart)
 {
 	struct settings s = {0};
 
 	settings_add(&s, "l1", c->scratch);
-	settings_add(&s, "init", "yes"); /* VELOC's directories hold what VELOC, or anybody, put there */
+	settings_add(&s, "init", "yes"); /* VELOC's directories may contain any files */
 	settings_add(&s, "l2", c->persistent ? c->persistent : "");
 	settings_number(&s, "keep", c->scratch_versions);
 	settings_number(&s, "l2_keep", c->max_versions);
 	settings_number(&s, "l2_interval", c->persistent_interval);
 	settings_add(&s, "capture", c->async && apart ? "copy" : "sync");
-	settings_add(&s, "reducer", "basic"); /* what costs least where nothing is known of the data */
+	settings_add(&s, "reducer", "basic"); /* the cheapest choice if nothing is known about the data */
 	for (const struct veloc__pair *p = c->kedge; p; p = p->next)
 		settings_add(&s, p->key, p->value);
 	if (!s.at)

@@ -20,7 +20,7 @@ struct veloc__channel {
 };
 
 struct veloc__engine {
-	pthread_mutex_t lock; /* guards all */
+	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
 	pthread_t thread;
 	void (*fn)(void *); /* to be run, or running */
@@ -110,7 +110,7 @@ void veloc__channel_free(struct veloc__channel *ch)
 	free(ch);
 }
 
-/* On a thread of Kedge's or of the engine. */
+/* On a thread of Kedge or of the engine. */
 int veloc__channel_allgather(void *channel, const void *send, size_t bytes, void *recv)
 {
 	struct veloc__channel *ch = channel;
@@ -161,7 +161,7 @@ void veloc__engine_progress(struct veloc__engine *e)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* MPI can only be polled: eagerly at first, then less and less, so that a core is left to those we wait for. */
+/* MPI can only be polled: often at first, then less and less, so that the processes we wait for get the core. */
 static void rest(struct veloc__engine *e, unsigned turn)
 {
 	struct timespec until;

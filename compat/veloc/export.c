@@ -53,7 +53,8 @@ static int copy(int from, int to)
 	return n < 0 ? -1 : 0;
 }
 
-/* A copy for other readers: the checkpoint itself is in the store. Never under its name before it is whole. */
+/* A copy for other readers: the checkpoint itself is in the store. It gets its name only when it has been written
+ * entirely. */
 static void task_run(struct task *t)
 {
 	size_t bytes = strlen(t->to) + 32;
@@ -74,7 +75,7 @@ static void task_run(struct task *t)
 			rc = rename(temporary, t->to);
 	}
 	if (rc != 0)
-		veloc__log(KEDGE_LOG_WARNING, "%s is not copied there: %s", t->to, strerror(errno));
+		veloc__log(KEDGE_LOG_WARNING, "cannot create the copy %s: %s", t->to, strerror(errno));
 	if (rc != 0 && fd >= 0)
 		unlink(temporary);
 	free(temporary);
@@ -155,7 +156,7 @@ void veloc__exporter_submit(struct veloc__exporter *x, const char *from, const c
 	t->fd = open(from, O_RDONLY | O_CLOEXEC);
 	t->to = strdup(to);
 	if (t->fd < 0 || !t->to) {
-		veloc__log(KEDGE_LOG_WARNING, "%s is not copied to %s: %s", from, to, strerror(errno));
+		veloc__log(KEDGE_LOG_WARNING, "cannot copy %s to %s: %s", from, to, strerror(errno));
 		task_free(t);
 		return;
 	}

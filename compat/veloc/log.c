@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* There is one client a process, and it says where it speaks from. */
+/* One client per process; messages name its rank. */
 static struct {
 	int level;
 	long rank;

@@ -90,7 +90,9 @@ int veloc__region_put(struct veloc__group **groups, const char *name, int id, vo
 	size_t bytes;
 
 	if (__builtin_mul_overflow(count, unit, &bytes) || (bytes && !ptr)) {
-		veloc__log(KEDGE_LOG_ERROR, "region %d: %zu elements of %zu bytes at %p", id, count, unit, ptr);
+		veloc__log(KEDGE_LOG_ERROR,
+			   "cannot protect region %d: %zu elements of %zu bytes at %p are not valid memory", id, count,
+			   unit, ptr);
 		return VELOC_FAILURE;
 	}
 	g = group_get(groups, name);
@@ -100,7 +102,7 @@ int veloc__region_put(struct veloc__group **groups, const char *name, int id, vo
 	if (!known)
 		return insert(g, fresh);
 	*known = fresh;
-	return VELOC_FAILURE; /* as VELOC has it: protected, but not for the first time */
+	return VELOC_FAILURE; /* as in VELOC: protected, but not for the first time */
 }
 
 int veloc__region_remove(struct veloc__group *groups, const char *name, int id)
@@ -143,7 +145,7 @@ bool veloc__selects(int mode, const int *ids, int count, int id)
 
 /* ------------------------------------------------------------------ the calls */
 
-/* The application may free a region's memory when it has taken it back. */
+/* After unprotecting a region the application may free its memory. */
 static void let_go(struct veloc__client *c, int id)
 {
 	for (struct veloc__job *job = c->jobs; job; job = job->next)

@@ -34,7 +34,7 @@ static bool has_file(const struct veloc__client *c)
 	return false;
 }
 
-/* A version that is not here has no regions to list; the restart itself tells all ranks. */
+/* A version that is not here has no regions to list; the restart itself informs all ranks. */
 static void stored_list(struct veloc__client *c)
 {
 	char path[VELOC_MAX_NAME];
@@ -59,7 +59,7 @@ int VELOC_Restart_begin(const char *name, int version)
 	job = veloc__job_open(c, name);
 	if (!job || veloc__job_settle(c, job))
 		return VELOC_FAILURE;
-	/* A version of this very process may still be on its way. */
+	/* A version of this process may still be in progress. */
 	(void)veloc__call(c, VELOC__OP_WAIT, job->k, 0, NULL);
 	veloc__job_bare(job);
 	c->job = job;
@@ -130,7 +130,7 @@ static long targets_make(const struct veloc__client *c, int mode, const int *ids
 			continue;
 		r = veloc__region_find(g, id);
 		if (!r || r->count * r->unit < c->stored[i].info.bytes) {
-			veloc__log(KEDGE_LOG_ERROR, "region %d of %llu bytes is %s", id,
+			veloc__log(KEDGE_LOG_ERROR, "cannot restore region %d of %llu bytes: it is %s", id,
 				   (unsigned long long)c->stored[i].info.bytes,
 				   r ? "larger than the protected one" : "not protected");
 			return VELOC_FAILURE;
