@@ -22,7 +22,7 @@ struct kedge__outputs {
 /*
  * A file of BYTES bytes below DIR (in RANK's folder if RANK is not negative), under a temporary name; *DATA is its
  * contents to be filled in, NULL if BYTES is 0. REGION must be a plain relative path: KEDGE_E_MISMATCH if it is absolute,
- * has "." or ".." or an empty component, or passes a symbolic link that stands below DIR.
+ * has "." or ".." or an empty component, or passes a symbolic link below DIR.
  */
 int kedge__outputs_add(struct kedge__outputs *o, int64_t rank, const char *region, uint64_t bytes, void **data,
 		       struct kedge__error *err);

@@ -29,8 +29,8 @@ static uint64_t version_before(kedge_t *k, uint64_t version)
 	return found;
 }
 
-/* Where the pages stood in the version before. That is for the sake of a small version alone: what cannot be read, or
- * is no page image, counts for nothing, and the version is then the larger for it. */
+/* The places of the pages in the version before. This only keeps the version small: if it
+ * cannot be read, or is not a page image, it is ignored, and the new version is larger. */
 static void read_places(kedge_t *k, uint64_t version, struct kedge__page_places *out)
 {
 	uint64_t before = version_before(k, version), *words;

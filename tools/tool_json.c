@@ -1,4 +1,4 @@
-/* json: jansson with the checks in one place: a value is whole, or the process ends. */
+/* json: jansson with the checks in one place: a value is built entirely, or the process ends. */
 #include "tool.h"
 #include <math.h>
 

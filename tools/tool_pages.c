@@ -1,4 +1,4 @@
-/* tool_pages: page images in files, and where their pages stand in a store. */
+/* tool_pages: page images in files, and the places of their pages in a store. */
 #include "tool_pages.h"
 #include <stdlib.h>
 

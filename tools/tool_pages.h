@@ -4,7 +4,7 @@
  *
  * In a store an image is two regions. `pages` holds the pages, each at a place that it keeps from version to version,
  * whatever comes and goes around it: so that its bytes are compared with its own earlier bytes, and gaps in the address
- * space cost nothing. `pages.index` says which address stands at which place.
+ * space cost nothing. `pages.index` has the address of the page at each place.
  */
 #ifndef KEDGE_TOOLS_TOOL_PAGES_H
 #define KEDGE_TOOLS_TOOL_PAGES_H
@@ -42,7 +42,7 @@ struct kedge__page_places {
 	size_t count;    /* places */
 };
 
-/* Where each page of IMAGE stands, after BEFORE (may have none): at its place there, in one that is free, or behind. */
+/* The place of each page of IMAGE, given BEFORE (which may have none): its place there, a free one, or a new one at the end. */
 void kedge__page_places_next(const struct kedge__page_places *before, const struct kedge__page_image *image,
 			     struct kedge__page_places *out);
 /* WORDS, BYTES long, are the region as it was stored; OUT takes them if they are one. KEDGE_E_DAMAGED otherwise. */

@@ -154,7 +154,7 @@ struct kedge__txn {
 	KEDGE__ARRAY(struct kedge__root) roots; /* ascending */
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
 	uint64_t aside_bytes;
-	struct kedge__checked *checked; /* whole: sums of the literals that came by, one a region */
+	struct kedge__checked *checked; /* reducer full: sums of the literals so far, one per region */
 	_Atomic uint64_t hashed;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;

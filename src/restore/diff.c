@@ -1,7 +1,7 @@
 #include "restore/restore.h"
 
 #define READ_BYTES (UINT64_C(256) << 10)
-/* Ranges to be read that are nearer than this are read in one go: comparing equal bytes does no harm. */
+/* Ranges that are closer together than this are read at once: comparing equal bytes does no harm. */
 #define GAP_BYTES UINT64_C(4096)
 
 struct diffing {
@@ -37,9 +37,9 @@ static bool same_source(const struct kedge__span *a, uint64_t skip_a, const stru
 }
 
 /*
- * Walk the resolved spans of both versions in step; what does not come from the same place is unsure. Offsets are from
- * the region's base: the region may have different slots in the two versions, and fill patterns go by address modulo
- * 8, which a slot's base does not change.
+ * Walk the resolved spans of both versions in step; bytes that do not come from the same place may differ. Offsets are
+ * relative to the region: it may have different slots in the two versions, and fill patterns depend on the address
+ * modulo 8, which is the same in every slot.
  */
 static int spans_compare(const struct kedge__span_list *a, uint64_t base_a, const struct kedge__span_list *b,
 			 uint64_t base_b, struct kedge__range_list *unsure, struct kedge__error *err)
@@ -131,7 +131,7 @@ static int unsure_read(struct diffing *d, uint64_t base_a, uint64_t base_b, cons
 	return 0;
 }
 
-/* The ranges that differ in what both versions have of the region. */
+/* The ranges that differ in the part of the region that both versions have. */
 static int common_diff(struct diffing *d, const struct kedge__region_record *a, const struct kedge__region_record *b,
 		       struct kedge__range_list *changed, struct kedge__error *err)
 {
@@ -215,7 +215,7 @@ int kedge__diff(struct kedge__lineage *a, struct kedge__lineage *b, struct kedge
 	struct diffing d = {.a = a, .b = b, .progress = progress, .progress_ctx = progress_ctx};
 	int rc;
 
-	(void)pool; /* a lineage is read by one thread, and there is one handle of each version */
+	(void)pool; /* one thread reads a lineage, and there is one handle per version */
 	d.buf_a = kedge__malloc(READ_BYTES);
 	d.buf_b = kedge__malloc(READ_BYTES);
 	rc = d.buf_a && d.buf_b ? regions_diff(&d, err) : kedge__error_nomem(err);

@@ -1,4 +1,4 @@
-/* Fill targets from a lineage, and do it again with other copies of the segments that turn out to be damaged. */
+/* Fill targets from a lineage, and repeat it with other copies of segments that turn out to be damaged. */
 #include "restore/fill.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 /* Pieces smaller than this on average cost more to sum one by one than a second pass over the memory does. */
 #define SMALL_PIECE 1024
 
-/* Of blocks that are read together, unless a setting says so. */
+/* Of blocks that are read together, unless a setting says otherwise. */
 #define BATCH_BYTES (UINT64_C(512) << 10)
 
-/* More than this is not in a cache any more when all of it is filled. */
+/* More than this is no longer in a cache when all of it is filled. */
 #define CACHE_BYTES (UINT64_C(16) << 20)
 
 static void stats_add(const struct kedge__filling *f, const struct kedge__pipeline_stats *pipeline,
@@ -122,7 +122,7 @@ out:
 	return rc;
 }
 
-/* Turn to other copies of every segment that failed; RC is what made us look for them. */
+/* Switch to other copies of every segment that failed; RC is the error that made it necessary. */
 static int replace_damaged(struct kedge__filling *f, int rc, struct kedge__error *err)
 {
 	if (f->lost || !f->damaged.count)
@@ -132,7 +132,7 @@ static int replace_damaged(struct kedge__filling *f, int rc, struct kedge__error
 		int failed;
 
 		if (!kedge__lineage_segment(f->lineage, f->damaged.at[i]))
-			continue; /* replacing another one has made it needless */
+			continue; /* replacing another one has made it unnecessary */
 		failed = kedge__lineage_replace(f->lineage, f->damaged.at[i], &none);
 		kedge__error_done(&none);
 		if (failed)
@@ -149,7 +149,7 @@ static int fill_all(struct kedge__filling *f, const struct kedge__restore_target
 	struct kedge__error local = KEDGE__ERROR_INIT;
 	int rc;
 
-	/* A lineage has at most a copy a level of each segment; replacing ends when they are used up. */
+	/* A lineage has at most one copy of each segment per level; replacing ends when these are used up. */
 	for (;;) {
 		rc = attempt(f, targets, stats, &local);
 		if (!rc || replace_damaged(f, rc, &local))
@@ -197,7 +197,7 @@ int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, stru
 	return fill_targets(&f, targets, stats, err);
 }
 
-/* The read plan wants places for the bytes: addresses that are never touched take no memory. */
+/* The read plan needs places for the bytes: addresses that are never touched take no memory. */
 int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__io io,
 			 void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,
 			 struct kedge__error *err)

@@ -1,16 +1,16 @@
 /*
- * Reads past the page cache, several in flight (io_uring). What the cache does not have, and is long enough, storage
- * can put right into memory of ours, at a fraction of the processor time, while what came before is checked and placed.
- * What the cache has is there faster.
+ * Reads past the page cache, several in flight (io_uring). Long runs that the page cache does not have are put directly
+ * into our memory, with a fraction of the processor time, while earlier blocks are checked and placed. Runs that the
+ * page cache has are faster to get from there.
  *
- * Such a read is a hint that may fail: whatever did not come this way is read through the page cache then.
+ * Such a read is a hint that may fail: bytes that did not arrive this way are read through the page cache.
  */
 #include "restore/fill.h"
 
-#define LEAST_BYTES (UINT64_C(256) << 10) /* of a batch that is worth it */
-#define GAP_BYTES   (UINT64_C(16) << 10)  /* read with what is around it */
-#define FLIGHT      8                     /* batches on their way before their turn comes; half of them begun at once */
-#define FEW_BYTES   (UINT64_C(1) << 20)   /* in all, that are not worth a ring */
+#define LEAST_BYTES (UINT64_C(256) << 10) /* the smallest batch that is worth it */
+#define GAP_BYTES   (UINT64_C(16) << 10)  /* read together with its surroundings */
+#define FLIGHT      8                     /* batches in flight before their turn; half of them are begun at once */
+#define FEW_BYTES   (UINT64_C(1) << 20)   /* in total; fewer are not worth a ring */
 
 static uint64_t down(uint64_t at)
 {
@@ -38,7 +38,7 @@ static uint64_t plan_bytes(const struct kedge__read_plan *plan)
 	return bytes;
 }
 
-/* Without a ring restores do as well; with a rate nothing is read before its turn. */
+/* Restores work without a ring, too; with a rate nothing is read before its turn. */
 void kedge__fill_past_init(struct kedge__filling *f)
 {
 	struct kedge__fill_past *p = &f->past;
@@ -68,7 +68,7 @@ void kedge__fill_past_done(struct kedge__filling *f)
 
 /* ------------------------------------------------------------------ begin */
 
-/* The batch as few reads; false: it is in too many pieces, or does not fit. */
+/* The batch in a few reads; false: it is in too many pieces, or does not fit. */
 static bool reads_make(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
 		       struct kedge__fill_slot *s)
 {
@@ -105,7 +105,7 @@ bool kedge__fill_past_suits(const struct kedge__filling *f, const struct kedge__
 	return plan_reads(f, batch, &s);
 }
 
-/* Where read I of slot S is in flight. */
+/* Where read I of slot S is tracked while in flight. */
 static unsigned read_slot(const struct kedge__fill_past *p, const struct kedge__fill_slot *s, size_t i)
 {
 	return (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
@@ -118,7 +118,7 @@ static bool is_cached(const struct kedge__segment *seg, const struct kedge__fill
 	return kedge__fs_cached(seg->fd, from, to - from);
 }
 
-/* The descriptor to read SEG by stays open for the next batch. */
+/* The descriptor of SEG stays open for the next batch. */
 static bool open_past(struct kedge__fill_past *p, const struct kedge__segment *seg)
 {
 	if (p->segment != seg) {

@@ -1,13 +1,12 @@
 /*
  * Batches of blocks, in the order of the files, then ranges of patterns, go through the pipeline:
  *
- *   announce    the kernel is told what is read next, so that storage works while what has come is checked and decoded;
- *   fill        on all threads: blocks that follow each other are read at once, so many that they stay in the core's
- *               cache: those that are live as they stand right to their places, others into memory of the thread; there
- *               they are checked, decoded, summed, and live bytes that are not yet in their places copied there;
- *   account     in order: progress.
+ *   announce    announce the next reads to the kernel, so that storage works while earlier blocks are checked and
+ * decoded; fill        on all threads: read adjacent blocks at once, as many as stay in the core's cache: blocks that
+ * are live and stored unchanged directly to their places, others into memory of the thread; check, decode and sum them,
+ * and copy live bytes that are not yet in their places; account     in order: report progress.
  *
- * Where there is more to fill than caches hold, the copy goes past them.
+ * If there is more to fill than caches hold, the copy bypasses them.
  */
 #include "restore/fill.h"
 
@@ -16,12 +15,13 @@
 
 #define RUN_BYTES   (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
 #define RUN_BLOCKS  KEDGE__FILL_RUN
-#define PART_BYTES  (UINT64_C(16) << 10)  /* of blocks that are checked before they are summed and placed */
-#define AHEAD       4                     /* batches that are announced before their turn, beyond those in the ring */
-#define GAP_BYTES   (UINT64_C(16) << 10)  /* announced with what is around it */
-#define LARGE_BLOCK (UINT64_C(512) << 10) /* does not stay in the cache: decoded right to its place, if it has one */
+#define PART_BYTES  (UINT64_C(16) << 10)  /* blocks checked before they are summed and placed */
+#define AHEAD       4                     /* batches announced before their turn, beyond those in the ring */
+#define GAP_BYTES   (UINT64_C(16) << 10)  /* announced together with its surroundings */
+#define LARGE_BLOCK (UINT64_C(512) << 10) /* does not stay in the cache: decoded directly to its place, if it has one  \
+					   */
 #define PAST_BYTES  512                   /* a piece that is worth copying past the cache */
-#define PLACE_BYTES 4096                  /* a block that is worth a piece of a read of its own */
+#define PLACE_BYTES 4096                  /* a block that is worth its own piece of a read */
 
 /* ------------------------------------------------------------------ announce */
 
@@ -46,7 +46,7 @@ static void batch_announce(const struct kedge__filling *f, size_t i)
 	kedge__fs_expect(seg->fd, from, to - from);
 }
 
-/* Long runs that are read one after the other the kernel reads ahead better by itself. */
+/* The kernel reads ahead better by itself in long sequential runs. */
 static void announce_ahead(struct kedge__filling *f)
 {
 	for (; f->announced < KEDGE__MIN(f->next + 1 + AHEAD, f->plan.batches.count); f->announced++)
@@ -97,7 +97,7 @@ static int block_failed(struct kedge__filling *f, uint64_t version, struct kedge
 	return rc;
 }
 
-/* The live bytes of a block that is at RAW, in its place already or not. */
+/* The live bytes of a block at RAW, which may already be its place. */
 static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__piece *pieces,
 			     size_t n, const uint8_t *raw)
 {
@@ -138,7 +138,7 @@ static bool is_packed(const struct kedge__read_plan_block *b)
 	return b->segment->blocks[b->block].codec != KEDGE__CODEC_NONE;
 }
 
-/* The raw bytes of a block that was packed, checked. */
+/* The raw bytes of a compressed block that was checked. */
 static int block_unpack(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 			const uint8_t *stored, const uint8_t **raw, uint64_t *bad, struct kedge__error *err)
 {
@@ -156,11 +156,11 @@ static int block_unpack(struct kedge__filling *f, struct kedge__fill_hand *h, co
 		rc = kedge__lineage_unpack_block(f->lineage, b->segment, b->block, stored, to, bad, err);
 	start = kedge__clock_seconds() - start;
 	h->decoding += start;
-	h->placing -= start; /* as part of which it is timed */
+	h->placing -= start; /* timed as part of this */
 	return rc;
 }
 
-/* STORED is checked already if nothing packed it. */
+/* STORED has already been checked if it is not compressed. */
 static int block_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		      const uint8_t *stored, uint64_t *bytes, struct kedge__error *err)
 {
@@ -179,7 +179,7 @@ static int block_fill(struct kedge__filling *f, struct kedge__fill_hand *h, cons
 	return 0;
 }
 
-/* How many of the N blocks from B on stand next to each other in the file and fit into one read. */
+/* How many of the N blocks from B on are adjacent in the file and fit into one read. */
 static size_t run_length(const struct kedge__read_plan_block *b, size_t n)
 {
 	const struct kedge__block_record *records = b->segment->blocks;
@@ -193,7 +193,7 @@ static size_t run_length(const struct kedge__read_plan_block *b, size_t n)
 	return count;
 }
 
-/* A block that nothing packed, and whose bytes all go to one place, is read right there. */
+/* A block that is not compressed, and whose bytes all go to one place, is read directly to it. */
 static bool reads_in_place(const struct kedge__filling *f, const struct kedge__read_plan_block *b)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
@@ -202,7 +202,7 @@ static bool reads_in_place(const struct kedge__filling *f, const struct kedge__r
 	       f->plan.pieces[b->first].len == record->raw_bytes;
 }
 
-/* Where the stored bytes of each of the COUNT blocks from B on are to be read. */
+/* Where to read the stored bytes of each of the COUNT blocks from B on. */
 static void run_aim(const struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		    size_t count, bool in_place)
 {
@@ -231,7 +231,7 @@ static int run_read(struct kedge__fill_hand *h, const struct kedge__read_plan_bl
 	return kedge__segment_read_run(b->segment, b->block, to, n, err);
 }
 
-/* Those of the blocks FIRST to END - 1 from B on that nothing packed; AT is NULL of those that are damaged. */
+/* The uncompressed ones of the blocks FIRST to END - 1 from B on; AT is NULL for damaged ones. */
 static int part_check(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		      size_t first, size_t end, struct kedge__error *err)
 {
@@ -256,7 +256,8 @@ static size_t part_end(const struct kedge__read_plan_block *b, size_t first, siz
 	return i;
 }
 
-/* Some blocks at once, for the clock is not free, and no more than the nearest cache has from one step to the next. */
+/* Several blocks at once, because reading the clock takes time, but no more than the nearest cache keeps from one step
+ * to the next. */
 static int run_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		     size_t count, uint64_t *bytes, struct kedge__error *err)
 {
@@ -277,8 +278,8 @@ static int run_place(struct kedge__filling *f, struct kedge__fill_hand *h, const
 	return rc;
 }
 
-/* The COUNT blocks from B on, in one read. Memory that only the application itself may write to, as a debugger or a
- * user-mode fault handler may have it, is filled by way of the hand's own. */
+/* The COUNT blocks from B on, in one read. If the kernel may not write to the memory, because of a debugger or a user-
+ * mode fault handler, it is filled through the thread's own buffer. */
 static int run_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
 		    size_t count, uint64_t *bytes, struct kedge__error *err)
 {
@@ -297,7 +298,7 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const 
 	return rc ? block_failed(f, b->version, err) : run_place(f, h, b, count, bytes, err);
 }
 
-/* A batch that came past the page cache. */
+/* A batch that was read past the page cache. */
 static int batch_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,
 		       uint64_t number, uint64_t *bytes, struct kedge__error *err)
 {

@@ -1,9 +1,9 @@
-/* Every region has a digest over all of its bytes: it tells whether they all came to their places. */
+/* Every region has a digest over all its bytes: it shows whether all of them are in their places. */
 #include "restore/fill.h"
 
 #include <stdlib.h>
 
-/* A target that is summed when all is there is summed in slabs of this many bytes: a multiple of 8. */
+/* A target that is summed after it is filled is summed in slabs of this many bytes: a multiple of 8. */
 #define SLAB_BYTES (UINT64_C(4) << 20)
 
 void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
@@ -39,7 +39,7 @@ static int slab_sum(void *ctx, size_t i, int worker)
 	return 0;
 }
 
-/* Targets with odd pieces are summed again as a whole. */
+/* Targets with odd pieces are summed again entirely. */
 static int odd_sum(struct kedge__filling *f, struct kedge__error *err)
 {
 	struct slab_work w = {.f = f};
@@ -82,7 +82,7 @@ static int edge_add(struct kedge__fill_hand *h, uint32_t target, const uint8_t *
 	return kedge__array_push(&h->edges, e) ? 0 : kedge__error_nomem(err);
 }
 
-/* Words that are whole are summed at once; of the others, at most two, the bytes wait until all of them are there. */
+/* Words with all their bytes are summed at once; the bytes of others, at most two, wait until all have arrived. */
 int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
 			    uint64_t pos, uint64_t len, struct kedge__error *err)
 {
@@ -158,7 +158,7 @@ static int edges_gather(struct kedge__filling *f, struct kedge__fill_edges *all,
 	return 0;
 }
 
-/* Words that came in parts, put together. */
+/* Words that arrived in parts. */
 static int edges_sum(struct kedge__filling *f, struct kedge__error *err)
 {
 	struct kedge__fill_edges all = {0};

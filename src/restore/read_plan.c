@@ -1,7 +1,7 @@
 /*
- * The image is cut into slabs, and all work on spans is done slab by slab on all threads: what is known of a slab stays
- * in a core's cache while the maps of all versions are composed. Pieces are sorted by block without comparing: counted,
- * then put in their places.
+ * The image is cut into slabs, and all work on spans is done slab by slab on all threads: the data of a slab stays in a
+ * core's cache while the maps of all versions are composed. Pieces are sorted by block without comparisons: counted,
+ * then placed.
  */
 #include "restore/read_plan.h"
 
@@ -26,7 +26,7 @@ struct maker {
 	KEDGE__ARRAY(struct slab) slabs;
 	size_t segments, blocks;
 	size_t *base;          /* of each segment's blocks in `pieces` */
-	atomic_size_t *pieces; /* one a block: how many; later the place of its next piece */
+	atomic_size_t *pieces; /* one per block: how many; later the place of its next piece */
 	pthread_mutex_t lock;  /* guards err */
 	struct kedge__error err;
 };
@@ -79,7 +79,7 @@ static int slabs_cut(struct maker *m, struct kedge__error *err)
 	return 0;
 }
 
-/* The segment of the last span; that of the next is the same most of the time. */
+/* The segment of the last span; usually the next span has the same. */
 struct found {
 	const struct kedge__segment *seg;
 	size_t index;
@@ -117,7 +117,7 @@ struct goal {
 	uint32_t target;
 };
 
-/* Spans ascend, and so do the slots: *I moves on with them. */
+/* Spans and slots both ascend: *I advances with them. */
 static int goal_find(const struct maker *m, const struct kedge__span *span, size_t *i, struct goal *goal,
 		     struct kedge__error *err)
 {
@@ -225,7 +225,7 @@ static int block_add(struct kedge__read_plan *plan, struct kedge__read_plan_bloc
 	return kedge__array_push(&plan->blocks, b) ? 0 : kedge__error_nomem(err);
 }
 
-/* Counts become places, and blocks that have a live byte enter the plan. */
+/* Counts become places, and blocks with a live byte enter the plan. */
 static int blocks_collect(struct maker *m, struct kedge__error *err)
 {
 	size_t place = 0;
@@ -315,7 +315,7 @@ static int slab_place(void *ctx, size_t i, int worker)
 	return rc ? fail(m, &err) : 0;
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ the plan */
 
 static int maker_init(struct maker *m, struct kedge__error *err)
 {

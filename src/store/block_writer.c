@@ -177,7 +177,7 @@ static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, 
 	kedge__error_done(&problem);
 }
 
-/* ------------------------------------------------------------------ what codecs are chosen by */
+/* ------------------------------------------------------------------ choosing codecs */
 
 struct sampled { /* blocks of one region */
 	struct writer *w;
@@ -448,7 +448,7 @@ static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge
 	return !rc && source && source->end ? source->end(source->ctx, err) : rc;
 }
 
-/* ------------------------------------------------------------------ what became of it */
+/* ------------------------------------------------------------------ the result */
 
 static void remember(const struct writer *w)
 {

@@ -340,7 +340,7 @@ void kedge__catalog_close(struct kedge__catalog *cat)
 	kedge__free(cat);
 }
 
-/* ------------------------------------------------------------------ what was removed while it was open */
+/* ------------------------------------------------------------------ renew what was removed meanwhile */
 
 int kedge__catalog_present(const struct kedge__catalog *cat, bool *gone, struct kedge__error *err)
 {
@@ -383,7 +383,7 @@ int kedge__catalog_renew(struct kedge__catalog *cat, struct kedge__error *err)
 	return rc;
 }
 
-/* ------------------------------------------------------------------ lineage by the manifests */
+/* ------------------------------------------------------------------ lineage according to the manifests */
 
 enum { FOLLOWED = 1, OPEN = 2 }; /* marks; any other value: followed by an earlier call */
 

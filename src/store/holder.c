@@ -131,7 +131,7 @@ bool kedge__holder_read(int fd, struct kedge__holder *h)
 	return got >= 5 && h->pid > 0;
 }
 
-/* ------------------------------------------------------------------ what is known of it */
+/* ------------------------------------------------------------------ is it alive? */
 
 /* A line of the kernel about a lock: a flock on the file of ST, taken by TAKER. In the line of a waiting process an
  * arrow takes the place of the kind. */

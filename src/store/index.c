@@ -35,7 +35,7 @@
 #define SIZE_MOST     (UINT64_C(16) << 30) /* larger is not an index */
 #define APPEND_TRIES  8
 
-/* ------------------------------------------------------------------ the log that is held */
+/* ------------------------------------------------------------------ the open log */
 
 void kedge__index_close(struct kedge__index *x)
 {
@@ -115,7 +115,7 @@ static bool log_is_held(const struct kedge__catalog *cat, uint64_t *bytes)
 	return true;
 }
 
-/* ------------------------------------------------------------------ what is about to happen */
+/* ------------------------------------------------------------------ pending changes */
 
 /* False: out of memory. */
 static bool pending_apply(struct kedge__version_list *list, const struct kedge__index_record *r)
@@ -137,7 +137,7 @@ static bool pending_apply(struct kedge__version_list *list, const struct kedge__
 
 /* ------------------------------------------------------------------ follow */
 
-/* *GOOD: all up to SIZE was applied. */
+/* *GOOD: everything up to SIZE was applied. */
 static int tail_apply(struct kedge__catalog *cat, uint64_t size, bool *good, struct kedge__error *err)
 {
 	struct kedge__index *x = &cat->index;
@@ -299,7 +299,7 @@ static void view_load(struct kedge__catalog *cat, int fd, struct kedge__index_vi
 		view_parse(view, &cat->id);
 }
 
-/* ------------------------------------------------------------------ write it again */
+/* ------------------------------------------------------------------ rewrite */
 
 static bool is_at_path(const struct kedge__catalog *cat, int fd)
 {

@@ -162,7 +162,7 @@ static void announced_done(struct kedge__lineage *l)
 	kedge__array_done(&l->announced);
 }
 
-/* ------------------------------------------------------------------ the copy on one level, or on the next */
+/* ------------------------------------------------------------------ copies on several levels */
 
 static int segment_load(struct kedge__lineage *l, struct item *item, size_t level, const char *path,
 			const struct kedge__set_part *part, struct kedge__error *err)

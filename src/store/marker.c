@@ -112,7 +112,7 @@ static int check_others(const struct kedge__catalog *cat, struct kedge__error *e
 	return rc;
 }
 
-/* ------------------------------------------------------------------ make */
+/* ------------------------------------------------------------------ create */
 
 /* FD, locked, is the temporary file: it becomes the marker, or is removed if another one exists. */
 static int marker_fill(int fd, const char *store, const struct kedge__store_id *known, const char *tmp,

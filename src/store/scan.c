@@ -159,8 +159,8 @@ int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct
 }
 
 /*
- * *OUT is NULL when the manifest is gone. What is wrong with a manifest is kept in the entry. FD as above. *DATA, the
- * contents, is the caller's, unless DATA is NULL.
+ * *OUT is NULL if the manifest is gone. A problem with the manifest is kept in the entry. FD as above. The caller frees
+ * *DATA, the contents, unless DATA is NULL.
  */
 static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__catalog_entry **out,
 		      uint8_t **data, struct kedge__error *err)
@@ -440,7 +440,7 @@ static int match_all(struct rescan *r, struct kedge__error *err)
 	return rc;
 }
 
-/* ------------------------------------------------------------------ those that have to be read */
+/* ------------------------------------------------------------------ manifests that must be read */
 
 /* Manifests that are opened together, so that storage fetches them at once. */
 struct manifests {
@@ -536,7 +536,7 @@ static int read_others(struct rescan *r, struct kedge__error *err)
 	return rc ? rc : take_all(r, &m, err);
 }
 
-/* ------------------------------------------------------------------ what comes of it */
+/* ------------------------------------------------------------------ the result */
 
 /* Free the entries of LIST that OTHERS does not have. Both ascend. */
 static void free_others(struct kedge__entry_list *list, const struct kedge__entry_list *others)

@@ -48,7 +48,7 @@ static int read_range(const struct kedge__segment *seg, uint64_t at, size_t byte
 	return read_vector(seg, at, &piece, 1, err);
 }
 
-/* ------------------------------------------------------------------ what stands behind the blocks */
+/* ------------------------------------------------------------------ after the blocks */
 
 /* According to the manifest: 0 if that is unknown or impossible. */
 static uint64_t tail_bytes(const struct kedge__set_part *part, uint64_t file_bytes)

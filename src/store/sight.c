@@ -198,7 +198,8 @@ void kedge__probe_remove(const struct kedge__catalog *cat, uint64_t nonce)
 	kedge__free(path);
 }
 
-/* The name and the bytes, as far as a crash let them come, must be those of a probe: others' files are left alone. */
+/* The name and the bytes, as far as they were written before a crash, must be those of a probe: other files are not
+ * ours. */
 bool kedge__probe_is_ours(const struct kedge__catalog *cat, const char *name)
 {
 	size_t start = strlen(PROBE_START);

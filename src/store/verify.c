@@ -232,7 +232,7 @@ static int count_lost(struct kedge__verifier *v, struct kedge__error *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------ what is not in a set */
+/* ------------------------------------------------------------------ strays */
 
 static void report_stray(struct kedge__verifier *v, uint64_t version, const char *path)
 {

@@ -149,7 +149,7 @@ static void check_sources(struct kedge__family *f)
 	}
 }
 
-/* ------------------------------------------------------------------ what they come to */
+/* ------------------------------------------------------------------ their digests */
 
 static void carry_sums(struct kedge__family *f, const struct kedge__member *m)
 {

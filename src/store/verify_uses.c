@@ -62,7 +62,7 @@ struct piece {
 	uint64_t pos, len;
 };
 
-/* ------------------------------------------------------------------ what becomes of a piece */
+/* ------------------------------------------------------------------ one piece */
 
 static void place_use(struct kedge__uses *u, size_t block, struct kedge__use use)
 {
