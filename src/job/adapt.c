@@ -74,7 +74,7 @@ static bool load_from(kedge_t *k, int level)
 			rc = kedge__policy_parse(&k->advice.policy, text, &err);
 	}
 	if (rc)
-		kedge__log(KEDGE_LOG_WARNING, "%s: costs are measured anew: %s", k->name, kedge__error_text(&err));
+		kedge__log(KEDGE_LOG_WARNING, "%s: the costs measured by earlier runs cannot be used and are measured again: %s", k->name, kedge__error_text(&err));
 	kedge__error_done(&err);
 	kedge__free(path);
 	return found;

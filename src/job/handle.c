@@ -207,7 +207,7 @@ int kedge_open_group(const char *name, const char *config, const char *const *se
 	if (out)
 		*out = NULL;
 	if (!out || !name)
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "no name, or no place for the handle");
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "name and out must not be NULL");
 	met = group ? group_check(group, rc ? NULL : &err) : 0;
 	if (met)
 		return kedge__state_fail(NULL, rc ? rc : met, &err);

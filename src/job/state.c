@@ -76,12 +76,12 @@ void kedge__progress_done(struct kedge__progress *p)
 int kedge__handle_check(const kedge_t *k, struct kedge__error *err)
 {
 	if (!k)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "there is no handle (NULL)");
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "k must not be NULL");
 	if (k->pid != getpid())
 		return kedge__error_set(
 		    err, KEDGE_E_STATE, 0,
-		    "the handle belongs to process %ld, of which this one is a fork: a child opens a job "
-		    "of its own",
+		    "the handle belongs to process %ld, and this process is a fork of it; call kedge_open() "
+		    "in the child",
 		    (long)k->pid);
 	return 0;
 }

@@ -26,7 +26,7 @@ static bool is_unsafe(const kedge_t *k)
 
 	if (k->set.track != KEDGE__TRACK_AUTO || !kedge__device_find("", path, sizeof(path)))
 		return false;
-	kedge__log(KEDGE_LOG_INFO, "%s: pages are not tracked, for %s could write to memory unseen", k->name, path);
+	kedge__log(KEDGE_LOG_INFO, "%s: page tracking is off: device %s could write to memory without being seen", k->name, path);
 	return true;
 }
 
@@ -41,7 +41,7 @@ int kedge__track_init(kedge_t *k, struct kedge__error *err)
 
 	k->track.at = KEDGE__NO_VERSION;
 	if (k->set.track != KEDGE__TRACK_NONE && !kedge__track_wanted(k))
-		kedge__log(KEDGE_LOG_INFO, "%s: pages are not tracked, for with %s everything is looked at", k->name,
+		kedge__log(KEDGE_LOG_INFO, "%s: page tracking is off: with %s every byte is compared", k->name,
 			   k->set.paranoid ? "paranoid" : "the full reducer");
 	if (!kedge__track_wanted(k) || is_unsafe(k))
 		return 0;
@@ -275,7 +275,7 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 	if (!rc)
 		rc = lists_make(k, follows, d, &err);
 	if (rc)
-		kedge__log(KEDGE_LOG_WARNING, "%s: pages were not tracked, everything is looked at: %s", k->name,
+		kedge__log(KEDGE_LOG_WARNING, "%s: page tracking failed, comparing every byte of this version: %s", k->name,
 			   kedge__error_text(&err));
 	d->usable = !rc && follows;
 	kedge__error_done(&err);
@@ -315,8 +315,8 @@ void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image 
 		return;
 	kedge__log(
 	    KEDGE_LOG_ERROR,
-	    "%s: the page at %llu of region \"%s\" changed, and page tracker %s did not see it: a device, or another "
-	    "mapping, writes to it; nothing is tracked any more (kedge_region_flags() is for such regions)",
+	    "%s: the page at %llu of region \"%s\" changed, but page tracker %s did not see it: a device or another "
+	    "mapping writes to it. Tracking is off from now on; mark such regions with kedge_region_flags()",
 	    k->name, (unsigned long long)offset, kedge__region_table_at(k->regions.table, region)->name,
 	    kedge__tracker_name(k->track.tracker));
 	kedge__track_free(k);
