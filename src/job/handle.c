@@ -117,7 +117,6 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 static int local_begin(kedge_t *k, const char *name, const char *config, const char *const *settings,
 		       struct kedge__error *err)
 {
-	struct kedge__catalog *cat;
 	int rc = kedge__job_name_check(name, err);
 
 	if (!rc)
@@ -130,10 +129,8 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 	k->name = kedge__strdup(name);
 	rc = k->name ? parts_init(k, err) : kedge__error_nomem(err);
 	if (!rc)
-		rc = kedge__catalog_open(k->set.l1, name, k->set.init ? KEDGE__CATALOG_INIT : KEDGE__CATALOG_CREATE,
-					 &cat, err);
-	if (!rc)
-		kedge__catalog_close(cat);
+		rc = kedge__catalog_make(k->set.l1, name, k->set.init ? KEDGE__CATALOG_INIT : KEDGE__CATALOG_CREATE,
+					 err);
 	return rc;
 }
 

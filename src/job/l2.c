@@ -226,16 +226,9 @@ static int view_all(kedge_t *k, uint64_t turn, struct kedge__level_msg *all, str
 
 static int make_store(const kedge_t *k, struct kedge__error *err)
 {
-	struct kedge__catalog *cat;
-	int rc;
-
 	if (k->group.rank != 0)
 		return 0;
-	rc = kedge__catalog_open(k->set.l2, k->name, k->set.init ? KEDGE__CATALOG_INIT : KEDGE__CATALOG_CREATE, &cat,
-				 err);
-	if (!rc)
-		kedge__catalog_close(cat);
-	return rc;
+	return kedge__catalog_make(k->set.l2, k->name, k->set.init ? KEDGE__CATALOG_INIT : KEDGE__CATALOG_CREATE, err);
 }
 
 /* A job that dies before its turn for L2 comes must not start counting from nothing each time. */

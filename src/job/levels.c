@@ -50,14 +50,14 @@ void kedge__levels_renewed(kedge_t *k)
 
 int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err)
 {
-	int rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->write, err);
+	int rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->api, err);
 
 	if (!rc)
-		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->api, err);
-	if (!rc)
 		kedge__catalog_pace(level->api, &k->reads);
+	if (!rc)
+		rc = kedge__catalog_dup(level->api, &level->write, err);
 	if (!rc && k->flusher)
-		rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->flush, err);
+		rc = kedge__catalog_dup(level->api, &level->flush, err);
 	if (!rc)
 		kedge__catalog_set_sync(level->write, k->set.sync);
 	if (!rc)

@@ -165,6 +165,19 @@ int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__li
 	return 0;
 }
 
+/* A set that is left out is only passed over by kedge_region_stat(). */
+static void common_add(kedge_t *k, const struct kedge__set_key *keys, size_t n)
+{
+	if (k->group.size == 1 || !n)
+		return;
+	pthread_mutex_lock(&k->state.lock);
+	if (kedge__array_reserve(&k->versions.common, k->versions.common.count + n)) {
+		memcpy(k->versions.common.at + k->versions.common.count, keys, n * sizeof(*keys));
+		k->versions.common.count += n;
+	}
+	pthread_mutex_unlock(&k->state.lock);
+}
+
 int kedge__versions_common(kedge_t *k, struct kedge__error *err)
 {
 	struct kedge__set_key *list = NULL;
@@ -174,19 +187,15 @@ int kedge__versions_common(kedge_t *k, struct kedge__error *err)
 	rc = kedge__agree(&k->channels.front, KEDGE__STEP_PAST, 0, rc, NULL, err);
 	if (!rc)
 		rc = kedge__common(&k->channels.front, list, &count, err);
-	for (size_t i = 0; !rc && i < count; i++)
-		kedge__versions_published(k, list[i]);
+	if (!rc)
+		common_add(k, list, count);
 	kedge__free(list);
 	return rc;
 }
 
 void kedge__versions_published(kedge_t *k, struct kedge__set_key key)
 {
-	pthread_mutex_lock(&k->state.lock);
-	if (k->group.size > 1)
-		(void)kedge__array_push(&k->versions.common,
-					key); /* a set left out is only passed over by kedge_region_stat() */
-	pthread_mutex_unlock(&k->state.lock);
+	common_add(k, &key, 1);
 }
 
 static bool known_everywhere(kedge_t *k, struct kedge__set_key key)

@@ -1,6 +1,7 @@
 #include "store/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -318,6 +319,70 @@ int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog
 	return 0;
 }
 
+int kedge__catalog_make(const char *store, const char *name, enum kedge__catalog_mode mode, struct kedge__error *err)
+{
+	struct kedge__catalog *cat;
+	int rc = kedge__job_name_check(name, err);
+
+	if (!rc)
+		rc = catalog_alloc(store, name, mode, &cat, err);
+	if (rc)
+		return rc;
+	rc = open_create(cat, mode, err);
+	kedge__catalog_close(cat);
+	return rc;
+}
+
+static int descriptor_copy(int from, int *to, struct kedge__error *err)
+{
+	*to = fcntl(from, F_DUPFD_CLOEXEC, 0);
+	return *to >= 0 ? 0 : kedge__error_set(err, KEDGE_E_IO, errno, "cannot open another handle of a store");
+}
+
+static int knowledge_copy(const struct kedge__catalog *from, struct kedge__catalog *to, struct kedge__error *err)
+{
+	if (!kedge__entries_share(&from->entries, &to->entries) ||
+	    !kedge__array_reserve(&to->unswept, from->unswept.count + 1))
+		return kedge__error_nomem(err);
+	if (from->unswept.count)
+		memcpy(to->unswept.at, from->unswept.at, from->unswept.count * sizeof(*to->unswept.at));
+	to->unswept.count = from->unswept.count;
+	to->id = from->id;
+	if (from->marker_problem.code)
+		(void)kedge__error_set(&to->marker_problem, from->marker_problem.code, 0, "%s",
+				       kedge__error_text(&from->marker_problem));
+	to->changes = from->changes;
+	to->problems = from->problems;
+	to->digest = from->digest;
+	to->head = from->head;
+	to->head_known = from->head_known;
+	to->manifests_read = from->manifests_read; /* entries say when they were read */
+	kedge__index_share(from, to);
+	return 0;
+}
+
+int kedge__catalog_dup(const struct kedge__catalog *cat, struct kedge__catalog **out, struct kedge__error *err)
+{
+	struct kedge__catalog *copy;
+	int rc = catalog_alloc(cat->store, cat->name, cat->read_only ? KEDGE__CATALOG_READ : KEDGE__CATALOG_CREATE,
+			       &copy, err);
+
+	if (rc)
+		return rc;
+	kedge__free(copy->given);
+	copy->given = kedge__strdup(cat->given);
+	rc = copy->given ? descriptor_copy(cat->store_fd, &copy->store_fd, err) : kedge__error_nomem(err);
+	if (!rc)
+		rc = descriptor_copy(cat->dir_fd, &copy->dir_fd, err);
+	if (!rc)
+		rc = knowledge_copy(cat, copy, err);
+	if (rc)
+		kedge__catalog_close(copy);
+	else
+		*out = copy;
+	return rc;
+}
+
 void kedge__catalog_close(struct kedge__catalog *cat)
 {
 	if (!cat)
@@ -327,6 +392,7 @@ void kedge__catalog_close(struct kedge__catalog *cat)
 	kedge__fs_close(cat->store_fd);
 	kedge__fs_close(cat->dir_fd);
 	kedge__entries_free(&cat->entries);
+	kedge__array_done(&cat->unswept);
 	kedge__index_close(&cat->index);
 	kedge__error_done(&cat->marker_problem);
 	pthread_cond_destroy(&cat->calm);

@@ -102,6 +102,30 @@ static void log_hold(struct kedge__catalog *cat, int fd, bool writable, uint64_t
 	memcpy(x->chain, chain, CHAIN_BYTES);
 }
 
+void kedge__index_share(const struct kedge__catalog *from, struct kedge__catalog *to)
+{
+	const struct kedge__index *x = &from->index;
+	struct kedge__version_list pending = {0};
+	bool writable;
+	int fd;
+
+	/* A descriptor that was duplicated would have its locks in common with the first. */
+	if (x->fd < 0 || !log_open(to, &fd, &writable))
+		return;
+	for (size_t i = 0; i < x->pending.count; i++) {
+		if (!kedge__array_push(&pending, x->pending.at[i])) {
+			kedge__array_done(&pending);
+			kedge__fs_close(fd);
+			return;
+		}
+	}
+	log_hold(to, fd, writable, x->offset, x->chain, &pending);
+	to->index.limit = x->limit;
+	if (to->index.fd >= 0 && (to->index.dev != x->dev || to->index.ino != x->ino))
+		kedge__index_close(&to->index);
+	kedge__array_done(&pending);
+}
+
 /* The file at the path is the log that is open: *BYTES is its size. */
 static bool log_is_held(const struct kedge__catalog *cat, uint64_t *bytes)
 {

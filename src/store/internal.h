@@ -47,6 +47,7 @@ struct kedge__catalog {
 	struct kedge__store_id id;
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
+	struct kedge__version_list unswept; /* ascending: those whose directory may hold segments that their set does not name */
 	uint64_t changes;                 /* of the entries, so far */
 	size_t problems;                  /* entries that have one, */
 	uint64_t digest;                  /* and the sum of all others: kedge__catalog_digest() */
@@ -85,6 +86,8 @@ size_t kedge__catalog_index(const struct kedge__catalog *cat, uint64_t version);
 /* ------------------------------------------------------------------ scan.c: keep the entries current */
 
 void kedge__entries_free(struct kedge__entry_list *entries);
+bool kedge__entries_share(const struct kedge__entry_list *entries, struct kedge__entry_list *out); /* false: no memory */
+bool kedge__catalog_is_unswept(const struct kedge__catalog *cat, uint64_t version);
 void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version);
 /* The manifest of VERSION was just put in place with these contents: update the entry, and make the index record for it. */
 int kedge__catalog_put(struct kedge__catalog *cat, uint64_t version, const struct kedge__bytes *text, bool unswept,
@@ -125,6 +128,8 @@ struct kedge__index_record_list {
 };
 
 void kedge__index_close(struct kedge__index *x);
+/* TO, another catalogue of the same directory, has followed the log as far as FROM has; or TO will read it from the start. */
+void kedge__index_share(const struct kedge__catalog *from, struct kedge__catalog *to);
 /* Apply the records that others have appended. *LOST: the log was replaced or cannot be followed: the directory must be read. */
 int kedge__index_follow(struct kedge__catalog *cat, bool *lost, struct kedge__error *err);
 /* Call before reading the directory: reads the log, unless the catalogue has followed it (ALL: even then). *REBUILD: after reading the

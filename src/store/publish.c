@@ -318,7 +318,7 @@ static bool may_have_leftovers(const struct sweep *s, uint64_t version)
 {
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(s->cat, version);
 
-	return !entry || (!entry->problem.code && (entry->unswept || s->thorough));
+	return !entry || (!entry->problem.code && (s->thorough || kedge__catalog_is_unswept(s->cat, version)));
 }
 
 static int sweep_note(void *ctx, const char *name, struct kedge__error *err)
@@ -340,16 +340,24 @@ static int sweep_note(void *ctx, const char *name, struct kedge__error *err)
 	return kedge__error_nomem(err);
 }
 
+/* A scan may have missed what somebody did to the manifest, and the manifest decides what may go. */
+static int sweep_one(struct sweep *s, uint64_t version, struct kedge__error *err)
+{
+	int rc = s->thorough ? 0 : kedge__catalog_refresh(s->cat, version, err);
+	const struct kedge__catalog_entry *entry = kedge__catalog_find(s->cat, version);
+
+	if (rc || !may_have_leftovers(s, version))
+		return rc;
+	return sweep_version(s->cat, version, entry ? &entry->set : NULL, s->dry_run, &s->removed, err);
+}
+
 static int sweep_all(struct sweep *s, struct kedge__error *err)
 {
 	const struct kedge__catalog *cat = s->cat;
 	int rc = s->dry_run ? 0 : kedge__fs_sync_dir(cat->dir, err);
 
-	for (size_t i = 0; i < s->versions.count && !rc; i++) {
-		const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, s->versions.at[i]);
-
-		rc = sweep_version(cat, s->versions.at[i], entry ? &entry->set : NULL, s->dry_run, &s->removed, err);
-	}
+	for (size_t i = 0; i < s->versions.count && !rc; i++)
+		rc = sweep_one(s, s->versions.at[i], err);
 	for (size_t i = 0; i < s->leftovers.count && !rc; i++)
 		rc = unlink_in(cat->dir, s->leftovers.at[i], s->dry_run, &s->removed, err);
 	if (!rc)
@@ -361,12 +369,9 @@ static int sweep_all(struct sweep *s, struct kedge__error *err)
 static void note_swept(struct kedge__catalog *cat)
 {
 	const struct kedge__index_record note = {.kind = KEDGE__INDEX_SWEPT};
-	bool news = cat->index.pending.count;
+	bool news = cat->index.pending.count || cat->unswept.count;
 
-	for (size_t i = 0; i < cat->entries.count; i++) {
-		news = news || cat->entries.at[i]->unswept;
-		cat->entries.at[i]->unswept = false;
-	}
+	cat->unswept.count = 0;
 	if (news)
 		kedge__index_note(cat, &note);
 }
@@ -375,7 +380,7 @@ int kedge__catalog_sweep(struct kedge__catalog *cat, bool thorough, bool dry_run
 			 struct kedge__error *err)
 {
 	struct sweep s = {.cat = cat, .thorough = thorough, .dry_run = dry_run};
-	int rc = kedge__catalog_rescan(cat, err);
+	int rc = thorough ? kedge__catalog_rescan(cat, err) : kedge__catalog_scan(cat, err);
 
 	if (!rc)
 		rc = kedge__fs_each(cat->dir, sweep_note, &s, err);

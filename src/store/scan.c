@@ -14,9 +14,21 @@
 
 /* ------------------------------------------------------------------ one entry */
 
+static struct kedge__catalog_entry *entry_new(uint64_t version)
+{
+	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->version = version;
+	atomic_init(&entry->users, 1);
+	return entry;
+}
+
+/* One user fewer. */
 static void entry_free(struct kedge__catalog_entry *entry)
 {
-	if (!entry)
+	if (!entry || atomic_fetch_sub_explicit(&entry->users, 1, memory_order_acq_rel) > 1)
 		return;
 	if (!entry->problem.code)
 		kedge__set_done(&entry->set);
@@ -29,6 +41,18 @@ void kedge__entries_free(struct kedge__entry_list *entries)
 	for (size_t i = 0; i < entries->count; i++)
 		entry_free(entries->at[i]);
 	kedge__array_done(entries);
+}
+
+bool kedge__entries_share(const struct kedge__entry_list *entries, struct kedge__entry_list *out)
+{
+	if (!kedge__array_reserve(out, entries->count + 1))
+		return false;
+	for (size_t i = 0; i < entries->count; i++) {
+		atomic_fetch_add_explicit(&entries->at[i]->users, 1, memory_order_relaxed);
+		out->at[i] = entries->at[i];
+	}
+	out->count = entries->count;
+	return true;
 }
 
 static int64_t nanoseconds(struct timespec t)
@@ -165,7 +189,7 @@ int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct
 static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, struct kedge__catalog_entry **out,
 		      uint8_t **data, struct kedge__error *err)
 {
-	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
+	struct kedge__catalog_entry *entry = entry_new(version);
 	struct manifest m = {0};
 	int rc;
 
@@ -173,8 +197,6 @@ static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, stru
 		kedge__fs_close(fd);
 		return kedge__error_nomem(err);
 	}
-	entry->version = version;
-	entry->unswept = true;
 	rc = read_set(cat, version, fd, &entry->set, &m, &entry->problem);
 	entry->file = m.state;
 	if (data)
@@ -199,19 +221,51 @@ static int entry_load(struct kedge__catalog *cat, uint64_t version, int fd, stru
 /* An entry from contents that are known to match the file; NULL: they cannot be decoded, or out of memory. */
 static struct kedge__catalog_entry *entry_of(const struct kedge__catalog *cat, const struct kedge__index_record *r)
 {
-	struct kedge__catalog_entry *entry = kedge__calloc(1, sizeof(*entry));
+	struct kedge__catalog_entry *entry = entry_new(r->version);
 
 	if (!entry)
 		return NULL;
-	entry->version = r->version;
 	entry->file = r->file;
-	entry->unswept = r->unswept;
 	if (set_parse(cat, r->version, r->manifest, (size_t)r->file.bytes, &entry->set, NULL) != 0) {
 		kedge__free(entry);
 		return NULL;
 	}
 	entry_describe(entry);
 	return entry;
+}
+
+/* ------------------------------------------------------------------ what may have leftovers */
+
+static size_t unswept_index(const struct kedge__catalog *cat, uint64_t version)
+{
+	size_t i;
+
+	KEDGE__PARTITION_POINT(i, cat->unswept.count, cat->unswept.at[i] < version);
+	return i;
+}
+
+bool kedge__catalog_is_unswept(const struct kedge__catalog *cat, uint64_t version)
+{
+	size_t i = unswept_index(cat, version);
+
+	return i < cat->unswept.count && cat->unswept.at[i] == version;
+}
+
+/* Without memory for it, leftovers stay until somebody looks for them everywhere. */
+static void unswept_set(struct kedge__catalog *cat, uint64_t version, bool unswept)
+{
+	struct kedge__version_list *list = &cat->unswept;
+	size_t i = unswept_index(cat, version);
+	bool is = i < list->count && list->at[i] == version;
+
+	if (is && !unswept) {
+		list->count--;
+		memmove(list->at + i, list->at + i + 1, (list->count - i) * sizeof(*list->at));
+	} else if (!is && unswept && kedge__array_reserve(list, list->count + 1)) {
+		memmove(list->at + i + 1, list->at + i, (list->count - i) * sizeof(*list->at));
+		list->at[i] = version;
+		list->count++;
+	}
 }
 
 /* ------------------------------------------------------------------ one entry of the catalogue */
@@ -226,6 +280,7 @@ void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
 	if (cat->head == &at[i]->set)
 		cat->head_known = false;
 	cat->changes++;
+	unswept_set(cat, version, false);
 	entry_count(cat, at[i], false);
 	entry_free(at[i]);
 	memmove(at + i, at + i + 1, (cat->entries.count - i - 1) * sizeof(*at));
@@ -233,7 +288,7 @@ void kedge__catalog_forget(struct kedge__catalog *cat, uint64_t version)
 }
 
 /* Replace the entry of VERSION by ENTRY; NULL: by nothing. */
-static int entry_set(struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry *entry,
+static int entry_set(struct kedge__catalog *cat, uint64_t version, struct kedge__catalog_entry *entry, bool unswept,
 		     struct kedge__error *err)
 {
 	size_t i;
@@ -251,15 +306,9 @@ static int entry_set(struct kedge__catalog *cat, uint64_t version, struct kedge_
 	cat->entries.count++;
 	cat->changes++;
 	entry_count(cat, entry, true);
+	unswept_set(cat, version, unswept);
 	kedge__history_note(cat, entry);
 	return 0;
-}
-
-static struct kedge__catalog_entry *entry_find(struct kedge__catalog *cat, uint64_t version)
-{
-	size_t i = kedge__catalog_index(cat, version);
-
-	return i < cat->entries.count && cat->entries.at[i]->version == version ? cat->entries.at[i] : NULL;
 }
 
 /* The state of VERSION's manifest file; false: there is none, or stat() fails. */
@@ -280,23 +329,27 @@ static bool state_now(const struct kedge__catalog *cat, uint64_t version, struct
 static int refresh(struct kedge__catalog *cat, uint64_t version, const struct kedge__index_record *hint,
 		   struct kedge__error *err)
 {
-	struct kedge__catalog_entry *entry = entry_find(cat, version);
+	const struct kedge__catalog_entry *old = kedge__catalog_find(cat, version);
+	struct kedge__catalog_entry *entry;
 	struct kedge__file_state now;
-	bool gone, known = state_now(cat, version, &now, &gone);
+	bool gone, known = state_now(cat, version, &now, &gone), unswept = !hint || hint->unswept;
 	int rc = 0;
 
 	if (gone) {
 		kedge__catalog_forget(cat, version);
 		return 0;
 	}
-	if (known && entry && entry_fits(entry, &now)) {
-		entry->unswept = hint ? hint->unswept : entry->unswept;
+	if (known && old && entry_fits(old, &now)) {
+		if (hint)
+			unswept_set(cat, version, hint->unswept);
 		return 0;
 	}
 	entry = known && hint && state_equal(&hint->file, &now) ? entry_of(cat, hint) : NULL;
-	if (!entry)
+	if (!entry) {
+		unswept = true;
 		rc = entry_load(cat, version, -1, &entry, NULL, err);
-	return rc ? rc : entry_set(cat, version, entry, err);
+	}
+	return rc ? rc : entry_set(cat, version, entry, unswept, err);
 }
 
 int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
@@ -306,15 +359,16 @@ int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct 
 
 int kedge__catalog_reread_one(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
 {
-	const struct kedge__catalog_entry *old = entry_find(cat, version);
+	const struct kedge__catalog_entry *old = kedge__catalog_find(cat, version);
 	struct kedge__catalog_entry *entry;
+	bool unswept = true;
 	int rc = entry_load(cat, version, -1, &entry, NULL, err);
 
 	if (rc)
 		return rc;
 	if (entry && old && state_equal(&old->file, &entry->file))
-		entry->unswept = old->unswept;
-	return entry_set(cat, version, entry, err);
+		unswept = kedge__catalog_is_unswept(cat, version);
+	return entry_set(cat, version, entry, unswept, err);
 }
 
 int kedge__catalog_put(struct kedge__catalog *cat, uint64_t version, const struct kedge__bytes *text, bool unswept,
@@ -328,15 +382,13 @@ int kedge__catalog_put(struct kedge__catalog *cat, uint64_t version, const struc
 
 	if (state_now(cat, version, &r.file, &gone) && r.file.bytes == text->count)
 		entry = entry_of(cat, &r);
-	rc = entry ? entry_set(cat, version, entry, err) : refresh(cat, version, NULL, err);
+	rc = entry ? entry_set(cat, version, entry, unswept, err) : refresh(cat, version, NULL, err);
 	*note = entry ? r : (struct kedge__index_record){.kind = KEDGE__INDEX_REMOVED, .version = version};
 	return rc;
 }
 
 int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_record *r, struct kedge__error *err)
 {
-	struct kedge__catalog_entry *entry;
-
 	switch (r->kind) {
 	case KEDGE__INDEX_PUBLISHED:
 		return refresh(cat, r->version, r, err);
@@ -345,13 +397,11 @@ int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_r
 	case KEDGE__INDEX_CHANGING: /* index.c uses it until it is done */
 		break;
 	case KEDGE__INDEX_REOPENED:
-		entry = entry_find(cat, r->version);
-		if (entry)
-			entry->unswept = true;
+		if (kedge__catalog_find(cat, r->version))
+			unswept_set(cat, r->version, true);
 		break;
 	case KEDGE__INDEX_SWEPT:
-		for (size_t i = 0; i < cat->entries.count; i++)
-			cat->entries.at[i]->unswept = false;
+		cat->unswept.count = 0;
 		break;
 	}
 	return 0;
@@ -366,6 +416,7 @@ struct rescan {
 	struct kedge__index_view view;
 	struct kedge__version_list versions; /* in the directory, ascending */
 	struct kedge__entry_list fresh;      /* one per version; NULL: not known yet, or gone */
+	struct kedge__version_list unswept;  /* of them, in any order */
 	struct kedge__index_record_list notes;
 	KEDGE__ARRAY(uint8_t *) contents; /* notes point into it */
 };
@@ -393,6 +444,7 @@ static int match(struct rescan *r, uint64_t version, struct kedge__catalog_entry
 {
 	const struct kedge__index_hint *hint = kedge__index_find(&r->view, version);
 	struct kedge__catalog_entry *entry = old && entry_fits(old, now) ? old : NULL;
+	bool unswept;
 
 	if (hint && !state_equal(&hint->record.file, now))
 		hint = NULL;
@@ -401,9 +453,11 @@ static int match(struct rescan *r, uint64_t version, struct kedge__catalog_entry
 		return 0;
 	if (!entry && hint)
 		entry = entry_of(r->cat, &hint->record);
-	if (entry && hint)
-		entry->unswept = hint->record.unswept;
-	if (entry && r->rebuild && !kedge__array_push(&r->notes, hint->record)) {
+	if (!entry)
+		return 0;
+	unswept = hint ? hint->record.unswept : kedge__catalog_is_unswept(r->cat, version);
+	if ((unswept && !kedge__array_push(&r->unswept, version)) ||
+	    (r->rebuild && !kedge__array_push(&r->notes, hint->record))) {
 		if (entry != old)
 			entry_free(entry);
 		return kedge__error_nomem(err);
@@ -464,11 +518,11 @@ static void manifest_open(const struct rescan *r, size_t place, struct manifests
 }
 
 /* DATA, the contents of ENTRY's manifest, goes into the index. */
-static int take_note(struct rescan *r, const struct kedge__catalog_entry *entry, uint8_t *data,
+static int take_note(struct rescan *r, const struct kedge__catalog_entry *entry, bool unswept, uint8_t *data,
 		     struct kedge__error *err)
 {
 	const struct kedge__index_record note = {.kind = KEDGE__INDEX_PUBLISHED,
-						 .unswept = entry->unswept,
+						 .unswept = unswept,
 						 .version = entry->version,
 						 .file = entry->file,
 						 .manifest = data};
@@ -488,21 +542,23 @@ static bool was_unswept(const struct rescan *r, const struct kedge__catalog_entr
 
 	if (hint && state_equal(&hint->record.file, &entry->file))
 		return hint->record.unswept;
-	return !old || !state_equal(&old->file, &entry->file) || old->unswept;
+	return !old || !state_equal(&old->file, &entry->file) || kedge__catalog_is_unswept(r->cat, entry->version);
 }
 
 static int take(struct rescan *r, size_t place, int fd, struct kedge__error *err)
 {
 	struct kedge__catalog_entry *entry;
 	uint8_t *data = NULL;
+	bool unswept;
 	int rc = entry_load(r->cat, r->versions.at[place], fd, &entry, &data, err);
 
-	if (!rc && entry)
-		entry->unswept = was_unswept(r, entry);
+	unswept = !rc && entry && was_unswept(r, entry);
+	if (unswept)
+		(void)kedge__array_push(&r->unswept, entry->version); /* as in unswept_set() */
 	if (rc || !entry || entry->problem.code || r->cat->read_only || (r->reread && !r->rebuild))
 		kedge__free(data);
 	else
-		rc = take_note(r, entry, data, err);
+		rc = take_note(r, entry, unswept, data, err);
 	if (!rc)
 		r->fresh.at[place] = entry;
 	return rc;
@@ -563,10 +619,16 @@ static void close_ranks(struct kedge__entry_list *list)
 	list->count = kept;
 }
 
-static void entries_replace(struct kedge__catalog *cat, const struct kedge__entry_list *fresh)
+static void entries_replace(struct kedge__catalog *cat, const struct kedge__entry_list *fresh,
+			    struct kedge__version_list *unswept)
 {
 	free_others(&cat->entries, fresh);
 	cat->entries = *fresh;
+	if (unswept->count)
+		qsort(unswept->at, unswept->count, sizeof(*unswept->at), compare_versions);
+	kedge__array_done(&cat->unswept);
+	cat->unswept = *unswept;
+	*unswept = (struct kedge__version_list){0};
 	cat->changes++;
 	cat->head_known = false;
 	cat->problems = 0;
@@ -608,6 +670,7 @@ static void rescan_done(struct rescan *r)
 	kedge__array_done(&r->contents);
 	kedge__array_done(&r->notes);
 	kedge__array_done(&r->versions);
+	kedge__array_done(&r->unswept);
 }
 
 /* LOST: the index cannot be followed. */
@@ -625,7 +688,7 @@ static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
 	} else {
 		if (r->notes.count)
 			qsort(r->notes.at, r->notes.count, sizeof(*r->notes.at), compare_notes);
-		entries_replace(cat, &r->fresh);
+		entries_replace(cat, &r->fresh, &r->unswept);
 		kedge__index_finish(cat, &r->view, &r->notes, r->rebuild);
 	}
 	rescan_done(r);

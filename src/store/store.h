@@ -25,6 +25,8 @@
 #include "pipeline/pipeline.h"
 #include "reduce/reduce.h"
 
+#include <stdatomic.h>
+
 /* ------------------------------------------------------------------ catalog.c: the sets of one name in one store */
 
 struct kedge__catalog;
@@ -38,6 +40,11 @@ enum kedge__catalog_mode {
 /* READ: KEDGE_E_NOTFOUND names the missing store, or the missing job and the nearest name there. Scans. Both directories
  * are kept open, and STORE, unless it is only read, is made absolute now: the program may change its directory. */
 int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog_mode mode, struct kedge__catalog **out, struct kedge__error *err);
+/* Only what CREATE and INIT make: nothing of what is there is read. */
+int kedge__catalog_make(const char *store, const char *name, enum kedge__catalog_mode mode, struct kedge__error *err);
+/* Another handle of the same name that knows what CAT knows and reads nothing. Whatever is set, pinned or owned by way of one is not so by
+ * way of the other. They share entries, which never change, and may be used, and closed, by different threads from then on. */
+int kedge__catalog_dup(const struct kedge__catalog *cat, struct kedge__catalog **out, struct kedge__error *err);
 void kedge__catalog_close(struct kedge__catalog *cat); /* releases lock and pins; takes NULL */
 const char *kedge__catalog_store(const struct kedge__catalog *cat); /* its directory; absolute, unless it is only read */
 const char *kedge__catalog_name(const struct kedge__catalog *cat);
@@ -80,7 +87,7 @@ struct kedge__catalog_entry {
 	uint64_t image, files;  /* kedge__set_image() and kedge__set_files() of SET */
 	struct kedge__file_state file; /* of the manifest that SET was read from */
 	uint64_t read_at;       /* kedge__catalog_manifests_read() when it was read from its file; 0: the index had it */
-	bool unswept;           /* its directory may hold segments that SET does not name */
+	atomic_size_t users;    /* catalogues that have it: kedge__catalog_dup(). Nothing else of it ever changes */
 };
 
 uint64_t kedge__catalog_changes(const struct kedge__catalog *cat); /* how often its entries have changed so far */
