@@ -336,9 +336,7 @@ static void release(struct bench *b)
 {
 	for (uint64_t i = 0; b->pools && i < b->workers; i++)
 		kedge__pool_free(b->pools[i]);
-	for (size_t i = 0; i < b->table.cells.count; i++)
-		kedge__free(b->table.cells.at[i]);
-	kedge__array_done(&b->table.cells);
+	kedge__table_drop(&b->table);
 	json_decref(b->rows);
 	kedge__fs_close(b->flow.fd);
 	if (b->flow.path)

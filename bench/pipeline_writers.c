@@ -189,9 +189,7 @@ int kedge__bench_writers(const struct kedge__writers_spec *spec, struct kedge__e
 		rc = measure_in(&w, dir, err);
 		kedge__bench_dir_remove(dir);
 	}
-	for (size_t i = 0; i < w.table.cells.count; i++)
-		kedge__free(w.table.cells.at[i]);
-	kedge__array_done(&w.table.cells);
+	kedge__table_drop(&w.table);
 	json_decref(w.rows);
 	kedge__free(dir);
 	return rc;

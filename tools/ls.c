@@ -16,11 +16,23 @@ struct row {
 	const char *why;    /* of the set; NULL: unknown */
 };
 
+struct entry {
+	char *problem;  /* with its own files; owned, NULL: none */
+	bool there;     /* its directory */
+	bool sealed;    /* nothing is wrong with it and all that it needs; else find_problem() says what is */
+	size_t lineage; /* versions that it needs, itself included; if it is sealed */
+};
+
+struct level {
+	struct entry *entries; /* of the catalogue */
+	uint64_t record;       /* bytes of hash records */
+};
+
 struct ls {
 	struct kedge__usage usage;
 	struct kedge__place place;
 	bool details;
-	char **parts[2]; /* for each level, for each of its entries: what is wrong with its own files; NULL: nothing */
+	struct level levels[2];
 };
 
 /* ------------------------------------------------------------------ names */
@@ -60,7 +72,51 @@ static int list_names(struct ls *l)
 
 /* ------------------------------------------------------------------ versions */
 
-/* Cheap: does every segment exist, with its size? `kedge verify` reads them. NULL, or the problem. */
+static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
+{
+	size_t i;
+
+	KEDGE__PARTITION_POINT(i, kedge__catalog_count(cat), kedge__catalog_at(cat, i)->version < version);
+	return i;
+}
+
+/* What is in the directory of a name, beside its manifests. */
+struct listing {
+	const struct kedge__catalog *cat;
+	const char *dir;
+	struct level *level;
+};
+
+static void add_record(const struct listing *g, const char *name)
+{
+	char *path = kedge__asprintf("%s/%s", g->dir, name);
+	struct stat st;
+
+	if (!path)
+		kedge__tool_no_memory();
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		g->level->record += (uint64_t)st.st_size;
+	kedge__free(path);
+}
+
+static int add_name(void *ctx, const char *name, struct kedge__error *err)
+{
+	const struct listing *g = ctx;
+	uint64_t version;
+	size_t i;
+
+	(void)err;
+	if (kedge__version_dir_parse(name, &version)) {
+		i = entry_index(g->cat, version);
+		if (i < kedge__catalog_count(g->cat) && kedge__catalog_at(g->cat, i)->version == version)
+			g->level->entries[i].there = true;
+	} else if (strncmp(name, "record-r", 8) == 0) {
+		add_record(g, name);
+	}
+	return 0;
+}
+
+/* With --long: does every segment exist, with its size? `kedge verify` reads them. NULL, or the problem. */
 static char *missing_part(const struct kedge__catalog *cat, const struct kedge__set *set)
 {
 	char *problem = NULL;
@@ -86,56 +142,91 @@ static char *missing_part(const struct kedge__catalog *cat, const struct kedge__
 	return problem;
 }
 
-static void check_parts(struct ls *l, size_t level)
+static char *files_problem(const struct ls *l, const struct listing *g, size_t i)
 {
-	const struct kedge__catalog *cat = l->place.levels[level];
-	size_t n = kedge__catalog_count(cat);
+	const struct kedge__catalog_entry *e = kedge__catalog_at(g->cat, i);
+	char *path, *problem;
 
-	l->parts[level] = kedge__calloc(n + 1, sizeof(*l->parts[level]));
-	if (!l->parts[level])
+	if (g->level->entries[i].there)
+		return l->details ? missing_part(g->cat, &e->set) : NULL;
+	path = kedge__segment_path(g->cat, e->version, 0, e->set.parts[0].generation);
+	problem = path ? kedge__asprintf("%.*s: %s", (int)(strrchr(path, '/') - path), path, strerror(ENOENT)) : NULL;
+	if (!problem)
 		kedge__tool_no_memory();
-	for (size_t i = 0; i < n; i++)
-		if (kedge__catalog_at(cat, i)->problem.code == 0)
-			l->parts[level][i] = missing_part(cat, &kedge__catalog_at(cat, i)->set);
+	kedge__free(path);
+	return problem;
 }
 
-static void free_parts(struct ls *l, size_t level)
-{
-	for (size_t i = 0; l->parts[level] && i < kedge__catalog_count(l->place.levels[level]); i++)
-		kedge__free(l->parts[level][i]);
-	kedge__free(l->parts[level]);
-}
-
-static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
-{
-	size_t i;
-
-	KEDGE__PARTITION_POINT(i, kedge__catalog_count(cat), kedge__catalog_at(cat, i)->version < version);
-	return i;
-}
-
-/* Every version in the lineage of the row's has its files on this level; else the row says what is missing. */
-static bool sealed_on(const struct ls *l, size_t level, struct row *row)
+/* What the version is missing on this level, of its own or of those that it needs; NULL: nothing. *N: how many these
+ * are. */
+static char *find_problem(const struct ls *l, size_t level, uint64_t version, size_t *n)
 {
 	const struct kedge__catalog *cat = l->place.levels[level];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	uint64_t *list = NULL;
-	size_t n = 0;
+	char *found = NULL;
 
-	kedge__free(row->problem);
-	row->problem = NULL;
-	if (kedge__catalog_closure(cat, row->version, &list, &n, &err) != 0)
-		row->problem = kedge__strdup(kedge__error_text(&err));
-	else
-		row->lineage = n;
-	for (size_t i = 0; i < n && !row->problem; i++) {
-		const char *problem = l->parts[level][entry_index(cat, list[i])];
+	*n = 0;
+	if (kedge__catalog_closure(cat, version, &list, n, &err) != 0)
+		found = kedge__strdup(kedge__error_text(&err));
+	for (size_t i = 0; i < *n && !found; i++) {
+		const char *problem = l->levels[level].entries[entry_index(cat, list[i])].problem;
 
-		row->problem = problem ? kedge__strdup(problem) : NULL;
+		found = problem ? kedge__strdup(problem) : NULL;
 	}
 	kedge__free(list);
 	kedge__error_done(&err);
-	return !row->problem;
+	return found;
+}
+
+/* Those that it needs have been through this: most need none, or one. */
+static void check_lineage(const struct ls *l, size_t level, size_t i)
+{
+	const struct kedge__catalog *cat = l->place.levels[level];
+	const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+	struct entry *entries = l->levels[level].entries;
+	size_t source = e->set.source_count == 1 ? entry_index(cat, e->set.sources[0]) : i;
+	char *problem;
+
+	if (!e->set.source_count) {
+		entries[i].lineage = 1;
+		entries[i].sealed = !entries[i].problem;
+	} else if (source < i && entries[source].sealed &&
+		   kedge__catalog_at(cat, source)->version == e->set.sources[0]) {
+		entries[i].lineage = 1 + entries[source].lineage;
+		entries[i].sealed = !entries[i].problem;
+	} else {
+		problem = find_problem(l, level, e->version, &entries[i].lineage);
+		entries[i].sealed = !problem;
+		kedge__free(problem);
+	}
+}
+
+static void check_level(struct ls *l, size_t level)
+{
+	const struct kedge__catalog *cat = l->place.levels[level];
+	char *dir = kedge__asprintf("%s/%s", kedge__catalog_store(cat), kedge__catalog_name(cat));
+	struct listing g = {.cat = cat, .dir = dir, .level = &l->levels[level]};
+	size_t n = kedge__catalog_count(cat);
+
+	g.level->entries = kedge__calloc(n + 1, sizeof(*g.level->entries));
+	if (!dir || !g.level->entries)
+		kedge__tool_no_memory();
+	(void)kedge__fs_each(dir, add_name, &g, NULL);
+	for (size_t i = 0; i < n; i++) {
+		if (kedge__catalog_at(cat, i)->problem.code)
+			continue;
+		g.level->entries[i].problem = files_problem(l, &g, i);
+		check_lineage(l, level, i);
+	}
+	kedge__free(dir);
+}
+
+static void free_level(struct ls *l, size_t level)
+{
+	for (size_t i = 0; l->levels[level].entries && i < kedge__catalog_count(l->place.levels[level]); i++)
+		kedge__free(l->levels[level].entries[i].problem);
+	kedge__free(l->levels[level].entries);
 }
 
 static void row_status(const struct ls *l, struct row *row, const struct kedge__catalog_entry *e)
@@ -150,15 +241,22 @@ static void row_status(const struct ls *l, struct row *row, const struct kedge__
 		row->problem = kedge__strdup("the job restarted from an older version");
 		return;
 	}
+	row->status = "incomplete";
 	for (size_t i = 0; i < l->place.level_count; i++) {
-		if (!kedge__catalog_find(l->place.levels[i], row->version))
+		const struct kedge__catalog *cat = l->place.levels[i];
+		size_t at = entry_index(cat, row->version);
+
+		if (at == kedge__catalog_count(cat) || kedge__catalog_at(cat, at)->version != row->version)
 			continue;
-		if (sealed_on(l, i, row)) {
+		kedge__free(row->problem);
+		row->problem = NULL;
+		if (l->levels[i].entries[at].sealed) {
 			row->status = "sealed";
+			row->lineage = l->levels[i].entries[at].lineage;
 			return;
 		}
+		row->problem = find_problem(l, i, row->version, &row->lineage);
 	}
-	row->status = "incomplete";
 }
 
 /* The form that coalescing gave it on each level; the last level's reason includes those before it. */
@@ -251,29 +349,31 @@ static void row_text(const struct row *row, bool details, struct kedge__table *t
 {
 	char a[KEDGE__TEXT_ROOM];
 
-	kedge__table_add(t, "%llu", (unsigned long long)row->version);
-	kedge__table_add(t, "%s", row->created_ns ? kedge__text_time(row->created_ns, a) : "?");
-	kedge__table_add(t, "%u", row->ranks);
-	kedge__table_add(t, "%s", row->reducer ? row->reducer : "?");
-	kedge__table_add(t, "%s", kedge__text_bytes(row->raw, a));
-	kedge__table_add(t, "%s", kedge__text_bytes(row->stored, a));
-	kedge__table_add(t, "%s", kedge__text_ratio(row->raw, row->stored, a));
+	kedge__table_number(t, row->version);
+	kedge__table_text(t, row->created_ns ? kedge__text_time(row->created_ns, a) : "?");
+	kedge__table_number(t, row->ranks);
+	kedge__table_text(t, row->reducer ? row->reducer : "?");
+	kedge__table_text(t, kedge__text_bytes(row->raw, a));
+	kedge__table_text(t, kedge__text_bytes(row->stored, a));
+	kedge__table_text(t, kedge__text_ratio(row->raw, row->stored, a));
 	if (row->parent == KEDGE__NO_VERSION)
-		kedge__table_add(t, "-");
+		kedge__table_text(t, "-");
 	else
-		kedge__table_add(t, "%llu", (unsigned long long)row->parent);
-	kedge__table_add(t, "%zu", row->lineage);
+		kedge__table_number(t, row->parent);
+	kedge__table_number(t, row->lineage);
 	levels_text(row, a);
-	kedge__table_add(t, "%s", a);
+	kedge__table_text(t, a);
 	if (details) {
-		kedge__table_add(t, "%s", kedge__text_bytes(row->literal, a));
-		kedge__table_add(t, "%s", kedge__text_bytes(row->metadata, a));
-		kedge__table_add(t, "%s", kedge__text_seconds(row->seconds, a));
+		kedge__table_text(t, kedge__text_bytes(row->literal, a));
+		kedge__table_text(t, kedge__text_bytes(row->metadata, a));
+		kedge__table_text(t, kedge__text_seconds(row->seconds, a));
 	}
-	kedge__table_add(t, "%s%s%s", row->status, details && row->problem ? ": " : "",
-			 details && row->problem ? row->problem : "");
+	if (details && row->problem)
+		kedge__table_add(t, "%s: %s", row->status, row->problem);
+	else
+		kedge__table_text(t, row->status);
 	if (details)
-		kedge__table_add(t, "%s", row->why ? row->why : "-");
+		kedge__table_text(t, row->why ? row->why : "-");
 }
 
 static void print_table(const struct row *rows, size_t n, bool details)
@@ -298,47 +398,18 @@ static void print_table(const struct row *rows, size_t n, bool details)
 	kedge__table_print(&t, stdout);
 }
 
-struct records {
-	const char *dir;
-	uint64_t bytes;
-};
-
-static int add_record(void *ctx, const char *name, struct kedge__error *err)
-{
-	struct records *r = ctx;
-	struct stat st;
-	char *path;
-
-	(void)err;
-	if (strncmp(name, "record-r", 8) != 0)
-		return 0;
-	path = kedge__asprintf("%s/%s", r->dir, name);
-	if (!path)
-		kedge__tool_no_memory();
-	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-		r->bytes += (uint64_t)st.st_size;
-	kedge__free(path);
-	return 0;
-}
-
 /* Bytes of the files of all versions on LEVEL, and of the hash records beside them. */
 static void level_bytes(const struct ls *l, size_t level, uint64_t *stored, uint64_t *record)
 {
 	const struct kedge__catalog *cat = l->place.levels[level];
-	char *dir = kedge__asprintf("%s/%s", kedge__catalog_store(cat), kedge__catalog_name(cat));
-	struct records records = {.dir = dir};
 
-	if (!dir)
-		kedge__tool_no_memory();
 	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
 
 		for (uint32_t r = 0; !e->problem.code && r < e->set.ranks; r++)
 			*stored += e->set.parts[r].file_bytes;
 	}
-	(void)kedge__fs_each(dir, add_record, &records, NULL);
-	*record += records.bytes;
-	kedge__free(dir);
+	*record += l->levels[level].record;
 }
 
 static void print_versions(const struct ls *l, const struct row *rows, size_t n)
@@ -382,7 +453,7 @@ static int list_versions(struct ls *l)
 	if (status)
 		return status;
 	for (size_t i = 0; i < l->place.level_count; i++)
-		check_parts(l, i);
+		check_level(l, i);
 	versions = kedge__place_versions(&l->place, true, &n);
 	rows = kedge__calloc(n + 1, sizeof(*rows));
 	if (!rows)
@@ -405,7 +476,7 @@ int kedge__tool_ls(int argc, char **argv)
 	    {"name", 'n', KEDGE__OPTION_TEXT, &l.place.name, "NAME",
 	     "list the versions of NAME (default: list the names)"},
 	    {"long", 'l', KEDGE__OPTION_FLAG, &l.details, NULL,
-	     "also new bytes, metadata, blocked time, problems, and why each version was taken"},
+	     "look for every file; also new bytes, metadata, blocked time, problems, and why each version was taken"},
 	    KEDGE__OPTION_L2(&l.place.l2),
 	    KEDGE__OPTION_SET(&l.place.sets),
 	    KEDGE__OPTION_JSON(&l.place.json),
@@ -419,9 +490,10 @@ int kedge__tool_ls(int argc, char **argv)
 		"Lists the names in a store or, with -n, the versions of a name: time, ranks, reducer, bytes of the\n"
 		"regions and of the files, their ratio, the parent, the number of versions needed to restore it, "
 		"levels.\n"
-		"A version is incomplete if a file that it needs is missing or has the wrong size; 'kedge verify' "
-		"reads\n"
-		"every byte.",
+		"A version is incomplete if one that it needs is missing or has no files; with -l also if any file "
+		"that "
+		"it\n"
+		"needs is missing or has the wrong size. 'kedge verify' reads every byte.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge ls -s store -n job",
@@ -429,7 +501,7 @@ int kedge__tool_ls(int argc, char **argv)
 	if (kedge__options_parse(&l.usage, argc, argv, &first, &status))
 		status = l.place.name ? list_versions(&l) : list_names(&l);
 	for (size_t i = 0; i < l.place.level_count; i++)
-		free_parts(&l, i);
+		free_level(&l, i);
 	kedge__place_done(&l.place);
 	return status;
 }

@@ -88,8 +88,6 @@ struct kedge__sweep {
 
 /* "KEY=A..B" doubles from A to B, "KEY=A..B:N" has N points, "KEY=A,B,C" is a list. OTHER: names beside machine keys. */
 int kedge__sweep_parse(const char *text, const char *const *other, struct kedge__sweep *out, struct kedge__error *err);
-/* Frees a table that is not printed. */
-void kedge__table_drop(struct kedge__table *t);
 /* All points on a ratio scale: wide enough that a logarithmic axis shows them better. */
 bool kedge__sweep_is_wide(const struct kedge__sweep *s);
 

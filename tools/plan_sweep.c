@@ -139,13 +139,6 @@ int kedge__sweep_parse(const char *text, const char *const *other, struct kedge_
 	return rc;
 }
 
-void kedge__table_drop(struct kedge__table *t)
-{
-	for (size_t i = 0; i < t->cells.count; i++)
-		kedge__free(t->cells.at[i]);
-	kedge__array_done(&t->cells);
-}
-
 bool kedge__sweep_is_wide(const struct kedge__sweep *s)
 {
 	double low = INFINITY, high = 0;

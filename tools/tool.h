@@ -197,8 +197,14 @@ void kedge__print_xml(FILE *out, char c);
 
 /* ------------------------------------------------------------------ tool_table.c: columns for people */
 
+struct kedge__cell {
+	size_t at, bytes; /* of the text */
+	size_t width;     /* in characters */
+};
+
 struct kedge__table {
-	KEDGE__ARRAY(char *) cells;
+	KEDGE__ARRAY(struct kedge__cell) cells;
+	struct kedge__bytes text; /* of all of them */
 	size_t columns;
 	const char *layout; /* one letter per column: 'l' left, 'r' right */
 };
@@ -206,7 +212,10 @@ struct kedge__table {
 void kedge__table_init(struct kedge__table *t, const char *layout); /* LAYOUT must stay valid */
 /* One cell, made safe for a terminal; rows follow from the number of columns. The first row is the heading. */
 void kedge__table_add(struct kedge__table *t, const char *fmt, ...) KEDGE__PRINTF(2, 3);
-void kedge__table_print(struct kedge__table *t, FILE *out); /* and empties it */
+void kedge__table_text(struct kedge__table *t, const char *text);       /* the same for "%s", */
+void kedge__table_number(struct kedge__table *t, uint64_t number);      /* and for a number, where there are many */
+void kedge__table_print(struct kedge__table *t, FILE *out);             /* and empties it */
+void kedge__table_drop(struct kedge__table *t);                         /* empties one that is not printed */
 
 /* ------------------------------------------------------------------ tool_json.c: objects that cannot be half built */
 

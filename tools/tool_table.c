@@ -1,6 +1,8 @@
 /* table: columns for people, as wide as they need to be. */
 #include "tool.h"
 
+#define LINE_BYTES 65536 /* gathered before they are written */
+
 void kedge__table_init(struct kedge__table *t, const char *layout)
 {
 	memset(t, 0, sizeof(*t));
@@ -8,70 +10,137 @@ void kedge__table_init(struct kedge__table *t, const char *layout)
 	t->columns = strlen(layout);
 }
 
+/* Characters, not bytes: continuation bytes of UTF-8 take no room. */
+static size_t width(const char *s, size_t bytes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		n += ((unsigned char)s[i] & 0xc0) != 0x80;
+	return n;
+}
+
+static bool is_plain(const char *s, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (s[i] < 0x20 || s[i] > 0x7e)
+			return false;
+	return true;
+}
+
+static void append(struct kedge__bytes *b, const char *s, size_t bytes)
+{
+	if (!kedge__array_reserve(b, b->count + bytes + 1))
+		kedge__tool_no_memory();
+	memcpy(b->at + b->count, s, bytes);
+	b->count += bytes;
+}
+
+static void add_cell(struct kedge__table *t, const char *s, size_t bytes)
+{
+	const struct kedge__cell cell = {t->text.count, bytes, width(s, bytes)};
+
+	append(&t->text, s, bytes);
+	if (!kedge__array_push(&t->cells, cell))
+		kedge__tool_no_memory();
+}
+
+void kedge__table_text(struct kedge__table *t, const char *text)
+{
+	size_t bytes = strlen(text);
+	char *cell;
+
+	if (is_plain(text, bytes)) {
+		add_cell(t, text, bytes);
+		return;
+	}
+	cell = kedge__text_cell(text);
+	if (!cell)
+		kedge__tool_no_memory();
+	add_cell(t, cell, strlen(cell));
+	kedge__free(cell);
+}
+
+void kedge__table_number(struct kedge__table *t, uint64_t number)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	add_cell(t, digits + at, sizeof(digits) - at);
+}
+
 void kedge__table_add(struct kedge__table *t, const char *fmt, ...)
 {
-	char *text, *cell;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
 	text = kedge__vasprintf(fmt, ap);
 	va_end(ap);
-	cell = text ? kedge__text_cell(text) : NULL;
-	if (!cell || !kedge__array_push(&t->cells, cell))
+	if (!text)
 		kedge__tool_no_memory();
+	kedge__table_text(t, text);
 	kedge__free(text);
 }
 
-/* Characters, not bytes: continuation bytes of UTF-8 take no room. */
-static int width(const char *s)
+static void pad(struct kedge__bytes *b, size_t n)
 {
-	int n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
+	if (!kedge__array_reserve(b, b->count + n + 1))
+		kedge__tool_no_memory();
+	memset(b->at + b->count, ' ', n);
+	b->count += n;
 }
 
-static int column_width(const struct kedge__table *t, size_t column)
-{
-	int max = 0;
-
-	for (size_t i = column; i < t->cells.count; i += t->columns)
-		max = KEDGE__MAX(max, width(t->cells.at[i]));
-	return max;
-}
-
-static void print_cell(const struct kedge__table *t, size_t i, int room, FILE *out)
+static void put_cell(const struct kedge__table *t, size_t i, size_t room, struct kedge__bytes *line)
 {
 	size_t column = i % t->columns;
-	const char *cell = t->cells.at[i];
-	int pad = room - width(cell);
+	const struct kedge__cell *cell = &t->cells.at[i];
+	bool right = t->layout[column] == 'r', last = column + 1 == t->columns;
 
 	if (column)
-		fputs("  ", out);
-	if (t->layout[column] == 'r')
-		fprintf(out, "%*s%s", pad, "", cell);
-	else if (column + 1 == t->columns)
-		fputs(cell, out);
-	else
-		fprintf(out, "%s%*s", cell, pad, "");
+		pad(line, 2);
+	if (right)
+		pad(line, room - cell->width);
+	append(line, (const char *)t->text.at + cell->at, cell->bytes);
+	if (last)
+		append(line, "\n", 1);
+	else if (!right)
+		pad(line, room - cell->width);
+}
+
+static void flush(struct kedge__bytes *line, FILE *out)
+{
+	/* A failed write is left in the stream's error flag, where kedge__tool_finish() sees it. */
+	(void)(line->count && fwrite(line->at, 1, line->count, out));
+	line->count = 0;
 }
 
 void kedge__table_print(struct kedge__table *t, FILE *out)
 {
-	int *widths = kedge__calloc(t->columns + 1, sizeof(*widths));
+	size_t *widths = kedge__calloc(t->columns + 1, sizeof(*widths));
+	struct kedge__bytes line = {0};
 
 	if (!widths)
 		kedge__tool_no_memory();
-	for (size_t c = 0; c < t->columns; c++)
-		widths[c] = column_width(t, c);
-	for (size_t i = 0; i < t->cells.count; i++) {
-		print_cell(t, i, widths[i % t->columns], out);
-		if ((i + 1) % t->columns == 0)
-			fputc('\n', out);
-	}
-	kedge__free(widths);
 	for (size_t i = 0; i < t->cells.count; i++)
-		kedge__free(t->cells.at[i]);
+		widths[i % t->columns] = KEDGE__MAX(widths[i % t->columns], t->cells.at[i].width);
+	for (size_t i = 0; i < t->cells.count; i++) {
+		put_cell(t, i, widths[i % t->columns], &line);
+		if (line.count > LINE_BYTES)
+			flush(&line, out);
+	}
+	flush(&line, out);
+	kedge__bytes_done(&line);
+	kedge__free(widths);
+	kedge__table_drop(t);
+}
+
+void kedge__table_drop(struct kedge__table *t)
+{
 	kedge__array_done(&t->cells);
+	kedge__bytes_done(&t->text);
 }

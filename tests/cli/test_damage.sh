@@ -66,8 +66,12 @@ for cut in $((size - 1)) 100 0; do
 	truncate -s $cut "$newest"
 	expect 1 kedge verify -s store
 	printed "$newest"
-	expect 0 kedge ls -s store -n job
+	# Only a long listing looks at each file.
+	expect 0 kedge ls -s store -n job -l
 	printed incomplete
+	printed "$newest has $cut bytes instead of $size"
+	expect 0 kedge ls -s store -n job
+	is "$(grep -cw sealed out)" 2 "versions that have files"
 	expect 0 kedge restore -s store -n job -o cut
 	same cut/f f1
 	expect 6 kedge show -s store -n job -v 2

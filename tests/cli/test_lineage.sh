@@ -89,6 +89,8 @@ printed "L1 L2"
 rm -r l1/job/v00000000000000000002
 expect 0 kedge ls -s l1 -n job
 printed incomplete
+expect 0 kedge ls -s l1 -n job --json
+printed "l1/job/v00000000000000000002: No such file"
 expect 0 kedge ls -s l1 --l2 l2 -n job
 is "$(grep -cw sealed out)" 2 "versions that are sealed on some level"
 expect 0 env KEDGE_L1=l1 KEDGE_L2=l2 kedge restore -n job -v 2 -o from2
