@@ -199,8 +199,8 @@ int kedge__levels_referable(const kedge_t *k, const struct kedge__reach *reach, 
 	struct kedge__set_key *keys;
 	size_t first = l1->list.count, n = 0;
 
-	while (first && (l1->list.at[first - 1].version >= version ||
-			 kedge__reach_has(reach, l1->list.at[first - 1].version)))
+	while (first &&
+	       (l1->list.at[first - 1].version >= version || kedge__reach_has(reach, l1->list.at[first - 1].version)))
 		first--;
 	keys = kedge__calloc(l1->list.count - first + 2, sizeof(*keys));
 	if (!keys)
@@ -276,8 +276,8 @@ void kedge__levels_decide_l2(struct kedge__version *v)
 	v->l2.due = kedge__l2_wanted(k) && kedge__retention_due(&s->turn, &rules, v->costs.every, v->set.created_ns);
 	if (v->l2.due) {
 		if (kedge__retention_l2(&s->l1, &s->l2, &rules, &v->reach, &v->costs, v->version, &answer, NULL))
-			answer = (struct kedge__l2_answer){.form = KEDGE__L2_SELF_CONTAINED,
-							   .parent = KEDGE__NO_VERSION};
+			answer =
+			    (struct kedge__l2_answer){.form = KEDGE__L2_SELF_CONTAINED, .parent = KEDGE__NO_VERSION};
 		v->l2.form = answer.form;
 		v->l2.parent = answer.parent;
 		memcpy(v->l2_why, answer.why, sizeof(v->l2_why));

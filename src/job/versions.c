@@ -204,7 +204,8 @@ static bool known_everywhere(kedge_t *k, struct kedge__set_key key)
 
 	pthread_mutex_lock(&k->state.lock);
 	for (size_t i = k->versions.common.count; i && !known; i--)
-		known = k->versions.common.at[i - 1].version == key.version && k->versions.common.at[i - 1].id == key.id;
+		known =
+		    k->versions.common.at[i - 1].version == key.version && k->versions.common.at[i - 1].id == key.id;
 	pthread_mutex_unlock(&k->state.lock);
 	return known;
 }

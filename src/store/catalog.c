@@ -486,13 +486,13 @@ static int mark_sources(const struct kedge__catalog *cat, uint64_t version, cons
 	return rc;
 }
 
-/* *LOWEST is the first entry that may be marked. */
-static int mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks, size_t *lowest,
-		struct kedge__error *err)
+int kedge__catalog_mark_from(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
+			     size_t *lowest, struct kedge__error *err)
 {
 	size_t top = kedge__catalog_index(cat, version), open_count = 0, i;
 	int rc = 0;
 
+	*lowest = 0;
 	if (top == cat->entries.count || cat->entries.at[top]->version != version)
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s has no version %" PRIu64, cat->dir, version);
 	if (!marks[top]) {
@@ -507,7 +507,8 @@ static int mark(const struct kedge__catalog *cat, uint64_t version, bool toleran
 		open_count--;
 		rc = mark_sources(cat, version, cat->entries.at[i - 1], marks, &open_count, tolerant, err);
 	}
-	*lowest = i;
+	if (!rc)
+		*lowest = i;
 	return rc;
 }
 
@@ -516,7 +517,7 @@ int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool
 {
 	size_t lowest;
 
-	return mark(cat, version, tolerant, marks, &lowest, err);
+	return kedge__catalog_mark_from(cat, version, tolerant, marks, &lowest, err);
 }
 
 int kedge__catalog_refresh_lineage(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
@@ -552,7 +553,7 @@ int kedge__catalog_closure(const struct kedge__catalog *cat, uint64_t version, u
 	uint8_t *marks = kedge__calloc(cat->entries.count + 1, 1);
 	struct kedge__version_list found = {0};
 	size_t lowest = 0;
-	int rc = marks ? mark(cat, version, false, marks, &lowest, err) : kedge__error_nomem(err);
+	int rc = marks ? kedge__catalog_mark_from(cat, version, false, marks, &lowest, err) : kedge__error_nomem(err);
 
 	for (size_t i = lowest; i < cat->entries.count && cat->entries.at[i]->version <= version && !rc; i++)
 		if (marks[i] && !kedge__array_push(&found, cat->entries.at[i]->version))

@@ -57,6 +57,21 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 	return rc == KEDGE_E_NOMEM ? kedge__error_nomem(err) : 0;
 }
 
+/* Nothing goes, and nothing is read: a segment that is there, with its size, will do. */
+static bool is_there(const struct gc *gc, const struct kedge__set *set, uint32_t rank)
+{
+	uint64_t bytes = 0;
+	int failed = kedge__segment_look(gc->cat, set->version, rank, set->parts[rank].generation, &bytes);
+
+	if (!failed && bytes == set->parts[rank].file_bytes)
+		return true;
+	kedge__log(KEDGE_LOG_WARNING,
+		   "gc: version %" PRIu64 ": the segment of rank %" PRIu32
+		   " is missing, or has another size than the manifest says",
+		   set->version, rank);
+	return false;
+}
+
 static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = gc->cat->entries.at[i];
@@ -65,23 +80,29 @@ static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 
 	if (gc->health[i] != UNKNOWN)
 		return 0;
-	for (uint32_t rank = 0; intact && rank < entry->set.ranks && !rc; rank++)
-		if (kedge__rank_list_has(&gc->ranks, rank))
+	for (uint32_t rank = 0; intact && rank < entry->set.ranks && !rc; rank++) {
+		if (!kedge__rank_list_has(&gc->ranks, rank))
+			continue;
+		if (gc->proof->idle)
+			intact = is_there(gc, &entry->set, rank);
+		else
 			rc = examine_rank(gc, &entry->set, rank, &intact, err);
+	}
 	gc->health[i] = intact ? INTACT : BROKEN;
 	return rc;
 }
 
-/* Are entry I and all that it depends on present and good? MARKS is scratch, and has the lineage afterwards. */
-static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, bool *good, struct kedge__error *err)
+/* Are entry I and all that it depends on present and good? MARKS, all zero before, has the lineage afterwards, from
+ * *LOWEST on. */
+static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, size_t *lowest, bool *good,
+			   struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	int rc;
 
-	memset(marks, 0, gc->cat->entries.count);
-	*good = kedge__catalog_mark(gc->cat, gc->cat->entries.at[i]->version, false, marks, &problem) == 0;
+	*good = kedge__catalog_mark_from(gc->cat, gc->cat->entries.at[i]->version, false, marks, lowest, &problem) == 0;
 	kedge__error_done(&problem);
-	for (size_t k = 0; k <= i && *good; k++) {
+	for (size_t k = *lowest; k <= i && *good; k++) {
 		if (!marks[k])
 			continue;
 		rc = examine(gc, k, err);
@@ -89,14 +110,17 @@ static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, bool *
 			return rc;
 		*good = gc->health[k] == INTACT;
 	}
-	*good = *good && kedge__gc_proved(gc->proof, gc->cat, i, marks);
+	*good = *good && kedge__gc_proved(gc->proof, gc->cat, i, marks, *lowest);
 	return 0;
 }
 
-static void add_marks(struct gc *gc, const uint8_t *marks)
+/* Of entries LOWEST to TOP, and take them away. */
+static void add_marks(struct gc *gc, uint8_t *marks, size_t lowest, size_t top)
 {
-	for (size_t i = 0; i < gc->cat->entries.count; i++)
+	for (size_t i = lowest; i <= top; i++) {
 		gc->keep[i] |= marks[i];
+		marks[i] = 0;
+	}
 }
 
 static bool is_abandoned(const struct gc *gc, size_t i)
@@ -113,11 +137,12 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 
 	for (size_t i = gc->cat->entries.count; i-- > 0 && gc->intact < keep;) {
 		uint64_t version = gc->cat->entries.at[i]->version;
+		size_t lowest;
 		bool good;
 
 		if (is_abandoned(gc, i))
 			continue;
-		rc = can_be_restored(gc, i, marks, &good, err);
+		rc = can_be_restored(gc, i, marks, &lowest, &good, err);
 		if (rc)
 			return rc;
 		gc->chosen[i] = 1;
@@ -131,12 +156,12 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 			    " in %s cannot be restored from here; it is not removed, and not counted among those "
 			    "to keep",
 			    version, gc->cat->dir);
-			memset(marks, 0, gc->cat->entries.count);
-			rc = kedge__catalog_mark(gc->cat, version, true, marks, err);
+			memset(marks, 0, i + 1);
+			rc = kedge__catalog_mark_from(gc->cat, version, true, marks, &lowest, err);
 			if (rc)
 				return rc;
 		}
-		add_marks(gc, marks);
+		add_marks(gc, marks, lowest, i);
 	}
 	return 0;
 }

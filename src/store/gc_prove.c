@@ -20,9 +20,10 @@ static bool is_listed(const struct kedge__version_list *list, uint64_t version)
 	return false;
 }
 
-static bool all_trusted(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, const uint8_t *marks)
+static bool all_trusted(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, size_t top,
+			const uint8_t *marks, size_t lowest)
 {
-	for (size_t i = 0; i < cat->entries.count; i++) {
+	for (size_t i = lowest; i <= top; i++) {
 		const struct kedge__catalog_entry *e = cat->entries.at[i];
 
 		if (marks[i] && (e->problem.code || !kedge__trust_has(proof->trust, &e->set)))
@@ -32,39 +33,44 @@ static bool all_trusted(const struct kedge__gc_proof *proof, const struct kedge_
 }
 
 bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, size_t entry,
-		      const uint8_t *marks)
+		      const uint8_t *marks, size_t lowest)
 {
 	const struct kedge__catalog_entry *e = cat->entries.at[entry];
 
 	return proof->quick || proof->idle || kedge__trust_has(proof->proved, &e->set) ||
-	       all_trusted(proof, cat, marks);
+	       all_trusted(proof, cat, entry, marks, lowest);
 }
 
-/* Mark the lineage of an entry in W->marks, if as far as is known it may be one of those to keep. */
-static bool mark_candidate(struct walk *w, size_t i)
+/* Mark the lineage of an entry in W->marks, all zero before, from *LOWEST on, if as far as is known it may be one of
+ * those to keep. */
+static bool mark_candidate(struct walk *w, size_t i, size_t *lowest)
 {
 	const struct kedge__catalog_entry *e = w->cat->entries.at[i];
 
 	if (e->problem.code || kedge__history_abandons(&w->head->run, &e->set) ||
 	    is_listed(&w->proof->lost, e->version))
 		return false;
-	memset(w->marks, 0, w->cat->entries.count);
-	return kedge__catalog_mark(w->cat, e->version, false, w->marks, NULL) == 0;
+	if (kedge__catalog_mark_from(w->cat, e->version, false, w->marks, lowest, NULL) == 0)
+		return true;
+	memset(w->marks, 0, i + 1);
+	return false;
 }
 
 /* The newest version to prove; KEDGE__NO_VERSION: none, or nothing would be removed anyway (*IDLE). */
 static uint64_t next_unproved(struct walk *w, size_t keep, bool *idle)
 {
 	uint64_t next = KEDGE__NO_VERSION;
-	size_t count = w->cat->entries.count, good = 0, stay = 0;
+	size_t count = w->cat->entries.count, good = 0, stay = 0, lowest;
 
 	for (size_t i = count; i-- > 0 && good < keep;) {
-		if (mark_candidate(w, i)) {
+		if (mark_candidate(w, i, &lowest)) {
 			good++;
-			if (next == KEDGE__NO_VERSION && !kedge__gc_proved(w->proof, w->cat, i, w->marks))
+			if (next == KEDGE__NO_VERSION && !kedge__gc_proved(w->proof, w->cat, i, w->marks, lowest))
 				next = w->cat->entries.at[i]->version;
-			for (size_t k = 0; k < count; k++)
+			for (size_t k = lowest; k <= i; k++) {
 				w->all[k] |= w->marks[k];
+				w->marks[k] = 0;
+			}
 		}
 		w->all[i] |= !w->head || w->cat->entries.at[i]->problem.code ||
 			     !kedge__history_abandons(&w->head->run, &w->cat->entries.at[i]->set);

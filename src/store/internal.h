@@ -146,6 +146,9 @@ void kedge__index_note(struct kedge__catalog *cat, const struct kedge__index_rec
  * entries that are missing or unreadable. */
 int kedge__catalog_mark(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
 			struct kedge__error *err);
+/* The same; *LOWEST: below it nothing was marked by this call. On failure it is 0. */
+int kedge__catalog_mark_from(const struct kedge__catalog *cat, uint64_t version, bool tolerant, uint8_t *marks,
+			     size_t *lowest, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ small_file.c */
 
@@ -458,9 +461,9 @@ struct kedge__gc_proof {
 int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, const struct kedge__gc_options *options,
 		    struct kedge__error *err);
 void kedge__gc_proof_done(struct kedge__gc_proof *proof);
-/* May ENTRY, whose lineage is MARKS, be counted as good? */
+/* May ENTRY, whose lineage is MARKS, from LOWEST on, be counted as good? */
 bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__catalog *cat, size_t entry,
-		      const uint8_t *marks);
+		      const uint8_t *marks, size_t lowest);
 
 /* ------------------------------------------------------------------ prove.c: the result of a merge is the version */
 
