@@ -1,11 +1,14 @@
 #include "ranks.h"
 
 #include "require.h"
+#include "watch.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RANK_SECONDS 60
+#define WATCH_MS 100
 
 void rank_end(struct seat *front, struct seat *back, int status)
 {
@@ -14,24 +17,59 @@ void rank_end(struct seat *front, struct seat *back, int status)
 	_exit(status);
 }
 
+static void say_stuck(const struct meeting *m, const char *channel)
+{
+	fprintf(stderr, "\t%s channel: %d of %d ranks wait, %d have left\n", channel, m->arrived, m->size, m->left);
+}
+
+/* Until all have closed the other end of ENDED, which they do when they end; those that cannot go on are ended. */
+static void watch_over(pid_t *pids, int size, int ended, const struct meeting *front, const struct meeting *back)
+{
+	struct pollfd end = {.fd = ended, .events = POLLIN};
+	struct watch w = {0};
+
+	while (poll(&end, 1, WATCH_MS) == 0) {
+		if (!watch_stuck(&w, pids, (size_t)size))
+			continue;
+		fprintf(stderr, "no rank can go on: all wait, and nobody is left to come\n");
+		say_stuck(front, "front");
+		say_stuck(back, "back");
+		for (int i = 0; i < size; i++)
+			kill(pids[i], SIGABRT);
+		return;
+	}
+}
+
+static pid_t rank_fork(int rank, int size, struct meeting *front, struct meeting *back, int ended, ranks_play *play,
+		       void *ctx)
+{
+	pid_t pid = fork();
+
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		struct seat a = {front, rank, size}, b = {back, rank, size};
+
+		close(ended);
+		alarm(RANK_SECONDS);
+		play(&a, &b, ctx);
+		rank_end(&a, &b, 0);
+	}
+	return pid;
+}
+
 int ranks_fork(int size, ranks_play *play, void *ctx)
 {
 	struct meeting *front = meeting_new(size), *back = meeting_new(size);
 	pid_t pids[MEETING_RANKS];
-	int failed = 0;
+	int failed = 0, ends[2];
 
 	fflush(NULL);
-	for (int i = 0; i < size; i++) {
-		pids[i] = fork();
-		REQUIRE(pids[i] >= 0);
-		if (pids[i] == 0) {
-			struct seat a = {front, i, size}, b = {back, i, size};
-
-			alarm(RANK_SECONDS);
-			play(&a, &b, ctx);
-			rank_end(&a, &b, 0);
-		}
-	}
+	REQUIRE(pipe(ends) == 0);
+	for (int i = 0; i < size; i++)
+		pids[i] = rank_fork(i, size, front, back, ends[0], play, ctx);
+	close(ends[1]);
+	watch_over(pids, size, ends[0], front, back);
+	close(ends[0]);
 	for (int i = 0; i < size; i++) {
 		int status;
 

@@ -4,10 +4,13 @@
 
 #include "meeting.h"
 
+#define RANK_SECONDS 60
+
 typedef void ranks_play(struct seat *front, struct seat *back, void *ctx);
 
-/* SIZE processes; one that finds something wrong calls rank_end(), and the others find out when they wait for it. Each
- * has a minute. Returns the number of those that did not end with status 0, after having said which. */
+/* SIZE processes; one that finds something wrong calls rank_end(), and the others find out when they wait for it. If all
+ * wait and nobody can come they are ended (watch.h). Each has RANK_SECONDS; one that does much sets its alarm() again.
+ * Returns the number of those that did not end with status 0, after having said which. */
 int ranks_fork(int size, ranks_play *play, void *ctx);
 
 /* The end of a process that plays a rank. */

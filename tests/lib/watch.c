@@ -1,0 +1,89 @@
+#include "watch.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/* A thread that waits for a clock goes on by itself. */
+static bool waits_for_clock(const char *task)
+{
+	char path[200];
+	long call = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/syscall", task);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (fscanf(f, "%ld", &call) != 1)
+		call = -1;
+	fclose(f);
+	return call == SYS_clock_nanosleep
+#ifdef SYS_nanosleep
+	       || call == SYS_nanosleep
+#endif
+	    ;
+}
+
+/* Whether a thread sleeps; *RUNS: how often it was given a core, and lost it. */
+static bool task_sleeps(const char *task, uint64_t *runs)
+{
+	char path[200], line[200], state = '?';
+	unsigned long long n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/status", task);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1 ||
+		    sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1)
+			*runs += n;
+		else
+			(void)sscanf(line, "State: %c", &state);
+	}
+	fclose(f);
+	if (state == 'Z' || state == 'X')
+		return true;
+	return state == 'S' && !waits_for_clock(task);
+}
+
+static bool process_sleeps(pid_t pid, uint64_t *digest)
+{
+	char dir[64], task[160];
+	bool sleeps = true;
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "/proc/%ld/task", (long)pid);
+	d = opendir(dir);
+	if (!d)
+		return false;
+	while (sleeps && (e = readdir(d))) {
+		uint64_t runs = 0;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(task, sizeof(task), "%s/%.32s", dir, e->d_name);
+		sleeps = task_sleeps(task, &runs);
+		*digest = (*digest ^ (runs + 1)) * UINT64_C(0x100000001b3) + strtoull(e->d_name, NULL, 10);
+	}
+	closedir(d);
+	return sleeps;
+}
+
+bool watch_stuck(struct watch *w, const pid_t *pids, size_t n)
+{
+	uint64_t digest = UINT64_C(0xcbf29ce484222325), before = w->seen;
+
+	w->seen = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (pids[i] && !process_sleeps(pids[i], &digest))
+			return false;
+	}
+	w->seen = digest ? digest : 1;
+	return w->seen == before;
+}
