@@ -259,7 +259,8 @@ static void flush_succeeded(struct kedge__version *v, bool refers)
 	kedge_t *k = v->k;
 	struct kedge__l2_flush flush = {.seconds = k->advice.clock() - v->flush_began,
 					.bytes = v->l2_bytes,
-					.self_contained = v->l2.form == KEDGE__L2_COPY ? !v->set.source_count : !refers};
+					.self_contained =
+					    v->l2.form == KEDGE__L2_COPY ? !v->set.source_count : !refers};
 
 	if (v->l2_why[0] && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_INFO, "%s: version %llu on L2: %s", k->name, (unsigned long long)v->version,

@@ -113,6 +113,14 @@ void kedge__levels_forget(kedge_t *k)
 	pthread_mutex_unlock(&k->levels.lock);
 }
 
+void kedge__levels_restarted(kedge_t *k)
+{
+	kedge__levels_forget(k);
+	pthread_mutex_lock(&k->levels.lock);
+	k->levels.l2_failed = 0;
+	pthread_mutex_unlock(&k->levels.lock);
+}
+
 void kedge__levels_trust_from(kedge_t *k, uint64_t from)
 {
 	k->levels.trusted_from = from;
@@ -328,16 +336,14 @@ void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_m
 void kedge__levels_check_parent(struct kedge__version *v)
 {
 	struct kedge__job_levels *s = &v->k->levels;
-	const struct kedge__holding *parent;
-	bool there;
+	bool follows;
 
 	if (v->l2.form != KEDGE__L2_DELTA)
 		return;
 	pthread_mutex_lock(&s->lock);
-	parent = kedge__holdings_find(&s->l2, v->l2.parent);
-	there = parent && parent->usable;
+	follows = v->l2.parent >= s->l2_failed;
 	pthread_mutex_unlock(&s->lock);
-	if (there)
+	if (follows)
 		return;
 	v->l2.form = KEDGE__L2_SELF_CONTAINED;
 	v->l2.parent = KEDGE__NO_VERSION;
@@ -406,10 +412,11 @@ void kedge__levels_sync_l2(kedge_t *k)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void kedge__levels_failed_l2(kedge_t *k)
+void kedge__levels_failed_l2(kedge_t *k, uint64_t version)
 {
 	pthread_mutex_lock(&k->levels.lock);
 	kedge__holdings_clear(&k->levels.l2);
+	k->levels.l2_failed = version + 1;
 	pthread_mutex_unlock(&k->levels.lock);
 }
 

@@ -38,6 +38,8 @@ struct kedge__job_levels {
 	pthread_mutex_t lock;      /* guards what follows; held for moments only */
 	struct kedge__holdings l2; /* what is there, of the same history, and what is on its way */
 	bool l2_current;
+	uint64_t l2_failed; /* of the last version that did not get there, plus 1: what is older may be missing; 0: none. Set
+			     * in the order of follow-ups, and so the same on all ranks when the next one begins */
 	uint64_t l2_changes;       /* of the flusher's catalogue, when they were last compared */
 	bool doubted;              /* something of L1 could not be read: all that it holds now is distrusted */
 	struct kedge__l2_turn turn; /* rank 0's */
@@ -59,6 +61,7 @@ void kedge__level_close(struct kedge__job_level *level);
 struct kedge__retention_rules kedge__levels_rules(const kedge_t *k);
 /* Another run is in progress, or a level is another one: the holdings are made again when they are asked next. */
 void kedge__levels_forget(kedge_t *k);
+void kedge__levels_restarted(kedge_t *k); /* the same, and no version is on its way to L2 */
 /* L1, before a version is taken: one scan, and a walk only if somebody else changed something. A pin is held. */
 int kedge__levels_refresh(kedge_t *k, uint64_t version, struct kedge__error *err);
 /* No version below FROM is referred to any more; 0: all are trusted. */
@@ -79,7 +82,7 @@ void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_m
 /* A version before it that did not get there cannot be referred to: all ranks know that, and write all of V. */
 void kedge__levels_check_parent(struct kedge__version *v);
 void kedge__levels_reached_l2(struct kedge__version *v, bool refers); /* it is there; REFERS: some rank's segment needs the parent */
-void kedge__levels_failed_l2(kedge_t *k); /* nothing there is referred to any more */
+void kedge__levels_failed_l2(kedge_t *k, uint64_t version); /* it is not there: no version up to it is referred to */
 /* L2 is in use from now on: SINCE versions are newer than what is there, which is nothing if BARE. */
 void kedge__levels_turn_set(kedge_t *k, uint64_t since, bool bare);
 /* Rank 0, the flusher: L2's holdings are as its catalogue has them now, beside what is on its way. */

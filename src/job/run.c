@@ -263,8 +263,8 @@ int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_ms
 	if (!rc && is_fresh(k) && version < msg->after)
 		rc = refuse(k, version, msg->after - 1, err);
 	if (!rc && msg->run.differ)
-		rc = kedge__agree(&k->channels.front, KEDGE__STEP_SHARE, 1, next_make(k, version, &run->present, msg->after, err),
-				  NULL, err);
+		rc = kedge__agree(&k->channels.front, KEDGE__STEP_SHARE, 1,
+				  next_make(k, version, &run->present, msg->after, err), NULL, err);
 	if (rc)
 		return rc;
 	if (is_fresh(k) && run->next.link_count) /* other ranks may have newer versions of the same run */
@@ -325,7 +325,7 @@ void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version)
 					 .from_version = version,
 					 .floor = version == KEDGE__NO_VERSION ? 0 : version};
 	*from = (struct kedge__run){0};
-	kedge__levels_forget(k);
+	kedge__levels_restarted(k);
 }
 
 /* What L2 had when it was not seen may call itself later than this run: the next version begins one that is later
