@@ -248,7 +248,7 @@ static void discard_copies(struct kedge__version *v, size_t first)
 static void flush_failed(struct kedge__version *v, int rc, size_t published)
 {
 	discard_copies(v, published);
-	kedge__levels_failed_l2(v->k);
+	kedge__levels_failed_l2(v->k, v->version);
 	kedge__error_prefix(&v->flush_err, "version %llu did not reach L2", (unsigned long long)v->version);
 	kedge__log(KEDGE_LOG_ERROR, "%s", kedge__error_text(&v->flush_err));
 	kedge__state_note(v->k, rc, &v->flush_err);

@@ -134,9 +134,11 @@ static int replace_damaged(struct kedge__filling *f, int rc, struct kedge__error
 		if (!kedge__lineage_segment(f->lineage, f->damaged.at[i]))
 			continue; /* replacing another one has made it unnecessary */
 		failed = kedge__lineage_replace(f->lineage, f->damaged.at[i], &none);
+		if (failed == KEDGE_E_NOMEM) /* there may be another copy: this is no damage */
+			kedge__error_move(err, &none);
 		kedge__error_done(&none);
 		if (failed)
-			return rc;
+			return failed == KEDGE_E_NOMEM ? failed : rc;
 	}
 	kedge__log(KEDGE_LOG_WARNING, "%s; using the copy on another level", kedge__error_text(err));
 	f->damaged.count = 0;
@@ -150,9 +152,9 @@ static int fill_all(struct kedge__filling *f, const struct kedge__restore_target
 	int rc;
 
 	/* A lineage has at most one copy of each segment per level; replacing ends when these are used up. */
-	for (;;) {
-		rc = attempt(f, targets, stats, &local);
-		if (!rc || replace_damaged(f, rc, &local))
+	while ((rc = attempt(f, targets, stats, &local)) != 0) {
+		rc = replace_damaged(f, rc, &local);
+		if (rc)
 			break;
 	}
 	if (rc && err)

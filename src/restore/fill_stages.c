@@ -85,8 +85,9 @@ static int block_failed(struct kedge__filling *f, uint64_t version, struct kedge
 	pthread_mutex_lock(&f->lock);
 	for (size_t i = 0; i < f->damaged.count; i++)
 		known = known || f->damaged.at[i] == version;
-	if (!mendable(rc) || (!known && !kedge__array_push(&f->damaged, version)))
-		f->lost = true;
+	if (mendable(rc) && !known && !kedge__array_push(&f->damaged, version))
+		rc = kedge__error_nomem(err); /* another copy might do: this is not damage */
+	f->lost = f->lost || !mendable(rc);
 	if (mendable(rc)) {
 		if (!f->first.code)
 			kedge__error_move(&f->first, err);
