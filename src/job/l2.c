@@ -62,18 +62,20 @@ static const char *host_name(char host[64])
 	return host;
 }
 
-static void tie_look(const kedge_t *k, struct own_tie *own)
+/* Not 0: there is not enough memory to see whether there is a tie. */
+static int tie_look(const kedge_t *k, struct own_tie *own, struct kedge__error *err)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = kedge__tie_read(k->levels.at[KEDGE__L1].write, &own->tie, &err);
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc = kedge__tie_read(k->levels.at[KEDGE__L1].write, &own->tie, &problem);
 
 	own->tied = rc ? UNTIED : TIED;
 	if (rc && rc != KEDGE_E_NOTFOUND) {
 		own->tied = TIED_UNKNOWN;
 		kedge__log(KEDGE_LOG_WARNING, "%s: cannot read which L2 belongs to the L1 of rank %d: %s", k->name,
-			   k->group.rank, kedge__error_text(&err));
+			   k->group.rank, kedge__error_text(&problem));
 	}
-	kedge__error_done(&err);
+	kedge__error_done(&problem);
+	return rc == KEDGE_E_NOMEM ? kedge__error_nomem(err) : 0;
 }
 
 static void KEDGE__PRINTF(4, 5) trouble_set(struct kedge__level_msg *msg, int rank, int code, const char *fmt, ...)
@@ -199,11 +201,12 @@ static int ties_agree(kedge_t *k, uint64_t turn, const struct kedge__level_msg *
 	int rc;
 
 	msg_init(&msg.level);
-	tie_look(k, &own);
-	tie_judge(k, all, &own, &msg.level);
+	rc = tie_look(k, &own, err);
+	if (!rc)
+		tie_judge(k, all, &own, &msg.level);
 	if (own.tied == TIED)
 		kedge__tie_done(&own.tie);
-	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_LEVEL, turn, 0, &msg, err);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_LEVEL, turn, rc, &msg, err);
 	if (!rc && msg.level.bad >= 0)
 		rc = kedge__error_set(err, msg.level.code, 0, "%s", msg.level.text);
 	return rc;
