@@ -16,14 +16,14 @@
 static void stats_add(const struct kedge__filling *f, const struct kedge__pipeline_stats *pipeline,
 		      struct kedge__restore_stats *stats)
 {
-	double threads = (double)f->hand_count;
+	double threads = (double)f->worker_count;
 
-	for (size_t i = 0; f->hands && i < f->hand_count; i++) {
-		stats->bytes_read += f->hands[i].bytes_read;
-		stats->blocks_read += f->hands[i].blocks_read;
-		stats->read_share += f->hands[i].reading / threads;
-		stats->decode_share += f->hands[i].decoding / threads;
-		stats->place_share += f->hands[i].placing / threads;
+	for (size_t i = 0; f->workers && i < f->worker_count; i++) {
+		stats->bytes_read += f->workers[i].bytes_read;
+		stats->blocks_read += f->workers[i].blocks_read;
+		stats->read_share += f->workers[i].reading / threads;
+		stats->decode_share += f->workers[i].decoding / threads;
+		stats->place_share += f->workers[i].placing / threads;
 	}
 	kedge__pipeline_stats_add(&stats->pipeline, pipeline);
 }
@@ -98,7 +98,7 @@ static int attempt(struct kedge__filling *f, const struct kedge__restore_target 
 	int rc = plan_make(f, targets, err);
 
 	if (!rc)
-		rc = kedge__fill_hands_init(f, err);
+		rc = kedge__fill_workers_init(f, err);
 	if (rc)
 		goto out;
 	f->sum_later = f->plan.piece_count > f->total / SMALL_PIECE + 1;
@@ -117,7 +117,7 @@ static int attempt(struct kedge__filling *f, const struct kedge__restore_target 
 	stats->verify_seconds += kedge__clock_seconds() - filled;
 out:
 	stats_add(f, &pipeline, stats);
-	kedge__fill_hands_done(f);
+	kedge__fill_workers_done(f);
 	kedge__read_plan_done(&f->plan);
 	return rc;
 }

@@ -28,7 +28,7 @@ struct kedge__fill_edges {
 	size_t count, room;
 };
 
-struct kedge__fill_hand { /* private to a worker */
+struct kedge__fill_worker { /* private to a thread */
 	uint8_t *raw, *stored;
 	uint8_t *at[KEDGE__FILL_RUN]; /* where the stored blocks of a read are */
 	struct kedge__sum *sums; /* one per target */
@@ -70,8 +70,8 @@ struct kedge__filling {
 	struct kedge__read_plan plan;
 	struct kedge__fill_goal *goals;
 	size_t goal_count;
-	struct kedge__fill_hand *hands;
-	size_t hand_count;
+	struct kedge__fill_worker *workers;
+	size_t worker_count;
 	struct kedge__fill_past past;
 	bool sum_later;
 	bool past_cache; /* there is more to fill than fits into a cache */
@@ -90,8 +90,8 @@ struct kedge__filling {
 
 /* fill_stages.c. Execute the plan; blocks that another copy may replace are recorded, any other failure stops it. */
 int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err);
-int kedge__fill_hands_init(struct kedge__filling *f, struct kedge__error *err);
-void kedge__fill_hands_done(struct kedge__filling *f);
+int kedge__fill_workers_init(struct kedge__filling *f, struct kedge__error *err);
+void kedge__fill_workers_done(struct kedge__filling *f);
 
 /* fill_past.c. Batches are numbered and may be filled in any order, but none is begun before the one QUEUE numbers earlier is
  * finished. */
@@ -109,12 +109,12 @@ uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, ui
 
 /* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. A piece that cannot be summed on its own
  * defers the sum of its target. */
-void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
+void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			   uint64_t pos, uint64_t len);
 /* The same for a check, which cannot defer anything. */
-int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
+int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			    uint64_t pos, uint64_t len, struct kedge__error *err);
-int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_hand *h,
+int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worker *h,
 			      const struct kedge__read_plan_fill *fill, struct kedge__error *err);
 /* LEN bytes of a pattern, the first of which has image address ADDR. */
 void kedge__fill_put_pattern(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr);

@@ -26,7 +26,7 @@ static uint64_t up(uint64_t at)
 
 size_t kedge__fill_past_queue(const struct kedge__filling *f)
 {
-	return f->io.queue ? f->io.queue : 2 * f->hand_count;
+	return f->io.queue ? f->io.queue : 2 * f->worker_count;
 }
 
 static uint64_t plan_bytes(const struct kedge__read_plan *plan)

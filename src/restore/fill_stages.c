@@ -13,15 +13,16 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#define RUN_BYTES   (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
-#define RUN_BLOCKS  KEDGE__FILL_RUN
-#define PART_BYTES  (UINT64_C(16) << 10)  /* blocks checked before they are summed and placed */
-#define AHEAD       4                     /* batches announced before their turn, beyond those in the ring */
-#define GAP_BYTES   (UINT64_C(16) << 10)  /* announced together with its surroundings */
-#define LARGE_BLOCK (UINT64_C(512) << 10) /* does not stay in the cache: decoded directly to its place, if it has one  \
-					   */
-#define PAST_BYTES  512                   /* a piece that is worth copying past the cache */
-#define PLACE_BYTES 4096                  /* a block that is worth its own piece of a read */
+#define RUN_BYTES  (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
+#define RUN_BLOCKS KEDGE__FILL_RUN
+#define PART_BYTES (UINT64_C(16) << 10) /* blocks checked before they are summed and placed */
+#define AHEAD      4                    /* batches announced before their turn, beyond those in the ring */
+#define GAP_BYTES  (UINT64_C(16) << 10) /* announced together with its surroundings */
+#define LARGE_BLOCK                                                                                                    \
+	(UINT64_C(512) << 10) /* does not stay in the cache: decoded directly to its place, if it has one              \
+			       */
+#define PAST_BYTES  512       /* a piece that is worth copying past the cache */
+#define PLACE_BYTES 4096      /* a block that is worth its own piece of a read */
 
 /* ------------------------------------------------------------------ announce */
 
@@ -99,7 +100,7 @@ static int block_failed(struct kedge__filling *f, uint64_t version, struct kedge
 }
 
 /* The live bytes of a block at RAW, which may already be its place. */
-static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__piece *pieces,
+static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
 			     size_t n, const uint8_t *raw)
 {
 	uint64_t bytes = 0;
@@ -119,7 +120,7 @@ static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_hand *
 }
 
 /* The same without a place for them. */
-static int pieces_check(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__piece *pieces,
+static int pieces_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
 			size_t n, const uint8_t *raw, uint64_t *bytes, struct kedge__error *err)
 {
 	int rc = 0;
@@ -140,7 +141,7 @@ static bool is_packed(const struct kedge__read_plan_block *b)
 }
 
 /* The raw bytes of a compressed block that was checked. */
-static int block_unpack(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+static int block_unpack(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
 			const uint8_t *stored, const uint8_t **raw, uint64_t *bad, struct kedge__error *err)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
@@ -162,7 +163,7 @@ static int block_unpack(struct kedge__filling *f, struct kedge__fill_hand *h, co
 }
 
 /* STORED has already been checked if it is not compressed. */
-static int block_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+static int block_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
 		      const uint8_t *stored, uint64_t *bytes, struct kedge__error *err)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
@@ -204,8 +205,8 @@ static bool reads_in_place(const struct kedge__filling *f, const struct kedge__r
 }
 
 /* Where to read the stored bytes of each of the COUNT blocks from B on. */
-static void run_aim(const struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
-		    size_t count, bool in_place)
+static void run_aim(const struct kedge__filling *f, struct kedge__fill_worker *h,
+		    const struct kedge__read_plan_block *b, size_t count, bool in_place)
 {
 	const struct kedge__block_record *records = b->segment->blocks;
 
@@ -215,7 +216,7 @@ static void run_aim(const struct kedge__filling *f, struct kedge__fill_hand *h, 
 			       : h->stored + (records[b[i].block].offset - records[b->block].offset);
 }
 
-static int run_read(struct kedge__fill_hand *h, const struct kedge__read_plan_block *b, size_t count,
+static int run_read(struct kedge__fill_worker *h, const struct kedge__read_plan_block *b, size_t count,
 		    struct kedge__error *err)
 {
 	struct iovec to[RUN_BLOCKS];
@@ -233,7 +234,7 @@ static int run_read(struct kedge__fill_hand *h, const struct kedge__read_plan_bl
 }
 
 /* The uncompressed ones of the blocks FIRST to END - 1 from B on; AT is NULL for damaged ones. */
-static int part_check(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
 		      size_t first, size_t end, struct kedge__error *err)
 {
 	int rc = 0;
@@ -259,7 +260,7 @@ static size_t part_end(const struct kedge__read_plan_block *b, size_t first, siz
 
 /* Several blocks at once, because reading the clock takes time, but no more than the nearest cache keeps from one step
  * to the next. */
-static int run_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+static int run_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
 		     size_t count, uint64_t *bytes, struct kedge__error *err)
 {
 	double start = kedge__clock_seconds(), checked;
@@ -281,7 +282,7 @@ static int run_place(struct kedge__filling *f, struct kedge__fill_hand *h, const
 
 /* The COUNT blocks from B on, in one read. If the kernel may not write to the memory, because of a debugger or a user-
  * mode fault handler, it is filled through the thread's own buffer. */
-static int run_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_block *b,
+static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
 		    size_t count, uint64_t *bytes, struct kedge__error *err)
 {
 	double start = kedge__clock_seconds();
@@ -300,8 +301,9 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const 
 }
 
 /* A batch that was read past the page cache. */
-static int batch_place(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,
-		       uint64_t number, uint64_t *bytes, struct kedge__error *err)
+static int batch_place(struct kedge__filling *f, struct kedge__fill_worker *h,
+		       const struct kedge__read_plan_batch *batch, uint64_t number, uint64_t *bytes,
+		       struct kedge__error *err)
 {
 	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
 	int rc = 0;
@@ -315,8 +317,9 @@ static int batch_place(struct kedge__filling *f, struct kedge__fill_hand *h, con
 	return rc;
 }
 
-static int batch_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_batch *batch,
-		      uint64_t number, uint64_t *bytes, struct kedge__error *err)
+static int batch_fill(struct kedge__filling *f, struct kedge__fill_worker *h,
+		      const struct kedge__read_plan_batch *batch, uint64_t number, uint64_t *bytes,
+		      struct kedge__error *err)
 {
 	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
 	double start = kedge__clock_seconds();
@@ -335,7 +338,7 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_hand *h, cons
 
 /* ------------------------------------------------------------------ fill: patterns */
 
-static int fill_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const struct kedge__read_plan_fill *fill,
+static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_fill *fill,
 		     struct kedge__error *err)
 {
 	double start = kedge__clock_seconds();
@@ -355,7 +358,7 @@ static int fill_fill(struct kedge__filling *f, struct kedge__fill_hand *h, const
 static int fill(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out, struct kedge__error *err)
 {
 	struct kedge__filling *f = ctx;
-	struct kedge__fill_hand *h = &f->hands[worker];
+	struct kedge__fill_worker *h = &f->workers[worker];
 	size_t batches = f->plan.batches.count, item = (size_t)in->tag;
 	uint64_t bytes = 0;
 	int rc = 0;
@@ -385,28 +388,28 @@ static int account(void *ctx, const struct kedge__buffer *in, struct kedge__erro
 
 /* ------------------------------------------------------------------ all of it */
 
-void kedge__fill_hands_done(struct kedge__filling *f)
+void kedge__fill_workers_done(struct kedge__filling *f)
 {
-	for (size_t i = 0; f->hands && i < f->hand_count; i++) {
-		kedge__free(f->hands[i].raw);
-		kedge__free(f->hands[i].stored);
-		kedge__free(f->hands[i].sums);
-		kedge__array_done(&f->hands[i].edges);
+	for (size_t i = 0; f->workers && i < f->worker_count; i++) {
+		kedge__free(f->workers[i].raw);
+		kedge__free(f->workers[i].stored);
+		kedge__free(f->workers[i].sums);
+		kedge__array_done(&f->workers[i].edges);
 	}
-	kedge__free(f->hands);
-	f->hands = NULL;
+	kedge__free(f->workers);
+	f->workers = NULL;
 }
 
-int kedge__fill_hands_init(struct kedge__filling *f, struct kedge__error *err)
+int kedge__fill_workers_init(struct kedge__filling *f, struct kedge__error *err)
 {
 	size_t stored = KEDGE__MAX(f->plan.stored_max, RUN_BYTES);
 
-	f->hand_count = (size_t)kedge__pool_threads(f->pool);
-	f->hands = kedge__calloc(f->hand_count, sizeof(*f->hands));
-	if (!f->hands)
+	f->worker_count = (size_t)kedge__pool_threads(f->pool);
+	f->workers = kedge__calloc(f->worker_count, sizeof(*f->workers));
+	if (!f->workers)
 		return kedge__error_nomem(err);
-	for (size_t i = 0; i < f->hand_count; i++) {
-		struct kedge__fill_hand *h = &f->hands[i];
+	for (size_t i = 0; i < f->worker_count; i++) {
+		struct kedge__fill_worker *h = &f->workers[i];
 
 		h->raw = kedge__malloc(f->plan.raw_max + 1);
 		h->stored = kedge__malloc(stored);

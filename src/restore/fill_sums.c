@@ -6,7 +6,7 @@
 /* A target that is summed after it is filled is summed in slabs of this many bytes: a multiple of 8. */
 #define SLAB_BYTES (UINT64_C(4) << 20)
 
-void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
+void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			   uint64_t pos, uint64_t len)
 {
 	struct kedge__fill_goal *g = &f->goals[target];
@@ -33,7 +33,7 @@ static int slab_sum(void *ctx, size_t i, int worker)
 {
 	struct slab_work *w = ctx;
 	const struct slab *s = &w->slabs.at[i];
-	struct kedge__sum *sum = &w->f->hands[worker].sums[s->target];
+	struct kedge__sum *sum = &w->f->workers[worker].sums[s->target];
 
 	*sum = kedge__sum_add(*sum, kedge__sum_of(w->f->goals[s->target].data + s->pos, s->len, s->pos));
 	return 0;
@@ -49,8 +49,8 @@ static int odd_sum(struct kedge__filling *f, struct kedge__error *err)
 
 		if (!atomic_load(&f->goals[t].odd))
 			continue;
-		for (size_t h = 0; h < f->hand_count; h++)
-			f->hands[h].sums[t] = (struct kedge__sum){0, 0};
+		for (size_t h = 0; h < f->worker_count; h++)
+			f->workers[h].sums[t] = (struct kedge__sum){0, 0};
 		for (uint64_t pos = 0; pos < bytes; pos += SLAB_BYTES) {
 			struct slab s = {(uint32_t)t, pos, KEDGE__MIN(SLAB_BYTES, bytes - pos)};
 
@@ -69,7 +69,7 @@ static int odd_sum(struct kedge__filling *f, struct kedge__error *err)
 
 #define PATTERN_BYTES 4096
 
-static int edge_add(struct kedge__fill_hand *h, uint32_t target, const uint8_t *at, uint64_t pos, uint64_t len,
+static int edge_add(struct kedge__fill_worker *h, uint32_t target, const uint8_t *at, uint64_t pos, uint64_t len,
 		    struct kedge__error *err)
 {
 	struct kedge__fill_edge e = {.pos = pos & ~UINT64_C(7), .target = target};
@@ -83,7 +83,7 @@ static int edge_add(struct kedge__fill_hand *h, uint32_t target, const uint8_t *
 }
 
 /* Words with all their bytes are summed at once; the bytes of others, at most two, wait until all have arrived. */
-int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_hand *h, uint32_t target, const uint8_t *at,
+int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			    uint64_t pos, uint64_t len, struct kedge__error *err)
 {
 	uint64_t head = KEDGE__MIN((8 - pos % 8) % 8, len);
@@ -116,7 +116,7 @@ void kedge__fill_put_pattern(uint8_t *to, uint64_t len, uint64_t pattern, uint64
 		to[i] = bytes[(addr + i) % 8];
 }
 
-int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_hand *h,
+int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worker *h,
 			      const struct kedge__read_plan_fill *fill, struct kedge__error *err)
 {
 	uint64_t pos = (uint64_t)(fill->to - f->goals[fill->target].data), n;
@@ -145,8 +145,8 @@ static int by_place(const void *a, const void *b)
 
 static int edges_gather(struct kedge__filling *f, struct kedge__fill_edges *all, struct kedge__error *err)
 {
-	for (size_t h = 0; h < f->hand_count; h++) {
-		const struct kedge__fill_edges *own = &f->hands[h].edges;
+	for (size_t h = 0; h < f->worker_count; h++) {
+		const struct kedge__fill_edges *own = &f->workers[h].edges;
 
 		if (!own->count)
 			continue;
@@ -168,7 +168,7 @@ static int edges_sum(struct kedge__filling *f, struct kedge__error *err)
 		qsort(all.at, all.count, sizeof(*all.at), by_place);
 	for (size_t i = 0, end; i < all.count && !rc; i = end) {
 		const struct kedge__fill_edge *e = &all.at[i];
-		struct kedge__sum *sum = &f->hands[0].sums[e->target];
+		struct kedge__sum *sum = &f->workers[0].sums[e->target];
 		uint64_t word = 0;
 		uint8_t bytes[8];
 
@@ -191,8 +191,8 @@ static int digests_check(const struct kedge__filling *f, struct kedge__error *er
 		const struct kedge__region_record *r = f->goals[t].record;
 		struct kedge__sum sum = {0, 0};
 
-		for (size_t h = 0; h < f->hand_count; h++)
-			sum = kedge__sum_add(sum, f->hands[h].sums[t]);
+		for (size_t h = 0; h < f->worker_count; h++)
+			sum = kedge__sum_add(sum, f->workers[h].sums[t]);
 		if (!kedge__digest_equal(kedge__sum_digest(sum, r->bytes), r->digest))
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 						"%s: region \"%s\" of version %llu does not match its digest",
