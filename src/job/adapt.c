@@ -1,7 +1,7 @@
 /*
- * The policy of this job: fed with what its checkpoints, copies and restarts cost, asked by the application, and kept
- * in a file beside the hash record, for failures are seen only from the next process. Rank 0's policy counts; the other
- * ranks are told its answers, and how often they need not ask.
+ * The policy of this job: it gets the costs of checkpoints, copies and restarts, answers the application, and is kept
+ * in a file beside the hash record, because only the next process can notice a failure. Rank 0's policy decides; the
+ * other ranks receive its answers, and how many times they need not ask.
  */
 #include "job/handle.h"
 

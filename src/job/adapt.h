@@ -1,8 +1,8 @@
 /*
  * adapt: the policy of this job. Private to job.
  *
- * It belongs to the threads of the application; rank 0's counts. What the writer and the flusher measured is handed over under
- * the lock of state.
+ * It belongs to the application's threads; rank 0's policy decides. The writer and the flusher hand over their measurements
+ * under the lock of state.
  */
 #ifndef KEDGE_JOB_ADAPT_H
 #define KEDGE_JOB_ADAPT_H

@@ -1,7 +1,7 @@
 /*
  * baseline: the reducer, and the version that it compares the next one with. Private to job.
  *
- * It belongs to whoever reduces: the thread that takes a checkpoint, or the writer while one is pending.
+ * It belongs to the thread that reduces: the one that takes a checkpoint, or the writer while a version is pending.
  */
 #ifndef KEDGE_JOB_BASELINE_H
 #define KEDGE_JOB_BASELINE_H

@@ -1,8 +1,8 @@
 /*
- * candidates: the versions that a restart may come back to, the newest first. Private to job.
+ * candidates: the versions that a restart may return to, newest first. Private to job.
  *
- * Usually all ranks hold the same, as a digest shows in one exchange: then each walks down what it holds, and no list is
- * made. If they do not, a list of what all have is.
+ * Usually all ranks hold the same versions, as a digest shows in one exchange: then each rank walks down its own holdings, and
+ * no list is made. Otherwise a list of the versions that all ranks have is made.
  */
 #ifndef KEDGE_JOB_CANDIDATES_H
 #define KEDGE_JOB_CANDIDATES_H

@@ -1,15 +1,15 @@
 /*
- * A checkpoint, from the call to the moment at which the application goes on:
+ * A checkpoint, from the call until the application continues:
  *
- *  1. The version before it is finished: there is one pending at most.
- *  2. All that can fail without the other ranks: the number, L1 itself, memory, files.
- *  3. What L1 holds, and so what the version may refer to (retention.h).
- *  4. The image is held, by what this rank holds: copied, write-protected, or left where it is (image.c).
- *  5. BEGIN: one exchange. The version may be taken, belongs to this run, and all ranks hold the same on L1.
- *  6. If they do not, what all hold is found, and images are held again (CAPTURE). This is rare.
- *  7. The rest is the writer's, or is done at once with capture = sync and where an image could not be held (seal.c).
+ *  1. Finish the version before: at most one is pending.
+ *  2. Do everything that can fail without the other ranks: the number, L1 itself, memory, files.
+ *  3. Find out what L1 holds, and so what the version may refer to (retention.h).
+ *  4. Hold the image, according to this rank's holdings: copied, write-protected, or in place (image.c).
+ *  5. BEGIN, one exchange: the version may be taken, belongs to this run, and all ranks hold the same on L1.
+ *  6. If they do not, find what all of them hold, and hold the images again (CAPTURE). This is rare.
+ *  7. Hand the rest to the writer, or do it now with capture = sync or if the image could not be held (seal.c).
  *
- * No step waits for a rank that failed: it takes part in the next exchange, says so, and all fail together.
+ * No step waits for a rank that failed: it takes part in the next exchange, reports it, and all ranks fail together.
  */
 #include "job/handle.h"
 

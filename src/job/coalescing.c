@@ -1,7 +1,7 @@
 /*
- * What a version becomes on L2: a delta to the newest one there, or one that stands alone. A delta is cheaper to write,
- * and makes every later restart from L2 dearer by what it takes to read; REX, section 3.4, weighs the two. The sums are
- * the same on all ranks: rank 0's costs, and bytes from the manifests.
+ * The form of a version on L2: a delta to the newest one there, or self-contained. A delta is cheaper to write, but
+ * makes every later restart from L2 slower by the time it takes to read; REX, section 3.4, weighs the two. The sums are
+ * the same on all ranks: they use rank 0's costs, and bytes from the manifests.
  */
 #include "job/policy.h"
 

@@ -1,7 +1,7 @@
 /*
- * Bytes of stored versions for a paranoid reducer, which compares what it would only refer to otherwise. It asks from
- * one thread, while a reduction runs; the lineages stay open until that is over, because the catalogue is pinned till
- * then and the same versions are asked for again and again.
+ * Bytes of stored versions for a paranoid reducer, which compares bytes that it would otherwise only refer to. One
+ * thread asks, during a reduction; the lineages stay open until the end of it, because the catalogue is pinned until
+ * then and the same versions are needed repeatedly.
  */
 #include "job/handle.h"
 

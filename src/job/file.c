@@ -1,8 +1,8 @@
 /*
- * Files that the application writes itself, in STORE/NAME/files/rRRRRRRR on L1. While a version is saved or restored
- * each stands in the table of regions like any other; between calls it is the application's alone. One that is restored
- * is mapped. One that is saved is not: whoever cuts it short would kill the process that looks at a mapping of it. It
- * has addresses without memory, by which its literals are known, and is read from `from`.
+ * Routed files: files that the application writes itself, in STORE/NAME/files/rRRRRRRR on L1. While a version is saved
+ * or restored, each is in the table of regions, with `file` set; between calls it belongs to the application. A file
+ * that is restored is mapped. A file that is saved is not: if it were truncated meanwhile, reading the mapping would
+ * kill the process. It has addresses without memory, which identify its literals, and is read from `from`.
  */
 #include "job/handle.h"
 

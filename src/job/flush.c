@@ -1,10 +1,10 @@
 /*
- * A version's way to L2, as rank 0 decided when it was sealed:
+ * Write a sealed version to L2, as rank 0 decided when it was sealed:
  *
- *  1. Every rank writes its segment there: a copy, a delta to a version that is there, or all of it.
- *  2. FLUSH: all did, and the same. Rank 0 gets the table of all ranks' segments.
+ *  1. Every rank writes its segment: a copy, a delta to a version that is there, or all of it.
+ *  2. FLUSH: all ranks have, in the same form. Rank 0 gets the table of all ranks' segments.
  *  3. Rank 0 publishes the manifest.
- *  4. FLUSH_PUBLISH: it did. From here on the version is on L2.
+ *  4. FLUSH_PUBLISH: it has. From here on the version is on L2.
  */
 #include "job/handle.h"
 

@@ -1,8 +1,8 @@
 /*
- * Follow-ups: what comes after a sealed version, one after the other and the same on all ranks: its way to L2, and then the
- * removal of old versions. The flusher does the local part of the way to L2; on its end the ranks agree. Where the flusher
- * may speak to the other ranks it does both; else the end waits for a collective call, and the next follow-up begins after
- * it. Old versions are removed without the other ranks.
+ * Follow-ups: the work after a version is sealed, one version after the other and the same on all ranks: write it to
+ * L2, then remove old versions. The flusher does the local part of the flush; then the ranks agree on its end. If the
+ * flusher may communicate, it does both; otherwise the end waits for a collective call, and the next follow-up begins
+ * after it. Old versions are removed without the other ranks.
  */
 #include "job/handle.h"
 

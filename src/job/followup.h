@@ -1,7 +1,7 @@
 /*
- * followup: what comes after a sealed version. Private to job.
+ * followup: the work on a version after it is sealed. Private to job.
  *
- * The queue is under the lock of state; the first version in it is the flusher's.
+ * The queue is protected by the lock of state; its first version belongs to the flusher.
  */
 #ifndef KEDGE_JOB_FOLLOWUP_H
 #define KEDGE_JOB_FOLLOWUP_H

@@ -1,9 +1,9 @@
 /*
  * group: how the ranks of a job agree. Private to job.
  *
- * All ranks take the same steps in the same order on a channel (messages.h). Nothing here allocates once a channel is
- * there: a rank without memory takes part in every step, says so, and keeps nobody waiting. A job of one rank agrees
- * with itself at no cost.
+ * All ranks take the same steps in the same order on a channel (messages.h). Nothing here allocates once a channel exists: a
+ * rank that is out of memory takes part in every step, reports it, and keeps nobody waiting. For a job of one rank an
+ * exchange costs nothing.
  */
 #ifndef KEDGE_JOB_GROUP_H
 #define KEDGE_JOB_GROUP_H
@@ -13,21 +13,21 @@
 struct kedge__channel {
 	const struct kedge_group *group;
 	void *ctx;  /* the group's, or its background one */
-	char *room; /* for a message of every rank; NULL: the group can reduce and gather by itself */
+	char *room; /* for one message per rank; NULL: the group has reduce() and gather() */
 	uint64_t exchanges, gathers; /* so far */
 };
 
 struct kedge__channels {
 	struct kedge__channel front; /* for the calls of the application, and the writer */
 	struct kedge__channel back;  /* for the flusher */
-	bool front_alone, back_alone; /* the writer / the flusher may agree with the other ranks by itself */
+	bool front_alone, back_alone; /* the writer / the flusher may exchange messages itself */
 };
 
 /* GROUP outlives them. */
 int kedge__channels_init(struct kedge__channels *c, const struct kedge_group *group);
 void kedge__channels_done(struct kedge__channels *c);
 
-/* GROUP outlives it. KEDGE_E_NOMEM: the others are left alone with it. */
+/* GROUP outlives it. KEDGE_E_NOMEM: the other ranks do not know. */
 int kedge__channel_init(struct kedge__channel *ch, const struct kedge_group *group, void *ctx, struct kedge__error *err);
 void kedge__channel_done(struct kedge__channel *ch);
 
@@ -42,9 +42,9 @@ int kedge__exchange(struct kedge__channel *ch, enum kedge__step step, uint64_t v
 int kedge__agree(struct kedge__channel *ch, enum kedge__step step, uint64_t version, int rc, uint64_t *flags, struct kedge__error *err);
 /* BYTES of every rank, at most KEDGE__MSG_BYTES, in the order of ranks: ALL of rank ROOT, or, if ROOT is -1, of every rank. */
 int kedge__gather(struct kedge__channel *ch, int root, const void *own, size_t bytes, void *all, struct kedge__error *err);
-/* DATA of rank ROOT reaches all; NULL: this rank has no room for it, and takes part all the same. */
+/* Send DATA of rank ROOT to all ranks; NULL: this rank has no room for it, but takes part. */
 int kedge__share(struct kedge__channel *ch, int root, void *data, size_t bytes, struct kedge__error *err);
-/* Keep of LIST what every rank has, in the order of rank 0's list. */
+/* Reduce LIST to what every rank has, in the order of rank 0's list. */
 int kedge__common(struct kedge__channel *ch, struct kedge__set_key *list, size_t *count, struct kedge__error *err);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * handle: what is behind a kedge_t. Private to job.
  *
- * Three kinds of threads meet here: those of the application, one at a time under `lock`; the writer, which seals a version
- * with capture = copy or cow; the flusher, which takes versions to L2 and removes old ones. Each object below belongs to one
+ * Three kinds of threads meet here: those of the application, one at a time under `lock`; the writer, which seals versions
+ * with capture = copy or cow; the flusher, which writes versions to L2 and removes old ones. Each object below belongs to one
  * of them, as its header says, and each of its fields is written in one file. Each kind of thread has its own catalogue
  * handles, so that none waits for another's:
  *   api    kedge_versions(), kedge_region_stat(), kedge_restart()
  *   write  the checkpoint and the writer; the application's threads use it only when no version is pending. Owns the names.
- *   flush  the flusher; in a group that agrees only in collective calls also those, when the flusher is idle
+ *   flush  the flusher; in a group that agrees only in collective calls, also these, when the flusher is idle
  *
- * Against dead-locks: nobody waits for the flusher but in collective calls; it never waits for a pin of another rank, which
+ * To avoid deadlocks, only collective calls wait for the flusher, and the flusher never waits for a pin of another rank, which
  * may be waiting for this one.
  */
 #ifndef KEDGE_JOB_HANDLE_H

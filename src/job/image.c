@@ -1,7 +1,7 @@
 /*
- * With capture = copy and cow the application stands still only until its memory is held as it is: copied, or protected
- * against its own writes. What follows, reduction and all, is the writer's. With capture = sync, and where nothing can
- * be held, it should stand still until all is written; whether it did is checked.
+ * With capture = copy and cow the application is blocked only until its memory is held: copied, or write-protected. The
+ * rest, including the reduction, is left to the writer. With capture = sync, and if nothing can be held, the memory
+ * should not change until everything is written; this is checked.
  */
 #include "job/handle.h"
 

@@ -1,8 +1,8 @@
 /*
- * image: where a version's bytes come from. Private to job.
+ * image: where the bytes of a version come from. Private to job.
  *
- * `holding` is under the lock of state: the writer lets memory go that a thread of the application waits for. The rest belongs to
- * the thread that takes a checkpoint.
+ * `holding` is protected by the lock of state: the writer releases memory that a thread of the application waits for. The rest
+ * belongs to the thread that takes a checkpoint.
  */
 #ifndef KEDGE_JOB_IMAGE_H
 #define KEDGE_JOB_IMAGE_H

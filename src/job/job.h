@@ -1,6 +1,6 @@
 /*
- * job: the handle an application holds. It ties the stages into checkpoint and restart, alone or
- * as one rank of a group. The public functions of kedge.h are defined here.
+ * job: the handle that an application holds. It joins the stages to checkpoint and restart, for one process or
+ * for the ranks of a group. The public functions of kedge.h are defined here.
  */
 #ifndef KEDGE_JOB_JOB_H
 #define KEDGE_JOB_JOB_H

@@ -1,8 +1,8 @@
 /*
- * Whether L2 is the one that belongs to the job, and the same for all ranks. A file system that is not mounted looks
- * like a directory in which nothing was ever saved; versions that go there are lost with the node. So L1 remembers
- * which store is its L2 (the tie), nobody makes a store before all ranks have seen that there is none, and all must see
- * what rank 0 writes. If something does not fit, the job goes on without L2, and tries again at later checkpoints.
+ * Is L2 the one that belongs to the job, and the same for all ranks? A file system that is not mounted looks like a
+ * directory in which nothing was ever saved; versions written there are lost with the node. So L1 remembers which store
+ * is its L2 (the tie), no store is created before all ranks have seen that there is none, and all must see what rank 0
+ * writes. If something does not fit, the job continues without L2, and tries again at later checkpoints.
  */
 #include "job/handle.h"
 

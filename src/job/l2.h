@@ -1,7 +1,7 @@
 /*
  * l2: the right L2, or none. Private to job.
  *
- * It belongs to the threads of the application, which look at L2 in collective calls.
+ * It belongs to the application's threads, which examine L2 in collective calls.
  */
 #ifndef KEDGE_JOB_L2_H
 #define KEDGE_JOB_L2_H

@@ -1,9 +1,9 @@
 /*
  * levels: what L1 and L2 hold, for all ranks. Private to job.
  *
- * L1's holdings belong to the thread that takes a checkpoint, or to the writer while one is pending; L2's to the flusher, or
- * to a call that has waited for it. `lock` is for the moments at which the two meet: rank 0 decides how a version goes to
- * L2 while the flusher may be at work on another one.
+ * L1's holdings belong to the thread that takes a checkpoint, or to the writer while a version is pending; L2's to the flusher,
+ * or to a call that has waited for it. `lock` protects the moments when the two meet: rank 0 decides how a version goes to L2
+ * while the flusher may be working on another one.
  */
 #ifndef KEDGE_JOB_LEVELS_H
 #define KEDGE_JOB_LEVELS_H
@@ -17,8 +17,8 @@ struct kedge__version;
 enum { KEDGE__L1 = 0, KEDGE__L2 = 1, KEDGE__LEVELS = 2 };
 
 struct kedge__job_level {
-	bool on; /* if not, but `api` is there, it can only be read */
-	bool leads; /* this rank publishes, cleans and removes there for all that share the directory */
+	bool on; /* if not, and `api` is open, it can only be read */
+	bool leads; /* this rank publishes, cleans and removes for all ranks that share the directory */
 	bool whole; /* all ranks share it, */
 	int leader; /* and this one leads */
 	struct kedge__catalog *api, *write, *flush;
@@ -26,29 +26,29 @@ struct kedge__job_level {
 
 struct kedge__job_levels {
 	struct kedge__job_level at[KEDGE__LEVELS];
-	struct kedge__trust *trust[KEDGE__LEVELS]; /* of the rank that leads there; NULL: without memory for it */
+	struct kedge__trust *trust[KEDGE__LEVELS]; /* if this rank leads there; NULL: out of memory */
 	bool shared;  /* some rank's L1 is led by another rank */
 	bool doubted_here; /* this rank did not see a version that another one published for it */
-	bool renewed; /* some L1 was made again: whoever shares it has to see each version there */
+	bool renewed; /* some L1 was recreated: ranks that share it must see each version there */
 
-	struct kedge__holdings l1; /* what every rank has there, of the history of the run in progress */
-	uint64_t l1_changes;       /* of the catalogue that it was made from, when it was */
-	bool l1_current;           /* if not, it is made again before it is asked */
-	uint64_t trusted_from;     /* what is older L1 may not be able to give back */
+	struct kedge__holdings l1; /* the versions that every rank has there and that belong to the current run's history */
+	uint64_t l1_changes;       /* the catalogue's counter when they were read */
+	bool l1_current;           /* otherwise they are read again before they are used */
+	uint64_t trusted_from;     /* L1 may be unable to restore older versions */
 	pthread_mutex_t lock;      /* guards what follows; held for moments only */
-	struct kedge__holdings l2; /* what is there, of the same history, and what is on its way */
+	struct kedge__holdings l2; /* the versions there, of the same history, and those on their way */
 	bool l2_current;
 	uint64_t l2_failed; /* of the last version that did not get there, plus 1: what is older may be missing; 0: none. Set
 			     * in the order of follow-ups, and so the same on all ranks when the next one begins */
 	uint64_t l2_changes;       /* of the flusher's catalogue, when they were last compared */
-	bool doubted;              /* something of L1 could not be read: all that it holds now is distrusted */
+	bool doubted;              /* some of L1 could not be read: nothing that it holds now is trusted */
 	struct kedge__l2_turn turn; /* rank 0's */
 };
 
 void kedge__levels_init(struct kedge__job_levels *s);
 void kedge__levels_done(struct kedge__job_levels *s);
 
-/* Who leads a level, of those that share its directory. */
+/* Which of the ranks that share its directory leads a level. */
 void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool whole);
 void kedge__levels_share(kedge_t *k, bool shared); /* some rank's L1 is led by another rank */
 void kedge__levels_unseen(kedge_t *k);             /* this rank did not see a version on L1 that another one published for it */
@@ -59,15 +59,16 @@ int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__e
 void kedge__level_close(struct kedge__job_level *level);
 
 struct kedge__retention_rules kedge__levels_rules(const kedge_t *k);
-/* Another run is in progress, or a level is another one: the holdings are made again when they are asked next. */
+/* Another run has begun, or a level was replaced: read the holdings again before their next use. */
 void kedge__levels_forget(kedge_t *k);
 void kedge__levels_restarted(kedge_t *k); /* the same, and no version is on its way to L2 */
-/* L1, before a version is taken: one scan, and a walk only if somebody else changed something. A pin is held. */
+/* Update L1's holdings before a version is taken: one scan, and all entries only if another process changed something.
+ * The caller holds a pin. */
 int kedge__levels_refresh(kedge_t *k, uint64_t version, struct kedge__error *err);
-/* No version below FROM is referred to any more; 0: all are trusted. */
+/* New versions refer to no version below FROM any more; 0: all are trusted. */
 void kedge__levels_trust_from(kedge_t *k, uint64_t from);
-void kedge__levels_doubt(kedge_t *k); /* any thread: what L1 holds now is not referred to any more */
-/* Keep of L1's holdings below VERSION what every rank has. Collective. */
+void kedge__levels_doubt(kedge_t *k); /* any thread: new versions no longer refer to anything that L1 holds now */
+/* Reduce L1's holdings below VERSION to those that every rank has. Collective. */
 int kedge__levels_common(kedge_t *k, uint64_t version, struct kedge__error *err);
 /* The versions below VERSION within REACH, ascending; one kedge__free(). */
 int kedge__levels_referable(const kedge_t *k, const struct kedge__reach *reach, uint64_t version, struct kedge__set_key **list, size_t *count,
@@ -81,13 +82,13 @@ void kedge__levels_sealed(struct kedge__version *v);                  /* V exist
 void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_msg *l2); /* what rank 0 decided */
 /* A version before it that did not get there cannot be referred to: all ranks know that, and write all of V. */
 void kedge__levels_check_parent(struct kedge__version *v);
-void kedge__levels_reached_l2(struct kedge__version *v, bool refers); /* it is there; REFERS: some rank's segment needs the parent */
+void kedge__levels_reached_l2(struct kedge__version *v, bool refers); /* V is on L2; REFERS: some rank's segment needs the parent */
 void kedge__levels_failed_l2(kedge_t *k, uint64_t version); /* it is not there: no version up to it is referred to */
-/* L2 is in use from now on: SINCE versions are newer than what is there, which is nothing if BARE. */
+/* L2 is used from now on: SINCE versions are newer than those there; BARE: it has none. */
 void kedge__levels_turn_set(kedge_t *k, uint64_t since, bool bare);
-/* Rank 0, the flusher: L2's holdings are as its catalogue has them now, beside what is on its way. */
+/* Rank 0, the flusher: update L2's holdings from its catalogue, and keep versions on their way. */
 void kedge__levels_sync_l2(kedge_t *k);
-/* A copy of L2's holdings, for the flusher; one kedge__holdings_done(). False: no memory. */
+/* A copy of L2's holdings, for the flusher; one kedge__holdings_done(). False: out of memory. */
 bool kedge__levels_copy_l2(kedge_t *k, struct kedge__holdings *out);
 
 #endif

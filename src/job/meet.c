@@ -1,8 +1,9 @@
 /*
- * How the ranks of a job meet at open: whether all have the settings on which their common steps depend, and which rank
- * leads which directory on L1. Equal store ids do not prove that two ranks share a directory, because it may be a copy.
- * So rank 0 draws a number, and every rank tries to create a probe of that number in its directory: whoever succeeds
- * leads there, and the others find its rank in the probe. Rank 0 is the first to try, and leads its directory.
+ * How the ranks of a job meet in kedge_open(): whether the settings on which their common steps depend are the same,
+ * and which rank leads which directory on L1. Equal store ids do not prove that two ranks share a directory, because
+ * one may be a copy. So rank 0 draws a number, and every rank tries to create a probe of that number in its directory:
+ * the one that succeeds leads there, and the others find its rank in the probe. Rank 0 tries first, and leads its
+ * directory.
  */
 #include "job/handle.h"
 

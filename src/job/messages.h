@@ -1,10 +1,9 @@
 /*
- * messages: what the ranks of a job say to each other. Private to job; docs/PROTOCOL.md has the order in which they are said.
+ * messages: what the ranks of a job send to each other. Private to job; docs/PROTOCOL.md has their order.
  *
- * A message is a fixed number of bytes, whatever the step, so that ranks at different steps find out instead of mixing
- * their data. All ranks get the fold of all messages: a minimum, a maximum, a union, the first error, and rank 0's
- * decisions. A fold is associative and needs no memory: it may be done along a tree, and no rank receives a message of
- * every other.
+ * All messages have the same size, whatever the step, so that ranks at different steps notice it instead of mixing their data.
+ * All ranks get the fold of all messages: a minimum, a maximum, a union, the first error, and rank 0's decisions. A fold is
+ * associative and needs no memory: it may run along a tree, so that no rank receives a message from every other.
  */
 #ifndef KEDGE_JOB_MESSAGES_H
 #define KEDGE_JOB_MESSAGES_H

@@ -1,7 +1,7 @@
 /*
- * pace: how fast storage takes what is written to it, by the versions so far. Private to job.
+ * pace: how fast storage is, measured by the versions so far. Private to job.
  *
- * It belongs to whoever writes segments.
+ * It belongs to the thread that writes segments.
  */
 #ifndef KEDGE_JOB_PACE_H
 #define KEDGE_JOB_PACE_H

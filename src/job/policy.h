@@ -1,8 +1,8 @@
 /*
  * policy: when to checkpoint, and how often to L2. Private to job.
  *
- * The models of plan answer, from what this job has measured; here is what they are fed with, and what holds while they
- * cannot answer. There is no clock in it: every call is told the time, in seconds of any clock that does not go back.
+ * The models of plan decide, from the measurements of this job; this header has their inputs, and the rules for as long as they
+ * cannot decide. It has no clock: every call gets the time, in seconds of any monotonic clock.
  */
 #ifndef KEDGE_JOB_POLICY_H
 #define KEDGE_JOB_POLICY_H

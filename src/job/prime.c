@@ -1,7 +1,7 @@
 /*
- * A reducer remembers the last version's digests and the hash record. A new process gets them back from the record file
- * or, when there is none that fits (the last process died), from the store: literals of older versions for the record,
- * the whole newest version for the digests.
+ * A reducer remembers the digests of the last version and the hash record. A new process gets them back from the record
+ * file or, if none fits (the last process died), from the store: literals of older versions for the record, and all of
+ * the newest version for the digests.
  */
 #include "job/handle.h"
 

@@ -1,6 +1,6 @@
 /*
- * A stored version for the reducer, which looks at it through a view: in pieces of a slab, so that memory for a few of
- * them is enough however large the image is. Each thread has a reader of its own.
+ * A stored version for the reducer, which reads it through a view, slab by slab, so that memory for a few slabs is
+ * enough however large the image is. Each thread has its own reader.
  */
 #include "job/handle.h"
 

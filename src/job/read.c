@@ -1,4 +1,4 @@
-/* What is stored, looked at and taken out without a restart; and removed. */
+/* Examine stored versions, read them without a restart, and remove them. */
 #include "job/handle.h"
 
 /* ------------------------------------------------------------------ kedge_regions */

@@ -1,8 +1,8 @@
 /*
- * The record file: the reducer's memory, kept beside the store from one process to the next. A cache, not a part of the
- * store: it is never synced, and one that does not match in every respect is not used: store, job, rank, the last
- * version, and the image of every version that it refers to (prime.c). The reducer's bytes come first, the tie and the
- * checksum last, so that it is written as a stream.
+ * The record file: the reducer's memory, kept beside the store from one process to the next. It is a cache, not part of
+ * the store: it is never synced, and not used unless store, job, rank, the last version and the image of every version
+ * that it refers to match (prime.c). The reducer's bytes come first, the tie and the checksum last, so that it can be
+ * written as a stream.
  */
 #include "job/handle.h"
 

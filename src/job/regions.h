@@ -1,7 +1,7 @@
 /*
  * regions: what the application protects. Private to job.
  *
- * It belongs to the threads of the application.
+ * They belong to the application's threads.
  */
 #ifndef KEDGE_JOB_REGIONS_H
 #define KEDGE_JOB_REGIONS_H

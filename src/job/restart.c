@@ -1,14 +1,14 @@
 /*
  * A restart:
  *
- *  1. What is pending is finished, and nothing is written any more.
- *  2. RESTART: which run is the present one, and whether all ranks hold the same versions (candidates.c).
- *  3. Of the versions that all have, the newest, or the one that was asked for, is opened on every rank. RESTART_CHECK: all
- *     can, and it fits what is protected.
- *  4. It is read. RESTART_FILL: all have their bytes back. If a rank cannot, the next older version is tried from 3 on.
- *  5. What follows it is settled: the run, what L1 can give back, the reducer's baseline.
+ *  1. Finish what is pending; from here on nothing is written.
+ *  2. RESTART: which run is the current one, and whether all ranks hold the same versions (candidates.c).
+ *  3. Open the newest version that all ranks have, or the requested one, on every rank. RESTART_CHECK: all can, and it
+ *     fits the protected regions.
+ *  4. Read it. RESTART_FILL: all ranks have their bytes. If one does not, try the next older version from step 3 on.
+ *  5. Settle the consequences: the run, what L1 can still give back, the reducer's baseline.
  *
- * No memory is written before all ranks have come through 3.
+ * No memory is written before all ranks have passed step 3.
  */
 #include "job/candidates.h"
 #include "job/handle.h"

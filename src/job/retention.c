@@ -1,11 +1,11 @@
 /*
- * keep: with list and tree, new versions refer to the first occurrence of their data, however old: removing what nobody
- * needs would remove nothing. So now and then the newest version is made self-contained, and from then on new versions
- * refer to nothing below it. What was kept for others goes when the last version that needs it does: a level holds no
- * more than twice KEEP versions and the slack, or three times KEEP where no rank can coalesce for all.
+ * keep: with list and tree, new versions refer to the first occurrence of their data, however old, so removing only
+ * unneeded versions would remove nothing. So the newest version is periodically made self-contained, and from then on
+ * new versions refer to nothing below it. A version kept for others is removed with the last version that needs it: a
+ * level holds no more than about twice KEEP versions plus the slack.
  *
- * Where L2 gets deltas, L1 has to tell what came since the newest version there, the pivot. So it is the pivot that
- * becomes self-contained, and the newest version a delta to it; versions between the two go.
+ * If L2 gets deltas, L1 must be able to say what has changed since the newest version there, the pivot. So the pivot
+ * becomes self-contained, and the newest version a delta to it; versions between the two are removed.
  */
 #include "job/retention.h"
 

@@ -1,9 +1,9 @@
 /*
- * retention: the one answer to "on what may this version stand". Private to job.
+ * retention: what a version may refer to, how it goes to L2, and what may be removed. Private to job.
  *
- * Pure functions over what the levels hold, the settings and the measured costs: no clock, no lock, no catalogue, no I/O;
- * equal inputs give equal answers on all ranks. Asked once for each version: what it may refer to, when it is taken; how
- * it goes to L2, by rank 0 when it is sealed; what has to be rewritten so that old versions can go, after that. The
+ * Pure functions over the holdings of the levels, the settings and the measured costs: no clock, no lock, no catalogue, no I/O;
+ * equal inputs give equal answers on all ranks. Each question is asked once per version: what it may refer to, when it is taken;
+ * how it goes to L2, by rank 0 when it is sealed; which versions to rewrite so that old ones can be removed, afterwards. The
  * answers travel with the version.
  */
 #ifndef KEDGE_JOB_RETENTION_H
@@ -24,10 +24,10 @@ struct kedge__retention_rules {
 
 struct kedge__reach { /* the anchor, and all usable versions from FROM on; NO_VERSION, both: none, and it is self-contained */
 	uint64_t from, anchor;
-	bool renewed; /* it refers to none so that old versions can go */
+	bool renewed; /* it refers to none, so that old versions can be removed */
 };
 
-/* VERSION is above all that count: others are passed over. */
+/* VERSION is above all versions that count; others are skipped. */
 struct kedge__reach kedge__retention_reach(const struct kedge__holdings *l1, const struct kedge__retention_rules *rules, uint64_t version);
 static inline bool kedge__reach_has(const struct kedge__reach *r, uint64_t version)
 {
@@ -37,16 +37,16 @@ static inline bool kedge__reach_has(const struct kedge__reach *r, uint64_t versi
 /* ------------------------------------------------------------------ whether and how it goes to L2 */
 
 enum kedge__l2_form {
-	KEDGE__L2_COPY,           /* as it is; with coalesce = never, those that it needs, too */
-	KEDGE__L2_DELTA,          /* what came since PARENT, as one segment */
+	KEDGE__L2_COPY,           /* unchanged; with coalesce = never, together with those that it needs */
+	KEDGE__L2_DELTA,          /* the changes since PARENT, as one segment */
 	KEDGE__L2_SELF_CONTAINED, /* as one segment that needs no other version */
 };
 
-/* What decides when the next version goes; kept by rank 0. */
+/* The state that decides when the next version goes to L2; kept by rank 0. */
 struct kedge__l2_turn {
-	uint64_t since;   /* versions since the last that went */
-	uint64_t last_ns; /* when that was taken; 0: none did */
-	bool bare;        /* L2 has nothing, and none is on its way */
+	uint64_t since;   /* versions since the last one that went */
+	uint64_t last_ns; /* when that one was taken; 0: there was none */
+	bool bare;        /* L2 has no version, and none is on its way */
 };
 
 /* Whether a version that was taken at CREATED_NS goes, when every EVERY-th does. */
@@ -54,7 +54,7 @@ bool kedge__retention_due(const struct kedge__l2_turn *turn, const struct kedge_
 
 struct kedge__l2_answer {
 	enum kedge__l2_form form;
-	uint64_t parent;       /* on both levels; KEDGE__NO_VERSION: none is referred to */
+	uint64_t parent;       /* on both levels; KEDGE__NO_VERSION: it refers to none */
 	size_t batch;          /* versions since the parent that it needs, itself included */
 	struct kedge__l2_chain chain;
 	char why[KEDGE__POLICY_TEXT + 200];
@@ -70,7 +70,7 @@ bool kedge__retention_on_l2(const struct kedge__holdings *l1, const struct kedge
 
 /* ------------------------------------------------------------------ what is rewritten so that old versions can go */
 
-/* Versions above KEEP that are borne before coalescing is worth its reading and writing. */
+/* How many versions above KEEP are tolerated before coalescing is worth its reading and writing. */
 size_t kedge__retention_slack(size_t keep);
 
 struct kedge__fold { /* KEDGE__NO_VERSION: not to be done */

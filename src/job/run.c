@@ -1,12 +1,12 @@
 /*
- * Runs: which versions a new one follows, and which it leaves behind (FORMAT.md, "Runs").
+ * Runs: which versions a new one follows, and which it abandons (FORMAT.md, "Runs").
  *
- * A run begins with the first version that a process takes after it was opened, restarted, or discarded versions. From
- * the moment that this version is published, what does not belong to its history is abandoned, on every level: on those
- * that can be reached it is removed, on the others it will be known for what it is. Until then nothing has changed.
+ * A run begins with the first version that a process takes after it opened the job, restarted, or discarded versions.
+ * Once that version is published, every version that does not belong to its history is abandoned, on every level: where
+ * it can be reached it is removed, elsewhere it will be recognized later. Until then nothing has changed.
  *
- * No version is abandoned because of a number alone: a number that would leave stored versions behind is refused unless
- * the process restarted below them or discarded them.
+ * A number alone never abandons a version: a number that would leave stored versions behind is refused unless the
+ * process restarted below them or discarded them.
  */
 #include "job/handle.h"
 

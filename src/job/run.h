@@ -1,7 +1,7 @@
 /*
- * run: which versions a new one follows, and which it leaves behind. Private to job.
+ * run: which versions a new one follows, and which it abandons. Private to job.
  *
- * It belongs to the thread that takes a checkpoint, or to the writer while one is pending.
+ * It belongs to the thread that takes a checkpoint, or to the writer while a version is pending.
  */
 #ifndef KEDGE_JOB_RUN_H
 #define KEDGE_JOB_RUN_H

@@ -1,13 +1,13 @@
 /*
  * From an image to a version that exists:
  *
- *  1. The image is reduced, and this rank's segment written, synced and renamed.
- *  2. SEAL: all ranks did. The leaders of directories get the table of all ranks' segments.
+ *  1. Reduce the image; write, sync and rename this rank's segment.
+ *  2. SEAL: all ranks have. The leaders of directories get the table of all ranks' segments.
  *  3. Leaders publish the manifest.
- *  4. PUBLISH: all of them did. Rank 0 says whether and how the version goes to L2. From here on it exists.
- *  5. What it leaves behind is settled: the reducer's baseline, the run, what the level holds, the follow-ups.
+ *  4. PUBLISH: all of them have. Rank 0 says whether and how the version goes to L2. From here on the version exists.
+ *  5. Settle the consequences: the reducer's baseline, the run, the holdings of the level, the follow-ups.
  *
- * A failure of any rank until 4 takes the version back everywhere.
+ * If any rank fails before the end of step 4, the version is withdrawn everywhere.
  */
 #include "job/handle.h"
 

@@ -1,7 +1,7 @@
 /*
  * seal: from an image to a version that exists. Private to job.
  *
- * `sealing` belongs to the threads of the application, but for what the writer leaves in it when it is done.
+ * `sealing` belongs to the application's threads, except for the result that the writer leaves in it.
  */
 #ifndef KEDGE_JOB_SEAL_H
 #define KEDGE_JOB_SEAL_H

@@ -1,7 +1,7 @@
 /*
- * state: how far versions are, and what the application is told. Private to job.
+ * state: how far each version is, and what is reported to the application. Private to job.
  *
- * Any thread; everything here is under `lock`, which is held for moments only.
+ * Used by any thread; everything here is protected by `lock`, which is held only briefly.
  */
 #ifndef KEDGE_JOB_STATE_H
 #define KEDGE_JOB_STATE_H

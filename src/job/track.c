@@ -1,7 +1,7 @@
 /*
- * Tracking: which pages of the protected regions were written since the last checkpoint. What collect() finds is about
- * the time since the collect before it; it narrows a reduction only if that one belongs to the version that the reducer
- * has as its last, and was committed. In every other case the reducer looks at everything.
+ * Tracking: which pages of the protected regions were written since the last checkpoint. collect() covers the time
+ * since the previous collect(); its result narrows a reduction only if that one belongs to the version that the reducer
+ * has as its last, and was committed. In every other case the reducer examines everything.
  */
 #include "job/handle.h"
 

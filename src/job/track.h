@@ -1,7 +1,7 @@
 /*
- * track: pages that were written. Private to job.
+ * track: the pages that were written. Private to job.
  *
- * It belongs to the thread that takes a checkpoint, and is told by the writer which version was committed.
+ * It belongs to the thread that takes a checkpoint; the writer reports which version was committed.
  */
 #ifndef KEDGE_JOB_TRACK_H
 #define KEDGE_JOB_TRACK_H

@@ -1,10 +1,10 @@
 /*
- * Old versions go after a new one is sealed, with `keep` and `l2_keep`. Nothing here is worth failing for.
+ * Remove old versions after a new one is sealed, according to `keep` and `l2_keep`. Nothing here makes a call fail.
  *
- * Nothing goes in favour of a version that is not known to be good. What this process published is, as long as nothing
- * is found damaged; what it found here is read once, in the background, when the first version would go in its favour,
- * and remembered (k->trust). So a running job reads nothing, and one that was restarted about its newest KEEP versions
- * once.
+ * Nothing is removed in favour of a version that is not known to be intact. Versions published by this process are, as
+ * long as no damage is found; versions that it found here are read once, in the background, when the first version
+ * would be removed in their favour, and remembered. So a running job reads nothing, and a restarted one reads about its
+ * newest KEEP versions once.
  */
 #include "job/handle.h"
 

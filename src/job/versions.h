@@ -1,7 +1,7 @@
 /*
- * versions: what is stored, as the calls of the application see it. Private to job.
+ * versions: the stored versions, as the application's calls see them. Private to job.
  *
- * It belongs to the threads of the application, and reads through the catalogues `api`.
+ * It belongs to the application's threads, and reads through the catalogues `api`.
  */
 #ifndef KEDGE_JOB_VERSIONS_H
 #define KEDGE_JOB_VERSIONS_H
