@@ -279,7 +279,7 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 		return 0;
 	}
 	/* The writer speaks to the other ranks on the channel that is needed now. */
-	if (k->group.size > 1 && k->sealing.pending && k->channels.front_alone)
+	if (k->group.size > 1 && k->sealing.pending && k->channels.writer_speaks)
 		kedge__seal_finish(k);
 	kedge__followups_progress(k);
 	flags = answer(k);

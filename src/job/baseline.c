@@ -81,7 +81,7 @@ int kedge__baseline_make(kedge_t *k, struct kedge__error *err)
 	}
 	kedge__reducer_free(b->reducer);
 	b->reducer = made;
-	b->told = false;
+	b->informed = false;
 	return 0;
 }
 
@@ -93,7 +93,7 @@ static void forget(kedge_t *k)
 	if (b->reducer)
 		kedge__reducer_reset(b->reducer);
 	b->at = KEDGE__NO_VERSION;
-	b->told = false;
+	b->informed = false;
 }
 
 /* ------------------------------------------------------------------ what it may refer to */
@@ -113,7 +113,7 @@ static void retain(struct kedge__version *v)
 		images[i] = kedge__image_key_of(k, v->referable[i].version);
 	kedge__reducer_retain(k->baseline.reducer, images, v->referable_count);
 	kedge__free(images);
-	k->baseline.told = true;
+	k->baseline.informed = true;
 	k->baseline.reach = v->reach;
 	k->baseline.removals = k->levels.l1.removals;
 }
@@ -129,7 +129,7 @@ void kedge__baseline_follow(struct kedge__version *v)
 		return;
 	}
 	/* What came since it was told last are versions of its own. */
-	if (b->told && b->removals == k->levels.l1.removals && b->reach.from == v->reach.from &&
+	if (b->informed && b->removals == k->levels.l1.removals && b->reach.from == v->reach.from &&
 	    b->reach.anchor == v->reach.anchor)
 		return;
 	retain(v);

@@ -19,7 +19,7 @@ struct kedge__baseline {
 	bool primed;        /* no need to look into the store again */
 	bool full_next;     /* there was no memory to reduce a version: the next one is stored in full */
 	bool record_stale;  /* the reducer knows more than the record file */
-	bool told;          /* the reducer knows what may be referred to, as it was with REACH and REMOVALS of L1's holdings */
+	bool informed;          /* the reducer knows what may be referred to, as it was with REACH and REMOVALS of L1's holdings */
 	struct kedge__reach reach;
 	uint64_t removals;
 	uint64_t reduced_at_once; /* bytes of images that were reduced while the application waited, so far */

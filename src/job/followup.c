@@ -99,7 +99,7 @@ static void followup_run(void *ctx)
 
 	if (v->l2.due)
 		kedge__flush_local(v);
-	if (!k->channels.back_alone) {
+	if (!k->channels.flusher_speaks) {
 		pthread_mutex_lock(&k->state.lock);
 		v->ready = true;
 		pthread_mutex_unlock(&k->state.lock);
@@ -119,7 +119,7 @@ static void submit(struct kedge__version *v, void (*fn)(void *ctx))
 /* Of those that need no agreement the flusher does all; the first that does is begun. */
 static void begin_head(kedge_t *k)
 {
-	struct kedge__version *v = k->channels.back_alone ? NULL : queue_head(k);
+	struct kedge__version *v = k->channels.flusher_speaks ? NULL : queue_head(k);
 
 	while (v && !v->begun && !v->l2.due) {
 		submit(queue_pop(k), trim_run);
@@ -142,7 +142,7 @@ void kedge__followups_add(struct kedge__version *v)
 		return;
 	}
 	queue_push(k, v);
-	if (k->channels.back_alone)
+	if (k->channels.flusher_speaks)
 		submit(v, followup_run);
 	else
 		begin_head(k);
@@ -167,7 +167,7 @@ static bool head_end(kedge_t *k)
 
 void kedge__followups_progress(kedge_t *k)
 {
-	if (k->channels.back_alone)
+	if (k->channels.flusher_speaks)
 		return;
 	while (queue_head(k) && head_end(k))
 		continue;
@@ -193,7 +193,7 @@ void kedge__followups_settle(kedge_t *k)
 {
 	if (!k->flusher)
 		return;
-	while (!k->channels.back_alone && queue_head(k)) {
+	while (!k->channels.flusher_speaks && queue_head(k)) {
 		kedge__worker_drain(k->flusher);
 		if (!head_end(k))
 			break; /* only when the ranks cannot reach each other: then nothing can be ended */

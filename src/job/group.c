@@ -22,12 +22,12 @@ int kedge__channels_init(struct kedge__channels *c, const struct kedge_group *gr
 	bool by_itself = group->size == 1 || group->any_thread;
 	int rc;
 
-	c->front_alone = by_itself;
-	c->back_alone = group->size == 1 || (by_itself && group->background);
+	c->writer_speaks = by_itself;
+	c->flusher_speaks = group->size == 1 || (by_itself && group->background);
 	rc = kedge__channel_init(&c->front, group, group->ctx, NULL);
 	if (rc)
 		return rc;
-	return kedge__channel_init(&c->back, group, c->back_alone && group->background ? group->background : group->ctx,
+	return kedge__channel_init(&c->back, group, c->flusher_speaks && group->background ? group->background : group->ctx,
 				   NULL);
 }
 

@@ -20,7 +20,7 @@ struct kedge__channel {
 struct kedge__channels {
 	struct kedge__channel front; /* for the calls of the application, and the writer */
 	struct kedge__channel back;  /* for the flusher */
-	bool front_alone, back_alone; /* the writer / the flusher may exchange messages itself */
+	bool writer_speaks, flusher_speaks; /* the writer / the flusher may exchange messages itself */
 };
 
 /* GROUP outlives them. */

@@ -21,11 +21,11 @@ void kedge__levels_done(struct kedge__job_levels *s)
 
 /* ------------------------------------------------------------------ the directories */
 
-void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool whole)
+void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool one_for_all)
 {
 	level->leader = leader;
 	level->leads = leader == rank;
-	level->whole = whole;
+	level->one_for_all = one_for_all;
 }
 
 void kedge__level_on(struct kedge__job_level *level)
@@ -98,7 +98,7 @@ struct kedge__retention_rules kedge__levels_rules(const kedge_t *k)
 	return (struct kedge__retention_rules){
 	    .keep = (size_t)KEDGE__MAX(k->set.keep, 0),
 	    .l2_keep = (size_t)KEDGE__MAX(k->set.l2_keep, 0),
-	    .l1_coalesces = k->levels.at[KEDGE__L1].whole,
+	    .l1_coalesces = k->levels.at[KEDGE__L1].one_for_all,
 	    .coalesce = (enum kedge__coalesce_mode)k->set.coalesce,
 	    .l2_every = (uint64_t)k->set.l2_every,
 	    .l2_interval = k->set.l2_interval,

@@ -19,7 +19,7 @@ enum { KEDGE__L1 = 0, KEDGE__L2 = 1, KEDGE__LEVELS = 2 };
 struct kedge__job_level {
 	bool on; /* if not, and `api` is open, it can only be read */
 	bool leads; /* this rank publishes, cleans and removes for all ranks that share the directory */
-	bool whole; /* all ranks share it, */
+	bool one_for_all; /* all ranks share one directory, */
 	int leader; /* and this one leads */
 	struct kedge__catalog *api, *write, *flush;
 };
@@ -49,7 +49,7 @@ void kedge__levels_init(struct kedge__job_levels *s);
 void kedge__levels_done(struct kedge__job_levels *s);
 
 /* Which of the ranks that share its directory leads a level. */
-void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool whole);
+void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool one_for_all);
 void kedge__levels_share(kedge_t *k, bool shared); /* some rank's L1 is led by another rank */
 void kedge__levels_unseen(kedge_t *k);             /* this rank did not see a version on L1 that another one published for it */
 void kedge__levels_renewed(kedge_t *k);            /* some L1 was made again */

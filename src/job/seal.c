@@ -150,7 +150,7 @@ static void set_fill(struct kedge__version *v, const struct kedge__seal_msg *msg
 static int parts_gather(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	int root = k->levels.at[KEDGE__L1].whole ? k->levels.at[KEDGE__L1].leader : -1;
+	int root = k->levels.at[KEDGE__L1].one_for_all ? k->levels.at[KEDGE__L1].leader : -1;
 
 	return kedge__gather(&k->channels.front, root, &v->part, sizeof(v->part), v->set.parts, err);
 }
@@ -380,7 +380,7 @@ static void seal_run(void *ctx)
 	struct kedge__version *v = ctx;
 
 	kedge__seal_write(v);
-	if (!v->k->channels.front_alone)
+	if (!v->k->channels.writer_speaks)
 		return;
 	kedge__seal_publish(v);
 	settle(v);
@@ -406,7 +406,7 @@ void kedge__seal_finish(kedge_t *k)
 	if (!v)
 		return;
 	kedge__worker_drain(k->writer);
-	if (!k->channels.front_alone) {
+	if (!k->channels.writer_speaks) {
 		kedge__seal_publish(v);
 		settle(v);
 	}

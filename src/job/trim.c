@@ -62,7 +62,7 @@ static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 	kedge__gc_report_done(&report);
 	if (!rc)
 		rc = kedge__catalog_scan(cat, err);
-	if (rc || !k->levels.at[l].whole)
+	if (rc || !k->levels.at[l].one_for_all)
 		return rc;
 	rc = fold_find(k, l, keep, &fold, err);
 	if (!rc && fold.bottom != KEDGE__NO_VERSION)

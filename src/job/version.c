@@ -3,7 +3,7 @@
 /* Whoever publishes a set somewhere gets a part of every rank; where several ranks do on L1, all get them. */
 static bool gathers(const kedge_t *k)
 {
-	return k->levels.at[KEDGE__L1].leads || k->levels.at[KEDGE__L2].leads || !k->levels.at[KEDGE__L1].whole;
+	return k->levels.at[KEDGE__L1].leads || k->levels.at[KEDGE__L2].leads || !k->levels.at[KEDGE__L1].one_for_all;
 }
 
 struct kedge__version *kedge__version_new(kedge_t *k, uint64_t version)
