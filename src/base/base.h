@@ -267,12 +267,14 @@ void kedge__fs_reads_free(struct kedge__fs_reads *r); /* waits for all; takes NU
 /* ------------------------------------------------------------------ fault.c
  * $KEDGE_FAULT = "ACTION@N": at the N-th (from 1) fault point of the process do ACTION: kill (SIGKILL before the
  * call), cut (half of a write, then SIGKILL), eio, enospc (fail; every later call too with a trailing '+'), short
- * (a write that takes a single byte, once). "alloc@N" fails the N-th allocation, "room@N" each that would bring the total above N bytes. "count@PATH" appends the number of
- * fault points met to PATH at exit. Tests may set it directly. Calls are counted from the first kedge__fault_set() on,
+ * (a write that takes a single byte, once). "read@N" fails the N-th call that opens a file to read it, reads, or lists a
+ * directory, with EIO; "alloc@N" the N-th allocation, "room@N" each that would bring the total above N bytes. "count@PATH"
+ * appends the number of fault points met to PATH at exit. Tests may set it directly. Calls are counted from the first kedge__fault_set() on,
  * whatever it sets: kedge__fault_set(NULL) before a run and kedge__fault_count() after it give the N to go up to. */
 
 int kedge__fault_set(const char *spec, struct kedge__error *err); /* NULL: no fault; resets the counters */
 uint64_t kedge__fault_count(void);                                /* fs fault points met since set */
+uint64_t kedge__fault_read_count(void);
 uint64_t kedge__fault_alloc_count(void);
 int64_t kedge__fault_bytes(void);      /* allocated since set and not freed */
 int64_t kedge__fault_bytes_most(void); /* the maximum of that */

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum action { NOTHING, KILL, CUT, FAIL_EIO, FAIL_ENOSPC, SHORT, ALLOC, ROOM, COUNT };
+enum action { NOTHING, KILL, CUT, FAIL_EIO, FAIL_ENOSPC, SHORT, READ, ALLOC, ROOM, COUNT };
 
 static const struct {
 	const char *name;
 	enum action action;
 	bool may_last; /* a trailing '+' is allowed */
 } actions[] = {
-    {"kill", KILL, false},   {"cut", CUT, false},    {"eio", FAIL_EIO, true}, {"enospc", FAIL_ENOSPC, true},
-    {"short", SHORT, false}, {"alloc", ALLOC, true}, {"room", ROOM, false},
+    {"kill", KILL, false},   {"cut", CUT, false},  {"eio", FAIL_EIO, true}, {"enospc", FAIL_ENOSPC, true},
+    {"short", SHORT, false}, {"read", READ, true}, {"alloc", ALLOC, true},  {"room", ROOM, false},
 };
 
 struct plan {
@@ -35,7 +35,7 @@ atomic_int kedge__fault_state = KEDGE__FAULT_UNREAD;
 static atomic_int plan_action;
 static atomic_bool plan_lasts;
 static atomic_ullong plan_at;
-static atomic_ullong fs_met, allocs_met;
+static atomic_ullong fs_met, reads_met, allocs_met;
 static atomic_llong bytes_taken, bytes_most; /* what was freed of older memory counts, too */
 static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *count_path; /* under plan_lock */
@@ -93,6 +93,7 @@ static int install(const struct plan *plan)
 	atomic_store(&plan_at, plan->at);
 	atomic_store(&plan_lasts, plan->lasts);
 	atomic_store(&fs_met, 0);
+	atomic_store(&reads_met, 0);
 	atomic_store(&allocs_met, 0);
 	atomic_store(&bytes_taken, 0);
 	atomic_store(&bytes_most, 0);
@@ -108,7 +109,7 @@ int kedge__fault_set(const char *spec, struct kedge__error *err)
 	if (spec && *spec && parse(spec, &plan) != 0)
 		return kedge__error_set(err, KEDGE_E_ARG, 0,
 					"fault \"%s\" is neither ACTION@N, where ACTION is kill, cut, eio, enospc, "
-					"short, alloc or room, nor count@PATH",
+					"short, read, alloc or room, nor count@PATH",
 					spec);
 	pthread_mutex_lock(&plan_lock);
 	rc = install(&plan);
@@ -173,12 +174,20 @@ enum kedge__fault kedge__fault_meet(void)
 	case SHORT:
 		return KEDGE__FAULT_SHORT;
 	case NOTHING:
+	case READ:
 	case ALLOC:
 	case ROOM:
 	case COUNT:
 		break;
 	}
 	return KEDGE__FAULT_NONE;
+}
+
+bool kedge__fault_meet_read(void)
+{
+	bool due = is_armed() && is_due(atomic_fetch_add(&reads_met, 1) + 1);
+
+	return due && atomic_load(&plan_action) == READ;
 }
 
 bool kedge__fault_meet_alloc(size_t bytes)
@@ -214,6 +223,11 @@ int64_t kedge__fault_bytes_most(void)
 uint64_t kedge__fault_count(void)
 {
 	return atomic_load(&fs_met);
+}
+
+uint64_t kedge__fault_read_count(void)
+{
+	return atomic_load(&reads_met);
 }
 
 uint64_t kedge__fault_alloc_count(void)

@@ -20,6 +20,7 @@ enum kedge__fault_state { KEDGE__FAULT_UNREAD, KEDGE__FAULT_OFF, KEDGE__FAULT_ON
 extern atomic_int kedge__fault_state;
 
 enum kedge__fault kedge__fault_meet(void);
+bool kedge__fault_meet_read(void);
 bool kedge__fault_meet_alloc(size_t bytes);
 void kedge__fault_count_bytes(int64_t bytes);
 void kedge__fault_die(void);
@@ -30,6 +31,14 @@ static inline enum kedge__fault kedge__fault_point(void)
 	if (atomic_load_explicit(&kedge__fault_state, memory_order_relaxed) == KEDGE__FAULT_OFF)
 		return KEDGE__FAULT_NONE;
 	return kedge__fault_meet();
+}
+
+/* Precedes every file-system call that opens, reads or lists: true if it has to fail with EIO. */
+static inline bool kedge__fault_read(void)
+{
+	if (atomic_load_explicit(&kedge__fault_state, memory_order_relaxed) == KEDGE__FAULT_OFF)
+		return false;
+	return kedge__fault_meet_read();
 }
 
 /* Precedes every allocation of BYTES more: true if it has to fail. */

@@ -58,10 +58,12 @@ static int open_retry(const char *path, int flags, mode_t mode)
  */
 static int open_regular(const char *path, int flags, int *fd)
 {
-	int opened = open_retry(path, flags | O_NONBLOCK | O_NOCTTY, FILE_MODE);
 	struct stat st;
-	int failed = 0;
+	int opened, failed = 0;
 
+	if (!(flags & O_CREAT) && kedge__fault_read())
+		return EIO;
+	opened = open_retry(path, flags | O_NONBLOCK | O_NOCTTY, FILE_MODE);
 	if (opened < 0)
 		return errno == ENXIO ? NOT_REGULAR : errno;
 	if (fstat(opened, &st) != 0)
@@ -156,8 +158,11 @@ int kedge__fs_open_log(const char *path, bool create, int *fd, struct kedge__err
 
 int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err)
 {
-	int opened = open_retry(path, O_PATH | O_DIRECTORY, 0);
+	int opened;
 
+	if (kedge__fault_read())
+		return fail(err, EIO, "open directory", path);
+	opened = open_retry(path, O_PATH | O_DIRECTORY, 0);
 	if (opened < 0)
 		return fail(err, errno, "open directory", path);
 	*fd = opened;
@@ -354,6 +359,8 @@ int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char
 	for (size_t i = 0; i < n; i++)
 		bytes += to[i].iov_len;
 	vector_skip(&to, &n, 0);
+	if (n && kedge__fault_read())
+		return fail(err, EIO, "read", path);
 	while (n) {
 		ssize_t got =
 		    fits_off_t(at, bytes) ? preadv(fd, to, (int)KEDGE__MIN(n, (size_t)IOV_MAX), (off_t)at) : 0;
@@ -412,6 +419,8 @@ int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__erro
 {
 	struct stat st;
 
+	if (kedge__fault_read())
+		return fail(err, EIO, "examine", path);
 	if (fstat(fd, &st) != 0)
 		return fail(err, errno, "examine", path);
 	*bytes = (uint64_t)st.st_size;
@@ -606,10 +615,13 @@ static int push_name(void *ctx, const char *name, struct kedge__error *err)
 int kedge__fs_each(const char *dir, int (*each)(void *ctx, const char *name, struct kedge__error *err), void *ctx,
 		   struct kedge__error *err)
 {
-	DIR *stream = opendir(dir);
 	const struct dirent *entry;
+	DIR *stream;
 	int rc = 0;
 
+	if (kedge__fault_read())
+		return fail(err, EIO, "list", dir);
+	stream = opendir(dir);
 	if (!stream)
 		return fail(err, errno, "list", dir);
 	while (!rc) {

@@ -162,7 +162,7 @@ static void nonsense_is_refused(void **state)
 	kedge__fault_set("kill@x", &err);
 	assert_string_equal(
 	    err.text,
-	    "fault \"kill@x\" is neither ACTION@N, where ACTION is kill, cut, eio, enospc, short, alloc or room, nor "
+	    "fault \"kill@x\" is neither ACTION@N, where ACTION is kill, cut, eio, enospc, short, read, alloc or room, nor "
 	    "count@PATH");
 	kedge__error_done(&err);
 	assert_int_equal(kedge__fault_set("", NULL), 0);
