@@ -106,6 +106,26 @@ static void failure_that_lasts(void **state)
 	assert_false(kedge__fs_exists(s->file));
 }
 
+static void failed_read(void **state)
+{
+	struct scratch *s = *state;
+	char byte;
+	int fd;
+
+	assert_int_equal(write_ten(s->file, &s->err), 0);
+	kedge__fault_set("read@3", NULL);
+	assert_int_equal(kedge__fs_open_read(s->file, &fd, &s->err), 0);
+	assert_int_equal(kedge__fs_pread(fd, &byte, 1, 4, s->file, &s->err), 0);
+	assert_int_equal(kedge__fs_pread(fd, &byte, 1, 4, s->file, &s->err), KEDGE_E_IO);
+	assert_int_equal(s->err.sys_errno, EIO);
+	assert_int_equal(kedge__fs_pread(fd, &byte, 1, 4, s->file, &s->err), 0);
+	assert_int_equal(byte, '4');
+	kedge__fs_close(fd);
+	assert_int_equal(kedge__fault_read_count(), 4);
+	assert_int_equal(kedge__fault_count(), 0);
+	kedge__fault_set(NULL, NULL);
+}
+
 static void short_write_is_continued(void **state)
 {
 	struct scratch *s = *state;
@@ -160,10 +180,9 @@ static void nonsense_is_refused(void **state)
 	for (size_t i = 0; i < KEDGE__COUNT(specs); i++)
 		assert_int_equal(kedge__fault_set(specs[i], NULL), KEDGE_E_ARG);
 	kedge__fault_set("kill@x", &err);
-	assert_string_equal(
-	    err.text,
-	    "fault \"kill@x\" is neither ACTION@N, where ACTION is kill, cut, eio, enospc, short, read, alloc or room, nor "
-	    "count@PATH");
+	assert_string_equal(err.text, "fault \"kill@x\" is neither ACTION@N, where ACTION is kill, cut, eio, enospc, "
+				      "short, read, alloc or room, nor "
+				      "count@PATH");
 	kedge__error_done(&err);
 	assert_int_equal(kedge__fault_set("", NULL), 0);
 }
@@ -222,12 +241,12 @@ static void count_is_appended_at_exit(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    scratch_test(kill_before_the_call),      scratch_test(cut_writes_half),
-	    scratch_test(point_never_met),           scratch_test(failure_once),
-	    scratch_test(failure_that_lasts),        scratch_test(short_write_is_continued),
-	    scratch_test(allocation_fails),          scratch_test(no_plan_still_counts),
-	    scratch_test(nonsense_is_refused),       scratch_test(environment_is_read),
-	    scratch_test(count_is_appended_at_exit),
+	    scratch_test(kill_before_the_call),     scratch_test(cut_writes_half),
+	    scratch_test(point_never_met),          scratch_test(failure_once),
+	    scratch_test(failure_that_lasts),       scratch_test(failed_read),
+	    scratch_test(short_write_is_continued), scratch_test(allocation_fails),
+	    scratch_test(no_plan_still_counts),     scratch_test(nonsense_is_refused),
+	    scratch_test(environment_is_read),      scratch_test(count_is_appended_at_exit),
 	};
 
 	program = argv[0];

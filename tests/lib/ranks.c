@@ -35,7 +35,7 @@ static void watch_over(pid_t *pids, int size, int ended, const struct meeting *f
 		say_stuck(front, "front");
 		say_stuck(back, "back");
 		for (int i = 0; i < size; i++)
-			kill(pids[i], SIGABRT);
+			kill(pids[i], SIGKILL);
 		return;
 	}
 }
