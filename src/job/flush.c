@@ -116,7 +116,9 @@ static int write_local(struct kedge__version *v, struct kedge__error *err)
 			   (unsigned long long)v->version);
 		return 0;
 	}
-	kedge__levels_check_parent(v);
+	rc = kedge__levels_check_parent(v, err);
+	if (rc)
+		return rc;
 	rc = v->l2.form == KEDGE__L2_COPY ? copy_lineage(v, err) : merge_batch(v, err);
 	damage_note(k, rc);
 	return rc;

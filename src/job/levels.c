@@ -333,20 +333,31 @@ void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_m
 	v->l2 = *l2;
 }
 
-void kedge__levels_check_parent(struct kedge__version *v)
+int kedge__levels_check_parent(struct kedge__version *v, struct kedge__error *err)
 {
 	struct kedge__job_levels *s = &v->k->levels;
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	uint64_t *needed = NULL;
+	size_t count;
 	bool follows;
+	int rc = 0;
 
 	if (v->l2.form != KEDGE__L2_DELTA)
-		return;
+		return 0;
 	pthread_mutex_lock(&s->lock);
 	follows = v->l2.parent >= s->l2_failed;
 	pthread_mutex_unlock(&s->lock);
 	if (follows)
-		return;
+		rc = kedge__catalog_closure(s->at[KEDGE__L2].flush, v->l2.parent, &needed, &count, &problem);
+	kedge__error_done(&problem);
+	kedge__free(needed);
+	if (rc == KEDGE_E_NOMEM)
+		return kedge__error_nomem(err);
+	if (follows && !rc)
+		return 0;
 	v->l2.form = KEDGE__L2_SELF_CONTAINED;
 	v->l2.parent = KEDGE__NO_VERSION;
+	return 0;
 }
 
 void kedge__levels_reached_l2(struct kedge__version *v, bool refers)

@@ -80,8 +80,9 @@ void kedge__levels_published(kedge_t *k, const struct kedge__set *set);
 void kedge__levels_decide_l2(struct kedge__version *v);
 void kedge__levels_sealed(struct kedge__version *v);                  /* V exists; if it is due, it is on its way to L2 */
 void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_msg *l2); /* what rank 0 decided */
-/* A version before it that did not get there cannot be referred to: all ranks know that, and write all of V. */
-void kedge__levels_check_parent(struct kedge__version *v);
+/* A version before it that did not get there, or has lost what it needs there, cannot be referred to: all ranks see that, and
+ * write all of V. KEDGE_E_NOMEM: this rank cannot see it. */
+int kedge__levels_check_parent(struct kedge__version *v, struct kedge__error *err);
 void kedge__levels_reached_l2(struct kedge__version *v, bool refers); /* V is on L2; REFERS: some rank's segment needs the parent */
 void kedge__levels_failed_l2(kedge_t *k, uint64_t version); /* it is not there: no version up to it is referred to */
 /* L2 is used from now on: SINCE versions are newer than those there; BARE: it has none. */
