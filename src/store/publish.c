@@ -224,7 +224,7 @@ int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set,
 		kedge__index_note(cat, &note);
 		goto free;
 	}
-	/* The set exists. A failure from here on costs disk space until the next clean, not the set. */
+	/* The set exists. A failure to sweep costs disk space until the next clean, not the set. */
 	unswept = sweep_version(cat, set->version, set, false, &removed, &later) != 0;
 	if (unswept)
 		kedge__log(KEDGE_LOG_WARNING,
@@ -232,6 +232,10 @@ int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set,
 			   set->version, kedge__error_text(&later));
 	kedge__error_done(&later);
 	rc = kedge__catalog_put(cat, set->version, &text, unswept, &note, err);
+	if (rc) { /* no memory: what is reported as a failure must not exist */
+		take_back(cat, path, NULL, 0);
+		kedge__catalog_forget(cat, set->version);
+	}
 	kedge__index_note(cat, &note);
 free:
 	kedge__bytes_done(&text);
