@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A thin wrapper: CMake and Ninja build, scripts/ do the rest.
 PREFIX ?= /usr/local
 BUILD  := build/plain

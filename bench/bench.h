@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench: what the files of `kedge-bench` share. */
 #ifndef KEDGE_BENCH_H
 #define KEDGE_BENCH_H

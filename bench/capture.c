@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench capture: what tracking pages and capturing them without a stop cost, against memcpy of all the memory.
  * Each turn measures memcpy anew before every tracker and every session, and ratios are taken within it.

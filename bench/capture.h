@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of `kedge-bench capture`. */
 #ifndef KEDGE_BENCH_CAPTURE_H
 #define KEDGE_BENCH_CAPTURE_H

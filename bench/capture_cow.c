@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Copy-on-write: the critical section, and what the application loses while its memory is saved behind its back. */
 #include "capture.h"
 

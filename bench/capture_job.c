@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The same through a job: how long kedge_checkpoint() takes, all pages to be saved or one in so many, and what a loop
  * that writes meanwhile loses. Everything that a checkpoint does besides is in it: the catalogue, agreement, the audit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Trackers: time to arm, cost of first writes, time to collect, and what is dirty copied. */
 #include "capture.h"
 

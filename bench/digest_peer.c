@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest_peer.c: XXH3-128 over chunks, inlined, so that short chunks do not pay for calls. Compiled once for each
  * vector unit (-mavx2, -mavx512f): PEER is the name of the function, XXH_VECTOR xxhash's number of the unit. Without

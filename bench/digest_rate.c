@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest_rate: the chunk digest of one thread against XXH3-128 and memcpy, by size of chunks. All take turns on the
  * same memory; shown is the median of the turns, and of the ratio within a turn to the faster XXH3. Usage: digest_rate

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* group: ranks as processes that meet in shared memory. */
 #include "group.h"
 

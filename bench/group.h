@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* group: ranks of a job as processes of this machine, which exchange messages through shared memory. */
 #ifndef KEDGE_BENCH_GROUP_H
 #define KEDGE_BENCH_GROUP_H

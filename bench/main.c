@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge-bench: the developers' benchmarks. They measure a part of Kedge beside its peer in the same run. Not installed.
  */
 #include "bench.h"

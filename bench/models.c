@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * models: the models against the papers, against vectors computed elsewhere, against simulation, and against the clock.
  * `make bench-models` runs it. An argument multiplies the number of simulated runs.

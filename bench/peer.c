@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * peer.c: XXH3-128 over chunks, as fast as it goes: inlined, so that short chunks do not pay for calls, and
  * vectorised. Only this file is compiled for AVX2; without it the library's own function is used.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench pipeline: a checkpoint without compression, compressed step by step, and compressed in a pipeline with 1
  * to n workers; beside each the time that the model of the stages predicts from what every stage takes alone.

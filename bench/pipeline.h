@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Inside of `kedge-bench pipeline`. */
 #ifndef KEDGE_BENCH_PIPELINE_H
 #define KEDGE_BENCH_PIPELINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The stages that `kedge-bench pipeline` measures: copy out of the state, compress, gather into large writes. */
 #include "pipeline.h"
 

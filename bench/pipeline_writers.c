@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench pipeline --writers: a sealed segment written by pwrite and by io_uring, through the page cache and past
  * it, taking turns; beside each the ratio to pwrite through the page cache in the same turn.

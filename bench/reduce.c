@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench reduce: how fast each reducer is, and what it leaves, against a bare hash pass over the same chunks and
  * against memcpy, on the same threads. Reducers and peers take turns on the same memory, so that what disturbs one

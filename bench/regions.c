@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench regions: checkpoint and restart of many small regions, whose names stay or are others in each version,
  * beside the write and the read of one file with the same bytes, synced, taking turns.

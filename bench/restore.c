@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench restore: how long a restore of the last of many versions takes, beside the read of one full copy of the
  * same bytes by the same threads into the same memory, taking turns.

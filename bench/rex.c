@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench rex: page images of running programs, kept as rex and tree keep them and as others do, all in one run:
  * what it takes, how fast it goes in and out, and how long the restore of a base and eight increments takes.

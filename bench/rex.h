@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside of `kedge-bench rex`: the moments of a process's memory, the ways to keep them, and what is measured of each.
  *

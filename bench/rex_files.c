@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_rex_files: increments in files of their own: as they are, as blocks with hashes, or through a compressor. */
 #include "rex.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_rex_measure: all ways keep a series, then their restores take turns, so that what else happens on the machine
  * meets them all alike.

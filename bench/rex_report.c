@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_rex_report: tables, means, aims, JSON. */
 #include "rex.h"
 

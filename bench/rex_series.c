@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_rex_series: the moments of a process, and the increments between them. */
 #include "rex.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_rex_store: the chain as versions of a store, made by a job whose memory is the image. */
 #include "rex.h"
 #include "restore/restore.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_rex_xdelta: the command xdelta3 on files, each increment against the image before it. */
 #include "rex.h"
 

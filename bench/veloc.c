@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench veloc-like: checkpoints as users of VELOC take them, from several processes at once: scratch in memory,
  * persistent storage on disk, all of the state changed between two versions or a part of it. Plain writes of the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench versions: does a checkpoint, an open, a listing, a restart or a gc cost more with every version that is
  * stored? A bare write, fsync, rename and fsync of the directory, of the same bytes on the same file system, stands

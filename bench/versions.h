@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside of `kedge-bench versions`. A cell is a number of ranks with or without L2. In a cell the store grows from count to
  * count; at each count everything but checkpoints is measured first, because checkpoints add versions.

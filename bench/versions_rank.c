@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* versions_rank: what the ranks do, each in a process that begins and ends with a phase. */
 #include "versions.h"
 

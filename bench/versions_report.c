@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* versions_report: medians, ratios to the first count, and how they are printed. */
 #include "versions.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Options, compiler flags and the libraries that Kedge uses.
 option(KEDGE_WERROR "Treat warnings as errors" OFF)
 option(KEDGE_TESTS "Build the tests" ON)

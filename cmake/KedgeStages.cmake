@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A stage is a folder of src/, a static library kedge_<name>, and the test programs tests/<name>/test_*.c, each of
 # which links only that stage. OFFLINE: programs of the tree link it, but it is not part of libkedge.
 set(KEDGE_STAGES "" CACHE INTERNAL "")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # How tests are run: limits, environment, and how many cores each takes.
 #
 # A test is an ordinary ctest test with a time limit and the label of its folder. kedge_mpi_test() and

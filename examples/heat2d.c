@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * heat2d: heat spreads from a hot spot in a large cold plate; an MPI program that survives the loss of its ranks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * heat_serial: heat in a rod, the smallest program that survives being killed. Run it, kill it, run it again: it
  * continues from its last checkpoint.  heat_serial [STEPS [CELLS]]

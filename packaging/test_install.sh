@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # An installed tree must be enough to build and run the examples: with pkg-config, shared and static, and with CMake.
 set -eu
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The tutorial, as written, against an installed tree.
 set -eu
 

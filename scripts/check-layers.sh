@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Check the shape of the tree: which folder includes which, how long files are, and that there is one binary search.
 # How many writers a field has is counted by tests/tree/writers.sh.
 #

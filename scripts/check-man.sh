@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Every man page must format without a warning. Usage: check-man.sh [DIRECTORY]; exit 77 if groff is not installed.
 set -eu
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # The tutorial must work as written: its sh blocks are run one after the other, its C blocks are the files that
 # their first line names. Run in an empty directory, with an installed Kedge in the environment.
 # Usage: check-tutorial.sh TUTORIAL

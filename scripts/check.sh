@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Build three times (plain with -Werror; address and undefined-behaviour sanitizers; thread sanitizer) and run the tests
 # of each. A failure does not prevent the rest from being run; the last lines are a summary, in ctest's format, and
 # the exit status is 1 if anything failed.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # The demonstration: a parallel job loses a rank in mid-run, restarts, and ends with the same answer, bit for bit.
 # Usage: demo.sh BUILD-DIRECTORY
 set -eu

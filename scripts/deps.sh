@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Install the distribution's packages that building and testing need; does nothing, and needs no network, if all
 # are installed. If it may not install packages, it prints what is missing and the command that installs it.
 # Usage: deps.sh [build|check|list]

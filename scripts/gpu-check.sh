@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # gpu-check.sh [FOLDER]: on a machine with an NVIDIA GPU and nvcc, build the kernels with their CPU twins, compare the two bit
 # for bit, time the kernels beside a device copy, and measure the CPU's digest on one core beside XXH3-128. GIB: size of the
 # buffer on the device; ROUNDS: how often all kernels are timed; MIB: size of the buffer on the CPU.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Rewrite the generated parts of the manual in place: the settings in kedge.conf.5, from `kedge info --config`, and the
 # errors in kedge.3, from the table in kedge.h. Usage: make-man.sh KEDGE [DIRECTORY]; `ninja -C build/plain man` runs it.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Run a test script in an empty directory of its own, which is removed afterwards, with the built command first on PATH.
 # Usage: with-env.sh SCRIPT [ARG...]
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge bench: what a user decides by. The developers' benchmarks are another program, bench/main.c. */
 #include "bench_codec.h"
 #include "bench_levels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge bench codec: ratio and speed of every codec on the user's own files, one thread, blocks as a store cuts them.
  * Every block is unpacked again and compared. The time of a codec is the least of the turns, in processor time of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_codec: what a codec did on the user's data, for the table and the plot. */
 #ifndef KEDGE_TOOLS_BENCH_CODEC_H
 #define KEDGE_TOOLS_BENCH_CODEC_H

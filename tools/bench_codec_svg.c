@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The plot of kedge bench codec: a point a codec, ratio upwards, speed of packing to the right on a scale of powers. */
 #include "bench_codec.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge bench levels: how fast the file systems meant for L1 and L2 take checkpoints and give them back, with the
  * user's own settings, beside plain writes and reads of the same bytes there, in turns.

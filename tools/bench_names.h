@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_names: the developers' benchmarks. `kedge-bench` runs them; `kedge bench` only knows that they exist. */
 #ifndef KEDGE_TOOLS_BENCH_NAMES_H
 #define KEDGE_TOOLS_BENCH_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge coalesce: merges into a version those that it depends on. */
 #include "tool.h"
 

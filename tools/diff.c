@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge diff: which byte ranges of which region changed. */
 #include "diff.h"
 #include <errno.h>

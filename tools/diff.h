@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* diff: what differs between two versions, rank by rank. */
 #ifndef KEDGE_TOOLS_DIFF_H
 #define KEDGE_TOOLS_DIFF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* diff_svg: the heat map. One hue from white to dark, so that it reads the same in grey; numbers beside every strip. */
 #include "diff.h"
 #include <math.h>

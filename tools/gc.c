@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge gc: remove old versions, and never what a kept one needs. */
 #include "tool.h"
 

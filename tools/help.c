@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge help: the list of subcommands, or the help of one. */
 #include "tool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge info: what this build can do on this machine, and every setting. */
 #include "capture/capture.h"
 #include "tool.h"

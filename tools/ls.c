@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge ls: the names of a store, or the versions of a name. */
 #include "tool.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* main: the kedge command, a table of subcommands. */
 #include "tool.h"
 

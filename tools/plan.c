@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan: how often to checkpoint, to which level, and what it will cost. */
 #include "plan.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan: what `kedge plan` and `kedge simulate` share: the description of a machine on the command line, and charts. */
 #ifndef KEDGE_TOOLS_PLAN_H
 #define KEDGE_TOOLS_PLAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plan_chart: line and bar charts for print. Series differ in colour (a palette that colour-blind readers can tell
  * apart), in dashes and in markers, so that a grey copy loses nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_eval: the models one by one, in plain numbers, for scripts. */
 #include "plan.h"
 #include <math.h>

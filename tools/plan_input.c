@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_input: a machine, from a file and from options. */
 #include "plan.h"
 #include <limits.h>

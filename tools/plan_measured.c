@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_measured: what checkpoints cost in earlier runs, by the manifests of a store. */
 #include "plan.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_pccr: from how many processes on compressing pays. */
 #include "plan.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_rex: how many L1 checkpoints to take before an L2 one; Table 1 of the paper beside ours. */
 #include "plan.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_sweep: plans over ranges of one or two values, as a table, as JSON, as a chart. */
 #include "plan.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge restore: the files of a version, byte for byte. */
 #include "restore_pages.h"
 #include "tool_pages.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* restore: files that appear under a directory all at once, or not at all. */
 #ifndef KEDGE_TOOLS_RESTORE_H
 #define KEDGE_TOOLS_RESTORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* restore_files: safe names, temporary files, and the renames at the end. */
 #include "restore.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* restore_pages: the two files of a page image, as they were saved. */
 #include "restore_pages.h"
 #include "tool_pages.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* restore_pages: the page image of a version, if it has one. */
 #ifndef KEDGE_TOOLS_RESTORE_PAGES_H
 #define KEDGE_TOOLS_RESTORE_PAGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run: run a job to completion despite failures. */
 #include "run.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * run: what the files of `kedge run` share. run.c has the options and the loop, run_child.c one launch with its signals
  * and its processes, run_journal.c what the job says of itself, run_report.c the summary.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * run_child: one launch of a command in a process group of its own. Signals are waited for, never handled: all that
  * matter are blocked, and the wait for the child's end is a wait for SIGCHLD among them.

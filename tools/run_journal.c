@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run_journal: the file in which a job records what it did (src/job/job.h describes the lines). */
 #include "run.h"
 #include <stdlib.h>

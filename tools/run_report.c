@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* run_report: the outcome of a run, for people and for scripts. */
 #include "run.h"
 #include <string.h>

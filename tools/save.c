@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge save: files, or an image of memory pages, become the regions of a new version. */
 #include "save_pages.h"
 #include <signal.h>

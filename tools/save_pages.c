@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* save_pages: a page image becomes two regions, its pages where they stood in the version before. */
 #include "save_pages.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* save_pages: the page image that `kedge save --pages` commits. */
 #ifndef KEDGE_TOOLS_SAVE_PAGES_H
 #define KEDGE_TOOLS_SAVE_PAGES_H

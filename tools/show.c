@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge show: what one version is made of. */
 #include "show.h"
 

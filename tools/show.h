@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* show: one segment and what was counted in it. */
 #ifndef KEDGE_TOOLS_SHOW_H
 #define KEDGE_TOOLS_SHOW_H

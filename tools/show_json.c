@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* show_json: a version for programs. */
 #include "show.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* show_packing: how the blocks of each region were packed, and why. */
 #include "show.h"
 

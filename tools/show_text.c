@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* show_text: a version for people. */
 #include "show.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* simulate: a job with failures, many times over, compared with the models. */
 #include "plan.h"
 #include <math.h>

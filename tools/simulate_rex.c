@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* simulate_rex: the simulators of REX, of PCCR and of a single flush. */
 #include "plan.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tool: what the subcommands of `kedge` share. A subcommand is a file tools/NAME.c (and tools/NAME_*.c) that defines
  * kedge__tool_NAME(), and a line in tools/CMakeLists.txt. It returns one of the exit codes below and leaves flushing

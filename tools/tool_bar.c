@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bar: progress on a terminal, redrawn a few times a second, and never anywhere else. */
 #include "tool.h"
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_bench: what `kedge bench` and `kedge-bench` share. */
 #ifndef KEDGE_TOOLS_TOOL_BENCH_H
 #define KEDGE_TOOLS_TOOL_BENCH_H

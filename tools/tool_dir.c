@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_dir: directories that a benchmark makes for itself. */
 #include "tool_bench.h"
 

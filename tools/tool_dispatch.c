@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* dispatch: from a name to its tool, and the last look at standard output. */
 #include "tool.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_files: input files, open, and watched for changes while they are read. */
 #include "tool_files.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_files: the files that `kedge save` commits, and those of a page image. */
 #ifndef KEDGE_TOOLS_TOOL_FILES_H
 #define KEDGE_TOOLS_TOOL_FILES_H

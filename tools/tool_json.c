@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* json: jansson with the checks in one place: a value is built entirely, or the process ends. */
 #include "tool.h"
 #include <math.h>

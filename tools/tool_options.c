@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* options: getopt_long driven by a table, so that --help, parsing and messages cannot disagree. */
 #include "tool.h"
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_pages: page images in files, and the places of their pages in a store. */
 #include "tool_pages.h"
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tool_pages: images of memory pages, as other tools write them: an index of virtual addresses, and the pages' data
  * beside it (docs/FORMAT.md, "Page images").

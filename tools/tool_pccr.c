@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_pccr: the times of the PCCR model as JSON. */
 #include "tool_pccr.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_pccr: what `kedge plan pccr` and `kedge-bench pipeline` print alike. */
 #ifndef KEDGE_TOOLS_TOOL_PCCR_H
 #define KEDGE_TOOLS_TOOL_PCCR_H

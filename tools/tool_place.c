@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* place: the catalogues of a name on one or two levels, opened for reading. */
 #include "tool.h"
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* report: messages on standard error, and what a failure means for the exit code. */
 #include "tool.h"
 #include <stdlib.h>

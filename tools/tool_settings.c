@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* settings: the configuration as the tools see it. */
 #include "tool.h"
 #include <sched.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* tool_stats: figures over turns, and numbers that are the same in every run. */
 #include "tool_bench.h"
 

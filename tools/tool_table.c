@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* table: columns for people, as wide as they need to be. */
 #include "tool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* text: numbers and names for people. */
 #include "tool.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge verify: every stored byte, and every version put together. */
 #include "tool.h"
 

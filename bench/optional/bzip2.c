@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bzip2: libbz2 as a peer of `kedge-bench rex`. */
 #include "../rex.h"
 

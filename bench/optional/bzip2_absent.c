@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* bzip2_absent: what stands in for bzip2.c where libbz2 was not found. */
 #include "../rex.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * client: what is behind VELOC's global state. Built on <kedge/...> alone.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * VELOC's configuration: flat `key = value` lines, each overridden by $VELOC_<KEY>. The file may also contain settings
  * of Kedge; $KEDGE_<KEY> overrides that setting, whether the file uses VELOC's name for it or ours.

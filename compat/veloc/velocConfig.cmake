@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # find_package(veloc) with CMAKE_PREFIX_PATH at this prefix: veloc::client.
 include(CMakeFindDependencyMacro)
 find_dependency(MPI COMPONENTS C)

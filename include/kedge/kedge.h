@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge.h: checkpoint and restart for programs that run too long, or hold too much, to start over.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge_mpi.h: the job handle of kedge.h on an MPI communicator (link with -lkedge-mpi).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * base: what every folder may use; it uses none of them: errors, memory, log, clock, arrays,
  * bytes in little-endian order, digests, settings, and the one file that issues mutating

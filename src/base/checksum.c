@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * checksum.c: XXH3-64 for blocks and sections. Every stored byte passes through it on its way in and out, so it is
  * compiled for AVX2 too where the compiler can, and taken at run time where the machine has it. The result is the same.

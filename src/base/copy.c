@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies to memory that nobody reads soon: past the cache, so that lines are not fetched only to be written over. */
 #include "base/base.h"
 

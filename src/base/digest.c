@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest.c: the chunk digest, the node digest and the region sum (docs/digests.md), and the choice of the variant that
  * suits the machine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest_avx2.c: the digest four pairs of words at a time; four chunks are folded together. Keys are read from where
  * they are: half a line of them never crosses a cache line.

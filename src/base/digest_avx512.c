@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest_avx512.c: the digest eight pairs of words at a time. The keys of a pass are those of the pass before, a line
  * further on: a line of data meets four lines of keys, three of which the next line needs again. Eight chunks are

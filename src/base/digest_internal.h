@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest_internal.h: what the variants of the digest share (docs/digests.md defines it). Only digest*.c include this.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest_key.c: the keys of the chunk digest, expanded from a seed by ChaCha20 (RFC 8439: 32-byte key, block counter
  * from 0 on, nonce "kedge digest").

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * extent_map.c: building, searching and checking extent maps.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * extent_map: what reducers write, segments store and restore composes: for each byte range of an
  * image, where its bytes are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Between fault.c and the two files that have fault points: fs.c and memory.c. */
 #ifndef KEDGE_BASE_FAULT_H
 #define KEDGE_BASE_FAULT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/fs.h"
 #include "base/base.h"
 #include "base/fault.h"

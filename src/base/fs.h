@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Between fs.c and the other file that issues writes, optional/uring.c. */
 #ifndef KEDGE_BASE_FS_H
 #define KEDGE_BASE_FS_H

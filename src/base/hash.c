@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Open addressing with linear probing, at most half full; what is removed leaves no marks: those behind it move up. */
 #include "base/base.h"
 

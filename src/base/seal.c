@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * seal.c: XXH3 as the library has it, for any machine: seals, and checksums where checksum.c has nothing faster.
  */

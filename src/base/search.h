@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The binary search over anything that is in order. A macro, so that the condition is compiled into the loop.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One setting: its value from text and back. For settings.c alone. */
 #ifndef KEDGE_BASE_SETTING_VALUE_H
 #define KEDGE_BASE_SETTING_VALUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * capture: what the application protects, and how its bytes are held while they are saved.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A session: ranges write-protected by a userfaultfd of its own, in synchronous mode: a write to a protected page waits
  * until we let it go on. Invariant, under the lock: a page whose entry says that memory has its

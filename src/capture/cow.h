@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Private to a session: what begin and end (cow.c), faults (cow_fault.c) and the reader (cow_read.c) share. */
 #ifndef KEDGE_CAPTURE_COW_H
 #define KEDGE_CAPTURE_COW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The application may unmap, move or discard memory while we read it, and map other memory at its place. So it is read
  * by the kernel, which answers where we would crash, and counts only if it is still protected afterwards: only we set

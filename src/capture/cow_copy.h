@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Reading the application's memory, which may disappear at any moment. */
 #ifndef KEDGE_CAPTURE_COW_COPY_H
 #define KEDGE_CAPTURE_COW_COPY_H

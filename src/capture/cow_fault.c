@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The thread that is told of writes to protected pages. */
 #include "capture/cow.h"
 #include "capture/cow_copy.h"

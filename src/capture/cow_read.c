@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The reader's side of a session: bytes as of begin(), and letting go of pages. */
 #include "capture/cow.h"
 #include "capture/cow_copy.h"

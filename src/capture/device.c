@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Devices that write to memory they have pinned, which no page table tells. That one is there does not mean that the
  * program uses it; that none is there means that it cannot.

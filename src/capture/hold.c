@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where the bytes of a held image are: a region is copied, all of it or its dirty stretches, or protected as a whole.
  * What a reduction reads of protected memory and will store is kept in blocks of the reserve, so that its pages can be

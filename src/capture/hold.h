@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Private to a hold: what its begin and end (hold.c), a reduction (hold_view.c) and its literals (hold_literal.c) share. */
 #ifndef KEDGE_CAPTURE_HOLD_H
 #define KEDGE_CAPTURE_HOLD_H

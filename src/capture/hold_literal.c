@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Literals of a held image: where their bytes are now. */
 #include "capture/hold.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a reduction sees of a held image. */
 #include "capture/hold.h"
 

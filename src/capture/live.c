@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* An image that is read where it is: as a view, and as literals that are checked. */
 #include "capture/capture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What all kinds of tracker have in common: ranges of bytes that callers register, areas of whole pages that they
  * cover, and the list of dirty pages that the last collect() found.

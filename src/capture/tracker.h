@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Private to the trackers: the table that each kind fills, and what they share. */
 #ifndef KEDGE_CAPTURE_TRACKER_H
 #define KEDGE_CAPTURE_TRACKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Kernel interfaces that the installed headers may not declare yet: asynchronous write protection and PAGEMAP_SCAN
  * (Linux 6.7), PROCMAP_QUERY (Linux 6.11). Layouts and numbers are those of the kernel's stable user interface.

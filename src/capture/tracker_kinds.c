@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Which kinds there are, and which of them can be had here. */
 #include "capture/tracker.h"
 

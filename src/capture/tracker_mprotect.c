@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tracking by mprotect: pages are made read-only, and the SIGSEGV handler notes the page and makes it writable again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The tracker that knows nothing: an area that cannot be armed is dirty at every collect. */
 #include "capture/tracker.h"
 

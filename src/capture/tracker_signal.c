@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Dispositions of signals belong to the process, so the list of who wants faults does too. It is read in the handler
  * without a lock: a slot's function is set last and cleared first, and removal waits until no handler is at work.

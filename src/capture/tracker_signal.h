@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The SIGSEGV handler that trackers of this process share. */
 #ifndef KEDGE_CAPTURE_TRACKER_SIGNAL_H
 #define KEDGE_CAPTURE_TRACKER_SIGNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tracking by the soft-dirty bits of the page tables, on kernels that keep them. One write to /proc/self/clear_refs
  * resets the bits of the whole process at once and cannot be joined with reading them: a write between the two is lost.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tracking by asynchronous write protection: the kernel itself lets a write to a protected page go on, after lifting
  * the protection of that page. PAGEMAP_SCAN finds such pages and protects them again in one step, page by page under

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/codec.h"
 
 static int store_as_is(const struct kedge__codec_input *in, void *out, size_t *used, uint16_t *codec, uint16_t *param)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/codec_table.h"
 
 int kedge__chain_encode(const struct kedge__codec_choice *how, const void *mid, size_t mid_bytes, void *out,

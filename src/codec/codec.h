@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * codec: compression of blocks of literals, behind one table. A block that does not shrink is
  * stored uncompressed (codec none), so a block never grows.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The codecs, one file each, and what they share. If its library is absent, a codec has NULL for encode and decode. */
 #ifndef KEDGE_CODEC_CODEC_TABLE_H
 #define KEDGE_CODEC_CODEC_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/codec_table.h"
 
 unsigned kedge__element_width(enum kedge_type type)

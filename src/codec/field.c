@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Codec field: numbers as the difference to a prediction from their neighbours. Of each difference the number of its
  * bits is coded by frequency, and the bits below the highest follow as they are: where data is a smooth field with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * field: what codecs for arrays of numbers share: integers whose order is that of the numbers, and predictions of a number
  * from those before it, along one, two or three dimensions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/field_loops_body.h"
 
 const struct kedge__field_loops kedge__field_loops_portable = {"portable",  take_any,    give_any,      choose_any,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * field_loops: the loops of field.c and symbols.c over every number of a block, for any machine and for those with AVX2
  * and BMI2, where they do the same with half the instructions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Compiled with -mbmi2 and what comes with it, where the compiler is for such a processor. */
 #ifdef __BMI2__
 

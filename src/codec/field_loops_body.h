@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops of field_loops.h, compiled once for each variant by the file that includes this. */
 #include "codec/field_loops.h"
 

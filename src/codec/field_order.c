@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/field.h"
 
 #define ZEROS_EVERY 61 /* numbers, of which one is looked at */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Predictions and residuals of numbers of BITS bits; included by field_loops_body.h for each width. */
 
 #define NUMBER  KEDGE__JOIN3(uint, BITS, _t)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Passes that give as many bytes as they get, for a general codec to find what they expose: differences to the element
  * before or to a base, then bytes or bits of the same place in their elements put together.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * FPC (Burtscher and Ratanaworabhan, IEEE Transactions on Computers 58(1), 2009) for doubles, and a twin for floats.
  * Two predictors, each a hash table: FCM of the values that followed the same recent values, DFCM of the differences

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* LZ4 blocks without a frame: sizes and checksums are in the block table. */
 #include "codec/codec_table.h"
 

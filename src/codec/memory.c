@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What was settled on for each region of a job, kept over its versions: looking closely at a region once is worth many
  * versions. What is kept is doubted when the region is not what it was, when what is asked for or storage's speed is

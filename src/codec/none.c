@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/codec_table.h"
 
 static size_t none_bound(size_t raw)

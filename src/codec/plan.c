@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How the blocks of each region of a version are packed: as the configuration says, or, with "auto" and "max", as was
  * settled on for an earlier version, if a few samples say that this is still right, or as a close look finds now. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which codec for a region: candidates are tried on samples of it, in the order in which they are likely to be the
  * best, as many of them and on as much as a small share of the time that packing the region takes allows. What is left

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/shuffle.h"
 
 #define STRIP 256 /* elements whose bits are taken apart at a time */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* shuffle: groups bytes or bits by their place in the elements. For filter.c and its tests. */
 #ifndef KEDGE_CODEC_SHUFFLE_H
 #define KEDGE_CODEC_SHUFFLE_H

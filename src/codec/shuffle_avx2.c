@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The same with AVX2, 32 elements at a time; what is left over goes the portable way. */
 #include "codec/shuffle.h"
 

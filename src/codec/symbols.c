@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Asymmetric numeral systems (Duda 2013) in the form with tables; the probabilities are multiples of 2^-10. Which table
  * a symbol is coded by depends on the mean of two symbols before it. The bits of a value stand with those that its

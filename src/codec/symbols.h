@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * symbols: streams of small numbers, coded by how often each follows those before it (asymmetric numeral systems with
  * tables). A symbol may be the length of a value, whose lower bits then follow it uncoded. For

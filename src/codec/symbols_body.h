@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops of symbols.c, for field_loops_body.h. */
 
 #ifdef __BMI2__

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/codec_table.h"
 
 /* In the order of ids, those whose library is absent among them. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One Zstandard frame a block, without its checksum: the block table has one over the stored bytes. */
 #include "codec/codec_table.h"
 

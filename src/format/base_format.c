@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "BASE: what blocks were packed against". */
 #include "format/wire.h"
 

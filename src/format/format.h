@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * format: the records on disk, as docs/FORMAT.md specifies them: encode, decode, check. No I/O, no
  * policy. Decoders accept untrusted bytes: every count and length is checked before use, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "LINE: lineage". */
 #include "format/wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "format/map_wire.h"
 
 int kedge__map_damaged(struct kedge__map_decoder *d, const char *what)

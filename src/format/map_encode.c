@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "format/map_wire.h"
 
 #include <stdlib.h>

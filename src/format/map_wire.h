@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * map_wire: what the two sides of section MAPX share (FORMAT.md, "MAPX: the extent map").
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "The directory". */
 #include "format/format.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "PACK: how blocks were packed, and why". */
 #include "format/wire.h"
 

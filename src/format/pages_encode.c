@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "Pages": the page table and the pointer file. */
 #include "format/pages_wire.h"
 

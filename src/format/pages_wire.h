@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pages_wire: what the two sides of a map by pages share (FORMAT.md, "Pages").
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs and their histories: which version belongs to what became of the job. FORMAT.md, "Runs". */
 #include "format/format.h"
 

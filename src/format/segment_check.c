@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "What a reader refuses": the rules between sections. */
 #include "format/map_wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "The segment": header, footer, index, seal. */
 #include "format/wire.h"
 

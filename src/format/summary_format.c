@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "SUMM: summary". */
 #include "format/wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* FORMAT.md, "The tie". */
 #include "format/wire.h"
 

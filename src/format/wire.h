@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wire: cursors over bytes, only for the encoders and decoders of this folder. Errors are sticky: once a put has run out
  * of memory or a get has run past the end, later calls do nothing, and the caller checks once, at the end.

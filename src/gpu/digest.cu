@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest.cu: the chunk digest and the region sum of docs/digests.md on a GPU, bit-identical to src/base/digest.c.
  *

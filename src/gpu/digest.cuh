@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest.cuh: chunk sizes that have a kernel, and what is passed to one.
  *

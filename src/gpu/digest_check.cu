@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * digest_check.cu: run the digest kernels on a device, compare every digest, the region sum and the number of changes with
  * the CPU's, for many numbers of chunks and places of their beginning; then time them beside a plain device copy of the same

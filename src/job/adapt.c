@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The policy of this job: it gets the costs of checkpoints, copies and restarts, answers the application, and is kept
  * in a file beside the hash record, because only the next process can notice a failure. Rank 0's policy decides; the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
 void kedge__baseline_init(struct kedge__baseline *b)

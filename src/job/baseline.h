@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * baseline: the reducer, and the version that it compares the next one with. Private to job.
  *

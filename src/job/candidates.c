@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/candidates.h"
 
 #include "job/handle.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * candidates: the versions that a restart may return to, newest first. Private to job.
  *

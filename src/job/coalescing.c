@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The form of a version on L2: a delta to the newest one there, or self-contained. A delta is cheaper to write, but
  * makes every later restart from L2 slower by the time it takes to read; REX, section 3.4, weighs the two. The sums are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes of stored versions for a paranoid reducer, which compares bytes that it would otherwise only refer to. One
  * thread asks, during a reduction; the lineages stay open until the end of it, because the catalogue is pinned until

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Routed files: files that the application writes itself, in STORE/NAME/files/rRRRRRRR on L1. While a version is saved
  * or restored, each is in the table of regions, with `file` set; between calls it belongs to the application. A file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Write a sealed version to L2, as rank 0 decided when it was sealed:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Follow-ups: the work after a version is sealed, one version after the other and the same on all ranks: write it to
  * L2, then remove old versions. The flusher does the local part of the flush; then the ranks agree on its end. If the

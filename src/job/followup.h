@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * followup: the work on a version after it is sealed. Private to job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * With capture = copy and cow the application is blocked only until its memory is held: copied, or write-protected. The
  * rest, including the reduction, is left to the writer. With capture = sync, and if nothing can be held, the memory

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job: the handle that an application holds. It joins the stages to checkpoint and restart, for one process or
  * for the ranks of a group. The public functions of kedge.h are defined here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Is L2 the one that belongs to the job, and the same for all ranks? A file system that is not mounted looks like a
  * directory in which nothing was ever saved; versions written there are lost with the node. So L1 remembers which store

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
 void kedge__levels_init(struct kedge__job_levels *s)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * levels: what L1 and L2 hold, for all ranks. Private to job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How the ranks of a job meet in kedge_open(): whether the settings on which their common steps depend are the same,
  * and which rank leads which directory on L1. Equal store ids do not prove that two ranks share a directory, because

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * messages: what the ranks of a job send to each other. Private to job; docs/PROTOCOL.md has their order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
 #define LEAST_BYTES (UINT64_C(4) << 20) /* less is all latency */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pace: how fast storage is, measured by the versions so far. Private to job.
  *

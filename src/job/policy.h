@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * policy: when to checkpoint, and how often to L2. Private to job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A reducer remembers the digests of the last version and the hash record. A new process gets them back from the record
  * file or, if none fits (the last process died), from the store: literals of older versions for the record, and all of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A stored version for the reducer, which reads it through a view, slab by slab, so that memory for a few slabs is
  * enough however large the image is. Each thread has its own reader.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Examine stored versions, read them without a restart, and remove them. */
 #include "job/handle.h"
 

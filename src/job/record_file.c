@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The record file: the reducer's memory, kept beside the store from one process to the next. It is a cache, not part of
  * the store: it is never synced, and not used unless store, job, rank, the last version and the image of every version

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
 int kedge__regions_new(kedge_t *k, struct kedge__error *err)

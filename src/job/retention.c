@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * keep: with list and tree, new versions refer to the first occurrence of their data, however old, so removing only
  * unneeded versions would remove nothing. So the newest version is periodically made self-contained, and from then on

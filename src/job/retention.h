@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * retention: what a version may refer to, how it goes to L2, and what may be removed. Private to job.
  *

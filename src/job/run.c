@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runs: which versions a new one follows, and which it abandons (FORMAT.md, "Runs").
  *

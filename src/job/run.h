@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * run: which versions a new one follows, and which it abandons. Private to job.
  *

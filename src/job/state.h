@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * state: how far each version is, and what is reported to the application. Private to job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tracking: which pages of the protected regions were written since the last checkpoint. collect() covers the time
  * since the previous collect(); its result narrows a reduction only if that one belongs to the version that the reducer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Remove old versions after a new one is sealed, according to `keep` and `l2_keep`. Nothing here makes a call fail.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
 /* Whoever publishes a set somewhere gets a part of every rank; where several ranks do on L1, all get them. */

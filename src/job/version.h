@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * version: a checkpoint in flight, from kedge_checkpoint() until it is on L2 and older versions are removed. Private to job.
  *

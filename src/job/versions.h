@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * versions: the stored versions, as the application's calls see them. Private to job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Buffer NUMBER travels by slot NUMBER % length of both rings, so that order needs no sorting: a transforming thread
  * takes the next Ready buffer of the first ring together with the slot of the same number in the second, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pipeline: the only folder that starts threads. A pool for work that is split over cores, stages
  * joined by rings of buffers for data that flows, and a background worker for work that runs beside

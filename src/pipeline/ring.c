@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "pipeline/ring.h"
 
 #define ALIGNMENT 4096 /* what direct I/O asks for, and no two buffers in one page */

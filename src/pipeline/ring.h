@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Between ring.c and pipeline.c. The owner of a ring guards the states and the cursors of both sides with a lock. */
 #ifndef KEDGE_PIPELINE_RING_H
 #define KEDGE_PIPELINE_RING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* How threads are started, for this folder and for objects elsewhere that need their own. */
 #ifndef KEDGE_PIPELINE_THREAD_H
 #define KEDGE_PIPELINE_THREAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * async: the top level is written in the background. The staging paper derives two levels; here the segments may hold
  * any number of lower levels, which for two gives back the closed form of docs/models.md.

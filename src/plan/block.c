@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* block: the algebra of exits (equations of docs/models.md, sections 1 and 2). */
 #include "plan/block.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* block: pieces of a run that end in success or in a failure of some level (docs/models.md, "Blocks"). */
 #ifndef KEDGE_PLAN_BLOCK_H
 #define KEDGE_PLAN_BLOCK_H

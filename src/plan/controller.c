@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* controller: the models, fed with what a running job measures. */
 #include "plan/block.h"
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* levels: what the models know of a machine, and whether a job can live on it. */
 #include "plan/plan.h"
 #include <math.h>

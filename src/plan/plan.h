@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plan: models of checkpoint cost and failure. They say how often to checkpoint, to which level, and
  * what that costs; a controller applies them while a job runs. docs/models.md derives every equation and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* quantity: numbers with units, as people write them. */
 #include "plan/plan.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rex: when a full L2 checkpoint pays, and how many L1 checkpoints go into one L2 checkpoint: what a running job asks.
  */
 #include "base/exact.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* search: one-dimensional minima, of reals and of integers. */
 #include "plan/block.h"
 #include <math.h>

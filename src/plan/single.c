@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* single: one level of checkpoints, where closed forms exist. */
 #include "plan/plan.h"
 #include <math.h>

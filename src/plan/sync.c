@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sync: the n-level synchronous model, and the search for its best interval and counts. */
 #include "plan/block.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* audit.c: samples of what a caller calls unchanged, against the sums of the last version. */
 #include "reduce/reducer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * auto.c: which reducer the next version gets, by what the last ones showed. It depends on the data alone.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * basic.c: chunks that differ from the same place in the last version are literals; no duplicates are looked for.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * check.c: literals are read a second time when they are stored. Where nobody holds the memory still, what is read then
  * must be what was hashed: else the version would not be what its digests say, and all that refers to it would be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * duplicates.c: each changed chunk that is not constant is looked up in the record: it is a first occurrence and
  * entered, or the same as one that was seen before. Goes in waves, so that little memory is needed at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * emit.c: changed chunks, in the order of addresses, become extents; what lies between them is the same as in the
  * parent.

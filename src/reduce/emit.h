@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * emit.h: results become extents and literals, slab by slab in the order of addresses.
  */

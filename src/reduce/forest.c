@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * forest.c: the Merkle tree over changed chunks (Algorithm 1 of the de-duplication paper), in two passes. First the
  * subtrees of which every chunk is a first occurrence are entered in the record; then shifted duplicates are joined

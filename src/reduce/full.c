@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * full.c: all bytes, every time. Nothing is hashed but the region sums; as auto uses it, a sample of slabs is hashed
  * too, to see when reduction would pay again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * hash_pass.c: the one pass over all bytes. A slab is taken in pieces that stay in the first-level cache, so that the
  * region sum and the search for constant chunks read no memory a second time. Digests are compared with those of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * keep.c: what a reducer may store of an image that is seen through a view, told to the view while the bytes are at
  * hand: changed chunks that are not constant and, of reducers that store pages, whole pages.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * last.c: what is remembered of the last version: for each region the digests of its chunks, in place, and in paranoid
  * mode its bytes. A version in progress overwrites digests (hash_pass.c keeps the old ones until commit), but sizes and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * list.c: changed chunks are first occurrences or shifted duplicates of anything in the record; one extent a chunk.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * paranoid.c: bytes are compared where a digest says that they are equal. The last version is at hand as a shadow copy,
  * this version in memory; older ones are read from the store, if the caller can.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * record.c: tables, shards, epochs (see record.h for the rules).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * record.h: the hash record: where a chunk, or a subtree of the Merkle tree, was first seen in all versions so far.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reduce: what really changed. Reducers turn an image into an extent map and the literals it
  * needs; maps of many versions are resolved into the literals that are still live.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reducer.c: the life of a reducer: a version is reduced, then committed or rolled back. Nothing but the hash record
  * and the digests in place changes before commit, and both can be taken back: old digests are kept, and record entries

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reducer.h: what the files of this folder share. A reduction goes through these steps; each is a file:
  *

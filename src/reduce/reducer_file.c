@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reducer_file.c: a reducer as a byte string, so that the next process need not read the store again. It is a cache:
  * its layout has no place in the format of the store, and one that does not fit exactly is refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * resolve.c: composition of extent maps. References into a version are gathered until no newer version can add to them,
  * then sorted and followed in one sweep over the maps of the version and all its parents at once, a cursor each: at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rex.c: pages of patterns, after REX (section 3.2 of the paper). The hash pass finds the patterns that changed; of
  * these a pattern may be constant, may have stood elsewhere in the same page of the last version (the page's previous

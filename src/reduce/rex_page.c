@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rex_page.c: one page: its previous contents as a dictionary, and what it is stored as.
  */

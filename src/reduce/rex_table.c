@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reduce/reducer.h"
 
 #define MOVES_MAX 8

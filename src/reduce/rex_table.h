@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rex_table.h: the DeD-Table of rex: where a pattern first occurred in the version in progress. A cuckoo table with two
  * choices of a bucket of two entries each, empty at the start of each version. An entry names a pattern and has

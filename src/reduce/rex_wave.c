@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "reduce/rex_wave.h"
 
 #define WAVE       ((size_t)1 << 15) /* changes for each thread: those of a slab fit in */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rex_wave.h: the patterns of a version go through rex in waves of slabs, few enough that everything about them
  * stays in the cache. Each slab notes its candidates; these are sorted by parts of the DeD-Table, and each

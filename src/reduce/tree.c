@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tree.c: as list.c, but consolidated by the Merkle tree into the fewest extents.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "restore/restore.h"
 
 #define READ_BYTES (UINT64_C(256) << 10)

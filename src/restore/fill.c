@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Fill targets from a lineage, and repeat it with other copies of segments that turn out to be damaged. */
 #include "restore/fill.h"
 

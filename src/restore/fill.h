@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Between the files that fill targets: fill.c (attempts), fill_stages.c (the pipeline), fill_sums.c (region digests). */
 #ifndef KEDGE_RESTORE_FILL_H
 #define KEDGE_RESTORE_FILL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads past the page cache, several in flight (io_uring). Long runs that the page cache does not have are put directly
  * into our memory, with a fraction of the processor time, while earlier blocks are checked and placed. Runs that the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Batches of blocks, in the order of the files, then ranges of patterns, go through the pipeline:
  *

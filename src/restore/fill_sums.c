@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every region has a digest over all its bytes: it shows whether all of them are in their places. */
 #include "restore/fill.h"
 

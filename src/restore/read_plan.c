@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The image is cut into slabs, and all work on spans is done slab by slab on all threads: the data of a slab stays in a
  * core's cache while the maps of all versions are composed. Pieces are sorted by block without comparisons: counted,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * read_plan: which blocks must be read for a list of targets, and where their bytes go. Private to restore.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * restore: resolve the extent maps of a lineage once, read only the blocks that hold live bytes,
  * each once, in file order and in parallel, and verify everything that was filled in.

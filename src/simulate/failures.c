@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* failures: streams of failures in the order of time. */
 #include "base/exact.h"
 #include "simulate/simulate.h"

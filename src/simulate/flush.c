@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * flush: how long a copy of all nodes takes through staging servers into a shared file system.
  *

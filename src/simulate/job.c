@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * job: a job from its first to its last second. It knows what is stored where, and when the next failure comes;
  * none of the equations of the models is used.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* machine: from what people know of a machine to what the models need. */
 #include "simulate/simulate.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pccr: when compressing pays against a file system that many processes share (continuous reading, docs/models.md). */
 #include "simulate/simulate.h"
 #include <math.h>

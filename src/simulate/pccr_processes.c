@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* pccr_processes: processes that collect, compress and write at their own pace through a file system that they share.
  */
 #include "base/exact.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * random: xoshiro256++ seeded by splitmix64 (Blackman, Vigna), and variates made of it by IEEE arithmetic alone, so
  * that every machine draws the same numbers. A libm's log() may differ in the last bit between releases and processors.

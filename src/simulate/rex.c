@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rex: L1 checkpoints of what changed, coalesced in batches and written to L2 by a thread of its own: the model. */
 #include "base/exact.h"
 #include "simulate/simulate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* rex_job: a job under L1 checkpoints of varying distance and a thread that coalesces them into L2 ones. */
 #include "base/exact.h"
 #include "simulate/sample.h"

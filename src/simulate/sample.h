@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* sample: mean and confidence interval of independent values. */
 #ifndef KEDGE_SIMULATE_SAMPLE_H
 #define KEDGE_SIMULATE_SAMPLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * simulate: what plans and simulates offline, for `kedge plan`, `kedge simulate` and benchmarks: descriptions of machines,
  * models that no running job asks, and simulators that share no equation with the models and check their answers. Not part

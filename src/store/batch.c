@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A version, with everything since its parent, as one segment for another level. */
 #include "store/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The blocks read last, decoded. A small cache is enough: a walk in address order needs each block a few times, close
  * together. */
 #include "store/internal.h"

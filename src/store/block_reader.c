@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From blocks to literals. Most blocks need no others. One that was packed against a base needs the bytes that an older
  * version has at the places of its literals; these come from other blocks, which may have a base again. The state of

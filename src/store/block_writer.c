@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From literals to blocks to bytes. Blocks end at the ends of regions; groups of them go through a pipeline: chosen,
  * then gathered, encoded and summed on all cores, then appended in order. Literals that can still change are copied

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Coalescing is resolution written back: a version gets a segment of the next generation with the live bytes of the
  * versions that it needed, and the manifest that names it is published. The image stays the same, byte for byte, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Keep the newest KEEP versions that can be restored from here, and those that they depend on. That they can be
  * restored was proved (gc_prove.c), and their structure is checked again now that nobody else uses the store. A version

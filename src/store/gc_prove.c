@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which versions gc may count as good. Those whose lineage is trusted are good; of the others, from the newest on, as
  * many are read as it takes until KEEP are good. The selection uses only manifests: other problems are found while

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Which of the stored versions belong to the current run, and which were abandoned (FORMAT.md, "Runs"). */
 #include "store/internal.h"
 

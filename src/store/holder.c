@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which process holds a lock, according to the lock file, and what can be found out about it from here. A process is
  * identified by its host, the boot of its kernel, its PID namespace, its number and its start; if one of these is

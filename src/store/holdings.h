@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * holdings: the versions that a level holds at one moment. A value: read from a catalogue once, then updated as versions
  * are published and removed. Queries do no I/O, and tests need no catalogue.

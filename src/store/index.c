@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The index: a log beside the manifests (FORMAT.md, "The index") that saves reading them. The manifests are the truth;
  * at any time the log may be removed, damaged, truncated or replaced by an old copy. The guarantees, and their reasons:

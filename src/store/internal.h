@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of store/; nobody else includes it. */
 #ifndef KEDGE_STORE_INTERNAL_H
 #define KEDGE_STORE_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "store/internal.h"
 
 #define NO_BLOCK UINT64_MAX

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All segments of one rank that a version needs. Each is taken from the first level that has it intact. If a version
  * that a segment depends on cannot be found anywhere, that copy of the segment is not used again: another level may

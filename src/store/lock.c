@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The lock file names the owner of a name; the flock on it says whether that is still true. A process that died has
  * lost its flock, unless a forked child still holds the descriptor: if the file names the process and its death is

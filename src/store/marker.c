@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The file that makes a directory a store (FORMAT.md, "The store marker"). */
 #include "store/internal.h"
 

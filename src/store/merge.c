@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The live bytes of a version, from all versions that it needs, as one map with new literals. Bytes of an older literal
  * that appear in several places are stored once, and the other places copy from there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Compare the image that results from a merge with the digests of the version's regions. Sums are additive: those of
  * the parent are carried over, less its words in the places that differ, plus the new ones.

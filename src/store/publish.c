@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The only code that makes a set visible or removes it. The following holds at every moment, whichever call is
  * interrupted by a crash (of the machine or, if the catalogue does not sync, of the process):

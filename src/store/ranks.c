@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which ranks have files in a store. If storage is local to a node, a manifest also names segments of other nodes: a
  * rank without any file here is elsewhere; one that lacks a single file has lost it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Keep the entries current. A manifest is read once: from then on its file is recognized by its state (inode, size,
  * times), which is kept in the entry and, for later processes, in the index. verify, which needs to know what the disk

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A segment file until it has its final name. Bytes are written in large pieces, in one of two ways:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Open segments and read blocks (FORMAT.md, "The segment"). Nothing is trusted, no size either, before its checksum was
  * compared. */
 #include "store/internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Write a segment from front to back: header, blocks, sections, index, footer (FORMAT.md, "The segment"). */
 #include "store/internal.h"
 

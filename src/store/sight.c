@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What is there, before anything is created or trusted: a directory that may be a store, proof that two paths lead to
  * one directory, and which L2 an L1 belongs to.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* If several places of an image show a piece of a literal, it belongs to the first one. */
 #include "store/internal.h"
 

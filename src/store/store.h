@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * store: segments, sets, catalogues, locks, publishing (the commit point), lineage, levels,
  * coalescing, gc, verify. The format folder defines what the files look like; this folder decides when

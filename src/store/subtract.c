@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The part of an image that an older one already has. Literals are equal if they are the same place of the same file,
  * so nothing is read or compared. Bytes that the older image has, at the same address or elsewhere, become references

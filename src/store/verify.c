@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Check every byte of every file, and that every version can be restored: its parts are present and readable, and the
  * result matches what was saved. Damage in blocks that a version does not use does not make it lost.

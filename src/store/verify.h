@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Shared by the files of verify. A *family* is one rank's segments of versions that refer to each other, and to no others.
  * Every block of a family is read once, and each version is checked on the way.

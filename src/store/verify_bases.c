@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Blocks that are packed against others: blocks at the same places of the image are read consecutively, oldest first,
  * and kept for a while, so that the base of each has just been unpacked.

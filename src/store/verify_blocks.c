@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Read every block of a family, check it, unpack it, and pass it to all its users. */
 #include "store/verify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Where a version differs from its parent, in units of words, because the digest of a region is a sum over words. */
 #include "store/verify.h"
 

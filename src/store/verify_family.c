@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One rank's segments of versions that refer to each other. Nothing is restored: the digests of every version's regions
  * are computed from its changes, block by block, and compared with the recorded ones.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "store/verify.h"
 
 #define FILL_BYTES 4096

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which bytes of which blocks are summed for which member. References are turned around: a version does not look for
  * its blocks; a block, when it is read, is passed to all its users, so that it is read once, whatever the number of

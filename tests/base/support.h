@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of base share: cmocka, a directory that goes away, children that may be killed. */
 #ifndef KEDGE_TESTS_BASE_SUPPORT_H
 #define KEDGE_TESTS_BASE_SUPPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_digest.c: all variants of the digest agree bit for bit, and the digest keeps apart what checkpoints are made of.
  */

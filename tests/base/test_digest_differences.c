@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_digest_differences.c: does a change at one place of a chunk cancel one at another? Comparing digests of N chunks
  * looks at N pairs; here the *differences* that a kind of change makes to the sums of a digest are collected, 2^21 at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_extent_map.c: merging, searching, and refusing maps that cannot be right.
  */

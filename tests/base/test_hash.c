@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Items that come, change their numbers and go, against a plain list of them. */
 #include "../lib/draw.h"
 #include "support.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "support.h"
 
 static void sizes_of_zero_give_memory(void **state)

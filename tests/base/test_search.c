@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every size, every place where the condition changes, and no look outside. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "../lib/draw.h"
 #include "support.h"
 

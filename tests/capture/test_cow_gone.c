@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory that goes away while a session has it: nothing crashes, what is left is read, what is gone is never made up.
  */
 #include "tracker_support.h"

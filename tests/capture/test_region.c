@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "../lib/cases.h"
 #include "capture/capture.h"
 

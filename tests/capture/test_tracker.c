@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "tracker_support.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory that does not stay as it was registered, and memory of other kinds. */
 #include "capture/tracker.h"
 #include "capture/tracker_abi.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of trackers share: memory to track, results against what was written, children, kinds in turn. */
 #ifndef KEDGE_TESTS_TRACKER_SUPPORT_H
 #define KEDGE_TESTS_TRACKER_SUPPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cli_check: what the command's tests need and a shell has not: JSON values, XML balance, reproducible bytes. */
 #include "../lib/damage.h"
 #include "../lib/draw.h"

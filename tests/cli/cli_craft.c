@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* cli_craft: stores that the command itself would not make: region names that point elsewhere, sets of several ranks, a
  * name that stays locked, a reason in a manifest. Usage: cli_craft STORE NAME region REGION | ranks N VERSIONS | hold |
  * why VERSION TEXT */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What the command's tests share. Each script begins with: . "$KEDGE_SOURCE/tests/cli/lib.sh"
 # The current directory is empty, belongs to the test alone, and is removed after it.
 set -eu

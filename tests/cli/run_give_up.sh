@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Without progress a job is given up after three launches, and in any case when its retries are used up.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 

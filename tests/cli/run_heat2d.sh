@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The demonstration in small: a rank of an MPI job is killed, the job restarts and ends with the same answer.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 heat=$BUILD_DIR/examples/heat2d

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A real job: killed inside its checkpoints, at one file-system call after another, it ends with the same answer.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 heat=$BUILD_DIR/examples/heat_serial

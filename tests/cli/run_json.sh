@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # --json gives the whole story after the command's own output.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What a dead launch left behind is ended before the next: in its group, out of it, and children of those.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 

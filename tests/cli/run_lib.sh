@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What the tests of `kedge run` share; sourced. A job here is a script that writes the journal itself.
 set -eu
 : "${KEDGE_BIN:=kedge}"

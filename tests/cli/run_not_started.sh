@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A command that cannot be started is not tried again.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 

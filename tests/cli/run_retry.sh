@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A job that dies twice and makes progress each time is run to its end.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 

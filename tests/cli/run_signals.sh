@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Signals reach the command; one that asks to stop ends the run without a relaunch.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 

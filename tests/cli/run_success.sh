@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A command that ends well is launched once, with its input, output, arguments and environment.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 

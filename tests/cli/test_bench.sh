@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The benchmarks that move data: all of what they promise is there and consistent. How fast anything is, is not asked.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # kedge-bench rex: every way gives back what it kept; figures that can be known beforehand; messages.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # kedge-bench versions: every figure is there at every count, with and without L2, for one rank and several. How long
 # anything takes is not asked.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # bash completion: subcommands, options, names, versions.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 command -v bash >/dev/null || exit 77

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Damage of all kinds: found, named, and fallen back from.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Nothing that is stored gives orders to the terminal that it is listed on.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

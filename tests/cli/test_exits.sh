@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Every exit code, and the form of the message that goes with it.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Calls that fail, memory that runs out, processes that die: a code that says so, and a store that is still good.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A FIFO or a device in the place of any file: each command comes to an end, and says what is wrong where it matters.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Save, look, compare, restore, merge, remove: what everybody does.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A directory that holds other things becomes a store only if one says so, and keeps them.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What coalesce and gc do to versions that need each other, and what two levels look like.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

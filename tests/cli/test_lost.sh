@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Page images kept by rex: L1 lost, an increment damaged in the middle of a batch. The newest version that is whole is the
 # answer, and what is damaged is named.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The manual says what the command does: options, exit codes, settings; and its examples run.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 man=$KEDGE_SOURCE/docs/man

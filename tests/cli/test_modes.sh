@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Whatever the umask allows: what is stored, and what is restored from it, is its owner's alone.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # File names of all kinds, and names that try to leave the directory.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What is written where: nothing lost in silence, no bar in a pipe, colours nowhere.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # How blocks are packed, against the version before too, and what show tells of it.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Pages keep their places: against an oracle, over random moments; and an index that was stored wrong is refused. */
 #include "../lib/cases.h"
 #include "../lib/draw.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Page images: saved, restored byte for byte whatever comes and goes, and refused when they are wrong.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

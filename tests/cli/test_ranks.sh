@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Sets of several ranks.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

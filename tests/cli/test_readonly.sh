@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # A store that one may read and not write: looking works, changing is refused.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

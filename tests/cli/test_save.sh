@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Corners of saving: sizes, chunks, numbers, files that change, interruptions.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

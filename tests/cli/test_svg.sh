@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The heat map: well-formed, labelled, dark where the change is.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

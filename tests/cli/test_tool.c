@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of the command that need no store: options, numbers, names, tables. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Wrong command lines: exit code 2, a hint, and nothing done.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
 

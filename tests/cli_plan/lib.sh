@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What these scripts share. The current directory is empty, and removed after the test.
 set -eu
 LC_ALL=C

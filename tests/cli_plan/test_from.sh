@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Costs as earlier runs measured them.
 . "$KEDGE_SOURCE/tests/cli_plan/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What is wrong is named, on standard error, with exit code 2; nothing is printed.
 . "$KEDGE_SOURCE/tests/cli_plan/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The pieces for scripts: options and keys as the manual says, numbers as the vectors say.
 . "$KEDGE_SOURCE/tests/cli_plan/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Whole plans: from options, from machine files, swept, drawn.
 . "$KEDGE_SOURCE/tests/cli_plan/lib.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Simulations: the same everywhere, beside the models, all modes.
 . "$KEDGE_SOURCE/tests/cli_plan/lib.sh"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of codecs share: buffers between pages that cannot be touched, and data of every kind. */
 #ifndef KEDGE_TESTS_CODEC_SUPPORT_H
 #define KEDGE_TESTS_CODEC_SUPPORT_H

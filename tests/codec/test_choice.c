@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What configuration may say, and what "auto" and "max" make of data. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Blocks in and out of every codec and chain, and what becomes of damaged ones. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops of codec field: the variants agree; symbols come back, and damaged streams of them do not get out of hand.
  */
 #include "support.h"

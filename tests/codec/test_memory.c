@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What is remembered of choices, and when it is doubted: by figures alone. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What is tried for a region, on how much of it, and when not at all; by blocks that count how often they are read. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Shuffles: what goes where, and that the variants for AVX2 do the same. */
 #include "support.h"
 

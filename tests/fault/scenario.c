@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "scenario.h"
 #include "../lib/cases.h"
 #include "../lib/files.h"

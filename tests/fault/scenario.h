@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * scenario: a small job whose memory at every version is known, so that whatever a fault leaves behind can be compared
  * with what it should be.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A job is killed, or refused, at each of its file-system calls in turn. Whatever it had called complete must come back
  * exact, the store must be clean once it has been opened again, and the job must be able to go on.

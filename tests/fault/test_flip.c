@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every byte of a small store is altered, one at a time. A restart must give exact memory (perhaps of an older version)
  * or an error, never wrong bytes; verify must find each one; and opening a damaged store must not make it worse: with

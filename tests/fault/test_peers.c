@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ways in which other checkpoint libraries were seen to lose data or to end the job, each turned into a test: none
  * of them may happen here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Records that several tests start from. All are valid; each test breaks what it is about. */
 #ifndef KEDGE_TESTS_FORMAT_SAMPLES_H
 #define KEDGE_TESTS_FORMAT_SAMPLES_H

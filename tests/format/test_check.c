@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What must hold between the sections of a segment, and memory that runs out. */
 #include "format_samples.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The tiny segment that FORMAT.md takes apart, byte for byte: if this fails, the format changed or the manual is wrong.
  */
 #include "format_samples.h"

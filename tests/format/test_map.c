@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Section MAPX: runs, lists and bitmaps of one extent map (by pages: test_pages.c). */
 #include "format_samples.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Names of files in a store, and of jobs. */
 #include "format_samples.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Section MAPX by pages: the page table and the pointer file. */
 #include "format_samples.h"
 

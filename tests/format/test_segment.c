@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The frame of a segment: header, footer, index, seal; and the store marker. */
 #include "format_samples.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Sections SUMM, REGN, BLKS, LINE, BASE, PACK, and the numbers they are made of. */
 #include "format/wire.h"
 #include "format_samples.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A fuzz target is one function over bytes that nobody vouches for. It aborts when something that must hold does not;
  * the sanitizers see the rest. libFuzzer calls it with what it invents (-DKEDGE_FUZZ=ON); replay.c with the corpus and

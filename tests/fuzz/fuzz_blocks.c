@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Section BLKS; the first two bytes give the size of the payload. What decodes is canonical and fills the payload. */
 #include "format/format.h"
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Codecs. As packed bytes: the first byte chooses the codec, the next two the raw size, the two behind them the
  * parameter; decoding fails or fills exactly that. As raw bytes: every codec gives them back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The index of a job: its header and records, as they are and with their checksums put right. */
 #include "format/format.h"
 #include "fuzz.h"

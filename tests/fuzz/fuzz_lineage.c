@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Section LINE. What decodes is canonical and ascends. */
 #include "format/format.h"
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Section MAPX; the first byte chooses the regions. What decodes covers them exactly, and means the same after encoding
  * it again in any of the four ways.

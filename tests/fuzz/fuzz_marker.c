@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The store marker, as it is and with its checksum put right. */
 #include "format/format.h"
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Section PACK. What decodes is canonical, ascends, and is text. */
 #include "format/format.h"
 #include "fuzz.h"

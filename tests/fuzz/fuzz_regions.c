@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Section REGN. What decodes is canonical. */
 #include "format/format.h"
 #include "fuzz.h"

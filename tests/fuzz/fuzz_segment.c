@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Header, footer and index: 64 bytes, 64 bytes, the rest; as they are and with checksums put right. The footer is told
  * the file size that it claims, so that the index is reached.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A settings file: either it is refused with its name in the message, or what it sets can be written and read again. */
 #include "fuzz.h"
 

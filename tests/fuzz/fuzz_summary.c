@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Section SUMM. What decodes is canonical: encoding it gives the same bytes. */
 #include "format/format.h"
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * make_corpus DIR: write the corpus of the fuzz targets: a few valid records of each kind, and some that are nearly
  * valid. Its files are in the tree; run this again when a record gets something new to say, and keep the files it

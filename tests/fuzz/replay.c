@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * replay CORPUS MUTATIONS: run the fuzz target over all files of the corpus, then over MUTATIONS mutations of them. The
  * mutations depend on nothing but the corpus and their number, so a failure can be had again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A segment and a manifest from the future: a higher minor, and things in them that readers of today do not know. */
 #include "../lib/files.h"
 #include "format/format.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* make_golden DIR: write the golden stores and what is expected of them into a new directory. */
 #include "make_golden.h"
 #include "../lib/ranks.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The two halves of make_golden. */
 #ifndef KEDGE_TESTS_GOLDEN_MAKE_GOLDEN_H
 #define KEDGE_TESTS_GOLDEN_MAKE_GOLDEN_H

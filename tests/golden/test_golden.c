@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Stores of released formats are read in full, for ever (README.md). */
 #include "../lib/cases.h"
 #include "../lib/files.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Must compile as C99 and as C++11 with nothing included before: the public headers stand alone. */
 #ifdef INCLUDE_MPI
 #include <kedge/kedge_mpi.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A job whose checkpoints are left to the models, over many processes: each opens the store, computes, is asked when to
  * checkpoint, and dies or closes. Time is scripted; what is measured, decided and logged is what a user would see.

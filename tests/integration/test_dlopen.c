@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The shared library as a plugin has it: loaded by dlopen() into a program that does not know it, used by several
  * threads, and unloaded. The program is not linked with it; its path is KEDGE_SHARED.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What capture = cow does where the tests run: the library says, and tests check that it does what it says. */
 #ifndef KEDGE_TESTS_JOB_COW_H
 #define KEDGE_TESTS_JOB_COW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * no_hang: one call after the other fails on one rank of a group, and every rank returns.
  *

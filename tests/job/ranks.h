@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ranks: groups without MPI. Every rank is a process of its own, and they meet in shared memory. A rank that finds
  * something wrong says so and exits; the others find out when they wait for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * retention_model: two levels as sets, and what retention has to answer, from first principles. Slow, and shares no code
  * with what it judges: sets are bits, what can be restored is a fixpoint, and an answer is carried out on the model before

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the tests of job share: a directory of their own, settings, memory with known bytes, damage. */
 #ifndef KEDGE_TESTS_JOB_SUPPORT_H
 #define KEDGE_TESTS_JOB_SUPPORT_H

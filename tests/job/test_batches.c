@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What goes to L2 by itself: batches as deltas, and now and then everything. Whatever the form, every version that L2
  * has must be byte for byte what the application had, with L1 gone.

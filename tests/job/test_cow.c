@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Jobs that write in the background while threads scribble over the protected memory: every version must be, bit for
  * bit, what the memory was when kedge_checkpoint() was called.

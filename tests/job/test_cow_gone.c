@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory that the application frees, moves or discards while a version is saved from it, though nobody told the
  * library: that version fails and says which region, and what comes before and after is whole.

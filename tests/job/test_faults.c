@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A disk that fails or is full, memory that runs out: the job is told, nothing is lost, and it goes on. */
 #include "support.h"
 

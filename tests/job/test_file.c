@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Files that the application writes, and what is looked at, read and removed without a restart. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Groups without MPI: every rank is a process of its own. */
 #include "ranks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many regions, and names that come and go: slots are used again, and no version is harmed by it. The program is linked
  * so that calls of strcmp() and memmove() come by here (CMakeLists.txt): how work grows is counted, not timed.

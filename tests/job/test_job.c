@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One process: protect, checkpoint, restart. */
 #include "support.h"
 

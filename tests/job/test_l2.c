@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * L2 that is away, empty, another one, or that fails: it costs L2 alone, is told, and nothing is made where L2 only
  * seems to be. A file system that is not mounted is a directory that was moved aside here, with or without an empty one

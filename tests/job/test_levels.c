@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* L1 and L2, damage and loss on either, and what is kept. */
 #include "support.h"
 

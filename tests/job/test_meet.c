@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What the ranks find out about their directories when they meet, and what each has to see before a version counts. */
 #include "ranks.h"
 

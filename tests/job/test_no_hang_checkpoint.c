@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults while a group takes a checkpoint on L1 alone. */
 #include "no_hang.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults while a version is taken and goes to L2, with coalesce=auto. */
 #include "no_hang.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults while a group opens a job, discards versions, and closes it. */
 #include "no_hang.h"
 

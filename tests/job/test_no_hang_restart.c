@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults while a group restarts. */
 #include "no_hang.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* How fast storage is taken to be, and what that means for the codec: by figures alone. */
 #include "job/handle.h"
 #include "support.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* When to checkpoint, by a scripted clock: the policy alone, and a job that follows it. */
 #include "job/handle.h"
 #include "support.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Versions whose files are all sound, and whose bytes are others than were saved: nobody certifies one, rewrites it, or
  * removes good ones in its favour.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What ranks say to each other, for ten thousand of them in one process: whatever the tree along which messages are
  * folded, the result is the same bit for bit, and is what a slow look at all messages finds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* L1 is removed, or replaced, under a running job; and the job goes to another directory. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory, and files, that change while they are saved. The version then fails and says what changed, or it is an image
  * that can be had back; and in no case does it harm those that follow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a process remembers of the versions of earlier ones: by the record file, or by looking into the store. */
 #include "support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_retention.c: every history of up to six versions on two levels, with losses and damage, against
  * retention_model.h.

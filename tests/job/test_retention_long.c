@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_retention_long.c: long histories, in which every answer of retention is carried out on the model: versions are
  * taken, go to L2, are removed, rewritten and lost. How much a level holds at most, and thousands of versions at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Which versions count: what a process may replace, what it abandons, and that nothing abandoned comes back. */
 #include "support.h"
 

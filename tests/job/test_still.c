@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory that is written to while it is saved, by threads that stand still for kedge_checkpoint() alone. The save is
  * held up until they have written, so that it always happens; and nothing may have been reduced before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Several threads on one handle, and what may be asked while a checkpoint is under way. */
 #include "support.h"
 

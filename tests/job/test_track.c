@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Jobs with page trackers, each beside a job that looks at everything: their versions must not differ in a bit. */
 #include "cow.h"
 

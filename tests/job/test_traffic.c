@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How much the ranks of a job say to each other. Every rank is a thread with a handle, and their messages go along a
  * tree from mailbox to mailbox, counted there: by step, by the thread that waits for them, in messages and in bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cases: cmocka, and the arguments that every cmocka program takes:
  *

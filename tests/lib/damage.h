@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* damage: files that are not any more what they were. What cannot be damaged ends the program. */
 #ifndef KEDGE_TESTS_LIB_DAMAGE_H
 #define KEDGE_TESTS_LIB_DAMAGE_H

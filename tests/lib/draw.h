@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* draw: numbers and bytes that depend on a seed alone. The only generator of the tests. */
 #ifndef KEDGE_TESTS_LIB_DRAW_H
 #define KEDGE_TESTS_LIB_DRAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* files: paths, whole files in memory, trees that are copied and removed. */
 #ifndef KEDGE_TESTS_LIB_FILES_H
 #define KEDGE_TESTS_LIB_FILES_H

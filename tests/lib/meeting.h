@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * meeting: how ranks that are processes of one machine, or threads of one process, exchange messages. They meet in memory
  * that they share. If a rank has left, or sends another number of bytes, the exchange fails at once for all ranks, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* ranks: groups without MPI. Those who play the ranks meet twice over: in the foreground and in the background. */
 #ifndef KEDGE_TESTS_LIB_RANKS_H
 #define KEDGE_TESTS_LIB_RANKS_H

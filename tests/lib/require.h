@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* require: for what a test cannot go on without, in helpers that know nothing of the program that uses them. */
 #ifndef KEDGE_TESTS_LIB_REQUIRE_H
 #define KEDGE_TESTS_LIB_REQUIRE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reseal: segments, manifests and hash records taken apart and put together again with every checksum and seal right,
  * so that what was changed in between is looked at by readers and not refused at the door.

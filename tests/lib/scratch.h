@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * scratch: directories of a test, under $TMPDIR. What was not removed before goes away, with all in it, when the
  * process that made it exits; its children leave it alone.

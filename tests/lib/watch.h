@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * watch: whether processes can still go on. They cannot if every thread of every one of them sleeps, and none of them
  * waits for a clock: whoever could wake one sleeps, too. That is so however slow the machine is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What happens to the files of a job between two of its lives, and what it means for the model. */
 #include "store/store.h"
 #include "walk.h"

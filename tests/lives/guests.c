@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Other processes beside a job's: one that wants the same name, one with another name, one with another size. */
 #include "walk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* job: one rank of a life that is under way. */
 #ifndef TESTS_LIVES_JOB_H
 #define TESTS_LIVES_JOB_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The judge reads back every version of the present history, on all ranks, by way of the layers below the handle: it
  * changes nothing in the store. What it finds is held against the model, and `kedge verify` against what it finds.

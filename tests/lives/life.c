@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank of one life, in a process of its own. All ranks draw the same moves. */
 #include "job.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lives: a model of the lives of a job, and random walks over it. Programs with settings drawn at random take versions,
  * go back, start over, are killed or run out of space, lose a level or get an old one back, and live again on the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * memory: what a rank protects. It changes from version to version in ways drawn from a seed, and its digests are what the
  * model remembers of it.

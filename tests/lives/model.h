@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * model: what must be in the store. Every checkpoint that a program asks for is a node, with the digests of what was in
  * memory, and with the node that it follows: so the versions of a job are a tree, of which the present history is one

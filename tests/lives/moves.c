@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a program does between open and close: checkpoints, above all, and whatever else a program may do. */
 #include "job.h"
 

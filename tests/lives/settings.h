@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* settings: what a life of a job is like: its settings, and what goes wrong. */
 #ifndef TESTS_LIVES_SETTINGS_H
 #define TESTS_LIVES_SETTINGS_H

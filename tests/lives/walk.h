@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* walk: one store, and what is shared between the lives of its job, their ranks, and the judge. */
 #ifndef TESTS_LIVES_WALK_H
 #define TESTS_LIVES_WALK_H

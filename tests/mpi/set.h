@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A job of several ranks over MPI: versions are sets. The including program says which thread support it asks for. */
 #include "../lib/files.h"
 #include "../lib/scratch.h"

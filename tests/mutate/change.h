@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* change: what somebody who knows the format may do to a store, drawn from a seed. */
 #ifndef TESTS_MUTATE_CHANGE_H
 #define TESTS_MUTATE_CHANGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mutate: stores of all reducers and codecs are changed by somebody who knows the format and seals what he changed.
  * What is made of them then may fail, but not crash, not hang, and not give bytes that never were.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "world.h"
 
 const char *const region_names[WORLD_REGIONS] = {"field", "odd", "grows"};

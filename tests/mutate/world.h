@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * world: small jobs of all reducers and codecs, whose memory at every version is known. Whatever a store that was
  * tampered with gives back, it must be one of these, or an error.

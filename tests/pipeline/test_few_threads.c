@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What happens when the system grants no more threads. This program's pthread_create() stands before the real one. */
 #include "../lib/cases.h"
 #include "pipeline/pipeline.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* check: cmocka, and comparisons of reals that say what differed. */
 #ifndef KEDGE_TESTS_PLAN_CHECK_H
 #define KEDGE_TESTS_PLAN_CHECK_H

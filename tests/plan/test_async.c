@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The asynchronous model against vectors, against the two-level closed form, and at its edges. */
 #include "check.h"
 #include "vectors.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Optima: vectors, Young's and Daly's limits, brute force, and what has no optimum. */
 #include "check.h"
 #include "vectors.h"

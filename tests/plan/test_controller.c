@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The controller under a scripted clock. */
 #include "check.h"
 #include "plan/plan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers with units. */
 #include "check.h"
 #include "plan/plan.h"

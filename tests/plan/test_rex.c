@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* REX: the coalescing rule, and the run-time rule of Table 1. */
 #include "check.h"
 #include "plan/plan.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The n-level synchronous model against vectors, against the two-level closed form and against the linear system. */
 #include "check.h"
 #include "vectors.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* vectors: expected values that were computed independently of this code, with 1e-9 relative accuracy. */
 #ifndef KEDGE_TESTS_PLAN_VECTORS_H
 #define KEDGE_TESTS_PLAN_VECTORS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lab.h: a small world for tests of reducers: regions that are edited, versions that are taken of them, with a copy of
  * what they must come back as, and a restore that knows nothing but maps and literals.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * map_size.c: for the same input, tree's map on disk is never larger than list's, and both restore the same bytes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What a reducer takes of memory: between versions, and while it works. */
 #include "lab.h"
 

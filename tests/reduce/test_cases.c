@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_cases.c: cases by name: those on which the published implementation of the tree method fails, and the promises
  * of reduce.h one by one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions that are told what may have changed, beside reductions that look at everything: no difference is allowed.
  */
 #include "lab.h"

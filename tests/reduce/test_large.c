@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_large.c: a region of more than 4 GiB. Nearly all of it is untouched zero pages, so that it takes no memory; what
  * is there lies below and above 4 GiB, at places that are the same in 32 bits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_oracle.c: random edit scripts, every reducer, chunk sizes, numbers of threads; every version restored through
  * its map and compared with what it was.

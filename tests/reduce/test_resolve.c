@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_resolve.c: composition of maps: what is found, where it stops, and what is refused.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_rex.c: what rex makes of pages: moves within a page, repetitions, constant pages, pages that do not pay.
  */

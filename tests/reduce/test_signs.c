@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_signs.c: two doubles of a chunk change their sign, and nothing else does. The digest of Kedge 0.1 took this one
  * for unchanged: the version was acknowledged, and could not be restored.

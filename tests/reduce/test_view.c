@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_view.c: images that are seen through a view, beside the same images in memory: no difference is allowed. Where
  * the regions are said to be, no byte can be read, so that whoever looks past the view is caught; and every literal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Damage that no checksum shows: a segment is taken apart, changed, and put together again with checksums, seal and
  * manifest that fit. And who is right about it: what verify says of every version is what a restore finds.

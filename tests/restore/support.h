@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Versions for the tests of restore, written through reducer, segment and set as a job would. */
 #ifndef KEDGE_TESTS_RESTORE_SUPPORT_H
 #define KEDGE_TESTS_RESTORE_SUPPORT_H

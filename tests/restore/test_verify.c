@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What verify says of a version is what a restore finds: in stores whose maps are drawn at random (any parent, copies
  * from anywhere, ranges that begin and end at any byte, regions that come, go, grow and shrink), coalesced, thinned

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every reducer's versions, right ones, and those of one that takes different chunks for equal: verify finds what
  * restore does. */
 #include "reseal.h"

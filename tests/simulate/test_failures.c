@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Streams of failures: their rates, their order, traces. */
 #include "../plan/check.h"
 #include "simulate/simulate.h"

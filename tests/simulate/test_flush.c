@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes, staging servers and a shared file system. */
 #include "../plan/check.h"
 #include "simulate/simulate.h"

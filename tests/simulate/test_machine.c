@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptions of machines: what follows from what, and what contradicts what. */
 #include "../plan/check.h"
 #include "simulate/simulate.h"

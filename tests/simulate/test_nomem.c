@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every allocation failing in turn: a clean error, nothing left behind (the address sanitizer looks), then success. */
 #include "../plan/check.h"
 #include "../plan/vectors.h"

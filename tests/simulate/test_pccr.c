@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Compression against a shared file system: vectors, and the simulation of the same. */
 #include "../plan/check.h"
 #include "simulate/simulate.h"

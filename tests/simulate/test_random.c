@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The generator draws the same numbers everywhere, and they are distributed as they should be. */
 #include "../plan/check.h"
 #include "simulate/simulate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* REX: the closed form, Table 1, the simulation. */
 #include "../plan/check.h"
 #include "simulate/simulate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The event simulator against the models, which it shares no equation with. */
 #include "../plan/check.h"
 #include "../plan/vectors.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A small job to test the store with: its regions change from version to version, the maps that describe the changes
  * are made here, chunk by chunk, and every version's bytes are remembered: the store must give them back.

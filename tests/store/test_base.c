@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Blocks that are packed against the version before. */
 #include "fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fixture.h"
 
 static struct kedge__coalesce_options options_of(const struct job *job, uint64_t version, uint64_t from, bool keep_old)

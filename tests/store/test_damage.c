@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Every byte of a small store, changed: it is found, and nobody crashes over it or gets other bytes than were saved. */
 #include "fixture.h"
 

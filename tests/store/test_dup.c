@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A second handle of a name that reads nothing, and shares what the first one knows: whatever becomes of one of them,
  * the other has what it had, until it looks for itself.

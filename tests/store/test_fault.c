@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Each file-system call of what changes a store, failing in turn, and being the last thing that the process does: what
  * was complete stays so, and the rest is cleaned up.

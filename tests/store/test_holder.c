@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* A lock that is held is overruled only with proof that its owner is dead. */
 #include "fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* test_holdings.c: holdings against a model that searches everything each time. */
 #include "fixture.h"
 #include "store/holdings.h"

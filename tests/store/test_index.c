@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The index is a copy of what the manifests say: whatever becomes of it, a store has the versions that its manifests
  * say, and whoever follows it learns of every change. The truth is what a store says whose index was taken away.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* What may become a store, and what is removed in one: only what is provably ours. */
 #include "fixture.h"
 

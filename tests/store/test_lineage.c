@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "fixture.h"
 
 static void flip(const char *path, size_t at)

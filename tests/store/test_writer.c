@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ways to write a segment: by pwrite and by io_uring, through the page cache and past it. Whichever it is, the file
  * is the same, and a fault at any of its writes leaves nothing behind. Where the kernel permits no io_uring, or the

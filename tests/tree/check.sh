@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # check.sh tries all builds whatever fails, and ends with one summary and a status that says whether anything failed.
 set -eu
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # deps.sh installs only what is missing, updates apt's lists only when it must, and says what to do when it may not.
 set -eu
 deps=$KEDGE_SOURCE/scripts/deps.sh

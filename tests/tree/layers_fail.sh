@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # check-layers.sh must be able to fail: a small tree breaks each of its rules in turn.
 set -eu
 check=$KEDGE_SOURCE/scripts/check-layers.sh

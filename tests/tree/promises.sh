@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Every test that docs/PROMISES.md names must exist. Usage: promises.sh ROOT
 set -eu
 

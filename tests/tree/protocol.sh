@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # The table of docs/PROTOCOL.md has every step of src/job/messages.h, with its call, and no other. Usage: protocol.sh ROOT
 set -eu
 

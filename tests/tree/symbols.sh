@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # The shared libraries export the functions of their public headers, under a version, and nothing else; and what only
 # programs of the tree use is in neither kind of libkedge.
 set -eu

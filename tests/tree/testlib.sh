@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # Test programs use tests/lib, and none has its own main, scratch directory, walk over a tree, or generator. Every cmocka
 # program lists its cases, runs those that it is asked for, and refuses other arguments.
 set -eu

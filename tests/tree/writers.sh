@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Every field of the handle (k->OBJECT.FIELD) and of a version in flight (v->FIELD) is assigned in one file of src/job; a
 # version's are initialised and released in version.c as well. Nobody takes a pointer to an object of the handle to write to
 # it elsewhere. writers.sh DIRECTORY [--plant]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * veloc.h: VELOC's C interface, with Kedge behind it (docs/guide/from-veloc.md).
  *

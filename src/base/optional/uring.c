@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writes by io_uring: a slot a write in flight. Whoever waits for a slot takes in what has completed, of all slots, and
  * continues what came back short.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Stands in where liburing is absent: no kernel permits what is not built in. */
 #include "base/base.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Standard zlib streams (RFC 1950), made by libdeflate. */
 #include "codec/codec_table.h"
 

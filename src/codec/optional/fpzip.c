@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Streams of libfpzip without its header, lossless. A block of an array is a number of whole planes (or rows), which
  * go as what they are, and what is left over, which goes as a row.

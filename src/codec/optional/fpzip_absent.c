@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* libfpzip was not there when this was built. */
 #include "codec/codec_table.h"
 

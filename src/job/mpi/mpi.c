@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include <kedge/kedge_mpi.h>
 #include <limits.h>
 #include <pthread.h>

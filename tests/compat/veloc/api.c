@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every call of VELOC's C interface, as a program sees it: arguments are the mode (sync, async, or copy: async with
  * capture = copy) and the thread support that MPI is asked for (single, multiple). Nothing of Kedge is included; only

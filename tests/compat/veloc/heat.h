@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Heat spreading along a bar, cut into as many pieces as there are ranks. */
 #ifndef HEAT_H
 #define HEAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Heat diffusion as a user of VELOC writes it, in file mode: heat_file CONFIG. */
 #include "heat.h"
 #include "veloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Heat diffusion as a user of VELOC writes it, in memory mode: heat_mem CONFIG. */
 #include "heat.h"
 #include "include/veloc.h"

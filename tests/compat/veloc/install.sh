@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 # What is installed: programs of VELOC's users find header and library as they expect them, with a compiler and with CMake,
 # and the programs of docs/guide/first-program.md compile and run as written. Arguments: MPIEXEC and the C compiler.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # A run that is killed again and again, each time with another misfortune before the next start, ends with the very bits
 # of an undisturbed one. Usage: run.sh PROGRAM MPIEXEC RANKS MODE [SEED]
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The constants of VELOC's C interface. */
 #ifndef VELOC_DEFS_H
 #define VELOC_DEFS_H
