@@ -411,7 +411,7 @@ static void each_failure(struct place *p, const char *const *more)
 
 	for (uint64_t n = 1; n <= 12; n += STEP)
 		failures += fails(p, more, n);
-	assert_true(failures > 1);
+	assert_true(failures > (STEP > 1 ? 0 : 1)); /* a failure to note a change in the index is none */
 }
 
 static void test_failures(void **state)
