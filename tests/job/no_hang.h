@@ -13,7 +13,7 @@
  *    without anybody's knowledge: ranks that open the store afresh get back, byte by byte, the newest version that all
  *    were told is sealed.
  *
- * Under sanitizers every seventh fault is tried, of each kind on each rank beginning with another one.
+ * Under sanitizers every 23rd fault is tried, of each kind on each rank beginning with another one.
  */
 #ifndef KEDGE_TESTS_JOB_NO_HANG_H
 #define KEDGE_TESTS_JOB_NO_HANG_H
@@ -22,7 +22,7 @@
 
 #include <sys/mman.h>
 
-#define STEP   (SANITIZED ? 7 : 1)
+#define STEP   (SANITIZED ? 23 : 1)
 #define CONTENT 8192 /* bytes that are protected */
 #define STORED 3  /* versions that are there when a life begins */
 #define AFRESH 4  /* of as many faults one is followed by a fresh start of the group, the others by the next version */
