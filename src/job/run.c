@@ -251,25 +251,48 @@ int kedge__run_prepare(kedge_t *k, uint64_t version, struct kedge__begin_msg *ms
 	return rc;
 }
 
+/* Ranks saw different runs: what some took for the newest version may have been abandoned by the run that is the present one. */
+static int after_agree(kedge_t *k, uint64_t version, uint64_t *after, struct kedge__error *err)
+{
+	struct kedge__catalog *levels[KEDGE__LEVELS];
+	union kedge__msg msg = {.begin = {.after = 0}};
+	size_t n = 0;
+	int rc;
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		struct kedge__catalog *cat = k->levels.at[l].on ? k->levels.at[l].write : k->levels.at[l].api;
+
+		if (cat)
+			levels[n++] = cat;
+	}
+	msg.begin.after = after_find(k, &k->run.present, levels, n);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_BEGIN, version, 0, &msg, err);
+	*after = msg.begin.after;
+	return rc;
+}
+
 /* *CHANGED: another run is followed than this rank thought. */
 int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_msg *msg, bool *changed,
 		      struct kedge__error *err)
 {
 	struct kedge__job_run *run = &k->run;
+	uint64_t after = msg->after;
 	int rc;
 
 	if (!kedge__run_due(k, version))
 		return 0;
 	rc = head_take(k, &msg->run, &run->present, err);
-	if (!rc && is_fresh(k) && version < msg->after)
-		rc = refuse(k, version, msg->after - 1, err);
+	if (!rc && msg->run.differ)
+		rc = after_agree(k, version, &after, err);
+	if (!rc && is_fresh(k) && version < after)
+		rc = refuse(k, version, after - 1, err);
 	if (!rc && msg->run.differ)
 		rc = kedge__agree(&k->channels.front, KEDGE__STEP_SHARE, 1,
-				  next_make(k, version, &run->present, msg->after, err), NULL, err);
+				  next_make(k, version, &run->present, after, err), NULL, err);
 	if (rc)
 		return rc;
 	if (is_fresh(k) && run->next.link_count) /* other ranks may have newer versions of the same run */
-		run->next.links[0].until = KEDGE__MIN(msg->after, version) - 1;
+		run->next.links[0].until = KEDGE__MIN(after, version) - 1;
 	*changed = *changed || msg->run.differ;
 	run->next.id = msg->drawn.id;
 	/* Above all that is known; of what is on a level that is away the clock knows more than a count does. */
