@@ -714,13 +714,35 @@ int kedge__catalog_reread(struct kedge__catalog *cat, struct kedge__error *err)
 	return rc ? rc : rescan(&r, lost, err);
 }
 
+/* A manifest that could not be read may be readable now. One that still cannot be changes nothing. */
+static int problems_retry(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = cat->problems ? cat->entries.count : 0; i && !rc; i--) {
+		uint64_t version = cat->entries.at[i - 1]->version;
+		struct kedge__catalog_entry *entry;
+
+		if (!cat->entries.at[i - 1]->problem.code)
+			continue;
+		rc = entry_load(cat, version, -1, &entry, NULL, err);
+		if (!rc && entry && entry->problem.code)
+			entry_free(entry);
+		else if (!rc)
+			rc = entry_set(cat, version, entry, true, err);
+	}
+	return rc;
+}
+
 int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
 {
 	struct rescan r = {.cat = cat};
 	bool lost;
 	int rc = kedge__index_follow(cat, &lost, err);
 
-	return rc || !lost ? rc : rescan(&r, true, err);
+	if (rc)
+		return rc;
+	return lost ? rescan(&r, true, err) : problems_retry(cat, err);
 }
 
 uint64_t kedge__catalog_manifests_read(const struct kedge__catalog *cat)

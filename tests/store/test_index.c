@@ -557,6 +557,34 @@ static void test_disk_stays_full(void **state)
 
 /* ------------------------------------------------------------------ several at once */
 
+/* What a handle could not read once, it reads at the next scan. */
+static void test_read_fails_once(void **state)
+{
+	uint64_t failures = 0;
+
+	(void)state;
+	for (uint64_t n = 1; n <= 24; n++) { /* more than a scan that has to read both manifests makes */
+		char *dir = make_dir(), *path = index_path(dir), spec[32];
+		struct kedge__catalog *cats[2] = {open_store(dir), open_store(dir)};
+
+		publish_ok(cats[0], 1, 0);
+		publish_ok(cats[0], 2, 0);
+		assert_int_equal(unlink(path), 0);
+		text_make(spec, sizeof(spec), "read@%llu", (unsigned long long)n);
+		assert_int_equal(kedge__fault_set(spec, NULL), 0);
+		failures += kedge__catalog_scan(cats[1], NULL) == 0 && kedge__catalog_problems(cats[1]) > 0;
+		kedge__fault_set(NULL, NULL);
+		assert_ok(kedge__catalog_scan(cats[1], err));
+		assert_int_equal(kedge__catalog_problems(cats[1]), 0);
+		assert_current(cats[1], dir, spec);
+		for (int i = 0; i < 2; i++)
+			kedge__catalog_close(cats[i]);
+		kedge__free(path);
+		remove_dir(dir);
+	}
+	assert_true(failures > 0);
+}
+
 static void test_two_in_turn(void **state)
 {
 	char *dir = make_dir();
@@ -755,6 +783,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_crash_of_a_publish),
 	    cmocka_unit_test(test_crash_of_a_removal),
 	    cmocka_unit_test(test_disk_stays_full),
+	    cmocka_unit_test(test_read_fails_once),
 	    cmocka_unit_test(test_two_in_turn),
 	    cmocka_unit_test(test_processes),
 	    cmocka_unit_test(test_stays_small),
