@@ -262,16 +262,12 @@ int kedge__candidates_find(kedge_t *k, uint64_t version, uint64_t at_most, struc
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];
 	union kedge__msg msg = {.restart = {.after = 0}};
-	size_t n = 0;
+	size_t n = kedge__levels_list(k, false, levels);
 	int between[2], rc = kedge__versions_scan(k, err);
 
 	*c = (struct kedge__candidates){.k = k, .version = version, .at_most = at_most};
 	msg.head.flags = k->versions.unread ? FLAG_UNREAD : 0;
 	kedge__msg_same_set(&msg.restart.held, k->group.rank, held_digest(k, &msg.head.flags));
-	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		if (k->levels.at[l].api)
-			levels[n++] = k->levels.at[l].api;
-	}
 	rc = kedge__run_present(k, KEDGE__STEP_RESTART, version, levels, n, rc, &msg, &c->present, err);
 	if (rc)
 		return rc;

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define CHAIN_LEAST 1.0 /* seconds: what takes less to read at a restart is not worth writing everything anew */
+#define CHAIN_LEAST 1.0 /* seconds: deltas that a restart reads in less time do not justify writing a self-contained version */
 
 struct estimate {
 	double seconds;

@@ -137,21 +137,22 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 
 /* ------------------------------------------------------------------ with the other ranks */
 
-/* The names and slots of the newest version that can be read; the states of all. */
-static int past_learn(kedge_t *k, struct kedge__error *err)
+/* The states of all stored versions, *LIST, which are the caller's also on failure, and the names and slots of the newest one that
+ * can be read. */
+static int past_learn(kedge_t *k, struct kedge__set_key **list, size_t *count, struct kedge__error *err)
 {
-	struct kedge__set_key *keys = NULL;
+	struct kedge__set_key *keys;
 	struct kedge__lineage *l;
-	size_t n = 0;
 	int rc = kedge__versions_scan(k, err);
 
 	if (!rc)
-		rc = kedge__versions_all(k, kedge__versions_run(k), &keys, &n, err);
-	for (size_t i = 0; i < n && !rc; i++) {
+		rc = kedge__versions_all(k, kedge__versions_run(k), list, count, err);
+	keys = *list;
+	for (size_t i = 0; i < *count && !rc; i++) {
 		kedge__state_begin(k, keys[i].version);
 		kedge__state_end(k, keys[i].version, 0, NULL);
 	}
-	for (; n && !rc; n--) {
+	for (size_t n = *count; n && !rc; n--) {
 		struct kedge__error problem = KEDGE__ERROR_INIT;
 		int failed = kedge__versions_open(k, keys[n - 1], &l, &problem);
 
@@ -167,13 +168,14 @@ static int past_learn(kedge_t *k, struct kedge__error *err)
 		kedge__lineage_close(l);
 		break;
 	}
-	kedge__free(keys);
 	return rc;
 }
 
 static int open_together(kedge_t *k, const char *name, const char *config, const char *const *settings,
 			 struct kedge__error *err)
 {
+	struct kedge__set_key *keys = NULL;
+	size_t n = 0;
 	int rc = local_begin(k, name, config, settings, err);
 
 	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OPEN, 0, rc, NULL, err);
@@ -185,12 +187,15 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 		return rc;
 	/* A second opener is refused before anything of the first one's is cleaned. */
 	rc = kedge__level_own(k, &k->levels.at[KEDGE__L1], err);
-	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OPEN, 1, rc, NULL, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OWN, 0, rc, NULL, err);
 	if (rc)
 		return rc;
 	(void)kedge__l2_meet(k); /* what is wrong with L2 costs L2 alone */
-	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OPEN, 2, past_learn(k, err), NULL, err);
-	return rc ? rc : kedge__versions_common(k, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_PAST, 0, past_learn(k, &keys, &n, err), NULL, err);
+	if (!rc)
+		rc = kedge__versions_common(k, keys, n, err);
+	kedge__free(keys);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ the calls */

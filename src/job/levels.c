@@ -92,6 +92,20 @@ void kedge__level_close(struct kedge__job_level *level)
 	*level = (struct kedge__job_level){0};
 }
 
+size_t kedge__levels_list(const kedge_t *k, bool write, struct kedge__catalog *out[KEDGE__LEVELS])
+{
+	size_t n = 0;
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		const struct kedge__job_level *level = &k->levels.at[l];
+		struct kedge__catalog *cat = write && level->on ? level->write : level->api;
+
+		if (cat)
+			out[n++] = cat;
+	}
+	return n;
+}
+
 /* ------------------------------------------------------------------ what they hold */
 
 struct kedge__retention_rules kedge__levels_rules(const kedge_t *k)
@@ -280,7 +294,7 @@ void kedge__levels_decide_l2(struct kedge__version *v)
 	const struct kedge__retention_rules rules = kedge__levels_rules(k);
 	struct kedge__l2_answer answer;
 
-	v->l2 = (struct kedge__l2_msg){.parent = KEDGE__NO_VERSION, .every = v->costs.every};
+	v->l2 = (struct kedge__l2_msg){.parent = KEDGE__NO_VERSION};
 	pthread_mutex_lock(&s->lock);
 	v->l2.due = kedge__l2_wanted(k) && kedge__retention_due(&s->turn, &rules, v->costs.every, v->set.created_ns);
 	if (v->l2.due) {

@@ -58,6 +58,8 @@ void kedge__level_on(struct kedge__job_level *level);
 int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err);
 int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err); /* if this rank leads there */
 void kedge__level_close(struct kedge__job_level *level);
+/* The catalogues of the levels that can be read: `api`, or with WRITE those through which a level in use is written. Their number. */
+size_t kedge__levels_list(const kedge_t *k, bool write, struct kedge__catalog *out[KEDGE__LEVELS]);
 
 struct kedge__retention_rules kedge__levels_rules(const kedge_t *k);
 /* Another run has begun, or a level was replaced: read the holdings again before their next use. */

@@ -38,8 +38,8 @@ struct kedge__set_key {
 	STEP(SHOULD, "kedge_should_checkpoint", "now or later: rank 0's answer")                                        \
 	STEP(BEGIN, "kedge_checkpoint", "the version may be taken; its run; whether all ranks hold the same on L1")     \
 	STEP(CAPTURE, "kedge_checkpoint", "every rank's image is held: the rest is done in the background, or at once") \
-	STEP(SEAL, "kedge_checkpoint", "every segment is sealed; what the set refers to; whether it goes to L2, and how") \
-	STEP(PUBLISH, "kedge_checkpoint", "every leader has published the set")                                         \
+	STEP(SEAL, "kedge_checkpoint", "every segment is sealed; what the set refers to")                                \
+	STEP(PUBLISH, "kedge_checkpoint", "every leader has published the set; whether it goes to L2, and how")         \
 	STEP(SEEN, "kedge_checkpoint", "every rank sees the set in its directory")                                      \
 	STEP(WITHDRAW, "kedge_checkpoint", "a set that some directory lacks is gone everywhere")                        \
 	STEP(FLUSH, "kedge_wait", "every rank's segment is on L2")                                                      \
@@ -148,7 +148,6 @@ struct kedge__seal_msg {
 struct kedge__l2_msg {
 	uint32_t due, form;
 	uint64_t parent;
-	uint64_t every;
 };
 
 struct kedge__publish_msg {
@@ -186,7 +185,6 @@ struct kedge__level_msg {
 struct kedge__restart_msg {
 	struct kedge__msg_head head;
 	struct kedge__run_head run;
-	struct kedge__run_draw drawn; /* rank 0's */
 	uint64_t after;               /* a maximum */
 	struct kedge__msg_same held;  /* a digest of what the rank holds on both levels */
 };

@@ -28,7 +28,7 @@ enum kedge__l2_by { KEDGE__L2_SET, KEDGE__L2_PRESET, KEDGE__L2_TABLE, KEDGE__L2_
 
 /* What is known of L2 when a version is taken; rank 0's counts. Negative: not known. */
 struct kedge__l2_costs {
-	double full, delta;           /* seconds that a version took that stands alone there, and one that does not */
+	double full, delta;           /* seconds that a self-contained version took there, and one that is not */
 	double write_rate, read_rate; /* bytes a second, of rank 0 */
 	double interval, mtbf;        /* seconds between versions there, and between failures */
 	uint64_t every;               /* versions from one there to the next */
@@ -66,7 +66,7 @@ double kedge__policy_interval(const struct kedge__policy *p);
 uint64_t kedge__policy_l2_every(const struct kedge__policy *p); /* at least 1 */
 /* Whether the answer depends on what is dirty: if not, it need not be counted. */
 bool kedge__policy_wants_dirty(const struct kedge__policy *p, double now);
-/* Is a checkpoint due? DIRTY: bytes in dirty pages, negative if not known. If it is, p->why tells why. */
+/* Is a checkpoint due? DIRTY: bytes in dirty pages, negative if not known. If it is, p->why gives the reason. */
 bool kedge__policy_ask(struct kedge__policy *p, double now, double dirty);
 /* Calls, at their usual pace, in which the answer can hardly change. */
 uint64_t kedge__policy_skip(const struct kedge__policy *p, double now);
@@ -92,16 +92,16 @@ bool kedge__policy_known(const struct kedge__policy *p);
 void kedge__policy_format(const struct kedge__policy *p, bool closed, char text[KEDGE__POLICY_FILE_MAX]);
 int kedge__policy_parse(struct kedge__policy *p, const char *text, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ coalescing.c: a delta, or all anew */
+/* ------------------------------------------------------------------ coalescing.c: a delta, or a self-contained version */
 
 struct kedge__l2_chain { /* what L2 has, and what would come; bytes are those of the largest rank */
-	uint64_t deltas;     /* that the newest version there needs, itself among them, on top of one that stands alone */
+	uint64_t deltas;     /* that the newest version there needs, itself among them, on top of a self-contained one */
 	double delta_bytes;  /* their mean; 0: there is none */
-	double full_bytes;   /* of a version that stands alone */
+	double full_bytes;   /* of a self-contained version */
 	double batch_bytes;  /* of what would become the next delta, or somewhat more */
 };
 
-/* By the rule of REX: is the next version on L2 to stand alone? WHY tells. */
+/* By the rule of REX: should the next version on L2 be self-contained? WHY gives the reason. */
 bool kedge__coalescing_due(const struct kedge__l2_costs *costs, const struct kedge__l2_chain *chain,
 				char why[KEDGE__POLICY_TEXT]);
 

@@ -41,7 +41,7 @@ int kedge__regions_remember(kedge_t *k, const struct kedge__segment *top, struct
 /* ------------------------------------------------------------------ file.c: routed files are regions between take/create and drop */
 
 int kedge__files_take(kedge_t *k, struct kedge__error *err); /* as they are, to be saved */
-int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err); /* anew, to be filled from TOP */
+int kedge__files_create(kedge_t *k, const struct kedge__segment *top, struct kedge__error *err); /* empty ones, to be filled from TOP */
 int kedge__files_keep(kedge_t *k, struct kedge__error *err); /* the filled ones are the application's */
 void kedge__files_drop(kedge_t *k);
 int kedge__files_renew(kedge_t *k, struct kedge__error *err); /* the directory of the files, if there are any, made again */

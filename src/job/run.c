@@ -255,16 +255,10 @@ int kedge__run_prepare(kedge_t *k, uint64_t version, struct kedge__begin_msg *ms
 static int after_agree(kedge_t *k, uint64_t version, uint64_t *after, struct kedge__error *err)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];
+	size_t n = kedge__levels_list(k, true, levels);
 	union kedge__msg msg = {.begin = {.after = 0}};
-	size_t n = 0;
 	int rc;
 
-	for (int l = 0; l < KEDGE__LEVELS; l++) {
-		struct kedge__catalog *cat = k->levels.at[l].on ? k->levels.at[l].write : k->levels.at[l].api;
-
-		if (cat)
-			levels[n++] = cat;
-	}
 	msg.begin.after = after_find(k, &k->run.present, levels, n);
 	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_BEGIN, version, 0, &msg, err);
 	*after = msg.begin.after;

@@ -34,7 +34,7 @@ bool kedge__track_wanted(const kedge_t *k);
 void kedge__track_forget(kedge_t *k, const void *data, uint64_t bytes); /* this is not protected any more */
 void kedge__track_reset(kedge_t *k); /* what is protected may be anything: it will be filled, by system calls, too */
 void kedge__track_touch(kedge_t *k, const void *data, uint64_t bytes); /* the same, of a part of it */
-/* What was written since the last collect, and begin anew; what cannot be had is logged and not usable. */
+/* The pages written since the last collect; tracking starts over. If they are not known, D is not usable, and the log says why. */
 void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d);
 void kedge__track_committed(kedge_t *k, uint64_t version); /* that the last collect belongs to; KEDGE__NO_VERSION: to none */
 void kedge__track_arm(kedge_t *k); /* once memory is held still: what collect left alone because it may be protected */

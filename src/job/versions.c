@@ -9,8 +9,9 @@ static bool usable(const struct kedge__catalog_entry *e, uint32_t ranks)
 	return !e->problem.code && e->set.ranks == ranks;
 }
 
-int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, const struct kedge__run *run,
-			 struct kedge__set_key **list, size_t *count, struct kedge__error *err)
+/* The readable sets of this rank count that belong to RUN (NULL: all), ascending. One kedge__free(). */
+static int keys_make(const struct kedge__catalog *cat, uint32_t ranks, const struct kedge__run *run,
+		     struct kedge__set_key **list, size_t *count, struct kedge__error *err)
 {
 	size_t n = kedge__catalog_count(cat), used = 0;
 	struct kedge__set_key *keys = kedge__calloc(n + 1, sizeof(*keys));
@@ -20,7 +21,7 @@ int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint6
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
 
-		if (e->version < limit && usable(e, ranks) && (!run || kedge__history_has(run, &e->set)))
+		if (usable(e, ranks) && (!run || kedge__history_has(run, &e->set)))
 			keys[used++] = (struct kedge__set_key){e->version, e->image};
 	}
 	*list = keys;
@@ -47,13 +48,9 @@ static size_t keys_merge(const struct kedge__set_key *x, size_t nx, const struct
 const struct kedge__run *kedge__versions_run(const kedge_t *k)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];
-	const struct kedge__set *head;
-	size_t n = 0;
+	size_t n = kedge__levels_list(k, false, levels);
+	const struct kedge__set *head = kedge__history_head(levels, n);
 
-	for (int l = 0; l < KEDGE__LEVELS; l++)
-		if (k->levels.at[l].api)
-			levels[n++] = k->levels.at[l].api;
-	head = kedge__history_head(levels, n);
 	return head ? &head->run : NULL;
 }
 
@@ -66,8 +63,7 @@ int kedge__versions_all(kedge_t *k, const struct kedge__run *run, struct kedge__
 
 	for (int l = 0; l < KEDGE__LEVELS && !rc; l++) {
 		if (k->levels.at[l].api)
-			rc = kedge__versions_keys(k->levels.at[l].api, (uint32_t)k->group.size, KEDGE__NO_VERSION, run,
-						  &keys[l], &n[l], err);
+			rc = keys_make(k->levels.at[l].api, (uint32_t)k->group.size, run, &keys[l], &n[l], err);
 	}
 	if (!rc) {
 		merged = kedge__calloc(n[0] + n[1] + 1, sizeof(*merged));
@@ -179,18 +175,12 @@ static void common_add(kedge_t *k, const struct kedge__set_key *keys, size_t n)
 	pthread_mutex_unlock(&k->state.lock);
 }
 
-int kedge__versions_common(kedge_t *k, struct kedge__error *err)
+int kedge__versions_common(kedge_t *k, struct kedge__set_key *keys, size_t n, struct kedge__error *err)
 {
-	struct kedge__set_key *list = NULL;
-	size_t count = 0;
-	int rc = kedge__versions_all(k, kedge__versions_run(k), &list, &count, err);
+	int rc = kedge__common(&k->channels.front, keys, &n, err);
 
-	rc = kedge__agree(&k->channels.front, KEDGE__STEP_PAST, 0, rc, NULL, err);
 	if (!rc)
-		rc = kedge__common(&k->channels.front, list, &count, err);
-	if (!rc)
-		common_add(k, list, count);
-	kedge__free(list);
+		common_add(k, keys, n);
 	return rc;
 }
 

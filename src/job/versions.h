@@ -14,8 +14,6 @@ struct kedge__versions {
 	KEDGE__ARRAY(struct kedge__set_key) common; /* sets that all ranks are known to have or have had; under the lock of state */
 };
 
-/* The readable sets of this rank count with versions below LIMIT that belong to RUN (NULL: all), ascending. One kedge__free(). */
-int kedge__versions_keys(const struct kedge__catalog *cat, uint32_t ranks, uint64_t limit, const struct kedge__run *run, struct kedge__set_key **list, size_t *count, struct kedge__error *err);
 /* The present run by what this rank can see (api handles, scanned before); NULL: there are no versions. */
 const struct kedge__run *kedge__versions_run(const kedge_t *k);
 /* The error of who found nothing while a level could not be looked at, on this rank or another: KEDGE_E_MISSING. */
@@ -32,7 +30,8 @@ void kedge__region_info_set(const struct kedge__region_record *r, struct kedge_r
 int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err);
 void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS]); /* the api handles, as far as they can be */
 void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS]);
-int kedge__versions_common(kedge_t *k, struct kedge__error *err); /* k->versions.common anew, at open; collective */
+/* At open: of KEYS, the sets that all ranks have are known to be common. Reorders KEYS. Collective. */
+int kedge__versions_common(kedge_t *k, struct kedge__set_key *keys, size_t n, struct kedge__error *err);
 void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
 
 #endif

@@ -86,7 +86,7 @@ static void make(struct lab *l)
 	assert_true(l->plan.made);
 }
 
-/* Nothing is looked at where the codec is named; a base that cannot be read is done without. */
+/* A codec that was named is not sampled. If the base cannot be read, blocks are packed without it. */
 static void test_given(void **state)
 {
 	struct lab l;

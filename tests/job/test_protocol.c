@@ -151,7 +151,7 @@ static void body_draw(uint64_t *state, int rank, enum mood mood, union kedge__ms
 		seal_draw(state, &msg->seal);
 		break;
 	case KEDGE__STEP_PUBLISH:
-		msg->publish.l2 = (struct kedge__l2_msg){1, (uint32_t)draw_below(state, 3), draw(state), draw(state)};
+		msg->publish.l2 = (struct kedge__l2_msg){1, (uint32_t)draw_below(state, 3), draw(state)};
 		break;
 	case KEDGE__STEP_FLUSH:
 		msg->flush.written = same_draw(state, rank, 12);
@@ -160,7 +160,6 @@ static void body_draw(uint64_t *state, int rank, enum mood mood, union kedge__ms
 	case KEDGE__STEP_RESTART:
 	case KEDGE__STEP_DISCARD:
 		msg->restart.run = run_draw(state, rank);
-		msg->restart.drawn = (struct kedge__run_draw){draw(state), draw(state)};
 		msg->restart.after = draw_below(state, 50);
 		msg->restart.held = same_draw(state, rank, 12);
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * reseal: segments, manifests and hash records taken apart and put together again with every checksum and seal right,
- * so that what was changed in between is looked at by readers and not refused at the door.
+ * so that a change made in between gets past the checksums and reaches the code behind them.
  */
 #ifndef KEDGE_TESTS_LIB_RESEAL_H
 #define KEDGE_TESTS_LIB_RESEAL_H
