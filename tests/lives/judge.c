@@ -218,7 +218,7 @@ static bool look(struct court *c, uint64_t version)
 		return false;
 	c->m->shadow = c->m->shadow || !intact;
 	if (node == MODEL_NONE)
-		node = model_guess(c->m, version);
+		node = model_guess(c->m, version, c->m->base);
 	if (node != MODEL_NONE)
 		c->m->base = node;
 	if (!intact)
@@ -339,6 +339,13 @@ static bool lost(struct court *c, int node, const char *what)
 	return false;
 }
 
+/* A later run, that of BY, went on without NODE. */
+static bool abandoned(const struct model *m, int node, int by)
+{
+	return by != MODEL_NONE && !model_has(m, by, node) && m->nodes[by].run != m->nodes[node].run &&
+	       model_later(m, by, node);
+}
+
 /* What must be there is, and the newest of what is there is none that was abandoned. */
 static bool compare(struct court *c)
 {
@@ -351,10 +358,9 @@ static bool compare(struct court *c)
 	}
 	if (newest == MODEL_NONE)
 		return true;
-	if (m->top == MODEL_NONE)
-		return lost(c, newest, "is lost");
-	if (!model_has(m, m->top, newest) &&
-	    !(m->nodes[m->top].run != m->nodes[newest].run && model_later(m, m->top, newest)))
+	if (m->top == MODEL_NONE) /* what replaced it may be there, and damaged */
+		return abandoned(m, newest, m->base) || lost(c, newest, "is lost");
+	if (!model_has(m, m->top, newest) && !abandoned(m, newest, m->top))
 		return lost(c, newest, "does not count any more");
 	for (int i = 0; i < m->count; i++) {
 		if (model_has(m, m->top, i) && is_due(c, i) && !c->found[i])

@@ -53,7 +53,7 @@ void model_keep(struct model *m, int level, int tip, uint64_t keep)
 	}
 }
 
-int model_guess(const struct model *m, uint64_t version)
+int model_guess(const struct model *m, uint64_t version, int base)
 {
 	int best = MODEL_NONE;
 	bool sure = false;
@@ -63,6 +63,8 @@ int model_guess(const struct model *m, uint64_t version)
 		bool this = n->sure[0] || n->sure[1];
 
 		if (n->version != version || n->gone || (sure && !this))
+			continue;
+		if (base != MODEL_NONE && !model_has(m, i, base))
 			continue;
 		best = i;
 		sure = this;

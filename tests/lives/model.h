@@ -76,8 +76,8 @@ bool model_later(const struct model *m, int a, int b); /* A counts, not B */
 void model_published(struct model *m, int node);
 /* Of the versions of LEVEL that TIP follows, all but the newest KEEP (0: all) may go now. */
 void model_keep(struct model *m, int level, int tip, uint64_t keep);
-/* Which node VERSION is, if nobody can read it. */
-int model_guess(const struct model *m, uint64_t version);
+/* Which node VERSION is, if nobody can read it, of those that follow BASE, the version below it. */
+int model_guess(const struct model *m, uint64_t version, int base);
 void model_unsure(struct model *m, int level);
 void model_mark(struct model *m, int level, const char *path);
 bool model_marked(const struct model *m, int level);
