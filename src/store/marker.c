@@ -186,6 +186,14 @@ static void id_from_directory(const char *store, struct kedge__store_id *id)
 	kedge__put64(id->at + 8, (uint64_t)st.st_ino);
 }
 
+static int no_marker(const struct kedge__catalog *cat, int why, struct kedge__error *err)
+{
+	if (why != ENOENT && why != ENOTDIR)
+		return kedge__error_set(err, kedge__error_from_errno(why), why, "cannot read store %s", cat->given);
+	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
+				"%s is not a store: it does not contain the file " KEDGE__STORE_MARKER_NAME, cat->given);
+}
+
 /* A damaged marker does not prevent access to intact sets: it is noted for verify. */
 int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
 {
@@ -200,9 +208,7 @@ int kedge__marker_open(struct kedge__catalog *cat, enum kedge__catalog_mode mode
 	if (mode != KEDGE__CATALOG_READ && !rc)
 		rc = marker_create(cat->store, NULL, path, err);
 	else if (!rc && !kedge__fs_exists(path))
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
-				      "%s is not a store: it does not contain the file " KEDGE__STORE_MARKER_NAME,
-				      cat->given);
+		rc = no_marker(cat, errno, err);
 	if (rc)
 		goto free;
 	rc = kedge__marker_read(path, &cat->id, &bytes, &cat->marker_problem);

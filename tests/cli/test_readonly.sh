@@ -34,6 +34,14 @@ run 5 save -s store -n job f
 said "kedge save: cannot"
 run 5 gc -s store -n job --keep 1
 run 5 coalesce -s store -n job --self-contained
+
+# One that somebody else may not even look into is not "no store".
+if [ -n "$as_other" ]; then
+	chmod u+w,go-rwx store
+	run 5 ls -s store -n job
+	said "cannot read store store: Permission denied"
+	chmod a+rX,a-w store
+fi
 mkdir locked
 chmod 555 locked
 run 5 save -s locked/store -n job f
