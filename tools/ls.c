@@ -19,21 +19,15 @@ struct row {
 
 struct entry {
 	char *problem;  /* with its own files; owned, NULL: none */
-	bool there;     /* its directory */
 	bool sealed;    /* nothing is wrong with it and all that it needs; else find_problem() says what is */
 	size_t lineage; /* versions that it needs, itself included; if it is sealed */
-};
-
-struct level {
-	struct entry *entries; /* of the catalogue */
-	uint64_t record;       /* bytes of hash records */
 };
 
 struct ls {
 	struct kedge__usage usage;
 	struct kedge__place place;
 	bool details;
-	struct level levels[2];
+	struct entry *entries[2]; /* of each level's catalogue */
 };
 
 /* ------------------------------------------------------------------ names */
@@ -81,42 +75,6 @@ static size_t entry_index(const struct kedge__catalog *cat, uint64_t version)
 	return i;
 }
 
-/* What is in the directory of a name, beside its manifests. */
-struct listing {
-	const struct kedge__catalog *cat;
-	const char *dir;
-	struct level *level;
-};
-
-static void add_record(const struct listing *g, const char *name)
-{
-	char *path = kedge__asprintf("%s/%s", g->dir, name);
-	struct stat st;
-
-	if (!path)
-		kedge__tool_no_memory();
-	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-		g->level->record += (uint64_t)st.st_size;
-	kedge__free(path);
-}
-
-static int add_name(void *ctx, const char *name, struct kedge__error *err)
-{
-	const struct listing *g = ctx;
-	uint64_t version;
-	size_t i;
-
-	(void)err;
-	if (kedge__version_dir_parse(name, &version)) {
-		i = entry_index(g->cat, version);
-		if (i < kedge__catalog_count(g->cat) && kedge__catalog_at(g->cat, i)->version == version)
-			g->level->entries[i].there = true;
-	} else if (strncmp(name, "record-r", 8) == 0) {
-		add_record(g, name);
-	}
-	return 0;
-}
-
 /* With --long: does every segment exist, with its size? `kedge verify` reads them. NULL, or the problem. */
 static char *missing_part(const struct kedge__catalog *cat, const struct kedge__set *set)
 {
@@ -143,14 +101,13 @@ static char *missing_part(const struct kedge__catalog *cat, const struct kedge__
 	return problem;
 }
 
-static char *files_problem(const struct ls *l, const struct listing *g, size_t i)
+static char *files_problem(const struct ls *l, const struct kedge__catalog *cat, const struct kedge__catalog_entry *e)
 {
-	const struct kedge__catalog_entry *e = kedge__catalog_at(g->cat, i);
 	char *path, *problem;
 
-	if (g->level->entries[i].there)
-		return l->details ? missing_part(g->cat, &e->set) : NULL;
-	path = kedge__segment_path(g->cat, e->version, 0, e->set.parts[0].generation);
+	if (kedge__catalog_has_directory(cat, e->version))
+		return l->details ? missing_part(cat, &e->set) : NULL;
+	path = kedge__segment_path(cat, e->version, 0, e->set.parts[0].generation);
 	problem = path ? kedge__asprintf("%.*s: %s", (int)(strrchr(path, '/') - path), path, strerror(ENOENT)) : NULL;
 	if (!problem)
 		kedge__tool_no_memory();
@@ -171,7 +128,7 @@ static char *find_problem(const struct ls *l, size_t level, uint64_t version, si
 	if (kedge__catalog_closure(cat, version, &list, n, &err) != 0)
 		found = kedge__strdup(kedge__error_text(&err));
 	for (size_t i = 0; i < *n && !found; i++) {
-		const char *problem = l->levels[level].entries[entry_index(cat, list[i])].problem;
+		const char *problem = l->entries[level][entry_index(cat, list[i])].problem;
 
 		found = problem ? kedge__strdup(problem) : NULL;
 	}
@@ -185,7 +142,7 @@ static void check_lineage(const struct ls *l, size_t level, size_t i)
 {
 	const struct kedge__catalog *cat = l->place.levels[level];
 	const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
-	struct entry *entries = l->levels[level].entries;
+	struct entry *entries = l->entries[level];
 	size_t source = e->set.source_count == 1 ? entry_index(cat, e->set.sources[0]) : i;
 	char *problem;
 
@@ -206,28 +163,27 @@ static void check_lineage(const struct ls *l, size_t level, size_t i)
 static void check_level(struct ls *l, size_t level)
 {
 	const struct kedge__catalog *cat = l->place.levels[level];
-	char *dir = kedge__asprintf("%s/%s", kedge__catalog_store(cat), kedge__catalog_name(cat));
-	struct listing g = {.cat = cat, .dir = dir, .level = &l->levels[level]};
+	struct entry *entries;
 	size_t n = kedge__catalog_count(cat);
 
-	g.level->entries = kedge__calloc(n + 1, sizeof(*g.level->entries));
-	if (!dir || !g.level->entries)
+	entries = l->entries[level] = kedge__calloc(n + 1, sizeof(*entries));
+	if (!entries)
 		kedge__tool_no_memory();
-	(void)kedge__fs_each(dir, add_name, &g, NULL);
 	for (size_t i = 0; i < n; i++) {
-		if (kedge__catalog_at(cat, i)->problem.code)
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+
+		if (e->problem.code)
 			continue;
-		g.level->entries[i].problem = files_problem(l, &g, i);
+		entries[i].problem = files_problem(l, cat, e);
 		check_lineage(l, level, i);
 	}
-	kedge__free(dir);
 }
 
 static void free_level(struct ls *l, size_t level)
 {
-	for (size_t i = 0; l->levels[level].entries && i < kedge__catalog_count(l->place.levels[level]); i++)
-		kedge__free(l->levels[level].entries[i].problem);
-	kedge__free(l->levels[level].entries);
+	for (size_t i = 0; l->entries[level] && i < kedge__catalog_count(l->place.levels[level]); i++)
+		kedge__free(l->entries[level][i].problem);
+	kedge__free(l->entries[level]);
 }
 
 static void row_status(const struct ls *l, struct row *row, const struct kedge__catalog_entry *e)
@@ -251,9 +207,9 @@ static void row_status(const struct ls *l, struct row *row, const struct kedge__
 			continue;
 		kedge__free(row->problem);
 		row->problem = NULL;
-		if (l->levels[i].entries[at].sealed) {
+		if (l->entries[i][at].sealed) {
 			row->status = "sealed";
-			row->lineage = l->levels[i].entries[at].lineage;
+			row->lineage = l->entries[i][at].lineage;
 			return;
 		}
 		row->problem = find_problem(l, i, row->version, &row->lineage);
@@ -410,7 +366,7 @@ static void level_bytes(const struct ls *l, size_t level, uint64_t *stored, uint
 		for (uint32_t r = 0; !e->problem.code && r < e->set.ranks; r++)
 			*stored += e->set.parts[r].file_bytes;
 	}
-	*record += l->levels[level].record;
+	*record += kedge__catalog_record_bytes(cat);
 }
 
 static void print_versions(const struct ls *l, const struct row *rows, size_t n)

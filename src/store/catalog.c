@@ -394,6 +394,7 @@ void kedge__catalog_close(struct kedge__catalog *cat)
 	kedge__fs_close(cat->dir_fd);
 	kedge__entries_free(&cat->entries);
 	kedge__array_done(&cat->unswept);
+	kedge__array_done(&cat->directories);
 	kedge__index_close(&cat->index);
 	kedge__error_done(&cat->marker_problem);
 	pthread_cond_destroy(&cat->calm);

@@ -55,6 +55,8 @@ struct kedge__catalog {
 	const struct kedge__set *head;    /* kedge__history_head() of this one, if HEAD_KNOWN */
 	bool head_known;
 	bool read_only;                   /* opened with KEDGE__CATALOG_READ: no index is made */
+	struct kedge__version_list directories; /* of versions, ascending, that the last rescan saw, if READ_ONLY, */
+	uint64_t record_bytes;                  /* and the size of the hash records */
 	char *index_path, *index_tmp;
 	struct kedge__index index;
 	uint64_t manifests_read;

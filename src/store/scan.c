@@ -237,26 +237,49 @@ static struct kedge__catalog_entry *entry_of(const struct kedge__catalog *cat, c
 
 /* ------------------------------------------------------------------ what may have leftovers */
 
-static size_t unswept_index(const struct kedge__catalog *cat, uint64_t version)
+static size_t list_index(const struct kedge__version_list *list, uint64_t version)
 {
 	size_t i;
 
-	KEDGE__PARTITION_POINT(i, cat->unswept.count, cat->unswept.at[i] < version);
+	KEDGE__PARTITION_POINT(i, list->count, list->at[i] < version);
 	return i;
+}
+
+static bool list_has(const struct kedge__version_list *list, uint64_t version)
+{
+	size_t i = list_index(list, version);
+
+	return i < list->count && list->at[i] == version;
 }
 
 bool kedge__catalog_is_unswept(const struct kedge__catalog *cat, uint64_t version)
 {
-	size_t i = unswept_index(cat, version);
+	return list_has(&cat->unswept, version);
+}
 
-	return i < cat->unswept.count && cat->unswept.at[i] == version;
+uint64_t kedge__catalog_record_bytes(const struct kedge__catalog *cat)
+{
+	return cat->record_bytes;
+}
+
+bool kedge__catalog_has_directory(const struct kedge__catalog *cat, uint64_t version)
+{
+	char *path;
+	bool has;
+
+	if (list_has(&cat->directories, version))
+		return true;
+	path = kedge__catalog_version_path(cat, version); /* it may be newer than the list */
+	has = path && kedge__fs_exists(path);
+	kedge__free(path);
+	return has;
 }
 
 /* Without memory for it, leftovers stay until somebody looks for them everywhere. */
 static void unswept_set(struct kedge__catalog *cat, uint64_t version, bool unswept)
 {
 	struct kedge__version_list *list = &cat->unswept;
-	size_t i = unswept_index(cat, version);
+	size_t i = list_index(&cat->unswept, version);
 	bool is = i < list->count && list->at[i] == version;
 
 	if (is && !unswept) {
@@ -416,20 +439,41 @@ struct rescan {
 	bool rebuild; /* the index, of all entries */
 	struct kedge__index_view view;
 	struct kedge__version_list versions; /* in the directory, ascending */
+	struct kedge__version_list directories; /* beside their manifests, ascending */
+	uint64_t record_bytes;                  /* hash records */
 	struct kedge__entry_list fresh;      /* one per version; NULL: not known yet, or gone */
 	struct kedge__version_list unswept;  /* of them, in any order */
 	struct kedge__index_record_list notes;
 	KEDGE__ARRAY(uint8_t *) contents; /* notes point into it */
 };
 
+static int add_other(struct rescan *r, const char *name, struct kedge__error *err)
+{
+	uint64_t version;
+	struct stat st;
+	char *path;
+
+	if (kedge__version_dir_parse(name, &version))
+		return kedge__array_push(&r->directories, version) ? 0 : kedge__error_nomem(err);
+	if (strncmp(name, KEDGE__RECORD_START "-r", strlen(KEDGE__RECORD_START "-r")) != 0)
+		return 0;
+	path = kedge__catalog_path(r->cat, name);
+	if (!path)
+		return kedge__error_nomem(err);
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		r->record_bytes += (uint64_t)st.st_size;
+	kedge__free(path);
+	return 0;
+}
+
 static int add_version(void *ctx, const char *name, struct kedge__error *err)
 {
 	struct rescan *r = ctx;
 	uint64_t version;
 
-	if (kedge__set_file_parse(name, &version) && !kedge__array_push(&r->versions, version))
-		return kedge__error_nomem(err);
-	return 0;
+	if (kedge__set_file_parse(name, &version))
+		return kedge__array_push(&r->versions, version) ? 0 : kedge__error_nomem(err);
+	return r->cat->read_only ? add_other(r, name, err) : 0;
 }
 
 static int compare_versions(const void *a, const void *b)
@@ -437,6 +481,12 @@ static int compare_versions(const void *a, const void *b)
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return x < y ? -1 : x > y;
+}
+
+static void versions_sort(struct kedge__version_list *list)
+{
+	if (list->count)
+		qsort(list->at, list->count, sizeof(*list->at), compare_versions);
 }
 
 /* The entry of VERSION without reading its manifest, if possible. OLD: the catalogue's entry, or NULL. */
@@ -625,8 +675,7 @@ static void entries_replace(struct kedge__catalog *cat, const struct kedge__entr
 {
 	free_others(&cat->entries, fresh);
 	cat->entries = *fresh;
-	if (unswept->count)
-		qsort(unswept->at, unswept->count, sizeof(*unswept->at), compare_versions);
+	versions_sort(unswept);
 	kedge__array_done(&cat->unswept);
 	cat->unswept = *unswept;
 	*unswept = (struct kedge__version_list){0};
@@ -651,8 +700,8 @@ static int rescan_read(struct rescan *r, struct kedge__error *err)
 
 	if (rc)
 		return rc;
-	if (r->versions.count)
-		qsort(r->versions.at, r->versions.count, sizeof(*r->versions.at), compare_versions);
+	versions_sort(&r->versions);
+	versions_sort(&r->directories);
 	if (!kedge__array_reserve(&r->fresh, r->versions.count + 1))
 		return kedge__error_nomem(err);
 	memset(r->fresh.at, 0, (r->versions.count + 1) * sizeof(*r->fresh.at));
@@ -671,6 +720,7 @@ static void rescan_done(struct rescan *r)
 	kedge__array_done(&r->contents);
 	kedge__array_done(&r->notes);
 	kedge__array_done(&r->versions);
+	kedge__array_done(&r->directories);
 	kedge__array_done(&r->unswept);
 }
 
@@ -690,6 +740,10 @@ static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
 		if (r->notes.count)
 			qsort(r->notes.at, r->notes.count, sizeof(*r->notes.at), compare_notes);
 		entries_replace(cat, &r->fresh, &r->unswept);
+		kedge__array_done(&cat->directories);
+		cat->directories = r->directories;
+		r->directories = (struct kedge__version_list){0};
+		cat->record_bytes = r->record_bytes;
 		kedge__index_finish(cat, &r->view, &r->notes, r->rebuild);
 	}
 	rescan_done(r);
