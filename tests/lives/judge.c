@@ -351,6 +351,7 @@ static bool compare(struct court *c)
 {
 	struct model *m = c->m;
 	int newest = MODEL_NONE;
+	bool left;
 
 	for (int i = 0; i < m->count; i++) {
 		if (is_due(c, i) && (newest == MODEL_NONE || model_later(m, i, newest)))
@@ -358,9 +359,10 @@ static bool compare(struct court *c)
 	}
 	if (newest == MODEL_NONE)
 		return true;
-	if (m->top == MODEL_NONE) /* what replaced it may be there, and damaged */
-		return abandoned(m, newest, m->base) || lost(c, newest, "is lost");
-	if (!model_has(m, m->top, newest) && !abandoned(m, newest, m->top))
+	left = abandoned(m, newest, m->base); /* by what cannot be restored itself, perhaps */
+	if (!left && m->top == MODEL_NONE)
+		return lost(c, newest, "is lost");
+	if (!left && !model_has(m, m->top, newest) && !abandoned(m, newest, m->top))
 		return lost(c, newest, "does not count any more");
 	for (int i = 0; i < m->count; i++) {
 		if (model_has(m, m->top, i) && is_due(c, i) && !c->found[i])
