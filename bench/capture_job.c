@@ -34,8 +34,8 @@ static int place_open(struct kedge__capture_bench *b, const struct variant *v, s
 {
 	const char *tmp = getenv("TMPDIR");
 	char l1[4200], threads[64], reducer[64];
-	const char *settings[] = {l1,       v->capture, v->track,         reducer,          "codec=lz4", "sync=no",
-				  "keep=1", threads,    "record_file=no", "copy_memory=1T", NULL};
+	const char *settings[] = {l1,        v->capture, v->track, reducer,          "codec=lz4",
+				  "sync=no", "keep=1",   threads,  "copy_memory=1T", NULL};
 	int rc;
 
 	*p = (struct place){0};

@@ -3,8 +3,8 @@
  * kedge-bench restore: how long a restore of the last of many versions takes, beside the read of one full copy of the
  * same bytes by the same threads into the same memory, taking turns.
  */
-#include "bench.h"
 #include "restore/restore.h"
+#include "bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,6 @@ static int make_store(struct bench *b, struct kedge__error *err)
 			    kedge__asprintf("codec=%s", b->codec),
 			    kedge__asprintf("reducer=tree"),
 			    kedge__asprintf("sync=no"),
-			    kedge__asprintf("record_file=no"),
 			    NULL};
 	kedge_t *k = NULL;
 	int rc = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bench_rex_store: the chain as versions of a store, made by a job whose memory is the image. */
-#include "rex.h"
 #include "restore/restore.h"
+#include "rex.h"
 
 /* Where no codec packs it a block is the unit of the checksum alone: a small one has few dead bytes to be read. */
 #define PLAIN_BLOCK "4k"
@@ -28,7 +28,6 @@ static int open_job(struct kedge__rex_keeper *k, struct store *s, struct kedge__
 			    kedge__asprintf("capture=sync"),
 			    kedge__asprintf("threads=1"),
 			    kedge__asprintf("sync=no"),
-			    kedge__asprintf("record_file=no"),
 			    kedge__asprintf("codec_rate=%.0f", k->rate),
 			    kedge__asprintf("block=%s", k->method->packed ? k->block : PLAIN_BLOCK),
 			    NULL};

@@ -355,24 +355,25 @@ static void print_table(const struct row *rows, size_t n, bool details)
 	kedge__table_print(&t, stdout);
 }
 
-/* Bytes of the files of all versions on LEVEL, and of the hash records beside them. */
-static void level_bytes(const struct ls *l, size_t level, uint64_t *stored, uint64_t *record)
+/* Bytes of the files of all versions on LEVEL. */
+static uint64_t level_bytes(const struct ls *l, size_t level)
 {
 	const struct kedge__catalog *cat = l->place.levels[level];
+	uint64_t stored = 0;
 
 	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
 
 		for (uint32_t r = 0; !e->problem.code && r < e->set.ranks; r++)
-			*stored += e->set.parts[r].file_bytes;
+			stored += e->set.parts[r].file_bytes;
 	}
-	*record += kedge__catalog_record_bytes(cat);
+	return stored;
 }
 
 static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 {
-	uint64_t stored = 0, record = 0;
-	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
+	uint64_t stored = 0;
+	char a[KEDGE__TEXT_ROOM];
 	json_t *o, *list;
 
 	if (l->place.quiet && !l->place.json) {
@@ -381,19 +382,17 @@ static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 		return;
 	}
 	for (size_t i = 0; i < l->place.level_count; i++)
-		level_bytes(l, i, &stored, &record);
+		stored += level_bytes(l, i);
 	if (!l->place.json) {
 		print_table(rows, n, l->details);
-		printf("total: %s, of which %s for the hash record\n", kedge__text_bytes(stored + record, a),
-		       kedge__text_bytes(record, b));
+		printf("total: %s\n", kedge__text_bytes(stored, a));
 		return;
 	}
 	o = kedge__json_object();
 	list = kedge__json_array();
 	for (size_t i = 0; i < n; i++)
 		kedge__json_add(list, row_json(&rows[i]));
-	kedge__json_uint(o, "total_bytes", stored + record);
-	kedge__json_uint(o, "record_bytes", record);
+	kedge__json_uint(o, "total_bytes", stored);
 	kedge__json_text(o, "store", l->place.settings.l1);
 	kedge__json_text(o, "name", l->place.name);
 	kedge__json_set(o, "versions", list);

@@ -145,7 +145,7 @@ static inline bool kedge__digest_equal(struct kedge__digest a, struct kedge__dig
 
 /*
  * The keys of the chunk digest, expanded from a seed. Digests can be compared only if they were made with the same key;
- * they exist in a reducer and in the record file, which has the seed, and never in a segment.
+ * they exist in a reducer's memory, and never in a file.
  */
 struct kedge__digest_key;
 #define KEDGE__DIGEST_SEED_BYTES 32

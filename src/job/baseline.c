@@ -142,15 +142,13 @@ static void prime(struct kedge__version *v)
 	kedge_t *k = v->k;
 	struct kedge__baseline *b = &k->baseline;
 	struct kedge__error problem = KEDGE__ERROR_INIT;
-	bool loaded = false;
 	int rc;
 
 	if (b->primed || kedge__reducer_options_of(b->reducer)->id == KEDGE__REDUCER_FULL)
 		return;
-	rc = kedge__prime_store(k, v->referable, v->referable_count, &loaded, &problem);
+	rc = kedge__prime_store(k, v->referable, v->referable_count, &problem);
 	if (!rc) {
 		b->at = v->referable[v->referable_count - 1].version;
-		b->record_stale = b->record_stale || !loaded;
 	} else {
 		kedge__log(KEDGE_LOG_WARNING,
 			   "%s: writing version %llu as a self-contained checkpoint, because version %llu cannot be "
@@ -256,10 +254,8 @@ void kedge__baseline_commit(struct kedge__version *v)
 
 	kedge__reducer_commit(b->reducer);
 	kedge__reducer_identify(b->reducer, (struct kedge__image_key){v->version, v->part.image_id});
-	if (!b->record_stale)
-		kedge__record_drop(v->k);
 	b->at = v->version;
-	b->primed = b->record_stale = true;
+	b->primed = true;
 	v->reduced = false;
 }
 
@@ -279,80 +275,9 @@ void kedge__baseline_rollback(struct kedge__version *v, int rc)
 	v->sources = NULL;
 }
 
-/* ------------------------------------------------------------------ after a restart */
-
-/* Whether L1 can give the version back by itself, as far as is known. */
-static bool is_usable_on_l1(const kedge_t *k, struct kedge__set_key key)
+/* A restart does not wait for what the next version needs. */
+void kedge__baseline_restarted(kedge_t *k)
 {
-	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
-	const struct kedge__catalog_entry *e = kedge__catalog_find(cat, key.version);
-	uint64_t *list, oldest;
-	size_t n;
-
-	if (!e || e->problem.code || e->set.ranks != (uint32_t)k->group.size || e->image != key.id ||
-	    kedge__catalog_closure(cat, key.version, &list, &n, NULL))
-		return false;
-	oldest = list[0];
-	kedge__free(list);
-	return oldest >= k->levels.trusted_from;
-}
-
-/* The version and the newest ones below it, ascending: from literals of those it is rebuilt what was known of duplicates. */
-static size_t keys_find(const kedge_t *k, struct kedge__set_key key, const struct kedge__run *run,
-			struct kedge__set_key keys[KEDGE__PRIME_VERSIONS + 1])
-{
-	const struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
-	size_t at = KEDGE__PRIME_VERSIONS + 1, n;
-
-	keys[--at] = key;
-	for (size_t i = kedge__catalog_below(cat, key.version); i && at; i--) {
-		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i - 1);
-
-		if (!e->problem.code && e->set.ranks == (uint32_t)k->group.size && kedge__history_has(run, &e->set) &&
-		    e->version >= k->levels.trusted_from)
-			keys[--at] = (struct kedge__set_key){e->version, e->image};
-	}
-	n = KEDGE__PRIME_VERSIONS + 1 - at;
-	memmove(keys, keys + at, n * sizeof(*keys));
-	return n;
-}
-
-static int restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run, struct kedge__error *err)
-{
-	struct kedge__baseline *b = &k->baseline;
-	struct kedge__set_key keys[KEDGE__PRIME_VERSIONS + 1];
-	bool loaded = false;
-	int rc = kedge__baseline_make(k, err);
-
-	if (rc)
-		return rc;
 	forget(k);
-	b->primed = true;
-	rc = kedge__catalog_scan(k->levels.at[KEDGE__L1].write, err);
-	/* A version that only L2 has, or has intact, cannot be referred to from L1: the next one is self-contained. */
-	if (rc || !is_usable_on_l1(k, key) || kedge__reducer_options_of(b->reducer)->id == KEDGE__REDUCER_FULL)
-		return rc;
-	rc = kedge__prime_memory(k, keys, keys_find(k, key, run, keys), &loaded, err);
-	if (!rc)
-		b->at = key.version;
-	b->record_stale = b->record_stale || !loaded;
-	return rc;
-}
-
-/* Not finding duplicates later is no reason to fail a restart that has succeeded. */
-void kedge__baseline_restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-
-	if (!kedge__region_table_count(k->regions.table)) { /* memory does not hold the version: the store will tell */
-		forget(k);
-		k->baseline.primed = false;
-		return;
-	}
-	if (restarted(k, key, run, &err)) {
-		kedge__log(KEDGE_LOG_WARNING, "%s: the next version will be self-contained: %s", k->name,
-			   kedge__error_text(&err));
-		forget(k);
-	}
-	kedge__error_done(&err);
+	k->baseline.primed = false;
 }

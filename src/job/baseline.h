@@ -19,7 +19,6 @@ struct kedge__baseline {
 	uint64_t at;        /* the version that the reducer has as its last, or KEDGE__NO_VERSION */
 	bool primed;        /* no need to look into the store again */
 	bool full_next;     /* there was no memory to reduce a version: the next one is stored in full */
-	bool record_stale;  /* the reducer knows more than the record file */
 	bool informed;          /* the reducer knows what may be referred to, as it was with REACH and REMOVALS of L1's holdings */
 	struct kedge__reach reach;
 	uint64_t removals;
@@ -36,35 +35,18 @@ void kedge__baseline_follow(struct kedge__version *v); /* what V may refer to, a
 int kedge__baseline_reduce(struct kedge__version *v, struct kedge__error *err);
 void kedge__baseline_commit(struct kedge__version *v);   /* it was published */
 void kedge__baseline_rollback(struct kedge__version *v, int rc); /* it was not, because of RC; nothing is left of its reduction */
-/* The protected regions hold the bytes of KEY, a version of RUN. */
-void kedge__baseline_restarted(kedge_t *k, struct kedge__set_key key, const struct kedge__run *run);
+/* Memory holds another version than the reducer's last: the next reduction looks into the store first. */
+void kedge__baseline_restarted(kedge_t *k);
 
 /* ------------------------------------------------------------------ prime.c, prime_stored.c: what a new process knows */
 
-#define KEDGE__PRIME_VERSIONS 8 /* below the newest one whose literals are read: what a restart takes must not grow with what is stored */
+#define KEDGE__PRIME_VERSIONS 8 /* below the newest one whose literals are read: what this takes must not grow with what is stored */
 
-/* The store's newest version, KEYS[n - 1], as the reducer's last, and literals of older ones. *LOADED: from the record file. */
-int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err);
+/* The store's newest version, KEYS[n - 1], as the reducer's last, and literals of older ones. */
+int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err);
 int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err);
-/* The protected regions hold the bytes of KEYS[n - 1]. */
-int kedge__prime_memory(kedge_t *k, const struct kedge__set_key *keys, size_t n, bool *loaded, struct kedge__error *err);
 /* This rank's image of a version that the writer's catalogue has. */
 struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version);
-int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err);
-void kedge__record_save(kedge_t *k); /* at close; only logs */
-void kedge__record_drop(kedge_t *k); /* the file, with the first version that it does not know of; only logs */
-
-/* ------------------------------------------------------------------ record_file.c */
-
-struct kedge__record_tie { /* what a record file must match, beside every image that it names */
-	struct kedge__store_id store;
-	struct kedge__digest name; /* kedge__seal() of the job's name */
-	struct kedge__image_key last;
-	uint32_t rank, ranks;
-};
-int kedge__record_file_save(const char *path, const struct kedge__record_tie *tie, const struct kedge__reducer *r, struct kedge__error *err);
-/* KEDGE_E_NOTFOUND: no file, or one of another job, rank or version. */
-int kedge__record_file_load(const char *path, const struct kedge__record_tie *tie, struct kedge__reducer *r, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ fetch.c */
 

@@ -72,9 +72,10 @@ static int referable_find(struct kedge__version *v, struct kedge__error *err)
 	v->referable_count = 0;
 	v->reach = kedge__retention_reach(&k->levels.l1, &rules, v->version);
 	if (v->reach.renewed)
-		kedge__log(KEDGE_LOG_INFO,
-			   "%s: writing version %llu as a self-contained checkpoint so that older versions can be removed",
-			   k->name, (unsigned long long)v->version);
+		kedge__log(
+		    KEDGE_LOG_INFO,
+		    "%s: writing version %llu as a self-contained checkpoint so that older versions can be removed",
+		    k->name, (unsigned long long)v->version);
 	return kedge__levels_referable(k, &v->reach, v->version, &v->referable, &v->referable_count, err);
 }
 
@@ -95,7 +96,7 @@ static int stand(struct kedge__version *v, struct kedge__begin_msg *msg, struct 
 
 /* ------------------------------------------------------------------ 4: its image */
 
-int kedge__image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err)
+static int image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
 	struct kedge__image_region *image = kedge__calloc(n + 1, sizeof(*image));
@@ -143,7 +144,7 @@ static int image_describe(struct kedge__version *v, struct kedge__error *err)
 	int rc = kedge__baseline_make(k, err);
 
 	if (!rc)
-		rc = kedge__image_make(k, &v->regions, &v->region_count, err);
+		rc = image_make(k, &v->regions, &v->region_count, err);
 	if (!rc)
 		rc = records_make(v, err);
 	if (rc)
@@ -160,7 +161,8 @@ static int image_describe(struct kedge__version *v, struct kedge__error *err)
 static int literals_copy(struct kedge__version *v, uint64_t *flags, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	int rc = kedge__snapshot_take(&k->image.reserve, k->pool, &v->reduction.literals, v->source, k->set.copy_memory, err);
+	int rc = kedge__snapshot_take(&k->image.reserve, k->pool, &v->reduction.literals, v->source, k->set.copy_memory,
+				      err);
 
 	if (!rc)
 		return kedge__image_release(v, err);
@@ -171,7 +173,8 @@ static int literals_copy(struct kedge__version *v, uint64_t *flags, struct kedge
 	return 0;
 }
 
-/* The image is held, or reduced at once and its literals copied, or neither: with capture = sync, or beyond the limit. */
+/* The image is held, or reduced at once and its literals copied, or neither: with capture = sync, or beyond the limit.
+ */
 static int capture(struct kedge__version *v, uint64_t *flags, struct kedge__error *err)
 {
 	kedge_t *k = v->k;

@@ -137,8 +137,8 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 
 /* ------------------------------------------------------------------ with the other ranks */
 
-/* The states of all stored versions, *LIST, which are the caller's also on failure, and the names and slots of the newest one that
- * can be read. */
+/* The states of all stored versions, *LIST, which are the caller's also on failure, and the names and slots of the
+ * newest one that can be read. */
 static int past_learn(kedge_t *k, struct kedge__set_key **list, size_t *count, struct kedge__error *err)
 {
 	struct kedge__set_key *keys;
@@ -265,7 +265,6 @@ int kedge_close(kedge_t *k)
 	pthread_mutex_lock(&k->lock);
 	kedge__seal_finish(k);
 	kedge__followups_settle(k);
-	kedge__record_save(k);
 	kedge__adapt_save(k, true);
 	rc = kedge__state_take(k, &err);
 	/* The leader gives up the lock when nobody writes any more. */

@@ -125,7 +125,8 @@ static int try_fill(kedge_t *k, struct kedge__lineage *l, const struct kedge__re
 	struct kedge__job_progress p = {k, "read", version, 0};
 
 	return kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets,
-				   kedge__region_table_count(k->regions.table), kedge__state_progress_total, &p, NULL, err);
+				   kedge__region_table_count(k->regions.table), kedge__state_progress_total, &p, NULL,
+				   err);
 }
 
 /* The run that the set belongs to, as a copy. */
@@ -262,7 +263,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	if (!rc)
 		rc = try_all(k, try_set, &candidates, &got, &level, err);
 	if (!rc)
-		kedge__baseline_restarted(k, got, &k->run.from);
+		kedge__baseline_restarted(k);
 	kedge__files_drop(k);
 	kedge__versions_unpin(k, pinned);
 	kedge__candidates_done(&candidates);

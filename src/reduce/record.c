@@ -61,6 +61,15 @@ void kedge__record_empty(struct kedge__record *rec)
 	}
 }
 
+uint64_t kedge__record_memory(const struct kedge__record *rec)
+{
+	uint64_t slots = 0;
+
+	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++)
+		slots += rec->shards[i].now.size + rec->shards[i].before.size;
+	return slots * SLOT_BYTES;
+}
+
 bool kedge__record_is_empty(const struct kedge__record *rec)
 {
 	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++)
@@ -208,13 +217,6 @@ const struct kedge__record_slot *kedge__record_find(const struct kedge__record *
 void kedge__record_touch(struct kedge__record *rec, const struct kedge__record_slot *slot)
 {
 	note_again(rec, &rec->shards[shard_of(slot->key)], slot);
-}
-
-void kedge__record_restore(struct kedge__record *rec, const struct kedge__record_slot *slot, bool before)
-{
-	struct kedge__record_shard *s = &rec->shards[shard_of(slot->key)];
-
-	(void)table_put(rec, before ? &s->before : &s->now, slot);
 }
 
 /* ---- batches: probes are dealt out to shards in order, and the shards to threads */

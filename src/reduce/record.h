@@ -70,6 +70,7 @@ void kedge__record_init(struct kedge__record *rec, uint64_t bytes);
 void kedge__record_limit(struct kedge__record *rec, uint64_t bytes);
 void kedge__record_done(struct kedge__record *rec); /* also empties it for another use */
 void kedge__record_empty(struct kedge__record *rec); /* entries go, epochs stay */
+uint64_t kedge__record_memory(const struct kedge__record *rec); /* bytes of its tables */
 bool kedge__record_is_empty(const struct kedge__record *rec);
 
 /* Begin to enter VERSION. RESUME: continue with the newest epoch if it is VERSION's. */
@@ -91,9 +92,6 @@ const struct kedge__record_slot *kedge__record_find(const struct kedge__record *
 						    uint32_t level, bool *old);
 /* A hit of kedge__record_find() that was used. */
 void kedge__record_touch(struct kedge__record *rec, const struct kedge__record_slot *slot);
-/* Put SLOT back as it was saved. */
-void kedge__record_restore(struct kedge__record *rec, const struct kedge__record_slot *slot, bool before);
-
 static inline uint64_t kedge__record_version(const struct kedge__record *rec, uint32_t epoch)
 {
 	return rec->epochs.at[epoch].version;

@@ -249,14 +249,8 @@ void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key i
 /* Forget duplicates in images that are not in ALIVE (ascending): they were removed from the store, or replaced. If the
  * parent is not alive, the next version is self-contained. */
 void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_key *alive, size_t n);
-/* Does it refer to a version of which HAVE (ascending) has a different image? Versions that HAVE lacks do not matter. */
-bool kedge__reducer_contradicts(const struct kedge__reducer *r, const struct kedge__image_key *have, size_t n);
+uint64_t kedge__reducer_memory(const struct kedge__reducer *r); /* bytes for what it remembers between versions */
 /* Forget everything. */
 void kedge__reducer_reset(struct kedge__reducer *r);
-
-/* The record kept beside the store (optional, for speed): a byte string that save makes and load reads. Load refuses, with KEDGE_E_MISMATCH, a record made with other options. */
-int kedge__reducer_save(const struct kedge__reducer *r, int (*write)(void *ctx, const void *data, size_t bytes, struct kedge__error *err), void *ctx, struct kedge__error *err);
-uint64_t kedge__reducer_save_bytes(const struct kedge__reducer *r); /* what save would write */
-int kedge__reducer_load(struct kedge__reducer *r, const void *data, size_t bytes, struct kedge__error *err);
 
 #endif

@@ -410,16 +410,17 @@ void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_k
 		forget_parent(r);
 }
 
-bool kedge__reducer_contradicts(const struct kedge__reducer *r, const struct kedge__image_key *have, size_t n)
+uint64_t kedge__reducer_memory(const struct kedge__reducer *r)
 {
-	for (size_t i = 1; i < r->record.epochs.count; i++) {
-		const struct kedge__epoch *e = &r->record.epochs.at[i];
-		const struct kedge__image_key *key = kedge__image_key_find(have, n, e->version);
+	uint64_t bytes = kedge__record_memory(&r->record);
 
-		if (e->alive && key && !kedge__digest_equal(key->id, e->id))
-			return true;
+	for (size_t i = 0; i < r->last.regions.count; i++) {
+		const struct kedge__last_region *g = r->last.regions.at[i];
+
+		bytes += g->room * sizeof(*g->digests) + g->stale_room + g->flat_room * sizeof(*g->flat) +
+			 g->shadow_room + g->sums_room * sizeof(*g->sums) + g->slab_sums_room * sizeof(*g->slab_sums);
 	}
-	return false;
+	return bytes;
 }
 
 void kedge__reducer_reset(struct kedge__reducer *r)

@@ -11,7 +11,7 @@
 
 #define KEDGE__LOCK_NAME        "lock"
 #define KEDGE__GUARD_NAME       "guard"
-#define KEDGE__RECORD_START     "record" /* the job's hash records, beside the sets */
+#define KEDGE__RECORD_START     "record" /* files that src/job keeps beside the sets */
 #define KEDGE__FILES_NAME       "files"  /* where applications write routed files: src/job/file.c */
 #define KEDGE__TIE_NAME         "l2"     /* which L2 belongs to this L1 */
 #define KEDGE__INDEX_NAME       "index"  /* the contents of all manifests, in one file: index.c */
@@ -55,8 +55,7 @@ struct kedge__catalog {
 	const struct kedge__set *head;    /* kedge__history_head() of this one, if HEAD_KNOWN */
 	bool head_known;
 	bool read_only;                   /* opened with KEDGE__CATALOG_READ: no index is made */
-	struct kedge__version_list directories; /* of versions, ascending, that the last rescan saw, if READ_ONLY, */
-	uint64_t record_bytes;                  /* and the size of the hash records */
+	struct kedge__version_list directories; /* of versions, ascending, that the last rescan saw, if READ_ONLY */
 	char *index_path, *index_tmp;
 	struct kedge__index index;
 	uint64_t manifests_read;

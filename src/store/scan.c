@@ -257,11 +257,6 @@ bool kedge__catalog_is_unswept(const struct kedge__catalog *cat, uint64_t versio
 	return list_has(&cat->unswept, version);
 }
 
-uint64_t kedge__catalog_record_bytes(const struct kedge__catalog *cat)
-{
-	return cat->record_bytes;
-}
-
 bool kedge__catalog_has_directory(const struct kedge__catalog *cat, uint64_t version)
 {
 	char *path;
@@ -438,33 +433,13 @@ struct rescan {
 	bool reread;  /* stat() is not enough */
 	bool rebuild; /* the index, of all entries */
 	struct kedge__index_view view;
-	struct kedge__version_list versions; /* in the directory, ascending */
+	struct kedge__version_list versions;    /* in the directory, ascending */
 	struct kedge__version_list directories; /* beside their manifests, ascending */
-	uint64_t record_bytes;                  /* hash records */
-	struct kedge__entry_list fresh;      /* one per version; NULL: not known yet, or gone */
-	struct kedge__version_list unswept;  /* of them, in any order */
+	struct kedge__entry_list fresh;         /* one per version; NULL: not known yet, or gone */
+	struct kedge__version_list unswept;     /* of them, in any order */
 	struct kedge__index_record_list notes;
 	KEDGE__ARRAY(uint8_t *) contents; /* notes point into it */
 };
-
-static int add_other(struct rescan *r, const char *name, struct kedge__error *err)
-{
-	uint64_t version;
-	struct stat st;
-	char *path;
-
-	if (kedge__version_dir_parse(name, &version))
-		return kedge__array_push(&r->directories, version) ? 0 : kedge__error_nomem(err);
-	if (strncmp(name, KEDGE__RECORD_START "-r", strlen(KEDGE__RECORD_START "-r")) != 0)
-		return 0;
-	path = kedge__catalog_path(r->cat, name);
-	if (!path)
-		return kedge__error_nomem(err);
-	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-		r->record_bytes += (uint64_t)st.st_size;
-	kedge__free(path);
-	return 0;
-}
 
 static int add_version(void *ctx, const char *name, struct kedge__error *err)
 {
@@ -473,7 +448,9 @@ static int add_version(void *ctx, const char *name, struct kedge__error *err)
 
 	if (kedge__set_file_parse(name, &version))
 		return kedge__array_push(&r->versions, version) ? 0 : kedge__error_nomem(err);
-	return r->cat->read_only ? add_other(r, name, err) : 0;
+	if (r->cat->read_only && kedge__version_dir_parse(name, &version))
+		return kedge__array_push(&r->directories, version) ? 0 : kedge__error_nomem(err);
+	return 0;
 }
 
 static int compare_versions(const void *a, const void *b)
@@ -743,7 +720,6 @@ static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
 		kedge__array_done(&cat->directories);
 		cat->directories = r->directories;
 		r->directories = (struct kedge__version_list){0};
-		cat->record_bytes = r->record_bytes;
 		kedge__index_finish(cat, &r->view, &r->notes, r->rebuild);
 	}
 	rescan_done(r);

@@ -119,10 +119,14 @@ static bool stem_of(const char *name, char stem[64])
 /* Files that src/job keeps beside the sets. */
 static bool name_is_record(const char *name)
 {
+	return strcmp(name, KEDGE__RECORD_START "-policy") == 0 || strcmp(name, KEDGE__TIE_NAME) == 0;
+}
+
+/* Version 0.1 kept what a rank's reducer knew in such a file. */
+static bool name_is_old_record(const char *name)
+{
 	static const char rank[] = KEDGE__RECORD_START "-r";
 
-	if (strcmp(name, KEDGE__RECORD_START "-policy") == 0 || strcmp(name, KEDGE__TIE_NAME) == 0)
-		return true;
 	return strncmp(name, rank, strlen(rank)) == 0 && strlen(name) == strlen(rank) + 7 &&
 	       strspn(name + strlen(rank), "0123456789") == 7;
 }
@@ -132,8 +136,10 @@ bool kedge__name_is_leftover(const char *name)
 	uint64_t version;
 	char stem[64];
 
-	return stem_of(name, stem) &&
-	       (kedge__set_file_parse(stem, &version) || name_is_record(stem) || strcmp(stem, KEDGE__INDEX_NAME) == 0);
+	if (name_is_old_record(name))
+		return true;
+	return stem_of(name, stem) && (kedge__set_file_parse(stem, &version) || name_is_record(stem) ||
+				       name_is_old_record(stem) || strcmp(stem, KEDGE__INDEX_NAME) == 0);
 }
 
 bool kedge__name_is_ours(const char *name)

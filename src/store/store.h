@@ -95,7 +95,6 @@ uint64_t kedge__catalog_changes(const struct kedge__catalog *cat); /* how often 
 size_t kedge__catalog_problems(const struct kedge__catalog *cat);  /* entries with a problem */
 /* One number of all others: catalogues with the same versions, images, runs and numbers of ranks have the same. */
 uint64_t kedge__catalog_digest(const struct kedge__catalog *cat);
-uint64_t kedge__catalog_record_bytes(const struct kedge__catalog *cat); /* hash records, if it was opened to be read */
 bool kedge__catalog_has_directory(const struct kedge__catalog *cat, uint64_t version); /* that VERSION's segments are in */
 size_t kedge__catalog_count(const struct kedge__catalog *cat);                                    /* ascending versions */
 const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i);

@@ -133,8 +133,8 @@ static void assert_digest(struct kedge__digest d, uint64_t lo, uint64_t hi)
 }
 
 /*
- * Digests for a seed are in record files, region digests in segments: they may never change. The former were computed
- * by another program that follows docs/digests.md.
+ * Region digests are in segments: they may never change. Chunk digests for a seed were computed by another
+ * program that follows docs/digests.md.
  */
 static void test_values_are_fixed(void **state)
 {

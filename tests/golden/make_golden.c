@@ -95,8 +95,7 @@ static void job_open(struct job *j, const char *store, const char *reducer, cons
 		     const struct kedge_group *group)
 {
 	char l1[4096], settings[5][64];
-	const char *const list[] = {l1,          settings[0], settings[1],      settings[2],
-				    settings[3], settings[4], "record_file=no", NULL};
+	const char *const list[] = {l1, settings[0], settings[1], settings[2], settings[3], settings[4], NULL};
 
 	snprintf(l1, sizeof(l1), "l1=%s/%s", root, store);
 	snprintf(settings[0], 64, "reducer=%s", reducer);

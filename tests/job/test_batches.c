@@ -100,7 +100,7 @@ static size_t l2_alone(const struct place *p)
 	size_t n;
 
 	tree_remove(p->l1);
-	k = open_series(p, MORE("record_file=no"));
+	k = open_series(p, NULL);
 	assert_ok(k, kedge_versions(k, &list, &n));
 	for (size_t i = 0; i < n; i++)
 		comes_back(k, list[i].version, list[i].version);

@@ -330,10 +330,10 @@ static void test_disk_full_on_one_rank(void **state)
 {
 	for (int t = NO_THREAD; t <= ANY_THREAD; t++) {
 		for (int own_dirs = 0; own_dirs < 2; own_dirs++) {
-			ranks_run(*state,
-				  (struct plan){RANKS, (enum threading)t, own_dirs, false,
-						t ? MORE("capture=copy", "record_file=no") : MORE("record_file=no")},
-				  disk_full_on_rank_1);
+			ranks_run(
+			    *state,
+			    (struct plan){RANKS, (enum threading)t, own_dirs, false, t ? MORE("capture=copy") : NULL},
+			    disk_full_on_rank_1);
 			dirs_remove(*state);
 		}
 	}

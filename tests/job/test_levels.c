@@ -294,7 +294,7 @@ static void test_damaged_newest_starts_a_lineage(void **state)
 {
 	struct place *p = *state;
 	struct kedge_version_info *list;
-	kedge_t *k = job_open(p, false, MORE("reducer=tree", "chunk=64", "record_file=no"));
+	kedge_t *k = job_open(p, false, MORE("reducer=tree", "chunk=64"));
 	size_t n;
 
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));

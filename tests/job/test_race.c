@@ -390,7 +390,8 @@ static void test_file_is_cut_short(void **state)
 	}
 }
 
-/* Memory changes between a restart's last look at what it filled in and its return. */
+/* Memory changes between a restart's last look at what it filled in and its return: the next version is held against
+ * what is stored, not against memory. */
 static void report_restart(void *user, const struct kedge_progress *p)
 {
 	struct run *r = user;
@@ -405,7 +406,7 @@ static void test_after_restart(void **state)
 	struct place *p = *state;
 
 	for (size_t i = 1; i < KEDGE__COUNT(reducers); i++) { /* the first remembers nothing */
-		const char *const *more = MORE(reducers[i], "record_file=no", "codec=none", "track=none");
+		const char *const *more = MORE(reducers[i], "codec=none", "track=none");
 		struct run r;
 		uint64_t restored;
 
@@ -418,14 +419,11 @@ static void test_after_restart(void **state)
 		assert_ok(r.k, kedge_close(r.k));
 		r.k = job_open(p, false, more);
 		kedge_set_progress(r.k, report_restart, &r);
-		kedge_set_log(place_log, p);
-		p->log[0] = '\0';
 		assert_ok(r.k, kedge_protect(r.k, "field", m, BYTES, KEDGE_U8));
 		r.reports = 0;
 		assert_ok(r.k, kedge_restart(r.k, KEDGE_NEWEST, &restored));
 		assert_int_equal(restored, 1);
 		assert_memory_not_equal(m, r.kept[1], BYTES);
-		assert_non_null(strstr(p->log, "memory was written to before kedge_restart() of version 1 returned"));
 		take_still(&r);
 		memory_change(9);
 		take_still(&r);

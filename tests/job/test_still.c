@@ -336,8 +336,7 @@ static void test_first_of_a_process(void **state)
 
 	world_new(&w);
 	for (uint64_t v = 1; v <= 4; v++) {
-		w.k = job_open(p, false,
-			       MORE("capture=copy", "reducer=rex", v % 2 ? "record_file=yes" : "record_file=no"));
+		w.k = job_open(p, false, MORE("capture=copy", "reducer=rex"));
 		kedge_set_progress(w.k, hold_up, &w);
 		protect(&w);
 		take(&w, v);

@@ -246,7 +246,7 @@ static void test_copy_memory_limit(void **state)
 static void test_background_errors_are_reported(void **state)
 {
 	for (int by_close = 0; by_close < 2; by_close++) {
-		kedge_t *k = job_open(*state, false, MORE("capture=copy", "record_file=no"));
+		kedge_t *k = job_open(*state, false, MORE("capture=copy"));
 		uint8_t m[1000] = {1};
 
 		assert_ok(k, kedge_protect(k, "m", m, sizeof(m), KEDGE_U8));

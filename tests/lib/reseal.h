@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reseal: segments, manifests and hash records taken apart and put together again with every checksum and seal right,
+ * reseal: segments and manifests taken apart and put together again with every checksum and seal right,
  * so that a change made in between gets past the checksums and reaches the code behind them.
  */
 #ifndef KEDGE_TESTS_LIB_RESEAL_H
@@ -8,8 +8,6 @@
 
 #include "files.h"
 #include "format/format.h"
-
-#define RECORD_TAIL 96 /* src/job/record_file.c */
 
 struct piece { /* bytes of its own */
 	uint8_t *at;
@@ -72,8 +70,5 @@ void store_seal(struct store *s, unsigned mend);
 
 /* A manifest whose bytes were changed: with its size and its checksum right again. */
 void manifest_seal(struct piece *p);
-
-/* The same of a hash record; false if it is not one. */
-bool record_seal(struct piece *p);
 
 #endif

@@ -136,31 +136,6 @@ static void clone_disk(struct walk *w)
 	first_level_lost(w);
 }
 
-/* The reducer's memory, as it was some time ago. */
-static void old_record(struct walk *w)
-{
-	for (int r = 0; r < w->ranks; r++) {
-		char level[FILES_PATH], path[FILES_PATH], old[FILES_PATH], dir[FILES_PATH];
-		uint8_t *data;
-		size_t bytes;
-		bool back;
-
-		first_level_path(w, r, level);
-		path_make(dir, "%.400s/job", level);
-		path_make(path, "%.400s/record-r%07d", dir, r);
-		path_make(old, "%.400s/record-%d", w->dir, r);
-		back = access(old, F_OK) == 0;
-		if (access(dir, F_OK) != 0)
-			continue;
-		data = file_read(back ? old : path, &bytes);
-		if (data)
-			file_write(back ? path : old, data, bytes);
-		if (data)
-			walk_say(w, back ? "an old record is put back" : "the record is copied");
-		free(data);
-	}
-}
-
 /* ------------------------------------------------------------------ L2 */
 
 enum { GONE, BARE, ANOTHER };
@@ -393,12 +368,12 @@ static void crowd(struct walk *w)
 static const struct {
 	void (*fn)(struct walk *w);
 	unsigned weight;
-} choices[] = {{lose, 10}, {old_disk, 16}, {clone_disk, 6}, {old_record, 8}, {second, 14},
+} choices[] = {{lose, 10}, {old_disk, 16}, {clone_disk, 6}, {second, 14},
 	       {flip, 10}, {foreign, 4},   {tend, 14},      {crowd, 4}};
 
 void between(struct walk *w)
 {
-	uint64_t at = draw_below(&w->state, 130);
+	uint64_t at = draw_below(&w->state, 122);
 
 	if (model(w)->second_away && draw_below(&w->state, 3) == 0) {
 		second_back(w);

@@ -34,7 +34,6 @@ static const struct {
     {"threads", {NULL, "1", "3"}, 3},
     {"record_memory", {NULL, NULL, "1M"}, 3},
     {"rebuild", {NULL, NULL, "0"}, 3},
-    {"record_file", {NULL, NULL, "no"}, 3},
     {"paranoid", {NULL, NULL, NULL, NULL, "yes"}, 5},
     {"sync", {"no", "no", "no", "yes"}, 4},
 };

@@ -464,28 +464,6 @@ static void change_manifest(const char *path, uint64_t *state)
 	free(p.at);
 }
 
-static void change_record(const char *path, uint64_t *state)
-{
-	struct piece p = {0}, body = {0};
-	size_t tail = RECORD_TAIL;
-
-	p.at = file_read(path, &p.bytes);
-	REQUIRE(p.at && p.bytes > tail);
-	piece_set(&body, p.at, p.bytes - tail);
-	for (uint64_t n = 1 + draw_below(state, 4); n > 0; n--) {
-		if (draw_below(state, 2)) /* the numbers are at the begin */
-			change_bytes(&body, state);
-		else
-			kedge__put64(body.at + draw_below(state, body.bytes < 400 ? body.bytes / 8 : 50) * 8,
-				     odd_number(state, draw_below(state, 10)));
-	}
-	piece_splice(&p, 0, p.bytes - tail, body.at, body.bytes);
-	REQUIRE(record_seal(&p));
-	file_write(path, p.at, p.bytes);
-	free(p.at);
-	free(body.at);
-}
-
 static bool find_file(const char *dir, const char *prefix, uint64_t *state, char path[FILES_PATH])
 {
 	struct dirent **names;
@@ -507,10 +485,7 @@ void change_store(const char *dir, uint64_t *state, char *text, size_t room)
 	char path[FILES_PATH];
 	uint64_t kind = draw_below(state, 10);
 
-	if (kind == 0 && find_file(dir, "record-r", state, path)) {
-		change_record(path, state);
-		snprintf(text, room, "the hash record");
-	} else if (kind < 3 && find_file(dir, "set-", state, path)) {
+	if (kind < 3 && find_file(dir, "set-", state, path)) {
 		change_manifest(path, state);
 		snprintf(text, room, "manifest %s", strrchr(path, '/') + 1);
 	} else {

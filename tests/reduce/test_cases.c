@@ -406,92 +406,6 @@ static void test_prime(void **state)
 	}
 }
 
-/* ---- the record as a byte string */
-
-struct sink {
-	uint8_t *at;
-	size_t count, room;
-};
-
-static int sink_write(void *ctx, const void *data, size_t bytes, struct kedge__error *err)
-{
-	struct sink *s = ctx;
-
-	if (!kedge__array_reserve(s, s->count + bytes))
-		return kedge__error_nomem(err);
-	memcpy(s->at + s->count, data, bytes);
-	s->count += bytes;
-	return 0;
-}
-
-static void test_save_load(void **state)
-{
-	static struct lab a, b;
-
-	(void)state;
-	for (int id = KEDGE__REDUCER_FULL; id <= KEDGE__REDUCER_AUTO; id++) {
-		struct kedge__reducer *one = lab_reducer((enum kedge__reducer_id)id, 32);
-		struct kedge__reducer *two = lab_reducer((enum kedge__reducer_id)id, 32);
-		struct sink s = {0};
-
-		setup(&a, 50000);
-		for (uint64_t version = 1; version < 6; version++) {
-			lab_take(&a, one, NULL, version, false);
-			for (int i = 0; i < 5; i++)
-				lab_edit(&a, 32, 50000);
-		}
-		assert_int_equal(kedge__reducer_save(one, sink_write, &s, NULL), 0);
-		assert_int_equal(kedge__reducer_load(two, s.at, s.count, NULL), 0);
-		assert_int_equal(kedge__reducer_parent(two), 5);
-		b = a;
-		for (int i = 0; i < LAB_REGIONS; i++) {
-			b.data[i] = malloc(a.bytes[i] + 1);
-			if (a.data[i])
-				memcpy(b.data[i], a.data[i], a.bytes[i]);
-		}
-		lab_take(&a, one, NULL, 6, false);
-		lab_take(&b, two, NULL, 6, false);
-		assert_true(lab_same_map(&a.versions[5].red.map, &b.versions[5].red.map));
-		lab_restore_all(&b);
-		lab_version_done(&b.versions[5]);
-		for (int i = 0; i < LAB_REGIONS; i++)
-			free(b.data[i]);
-		lab_done(&a);
-		kedge__reducer_free(one);
-		kedge__reducer_free(two);
-		kedge__free(s.at);
-	}
-}
-
-/* Any single byte changed, and any cut, is refused; other options are a mismatch. */
-static void test_load_refuses(void **state)
-{
-	struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_TREE, 64), *other = lab_reducer(KEDGE__REDUCER_TREE, 128);
-	static struct lab lab;
-	struct sink s = {0};
-
-	(void)state;
-	setup(&lab, 1000);
-	lab_take(&lab, r, NULL, 1, false);
-	assert_int_equal(kedge__reducer_save(r, sink_write, &s, NULL), 0);
-	assert_int_equal(kedge__reducer_load(other, s.at, s.count, NULL), KEDGE_E_MISMATCH);
-	for (size_t i = 0; i < s.count; i++) {
-		uint8_t *cut = malloc(i + 1);
-
-		memcpy(cut, s.at, i);
-		assert_true(kedge__reducer_load(r, cut, i, NULL) < 0);
-		free(cut);
-		s.at[i] ^= 0x21;
-		assert_true(kedge__reducer_load(r, s.at, s.count, NULL) < 0);
-		s.at[i] ^= 0x21;
-	}
-	assert_int_equal(kedge__reducer_load(r, s.at, s.count, NULL), 0);
-	lab_done(&lab);
-	kedge__free(s.at);
-	kedge__reducer_free(r);
-	kedge__reducer_free(other);
-}
-
 /* A record that cannot hold a version keeps what it can, forgets the oldest, and never loses data. */
 static void test_bounded_record(void **state)
 {
@@ -697,13 +611,13 @@ static void test_auto_drops_the_record(void **state)
 	(void)state;
 	setup(&lab, 20000 * 64);
 	auto_step(&lab, r, KEDGE__REDUCER_TREE);
-	assert_true(kedge__reducer_save_bytes(r) > 2 * 20000 * 40);
+	assert_true(kedge__reducer_memory(r) > 2 * 20000 * 32);
 	for (int i = 0; i < 4; i++) {
 		draw_bytes(&lab.seed, lab.data[0], 640);
 		auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	}
 	for (int i = 0; i < 26; i++) {
-		assert_true(kedge__reducer_save_bytes(r) < 20000 * 16 + 4096);
+		assert_true(kedge__reducer_memory(r) < 20000 * 16 * 2);
 		draw_bytes(&lab.seed, lab.data[0], 640);
 		trees += lab_take(&lab, r, NULL, lab.count + 1, false)->red.reducer == KEDGE__REDUCER_TREE;
 	}
@@ -798,8 +712,6 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_older_version_again),
 	    cmocka_unit_test(test_retain),
 	    cmocka_unit_test(test_prime),
-	    cmocka_unit_test(test_save_load),
-	    cmocka_unit_test(test_load_refuses),
 	    cmocka_unit_test(test_bounded_record),
 	    cmocka_unit_test(test_hits_survive),
 	    cmocka_unit_test(test_weak_digest),

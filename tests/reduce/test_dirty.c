@@ -278,53 +278,12 @@ static void test_not_narrowed(void **state)
 	}
 }
 
-struct text {
-	uint8_t at[1 << 20];
-	size_t count;
-};
-
-static int text_add(void *ctx, const void *data, size_t bytes, struct kedge__error *err)
-{
-	struct text *t = ctx;
-
-	(void)err;
-	assert_true(bytes <= sizeof(t->at) - t->count);
-	memcpy(t->at + t->count, data, bytes);
-	t->count += bytes;
-	return 0;
-}
-
-/* A loaded record has no sums: the first reduction looks at everything, the next at what is told. */
-static void test_after_load(void **state)
-{
-	static uint8_t data[300000];
-	static struct text text;
-	struct kedge__region_dirty clean = {true, NULL, 0};
-	struct kedge__reducer *r = reducer_new(KEDGE__REDUCER_TREE, 256, true, false);
-	struct kedge__digest d;
-
-	(void)state;
-	reduce_one(r, 1, data, sizeof(data), NULL, &d);
-	kedge__reducer_commit(r);
-	assert_int_equal(kedge__reducer_save(r, text_add, &text, NULL), 0);
-	kedge__reducer_free(r);
-	r = reducer_new(KEDGE__REDUCER_TREE, 256, true, false);
-	assert_int_equal(kedge__reducer_load(r, text.at, text.count, NULL), 0);
-	data[1000] = 1;
-	assert_int_equal(reduce_one(r, 2, data, sizeof(data), &clean, &d), 256);
-	kedge__reducer_commit(r);
-	data[2000] = 1;
-	assert_int_equal(reduce_one(r, 3, data, sizeof(data), &clean, &d), 0);
-	kedge__reducer_free(r);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_oracle),
 	    cmocka_unit_test(test_clean_bytes_are_not_read),
 	    cmocka_unit_test(test_not_narrowed),
-	    cmocka_unit_test(test_after_load),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

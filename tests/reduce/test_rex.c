@@ -146,46 +146,27 @@ static void test_small_table(void **state)
 	assert_int_equal(found, 100 * PAGE);
 }
 
-/* What the next process knows of the last version, from the store or from the record file. */
-static int text_add(void *ctx, const void *data, size_t bytes, struct kedge__error *err)
-{
-	struct kedge__literal *text = ctx;
-
-	(void)err;
-	text->data = realloc((void *)text->data, text->bytes + bytes);
-	memcpy((uint8_t *)text->data + text->bytes, data, bytes);
-	text->bytes += bytes;
-	return 0;
-}
-
+/* What the next process knows of the last version, from the store. */
 static void test_next_process(void **state)
 {
-	for (int primed = 0; primed < 2; primed++) {
-		struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
-		struct kedge__image_region regions[LAB_REGIONS];
-		struct kedge__image image = {regions, 0};
-		struct kedge__literal text = {0};
-		struct lab_version *v;
+	struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
+	struct kedge__image_region regions[LAB_REGIONS];
+	struct kedge__image image = {regions, 0};
+	struct lab_version *v;
 
-		(void)state;
-		setup(20 * PAGE + 7);
-		lab_take(&lab, r, NULL, 1, false);
-		assert_int_equal(kedge__reducer_save(r, text_add, &text, NULL), 0);
-		kedge__reducer_free(r);
-		r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
-		image.count = lab_image(&lab, regions);
-		if (primed)
-			assert_int_equal(kedge__reducer_prime_view(r, NULL, 1, &image, NULL, NULL, NULL), 0);
-		else
-			assert_int_equal(kedge__reducer_load(r, text.data, text.bytes, NULL), 0);
-		free((void *)text.data);
-		memmove(lab.data[1] + PAGE + 64, lab.data[1] + PAGE, 640);
-		v = lab_take(&lab, r, NULL, 2, false);
-		assert_int_equal(v->red.literal_bytes, 0);
-		assert_int_equal(v->red.duplicate_bytes, 640);
-		assert_int_equal(v->red.parent, 1);
-		teardown(r);
-	}
+	(void)state;
+	setup(20 * PAGE + 7);
+	lab_take(&lab, r, NULL, 1, false);
+	kedge__reducer_free(r);
+	r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
+	image.count = lab_image(&lab, regions);
+	assert_int_equal(kedge__reducer_prime_view(r, NULL, 1, &image, NULL, NULL, NULL), 0);
+	memmove(lab.data[1] + PAGE + 64, lab.data[1] + PAGE, 640);
+	v = lab_take(&lab, r, NULL, 2, false);
+	assert_int_equal(v->red.literal_bytes, 0);
+	assert_int_equal(v->red.duplicate_bytes, 640);
+	assert_int_equal(v->red.parent, 1);
+	teardown(r);
 }
 
 int main(int argc, char **argv)

@@ -197,7 +197,7 @@ static void test_lineage_and_strays(void **state)
 {
 	struct job job = job_new(1, 512);
 	char *dir = make_dir(), *path = kedge__asprintf("%s/" NAME "/v00000000000000000002/r0000000-g9.seg", dir);
-	char *record = kedge__asprintf("%s/" NAME "/record-r0000000", dir),
+	char *record = kedge__asprintf("%s/" NAME "/record-policy", dir),
 	     *odd = kedge__asprintf("%s/" NAME "/notes.txt", dir);
 	struct kedge__catalog *cat = open_store(dir);
 	struct kedge__verify_report report;

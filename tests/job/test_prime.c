@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process remembers of the versions of earlier ones: by the record file, or by looking into the store. */
+/* What a process, or one that has restarted, knows of earlier versions: it looks into the store. */
 #include "support.h"
 
 #include "job/handle.h"
@@ -29,13 +29,9 @@ static void process(const struct place *p, const char *const *more, bool restart
 		assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
 	fill_random(m, BYTES, seed);
 	assert_ok(k, kedge_checkpoint(k, version));
+	assert_ok(k, kedge_wait(k));
 	literal_bytes_are(k, literals);
 	assert_ok(k, kedge_close(k));
-}
-
-static void record_path(const struct place *p, char *out, size_t room)
-{
-	text_make(out, room, "%s/job/record-r0000000", p->l1);
 }
 
 static void all_come_back(const struct place *p)
@@ -53,79 +49,51 @@ static void all_come_back(const struct place *p)
 }
 
 /* A, B, A, B over four processes: the third and fourth find what the first and second stored. */
-static void a_b_a_b(const struct place *p, const char *const *more, bool restart,
-		    void (*between)(const struct place *p))
+static void a_b_a_b(const struct place *p, const char *const *more, bool restart)
 {
 	process(p, more, false, 1, 1, BYTES);
-	between(p);
 	process(p, more, restart, 2, 2, BYTES);
-	between(p);
 	process(p, more, restart, 3, 1, 0);
-	between(p);
 	process(p, more, restart, 4, 2, 0);
 	all_come_back(p);
 	tree_remove(p->l1);
 }
 
-static void nothing(const struct place *p)
-{
-	char path[500];
-
-	record_path(p, path, sizeof(path));
-	assert_int_equal(access(path, F_OK), 0);
-}
-
-static void removed(const struct place *p)
-{
-	char path[500];
-
-	record_path(p, path, sizeof(path));
-	assert_int_equal(unlink(path), 0);
-}
-
-static void damaged(const struct place *p)
-{
-	char path[500];
-
-	record_path(p, path, sizeof(path));
-	file_flip(path, 100, 0x40);
-}
-
-static void cut(const struct place *p)
-{
-	char path[500];
-
-	record_path(p, path, sizeof(path));
-	file_cut(path, 1000);
-}
-
 static void test_a_b_a_b(void **state)
 {
 	const char *const *tree = MORE("reducer=tree", "chunk=256"), *const *list = MORE("reducer=list", "chunk=256");
-	void (*const between[])(const struct place *p) = {nothing, removed, damaged, cut};
 
-	for (size_t i = 0; i < KEDGE__COUNT(between); i++) {
-		a_b_a_b(*state, tree, false, between[i]);
-		a_b_a_b(*state, tree, true, between[i]);
+	for (int restart = 0; restart < 2; restart++) {
+		a_b_a_b(*state, tree, restart);
+		a_b_a_b(*state, list, restart);
+		a_b_a_b(*state, MORE("reducer=tree", "chunk=32", "capture=copy"), restart);
 	}
-	a_b_a_b(*state, list, true, nothing);
-	a_b_a_b(*state, list, false, removed);
 }
 
-static void no_file(const struct place *p)
+/* The same within one process that goes back before each version. */
+static void test_restart_and_go_on(void **state)
 {
-	char path[500];
+	const struct place *p = *state;
+	static const uint64_t literals[] = {0, BYTES, BYTES, 0, 0};
+	kedge_t *k = job_open(p, false, MORE("reducer=tree", "chunk=256"));
 
-	record_path(p, path, sizeof(path));
-	assert_int_not_equal(access(path, F_OK), 0);
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	for (uint64_t v = 1; v <= 4; v++) {
+		fill_random(m, BYTES, v % 2 ? 1 : 2);
+		assert_ok(k, kedge_checkpoint(k, v));
+		literal_bytes_are(k, literals[v]);
+		memset(m, 0, BYTES);
+		assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
+		fill_random(want, BYTES, v % 2 ? 1 : 2);
+		assert_memory_equal(m, want, BYTES);
+	}
+	assert_ok(k, kedge_checkpoint(k, 5)); /* what was restored has not changed */
+	literal_bytes_are(k, 0);
+	assert_ok(k, kedge_close(k));
+	all_come_back(p);
 }
 
-static void test_without_record_file(void **state)
-{
-	a_b_a_b(*state, MORE("reducer=tree", "chunk=256", "record_file=no"), true, no_file);
-}
-
-/* A record that was made with another chunk size is of no use, and does no harm. */
+/* Other chunks than those of the process before. */
 static void test_other_options(void **state)
 {
 	const struct place *p = *state;
@@ -134,25 +102,6 @@ static void test_other_options(void **state)
 	process(p, MORE("reducer=tree", "chunk=128"), false, 2, 2, BYTES);
 	process(p, MORE("reducer=list", "chunk=128"), false, 3, 1, 0);
 	process(p, MORE("reducer=basic", "chunk=64"), true, 4, 2, BYTES);
-	all_come_back(p);
-}
-
-/* The store was changed behind the record's back: the version it speaks of is another one now. */
-static void test_record_of_a_replaced_version(void **state)
-{
-	const struct place *p = *state;
-	const char *const *more = MORE("reducer=tree", "chunk=256");
-	char path[500], kept[500];
-
-	process(p, more, false, 1, 7, BYTES);
-	record_path(p, path, sizeof(path));
-	text_make(kept, sizeof(kept), "%s/kept", p->dir);
-	assert_int_equal(rename(path, kept), 0);
-	process(p, more, true, 1, 1, BYTES);
-	assert_int_equal(rename(kept, path), 0);
-	process(p, more, false, 2, 2, BYTES);
-	process(p, more, false, 3, 1, 0);
-	process(p, more, false, 4, 2, 0);
 	all_come_back(p);
 }
 
@@ -181,38 +130,28 @@ static void replace_first(const struct place *p, const char *const *more)
 	assert_ok(k, kedge_close(k));
 }
 
-/* A record names bytes of every version, not only of the last one: one that was replaced makes it a stale one. */
-static void test_record_of_older_versions_that_were_replaced(void **state)
+/* What a version had before it was replaced is nowhere any more. */
+static void test_versions_that_were_replaced(void **state)
 {
 	struct place *p = *state;
 	const char *const *more = MORE("reducer=tree", "chunk=256");
-	char path[500], kept[500];
 
 	for (int restart = 0; restart < 2; restart++) {
 		process(p, more, false, 1, 1, BYTES);
 		process(p, more, false, 2, 2, BYTES);
-		record_path(p, path, sizeof(path));
-		text_make(kept, sizeof(kept), "%s/kept", p->dir);
-		assert_int_equal(rename(path, kept), 0);
 		replace_first(p, more);
-		assert_int_equal(rename(kept, path), 0);
-		kedge_set_log(place_log, p);
-		process(p, more, restart, 3, 1, BYTES); /* the bytes of seed 1 are nowhere any more */
-		kedge_set_log(NULL, NULL);
-		assert_non_null(strstr(p->log, "versions were replaced"));
+		process(p, more, restart, 3, 1, BYTES);
 		comes_back(p, 1, 9);
 		comes_back(p, 2, 2);
 		comes_back(p, 3, 1);
 		tree_remove(p->l1);
-		p->log[0] = 0;
 	}
 }
 
-/* Versions that are gone are forgotten, what is known of the others still holds. */
-static void test_record_of_versions_that_are_gone(void **state)
+static void test_versions_that_are_gone(void **state)
 {
 	struct place *p = *state;
-	const char *const *more = MORE("reducer=tree", "chunk=256", "rebuild=0");
+	const char *const *more = MORE("reducer=tree", "chunk=256");
 	char path[500];
 
 	process(p, more, false, 1, 1, BYTES);
@@ -220,15 +159,14 @@ static void test_record_of_versions_that_are_gone(void **state)
 	process(p, more, false, 3, 3, BYTES);
 	manifest_path(p->l1, 1, path, sizeof(path));
 	assert_int_equal(unlink(path), 0);
-	process(p, more, false, 4, 2, 0); /* found by the record alone: nothing may be read for it */
+	process(p, more, false, 4, 2, 0);
 	process(p, more, false, 5, 1, BYTES);
 	comes_back(p, 3, 3);
 	comes_back(p, 4, 2);
 	comes_back(p, 5, 1);
 }
 
-/* A process that dies leaves no record behind: that of the process before it knows too little. */
-static void test_no_record_after_a_crash(void **state)
+static void test_after_a_crash(void **state)
 {
 	const struct place *p = *state;
 	const char *const *more = MORE("reducer=tree", "chunk=256");
@@ -236,7 +174,6 @@ static void test_no_record_after_a_crash(void **state)
 	int status;
 
 	process(p, more, false, 1, 1, BYTES);
-	nothing(p);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
@@ -248,53 +185,29 @@ static void test_no_record_after_a_crash(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	no_file(p);
 	process(p, more, false, 3, 1, 0);
 	process(p, more, false, 4, 2, 0);
 	all_come_back(p);
 }
 
-/* The same bytes under another name, of another rank, of another store: another record. */
-static void test_record_is_tied(void **state)
+/* Version 0.1 left a file with what the reducer knew: it goes, and nothing else does. */
+static void test_old_record_goes(void **state)
 {
 	const struct place *p = *state;
-	struct kedge__reducer_options options = {.id = KEDGE__REDUCER_TREE, .chunk = 256, .record_bytes = 1 << 20};
-	struct kedge__record_tie tie = {.name = {1, 2}, .last = {7, {3, 4}}, .ranks = 2}, other;
-	struct kedge__image_region region = {0, m, BYTES};
-	struct kedge__image image = {&region, 1};
-	struct kedge__reducer *r;
-	char path[500];
+	char old[500], other[500];
 
-	text_make(path, sizeof(path), "%s/record", p->dir);
-	fill_random(m, BYTES, 1);
-	assert_int_equal(kedge__reducer_new(&options, &r, NULL), 0);
-	assert_int_equal(kedge__reducer_prime_view(r, NULL, 7, &image, NULL, NULL, NULL), 0);
-	kedge__reducer_identify(r, tie.last);
-	assert_int_equal(kedge__record_file_save(path, &tie, r, NULL), 0);
-	assert_int_equal(kedge__record_file_load(path, &tie, r, NULL), 0);
-	for (int i = 0; i < 6; i++) {
-		other = tie;
-		other.name.hi += i == 0;
-		other.last.version += i == 1;
-		other.last.id.lo += i == 2;
-		other.rank += i == 3;
-		other.ranks += i == 4;
-		other.store.at[0] ^= i == 5;
-		assert_int_equal(kedge__record_file_load(path, &other, r, NULL), KEDGE_E_NOTFOUND);
-	}
-	kedge__reducer_identify(r, (struct kedge__image_key){7, {9, 9}}); /* inside it speaks of another image */
-	assert_int_equal(kedge__record_file_save(path, &tie, r, NULL), 0);
-	assert_int_equal(kedge__record_file_load(path, &tie, r, NULL), KEDGE_E_DAMAGED);
-	kedge__reducer_free(r);
+	process(p, NULL, false, 1, 1, BYTES);
+	text_make(old, sizeof(old), "%s/job/record-r0000000", p->l1);
+	text_make(other, sizeof(other), "%s/job/record-results", p->l1);
+	file_write(old, "EKGREC02", 8);
+	file_write(other, "mine", 4);
+	process(p, NULL, false, 2, 2, BYTES);
+	assert_int_not_equal(access(old, F_OK), 0);
+	assert_int_equal(access(other, F_OK), 0);
+	comes_back(p, 1, 1);
 }
 
-/* A record that is large beside what is stored is not kept: the store says the same. */
-static void test_large_record_is_not_kept(void **state)
-{
-	a_b_a_b(*state, MORE("reducer=tree", "chunk=32"), true, no_file);
-}
-
-/* ---- no record, and little memory */
+/* ---- little memory */
 
 #define BIG ((size_t)16 << 20)
 
@@ -346,14 +259,14 @@ static void little_memory(const struct place *p, const char *const *more, const 
 static void test_little_memory_after_a_crash(void **state)
 {
 	const char *const *tree =
-	    MORE("reducer=tree", "chunk=4096", "record_file=no", "buffer=16k", "block=16k", "codec=none");
+	    MORE("reducer=tree", "chunk=4096", "buffer=16k", "block=16k", "codec=none");
 
 	little_memory(*state, tree, "room@8000000", true);
 	little_memory(*state, tree, "room@2200000", false);
 	if (SANITIZED)
 		return;
 	little_memory(*state, tree, "room@1800000", false);
-	little_memory(*state, MORE("reducer=rex", "record_file=no", "buffer=16k", "block=16k", "codec=none"),
+	little_memory(*state, MORE("reducer=rex", "buffer=16k", "block=16k", "codec=none"),
 		      "room@2200000", false);
 }
 
@@ -361,7 +274,7 @@ static void test_little_memory_after_a_crash(void **state)
 static void test_every_allocation_of_priming(void **state)
 {
 	struct place *p = *state;
-	const char *const *more = MORE("reducer=tree", "chunk=1024", "record_file=no", "threads=1");
+	const char *const *more = MORE("reducer=tree", "chunk=1024", "threads=1");
 	uint64_t count = 1;
 
 	for (uint64_t v = 1; v <= count; v += v > 2 && SANITIZED ? 4 : 1) {
@@ -393,7 +306,7 @@ static void test_every_allocation_of_priming(void **state)
 static void test_rebuild_limit(void **state)
 {
 	const struct place *p = *state;
-	const char *const *more = MORE("reducer=tree", "chunk=256", "record_file=no", "rebuild=0");
+	const char *const *more = MORE("reducer=tree", "chunk=256", "rebuild=0");
 
 	process(p, more, false, 1, 1, BYTES);
 	process(p, more, false, 2, 2, BYTES);
@@ -431,14 +344,12 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_a_b_a_b, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_without_record_file, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_other_options, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_record_of_a_replaced_version, place_setup, place_teardown),
-	    JOB(test_record_of_older_versions_that_were_replaced),
-	    JOB(test_record_of_versions_that_are_gone),
-	    JOB(test_no_record_after_a_crash),
-	    JOB(test_record_is_tied),
-	    JOB(test_large_record_is_not_kept),
+	    JOB(test_restart_and_go_on),
+	    JOB(test_other_options),
+	    JOB(test_versions_that_were_replaced),
+	    JOB(test_versions_that_are_gone),
+	    JOB(test_after_a_crash),
+	    JOB(test_old_record_goes),
 	    JOB(test_little_memory_after_a_crash),
 	    JOB(test_every_allocation_of_priming),
 	    cmocka_unit_test_setup_teardown(test_rebuild_limit, place_setup, place_teardown),
