@@ -2,12 +2,14 @@
 /*
  * auto.c: which reducer the next version gets, by what the last ones showed. It depends on the data alone.
  *
- *  - tree at first, and as long as shifted duplicates make up at least 1/64 of the changed bytes, or nothing changes.
+ *  - the first version: tree, or, if a sample has few duplicates and the image is not held, basic, with all slabs that
+ * are not constant stored, and hashed as they are (stream.c).
+ *  - then tree, as long as shifted duplicates make up at least 1/64 of the changed bytes, or nothing changes.
  *  - after DRY_VERSIONS versions in a row in which they did not: basic. Now and then, after PROBE_EVERY versions at
  * first, then more seldom, one is a tree again, and trees they stay if duplicates have come back.
  *  - after DENSE_VERSIONS versions in a row (the first one, which has no parent, does not count) of which at least
- * 15/16 had to be stored: full, where only a sample of slabs is hashed. When less than 7/8 of the sample has changed,
- * the next version is a tree.
+ * 15/16 had to be stored: like the first version; or, if the image is held, full, where only a sample of slabs is
+ * hashed. When less than 7/8 of what was hashed has changed, the next version is a tree.
  *
  * Without trees the hash record is of no use and dropped. The next tree has the last version to begin with, whose
  * digests are there.
@@ -28,9 +30,26 @@ enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r)
 	return a->mode;
 }
 
+struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
+				  const struct kedge__image_view *view)
+{
+	enum kedge__reducer_id used = kedge__auto_choose(r);
+
+	if (!view)
+		return (struct kedge__way){used, false};
+	if (r->options.paranoid) /* it needs the bytes of the last version anyway */
+		return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_BASIC : used, false};
+	if (used == KEDGE__REDUCER_FULL || (!follows && kedge__stream_pays(r, image, view)))
+		return (struct kedge__way){KEDGE__REDUCER_BASIC, true};
+	return (struct kedge__way){used, false};
+}
+
 static void learn_from_sample(struct kedge__auto *a, const struct kedge__txn *t)
 {
-	if (t->sample_bytes && t->sample_changed < t->sample_bytes / 8 * 7)
+	uint64_t bytes = t->sample_bytes + t->stream_bytes;
+	uint64_t changed = t->sample_changed + t->stream_bytes - t->stream_same;
+
+	if (bytes && changed < bytes / 8 * 7)
 		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_TREE};
 }
 
@@ -53,7 +72,7 @@ static void learn_from_duplicates(struct kedge__auto *a, const struct kedge__txn
 
 static void learn(struct kedge__auto *a, const struct kedge__txn *t)
 {
-	if (t->used == KEDGE__REDUCER_FULL) {
+	if (t->used == KEDGE__REDUCER_FULL || t->stream) {
 		learn_from_sample(a, t);
 		return;
 	}

@@ -2,35 +2,15 @@
 /*
  * check.c: literals are read a second time when they are stored. Where nobody holds the memory still, what is read then
  * must be what was hashed: else the version would not be what its digests say, and all that refers to it would be
- * wrong. Reducers with digests compare those of every chunk; the others add up the sums of what they are given.
+ * wrong. The digest of every chunk is compared; slabs that were not hashed before are hashed now (stream.c).
  */
 #include "reduce/reducer.h"
 
 #define BATCH 256 /* chunks that are hashed at once */
 
-struct kedge__checked {
-	_Atomic uint64_t s1, s2;
-};
-
 uint32_t kedge__reducer_unit(const struct kedge__reducer *r)
 {
 	return kedge__reducer_ops_of(r)->hashes ? r->options.chunk : 8;
-}
-
-int kedge__check_begin(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__txn *t = &r->txn;
-
-	if (!kedge__reducer_ops_of(r)->full)
-		return 0;
-	t->checked = kedge__calloc(t->image->count + 1, sizeof(*t->checked));
-	return t->checked ? 0 : kedge__error_nomem(err);
-}
-
-void kedge__check_done(struct kedge__txn *t)
-{
-	kedge__free(t->checked);
-	t->checked = NULL;
 }
 
 /* The first slab of REGION. */
@@ -103,40 +83,24 @@ static bool slab_is(const struct kedge__reducer *r, size_t slab, uint64_t offset
 
 bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes)
 {
-	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
 	struct kedge__txn *t = &r->txn;
 	bool same = true;
 
-	if (t->checked) {
-		struct kedge__sum sum = kedge__sum_of(data, bytes, offset);
-
-		atomic_fetch_add(&t->checked[region].s1, sum.s1);
-		atomic_fetch_add(&t->checked[region].s2, sum.s2);
-	}
-	if (!ops->hashes || !ops->sample)
-		return !ops->hashes || chunks_are(r, region, offset, data, bytes);
+	if (!t->stream && !kedge__reducer_ops_of(r)->sample)
+		return chunks_are(r, region, offset, data, bytes);
 	for (uint64_t at = offset, len; same && at < offset + bytes; at += len) {
 		size_t slab = first_slab(t, region) + at / KEDGE__SLAB_BYTES;
+		const uint8_t *part = (const uint8_t *)data + (at - offset);
 
 		len = KEDGE__MIN(KEDGE__SLAB_BYTES - at % KEDGE__SLAB_BYTES, offset + bytes - at);
-		same = slab_is(r, slab, at, (const uint8_t *)data + (at - offset), len);
+		same = t->slabs.at[slab].stream ? kedge__stream_take(r, &t->slabs.at[slab], at, part, len)
+						: slab_is(r, slab, at, part, len);
 	}
 	return same;
 }
 
-bool kedge__reducer_checked(const struct kedge__reducer *r, size_t *region)
+void kedge__reducer_checked(struct kedge__reducer *r)
 {
-	const struct kedge__txn *t = &r->txn;
-
-	for (size_t i = 0, slab = 0; t->checked && i < t->image->count; i++) {
-		struct kedge__sum sum = {0, 0};
-
-		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++)
-			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
-		if (atomic_load(&t->checked[i].s1) != sum.s1 || atomic_load(&t->checked[i].s2) != sum.s2) {
-			*region = i;
-			return false;
-		}
-	}
-	return true;
+	if (r->txn.stream)
+		kedge__stream_end(r);
 }

@@ -404,7 +404,9 @@ static int hash_slab(void *ctx, size_t i, int worker)
 		p.last = t->regions[s->region];
 		p.old_chunks = kedge__slab_known(t, s, r->options.chunk);
 	}
-	if (!s->skip && is_narrow(t, s, number))
+	if (s->stream)
+		rc = 0;
+	else if (!s->skip && is_narrow(t, s, number))
 		rc = hash_dirty(r, s, worker, &p, bytes);
 	else if (!s->skip)
 		rc = hash_all(r, s, worker, p, bytes);

@@ -172,7 +172,7 @@ int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool
 					"the previous reduction is neither committed nor rolled back");
 	kedge__last_done(&r->last);
 	r->parent = KEDGE__NO_VERSION;
-	rc = kedge__txn_run(r, used, pool, version, image, &how, &red, err);
+	rc = kedge__txn_run(r, (struct kedge__way){used, false}, pool, version, image, &how, &red, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; digests && !rc && i < image->count; i++)

@@ -158,7 +158,7 @@ struct kedge__reduction {
 	uint64_t version, parent;            /* parent: KEDGE__NO_VERSION if none is referred to by PARENT extents */
 	struct kedge__extent_map map;
 	struct kedge__literal_list literals; /* adjacent pieces of memory are one literal */
-	struct kedge__digest *region_digests; /* one per region of the image */
+	struct kedge__digest *region_digests; /* one per region of the image; see kedge__reducer_checked() */
 	uint64_t *sources;                   /* versions that PARENT and COPY extents refer to, ascending, without itself */
 	size_t source_count;
 	uint64_t raw_bytes, literal_bytes, changed_bytes, duplicate_bytes, fill_bytes;
@@ -184,7 +184,7 @@ struct kedge__region_dirty {
  * of them will, and it is not called. False: out of memory.
  *
  * keep() is NULL if literals are read a second time and then checked (kedge__reducer_check()): get() is called for pieces
- * that stay in the first-level cache, so that copying them costs little, and with ALL may return memory that changes.
+ * that stay in the first-level cache, so that copying them costs little, or not at all for what is stored in any case.
  */
 struct kedge__image_view {
 	const void *(*get)(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all);
@@ -223,13 +223,13 @@ bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *po
 			  uint64_t turn, size_t *region, uint64_t *offset);
 /*
  * Of the reduction in progress, from any thread: is DATA, a copy of BYTES bytes that are literals at OFFSET of region REGION
- * of the image, what was reduced? OFFSET and, except at the region's end, BYTES are multiples of the unit. A reducer
- * without digests only adds up sums here, so every literal must pass through once; checked() says whether all were right,
- * and if not, which *REGION was wrong.
+ * of the image, what was reduced? OFFSET and, except at the region's end, BYTES are multiples of the unit. What was not
+ * read before is hashed here, so every literal must pass through once; after checked() the reduction's region digests are
+ * those of what passed, and not before.
  */
 uint32_t kedge__reducer_unit(const struct kedge__reducer *r);
 bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes);
-bool kedge__reducer_checked(const struct kedge__reducer *r, size_t *region);
+void kedge__reducer_checked(struct kedge__reducer *r);
 void kedge__reduction_done(struct kedge__reduction *red);
 void kedge__reducer_commit(struct kedge__reducer *r);
 void kedge__reducer_rollback(struct kedge__reducer *r);

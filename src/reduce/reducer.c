@@ -121,8 +121,8 @@ static void txn_done(struct kedge__reducer *r)
 	kedge__array_done(&t->slabs);
 	kedge__large_free(t->items.at, t->items.room * sizeof(t->items.at[0]));
 	kedge__array_done(&t->roots);
+	kedge__array_done(&t->glances);
 	kedge__array_done(&t->pages);
-	kedge__check_done(t);
 	if (t->aside)
 		kedge__map_free(t->aside, t->aside_bytes);
 	memset(t, 0, sizeof(*t));
@@ -189,7 +189,7 @@ static void take_totals(struct kedge__reducer *r, const struct kedge__reduction 
 		const struct kedge__slab *s = &t->slabs.at[i];
 		uint64_t left = kedge__slab_region(t, s)->bytes - s->first * r->options.chunk;
 
-		if (!s->skip) {
+		if (!s->skip && !s->stream) {
 			t->sample_bytes += KEDGE__MIN(left, KEDGE__SLAB_BYTES);
 			t->sample_changed +=
 			    KEDGE__MIN(left, s->flat ? KEDGE__SLAB_BYTES : (uint64_t)s->count * r->options.chunk);
@@ -260,8 +260,8 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 		rc = kedge__slabs_plan(r, !ops->hashes || ops->sample, err);
 	for (size_t i = 0; !rc && !ops->hashes && i < t->slabs.count; i++)
 		t->slabs.at[i].skip = true;
-	if (!rc && t->view && !t->view->keep)
-		rc = kedge__check_begin(r, err);
+	if (!rc && t->stream)
+		rc = kedge__stream_plan(r, err);
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
 	if (!rc && !ops->waves)
@@ -277,11 +277,11 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 	return rc;
 }
 
-int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
+int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
 		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
 		   struct kedge__error *err)
 {
-	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = used};
+	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = way.used};
 	struct kedge__txn *t = &r->txn;
 	int rc = check_image(image, version, err);
 
@@ -297,7 +297,8 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 	t->view = how->view;
 	t->plain = how->full;
 	t->version = version;
-	t->used = used;
+	t->used = way.used;
+	t->stream = way.stream;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
 	t->dirty = how->full ? NULL : how->dirty;
 	t->progress = how->progress;
@@ -309,12 +310,26 @@ int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct
 		kedge__reducer_rollback(r);
 		return rc;
 	}
-	red.chunk = table[used] == &kedge__full_ops ? 0 : r->options.chunk;
+	red.chunk = table[way.used] == &kedge__full_ops ? 0 : r->options.chunk;
 	red.raw_bytes = t->raw_bytes;
 	t->dirty = NULL;
 	t->view = NULL;
+	t->region_digests = red.region_digests;
 	*out = red;
 	return 0;
+}
+
+static struct kedge__way way_of(const struct kedge__reducer *r, uint64_t version, const struct kedge__image *image,
+				const struct kedge__reduce_how *how)
+{
+	bool live = how->view && !how->view->keep;
+
+	if (how->full || r->options.id == KEDGE__REDUCER_FULL)
+		return (struct kedge__way){KEDGE__REDUCER_FULL, live};
+	if (r->options.id != KEDGE__REDUCER_AUTO)
+		return (struct kedge__way){r->options.id, false};
+	return kedge__auto_way(r, r->parent != KEDGE__NO_VERSION && r->parent < version, image,
+			       live ? how->view : NULL);
 }
 
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
@@ -322,10 +337,9 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 			  struct kedge__reduction *out, struct kedge__error *err)
 {
 	static const struct kedge__reduce_how nothing_known;
-	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
 
 	how = how ? how : &nothing_known;
-	return kedge__txn_run(r, how->full ? KEDGE__REDUCER_FULL : used, pool, version, image, how, out, err);
+	return kedge__txn_run(r, way_of(r, version, image, how), pool, version, image, how, out, err);
 }
 
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r)
@@ -365,6 +379,8 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 			g->flat[number] = s->pattern;
 		if (s->skip)
 			g->stale[number] = KEDGE__SLAB_STALE;
+		else if (s->stream)
+			g->stale[number] = KEDGE__SLAB_KNOWN;
 		else if (s->flat || g->stale[number] != KEDGE__SLAB_FLAT || s->count)
 			g->stale[number] = s->flat ? KEDGE__SLAB_FLAT : KEDGE__SLAB_KNOWN;
 		if (t->sums)
@@ -384,6 +400,7 @@ void kedge__reducer_rollback(struct kedge__reducer *r)
 	if (!r->busy)
 		return;
 	kedge__hash_undo(r);
+	kedge__stream_undo(r);
 	kedge__last_rollback(&r->last);
 	kedge__record_rollback(&r->record);
 	txn_done(r);

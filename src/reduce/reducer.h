@@ -7,6 +7,7 @@
  *                 sums, the list of changed chunks
  *   keep.c        for an image seen through a view: keeps what may have to be stored
  *   check.c       for an image that is not held: checks that what is stored is what was hashed
+ *   stream.c      slabs that are stored in any case are hashed while they are, and not before
  *   duplicates.c  changed chunks are looked up in the record, or entered
  *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
  *   rex.c         changed patterns are looked for in their page (rex_page.c) and in this version (rex_wave.c, rex_table.c),
@@ -100,6 +101,8 @@ struct kedge__slab {
 	uint32_t region; /* index into the image */
 	bool skip;       /* not hashed, only summed */
 	bool flat;       /* all of it is new, and one constant: there are no items */
+	bool stream;     /* all of it is stored, and hashed as it is: there are no items, and no sum until then */
+	size_t glance_at, glance_count;
 	int worker;
 	uint64_t first; /* chunk */
 	uint64_t pattern; /* if it is flat */
@@ -131,7 +134,13 @@ struct kedge__hash_worker {             /* what one thread found, in the order o
 };
 
 struct kedge__emitter;
-struct kedge__checked;
+
+#define KEDGE__GLANCE 64
+
+struct kedge__glance { /* bytes of a slab that is hashed as it is stored, as they were before */
+	uint64_t offset; /* in the region */
+	uint8_t bytes[KEDGE__GLANCE];
+};
 
 /* One version in progress. */
 struct kedge__txn {
@@ -155,7 +164,10 @@ struct kedge__txn {
 	KEDGE__ARRAY(struct kedge__root) roots; /* ascending */
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
 	uint64_t aside_bytes;
-	struct kedge__checked *checked; /* reducer full: sums of the literals so far, one per region */
+	bool stream;                    /* some slabs may be hashed as they are stored; */
+	KEDGE__ARRAY(struct kedge__glance) glances;
+	_Atomic uint64_t stream_bytes, stream_same; /* so many bytes were, of which so many are as before, */
+	struct kedge__digest *region_digests; /* and these are known then: the reduction's */
 	_Atomic uint64_t hashed;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
@@ -255,9 +267,14 @@ void kedge__hash_undo(struct kedge__reducer *r);
 uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n);
 /* N digests as options.digest_mask wants them. */
 void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest *d, uint64_t n);
-/* check.c: room for what kedge__reducer_check() adds up. */
-int kedge__check_begin(struct kedge__reducer *r, struct kedge__error *err);
-void kedge__check_done(struct kedge__txn *t);
+/* stream.c: IMAGE has few duplicates in itself, as far as a sample says. */
+bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image, const struct kedge__image_view *view);
+int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err); /* which slabs are */
+/* BYTES bytes of S at OFFSET of its region are stored, as they are at DATA. False: they have changed. Calls may run
+ * concurrently. */
+bool kedge__stream_take(struct kedge__reducer *r, struct kedge__slab *s, uint64_t offset, const uint8_t *data, uint64_t bytes);
+void kedge__stream_end(struct kedge__reducer *r); /* all of them */
+void kedge__stream_undo(struct kedge__reducer *r);
 /* Empty the threads' lists and free the large ones. */
 void kedge__workers_rest(struct kedge__reducer *r);
 void kedge__workers_done(struct kedge__reducer *r);
@@ -313,8 +330,18 @@ const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reduc
 enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r);
 void kedge__auto_learn(struct kedge__reducer *r);
 
+/* How a version is reduced. */
+struct kedge__way {
+	enum kedge__reducer_id used;
+	bool stream; /* what is stored in any case is hashed as it is stored */
+};
+
+/* FOLLOWS: there is a last version to compare with. VIEW: of an image that is not held, or NULL. */
+struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
+				  const struct kedge__image_view *view);
+
 /* reducer.c */
-int kedge__txn_run(struct kedge__reducer *r, enum kedge__reducer_id used, struct kedge__pool *pool, uint64_t version,
+int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
 		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
 		   struct kedge__error *err);
 

@@ -250,45 +250,6 @@ static void test_refused(void **state)
 	kedge__reducer_free(r);
 }
 
-static const void *stay_get(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all)
-{
-	const struct kedge__image *image = ctx;
-
-	(void)worker, (void)buffer, (void)bytes, (void)all;
-	return (const uint8_t *)image->regions[region].data + offset;
-}
-
-/* Whether all literals came by as they were reduced may be asked as often as one likes. */
-static void test_checked(void **state)
-{
-	struct kedge__reducer *r = reducer_new(KEDGE__REDUCER_FULL, 32, false);
-	struct lab lab = {.seed = 1};
-	struct kedge__image_region regions[LAB_REGIONS];
-	struct kedge__image image = {regions, 0};
-	const struct kedge__image_view view = {.get = stay_get, .ctx = &image};
-	struct kedge__reduction red = {0};
-	size_t wrong = SIZE_MAX;
-
-	(void)state;
-	lab_resize(&lab, 1, 300000);
-	lab_resize(&lab, 2, 100000);
-	image.count = lab_image(&lab, regions);
-	assert_int_equal(
-	    kedge__reducer_reduce(r, NULL, 1, &image, &(struct kedge__reduce_how){.view = &view}, &red, NULL), 0);
-	for (int again = 0; again < 2; again++) {
-		assert_false(kedge__reducer_checked(r, &wrong));
-		assert_int_equal(wrong, 0);
-	}
-	for (size_t i = 0; i < image.count; i++)
-		assert_true(kedge__reducer_check(r, i, 0, regions[i].data, regions[i].bytes));
-	for (int again = 0; again < 2; again++)
-		assert_true(kedge__reducer_checked(r, &wrong));
-	kedge__reduction_done(&red);
-	kedge__reducer_rollback(r);
-	lab_done(&lab);
-	kedge__reducer_free(r);
-}
-
 static void test_once(void **state)
 {
 	(void)state;
@@ -304,7 +265,7 @@ static void test_paranoid(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_once), cmocka_unit_test(test_paranoid),
-					   cmocka_unit_test(test_refused), cmocka_unit_test(test_checked),
+					   cmocka_unit_test(test_refused),
 					   cmocka_unit_test(test_pages_with_any_number_of_changes)};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

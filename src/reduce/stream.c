@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stream.c: a slab of which every byte will be stored need not be read before. Its digests and its part of the region's
+ * sum are made of the bytes that are stored, as they pass, so that such a version is read once. That is how full works
+ * on an image that is not held, and how auto begins, and goes on where nearly everything changes: with the digests of
+ * the stored bytes it knows afterwards how much was as before.
+ *
+ * What a sample says is constant is hashed first, like any other slab, and so is an image of which a sample has
+ * duplicates. What is read once cannot be seen to change. So some of it is read before, here and there, and must be the
+ * same when it is stored: a thread that writes to a share F of the memory meanwhile is noticed but for (1 - F)^16384.
+ */
+#include "reduce/reducer.h"
+
+#include <stdlib.h>
+
+#define BATCH    256   /* chunks that are hashed at once */
+#define LOOKS    8     /* into a slab */
+#define LOOK     64    /* bytes */
+#define SAMPLES  2048  /* chunks */
+#define MANY     4     /* chunks for each sample, below which an image is small */
+#define REPEATED 16    /* of the samples: then duplicates may pay */
+#define GLANCES  16384 /* of a version, and one of each slab */
+
+/* ------------------------------------------------------------------ before */
+
+static uint64_t spread(uint64_t n)
+{
+	n = (n ^ n >> 31) * UINT64_C(0x9E3779B97F4A7C15);
+	return n ^ n >> 29;
+}
+
+static bool is_constant(const uint8_t *data, size_t bytes)
+{
+	return memcmp(data, data + 8, bytes - 8) == 0;
+}
+
+/* Any part of it, as far as a few looks tell. Bytes that cannot be read will be missed by whoever needs them. */
+static bool looks_constant(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
+{
+	uint64_t start = s->first * chunk,
+		 bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, kedge__slab_region(t, s)->bytes - start);
+	uint64_t part = bytes / LOOKS & ~UINT64_C(7);
+	uint8_t buffer[LOOK];
+
+	if (part < LOOK)
+		return true;
+	for (uint64_t i = 0; i < LOOKS; i++) {
+		uint64_t at = start + i * part + (spread(start + i) % (part - LOOK + 1) & ~UINT64_C(7));
+		const void *data = t->view->get(t->view->ctx, 0, s->region, at, buffer, LOOK, false);
+
+		if (!data || is_constant(data, LOOK))
+			return true;
+	}
+	return false;
+}
+
+static void sums_clear(const struct kedge__reducer *r, const struct kedge__slab *s)
+{
+	struct kedge__last_region *g = r->txn.regions[s->region];
+	uint64_t grain = kedge__grain(r->options.chunk), first = s->first * r->options.chunk;
+	uint64_t end = KEDGE__MIN(first + KEDGE__SLAB_BYTES, kedge__slab_region(&r->txn, s)->bytes);
+
+	memset(&g->sums[first / grain], 0, (kedge__chunks_of(end, grain) - first / grain) * sizeof(*g->sums));
+}
+
+/* N places of slab S, at no regular distance; all of it, if that is no more. */
+static int glance(struct kedge__txn *t, struct kedge__slab *s, uint64_t chunk, size_t n, struct kedge__error *err)
+{
+	uint64_t start = s->first * chunk,
+		 bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, kedge__slab_region(t, s)->bytes - start);
+	uint64_t places = kedge__chunks_of(bytes, KEDGE__GLANCE);
+
+	n = KEDGE__MIN(n, (size_t)places);
+	if (!kedge__array_reserve(&t->glances, t->glances.count + n))
+		return kedge__error_nomem(err);
+	s->glance_at = t->glances.count;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t first = i * places / n, room = (i + 1) * places / n - first;
+		struct kedge__glance *g = &t->glances.at[t->glances.count];
+		const void *data;
+		size_t len;
+
+		g->offset = start + (first + spread(start + i) % room) * KEDGE__GLANCE;
+		len = (size_t)KEDGE__MIN((uint64_t)KEDGE__GLANCE, start + bytes - g->offset);
+		data = t->view->get(t->view->ctx, 0, s->region, g->offset, g->bytes, len, false);
+		if (!data)
+			return kedge__error_set(err, KEDGE_E_STATE, 0, "the captured memory is no longer available");
+		if (data != g->bytes)
+			memcpy(g->bytes, data, len);
+		t->glances.count++;
+		s->glance_count++;
+	}
+	return 0;
+}
+
+int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	int rc = 0;
+
+	for (size_t i = 0; i < t->slabs.count && !rc; i++) {
+		struct kedge__slab *s = &t->slabs.at[i];
+
+		s->stream = kedge__reducer_ops_of(r)->full || !looks_constant(t, s, r->options.chunk);
+		if (s->stream && t->sums)
+			sums_clear(r, s);
+		if (s->stream)
+			rc = glance(t, s, r->options.chunk, KEDGE__MAX(GLANCES / t->slabs.count, 1), err);
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ duplicates within an image */
+
+static int digest_order(const void *a, const void *b)
+{
+	const struct kedge__digest *x = a, *y = b;
+
+	if (x->hi != y->hi)
+		return x->hi < y->hi ? -1 : 1;
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+/* The digest of chunk NUMBER of all whole chunks; false: it is constant, or cannot be read. */
+static bool sample_take(const struct kedge__reducer *r, const struct kedge__image *image,
+			const struct kedge__image_view *view, uint64_t number, uint8_t *buffer,
+			struct kedge__digest *out)
+{
+	uint32_t chunk = r->options.chunk;
+	const void *data;
+	size_t region = 0;
+
+	while (number >= image->regions[region].bytes / chunk)
+		number -= image->regions[region++].bytes / chunk;
+	data = view->get(view->ctx, 0, region, number * chunk, buffer, chunk, false);
+	if (!data || is_constant(data, chunk))
+		return false;
+	kedge__digest_chunks(r->key, data, chunk, chunk, out);
+	return true;
+}
+
+static size_t repeated(struct kedge__digest *digests, size_t n)
+{
+	size_t count = 0;
+
+	qsort(digests, n, sizeof(*digests), digest_order);
+	for (size_t i = 1; i < n; i++)
+		count += kedge__digest_equal(digests[i], digests[i - 1]);
+	return count;
+}
+
+bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image,
+			const struct kedge__image_view *view)
+{
+	struct kedge__digest *digests = kedge__malloc(SAMPLES * sizeof(*digests));
+	uint8_t *buffer = kedge__malloc(r->options.chunk);
+	uint64_t chunks = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < image->count; i++)
+		chunks += image->regions[i].bytes / r->options.chunk;
+	if (digests && buffer && chunks >= MANY * SAMPLES) {
+		for (uint64_t i = 0; i < SAMPLES; i++) {
+			uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
+
+			n += sample_take(r, image, view, first + spread(i) % room, buffer, &digests[n]);
+		}
+		n = repeated(digests, n) < REPEATED;
+	}
+	kedge__free(digests);
+	kedge__free(buffer);
+	return n;
+}
+
+/* ------------------------------------------------------------------ as it is stored */
+
+static void sum_to(struct kedge__sum *to, struct kedge__sum sum)
+{
+	__atomic_fetch_add(&to->s1, sum.s1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->s2, sum.s2, __ATOMIC_RELAXED);
+}
+
+/* Grains may be given in parts. */
+static void sums_take(const struct kedge__reducer *r, struct kedge__slab *s, uint64_t offset, const uint8_t *data,
+		      uint64_t bytes)
+{
+	uint64_t grain = kedge__grain(r->options.chunk), len;
+	struct kedge__sum total = {0, 0};
+
+	if (!r->txn.sums) {
+		sum_to(&s->sum, kedge__sum_of(data, bytes, offset));
+		return;
+	}
+	for (uint64_t at = 0; at < bytes; at += len) {
+		struct kedge__sum sum;
+
+		len = KEDGE__MIN(grain - (offset + at) % grain, bytes - at);
+		sum = kedge__sum_of(data + at, len, offset + at);
+		sum_to(&r->txn.regions[s->region]->sums[(offset + at) / grain], sum);
+		total = kedge__sum_add(total, sum);
+	}
+	sum_to(&s->sum, total);
+}
+
+/* Chunks of FRESH that are as they were. */
+static uint64_t same_chunks(const struct kedge__digest *old, const struct kedge__digest *fresh, uint64_t n)
+{
+	uint64_t same = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		same += kedge__digest_equal(old[i], fresh[i]);
+	return same;
+}
+
+static void digests_take(struct kedge__reducer *r, const struct kedge__slab *s, uint64_t offset, const uint8_t *data,
+			 uint64_t bytes)
+{
+	struct kedge__txn *t = &r->txn;
+	uint64_t chunk = r->options.chunk, first = offset / chunk,
+		 known = t->compare ? kedge__slab_known(t, s, chunk) : 0;
+	struct kedge__digest fresh[BATCH], *to = t->regions[s->region]->digests;
+	uint64_t same = 0;
+
+	for (uint64_t at = 0; at < bytes; at += BATCH * chunk) {
+		uint64_t len = KEDGE__MIN(BATCH * chunk, bytes - at), n = kedge__chunks_of(len, chunk);
+
+		kedge__digest_chunks(r->key, data + at, len, chunk, fresh);
+		kedge__digests_weaken(r, fresh, n);
+		if (first < known)
+			same += same_chunks(to + first, fresh, KEDGE__MIN(n, known - first));
+		memcpy(to + first, fresh, n * sizeof(*fresh));
+		first += n;
+	}
+	atomic_fetch_add(&t->stream_bytes, bytes);
+	atomic_fetch_add(&t->stream_same, KEDGE__MIN(same * chunk, bytes));
+}
+
+/* Whether they are what they were, as far as somebody looked. */
+static bool as_before(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t offset, const uint8_t *data,
+		      uint64_t bytes)
+{
+	const struct kedge__glance *g = t->glances.at + s->glance_at;
+	size_t i;
+
+	KEDGE__PARTITION_POINT(i, s->glance_count, g[i].offset + KEDGE__GLANCE <= offset);
+	for (; i < s->glance_count && g[i].offset < offset + bytes; i++) {
+		uint64_t from = KEDGE__MAX(offset, g[i].offset),
+			 to = KEDGE__MIN(offset + bytes, g[i].offset + KEDGE__GLANCE);
+
+		if (memcmp(g[i].bytes + (from - g[i].offset), data + (from - offset), (size_t)(to - from)) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool kedge__stream_take(struct kedge__reducer *r, struct kedge__slab *s, uint64_t offset, const uint8_t *data,
+			uint64_t bytes)
+{
+	sums_take(r, s, offset, data, bytes);
+	if (kedge__reducer_ops_of(r)->hashes)
+		digests_take(r, s, offset, data, bytes);
+	return as_before(&r->txn, s, offset, data, bytes);
+}
+
+/* ------------------------------------------------------------------ after */
+
+void kedge__stream_end(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	for (size_t i = 0, slab = 0; t->region_digests && i < t->image->count; i++) {
+		struct kedge__sum sum = {0, 0};
+
+		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++)
+			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
+		t->region_digests[i] = kedge__sum_digest(sum, t->image->regions[i].bytes);
+	}
+}
+
+/* What there was may be gone in part. */
+void kedge__stream_undo(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	for (size_t i = 0; t->regions && i < t->slabs.count; i++) {
+		const struct kedge__slab *s = &t->slabs.at[i];
+
+		if (s->stream)
+			t->regions[s->region]->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] =
+			    KEDGE__SLAB_STALE;
+	}
+}
