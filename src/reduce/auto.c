@@ -2,14 +2,15 @@
 /*
  * auto.c: which reducer the next version gets, by what the last ones showed. It depends on the data alone.
  *
- *  - the first version: tree, or, if a sample has few duplicates and the image is not held, basic, with all slabs that
- * are not constant stored, and hashed as they are (stream.c).
- *  - then tree, as long as shifted duplicates make up at least 1/64 of the changed bytes, or nothing changes.
+ *  - an image that is not held, and large, and new by a sample, in which next to nothing is as it was, nor elsewhere in
+ * the last version, nor twice: basic, with all slabs that are not constant stored, and hashed as they are (stream.c).
+ *  - else tree at first, and as long as shifted duplicates make up at least 1/64 of the changed bytes, or nothing
+ * changes.
  *  - after DRY_VERSIONS versions in a row in which they did not: basic. Now and then, after PROBE_EVERY versions at
  * first, then more seldom, one is a tree again, and trees they stay if duplicates have come back.
- *  - after DENSE_VERSIONS versions in a row (the first one, which has no parent, does not count) of which at least
- * 15/16 had to be stored: like the first version; or, if the image is held, full, where only a sample of slabs is
- * hashed. When less than 7/8 of what was hashed has changed, the next version is a tree.
+ *  - for an image that is held, after DENSE_VERSIONS versions in a row (the first one, which has no parent, does not
+ * count) of which at least 15/16 had to be stored: full, where only a sample of slabs is hashed. When less than 7/8 of
+ * the sample has changed, the next version is a tree.
  *
  * Without trees the hash record is of no use and dropped. The next tree has the last version to begin with, whose
  * digests are there.
@@ -30,8 +31,22 @@ enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r)
 	return a->mode;
 }
 
+/* As far as the caller knows. */
+static bool all_may_be_new(const struct kedge__image *image, const struct kedge__region_dirty *dirty)
+{
+	uint64_t bytes = 0, new = 0;
+
+	for (size_t i = 0; i < image->count; i++) {
+		bytes += image->regions[i].bytes;
+		new += dirty[i].known ? 0 : image->regions[i].bytes;
+		for (size_t k = 0; dirty[i].known && k < dirty[i].count; k++)
+			new += dirty[i].at[k].len;
+	}
+	return new >= bytes - bytes / 16;
+}
+
 struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
-				  const struct kedge__image_view *view)
+				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty)
 {
 	enum kedge__reducer_id used = kedge__auto_choose(r);
 
@@ -39,17 +54,14 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, 
 		return (struct kedge__way){used, false};
 	if (r->options.paranoid) /* it needs the bytes of the last version anyway */
 		return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_BASIC : used, false};
-	if (used == KEDGE__REDUCER_FULL || (!follows && kedge__stream_pays(r, image, view)))
+	if ((!follows || !dirty || all_may_be_new(image, dirty)) && kedge__stream_pays(r, image, view, follows))
 		return (struct kedge__way){KEDGE__REDUCER_BASIC, true};
-	return (struct kedge__way){used, false};
+	return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_TREE : used, false};
 }
 
 static void learn_from_sample(struct kedge__auto *a, const struct kedge__txn *t)
 {
-	uint64_t bytes = t->sample_bytes + t->stream_bytes;
-	uint64_t changed = t->sample_changed + t->stream_bytes - t->stream_same;
-
-	if (bytes && changed < bytes / 8 * 7)
+	if (t->sample_bytes && t->sample_changed < t->sample_bytes / 8 * 7)
 		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_TREE};
 }
 
@@ -72,10 +84,12 @@ static void learn_from_duplicates(struct kedge__auto *a, const struct kedge__txn
 
 static void learn(struct kedge__auto *a, const struct kedge__txn *t)
 {
-	if (t->used == KEDGE__REDUCER_FULL || t->stream) {
+	if (t->used == KEDGE__REDUCER_FULL) {
 		learn_from_sample(a, t);
 		return;
 	}
+	if (a->mode == KEDGE__REDUCER_FULL)
+		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_TREE};
 	if (t->used == KEDGE__REDUCER_TREE)
 		learn_from_duplicates(a, t);
 	else
@@ -89,7 +103,7 @@ void kedge__auto_learn(struct kedge__reducer *r)
 {
 	const struct kedge__txn *t = &r->txn;
 
-	if (r->options.id != KEDGE__REDUCER_AUTO || !t->compare || !t->raw_bytes)
+	if (r->options.id != KEDGE__REDUCER_AUTO || !t->compare || !t->raw_bytes || t->stream)
 		return;
 	learn(&r->choice, t);
 	if (r->choice.mode != KEDGE__REDUCER_TREE)

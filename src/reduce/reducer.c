@@ -328,8 +328,8 @@ static struct kedge__way way_of(const struct kedge__reducer *r, uint64_t version
 		return (struct kedge__way){KEDGE__REDUCER_FULL, live};
 	if (r->options.id != KEDGE__REDUCER_AUTO)
 		return (struct kedge__way){r->options.id, false};
-	return kedge__auto_way(r, r->parent != KEDGE__NO_VERSION && r->parent < version, image,
-			       live ? how->view : NULL);
+	return kedge__auto_way(r, r->parent != KEDGE__NO_VERSION && r->parent < version, image, live ? how->view : NULL,
+			       how->dirty);
 }
 
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,

@@ -166,8 +166,7 @@ struct kedge__txn {
 	uint64_t aside_bytes;
 	bool stream;                    /* some slabs may be hashed as they are stored; */
 	KEDGE__ARRAY(struct kedge__glance) glances;
-	_Atomic uint64_t stream_bytes, stream_same; /* so many bytes were, of which so many are as before, */
-	struct kedge__digest *region_digests; /* and these are known then: the reduction's */
+	struct kedge__digest *region_digests; /* the digests of their regions are known then: the reduction's */
 	_Atomic uint64_t hashed;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
@@ -267,8 +266,10 @@ void kedge__hash_undo(struct kedge__reducer *r);
 uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n);
 /* N digests as options.digest_mask wants them. */
 void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest *d, uint64_t n);
-/* stream.c: IMAGE has few duplicates in itself, as far as a sample says. */
-bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image, const struct kedge__image_view *view);
+/* stream.c: IMAGE, seen through VIEW, has few duplicates, in itself and, if it FOLLOWS, in the last version, as far as a
+ * sample says. */
+bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image,
+			const struct kedge__image_view *view, bool follows);
 int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err); /* which slabs are */
 /* BYTES bytes of S at OFFSET of its region are stored, as they are at DATA. False: they have changed. Calls may run
  * concurrently. */
@@ -338,7 +339,7 @@ struct kedge__way {
 
 /* FOLLOWS: there is a last version to compare with. VIEW: of an image that is not held, or NULL. */
 struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
-				  const struct kedge__image_view *view);
+				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty);
 
 /* reducer.c */
 int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,

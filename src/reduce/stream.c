@@ -13,7 +13,6 @@
 
 #include <stdlib.h>
 
-#define BATCH    256   /* chunks that are hashed at once */
 #define LOOKS    8     /* into a slab */
 #define LOOK     64    /* bytes */
 #define SAMPLES  2048  /* chunks */
@@ -110,7 +109,19 @@ int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err)
 	return rc;
 }
 
-/* ------------------------------------------------------------------ duplicates within an image */
+/* ------------------------------------------------------------------ does it pay */
+
+struct sample {
+	const struct kedge__reducer *r;
+	const struct kedge__image *image;
+	const struct kedge__image_view *view;
+	size_t region;   /* where the next one is, or behind it */
+	uint64_t before; /* chunks before that region */
+	uint8_t *buffer;
+	struct kedge__digest *digests; /* of those that are not constant, */
+	size_t count;
+	size_t same; /* and so many chunks are as they were */
+};
 
 static int digest_order(const void *a, const void *b)
 {
@@ -121,55 +132,102 @@ static int digest_order(const void *a, const void *b)
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-/* The digest of chunk NUMBER of all whole chunks; false: it is constant, or cannot be read. */
-static bool sample_take(const struct kedge__reducer *r, const struct kedge__image *image,
-			const struct kedge__image_view *view, uint64_t number, uint8_t *buffer,
-			struct kedge__digest *out)
+static bool was_the_same(const struct kedge__reducer *r, uint64_t base, uint64_t index, struct kedge__digest digest)
 {
-	uint32_t chunk = r->options.chunk;
-	const void *data;
-	size_t region = 0;
+	const struct kedge__last_region *g = kedge__last_find(&r->last, base);
 
-	while (number >= image->regions[region].bytes / chunk)
-		number -= image->regions[region++].bytes / chunk;
-	data = view->get(view->ctx, 0, region, number * chunk, buffer, chunk, false);
-	if (!data || is_constant(data, chunk))
-		return false;
-	kedge__digest_chunks(r->key, data, chunk, chunk, out);
-	return true;
+	return g && g->known && index < g->bytes / r->options.chunk &&
+	       g->stale[index * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_KNOWN &&
+	       kedge__digest_equal(g->digests[index], digest);
 }
 
-static size_t repeated(struct kedge__digest *digests, size_t n)
+/* Chunk NUMBER of all that are not cut short; numbers ascend. What cannot be read is missed by whoever needs it. */
+static void sample_take(struct sample *s, uint64_t number, bool follows)
+{
+	uint32_t chunk = s->r->options.chunk;
+	struct kedge__digest *digest = &s->digests[s->count];
+	uint64_t index;
+	const void *data;
+
+	while (number - s->before >= s->image->regions[s->region].bytes / chunk)
+		s->before += s->image->regions[s->region++].bytes / chunk;
+	index = number - s->before;
+	data = s->view->get(s->view->ctx, 0, s->region, index * chunk, s->buffer, chunk, false);
+	if (!data || is_constant(data, chunk))
+		return;
+	kedge__digest_chunks(s->r->key, data, chunk, chunk, digest);
+	kedge__digests_weaken(s->r, digest, 1);
+	s->same += follows && was_the_same(s->r, s->image->regions[s->region].base, index, *digest);
+	s->count++;
+}
+
+static size_t repeated(const struct sample *s)
 {
 	size_t count = 0;
 
-	qsort(digests, n, sizeof(*digests), digest_order);
-	for (size_t i = 1; i < n; i++)
-		count += kedge__digest_equal(digests[i], digests[i - 1]);
+	qsort(s->digests, s->count, sizeof(*s->digests), digest_order);
+	for (size_t i = 1; i < s->count; i++)
+		count += kedge__digest_equal(s->digests[i], s->digests[i - 1]);
 	return count;
 }
 
-bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image,
-			const struct kedge__image_view *view)
+/* How many of the sample, which is sorted, the last version has anywhere; no more than are of interest are counted. */
+static size_t elsewhere(const struct sample *s)
 {
-	struct kedge__digest *digests = kedge__malloc(SAMPLES * sizeof(*digests));
-	uint8_t *buffer = kedge__malloc(r->options.chunk);
+	static const size_t bits = 1 << 16;
+	uint64_t *filter = kedge__calloc(bits / 64, sizeof(*filter));
+	uint64_t chunk = s->r->options.chunk;
+	size_t found = 0;
+
+	for (size_t i = 0; filter && i < s->count; i++)
+		filter[s->digests[i].lo % bits / 64] |= UINT64_C(1) << s->digests[i].lo % 64;
+	for (size_t i = 0; filter && i < s->r->last.regions.count; i++) {
+		const struct kedge__last_region *g = s->r->last.regions.at[i];
+		uint64_t whole = g->known ? g->bytes / chunk : 0, slab = KEDGE__SLAB_BYTES / chunk;
+
+		for (uint64_t k = 0; k < whole && found < REPEATED; k++) {
+			const struct kedge__digest *d = &g->digests[k];
+
+			if (k % slab == 0 && g->stale[k / slab] != KEDGE__SLAB_KNOWN) {
+				k += slab - 1;
+				continue;
+			}
+			if (filter[d->lo % bits / 64] >> d->lo % 64 & 1)
+				found += bsearch(d, s->digests, s->count, sizeof(*d), digest_order) != NULL;
+		}
+	}
+	kedge__free(filter);
+	return found;
+}
+
+static bool sample_is_new(struct sample *s, uint64_t chunks, bool follows)
+{
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
+
+		sample_take(s, first + spread(i) % room, follows);
+	}
+	return s->count && s->same <= s->count / 16 && repeated(s) < REPEATED && (!follows || elsewhere(s) < REPEATED);
+}
+
+bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image,
+			const struct kedge__image_view *view, bool follows)
+{
+	struct sample s = {.r = r,
+			   .image = image,
+			   .view = view,
+			   .buffer = kedge__malloc(r->options.chunk),
+			   .digests = kedge__malloc(SAMPLES * sizeof(*s.digests))};
 	uint64_t chunks = 0;
-	size_t n = 0;
+	bool pays = false;
 
 	for (size_t i = 0; i < image->count; i++)
 		chunks += image->regions[i].bytes / r->options.chunk;
-	if (digests && buffer && chunks >= MANY * SAMPLES) {
-		for (uint64_t i = 0; i < SAMPLES; i++) {
-			uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
-
-			n += sample_take(r, image, view, first + spread(i) % room, buffer, &digests[n]);
-		}
-		n = repeated(digests, n) < REPEATED;
-	}
-	kedge__free(digests);
-	kedge__free(buffer);
-	return n;
+	if (s.buffer && s.digests && chunks >= MANY * SAMPLES)
+		pays = sample_is_new(&s, chunks, follows);
+	kedge__free(s.buffer);
+	kedge__free(s.digests);
+	return pays;
 }
 
 /* ------------------------------------------------------------------ as it is stored */
@@ -202,37 +260,14 @@ static void sums_take(const struct kedge__reducer *r, struct kedge__slab *s, uin
 	sum_to(&s->sum, total);
 }
 
-/* Chunks of FRESH that are as they were. */
-static uint64_t same_chunks(const struct kedge__digest *old, const struct kedge__digest *fresh, uint64_t n)
-{
-	uint64_t same = 0;
-
-	for (uint64_t i = 0; i < n; i++)
-		same += kedge__digest_equal(old[i], fresh[i]);
-	return same;
-}
-
 static void digests_take(struct kedge__reducer *r, const struct kedge__slab *s, uint64_t offset, const uint8_t *data,
 			 uint64_t bytes)
 {
-	struct kedge__txn *t = &r->txn;
-	uint64_t chunk = r->options.chunk, first = offset / chunk,
-		 known = t->compare ? kedge__slab_known(t, s, chunk) : 0;
-	struct kedge__digest fresh[BATCH], *to = t->regions[s->region]->digests;
-	uint64_t same = 0;
+	uint64_t chunk = r->options.chunk;
+	struct kedge__digest *to = r->txn.regions[s->region]->digests + offset / chunk;
 
-	for (uint64_t at = 0; at < bytes; at += BATCH * chunk) {
-		uint64_t len = KEDGE__MIN(BATCH * chunk, bytes - at), n = kedge__chunks_of(len, chunk);
-
-		kedge__digest_chunks(r->key, data + at, len, chunk, fresh);
-		kedge__digests_weaken(r, fresh, n);
-		if (first < known)
-			same += same_chunks(to + first, fresh, KEDGE__MIN(n, known - first));
-		memcpy(to + first, fresh, n * sizeof(*fresh));
-		first += n;
-	}
-	atomic_fetch_add(&t->stream_bytes, bytes);
-	atomic_fetch_add(&t->stream_same, KEDGE__MIN(same * chunk, bytes));
+	kedge__digest_chunks(r->key, data, bytes, chunk, to);
+	kedge__digests_weaken(r, to, kedge__chunks_of(bytes, chunk));
 }
 
 /* Whether they are what they were, as far as somebody looked. */

@@ -227,7 +227,7 @@ static void test_dense(void **state)
 	assert_string_equal(stats.reducer, "basic");
 	fill_random(m, BYTES, 10);
 	assert_int_equal(take_race(&r, "hash", 5), KEDGE_E_STATE);
-	for (uint64_t i = 0; i < 3; i++) { /* little changes now, which is known afterwards */
+	for (uint64_t i = 0; i < 3; i++) { /* little changes now */
 		take_still(&r);
 		memory_change(i);
 		(void)take_race(&r, "hash", (unsigned)i);
