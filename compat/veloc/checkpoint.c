@@ -27,35 +27,43 @@ static void file_bare(struct veloc__job *job)
 	job->path = NULL;
 }
 
-static void ids_bare(struct veloc__job *job)
+static void region_bare(struct veloc__job *job, int id)
 {
 	char name[16];
 
-	for (size_t i = 0; i < job->id_count; i++) {
-		region_name(job->ids[i], name);
-		(void)kedge_unprotect(job->k, name);
-	}
-	job->id_count = 0;
+	region_name(id, name);
+	(void)kedge_unprotect(job->k, name);
 }
 
-void veloc__job_let_go(struct veloc__job *job, int id)
+static void held_bare(struct veloc__job *job)
 {
-	char name[16];
+	for (size_t i = 0; i < job->held_count; i++)
+		region_bare(job, job->held[i].id);
+	job->held_count = 0;
+}
 
-	for (size_t i = job->id_count; i; i--) {
-		if (job->ids[i - 1] != id)
-			continue;
-		region_name(id, name);
-		(void)kedge_unprotect(job->k, name);
-		job->ids[i - 1] = job->ids[--job->id_count];
-	}
+static bool same_memory(const struct veloc__region *a, const struct veloc__region *b)
+{
+	return a->id == b->id && a->ptr == b->ptr && a->count == b->count && a->unit == b->unit;
+}
+
+void veloc__job_let_go(struct veloc__job *job, const struct veloc__region *r)
+{
+	size_t i = 0;
+
+	while (i < job->held_count && !same_memory(&job->held[i], r))
+		i++;
+	if (i == job->held_count)
+		return;
+	region_bare(job, r->id);
+	memmove(job->held + i, job->held + i + 1, (--job->held_count - i) * sizeof(*job->held));
 }
 
 void veloc__job_bare(struct veloc__job *job)
 {
 	if (!job->k)
 		return;
-	ids_bare(job);
+	held_bare(job);
 	file_bare(job);
 }
 
@@ -88,24 +96,47 @@ static int region_protect(struct veloc__job *job, const struct veloc__region *r)
 	return kedge_protect(job->k, name, r->ptr, count, type);
 }
 
+/* KNOWN: what the handle has under the id of R, or NULL. If it is the same memory, it stays as it is: what the page
+ * tracker knows of it is worth more than the call. */
+static int region_hold(struct veloc__job *job, const struct veloc__region *known, const struct veloc__region *r)
+{
+	int rc = known && same_memory(known, r) ? 0 : region_protect(job, r);
+
+	if (rc)
+		veloc__log(KEDGE_LOG_ERROR, "%s", kedge_last_error(job->k));
+	return rc;
+}
+
 /* Protect the selected regions, and nothing else. */
 static int group_protect(struct veloc__job *job, const struct veloc__group *g)
 {
-	int *ids = malloc((g->count + 1) * sizeof(*ids));
-	int rc = ids ? 0 : KEDGE_E_NOMEM;
+	struct veloc__region *held = malloc((g->count + 1) * sizeof(*held));
+	size_t n = 0, old = 0;
+	int rc = 0;
 
-	ids_bare(job);
-	free(job->ids);
-	job->ids = ids;
-	for (size_t i = 0; i < g->count && !rc; i++) {
-		if (!g->at[i].chosen)
-			continue;
-		rc = region_protect(job, &g->at[i]);
-		if (!rc)
-			ids[job->id_count++] = g->at[i].id;
+	if (!held) {
+		veloc__log(KEDGE_LOG_ERROR, "%s", kedge_strerror(KEDGE_E_NOMEM));
+		return KEDGE_E_NOMEM;
 	}
-	if (rc)
-		veloc__log(KEDGE_LOG_ERROR, "%s", ids ? kedge_last_error(job->k) : kedge_strerror(rc));
+	for (size_t i = 0; i < g->count; i++) {
+		const struct veloc__region *r = &g->at[i], *known = NULL;
+
+		for (; old < job->held_count && job->held[old].id < r->id; old++)
+			region_bare(job, job->held[old].id);
+		if (old < job->held_count && job->held[old].id == r->id)
+			known = &job->held[old++];
+		if (r->chosen && !rc)
+			rc = region_hold(job, known, r);
+		if (r->chosen && !rc)
+			held[n++] = *r;
+		else if (known)
+			region_bare(job, known->id);
+	}
+	for (; old < job->held_count; old++)
+		region_bare(job, job->held[old].id);
+	free(job->held);
+	job->held = held;
+	job->held_count = n;
 	return rc;
 }
 
@@ -241,7 +272,7 @@ static int take_file(struct veloc__client *c)
 	int some[1] = {c->job->filed};
 	int rc;
 
-	ids_bare(c->job);
+	held_bare(c->job);
 	if (veloc__client_max(c, some, 1))
 		return VELOC_FAILURE;
 	if (!some[0])

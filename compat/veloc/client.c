@@ -201,7 +201,7 @@ static void job_close(struct veloc__job *job)
 	veloc__channel_free(job->front);
 	veloc__channel_free(job->back);
 	job->front = job->back = NULL;
-	free(job->ids);
+	free(job->held);
 	free(job->path);
 	free(job->file);
 	free(job->name);

@@ -111,8 +111,8 @@ struct veloc__job {
 	char *file; /* the name of the routed file: NAME.dat */
 	char *path; /* where it was routed, or NULL */
 	bool filed; /* the file is protected */
-	int *ids;   /* regions that are protected in k */
-	size_t id_count;
+	struct veloc__region *held; /* what is protected in k, as it was then; ascending ids */
+	size_t held_count;
 	bool took; /* `last` is a version that this process has taken */
 	uint64_t last;
 	bool cleanup; /* to be done when the ranks meet */
@@ -170,8 +170,8 @@ int veloc__call(struct veloc__client *c, enum veloc__op op, kedge_t *k, uint64_t
 
 int veloc__client_wait(struct veloc__client *c); /* everything of this process */
 void veloc__job_bare(struct veloc__job *job);    /* nothing is protected in its handle */
-/* The same for this region; no version in progress needs its memory. */
-void veloc__job_let_go(struct veloc__job *job, int id);
+/* The same for R, if its memory is what the handle has under that id; then no version in progress needs it. */
+void veloc__job_let_go(struct veloc__job *job, const struct veloc__region *r);
 void veloc__phase_end(struct veloc__client *c);
 
 #endif

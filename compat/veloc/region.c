@@ -147,10 +147,10 @@ bool veloc__selects(int mode, const int *ids, int count, int id)
 /* ------------------------------------------------------------------ the calls */
 
 /* After unprotecting a region the application may free its memory. */
-static void let_go(struct veloc__client *c, int id)
+static void let_go(struct veloc__client *c, const struct veloc__region *r)
 {
 	for (struct veloc__job *job = c->jobs; job; job = job->next)
-		veloc__job_let_go(job, id);
+		veloc__job_let_go(job, r);
 }
 
 int VELOC_Region_protect(int id, void *ptr, size_t count, size_t base_size, const char *name)
@@ -162,17 +162,18 @@ int VELOC_Region_protect(int id, void *ptr, size_t count, size_t base_size, cons
 		return VELOC_FAILURE;
 	r = veloc__region_find(group_find(c->groups, name), id);
 	if (r && (r->ptr != ptr || r->count != count || r->unit != base_size))
-		let_go(c, id);
+		let_go(c, r);
 	return veloc__region_put(&c->groups, name, id, ptr, count, base_size);
 }
 
 int VELOC_Region_unprotect(int id, const char *name)
 {
 	struct veloc__client *c = veloc__client_enter();
+	const struct veloc__region *r = c && name ? veloc__region_find(group_find(c->groups, name), id) : NULL;
 
-	if (!c || !name)
+	if (!r)
 		return VELOC_FAILURE;
-	let_go(c, id);
+	let_go(c, r);
 	return veloc__region_remove(c->groups, name, id);
 }
 
@@ -184,7 +185,7 @@ int VELOC_Region_clear(const char *name)
 	if (!c || !name)
 		return VELOC_FAILURE;
 	for (size_t i = 0; g && i < g->count; i++)
-		let_go(c, g->at[i].id);
+		let_go(c, &g->at[i]);
 	veloc__region_clear(c->groups, name);
 	return VELOC_SUCCESS;
 }

@@ -1,73 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every call of VELOC's C interface, as a program sees it: arguments are the mode (sync, async, or copy: async with
- * capture = copy) and the thread support that MPI is asked for (single, multiple). Nothing of Kedge is included; only
+ * Every call of VELOC's C interface, as a program sees it (arguments: program.h). Nothing of Kedge is included; only
  * damage knows what its files look like.
  */
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
-#include <mpi.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "../../lib/files.h"
-#include "../../lib/scratch.h"
-#include "veloc.h"
+#include "program.h"
 
 #define N 5000
 
-static int rank, size;
-static const char *mode, *capture = "";
-static char dir[256];
 static double a[N], b[N];
 static int step;
-
-#define CHECK(c)                                                                                                       \
-	do {                                                                                                           \
-		if (!(c)) {                                                                                            \
-			fprintf(stderr, "%s:%d: rank %d: %s is not so\n", __FILE__, __LINE__, rank, #c);               \
-			MPI_Abort(MPI_COMM_WORLD, 1);                                                                  \
-		}                                                                                                      \
-	} while (0)
-
-static void barrier(void)
-{
-	MPI_Barrier(MPI_COMM_WORLD);
-}
-
-/* A configuration in a directory of the test's own: WHERE/{scratch,persistent}. */
-static const char *config(const char *where, const char *more)
-{
-	static char path[512];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s.cfg", dir, where);
-	barrier();
-	if (rank == 0) {
-		f = fopen(path, "w");
-		CHECK(f);
-		fprintf(f, "# test\nscratch = %s/%s/scratch\npersistent = %s/%s/persistent\nmode = %s\n", dir, where,
-			dir, where, mode);
-		fprintf(f, "log_level = none\nthreads = 1\n%s%s", capture, more);
-		fclose(f);
-	}
-	barrier();
-	return path;
-}
-
-static void init(const char *where, const char *more)
-{
-	CHECK(VELOC_Init(MPI_COMM_WORLD, config(where, more)) == VELOC_SUCCESS);
-}
-
-static void finalize(void)
-{
-	CHECK(VELOC_Finalize(1) == VELOC_SUCCESS);
-}
 
 static void state_make(int version)
 {
@@ -116,14 +62,6 @@ static void wait_all(void)
 {
 	CHECK(VELOC_Checkpoint_wait() == VELOC_SUCCESS);
 	CHECK(VELOC_Checkpoint_finished() == VELOC_SUCCESS);
-}
-
-static void remove_together(const char *path)
-{
-	barrier();
-	if (rank == 0)
-		tree_remove(path);
-	barrier();
 }
 
 static void lose(const char *where, const char *level)
@@ -614,20 +552,7 @@ static void test_single(void)
 
 int main(int argc, char **argv)
 {
-	int wanted = argc > 2 && strcmp(argv[2], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-	int provided;
-
-	MPI_Init_thread(&argc, &argv, wanted, &provided);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	mode = argc > 1 ? argv[1] : "sync";
-	if (strcmp(mode, "copy") == 0) {
-		mode = "async";
-		capture = "capture = copy\n";
-	}
-	if (rank == 0)
-		scratch_make_on_disk(dir, sizeof(dir), "veloc");
-	MPI_Bcast(dir, sizeof(dir), MPI_CHAR, 0, MPI_COMM_WORLD);
+	program_begin(argc, argv);
 	test_before_init();
 	test_init();
 	test_protect();
@@ -642,7 +567,6 @@ int main(int argc, char **argv)
 	test_cleanup();
 	test_files();
 	test_single();
-	remove_together(dir);
-	MPI_Finalize();
+	program_end();
 	return 0;
 }
