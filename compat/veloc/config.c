@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VELOC's configuration: flat `key = value` lines, each overridden by $VELOC_<KEY>. The file may also contain settings
- * of Kedge; $KEDGE_<KEY> overrides that setting, whether the file uses VELOC's name for it or ours.
+ * VELOC's configuration: flat `key = value` lines, each overridden by $VELOC_<KEY>, unless that is empty. The file may
+ * also contain settings of Kedge; $KEDGE_<KEY> overrides that setting, whether the file uses VELOC's name for it or
+ * ours.
  */
 #include "client.h"
 
@@ -59,11 +60,12 @@ static int pair_add(struct veloc__pair **list, const char *key, const char *valu
 	return p->key && p->value ? VELOC_SUCCESS : VELOC_FAILURE;
 }
 
+/* NULL: it is not set. An empty value sets nothing. */
 static const char *pair_get(const struct veloc__pair *list, const char *key)
 {
 	while (list && strcmp(list->key, key) != 0)
 		list = list->next;
-	return list ? list->value : NULL;
+	return list && list->value[0] ? list->value : NULL;
 }
 
 static void pairs_free(struct veloc__pair *list)
@@ -106,7 +108,7 @@ static int pairs_load(const char *path, struct veloc__pair **list)
 	for (size_t i = 0; i < KNOWN_COUNT && rc == 0; i++) {
 		const char *value = env_of("VELOC_", known[i].key);
 
-		if (value)
+		if (value && value[0])
 			rc = pair_add(list, known[i].key, value);
 	}
 	return rc ? VELOC_FAILURE : VELOC_SUCCESS;
@@ -134,7 +136,7 @@ static int number_get(const struct veloc__pair *list, const char *key, long low,
 	char *end;
 	long value;
 
-	if (!text || !text[0])
+	if (!text)
 		return VELOC_SUCCESS;
 	errno = 0;
 	value = strtol(text, &end, 10);
@@ -150,7 +152,7 @@ static int path_get(const struct veloc__pair *list, const char *key, bool needed
 {
 	const char *text = pair_get(list, key);
 
-	if (!text || !text[0]) {
+	if (!text) {
 		if (needed)
 			veloc__log(KEDGE_LOG_ERROR, "%s is not set: give a directory", key);
 		return needed ? VELOC_FAILURE : VELOC_SUCCESS;
@@ -192,7 +194,7 @@ static int sort_pair(struct veloc__config *c, const struct veloc__pair *p)
 {
 	for (size_t i = 0; i < KNOWN_COUNT; i++) {
 		if (strcmp(known[i].key, p->key) == 0)
-			return known[i].why ? pair_add(&c->idle, p->key, known[i].why) : VELOC_SUCCESS;
+			return known[i].why && p->value[0] ? pair_add(&c->idle, p->key, known[i].why) : VELOC_SUCCESS;
 	}
 	if (kedge_knows(p->key))
 		return pair_add(&c->kedge, p->key, p->value);

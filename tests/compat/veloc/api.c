@@ -527,6 +527,26 @@ static void test_files(void)
 	finalize();
 }
 
+/* A key without a value is not set: what the file has stays, or the default. */
+static void test_empty(void)
+{
+	static const char *const keys[] = {"VELOC_SCRATCH",      "VELOC_PERSISTENT", "VELOC_MODE",
+					   "VELOC_MAX_VERSIONS", "VELOC_ORIGINALS",  "VELOC_LOG_LEVEL"};
+	char original[512];
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		setenv(keys[i], "", 1);
+	init("empty", "max_versions =\noriginals =\nchksum =\nscratch_versions =\n");
+	snprintf(original, sizeof(original), "%s/empty_%d", dir, rank);
+	file_put(original, 1);
+	wait_all();
+	file_comes_back(original, 1);
+	finalize();
+	CHECK(count("empty", "persistent/file/set-*") == 1);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		unsetenv(keys[i]);
+}
+
 /* ------------------------------------------------------------------ a process for itself */
 
 static void test_single(void)
@@ -566,6 +586,7 @@ int main(int argc, char **argv)
 	test_versions();
 	test_cleanup();
 	test_files();
+	test_empty();
 	test_single();
 	program_end();
 	return 0;

@@ -34,13 +34,26 @@ mkdir project
 cat >project/CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.20)
 project(heat LANGUAGES C)
-find_package(veloc REQUIRED)
+find_package(veloc 1.8 REQUIRED)
 add_executable(heat_file $source/heat_file.c)
 target_compile_definitions(heat_file PRIVATE _GNU_SOURCE)
 target_link_libraries(heat_file PRIVATE veloc::client m)
 END
 cmake -S project -B build -DCMAKE_PREFIX_PATH="$veloc" -DCMAKE_C_COMPILER="$cc" >cmake.log 2>&1 || fail "$(cat cmake.log)"
 cmake --build build >build.log 2>&1 || fail "$(cat build.log)"
+# Older programs ask for less; another major version is another interface.
+for version in 1 1.4 2.0; do
+	mkdir "asks-$version"
+	printf 'cmake_minimum_required(VERSION 3.20)\nproject(asks LANGUAGES C)\nfind_package(veloc %s)\n' $version \
+		>"asks-$version/CMakeLists.txt"
+	printf 'message(STATUS "found=${veloc_FOUND} version=${veloc_VERSION}")\n' >>"asks-$version/CMakeLists.txt"
+	cmake -S "asks-$version" -B "build-$version" -DCMAKE_PREFIX_PATH="$veloc" -DCMAKE_C_COMPILER="$cc" >asks.log 2>&1 ||
+		fail "$(cat asks.log)"
+	case $version in
+	2.0) grep -q 'found=0' asks.log || fail "find_package(veloc 2.0) found this: $(cat asks.log)" ;;
+	*) grep -q 'found=1 version=1.8' asks.log || fail "find_package(veloc $version): $(cat asks.log)" ;;
+	esac
+done
 rm -rf scratch persistent
 "$mpiexec" -n 2 build/heat_file heat.cfg >third 2>err || fail "heat_file: $(cat err)"
 [ "$(grep result first)" = "$(grep result third)" ] || fail "another result in file mode"
