@@ -1,332 +1,212 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kedge-bench veloc-like: checkpoints as users of VELOC take them, from several processes at once: scratch in memory,
- * persistent storage on disk, all of the state changed between two versions or a part of it. Plain writes of the same
- * bytes to the same places by the same processes stand beside, in turns. Of the processes' times the longest counts, of
- * the versions' the median. The state changes while a version is completed in the background: how much longer that
- * takes than alone is what the background costs the application. Settings are those of compat/veloc in mode async, and
- * beside them those that stand still for the shortest time.
+ * kedge-bench veloc-like: what checkpoints cost a program that uses VELOC's interface. The program is veloc_program.c,
+ * under mpiexec, with the configuration that such programs have; another one, built with the real library, can be
+ * named. Each row is one run of it, and then some restarts, each in new processes.
  */
 #include "bench.h"
-#include "capture/capture.h"
-#include "group.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <stdlib.h>
-#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define RANKS_MAX    KEDGE__BENCH_RANKS
-#define VERSIONS_MAX 32
-#define PAGE         4096
+#define RANKS_MAX  64
+#define VALUES_MAX 64
+#define LINE_ROOM  4096
 
-enum figure { SCRATCH, BLOCKED, BESIDE, PERSISTENT, COMPLETE, CPU, PLAIN_CPU, FIGURES };
+/* In the order of the columns. What is plain stands before what it is the limit of. */
+#define FIGURES(X)                                                                                                     \
+	X(plain_scratch, "plain scratch")                                                                              \
+	X(blocked, "blocked")                                                                                          \
+	X(plain_disk, "plain disk")                                                                                    \
+	X(disk, "on disk")                                                                                             \
+	X(cost, "cost")                                                                                                \
+	X(plain_cpu, "plain CPU/GB")                                                                                   \
+	X(cpu, "CPU/GB")                                                                                               \
+	X(plain_read, "plain read")                                                                                    \
+	X(restart_test, "test")                                                                                        \
+	X(restart, "restart")                                                                                          \
+	X(memory, "memory")
+
+enum figure {
+#define ID(name, head) F_##name,
+	FIGURES(ID)
+#undef ID
+	    FIGURE_COUNT
+};
+
+static const char *const names[FIGURE_COUNT] = {
+#define NAME(name, head) #name,
+    FIGURES(NAME)
+#undef NAME
+};
+
+static const char *const heads[FIGURE_COUNT] = {
+#define HEAD(name, head) head,
+    FIGURES(HEAD)
+#undef HEAD
+};
 
 static const unsigned percents[] = {100, 10, 1};
+static const char *const captures[] = {"copy", "cow"};
 
-struct shared {
-	struct kedge__bench_meeting front, back, bench;
-	double figures[FIGURES][VERSIONS_MAX][RANKS_MAX];
-	double restart[RANKS_MAX], plain_read[RANKS_MAX], alone[RANKS_MAX];
-	uint64_t stored[VERSIONS_MAX][RANKS_MAX];
+struct values {
+	double at[VALUES_MAX];
+	size_t count;
 };
 
 struct bench {
 	struct kedge__usage usage;
-	uint64_t size, versions;
+	uint64_t size, versions, restarts;
+	double compute;
 	struct kedge__text_list rank_texts, sets;
-	const char *scratch, *persistent;
+	const char *scratch, *persistent, *program, *mpiexec, *threads;
 	const char *capture_text; /* NULL: copy, then cow */
-	bool json;
-	char *dirs[2]; /* of our own, in scratch and persistent */
-	struct shared *shared;
+	bool no_sync, json;
+	char *dirs[2];     /* of our own, in scratch and persistent */
+	char *own_program; /* where the program is, unless it is named */
 	json_t *rows;
 	struct kedge__table table;
 
 	int ranks; /* of what is being measured */
 	unsigned percent;
-	bool sync;
 	const char *capture;
+	struct values values[FIGURE_COUNT];
 };
 
-struct rank { /* in a process of its own */
-	struct bench *b;
-	int rank;
-	uint64_t *data, seed;
-	kedge_t *k;
-	char *plain[2];
-	struct kedge__bench_channel front, back;
-};
+/* ---- the program */
 
-static void together(struct rank *r)
+/* VELOC's keys, with Kedge's own behind them: the real library passes over those. */
+static int config_write(const struct bench *b, char *path, size_t room, struct kedge__error *err)
 {
-	kedge__bench_meet(&r->b->shared->bench);
-}
+	FILE *f;
 
-/* ---- the state */
-
-static uint64_t next_random(struct rank *r)
-{
-	uint64_t x = r->seed;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return r->seed = x;
-}
-
-/* All words; or all words of one page in each hundred-percent'th of them. */
-static void change(struct rank *r)
-{
-	uint64_t words = r->b->size / 8, step = PAGE / 8 * (100 / r->b->percent);
-
-	for (uint64_t at = 0; at < words; at += step) {
-		uint64_t first = at + (r->b->percent < 100 ? next_random(r) % (100 / r->b->percent) * (PAGE / 8) : 0);
-
-		for (uint64_t i = first; i < words && i < first + PAGE / 8; i++)
-			r->data[i] += next_random(r) | 1;
-	}
-}
-
-/* ---- plain writes and reads */
-
-static double cpu_seconds(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
-static int plain_write(struct rank *r, int level, bool sync, double *seconds)
-{
-	double start;
-	uint64_t done = 0;
-	int fd;
-
-	unlink(r->plain[level]);
-	together(r);
-	start = kedge__clock_seconds();
-	fd = open(r->plain[level], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	while (fd >= 0 && done < r->b->size) {
-		ssize_t n = write(fd, (const char *)r->data + done, KEDGE__MIN(r->b->size - done, UINT64_C(1) << 26));
-
-		if (n <= 0)
-			break;
-		done += (uint64_t)n;
-	}
-	if (fd < 0 || done < r->b->size || (sync && fsync(fd) != 0) || close(fd) != 0)
-		return KEDGE_E_IO;
-	*seconds = kedge__clock_seconds() - start;
+	snprintf(path, room, "%s/veloc.cfg", b->dirs[1]);
+	f = fopen(path, "w");
+	if (!f)
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot write %s", path);
+	fprintf(f, "scratch = %s/level\npersistent = %s/level\nmode = async\n", b->dirs[0], b->dirs[1]);
+	if (strcmp(b->capture, captures[0]) != 0) /* which is what such programs get */
+		fprintf(f, "capture = %s\n", b->capture);
+	fprintf(f, "sync = %s\n", b->no_sync ? "no" : "yes");
+	for (size_t i = 0; i < b->sets.count; i++)
+		fprintf(f, "%s\n", b->sets.at[i]);
+	if (fclose(f) != 0)
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot write %s", path);
 	return 0;
 }
 
-static int plain_read(struct rank *r, double *seconds)
+/* Ranks share the cores that there are, and do not spin while they wait for others. */
+static void environment_set(void)
 {
-	double start;
-	uint64_t done = 0;
-	int fd;
+	static const char *const settings[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+						  {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+						  {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+						  {"OMPI_MCA_mpi_yield_when_idle", "1"},
+						  {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
+						  {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"}};
 
-	together(r);
-	start = kedge__clock_seconds();
-	fd = open(r->plain[0], O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && done < r->b->size) {
-		ssize_t n = read(fd, (char *)r->data + done, r->b->size - done);
+	for (size_t i = 0; i < KEDGE__COUNT(settings); i++)
+		setenv(settings[i][0], settings[i][1], 0);
+}
 
-		if (n <= 0)
-			break;
-		done += (uint64_t)n;
+static void program_exec(const struct bench *b, const char *phase, const char *config)
+{
+	char text[10][4300];
+	const char *argv[16] = {b->mpiexec, "-n"};
+	int n = 2;
+
+	snprintf(text[0], sizeof(text[0]), "%d", b->ranks);
+	snprintf(text[1], sizeof(text[1]), "config=%s", config);
+	snprintf(text[2], sizeof(text[2]), "size=%llu", (unsigned long long)b->size);
+	snprintf(text[3], sizeof(text[3]), "percent=%u", b->percent);
+	snprintf(text[4], sizeof(text[4]), "versions=%llu", (unsigned long long)b->versions);
+	snprintf(text[5], sizeof(text[5]), "compute=%g", b->compute);
+	snprintf(text[6], sizeof(text[6]), "fsync=%d", !b->no_sync);
+	snprintf(text[7], sizeof(text[7]), "scratch=%s", b->dirs[0]);
+	snprintf(text[8], sizeof(text[8]), "persistent=%s", b->dirs[1]);
+	snprintf(text[9], sizeof(text[9]), "threads=%s", b->threads);
+	argv[n++] = text[0];
+	argv[n++] = b->program ? b->program : b->own_program;
+	for (int i = 1; i < 10; i++)
+		argv[n++] = text[i];
+	argv[n++] = phase;
+	environment_set();
+	execvp(argv[0], (char *const *)argv);
+	fprintf(stderr, "%s: cannot run %s: %s\n", b->usage.command, argv[0], strerror(errno));
+	_exit(KEDGE__EXIT_FAILURE);
+}
+
+static void line_take(struct bench *b, char *line)
+{
+	char *save = NULL, *word = strtok_r(line, " \n", &save);
+
+	for (int f = 0; word && f < FIGURE_COUNT; f++) {
+		struct values *v = &b->values[f];
+
+		if (strcmp(word, names[f]) != 0)
+			continue;
+		while ((word = strtok_r(NULL, " \n", &save)) && v->count < VALUES_MAX)
+			v->at[v->count++] = atof(word);
+		return;
 	}
-	if (fd < 0 || done < r->b->size || close(fd) != 0)
-		return KEDGE_E_IO;
-	*seconds = kedge__clock_seconds() - start;
-	return 0;
 }
 
-/* ---- one rank */
-
-static int job_open(struct rank *r)
+static int output_take(struct bench *b, int fd, pid_t child)
 {
-	const struct bench *b = r->b;
-	struct kedge_group group = {
-	    .rank = r->rank,
-	    .size = b->ranks,
-	    .any_thread = 1,
-	    .allgather = kedge__bench_allgather,
-	    .ctx = &r->front,
-	    .background = &r->back,
-	};
-	char l1[4200], l2[4200], capture[64];
-	const char *settings[64] = {l1, l2, capture, b->sync ? "sync=yes" : "sync=no", "reducer=basic"};
-	size_t n = 5;
-	int rc;
+	char line[LINE_ROOM];
+	FILE *f = fdopen(fd, "r");
+	int status = 0;
 
-	snprintf(l1, sizeof(l1), "l1=%s", b->dirs[0]);
-	snprintf(l2, sizeof(l2), "l2=%s", b->dirs[1]);
-	snprintf(capture, sizeof(capture), "capture=%s", b->capture);
-	for (size_t i = 0; i < b->sets.count && n + 1 < KEDGE__COUNT(settings); i++)
-		settings[n++] = b->sets.at[i];
-	settings[n] = NULL;
-	rc = kedge_open_group("bench", NULL, settings, &group, &r->k);
-	return rc ? rc : kedge_protect(r->k, "state", r->data, b->size / 8, KEDGE_U64);
-}
-
-static double change_timed(struct rank *r)
-{
-	double start = kedge__clock_seconds();
-
-	change(r);
-	return kedge__clock_seconds() - start;
-}
-
-/* The application goes on to its next state at once. */
-static int checkpoint(struct rank *r, uint64_t version, double *blocked, double *beside, double *complete)
-{
-	double start;
-	int rc;
-
-	together(r);
-	start = kedge__clock_seconds();
-	rc = kedge_checkpoint(r->k, version);
-	*blocked = kedge__clock_seconds() - start;
-	*beside = change_timed(r);
-	if (!rc)
-		rc = kedge_wait(r->k);
-	*complete = kedge__clock_seconds() - start;
-	return rc;
-}
-
-static int version_measure(struct rank *r, uint64_t v)
-{
-	struct shared *s = r->b->shared;
-	double one[FIGURES] = {0}, cpu = cpu_seconds();
-	struct kedge_stats stats = {0};
-	int rc;
-
-	rc = plain_write(r, 0, false, &one[SCRATCH]);
-	if (!rc)
-		rc = plain_write(r, 1, r->b->sync, &one[PERSISTENT]);
-	one[PLAIN_CPU] = cpu_seconds() - cpu;
-	cpu = cpu_seconds();
-	if (!rc)
-		rc = checkpoint(r, v + 1, &one[BLOCKED], &one[BESIDE], &one[COMPLETE]);
-	one[CPU] = cpu_seconds() - cpu;
-	if (!rc)
-		rc = kedge_stats_get(r->k, &stats);
-	for (int f = 0; f < FIGURES; f++)
-		s->figures[f][v][r->rank] = one[f];
-	s->stored[v][r->rank] = stats.stored_bytes;
-	return rc;
-}
-
-static int restart_measure(struct rank *r)
-{
-	struct shared *s = r->b->shared;
-	double start;
-	int rc = kedge_close(r->k);
-
-	r->k = NULL;
-	if (!rc)
-		rc = job_open(r);
-	together(r);
-	start = kedge__clock_seconds();
-	if (!rc)
-		rc = kedge_restart(r->k, KEDGE_NEWEST, NULL);
-	s->restart[r->rank] = kedge__clock_seconds() - start;
-	return rc ? rc : plain_read(r, &s->plain_read[r->rank]);
-}
-
-static int rank_measure(struct rank *r)
-{
-	double unused;
-	int rc;
-
-	change(r);
-	together(r);
-	r->b->shared->alone[r->rank] = change_timed(r);
-	rc = job_open(r);
-	if (!rc)
-		rc = checkpoint(r, 0, &unused, &unused, &unused);
-	for (uint64_t v = 0; v < r->b->versions && !rc; v++)
-		rc = version_measure(r, v);
-	return rc ? rc : restart_measure(r);
-}
-
-static int rank_main(void *ctx, int rank)
-{
-	struct bench *b = ctx;
-	struct rank r = {.b = b, .rank = rank, .seed = UINT64_C(0x9E3779B97F4A7C15) * (unsigned)(rank + 1)};
-	int rc = KEDGE_E_NOMEM;
-
-	r.front = (struct kedge__bench_channel){&b->shared->front, rank, b->ranks};
-	r.back = (struct kedge__bench_channel){&b->shared->back, rank, b->ranks};
-	for (int l = 0; l < 2; l++) {
-		r.plain[l] = kedge__asprintf("%s/plain-%d", b->dirs[l], rank);
-		if (!r.plain[l])
-			kedge__tool_no_memory();
-	}
-	r.data = kedge__map_alloc(b->size);
-	for (uint64_t i = 0; r.data && i < b->size / 8; i++)
-		r.data[i] = next_random(&r);
-	if (r.data)
-		rc = rank_measure(&r);
-	if (rc)
-		(void)kedge__tool_fail_job(b->usage.command, r.k, rc, "rank %d cannot go on", rank);
+	while (f && fgets(line, sizeof(line), f))
+		line_take(b, line);
+	if (f)
+		fclose(f);
 	else
-		rc = kedge_close(r.k);
-	return rc;
+		close(fd);
+	if (waitpid(child, &status, 0) != child || !f || status != 0)
+		return KEDGE_E_IO;
+	return 0;
+}
+
+static int program_run(struct bench *b, const char *phase, const char *config, struct kedge__error *err)
+{
+	int ends[2], rc;
+	pid_t child;
+
+	fflush(NULL);
+	if (pipe(ends) != 0)
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot make a pipe");
+	child = fork();
+	if (child == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		program_exec(b, phase, config);
+	}
+	close(ends[1]);
+	if (child < 0) {
+		close(ends[0]);
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot start a process");
+	}
+	rc = output_take(b, ends[0], child);
+	return rc ? kedge__error_set(err, rc, 0, "the program failed under %s", b->mpiexec) : 0;
 }
 
 /* ---- results */
 
-static double largest(const double *v, int n)
+/* Processor seconds are per gigabyte of state; of memory, what is beyond the state comes second. */
+static void values_scale(struct bench *b)
 {
-	double max = v[0];
+	double gigabytes = (double)b->size * b->ranks * 1e-9;
 
-	for (int i = 1; i < n; i++)
-		max = KEDGE__MAX(max, v[i]);
-	return max;
-}
-
-static double sum(const double *v, int n)
-{
-	double all = 0;
-
-	for (int i = 0; i < n; i++)
-		all += v[i];
-	return all;
-}
-
-/* Over versions, of the longest of the ranks' (times) or of all of them (CPU). */
-static double median(const struct bench *b, enum figure f)
-{
-	double v[VERSIONS_MAX];
-	uint64_t n = b->versions;
-
-	for (uint64_t i = 0; i < n; i++)
-		v[i] = f == CPU || f == PLAIN_CPU ? sum(b->shared->figures[f][i], b->ranks)
-						  : largest(b->shared->figures[f][i], b->ranks);
-	return kedge__bench_median(v, n);
-}
-
-static double per_gigabyte(const struct bench *b, enum figure f)
-{
-	return median(b, f) / ((double)b->size * b->ranks * 1e-9);
-}
-
-static uint64_t stored_bytes(const struct bench *b)
-{
-	uint64_t all = 0;
-
-	for (int r = 0; r < b->ranks; r++)
-		all += b->shared->stored[b->versions - 1][r];
-	return all;
-}
-
-static double slowdown(const struct bench *b)
-{
-	return median(b, BESIDE) / largest(b->shared->alone, b->ranks);
+	for (size_t i = 0; i < b->values[F_cpu].count; i++)
+		b->values[F_cpu].at[i] /= gigabytes;
+	for (size_t i = 0; i < b->values[F_plain_cpu].count; i++)
+		b->values[F_plain_cpu].at[i] /= gigabytes;
+	b->values[F_memory].at[0] = b->values[F_memory].at[1] / (double)b->size;
+	b->values[F_memory].count = 1;
 }
 
 static void add_json(struct bench *b)
@@ -335,50 +215,35 @@ static void add_json(struct bench *b)
 
 	kedge__json_uint(o, "ranks", (uint64_t)b->ranks);
 	kedge__json_uint(o, "changed_percent", b->percent);
-	kedge__json_bool(o, "fsync", b->sync);
 	kedge__json_text(o, "capture", b->capture);
-	kedge__json_real(o, "plain_scratch_seconds", median(b, SCRATCH));
-	kedge__json_real(o, "blocked_seconds", median(b, BLOCKED));
-	kedge__json_real(o, "blocked_ratio", median(b, BLOCKED) / median(b, SCRATCH));
-	kedge__json_real(o, "slowdown", slowdown(b));
-	kedge__json_real(o, "plain_persistent_seconds", median(b, PERSISTENT));
-	kedge__json_real(o, "persistent_seconds", median(b, COMPLETE));
-	kedge__json_real(o, "plain_read_seconds", largest(b->shared->plain_read, b->ranks));
-	kedge__json_real(o, "restart_seconds", largest(b->shared->restart, b->ranks));
-	kedge__json_real(o, "plain_cpu_seconds_per_gigabyte", per_gigabyte(b, PLAIN_CPU));
-	kedge__json_real(o, "cpu_seconds_per_gigabyte", per_gigabyte(b, CPU));
-	kedge__json_uint(o, "stored_bytes", stored_bytes(b));
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		struct values *v = &b->values[f];
+		json_t *figure = kedge__json_object();
+
+		kedge__json_real(figure, "median", kedge__bench_median(v->at, v->count));
+		kedge__json_real(figure, "lowest", v->at[0]);
+		kedge__json_real(figure, "highest", v->at[v->count - 1]);
+		kedge__json_set(o, names[f], figure);
+	}
 	kedge__json_add(b->rows, o);
 }
 
 static void add_text(struct bench *b)
 {
 	struct kedge__table *t = &b->table;
-	char stored[KEDGE__TEXT_ROOM];
 
 	kedge__table_add(t, "%d", b->ranks);
 	kedge__table_add(t, "%u %%", b->percent);
-	kedge__table_add(t, "%s", b->sync ? "yes" : "no");
 	kedge__table_add(t, "%s", b->capture);
-	kedge__table_add(t, "%.3f", median(b, SCRATCH));
-	kedge__table_add(t, "%.3f", median(b, BLOCKED));
-	kedge__table_add(t, "%.3f", median(b, BLOCKED) / median(b, SCRATCH));
-	kedge__table_add(t, "%.2f", slowdown(b));
-	kedge__table_add(t, "%.3f", median(b, PERSISTENT));
-	kedge__table_add(t, "%.3f", median(b, COMPLETE));
-	kedge__table_add(t, "%.3f", largest(b->shared->plain_read, b->ranks));
-	kedge__table_add(t, "%.3f", largest(b->shared->restart, b->ranks));
-	kedge__table_add(t, "%.2f", per_gigabyte(b, PLAIN_CPU));
-	kedge__table_add(t, "%.2f", per_gigabyte(b, CPU));
-	kedge__table_add(t, "%s", kedge__text_bytes(stored_bytes(b), stored));
-}
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		struct values *v = &b->values[f];
+		double median = kedge__bench_median(v->at, v->count);
 
-/* What `auto` is here. */
-static const char *tracker_name(void)
-{
-	char device[300];
-
-	return kedge__device_find("", device, sizeof(device)) || kedge__tracker_probe("uffd", NULL) ? "none" : "uffd";
+		if (v->count > 1)
+			kedge__table_add(t, "%.3f (%.3f-%.3f)", median, v->at[0], v->at[v->count - 1]);
+		else
+			kedge__table_add(t, "%.3f", median);
+	}
 }
 
 static void print_results(struct bench *b)
@@ -390,69 +255,97 @@ static void print_results(struct bench *b)
 
 		kedge__json_uint(o, "size_per_rank", b->size);
 		kedge__json_uint(o, "versions", b->versions);
-		kedge__json_text(o, "tracker", tracker_name());
+		kedge__json_bool(o, "fsync", !b->no_sync);
+		kedge__json_text(o, "threads", b->threads);
 		kedge__json_set(o, "results", b->rows);
 		kedge__json_print(o);
 		return;
 	}
-	printf("%s a rank, reducer = basic, track = auto (%s), median of %llu versions; seconds, beside a plain write "
-	       "(read) "
-	       "of the same bytes\n\n",
-	       kedge__text_bytes(b->size, size), tracker_name(), (unsigned long long)b->versions);
+	printf(
+	    "%s a rank, MPI_THREAD_%s, %s fsync, median (lowest-highest) of %llu versions; seconds; memory beyond the "
+	    "state, of the state\n\n",
+	    kedge__text_bytes(b->size, size), strcmp(b->threads, "single") == 0 ? "SINGLE" : "MULTIPLE",
+	    b->no_sync ? "without" : "with", (unsigned long long)b->versions);
 	kedge__table_print(&b->table, stdout);
 }
 
 /* ---- the run */
 
-static int cell_measure(struct bench *b)
+/* The memory of the write is reported, not that of the restarts. */
+static int row_run(struct bench *b, struct kedge__error *err)
 {
-	kedge__bench_meeting_init(&b->shared->front, b->ranks);
-	kedge__bench_meeting_init(&b->shared->back, b->ranks);
-	kedge__bench_meeting_init(&b->shared->bench, b->ranks);
-	return kedge__bench_ranks_run(b->ranks, rank_main, b);
+	struct values memory;
+	char config[4300];
+	int rc = config_write(b, config, sizeof(config), err);
+
+	memset(b->values, 0, sizeof(b->values));
+	if (!rc)
+		rc = program_run(b, "phase=write", config, err);
+	memory = b->values[F_memory];
+	for (uint64_t i = 0; i < b->restarts && !rc; i++)
+		rc = program_run(b, "phase=restart", config, err);
+	b->values[F_memory] = memory;
+	for (int f = 0; f < FIGURE_COUNT && !rc; f++) {
+		if (!b->values[f].count)
+			rc = kedge__error_set(err, KEDGE_E_STATE, 0, "the program did not print \"%s\"", names[f]);
+	}
+	return rc;
 }
 
-static int row_measure(struct bench *b, const char *capture)
+static int row_measure(struct bench *b, const char *capture, struct kedge__error *err)
 {
 	int rc;
 
 	b->capture = capture;
-	rc = cell_measure(b);
-	if (!rc && b->json)
-		add_json(b);
-	else if (!rc)
-		add_text(b);
+	rc = row_run(b, err);
+	if (!rc) {
+		values_scale(b);
+		if (b->json)
+			add_json(b);
+		else
+			add_text(b);
+	}
 	for (int l = 0; l < 2; l++)
 		kedge__bench_dir_clear(b->dirs[l]);
 	return rc;
 }
 
-static int ranks_measure(struct bench *b)
+static int ranks_measure(struct bench *b, struct kedge__error *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < KEDGE__COUNT(percents) && !rc; i++) {
-		for (int sync = 1; sync >= 0 && !rc; sync--) {
-			b->percent = percents[i];
-			b->sync = sync;
-			rc = row_measure(b, b->capture_text ? b->capture_text : "copy");
-			if (!rc && !b->capture_text)
-				rc = row_measure(b, "cow");
+		b->percent = percents[i];
+		for (size_t c = 0; c < KEDGE__COUNT(captures) && !rc; c++) {
+			if (!b->capture_text || strcmp(b->capture_text, captures[c]) == 0)
+				rc = row_measure(b, captures[c], err);
 		}
 	}
 	return rc;
 }
 
+/* Beside this one. */
+static char *program_find(void)
+{
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	return kedge__asprintf("%s-veloc", path);
+}
+
 static int prepare(struct bench *b, struct kedge__error *err)
 {
-	static const char *const heads[] = {"ranks",      "changed", "fsync",        "capture",    "plain scratch",
-					    "blocked",    "ratio",   "slowdown",     "plain disk", "on disk",
-					    "plain read", "restart", "plain CPU/GB", "CPU/GB",     "stored"};
 	const char *places[2] = {b->scratch, b->persistent};
 
-	b->shared = kedge__bench_shared_alloc(sizeof(*b->shared));
-	if (!b->shared)
+	b->own_program = program_find();
+	if (!b->own_program)
 		return kedge__error_nomem(err);
+	if (!b->program && access(b->own_program, X_OK) != 0)
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, errno, "%s is not there: Kedge was built without MPI",
+					b->own_program);
 	for (int l = 0; l < 2; l++) {
 		int rc = kedge__bench_dir_make(places[l], &b->dirs[l], err);
 
@@ -461,15 +354,18 @@ static int prepare(struct bench *b, struct kedge__error *err)
 	}
 	if (b->json)
 		b->rows = kedge__json_array();
-	kedge__table_init(&b->table, "rlllrrrrrrrrrrr");
-	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
-		kedge__table_add(&b->table, "%s", heads[i]);
+	kedge__table_init(&b->table, "rrlrrrrrrrrrrr");
+	kedge__table_add(&b->table, "ranks");
+	kedge__table_add(&b->table, "changed");
+	kedge__table_add(&b->table, "capture");
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		kedge__table_add(&b->table, "%s", heads[f]);
 	return 0;
 }
 
 static int run(struct bench *b)
 {
-	static const char *const presets[] = {"2", "4"};
+	static const char *const presets[] = {"2"};
 	const char *const *texts = b->rank_texts.count ? b->rank_texts.at : presets;
 	size_t n = b->rank_texts.count ? b->rank_texts.count : KEDGE__COUNT(presets);
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -477,45 +373,55 @@ static int run(struct bench *b)
 
 	for (size_t i = 0; !rc && i < n; i++) {
 		b->ranks = atoi(texts[i]);
-		rc = ranks_measure(b);
-		if (rc)
-			kedge__error_set(&err, rc, 0, "a rank failed");
+		rc = ranks_measure(b, &err);
 	}
 	for (int l = 0; l < 2 && b->dirs[l]; l++) {
 		kedge__bench_dir_remove(b->dirs[l]);
 		kedge__free(b->dirs[l]);
 	}
+	kedge__free(b->own_program);
 	if (!rc)
 		print_results(b);
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 
-static bool ranks_valid(const struct kedge__text_list *texts)
+static bool arguments_valid(const struct bench *b)
 {
-	for (size_t i = 0; i < texts->count; i++) {
-		int ranks = atoi(texts->at[i]);
+	for (size_t i = 0; i < b->rank_texts.count; i++) {
+		int ranks = atoi(b->rank_texts.at[i]);
 
 		if (ranks < 1 || ranks > RANKS_MAX)
 			return false;
 	}
-	return true;
+	return b->versions >= 1 && b->versions <= VALUES_MAX && b->restarts >= 1 && b->restarts <= VALUES_MAX &&
+	       b->size >= 4096 && b->size % 8 == 0;
 }
 
 int kedge__bench_veloc(int argc, char **argv)
 {
 	const char *tmp = getenv("TMPDIR");
 	struct bench b = {.size = UINT64_C(256) << 20,
-			  .versions = 3,
+			  .versions = 5,
+			  .restarts = 3,
+			  .compute = 0.5,
+			  .mpiexec = "mpiexec",
+			  .threads = "multiple",
 			  .scratch = "/dev/shm",
 			  .persistent = tmp && tmp[0] ? tmp : "/tmp"};
 	const struct kedge__option options[] = {
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state of a rank (default: 256MiB)"},
-	    {"ranks", 0, KEDGE__OPTION_LIST, &b.rank_texts, "N", "processes; may be given again (default: 2 and 4)"},
-	    {"versions", 0, KEDGE__OPTION_UINT, &b.versions, "N",
-	     "versions, of which the median is shown (default: 3)"},
-	    {"scratch", 0, KEDGE__OPTION_TEXT, &b.scratch, "DIR", "where L1 is made (default: /dev/shm)"},
-	    {"persistent", 0, KEDGE__OPTION_TEXT, &b.persistent, "DIR", "where L2 is made (default: $TMPDIR, or /tmp)"},
-	    {"capture", 0, KEDGE__OPTION_TEXT, &b.capture_text, "HOW", "the setting capture (default: copy, then cow)"},
+	    {"ranks", 0, KEDGE__OPTION_LIST, &b.rank_texts, "N", "processes; may be given again (default: 2)"},
+	    {"versions", 0, KEDGE__OPTION_UINT, &b.versions, "N", "versions of each kind (default: 5)"},
+	    {"restarts", 0, KEDGE__OPTION_UINT, &b.restarts, "N", "restarts after them (default: 3)"},
+	    {"compute", 0, KEDGE__OPTION_REAL, &b.compute, "SECONDS", "what a step computes (default: 0.5)"},
+	    {"scratch", 0, KEDGE__OPTION_TEXT, &b.scratch, "DIR", "where scratch is made (default: /dev/shm)"},
+	    {"persistent", 0, KEDGE__OPTION_TEXT, &b.persistent, "DIR",
+	     "persistent storage (default: $TMPDIR, or /tmp)"},
+	    {"capture", 0, KEDGE__OPTION_TEXT, &b.capture_text, "HOW", "copy or cow alone (default: both)"},
+	    {"threads", 0, KEDGE__OPTION_TEXT, &b.threads, "LEVEL", "of MPI: multiple (default) or single"},
+	    {"no-sync", 0, KEDGE__OPTION_FLAG, &b.no_sync, NULL, "without fsync, on both sides"},
+	    {"mpiexec", 0, KEDGE__OPTION_TEXT, &b.mpiexec, "PATH", "what starts the ranks (default: mpiexec)"},
+	    {"program", 0, KEDGE__OPTION_TEXT, &b.program, "PATH", "bench/veloc_program.c, built with another library"},
 	    KEDGE__OPTION_SET(&b.sets),
 	    KEDGE__OPTION_JSON(&b.json),
 	};
@@ -524,21 +430,20 @@ int kedge__bench_veloc(int argc, char **argv)
 	b.usage = (struct kedge__usage){
 	    .command = "kedge-bench veloc-like",
 	    .about =
-		"Checkpoints of several processes at once, with scratch in memory and persistent storage on disk, and\n"
-		"100, 10 and 1 % of the pages changed between two: how long a process stands still, how long until "
+		"Checkpoints of a program that uses VELOC's interface, under mpiexec, with scratch in memory and\n"
+		"persistent storage on disk, and 100, 10 and 1 % of the pages changed between two: how long the\n"
+		"program is blocked, how long until the version is on disk, how much later the program comes to "
 		"the\n"
-		"version is on disk, with and without fsync, how much slower the state changes meanwhile, how long a\n"
-		"restart takes, and processor time; beside plain\n"
-		"writes and reads of the same bytes in the same places.",
+		"end of its step, processor time, how long VELOC_Restart_test() and the restart with it take, and\n"
+		"memory; beside a plain write of the same bytes to scratch, and from there to disk.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example =
-		"kedge-bench veloc-like\nkedge-bench veloc-like --ranks 2 --size 64MiB --persistent /scratch --json",
+	    .example = "kedge-bench veloc-like\nkedge-bench veloc-like --ranks 2 --size 64MiB --threads single --json",
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		return status;
-	if (!b.versions || b.versions > VERSIONS_MAX || b.size < PAGE || b.size % 8 || !ranks_valid(&b.rank_texts))
-		return kedge__usage_error(&b.usage, "1 to %d versions and ranks from 1 to %d, of at least 4 KiB",
-					  VERSIONS_MAX, RANKS_MAX);
+	if (!arguments_valid(&b))
+		return kedge__usage_error(&b.usage, "1 to %d versions, restarts and ranks, of at least 4 KiB",
+					  VALUES_MAX);
 	return run(&b);
 }
