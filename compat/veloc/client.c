@@ -286,7 +286,7 @@ static int client_configure(struct veloc__client *c, const char *cfg_file)
 	veloc__log_open(c->config.log_level, c->single ? (long)c->id : c->rank);
 	if (c->rank == 0)
 		veloc__config_report(&c->config);
-	c->settings = veloc__settings_make(&c->config, !c->engine);
+	c->settings = veloc__settings_make(&c->config);
 	return c->settings ? VELOC_SUCCESS : VELOC_FAILURE;
 }
 

@@ -43,8 +43,7 @@ char *veloc__path_absolute(const char *path); /* malloc'd; NULL: no memory, or n
 void veloc__config_done(struct veloc__config *c);
 void veloc__config_report(const struct veloc__config *c); /* keys without a meaning here, each logged once */
 /* The settings for kedge_open(), NULL-terminated, freed with veloc__settings_free(); NULL: out of memory. */
-/* APART: threads of the library may finish a version while the program continues. */
-char **veloc__settings_make(const struct veloc__config *c, bool apart);
+char **veloc__settings_make(const struct veloc__config *c);
 void veloc__settings_free(char **settings);
 
 /* ------------------------------------------------------------------ region.c */

@@ -300,12 +300,9 @@ static void settings_number(struct settings *s, const char *key, long value)
 	settings_add(s, key, text);
 }
 
-/*
- * In mode async a version is copied and finished in the background, unless that would need another call of the program,
- * which VELOC does not require: then it is finished on return. Never cow: programs free memory right after a
- * checkpoint.
- */
-char **veloc__settings_make(const struct veloc__config *c, bool apart)
+/* In mode async a version is copied and finished in the background. Never cow: programs free memory right after a
+ * checkpoint. */
+char **veloc__settings_make(const struct veloc__config *c)
 {
 	struct settings s = {0};
 
@@ -315,7 +312,7 @@ char **veloc__settings_make(const struct veloc__config *c, bool apart)
 	settings_number(&s, "keep", c->scratch_versions);
 	settings_number(&s, "l2_keep", c->max_versions);
 	settings_number(&s, "l2_interval", c->persistent_interval);
-	settings_add(&s, "capture", c->async && apart ? "copy" : "sync");
+	settings_add(&s, "capture", c->async ? "copy" : "sync");
 	settings_add(&s, "reducer", "basic"); /* the cheapest choice if nothing is known about the data */
 	for (const struct veloc__pair *p = c->kedge; p; p = p->next)
 		settings_add(&s, p->key, p->value);

@@ -5,9 +5,12 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "../../lib/draw.h"
 #include "program.h"
 
 #define N 5000
@@ -370,6 +373,36 @@ static void test_freed(void)
 	finalize();
 }
 
+/*
+ * In mode async a version is written after the call, whatever thread support MPI has: a file that cannot be written is
+ * found out later. Such a version does not exist, and the next one does.
+ */
+static void test_background(void)
+{
+	struct rlimit small = {64 << 10, RLIM_INFINITY}, before;
+	size_t n = 1 << 17;
+	uint64_t *large = malloc(n * sizeof(*large));
+
+	init("background", "");
+	fill_random(large, n * sizeof(*large), (uint64_t)rank);
+	CHECK(VELOC_Mem_protect(1, large, n, sizeof(*large)) == VELOC_SUCCESS);
+	CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+	small.rlim_max = before.rlim_max;
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+	CHECK(VELOC_Checkpoint("b", 1) == (strcmp(mode, "async") == 0 ? VELOC_SUCCESS : VELOC_FAILURE));
+	CHECK(VELOC_Checkpoint_wait() == (strcmp(mode, "async") == 0 ? VELOC_FAILURE : VELOC_SUCCESS));
+	CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+	signal(SIGXFSZ, SIG_DFL);
+	CHECK(VELOC_Restart_test("b", 0) == VELOC_IGNORED);
+	CHECK(VELOC_Checkpoint("b", 2) == VELOC_SUCCESS);
+	wait_all();
+	CHECK(VELOC_Restart_test("b", 0) == 2);
+	CHECK(VELOC_Mem_clear() == VELOC_SUCCESS);
+	finalize();
+	free(large);
+}
+
 /* ------------------------------------------------------------------ which version */
 
 static void test_restart_test(void)
@@ -582,6 +615,7 @@ int main(int argc, char **argv)
 	test_recover_sizes();
 	test_finished();
 	test_freed();
+	test_background();
 	test_restart_test();
 	test_versions();
 	test_cleanup();
