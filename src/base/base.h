@@ -218,6 +218,8 @@ int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__erro
 int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
 /* Make a new, empty file BYTES long and reserve its space if the file system can: then filling it cannot run out of space. */
 int kedge__fs_allocate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
+/* These bytes will be synced soon: begin to write them to storage. It promises nothing; only sync() does, and reports errors. */
+void kedge__fs_hasten(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);
 int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
 int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */

@@ -471,6 +471,12 @@ static int sync_retry(int fd)
 	return rc;
 }
 
+void kedge__fs_hasten(int fd, uint64_t at, uint64_t bytes)
+{
+	if (fits_off_t(at, bytes))
+		(void)sync_file_range(fd, (off64_t)at, (off64_t)bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err)
 {
 	int fault = fault_errno();

@@ -247,7 +247,8 @@ struct kedge__segment_file {
 	bool renamed;
 	uint64_t offset;  /* bytes appended so far */
 	uint64_t written; /* and written, or on their way */
-	bool direct, uring;
+	uint64_t hastened; /* and on their way to storage */
+	bool sync, direct, uring;
 	uint8_t *slots[KEDGE__SEGMENT_SLOTS]; /* buffers for appends; NULL until they are needed */
 	size_t slot_bytes;
 	unsigned slot; /* the one being filled, */
@@ -258,15 +259,15 @@ struct kedge__segment_file {
 };
 
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
-			     uint32_t rank, uint32_t generation, const struct kedge__io *io,
+			     uint32_t rank, uint32_t generation, const struct kedge__io *io, bool sync,
 			     struct kedge__bucket *bucket, struct kedge__error *err);
 /* DATA may be reused when it returns. */
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
 			       struct kedge__error *err);
 /* Wait until all that was appended is in the file; nothing may be appended afterwards. */
 int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err);
-/* Flush, sync, rename, sync the directory. */
-int kedge__segment_file_commit(struct kedge__segment_file *file, bool sync, struct kedge__error *err);
+/* Flush, sync if that was asked for, rename, sync the directory. */
+int kedge__segment_file_commit(struct kedge__segment_file *file, struct kedge__error *err);
 /* Undo whatever has been done. Reports nothing: the caller has the error that led here. */
 void kedge__segment_file_abort(struct kedge__segment_file *file);
 void kedge__segment_file_done(struct kedge__segment_file *file);

@@ -119,7 +119,7 @@ static int copy_segment(struct copy *c, const struct kedge__set_part *part, stru
 	if (!rc)
 		rc = check_copy(c->file, part, err);
 	if (!rc)
-		rc = kedge__segment_file_commit(c->file, c->sync, err);
+		rc = kedge__segment_file_commit(c->file, err);
 	return rc;
 }
 
@@ -169,7 +169,7 @@ static int copy_file(struct kedge__catalog *from, struct kedge__catalog *to, uin
 	kedge__free(path);
 	if (rc)
 		return rc;
-	rc = kedge__segment_file_open(&file, to, version, rank, generation, &c->io, bucket, err);
+	rc = kedge__segment_file_open(&file, to, version, rank, generation, &c->io, c->sync, bucket, err);
 	if (rc)
 		goto close;
 	c->seg = seg;

@@ -6,7 +6,8 @@
  *  - from aligned slots into which everything is copied, if writes bypass the page cache (O_DIRECT), or if several of
  * them are in flight (io_uring) while the next slot is filled.
  *
- * The rest at the end, which does not fill a slot, goes through the page cache.
+ * The rest at the end, which does not fill a slot, goes through the page cache. What will be synced begins its way from
+ * there to storage while the rest is still being made: the sync at the end then has little left to wait for.
  */
 #include "store/internal.h"
 
@@ -15,7 +16,7 @@
 #include <stdio.h>
 
 #define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written in place */
-#define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; the unit that the bucket paces */
+#define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; the unit that the bucket paces, and that storage gets */
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
 		      uint32_t rank, uint32_t generation, struct kedge__error *err)
@@ -64,7 +65,7 @@ static bool takes_uring(const struct kedge__io *io)
 }
 
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
-			     uint32_t rank, uint32_t generation, const struct kedge__io *io,
+			     uint32_t rank, uint32_t generation, const struct kedge__io *io, bool sync,
 			     struct kedge__bucket *bucket, struct kedge__error *err)
 {
 	const struct kedge__index_record reopened = {.kind = KEDGE__INDEX_REOPENED, .version = version};
@@ -76,7 +77,7 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 					"version %" PRIu64 ", rank %" PRIu32 ", generation %" PRIu32
 					" is published and cannot be overwritten",
 					version, rank, generation);
-	*file = (struct kedge__segment_file){.fd = -1, .bucket = bucket, .uring = takes_uring(io)};
+	*file = (struct kedge__segment_file){.fd = -1, .sync = sync, .bucket = bucket, .uring = takes_uring(io)};
 	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
 	rc = make_paths(file, cat, version, rank, generation, err);
 	/* Cleaning up after a crash searches the directory of a published version only if the index says so. */
@@ -95,6 +96,17 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 
 /* ------------------------------------------------------------------ write */
 
+/* Whole pages: the one that the next write goes on in would be written twice. */
+static void hasten(struct kedge__segment_file *file)
+{
+	uint64_t end = file->written / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
+
+	if (!file->sync || file->direct || end < file->hastened + PIECE_BYTES)
+		return;
+	kedge__fs_hasten(file->fd, file->hastened, end - file->hastened);
+	file->hastened = end;
+}
+
 static int write_out(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
 {
 	double start;
@@ -106,8 +118,10 @@ static int write_out(struct kedge__segment_file *file, const uint8_t *data, size
 		kedge__bucket_take(file->bucket, (double)piece);
 		start = kedge__clock_seconds();
 		rc = kedge__fs_pwrite(file->fd, data, piece, file->written, file->tmp, err);
-		file->write_seconds += kedge__clock_seconds() - start;
 		file->written += piece;
+		if (!rc)
+			hasten(file);
+		file->write_seconds += kedge__clock_seconds() - start;
 		data += piece;
 		bytes -= piece;
 	}
@@ -194,20 +208,20 @@ int kedge__segment_file_append(struct kedge__segment_file *file, const void *dat
 	return rc ? rc : write_out(file, data, bytes, err);
 }
 
-int kedge__segment_file_commit(struct kedge__segment_file *file, bool sync, struct kedge__error *err)
+int kedge__segment_file_commit(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	double start;
 	int rc;
 
 	rc = kedge__segment_file_flush(file, err);
 	start = kedge__clock_seconds();
-	if (!rc && sync)
+	if (!rc && file->sync)
 		rc = kedge__fs_sync(file->fd, file->tmp, err);
 	if (!rc)
 		rc = kedge__fs_rename(file->tmp, file->path, err);
 	if (!rc) {
 		file->renamed = true;
-		if (sync)
+		if (file->sync)
 			rc = kedge__fs_sync_dir(file->dir, err);
 	}
 	file->write_seconds += kedge__clock_seconds() - start;

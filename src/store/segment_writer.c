@@ -241,7 +241,7 @@ static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool,
 	if (!rc)
 		rc = append_tail(file, text, &sections, &part->seal, err);
 	if (!rc)
-		rc = kedge__segment_file_commit(file, spec->sync, err);
+		rc = kedge__segment_file_commit(file, err);
 	sections_done(&sections);
 	stats->base = written.base.version;
 	kedge__written_blocks_done(&written);
@@ -264,8 +264,8 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 	struct kedge__set_part written = {0};
 	int rc;
 
-	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, spec->generation, &spec->io, spec->bucket,
-				      err);
+	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, spec->generation, &spec->io, spec->sync,
+				      spec->bucket, err);
 	if (rc)
 		goto prefix;
 	rc = write_all(&file, pool, spec, &written, &measured, err);
