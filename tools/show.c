@@ -38,7 +38,7 @@ static int open_segment(struct kedge__show *s, uint32_t rank)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
 	for (size_t i = 0; i < s->place.level_count && !s->segment; i++) {
-		const struct kedge__catalog *cat = s->place.levels[i];
+		struct kedge__catalog *cat = s->place.levels[i];
 		const struct kedge__catalog_entry *e = kedge__catalog_find(cat, s->version);
 		char *path;
 
@@ -47,7 +47,7 @@ static int open_segment(struct kedge__show *s, uint32_t rank)
 		path = kedge__segment_path(cat, s->version, rank, e->set.parts[rank].generation);
 		if (!path)
 			kedge__tool_no_memory();
-		if (kedge__segment_open(path, &e->set.parts[rank], &s->segment, &err) == 0)
+		if (kedge__segment_open(cat, path, &e->set.parts[rank], &s->segment, &err) == 0)
 			s->set = &e->set;
 		kedge__free(path);
 	}

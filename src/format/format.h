@@ -20,7 +20,7 @@
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
-#define KEDGE__FORMAT_NEWEST 2 /* the minor whose manifests, sections and maps are known here */
+#define KEDGE__FORMAT_NEWEST 3 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have room for seven digits */
@@ -91,6 +91,11 @@ enum kedge__section_type {                                      /* four letters,
 			   KEDGE__SECTION_PACKING = 0x4b434150, /* PACK; for people */
 };
 #define KEDGE__SECTION_REQUIRED 1u /* flag: a reader that does not know the type must refuse the segment */
+#define KEDGE__SECTION_PACKED   2u /* flag: the section is a packed string */
+#define KEDGE__SECTION_CHANGES  4u /* flag, only of REGN: the section is a difference to that of the parent */
+
+#define KEDGE__SECTION_PACK_LEAST 512                 /* bytes: smaller sections are not packed */
+#define KEDGE__SECTION_ALLOWANCE  (UINT64_C(16) << 20) /* bytes that any packed section may have */
 
 struct kedge__section_entry {
 	uint32_t type, flags;
@@ -159,6 +164,13 @@ const char *kedge__section_name(uint32_t type, char text[5]);
 struct kedge__digest kedge__segment_seal(const uint8_t header[KEDGE__SEGMENT_HEADER_BYTES], const void *index,
 					 size_t bytes);
 
+/* ---- pack.c: sections whose entry has the flag */
+
+/* Replace TEXT by its packed form if that is smaller by an eighth. */
+int kedge__section_pack(struct kedge__bytes *text, bool *packed, struct kedge__error *err);
+/* *OUT: kedge__free(). */
+int kedge__section_unpack(const void *data, size_t bytes, uint8_t **out, size_t *n, struct kedge__error *err);
+
 int kedge__summary_encode(const struct kedge__segment_summary *s, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__summary_decode(const void *data, size_t bytes, struct kedge__segment_summary *s, struct kedge__error *err);
 void kedge__summary_done(struct kedge__segment_summary *s);
@@ -169,6 +181,12 @@ int kedge__regions_encode(const struct kedge__region_record *r, size_t n, struct
 /* NAMES is NULL or becomes the index of the names: kedge__hash_done(). */
 int kedge__regions_decode(const void *data, size_t bytes, struct kedge__region_record **r, size_t *n, struct kedge__hash *names,
 			  struct kedge__error *err);
+/* ---- region_difference.c: sections REGN as differences. BASE and the table are plain sections; what is wrong with the result
+ * is found when it is decoded. */
+int kedge__regions_subtract(const void *base, size_t base_bytes, const void *data, size_t bytes, struct kedge__bytes *out,
+			    struct kedge__error *err);
+int kedge__regions_apply(const void *base, size_t base_bytes, const void *data, size_t bytes, struct kedge__bytes *out,
+			 struct kedge__error *err);
 size_t kedge__regions_find(const struct kedge__region_record *r, const struct kedge__hash *names, const char *name); /* or KEDGE__HASH_NONE */
 void kedge__regions_free(struct kedge__region_record *r, size_t n);
 
@@ -207,13 +225,19 @@ int kedge__packing_decode(const void *data, size_t bytes, struct kedge__packing_
 			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ map_encode.c, map_decode.c, pages_*.c
- * Four encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry per
+ * Five encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry per
  * extent. LIST: varints, one entry per chunk. BITMAP: one bit per chunk, literal or same place. PAGES: a table of pages and
- * a list of pointers, one for each run of patterns (chunks) in a page. The caller chooses the encoding; if it cannot express
+ * a list of pointers, one for each run of patterns (chunks) in a page. COLUMNS: the entries of RUNS, field by field, packed. The caller chooses the encoding; if it cannot express
  * the map, RUNS is used. A decoded map covers every byte of every region exactly once; extents that continue each other are
  * merged. kedge__segment_check() checks whether literals, parent and versions exist. */
 
-enum kedge__map_encoding { KEDGE__MAP_RUNS = 0, KEDGE__MAP_LIST = 1, KEDGE__MAP_BITMAP = 2, KEDGE__MAP_PAGES = 3 };
+enum kedge__map_encoding {
+	KEDGE__MAP_RUNS = 0,
+	KEDGE__MAP_LIST = 1,
+	KEDGE__MAP_BITMAP = 2,
+	KEDGE__MAP_PAGES = 3,
+	KEDGE__MAP_COLUMNS = 4,
+};
 
 /* REGIONS give the mapped ranges. SELF is the segment's own version. */
 int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, uint64_t self,

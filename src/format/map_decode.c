@@ -51,20 +51,19 @@ int kedge__map_emit_gap(struct kedge__map_decoder *d, uint64_t count, uint64_t u
 	return 0;
 }
 
-static int get_length(struct kedge__map_decoder *d, bool long_form, uint64_t left, uint64_t *len)
+static int get_length(struct kedge__map_decoder *d, const struct kedge__map_entry *e, uint64_t left, uint64_t *len)
 {
-	uint64_t v, n, unit;
+	uint64_t n, unit;
 
 	*len = KEDGE__MIN(d->unit, left);
-	if (!long_form)
+	if (!e->long_form)
 		return 0;
-	v = kedge__wire_get_varint(&d->in);
-	if (v == 0) {
+	if (e->length == 0) {
 		*len = left;
 		return 0;
 	}
-	unit = (v - 1) & 1 ? 1 : d->unit;
-	n = (v - 1) >> 1;
+	unit = (e->length - 1) & 1 ? 1 : d->unit;
+	n = (e->length - 1) >> 1;
 	if (n == 0 || n > left / unit)
 		return kedge__map_damaged(d, "an extent is empty or extends beyond its region");
 	*len = n * unit;
@@ -76,22 +75,13 @@ static bool source_valid(uint64_t src, uint64_t len)
 	return (src & (KEDGE__SLOT_BYTES - 1)) + len <= KEDGE__SLOT_BYTES;
 }
 
-static int emit_copy(struct kedge__map_decoder *d, uint64_t len)
+static int emit_copy(struct kedge__map_decoder *d, const struct kedge__map_entry *e, uint64_t len)
 {
 	struct kedge__map_sources *s = &d->sources;
-	uint64_t v = kedge__wire_get_varint(&d->in);
-	size_t i = s->last;
-	uint64_t src, difference;
+	size_t i = e->other ? (size_t)e->number : s->last;
+	uint64_t src = kedge__unzigzag(e->difference) * (e->in_bytes ? 1 : d->unit);
 
-	if (v & KEDGE__MAP_SOURCE_OTHER)
-		i = (size_t)kedge__wire_get_varint_max(&d->in, s->count);
-	difference = kedge__unzigzag(v >> KEDGE__MAP_SOURCE_SHIFT) * d->unit;
-	if (v & KEDGE__MAP_SOURCE_BYTES) {
-		if (v >> KEDGE__MAP_SOURCE_SHIFT)
-			return kedge__map_damaged(d, "a source has an invalid encoding");
-		difference = kedge__unzigzag(kedge__wire_get_varint(&d->in));
-	}
-	src = kedge__map_sources_expect(s, i, kedge__map_address(d)) + difference;
+	src += kedge__map_sources_expect(s, i, kedge__map_address(d));
 	s->last = i;
 	s->ends[i] = src + len;
 	if (i == s->count) {
@@ -114,15 +104,6 @@ bool kedge__map_get_fill(struct kedge__wire_in *in, uint64_t *pattern)
 	return at;
 }
 
-static int emit_fill(struct kedge__map_decoder *d, uint64_t len)
-{
-	uint64_t pattern;
-
-	if (!kedge__map_get_fill(&d->in, &pattern))
-		return kedge__map_damaged(d, "the pattern of a fill is not 1 or 8 bytes long");
-	return kedge__map_emit(d, KEDGE__EXTENT_FILL, len, pattern, 0);
-}
-
 static int emit_literal(struct kedge__map_decoder *d, uint64_t len)
 {
 	uint64_t *end = &d->sources.ends[d->sources.count];
@@ -134,33 +115,69 @@ static int emit_literal(struct kedge__map_decoder *d, uint64_t len)
 	return kedge__map_emit(d, KEDGE__EXTENT_LITERAL, len, src, 0);
 }
 
-static int decode_entry(struct kedge__map_decoder *d)
+static int get_source(struct kedge__map_decoder *d, struct kedge__map_entry *e)
+{
+	uint64_t v = kedge__wire_get_varint(&d->in);
+
+	e->other = v & KEDGE__MAP_SOURCE_OTHER;
+	e->in_bytes = v & KEDGE__MAP_SOURCE_BYTES;
+	if (e->other)
+		e->number = kedge__wire_get_varint(&d->in);
+	e->difference = v >> KEDGE__MAP_SOURCE_SHIFT;
+	if (e->in_bytes) {
+		if (e->difference)
+			return kedge__map_damaged(d, "a source has an invalid encoding");
+		e->difference = kedge__wire_get_varint(&d->in);
+	}
+	return 0;
+}
+
+/* The next entry of runs or of a list. */
+static int get_run(struct kedge__map_decoder *d, struct kedge__map_entry *e)
 {
 	uint64_t head = kedge__wire_get_varint(&d->in);
-	bool long_form = head & KEDGE__MAP_LONG;
-	uint64_t left, len;
-	int rc;
+	int rc = 0;
 
-	if (d->how == KEDGE__MAP_LIST && long_form)
+	e->kind = (enum kedge__extent_kind)(head & ((1u << KEDGE__MAP_KIND_BITS) - 1));
+	e->long_form = head & KEDGE__MAP_LONG;
+	e->gap = head >> KEDGE__MAP_GAP_SHIFT;
+	if (d->how == KEDGE__MAP_LIST && e->long_form)
 		return kedge__map_damaged(d, "an entry of a list is larger than a chunk");
-	rc = kedge__map_emit_gap(d, head >> KEDGE__MAP_GAP_SHIFT, d->unit);
+	if (e->long_form)
+		e->length = kedge__wire_get_varint(&d->in);
+	if (e->kind == KEDGE__EXTENT_COPY)
+		rc = get_source(d, e);
+	else if (e->kind == KEDGE__EXTENT_FILL && !kedge__map_get_fill(&d->in, &e->pattern))
+		rc = kedge__map_damaged(d, "the pattern of a fill is not 1 or 8 bytes long");
+	if (rc == 0 && d->in.failed)
+		rc = kedge__map_damaged(d, "an entry is malformed");
+	return rc;
+}
+
+static int emit_entry(struct kedge__map_decoder *d, const struct kedge__map_entry *e)
+{
+	uint64_t left, len;
+	int rc = kedge__map_emit_gap(d, e->gap, d->unit);
+
 	if (rc != 0)
 		return rc;
 	left = kedge__map_settle(d);
 	if (left == 0)
 		return kedge__map_damaged(d, "an entry extends beyond the last region");
-	rc = get_length(d, long_form, left, &len);
+	rc = get_length(d, e, left, &len);
 	if (rc != 0)
 		return rc;
-	switch ((enum kedge__extent_kind)(head & ((1u << KEDGE__MAP_KIND_BITS) - 1))) {
+	switch (e->kind) {
 	case KEDGE__EXTENT_LITERAL:
 		return emit_literal(d, len);
 	case KEDGE__EXTENT_PARENT:
 		return kedge__map_emit(d, KEDGE__EXTENT_PARENT, len, 0, 0);
 	case KEDGE__EXTENT_COPY:
-		return emit_copy(d, len);
+		if (e->other && e->number > d->sources.count)
+			return kedge__map_damaged(d, "a source is not in the table of versions");
+		return emit_copy(d, e, len);
 	case KEDGE__EXTENT_FILL:
-		return emit_fill(d, len);
+		return kedge__map_emit(d, KEDGE__EXTENT_FILL, len, e->pattern, 0);
 	}
 	return kedge__map_damaged(d, "an entry is of unknown kind");
 }
@@ -185,16 +202,43 @@ static int decode_versions(struct kedge__map_decoder *d, uint64_t self)
 	return rc;
 }
 
+static int decode_runs(struct kedge__map_decoder *d)
+{
+	struct kedge__map_entry e;
+	int rc = 0;
+
+	while (rc == 0 && d->in.left > 0) {
+		rc = get_run(d, &e);
+		if (rc == 0)
+			rc = emit_entry(d, &e);
+	}
+	return rc;
+}
+
+static int decode_columns(struct kedge__map_decoder *d)
+{
+	struct kedge__map_entry e;
+	int rc = kedge__columns_in_new(&d->in, &d->columns, d->err);
+
+	if (rc != 0) {
+		(void)kedge__error_prefix(d->err, "section MAPX");
+		return rc;
+	}
+	while (rc == 0 && kedge__columns_left(d->columns))
+		rc = kedge__columns_get(d->columns, &e) ? emit_entry(d, &e)
+							: kedge__map_damaged(d, "an entry is malformed");
+	if (rc == 0 && !kedge__columns_ended(d->columns))
+		rc = kedge__map_damaged(d, "something is left over after the last entry");
+	return rc;
+}
+
 static int decode_entries(struct kedge__map_decoder *d, uint64_t self)
 {
 	uint64_t left;
 	int rc = decode_versions(d, self);
 
-	while (rc == 0 && d->in.left > 0) {
-		rc = decode_entry(d);
-		if (rc == 0 && d->in.failed)
-			rc = kedge__map_damaged(d, "an entry is malformed");
-	}
+	if (rc == 0)
+		rc = d->how == KEDGE__MAP_COLUMNS ? decode_columns(d) : decode_runs(d);
 	while (rc == 0 && (left = kedge__map_settle(d)) > 0)
 		rc = kedge__map_emit(d, KEDGE__EXTENT_PARENT, left, 0, 0);
 	return rc;
@@ -261,11 +305,11 @@ static int decode_section(struct kedge__map_decoder *d, uint64_t self)
 
 	if (d->in.failed || !kedge__chunk_valid((uint32_t)chunk))
 		return kedge__map_damaged(d, "the header is malformed");
-	if (how > KEDGE__MAP_PAGES)
+	if (how > KEDGE__MAP_COLUMNS)
 		return kedge__error_set(d->err, KEDGE_E_FORMAT, 0,
 					"section MAPX: encoding %llu is unknown to this build",
 					(unsigned long long)how);
-	if (chunk == 0 && how != KEDGE__MAP_RUNS)
+	if (chunk == 0 && how != KEDGE__MAP_RUNS && how != KEDGE__MAP_COLUMNS)
 		return kedge__map_damaged(d, "the chunk size is zero");
 	d->how = (enum kedge__map_encoding)how;
 	d->unit = chunk ? chunk : 1;
@@ -284,6 +328,7 @@ int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struc
 	int rc = decode_section(&d, self);
 
 	kedge__map_sources_done(&d.sources);
+	kedge__columns_in_free(d.columns);
 	if (rc != 0) {
 		kedge__extent_map_done(&d.map);
 		return rc;

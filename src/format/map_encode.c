@@ -6,9 +6,10 @@
 struct encoder {
 	struct kedge__wire_out w;
 	struct kedge__map_sources sources;
-	uint64_t unit; /* bytes that a length of 1 stands for */
-	uint64_t gap;  /* units at the same place in the parent since the last entry */
-	bool single;   /* LIST: an entry a chunk */
+	uint64_t unit;                      /* bytes that a length of 1 stands for */
+	uint64_t gap;                       /* units at the same place in the parent since the last entry */
+	bool single;                        /* LIST: an entry a chunk */
+	struct kedge__columns_out *columns; /* NULL: entry by entry */
 	struct kedge__pages_encoder *pages;
 };
 
@@ -94,24 +95,19 @@ static size_t find_version(const struct kedge__map_sources *s, uint64_t version)
 	return i;
 }
 
-static void put_source(struct encoder *c, const struct kedge__extent *e)
+static void set_source(struct encoder *c, const struct kedge__extent *from, struct kedge__map_entry *e)
 {
 	struct kedge__map_sources *s = &c->sources;
-	size_t i = e->kind == KEDGE__EXTENT_LITERAL ? s->count : find_version(s, e->version);
-	uint64_t difference = e->src - kedge__map_sources_expect(s, i, e->addr);
+	size_t i = from->kind == KEDGE__EXTENT_LITERAL ? s->count : find_version(s, from->version);
+	uint64_t difference = from->src - kedge__map_sources_expect(s, i, from->addr);
 	uint64_t units = kedge__zigzag((uint64_t)((int64_t)difference / (int64_t)c->unit));
-	uint64_t flags = i != s->last ? KEDGE__MAP_SOURCE_OTHER : 0;
-	bool in_bytes = difference % c->unit != 0 || units >> (64 - KEDGE__MAP_SOURCE_SHIFT) != 0;
 
-	if (in_bytes)
-		flags |= KEDGE__MAP_SOURCE_BYTES;
-	kedge__wire_put_varint(&c->w, flags | (in_bytes ? 0 : units << KEDGE__MAP_SOURCE_SHIFT));
-	if (i != s->last)
-		kedge__wire_put_varint(&c->w, i);
-	if (in_bytes)
-		kedge__wire_put_varint(&c->w, kedge__zigzag(difference));
+	e->other = i != s->last;
+	e->number = i;
+	e->in_bytes = difference % c->unit != 0 || units >> (64 - KEDGE__MAP_SOURCE_SHIFT) != 0;
+	e->difference = e->in_bytes ? kedge__zigzag(difference) : units;
 	s->last = i;
-	s->ends[i] = e->src + e->len;
+	s->ends[i] = from->src + from->len;
 }
 
 void kedge__map_put_fill(struct kedge__wire_out *w, uint64_t pattern)
@@ -125,29 +121,59 @@ void kedge__map_put_fill(struct kedge__wire_out *w, uint64_t pattern)
 		kedge__wire_put64(w, pattern);
 }
 
+static void put_source(struct kedge__wire_out *w, const struct kedge__map_entry *e)
+{
+	uint64_t flags = (e->other ? KEDGE__MAP_SOURCE_OTHER : 0) | (e->in_bytes ? KEDGE__MAP_SOURCE_BYTES : 0);
+
+	kedge__wire_put_varint(w, flags | (e->in_bytes ? 0 : e->difference << KEDGE__MAP_SOURCE_SHIFT));
+	if (e->other)
+		kedge__wire_put_varint(w, e->number);
+	if (e->in_bytes)
+		kedge__wire_put_varint(w, e->difference);
+}
+
+static void put_run(struct kedge__wire_out *w, const struct kedge__map_entry *e)
+{
+	kedge__wire_put_varint(w, e->gap << KEDGE__MAP_GAP_SHIFT | (e->long_form ? KEDGE__MAP_LONG : 0) |
+				      (unsigned)e->kind);
+	if (e->long_form)
+		kedge__wire_put_varint(w, e->length);
+	if (e->kind == KEDGE__EXTENT_COPY)
+		put_source(w, e);
+	else if (e->kind == KEDGE__EXTENT_FILL)
+		kedge__map_put_fill(w, e->pattern);
+}
+
+/* 0: all that is left. */
+static uint64_t length_of(const struct encoder *c, uint64_t len, uint64_t left)
+{
+	if (len == left)
+		return 0;
+	return len % c->unit ? 2 + (len << 1) : 1 + (len / c->unit << 1);
+}
+
 /* One entry; LEFT is what the region has from its address on. */
-static void put_entry(struct encoder *c, const struct kedge__extent *e, uint64_t left)
+static void put_entry(struct encoder *c, const struct kedge__extent *from, uint64_t left)
 {
 	uint64_t *literal_end = &c->sources.ends[c->sources.count];
-	bool long_form = e->len != KEDGE__MIN(c->unit, left);
-	enum kedge__extent_kind kind = e->kind;
+	struct kedge__map_entry e = {.kind = from->kind, .gap = c->gap};
 
 	/* A literal that does not follow the one before it goes out as a copy of the literals. */
-	if (kind == KEDGE__EXTENT_LITERAL && e->src != *literal_end)
-		kind = KEDGE__EXTENT_COPY;
-	kedge__wire_put_varint(&c->w,
-			       c->gap << KEDGE__MAP_GAP_SHIFT | (long_form ? KEDGE__MAP_LONG : 0) | (unsigned)kind);
+	if (e.kind == KEDGE__EXTENT_LITERAL && from->src != *literal_end)
+		e.kind = KEDGE__EXTENT_COPY;
+	e.long_form = from->len != KEDGE__MIN(c->unit, left);
+	e.length = length_of(c, from->len, left);
+	if (e.kind == KEDGE__EXTENT_COPY)
+		set_source(c, from, &e);
+	else if (e.kind == KEDGE__EXTENT_FILL)
+		e.pattern = from->src;
+	else if (e.kind == KEDGE__EXTENT_LITERAL)
+		*literal_end += from->len;
 	c->gap = 0;
-	if (long_form && e->len == left)
-		kedge__wire_put_varint(&c->w, 0);
-	else if (long_form)
-		kedge__wire_put_varint(&c->w, e->len % c->unit ? 2 + (e->len << 1) : 1 + (e->len / c->unit << 1));
-	if (kind == KEDGE__EXTENT_COPY)
-		put_source(c, e);
-	else if (kind == KEDGE__EXTENT_FILL)
-		kedge__map_put_fill(&c->w, e->src);
-	else if (kind == KEDGE__EXTENT_LITERAL)
-		*literal_end += e->len;
+	if (c->columns)
+		kedge__columns_put(c->columns, &e);
+	else
+		put_run(&c->w, &e);
 }
 
 static void put_extent(struct encoder *c, struct kedge__extent e, uint64_t left)
@@ -234,6 +260,20 @@ static int encode_entries(const struct kedge__extent_map *map, uint64_t self,
 	}
 	rc = for_each_extent(map, regions, n, put_extent, c, err);
 	kedge__map_sources_done(&c->sources);
+	if (rc == 0 && c->columns)
+		kedge__columns_finish(c->columns, &c->w);
+	return rc;
+}
+
+static int encode_columns(const struct kedge__extent_map *map, uint64_t self,
+			  const struct kedge__region_record *regions, size_t n, struct encoder *c,
+			  struct kedge__error *err)
+{
+	int rc;
+
+	c->columns = kedge__columns_out_new();
+	rc = c->columns ? encode_entries(map, self, regions, n, c, err) : kedge__error_nomem(err);
+	kedge__columns_out_free(c->columns);
 	return rc;
 }
 
@@ -307,6 +347,8 @@ static enum kedge__map_encoding choose(enum kedge__map_encoding how, const struc
 {
 	uint64_t literals = 0;
 
+	if (how == KEDGE__MAP_COLUMNS)
+		return how;
 	if (chunk == 0 || (how == KEDGE__MAP_PAGES && chunk > KEDGE__PATTERN_MAX))
 		return KEDGE__MAP_RUNS;
 	for (size_t i = 0; i < map->count && how != KEDGE__MAP_RUNS; i++) {
@@ -331,7 +373,7 @@ int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_m
 	bool fit = false;
 	int rc = 0;
 
-	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_PAGES)
+	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_COLUMNS)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "invalid chunk size: %u bytes", chunk);
 	how = choose(how, map, chunk);
 	if (how == KEDGE__MAP_PAGES)
@@ -344,6 +386,8 @@ int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_m
 	kedge__wire_put_varint(&c.w, chunk);
 	if (how == KEDGE__MAP_BITMAP)
 		rc = encode_bitmap(map, regions, n, &c, err);
+	else if (how == KEDGE__MAP_COLUMNS)
+		rc = encode_columns(map, self, regions, n, &c, err);
 	else
 		rc = encode_entries(map, self, regions, n, &c, err);
 finish:

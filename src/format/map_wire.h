@@ -38,6 +38,18 @@ static inline uint64_t kedge__map_sources_expect(const struct kedge__map_sources
 	return s->ends[i] == KEDGE__MAP_END_UNKNOWN ? addr : s->ends[i];
 }
 
+/* An entry of runs, lists and columns, as it is stored. */
+struct kedge__map_entry {
+	enum kedge__extent_kind kind;
+	bool long_form;
+	uint64_t gap;
+	uint64_t length;      /* if it is long */
+	bool other, in_bytes; /* of a copy: a number follows; the difference is in bytes */
+	uint64_t number;      /* of the source, if it is another */
+	uint64_t difference;  /* zigzag */
+	uint64_t pattern;     /* of a fill */
+};
+
 /* The chunks of all regions, each region's last one possibly short. */
 static inline uint64_t kedge__map_chunks(const struct kedge__region_record *regions, size_t n, uint32_t chunk)
 {
@@ -57,11 +69,28 @@ static inline uint64_t kedge__region_base(const struct kedge__region_record *r)
 void kedge__map_put_fill(struct kedge__wire_out *w, uint64_t pattern);
 bool kedge__map_get_fill(struct kedge__wire_in *in, uint64_t *pattern);
 
+/* ---- map_columns.c */
+
+struct kedge__columns_out;
+struct kedge__columns_out *kedge__columns_out_new(void); /* NULL: no memory */
+void kedge__columns_out_free(struct kedge__columns_out *c);
+void kedge__columns_put(struct kedge__columns_out *c, const struct kedge__map_entry *e);
+void kedge__columns_finish(struct kedge__columns_out *c, struct kedge__wire_out *out);
+
+struct kedge__columns_in;
+/* All that is left of IN. */
+int kedge__columns_in_new(struct kedge__wire_in *in, struct kedge__columns_in **out, struct kedge__error *err);
+void kedge__columns_in_free(struct kedge__columns_in *c);
+bool kedge__columns_left(const struct kedge__columns_in *c);                         /* there is another entry */
+bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e);    /* false: it is malformed */
+bool kedge__columns_ended(const struct kedge__columns_in *c);                        /* and nothing is left over */
+
 /* ---- decoding: a cursor moves through the regions; the bytes that it passes become extents */
 
 struct kedge__map_decoder {
 	struct kedge__wire_in in;
 	struct kedge__map_sources sources;
+	struct kedge__columns_in *columns; /* NULL: the entries are in IN */
 	uint64_t unit;
 	enum kedge__map_encoding how;
 	const struct kedge__region_record *regions;

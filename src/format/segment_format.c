@@ -163,12 +163,18 @@ static bool is_known(uint32_t type)
 	return false;
 }
 
+static uint32_t known_flags(uint32_t type)
+{
+	return KEDGE__SECTION_REQUIRED | KEDGE__SECTION_PACKED |
+	       (type == KEDGE__SECTION_REGIONS ? KEDGE__SECTION_CHANGES : 0);
+}
+
 static int check_section_types(const struct kedge__section_entry *e, size_t n, struct kedge__error *err)
 {
 	char text[5];
 
 	for (size_t i = 0; i < n; i++) {
-		if (e[i].flags & ~KEDGE__SECTION_REQUIRED)
+		if (e[i].flags & ~known_flags(e[i].type))
 			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
 						"section %s: flags %#x are unknown to this build",
 						kedge__section_name(e[i].type, text), e[i].flags);

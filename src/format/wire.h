@@ -65,6 +65,14 @@ static inline uint64_t kedge__unzigzag(uint64_t v)
 	return (v >> 1) ^ (0 - (v & 1));
 }
 
+/* ---- pack.c: a string of bytes that may be compressed. A reader accepts ALLOWANCE bytes and KEDGE__PACKED_GROWTH for each
+ * that is stored; a writer does not compress what would exceed that. */
+#define KEDGE__PACKED_GROWTH 256
+bool kedge__packed_fits(uint64_t raw, uint64_t stored, uint64_t allowance);
+void kedge__packed_put(struct kedge__wire_out *w, const void *data, size_t n, uint64_t allowance);
+/* *OUT: kedge__free(). */
+int kedge__packed_get(struct kedge__wire_in *in, uint64_t allowance, uint8_t **out, size_t *n, struct kedge__error *err);
+
 /* Seconds in records are finite and not negative. */
 bool kedge__wire_seconds_valid(double v);
 

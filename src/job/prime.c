@@ -66,7 +66,7 @@ static int prime_version(kedge_t *k, uint64_t version, struct kedge__error *err)
 	struct kedge__lineage *l = NULL; /* only for what was packed against another version */
 	uint32_t raw_max = 1, stored_max = 1;
 	uint8_t *raw = NULL, *stored = NULL;
-	int rc = path ? kedge__segment_open(path, part, &seg, err) : kedge__error_nomem(err);
+	int rc = path ? kedge__segment_open(cat, path, part, &seg, err) : kedge__error_nomem(err);
 
 	if (!rc && seg->base != KEDGE__NO_VERSION)
 		rc = kedge__lineage_open(&cat, 1, version, (uint32_t)k->group.rank, &l, err);

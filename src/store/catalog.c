@@ -238,7 +238,8 @@ static int catalog_alloc(const char *store, const char *name, enum kedge__catalo
 	cat->dir = cat->store ? kedge__asprintf("%s/%s", cat->store, name) : NULL;
 	cat->index_path = cat->dir ? kedge__asprintf("%s/" KEDGE__INDEX_NAME, cat->dir) : NULL;
 	cat->index_tmp = cat->dir ? kedge__asprintf("%s/" KEDGE__INDEX_NAME KEDGE__TMP_SUFFIX, cat->dir) : NULL;
-	if (!rc && !(cat->given && cat->name && cat->dir && cat->index_path && cat->index_tmp))
+	cat->tables = kedge__region_tables_new();
+	if (!rc && !(cat->given && cat->name && cat->dir && cat->index_path && cat->index_tmp && cat->tables))
 		rc = kedge__error_nomem(err);
 	if (rc)
 		kedge__catalog_close(cat);
@@ -396,6 +397,7 @@ void kedge__catalog_close(struct kedge__catalog *cat)
 	kedge__array_done(&cat->unswept);
 	kedge__array_done(&cat->directories);
 	kedge__index_close(&cat->index);
+	kedge__region_tables_free(cat->tables);
 	kedge__error_done(&cat->marker_problem);
 	pthread_cond_destroy(&cat->calm);
 	pthread_mutex_destroy(&cat->mutex);

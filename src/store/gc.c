@@ -40,7 +40,8 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__segment *seg;
 	char *path = kedge__segment_path(gc->cat, set->version, rank, set->parts[rank].generation);
-	struct kedge__segment_place place = {.path = path, .part = &set->parts[rank], .set = set, .fd = -1};
+	struct kedge__segment_place place = {
+	    .path = path, .part = &set->parts[rank], .set = set, .fd = -1, .levels = &gc->cat, .level_count = 1};
 	int rc;
 
 	if (!path)

@@ -62,6 +62,7 @@ struct kedge__catalog {
 	struct kedge__bucket *bucket;     /* paces reads; NULL: they are not paced, */
 	uint64_t unpaced;                 /* and this many bytes were read so far */
 	bool unsynced;                    /* published sets need not be durable */
+	struct kedge__region_tables *tables;     /* of regions, of some versions: region_tables.c */
 
 	pthread_mutex_t mutex; /* over what follows */
 	pthread_cond_t calm;   /* the last pin or the seizure is gone */
@@ -301,12 +302,22 @@ struct kedge__segment_place {
 	const struct kedge__set *set;       /* the set, for the versions it may refer to; NULL: unknown */
 	struct kedge__bucket *bucket;       /* paces reads; NULL: they are not paced */
 	int fd;                             /* the file, if it is already open, closed in any case; otherwise -1 */
+	struct kedge__catalog *const *levels; /* that may have the versions whose tables of regions it continues */
+	size_t level_count;
 };
 
 /* kedge__segment_open() to a given depth; *WHERE (may be NULL) names the part that was wrong: "header", "MAPX", ...
  */
 int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__segment_depth depth, const char **where,
 			struct kedge__segment **out, struct kedge__error *err);
+/* Section REGN alone, unpacked; the caller knows the image id. */
+struct kedge__region_table_section {
+	struct kedge__bytes text;
+	bool changes;                     /* it is a difference, */
+	struct kedge__source_record base; /* and this is what it is a difference to: an older version */
+};
+int kedge__segment_read_table(const struct kedge__segment_place *place, struct kedge__region_table_section *out,
+			      struct kedge__error *err);
 /* Announce to the kernel which parts of file FD will be read to open the segment. */
 void kedge__segment_announce(int fd, const struct kedge__set_part *part);
 /* Close the descriptor; from then on each read of a block opens the file. */
@@ -314,6 +325,39 @@ void kedge__segment_park(struct kedge__segment *seg);
 /* Index of the region in SLOT, or SIZE_MAX. */
 size_t kedge__segment_slot_region(const struct kedge__segment *seg, uint64_t slot);
 void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ region_tables.c: tables of regions, by image id */
+
+struct kedge__region_tables; /* those that a catalogue remembers; any thread */
+
+struct kedge__region_table {
+	struct kedge__digest image_id;
+	struct kedge__bytes text; /* section REGN without flags */
+	/* The newest version that is known to have it, the differences below it, and their bytes. Only for writers. */
+	uint64_t version;
+	atomic_uint depth;
+	_Atomic uint64_t chain_bytes;
+	atomic_size_t users;
+};
+
+struct kedge__region_table_place {
+	struct kedge__catalog *const *levels; /* fastest first, at least one, which remembers what was loaded */
+	size_t level_count;
+	uint32_t rank;
+};
+
+struct kedge__region_tables *kedge__region_tables_new(void); /* NULL: no memory */
+void kedge__region_tables_free(struct kedge__region_tables *t); /* takes NULL */
+/* Forget nothing until it is released. */
+void kedge__region_tables_hold(struct kedge__region_tables *t);
+void kedge__region_tables_release(struct kedge__region_tables *t);
+/* The table of SOURCE, from a level that has it with that image. One kedge__region_table_drop(). */
+int kedge__region_table_load(const struct kedge__region_table_place *p, struct kedge__source_record source, struct kedge__region_table **out,
+		      struct kedge__error *err);
+void kedge__region_table_drop(struct kedge__region_table *table); /* takes NULL */
+/* TEXT is the table of SPEC; replace it by the difference to the parent's (*CHANGES) if CAT has that and it is worth it. */
+int kedge__region_table_write(struct kedge__catalog *cat, const struct kedge__segment_spec *spec,
+		       struct kedge__digest image_id, struct kedge__bytes *text, bool *changes, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ block_cache.c: decoded blocks, for one thread */
 

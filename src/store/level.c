@@ -4,6 +4,7 @@
 #define NO_BLOCK UINT64_MAX
 
 struct copy { /* read -> check -> write */
+	struct kedge__catalog *from;
 	const struct kedge__segment *seg;
 	struct kedge__segment_file *file;
 	struct kedge__io io;
@@ -84,14 +85,14 @@ static int write_piece(void *ctx, const struct kedge__buffer *in, struct kedge__
 }
 
 /* Opening the copy checks everything in it except the blocks, including the seal. */
-static int check_copy(struct kedge__segment_file *file, const struct kedge__set_part *part, struct kedge__error *err)
+static int check_copy(const struct copy *c, const struct kedge__set_part *part, struct kedge__error *err)
 {
 	struct kedge__segment *written;
 	int rc;
 
-	rc = kedge__segment_file_flush(file, err);
+	rc = kedge__segment_file_flush(c->file, err);
 	if (!rc)
-		rc = kedge__segment_open(file->tmp, part, &written, err);
+		rc = kedge__segment_open(c->from, c->file->tmp, part, &written, err);
 	if (!rc)
 		kedge__segment_close(written);
 	return rc;
@@ -117,7 +118,7 @@ static int copy_segment(struct copy *c, const struct kedge__set_part *part, stru
 	spec.store_apart = c->seg->footer.file_bytes > 2 * c->room;
 	rc = kedge__pipeline_run(NULL, &spec, NULL, err);
 	if (!rc)
-		rc = check_copy(c->file, part, err);
+		rc = check_copy(c, part, err);
 	if (!rc)
 		rc = kedge__segment_file_commit(c->file, err);
 	return rc;
@@ -165,7 +166,7 @@ static int copy_file(struct kedge__catalog *from, struct kedge__catalog *to, uin
 	struct kedge__segment *seg;
 	int rc;
 
-	rc = path ? kedge__segment_open(path, part, &seg, err) : kedge__error_nomem(err);
+	rc = path ? kedge__segment_open(from, path, part, &seg, err) : kedge__error_nomem(err);
 	kedge__free(path);
 	if (rc)
 		return rc;
@@ -188,7 +189,7 @@ int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, ui
 		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
 		      struct kedge__error *err)
 {
-	struct copy c = {.io = io, .sync = sync, .progress = progress, .progress_ctx = progress_ctx};
+	struct copy c = {.from = from, .io = io, .sync = sync, .progress = progress, .progress_ctx = progress_ctx};
 	const struct kedge__set_part *source = NULL;
 	uint32_t generation;
 	int rc;

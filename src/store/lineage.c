@@ -172,7 +172,9 @@ static int segment_load(struct kedge__lineage *l, struct item *item, size_t leve
 						   .part = part,
 						   .set = &kedge__catalog_find(l->levels[level], item->version)->set,
 						   .bucket = l->levels[level]->bucket,
-						   .fd = announced_take(l, level, item->version)};
+						   .fd = announced_take(l, level, item->version),
+						   .levels = l->levels,
+						   .level_count = l->level_count};
 
 	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, &item->seg, err);
 }
@@ -416,12 +418,15 @@ static int load_all(struct kedge__lineage *l, struct kedge__error *err)
 	struct item *top = item_add(l, l->version, err);
 	int rc = top ? 0 : KEDGE_E_NOMEM;
 
+	/* The newest version comes first and needs the tables of all others. */
+	kedge__region_tables_hold(l->levels[0]->tables);
 	if (!rc) {
 		announce_all(l);
 		rc = item_load(l, top, l->version, err);
 	}
 	if (!rc)
 		rc = load_closure(l, err);
+	kedge__region_tables_release(l->levels[0]->tables);
 	announced_done(l);
 	return rc;
 }

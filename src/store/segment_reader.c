@@ -12,8 +12,9 @@ struct reader {
 	uint64_t file_bytes;
 	uint8_t *tail; /* everything after the blocks, from TAIL_AT on; NULL: it is read piece by piece */
 	uint64_t tail_at;
-	uint8_t *regions; /* section REGN as in the file */
-	size_t regions_bytes;
+	struct kedge__bytes regions; /* section REGN, without flags */
+	const struct kedge__segment_place *place;
+	uint32_t flags; /* of the section that is being read */
 	const char *where;
 };
 
@@ -188,14 +189,58 @@ static int take_summary(struct reader *r, const uint8_t *text, size_t bytes, str
 	return kedge__summary_decode(text, bytes, &r->seg->summary, err);
 }
 
+/* The version that the table of regions is a difference to: the parent. */
+static int find_base(struct reader *r, struct kedge__source_record *base, struct kedge__error *err)
+{
+	const struct kedge__segment *seg = r->seg;
+
+	for (size_t i = 0; i < seg->source_count; i++)
+		if (seg->sources[i].version == seg->summary.parent && seg->summary.parent < seg->header.version) {
+			*base = seg->sources[i];
+			return 0;
+		}
+	return damaged(err, "it is a difference, but section LINE does not have the parent");
+}
+
+/* TEXT is a difference: the table itself. */
+static int complete_regions(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	const struct kedge__region_table_place place = {r->place->levels, r->place->level_count, r->seg->header.rank};
+	struct kedge__source_record base = {0};
+	struct kedge__region_table *table = NULL;
+	int rc = find_base(r, &base, err);
+
+	if (rc)
+		return rc;
+	r->where = "lineage";
+	if (place.level_count)
+		rc = kedge__region_table_load(&place, base, &table, err);
+	else
+		rc = kedge__error_set(err, KEDGE_E_MISSING, 0, "it is a difference, and no store was named");
+	if (rc)
+		return kedge__error_prefix(err, "the table of regions of version %" PRIu64 ", which it continues",
+					   base.version);
+	r->where = "REGN";
+	rc = kedge__regions_apply(table->text.at, table->text.count, text, bytes, &r->regions, err);
+	kedge__region_table_drop(table);
+	return rc;
+}
+
 static int take_regions(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
 {
-	r->regions = kedge__malloc(bytes + 1);
-	if (!r->regions)
-		return kedge__error_nomem(err);
-	memcpy(r->regions, text, bytes);
-	r->regions_bytes = bytes;
-	return kedge__regions_decode(text, bytes, &r->seg->regions, &r->seg->region_count, &r->seg->names, err);
+	int rc = 0;
+
+	if (r->flags & KEDGE__SECTION_CHANGES) {
+		rc = complete_regions(r, text, bytes, err);
+	} else {
+		r->regions = (struct kedge__bytes){kedge__malloc(bytes + 1), bytes, bytes + 1};
+		if (!r->regions.at)
+			return kedge__error_nomem(err);
+		memcpy(r->regions.at, text, bytes);
+	}
+	return rc ? rc
+		  : kedge__regions_decode(r->regions.at, r->regions.count, &r->seg->regions, &r->seg->region_count,
+					  &r->seg->names, err);
 }
 
 static int take_map(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
@@ -237,8 +282,8 @@ static const struct {
 } known[] = {
     /* in the order of their dependencies */
     {KEDGE__SECTION_SUMMARY, "SUMM", KEDGE__SEGMENT_LINES, take_summary, false},
-    {KEDGE__SECTION_REGIONS, "REGN", KEDGE__SEGMENT_LINES, take_regions, false},
     {KEDGE__SECTION_LINEAGE, "LINE", KEDGE__SEGMENT_LINES, take_lineage, false},
+    {KEDGE__SECTION_REGIONS, "REGN", KEDGE__SEGMENT_LINES, take_regions, false},
     {KEDGE__SECTION_BASE, "BASE", KEDGE__SEGMENT_LINES, take_base, true},
     {KEDGE__SECTION_BLOCKS, "BLKS", KEDGE__SEGMENT_ALL, take_blocks, false},
     {KEDGE__SECTION_MAP, "MAPX", KEDGE__SEGMENT_ALL, take_map, false},
@@ -272,20 +317,39 @@ static int read_section(struct reader *r, const struct kedge__section_entry *ent
 	return 0;
 }
 
+/* The section as its decoder expects it. */
+static int read_unpacked(struct reader *r, const struct kedge__section_entry *entry, uint8_t **text, size_t *bytes,
+			 struct kedge__error *err)
+{
+	uint8_t *stored;
+	int rc = read_section(r, entry, &stored, err);
+
+	*bytes = (size_t)entry->bytes;
+	if (rc || !(entry->flags & KEDGE__SECTION_PACKED)) {
+		*text = rc ? NULL : stored;
+		return rc;
+	}
+	rc = kedge__section_unpack(stored, (size_t)entry->bytes, text, bytes, err);
+	kedge__free(stored);
+	return rc;
+}
+
 static int read_known(struct reader *r, size_t i, struct kedge__error *err)
 {
 	const struct kedge__section_entry *entry = find_entry(r, known[i].type);
 	uint8_t *text = NULL;
+	size_t bytes;
 	int rc;
 
 	r->where = known[i].name;
+	r->flags = entry ? entry->flags : 0;
 	if (!entry && known[i].optional)
 		return 0;
 	if (!entry)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section %s is missing", known[i].name);
-	rc = read_section(r, entry, &text, err);
+	rc = read_unpacked(r, entry, &text, &bytes, err);
 	if (!rc) {
-		rc = known[i].take(r, text, (size_t)entry->bytes, err);
+		rc = known[i].take(r, text, bytes, err);
 		kedge__free(text);
 	}
 	if (rc)
@@ -298,7 +362,7 @@ static int read_known(struct reader *r, size_t i, struct kedge__error *err)
 static int check_image(struct reader *r, struct kedge__error *err)
 {
 	r->where = "REGN";
-	if (!kedge__digest_equal(r->seg->summary.image_id, kedge__seal(r->regions, r->regions_bytes)))
+	if (!kedge__digest_equal(r->seg->summary.image_id, kedge__seal(r->regions.at, r->regions.count)))
 		return damaged(err, "the image id is not that of the regions");
 	if (r->part && !kedge__digest_equal(r->seg->summary.image_id, r->part->image_id))
 		return damaged(err, "the image id is not the one in the manifest");
@@ -349,8 +413,8 @@ static int check_all(struct reader *r, struct kedge__error *err)
 	struct kedge__segment *seg = r->seg;
 	const struct kedge__segment_parts parts = {.header = &seg->header,
 						   .summary = &seg->summary,
-						   .regions_data = r->regions,
-						   .regions_bytes = r->regions_bytes,
+						   .regions_data = r->regions.at,
+						   .regions_bytes = r->regions.count,
 						   .regions = seg->regions,
 						   .region_count = seg->region_count,
 						   .map = &seg->map,
@@ -372,7 +436,7 @@ static int check_all(struct reader *r, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ open and close */
 
-static int read_all(struct reader *r, enum kedge__segment_depth depth, struct kedge__error *err)
+static int read_frame(struct reader *r, enum kedge__segment_depth depth, struct kedge__error *err)
 {
 	int rc;
 
@@ -381,8 +445,13 @@ static int read_all(struct reader *r, enum kedge__segment_depth depth, struct ke
 		tail_load(r);
 	if (!rc)
 		rc = read_footer(r, err);
-	if (!rc)
-		rc = read_index(r, err);
+	return rc ? rc : read_index(r, err);
+}
+
+static int read_all(struct reader *r, enum kedge__segment_depth depth, struct kedge__error *err)
+{
+	int rc = read_frame(r, depth, err);
+
 	for (size_t i = 0; i < KEDGE__COUNT(known) && !rc; i++)
 		if (known[i].depth <= depth)
 			rc = read_known(r, i, err);
@@ -412,7 +481,7 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__segment *seg = kedge__calloc(1, sizeof(*seg));
-	struct reader r = {.seg = seg, .part = place->part, .set = place->set, .where = "file"};
+	struct reader r = {.seg = seg, .part = place->part, .set = place->set, .place = place, .where = "file"};
 	int rc;
 
 	if (!seg) {
@@ -429,7 +498,7 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 	if (!rc)
 		rc = read_all(&r, depth, &problem);
 	kedge__free(r.tail);
-	kedge__free(r.regions);
+	kedge__bytes_done(&r.regions);
 	if (!rc) {
 		*out = seg;
 		return 0;
@@ -443,10 +512,52 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 	return rc;
 }
 
-int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out,
-			struct kedge__error *err)
+/* Summary and lineage come first: they say what a difference is a difference to. */
+static int read_table(struct reader *r, struct kedge__region_table_section *out, struct kedge__error *err)
 {
-	const struct kedge__segment_place place = {.path = path, .part = part, .fd = -1};
+	const struct kedge__section_entry *entry;
+	uint8_t *text;
+	size_t bytes;
+	int rc = read_frame(r, KEDGE__SEGMENT_LINES, err);
+
+	for (size_t i = 0; i < KEDGE__COUNT(known) && !rc; i++)
+		if (known[i].type == KEDGE__SECTION_SUMMARY || known[i].type == KEDGE__SECTION_LINEAGE)
+			rc = read_known(r, i, err);
+	entry = rc ? NULL : find_entry(r, KEDGE__SECTION_REGIONS);
+	if (!entry)
+		return rc ? rc : damaged(err, "section REGN is missing");
+	out->changes = entry->flags & KEDGE__SECTION_CHANGES;
+	if (out->changes)
+		rc = find_base(r, &out->base, err);
+	if (!rc)
+		rc = read_unpacked(r, entry, &text, &bytes, err);
+	if (!rc)
+		out->text = (struct kedge__bytes){text, bytes, bytes};
+	return rc;
+}
+
+int kedge__segment_read_table(const struct kedge__segment_place *place, struct kedge__region_table_section *out,
+			      struct kedge__error *err)
+{
+	struct kedge__segment seg = {.fd = -1, .bucket = place->bucket, .path = (char *)place->path};
+	struct reader r = {.seg = &seg, .part = place->part, .place = place, .where = "file"};
+	int rc = kedge__fs_open_read(place->path, &seg.fd, err);
+
+	if (!rc)
+		rc = read_table(&r, out, err);
+	kedge__fs_close(seg.fd);
+	kedge__summary_done(&seg.summary);
+	kedge__free(seg.sources);
+	if (rc && rc != KEDGE_E_NOMEM)
+		prefix_place(place->path, err);
+	return rc;
+}
+
+int kedge__segment_open(struct kedge__catalog *cat, const char *path, const struct kedge__set_part *part,
+			struct kedge__segment **out, struct kedge__error *err)
+{
+	const struct kedge__segment_place place = {
+	    .path = path, .part = part, .fd = -1, .levels = &cat, .level_count = cat ? 1 : 0};
 
 	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, out, err);
 }

@@ -2,8 +2,9 @@
 /* Write a segment from front to back: header, blocks, sections, index, footer (FORMAT.md, "The segment"). */
 #include "store/internal.h"
 
-#define SECTIONS  7
-#define SMALL_MAP ((size_t)1 << 16) /* extents */
+#define SECTIONS      7
+#define SMALL_MAP     ((size_t)1 << 16) /* extents */
+#define COLUMNS_LEAST 128               /* extents, and bytes: runs of fewer take less */
 
 struct sections {
 	struct kedge__bytes text[SECTIONS];
@@ -31,31 +32,65 @@ static enum kedge__map_encoding map_encoding(enum kedge__reducer_id reducer)
 	}
 }
 
+static int encode_map_as(const struct kedge__segment_spec *spec, enum kedge__map_encoding how, struct kedge__bytes *out,
+			 struct kedge__error *err)
+{
+	const struct kedge__reduction *red = spec->reduction;
+
+	return kedge__map_encode(how, &red->map, red->chunk, spec->version, spec->regions, spec->region_count, out,
+				 err);
+}
+
+/* OTHER takes the place of OUT if it is smaller and not empty, as it is when it could not be encoded. One is freed. */
+static void keep_smaller(struct kedge__bytes *out, struct kedge__bytes *other)
+{
+	struct kedge__bytes larger = *other;
+
+	if (other->count && other->count < out->count) {
+		larger = *out;
+		*out = *other;
+	}
+	kedge__bytes_done(&larger);
+}
+
+/* Runs, or, from a certain size on, columns. Every other extent takes at least a byte of runs. */
+static int encode_runs(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
+{
+	size_t extents = spec->reduction->map.count;
+	struct kedge__bytes runs = {0};
+	int rc;
+
+	if (extents < COLUMNS_LEAST)
+		return encode_map_as(spec, KEDGE__MAP_RUNS, out, err);
+	rc = encode_map_as(spec, KEDGE__MAP_COLUMNS, out, err);
+	if (rc || (out->count >= COLUMNS_LEAST && out->count <= extents / 2))
+		return rc;
+	rc = encode_map_as(spec, KEDGE__MAP_RUNS, &runs, err);
+	keep_smaller(out, &runs);
+	return rc;
+}
+
 /* Whether an encoding is worth trying: a map by pages is nearly always the smallest, so try others only if they are
- * quick to encode; a bitmap is larger if little changed, and every other extent takes at least a byte of runs. */
+ * quick to encode; a bitmap is larger if little changed. */
 static bool runs_may_be_smaller(enum kedge__map_encoding how, size_t extents, size_t bytes)
 {
-	return how == KEDGE__MAP_PAGES ? extents <= SMALL_MAP : how == KEDGE__MAP_BITMAP && extents / 2 < bytes;
+	return how == KEDGE__MAP_PAGES ? extents <= SMALL_MAP : how == KEDGE__MAP_BITMAP && extents / 8 < bytes;
 }
 
 static int encode_map(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
 {
 	const struct kedge__reduction *red = spec->reduction;
 	enum kedge__map_encoding how = map_encoding(red->reducer);
-	struct kedge__bytes runs = {0}, larger;
-	int rc =
-	    kedge__map_encode(how, &red->map, red->chunk, spec->version, spec->regions, spec->region_count, out, err);
+	struct kedge__bytes runs = {0};
+	int rc;
 
+	if (how == KEDGE__MAP_RUNS)
+		return encode_runs(spec, out, err);
+	rc = encode_map_as(spec, how, out, err);
 	if (rc || !runs_may_be_smaller(how, red->map.count, out->count))
 		return rc;
-	rc = kedge__map_encode(KEDGE__MAP_RUNS, &red->map, red->chunk, spec->version, spec->regions, spec->region_count,
-			       &runs, err);
-	larger = runs;
-	if (!rc && runs.count < out->count) {
-		larger = *out;
-		*out = runs;
-	}
-	kedge__bytes_done(&larger);
+	rc = encode_runs(spec, &runs, err);
+	keep_smaller(out, &runs);
 	return rc;
 }
 
@@ -80,13 +115,33 @@ static int encode_regions(const struct kedge__segment_spec *spec, struct kedge__
 	return rc;
 }
 
-static void add_section(struct sections *s, uint32_t type, uint32_t flags)
+/* Pack the section that is added next, if that saves something. Columns are packed already. */
+static int pack_section(struct sections *s, uint32_t type, uint32_t *flags, struct kedge__error *err)
 {
+	struct kedge__bytes *text = &s->text[s->count];
+	bool packed = false;
+	int rc = 0;
+
+	if (type == KEDGE__SECTION_REGIONS || type == KEDGE__SECTION_PACKING ||
+	    (type == KEDGE__SECTION_MAP && text->at[0] != KEDGE__MAP_COLUMNS))
+		rc = kedge__section_pack(text, &packed, err);
+	if (packed)
+		*flags |= KEDGE__SECTION_PACKED;
+	return rc;
+}
+
+static int add_section(struct sections *s, uint32_t type, uint32_t flags, struct kedge__error *err)
+{
+	int rc = pack_section(s, type, &flags, err);
+
+	if (rc)
+		return rc;
 	s->entries[s->count].type = type;
 	s->entries[s->count].flags = flags;
 	s->entries[s->count].bytes = s->text[s->count].count;
 	s->entries[s->count].checksum = kedge__checksum(s->text[s->count].at, s->text[s->count].count);
 	s->count++;
+	return 0;
 }
 
 /* The base of blocks is a source like any other. */
@@ -123,42 +178,46 @@ static int encode_more(const struct kedge__written_blocks *written, struct secti
 	if (written->base.version != KEDGE__NO_VERSION) {
 		rc = kedge__base_encode(written->base.version, &s->text[s->count], err);
 		if (!rc)
-			add_section(s, KEDGE__SECTION_BASE, KEDGE__SECTION_REQUIRED);
+			rc = add_section(s, KEDGE__SECTION_BASE, KEDGE__SECTION_REQUIRED, err);
 	}
 	if (!rc && written->packing_count) {
 		rc = kedge__packing_encode(written->packing, written->packing_count, &s->text[s->count], err);
 		if (!rc)
-			add_section(s, KEDGE__SECTION_PACKING, 0);
+			rc = add_section(s, KEDGE__SECTION_PACKING, 0, err);
 	}
 	return rc;
 }
 
 /* Regions before the summary, which has the id computed from them. */
-static int encode_sections(const struct kedge__segment_spec *spec, struct kedge__segment_summary *summary,
-			   const struct kedge__written_blocks *written, struct sections *s, struct kedge__error *err)
+static int encode_sections(struct kedge__catalog *cat, const struct kedge__segment_spec *spec,
+			   struct kedge__segment_summary *summary, const struct kedge__written_blocks *written,
+			   struct sections *s, struct kedge__error *err)
 {
+	static const uint32_t types[] = {KEDGE__SECTION_SUMMARY, KEDGE__SECTION_REGIONS, KEDGE__SECTION_MAP,
+					 KEDGE__SECTION_BLOCKS, KEDGE__SECTION_LINEAGE};
 	struct kedge__bytes *text = s->text;
+	bool changes = false;
 	int rc;
 
 	rc = encode_regions(spec, &text[1], err);
 	if (rc)
 		return rc;
 	summary->image_id = kedge__seal(text[1].at, text[1].count);
-	rc = kedge__summary_encode(summary, &text[0], err);
+	rc = kedge__region_table_write(cat, spec, summary->image_id, &text[1], &changes, err);
+	if (!rc)
+		rc = kedge__summary_encode(summary, &text[0], err);
 	if (!rc)
 		rc = encode_map(spec, &text[2], err);
 	if (!rc)
 		rc = kedge__blocks_encode(written->blocks, written->count, &text[3], err);
 	if (!rc)
 		rc = encode_lineage(spec, written, &text[4], err);
-	if (rc)
-		return rc;
-	add_section(s, KEDGE__SECTION_SUMMARY, KEDGE__SECTION_REQUIRED);
-	add_section(s, KEDGE__SECTION_REGIONS, KEDGE__SECTION_REQUIRED);
-	add_section(s, KEDGE__SECTION_MAP, KEDGE__SECTION_REQUIRED);
-	add_section(s, KEDGE__SECTION_BLOCKS, KEDGE__SECTION_REQUIRED);
-	add_section(s, KEDGE__SECTION_LINEAGE, KEDGE__SECTION_REQUIRED);
-	return encode_more(written, s, err);
+	for (size_t i = 0; i < KEDGE__COUNT(types) && !rc; i++)
+		rc = add_section(s, types[i],
+				 KEDGE__SECTION_REQUIRED |
+				     (types[i] == KEDGE__SECTION_REGIONS && changes ? KEDGE__SECTION_CHANGES : 0),
+				 err);
+	return rc ? rc : encode_more(written, s, err);
 }
 
 /* Sections, index and footer after the payload, and the seal. */
@@ -216,8 +275,9 @@ static double encode_seconds(const struct kedge__pipeline_stats *p)
 	return s->width ? s->busy / s->width : 0;
 }
 
-static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool, const struct kedge__segment_spec *spec,
-		     struct kedge__set_part *part, struct kedge__segment_stats *stats, struct kedge__error *err)
+static int write_all(struct kedge__catalog *cat, struct kedge__segment_file *file, struct kedge__pool *pool,
+		     const struct kedge__segment_spec *spec, struct kedge__set_part *part,
+		     struct kedge__segment_stats *stats, struct kedge__error *err)
 {
 	struct kedge__segment_header header = {
 	    spec->version, spec->created_ns ? spec->created_ns : kedge__clock_wall_ns(), spec->rank, spec->ranks};
@@ -237,7 +297,7 @@ static int write_all(struct kedge__segment_file *file, struct kedge__pool *pool,
 	payload = file->offset - sizeof(text);
 	summary = summary_of(spec, written.blocks, written.count);
 	summary.write_seconds = file->write_seconds;
-	rc = encode_sections(spec, &summary, &written, &sections, err);
+	rc = encode_sections(cat, spec, &summary, &written, &sections, err);
 	if (!rc)
 		rc = append_tail(file, text, &sections, &part->seal, err);
 	if (!rc)
@@ -268,7 +328,7 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 				      spec->bucket, err);
 	if (rc)
 		goto prefix;
-	rc = write_all(&file, pool, spec, &written, &measured, err);
+	rc = write_all(cat, &file, pool, spec, &written, &measured, err);
 	if (rc) {
 		kedge__segment_file_abort(&file);
 	} else {

@@ -273,8 +273,9 @@ struct kedge__segment { /* everything decoded and checked, except the blocks */
 	struct kedge__bucket *bucket; /* paces reads of it; NULL: reads are not paced */
 };
 
-/* PART, if not NULL, is what the manifest says the file must be. */
-int kedge__segment_open(const char *path, const struct kedge__set_part *part, struct kedge__segment **out, struct kedge__error *err);
+/* PART, if not NULL, is what the manifest says the file must be. CAT has the versions whose tables of regions the segment may
+ * continue; NULL: one that does cannot be opened. */
+int kedge__segment_open(struct kedge__catalog *cat, const char *path, const struct kedge__set_part *part, struct kedge__segment **out, struct kedge__error *err);
 void kedge__segment_close(struct kedge__segment *seg);
 /* The size of a segment's file: 0, or the errno of stat(). */
 int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, uint64_t *bytes);

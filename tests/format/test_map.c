@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Section MAPX: runs, lists and bitmaps of one extent map (by pages: test_pages.c). */
+/* Section MAPX: runs, lists, bitmaps and columns of one extent map (by pages: test_pages.c; more of columns:
+ * test_columns.c). */
 #include "format_samples.h"
 
 #define SELF 100
@@ -135,6 +136,8 @@ static void test_odd_ranges(void **state)
 		for (int how = 0; how < 3; how++)
 			round_trip((enum kedge__map_encoding)how, KEDGE__MAP_RUNS, &map, chunk, r, 2);
 	round_trip(KEDGE__MAP_BITMAP, KEDGE__MAP_RUNS, &map, 0, r, 2);
+	round_trip(KEDGE__MAP_COLUMNS, KEDGE__MAP_COLUMNS, &map, 0, r, 2);
+	round_trip(KEDGE__MAP_COLUMNS, KEDGE__MAP_COLUMNS, &map, 64, r, 2);
 	kedge__extent_map_done(&map);
 }
 
@@ -247,6 +250,7 @@ static void test_random_maps_and_sizes(void **state)
 		runs = round_trip(KEDGE__MAP_RUNS, KEDGE__MAP_RUNS, &map, chunk, r, n);
 		list = round_trip(KEDGE__MAP_LIST, KEDGE__MAP_LIST, &map, chunk, r, n);
 		assert_true(runs <= list);
+		round_trip(KEDGE__MAP_COLUMNS, KEDGE__MAP_COLUMNS, &map, chunk, r, n);
 		kedge__extent_map_done(&map);
 	}
 }
@@ -270,6 +274,7 @@ static void test_random_odd_maps(void **state)
 				    draw(&seed) % (SELF + 1));
 			}
 		round_trip(KEDGE__MAP_RUNS, KEDGE__MAP_RUNS, &map, chunk, r, 2);
+		round_trip(KEDGE__MAP_COLUMNS, KEDGE__MAP_COLUMNS, &map, chunk, r, 2);
 		kedge__extent_map_done(&map);
 	}
 }
@@ -340,7 +345,8 @@ static void test_decode_refused(void **state)
 	REFUSED("", KEDGE_E_DAMAGED, "head");
 	REFUSED("\0", KEDGE_E_DAMAGED, "head");
 	REFUSED("\0\x21\0", KEDGE_E_DAMAGED, "head");
-	REFUSED("\4\x40\0", KEDGE_E_FORMAT, "encoding 4");
+	REFUSED("\5\x40\0", KEDGE_E_FORMAT, "encoding 5");
+	REFUSED("\4\x40\0", KEDGE_E_DAMAGED, "impossible size");
 	REFUSED("\2\0\7", KEDGE_E_DAMAGED, "chunk size");
 	REFUSED("\1\0\0", KEDGE_E_DAMAGED, "chunk size");
 	REFUSED("\0\x40", KEDGE_E_DAMAGED, "versions");
@@ -358,7 +364,7 @@ static void test_decode_refused(void **state)
 	REFUSED("\0\x40\0\3\x08"
 		"1234567",
 		KEDGE_E_DAMAGED, "pattern");
-	REFUSED("\0\x40\0\2\1\1", KEDGE_E_DAMAGED, "malformed");
+	REFUSED("\0\x40\0\2\1\1", KEDGE_E_DAMAGED, "not in the table of versions");
 	REFUSED("\0\x40\1\1\2\6\0", KEDGE_E_DAMAGED, "invalid encoding");
 	REFUSED("\0\x40\1\1\2\2\1", KEDGE_E_DAMAGED, "within one region");
 	REFUSED("\1\x40\0\4\0", KEDGE_E_DAMAGED, "larger than a chunk");

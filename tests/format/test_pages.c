@@ -243,7 +243,7 @@ static void refused(const void *raw, size_t bytes, int code, const char *says)
 static void test_decode_refused(void **state)
 {
 	(void)state;
-	refused("\4\x20", 2, KEDGE_E_FORMAT, "unknown to this build");
+	refused("\5\x20", 2, KEDGE_E_FORMAT, "unknown to this build");
 	REFUSED("\3\0", "size is zero");
 	REFUSED("\3\x80\4\0\0\0", "the pattern size is invalid");
 	REFUSED(HEAD, "head");

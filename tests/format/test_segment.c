@@ -242,7 +242,7 @@ static void required_unknown(struct kedge__section_entry *e)
 
 static void unknown_flags(struct kedge__section_entry *e)
 {
-	e[5].flags = 2;
+	e[5].flags = 8;
 }
 
 static void twice(struct kedge__section_entry *e)

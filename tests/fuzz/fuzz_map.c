@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Section MAPX; the first byte chooses the regions. What decodes covers them exactly, and means the same after encoding
- * it again in any of the four ways.
+ * it again in any of the five ways.
  */
 #include "format/format.h"
 #include "fuzz.h"
@@ -92,6 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require_cover(&map, n);
 	encode_again(KEDGE__MAP_RUNS, &map, 64, n);
 	encode_again(KEDGE__MAP_RUNS, &map, 0, n);
+	encode_again(KEDGE__MAP_COLUMNS, &map, 64, n);
+	encode_again(KEDGE__MAP_COLUMNS, &map, 0, n);
 	if (small(&map)) {
 		encode_again(KEDGE__MAP_LIST, &map, 32, n);
 		encode_again(KEDGE__MAP_BITMAP, &map, 32, n);

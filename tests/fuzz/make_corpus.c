@@ -246,7 +246,28 @@ static void make_map(void)
 	save_map("list", KEDGE__MAP_LIST, tree, 7, 64, 3);
 	save_map("tree", KEDGE__MAP_RUNS, tree, 7, 64, 3);
 	save_map("odd", KEDGE__MAP_RUNS, odd, 5, 32, 1);
+	save_map("columns", KEDGE__MAP_COLUMNS, tree, 7, 64, 3);
+	save_map("columns-odd", KEDGE__MAP_COLUMNS, odd, 5, 0, 1);
 	save_map("nothing", KEDGE__MAP_RUNS, NULL, 0, 0, 0);
+}
+
+/* Differences to the tables of fuzz_changes.c, of four regions. */
+static void make_changes(void)
+{
+	static const char digest_bytes[] = "0123456789abcdef";
+	char text[128];
+	int n;
+
+	save("changes", "nothing", "\4", 1, "", 0);
+	save("changes", "removed", "\4", 1, "\5\1", 2);
+	n = snprintf(text, sizeof(text), "%c%s%c%s", 4, digest_bytes, 4, digest_bytes);
+	save("changes", "digests", "\4", 1, text, (size_t)n);
+	memcpy(text, "\x0a\1c\2\0\1\x40\x40", 8);
+	memcpy(text + 8, digest_bytes, 16);
+	memcpy(text + 24, "\3\x0b\0\x40", 4);
+	memcpy(text + 28, digest_bytes, 16);
+	save("changes", "added-resized", "\4", 1, text, 44);
+	save("changes", "from-nothing", "\0", 1, text, 0);
 }
 
 static void make_manifest(void)
@@ -389,6 +410,7 @@ int main(int argc, char **argv)
 	make_lineage();
 	make_packing();
 	make_map();
+	make_changes();
 	make_manifest();
 	make_segment();
 	make_settings();

@@ -78,7 +78,7 @@ struct job {
 	kedge_t *k;
 	const char *store;
 	int rank;
-	struct region regions[8];
+	struct region regions[40];
 	size_t count;
 };
 
@@ -263,6 +263,35 @@ static void make_rex(void)
 	job_close(&j);
 }
 
+/* Tables of regions that continue the parent's, maps in columns, packed sections. */
+static void make_many(void)
+{
+	static char names[32][16];
+	struct job j;
+	struct region *field;
+
+	job_open(&j, "many", "tree", "32", "zstd", NULL);
+	field = job_region(&j, "field", KEDGE_BYTES, 32768, 0);
+	fill_text(field->data, field->bytes, 1);
+	for (unsigned i = 0; i < 32; i++) {
+		snprintf(names[i], sizeof(names[i]), "part-%u", i);
+		fill_smooth(job_region(&j, names[i], KEDGE_F64, 128, i % 2 ? 4 : 0)->data, 128, i);
+	}
+	job_checkpoint(&j, 1);
+	for (size_t at = 0; at + 8 <= field->bytes; at += 32 * (1 + at / 32 * 7 % 11))
+		fill_random(field->data + at, 8, at);
+	job_checkpoint(&j, 2);
+	REQUIRE(kedge_unprotect(j.k, "part-31") == 0);
+	free(j.regions[--j.count].data);
+	fill_smooth(job_region(&j, "new", KEDGE_F32, 64, 0)->data, 64, 3);
+	region_resize(&j.regions[5], 160);
+	job_checkpoint(&j, 3);
+	job_checkpoint(&j, 4);
+	j.regions[9].data[0]++;
+	job_checkpoint(&j, 5);
+	job_close(&j);
+}
+
 static void coalesce(const char *store, uint64_t version, uint64_t from, bool keep_old)
 {
 	struct kedge__coalesce_options options = {
@@ -342,6 +371,7 @@ int main(int argc, char **argv)
 	coalesce("complete", 50, 0, false);
 	make_ranks();
 	make_rex();
+	make_many();
 	make_full("later");
 	snprintf(path, sizeof(path), "%s/later", root);
 	golden_make_future(path, 7);

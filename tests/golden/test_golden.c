@@ -115,7 +115,26 @@ static void test_contents(void **state)
 struct seen {
 	size_t stores, segments;
 	unsigned encodings, kinds, codecs, reducers; /* bits */
+	unsigned flags;                              /* of sections */
 };
+
+static void look_at_sections(const char *path, struct seen *seen)
+{
+	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
+	struct kedge__segment_footer f;
+	size_t n;
+	uint8_t *file = file_read(path, &n);
+
+	assert_non_null(file);
+	assert_int_equal(kedge__segment_footer_decode(file + n - KEDGE__SEGMENT_FOOTER_BYTES, n, &f, NULL), 0);
+	assert_int_equal(kedge__section_index_decode(file + f.index_offset,
+						     n - KEDGE__SEGMENT_FOOTER_BYTES - f.index_offset, &f, entries,
+						     NULL),
+			 0);
+	for (size_t i = 0; i < f.section_count; i++)
+		seen->flags |= entries[i].flags;
+	free(file);
+}
 
 static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
 {
@@ -137,16 +156,17 @@ static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
 	}
 }
 
-static void look_at_set(const struct kedge__catalog *cat, const struct kedge__set *set, struct seen *seen)
+static void look_at_set(struct kedge__catalog *cat, const struct kedge__set *set, struct seen *seen)
 {
 	for (uint32_t rank = 0; rank < set->ranks; rank++) {
 		struct kedge__error err = KEDGE__ERROR_INIT;
 		struct kedge__segment *seg;
 		char *path = kedge__segment_path(cat, set->version, rank, set->parts[rank].generation);
 
-		if (kedge__segment_open(path, &set->parts[rank], &seg, &err) != 0)
+		if (kedge__segment_open(cat, path, &set->parts[rank], &seg, &err) != 0)
 			fail_msg("%s", kedge__error_text(&err));
 		look_at_segment(seg, seen);
+		look_at_sections(path, seen);
 		kedge__segment_close(seg);
 		kedge__free(path);
 	}
@@ -188,10 +208,11 @@ static void test_everything_is_there(void **state)
 		if (strcmp(names[i], "expected") != 0)
 			look_at_store(names[i], &seen);
 	kedge__fs_list_free(names, n);
-	assert_int_equal(seen.stores, 9);
+	assert_int_equal(seen.stores, 10);
 	assert_true(seen.segments >= 24);
-	assert_int_equal(seen.encodings,
-			 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP | 1 << KEDGE__MAP_PAGES);
+	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP |
+					     1 << KEDGE__MAP_PAGES | 1 << KEDGE__MAP_COLUMNS);
+	assert_int_equal(seen.flags, KEDGE__SECTION_REQUIRED | KEDGE__SECTION_PACKED | KEDGE__SECTION_CHANGES);
 	assert_int_equal(seen.kinds, 0xf);
 	assert_int_equal(seen.codecs, 1 << KEDGE__CODEC_NONE | 1 << KEDGE__CODEC_LZ4 | 1 << KEDGE__CODEC_ZSTD);
 	assert_int_equal(seen.reducers, 1 << KEDGE__REDUCER_FULL | 1 << KEDGE__REDUCER_BASIC |

@@ -40,6 +40,20 @@ struct section *sealed_section(struct sealed *im, uint32_t type)
 
 /* ---- taking apart */
 
+/* Sections are changed, and written again, as they are without this flag. */
+static void section_unpack(struct section *s)
+{
+	uint8_t *raw;
+	size_t n;
+
+	if (!(s->flags & KEDGE__SECTION_PACKED))
+		return;
+	REQUIRE(kedge__section_unpack(s->data.at, s->data.bytes, &raw, &n, NULL) == 0);
+	piece_set(&s->data, raw, n);
+	kedge__free(raw);
+	s->flags &= ~KEDGE__SECTION_PACKED;
+}
+
 void sealed_load(struct sealed *im)
 {
 	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
@@ -57,6 +71,7 @@ void sealed_load(struct sealed *im)
 	for (size_t i = 0; i < im->count; i++) {
 		im->sections[i] = (struct section){.type = entries[i].type, .flags = entries[i].flags};
 		piece_set(&im->sections[i].data, file + entries[i].offset, entries[i].bytes);
+		section_unpack(&im->sections[i]);
 	}
 	free(file);
 }

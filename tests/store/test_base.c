@@ -41,7 +41,7 @@ static struct kedge__segment *open_segment(struct kedge__catalog *cat, uint64_t 
 	char *path = kedge__segment_path(cat, version, 0, part->generation);
 	struct kedge__segment *seg = NULL;
 
-	assert_ok(kedge__segment_open(path, part, &seg, err));
+	assert_ok(kedge__segment_open(cat, path, part, &seg, err));
 	kedge__free(path);
 	return seg;
 }

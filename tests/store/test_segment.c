@@ -42,7 +42,7 @@ static struct kedge__segment *open_segment(struct kedge__catalog *cat, uint64_t 
 	char *path = kedge__segment_path(cat, version, rank, part->generation);
 	struct kedge__segment *seg = NULL;
 
-	assert_ok(kedge__segment_open(path, part, &seg, err));
+	assert_ok(kedge__segment_open(cat, path, part, &seg, err));
 	kedge__free(path);
 	return seg;
 }
@@ -189,8 +189,8 @@ static void test_cut_short(void **state)
 		struct kedge__segment *seg;
 
 		file_write(path, data, length);
-		assert_fails(KEDGE_E_DAMAGED, "version 3, rank 0", kedge__segment_open(path, part, &seg, err));
-		assert_fails(KEDGE_E_DAMAGED, path, kedge__segment_open(path, NULL, &seg, err));
+		assert_fails(KEDGE_E_DAMAGED, "version 3, rank 0", kedge__segment_open(cat, path, part, &seg, err));
+		assert_fails(KEDGE_E_DAMAGED, path, kedge__segment_open(NULL, path, NULL, &seg, err));
 	}
 	free(data);
 	kedge__free(path);
@@ -229,14 +229,14 @@ static void test_newer_format(void **state)
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR + 1);
 	reseal(data, bytes);
 	file_write(path, data, bytes);
-	assert_fails(KEDGE_E_FORMAT, "format 2.0, but this build reads 1", kedge__segment_open(path, NULL, &seg, err));
-	assert_fails(KEDGE_E_FORMAT, "version 3, rank 0", kedge__segment_open(path, NULL, &seg, err));
+	assert_fails(KEDGE_E_FORMAT, "format 2.0, but this build reads 1", kedge__segment_open(NULL, path, NULL, &seg, err));
+	assert_fails(KEDGE_E_FORMAT, "version 3, rank 0", kedge__segment_open(NULL, path, NULL, &seg, err));
 	/* A higher minor only adds what may be skipped. */
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR);
 	kedge__put16(data + 10, KEDGE__FORMAT_MINOR + 1);
 	reseal(data, bytes);
 	file_write(path, data, bytes);
-	assert_ok(kedge__segment_open(path, NULL, &seg, err));
+	assert_ok(kedge__segment_open(NULL, path, NULL, &seg, err));
 	kedge__segment_close(seg);
 	free(data);
 	kedge__free(path);
@@ -285,12 +285,12 @@ static void test_unknown_sections(void **state)
 	more = add_section(data, bytes, 0x5a5a5a5a, 0, &grown);
 	file_write(path, more, grown);
 	free(more);
-	assert_ok(kedge__segment_open(path, NULL, &seg, err));
+	assert_ok(kedge__segment_open(NULL, path, NULL, &seg, err));
 	kedge__segment_close(seg);
 	more = add_section(data, bytes, 0x5a5a5a5a, KEDGE__SECTION_REQUIRED, &grown);
 	file_write(path, more, grown);
 	free(more);
-	assert_fails(KEDGE_E_FORMAT, "ZZZZ", kedge__segment_open(path, NULL, &seg, err));
+	assert_fails(KEDGE_E_FORMAT, "ZZZZ", kedge__segment_open(NULL, path, NULL, &seg, err));
 	free(data);
 	kedge__free(path);
 	kedge__catalog_close(cat);

@@ -63,7 +63,7 @@ static uint8_t *written_by(const struct kedge__io *io, uint64_t scale, int threa
 	assert_ok(save_second(&g, err));
 	assert_all_intact(g.cat, &g.job);
 	path = kedge__segment_path(g.cat, 2, 0, 0);
-	assert_ok(kedge__segment_open(path, NULL, &seg, err));
+	assert_ok(kedge__segment_open(NULL, path, NULL, &seg, err));
 	data = file_read(path, bytes);
 	*bytes = (size_t)(KEDGE__SEGMENT_HEADER_BYTES + seg->footer.payload_bytes);
 	memset(data, 0, KEDGE__SEGMENT_HEADER_BYTES); /* has the time */

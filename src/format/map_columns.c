@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * FORMAT.md, "Columns": the fields of the entries of a map, each field in a string of its own, so that what is alike
+ * stands together when it is packed. Numbers whose lowest bits follow no pattern, gaps and distances, leave these to a
+ * string of bits and keep a class.
+ */
+#include "format/map_wire.h"
+
+enum column { HEADS, GAPS, LENGTHS, SOURCES, NUMBERS, DIFFERENCES, REST, BITS, COLUMN_COUNT };
+
+#define ALLOWANCE (UINT64_C(1) << 20) /* bytes that any column may have */
+
+#define HEAD_BITS    3u /* kind and long */
+#define SOURCE_BITS  2u /* other and bytes */
+#define CLASS_LEAST  8u /* numbers below have no bits and are their own class */
+#define CLASS_LAST   247u
+#define CLASS_ESCAPE 255u /* 64 bits follow */
+#define ESCAPE_LEAST (UINT64_C(1) << 33)
+
+/* ------------------------------------------------------------------ writing */
+
+struct kedge__columns_out {
+	struct kedge__bytes text[COLUMN_COUNT];
+	struct kedge__wire_out w[COLUMN_COUNT];
+	uint64_t entries, copies;
+	uint8_t heads, sources; /* of the byte that is not full yet */
+	uint64_t bits;          /* lowest first, */
+	unsigned bit_count;     /* fewer than 8 between calls */
+};
+
+struct kedge__columns_out *kedge__columns_out_new(void)
+{
+	struct kedge__columns_out *c = kedge__calloc(1, sizeof(*c));
+
+	for (size_t i = 0; c && i < COLUMN_COUNT; i++)
+		c->w[i] = kedge__wire_out_init(&c->text[i]);
+	return c;
+}
+
+void kedge__columns_out_free(struct kedge__columns_out *c)
+{
+	for (size_t i = 0; c && i < COLUMN_COUNT; i++)
+		kedge__bytes_done(&c->text[i]);
+	kedge__free(c);
+}
+
+static void put_byte(struct kedge__columns_out *c, enum column column, uint8_t v)
+{
+	struct kedge__bytes *b = &c->text[column];
+
+	if (b->count < b->room)
+		b->at[b->count++] = v;
+	else
+		kedge__wire_put(&c->w[column], &v, 1);
+}
+
+/* N is at most 32. */
+static void put_bits(struct kedge__columns_out *c, uint64_t v, unsigned n)
+{
+	c->bits |= v << c->bit_count;
+	for (c->bit_count += n; c->bit_count >= 8; c->bit_count -= 8) {
+		put_byte(c, BITS, (uint8_t)c->bits);
+		c->bits >>= 8;
+	}
+}
+
+static unsigned log2_of(uint64_t v)
+{
+	return 63u - (unsigned)__builtin_clzll(v);
+}
+
+static void put_number(struct kedge__columns_out *c, enum column column, uint64_t v)
+{
+	unsigned shift;
+
+	if (v < CLASS_LEAST) {
+		put_byte(c, column, (uint8_t)v);
+	} else if (v < ESCAPE_LEAST) {
+		shift = log2_of(v) - 3;
+		put_byte(c, column, (uint8_t)(8 * shift + (v >> shift)));
+		put_bits(c, v & ((UINT64_C(1) << shift) - 1), shift);
+	} else {
+		put_byte(c, column, CLASS_ESCAPE);
+		put_bits(c, v & UINT32_MAX, 32);
+		put_bits(c, v >> 32, 32);
+	}
+}
+
+static void put_source(struct kedge__columns_out *c, const struct kedge__map_entry *e)
+{
+	unsigned flags = (e->other ? KEDGE__MAP_SOURCE_OTHER : 0) | (e->in_bytes ? KEDGE__MAP_SOURCE_BYTES : 0);
+
+	c->sources |= (uint8_t)(flags << c->copies % 4 * SOURCE_BITS);
+	if (++c->copies % 4 == 0) {
+		put_byte(c, SOURCES, c->sources);
+		c->sources = 0;
+	}
+	if (e->other)
+		kedge__wire_put_varint(&c->w[NUMBERS], e->number);
+	if (e->in_bytes)
+		kedge__wire_put_varint(&c->w[REST], e->difference);
+	else
+		put_number(c, DIFFERENCES, e->difference);
+}
+
+void kedge__columns_put(struct kedge__columns_out *c, const struct kedge__map_entry *e)
+{
+	unsigned head = (unsigned)e->kind | (e->long_form ? KEDGE__MAP_LONG : 0);
+
+	c->heads |= (uint8_t)(head << c->entries % 2 * HEAD_BITS);
+	if (++c->entries % 2 == 0) {
+		put_byte(c, HEADS, c->heads);
+		c->heads = 0;
+	}
+	put_number(c, GAPS, e->gap);
+	if (e->long_form)
+		kedge__wire_put_varint(&c->w[LENGTHS], e->length);
+	if (e->kind == KEDGE__EXTENT_COPY)
+		put_source(c, e);
+	else if (e->kind == KEDGE__EXTENT_FILL)
+		kedge__map_put_fill(&c->w[REST], e->pattern);
+}
+
+void kedge__columns_finish(struct kedge__columns_out *c, struct kedge__wire_out *out)
+{
+	if (c->entries % 2)
+		put_byte(c, HEADS, c->heads);
+	if (c->copies % 4)
+		put_byte(c, SOURCES, c->sources);
+	if (c->bit_count)
+		put_byte(c, BITS, (uint8_t)c->bits);
+	kedge__wire_put_varint(out, c->entries);
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		kedge__packed_put(out, c->text[i].at, c->text[i].count, ALLOWANCE);
+		out->failed |= c->w[i].failed;
+	}
+}
+
+/* ------------------------------------------------------------------ reading */
+
+struct kedge__columns_in {
+	uint8_t *text[COLUMN_COUNT];
+	struct kedge__wire_in in[COLUMN_COUNT];
+	uint64_t left;            /* entries */
+	uint64_t entries, copies; /* so far */
+	unsigned heads, sources;
+	uint64_t bits;
+	unsigned bit_count;
+	bool failed;
+};
+
+void kedge__columns_in_free(struct kedge__columns_in *c)
+{
+	for (size_t i = 0; c && i < COLUMN_COUNT; i++)
+		kedge__free(c->text[i]);
+	kedge__free(c);
+}
+
+int kedge__columns_in_new(struct kedge__wire_in *in, struct kedge__columns_in **out, struct kedge__error *err)
+{
+	struct kedge__columns_in *c = kedge__calloc(1, sizeof(*c));
+	size_t n;
+	int rc = c ? 0 : kedge__error_nomem(err);
+
+	if (rc == 0)
+		c->left = kedge__wire_get_varint(in);
+	for (size_t i = 0; i < COLUMN_COUNT && rc == 0; i++) {
+		rc = kedge__packed_get(in, ALLOWANCE, &c->text[i], &n, err);
+		if (rc == 0)
+			c->in[i] = kedge__wire_in_init(c->text[i], n);
+	}
+	/* An entry has a class of its gap. */
+	if (rc == 0 && (in->failed || in->left != 0 || c->left != c->in[GAPS].left))
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the columns have the wrong size");
+	if (rc != 0) {
+		kedge__columns_in_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+static unsigned get_byte(struct kedge__columns_in *c, enum column column)
+{
+	struct kedge__wire_in *in = &c->in[column];
+
+	if (in->left == 0) {
+		c->failed = true;
+		return 0;
+	}
+	in->left--;
+	return *in->at++;
+}
+
+static uint64_t get_bits(struct kedge__columns_in *c, unsigned n)
+{
+	uint64_t v;
+
+	while (c->bit_count < n) {
+		c->bits |= (uint64_t)get_byte(c, BITS) << c->bit_count;
+		c->bit_count += 8;
+		if (c->failed)
+			return 0;
+	}
+	v = c->bits & ((UINT64_C(1) << n) - 1);
+	c->bits >>= n;
+	c->bit_count -= n;
+	return v;
+}
+
+static uint64_t get_number(struct kedge__columns_in *c, enum column column)
+{
+	unsigned class = get_byte(c, column);
+	unsigned shift = class / 8 - 1;
+	uint64_t v;
+
+	if (class < 2 * CLASS_LEAST)
+		return class;
+	if (class <= CLASS_LAST)
+		return (uint64_t)(8 + class % 8) << shift | get_bits(c, shift);
+	v = get_bits(c, 32);
+	v |= get_bits(c, 32) << 32;
+	c->failed |= class != CLASS_ESCAPE || v < ESCAPE_LEAST;
+	return v;
+}
+
+static void get_source(struct kedge__columns_in *c, struct kedge__map_entry *e)
+{
+	if (c->copies++ % 4 == 0)
+		c->sources = get_byte(c, SOURCES);
+	e->other = c->sources & KEDGE__MAP_SOURCE_OTHER;
+	e->in_bytes = c->sources & KEDGE__MAP_SOURCE_BYTES;
+	c->sources >>= SOURCE_BITS;
+	if (e->other)
+		e->number = kedge__wire_get_varint(&c->in[NUMBERS]);
+	e->difference = e->in_bytes ? kedge__wire_get_varint(&c->in[REST]) : get_number(c, DIFFERENCES);
+	c->failed |= c->in[NUMBERS].failed | c->in[REST].failed;
+}
+
+bool kedge__columns_left(const struct kedge__columns_in *c)
+{
+	return c->left > 0;
+}
+
+bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e)
+{
+	if (c->entries++ % 2 == 0) {
+		c->failed |= c->heads != 0;
+		c->heads = get_byte(c, HEADS);
+	}
+	c->left--;
+	e->kind = (enum kedge__extent_kind)(c->heads & ((1u << KEDGE__MAP_KIND_BITS) - 1));
+	e->long_form = c->heads & KEDGE__MAP_LONG;
+	c->heads >>= HEAD_BITS;
+	e->gap = get_number(c, GAPS);
+	if (e->long_form) {
+		e->length = kedge__wire_get_varint(&c->in[LENGTHS]);
+		c->failed |= c->in[LENGTHS].failed;
+	}
+	if (e->kind == KEDGE__EXTENT_COPY)
+		get_source(c, e);
+	else if (e->kind == KEDGE__EXTENT_FILL)
+		c->failed |= !kedge__map_get_fill(&c->in[REST], &e->pattern);
+	return !c->failed;
+}
+
+bool kedge__columns_ended(const struct kedge__columns_in *c)
+{
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		if (c->in[i].left != 0)
+			return false;
+	return c->heads == 0 && c->sources == 0 && c->bits == 0 && c->bit_count < 8;
+}
