@@ -53,6 +53,7 @@ struct kedge__codec_choice {
 };
 
 #define KEDGE__CODEC_STORAGE 100e6
+#define KEDGE__CODEC_USES    8 /* versions that a choice serves, as a rule, if it is remembered */
 
 struct kedge__codec_input {
 	const void *raw;

@@ -11,7 +11,6 @@
 #define CHECK_PIECES  2
 #define CHECK_BYTES   (UINT32_C(16) << 10)
 #define BASE_LEAST    (UINT64_C(256) << 10) /* new bytes of a region for which a base is considered */
-#define USES          8                     /* versions that a choice serves, as a rule, if it is remembered */
 
 int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
 			      struct kedge__codec_memory *memory, struct kedge__error *err)
@@ -85,7 +84,7 @@ static int sample_closely(struct look *l, struct kedge__error *err)
 
 	if (rc)
 		return rc;
-	l->wanted.bytes = p->subject.packing * (l->planner->memory ? USES : 1);
+	l->wanted.bytes = p->subject.packing * (l->planner->memory ? KEDGE__CODEC_USES : 1);
 	p->choice = kedge__codec_sample(&l->wanted, pieces, n, &p->why);
 	return 0;
 }
