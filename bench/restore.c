@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define PIECE ((size_t)1 << 20)
 #define RUN   64 /* chunks that change together */
@@ -25,7 +26,8 @@ struct bench {
 	int copy_fd;
 	uint64_t seed;
 	double read[TURNS], restore[TURNS], ratio[TURNS];
-	struct kedge__restore_stats stats; /* of the last turn */
+	double read_cpu[TURNS], restore_cpu[TURNS], cpu_ratio[TURNS]; /* processor seconds of all threads */
+	struct kedge__restore_stats stats;                            /* of the last turn */
 	double open_seconds;
 	uint64_t stored_bytes;
 };
@@ -136,22 +138,35 @@ static int restore_once(struct bench *b, struct kedge__error *err)
 	return rc;
 }
 
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static int take_turn(struct bench *b, uint64_t turn, struct kedge__error *err)
 {
-	double start;
+	double start, cpu;
 	int rc;
 
 	forget(b);
+	cpu = cpu_seconds();
 	start = kedge__clock_seconds();
 	rc = kedge__pool_for(b->pool, (b->size + PIECE - 1) / PIECE, read_piece, b);
 	b->read[turn] = kedge__clock_seconds() - start;
+	b->read_cpu[turn] = cpu_seconds() - cpu;
 	if (rc)
 		return kedge__error_set(err, rc, 0, "cannot read %s", b->copy);
 	forget(b);
+	cpu = cpu_seconds();
 	start = kedge__clock_seconds();
 	rc = restore_once(b, err);
 	b->restore[turn] = kedge__clock_seconds() - start;
+	b->restore_cpu[turn] = cpu_seconds() - cpu;
 	b->ratio[turn] = b->restore[turn] / b->read[turn];
+	b->cpu_ratio[turn] = b->restore_cpu[turn] / b->read_cpu[turn];
 	return rc;
 }
 
@@ -183,6 +198,13 @@ static void print_json(struct bench *b)
 	kedge__json_real(o, "ratio", kedge__bench_median(b->ratio, b->repeat));
 	kedge__json_real(o, "ratio_lowest", b->ratio[0]);
 	kedge__json_real(o, "ratio_highest", b->ratio[b->repeat - 1]);
+	kedge__json_real(o, "ratio_of_lowest", b->restore[0] / b->read[0]);
+	kedge__json_real(o, "read_cpu_seconds", kedge__bench_median(b->read_cpu, b->repeat));
+	kedge__json_real(o, "restore_cpu_seconds", kedge__bench_median(b->restore_cpu, b->repeat));
+	kedge__json_real(o, "cpu_ratio", kedge__bench_median(b->cpu_ratio, b->repeat));
+	kedge__json_real(o, "cpu_ratio_lowest", b->cpu_ratio[0]);
+	kedge__json_real(o, "cpu_ratio_highest", b->cpu_ratio[b->repeat - 1]);
+	kedge__json_real(o, "cpu_ratio_of_lowest", b->restore_cpu[0] / b->read_cpu[0]);
 	kedge__json_print(o);
 }
 
@@ -206,6 +228,13 @@ static void print_text(struct bench *b)
 	       b->stats.read_share, b->stats.decode_share, b->stats.place_share, kedge__restore_bottleneck(&b->stats));
 	printf("restore / read   %.2f", kedge__bench_median(b->ratio, b->repeat));
 	printf(" (%.2f..%.2f)\n", b->ratio[0], b->ratio[b->repeat - 1]);
+	printf("processor time   %.3f s to read, %.3f s to restore; ", kedge__bench_median(b->read_cpu, b->repeat),
+	       kedge__bench_median(b->restore_cpu, b->repeat));
+	printf("%.2f", kedge__bench_median(b->cpu_ratio, b->repeat));
+	printf(" (%.2f..%.2f)\n", b->cpu_ratio[0], b->cpu_ratio[b->repeat - 1]);
+	printf("lowest of each   %.3f s to read, %.3f s to restore; %.2f; processor time %.3f, %.3f; %.2f\n",
+	       b->read[0], b->restore[0], b->restore[0] / b->read[0], b->read_cpu[0], b->restore_cpu[0],
+	       b->restore_cpu[0] / b->read_cpu[0]);
 }
 
 /* ---- the run */
