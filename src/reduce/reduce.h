@@ -34,9 +34,9 @@ struct kedge__map_source {
 /*
  * Resolve RANGES (ascending, disjoint) of VERSION to literals and fills, newest version first, the maps of a version and
  * its parents in one sweep. STOP_BELOW: references to versions below it are not followed but returned in *OUTER (may be NULL if STOP_BELOW is 0) as
- * spans with `version` = that version and `src` = image address there; this is how a batch is coalesced. OUT is ascending
- * by addr; neighbours that continue each other are merged. A reference to an unmapped place or to a version that is not
- * older, and a copy of a copy within one version, are KEDGE_E_DAMAGED.
+ * spans with `version` = that version and `src` = image address there; this is how a batch is coalesced. OUT, zero or a list whose
+ * memory is used again, is ascending by addr, with neighbours that continue each other merged; on failure it is zero. A reference to
+ * an unmapped place or to a version that is not older, and a copy of a copy within one version, are KEDGE_E_DAMAGED.
  */
 int kedge__resolve(const struct kedge__map_source *source, uint64_t version, const struct kedge__range *ranges, size_t n,
 		   uint64_t stop_below, struct kedge__span_list *out, struct kedge__span_list *outer, struct kedge__error *err);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resolve.c: composition of extent maps. References into a version are gathered until no newer version can add to them,
- * then sorted and followed in one sweep over the maps of the version and all its parents at once, a cursor each: at
- * every address the newest map that does not say "as in the parent" has it. So a range that most versions left alone is
- * not cut anew by each of them, and the cost is that of the extents met.
+ * resolve.c: composition of extent maps. Ranges in many pieces are resolved unit by unit where that suffices
+ * (columns.c); what follows is for all else. References into a version are gathered until no newer version can add to
+ * them, then sorted and followed in one sweep over the maps of the version and all its parents at once, a cursor each:
+ * at every address the newest map that does not say "as in the parent" has it. So a range that most versions left alone
+ * is not cut anew by each of them, and the cost is that of the extents met.
  */
-#include "reduce/reduce.h"
+#include "reduce/columns.h"
 
 #include <stdlib.h>
+
+#define WINDOW_BYTES (UINT64_C(4) << 20)
 
 /* LEN bytes at image address ADDR of some version are wanted at DEST. */
 struct ref {
@@ -478,11 +481,48 @@ static int check_ranges(const struct kedge__range *ranges, size_t n, uint64_t *b
 	return 0;
 }
 
+static int load_known(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent,
+		      struct kedge__error *err)
+{
+	struct known k;
+	int rc = known_get(ctx, version, &k, err);
+
+	if (!rc) {
+		*map = k.map;
+		*parent = k.parent;
+	}
+	return rc;
+}
+
+/* By columns, in windows so that they stay small, or by the sweep; references below STOP_BELOW are not for columns. */
+static int resolve_range(struct resolver *r, uint64_t version, struct kedge__range range, struct kedge__error *err)
+{
+	const struct kedge__map_source source = {load_known, r};
+	struct kedge__range_list later = {0};
+	uint64_t n;
+	int rc = 0;
+
+	for (; range.len && !rc; range.start += n, range.len -= n) {
+		struct kedge__range window = range;
+
+		n = window.len = r->stop_below ? range.len : KEDGE__MIN(range.len, WINDOW_BYTES);
+		if (!r->stop_below)
+			rc = kedge__columns_resolve(&source, version, window, r->out, &later, err);
+		else if (!kedge__array_push(&later, window))
+			rc = kedge__error_nomem(err);
+	}
+	for (size_t i = 0; !rc && i < later.count; i++)
+		rc = push_ref(r, version, (struct ref){later.at[i].start, later.at[i].len, later.at[i].start, false},
+			      err);
+	kedge__array_done(&later);
+	return rc;
+}
+
 int kedge__resolve(const struct kedge__map_source *source, uint64_t version, const struct kedge__range *ranges,
 		   size_t n, uint64_t stop_below, struct kedge__span_list *out, struct kedge__span_list *outer,
 		   struct kedge__error *err)
 {
-	struct kedge__span_list inside = {0}, outside = {0};
+	struct kedge__span_list inside = {.at = out->at, .room = out->room}, outside = {0};
 	struct resolver r = {.source = source, .stop_below = stop_below, .out = &inside, .outer = &outside};
 	int rc = check_ranges(ranges, n, &r.bytes, err);
 
@@ -492,21 +532,20 @@ int kedge__resolve(const struct kedge__map_source *source, uint64_t version, con
 	r.extents = n;
 	for (size_t i = 0; !rc && i < n; i++)
 		if (ranges[i].len)
-			rc = push_ref(&r, version, (struct ref){ranges[i].start, ranges[i].len, ranges[i].start, false},
-				      err);
+			rc = resolve_range(&r, version, ranges[i], err);
 	while (!rc && r.agenda.heap.count)
 		rc = resolve_version(&r, heap_pop(&r.agenda), err);
 	agenda_done(&r.agenda);
 	kedge__array_done(&r.chain.layers);
 	kedge__array_done(&r.known);
+	*out = inside;
 	if (rc || (outside.count && !outer)) {
-		kedge__span_list_done(&inside);
+		kedge__span_list_done(out);
 		kedge__span_list_done(&outside);
 		return rc ? rc : kedge__error_set(err, KEDGE_E_ARG, 0, "there are outer references, but outer is NULL");
 	}
-	sort_and_merge(&inside);
+	sort_and_merge(out);
 	sort_and_merge(&outside);
-	*out = inside;
 	if (outer)
 		*outer = outside;
 	return 0;

@@ -281,7 +281,7 @@ static int reader_fill(struct kedge__base_reader *h, struct kedge__lineage *l, u
 	if (!kedge__buffer_room(&h->bytes, &h->room, len))
 		return kedge__error_nomem(err);
 	memset(h->bytes, 0, len);
-	kedge__span_list_done(&h->spans); /* resolve begins a new list */
+	h->spans.count = 0;
 	rc = list_pieces(h, base, places, position, len, err);
 	if (!rc && h->ranges.count)
 		rc = kedge__lineage_resolve_at(l, version, h->ranges.at, h->ranges.count, &h->spans, err);

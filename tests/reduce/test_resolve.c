@@ -241,6 +241,114 @@ static void test_bad_ranges(void **state)
 	shelf_done(&s);
 }
 
+/* ------------------------------------------------------------------ many pieces: unit by unit, or by the sweep */
+
+enum { UNITS = 4096, DEEP = 8 };
+
+/* An extent of N units from unit I on of version V, drawn from all kinds, of which most are usual. */
+static void draw_extent(struct shelf *s, int v, uint64_t unit, uint64_t i, uint64_t n, uint64_t *literals,
+			uint64_t *seed)
+{
+	uint64_t kind = draw_below(seed, 100), from = draw_below(seed, UNITS - n + 1) * unit;
+
+	if (v && kind < 50)
+		shelf_add(s, v, i * unit, n * unit, KEDGE__EXTENT_PARENT, 0, 0);
+	else if (v && kind < 60)
+		shelf_add(s, v, i * unit, n * unit, KEDGE__EXTENT_COPY, from, (uint64_t)v - 1);
+	else if (v && kind < 63)
+		shelf_add(s, v, i * unit, n * unit, KEDGE__EXTENT_COPY, from + 8 * (kind == 62),
+			  draw_below(seed, (uint64_t)v));
+	else if (kind < 70)
+		shelf_add(s, v, i * unit, n * unit, KEDGE__EXTENT_FILL, draw_below(seed, 3), 0);
+	else
+		shelf_add(s, v, i * unit, n * unit, KEDGE__EXTENT_LITERAL, *literals, 0);
+	*literals += n * unit + 8 * (kind > 90);
+}
+
+static void draw_shelf(struct shelf *s, uint64_t unit, uint64_t most, uint64_t *seed)
+{
+	shelf_init(s);
+	for (int v = 0; v < DEEP; v++) {
+		uint64_t literals = 0;
+
+		for (uint64_t i = 0, n; i < UNITS; i += n) {
+			n = draw_below(seed, KEDGE__MIN(most, UNITS - i)) + 1;
+			draw_extent(s, v, unit, i, n, &literals, seed);
+		}
+	}
+}
+
+/* The range in parts that are too small for columns. */
+static int resolve_in_parts(struct shelf *s, uint64_t bytes, struct kedge__span_list *out)
+{
+	const struct kedge__map_source source = {shelf_load, s};
+	struct kedge__range *ranges = calloc(bytes / 512 + 1, sizeof(*ranges));
+	size_t n = 0;
+	int rc;
+
+	assert_non_null(ranges);
+	for (uint64_t at = 0; at < bytes; at += 512)
+		ranges[n++] = (struct kedge__range){at, KEDGE__MIN(512, bytes - at)};
+	rc = kedge__resolve(&source, DEEP - 1, ranges, n, 0, out, NULL, NULL);
+	free(ranges);
+	return rc;
+}
+
+static void compare_ways(struct shelf *s, uint64_t bytes)
+{
+	struct kedge__span_list whole = {0}, parts = {0};
+	int rc = resolve_in_parts(s, bytes, &parts);
+
+	assert_int_equal(shelf_resolve(s, DEEP - 1, 0, bytes, 0, &whole, NULL, NULL), rc);
+	assert_int_equal(whole.count, parts.count);
+	for (size_t i = 0; i < whole.count; i++)
+		assert_span(&whole, i, parts.at[i].addr, parts.at[i].len, parts.at[i].version, parts.at[i].src,
+			    parts.at[i].fill);
+	kedge__span_list_done(&whole);
+	kedge__span_list_done(&parts);
+}
+
+static void test_many_pieces(void **state)
+{
+	uint64_t seed = 11;
+	struct shelf s;
+
+	(void)state;
+	for (uint64_t unit = 8; unit <= 256; unit *= 2) {
+		for (int i = 0; i < 12; i++) {
+			draw_shelf(&s, unit, i % 2 ? 3 : 40, &seed);
+			compare_ways(&s, UNITS * unit);
+			compare_ways(&s, UNITS * unit - 5); /* the last unit is not a whole one */
+			shelf_done(&s);
+		}
+	}
+}
+
+/* A place that a version does not have, and a later one refers to, is damage in whatever way it is found. */
+static void test_many_pieces_with_holes(void **state)
+{
+	uint64_t seed = 12;
+	size_t refused = 0;
+	struct shelf s;
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		struct kedge__extent_map *map = &s.maps[i % DEEP];
+		struct kedge__span_list out = {0};
+		size_t gone;
+
+		draw_shelf(&s, 64, 4, &seed);
+		gone = draw_below(&seed, map->count);
+		memmove(&map->at[gone], &map->at[gone + 1], (map->count - gone - 1) * sizeof(map->at[0]));
+		map->count--;
+		refused += shelf_resolve(&s, DEEP - 1, 0, UNITS * 64, 0, &out, NULL, NULL) == KEDGE_E_DAMAGED;
+		kedge__span_list_done(&out);
+		compare_ways(&s, UNITS * 64);
+		shelf_done(&s);
+	}
+	assert_in_range(refused, 5, 39);
+}
+
 /* Every allocation fails in turn; the result is an error, and nothing leaks. */
 static void test_no_memory(void **state)
 {
@@ -268,10 +376,16 @@ static void test_no_memory(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_compose),     cmocka_unit_test(test_stop_below),
-	    cmocka_unit_test(test_spans_merge), cmocka_unit_test(test_fill_turns),
-	    cmocka_unit_test(test_refuses),     cmocka_unit_test(test_refuses_to_unfold),
-	    cmocka_unit_test(test_bad_ranges),  cmocka_unit_test(test_no_memory),
+	    cmocka_unit_test(test_compose),
+	    cmocka_unit_test(test_stop_below),
+	    cmocka_unit_test(test_spans_merge),
+	    cmocka_unit_test(test_fill_turns),
+	    cmocka_unit_test(test_refuses),
+	    cmocka_unit_test(test_refuses_to_unfold),
+	    cmocka_unit_test(test_bad_ranges),
+	    cmocka_unit_test(test_many_pieces),
+	    cmocka_unit_test(test_many_pieces_with_holes),
+	    cmocka_unit_test(test_no_memory),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
