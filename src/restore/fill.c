@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 /* Pieces smaller than this on average cost more to sum one by one than a second pass over the memory does. */
-#define SMALL_PIECE 1024
+#define SMALL_PIECE 64
 
 /* Of blocks that are read together, unless a setting says otherwise. */
 #define BATCH_BYTES (UINT64_C(512) << 10)
@@ -86,7 +86,7 @@ static int plan_make(struct kedge__filling *f, const struct kedge__restore_targe
 
 	if (!rc)
 		rc = kedge__read_plan_make(&f->plan, f->lineage, f->pool, slots, f->goal_count,
-					   f->io.buffer ? f->io.buffer : BATCH_BYTES, err);
+					   f->io.buffer ? f->io.buffer : BATCH_BYTES, !f->check, err);
 	kedge__free(slots);
 	return rc;
 }

@@ -78,7 +78,8 @@ struct kedge__filling {
 	bool past_cache; /* there is more to fill than fits into a cache */
 	bool check;      /* sum what the targets would get, without touching them */
 
-	size_t next, announced; /* items collected, and batches announced to the kernel */
+	size_t next, end;  /* items: batches, then patterns; the next to collect, and where this round ends */
+	size_t announced;  /* batches announced to the kernel */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *progress_ctx;
 	uint64_t done, total;
@@ -112,7 +113,10 @@ uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, ui
  * defers the sum of its target. */
 void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			   uint64_t pos, uint64_t len);
-/* The same for a check, which cannot defer anything. */
+/* The same for the N pieces of a block whose bytes are at RAW. */
+void kedge__fill_sum_pieces(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
+			    size_t n, const uint8_t *raw);
+/* The same for a piece of a check, which cannot defer anything. */
 int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			    uint64_t pos, uint64_t len, struct kedge__error *err);
 int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worker *h,

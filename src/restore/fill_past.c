@@ -10,6 +10,7 @@
 
 #define LEAST_BYTES (UINT64_C(256) << 10) /* the smallest batch that is worth it */
 #define GAP_BYTES   (UINT64_C(16) << 10)  /* read together with its surroundings */
+#define PROBE_BYTES (UINT64_C(32) << 10)  /* of a batch, when the kernel is asked whether it has them */
 #define FLIGHT      8                     /* batches in flight before their turn; half of them are begun at once */
 #define FEW_BYTES   (UINT64_C(1) << 20)   /* in total; fewer are not worth a ring */
 
@@ -112,11 +113,12 @@ static unsigned read_slot(const struct kedge__fill_past *p, const struct kedge__
 	return (unsigned)((size_t)(s - p->slots) * KEDGE__FILL_READS + i);
 }
 
+/* Asked of the beginning alone, because the kernel goes through all its pages to answer. */
 static bool is_cached(const struct kedge__segment *seg, const struct kedge__fill_slot *s)
 {
-	uint64_t from = s->reads[0].from, to = s->reads[s->count - 1].needed;
+	uint64_t bytes = s->reads[0].needed - s->reads[0].from;
 
-	return kedge__fs_cached(seg->fd, from, to - from);
+	return kedge__fs_cached(seg->fd, s->reads[0].from, KEDGE__MIN(bytes, PROBE_BYTES));
 }
 
 /* The descriptor of SEG stays open for the next batch. */

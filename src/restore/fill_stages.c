@@ -22,8 +22,10 @@
 #define LARGE_BLOCK                                                                                                    \
 	(UINT64_C(512) << 10) /* does not stay in the cache: decoded directly to its place, if it has one              \
 			       */
-#define PAST_BYTES  512       /* a piece that is worth copying past the cache */
-#define PLACE_BYTES 4096      /* a block that is worth its own piece of a read */
+#define SUM_PAD      8   /* sums behind those of a thread: what another one writes is in another line of the cache */
+#define AHEAD_PIECES 4   /* pieces whose places are fetched while one is copied, */
+#define LINES        256 /* and how many bytes of each */
+#define PAST_BYTES   512 /* a piece that is worth copying past the cache */
 
 /* ------------------------------------------------------------------ announce */
 
@@ -59,12 +61,11 @@ static void announce_ahead(struct kedge__filling *f)
 static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
 {
 	struct kedge__filling *f = ctx;
-	size_t batches = f->plan.batches.count, fills = f->plan.fills.count;
 
 	(void)err;
-	if (f->next == batches + fills)
+	if (f->next == f->end)
 		return KEDGE__PIPELINE_END;
-	if (f->next >= batches || !kedge__fill_past_begin(f, f->next))
+	if (f->next >= f->plan.batches.count || !kedge__fill_past_begin(f, f->next))
 		announce_ahead(f);
 	out->tag = f->next++;
 	return 0;
@@ -100,22 +101,34 @@ static int block_failed(struct kedge__filling *f, uint64_t version, struct kedge
 	return rc;
 }
 
-/* The live bytes of a block at RAW, which may already be its place. */
-static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
-			     size_t n, const uint8_t *raw)
+static void bytes_place(const struct kedge__filling *f, uint8_t *to, const uint8_t *from, size_t len)
 {
+	if (f->past_cache && len >= PAST_BYTES)
+		kedge__copy_past_cache(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
+/* The live bytes of a block at RAW, which may already be its place. Small ones go to lines that are not in the cache.
+ */
+static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h,
+			     const struct kedge__read_plan_block *b, const uint8_t *raw)
+{
+	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct kedge__piece *p = &pieces[i];
-		const uint8_t *from = raw + p->offset;
-
-		kedge__fill_sum_piece(f, h, p->target, from, (uint64_t)(p->to - f->goals[p->target].data), p->len);
-		if (f->past_cache && p->len >= PAST_BYTES && p->to != from)
-			kedge__copy_past_cache(p->to, from, p->len);
-		else if (p->to != from)
-			memcpy(p->to, from, p->len);
-		bytes += p->len;
+	kedge__fill_sum_pieces(f, h, pieces, b->count, raw);
+	if (b->place) {
+		if (b->place != raw)
+			bytes_place(f, b->place, raw, b->segment->blocks[b->block].raw_bytes);
+		return b->live;
+	}
+	for (size_t i = 0; i < b->count; i++) {
+		for (uint32_t line = 0; i + AHEAD_PIECES < b->count && line < KEDGE__MIN(pieces[i].len, LINES);
+		     line += 64)
+			__builtin_prefetch(pieces[i + AHEAD_PIECES].to + line, 1);
+		bytes_place(f, pieces[i].to, raw + pieces[i].offset, pieces[i].len);
+		bytes += pieces[i].len;
 	}
 	return bytes;
 }
@@ -178,7 +191,7 @@ static int block_fill(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	h->bytes_read += record->stored_bytes;
 	if (f->check)
 		return pieces_check(f, h, &f->plan.pieces[b->first], b->count, raw, bytes, err);
-	*bytes += pieces_place(f, h, &f->plan.pieces[b->first], b->count, raw);
+	*bytes += pieces_place(f, h, b, raw);
 	return 0;
 }
 
@@ -196,25 +209,14 @@ static size_t run_length(const struct kedge__read_plan_block *b, size_t n)
 	return count;
 }
 
-/* A block that is not compressed, and whose bytes all go to one place, is read directly to it. */
-static bool reads_in_place(const struct kedge__filling *f, const struct kedge__read_plan_block *b)
-{
-	const struct kedge__block_record *record = &b->segment->blocks[b->block];
-
-	return !f->check && record->codec == KEDGE__CODEC_NONE && record->raw_bytes >= PLACE_BYTES && b->count == 1 &&
-	       f->plan.pieces[b->first].len == record->raw_bytes;
-}
-
 /* Where to read the stored bytes of each of the COUNT blocks from B on. */
-static void run_aim(const struct kedge__filling *f, struct kedge__fill_worker *h,
-		    const struct kedge__read_plan_block *b, size_t count, bool in_place)
+static void run_aim(struct kedge__fill_worker *h, const struct kedge__read_plan_block *b, size_t count, bool in_place)
 {
 	const struct kedge__block_record *records = b->segment->blocks;
 
 	for (size_t i = 0; i < count; i++)
-		h->at[i] = in_place && reads_in_place(f, &b[i])
-			       ? f->plan.pieces[b[i].first].to
-			       : h->stored + (records[b[i].block].offset - records[b->block].offset);
+		h->at[i] = in_place && b[i].place ? b[i].place
+						  : h->stored + (records[b[i].block].offset - records[b->block].offset);
 }
 
 static int run_read(struct kedge__fill_worker *h, const struct kedge__read_plan_block *b, size_t count,
@@ -289,12 +291,12 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, cons
 	double start = kedge__clock_seconds();
 	int rc;
 
-	run_aim(f, h, b, count, true);
+	run_aim(h, b, count, true);
 	rc = run_read(h, b, count, err);
 	if (rc && err->sys_errno == EFAULT) {
 		kedge__error_done(err);
 		*err = (struct kedge__error)KEDGE__ERROR_INIT;
-		run_aim(f, h, b, count, false);
+		run_aim(h, b, count, false);
 		rc = run_read(h, b, count, err);
 	}
 	h->reading += kedge__clock_seconds() - start;
@@ -414,24 +416,40 @@ int kedge__fill_workers_init(struct kedge__filling *f, struct kedge__error *err)
 
 		h->raw = kedge__malloc(f->plan.raw_max + 1);
 		h->stored = kedge__malloc(stored);
-		h->sums = kedge__calloc(f->goal_count, sizeof(struct kedge__sum));
+		h->sums = kedge__calloc(f->goal_count + SUM_PAD, sizeof(struct kedge__sum));
 		if (!h->raw || !h->stored || !h->sums)
 			return kedge__error_nomem(err);
 	}
 	return 0;
 }
 
-int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err)
+/* Items from where the round before ended to END. */
+static int run_round(struct kedge__filling *f, size_t end, struct kedge__pipeline_stats *stats,
+		     struct kedge__error *err)
 {
 	struct kedge__pipeline_spec spec = {
 	    .collect = announce, .transform = fill, .store = account, .ctx = f, .queue = kedge__fill_past_queue(f)};
-	size_t items = f->plan.batches.count + f->plan.fills.count;
+	struct kedge__pipeline_stats round = {0};
 	int rc;
+
+	f->end = end;
+	rc = kedge__pipeline_run(end - f->next > 1 ? f->pool : NULL, &spec, &round, err);
+	kedge__pipeline_stats_add(stats, &round);
+	return rc;
+}
+
+int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err)
+{
+	size_t items = f->plan.batches.count + f->plan.fills.count;
+	int rc = 0;
 
 	f->next = f->announced = 0;
 	f->done = 0;
 	kedge__fill_past_init(f);
-	rc = kedge__pipeline_run(items > 1 ? f->pool : NULL, &spec, stats, err);
+	if (f->plan.grounds)
+		rc = run_round(f, f->plan.grounds, stats, err);
+	if (!rc && f->plan.grounds < items)
+		rc = run_round(f, items, stats, err);
 	kedge__fill_past_done(f);
 	return rc;
 }

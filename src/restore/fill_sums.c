@@ -7,17 +7,50 @@
 /* A target that is summed after it is filled is summed in slabs of this many bytes: a multiple of 8. */
 #define SLAB_BYTES (UINT64_C(4) << 20)
 
+static bool is_odd(const struct kedge__fill_goal *g, uint64_t pos, uint64_t len)
+{
+	return pos % 8 || (len % 8 && pos + len != g->record->bytes);
+}
+
+static void defer(struct kedge__fill_goal *g)
+{
+	if (!atomic_load_explicit(&g->odd, memory_order_relaxed))
+		atomic_store_explicit(&g->odd, true, memory_order_relaxed);
+}
+
 void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			   uint64_t pos, uint64_t len)
 {
 	struct kedge__fill_goal *g = &f->goals[target];
 
-	if (f->sum_later || pos % 8 || (len % 8 && pos + len != g->record->bytes)) {
-		if (!atomic_load_explicit(&g->odd, memory_order_relaxed))
-			atomic_store_explicit(&g->odd, true, memory_order_relaxed);
-		return;
+	if (f->sum_later || is_odd(g, pos, len))
+		defer(g);
+	else
+		h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at, len, pos));
+}
+
+/* The sum of a target stays in registers from one piece to the next. */
+void kedge__fill_sum_pieces(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
+			    size_t n, const uint8_t *raw)
+{
+	for (size_t i = 0; i < n;) {
+		uint32_t target = pieces[i].target;
+		struct kedge__fill_goal *g = &f->goals[target];
+		uint64_t s1 = 0, s2 = 0;
+
+		for (; i < n && pieces[i].target == target; i++) {
+			uint64_t pos = (uint64_t)(pieces[i].to - g->data);
+			struct kedge__sum sum = {0, 0};
+
+			if (f->sum_later || is_odd(g, pos, pieces[i].len))
+				defer(g);
+			else
+				sum = kedge__sum_of(raw + pieces[i].offset, pieces[i].len, pos);
+			s1 += sum.s1;
+			s2 += sum.s2;
+		}
+		h->sums[target] = kedge__sum_add(h->sums[target], (struct kedge__sum){s1, s2});
 	}
-	h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at, len, pos));
 }
 
 struct slab {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The image is cut into slabs, and all work on spans is done slab by slab on all threads: the data of a slab stays in a
- * core's cache while the maps of all versions are composed. Pieces are sorted by block without comparisons: counted,
- * then placed.
+ * core's cache while the maps of all versions are composed. Spans become sketches, one for each block that they touch;
+ * these are sorted by block without comparisons, into pieces: counted, then placed.
  */
 #include "restore/read_plan.h"
 
@@ -12,10 +12,25 @@
 #define SLAB_BYTES (UINT64_C(2) << 20)
 #define FILL_BYTES (UINT64_C(4) << 20)
 
+/* A piece that does not yet have its place among those of its block. */
+struct sketch {
+	uint8_t *to;
+	uint32_t block; /* of all segments' */
+	uint32_t offset, len, target;
+};
+
 struct slab {
 	size_t first, count; /* of its ranges */
-	struct kedge__span_list spans;
+	KEDGE__ARRAY(struct sketch) sketches;
 	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
+};
+
+/* A segment, with what is asked of it for every span. */
+struct member {
+	const struct kedge__segment *seg;
+	uint64_t version;
+	uint64_t literals; /* bytes */
+	size_t base;       /* of its blocks among those of all segments */
 };
 
 struct maker {
@@ -25,10 +40,12 @@ struct maker {
 	size_t slot_count;
 	struct kedge__range_list ranges;
 	KEDGE__ARRAY(struct slab) slabs;
+	struct member *members; /* ascending versions */
 	size_t segments, blocks;
-	size_t *base;          /* of each segment's blocks in `pieces` */
-	atomic_size_t *pieces; /* one per block: how many; later the place of its next piece */
-	pthread_mutex_t lock;  /* guards err */
+	atomic_size_t *pieces;          /* one per block: how many; later the place of its next piece */
+	struct kedge__span_list *spans; /* one list per worker, used for one slab after the other */
+	size_t worker_count;
+	pthread_mutex_t lock; /* guards err */
 	struct kedge__error err;
 };
 
@@ -80,36 +97,22 @@ static int slabs_cut(struct maker *m, struct kedge__error *err)
 	return 0;
 }
 
-/* The segment of the last span; usually the next span has the same. */
-struct found {
-	const struct kedge__segment *seg;
-	size_t index;
-};
-
-static int segment_find(const struct maker *m, uint64_t version, struct found *found, struct kedge__error *err)
+/* Versions mostly follow each other without gaps: the first guess is usually right. */
+static int member_find(const struct maker *m, uint64_t version, const struct member **found, struct kedge__error *err)
 {
-	const struct kedge__segment *seg;
+	uint64_t guess = version - m->members[0].version;
 	size_t i;
 
-	if (found->seg && found->seg->header.version == version)
+	if (guess < m->segments && m->members[guess].version == version) {
+		*found = &m->members[guess];
 		return 0;
-	KEDGE__PARTITION_POINT(i, m->segments, kedge__lineage_at(m->lineage, i)->header.version < version);
-	seg = i < m->segments ? kedge__lineage_at(m->lineage, i) : NULL;
-	if (!seg || seg->header.version != version)
+	}
+	KEDGE__PARTITION_POINT(i, m->segments, m->members[i].version < version);
+	if (i == m->segments || m->members[i].version != version)
 		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "version %llu is not in the lineage",
 					(unsigned long long)version);
-	*found = (struct found){seg, i};
+	*found = &m->members[i];
 	return 0;
-}
-
-static int span_check(const struct kedge__segment *seg, const struct kedge__span *s, struct kedge__error *err)
-{
-	const struct kedge__block_record *last = seg->block_count ? &seg->blocks[seg->block_count - 1] : NULL;
-	uint64_t end = last ? last->position + last->raw_bytes : 0;
-
-	if (s->src <= end && s->len <= end - s->src)
-		return 0;
-	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: refers to literals that no block holds", seg->path);
 }
 
 /* Where the bytes of a span go. */
@@ -144,22 +147,39 @@ static size_t slot_from(const struct maker *m, uint64_t addr)
 
 /* ------------------------------------------------------------------ first pass: resolve, count */
 
-static int literal_count(struct maker *m, const struct kedge__span *s, struct found *found, struct kedge__error *err)
+static int sketch_add(struct maker *m, struct slab *slab, struct sketch sketch, struct kedge__error *err)
 {
-	const struct kedge__segment *seg;
-	uint64_t end = s->src + s->len;
-	int rc = segment_find(m, s->version, found, err);
+	if (!kedge__array_push(&slab->sketches, sketch))
+		return kedge__error_nomem(err);
+	atomic_fetch_add_explicit(&m->pieces[sketch.block], 1, memory_order_relaxed);
+	return 0;
+}
+
+static int literal_add(struct maker *m, struct slab *slab, const struct kedge__span *s, struct goal goal,
+		       struct kedge__error *err)
+{
+	uint64_t pos = s->src, end = s->src + s->len;
+	const struct member *member;
+	int rc = member_find(m, s->version, &member, err);
 
 	if (rc)
 		return rc;
-	seg = found->seg;
-	rc = span_check(seg, s, err);
-	if (rc)
-		return rc;
-	for (size_t b = kedge__segment_find_block(seg, s->src); b < seg->block_count && seg->blocks[b].position < end;
-	     b++)
-		atomic_fetch_add_explicit(&m->pieces[m->base[found->index] + b], 1, memory_order_relaxed);
-	return 0;
+	if (s->src > member->literals || s->len > member->literals - s->src)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: refers to literals that no block holds",
+					member->seg->path);
+	for (size_t b = kedge__segment_find_block(member->seg, pos); pos < end && !rc; b++) {
+		const struct kedge__block_record *block = &member->seg->blocks[b];
+		struct sketch sketch = {.to = goal.to,
+					.block = (uint32_t)(member->base + b),
+					.offset = (uint32_t)(pos - block->position),
+					.len = (uint32_t)(KEDGE__MIN(end, block->position + block->raw_bytes) - pos),
+					.target = goal.target};
+
+		rc = sketch_add(m, slab, sketch, err);
+		goal.to += sketch.len;
+		pos += sketch.len;
+	}
+	return rc;
 }
 
 static int fill_add(struct slab *slab, const struct kedge__span *s, struct goal goal, struct kedge__error *err)
@@ -181,50 +201,26 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 {
 	struct maker *m = ctx;
 	struct slab *slab = &m->slabs.at[i];
+	struct kedge__span_list *spans = &m->spans[worker];
 	const struct kedge__range *ranges = &m->ranges.at[slab->first];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t slot = slot_from(m, ranges[0].start);
 	struct goal goal = {NULL, 0};
-	struct found found = {NULL, 0};
-	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, &slab->spans, &err);
+	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, spans, &err);
 
-	(void)worker;
-	for (size_t s = 0; s < slab->spans.count && !rc; s++) {
-		const struct kedge__span *span = &slab->spans.at[s];
+	if (!rc && spans->count && !kedge__array_reserve(&slab->sketches, spans->count + spans->count / 8))
+		rc = kedge__error_nomem(&err);
+	for (size_t s = 0; !rc && s < spans->count; s++) {
+		const struct kedge__span *span = &spans->at[s];
 
 		rc = goal_find(m, span, &slot, &goal, &err);
 		if (!rc)
-			rc = span->fill ? fill_add(slab, span, goal, &err) : literal_count(m, span, &found, &err);
+			rc = span->fill ? fill_add(slab, span, goal, &err) : literal_add(m, slab, span, goal, &err);
 	}
 	return rc ? fail(m, &err) : 0;
 }
 
 /* ------------------------------------------------------------------ blocks, in the order of the files */
-
-static bool batch_takes(const struct kedge__read_plan *plan, const struct kedge__read_plan_batch *batch,
-			const struct kedge__read_plan_block *b)
-{
-	const struct kedge__read_plan_block *last = &plan->blocks.at[batch->first + batch->count - 1];
-
-	return last->segment == b->segment && batch->stored_bytes < plan->batch_bytes;
-}
-
-static int block_add(struct kedge__read_plan *plan, struct kedge__read_plan_block b, struct kedge__error *err)
-{
-	const struct kedge__block_record *record = &b.segment->blocks[b.block];
-	struct kedge__read_plan_batch *last = plan->batches.count ? &plan->batches.at[plan->batches.count - 1] : NULL;
-	struct kedge__read_plan_batch fresh = {plan->blocks.count, 1, record->stored_bytes};
-
-	plan->raw_max = KEDGE__MAX(plan->raw_max, record->raw_bytes);
-	plan->stored_max = KEDGE__MAX(plan->stored_max, record->stored_bytes);
-	if (last && batch_takes(plan, last, &b)) {
-		last->count++;
-		last->stored_bytes += record->stored_bytes;
-	} else if (!kedge__array_push(&plan->batches, fresh)) {
-		return kedge__error_nomem(err);
-	}
-	return kedge__array_push(&plan->blocks, b) ? 0 : kedge__error_nomem(err);
-}
 
 /* Counts become places, and blocks with a live byte enter the plan. */
 static int blocks_collect(struct maker *m, struct kedge__error *err)
@@ -232,16 +228,16 @@ static int blocks_collect(struct maker *m, struct kedge__error *err)
 	size_t place = 0;
 
 	for (size_t s = 0; s < m->segments; s++) {
-		const struct kedge__segment *seg = kedge__lineage_at(m->lineage, s);
+		const struct kedge__segment *seg = m->members[s].seg;
+		atomic_size_t *pieces = m->pieces + m->members[s].base;
 
 		for (size_t b = 0; b < seg->block_count; b++) {
-			size_t count = atomic_load(&m->pieces[m->base[s] + b]);
-			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count};
-			int rc = count ? block_add(m->plan, block, err) : 0;
+			size_t count = atomic_load_explicit(&pieces[b], memory_order_relaxed);
+			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count, NULL, 0};
 
-			if (rc)
-				return rc;
-			atomic_store(&m->pieces[m->base[s] + b], place);
+			if (count && !kedge__array_push(&m->plan->blocks, block))
+				return kedge__error_nomem(err);
+			atomic_store_explicit(&pieces[b], place, memory_order_relaxed);
 			place += count;
 		}
 	}
@@ -268,79 +264,112 @@ static int fills_collect(struct maker *m, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ second pass: put pieces in their places */
 
-static int literal_place(struct maker *m, const struct kedge__span *s, struct goal goal, struct found *found,
-			 struct kedge__error *err)
+static int slab_place(void *ctx, size_t i, int worker)
 {
-	const struct kedge__segment *seg;
-	uint64_t pos = s->src, end = s->src + s->len;
-	int rc = segment_find(m, s->version, found, err);
+	struct maker *m = ctx;
+	struct slab *slab = &m->slabs.at[i];
 
-	if (rc)
-		return rc;
-	seg = found->seg;
-	for (size_t b = kedge__segment_find_block(seg, pos); b < seg->block_count && seg->blocks[b].position < end;
-	     b++) {
-		const struct kedge__block_record *block = &seg->blocks[b];
-		uint64_t n = KEDGE__MIN(end, block->position + block->raw_bytes) - pos;
-		size_t place =
-		    atomic_fetch_add_explicit(&m->pieces[m->base[found->index] + b], 1, memory_order_relaxed);
+	(void)worker;
+	for (size_t k = 0; k < slab->sketches.count; k++) {
+		const struct sketch *s = &slab->sketches.at[k];
+		size_t place = atomic_fetch_add_explicit(&m->pieces[s->block], 1, memory_order_relaxed);
 
-		m->plan->pieces[place] = (struct kedge__piece){.to = goal.to,
-							       .offset = (uint32_t)(pos - block->position),
-							       .len = (uint32_t)n,
-							       .target = goal.target};
-		goal.to += n;
-		pos += n;
+		m->plan->pieces[place] =
+		    (struct kedge__piece){.to = s->to, .offset = s->offset, .len = s->len, .target = s->target};
+	}
+	kedge__array_done(&slab->sketches);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ batches */
+
+static bool batch_takes(const struct kedge__read_plan *plan, const struct kedge__read_plan_batch *batch,
+			const struct kedge__read_plan_block *b)
+{
+	return plan->blocks.at[batch->first].segment == b->segment && batch->stored_bytes < plan->batch_bytes;
+}
+
+/* The blocks FIRST to END - 1. */
+static int batches_make(struct kedge__read_plan *plan, size_t first, size_t end, struct kedge__error *err)
+{
+	struct kedge__read_plan_batch *last = NULL;
+
+	for (size_t i = first; i < end; i++) {
+		const struct kedge__read_plan_block *b = &plan->blocks.at[i];
+		const struct kedge__block_record *record = &b->segment->blocks[b->block];
+
+		plan->raw_max = KEDGE__MAX(plan->raw_max, record->raw_bytes);
+		plan->stored_max = KEDGE__MAX(plan->stored_max, record->stored_bytes);
+		if (!last || !batch_takes(plan, last, b)) {
+			if (!kedge__array_push(&plan->batches, ((struct kedge__read_plan_batch){.first = i})))
+				return kedge__error_nomem(err);
+			last = &plan->batches.at[plan->batches.count - 1];
+		}
+		last->count++;
+		last->stored_bytes += record->stored_bytes;
 	}
 	return 0;
 }
 
-static int slab_place(void *ctx, size_t i, int worker)
+static int batches_cut(struct maker *m, struct kedge__pool *pool, bool in_place, struct kedge__error *err)
 {
-	struct maker *m = ctx;
-	const struct slab *slab = &m->slabs.at[i];
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	size_t slot = slot_from(m, m->ranges.at[slab->first].start);
-	struct goal goal = {NULL, 0};
-	struct found found = {NULL, 0};
-	int rc = 0;
+	struct kedge__read_plan *plan = m->plan;
+	size_t grounds = 0;
+	int rc = in_place && plan->blocks.count
+		     ? kedge__read_plan_ground(plan, pool, m->slots, m->slot_count, &grounds, err)
+		     : 0;
 
-	(void)worker;
-	for (size_t s = 0; s < slab->spans.count && !rc; s++) {
-		const struct kedge__span *span = &slab->spans.at[s];
-
-		rc = goal_find(m, span, &slot, &goal, &err);
-		if (!rc && !span->fill)
-			rc = literal_place(m, span, goal, &found, &err);
-	}
-	return rc ? fail(m, &err) : 0;
+	if (!rc)
+		rc = batches_make(plan, 0, grounds, err);
+	plan->grounds = plan->batches.count;
+	return rc ? rc : batches_make(plan, grounds, plan->blocks.count, err);
 }
 
 /* ------------------------------------------------------------------ the plan */
 
-static int maker_init(struct maker *m, struct kedge__error *err)
+static int members_init(struct maker *m, struct kedge__error *err)
 {
 	m->segments = kedge__lineage_count(m->lineage);
-	m->base = kedge__reallocarray(NULL, m->segments + 1, sizeof(size_t));
-	if (!m->base)
+	m->members = kedge__calloc(m->segments, sizeof(*m->members));
+	if (!m->members)
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < m->segments; i++) {
-		m->base[i] = m->blocks;
-		m->blocks += kedge__lineage_at(m->lineage, i)->block_count;
+		const struct kedge__segment *seg = kedge__lineage_at(m->lineage, i);
+		const struct kedge__block_record *last = seg->block_count ? &seg->blocks[seg->block_count - 1] : NULL;
+
+		m->members[i] =
+		    (struct member){seg, seg->header.version, last ? last->position + last->raw_bytes : 0, m->blocks};
+		m->blocks += seg->block_count;
 	}
+	if (m->blocks > UINT32_MAX)
+		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "the versions have too many blocks");
+	return 0;
+}
+
+static int maker_init(struct maker *m, struct kedge__pool *pool, struct kedge__error *err)
+{
+	int rc = members_init(m, err);
+
+	if (rc)
+		return rc;
+	m->worker_count = (size_t)kedge__pool_threads(pool);
+	m->spans = kedge__calloc(m->worker_count, sizeof(*m->spans));
 	m->pieces = kedge__calloc(m->blocks + 1, sizeof(*m->pieces));
-	return m->pieces ? slabs_cut(m, err) : kedge__error_nomem(err);
+	return m->pieces && m->spans ? slabs_cut(m, err) : kedge__error_nomem(err);
 }
 
 static void maker_done(struct maker *m)
 {
 	for (size_t i = 0; i < m->slabs.count; i++) {
-		kedge__span_list_done(&m->slabs.at[i].spans);
+		kedge__array_done(&m->slabs.at[i].sketches);
 		kedge__array_done(&m->slabs.at[i].fills);
 	}
+	for (size_t i = 0; m->spans && i < m->worker_count; i++)
+		kedge__span_list_done(&m->spans[i]);
 	kedge__array_done(&m->slabs);
 	kedge__array_done(&m->ranges);
-	kedge__free(m->base);
+	kedge__free(m->members);
+	kedge__free(m->spans);
 	kedge__free(m->pieces);
 	kedge__error_done(&m->err);
 	pthread_mutex_destroy(&m->lock);
@@ -356,7 +385,7 @@ static int run(struct maker *m, struct kedge__pool *pool, kedge__pool_fn fn, str
 }
 
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
-			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes,
+			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes, bool in_place,
 			  struct kedge__error *err)
 {
 	struct maker m = {.plan = plan, .lineage = l, .slots = slots, .slot_count = n};
@@ -364,7 +393,7 @@ int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *
 
 	*plan = (struct kedge__read_plan){.batch_bytes = batch_bytes};
 	pthread_mutex_init(&m.lock, NULL);
-	rc = maker_init(&m, err);
+	rc = maker_init(&m, pool, err);
 	if (!rc)
 		rc = run(&m, pool, slab_resolve, err);
 	if (!rc)
@@ -373,6 +402,8 @@ int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *
 		rc = fills_collect(&m, err);
 	if (!rc)
 		rc = run(&m, pool, slab_place, err);
+	if (!rc)
+		rc = batches_cut(&m, pool, in_place, err);
 	maker_done(&m);
 	if (rc)
 		kedge__read_plan_done(plan);

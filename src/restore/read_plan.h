@@ -19,6 +19,8 @@ struct kedge__read_plan_block {
 	uint64_t version;
 	size_t block;
 	size_t first, count; /* of its pieces, in no order */
+	uint8_t *place;      /* where all of it goes, dead bytes too; NULL: it goes there piece by piece */
+	uint32_t live;       /* bytes, if it has a place */
 };
 
 /* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to
@@ -46,6 +48,7 @@ struct kedge__read_plan_slot {
 struct kedge__read_plan {
 	KEDGE__ARRAY(struct kedge__read_plan_block) blocks;
 	KEDGE__ARRAY(struct kedge__read_plan_batch) batches;
+	size_t grounds; /* so many batches are filled before any other: they write dead bytes where live ones of others go */
 	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
 	struct kedge__piece *pieces;
 	size_t piece_count;
@@ -53,10 +56,16 @@ struct kedge__read_plan {
 	uint32_t raw_max, stored_max; /* largest block */
 };
 
-/* Resolve the part of the lineage's top version that SLOTS, ascending by base, cover, and sort it by place. */
+/* Resolve the part of the lineage's top version that SLOTS, ascending by base, cover, and sort it by place. With
+ * IN_PLACE, for slots with memory, blocks may have places. */
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
-			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes,
+			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes, bool in_place,
 			  struct kedge__error *err);
 void kedge__read_plan_done(struct kedge__read_plan *plan);
+
+/* ground.c. Give blocks their places, and put those with dead bytes, and their neighbours, before all others: the first
+ * *GROUNDS. The targets of the N slots are numbers below N. */
+int kedge__read_plan_ground(struct kedge__read_plan *plan, struct kedge__pool *pool,
+			    const struct kedge__read_plan_slot *slots, size_t n, size_t *grounds, struct kedge__error *err);
 
 #endif

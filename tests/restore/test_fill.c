@@ -206,6 +206,81 @@ static void test_blocks_in_each_others_way(void **state)
 	lab_free(lab);
 }
 
+/* Versions 0 to LAST, each with some chunks of 64 bytes changed, alone or in rows. */
+static void save_scattered(struct lab *lab, const struct lab_region *regions, size_t n, uint64_t last)
+{
+	uint64_t x = 77;
+
+	for (size_t r = 0; r < n; r++)
+		fill_random((uint8_t *)regions[r].data, regions[r].bytes, r + 1);
+	for (uint64_t v = 0; v <= last; v++) {
+		for (size_t r = 0; v && r < n; r++) {
+			for (int i = 0; i < 60; i++) {
+				uint64_t len = 64 * (draw_below(&x, i % 10 ? 2 : 40) + 1);
+				uint64_t at = draw_below(&x, (regions[r].bytes - len) / 64) * 64;
+
+				fill_random((uint8_t *)regions[r].data + at, len, draw_below(&x, 1u << 30));
+			}
+		}
+		lab_save(lab, v, regions, n);
+	}
+}
+
+/* Blocks in many pieces, of several regions, the last of which ends within a chunk; and a copy of a row elsewhere. */
+static void test_scattered(void **state)
+{
+	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_TREE, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_REX};
+	struct lab_region regions[] = {{"a", m, 196608, 0}, {"b", m + 196608, 8192, 1}, {"c", m + 204800, 95207, 4}};
+	struct kedge__restore_target targets[] = {{2, got + 204800}, {0, got}, {1, got + 196608}};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(ids); i++) {
+		struct lab *lab = lab_new(ids[i], 64, "none", i == 1 ? 4096 : 32768);
+		struct kedge__lineage *l;
+
+		save_scattered(lab, regions, 3, 12);
+		memmove(m + 100 * 64, m + 300 * 64, 1000 * 64);
+		lab_save(lab, 13, regions, 3);
+		l = lab_open(lab, 13);
+		for (int pool = 0; pool < 2; pool++) {
+			memset(got, 0xa5, BYTES);
+			assert_int_equal(kedge__restore_fill(l, pool ? lab->pool : NULL, (struct kedge__io){0}, targets,
+							     3, NULL, NULL, NULL, NULL),
+					 0);
+			assert_memory_equal(got, m, BYTES);
+		}
+		assert_int_equal(kedge__restore_check(l, lab->pool, (struct kedge__io){0}, NULL, NULL, NULL), 0);
+		kedge__lineage_close(l);
+		lab_free(lab);
+	}
+}
+
+/* An altered bit anywhere in a block that is partly alive, in a live byte or in a dead one, is found. */
+static void test_each_page_of_a_block_is_checked(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 32768);
+	struct lab_region region = {"m", m, 8 * 32768, 0};
+	struct kedge__restore_target target = {0, got};
+	char *path = kedge__segment_path(lab->cat, 0, 0, 0);
+
+	(void)state;
+	save_scattered(lab, &region, 1, 6);
+	for (uint64_t at = 64; at < 64 + 4 * 32768; at += 2000) {
+		struct kedge__lineage *l = lab_open(lab, 6);
+
+		file_flip(path, at, 1);
+		assert_int_equal(
+		    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, NULL, NULL),
+		    KEDGE_E_DAMAGED);
+		assert_int_equal(kedge__restore_check(l, lab->pool, (struct kedge__io){0}, NULL, NULL, NULL),
+				 KEDGE_E_DAMAGED);
+		file_flip(path, at, 1);
+		kedge__lineage_close(l);
+	}
+	kedge__free(path);
+	lab_free(lab);
+}
+
 static void test_region_digest_is_checked(void **state)
 {
 	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 8192);
@@ -545,6 +620,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_one_page_of_many),
 	    cmocka_unit_test(test_dead_blocks_are_not_read),
 	    cmocka_unit_test(test_blocks_in_each_others_way),
+	    cmocka_unit_test(test_scattered),
+	    cmocka_unit_test(test_each_page_of_a_block_is_checked),
 	    cmocka_unit_test(test_region_digest_is_checked),
 	    cmocka_unit_test(test_subsets),
 	    cmocka_unit_test(test_progress_ends_at_the_total),
