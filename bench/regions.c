@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kedge-bench regions: checkpoint and restart of many small regions, whose names stay or are others in each version,
- * beside the write and the read of one file with the same bytes, synced, taking turns.
+ * beside the write and the read of one file with the same bytes, synced, taking turns; and what a version adds to the
+ * store.
  */
 #include "bench.h"
 
@@ -12,14 +13,15 @@
 
 struct bench {
 	struct kedge__usage usage;
-	uint64_t count, bytes, repeat;
+	uint64_t count, bytes, repeat, changed;
 	const char *dir, *reducer;
 	bool fresh, json;
 	uint8_t *data;
 	uint64_t seed;
 	char *store, *copy; /* paths */
 	double write[TURNS], checkpoint[TURNS], read[TURNS], restart[TURNS];
-	double protect; /* seconds of all turns */
+	double protect;            /* seconds of all turns */
+	uint64_t stored, metadata; /* bytes of the last version */
 };
 
 static int fail_with(kedge_t *k, int rc, struct kedge__error *err)
@@ -92,7 +94,33 @@ static int job_open(const struct bench *b, kedge_t **k, struct kedge__error *err
 	return rc;
 }
 
-/* All bytes are new in each version. */
+/* As many regions as are to change, anywhere, get new bytes; in the first version all. */
+static void change(struct bench *b, uint64_t turn)
+{
+	uint64_t n = turn ? b->changed : b->count;
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint8_t *at = b->data + (n == b->count ? i : kedge__bench_random(&b->seed) % b->count) * b->bytes;
+
+		for (uint64_t k = 0; k < b->bytes; k++)
+			at[k] = (uint8_t)kedge__bench_random(&b->seed);
+	}
+}
+
+static int note_bytes(struct bench *b, kedge_t *k, struct kedge__error *err)
+{
+	struct kedge_stats stats;
+	int rc = kedge_wait(k);
+
+	if (!rc)
+		rc = kedge_stats_get(k, &stats);
+	if (rc)
+		return fail_with(k, rc, err);
+	b->stored = stats.stored_bytes;
+	b->metadata = stats.metadata_bytes;
+	return 0;
+}
+
 static int take_versions(struct bench *b, kedge_t *k, struct kedge__error *err)
 {
 	int rc = 0;
@@ -100,8 +128,7 @@ static int take_versions(struct bench *b, kedge_t *k, struct kedge__error *err)
 	for (uint64_t turn = 0; !rc && turn < b->repeat; turn++) {
 		double start;
 
-		for (uint64_t i = 0; i + 8 <= b->count * b->bytes; i += 8)
-			kedge__put64(b->data + i, kedge__bench_random(&b->seed));
+		change(b, turn);
 		rc = protect(b, k, turn, turn == 0, err);
 		if (!rc)
 			rc = write_copy(b, turn, err);
@@ -110,7 +137,7 @@ static int take_versions(struct bench *b, kedge_t *k, struct kedge__error *err)
 			rc = fail_with(k, kedge_checkpoint(k, turn), err);
 		b->checkpoint[turn] = kedge__clock_seconds() - start;
 	}
-	return rc;
+	return rc ? rc : note_bytes(b, k, err);
 }
 
 /* Of the last version, by a job that was just opened. */
@@ -160,6 +187,9 @@ static void print_json(struct bench *b)
 	kedge__json_uint(o, "region_bytes", b->bytes);
 	kedge__json_text(o, "reducer", b->reducer);
 	kedge__json_bool(o, "fresh_names", b->fresh);
+	kedge__json_uint(o, "changed", b->changed);
+	kedge__json_uint(o, "stored_bytes", b->stored);
+	kedge__json_uint(o, "metadata_bytes", b->metadata);
 	kedge__json_real(o, "protect_seconds", b->protect / (double)(2 * b->repeat));
 	kedge__json_real(o, "checkpoint_first_seconds", b->checkpoint[0]);
 	kedge__json_real(o, "checkpoint_last_seconds", b->checkpoint[b->repeat - 1]);
@@ -172,11 +202,11 @@ static void print_json(struct bench *b)
 
 static void print_text(struct bench *b)
 {
-	char each[KEDGE__TEXT_ROOM], ends[80];
+	char each[KEDGE__TEXT_ROOM], metadata[KEDGE__TEXT_ROOM], ends[80];
 
-	printf("%llu regions of %s, %s names in each version, reducer %s; median of %llu\n",
-	       (unsigned long long)b->count, kedge__text_bytes(b->bytes, each), b->fresh ? "other" : "the same",
-	       b->reducer, (unsigned long long)b->repeat);
+	printf("%llu regions of %s, of which %llu change in each version, with %s names, reducer %s; median of %llu\n",
+	       (unsigned long long)b->count, kedge__text_bytes(b->bytes, each), (unsigned long long)b->changed,
+	       b->fresh ? "other" : "the same", b->reducer, (unsigned long long)b->repeat);
 	printf("protect          %.3f s\n", b->protect / (double)(2 * b->repeat));
 	/* In the order of versions, before the median sorts them. */
 	snprintf(ends, sizeof(ends), "the first %.3f, the last %.3f", b->checkpoint[0], b->checkpoint[b->repeat - 1]);
@@ -184,6 +214,8 @@ static void print_text(struct bench *b)
 	printf("write and sync   %.3f s, the same bytes in one file\n", kedge__bench_median(b->write, b->repeat));
 	printf("restart          %.3f s\n", kedge__bench_median(b->restart, b->repeat));
 	printf("read             %.3f s\n", kedge__bench_median(b->read, b->repeat));
+	printf("stored           %s in the last version, of which %s metadata\n", kedge__text_bytes(b->stored, each),
+	       kedge__text_bytes(b->metadata, metadata));
 }
 
 static int run(struct bench *b)
@@ -208,11 +240,16 @@ static int run(struct bench *b)
 int kedge__bench_regions(int argc, char **argv)
 {
 	const char *tmp = getenv("TMPDIR");
-	struct bench b = {
-	    .count = 100000, .bytes = 64, .repeat = 5, .reducer = "auto", .dir = tmp && *tmp ? tmp : "/tmp"};
+	struct bench b = {.count = 100000,
+			  .bytes = 64,
+			  .repeat = 5,
+			  .changed = UINT64_MAX,
+			  .reducer = "auto",
+			  .dir = tmp && *tmp ? tmp : "/tmp"};
 	const struct kedge__option options[] = {
 	    {"count", 0, KEDGE__OPTION_UINT, &b.count, "N", "regions (default: 100000)"},
 	    {"bytes", 0, KEDGE__OPTION_SIZE, &b.bytes, "BYTES", "size of a region (default: 64)"},
+	    {"changed", 0, KEDGE__OPTION_UINT, &b.changed, "N", "regions that change in each version (default: all)"},
 	    {"fresh", 0, KEDGE__OPTION_FLAG, &b.fresh, NULL, "other names in each version"},
 	    {"reducer", 0, KEDGE__OPTION_TEXT, &b.reducer, "NAME", "reducer of the store (default: auto)"},
 	    {"dir", 0, KEDGE__OPTION_TEXT, &b.dir, "DIR", "where to write (default: $TMPDIR or /tmp)"},
@@ -223,16 +260,19 @@ int kedge__bench_regions(int argc, char **argv)
 
 	b.usage = (struct kedge__usage){
 	    .command = "kedge-bench regions",
-	    .about = "Time to checkpoint and to restart many small regions, all of whose bytes are new each time, "
-		     "beside the\n"
-		     "write, synced, and the read of one file with the same bytes.",
+	    .about =
+		"Time to checkpoint and to restart many small regions, beside the write, synced, and the read of one "
+		"file with\n"
+		"the same bytes; and what the last version takes in the store.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge-bench regions\nkedge-bench regions --count 10000 --fresh --repeat 12 --json",
+	    .example = "kedge-bench regions\nkedge-bench regions --changed 0\nkedge-bench regions --count 10000 "
+		       "--fresh --repeat 12 --json",
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		return status;
 	if (!b.repeat || b.repeat > TURNS || !b.count || b.count > KEDGE__SLOT_LIMIT || !b.bytes || b.bytes > 1 << 20)
 		return kedge__usage_error(&b.usage, "1 to %d versions, 1 to 2^20 regions of 1 byte to 1 MiB", TURNS);
+	b.changed = KEDGE__MIN(b.changed, b.count);
 	return run(&b);
 }

@@ -237,6 +237,7 @@ enum kedge__map_encoding {
 	KEDGE__MAP_BITMAP = 2,
 	KEDGE__MAP_PAGES = 3,
 	KEDGE__MAP_COLUMNS = 4,
+	KEDGE__MAP_SMALLER, /* only to encode: runs or columns */
 };
 
 /* REGIONS give the mapped ranges. SELF is the segment's own version. */

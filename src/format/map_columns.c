@@ -26,7 +26,13 @@ struct kedge__columns_out {
 	uint8_t heads, sources; /* of the byte that is not full yet */
 	uint64_t bits;          /* lowest first, */
 	unsigned bit_count;     /* fewer than 8 between calls */
+	size_t as_runs;
 };
+
+size_t kedge__columns_as_runs(const struct kedge__columns_out *c)
+{
+	return c->as_runs;
+}
 
 struct kedge__columns_out *kedge__columns_out_new(void)
 {
@@ -86,6 +92,24 @@ static void put_number(struct kedge__columns_out *c, enum column column, uint64_
 	}
 }
 
+static size_t varint_bytes(uint64_t v)
+{
+	return log2_of(v | 1) / 7 + 1;
+}
+
+static size_t run_bytes(const struct kedge__map_entry *e)
+{
+	size_t bytes = varint_bytes(e->gap << KEDGE__MAP_GAP_SHIFT) + (e->long_form ? varint_bytes(e->length) : 0);
+
+	if (e->kind == KEDGE__EXTENT_COPY)
+		bytes += (e->other ? varint_bytes(e->number) : 0) +
+			 (e->in_bytes ? 1 + varint_bytes(e->difference)
+				      : varint_bytes(e->difference << KEDGE__MAP_SOURCE_SHIFT));
+	else if (e->kind == KEDGE__EXTENT_FILL)
+		bytes += e->pattern == (e->pattern & 0xff) * UINT64_C(0x0101010101010101) ? 2 : 9;
+	return bytes;
+}
+
 static void put_source(struct kedge__columns_out *c, const struct kedge__map_entry *e)
 {
 	unsigned flags = (e->other ? KEDGE__MAP_SOURCE_OTHER : 0) | (e->in_bytes ? KEDGE__MAP_SOURCE_BYTES : 0);
@@ -107,6 +131,7 @@ void kedge__columns_put(struct kedge__columns_out *c, const struct kedge__map_en
 {
 	unsigned head = (unsigned)e->kind | (e->long_form ? KEDGE__MAP_LONG : 0);
 
+	c->as_runs += run_bytes(e);
 	c->heads |= (uint8_t)(head << c->entries % 2 * HEAD_BITS);
 	if (++c->entries % 2 == 0) {
 		put_byte(c, HEADS, c->heads);

@@ -10,6 +10,7 @@ struct encoder {
 	uint64_t gap;                       /* units at the same place in the parent since the last entry */
 	bool single;                        /* LIST: an entry a chunk */
 	struct kedge__columns_out *columns; /* NULL: entry by entry */
+	size_t entries_at;                  /* bytes before the entries */
 	struct kedge__pages_encoder *pages;
 };
 
@@ -258,6 +259,7 @@ static int encode_entries(const struct kedge__extent_map *map, uint64_t self,
 		kedge__wire_put_varint(&c->w, newer - c->sources.versions[i]);
 		newer = c->sources.versions[i];
 	}
+	c->entries_at = c->w.bytes->count;
 	rc = for_each_extent(map, regions, n, put_extent, c, err);
 	kedge__map_sources_done(&c->sources);
 	if (rc == 0 && c->columns)
@@ -265,15 +267,23 @@ static int encode_entries(const struct kedge__extent_map *map, uint64_t self,
 	return rc;
 }
 
+/* *FIT: it takes fewer bytes than runs. */
 static int encode_columns(const struct kedge__extent_map *map, uint64_t self,
-			  const struct kedge__region_record *regions, size_t n, struct encoder *c,
-			  struct kedge__error *err)
+			  const struct kedge__region_record *regions, size_t n, uint32_t chunk, struct encoder *c,
+			  bool *fit, struct kedge__error *err)
 {
 	int rc;
 
 	c->columns = kedge__columns_out_new();
-	rc = c->columns ? encode_entries(map, self, regions, n, c, err) : kedge__error_nomem(err);
+	if (!c->columns)
+		return kedge__error_nomem(err);
+	kedge__wire_put_varint(&c->w, KEDGE__MAP_COLUMNS);
+	kedge__wire_put_varint(&c->w, chunk);
+	rc = encode_entries(map, self, regions, n, c, err);
+	*fit = rc == 0 && c->w.bytes->count - c->entries_at < kedge__columns_as_runs(c->columns);
 	kedge__columns_out_free(c->columns);
+	c->columns = NULL;
+	c->gap = 0;
 	return rc;
 }
 
@@ -347,7 +357,7 @@ static enum kedge__map_encoding choose(enum kedge__map_encoding how, const struc
 {
 	uint64_t literals = 0;
 
-	if (how == KEDGE__MAP_COLUMNS)
+	if (how >= KEDGE__MAP_COLUMNS)
 		return how;
 	if (chunk == 0 || (how == KEDGE__MAP_PAGES && chunk > KEDGE__PATTERN_MAX))
 		return KEDGE__MAP_RUNS;
@@ -373,21 +383,21 @@ int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_m
 	bool fit = false;
 	int rc = 0;
 
-	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_COLUMNS)
+	if (!kedge__chunk_valid(chunk) || (unsigned)how > KEDGE__MAP_SMALLER)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "invalid chunk size: %u bytes", chunk);
 	how = choose(how, map, chunk);
 	if (how == KEDGE__MAP_PAGES)
 		rc = encode_pages(map, self, regions, n, &c, &fit, err);
-	if (rc != 0 || fit)
+	else if (how >= KEDGE__MAP_COLUMNS)
+		rc = encode_columns(map, self, regions, n, chunk, &c, &fit, err);
+	if (rc != 0 || fit || how == KEDGE__MAP_COLUMNS)
 		goto finish;
 	kedge__wire_out_undo(&c.w);
 	c.single = how == KEDGE__MAP_LIST;
-	kedge__wire_put_varint(&c.w, how == KEDGE__MAP_PAGES ? KEDGE__MAP_RUNS : how);
+	kedge__wire_put_varint(&c.w, how >= KEDGE__MAP_PAGES ? KEDGE__MAP_RUNS : how);
 	kedge__wire_put_varint(&c.w, chunk);
 	if (how == KEDGE__MAP_BITMAP)
 		rc = encode_bitmap(map, regions, n, &c, err);
-	else if (how == KEDGE__MAP_COLUMNS)
-		rc = encode_columns(map, self, regions, n, &c, err);
 	else
 		rc = encode_entries(map, self, regions, n, &c, err);
 finish:

@@ -75,6 +75,7 @@ struct kedge__columns_out;
 struct kedge__columns_out *kedge__columns_out_new(void); /* NULL: no memory */
 void kedge__columns_out_free(struct kedge__columns_out *c);
 void kedge__columns_put(struct kedge__columns_out *c, const struct kedge__map_entry *e);
+size_t kedge__columns_as_runs(const struct kedge__columns_out *c); /* bytes that the entries so far would take as runs */
 void kedge__columns_finish(struct kedge__columns_out *c, struct kedge__wire_out *out);
 
 struct kedge__columns_in;

@@ -263,6 +263,10 @@ int kedge__regions_apply(const void *base, size_t base_bytes, const void *data, 
 	bool good = !a.old.in.failed;
 	int rc;
 
+	if (bytes == 0) {
+		kedge__wire_put(&w, base, base_bytes);
+		return kedge__wire_out_finish(&w, err);
+	}
 	a.w = kedge__wire_out_init(&a.records);
 	while (good && a.in.left > 0)
 		good = apply_change(&a);

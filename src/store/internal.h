@@ -334,7 +334,7 @@ struct kedge__region_table {
 	struct kedge__digest image_id;
 	struct kedge__bytes text; /* section REGN without flags */
 	/* The newest version that is known to have it, the differences below it, and their bytes. Only for writers. */
-	uint64_t version;
+	_Atomic uint64_t version;
 	atomic_uint depth;
 	_Atomic uint64_t chain_bytes;
 	atomic_size_t users;

@@ -109,6 +109,16 @@ static struct kedge__region_table *find(struct kedge__region_tables *t, const st
 	return found;
 }
 
+/* VERSION has TABLE, with DEPTH differences of so many bytes below it. */
+static void note_version(struct kedge__region_table *table, uint64_t version, unsigned depth, uint64_t chain_bytes)
+{
+	if (version < table->version)
+		return;
+	table->version = version;
+	table->depth = depth;
+	table->chain_bytes = chain_bytes;
+}
+
 /* Remember TABLE. If one with the same id is there already, that one stays. Failure only means that it is loaded again.
  */
 static void remember(struct kedge__region_tables *t, struct kedge__region_table *table)
@@ -117,15 +127,9 @@ static void remember(struct kedge__region_tables *t, struct kedge__region_table 
 
 	pthread_mutex_lock(&t->mutex);
 	i = index_of(t, &table->image_id);
-	if (i != SIZE_MAX) {
-		struct kedge__region_table *there = t->list.at[i];
-
-		if (table->version >= there->version) {
-			there->version = table->version;
-			there->depth = table->depth;
-			there->chain_bytes = table->chain_bytes;
-		}
-	} else if (kedge__array_push(&t->list, table)) {
+	if (i != SIZE_MAX && t->list.at[i] != table) {
+		note_version(t->list.at[i], table->version, table->depth, table->chain_bytes);
+	} else if (i == SIZE_MAX && kedge__array_push(&t->list, table)) {
 		atomic_fetch_add(&table->users, 1);
 		t->bytes += table->text.count;
 		trim(t, KEPT_LEAST);
@@ -151,12 +155,6 @@ static struct kedge__region_table *table_new(uint64_t version, struct kedge__dig
 }
 
 /* ------------------------------------------------------------------ load */
-
-static int table_damaged(uint64_t version, struct kedge__error *err)
-{
-	return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-				"the table of regions of version %" PRIu64 " does not have its image id", version);
-}
 
 /* Read the section of VERSION from the first level where that works. */
 static int read_section(const struct kedge__region_table_place *p, const struct kedge__source_record *source,
@@ -233,34 +231,53 @@ static int go_down(const struct kedge__region_table_place *p, struct kedge__sour
 	}
 }
 
-/* What STEP makes of BASE, which may be NULL if it has all of its table; BASE is dropped. */
+/* The text of STEP's table, with its image id. */
+static int step_text(struct step *step, const struct kedge__region_table *base, struct kedge__bytes *text,
+		     struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (step->section.changes) {
+		rc = kedge__regions_apply(base->text.at, base->text.count, step->section.text.at,
+					  step->section.text.count, text, err);
+	} else {
+		*text = step->section.text;
+		step->section.text = (struct kedge__bytes){0};
+	}
+	if (!rc && !kedge__digest_equal(kedge__seal(text->at, text->count), step->version.image_id))
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+				      "the table of regions of version %" PRIu64 " does not have its image id",
+				      step->version.version);
+	return rc;
+}
+
+/* What STEP makes of BASE, which is NULL if it has all of its table. BASE is dropped, or it is the result. */
 static int go_up(struct step *step, struct kedge__region_table *base, struct kedge__region_table **out,
 		 struct kedge__error *err)
 {
+	unsigned depth = step->section.changes ? base->depth + 1 : 0;
+	uint64_t chain_bytes = step->section.changes ? base->chain_bytes + step->section.text.count : 0;
 	struct kedge__bytes text = {0};
-	size_t changes = step->section.text.count;
-	int rc = 0;
+	int rc;
 
-	if (step->section.changes)
-		rc = kedge__regions_apply(base->text.at, base->text.count, step->section.text.at, changes, &text, err);
-	else {
-		text = step->section.text;
-		step->section.text = (struct kedge__bytes){0};
+	if (step->section.changes && step->section.text.count == 0 &&
+	    kedge__digest_equal(base->image_id, step->version.image_id)) {
+		note_version(base, step->version.version, depth, chain_bytes);
+		*out = base;
+		return 0;
 	}
-	if (!rc && !kedge__digest_equal(kedge__seal(text.at, text.count), step->version.image_id))
-		rc = table_damaged(step->version.version, err);
+	rc = step_text(step, base, &text, err);
+	kedge__region_table_drop(base);
 	if (rc) {
 		kedge__bytes_done(&text);
-	} else {
-		*out = table_new(step->version.version, step->version.image_id, &text);
-		rc = *out ? 0 : kedge__error_nomem(err);
+		return rc;
 	}
-	if (!rc && step->section.changes) {
-		(*out)->depth = base->depth + 1;
-		(*out)->chain_bytes = base->chain_bytes + changes;
-	}
-	kedge__region_table_drop(base);
-	return rc;
+	*out = table_new(step->version.version, step->version.image_id, &text);
+	if (!*out)
+		return kedge__error_nomem(err);
+	(*out)->depth = depth;
+	(*out)->chain_bytes = chain_bytes;
+	return 0;
 }
 
 int kedge__region_table_load(const struct kedge__region_table_place *p, struct kedge__source_record source,
@@ -341,6 +358,8 @@ int kedge__region_table_write(struct kedge__catalog *cat, const struct kedge__se
 {
 	struct kedge__bytes difference = {0};
 	struct kedge__region_table *base;
+	unsigned depth;
+	uint64_t chain_bytes;
 	int rc = 0;
 
 	*changes = false;
@@ -349,11 +368,13 @@ int kedge__region_table_write(struct kedge__catalog *cat, const struct kedge__se
 	base = base_of(cat, spec, text->count);
 	if (base)
 		rc = kedge__regions_subtract(base->text.at, base->text.count, text->at, text->count, &difference, err);
-	if (!rc) {
-		*changes = base && difference.count < text->count / 2;
-		remember_text(cat->tables, spec->version, image_id, text, *changes ? base->depth + 1 : 0,
-			      *changes ? base->chain_bytes + difference.count : 0);
-	}
+	*changes = !rc && base && difference.count < text->count / 2;
+	depth = *changes ? base->depth + 1 : 0;
+	chain_bytes = *changes ? base->chain_bytes + difference.count : 0;
+	if (base && kedge__digest_equal(base->image_id, image_id))
+		note_version(base, spec->version, depth, chain_bytes);
+	else
+		remember_text(cat->tables, spec->version, image_id, text, depth, chain_bytes);
 	if (*changes) {
 		struct kedge__bytes full = *text;
 

@@ -2,9 +2,8 @@
 /* Write a segment from front to back: header, blocks, sections, index, footer (FORMAT.md, "The segment"). */
 #include "store/internal.h"
 
-#define SECTIONS      7
-#define SMALL_MAP     ((size_t)1 << 16) /* extents */
-#define COLUMNS_LEAST 128               /* extents, and bytes: runs of fewer take less */
+#define SECTIONS  7
+#define SMALL_MAP ((size_t)1 << 16) /* extents */
 
 struct sections {
 	struct kedge__bytes text[SECTIONS];
@@ -28,7 +27,7 @@ static enum kedge__map_encoding map_encoding(enum kedge__reducer_id reducer)
 	case KEDGE__REDUCER_REX:
 		return KEDGE__MAP_PAGES;
 	default:
-		return KEDGE__MAP_RUNS;
+		return KEDGE__MAP_SMALLER;
 	}
 }
 
@@ -53,23 +52,6 @@ static void keep_smaller(struct kedge__bytes *out, struct kedge__bytes *other)
 	kedge__bytes_done(&larger);
 }
 
-/* Runs, or, from a certain size on, columns. Every other extent takes at least a byte of runs. */
-static int encode_runs(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
-{
-	size_t extents = spec->reduction->map.count;
-	struct kedge__bytes runs = {0};
-	int rc;
-
-	if (extents < COLUMNS_LEAST)
-		return encode_map_as(spec, KEDGE__MAP_RUNS, out, err);
-	rc = encode_map_as(spec, KEDGE__MAP_COLUMNS, out, err);
-	if (rc || (out->count >= COLUMNS_LEAST && out->count <= extents / 2))
-		return rc;
-	rc = encode_map_as(spec, KEDGE__MAP_RUNS, &runs, err);
-	keep_smaller(out, &runs);
-	return rc;
-}
-
 /* Whether an encoding is worth trying: a map by pages is nearly always the smallest, so try others only if they are
  * quick to encode; a bitmap is larger if little changed. */
 static bool runs_may_be_smaller(enum kedge__map_encoding how, size_t extents, size_t bytes)
@@ -82,14 +64,11 @@ static int encode_map(const struct kedge__segment_spec *spec, struct kedge__byte
 	const struct kedge__reduction *red = spec->reduction;
 	enum kedge__map_encoding how = map_encoding(red->reducer);
 	struct kedge__bytes runs = {0};
-	int rc;
+	int rc = encode_map_as(spec, how, out, err);
 
-	if (how == KEDGE__MAP_RUNS)
-		return encode_runs(spec, out, err);
-	rc = encode_map_as(spec, how, out, err);
 	if (rc || !runs_may_be_smaller(how, red->map.count, out->count))
 		return rc;
-	rc = encode_runs(spec, &runs, err);
+	rc = encode_map_as(spec, KEDGE__MAP_SMALLER, &runs, err);
 	keep_smaller(out, &runs);
 	return rc;
 }

@@ -83,6 +83,8 @@ for flag in "" --fresh; do
 		json ${key}_seconds >/dev/null
 	done
 done
+expect 0 kedge-bench regions --count 3000 --repeat 3 --changed 0 --dir . --json
+[ "$(json metadata_bytes)" -lt 1000 ] || fail "regions that did not change take $(json metadata_bytes) bytes"
 expect 0 kedge-bench regions --count 100 --repeat 1 --dir .
 printed "100 regions of 64 B"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"

@@ -100,6 +100,40 @@ static void test_scattered_changes_cost_a_byte(void **state)
 	kedge__extent_map_done(&map);
 }
 
+/* Columns are taken only where they are smaller, and how large runs would be is known exactly. */
+static void test_the_smaller_one(void **state)
+{
+	uint64_t seed = 6;
+	size_t columns = 0;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		const struct kedge__region_record r = region(0, 64 * (1 + draw(&seed) % 300));
+		struct kedge__bytes b[3] = {{0}};
+		struct kedge__extent_map map = {0};
+
+		for (uint64_t at = 0, literals = 0; at < r.bytes; at += 64) {
+			uint64_t kind = draw(&seed) % 50 < 4 ? draw(&seed) % 4 : 1,
+				 src = draw(&seed) % (1u << round % 30);
+
+			if (kind == KEDGE__EXTENT_LITERAL)
+				src = literals;
+			add(&map, (enum kedge__extent_kind)kind, at, 64, kind == 1 ? 0 : src,
+			    kind == KEDGE__EXTENT_COPY ? SELF - draw(&seed) % 4 : 0);
+			literals += kind == KEDGE__EXTENT_LITERAL ? 64 : 0;
+		}
+		encode(KEDGE__MAP_RUNS, &map, 64, &r, 1, &b[0]);
+		encode(KEDGE__MAP_COLUMNS, &map, 64, &r, 1, &b[1]);
+		encode(KEDGE__MAP_SMALLER, &map, 64, &r, 1, &b[2]);
+		assert_int_equal(b[2].count, KEDGE__MIN(b[0].count, b[1].count));
+		columns += b[2].at[0] == KEDGE__MAP_COLUMNS;
+		for (int i = 0; i < 3; i++)
+			kedge__bytes_done(&b[i]);
+		kedge__extent_map_done(&map);
+	}
+	assert_in_range(columns, 1, 1999);
+}
+
 /* Gaps and distances from 0 to beyond 2^33, around every power of two. */
 static void test_numbers_of_every_size(void **state)
 {
@@ -295,6 +329,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_example),
 	    cmocka_unit_test(test_scattered_changes_cost_a_byte),
+	    cmocka_unit_test(test_the_smaller_one),
 	    cmocka_unit_test(test_numbers_of_every_size),
 	    cmocka_unit_test(test_every_flip_and_every_end),
 	    cmocka_unit_test(test_random_bytes_in_columns),

@@ -175,6 +175,16 @@ uint64_t sealed_literal_bytes(struct sealed *im)
 	return sum;
 }
 
+/* The table of a difference is not known here: then the id stays. */
+static struct kedge__digest sealed_id(struct sealed *im)
+{
+	struct section *s = sealed_section(im, KEDGE__SECTION_SUMMARY), *g = sealed_section(im, KEDGE__SECTION_REGIONS);
+
+	if (s && g && g->flags & KEDGE__SECTION_CHANGES && s->data.bytes >= 72)
+		return (struct kedge__digest){kedge__get64(s->data.at + 24), kedge__get64(s->data.at + 32)};
+	return g ? kedge__seal(g->data.at, g->data.bytes) : (struct kedge__digest){0, 0};
+}
+
 void sealed_mend_summary(struct sealed *im)
 {
 	struct section *s = sealed_section(im, KEDGE__SECTION_SUMMARY), *g = sealed_section(im, KEDGE__SECTION_REGIONS);
@@ -185,7 +195,7 @@ void sealed_mend_summary(struct sealed *im)
 
 	if (!s || !g || s->data.bytes < 72)
 		return;
-	id = kedge__seal(g->data.at, g->data.bytes);
+	id = sealed_id(im);
 	kedge__put64(s->data.at + 24, id.lo);
 	kedge__put64(s->data.at + 32, id.hi);
 	if (literals != UINT64_MAX)
@@ -196,13 +206,6 @@ void sealed_mend_summary(struct sealed *im)
 		raw += regions[i].bytes;
 	kedge__put64(s->data.at + 8, raw);
 	kedge__regions_free(regions, n);
-}
-
-static struct kedge__digest sealed_id(struct sealed *im)
-{
-	struct section *g = sealed_section(im, KEDGE__SECTION_REGIONS);
-
-	return g ? kedge__seal(g->data.at, g->data.bytes) : (struct kedge__digest){0, 0};
 }
 
 static void mend_lineage(struct store *st, struct sealed *im)
