@@ -57,6 +57,13 @@ static int parse_level(const struct kedge__codec *codec, const char *text, int *
 	return 0;
 }
 
+/* Rearranges bytes, so that steps may come before it, and a general codec comes after it. */
+static bool is_layout(const struct kedge__codec *codec)
+{
+	return codec->id == KEDGE__CODEC_SHUFFLE || codec->id == KEDGE__CODEC_BITSHUFFLE ||
+	       codec->id == KEDGE__CODEC_RECORDS;
+}
+
 /* One word of a chain: a step, the first pass, or the general one behind it. */
 static int take_word(struct kedge__codec_choice *c, const char *name, const char *level, struct kedge__error *err)
 {
@@ -72,7 +79,7 @@ static int take_word(struct kedge__codec_choice *c, const char *name, const char
 	codec = kedge__codec_by_name(name);
 	if (!codec)
 		return unknown_codec(name, err);
-	if (!c->codec || (!begun && (codec->id == KEDGE__CODEC_SHUFFLE || codec->id == KEDGE__CODEC_BITSHUFFLE))) {
+	if (!c->codec || (!begun && is_layout(codec))) {
 		c->codec = codec;
 		c->level = codec->preset_level;
 		return level ? parse_level(codec, level, &c->level, err) : 0;
@@ -117,10 +124,12 @@ int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choi
 	}
 	if (!rc && (got.steps & KEDGE__STEP_XOR) && (got.steps & KEDGE__STEP_MINUS))
 		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec %s: xor and minus cannot be combined", text);
+	if (!rc && got.codec->id == KEDGE__CODEC_RECORDS && got.steps & ~(unsigned)KEDGE__STEP_XOR)
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0,
+				      "codec %s: of delta, xor and minus, only xor can precede records", text);
 	if (rc)
 		return rc;
-	if (!got.second &&
-	    (got.steps || got.codec->id == KEDGE__CODEC_SHUFFLE || got.codec->id == KEDGE__CODEC_BITSHUFFLE)) {
+	if (!got.second && (got.steps || is_layout(got.codec))) {
 		got.second = kedge__codec_by_id(KEDGE__CODEC_ZSTD);
 		got.second_level = got.second->preset_level;
 	}
@@ -159,7 +168,7 @@ static void append_codec(char text[KEDGE__CODEC_NAME_ROOM], const struct kedge__
 {
 	char word[NAME_ROOM];
 
-	if (level && codec->min_level != codec->max_level && !(codec->widths && !*level))
+	if (level && codec->min_level != codec->max_level && (*level || !(codec->widths || codec->min_level > 0)))
 		snprintf(word, sizeof(word), "%s:%d", codec->name, *level);
 	else
 		snprintf(word, sizeof(word), "%s", codec->name);
@@ -197,7 +206,7 @@ const char *kedge__codec_describe(uint16_t id, uint16_t param, char text[KEDGE__
 	}
 	if (c.codec->first && (param & 0xff))
 		c.second = kedge__codec_by_id(param & 0xff);
-	if (id == KEDGE__CODEC_SHUFFLE || id == KEDGE__CODEC_BITSHUFFLE || id == KEDGE__CODEC_DELTA)
+	if (is_layout(c.codec) || id == KEDGE__CODEC_DELTA)
 		c.steps = param >> 11;
 	return describe(&c, false, text);
 }

@@ -16,6 +16,7 @@ extern const struct kedge__codec kedge__codec_shuffle;
 extern const struct kedge__codec kedge__codec_bitshuffle;
 extern const struct kedge__codec kedge__codec_delta;
 extern const struct kedge__codec kedge__codec_field;
+extern const struct kedge__codec kedge__codec_records;
 
 /* ------------------------------------------------------------------ element.c: what a type is made of */
 
@@ -23,6 +24,29 @@ unsigned kedge__element_width(enum kedge_type type); /* bytes per number: 1, 2, 
 unsigned kedge__element_step(enum kedge_type type);  /* numbers per element: 2 if complex, else 1 */
 bool kedge__element_is_float(enum kedge_type type);
 unsigned kedge__width_log2(unsigned width);
+
+/* ------------------------------------------------------------------ stride.c: the size of records */
+
+#define KEDGE__STRIDE_LEAST       2
+#define KEDGE__STRIDE_MOST        4096 /* that can be asked for; a block may have up to 65535 */
+#define KEDGE__STRIDE_FOUND_LEAST 3
+#define KEDGE__STRIDE_FOUND_MOST  512
+
+struct kedge__strides {
+	size_t most; /* distance that was looked at; 0: none */
+	uint64_t compared;
+	uint32_t equal[KEDGE__STRIDE_FOUND_MOST + 1]; /* of them, at each distance */
+};
+
+void kedge__strides_init(struct kedge__strides *s);
+/* Compare bytes of one more place. */
+void kedge__strides_count(struct kedge__strides *s, const uint8_t *p, size_t n);
+unsigned kedge__strides_best(const struct kedge__strides *s); /* 0: there are no records */
+
+/* ------------------------------------------------------------------ filter.c */
+
+/* TO[i] = FROM[i] ^ BASE[i]; TO may be FROM. */
+void kedge__xor_bytes(const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes);
 
 /* ------------------------------------------------------------------ chain.c: the general pass
  * The low byte of the parameter of a codec that may be first is the id of the general codec, 0 if there is none. */

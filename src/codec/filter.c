@@ -89,7 +89,7 @@ static void add_any(const uint8_t *from, const uint8_t *base, uint64_t sign, uin
 #undef CALL
 }
 
-static void xor_bytes(const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes)
+void kedge__xor_bytes(const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes)
 {
 	size_t i = 0;
 
@@ -106,7 +106,7 @@ static void take_steps(unsigned steps, const uint8_t *from, const uint8_t *base,
 	size_t n = bytes / width;
 
 	if (steps & KEDGE__STEP_XOR)
-		xor_bytes(from, base, to, bytes);
+		kedge__xor_bytes(from, base, to, bytes);
 	else
 		memcpy(to + n * width, from + n * width, bytes - n * width);
 	if (steps & KEDGE__STEP_MINUS)
@@ -122,7 +122,7 @@ static void undo_steps(unsigned steps, uint8_t *raw, const uint8_t *base, size_t
 	if (steps & KEDGE__STEP_MINUS)
 		add_any(raw, base, 1, raw, bytes / width, width);
 	if (steps & KEDGE__STEP_XOR)
-		xor_bytes(raw, base, raw, bytes);
+		kedge__xor_bytes(raw, base, raw, bytes);
 }
 
 /* ------------------------------------------------------------------ layouts */
@@ -217,7 +217,8 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 
 bool kedge__codec_needs_base(uint16_t id, uint16_t param)
 {
-	return (id == KEDGE__CODEC_SHUFFLE || id == KEDGE__CODEC_BITSHUFFLE || id == KEDGE__CODEC_DELTA) &&
+	return (id == KEDGE__CODEC_SHUFFLE || id == KEDGE__CODEC_BITSHUFFLE || id == KEDGE__CODEC_DELTA ||
+		id == KEDGE__CODEC_RECORDS) &&
 	       param >> STEP_SHIFT & KEDGE__STEP_BASE;
 }
 

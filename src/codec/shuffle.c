@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/shuffle.h"
 
-#define STRIP 256 /* elements whose bits are taken apart at a time */
+/* Elements whose bits are taken apart at a time: planes of blocks with a power of two of bytes compete for the same
+ * lines of the cache, so that several should be filled before the next plane. */
+#define STRIP 1024
 
 static void split(const uint8_t *in, size_t n, unsigned width, uint8_t *out, size_t pitch)
 {
@@ -68,6 +70,39 @@ void kedge__unshuffle_bytes(const struct kedge__shuffle_kernel *k, const uint8_t
 
 	k->join(in, n, n, width, out);
 	memcpy(out + n * width, in + n * width, bytes - n * width);
+}
+
+/* Strips of records that stay in the cache closest to the core while each of their bytes is looked for. */
+#define RECORDS_STRIP 64
+
+void kedge__shuffle_records(const uint8_t *in, size_t bytes, size_t stride, uint8_t *out)
+{
+	size_t n = bytes / stride;
+
+	for (size_t at = 0; at < n; at += RECORDS_STRIP) {
+		size_t m = KEDGE__MIN(n - at, (size_t)RECORDS_STRIP);
+		const uint8_t *from = in + at * stride;
+
+		for (size_t j = 0; j < stride; j++)
+			for (size_t i = 0; i < m; i++)
+				out[j * n + at + i] = from[i * stride + j];
+	}
+	memcpy(out + n * stride, in + n * stride, bytes - n * stride);
+}
+
+void kedge__unshuffle_records(const uint8_t *in, size_t bytes, size_t stride, uint8_t *out)
+{
+	size_t n = bytes / stride;
+
+	for (size_t at = 0; at < n; at += RECORDS_STRIP) {
+		size_t m = KEDGE__MIN(n - at, (size_t)RECORDS_STRIP);
+		uint8_t *to = out + at * stride;
+
+		for (size_t j = 0; j < stride; j++)
+			for (size_t i = 0; i < m; i++)
+				to[i * stride + j] = in[j * n + at + i];
+	}
+	memcpy(out + n * stride, in + n * stride, bytes - n * stride);
 }
 
 void kedge__shuffle_bits(const struct kedge__shuffle_kernel *k, const uint8_t *in, size_t bytes, unsigned width,

@@ -26,6 +26,9 @@ void kedge__shuffle_bytes(const struct kedge__shuffle_kernel *k, const uint8_t *
 			  uint8_t *out);
 void kedge__unshuffle_bytes(const struct kedge__shuffle_kernel *k, const uint8_t *in, size_t bytes, unsigned width,
 			    uint8_t *out);
+/* The same for records of any size. */
+void kedge__shuffle_records(const uint8_t *in, size_t bytes, size_t stride, uint8_t *out);
+void kedge__unshuffle_records(const uint8_t *in, size_t bytes, size_t stride, uint8_t *out);
 void kedge__shuffle_bits(const struct kedge__shuffle_kernel *k, const uint8_t *in, size_t bytes, unsigned width,
 			 uint8_t *out);
 void kedge__unshuffle_bits(const struct kedge__shuffle_kernel *k, const uint8_t *in, size_t bytes, unsigned width,

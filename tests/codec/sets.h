@@ -271,8 +271,9 @@ static inline void fill_heap(uint8_t *p, size_t n, uint64_t seed)
 static inline void fill_pages(uint8_t *p, size_t n, uint64_t seed)
 {
 	for (size_t i = 0; i < n;) {
-		size_t run = KEDGE__MIN((1 + draw(&seed) % 24) * 4096, n - i);
+		size_t run = (1 + draw(&seed) % 24) * 4096;
 
+		run = KEDGE__MIN(run, n - i);
 		switch (draw(&seed) % 4) {
 		case 0:
 			memset(p + i, 0, run);

@@ -171,6 +171,10 @@ static const char *const every_choice[] = {"none",
 					   "minus+shuffle+lz4",
 					   "minus+delta+bitshuffle+zstd",
 					   "field",
+					   "records",
+					   "records:24+lz4",
+					   "records:100+zstd:1",
+					   "xor+records:88+zstd:1",
 					   "auto"};
 
 /* False: a codec of it is not in this build. */

@@ -51,6 +51,10 @@ static void test_chains_parse(void **state)
 	reads_as("fpc64", "fpc64:12");
 	reads_as("fpc32:9+zstd", "fpc32:9+zstd:3");
 	reads_as("field", "field");
+	reads_as("records", "records+zstd:3");
+	reads_as("records:88", "records:88+zstd:3");
+	reads_as("records:4096+lz4", "records:4096+lz4:0");
+	reads_as("xor+records:56+zstd:1", "xor+records:56+zstd:1");
 }
 
 static void refused(const char *text, const char *says)
@@ -92,6 +96,12 @@ static void test_choice_refused(void **state)
 	refused("shuffle+bitshuffle", "bitshuffle cannot follow shuffle");
 	refused("shuffle+delta", "delta cannot follow shuffle");
 	refused("xor+minus+zstd", "xor and minus");
+	refused("records:1", "2 to 4096");
+	refused("records:4097", "2 to 4096");
+	refused("records+shuffle", "shuffle cannot follow records");
+	refused("shuffle+records", "records cannot follow shuffle");
+	refused("minus+records", "only xor can precede records");
+	refused("delta+records+zstd", "only xor can precede records");
 	refused("shuffle+", "not one of");
 	refused("+zstd", "not one of");
 }

@@ -375,7 +375,8 @@ static void make_codec(void)
 	static const char *const texts[] = {"none",           "lz4",         "zstd:1",      "zstd:19",
 					    "deflate",        "fpzip",       "fpc64",       "fpc64:6+zstd:1",
 					    "fpc32",          "fpc32:6+lz4", "shuffle+lz4", "shuffle+zstd",
-					    "bitshuffle+lz4", "delta+lz4",   "field",       "delta+bitshuffle+zstd"};
+					    "bitshuffle+lz4", "delta+lz4",   "field",       "delta+bitshuffle+zstd",
+					    "records:24+lz4", "records+zstd"};
 	uint8_t raw[600];
 
 	for (size_t i = 0; i < KEDGE__COUNT(texts); i++) {

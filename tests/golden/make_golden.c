@@ -236,6 +236,25 @@ static void make_tree(void)
 	job_close(&j);
 }
 
+static void make_records(void)
+{
+	struct job j;
+	struct region *r;
+
+	job_open(&j, "records", "basic", "64", "records:24+lz4", NULL);
+	r = job_region(&j, "atoms", KEDGE_BYTES, 6007, 0);
+	for (size_t i = 0; i + 24 <= r->bytes; i += 24) {
+		fill_smooth(r->data + i, 8, (double)i);
+		fill_random(r->data + i + 8, 8, i);
+		r->data[i + 16] = (uint8_t)(i / 24);
+	}
+	job_checkpoint(&j, 1);
+	for (size_t i = 16; i + 24 <= r->bytes; i += 240)
+		r->data[i] = 200;
+	job_checkpoint(&j, 2);
+	job_close(&j);
+}
+
 /* Pages of every kind, and pointers of every kind. */
 static void make_rex(void)
 {
@@ -365,6 +384,7 @@ int main(int argc, char **argv)
 	make_basic();
 	make_list();
 	make_tree();
+	make_records();
 	make_five("batched", 0x1f);
 	coalesce("batched", 40, 20, true);
 	make_five("complete", 0x10);

@@ -208,13 +208,14 @@ static void test_everything_is_there(void **state)
 		if (strcmp(names[i], "expected") != 0)
 			look_at_store(names[i], &seen);
 	kedge__fs_list_free(names, n);
-	assert_int_equal(seen.stores, 10);
+	assert_int_equal(seen.stores, 11);
 	assert_true(seen.segments >= 24);
 	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP |
 					     1 << KEDGE__MAP_PAGES | 1 << KEDGE__MAP_COLUMNS);
 	assert_int_equal(seen.flags, KEDGE__SECTION_REQUIRED | KEDGE__SECTION_PACKED | KEDGE__SECTION_CHANGES);
 	assert_int_equal(seen.kinds, 0xf);
-	assert_int_equal(seen.codecs, 1 << KEDGE__CODEC_NONE | 1 << KEDGE__CODEC_LZ4 | 1 << KEDGE__CODEC_ZSTD);
+	assert_int_equal(seen.codecs, 1 << KEDGE__CODEC_NONE | 1 << KEDGE__CODEC_LZ4 | 1 << KEDGE__CODEC_ZSTD |
+					  1 << KEDGE__CODEC_RECORDS);
 	assert_int_equal(seen.reducers, 1 << KEDGE__REDUCER_FULL | 1 << KEDGE__REDUCER_BASIC |
 					    1 << KEDGE__REDUCER_LIST | 1 << KEDGE__REDUCER_TREE |
 					    1 << KEDGE__REDUCER_MERGED | 1 << KEDGE__REDUCER_REX);
