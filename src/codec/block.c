@@ -19,6 +19,8 @@ int kedge__block_pack(const struct kedge__codec_choice *choice, const struct ked
 	uint16_t p;
 	int rc;
 
+	if (with.smallest && with.near && in->bytes >= 2 && kedge__codec_smallest(&with, in, out, used, codec, param))
+		return 0;
 	with = kedge__codec_settle(&with, in);
 	if (with.codec->id == KEDGE__CODEC_NONE || in->bytes < 2)
 		return store_as_is(in, out, used, codec, param);

@@ -49,8 +49,12 @@ struct kedge__codec_choice {
 	uint64_t bytes;      /* that will be packed with this choice; 0: those sampled */
 	double target;       /* raw bytes per second that a thread must sustain; 0: no target */
 	double storage;      /* bytes per second that storage takes, per thread; 0: KEDGE__CODEC_STORAGE */
-	uint32_t near;       /* a set made by kedge__codec_sample(), from which each block chooses; 0: empty */
+	uint32_t stride;     /* bytes of a record, as found by kedge__codec_sample(); 0: none */
+	uint64_t near;       /* a set made by kedge__codec_sample(), from which each block chooses; 0: empty */
+	double spare;        /* seconds that a look at the data may take however little it is */
 	double fetch;        /* bytes of a base that a thread reads per second; 0: a built-in figure */
+	/* Seconds per byte that CODEC takes for data that it shrinks to SIZE, a share; NULL: they are measured. */
+	double (*pace)(const char *codec, double size);
 };
 
 #define KEDGE__CODEC_STORAGE 100e6
@@ -115,17 +119,18 @@ enum kedge__codec_reason {
 	KEDGE__CODEC_FASTEST,  /* gets data through packing and storage, which overlap, fastest */
 	KEDGE__CODEC_TARGET,   /* the best-compressing that sustains the target */
 	KEDGE__CODEC_SMALLEST, /* "max" */
-	KEDGE__CODEC_BORROWED, /* too small to sample: as for another region of its type */
+	KEDGE__CODEC_BORROWED, /* as for another region of its kind or, if too small to sample, of its type */
 	KEDGE__CODEC_REASONS,
 };
 
 struct kedge__codec_why {
 	enum kedge__codec_reason reason;
 	double size;            /* packed / raw size of the samples; 1: stored uncompressed */
-	double encode, decode;  /* raw bytes per second and thread, built-in figures; 0: stored uncompressed */
+	double encode, decode;  /* raw bytes per second and thread, measured and built in; 0: stored uncompressed */
 	double storage, target; /* the rates it was weighed against */
 	uint32_t tried;         /* candidates */
 	uint64_t sampled_bytes;
+	double spared; /* seconds of wanted->spare that the look took */
 	uint32_t age; /* versions since the data was sampled; 0: it was for this one */
 };
 
@@ -136,12 +141,13 @@ const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
 
 /*
  * With "auto" or "max": choose a codec by samples of N pieces of data of one region, all of the same type. If all have a
- * base, codecs that use it are tried, too. Deterministic: the result depends only on the data, the type, the shape and the
- * speeds of WANTED; the speeds of codecs are built in. With a target, it is the best-compressing codec that sustains it;
- * otherwise the one that gets data through packing and storage, which overlap, fastest. Only "max" chooses codecs that
- * decode at less than 500 MB/s per thread. A codec that does not shrink the samples by at least a twentieth (a fiftieth,
- * if only size counts or there is no type) is not worth the time. Sampling takes about a twentieth of the time of packing
- * wanted->bytes. WHY: NULL, or filled.
+ * base, codecs that use it are tried, too. With a target, the result is the best-compressing codec that sustains it;
+ * otherwise the one that gets data through packing and storage, which overlap, fastest, and of those that are about as
+ * fast the best-compressing. Their speeds are measured on the samples; with wanted->pace, the result depends only on the
+ * data, the type, the shape and WANTED. Only "max" chooses codecs that decode at less than 500 MB/s per thread, by built-in
+ * figures. A codec that does not shrink the samples by at least a twentieth (a fiftieth, if only size counts or there is
+ * no type) is not worth the time. Sampling takes about a twentieth of the time of packing wanted->bytes. WHY: NULL, or
+ * filled.
  */
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
 					       const struct kedge__codec_input *pieces, size_t n,
@@ -151,6 +157,12 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
  * mixes numbers and text, the one that is best for the block. */
 struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice *choice,
 					       const struct kedge__codec_input *in);
+/* With "max": pack the block in every way that choice->near has, and keep the smallest result. False: it did not shrink,
+ * or there is no memory. */
+bool kedge__codec_smallest(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,
+			   size_t *used, uint16_t *codec, uint16_t *param);
+/* The pace of a candidate of "auto", as a rule: for tests, which must not depend on the machine. */
+double kedge__codec_pace_built_in(const char *codec, double size);
 
 /* ------------------------------------------------------------------ memory.c: choices that are remembered over many versions
  */
@@ -161,7 +173,8 @@ int kedge__codec_memory_new(struct kedge__codec_memory **out, struct kedge__erro
 void kedge__codec_memory_free(struct kedge__codec_memory *m);
 
 struct kedge__codec_subject {
-	uint32_t id; /* of the region, for as long as it lives */
+	uint32_t id;   /* of the region, for as long as it lives */
+	uint64_t kind; /* regions that are called and typed alike, and are about as large: kedge__codec_kind() */
 	enum kedge_type type;
 	uint64_t bytes;   /* of the region */
 	uint64_t packing; /* that are packed in this version */
@@ -174,7 +187,15 @@ enum kedge__codec_look {
 	KEDGE__LOOK_CLOSE, /* it is not: kedge__codec_sample() */
 };
 
-/* CHOICE and WHY are filled, unless the look is a close one. */
+/* Regions whose names differ only in numbers are of one kind, if their types are the same and their sizes similar. */
+uint64_t kedge__codec_kind(const char *name, enum kedge_type type, uint64_t bytes, bool base);
+/* A version begins. */
+void kedge__codec_memory_begin(struct kedge__codec_memory *m);
+/* It packs BYTES more of regions of a kind: a look at one of them serves all. */
+void kedge__codec_memory_expect(struct kedge__codec_memory *m, uint64_t kind, uint64_t bytes);
+uint64_t kedge__codec_memory_expected(const struct kedge__codec_memory *m, uint64_t kind);
+
+/* CHOICE and WHY are filled, unless the look is a close one. With wanted->spare, small regions are looked at, too. */
 enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory *m,
 					       const struct kedge__codec_subject *s,
 					       const struct kedge__codec_choice *wanted,
@@ -185,8 +206,10 @@ bool kedge__codec_memory_fits(const struct kedge__codec_why *why, double share);
 int kedge__codec_memory_keep(struct kedge__codec_memory *m, const struct kedge__codec_subject *s,
 			     const struct kedge__codec_choice *wanted, const struct kedge__codec_choice *choice,
 			     const struct kedge__codec_why *why, struct kedge__error *err);
-/* Record the actual size: if it changes from version to version, the region is sampled again. */
-void kedge__codec_memory_seen(struct kedge__codec_memory *m, uint32_t id, uint64_t raw, uint64_t stored);
+/* Record the actual size: if it changes from version to version, or is not what it is for others of its kind, the region
+ * is sampled again. */
+void kedge__codec_memory_seen(struct kedge__codec_memory *m, const struct kedge__codec_subject *s, uint64_t raw,
+			      uint64_t stored);
 
 /* ------------------------------------------------------------------ plan.c: how the regions of one version are packed
  * A planner for the version, a plan for each of its regions, kedge__block_pack() with the plan's choice for each block;
@@ -196,6 +219,7 @@ struct kedge__codec_planner {
 	struct kedge__codec_choice wanted;  /* by the configuration */
 	struct kedge__codec_memory *memory; /* NULL: nothing is remembered */
 	uint8_t *samples;
+	double spare; /* seconds that are left for looks at regions which are too small for one */
 };
 
 int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
@@ -204,6 +228,7 @@ void kedge__codec_planner_done(struct kedge__codec_planner *p);
 
 struct kedge__codec_region {
 	uint32_t id; /* for as long as it lives */
+	const char *name;
 	enum kedge_type type;
 	uint64_t bytes;
 	int ndims;
@@ -231,6 +256,9 @@ struct kedge__codec_plan { /* of a region */
 	uint64_t raw, stored; /* of the blocks that were counted */
 };
 
+/* Before the first plan, for each region: BLOCKS of it, of which only sizes are used, will be packed. */
+void kedge__codec_planner_expect(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
+				 const struct kedge__codec_blocks *blocks);
 int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
 			   const struct kedge__codec_blocks *blocks, struct kedge__codec_plan *plan,
 			   struct kedge__error *err);

@@ -10,12 +10,18 @@
 #define SAMPLE_BYTES  (UINT32_C(64) << 10)
 #define CHECK_PIECES  2
 #define CHECK_BYTES   (UINT32_C(16) << 10)
+#define SPARE         10e-3                 /* seconds of a version for looks at small regions, */
+#define SPARE_REGION  2.5e-3                /* and of one of them */
+#define SPARE_CHECK   400e-6                /* to see that nothing is worth it */
 #define BASE_LEAST    (UINT64_C(256) << 10) /* new bytes of a region for which a base is considered */
 
 int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
 			      struct kedge__codec_memory *memory, struct kedge__error *err)
 {
-	*p = (struct kedge__codec_planner){.wanted = *wanted, .memory = wanted->automatic ? memory : NULL};
+	*p = (struct kedge__codec_planner){
+	    .wanted = *wanted, .memory = wanted->automatic ? memory : NULL, .spare = SPARE};
+	if (p->memory)
+		kedge__codec_memory_begin(p->memory);
 	if (!wanted->automatic)
 		return 0;
 	p->samples = kedge__malloc((size_t)2 * SAMPLE_PIECES * SAMPLE_BYTES);
@@ -84,8 +90,13 @@ static int sample_closely(struct look *l, struct kedge__error *err)
 
 	if (rc)
 		return rc;
-	l->wanted.bytes = p->subject.packing * (l->planner->memory ? KEDGE__CODEC_USES : 1);
+	l->wanted.bytes = p->subject.packing;
+	if (l->planner->memory)
+		l->wanted.bytes =
+		    KEDGE__CODEC_USES *
+		    KEDGE__MAX(l->wanted.bytes, kedge__codec_memory_expected(l->planner->memory, p->subject.kind));
 	p->choice = kedge__codec_sample(&l->wanted, pieces, n, &p->why);
+	l->planner->spare -= KEDGE__MIN(l->planner->spare, p->why.spared);
 	return 0;
 }
 
@@ -122,6 +133,7 @@ static int check_remembered(struct look *l, bool *right, struct kedge__error *er
 		return 0;
 	}
 	l->wanted.bytes = p->subject.packing / 2;
+	l->wanted.spare = SPARE_CHECK;
 	*right = kedge__codec_sample(&l->wanted, pieces, n, NULL).codec->id == KEDGE__CODEC_NONE;
 	return 0;
 }
@@ -146,6 +158,26 @@ static int settle(struct look *l, struct kedge__error *err)
 	return rc;
 }
 
+static struct kedge__codec_subject subject_of(const struct kedge__codec_region *r, const struct kedge__codec_blocks *b)
+{
+	/* A self-contained version is not made to depend on another for the sake of its size alone. */
+	bool base = b->base_open && b->depends && b->bytes >= BASE_LEAST;
+
+	return (struct kedge__codec_subject){.id = r->id,
+					     .kind = kedge__codec_kind(r->name, r->type, r->bytes, base),
+					     .type = r->type,
+					     .bytes = r->bytes,
+					     .packing = b->bytes,
+					     .base = base};
+}
+
+void kedge__codec_planner_expect(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
+				 const struct kedge__codec_blocks *blocks)
+{
+	if (planner->memory)
+		kedge__codec_memory_expect(planner->memory, subject_of(region, blocks).kind, blocks->bytes);
+}
+
 int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
 			   const struct kedge__codec_blocks *blocks, struct kedge__codec_plan *plan,
 			   struct kedge__error *err)
@@ -154,11 +186,8 @@ int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct ke
 	int rc = 0;
 
 	kedge__codec_choice_shape(&l.wanted, region->ndims, region->dims);
-	*plan = (struct kedge__codec_plan){
-	    .made = true,
-	    .subject = {.id = region->id, .type = region->type, .bytes = region->bytes, .packing = blocks->bytes}};
-	/* A self-contained version is not made to depend on another for the sake of its size alone. */
-	plan->subject.base = blocks->base_open && blocks->depends && blocks->bytes >= BASE_LEAST;
+	l.wanted.spare = KEDGE__MIN(planner->spare, SPARE_REGION);
+	*plan = (struct kedge__codec_plan){.made = true, .subject = subject_of(region, blocks)};
 	if (l.wanted.automatic) {
 		rc = settle(&l, err);
 	} else {
@@ -200,5 +229,5 @@ void kedge__codec_plan_count(struct kedge__codec_plan *plan, uint16_t codec, uin
 void kedge__codec_plan_learn(const struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan)
 {
 	if (planner->memory && plan->made)
-		kedge__codec_memory_seen(planner->memory, plan->subject.id, plan->raw, plan->stored);
+		kedge__codec_memory_seen(planner->memory, &plan->subject, plan->raw, plan->stored);
 }

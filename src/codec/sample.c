@@ -1,375 +1,528 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which codec for a region: candidates are tried on samples of it, in the order in which they are likely to be the
- * best, as many of them and on as much as a small share of the time that packing the region takes allows. What is left
- * of them for a small region is one, which is then taken untried: a block that it does not shrink is stored as it is.
+ * Which codec for a region. All candidates that suit it are tried on short samples, the best few of them on longer
+ * ones: on as much as a small share of the time that packing the region takes allows. What counts is the size of the
+ * longer samples and the time that they took, so that the choice fits the data and the machine. Times decide between
+ * codecs that differ in speed by more than measurements do; of the others the smallest is chosen.
  */
-#include "codec/codec_table.h"
+#include "codec/candidates.h"
+
+#include <math.h>
+#include <time.h>
 
 #define CHUNKS          8
+#define CHUNKS_LEAST    3  /* before they are made longer than they must be */
 #define PLACES          32 /* that are looked at to find them */
 #define LOOK_BYTES      256
-#define CHUNK_BYTES     8192  /* at most */
-#define CHUNK_LEAST     4096  /* less would be all headers */
-#define SHARE           0.04  /* of the time of packing */
+#define CHUNK_BYTES     (64 << 10) /* at most */
+#define CHUNK_LEAST     (16 << 10) /* of several */
+#define ROWS            32         /* that make a chunk at least, if there is the time */
+#define SCREEN_PART     8          /* of a chunk, its beginning, is what all candidates are tried on */
+#define SCREEN_LEAST    2048       /* bytes of it; less would be all headers */
+#define BLOCK_BYTES     (128 << 10)
+#define SHARE           0.05  /* of the time of packing */
 #define SHARE_BYTES     0.1   /* of untyped data, of which nothing is known */
 #define SHARE_MAX       0.25  /* the same for "max" */
 #define SPEED           500e6 /* bytes a second that are packed, as a rule */
 #define SPEED_MAX       50e6
-#define TIME_LEAST      0.4  /* of the time that a codec takes as a rule: for data that shrinks to nothing */
-#define SETUP           5e-6 /* seconds that a try takes however small the sample */
+#define SETUP           5e-6  /* seconds that a try takes however small the sample */
+#define STRIDE_TIME     60e-6 /* seconds to look for records in one place */
+#define STRIDE_PLACES   3
+#define FASTER          0.25 /* of the time that a codec takes as a rule: what it may take at best */
 #define WORTH_LEAST     512  /* bytes; those of less are stored sooner than anything begins to pack */
 #define SIZE_MOST       0.98 /* share of itself that data has to shrink to */
 #define SIZE_MOST_TIMED 0.95 /* the same where time counts */
+#define HOPELESS        0.99 /* what the best leaves of the short samples, if longer ones are not worth the time */
+#define FINAL           4    /* candidates that are tried on more */
+#define FINAL_WORK      5.5  /* how often they pack the chunks together, in parts and as a whole */
+#define PARTED          2    /* chunks that are packed in two parts, to see what a beginning takes */
+#define ALIKE           1.3  /* times that differ by less count as the same */
+#define AS_SMALL        1.01 /* the same of sizes */
+#define FASTER_LEAST    0.95 /* of the time of another, for one to be the faster */
+#define IDLE            0.2 /* how much it counts that the core, or storage, which waits for the other has less to do */
 #define DECODE_LEAST    500e6
 #define FETCH           1e9  /* bytes a second of the base */
 #define BASE_LEAST      1.1  /* how much better what needs a base has to be than what does not */
 #define NEAR            3    /* how many a block chooses among */
 #define NEAR_COST       1.35 /* how much worse than the best on the samples of the region they may be */
-#define NEAR_COST_MAX   1.05
-#define NEAR_BLOCK      (256 << 10) /* bytes, for a look at a block to be worth its time */
-#define NEAR_CHUNKS     4
-#define NEAR_SHARE      128  /* of a block, in each of the chunks */
 #define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
 
-/* For which data a candidate is tried. */
-#define BYTES   1u  /* untyped, and elements of a byte */
-#define WIDE    2u  /* elements of two bytes or more */
-#define FLOATS  4u  /* floating point of four or eight bytes */
-#define DOUBLES 32u /* of eight */
-#define BASE    8u  /* there is a base */
-#define DEEP    16u /* for "max" alone */
-
-/*
- * With bytes a second and thread of packing and unpacking: what a core of a server of the 2020s does on data that gives
- * no more than it must. Built in, so that the choice depends on data alone; only their order of magnitude matters.
- */
-static const struct candidate {
-	const char *name;
-	double encode, decode;
-	unsigned data;
-} candidates[] = {
-    {"field", 500e6, 600e6, WIDE},
-    {"zstd:1", 350e6, 800e6, BYTES},
-    {"shuffle+zstd:1", 450e6, 1000e6, WIDE},
-    {"shuffle:8+zstd:1", 350e6, 1000e6, BYTES},
-    {"lz4", 700e6, 2500e6, BYTES},
-    {"xor+shuffle+zstd:1", 450e6, 1000e6, WIDE | BASE},
-    {"xor+zstd:1", 450e6, 1000e6, BYTES | BASE},
-    {"bitshuffle+lz4", 900e6, 2000e6, WIDE},
-    {"zstd:3", 220e6, 800e6, BYTES | WIDE},
-    {"delta+bitshuffle+zstd:1", 450e6, 900e6, WIDE},
-    {"shuffle+zstd:3", 350e6, 1000e6, WIDE},
-    {"lz4", 700e6, 2500e6, WIDE},
-    {"shuffle:4+zstd:1", 350e6, 1000e6, BYTES},
-    {"bitshuffle+zstd:1", 500e6, 1000e6, WIDE},
-    {"delta+shuffle+zstd:1", 400e6, 900e6, WIDE},
-    {"minus+bitshuffle+zstd:1", 450e6, 900e6, WIDE | BASE},
-    {"zstd:9", 50e6, 900e6, BYTES | WIDE},
-    {"shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},
-    {"zstd:19", 3e6, 800e6, BYTES | WIDE | DEEP},
-    {"bitshuffle+zstd:19", 5e6, 800e6, WIDE | DEEP},
-    {"shuffle:8+zstd:19", 4e6, 800e6, BYTES | DEEP},
-    {"fpzip", 60e6, 70e6, FLOATS | DEEP},
-    {"fpc64:12", 400e6, 450e6, DOUBLES | DEEP},
+struct chunk {
+	const uint8_t *raw, *base;
+	size_t bytes;
 };
 
-_Static_assert(KEDGE__COUNT(candidates) <= 32, "a set of candidates is 32 bits");
+struct trial {
+	size_t candidate;
+	struct kedge__codec_choice choice;
+	size_t begun[CHUNKS];    /* bytes that the beginnings of the chunks shrank to, */
+	size_t packed[CHUNKS];   /* and that all of each did */
+	double time;             /* seconds that the latter took */
+	size_t rest[CHUNKS];     /* the same of what is behind the beginnings, of some */
+	double parted;           /* bytes that a chunk is larger in two parts, on an average */
+	double size, pace, cost; /* share, seconds a byte, what is compared */
+	bool final;
+};
 
 struct sampler {
-	const struct kedge__codec_choice *wanted;
+	struct kedge__codec_choice wanted;
 	const struct kedge__codec_input *pieces;
 	size_t count;
 	uint64_t total;
 	enum kedge_type type;
 	bool base;
 	double budget; /* seconds */
-	uint8_t *raw, *raw_base, *packed;
-	size_t chunks, chunk; /* that are packed, and the bytes of each */
-	size_t slices, slice; /* of which a chunk is made */
+	size_t chunk;  /* bytes of one, at most */
+	struct chunk chunks[CHUNKS];
+	size_t chunk_count;
+	uint8_t *packed;
+	struct trial *trials;
+	size_t trial_count;
+	uint64_t tried_bytes;
 };
 
-struct trial {
-	const struct candidate *candidate;
-	struct kedge__codec_choice choice;
-	double cost;
-};
+/* ------------------------------------------------------------------ what counts */
 
-/* ------------------------------------------------------------------ what is tried */
-
-static double fetch(const struct sampler *s)
+static double fetch_time(const struct sampler *s, const struct kedge__candidate *c)
 {
-	return s->wanted->fetch > 0 ? s->wanted->fetch : FETCH;
+	return c->data & KEDGE__WITH_BASE ? 1 / (s->wanted.fetch > 0 ? s->wanted.fetch : FETCH) : 0;
 }
 
-/* Seconds a byte. */
-static double encode_time(const struct sampler *s, const struct candidate *c)
+/* Seconds a byte, as a rule. */
+static double usual_pace(const struct sampler *s, const struct kedge__candidate *c)
 {
-	return 1 / c->encode + (c->data & BASE ? 1 / fetch(s) : 0);
-}
-
-/* What shrinks to SIZE takes less time the smaller that is. */
-static double encode_time_of(const struct sampler *s, const struct candidate *c, double size)
-{
-	return encode_time(s, c) * KEDGE__MIN(1, TIME_LEAST + size);
-}
-
-static double decode_time(const struct sampler *s, const struct candidate *c)
-{
-	return 1 / c->decode + (c->data & BASE ? 1 / fetch(s) : 0);
-}
-
-static bool fits_data(const struct sampler *s, const struct candidate *c)
-{
-	unsigned width = s->type == KEDGE_BYTES ? 1 : kedge__element_width(s->type);
-
-	if (c->data & BASE && !s->base)
-		return false;
-	if (c->data & (FLOATS | DOUBLES))
-		return kedge__element_is_float(s->type) && (width == 8 || (width == 4 && c->data & FLOATS));
-	return c->data & (width > 1 ? WIDE : BYTES);
+	return 1 / c->encode + fetch_time(s, c);
 }
 
 static double storage(const struct sampler *s)
 {
-	return s->wanted->storage > 0 ? s->wanted->storage : KEDGE__CODEC_STORAGE;
+	return s->wanted.storage > 0 ? s->wanted.storage : KEDGE__CODEC_STORAGE;
 }
 
-/* What counts of a candidate that leaves SIZE, a share of the raw bytes; the less the better. */
-static double cost_of(const struct sampler *s, const struct candidate *c, double size)
+static bool by_size(const struct sampler *s)
 {
-	double cost = s->wanted->smallest || s->wanted->target > 0
-			  ? size
-			  : KEDGE__MAX(encode_time_of(s, c, size), size / storage(s));
+	return s->wanted.smallest || s->wanted.target > 0;
+}
 
-	return c->data & BASE ? cost * BASE_LEAST : cost;
+static double handicap(const struct trial *t)
+{
+	return kedge__candidates[t->candidate].data & KEDGE__WITH_BASE ? BASE_LEAST : 1;
+}
+
+/* The less the better. */
+static double cost_of(const struct sampler *s, const struct trial *t)
+{
+	double stored = t->size / storage(s);
+
+	if (s->wanted.target > 0 && t->pace > 1 / s->wanted.target)
+		return INFINITY;
+	if (by_size(s))
+		return t->size * handicap(t);
+	return (KEDGE__MAX(t->pace, stored) + IDLE * KEDGE__MIN(t->pace, stored)) * handicap(t);
 }
 
 static double cost_of_none(const struct sampler *s)
 {
-	return s->wanted->smallest || s->wanted->target > 0 ? 1 : 1 / storage(s);
+	return by_size(s) ? 1 : 1 / storage(s);
 }
 
-static bool is_tried(const struct sampler *s, const struct candidate *c)
+/* ------------------------------------------------------------------ what is tried */
+
+static bool is_tried(const struct sampler *s, const struct kedge__candidate *c)
 {
-	if (!fits_data(s, c))
-		return false;
-	if (s->wanted->smallest)
+	double best = usual_pace(s, c) * (c->data & KEDGE__SLOW ? 1 : FASTER);
+
+	if (s->wanted.smallest)
 		return true;
-	if (c->data & DEEP || decode_time(s, c) > 1 / DECODE_LEAST)
+	if (c->data & KEDGE__DEEP || 1 / c->decode + fetch_time(s, c) > 1 / DECODE_LEAST)
 		return false;
-	if (s->wanted->target > 0)
-		return encode_time(s, c) <= 1 / s->wanted->target;
-	/* However small it gets, it is slower than storing the data as it is. */
-	return encode_time_of(s, c, 0) < cost_of_none(s);
+	/* However small it gets: too slow, or slower than storing the data as it is. */
+	return best <= (s->wanted.target > 0 ? 1 / s->wanted.target : cost_of_none(s));
 }
 
-static bool trial_make(const struct kedge__codec_choice *wanted, const struct candidate *c, struct trial *t)
+static void list_trials(struct sampler *s)
 {
-	t->candidate = c;
-	if (kedge__codec_choice_parse(c->name, &t->choice, NULL) != 0)
-		return false; /* not in this build */
-	t->choice.smallest = wanted->smallest;
-	t->choice.row = wanted->row;
-	t->choice.plane = wanted->plane;
-	t->choice.target = wanted->target;
-	t->choice.storage = wanted->storage;
-	return true;
-}
+	for (size_t i = 0; i < kedge__candidate_count; i++) {
+		struct trial *t = &s->trials[s->trial_count];
 
-/* Bytes of samples before one more candidate than N is worth more than more of them. */
-static double needed(const struct sampler *s, size_t n)
-{
-	double bytes = n < 3 ? CHUNK_LEAST : n < 5 ? 4 * CHUNK_LEAST : CHUNKS * CHUNK_LEAST;
-
-	return KEDGE__MIN((double)s->total, bytes);
-}
-
-/* Candidates in their order, as many as can be tried on enough; how much each is then tried on. */
-static size_t list_trials(struct sampler *s, struct trial *trials)
-{
-	double slowness = 0, bytes;
-	size_t n = 0, places;
-
-	for (size_t i = 0; i < KEDGE__COUNT(candidates); i++) {
-		double time = slowness + encode_time(s, &candidates[i]) + SETUP / CHUNK_BYTES;
-
-		if (!is_tried(s, &candidates[i]) || (n && s->budget < time * needed(s, n) + SETUP * (double)(n + 1)) ||
-		    !trial_make(s->wanted, &candidates[i], &trials[n]))
-			continue;
-		n++;
-		slowness = time;
+		*t = (struct trial){.candidate = i};
+		if (is_tried(s, &kedge__candidates[i]) &&
+		    kedge__candidate_make(i, &s->wanted, s->type, s->base, &t->choice))
+			s->trial_count++;
 	}
-	bytes = n ? (s->budget - SETUP * (double)n) / slowness : 0;
-	bytes = KEDGE__MIN(KEDGE__MAX(bytes, needed(s, 0)), (double)s->total);
-	places = (size_t)KEDGE__MIN(KEDGE__MAX(bytes / CHUNK_LEAST, 1), (double)CHUNKS);
-	s->slice = (size_t)KEDGE__MIN(bytes / (double)places, (double)CHUNK_BYTES);
-	/* Bytes have no neighbours that a cut would part. */
-	s->slices = s->type == KEDGE_BYTES ? places : 1;
-	s->chunks = places / s->slices;
-	s->chunk = s->slice * s->slices;
-	return n;
+}
+
+/* Bytes at the beginnings of all chunks together, if N candidates are tried: some on all of the chunks, too. */
+static double screen_bytes(const struct sampler *s, size_t n)
+{
+	double slowness = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!(kedge__candidates[s->trials[i].candidate].data & KEDGE__DEEP))
+			slowness += usual_pace(s, &kedge__candidates[s->trials[i].candidate]);
+	return (s->budget - SETUP * (double)(n + FINAL)) /
+	       (slowness * (1 + FINAL_WORK * SCREEN_PART / (double)(n + 1)));
+}
+
+/* How many candidates, and how much of them each. */
+static void plan_work(struct sampler *s)
+{
+	double bytes = screen_bytes(s, s->trial_count),
+	       least = KEDGE__MIN(SCREEN_LEAST, (double)s->total / SCREEN_PART);
+	double size;
+
+	while (s->trial_count > 1 && bytes < least && !s->wanted.smallest)
+		bytes = screen_bytes(s, --s->trial_count);
+	bytes = SCREEN_PART * KEDGE__MAX(bytes, least);
+	/* Several places, then longer ones; of rows, some, if there are a few places. */
+	size = (double)s->wanted.row * (double)kedge_type_size(s->type) * ROWS;
+	size = KEDGE__MAX(KEDGE__MIN(size, bytes / CHUNKS_LEAST), KEDGE__MAX(bytes / CHUNKS, CHUNK_LEAST));
+	size = KEDGE__MIN(KEDGE__MIN(size, CHUNK_BYTES), bytes);
+	s->chunk = KEDGE__MAX((size_t)size / 64 * 64, (size_t)64);
+	s->chunk_count = (size_t)KEDGE__MIN(KEDGE__MAX(bytes / size, 1), (double)CHUNKS);
 }
 
 /* ------------------------------------------------------------------ samples */
 
-/* LEN bytes at POS of the pieces, as if they stood one behind the other; of the base, to BASE. */
-static void gather(const struct sampler *s, uint64_t pos, size_t len, uint8_t *to, uint8_t *base)
-{
-	size_t done = 0;
-
-	for (size_t i = 0; i < s->count && done < len; i++) {
-		const struct kedge__codec_input *piece = &s->pieces[i];
-		size_t n;
-
-		if (pos >= piece->bytes) {
-			pos -= piece->bytes;
-			continue;
-		}
-		n = KEDGE__MIN(len - done, piece->bytes - (size_t)pos);
-		memcpy(to + done, (const uint8_t *)piece->raw + pos, n);
-		if (base)
-			memcpy(base + done, (const uint8_t *)piece->base + pos, n);
-		done += n;
-		pos = 0;
-	}
-}
-
 /* How many words of a place are not that before them. */
-static unsigned unrest(const struct sampler *s, uint64_t pos)
+static unsigned unrest(const struct chunk *c)
 {
-	uint8_t look[LOOK_BYTES] = {0};
 	unsigned n = 0;
 
-	gather(s, pos, sizeof(look), look, NULL);
-	for (size_t i = 8; i < sizeof(look); i += 8)
-		n += kedge__get64(look + i) != kedge__get64(look + i - 8);
+	for (size_t i = 8; i + 8 <= KEDGE__MIN(c->bytes, (size_t)LOOK_BYTES); i += 8)
+		n += kedge__get64(c->raw + i) != kedge__get64(c->raw + i - 8);
 	return n;
 }
 
-/* Places from all over, each beginning with a whole element, from the calmest to the most restless. */
-static void find_places(const struct sampler *s, uint64_t places[PLACES])
+static size_t chunks_of(const struct sampler *s, const struct kedge__codec_input *piece)
 {
-	uint64_t size = KEDGE__MAX(kedge_type_size(s->type), (size_t)1);
-	unsigned rest[PLACES];
+	return piece->bytes ? KEDGE__MAX(piece->bytes / s->chunk, (size_t)1) : 0;
+}
 
-	for (size_t i = 0; i < PLACES; i++) {
-		uint64_t pos = (s->total - s->slice) / (PLACES - 1) * i / size * size;
-		unsigned n = unrest(s, pos);
+/* Chunk I of all that the pieces could be cut into. */
+static struct chunk chunk_at(const struct sampler *s, size_t i)
+{
+	const struct kedge__codec_input *piece = s->pieces;
+	struct chunk c;
+
+	for (; i >= chunks_of(s, piece); piece++)
+		i -= chunks_of(s, piece);
+	c.raw = (const uint8_t *)piece->raw + i * s->chunk;
+	c.base = s->base ? (const uint8_t *)piece->base + i * s->chunk : NULL;
+	c.bytes = KEDGE__MIN(piece->bytes - i * s->chunk, s->chunk);
+	return c;
+}
+
+/* Places from all over, from the calmest to the most restless; how many. */
+static size_t find_places(const struct sampler *s, struct chunk places[PLACES])
+{
+	unsigned rest[PLACES];
+	size_t all = 0, n;
+
+	for (size_t i = 0; i < s->count; i++)
+		all += chunks_of(s, &s->pieces[i]);
+	n = KEDGE__MIN(all, (size_t)PLACES);
+	for (size_t i = 0; i < n; i++) {
+		const struct chunk c = chunk_at(s, i * all / n);
+		unsigned r = unrest(&c);
 		size_t k = i;
 
-		for (; k > 0 && rest[k - 1] > n; k--) {
+		for (; k > 0 && rest[k - 1] > r; k--) {
 			rest[k] = rest[k - 1];
 			places[k] = places[k - 1];
 		}
-		rest[k] = n;
-		places[k] = pos;
+		rest[k] = r;
+		places[k] = c;
+	}
+	return n;
+}
+
+/* Chunks that stand for as many places each: a region may be calm here and restless there. */
+static void take_chunks(struct sampler *s)
+{
+	struct chunk places[PLACES];
+	size_t n = find_places(s, places);
+
+	s->chunk_count = KEDGE__MIN(s->chunk_count, n);
+	for (size_t i = 0; i < s->chunk_count; i++)
+		s->chunks[i] = places[(2 * i + 1) * n / (2 * s->chunk_count)];
+}
+
+/* The size of records: by the shape, or as found in the most restless places. */
+static unsigned find_stride(const struct sampler *s)
+{
+	unsigned width = (unsigned)KEDGE__MAX(kedge_type_size(s->type), (size_t)1);
+	size_t places = KEDGE__MIN(s->chunk_count, (size_t)STRIDE_PLACES);
+	struct kedge__strides strides;
+
+	if (s->wanted.row)
+		return s->wanted.row <= KEDGE__STRIDE_FOUND_MOST / width ? s->wanted.row * width : 0;
+	if (!s->wanted.smallest && s->budget < 4 * STRIDE_TIME * (double)places)
+		places = s->budget < 4 * STRIDE_TIME ? 0 : 1;
+	kedge__strides_init(&strides);
+	for (size_t i = 0; i < places; i++) {
+		const struct chunk *c = &s->chunks[s->chunk_count - 1 - i];
+
+		kedge__strides_count(&strides, c->raw, c->bytes);
+	}
+	return kedge__strides_best(&strides);
+}
+
+/* ------------------------------------------------------------------ trials */
+
+static double thread_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static size_t begin_of(const struct chunk *c)
+{
+	return KEDGE__MIN(c->bytes, KEDGE__MAX(c->bytes / SCREEN_PART / 64 * 64, (size_t)SCREEN_LEAST));
+}
+
+/* What bytes FROM to TO of a chunk shrink to. */
+static size_t pack_part(struct sampler *s, const struct trial *t, const struct chunk *c, size_t from, size_t to)
+{
+	const struct kedge__codec_input in = {
+	    .raw = c->raw + from, .bytes = to - from, .type = s->type, .base = c->base ? c->base + from : NULL};
+	uint16_t param;
+	size_t used;
+
+	s->tried_bytes += in.bytes;
+	if (t->choice.codec->encode(&t->choice, &in, s->packed, in.bytes, &used, &param, NULL) != 0)
+		return in.bytes;
+	return used;
+}
+
+static void judge(const struct sampler *s, struct trial *t)
+{
+	const struct kedge__candidate *c = &kedge__candidates[t->candidate];
+	double raw = 0, packed = 0, block = KEDGE__MIN((double)s->total, BLOCK_BYTES), chunk;
+
+	for (size_t i = 0; i < s->chunk_count; i++) {
+		raw += (double)(t->final ? s->chunks[i].bytes : begin_of(&s->chunks[i]));
+		packed += (double)(t->final ? t->packed[i] : t->begun[i]);
+	}
+	t->size = packed / raw;
+	t->pace = t->time / raw;
+	chunk = raw / (double)s->chunk_count;
+	/* A block is one of several chunks, of which all but one save what it takes to begin. */
+	if (t->final && chunk < block)
+		t->size = KEDGE__MAX(t->size - t->parted / chunk * (1 - chunk / block), t->size / 2);
+	if (s->wanted.pace)
+		t->pace = s->wanted.pace(c->name, t->size);
+	else if (t->pace <= 0)
+		t->pace = kedge__codec_pace_built_in(c->name, t->size); /* short samples say nothing about time */
+	t->pace += fetch_time(s, c);
+	t->cost = cost_of(s, t);
+}
+
+/* Short samples are all beginnings: of what has tables, and predicts from the row before, they show too little. */
+static bool is_shy(const struct trial *t)
+{
+	return t->choice.codec->id == KEDGE__CODEC_FIELD;
+}
+
+static void screen(struct sampler *s)
+{
+	for (size_t i = 0; i < s->trial_count; i++) {
+		struct trial *t = &s->trials[i];
+
+		t->cost = INFINITY;
+		t->size = 1;
+		if (kedge__candidates[t->candidate].data & KEDGE__DEEP)
+			continue;
+		for (size_t k = 0; k < s->chunk_count; k++)
+			t->begun[k] = pack_part(s, t, &s->chunks[k], 0, begin_of(&s->chunks[k]));
+		judge(s, t);
 	}
 }
 
-/* Slices that stand for as many places each: a region may be calm here and restless there. */
-static void take_slices(struct sampler *s)
+static bool is_hopeless(const struct sampler *s)
 {
-	size_t n = s->chunks * s->slices;
-	uint64_t places[PLACES];
-
-	find_places(s, places);
-	for (size_t i = 0; i < n; i++)
-		gather(s, places[(2 * i + 1) * PLACES / (2 * n)], s->slice, s->raw + i * s->slice,
-		       s->base ? s->raw_base + i * s->slice : NULL);
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (s->trials[i].size < HOPELESS || (s->wanted.row && is_shy(&s->trials[i])))
+			return false;
+	return !s->wanted.smallest;
 }
 
-static double packed_share(const struct sampler *s, const struct kedge__codec_choice *choice)
+/* The more restless chunks are packed in two parts. */
+static size_t first_parted(const struct sampler *s, const struct trial *t)
 {
-	size_t sum = 0;
+	bool deep = kedge__candidates[t->candidate].data & KEDGE__DEEP;
 
-	for (size_t i = 0; i < s->chunks; i++) {
-		const struct kedge__codec_input in = {.raw = s->raw + i * s->chunk,
-						      .bytes = s->chunk,
-						      .type = s->type,
-						      .base = s->base ? s->raw_base + i * s->chunk : NULL};
-		uint16_t param;
-		size_t used;
+	return deep ? s->chunk_count : s->chunk_count - KEDGE__MIN(s->chunk_count, (size_t)PARTED);
+}
 
-		if (choice->codec->encode(choice, &in, s->packed, s->chunk, &used, &param, NULL) != 0)
-			used = s->chunk;
-		sum += used;
+static double parted(const struct sampler *s, const struct trial *t)
+{
+	double sum = 0, n = 0;
+
+	for (size_t i = first_parted(s, t); i < s->chunk_count; i++, n++)
+		if (t->begun[i] + t->rest[i] > t->packed[i])
+			sum += (double)(t->begun[i] + t->rest[i] - t->packed[i]);
+	return n > 0 ? sum / n : 0;
+}
+
+/* Parts first: they also see to it that memory which is allocated by the first call does not count as time. */
+static void try_finally(struct sampler *s, struct trial *t)
+{
+	double start;
+
+	t->final = true;
+	for (size_t i = first_parted(s, t); i < s->chunk_count; i++)
+		if (begin_of(&s->chunks[i]) < s->chunks[i].bytes)
+			t->rest[i] = pack_part(s, t, &s->chunks[i], begin_of(&s->chunks[i]), s->chunks[i].bytes);
+	start = thread_seconds();
+	for (size_t i = 0; i < s->chunk_count; i++)
+		t->packed[i] = pack_part(s, t, &s->chunks[i], 0, s->chunks[i].bytes);
+	t->time = thread_seconds() - start;
+	t->parted = parted(s, t);
+	judge(s, t);
+}
+
+/* Of those that were not tried on more yet. */
+static struct trial *find_best(const struct sampler *s, bool by_cost)
+{
+	struct trial *best = NULL;
+
+	for (size_t i = 0; i < s->trial_count; i++) {
+		struct trial *t = &s->trials[i];
+
+		if (!t->final && (!best || (by_cost ? t->cost < best->cost : t->size < best->size)))
+			best = t;
 	}
-	return (double)sum / (double)(s->chunks * s->chunk);
+	return best;
+}
+
+/* The best few, by cost and, since short samples take more time a byte than others, by size; and those for which the
+ * beginnings say too little. */
+static void try_best(struct sampler *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (is_shy(&s->trials[i])) {
+			try_finally(s, &s->trials[i]);
+			n++;
+		}
+	for (; n < KEDGE__MIN(s->trial_count, (size_t)FINAL); n++)
+		try_finally(s, find_best(s, n % 2 == 0));
 }
 
 /* ------------------------------------------------------------------ choose */
 
-static void take(struct kedge__codec_why *why, const struct sampler *s, const struct candidate *c, double size)
+static void take(struct kedge__codec_why *why, const struct sampler *s, const struct trial *t)
 {
-	why->size = size;
-	why->encode = 1 / encode_time(s, c);
-	why->decode = 1 / decode_time(s, c);
-	why->reason = s->wanted->smallest     ? KEDGE__CODEC_SMALLEST
-		      : s->wanted->target > 0 ? KEDGE__CODEC_TARGET
-					      : KEDGE__CODEC_FASTEST;
+	const struct kedge__candidate *c = &kedge__candidates[t->candidate];
+
+	why->size = t->size;
+	why->encode = 1 / t->pace;
+	why->decode = 1 / (1 / c->decode + fetch_time(s, c));
+	why->reason = s->wanted.smallest     ? KEDGE__CODEC_SMALLEST
+		      : s->wanted.target > 0 ? KEDGE__CODEC_TARGET
+					     : KEDGE__CODEC_FASTEST;
 }
 
 /* Without a look at the data: what is likely to be the best. */
-static struct kedge__codec_choice guess(const struct sampler *s, const struct trial *t, struct kedge__codec_why *why)
+static struct kedge__codec_choice guess(const struct sampler *s, struct kedge__codec_why *why)
 {
-	if (cost_of(s, t->candidate, GUESS) > cost_of_none(s))
+	struct trial t = s->trials[0];
+
+	t.size = GUESS;
+	t.pace = usual_pace(s, &kedge__candidates[t.candidate]);
+	if (cost_of(s, &t) > cost_of_none(s))
 		return (struct kedge__codec_choice){.codec = &kedge__codec_none};
-	take(why, s, t->candidate, GUESS);
+	take(why, s, &t);
 	why->reason = KEDGE__CODEC_UNTRIED;
-	return t->choice;
+	return t.choice;
 }
 
-/* But for the level of the general codec, which a look at a block could not tell. */
-static bool is_same_way(const struct kedge__codec_choice *a, const struct kedge__codec_choice *b)
+/* The best few of the trials, where blocks are worth a choice of their own: where there is no type. */
+static uint64_t find_near(const struct sampler *s, double least)
 {
-	return a->codec == b->codec && a->steps == b->steps && (a->codec->general || a->level == b->level);
-}
+	const struct trial *trials = s->trials;
+	uint64_t set = 0;
 
-/* The best few of the trials, where blocks are worth a choice of their own: for "max", and where there is no type. */
-static uint32_t find_near(const struct sampler *s, const struct trial *trials, size_t n, double least)
-{
-	uint32_t set = 0;
-
-	if (!s->wanted->smallest && (s->type != KEDGE_BYTES || s->base))
+	if (s->type != KEDGE_BYTES || s->base)
 		return 0;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < s->trial_count; i++) {
 		size_t better = 0;
 
-		for (size_t k = 0; k < n; k++)
-			if (trials[k].cost < trials[i].cost || (trials[k].cost == trials[i].cost && k < i))
-				better += is_same_way(&trials[k].choice, &trials[i].choice) ? NEAR : 1;
-		if (better < NEAR && trials[i].cost <= least * (s->wanted->smallest ? NEAR_COST_MAX : NEAR_COST) &&
-		    !(trials[i].candidate->data & BASE))
-			set |= UINT32_C(1) << (trials[i].candidate - candidates);
+		for (size_t k = 0; k < s->trial_count; k++)
+			if (trials[k].final &&
+			    (trials[k].cost < trials[i].cost || (trials[k].cost == trials[i].cost && k < i)))
+				better += kedge__candidate_alike(&trials[k].choice, &trials[i].choice) ? NEAR : 1;
+		if (trials[i].final && better < NEAR && trials[i].cost <= least * NEAR_COST)
+			set |= UINT64_C(1) << trials[i].candidate;
 	}
 	return set & (set - 1) ? set : 0;
 }
 
-static struct kedge__codec_choice choose(const struct sampler *s, struct trial *trials, size_t n,
-					 struct kedge__codec_why *why)
+/* For "max", every block is packed with all. */
+static uint64_t find_all(const struct sampler *s, const struct kedge__codec_choice *best)
 {
-	struct kedge__codec_choice best = {.codec = &kedge__codec_none};
-	double least = cost_of_none(s);
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (best->steps & KEDGE__STEP_BASE ||
+		    !(kedge__candidates[s->trials[i].candidate].data & KEDGE__WITH_BASE))
+			set |= UINT64_C(1) << s->trials[i].candidate;
+	return set;
+}
+
+/* It was tried, and is worth it. */
+static bool is_worth(const struct sampler *s, const struct trial *t)
+{
 	/* Where size is what counts, and where samples show too little: shuffled bytes pack better by the block. */
-	double most =
-	    s->wanted->smallest || s->wanted->target > 0 || s->type == KEDGE_BYTES ? SIZE_MOST : SIZE_MOST_TIMED;
+	double most = by_size(s) || s->type == KEDGE_BYTES ? SIZE_MOST : SIZE_MOST_TIMED;
 
-	for (size_t i = 0; i < n; i++) {
-		double size = packed_share(s, &trials[i].choice), cost = cost_of(s, trials[i].candidate, size);
+	return t->final && t->size <= most && t->cost <= cost_of_none(s);
+}
 
-		trials[i].cost = cost;
-		if (size > most || cost > least || (cost == least && size >= why->size))
-			continue;
-		least = cost;
-		best = trials[i].choice;
-		take(why, s, trials[i].candidate, size);
+/* Of those that cost about the least, the smallest; of those that are about as small, the fastest. */
+static const struct trial *find_winner(const struct sampler *s, double least)
+{
+	double most = least * (by_size(s) ? 1 : ALIKE), small = INFINITY;
+	const struct trial *best = NULL;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (is_worth(s, &s->trials[i]) && s->trials[i].cost <= most)
+			small = KEDGE__MIN(small, s->trials[i].size * handicap(&s->trials[i]));
+	for (size_t i = 0; i < s->trial_count; i++) {
+		const struct trial *t = &s->trials[i];
+
+		if (is_worth(s, t) && t->cost <= most && t->size * handicap(t) <= small * (by_size(s) ? 1 : AS_SMALL) &&
+		    (!best || t->pace < best->pace * FASTER_LEAST))
+			best = t;
 	}
-	if (best.codec->id != KEDGE__CODEC_NONE)
-		best.near = find_near(s, trials, n, least);
-	why->tried = (uint32_t)n;
-	why->sampled_bytes = s->chunks * s->chunk;
 	return best;
+}
+
+static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__codec_why *why)
+{
+	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
+	double least = INFINITY;
+	const struct trial *best;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (is_worth(s, &s->trials[i]))
+			least = KEDGE__MIN(least, s->trials[i].cost);
+	best = find_winner(s, least);
+	if (best) {
+		choice = best->choice;
+		take(why, s, best);
+	}
+	if (s->wanted.smallest) {
+		choice.near = find_all(s, &choice);
+		choice.smallest = true;
+	} else if (best) {
+		choice.near = find_near(s, least);
+	}
+	return choice;
 }
 
 static bool look_at_pieces(struct sampler *s)
@@ -386,9 +539,9 @@ static bool look_at_pieces(struct sampler *s)
 /* Seconds that packing all of it takes, as a rule. */
 static double packing_time(const struct sampler *s)
 {
-	uint64_t bytes = KEDGE__MAX(s->wanted->bytes, s->total);
+	uint64_t bytes = KEDGE__MAX(s->wanted.bytes, s->total);
 
-	return (double)bytes / (s->wanted->smallest ? SPEED_MAX : SPEED);
+	return (double)bytes / (s->wanted.smallest ? SPEED_MAX : SPEED);
 }
 
 bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t bytes)
@@ -396,15 +549,41 @@ bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t byte
 	return wanted->automatic && !wanted->smallest && bytes < WORTH_LEAST;
 }
 
+/* With chunks at hand, records are looked for, and candidates listed that suit them. */
+static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__codec_why *why)
+{
+	struct kedge__codec_choice none = {.codec = &kedge__codec_none};
+	size_t most;
+
+	list_trials(s);
+	if (!s->trial_count)
+		return none;
+	plan_work(s);
+	if (s->trial_count == 1 && !s->wanted.smallest)
+		return guess(s, why);
+	take_chunks(s);
+	s->wanted.stride = find_stride(s);
+	if (s->wanted.stride) {
+		most = s->trial_count;
+		s->trial_count = 0;
+		list_trials(s);
+		s->trial_count = s->wanted.smallest ? s->trial_count : KEDGE__MIN(s->trial_count, most + 2);
+	}
+	screen(s);
+	if (!is_hopeless(s))
+		try_best(s);
+	why->tried = (uint32_t)s->trial_count;
+	why->sampled_bytes = s->tried_bytes / s->trial_count;
+	return choose(s, why);
+}
+
 struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice *wanted,
 					       const struct kedge__codec_input *pieces, size_t n,
 					       struct kedge__codec_why *why)
 {
 	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
-	struct sampler s = {.wanted = wanted, .pieces = pieces, .count = n};
-	struct trial trials[KEDGE__COUNT(candidates)];
+	struct sampler s = {.wanted = *wanted, .pieces = pieces, .count = n};
 	struct kedge__codec_why unread;
-	size_t count;
 
 	why = why ? why : &unread;
 	*why = (struct kedge__codec_why){.size = 1, .target = wanted->target, .storage = storage(&s)};
@@ -415,71 +594,16 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 	if (!look_at_pieces(&s) || kedge__codec_little(wanted, s.total))
 		return choice;
 	s.budget = packing_time(&s) * (wanted->smallest ? SHARE_MAX : s.type == KEDGE_BYTES ? SHARE_BYTES : SHARE);
-	count = list_trials(&s, trials);
-	if (!count)
-		return choice;
-	if (count == 1 && !wanted->smallest)
-		return guess(&s, &trials[0], why);
+	why->spared = KEDGE__MAX(wanted->spare - s.budget, 0);
+	s.budget += why->spared;
 	/* Without memory for a look, data is stored as it is: larger, never wrong. */
-	s.raw = kedge__malloc((size_t)3 * CHUNKS * CHUNK_BYTES);
-	if (!s.raw)
-		return choice;
-	s.raw_base = s.raw + (size_t)CHUNKS * CHUNK_BYTES;
-	s.packed = s.raw_base + (size_t)CHUNKS * CHUNK_BYTES;
-	take_slices(&s);
-	choice = choose(&s, trials, count, why);
-	kedge__free(s.raw);
+	s.packed = kedge__malloc(CHUNK_BYTES);
+	s.trials = kedge__malloc(kedge__candidate_count * sizeof(*s.trials));
+	if (s.packed && s.trials)
+		choice = look_closely(&s, why);
+	kedge__free(s.packed);
+	kedge__free(s.trials);
 	return choice;
-}
-
-/* ------------------------------------------------------------------ a block */
-
-/* All of the block for "max", else chunks of it. */
-static double block_share(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in,
-			  uint8_t *packed)
-{
-	size_t chunks = choice->smallest ? 1 : NEAR_CHUNKS,
-	       chunk = choice->smallest ? in->bytes : in->bytes / NEAR_SHARE;
-	size_t sum = 0;
-
-	for (size_t i = 0; i < chunks; i++) {
-		/* Elements of up to 16 bytes stay whole. */
-		size_t at = chunks > 1 ? (in->bytes - chunk) / (chunks - 1) * i / 16 * 16 : 0, used;
-		const struct kedge__codec_input part = {
-		    .raw = (const uint8_t *)in->raw + at, .bytes = chunk, .type = in->type};
-		uint16_t param;
-
-		if (choice->codec->encode(choice, &part, packed, chunk, &used, &param, NULL) != 0)
-			used = chunk;
-		sum += used;
-	}
-	return (double)sum / (double)(chunks * chunk);
-}
-
-struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice *choice,
-					       const struct kedge__codec_input *in)
-{
-	const struct sampler s = {.wanted = choice, .type = in->type};
-	struct kedge__codec_choice best = *choice;
-	double least = 0;
-	uint8_t *packed;
-
-	if (!choice->near || in->bytes < (choice->smallest ? 1 : NEAR_BLOCK))
-		return best;
-	packed = kedge__malloc(in->bytes);
-	for (size_t i = 0; packed && i < KEDGE__COUNT(candidates); i++) {
-		struct trial t;
-
-		if (!(choice->near >> i & 1) || !trial_make(choice, &candidates[i], &t))
-			continue;
-		t.cost = cost_of(&s, t.candidate, block_share(&t.choice, in, packed));
-		if (!least || t.cost < least) {
-			least = t.cost;
-			best = t.choice;
-		}
-	}
-	kedge__free(packed);
-	return best;
 }
 
 const char *kedge__codec_reason_text(enum kedge__codec_reason reason)
@@ -491,7 +615,7 @@ const char *kedge__codec_reason_text(enum kedge__codec_reason reason)
 	    [KEDGE__CODEC_FASTEST] = "the fastest through compression and storage",
 	    [KEDGE__CODEC_TARGET] = "the best compression that sustains codec_rate",
 	    [KEDGE__CODEC_SMALLEST] = "the best compression",
-	    [KEDGE__CODEC_BORROWED] = "the same as another region of its type; too small to sample",
+	    [KEDGE__CODEC_BORROWED] = "the same as for another region of its kind",
 	};
 
 	return (unsigned)reason < KEDGE__CODEC_REASONS ? texts[reason] : "not known";

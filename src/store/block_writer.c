@@ -215,10 +215,12 @@ static bool sample_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
 	return true;
 }
 
-static int plan_region(struct writer *w, size_t first, size_t count, struct kedge__error *err)
+/* How COUNT blocks of a region from FIRST on are packed; with ONLY, that they will be. */
+static int plan_region(struct writer *w, size_t first, size_t count, bool only, struct kedge__error *err)
 {
 	const struct kedge__region_record *r = &w->spec->regions[w->blocks[first].region];
 	const struct kedge__codec_region region = {.id = r->slot,
+						   .name = r->name,
 						   .type = (enum kedge_type)r->type,
 						   .bytes = r->bytes,
 						   .ndims = (int)r->ndims,
@@ -233,7 +235,23 @@ static int plan_region(struct writer *w, size_t first, size_t count, struct kedg
 
 	for (size_t i = first; i < first + count; i++)
 		blocks.bytes += w->blocks[i].raw_bytes;
+	if (only) {
+		kedge__codec_planner_expect(&w->planner, &region, &blocks);
+		return 0;
+	}
 	return kedge__codec_plan_make(&w->planner, &region, &blocks, &w->plans[w->blocks[first].region], err);
+}
+
+static int each_region(struct writer *w, bool only, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t first = 0, next; first < w->count && !rc; first = next) {
+		for (next = first + 1; next < w->count && w->blocks[next].region == w->blocks[first].region;)
+			next++;
+		rc = plan_region(w, first, next - first, only, err);
+	}
+	return rc;
 }
 
 static int plan_regions(struct writer *w, struct kedge__error *err)
@@ -246,11 +264,10 @@ static int plan_regions(struct writer *w, struct kedge__error *err)
 	if (!w->plans)
 		return kedge__error_nomem(err);
 	rc = kedge__codec_planner_init(&w->planner, &w->spec->codec, w->spec->memory, err);
-	for (size_t first = 0, next; first < w->count && !rc; first = next) {
-		for (next = first + 1; next < w->count && w->blocks[next].region == w->blocks[first].region;)
-			next++;
-		rc = plan_region(w, first, next - first, err);
-	}
+	if (!rc && w->planner.memory)
+		rc = each_region(w, true, err);
+	if (!rc)
+		rc = each_region(w, false, err);
 	kedge__codec_planner_done(&w->planner);
 	return rc;
 }

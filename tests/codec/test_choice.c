@@ -168,6 +168,7 @@ static struct kedge__codec_choice sample(const char *text, enum kedge_type type,
 	struct kedge__codec_choice wanted, c;
 
 	assert_int_equal(kedge__codec_choice_parse(text, &wanted, NULL), 0);
+	wanted.pace = kedge__codec_pace_built_in;
 	wanted.bytes = UINT64_C(1) << 30;
 	c = kedge__codec_sample(&wanted, pieces, 3, NULL);
 	assert_false(c.automatic);
@@ -214,6 +215,7 @@ static void test_storage_and_target(void **state)
 	assert_non_null(out);
 	fill_pattern(WAVES64, data, BYTES);
 	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.pace = kedge__codec_pace_built_in;
 	wanted.bytes = UINT64_C(1) << 30;
 	for (size_t i = 0; i < KEDGE__COUNT(speeds); i++) {
 		uint16_t codec, param;
@@ -271,6 +273,7 @@ static void test_looks_in_proportion(void **state)
 	assert_non_null(data);
 	fill_pattern(WAVES32, data, BYTES);
 	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.pace = kedge__codec_pace_built_in;
 	for (size_t i = 0; i < KEDGE__COUNT(regions); i++) {
 		struct kedge__codec_why why;
 		struct kedge__codec_choice c;
@@ -304,6 +307,7 @@ static void test_base_is_used(void **state)
 	for (size_t i = 0; i < BYTES; i += 64)
 		base[i] ^= 3;
 	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.pace = kedge__codec_pace_built_in;
 	wanted.bytes = UINT64_C(1) << 30;
 	assert_true(kedge__codec_sample(&wanted, &piece, 1, NULL).steps & (KEDGE__STEP_XOR | KEDGE__STEP_MINUS));
 	fill_pattern(RANDOM, data, BYTES);
@@ -337,6 +341,7 @@ static void test_blocks_choose(void **state)
 		at += n;
 	}
 	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.pace = kedge__codec_pace_built_in;
 	wanted.bytes = UINT64_C(1) << 30;
 	c = kedge__codec_sample(&wanted, &whole, 1, NULL);
 	for (size_t i = 0; i < 2; i++) {

@@ -4,7 +4,7 @@
 
 static struct kedge__codec_subject subject(uint32_t id, enum kedge_type type, uint64_t bytes)
 {
-	return (struct kedge__codec_subject){.id = id, .type = type, .bytes = bytes, .packing = bytes};
+	return (struct kedge__codec_subject){.id = id, .kind = id, .type = type, .bytes = bytes, .packing = bytes};
 }
 
 struct lab {
@@ -54,8 +54,11 @@ static void test_remembers(void **state)
 	}
 	assert_int_equal(ask(&l), KEDGE__LOOK_CLOSE);
 	assert_int_equal(age, 15);
-	/* Nothing is known of others. */
+	/* Of others, only what is known of their kind. */
 	l.region.id = 3;
+	assert_int_equal(ask(&l), KEDGE__LOOK_CHECK);
+	assert_int_equal(l.why.reason, KEDGE__CODEC_BORROWED);
+	l.region.kind = 3;
 	assert_int_equal(ask(&l), KEDGE__LOOK_CLOSE);
 	lab_close(&l);
 }
@@ -102,14 +105,18 @@ static void test_drift(void **state)
 	assert_true(kedge__codec_memory_fits(&l.why, 0.6));
 	assert_false(kedge__codec_memory_fits(&l.why, 0.9));
 	assert_false(kedge__codec_memory_fits(&l.why, 0.2));
-	kedge__codec_memory_seen(l.memory, 4, 1000000, 480000);
-	kedge__codec_memory_seen(l.memory, 4, 1000000, 510000);
+	kedge__codec_memory_seen(l.memory, &l.region, 1000000, 480000);
+	kedge__codec_memory_seen(l.memory, &l.region, 1000000, 510000);
 	assert_int_equal(ask(&l), KEDGE__LOOK_CHECK);
-	kedge__codec_memory_seen(l.memory, 4, 100, 100); /* too little to tell anything */
+	kedge__codec_memory_seen(l.memory, &l.region, 100, 100); /* too little to tell anything */
 	assert_int_equal(ask(&l), KEDGE__LOOK_CHECK);
-	kedge__codec_memory_seen(l.memory, 4, 1000000, 700000);
+	kedge__codec_memory_seen(l.memory, &l.region, 1000000, 700000);
 	assert_int_equal(ask(&l), KEDGE__LOOK_CLOSE);
-	kedge__codec_memory_seen(l.memory, 77, 1000000, 700000);
+	{
+		const struct kedge__codec_subject unknown = subject(77, KEDGE_F64, 1000000);
+
+		kedge__codec_memory_seen(l.memory, &unknown, 1000000, 700000);
+	}
 	lab_close(&l);
 }
 

@@ -67,6 +67,7 @@ static void lab_open(struct lab *l, const char *codec, struct kedge__codec_memor
 		l->data[i] = l->base[i] ^ (i % 64 == 0);
 	assert_true(choice_of(codec, &wanted));
 	wanted.target = wanted.automatic ? 1e6 : 0; /* so that size decides */
+	wanted.pace = kedge__codec_pace_built_in;
 	assert_int_equal(kedge__codec_planner_init(&l->planner, &wanted, memory, NULL), 0);
 }
 
@@ -209,6 +210,115 @@ static void test_learns(void **state)
 	free(out);
 }
 
+/* A plan for region ID, called NAME, of one block; how often bytes were asked for. */
+static unsigned make_small(struct lab *l, uint32_t id, const char *name)
+{
+	const struct kedge__codec_region region = {.id = id, .name = name, .type = KEDGE_F32, .bytes = BLOCK};
+
+	l->raw_asked = 0;
+	assert_int_equal(kedge__codec_plan_make(&l->planner, &region, &l->blocks, &l->plan, NULL), 0);
+	return l->raw_asked;
+}
+
+static void begin(struct lab *l)
+{
+	struct kedge__codec_memory *memory = l->planner.memory;
+	const struct kedge__codec_choice wanted = l->planner.wanted;
+
+	kedge__codec_planner_done(&l->planner);
+	assert_int_equal(kedge__codec_planner_init(&l->planner, &wanted, memory, NULL), 0);
+}
+
+static void kinds_open(struct lab *l, struct kedge__codec_memory **memory)
+{
+	assert_int_equal(kedge__codec_memory_new(memory, NULL), 0);
+	lab_open(l, "auto", *memory);
+	l->blocks.count = 1;
+	l->blocks.bytes = BLOCK;
+	l->blocks.depends = false;
+	fill_pattern(WAVES32, l->data, BLOCK);
+}
+
+/* Of regions whose names differ in numbers only, one is looked at; of another name, type or size, another one. */
+static void test_kinds(void **state)
+{
+	struct kedge__codec_memory *memory;
+	struct lab l;
+	char name[32];
+
+	(void)state;
+	kinds_open(&l, &memory);
+	assert_int_equal(make_small(&l, 0, "grid0/density"), 1);
+	assert_int_equal(l.plan.choice.codec->id, KEDGE__CODEC_FIELD);
+	for (uint32_t id = 1; id < 50; id++) {
+		snprintf(name, sizeof(name), "grid%u/density", id * 7);
+		assert_int_equal(make_small(&l, id, name), 0);
+		assert_int_equal(l.plan.why.reason, KEDGE__CODEC_BORROWED);
+		assert_int_equal(l.plan.choice.codec->id, KEDGE__CODEC_FIELD);
+	}
+	assert_int_equal(make_small(&l, 50, "grid0/energy"), 1);
+	assert_int_equal(make_small(&l, 51, "grid12/energy"), 0);
+	/* In later versions, too, of regions that are new, until the look is too long ago. */
+	for (uint32_t version = 1; version < 16; version++) {
+		begin(&l);
+		assert_int_equal(make_small(&l, 100 + version, "grid99/density"), 0);
+	}
+	begin(&l);
+	assert_int_equal(make_small(&l, 200, "grid99/density"), 1);
+	lab_close(&l);
+	kedge__codec_memory_free(memory);
+}
+
+/* One that packs to another size than its kind is looked at for itself, in the next version. */
+static void test_strangers(void **state)
+{
+	struct kedge__codec_memory *memory;
+	struct lab l;
+
+	(void)state;
+	kinds_open(&l, &memory);
+	assert_int_equal(make_small(&l, 1, "v1"), 1);
+	assert_int_equal(make_small(&l, 2, "v2"), 0);
+	kedge__codec_plan_count(&l.plan, KEDGE__CODEC_FIELD, 0, BLOCK, (uint64_t)(BLOCK * l.plan.why.size));
+	kedge__codec_plan_learn(&l.planner, &l.plan);
+	assert_int_equal(make_small(&l, 3, "v3"), 0);
+	kedge__codec_plan_count(&l.plan, KEDGE__CODEC_NONE, 0, BLOCK, BLOCK);
+	kedge__codec_plan_learn(&l.planner, &l.plan);
+	begin(&l);
+	assert_int_equal(make_small(&l, 2, "v2"), 0);
+	fill_pattern(RANDOM, l.data, BLOCK);
+	assert_int_equal(make_small(&l, 3, "v3"), 1);
+	assert_false(kedge__codec_plan_packs(&l.plan));
+	begin(&l);
+	assert_int_equal(make_small(&l, 3, "v3"), 0);
+	assert_false(kedge__codec_plan_packs(&l.plan));
+	assert_int_equal(make_small(&l, 4, "v4"), 0);
+	assert_true(kedge__codec_plan_packs(&l.plan));
+	lab_close(&l);
+	kedge__codec_memory_free(memory);
+}
+
+/* What is going to be packed of a kind decides how closely its first region is looked at. */
+static void test_many_are_worth_a_look(void **state)
+{
+	const struct kedge__codec_region region = {.name = "cell0", .type = KEDGE_F32, .bytes = BLOCK};
+	struct kedge__codec_memory *memory;
+	uint64_t one;
+	struct lab l;
+
+	(void)state;
+	kinds_open(&l, &memory);
+	l.planner.spare = 0;
+	assert_int_equal(make_small(&l, 1, "other"), 1);
+	one = l.plan.why.tried * l.plan.why.sampled_bytes;
+	for (int i = 0; i < 100; i++)
+		kedge__codec_planner_expect(&l.planner, &region, &l.blocks);
+	assert_int_equal(make_small(&l, 2, "cell17"), 1);
+	assert_true(l.plan.why.tried * l.plan.why.sampled_bytes > 2 * one);
+	lab_close(&l);
+	kedge__codec_memory_free(memory);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +326,9 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_base),
 	    cmocka_unit_test(test_remembered),
 	    cmocka_unit_test(test_learns),
+	    cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_strangers),
+	    cmocka_unit_test(test_many_are_worth_a_look),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "codec/candidates.h"
+
+#define TIME_LEAST 0.4 /* of the time that a codec takes as a rule: for data that shrinks to nothing */
+
+#define BYTES   KEDGE__FOR_BYTES
+#define WIDE    KEDGE__FOR_WIDE
+#define FLOATS  KEDGE__FOR_FLOATS
+#define DOUBLES KEDGE__FOR_DOUBLES
+#define SINGLES KEDGE__FOR_SINGLES
+#define RECORDS KEDGE__FOR_RECORDS
+#define BASE    KEDGE__WITH_BASE
+#define SLOW    KEDGE__SLOW
+#define DEEP    KEDGE__DEEP
+
+/*
+ * In the order in which they are likely to be the best, since there may be no time for all. The speeds are those of a
+ * core of a server of the 2020s on data that gives no more than it must: they say how much can be tried, and stand in
+ * where nothing can be measured. What is chosen depends on what was measured.
+ */
+const struct kedge__candidate kedge__candidates[] = {
+    {"field", 600e6, 700e6, WIDE},
+    {"shuffle+zstd:1", 450e6, 1000e6, WIDE},
+    {"zstd:1", 350e6, 800e6, BYTES},
+    {"records+zstd:1", 450e6, 1200e6, BYTES | WIDE | RECORDS},
+    {"shuffle:8+zstd:1", 350e6, 1000e6, BYTES},
+    {"lz4", 800e6, 2500e6, BYTES | WIDE},
+    {"zstd:1", 350e6, 800e6, WIDE},
+    {"minus+bitshuffle+zstd:1", 500e6, 1000e6, WIDE | BASE},
+    {"xor+shuffle+zstd:1", 450e6, 1000e6, WIDE | BASE},
+    {"xor+zstd:1", 450e6, 1000e6, BYTES | BASE},
+    {"minus+shuffle+zstd:1", 450e6, 1000e6, WIDE | BASE},
+    {"bitshuffle+lz4", 900e6, 2000e6, WIDE},
+    {"shuffle+lz4", 900e6, 2500e6, WIDE},
+    {"delta+bitshuffle+zstd:1", 500e6, 900e6, WIDE},
+    {"delta+shuffle+zstd:1", 450e6, 900e6, WIDE},
+    {"bitshuffle+zstd:1", 500e6, 1000e6, WIDE},
+    {"records+lz4", 700e6, 2000e6, BYTES | WIDE | RECORDS},
+    {"shuffle+zstd:3", 350e6, 1000e6, WIDE},
+    {"zstd:3", 220e6, 800e6, BYTES | WIDE},
+    {"records+zstd:3", 300e6, 1200e6, BYTES | WIDE | RECORDS},
+    {"xor+records+zstd:1", 450e6, 1000e6, BYTES | WIDE | RECORDS | BASE},
+    {"xor+zstd:1", 450e6, 1000e6, WIDE | BASE},
+    {"fpc64:12", 800e6, 800e6, DOUBLES},
+    {"fpc32:12", 700e6, 700e6, SINGLES},
+    {"shuffle:4+zstd:1", 350e6, 1000e6, BYTES},
+    {"zstd:9", 60e6, 900e6, BYTES | WIDE | SLOW},
+    {"shuffle+zstd:9", 60e6, 900e6, WIDE | SLOW},
+    {"shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},
+    {"zstd:19", 3e6, 800e6, BYTES | WIDE | DEEP},
+    {"bitshuffle+zstd:19", 5e6, 800e6, WIDE | DEEP},
+    {"delta+shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},
+    {"delta+bitshuffle+zstd:19", 5e6, 800e6, WIDE | DEEP},
+    {"records+zstd:19", 4e6, 800e6, BYTES | WIDE | RECORDS | DEEP},
+    {"shuffle:8+zstd:19", 4e6, 800e6, BYTES | DEEP},
+    {"shuffle:4+zstd:19", 4e6, 800e6, BYTES | DEEP},
+    {"xor+zstd:19", 4e6, 800e6, BYTES | WIDE | BASE | DEEP},
+    {"xor+shuffle+zstd:19", 4e6, 800e6, WIDE | BASE | DEEP},
+    {"xor+records+zstd:19", 4e6, 800e6, BYTES | WIDE | RECORDS | BASE | DEEP},
+    {"minus+shuffle+zstd:19", 4e6, 800e6, WIDE | BASE | DEEP},
+    {"minus+bitshuffle+zstd:19", 5e6, 800e6, WIDE | BASE | DEEP},
+    {"fpzip", 80e6, 80e6, FLOATS | DEEP},
+    {"fpc64:12+zstd:19", 5e6, 400e6, DOUBLES | DEEP},
+    {"deflate:9", 30e6, 500e6, BYTES | WIDE | DEEP},
+};
+
+const size_t kedge__candidate_count = KEDGE__COUNT(kedge__candidates);
+
+_Static_assert(KEDGE__COUNT(kedge__candidates) <= 64, "a set of candidates is 64 bits");
+
+static bool fits(const struct kedge__candidate *c, enum kedge_type type, bool base, unsigned stride)
+{
+	unsigned width = type == KEDGE_BYTES ? 1 : kedge__element_width(type);
+	bool number = kedge__element_is_float(type);
+
+	if ((c->data & BASE && !base) || (c->data & RECORDS && (!stride || stride == width)))
+		return false;
+	if (c->data & DOUBLES)
+		return number && width == 8;
+	if (c->data & SINGLES)
+		return number && width == 4;
+	if (c->data & FLOATS)
+		return number && (width == 8 || width == 4);
+	return c->data & (width > 1 ? WIDE : BYTES);
+}
+
+/* Records that are as long as a number: the faster way to the same. */
+static void use_stride(struct kedge__codec_choice *choice, unsigned stride)
+{
+	choice->level = (int)stride;
+	if (stride == 4 || stride == 8)
+		choice->codec = &kedge__codec_shuffle;
+}
+
+bool kedge__candidate_make(size_t i, const struct kedge__codec_choice *wanted, enum kedge_type type, bool base,
+			   struct kedge__codec_choice *choice)
+{
+	const struct kedge__candidate *c = &kedge__candidates[i];
+	struct kedge__codec_choice made;
+
+	if (!fits(c, type, base, wanted->stride) || kedge__codec_choice_parse(c->name, &made, NULL) != 0)
+		return false;
+	made.smallest = wanted->smallest;
+	made.row = wanted->row;
+	made.plane = wanted->plane;
+	made.stride = wanted->stride;
+	made.target = wanted->target;
+	made.storage = wanted->storage;
+	made.pace = wanted->pace;
+	if (c->data & RECORDS)
+		use_stride(&made, wanted->stride);
+	*choice = made;
+	return true;
+}
+
+bool kedge__candidate_alike(const struct kedge__codec_choice *a, const struct kedge__codec_choice *b)
+{
+	return a->codec == b->codec && a->steps == b->steps && (a->codec->general || a->level == b->level);
+}
+
+double kedge__codec_pace_built_in(const char *codec, double size)
+{
+	for (size_t i = 0; i < kedge__candidate_count; i++)
+		if (strcmp(kedge__candidates[i].name, codec) == 0)
+			/* What shrinks to less takes less time. */
+			return KEDGE__MIN(1, TIME_LEAST + size) / kedge__candidates[i].encode;
+	return 0;
+}
