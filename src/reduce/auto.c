@@ -107,5 +107,5 @@ void kedge__auto_learn(struct kedge__reducer *r)
 		return;
 	learn(&r->choice, t);
 	if (r->choice.mode != KEDGE__REDUCER_TREE)
-		kedge__record_empty(&r->record);
+		kedge__record_empty(r);
 }

@@ -22,22 +22,44 @@ static size_t first_slab(const struct kedge__txn *t, size_t region)
 	return i;
 }
 
-/* Within a slab that was hashed. */
+/* The digests of the chunks of REGION from INDEX on, all of which changed; *N becomes smaller where they go on elsewhere. */
+static const struct kedge__digest *digests_at(const struct kedge__reducer *r, size_t region, uint64_t index, uint64_t *n)
+{
+	const struct kedge__txn *t = &r->txn;
+	uint64_t per_slab = KEDGE__SLAB_BYTES / r->options.chunk;
+	const struct kedge__slab *s;
+	const struct kedge__hash_worker *w;
+	size_t k;
+
+	if (!t->apart)
+		return t->regions[region]->digests + index;
+	s = &t->slabs.at[t->regions[region]->slab_at + index / per_slab];
+	w = &t->workers[s->worker];
+	*n = KEDGE__MIN(*n, s->first + per_slab - index);
+	KEDGE__PARTITION_POINT(k, s->apart_count,
+			       s->first + (uint64_t)(w->changes.at[s->change_at + k] >> 1) < index);
+	if (k == s->apart_count)
+		return t->regions[region]->digests + index;
+	*n = KEDGE__MIN(*n, s->apart_count - k);
+	return w->apart.at + s->apart_at + k;
+}
+
+/* Within slabs that were hashed. */
 static bool chunks_are(const struct kedge__reducer *r, size_t region, uint64_t offset, const uint8_t *data,
 		       uint64_t bytes)
 {
 	uint64_t chunk = r->options.chunk;
-	const struct kedge__digest *known = r->txn.regions[region]->digests + offset / chunk;
 	struct kedge__digest fresh[BATCH];
 
-	for (uint64_t at = 0; at < bytes; at += BATCH * chunk) {
-		uint64_t len = KEDGE__MIN(BATCH * chunk, bytes - at), n = kedge__chunks_of(len, chunk);
+	for (uint64_t at = 0, n; at < bytes; at += n * chunk) {
+		const struct kedge__digest *known;
 
-		kedge__digest_chunks(r->key, data + at, len, chunk, fresh);
+		n = KEDGE__MIN(BATCH, kedge__chunks_of(bytes - at, chunk));
+		known = digests_at(r, region, (offset + at) / chunk, &n);
+		kedge__digest_chunks(r->key, data + at, KEDGE__MIN(n * chunk, bytes - at), chunk, fresh);
 		kedge__digests_weaken(r, fresh, n);
 		if (kedge__next_difference(known, fresh, 0, n) < n)
 			return false;
-		known += n;
 	}
 	return true;
 }

@@ -3,9 +3,9 @@
  * emit.c: changed chunks, in the order of addresses, become extents; what lies between them is the same as in the
  * parent.
  *
- * A run of shifted duplicates is cut into the fewest copies: each chunk has one or two places it may be copied from,
- * the one that the record has for the chunk and the one of the largest known subtree over it. A copy goes on as long as
- * one place is common to all its chunks; taking the longest each time is the least number.
+ * A run of shifted duplicates becomes few copies: a copy goes on as long as the next chunk is what follows at its source.
+ * That is so if the record has the chunk there, or if the last version does and had it there in one of the versions that
+ * the copy may come from.
  */
 #include "reduce/emit.h"
 
@@ -47,69 +47,85 @@ static int put_literal(struct kedge__emitter *e, uint64_t offset, uint64_t len)
 static int flush_run(struct kedge__emitter *e)
 {
 	struct kedge__copy_run *run = &e->run;
-	struct kedge__origin o = run->origins[0];
+	uint32_t epoch = run->len ? kedge__place_epoch(e->r, &run->from) : 0;
 	int rc = 0;
 
-	if (run->count) {
-		e->epoch_used[o.epoch] = true;
+	if (run->len) {
+		e->epoch_used[epoch] = true;
 		e->out->duplicate_bytes += run->len;
-		rc = put(e, run->addr, run->len, KEDGE__EXTENT_COPY, run->addr + o.delta,
-			 kedge__record_version(&e->r->record, o.epoch), e->merge);
+		rc = put(e, run->addr, run->len, KEDGE__EXTENT_COPY, run->from.src, e->r->record.epochs.at[epoch].version,
+			 e->merge);
 	}
-	run->count = 0;
+	run->len = 0;
 	return rc;
 }
 
-/* IT is item number ITEM. */
-static int origins_of(struct kedge__emitter *e, const struct kedge__item *it, size_t item, uint64_t addr,
-		      struct kedge__origin out[2])
+/* What both have in common, if that may be referred to. */
+static bool common(const struct kedge__emitter *e, const struct kedge__place *a, uint32_t from, uint32_t to,
+		   struct kedge__place *out)
 {
-	const struct kedge__root *root;
+	struct kedge__place both = {a->src, KEDGE__MAX(a->from, from), KEDGE__MIN(a->to, to)};
 
-	out[0] = (struct kedge__origin){it->epoch, it->src - addr};
-	while (e->root < e->t->roots.count && e->t->roots.at[e->root].item + e->t->roots.at[e->root].count <= item)
-		e->root++;
-	root = e->root < e->t->roots.count ? &e->t->roots.at[e->root] : NULL;
-	if (!root || root->item > item)
-		return 1;
-	out[1].epoch = root->epoch;
-	out[1].delta = root->src + (uint64_t)(item - root->item) * e->r->options.chunk - addr;
-	return out[1].epoch == out[0].epoch && out[1].delta == out[0].delta ? 1 : 2;
+	*out = both;
+	return both.from <= both.to && kedge__place_epoch(e->r, &both);
 }
 
-/* Those of RUN that are also among the N; only then is RUN changed. */
-static bool narrow(struct kedge__copy_run *run, const struct kedge__origin *origins, int n)
+/* Does the last version have DIGEST where the run's source goes on? */
+static bool goes_on(const struct kedge__emitter *e, const struct kedge__digest *digest, struct kedge__place *out)
 {
-	struct kedge__origin common[2];
-	int count = 0;
+	const struct kedge__copy_run *run = &e->run;
+	const struct kedge__reducer *r = e->r;
+	uint64_t index;
 
-	for (int i = 0; i < run->count; i++)
-		for (int k = 0; k < n; k++)
-			if (run->origins[i].epoch == origins[k].epoch && run->origins[i].delta == origins[k].delta)
-				common[count++] = run->origins[i];
-	if (!count)
+	if (!digest || !run->region || run->from.from == r->record.epochs.current)
 		return false;
-	memcpy(run->origins, common, (size_t)count * sizeof(common[0]));
-	run->count = count;
-	return true;
+	index = (run->from.src + run->len - run->region->base) / r->options.chunk;
+	return kedge__last_is(r, run->region, index, *digest) &&
+	       common(e, &run->from, kedge__last_since(r, run->region, index), r->record.parent, out);
 }
 
-static int put_copy(struct kedge__emitter *e, const struct kedge__item *it, size_t item, uint64_t addr, uint64_t len)
+/* LEN bytes at ADDR, which may be copied from PLACE, go on with the run, which comes from *OUT then. */
+static bool continues(const struct kedge__emitter *e, const struct kedge__digest *digest, struct kedge__place place,
+		      uint64_t addr, uint64_t len, struct kedge__place *out)
+{
+	const struct kedge__copy_run *run = &e->run;
+	uint64_t next = run->from.src + run->len;
+
+	if (!e->merge || !run->len || run->addr + run->len != addr || (next ^ run->from.src) >> KEDGE__SLOT_SHIFT)
+		return false;
+	if (place.src == next && common(e, &run->from, place.from, place.to, out))
+		return true;
+	return goes_on(e, digest, out) &&
+	       (!e->r->options.paranoid || kedge__paranoid_equal(e->r, e->region_index, addr - e->region->base, len,
+								 kedge__place_epoch(e->r, out), next));
+}
+
+/* LEN bytes that are at PLACE, too; DIGEST, if it is known, is that of the chunk. */
+static int put_copy(struct kedge__emitter *e, const struct kedge__digest *digest, struct kedge__place place,
+		    uint64_t addr, uint64_t len)
 {
 	struct kedge__copy_run *run = &e->run;
-	struct kedge__origin origins[2];
-	int n = origins_of(e, it, item, addr, origins), rc;
+	struct kedge__place from;
+	int rc;
 
-	if (e->merge && run->count && run->addr + run->len == addr && narrow(run, origins, n)) {
+	if (continues(e, digest, place, addr, len, &from)) {
+		run->from = from;
 		run->len += len;
 		return 0;
 	}
 	rc = flush_run(e);
-	run->addr = addr;
-	run->len = len;
-	run->count = n;
-	memcpy(run->origins, origins, sizeof(origins));
+	*run = (struct kedge__copy_run){addr, len, place, NULL};
+	if (digest && e->merge)
+		run->region = kedge__last_find(&e->r->last, place.src & ~(KEDGE__SLOT_BYTES - 1));
 	return rc;
+}
+
+static int put_found(struct kedge__emitter *e, const struct kedge__slab *s, const struct kedge__item *item, uint64_t addr,
+		     uint64_t len)
+{
+	struct kedge__digest digest = kedge__change_digest(e->t, s, item->epoch);
+
+	return put_copy(e, &digest, kedge__origin_place(e->r, (kedge__origin)item->src), addr, len);
 }
 
 /* ---- pages that are one extent */
@@ -144,15 +160,17 @@ static int put_back(struct kedge__emitter *e, uint64_t addr, uint64_t len, uint6
 		   e->merge);
 }
 
-/* ITEM is number I. */
-static int put_item(struct kedge__emitter *e, const struct kedge__item *item, size_t i, uint64_t offset, uint64_t len)
+static int put_item(struct kedge__emitter *e, const struct kedge__slab *s, const struct kedge__item *item,
+		    uint64_t offset, uint64_t len)
 {
 	uint64_t addr = e->region->base + offset;
 	int rc;
 
 	e->out->changed_bytes += len;
+	if (item->kind == KEDGE__ITEM_FOUND)
+		return put_found(e, s, item, addr, len);
 	if (item->kind == KEDGE__ITEM_SHIFT)
-		return put_copy(e, item, i, addr, len);
+		return put_copy(e, NULL, (struct kedge__place){item->src, item->epoch, item->epoch}, addr, len);
 	rc = flush_run(e);
 	if (rc)
 		return rc;
@@ -241,7 +259,8 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 	for (size_t i = 0; !rc && !e->full && i < n; i++) {
 		const struct kedge__item *item = &items[i];
 		uint64_t unit = is_page(item) ? KEDGE__REX_PAGE : chunk;
-		uint64_t offset = item->index * chunk / unit * unit, len = KEDGE__MIN(unit, e->region->bytes - offset);
+		uint64_t offset = item->index * chunk / unit * unit;
+		uint64_t len = KEDGE__MIN(unit + item->more * chunk, e->region->bytes - offset);
 
 		if (offset > e->cursor) {
 			rc = flush_run(e);
@@ -250,7 +269,7 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 		}
 		if (!rc)
 			rc = is_page(item) ? put_page(e, item, offset, len)
-					   : put_item(e, item, s->item_at + i, offset, len);
+					   : put_item(e, s, item, offset, len);
 		e->cursor = offset + len;
 	}
 	return rc;
@@ -271,7 +290,7 @@ static int emit_sources(struct kedge__emitter *e)
 	size_t kept = 0;
 
 	for (size_t i = 1; ok && i < e->r->record.epochs.count; i++)
-		if (e->epoch_used[i] && i != e->r->record.current)
+		if (e->epoch_used[i] && i != e->r->record.epochs.current)
 			ok = kedge__array_push(&list, e->r->record.epochs.at[i].version);
 	if (!ok) {
 		kedge__array_done(&list);
@@ -296,7 +315,7 @@ int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, str
 	*e = (struct kedge__emitter){.r = r, .t = t, .out = out, .merge = ops->merge, .full = ops->full, .err = err};
 	region_begin(e, 0);
 	/* One step where the size is known; larger maps are mostly merged and grow as needed. */
-	if (!kedge__array_reserve(&out->map, KEDGE__MIN(2 * t->items.count, RESERVE_MAX) + t->image->count))
+	if (!kedge__array_reserve(&out->map, KEDGE__MIN(2 * t->changes, RESERVE_MAX) + t->image->count))
 		return kedge__error_nomem(err);
 	out->region_digests = kedge__calloc(t->image->count + 1, sizeof(*out->region_digests));
 	e->epoch_used = kedge__calloc(r->record.epochs.count + 1, sizeof(*e->epoch_used));

@@ -7,15 +7,10 @@
 
 #include "reduce/reducer.h"
 
-struct kedge__origin { /* a place to copy from, as its distance */
-	uint32_t epoch;
-	uint64_t delta; /* src - addr */
-};
-
-struct kedge__copy_run {
-	uint64_t addr, len;
-	struct kedge__origin origins[2];
-	int count;
+struct kedge__copy_run { /* chunks that follow each other here, and where they come from */
+	uint64_t addr, len;  /* len: 0 for none */
+	struct kedge__place from;
+	const struct kedge__last_region *region; /* that of the last version at that place; NULL: none */
 };
 
 struct kedge__emitter {
@@ -28,7 +23,6 @@ struct kedge__emitter {
 	struct kedge__sum sum; /* of its slabs so far */
 	bool merge, full;
 	bool *epoch_used;
-	size_t root; /* the one that may cover the next item */
 	struct kedge__copy_run run;
 	struct kedge__error *err;
 };

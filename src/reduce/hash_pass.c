@@ -2,7 +2,7 @@
 /*
  * hash_pass.c: the one pass over all bytes. A slab is taken in pieces that stay in the first-level cache, so that the
  * region sum and the search for constant chunks read no memory a second time. Digests are compared with those of the
- * last version in place; what changed goes on a list of the thread, and the old digest on another, for rollback.
+ * last version in place; what changed goes on a list of the thread, and the old digest or the new one on another.
  * Where the caller knows which bytes may have changed, only those are read, in grains of at least a page.
  *
  * Memory that may change is read once, into a buffer: the digest, the sum and what is taken for a constant must be of
@@ -30,6 +30,8 @@ int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error
 		uint64_t slabs = kedge__chunks_of(t->image->regions[i].bytes, KEDGE__SLAB_BYTES);
 
 		t->raw_bytes += t->image->regions[i].bytes;
+		if (t->regions)
+			t->regions[i]->slab_at = t->slabs.count;
 		if (!kedge__array_reserve(&t->slabs, t->slabs.count + slabs))
 			return kedge__error_nomem(err);
 		for (uint64_t k = 0; k < slabs; k++) {
@@ -56,7 +58,7 @@ struct piece {
 	uint64_t first;         /* chunk */
 	uint64_t slab_first;    /* that of the slab */
 	uint64_t old_chunks;    /* of the region that have a digest */
-	bool compare;
+	bool compare, apart;    /* as in txn */
 };
 
 static bool same_bytes(const struct piece *p, uint64_t at, uint64_t len, uint64_t chunk)
@@ -71,34 +73,35 @@ static bool same_bytes(const struct piece *p, uint64_t at, uint64_t len, uint64_
 struct ends {
 	uint16_t *change;
 	uint64_t *fill;
-	struct kedge__digest *undo;
+	struct kedge__digest *apart;
 };
 
 static struct ends ends_of(const struct kedge__hash_worker *w)
 {
 	return (struct ends){w->changes.at + w->changes.count, w->fills.at + w->fills.count,
-			     w->undo.at + w->undo.count};
+			     w->apart.at + w->apart.count};
 }
 
 static void set_ends(struct kedge__hash_worker *w, const struct ends *e)
 {
 	w->changes.count = (size_t)(e->change - w->changes.at);
 	w->fills.count = (size_t)(e->fill - w->fills.at);
-	w->undo.count = (size_t)(e->undo - w->undo.at);
+	w->apart.count = (size_t)(e->apart - w->apart.at);
 }
 
 static void note_change(struct ends *e, const struct piece *p, uint64_t i, uint64_t chunk, struct kedge__digest fresh)
 {
 	uint64_t at = i * chunk, len = KEDGE__MIN(chunk, p->bytes - at);
 	struct kedge__digest *digest = &p->last->digests[p->first + i];
-	bool fill = is_constant(p->data + at, len);
+	bool fill = is_constant(p->data + at, len), known = p->first + i < p->old_chunks;
 
-	if (p->first + i < p->old_chunks)
-		*e->undo++ = *digest;
+	if (known)
+		*e->apart++ = p->apart ? fresh : *digest;
 	if (fill)
 		*e->fill++ = kedge__get64(p->data + at);
 	*e->change++ = (uint16_t)((p->first + i - p->slab_first) << 1 | fill);
-	*digest = fresh;
+	if (!known || !p->apart)
+		*digest = fresh;
 }
 
 /* Most do not differ, so eight are looked at together. */
@@ -131,7 +134,7 @@ static uint64_t next_difference_in_bytes(const struct piece *p, const struct ked
 
 static bool lists_reserve(struct kedge__hash_worker *w, uint64_t n)
 {
-	return kedge__array_reserve(&w->undo, w->undo.count + n) &&
+	return kedge__array_reserve(&w->apart, w->apart.count + n) &&
 	       kedge__array_reserve(&w->fills, w->fills.count + n) &&
 	       kedge__array_reserve(&w->changes, w->changes.count + n);
 }
@@ -391,7 +394,8 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	struct kedge__slab *s = &t->slabs.at[i];
 	struct kedge__hash_worker *w = &t->workers[worker];
 	struct piece p = {
-	    .offset = s->first * r->options.chunk, .first = s->first, .slab_first = s->first, .compare = t->compare};
+	    .offset = s->first * r->options.chunk, .first = s->first, .slab_first = s->first, .compare = t->compare,
+	    .apart = t->apart};
 	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, kedge__slab_region(t, s)->bytes - p.offset);
 	uint64_t number = p.offset / KEDGE__SLAB_BYTES;
 	int rc;
@@ -399,7 +403,7 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	s->worker = worker;
 	s->change_at = w->changes.count;
 	s->fill_at = w->fills.count;
-	s->undo_at = w->undo.count;
+	s->apart_at = w->apart.count;
 	if (!s->skip) {
 		p.last = t->regions[s->region];
 		p.old_chunks = kedge__slab_known(t, s, r->options.chunk);
@@ -414,60 +418,51 @@ static int hash_slab(void *ctx, size_t i, int worker)
 		rc = sum_slab(r, s, worker, p.offset, bytes);
 	s->count = w->changes.count - s->change_at;
 	s->fill_count = w->fills.count - s->fill_at;
-	s->undo_count = w->undo.count - s->undo_at;
+	s->apart_count = w->apart.count - s->apart_at;
 	if (!rc && t->progress)
 		t->progress(t->progress_ctx, atomic_fetch_add(&t->hashed, bytes) + bytes);
 	return rc;
 }
 
-void kedge__items_gather(const struct kedge__txn *t, size_t i, struct kedge__item *item)
+size_t kedge__items_gather(const struct kedge__reducer *r, size_t i, struct kedge__item *item)
 {
+	const struct kedge__txn *t = &r->txn;
 	const struct kedge__slab *s = &t->slabs.at[i];
 	const struct kedge__hash_worker *w = &t->workers[s->worker];
+	const uint16_t *changes = w->changes.at + s->change_at;
+	const kedge__origin *origins = t->origins ? t->origins + s->item_at : NULL;
 	const uint64_t *fill = w->fills.at + s->fill_at;
-
-	for (size_t k = 0; k < s->count; k++, item++) {
-		unsigned change = w->changes.at[s->change_at + k];
-
-		*item = (struct kedge__item){
-		    .index = s->first + (change >> 1), .kind = KEDGE__ITEM_PLAIN, .region = s->region & 0xffffff};
-		if (change & 1) {
-			item->kind = KEDGE__ITEM_FILL;
-			item->src = *fill++;
-		}
-	}
-}
-
-static int gather_slab(void *ctx, size_t i, int worker)
-{
-	const struct kedge__txn *t = ctx;
-
-	(void)worker;
-	kedge__items_gather(t, i, t->items.at + t->slabs.at[i].item_at);
-	return 0;
-}
-
-void kedge__items_gather_all(struct kedge__txn *t)
-{
-	kedge__pool_for(kedge__pool_if(t->pool, t->items.count), t->items.count ? t->slabs.count : 0, gather_slab, t);
-}
-
-static int items_place(struct kedge__txn *t, bool waves, struct kedge__error *err)
-{
+	bool merge = kedge__reducer_ops_of(r)->merge;
 	size_t n = 0;
 
-	for (size_t i = 0; i < t->slabs.count; i++) {
-		t->slabs.at[i].item_at = n;
-		n += t->slabs.at[i].count;
+	for (size_t k = 0; k < s->count; k++, n++) {
+		size_t from = k;
+
+		item[n] = (struct kedge__item){.index = s->first + (changes[k] >> 1), .kind = KEDGE__ITEM_PLAIN};
+		if (changes[k] & 1) {
+			item[n].kind = KEDGE__ITEM_FILL;
+			item[n].src = *fill++;
+		} else if (origins && origins[k]) {
+			item[n].kind = KEDGE__ITEM_FOUND;
+			item[n].src = origins[k];
+			item[n].epoch = (uint32_t)k;
+		} else {
+			while (merge && k + 1 < s->count && changes[k + 1] == changes[k] + 2 &&
+			       !(origins && origins[k + 1]))
+				k++;
+			item[n].more = (uint16_t)(k - from);
+		}
 	}
-	t->items.count = n;
-	if (waves)
-		return 0;
-	t->items.at = kedge__large_alloc(n * sizeof(t->items.at[0]));
-	if (!t->items.at)
-		return kedge__error_nomem(err);
-	t->items.room = n;
-	return 0;
+	return n;
+}
+
+static void items_count(struct kedge__txn *t)
+{
+	t->changes = 0;
+	for (size_t i = 0; i < t->slabs.count; i++) {
+		t->slabs.at[i].item_at = t->changes;
+		t->changes += t->slabs.at[i].count;
+	}
 }
 
 void kedge__workers_done(struct kedge__reducer *r)
@@ -475,7 +470,7 @@ void kedge__workers_done(struct kedge__reducer *r)
 	for (int i = 0; i < r->worker_count; i++) {
 		kedge__array_done(&r->workers[i].changes);
 		kedge__array_done(&r->workers[i].fills);
-		kedge__array_done(&r->workers[i].undo);
+		kedge__array_done(&r->workers[i].apart);
 		kedge__free(r->workers[i].fresh);
 		kedge__free(r->workers[i].bytes);
 	}
@@ -501,7 +496,7 @@ void kedge__workers_rest(struct kedge__reducer *r)
 	for (int i = 0; i < r->worker_count; i++) {
 		LIST_REST(&r->workers[i].changes);
 		LIST_REST(&r->workers[i].fills);
-		LIST_REST(&r->workers[i].undo);
+		LIST_REST(&r->workers[i].apart);
 	}
 }
 
@@ -543,18 +538,19 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
 	if (rc == KEDGE_E_STATE)
 		return kedge__error_set(err, rc, 0, "the captured memory is no longer available");
-	return rc ? kedge__error_nomem(err) : items_place(t, kedge__reducer_ops_of(r)->waves, err);
+	items_count(t);
+	return rc ? kedge__error_nomem(err) : 0;
 }
 
 void kedge__hash_undo(struct kedge__reducer *r)
 {
 	struct kedge__txn *t = &r->txn;
 
-	for (size_t i = 0; t->workers && i < t->slabs.count; i++) {
+	for (size_t i = 0; t->workers && !t->apart && i < t->slabs.count; i++) {
 		const struct kedge__slab *s = &t->slabs.at[i];
 		const struct kedge__hash_worker *w = &t->workers[s->worker];
-		uint64_t known = s->undo_count ? kedge__slab_known(t, s, r->options.chunk) : 0;
-		const struct kedge__digest *old = w->undo.at + s->undo_at;
+		uint64_t known = s->apart_count ? kedge__slab_known(t, s, r->options.chunk) : 0;
+		const struct kedge__digest *old = w->apart.at + s->apart_at;
 
 		for (size_t k = 0; known && k < s->count; k++) {
 			uint64_t index = s->first + (w->changes.at[s->change_at + k] >> 1);

@@ -21,8 +21,7 @@ void kedge__large_free(void *p, uint64_t bytes)
 		kedge__free(p);
 }
 
-/* What *P has stays; false, and all is as it was, without memory. */
-static bool large_grow(void **p, uint64_t bytes, uint64_t wanted)
+bool kedge__large_grow(void **p, uint64_t bytes, uint64_t wanted)
 {
 	bool mapped = *p && bytes >= MAPPED_BYTES;
 	void *grown = mapped ? kedge__map_grow(*p, bytes, wanted) : kedge__large_alloc(wanted);
@@ -42,6 +41,7 @@ static void region_free(struct kedge__last_region *g)
 	if (!g)
 		return;
 	kedge__large_free(g->digests, g->room * sizeof(*g->digests));
+	kedge__large_free(g->ages, g->ages_room);
 	kedge__free(g->stale);
 	kedge__large_free(g->flat, g->flat_room * sizeof(*g->flat));
 	kedge__large_free(g->shadow, g->shadow_room);
@@ -78,7 +78,7 @@ static bool digests_reserve(struct kedge__last_region *g, uint64_t chunks)
 
 	if (chunks <= g->room)
 		return true;
-	if (!large_grow((void **)&g->digests, g->room * sizeof(*g->digests), room * sizeof(*g->digests)))
+	if (!kedge__large_grow((void **)&g->digests, g->room * sizeof(*g->digests), room * sizeof(*g->digests)))
 		return false;
 	g->room = room;
 	return true;
@@ -104,7 +104,7 @@ static bool flat_reserve(struct kedge__last_region *g, uint64_t slabs)
 {
 	if (slabs <= g->flat_room)
 		return true;
-	if (!large_grow((void **)&g->flat, g->flat_room * sizeof(*g->flat), slabs * sizeof(*g->flat)))
+	if (!kedge__large_grow((void **)&g->flat, g->flat_room * sizeof(*g->flat), slabs * sizeof(*g->flat)))
 		return false;
 	g->flat_room = slabs;
 	return true;
@@ -137,9 +137,19 @@ static bool shadow_reserve(struct kedge__last_region *g, uint64_t bytes)
 {
 	if (bytes <= g->shadow_room)
 		return true;
-	if (!large_grow((void **)&g->shadow, g->shadow_room, bytes))
+	if (!kedge__large_grow((void **)&g->shadow, g->shadow_room, bytes))
 		return false;
 	g->shadow_room = bytes;
+	return true;
+}
+
+static bool ages_reserve(struct kedge__last_region *g, uint64_t chunks)
+{
+	if (chunks <= g->ages_room)
+		return true;
+	if (!kedge__large_grow((void **)&g->ages, g->ages_room, chunks))
+		return false;
+	g->ages_room = chunks;
 	return true;
 }
 
@@ -147,7 +157,7 @@ static bool sums_reserve(struct kedge__sum **sums, uint64_t *room, uint64_t coun
 {
 	if (count <= *room)
 		return true;
-	if (!large_grow((void **)sums, *room * sizeof(**sums), count * sizeof(**sums)))
+	if (!kedge__large_grow((void **)sums, *room * sizeof(**sums), count * sizeof(**sums)))
 		return false;
 	*room = count;
 	return true;
@@ -223,8 +233,8 @@ static int regions_add(struct kedge__last *last, const struct kedge__image *imag
 		   : kedge__error_nomem(err);
 }
 
-int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk, bool shadow,
-			struct kedge__last_region ***out, struct kedge__error *err)
+int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk,
+			struct kedge__last_needs needs, struct kedge__last_region ***out, struct kedge__error *err)
 {
 	struct kedge__last_region **list = kedge__calloc(image->count + 1, sizeof(*list));
 	int rc = list ? regions_add(last, image, err) : kedge__error_nomem(err);
@@ -243,7 +253,7 @@ int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *ima
 		if (!digests_reserve(g, kedge__chunks_of(bytes, chunk)) ||
 		    !stale_reserve(g, kedge__chunks_of(bytes, KEDGE__SLAB_BYTES)) ||
 		    !flat_reserve(g, kedge__chunks_of(bytes, KEDGE__SLAB_BYTES)) ||
-		    (shadow && !shadow_reserve(g, bytes)))
+		    (needs.ages && !ages_reserve(g, g->room)) || (needs.shadow && !shadow_reserve(g, bytes)))
 			rc = kedge__error_nomem(err);
 	}
 	if (rc) {

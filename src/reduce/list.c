@@ -4,4 +4,5 @@
  */
 #include "reduce/reducer.h"
 
-const struct kedge__reducer_ops kedge__list_ops = {.name = "list", .run = kedge__duplicates_find, .hashes = true};
+const struct kedge__reducer_ops kedge__list_ops = {
+    .name = "list", .run = kedge__duplicates_find, .hashes = true, .apart = true};

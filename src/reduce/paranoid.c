@@ -45,10 +45,10 @@ static const uint8_t *bytes_there(const struct kedge__reducer *r, uint32_t epoch
 				  uint8_t *buffer)
 {
 	const struct kedge__reducer_options *o = &r->options;
-	uint64_t version = kedge__record_version(&r->record, epoch);
+	uint64_t version = r->record.epochs.at[epoch].version;
 	const uint8_t *shadow;
 
-	if (epoch == r->record.current)
+	if (epoch == r->record.epochs.current)
 		return bytes_in_image(&r->txn, src, len, buffer);
 	shadow = version == r->parent ? bytes_in_shadow(&r->last, src, len) : NULL;
 	if (shadow)
@@ -70,6 +70,17 @@ bool kedge__paranoid_equal(const struct kedge__reducer *r, size_t region, uint64
 			return false;
 	}
 	return true;
+}
+
+bool kedge__origin_is_right(const struct kedge__reducer *r, const struct kedge__slab *s, size_t k, kedge__origin o)
+{
+	uint64_t chunk = r->options.chunk;
+	uint64_t index = s->first + (r->txn.workers[s->worker].changes.at[s->change_at + k] >> 1);
+	struct kedge__place place = kedge__origin_place(r, o);
+
+	return kedge__paranoid_equal(r, s->region, index * chunk,
+				     kedge__item_len(kedge__slab_region(&r->txn, s), index, chunk),
+				     kedge__place_epoch(r, &place), place.src);
 }
 
 /* Does chunk INDEX of the shadow belong to the last version, so that it may not be overwritten yet? */

@@ -1,421 +1,195 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * record.c: tables, shards, epochs (see record.h for the rules).
- */
-#include "reduce/record.h"
+/* record.c: numbers of chunks, what is known of them, and how much memory all of it may take (see record.h). */
+#include "reduce/reducer.h"
 
-#define SLOT_BYTES     sizeof(struct kedge__record_slot)
-#define SMALLEST_TABLE 16
-#define MAPPED_TABLE   2048 /* slots from which a table is mapped rather than allocated */
+#define AGE_MAX 127u
+#define SMALL   4096u /* bytes: a finder of so many does not count */
 
-static size_t load_limit(size_t size)
+/* The log has at most the digests of so many versions of which all has changed, and some more. */
+#define VERSIONS 2u
+#define FEW      65536u
+
+/* While a version is reduced, a change has its digest, its number, its origin and its place in a wave. */
+#define CHANGE_BYTES 24u
+#define ENTRY_BYTES  5u /* in the finder, with what is empty of it; a change has a new entry before the old one goes */
+
+void kedge__record_limits(struct kedge__reducer *r, uint64_t image_bytes)
 {
-	return size / 10 * 7 + size % 10 * 7 / 10;
+	struct kedge__record *rec = &r->record;
+	uint64_t chunks = kedge__chunks_of(image_bytes, r->options.chunk), limit = r->options.record_bytes;
+	uint64_t kept = kedge__last_bytes(&r->options, r->options.chunk, image_bytes) + chunks;
+	uint64_t most = kept + chunks * (2 * ENTRY_BYTES + CHANGE_BYTES), past = sizeof(struct kedge__past) + ENTRY_BYTES;
+
+	rec->log_limit = limit > most ? KEDGE__MIN((limit - most) / past, KEDGE__NUMBER_LIMIT) : 0;
+	if (image_bytes)
+		rec->log_limit = KEDGE__MIN(rec->log_limit, KEDGE__MAX(VERSIONS * chunks + FEW, rec->log.room));
+	rec->finder_limit = limit > kept ? KEDGE__MIN(limit - kept, (2 * chunks + rec->log_limit) * ENTRY_BYTES + SMALL) : 0;
+	if (kedge__log_limit(&rec->log, rec->log_limit) || rec->log_limit >> rec->finder.bits)
+		kedge__finder_drop(&rec->finder);
 }
 
-static struct kedge__record_slot *table_alloc(size_t size)
+/* ---- numbers */
+
+void kedge__record_detach(struct kedge__reducer *r)
 {
-	return size >= MAPPED_TABLE ? kedge__map_alloc(size * SLOT_BYTES) : kedge__calloc(size, SLOT_BYTES);
+	for (size_t i = 0; i < r->last.regions.count; i++)
+		r->last.regions.at[i]->numbered = 0;
+	r->record.columns.count = 0;
+	r->record.numbers = 0;
+	kedge__finder_drop(&r->record.finder);
 }
 
-static void table_done(struct kedge__record_table *t)
+static bool number_region(struct kedge__record *rec, struct kedge__last_region *g)
 {
-	if (t->size >= MAPPED_TABLE)
-		kedge__map_free(t->at, t->size * SLOT_BYTES);
-	else
-		kedge__free(t->at);
-	memset(t, 0, sizeof(*t));
-}
+	struct kedge__column c = {rec->numbers, g->room, g};
 
-void kedge__record_limit(struct kedge__record *rec, uint64_t bytes)
-{
-	uint64_t slots = bytes / KEDGE__RECORD_SHARDS / 2 / SLOT_BYTES;
-
-	slots = KEDGE__MIN(slots, (uint64_t)SIZE_MAX / SLOT_BYTES / 4);
-	for (rec->size_limit = 1; rec->size_limit <= slots / 2; rec->size_limit *= 2)
-		;
-	rec->room = KEDGE__MIN(load_limit((size_t)slots), load_limit(rec->size_limit));
-	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++) {
-		if (rec->shards[i].now.size > rec->size_limit)
-			table_done(&rec->shards[i].now);
-		if (rec->shards[i].before.size > rec->size_limit)
-			table_done(&rec->shards[i].before);
-	}
-}
-
-void kedge__record_init(struct kedge__record *rec, uint64_t bytes)
-{
-	memset(rec, 0, sizeof(*rec));
-	kedge__record_limit(rec, bytes);
-}
-
-void kedge__record_empty(struct kedge__record *rec)
-{
-	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++) {
-		struct kedge__record_shard *s = &rec->shards[i];
-
-		table_done(&s->now);
-		table_done(&s->before);
-		kedge__array_done(&s->again);
-		s->full = false;
-	}
-}
-
-uint64_t kedge__record_memory(const struct kedge__record *rec)
-{
-	uint64_t slots = 0;
-
-	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++)
-		slots += rec->shards[i].now.size + rec->shards[i].before.size;
-	return slots * SLOT_BYTES;
-}
-
-bool kedge__record_is_empty(const struct kedge__record *rec)
-{
-	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++)
-		if (rec->shards[i].now.used || rec->shards[i].before.used)
-			return false;
+	if (g->room > KEDGE__NUMBER_LIMIT - rec->numbers)
+		return true; /* nothing in it will be found */
+	if (!kedge__array_push(&rec->columns, c))
+		return false;
+	g->number = rec->numbers;
+	g->numbered = g->room;
+	rec->numbers += g->room;
 	return true;
 }
 
-void kedge__record_done(struct kedge__record *rec)
+/* A region grew out of its numbers, or most numbers are those of regions that are gone. */
+static bool is_outnumbered(const struct kedge__reducer *r)
 {
-	kedge__record_empty(rec);
-	kedge__array_done(&rec->epochs);
-	rec->current = 0;
+	uint64_t rooms = 0;
+
+	for (size_t i = 0; i < r->last.regions.count; i++) {
+		const struct kedge__last_region *g = r->last.regions.at[i];
+
+		rooms += g->room;
+		if (g->numbered && g->numbered < g->room)
+			return true;
+	}
+	return r->record.numbers > 4 * rooms + KEDGE__BUCKET * KEDGE__BLOCK_BUCKETS;
 }
 
-static size_t shard_of(struct kedge__digest key)
+int kedge__record_number(struct kedge__reducer *r, struct kedge__error *err)
 {
-	return (size_t)(key.hi >> 58);
+	struct kedge__record *rec = &r->record;
+
+	if (is_outnumbered(r))
+		kedge__record_detach(r);
+	for (size_t i = 0; i < r->last.regions.count; i++)
+		if (!r->last.regions.at[i]->numbered && r->last.regions.at[i]->room &&
+		    !number_region(rec, r->last.regions.at[i]))
+			return kedge__error_nomem(err);
+	if (rec->numbers >> rec->finder.bits)
+		kedge__finder_drop(&rec->finder);
+	return 0;
 }
 
-static size_t home(const struct kedge__record_table *t, struct kedge__digest key, uint32_t level)
+struct kedge__last_region *kedge__record_chunk(const struct kedge__reducer *r, uint32_t number, uint64_t *index)
 {
-	return (size_t)(key.lo ^ level) & (t->size - 1);
-}
-
-/* The slot of the key, or the empty one where it would go; NULL if there is no table. */
-static struct kedge__record_slot *table_slot(const struct kedge__record_table *t, struct kedge__digest key,
-					     uint32_t level)
-{
+	const struct kedge__record *rec = &r->record;
 	size_t i;
 
-	if (!t->size)
-		return NULL;
-	for (i = home(t, key, level); t->at[i].epoch; i = (i + 1) & (t->size - 1))
-		if (kedge__digest_equal(t->at[i].key, key) && t->at[i].level == level)
-			break;
-	return &t->at[i];
+	KEDGE__LAST_BEFORE(i, rec->columns.count, rec->columns.at[i].first <= number);
+	*index = number - rec->columns.at[i].first;
+	return *index < rec->columns.at[i].count ? rec->columns.at[i].region : NULL;
 }
 
-static void table_prefetch(const struct kedge__record_table *t, struct kedge__digest key, uint32_t level)
+/* ---- chunks of the last version */
+
+bool kedge__last_is(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t index,
+		    struct kedge__digest digest)
 {
-	if (t->size)
-		__builtin_prefetch(&t->at[home(t, key, level)]);
+	uint64_t chunk = r->options.chunk;
+
+	return g->known && index < kedge__chunks_of(g->bytes, chunk) &&
+	       g->stale[index * chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_KNOWN &&
+	       kedge__digest_equal(g->digests[index], digest);
 }
 
-/* May this version refer to it? */
-static bool usable(const struct kedge__record *rec, uint32_t epoch)
+uint32_t kedge__last_since(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t index)
 {
-	const struct kedge__epoch *e = &rec->epochs.at[epoch];
-
-	return e->alive && (epoch == rec->current || e->version < rec->epochs.at[rec->current].version);
+	return r->record.since + (g->ages[index] & ~KEDGE__AGE_ODD);
 }
 
-/* Make room for one more entry in the current table, without the dead ones. False: it is full. */
-static bool table_rebuild(const struct kedge__record *rec, struct kedge__record_table *t)
+/* The chunk of change NUMBER of the version in progress. */
+static uint64_t change_addr(const struct kedge__reducer *r, uint32_t number)
 {
-	struct kedge__record_table fresh = {NULL, SMALLEST_TABLE, 0};
-	size_t live = 0, wanted;
+	const struct kedge__txn *t = &r->txn;
+	const struct kedge__slab *s;
+	size_t i;
 
-	for (size_t i = 0; i < t->size; i++)
-		live += t->at[i].epoch && rec->epochs.at[t->at[i].epoch].alive;
-	if (live + 1 > rec->room)
-		return false;
-	wanted = live + KEDGE__MAX(live / 2, rec->expected) + 1;
-	while (load_limit(fresh.size) < wanted && fresh.size < rec->size_limit)
-		fresh.size *= 2;
-	fresh.size = KEDGE__MIN(fresh.size, rec->size_limit);
-	fresh.at = table_alloc(fresh.size);
-	if (!fresh.at)
-		return false;
-	for (size_t i = 0; i < t->size; i++) {
-		const struct kedge__record_slot *s = &t->at[i];
+	KEDGE__LAST_BEFORE(i, t->slabs.count, t->slabs.at[i].item_at <= number);
+	s = &t->slabs.at[i];
+	return kedge__slab_region(t, s)->base +
+	       (s->first + (t->workers[s->worker].changes.at[s->change_at + (number - s->item_at)] >> 1)) *
+		   r->options.chunk;
+}
 
-		if (s->epoch && rec->epochs.at[s->epoch].alive)
-			*table_slot(&fresh, s->key, s->level) = *s;
+struct kedge__place kedge__origin_place(const struct kedge__reducer *r, kedge__origin o)
+{
+	const struct kedge__record *rec = &r->record;
+	const struct kedge__last_region *g;
+	const struct kedge__past *past;
+	uint64_t index;
+
+	switch (kedge__origin_kind(o)) {
+	case KEDGE__ORIGIN_LAST:
+		g = kedge__record_chunk(r, kedge__origin_number(o), &index);
+		return (struct kedge__place){g->base + index * r->options.chunk, kedge__last_since(r, g, index), rec->parent};
+	case KEDGE__ORIGIN_LOG:
+		past = &rec->log.at[kedge__origin_number(o)];
+		return (struct kedge__place){past->addr, past->from, past->to};
+	case KEDGE__ORIGIN_HERE:
+		return (struct kedge__place){change_addr(r, kedge__origin_number(o)), rec->epochs.current,
+					     rec->epochs.current};
+	case KEDGE__ORIGIN_NONE:
+		break;
 	}
-	fresh.used = live;
-	table_done(t);
-	*t = fresh;
-	return true;
+	return (struct kedge__place){0, 0, 0};
 }
 
-static bool table_put(const struct kedge__record *rec, struct kedge__record_table *t,
-		      const struct kedge__record_slot *entry)
+uint32_t kedge__place_epoch(const struct kedge__reducer *r, const struct kedge__place *p)
 {
-	struct kedge__record_slot *s;
+	const struct kedge__epochs *epochs = &r->record.epochs;
 
-	if (t->used >= KEDGE__MIN(load_limit(t->size), rec->room) && !table_rebuild(rec, t))
-		return false;
-	s = table_slot(t, entry->key, entry->level);
-	t->used += !s->epoch;
-	*s = *entry;
-	return true;
+	return p->from == epochs->current ? p->from : kedge__epochs_newest(epochs, p->from, p->to);
 }
 
-/* A hit in the previous table is entered again at commit; without memory, or with too many of them, it is not. */
-static void note_again(const struct kedge__record *rec, struct kedge__record_shard *s,
-		       const struct kedge__record_slot *hit)
+/* Ages are counted from later on. */
+static void rejuvenate(struct kedge__reducer *r, uint32_t by)
 {
-	if (s->again.count < rec->room / 2)
-		(void)kedge__array_push(&s->again, *hit);
-}
+	for (size_t i = 0; i < r->last.regions.count; i++) {
+		struct kedge__last_region *g = r->last.regions.at[i];
 
-static void probe_one(const struct kedge__record *rec, struct kedge__record_shard *s, struct kedge__probe *p)
-{
-	const struct kedge__record_slot *hit = table_slot(&s->now, p->key, p->level);
-	const struct kedge__record_slot *old;
-	struct kedge__record_slot entry = {p->key, p->addr, rec->current, p->level};
-
-	if (hit && hit->epoch && rec->epochs.at[hit->epoch].alive) {
-		p->outcome = usable(rec, hit->epoch) ? KEDGE__PROBE_FOUND : KEDGE__PROBE_LOST;
-		p->src = hit->addr;
-		p->epoch = hit->epoch;
-		return;
+		for (uint64_t k = 0; k < g->ages_room; k++)
+			g->ages[k] = (uint8_t)((g->ages[k] & KEDGE__AGE_ODD) |
+					       ((g->ages[k] & AGE_MAX) > by ? (g->ages[k] & AGE_MAX) - by : 0));
 	}
-	old = table_slot(&s->before, p->key, p->level);
-	if (old && old->epoch && usable(rec, old->epoch)) {
-		p->outcome = KEDGE__PROBE_FOUND;
-		p->src = old->addr;
-		p->epoch = old->epoch;
-		note_again(rec, s, old);
-		return;
-	}
-	p->outcome = KEDGE__PROBE_LOST;
-	if (!s->full && table_put(rec, &s->now, &entry))
-		p->outcome = KEDGE__PROBE_ENTERED;
-	else
-		s->full = true;
+	r->record.since += by;
 }
 
-const struct kedge__record_slot *kedge__record_find(const struct kedge__record *rec, struct kedge__digest key,
-						    uint32_t level, bool *old)
+uint8_t kedge__record_age(struct kedge__reducer *r)
 {
-	const struct kedge__record_shard *s = &rec->shards[shard_of(key)];
-	const struct kedge__record_slot *slot = table_slot(&s->now, key, level);
+	struct kedge__record *rec = &r->record;
+	uint32_t age = rec->epochs.current - rec->since;
 
-	*old = false;
-	if (slot && slot->epoch && rec->epochs.at[slot->epoch].alive)
-		return usable(rec, slot->epoch) ? slot : NULL;
-	*old = true;
-	slot = table_slot(&s->before, key, level);
-	return slot && slot->epoch && usable(rec, slot->epoch) ? slot : NULL;
+	if (age > AGE_MAX)
+		rejuvenate(r, age - AGE_MAX / 2);
+	return (uint8_t)(rec->epochs.current - rec->since);
 }
 
-void kedge__record_touch(struct kedge__record *rec, const struct kedge__record_slot *slot)
+/* ---- the whole */
+
+void kedge__record_empty(struct kedge__reducer *r)
 {
-	note_again(rec, &rec->shards[shard_of(slot->key)], slot);
+	kedge__finder_drop(&r->record.finder);
+	kedge__log_done(&r->record.log);
 }
 
-/* ---- batches: probes are dealt out to shards in order, and the shards to threads */
-
-#define BLOCK 4096 /* probes that are dealt out by one thread; independent of the number of threads */
-#define AHEAD 12   /* probes whose slots are on their way from memory */
-
-struct batch {
-	struct kedge__record *rec;
-	struct kedge__probe *probes;
-	size_t n;
-	uint32_t *order;                          /* probes sorted by shard, then by place */
-	uint32_t (*counts)[KEDGE__RECORD_SHARDS]; /* a row a block: how many, then where they go */
-	size_t begin[KEDGE__RECORD_SHARDS + 1];
-};
-
-static int count_block(void *ctx, size_t block, int worker)
+void kedge__record_done(struct kedge__reducer *r)
 {
-	struct batch *b = ctx;
-	size_t end = KEDGE__MIN((block + 1) * BLOCK, b->n);
-
-	(void)worker;
-	for (size_t i = block * BLOCK; i < end; i++)
-		b->counts[block][shard_of(b->probes[i].key)]++;
-	return 0;
-}
-
-static int deal_block(void *ctx, size_t block, int worker)
-{
-	struct batch *b = ctx;
-	size_t end = KEDGE__MIN((block + 1) * BLOCK, b->n);
-
-	(void)worker;
-	for (size_t i = block * BLOCK; i < end; i++)
-		b->order[b->counts[block][shard_of(b->probes[i].key)]++] = (uint32_t)i;
-	return 0;
-}
-
-static void place_blocks(struct batch *b, size_t blocks)
-{
-	uint32_t at = 0;
-
-	for (size_t shard = 0; shard < KEDGE__RECORD_SHARDS; shard++) {
-		b->begin[shard] = at;
-		for (size_t block = 0; block < blocks; block++) {
-			uint32_t n = b->counts[block][shard];
-
-			b->counts[block][shard] = at;
-			at += n;
-		}
-	}
-	b->begin[KEDGE__RECORD_SHARDS] = at;
-}
-
-static int enter_shard(void *ctx, size_t shard, int worker)
-{
-	struct batch *b = ctx;
-	struct kedge__record_shard *s = &b->rec->shards[shard];
-
-	(void)worker;
-	for (size_t i = b->begin[shard]; i < b->begin[shard + 1]; i++) {
-		if (i + AHEAD < b->begin[shard + 1]) {
-			const struct kedge__probe *p = &b->probes[b->order[i + AHEAD]];
-
-			table_prefetch(&s->now, p->key, p->level);
-			table_prefetch(&s->before, p->key, p->level);
-		}
-		probe_one(b->rec, s, &b->probes[b->order[i]]);
-	}
-	return 0;
-}
-
-static void enter_few(struct kedge__record *rec, struct kedge__probe *probes, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (i + AHEAD < n) {
-			const struct kedge__probe *p = &probes[i + AHEAD];
-
-			table_prefetch(&rec->shards[shard_of(p->key)].now, p->key, p->level);
-			table_prefetch(&rec->shards[shard_of(p->key)].before, p->key, p->level);
-		}
-		probe_one(rec, &rec->shards[shard_of(probes[i].key)], &probes[i]);
-	}
-}
-
-int kedge__record_enter(struct kedge__record *rec, struct kedge__pool *pool, struct kedge__probe *probes, size_t n,
-			struct kedge__error *err)
-{
-	struct batch b = {.rec = rec, .probes = probes, .n = n};
-	size_t blocks = (n + BLOCK - 1) / BLOCK;
-
-	if (blocks <= 1 || !pool || kedge__pool_threads(pool) == 1) {
-		enter_few(rec, probes, n);
-		return 0;
-	}
-	b.order = kedge__malloc(n * sizeof(*b.order));
-	b.counts = kedge__calloc(blocks, sizeof(*b.counts));
-	if (!b.order || !b.counts) {
-		kedge__free(b.order);
-		kedge__free(b.counts);
-		return kedge__error_nomem(err);
-	}
-	kedge__pool_for(pool, blocks, count_block, &b);
-	place_blocks(&b, blocks);
-	kedge__pool_for(pool, blocks, deal_block, &b);
-	kedge__pool_for(pool, KEDGE__RECORD_SHARDS, enter_shard, &b);
-	kedge__free(b.order);
-	kedge__free(b.counts);
-	return 0;
-}
-
-/* ---- epochs */
-
-int kedge__record_begin(struct kedge__record *rec, uint64_t version, bool resume, struct kedge__error *err)
-{
-	struct kedge__epoch none = {0}, fresh = {.version = version, .alive = true};
-	size_t last = rec->epochs.count;
-
-	if (resume && last > 1 && rec->epochs.at[last - 1].alive && rec->epochs.at[last - 1].version == version) {
-		rec->current = (uint32_t)(last - 1);
-		return 0;
-	}
-	if (last >= UINT32_MAX)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "the hash record is at its last epoch");
-	if ((!last && !kedge__array_push(&rec->epochs, none)) || !kedge__array_push(&rec->epochs, fresh))
-		return kedge__error_nomem(err);
-	rec->current = (uint32_t)(rec->epochs.count - 1);
-	return 0;
-}
-
-/* The previous table is forgotten, and a new one begun. */
-static void rotate(struct kedge__record_shard *s)
-{
-	table_done(&s->before);
-	s->before = s->now;
-	memset(&s->now, 0, sizeof(s->now));
-	s->full = false;
-}
-
-static void enter_again(const struct kedge__record *rec, struct kedge__record_shard *s)
-{
-	for (size_t i = 0; i < s->again.count; i++) {
-		const struct kedge__record_slot *e = &s->again.at[i], *hit = table_slot(&s->now, e->key, e->level);
-
-		if (hit && hit->epoch && rec->epochs.at[hit->epoch].alive)
-			continue;
-		if (!table_put(rec, &s->now, e)) {
-			rotate(s);
-			(void)table_put(rec, &s->now, e);
-		}
-	}
-	kedge__array_done(&s->again);
-}
-
-void kedge__record_commit(struct kedge__record *rec)
-{
-	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++) {
-		struct kedge__record_shard *s = &rec->shards[i];
-
-		if (s->full)
-			rotate(s);
-		enter_again(rec, s);
-	}
-	rec->current = 0;
-}
-
-void kedge__record_rollback(struct kedge__record *rec)
-{
-	if (rec->current)
-		rec->epochs.at[rec->current].alive = false;
-	for (size_t i = 0; i < KEDGE__RECORD_SHARDS; i++) {
-		kedge__array_done(&rec->shards[i].again);
-		rec->shards[i].full = false;
-	}
-	rec->current = 0;
-}
-
-uint32_t kedge__record_epoch_of(const struct kedge__record *rec, uint64_t version)
-{
-	for (size_t i = rec->epochs.count; i-- > 1;)
-		if (rec->epochs.at[i].alive && rec->epochs.at[i].version == version)
-			return (uint32_t)i;
-	return 0;
-}
-
-void kedge__record_identify(struct kedge__record *rec, uint64_t version, struct kedge__digest id)
-{
-	uint32_t epoch = kedge__record_epoch_of(rec, version);
-
-	if (epoch)
-		rec->epochs.at[epoch].id = id;
-}
-
-void kedge__record_retain(struct kedge__record *rec, const struct kedge__image_key *alive, size_t n)
-{
-	for (size_t i = 1; i < rec->epochs.count; i++) {
-		struct kedge__epoch *e = &rec->epochs.at[i];
-		const struct kedge__image_key *key = kedge__image_key_find(alive, n, e->version);
-
-		e->alive = e->alive && key && kedge__digest_equal(key->id, e->id);
-	}
+	kedge__record_empty(r);
+	kedge__epochs_done(&r->record.epochs);
+	kedge__array_done(&r->record.columns);
+	r->record.numbers = 0;
+	r->record.parent = r->record.since = 0;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * record.h: the hash record: where a chunk, or a subtree of the Merkle tree, was first seen in all versions so far.
+ * record.h: the hash record: where chunks were seen, in the last version and in older ones. It consists of
  *
- * It is split into shards by the digest. A shard is worked on by one thread at a time, in the order of addresses, so
- * that its contents depend only on the data. Each shard has two tables, the current one and the previous one; each
- * may take half of the shard's part of the memory limit. When an entry finds no room in the current table it is left
- * out, and when that version is committed, the previous table is dropped, the current one becomes the previous one, and
- * a new one is begun. Entries of the previous table that are hit are entered again at commit; those never hit are
- * forgotten after one more round. Losing an entry loses a chance to save space, never data.
+ *  - epochs: a number for each version that was reduced, and whether it may still be referred to;
+ *  - the digests of the last version, which last.c has anyway, in columns; a chunk that has digests has a number;
+ *  - the log: digests that later versions replaced, with their places. It is a ring: the oldest make room for new ones;
+ *  - the finder: finds the chunk or log entry with a digest. An entry has 32 bits: the number, and as many bits of the
+ *    digest as are left; it counts only if the digest in the column or the log is the one that is looked for.
  *
- * Entries name their version by an epoch. Those of a dead epoch (rolled back, or no longer in the store) do not count
- * and are swept when a table is rebuilt.
+ * The finder is made when something is first looked up, from the columns and the log. From then on it is kept up to date,
+ * which costs as much as there are changes; where most of a version changed it is dropped, and made again when it is
+ * needed. It has one entry for each digest. It is divided into blocks by the digest, and a block is worked on by one thread
+ * at a time in the order of addresses, so that its contents depend only on the data. All that a full bucket or a
+ * full log loses is a chance to save space.
  */
 #ifndef KEDGE_REDUCE_RECORD_H
 #define KEDGE_REDUCE_RECORD_H
@@ -19,25 +21,9 @@
 #include "pipeline/pipeline.h"
 #include "reduce/reduce.h"
 
-#define KEDGE__RECORD_SHARDS 64 /* few enough that tables are large, and get large pages */
+struct kedge__last_region;
 
-struct kedge__record_slot {
-	struct kedge__digest key;
-	uint64_t addr;  /* in the image of the epoch's version */
-	uint32_t epoch; /* 0: empty */
-	uint32_t level; /* 0: a chunk, k: a node over 2^k chunks */
-};
-
-struct kedge__record_table {
-	struct kedge__record_slot *at;
-	size_t size, used; /* size: 0 or a power of two */
-};
-
-struct kedge__record_shard {
-	struct kedge__record_table now, before;
-	KEDGE__ARRAY(struct kedge__record_slot) again; /* hits in `before`, entered at commit */
-	bool full;                                     /* an entry was left out since the last commit */
-};
+/* ------------------------------------------------------------------ epochs.c */
 
 struct kedge__epoch {
 	uint64_t version;
@@ -45,56 +31,210 @@ struct kedge__epoch {
 	bool alive;
 };
 
-struct kedge__record {
-	struct kedge__record_shard shards[KEDGE__RECORD_SHARDS];
-	KEDGE__ARRAY(struct kedge__epoch) epochs; /* epoch 0 is none */
-	size_t room;                              /* entries a table may hold */
-	size_t size_limit;                        /* slots a table may have */
-	size_t expected;                          /* entries a table may soon get, so that it grows at once */
-	uint32_t current;                         /* the epoch being entered; only it and older versions are found */
+struct kedge__epochs {
+	struct kedge__epoch *at; /* epoch 0 is none */
+	size_t count, room;
+	uint32_t current; /* the version in progress; only it and older versions are referred to */
 };
 
-enum kedge__probe_outcome { KEDGE__PROBE_ENTERED, KEDGE__PROBE_FOUND, KEDGE__PROBE_LOST };
-
-/* One entry of a batch; `src` and `epoch` are where the same was seen before if FOUND. */
-struct kedge__probe {
-	struct kedge__digest key;
-	uint64_t addr, src;
-	uint32_t epoch, level;
-	uint32_t item; /* the caller's */
-	enum kedge__probe_outcome outcome;
-};
-
-void kedge__record_init(struct kedge__record *rec, uint64_t bytes);
-/* Change the limit; tables that are too large for it are dropped. */
-void kedge__record_limit(struct kedge__record *rec, uint64_t bytes);
-void kedge__record_done(struct kedge__record *rec); /* also empties it for another use */
-void kedge__record_empty(struct kedge__record *rec); /* entries go, epochs stay */
-uint64_t kedge__record_memory(const struct kedge__record *rec); /* bytes of its tables */
-bool kedge__record_is_empty(const struct kedge__record *rec);
-
-/* Begin to enter VERSION. RESUME: continue with the newest epoch if it is VERSION's. */
-int kedge__record_begin(struct kedge__record *rec, uint64_t version, bool resume, struct kedge__error *err);
-void kedge__record_commit(struct kedge__record *rec);
-void kedge__record_rollback(struct kedge__record *rec);
+/* Begin VERSION. RESUME: continue with the newest epoch if it is VERSION's. */
+int kedge__epochs_begin(struct kedge__epochs *list, uint64_t version, bool resume, struct kedge__error *err);
+void kedge__epochs_rollback(struct kedge__epochs *list);
+void kedge__epochs_done(struct kedge__epochs *list); /* also empties it for another use */
 /* The newest epoch of VERSION that is alive, or 0. */
-uint32_t kedge__record_epoch_of(const struct kedge__record *rec, uint64_t version);
+uint32_t kedge__epochs_find(const struct kedge__epochs *list, uint64_t version);
+/* The newest from FROM up to TO that the version in progress may refer to, or 0. */
+uint32_t kedge__epochs_newest(const struct kedge__epochs *list, uint32_t from, uint32_t to);
 /* It is that of image ID. */
-void kedge__record_identify(struct kedge__record *rec, uint64_t version, struct kedge__digest id);
+void kedge__epochs_identify(struct kedge__epochs *list, uint64_t version, struct kedge__digest id);
 /* Epochs whose images are not in ALIVE (ascending) are dead. */
-void kedge__record_retain(struct kedge__record *rec, const struct kedge__image_key *alive, size_t n);
+void kedge__epochs_retain(struct kedge__epochs *list, const struct kedge__image_key *alive, size_t n);
 
-/* Look up, or enter, all probes: the first of equal ones wins. POOL may be NULL. */
-int kedge__record_enter(struct kedge__record *rec, struct kedge__pool *pool, struct kedge__probe *probes, size_t n,
-			struct kedge__error *err);
-/* Look up only; any number of threads. *OLD: it was in a previous table. */
-const struct kedge__record_slot *kedge__record_find(const struct kedge__record *rec, struct kedge__digest key,
-						    uint32_t level, bool *old);
-/* A hit of kedge__record_find() that was used. */
-void kedge__record_touch(struct kedge__record *rec, const struct kedge__record_slot *slot);
-static inline uint64_t kedge__record_version(const struct kedge__record *rec, uint32_t epoch)
+/* ------------------------------------------------------------------ log.c */
+
+struct kedge__past { /* a chunk that was at this place in all versions from one epoch to another */
+	struct kedge__digest digest;
+	uint64_t addr;
+	uint32_t from, to; /* 0: there is nothing */
+};
+
+struct kedge__log {
+	struct kedge__past *at;
+	uint64_t room;  /* entries */
+	uint64_t count; /* of them in use: all below, or all */
+	uint64_t next;  /* the one to be written next */
+};
+
+/* Make room for N more, up to LIMIT entries in all; beyond that the oldest go. *FIRST: where the first of the last
+ * min(N, room) of them belongs; they follow each other, around the end. */
+void kedge__log_extend(struct kedge__log *log, uint64_t n, uint64_t limit, uint64_t *first);
+/* No more than LIMIT entries, the newest ones. True: entries have other numbers now. */
+bool kedge__log_limit(struct kedge__log *log, uint64_t limit);
+void kedge__log_done(struct kedge__log *log);
+
+/* ------------------------------------------------------------------ finder.c */
+
+#define KEDGE__BUCKET        16u /* entries: a line of the cache */
+#define KEDGE__BLOCK_BUCKETS 1024u
+#define KEDGE__NUMBER_LIMIT  ((UINT64_C(1) << 30) - 1) /* numbers of chunks, of changes and of log entries are below */
+#define KEDGE__SAMPLE        32u /* a sparse finder has one digest in so many */
+
+enum kedge__finder_state {
+	KEDGE__FINDER_NONE,
+	KEDGE__FINDER_SPARSE, /* only digests that kedge__is_sample() picks */
+	KEDGE__FINDER_DENSE,
+};
+
+struct kedge__finder {
+	enum kedge__finder_state state;
+	uint32_t *at; /* a bucket after the other */
+	uint64_t blocks;
+	uint32_t buckets; /* of a block, a power of two */
+	unsigned bits;    /* of a number, + 1; above it are two more, then the tag */
+	uint64_t room;    /* entries that it has place for */
+	_Atomic uint64_t used;
+};
+
+struct kedge__spot { /* where a digest would be */
+	uint32_t *bucket[2];
+	uint32_t tag; /* in place */
+};
+
+/* Mixed, because tests weaken digests. */
+static inline uint64_t kedge__digest_mix(struct kedge__digest d)
 {
-	return rec->epochs.at[epoch].version;
+	return (d.lo ^ (d.hi << 32 | d.hi >> 32)) * UINT64_C(0x9E3779B97F4A7C15);
 }
+
+static inline bool kedge__is_sample(uint64_t mix)
+{
+	return !((mix >> 16) % KEDGE__SAMPLE);
+}
+
+static inline uint64_t kedge__finder_block(const struct kedge__finder *x, uint64_t mix)
+{
+	return (mix >> 32) * x->blocks >> 32;
+}
+
+static inline struct kedge__spot kedge__finder_spot(const struct kedge__finder *x, uint64_t mix)
+{
+	uint64_t other = (mix ^ mix >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
+	uint32_t *block = x->at + kedge__finder_block(x, mix) * x->buckets * KEDGE__BUCKET;
+	struct kedge__spot s = {{block + ((uint32_t)mix >> 21 & (x->buckets - 1)) * KEDGE__BUCKET,
+				 block + (other & (x->buckets - 1)) * KEDGE__BUCKET},
+				(uint32_t)(other >> 32) >> (x->bits + 2) << (x->bits + 2)};
+
+	return s;
+}
+
+/* What an entry says besides its tag: a chunk or a log entry and its number. A chunk that changes has two entries for a
+ * while, of which one is odd; which one it is that its digest has now, last.c knows. */
+enum kedge__entry_kind { KEDGE__ENTRY_EVEN, KEDGE__ENTRY_ODD, KEDGE__ENTRY_LOG };
+
+static inline uint32_t kedge__entry_make(const struct kedge__finder *x, uint32_t tag, enum kedge__entry_kind kind,
+					 uint32_t number)
+{
+	return tag | (uint32_t)kind << x->bits | (number + 1);
+}
+
+static inline uint32_t kedge__entry_number(const struct kedge__finder *x, uint32_t entry)
+{
+	return (entry & ((UINT32_C(1) << x->bits) - 1)) - 1;
+}
+
+static inline bool kedge__entry_logged(const struct kedge__finder *x, uint32_t entry)
+{
+	return entry >> x->bits & KEDGE__ENTRY_LOG;
+}
+
+/* Entries of the spot that may be its digest's: the next from *I on, which begins with 0; NULL: there are no more. */
+static inline uint32_t *kedge__spot_next(const struct kedge__finder *x, const struct kedge__spot *s, unsigned *i)
+{
+	for (; *i < 2 * KEDGE__BUCKET; ++*i) {
+		uint32_t *at = &s->bucket[*i / KEDGE__BUCKET][*i % KEDGE__BUCKET];
+
+		if ((*at ^ s->tag) >> (x->bits + 2) == 0 && *at) {
+			++*i;
+			return at;
+		}
+	}
+	return NULL;
+}
+
+/* Where ENTRY itself is, or NULL. */
+static inline uint32_t *kedge__spot_find(const struct kedge__spot *s, uint32_t entry)
+{
+	for (unsigned i = 0; i < 2 * KEDGE__BUCKET; i++)
+		if (s->bucket[i / KEDGE__BUCKET][i % KEDGE__BUCKET] == entry)
+			return &s->bucket[i / KEDGE__BUCKET][i % KEDGE__BUCKET];
+	return NULL;
+}
+
+static inline void kedge__spot_fetch(const struct kedge__spot *s)
+{
+	__builtin_prefetch(s->bucket[0], 1);
+	__builtin_prefetch(s->bucket[1], 1);
+}
+
+/* An empty index for ENTRIES with numbers below NUMBERS, in at most LIMIT bytes. */
+int kedge__finder_make(struct kedge__finder *x, enum kedge__finder_state state, uint64_t entries, uint64_t numbers,
+		      uint64_t limit, struct kedge__error *err);
+void kedge__finder_drop(struct kedge__finder *x);
+/* Put ENTRY where there is room; without room it is left out. */
+bool kedge__spot_put(const struct kedge__spot *s, uint32_t entry);
+
+/* ------------------------------------------------------------------ batch.c
+ * Digests that are looked for go in waves, so that little memory is needed at once. A wave is dealt out by blocks of the
+ * index, and the digests of a block are taken in the order in which they came. */
+
+struct kedge__probe {
+	struct kedge__digest digest;
+	uint32_t number, value; /* the caller's */
+	enum kedge__entry_kind kind; /* of the chunk's entry */
+};
+
+#define KEDGE__WAVE ((size_t)1 << 19)
+
+struct kedge__tally {
+	int64_t entered; /* entries more than before */
+	uint64_t hits;
+};
+
+typedef void (*kedge__probe_fn)(void *ctx, struct kedge__probe *p, const struct kedge__spot *s, struct kedge__tally *tally);
+
+struct kedge__batch {
+	struct kedge__probe *probes; /* room for KEDGE__WAVE */
+	size_t count;
+	uint32_t *order;
+	uint32_t *counts;
+	_Atomic uint64_t hits; /* of all waves */
+};
+
+int kedge__batch_init(struct kedge__batch *b, size_t expected, struct kedge__error *err);
+void kedge__batch_done(struct kedge__batch *b);
+/* fn() for each; equal digests in their order, one after the other. */
+void kedge__batch_run(struct kedge__batch *b, struct kedge__pool *pool, struct kedge__finder *x, kedge__probe_fn fn,
+		      void *ctx);
+
+/* ------------------------------------------------------------------ record.c */
+
+struct kedge__column { /* chunks that have numbers */
+	uint64_t first; /* number */
+	uint64_t count;
+	struct kedge__last_region *region; /* NULL: it is gone */
+};
+
+struct kedge__record {
+	struct kedge__epochs epochs;
+	struct kedge__log log;
+	struct kedge__finder finder;
+	KEDGE__ARRAY(struct kedge__column) columns; /* ascending */
+	uint64_t numbers;                           /* all are below */
+	uint64_t bytes;                             /* the limit of all this */
+	uint64_t log_limit;                         /* entries */
+	uint64_t finder_limit;                       /* bytes */
+	uint32_t parent;                            /* the epoch of the last version */
+	uint32_t since;                             /* the epoch from which ages of chunks count (reducer.h) */
+};
 
 #endif

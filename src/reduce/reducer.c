@@ -47,8 +47,8 @@ const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reduc
 	return table[r->txn.used];
 }
 
-/* Of an image of BYTES: a digest a chunk, and sums of grains and slabs if pages are tracked. */
-static uint64_t last_bytes(const struct kedge__reducer_options *o, uint32_t chunk, uint64_t bytes)
+/* A digest a chunk, and sums of grains and slabs. */
+uint64_t kedge__last_bytes(const struct kedge__reducer_options *o, uint32_t chunk, uint64_t bytes)
 {
 	uint64_t kept = kedge__chunks_of(bytes, chunk) * sizeof(struct kedge__digest);
 
@@ -65,7 +65,7 @@ uint32_t kedge__reducer_fit(const struct kedge__reducer_options *options, uint64
 	if (options->id == KEDGE__REDUCER_FULL)
 		return options->chunk;
 	for (uint32_t chunk = options->chunk; chunk <= largest; chunk *= 2)
-		if (last_bytes(options, chunk, bytes) <= options->record_bytes / 4)
+		if (kedge__last_bytes(options, chunk, bytes) <= options->record_bytes / 4)
 			return chunk;
 	return 0;
 }
@@ -104,7 +104,7 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	r->options.seed = NULL;
 	r->options.chunk = chunk;
 	r->parent = KEDGE__NO_VERSION;
-	kedge__record_init(&r->record, options->record_bytes);
+	kedge__record_limits(r, 0);
 	forget_choice(r);
 	*out = r;
 	return 0;
@@ -119,8 +119,8 @@ static void txn_done(struct kedge__reducer *r)
 	kedge__free(t->regions);
 	kedge__free((void *)t->own.regions);
 	kedge__array_done(&t->slabs);
-	kedge__large_free(t->items.at, t->items.room * sizeof(t->items.at[0]));
-	kedge__array_done(&t->roots);
+	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
+	kedge__free(t->items);
 	kedge__array_done(&t->glances);
 	kedge__array_done(&t->pages);
 	if (t->aside)
@@ -134,7 +134,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 		return;
 	txn_done(r);
 	kedge__workers_done(r);
-	kedge__record_done(&r->record);
+	kedge__record_done(r);
 	kedge__rex_table_done(&r->rex);
 	kedge__rex_wave_free(r->wave);
 	kedge__last_done(&r->last);
@@ -210,6 +210,22 @@ static int own_image(struct kedge__txn *t, const struct kedge__image *image, str
 	return 0;
 }
 
+static int emit_slabs(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	size_t most = 1;
+	int rc = 0;
+
+	for (size_t i = 0; i < t->slabs.count; i++)
+		most = KEDGE__MAX(most, t->slabs.at[i].count);
+	t->items = kedge__malloc(most * sizeof(*t->items));
+	if (!t->items)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; !rc && i < t->slabs.count; i++)
+		rc = kedge__emitter_slab(t->emitter, i, t->items, kedge__items_gather(r, i, t->items));
+	return rc;
+}
+
 /* What the reducer does between the hash pass and the extents, and the extents. */
 static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
 {
@@ -221,8 +237,8 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	t->emitter = &e;
 	if (!rc)
 		rc = ops->run(r, err);
-	for (size_t i = 0; !rc && !ops->waves && i < t->slabs.count; i++)
-		rc = kedge__emitter_slab(&e, i, t->items.at + t->slabs.at[i].item_at, t->slabs.at[i].count);
+	if (!rc && !ops->waves)
+		rc = emit_slabs(r, err);
 	if (!rc)
 		rc = kedge__emitter_end(&e);
 	t->emitter = NULL;
@@ -230,42 +246,30 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	return rc;
 }
 
-/* The record has what the image at hand leaves of the limit, but never less than three quarters. */
-static void limit_record(struct kedge__reducer *r)
-{
-	uint64_t limit = r->options.record_bytes, bytes = 0;
-
-	for (size_t i = 0; i < r->txn.image->count; i++)
-		bytes += r->txn.image->regions[i].bytes;
-	kedge__record_limit(&r->record,
-			    limit - KEDGE__MIN(last_bytes(&r->options, r->options.chunk, bytes), limit / 4));
-}
-
 static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
 	struct kedge__txn *t = &r->txn;
 	double start = kedge__clock_seconds();
-	int rc = kedge__record_begin(&r->record, t->version, false, err);
+	struct kedge__last_needs needs = {kedge__reducer_remembers(r->options.id), r->options.paranoid};
+	int rc = kedge__epochs_begin(&r->record.epochs, t->version, false, err);
 
-	limit_record(r);
-	if (r->options.id == KEDGE__REDUCER_AUTO && t->used == KEDGE__REDUCER_TREE && t->compare)
-		kedge__record_refill(r);
+	t->apart = ops->apart;
 	if (!rc && ops->hashes)
-		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, r->options.paranoid, &t->regions, err);
+		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, needs, &t->regions, err);
 	t->sums = r->options.track && !r->options.paranoid && ops->hashes;
 	if (!rc && t->sums)
 		rc = kedge__last_prepare_sums(t->regions, t->image->count, kedge__grain(r->options.chunk), err);
 	if (!rc)
 		rc = kedge__slabs_plan(r, !ops->hashes || ops->sample, err);
+	if (!rc && kedge__reducer_remembers(r->options.id))
+		kedge__record_limits(r, t->raw_bytes);
 	for (size_t i = 0; !rc && !ops->hashes && i < t->slabs.count; i++)
 		t->slabs.at[i].skip = true;
 	if (!rc && t->stream)
 		rc = kedge__stream_plan(r, err);
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
-	if (!rc && !ops->waves)
-		kedge__items_gather_all(t);
 	red->hash_seconds = kedge__clock_seconds() - start;
 	if (!rc)
 		rc = run_emit(r, red, err);
@@ -369,6 +373,7 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 		return;
 	if (t->aside)
 		kedge__paranoid_commit(r);
+	kedge__record_commit(r);
 	for (size_t i = 0; t->regions && i < t->slabs.count; i++) {
 		const struct kedge__slab *s = &t->slabs.at[i];
 
@@ -387,8 +392,9 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 			g->slab_sums[number] = s->sum;
 		g->summed = t->sums;
 	}
+	if (!t->regions)
+		kedge__record_detach(r);
 	kedge__last_commit(&r->last);
-	kedge__record_commit(&r->record);
 	kedge__auto_learn(r);
 	r->parent = t->version;
 	txn_done(r);
@@ -401,30 +407,33 @@ void kedge__reducer_rollback(struct kedge__reducer *r)
 		return;
 	kedge__hash_undo(r);
 	kedge__stream_undo(r);
+	kedge__record_rollback(r);
 	kedge__last_rollback(&r->last);
-	kedge__record_rollback(&r->record);
 	txn_done(r);
 	r->busy = false;
 }
 
 static void forget_parent(struct kedge__reducer *r)
 {
+	kedge__record_detach(r);
 	kedge__last_done(&r->last);
 	r->parent = KEDGE__NO_VERSION;
 }
 
 void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key image)
 {
-	kedge__record_identify(&r->record, image.version, image.id);
+	kedge__epochs_identify(&r->record.epochs, image.version, image.id);
 }
 
 void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_key *alive, size_t n)
 {
 	if (r->busy)
 		return;
-	kedge__record_retain(&r->record, alive, n);
-	if (!kedge__record_epoch_of(&r->record, r->parent)) /* every version has one, whichever reducer was used */
+	kedge__epochs_retain(&r->record.epochs, alive, n);
+	if (!kedge__epochs_find(&r->record.epochs, r->parent)) { /* every version has one, whichever reducer was used */
+		kedge__record_retire(r);
 		forget_parent(r);
+	}
 }
 
 uint64_t kedge__reducer_memory(const struct kedge__reducer *r)
@@ -443,7 +452,7 @@ uint64_t kedge__reducer_memory(const struct kedge__reducer *r)
 void kedge__reducer_reset(struct kedge__reducer *r)
 {
 	kedge__reducer_rollback(r);
-	kedge__record_done(&r->record);
 	forget_parent(r);
+	kedge__record_done(r);
 	forget_choice(r);
 }

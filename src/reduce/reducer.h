@@ -8,11 +8,11 @@
  *   keep.c        for an image seen through a view: keeps what may have to be stored
  *   check.c       for an image that is not held: checks that what is stored is what was hashed
  *   stream.c      slabs that are stored in any case are hashed while they are, and not before
- *   duplicates.c  changed chunks are looked up in the record, or entered
- *   forest.c      subtrees of the Merkle tree are entered, and found (Algorithm 1)
+ *   find.c        changed chunks are looked up in the record, or entered (record.h: record.c, build.c, finder.c, batch.c)
  *   rex.c         changed patterns are looked for in their page (rex_page.c) and in this version (rex_wave.c, rex_table.c),
  *                 pages are decided on and emitted, some slabs at a time
- *   emit.c        extents, literals, totals
+ *   emit.c        extents, literals, totals; chunks that follow each other where they come from are one copy
+ *   remember.c    at commit: the record has the new version
  *
  * After the hash pass all work is proportional to the number of changed chunks.
  */
@@ -25,6 +25,7 @@
 
 #include <stdatomic.h>
 
+#define KEDGE__AGE_ODD   0x80u
 #define KEDGE__CHUNK_MIN 16u
 #define KEDGE__REX_PAGE  UINT64_C(4096)
 #define KEDGE__REX_CHUNK_MAX 256u
@@ -46,6 +47,11 @@ struct kedge__last_region {
 	uint64_t next_bytes;           /* in the version in progress */
 	struct kedge__digest *digests; /* of all chunks, if the slab is not stale */
 	uint64_t room;                 /* chunks */
+	uint8_t *ages;                 /* of a chunk: the epoch since which it is what it is, from record.since on; and
+					* KEDGE__AGE_ODD, which changes with it */
+	uint64_t ages_room;
+	uint64_t number, numbered; /* chunks from the first on that have numbers in the record, and that of the first */
+	size_t slab_at;            /* the first slab, in the version in progress */
 	uint8_t *stale;                /* of a slab: enum kedge__slab_state */
 	uint64_t *flat;                /* of a slab that is flat: the constant */
 	uint64_t stale_room, flat_room;
@@ -62,13 +68,19 @@ struct kedge__last {
 	KEDGE__ARRAY(struct kedge__last_region *) regions; /* ascending base */
 };
 
+struct kedge__last_needs {
+	bool ages, shadow;
+};
+
 /* Zeroed memory, in large pages if it is large. */
 void *kedge__large_alloc(uint64_t bytes);
+/* What *P has stays; false, and all is as it was, without memory. */
+bool kedge__large_grow(void **p, uint64_t bytes, uint64_t wanted);
 void kedge__large_free(void *p, uint64_t bytes);
 void kedge__last_done(struct kedge__last *last);
 /* Mark those of IMAGE as present, adding new ones, with room for all their chunks; (*OUT)[i] is that of region i. */
-int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk, bool shadow,
-			struct kedge__last_region ***out, struct kedge__error *err);
+int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *image, uint32_t chunk,
+			struct kedge__last_needs needs, struct kedge__last_region ***out, struct kedge__error *err);
 /* Room for the sums of all of REGIONS (COUNT), with grains of GRAIN bytes. */
 int kedge__last_prepare_sums(struct kedge__last_region *const *regions, size_t count, uint64_t grain,
 			     struct kedge__error *err);
@@ -79,9 +91,9 @@ struct kedge__last_region *kedge__last_find(const struct kedge__last *last, uint
 /* ---- what is kept while a version is in progress */
 
 enum kedge__item_kind {
-	KEDGE__ITEM_PLAIN, /* a literal that is not in the record */
-	KEDGE__ITEM_FIRST, /* a literal that was entered in the record */
-	KEDGE__ITEM_SHIFT, /* the same as (epoch, src) */
+	KEDGE__ITEM_PLAIN, /* a literal */
+	KEDGE__ITEM_SHIFT, /* rex: the same as (epoch, src) */
+	KEDGE__ITEM_FOUND, /* the same as what the record has at src, a kedge__origin; epoch: the number of the change in its slab */
 	KEDGE__ITEM_FILL,  /* src is the pattern */
 	KEDGE__ITEM_BACK,  /* the same as pattern number src of this version, which is a literal */
 	/* All of a page, which is one extent: */
@@ -89,13 +101,37 @@ enum kedge__item_kind {
 	KEDGE__ITEM_PAGE_FILL, /* src is the pattern */
 };
 
-struct kedge__item {    /* a changed chunk */
+struct kedge__item {    /* a changed chunk, or several */
 	uint64_t index; /* in its region */
 	uint64_t src;   /* by kind; of a literal nothing */
 	uint32_t epoch;
-	uint32_t kind : 8; /* enum kedge__item_kind */
-	uint32_t region : 24;
+	uint8_t kind; /* enum kedge__item_kind */
+	uint16_t more; /* chunks that follow it and are literals, too */
 };
+
+/* Where a changed chunk is to be had: 0 for nowhere, or what kind of place and its number. */
+typedef uint32_t kedge__origin;
+enum kedge__origin_kind {
+	KEDGE__ORIGIN_NONE,
+	KEDGE__ORIGIN_LAST, /* a chunk of the last version */
+	KEDGE__ORIGIN_LOG,  /* an entry of the log */
+	KEDGE__ORIGIN_HERE, /* a change of this version, which is a literal */
+};
+
+static inline enum kedge__origin_kind kedge__origin_kind(kedge__origin o)
+{
+	return (enum kedge__origin_kind)(o >> 30);
+}
+
+static inline uint32_t kedge__origin_number(kedge__origin o)
+{
+	return o & ((UINT32_C(1) << 30) - 1);
+}
+
+static inline kedge__origin kedge__origin_make(enum kedge__origin_kind kind, uint32_t number)
+{
+	return (uint32_t)kind << 30 | number;
+}
 
 struct kedge__slab {
 	uint32_t region; /* index into the image */
@@ -106,7 +142,7 @@ struct kedge__slab {
 	int worker;
 	uint64_t first; /* chunk */
 	uint64_t pattern; /* if it is flat */
-	size_t change_at, fill_at, undo_at, count, fill_count, undo_count;
+	size_t change_at, fill_at, apart_at, count, fill_count, apart_count;
 	size_t item_at;
 	uint64_t pages; /* rex: a bit for each that changed, */
 	size_t page_at; /* and where the first of them is among txn.pages */
@@ -118,17 +154,10 @@ struct kedge__rex_page { /* a changed page: where its literals are */
 	uint64_t plain[KEDGE__REX_PAGE / KEDGE__CHUNK_MIN / 64]; /* a bit for each pattern that is a literal */
 };
 
-struct kedge__root {  /* a subtree of shifted duplicates that is one piece elsewhere */
-	size_t item;  /* its first */
-	size_t count; /* items */
-	uint64_t src;
-	uint32_t epoch;
-};
-
 struct kedge__hash_worker {             /* what one thread found, in the order of its slabs */
 	KEDGE__ARRAY(uint16_t) changes; /* index in the slab << 1 | is a fill */
 	KEDGE__ARRAY(uint64_t) fills;   /* patterns */
-	KEDGE__ARRAY(struct kedge__digest) undo; /* old digests of those that had one */
+	KEDGE__ARRAY(struct kedge__digest) apart; /* of those that had a digest: the old one, or the new one (txn.apart) */
 	struct kedge__digest *fresh; /* scratch: digests of a piece */
 	uint8_t *bytes;              /* scratch: a slab that is seen through a view; what is compared */
 };
@@ -158,10 +187,15 @@ struct kedge__txn {
 	bool sums;                               /* grain and slab sums are kept */
 	KEDGE__ARRAY(struct kedge__slab) slabs;
 	struct kedge__hash_worker *workers; /* the reducer's */
-	KEDGE__ARRAY(struct kedge__item) items; /* of all slabs; if the reducer works in waves, only their number */
+	size_t changes; /* of all slabs */
+	bool apart;     /* new digests are apart until commit, and the old ones in their places; else the other way round */
+	kedge__origin *origins; /* of each change, if duplicates were looked for */
+	uint8_t searched;       /* enum kedge__finder_state: changes that were entered in the finder */
+	bool spoilt;            /* and others were not */
+	uint8_t age;            /* of what is new, at commit */
+	struct kedge__item *items; /* room for those of a slab */
 	KEDGE__ARRAY(struct kedge__rex_page) pages; /* rex: the changed ones so far */
 	struct kedge__emitter *emitter;
-	KEDGE__ARRAY(struct kedge__root) roots; /* ascending */
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
 	uint64_t aside_bytes;
 	bool stream;                    /* some slabs may be hashed as they are stored; */
@@ -279,21 +313,79 @@ void kedge__stream_undo(struct kedge__reducer *r);
 /* Empty the threads' lists and free the large ones. */
 void kedge__workers_rest(struct kedge__reducer *r);
 void kedge__workers_done(struct kedge__reducer *r);
-/* The changed chunks of a slab from its thread's list to ITEMS, or of all to their places. */
-void kedge__items_gather(const struct kedge__txn *t, size_t slab, struct kedge__item *items);
-void kedge__items_gather_all(struct kedge__txn *t);
-/* Shifted duplicates and first occurrences among the changed chunks. */
+/* The changed chunks of a slab from its thread's list to ITEMS; literals that follow each other as one, if they may be
+ * joined. Returns how many. */
+size_t kedge__items_gather(const struct kedge__reducer *r, size_t slab, struct kedge__item *items);
+
+/* find.c: shifted duplicates among the changed chunks. */
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err);
-/* prime.c: enter the chunks of the last version into an empty record, as far as there is room. */
-void kedge__record_refill(struct kedge__reducer *r);
-int kedge__forest_enter(struct kedge__reducer *r, struct kedge__error *err);
-int kedge__forest_find(struct kedge__reducer *r, struct kedge__error *err);
+/* Digest of change K of slab S, as it is now. */
+static inline struct kedge__digest kedge__change_digest(const struct kedge__txn *t, const struct kedge__slab *s, size_t k)
+{
+	const struct kedge__hash_worker *w = &t->workers[s->worker];
+
+	if (t->apart && k < s->apart_count)
+		return w->apart.at[s->apart_at + k];
+	return t->regions[s->region]->digests[s->first + (w->changes.at[s->change_at + k] >> 1)];
+}
+
+/* ---- record.c, build.c, remember.c */
+
+/* How much each part of the record may take, for an image of so many bytes. */
+void kedge__record_limits(struct kedge__reducer *r, uint64_t image_bytes);
+/* Regions that have no numbers get some. */
+int kedge__record_number(struct kedge__reducer *r, struct kedge__error *err);
+/* The chunk with NUMBER: its region, or NULL, and *INDEX there. */
+struct kedge__last_region *kedge__record_chunk(const struct kedge__reducer *r, uint32_t number, uint64_t *index);
+/* Is DIGEST that of chunk INDEX of G in the last version? */
+bool kedge__last_is(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t index,
+		    struct kedge__digest digest);
+/* The epoch since which chunk INDEX of G is what it is in the last version. */
+uint32_t kedge__last_since(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t index);
+/* Of the entry of chunk INDEX of G, as the last version has it. */
+static inline enum kedge__entry_kind kedge__last_kind(const struct kedge__last_region *g, uint64_t index)
+{
+	return g->ages[index] & KEDGE__AGE_ODD ? KEDGE__ENTRY_ODD : KEDGE__ENTRY_EVEN;
+}
+
+/* Of its entry in the version in progress, in which it has changed. */
+static inline enum kedge__entry_kind kedge__next_kind(const struct kedge__last_region *g, uint64_t index)
+{
+	return g->ages[index] & KEDGE__AGE_ODD ? KEDGE__ENTRY_EVEN : KEDGE__ENTRY_ODD;
+}
+
+/* Bytes that are to be had at SRC of any version from one epoch to another. */
+struct kedge__place {
+	uint64_t src;
+	uint32_t from, to;
+};
+
+struct kedge__place kedge__origin_place(const struct kedge__reducer *r, kedge__origin o);
+/* The newest of these that may be referred to, or 0. */
+uint32_t kedge__place_epoch(const struct kedge__reducer *r, const struct kedge__place *p);
+/* What chunks get at commit that are new. */
+uint8_t kedge__record_age(struct kedge__reducer *r);
+/* Make a finder of what the last version and the log have, with room for CHANGES. */
+int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state, uint64_t changes,
+			struct kedge__error *err);
+/* What the version in progress replaces goes to the log, and new digests to their places; or nothing happened. */
+void kedge__record_commit(struct kedge__reducer *r);
+void kedge__record_rollback(struct kedge__reducer *r);
+/* The last version is no more; what it had in common with older ones is kept in the log. */
+void kedge__record_retire(struct kedge__reducer *r);
+/* Columns lose their numbers. */
+void kedge__record_detach(struct kedge__reducer *r);
+void kedge__record_empty(struct kedge__reducer *r); /* all but epochs */
+void kedge__record_done(struct kedge__reducer *r);
+
 /* rex: where the literal is that pattern NUMBER of this version is part of. */
 uint64_t kedge__rex_position(const struct kedge__txn *t, uint64_t number, uint64_t chunk);
 
 /* paranoid.c: are LEN bytes of REGION at OFFSET those at (epoch, src)? After the hash pass, on one thread. */
 bool kedge__paranoid_equal(const struct kedge__reducer *r, size_t region, uint64_t offset, uint64_t len, uint32_t epoch,
 			   uint64_t src);
+/* Does change K of slab S have the bytes of O? */
+bool kedge__origin_is_right(const struct kedge__reducer *r, const struct kedge__slab *s, size_t k, kedge__origin o);
 int kedge__paranoid_keep(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__paranoid_commit(struct kedge__reducer *r);
 
@@ -322,6 +414,7 @@ struct kedge__reducer_ops {
 	bool merge;  /* neighbouring results become one extent */
 	bool pages;  /* a changed page of KEDGE__REX_PAGE bytes may become a single literal */
 	bool waves; /* `run` gathers and emits the items of a few slabs at a time */
+	bool apart; /* looks for duplicates in the last version, whose digests must stay until commit */
 };
 
 extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops, kedge__rex_ops;
@@ -342,6 +435,8 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, 
 				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty);
 
 /* reducer.c */
+/* What is kept of an image of BYTES: digests, and sums if pages are tracked. */
+uint64_t kedge__last_bytes(const struct kedge__reducer_options *o, uint32_t chunk, uint64_t bytes);
 int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
 		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
 		   struct kedge__error *err);

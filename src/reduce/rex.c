@@ -46,7 +46,7 @@ static bool really_same(const struct kedge__reducer *r, const struct kedge__slab
 		return kedge__paranoid_equal(r, s->region, offset, chunk, r->txn.parent_epoch,
 					     p->region->base + (p->first + p->values[i]) * chunk);
 	if (p->kinds[i] == KEDGE__ITEM_BACK)
-		return kedge__paranoid_equal(r, s->region, offset, chunk, r->record.current,
+		return kedge__paranoid_equal(r, s->region, offset, chunk, r->record.epochs.current,
 					     address_of(r, p->values[i]));
 	return true;
 }
@@ -71,7 +71,7 @@ static int prepare_slab(void *ctx, size_t i, int worker)
 	const struct kedge__txn *t = &w->r->txn;
 	struct kedge__slab *s = &t->slabs.at[w->slab + i];
 	const uint16_t *changes = kedge__slab_changes(t, s);
-	const struct kedge__digest *undo = t->workers[s->worker].undo.at + s->undo_at;
+	const struct kedge__digest *undo = t->workers[s->worker].apart.at + s->apart_at;
 	uint8_t *kinds = w->kinds + kedge__rex_wave_at(w, i);
 	struct kedge__rex_page_view p = {0};
 
@@ -82,7 +82,7 @@ static int prepare_slab(void *ctx, size_t i, int worker)
 			kinds[k] = KEDGE__ITEM_FILL;
 	while (kedge__rex_page_next(w, i, &p)) {
 		s->pages |= UINT64_C(1) << (p.first - s->first) * w->r->options.chunk / KEDGE__REX_PAGE;
-		if (t->parent_epoch && s->undo_count)
+		if (t->parent_epoch && s->apart_count)
 			undo += kedge__rex_page_moves(&p, w->r->options.chunk, undo);
 	}
 	kedge__rex_wave_note(w, i);
@@ -153,7 +153,7 @@ static int run(struct kedge__reducer *r, struct kedge__error *err)
 	struct kedge__rex_wave *w;
 	int rc;
 
-	t->parent_epoch = t->compare ? kedge__record_epoch_of(&r->record, r->parent) : 0;
+	t->parent_epoch = t->compare ? kedge__epochs_find(&r->record.epochs, r->parent) : 0;
 	rc = kedge__rex_wave_begin(r, &w, err);
 	while (!rc && kedge__rex_wave_next(w))
 		rc = run_wave(w, err);

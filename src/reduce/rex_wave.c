@@ -86,9 +86,9 @@ static int mark_slab(void *ctx, size_t i, int worker)
 static int mark_all(struct kedge__reducer *r, uint64_t *count, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	struct kedge__pool *pool = kedge__pool_if(t->pool, t->items.count);
+	struct kedge__pool *pool = kedge__pool_if(t->pool, t->changes);
 	struct marking m = {.r = r, .shared = pool && kedge__pool_threads(pool) > 1};
-	uint64_t patterns = t->items.count;
+	uint64_t patterns = t->changes;
 	int rc;
 
 	for (size_t i = 0; i < t->slabs.count; i++)
@@ -114,7 +114,7 @@ int kedge__rex_wave_begin(struct kedge__reducer *r, struct kedge__rex_wave **out
 		w = r->wave = kedge__calloc(1, sizeof(*w));
 	if (!w)
 		return kedge__error_nomem(err);
-	rc = reserve(w, KEDGE__MIN(r->txn.items.count, room), KEDGE__MIN(WAVE_SLABS, r->txn.slabs.count), err);
+	rc = reserve(w, KEDGE__MIN(r->txn.changes, room), KEDGE__MIN(WAVE_SLABS, r->txn.slabs.count), err);
 	if (rc)
 		return rc;
 	w->r = r;

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tree.c: as list.c, but consolidated by the Merkle tree into the fewest extents.
+ * tree.c: as list.c, but in the fewest extents: neighbours with the same result are one. That is what the Merkle tree of the
+ * de-duplication paper (Algorithm 1) finds, without its nodes: a subtree of shifted duplicates is one piece elsewhere
+ * exactly if the digests of its chunks follow each other there.
  */
 #include "reduce/reducer.h"
 
-static int run(struct kedge__reducer *r, struct kedge__error *err)
-{
-	int rc = kedge__duplicates_find(r, err);
-
-	if (!rc)
-		rc = kedge__forest_enter(r, err);
-	if (!rc)
-		rc = kedge__forest_find(r, err);
-	return rc;
-}
-
-const struct kedge__reducer_ops kedge__tree_ops = {.name = "tree", .run = run, .hashes = true, .merge = true};
+const struct kedge__reducer_ops kedge__tree_ops = {
+    .name = "tree", .run = kedge__duplicates_find, .hashes = true, .merge = true, .apart = true};

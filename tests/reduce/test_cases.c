@@ -208,7 +208,16 @@ static void test_tree_joins_scattered(void **state)
 	kedge__reducer_free(r);
 }
 
-/* What was rolled back never happened: later maps are the same as without it. */
+static void assert_same_find(const struct kedge__reduction *a, const struct kedge__reduction *b)
+{
+	assert_int_equal(a->literal_bytes, b->literal_bytes);
+	assert_int_equal(a->duplicate_bytes, b->duplicate_bytes);
+	assert_int_equal(a->fill_bytes, b->fill_bytes);
+	assert_int_equal(a->changed_bytes, b->changed_bytes);
+}
+
+/* What was rolled back never happened: later versions find the same as without it, though of equal chunks perhaps
+ * another one. */
 static void test_rollback(void **state)
 {
 	static struct lab a, b;
@@ -250,8 +259,7 @@ static void test_rollback(void **state)
 				free(noise);
 				lab_take(&a, with, NULL, version, false);
 				lab_take(&b, without, NULL, version, false);
-				assert_true(
-				    lab_same_map(&a.versions[a.count - 1].red.map, &b.versions[b.count - 1].red.map));
+				assert_same_find(&a.versions[a.count - 1].red, &b.versions[b.count - 1].red);
 				for (int i = 0; i < 4; i++) {
 					lab_edit(&a, 64, 30000);
 					lab_edit(&b, 64, 30000);

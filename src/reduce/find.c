@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * find.c: each changed chunk that is not constant is looked up: the last version, the log or an earlier change of this
+ * version may have it. If not, it is a literal, and entered.
+ *
+ * Where most of a large version changed, a sample is looked up first, and if it shows nothing, all of it is stored. The
+ * sample consists of the chunks with certain digests, so that of two that are equal both are in it, or none. `auto`
+ * knows a large state by a sample alone until that shows that duplicates pay.
+ */
+#include "reduce/reducer.h"
+
+#define LARGE   (UINT64_C(1) << 18) /* chunks: below, samples say little and save little */
+#define MOST    4                   /* a version of which one chunk in so many changed has changed for the most part */
+#define WORTH   256                 /* auto: one chunk in so many must be a duplicate */
+
+struct search {
+	struct kedge__reducer *r;
+	struct kedge__batch batch;
+	bool sample;
+	size_t begin, end; /* slabs of the wave */
+	size_t *at;        /* of each: where its probes are */
+	size_t *counts;    /* and how many */
+};
+
+/* ---- one chunk */
+
+/* The number of the change of chunk INDEX of G among all; false: there is none. */
+static bool change_of(const struct kedge__txn *t, const struct kedge__last_region *g, uint64_t index, uint64_t chunk,
+		      size_t *slab, size_t *k)
+{
+	const struct kedge__slab *s;
+	const uint16_t *changes;
+	uint64_t at;
+
+	if (!g->present || index >= kedge__chunks_of(g->next_bytes, chunk))
+		return false;
+	*slab = g->slab_at + (size_t)(index * chunk / KEDGE__SLAB_BYTES);
+	s = &t->slabs.at[*slab];
+	changes = t->workers[s->worker].changes.at + s->change_at;
+	at = index - s->first;
+	if (!s->count)
+		return false;
+	*k = (size_t)KEDGE__MIN(at, s->count - 1);
+	if (changes[*k] >> 1 != at) /* else all chunks before it have changed, too */
+		KEDGE__PARTITION_POINT(*k, s->count, (uint64_t)(changes[*k] >> 1) < at);
+	return *k < s->count && changes[*k] >> 1 == at;
+}
+
+/* Chunk INDEX of G is a literal of this version with the digest of P, and comes before it. */
+static bool is_earlier(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t index,
+		       const struct kedge__probe *p, uint32_t *number)
+{
+	const struct kedge__txn *t = &r->txn;
+	size_t slab, k, item;
+
+	if (!change_of(t, g, index, r->options.chunk, &slab, &k))
+		return false;
+	item = t->slabs.at[slab].item_at + k;
+	/* Others look at origins of other digests. */
+	if (item >= p->number ||
+	    !kedge__digest_equal(kedge__change_digest(t, &t->slabs.at[slab], k), p->digest) || t->origins[item])
+		return false;
+	*number = (uint32_t)item;
+	return true;
+}
+
+enum verdict { NO, YES, DEAD }; /* DEAD: the digest is right, but nothing may refer to it */
+
+static enum verdict past_verdict(const struct kedge__record *rec, uint32_t number, const struct kedge__probe *p,
+				 kedge__origin *origin)
+{
+	const struct kedge__past *past = &rec->log.at[number];
+
+	if (!past->to || !kedge__digest_equal(past->digest, p->digest))
+		return NO;
+	if (!kedge__epochs_newest(&rec->epochs, past->from, past->to))
+		return DEAD;
+	*origin = kedge__origin_make(KEDGE__ORIGIN_LOG, number);
+	return YES;
+}
+
+static enum verdict verdict_on(const struct kedge__reducer *r, uint32_t entry, const struct kedge__probe *p,
+			       kedge__origin *origin)
+{
+	const struct kedge__record *rec = &r->record;
+	uint32_t number = kedge__entry_number(&rec->finder, entry), item;
+	uint64_t index;
+	const struct kedge__last_region *g;
+
+	if (kedge__entry_logged(&rec->finder, entry))
+		return past_verdict(rec, number, p, origin);
+	g = kedge__record_chunk(r, number, &index);
+	if (!g)
+		return NO;
+	if (kedge__last_is(r, g, index, p->digest)) {
+		*origin = kedge__origin_make(KEDGE__ORIGIN_LAST, number);
+		return kedge__epochs_newest(&rec->epochs, kedge__last_since(r, g, index), rec->parent) ? YES : DEAD;
+	}
+	if (number == p->value)
+		return entry == kedge__entry_make(&rec->finder, entry >> (rec->finder.bits + 2) << (rec->finder.bits + 2),
+						  p->kind, number)
+			   ? YES /* it has been entered already */
+			   : NO;
+	if (!is_earlier(r, g, index, p, &item))
+		return NO;
+	*origin = kedge__origin_make(KEDGE__ORIGIN_HERE, item);
+	return YES;
+}
+
+static void find_one(void *ctx, struct kedge__probe *p, const struct kedge__spot *s, struct kedge__tally *tally)
+{
+	const struct kedge__reducer *r = ((const struct search *)ctx)->r;
+	const struct kedge__finder *x = &r->record.finder;
+	kedge__origin origin = 0;
+	uint32_t *at, *dead = NULL;
+	unsigned i = 0;
+
+	while ((at = kedge__spot_next(x, s, &i))) {
+		enum verdict v = verdict_on(r, *at, p, &origin);
+
+		if (v == YES) {
+			r->txn.origins[p->number] = origin;
+			tally->hits += origin != 0;
+			return;
+		}
+		dead = v == DEAD ? at : dead;
+		origin = 0;
+	}
+	if (p->value == UINT32_MAX)
+		return;
+	if (dead)
+		*dead = kedge__entry_make(x, s->tag, p->kind, p->value);
+	else
+		tally->entered += kedge__spot_put(s, kedge__entry_make(x, s->tag, p->kind, p->value));
+}
+
+/* ---- all of them, in waves */
+
+/* Probes for the changes of a slab, but for constants, at the slab's place. */
+static int fill_slab(void *ctx, size_t i, int worker)
+{
+	const struct search *f = ctx;
+	const struct kedge__txn *t = &f->r->txn;
+	const struct kedge__slab *s = &t->slabs.at[f->begin + i];
+	const uint16_t *changes = t->workers[s->worker].changes.at + s->change_at;
+	const struct kedge__last_region *g = t->regions ? t->regions[s->region] : NULL;
+	struct kedge__probe *p = f->batch.probes + f->at[i];
+
+	(void)worker;
+	for (size_t k = 0; k < s->count; k++) {
+		uint64_t index = s->first + (changes[k] >> 1);
+
+		if (changes[k] & 1)
+			continue;
+		p->digest = kedge__change_digest(t, s, k);
+		p->number = (uint32_t)(s->item_at + k);
+		p->value = index < g->numbered ? (uint32_t)(g->number + index) : UINT32_MAX;
+		p->kind = kedge__next_kind(g, index);
+		p += !f->sample || kedge__is_sample(kedge__digest_mix(p->digest));
+	}
+	f->counts[i] = (size_t)(p - (f->batch.probes + f->at[i]));
+	return 0;
+}
+
+/* The next slabs: at least one, and no more than a wave has room for. */
+static void next_wave(struct search *f)
+{
+	const struct kedge__txn *t = &f->r->txn;
+	size_t room = 0;
+
+	for (f->begin = f->end; f->end < t->slabs.count; f->end++) {
+		size_t count = t->slabs.at[f->end].count - t->slabs.at[f->end].fill_count;
+
+		if (room + count > KEDGE__WAVE)
+			break;
+		f->at[f->end - f->begin] = room;
+		room += count;
+	}
+}
+
+static void run_wave(struct search *f)
+{
+	struct kedge__batch *b = &f->batch;
+	struct kedge__pool *pool = f->r->txn.pool;
+
+	next_wave(f);
+	kedge__pool_for(kedge__pool_if(pool, f->r->txn.changes), f->end - f->begin, fill_slab, f);
+	for (size_t i = 0; i < f->end - f->begin; i++) {
+		if (b->count < f->at[i])
+			memmove(b->probes + b->count, b->probes + f->at[i], f->counts[i] * sizeof(*b->probes));
+		b->count += f->counts[i];
+	}
+	kedge__batch_run(b, pool, &f->r->record.finder, find_one, f);
+}
+
+/* Look all of them up, or a sample; *HITS: how many were found. */
+static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	struct search f = {.r = r, .sample = sample};
+	int rc = kedge__batch_init(&f.batch, (size_t)KEDGE__MIN(candidates, (uint64_t)KEDGE__WAVE), err);
+
+	f.at = kedge__malloc((t->slabs.count + 1) * sizeof(*f.at));
+	f.counts = kedge__malloc((t->slabs.count + 1) * sizeof(*f.counts));
+	if (!rc && (!f.at || !f.counts))
+		rc = kedge__error_nomem(err);
+	t->searched = (uint8_t)(rc ? 0 : sample ? KEDGE__FINDER_SPARSE : KEDGE__FINDER_DENSE);
+	while (!rc && f.end < t->slabs.count)
+		run_wave(&f);
+	*hits = f.batch.hits;
+	kedge__batch_done(&f.batch);
+	kedge__free(f.at);
+	kedge__free(f.counts);
+	return rc;
+}
+
+/* Paranoid: a duplicate that is none, or that cannot be read again, stays a literal. */
+static void check_duplicates(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	for (size_t i = 0; i < t->slabs.count; i++) {
+		const struct kedge__slab *s = &t->slabs.at[i];
+
+		for (size_t k = 0; k < s->count; k++) {
+			kedge__origin *o = &t->origins[s->item_at + k];
+
+			if (*o && !kedge__origin_is_right(r, s, k, *o))
+				*o = 0;
+		}
+	}
+}
+
+/* ---- how much is looked up */
+
+static bool is_worth(const struct kedge__reducer *r, uint64_t hits, uint64_t candidates)
+{
+	return r->options.id == KEDGE__REDUCER_AUTO ? hits * KEDGE__SAMPLE * WORTH >= candidates && hits : hits > 0;
+}
+
+/* Whether a sample says that it is of no use to look up the rest. */
+static int sample_first(struct kedge__reducer *r, uint64_t candidates, bool *done, struct kedge__error *err)
+{
+	struct kedge__record *rec = &r->record;
+	uint64_t hits = 0;
+	bool most = candidates >= LARGE && candidates >= rec->numbers / MOST;
+	bool light = r->options.id == KEDGE__REDUCER_AUTO && rec->numbers >= LARGE && rec->finder.state != KEDGE__FINDER_DENSE;
+	int rc = 0;
+
+	*done = false;
+	if (!most && !light)
+		return 0;
+	if (!rec->finder.state)
+		rc = kedge__record_build(r, KEDGE__FINDER_SPARSE, candidates, err);
+	if (!rc && rec->finder.state)
+		rc = find_all(r, true, candidates, &hits, err);
+	*done = !is_worth(r, hits, candidates);
+	r->txn.spoilt = *done && rec->finder.state == KEDGE__FINDER_DENSE;
+	return rc;
+}
+
+static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	uint64_t hits;
+	bool done;
+	int rc = sample_first(r, candidates, &done, err);
+
+	if (rc || done)
+		return rc;
+	if (r->record.finder.state != KEDGE__FINDER_DENSE || r->record.finder.used + candidates > r->record.finder.room) {
+		memset(t->origins, 0, t->changes * sizeof(*t->origins));
+		t->searched = 0;
+		rc = kedge__record_build(r, KEDGE__FINDER_DENSE, candidates, err);
+	}
+	if (!rc && r->record.finder.state)
+		rc = find_all(r, false, candidates, &hits, err);
+	if (!rc && r->options.paranoid)
+		check_duplicates(r);
+	return rc;
+}
+
+static void forget_origins(struct kedge__txn *t)
+{
+	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
+	t->origins = NULL;
+}
+
+int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	uint64_t candidates = t->changes;
+	int rc;
+
+	for (size_t i = 0; i < t->slabs.count; i++)
+		candidates -= t->slabs.at[i].fill_count;
+	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
+		return 0;
+	rc = kedge__record_number(r, err);
+	if (rc)
+		return rc;
+	t->origins = kedge__large_alloc(t->changes * sizeof(*t->origins));
+	if (!t->origins)
+		return kedge__error_nomem(err);
+	rc = look_up(r, candidates, err);
+	if (t->searched != KEDGE__FINDER_DENSE)
+		forget_origins(t);
+	return rc;
+}

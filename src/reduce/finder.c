@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * finder.c: buckets of 16 entries; a digest may be in one of two buckets of its block, and a new entry goes to the one with
+ * more room. So blocks fill nearly up before an entry finds no place, entries never move, and one that is taken out
+ * leaves nothing behind.
+ */
+#include "reduce/reducer.h"
+
+#define BUCKET_BYTES (KEDGE__BUCKET * sizeof(uint32_t))
+
+/* Of 20 places, 17 are used when it is full by count: then none of its blocks is. */
+static uint64_t places_for(uint64_t entries)
+{
+	return entries + entries * 3 / 17 + KEDGE__BUCKET;
+}
+
+static unsigned bits_of(uint64_t n)
+{
+	unsigned bits = 1;
+
+	while (n >> bits)
+		bits++;
+	return bits;
+}
+
+static uint64_t finder_bytes(const struct kedge__finder *x)
+{
+	return x->blocks * x->buckets * BUCKET_BYTES;
+}
+
+/* A block with a power of two of buckets, or as many full blocks as are needed. */
+static void size_for(struct kedge__finder *x, uint64_t buckets, uint64_t limit)
+{
+	x->buckets = 1;
+	while (x->buckets < KEDGE__BLOCK_BUCKETS && x->buckets < buckets && 2 * x->buckets <= limit)
+		x->buckets *= 2;
+	x->blocks = KEDGE__MAX(KEDGE__MIN(kedge__chunks_of(buckets, x->buckets), limit / x->buckets), 1);
+	if (x->buckets < KEDGE__BLOCK_BUCKETS)
+		x->blocks = 1;
+}
+
+int kedge__finder_make(struct kedge__finder *x, enum kedge__finder_state state, uint64_t entries, uint64_t numbers,
+		      uint64_t limit, struct kedge__error *err)
+{
+	kedge__finder_drop(x);
+	if (limit < BUCKET_BYTES)
+		return 0;
+	size_for(x, kedge__chunks_of(places_for(entries), KEDGE__BUCKET), limit / BUCKET_BYTES);
+	x->bits = bits_of(numbers + 1);
+	x->room = x->blocks * x->buckets * KEDGE__BUCKET / 100 * 87;
+	x->at = kedge__large_alloc(finder_bytes(x));
+	if (!x->at) {
+		*x = (struct kedge__finder){0};
+		return kedge__error_nomem(err);
+	}
+	x->state = state;
+	return 0;
+}
+
+void kedge__finder_drop(struct kedge__finder *x)
+{
+	kedge__large_free(x->at, finder_bytes(x));
+	*x = (struct kedge__finder){0};
+}
+
+static unsigned bucket_count(const uint32_t *bucket)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < KEDGE__BUCKET; i++)
+		n += bucket[i] != 0;
+	return n;
+}
+
+bool kedge__spot_put(const struct kedge__spot *s, uint32_t entry)
+{
+	uint32_t *bucket = s->bucket[bucket_count(s->bucket[1]) < bucket_count(s->bucket[0])];
+
+	for (unsigned i = 0; i < KEDGE__BUCKET; i++) {
+		if (!bucket[i]) {
+			bucket[i] = entry;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * remember.c: what becomes of the record when a version is committed: digests that it replaces go to the log, the new
+ * ones take their places, and the finder follows. Or the version is rolled back.
+ */
+#include "reduce/reducer.h"
+
+#define REBUILD 4          /* where more than one entry in so many would change, the finder is dropped */
+#define FEW     (1u << 16) /* but not because of so few */
+#define LIGHT   16         /* auto: of a large state, the log has one chunk in so many until duplicates were found */
+
+/* Chunks of the last version that go. */
+struct leaving {
+	const struct kedge__last_region *region;
+	const struct kedge__slab *slab; /* some of its changes; NULL: all of the chunks */
+	uint64_t first;
+	size_t count;
+	uint64_t rank; /* of the first among all that leave */
+};
+
+struct departure {
+	struct kedge__reducer *r;
+	KEDGE__ARRAY(struct leaving) list;
+	uint64_t total, skip; /* those that are not skipped, because they find no room, go to the log, */
+	uint64_t slot;        /* the first of them here */
+	struct kedge__batch batch;
+	size_t begin, end; /* of the wave */
+	uint64_t base;     /* rank of the first of the wave */
+};
+
+/* ---- which chunks */
+
+static bool leave(struct departure *d, const struct kedge__last_region *g, const struct kedge__slab *s, uint64_t first,
+		  size_t count)
+{
+	struct leaving l = {g, s, first, count, d->total};
+
+	if (!count)
+		return true;
+	d->total += count;
+	return kedge__array_push(&d->list, l);
+}
+
+/* Chunks of G from FIRST on, slab by slab, as far as they are known. */
+static bool leave_range(struct departure *d, const struct kedge__last_region *g, uint64_t first)
+{
+	uint64_t chunk = d->r->options.chunk, per_slab = KEDGE__SLAB_BYTES / chunk, end = kedge__chunks_of(g->bytes, chunk);
+	bool ok = true;
+
+	for (uint64_t at = first, next; ok && at < end; at = next) {
+		next = KEDGE__MIN((at / per_slab + 1) * per_slab, end);
+		if (g->stale[at / per_slab] == KEDGE__SLAB_KNOWN)
+			ok = leave(d, g, NULL, at, (size_t)(next - at));
+	}
+	return ok;
+}
+
+/* What the version in progress replaces. */
+static bool leave_changes(struct departure *d)
+{
+	const struct kedge__txn *t = &d->r->txn;
+	uint64_t chunk = d->r->options.chunk;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < t->slabs.count; i++) {
+		const struct kedge__slab *s = &t->slabs.at[i];
+		const struct kedge__last_region *g = t->regions[s->region];
+		uint64_t known = kedge__slab_known(t, s, chunk);
+
+		if (s->flat && g->known && known > s->first)
+			ok = leave(d, g, NULL, s->first,
+				   (size_t)KEDGE__MIN(known - s->first, KEDGE__SLAB_BYTES / chunk));
+		else if (!s->flat)
+			ok = leave(d, g, s, s->first, s->apart_count);
+	}
+	for (size_t i = 0; ok && i < d->r->last.regions.count; i++) {
+		const struct kedge__last_region *g = d->r->last.regions.at[i];
+		uint64_t left = g->present ? kedge__chunks_of(g->next_bytes, chunk) : 0;
+
+		if (g->known && left < kedge__chunks_of(g->bytes, chunk))
+			ok = leave_range(d, g, left);
+	}
+	return ok;
+}
+
+static uint64_t leaving_index(const struct departure *d, const struct leaving *l, size_t k)
+{
+	const struct kedge__slab *s = l->slab;
+
+	return s ? s->first + (d->r->txn.workers[s->worker].changes.at[s->change_at + k] >> 1) : l->first + k;
+}
+
+/* ---- to the log, and entries follow */
+
+/* An entry of the log is overwritten: nothing may point to it. */
+static void forget_one(void *ctx, struct kedge__probe *p, const struct kedge__spot *s, struct kedge__tally *tally)
+{
+	uint32_t *at = kedge__spot_find(s, kedge__entry_make(ctx, s->tag, KEDGE__ENTRY_LOG, p->number));
+
+	if (at)
+		*at = 0;
+	tally->entered -= at != NULL;
+}
+
+/* Of N entries from FIRST on; before they are overwritten. */
+static void forget_past(struct departure *d, uint64_t first, uint64_t n)
+{
+	struct kedge__record *rec = &d->r->record;
+	bool sparse = rec->finder.state == KEDGE__FINDER_SPARSE;
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t number = (first + i) % rec->log.room;
+		const struct kedge__past *past = &rec->log.at[number];
+
+		if (past->to && (!sparse || kedge__is_sample(kedge__digest_mix(past->digest))))
+			d->batch.probes[d->batch.count++] =
+			    (struct kedge__probe){.digest = past->digest, .number = (uint32_t)number};
+		if (d->batch.count == KEDGE__WAVE)
+			kedge__batch_run(&d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
+	}
+	if (d->batch.count)
+		kedge__batch_run(&d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
+}
+
+/* A chunk's digest is in the log now, or nowhere. */
+static void move_one(void *ctx, struct kedge__probe *p, const struct kedge__spot *s, struct kedge__tally *tally)
+{
+	uint32_t *at = kedge__spot_find(s, kedge__entry_make(ctx, s->tag, p->kind, p->number));
+
+	if (!at)
+		return;
+	*at = p->value == UINT32_MAX ? 0 : kedge__entry_make(ctx, s->tag, KEDGE__ENTRY_LOG, p->value);
+	tally->entered -= !*at;
+}
+
+/* Those of a slab: to the log, and as probes to their places in the wave. */
+static int leave_slab(void *ctx, size_t i, int worker)
+{
+	const struct departure *d = ctx;
+	const struct kedge__reducer *r = d->r;
+	const struct kedge__log *log = &r->record.log;
+	const struct leaving *l = &d->list.at[d->begin + i];
+	struct kedge__probe *p = d->batch.probes ? d->batch.probes + (l->rank - d->base) : NULL;
+
+	(void)worker;
+	for (size_t k = 0; k < l->count; k++) {
+		uint64_t index = leaving_index(d, l, k), rank = l->rank + k;
+		uint64_t slot = rank >= d->skip && log->room ? (d->slot + (rank - d->skip)) % log->room : UINT32_MAX;
+
+		if (slot != UINT32_MAX)
+			log->at[slot] = (struct kedge__past){l->region->digests[index],
+							     l->region->base + index * r->options.chunk,
+							     kedge__last_since(r, l->region, index), r->record.parent};
+		if (p)
+			p[k] = (struct kedge__probe){l->region->digests[index],
+						     index < l->region->numbered
+							 ? (uint32_t)(l->region->number + index)
+							 : UINT32_MAX - 1,
+						     (uint32_t)slot, kedge__last_kind(l->region, index)};
+	}
+	return 0;
+}
+
+/* A sparse finder knows few of them. */
+static void thin_out(struct kedge__batch *b)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		if (kedge__is_sample(kedge__digest_mix(b->probes[i].digest)))
+			b->probes[kept++] = b->probes[i];
+	b->count = kept;
+}
+
+static void leave_waves(struct departure *d)
+{
+	struct kedge__record *rec = &d->r->record;
+	struct kedge__pool *pool = kedge__pool_if(d->r->txn.pool, (size_t)d->total);
+
+	for (d->end = 0; d->end < d->list.count;) {
+		size_t n = 0;
+
+		d->begin = d->end;
+		d->base = d->list.at[d->begin].rank;
+		while (d->end < d->list.count && n + d->list.at[d->end].count <= KEDGE__WAVE)
+			n += d->list.at[d->end++].count;
+		kedge__pool_for(pool, d->end - d->begin, leave_slab, d);
+		if (!rec->finder.state)
+			continue;
+		d->batch.count = n;
+		if (rec->finder.state == KEDGE__FINDER_SPARSE)
+			thin_out(&d->batch);
+		kedge__batch_run(&d->batch, d->r->txn.pool, &rec->finder, move_one, &rec->finder);
+	}
+}
+
+/* Entries that the log may have now. */
+static uint64_t log_limit(const struct kedge__reducer *r)
+{
+	const struct kedge__record *rec = &r->record;
+
+	if (r->options.id != KEDGE__REDUCER_AUTO || rec->finder.state == KEDGE__FINDER_DENSE)
+		return rec->log_limit;
+	return KEDGE__MIN(rec->log_limit, KEDGE__MAX(KEDGE__MAX(rec->numbers / LIGHT, FEW), rec->log.room));
+}
+
+static void depart(struct departure *d)
+{
+	struct kedge__record *rec = &d->r->record;
+	uint64_t limit = log_limit(d->r), before = rec->log.count, room;
+	bool ready;
+
+	if (!d->total)
+		return;
+	if (rec->finder.state && d->total > FEW && d->total > rec->numbers / REBUILD)
+		kedge__finder_drop(&rec->finder);
+	ready = !rec->finder.state || !kedge__batch_init(&d->batch, (size_t)KEDGE__MIN(d->total + before, (uint64_t)KEDGE__WAVE), NULL);
+	if (!ready)
+		kedge__finder_drop(&rec->finder);
+	kedge__log_extend(&rec->log, d->total, limit, &d->slot);
+	room = rec->log.room;
+	d->skip = d->total > room ? d->total - room : 0;
+	if (rec->finder.state && before + (d->total - d->skip) > room)
+		forget_past(d, d->slot, d->total - d->skip);
+	leave_waves(d);
+	kedge__batch_done(&d->batch);
+}
+
+/* ---- new digests take their places */
+
+static int settle_slab(void *ctx, size_t i, int worker)
+{
+	struct kedge__reducer *r = ctx;
+	const struct kedge__txn *t = &r->txn;
+	const struct kedge__slab *s = &t->slabs.at[i];
+	const struct kedge__hash_worker *w = &t->workers[s->worker];
+	struct kedge__last_region *g = t->regions[s->region];
+	const uint16_t *changes = w->changes.at + s->change_at;
+	uint64_t per_slab = KEDGE__SLAB_BYTES / r->options.chunk;
+
+	(void)worker;
+	for (size_t k = 0; t->apart && k < s->apart_count; k++)
+		g->digests[s->first + (changes[k] >> 1)] = w->apart.at[s->apart_at + k];
+	if (!g->ages)
+		return 0;
+	if (s->flat || s->count == per_slab)
+		for (uint64_t k = s->first; k < KEDGE__MIN(s->first + per_slab, g->ages_room); k++)
+			g->ages[k] = (uint8_t)((~g->ages[k] & KEDGE__AGE_ODD) | t->age);
+	else
+		for (size_t k = 0; k < s->count; k++) {
+			uint8_t *age = &g->ages[s->first + (changes[k] >> 1)];
+
+			*age = (uint8_t)((~*age & KEDGE__AGE_ODD) | t->age);
+		}
+	return 0;
+}
+
+/* A digest that only the log had, and that a chunk has now: that will not be forgotten. */
+static void adopt_one(void *ctx, struct kedge__probe *p, const struct kedge__spot *s, struct kedge__tally *tally)
+{
+	const struct kedge__record *rec = ctx;
+	const struct kedge__finder *x = &rec->finder;
+	uint32_t *at;
+	unsigned i = 0;
+
+	(void)tally;
+	while ((at = kedge__spot_next(x, s, &i))) {
+		if (kedge__entry_logged(x, *at) &&
+		    kedge__digest_equal(rec->log.at[kedge__entry_number(x, *at)].digest, p->digest)) {
+			*at = kedge__entry_make(x, s->tag, p->kind, p->number);
+			return;
+		}
+	}
+}
+
+static void adopt_slab(struct kedge__batch *b, const struct kedge__txn *t, const struct kedge__slab *s)
+{
+	const struct kedge__last_region *g = t->regions[s->region];
+	const uint16_t *changes = t->workers[s->worker].changes.at + s->change_at;
+
+	for (size_t k = 0; k < s->count; k++) {
+		enum kedge__origin_kind kind = kedge__origin_kind(t->origins[s->item_at + k]);
+		uint64_t index = s->first + (changes[k] >> 1);
+
+		if ((kind == KEDGE__ORIGIN_LAST || kind == KEDGE__ORIGIN_LOG) && index < g->numbered)
+			b->probes[b->count++] =
+			    (struct kedge__probe){g->digests[index], (uint32_t)(g->number + index), 0,
+						  kedge__last_kind(g, index)};
+	}
+}
+
+static void adopt(struct kedge__reducer *r)
+{
+	struct kedge__record *rec = &r->record;
+	const struct kedge__txn *t = &r->txn;
+	struct kedge__batch b;
+
+	if (!t->origins || !rec->finder.state || kedge__batch_init(&b, t->changes, NULL))
+		return;
+	for (size_t i = 0; i < t->slabs.count; i++) {
+		if (b.count + t->slabs.at[i].count > KEDGE__WAVE)
+			kedge__batch_run(&b, t->pool, &rec->finder, adopt_one, rec);
+		adopt_slab(&b, t, &t->slabs.at[i]);
+	}
+	if (b.count)
+		kedge__batch_run(&b, t->pool, &rec->finder, adopt_one, rec);
+	kedge__batch_done(&b);
+}
+
+/* ---- commit and rollback */
+
+static void regions_leave(struct kedge__record *rec, bool committed)
+{
+	for (size_t i = 0; i < rec->columns.count; i++) {
+		struct kedge__last_region **g = &rec->columns.at[i].region;
+
+		if (*g && !(committed ? (*g)->present : (*g)->known))
+			*g = NULL;
+	}
+}
+
+void kedge__record_commit(struct kedge__reducer *r)
+{
+	struct kedge__record *rec = &r->record;
+	struct kedge__txn *t = &r->txn;
+	struct departure d = {.r = r};
+
+	t->age = kedge__record_age(r);
+	if (!t->regions || (rec->finder.state && (!t->apart || t->spoilt || rec->finder.used > rec->finder.room)))
+		kedge__finder_drop(&rec->finder);
+	if (t->apart && leave_changes(&d))
+		depart(&d);
+	else
+		kedge__finder_drop(&rec->finder);
+	kedge__array_done(&d.list);
+	if (t->regions)
+		kedge__pool_for(kedge__pool_if(t->pool, t->changes), t->slabs.count, settle_slab, r);
+	adopt(r);
+	regions_leave(rec, true);
+	rec->parent = rec->epochs.current;
+	rec->epochs.current = 0;
+}
+
+/* Take out what change K of slab S entered. */
+static void take_out(struct kedge__reducer *r, const struct kedge__slab *s, size_t k)
+{
+	const struct kedge__txn *t = &r->txn;
+	struct kedge__finder *x = &r->record.finder;
+	const struct kedge__last_region *g = t->regions[s->region];
+	unsigned change = t->workers[s->worker].changes.at[s->change_at + k];
+	uint64_t index = s->first + (change >> 1);
+	struct kedge__digest digest = kedge__change_digest(t, s, k);
+	struct kedge__spot spot = kedge__finder_spot(x, kedge__digest_mix(digest));
+	uint32_t *at;
+
+	if (change & 1 || (t->origins && t->origins[s->item_at + k]) || index >= g->numbered ||
+	    kedge__last_is(r, g, index, digest))
+		return;
+	at = kedge__spot_find(&spot, kedge__entry_make(x, spot.tag, kedge__next_kind(g, index), (uint32_t)(g->number + index)));
+	if (at) {
+		*at = 0;
+		x->used--;
+	}
+}
+
+void kedge__record_rollback(struct kedge__reducer *r)
+{
+	const struct kedge__txn *t = &r->txn;
+
+	if (t->searched && t->changes > FEW)
+		kedge__finder_drop(&r->record.finder);
+	for (size_t i = 0; t->searched && r->record.finder.state && i < t->slabs.count; i++)
+		for (size_t k = 0; k < t->slabs.at[i].count; k++)
+			take_out(r, &t->slabs.at[i], k);
+	regions_leave(&r->record, false);
+	kedge__epochs_rollback(&r->record.epochs);
+}
+
+void kedge__record_retire(struct kedge__reducer *r)
+{
+	struct departure d = {.r = r};
+	bool ok = r->options.record_bytes > 0;
+
+	kedge__finder_drop(&r->record.finder);
+	for (size_t i = 0; ok && i < r->last.regions.count; i++)
+		if (r->last.regions.at[i]->known && r->last.regions.at[i]->ages)
+			ok = leave_range(&d, r->last.regions.at[i], 0);
+	if (ok)
+		depart(&d);
+	kedge__array_done(&d.list);
+	kedge__record_detach(r);
+}
