@@ -30,7 +30,7 @@ static bool is_there(const struct kedge__reducer *r, uint32_t entry, struct kedg
 	uint64_t index;
 	const struct kedge__last_region *g;
 
-	if (kedge__entry_logged(&rec->finder, entry))
+	if (kedge__entry_kind(&rec->finder, entry) == KEDGE__ENTRY_LOG)
 		return kedge__digest_equal(rec->log.at[number].digest, digest);
 	g = kedge__record_chunk(r, number, &index);
 	return g && kedge__last_is(r, g, index, digest);
@@ -41,12 +41,12 @@ static void enter(void *ctx, struct kedge__probe *p, const struct kedge__spot *s
 	const struct builder *b = ctx;
 	const struct kedge__finder *x = &b->r->record.finder;
 	const uint32_t *at;
-	unsigned i = 0;
+	unsigned match = kedge__spot_match(s);
 
-	while ((at = kedge__spot_next(x, s, &i)))
+	while ((at = kedge__spot_next(x, s, &match)))
 		if (is_there(b->r, *at, p->digest))
 			return;
-	tally->entered += kedge__spot_put(s, kedge__entry_make(x, s->tag, p->kind, p->number));
+	tally->entered += kedge__spot_put(s, kedge__entry_make(x, s->mark, p->kind, p->number));
 }
 
 static int fill_slab(void *ctx, size_t i, int worker)

@@ -87,7 +87,7 @@ static enum verdict verdict_on(const struct kedge__reducer *r, uint32_t entry, c
 	uint64_t index;
 	const struct kedge__last_region *g;
 
-	if (kedge__entry_logged(&rec->finder, entry))
+	if (kedge__entry_kind(&rec->finder, entry) == KEDGE__ENTRY_LOG)
 		return past_verdict(rec, number, p, origin);
 	g = kedge__record_chunk(r, number, &index);
 	if (!g)
@@ -97,10 +97,7 @@ static enum verdict verdict_on(const struct kedge__reducer *r, uint32_t entry, c
 		return kedge__epochs_newest(&rec->epochs, kedge__last_since(r, g, index), rec->parent) ? YES : DEAD;
 	}
 	if (number == p->value)
-		return entry == kedge__entry_make(&rec->finder, entry >> (rec->finder.bits + 2) << (rec->finder.bits + 2),
-						  p->kind, number)
-			   ? YES /* it has been entered already */
-			   : NO;
+		return kedge__entry_kind(&rec->finder, entry) == p->kind ? YES : NO; /* it has been entered already */
 	if (!is_earlier(r, g, index, p, &item))
 		return NO;
 	*origin = kedge__origin_make(KEDGE__ORIGIN_HERE, item);
@@ -113,9 +110,9 @@ static void find_one(void *ctx, struct kedge__probe *p, const struct kedge__spot
 	const struct kedge__finder *x = &r->record.finder;
 	kedge__origin origin = 0;
 	uint32_t *at, *dead = NULL;
-	unsigned i = 0;
+	unsigned match = kedge__spot_match(s);
 
-	while ((at = kedge__spot_next(x, s, &i))) {
+	while ((at = kedge__spot_next(x, s, &match))) {
 		enum verdict v = verdict_on(r, *at, p, &origin);
 
 		if (v == YES) {
@@ -129,9 +126,9 @@ static void find_one(void *ctx, struct kedge__probe *p, const struct kedge__spot
 	if (p->value == UINT32_MAX)
 		return;
 	if (dead)
-		*dead = kedge__entry_make(x, s->tag, p->kind, p->value);
+		*dead = kedge__entry_make(x, s->mark, p->kind, p->value);
 	else
-		tally->entered += kedge__spot_put(s, kedge__entry_make(x, s->tag, p->kind, p->value));
+		tally->entered += kedge__spot_put(s, kedge__entry_make(x, s->mark, p->kind, p->value));
 }
 
 /* ---- all of them, in waves */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * finder.c: buckets of 16 entries; a digest may be in one of two buckets of its block, and a new entry goes to the one with
+ * finder.c: buckets of 12 entries; a digest may be in one of two buckets of its block, and a new entry goes to the one with
  * more room. So blocks fill nearly up before an entry finds no place, entries never move, and one that is taken out
  * leaves nothing behind.
  */
 #include "reduce/reducer.h"
 
-#define BUCKET_BYTES (KEDGE__BUCKET * sizeof(uint32_t))
+#define BUCKET_BYTES sizeof(struct kedge__finder_bucket)
 
-/* Of 20 places, 17 are used when it is full by count: then none of its blocks is. */
+/* Of 6 places, 5 are used when it is full by count: then hardly any digest has two full buckets. */
 static uint64_t places_for(uint64_t entries)
 {
-	return entries + entries * 3 / 17 + KEDGE__BUCKET;
+	return entries + entries / 5 + 4 * KEDGE__BUCKET;
 }
 
 static unsigned bits_of(uint64_t n)
@@ -46,8 +46,8 @@ int kedge__finder_make(struct kedge__finder *x, enum kedge__finder_state state, 
 	if (limit < BUCKET_BYTES)
 		return 0;
 	size_for(x, kedge__chunks_of(places_for(entries), KEDGE__BUCKET), limit / BUCKET_BYTES);
-	x->bits = bits_of(numbers + 1);
-	x->room = x->blocks * x->buckets * KEDGE__BUCKET / 100 * 87;
+	x->bits = bits_of(numbers);
+	x->room = x->blocks * x->buckets * KEDGE__BUCKET / 6 * 5;
 	x->at = kedge__large_alloc(finder_bytes(x));
 	if (!x->at) {
 		*x = (struct kedge__finder){0};
@@ -63,24 +63,16 @@ void kedge__finder_drop(struct kedge__finder *x)
 	*x = (struct kedge__finder){0};
 }
 
-static unsigned bucket_count(const uint32_t *bucket)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < KEDGE__BUCKET; i++)
-		n += bucket[i] != 0;
-	return n;
-}
-
 bool kedge__spot_put(const struct kedge__spot *s, uint32_t entry)
 {
-	uint32_t *bucket = s->bucket[bucket_count(s->bucket[1]) < bucket_count(s->bucket[0])];
+	unsigned free[2] = {kedge__finder_match(s->bucket[0], 0), kedge__finder_match(s->bucket[1], 0)};
+	int which = __builtin_popcount(free[1]) > __builtin_popcount(free[0]);
+	unsigned i;
 
-	for (unsigned i = 0; i < KEDGE__BUCKET; i++) {
-		if (!bucket[i]) {
-			bucket[i] = entry;
-			return true;
-		}
-	}
-	return false;
+	if (!free[which])
+		return false;
+	i = (unsigned)__builtin_ctz(free[which]);
+	s->bucket[which]->tags[i] = s->tag;
+	s->bucket[which]->entries[i] = entry;
+	return true;
 }

@@ -11,7 +11,7 @@
 
 /* While a version is reduced, a change has its digest, its number, its origin and its place in a wave. */
 #define CHANGE_BYTES 24u
-#define ENTRY_BYTES  5u /* in the finder, with what is empty of it; a change has a new entry before the old one goes */
+#define ENTRY_BYTES  7u /* in the finder, with what is empty of it; a change has a new entry before the old one goes */
 
 void kedge__record_limits(struct kedge__reducer *r, uint64_t image_bytes)
 {
@@ -183,6 +183,12 @@ void kedge__record_empty(struct kedge__reducer *r)
 {
 	kedge__finder_drop(&r->record.finder);
 	kedge__log_done(&r->record.log);
+}
+
+uint64_t kedge__record_memory(const struct kedge__record *rec)
+{
+	return rec->finder.blocks * rec->finder.buckets * sizeof(*rec->finder.at) +
+	       rec->log.room * sizeof(*rec->log.at);
 }
 
 void kedge__record_done(struct kedge__reducer *r)

@@ -5,7 +5,7 @@
  *  - epochs: a number for each version that was reduced, and whether it may still be referred to;
  *  - the digests of the last version, which last.c has anyway, in columns; a chunk that has digests has a number;
  *  - the log: digests that later versions replaced, with their places. It is a ring: the oldest make room for new ones;
- *  - the finder: finds the chunk or log entry with a digest. An entry has 32 bits: the number, and as many bits of the
+ *  - the finder: finds the chunk or log entry with a digest. An entry has five bytes: the number, and as many bits of the
  *    digest as are left; it counts only if the digest in the column or the log is the one that is looked for.
  *
  * The finder is made when something is first looked up, from the columns and the log. From then on it is kept up to date,
@@ -20,6 +20,10 @@
 #include "base/base.h"
 #include "pipeline/pipeline.h"
 #include "reduce/reduce.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 struct kedge__last_region;
 
@@ -74,7 +78,7 @@ void kedge__log_done(struct kedge__log *log);
 
 /* ------------------------------------------------------------------ finder.c */
 
-#define KEDGE__BUCKET        16u /* entries: a line of the cache */
+#define KEDGE__BUCKET        12u /* entries */
 #define KEDGE__BLOCK_BUCKETS 1024u
 #define KEDGE__NUMBER_LIMIT  ((UINT64_C(1) << 30) - 1) /* numbers of chunks, of changes and of log entries are below */
 #define KEDGE__SAMPLE        32u /* a sparse finder has one digest in so many */
@@ -85,19 +89,26 @@ enum kedge__finder_state {
 	KEDGE__FINDER_DENSE,
 };
 
+struct kedge__finder_bucket { /* a line of the cache */
+	uint8_t tags[KEDGE__BUCKET]; /* of the digests; 0: there is no entry */
+	uint8_t unused[16 - KEDGE__BUCKET];
+	uint32_t entries[KEDGE__BUCKET];
+};
+
 struct kedge__finder {
 	enum kedge__finder_state state;
-	uint32_t *at; /* a bucket after the other */
+	struct kedge__finder_bucket *at;
 	uint64_t blocks;
 	uint32_t buckets; /* of a block, a power of two */
-	unsigned bits;    /* of a number, + 1; above it are two more, then the tag */
+	unsigned bits;    /* of a number; above it are two for the kind, then more of the digest */
 	uint64_t room;    /* entries that it has place for */
 	_Atomic uint64_t used;
 };
 
 struct kedge__spot { /* where a digest would be */
-	uint32_t *bucket[2];
-	uint32_t tag; /* in place */
+	struct kedge__finder_bucket *bucket[2];
+	uint32_t mark; /* of its entry: what is above the kind */
+	uint8_t tag;
 };
 
 /* Mixed, because tests weaken digests. */
@@ -119,44 +130,71 @@ static inline uint64_t kedge__finder_block(const struct kedge__finder *x, uint64
 static inline struct kedge__spot kedge__finder_spot(const struct kedge__finder *x, uint64_t mix)
 {
 	uint64_t other = (mix ^ mix >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
-	uint32_t *block = x->at + kedge__finder_block(x, mix) * x->buckets * KEDGE__BUCKET;
-	struct kedge__spot s = {{block + ((uint32_t)mix >> 21 & (x->buckets - 1)) * KEDGE__BUCKET,
-				 block + (other & (x->buckets - 1)) * KEDGE__BUCKET},
-				(uint32_t)(other >> 32) >> (x->bits + 2) << (x->bits + 2)};
+	struct kedge__finder_bucket *block = x->at + kedge__finder_block(x, mix) * x->buckets;
+	uint8_t tag = (uint8_t)(other >> 56);
+	struct kedge__spot s = {{block + ((uint32_t)mix >> 21 & (x->buckets - 1)), block + (other & (x->buckets - 1))},
+				(uint32_t)(other >> 24) >> (x->bits + 2) << (x->bits + 2),
+				(uint8_t)(tag + !tag)};
 
 	return s;
 }
 
-/* What an entry says besides its tag: a chunk or a log entry and its number. A chunk that changes has two entries for a
+/* What an entry says besides: a chunk or a log entry, and its number. A chunk that changes has two entries for a
  * while, of which one is odd; which one it is that its digest has now, last.c knows. */
 enum kedge__entry_kind { KEDGE__ENTRY_EVEN, KEDGE__ENTRY_ODD, KEDGE__ENTRY_LOG };
 
-static inline uint32_t kedge__entry_make(const struct kedge__finder *x, uint32_t tag, enum kedge__entry_kind kind,
+static inline uint32_t kedge__entry_make(const struct kedge__finder *x, uint32_t mark, enum kedge__entry_kind kind,
 					 uint32_t number)
 {
-	return tag | (uint32_t)kind << x->bits | (number + 1);
+	return mark | (uint32_t)kind << x->bits | number;
 }
 
 static inline uint32_t kedge__entry_number(const struct kedge__finder *x, uint32_t entry)
 {
-	return (entry & ((UINT32_C(1) << x->bits) - 1)) - 1;
+	return entry & ((UINT32_C(1) << x->bits) - 1);
 }
 
-static inline bool kedge__entry_logged(const struct kedge__finder *x, uint32_t entry)
+static inline enum kedge__entry_kind kedge__entry_kind(const struct kedge__finder *x, uint32_t entry)
 {
-	return entry >> x->bits & KEDGE__ENTRY_LOG;
+	return (enum kedge__entry_kind)(entry >> x->bits & 3);
 }
 
-/* Entries of the spot that may be its digest's: the next from *I on, which begins with 0; NULL: there are no more. */
-static inline uint32_t *kedge__spot_next(const struct kedge__finder *x, const struct kedge__spot *s, unsigned *i)
+/* A bit for each entry of the bucket with that tag. */
+static inline unsigned kedge__finder_match(const struct kedge__finder_bucket *b, uint8_t tag)
 {
-	for (; *i < 2 * KEDGE__BUCKET; ++*i) {
-		uint32_t *at = &s->bucket[*i / KEDGE__BUCKET][*i % KEDGE__BUCKET];
+#ifdef __SSE2__
+	__m128i tags = _mm_load_si128((const __m128i *)(const void *)b->tags);
 
-		if ((*at ^ s->tag) >> (x->bits + 2) == 0 && *at) {
-			++*i;
+	return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag))) & ((1u << KEDGE__BUCKET) - 1);
+#else
+	unsigned mask = 0;
+
+	for (unsigned i = 0; i < KEDGE__BUCKET; i++)
+		mask |= (unsigned)(b->tags[i] == tag) << i;
+	return mask;
+#endif
+}
+
+/* Entries that may be its digest's, as bits for kedge__spot_next(). */
+static inline unsigned kedge__spot_match(const struct kedge__spot *s)
+{
+	unsigned both = kedge__finder_match(s->bucket[0], s->tag);
+
+	if (s->bucket[0] != s->bucket[1])
+		both |= kedge__finder_match(s->bucket[1], s->tag) << KEDGE__BUCKET;
+	return both;
+}
+
+/* The next of them, which is taken out of MATCH; NULL: there are no more. */
+static inline uint32_t *kedge__spot_next(const struct kedge__finder *x, const struct kedge__spot *s, unsigned *match)
+{
+	while (*match) {
+		unsigned i = (unsigned)__builtin_ctz(*match);
+		uint32_t *at = &s->bucket[i / KEDGE__BUCKET]->entries[i % KEDGE__BUCKET];
+
+		*match &= *match - 1;
+		if ((*at ^ s->mark) >> (x->bits + 2) == 0)
 			return at;
-		}
 	}
 	return NULL;
 }
@@ -164,10 +202,22 @@ static inline uint32_t *kedge__spot_next(const struct kedge__finder *x, const st
 /* Where ENTRY itself is, or NULL. */
 static inline uint32_t *kedge__spot_find(const struct kedge__spot *s, uint32_t entry)
 {
-	for (unsigned i = 0; i < 2 * KEDGE__BUCKET; i++)
-		if (s->bucket[i / KEDGE__BUCKET][i % KEDGE__BUCKET] == entry)
-			return &s->bucket[i / KEDGE__BUCKET][i % KEDGE__BUCKET];
+	for (unsigned match = kedge__spot_match(s); match; match &= match - 1) {
+		unsigned i = (unsigned)__builtin_ctz(match);
+
+		if (s->bucket[i / KEDGE__BUCKET]->entries[i % KEDGE__BUCKET] == entry)
+			return &s->bucket[i / KEDGE__BUCKET]->entries[i % KEDGE__BUCKET];
+	}
 	return NULL;
+}
+
+/* Take out what is at AT. */
+static inline void kedge__spot_clear(const struct kedge__spot *s, const uint32_t *at)
+{
+	struct kedge__finder_bucket *b =
+	    s->bucket[!(at >= s->bucket[0]->entries && at < s->bucket[0]->entries + KEDGE__BUCKET)];
+
+	b->tags[at - b->entries] = 0;
 }
 
 static inline void kedge__spot_fetch(const struct kedge__spot *s)

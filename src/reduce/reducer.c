@@ -443,7 +443,7 @@ uint64_t kedge__reducer_memory(const struct kedge__reducer *r)
 	for (size_t i = 0; i < r->last.regions.count; i++) {
 		const struct kedge__last_region *g = r->last.regions.at[i];
 
-		bytes += g->room * sizeof(*g->digests) + g->stale_room + g->flat_room * sizeof(*g->flat) +
+		bytes += g->room * sizeof(*g->digests) + g->ages_room + g->stale_room + g->flat_room * sizeof(*g->flat) +
 			 g->shadow_room + g->sums_room * sizeof(*g->sums) + g->slab_sums_room * sizeof(*g->slab_sums);
 	}
 	return bytes;

@@ -376,6 +376,7 @@ void kedge__record_retire(struct kedge__reducer *r);
 /* Columns lose their numbers. */
 void kedge__record_detach(struct kedge__reducer *r);
 void kedge__record_empty(struct kedge__reducer *r); /* all but epochs */
+uint64_t kedge__record_memory(const struct kedge__record *rec); /* bytes */
 void kedge__record_done(struct kedge__reducer *r);
 
 /* rex: where the literal is that pattern NUMBER of this version is part of. */

@@ -95,11 +95,12 @@ static uint64_t leaving_index(const struct departure *d, const struct leaving *l
 /* An entry of the log is overwritten: nothing may point to it. */
 static void forget_one(void *ctx, struct kedge__probe *p, const struct kedge__spot *s, struct kedge__tally *tally)
 {
-	uint32_t *at = kedge__spot_find(s, kedge__entry_make(ctx, s->tag, KEDGE__ENTRY_LOG, p->number));
+	uint32_t *at = kedge__spot_find(s, kedge__entry_make(ctx, s->mark, KEDGE__ENTRY_LOG, p->number));
 
-	if (at)
-		*at = 0;
-	tally->entered -= at != NULL;
+	if (!at)
+		return;
+	kedge__spot_clear(s, at);
+	tally->entered--;
 }
 
 /* Of N entries from FIRST on; before they are overwritten. */
@@ -125,12 +126,16 @@ static void forget_past(struct departure *d, uint64_t first, uint64_t n)
 /* A chunk's digest is in the log now, or nowhere. */
 static void move_one(void *ctx, struct kedge__probe *p, const struct kedge__spot *s, struct kedge__tally *tally)
 {
-	uint32_t *at = kedge__spot_find(s, kedge__entry_make(ctx, s->tag, p->kind, p->number));
+	uint32_t *at = kedge__spot_find(s, kedge__entry_make(ctx, s->mark, p->kind, p->number));
 
 	if (!at)
 		return;
-	*at = p->value == UINT32_MAX ? 0 : kedge__entry_make(ctx, s->tag, KEDGE__ENTRY_LOG, p->value);
-	tally->entered -= !*at;
+	if (p->value != UINT32_MAX) {
+		*at = kedge__entry_make(ctx, s->mark, KEDGE__ENTRY_LOG, p->value);
+		return;
+	}
+	kedge__spot_clear(s, at);
+	tally->entered--;
 }
 
 /* Those of a slab: to the log, and as probes to their places in the wave. */
@@ -155,7 +160,7 @@ static int leave_slab(void *ctx, size_t i, int worker)
 			p[k] = (struct kedge__probe){l->region->digests[index],
 						     index < l->region->numbered
 							 ? (uint32_t)(l->region->number + index)
-							 : UINT32_MAX - 1,
+							 : UINT32_MAX,
 						     (uint32_t)slot, kedge__last_kind(l->region, index)};
 	}
 	return 0;
@@ -261,19 +266,20 @@ static void adopt_one(void *ctx, struct kedge__probe *p, const struct kedge__spo
 	const struct kedge__record *rec = ctx;
 	const struct kedge__finder *x = &rec->finder;
 	uint32_t *at;
-	unsigned i = 0;
+	unsigned match = kedge__spot_match(s);
 
 	(void)tally;
-	while ((at = kedge__spot_next(x, s, &i))) {
-		if (kedge__entry_logged(x, *at) &&
+	while ((at = kedge__spot_next(x, s, &match))) {
+		if (kedge__entry_kind(x, *at) == KEDGE__ENTRY_LOG &&
 		    kedge__digest_equal(rec->log.at[kedge__entry_number(x, *at)].digest, p->digest)) {
-			*at = kedge__entry_make(x, s->tag, p->kind, p->number);
+			*at = kedge__entry_make(x, s->mark, p->kind, p->number);
 			return;
 		}
 	}
 }
 
-static void adopt_slab(struct kedge__batch *b, const struct kedge__txn *t, const struct kedge__slab *s)
+/* Paranoid: what was found may have been refused. */
+static void adopt_slab(struct kedge__batch *b, const struct kedge__txn *t, const struct kedge__slab *s, bool paranoid)
 {
 	const struct kedge__last_region *g = t->regions[s->region];
 	const uint16_t *changes = t->workers[s->worker].changes.at + s->change_at;
@@ -282,7 +288,7 @@ static void adopt_slab(struct kedge__batch *b, const struct kedge__txn *t, const
 		enum kedge__origin_kind kind = kedge__origin_kind(t->origins[s->item_at + k]);
 		uint64_t index = s->first + (changes[k] >> 1);
 
-		if ((kind == KEDGE__ORIGIN_LAST || kind == KEDGE__ORIGIN_LOG) && index < g->numbered)
+		if ((kind == KEDGE__ORIGIN_LAST || kind == KEDGE__ORIGIN_LOG || paranoid) && index < g->numbered)
 			b->probes[b->count++] =
 			    (struct kedge__probe){g->digests[index], (uint32_t)(g->number + index), 0,
 						  kedge__last_kind(g, index)};
@@ -300,7 +306,7 @@ static void adopt(struct kedge__reducer *r)
 	for (size_t i = 0; i < t->slabs.count; i++) {
 		if (b.count + t->slabs.at[i].count > KEDGE__WAVE)
 			kedge__batch_run(&b, t->pool, &rec->finder, adopt_one, rec);
-		adopt_slab(&b, t, &t->slabs.at[i]);
+		adopt_slab(&b, t, &t->slabs.at[i], r->options.paranoid);
 	}
 	if (b.count)
 		kedge__batch_run(&b, t->pool, &rec->finder, adopt_one, rec);
@@ -356,9 +362,9 @@ static void take_out(struct kedge__reducer *r, const struct kedge__slab *s, size
 	if (change & 1 || (t->origins && t->origins[s->item_at + k]) || index >= g->numbered ||
 	    kedge__last_is(r, g, index, digest))
 		return;
-	at = kedge__spot_find(&spot, kedge__entry_make(x, spot.tag, kedge__next_kind(g, index), (uint32_t)(g->number + index)));
+	at = kedge__spot_find(&spot, kedge__entry_make(x, spot.mark, kedge__next_kind(g, index), (uint32_t)(g->number + index)));
 	if (at) {
-		*at = 0;
+		kedge__spot_clear(&spot, at);
 		x->used--;
 	}
 }

@@ -619,13 +619,13 @@ static void test_auto_drops_the_record(void **state)
 	(void)state;
 	setup(&lab, 20000 * 64);
 	auto_step(&lab, r, KEDGE__REDUCER_TREE);
-	assert_true(kedge__reducer_memory(r) > 2 * 20000 * 32);
+	assert_true(kedge__reducer_memory(r) > 20000 * 21);
 	for (int i = 0; i < 4; i++) {
 		draw_bytes(&lab.seed, lab.data[0], 640);
 		auto_step(&lab, r, KEDGE__REDUCER_TREE);
 	}
 	for (int i = 0; i < 26; i++) {
-		assert_true(kedge__reducer_memory(r) < 20000 * 16 * 2);
+		assert_true(kedge__reducer_memory(r) < 20000 * 18);
 		draw_bytes(&lab.seed, lab.data[0], 640);
 		trees += lab_take(&lab, r, NULL, lab.count + 1, false)->red.reducer == KEDGE__REDUCER_TREE;
 	}
