@@ -248,7 +248,7 @@ static int settle_slab(void *ctx, size_t i, int worker)
 		g->digests[s->first + (changes[k] >> 1)] = w->apart.at[s->apart_at + k];
 	if (!g->ages)
 		return 0;
-	if (s->flat || s->count == per_slab)
+	if (s->flat || s->stream || s->count == per_slab)
 		for (uint64_t k = s->first; k < KEDGE__MIN(s->first + per_slab, g->ages_room); k++)
 			g->ages[k] = (uint8_t)((~g->ages[k] & KEDGE__AGE_ODD) | t->age);
 	else

@@ -320,8 +320,9 @@ void kedge__stream_undo(struct kedge__reducer *r)
 	for (size_t i = 0; t->regions && i < t->slabs.count; i++) {
 		const struct kedge__slab *s = &t->slabs.at[i];
 
-		if (s->stream)
-			t->regions[s->region]->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] =
-			    KEDGE__SLAB_STALE;
+		if (!s->stream)
+			continue;
+		t->regions[s->region]->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] = KEDGE__SLAB_STALE;
+		kedge__finder_drop(&r->record.finder);
 	}
 }
