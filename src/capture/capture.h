@@ -195,7 +195,8 @@ struct kedge__hold_options {
 int kedge__hold_begin(const struct kedge__image *image, const struct kedge__hold_region *ways, const struct kedge__hold_options *options, struct kedge__hold **out, struct kedge__error *err);
 const struct kedge__image_view *kedge__hold_view(struct kedge__hold *h);
 bool kedge__hold_protects(const struct kedge__hold *h); /* the memory is still needed */
-int kedge__hold_literals(struct kedge__hold *h, struct kedge__literal_list *literals, const struct kedge__literal_source **source, struct kedge__error *err);
+/* R: the reducer, which may have to see them. *SOURCE: NULL if they are where LITERALS says. */
+int kedge__hold_literals(struct kedge__hold *h, struct kedge__reducer *r, struct kedge__literal_list *literals, const struct kedge__literal_source **source, struct kedge__error *err);
 /* Accepts NULL. An error means that what was read cannot be trusted, or says why view() gave nothing; without ERR the hold
  * is only freed. */
 int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err);

@@ -137,7 +137,38 @@ static int literals_point(const struct kedge__hold *h, struct kedge__literal_lis
 	return 0;
 }
 
-int kedge__hold_literals(struct kedge__hold *h, struct kedge__literal_list *literals,
+/* ---- a reducer that hashes them now */
+
+static int check(void *ctx, uint64_t position, const void *buffer, size_t bytes, struct kedge__error *err)
+{
+	const struct kedge__hold *h = ctx;
+	const uint8_t *at = buffer;
+
+	for (size_t i = piece_find(h, position); bytes && i < h->pieces.count; i++) {
+		const struct kedge__hold_piece *p = &h->pieces.at[i];
+		uint64_t skip = position - p->position;
+		size_t n = (size_t)KEDGE__MIN(p->bytes - skip, bytes);
+
+		if (!kedge__reducer_check(h->reducer, p->region, p->offset + skip, at, n))
+			return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "the copy of region \"%s\" has changed",
+						h->ways[p->region].name);
+		at += n;
+		position += n;
+		bytes -= n;
+	}
+	return 0;
+}
+
+static int end(void *ctx, struct kedge__error *err)
+{
+	const struct kedge__hold *h = ctx;
+
+	(void)err;
+	kedge__reducer_checked(h->reducer);
+	return 0;
+}
+
+int kedge__hold_literals(struct kedge__hold *h, struct kedge__reducer *r, struct kedge__literal_list *literals,
 			 const struct kedge__literal_source **source, struct kedge__error *err)
 {
 	bool all = true;
@@ -151,8 +182,16 @@ int kedge__hold_literals(struct kedge__hold *h, struct kedge__literal_list *lite
 		all = h->pieces.at[i].data;
 	*source = NULL;
 	if (all)
-		return kedge__hold_release(h, err);
+		rc = kedge__hold_release(h, err);
+	if (all && !kedge__reducer_streams(r))
+		return rc;
+	h->reducer = r;
 	h->source = (struct kedge__literal_source){.fill = fill, .ctx = h};
+	if (kedge__reducer_streams(r)) {
+		h->source.check = check;
+		h->source.end = end;
+		h->source.unit = kedge__reducer_unit(r);
+	}
 	*source = &h->source;
-	return 0;
+	return rc;
 }

@@ -131,9 +131,20 @@ static bool view_keep(void *ctx, int worker, size_t region, uint64_t offset, con
 	return run_note(h, w, region, offset, bytes);
 }
 
+static bool all_is_copied(const struct kedge__hold *h)
+{
+	for (size_t i = 0; i < h->image.count; i++) {
+		const struct kedge__hold_stretch *s = kedge__hold_find(h, i, 0);
+
+		if (h->image.regions[i].bytes && (!s || s->is_protected || s->bytes != h->image.regions[i].bytes))
+			return false;
+	}
+	return true;
+}
+
 void kedge__hold_view_init(struct kedge__hold *h)
 {
-	h->view = (struct kedge__image_view){view_get, view_keep, h};
+	h->view = (struct kedge__image_view){view_get, view_keep, h, all_is_copied(h)};
 }
 
 const struct kedge__image_view *kedge__hold_view(struct kedge__hold *h)

@@ -130,7 +130,7 @@ int kedge__image_reduce(struct kedge__version *v, struct kedge__error *err)
 	int rc = kedge__baseline_reduce(v, err);
 
 	if (!rc && v->hold)
-		rc = kedge__hold_literals(v->hold, &v->reduction.literals, &v->source, err);
+		rc = kedge__hold_literals(v->hold, k->baseline.reducer, &v->reduction.literals, &v->source, err);
 	else if (!rc)
 		rc = kedge__live_literals(v->live, k->baseline.reducer, &v->reduction.literals, &v->source, err);
 	/* What the session says is why the reduction had to stop. */

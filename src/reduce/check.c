@@ -13,6 +13,11 @@ uint32_t kedge__reducer_unit(const struct kedge__reducer *r)
 	return kedge__reducer_ops_of(r)->hashes ? r->options.chunk : 8;
 }
 
+bool kedge__reducer_streams(const struct kedge__reducer *r)
+{
+	return r->txn.stream;
+}
+
 /* The first slab of REGION. */
 static size_t first_slab(const struct kedge__txn *t, size_t region)
 {
@@ -22,8 +27,10 @@ static size_t first_slab(const struct kedge__txn *t, size_t region)
 	return i;
 }
 
-/* The digests of the chunks of REGION from INDEX on, all of which changed; *N becomes smaller where they go on elsewhere. */
-static const struct kedge__digest *digests_at(const struct kedge__reducer *r, size_t region, uint64_t index, uint64_t *n)
+/* The digests of the chunks of REGION from INDEX on, all of which changed; *N becomes smaller where they go on
+ * elsewhere. */
+static const struct kedge__digest *digests_at(const struct kedge__reducer *r, size_t region, uint64_t index,
+					      uint64_t *n)
 {
 	const struct kedge__txn *t = &r->txn;
 	uint64_t per_slab = KEDGE__SLAB_BYTES / r->options.chunk;
@@ -36,8 +43,7 @@ static const struct kedge__digest *digests_at(const struct kedge__reducer *r, si
 	s = &t->slabs.at[t->regions[region]->slab_at + index / per_slab];
 	w = &t->workers[s->worker];
 	*n = KEDGE__MIN(*n, s->first + per_slab - index);
-	KEDGE__PARTITION_POINT(k, s->apart_count,
-			       s->first + (uint64_t)(w->changes.at[s->change_at + k] >> 1) < index);
+	KEDGE__PARTITION_POINT(k, s->apart_count, s->first + (uint64_t)(w->changes.at[s->change_at + k] >> 1) < index);
 	if (k == s->apart_count)
 		return t->regions[region]->digests + index;
 	*n = KEDGE__MIN(*n, s->apart_count - k);

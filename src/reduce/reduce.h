@@ -183,6 +183,8 @@ struct kedge__region_dirty {
  * before the same worker's next get(), for those bytes that may become literals, at DATA of what get() gave; with ALL, all
  * of them will, and it is not called. False: out of memory.
  *
+ * STAYS: all of it stays where get() says until the literals are written, and may be requested any number of times.
+ *
  * keep() is NULL if literals are read a second time and then checked (kedge__reducer_check()): get() is called for pieces
  * that stay in the first-level cache, so that copying them costs little, or not at all for what is stored in any case.
  */
@@ -190,6 +192,7 @@ struct kedge__image_view {
 	const void *(*get)(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all);
 	bool (*keep)(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes);
 	void *ctx;
+	bool stays;
 };
 
 /* Optional information about an image; 0 means unknown. */
@@ -228,6 +231,7 @@ bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *po
  * those of what passed, and not before.
  */
 uint32_t kedge__reducer_unit(const struct kedge__reducer *r);
+bool kedge__reducer_streams(const struct kedge__reducer *r); /* literals must pass through check(), held or not */
 bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes);
 void kedge__reducer_checked(struct kedge__reducer *r);
 void kedge__reduction_done(struct kedge__reduction *red);

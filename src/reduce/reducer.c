@@ -326,14 +326,14 @@ int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge
 static struct kedge__way way_of(const struct kedge__reducer *r, uint64_t version, const struct kedge__image *image,
 				const struct kedge__reduce_how *how)
 {
-	bool live = how->view && !how->view->keep;
+	bool again = how->view && (!how->view->keep || how->view->stays);
 
 	if (how->full || r->options.id == KEDGE__REDUCER_FULL)
-		return (struct kedge__way){KEDGE__REDUCER_FULL, live};
+		return (struct kedge__way){KEDGE__REDUCER_FULL, again};
 	if (r->options.id != KEDGE__REDUCER_AUTO)
 		return (struct kedge__way){r->options.id, false};
-	return kedge__auto_way(r, r->parent != KEDGE__NO_VERSION && r->parent < version, image, live ? how->view : NULL,
-			       how->dirty);
+	return kedge__auto_way(r, r->parent != KEDGE__NO_VERSION && r->parent < version, image,
+			       again ? how->view : NULL, how->dirty);
 }
 
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
@@ -443,8 +443,9 @@ uint64_t kedge__reducer_memory(const struct kedge__reducer *r)
 	for (size_t i = 0; i < r->last.regions.count; i++) {
 		const struct kedge__last_region *g = r->last.regions.at[i];
 
-		bytes += g->room * sizeof(*g->digests) + g->ages_room + g->stale_room + g->flat_room * sizeof(*g->flat) +
-			 g->shadow_room + g->sums_room * sizeof(*g->sums) + g->slab_sums_room * sizeof(*g->slab_sums);
+		bytes += g->room * sizeof(*g->digests) + g->ages_room + g->stale_room +
+			 g->flat_room * sizeof(*g->flat) + g->shadow_room + g->sums_room * sizeof(*g->sums) +
+			 g->slab_sums_room * sizeof(*g->slab_sums);
 	}
 	return bytes;
 }

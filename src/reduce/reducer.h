@@ -431,7 +431,7 @@ struct kedge__way {
 	bool stream; /* what is stored in any case is hashed as it is stored */
 };
 
-/* FOLLOWS: there is a last version to compare with. VIEW: of an image that is not held, or NULL. */
+/* FOLLOWS: there is a last version to compare with. VIEW: of an image that can be read again, or NULL. */
 struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
 				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty);
 

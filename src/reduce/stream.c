@@ -2,12 +2,13 @@
 /*
  * stream.c: a slab of which every byte will be stored need not be read before. Its digests and its part of the region's
  * sum are made of the bytes that are stored, as they pass, so that such a version is read once. That is how full works
- * on an image that is not held, and how auto begins, and goes on where nearly everything changes: with the digests of
- * the stored bytes it knows afterwards how much was as before.
+ * on an image that is copied or not held, and auto on one that is new, as far as a sample says: in the first version,
+ * and where nearly everything changes. Slabs of which a few looks say that they may be constant are hashed first, like
+ * any other.
  *
- * What a sample says is constant is hashed first, like any other slab, and so is an image of which a sample has
- * duplicates. What is read once cannot be seen to change. So some of it is read before, here and there, and must be the
- * same when it is stored: a thread that writes to a share F of the memory meanwhile is noticed but for (1 - F)^16384.
+ * What is read once cannot be seen to change. So, of an image that is not held, some is read before, here and there,
+ * and must be the same when it is stored: a thread that writes to a share F of the memory meanwhile is noticed but for
+ * (1 - F)^16384.
  */
 #include "reduce/reducer.h"
 
@@ -103,7 +104,7 @@ int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err)
 		s->stream = kedge__reducer_ops_of(r)->full || !looks_constant(t, s, r->options.chunk);
 		if (s->stream && t->sums)
 			sums_clear(r, s);
-		if (s->stream)
+		if (s->stream && !t->view->stays)
 			rc = glance(t, s, r->options.chunk, KEDGE__MAX(GLANCES / t->slabs.count, 1), err);
 	}
 	return rc;

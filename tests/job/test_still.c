@@ -488,6 +488,34 @@ static void test_crashes(void **state)
 	assert_true(deaths > 1);
 }
 
+/* A copy that is new by a sample is hashed as it is stored, and then known: the next version has only what is new. */
+static void test_copy_is_read_once(void **state)
+{
+	static uint8_t big[(size_t)2 << 20], was[sizeof(big)];
+	const struct place *p = *state;
+	static const char *const reducers[] = {"basic", "tree", "basic"};
+	kedge_t *k = job_open(p, false, MORE("capture=copy", "reducer=auto", "chunk=64", "track=none"));
+	struct kedge_stats stats;
+
+	assert_ok(k, kedge_protect(k, "big", big, sizeof(big), KEDGE_U8));
+	for (uint64_t v = 0; v < 3; v++) {
+		if (v == 1)
+			big[1000]++;
+		else
+			fill_random(big, sizeof(big), v + 1);
+		memcpy(was, big, sizeof(big));
+		assert_ok(k, kedge_checkpoint(k, v));
+		memset(big, 0, sizeof(big)); /* it has its own copy */
+		assert_ok(k, kedge_wait(k));
+		assert_ok(k, kedge_stats_get(k, &stats));
+		assert_string_equal(stats.reducer, reducers[v]);
+		assert_int_equal(stats.literal_bytes, v == 1 ? 64 : sizeof(big));
+		assert_ok(k, kedge_restart(k, v, NULL));
+		assert_memory_equal(big, was, sizeof(big));
+	}
+	assert_ok(k, kedge_close(k));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +526,7 @@ int main(int argc, char **argv)
 	    JOB(test_first_of_a_process),
 	    JOB(test_failures),
 	    JOB(test_crashes),
+	    JOB(test_copy_is_read_once),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
