@@ -2,7 +2,8 @@
 /*
  * kedge-bench reduce: how fast each reducer is, and what it leaves, against a bare hash pass over the same chunks and
  * against memcpy, on the same threads. Reducers and peers take turns on the same memory, so that what disturbs one
- * disturbs the others; the ratio is taken within a turn.
+ * disturbs the others; the ratio is taken within a turn. Then, one reducer at a time, how much memory it takes beyond
+ * the state: at most, while a version is reduced, and between versions.
  */
 #include "bench.h"
 
@@ -14,15 +15,17 @@
 #define TURNS 64 /* at most */
 
 static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_FULL, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_LIST,
-					     KEDGE__REDUCER_TREE, KEDGE__REDUCER_REX};
+					     KEDGE__REDUCER_TREE, KEDGE__REDUCER_REX,   KEDGE__REDUCER_AUTO};
 #define REDUCERS KEDGE__COUNT(ids)
 
 struct change {
 	unsigned percent;
-	bool runs;
+	bool runs, first; /* first: all is new */
 };
 
-static const struct change changes[] = {{0, false}, {1, false}, {1, true}, {10, false}, {10, true}, {100, false}};
+static const struct change changes[] = {{0, false, false},  {1, false, false}, {1, true, false},
+					{10, false, false}, {10, true, false}, {100, false, false}};
+static const struct change first_version = {0, false, true};
 
 struct series {
 	double seconds[TURNS], ratio[TURNS];
@@ -32,7 +35,7 @@ struct series {
 struct bench {
 	struct kedge__usage usage;
 	uint64_t size, threads, repeat, record;
-	struct kedge__text_list chunk_texts;
+	struct kedge__text_list chunk_texts, reducer_texts;
 	bool json;
 	struct kedge__pool *pool;
 	uint8_t *data, *copy;
@@ -42,8 +45,8 @@ struct bench {
 	uint64_t version;
 	struct series hash, memory, reduced[REDUCERS];
 	_Atomic uint64_t sink;
-	json_t *rows;
-	struct kedge__table table;
+	json_t *rows, *memory_rows;
+	struct kedge__table table, memory_table;
 };
 
 /* ---- the state that changes */
@@ -133,12 +136,12 @@ static int reduce_once(struct bench *b, size_t i, struct series *s, uint64_t tur
 
 	if (rc)
 		return rc;
+	kedge__reducer_commit(b->reducers[i]);
 	s->seconds[turn] = kedge__clock_seconds() - start;
 	s->literal_bytes = red.literal_bytes;
 	s->extents = red.map.count;
 	rc = metadata_of(b, &red, &s->metadata_bytes, err);
 	kedge__reduction_done(&red);
-	kedge__reducer_commit(b->reducers[i]);
 	return rc;
 }
 
@@ -163,6 +166,15 @@ static int take_turn(struct bench *b, struct change c, uint64_t turn, struct ked
 
 /* ---- results */
 
+static const char *change_name(struct change c)
+{
+	static const char *const names[][2] = {{"1 % scattered", "1 % runs"}, {"10 % scattered", "10 % runs"}};
+
+	if (c.first || !c.percent)
+		return c.first ? "first" : "0 %";
+	return c.percent == 100 ? "100 %" : names[c.percent == 10][c.runs];
+}
+
 static double gigabytes(const struct bench *b, struct series *s)
 {
 	return (double)b->size / kedge__bench_median(s->seconds, b->repeat) * 1e-9;
@@ -175,7 +187,10 @@ static void add_json(struct bench *b, struct change c, const char *what, struct 
 	kedge__json_text(o, "what", what);
 	kedge__json_uint(o, "chunk", b->chunk);
 	kedge__json_uint(o, "changed_percent", c.percent);
-	kedge__json_text(o, "pattern", c.percent && c.percent < 100 ? c.runs ? "runs" : "scattered" : "all");
+	kedge__json_text(o, "pattern",
+			 c.first                        ? "first"
+			 : c.percent && c.percent < 100 ? c.runs ? "runs" : "scattered"
+							: "all");
 	kedge__json_real(o, "gigabytes_per_second", gigabytes(b, s));
 	if (reducer) {
 		kedge__json_uint(o, "literal_bytes", s->literal_bytes);
@@ -194,7 +209,7 @@ static void add_text(struct bench *b, struct change c, const char *what, struct 
 	struct kedge__table *t = &b->table;
 
 	kedge__table_add(t, "%zu", b->chunk);
-	kedge__table_add(t, "%u %%%s", c.percent, c.percent && c.percent < 100 ? c.runs ? " runs" : " scattered" : "");
+	kedge__table_add(t, "%s", change_name(c));
 	kedge__table_add(t, "%s", what);
 	kedge__table_add(t, "%.2f", gigabytes(b, s));
 	if (!reducer) {
@@ -235,29 +250,124 @@ static void drop_reducers(struct bench *b)
 	}
 }
 
-/* New reducers, which have seen the state once. */
-static int make_reducers(struct bench *b, struct kedge__error *err)
+static bool is_wanted(const struct bench *b, size_t i)
 {
-	struct series unused;
+	bool wanted = !b->reducer_texts.count;
+
+	for (size_t k = 0; k < b->reducer_texts.count; k++)
+		wanted = wanted || !strcmp(b->reducer_texts.at[k], kedge__reducer_name(ids[i]));
+	return wanted;
+}
+
+static int make_reducer(struct bench *b, size_t i, struct kedge__error *err)
+{
+	struct kedge__reducer_options o = {.id = ids[i], .chunk = (uint32_t)b->chunk, .record_bytes = b->record};
+
+	if ((ids[i] == KEDGE__REDUCER_REX && b->chunk > KEDGE__PATTERN_MAX) || !is_wanted(b, i))
+		return 0;
+	return kedge__reducer_new(&o, &b->reducers[i], err);
+}
+
+/* New reducers, and the first version, which nothing is known of. */
+static int measure_first(struct bench *b, struct kedge__error *err)
+{
 	int rc = 0;
 
 	b->version = 1;
-	for (size_t i = 0; !rc && i < REDUCERS; i++) {
-		struct kedge__reducer_options o = {
-		    .id = ids[i], .chunk = (uint32_t)b->chunk, .record_bytes = b->record};
-
-		if (ids[i] == KEDGE__REDUCER_REX && b->chunk > KEDGE__PATTERN_MAX)
-			continue;
-		rc = kedge__reducer_new(&o, &b->reducers[i], err);
+	for (uint64_t turn = 0; !rc && turn < b->repeat; turn++) {
+		drop_reducers(b);
+		for (size_t i = 0; !rc && i < REDUCERS; i++)
+			rc = make_reducer(b, i, err);
 		if (!rc)
+			rc = take_turn(b, first_version, turn, err);
+	}
+	if (!rc)
+		add_rows(b, first_version);
+	return rc;
+}
+
+/* ---- memory */
+
+/* A line of /proc/self/status in bytes; 0: not known. */
+static uint64_t status_bytes(const char *name)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	unsigned long long kib = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)) && sscanf(line + strlen(name), ": %llu", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* From now on the peak is counted. */
+static void peak_begin(void)
+{
+	FILE *f = fopen("/proc/self/clear_refs", "w");
+
+	if (f) {
+		fputs("5", f);
+		fclose(f);
+	}
+}
+
+static void add_memory(struct bench *b, size_t i, struct change c, uint64_t peak, uint64_t rest)
+{
+	double size = (double)b->size;
+	json_t *o;
+
+	if (b->json) {
+		o = kedge__json_object();
+		kedge__json_text(o, "what", kedge__reducer_name(ids[i]));
+		kedge__json_uint(o, "chunk", b->chunk);
+		kedge__json_text(o, "changed", change_name(c));
+		kedge__json_uint(o, "peak_bytes", peak);
+		kedge__json_uint(o, "resting_bytes", rest);
+		kedge__json_add(b->memory_rows, o);
+		return;
+	}
+	kedge__table_add(&b->memory_table, "%zu", b->chunk);
+	kedge__table_add(&b->memory_table, "%s", kedge__reducer_name(ids[i]));
+	kedge__table_add(&b->memory_table, "%s", change_name(c));
+	kedge__table_add(&b->memory_table, "%.1f %%", 100.0 * (double)peak / size);
+	kedge__table_add(&b->memory_table, "%.1f %%", 100.0 * (double)rest / size);
+}
+
+static int measure_memory(struct bench *b, size_t i, struct kedge__error *err)
+{
+	uint64_t before;
+	int rc;
+
+	drop_reducers(b);
+	before = status_bytes("VmRSS");
+	b->version = 0;
+	rc = make_reducer(b, i, err);
+	for (size_t k = 0; !rc && b->reducers[i] && k <= KEDGE__COUNT(changes); k++) {
+		struct change c = k ? changes[k - 1] : first_version;
+		uint64_t peak = 0, now;
+
+		for (uint64_t turn = 0; !rc && turn < (k ? b->repeat : 1); turn++) {
+			struct series unused;
+
+			apply(b, c);
+			b->version++;
+			peak_begin();
 			rc = reduce_once(b, i, &unused, 0, err);
+			peak = KEDGE__MAX(peak, status_bytes("VmHWM"));
+		}
+		now = status_bytes("VmRSS");
+		if (!rc)
+			add_memory(b, i, c, peak - KEDGE__MIN(before, peak), now - KEDGE__MIN(before, now));
 	}
 	return rc;
 }
 
 static int measure_chunk(struct bench *b, struct kedge__error *err)
 {
-	int rc = make_reducers(b, err);
+	int rc = measure_first(b, err);
 
 	for (size_t i = 0; !rc && i < KEDGE__COUNT(changes); i++) {
 		for (uint64_t turn = 0; !rc && turn < b->repeat; turn++)
@@ -265,6 +375,8 @@ static int measure_chunk(struct bench *b, struct kedge__error *err)
 		if (!rc)
 			add_rows(b, changes[i]);
 	}
+	for (size_t i = 0; !rc && i < REDUCERS; i++)
+		rc = measure_memory(b, i, err);
 	drop_reducers(b);
 	return rc;
 }
@@ -282,6 +394,7 @@ static void print_results(struct bench *b)
 		kedge__json_text(o, "digest_kernel", kedge__digest_kernel());
 		kedge__json_text(o, "hash_peer", kedge__bench_hash_name());
 		kedge__json_set(o, "results", b->rows);
+		kedge__json_set(o, "memory", b->memory_rows);
 		kedge__json_print(o);
 		return;
 	}
@@ -289,12 +402,15 @@ static void print_results(struct bench *b)
 	       kedge__pool_threads(b->pool), (unsigned long long)b->repeat, kedge__digest_kernel(),
 	       kedge__bench_hash_name());
 	kedge__table_print(&b->table, stdout);
+	printf("\nmemory beyond the state, at most and between versions\n\n");
+	kedge__table_print(&b->memory_table, stdout);
 }
 
 static int prepare(struct bench *b, struct kedge__error *err)
 {
 	static const char *const heads[] = {"chunk",   "changed",         "what",     "GB/s",
 					    "of hash", "lowest..highest", "literals", "metadata"};
+	static const char *const memory_heads[] = {"chunk", "what", "changed", "peak", "resting"};
 	struct kedge__job_settings settings = {.threads = (int64_t)b->threads};
 
 	b->data = kedge__map_alloc(b->size);
@@ -303,8 +419,13 @@ static int prepare(struct bench *b, struct kedge__error *err)
 		return kedge__error_nomem(err);
 	for (uint64_t i = 0; i + 8 <= b->size; i += 8)
 		kedge__put64(b->data + i, kedge__bench_random(&b->seed));
-	if (b->json)
+	if (b->json) {
 		b->rows = kedge__json_array();
+		b->memory_rows = kedge__json_array();
+	}
+	kedge__table_init(&b->memory_table, "rllrr");
+	for (size_t i = 0; i < KEDGE__COUNT(memory_heads); i++)
+		kedge__table_add(&b->memory_table, "%s", memory_heads[i]);
 	kedge__table_init(&b->table, "rllrrrrr");
 	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
 		kedge__table_add(&b->table, "%s", heads[i]);
@@ -342,6 +463,8 @@ int kedge__bench_reduce(int argc, char **argv)
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state (default: 1GiB)"},
 	    {"chunk", 0, KEDGE__OPTION_LIST, &b.chunk_texts, "BYTES",
 	     "size of chunks; may be given again (default: 64, 256 and 4096)"},
+	    {"reducer", 0, KEDGE__OPTION_LIST, &b.reducer_texts, "NAME",
+	     "only this one; may be given again (default: all)"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N", "threads (default: as many as there are cores)"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, of which the median is shown (default: 5)"},
 	    {"record", 0, KEDGE__OPTION_SIZE, &b.record, "BYTES", "memory of the hash record (default: 1GiB)"},
@@ -351,10 +474,11 @@ int kedge__bench_reduce(int argc, char **argv)
 
 	b.usage = (struct kedge__usage){
 	    .command = "kedge-bench reduce",
-	    .about = "Throughput of each reducer with 0, 1, 10 and 100 % of the chunks changed, scattered and in runs, "
-		     "of a\n"
-		     "bare XXH3-128 pass over the same chunks and of memcpy, on the same threads and the same memory,\n"
-		     "taking turns; and the bytes of literals and of the encoded extent map.",
+	    .about =
+		"Throughput of each reducer on a first version and with 0, 1, 10 and 100 % of the chunks changed,\n"
+		"scattered and in runs, of a\n"
+		"bare XXH3-128 pass over the same chunks and of memcpy, on the same threads and the same memory,\n"
+		"taking turns; the bytes of literals and of the encoded extent map; and the memory that each takes.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge-bench reduce\nkedge-bench reduce --size 256MiB --chunk 64 --threads 1 --json",

@@ -15,14 +15,20 @@ struct deal {
 	uint32_t begin[PARTS + 1];
 };
 
-int kedge__batch_init(struct kedge__batch *b, size_t expected, struct kedge__error *err)
+int kedge__batch_begin(struct kedge__batch *b, uint64_t expected, struct kedge__error *err)
 {
-	size_t room = KEDGE__MIN(expected, KEDGE__WAVE) + 1, blocks = (room + BLOCK - 1) / BLOCK;
+	size_t room = (size_t)KEDGE__MIN(expected, (uint64_t)KEDGE__WAVE) + 1;
 
-	*b = (struct kedge__batch){0};
-	b->probes = kedge__malloc(room * sizeof(*b->probes));
-	b->order = kedge__malloc(room * sizeof(*b->order));
-	b->counts = kedge__malloc(blocks * PARTS * sizeof(*b->counts));
+	b->count = 0;
+	b->hits = 0;
+	if (room <= b->room)
+		return 0;
+	kedge__batch_done(b);
+	b->room = room;
+	b->blocks = (room + BLOCK - 1) / BLOCK;
+	b->probes = kedge__large_alloc(room * sizeof(*b->probes));
+	b->order = kedge__large_alloc(room * sizeof(*b->order));
+	b->counts = kedge__large_alloc(b->blocks * PARTS * sizeof(*b->counts));
 	if (b->probes && b->order && b->counts)
 		return 0;
 	kedge__batch_done(b);
@@ -31,9 +37,9 @@ int kedge__batch_init(struct kedge__batch *b, size_t expected, struct kedge__err
 
 void kedge__batch_done(struct kedge__batch *b)
 {
-	kedge__free(b->probes);
-	kedge__free(b->order);
-	kedge__free(b->counts);
+	kedge__large_free(b->probes, b->room * sizeof(*b->probes));
+	kedge__large_free(b->order, b->room * sizeof(*b->order));
+	kedge__large_free(b->counts, b->blocks * PARTS * sizeof(*b->counts));
 	*b = (struct kedge__batch){0};
 }
 

@@ -9,7 +9,7 @@
 
 struct builder {
 	struct kedge__reducer *r;
-	struct kedge__batch batch;
+	struct kedge__batch *batch;
 	bool sparse;
 	/* A wave of slabs: */
 	struct slab {
@@ -18,7 +18,7 @@ struct builder {
 		size_t count;   /* chunks */
 		size_t at;      /* probes: where they may be, */
 		size_t probes;  /* and how many there are */
-	} *slabs;
+	} * slabs;
 	size_t slab_count, room;
 };
 
@@ -53,23 +53,23 @@ static int fill_slab(void *ctx, size_t i, int worker)
 {
 	const struct builder *b = ctx;
 	struct slab *s = &b->slabs[i];
-	struct kedge__probe *p = b->batch.probes + s->at;
+	struct kedge__probe *p = b->batch->probes + s->at;
 
 	(void)worker;
 	for (size_t k = 0; k < s->count; k++) {
 		p->digest = s->region->digests[s->first + k];
-		p->number = (uint32_t)(s->region->number + s->first + k);
-		p->kind = kedge__last_kind(s->region, s->first + k);
+		p->number = (uint32_t)(s->region->number + s->first + k) & KEDGE__NO_NUMBER;
+		p->kind = kedge__last_kind(s->region, s->first + k) & 3u;
 		p += !b->sparse || kedge__is_sample(kedge__digest_mix(p->digest));
 	}
-	s->probes = (size_t)(p - (b->batch.probes + s->at));
+	s->probes = (size_t)(p - (b->batch->probes + s->at));
 	return 0;
 }
 
 /* Those of the slabs of the wave. */
 static void run_wave(struct builder *b)
 {
-	struct kedge__batch *batch = &b->batch;
+	struct kedge__batch *batch = b->batch;
 
 	kedge__pool_for(b->r->txn.pool, b->slab_count, fill_slab, b);
 	batch->count = 0;
@@ -105,15 +105,15 @@ static void add_region(struct builder *b, const struct kedge__last_region *g)
 static void add_log(struct builder *b)
 {
 	const struct kedge__log *log = &b->r->record.log;
-	struct kedge__batch *batch = &b->batch;
+	struct kedge__batch *batch = b->batch;
 
 	for (uint64_t i = 0; i < log->count; i++) {
 		uint64_t number = (log->next + log->room - 1 - i) % log->room;
 		const struct kedge__past *past = &log->at[number];
 
 		if (past->to && (!b->sparse || kedge__is_sample(kedge__digest_mix(past->digest))))
-			batch->probes[batch->count++] =
-			    (struct kedge__probe){.digest = past->digest, .number = (uint32_t)number, .kind = KEDGE__ENTRY_LOG};
+			batch->probes[batch->count++] = (struct kedge__probe){
+			    .digest = past->digest, .number = (uint32_t)number, .kind = KEDGE__ENTRY_LOG};
 		if (batch->count == KEDGE__WAVE)
 			kedge__batch_run(batch, b->r->txn.pool, &b->r->record.finder, enter, b);
 	}
@@ -123,8 +123,7 @@ static void add_log(struct builder *b)
 /* Entries that there will be soon: those of all chunks, of changes before the old ones go, and some in the log. */
 static uint64_t expected(const struct kedge__record *rec, enum kedge__finder_state state, uint64_t changes)
 {
-	uint64_t past = KEDGE__MAX(rec->log.count, KEDGE__MIN(rec->log_limit, rec->numbers / 8));
-	uint64_t all = rec->numbers + past + changes;
+	uint64_t all = rec->numbers + KEDGE__MIN(rec->log_limit, rec->log.count + changes) + changes;
 
 	return state == KEDGE__FINDER_DENSE ? all : all / KEDGE__SAMPLE * 5 / 4 + 1024;
 }
@@ -133,13 +132,13 @@ int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state
 			struct kedge__error *err)
 {
 	struct kedge__record *rec = &r->record;
-	struct builder b = {.r = r, .sparse = state == KEDGE__FINDER_SPARSE};
-	int rc = kedge__finder_make(&rec->finder, state, expected(rec, state, changes), KEDGE__MAX(rec->numbers, rec->log_limit),
-				   rec->finder_limit, err);
+	struct builder b = {.r = r, .batch = &rec->batch, .sparse = state == KEDGE__FINDER_SPARSE};
+	int rc = kedge__finder_make(&rec->finder, state, expected(rec, state, changes),
+				    KEDGE__MAX(rec->numbers, rec->log_limit), rec->finder_limit, err);
 
 	if (rc || !rec->finder.state)
 		return rc;
-	rc = kedge__batch_init(&b.batch, (size_t)KEDGE__MAX(rec->numbers, rec->log.count), err);
+	rc = kedge__batch_begin(b.batch, KEDGE__MAX(rec->numbers, rec->log.count), err);
 	b.slabs = kedge__malloc(WAVE_SLABS * sizeof(*b.slabs));
 	if (!rc && !b.slabs)
 		rc = kedge__error_nomem(err);
@@ -151,7 +150,6 @@ int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state
 	} else {
 		kedge__finder_drop(&rec->finder);
 	}
-	kedge__batch_done(&b.batch);
 	kedge__free(b.slabs);
 	return rc;
 }

@@ -3,9 +3,9 @@
  * emit.c: changed chunks, in the order of addresses, become extents; what lies between them is the same as in the
  * parent.
  *
- * A run of shifted duplicates becomes few copies: a copy goes on as long as the next chunk is what follows at its source.
- * That is so if the record has the chunk there, or if the last version does and had it there in one of the versions that
- * the copy may come from.
+ * A run of shifted duplicates becomes few copies: a copy goes on as long as the next chunk is what follows at its
+ * source. That is so if the record has the chunk there, or if the last version does and had it there in one of the
+ * versions that the copy may come from.
  */
 #include "reduce/emit.h"
 
@@ -53,8 +53,8 @@ static int flush_run(struct kedge__emitter *e)
 	if (run->len) {
 		e->epoch_used[epoch] = true;
 		e->out->duplicate_bytes += run->len;
-		rc = put(e, run->addr, run->len, KEDGE__EXTENT_COPY, run->from.src, e->r->record.epochs.at[epoch].version,
-			 e->merge);
+		rc = put(e, run->addr, run->len, KEDGE__EXTENT_COPY, run->from.src,
+			 e->r->record.epochs.at[epoch].version, e->merge);
 	}
 	run->len = 0;
 	return rc;
@@ -120,8 +120,8 @@ static int put_copy(struct kedge__emitter *e, const struct kedge__digest *digest
 	return rc;
 }
 
-static int put_found(struct kedge__emitter *e, const struct kedge__slab *s, const struct kedge__item *item, uint64_t addr,
-		     uint64_t len)
+static int put_found(struct kedge__emitter *e, const struct kedge__slab *s, const struct kedge__item *item,
+		     uint64_t addr, uint64_t len)
 {
 	struct kedge__digest digest = kedge__change_digest(e->t, s, item->epoch);
 
@@ -268,8 +268,7 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 				rc = put_parent(e, e->cursor, offset);
 		}
 		if (!rc)
-			rc = is_page(item) ? put_page(e, item, offset, len)
-					   : put_item(e, s, item, offset, len);
+			rc = is_page(item) ? put_page(e, item, offset, len) : put_item(e, s, item, offset, len);
 		e->cursor = offset + len;
 	}
 	return rc;

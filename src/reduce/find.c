@@ -9,13 +9,13 @@
  */
 #include "reduce/reducer.h"
 
-#define LARGE   (UINT64_C(1) << 18) /* chunks: below, samples say little and save little */
-#define MOST    4                   /* a version of which one chunk in so many changed has changed for the most part */
-#define WORTH   256                 /* auto: one chunk in so many must be a duplicate */
+#define LARGE (UINT64_C(1) << 18) /* chunks: below, samples say little and save little */
+#define MOST  4                   /* a version of which one chunk in so many changed has changed for the most part */
+#define WORTH 256                 /* auto: one chunk in so many must be a duplicate */
 
 struct search {
 	struct kedge__reducer *r;
-	struct kedge__batch batch;
+	struct kedge__batch *batch;
 	bool sample;
 	size_t begin, end; /* slabs of the wave */
 	size_t *at;        /* of each: where its probes are */
@@ -57,8 +57,8 @@ static bool is_earlier(const struct kedge__reducer *r, const struct kedge__last_
 		return false;
 	item = t->slabs.at[slab].item_at + k;
 	/* Others look at origins of other digests. */
-	if (item >= p->number ||
-	    !kedge__digest_equal(kedge__change_digest(t, &t->slabs.at[slab], k), p->digest) || t->origins[item])
+	if (item >= p->number || !kedge__digest_equal(kedge__change_digest(t, &t->slabs.at[slab], k), p->digest) ||
+	    t->origins[item])
 		return false;
 	*number = (uint32_t)item;
 	return true;
@@ -116,14 +116,15 @@ static void find_one(void *ctx, struct kedge__probe *p, const struct kedge__spot
 		enum verdict v = verdict_on(r, *at, p, &origin);
 
 		if (v == YES) {
-			r->txn.origins[p->number] = origin;
+			if (r->txn.origins)
+				r->txn.origins[p->number] = origin;
 			tally->hits += origin != 0;
 			return;
 		}
 		dead = v == DEAD ? at : dead;
 		origin = 0;
 	}
-	if (p->value == UINT32_MAX)
+	if (p->value == KEDGE__NO_NUMBER)
 		return;
 	if (dead)
 		*dead = kedge__entry_make(x, s->mark, p->kind, p->value);
@@ -141,7 +142,7 @@ static int fill_slab(void *ctx, size_t i, int worker)
 	const struct kedge__slab *s = &t->slabs.at[f->begin + i];
 	const uint16_t *changes = t->workers[s->worker].changes.at + s->change_at;
 	const struct kedge__last_region *g = t->regions ? t->regions[s->region] : NULL;
-	struct kedge__probe *p = f->batch.probes + f->at[i];
+	struct kedge__probe *p = f->batch->probes + f->at[i];
 
 	(void)worker;
 	for (size_t k = 0; k < s->count; k++) {
@@ -150,12 +151,12 @@ static int fill_slab(void *ctx, size_t i, int worker)
 		if (changes[k] & 1)
 			continue;
 		p->digest = kedge__change_digest(t, s, k);
-		p->number = (uint32_t)(s->item_at + k);
-		p->value = index < g->numbered ? (uint32_t)(g->number + index) : UINT32_MAX;
-		p->kind = kedge__next_kind(g, index);
+		p->number = (uint32_t)(s->item_at + k) & KEDGE__NO_NUMBER;
+		p->value = index < g->numbered ? (uint32_t)(g->number + index) : KEDGE__NO_NUMBER;
+		p->kind = kedge__next_kind(g, index) & 3u;
 		p += !f->sample || kedge__is_sample(kedge__digest_mix(p->digest));
 	}
-	f->counts[i] = (size_t)(p - (f->batch.probes + f->at[i]));
+	f->counts[i] = (size_t)(p - (f->batch->probes + f->at[i]));
 	return 0;
 }
 
@@ -177,7 +178,7 @@ static void next_wave(struct search *f)
 
 static void run_wave(struct search *f)
 {
-	struct kedge__batch *b = &f->batch;
+	struct kedge__batch *b = f->batch;
 	struct kedge__pool *pool = f->r->txn.pool;
 
 	next_wave(f);
@@ -191,11 +192,12 @@ static void run_wave(struct search *f)
 }
 
 /* Look all of them up, or a sample; *HITS: how many were found. */
-static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits, struct kedge__error *err)
+static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,
+		    struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	struct search f = {.r = r, .sample = sample};
-	int rc = kedge__batch_init(&f.batch, (size_t)KEDGE__MIN(candidates, (uint64_t)KEDGE__WAVE), err);
+	struct search f = {.r = r, .batch = &r->record.batch, .sample = sample};
+	int rc = kedge__batch_begin(f.batch, candidates, err);
 
 	f.at = kedge__malloc((t->slabs.count + 1) * sizeof(*f.at));
 	f.counts = kedge__malloc((t->slabs.count + 1) * sizeof(*f.counts));
@@ -204,8 +206,7 @@ static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, 
 	t->searched = (uint8_t)(rc ? 0 : sample ? KEDGE__FINDER_SPARSE : KEDGE__FINDER_DENSE);
 	while (!rc && f.end < t->slabs.count)
 		run_wave(&f);
-	*hits = f.batch.hits;
-	kedge__batch_done(&f.batch);
+	*hits = f.batch->hits;
 	kedge__free(f.at);
 	kedge__free(f.counts);
 	return rc;
@@ -241,7 +242,8 @@ static int sample_first(struct kedge__reducer *r, uint64_t candidates, bool *don
 	struct kedge__record *rec = &r->record;
 	uint64_t hits = 0;
 	bool most = candidates >= LARGE && candidates >= rec->numbers / MOST;
-	bool light = r->options.id == KEDGE__REDUCER_AUTO && rec->numbers >= LARGE && rec->finder.state != KEDGE__FINDER_DENSE;
+	bool light =
+	    r->options.id == KEDGE__REDUCER_AUTO && rec->numbers >= LARGE && rec->finder.state != KEDGE__FINDER_DENSE;
 	int rc = 0;
 
 	*done = false;
@@ -259,28 +261,23 @@ static int sample_first(struct kedge__reducer *r, uint64_t candidates, bool *don
 static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	uint64_t hits;
 	bool done;
 	int rc = sample_first(r, candidates, &done, err);
 
 	if (rc || done)
 		return rc;
-	if (r->record.finder.state != KEDGE__FINDER_DENSE || r->record.finder.used + candidates > r->record.finder.room) {
-		memset(t->origins, 0, t->changes * sizeof(*t->origins));
+	if (r->record.finder.state != KEDGE__FINDER_DENSE ||
+	    r->record.finder.used + candidates > r->record.finder.room) {
 		t->searched = 0;
 		rc = kedge__record_build(r, KEDGE__FINDER_DENSE, candidates, err);
 	}
-	if (!rc && r->record.finder.state)
-		rc = find_all(r, false, candidates, &hits, err);
+	if (rc || !r->record.finder.state)
+		return rc;
+	t->origins = kedge__large_alloc(t->changes * sizeof(*t->origins));
+	rc = t->origins ? find_all(r, false, candidates, &t->hits, err) : kedge__error_nomem(err);
 	if (!rc && r->options.paranoid)
 		check_duplicates(r);
 	return rc;
-}
-
-static void forget_origins(struct kedge__txn *t)
-{
-	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
-	t->origins = NULL;
 }
 
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
@@ -294,13 +291,5 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
 		return 0;
 	rc = kedge__record_number(r, err);
-	if (rc)
-		return rc;
-	t->origins = kedge__large_alloc(t->changes * sizeof(*t->origins));
-	if (!t->origins)
-		return kedge__error_nomem(err);
-	rc = look_up(r, candidates, err);
-	if (t->searched != KEDGE__FINDER_DENSE)
-		forget_origins(t);
-	return rc;
+	return rc ? rc : look_up(r, candidates, err);
 }

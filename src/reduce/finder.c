@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * finder.c: buckets of 12 entries; a digest may be in one of two buckets of its block, and a new entry goes to the one with
- * more room. So blocks fill nearly up before an entry finds no place, entries never move, and one that is taken out
- * leaves nothing behind.
+ * finder.c: buckets of 12 entries; a digest may be in one of two buckets of its block, and a new entry goes to the one
+ * with more room. So blocks fill nearly up before an entry finds no place, entries never move, and one that is taken
+ * out leaves nothing behind.
  */
 #include "reduce/reducer.h"
 
@@ -40,7 +40,7 @@ static void size_for(struct kedge__finder *x, uint64_t buckets, uint64_t limit)
 }
 
 int kedge__finder_make(struct kedge__finder *x, enum kedge__finder_state state, uint64_t entries, uint64_t numbers,
-		      uint64_t limit, struct kedge__error *err)
+		       uint64_t limit, struct kedge__error *err)
 {
 	kedge__finder_drop(x);
 	if (limit < BUCKET_BYTES)
@@ -63,10 +63,18 @@ void kedge__finder_drop(struct kedge__finder *x)
 	*x = (struct kedge__finder){0};
 }
 
+/* Of 12 bits. */
+static unsigned count_bits(unsigned mask)
+{
+	mask -= mask >> 1 & 0x555;
+	mask = (mask & 0x333) + (mask >> 2 & 0x333);
+	return (mask + (mask >> 4) + (mask >> 8)) & 0xf;
+}
+
 bool kedge__spot_put(const struct kedge__spot *s, uint32_t entry)
 {
 	unsigned free[2] = {kedge__finder_match(s->bucket[0], 0), kedge__finder_match(s->bucket[1], 0)};
-	int which = __builtin_popcount(free[1]) > __builtin_popcount(free[0]);
+	int which = count_bits(free[1]) > count_bits(free[0]);
 	unsigned i;
 
 	if (!free[which])

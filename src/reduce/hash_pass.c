@@ -15,6 +15,7 @@
 #define PIECE_BYTES (UINT64_C(16) << 10)
 #define COPY_BYTES  (UINT64_C(4) << 10)
 #define SAMPLE_RATE 64
+#define LIST_MIN    (size_t)1024
 
 /* One slab in SAMPLE_RATE, always the same ones, at no regular distance; and always the first. */
 static bool sampled(uint64_t number)
@@ -132,11 +133,24 @@ static uint64_t next_difference_in_bytes(const struct piece *p, const struct ked
 	return i;
 }
 
+/* In large pages, where there are many. */
+static bool list_reserve(void **at, size_t *room, size_t need, size_t size)
+{
+	size_t wanted = KEDGE__MAX(2 * *room, KEDGE__MAX(need, LIST_MIN));
+
+	if (need <= *room)
+		return true;
+	if (!kedge__large_grow(at, *room * size, wanted * size))
+		return false;
+	*room = wanted;
+	return true;
+}
+
+#define LIST_RESERVE(list, n) list_reserve((void **)&(list)->at, &(list)->room, (list)->count + (n), sizeof(*(list)->at))
+
 static bool lists_reserve(struct kedge__hash_worker *w, uint64_t n)
 {
-	return kedge__array_reserve(&w->apart, w->apart.count + n) &&
-	       kedge__array_reserve(&w->fills, w->fills.count + n) &&
-	       kedge__array_reserve(&w->changes, w->changes.count + n);
+	return LIST_RESERVE(&w->apart, n) && LIST_RESERVE(&w->fills, n) && LIST_RESERVE(&w->changes, n);
 }
 
 static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_worker *w, const struct piece *p)
@@ -393,9 +407,11 @@ static int hash_slab(void *ctx, size_t i, int worker)
 	struct kedge__txn *t = &r->txn;
 	struct kedge__slab *s = &t->slabs.at[i];
 	struct kedge__hash_worker *w = &t->workers[worker];
-	struct piece p = {
-	    .offset = s->first * r->options.chunk, .first = s->first, .slab_first = s->first, .compare = t->compare,
-	    .apart = t->apart};
+	struct piece p = {.offset = s->first * r->options.chunk,
+			  .first = s->first,
+			  .slab_first = s->first,
+			  .compare = t->compare,
+			  .apart = t->apart};
 	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, kedge__slab_region(t, s)->bytes - p.offset);
 	uint64_t number = p.offset / KEDGE__SLAB_BYTES;
 	int rc;
@@ -465,12 +481,30 @@ static void items_count(struct kedge__txn *t)
 	}
 }
 
+static void list_drop(void **at, size_t *count, size_t *room, size_t size)
+{
+	kedge__large_free(*at, *room * size);
+	*at = NULL;
+	*count = *room = 0;
+}
+
+/* Empty, and gone if it is large. */
+static void list_rest(void **at, size_t *count, size_t *room, size_t size)
+{
+	if (*room * size > KEDGE__KEPT_BYTES)
+		list_drop(at, count, room, size);
+	*count = 0;
+}
+
+#define LIST_DROP(list) list_drop((void **)&(list)->at, &(list)->count, &(list)->room, sizeof(*(list)->at))
+#define LIST_REST(list) list_rest((void **)&(list)->at, &(list)->count, &(list)->room, sizeof(*(list)->at))
+
 void kedge__workers_done(struct kedge__reducer *r)
 {
 	for (int i = 0; i < r->worker_count; i++) {
-		kedge__array_done(&r->workers[i].changes);
-		kedge__array_done(&r->workers[i].fills);
-		kedge__array_done(&r->workers[i].apart);
+		LIST_DROP(&r->workers[i].changes);
+		LIST_DROP(&r->workers[i].fills);
+		LIST_DROP(&r->workers[i].apart);
 		kedge__free(r->workers[i].fresh);
 		kedge__free(r->workers[i].bytes);
 	}
@@ -478,18 +512,6 @@ void kedge__workers_done(struct kedge__reducer *r)
 	r->workers = NULL;
 	r->worker_count = 0;
 }
-
-static void list_rest(void **at, size_t *count, size_t *room, size_t size)
-{
-	*count = 0;
-	if (*room * size <= KEDGE__KEPT_BYTES)
-		return;
-	kedge__free(*at);
-	*at = NULL;
-	*room = 0;
-}
-
-#define LIST_REST(list) list_rest((void **)&(list)->at, &(list)->count, &(list)->room, sizeof(*(list)->at))
 
 void kedge__workers_rest(struct kedge__reducer *r)
 {

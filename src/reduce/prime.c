@@ -4,7 +4,8 @@
  */
 #include "reduce/reducer.h"
 
-#define BATCH 256 /* chunks that are hashed at once */
+#define BATCH     256 /* chunks that are hashed at once */
+#define LOG_SHARE 4   /* of the memory limit, before the image is known */
 
 static bool is_constant(const uint8_t *data, uint32_t len)
 {
@@ -16,6 +17,7 @@ static void prime_chunks(struct kedge__reducer *r, uint64_t addr, const uint8_t 
 {
 	struct kedge__record *rec = &r->record;
 	uint32_t chunk = r->options.chunk, epoch = rec->epochs.current;
+	uint64_t limit = r->options.record_bytes / LOG_SHARE / sizeof(*rec->log.at);
 	struct kedge__digest digests[BATCH];
 
 	for (uint64_t at = 0; at < count; at += BATCH) {
@@ -26,7 +28,7 @@ static void prime_chunks(struct kedge__reducer *r, uint64_t addr, const uint8_t 
 		for (uint64_t i = 0, slot; i < n; i++) {
 			if (is_constant(data + (at + i) * chunk, chunk))
 				continue;
-			kedge__log_extend(&rec->log, 1, rec->log_limit, &slot);
+			kedge__log_extend(&rec->log, 1, limit, &slot);
 			if (rec->log.room)
 				rec->log.at[slot] =
 				    (struct kedge__past){digests[i], addr + (at + i) * chunk, epoch, epoch};
@@ -53,6 +55,7 @@ int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, ui
 	kedge__finder_drop(&r->record.finder);
 	prime_chunks(r, addr + skip, (const uint8_t *)data + skip, (bytes - skip) / r->options.chunk);
 	r->record.epochs.current = 0;
+	r->record.log_wanted = r->record.log.room; /* until it proves to be of no use */
 	return 0;
 }
 

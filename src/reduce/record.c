@@ -5,9 +5,9 @@
 #define AGE_MAX 127u
 #define SMALL   4096u /* bytes: a finder of so many does not count */
 
-/* The log has at most the digests of so many versions of which all has changed, and some more. */
-#define VERSIONS 2u
-#define FEW      65536u
+#define LOG_FEW  65536u /* entries: so many the log has until more are of use, */
+#define LOG_PAYS 16u    /* as it seems if one in so many was found again, */
+#define LOG_IDLE 16u    /* and as long as it was so in one of so many versions */
 
 /* While a version is reduced, a change has its digest, its number, its origin and its place in a wave. */
 #define CHANGE_BYTES 24u
@@ -18,14 +18,26 @@ void kedge__record_limits(struct kedge__reducer *r, uint64_t image_bytes)
 	struct kedge__record *rec = &r->record;
 	uint64_t chunks = kedge__chunks_of(image_bytes, r->options.chunk), limit = r->options.record_bytes;
 	uint64_t kept = kedge__last_bytes(&r->options, r->options.chunk, image_bytes) + chunks;
-	uint64_t most = kept + chunks * (2 * ENTRY_BYTES + CHANGE_BYTES), past = sizeof(struct kedge__past) + ENTRY_BYTES;
+	uint64_t most = kept + chunks * (2 * ENTRY_BYTES + CHANGE_BYTES),
+		 past = sizeof(struct kedge__past) + ENTRY_BYTES;
 
+	rec->log_wanted = KEDGE__MAX(rec->log_wanted, LOG_FEW);
 	rec->log_limit = limit > most ? KEDGE__MIN((limit - most) / past, KEDGE__NUMBER_LIMIT) : 0;
-	if (image_bytes)
-		rec->log_limit = KEDGE__MIN(rec->log_limit, KEDGE__MAX(VERSIONS * chunks + FEW, rec->log.room));
-	rec->finder_limit = limit > kept ? KEDGE__MIN(limit - kept, (2 * chunks + rec->log_limit) * ENTRY_BYTES + SMALL) : 0;
+	rec->log_limit = KEDGE__MIN(rec->log_limit, rec->log_wanted);
+	rec->finder_limit =
+	    limit > kept ? KEDGE__MIN(limit - kept, (2 * chunks + rec->log_limit) * ENTRY_BYTES + SMALL) : 0;
 	if (kedge__log_limit(&rec->log, rec->log_limit) || rec->log_limit >> rec->finder.bits)
 		kedge__finder_drop(&rec->finder);
+}
+
+void kedge__record_judge_log(struct kedge__record *rec, uint64_t hits, uint64_t changes)
+{
+	if (hits && hits >= rec->log.count / LOG_PAYS) {
+		rec->log_wanted = KEDGE__MAX(rec->log_wanted, KEDGE__MIN(2 * changes, KEDGE__NUMBER_LIMIT));
+		rec->log_idle = 0;
+	} else if (changes && ++rec->log_idle >= LOG_IDLE) {
+		rec->log_wanted = LOG_FEW;
+	}
 }
 
 /* ---- numbers */
@@ -134,7 +146,8 @@ struct kedge__place kedge__origin_place(const struct kedge__reducer *r, kedge__o
 	switch (kedge__origin_kind(o)) {
 	case KEDGE__ORIGIN_LAST:
 		g = kedge__record_chunk(r, kedge__origin_number(o), &index);
-		return (struct kedge__place){g->base + index * r->options.chunk, kedge__last_since(r, g, index), rec->parent};
+		return (struct kedge__place){g->base + index * r->options.chunk, kedge__last_since(r, g, index),
+					     rec->parent};
 	case KEDGE__ORIGIN_LOG:
 		past = &rec->log.at[kedge__origin_number(o)];
 		return (struct kedge__place){past->addr, past->from, past->to};
@@ -183,11 +196,13 @@ void kedge__record_empty(struct kedge__reducer *r)
 {
 	kedge__finder_drop(&r->record.finder);
 	kedge__log_done(&r->record.log);
+	kedge__batch_done(&r->record.batch);
+	r->record.log_wanted = r->record.log_idle = 0;
 }
 
 uint64_t kedge__record_memory(const struct kedge__record *rec)
 {
-	return rec->finder.blocks * rec->finder.buckets * sizeof(*rec->finder.at) +
+	return rec->batch.room * sizeof(*rec->batch.probes) + rec->finder.blocks * rec->finder.buckets * sizeof(*rec->finder.at) +
 	       rec->log.room * sizeof(*rec->log.at);
 }
 

@@ -239,11 +239,14 @@ bool kedge__spot_put(const struct kedge__spot *s, uint32_t entry);
 
 struct kedge__probe {
 	struct kedge__digest digest;
-	uint32_t number, value; /* the caller's */
-	enum kedge__entry_kind kind; /* of the chunk's entry */
+	uint32_t number : 30; /* the caller's */
+	uint32_t kind : 2;    /* enum kedge__entry_kind */
+	uint32_t value;       /* the caller's */
 };
 
-#define KEDGE__WAVE ((size_t)1 << 19)
+#define KEDGE__NO_NUMBER ((UINT32_C(1) << 30) - 1)
+
+#define KEDGE__WAVE ((size_t)1 << 18)
 
 struct kedge__tally {
 	int64_t entered; /* entries more than before */
@@ -257,10 +260,12 @@ struct kedge__batch {
 	size_t count;
 	uint32_t *order;
 	uint32_t *counts;
+	size_t room, blocks;
 	_Atomic uint64_t hits; /* of all waves */
 };
 
-int kedge__batch_init(struct kedge__batch *b, size_t expected, struct kedge__error *err);
+/* An empty batch, with room for EXPECTED probes or a wave; what it has is used again. */
+int kedge__batch_begin(struct kedge__batch *b, uint64_t expected, struct kedge__error *err);
 void kedge__batch_done(struct kedge__batch *b);
 /* fn() for each; equal digests in their order, one after the other. */
 void kedge__batch_run(struct kedge__batch *b, struct kedge__pool *pool, struct kedge__finder *x, kedge__probe_fn fn,
@@ -281,7 +286,10 @@ struct kedge__record {
 	KEDGE__ARRAY(struct kedge__column) columns; /* ascending */
 	uint64_t numbers;                           /* all are below */
 	uint64_t bytes;                             /* the limit of all this */
-	uint64_t log_limit;                         /* entries */
+	uint64_t log_limit;                         /* entries that the log may have at all, */
+	uint64_t log_wanted;                        /* and that it shall have: more, if they are of use, */
+	uint32_t log_idle;                          /* as in none of so many versions */
+	struct kedge__batch batch;
 	uint64_t finder_limit;                       /* bytes */
 	uint32_t parent;                            /* the epoch of the last version */
 	uint32_t since;                             /* the epoch from which ages of chunks count (reducer.h) */

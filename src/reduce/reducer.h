@@ -190,6 +190,7 @@ struct kedge__txn {
 	size_t changes; /* of all slabs */
 	bool apart;     /* new digests are apart until commit, and the old ones in their places; else the other way round */
 	kedge__origin *origins; /* of each change, if duplicates were looked for */
+	uint64_t hits;          /* how many were found */
 	uint8_t searched;       /* enum kedge__finder_state: changes that were entered in the finder */
 	bool spoilt;            /* and others were not */
 	uint8_t age;            /* of what is new, at commit */
@@ -333,6 +334,8 @@ static inline struct kedge__digest kedge__change_digest(const struct kedge__txn 
 
 /* How much each part of the record may take, for an image of so many bytes. */
 void kedge__record_limits(struct kedge__reducer *r, uint64_t image_bytes);
+/* Of CHANGES, so many were found in the log: shall it have more? */
+void kedge__record_judge_log(struct kedge__record *rec, uint64_t hits, uint64_t changes);
 /* Regions that have no numbers get some. */
 int kedge__record_number(struct kedge__reducer *r, struct kedge__error *err);
 /* The chunk with NUMBER: its region, or NULL, and *INDEX there. */

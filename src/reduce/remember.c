@@ -7,7 +7,6 @@
 
 #define REBUILD 4          /* where more than one entry in so many would change, the finder is dropped */
 #define FEW     (1u << 16) /* but not because of so few */
-#define LIGHT   16         /* auto: of a large state, the log has one chunk in so many until duplicates were found */
 
 /* Chunks of the last version that go. */
 struct leaving {
@@ -23,7 +22,7 @@ struct departure {
 	KEDGE__ARRAY(struct leaving) list;
 	uint64_t total, skip; /* those that are not skipped, because they find no room, go to the log, */
 	uint64_t slot;        /* the first of them here */
-	struct kedge__batch batch;
+	struct kedge__batch *batch;
 	size_t begin, end; /* of the wave */
 	uint64_t base;     /* rank of the first of the wave */
 };
@@ -44,7 +43,8 @@ static bool leave(struct departure *d, const struct kedge__last_region *g, const
 /* Chunks of G from FIRST on, slab by slab, as far as they are known. */
 static bool leave_range(struct departure *d, const struct kedge__last_region *g, uint64_t first)
 {
-	uint64_t chunk = d->r->options.chunk, per_slab = KEDGE__SLAB_BYTES / chunk, end = kedge__chunks_of(g->bytes, chunk);
+	uint64_t chunk = d->r->options.chunk, per_slab = KEDGE__SLAB_BYTES / chunk,
+		 end = kedge__chunks_of(g->bytes, chunk);
 	bool ok = true;
 
 	for (uint64_t at = first, next; ok && at < end; at = next) {
@@ -114,13 +114,13 @@ static void forget_past(struct departure *d, uint64_t first, uint64_t n)
 		const struct kedge__past *past = &rec->log.at[number];
 
 		if (past->to && (!sparse || kedge__is_sample(kedge__digest_mix(past->digest))))
-			d->batch.probes[d->batch.count++] =
+			d->batch->probes[d->batch->count++] =
 			    (struct kedge__probe){.digest = past->digest, .number = (uint32_t)number};
-		if (d->batch.count == KEDGE__WAVE)
-			kedge__batch_run(&d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
+		if (d->batch->count == KEDGE__WAVE)
+			kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
 	}
-	if (d->batch.count)
-		kedge__batch_run(&d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
+	if (d->batch->count)
+		kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
 }
 
 /* A chunk's digest is in the log now, or nowhere. */
@@ -145,23 +145,26 @@ static int leave_slab(void *ctx, size_t i, int worker)
 	const struct kedge__reducer *r = d->r;
 	const struct kedge__log *log = &r->record.log;
 	const struct leaving *l = &d->list.at[d->begin + i];
-	struct kedge__probe *p = d->batch.probes ? d->batch.probes + (l->rank - d->base) : NULL;
+	struct kedge__probe *p = r->record.finder.state ? d->batch->probes + (l->rank - d->base) : NULL;
 
 	(void)worker;
-	for (size_t k = 0; k < l->count; k++) {
+	for (size_t k = p || l->rank >= d->skip ? 0 : (size_t)KEDGE__MIN(d->skip - l->rank, l->count); k < l->count; k++) {
 		uint64_t index = leaving_index(d, l, k), rank = l->rank + k;
 		uint64_t slot = rank >= d->skip && log->room ? (d->slot + (rank - d->skip)) % log->room : UINT32_MAX;
 
 		if (slot != UINT32_MAX)
-			log->at[slot] = (struct kedge__past){l->region->digests[index],
-							     l->region->base + index * r->options.chunk,
-							     kedge__last_since(r, l->region, index), r->record.parent};
+			log->at[slot] =
+			    (struct kedge__past){l->region->digests[index], l->region->base + index * r->options.chunk,
+						 kedge__last_since(r, l->region, index), r->record.parent};
 		if (p)
-			p[k] = (struct kedge__probe){l->region->digests[index],
-						     index < l->region->numbered
-							 ? (uint32_t)(l->region->number + index)
-							 : UINT32_MAX,
-						     (uint32_t)slot, kedge__last_kind(l->region, index)};
+			p[k] = (struct kedge__probe){
+			    .digest = l->region->digests[index],
+			    .number = (index < l->region->numbered ? (uint32_t)(l->region->number + index)
+								   : KEDGE__NO_NUMBER) &
+				      KEDGE__NO_NUMBER,
+			    .kind = kedge__last_kind(l->region, index) & 3u,
+			    .value = (uint32_t)slot,
+			};
 	}
 	return 0;
 }
@@ -192,43 +195,32 @@ static void leave_waves(struct departure *d)
 		kedge__pool_for(pool, d->end - d->begin, leave_slab, d);
 		if (!rec->finder.state)
 			continue;
-		d->batch.count = n;
+		d->batch->count = n;
 		if (rec->finder.state == KEDGE__FINDER_SPARSE)
-			thin_out(&d->batch);
-		kedge__batch_run(&d->batch, d->r->txn.pool, &rec->finder, move_one, &rec->finder);
+			thin_out(d->batch);
+		kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, move_one, &rec->finder);
 	}
-}
-
-/* Entries that the log may have now. */
-static uint64_t log_limit(const struct kedge__reducer *r)
-{
-	const struct kedge__record *rec = &r->record;
-
-	if (r->options.id != KEDGE__REDUCER_AUTO || rec->finder.state == KEDGE__FINDER_DENSE)
-		return rec->log_limit;
-	return KEDGE__MIN(rec->log_limit, KEDGE__MAX(KEDGE__MAX(rec->numbers / LIGHT, FEW), rec->log.room));
 }
 
 static void depart(struct departure *d)
 {
 	struct kedge__record *rec = &d->r->record;
-	uint64_t limit = log_limit(d->r), before = rec->log.count, room;
+	uint64_t before = rec->log.count, room;
 	bool ready;
 
 	if (!d->total)
 		return;
 	if (rec->finder.state && d->total > FEW && d->total > rec->numbers / REBUILD)
 		kedge__finder_drop(&rec->finder);
-	ready = !rec->finder.state || !kedge__batch_init(&d->batch, (size_t)KEDGE__MIN(d->total + before, (uint64_t)KEDGE__WAVE), NULL);
+	ready = !rec->finder.state || !kedge__batch_begin(d->batch, d->total + before, NULL);
 	if (!ready)
 		kedge__finder_drop(&rec->finder);
-	kedge__log_extend(&rec->log, d->total, limit, &d->slot);
+	kedge__log_extend(&rec->log, d->total, rec->log_limit, &d->slot);
 	room = rec->log.room;
 	d->skip = d->total > room ? d->total - room : 0;
 	if (rec->finder.state && before + (d->total - d->skip) > room)
 		forget_past(d, d->slot, d->total - d->skip);
 	leave_waves(d);
-	kedge__batch_done(&d->batch);
 }
 
 /* ---- new digests take their places */
@@ -289,9 +281,10 @@ static void adopt_slab(struct kedge__batch *b, const struct kedge__txn *t, const
 		uint64_t index = s->first + (changes[k] >> 1);
 
 		if ((kind == KEDGE__ORIGIN_LAST || kind == KEDGE__ORIGIN_LOG || paranoid) && index < g->numbered)
-			b->probes[b->count++] =
-			    (struct kedge__probe){g->digests[index], (uint32_t)(g->number + index), 0,
-						  kedge__last_kind(g, index)};
+			b->probes[b->count++] = (struct kedge__probe){.digest = g->digests[index],
+								      .number = (uint32_t)(g->number + index) &
+										KEDGE__NO_NUMBER,
+								      .kind = kedge__last_kind(g, index) & 3u};
 	}
 }
 
@@ -299,18 +292,28 @@ static void adopt(struct kedge__reducer *r)
 {
 	struct kedge__record *rec = &r->record;
 	const struct kedge__txn *t = &r->txn;
-	struct kedge__batch b;
+	struct kedge__batch *b = &rec->batch;
 
-	if (!t->origins || !rec->finder.state || kedge__batch_init(&b, t->changes, NULL))
+	if (!t->hits || !rec->finder.state || kedge__batch_begin(b, t->changes, NULL))
 		return;
 	for (size_t i = 0; i < t->slabs.count; i++) {
-		if (b.count + t->slabs.at[i].count > KEDGE__WAVE)
-			kedge__batch_run(&b, t->pool, &rec->finder, adopt_one, rec);
-		adopt_slab(&b, t, &t->slabs.at[i], r->options.paranoid);
+		if (b->count + t->slabs.at[i].count > KEDGE__WAVE)
+			kedge__batch_run(b, t->pool, &rec->finder, adopt_one, rec);
+		adopt_slab(b, t, &t->slabs.at[i], r->options.paranoid);
 	}
-	if (b.count)
-		kedge__batch_run(&b, t->pool, &rec->finder, adopt_one, rec);
-	kedge__batch_done(&b);
+	if (b->count)
+		kedge__batch_run(b, t->pool, &rec->finder, adopt_one, rec);
+}
+
+/* Before it is written to. */
+static void judge_log(struct kedge__reducer *r)
+{
+	const struct kedge__txn *t = &r->txn;
+	uint64_t hits = 0;
+
+	for (size_t i = 0; t->hits && i < t->changes; i++)
+		hits += kedge__origin_kind(t->origins[i]) == KEDGE__ORIGIN_LOG;
+	kedge__record_judge_log(&r->record, hits, t->changes);
 }
 
 /* ---- commit and rollback */
@@ -329,11 +332,13 @@ void kedge__record_commit(struct kedge__reducer *r)
 {
 	struct kedge__record *rec = &r->record;
 	struct kedge__txn *t = &r->txn;
-	struct departure d = {.r = r};
+	struct departure d = {.r = r, .batch = &r->record.batch};
 
 	t->age = kedge__record_age(r);
 	if (!t->regions || (rec->finder.state && (!t->apart || t->spoilt || rec->finder.used > rec->finder.room)))
 		kedge__finder_drop(&rec->finder);
+	if (t->apart)
+		judge_log(r);
 	if (t->apart && leave_changes(&d))
 		depart(&d);
 	else
@@ -362,7 +367,8 @@ static void take_out(struct kedge__reducer *r, const struct kedge__slab *s, size
 	if (change & 1 || (t->origins && t->origins[s->item_at + k]) || index >= g->numbered ||
 	    kedge__last_is(r, g, index, digest))
 		return;
-	at = kedge__spot_find(&spot, kedge__entry_make(x, spot.mark, kedge__next_kind(g, index), (uint32_t)(g->number + index)));
+	at = kedge__spot_find(
+	    &spot, kedge__entry_make(x, spot.mark, kedge__next_kind(g, index), (uint32_t)(g->number + index)));
 	if (at) {
 		kedge__spot_clear(&spot, at);
 		x->used--;
@@ -384,7 +390,7 @@ void kedge__record_rollback(struct kedge__reducer *r)
 
 void kedge__record_retire(struct kedge__reducer *r)
 {
-	struct departure d = {.r = r};
+	struct departure d = {.r = r, .batch = &r->record.batch};
 	bool ok = r->options.record_bytes > 0;
 
 	kedge__finder_drop(&r->record.finder);
