@@ -58,7 +58,7 @@ static bool is_earlier(const struct kedge__reducer *r, const struct kedge__last_
 	item = t->slabs.at[slab].item_at + k;
 	/* Others look at origins of other digests. */
 	if (item >= p->number || !kedge__digest_equal(kedge__change_digest(t, &t->slabs.at[slab], k), p->digest) ||
-	    t->origins[item])
+	    (t->origins && t->origins[item]))
 		return false;
 	*number = (uint32_t)item;
 	return true;

@@ -146,7 +146,8 @@ static bool list_reserve(void **at, size_t *room, size_t need, size_t size)
 	return true;
 }
 
-#define LIST_RESERVE(list, n) list_reserve((void **)&(list)->at, &(list)->room, (list)->count + (n), sizeof(*(list)->at))
+#define LIST_RESERVE(list, n)                                                                                          \
+	list_reserve((void **)&(list)->at, &(list)->room, (list)->count + (n), sizeof(*(list)->at))
 
 static bool lists_reserve(struct kedge__hash_worker *w, uint64_t n)
 {

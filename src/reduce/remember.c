@@ -148,7 +148,8 @@ static int leave_slab(void *ctx, size_t i, int worker)
 	struct kedge__probe *p = r->record.finder.state ? d->batch->probes + (l->rank - d->base) : NULL;
 
 	(void)worker;
-	for (size_t k = p || l->rank >= d->skip ? 0 : (size_t)KEDGE__MIN(d->skip - l->rank, l->count); k < l->count; k++) {
+	for (size_t k = p || l->rank >= d->skip ? 0 : (size_t)KEDGE__MIN(d->skip - l->rank, l->count); k < l->count;
+	     k++) {
 		uint64_t index = leaving_index(d, l, k), rank = l->rank + k;
 		uint64_t slot = rank >= d->skip && log->room ? (d->slot + (rank - d->skip)) % log->room : UINT32_MAX;
 
@@ -281,10 +282,10 @@ static void adopt_slab(struct kedge__batch *b, const struct kedge__txn *t, const
 		uint64_t index = s->first + (changes[k] >> 1);
 
 		if ((kind == KEDGE__ORIGIN_LAST || kind == KEDGE__ORIGIN_LOG || paranoid) && index < g->numbered)
-			b->probes[b->count++] = (struct kedge__probe){.digest = g->digests[index],
-								      .number = (uint32_t)(g->number + index) &
-										KEDGE__NO_NUMBER,
-								      .kind = kedge__last_kind(g, index) & 3u};
+			b->probes[b->count++] =
+			    (struct kedge__probe){.digest = g->digests[index],
+						  .number = (uint32_t)(g->number + index) & KEDGE__NO_NUMBER,
+						  .kind = kedge__last_kind(g, index) & 3u};
 	}
 }
 
