@@ -30,14 +30,17 @@ void kedge__record_limits(struct kedge__reducer *r, uint64_t image_bytes)
 		kedge__finder_drop(&rec->finder);
 }
 
-void kedge__record_judge_log(struct kedge__record *rec, uint64_t hits, uint64_t changes)
+bool kedge__record_judge_log(struct kedge__record *rec, uint64_t hits, uint64_t changes)
 {
+	uint64_t before = rec->log_wanted;
+
 	if (hits && hits >= rec->log.count / LOG_PAYS) {
 		rec->log_wanted = KEDGE__MAX(rec->log_wanted, KEDGE__MIN(2 * changes, KEDGE__NUMBER_LIMIT));
 		rec->log_idle = 0;
 	} else if (changes && ++rec->log_idle >= LOG_IDLE) {
 		rec->log_wanted = LOG_FEW;
 	}
+	return rec->log_wanted != before;
 }
 
 /* ---- numbers */

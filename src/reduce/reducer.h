@@ -334,8 +334,8 @@ static inline struct kedge__digest kedge__change_digest(const struct kedge__txn 
 
 /* How much each part of the record may take, for an image of so many bytes. */
 void kedge__record_limits(struct kedge__reducer *r, uint64_t image_bytes);
-/* Of CHANGES, so many were found in the log: shall it have more? */
-void kedge__record_judge_log(struct kedge__record *rec, uint64_t hits, uint64_t changes);
+/* Of CHANGES, so many were found in the log. True: it shall have more entries from now on, or fewer. */
+bool kedge__record_judge_log(struct kedge__record *rec, uint64_t hits, uint64_t changes);
 /* Regions that have no numbers get some. */
 int kedge__record_number(struct kedge__reducer *r, struct kedge__error *err);
 /* The chunk with NUMBER: its region, or NULL, and *INDEX there. */

@@ -314,7 +314,8 @@ static void judge_log(struct kedge__reducer *r)
 
 	for (size_t i = 0; t->hits && i < t->changes; i++)
 		hits += kedge__origin_kind(t->origins[i]) == KEDGE__ORIGIN_LOG;
-	kedge__record_judge_log(&r->record, hits, t->changes);
+	if (kedge__record_judge_log(&r->record, hits, t->changes))
+		kedge__record_limits(r, t->raw_bytes);
 }
 
 /* ---- commit and rollback */
