@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 /* Pieces smaller than this on average cost more to sum one by one than a second pass over the memory does. */
-#define SMALL_PIECE 64
+#define SMALL_PIECE 128
 
 /* Of blocks that are read together, unless a setting says otherwise. */
 #define BATCH_BYTES (UINT64_C(512) << 10)

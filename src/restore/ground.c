@@ -28,17 +28,12 @@ struct chooser {
 	struct target *targets;
 };
 
-static struct target *target_of(const struct chooser *c, const struct kedge__read_plan_block *b)
-{
-	return &c->targets[c->plan->pieces[b->first].target];
-}
-
 /* Dead bytes are written to memory only to be overwritten: at most half of a block may be dead. */
 static void block_look(const struct chooser *c, struct kedge__read_plan_block *b)
 {
 	const struct kedge__block_record *record = &b->segment->blocks[b->block];
 	const struct kedge__piece *pieces = &c->plan->pieces[b->first];
-	const struct kedge__read_plan_slot *slot = target_of(c, b)->slot;
+	const struct kedge__read_plan_slot *slot = c->targets[pieces[0].target].slot;
 	uint64_t from = (uint64_t)(pieces[0].to - slot->data) - pieces[0].offset, live = 0;
 
 	if (record->codec != KEDGE__CODEC_NONE || record->raw_bytes < PLACE_BYTES ||
@@ -52,6 +47,8 @@ static void block_look(const struct chooser *c, struct kedge__read_plan_block *b
 	if (2 * live < record->raw_bytes)
 		return;
 	b->place = slot->data + from;
+	b->shift = from - record->position;
+	b->target = pieces[0].target;
 	b->live = (uint32_t)live;
 }
 
@@ -66,11 +63,9 @@ static int blocks_look(void *ctx, size_t i, int worker)
 	return 0;
 }
 
-static struct ground ground_of(const struct chooser *c, const struct kedge__read_plan_block *b)
+static struct ground ground_of(const struct kedge__read_plan_block *b)
 {
-	uint64_t at = (uint64_t)(b->place - target_of(c, b)->slot->data);
-
-	return (struct ground){b->version, at - b->segment->blocks[b->block].position};
+	return (struct ground){b->version, b->shift};
 }
 
 static bool same(struct ground a, struct ground b)
@@ -82,13 +77,13 @@ static void count_live(struct chooser *c)
 {
 	for (size_t i = 0; i < c->plan->blocks.count; i++) {
 		const struct kedge__read_plan_block *b = &c->plan->blocks.at[i];
-		struct target *t = target_of(c, b);
+		struct target *t = &c->targets[b->target];
 
 		if (!b->place)
 			continue;
-		if (!same(ground_of(c, b), t->counted))
+		if (!same(ground_of(b), t->counted))
 			t->live = 0;
-		t->counted = ground_of(c, b);
+		t->counted = ground_of(b);
 		t->live += b->live;
 		if (t->live > t->most) {
 			t->most = t->live;
@@ -99,7 +94,7 @@ static void count_live(struct chooser *c)
 
 static bool is_ground(const struct chooser *c, const struct kedge__read_plan_block *b)
 {
-	return b->place && same(ground_of(c, b), target_of(c, b)->best);
+	return b->place && same(ground_of(b), c->targets[b->target].best);
 }
 
 /* In the order of the files, both those of the ground and the others. */

@@ -42,6 +42,7 @@ struct maker {
 	KEDGE__ARRAY(struct slab) slabs;
 	struct member *members; /* ascending versions */
 	size_t segments, blocks;
+	atomic_size_t live_blocks;
 	atomic_size_t *pieces;          /* one per block: how many; later the place of its next piece */
 	struct kedge__span_list *spans; /* one list per worker, used for one slab after the other */
 	size_t worker_count;
@@ -149,9 +150,12 @@ static size_t slot_from(const struct maker *m, uint64_t addr)
 
 static int sketch_add(struct maker *m, struct slab *slab, struct sketch sketch, struct kedge__error *err)
 {
-	if (!kedge__array_push(&slab->sketches, sketch))
+	if (slab->sketches.count == slab->sketches.room &&
+	    !kedge__array_reserve(&slab->sketches, slab->sketches.count + 1))
 		return kedge__error_nomem(err);
-	atomic_fetch_add_explicit(&m->pieces[sketch.block], 1, memory_order_relaxed);
+	slab->sketches.at[slab->sketches.count++] = sketch;
+	if (atomic_fetch_add_explicit(&m->pieces[sketch.block], 1, memory_order_relaxed) == 0)
+		atomic_fetch_add_explicit(&m->live_blocks, 1, memory_order_relaxed);
 	return 0;
 }
 
@@ -227,22 +231,28 @@ static int blocks_collect(struct maker *m, struct kedge__error *err)
 {
 	size_t place = 0;
 
+	if (!kedge__array_reserve(&m->plan->blocks, m->live_blocks))
+		return kedge__error_nomem(err);
 	for (size_t s = 0; s < m->segments; s++) {
 		const struct kedge__segment *seg = m->members[s].seg;
 		atomic_size_t *pieces = m->pieces + m->members[s].base;
 
 		for (size_t b = 0; b < seg->block_count; b++) {
 			size_t count = atomic_load_explicit(&pieces[b], memory_order_relaxed);
-			struct kedge__read_plan_block block = {seg, seg->header.version, b, place, count, NULL, 0};
+			struct kedge__read_plan_block block = {.segment = seg,
+							       .version = m->members[s].version,
+							       .block = b,
+							       .first = place,
+							       .count = count};
 
-			if (count && !kedge__array_push(&m->plan->blocks, block))
-				return kedge__error_nomem(err);
+			if (count)
+				m->plan->blocks.at[m->plan->blocks.count++] = block;
 			atomic_store_explicit(&pieces[b], place, memory_order_relaxed);
 			place += count;
 		}
 	}
 	m->plan->piece_count = place;
-	m->plan->pieces = place ? kedge__reallocarray(NULL, place, sizeof(struct kedge__piece)) : NULL;
+	m->plan->pieces = place ? kedge__map_alloc(place * sizeof(struct kedge__piece)) : NULL;
 	return place && !m->plan->pieces ? kedge__error_nomem(err) : 0;
 }
 
@@ -415,6 +425,6 @@ void kedge__read_plan_done(struct kedge__read_plan *plan)
 	kedge__array_done(&plan->blocks);
 	kedge__array_done(&plan->batches);
 	kedge__array_done(&plan->fills);
-	kedge__free(plan->pieces);
+	kedge__map_free(plan->pieces, plan->piece_count * sizeof(struct kedge__piece));
 	*plan = (struct kedge__read_plan){0};
 }

@@ -20,7 +20,9 @@ struct kedge__read_plan_block {
 	size_t block;
 	size_t first, count; /* of its pieces, in no order */
 	uint8_t *place;      /* where all of it goes, dead bytes too; NULL: it goes there piece by piece */
-	uint32_t live;       /* bytes, if it has a place */
+	uint64_t shift;      /* if it has a place: from the position of its literals to that in the target, modulo 2^64; */
+	uint32_t target;     /* the target; */
+	uint32_t live;       /* live bytes */
 };
 
 /* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to
