@@ -7,7 +7,7 @@
 #include "codec/codec.h"
 
 #define SAMPLE_PIECES 8
-#define SAMPLE_BYTES  (UINT32_C(64) << 10)
+#define SAMPLE_BYTES  (UINT32_C(128) << 10)
 #define CHECK_PIECES  2
 #define CHECK_BYTES   (UINT32_C(16) << 10)
 #define SPARE         10e-3                 /* seconds of a version for looks at small regions, */

@@ -28,17 +28,18 @@
 #define SETUP           5e-6  /* seconds that a try takes however small the sample */
 #define STRIDE_TIME     60e-6 /* seconds to look for records in one place */
 #define STRIDE_PLACES   3
-#define FASTER          0.25 /* of the time that a codec takes as a rule: what it may take at best */
-#define WORTH_LEAST     512  /* bytes; those of less are stored sooner than anything begins to pack */
-#define SIZE_MOST       0.98 /* share of itself that data has to shrink to */
-#define SIZE_MOST_TIMED 0.95 /* the same where time counts */
-#define HOPELESS        0.99 /* what the best leaves of the short samples, if longer ones are not worth the time */
-#define FINAL           4    /* candidates that are tried on more */
-#define FINAL_WORK      5.5  /* how often they pack the chunks together, in parts and as a whole */
-#define PARTED          2    /* chunks that are packed in two parts, to see what a beginning takes */
-#define ALIKE           1.3  /* times that differ by less count as the same */
-#define AS_SMALL        1.01 /* the same of sizes */
-#define FASTER_LEAST    0.95 /* of the time of another, for one to be the faster */
+#define FASTER          0.25   /* of the time that a codec takes as a rule: what it may take at best */
+#define WORTH_LEAST     512    /* bytes; those of less are stored sooner than anything begins to pack */
+#define SIZE_MOST       0.98   /* share of itself that data has to shrink to */
+#define SIZE_MOST_TIMED 0.95   /* the same where time counts */
+#define HOPELESS        0.99   /* what the best leaves of the short samples, if longer ones are not worth the time */
+#define FINAL           4      /* candidates that are tried on more */
+#define FINAL_WORK      5.5    /* how often they pack the chunks together, in parts and as a whole */
+#define PARTED          2      /* chunks that are packed in two parts, to see what a beginning takes */
+#define ALIKE           1.3    /* times that differ by less count as the same */
+#define AS_SMALL        1.02   /* the same of sizes */
+#define FASTER_LEAST    0.95   /* of the time of another, for one to be the faster */
+#define PACE_LEAST      0.4e-9 /* seconds a byte: what else a checkpoint does with it takes as long */
 #define IDLE            0.2 /* how much it counts that the core, or storage, which waits for the other has less to do */
 #define DECODE_LEAST    500e6
 #define FETCH           1e9  /* bytes a second of the base */
@@ -58,6 +59,7 @@ struct trial {
 	size_t begun[CHUNKS];    /* bytes that the beginnings of the chunks shrank to, */
 	size_t packed[CHUNKS];   /* and that all of each did */
 	double time;             /* seconds that the latter took */
+	double setup;            /* of them, for each chunk, however small it is */
 	size_t rest[CHUNKS];     /* the same of what is behind the beginnings, of some */
 	double parted;           /* bytes that a chunk is larger in two parts, on an average */
 	double size, pace, cost; /* share, seconds a byte, what is compared */
@@ -78,7 +80,7 @@ struct sampler {
 	uint8_t *packed;
 	struct trial *trials;
 	size_t trial_count;
-	uint64_t tried_bytes;
+	uint64_t tried_bytes, tries;
 };
 
 /* ------------------------------------------------------------------ what counts */
@@ -112,13 +114,13 @@ static double handicap(const struct trial *t)
 /* The less the better. */
 static double cost_of(const struct sampler *s, const struct trial *t)
 {
-	double stored = t->size / storage(s);
+	double stored = t->size / storage(s), pace = KEDGE__MAX(t->pace, PACE_LEAST);
 
 	if (s->wanted.target > 0 && t->pace > 1 / s->wanted.target)
 		return INFINITY;
 	if (by_size(s))
 		return t->size * handicap(t);
-	return (KEDGE__MAX(t->pace, stored) + IDLE * KEDGE__MIN(t->pace, stored)) * handicap(t);
+	return (KEDGE__MAX(pace, stored) + IDLE * KEDGE__MIN(pace, stored)) * handicap(t);
 }
 
 static double cost_of_none(const struct sampler *s)
@@ -292,6 +294,7 @@ static size_t pack_part(struct sampler *s, const struct trial *t, const struct c
 	size_t used;
 
 	s->tried_bytes += in.bytes;
+	s->tries++;
 	if (t->choice.codec->encode(&t->choice, &in, s->packed, in.bytes, &used, &param, NULL) != 0)
 		return in.bytes;
 	return used;
@@ -310,8 +313,10 @@ static void judge(const struct sampler *s, struct trial *t)
 	t->pace = t->time / raw;
 	chunk = raw / (double)s->chunk_count;
 	/* A block is one of several chunks, of which all but one save what it takes to begin. */
-	if (t->final && chunk < block)
+	if (t->final && chunk < block) {
 		t->size = KEDGE__MAX(t->size - t->parted / chunk * (1 - chunk / block), t->size / 2);
+		t->pace = KEDGE__MAX(t->pace - t->setup / chunk * (1 - chunk / block), t->pace / 2);
+	}
 	if (s->wanted.pace)
 		t->pace = s->wanted.pace(c->name, t->size);
 	else if (t->pace <= 0)
@@ -367,19 +372,50 @@ static double parted(const struct sampler *s, const struct trial *t)
 	return n > 0 ? sum / n : 0;
 }
 
+/* Pack the first BYTES bytes of chunk I; the time it takes. */
+static double time_part(struct sampler *s, const struct trial *t, size_t i, size_t bytes, size_t *packed)
+{
+	double start = thread_seconds();
+
+	*packed = pack_part(s, t, &s->chunks[i], 0, bytes);
+	return thread_seconds() - start;
+}
+
+/* The part of the time for a chunk that does not grow with it, by the beginnings of those from FROM on and all of them.
+ */
+static double setup(const struct sampler *s, size_t from, double begun, double whole)
+{
+	double begin = 0, all = 0;
+
+	for (size_t i = from; i < s->chunk_count; i++) {
+		begin += (double)begin_of(&s->chunks[i]);
+		all += (double)s->chunks[i].bytes;
+	}
+	if (all <= begin)
+		return 0;
+	return KEDGE__MAX(begun - (whole - begun) / (all - begin) * begin, 0) / (double)(s->chunk_count - from);
+}
+
 /* Parts first: they also see to it that memory which is allocated by the first call does not count as time. */
 static void try_finally(struct sampler *s, struct trial *t)
 {
-	double start;
+	size_t from = first_parted(s, t);
+	double begun = 0, whole = 0;
 
 	t->final = true;
-	for (size_t i = first_parted(s, t); i < s->chunk_count; i++)
+	for (size_t i = from; i < s->chunk_count; i++)
 		if (begin_of(&s->chunks[i]) < s->chunks[i].bytes)
 			t->rest[i] = pack_part(s, t, &s->chunks[i], begin_of(&s->chunks[i]), s->chunks[i].bytes);
-	start = thread_seconds();
-	for (size_t i = 0; i < s->chunk_count; i++)
-		t->packed[i] = pack_part(s, t, &s->chunks[i], 0, s->chunks[i].bytes);
-	t->time = thread_seconds() - start;
+	for (size_t i = from; i < s->chunk_count; i++)
+		begun += time_part(s, t, i, begin_of(&s->chunks[i]), &t->begun[i]);
+	for (size_t i = 0; i < s->chunk_count; i++) {
+		double time = time_part(s, t, i, s->chunks[i].bytes, &t->packed[i]);
+
+		t->time += time;
+		whole += i >= from ? time : 0;
+	}
+	if (from < s->chunk_count)
+		t->setup = setup(s, from, begun, whole);
 	t->parted = parted(s, t);
 	judge(s, t);
 }
@@ -584,6 +620,7 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
 	struct sampler s = {.wanted = *wanted, .pieces = pieces, .count = n};
 	struct kedge__codec_why unread;
+	double own;
 
 	why = why ? why : &unread;
 	*why = (struct kedge__codec_why){.size = 1, .target = wanted->target, .storage = storage(&s)};
@@ -594,8 +631,8 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 	if (!look_at_pieces(&s) || kedge__codec_little(wanted, s.total))
 		return choice;
 	s.budget = packing_time(&s) * (wanted->smallest ? SHARE_MAX : s.type == KEDGE_BYTES ? SHARE_BYTES : SHARE);
-	why->spared = KEDGE__MAX(wanted->spare - s.budget, 0);
-	s.budget += why->spared;
+	own = s.budget;
+	s.budget = KEDGE__MAX(own, wanted->spare);
 	/* Without memory for a look, data is stored as it is: larger, never wrong. */
 	s.packed = kedge__malloc(CHUNK_BYTES);
 	s.trials = kedge__malloc(kedge__candidate_count * sizeof(*s.trials));
@@ -603,6 +640,7 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 		choice = look_closely(&s, why);
 	kedge__free(s.packed);
 	kedge__free(s.trials);
+	why->spared = KEDGE__MAX((double)s.tried_bytes / SPEED + SETUP * (double)s.tries - own, 0);
 	return choice;
 }
 
