@@ -11,13 +11,13 @@
 #include <time.h>
 
 #define CHUNKS          8
-#define CHUNKS_LEAST    3  /* before they are made longer than they must be */
-#define PLACES          32 /* that are looked at to find them */
-#define LOOK_BYTES      256
+#define CHUNKS_LEAST    3          /* before they are made longer than they must be */
+#define PLACES          32         /* that are looked at to find them */
+#define LOOK_EVERY      256        /* bytes: a word is compared with the one before it */
 #define CHUNK_BYTES     (64 << 10) /* at most */
 #define CHUNK_LEAST     (16 << 10) /* of several */
 #define ROWS            32         /* that make a chunk at least, if there is the time */
-#define SCREEN_PART     8          /* of a chunk, its beginning, is what all candidates are tried on */
+#define SCREEN_PART     8          /* of a chunk, its most restless part, is what all candidates are tried on */
 #define SCREEN_LEAST    2048       /* bytes of it; less would be all headers */
 #define BLOCK_BYTES     (128 << 10)
 #define SHARE           0.05  /* of the time of packing */
@@ -35,11 +35,12 @@
 #define HOPELESS        0.99   /* what the best leaves of the short samples, if longer ones are not worth the time */
 #define FINAL           4      /* candidates that are tried on more */
 #define FINAL_WORK      5.5    /* how often they pack the chunks together, in parts and as a whole */
-#define PARTED          2      /* chunks that are packed in two parts, to see what a beginning takes */
+#define PARTED          2      /* chunks that are also packed by halves, to see what a beginning takes */
 #define ALIKE           1.3    /* times that differ by less count as the same */
 #define AS_SMALL        1.02   /* the same of sizes */
 #define FASTER_LEAST    0.95   /* of the time of another, for one to be the faster */
 #define PACE_LEAST      0.4e-9 /* seconds a byte: what else a checkpoint does with it takes as long */
+#define CONFIRMED       0.5    /* of what the samples promise to save, at least, has to be saved on a block */
 #define IDLE            0.2 /* how much it counts that the core, or storage, which waits for the other has less to do */
 #define DECODE_LEAST    500e6
 #define FETCH           1e9  /* bytes a second of the base */
@@ -51,19 +52,19 @@
 struct chunk {
 	const uint8_t *raw, *base;
 	size_t bytes;
+	size_t part; /* where the part begins on which all candidates are tried */
 };
 
 struct trial {
 	size_t candidate;
 	struct kedge__codec_choice choice;
-	size_t begun[CHUNKS];    /* bytes that the beginnings of the chunks shrank to, */
-	size_t packed[CHUNKS];   /* and that all of each did */
-	double time;             /* seconds that the latter took */
-	double setup;            /* of them, for each chunk, however small it is */
-	size_t rest[CHUNKS];     /* the same of what is behind the beginnings, of some */
-	double parted;           /* bytes that a chunk is larger in two parts, on an average */
+	size_t begun[CHUNKS];  /* bytes that parts of the chunks shrank to, */
+	size_t packed[CHUNKS]; /* and that all of each did */
+	double time;           /* seconds that the latter took */
+	double parted, setup;  /* bytes and seconds that a chunk takes more if it is packed by halves, on an average */
 	double size, pace, cost; /* share, seconds a byte, what is compared */
 	bool final;
+	bool beaten; /* by an entire block */
 };
 
 struct sampler {
@@ -154,7 +155,7 @@ static void list_trials(struct sampler *s)
 	}
 }
 
-/* Bytes at the beginnings of all chunks together, if N candidates are tried: some on all of the chunks, too. */
+/* Bytes of the parts of all chunks together, if N candidates are tried: some on all of the chunks, too. */
 static double screen_bytes(const struct sampler *s, size_t n)
 {
 	double slowness = 0;
@@ -186,14 +187,35 @@ static void plan_work(struct sampler *s)
 
 /* ------------------------------------------------------------------ samples */
 
-/* How many words of a place are not that before them. */
-static unsigned unrest(const struct chunk *c)
+/* How many of some words of a chunk are not that before them. */
+static unsigned unrest(const struct chunk *c, size_t from, size_t to)
 {
 	unsigned n = 0;
 
-	for (size_t i = 8; i + 8 <= KEDGE__MIN(c->bytes, (size_t)LOOK_BYTES); i += 8)
+	for (size_t i = from + 8; i + 8 <= to; i += LOOK_EVERY)
 		n += kedge__get64(c->raw + i) != kedge__get64(c->raw + i - 8);
 	return n;
+}
+
+static size_t part_bytes(const struct chunk *c)
+{
+	return KEDGE__MIN(c->bytes, KEDGE__MAX(c->bytes / SCREEN_PART / 64 * 64, (size_t)SCREEN_LEAST));
+}
+
+static size_t find_part(const struct chunk *c)
+{
+	size_t n = part_bytes(c), best = 0;
+	unsigned most = 0;
+
+	for (size_t at = 0; at + n <= c->bytes; at += n) {
+		unsigned r = unrest(c, at, at + n);
+
+		if (r > most) {
+			most = r;
+			best = at;
+		}
+	}
+	return best;
 }
 
 static size_t chunks_of(const struct sampler *s, const struct kedge__codec_input *piece)
@@ -205,7 +227,7 @@ static size_t chunks_of(const struct sampler *s, const struct kedge__codec_input
 static struct chunk chunk_at(const struct sampler *s, size_t i)
 {
 	const struct kedge__codec_input *piece = s->pieces;
-	struct chunk c;
+	struct chunk c = {0};
 
 	for (; i >= chunks_of(s, piece); piece++)
 		i -= chunks_of(s, piece);
@@ -226,7 +248,7 @@ static size_t find_places(const struct sampler *s, struct chunk places[PLACES])
 	n = KEDGE__MIN(all, (size_t)PLACES);
 	for (size_t i = 0; i < n; i++) {
 		const struct chunk c = chunk_at(s, i * all / n);
-		unsigned r = unrest(&c);
+		unsigned r = unrest(&c, 0, c.bytes);
 		size_t k = i;
 
 		for (; k > 0 && rest[k - 1] > r; k--) {
@@ -246,8 +268,10 @@ static void take_chunks(struct sampler *s)
 	size_t n = find_places(s, places);
 
 	s->chunk_count = KEDGE__MIN(s->chunk_count, n);
-	for (size_t i = 0; i < s->chunk_count; i++)
+	for (size_t i = 0; i < s->chunk_count; i++) {
 		s->chunks[i] = places[(2 * i + 1) * n / (2 * s->chunk_count)];
+		s->chunks[i].part = find_part(&s->chunks[i]);
+	}
 }
 
 /* The size of records: by the shape, or as found in the most restless places. */
@@ -280,11 +304,6 @@ static double thread_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static size_t begin_of(const struct chunk *c)
-{
-	return KEDGE__MIN(c->bytes, KEDGE__MAX(c->bytes / SCREEN_PART / 64 * 64, (size_t)SCREEN_LEAST));
-}
-
 /* What bytes FROM to TO of a chunk shrink to. */
 static size_t pack_part(struct sampler *s, const struct trial *t, const struct chunk *c, size_t from, size_t to)
 {
@@ -306,7 +325,7 @@ static void judge(const struct sampler *s, struct trial *t)
 	double raw = 0, packed = 0, block = KEDGE__MIN((double)s->total, BLOCK_BYTES), chunk;
 
 	for (size_t i = 0; i < s->chunk_count; i++) {
-		raw += (double)(t->final ? s->chunks[i].bytes : begin_of(&s->chunks[i]));
+		raw += (double)(t->final ? s->chunks[i].bytes : part_bytes(&s->chunks[i]));
 		packed += (double)(t->final ? t->packed[i] : t->begun[i]);
 	}
 	t->size = packed / raw;
@@ -325,7 +344,7 @@ static void judge(const struct sampler *s, struct trial *t)
 	t->cost = cost_of(s, t);
 }
 
-/* Short samples are all beginnings: of what has tables, and predicts from the row before, they show too little. */
+/* Short samples are all beginning: of what has tables, and predicts from the row before, they show too little. */
 static bool is_shy(const struct trial *t)
 {
 	return t->choice.codec->id == KEDGE__CODEC_FIELD;
@@ -341,7 +360,8 @@ static void screen(struct sampler *s)
 		if (kedge__candidates[t->candidate].data & KEDGE__DEEP)
 			continue;
 		for (size_t k = 0; k < s->chunk_count; k++)
-			t->begun[k] = pack_part(s, t, &s->chunks[k], 0, begin_of(&s->chunks[k]));
+			t->begun[k] = pack_part(s, t, &s->chunks[k], s->chunks[k].part,
+						s->chunks[k].part + part_bytes(&s->chunks[k]));
 		judge(s, t);
 	}
 }
@@ -354,69 +374,46 @@ static bool is_hopeless(const struct sampler *s)
 	return !s->wanted.smallest;
 }
 
-/* The more restless chunks are packed in two parts. */
-static size_t first_parted(const struct sampler *s, const struct trial *t)
-{
-	bool deep = kedge__candidates[t->candidate].data & KEDGE__DEEP;
-
-	return deep ? s->chunk_count : s->chunk_count - KEDGE__MIN(s->chunk_count, (size_t)PARTED);
-}
-
-static double parted(const struct sampler *s, const struct trial *t)
-{
-	double sum = 0, n = 0;
-
-	for (size_t i = first_parted(s, t); i < s->chunk_count; i++, n++)
-		if (t->begun[i] + t->rest[i] > t->packed[i])
-			sum += (double)(t->begun[i] + t->rest[i] - t->packed[i]);
-	return n > 0 ? sum / n : 0;
-}
-
-/* Pack the first BYTES bytes of chunk I; the time it takes. */
-static double time_part(struct sampler *s, const struct trial *t, size_t i, size_t bytes, size_t *packed)
+static double time_part(struct sampler *s, const struct trial *t, size_t i, size_t from, size_t to, size_t *packed)
 {
 	double start = thread_seconds();
 
-	*packed = pack_part(s, t, &s->chunks[i], 0, bytes);
+	*packed = pack_part(s, t, &s->chunks[i], from, to);
 	return thread_seconds() - start;
 }
 
-/* The part of the time for a chunk that does not grow with it, by the beginnings of those from FROM on and all of them.
- */
-static double setup(const struct sampler *s, size_t from, double begun, double whole)
+/* What the more restless chunks take more by halves: bytes and seconds. TIMES are those of all of each. */
+static void try_halves(struct sampler *s, struct trial *t, const double times[CHUNKS])
 {
-	double begin = 0, all = 0;
+	size_t n = KEDGE__MIN(s->chunk_count, (size_t)PARTED);
 
-	for (size_t i = from; i < s->chunk_count; i++) {
-		begin += (double)begin_of(&s->chunks[i]);
-		all += (double)s->chunks[i].bytes;
+	for (size_t i = s->chunk_count - n; i < s->chunk_count; i++) {
+		size_t half = s->chunks[i].bytes / 128 * 64, first = 0, second;
+		double time = -times[i];
+
+		if (!half)
+			continue;
+		time += time_part(s, t, i, 0, half, &first);
+		time += time_part(s, t, i, half, s->chunks[i].bytes, &second);
+		t->setup += KEDGE__MAX(time, 0) / (double)n;
+		t->parted += first + second > t->packed[i] ? (double)(first + second - t->packed[i]) / (double)n : 0;
 	}
-	if (all <= begin)
-		return 0;
-	return KEDGE__MAX(begun - (whole - begun) / (all - begin) * begin, 0) / (double)(s->chunk_count - from);
 }
 
-/* Parts first: they also see to it that memory which is allocated by the first call does not count as time. */
 static void try_finally(struct sampler *s, struct trial *t)
 {
-	size_t from = first_parted(s, t);
-	double begun = 0, whole = 0;
+	double times[CHUNKS];
 
 	t->final = true;
-	for (size_t i = from; i < s->chunk_count; i++)
-		if (begin_of(&s->chunks[i]) < s->chunks[i].bytes)
-			t->rest[i] = pack_part(s, t, &s->chunks[i], begin_of(&s->chunks[i]), s->chunks[i].bytes);
-	for (size_t i = from; i < s->chunk_count; i++)
-		begun += time_part(s, t, i, begin_of(&s->chunks[i]), &t->begun[i]);
+	/* So that memory which is allocated by the first call does not count as time. */
+	if (!s->wanted.pace && !by_size(s))
+		(void)pack_part(s, t, &s->chunks[0], 0, s->chunks[0].bytes);
 	for (size_t i = 0; i < s->chunk_count; i++) {
-		double time = time_part(s, t, i, s->chunks[i].bytes, &t->packed[i]);
-
-		t->time += time;
-		whole += i >= from ? time : 0;
+		times[i] = time_part(s, t, i, 0, s->chunks[i].bytes, &t->packed[i]);
+		t->time += times[i];
 	}
-	if (from < s->chunk_count)
-		t->setup = setup(s, from, begun, whole);
-	t->parted = parted(s, t);
+	if (!(kedge__candidates[t->candidate].data & KEDGE__DEEP))
+		try_halves(s, t, times);
 	judge(s, t);
 }
 
@@ -516,20 +513,20 @@ static bool is_worth(const struct sampler *s, const struct trial *t)
 	/* Where size is what counts, and where samples show too little: shuffled bytes pack better by the block. */
 	double most = by_size(s) || s->type == KEDGE_BYTES ? SIZE_MOST : SIZE_MOST_TIMED;
 
-	return t->final && t->size <= most && t->cost <= cost_of_none(s);
+	return t->final && !t->beaten && t->size <= most && t->cost <= cost_of_none(s);
 }
 
 /* Of those that cost about the least, the smallest; of those that are about as small, the fastest. */
-static const struct trial *find_winner(const struct sampler *s, double least)
+static struct trial *find_winner(const struct sampler *s, double least)
 {
 	double most = least * (by_size(s) ? 1 : ALIKE), small = INFINITY;
-	const struct trial *best = NULL;
+	struct trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++)
 		if (is_worth(s, &s->trials[i]) && s->trials[i].cost <= most)
 			small = KEDGE__MIN(small, s->trials[i].size * handicap(&s->trials[i]));
 	for (size_t i = 0; i < s->trial_count; i++) {
-		const struct trial *t = &s->trials[i];
+		struct trial *t = &s->trials[i];
 
 		if (is_worth(s, t) && t->cost <= most && t->size * handicap(t) <= small * (by_size(s) ? 1 : AS_SMALL) &&
 		    (!best || t->pace < best->pace * FASTER_LEAST))
@@ -538,16 +535,41 @@ static const struct trial *find_winner(const struct sampler *s, double least)
 	return best;
 }
 
-static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__codec_why *why)
+static double least_cost(const struct sampler *s)
 {
-	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
 	double least = INFINITY;
-	const struct trial *best;
 
 	for (size_t i = 0; i < s->trial_count; i++)
 		if (is_worth(s, &s->trials[i]))
 			least = KEDGE__MIN(least, s->trials[i].cost);
-	best = find_winner(s, least);
+	return least;
+}
+
+/* The share of itself that an entire block, as far as there is one, shrinks to. */
+static double block_share(struct sampler *s, const struct trial *t)
+{
+	const struct kedge__codec_input *piece = &s->pieces[s->count / 2];
+	const struct chunk c = {
+	    .raw = piece->raw, .base = s->base ? piece->base : NULL, .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES)};
+
+	return (double)pack_part(s, t, &c, 0, c.bytes) / (double)c.bytes;
+}
+
+/* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one is taken. */
+static void confirm(struct sampler *s)
+{
+	struct trial *best = find_winner(s, least_cost(s));
+
+	if (best && !s->wanted.smallest && s->pieces[s->count / 2].bytes >= 2 * s->chunk)
+		best->beaten = 1 - block_share(s, best) < CONFIRMED * (1 - best->size);
+}
+
+static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__codec_why *why)
+{
+	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
+	double least = least_cost(s);
+	const struct trial *best = find_winner(s, least);
+
 	if (best) {
 		choice = best->choice;
 		take(why, s, best);
@@ -606,8 +628,10 @@ static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__
 		s->trial_count = s->wanted.smallest ? s->trial_count : KEDGE__MIN(s->trial_count, most + 2);
 	}
 	screen(s);
-	if (!is_hopeless(s))
+	if (!is_hopeless(s)) {
 		try_best(s);
+		confirm(s);
+	}
 	why->tried = (uint32_t)s->trial_count;
 	why->sampled_bytes = s->tried_bytes / s->trial_count;
 	return choose(s, why);
@@ -634,7 +658,7 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 	own = s.budget;
 	s.budget = KEDGE__MAX(own, wanted->spare);
 	/* Without memory for a look, data is stored as it is: larger, never wrong. */
-	s.packed = kedge__malloc(CHUNK_BYTES);
+	s.packed = kedge__malloc(BLOCK_BYTES);
 	s.trials = kedge__malloc(kedge__candidate_count * sizeof(*s.trials));
 	if (s.packed && s.trials)
 		choice = look_closely(&s, why);
