@@ -358,6 +358,7 @@ int kedge__region_table_write(struct kedge__catalog *cat, const struct kedge__se
 {
 	struct kedge__bytes difference = {0};
 	struct kedge__region_table *base;
+	bool same;
 	unsigned depth;
 	uint64_t chain_bytes;
 	int rc = 0;
@@ -366,12 +367,13 @@ int kedge__region_table_write(struct kedge__catalog *cat, const struct kedge__se
 	if (text->count < TABLE_LEAST)
 		return 0;
 	base = base_of(cat, spec, text->count);
-	if (base)
+	same = base && kedge__digest_equal(base->image_id, image_id);
+	if (base && !same)
 		rc = kedge__regions_subtract(base->text.at, base->text.count, text->at, text->count, &difference, err);
 	*changes = !rc && base && difference.count < text->count / 2;
 	depth = *changes ? base->depth + 1 : 0;
 	chain_bytes = *changes ? base->chain_bytes + difference.count : 0;
-	if (base && kedge__digest_equal(base->image_id, image_id))
+	if (same)
 		note_version(base, spec->version, depth, chain_bytes);
 	else
 		remember_text(cat->tables, spec->version, image_id, text, depth, chain_bytes);
