@@ -48,10 +48,13 @@ int kedge__region_table_remember(struct kedge__region_table *t, const char *name
 
 /* ------------------------------------------------------------------ snapshot.c: literals copied aside, so that the application can continue */
 
-/* Memory for copies. It is kept from version to version: fresh pages would cost more than copying into them. */
+/* Memory for copies. It is kept from version to version: fresh pages would cost more than copying into them. But what
+ * several versions in a row have not needed, as when only the first one was large, goes back to the system. */
 struct kedge__reserve {
 	void *memory;
 	size_t bytes;
+	size_t most;    /* of what was asked for */
+	unsigned turns; /* in the last so many calls */
 };
 
 /* At least BYTES bytes; the contents are lost. NULL: out of memory. */

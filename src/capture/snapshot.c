@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "capture/capture.h"
+#include "capture/tracker.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 /* Large enough to amortise a task, small enough to spread one huge literal over all threads. A multiple of every unit.
  */
 #define SHARE_BYTES (UINT64_C(4) << 20)
+
+/* Of what so many versions in a row did not need, nothing is kept. */
+#define RESERVE_TURNS 8
 
 struct copy {
 	const struct kedge__literal_source *source;
@@ -66,10 +70,27 @@ static int copy_all(struct copy *c, struct kedge__pool *pool, struct kedge__erro
 	return rc;
 }
 
+/* The mapping stays: if the memory is needed again, it is there, at the price of fresh pages. */
+static void reserve_trim(struct kedge__reserve *r, size_t bytes)
+{
+	size_t page = kedge__page_size(), kept;
+
+	r->most = KEDGE__MAX(r->most, bytes);
+	if (++r->turns < RESERVE_TURNS)
+		return;
+	kept = (r->most + page - 1) / page * page;
+	if (kept < r->bytes / 2)
+		(void)madvise((uint8_t *)r->memory + kept, r->bytes - kept, MADV_DONTNEED);
+	r->turns = 0;
+	r->most = 0;
+}
+
 void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes)
 {
-	if (r->memory && bytes <= r->bytes)
+	if (r->memory && bytes <= r->bytes) {
+		reserve_trim(r, bytes);
 		return r->memory;
+	}
 	kedge__reserve_done(r);
 	r->memory = kedge__map_alloc(bytes);
 	r->bytes = r->memory ? bytes : 0;

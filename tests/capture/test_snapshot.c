@@ -2,6 +2,9 @@
 #include "../lib/cases.h"
 #include "capture/capture.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #define BYTES ((size_t)9 << 20) /* more than two slabs, the last one short */
 
 static uint8_t *memory_new(void)
@@ -125,9 +128,52 @@ static void test_limit_and_nothing(void **state)
 	kedge__array_done(&list);
 }
 
+/* Bytes of the reserve that are in memory. */
+static size_t resident(const struct kedge__reserve *s)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (s->bytes + page - 1) / page, n = 0;
+	unsigned char *present = kedge__malloc(pages);
+
+	assert_non_null(present);
+	assert_int_equal(mincore(s->memory, s->bytes, present), 0);
+	for (size_t i = 0; i < pages; i++)
+		n += (present[i] & 1) * page;
+	kedge__free(present);
+	return n;
+}
+
+static void ask(struct kedge__reserve *s, size_t bytes)
+{
+	void *memory = kedge__reserve_get(s, bytes);
+
+	assert_non_null(memory);
+	memset(memory, 1, bytes);
+}
+
+/* A pool that was large once does not stay so; one that is needed as it is stays. */
+static void test_reserve_shrinks(void **state)
+{
+	struct kedge__reserve s = {0};
+
+	(void)state;
+	ask(&s, BYTES);
+	assert_int_equal(resident(&s), BYTES);
+	for (int i = 0; i < 20; i++)
+		ask(&s, i % 4 == 3 ? BYTES : BYTES / 16);
+	assert_int_equal(resident(&s), BYTES);
+	for (int i = 0; i < 16; i++)
+		ask(&s, BYTES / 16);
+	assert_in_range(resident(&s), BYTES / 16, BYTES / 16 + ((size_t)2 << 20)); /* or up to a huge page */
+	ask(&s, BYTES);
+	assert_int_equal(resident(&s), BYTES);
+	assert_int_equal(s.bytes, BYTES);
+	kedge__reserve_done(&s);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_limit_and_nothing)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_limit_and_nothing),
+					   cmocka_unit_test(test_reserve_shrinks)};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
 }
