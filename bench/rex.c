@@ -10,7 +10,7 @@
 struct bench {
 	struct kedge__usage usage;
 	const char *images, *dir;
-	struct kedge__text_list only;
+	struct kedge__text_list only, changes;
 	uint64_t threads, rate;
 	bool json;
 	struct kedge__rex_run run;
@@ -79,8 +79,8 @@ size_t kedge__rex_method_find(const char *name, bool packed)
 
 /* ---- one series */
 
-/* DIR NULL: the series that is made up. */
-static int run_series(struct bench *b, const char *from, const char *dir, struct kedge__error *err)
+/* FROM NULL: one that is made up, of KIND. */
+static int run_series(struct bench *b, const char *from, const char *kind, const char *dir, struct kedge__error *err)
 {
 	struct kedge__rex_series series = {0};
 	struct kedge__rex_image image = {0};
@@ -89,7 +89,9 @@ static int run_series(struct bench *b, const char *from, const char *dir, struct
 	if (from)
 		rc = kedge__rex_series_load(from, &series, err);
 	else
-		kedge__rex_series_generate(&series);
+		rc = kedge__rex_series_generate(kind, &series, err);
+	if (rc && !series.name)
+		return rc;
 	image = (struct kedge__rex_image){
 	    .name = kedge__strdup(series.name), .moments = series.count, .steps = series.steps, .pages = series.room};
 	image.results = kedge__calloc(kedge__rex_method_count, sizeof(*image.results));
@@ -152,11 +154,11 @@ static int run_all(struct bench *b, const char *dir, struct kedge__error *err)
 	struct kedge__text_list list = {0};
 	int rc = b->images ? find_series(b->images, &list, err) : 0;
 
-	b->run.total = b->images ? list.count : 1;
-	if (rc == 0 && !b->images)
-		rc = run_series(b, NULL, dir, err);
+	b->run.total = b->images ? list.count : KEDGE__MAX(b->changes.count, 1);
+	for (size_t i = 0; rc == 0 && !b->images && i < b->run.total; i++)
+		rc = run_series(b, NULL, b->changes.count ? b->changes.at[i] : "mixed", dir, err);
 	for (size_t i = 0; rc == 0 && i < list.count; i++)
-		rc = run_series(b, list.at[i], dir, err);
+		rc = run_series(b, list.at[i], NULL, dir, err);
 	for (size_t i = 0; i < list.count; i++)
 		kedge__free((char *)list.at[i]);
 	kedge__array_done(&list);
@@ -228,12 +230,16 @@ int kedge__bench_rex(int argc, char **argv)
 	const char *tmp = getenv("TMPDIR");
 	struct bench b = {.threads = 1,
 			  .rate = 100000000,
-			  .run = {.repeat = 3, .codec = "auto", .block = "1MiB"},
+			  .run = {.repeat = 3, .codec = "auto", .block = "1MiB", .chunk = "256"},
 			  .dir = tmp && *tmp ? tmp : "/tmp"};
 	const struct kedge__option options[] = {
 	    {"images", 0, KEDGE__OPTION_TEXT, &b.images, "DIR",
 	     "a series of page images, NAME.idx and NAME.pages, or a directory of such directories\n"
 	     "(default: a series that is made up)"},
+	    {"change", 0, KEDGE__OPTION_LIST, &b.changes, "KIND",
+	     "how pages change in the series that is made up: mixed, words, inserts, pages or new; may be given again\n"
+	     "(default: mixed)"},
+	    {"chunk", 0, KEDGE__OPTION_TEXT, &b.run.chunk, "BYTES", "size of tree's chunks (default: 256)"},
 	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
 	     "plain, checked, libhash, bzip2, xdelta3, 'zstd -3', tree or rex, beside plain; may be given again "
 	     "(default: all)"},
@@ -273,5 +279,6 @@ int kedge__bench_rex(int argc, char **argv)
 		status = run(&b);
 done:
 	kedge__array_done(&b.only);
+	kedge__array_done(&b.changes);
 	return status;
 }

@@ -31,8 +31,10 @@ enum { KEDGE__REX_INCREMENTS = 8 };
 
 /* The series NAME.idx/NAME.pages in DIR, in the order of their names. */
 int kedge__rex_series_load(const char *dir, struct kedge__rex_series *series, struct kedge__error *err);
-/* One made up: doubles that drift, tables that stay, records of which a few fields change, growth. */
-void kedge__rex_series_generate(struct kedge__rex_series *series);
+/* One made up. KIND: "mixed", doubles that drift, tables that stay, records of which a few fields change; or words that are
+ * all different, of which four pages of five change each time: "words", some words of a page; "inserts", an element that
+ * moves those behind it in the page; "pages", all of the page, to what another one had; "new", all of it, to what is new. */
+int kedge__rex_series_generate(const char *kind, struct kedge__rex_series *series, struct kedge__error *err);
 void kedge__rex_series_done(struct kedge__rex_series *series);
 /* The moment of step STEP of the chain: forth through the series, and back and forth again for as long as needed. */
 const struct kedge__rex_moment *kedge__rex_series_at(const struct kedge__rex_series *series, size_t step);
@@ -55,7 +57,7 @@ struct kedge__rex_keeper { /* one way at work on one series */
 	const struct kedge__rex_method *method;
 	const struct kedge__rex_series *series;
 	const char *dir; /* of its own */
-	const char *codec, *block;
+	const char *codec, *block, *chunk; /* chunk: of tree */
 	double rate; /* bytes a second that the codec has to keep up with */
 	struct kedge__pool *pool; /* for restore */
 	struct kedge__bucket reads; /* all that a restore reads of files takes its bytes from it */
@@ -175,7 +177,7 @@ struct kedge__rex_image { /* a series with what was measured on it */
 };
 
 struct kedge__rex_run {
-	const char *codec, *block;
+	const char *codec, *block, *chunk;
 	double rate;
 	uint64_t repeat;
 	struct kedge__pool *pool;

@@ -262,6 +262,7 @@ static void keepers_init(struct ways *w, const char *dir)
 							   .dir = own,
 							   .codec = w->run->codec,
 							   .block = w->run->block,
+							   .chunk = w->run->chunk,
 							   .rate = w->run->rate,
 							   .pool = w->run->pool};
 	}

@@ -110,7 +110,86 @@ static void make_word(uint8_t *to, size_t page, size_t word, size_t moment)
 		kedge__put64(to, page % 4 == 2 && page % 8 != 6 ? record : (noise & 0xff00ff) + page);
 }
 
-static void make_moment(struct kedge__rex_moment *m, size_t moment)
+/* Everything about a page of a moment is drawn from these. */
+static uint64_t page_seed(size_t page, size_t moment)
+{
+	return page * 1000003 + moment * 7919 + 1;
+}
+
+/* Words that are all different, as they were in the first moment. */
+static void make_first(uint8_t *to, size_t page)
+{
+	uint64_t seed = page_seed(page, 0);
+
+	for (size_t word = 0; word < KEDGE__PAGE_BYTES / 8; word++)
+		kedge__put64(to + word * 8, kedge__bench_random(&seed));
+}
+
+static void change_words(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+{
+	(void)before;
+	for (int i = 0; i < 4; i++)
+		kedge__put64(data + page * KEDGE__PAGE_BYTES + kedge__bench_random(&seed) % 512 * 8,
+			     kedge__bench_random(&seed));
+}
+
+/* A new element of 32 or 64 bytes, which moves those behind it, as in a list that is kept in order. */
+static void change_inserts(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+{
+	uint8_t *to = data + page * KEDGE__PAGE_BYTES;
+	size_t at = kedge__bench_random(&seed) % 48 * 32, bytes = 32 << kedge__bench_random(&seed) % 2;
+
+	(void)before;
+	memmove(to + at + bytes, to + at, KEDGE__PAGE_BYTES - at - bytes);
+	for (size_t i = 0; i < bytes; i += 8)
+		kedge__put64(to + at + i, kedge__bench_random(&seed));
+}
+
+/* The page gets what another one had. */
+static void change_pages(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+{
+	memcpy(data + page * KEDGE__PAGE_BYTES, before + kedge__bench_random(&seed) % MADE_PAGES * KEDGE__PAGE_BYTES,
+	       KEDGE__PAGE_BYTES);
+}
+
+static void change_all(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+{
+	(void)before;
+	for (size_t word = 0; word < KEDGE__PAGE_BYTES / 8; word++)
+		kedge__put64(data + page * KEDGE__PAGE_BYTES + word * 8, kedge__bench_random(&seed));
+}
+
+static const struct kind {
+	const char *name;
+	void (*change)(uint8_t *data, const uint8_t *before, size_t page,
+		       uint64_t seed); /* NULL: as make_word() says */
+} kinds[] = {
+    {"mixed", NULL}, {"words", change_words}, {"inserts", change_inserts}, {"pages", change_pages}, {"new", change_all},
+};
+
+/* Four pages of five change each time. */
+static void make_changed(uint8_t *data, const uint8_t *before, const struct kind *kind, size_t pages, size_t moment)
+{
+	for (size_t page = 0; page < pages; page++) {
+		uint64_t seed = page_seed(page, moment);
+
+		if (!moment || page >= pages - MADE_GROWTH)
+			make_first(data + page * KEDGE__PAGE_BYTES, page);
+		else
+			memcpy(data + page * KEDGE__PAGE_BYTES, before + page * KEDGE__PAGE_BYTES, KEDGE__PAGE_BYTES);
+		if (moment && page < pages - MADE_GROWTH && kedge__bench_random(&seed) % 5)
+			kind->change(data, before, page, seed);
+	}
+}
+
+static void make_words(uint8_t *data, size_t pages, size_t moment)
+{
+	for (size_t page = 0; page < pages; page++)
+		for (size_t word = 0; word < KEDGE__PAGE_BYTES / 8; word++)
+			make_word(data + page * KEDGE__PAGE_BYTES + word * 8, page, word, moment);
+}
+
+static void make_moment(struct kedge__rex_moment *m, const struct kind *kind, size_t moment)
 {
 	size_t pages = MADE_PAGES + moment * MADE_GROWTH;
 	uint64_t *addresses = kedge__malloc(pages * sizeof(*addresses));
@@ -120,26 +199,34 @@ static void make_moment(struct kedge__rex_moment *m, size_t moment)
 	m->data = kedge__map_alloc(pages * KEDGE__PAGE_BYTES);
 	if (!m->data || !addresses)
 		kedge__tool_no_memory();
-	for (size_t page = 0; page < pages; page++) {
+	for (size_t page = 0; page < pages; page++)
 		addresses[page] = (0x55000000 + page) * KEDGE__PAGE_BYTES;
-		for (size_t word = 0; word < KEDGE__PAGE_BYTES / 8; word++)
-			make_word(m->data + page * KEDGE__PAGE_BYTES + word * 8, page, word, moment);
-	}
+	if (kind->change)
+		make_changed(m->data, moment ? m[-1].data : NULL, kind, pages, moment);
+	else
+		make_words(m->data, pages, moment);
 	kedge__page_places_next(&none, &image, &m->places);
 	kedge__free(addresses);
 }
 
-void kedge__rex_series_generate(struct kedge__rex_series *s)
+int kedge__rex_series_generate(const char *kind, struct kedge__rex_series *s, struct kedge__error *err)
 {
-	s->name = kedge__strdup("generated");
+	size_t k = 0;
+
+	while (k < KEDGE__COUNT(kinds) && strcmp(kinds[k].name, kind) != 0)
+		k++;
+	if (k == KEDGE__COUNT(kinds))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "there is no change '%s'", kind);
+	s->name = k ? kedge__asprintf("generated, %s", kind) : kedge__strdup("generated");
 	s->moments = kedge__calloc(MADE_MOMENTS, sizeof(*s->moments));
 	if (!s->name || !s->moments)
 		kedge__tool_no_memory();
 	for (s->count = 0; s->count < MADE_MOMENTS; s->count++) {
-		make_moment(&s->moments[s->count], s->count);
+		make_moment(&s->moments[s->count], &kinds[k], s->count);
 		s->room = KEDGE__MAX(s->room, s->moments[s->count].places.count);
 	}
 	set_steps(s);
+	return 0;
 }
 
 /* ---- the chain and its increments */

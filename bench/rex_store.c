@@ -23,6 +23,7 @@ static int open_job(struct kedge__rex_keeper *k, struct store *s, struct kedge__
 {
 	char *settings[] = {kedge__asprintf("l1=%s", s->path),
 			    kedge__asprintf("reducer=%s", k->method->reducer),
+			    kedge__asprintf("chunk=%s", k->chunk),
 			    kedge__asprintf("codec=%s", k->method->packed ? k->codec : "none"),
 			    kedge__asprintf("track=auto"),
 			    kedge__asprintf("capture=sync"),

@@ -70,6 +70,8 @@ expect 2 kedge-bench rex --images missing --dir .
 said "there is no directory missing"
 expect 2 kedge-bench rex --only rax
 said "there is no way 'rax'"
+expect 2 kedge-bench rex --change wards --dir .
+said "there is no change 'wards'"
 expect 2 kedge-bench rex --repeat 0
 said "1 to 32 turns"
 expect 0 kedge-bench rex --help
