@@ -191,11 +191,11 @@ enum kedge__codec_look {
 uint64_t kedge__codec_kind(const char *name, enum kedge_type type, uint64_t bytes, bool base);
 /* A version begins. */
 void kedge__codec_memory_begin(struct kedge__codec_memory *m);
-/* It packs BYTES more of regions of a kind: a look at one of them serves all. */
+/* It packs BYTES more of regions of a kind: the first look at one of them serves all; later ones, nobody else. */
 void kedge__codec_memory_expect(struct kedge__codec_memory *m, uint64_t kind, uint64_t bytes);
 uint64_t kedge__codec_memory_expected(const struct kedge__codec_memory *m, uint64_t kind);
 
-/* CHOICE and WHY are filled, unless the look is a close one. With wanted->spare, small regions are looked at, too. */
+/* CHOICE and WHY are filled, unless the look is a close one. */
 enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory *m,
 					       const struct kedge__codec_subject *s,
 					       const struct kedge__codec_choice *wanted,

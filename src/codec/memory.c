@@ -130,6 +130,12 @@ static struct kind *kind_add(struct kedge__codec_memory *m, uint64_t kind)
 	return &m->kinds.at[m->kinds.count++];
 }
 
+/* One of them was looked at, not too long ago. */
+static bool is_fresh(const struct kedge__codec_memory *m, const struct kind *k)
+{
+	return k->known && m->turn - k->turn < EVERY;
+}
+
 void kedge__codec_memory_begin(struct kedge__codec_memory *m)
 {
 	m->turn++;
@@ -149,7 +155,7 @@ uint64_t kedge__codec_memory_expected(const struct kedge__codec_memory *m, uint6
 {
 	const struct kind *k = kind_find(m, kind);
 
-	return k ? k->expected : 0;
+	return k && !is_fresh(m, k) ? k->expected : 0;
 }
 
 /* ------------------------------------------------------------------ choices */
@@ -185,7 +191,7 @@ static const struct entry *find_kin(const struct kedge__codec_memory *m, const s
 {
 	const struct kind *k = kind_find(m, s->kind);
 
-	return k && k->known && m->turn - k->turn < EVERY && same_wish(&k->model.wanted, wanted) ? &k->model : NULL;
+	return k && is_fresh(m, k) && same_wish(&k->model.wanted, wanted) ? &k->model : NULL;
 }
 
 /* The region of the same type that was looked at last, for one that is not worth a look. */
@@ -227,7 +233,7 @@ enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory 
 	/* One that turned out to differ from its kind is looked at itself. */
 	if (!e)
 		other = find_kin(m, s, wanted);
-	if (!other && tiny && wanted->spare <= 0)
+	if (!other && tiny && kedge__codec_memory_expected(m, s->kind) < TINY)
 		other = find_model(m, s, wanted);
 	return other ? borrow(other, s, wanted, choice, why) : KEDGE__LOOK_CLOSE;
 }
@@ -242,7 +248,7 @@ static void keep_kind(struct kedge__codec_memory *m, const struct entry *e)
 {
 	struct kind *known = kind_find(m, e->subject.kind), *k = known ? known : kind_add(m, e->subject.kind);
 
-	if (!k || e->why.age || (k->known && m->turn - k->turn < EVERY && same_wish(&k->model.wanted, &e->wanted)))
+	if (!k || e->why.age || (is_fresh(m, k) && same_wish(&k->model.wanted, &e->wanted)))
 		return;
 	k->model = *e;
 	k->known = true;

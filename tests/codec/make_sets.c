@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * make_sets DIR [BYTES]: write the sets of sets.h to DIR/new, and the version before each to DIR/old, under names that
- * `kedge bench codec --each` understands.
+ * make_sets DIR [BYTES [SEED]]: write the sets of sets.h to DIR/new, and the version before each to DIR/old, under
+ * names that `kedge bench codec --each` understands.
  */
 #include "sets.h"
 
@@ -26,6 +26,7 @@ static int save(const char *dir, const char *sub, const struct set *set, const u
 
 	if (set->ndims)
 		snprintf(shape, sizeof(shape), ".%jux%ju", (uintmax_t)set->dims[0], (uintmax_t)set->dims[1]);
+	mkdir(dir, 0777);
 	snprintf(path, sizeof(path), "%s/%s", dir, sub);
 	mkdir(path, 0777);
 	snprintf(path, sizeof(path), "%s/%s/%s%s.%s", dir, sub, set->name, shape, suffix(set->type));
@@ -40,11 +41,12 @@ static int save(const char *dir, const char *sub, const struct set *set, const u
 int main(int argc, char **argv)
 {
 	size_t bytes = argc > 2 ? strtoull(argv[2], NULL, 0) : (size_t)4 << 20;
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
 	uint8_t *data = argc > 1 ? malloc(bytes) : NULL;
 	int failed = 0;
 
 	if (!data) {
-		fprintf(stderr, "usage: make_sets DIR [BYTES]\n");
+		fprintf(stderr, "usage: make_sets DIR [BYTES [SEED]]\n");
 		return 2;
 	}
 	for (size_t i = 0; i < KEDGE__COUNT(sets); i++) {
@@ -56,9 +58,9 @@ int main(int argc, char **argv)
 			       (set->dims[0] * set->dims[1] * kedge_type_size(set->type));
 		if (used > bytes)
 			continue;
-		set->fill(data, used, i + 1);
+		set->fill(data, used, seed + i + 1);
 		failed |= save(argv[1], "old", set, data, used);
-		set->change ? set->change(data, used, i + 100) : set->fill(data, used, i + 100);
+		set->change ? set->change(data, used, seed + i + 100) : set->fill(data, used, seed + i + 100);
 		failed |= save(argv[1], "new", set, data, used);
 	}
 	free(data);
