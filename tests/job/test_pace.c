@@ -58,6 +58,7 @@ static uint64_t stored_at(const struct place *p, const char *rate, double l1_spe
 	struct kedge_stats stats;
 
 	data_make(0);
+	k->codec.pace = kedge__codec_pace_built_in;
 	k->pace.l1 = l1_speed;
 	assert_ok(k, kedge_protect(k, "x", data, KEDGE__COUNT(data), KEDGE_F64));
 	assert_ok(k, kedge_checkpoint(k, ++version));
@@ -76,6 +77,33 @@ static void test_weighed(void **state)
 	/* With a rate it is not storage that counts: what no codec reaches is stored as it is. */
 	assert_true(stored_at(*state, "codec_rate=1M", 1e11) <= slow);
 	assert_true(stored_at(*state, "codec_rate=100G", 1e6) > sizeof(data));
+}
+
+/* Regions whose names differ in numbers only are packed as one of them, at which was looked. */
+static void test_kinds(void **state)
+{
+	enum { COUNT = 12, EACH = 16384 };
+	const struct place *p = *state;
+	kedge_t *k = job_open(p, false, MORE("codec=auto", "threads=1", "reducer=full"));
+	struct kedge__segment *seg;
+	char name[4096];
+	size_t borrowed = 0;
+
+	data_make(0);
+	k->codec.pace = kedge__codec_pace_built_in;
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof(name), i < COUNT / 2 ? "level2/grid%d/density" : "level2/grid%d/energy", i);
+		assert_ok(k, kedge_protect(k, name, data + i * EACH, EACH, KEDGE_F64));
+	}
+	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_ok(k, kedge_close(k));
+	segment_path(p->l1, 1, 0, name, sizeof(name));
+	assert_int_equal(kedge__segment_open(NULL, name, NULL, &seg, NULL), 0);
+	assert_int_equal(seg->packing_count, COUNT);
+	for (size_t i = 0; i < COUNT; i++)
+		borrowed += seg->packing[i].reason == KEDGE__CODEC_BORROWED;
+	kedge__segment_close(seg);
+	assert_int_equal(borrowed, COUNT - 2);
 }
 
 /* ------------------------------------------------------------------ packed against the version before */
@@ -126,6 +154,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_measured),
 	    cmocka_unit_test(test_throttle),
 	    cmocka_unit_test_setup_teardown(test_weighed, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_kinds, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_base, place_setup, place_teardown),
 	};
 

@@ -283,6 +283,7 @@ static void test_auto(void **state)
 	store_open(&s, 1, UINT64_C(2) << 20, "auto");
 	s.job.block_bytes = 65536;
 	s.job.codec.storage = 50e6;
+	s.job.codec.pace = kedge__codec_pace_built_in;
 	assert_ok(kedge__codec_memory_new(&s.job.memory, err));
 	store_drift(&s, 1, KEDGE__REDUCER_BASIC, 1);
 	store_drift(&s, 2, KEDGE__REDUCER_FULL, 1);
