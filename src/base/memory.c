@@ -143,6 +143,15 @@ void kedge__map_free(void *p, size_t n)
 	munmap(p, n ? n : 1);
 }
 
+/* Large pages, as far as there are whole ones. */
+static void advise_large(void *p, size_t bytes)
+{
+	uintptr_t start = ((uintptr_t)p + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, end = (uintptr_t)p + bytes;
+
+	if (bytes >= 2 * HUGE_PAGE)
+		(void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
 bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size)
 {
 	size_t wanted = *room > SIZE_MAX / 2 ? SIZE_MAX : *room * 2;
@@ -154,6 +163,7 @@ bool kedge__array_grow(void **at, size_t *room, size_t need, size_t size)
 	grown = kedge__reallocarray(*at, wanted, size);
 	if (!grown)
 		return false;
+	advise_large(grown, wanted * size);
 	*at = grown;
 	*room = wanted;
 	return true;

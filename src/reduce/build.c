@@ -57,10 +57,14 @@ static int fill_slab(void *ctx, size_t i, int worker)
 
 	(void)worker;
 	for (size_t k = 0; k < s->count; k++) {
-		p->digest = s->region->digests[s->first + k];
+		const struct kedge__digest *digest = &s->region->digests[s->first + k];
+
+		if (b->sparse && !kedge__is_sample(digest))
+			continue;
+		p->digest = *digest;
 		p->number = (uint32_t)(s->region->number + s->first + k) & KEDGE__NO_NUMBER;
 		p->kind = kedge__last_kind(s->region, s->first + k) & 3u;
-		p += !b->sparse || kedge__is_sample(kedge__digest_mix(p->digest));
+		p++;
 	}
 	s->probes = (size_t)(p - (b->batch->probes + s->at));
 	return 0;
@@ -111,7 +115,7 @@ static void add_log(struct builder *b)
 		uint64_t number = (log->next + log->room - 1 - i) % log->room;
 		const struct kedge__past *past = &log->at[number];
 
-		if (past->to && (!b->sparse || kedge__is_sample(kedge__digest_mix(past->digest))))
+		if (past->to && (!b->sparse || kedge__is_sample(&past->digest)))
 			batch->probes[batch->count++] = (struct kedge__probe){
 			    .digest = past->digest, .number = (uint32_t)number, .kind = KEDGE__ENTRY_LOG};
 		if (batch->count == KEDGE__WAVE)

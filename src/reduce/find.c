@@ -141,20 +141,23 @@ static int fill_slab(void *ctx, size_t i, int worker)
 	const struct kedge__txn *t = &f->r->txn;
 	const struct kedge__slab *s = &t->slabs.at[f->begin + i];
 	const uint16_t *changes = t->workers[s->worker].changes.at + s->change_at;
-	const struct kedge__last_region *g = t->regions ? t->regions[s->region] : NULL;
+	const struct kedge__last_region *g = t->regions[s->region];
+	const struct kedge__digest *list = t->workers[s->worker].apart.at + s->apart_at;
+	size_t apart = t->apart ? s->apart_count : 0;
 	struct kedge__probe *p = f->batch->probes + f->at[i];
 
 	(void)worker;
 	for (size_t k = 0; k < s->count; k++) {
 		uint64_t index = s->first + (changes[k] >> 1);
+		const struct kedge__digest *digest = k < apart ? &list[k] : &g->digests[index];
 
-		if (changes[k] & 1)
+		if ((f->sample && !kedge__is_sample(digest)) || changes[k] & 1)
 			continue;
-		p->digest = kedge__change_digest(t, s, k);
+		p->digest = *digest;
 		p->number = (uint32_t)(s->item_at + k) & KEDGE__NO_NUMBER;
 		p->value = index < g->numbered ? (uint32_t)(g->number + index) : KEDGE__NO_NUMBER;
 		p->kind = kedge__next_kind(g, index) & 3u;
-		p += !f->sample || kedge__is_sample(kedge__digest_mix(p->digest));
+		p++;
 	}
 	f->counts[i] = (size_t)(p - (f->batch->probes + f->at[i]));
 	return 0;

@@ -82,6 +82,7 @@ void kedge__log_done(struct kedge__log *log);
 #define KEDGE__BLOCK_BUCKETS 1024u
 #define KEDGE__NUMBER_LIMIT  ((UINT64_C(1) << 30) - 1) /* numbers of chunks, of changes and of log entries are below */
 #define KEDGE__SAMPLE        32u /* a sparse finder has one digest in so many */
+#define KEDGE__SAMPLE_SHIFT  59
 
 enum kedge__finder_state {
 	KEDGE__FINDER_NONE,
@@ -117,9 +118,9 @@ static inline uint64_t kedge__digest_mix(struct kedge__digest d)
 	return (d.lo ^ (d.hi << 32 | d.hi >> 32)) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-static inline bool kedge__is_sample(uint64_t mix)
+static inline bool kedge__is_sample(const struct kedge__digest *d)
 {
-	return !((mix >> 16) % KEDGE__SAMPLE);
+	return !(d->lo >> KEDGE__SAMPLE_SHIFT);
 }
 
 static inline uint64_t kedge__finder_block(const struct kedge__finder *x, uint64_t mix)

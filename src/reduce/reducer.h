@@ -194,6 +194,7 @@ struct kedge__txn {
 	uint8_t searched;       /* enum kedge__finder_state: changes that were entered in the finder */
 	bool spoilt;            /* and others were not */
 	uint8_t age;            /* of what is new, at commit */
+	bool departed;          /* at commit: what had a digest has its new one */
 	struct kedge__item *items; /* room for those of a slab */
 	KEDGE__ARRAY(struct kedge__rex_page) pages; /* rex: the changed ones so far */
 	struct kedge__emitter *emitter;

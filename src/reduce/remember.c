@@ -5,8 +5,10 @@
  */
 #include "reduce/reducer.h"
 
-#define REBUILD 4          /* where more than one entry in so many would change, the finder is dropped */
-#define FEW     (1u << 16) /* but not because of so few */
+#define REBUILD  4          /* where more than one entry in so many would change, the finder is dropped */
+#define FEW      (1u << 16) /* but not because of so few */
+#define AHEAD    8          /* chunks that are on their way from memory */
+#define TOGETHER ((size_t)64)
 
 /* Chunks of the last version that go. */
 struct leaving {
@@ -113,7 +115,7 @@ static void forget_past(struct departure *d, uint64_t first, uint64_t n)
 		uint64_t number = (first + i) % rec->log.room;
 		const struct kedge__past *past = &rec->log.at[number];
 
-		if (past->to && (!sparse || kedge__is_sample(kedge__digest_mix(past->digest))))
+		if (past->to && (!sparse || kedge__is_sample(&past->digest)))
 			d->batch->probes[d->batch->count++] =
 			    (struct kedge__probe){.digest = past->digest, .number = (uint32_t)number};
 		if (d->batch->count == KEDGE__WAVE)
@@ -138,34 +140,68 @@ static void move_one(void *ctx, struct kedge__probe *p, const struct kedge__spot
 	tally->entered--;
 }
 
-/* Those of a slab: to the log, and as probes to their places in the wave. */
+/* Changes [FROM, TO) of slab S take the places of what was there. */
+static void settle(const struct kedge__txn *t, const struct kedge__slab *s, size_t from, size_t to)
+{
+	const struct kedge__hash_worker *w = &t->workers[s->worker];
+	const struct kedge__last_region *g = t->regions[s->region];
+	const struct kedge__digest *apart = w->apart.at + s->apart_at;
+	const uint16_t *changes = w->changes.at + s->change_at;
+	struct kedge__digest *digests = g->digests + s->first;
+	uint8_t *ages = g->ages ? g->ages + s->first : NULL, age = t->age;
+
+	for (size_t k = from; t->apart && k < KEDGE__MIN(to, s->apart_count); k++)
+		digests[changes[k] >> 1] = apart[k];
+	for (size_t k = from; ages && k < to; k++)
+		ages[changes[k] >> 1] = (uint8_t)((~ages[changes[k] >> 1] & KEDGE__AGE_ODD) | age);
+}
+
+static struct kedge__probe leaving_probe(const struct kedge__last_region *g, uint64_t index, uint64_t slot)
+{
+	uint32_t number = index < g->numbered ? (uint32_t)(g->number + index) : KEDGE__NO_NUMBER;
+
+	return (struct kedge__probe){.digest = g->digests[index],
+				     .number = number & KEDGE__NO_NUMBER,
+				     .kind = kedge__last_kind(g, index) & 3u,
+				     .value = (uint32_t)slot};
+}
+
+/* Chunks [FROM, TO) of a slab: to the log, and as probes to their places in the wave. */
+static void leave_some(const struct departure *d, const struct leaving *l, size_t from, size_t to,
+		       struct kedge__probe *p)
+{
+	const struct kedge__reducer *r = d->r;
+	const struct kedge__log *log = &r->record.log;
+	const struct kedge__last_region *g = l->region;
+
+	for (size_t k = from; k < to; k++) {
+		uint64_t index = leaving_index(d, l, k), rank = l->rank + k, slot = UINT32_MAX;
+
+		__builtin_prefetch(&g->digests[leaving_index(d, l, KEDGE__MIN(k + AHEAD, l->count - 1))], 1);
+		if (rank >= d->skip && log->room) {
+			slot = (d->slot + (rank - d->skip)) % log->room;
+			log->at[slot] = (struct kedge__past){g->digests[index], g->base + index * r->options.chunk,
+							     kedge__last_since(r, g, index), r->record.parent};
+		}
+		if (p)
+			p[k] = leaving_probe(g, index, slot);
+	}
+}
+
+/* Changes take their places while these are at hand. */
 static int leave_slab(void *ctx, size_t i, int worker)
 {
 	const struct departure *d = ctx;
-	const struct kedge__reducer *r = d->r;
-	const struct kedge__log *log = &r->record.log;
 	const struct leaving *l = &d->list.at[d->begin + i];
-	struct kedge__probe *p = r->record.finder.state ? d->batch->probes + (l->rank - d->base) : NULL;
+	struct kedge__probe *p = d->r->record.finder.state ? d->batch->probes + (l->rank - d->base) : NULL;
 
 	(void)worker;
-	for (size_t k = p || l->rank >= d->skip ? 0 : (size_t)KEDGE__MIN(d->skip - l->rank, l->count); k < l->count;
-	     k++) {
-		uint64_t index = leaving_index(d, l, k), rank = l->rank + k;
-		uint64_t slot = rank >= d->skip && log->room ? (d->slot + (rank - d->skip)) % log->room : UINT32_MAX;
-
-		if (slot != UINT32_MAX)
-			log->at[slot] =
-			    (struct kedge__past){l->region->digests[index], l->region->base + index * r->options.chunk,
-						 kedge__last_since(r, l->region, index), r->record.parent};
-		if (p)
-			p[k] = (struct kedge__probe){
-			    .digest = l->region->digests[index],
-			    .number = (index < l->region->numbered ? (uint32_t)(l->region->number + index)
-								   : KEDGE__NO_NUMBER) &
-				      KEDGE__NO_NUMBER,
-			    .kind = kedge__last_kind(l->region, index) & 3u,
-			    .value = (uint32_t)slot,
-			};
+	for (size_t from = 0, to; from < l->count; from = to) {
+		to = KEDGE__MIN(from + TOGETHER, l->count);
+		if (p || l->rank + to > d->skip)
+			leave_some(d, l, from, to, p);
+		if (l->slab)
+			settle(&d->r->txn, l->slab, from, to);
 	}
 	return 0;
 }
@@ -176,7 +212,7 @@ static void thin_out(struct kedge__batch *b)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < b->count; i++)
-		if (kedge__is_sample(kedge__digest_mix(b->probes[i].digest)))
+		if (kedge__is_sample(&b->probes[i].digest))
 			b->probes[kept++] = b->probes[i];
 	b->count = kept;
 }
@@ -224,32 +260,20 @@ static void depart(struct departure *d)
 	leave_waves(d);
 }
 
-/* ---- new digests take their places */
+/* ---- those that had no digest before, and what was only found */
 
 static int settle_slab(void *ctx, size_t i, int worker)
 {
 	struct kedge__reducer *r = ctx;
 	const struct kedge__txn *t = &r->txn;
 	const struct kedge__slab *s = &t->slabs.at[i];
-	const struct kedge__hash_worker *w = &t->workers[s->worker];
 	struct kedge__last_region *g = t->regions[s->region];
-	const uint16_t *changes = w->changes.at + s->change_at;
-	uint64_t per_slab = KEDGE__SLAB_BYTES / r->options.chunk;
+	uint64_t end = KEDGE__MIN(s->first + KEDGE__SLAB_BYTES / r->options.chunk, g->ages_room);
 
 	(void)worker;
-	for (size_t k = 0; t->apart && k < s->apart_count; k++)
-		g->digests[s->first + (changes[k] >> 1)] = w->apart.at[s->apart_at + k];
-	if (!g->ages)
-		return 0;
-	if (s->flat || s->stream || s->count == per_slab)
-		for (uint64_t k = s->first; k < KEDGE__MIN(s->first + per_slab, g->ages_room); k++)
-			g->ages[k] = (uint8_t)((~g->ages[k] & KEDGE__AGE_ODD) | t->age);
-	else
-		for (size_t k = 0; k < s->count; k++) {
-			uint8_t *age = &g->ages[s->first + (changes[k] >> 1)];
-
-			*age = (uint8_t)((~*age & KEDGE__AGE_ODD) | t->age);
-		}
+	for (uint64_t k = s->first; (s->flat || s->stream) && k < end; k++)
+		g->ages[k] = (uint8_t)((~g->ages[k] & KEDGE__AGE_ODD) | t->age);
+	settle(t, s, t->departed ? s->apart_count : 0, s->count);
 	return 0;
 }
 
@@ -341,7 +365,8 @@ void kedge__record_commit(struct kedge__reducer *r)
 		kedge__finder_drop(&rec->finder);
 	if (t->apart)
 		judge_log(r);
-	if (t->apart && leave_changes(&d))
+	t->departed = t->apart && leave_changes(&d);
+	if (t->departed)
 		depart(&d);
 	else
 		kedge__finder_drop(&rec->finder);
