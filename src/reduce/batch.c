@@ -3,8 +3,9 @@
 #include "reduce/reducer.h"
 
 #define BLOCK ((size_t)8192) /* probes that are dealt out by one thread; independent of the number of threads */
-#define PARTS ((size_t)1024)
-#define AHEAD 16 /* probes whose buckets are on their way from memory */
+#define PARTS ((size_t)256)  /* at most; what is looked up does not depend on them */
+#define SHARE 4              /* parts for each thread */
+#define AHEAD 16             /* probes whose buckets are on their way from memory */
 
 struct deal {
 	struct kedge__batch *b;
@@ -142,12 +143,13 @@ static void run_all(const struct deal *d)
 void kedge__batch_run(struct kedge__batch *b, struct kedge__pool *pool, struct kedge__finder *x, kedge__probe_fn fn,
 		      void *ctx)
 {
-	struct deal d = {.b = b,
-			 .x = x,
-			 .parts = (size_t)KEDGE__MIN(x->blocks, (uint64_t)PARTS),
-			 .blocks = (b->count + BLOCK - 1) / BLOCK,
-			 .fn = fn,
-			 .ctx = ctx};
+	struct deal d = {
+	    .b = b,
+	    .x = x,
+	    .parts = KEDGE__MIN((size_t)x->blocks, KEDGE__MIN(PARTS, SHARE * (size_t)kedge__pool_threads(pool))),
+	    .blocks = (b->count + BLOCK - 1) / BLOCK,
+	    .fn = fn,
+	    .ctx = ctx};
 
 	if (d.blocks <= 1 || d.parts <= 1 || kedge__pool_threads(pool) == 1) {
 		run_all(&d);
