@@ -118,13 +118,32 @@ void *kedge__map_alloc(size_t n)
 	return p;
 }
 
+#ifdef __SANITIZE_THREAD__
+/* The sanitizer does not see mremap(2), and takes whoever gets the old addresses next for a competitor. */
+static void *remap(void *p, size_t n, size_t wanted)
+{
+	void *grown = mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (grown == MAP_FAILED)
+		return grown;
+	memcpy(grown, p, KEDGE__MIN(n, wanted));
+	munmap(p, n);
+	return grown;
+}
+#else
+static void *remap(void *p, size_t n, size_t wanted)
+{
+	return mremap(p, n, wanted, MREMAP_MAYMOVE);
+}
+#endif
+
 void *kedge__map_grow(void *p, size_t n, size_t wanted)
 {
 	void *grown;
 
 	if (kedge__fault_alloc(wanted > n ? wanted - n : 0))
 		return NULL;
-	grown = mremap(p, n ? n : 1, wanted, MREMAP_MAYMOVE);
+	grown = remap(p, n ? n : 1, wanted);
 	if (grown == MAP_FAILED)
 		return NULL;
 	if (kedge__fault_counts_bytes())

@@ -120,13 +120,10 @@ struct kedge__reducer_options {
 	uint32_t chunk;         /* 16 .. 65536, a power of two; for rex, the size of its patterns, at most 256 */
 	/*
 	 * Memory limit for what is kept between versions: digests and sums of the last one, which a chunk size of
-	 * kedge__reducer_fit() keeps to a quarter, and the hash record, which gets the rest. The record has a current and a
-	 * previous generation of half its limit each. When the current one is full, later entries of that version are left
-	 * out; at its commit the previous generation is dropped, the current one becomes the previous one, and entries of the
-	 * dropped one that were hit are entered again. So entries that are still seen stay, and those not seen for two
-	 * generations go. Losing an entry loses a chance to save space, never data. (record.h)
-	 * While a version is reduced, lists of changes take at most as much again, plus KEDGE__WORK_BYTES. A paranoid reducer
-	 * also has a copy of the last version.
+	 * kedge__reducer_fit() keeps to a quarter, and the hash record (record.h); and for lists of changes while a version is
+	 * reduced. The log of replaced digests gets what the others may leave, and drops its oldest entries when it is full.
+	 * Losing an entry loses a chance to save space, never data. Work space, up to KEDGE__WORK_BYTES, and the extent map,
+	 * which is the result, come on top. A paranoid reducer also has a copy of the last version.
 	 */
 	uint64_t record_bytes;
 	bool paranoid;          /* never trust a digest: compare bytes (keeps a shadow copy of the last version) */
@@ -208,7 +205,8 @@ struct kedge__reduce_how {
 
 /*
  * Reduce IMAGE as VERSION against what the reducer knows. HOW may be NULL. The result is the same for any number of threads.
- * Until kedge__reducer_commit() or _rollback() the reducer accepts nothing else; rollback restores the state before.
+ * Until kedge__reducer_commit() or _rollback() the reducer accepts nothing else; after a rollback the next version finds
+ * what it would have found without, though of equal chunks perhaps another one.
  */
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			  const struct kedge__reduce_how *how, struct kedge__reduction *out, struct kedge__error *err);
@@ -240,7 +238,7 @@ void kedge__reducer_rollback(struct kedge__reducer *r);
 
 /*
  * Bring a new reducer up to date from stored data. prime_view: these bytes, seen through VIEW unless it is NULL, are
- * VERSION, the one that the next reduction's parent will be (hashes them; all chunks enter the record); the regions must
+ * VERSION, the one that the next reduction's parent will be (a hash pass; nothing is looked up); the regions must
  * have these DIGESTS, unless they are NULL (KEDGE_E_DAMAGED). prime_literals: BYTES bytes at image address
  * ADDR of VERSION are literals there (only full chunks at multiples of the chunk size are used); for older versions, oldest first,
  * before prime_view.

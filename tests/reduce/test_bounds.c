@@ -50,7 +50,8 @@ static void bounded(uint8_t *data, enum kedge__reducer_id id, uint32_t chunk, bo
 	assert_int_equal(kedge__fault_set(NULL, NULL), 0);
 	r = reducer_make(id, chunk, fit);
 	most = most_of(r, data, &kept);
-	assert_int_equal(most <= (int64_t)(2 * LIMIT + KEDGE__WORK_BYTES), fit);
+	assert_int_equal(most <= (int64_t)(LIMIT + KEDGE__WORK_BYTES), fit);
+	assert_int_equal(kedge__reducer_memory(r) <= LIMIT, fit);
 	if (fit)
 		assert_true(kept <= (int64_t)(2 * LIMIT));
 	kedge__reducer_free(r);
