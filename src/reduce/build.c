@@ -127,7 +127,8 @@ static void add_log(struct builder *b)
 /* Entries that there will be soon: those of all chunks, of changes before the old ones go, and some in the log. */
 static uint64_t expected(const struct kedge__record *rec, enum kedge__finder_state state, uint64_t changes)
 {
-	uint64_t all = rec->numbers + KEDGE__MIN(rec->log_limit, rec->log.count + changes) + changes;
+	uint64_t past = KEDGE__MIN(rec->log_limit, KEDGE__MAX(rec->numbers / 8, 2 * (rec->log.count + changes)));
+	uint64_t all = rec->numbers + past + changes + changes / 8;
 
 	return state == KEDGE__FINDER_DENSE ? all : all / KEDGE__SAMPLE * 5 / 4 + 1024;
 }
