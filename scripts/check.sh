@@ -13,7 +13,7 @@ jobs=$(nproc)
 export CTEST_PARALLEL_LEVEL
 
 # Stages whose tests start threads.
-threaded='^(pipeline|reduce|codec|store|restore|job)$'
+threaded='^(pipeline|reduce|store|restore|job)$'
 
 mkdir -p "$KEDGE_BUILD_ROOT"
 notes=$(mktemp -d "$KEDGE_BUILD_ROOT/check.XXXXXX")
