@@ -97,11 +97,6 @@ static int plain_read(struct bench *b, double *seconds, struct kedge__error *err
 
 /* ------------------------------------------------------------------ Kedge */
 
-static int fail_with(kedge_t *k, int rc, struct kedge__error *err)
-{
-	return rc ? kedge__error_set(err, rc, 0, "%s", kedge_last_error(k)) : 0;
-}
-
 static int open_job(struct bench *b, kedge_t **k, struct kedge__error *err)
 {
 	const char *settings[64];
@@ -118,9 +113,9 @@ static int open_job(struct bench *b, kedge_t **k, struct kedge__error *err)
 		settings[n++] = b->sets.at[i];
 	settings[n] = NULL;
 	if (!rc)
-		rc = fail_with(NULL, kedge_open("limits", NULL, settings, k), err);
+		rc = kedge__bench_said(NULL, kedge_open("limits", NULL, settings, k), err);
 	if (!rc)
-		rc = fail_with(*k, kedge_protect(*k, "state", b->data, b->size, KEDGE_BYTES), err);
+		rc = kedge__bench_said(*k, kedge_protect(*k, "state", b->data, b->size, KEDGE_BYTES), err);
 	kedge__free(l1);
 	kedge__free(threads);
 	return rc;
@@ -149,10 +144,10 @@ static int take(struct bench *b, kedge_t *k, enum row row, uint64_t turn, struct
 		return rc;
 	(void)unlink(b->copy);
 	start = kedge__clock_seconds();
-	rc = fail_with(k, kedge_checkpoint(k, (uint64_t)row + 1), err);
+	rc = kedge__bench_said(k, kedge_checkpoint(k, (uint64_t)row + 1), err);
 	t->blocked[turn] = kedge__clock_seconds() - start;
 	if (!rc)
-		rc = fail_with(k, kedge_wait(k), err);
+		rc = kedge__bench_said(k, kedge_wait(k), err);
 	t->whole[turn] = kedge__clock_seconds() - start;
 	t->ratio[turn] = t->whole[turn] / t->limit[turn];
 	return rc;
@@ -172,7 +167,7 @@ static int take_all(struct bench *b, uint64_t turn, struct kedge__error *err)
 		b->peak[turn] = ((double)memory_of("VmHWM:") - (double)before) / (double)b->size;
 	}
 	if (k && kedge_close(k) && !rc)
-		rc = fail_with(NULL, KEDGE_E_IO, err);
+		rc = kedge__bench_said(NULL, KEDGE_E_IO, err);
 	return rc;
 }
 
@@ -190,11 +185,11 @@ static int restart(struct bench *b, uint64_t turn, struct kedge__error *err)
 		rc = open_job(b, &k, err);
 	start = kedge__clock_seconds();
 	if (!rc)
-		rc = fail_with(k, kedge_restart(k, KEDGE_NEWEST, NULL), err);
+		rc = kedge__bench_said(k, kedge_restart(k, KEDGE_NEWEST, NULL), err);
 	t->whole[turn] = t->blocked[turn] = kedge__clock_seconds() - start;
 	t->ratio[turn] = t->whole[turn] / t->limit[turn];
 	if (k && kedge_close(k) && !rc)
-		rc = fail_with(NULL, KEDGE_E_IO, err);
+		rc = kedge__bench_said(NULL, KEDGE_E_IO, err);
 	return rc;
 }
 
@@ -286,8 +281,9 @@ static void print_text(struct bench *b)
 
 /* ------------------------------------------------------------------ the run */
 
-static int measure(struct bench *b, const char *dir, struct kedge__error *err)
+static int measure(void *bench, const char *dir, struct kedge__error *err)
 {
+	struct bench *b = bench;
 	int rc = 0;
 
 	b->store = kedge__asprintf("%s/store", dir);
@@ -304,19 +300,13 @@ static int measure(struct bench *b, const char *dir, struct kedge__error *err)
 static int run(struct bench *b)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *dir = NULL;
-	int rc = kedge__bench_dir_make(b->dir, &dir, &err);
+	int rc = kedge__bench_dir_use(b->dir, measure, b, &err);
 
-	if (!rc) {
-		rc = measure(b, dir, &err);
-		kedge__bench_dir_remove(dir);
-	}
 	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	kedge__map_free(b->data, b->size);
 	kedge__free(b->store);
 	kedge__free(b->copy);
-	kedge__free(dir);
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 

@@ -24,11 +24,6 @@ struct bench {
 	uint64_t stored, metadata; /* bytes of the last version */
 };
 
-static int fail_with(kedge_t *k, int rc, struct kedge__error *err)
-{
-	return rc ? kedge__error_set(err, rc, 0, "%s", kedge_last_error(k)) : 0;
-}
-
 static void name_make(const struct bench *b, uint64_t turn, uint64_t i, char name[KEDGE__TEXT_ROOM])
 {
 	snprintf(name, KEDGE__TEXT_ROOM, "region-%llu.%llu", (unsigned long long)(b->fresh ? turn : 0),
@@ -51,7 +46,7 @@ static int protect(struct bench *b, kedge_t *k, uint64_t turn, bool first, struc
 		rc = kedge_protect(k, name, b->data + i * b->bytes, b->bytes, KEDGE_BYTES);
 	}
 	b->protect += kedge__clock_seconds() - start;
-	return fail_with(k, rc, err);
+	return kedge__bench_said(k, rc, err);
 }
 
 static int write_copy(struct bench *b, uint64_t turn, struct kedge__error *err)
@@ -88,7 +83,7 @@ static int job_open(const struct bench *b, kedge_t **k, struct kedge__error *err
 	int rc = settings[0] && settings[1] ? 0 : kedge__error_nomem(err);
 
 	if (!rc)
-		rc = fail_with(NULL, kedge_open("bench", NULL, (const char *const *)settings, k), err);
+		rc = kedge__bench_said(NULL, kedge_open("bench", NULL, (const char *const *)settings, k), err);
 	kedge__free(settings[0]);
 	kedge__free(settings[1]);
 	return rc;
@@ -115,7 +110,7 @@ static int note_bytes(struct bench *b, kedge_t *k, struct kedge__error *err)
 	if (!rc)
 		rc = kedge_stats_get(k, &stats);
 	if (rc)
-		return fail_with(k, rc, err);
+		return kedge__bench_said(k, rc, err);
 	b->stored = stats.stored_bytes;
 	b->metadata = stats.metadata_bytes;
 	return 0;
@@ -134,7 +129,7 @@ static int take_versions(struct bench *b, kedge_t *k, struct kedge__error *err)
 			rc = write_copy(b, turn, err);
 		start = kedge__clock_seconds();
 		if (!rc)
-			rc = fail_with(k, kedge_checkpoint(k, turn), err);
+			rc = kedge__bench_said(k, kedge_checkpoint(k, turn), err);
 		b->checkpoint[turn] = kedge__clock_seconds() - start;
 	}
 	return rc ? rc : note_bytes(b, k, err);
@@ -154,15 +149,16 @@ static int restart(struct bench *b, uint64_t turn, struct kedge__error *err)
 		rc = protect(b, k, last, true, err);
 	start = kedge__clock_seconds();
 	if (!rc)
-		rc = fail_with(k, kedge_restart(k, last, NULL), err);
+		rc = kedge__bench_said(k, kedge_restart(k, last, NULL), err);
 	b->restart[turn] = kedge__clock_seconds() - start;
 	if (k && kedge_close(k) && !rc)
-		rc = fail_with(NULL, KEDGE_E_IO, err);
+		rc = kedge__bench_said(NULL, KEDGE_E_IO, err);
 	return rc;
 }
 
-static int measure(struct bench *b, const char *dir, struct kedge__error *err)
+static int measure(void *bench, const char *dir, struct kedge__error *err)
 {
+	struct bench *b = bench;
 	kedge_t *k = NULL;
 	int rc;
 
@@ -173,7 +169,7 @@ static int measure(struct bench *b, const char *dir, struct kedge__error *err)
 	if (!rc)
 		rc = take_versions(b, k, err);
 	if (k && kedge_close(k) && !rc)
-		rc = fail_with(NULL, KEDGE_E_IO, err);
+		rc = kedge__bench_said(NULL, KEDGE_E_IO, err);
 	for (uint64_t turn = 0; !rc && turn < b->repeat; turn++)
 		rc = restart(b, turn, err);
 	return rc;
@@ -221,19 +217,13 @@ static void print_text(struct bench *b)
 static int run(struct bench *b)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *dir = NULL;
-	int rc = kedge__bench_dir_make(b->dir, &dir, &err);
+	int rc = kedge__bench_dir_use(b->dir, measure, b, &err);
 
-	if (!rc) {
-		rc = measure(b, dir, &err);
-		kedge__bench_dir_remove(dir);
-	}
 	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	kedge__map_free(b->data, b->count * b->bytes);
 	kedge__free(b->store);
 	kedge__free(b->copy);
-	kedge__free(dir);
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 

@@ -47,23 +47,18 @@ static void change(struct bench *b)
 
 /* ---- what is measured is made once: the versions, and a full copy of the last */
 
-static int fail_with(kedge_t *k, int rc, struct kedge__error *err)
-{
-	return rc ? kedge__error_set(err, rc, 0, "%s", kedge_last_error(k)) : 0;
-}
-
 static int take_versions(struct bench *b, kedge_t *k, struct kedge__error *err)
 {
-	int rc = fail_with(k, kedge_protect(k, "state", b->data, b->size, KEDGE_BYTES), err);
+	int rc = kedge__bench_said(k, kedge_protect(k, "state", b->data, b->size, KEDGE_BYTES), err);
 
 	for (uint64_t v = 1; !rc && v <= b->versions; v++) {
 		struct kedge_stats stats;
 
 		if (v > 1)
 			change(b);
-		rc = fail_with(k, kedge_checkpoint(k, v), err);
+		rc = kedge__bench_said(k, kedge_checkpoint(k, v), err);
 		if (!rc)
-			rc = fail_with(k, kedge_stats_get(k, &stats), err);
+			rc = kedge__bench_said(k, kedge_stats_get(k, &stats), err);
 		if (!rc)
 			b->stored_bytes += stats.stored_bytes;
 	}
@@ -85,11 +80,11 @@ static int make_store(struct bench *b, struct kedge__error *err)
 		if (!settings[i])
 			rc = kedge__error_nomem(err);
 	if (!rc)
-		rc = fail_with(NULL, kedge_open("bench", NULL, (const char *const *)settings, &k), err);
+		rc = kedge__bench_said(NULL, kedge_open("bench", NULL, (const char *const *)settings, &k), err);
 	if (!rc)
 		rc = take_versions(b, k, err);
 	if (k && kedge_close(k) && !rc)
-		rc = fail_with(NULL, KEDGE_E_IO, err);
+		rc = kedge__bench_said(NULL, KEDGE_E_IO, err);
 	for (size_t i = 0; i + 1 < KEDGE__COUNT(settings); i++)
 		kedge__free(settings[i]);
 	return rc;
@@ -253,8 +248,9 @@ static int prepare(struct bench *b, const char *dir, struct kedge__error *err)
 	return kedge__tool_pool(&settings, &b->pool, err);
 }
 
-static int measure(struct bench *b, const char *dir, struct kedge__error *err)
+static int measure(void *bench, const char *dir, struct kedge__error *err)
 {
+	struct bench *b = bench;
 	int rc = prepare(b, dir, err);
 
 	if (!rc)
@@ -269,13 +265,8 @@ static int measure(struct bench *b, const char *dir, struct kedge__error *err)
 static int run(struct bench *b)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *dir = NULL;
-	int rc = kedge__bench_dir_make(b->dir, &dir, &err);
+	int rc = kedge__bench_dir_use(b->dir, measure, b, &err);
 
-	if (!rc) {
-		rc = measure(b, dir, &err);
-		kedge__bench_dir_remove(dir);
-	}
 	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	kedge__fs_close(b->copy_fd);
@@ -283,7 +274,6 @@ static int run(struct bench *b)
 	kedge__map_free(b->data, b->size);
 	kedge__free(b->store);
 	kedge__free(b->copy);
-	kedge__free(dir);
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 

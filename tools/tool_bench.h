@@ -13,6 +13,11 @@ uint64_t kedge__bench_random(uint64_t *seed);
 int kedge__bench_dir_make(const char *parent, char **dir, struct kedge__error *err); /* *DIR: kedge__free() */
 void kedge__bench_dir_clear(const char *dir);
 void kedge__bench_dir_remove(const char *dir);
+/* MEASURE in a new directory in PARENT, which is removed afterwards. */
+int kedge__bench_dir_use(const char *parent, int (*measure)(void *bench, const char *dir, struct kedge__error *err), void *bench,
+			 struct kedge__error *err);
+/* RC of a call to kedge.h, with what the library says. */
+int kedge__bench_said(kedge_t *k, int rc, struct kedge__error *err);
 /* A file, or all below a directory, out of the page cache, as after a failure of the node; what is still to be written
  * is written first. False: most of it stays there, as in a file system in memory. */
 bool kedge__bench_forget(const char *path);

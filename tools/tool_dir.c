@@ -45,6 +45,25 @@ void kedge__bench_dir_remove(const char *dir)
 	rmdir(dir);
 }
 
+int kedge__bench_dir_use(const char *parent, int (*measure)(void *bench, const char *dir, struct kedge__error *err),
+			 void *bench, struct kedge__error *err)
+{
+	char *dir;
+	int rc = kedge__bench_dir_make(parent, &dir, err);
+
+	if (rc)
+		return rc;
+	rc = measure(bench, dir, err);
+	kedge__bench_dir_remove(dir);
+	kedge__free(dir);
+	return rc;
+}
+
+int kedge__bench_said(kedge_t *k, int rc, struct kedge__error *err)
+{
+	return rc ? kedge__error_set(err, rc, 0, "%s", kedge_last_error(k)) : 0;
+}
+
 /* nftw() passes nothing on to its function. */
 static uint64_t pages, pages_left;
 

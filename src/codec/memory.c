@@ -230,7 +230,7 @@ enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory 
 		why->age++;
 		return s->packing < CHECK_LEAST ? KEDGE__LOOK_NOT : KEDGE__LOOK_CHECK;
 	}
-	/* One that turned out to differ from its kind is looked at itself. */
+	/* A region that turned out to differ from its kind has an entry of its own, which does not hold: it is sampled. */
 	if (!e)
 		other = find_kin(m, s, wanted);
 	if (!other && tiny && kedge__codec_memory_expected(m, s->kind) < TINY)

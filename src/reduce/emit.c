@@ -216,8 +216,8 @@ static int regions_until(struct kedge__emitter *e, size_t i)
 	return rc;
 }
 
-/* All of slab S is one constant. */
-static int put_flat(struct kedge__emitter *e, const struct kedge__slab *s)
+/* All of slab S: one constant, or stored. */
+static int put_slab(struct kedge__emitter *e, const struct kedge__slab *s)
 {
 	uint64_t offset = s->first * e->r->options.chunk;
 	uint64_t len = KEDGE__MIN(KEDGE__SLAB_BYTES, e->region->bytes - offset);
@@ -227,22 +227,10 @@ static int put_flat(struct kedge__emitter *e, const struct kedge__slab *s)
 		rc = put_parent(e, e->cursor, offset);
 	e->cursor = offset + len;
 	e->out->changed_bytes += len;
+	if (!rc && s->stream)
+		return put_literal(e, offset, len);
 	e->out->fill_bytes += len;
 	return rc ? rc : put(e, e->region->base + offset, len, KEDGE__EXTENT_FILL, s->pattern, 0, true);
-}
-
-/* All of slab S is stored. */
-static int put_stream(struct kedge__emitter *e, const struct kedge__slab *s)
-{
-	uint64_t offset = s->first * e->r->options.chunk;
-	uint64_t len = KEDGE__MIN(KEDGE__SLAB_BYTES, e->region->bytes - offset);
-	int rc = flush_run(e);
-
-	if (!rc && offset > e->cursor)
-		rc = put_parent(e, e->cursor, offset);
-	e->cursor = offset + len;
-	e->out->changed_bytes += len;
-	return rc ? rc : put_literal(e, offset, len);
 }
 
 int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items, size_t n)
@@ -252,10 +240,8 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 	int rc = regions_until(e, s->region);
 
 	e->sum = kedge__sum_add(e->sum, s->sum);
-	if (!rc && s->flat && !e->full)
-		return put_flat(e, s);
-	if (!rc && s->stream && !e->full)
-		return put_stream(e, s);
+	if (!rc && (s->flat || s->stream) && !e->full)
+		return put_slab(e, s);
 	for (size_t i = 0; !rc && !e->full && i < n; i++) {
 		const struct kedge__item *item = &items[i];
 		uint64_t unit = is_page(item) ? KEDGE__REX_PAGE : chunk;

@@ -46,12 +46,6 @@ int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error
 	return 0;
 }
 
-/* All 8-byte words equal: then it is equal to itself one word further on. */
-static bool is_constant(const uint8_t *data, uint64_t len)
-{
-	return len >= 16 && kedge__get64(data) == kedge__get64(data + 8) && !memcmp(data, data + 8, len - 8);
-}
-
 struct piece {
 	struct kedge__last_region *last;
 	const uint8_t *data;
@@ -94,7 +88,7 @@ static void note_change(struct ends *e, const struct piece *p, uint64_t i, uint6
 {
 	uint64_t at = i * chunk, len = KEDGE__MIN(chunk, p->bytes - at);
 	struct kedge__digest *digest = &p->last->digests[p->first + i];
-	bool fill = is_constant(p->data + at, len), known = p->first + i < p->old_chunks;
+	bool fill = kedge__is_constant(p->data + at, len), known = p->first + i < p->old_chunks;
 
 	if (known)
 		*e->apart++ = p->apart ? fresh : *digest;
@@ -330,7 +324,7 @@ static bool take_flat(const struct kedge__reducer *r, struct kedge__slab *s, con
 	const struct kedge__last_region *g = p->last;
 	bool same;
 
-	if (!may_be_flat(r, p) || !is_constant(p->data, bytes))
+	if (!may_be_flat(r, p) || !kedge__is_constant(p->data, bytes))
 		return false;
 	s->pattern = kedge__get64(p->data);
 	same =
@@ -364,7 +358,7 @@ static int slab_get(const struct kedge__reducer *r, const struct kedge__slab *s,
 		p->data = part_get(r, s, worker, p->offset, first);
 		if (!p->data)
 			return KEDGE_E_STATE;
-		if (!is_constant(p->data, first)) {
+		if (!kedge__is_constant(p->data, first)) {
 			p->data = NULL;
 			return 0;
 		}

@@ -7,11 +7,6 @@
 #define BATCH     256 /* chunks that are hashed at once */
 #define LOG_SHARE 4   /* of the memory limit, before the image is known */
 
-static bool is_constant(const uint8_t *data, uint32_t len)
-{
-	return !memcmp(data, data + 8, len - 8);
-}
-
 /* COUNT chunks at ADDR to the log, except constant ones. */
 static void prime_chunks(struct kedge__reducer *r, uint64_t addr, const uint8_t *data, uint64_t count)
 {
@@ -26,7 +21,7 @@ static void prime_chunks(struct kedge__reducer *r, uint64_t addr, const uint8_t 
 		kedge__digest_chunks(r->key, data + at * chunk, n * chunk, chunk, digests);
 		kedge__digests_weaken(r, digests, n);
 		for (uint64_t i = 0, slot; i < n; i++) {
-			if (is_constant(data + (at + i) * chunk, chunk))
+			if (kedge__is_constant(data + (at + i) * chunk, chunk))
 				continue;
 			kedge__log_extend(&rec->log, 1, limit, &slot);
 			if (rec->log.room)

@@ -276,6 +276,12 @@ static inline size_t kedge__dirty_find(const struct kedge__region_dirty *d, uint
 	return i;
 }
 
+/* All 8-byte words equal: then it is equal to itself one word further on. */
+static inline bool kedge__is_constant(const uint8_t *data, uint64_t len)
+{
+	return len >= 16 && kedge__get64(data) == kedge__get64(data + 8) && !memcmp(data, data + 8, (size_t)len - 8);
+}
+
 /* How many chunks of the region, up to the end of slab S, have a digest of the last version. */
 static inline uint64_t kedge__slab_known(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
 {

@@ -4,7 +4,7 @@
  * (columns.c); what follows is for all else. References into a version are gathered until no newer version can add to
  * them, then sorted and followed in one sweep over the maps of the version and all its parents at once, a cursor each:
  * at every address the newest map that does not say "as in the parent" has it. So a range that most versions left alone
- * is not cut anew by each of them, and the cost is that of the extents met.
+ * is not cut into pieces again and again, and the cost is that of the extents that the sweep meets.
  */
 #include "reduce/columns.h"
 

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #define LOOKS    8     /* into a slab */
-#define LOOK     64    /* bytes */
 #define SAMPLES  2048  /* chunks */
 #define MANY     4     /* chunks for each sample, below which an image is small */
 #define REPEATED 16    /* of the samples: then duplicates may pay */
@@ -29,26 +28,21 @@ static uint64_t spread(uint64_t n)
 	return n ^ n >> 29;
 }
 
-static bool is_constant(const uint8_t *data, size_t bytes)
-{
-	return memcmp(data, data + 8, bytes - 8) == 0;
-}
-
 /* Any part of it, as far as a few looks tell. Bytes that cannot be read will be missed by whoever needs them. */
 static bool looks_constant(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
 {
 	uint64_t start = s->first * chunk,
 		 bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, kedge__slab_region(t, s)->bytes - start);
 	uint64_t part = bytes / LOOKS & ~UINT64_C(7);
-	uint8_t buffer[LOOK];
+	uint8_t buffer[KEDGE__GLANCE];
 
-	if (part < LOOK)
+	if (part < KEDGE__GLANCE)
 		return true;
 	for (uint64_t i = 0; i < LOOKS; i++) {
-		uint64_t at = start + i * part + (spread(start + i) % (part - LOOK + 1) & ~UINT64_C(7));
-		const void *data = t->view->get(t->view->ctx, 0, s->region, at, buffer, LOOK, false);
+		uint64_t at = start + i * part + (spread(start + i) % (part - KEDGE__GLANCE + 1) & ~UINT64_C(7));
+		const void *data = t->view->get(t->view->ctx, 0, s->region, at, buffer, KEDGE__GLANCE, false);
 
-		if (!data || is_constant(data, LOOK))
+		if (!data || kedge__is_constant(data, KEDGE__GLANCE))
 			return true;
 	}
 	return false;
@@ -154,7 +148,7 @@ static void sample_take(struct sample *s, uint64_t number, bool follows)
 		s->before += s->image->regions[s->region++].bytes / chunk;
 	index = number - s->before;
 	data = s->view->get(s->view->ctx, 0, s->region, index * chunk, s->buffer, chunk, false);
-	if (!data || is_constant(data, chunk))
+	if (!data || kedge__is_constant(data, chunk))
 		return;
 	kedge__digest_chunks(s->r->key, data, chunk, chunk, digest);
 	kedge__digests_weaken(s->r, digest, 1);

@@ -239,7 +239,8 @@ static void kinds_open(struct lab *l, struct kedge__codec_memory **memory)
 	fill_pattern(WAVES32, l->data, BLOCK);
 }
 
-/* Of regions whose names differ in numbers only, one is looked at; of another name, type or size, another one. */
+/* Regions whose names differ only in numbers are of one kind, and only one of them is sampled. Those with another name,
+ * type or size are of another kind. */
 static void test_kinds(void **state)
 {
 	struct kedge__codec_memory *memory;
@@ -269,7 +270,7 @@ static void test_kinds(void **state)
 	kedge__codec_memory_free(memory);
 }
 
-/* One that packs to another size than its kind is looked at for itself, in the next version. */
+/* A region that packs to another size than its kind is sampled by itself in the next version. */
 static void test_strangers(void **state)
 {
 	struct kedge__codec_memory *memory;
@@ -298,7 +299,7 @@ static void test_strangers(void **state)
 	kedge__codec_memory_free(memory);
 }
 
-/* What is going to be packed of a kind decides how closely its first region is looked at. */
+/* The more bytes a kind has to pack, the more closely its first region is sampled. */
 static void test_many_are_worth_a_look(void **state)
 {
 	const struct kedge__codec_region region = {.name = "cell0", .type = KEDGE_F32, .bytes = BLOCK};

@@ -7,19 +7,6 @@
 
 #define SELF 100
 
-static struct kedge__region_record region(uint32_t slot, uint64_t bytes)
-{
-	return (struct kedge__region_record){.name = (char *)"r", .slot = slot, .bytes = bytes};
-}
-
-static void add(struct kedge__extent_map *map, enum kedge__extent_kind kind, uint64_t addr, uint64_t len, uint64_t src,
-		uint64_t version)
-{
-	struct kedge__extent e = {.addr = addr, .len = len, .src = src, .version = version, .kind = kind};
-
-	assert_int_equal(kedge__extent_map_append(map, e, true, NULL), 0);
-}
-
 static size_t encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk,
 		     const struct kedge__region_record *r, size_t n, struct kedge__bytes *b)
 {
@@ -48,12 +35,12 @@ static void assert_same(const struct kedge__extent_map *map, const struct kedge_
 /* The map of the example of runs. */
 static void example_map(struct kedge__extent_map *map)
 {
-	add(map, KEDGE__EXTENT_PARENT, 0, 128, 0, 0);
-	add(map, KEDGE__EXTENT_LITERAL, 128, 128, 0, 0);
-	add(map, KEDGE__EXTENT_COPY, 256, 64, 64, 90);
-	add(map, KEDGE__EXTENT_FILL, 320, 64, 0, 0);
-	add(map, KEDGE__EXTENT_COPY, 384, 256, 128, 90);
-	add(map, KEDGE__EXTENT_PARENT, SLOT(1), 100, 0, 0);
+	sample_extent(map, KEDGE__EXTENT_PARENT, 0, 128, 0, 0);
+	sample_extent(map, KEDGE__EXTENT_LITERAL, 128, 128, 0, 0);
+	sample_extent(map, KEDGE__EXTENT_COPY, 256, 64, 64, 90);
+	sample_extent(map, KEDGE__EXTENT_FILL, 320, 64, 0, 0);
+	sample_extent(map, KEDGE__EXTENT_COPY, 384, 256, 128, 90);
+	sample_extent(map, KEDGE__EXTENT_PARENT, SLOT(1), 100, 0, 0);
 }
 
 /* The example of FORMAT.md, byte for byte. */
@@ -62,7 +49,7 @@ static void test_example(void **state)
 	static const uint8_t expect[] = {0x04, 0x40, 0x01, 0x0a, 0x04, 0x02, 0x00, 0x14, 0x33, 0x04, 0x00, 0x02,
 					 0x00, 0x00, 0x00, 0x02, 0x00, 0x05, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00,
 					 0x02, 0x00, 0x05, 0x00, 0x02, 0x00, 0x01, 0x00, 0x00, 0x00};
-	const struct kedge__region_record r[] = {region(0, 640), region(1, 100)};
+	const struct kedge__region_record r[] = {sample_region(0, 640), sample_region(1, 100)};
 	struct kedge__extent_map map = {0};
 	struct kedge__bytes b = {0};
 
@@ -79,7 +66,7 @@ static void test_example(void **state)
 /* One chunk in a hundred: the places alone hold 8.08 bits a chunk, runs take 15. */
 static void test_scattered_changes_cost_a_byte(void **state)
 {
-	const struct kedge__region_record r[] = {region(0, UINT64_C(64) << 20)};
+	const struct kedge__region_record r[] = {sample_region(0, UINT64_C(64) << 20)};
 	struct kedge__extent_map map = {0};
 	struct kedge__bytes b = {0}, runs = {0};
 	uint64_t literals = 0, changed = 0, seed = 11;
@@ -88,7 +75,8 @@ static void test_scattered_changes_cost_a_byte(void **state)
 	for (uint64_t at = 0; at < r[0].bytes; at += 64) {
 		bool literal = draw(&seed) % 100 == 0;
 
-		add(&map, literal ? KEDGE__EXTENT_LITERAL : KEDGE__EXTENT_PARENT, at, 64, literal ? literals : 0, 0);
+		sample_extent(&map, literal ? KEDGE__EXTENT_LITERAL : KEDGE__EXTENT_PARENT, at, 64,
+			      literal ? literals : 0, 0);
 		literals += literal ? 64 : 0;
 		changed += literal;
 	}
@@ -108,7 +96,7 @@ static void test_the_smaller_one(void **state)
 
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
-		const struct kedge__region_record r = region(0, 64 * (1 + draw(&seed) % 300));
+		const struct kedge__region_record r = sample_region(0, 64 * (1 + draw(&seed) % 300));
 		struct kedge__bytes b[3] = {{0}};
 		struct kedge__extent_map map = {0};
 
@@ -118,8 +106,8 @@ static void test_the_smaller_one(void **state)
 
 			if (kind == KEDGE__EXTENT_LITERAL)
 				src = literals;
-			add(&map, (enum kedge__extent_kind)kind, at, 64, kind == 1 ? 0 : src,
-			    kind == KEDGE__EXTENT_COPY ? SELF - draw(&seed) % 4 : 0);
+			sample_extent(&map, (enum kedge__extent_kind)kind, at, 64, kind == 1 ? 0 : src,
+				      kind == KEDGE__EXTENT_COPY ? SELF - draw(&seed) % 4 : 0);
 			literals += kind == KEDGE__EXTENT_LITERAL ? 64 : 0;
 		}
 		encode(KEDGE__MAP_RUNS, &map, 64, &r, 1, &b[0]);
@@ -137,7 +125,7 @@ static void test_the_smaller_one(void **state)
 /* Gaps and distances from 0 to beyond 2^33, around every power of two. */
 static void test_numbers_of_every_size(void **state)
 {
-	const struct kedge__region_record r[] = {region(0, UINT64_C(1) << 43)};
+	const struct kedge__region_record r[] = {sample_region(0, UINT64_C(1) << 43)};
 	struct kedge__extent_map map = {0};
 	struct kedge__bytes b = {0};
 	uint64_t at = 0, seed = 4;
@@ -148,13 +136,13 @@ static void test_numbers_of_every_size(void **state)
 			uint64_t gap = (UINT64_C(1) << bit) + i - 1 + draw(&seed) % (UINT64_C(1) << bit);
 
 			if (gap)
-				add(&map, KEDGE__EXTENT_PARENT, at, gap * 16, 0, 0);
-			add(&map, KEDGE__EXTENT_COPY, at + gap * 16, 16,
-			    SLOT(bit) + draw(&seed) % (1u << bit % 30) * 16, i);
+				sample_extent(&map, KEDGE__EXTENT_PARENT, at, gap * 16, 0, 0);
+			sample_extent(&map, KEDGE__EXTENT_COPY, at + gap * 16, 16,
+				      SLOT(bit) + draw(&seed) % (1u << bit % 30) * 16, i);
 			at += gap * 16 + 16;
 		}
 	assert_true(at < r[0].bytes);
-	add(&map, KEDGE__EXTENT_PARENT, at, r[0].bytes - at, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_PARENT, at, r[0].bytes - at, 0, 0);
 	encode(KEDGE__MAP_COLUMNS, &map, 16, r, 1, &b);
 	assert_same(&map, &b, r, 1);
 	kedge__bytes_done(&b);
@@ -189,18 +177,18 @@ static void some_map(struct kedge__extent_map *map, const struct kedge__region_r
 		uint64_t kind = draw(&seed) % 4, src = draw(&seed) % 5000 * 64;
 
 		if (kind == KEDGE__EXTENT_LITERAL)
-			add(map, KEDGE__EXTENT_LITERAL, at, 64, literals, 0);
+			sample_extent(map, KEDGE__EXTENT_LITERAL, at, 64, literals, 0);
 		else if (kind == KEDGE__EXTENT_COPY)
-			add(map, KEDGE__EXTENT_COPY, at, 64, src, SELF - draw(&seed) % 4);
+			sample_extent(map, KEDGE__EXTENT_COPY, at, 64, src, SELF - draw(&seed) % 4);
 		else
-			add(map, (enum kedge__extent_kind)kind, at, 64, 0, 0);
+			sample_extent(map, (enum kedge__extent_kind)kind, at, 64, 0, 0);
 		literals += kind == KEDGE__EXTENT_LITERAL ? 64 : 0;
 	}
 }
 
 static void test_every_flip_and_every_end(void **state)
 {
-	const struct kedge__region_record r = region(0, 64 * 700);
+	const struct kedge__region_record r = sample_region(0, 64 * 700);
 	struct kedge__extent_map map = {0};
 	struct kedge__bytes b = {0};
 
@@ -226,7 +214,7 @@ static void test_every_flip_and_every_end(void **state)
 
 static void test_random_bytes_in_columns(void **state)
 {
-	const struct kedge__region_record r = region(0, 64 * 50);
+	const struct kedge__region_record r = sample_region(0, 64 * 50);
 	uint64_t seed = 77;
 
 	(void)state;

@@ -5,19 +5,6 @@
 #define SELF 100
 #define PAGE UINT64_C(4096)
 
-static struct kedge__region_record region(uint32_t slot, uint64_t bytes)
-{
-	return (struct kedge__region_record){.name = (char *)"r", .slot = slot, .bytes = bytes};
-}
-
-static void add(struct kedge__extent_map *map, enum kedge__extent_kind kind, uint64_t addr, uint64_t len, uint64_t src,
-		uint64_t version)
-{
-	struct kedge__extent e = {.addr = addr, .len = len, .src = src, .version = version, .kind = kind};
-
-	assert_int_equal(kedge__extent_map_append(map, e, true, NULL), 0);
-}
-
 static void assert_maps_equal(const struct kedge__extent_map *a, const struct kedge__extent_map *b)
 {
 	assert_int_equal(a->count, b->count);
@@ -75,22 +62,22 @@ static void test_example(void **state)
 	    9,    1,    0, /* the next one: constant, zero */
 	    0x10,          /* the second from there on: a literal */
 	};
-	const struct kedge__region_record r[] = {region(0, 5 * PAGE), region(1, PAGE + 100)};
+	const struct kedge__region_record r[] = {sample_region(0, 5 * PAGE), sample_region(1, PAGE + 100)};
 	struct kedge__extent_map map = {0};
 	struct kedge__bytes b;
 
 	(void)state;
-	add(&map, KEDGE__EXTENT_PARENT, 0, PAGE, 0, 0);
-	add(&map, KEDGE__EXTENT_LITERAL, PAGE, 2 * PAGE, 0, 0);
-	add(&map, KEDGE__EXTENT_PARENT, 3 * PAGE, 64, 0, 0);
-	add(&map, KEDGE__EXTENT_LITERAL, 3 * PAGE + 64, 128, 2 * PAGE, 0);
-	add(&map, KEDGE__EXTENT_COPY, 3 * PAGE + 192, 64, 3 * PAGE + 7 * 32, 90);
-	add(&map, KEDGE__EXTENT_FILL, 3 * PAGE + 256, 32, 0, 0);
-	add(&map, KEDGE__EXTENT_LITERAL, 3 * PAGE + 288, 64, 2 * PAGE + 32, 0);
-	add(&map, KEDGE__EXTENT_PARENT, 3 * PAGE + 352, PAGE - 352, 0, 0);
-	add(&map, KEDGE__EXTENT_FILL, 4 * PAGE, PAGE, 0, 0);
-	add(&map, KEDGE__EXTENT_PARENT, SLOT(1), PAGE, 0, 0);
-	add(&map, KEDGE__EXTENT_LITERAL, SLOT(1) + PAGE, 100, 2 * PAGE + 128, 0);
+	sample_extent(&map, KEDGE__EXTENT_PARENT, 0, PAGE, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_LITERAL, PAGE, 2 * PAGE, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_PARENT, 3 * PAGE, 64, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_LITERAL, 3 * PAGE + 64, 128, 2 * PAGE, 0);
+	sample_extent(&map, KEDGE__EXTENT_COPY, 3 * PAGE + 192, 64, 3 * PAGE + 7 * 32, 90);
+	sample_extent(&map, KEDGE__EXTENT_FILL, 3 * PAGE + 256, 32, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_LITERAL, 3 * PAGE + 288, 64, 2 * PAGE + 32, 0);
+	sample_extent(&map, KEDGE__EXTENT_PARENT, 3 * PAGE + 352, PAGE - 352, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_FILL, 4 * PAGE, PAGE, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_PARENT, SLOT(1), PAGE, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_LITERAL, SLOT(1) + PAGE, 100, 2 * PAGE + 128, 0);
 	b = round_trip(KEDGE__MAP_PAGES, &map, 32, r, 2);
 	assert_int_equal(b.count, sizeof(want));
 	assert_memory_equal(b.at, want, sizeof(want));
@@ -100,16 +87,16 @@ static void test_example(void **state)
 
 static void test_whole_pages_cost_a_few_bytes(void **state)
 {
-	const struct kedge__region_record r[] = {region(0, UINT64_C(1) << 30)};
+	const struct kedge__region_record r[] = {sample_region(0, UINT64_C(1) << 30)};
 	struct kedge__extent_map map = {0};
 
 	(void)state;
-	add(&map, KEDGE__EXTENT_LITERAL, 0, UINT64_C(1) << 30, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_LITERAL, 0, UINT64_C(1) << 30, 0, 0);
 	assert_true(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1) <= 14);
-	add(&map, KEDGE__EXTENT_PARENT, 0, UINT64_C(1) << 29, 0, 0);
-	add(&map, KEDGE__EXTENT_FILL, UINT64_C(1) << 29, UINT64_C(1) << 29, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_PARENT, 0, UINT64_C(1) << 29, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_FILL, UINT64_C(1) << 29, UINT64_C(1) << 29, 0, 0);
 	assert_true(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1) <= 14);
-	add(&map, KEDGE__EXTENT_PARENT, 0, UINT64_C(1) << 30, 0, 0);
+	sample_extent(&map, KEDGE__EXTENT_PARENT, 0, UINT64_C(1) << 30, 0, 0);
 	assert_int_equal(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1), 5);
 }
 
@@ -117,14 +104,14 @@ static void test_whole_pages_cost_a_few_bytes(void **state)
 static void test_pointers_are_shared(void **state)
 {
 	enum { PAGES = 1000 };
-	const struct kedge__region_record r[] = {region(3, PAGES * PAGE)};
+	const struct kedge__region_record r[] = {sample_region(3, PAGES * PAGE)};
 	struct kedge__extent_map map = {0};
 
 	(void)state;
 	for (uint64_t i = 0; i < PAGES; i++) {
-		add(&map, KEDGE__EXTENT_PARENT, SLOT(3) + i * PAGE, 320, 0, 0);
-		add(&map, KEDGE__EXTENT_LITERAL, SLOT(3) + i * PAGE + 320, 32, i * 32, 0);
-		add(&map, KEDGE__EXTENT_PARENT, SLOT(3) + i * PAGE + 352, PAGE - 352, 0, 0);
+		sample_extent(&map, KEDGE__EXTENT_PARENT, SLOT(3) + i * PAGE, 320, 0, 0);
+		sample_extent(&map, KEDGE__EXTENT_LITERAL, SLOT(3) + i * PAGE + 320, 32, i * 32, 0);
+		sample_extent(&map, KEDGE__EXTENT_PARENT, SLOT(3) + i * PAGE + 352, PAGE - 352, 0, 0);
 	}
 	assert_true(size_of(KEDGE__MAP_PAGES, &map, 32, r, 1) <= 2 * PAGES + 20);
 }
@@ -137,27 +124,28 @@ static void random_piece(struct kedge__extent_map *map, uint64_t addr, uint64_t 
 	switch (kind) {
 	case 0:
 	case 1:
-		add(map, KEDGE__EXTENT_LITERAL, addr, len, *literals, 0);
+		sample_extent(map, KEDGE__EXTENT_LITERAL, addr, len, *literals, 0);
 		*literals += len;
 		break;
 	case 2:
 		back = unit * (1 + draw(seed) % 300) + draw(seed) % 2 * 4;
 		if (back > *literals || back < len)
-			add(map, KEDGE__EXTENT_FILL, addr, len, 77, 0);
+			sample_extent(map, KEDGE__EXTENT_FILL, addr, len, 77, 0);
 		else
-			add(map, KEDGE__EXTENT_LITERAL, addr, len, *literals - back, 0);
+			sample_extent(map, KEDGE__EXTENT_LITERAL, addr, len, *literals - back, 0);
 		break;
 	case 3:
-		add(map, KEDGE__EXTENT_FILL, addr, len, draw(seed) % 2 * UINT64_C(0x0101010101010101), 0);
+		sample_extent(map, KEDGE__EXTENT_FILL, addr, len, draw(seed) % 2 * UINT64_C(0x0101010101010101), 0);
 		break;
 	case 4:
 		if (PAGE - len >= unit)
-			add(map, KEDGE__EXTENT_COPY, addr, len, page + draw(seed) % ((PAGE - len) / unit) * unit, 93);
+			sample_extent(map, KEDGE__EXTENT_COPY, addr, len,
+				      page + draw(seed) % ((PAGE - len) / unit) * unit, 93);
 		else
-			add(map, KEDGE__EXTENT_PARENT, addr, len, 0, 0);
+			sample_extent(map, KEDGE__EXTENT_PARENT, addr, len, 0, 0);
 		break;
 	default:
-		add(map, KEDGE__EXTENT_PARENT, addr, len, 0, 0);
+		sample_extent(map, KEDGE__EXTENT_PARENT, addr, len, 0, 0);
 	}
 }
 
@@ -188,7 +176,7 @@ static void test_random_maps(void **state)
 		uint64_t literals = 0;
 
 		for (size_t k = 0; k < n; k++) {
-			r[k] = region((uint32_t)(2 * k), draw(&seed) % 6 * PAGE / 2 + draw(&seed) % 3 * 7);
+			r[k] = sample_region((uint32_t)(2 * k), draw(&seed) % 6 * PAGE / 2 + draw(&seed) % 3 * 7);
 			random_region(&map, &r[k], unit, &literals, &seed);
 		}
 		size_of(KEDGE__MAP_PAGES, &map, unit, r, n);
@@ -198,7 +186,7 @@ static void test_random_maps(void **state)
 /* What pages cannot express is written as runs. */
 static void test_falls_back(void **state)
 {
-	const struct kedge__region_record r[] = {region(0, 2 * PAGE)};
+	const struct kedge__region_record r[] = {sample_region(0, 2 * PAGE)};
 	const struct kedge__extent odd[] = {
 	    {.addr = 0, .len = 33, .kind = KEDGE__EXTENT_PARENT},
 	    {.addr = 0, .len = 32, .src = PAGE, .version = 90, .kind = KEDGE__EXTENT_COPY},
@@ -211,23 +199,23 @@ static void test_falls_back(void **state)
 	for (size_t i = 0; i < KEDGE__COUNT(odd); i++) {
 		struct kedge__extent_map map = {0};
 
-		add(&map, odd[i].kind, 0, odd[i].len, odd[i].src, odd[i].version);
-		add(&map, KEDGE__EXTENT_FILL, odd[i].len, 2 * PAGE - odd[i].len, 0, 0);
+		sample_extent(&map, odd[i].kind, 0, odd[i].len, odd[i].src, odd[i].version);
+		sample_extent(&map, KEDGE__EXTENT_FILL, odd[i].len, 2 * PAGE - odd[i].len, 0, 0);
 		size_of(KEDGE__MAP_RUNS, &map, 32, r, 1);
 	}
 	for (uint64_t version = 90; version <= 91; version++) { /* moves from two versions */
 		struct kedge__extent_map map = {0};
 
-		add(&map, KEDGE__EXTENT_COPY, 0, 32, 64, 90);
-		add(&map, KEDGE__EXTENT_COPY, 32, 32, 0, version);
-		add(&map, KEDGE__EXTENT_PARENT, 64, 2 * PAGE - 64, 0, 0);
+		sample_extent(&map, KEDGE__EXTENT_COPY, 0, 32, 64, 90);
+		sample_extent(&map, KEDGE__EXTENT_COPY, 32, 32, 0, version);
+		sample_extent(&map, KEDGE__EXTENT_PARENT, 64, 2 * PAGE - 64, 0, 0);
 		size_of(version == 90 ? KEDGE__MAP_PAGES : KEDGE__MAP_RUNS, &map, 32, r, 1);
 	}
 }
 
 static void refused(const void *raw, size_t bytes, int code, const char *says)
 {
-	const struct kedge__region_record r[] = {region(0, 2 * PAGE), region(1, 100)};
+	const struct kedge__region_record r[] = {sample_region(0, 2 * PAGE), sample_region(1, 100)};
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__extent_map map = {0};
 	enum kedge__map_encoding how;
