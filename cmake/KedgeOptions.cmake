@@ -5,9 +5,12 @@ option(KEDGE_TESTS "Build the tests" ON)
 option(KEDGE_FUZZ "Build the fuzz targets of tests/fuzz for libFuzzer (needs clang)" OFF)
 option(KEDGE_URING "Write by io_uring where liburing is found" ON)
 option(KEDGE_OPTIONAL_CODECS "Use libdeflate and libfpzip where they are found" ON)
+option(KEDGE_GPU "Compile the kernels for GPUs where nvcc is found" ON)
+set(KEDGE_GPU_ARCHS 80 90 100 CACHE STRING "Architectures of GPUs that get machine code; the first and the last also as PTX")
 set(KEDGE_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 
-add_compile_options(-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla)
+add_compile_options(-Wall -Wextra -Wshadow -Wvla)
+add_compile_options($<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 # Result arguments are untouched on failure, and GCC cannot see that a code from another file is never 0.
 add_compile_options($<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 add_compile_definitions(_GNU_SOURCE)
@@ -52,6 +55,16 @@ foreach(codec deflate fpzip)
     list(APPEND KEDGE_OPTIONAL_INCLUDES ${KEDGE_INCLUDE_${codec}})
   endif()
 endforeach()
+
+# The compiler for kernels. Builds with sanitizers run none of them.
+set(KEDGE_NVCC "")
+if(KEDGE_GPU AND NOT KEDGE_SANITIZE)
+  find_program(KEDGE_NVCC_PROGRAM nvcc HINTS /usr/local/cuda/bin)
+  mark_as_advanced(KEDGE_NVCC_PROGRAM)
+  if(KEDGE_NVCC_PROGRAM)
+    set(KEDGE_NVCC ${KEDGE_NVCC_PROGRAM})
+  endif()
+endif()
 
 # io_uring likewise: src/base/optional/uring.c, or uring_absent.c.
 set(KEDGE_URING_LIB "")

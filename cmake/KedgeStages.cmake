@@ -39,6 +39,34 @@ function(kedge_optional_uring)
   endif()
 endfunction()
 
+# The kernels for GPUs, compiled into one file that becomes data of the library, or the replacement for it.
+function(kedge_optional_kernels)
+  if(NOT KEDGE_NVCC)
+    target_sources(kedge_gpu PRIVATE src/gpu/optional/kernels_absent.c)
+    return()
+  endif()
+  set(image ${PROJECT_BINARY_DIR}/kernels.fatbin)
+  set(targets "")
+  foreach(arch ${KEDGE_GPU_ARCHS})
+    list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
+  endforeach()
+  list(GET KEDGE_GPU_ARCHS 0 lowest)
+  list(GET KEDGE_GPU_ARCHS -1 highest)
+  foreach(arch ${lowest} ${highest})
+    list(APPEND targets -gencode arch=compute_${arch},code=compute_${arch})
+  endforeach()
+  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/*.cu)
+  add_custom_command(OUTPUT ${image}
+    COMMAND ${KEDGE_NVCC} -O3 -std=c++17 --fatbin ${targets} -I ${CMAKE_CURRENT_SOURCE_DIR}/src
+            -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.cu
+    DEPENDS ${kernels} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.h
+    COMMENT "Compiling the kernels for GPUs" VERBATIM)
+  target_sources(kedge_gpu PRIVATE src/gpu/optional/kernels.c)
+  string(REPLACE ";" " sm_" names "${KEDGE_GPU_ARCHS}")
+  set_source_files_properties(src/gpu/optional/kernels.c PROPERTIES OBJECT_DEPENDS ${image}
+    COMPILE_DEFINITIONS "KEDGE_GPU_KERNELS=\"${image}\";KEDGE_GPU_KERNELS_FOR=\"sm_${names}\"")
+endfunction()
+
 # For each codec whose library may be absent, the file that uses it or its replacement.
 function(kedge_optional_codecs)
   foreach(codec deflate fpzip)
@@ -87,7 +115,8 @@ function(kedge_library)
   kedge_add_installed(kedge kedge ${objects})
   foreach(suffix shared static)
     target_link_libraries(kedge_${suffix} PRIVATE PkgConfig::XXHASH PkgConfig::INIH PkgConfig::LZ4 PkgConfig::ZSTD
-                                                  ${KEDGE_OPTIONAL_LIBS} ${KEDGE_URING_LIB} Threads::Threads m)
+                                                  ${KEDGE_OPTIONAL_LIBS} ${KEDGE_URING_LIB} Threads::Threads
+                                                  ${CMAKE_DL_LIBS} m)
   endforeach()
   set_target_properties(kedge_shared PROPERTIES EXPORT_NAME kedge)
   set_target_properties(kedge_static PROPERTIES EXPORT_NAME kedge-static)
@@ -128,6 +157,7 @@ function(kedge_summary)
   kedge_summary_line("libdeflate (codec deflate)  " "${KEDGE_HAVE_deflate}" "")
   kedge_summary_line("libfpzip (codec fpzip)      " "${KEDGE_HAVE_fpzip}" "")
   kedge_summary_line("liburing (writer uring)     " "${KEDGE_URING_LIB}" "${URING_VERSION}")
+  kedge_summary_line("nvcc (kernels for GPUs)     " "${KEDGE_NVCC}" "${KEDGE_NVCC}")
   kedge_summary_line("groff (check of man pages)  " "${KEDGE_GROFF}" "")
   kedge_summary_line("tests                       " "${KEDGE_TESTS}" "")
   kedge_summary_line("sanitizers                  " "${KEDGE_SANITIZE}" "${KEDGE_SANITIZE}")

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge bench: what a user decides by. The developers' benchmarks are another program, bench/main.c. */
 #include "bench_codec.h"
+#include "bench_gpu.h"
 #include "bench_levels.h"
 #include "bench_names.h"
 
 static const struct kedge__tool benches[] = {
     {"levels", "how fast the directories of L1 and L2 take checkpoints and give them back", kedge__bench_levels},
     {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
+    {"gpu", "the kernels on this machine's GPU, beside copies", kedge__bench_gpu},
 };
 
 /* NAME is a benchmark of kedge-bench: say where it is. */
@@ -37,12 +39,13 @@ int kedge__tool_bench(int argc, char **argv)
 	const struct kedge__usage usage = {
 	    .command = "kedge bench",
 	    .operands = "NAME [OPTION...]",
-	    .about =
-		"Measures what you decide by. NAME is\n\n"
-		"  levels   how fast the directories of L1 and L2 take checkpoints and give them back\n"
-		"  codec    ratio and speed of every codec on your own files\n\n"
-		"Options: kedge bench NAME --help. The developers' benchmarks are a program of the source tree that is\n"
-		"not installed: build the tree and run build/plain/bin/kedge-bench --help.",
+	    .about = "Measures what you decide by. NAME is\n\n"
+		     "  levels   how fast the directories of L1 and L2 take checkpoints and give them back\n"
+		     "  codec    ratio and speed of every codec on your own files\n"
+		     "  gpu      the kernels on this machine's GPU, beside copies\n\n"
+		     "Options: kedge bench NAME --help. The developers' benchmarks are a program of the source tree "
+		     "that is\n"
+		     "not installed: build the tree and run build/plain/bin/kedge-bench --help.",
 	    .example =
 		"kedge bench levels /local/scratch /shared/project\nkedge bench codec --type f64 density.raw:256x256",
 	    .stop_early = true,
@@ -55,5 +58,5 @@ int kedge__tool_bench(int argc, char **argv)
 		return kedge__tool_dispatch("kedge bench", benches, KEDGE__COUNT(benches), argc - 1, argv + 1);
 	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
 		return status;
-	return kedge__usage_error(&usage, "name a benchmark: levels or codec");
+	return kedge__usage_error(&usage, "name a benchmark: levels, codec or gpu");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge info: what this build can do on this machine, and every setting. */
 #include "capture/capture.h"
+#include "gpu/gpu.h"
 #include "tool.h"
 
 struct info {
@@ -106,6 +107,40 @@ static json_t *codecs_json(void)
 	for (size_t i = 0; i < kedge__codec_count(); i++)
 		kedge__json_add(list, kedge__json_string(kedge__codec_at(i)->name));
 	return list;
+}
+
+static json_t *gpu_json(void)
+{
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	struct kedge__gpu_about about;
+	int rc = kedge__gpu_about(&about, &why);
+	json_t *o = kedge__json_object();
+
+	kedge__json_bool(o, "usable", rc == 0);
+	kedge__json_text(o, "problem", rc ? kedge__error_text(&why) : NULL);
+	kedge__json_text(o, "kernels", kedge__gpu_kernels ? kedge__gpu_kernels_for : NULL);
+	kedge__json_text(o, "driver", about.driver[0] ? about.driver : NULL);
+	kedge__json_uint(o, "devices", (uint64_t)about.devices);
+	kedge__json_text(o, "name", about.name[0] ? about.name : NULL);
+	kedge__json_uint(o, "memory", about.memory);
+	kedge__error_done(&why);
+	return o;
+}
+
+static void print_gpu(void)
+{
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	struct kedge__gpu_about about;
+	char memory[KEDGE__TEXT_ROOM];
+
+	if (kedge__gpu_about(&about, &why) != 0)
+		printf("GPU            none: %s\n", kedge__error_text(&why));
+	else
+		printf("GPU            %s, %s, compute capability %d.%d, driver for CUDA %s%s\n", about.name,
+		       kedge__text_bytes(about.memory, memory), about.major, about.minor, about.driver,
+		       about.devices > 1 ? ", and others" : "");
+	printf("GPU kernels    %s\n", kedge__gpu_kernels ? kedge__gpu_kernels_for : "not in this build (no nvcc)");
+	kedge__error_done(&why);
 }
 
 /* The kinds of setting `track`, each tried out on this machine. */
@@ -242,6 +277,7 @@ static void print_json(const struct info *in)
 	kedge__json_set(o, "trackers", trackers_json());
 	kedge__json_set(o, "writers", writers_json());
 	kedge__json_set(o, "copy_on_write", cow_json());
+	kedge__json_set(o, "gpu", gpu_json());
 	kedge__json_uint(o, "threads", (uint64_t)kedge__tool_threads(&in->settings));
 	kedge__json_set(o, "stages", words_json(KEDGE_BUILD_STAGES));
 	kedge__json_bool(o, "mpi", KEDGE_BUILD_MPI);
@@ -286,6 +322,7 @@ static void print_text(const struct info *in)
 	print_trackers();
 	print_writers();
 	print_cow();
+	print_gpu();
 	printf("threads        %d\n", kedge__tool_threads(&in->settings));
 	printf("stages         %s\n", KEDGE_BUILD_STAGES);
 	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");
@@ -328,7 +365,7 @@ int kedge__tool_info(int argc, char **argv)
 	    .command = "kedge info",
 	    .about = "Prints what this build can do: version, format, codecs, digest kernel, page trackers and writers "
 		     "that\n"
-		     "work on this machine, stages, MPI, and the present value of every setting.",
+		     "work on this machine, its GPU, stages, MPI, and the present value of every setting.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge info --config > kedge.conf",

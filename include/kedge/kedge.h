@@ -63,7 +63,8 @@ extern "C" {
 	X(STATE, -15, "call not allowed in this state")                                                                \
 	X(LIMIT, -16, "a limit of the format or the configuration is exceeded")                                        \
 	X(CANCELED, -17, "canceled")                                                                                   \
-	X(INTERNAL, -18, "internal error")
+	X(INTERNAL, -18, "internal error")                                                                             \
+	X(DEVICE, -19, "no GPU can be used, or it failed")
 
 enum kedge_error {
 	KEDGE_OK = 0,

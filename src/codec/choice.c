@@ -57,11 +57,16 @@ static int parse_level(const struct kedge__codec *codec, const char *text, int *
 	return 0;
 }
 
-/* Rearranges bytes, so that steps may come before it, and a general codec comes after it. */
+/* Rearranges bytes, so that a general codec comes after it. */
 static bool is_layout(const struct kedge__codec *codec)
 {
 	return codec->id == KEDGE__CODEC_SHUFFLE || codec->id == KEDGE__CODEC_BITSHUFFLE ||
 	       codec->id == KEDGE__CODEC_RECORDS;
+}
+
+static bool follows_steps(const struct kedge__codec *codec)
+{
+	return is_layout(codec) || codec->id == KEDGE__CODEC_PLANES;
 }
 
 /* One word of a chain: a step, the first pass, or the general one behind it. */
@@ -79,7 +84,7 @@ static int take_word(struct kedge__codec_choice *c, const char *name, const char
 	codec = kedge__codec_by_name(name);
 	if (!codec)
 		return unknown_codec(name, err);
-	if (!c->codec || (!begun && is_layout(codec))) {
+	if (!c->codec || (!begun && follows_steps(codec))) {
 		c->codec = codec;
 		c->level = codec->preset_level;
 		return level ? parse_level(codec, level, &c->level, err) : 0;
@@ -129,7 +134,7 @@ int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choi
 				      "codec %s: of delta, xor and minus, only xor can precede records", text);
 	if (rc)
 		return rc;
-	if (!got.second && (got.steps || is_layout(got.codec))) {
+	if (!got.second && got.codec->id != KEDGE__CODEC_PLANES && (got.steps || is_layout(got.codec))) {
 		got.second = kedge__codec_by_id(KEDGE__CODEC_ZSTD);
 		got.second_level = got.second->preset_level;
 	}
@@ -206,7 +211,7 @@ const char *kedge__codec_describe(uint16_t id, uint16_t param, char text[KEDGE__
 	}
 	if (c.codec->first && (param & 0xff))
 		c.second = kedge__codec_by_id(param & 0xff);
-	if (is_layout(c.codec) || id == KEDGE__CODEC_DELTA)
+	if (follows_steps(c.codec) || id == KEDGE__CODEC_DELTA)
 		c.steps = param >> 11;
 	return describe(&c, false, text);
 }

@@ -24,6 +24,7 @@ enum kedge__codec_id { /* stable on disk */
 		       KEDGE__CODEC_DELTA = 9,
 		       KEDGE__CODEC_FIELD = 10,
 		       KEDGE__CODEC_RECORDS = 11,
+		       KEDGE__CODEC_PLANES = 12,
 };
 
 /* A step before the first pass: differences of elements, or differences from what was at the same place before. */
@@ -96,7 +97,8 @@ int kedge__codec_need(uint16_t id, const struct kedge__codec **codec, struct ked
 /*
  * "zstd:9", "shuffle+zstd:3", "delta+bitshuffle+lz4", "xor+shuffle+zstd", "records:88+zstd", "fpc64:16+zstd", "auto", "max": steps (delta,
  * xor, minus), a codec that knows types, a general one; each with a level where it has levels: of records, their size,
- * which is found in the data if it is not given. Steps, shuffles and records without a general codec get zstd.
+ * which is found in the data if it is not given. Steps, shuffles and records without a general codec get zstd; planes,
+ * which steps may precede, has none behind it.
  */
 int kedge__codec_choice_parse(const char *text, struct kedge__codec_choice *choice, struct kedge__error *err);
 /* The shape of the region, slowest dimension first, for codecs that predict in more than one direction. */

@@ -17,6 +17,7 @@ extern const struct kedge__codec kedge__codec_bitshuffle;
 extern const struct kedge__codec kedge__codec_delta;
 extern const struct kedge__codec kedge__codec_field;
 extern const struct kedge__codec kedge__codec_records;
+extern const struct kedge__codec kedge__codec_planes;
 
 /* ------------------------------------------------------------------ element.c: what a type is made of */
 
@@ -45,6 +46,12 @@ unsigned kedge__strides_best(const struct kedge__strides *s); /* 0: there are no
 
 /* ------------------------------------------------------------------ filter.c */
 
+/* FROM, with STEPS taken, to TO. Bytes that make no whole element stay, but for XOR. */
+void kedge__steps_take(unsigned steps, const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes,
+		       unsigned width);
+void kedge__steps_undo(unsigned steps, uint8_t *raw, const uint8_t *base, size_t bytes, unsigned width);
+/* The width and the steps of a parameter are possible, and there is a base if they need one. */
+int kedge__steps_check(uint16_t param, const void *base, struct kedge__error *err);
 /* TO[i] = FROM[i] ^ BASE[i]; TO may be FROM. */
 void kedge__xor_bytes(const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes);
 

@@ -99,8 +99,7 @@ void kedge__xor_bytes(const uint8_t *from, const uint8_t *base, uint8_t *to, siz
 		to[i] = from[i] ^ base[i];
 }
 
-/* FROM, with STEPS taken, to TO. Bytes that make no whole element stay, but for XOR. */
-static void take_steps(unsigned steps, const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes,
+void kedge__steps_take(unsigned steps, const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes,
 		       unsigned width)
 {
 	size_t n = bytes / width;
@@ -115,7 +114,7 @@ static void take_steps(unsigned steps, const uint8_t *from, const uint8_t *base,
 		difference_any(steps & KEDGE__STEP_BASE ? to : from, to, n, width);
 }
 
-static void undo_steps(unsigned steps, uint8_t *raw, const uint8_t *base, size_t bytes, unsigned width)
+void kedge__steps_undo(unsigned steps, uint8_t *raw, const uint8_t *base, size_t bytes, unsigned width)
 {
 	if (steps & KEDGE__STEP_DELTA)
 		sum_any(raw, bytes / width, width);
@@ -163,7 +162,7 @@ static int filter_encode(const struct kedge__codec_choice *how, const struct ked
 	if (!scratch)
 		return kedge__error_nomem(err);
 	if (steps) {
-		take_steps(steps, in->raw, in->base, stepped, in->bytes, width);
+		kedge__steps_take(steps, in->raw, in->base, stepped, in->bytes, width);
 		mid = stepped;
 	}
 	if (layout) {
@@ -178,7 +177,7 @@ static int filter_encode(const struct kedge__codec_choice *how, const struct ked
 	return rc;
 }
 
-static int param_check(uint16_t param, const void *base, struct kedge__error *err)
+int kedge__steps_check(uint16_t param, const void *base, struct kedge__error *err)
 {
 	unsigned steps = param >> STEP_SHIFT;
 
@@ -197,7 +196,7 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 	unsigned width = 1u << (param >> WIDTH_SHIFT & 7);
 	bool layout = id != KEDGE__CODEC_DELTA;
 	uint8_t *laid = raw;
-	int rc = param_check(param, base, err);
+	int rc = kedge__steps_check(param, base, err);
 
 	if (rc)
 		return rc;
@@ -209,7 +208,7 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 	if (!rc && layout)
 		undo_layout(id, laid, raw_bytes, width, raw);
 	if (!rc)
-		undo_steps(param >> STEP_SHIFT, raw, base, raw_bytes, width);
+		kedge__steps_undo(param >> STEP_SHIFT, raw, base, raw_bytes, width);
 	if (layout)
 		kedge__free(laid);
 	return rc;
@@ -218,7 +217,7 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 bool kedge__codec_needs_base(uint16_t id, uint16_t param)
 {
 	return (id == KEDGE__CODEC_SHUFFLE || id == KEDGE__CODEC_BITSHUFFLE || id == KEDGE__CODEC_DELTA ||
-		id == KEDGE__CODEC_RECORDS) &&
+		id == KEDGE__CODEC_RECORDS || id == KEDGE__CODEC_PLANES) &&
 	       param >> STEP_SHIFT & KEDGE__STEP_BASE;
 }
 

@@ -8,7 +8,7 @@
  * of one chunk, which it folds, compares and stores. Neither shared memory nor a barrier is needed, and the region sum
  * rides on the same loads: it is additive, so the atomics at the end commute and the result is the same on every run.
  */
-#include "gpu/digest.cuh"
+#include "gpu/kernels.h"
 
 #define STEP    0x9E3779B97F4A7C15ull
 #define KEY_SUM 0x27D4EB2F165667C5ull
@@ -85,10 +85,10 @@ static __device__ void add_totals(const struct kedge_digest_args &a, struct regi
 		differ += __shfl_xor_sync(ALL, differ, d);
 	}
 	if (threadIdx.x % 32 == 0) {
-		atomicAdd(&a.region_sum[0], s.s1);
-		atomicAdd(&a.region_sum[1], s.s2);
+		atomicAdd(&a.totals[0], s.s1);
+		atomicAdd(&a.totals[1], s.s2);
 		if (differ)
-			atomicAdd(a.changed, differ);
+			atomicAdd(&a.totals[2], differ);
 	}
 }
 
@@ -224,17 +224,15 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void long_chu
 	add_totals(a, region, differ);
 }
 
-#define SHORT(bytes, loads)                                                                                            \
-	extern "C" __global__ void __launch_bounds__(256)                                                              \
-	    kedge_digest_##bytes(const __grid_constant__ struct kedge_digest_args a)                                   \
-	{                                                                                                              \
-		short_chunks<loads>(a);                                                                                \
+#define SHORT(bytes, loads)                                            \
+	KEDGE_KERNEL(kedge_digest_##bytes, struct kedge_digest_args)   \
+	{                                                              \
+		short_chunks<loads>(a);                                \
 	}
-#define LONG(bytes, loads, blocks)                                                                                     \
-	extern "C" __global__ void __launch_bounds__(256)                                                              \
-	    kedge_digest_##bytes(const __grid_constant__ struct kedge_digest_args a)                                   \
-	{                                                                                                              \
-		long_chunks<loads, blocks>(a);                                                                         \
+#define LONG(bytes, loads, blocks)                                     \
+	KEDGE_KERNEL(kedge_digest_##bytes, struct kedge_digest_args)   \
+	{                                                              \
+		long_chunks<loads, blocks>(a);                         \
 	}
 KEDGE_DIGEST_KERNELS(SHORT, LONG)
 #undef SHORT

@@ -52,6 +52,9 @@ static void test_chains_parse(void **state)
 	reads_as("fpc32:9+zstd", "fpc32:9+zstd:3");
 	reads_as("field", "field");
 	reads_as("records", "records+zstd:3");
+	reads_as("planes", "planes");
+	reads_as("delta+planes:4", "delta+planes:4");
+	reads_as("minus+planes", "minus+planes");
 	reads_as("records:88", "records:88+zstd:3");
 	reads_as("records:4096+lz4", "records:4096+lz4:0");
 	reads_as("xor+records:56+zstd:1", "xor+records:56+zstd:1");
@@ -96,6 +99,8 @@ static void test_choice_refused(void **state)
 	refused("shuffle+bitshuffle", "bitshuffle cannot follow shuffle");
 	refused("shuffle+delta", "delta cannot follow shuffle");
 	refused("xor+minus+zstd", "xor and minus");
+	refused("planes+zstd", "zstd cannot follow planes");
+	refused("planes:3", "not 1, 2, 4 or 8");
 	refused("records:1", "2 to 4096");
 	refused("records:4097", "2 to 4096");
 	refused("records+shuffle", "shuffle cannot follow records");

@@ -88,6 +88,18 @@ static void test_round_trips(void **state)
 			round_trips(every_choice[c], sizes[i], every_type, KEDGE__COUNT(every_type));
 }
 
+/* Without differences it is for numbers that are small. */
+static void test_planes(void **state)
+{
+	static const char *const choices[] = {"planes", "xor+planes:8", "minus+planes", "minus+delta+planes"};
+	static const size_t sizes[] = {15, 64, 1000, 16384, 16448, 40000};
+
+	(void)state;
+	for (size_t c = 0; c < KEDGE__COUNT(choices); c++)
+		for (size_t i = 0; i < KEDGE__COUNT(sizes); i++)
+			round_trips(choices[c], sizes[i], every_type, KEDGE__COUNT(every_type));
+}
+
 static void test_large_blocks(void **state)
 {
 	static const enum kedge_type types[] = {KEDGE_F32, KEDGE_F64};
@@ -147,7 +159,7 @@ static void test_fields_shrink(void **state)
 /* Against a base that is nearly the same, next to nothing is left. */
 static void test_base(void **state)
 {
-	static const char *const with_base[] = {"xor", "minus+shuffle+zstd", "xor+bitshuffle+lz4"};
+	static const char *const with_base[] = {"xor", "minus+shuffle+zstd", "xor+bitshuffle+lz4", "xor+planes"};
 
 	(void)state;
 	for (size_t i = 0; i < KEDGE__COUNT(with_base); i++) {
@@ -342,6 +354,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_round_trips),
+	    cmocka_unit_test(test_planes),
 	    cmocka_unit_test(test_large_blocks),
 	    cmocka_unit_test(test_smallest),
 	    cmocka_unit_test(test_what_shrinks_is_packed),

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NVIDIA's driver, found at run time. A context is current only within a call: the application's own stays what it is.
+ */
+#include "gpu/cuda_abi.h"
+#include "gpu/gpu.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#define LIBRARY "libcuda.so.1"
+
+/* ------------------------------------------------------------------ the driver */
+
+static const struct {
+	const char *symbol;
+	size_t at;
+} functions[] = {
+#define PLACE(name, symbol, args) {symbol, offsetof(struct cuda, name)},
+    CUDA_FUNCTIONS(PLACE)
+#undef PLACE
+};
+
+static struct {
+	pthread_mutex_t lock;
+	void *library;       /* NULL: not loaded yet */
+	const char *missing; /* a function that it does not have; then it is of no use */
+	struct cuda api;
+	int init; /* what cuInit() said; -1: it was not asked */
+} driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .init = -1};
+
+/* Look the functions up; the object pointer that dlsym() returns has the representation of the function's address. */
+static void functions_find(void)
+{
+	for (size_t i = 0; i < KEDGE__COUNT(functions) && !driver.missing; i++) {
+		void *f = dlsym(driver.library, functions[i].symbol);
+
+		memcpy((char *)&driver.api + functions[i].at, &f, sizeof(f));
+		if (!f)
+			driver.missing = functions[i].symbol;
+	}
+}
+
+/* NULL: there is none, or with ONLY_LOADED, the program has not loaded it. */
+static const struct cuda *driver_get(bool only_loaded)
+{
+	const struct cuda *api = NULL;
+
+	pthread_mutex_lock(&driver.lock);
+	if (!driver.library) {
+		driver.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | (only_loaded ? RTLD_NOLOAD : 0));
+		if (driver.library)
+			functions_find();
+	}
+	if (driver.library && !driver.missing)
+		api = &driver.api;
+	pthread_mutex_unlock(&driver.lock);
+	return api;
+}
+
+static int fail(const struct cuda *api, int result, const char *what, struct kedge__error *err)
+{
+	const char *name = NULL, *text = NULL;
+
+	if (api->error_name(result, &name) != CUDA_SUCCESS)
+		name = "an error without a name";
+	if (api->error_text(result, &text) != CUDA_SUCCESS)
+		text = "no description";
+	return kedge__error_set(err, result == CUDA_OUT_OF_MEMORY ? KEDGE_E_NOMEM : KEDGE_E_DEVICE, 0,
+				"%s failed on the GPU: %s (%s)", what, text, name);
+}
+
+static int driver_start(const struct cuda **out, struct kedge__error *err)
+{
+	const struct cuda *api = driver_get(false);
+
+	if (!api && driver.missing)
+		return kedge__error_set(err, KEDGE_E_DEVICE, 0, "the NVIDIA driver is too old: " LIBRARY " has no %s",
+					driver.missing);
+	if (!api)
+		return kedge__error_set(err, KEDGE_E_DEVICE, 0, "there is no NVIDIA driver (" LIBRARY ")");
+	pthread_mutex_lock(&driver.lock);
+	if (driver.init != CUDA_SUCCESS)
+		driver.init = api->init(0);
+	pthread_mutex_unlock(&driver.lock);
+	if (driver.init == CUDA_NO_DEVICE)
+		return kedge__error_set(err, KEDGE_E_DEVICE, 0, "the NVIDIA driver finds no GPU");
+	if (driver.init != CUDA_SUCCESS)
+		return fail(api, driver.init, "starting the driver", err);
+	*out = api;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ pointers */
+
+void kedge__memory_find(const void *address, struct kedge__memory_info *out)
+{
+	static const int wanted[] = {CUDA_POINTER_MEMORY_TYPE, CUDA_POINTER_IS_MANAGED, CUDA_POINTER_DEVICE_ORDINAL,
+				     CUDA_POINTER_RANGE_START, CUDA_POINTER_RANGE_SIZE};
+	const struct cuda *api = driver_get(true);
+	int type = 0, managed = 0, ordinal = -1;
+	uint64_t start = 0;
+	size_t size = 0;
+	void *values[] = {&type, &managed, &ordinal, &start, &size};
+
+	*out = (struct kedge__memory_info){KEDGE__MEMORY_HOST, -1, 0};
+	if (!api || api->pointer(KEDGE__COUNT(wanted), wanted, values, (uint64_t)(uintptr_t)address) != CUDA_SUCCESS)
+		return;
+	if (type != CUDA_MEMORY_DEVICE && !managed)
+		return;
+	out->kind = managed ? KEDGE__MEMORY_MANAGED : KEDGE__MEMORY_DEVICE;
+	out->device = ordinal;
+	if (size)
+		out->bytes = start + size - (uint64_t)(uintptr_t)address;
+}
+
+/* ------------------------------------------------------------------ a GPU */
+
+#define FUNCTION_LIMIT 64
+
+struct cuda_gpu {
+	struct kedge__gpu gpu; /* first */
+	const struct cuda *api;
+	int handle;
+	cuda_context context;
+	cuda_module module;
+	cuda_stream streams[KEDGE__GPU_STREAMS];
+	cuda_event events[KEDGE__GPU_EVENTS];
+	struct {
+		const char *name;
+		cuda_function f;
+	} functions[FUNCTION_LIMIT]; /* those that were launched */
+	size_t function_count;
+	bool entered; /* the context was retained */
+};
+
+static struct cuda_gpu *of(struct kedge__gpu *g)
+{
+	return (struct cuda_gpu *)(void *)g;
+}
+
+/* Within the context: R = CALL, and the application's context is current again. */
+#define WITHIN(c, r, call)                                                                                             \
+	do {                                                                                                           \
+		cuda_context before_;                                                                                  \
+                                                                                                                       \
+		r = (c)->api->context_push((c)->context);                                                              \
+		if (r == CUDA_SUCCESS) {                                                                               \
+			r = (c)->api->call;                                                                            \
+			(void)(c)->api->context_pop(&before_);                                                         \
+		}                                                                                                      \
+	} while (0)
+
+static int result(struct cuda_gpu *c, int r, const char *what, struct kedge__error *err)
+{
+	return r == CUDA_SUCCESS ? 0 : fail(c->api, r, what, err);
+}
+
+static int cuda_alloc(struct kedge__gpu *g, uint64_t bytes, kedge__gpu_address *out, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	uint64_t address = 0;
+	int r;
+
+	WITHIN(c, r, memory_alloc(&address, bytes));
+	if (r == CUDA_SUCCESS)
+		*out = address;
+	return result(c, r, "taking memory", err);
+}
+
+static void cuda_release(struct kedge__gpu *g, kedge__gpu_address address)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, memory_free(address));
+	(void)r;
+}
+
+static int cuda_pin(struct kedge__gpu *g, size_t bytes, void **out, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	void *memory = NULL;
+	int r;
+
+	WITHIN(c, r, host_alloc(&memory, bytes, CUDA_HOST_PORTABLE));
+	if (r == CUDA_SUCCESS)
+		*out = memory;
+	return result(c, r, "pinning memory of the host", err);
+}
+
+static void cuda_unpin(struct kedge__gpu *g, void *memory)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, host_free(memory));
+	(void)r;
+}
+
+static int cuda_copy_in(struct kedge__gpu *g, enum kedge__gpu_stream s, kedge__gpu_address to, const void *from,
+			size_t bytes, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, copy_in(to, from, bytes, c->streams[s]));
+	return result(c, r, "copying to the device", err);
+}
+
+static int cuda_copy_out(struct kedge__gpu *g, enum kedge__gpu_stream s, void *to, kedge__gpu_address from,
+			 size_t bytes, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, copy_out(to, from, bytes, c->streams[s]));
+	return result(c, r, "copying from the device", err);
+}
+
+static int cuda_copy_within(struct kedge__gpu *g, enum kedge__gpu_stream s, kedge__gpu_address to,
+			    kedge__gpu_address from, uint64_t bytes, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, copy_within(to, from, bytes, c->streams[s]));
+	return result(c, r, "copying on the device", err);
+}
+
+static int cuda_clear(struct kedge__gpu *g, enum kedge__gpu_stream s, kedge__gpu_address at, uint64_t bytes,
+		      struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, clear(at, 0, bytes, c->streams[s]));
+	return result(c, r, "clearing memory", err);
+}
+
+/* NULL: there is no such kernel, or too many. */
+static cuda_function function_find(struct cuda_gpu *c, const char *name)
+{
+	cuda_function f = NULL;
+	size_t i = 0;
+	int r;
+
+	while (i < c->function_count && strcmp(c->functions[i].name, name) != 0)
+		i++;
+	if (i < c->function_count)
+		return c->functions[i].f;
+	if (i == FUNCTION_LIMIT)
+		return NULL;
+	WITHIN(c, r, module_function(&f, c->module, name));
+	if (r != CUDA_SUCCESS)
+		return NULL;
+	c->functions[i].name = name;
+	c->functions[i].f = f;
+	c->function_count++;
+	return f;
+}
+
+static int cuda_launch(struct kedge__gpu *g, enum kedge__gpu_stream s, const char *kernel, unsigned blocks,
+		       unsigned threads, const void *args, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	cuda_function f = function_find(c, kernel);
+	void *pointer;
+	int r;
+
+	if (!f)
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "there is no kernel %s", kernel);
+	memcpy(&pointer, &args, sizeof(pointer)); /* the driver copies what it points to, and changes nothing */
+	WITHIN(c, r, launch(f, blocks, 1, 1, threads, 1, 1, 0, c->streams[s], &pointer, NULL));
+	return r == CUDA_SUCCESS ? 0 : fail(c->api, r, kernel, err);
+}
+
+static int cuda_record(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned event, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, event_record(c->events[event], c->streams[s]));
+	return result(c, r, "recording an event", err);
+}
+
+static int cuda_follow(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned event, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, stream_follow(c->streams[s], c->events[event], 0));
+	return result(c, r, "following an event", err);
+}
+
+static int cuda_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, event_wait(c->events[event]));
+	return result(c, r, "work that was waited for", err);
+}
+
+static int cuda_finish(struct kedge__gpu *g, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	WITHIN(c, r, context_finish());
+	return result(c, r, "work that was waited for", err);
+}
+
+static void cuda_close(struct kedge__gpu *g)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	for (unsigned i = 0; c->entered && i < KEDGE__GPU_EVENTS; i++) {
+		if (c->events[i])
+			WITHIN(c, r, event_destroy(c->events[i]));
+	}
+	for (unsigned i = 0; c->entered && i < KEDGE__GPU_STREAMS; i++) {
+		if (c->streams[i])
+			WITHIN(c, r, stream_destroy(c->streams[i]));
+	}
+	if (c->module)
+		WITHIN(c, r, module_unload(c->module));
+	if (c->entered)
+		(void)c->api->context_release(c->handle);
+	(void)r;
+	kedge__free(c);
+}
+
+static const struct kedge__gpu_ops cuda_ops = {
+    .alloc = cuda_alloc,
+    .release = cuda_release,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+    .copy_within = cuda_copy_within,
+    .clear = cuda_clear,
+    .launch = cuda_launch,
+    .record = cuda_record,
+    .follow = cuda_follow,
+    .wait = cuda_wait,
+    .finish = cuda_finish,
+    .close = cuda_close,
+};
+
+static int streams_make(struct cuda_gpu *c)
+{
+	int r = CUDA_SUCCESS;
+
+	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && r == CUDA_SUCCESS; i++)
+		WITHIN(c, r, stream_create(&c->streams[i], CUDA_STREAM_NON_BLOCKING));
+	for (unsigned i = 0; i < KEDGE__GPU_EVENTS && r == CUDA_SUCCESS; i++)
+		WITHIN(c, r, event_create(&c->events[i], CUDA_EVENT_BLOCKING_SYNC | CUDA_EVENT_NO_TIMING));
+	return r;
+}
+
+static int enter(struct cuda_gpu *c, struct kedge__error *err)
+{
+	const struct cuda *api = c->api;
+	int processors = 0, r = api->device_get(&c->handle, c->gpu.device);
+
+	if (r == CUDA_SUCCESS)
+		r = api->device_name(c->gpu.name, sizeof(c->gpu.name), c->handle);
+	if (r == CUDA_SUCCESS)
+		r = api->device_attribute(&processors, CUDA_DEVICE_PROCESSORS, c->handle);
+	if (r == CUDA_SUCCESS)
+		r = api->context_retain(&c->context, c->handle);
+	c->entered = r == CUDA_SUCCESS;
+	c->gpu.processors = (unsigned)processors;
+	if (r == CUDA_SUCCESS)
+		WITHIN(c, r, module_load(&c->module, kedge__gpu_kernels));
+	if (r == CUDA_NO_BINARY)
+		return kedge__error_set(err, KEDGE_E_DEVICE, 0,
+					"this build has no kernels for the %s: they were compiled for %s", c->gpu.name,
+					kedge__gpu_kernels_for);
+	if (r == CUDA_SUCCESS)
+		r = streams_make(c);
+	return result(c, r, "opening it", err);
+}
+
+int kedge__gpu_open(int device, struct kedge__gpu **out, struct kedge__error *err)
+{
+	const struct cuda *api;
+	struct cuda_gpu *c;
+	int rc = driver_start(&api, err);
+
+	if (!rc && !kedge__gpu_kernels)
+		rc = kedge__error_set(err, KEDGE_E_DEVICE, 0, "this build of Kedge has no kernels for GPUs");
+	if (rc)
+		return rc;
+	c = kedge__calloc(1, sizeof(*c));
+	if (!c)
+		return kedge__error_nomem(err);
+	c->gpu.ops = &cuda_ops;
+	c->gpu.device = device;
+	c->api = api;
+	rc = enter(c, err);
+	if (rc)
+		cuda_close(&c->gpu);
+	else
+		*out = &c->gpu;
+	return rc;
+}
+
+/* ------------------------------------------------------------------ about */
+
+int kedge__gpu_about(struct kedge__gpu_about *out, struct kedge__error *why)
+{
+	const struct cuda *api;
+	int rc, r, version = 0, device = 0, processors = 0;
+	size_t memory = 0;
+
+	memset(out, 0, sizeof(*out));
+	rc = driver_start(&api, why);
+	if (rc)
+		return rc;
+	r = api->driver_version(&version);
+	snprintf(out->driver, sizeof(out->driver), "%d.%d", version / 1000, version % 1000 / 10);
+	if (r == CUDA_SUCCESS)
+		r = api->device_count(&out->devices);
+	if (r == CUDA_SUCCESS && out->devices == 0)
+		return kedge__error_set(why, KEDGE_E_DEVICE, 0, "the NVIDIA driver finds no GPU");
+	if (r == CUDA_SUCCESS)
+		r = api->device_get(&device, 0);
+	if (r == CUDA_SUCCESS)
+		r = api->device_name(out->name, sizeof(out->name), device);
+	if (r == CUDA_SUCCESS)
+		r = api->device_memory(&memory, device);
+	if (r == CUDA_SUCCESS)
+		r = api->device_attribute(&out->major, CUDA_DEVICE_MAJOR, device);
+	if (r == CUDA_SUCCESS)
+		r = api->device_attribute(&out->minor, CUDA_DEVICE_MINOR, device);
+	if (r == CUDA_SUCCESS)
+		r = api->device_attribute(&processors, CUDA_DEVICE_PROCESSORS, device);
+	out->memory = memory;
+	out->processors = (unsigned)processors;
+	if (r != CUDA_SUCCESS)
+		return fail(api, r, "asking for its properties", why);
+	if (!kedge__gpu_kernels)
+		return kedge__error_set(why, KEDGE_E_DEVICE, 0, "this build of Kedge has no kernels for GPUs");
+	return 0;
+}

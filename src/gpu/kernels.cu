@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All kernels, as one module. tests/gpu compiles the same for the processor, where emulate.h has the words of CUDA. */
+#ifdef __CUDACC__
+#define KEDGE_KERNEL(name, type) \
+	extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ type a)
+#endif
+
+#include "gpu/kernels.h"
+
+#include "gpu/digest.cu"
+#include "gpu/planes.cu"

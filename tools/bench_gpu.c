@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kedge bench gpu: what the kernels do on this machine's GPU, beside copies of the same bytes on the device and to and
+ * from pinned memory of the host, which nothing can beat.
+ */
+#include "bench_gpu.h"
+
+#include "codec/codec.h"
+#include "gpu/gpu.h"
+#include "tool_bench.h"
+
+#include <math.h>
+
+#define TURNS  64 /* at most */
+#define SAMPLE (UINT64_C(64) << 20)
+#define ROWS   32
+
+struct row {
+	char what[64];
+	double bytes; /* that count */
+	double ratio; /* 0: none */
+	double seconds[TURNS];
+};
+
+struct bench {
+	struct kedge__usage usage;
+	uint64_t size, repeat;
+	bool json;
+	struct kedge__gpu *gpu;
+	kedge__gpu_address data, other, sizes, totals;
+	void *pinned;
+	struct row rows[ROWS];
+	size_t row_count;
+	struct kedge__digest_key *key;
+	struct kedge__gpu_digest *digest;
+	struct kedge__gpu_planes planes;
+	kedge__gpu_address places, damaged;
+};
+
+typedef int work(struct bench *b, struct kedge__error *err);
+
+/* Turns of WORK, in which BYTES count. */
+static int row_take(struct bench *b, const char *what, double bytes, work *f, struct kedge__error *err)
+{
+	struct row *r = &b->rows[b->row_count++];
+	int rc = f(b, err); /* for once, not counted */
+
+	snprintf(r->what, sizeof(r->what), "%s", what);
+	r->bytes = bytes;
+	if (!rc)
+		rc = kedge__gpu_finish(b->gpu, err);
+	for (uint64_t i = 0; i < b->repeat && !rc; i++) {
+		double start = kedge__clock_seconds();
+
+		rc = f(b, err);
+		if (!rc)
+			rc = kedge__gpu_finish(b->gpu, err);
+		r->seconds[i] = kedge__clock_seconds() - start;
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ copies */
+
+static int copy_within(struct bench *b, struct kedge__error *err)
+{
+	return kedge__gpu_copy_within(b->gpu, KEDGE__GPU_WORK, b->other, b->data, b->size, err);
+}
+
+static int copy_out(struct bench *b, struct kedge__error *err)
+{
+	return kedge__gpu_copy_out(b->gpu, KEDGE__GPU_OUT, b->pinned, b->data, KEDGE__MIN(b->size, UINT64_C(1) << 30),
+				   err);
+}
+
+static int copy_in(struct bench *b, struct kedge__error *err)
+{
+	return kedge__gpu_copy_in(b->gpu, KEDGE__GPU_IN, b->data, b->pinned, KEDGE__MIN(b->size, UINT64_C(1) << 30),
+				  err);
+}
+
+static int copies(struct bench *b, struct kedge__error *err)
+{
+	double part = (double)KEDGE__MIN(b->size, UINT64_C(1) << 30);
+	int rc = row_take(b, "copy on the device, read and write counted", 2 * (double)b->size, copy_within, err);
+
+	if (!rc)
+		rc = row_take(b, "copy to pinned memory", part, copy_out, err);
+	if (!rc)
+		rc = row_take(b, "copy from pinned memory", part, copy_in, err);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ digests */
+
+static uint32_t chunk;
+
+static int digest(struct bench *b, struct kedge__error *err)
+{
+	return kedge__gpu_digest_run(b->digest, KEDGE__GPU_WORK, b->data, b->size / chunk, b->other, b->totals, err);
+}
+
+static int digests(struct bench *b, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (chunk = 64; chunk <= 4096 && !rc; chunk *= 2) {
+		char what[64];
+
+		snprintf(what, sizeof(what), "digests of %u bytes, region sum, compared", chunk);
+		rc = kedge__gpu_digest_new(b->gpu, b->key, chunk, &b->digest, err);
+		if (!rc)
+			rc = row_take(b, what, (double)b->size, digest, err);
+		kedge__gpu_digest_free(b->digest);
+		b->digest = NULL;
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ codec planes */
+
+static void put_number(uint8_t *to, unsigned width, double v)
+{
+	float f = (float)v;
+
+	memcpy(to, width == 4 ? (const void *)&f : (const void *)&v, width);
+}
+
+/* A field of waves with noise in it, as a solver leaves one, all over the device's memory. */
+static int field_make(struct bench *b, unsigned width, struct kedge__error *err)
+{
+	uint8_t *host = b->pinned;
+	uint64_t seed = 1, bytes = KEDGE__MIN(SAMPLE, b->size);
+	int rc;
+
+	for (uint64_t i = 0; i < bytes / width; i++) {
+		double x = (double)(i % 4096) / 4096, y = (double)(i / 4096) / 4096;
+		double noise = (double)(kedge__bench_random(&seed) % 1024) / 1024 - 0.5;
+
+		put_number(host + i * width, width, 2 + sin(11 * x) * cos(7 * y) + (width == 4 ? 3e-6 : 1e-10) * noise);
+	}
+	rc = kedge__gpu_copy_in(b->gpu, KEDGE__GPU_WORK, b->data, host, bytes, err);
+	for (uint64_t have = bytes; have < b->size && !rc; have *= 2)
+		rc = kedge__gpu_copy_within(b->gpu, KEDGE__GPU_WORK, b->data + have, b->data,
+					    KEDGE__MIN(have, b->size - have), err);
+	return rc;
+}
+
+static int encode(struct bench *b, struct kedge__error *err)
+{
+	return kedge__gpu_planes_encode(b->gpu, &b->planes, b->data, b->other, err);
+}
+
+static int decode(struct bench *b, struct kedge__error *err)
+{
+	return kedge__gpu_planes_decode(b->gpu, &b->planes, b->other, b->places, b->data, b->damaged, err);
+}
+
+/* How small it became, and that it came back. */
+static int planes_check(struct bench *b, double *ratio, struct kedge__error *err)
+{
+	uint64_t strips = b->size / KEDGE__GPU_STRIP, packed = 0;
+	uint32_t *sizes = kedge__calloc(strips, sizeof(*sizes)), damaged = 0;
+	int rc = sizes ? 0 : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__gpu_copy_out(b->gpu, KEDGE__GPU_WORK, sizes, b->sizes, strips * sizeof(*sizes), err);
+	if (!rc)
+		rc = kedge__gpu_copy_out(b->gpu, KEDGE__GPU_WORK, &damaged, b->damaged, sizeof(damaged), err);
+	if (!rc)
+		rc = kedge__gpu_finish(b->gpu, err);
+	for (uint64_t i = 0; i < strips && !rc; i++)
+		packed += sizes[i];
+	if (!rc && damaged)
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%u strips did not come back", damaged);
+	if (!rc)
+		*ratio = (double)b->size / (double)packed;
+	kedge__free(sizes);
+	return rc;
+}
+
+static int places_make(struct bench *b, struct kedge__error *err)
+{
+	uint64_t strips = b->size / KEDGE__GPU_STRIP, *places = kedge__calloc(strips, sizeof(*places));
+	int rc = places ? 0 : kedge__error_nomem(err);
+
+	for (uint64_t i = 0; i < strips && !rc; i++)
+		places[i] = i * KEDGE__GPU_STRIP;
+	if (!rc)
+		rc = kedge__gpu_copy_in(b->gpu, KEDGE__GPU_WORK, b->places, places, strips * sizeof(*places), err);
+	if (!rc)
+		rc = kedge__gpu_clear(b->gpu, KEDGE__GPU_WORK, b->damaged, 4, err);
+	if (!rc)
+		rc = kedge__gpu_finish(b->gpu, err);
+	kedge__free(places);
+	return rc;
+}
+
+static int planes(struct bench *b, struct kedge__error *err)
+{
+	int rc = places_make(b, err);
+
+	for (unsigned width = 4; width <= 8 && !rc; width *= 2) {
+		char what[64];
+
+		b->planes = (struct kedge__gpu_planes){KEDGE__GPU_WORK, width, KEDGE__STEP_DELTA, b->size, 0, b->sizes};
+		rc = field_make(b, width, err);
+		snprintf(what, sizeof(what), "codec delta+planes, f%u, packed", 8 * width);
+		if (!rc)
+			rc = row_take(b, what, (double)b->size, encode, err);
+		snprintf(what, sizeof(what), "codec delta+planes, f%u, unpacked", 8 * width);
+		if (!rc)
+			rc = row_take(b, what, (double)b->size, decode, err);
+		if (!rc)
+			rc = planes_check(b, &b->rows[b->row_count - 1].ratio, err);
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ results */
+
+static void print_json(struct bench *b)
+{
+	json_t *o = kedge__json_object(), *rows = kedge__json_array();
+
+	for (size_t i = 0; i < b->row_count; i++) {
+		struct row *r = &b->rows[i];
+		json_t *row = kedge__json_object();
+		double median = kedge__bench_median(r->seconds, b->repeat);
+
+		kedge__json_text(row, "what", r->what);
+		kedge__json_real(row, "seconds", median);
+		kedge__json_real(row, "gigabytes_per_second", r->bytes / median / 1e9);
+		kedge__json_real(row, "lowest", r->bytes / r->seconds[b->repeat - 1] / 1e9);
+		kedge__json_real(row, "highest", r->bytes / r->seconds[0] / 1e9);
+		if (r->ratio > 0)
+			kedge__json_real(row, "ratio", r->ratio);
+		kedge__json_add(rows, row);
+	}
+	kedge__json_text(o, "device", b->gpu->name);
+	kedge__json_uint(o, "size", b->size);
+	kedge__json_uint(o, "repeat", b->repeat);
+	kedge__json_set(o, "results", rows);
+	kedge__json_print(o);
+}
+
+static void print_text(struct bench *b)
+{
+	char size[KEDGE__TEXT_ROOM];
+	struct kedge__table table;
+
+	printf("%s, %s, median of %llu\n", b->gpu->name, kedge__text_bytes(b->size, size),
+	       (unsigned long long)b->repeat);
+	kedge__table_init(&table, "lrlr");
+	kedge__table_text(&table, "WHAT");
+	kedge__table_text(&table, "GB/s");
+	kedge__table_text(&table, "");
+	kedge__table_text(&table, "RATIO");
+	for (size_t i = 0; i < b->row_count; i++) {
+		struct row *r = &b->rows[i];
+
+		kedge__table_text(&table, r->what);
+		kedge__table_add(&table, "%.0f", r->bytes / kedge__bench_median(r->seconds, b->repeat) / 1e9);
+		kedge__table_add(&table, "(%.0f..%.0f)", r->bytes / r->seconds[b->repeat - 1] / 1e9,
+				 r->bytes / r->seconds[0] / 1e9);
+		if (r->ratio > 0)
+			kedge__table_add(&table, "%.2f", r->ratio);
+		else
+			kedge__table_text(&table, "");
+	}
+	kedge__table_print(&table, stdout);
+}
+
+/* ------------------------------------------------------------------ the run */
+
+static int take(struct bench *b, struct kedge__error *err)
+{
+	uint64_t strips = b->size / KEDGE__GPU_STRIP;
+	int rc = kedge__gpu_alloc(b->gpu, b->size, &b->data, err);
+
+	if (!rc)
+		rc = kedge__gpu_alloc(b->gpu, b->size, &b->other, err);
+	if (!rc)
+		rc = kedge__gpu_alloc(b->gpu, strips * 4, &b->sizes, err);
+	if (!rc)
+		rc = kedge__gpu_alloc(b->gpu, strips * 8, &b->places, err);
+	if (!rc)
+		rc = kedge__gpu_alloc(b->gpu, 4, &b->damaged, err);
+	if (!rc)
+		rc = kedge__gpu_alloc(b->gpu, sizeof(struct kedge__gpu_totals), &b->totals, err);
+	if (!rc)
+		rc = kedge__gpu_pin(b->gpu, KEDGE__MIN(b->size, UINT64_C(1) << 30), &b->pinned, err);
+	if (!rc)
+		rc = kedge__digest_key_new(NULL, &b->key, err);
+	return rc;
+}
+
+static void give_back(struct bench *b)
+{
+	uint64_t strips = b->size / KEDGE__GPU_STRIP;
+
+	kedge__digest_key_free(b->key);
+	kedge__gpu_unpin(b->gpu, b->pinned);
+	kedge__gpu_release(b->gpu, b->data, b->size);
+	kedge__gpu_release(b->gpu, b->other, b->size);
+	kedge__gpu_release(b->gpu, b->sizes, strips * 4);
+	kedge__gpu_release(b->gpu, b->places, strips * 8);
+	kedge__gpu_release(b->gpu, b->damaged, 4);
+	kedge__gpu_release(b->gpu, b->totals, sizeof(struct kedge__gpu_totals));
+}
+
+static int run(struct bench *b)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__gpu_open(0, &b->gpu, &err);
+
+	if (rc)
+		return kedge__tool_fail(b->usage.command, &err, "cannot measure");
+	rc = take(b, &err);
+	if (!rc)
+		rc = field_make(b, 8, &err);
+	if (!rc)
+		rc = copies(b, &err);
+	if (!rc)
+		rc = digests(b, &err);
+	if (!rc)
+		rc = planes(b, &err);
+	if (!rc)
+		(b->json ? print_json : print_text)(b);
+	give_back(b);
+	kedge__gpu_close(b->gpu);
+	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
+}
+
+int kedge__bench_gpu(int argc, char **argv)
+{
+	struct bench b = {.size = UINT64_C(8) << 30, .repeat = 9};
+	const struct kedge__option options[] = {
+	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state on the GPU (default: 8GiB)"},
+	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, of which the median is shown (default: 9)"},
+	    KEDGE__OPTION_JSON(&b.json),
+	};
+	int first, status;
+
+	b.usage = (struct kedge__usage){
+	    .command = "kedge bench gpu",
+	    .about =
+		"Measures the kernels on the first GPU: digests, codec planes, and beside them copies of the same\n"
+		"bytes. Twice the size is taken of its memory.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge bench gpu --size 1GiB --json",
+	};
+	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
+		return status;
+	if (b.repeat < 1 || b.repeat > TURNS)
+		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", TURNS);
+	if (b.size < SAMPLE || b.size % (UINT64_C(1) << 20))
+		return kedge__usage_error(&b.usage, "--size is 64MiB or more, in whole MiB");
+	return run(&b);
+}
