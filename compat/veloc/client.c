@@ -63,7 +63,7 @@ static int call_make(const struct call *call)
 	case VELOC__OP_RESTART:
 		return kedge_restart(call->k, call->version, call->out);
 	case VELOC__OP_FIND:
-		return kedge_find(call->k, call->version, call->out);
+		return kedge_find_usable(call->k, call->version, call->out);
 	case VELOC__OP_DISCARD:
 		return kedge_discard(call->k, call->version, KEDGE_LEVEL_1);
 	case VELOC__OP_GO_BACK:

@@ -175,6 +175,14 @@ int VELOC_Recover_mem(void)
 	return VELOC_Recover_selective(VELOC_RECOVER_ALL, NULL, 0);
 }
 
+static int restart_agree(int rc)
+{
+	struct veloc__client *c = veloc__client_enter();
+	int failed[1] = {rc != VELOC_SUCCESS};
+
+	return veloc__client_max(c, failed, 1) || failed[0] ? VELOC_FAILURE : VELOC_SUCCESS;
+}
+
 int VELOC_Restart(const char *name, int version)
 {
 	int rc = VELOC_Restart_begin(name, version);
@@ -183,5 +191,6 @@ int VELOC_Restart(const char *name, int version)
 		return rc;
 	rc = VELOC_Recover_mem();
 	(void)VELOC_Restart_end(rc == VELOC_SUCCESS);
-	return rc;
+	/* All ranks go back to the version, or none does. */
+	return restart_agree(rc);
 }

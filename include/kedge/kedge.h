@@ -306,6 +306,15 @@ KEDGE_API int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_en
  */
 KEDGE_API int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version);
 
+/*
+ * The same without reading data that nobody has changed. The version is sealed on every rank, and every file that it
+ * needs is there, with the size and the tables that the manifest says. Data are read and checked only if a file was
+ * changed after it was sealed, by the times of the file system. What storage has changed by itself is left for
+ * kedge_restart() and kedge_read() to find, which check every byte: they set the times of a damaged file, so that this
+ * function does not return the version again. Collective.
+ */
+KEDGE_API int kedge_find_usable(kedge_t *k, uint64_t at_most, uint64_t *version);
+
 struct kedge_target {
 	const char *name; /* a stored region */
 	void *ptr;

@@ -223,6 +223,7 @@ void kedge__fs_hasten(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);
 int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
 int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */
+int kedge__fs_touch(const char *path, struct kedge__error *err);                  /* it was changed just now, its times say */
 int kedge__fs_unlink(const char *path, struct kedge__error *err);                 /* absent is success */
 int kedge__fs_rmdir(const char *path, struct kedge__error *err);                  /* absent or not empty is success */
 int kedge__fs_mkdir(const char *path, struct kedge__error *err);                  /* mode 0700, its parent synced; existing is success */

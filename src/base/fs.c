@@ -516,6 +516,15 @@ int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err)
 	return 0;
 }
 
+int kedge__fs_touch(const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (!fault && utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW) != 0)
+		fault = errno;
+	return fault ? fail(err, fault, "set the times of", path) : 0;
+}
+
 int kedge__fs_unlink(const char *path, struct kedge__error *err)
 {
 	int fault = fault_errno();

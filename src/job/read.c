@@ -100,6 +100,8 @@ static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target 
 	if (!rc) {
 		rc = kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets, n,
 					 kedge__state_progress_total, &p, NULL, err);
+		if (rc == KEDGE_E_DAMAGED || rc == KEDGE_E_IO)
+			kedge__lineage_distrust(l);
 		kedge__free(targets);
 	}
 	kedge__lineage_close(l);

@@ -17,6 +17,7 @@
 enum {
 	FLAG_UNUSABLE = 1, /* a rank cannot use the set: try an older one */
 	FLAG_L2 = 2,       /* a rank does not have it on L1 */
+	FLAG_READ = 4,     /* a rank has to read its data before it says that they are intact */
 };
 
 /* ------------------------------------------------------------------ one set */
@@ -123,10 +124,13 @@ static int try_fill(kedge_t *k, struct kedge__lineage *l, const struct kedge__re
 		    struct kedge__error *err)
 {
 	struct kedge__job_progress p = {k, "read", version, 0};
+	int rc = kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets,
+				     kedge__region_table_count(k->regions.table), kedge__state_progress_total, &p, NULL,
+				     err);
 
-	return kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets,
-				   kedge__region_table_count(k->regions.table), kedge__state_progress_total, &p, NULL,
-				   err);
+	if (unusable(rc))
+		kedge__lineage_distrust(l);
+	return rc;
 }
 
 /* The run that the set belongs to, as a copy. */
@@ -189,22 +193,43 @@ static int try_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass
 }
 
 /* Every byte, but none into memory. */
-static int check_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass, struct kedge__error *err)
+static int try_check(kedge_t *k, struct kedge__lineage *l, uint64_t version, struct kedge__error *err)
 {
-	uint64_t flags = 0;
-	struct kedge__job_progress p = {k, "verify", key.version, 0};
+	struct kedge__job_progress p = {k, "verify", version, 0};
+	int rc =
+	    kedge__restore_check(l, k->pool, kedge__job_settings_io(&k->set), kedge__state_progress_total, &p, err);
+
+	if (unusable(rc))
+		kedge__lineage_distrust(l);
+	return rc;
+}
+
+/* READ: its data, too, wherever they are; otherwise only if a file was changed on some rank. */
+static int check(kedge_t *k, struct kedge__set_key key, bool read, bool *pass, struct kedge__error *err)
+{
 	struct kedge__lineage *l = NULL;
 	int rc = kedge__versions_open(k, key, &l, err);
+	uint64_t flags = !rc && (read || !kedge__lineage_untouched(l)) ? FLAG_READ : 0;
 
-	*level = 0;
 	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, &flags, pass, err);
-	if (!rc) {
-		rc = kedge__restore_check(l, k->pool, kedge__job_settings_io(&k->set), kedge__state_progress_total, &p,
-					  err);
+	if (!rc && flags & FLAG_READ) {
+		rc = try_check(k, l, key.version, err);
 		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, &flags, pass, err);
 	}
 	kedge__lineage_close(l);
 	return rc;
+}
+
+static int check_intact(kedge_t *k, struct kedge__set_key key, int *level, bool *pass, struct kedge__error *err)
+{
+	*level = 0;
+	return check(k, key, true, pass, err);
+}
+
+static int check_usable(kedge_t *k, struct kedge__set_key key, int *level, bool *pass, struct kedge__error *err)
+{
+	*level = 0;
+	return check(k, key, false, pass, err);
 }
 
 /* ------------------------------------------------------------------ newest first */
@@ -293,7 +318,7 @@ int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored)
 	return kedge__state_fail(k, rc, &err);
 }
 
-static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__error *err)
+static int find(kedge_t *k, set_try *try, uint64_t at_most, uint64_t *version, struct kedge__error *err)
 {
 	struct kedge__candidates candidates;
 	struct kedge__set_key got = {0, 0};
@@ -306,7 +331,7 @@ static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__e
 	kedge__versions_pin(k, pinned);
 	rc = kedge__candidates_find(k, KEDGE_NEWEST, at_most, &candidates, err);
 	if (!rc)
-		rc = try_all(k, check_set, &candidates, &got, &level, err);
+		rc = try_all(k, try, &candidates, &got, &level, err);
 	kedge__versions_unpin(k, pinned);
 	kedge__candidates_done(&candidates);
 	if (!rc)
@@ -314,7 +339,7 @@ static int find(kedge_t *k, uint64_t at_most, uint64_t *version, struct kedge__e
 	return rc;
 }
 
-int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version)
+static int find_locked(kedge_t *k, set_try *try, uint64_t at_most, uint64_t *version)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int rc = kedge__handle_check(k, &err);
@@ -324,7 +349,17 @@ int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version)
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
-	rc = find(k, at_most, version, &err);
+	rc = find(k, try, at_most, version, &err);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
+}
+
+int kedge_find(kedge_t *k, uint64_t at_most, uint64_t *version)
+{
+	return find_locked(k, check_intact, at_most, version);
+}
+
+int kedge_find_usable(kedge_t *k, uint64_t at_most, uint64_t *version)
+{
+	return find_locked(k, check_usable, at_most, version);
 }

@@ -168,6 +168,8 @@ bool kedge__name_is_tmp(const char *name);
 bool kedge__name_is_leftover(const char *name); /* in STORE/NAME: a temporary name that store or job gives, except lock.tmp */
 bool kedge__name_is_ours(const char *name);     /* in STORE/NAME: any name that store or job gives */
 bool kedge__segment_is_leftover(const char *name); /* in the directory of a version */
+struct stat;
+struct kedge__file_state kedge__file_state_of(const struct stat *st);
 bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open file FD */
 
 /* ------------------------------------------------------------------ marker.c */

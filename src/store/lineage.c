@@ -8,6 +8,7 @@
 #include "store/internal.h"
 
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #define OPEN_FILES   256
 #define ANNOUNCED    64 /* files */
@@ -595,6 +596,49 @@ int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct ke
 				      version, l->rank, kedge__error_text(&problem));
 	kedge__error_done(&problem);
 	return rc;
+}
+
+/* ------------------------------------------------------------------ files that were changed
+ *
+ * A segment is never written to once its set is published. One whose times are later than the manifest's was changed,
+ * or comes from a copy of the store. */
+
+static bool is_untouched(const struct kedge__lineage *l, const struct item *item)
+{
+	const struct kedge__catalog_entry *entry = kedge__catalog_find(l->levels[item->level], item->version);
+	struct kedge__file_state now;
+	struct stat st;
+
+	if (!entry || stat(item->seg->path, &st) != 0)
+		return false;
+	now = kedge__file_state_of(&st);
+	return now.mtime_ns <= entry->file.mtime_ns && now.ctime_ns <= entry->file.mtime_ns;
+}
+
+bool kedge__lineage_untouched(const struct kedge__lineage *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (!is_untouched(l, &l->items[i]))
+			return false;
+	return true;
+}
+
+static void touch(const struct kedge__lineage *l, uint64_t version, size_t level)
+{
+	const struct kedge__set_part *part = part_of(l, level, version, NULL);
+	char *path = part ? kedge__segment_path(l->levels[level], version, l->rank, part->generation) : NULL;
+
+	if (path)
+		(void)kedge__fs_touch(path, NULL); /* a store that is only read stays as it is */
+	kedge__free(path);
+}
+
+void kedge__lineage_distrust(const struct kedge__lineage *l)
+{
+	for (size_t i = 0; i < l->bad.count; i++)
+		touch(l, l->bad.at[i].version, l->bad.at[i].level);
+	for (size_t i = 0; !l->bad.count && i < l->count; i++)
+		touch(l, l->items[i].version, l->items[i].level);
 }
 
 /* ------------------------------------------------------------------ resolve and read */

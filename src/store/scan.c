@@ -56,19 +56,6 @@ bool kedge__entries_share(const struct kedge__entry_list *entries, struct kedge_
 	return true;
 }
 
-static int64_t nanoseconds(struct timespec t)
-{
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static struct kedge__file_state state_of(const struct stat *st)
-{
-	return (struct kedge__file_state){.inode = (uint64_t)st->st_ino,
-					  .bytes = (uint64_t)st->st_size,
-					  .mtime_ns = nanoseconds(st->st_mtim),
-					  .ctime_ns = nanoseconds(st->st_ctim)};
-}
-
 static bool state_equal(const struct kedge__file_state *a, const struct kedge__file_state *b)
 {
 	return a->inode == b->inode && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
@@ -136,7 +123,7 @@ static int manifest_read(struct kedge__catalog *cat, const char *path, int fd, s
 
 	*m = (struct manifest){0};
 	if (!rc && fstat(fd, &st) == 0)
-		m->state = state_of(&st);
+		m->state = kedge__file_state_of(&st);
 	if (!rc)
 		rc = kedge__file_read(path, fd, KEDGE__NO_MANIFEST_SIZE, &m->data, &m->bytes, &problem);
 	if (rc && problem.sys_errno == ENOENT)
@@ -339,7 +326,7 @@ static bool state_now(const struct kedge__catalog *cat, uint64_t version, struct
 
 	*gone = path && !there && errno == ENOENT;
 	if (there)
-		*state = state_of(&st);
+		*state = kedge__file_state_of(&st);
 	kedge__free(path);
 	return there && S_ISREG(st.st_mode);
 }
@@ -515,7 +502,7 @@ static int match_all(struct rescan *r, struct kedge__error *err)
 		kedge__set_file_format(version, name);
 		if (fstatat(dir, name, &st, 0) != 0 || !S_ISREG(st.st_mode))
 			continue;
-		now = state_of(&st);
+		now = kedge__file_state_of(&st);
 		rc = match(r, version, known, &now, &r->fresh.at[i], err);
 	}
 	kedge__fs_close(dir);

@@ -163,6 +163,19 @@ bool kedge__segment_is_leftover(const char *name)
 	return stem_of(name, stem) && kedge__segment_file_parse(stem, &rank, &generation);
 }
 
+static int64_t nanoseconds(struct timespec t)
+{
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+struct kedge__file_state kedge__file_state_of(const struct stat *st)
+{
+	return (struct kedge__file_state){.inode = (uint64_t)st->st_ino,
+					  .bytes = (uint64_t)st->st_size,
+					  .mtime_ns = nanoseconds(st->st_mtim),
+					  .ctime_ns = nanoseconds(st->st_ctim)};
+}
+
 bool kedge__file_is_at(int fd, const char *path)
 {
 	struct stat a, b;

@@ -305,6 +305,11 @@ int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *
 /* A block of VERSION's segment is damaged: from now on use the copy on another level, or copies of the versions that refer to it which do
  * not need it. KEDGE_E_DAMAGED: neither exists, and L is unchanged. Resolve again afterwards; pointers to segments are invalid. */
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err);
+/* No file of L was changed since the set that names it was published, as far as the times of the file system show it. */
+bool kedge__lineage_untouched(const struct kedge__lineage *l);
+/* Data of L turned out to be damaged: the files at fault, or all if none is known, count as changed from now on, in other
+ * processes, too. */
+void kedge__lineage_distrust(const struct kedge__lineage *l);
 /* LEN bytes at image address ADDR, one thread, with a small cache of decoded blocks: for coalescing, diff and odd reads. */
 int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
 /* The same for several threads, one reader per thread; free it before closing the lineage and before replacing a segment of it. */

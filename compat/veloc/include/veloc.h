@@ -55,11 +55,11 @@ VELOC_API int VELOC_Checkpoint_wait(void);
 VELOC_API int VELOC_Checkpoint_finished(void);
 
 /*
- * Collective. The newest version up to VERSION (0: of all) that is complete and intact on all ranks, every byte of it
- * checked; VELOC_IGNORED: there is none.
+ * Collective. The newest version up to VERSION (0: of all) that is complete on all ranks, and of which nobody has
+ * changed anything: files that were changed since they were sealed are read and checked. VELOC_IGNORED: there is none.
  */
 VELOC_API int VELOC_Restart_test(const char *name, int version);
-/* Collective. */
+/* Collective. Every byte is checked. If it fails because of damage, VELOC_Restart_test() does not return VERSION again. */
 VELOC_API int VELOC_Restart(const char *name, int version);
 VELOC_API int VELOC_Restart_begin(const char *name, int version);
 VELOC_API int VELOC_Restart_end(int success);

@@ -8,8 +8,10 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../lib/damage.h"
 #include "../../lib/draw.h"
 #include "program.h"
 
@@ -85,6 +87,7 @@ static void damage(const char *where, const char *name, int version)
 	barrier();
 	snprintf(pattern, sizeof(pattern), "%s/%s/*/%s/v%020d/r%07d-*.seg", dir, where, name, version, size - 1);
 	if (rank == 0) {
+		clock_tick();
 		CHECK(glob(pattern, 0, NULL, &found) == 0);
 		for (size_t i = 0; i < found.gl_pathc; i++) {
 			FILE *f = fopen(found.gl_pathv[i], "r+b");
@@ -95,6 +98,24 @@ static void damage(const char *where, const char *name, int version)
 			fclose(f);
 		}
 		globfree(&found);
+	}
+	barrier();
+}
+
+/* The same as if storage had done it: the manifests are no older. */
+static void damage_unseen(const char *where, const char *name, int version)
+{
+	char pattern[600];
+	glob_t found;
+
+	damage(where, name, version);
+	snprintf(pattern, sizeof(pattern), "%s/%s/*/%s/set-%020d", dir, where, name, version);
+	if (rank == 0) {
+		CHECK(glob(pattern, 0, NULL, &found) == 0);
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			CHECK(utimensat(AT_FDCWD, found.gl_pathv[i], NULL, 0) == 0);
+		globfree(&found);
+		clock_tick();
 	}
 	barrier();
 }
@@ -442,6 +463,34 @@ static void test_restart_test(void)
 	finalize();
 }
 
+/* What a restart finds damaged although nobody has touched it: it fails on all ranks, and then that version is not
+ * offered any more, to this process or another. */
+static void test_restart_fails(void)
+{
+	for (int again = 0; again < 2; again++) {
+		init("fails", "reducer = full\n");
+		protect();
+		for (int v = 1 + 3 * again; v <= 3 + 3 * again; v++)
+			take("f", v);
+		finalize();
+		damage_unseen("fails", "f", 3 + 3 * again);
+		init("fails", "reducer = full\n");
+		protect();
+		CHECK(VELOC_Restart_test("f", 0) == 3 + 3 * again);
+		CHECK(VELOC_Restart("f", 3 + 3 * again) == VELOC_FAILURE);
+		if (again) { /* as a program that gives up, and is started again */
+			finalize();
+			init("fails", "reducer = full\n");
+			protect();
+		}
+		CHECK(VELOC_Restart_test("f", 0) == 2 + 3 * again);
+		CHECK(VELOC_Restart("f", 2 + 3 * again) == VELOC_SUCCESS);
+		state_is(2 + 3 * again);
+		take("f", 3 + 3 * again);
+		finalize();
+	}
+}
+
 static void test_versions(void)
 {
 	init("versions", "max_versions = 2\nscratch_versions = 1\nreducer = full\nchksum = true\nmeta = /nowhere\n"
@@ -617,6 +666,7 @@ int main(int argc, char **argv)
 	test_freed();
 	test_background();
 	test_restart_test();
+	test_restart_fails();
 	test_versions();
 	test_cleanup();
 	test_files();
