@@ -57,8 +57,9 @@ struct kedge__reserve {
 	unsigned turns; /* in the last so many calls */
 };
 
-/* At least BYTES bytes; the contents are lost. NULL: out of memory. */
-void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes);
+/* At least BYTES bytes, of which SURE will be needed; the contents are lost. NULL: out of memory. */
+void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes, size_t sure);
+void kedge__reserve_used(struct kedge__reserve *r, size_t bytes); /* so many were needed after all */
 void kedge__reserve_done(struct kedge__reserve *r);
 /* Copy all literals from SOURCE, which checks them, into R and point them there. KEDGE_E_LIMIT if they exceed LIMIT. */
 int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, struct kedge__literal_list *literals, const struct kedge__literal_source *source, uint64_t limit, struct kedge__error *err);
@@ -164,6 +165,8 @@ int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *b
 int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t offset, uint64_t bytes, struct kedge__error *err);
 /* The next run, in order of ranges, copied to BUFFER (at least a page) and released. *BYTES 0: there are no more. */
 int kedge__cow_next(struct kedge__cow *c, void *buffer, size_t room, size_t *range, uint64_t *offset, size_t *bytes, struct kedge__error *err);
+/* Bytes that were copied aside so far, because the application wrote to them first. */
+uint64_t kedge__cow_written(const struct kedge__cow *c);
 /* Releases the rest and frees the session. Accepts NULL. An error since begin() means that what was read cannot be trusted.
  * STATS may be NULL. */
 int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct kedge__error *err);
@@ -171,9 +174,10 @@ int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct 
 /* ------------------------------------------------------------------ hold.c: an image held while the application continues
  *
  * begin() copies regions that are small, have few dirty pages or must not be protected, and write-protects the rest (or
- * copies that, too). Then a reduction sees the image through view(); it copies the parts of protected memory that will be
- * literals and releases the pages it has read. literals() points the literals to the copies and, if all fitted, ends the
- * session. Those that did not fit are read from the session while they are written: through *SOURCE, which is else NULL. */
+ * copies that, too). Then a reduction sees the image through view(), which releases the pages of protected memory that will
+ * not be stored. The others stay protected until they are written: they are read through *SOURCE of literals(), whose check()
+ * releases them. Only while the application writes to protected memory, some of them are copied and released before. If
+ * nothing has to be read from the session, literals() ends it, and *SOURCE is NULL. */
 
 struct kedge__hold;
 

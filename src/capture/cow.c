@@ -396,11 +396,16 @@ int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct 
 	session_end(c);
 	rc = c->failure.code;
 	if (stats)
-		*stats = c->stats;
+		*stats = (struct kedge__cow_stats){atomic_load(&c->written), c->waits};
 	if (rc && err)
 		kedge__error_move(err, &c->failure);
 	session_free(c);
 	return rc;
+}
+
+uint64_t kedge__cow_written(const struct kedge__cow *c)
+{
+	return (uint64_t)atomic_load_explicit(&c->written, memory_order_relaxed) * c->page;
 }
 
 /* The real thing on one page. */

@@ -59,7 +59,8 @@ struct kedge__cow {
 	size_t waiting_count;
 	struct kedge__cow_stream streams[KEDGE__COW_STREAMS];
 	size_t next_stream; /* to be replaced */
-	struct kedge__cow_stats stats;
+	atomic_size_t written; /* pages copied aside so far; read without the lock */
+	uint64_t waits;        /* writes that found the pool full */
 	struct kedge__error failure; /* the first one of a session */
 
 	unsigned char *scratch; /* for the reader: two pieces to be compared */

@@ -81,7 +81,7 @@ static void copy_aside(struct kedge__cow *c, const struct kedge__cow_span *span,
 		entries[i] = copy_number(c, i);
 	c->fresh += n - KEDGE__MIN(n, c->free_count);
 	c->free_count -= KEDGE__MIN(n, c->free_count);
-	c->stats.aside_pages += n;
+	atomic_fetch_add(&c->written, n);
 	if (!n)
 		entries[0] = KEDGE__COW_LOST;
 	let_go_on(c, page, page + KEDGE__MAX(n, 1) * c->page);
@@ -97,7 +97,7 @@ static void on_write(struct kedge__cow *c, uintptr_t page)
 	} else if (entry && *entry == KEDGE__COW_PROTECTED && c->waiting_count < KEDGE__COW_WAITERS) {
 		*entry = KEDGE__COW_WAITING;
 		c->waiting[c->waiting_count++] = page;
-		c->stats.waits++;
+		c->waits++;
 	} else if (entry && (*entry == KEDGE__COW_RELEASED || *entry == KEDGE__COW_OPEN)) {
 		/* The rest of its piece is still wanted, or the reader is about to unprotect it. */
 		*entry = KEDGE__COW_OPEN;

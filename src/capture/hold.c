@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where the bytes of a held image are: a region is copied, all of it or its dirty stretches, or protected as a whole.
- * What a reduction reads of protected memory and will store is kept in blocks of the reserve, so that its pages can be
- * let go at once; when the reserve is used up they stay protected until they are written.
+ * Pages of protected memory that a reduction has read are let go at once if they will not be stored; the others stay
+ * protected until they are written. Only while the application writes to protected memory, what will be stored is kept
+ * in blocks of the reserve instead, and its pages are let go, too, before the application comes to them.
  */
 #include "capture/hold.h"
 
@@ -195,9 +196,11 @@ static int memory_take(struct kedge__hold *h, const struct kedge__hold_options *
 	/* A worker may leave a slab's worth of each block unused, and the most of its last one. */
 	most = h->protected_bytes + h->protected_bytes / 4 + (uint64_t)h->worker_count * KEDGE__HOLD_BLOCK;
 	blocks = h->range_count ? KEDGE__MIN(most, limit - copied) / KEDGE__HOLD_BLOCK * KEDGE__HOLD_BLOCK : 0;
-	at = kedge__reserve_get(o->reserve, KEDGE__MAX(copied + blocks, 1));
+	at = kedge__reserve_get(o->reserve, KEDGE__MAX(copied + blocks, 1), copied);
 	if (!at)
 		return kedge__error_nomem(err);
+	h->reserve = o->reserve;
+	h->copied = copied;
 	for (size_t i = 0; i < h->stretches.count; i++) {
 		if (h->stretches.at[i].is_protected)
 			continue;
@@ -278,6 +281,9 @@ int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err)
 		rc = h->failure.code;
 		kedge__error_move(err, &h->failure);
 	}
+	if (h->reserve)
+		kedge__reserve_used(h->reserve, h->copied + KEDGE__MIN(atomic_load(&h->next_block), h->block_count) *
+								KEDGE__HOLD_BLOCK);
 	for (int i = 0; h->workers && i < h->worker_count; i++)
 		kedge__array_done(&h->workers[i].runs);
 	kedge__free(h->workers);

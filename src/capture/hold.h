@@ -39,7 +39,9 @@ struct kedge__hold_piece {
 struct kedge__hold_worker {
 	struct kedge__hold_runs runs;
 	uint8_t *at, *end; /* of its block */
-	bool keeps;        /* there is room for what it read last */
+	bool keeps;        /* what will be stored of what it read last is copied, and all pages were let go */
+	size_t range;      /* if not: of the session, */
+	uint64_t from, to; /* what was read last and is not known to be needed again; equal: nothing */
 };
 
 struct kedge__hold {
@@ -53,6 +55,8 @@ struct kedge__hold {
 	struct kedge__cow *cow; /* NULL: there is none, or it has ended */
 	struct kedge__hold_worker *workers;
 	int worker_count;
+	struct kedge__reserve *reserve; /* NULL: nothing of it is used */
+	uint64_t copied;                /* bytes of it before the blocks */
 	uint8_t *blocks;
 	size_t block_count;
 	atomic_size_t next_block;
@@ -73,6 +77,8 @@ int kedge__hold_read(struct kedge__hold *h, const struct kedge__hold_stretch *s,
 		     struct kedge__error *err);
 /* ERR, which is consumed, is recorded if it is the first failure of a view. */
 void kedge__hold_fail(struct kedge__hold *h, struct kedge__error *err);
+/* What a worker read last and did not keep is not needed any more. */
+int kedge__hold_let_go(struct kedge__hold *h, struct kedge__hold_worker *w, struct kedge__error *err);
 /* End the session. */
 int kedge__hold_release(struct kedge__hold *h, struct kedge__error *err);
 

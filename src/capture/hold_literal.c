@@ -137,26 +137,37 @@ static int literals_point(const struct kedge__hold *h, struct kedge__literal_lis
 	return 0;
 }
 
-/* ---- a reducer that hashes them now */
+/* ---- bytes that are about to be stored, each once */
+
+/* A reducer may have to hash them now; and pages that only the session has are not needed any more. */
+static int piece_check(struct kedge__hold *h, const struct kedge__hold_piece *p, uint64_t skip, const uint8_t *at,
+		       size_t bytes, struct kedge__error *err)
+{
+	if (h->reducer && !kedge__reducer_check(h->reducer, p->region, p->offset + skip, at, bytes))
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "the copy of region \"%s\" has changed",
+					h->ways[p->region].name);
+	return p->data ? 0
+		       : kedge__cow_release(h->cow, kedge__hold_find(h, p->region, p->offset)->range, p->offset + skip,
+					    bytes, err);
+}
 
 static int check(void *ctx, uint64_t position, const void *buffer, size_t bytes, struct kedge__error *err)
 {
-	const struct kedge__hold *h = ctx;
+	struct kedge__hold *h = ctx;
 	const uint8_t *at = buffer;
+	int rc = 0;
 
-	for (size_t i = piece_find(h, position); bytes && i < h->pieces.count; i++) {
+	for (size_t i = piece_find(h, position); !rc && bytes && i < h->pieces.count; i++) {
 		const struct kedge__hold_piece *p = &h->pieces.at[i];
 		uint64_t skip = position - p->position;
 		size_t n = (size_t)KEDGE__MIN(p->bytes - skip, bytes);
 
-		if (!kedge__reducer_check(h->reducer, p->region, p->offset + skip, at, n))
-			return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "the copy of region \"%s\" has changed",
-						h->ways[p->region].name);
+		rc = piece_check(h, p, skip, at, n, err);
 		at += n;
 		position += n;
 		bytes -= n;
 	}
-	return 0;
+	return rc;
 }
 
 static int end(void *ctx, struct kedge__error *err)
@@ -164,16 +175,28 @@ static int end(void *ctx, struct kedge__error *err)
 	const struct kedge__hold *h = ctx;
 
 	(void)err;
-	kedge__reducer_checked(h->reducer);
+	if (h->reducer)
+		kedge__reducer_checked(h->reducer);
 	return 0;
+}
+
+static int let_go_all(struct kedge__hold *h, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (int i = 0; !rc && i < h->worker_count; i++)
+		rc = kedge__hold_let_go(h, &h->workers[i], err);
+	return rc;
 }
 
 int kedge__hold_literals(struct kedge__hold *h, struct kedge__reducer *r, struct kedge__literal_list *literals,
 			 const struct kedge__literal_source **source, struct kedge__error *err)
 {
 	bool all = true;
-	int rc = pieces_make(h, literals, err);
+	int rc = let_go_all(h, err);
 
+	if (!rc)
+		rc = pieces_make(h, literals, err);
 	if (!rc)
 		rc = literals_point(h, literals, err);
 	if (rc)
@@ -185,11 +208,9 @@ int kedge__hold_literals(struct kedge__hold *h, struct kedge__reducer *r, struct
 		rc = kedge__hold_release(h, err);
 	if (all && !kedge__reducer_streams(r))
 		return rc;
-	h->reducer = r;
-	h->source = (struct kedge__literal_source){.fill = fill, .ctx = h};
+	h->source = (struct kedge__literal_source){.fill = fill, .check = check, .end = end, .ctx = h};
 	if (kedge__reducer_streams(r)) {
-		h->source.check = check;
-		h->source.end = end;
+		h->reducer = r;
 		h->source.unit = kedge__reducer_unit(r);
 	}
 	*source = &h->source;

@@ -12,6 +12,18 @@ const struct kedge__hold_stretch *kedge__hold_find(const struct kedge__hold *h, 
 	return i < h->stretches.count && s[i].region == region && s[i].offset <= offset ? &s[i] : NULL;
 }
 
+/* For each byte that the application writes to first, so many are copied before it comes to them: a copy costs less
+ * than a fault. */
+#define AHEAD 4
+
+/* Whether another block may be taken. Where the application does not write, none is. */
+static bool may_grow(const struct kedge__hold *h)
+{
+	size_t taken = atomic_load(&h->next_block);
+
+	return taken < h->block_count && taken * KEDGE__HOLD_BLOCK < AHEAD * kedge__cow_written(h->cow);
+}
+
 /* Room for BYTES more in the worker's block, or in a new one; what is left of the old one is lost. */
 static bool make_room(struct kedge__hold *h, struct kedge__hold_worker *w, size_t bytes)
 {
@@ -19,7 +31,7 @@ static bool make_room(struct kedge__hold *h, struct kedge__hold_worker *w, size_
 
 	if ((size_t)(w->end - w->at) >= bytes)
 		return true;
-	if (bytes > KEDGE__HOLD_BLOCK || atomic_load(&h->next_block) >= h->block_count)
+	if (bytes > KEDGE__HOLD_BLOCK || !may_grow(h))
 		return false;
 	block = atomic_fetch_add(&h->next_block, 1);
 	if (block >= h->block_count)
@@ -88,13 +100,24 @@ static bool run_note(struct kedge__hold *h, struct kedge__hold_worker *w, size_t
 	return false;
 }
 
-/* Pages are let go before the bytes are looked at: if they will be stored, there is room for a copy. */
+int kedge__hold_let_go(struct kedge__hold *h, struct kedge__hold_worker *w, struct kedge__error *err)
+{
+	uint64_t from = w->from;
+
+	w->from = w->to;
+	return from < w->to ? kedge__cow_release(h->cow, w->range, from, w->to - from, err) : 0;
+}
+
+/* With room for a copy of what will be stored, pages are let go before the bytes are looked at. Without, those that
+ * view_keep() does not name are let go when the next ones are read. */
 static const void *get_protected(struct kedge__hold *h, const struct kedge__hold_stretch *s, int worker,
 				 uint64_t offset, void *buffer, size_t bytes, bool all)
 {
 	struct kedge__hold_worker *w = &h->workers[worker];
 	void *to = buffer;
 
+	if (kedge__hold_let_go(h, w, NULL) != 0)
+		return NULL;
 	w->keeps = make_room(h, w, bytes);
 	if (all && w->keeps)
 		to = w->at;
@@ -102,8 +125,13 @@ static const void *get_protected(struct kedge__hold *h, const struct kedge__hold
 		return NULL;
 	if (to != buffer && !run_note(h, w, s->region, offset, bytes))
 		return NULL;
-	if (w->keeps && !h->again && kedge__cow_release(h->cow, s->range, offset, bytes, NULL) != 0)
-		return NULL;
+	if (h->again || (all && !w->keeps))
+		return to;
+	if (w->keeps)
+		return kedge__cow_release(h->cow, s->range, offset, bytes, NULL) == 0 ? to : NULL;
+	w->range = s->range;
+	w->from = offset;
+	w->to = offset + bytes;
 	return to;
 }
 
@@ -119,16 +147,30 @@ static const void *view_get(void *ctx, int worker, size_t region, uint64_t offse
 	return get_protected(h, s, worker, offset, buffer, bytes, all);
 }
 
+/* BYTES at OFFSET, which come in order, stay protected until they are written. */
+static bool let_go_before(struct kedge__hold *h, struct kedge__hold_worker *w, uint64_t offset, uint64_t bytes)
+{
+	struct kedge__hold_worker before = {.range = w->range, .from = w->from, .to = KEDGE__MIN(offset, w->to)};
+
+	if (w->from == w->to)
+		return true;
+	w->from = KEDGE__MIN(offset + bytes, w->to);
+	return kedge__hold_let_go(h, &before, NULL) == 0;
+}
+
 static bool view_keep(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes)
 {
 	struct kedge__hold *h = ctx;
 	struct kedge__hold_worker *w = &h->workers[worker];
 	const struct kedge__hold_stretch *s = kedge__hold_find(h, region, offset);
 
-	if (!s || !s->is_protected || !w->keeps)
+	if (!s || !s->is_protected)
 		return true;
-	memcpy(w->at, data, bytes);
-	return run_note(h, w, region, offset, bytes);
+	if (w->keeps) {
+		memcpy(w->at, data, bytes);
+		return run_note(h, w, region, offset, bytes);
+	}
+	return let_go_before(h, w, offset, bytes);
 }
 
 static bool all_is_copied(const struct kedge__hold *h)

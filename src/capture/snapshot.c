@@ -71,11 +71,10 @@ static int copy_all(struct copy *c, struct kedge__pool *pool, struct kedge__erro
 }
 
 /* The mapping stays: if the memory is needed again, it is there, at the price of fresh pages. */
-static void reserve_trim(struct kedge__reserve *r, size_t bytes)
+static void reserve_trim(struct kedge__reserve *r)
 {
 	size_t page = kedge__page_size(), kept;
 
-	r->most = KEDGE__MAX(r->most, bytes);
 	if (++r->turns < RESERVE_TURNS)
 		return;
 	kept = (r->most + page - 1) / page * page;
@@ -85,16 +84,23 @@ static void reserve_trim(struct kedge__reserve *r, size_t bytes)
 	r->most = 0;
 }
 
-void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes)
+void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes, size_t sure)
 {
 	if (r->memory && bytes <= r->bytes) {
-		reserve_trim(r, bytes);
+		kedge__reserve_used(r, sure);
+		reserve_trim(r);
 		return r->memory;
 	}
 	kedge__reserve_done(r);
 	r->memory = kedge__map_alloc(bytes);
 	r->bytes = r->memory ? bytes : 0;
+	kedge__reserve_used(r, sure);
 	return r->memory;
+}
+
+void kedge__reserve_used(struct kedge__reserve *r, size_t bytes)
+{
+	r->most = KEDGE__MAX(r->most, bytes);
 }
 
 void kedge__reserve_done(struct kedge__reserve *r)
@@ -115,7 +121,7 @@ int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, str
 		rc = kedge__error_set(err, KEDGE_E_LIMIT, 0, "a copy of %llu bytes exceeds the limit of %llu",
 				      (unsigned long long)total, (unsigned long long)limit);
 	if (!rc && total) {
-		c.to = kedge__reserve_get(r, total);
+		c.to = kedge__reserve_get(r, total, total);
 		rc = c.to ? copy_all(&c, pool, err) : kedge__error_nomem(err);
 	}
 	kedge__array_done(&c.cuts);

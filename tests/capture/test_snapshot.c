@@ -144,7 +144,7 @@ static size_t resident(const struct kedge__reserve *s)
 
 static void ask(struct kedge__reserve *s, size_t bytes)
 {
-	void *memory = kedge__reserve_get(s, bytes);
+	void *memory = kedge__reserve_get(s, bytes, bytes);
 
 	assert_non_null(memory);
 	memset(memory, 1, bytes);
