@@ -27,7 +27,8 @@
 	X(plain_read, "plain read")                                                                                    \
 	X(restart_test, "test")                                                                                        \
 	X(restart, "restart")                                                                                          \
-	X(memory, "memory")
+	X(memory_waited, "memory")                                                                                     \
+	X(memory_beside, "memory beside")
 
 enum figure {
 #define ID(name, head) F_##name,
@@ -60,7 +61,7 @@ struct bench {
 	struct kedge__usage usage;
 	uint64_t size, versions, restarts;
 	double compute;
-	struct kedge__text_list rank_texts, sets;
+	struct kedge__text_list rank_texts, sets, mpi_args;
 	const char *scratch, *persistent, *program, *mpiexec, *threads;
 	const char *capture_text; /* NULL: copy, then cow */
 	bool no_sync, json;
@@ -114,8 +115,8 @@ static void environment_set(void)
 static void program_exec(const struct bench *b, const char *phase, const char *config)
 {
 	char text[10][4300];
-	const char *argv[16] = {b->mpiexec, "-n"};
-	int n = 2;
+	const char **argv = kedge__calloc(b->mpi_args.count + 16, sizeof(*argv));
+	size_t n = 0;
 
 	snprintf(text[0], sizeof(text[0]), "%d", b->ranks);
 	snprintf(text[1], sizeof(text[1]), "config=%s", config);
@@ -127,6 +128,12 @@ static void program_exec(const struct bench *b, const char *phase, const char *c
 	snprintf(text[7], sizeof(text[7]), "scratch=%s", b->dirs[0]);
 	snprintf(text[8], sizeof(text[8]), "persistent=%s", b->dirs[1]);
 	snprintf(text[9], sizeof(text[9]), "threads=%s", b->threads);
+	if (!argv)
+		_exit(KEDGE__EXIT_FAILURE);
+	argv[n++] = b->mpiexec;
+	for (size_t i = 0; i < b->mpi_args.count; i++)
+		argv[n++] = b->mpi_args.at[i];
+	argv[n++] = "-n";
 	argv[n++] = text[0];
 	argv[n++] = b->program ? b->program : b->own_program;
 	for (int i = 1; i < 10; i++)
@@ -196,7 +203,7 @@ static int program_run(struct bench *b, const char *phase, const char *config, s
 
 /* ---- results */
 
-/* Processor seconds are per gigabyte of state; of memory, what is beyond the state comes second. */
+/* Processor seconds are per gigabyte of state, and memory is in units of it. */
 static void values_scale(struct bench *b)
 {
 	double gigabytes = (double)b->size * b->ranks * 1e-9;
@@ -205,8 +212,9 @@ static void values_scale(struct bench *b)
 		b->values[F_cpu].at[i] /= gigabytes;
 	for (size_t i = 0; i < b->values[F_plain_cpu].count; i++)
 		b->values[F_plain_cpu].at[i] /= gigabytes;
-	b->values[F_memory].at[0] = b->values[F_memory].at[1] / (double)b->size;
-	b->values[F_memory].count = 1;
+	b->values[F_memory_waited].at[0] /= (double)b->size;
+	b->values[F_memory_beside].at[0] /= (double)b->size;
+	b->values[F_memory_waited].count = b->values[F_memory_beside].count = 1;
 }
 
 static void add_json(struct bench *b)
@@ -271,20 +279,17 @@ static void print_results(struct bench *b)
 
 /* ---- the run */
 
-/* The memory of the write is reported, not that of the restarts. */
+/* The memory of the write comes first and is reported, not that of the restarts. */
 static int row_run(struct bench *b, struct kedge__error *err)
 {
-	struct values memory;
 	char config[4300];
 	int rc = config_write(b, config, sizeof(config), err);
 
 	memset(b->values, 0, sizeof(b->values));
 	if (!rc)
 		rc = program_run(b, "phase=write", config, err);
-	memory = b->values[F_memory];
 	for (uint64_t i = 0; i < b->restarts && !rc; i++)
 		rc = program_run(b, "phase=restart", config, err);
-	b->values[F_memory] = memory;
 	for (int f = 0; f < FIGURE_COUNT && !rc; f++) {
 		if (!b->values[f].count)
 			rc = kedge__error_set(err, KEDGE_E_STATE, 0, "the program did not print \"%s\"", names[f]);
@@ -354,7 +359,7 @@ static int prepare(struct bench *b, struct kedge__error *err)
 	}
 	if (b->json)
 		b->rows = kedge__json_array();
-	kedge__table_init(&b->table, "rrlrrrrrrrrrrr");
+	kedge__table_init(&b->table, "rrlrrrrrrrrrrrr");
 	kedge__table_add(&b->table, "ranks");
 	kedge__table_add(&b->table, "changed");
 	kedge__table_add(&b->table, "capture");
@@ -421,7 +426,10 @@ int kedge__bench_veloc(int argc, char **argv)
 	    {"threads", 0, KEDGE__OPTION_TEXT, &b.threads, "LEVEL", "of MPI: multiple (default) or single"},
 	    {"no-sync", 0, KEDGE__OPTION_FLAG, &b.no_sync, NULL, "without fsync, on both sides"},
 	    {"mpiexec", 0, KEDGE__OPTION_TEXT, &b.mpiexec, "PATH", "what starts the ranks (default: mpiexec)"},
-	    {"program", 0, KEDGE__OPTION_TEXT, &b.program, "PATH", "bench/veloc_program.c, built with another library"},
+	    {"mpi-arg", 0, KEDGE__OPTION_LIST, &b.mpi_args, "ARG",
+	     "argument of mpiexec, before -n; may be given again"},
+	    {"program", 0, KEDGE__OPTION_TEXT, &b.program, "PATH",
+	     "what the ranks run: bench/veloc_program.c, built with another library, or a script that runs it"},
 	    KEDGE__OPTION_SET(&b.sets),
 	    KEDGE__OPTION_JSON(&b.json),
 	};

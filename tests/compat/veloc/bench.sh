@@ -17,7 +17,7 @@ for threads in single multiple; do
 		rows = json.load(open("out"))["results"]
 		assert [(r["changed_percent"], r["capture"]) for r in rows] == [(p, c) for p in (100, 10, 1) for c in ("copy", "cow")]
 		for row in rows:
-		    for name in ("plain_scratch blocked plain_disk disk cost plain_cpu cpu plain_read restart_test restart memory").split():
+		    for name in ("plain_scratch blocked plain_disk disk cost plain_cpu cpu plain_read restart_test restart memory_waited memory_beside").split():
 		        f = row[name]
 		        assert f["lowest"] <= f["median"] <= f["highest"], name
 		    assert 0 < row["blocked"]["median"] <= row["disk"]["median"]
@@ -25,6 +25,13 @@ for threads in single multiple; do
 	END
 done
 [ -z "$(ls scratch persistent | grep -v :)" ] || fail "files were left"
+# A script may stand for the program, where that needs a loader or libraries of its own; and mpiexec may need arguments.
+bench=$(command -v kedge-bench)
+printf '#!/bin/sh\necho started >>"%s/started"\nexec "%s-veloc" "$@"\n' "$PWD" "$bench" >wrapper
+chmod +x wrapper
+kedge-bench veloc-like --mpiexec "$1" --mpi-arg=-x --mpi-arg=KEDGE_THREADS=1 --program ./wrapper --size 1M --versions 1 \
+	--restarts 1 --compute 0.01 --scratch scratch --persistent persistent --capture copy >out 2>err || fail "$(cat err)"
+[ "$(wc -l <started)" = 12 ] || fail "the script was started $(wc -l <started) times, not by 2 ranks, twice, at 3 shares"
 kedge-bench veloc-like --mpiexec /no/such/mpiexec --size 1M --scratch scratch --persistent persistent >out 2>err &&
 	fail "without mpiexec there is a result"
 grep -q 'cannot run /no/such/mpiexec' err || fail "the cause is missing: $(cat err)"
