@@ -123,7 +123,7 @@ static int restore_once(struct bench *b, struct kedge__error *err)
 	int rc = kedge__catalog_open(b->store, "bench", KEDGE__CATALOG_READ, &cat, err);
 
 	if (!rc)
-		rc = kedge__lineage_open(&cat, 1, b->versions, 0, &lineage, err);
+		rc = kedge__lineage_open_by(b->pool, &cat, 1, b->versions, 0, &lineage, err);
 	b->open_seconds = kedge__clock_seconds() - start;
 	if (!rc)
 		rc = kedge__restore_fill(lineage, b->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &b->stats,

@@ -189,7 +189,7 @@ static int restore_regions(struct restore *r, struct kedge__lineage *l, int64_t 
 static int restore_rank(struct restore *r, uint64_t version, uint32_t rank, int64_t folder, struct kedge__error *err)
 {
 	struct kedge__lineage *l;
-	int rc = kedge__lineage_open(r->place.levels, r->place.level_count, version, rank, &l, err);
+	int rc = kedge__lineage_open_by(r->pool, r->place.levels, r->place.level_count, version, rank, &l, err);
 
 	if (rc)
 		return rc;

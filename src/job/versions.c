@@ -149,7 +149,7 @@ int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__li
 	if (!set)
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is not there",
 					(unsigned long long)key.version, k->name);
-	rc = kedge__lineage_open(levels, n, key.version, rank, &l, err);
+	rc = kedge__lineage_open_by(k->pool, levels, n, key.version, rank, &l, err);
 	if (rc)
 		return rc;
 	if (!kedge__digest_equal(kedge__lineage_top(l)->summary.image_id, set->parts[rank].image_id)) {

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #define OPEN_FILES   256
-#define ANNOUNCED    64 /* files */
 #define CACHE_BYTES  (UINT32_C(8) << 20)
 #define READER_BYTES (UINT32_C(1) << 20) /* enough for sequential reads */
 #define LEVEL_LIMIT  32
@@ -33,7 +32,11 @@ struct refused { /* a copy that opened, but has damaged blocks or depends on a v
 
 struct announced { /* a file of the first level that was announced to the kernel, kept open until it is used */
 	uint64_t version;
+	const struct kedge__set_part *part;
+	char *path;
 	int fd;
+	struct kedge__segment
+	    *seg; /* it has been opened, by one of several threads; NULL: it has not, or could not be */
 };
 
 struct kedge__lineage {
@@ -41,6 +44,7 @@ struct kedge__lineage {
 	size_t level_count;
 	uint64_t version, stop_below;
 	uint32_t rank;
+	struct kedge__pool *pool;        /* opens segments; NULL: one after the other */
 	const struct kedge__digest *top; /* the required image; NULL: the first that opens */
 	struct item *items;              /* ascending versions */
 	size_t count, room;
@@ -114,16 +118,16 @@ static const struct kedge__set_part *part_of(const struct kedge__lineage *l, siz
 
 static void announce(struct kedge__lineage *l, uint64_t version)
 {
-	const struct kedge__set_part *part = part_of(l, 0, version, NULL);
-	char *path = part ? kedge__segment_path(l->levels[0], version, l->rank, part->generation) : NULL;
-	struct announced fresh = {.version = version};
+	struct announced fresh = {.version = version, .part = part_of(l, 0, version, NULL), .fd = -1};
 
-	if (path && kedge__fs_open_read(path, &fresh.fd, NULL) == 0) {
-		kedge__segment_announce(fresh.fd, part);
-		if (!kedge__array_push(&l->announced, fresh))
-			kedge__fs_close(fresh.fd);
+	fresh.path = fresh.part ? kedge__segment_path(l->levels[0], version, l->rank, fresh.part->generation) : NULL;
+	if (fresh.path && kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0) {
+		kedge__segment_announce(fresh.fd, fresh.part);
+		if (kedge__array_push(&l->announced, fresh))
+			return;
 	}
-	kedge__free(path);
+	kedge__fs_close(fresh.fd);
+	kedge__free(fresh.path);
 }
 
 /* Announce all that the version needs according to the manifests, so that storage fetches it at once instead of piece
@@ -135,32 +139,54 @@ static void announce_all(struct kedge__lineage *l)
 	uint8_t *marks = kedge__calloc(n + 1, 1);
 
 	if (marks && kedge__catalog_mark(cat, l->version, true, marks, NULL) == 0)
-		for (size_t i = 0; i < n && l->announced.count < ANNOUNCED; i++)
+		for (size_t i = 0; i < n && l->announced.count < OPEN_FILES; i++)
 			if (marks[i] && kedge__catalog_at(cat, i)->version >= l->stop_below)
 				announce(l, kedge__catalog_at(cat, i)->version);
 	kedge__free(marks);
 }
 
-/* The file of VERSION on LEVEL if it is open, for the caller to close; otherwise -1. */
-static int announced_take(struct kedge__lineage *l, size_t level, uint64_t version)
+static int place_load(const struct kedge__lineage *l, size_t level, uint64_t version, const char *path,
+		      const struct kedge__set_part *part, int fd, struct kedge__segment **out, struct kedge__error *err)
 {
-	for (size_t i = 0; level == 0 && i < l->announced.count; i++) {
-		struct announced *a = &l->announced.at[i];
+	const struct kedge__segment_place place = {.path = path,
+						   .part = part,
+						   .set = &kedge__catalog_find(l->levels[level], version)->set,
+						   .bucket = l->levels[level]->bucket,
+						   .fd = fd,
+						   .levels = l->levels,
+						   .level_count = l->level_count};
 
-		if (a->version == version) {
-			int fd = a->fd;
+	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, out, err);
+}
 
-			a->fd = -1;
-			return fd;
-		}
-	}
-	return -1;
+/* A failure is found again, and reported, by whoever needs the segment. */
+static int announced_open(void *ctx, size_t i, int worker)
+{
+	struct kedge__lineage *l = ctx;
+	struct announced *a = &l->announced.at[i];
+
+	(void)worker;
+	(void)place_load(l, 0, a->version, a->path, a->part, a->fd, &a->seg, NULL);
+	a->fd = -1;
+	return 0;
+}
+
+/* What was announced for VERSION, if it is on LEVEL and was not taken yet; otherwise NULL. */
+static struct announced *announced_find(struct kedge__lineage *l, size_t level, uint64_t version)
+{
+	for (size_t i = 0; level == 0 && i < l->announced.count; i++)
+		if (l->announced.at[i].version == version)
+			return &l->announced.at[i];
+	return NULL;
 }
 
 static void announced_done(struct kedge__lineage *l)
 {
-	for (size_t i = 0; i < l->announced.count; i++)
+	for (size_t i = 0; i < l->announced.count; i++) {
 		kedge__fs_close(l->announced.at[i].fd);
+		kedge__segment_close(l->announced.at[i].seg);
+		kedge__free(l->announced.at[i].path);
+	}
 	kedge__array_done(&l->announced);
 }
 
@@ -169,15 +195,17 @@ static void announced_done(struct kedge__lineage *l)
 static int segment_load(struct kedge__lineage *l, struct item *item, size_t level, const char *path,
 			const struct kedge__set_part *part, struct kedge__error *err)
 {
-	const struct kedge__segment_place place = {.path = path,
-						   .part = part,
-						   .set = &kedge__catalog_find(l->levels[level], item->version)->set,
-						   .bucket = l->levels[level]->bucket,
-						   .fd = announced_take(l, level, item->version),
-						   .levels = l->levels,
-						   .level_count = l->level_count};
+	struct announced *a = announced_find(l, level, item->version);
+	int fd = a ? a->fd : -1;
 
-	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, &item->seg, err);
+	if (a && a->seg) {
+		item->seg = a->seg;
+		a->seg = NULL;
+		return 0;
+	}
+	if (a)
+		a->fd = -1;
+	return place_load(l, level, item->version, path, part, fd, &item->seg, err);
 }
 
 /* Open the copy of ITEM on LEVEL. EXPECTED_BY: the version that refers to it; its own number if it is the top. */
@@ -423,6 +451,8 @@ static int load_all(struct kedge__lineage *l, struct kedge__error *err)
 	kedge__region_tables_hold(l->levels[0]->tables);
 	if (!rc) {
 		announce_all(l);
+		if (kedge__pool_threads(l->pool) > 1)
+			(void)kedge__pool_for(l->pool, l->announced.count, announced_open, l);
 		rc = item_load(l, top, l->version, err);
 	}
 	if (!rc)
@@ -454,16 +484,10 @@ static struct kedge__lineage *lineage_new(struct kedge__catalog *const *levels, 
 	return l;
 }
 
-int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
-			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err)
+static int lineage_load(struct kedge__lineage *l, struct kedge__lineage **out, struct kedge__error *err)
 {
-	struct kedge__lineage *l;
-	int rc;
+	int rc = l ? load_all(l, err) : KEDGE_E_NOMEM;
 
-	if (!n || n > LEVEL_LIMIT)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "%zu levels: must be 1 to %d", n, LEVEL_LIMIT);
-	l = lineage_new(levels, n, version, rank, stop_below, err);
-	rc = l ? load_all(l, err) : KEDGE_E_NOMEM;
 	if (rc) {
 		kedge__lineage_close(l);
 		return rc;
@@ -472,10 +496,39 @@ int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uin
 	return 0;
 }
 
+static int check_levels(size_t n, struct kedge__error *err)
+{
+	return n && n <= LEVEL_LIMIT
+		   ? 0
+		   : kedge__error_set(err, KEDGE_E_ARG, 0, "%zu levels: must be 1 to %d", n, LEVEL_LIMIT);
+}
+
+int kedge__lineage_open_from(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
+			     uint64_t stop_below, struct kedge__lineage **out, struct kedge__error *err)
+{
+	int rc = check_levels(n, err);
+
+	return rc ? rc : lineage_load(lineage_new(levels, n, version, rank, stop_below, err), out, err);
+}
+
+int kedge__lineage_open_by(struct kedge__pool *pool, struct kedge__catalog *const *levels, size_t n, uint64_t version,
+			   uint32_t rank, struct kedge__lineage **out, struct kedge__error *err)
+{
+	struct kedge__lineage *l;
+	int rc = check_levels(n, err);
+
+	if (rc)
+		return rc;
+	l = lineage_new(levels, n, version, rank, 0, err);
+	if (l)
+		l->pool = pool;
+	return lineage_load(l, out, err);
+}
+
 int kedge__lineage_open(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
 			struct kedge__lineage **out, struct kedge__error *err)
 {
-	return kedge__lineage_open_from(levels, n, version, rank, 0, out, err);
+	return kedge__lineage_open_by(NULL, levels, n, version, rank, out, err);
 }
 
 int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge__segment *const *segs, size_t n,
@@ -552,6 +605,7 @@ static int load_again(struct kedge__lineage *l, struct kedge__error *err)
 
 	if (!fresh)
 		return KEDGE_E_NOMEM;
+	fresh->pool = l->pool;
 	fresh->bad = l->bad;
 	fresh->top = top ? &top->image_id : NULL;
 	rc = load_all(fresh, err);

@@ -294,6 +294,9 @@ const struct kedge__region_record *kedge__segment_find_region(const struct kedge
 
 /* LEVELS fastest first; each segment is taken from the first level where it opens and its image id matches. A fallback is logged. */
 int kedge__lineage_open(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank, struct kedge__lineage **out, struct kedge__error *err);
+/* The same on all threads of POOL, which outlives the lineage: also when a segment of it is replaced. */
+int kedge__lineage_open_by(struct kedge__pool *pool, struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank, struct kedge__lineage **out,
+			   struct kedge__error *err);
 void kedge__lineage_close(struct kedge__lineage *l);
 const struct kedge__segment *kedge__lineage_top(const struct kedge__lineage *l);
 const struct kedge__segment *kedge__lineage_segment(const struct kedge__lineage *l, uint64_t version); /* NULL */

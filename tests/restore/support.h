@@ -135,7 +135,7 @@ static inline struct kedge__lineage *lab_open(struct lab *lab, uint64_t version)
 	struct kedge__lineage *l = NULL;
 
 	assert_int_equal(kedge__catalog_scan(lab->cat, NULL), 0);
-	assert_int_equal(kedge__lineage_open(&lab->cat, 1, version, 0, &l, NULL), 0);
+	assert_int_equal(kedge__lineage_open_by(lab->pool, &lab->cat, 1, version, 0, &l, NULL), 0);
 	return l;
 }
 

@@ -454,6 +454,22 @@ static inline void save_next(struct kedge__catalog *cat, struct job *job, uint64
 	assert_ok(save_index(cat, job, index, how, false, err));
 }
 
+/* A test that sets it opens every lineage twice, in one thread and in several, with the same result. */
+static struct kedge__pool *open_pool;
+
+static inline int open_lineage(struct kedge__catalog *const *levels, size_t n, uint64_t version, uint32_t rank,
+			       struct kedge__lineage **out, struct kedge__error *err)
+{
+	int rc = kedge__lineage_open(levels, n, version, rank, out, err);
+
+	if (!open_pool)
+		return rc;
+	if (!rc)
+		kedge__lineage_close(*out);
+	assert_int_equal(kedge__lineage_open_by(open_pool, levels, n, version, rank, out, err), rc);
+	return rc;
+}
+
 /* 0, an error of the store, or 1 if it gave other bytes than it got. */
 static inline int compare_rank(struct kedge__catalog *const *levels, size_t n, const struct job *job, size_t index,
 			       uint32_t rank, struct kedge__error *err)
@@ -463,7 +479,7 @@ static inline int compare_rank(struct kedge__catalog *const *levels, size_t n, c
 	struct kedge__lineage *l;
 	int rc;
 
-	rc = kedge__lineage_open(levels, n, job->versions[index], rank, &l, err);
+	rc = open_lineage(levels, n, job->versions[index], rank, &l, err);
 	if (rc)
 		return rc;
 	top = kedge__lineage_top(l);

@@ -219,6 +219,19 @@ static void test_walk(void **state)
 	two_close(&t);
 }
 
+static int pool_open(void **state)
+{
+	(void)state;
+	return kedge__pool_new(3, &open_pool, NULL);
+}
+
+static int pool_close(void **state)
+{
+	(void)state;
+	kedge__pool_free(open_pool);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,5 +244,5 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_walk),
 	};
 
-	return cases_run(argc, argv, tests, NULL, NULL);
+	return cases_run(argc, argv, tests, pool_open, pool_close);
 }
