@@ -262,9 +262,9 @@ static void get_source(struct kedge__columns_in *c, struct kedge__map_entry *e)
 	c->failed |= c->in[NUMBERS].failed | c->in[REST].failed;
 }
 
-bool kedge__columns_left(const struct kedge__columns_in *c)
+uint64_t kedge__columns_left(const struct kedge__columns_in *c)
 {
-	return c->left > 0;
+	return c->left;
 }
 
 bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e)

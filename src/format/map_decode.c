@@ -20,7 +20,7 @@ int kedge__map_emit(struct kedge__map_decoder *d, enum kedge__extent_kind kind, 
 {
 	struct kedge__extent *e;
 
-	if (!kedge__array_reserve(&d->map, d->map.count + 1))
+	if (d->map.count == d->map.room && !kedge__array_reserve(&d->map, d->map.count + 1))
 		return kedge__error_nomem(d->err);
 	/* Field by field where it belongs: a copy of what was just put together would wait for it to be. */
 	e = &d->map.at[d->map.count];
@@ -224,6 +224,9 @@ static int decode_columns(struct kedge__map_decoder *d)
 		(void)kedge__error_prefix(d->err, "section MAPX");
 		return rc;
 	}
+	/* Most entries have a gap before them. */
+	if (!kedge__array_reserve(&d->map, 2 * (size_t)kedge__columns_left(d->columns) + d->region_count))
+		return kedge__error_nomem(d->err);
 	while (rc == 0 && kedge__columns_left(d->columns))
 		rc = kedge__columns_get(d->columns, &e) ? emit_entry(d, &e)
 							: kedge__map_damaged(d, "an entry is malformed");

@@ -82,7 +82,7 @@ struct kedge__columns_in;
 /* All that is left of IN. */
 int kedge__columns_in_new(struct kedge__wire_in *in, struct kedge__columns_in **out, struct kedge__error *err);
 void kedge__columns_in_free(struct kedge__columns_in *c);
-bool kedge__columns_left(const struct kedge__columns_in *c);                         /* there is another entry */
+uint64_t kedge__columns_left(const struct kedge__columns_in *c);                     /* entries */
 bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e);    /* false: it is malformed */
 bool kedge__columns_ended(const struct kedge__columns_in *c);                        /* and nothing is left over */
 

@@ -37,7 +37,7 @@ struct columns {
 	uint64_t unit, units;
 	unsigned shift;  /* its logarithm */
 	uint64_t *at;    /* one per unit */
-	uint64_t *below; /* the same of the version before, for copies; room behind AT */
+	uint64_t *below; /* the same of the version before, if there are copies from it; room behind AT */
 };
 
 /* ------------------------------------------------------------------ layers */
@@ -187,6 +187,14 @@ static bool read_off(const struct columns *c, struct kedge__span_list *out, stru
 	return true;
 }
 
+static bool layers_move(const struct columns *c)
+{
+	for (size_t l = 0; l < c->layers.count; l++)
+		if (c->layers.at[l].moves)
+			return true;
+	return false;
+}
+
 int kedge__columns_resolve(const struct kedge__map_source *source, uint64_t version, struct kedge__range range,
 			   struct kedge__span_list *out, struct kedge__range_list *later, struct kedge__error *err)
 {
@@ -198,7 +206,7 @@ int kedge__columns_resolve(const struct kedge__map_source *source, uint64_t vers
 		kedge__array_done(&c.layers);
 		return kedge__array_push(later, range) ? 0 : kedge__error_nomem(err);
 	}
-	c.at = kedge__reallocarray(NULL, 2 * (size_t)c.units, sizeof(*c.at));
+	c.at = kedge__reallocarray(NULL, (layers_move(&c) ? 2 : 1) * (size_t)c.units, sizeof(*c.at));
 	done = c.at && kedge__array_reserve(out, out->count + KEDGE__MIN(extents, c.units));
 	if (done) {
 		c.below = c.at + c.units;
