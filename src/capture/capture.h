@@ -176,8 +176,9 @@ int kedge__cow_end(struct kedge__cow *c, struct kedge__cow_stats *stats, struct 
  * begin() copies regions that are small, have few dirty pages or must not be protected, and write-protects the rest (or
  * copies that, too). Then a reduction sees the image through view(), which releases the pages of protected memory that will
  * not be stored. The others stay protected until they are written: they are read through *SOURCE of literals(), whose check()
- * releases them. Only while the application writes to protected memory, some of them are copied and released before. If
- * nothing has to be read from the session, literals() ends it, and *SOURCE is NULL. */
+ * releases them, and shows them to a reduction that has not seen them yet. Only while the application writes to protected
+ * memory, some of them are copied and released before. If nothing has to be read from the session, literals() ends it, and
+ * *SOURCE is NULL unless the reduction has to see them. */
 
 struct kedge__hold;
 

@@ -65,7 +65,7 @@ struct kedge__hold {
 	struct kedge__error failure; /* the first one, of a copy or the view */
 
 	KEDGE__ARRAY(struct kedge__hold_piece) pieces; /* of the literal space */
-	struct kedge__reducer *reducer; /* that sees them as they are stored */
+	struct kedge__reducer *reducer; /* that sees them as they are stored; NULL: it has seen them */
 	struct kedge__literal_source source;
 };
 

@@ -137,18 +137,20 @@ static int literals_point(const struct kedge__hold *h, struct kedge__literal_lis
 	return 0;
 }
 
-/* ---- bytes that are about to be stored, each once */
+/* ---- what passes by as it is stored */
 
-/* A reducer may have to hash them now; and pages that only the session has are not needed any more. */
-static int piece_check(struct kedge__hold *h, const struct kedge__hold_piece *p, uint64_t skip, const uint8_t *at,
-		       size_t bytes, struct kedge__error *err)
+/* The piece is where nobody can change it: its pages may go, and a reducer that has not seen it yet sees it now. */
+static int take(struct kedge__hold *h, const struct kedge__hold_piece *p, uint64_t offset, const uint8_t *data,
+		size_t bytes, struct kedge__error *err)
 {
-	if (h->reducer && !kedge__reducer_check(h->reducer, p->region, p->offset + skip, at, bytes))
-		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "the copy of region \"%s\" has changed",
-					h->ways[p->region].name);
-	return p->data ? 0
-		       : kedge__cow_release(h->cow, kedge__hold_find(h, p->region, p->offset)->range, p->offset + skip,
-					    bytes, err);
+	int rc = 0;
+
+	if (!p->data)
+		rc = kedge__cow_release(h->cow, kedge__hold_find(h, p->region, offset)->range, offset, bytes, err);
+	if (!rc && h->reducer && !kedge__reducer_check(h->reducer, p->region, offset, data, bytes))
+		rc = kedge__error_set(err, KEDGE_E_INTERNAL, 0, "the copy of region \"%s\" has changed",
+				      h->ways[p->region].name);
+	return rc;
 }
 
 static int check(void *ctx, uint64_t position, const void *buffer, size_t bytes, struct kedge__error *err)
@@ -162,7 +164,7 @@ static int check(void *ctx, uint64_t position, const void *buffer, size_t bytes,
 		uint64_t skip = position - p->position;
 		size_t n = (size_t)KEDGE__MIN(p->bytes - skip, bytes);
 
-		rc = piece_check(h, p, skip, at, n, err);
+		rc = take(h, p, p->offset + skip, at, n, err);
 		at += n;
 		position += n;
 		bytes -= n;
@@ -170,14 +172,14 @@ static int check(void *ctx, uint64_t position, const void *buffer, size_t bytes,
 	return rc;
 }
 
+/* Nothing is needed of the memory any more. */
 static int end(void *ctx, struct kedge__error *err)
 {
-	const struct kedge__hold *h = ctx;
+	struct kedge__hold *h = ctx;
 
-	(void)err;
 	if (h->reducer)
 		kedge__reducer_checked(h->reducer);
-	return 0;
+	return kedge__hold_release(h, err);
 }
 
 static int let_go_all(struct kedge__hold *h, struct kedge__error *err)
@@ -203,16 +205,14 @@ int kedge__hold_literals(struct kedge__hold *h, struct kedge__reducer *r, struct
 		return rc;
 	for (size_t i = 0; all && i < h->pieces.count; i++)
 		all = h->pieces.at[i].data;
-	*source = NULL;
 	if (all)
 		rc = kedge__hold_release(h, err);
-	if (all && !kedge__reducer_streams(r))
-		return rc;
-	h->source = (struct kedge__literal_source){.fill = fill, .check = check, .end = end, .ctx = h};
-	if (kedge__reducer_streams(r)) {
-		h->reducer = r;
-		h->source.unit = kedge__reducer_unit(r);
-	}
-	*source = &h->source;
+	h->reducer = kedge__reducer_streams(r) ? r : NULL;
+	h->source = (struct kedge__literal_source){.fill = all ? NULL : fill,
+						   .check = check,
+						   .end = end,
+						   .unit = h->reducer ? kedge__reducer_unit(r) : 0,
+						   .ctx = h};
+	*source = all && !h->reducer ? NULL : &h->source;
 	return rc;
 }

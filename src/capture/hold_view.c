@@ -158,6 +158,19 @@ static bool let_go_before(struct kedge__hold *h, struct kedge__hold_worker *w, u
 	return kedge__hold_let_go(h, &before, NULL) == 0;
 }
 
+/* Nothing is let go, and what cannot be read is missed by whoever needs it. */
+static const void *view_peek(void *ctx, size_t region, uint64_t offset, void *buffer, size_t bytes)
+{
+	struct kedge__hold *h = ctx;
+	const struct kedge__hold_stretch *s = kedge__hold_find(h, region, offset);
+
+	if (!s || offset + bytes > s->offset + s->bytes)
+		return NULL;
+	if (!s->is_protected)
+		return s->copy + (offset - s->offset);
+	return kedge__hold_read(h, s, offset, buffer, bytes, NULL) ? NULL : buffer;
+}
+
 static bool view_keep(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes)
 {
 	struct kedge__hold *h = ctx;
@@ -173,12 +186,13 @@ static bool view_keep(void *ctx, int worker, size_t region, uint64_t offset, con
 	return let_go_before(h, w, offset, bytes);
 }
 
-static bool all_is_copied(const struct kedge__hold *h)
+/* Not only what may have changed. */
+static bool all_is_held(const struct kedge__hold *h)
 {
 	for (size_t i = 0; i < h->image.count; i++) {
 		const struct kedge__hold_stretch *s = kedge__hold_find(h, i, 0);
 
-		if (h->image.regions[i].bytes && (!s || s->is_protected || s->bytes != h->image.regions[i].bytes))
+		if (h->image.regions[i].bytes && (!s || s->bytes != h->image.regions[i].bytes))
 			return false;
 	}
 	return true;
@@ -186,7 +200,7 @@ static bool all_is_copied(const struct kedge__hold *h)
 
 void kedge__hold_view_init(struct kedge__hold *h)
 {
-	h->view = (struct kedge__image_view){view_get, view_keep, h, all_is_copied(h)};
+	h->view = (struct kedge__image_view){view_get, view_keep, view_peek, h, all_is_held(h)};
 }
 
 const struct kedge__image_view *kedge__hold_view(struct kedge__hold *h)

@@ -78,7 +78,7 @@ static bool stored_keep(void *ctx, int worker, size_t region, uint64_t offset, c
 int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err)
 {
 	struct stored s;
-	struct kedge__image_view view = {stored_get, stored_keep, &s, false};
+	struct kedge__image_view view = {.get = stored_get, .keep = stored_keep, .ctx = &s};
 	int rc = stored_init(&s, l, kedge__pool_threads(k->pool), err);
 
 	if (!rc) {

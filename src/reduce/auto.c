@@ -2,15 +2,15 @@
 /*
  * auto.c: which reducer the next version gets, by what the last ones showed. It depends on the data alone.
  *
- *  - an image that is copied or not held, and large, and new by a sample, in which next to nothing is as it was, nor
+ *  - an image that is seen through a view, large, and new by a sample, in which next to nothing is as it was, nor
  * elsewhere in the last version, nor twice: basic, with all slabs that are not constant stored, and hashed as they are
  * (stream.c).
  *  - else tree at first, and as long as shifted duplicates make up at least 1/64 of the changed bytes, or nothing
  * changes.
  *  - after DRY_VERSIONS versions in a row in which they did not: basic. Now and then, after PROBE_EVERY versions at
  * first, then more seldom, one is a tree again, and trees they stay if duplicates have come back.
- *  - for an image that is write-protected, after DENSE_VERSIONS versions in a row (the first one, which has no parent,
- * does not count) of which at least 15/16 had to be stored: full, where only a sample of slabs is hashed. When less
+ *  - for an image without a view, after DENSE_VERSIONS versions in a row (the first one, which has no parent, does not
+ * count) of which at least 15/16 had to be stored: full, where only a sample of slabs is hashed. When less
  * than 7/8 of the sample has changed, the next version is a tree.
  *
  * Without trees the hash record is of no use and dropped. The next tree has the last version to begin with, whose

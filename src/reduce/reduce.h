@@ -85,7 +85,7 @@ struct kedge__literal_list {
 
 /*
  * Literals that are not at the address in their list, or must not be read there. fill(): bytes of the literal space from
- * POSITION on into BUF, on worker WORKER of the pool. check() is NULL if they cannot change any more. Otherwise every
+ * POSITION on into BUF, on worker WORKER of the pool; NULL: they are at those addresses. check() may be NULL. Otherwise every
  * stored byte passes through it once, as fill() gave it: KEDGE_E_STATE if it is not what was reduced. Checked pieces begin
  * and end at the bounds of a literal or at multiples of `unit` within it; all literals except the last of a region are
  * multiples of it. end() gives the verdict on all of them. Calls may run concurrently, except end().
@@ -180,7 +180,9 @@ struct kedge__region_dirty {
  * before the same worker's next get(), for those bytes that may become literals, at DATA of what get() gave; with ALL, all
  * of them will, and it is not called. False: out of memory.
  *
- * STAYS: all of it stays where get() says until the literals are written, and may be requested any number of times.
+ * peek() gives bytes, like get() of worker 0, before they are requested, and any number of times; NULL: get() does that.
+ * STAYS: nobody can change any of it until the literals are written, where what was not requested is seen for the first
+ * time.
  *
  * keep() is NULL if literals are read a second time and then checked (kedge__reducer_check()): get() is called for pieces
  * that stay in the first-level cache, so that copying them costs little, or not at all for what is stored in any case.
@@ -188,6 +190,7 @@ struct kedge__region_dirty {
 struct kedge__image_view {
 	const void *(*get)(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all);
 	bool (*keep)(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes);
+	const void *(*peek)(void *ctx, size_t region, uint64_t offset, void *buffer, size_t bytes);
 	void *ctx;
 	bool stays;
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * stream.c: a slab of which every byte will be stored need not be read before. Its digests and its part of the region's
- * sum are made of the bytes that are stored, as they pass, so that such a version is read once. That is how full works
- * on an image that is copied or not held, and auto on one that is new, as far as a sample says: in the first version,
- * and where nearly everything changes. Slabs of which a few looks say that they may be constant are hashed first, like
- * any other.
+ * sum are made of the bytes that are stored, as they pass, so that such a version is read once. That is how full works,
+ * and auto on an image that is new, as far as a sample says: in the first version, and where nearly everything changes.
+ * Slabs of which a few looks say that they may be constant are hashed first, like any other.
  *
  * What is read once cannot be seen to change. So, of an image that is not held, some is read before, here and there,
  * and must be the same when it is stored: a thread that writes to a share F of the memory meanwhile is noticed but for
@@ -28,6 +27,13 @@ static uint64_t spread(uint64_t n)
 	return n ^ n >> 29;
 }
 
+static const void *peek(const struct kedge__image_view *view, size_t region, uint64_t offset, void *buffer,
+			size_t bytes)
+{
+	return view->peek ? view->peek(view->ctx, region, offset, buffer, bytes)
+			  : view->get(view->ctx, 0, region, offset, buffer, bytes, false);
+}
+
 /* Any part of it, as far as a few looks tell. Bytes that cannot be read will be missed by whoever needs them. */
 static bool looks_constant(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
 {
@@ -40,7 +46,7 @@ static bool looks_constant(const struct kedge__txn *t, const struct kedge__slab 
 		return true;
 	for (uint64_t i = 0; i < LOOKS; i++) {
 		uint64_t at = start + i * part + (spread(start + i) % (part - KEDGE__GLANCE + 1) & ~UINT64_C(7));
-		const void *data = t->view->get(t->view->ctx, 0, s->region, at, buffer, KEDGE__GLANCE, false);
+		const void *data = peek(t->view, s->region, at, buffer, KEDGE__GLANCE);
 
 		if (!data || kedge__is_constant(data, KEDGE__GLANCE))
 			return true;
@@ -76,7 +82,7 @@ static int glance(struct kedge__txn *t, struct kedge__slab *s, uint64_t chunk, s
 
 		g->offset = start + (first + spread(start + i) % room) * KEDGE__GLANCE;
 		len = (size_t)KEDGE__MIN((uint64_t)KEDGE__GLANCE, start + bytes - g->offset);
-		data = t->view->get(t->view->ctx, 0, s->region, g->offset, g->bytes, len, false);
+		data = peek(t->view, s->region, g->offset, g->bytes, len);
 		if (!data)
 			return kedge__error_set(err, KEDGE_E_STATE, 0, "the captured memory is no longer available");
 		if (data != g->bytes)
@@ -147,7 +153,7 @@ static void sample_take(struct sample *s, uint64_t number, bool follows)
 	while (number - s->before >= s->image->regions[s->region].bytes / chunk)
 		s->before += s->image->regions[s->region++].bytes / chunk;
 	index = number - s->before;
-	data = s->view->get(s->view->ctx, 0, s->region, index * chunk, s->buffer, chunk, false);
+	data = peek(s->view, s->region, index * chunk, s->buffer, chunk);
 	if (!data || kedge__is_constant(data, chunk))
 		return;
 	kedge__digest_chunks(s->r->key, data, chunk, chunk, digest);

@@ -105,7 +105,7 @@ static const uint8_t *block_in_place(const struct writer *w, size_t i)
 {
 	const struct kedge__literal *literal = &w->literals->at[w->starts[i].literal];
 
-	if (w->spec->source || literal->bytes - w->starts[i].skip < w->blocks[i].raw_bytes)
+	if ((w->spec->source && w->spec->source->fill) || literal->bytes - w->starts[i].skip < w->blocks[i].raw_bytes)
 		return NULL;
 	return (const uint8_t *)literal->data + w->starts[i].skip;
 }
@@ -116,7 +116,7 @@ static int gather(const struct writer *w, size_t i, uint8_t *to, size_t bytes, i
 	size_t at = w->starts[i].literal;
 	uint64_t skip = w->starts[i].skip;
 
-	if (w->spec->source)
+	if (w->spec->source && w->spec->source->fill)
 		return w->spec->source->fill(w->spec->source->ctx, worker, w->blocks[i].position, to, bytes, err);
 	while (bytes) {
 		const struct kedge__literal *literal = &w->literals->at[at++];
@@ -322,15 +322,21 @@ static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *p
 	return rc;
 }
 
-/* Copy all of block I to TO, where nobody can change it. */
-static int copy_block(const struct writer *w, size_t i, uint8_t *to, int worker, struct kedge__error *err)
+/* All of block I, where nobody can change it: in place, or copied to TO. */
+static int get_block(const struct writer *w, size_t i, uint8_t *to, int worker, const uint8_t **raw,
+		     struct kedge__error *err)
 {
 	const struct kedge__literal_source *source = w->spec->source;
 	const struct kedge__block_record *block = &w->blocks[i];
-	int rc = gather(w, i, to, block->raw_bytes, worker, err);
+	int rc = 0;
 
+	*raw = block_in_place(w, i);
+	if (!*raw) {
+		rc = gather(w, i, to, block->raw_bytes, worker, err);
+		*raw = to;
+	}
 	if (!rc && source && source->check)
-		rc = source->check(source->ctx, block->position, to, block->raw_bytes, err);
+		rc = source->check(source->ctx, block->position, *raw, block->raw_bytes, err);
 	return rc;
 }
 
@@ -340,16 +346,10 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 {
 	struct kedge__block_record *block = &w->blocks[i];
 	bool encodes = kedge__codec_plan_packs(&w->plans[block->region]);
-	const uint8_t *raw = block_in_place(w, i);
+	const uint8_t *raw;
 	size_t used = block->raw_bytes;
-	int rc = 0;
+	int rc = get_block(w, i, encodes ? gathered : packed, worker, &raw, err);
 
-	if (!raw) {
-		uint8_t *to = encodes ? gathered : packed;
-
-		rc = copy_block(w, i, to, worker, err);
-		raw = to;
-	}
 	block->codec = KEDGE__CODEC_NONE;
 	if (!rc && encodes)
 		rc = pack_block(w, i, raw, packed, &used, err);

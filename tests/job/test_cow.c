@@ -202,6 +202,54 @@ static void test_little_memory(void **state)
 	series(*state, MORE("capture=copy", "reducer=tree", "copy_memory=1M"), (size_t)1 << 20);
 }
 
+#define NEW ((size_t)3 << 20) /* large enough for a sample */
+
+static size_t pages_touched(const struct kedge__reserve *r)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = r->bytes / page, count = 0;
+	unsigned char *in = malloc(pages + 1);
+
+	assert_non_null(in);
+	assert_int_equal(r->memory ? mincore(r->memory, pages * page, in) : 0, 0);
+	for (size_t i = 0; r->memory && i < pages; i++)
+		count += in[i] & 1;
+	free(in);
+	return count;
+}
+
+/* What is stored in any case is read once, as it is stored: nothing is copied before, but what is written to first. */
+static void test_new_is_not_copied(void **state)
+{
+	static const char *const reducers[] = {"reducer=full", "reducer=auto"};
+	uint8_t *new = mmap(NULL, NEW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *was[3], *got = malloc(NEW);
+	struct kedge_target target = {"new", got, NEW};
+
+	assert_ptr_not_equal(new, MAP_FAILED);
+	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
+		kedge_t *k = cow_open(*state, MORE("capture=cow-user", "track=none", reducers[i]));
+
+		assert_ok(k, kedge_protect(k, "new", new, NEW, KEDGE_U8));
+		for (uint64_t v = 0; v < 3; v++) {
+			fill_random(new, NEW, v);
+			was[v] = copy_of(new, NEW);
+			assert_ok(k, kedge_checkpoint(k, v));
+			memset(new + v *NEW / 3, 0, NEW / 3); /* is written to first, or not */
+			assert_ok(k, kedge_wait(k));
+			assert_true(!k->image.cow || pages_touched(&k->image.reserve) == 0);
+		}
+		for (uint64_t v = 0; v < 3; v++) {
+			assert_ok(k, kedge_read(k, v, &target, 1));
+			assert_memory_equal(got, was[v], NEW);
+			free(was[v]);
+		}
+		assert_ok(k, kedge_close(k));
+		tree_remove(((struct place *)*state)->l1);
+	}
+	munmap(new, NEW);
+	free(got);
+}
+
 /* Memory may be freed when it is not protected any more, whatever the writer is at. */
 static void test_unprotect_waits(void **state)
 {
@@ -419,6 +467,7 @@ int main(int argc, char **argv)
 	    JOB(test_protected),
 	    JOB(test_protected_and_tracked),
 	    JOB(test_little_memory),
+	    JOB(test_new_is_not_copied),
 	    JOB(test_unprotect_waits),
 	    JOB(test_memory_of_all_kinds),
 	    JOB(test_after_a_failure),

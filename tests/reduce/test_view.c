@@ -104,7 +104,7 @@ static void check_literals(const struct seen *s, const struct kedge__literal_lis
 /* The present state as the version that LIKE is of it. */
 static void take(struct seen *s, struct kedge__reducer *r, struct kedge__pool *pool, const struct lab_version *like)
 {
-	const struct kedge__image_view view = {seen_get, seen_keep, s, false};
+	const struct kedge__image_view view = {.get = seen_get, .keep = seen_keep, .ctx = s};
 	const struct kedge__reduce_how how = {.view = &view};
 	struct kedge__image_region regions[LAB_REGIONS];
 	struct kedge__image image = seen_image(s, regions);
@@ -232,7 +232,7 @@ static void test_pages_with_any_number_of_changes(void **state)
 /* A view is for one reduction: the next one has its bytes where they are, even if that one was refused. */
 static void test_refused(void **state)
 {
-	const struct kedge__image_view view = {seen_get, seen_keep, NULL, false};
+	const struct kedge__image_view view = {.get = seen_get, .keep = seen_keep};
 	const struct kedge__reduce_how how = {.view = &view};
 	struct kedge__reducer *r = reducer_new(KEDGE__REDUCER_REX, 32, false);
 	struct lab lab = {.seed = 1};
