@@ -2,7 +2,8 @@
 /*
  * Write a sealed version to L2, as rank 0 decided when it was sealed:
  *
- *  1. Every rank writes its segment: a copy, a delta to a version that is there, or all of it.
+ *  1. Every rank writes its segment: a copy, which may be there already (ahead.c), a delta to a version that is there,
+ * or all of it.
  *  2. FLUSH: all ranks have, in the same form. Rank 0 gets the table of all ranks' segments.
  *  3. Rank 0 publishes the manifest.
  *  4. FLUSH_PUBLISH: it has. From here on the version is on L2.
@@ -54,8 +55,9 @@ static int copy_lineage(struct kedge__version *v, struct kedge__error *err)
 			continue;
 		p.total = e->set.parts[k->group.rank].file_bytes;
 		rc = kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
-				       kedge__job_settings_io(&k->set), &k->bucket, kedge__state_progress_bytes, &p,
-				       &part.part, err);
+				       kedge__job_settings_io(&k->set), &k->bucket,
+				       list[i] == v->version ? kedge__ahead_twin(v) : NULL, kedge__state_progress_bytes,
+				       &p, &part.part, err);
 		if (!rc)
 			rc = part_add(v, &part, err);
 	}
@@ -130,7 +132,7 @@ void kedge__flush_local(struct kedge__version *v)
 	kedge_t *k = v->k;
 	struct kedge__catalog *from = k->levels.at[KEDGE__L1].flush, *to = k->levels.at[KEDGE__L2].flush;
 
-	v->flush_began = k->advice.clock();
+	v->flush_began = k->advice.clock() - (v->ahead ? v->ahead->seconds : 0);
 	v->flush_rc = kedge__l2_check(k, &v->flush_err);
 	if (!v->flush_rc)
 		v->flush_rc = kedge__catalog_pin(to, &v->flush_err);
@@ -175,8 +177,8 @@ static int agree_written(struct kedge__version *v, bool *refers)
 	rc = kedge__exchange(ch, KEDGE__STEP_FLUSH, v->version, v->flush_rc, &msg, &v->flush_err);
 	if (!rc && !kedge__msg_same_is(&msg.flush.written, between))
 		rc = kedge__error_set(&v->flush_err, KEDGE_E_GROUP, 0,
-				      "ranks %d and %d copied different versions to L2, or in different forms", between[0],
-				      between[1]);
+				      "ranks %d and %d copied different versions to L2, or in different forms",
+				      between[0], between[1]);
 	*refers = msg.flush.refers;
 	return rc;
 }
@@ -229,13 +231,15 @@ static int publish_all(struct kedge__version *v, bool refers, uint64_t *publishe
 	for (size_t i = 0; i < v->parts.count && !met; i++) {
 		struct kedge__flush_part *part = &v->parts.at[i];
 
-		met = kedge__gather(&k->channels.back, 0, &part->part, sizeof(part->part), v->gathered, rc ? NULL : &v->flush_err);
+		met = kedge__gather(&k->channels.back, 0, &part->part, sizeof(part->part), v->gathered,
+				    rc ? NULL : &v->flush_err);
 		if (!met && !rc && k->levels.at[KEDGE__L2].leads) {
 			rc = set_publish(v, part->version, refers, &v->flush_err);
 			*published += !rc;
 		}
 	}
-	rc = kedge__agree(&k->channels.back, KEDGE__STEP_FLUSH_PUBLISH, v->version, rc ? rc : met, published, &v->flush_err);
+	rc = kedge__agree(&k->channels.back, KEDGE__STEP_FLUSH_PUBLISH, v->version, rc ? rc : met, published,
+			  &v->flush_err);
 	return rc;
 }
 

@@ -58,8 +58,12 @@ void kedge__followups_init(struct kedge__followups *f)
 
 void kedge__followups_free(kedge_t *k)
 {
-	while (queue_head(k))
-		kedge__version_free(queue_pop(k));
+	while (queue_head(k)) {
+		struct kedge__version *v = queue_pop(k);
+
+		kedge__ahead_end(v); /* the flusher is gone */
+		kedge__version_free(v);
+	}
 }
 
 /* Versions that still wait for L2 must not leave L1; the follow-up of the last of them will do this one's work. */
@@ -100,6 +104,7 @@ static void followup_run(void *ctx)
 
 	if (v->l2.due)
 		kedge__flush_local(v);
+	kedge__ahead_end(v);
 	if (!k->channels.flusher_speaks) {
 		pthread_mutex_lock(&k->state.lock);
 		v->ready = true;
@@ -136,8 +141,10 @@ void kedge__followups_add(struct kedge__version *v)
 {
 	kedge_t *k = v->k;
 
-	if (!v->l2.due)
+	if (!v->l2.due) {
+		kedge__ahead_drop(v);
 		kedge__state_end(k, v->version, 0, NULL);
+	}
 	if (!v->l2.due && !trims(k)) {
 		kedge__version_free(v);
 		return;

@@ -18,6 +18,7 @@
 
 #include "capture/capture.h"
 #include "job/adapt.h"
+#include "job/ahead.h"
 #include "job/baseline.h"
 #include "job/followup.h"
 #include "job/group.h"

@@ -137,6 +137,19 @@ static bool can_be_restored_from_l2(const struct kedge__holdings *l1, const stru
 	return kedge__retention_on_l2(l1, l2, version) && kedge__holdings_find(l2, version)->usable;
 }
 
+bool kedge__retention_as_it_is(const struct kedge__holdings *l1, const struct kedge__holdings *l2, uint64_t version,
+			       const uint64_t *needs, size_t need_count)
+{
+	if (kedge__holdings_find(l2, version))
+		return false;
+	for (size_t i = 0; i < need_count; i++) {
+		if (!can_be_restored_from_l2(l1, l2, needs[i]) ||
+		    kedge__holdings_find(l1, needs[i])->files != kedge__holdings_find(l2, needs[i])->files)
+			return false;
+	}
+	return true;
+}
+
 /* What the question is about, with marks of what the version needs on L1 and its parent on L2. */
 struct l2_case {
 	const struct kedge__holdings *l1, *l2;

@@ -66,6 +66,9 @@ struct kedge__l2_answer {
 int kedge__retention_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, const struct kedge__retention_rules *rules,
 			const struct kedge__reach *reach, const struct kedge__l2_costs *costs, uint64_t version, struct kedge__l2_answer *out,
 			struct kedge__error *err);
+/* Before it is written, as far as can be told: VERSION, which needs NEEDS of L1, may go to L2 unchanged (COPY). */
+bool kedge__retention_as_it_is(const struct kedge__holdings *l1, const struct kedge__holdings *l2, uint64_t version, const uint64_t *needs,
+			       size_t need_count);
 /* L2 holds the very version that L1 holds. */
 bool kedge__retention_on_l2(const struct kedge__holdings *l1, const struct kedge__holdings *l2, uint64_t version);
 

@@ -27,8 +27,8 @@ static struct kedge__codec_choice codec_wanted(const struct kedge__version *v)
 	return codec;
 }
 
-/* Packed against the newest version that it refers to anyhow. If it refers to none, a codec that was asked for by name may
- * still have a base: the newest version that it could refer to, which it then needs like any other. */
+/* Packed against the newest version that it refers to anyhow. If it refers to none, a codec that was asked for by name
+ * may still have a base: the newest version that it could refer to, which it then needs like any other. */
 static uint64_t base_version(const struct kedge__version *v)
 {
 	if (v->reduction.source_count)
@@ -81,6 +81,8 @@ static int segment_write(struct kedge__version *v, struct kedge__error *err)
 	if (rc)
 		return rc;
 	spec_fill(v, &spec);
+	kedge__ahead_begin(v);
+	spec.twin = kedge__ahead_twin(v);
 	spec.progress = kedge__state_progress_bytes;
 	spec.progress_ctx = &p;
 	rc = kedge__segment_write(cat, k->pool, &spec, &v->part, &v->stats, err);
@@ -286,8 +288,7 @@ static void stats_set(const struct kedge__version *v)
 	    .write_seconds = v->stats.write_seconds,
 	};
 	/* A self-contained version is no increment, unless all are. */
-	bool increment =
-	    v->reduction.source_count || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL;
+	bool increment = v->reduction.source_count || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL;
 
 	snprintf(s.reducer, sizeof(s.reducer), "%s", name ? name : "unknown");
 	kedge__state_stats(k, &s);
@@ -341,6 +342,8 @@ void kedge__seal_publish(struct kedge__version *v)
 		v->rc = rc;
 	if (!v->rc)
 		succeeded(v, set);
+	if (!v->rc)
+		kedge__ahead_decide(v);
 	kedge__version_release(v);
 	if (v->rc)
 		kedge__state_end(v->k, v->version, v->rc, &v->err);

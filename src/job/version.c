@@ -36,8 +36,8 @@ static void segment_discard(struct kedge__version *v)
 	kedge_t *k = v->k;
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (v->sealed &&
-	    kedge__segment_discard(k->levels.at[KEDGE__L1].write, v->version, (uint32_t)k->group.rank, v->generation, &err))
+	if (v->sealed && kedge__segment_discard(k->levels.at[KEDGE__L1].write, v->version, (uint32_t)k->group.rank,
+						v->generation, &err))
 		kedge__log(KEDGE_LOG_WARNING, "a segment of version %llu is left over: %s",
 			   (unsigned long long)v->version, kedge__error_text(&err));
 	kedge__error_done(&err);
@@ -68,6 +68,7 @@ void kedge__version_free(struct kedge__version *v)
 {
 	if (!v)
 		return;
+	kedge__ahead_drop(v);
 	kedge__version_release(v);
 	kedge__array_done(&v->parts);
 	kedge__free(v->gathered);

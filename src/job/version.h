@@ -21,6 +21,8 @@ struct kedge__job_dirty {
 	bool usable;    /* it covers the time since the reducer's last version */
 };
 
+struct kedge__ahead;
+
 struct kedge__flush_part { /* a segment that was written to L2 */
 	uint64_t version;
 	struct kedge__set_part part;
@@ -64,6 +66,7 @@ struct kedge__version {
 	struct kedge__error err;
 
 	/* Its way to L2. */
+	struct kedge__ahead *ahead;   /* what goes there while it is written to L1; NULL: nothing */
 	struct kedge__l2_costs costs; /* as known when it was taken; rank 0's are used */
 	struct kedge__l2_msg l2;      /* rank 0's answer */
 	bool begins_run;              /* the first version of its run: the versions that it abandons are removed once it exists */

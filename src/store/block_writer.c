@@ -417,6 +417,8 @@ static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge_
 		rc = run_add(w, w->stored[i], w->blocks[i].stored_bytes, err);
 	if (!rc && (last == w->count || (w->run.at >= in->data && w->run.at < in->data + in->room)))
 		rc = run_end(w, err);
+	if (!rc)
+		kedge__twin_announce(w->spec->twin, w->file, w->blocks, last);
 	if (!rc && w->spec->progress)
 		w->spec->progress(w->spec->progress_ctx, w->blocks[first].position + bytes);
 	return rc;
@@ -548,9 +550,11 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 	kedge__free(w.starts);
 	kedge__literal_places_done(&w.places);
 	kedge__lineage_close(w.base);
-	if (rc)
+	if (rc) {
+		kedge__twin_end(spec->twin, &got.blocks, 0, 0);
 		kedge__written_blocks_done(&got);
-	else
+	} else {
 		*out = got;
+	}
 	return rc;
 }

@@ -112,11 +112,14 @@ static int copy_segment(struct copy *c, const struct kedge__set_part *part, stru
 {
 	struct kedge__pipeline_spec spec = {
 	    .collect = read_piece, .transform = check_piece, .store = write_piece, .ctx = c, .queue = c->io.queue};
-	int rc;
+	int rc = 0;
 
 	spec.buffer_bytes = c->room = buffer_room(c->seg, &c->io);
 	spec.store_apart = c->seg->footer.file_bytes > 2 * c->room;
-	rc = kedge__pipeline_run(NULL, &spec, NULL, err);
+	if (c->at < c->seg->footer.file_bytes)
+		rc = kedge__pipeline_run(NULL, &spec, NULL, err);
+	else if (c->progress)
+		c->progress(c->progress_ctx, c->at);
 	if (!rc)
 		rc = check_copy(c, part, err);
 	if (!rc)
@@ -157,41 +160,52 @@ static int find_part(const struct kedge__catalog *from, uint64_t version, uint32
 	return 0;
 }
 
-static int copy_file(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,
-		     const struct kedge__set_part *part, uint32_t generation, struct kedge__bucket *bucket,
-		     struct copy *c, struct kedge__error *err)
+/* A file with all that TWIN has copied, or an empty one. */
+static int begin(struct copy *c, struct kedge__catalog *to, uint32_t *generation, struct kedge__bucket *bucket,
+		 struct kedge__twin *twin, struct kedge__error *err)
 {
-	char *path = kedge__segment_path(from, version, rank, part->generation);
-	struct kedge__segment_file file;
-	struct kedge__segment *seg;
+	const struct kedge__segment_header *h = &c->seg->header;
 	int rc;
 
-	rc = path ? kedge__segment_open(from, path, part, &seg, err) : kedge__error_nomem(err);
-	kedge__free(path);
+	if (kedge__twin_take(twin, c->seg, c->file, generation)) {
+		c->at = c->file->offset;
+		return 0;
+	}
+	rc = kedge__catalog_next_generation(to, h->version, h->rank, generation, err);
+	if (!rc)
+		rc = kedge__segment_file_open(c->file, to, h->version, h->rank, *generation, &c->io, c->sync, bucket,
+					      err);
+	return rc;
+}
+
+static int copy_file(struct copy *c, struct kedge__catalog *to, const struct kedge__set_part *part,
+		     uint32_t *generation, struct kedge__bucket *bucket, struct kedge__twin *twin,
+		     struct kedge__error *err)
+{
+	struct kedge__segment_file file;
+	int rc;
+
+	c->file = &file;
+	rc = begin(c, to, generation, bucket, twin, err);
 	if (rc)
 		return rc;
-	rc = kedge__segment_file_open(&file, to, version, rank, generation, &c->io, c->sync, bucket, err);
-	if (rc)
-		goto close;
-	c->seg = seg;
-	c->file = &file;
 	rc = copy_segment(c, part, err);
 	if (rc)
 		kedge__segment_file_abort(&file);
 	kedge__segment_file_done(&file);
-close:
-	kedge__segment_close(seg);
 	return rc;
 }
 
 int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,
-		      bool sync, struct kedge__io io, struct kedge__bucket *bucket,
+		      bool sync, struct kedge__io io, struct kedge__bucket *bucket, struct kedge__twin *twin,
 		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
 		      struct kedge__error *err)
 {
 	struct copy c = {.from = from, .io = io, .sync = sync, .progress = progress, .progress_ctx = progress_ctx};
 	const struct kedge__set_part *source = NULL;
+	struct kedge__segment *seg;
 	uint32_t generation;
+	char *path;
 	int rc;
 
 	rc = find_part(from, version, rank, &source, err);
@@ -199,9 +213,14 @@ int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, ui
 		return rc;
 	if (is_there(to, version, rank, source, part))
 		return 0;
-	rc = kedge__catalog_next_generation(to, version, rank, &generation, err);
-	if (!rc)
-		rc = copy_file(from, to, version, rank, source, generation, bucket, &c, err);
+	path = kedge__segment_path(from, version, rank, source->generation);
+	rc = path ? kedge__segment_open(from, path, source, &seg, err) : kedge__error_nomem(err);
+	kedge__free(path);
+	if (rc)
+		return rc;
+	c.seg = seg;
+	rc = copy_file(&c, to, source, &generation, bucket, twin, err);
+	kedge__segment_close(seg);
 	if (rc)
 		return rc;
 	*part = *source;

@@ -280,6 +280,9 @@ static int write_all(struct kedge__catalog *cat, struct kedge__segment_file *fil
 	if (!rc)
 		rc = append_tail(file, text, &sections, &part->seal, err);
 	if (!rc)
+		rc = kedge__segment_file_flush(file, err);
+	kedge__twin_end(spec->twin, &written.blocks, written.count, rc ? 0 : file->offset);
+	if (!rc)
 		rc = kedge__segment_file_commit(file, err);
 	sections_done(&sections);
 	stats->base = written.base.version;
@@ -307,6 +310,7 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 				      spec->bucket, err);
 	if (rc)
 		goto prefix;
+	kedge__twin_begin(spec->twin, &file);
 	rc = write_all(cat, &file, pool, spec, &written, &measured, err);
 	if (rc) {
 		kedge__segment_file_abort(&file);
@@ -317,6 +321,8 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 	}
 	kedge__segment_file_done(&file);
 prefix:
+	if (rc)
+		kedge__twin_give_up(spec->twin);
 	if (rc)
 		(void)kedge__error_prefix(err, "version %" PRIu64 ", rank %" PRIu32, spec->version, spec->rank);
 	return rc;

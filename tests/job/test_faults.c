@@ -106,6 +106,12 @@ static void test_one_failing_call(void **state)
 	every_call(*state, MORE("reducer=tree", "chunk=64", "capture=copy"), "eio", false, KEDGE_E_IO, true);
 }
 
+/* Of a version that goes to L2 while it is written to L1. */
+static void test_one_failing_call_on_both_levels(void **state)
+{
+	every_call(*state, MORE("reducer=full", "capture=copy", "buffer=4k"), "eio", false, KEDGE_E_IO, true);
+}
+
 /* No allocation may crash the job or leave it unable to go on. */
 static void test_every_allocation(void **state)
 {
@@ -206,6 +212,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_disk_full_at_every_call, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_one_failing_call, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_one_failing_call_on_both_levels, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_every_allocation, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_open_and_close_with_failing_allocations, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_read_only_directory, place_setup, place_teardown),

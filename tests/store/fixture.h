@@ -126,6 +126,9 @@ struct job {
 	bool base; /* each version may be packed against the one before it */
 	struct kedge__codec_memory *memory;
 	struct kedge__segment_stats *stats; /* NULL, or those of what was written last */
+	struct kedge__twin *twin;
+	void (*progress)(void *ctx, uint64_t bytes);
+	void *progress_ctx;
 };
 
 static inline struct job job_new(uint32_t ranks, uint64_t scale)
@@ -359,7 +362,10 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 					   .base = {job->base && index ? open_base : NULL, &base},
 					   .block_bytes = job->block_bytes,
 					   .io = job->io,
-					   .sync = sync};
+					   .sync = sync,
+					   .progress = job->progress,
+					   .progress_ctx = job->progress_ctx,
+					   .twin = job->twin};
 	struct kedge__segment_stats stats;
 	struct kedge__reduction red;
 	int rc;

@@ -491,7 +491,7 @@ static int copy_level(struct kedge__catalog *cat, const struct job *job, struct 
 
 	(void)job;
 	if (!rc)
-		rc = kedge__level_copy(cat, to, 2, 1, false, (struct kedge__io){0}, NULL, NULL, NULL, &part, err);
+		rc = kedge__level_copy(cat, to, 2, 1, false, (struct kedge__io){0}, NULL, NULL, NULL, NULL, &part, err);
 	kedge__catalog_close(to);
 	kedge__free(dir);
 	return rc;

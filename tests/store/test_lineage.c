@@ -24,7 +24,7 @@ static void copy_version(struct kedge__catalog *from, struct kedge__catalog *to,
 	copy.parts = parts;
 	assert_ok(kedge__catalog_pin(to, err));
 	for (uint32_t rank = 0; rank < set->ranks; rank++)
-		assert_ok(kedge__level_copy(from, to, version, rank, true, (struct kedge__io){0}, NULL, NULL, NULL,
+		assert_ok(kedge__level_copy(from, to, version, rank, true, (struct kedge__io){0}, NULL, NULL, NULL, NULL,
 					    &parts[rank], err));
 	assert_ok(kedge__set_publish(to, &copy, err));
 	kedge__catalog_unpin(to);
@@ -70,20 +70,20 @@ static void test_level_copy(void **state)
 	/* What is there is not copied again. */
 	path = kedge__segment_path(t.levels[0], 3, 1, 0);
 	flip(path, 80);
-	assert_ok(kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL,
+	assert_ok(kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL, NULL,
 				    &part, err));
 	assert_int_equal(part.generation, 0);
 	/* A damaged block is not carried on. */
 	assert_ok(kedge__set_remove(t.levels[1], 3, err));
 	assert_fails(KEDGE_E_DAMAGED, "version 3, rank 1",
-		     kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL,
+		     kedge__level_copy(t.levels[0], t.levels[1], 3, 1, true, (struct kedge__io){0}, NULL, NULL, NULL, NULL,
 				       &part, err));
 	kedge__free(path);
 	path = kedge__segment_path(t.levels[1], 3, 1, 0);
 	assert_false(kedge__fs_exists(path));
 	kedge__free(path);
 	assert_fails(KEDGE_E_NOTFOUND, "version 8",
-		     kedge__level_copy(t.levels[0], t.levels[1], 8, 0, true, (struct kedge__io){0}, NULL, NULL, NULL,
+		     kedge__level_copy(t.levels[0], t.levels[1], 8, 0, true, (struct kedge__io){0}, NULL, NULL, NULL, NULL,
 				       &part, err));
 	two_close(&t);
 }

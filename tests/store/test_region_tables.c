@@ -403,7 +403,7 @@ static void test_copied_to_another_level(void **state)
 		const struct kedge__set *set = &kedge__catalog_find(cat, v)->set;
 		struct kedge__set_part part;
 
-		assert_ok(kedge__level_copy(cat, to, v, 0, false, (struct kedge__io){0}, NULL, NULL, NULL, &part, err));
+		assert_ok(kedge__level_copy(cat, to, v, 0, false, (struct kedge__io){0}, NULL, NULL, NULL, NULL, &part, err));
 		publish_copy(to, set, part, set->source_count ? set->sources : NULL);
 	}
 	kedge__catalog_unpin(to);

@@ -106,7 +106,7 @@ static void test_copy(void **state)
 
 		ground_open(&g, &ways[0], SCALE);
 		to = open_store(dir);
-		assert_ok(kedge__level_copy(g.cat, to, 1, 0, true, ways[i], NULL, NULL, NULL, &part, err));
+		assert_ok(kedge__level_copy(g.cat, to, 1, 0, true, ways[i], NULL, NULL, NULL, NULL, &part, err));
 		from_path = kedge__segment_path(g.cat, 1, 0, 0);
 		to_path = kedge__segment_path(to, 1, 0, part.generation);
 		from_data = file_read(from_path, &from_bytes);
@@ -144,7 +144,7 @@ static void test_paced(void **state)
 		to = open_store(dir);
 		kedge__bucket_init(&bucket, 1e-9, 1e9);
 		bucket.sleep = take_nothing;
-		assert_ok(kedge__level_copy(g.cat, to, 1, 0, true, ways[i], &bucket, NULL, NULL, &part, err));
+		assert_ok(kedge__level_copy(g.cat, to, 1, 0, true, ways[i], &bucket, NULL, NULL, NULL, &part, err));
 		assert_int_equal((uint64_t)(1e9 - bucket.level + 0.5), part.file_bytes);
 		kedge__catalog_close(to);
 		remove_dir(dir);
