@@ -10,9 +10,10 @@
 #define AUDIT_SHARE 128 /* one page in so many of those called clean, */
 #define AUDIT_LEAST 512 /* or in so many, rather than to look at more than: */
 #define AUDIT_BYTES (UINT64_C(4) << 20)
-#define DENSE_LIMIT 2 /* collects that found most of a region written, after which it rests */
-#define REST        8 /* checkpoints, and twice as many each time that it was in vain to look again: */
-#define REST_TWICE  2 /* so often */
+#define DENSE_LIMIT 2         /* collects that found most of a region written, after which it is not watched */
+#define SPARSE      (3.0 / 8) /* watched again if no more than this has changed */
+#define REST        8         /* checkpoints before it is, if that was in vain; and twice as many each time: */
+#define REST_TWICE  2         /* so often */
 
 bool kedge__track_wanted(const kedge_t *k)
 {
@@ -27,7 +28,8 @@ static bool is_unsafe(const kedge_t *k)
 
 	if (k->set.track != KEDGE__TRACK_AUTO || !kedge__device_find("", path, sizeof(path)))
 		return false;
-	kedge__log(KEDGE_LOG_INFO, "%s: page tracking is off: device %s could write to memory without being seen", k->name, path);
+	kedge__log(KEDGE_LOG_INFO, "%s: page tracking is off: device %s could write to memory without being seen",
+		   k->name, path);
 	return true;
 }
 
@@ -74,7 +76,7 @@ static void range_remove(kedge_t *k, size_t i)
 {
 	struct kedge__job_tracked *t = &k->track.ranges.at[i], *last;
 
-	if (!t->rest)
+	if (t->watched)
 		kedge__tracker_remove(k->track.tracker, t->id);
 	kedge__hash_remove(&k->track.places, place_hash(t->data, t->bytes), i);
 	last = &k->track.ranges.at[--k->track.ranges.count];
@@ -129,6 +131,14 @@ static struct kedge__job_tracked *range_find(kedge_t *k, const struct kedge__reg
 	return i == KEDGE__HASH_NONE ? NULL : &k->track.ranges.at[i];
 }
 
+static int range_watch(kedge_t *k, struct kedge__job_tracked *t, struct kedge__error *err)
+{
+	int rc = kedge__tracker_add(k->track.tracker, t->data, t->bytes, 0, &t->id, err);
+
+	t->watched = t->fresh = !rc;
+	return rc;
+}
+
 static int range_add(kedge_t *k, const struct kedge__region *r, struct kedge__error *err)
 {
 	struct kedge__job_tracked fresh = {.tenancy = r->tenancy, .data = r->data, .bytes = r->bytes, .seen = true};
@@ -137,7 +147,7 @@ static int range_add(kedge_t *k, const struct kedge__region *r, struct kedge__er
 
 	if (!kedge__array_reserve(&k->track.ranges, n + 1) || !kedge__hash_reserve(&k->track.places, n + 1))
 		return kedge__error_nomem(err);
-	rc = kedge__tracker_add(k->track.tracker, r->data, r->bytes, 0, &fresh.id, err);
+	rc = range_watch(k, &fresh, err);
 	if (rc)
 		return rc;
 	(void)kedge__hash_put(&k->track.places, place_hash(r->data, r->bytes), n); /* there is room */
@@ -153,32 +163,47 @@ static bool is_trackable(const struct kedge__region *r)
 }
 
 /*
- * First writes to watched pages cost, and where most are written nothing is gained: such a region is let alone for a
- * while, and looked at as a whole.
+ * First writes to watched pages cost, and where most are written nothing is gained: such a region is let alone, and
+ * looked at as a whole, until a look at some of its pages says that most are as they were. Bytes cannot change in pages
+ * that nobody writes to, so it never says that too late. It says so too early where a program writes what was there
+ * before: then it is not asked for a while.
  */
 static void range_judge(kedge_t *k, struct kedge__job_tracked *t, uint64_t dirty)
 {
 	t->dense = dirty > t->bytes / 2 ? t->dense + 1 : 0;
-	t->rests = t->dense ? t->rests : 0;
-	if (t->dense < DENSE_LIMIT)
+	if (!t->dense) {
+		t->woken = false;
+		t->rests = 0;
+	}
+	if (t->dense < (t->woken ? 1 : DENSE_LIMIT))
 		return;
 	kedge__tracker_remove(k->track.tracker, t->id);
+	t->watched = false;
 	t->dense = 0;
-	t->rest = REST << t->rests;
-	t->rests += t->rests < REST_TWICE;
+	if (t->woken) {
+		t->rest = REST << t->rests;
+		t->rests += t->rests < REST_TWICE;
+	}
 }
 
-/* The time of rest of a known range goes by; at its end it is watched again. */
-static int range_wake(kedge_t *k, struct kedge__job_tracked *t, struct kedge__error *err)
+/* A known range that is not watched: is it time to do so again? */
+static int range_wake(kedge_t *k, struct kedge__job_tracked *t, const struct kedge__region *r, struct kedge__error *err)
 {
-	int rc = 0;
+	double changed;
 
 	t->seen = true;
-	if (t->rest == 1)
-		rc = kedge__tracker_add(k->track.tracker, t->data, t->bytes, 0, &t->id, err);
-	if (t->rest && !rc)
+	if (t->watched)
+		return 0;
+	if (t->rest) {
 		t->rest--;
-	return rc;
+		return 0;
+	}
+	changed = kedge__reducer_changed(k->baseline.reducer, (uint64_t)r->slot * KEDGE__SLOT_BYTES, r->data, r->bytes,
+					 k->track.turn);
+	if (changed < 0 || changed > SPARSE)
+		return 0;
+	t->woken = true;
+	return range_watch(k, t, err);
 }
 
 /* The tracker watches what is protected now, and nothing else. */
@@ -196,7 +221,7 @@ static int ranges_update(kedge_t *k, struct kedge__error *err)
 		if (!is_trackable(r))
 			continue;
 		known = range_find(k, r);
-		rc = known ? range_wake(k, known, err) : range_add(k, r, err);
+		rc = known ? range_wake(k, known, r, err) : range_add(k, r, err);
 		if (rc)
 			return rc;
 	}
@@ -245,10 +270,11 @@ static int lists_make(kedge_t *k, bool follows, struct kedge__job_dirty *d, stru
 		struct kedge__job_tracked *t = is_trackable(r) ? range_find(k, r) : NULL;
 		uint64_t dirty = 0;
 
-		if (t && !t->rest) {
+		if (t && t->watched) {
 			rc = list_make(k, t->id, &d->lists[i], &dirty, err);
-			if (!rc && follows)
+			if (!rc && follows && !t->fresh)
 				range_judge(k, t, dirty);
+			t->fresh = false;
 		} else if (t) {
 			dirty = t->bytes;
 		}
@@ -271,13 +297,13 @@ void kedge__track_collect(kedge_t *k, struct kedge__job_dirty *d)
 	/* What is to be protected is not watched first: that would have to be undone. */
 	if (!rc)
 		rc = k->image.cow ? kedge__tracker_collect_first(k->track.tracker, &err)
-			    : kedge__tracker_collect(k->track.tracker, &err);
+				  : kedge__tracker_collect(k->track.tracker, &err);
 	d->collected = !rc;
 	if (!rc)
 		rc = lists_make(k, follows, d, &err);
 	if (rc)
-		kedge__log(KEDGE_LOG_WARNING, "%s: page tracking failed, comparing every byte of this version: %s", k->name,
-			   kedge__error_text(&err));
+		kedge__log(KEDGE_LOG_WARNING, "%s: page tracking failed, comparing every byte of this version: %s",
+			   k->name, kedge__error_text(&err));
 	d->usable = !rc && follows;
 	kedge__error_done(&err);
 }
@@ -311,8 +337,8 @@ void kedge__track_audit(kedge_t *k, uint64_t version, const struct kedge__image 
 	uint64_t turn = k->track.turn++, offset;
 	size_t region;
 
-	if (!d->usable || kedge__reducer_audit(k->baseline.reducer, k->pool, version, image, d->lists, audit_share(image), turn,
-					       &region, &offset))
+	if (!d->usable || kedge__reducer_audit(k->baseline.reducer, k->pool, version, image, d->lists,
+					       audit_share(image), turn, &region, &offset))
 		return;
 	kedge__log(
 	    KEDGE_LOG_ERROR,

@@ -9,14 +9,17 @@
 
 #include "job/version.h"
 
-struct kedge__job_tracked { /* a region that the tracker watches */
+struct kedge__job_tracked { /* a region that the tracker watches, or would watch if that were of use */
 	uint64_t tenancy; /* of its slot: in another name's it is another region */
 	void *data;
 	uint64_t bytes;
-	size_t id;
+	size_t id; /* while it is watched */
 	bool seen;
+	bool watched;
+	bool fresh;     /* since the last collect: that says nothing of it */
+	bool woken;     /* it was not for a while, and has not been of use since */
 	uint32_t dense; /* collects in a row that found most of it written */
-	uint32_t rest;  /* checkpoints that it is not watched for: it would be written anyway */
+	uint32_t rest;  /* checkpoints before it is asked whether watching would pay again */
 	uint32_t rests; /* in a row */
 };
 

@@ -226,6 +226,11 @@ bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *po
 			  const struct kedge__image *image, const struct kedge__region_dirty *dirty, uint64_t share,
 			  uint64_t turn, size_t *region, uint64_t *offset);
 /*
+ * How much of the region at BASE, which has BYTES bytes at DATA now, is not as it was in the last version: from 0 to 1, in
+ * grains, by a sample that is another one with each TURN. Negative: nothing is known of it, or it had another size.
+ */
+double kedge__reducer_changed(const struct kedge__reducer *r, uint64_t base, const void *data, uint64_t bytes, uint64_t turn);
+/*
  * Of the reduction in progress, from any thread: is DATA, a copy of BYTES bytes that are literals at OFFSET of region REGION
  * of the image, what was reduced? OFFSET and, except at the region's end, BYTES are multiples of the unit. What was not
  * read before is hashed here, so every literal must pass through once; after checked() the reduction's region digests are

@@ -276,6 +276,13 @@ static inline size_t kedge__dirty_find(const struct kedge__region_dirty *d, uint
 	return i;
 }
 
+/* Numbers that follow each other become numbers at no regular distance. */
+static inline uint64_t kedge__spread(uint64_t n)
+{
+	n = (n ^ n >> 31) * UINT64_C(0x9E3779B97F4A7C15);
+	return n ^ n >> 29;
+}
+
 /* All 8-byte words equal: then it is equal to itself one word further on. */
 static inline bool kedge__is_constant(const uint8_t *data, uint64_t len)
 {

@@ -21,12 +21,6 @@
 
 /* ------------------------------------------------------------------ before */
 
-static uint64_t spread(uint64_t n)
-{
-	n = (n ^ n >> 31) * UINT64_C(0x9E3779B97F4A7C15);
-	return n ^ n >> 29;
-}
-
 static const void *peek(const struct kedge__image_view *view, size_t region, uint64_t offset, void *buffer,
 			size_t bytes)
 {
@@ -45,7 +39,7 @@ static bool looks_constant(const struct kedge__txn *t, const struct kedge__slab 
 	if (part < KEDGE__GLANCE)
 		return true;
 	for (uint64_t i = 0; i < LOOKS; i++) {
-		uint64_t at = start + i * part + (spread(start + i) % (part - KEDGE__GLANCE + 1) & ~UINT64_C(7));
+		uint64_t at = start + i * part + (kedge__spread(start + i) % (part - KEDGE__GLANCE + 1) & ~UINT64_C(7));
 		const void *data = peek(t->view, s->region, at, buffer, KEDGE__GLANCE);
 
 		if (!data || kedge__is_constant(data, KEDGE__GLANCE))
@@ -80,7 +74,7 @@ static int glance(struct kedge__txn *t, struct kedge__slab *s, uint64_t chunk, s
 		const void *data;
 		size_t len;
 
-		g->offset = start + (first + spread(start + i) % room) * KEDGE__GLANCE;
+		g->offset = start + (first + kedge__spread(start + i) % room) * KEDGE__GLANCE;
 		len = (size_t)KEDGE__MIN((uint64_t)KEDGE__GLANCE, start + bytes - g->offset);
 		data = peek(t->view, s->region, g->offset, g->bytes, len);
 		if (!data)
@@ -206,7 +200,7 @@ static bool sample_is_new(struct sample *s, uint64_t chunks, bool follows)
 	for (uint64_t i = 0; i < SAMPLES; i++) {
 		uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
 
-		sample_take(s, first + spread(i) % room, follows);
+		sample_take(s, first + kedge__spread(i) % room, follows);
 	}
 	return s->count && s->same <= s->count / 16 && repeated(s) < REPEATED && (!follows || elsewhere(s) < REPEATED);
 }

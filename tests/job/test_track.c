@@ -400,27 +400,63 @@ static void test_device_region(void **state)
 	bench_close(&b);
 }
 
-/* Where all is written each time, nothing is watched for a while, and no version lacks a byte for it. */
+static bool is_watched(const struct bench *b)
+{
+	assert_int_equal(b->tracked->track.ranges.count, 1);
+	return b->tracked->track.ranges.at[0].watched;
+}
+
+/* How much the tracker found written for the last version; nothing: it does not know. */
+static uint64_t found_dirty(struct bench *b)
+{
+	uint64_t bytes = (uint64_t)b->tracked->advice.policy.dirty.value;
+
+	b->tracked->advice.policy.dirty = (struct kedge__controller_mean){0};
+	return bytes;
+}
+
+/*
+ * Where all is written each time, nothing is watched; the first version that changes little is looked at as a whole,
+ * and the pages of the next are known. No version lacks a byte for it.
+ */
 static void dense(struct place *p, const char *capture)
 {
 	struct bench b;
-	bool rested = false, woke = false;
 
 	bench_open(&b, p, any_kind(p), capture, "basic");
 	for (uint64_t v = 1; v <= 24; v++) {
-		if (v < 14)
+		bool all = v < 10 || (v >= 14 && v < 20);
+
+		if (all)
 			fill_random(b.big, BIG, v);
 		else
 			b.big[v * 3000] ^= 1;
 		take(&b, v);
-		assert_int_equal(b.tracked->track.ranges.count, 1);
-		rested |= b.tracked->track.ranges.at[0].rest > 0;
-		woke |= rested && !b.tracked->track.ranges.at[0].rest;
-		if (v == 9)
+		assert_int_equal(is_watched(&b), v < 3 || v == 6 || !all || v == 7 || v == 14);
+		if (v > 10 && !all)
+			assert_in_range(found_dirty(&b), v == 20 ? BIG : 1, v == 20 ? BIG + 4096 : 4 * 4096);
+		else
+			found_dirty(&b);
+		if (v == 5) /* which is as if nothing was known of it */
 			assert_ok(b.tracked, kedge_restart(b.tracked, v, NULL));
 	}
-	assert_true(rested && woke);
-	assert_int_equal(b.tracked->track.ranges.at[0].rest, 0);
+	bench_close(&b);
+}
+
+/* Pages that are written with what was there are not watched time and again. */
+static void test_dense_by_writes_alone(void **state)
+{
+	struct bench b;
+	unsigned watched = 0;
+
+	bench_open(&b, *state, any_kind(*state), "sync", "basic");
+	for (uint64_t v = 1; v <= 40; v++) {
+		for (size_t at = 0; at < BIG; at += 512)
+			*(volatile uint8_t *)&b.big[at] = b.big[at];
+		take(&b, v);
+		watched += is_watched(&b);
+	}
+	assert_int_equal(watched, 5);
 	bench_close(&b);
 }
 
@@ -475,6 +511,7 @@ int main(int argc, char **argv)
 	    JOB(test_audit_comes_round),
 	    JOB(test_device_region),
 	    JOB(test_dense_regions_rest),
+	    JOB(test_dense_by_writes_alone),
 	    JOB(test_when_not),
 	    JOB(test_kind_that_is_not_there),
 	};

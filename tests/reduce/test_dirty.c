@@ -278,12 +278,44 @@ static void test_not_narrowed(void **state)
 	}
 }
 
+/* The share of a region that changed, by a sample: exact where it is all or nothing, and unknown where nothing is. */
+static void test_sampled_share(void **state)
+{
+	static uint8_t data[(4 << 20) + 100];
+	struct kedge__digest d;
+	struct kedge__reducer *r = reducer_new(KEDGE__REDUCER_BASIC, 256, true, false);
+	uint64_t seed = 3;
+	double sum = 0;
+
+	(void)state;
+	draw_bytes(&seed, data, sizeof(data));
+	assert_true(kedge__reducer_changed(r, LAB_SLOT(1), data, sizeof(data), 0) < 0);
+	reduce_one(r, 1, data, sizeof(data), NULL, &d);
+	assert_true(kedge__reducer_changed(r, LAB_SLOT(1), data, sizeof(data), 0) < 0); /* in progress */
+	kedge__reducer_commit(r);
+	assert_true(kedge__reducer_changed(r, LAB_SLOT(2), data, sizeof(data), 0) < 0);
+	assert_true(kedge__reducer_changed(r, LAB_SLOT(1), data, sizeof(data) - 1, 0) < 0);
+	for (uint64_t turn = 0; turn < 20; turn++)
+		assert_true(kedge__reducer_changed(r, LAB_SLOT(1), data, sizeof(data), turn) == 0);
+	for (size_t at = 0; at < sizeof(data); at += 4 * 4096) /* a page in four */
+		data[at] ^= 1;
+	for (uint64_t turn = 0; turn < 100; turn++)
+		sum += kedge__reducer_changed(r, LAB_SLOT(1), data, sizeof(data), turn);
+	assert_true(sum > 20 && sum < 30);
+	for (size_t at = 0; at < sizeof(data); at += 4096)
+		data[at] ^= 2;
+	for (uint64_t turn = 0; turn < 20; turn++)
+		assert_true(kedge__reducer_changed(r, LAB_SLOT(1), data, sizeof(data), turn) == 1);
+	kedge__reducer_free(r);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_oracle),
 	    cmocka_unit_test(test_clean_bytes_are_not_read),
 	    cmocka_unit_test(test_not_narrowed),
+	    cmocka_unit_test(test_sampled_share),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
