@@ -129,6 +129,6 @@ bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offs
 
 void kedge__reducer_checked(struct kedge__reducer *r)
 {
-	if (r->txn.stream)
-		kedge__stream_end(r);
+	if (r->txn.stream && r->txn.region_digests)
+		kedge__region_digests(&r->txn, r->txn.region_digests);
 }

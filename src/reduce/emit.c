@@ -27,6 +27,30 @@ static int put_parent(struct kedge__emitter *e, uint64_t from, uint64_t to)
 	return put(e, e->region->base + from, to - from, KEDGE__EXTENT_PARENT, 0, 0, true);
 }
 
+/* Chunks that are stored, with unchanged ones before them, where there is room: the most frequent case by far, and
+ * there is nothing that they could go on with. */
+static bool put_apart(struct kedge__emitter *e, uint64_t offset, uint64_t len)
+{
+	struct kedge__extent_map *map = &e->out->map;
+	struct kedge__literal_list *list = &e->out->literals;
+	uint64_t base = e->region->base;
+
+	if (e->run.len || map->count + 2 > map->room || list->count == list->room)
+		return false;
+	if (map->count && map->at[map->count - 1].kind == KEDGE__EXTENT_PARENT)
+		return false; /* that of the slab before goes on */
+	map->at[map->count++] =
+	    (struct kedge__extent){base + e->cursor, offset - e->cursor, 0, 0, KEDGE__EXTENT_PARENT};
+	map->at[map->count++] =
+	    (struct kedge__extent){base + offset, len, e->out->literal_bytes, 0, KEDGE__EXTENT_LITERAL};
+	list->at[list->count++] =
+	    (struct kedge__literal){(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index};
+	e->out->parent = e->r->parent;
+	e->out->literal_bytes += len;
+	e->out->changed_bytes += len;
+	return true;
+}
+
 static int put_literal(struct kedge__emitter *e, uint64_t offset, uint64_t len)
 {
 	struct kedge__literal_list *list = &e->out->literals;
@@ -51,7 +75,7 @@ static int flush_run(struct kedge__emitter *e)
 	int rc = 0;
 
 	if (run->len) {
-		e->epoch_used[epoch] = true;
+		__atomic_store_n(&e->epoch_used[epoch], true, __ATOMIC_RELAXED); /* as other parts may do, too */
 		e->out->duplicate_bytes += run->len;
 		rc = put(e, run->addr, run->len, KEDGE__EXTENT_COPY, run->from.src,
 			 e->r->record.epochs.at[epoch].version, e->merge);
@@ -187,7 +211,6 @@ static void region_begin(struct kedge__emitter *e, size_t i)
 	e->region_index = i;
 	e->region = i < e->t->image->count ? &e->t->image->regions[i] : NULL;
 	e->cursor = 0;
-	e->sum = (struct kedge__sum){0, 0};
 }
 
 /* The rest of the region is as it was, or all of it is one literal. */
@@ -196,7 +219,6 @@ static int region_end(struct kedge__emitter *e)
 	uint64_t bytes = e->region->bytes;
 	int rc = flush_run(e);
 
-	e->out->region_digests[e->region_index] = kedge__sum_digest(e->sum, bytes);
 	if (rc || e->cursor == bytes)
 		return rc;
 	if (!e->full)
@@ -233,13 +255,28 @@ static int put_slab(struct kedge__emitter *e, const struct kedge__slab *s)
 	return rc ? rc : put(e, e->region->base + offset, len, KEDGE__EXTENT_FILL, s->pattern, 0, true);
 }
 
+/* LEN bytes at OFFSET, and what is before them. */
+static int put_next(struct kedge__emitter *e, const struct kedge__slab *s, const struct kedge__item *item,
+		    uint64_t offset, uint64_t len)
+{
+	int rc = 0;
+
+	if (offset > e->cursor) {
+		rc = flush_run(e);
+		if (!rc)
+			rc = put_parent(e, e->cursor, offset);
+	}
+	if (rc)
+		return rc;
+	return is_page(item) ? put_page(e, item, offset, len) : put_item(e, s, item, offset, len);
+}
+
 int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items, size_t n)
 {
 	const struct kedge__slab *s = &e->t->slabs.at[slab];
 	uint64_t chunk = e->r->options.chunk;
 	int rc = regions_until(e, s->region);
 
-	e->sum = kedge__sum_add(e->sum, s->sum);
 	if (!rc && (s->flat || s->stream) && !e->full)
 		return put_slab(e, s);
 	for (size_t i = 0; !rc && !e->full && i < n; i++) {
@@ -248,16 +285,36 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 		uint64_t offset = item->index * chunk / unit * unit;
 		uint64_t len = KEDGE__MIN(unit + item->more * chunk, e->region->bytes - offset);
 
-		if (offset > e->cursor) {
-			rc = flush_run(e);
-			if (!rc)
-				rc = put_parent(e, e->cursor, offset);
-		}
-		if (!rc)
-			rc = is_page(item) ? put_page(e, item, offset, len) : put_item(e, s, item, offset, len);
+		if (offset <= e->cursor || item->kind != KEDGE__ITEM_PLAIN || !put_apart(e, offset, len))
+			rc = put_next(e, s, item, offset, len);
 		e->cursor = offset + len;
 	}
 	return rc;
+}
+
+int kedge__emitter_until(struct kedge__emitter *e, size_t slab)
+{
+	const struct kedge__slab *s = &e->t->slabs.at[slab];
+	int rc = regions_until(e, slab < e->t->slabs.count ? s->region : e->t->image->count);
+	uint64_t offset = slab < e->t->slabs.count ? s->first * e->r->options.chunk : 0;
+
+	if (!rc)
+		rc = flush_run(e);
+	if (!rc && e->cursor < offset)
+		rc = put_parent(e, e->cursor, offset);
+	e->cursor = offset;
+	return rc;
+}
+
+void kedge__emitter_fork(const struct kedge__emitter *e, size_t slab, struct kedge__reduction *out,
+			 struct kedge__emitter *part)
+{
+	*part = *e;
+	part->out = out;
+	part->err = NULL;
+	part->run = (struct kedge__copy_run){0};
+	region_begin(part, e->t->slabs.at[slab].region);
+	part->cursor = e->t->slabs.at[slab].first * e->r->options.chunk;
 }
 
 static int version_order(const void *a, const void *b)
@@ -309,8 +366,9 @@ int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, str
 
 int kedge__emitter_end(struct kedge__emitter *e)
 {
-	int rc = regions_until(e, e->t->image->count);
+	int rc = kedge__emitter_until(e, e->t->slabs.count);
 
+	kedge__region_digests(e->t, e->out->region_digests);
 	return rc ? rc : emit_sources(e);
 }
 

@@ -20,7 +20,6 @@ struct kedge__emitter {
 	const struct kedge__image_region *region;
 	size_t region_index;
 	uint64_t cursor; /* offset in it up to which extents have been made */
-	struct kedge__sum sum; /* of its slabs so far */
 	bool merge, full;
 	bool *epoch_used;
 	struct kedge__copy_run run;
@@ -30,9 +29,17 @@ struct kedge__emitter {
 /* ERR is for all that follows; an emitter that did not begin may be done. */
 int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, struct kedge__reduction *out,
 			 struct kedge__error *err);
+/* PART is for the slabs from number SLAB on, beside others of E, and makes *OUT of them, whose literals begin at 0. */
+void kedge__emitter_fork(const struct kedge__emitter *e, size_t slab, struct kedge__reduction *out,
+			 struct kedge__emitter *part);
 /* Slabs come in order; ITEMS, N of them, are those of this one. */
 int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedge__item *items, size_t n);
+/* There is nothing more before SLAB, or the end. */
+int kedge__emitter_until(struct kedge__emitter *e, size_t slab);
 int kedge__emitter_end(struct kedge__emitter *e);
 void kedge__emitter_done(struct kedge__emitter *e);
+
+/* parts.c: all slabs, on all threads. */
+int kedge__emit_slabs(struct kedge__emitter *e);
 
 #endif

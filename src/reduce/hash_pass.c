@@ -559,6 +559,17 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 	return rc ? kedge__error_nomem(err) : 0;
 }
 
+void kedge__region_digests(const struct kedge__txn *t, struct kedge__digest *out)
+{
+	for (size_t i = 0, slab = 0; i < t->image->count; i++) {
+		struct kedge__sum sum = {0, 0};
+
+		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++)
+			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
+		out[i] = kedge__sum_digest(sum, t->image->regions[i].bytes);
+	}
+}
+
 void kedge__hash_undo(struct kedge__reducer *r)
 {
 	struct kedge__txn *t = &r->txn;

@@ -120,7 +120,6 @@ static void txn_done(struct kedge__reducer *r)
 	kedge__free((void *)t->own.regions);
 	kedge__array_done(&t->slabs);
 	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
-	kedge__free(t->items);
 	kedge__array_done(&t->glances);
 	kedge__array_done(&t->pages);
 	if (t->aside)
@@ -210,22 +209,6 @@ static int own_image(struct kedge__txn *t, const struct kedge__image *image, str
 	return 0;
 }
 
-static int emit_slabs(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__txn *t = &r->txn;
-	size_t most = 1;
-	int rc = 0;
-
-	for (size_t i = 0; i < t->slabs.count; i++)
-		most = KEDGE__MAX(most, t->slabs.at[i].count);
-	t->items = kedge__malloc(most * sizeof(*t->items));
-	if (!t->items)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; !rc && i < t->slabs.count; i++)
-		rc = kedge__emitter_slab(t->emitter, i, t->items, kedge__items_gather(r, i, t->items));
-	return rc;
-}
-
 /* What the reducer does between the hash pass and the extents, and the extents. */
 static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
 {
@@ -238,7 +221,7 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	if (!rc)
 		rc = ops->run(r, err);
 	if (!rc && !ops->waves)
-		rc = emit_slabs(r, err);
+		rc = kedge__emit_slabs(&e);
 	if (!rc)
 		rc = kedge__emitter_end(&e);
 	t->emitter = NULL;

@@ -11,7 +11,8 @@
  *   find.c        changed chunks are looked up in the record, or entered (record.h: record.c, build.c, finder.c, batch.c)
  *   rex.c         changed patterns are looked for in their page (rex_page.c) and in this version (rex_wave.c, rex_table.c),
  *                 pages are decided on and emitted, some slabs at a time
- *   emit.c        extents, literals, totals; chunks that follow each other where they come from are one copy
+ *   emit.c        extents, literals, totals; chunks that follow each other where they come from are one copy; parts.c: on all
+ *                 threads
  *   remember.c    at commit: the record has the new version
  *
  * After the hash pass all work is proportional to the number of changed chunks.
@@ -195,7 +196,6 @@ struct kedge__txn {
 	bool spoilt;            /* and others were not */
 	uint8_t age;            /* of what is new, at commit */
 	bool departed;          /* at commit: what had a digest has its new one */
-	struct kedge__item *items; /* room for those of a slab */
 	KEDGE__ARRAY(struct kedge__rex_page) pages; /* rex: the changed ones so far */
 	struct kedge__emitter *emitter;
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
@@ -311,6 +311,8 @@ int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error
 bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 void kedge__hash_undo(struct kedge__reducer *r);
+/* Of all regions, by what their slabs add up to, those among them that were hashed as they were stored. */
+void kedge__region_digests(const struct kedge__txn *t, struct kedge__digest *out);
 /* The first of [i, n) where both differ, or n. */
 uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n);
 /* N digests as options.digest_mask wants them. */
@@ -323,7 +325,6 @@ int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err); /* w
 /* BYTES bytes of S at OFFSET of its region are stored, as they are at DATA. False: they have changed. Calls may run
  * concurrently. */
 bool kedge__stream_take(struct kedge__reducer *r, struct kedge__slab *s, uint64_t offset, const uint8_t *data, uint64_t bytes);
-void kedge__stream_end(struct kedge__reducer *r); /* all of them */
 void kedge__stream_undo(struct kedge__reducer *r);
 /* Empty the threads' lists and free the large ones. */
 void kedge__workers_rest(struct kedge__reducer *r);

@@ -294,19 +294,6 @@ bool kedge__stream_take(struct kedge__reducer *r, struct kedge__slab *s, uint64_
 
 /* ------------------------------------------------------------------ after */
 
-void kedge__stream_end(struct kedge__reducer *r)
-{
-	struct kedge__txn *t = &r->txn;
-
-	for (size_t i = 0, slab = 0; t->region_digests && i < t->image->count; i++) {
-		struct kedge__sum sum = {0, 0};
-
-		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++)
-			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
-		t->region_digests[i] = kedge__sum_digest(sum, t->image->regions[i].bytes);
-	}
-}
-
 /* What there was may be gone in part. */
 void kedge__stream_undo(struct kedge__reducer *r)
 {

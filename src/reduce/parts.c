@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * parts.c: the extents of a version are made in parts, on all threads, and joined. Parts are of the same size whatever
+ * the number of threads. Where a run goes on from one part into the next it is joined, as far as it comes from one
+ * version.
+ */
+#include "reduce/emit.h"
+
+#define PART ((size_t)8)    /* slabs */
+#define WAVE ((size_t)4)    /* parts for each thread that are there at once before they are joined */
+#define MANY ((size_t)4096) /* changes: below, parts cost more than they gain */
+
+struct part {
+	struct kedge__reduction out;
+	size_t skip; /* extents that others have taken over, */
+	size_t at;   /* and where those that are left go */
+	size_t literal_skip, literal_at;
+	uint64_t position; /* of its literals */
+};
+
+struct parts {
+	struct kedge__emitter *e;
+	struct kedge__item *items; /* of a slab, for each thread */
+	size_t most;               /* of a slab */
+	struct part *at;
+	size_t begin, count; /* the wave */
+	size_t extents, literals;
+};
+
+static int emit_range(struct kedge__emitter *e, size_t from, size_t to, struct kedge__item *items)
+{
+	int rc = 0;
+
+	for (size_t i = from; !rc && i < to; i++)
+		rc = kedge__emitter_slab(e, i, items, kedge__items_gather(e->r, i, items));
+	return rc;
+}
+
+static int emit_part(void *ctx, size_t i, int worker)
+{
+	struct parts *p = ctx;
+	struct kedge__reduction *out = &p->at[i].out;
+	struct kedge__emitter e;
+	size_t from = (p->begin + i) * PART, to = KEDGE__MIN(from + PART, p->e->t->slabs.count);
+	int rc;
+
+	*out = (struct kedge__reduction){.parent = KEDGE__NO_VERSION, .map = out->map, .literals = out->literals};
+	out->map.count = out->literals.count = 0;
+	kedge__emitter_fork(p->e, from, out, &e);
+	rc = emit_range(&e, from, to, p->items + (size_t)worker * p->most);
+	return rc ? rc : kedge__emitter_until(&e, to);
+}
+
+/* ---- joining */
+
+struct joint { /* the last of what comes before a part */
+	struct kedge__extent *extent;
+	uint64_t position; /* of the literals of its part */
+	struct kedge__literal *literal;
+};
+
+static struct kedge__extent placed(struct kedge__extent e, uint64_t position)
+{
+	e.src += e.kind == KEDGE__EXTENT_LITERAL ? position : 0;
+	return e;
+}
+
+/* Take E, of a part whose literals are at POSITION, over into the last one before it, if it goes on with that. */
+static bool extent_join(const struct kedge__emitter *by, const struct joint *j, const struct kedge__extent *e,
+			uint64_t position)
+{
+	struct kedge__extent both[2];
+	struct kedge__extent_map map = {both, 1, 2};
+
+	if (!j->extent || (!by->merge && e->kind != KEDGE__EXTENT_PARENT && e->kind != KEDGE__EXTENT_FILL))
+		return false;
+	both[0] = placed(*j->extent, j->position);
+	both[1] = placed(*e, position);
+	kedge__extent_map_take(&map);
+	if (map.count == 1)
+		j->extent->len = both[0].len;
+	return map.count == 1;
+}
+
+static bool literal_join(struct kedge__literal *last, const struct kedge__literal *l)
+{
+	if (!last || last->region != l->region || (const uint8_t *)last->data + last->bytes != l->data)
+		return false;
+	last->bytes += l->bytes;
+	return true;
+}
+
+static void add_totals(struct kedge__reduction *out, const struct kedge__reduction *own)
+{
+	out->parent = own->parent == KEDGE__NO_VERSION ? out->parent : own->parent;
+	out->literal_bytes += own->literal_bytes;
+	out->changed_bytes += own->changed_bytes;
+	out->duplicate_bytes += own->duplicate_bytes;
+	out->fill_bytes += own->fill_bytes;
+}
+
+/* Where a part goes. */
+static void place_part(struct parts *p, struct part *part, struct joint *j)
+{
+	const struct kedge__extent_map *map = &part->out.map;
+	const struct kedge__literal_list *literals = &part->out.literals;
+
+	part->position = p->e->out->literal_bytes;
+	part->skip = map->count && extent_join(p->e, j, &map->at[0], part->position);
+	part->literal_skip = literals->count && literal_join(j->literal, &literals->at[0]);
+	part->at = p->extents;
+	part->literal_at = p->literals;
+	p->extents += map->count - part->skip;
+	p->literals += literals->count - part->literal_skip;
+	if (map->count > part->skip) {
+		j->extent = &map->at[map->count - 1];
+		j->position = part->position;
+	}
+	if (literals->count > part->literal_skip)
+		j->literal = &literals->at[literals->count - 1];
+	add_totals(p->e->out, &part->out);
+}
+
+static int copy_part(void *ctx, size_t i, int worker)
+{
+	const struct parts *p = ctx;
+	const struct part *part = &p->at[i];
+	const struct kedge__reduction *own = &part->out;
+	struct kedge__extent *to = p->e->out->map.at + part->at;
+	size_t literals = own->literals.count - part->literal_skip;
+
+	(void)worker;
+	for (size_t k = part->skip; k < own->map.count; k++)
+		*to++ = placed(own->map.at[k], part->position);
+	if (literals)
+		memcpy(p->e->out->literals.at + part->literal_at, own->literals.at + part->literal_skip,
+		       literals * sizeof(*own->literals.at));
+	return 0;
+}
+
+static int join_wave(struct parts *p)
+{
+	struct kedge__reduction *out = p->e->out;
+	struct joint j = {.extent = out->map.count ? &out->map.at[out->map.count - 1] : NULL,
+			  .literal = out->literals.count ? &out->literals.at[out->literals.count - 1] : NULL};
+
+	p->extents = out->map.count;
+	p->literals = out->literals.count;
+	for (size_t i = 0; i < p->count; i++)
+		place_part(p, &p->at[i], &j);
+	if (!kedge__array_reserve(&out->map, p->extents) || !kedge__array_reserve(&out->literals, p->literals))
+		return KEDGE_E_NOMEM;
+	kedge__pool_for(p->e->t->pool, p->count, copy_part, p);
+	out->map.count = p->extents;
+	out->literals.count = p->literals;
+	return 0;
+}
+
+/* ---- all of them */
+
+static int run_waves(struct parts *p)
+{
+	size_t total = kedge__chunks_of(p->e->t->slabs.count, PART);
+	size_t wave = KEDGE__MIN(total, WAVE * (size_t)kedge__pool_threads(p->e->t->pool));
+	int rc = 0;
+
+	p->at = kedge__calloc(wave, sizeof(*p->at));
+	if (!p->at)
+		return KEDGE_E_NOMEM;
+	for (p->begin = 0; !rc && p->begin < total; p->begin += p->count) {
+		p->count = KEDGE__MIN(wave, total - p->begin);
+		rc = kedge__pool_for(p->e->t->pool, p->count, emit_part, p);
+		if (!rc)
+			rc = join_wave(p);
+	}
+	for (size_t i = 0; i < wave; i++)
+		kedge__reduction_done(&p->at[i].out);
+	kedge__free(p->at);
+	return rc;
+}
+
+int kedge__emit_slabs(struct kedge__emitter *e)
+{
+	const struct kedge__txn *t = e->t;
+	struct parts p = {.e = e, .most = 1};
+	bool alone = e->full || e->r->options.paranoid || t->changes < MANY;
+	int rc = KEDGE_E_NOMEM;
+
+	for (size_t i = 0; i < t->slabs.count; i++)
+		p.most = KEDGE__MAX(p.most, t->slabs.at[i].count);
+	p.items = kedge__malloc((alone ? 1 : (size_t)kedge__pool_threads(t->pool)) * p.most * sizeof(*p.items));
+	if (p.items)
+		rc = alone ? emit_range(e, 0, t->slabs.count, p.items) : run_waves(&p);
+	kedge__free(p.items);
+	if (!alone)
+		e->region_index = t->image->count;
+	return rc == KEDGE_E_NOMEM ? kedge__error_nomem(e->err) : rc;
+}
