@@ -3,15 +3,20 @@
  * find.c: each changed chunk that is not constant is looked up: the last version, the log or an earlier change of this
  * version may have it. If not, it is a literal, and entered.
  *
- * Where most of a large version changed, a sample is looked up first, and if it shows nothing, all of it is stored. The
- * sample consists of the chunks with certain digests, so that of two that are equal both are in it, or none. `auto`
- * knows a large state by a sample alone until that shows that duplicates pay.
+ * A finder of all that a large state has is costly to make and to keep. So, as long as there is none, many changes are
+ * judged by a sample, and if it shows nothing, all of them are stored; so they are where most of a large version
+ * changed. The sample consists of the chunks with certain digests, so that of two that are equal both are in it, or
+ * none. What is lost is small: if a share P of the chunks are duplicates, none of N samples shows it with probability
+ * (1 - P)^N, and P times that is never above 1/(e N). `auto` takes samples of few changes, too, and wants to see that
+ * duplicates pay.
  */
 #include "reduce/reducer.h"
 
 #define LARGE (UINT64_C(1) << 18) /* chunks: below, samples say little and save little */
 #define MOST  4                   /* a version of which one chunk in so many changed has changed for the most part */
 #define WORTH 256                 /* auto: one chunk in so many must be a duplicate */
+#define TELL  (UINT64_C(1) << 15) /* changes: in a sample of them nothing is missed but 1/2800 of what is stored */
+#define DRY   8                   /* versions without a duplicate after which samples do again */
 
 struct search {
 	struct kedge__reducer *r;
@@ -245,8 +250,8 @@ static int sample_first(struct kedge__reducer *r, uint64_t candidates, bool *don
 	struct kedge__record *rec = &r->record;
 	uint64_t hits = 0;
 	bool most = candidates >= LARGE && candidates >= rec->numbers / MOST;
-	bool light =
-	    r->options.id == KEDGE__REDUCER_AUTO && rec->numbers >= LARGE && rec->finder.state != KEDGE__FINDER_DENSE;
+	bool light = rec->numbers >= LARGE && rec->finder.state != KEDGE__FINDER_DENSE &&
+		     (r->options.id == KEDGE__REDUCER_AUTO || candidates >= TELL);
 	int rc = 0;
 
 	*done = false;
@@ -280,6 +285,8 @@ static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__
 	rc = t->origins ? find_all(r, false, candidates, &t->hits, err) : kedge__error_nomem(err);
 	if (!rc && r->options.paranoid)
 		check_duplicates(r);
+	r->record.dry = t->hits || rc || candidates < TELL ? 0 : r->record.dry + 1;
+	t->spoilt = t->spoilt || (r->record.dry >= DRY && r->record.numbers >= LARGE);
 	return rc;
 }
 

@@ -292,6 +292,7 @@ struct kedge__record {
 	uint32_t log_idle;                          /* as in none of so many versions */
 	struct kedge__batch batch;
 	uint64_t finder_limit;                       /* bytes */
+	uint32_t dry; /* versions in a row with many changes, all of which were looked up, and none found */
 	uint32_t parent;                            /* the epoch of the last version */
 	uint32_t since;                             /* the epoch from which ages of chunks count (reducer.h) */
 };

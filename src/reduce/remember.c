@@ -17,6 +17,7 @@ struct leaving {
 	uint64_t first;
 	size_t count;
 	uint64_t rank; /* of the first among all that leave */
+	size_t probes; /* how many of them the finder may know */
 };
 
 struct departure {
@@ -34,7 +35,7 @@ struct departure {
 static bool leave(struct departure *d, const struct kedge__last_region *g, const struct kedge__slab *s, uint64_t first,
 		  size_t count)
 {
-	struct leaving l = {g, s, first, count, d->total};
+	struct leaving l = {g, s, first, count, d->total, 0};
 
 	if (!count)
 		return true;
@@ -166,13 +167,15 @@ static struct kedge__probe leaving_probe(const struct kedge__last_region *g, uin
 				     .value = (uint32_t)slot};
 }
 
-/* Chunks [FROM, TO) of a slab: to the log, and as probes to their places in the wave. */
-static void leave_some(const struct departure *d, const struct leaving *l, size_t from, size_t to,
-		       struct kedge__probe *p)
+/* Chunks [FROM, TO) of a slab: to the log, and from P on as probes, if the finder may know them. Returns how many. */
+static size_t leave_some(const struct departure *d, const struct leaving *l, size_t from, size_t to,
+			 struct kedge__probe *p)
 {
 	const struct kedge__reducer *r = d->r;
 	const struct kedge__log *log = &r->record.log;
 	const struct kedge__last_region *g = l->region;
+	bool sparse = r->record.finder.state == KEDGE__FINDER_SPARSE;
+	size_t n = 0;
 
 	for (size_t k = from; k < to; k++) {
 		uint64_t index = leaving_index(d, l, k), rank = l->rank + k, slot = UINT32_MAX;
@@ -183,38 +186,43 @@ static void leave_some(const struct departure *d, const struct leaving *l, size_
 			log->at[slot] = (struct kedge__past){g->digests[index], g->base + index * r->options.chunk,
 							     kedge__last_since(r, g, index), r->record.parent};
 		}
-		if (p)
-			p[k] = leaving_probe(g, index, slot);
+		if (p && (!sparse || kedge__is_sample(&g->digests[index])))
+			p[n++] = leaving_probe(g, index, slot);
 	}
+	return n;
 }
 
 /* Changes take their places while these are at hand. */
 static int leave_slab(void *ctx, size_t i, int worker)
 {
 	const struct departure *d = ctx;
-	const struct leaving *l = &d->list.at[d->begin + i];
+	struct leaving *l = &d->list.at[d->begin + i];
 	struct kedge__probe *p = d->r->record.finder.state ? d->batch->probes + (l->rank - d->base) : NULL;
 
 	(void)worker;
 	for (size_t from = 0, to; from < l->count; from = to) {
 		to = KEDGE__MIN(from + TOGETHER, l->count);
 		if (p || l->rank + to > d->skip)
-			leave_some(d, l, from, to, p);
+			l->probes += leave_some(d, l, from, to, p ? p + l->probes : NULL);
 		if (l->slab)
 			settle(&d->r->txn, l->slab, from, to);
 	}
 	return 0;
 }
 
-/* A sparse finder knows few of them. */
-static void thin_out(struct kedge__batch *b)
+/* Those of all slabs of the wave, without what is between them. */
+static void gather_probes(struct departure *d)
 {
-	size_t kept = 0;
+	struct kedge__batch *b = d->batch;
 
-	for (size_t i = 0; i < b->count; i++)
-		if (kedge__is_sample(&b->probes[i].digest))
-			b->probes[kept++] = b->probes[i];
-	b->count = kept;
+	b->count = 0;
+	for (size_t i = d->begin; i < d->end; i++) {
+		const struct leaving *l = &d->list.at[i];
+
+		if (b->count < l->rank - d->base)
+			memmove(b->probes + b->count, b->probes + (l->rank - d->base), l->probes * sizeof(*b->probes));
+		b->count += l->probes;
+	}
 }
 
 static void leave_waves(struct departure *d)
@@ -232,9 +240,7 @@ static void leave_waves(struct departure *d)
 		kedge__pool_for(pool, d->end - d->begin, leave_slab, d);
 		if (!rec->finder.state)
 			continue;
-		d->batch->count = n;
-		if (rec->finder.state == KEDGE__FINDER_SPARSE)
-			thin_out(d->batch);
+		gather_probes(d);
 		kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, move_one, &rec->finder);
 	}
 }

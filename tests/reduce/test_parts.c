@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_parts.c: versions with so many changes that their extents are made in parts, which must not show.
+ * test_parts.c: versions with so many changes that their extents are made in parts, which must not show, and that their
+ * duplicates are looked for in samples first.
  */
 #include "lab.h"
 
@@ -132,11 +133,68 @@ static void test_any_number_of_threads(void **state)
 	series(KEDGE__REDUCER_AUTO);
 }
 
+#define TINY  16 /* bytes of a chunk, so that a small state has very many */
+#define STATE (UINT64_C(5) << 20)
+
+/* N chunks of a state of very many, all over it, are new. */
+static void renew(struct lab *lab, uint64_t n)
+{
+	uint64_t step = STATE / TINY / n;
+
+	for (uint64_t i = 0; i < n; i++)
+		draw_bytes(&lab->seed, lab->data[1] + i * step * TINY, TINY);
+}
+
+/* Many changes are judged by a sample. It misses no block that moved, and a sample is all that is kept in memory as
+ * long as there is nothing to be found. */
+static void test_samples(void **state)
+{
+	const uint64_t entries = STATE / TINY * 6; /* bytes of a finder of all */
+	struct kedge__reducer *r;
+	struct lab lab;
+	const struct lab_version *v;
+	uint64_t version = 0, resting;
+
+	(void)state;
+	lab_open(&lab, STATE);
+	r = lab_reducer(KEDGE__REDUCER_TREE, TINY);
+	lab_take(&lab, r, pools[1], ++version, false);
+	for (int i = 0; i < 3; i++) {
+		renew(&lab, 40000);
+		lab_take(&lab, r, pools[1], ++version, false);
+	}
+	resting = kedge__reducer_memory(r);
+	for (int i = 0; i < 2; i++) { /* the second time all is known */
+		draw_bytes(&lab.seed, lab.data[1], MIB / 4);
+		memcpy(lab.data[1] + 3 * MIB, lab.data[1] + 2 * MIB + 4096 * (unsigned)i, MIB / 2);
+		v = lab_take(&lab, r, pools[1], ++version, false);
+		assert_int_equal(v->red.literal_bytes, MIB / 4);
+		assert_int_equal(v->red.duplicate_bytes, MIB / 2);
+		assert_true(kedge__reducer_memory(r) >= resting + entries / 2);
+	}
+	for (int i = 0; i < 8; i++) {
+		assert_true(kedge__reducer_memory(r) >= resting + entries / 2);
+		renew(&lab, 40000);
+		lab_take(&lab, r, pools[1], ++version, false);
+	}
+	renew(&lab, 40000);
+	lab_take(&lab, r, pools[1], ++version, false);
+	assert_true(kedge__reducer_memory(r) < resting + entries / 4);
+	/* A few are looked up, each of them. */
+	memcpy(lab.data[1] + 160, lab.data[1] + 1600, TINY);
+	v = lab_take(&lab, r, pools[1], ++version, false);
+	assert_int_equal(v->red.literal_bytes, 0);
+	lab_restore_all(&lab);
+	lab_done(&lab);
+	kedge__reducer_free(r);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_joined),
 	    cmocka_unit_test(test_any_number_of_threads),
+	    cmocka_unit_test(test_samples),
 	};
 
 	return cases_run(argc, argv, tests, pools_open, pools_close);
