@@ -200,7 +200,8 @@ static bool all_is_held(const struct kedge__hold *h)
 
 void kedge__hold_view_init(struct kedge__hold *h)
 {
-	h->view = (struct kedge__image_view){view_get, view_keep, view_peek, h, all_is_held(h)};
+	h->view = (struct kedge__image_view){
+	    .get = view_get, .keep = view_keep, .peek = view_peek, .ctx = h, .stays = all_is_held(h)};
 }
 
 const struct kedge__image_view *kedge__hold_view(struct kedge__hold *h)

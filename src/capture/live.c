@@ -85,6 +85,14 @@ static const void *view_get(void *ctx, int worker, size_t region, uint64_t offse
 	return NULL;
 }
 
+static const void *view_peek(void *ctx, size_t region, uint64_t offset, size_t bytes)
+{
+	const struct kedge__live *l = ctx;
+
+	(void)bytes;
+	return l->ways[region].file ? NULL : (const uint8_t *)l->image->regions[region].data + offset;
+}
+
 const struct kedge__image_view *kedge__live_view(struct kedge__live *l)
 {
 	return &l->view;
@@ -203,7 +211,7 @@ int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold
 		return kedge__error_nomem(err);
 	l->image = image;
 	l->ways = ways;
-	l->view = (struct kedge__image_view){.get = view_get, .ctx = l};
+	l->view = (struct kedge__image_view){.get = view_get, .ctx = l, .peek = view_peek};
 	pthread_mutex_init(&l->lock, NULL);
 	*out = l;
 	return 0;

@@ -63,7 +63,7 @@ int kedge__baseline_make(kedge_t *k, struct kedge__error *err)
 	    .chunk = (uint32_t)(id == KEDGE__REDUCER_REX ? k->set.pattern : k->set.chunk),
 	    .record_bytes = k->set.record_memory,
 	    .paranoid = k->set.paranoid,
-	    .track = k->track.tracker != NULL,
+	    .track = k->track.tracker || k->set.capture == KEDGE__CAPTURE_SYNC,
 	    .fetch = kedge__fetch,
 	    .fetch_ctx = k,
 	};

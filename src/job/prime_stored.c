@@ -84,8 +84,8 @@ int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__erro
 	if (!rc) {
 		struct kedge__image image = {s.regions, s.count};
 
-		rc = kedge__reducer_prime_view(k->baseline.reducer, k->pool, kedge__lineage_top(l)->header.version, &image,
-					       &view, s.digests, err);
+		rc = kedge__reducer_prime_view(k->baseline.reducer, k->pool, kedge__lineage_top(l)->header.version,
+					       &image, &view, s.digests, err);
 	}
 	if (rc && s.first.code) { /* what the reducer says is only that it could not go on */
 		rc = s.first.code;

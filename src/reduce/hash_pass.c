@@ -6,7 +6,8 @@
  * Where the caller knows which bytes may have changed, only those are read, in grains of at least a page.
  *
  * Memory that may change is read once, into a buffer: the digest, the sum and what is taken for a constant must be of
- * the same bytes, or what is stored is not what the sums say.
+ * the same bytes, or what is stored is not what the sums say. Only what is found to be as it was, by both, need not be
+ * copied for that.
  */
 #include "reduce/reducer.h"
 
@@ -218,6 +219,61 @@ static bool is_in_pieces(const struct kedge__reducer *r)
 	return r->txn.view && !r->txn.view->keep && !kedge__reducer_ops_of(r)->full;
 }
 
+/* ---- a look at memory that may be changing */
+
+#define PATIENCE 64 /* pieces at most without a look */
+
+struct looking {
+	const struct kedge__image_view *view; /* NULL: nobody looks */
+	uint64_t wait;                        /* pieces before the next look, */
+	uint64_t failed;                      /* after so many in a row that saw a change */
+};
+
+/* Sums of the last version must be known: who saw its digests in one moment and its sum in another saw what is the same
+ * in both, or did not. */
+static struct looking looking_begin(const struct kedge__reducer *r, const struct piece *p)
+{
+	const struct kedge__txn *t = &r->txn;
+	bool looks = t->view && t->view->peek && t->sums && p->compare && p->last->summed;
+
+	return (struct looking){.view = looks ? t->view : NULL};
+}
+
+/* Is piece P, of one grain, what it was? */
+static bool is_as_it_was(const struct kedge__reducer *r, const struct kedge__slab *s, struct kedge__hash_worker *w,
+			 const struct piece *p)
+{
+	uint64_t chunk = r->options.chunk, n = kedge__chunks_of(p->bytes, chunk);
+	const void *data = r->txn.view->peek(r->txn.view->ctx, s->region, p->offset, p->bytes);
+	struct kedge__sum sum;
+
+	if (!data || p->first + n > p->old_chunks)
+		return false;
+	kedge__digest_chunks(r->key, data, p->bytes, chunk, w->fresh);
+	kedge__digests_weaken(r, w->fresh, n);
+	if (kedge__next_difference(p->last->digests + p->first, w->fresh, 0, n) < n)
+		return false;
+	sum = kedge__sum_of(data, p->bytes, p->offset);
+	return !memcmp(&sum, &p->last->sums[p->offset / kedge__grain(chunk)], sizeof(sum));
+}
+
+/* A look that saw a change was in vain, and where most changes few are taken. */
+static bool look(struct looking *l, const struct kedge__reducer *r, const struct kedge__slab *s,
+		 struct kedge__hash_worker *w, const struct piece *p)
+{
+	if (!l->view || l->wait) {
+		l->wait -= l->wait > 0;
+		return false;
+	}
+	if (is_as_it_was(r, s, w, p)) {
+		l->failed = 0;
+		return true;
+	}
+	l->failed = KEDGE__MIN(2 * l->failed + 1, PATIENCE);
+	l->wait = l->failed;
+	return false;
+}
+
 /* ---- slabs */
 
 /* BYTES bytes of slab S, at P; without data there, each piece is asked for when it is needed. */
@@ -226,9 +282,14 @@ static int hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, int work
 	struct kedge__hash_worker *w = &r->txn.workers[worker];
 	bool in_pieces = !p.data;
 	uint64_t chunk = r->options.chunk, step = KEDGE__MAX(in_pieces ? COPY_BYTES : PIECE_BYTES, chunk);
+	struct looking l = in_pieces ? looking_begin(r, &p) : (struct looking){0};
 
-	for (uint64_t at = 0; at < bytes; at += step) {
+	for (uint64_t at = 0; at < bytes; at += step, p.offset += step, p.first += step / chunk) {
 		p.bytes = KEDGE__MIN(step, bytes - at);
+		if (look(&l, r, s, w, &p)) {
+			s->sum = kedge__sum_add(s->sum, p.last->sums[p.offset / step]);
+			continue;
+		}
 		if (in_pieces)
 			p.data = part_get(r, s, worker, p.offset, p.bytes);
 		if (!p.data)
@@ -239,8 +300,6 @@ static int hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, int work
 		if (!compare_piece(r, w, &p))
 			return KEDGE_E_NOMEM;
 		p.data += p.bytes;
-		p.offset += step;
-		p.first += step / chunk;
 	}
 	return 0;
 }

@@ -454,7 +454,7 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, 
 				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty);
 
 /* reducer.c */
-/* What is kept of an image of BYTES: digests, and sums if pages are tracked. */
+/* What is kept of an image of BYTES: digests, and sums with options.track. */
 uint64_t kedge__last_bytes(const struct kedge__reducer_options *o, uint32_t chunk, uint64_t bytes);
 int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
 		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
