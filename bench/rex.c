@@ -64,6 +64,8 @@ const struct kedge__rex_method kedge__rex_methods[] = {
     STORE("tree", true),
     STORE("rex", false),
     STORE("rex", true),
+    STORE("auto", false),
+    STORE("auto", true),
 };
 const size_t kedge__rex_method_count = KEDGE__COUNT(kedge__rex_methods);
 
@@ -241,7 +243,7 @@ int kedge__bench_rex(int argc, char **argv)
 	     "(default: mixed)"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &b.run.chunk, "BYTES", "size of tree's chunks (default: 256)"},
 	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
-	     "plain, checked, libhash, bzip2, xdelta3, 'zstd -3', tree or rex, beside plain; may be given again "
+	     "plain, checked, libhash, bzip2, xdelta3, 'zstd -3', tree, rex or auto, beside plain; may be given again "
 	     "(default: all)"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &b.run.codec, "CODEC", "of rows with codec (default: auto)"},
 	    {"rate", 0, KEDGE__OPTION_SIZE, &b.rate, "BYTES",
@@ -259,7 +261,8 @@ int kedge__bench_rex(int argc, char **argv)
 	b.usage = (struct kedge__usage){
 	    .command = "kedge-bench rex",
 	    .about =
-		"Keeps the increments between moments of a process's memory as rex and tree do, without and with\n"
+		"Keeps the increments between moments of a process's memory as rex, tree and auto do, without and "
+		"with\n"
 		"codec, beside plain increments, blocks of 256 bytes with hashes, bzip2, xdelta3 and zstd -3: ratio,\n"
 		"rates, and the time to restore a base and eight increments. A series that is shorter is gone through\n"
 		"back and forth for the restore, not for the ratio.",

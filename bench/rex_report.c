@@ -194,6 +194,24 @@ static void aims_ratio(struct aims *a, const struct kedge__rex_image *images, si
 	}
 }
 
+/* Of tree and rex, auto takes the one that stores less. */
+static void aims_auto(struct aims *a, const struct kedge__rex_image *images, size_t n, bool packed)
+{
+	size_t chosen = kedge__rex_method_find("auto", packed), rex = kedge__rex_method_find("rex", packed),
+	       tree = kedge__rex_method_find("tree", packed);
+	struct worst w = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__rex_result *r = images[i].results;
+
+		if (!r[chosen].there || !r[tree].there)
+			return;
+		worst_note(&w, (double)KEDGE__MIN(r[rex].stored, r[tree].stored) / (double)r[chosen].stored,
+			   images[i].name);
+	}
+	aim_add(a, w, 1 / 1.05, "auto%s: the less of what tree and rex store / stored", packed ? "+codec" : "");
+}
+
 static void aims_judge(struct aims *a, const struct kedge__rex_image *images, size_t n)
 {
 	size_t rex = kedge__rex_method_find("rex", false), packed = kedge__rex_method_find("rex", true);
@@ -213,6 +231,8 @@ static void aims_judge(struct aims *a, const struct kedge__rex_image *images, si
 		worst_note(&unpack, f[UNPACK] / 1e6, images[i].name);
 		worst_note(&pack, f[PACK] / 1e6, images[i].name);
 	}
+	aims_auto(a, images, n, false);
+	aims_auto(a, images, n, true);
 	aim_add(a, unpack, 1500, "rex: decompression, MB/s a thread");
 	aim_add(a, pack, 400, "rex: compression, MB/s a thread");
 }

@@ -61,6 +61,7 @@ int kedge__baseline_make(kedge_t *k, struct kedge__error *err)
 	struct kedge__reducer_options options = {
 	    .id = id,
 	    .chunk = (uint32_t)(id == KEDGE__REDUCER_REX ? k->set.pattern : k->set.chunk),
+	    .pattern = (uint32_t)k->set.pattern,
 	    .record_bytes = k->set.record_memory,
 	    .paranoid = k->set.paranoid,
 	    .track = k->track.tracker || k->set.capture == KEDGE__CAPTURE_SYNC,

@@ -59,8 +59,9 @@ bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *po
 			  const struct kedge__image *image, const struct kedge__region_dirty *dirty, uint64_t share,
 			  uint64_t turn, size_t *region, uint64_t *offset)
 {
-	uint64_t grain = kedge__grain(r->options.chunk);
+	uint64_t grain = kedge__reducer_grain(r);
 
+	r = kedge__reducer_in_use(r);
 	for (size_t i = 0; i < image->count; i++) {
 		const struct kedge__image_region *g = &image->regions[i];
 		struct audit a = {

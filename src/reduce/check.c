@@ -10,12 +10,13 @@
 
 uint32_t kedge__reducer_unit(const struct kedge__reducer *r)
 {
+	r = kedge__reducer_in_use(r);
 	return kedge__reducer_ops_of(r)->hashes ? r->options.chunk : 8;
 }
 
 bool kedge__reducer_streams(const struct kedge__reducer *r)
 {
-	return r->txn.stream;
+	return kedge__reducer_in_use(r)->txn.stream;
 }
 
 /* The first slab of REGION. */
@@ -111,9 +112,11 @@ static bool slab_is(const struct kedge__reducer *r, size_t slab, uint64_t offset
 
 bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes)
 {
-	struct kedge__txn *t = &r->txn;
+	struct kedge__txn *t;
 	bool same = true;
 
+	r = r->other ? r->other : r;
+	t = &r->txn;
 	if (!t->stream && !kedge__reducer_ops_of(r)->sample)
 		return chunks_are(r, region, offset, data, bytes);
 	for (uint64_t at = offset, len; same && at < offset + bytes; at += len) {
@@ -129,6 +132,7 @@ bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offs
 
 void kedge__reducer_checked(struct kedge__reducer *r)
 {
+	r = r->other ? r->other : r;
 	if (r->txn.stream && r->txn.region_digests)
 		kedge__region_digests(&r->txn, r->txn.region_digests);
 }

@@ -62,16 +62,22 @@ int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool
 {
 	/* Nothing is looked up. */
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_FULL : KEDGE__REDUCER_BASIC;
-	const struct kedge__reduce_how how = {.view = view};
+	struct kedge__reduce_how how = {.view = view};
+	struct kedge__sample_glass glass;
 	struct kedge__reduction red = {0};
 	int rc;
 
-	if (r->busy)
+	if (r->busy || (r->other && r->other->busy))
 		return kedge__error_set(err, KEDGE_E_STATE, 0,
 					"the previous reduction is neither committed nor rolled back");
-	kedge__record_detach(r);
-	kedge__last_done(&r->last);
-	r->parent = KEDGE__NO_VERSION;
+	kedge__reducer_free(r->other);
+	r->other = NULL;
+	kedge__parent_forget(r);
+	if (view && kedge__rex_may_turn(r)) {
+		kedge__sample_spread(r, image);
+		kedge__sample_glass_init(&glass, r, image, view);
+		how.view = &glass.view;
+	}
 	rc = kedge__txn_run(r, (struct kedge__way){used, false}, pool, version, image, &how, &red, err);
 	if (rc)
 		return rc;

@@ -118,6 +118,7 @@ bool kedge__reducer_remembers(enum kedge__reducer_id id);
 struct kedge__reducer_options {
 	enum kedge__reducer_id id;
 	uint32_t chunk;         /* 16 .. 65536, a power of two; for rex, the size of its patterns, at most 256 */
+	uint32_t pattern;       /* auto: of rex, which it may choose, too, if it can fetch() the last version; 0: it does not */
 	/*
 	 * Memory limit for what is kept between versions: digests and sums of the last one, which a chunk size of
 	 * kedge__reducer_fit() keeps to a quarter, and the hash record (record.h); and for lists of changes while a version is
@@ -127,7 +128,8 @@ struct kedge__reducer_options {
 	 */
 	uint64_t record_bytes;
 	bool paranoid;          /* never trust a digest: compare bytes (keeps a shadow copy of the last version) */
-	/* Paranoid reads of older versions: LEN bytes at ADDR of VERSION into BUF. NULL: such duplicates are not used. */
+	/* Reads of older versions: LEN bytes at ADDR of VERSION into BUF, one thread at a time. Of paranoid ones, and NULL: such
+	 * duplicates are not used; and of auto, when it goes over to patterns or back to chunks. */
 	int (*fetch)(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
 	void *fetch_ctx;
 	bool track;             /* keep what a reduction needs with dirty ranges, or to peek(): 16 bytes per 4 KiB; not with paranoid */
@@ -145,6 +147,7 @@ struct kedge__reducer;
 
 int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedge__reducer **out, struct kedge__error *err);
 void kedge__reducer_free(struct kedge__reducer *r);
+/* Those in use: auto has the options of rex while it reduces by patterns. */
 const struct kedge__reducer_options *kedge__reducer_options_of(const struct kedge__reducer *r);
 /* The version that PARENT extents of the next reduction will refer to; KEDGE__NO_VERSION: it is self-contained. */
 uint64_t kedge__reducer_parent(const struct kedge__reducer *r);

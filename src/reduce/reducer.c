@@ -131,6 +131,8 @@ void kedge__reducer_free(struct kedge__reducer *r)
 {
 	if (!r)
 		return;
+	kedge__reducer_free(r->other);
+	kedge__sample_done(&r->sample);
 	txn_done(r);
 	kedge__workers_done(r);
 	kedge__record_done(r);
@@ -143,12 +145,12 @@ void kedge__reducer_free(struct kedge__reducer *r)
 
 const struct kedge__reducer_options *kedge__reducer_options_of(const struct kedge__reducer *r)
 {
-	return &r->options;
+	return &kedge__reducer_in_use(r)->options;
 }
 
 uint64_t kedge__reducer_parent(const struct kedge__reducer *r)
 {
-	return r->parent;
+	return kedge__reducer_in_use(r)->parent;
 }
 
 void kedge__reduction_done(struct kedge__reduction *red)
@@ -324,21 +326,43 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 			  struct kedge__reduction *out, struct kedge__error *err)
 {
 	static const struct kedge__reduce_how nothing_known;
+	struct kedge__reduce_how seen = how ? *how : nothing_known;
+	bool samples = kedge__rex_may_turn(r) && !seen.full;
+	struct kedge__sample_glass glass;
+	struct kedge__reducer *used;
+	int rc;
 
 	how = how ? how : &nothing_known;
-	return kedge__txn_run(r, way_of(r, version, image, how), pool, version, image, how, out, err);
+	if (samples && kedge__may_return(how->view)) {
+		kedge__sample_look(r, image, how);
+	} else if (samples) {
+		kedge__sample_glass_init(&glass, r, image, how->view);
+		seen.view = &glass.view;
+	}
+	if (samples)
+		kedge__rex_turn(r, version, image);
+	used = r->other ? r->other : r;
+	rc = kedge__txn_run(used, way_of(used, version, image, &seen), pool, version, image, &seen, out, err);
+	if (rc)
+		r->sample.count = 0;
+	else if (samples)
+		kedge__sample_end(r, used, image, how);
+	return rc;
 }
 
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r)
 {
-	return kedge__grain(r->options.chunk);
+	return kedge__grain(kedge__reducer_in_use(r)->options.chunk);
 }
 
 bool kedge__reducer_narrows(const struct kedge__reducer *r, uint64_t version, uint64_t base, uint64_t bytes)
 {
-	enum kedge__reducer_id next = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
-	const struct kedge__last_region *g = kedge__last_find(&r->last, base);
+	enum kedge__reducer_id next;
+	const struct kedge__last_region *g;
 
+	r = kedge__reducer_in_use(r);
+	next = r->options.id == KEDGE__REDUCER_AUTO ? kedge__auto_choose(r) : r->options.id;
+	g = kedge__last_find(&r->last, base);
 	if (!r->options.track || r->options.paranoid || table[next]->full || r->parent == KEDGE__NO_VERSION ||
 	    r->parent >= version || !g || !g->known || !g->summed || g->bytes != bytes)
 		return false;
@@ -352,6 +376,8 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 {
 	struct kedge__txn *t = &r->txn;
 
+	if (r->other)
+		kedge__reducer_commit(r->other);
 	if (!r->busy)
 		return;
 	if (t->aside)
@@ -386,6 +412,9 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 
 void kedge__reducer_rollback(struct kedge__reducer *r)
 {
+	if (r->other)
+		kedge__reducer_rollback(r->other);
+	r->sample.count = 0; /* what it has may be of this version */
 	if (!r->busy)
 		return;
 	kedge__hash_undo(r);
@@ -396,7 +425,7 @@ void kedge__reducer_rollback(struct kedge__reducer *r)
 	r->busy = false;
 }
 
-static void forget_parent(struct kedge__reducer *r)
+void kedge__parent_forget(struct kedge__reducer *r)
 {
 	kedge__record_detach(r);
 	kedge__last_done(&r->last);
@@ -406,22 +435,27 @@ static void forget_parent(struct kedge__reducer *r)
 void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key image)
 {
 	kedge__epochs_identify(&r->record.epochs, image.version, image.id);
+	if (r->other)
+		kedge__reducer_identify(r->other, image);
 }
 
 void kedge__reducer_retain(struct kedge__reducer *r, const struct kedge__image_key *alive, size_t n)
 {
+	if (r->other)
+		kedge__reducer_retain(r->other, alive, n);
 	if (r->busy)
 		return;
 	kedge__epochs_retain(&r->record.epochs, alive, n);
 	if (!kedge__epochs_find(&r->record.epochs, r->parent)) { /* every version has one, whichever reducer was used */
 		kedge__record_retire(r);
-		forget_parent(r);
+		kedge__parent_forget(r);
 	}
 }
 
 uint64_t kedge__reducer_memory(const struct kedge__reducer *r)
 {
-	uint64_t bytes = kedge__record_memory(&r->record);
+	uint64_t bytes = kedge__record_memory(&r->record) + (r->other ? kedge__reducer_memory(r->other) : 0) +
+			 (r->sample.bytes ? KEDGE__SAMPLED * 2 * KEDGE__REX_PAGE : 0);
 
 	for (size_t i = 0; i < r->last.regions.count; i++) {
 		const struct kedge__last_region *g = r->last.regions.at[i];
@@ -436,7 +470,10 @@ uint64_t kedge__reducer_memory(const struct kedge__reducer *r)
 void kedge__reducer_reset(struct kedge__reducer *r)
 {
 	kedge__reducer_rollback(r);
-	forget_parent(r);
+	kedge__reducer_free(r->other);
+	r->other = NULL;
+	kedge__sample_done(&r->sample);
+	kedge__parent_forget(r);
 	kedge__record_done(r);
 	forget_choice(r);
 }

@@ -14,6 +14,7 @@
  *   emit.c        extents, literals, totals; chunks that follow each other where they come from are one copy; parts.c: on all
  *                 threads
  *   remember.c    at commit: the record has the new version
+ *   auto.c        chooses the reducer; rex_turn.c goes from chunks to patterns and back, by samples (rex_sample.c)
  *
  * After the hash pass all work is proportional to the number of changed chunks.
  */
@@ -219,8 +220,30 @@ struct kedge__auto {
 	uint32_t probes; /* unsuccessful ones, up to a few */
 };
 
+/* rex_sample.c: pages of an image, as they were in the last version and as they are now. */
+#define KEDGE__SAMPLED 64
+
+struct kedge__sampled {
+	uint64_t base, offset; /* the region, and where in it */
+	bool old, now;         /* the bytes are there */
+};
+
+struct kedge__sample {
+	struct kedge__sampled at[KEDGE__SAMPLED]; /* in the order of addresses */
+	size_t count;
+	uint8_t *bytes;      /* of each two pages; NULL: there was no memory yet */
+	uint64_t tree, rex;  /* bytes that those which changed would take */
+	size_t seen;         /* how many did */
+	uint64_t literals, candidates; /* of the last tree: bytes stored of those that changed and are not constant */
+	uint32_t wait, every; /* versions until the next ones are drawn, and from then to the next */
+	uint32_t tries;       /* versions in which too little was seen */
+	bool rex_pays;        /* as far as was seen last */
+};
+
 struct kedge__reducer {
 	struct kedge__reducer_options options;
+	struct kedge__reducer *other; /* auto: the one that is in use instead of this; NULL: none */
+	struct kedge__sample sample; /* auto */
 	struct kedge__digest_key *key; /* of all digests below */
 	struct kedge__record record;
 	struct kedge__last last;
@@ -453,9 +476,44 @@ struct kedge__way {
 struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
 				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty);
 
+/* rex_sample.c */
+void kedge__sample_done(struct kedge__sample *s);
+/* Whether its bytes may be requested again. */
+static inline bool kedge__may_return(const struct kedge__image_view *view)
+{
+	return !view || !view->keep || view->stays;
+}
+/* What the sampled pages are in IMAGE, where bytes may be requested again. */
+void kedge__sample_look(struct kedge__reducer *r, const struct kedge__image *image, const struct kedge__reduce_how *how);
+/* Where they may not: VIEW as seen through a glass that keeps those of sampled pages. */
+struct kedge__sample_glass {
+	struct kedge__sample *sample;
+	const struct kedge__image *image;
+	const struct kedge__image_view *under;
+	struct kedge__image_view view;
+};
+void kedge__sample_glass_init(struct kedge__sample_glass *g, struct kedge__reducer *r, const struct kedge__image *image,
+			      const struct kedge__image_view *view);
+/* After a reduction, which IN_USE made: judge what was seen, and draw pages for the next version. */
+void kedge__sample_end(struct kedge__reducer *r, const struct kedge__reducer *in_use, const struct kedge__image *image,
+		       const struct kedge__reduce_how *how);
+/* Pages from all over IMAGE, before it is primed. */
+void kedge__sample_spread(struct kedge__reducer *r, const struct kedge__image *image);
+
+/* rex_turn.c: auto in two forms: by chunks, and by patterns. */
+static inline const struct kedge__reducer *kedge__reducer_in_use(const struct kedge__reducer *r)
+{
+	return r->other ? r->other : r;
+}
+/* It samples. */
+bool kedge__rex_may_turn(const struct kedge__reducer *r);
+/* To the form that the sample speaks for, before VERSION is reduced. What goes wrong only leaves it as it is. */
+void kedge__rex_turn(struct kedge__reducer *r, uint64_t version, const struct kedge__image *image);
+
 /* reducer.c */
 /* What is kept of an image of BYTES: digests, and sums with options.track. */
 uint64_t kedge__last_bytes(const struct kedge__reducer_options *o, uint32_t chunk, uint64_t bytes);
+void kedge__parent_forget(struct kedge__reducer *r); /* and all that is known of it but the record */
 int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
 		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
 		   struct kedge__error *err);

@@ -5,7 +5,6 @@
 #include "reduce/rex_wave.h"
 
 #define PAGE_PATTERNS_MAX (KEDGE__REX_PAGE / KEDGE__CHUNK_MIN)
-#define RUN_COST          24 /* bytes that a run must save: one for its pointer, the rest for the piece it is at restore */
 #define FILTER_BITS       4096
 
 static uint64_t index_of(const struct kedge__rex_page_view *p, size_t i)
@@ -172,7 +171,7 @@ static uint64_t pointers_cost(const struct kedge__rex_page_view *p, const struct
 		if (item->index != next)
 			cost++;
 		if (item->index != next || kind != last || (kind != KEDGE__ITEM_PLAIN && here != go_on))
-			cost += RUN_COST + extra[kind];
+			cost += KEDGE__REX_RUN_COST + extra[kind];
 		last = kind;
 		go_on = here;
 		next = item->index + 1;
@@ -182,7 +181,7 @@ static uint64_t pointers_cost(const struct kedge__rex_page_view *p, const struct
 
 bool kedge__rex_may_be_literal(uint64_t len, uint64_t changed, uint64_t chunk)
 {
-	return 2 + changed * (chunk + 1 + RUN_COST + 3) + len / 8 > len;
+	return 2 + changed * (chunk + 1 + KEDGE__REX_RUN_COST + 3) + len / 8 > len;
 }
 
 /* One constant, all over the page. What did not change is known by its digest alone: TRUST it. */

@@ -62,6 +62,8 @@ static inline const uint16_t *kedge__slab_changes(const struct kedge__txn *t, co
 
 /* ------------------------------------------------------------------ rex_page.c */
 
+#define KEDGE__REX_RUN_COST 24 /* bytes that a run must save: one for its pointer, the rest for the piece it is at restore */
+
 struct kedge__rex_page_view { /* the changes of one page */
 	const struct kedge__image_region *region;
 	const struct kedge__last_region *last;

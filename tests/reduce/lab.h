@@ -142,9 +142,9 @@ static LAB_UNUSED void lab_check(const struct lab_version *v)
 		assert_true(red->sources[k] < v->version && (!k || red->sources[k - 1] < red->sources[k]));
 }
 
-/* Reduce the present state as VERSION and keep what restore will need. Commits unless ROLLBACK. */
-static LAB_UNUSED struct lab_version *lab_take(struct lab *lab, struct kedge__reducer *r, struct kedge__pool *pool,
-					       uint64_t version, bool rollback)
+/* Reduce the present state, of which HOW says more, as VERSION and keep what restore will need. Commits unless ROLLBACK. */
+static LAB_UNUSED struct lab_version *lab_take_so(struct lab *lab, struct kedge__reducer *r, struct kedge__pool *pool,
+						  uint64_t version, const struct kedge__reduce_how *how, bool rollback)
 {
 	struct kedge__image_region regions[LAB_REGIONS];
 	struct kedge__image image = {regions, lab_image(lab, regions)};
@@ -154,7 +154,7 @@ static LAB_UNUSED struct lab_version *lab_take(struct lab *lab, struct kedge__re
 
 	assert_true(lab->count < LAB_VERSIONS);
 	memset(v, 0, sizeof(*v));
-	if (kedge__reducer_reduce(r, pool, version, &image, NULL, &v->red, &err))
+	if (kedge__reducer_reduce(r, pool, version, &image, how, &v->red, &err))
 		fail_msg("reduce: %s", kedge__error_text(&err));
 	if (rollback) {
 		kedge__reducer_rollback(r);
@@ -187,6 +187,12 @@ static LAB_UNUSED struct lab_version *lab_take(struct lab *lab, struct kedge__re
 	kedge__reducer_commit(r);
 	lab_check(v);
 	return v;
+}
+
+static LAB_UNUSED struct lab_version *lab_take(struct lab *lab, struct kedge__reducer *r, struct kedge__pool *pool,
+					       uint64_t version, bool rollback)
+{
+	return lab_take_so(lab, r, pool, version, NULL, rollback);
 }
 
 static LAB_UNUSED int lab_load(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent,
