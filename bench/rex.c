@@ -22,11 +22,12 @@ const double kedge__rex_rates[KEDGE__REX_PLACES] = {[KEDGE__REX_SSD] = 141e6, [K
 #define FILES(ways)                                                                                                    \
 	.begin = begin_nothing, .prepare = kedge__rex_nothing, .keep = kedge__rex_##ways##_keep,                       \
 	.restore = kedge__rex_##ways##_restore, .end = end_nothing
+#define STORED(how)                                                                                                    \
+	.reducer = how, .there = kedge__rex_there, .begin = kedge__rex_store_begin,                                    \
+	.prepare = kedge__rex_store_prepare, .restore = kedge__rex_store_restore, .end = kedge__rex_store_end
 #define STORE(how, with)                                                                                               \
 	{                                                                                                              \
-		.name = how, .reducer = how, .packed = with, .there = kedge__rex_there,                                \
-		.begin = kedge__rex_store_begin, .prepare = kedge__rex_store_prepare, .keep = kedge__rex_store_keep,   \
-		.restore = kedge__rex_store_restore, .end = kedge__rex_store_end                                       \
+		.name = how, .packed = with, .keep = kedge__rex_store_keep, STORED(how)                                \
 	}
 
 static int begin_nothing(struct kedge__rex_keeper *k, struct kedge__error *err)
@@ -64,6 +65,7 @@ const struct kedge__rex_method kedge__rex_methods[] = {
     STORE("tree", true),
     STORE("rex", false),
     STORE("rex", true),
+    {.name = "coalesced", .keep = kedge__rex_store_coalesce, STORED("rex")},
     STORE("auto", false),
     STORE("auto", true),
 };
@@ -243,7 +245,9 @@ int kedge__bench_rex(int argc, char **argv)
 	     "(default: mixed)"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &b.run.chunk, "BYTES", "size of tree's chunks (default: 256)"},
 	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
-	     "plain, checked, libhash, bzip2, xdelta3, 'zstd -3', tree, rex or auto, beside plain; may be given again "
+	     "plain, checked, libhash, bzip2, xdelta3, 'zstd -3', tree, rex, coalesced or auto, beside plain; may be "
+	     "given "
+	     "again "
 	     "(default: all)"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &b.run.codec, "CODEC", "of rows with codec (default: auto)"},
 	    {"rate", 0, KEDGE__OPTION_SIZE, &b.rate, "BYTES",

@@ -132,6 +132,8 @@ int kedge__rex_store_prepare(struct kedge__rex_keeper *k, size_t step, const str
 			     struct kedge__error *err);
 int kedge__rex_store_keep(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
 			  struct kedge__error *err);
+int kedge__rex_store_coalesce(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			      struct kedge__error *err); /* the same, and the last one becomes self-contained */
 int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, struct kedge__error *err);
 void kedge__rex_store_end(struct kedge__rex_keeper *k);
 

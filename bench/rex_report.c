@@ -194,6 +194,29 @@ static void aims_ratio(struct aims *a, const struct kedge__rex_image *images, si
 	}
 }
 
+/* The same as the paper has it, whose restore follows a coalescing. */
+static void aims_coalesced(struct aims *a, const struct kedge__rex_image *images, size_t n)
+{
+	size_t m = kedge__rex_method_find("coalesced", false);
+
+	for (size_t p = 0; p < KEDGE__REX_CACHE; p++) {
+		struct worst most = {0}, slower = {0};
+
+		for (size_t i = 0; i < n && images[i].results[m].there; i++) {
+			double f[FIGURES];
+
+			figures_of(&images[i], m, f);
+			worst_note(&slower, f[GAIN + p], images[i].name);
+			if (images[i].changed > 0.5)
+				worst_note(&most, f[GAIN + p], images[i].name);
+		}
+		if (slower.image)
+			aim_add(a, slower, 1, "rex, coalesced: restore gain over plain, %s", place_names[p]);
+		if (most.image)
+			aim_add(a, most, 4.5, "the same where most pages change, %s", place_names[p]);
+	}
+}
+
 /* Of tree and rex, auto takes the one that stores less. */
 static void aims_auto(struct aims *a, const struct kedge__rex_image *images, size_t n, bool packed)
 {
@@ -231,6 +254,7 @@ static void aims_judge(struct aims *a, const struct kedge__rex_image *images, si
 		worst_note(&unpack, f[UNPACK] / 1e6, images[i].name);
 		worst_note(&pack, f[PACK] / 1e6, images[i].name);
 	}
+	aims_coalesced(a, images, n);
 	aims_auto(a, images, n, false);
 	aims_auto(a, images, n, true);
 	aim_add(a, unpack, 1500, "rex: decompression, MB/s a thread");

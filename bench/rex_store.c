@@ -92,6 +92,30 @@ int kedge__rex_store_keep(struct kedge__rex_keeper *k, size_t step, const struct
 	return job_error(s->k, kedge_checkpoint(s->k, step + 1), err);
 }
 
+/* As the paper does it in the background: what is alive becomes one file. All versions stay. */
+int kedge__rex_store_coalesce(struct kedge__rex_keeper *k, size_t step, const struct kedge__rex_increment *inc,
+			      struct kedge__error *err)
+{
+	struct store *s = k->state;
+	struct kedge__coalesce_options options = {.version = step + 1, .keep_old = true, .block_bytes = 4096};
+	struct kedge__coalesce_report report;
+	struct kedge__catalog *cat = NULL;
+	int rc = kedge__rex_store_keep(k, step, inc, err);
+
+	if (rc || step + 1 < k->series->steps)
+		return rc;
+	rc = job_error(s->k, kedge_close(s->k), err);
+	s->k = NULL;
+	if (rc == 0)
+		rc = kedge__codec_choice_parse("none", &options.codec, err);
+	if (rc == 0)
+		rc = kedge__catalog_open(s->path, "bench", KEDGE__CATALOG_READ, &cat, err);
+	if (rc == 0)
+		rc = kedge__coalesce(cat, k->pool, &options, &report, err);
+	kedge__catalog_close(cat);
+	return rc;
+}
+
 static int fill(struct kedge__rex_keeper *k, struct kedge__lineage *l, uint8_t *image, uint64_t *index,
 		struct kedge__error *err)
 {
