@@ -85,7 +85,7 @@ static const void *view_get(void *ctx, int worker, size_t region, uint64_t offse
 	return NULL;
 }
 
-static const void *view_peek(void *ctx, size_t region, uint64_t offset, size_t bytes)
+static const void *view_where(void *ctx, size_t region, uint64_t offset, size_t bytes)
 {
 	const struct kedge__live *l = ctx;
 
@@ -211,7 +211,7 @@ int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold
 		return kedge__error_nomem(err);
 	l->image = image;
 	l->ways = ways;
-	l->view = (struct kedge__image_view){.get = view_get, .ctx = l, .peek = view_peek};
+	l->view = (struct kedge__image_view){.get = view_get, .ctx = l, .where = view_where};
 	pthread_mutex_init(&l->lock, NULL);
 	*out = l;
 	return 0;

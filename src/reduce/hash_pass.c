@@ -234,7 +234,7 @@ struct looking {
 static struct looking looking_begin(const struct kedge__reducer *r, const struct piece *p)
 {
 	const struct kedge__txn *t = &r->txn;
-	bool looks = t->view && t->view->peek && t->sums && p->compare && p->last->summed;
+	bool looks = t->view && t->view->where && t->sums && p->compare && p->last->summed;
 
 	return (struct looking){.view = looks ? t->view : NULL};
 }
@@ -244,7 +244,7 @@ static bool is_as_it_was(const struct kedge__reducer *r, const struct kedge__sla
 			 const struct piece *p)
 {
 	uint64_t chunk = r->options.chunk, n = kedge__chunks_of(p->bytes, chunk);
-	const void *data = r->txn.view->peek(r->txn.view->ctx, s->region, p->offset, p->bytes);
+	const void *data = r->txn.view->where(r->txn.view->ctx, s->region, p->offset, p->bytes);
 	struct kedge__sum sum;
 
 	if (!data || p->first + n > p->old_chunks)

@@ -132,7 +132,7 @@ struct kedge__reducer_options {
 	 * duplicates are not used; and of auto, when it goes over to patterns or back to chunks. */
 	int (*fetch)(void *ctx, uint64_t version, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
 	void *fetch_ctx;
-	bool track;             /* keep what a reduction needs with dirty ranges, or to peek(): 16 bytes per 4 KiB; not with paranoid */
+	bool track;             /* keep what a reduction needs with dirty ranges, or to look at memory where() it is: 16 bytes per 4 KiB; not with paranoid */
 	const uint8_t *seed;    /* of the digests, KEDGE__DIGEST_SEED_BYTES, read only by kedge__reducer_new(); NULL: drawn */
 	uint64_t digest_mask;   /* tests weaken the digest with it to provoke collisions; 0: all bits count */
 };
@@ -190,7 +190,7 @@ struct kedge__region_dirty {
  * keep() is NULL if literals are read a second time and then checked (kedge__reducer_check()): get() is called for pieces
  * that stay in the first-level cache, so that copying them costs little, or not at all for what is stored in any case.
  *
- * peek() says where the bytes are while they may be changing, or NULL. A look there counts only if it finds, by digests and by
+ * where() says where the bytes are while they may be changing, or NULL. A look there counts only if it finds, by digests and by
  * the sum, what the last version has; otherwise get() follows. It is NULL where that would save nothing.
  */
 struct kedge__image_view {
@@ -199,7 +199,7 @@ struct kedge__image_view {
 	const void *(*peek)(void *ctx, size_t region, uint64_t offset, void *buffer, size_t bytes);
 	void *ctx;
 	bool stays;
-	const void *(*peek)(void *ctx, size_t region, uint64_t offset, size_t bytes);
+	const void *(*where)(void *ctx, size_t region, uint64_t offset, size_t bytes);
 };
 
 /* Optional information about an image; 0 means unknown. */

@@ -312,6 +312,14 @@ static inline bool kedge__is_constant(const uint8_t *data, uint64_t len)
 	return len >= 16 && kedge__get64(data) == kedge__get64(data + 8) && !memcmp(data, data + 8, (size_t)len - 8);
 }
 
+/* Bytes of an image before they are requested. */
+static inline const void *kedge__view_peek(const struct kedge__image_view *view, size_t region, uint64_t offset, void *buffer,
+					   size_t bytes)
+{
+	return view->peek ? view->peek(view->ctx, region, offset, buffer, bytes)
+			  : view->get(view->ctx, 0, region, offset, buffer, bytes, false);
+}
+
 /* How many chunks of the region, up to the end of slab S, have a digest of the last version. */
 static inline uint64_t kedge__slab_known(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
 {

@@ -217,7 +217,7 @@ static void look_at(struct kedge__sample *s, size_t i, const struct kedge__image
 	if (region == image->count || is_unchanged(how->dirty ? &how->dirty[region] : NULL, offset))
 		return;
 	if (how->view)
-		data = how->view->get(how->view->ctx, 0, region, offset, buffer, sizeof(buffer), false);
+		data = kedge__view_peek(how->view, region, offset, buffer, sizeof(buffer));
 	else
 		data = (const uint8_t *)image->regions[region].data + offset;
 	if (data)
@@ -261,11 +261,31 @@ static bool glass_keep(void *ctx, int worker, size_t region, uint64_t offset, co
 	return g->under->keep(g->under->ctx, worker, region, offset, data, bytes);
 }
 
+static const void *glass_peek(void *ctx, size_t region, uint64_t offset, void *buffer, size_t bytes)
+{
+	const struct kedge__sample_glass *g = ctx;
+
+	return g->under->peek(g->under->ctx, region, offset, buffer, bytes);
+}
+
+/* What is found unchanged there does not count as seen. */
+static const void *glass_where(void *ctx, size_t region, uint64_t offset, size_t bytes)
+{
+	const struct kedge__sample_glass *g = ctx;
+
+	return g->under->where(g->under->ctx, region, offset, bytes);
+}
+
 void kedge__sample_glass_init(struct kedge__sample_glass *g, struct kedge__reducer *r, const struct kedge__image *image,
 			      const struct kedge__image_view *view)
 {
 	*g = (struct kedge__sample_glass){.sample = &r->sample, .image = image, .under = view};
-	g->view = (struct kedge__image_view){glass_get, view->keep ? glass_keep : NULL, g, view->stays};
+	g->view = (struct kedge__image_view){.get = glass_get,
+					     .keep = view->keep ? glass_keep : NULL,
+					     .peek = view->peek ? glass_peek : NULL,
+					     .ctx = g,
+					     .stays = view->stays,
+					     .where = view->where ? glass_where : NULL};
 }
 
 /* ------------------------------------------------------------------ which pages */
@@ -276,12 +296,6 @@ static bool reserve(struct kedge__sample *s)
 		s->bytes = kedge__malloc(KEDGE__SAMPLED * 2 * KEDGE__REX_PAGE);
 	s->count = 0;
 	return s->bytes;
-}
-
-static uint64_t spread(uint64_t n)
-{
-	n = (n ^ n >> 31) * UINT64_C(0x9E3779B97F4A7C15);
-	return n ^ n >> 29;
 }
 
 /* The page at OFFSET of REGION, if all of it is there and it was not drawn yet. */
@@ -308,7 +322,7 @@ void kedge__sample_spread(struct kedge__reducer *r, const struct kedge__image *i
 		pages += image->regions[i].bytes / KEDGE__REX_PAGE;
 	n = KEDGE__MIN(KEDGE__MAX(pages / PAGES_EACH, PAGES_LEAST), KEDGE__MIN(pages, KEDGE__SAMPLED));
 	for (uint64_t i = 0; i < n; i++) {
-		uint64_t first = i * pages / n, page = first + spread(i) % ((i + 1) * pages / n - first);
+		uint64_t first = i * pages / n, page = first + kedge__spread(i) % ((i + 1) * pages / n - first);
 
 		while (page - before >= image->regions[region].bytes / KEDGE__REX_PAGE)
 			before += image->regions[region++].bytes / KEDGE__REX_PAGE;
@@ -322,7 +336,7 @@ static void draw_from(struct kedge__sample *s, const struct kedge__reducer *r, c
 {
 	const struct kedge__txn *t = &r->txn;
 	const uint16_t *changes = kedge__slab_changes(t, slab);
-	uint64_t chunk = r->options.chunk, from = spread(turn) % (KEDGE__SLAB_BYTES / chunk);
+	uint64_t chunk = r->options.chunk, from = kedge__spread(turn) % (KEDGE__SLAB_BYTES / chunk);
 	size_t k;
 
 	KEDGE__PARTITION_POINT(k, slab->count, (uint64_t)(changes[k] >> 1) < from);

@@ -63,7 +63,7 @@ static bool hand_over(const struct kedge__reducer *from, struct kedge__reducer *
 	size_t count = from->last.regions.count;
 	struct kedge__image_region *regions = kedge__calloc(count + 1, sizeof(*regions));
 	struct stored stored = {from, regions};
-	const struct kedge__image_view view = {stored_get, stored_keep, &stored, false};
+	const struct kedge__image_view view = {.get = stored_get, .keep = stored_keep, .ctx = &stored};
 	uint32_t epoch = kedge__epochs_find(&from->record.epochs, from->parent);
 	bool ok = regions && epoch;
 

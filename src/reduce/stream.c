@@ -21,13 +21,6 @@
 
 /* ------------------------------------------------------------------ before */
 
-static const void *peek(const struct kedge__image_view *view, size_t region, uint64_t offset, void *buffer,
-			size_t bytes)
-{
-	return view->peek ? view->peek(view->ctx, region, offset, buffer, bytes)
-			  : view->get(view->ctx, 0, region, offset, buffer, bytes, false);
-}
-
 /* Any part of it, as far as a few looks tell. Bytes that cannot be read will be missed by whoever needs them. */
 static bool looks_constant(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t chunk)
 {
@@ -40,7 +33,7 @@ static bool looks_constant(const struct kedge__txn *t, const struct kedge__slab 
 		return true;
 	for (uint64_t i = 0; i < LOOKS; i++) {
 		uint64_t at = start + i * part + (kedge__spread(start + i) % (part - KEDGE__GLANCE + 1) & ~UINT64_C(7));
-		const void *data = peek(t->view, s->region, at, buffer, KEDGE__GLANCE);
+		const void *data = kedge__view_peek(t->view, s->region, at, buffer, KEDGE__GLANCE);
 
 		if (!data || kedge__is_constant(data, KEDGE__GLANCE))
 			return true;
@@ -76,7 +69,7 @@ static int glance(struct kedge__txn *t, struct kedge__slab *s, uint64_t chunk, s
 
 		g->offset = start + (first + kedge__spread(start + i) % room) * KEDGE__GLANCE;
 		len = (size_t)KEDGE__MIN((uint64_t)KEDGE__GLANCE, start + bytes - g->offset);
-		data = peek(t->view, s->region, g->offset, g->bytes, len);
+		data = kedge__view_peek(t->view, s->region, g->offset, g->bytes, len);
 		if (!data)
 			return kedge__error_set(err, KEDGE_E_STATE, 0, "the captured memory is no longer available");
 		if (data != g->bytes)
@@ -147,7 +140,7 @@ static void sample_take(struct sample *s, uint64_t number, bool follows)
 	while (number - s->before >= s->image->regions[s->region].bytes / chunk)
 		s->before += s->image->regions[s->region++].bytes / chunk;
 	index = number - s->before;
-	data = peek(s->view, s->region, index * chunk, s->buffer, chunk);
+	data = kedge__view_peek(s->view, s->region, index * chunk, s->buffer, chunk);
 	if (!data || kedge__is_constant(data, chunk))
 		return;
 	kedge__digest_chunks(s->r->key, data, chunk, chunk, digest);

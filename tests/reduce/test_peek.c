@@ -32,7 +32,7 @@ static const void *world_get(void *ctx, int worker, size_t region, uint64_t offs
 	return memcpy(buffer, memory + offset, bytes);
 }
 
-static const void *world_peek(void *ctx, size_t region, uint64_t offset, size_t bytes)
+static const void *world_where(void *ctx, size_t region, uint64_t offset, size_t bytes)
 {
 	struct world *w = ctx;
 
@@ -49,7 +49,7 @@ static void world_init(struct world *w, enum kedge__reducer_id id, uint64_t mask
 
 	*w = (struct world){.region = {0, memory, sizeof(memory)}, .peeked = memory, .seed = 5};
 	w->image = (struct kedge__image){&w->region, 1};
-	w->view = (struct kedge__image_view){.get = world_get, .ctx = w, .peek = world_peek};
+	w->view = (struct kedge__image_view){.get = world_get, .ctx = w, .where = world_where};
 	draw_bytes(&w->seed, memory, sizeof(memory));
 	assert_int_equal(kedge__reducer_new(&o, &w->r, NULL), 0);
 	assert_int_equal(kedge__reducer_new(&o, &w->peer, NULL), 0);

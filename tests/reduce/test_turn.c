@@ -261,7 +261,7 @@ static enum kedge__reducer_id take_once(struct kedge__reducer *r, uint64_t versi
 	struct kedge__range ranges[PAGES / 5];
 	struct kedge__region_dirty dirty[2] = {{true, ranges, PAGES / 5}, {true, NULL, 0}};
 	struct once o = {.image = &image, .dirty = narrow ? dirty : NULL};
-	const struct kedge__image_view view = {once_get, once_keep, &o, false};
+	const struct kedge__image_view view = {.get = once_get, .keep = once_keep, .ctx = &o};
 	const struct kedge__reduce_how how = {.view = &view, .dirty = o.dirty};
 
 	for (unsigned i = 0; i < PAGES / 5; i++)
