@@ -58,6 +58,10 @@ function(kedge_script_test)
   set_tests_properties(${arg_NAME} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
+# Unit tests that find the driver of tests/gpu as libcuda.so.1.
+set(KEDGE_DRIVER_TESTS gpu/test_cuda gpu/test_digest gpu/test_planes job/test_device)
+set(KEDGE_FAKE_DRIVER ${PROJECT_BINARY_DIR}/tests/gpu/driver)
+
 # One cmocka program, tests/FOLDER/PROGRAM in the build: target and test are named after it, and after its folder if two
 # folders have a program of the same name. A program that cannot test anything here ends with 77, "skipped".
 function(kedge_unit_test folder source)
@@ -74,4 +78,7 @@ function(kedge_unit_test folder source)
   add_test(NAME ${test} COMMAND ${target})
   kedge_test_limits(${test} ${folder})
   set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
+  if(test IN_LIST KEDGE_DRIVER_TESTS)
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT LD_LIBRARY_PATH=${KEDGE_FAKE_DRIVER})
+  endif()
 endfunction()

@@ -6,6 +6,7 @@
 #include "gpu/gpu.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -24,8 +25,9 @@ static const struct {
 
 static struct {
 	pthread_mutex_t lock;
-	void *library;       /* NULL: not loaded yet */
-	const char *missing; /* a function that it does not have; then it is of no use */
+	void *library;            /* NULL: not loaded yet */
+	unsigned long long loads; /* of libraries by this process, when it was last looked for in vain */
+	const char *missing;      /* a function that it does not have; then it is of no use */
 	struct cuda api;
 	int init; /* what cuInit() said; -1: it was not asked */
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .init = -1};
@@ -42,13 +44,30 @@ static void functions_find(void)
 	}
 }
 
+static int loads_count(struct dl_phdr_info *info, size_t size, void *loads)
+{
+	(void)size;
+	*(unsigned long long *)loads = info->dlpi_adds;
+	return 1;
+}
+
+/* Whether a library was loaded since this was last asked: many regions may be protected, one by one. */
+static bool something_new(void)
+{
+	unsigned long long loads = 0, before = driver.loads;
+
+	dl_iterate_phdr(loads_count, &loads);
+	driver.loads = loads;
+	return !loads || loads != before;
+}
+
 /* NULL: there is none, or with ONLY_LOADED, the program has not loaded it. */
 static const struct cuda *driver_get(bool only_loaded)
 {
 	const struct cuda *api = NULL;
 
 	pthread_mutex_lock(&driver.lock);
-	if (!driver.library) {
+	if (!driver.library && (!only_loaded || something_new())) {
 		driver.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | (only_loaded ? RTLD_NOLOAD : 0));
 		if (driver.library)
 			functions_find();
@@ -107,6 +126,8 @@ void kedge__memory_find(const void *address, struct kedge__memory_info *out)
 	*out = (struct kedge__memory_info){KEDGE__MEMORY_HOST, -1, 0};
 	if (!api || api->pointer(KEDGE__COUNT(wanted), wanted, values, (uint64_t)(uintptr_t)address) != CUDA_SUCCESS)
 		return;
+	if (type == CUDA_MEMORY_HOST)
+		out->kind = KEDGE__MEMORY_PINNED;
 	if (type != CUDA_MEMORY_DEVICE && !managed)
 		return;
 	out->kind = managed ? KEDGE__MEMORY_MANAGED : KEDGE__MEMORY_DEVICE;
@@ -239,6 +260,22 @@ static int cuda_clear(struct kedge__gpu *g, enum kedge__gpu_stream s, kedge__gpu
 	return result(c, r, "clearing memory", err);
 }
 
+/* They are loaded when the first is launched. */
+static int module_need(struct cuda_gpu *c, struct kedge__error *err)
+{
+	int r = CUDA_SUCCESS;
+
+	if (!kedge__gpu_kernels)
+		return kedge__error_set(err, KEDGE_E_DEVICE, 0, "this build of Kedge has no kernels for GPUs");
+	if (!c->module)
+		WITHIN(c, r, module_load(&c->module, kedge__gpu_kernels));
+	if (r == CUDA_NO_BINARY)
+		return kedge__error_set(err, KEDGE_E_DEVICE, 0,
+					"this build has no kernels for the %s: they were compiled for %s", c->gpu.name,
+					kedge__gpu_kernels_for);
+	return result(c, r, "loading the kernels", err);
+}
+
 /* NULL: there is no such kernel, or too many. */
 static cuda_function function_find(struct cuda_gpu *c, const char *name)
 {
@@ -265,10 +302,13 @@ static int cuda_launch(struct kedge__gpu *g, enum kedge__gpu_stream s, const cha
 		       unsigned threads, const void *args, struct kedge__error *err)
 {
 	struct cuda_gpu *c = of(g);
-	cuda_function f = function_find(c, kernel);
+	int r, rc = module_need(c, err);
+	cuda_function f;
 	void *pointer;
-	int r;
 
+	if (rc)
+		return rc;
+	f = function_find(c, kernel);
 	if (!f)
 		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "there is no kernel %s", kernel);
 	memcpy(&pointer, &args, sizeof(pointer)); /* the driver copies what it points to, and changes nothing */
@@ -375,12 +415,6 @@ static int enter(struct cuda_gpu *c, struct kedge__error *err)
 	c->entered = r == CUDA_SUCCESS;
 	c->gpu.processors = (unsigned)processors;
 	if (r == CUDA_SUCCESS)
-		WITHIN(c, r, module_load(&c->module, kedge__gpu_kernels));
-	if (r == CUDA_NO_BINARY)
-		return kedge__error_set(err, KEDGE_E_DEVICE, 0,
-					"this build has no kernels for the %s: they were compiled for %s", c->gpu.name,
-					kedge__gpu_kernels_for);
-	if (r == CUDA_SUCCESS)
 		r = streams_make(c);
 	return result(c, r, "opening it", err);
 }
@@ -391,8 +425,6 @@ int kedge__gpu_open(int device, struct kedge__gpu **out, struct kedge__error *er
 	struct cuda_gpu *c;
 	int rc = driver_start(&api, err);
 
-	if (!rc && !kedge__gpu_kernels)
-		rc = kedge__error_set(err, KEDGE_E_DEVICE, 0, "this build of Kedge has no kernels for GPUs");
 	if (rc)
 		return rc;
 	c = kedge__calloc(1, sizeof(*c));

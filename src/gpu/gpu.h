@@ -3,8 +3,8 @@
  * gpu: memory on a GPU, and the kernels that work on it.
  *
  * Nothing of CUDA is needed to build or to load Kedge: the driver is looked for at run time (cuda.c), and the kernels are
- * data of the library (optional/kernels.c). Everything else goes through the operations below, so that tests can run
- * the same kernels and the same host code on a machine without a GPU (tests/gpu/emulated.h).
+ * data of the library (optional/kernels.c). Everything else goes through the operations below, so that other devices
+ * than those of NVIDIA may follow. On a machine without a GPU, tests have a driver of their own (tests/gpu/fake_driver.cpp).
  *
  * Work is put on streams. What is put on one is done in its order; an event, recorded on one stream, orders others, or
  * the host, behind it. A failure of the device may be reported by any later call.
@@ -17,7 +17,8 @@
 /* ------------------------------------------------------------------ what memory a pointer is of */
 
 enum kedge__memory {
-	KEDGE__MEMORY_HOST,    /* of the process, pinned or not */
+	KEDGE__MEMORY_HOST,    /* of the process */
+	KEDGE__MEMORY_PINNED,  /* the same, but GPUs may write to it, too */
 	KEDGE__MEMORY_DEVICE,  /* of a GPU: no processor may touch it */
 	KEDGE__MEMORY_MANAGED, /* moves between the two; processors may touch it, and GPUs write to it */
 };
@@ -78,7 +79,7 @@ struct kedge__gpu {
 };
 
 /* cuda.c: GPU number DEVICE, in the primary context that the application's runtime uses. KEDGE_E_DEVICE: there is no
- * driver, no such device, or the kernels are not in this build. */
+ * driver, or no such device. */
 int kedge__gpu_open(int device, struct kedge__gpu **out, struct kedge__error *err);
 void kedge__gpu_close(struct kedge__gpu *g); /* accepts NULL */
 
@@ -98,7 +99,7 @@ int kedge__gpu_copy_within(struct kedge__gpu *g, enum kedge__gpu_stream s, kedge
 			   kedge__gpu_address from, uint64_t bytes, struct kedge__error *err);
 int kedge__gpu_clear(struct kedge__gpu *g, enum kedge__gpu_stream s, kedge__gpu_address at, uint64_t bytes,
 		     struct kedge__error *err);
-/* KERNEL takes one structure, by value: ARGS. */
+/* KERNEL takes one structure, by value: ARGS. KEDGE_E_DEVICE: kernels are not in this build, or not for this device. */
 int kedge__gpu_launch(struct kedge__gpu *g, enum kedge__gpu_stream s, const char *kernel, unsigned blocks,
 		      unsigned threads, const void *args, struct kedge__error *err);
 

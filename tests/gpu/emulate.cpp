@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fibers of emulate.h. */
 #include "emulate.h"
-#include "emulated.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -303,17 +302,19 @@ unsigned ballot(unsigned mask, bool vote)
 	return all;
 }
 
-} /* namespace emulated */
-
-extern "C" void emulated_kernels(); /* kernels.cpp */
-
-extern "C" int emulated_launch(const char *name, unsigned blocks, unsigned threads, const void *args)
+const void *kernel_find(const char *name)
 {
-	using namespace emulated;
-
-	emulated_kernels();
 	for (const kernel &k : kernels()) {
-		if (strcmp(k.name, name) != 0)
+		if (strcmp(k.name, name) == 0)
+			return k.name;
+	}
+	return nullptr;
+}
+
+void kernel_run(const void *which, unsigned blocks, unsigned threads, const void *args)
+{
+	for (const kernel &k : kernels()) {
+		if (k.name != which)
 			continue;
 		if (fibers.size() < threads) {
 			fibers.resize(threads);
@@ -325,9 +326,9 @@ extern "C" int emulated_launch(const char *name, unsigned blocks, unsigned threa
 		grid_size = {blocks, 1, 1};
 		for (unsigned b = 0; b < blocks; b++) {
 			block_index = {b, 0, 0};
-			block_run(threads, name);
+			block_run(threads, k.name);
 		}
-		return 0;
 	}
-	return -1;
 }
+
+} /* namespace emulated */

@@ -37,6 +37,10 @@ unsigned ballot(unsigned mask, bool vote);
 
 using call = void (*)(const void *args);
 
+/* The kernel of that name, or null; it runs with a grid of BLOCKS blocks. */
+const void *kernel_find(const char *name);
+void kernel_run(const void *kernel, unsigned blocks, unsigned threads, const void *args);
+
 struct entry {
 	entry(const char *name, call f);
 };

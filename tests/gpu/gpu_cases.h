@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The GPU that tests use: an emulated one, or with KEDGE_TEST_GPU in the environment the first of this machine; unless its
- * value is "small", with more data. */
+/* The GPU that tests use: that of the driver which is found, the one of the tests (fake_driver.cpp) or, with KEDGE_TEST_GPU
+ * in the environment, a real one; unless its value is "small", with more data. */
 #ifndef KEDGE_TESTS_GPU_GPU_CASES_H
 #define KEDGE_TESTS_GPU_GPU_CASES_H
 
 #include "../lib/cases.h"
-#include "emulated.h"
 #include "gpu/gpu.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct kedge__gpu *gpu;
 static bool real_gpu, much; /* much: it is fast enough for more */
@@ -20,9 +20,7 @@ static inline int gpu_setup(void **state)
 	(void)state;
 	real_gpu = getenv("KEDGE_TEST_GPU") != NULL;
 	much = real_gpu && strcmp(getenv("KEDGE_TEST_GPU"), "small") != 0;
-	if (!real_gpu)
-		gpu = emulated_gpu_new();
-	else if (kedge__gpu_open(0, &gpu, &err) != 0)
+	if (kedge__gpu_open(0, &gpu, &err) != 0)
 		print_message("%s\n", kedge__error_text(&err));
 	kedge__error_done(&err);
 	return gpu ? 0 : -1;
@@ -36,14 +34,12 @@ static inline int gpu_teardown(void **state)
 	return 0;
 }
 
-/* Whether there is any. */
+/* Whether there is any; one that should be there is not skipped. */
 static inline bool gpu_here(void)
 {
-	struct kedge__gpu *g = getenv("KEDGE_TEST_GPU") ? NULL : emulated_gpu_new();
-	bool here = g || getenv("KEDGE_TEST_GPU");
+	struct kedge__gpu_about about;
 
-	kedge__gpu_close(g);
-	return here;
+	return getenv("KEDGE_TEST_GPU") || kedge__gpu_about(&about, NULL) == 0;
 }
 
 static inline kedge__gpu_address gpu_take(uint64_t bytes)

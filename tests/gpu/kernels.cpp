@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels of src/gpu for the processor. */
 #include "emulate.h"
 
 #include "gpu/kernels.cu"
-
-/* So that the linker takes this file. */
-extern "C" void emulated_kernels()
-{
-}

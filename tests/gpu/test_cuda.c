@@ -1,48 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The driver, as far as it can be tried where there may be none; and the limit on memory. */
+/* The driver: memory, copies, events, and its failures. */
 #include "gpu_cases.h"
+
+#include "fake_driver.h"
 
 #include <dlfcn.h>
 
-static void test_memory_of_the_host(void **state)
+/* A function of the tests' driver; NULL: it is the real one. */
+static void *fake(const char *name)
 {
-	static char here;
-	struct kedge__memory_info m;
-	int local = 0;
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *f = library ? dlsym(library, name) : NULL;
 
-	(void)state;
-	kedge__memory_find(&local, &m);
-	assert_int_equal(m.kind, KEDGE__MEMORY_HOST);
-	kedge__memory_find(&here, &m);
-	assert_int_equal(m.kind, KEDGE__MEMORY_HOST);
-	assert_int_equal(m.device, -1);
+	if (library)
+		dlclose(library);
+	return f;
 }
 
-/* Asking what memory a pointer is of loads no driver into a program that has none. */
-static void test_asking_loads_nothing(void **state)
+static void fail_at(const char *function, int error)
 {
-	struct kedge__memory_info m;
+	void (*f)(const char *, int, int);
+	void *p = fake("fake_cuda_fail");
 
-	(void)state;
-	if (real_gpu)
-		skip();
-	kedge__memory_find(&m, &m);
-	assert_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
-}
-
-static void test_without_a_gpu(void **state)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__gpu_about about;
-	struct kedge__gpu *g = NULL;
-
-	(void)state;
-	if (kedge__gpu_about(&about, NULL) == 0)
-		skip();
-	assert_int_equal(kedge__gpu_open(0, &g, &err), KEDGE_E_DEVICE);
-	assert_null(g);
-	assert_true(strlen(kedge__error_text(&err)) > 10);
-	kedge__error_done(&err);
+	memcpy(&f, &p, sizeof(f));
+	f(function, 0, error);
 }
 
 static void test_limit(void **state)
@@ -85,31 +65,67 @@ static void test_copies_and_events(void **state)
 	kedge__gpu_release(gpu, at, BYTES);
 }
 
-static void test_device_memory_is_found(void **state)
+static void test_memory_is_found(void **state)
 {
 	struct kedge__memory_info m;
-	kedge__gpu_address at;
+	kedge__gpu_address at = gpu_take(4096);
+	void *pinned = NULL;
 
 	(void)state;
-	if (!real_gpu)
-		skip();
-	at = gpu_take(4096);
 	kedge__memory_find((void *)(uintptr_t)(at + 100), &m);
 	assert_int_equal(m.kind, KEDGE__MEMORY_DEVICE);
 	assert_int_equal(m.device, 0);
 	assert_true(m.bytes >= 3996);
+	kedge__memory_find(&m, &m);
+	assert_int_equal(m.kind, KEDGE__MEMORY_HOST);
+	assert_int_equal(kedge__gpu_pin(gpu, 4096, &pinned, NULL), 0);
+	kedge__memory_find(pinned, &m);
+	assert_int_equal(m.kind, KEDGE__MEMORY_PINNED);
+	kedge__gpu_unpin(gpu, pinned);
 	kedge__gpu_release(gpu, at, 4096);
+}
+
+static void test_failures(void **state)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__gpu *other = NULL;
+	kedge__gpu_address at = 0;
+	char byte;
+
+	(void)state;
+	if (!fake("fake_cuda_fail"))
+		skip();
+	fail_at("cuMemAlloc_v2", 2);
+	assert_int_equal(kedge__gpu_alloc(gpu, 100, &at, &err), KEDGE_E_NOMEM);
+	assert_non_null(strstr(kedge__error_text(&err), "out of memory"));
+	assert_int_equal(gpu->taken, 0);
+	fail_at("cuCtxSynchronize", 719);
+	assert_int_equal(kedge__gpu_finish(gpu, &err), KEDGE_E_DEVICE);
+	fail_at("", 0);
+	at = gpu_take(8);
+	fail_at("cuMemcpyDtoHAsync_v2", 700);
+	assert_int_equal(kedge__gpu_copy_out(gpu, KEDGE__GPU_OUT, &byte, at, 1, &err), KEDGE_E_DEVICE);
+	assert_non_null(strstr(kedge__error_text(&err), "copying from the device"));
+	fail_at("", 0);
+	kedge__gpu_release(gpu, at, 8);
+	for (int i = 0; i < 2; i++) {
+		fail_at(i ? "cuStreamCreate" : "cuDevicePrimaryCtxRetain", 46);
+		assert_int_equal(kedge__gpu_open(0, &other, &err), KEDGE_E_DEVICE);
+		assert_null(other);
+	}
+	fail_at("", 0);
+	assert_int_equal(kedge__gpu_open(1, &other, &err), KEDGE_E_DEVICE);
+	assert_int_equal(kedge__gpu_launch(gpu, KEDGE__GPU_WORK, "no_such_kernel", 1, 32, &at, &err), KEDGE_E_INTERNAL);
+	kedge__error_done(&err);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_asking_loads_nothing), /* first */
-	    cmocka_unit_test(test_memory_of_the_host),
-	    cmocka_unit_test(test_without_a_gpu),
 	    cmocka_unit_test(test_limit),
 	    cmocka_unit_test(test_copies_and_events),
-	    cmocka_unit_test(test_device_memory_is_found),
+	    cmocka_unit_test(test_memory_is_found),
+	    cmocka_unit_test(test_failures),
 	};
 
 	return cases_run_where(argc, argv, tests, gpu_setup, gpu_teardown, gpu_here);

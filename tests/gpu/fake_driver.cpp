@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A libcuda.so.1 for machines without a GPU: what src/gpu/cuda.c uses of the driver. Memory of the device is the process's,
+ * but outside of these calls nobody may touch it: the address sanitizer reports that, and without it the pages are not
+ * accessible. Kernels are those of src/gpu, compiled for the processor (emulate.h). Everything is done at once.
+ */
+#include "emulate.h"
+#include "fake_driver.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define ASAN 1
+#else
+#define ASAN 0
+#endif
+
+namespace
+{
+
+enum { INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500 };
+
+struct piece {
+	size_t bytes, mapped;
+	void *start; /* of the mapping */
+	bool managed;
+};
+
+std::recursive_mutex lock;
+std::map<uintptr_t, piece> pieces;
+std::map<void *, size_t> pinned;
+void *contexts[16];
+int depth, retained;
+char primary;
+size_t room = (size_t)4 << 30, taken;
+struct {
+	char function[64];
+	int countdown, error;
+} plan;
+
+void open_piece([[maybe_unused]] uintptr_t at, const piece &p)
+{
+#if ASAN
+	__asan_unpoison_memory_region((void *)at, p.bytes);
+#else
+	if (!p.managed)
+		mprotect(p.start, p.mapped, PROT_READ | PROT_WRITE);
+#endif
+}
+
+void close_piece([[maybe_unused]] uintptr_t at, const piece &p)
+{
+	if (p.managed)
+		return;
+#if ASAN
+	__asan_poison_memory_region((void *)at, p.bytes);
+#else
+	mprotect(p.start, p.mapped, PROT_NONE);
+#endif
+}
+
+/* While it exists, memory of the device may be touched. */
+struct opened {
+	opened()
+	{
+		lock.lock();
+		for (auto &p : pieces)
+			open_piece(p.first, p.second);
+	}
+	~opened()
+	{
+		for (auto &p : pieces)
+			close_piece(p.first, p.second);
+		lock.unlock();
+	}
+};
+
+std::map<uintptr_t, piece>::iterator find(uintptr_t at)
+{
+	auto i = pieces.upper_bound(at);
+
+	if (i == pieces.begin())
+		return pieces.end();
+	--i;
+	return at < i->first + i->second.bytes ? i : pieces.end();
+}
+
+bool within(uintptr_t at, size_t bytes)
+{
+	auto i = find(at);
+
+	return i != pieces.end() && bytes <= i->first + i->second.bytes - at;
+}
+
+int failure(const char *function)
+{
+	std::lock_guard<std::recursive_mutex> held(lock);
+
+	if (strcmp(plan.function, function) != 0 || plan.countdown-- > 0)
+		return 0;
+	return plan.error;
+}
+
+/* Without a context nothing works. */
+#define ENTER()                                           \
+	do {                                              \
+		int e_ = failure(__func__);               \
+							  \
+		if (e_)                                   \
+			return e_;                        \
+		if (depth <= 0)                           \
+			return 201;                       \
+	} while (0)
+
+int alloc(uintptr_t *out, size_t bytes, bool managed)
+{
+	std::lock_guard<std::recursive_mutex> held(lock);
+	piece p = {bytes, 0, nullptr, managed};
+	void *memory = nullptr;
+
+	if (!bytes)
+		return INVALID;
+	if (bytes > room - taken)
+		return OUT_OF_MEMORY;
+#if ASAN
+	if (posix_memalign(&memory, 512, bytes) != 0)
+		return OUT_OF_MEMORY;
+	p.start = memory;
+#else
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	p.mapped = (bytes + page - 1) / page * page;
+	memory = mmap(nullptr, p.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return OUT_OF_MEMORY;
+	p.start = memory;
+#endif
+	memset(memory, 0xA5, bytes);
+	taken += bytes;
+	pieces[(uintptr_t)memory] = p;
+	close_piece((uintptr_t)memory, p);
+	*out = (uintptr_t)memory;
+	return 0;
+}
+
+} /* namespace */
+
+extern "C" {
+
+void fake_cuda_fail(const char *function, int countdown, int error)
+{
+	snprintf(plan.function, sizeof(plan.function), "%s", function);
+	plan.countdown = countdown;
+	plan.error = error;
+}
+
+void fake_cuda_room(size_t bytes)
+{
+	room = bytes;
+}
+
+size_t fake_cuda_taken(void)
+{
+	return taken;
+}
+
+int cuInit(unsigned)
+{
+	return failure("cuInit");
+}
+
+int cuDriverGetVersion(int *version)
+{
+	*version = 13000;
+	return 0;
+}
+
+int cuGetErrorName(int, const char **text)
+{
+	*text = "CUDA_ERROR_FAKE";
+	return 0;
+}
+
+int cuGetErrorString(int error, const char **text)
+{
+	*text = error == OUT_OF_MEMORY ? "out of memory" : "an error that a test asked for";
+	return 0;
+}
+
+int cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+	*device = ordinal;
+	return ordinal ? 101 : 0;
+}
+
+int cuDeviceGetName(char *name, int bytes, int)
+{
+	snprintf(name, (size_t)bytes, "emulated");
+	return 0;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int)
+{
+	*bytes = room;
+	return 0;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int)
+{
+	*value = attribute == 16 ? 2 : attribute == 75 ? 9 : 0;
+	return 0;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int)
+{
+	std::lock_guard<std::recursive_mutex> held(lock);
+
+	retained++;
+	*context = &primary;
+	return failure("cuDevicePrimaryCtxRetain");
+}
+
+int cuDevicePrimaryCtxRelease_v2(int)
+{
+	std::lock_guard<std::recursive_mutex> held(lock);
+
+	return retained-- > 0 ? 0 : INVALID;
+}
+
+int cuCtxPushCurrent_v2(void *context)
+{
+	lock.lock(); /* it is that of one thread; here all of them take turns */
+	contexts[depth++ % 16] = context;
+	return 0;
+}
+
+int cuCtxPopCurrent_v2(void **context)
+{
+	*context = contexts[--depth % 16];
+	lock.unlock();
+	return 0;
+}
+
+int cuCtxSynchronize(void)
+{
+	ENTER();
+	return 0;
+}
+
+int cuModuleLoadData(void **module, const void *image)
+{
+	ENTER();
+	*module = (void *)&primary;
+	return image ? 0 : INVALID;
+}
+
+int cuModuleUnload(void *)
+{
+	return 0;
+}
+
+int cuModuleGetFunction(const void **function, void *, const char *name)
+{
+	ENTER();
+	*function = emulated::kernel_find(name);
+	return *function ? 0 : NOT_FOUND;
+}
+
+int cuLaunchKernel(const void *function, unsigned x, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned,
+		   void *, void **args, void **)
+{
+	ENTER();
+	opened all;
+
+	emulated::kernel_run(function, x, threads, args[0]);
+	return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned)
+{
+	ENTER();
+	*stream = &primary;
+	return 0;
+}
+
+int cuStreamDestroy_v2(void *)
+{
+	return 0;
+}
+
+int cuStreamWaitEvent(void *, void *, unsigned)
+{
+	ENTER();
+	return 0;
+}
+
+int cuEventCreate(void **event, unsigned)
+{
+	ENTER();
+	*event = &primary;
+	return 0;
+}
+
+int cuEventRecord(void *, void *)
+{
+	ENTER();
+	return 0;
+}
+
+int cuEventSynchronize(void *)
+{
+	ENTER();
+	return 0;
+}
+
+int cuEventDestroy_v2(void *)
+{
+	return 0;
+}
+
+int cuMemAlloc_v2(uintptr_t *address, size_t bytes)
+{
+	ENTER();
+	return alloc(address, bytes, false);
+}
+
+int cuMemAllocManaged(uintptr_t *address, size_t bytes, unsigned)
+{
+	ENTER();
+	return alloc(address, bytes, true);
+}
+
+int cuMemFree_v2(uintptr_t address)
+{
+	ENTER();
+	std::lock_guard<std::recursive_mutex> held(lock);
+	auto i = pieces.find(address);
+
+	if (i == pieces.end())
+		return INVALID;
+	open_piece(i->first, i->second);
+#if ASAN
+	free(i->second.start);
+#else
+	munmap(i->second.start, i->second.mapped);
+#endif
+	taken -= i->second.bytes;
+	pieces.erase(i);
+	return 0;
+}
+
+int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
+{
+	ENTER();
+	*memory = malloc(bytes);
+	if (!*memory)
+		return OUT_OF_MEMORY;
+	pinned[*memory] = bytes;
+	return 0;
+}
+
+int cuMemFreeHost(void *memory)
+{
+	ENTER();
+	if (!pinned.erase(memory))
+		return INVALID;
+	free(memory);
+	return 0;
+}
+
+int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, void *)
+{
+	ENTER();
+	opened all;
+
+	if (!within(to, bytes))
+		return INVALID;
+	memcpy((void *)to, from, bytes);
+	return 0;
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, void *)
+{
+	ENTER();
+	opened all;
+
+	if (!within(from, bytes))
+		return INVALID;
+	memcpy(to, (const void *)from, bytes);
+	return 0;
+}
+
+int cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, void *)
+{
+	ENTER();
+	opened all;
+
+	if (!within(from, bytes) || !within(to, bytes))
+		return INVALID;
+	memcpy((void *)to, (const void *)from, bytes);
+	return 0;
+}
+
+int cuMemsetD8Async(uintptr_t at, unsigned char value, size_t bytes, void *)
+{
+	ENTER();
+	opened all;
+
+	if (!within(at, bytes))
+		return INVALID;
+	memset((void *)at, value, bytes);
+	return 0;
+}
+
+int cuPointerGetAttributes(unsigned count, const int *wanted, void **values, uintptr_t address)
+{
+	std::lock_guard<std::recursive_mutex> held(lock);
+	auto i = find(address);
+	bool known = i != pieces.end();
+
+	for (unsigned k = 0; k < count; k++) {
+		if (wanted[k] == 2)
+			*(int *)values[k] = known ? 2 : pinned.count((void *)address) ? 1 : 0;
+		else if (wanted[k] == 8)
+			*(int *)values[k] = known && i->second.managed;
+		else if (wanted[k] == 9)
+			*(int *)values[k] = known ? 0 : -2;
+		else if (wanted[k] == 11)
+			*(uintptr_t *)values[k] = known ? i->first : 0;
+		else if (wanted[k] == 12)
+			*(size_t *)values[k] = known ? i->second.bytes : 0;
+		else
+			return INVALID;
+	}
+	return 0;
+}
+
+} /* extern "C" */

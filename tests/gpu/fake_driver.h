@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the driver of the tests has beyond that of NVIDIA; to be found with dlsym(). */
+#ifndef KEDGE_TESTS_GPU_FAKE_DRIVER_H
+#define KEDGE_TESTS_GPU_FAKE_DRIVER_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* FUNCTION fails with ERROR from its COUNTDOWN-th next call on; "" for none. */
+void fake_cuda_fail(const char *function, int countdown, int error);
+void fake_cuda_room(size_t bytes); /* the device has so many */
+size_t fake_cuda_taken(void);      /* of which so many are in use */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
