@@ -162,6 +162,10 @@ KEDGE_API int kedge_open_group(const char *name, const char *config, const char 
  * Protect COUNT elements of TYPE at PTR as region NAME: later checkpoints save them, and kedge_restart() fills them. If
  * NAME is already protected, its address, count and type are replaced: regions may move and change size between
  * checkpoints. PTR may be NULL only if COUNT is 0. The memory still belongs to the application.
+ *
+ * PTR may be memory of a GPU (cudaMalloc and its relatives): that is found out. kedge_checkpoint() then waits for the work
+ * that the application has given to the device, and copies the region before it returns; kedge_restart() fills it. The host
+ * needs as much pinned memory. KEDGE_E_ARG: fewer bytes than that were allocated there.
  */
 KEDGE_API int kedge_protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type);
 
@@ -181,9 +185,10 @@ KEDGE_API int kedge_unprotect(kedge_t *k, const char *name);
 /*
  * Set FLAGS, 0 or KEDGE_REGION_DEVICE, for the protected region NAME until it is unprotected.
  *
- * KEDGE_REGION_DEVICE is for memory that devices write to on their own (RDMA, GPUs, buffers registered with io_uring)
- * or that is written through another mapping. Its pages are neither tracked nor write-protected: every checkpoint reads
- * all of the region, and saves or copies it before kedge_checkpoint() returns. There must be no such writes until then.
+ * Memory of GPUs, managed memory and memory that CUDA has pinned needs no flag. KEDGE_REGION_DEVICE is for other memory
+ * that devices write to on their own (RDMA, GPUs, buffers registered with io_uring) or that is written through another
+ * mapping. Its pages are neither tracked nor write-protected: every checkpoint reads all of the region, and saves or copies
+ * it before kedge_checkpoint() returns. There must be no such writes until then.
  */
 KEDGE_API int kedge_region_flags(kedge_t *k, const char *name, unsigned flags);
 

@@ -6,6 +6,7 @@
 #define KEDGE_CAPTURE_CAPTURE_H
 
 #include "base/base.h"
+#include "gpu/gpu.h"
 #include "reduce/reduce.h"
 
 /* ------------------------------------------------------------------ region.c: the table of protected regions */
@@ -26,8 +27,22 @@ struct kedge__region {
 	bool has_slot;
 	uint64_t tenancy; /* changes each time that a name is given a slot */
 	unsigned flags; /* KEDGE_REGION_*, for as long as it is protected */
+	struct kedge__memory_info memory; /* what is at its address */
+	void *mirror; /* where the bytes are while it is saved or restored, if it is on a GPU */
 	const struct kedge__region_file *file; /* NULL: what is at its address is the application's memory */
 };
+
+/* Where its bytes can be read and written. */
+static inline void *kedge__region_bytes(const struct kedge__region *r)
+{
+	return r->mirror ? r->mirror : r->data;
+}
+
+/* Others than the program's own threads and system calls may write to it. */
+static inline bool kedge__region_is_shared(const struct kedge__region *r)
+{
+	return r->flags & KEDGE_REGION_DEVICE || r->memory.kind != KEDGE__MEMORY_HOST;
+}
 
 struct kedge__region_table; /* found by name in constant time */
 

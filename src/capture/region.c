@@ -237,13 +237,29 @@ static int region_check(const char *name, const void *data, size_t count, enum k
 	return 0;
 }
 
+static int memory_check(const char *name, const void *data, uint64_t bytes, struct kedge__memory_info *memory,
+			struct kedge__error *err)
+{
+	kedge__memory_find(data, memory);
+	if (memory->bytes && bytes > memory->bytes)
+		return kedge__error_set(
+		    err, KEDGE_E_ARG, 0,
+		    "region \"%s\" has %llu bytes, but only %llu were allocated on the GPU from its "
+		    "address on",
+		    name, (unsigned long long)bytes, (unsigned long long)memory->bytes);
+	return 0;
+}
+
 int kedge__region_table_put(struct kedge__region_table *t, const char *name, void *data, size_t count,
 			    enum kedge_type type, int ndims, const size_t *dims, struct kedge__error *err)
 {
+	struct kedge__memory_info memory;
 	struct entry *e;
 	uint64_t bytes = 0;
 	int rc = region_check(name, data, count, type, ndims, dims, &bytes, err);
 
+	if (!rc)
+		rc = memory_check(name, data, bytes, &memory, err);
 	if (rc)
 		return rc;
 	if (!kedge__array_reserve(&t->order, t->order.count + 1))
@@ -256,6 +272,8 @@ int kedge__region_table_put(struct kedge__region_table *t, const char *name, voi
 	e->region.type = type;
 	e->region.ndims = ndims;
 	e->region.file = NULL;
+	e->region.memory = memory;
+	e->region.mirror = NULL;
 	memset(e->region.dims, 0, sizeof(e->region.dims));
 	for (int i = 0; i < ndims; i++)
 		e->region.dims[i] = dims[i];

@@ -13,16 +13,16 @@ static bool is_large(const struct kedge__version *v)
 static bool is_likely(const struct kedge__version *v)
 {
 	kedge_t *k = v->k;
-	struct kedge__job_levels *s = &k->levels;
 	const struct kedge__retention_rules rules = kedge__levels_rules(k);
 	bool likely;
 
-	if (!kedge__l2_wanted(k) || !s->at[KEDGE__L2].on || !k->flusher || !is_large(v))
+	if (!kedge__l2_wanted(k) || !k->levels.at[KEDGE__L2].on || !k->flusher || !is_large(v))
 		return false;
-	pthread_mutex_lock(&s->lock);
-	likely = kedge__retention_due(&s->turn, &rules, v->costs.every, kedge__clock_wall_ns()) &&
-		 kedge__retention_as_it_is(&s->l1, &s->l2, v->version, v->reduction.sources, v->reduction.source_count);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&k->levels.lock);
+	likely = kedge__retention_due(&k->levels.turn, &rules, v->costs.every, kedge__clock_wall_ns()) &&
+		 kedge__retention_as_it_is(&k->levels.l1, &k->levels.l2, v->version, v->reduction.sources,
+					   v->reduction.source_count);
+	pthread_mutex_unlock(&k->levels.lock);
 	return likely;
 }
 

@@ -56,6 +56,8 @@ static int prepare(struct kedge__version *v, uint64_t version, kedge_t *k, uint6
 	if (!rc)
 		rc = kedge__regions_assign(k, err);
 	if (!rc)
+		rc = kedge__mirrors_fetch(k, err);
+	if (!rc)
 		v->next_slot = k->regions.next_slot;
 	return rc;
 }
@@ -106,7 +108,8 @@ static int image_make(kedge_t *k, struct kedge__image_region **regions, size_t *
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
-		image[i] = (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, r->data, r->bytes};
+		image[i] = (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, kedge__region_bytes(r),
+							r->bytes};
 	}
 	*regions = image;
 	*count = n;

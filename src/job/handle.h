@@ -27,6 +27,7 @@
 #include "job/l2.h"
 #include "job/levels.h"
 #include "job/pace.h"
+#include "job/mirrors.h"
 #include "job/regions.h"
 #include "job/run.h"
 #include "job/seal.h"
@@ -53,6 +54,7 @@ struct kedge {
 
 	pthread_mutex_t lock; /* serialises the calls of the application */
 	struct kedge__job_regions regions;
+	struct kedge__job_mirrors mirrors;
 	KEDGE__ARRAY(struct kedge__job_file) files;
 	struct kedge__job_track track;
 	struct kedge__job_image image;

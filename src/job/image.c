@@ -64,7 +64,7 @@ static bool ways_make(struct kedge__version *v)
 
 		v->ways[i].name = v->records[i].name;
 		v->ways[i].file = r->file;
-		v->ways[i].copied = r->flags & KEDGE_REGION_DEVICE || r->file;
+		v->ways[i].copied = kedge__region_is_shared(r) || r->file;
 		v->ways[i].only = narrow ? &v->pages.lists[i] : NULL;
 	}
 	return v->ways;

@@ -81,10 +81,54 @@ static int targets_make(const struct kedge__segment *top, const struct kedge_tar
 	return rc;
 }
 
+/* What is wanted on a GPU is read into memory of the host first. */
+static int host_make(struct kedge__restore_target *targets, const struct kedge_target *wanted, size_t n,
+		     struct kedge__error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct kedge__memory_info memory;
+		void *host;
+
+		kedge__memory_find(wanted[i].ptr, &memory);
+		if (memory.kind != KEDGE__MEMORY_DEVICE)
+			continue;
+		host = kedge__malloc(wanted[i].room + 1);
+		if (!host)
+			return kedge__error_nomem(err);
+		targets[i].data = host;
+	}
+	return 0;
+}
+
+static int host_send(kedge_t *k, const struct kedge__segment *top, const struct kedge__restore_target *targets,
+		     const struct kedge_target *wanted, size_t n, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct kedge__memory_info memory;
+
+		if (targets[i].data == wanted[i].ptr)
+			continue;
+		kedge__memory_find(wanted[i].ptr, &memory);
+		rc = kedge__mirrors_put(k, memory.device, wanted[i].ptr, targets[i].data,
+					top->regions[targets[i].region].bytes, err);
+	}
+	return rc;
+}
+
+static void targets_free(struct kedge__restore_target *targets, const struct kedge_target *wanted, size_t n)
+{
+	for (size_t i = 0; targets && i < n; i++)
+		if (targets[i].data != wanted[i].ptr)
+			kedge__free(targets[i].data);
+	kedge__free(targets);
+}
+
 static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target *wanted, size_t n,
 			struct kedge__error *err)
 {
-	struct kedge__restore_target *targets;
+	struct kedge__restore_target *targets = NULL;
 	struct kedge__job_progress p = {k, "read", version, 0};
 	struct kedge__lineage *l;
 	int rc = kedge__versions_scan(k, err);
@@ -95,15 +139,19 @@ static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target 
 		return rc;
 	p.version = kedge__lineage_top(l)->header.version;
 	rc = targets_make(kedge__lineage_top(l), wanted, n, &targets, err);
+	if (!rc)
+		rc = host_make(targets, wanted, n, err);
 	for (size_t i = 0; i < n && !rc; i++)
-		kedge__track_touch(k, wanted[i].ptr, wanted[i].room);
+		kedge__track_touch(k, targets[i].data, wanted[i].room);
 	if (!rc) {
 		rc = kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets, n,
 					 kedge__state_progress_total, &p, NULL, err);
 		if (rc == KEDGE_E_DAMAGED || rc == KEDGE_E_IO)
 			kedge__lineage_distrust(l);
-		kedge__free(targets);
 	}
+	if (!rc)
+		rc = host_send(k, kedge__lineage_top(l), targets, wanted, n, err);
+	targets_free(targets, wanted, n);
 	kedge__lineage_close(l);
 	return rc;
 }

@@ -76,7 +76,8 @@ static int targets_make(kedge_t *k, const struct kedge__segment *top, struct ked
 					      (unsigned long long)r->bytes, (unsigned long long)top->header.version,
 					      (unsigned long long)stored->bytes);
 		else
-			list[i] = (struct kedge__restore_target){(size_t)(stored - top->regions), r->data};
+			list[i] =
+			    (struct kedge__restore_target){(size_t)(stored - top->regions), kedge__region_bytes(r)};
 	}
 	if (rc)
 		kedge__free(list);
@@ -165,12 +166,16 @@ static int try_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass
 	if (!rc)
 		rc = kedge__files_create(k, kedge__lineage_top(l), err);
 	if (!rc)
+		rc = kedge__mirrors_lay(k, err);
+	if (!rc)
 		rc = targets_make(k, kedge__lineage_top(l), &targets, err);
 	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, &flags, pass, err);
 	*level = flags & FLAG_L2 ? 2 : 1;
 	if (!rc) {
 		unprotected_report(k, kedge__lineage_top(l));
 		rc = try_fill(k, l, targets, key.version, err);
+		if (!rc)
+			rc = kedge__mirrors_send(k, err);
 		if (!rc)
 			rc = kedge__regions_remember(k, kedge__lineage_top(l), err);
 		if (!rc)

@@ -159,7 +159,7 @@ static int range_add(kedge_t *k, const struct kedge__region *r, struct kedge__er
  */
 static bool is_trackable(const struct kedge__region *r)
 {
-	return r->bytes >= TRACK_MIN && !(r->flags & KEDGE_REGION_DEVICE) && !r->file;
+	return r->bytes >= TRACK_MIN && !kedge__region_is_shared(r) && !r->file;
 }
 
 /*
