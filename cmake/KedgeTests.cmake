@@ -75,6 +75,10 @@ function(kedge_unit_test folder source)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program}
                                              RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${folder})
   target_link_libraries(${target} PRIVATE kedge_testlib ${ARGN} PkgConfig::CMOCKA)
+  if(NOT TARGET unit_tests_${folder})
+    add_custom_target(unit_tests_${folder}) # all programs of a folder
+  endif()
+  add_dependencies(unit_tests_${folder} ${target})
   add_test(NAME ${test} COMMAND ${target})
   kedge_test_limits(${test} ${folder})
   set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
