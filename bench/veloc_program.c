@@ -52,6 +52,7 @@ static int versions = 3, with_fsync = 1;
 static double compute_seconds = 0.5;
 static uint64_t compute_turns;
 static char plain[2][4200];
+static char copy_buffer[COPY_BYTES];
 static double figures[FIGURES][VERSIONS_MAX];
 /* Memory before VELOC_Init(), and the most since then: where the program only waits, and beside which it works. */
 static double memory_before, memory_waited, memory_beside;
@@ -166,14 +167,13 @@ static void file_finish(int fd, bool sync)
 
 static void plain_copy(void)
 {
-	static char buffer[COPY_BYTES];
 	int from = open(plain[0], O_RDONLY | O_CLOEXEC), to = file_make(plain[1]);
 	ssize_t n;
 
 	if (from < 0)
 		fail(plain[0]);
-	while ((n = read(from, buffer, sizeof(buffer))) > 0)
-		write_all(to, buffer, (size_t)n);
+	while ((n = read(from, copy_buffer, sizeof(copy_buffer))) > 0)
+		write_all(to, copy_buffer, (size_t)n);
 	close(from);
 	file_finish(to, with_fsync);
 }
@@ -435,6 +435,7 @@ int main(int argc, char **argv)
 	snprintf(sum_path, sizeof(sum_path), "%s.sum", plain[0]);
 	state_make();
 	compute_calibrate();
+	memset(copy_buffer, 1, sizeof(copy_buffer));
 	memory_before = status_bytes("VmRSS");
 	if (VELOC_Init(MPI_COMM_WORLD, argument(argc, argv, "config", "veloc.cfg")) != VELOC_SUCCESS ||
 	    VELOC_Mem_protect(0, data, bytes / 8, 8) != VELOC_SUCCESS)

@@ -72,9 +72,9 @@ struct kedge__reserve {
 	unsigned turns; /* in the last so many calls */
 };
 
-/* At least BYTES bytes, of which SURE will be needed; the contents are lost. NULL: out of memory. */
-void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes, size_t sure);
-void kedge__reserve_used(struct kedge__reserve *r, size_t bytes); /* so many were needed after all */
+/* At least BYTES bytes, of which only the first KEPT are kept for the next version; the contents are lost. NULL: out of memory. */
+void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes, size_t kept);
+void kedge__reserve_return(struct kedge__reserve *r, size_t from); /* what lies behind goes back to the system */
 void kedge__reserve_done(struct kedge__reserve *r);
 /* Copy all literals from SOURCE, which checks them, into R and point them there. KEDGE_E_LIMIT if they exceed LIMIT. */
 int kedge__snapshot_take(struct kedge__reserve *r, struct kedge__pool *pool, struct kedge__literal_list *literals, const struct kedge__literal_source *source, uint64_t limit, struct kedge__error *err);
@@ -175,6 +175,8 @@ int kedge__cow_begin(const struct kedge__cow_range *ranges, size_t count, const 
 /* Bytes of range RANGE at OFFSET, as of begin(). KEDGE_E_STATE if some were released or are gone. Several threads may call
  * read() and release() at once. */
 int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
+/* Whether whoever writes to these bytes would have to wait for a copy of them: at least half of the pages. The others are copied. */
+bool kedge__cow_waits(struct kedge__cow *c, size_t range, uint64_t offset, uint64_t bytes);
 /* These bytes are no longer needed; each is released once. Memory is unprotected in pieces of 2 MiB, once none of their bytes
  * is needed, so that huge pages are not split. */
 int kedge__cow_release(struct kedge__cow *c, size_t range, uint64_t offset, uint64_t bytes, struct kedge__error *err);

@@ -117,6 +117,20 @@ int kedge__cow_read(struct kedge__cow *c, size_t range, uint64_t offset, void *b
 	return rc;
 }
 
+bool kedge__cow_waits(struct kedge__cow *c, size_t range, uint64_t offset, uint64_t bytes)
+{
+	const struct kedge__cow_span *span = &c->spans[range];
+	uintptr_t begin = KEDGE__MAX((span->begin + offset) / c->page * c->page, span->page_begin);
+	uintptr_t end = KEDGE__MIN(span->begin + offset + bytes, span->page_end);
+	size_t pages = 0, there = 0;
+
+	kedge__cow_lock(c);
+	for (uintptr_t page = begin; page < end; page += c->page, pages++)
+		there += kedge__cow_in_memory(*kedge__cow_entry(c, span, page));
+	kedge__cow_unlock(c);
+	return 2 * there >= pages;
+}
+
 /* ---- release */
 
 /* A copy goes back to the pool. */

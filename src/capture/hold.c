@@ -281,9 +281,8 @@ int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err)
 		rc = h->failure.code;
 		kedge__error_move(err, &h->failure);
 	}
-	if (h->reserve)
-		kedge__reserve_used(h->reserve, h->copied + KEDGE__MIN(atomic_load(&h->next_block), h->block_count) *
-								KEDGE__HOLD_BLOCK);
+	if (atomic_load(&h->next_block))
+		kedge__reserve_return(h->reserve, h->copied);
 	for (int i = 0; h->workers && i < h->worker_count; i++)
 		kedge__array_done(&h->workers[i].runs);
 	kedge__free(h->workers);

@@ -108,8 +108,8 @@ int kedge__hold_let_go(struct kedge__hold *h, struct kedge__hold_worker *w, stru
 	return from < w->to ? kedge__cow_release(h->cow, w->range, from, w->to - from, err) : 0;
 }
 
-/* With room for a copy of what will be stored, pages are let go before the bytes are looked at. Without, those that
- * view_keep() does not name are let go when the next ones are read. */
+/* If what will be stored is copied, pages are let go before the bytes are looked at. If not, those that view_keep()
+ * does not name are let go when the next ones are read. What the application has written to was copied before. */
 static const void *get_protected(struct kedge__hold *h, const struct kedge__hold_stretch *s, int worker,
 				 uint64_t offset, void *buffer, size_t bytes, bool all)
 {
@@ -118,7 +118,7 @@ static const void *get_protected(struct kedge__hold *h, const struct kedge__hold
 
 	if (kedge__hold_let_go(h, w, NULL) != 0)
 		return NULL;
-	w->keeps = make_room(h, w, bytes);
+	w->keeps = make_room(h, w, bytes) && kedge__cow_waits(h->cow, s->range, offset, bytes);
 	if (all && w->keeps)
 		to = w->at;
 	if (!read_quietly(h, s, offset, to, bytes))

@@ -71,36 +71,35 @@ static int copy_all(struct copy *c, struct kedge__pool *pool, struct kedge__erro
 }
 
 /* The mapping stays: if the memory is needed again, it is there, at the price of fresh pages. */
+void kedge__reserve_return(struct kedge__reserve *r, size_t from)
+{
+	size_t page = kedge__page_size(), kept = (from + page - 1) / page * page;
+
+	if (kept < r->bytes)
+		(void)madvise((uint8_t *)r->memory + kept, r->bytes - kept, MADV_DONTNEED);
+}
+
 static void reserve_trim(struct kedge__reserve *r)
 {
-	size_t page = kedge__page_size(), kept;
-
 	if (++r->turns < RESERVE_TURNS)
 		return;
-	kept = (r->most + page - 1) / page * page;
-	if (kept < r->bytes / 2)
-		(void)madvise((uint8_t *)r->memory + kept, r->bytes - kept, MADV_DONTNEED);
+	if (r->most < r->bytes / 2)
+		kedge__reserve_return(r, r->most);
 	r->turns = 0;
 	r->most = 0;
 }
 
-void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes, size_t sure)
+void *kedge__reserve_get(struct kedge__reserve *r, size_t bytes, size_t kept)
 {
 	if (r->memory && bytes <= r->bytes) {
-		kedge__reserve_used(r, sure);
+		r->most = KEDGE__MAX(r->most, kept);
 		reserve_trim(r);
 		return r->memory;
 	}
 	kedge__reserve_done(r);
 	r->memory = kedge__map_alloc(bytes);
 	r->bytes = r->memory ? bytes : 0;
-	kedge__reserve_used(r, sure);
 	return r->memory;
-}
-
-void kedge__reserve_used(struct kedge__reserve *r, size_t bytes)
-{
-	r->most = KEDGE__MAX(r->most, bytes);
 }
 
 void kedge__reserve_done(struct kedge__reserve *r)

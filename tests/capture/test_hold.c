@@ -170,6 +170,7 @@ static void test_copied_ahead(void **state)
 	memset(l.memory + first, 6, BYTES - first);
 	store(&l, 0, 0, BYTES);
 	end(&l);
+	assert_int_equal(kept(&l), 0);
 	lab_free(&l);
 }
 
