@@ -295,6 +295,7 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	bool background = false;
 	int rc;
 
+	kedge__versions_drop(k);
 	kedge__seal_finish(k);
 	kedge__followups_progress(k);
 	kedge__l2_look_again(k);

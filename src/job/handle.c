@@ -166,7 +166,7 @@ static int past_learn(kedge_t *k, struct kedge__set_key **list, size_t *count, s
 		if (failed)
 			continue;
 		rc = kedge__regions_remember(k, kedge__lineage_top(l), err);
-		kedge__lineage_close(l);
+		kedge__versions_close(k, l, true);
 		break;
 	}
 	return rc;

@@ -45,7 +45,7 @@ int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_entry **list
 		rc = kedge__versions_open_known(k, version, &l, &err);
 	if (!rc) {
 		rc = entries_make(kedge__lineage_top(l), list, count, &err);
-		kedge__lineage_close(l);
+		kedge__versions_close(k, l, true);
 	}
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
@@ -152,7 +152,7 @@ static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target 
 	if (!rc)
 		rc = host_send(k, kedge__lineage_top(l), targets, wanted, n, err);
 	targets_free(targets, wanted, n);
-	kedge__lineage_close(l);
+	kedge__versions_close(k, l, !rc);
 	return rc;
 }
 

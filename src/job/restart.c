@@ -193,7 +193,8 @@ static int try_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass
 	kedge__run_done(&run);
 	kedge__free(targets);
 	kedge__free(added);
-	kedge__lineage_close(l);
+	/* Who protects nothing reads the version next. */
+	kedge__versions_close(k, l, !rc && !kedge__region_table_count(k->regions.table));
 	return rc;
 }
 
@@ -213,15 +214,20 @@ static int try_check(kedge_t *k, struct kedge__lineage *l, uint64_t version, str
 static int check(kedge_t *k, struct kedge__set_key key, bool read, bool *pass, struct kedge__error *err)
 {
 	struct kedge__lineage *l = NULL;
-	int rc = kedge__versions_open(k, key, &l, err);
-	uint64_t flags = !rc && (read || !kedge__lineage_untouched(l)) ? FLAG_READ : 0;
+	uint64_t flags;
+	int rc;
+
+	if (read)
+		kedge__versions_drop(k);
+	rc = kedge__versions_open(k, key, &l, err);
+	flags = !rc && (read || !kedge__lineage_untouched(l)) ? FLAG_READ : 0;
 
 	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, &flags, pass, err);
 	if (!rc && flags & FLAG_READ) {
 		rc = try_check(k, l, key.version, err);
 		rc = judge(k, KEDGE__STEP_RESTART_FILL, key.version, rc, &flags, pass, err);
 	}
-	kedge__lineage_close(l);
+	kedge__versions_close(k, l, !rc);
 	return rc;
 }
 

@@ -137,8 +137,57 @@ static size_t levels_order(kedge_t *k, struct kedge__set_key key, struct kedge__
 	return n;
 }
 
+/* ------------------------------------------------------------------ the lineage that was used last */
+
+static struct kedge__versions_place place_of(const kedge_t *k, struct kedge__set_key key)
+{
+	struct kedge__versions_place p = {.key = key};
+
+	for (int l = 0; l < KEDGE__LEVELS; l++) {
+		p.from[l] = k->levels.at[l].api;
+		p.changes[l] = p.from[l] ? kedge__catalog_changes(p.from[l]) : 0;
+	}
+	return p;
+}
+
+static bool place_equal(const struct kedge__versions_place *a, const struct kedge__versions_place *b)
+{
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		if (a->from[l] != b->from[l] || a->changes[l] != b->changes[l])
+			return false;
+	return a->key.version == b->key.version && a->key.id == b->key.id;
+}
+
+void kedge__versions_drop(kedge_t *k)
+{
+	kedge__lineage_close(k->versions.kept);
+	k->versions.kept = NULL;
+}
+
+void kedge__versions_close(kedge_t *k, struct kedge__lineage *l, bool keep)
+{
+	if (keep)
+		k->versions.kept = l;
+	else
+		kedge__lineage_close(l);
+}
+
+/* The one that is kept, if it is that of PLACE, and nothing has changed since. */
+static struct kedge__lineage *kept_take(kedge_t *k, const struct kedge__versions_place *place)
+{
+	struct kedge__lineage *l = k->versions.kept;
+
+	if (!l || !place_equal(&k->versions.place, place) || !kedge__lineage_current(l)) {
+		kedge__versions_drop(k);
+		return NULL;
+	}
+	k->versions.kept = NULL;
+	return l;
+}
+
 int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__lineage **out, struct kedge__error *err)
 {
+	struct kedge__versions_place place = place_of(k, key);
 	struct kedge__catalog *levels[KEDGE__LEVELS];
 	const struct kedge__set *set;
 	struct kedge__lineage *l;
@@ -149,6 +198,11 @@ int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__li
 	if (!set)
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is not there",
 					(unsigned long long)key.version, k->name);
+	l = kept_take(k, &place);
+	if (l) {
+		*out = l;
+		return 0;
+	}
 	rc = kedge__lineage_open_by(k->pool, levels, n, key.version, rank, &l, err);
 	if (rc)
 		return rc;
@@ -158,6 +212,7 @@ int kedge__versions_open(kedge_t *k, struct kedge__set_key key, struct kedge__li
 					"version %llu of %s: only the segment of another set of that number is left",
 					(unsigned long long)key.version, k->name);
 	}
+	k->versions.place = place;
 	*out = l;
 	return 0;
 }
@@ -352,7 +407,7 @@ int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct ked
 		rc = kedge__versions_open_known(k, version, &l, &err);
 	if (!rc) {
 		rc = region_find(kedge__lineage_top(l), name, info, &err);
-		kedge__lineage_close(l);
+		kedge__versions_close(k, l, true);
 	}
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
@@ -360,5 +415,6 @@ int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct ked
 
 void kedge__versions_done(struct kedge__versions *v)
 {
+	kedge__lineage_close(v->kept);
 	kedge__array_done(&v->common);
 }

@@ -170,6 +170,8 @@ bool kedge__name_is_ours(const char *name);     /* in STORE/NAME: any name that 
 bool kedge__segment_is_leftover(const char *name); /* in the directory of a version */
 struct stat;
 struct kedge__file_state kedge__file_state_of(const struct stat *st);
+bool kedge__file_state_at(const char *path, struct kedge__file_state *state); /* false: there is no such file */
+bool kedge__file_state_equal(const struct kedge__file_state *a, const struct kedge__file_state *b);
 bool kedge__file_is_at(int fd, const char *path); /* PATH still names the open file FD */
 
 /* ------------------------------------------------------------------ marker.c */

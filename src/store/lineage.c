@@ -8,7 +8,6 @@
 #include "store/internal.h"
 
 #include <stdatomic.h>
-#include <sys/stat.h>
 
 #define OPEN_FILES   256
 #define CACHE_BYTES  (UINT32_C(8) << 20)
@@ -19,6 +18,7 @@ struct item {
 	uint64_t version;
 	struct kedge__digest image_id; /* expected by the version that refers to it */
 	struct kedge__segment *seg;
+	struct kedge__file_state file; /* before it was opened */
 	size_t level;
 	uint32_t tried; /* one bit per level: it did not open, or did not fit */
 	bool alive;     /* reached from the top */
@@ -228,6 +228,8 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 					" in %s was replaced since version %" PRIu64 " was taken",
 					item->version, l->rank, l->levels[level]->dir, expected_by);
 	path = kedge__segment_path(l->levels[level], item->version, l->rank, part->generation);
+	if (!path || !kedge__file_state_at(path, &item->file))
+		memset(&item->file, 0, sizeof(item->file));
 	rc = path ? segment_load(l, item, level, path, part, err) : kedge__error_nomem(err);
 	kedge__free(path);
 	if (rc)
@@ -661,18 +663,26 @@ static bool is_untouched(const struct kedge__lineage *l, const struct item *item
 {
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(l->levels[item->level], item->version);
 	struct kedge__file_state now;
-	struct stat st;
 
-	if (!entry || stat(item->seg->path, &st) != 0)
-		return false;
-	now = kedge__file_state_of(&st);
-	return now.mtime_ns <= entry->file.mtime_ns && now.ctime_ns <= entry->file.mtime_ns;
+	return entry && kedge__file_state_at(item->seg->path, &now) && now.mtime_ns <= entry->file.mtime_ns &&
+	       now.ctime_ns <= entry->file.mtime_ns;
 }
 
 bool kedge__lineage_untouched(const struct kedge__lineage *l)
 {
 	for (size_t i = 0; i < l->count; i++)
 		if (!is_untouched(l, &l->items[i]))
+			return false;
+	return true;
+}
+
+bool kedge__lineage_current(const struct kedge__lineage *l)
+{
+	struct kedge__file_state now;
+
+	for (size_t i = 0; i < l->count; i++)
+		if (!kedge__file_state_at(l->items[i].seg->path, &now) ||
+		    !kedge__file_state_equal(&now, &l->items[i].file))
 			return false;
 	return true;
 }

@@ -56,14 +56,9 @@ bool kedge__entries_share(const struct kedge__entry_list *entries, struct kedge_
 	return true;
 }
 
-static bool state_equal(const struct kedge__file_state *a, const struct kedge__file_state *b)
-{
-	return a->inode == b->inode && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
-}
-
 static bool entry_fits(const struct kedge__catalog_entry *entry, const struct kedge__file_state *state)
 {
-	return !entry->problem.code && state_equal(&entry->file, state);
+	return !entry->problem.code && kedge__file_state_equal(&entry->file, state);
 }
 
 static void entry_describe(struct kedge__catalog_entry *entry)
@@ -350,7 +345,7 @@ static int refresh(struct kedge__catalog *cat, uint64_t version, const struct ke
 			unswept_set(cat, version, hint->unswept);
 		return 0;
 	}
-	entry = known && hint && state_equal(&hint->file, &now) ? entry_of(cat, hint) : NULL;
+	entry = known && hint && kedge__file_state_equal(&hint->file, &now) ? entry_of(cat, hint) : NULL;
 	if (!entry) {
 		unswept = true;
 		rc = entry_load(cat, version, -1, &entry, NULL, err);
@@ -372,7 +367,7 @@ int kedge__catalog_reread_one(struct kedge__catalog *cat, uint64_t version, stru
 
 	if (rc)
 		return rc;
-	if (entry && old && state_equal(&old->file, &entry->file))
+	if (entry && old && kedge__file_state_equal(&old->file, &entry->file))
 		unswept = kedge__catalog_is_unswept(cat, version);
 	return entry_set(cat, version, entry, unswept, err);
 }
@@ -461,7 +456,7 @@ static int match(struct rescan *r, uint64_t version, struct kedge__catalog_entry
 	struct kedge__catalog_entry *entry = old && entry_fits(old, now) ? old : NULL;
 	bool unswept;
 
-	if (hint && !state_equal(&hint->record.file, now))
+	if (hint && !kedge__file_state_equal(&hint->record.file, now))
 		hint = NULL;
 	/* A record for the index needs the contents of the manifest. */
 	if (r->rebuild && !hint)
@@ -555,9 +550,9 @@ static bool was_unswept(const struct rescan *r, const struct kedge__catalog_entr
 	const struct kedge__catalog_entry *old = kedge__catalog_find(r->cat, entry->version);
 	const struct kedge__index_hint *hint = kedge__index_find(&r->view, entry->version);
 
-	if (hint && state_equal(&hint->record.file, &entry->file))
+	if (hint && kedge__file_state_equal(&hint->record.file, &entry->file))
 		return hint->record.unswept;
-	return !old || !state_equal(&old->file, &entry->file) || kedge__catalog_is_unswept(r->cat, entry->version);
+	return !old || !kedge__file_state_equal(&old->file, &entry->file) || kedge__catalog_is_unswept(r->cat, entry->version);
 }
 
 static int take(struct rescan *r, size_t place, int fd, struct kedge__error *err)

@@ -176,6 +176,21 @@ struct kedge__file_state kedge__file_state_of(const struct stat *st)
 					  .ctime_ns = nanoseconds(st->st_ctim)};
 }
 
+bool kedge__file_state_at(const char *path, struct kedge__file_state *state)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return false;
+	*state = kedge__file_state_of(&st);
+	return true;
+}
+
+bool kedge__file_state_equal(const struct kedge__file_state *a, const struct kedge__file_state *b)
+{
+	return a->inode == b->inode && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
 bool kedge__file_is_at(int fd, const char *path)
 {
 	struct stat a, b;

@@ -312,6 +312,7 @@ int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *
 int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct kedge__error *err);
 /* No file of L was changed since the set that names it was published, as far as the times of the file system show it. */
 bool kedge__lineage_untouched(const struct kedge__lineage *l);
+bool kedge__lineage_current(const struct kedge__lineage *l); /* its files are those that were opened, and as they were then */
 /* Data of L turned out to be damaged: the files at fault, or all if none is known, count as changed from now on, in other
  * processes, too. */
 void kedge__lineage_distrust(const struct kedge__lineage *l);

@@ -183,6 +183,60 @@ static void test_other_level(void **state)
 	assert_int_equal(usable(p, true, 2), 2);
 }
 
+/* What was opened to find a version is used again to read it, but only as long as its files are what they were. */
+static void test_kept(void **state)
+{
+	const struct place *p = *state;
+	struct kedge_target target = {"m", m, BYTES};
+	struct kedge_region_info info;
+	uint64_t version;
+	char path[600];
+	kedge_t *k;
+
+	for (int gone = 0; gone < 2; gone++) {
+		series_make(p, false);
+		k = job_make(p, false);
+		assert_ok(k, kedge_find_usable(k, KEDGE_NEWEST, &version));
+		assert_ok(k, kedge_region_stat(k, 3, "m", &info));
+		assert_ok(k, kedge_read(k, 3, &target, 1));
+		state_make(want, 0, 3);
+		assert_memory_equal(m, want, BYTES);
+		segment_path(p->l1, 3, 0, path, sizeof(path));
+		clock_tick();
+		if (gone)
+			assert_int_equal(unlink(path), 0);
+		else
+			file_flip(path, (uint64_t)state_of(path).st_size - 20, 1); /* of the footer */
+		assert_int_equal(kedge_region_stat(k, 3, "m", &info), gone ? KEDGE_E_MISSING : KEDGE_E_DAMAGED);
+		assert_int_equal(kedge_read(k, 3, &target, 1), gone ? KEDGE_E_MISSING : KEDGE_E_DAMAGED);
+		assert_int_equal(kedge_restart(k, 3, NULL), gone ? KEDGE_E_MISSING : KEDGE_E_DAMAGED);
+		assert_ok(k, kedge_find_usable(k, KEDGE_NEWEST, &version));
+		assert_int_equal(version, 2);
+		assert_ok(k, kedge_close(k));
+		tree_remove(p->l1);
+	}
+}
+
+/* Who takes checkpoints needs it no longer. */
+static void test_kept_until_a_checkpoint(void **state)
+{
+	const struct place *p = *state;
+	uint64_t version;
+	size_t before;
+	kedge_t *k;
+
+	series_make(p, false);
+	k = job_make(p, false);
+	assert_ok(k, kedge_restart(k, 3, NULL));
+	before = fds_open();
+	assert_ok(k, kedge_find_usable(k, KEDGE_NEWEST, &version));
+	assert_true(fds_open() > before);
+	assert_ok(k, kedge_checkpoint(k, 4));
+	assert_ok(k, kedge_wait(k));
+	assert_int_equal(fds_open(), before);
+	assert_ok(k, kedge_close(k));
+}
+
 static void test_arguments(void **state)
 {
 	kedge_t *k = job_make(*state, false);
@@ -261,9 +315,10 @@ static void test_ranks(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {JOB(test_newest),      JOB(test_changed),   JOB(test_only_touched),
-					   JOB(test_incomplete),  JOB(test_unseen),    JOB(test_find_reads),
-					   JOB(test_other_level), JOB(test_arguments), JOB(test_ranks)};
+	const struct CMUnitTest tests[] = {JOB(test_newest),      JOB(test_changed), JOB(test_only_touched),
+					   JOB(test_incomplete),  JOB(test_unseen),  JOB(test_find_reads),
+					   JOB(test_other_level), JOB(test_kept),    JOB(test_kept_until_a_checkpoint),
+					   JOB(test_arguments),   JOB(test_ranks)};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
 }
