@@ -12,7 +12,8 @@
 #define CHECK_BYTES   (UINT32_C(16) << 10)
 #define SPARE         10e-3                 /* seconds of a version for looks at small regions, */
 #define SPARE_REGION  2.5e-3                /* and of one of them */
-#define SPARE_PACE    0.5e-9                /* seconds a byte: a quarter of the time of packing, at most */
+#define SPARE_PACE    0.5e-9                /* seconds a byte: a quarter of the time of packing, at most, */
+#define SPARE_LEAST   300e-6                /* but for the first few, until a tenth of all is spent */
 #define SPARE_CHECK   400e-6                /* to see that nothing is worth it */
 #define BASE_LEAST    (UINT64_C(256) << 10) /* new bytes of a region for which a base is considered */
 
@@ -96,7 +97,10 @@ static int sample_closely(struct look *l, struct kedge__error *err)
 		l->wanted.bytes =
 		    KEDGE__CODEC_USES *
 		    KEDGE__MAX(l->wanted.bytes, kedge__codec_memory_expected(l->planner->memory, p->subject.kind));
-	l->wanted.spare = KEDGE__MIN(KEDGE__MIN(l->planner->spare, SPARE_REGION), SPARE_PACE * (double)l->wanted.bytes);
+	l->wanted.spare = SPARE_PACE * (double)l->wanted.bytes;
+	if (l->planner->spare >= 0.9 * SPARE)
+		l->wanted.spare = KEDGE__MAX(l->wanted.spare, SPARE_LEAST);
+	l->wanted.spare = KEDGE__MIN(l->wanted.spare, KEDGE__MIN(l->planner->spare, SPARE_REGION));
 	p->choice = kedge__codec_sample(&l->wanted, pieces, n, &p->why);
 	l->planner->spare -= KEDGE__MIN(l->planner->spare, p->why.spared);
 	return 0;

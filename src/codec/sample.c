@@ -13,6 +13,7 @@
 #define CHUNKS          8
 #define CHUNKS_LEAST    3          /* before they are made longer than they must be */
 #define PLACES          32         /* that are looked at to find them */
+#define CALM            4          /* what is calm counts as much as restless places do on an average, by this */
 #define LOOK_EVERY      256        /* bytes: a word is compared with the one before it */
 #define CHUNK_BYTES     (64 << 10) /* at most */
 #define CHUNK_LEAST     (16 << 10) /* of several */
@@ -34,12 +35,13 @@
 #define SIZE_MOST_TIMED 0.95   /* the same where time counts */
 #define HOPELESS        0.99   /* what the best leaves of the short samples, if longer ones are not worth the time */
 #define FINAL           4      /* candidates that are tried on more */
-#define FINAL_WORK      5.5    /* how often they pack the chunks together, in parts and as a whole */
+#define TURNS           2      /* of which the fastest counts, where time does */
+#define FINAL_WORK      6.5    /* how often they pack the chunks together, in parts and as a whole */
 #define PARTED          2      /* chunks that are also packed by halves, to see what a beginning takes */
 #define ALIKE           1.3    /* times that differ by less count as the same */
 #define AS_SMALL        1.02   /* the same of sizes */
 #define FASTER_LEAST    0.95   /* of the time of another, for one to be the faster */
-#define PACE_LEAST      0.4e-9 /* seconds a byte: what else a checkpoint does with it takes as long */
+#define PACE_LEAST      0.6e-9 /* seconds a byte: what else a checkpoint does with it takes as long */
 #define CONFIRMED       0.5    /* of what the samples promise to save, at least, has to be saved on a block */
 #define IDLE            0.2 /* how much it counts that the core, or storage, which waits for the other has less to do */
 #define DECODE_LEAST    500e6
@@ -47,21 +49,23 @@
 #define BASE_LEAST      1.1  /* how much better what needs a base has to be than what does not */
 #define NEAR            3    /* how many a block chooses among */
 #define NEAR_COST       1.35 /* how much worse than the best on the samples of the region they may be */
+#define PLANES          4    /* in a chunk, of which all but one have one before them, are enough */
 #define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
 
 struct chunk {
 	const uint8_t *raw, *base;
 	size_t bytes;
-	size_t part; /* where the part begins on which all candidates are tried */
+	size_t part;   /* where the part begins on which all candidates are tried */
+	double weight; /* how many places it stands for */
 };
 
 struct trial {
 	size_t candidate;
 	struct kedge__codec_choice choice;
-	size_t begun[CHUNKS];  /* bytes that parts of the chunks shrank to, */
-	size_t packed[CHUNKS]; /* and that all of each did */
-	double time;           /* seconds that the latter took */
-	double parted, setup;  /* bytes and seconds that a chunk takes more if it is packed by halves, on an average */
+	size_t begun[CHUNKS];    /* bytes that parts of the chunks shrank to, */
+	size_t packed[CHUNKS];   /* and that all of each did */
+	double time;             /* seconds that the latter took, as if all of the places were packed */
+	double parted, setup;    /* the share of bytes and seconds that a chunk takes more if it is packed by halves */
 	double size, pace, cost; /* share, seconds a byte, what is compared */
 	bool final;
 	bool beaten; /* by an entire block */
@@ -237,10 +241,10 @@ static struct chunk chunk_at(const struct sampler *s, size_t i)
 	return c;
 }
 
-/* Places from all over, from the calmest to the most restless; how many. */
-static size_t find_places(const struct sampler *s, struct chunk places[PLACES])
+/* Places from all over, from the calmest to the most restless, each with how many of its words are not calm; how many
+ * places. */
+static size_t find_places(const struct sampler *s, struct chunk places[PLACES], unsigned rest[PLACES])
 {
-	unsigned rest[PLACES];
 	size_t all = 0, n;
 
 	for (size_t i = 0; i < s->count; i++)
@@ -261,16 +265,31 @@ static size_t find_places(const struct sampler *s, struct chunk places[PLACES])
 	return n;
 }
 
-/* Chunks that stand for as many places each: a region may be calm here and restless there. */
+/* Chunks that stand for the places around them: a region may be calm here and restless there. Where there is more to
+ * be packed they are closer to each other: one that is calm nearly everywhere is judged by where it is not. */
 static void take_chunks(struct sampler *s)
 {
+	unsigned rest[PLACES], least;
 	struct chunk places[PLACES];
-	size_t n = find_places(s, places);
+	size_t n = find_places(s, places, rest), wanted = KEDGE__MIN(s->chunk_count, n), from = 0;
+	uint64_t all = 0, mass = 0;
 
-	s->chunk_count = KEDGE__MIN(s->chunk_count, n);
-	for (size_t i = 0; i < s->chunk_count; i++) {
-		s->chunks[i] = places[(2 * i + 1) * n / (2 * s->chunk_count)];
-		s->chunks[i].part = find_part(&s->chunks[i]);
+	for (size_t k = 0; k < n; k++)
+		all += rest[k];
+	least = (unsigned)(all / n / CALM) + 1;
+	all += n * (uint64_t)least;
+	s->chunk_count = 0;
+	for (size_t k = 0; k < n; k++) {
+		uint64_t group = mass * wanted / all;
+
+		mass += rest[k] + least;
+		if (k + 1 < n && mass * wanted / all == group)
+			continue;
+		s->chunks[s->chunk_count] = places[(from + k + 1) / 2];
+		s->chunks[s->chunk_count].weight = (double)(k + 1 - from);
+		s->chunks[s->chunk_count].part = find_part(&s->chunks[s->chunk_count]);
+		s->chunk_count++;
+		from = k + 1;
 	}
 }
 
@@ -322,19 +341,22 @@ static size_t pack_part(struct sampler *s, const struct trial *t, const struct c
 static void judge(const struct sampler *s, struct trial *t)
 {
 	const struct kedge__candidate *c = &kedge__candidates[t->candidate];
-	double raw = 0, packed = 0, block = KEDGE__MIN((double)s->total, BLOCK_BYTES), chunk;
+	double raw = 0, packed = 0, places = 0, block = KEDGE__MIN((double)s->total, BLOCK_BYTES), chunk;
 
 	for (size_t i = 0; i < s->chunk_count; i++) {
-		raw += (double)(t->final ? s->chunks[i].bytes : part_bytes(&s->chunks[i]));
-		packed += (double)(t->final ? t->packed[i] : t->begun[i]);
+		double weight = s->chunks[i].weight;
+
+		raw += weight * (double)(t->final ? s->chunks[i].bytes : part_bytes(&s->chunks[i]));
+		packed += weight * (double)(t->final ? t->packed[i] : t->begun[i]);
+		places += weight;
 	}
 	t->size = packed / raw;
 	t->pace = t->time / raw;
-	chunk = raw / (double)s->chunk_count;
+	chunk = raw / places;
 	/* A block is one of several chunks, of which all but one save what it takes to begin. */
 	if (t->final && chunk < block) {
-		t->size = KEDGE__MAX(t->size - t->parted / chunk * (1 - chunk / block), t->size / 2);
-		t->pace = KEDGE__MAX(t->pace - t->setup / chunk * (1 - chunk / block), t->pace / 2);
+		t->size *= KEDGE__MAX(1 - t->parted * (1 - chunk / block), 0.5);
+		t->pace *= KEDGE__MAX(1 - t->setup * (1 - chunk / block), 0.5);
 	}
 	if (s->wanted.pace)
 		t->pace = s->wanted.pace(c->name, t->size);
@@ -376,28 +398,39 @@ static bool is_hopeless(const struct sampler *s)
 
 static double time_part(struct sampler *s, const struct trial *t, size_t i, size_t from, size_t to, size_t *packed)
 {
-	double start = thread_seconds();
+	double least = INFINITY;
 
-	*packed = pack_part(s, t, &s->chunks[i], from, to);
-	return thread_seconds() - start;
+	/* The least is what it takes; the rest is what else happens on the machine, and another thing each time. */
+	for (int turn = 0; turn < (s->wanted.pace || by_size(s) ? 1 : TURNS); turn++) {
+		double start = thread_seconds();
+
+		*packed = pack_part(s, t, &s->chunks[i], from, to);
+		least = KEDGE__MIN(least, thread_seconds() - start);
+	}
+	return least;
 }
 
 /* What the more restless chunks take more by halves: bytes and seconds. TIMES are those of all of each. */
 static void try_halves(struct sampler *s, struct trial *t, const double times[CHUNKS])
 {
 	size_t n = KEDGE__MIN(s->chunk_count, (size_t)PARTED);
+	double packed = 0, time = 0, more = 0, longer = 0;
 
 	for (size_t i = s->chunk_count - n; i < s->chunk_count; i++) {
 		size_t half = s->chunks[i].bytes / 128 * 64, first = 0, second;
-		double time = -times[i];
+		double halves;
 
 		if (!half)
 			continue;
-		time += time_part(s, t, i, 0, half, &first);
-		time += time_part(s, t, i, half, s->chunks[i].bytes, &second);
-		t->setup += KEDGE__MAX(time, 0) / (double)n;
-		t->parted += first + second > t->packed[i] ? (double)(first + second - t->packed[i]) / (double)n : 0;
+		halves = time_part(s, t, i, 0, half, &first);
+		halves += time_part(s, t, i, half, s->chunks[i].bytes, &second);
+		longer += KEDGE__MAX(halves - times[i], 0);
+		time += times[i];
+		more += first + second > t->packed[i] ? (double)(first + second - t->packed[i]) : 0;
+		packed += (double)t->packed[i];
 	}
+	t->setup = time > 0 ? longer / time : 0;
+	t->parted = packed > 0 ? more / packed : 0;
 }
 
 static void try_finally(struct sampler *s, struct trial *t)
@@ -405,12 +438,9 @@ static void try_finally(struct sampler *s, struct trial *t)
 	double times[CHUNKS];
 
 	t->final = true;
-	/* So that memory which is allocated by the first call does not count as time. */
-	if (!s->wanted.pace && !by_size(s))
-		(void)pack_part(s, t, &s->chunks[0], 0, s->chunks[0].bytes);
 	for (size_t i = 0; i < s->chunk_count; i++) {
 		times[i] = time_part(s, t, i, 0, s->chunks[i].bytes, &t->packed[i]);
-		t->time += times[i];
+		t->time += times[i] * s->chunks[i].weight;
 	}
 	if (!(kedge__candidates[t->candidate].data & KEDGE__DEEP))
 		try_halves(s, t, times);
@@ -546,9 +576,8 @@ static double least_cost(const struct sampler *s)
 }
 
 /* The share of itself that an entire block, as far as there is one, shrinks to. */
-static double block_share(struct sampler *s, const struct trial *t)
+static double block_share(struct sampler *s, const struct kedge__codec_input *piece, const struct trial *t)
 {
-	const struct kedge__codec_input *piece = &s->pieces[s->count / 2];
 	const struct chunk c = {
 	    .raw = piece->raw, .base = s->base ? piece->base : NULL, .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES)};
 
@@ -561,7 +590,37 @@ static void confirm(struct sampler *s)
 	struct trial *best = find_winner(s, least_cost(s));
 
 	if (best && !s->wanted.smallest && s->pieces[s->count / 2].bytes >= 2 * s->chunk)
-		best->beaten = 1 - block_share(s, best) < CONFIRMED * (1 - best->size);
+		best->beaten = 1 - block_share(s, &s->pieces[s->count / 2], best) < CONFIRMED * (1 - best->size);
+}
+
+/* The piece with the most restless chunk. */
+static const struct kedge__codec_input *restless_piece(const struct sampler *s)
+{
+	const uint8_t *at = s->chunks[s->chunk_count - 1].raw;
+	const struct kedge__codec_input *piece = s->pieces;
+
+	while (at < (const uint8_t *)piece->raw || at >= (const uint8_t *)piece->raw + piece->bytes)
+		piece++;
+	return piece;
+}
+
+/* Chunks may have no plane before them to predict from, and a block has some: there the winner is compared once more
+ * with one that was not far from it. */
+static void compare_planes(struct sampler *s)
+{
+	const struct trial *best = find_winner(s, least_cost(s));
+	size_t plane = s->wanted.plane * kedge_type_size(s->type);
+
+	for (size_t i = 0; best && plane && !s->wanted.smallest && i < s->trial_count; i++) {
+		const struct kedge__codec_input *piece = restless_piece(s);
+		struct trial *t = &s->trials[i];
+
+		if (t == best || !t->final || t->beaten || !is_shy(t) || t->cost > best->cost * NEAR_COST ||
+		    piece->bytes <= s->chunk || s->chunk >= PLANES * plane)
+			continue;
+		t->size = KEDGE__MIN(t->size, best->size * block_share(s, piece, t) / block_share(s, piece, best));
+		t->cost = cost_of(s, t);
+	}
 }
 
 static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__codec_why *why)
@@ -631,6 +690,7 @@ static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__
 	if (!is_hopeless(s)) {
 		try_best(s);
 		confirm(s);
+		compare_planes(s);
 	}
 	why->tried = (uint32_t)s->trial_count;
 	why->sampled_bytes = s->tried_bytes / s->trial_count;
