@@ -2,6 +2,8 @@
 /* What configuration may say, and what "auto" and "max" make of data. */
 #include "support.h"
 
+#include <math.h>
+
 static void test_choice_parse(void **state)
 {
 	struct kedge__codec_choice c = {0};
@@ -365,6 +367,49 @@ static void test_blocks_choose(void **state)
 	free(back);
 }
 
+static double all_alike(const char *codec, double size)
+{
+	(void)codec, (void)size;
+	return 1e-9;
+}
+
+/* Calm nearly everywhere, and predicted best from the plane before, which is longer than a sample. */
+static void test_sparse_planes(void **state)
+{
+	enum { NZ = 48, NY = 80, NX = 96, BLOBS = 8, PIECES = 8, PIECE = 128 << 10 };
+	const uint64_t dims[] = {NZ, NY, NX};
+	float *data = calloc((size_t)NZ * NY * NX, sizeof(*data));
+	struct kedge__codec_input pieces[PIECES];
+	struct kedge__codec_choice wanted, c;
+	uint64_t seed = 21;
+
+	(void)state;
+	assert_non_null(data);
+	for (int b = 0; b < BLOBS; b++) {
+		int at[] = {(int)(draw(&seed) % NZ), (int)(draw(&seed) % NY), (int)(draw(&seed) % NX)};
+		double width = 3 + (double)(draw(&seed) % 300) * 0.01;
+
+		for (int i = 0; i < NZ * NY * NX; i++) {
+			int z = i / (NY * NX) - at[0], y = i / NX % NY - at[1], x = i % NX - at[2];
+			double v = 8 * exp(-(double)(z * z + y * y + x * x) / (2 * width * width));
+
+			data[i] += v > 0.2 ? (float)(v * (1 + (double)(draw(&seed) % 1000) * 2e-5)) : 0;
+		}
+	}
+	for (size_t i = 0; i < PIECES; i++)
+		pieces[i] = (struct kedge__codec_input){
+		    .raw = (uint8_t *)data + i * (sizeof(float) * NZ * NY * NX - PIECE) / (PIECES - 1) / 128 * 128,
+		    .bytes = PIECE,
+		    .type = KEDGE_F32};
+	kedge__codec_choice_parse("auto", &wanted, NULL);
+	kedge__codec_choice_shape(&wanted, 3, dims);
+	wanted.pace = all_alike;
+	wanted.bytes = 8 * sizeof(float) * NZ * NY * NX;
+	c = kedge__codec_sample(&wanted, pieces, PIECES, NULL);
+	assert_int_equal(c.codec->id, KEDGE__CODEC_FIELD);
+	free(data);
+}
+
 static void test_a_fixed_choice_is_kept(void **state)
 {
 	struct kedge__codec_choice wanted, got;
@@ -400,19 +445,13 @@ static void test_without_memory_auto_stores(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_choice_parse),
-	    cmocka_unit_test(test_chains_parse),
-	    cmocka_unit_test(test_choice_refused),
-	    cmocka_unit_test(test_shape),
-	    cmocka_unit_test(test_blocks_are_described),
-	    cmocka_unit_test(test_auto),
-	    cmocka_unit_test(test_storage_and_target),
-	    cmocka_unit_test(test_max),
-	    cmocka_unit_test(test_looks_in_proportion),
-	    cmocka_unit_test(test_base_is_used),
-	    cmocka_unit_test(test_blocks_choose),
-	    cmocka_unit_test(test_a_fixed_choice_is_kept),
-	    cmocka_unit_test(test_without_memory_auto_stores),
+	    cmocka_unit_test(test_choice_parse),           cmocka_unit_test(test_chains_parse),
+	    cmocka_unit_test(test_choice_refused),         cmocka_unit_test(test_shape),
+	    cmocka_unit_test(test_blocks_are_described),   cmocka_unit_test(test_auto),
+	    cmocka_unit_test(test_storage_and_target),     cmocka_unit_test(test_max),
+	    cmocka_unit_test(test_looks_in_proportion),    cmocka_unit_test(test_base_is_used),
+	    cmocka_unit_test(test_blocks_choose),          cmocka_unit_test(test_sparse_planes),
+	    cmocka_unit_test(test_a_fixed_choice_is_kept), cmocka_unit_test(test_without_memory_auto_stores),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -320,6 +320,38 @@ static void test_many_are_worth_a_look(void **state)
 	kedge__codec_memory_free(memory);
 }
 
+/* An array that is packed in no time is looked at all the same, if there are few of them; many are not. */
+static void test_lone_array(void **state)
+{
+	enum { BYTES = 9200, MANY = 200 };
+	struct kedge__codec_memory *memory;
+	uint64_t seed = 3;
+	uint32_t tried = 0;
+	struct lab l;
+
+	(void)state;
+	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
+	lab_open(&l, "auto", memory);
+	for (size_t i = 0; i < BYTES; i += 8) /* addresses of things of 16 bytes */
+		kedge__put64(l.data + i, UINT64_C(0x7f0000000000) + 16 * (draw(&seed) % (1 << 22)));
+	l.blocks = (struct kedge__codec_blocks){.ctx = &l, .count = 1, .bytes = BYTES, .raw = lab_raw};
+	for (uint32_t i = 0; i < MANY; i++) {
+		char name[2] = {(char)(' ' + i % 90), 0};
+		const struct kedge__codec_region region = {
+		    .id = i, .name = name, .type = (enum kedge_type)(i % 2 ? KEDGE_U64 : KEDGE_F64), .bytes = BYTES};
+
+		assert_int_equal(kedge__codec_plan_make(&l.planner, &region, &l.blocks, &l.plan, NULL), 0);
+		if (i == 1) {
+			assert_true(l.plan.why.tried > 6);
+			assert_int_not_equal(l.plan.why.reason, KEDGE__CODEC_UNTRIED);
+		}
+		tried += l.plan.why.reason != KEDGE__CODEC_BORROWED && l.plan.why.tried > 6;
+	}
+	assert_true(tried < 40);
+	kedge__codec_memory_free(memory);
+	lab_close(&l);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +362,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_kinds),
 	    cmocka_unit_test(test_strangers),
 	    cmocka_unit_test(test_many_are_worth_a_look),
+	    cmocka_unit_test(test_lone_array),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
