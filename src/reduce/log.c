@@ -15,23 +15,44 @@ void kedge__log_done(struct kedge__log *log)
 	*log = (struct kedge__log){0};
 }
 
-/* Entries keep their numbers: it grows only while the next one is behind all others. */
-static void grow(struct kedge__log *log, uint64_t wanted, uint64_t limit)
+/* The newest KEPT entries, oldest first, with room for ROOM. False: nothing has changed. */
+static bool move_to(struct kedge__log *log, uint64_t kept, uint64_t room)
 {
-	uint64_t room = KEDGE__MAX(2 * log->room, KEDGE__MAX(wanted, SMALLEST));
+	struct kedge__log other = {.at = kedge__large_alloc(bytes_of(room)), .room = room, .count = kept};
 
-	room = KEDGE__MIN(room, limit);
-	if (room <= log->room || log->next % (log->room + !log->room) != log->count % (log->room + !log->room) ||
-	    !kedge__large_grow((void **)&log->at, bytes_of(log->room), bytes_of(room)))
+	if (!other.at)
+		return false;
+	other.next = kept % room;
+	for (uint64_t i = 0; i < kept; i++)
+		other.at[i] = log->at[(log->next + log->room - kept + i) % log->room];
+	kedge__log_done(log);
+	*log = other;
+	return true;
+}
+
+/* Entries keep their numbers while the next one is behind all others. */
+static void grow(struct kedge__log *log, uint64_t wanted, uint64_t limit, bool loose)
+{
+	uint64_t room = KEDGE__MIN(KEDGE__MAX(2 * log->room, KEDGE__MAX(wanted, SMALLEST)), limit);
+	bool straight = log->next % (log->room + !log->room) == log->count % (log->room + !log->room);
+
+	if (room <= log->room)
+		return;
+	if (!straight) {
+		if (loose)
+			(void)move_to(log, log->count, room);
+		return;
+	}
+	if (!kedge__large_grow((void **)&log->at, bytes_of(log->room), bytes_of(room)))
 		return;
 	log->next = log->count;
 	log->room = room;
 }
 
-void kedge__log_extend(struct kedge__log *log, uint64_t n, uint64_t limit, uint64_t *first)
+void kedge__log_extend(struct kedge__log *log, uint64_t n, uint64_t limit, bool loose, uint64_t *first)
 {
 	if (log->count + n > log->room && log->room < limit)
-		grow(log, log->count + n, limit);
+		grow(log, log->count + n, limit, loose);
 	if (!log->room)
 		return;
 	n = KEDGE__MIN(n, log->room);
@@ -42,20 +63,11 @@ void kedge__log_extend(struct kedge__log *log, uint64_t n, uint64_t limit, uint6
 
 bool kedge__log_limit(struct kedge__log *log, uint64_t limit)
 {
-	struct kedge__log less = {0};
 	uint64_t kept = KEDGE__MIN(log->count, limit);
 
 	if (log->room <= limit)
 		return false;
-	less.at = kept ? kedge__large_alloc(bytes_of(limit)) : NULL;
-	if (less.at) {
-		less.room = limit;
-		less.count = kept;
-		less.next = kept % limit;
-		for (uint64_t i = 0; i < kept; i++)
-			less.at[i] = log->at[(log->next + log->room - kept + i) % log->room];
-	}
-	kedge__log_done(log);
-	*log = less;
+	if (!kept || !move_to(log, kept, limit))
+		kedge__log_done(log);
 	return true;
 }

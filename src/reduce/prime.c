@@ -23,7 +23,7 @@ static void prime_chunks(struct kedge__reducer *r, uint64_t addr, const uint8_t 
 		for (uint64_t i = 0, slot; i < n; i++) {
 			if (kedge__is_constant(data + (at + i) * chunk, chunk))
 				continue;
-			kedge__log_extend(&rec->log, 1, limit, &slot);
+			kedge__log_extend(&rec->log, 1, limit, true, &slot);
 			if (rec->log.room)
 				rec->log.at[slot] =
 				    (struct kedge__past){digests[i], addr + (at + i) * chunk, epoch, epoch};

@@ -69,9 +69,9 @@ struct kedge__log {
 	uint64_t next;  /* the one to be written next */
 };
 
-/* Make room for N more, up to LIMIT entries in all; beyond that the oldest go. *FIRST: where the first of the last
- * min(N, room) of them belongs; they follow each other, around the end. */
-void kedge__log_extend(struct kedge__log *log, uint64_t n, uint64_t limit, uint64_t *first);
+/* Make room for N more, up to LIMIT entries in all; beyond that the oldest go. LOOSE: nobody knows entries by their numbers, and
+ * they may change. *FIRST: where the first of the last min(N, room) of them belongs; they follow each other, around the end. */
+void kedge__log_extend(struct kedge__log *log, uint64_t n, uint64_t limit, bool loose, uint64_t *first);
 /* No more than LIMIT entries, the newest ones. True: entries have other numbers now. */
 bool kedge__log_limit(struct kedge__log *log, uint64_t limit);
 void kedge__log_done(struct kedge__log *log);

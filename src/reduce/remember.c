@@ -258,7 +258,7 @@ static void depart(struct departure *d)
 	ready = !rec->finder.state || !kedge__batch_begin(d->batch, d->total + before, NULL);
 	if (!ready)
 		kedge__finder_drop(&rec->finder);
-	kedge__log_extend(&rec->log, d->total, rec->log_limit, &d->slot);
+	kedge__log_extend(&rec->log, d->total, rec->log_limit, !rec->finder.state, &d->slot);
 	room = rec->log.room;
 	d->skip = d->total > room ? d->total - room : 0;
 	if (rec->finder.state && before + (d->total - d->skip) > room)
