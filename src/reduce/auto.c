@@ -46,8 +46,9 @@ static bool all_may_be_new(const struct kedge__image *image, const struct kedge_
 	return new >= bytes - bytes / 16;
 }
 
-struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
-				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty)
+struct kedge__way kedge__auto_way(const struct kedge__reducer *r, struct kedge__pool *pool, bool follows,
+				  const struct kedge__image *image, const struct kedge__image_view *view,
+				  const struct kedge__region_dirty *dirty)
 {
 	enum kedge__reducer_id used = kedge__auto_choose(r);
 
@@ -55,7 +56,7 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, 
 		return (struct kedge__way){used, false};
 	if (r->options.paranoid) /* it needs the bytes of the last version anyway */
 		return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_BASIC : used, false};
-	if ((!follows || !dirty || all_may_be_new(image, dirty)) && kedge__stream_pays(r, image, view, follows))
+	if ((!follows || !dirty || all_may_be_new(image, dirty)) && kedge__sample_is_new(r, pool, image, view, follows))
 		return (struct kedge__way){KEDGE__REDUCER_BASIC, true};
 	return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_TREE : used, false};
 }

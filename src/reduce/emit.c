@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#define RESERVE_MAX ((size_t)1 << 20) /* extents */
+#define RESERVE_MAX ((size_t)1 << 13) /* extents */
 
 static int put(struct kedge__emitter *e, uint64_t addr, uint64_t len, enum kedge__extent_kind kind, uint64_t src,
 	       uint64_t version, bool merge)

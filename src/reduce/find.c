@@ -12,7 +12,6 @@
  */
 #include "reduce/reducer.h"
 
-#define LARGE (UINT64_C(1) << 18) /* chunks: below, samples say little and save little */
 #define MOST  4                   /* a version of which one chunk in so many changed has changed for the most part */
 #define WORTH 256                 /* auto: one chunk in so many must be a duplicate */
 #define TELL  (UINT64_C(1) << 15) /* changes: in a sample of them nothing is missed but 1/2800 of what is stored */
@@ -249,8 +248,8 @@ static int sample_first(struct kedge__reducer *r, uint64_t candidates, bool *don
 {
 	struct kedge__record *rec = &r->record;
 	uint64_t hits = 0;
-	bool most = candidates >= LARGE && candidates >= rec->numbers / MOST;
-	bool light = rec->numbers >= LARGE && rec->finder.state != KEDGE__FINDER_DENSE &&
+	bool most = candidates >= KEDGE__LARGE && candidates >= rec->numbers / MOST;
+	bool light = rec->numbers >= KEDGE__LARGE && rec->finder.state != KEDGE__FINDER_DENSE &&
 		     (r->options.id == KEDGE__REDUCER_AUTO || candidates >= TELL);
 	int rc = 0;
 
@@ -286,7 +285,7 @@ static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__
 	if (!rc && r->options.paranoid)
 		check_duplicates(r);
 	r->record.dry = t->hits || rc || candidates < TELL ? 0 : r->record.dry + 1;
-	t->spoilt = t->spoilt || (r->record.dry >= DRY && r->record.numbers >= LARGE);
+	t->spoilt = t->spoilt || (r->record.dry >= DRY && r->record.numbers >= KEDGE__LARGE);
 	return rc;
 }
 

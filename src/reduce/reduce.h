@@ -216,7 +216,8 @@ struct kedge__reduce_how {
 /*
  * Reduce IMAGE as VERSION against what the reducer knows. HOW may be NULL. The result is the same for any number of threads.
  * Until kedge__reducer_commit() or _rollback() the reducer accepts nothing else; after a rollback the next version finds
- * what it would have found without, though of equal chunks perhaps another one.
+ * what it would have found without, though of equal chunks perhaps another one; but if a large version was new, by a sample,
+ * the last one is forgotten.
  */
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			  const struct kedge__reduce_how *how, struct kedge__reduction *out, struct kedge__error *err);

@@ -231,6 +231,19 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	return rc;
 }
 
+/* Whether none of the last version is in this one, as far as a sample says. Then both need not be known at once, which
+ * counts where they are large. Auto has looked, if there is a view. */
+static bool is_unknown(const struct kedge__reducer *r)
+{
+	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
+	const struct kedge__txn *t = &r->txn;
+
+	return t->compare && !t->stream && t->raw_bytes / r->options.chunk >= KEDGE__LARGE && ops->hashes &&
+	       !ops->full && !ops->waves && !r->options.paranoid && kedge__may_return(t->view) &&
+	       !(t->view && r->options.id == KEDGE__REDUCER_AUTO) &&
+	       kedge__sample_is_unknown(r, t->pool, t->image, t->view);
+}
+
 static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
@@ -253,6 +266,8 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 		t->slabs.at[i].skip = true;
 	if (!rc && t->stream)
 		rc = kedge__stream_plan(r, err);
+	if (!rc && is_unknown(r))
+		kedge__record_renew(r);
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
 	red->hash_seconds = kedge__clock_seconds() - start;
@@ -308,16 +323,16 @@ int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge
 	return 0;
 }
 
-static struct kedge__way way_of(const struct kedge__reducer *r, uint64_t version, const struct kedge__image *image,
-				const struct kedge__reduce_how *how)
+static struct kedge__way way_of(const struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+				const struct kedge__image *image, const struct kedge__reduce_how *how)
 {
-	bool again = how->view && (!how->view->keep || how->view->stays);
+	bool again = how->view && kedge__may_return(how->view);
 
 	if (how->full || r->options.id == KEDGE__REDUCER_FULL)
 		return (struct kedge__way){KEDGE__REDUCER_FULL, again};
 	if (r->options.id != KEDGE__REDUCER_AUTO)
 		return (struct kedge__way){r->options.id, false};
-	return kedge__auto_way(r, r->parent != KEDGE__NO_VERSION && r->parent < version, image,
+	return kedge__auto_way(r, pool, r->parent != KEDGE__NO_VERSION && r->parent < version, image,
 			       again ? how->view : NULL, how->dirty);
 }
 
@@ -342,7 +357,7 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 	if (samples)
 		kedge__rex_turn(r, version, image);
 	used = r->other ? r->other : r;
-	rc = kedge__txn_run(used, way_of(used, version, image, &seen), pool, version, image, &seen, out, err);
+	rc = kedge__txn_run(used, way_of(used, pool, version, image, &seen), pool, version, image, &seen, out, err);
 	if (rc)
 		r->sample.count = 0;
 	else if (samples)

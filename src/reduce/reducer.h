@@ -3,6 +3,7 @@
  * reducer.h: what the files of this folder share. A reduction goes through these steps; each is a file:
  *
  *   last.c        the regions of the last version: digests of their chunks, in paranoid mode a shadow copy
+ *   sample.c      whether all of it is new, so that the last version need not be compared with
  *   hash_pass.c   one pass over all bytes, or those that may have changed, by slabs on all threads: digests, region
  *                 sums, the list of changed chunks
  *   keep.c        for an image seen through a view: keeps what may have to be stored
@@ -32,6 +33,7 @@
 #define KEDGE__REX_PAGE  UINT64_C(4096)
 #define KEDGE__REX_CHUNK_MAX 256u
 #define KEDGE__CHUNK_MAX 65536u
+#define KEDGE__LARGE     (UINT64_C(1) << 18) /* chunks: below, samples say little and save little */
 #define KEDGE__SLAB_BYTES                                                                                              \
 	(UINT64_C(256) << 10) /* a whole subtree for every chunk size; what a thread takes at once                     \
 			       */
@@ -348,10 +350,13 @@ void kedge__region_digests(const struct kedge__txn *t, struct kedge__digest *out
 uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n);
 /* N digests as options.digest_mask wants them. */
 void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest *d, uint64_t n);
-/* stream.c: IMAGE, seen through VIEW, has few duplicates, in itself and, if it FOLLOWS, in the last version, as far as a
- * sample says. */
-bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image,
-			const struct kedge__image_view *view, bool follows);
+/* sample.c, of an image that can be read again through VIEW, or is where it says: it has few duplicates, in itself and, if it
+ * FOLLOWS, in the last version and the log. */
+bool kedge__sample_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+			  const struct kedge__image_view *view, bool follows);
+/* And: it has none of what the last version and the log have. */
+bool kedge__sample_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+			      const struct kedge__image_view *view);
 int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err); /* which slabs are */
 /* BYTES bytes of S at OFFSET of its region are stored, as they are at DATA. False: they have changed. Calls may run
  * concurrently. */
@@ -422,6 +427,8 @@ void kedge__record_commit(struct kedge__reducer *r);
 void kedge__record_rollback(struct kedge__reducer *r);
 /* The last version is no more; what it had in common with older ones is kept in the log. */
 void kedge__record_retire(struct kedge__reducer *r);
+/* The version in progress has nothing of the last one, whose digests make room: they go to the log, as far as that has room. */
+void kedge__record_renew(struct kedge__reducer *r);
 /* Columns lose their numbers. */
 void kedge__record_detach(struct kedge__reducer *r);
 void kedge__record_empty(struct kedge__reducer *r); /* all but epochs */
@@ -481,8 +488,9 @@ struct kedge__way {
 };
 
 /* FOLLOWS: there is a last version to compare with. VIEW: of an image that can be read again, or NULL. */
-struct kedge__way kedge__auto_way(const struct kedge__reducer *r, bool follows, const struct kedge__image *image,
-				  const struct kedge__image_view *view, const struct kedge__region_dirty *dirty);
+struct kedge__way kedge__auto_way(const struct kedge__reducer *r, struct kedge__pool *pool, bool follows,
+				  const struct kedge__image *image, const struct kedge__image_view *view,
+				  const struct kedge__region_dirty *dirty);
 
 /* rex_sample.c */
 void kedge__sample_done(struct kedge__sample *s);

@@ -421,7 +421,8 @@ void kedge__record_rollback(struct kedge__reducer *r)
 	kedge__epochs_rollback(&r->record.epochs);
 }
 
-void kedge__record_retire(struct kedge__reducer *r)
+/* All of the last version to the log. */
+static void leave_all(struct kedge__reducer *r)
 {
 	struct departure d = {.r = r, .batch = &r->record.batch};
 	bool ok = r->options.record_bytes > 0;
@@ -433,5 +434,22 @@ void kedge__record_retire(struct kedge__reducer *r)
 	if (ok)
 		depart(&d);
 	kedge__array_done(&d.list);
+}
+
+void kedge__record_retire(struct kedge__reducer *r)
+{
+	leave_all(r);
 	kedge__record_detach(r);
+}
+
+void kedge__record_renew(struct kedge__reducer *r)
+{
+	leave_all(r);
+	for (size_t i = 0; i < r->last.regions.count; i++) {
+		struct kedge__last_region *g = r->last.regions.at[i];
+
+		for (uint64_t slab = 0; g->known && slab < kedge__chunks_of(g->bytes, KEDGE__SLAB_BYTES); slab++)
+			if (g->stale[slab] == KEDGE__SLAB_KNOWN)
+				g->stale[slab] = KEDGE__SLAB_STALE;
+	}
 }

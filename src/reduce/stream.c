@@ -11,13 +11,8 @@
  */
 #include "reduce/reducer.h"
 
-#include <stdlib.h>
-
-#define LOOKS    8     /* into a slab */
-#define SAMPLES  2048  /* chunks */
-#define MANY     4     /* chunks for each sample, below which an image is small */
-#define REPEATED 16    /* of the samples: then duplicates may pay */
-#define GLANCES  16384 /* of a version, and one of each slab */
+#define LOOKS   8     /* into a slab */
+#define GLANCES 16384 /* of a version, and one of each slab */
 
 /* ------------------------------------------------------------------ before */
 
@@ -95,127 +90,6 @@ int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err)
 			rc = glance(t, s, r->options.chunk, KEDGE__MAX(GLANCES / t->slabs.count, 1), err);
 	}
 	return rc;
-}
-
-/* ------------------------------------------------------------------ does it pay */
-
-struct sample {
-	const struct kedge__reducer *r;
-	const struct kedge__image *image;
-	const struct kedge__image_view *view;
-	size_t region;   /* where the next one is, or behind it */
-	uint64_t before; /* chunks before that region */
-	uint8_t *buffer;
-	struct kedge__digest *digests; /* of those that are not constant, */
-	size_t count;
-	size_t same; /* and so many chunks are as they were */
-};
-
-static int digest_order(const void *a, const void *b)
-{
-	const struct kedge__digest *x = a, *y = b;
-
-	if (x->hi != y->hi)
-		return x->hi < y->hi ? -1 : 1;
-	return x->lo < y->lo ? -1 : x->lo > y->lo;
-}
-
-static bool was_the_same(const struct kedge__reducer *r, uint64_t base, uint64_t index, struct kedge__digest digest)
-{
-	const struct kedge__last_region *g = kedge__last_find(&r->last, base);
-
-	return g && g->known && index < g->bytes / r->options.chunk &&
-	       g->stale[index * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_KNOWN &&
-	       kedge__digest_equal(g->digests[index], digest);
-}
-
-/* Chunk NUMBER of all that are not cut short; numbers ascend. What cannot be read is missed by whoever needs it. */
-static void sample_take(struct sample *s, uint64_t number, bool follows)
-{
-	uint32_t chunk = s->r->options.chunk;
-	struct kedge__digest *digest = &s->digests[s->count];
-	uint64_t index;
-	const void *data;
-
-	while (number - s->before >= s->image->regions[s->region].bytes / chunk)
-		s->before += s->image->regions[s->region++].bytes / chunk;
-	index = number - s->before;
-	data = kedge__view_peek(s->view, s->region, index * chunk, s->buffer, chunk);
-	if (!data || kedge__is_constant(data, chunk))
-		return;
-	kedge__digest_chunks(s->r->key, data, chunk, chunk, digest);
-	kedge__digests_weaken(s->r, digest, 1);
-	s->same += follows && was_the_same(s->r, s->image->regions[s->region].base, index, *digest);
-	s->count++;
-}
-
-static size_t repeated(const struct sample *s)
-{
-	size_t count = 0;
-
-	qsort(s->digests, s->count, sizeof(*s->digests), digest_order);
-	for (size_t i = 1; i < s->count; i++)
-		count += kedge__digest_equal(s->digests[i], s->digests[i - 1]);
-	return count;
-}
-
-/* How many of the sample, which is sorted, the last version has anywhere; no more than are of interest are counted. */
-static size_t elsewhere(const struct sample *s)
-{
-	static const size_t bits = 1 << 16;
-	uint64_t *filter = kedge__calloc(bits / 64, sizeof(*filter));
-	uint64_t chunk = s->r->options.chunk;
-	size_t found = 0;
-
-	for (size_t i = 0; filter && i < s->count; i++)
-		filter[s->digests[i].lo % bits / 64] |= UINT64_C(1) << s->digests[i].lo % 64;
-	for (size_t i = 0; filter && i < s->r->last.regions.count; i++) {
-		const struct kedge__last_region *g = s->r->last.regions.at[i];
-		uint64_t whole = g->known ? g->bytes / chunk : 0, slab = KEDGE__SLAB_BYTES / chunk;
-
-		for (uint64_t k = 0; k < whole && found < REPEATED; k++) {
-			const struct kedge__digest *d = &g->digests[k];
-
-			if (k % slab == 0 && g->stale[k / slab] != KEDGE__SLAB_KNOWN) {
-				k += slab - 1;
-				continue;
-			}
-			if (filter[d->lo % bits / 64] >> d->lo % 64 & 1)
-				found += bsearch(d, s->digests, s->count, sizeof(*d), digest_order) != NULL;
-		}
-	}
-	kedge__free(filter);
-	return found;
-}
-
-static bool sample_is_new(struct sample *s, uint64_t chunks, bool follows)
-{
-	for (uint64_t i = 0; i < SAMPLES; i++) {
-		uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
-
-		sample_take(s, first + kedge__spread(i) % room, follows);
-	}
-	return s->count && s->same <= s->count / 16 && repeated(s) < REPEATED && (!follows || elsewhere(s) < REPEATED);
-}
-
-bool kedge__stream_pays(const struct kedge__reducer *r, const struct kedge__image *image,
-			const struct kedge__image_view *view, bool follows)
-{
-	struct sample s = {.r = r,
-			   .image = image,
-			   .view = view,
-			   .buffer = kedge__malloc(r->options.chunk),
-			   .digests = kedge__malloc(SAMPLES * sizeof(*s.digests))};
-	uint64_t chunks = 0;
-	bool pays = false;
-
-	for (size_t i = 0; i < image->count; i++)
-		chunks += image->regions[i].bytes / r->options.chunk;
-	if (s.buffer && s.digests && chunks >= MANY * SAMPLES)
-		pays = sample_is_new(&s, chunks, follows);
-	kedge__free(s.buffer);
-	kedge__free(s.digests);
-	return pays;
 }
 
 /* ------------------------------------------------------------------ as it is stored */

@@ -69,7 +69,32 @@ static void test_bounded(void **state)
 		bounded(data, KEDGE__REDUCER_LIST, 64, true);
 		bounded(data, KEDGE__REDUCER_BASIC, 64, true);
 	}
-	bounded(data, KEDGE__REDUCER_TREE, 64, false); /* the test can fail */
+	bounded(data, KEDGE__REDUCER_TREE, 32, false); /* the test can fail */
+	kedge__map_free(data, BYTES);
+}
+
+/* Where all of a large version is new, its digests take the places of the old ones at once: there are never both. */
+static void test_all_new(void **state)
+{
+	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_BASIC, KEDGE__REDUCER_TREE, KEDGE__REDUCER_AUTO};
+	const uint32_t chunk = 64;
+	const int64_t digests = (int64_t)(BYTES / chunk * sizeof(struct kedge__digest));
+	uint8_t *data = kedge__map_alloc(BYTES);
+
+	(void)state;
+	assert_non_null(data);
+	for (size_t i = 0; i < (LAB_SANITIZED ? 1 : KEDGE__COUNT(ids)); i++) {
+		struct kedge__reducer_options o = {.id = ids[i], .chunk = chunk, .record_bytes = UINT64_C(1) << 30};
+		struct kedge__reducer *r;
+		int64_t most, kept;
+
+		assert_int_equal(kedge__fault_set(NULL, NULL), 0);
+		assert_int_equal(kedge__reducer_new(&o, &r, NULL), 0);
+		most = most_of(r, data, &kept);
+		assert_true(kept >= digests);
+		assert_true(most < kept + digests / 2);
+		kedge__reducer_free(r);
+	}
 	kedge__map_free(data, BYTES);
 }
 
@@ -212,10 +237,8 @@ static void test_flat(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_fit),
-	    cmocka_unit_test(test_bounded),
-	    cmocka_unit_test(test_sparse),
-	    cmocka_unit_test(test_flat),
+	    cmocka_unit_test(test_fit),    cmocka_unit_test(test_bounded), cmocka_unit_test(test_all_new),
+	    cmocka_unit_test(test_sparse), cmocka_unit_test(test_flat),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

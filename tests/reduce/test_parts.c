@@ -189,12 +189,52 @@ static void test_samples(void **state)
 	kedge__reducer_free(r);
 }
 
+/*
+ * A large version of which nothing is known takes the place of the last one at once. If it is rolled back, the next one
+ * lacks nothing; what moved or comes back is found as ever.
+ */
+static void test_all_new(void **state)
+{
+	struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_TREE, TINY);
+	struct lab lab;
+	const struct lab_version *v;
+	uint64_t version = 0;
+
+	(void)state;
+	lab_open(&lab, STATE);
+	lab_take(&lab, r, pools[1], ++version, false);
+	draw_bytes(&lab.seed, lab.data[1], STATE);
+	lab_take(&lab, r, pools[1], ++version, true);
+	lab.data[1][0] ^= 1;
+	v = lab_take(&lab, r, pools[1], ++version, false);
+	assert_int_equal(v->red.literal_bytes, STATE);
+	lab.data[1][0] ^= 1;
+	v = lab_take(&lab, r, pools[1], ++version, false);
+	assert_int_equal(v->red.literal_bytes, TINY);
+	memmove(lab.data[1] + 4096, lab.data[1], STATE - 4096);
+	draw_bytes(&lab.seed, lab.data[1], 4096);
+	v = lab_take(&lab, r, pools[1], ++version, false);
+	assert_int_equal(v->red.literal_bytes, 4096);
+	for (int i = 0; i < 6; i++) { /* two contents in turn */
+		if (i == 0)
+			draw_bytes(&lab.seed, lab.data[1], STATE);
+		else
+			memcpy(lab.data[1], lab.versions[lab.count - 2].copy[1], STATE);
+		v = lab_take(&lab, r, pools[1], ++version, false);
+	}
+	assert_int_equal(v->red.literal_bytes, 0);
+	lab_restore_all(&lab);
+	lab_done(&lab);
+	kedge__reducer_free(r);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_joined),
 	    cmocka_unit_test(test_any_number_of_threads),
 	    cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_all_new),
 	};
 
 	return cases_run(argc, argv, tests, pools_open, pools_close);

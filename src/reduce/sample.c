@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sample.c: is an image new? Chunks from all over it are compared with the last version, at the same place and
+ * anywhere, with the log, and with each other. It is the only way in which a version is found to be new before it is
+ * read.
+ */
+#include "reduce/reducer.h"
+
+#include <stdlib.h>
+
+#define SAMPLES  2048              /* chunks */
+#define MANY     4                 /* chunks for each sample, below which an image is small */
+#define REPEATED 16                /* of the samples: then duplicates may pay */
+#define FILTER   ((size_t)1 << 16) /* bits */
+#define TASK     ((size_t)64)      /* slabs, or as many log entries as those have chunks */
+
+struct sample {
+	const struct kedge__reducer *r;
+	struct kedge__pool *pool;
+	const struct kedge__image *image;
+	const struct kedge__image_view *view; /* NULL: bytes are at the addresses in the image */
+	size_t region;                        /* where the next one is, or behind it */
+	uint64_t before;                      /* chunks before that region */
+	uint8_t *buffer;
+	struct kedge__digest *digests; /* of those that are not constant, */
+	size_t count;
+	size_t same; /* of which so many are as they were */
+	uint64_t *filter;
+	const struct kedge__last_region *last; /* that is searched */
+	_Atomic size_t found;
+};
+
+static int digest_order(const void *a, const void *b)
+{
+	const struct kedge__digest *x = a, *y = b;
+
+	if (x->hi != y->hi)
+		return x->hi < y->hi ? -1 : 1;
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+/* ------------------------------------------------------------------ at the same place */
+
+static bool was_the_same(const struct kedge__reducer *r, uint64_t base, uint64_t index, struct kedge__digest digest)
+{
+	const struct kedge__last_region *g = kedge__last_find(&r->last, base);
+
+	return g && g->known && index < g->bytes / r->options.chunk &&
+	       g->stale[index * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_KNOWN &&
+	       kedge__digest_equal(g->digests[index], digest);
+}
+
+static const void *chunk_get(const struct sample *s, uint64_t offset)
+{
+	uint32_t chunk = s->r->options.chunk;
+
+	if (!s->view)
+		return (const uint8_t *)s->image->regions[s->region].data + offset;
+	return kedge__view_peek(s->view, s->region, offset, s->buffer, chunk);
+}
+
+/* Chunk NUMBER of all that are not cut short; numbers ascend. What cannot be read is missed by whoever needs it. */
+static void sample_take(struct sample *s, uint64_t number, bool follows)
+{
+	uint32_t chunk = s->r->options.chunk;
+	struct kedge__digest *digest = &s->digests[s->count];
+	uint64_t index;
+	const void *data;
+
+	while (number - s->before >= s->image->regions[s->region].bytes / chunk)
+		s->before += s->image->regions[s->region++].bytes / chunk;
+	index = number - s->before;
+	data = chunk_get(s, index * chunk);
+	if (!data || kedge__is_constant(data, chunk))
+		return;
+	kedge__digest_chunks(s->r->key, data, chunk, chunk, digest);
+	kedge__digests_weaken(s->r, digest, 1);
+	s->same += follows && was_the_same(s->r, s->image->regions[s->region].base, index, *digest);
+	s->count++;
+}
+
+/* All of them, or until more than LIMIT are as they were. */
+static void sample_fill(struct sample *s, uint64_t chunks, bool follows, size_t limit)
+{
+	for (uint64_t i = 0; i < SAMPLES && s->same <= limit; i++) {
+		uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
+
+		sample_take(s, first + kedge__spread(i) % room, follows);
+	}
+}
+
+/* ------------------------------------------------------------------ anywhere */
+
+/* How many of the sample, which is sorted, are the same as another one. */
+static size_t repeated(const struct sample *s)
+{
+	size_t count = 0;
+
+	for (size_t i = 1; i < s->count; i++)
+		count += kedge__digest_equal(s->digests[i], s->digests[i - 1]);
+	return count;
+}
+
+static bool is_sampled(const struct sample *s, const struct kedge__digest *d)
+{
+	return s->filter[d->lo % FILTER / 64] >> d->lo % 64 & 1 &&
+	       bsearch(d, s->digests, s->count, sizeof(*d), digest_order);
+}
+
+static int search_slabs(void *ctx, size_t task, int worker)
+{
+	struct sample *s = ctx;
+	const struct kedge__last_region *g = s->last;
+	uint64_t slab = KEDGE__SLAB_BYTES / s->r->options.chunk, whole = g->bytes / s->r->options.chunk;
+	size_t found = 0;
+
+	(void)worker;
+	for (uint64_t i = task * TASK; i < (task + 1) * TASK && i * slab < whole && s->found < REPEATED; i++)
+		for (uint64_t k = i * slab; g->stale[i] == KEDGE__SLAB_KNOWN && k < KEDGE__MIN(whole, (i + 1) * slab);
+		     k++)
+			found += is_sampled(s, &g->digests[k]);
+	s->found += found;
+	return 0;
+}
+
+static void search_log(struct sample *s)
+{
+	const struct kedge__log *log = &s->r->record.log;
+
+	for (uint64_t i = 0; i < log->count && s->found < REPEATED; i++)
+		s->found += log->at[i].to && is_sampled(s, &log->at[i].digest);
+}
+
+/* How many chunks of the last version, and entries of the log, are in the sample; no more than are of interest are
+ * counted. */
+static size_t elsewhere(struct sample *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		s->filter[s->digests[i].lo % FILTER / 64] |= UINT64_C(1) << s->digests[i].lo % 64;
+	for (size_t i = 0; i < s->r->last.regions.count; i++) {
+		s->last = s->r->last.regions.at[i];
+		if (s->last->known)
+			kedge__pool_for(s->pool,
+					kedge__chunks_of(kedge__chunks_of(s->last->bytes, KEDGE__SLAB_BYTES), TASK),
+					search_slabs, s);
+	}
+	search_log(s);
+	return s->found;
+}
+
+/* ------------------------------------------------------------------ verdicts */
+
+static bool sample_begin(struct sample *s, uint64_t *chunks)
+{
+	uint32_t chunk = s->r->options.chunk;
+
+	*chunks = 0;
+	for (size_t i = 0; i < s->image->count; i++)
+		*chunks += s->image->regions[i].bytes / chunk;
+	if (*chunks < MANY * SAMPLES)
+		return false;
+	s->buffer = kedge__malloc(chunk);
+	s->digests = kedge__malloc(SAMPLES * sizeof(*s->digests));
+	s->filter = kedge__calloc(FILTER / 64, sizeof(*s->filter));
+	return s->buffer && s->digests && s->filter;
+}
+
+static void sample_end(struct sample *s)
+{
+	kedge__free(s->buffer);
+	kedge__free(s->digests);
+	kedge__free(s->filter);
+}
+
+bool kedge__sample_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+			  const struct kedge__image_view *view, bool follows)
+{
+	struct sample s = {.r = r, .pool = pool, .image = image, .view = view};
+	uint64_t chunks;
+	bool new = false;
+
+	if (sample_begin(&s, &chunks)) {
+		sample_fill(&s, chunks, follows, SAMPLES / 16);
+		qsort(s.digests, s.count, sizeof(*s.digests), digest_order);
+		new = s.count &&s.same <= s.count / 16 && repeated(&s) < REPEATED &&
+		      (!follows || elsewhere(&s) < REPEATED);
+	}
+	sample_end(&s);
+	return new;
+}
+
+bool kedge__sample_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool,
+			      const struct kedge__image *image, const struct kedge__image_view *view)
+{
+	struct sample s = {.r = r, .pool = pool, .image = image, .view = view};
+	uint64_t chunks;
+	bool unknown = false;
+
+	if (sample_begin(&s, &chunks)) {
+		sample_fill(&s, chunks, true, 0);
+		qsort(s.digests, s.count, sizeof(*s.digests), digest_order);
+		unknown = !s.same && s.count >= SAMPLES / 2 && !elsewhere(&s);
+	}
+	sample_end(&s);
+	return unknown;
+}
