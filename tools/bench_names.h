@@ -10,6 +10,7 @@
 	X("restore", kedge__bench_restore, "restoring the last of many versions, beside the read of one full copy") \
 	X("pipeline", kedge__bench_pipeline, "collecting, compressing and storing, in turn and at once, beside the model") \
 	X("capture", kedge__bench_capture, "page trackers and copy-on-write, beside memcpy")                \
+	X("ranks", kedge__bench_ranks, "checkpoints of many ranks in the background, beside a plain write") \
 	X("veloc-like", kedge__bench_veloc, "a program that uses the interface of VELOC, beside plain writes") \
 	X("rex", kedge__bench_rex, "page images: rex and tree, beside plain increments and compressors")    \
 	X("regions", kedge__bench_regions, "checkpoint and restart of many small regions, beside a plain write") \

@@ -140,6 +140,9 @@ KEDGE_API int kedge_close(kedge_t *k);
  * receives one message per rank. reduce() combines the BYTES bytes at INOUT of all ranks, in any order, by calls of
  * FOLD(acc, other), which folds OTHER into ACC; all ranks get the result. gather() collects BYTES bytes from every rank
  * into RECV of rank ROOT; RECV is NULL on the other ranks. Both return as allgather() does.
+ *
+ * neighbours is how many ranks of the group, this one included, share its machine, so that they share its processors,
+ * too; 0 if that is not known.
  */
 struct kedge_group {
 	int rank, size;
@@ -150,6 +153,7 @@ struct kedge_group {
 	void *background;
 	int (*reduce)(void *ctx, void *inout, size_t bytes, void (*fold)(void *acc, const void *other));
 	int (*gather)(void *ctx, const void *send, size_t bytes, void *recv, int root);
+	int neighbours;
 };
 
 /* kedge_open() as one rank of GROUP, which is copied. Collective: if it fails on one rank, it fails on all. */

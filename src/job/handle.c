@@ -9,15 +9,17 @@
 
 /* ------------------------------------------------------------------ making and unmaking, without the other ranks */
 
+/* The processors that it may run on, and no more than its share of the machine's. */
 static int threads_wanted(const kedge_t *k)
 {
+	long all = KEDGE__MAX(sysconf(_SC_NPROCESSORS_ONLN), 1), share = all / KEDGE__MAX(k->group.neighbours, 1);
 	cpu_set_t cpus;
 
 	if (k->set.threads > 0)
 		return (int)k->set.threads;
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-		return CPU_COUNT(&cpus) > 0 ? CPU_COUNT(&cpus) : 1;
-	return (int)KEDGE__MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 0)
+		share = KEDGE__MIN(share, CPU_COUNT(&cpus));
+	return (int)KEDGE__MAX(share, 1);
 }
 
 static int self_allgather(void *ctx, const void *send, size_t bytes, void *recv)

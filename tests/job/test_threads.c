@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several threads on one handle, and what may be asked while a checkpoint is under way. */
+#include "job/handle.h"
 #include "support.h"
 
 #include <pthread.h>
@@ -266,6 +267,39 @@ static void test_background_errors_are_reported(void **state)
 	}
 }
 
+static int alone(void *ctx, const void *send, size_t bytes, void *recv)
+{
+	(void)ctx;
+	memcpy(recv, send, bytes);
+	return 0;
+}
+
+static int threads_with(const struct place *p, int neighbours, const char *threads)
+{
+	struct kedge_group group = {.size = 1, .any_thread = 1, .allgather = alone, .neighbours = neighbours};
+	char l1[400];
+	const char *settings[] = {l1, threads, NULL};
+	kedge_t *k = NULL;
+	int count;
+
+	text_make(l1, sizeof(l1), "l1=%s", p->l1);
+	assert_ok(NULL, kedge_open_group("job", NULL, settings, &group, &k));
+	count = kedge__pool_threads(k->pool);
+	assert_ok(k, kedge_close(k));
+	return count;
+}
+
+/* Ranks of one machine share its processors, unless somebody says how many threads they have. */
+static void test_neighbours(void **state)
+{
+	int all = threads_with(*state, 0, NULL);
+
+	assert_int_equal(threads_with(*state, 1, NULL), all);
+	assert_int_equal(threads_with(*state, 1 << 20, NULL), 1);
+	assert_true(threads_with(*state, 2, NULL) <= all);
+	assert_int_equal(threads_with(*state, 1 << 20, "threads=3"), 3);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +307,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_asking_does_not_wait, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_copy_memory_limit, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_background_errors_are_reported, place_setup, place_teardown),
+	    JOB(test_neighbours),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

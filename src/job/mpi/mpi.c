@@ -241,6 +241,20 @@ static int channels_new(MPI_Comm comm, int any_thread, struct channels **out)
 	return local ? local : KEDGE_E_GROUP;
 }
 
+/* How many of COMM's ranks are on this machine; 0: MPI does not say. */
+static int neighbours_count(MPI_Comm comm)
+{
+	MPI_Comm node = MPI_COMM_NULL;
+	int count = 0;
+
+	if (MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS ||
+	    node == MPI_COMM_NULL)
+		return 0;
+	MPI_Comm_size(node, &count);
+	MPI_Comm_free(&node);
+	return count;
+}
+
 static int mpi_ready(void)
 {
 	int initialized = 0, finalized = 0;
@@ -270,6 +284,7 @@ int kedge_mpi_open(MPI_Comm comm, const char *name, const char *config, const ch
 		return rc;
 	MPI_Comm_rank(c->front.comm, &group.rank);
 	MPI_Comm_size(c->front.comm, &group.size);
+	group.neighbours = neighbours_count(c->front.comm);
 	group.ctx = c;
 	group.background = group.any_thread ? &c->back : NULL;
 	rc = kedge_open_group(name, config, settings, &group, out);
