@@ -9,23 +9,6 @@ static bool is_large(const struct kedge__version *v)
 	return v->reduction.literal_bytes >= 2 * kedge__io_buffer(&io);
 }
 
-/* As far as this rank can tell: others may refer to other versions, and rank 0 decides. */
-static bool is_likely(const struct kedge__version *v)
-{
-	kedge_t *k = v->k;
-	const struct kedge__retention_rules rules = kedge__levels_rules(k);
-	bool likely;
-
-	if (!kedge__l2_wanted(k) || !k->levels.at[KEDGE__L2].on || !k->flusher || !is_large(v))
-		return false;
-	pthread_mutex_lock(&k->levels.lock);
-	likely = kedge__retention_due(&k->levels.turn, &rules, v->costs.every, kedge__clock_wall_ns()) &&
-		 kedge__retention_as_it_is(&k->levels.l1, &k->levels.l2, v->version, v->reduction.sources,
-					   v->reduction.source_count);
-	pthread_mutex_unlock(&k->levels.lock);
-	return likely;
-}
-
 static int run(struct kedge__ahead *a, struct kedge__error *err)
 {
 	kedge_t *k = a->k;
@@ -71,7 +54,8 @@ static void ahead_free(void *ctx)
 
 void kedge__ahead_begin(struct kedge__version *v)
 {
-	struct kedge__ahead *a = is_likely(v) ? kedge__calloc(1, sizeof(*a)) : NULL;
+	bool wanted = v->k->flusher && is_large(v) && kedge__levels_expect_l2(v);
+	struct kedge__ahead *a = wanted ? kedge__calloc(1, sizeof(*a)) : NULL;
 
 	if (!a)
 		return;

@@ -286,6 +286,22 @@ void kedge__levels_published(kedge_t *k, const struct kedge__set *set)
 
 /* ------------------------------------------------------------------ L2 */
 
+bool kedge__levels_expect_l2(const struct kedge__version *v)
+{
+	const struct kedge__retention_rules rules = kedge__levels_rules(v->k);
+	struct kedge__job_levels *s = &v->k->levels;
+	bool expected;
+
+	if (!kedge__l2_wanted(v->k) || !s->at[KEDGE__L2].on)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	expected =
+	    kedge__retention_due(&s->turn, &rules, v->costs.every, kedge__clock_wall_ns()) &&
+	    kedge__retention_as_it_is(&s->l1, &s->l2, v->version, v->reduction.sources, v->reduction.source_count);
+	pthread_mutex_unlock(&s->lock);
+	return expected;
+}
+
 /* Rank 0's. Of what cannot be decided without memory, the form that is always right is taken. */
 void kedge__levels_decide_l2(struct kedge__version *v)
 {
@@ -309,7 +325,7 @@ void kedge__levels_decide_l2(struct kedge__version *v)
 }
 
 /* What it will need there, as far as that is known before it is written. */
-static void expect_l2(struct kedge__version *v)
+static void note_expected(struct kedge__version *v)
 {
 	struct kedge__job_levels *s = &v->k->levels;
 	const struct kedge__holding *here = kedge__holdings_find(&s->l1, v->version);
@@ -340,7 +356,7 @@ void kedge__levels_sealed(struct kedge__version *v)
 		s->turn.since++;
 	pthread_mutex_unlock(&s->lock);
 	if (v->l2.due)
-		expect_l2(v);
+		note_expected(v);
 }
 
 void kedge__levels_decided_l2(struct kedge__version *v, const struct kedge__l2_msg *l2)

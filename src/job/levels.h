@@ -79,6 +79,9 @@ int kedge__levels_referable(const kedge_t *k, const struct kedge__reach *reach, 
 /* SET was published on L1. */
 void kedge__levels_published(kedge_t *k, const struct kedge__set *set);
 
+/* V, which is reduced, will most likely go to L2 in the form that it gets on L1, as far as this rank can tell: others may refer to other
+ * versions, and rank 0 decides. */
+bool kedge__levels_expect_l2(const struct kedge__version *v);
 /* Rank 0: whether V goes to L2, and how: v->l2, v->l2_why. It is published on L1. */
 void kedge__levels_decide_l2(struct kedge__version *v);
 void kedge__levels_sealed(struct kedge__version *v);                  /* V exists; if it is due, it is on its way to L2 */
