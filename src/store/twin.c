@@ -132,7 +132,8 @@ void kedge__twin_give_up(struct kedge__twin *t)
 struct piece { /* of the file; the header, blocks, or what comes after them */
 	uint64_t at;
 	size_t bytes;
-	size_t first, blocks;
+	const struct kedge__block_record *first; /* final, and there for as long as the twin is */
+	size_t blocks;
 };
 
 static size_t blocks_there(const struct kedge__twin *t, struct piece *p)
@@ -153,13 +154,15 @@ static size_t blocks_there(const struct kedge__twin *t, struct piece *p)
 /* The next that can be copied now. Locked. */
 static struct piece piece_there(const struct kedge__twin *t)
 {
-	struct piece p = {.at = t->at, .first = t->block};
+	struct piece p = {.at = t->at};
 
 	if (!t->at) {
 		p.bytes = t->bytes < KEDGE__SEGMENT_HEADER_BYTES ? 0 : KEDGE__SEGMENT_HEADER_BYTES;
 		return p;
 	}
 	p.blocks = blocks_there(t, &p);
+	if (p.blocks)
+		p.first = &t->blocks[t->block];
 	if (t->ended && t->block == t->announced)
 		p.bytes = (size_t)KEDGE__MIN(t->bytes - t->at, ROOM);
 	return p;
@@ -188,11 +191,12 @@ static int piece_check(const struct kedge__twin *t, const struct piece *p, struc
 {
 	const uint8_t *at = t->buffer;
 
-	for (size_t i = p->first; i < p->first + p->blocks; i++) {
-		if (kedge__checksum(at, t->blocks[i].stored_bytes) != t->blocks[i].checksum)
+	for (size_t i = 0; i < p->blocks; i++) {
+		if (kedge__checksum(at, p->first[i].stored_bytes) != p->first[i].checksum)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"%s: block %zu does not read back as it was written", t->path, i);
-		at += t->blocks[i].stored_bytes;
+						"%s: block %zu does not read back as it was written", t->path,
+						t->block + i);
+		at += p->first[i].stored_bytes;
 	}
 	return 0;
 }
