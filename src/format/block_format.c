@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* FORMAT.md, "BLKS: blocks". */
+/* FORMAT.md, "BLKS: blocks" and "SUMS: checksums of pages". */
 #include "format/wire.h"
 
 #define RECORD_LEAST 13 /* five varints of a byte and the checksum */
@@ -69,6 +69,7 @@ static int get_blocks(struct kedge__wire_in *in, uint64_t payload_bytes, struct 
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section BLKS: block %zu: %s", i, problem);
 		b[i].offset = KEDGE__SEGMENT_HEADER_BYTES + offset;
 		b[i].position = position;
+		b[i].first_sum = KEDGE__NO_SUMS;
 		if (b[i].stored_bytes > payload_bytes - offset)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 						"section BLKS: block %zu extends beyond the payload", i);
@@ -105,5 +106,67 @@ int kedge__blocks_decode(const void *data, size_t bytes, uint64_t payload_bytes,
 	}
 	*b = got;
 	*n = (size_t)count;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ pages */
+
+static size_t page_bytes(size_t bytes, size_t at)
+{
+	return KEDGE__MIN(bytes - at, KEDGE__BLOCK_PAGE);
+}
+
+uint64_t kedge__sums_make(const void *data, size_t bytes, uint8_t *sums)
+{
+	const uint8_t *p = data;
+	uint8_t *to = sums;
+
+	for (size_t at = 0; at < bytes; at += KEDGE__BLOCK_PAGE, to += KEDGE__SUM_BYTES)
+		kedge__put64(to, kedge__checksum(p + at, page_bytes(bytes, at)));
+	return kedge__checksum(sums, (size_t)(to - sums));
+}
+
+size_t kedge__sums_check(const uint8_t *sums, const void *data, size_t bytes)
+{
+	const uint8_t *p = data;
+	size_t page = 0;
+
+	for (size_t at = 0; at < bytes; at += KEDGE__BLOCK_PAGE, page++)
+		if (kedge__get64(sums + page * KEDGE__SUM_BYTES) != kedge__checksum(p + at, page_bytes(bytes, at)))
+			break;
+	return page;
+}
+
+/* A block with pages has the checksum of their checksums. */
+static const char *assign_block(const uint8_t *sums, size_t count, struct kedge__block_record *b, size_t *used)
+{
+	size_t pages = kedge__pages_of(b->raw_bytes);
+
+	if (pages > count - *used)
+		return "has no checksums of its pages";
+	if (*used >= KEDGE__NO_SUMS - pages)
+		return "is behind too many pages";
+	if (kedge__checksum(sums + *used * KEDGE__SUM_BYTES, pages * KEDGE__SUM_BYTES) != b->checksum)
+		return "the checksums of its pages do not match its own";
+	b->first_sum = (uint32_t)*used;
+	*used += pages;
+	return NULL;
+}
+
+int kedge__sums_assign(const void *data, size_t bytes, struct kedge__block_record *b, size_t n,
+		       struct kedge__error *err)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *problem = NULL;
+
+		if (b[i].codec == KEDGE__CODEC_STORED && b[i].raw_bytes > KEDGE__BLOCK_PAGE)
+			problem = assign_block(data, bytes / KEDGE__SUM_BYTES, &b[i], &used);
+		if (problem)
+			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "block %zu: %s", i, problem);
+	}
+	if (!used || used * KEDGE__SUM_BYTES != bytes)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "it does not have a checksum for each page");
 	return 0;
 }

@@ -20,7 +20,7 @@
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
-#define KEDGE__FORMAT_NEWEST 3 /* the minor whose manifests, sections and maps are known here */
+#define KEDGE__FORMAT_NEWEST 4 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have room for seven digits */
@@ -89,6 +89,7 @@ enum kedge__section_type {                                      /* four letters,
 			   KEDGE__SECTION_LINEAGE = 0x454e494c, /* LINE */
 			   KEDGE__SECTION_BASE = 0x45534142,    /* BASE; only where a block needs it */
 			   KEDGE__SECTION_PACKING = 0x4b434150, /* PACK; for people */
+			   KEDGE__SECTION_SUMS = 0x534d5553,    /* SUMS; only where a block has pages */
 };
 #define KEDGE__SECTION_REQUIRED 1u /* flag: a reader that does not know the type must refuse the segment */
 #define KEDGE__SECTION_PACKED   2u /* flag: the section is a packed string */
@@ -135,10 +136,26 @@ struct kedge__block_record {
 	uint16_t codec;    /* codec.h */
 	uint16_t param;    /* codec's own, e.g. element size */
 	uint32_t region;   /* index of the region that its bytes belong to */
-	uint64_t checksum; /* of the stored bytes */
+	uint64_t checksum; /* of the stored bytes; of the checksums of its pages, if it has any */
 	uint64_t offset;   /* in the file; derived while decoding: blocks follow each other */
 	uint64_t position; /* of its first byte in the literal space; derived */
+	uint32_t first_sum; /* in section SUMS, of the first of its pages; KEDGE__NO_SUMS: it has one checksum */
 };
+
+/* Pages, the last of which may be shorter, of a block without a codec that is larger than one. */
+#define KEDGE__BLOCK_PAGE UINT32_C(4096)
+#define KEDGE__NO_SUMS    UINT32_MAX
+#define KEDGE__SUM_BYTES  ((size_t)8)
+
+static inline bool kedge__block_has_pages(const struct kedge__block_record *b)
+{
+	return b->first_sum != KEDGE__NO_SUMS;
+}
+/* How many pages BYTES bytes are. */
+static inline size_t kedge__pages_of(size_t bytes)
+{
+	return (bytes + KEDGE__BLOCK_PAGE - 1) / KEDGE__BLOCK_PAGE;
+}
 
 struct kedge__source_record {
 	uint64_t version;
@@ -195,6 +212,14 @@ int kedge__blocks_encode(const struct kedge__block_record *b, size_t n, struct k
 /* Checks that the blocks fill PAYLOAD_BYTES exactly. */
 int kedge__blocks_decode(const void *data, size_t bytes, uint64_t payload_bytes, struct kedge__block_record **b,
 			 size_t *n, struct kedge__error *err);
+
+/* The checksums of all pages of DATA go to SUMS, in the form that is stored; the result is the checksum of the block. */
+uint64_t kedge__sums_make(const void *data, size_t bytes, uint8_t *sums);
+/* The first of the pages of DATA whose checksum is not the one in SUMS; kedge__pages_of(BYTES) if there is none. */
+size_t kedge__sums_check(const uint8_t *sums, const void *data, size_t bytes);
+/* Section SUMS: gives the N blocks, of a segment that has it, the places of their checksums. */
+int kedge__sums_assign(const void *data, size_t bytes, struct kedge__block_record *b, size_t n,
+		       struct kedge__error *err);
 
 /* In strictly ascending order of versions. */
 int kedge__lineage_encode(const struct kedge__source_record *s, size_t n, struct kedge__bytes *out,

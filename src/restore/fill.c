@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Pieces smaller than this on average cost more to sum one by one than a second pass over the memory does. */
-#define SMALL_PIECE 128
+/* If there are more pieces than one for so many bytes, they cost more to sum one by one than a second pass over the
+ * memory does. */
+#define SMALL_PIECE 384
 
 /* Of blocks that are read together, unless a setting says otherwise. */
 #define BATCH_BYTES (UINT64_C(512) << 10)

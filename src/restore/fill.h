@@ -15,7 +15,7 @@ struct kedge__fill_goal {
 	atomic_bool odd; /* summed at the end: its pieces are small, or not all at multiples of 8 */
 };
 
-enum { KEDGE__FILL_RUN = 128 }; /* blocks of one read */
+enum { KEDGE__FILL_RUN = 128 }; /* units of one read */
 
 /* Some bytes of a word of a target; the others come with another piece. */
 struct kedge__fill_edge {
@@ -31,7 +31,8 @@ struct kedge__fill_edges {
 
 struct kedge__fill_worker { /* private to a thread */
 	uint8_t *raw, *stored;
-	uint8_t *at[KEDGE__FILL_RUN]; /* where the stored blocks of a read are */
+	uint8_t *at[KEDGE__FILL_RUN]; /* where the stored bytes of the units of a read are */
+	uint8_t *gap;                 /* what is read only because it lies between them */
 	struct kedge__sum *sums; /* one per target */
 	struct kedge__fill_edges edges; /* for a check, which has no memory that could be summed later */
 	uint64_t bytes_read, blocks_read;
@@ -109,13 +110,15 @@ uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, ui
 
 /* fill_sums.c */
 
-/* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. A piece that cannot be summed on its own
- * defers the sum of its target. */
-void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
-			   uint64_t pos, uint64_t len);
-/* The same for the N pieces of a block whose bytes are at RAW. */
-void kedge__fill_sum_pieces(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
-			    size_t n, const uint8_t *raw);
+/* The sum of a target is that of what is in its memory: ground is summed with its dead bytes, and before others go over
+ * them, what is there is taken out of the sum again. Bytes that cannot be summed on their own defer the sum of their target. */
+
+/* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. */
+void kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
+			 uint64_t pos, uint64_t len);
+/* Other bytes are about to come to offset POS of TARGET, where there may be ground. */
+void kedge__fill_sum_clear(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, uint64_t pos,
+			   uint64_t len);
 /* The same for a piece of a check, which cannot defer anything. */
 int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			    uint64_t pos, uint64_t len, struct kedge__error *err);

@@ -74,13 +74,12 @@ void kedge__fill_past_done(struct kedge__filling *f)
 static bool reads_make(const struct kedge__filling *f, const struct kedge__read_plan_batch *batch,
 		       struct kedge__fill_slot *s)
 {
-	const struct kedge__read_plan_block *b = &f->plan.blocks.at[batch->first];
-	const struct kedge__block_record *records = b->segment->blocks;
+	const struct kedge__read_plan_unit *u = &f->plan.units.at[batch->first];
 	struct kedge__fill_read *r = s->reads;
 
 	s->count = 0;
 	for (size_t i = 0; i < batch->count; i++) {
-		uint64_t from = records[b[i].block].offset, to = from + records[b[i].block].stored_bytes;
+		uint64_t from = kedge__read_plan_unit_at(&u[i]), to = from + u[i].bytes;
 
 		if (!s->count || from > r->needed + GAP_BYTES) {
 			if (s->count == KEDGE__FILL_READS)
@@ -145,7 +144,7 @@ static bool slot_memory(struct kedge__fill_past *p, struct kedge__fill_slot *s)
 static void begin(struct kedge__filling *f, size_t number)
 {
 	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[number];
-	const struct kedge__segment *seg = f->plan.blocks.at[batch->first].segment;
+	const struct kedge__segment *seg = f->plan.units.at[batch->first].segment;
 	struct kedge__fill_past *p = &f->past;
 	struct kedge__fill_slot *s = &p->slots[number % p->count];
 

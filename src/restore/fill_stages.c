@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Batches of blocks, in the order of the files, then ranges of patterns, go through the pipeline:
+ * Batches of units, in the order of the files, then ranges of patterns, go through the pipeline:
  *
- *   announce    announce the next reads to the kernel, so that storage works while earlier blocks are checked and
- * decoded; fill        on all threads: read adjacent blocks at once, as many as stay in the core's cache: blocks that
- * are live and stored unchanged directly to their places, others into memory of the thread; check, decode and sum them,
- * and copy live bytes that are not yet in their places; account     in order: report progress.
+ *   announce: announce the next reads to the kernel, so that storage works while earlier units are checked and decoded;
+ *
+ *   fill, on all threads: read neighbours at once, as many as stay in the core's cache: units that have a place
+ * directly to it, others into memory of the thread; check, decode and sum them, and copy live bytes that are not yet in
+ * their places;
+ *
+ *   account, in order: report progress.
  *
  * If there is more to fill than caches hold, the copy bypasses them.
  */
@@ -14,38 +17,39 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#define RUN_BYTES  (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
-#define RUN_BLOCKS KEDGE__FILL_RUN
-#define PART_BYTES (UINT64_C(16) << 10) /* blocks checked before they are summed and placed */
+#define RUN_BYTES  (UINT64_C(256) << 10) /* of one read: a part of a core's cache */
+#define RUN_UNITS  KEDGE__FILL_RUN
+#define RUN_GAP    KEDGE__BLOCK_PAGE    /* read with its surroundings, because another read takes as long */
+#define PART_BYTES (UINT64_C(16) << 10) /* units checked before they are summed and placed */
 #define AHEAD      4                    /* batches announced before their turn, beyond those in the ring */
 #define GAP_BYTES  (UINT64_C(16) << 10) /* announced together with its surroundings */
 #define LARGE_BLOCK                                                                                                    \
 	(UINT64_C(512) << 10) /* does not stay in the cache: decoded directly to its place, if it has one              \
 			       */
 #define SUM_PAD      8   /* sums behind those of a thread: what another one writes is in another line of the cache */
-#define AHEAD_PIECES 4   /* pieces whose places are fetched while one is copied, */
+#define AHEAD_PIECES 8   /* pieces whose places are fetched while one is copied, */
 #define LINES        256 /* and how many bytes of each */
 #define PAST_BYTES   512 /* a piece that is worth copying past the cache */
 
 /* ------------------------------------------------------------------ announce */
 
-static void batch_announce(const struct kedge__filling *f, size_t i)
+static void batch_announce(const struct kedge__filling *f, size_t number)
 {
-	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[i];
-	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
-	const struct kedge__segment *seg = blocks[0].segment;
-	uint64_t from = seg->blocks[blocks[0].block].offset, to = from;
+	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[number];
+	const struct kedge__read_plan_unit *units = &f->plan.units.at[batch->first];
+	const struct kedge__segment *seg = units[0].segment;
+	uint64_t from = kedge__read_plan_unit_at(&units[0]), to = from;
 
 	if (seg->fd < 0)
 		return;
-	for (size_t b = 0; b < batch->count; b++) {
-		const struct kedge__block_record *record = &seg->blocks[blocks[b].block];
+	for (size_t i = 0; i < batch->count; i++) {
+		uint64_t at = kedge__read_plan_unit_at(&units[i]);
 
-		if (record->offset > to + GAP_BYTES) {
+		if (at > to + GAP_BYTES) {
 			kedge__fs_expect(seg->fd, from, to - from);
-			from = record->offset;
+			from = at;
 		}
-		to = record->offset + record->stored_bytes;
+		to = at + units[i].bytes;
 	}
 	kedge__fs_expect(seg->fd, from, to - from);
 }
@@ -71,7 +75,7 @@ static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *e
 	return 0;
 }
 
-/* ------------------------------------------------------------------ fill: blocks */
+/* ------------------------------------------------------------------ fill: units */
 
 static bool mendable(int code)
 {
@@ -109,198 +113,263 @@ static void bytes_place(const struct kedge__filling *f, uint8_t *to, const uint8
 		memcpy(to, from, len);
 }
 
-/* The live bytes of a block at RAW, which may already be its place. Small ones go to lines that are not in the cache.
- */
-static uint64_t pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h,
-			     const struct kedge__read_plan_block *b, const uint8_t *raw)
+static uint64_t position_of(const struct kedge__filling *f, uint32_t target, const uint8_t *to)
 {
-	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
-	uint64_t bytes = 0;
+	return (uint64_t)(to - f->goals[target].data);
+}
 
-	kedge__fill_sum_pieces(f, h, pieces, b->count, raw);
-	if (b->place) {
-		if (b->place != raw)
-			bytes_place(f, b->place, raw, b->segment->blocks[b->block].raw_bytes);
-		return b->live;
-	}
-	for (size_t i = 0; i < b->count; i++) {
-		for (uint32_t line = 0; i + AHEAD_PIECES < b->count && line < KEDGE__MIN(pieces[i].len, LINES);
+static void piece_clear(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *p)
+{
+	kedge__fill_sum_clear(f, h, p->target, position_of(f, p->target, p->to), p->len);
+}
+
+static void piece_put(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *p,
+		      const uint8_t *at)
+{
+	kedge__fill_sum_put(f, h, p->target, at, position_of(f, p->target, p->to), p->len);
+}
+
+/* The bytes of a unit with a place, which may already be there. What was there was taken out of the sum. */
+static void unit_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		       const uint8_t *raw)
+{
+	kedge__fill_sum_put(f, h, u->target, raw, position_of(f, u->target, u->place), u->bytes);
+	if (u->place != raw)
+		bytes_place(f, u->place, raw, u->bytes);
+}
+
+/* RAW is byte FROM of the block, decoded. Small pieces go to lines that are not in the cache. */
+static void pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+			 const uint8_t *raw, uint32_t from)
+{
+	const struct kedge__piece *pieces = &f->plan.pieces[u->first];
+
+	for (size_t i = 0; i < u->count; i++) {
+		const uint8_t *at = raw + (pieces[i].offset - from);
+
+		for (uint32_t line = 0; i + AHEAD_PIECES < u->count && line < KEDGE__MIN(pieces[i].len, LINES);
 		     line += 64)
 			__builtin_prefetch(pieces[i + AHEAD_PIECES].to + line, 1);
-		bytes_place(f, pieces[i].to, raw + pieces[i].offset, pieces[i].len);
-		bytes += pieces[i].len;
+		piece_clear(f, h, &pieces[i]);
+		piece_put(f, h, &pieces[i], at);
+		bytes_place(f, pieces[i].to, at, pieces[i].len);
 	}
-	return bytes;
 }
 
 /* The same without a place for them. */
-static int pieces_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
-			size_t n, const uint8_t *raw, uint64_t *bytes, struct kedge__error *err)
+static int pieces_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+			const uint8_t *raw, uint32_t from, struct kedge__error *err)
 {
+	const struct kedge__piece *p = &f->plan.pieces[u->first];
 	int rc = 0;
 
-	for (size_t i = 0; i < n && !rc; i++) {
-		const struct kedge__piece *p = &pieces[i];
-
-		rc = kedge__fill_check_piece(f, h, p->target, raw + p->offset,
-					     (uint64_t)(p->to - f->goals[p->target].data), p->len, err);
-		*bytes += p->len;
-	}
+	for (size_t i = 0; i < u->count && !rc; i++, p++)
+		rc = kedge__fill_check_piece(f, h, p->target, raw + (p->offset - from),
+					     position_of(f, p->target, p->to), p->len, err);
 	return rc;
 }
 
-static bool is_packed(const struct kedge__read_plan_block *b)
+static bool is_packed(const struct kedge__read_plan_unit *u)
 {
-	return b->segment->blocks[b->block].codec != KEDGE__CODEC_NONE;
+	return u->segment->blocks[u->block].codec != KEDGE__CODEC_NONE;
 }
 
-/* The raw bytes of a compressed block that was checked. */
-static int block_unpack(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
-			const uint8_t *stored, const uint8_t **raw, uint64_t *bad, struct kedge__error *err)
+/* A large block that goes to one place is unpacked there. */
+static bool unpacks_in_place(const struct kedge__filling *f, const struct kedge__read_plan_unit *u)
 {
-	const struct kedge__block_record *record = &b->segment->blocks[b->block];
-	const struct kedge__piece *pieces = &f->plan.pieces[b->first];
-	bool in_place =
-	    !f->check && record->raw_bytes > LARGE_BLOCK && b->count == 1 && pieces[0].len == record->raw_bytes;
-	uint8_t *to = in_place ? pieces[0].to : h->raw;
-	double start = kedge__clock_seconds();
-	int rc = kedge__segment_check_stored(b->segment, b->block, stored, err);
+	uint32_t bytes = u->segment->blocks[u->block].raw_bytes;
 
-	*bad = b->version;
-	*raw = to;
+	return !f->check && bytes > LARGE_BLOCK && u->count == 1 && f->plan.pieces[u->first].len == bytes;
+}
+
+/* The raw bytes of a compressed block, after its check. */
+static int block_unpack(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+			const uint8_t *stored, uint8_t *to, uint64_t *bad, struct kedge__error *err)
+{
+	double start = kedge__clock_seconds();
+	int rc = kedge__segment_check_stored(u->segment, u->block, stored, err);
+
+	*bad = u->version;
 	if (!rc)
-		rc = kedge__lineage_unpack_block(f->lineage, b->segment, b->block, stored, to, bad, err);
+		rc = kedge__lineage_unpack_block(f->lineage, u->segment, u->block, stored, to, bad, err);
 	start = kedge__clock_seconds() - start;
 	h->decoding += start;
 	h->placing -= start; /* timed as part of this */
 	return rc;
 }
 
-/* STORED has already been checked if it is not compressed. */
-static int block_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
-		      const uint8_t *stored, uint64_t *bytes, struct kedge__error *err)
+static int packed_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		       const uint8_t *stored, struct kedge__error *err)
 {
-	const struct kedge__block_record *record = &b->segment->blocks[b->block];
-	const uint8_t *raw = stored;
+	const struct kedge__piece *pieces = &f->plan.pieces[u->first];
+	bool there = unpacks_in_place(f, u);
 	uint64_t bad;
-	int rc = is_packed(b) ? block_unpack(f, h, b, stored, &raw, &bad, err) : 0;
+	int rc;
 
+	if (there)
+		piece_clear(f, h, pieces);
+	rc = block_unpack(f, h, u, stored, there ? pieces[0].to : h->raw, &bad, err);
 	if (rc)
 		return block_failed(f, bad, err);
-	h->blocks_read++;
-	h->bytes_read += record->stored_bytes;
 	if (f->check)
-		return pieces_check(f, h, &f->plan.pieces[b->first], b->count, raw, bytes, err);
-	*bytes += pieces_place(f, h, b, raw);
+		return pieces_check(f, h, u, h->raw, 0, err);
+	if (there)
+		piece_put(f, h, pieces, pieces[0].to);
+	else
+		pieces_place(f, h, u, h->raw, 0);
 	return 0;
 }
 
-/* How many of the N blocks from B on are adjacent in the file and fit into one read. */
-static size_t run_length(const struct kedge__read_plan_block *b, size_t n)
+/* STORED has already been checked if it is not compressed. */
+static int unit_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		     const uint8_t *stored, uint64_t *bytes, struct kedge__error *err)
 {
-	const struct kedge__block_record *records = b->segment->blocks;
-	uint64_t bytes = records[b[0].block].stored_bytes;
+	int rc = 0;
+
+	h->blocks_read += u->leads;
+	h->bytes_read += u->bytes;
+	*bytes += u->live;
+	if (is_packed(u))
+		rc = packed_fill(f, h, u, stored, err);
+	else if (f->check)
+		rc = pieces_check(f, h, u, stored, u->offset, err);
+	else if (u->place)
+		unit_place(f, h, u, stored);
+	else
+		pieces_place(f, h, u, stored, u->offset);
+	return rc;
+}
+
+/* Bytes between U and the next unit, in the file. */
+static uint64_t gap_after(const struct kedge__read_plan_unit *u)
+{
+	return kedge__read_plan_unit_at(u + 1) - (kedge__read_plan_unit_at(u) + u->bytes);
+}
+
+/* How many of the N units from U on are neighbours in the file and fit into one read. */
+static size_t run_length(const struct kedge__read_plan_unit *u, size_t n)
+{
+	uint64_t bytes = u[0].bytes;
 	size_t count = 1;
 
-	while (count < n && count < RUN_BLOCKS && b[count].block == b[0].block + count &&
-	       records[b[count].block].offset == records[b[0].block].offset + bytes &&
-	       bytes + records[b[count].block].stored_bytes <= RUN_BYTES)
-		bytes += records[b[count++].block].stored_bytes;
+	while (count < n && count < RUN_UNITS && gap_after(&u[count - 1]) <= RUN_GAP) {
+		bytes += gap_after(&u[count - 1]) + u[count].bytes;
+		if (bytes > RUN_BYTES)
+			break;
+		count++;
+	}
 	return count;
 }
 
-/* Where to read the stored bytes of each of the COUNT blocks from B on. */
-static void run_aim(struct kedge__fill_worker *h, const struct kedge__read_plan_block *b, size_t count, bool in_place)
+/* Where to read the stored bytes of each of the COUNT units from U on. */
+static void run_aim(struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u, size_t count, bool in_place)
 {
-	const struct kedge__block_record *records = b->segment->blocks;
+	uint64_t from = kedge__read_plan_unit_at(u);
 
 	for (size_t i = 0; i < count; i++)
-		h->at[i] = in_place && b[i].place ? b[i].place
-						  : h->stored + (records[b[i].block].offset - records[b->block].offset);
+		h->at[i] = in_place && u[i].place ? u[i].place : h->stored + (kedge__read_plan_unit_at(&u[i]) - from);
 }
 
-static int run_read(struct kedge__fill_worker *h, const struct kedge__read_plan_block *b, size_t count,
+/* Other bytes come to the places of the COUNT units from U on. Under the ground there is nothing. */
+static void run_clear(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		      size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (u[i].place && !u[i].ground)
+			kedge__fill_sum_clear(f, h, u[i].target, position_of(f, u[i].target, u[i].place), u[i].bytes);
+}
+
+static void piece_add(struct iovec *to, size_t *n, uint8_t *at, size_t bytes)
+{
+	if (*n && (uint8_t *)to[*n - 1].iov_base + to[*n - 1].iov_len == at)
+		to[*n - 1].iov_len += bytes;
+	else if (bytes)
+		to[(*n)++] = (struct iovec){at, bytes};
+}
+
+static int run_read(struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u, size_t count,
 		    struct kedge__error *err)
 {
-	struct iovec to[RUN_BLOCKS];
+	struct iovec to[2 * RUN_UNITS];
 	size_t n = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		size_t bytes = b->segment->blocks[b[i].block].stored_bytes;
-
-		if (n && (uint8_t *)to[n - 1].iov_base + to[n - 1].iov_len == h->at[i])
-			to[n - 1].iov_len += bytes;
-		else
-			to[n++] = (struct iovec){h->at[i], bytes};
+		if (i)
+			piece_add(to, &n, h->gap, (size_t)gap_after(&u[i - 1]));
+		piece_add(to, &n, h->at[i], u[i].bytes);
 	}
-	return kedge__segment_read_run(b->segment, b->block, to, n, err);
+	return kedge__segment_read_run(u->segment, u->block, u->offset, to, n, err);
 }
 
-/* The uncompressed ones of the blocks FIRST to END - 1 from B on; AT is NULL for damaged ones. */
-static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
+/* The uncompressed ones of the units FIRST to END - 1 from U on; AT is NULL for damaged ones. */
+static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		      size_t first, size_t end, struct kedge__error *err)
 {
 	int rc = 0;
 
 	for (size_t i = first; i < end && !rc; i++) {
-		if (is_packed(&b[i]) || !kedge__segment_check_stored(b->segment, b[i].block, h->at[i], err))
+		if (is_packed(&u[i]) ||
+		    !kedge__segment_check_part(u->segment, u[i].block, u[i].offset, h->at[i], u[i].bytes, err))
 			continue;
 		h->at[i] = NULL;
-		rc = block_failed(f, b->version, err);
+		rc = block_failed(f, u->version, err);
 	}
 	return rc;
 }
 
-static size_t part_end(const struct kedge__read_plan_block *b, size_t first, size_t count)
+static size_t part_end(const struct kedge__read_plan_unit *u, size_t first, size_t count)
 {
 	uint64_t bytes = 0;
 	size_t i = first;
 
 	while (i < count && (i == first || bytes < PART_BYTES))
-		bytes += b->segment->blocks[b[i++].block].stored_bytes;
+		bytes += u[i++].bytes;
 	return i;
 }
 
-/* Several blocks at once, because reading the clock takes time, but no more than the nearest cache keeps from one step
+/* Several units at once, because reading the clock takes time, but no more than the nearest cache keeps from one step
  * to the next. */
-static int run_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
+static int run_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		     size_t count, uint64_t *bytes, struct kedge__error *err)
 {
 	double start = kedge__clock_seconds(), checked;
 	int rc = 0;
 
 	for (size_t first = 0, end; first < count && !rc; first = end) {
-		end = part_end(b, first, count);
-		rc = part_check(f, h, b, first, end, err);
+		end = part_end(u, first, count);
+		rc = part_check(f, h, u, first, end, err);
 		checked = kedge__clock_seconds();
 		h->decoding += checked - start;
 		for (size_t i = first; i < end && !rc; i++)
 			if (h->at[i])
-				rc = block_fill(f, h, &b[i], h->at[i], bytes, err);
+				rc = unit_fill(f, h, &u[i], h->at[i], bytes, err);
 		start = kedge__clock_seconds();
 		h->placing += start - checked;
 	}
 	return rc;
 }
 
-/* The COUNT blocks from B on, in one read. If the kernel may not write to the memory, because of a debugger or a user-
+/* The COUNT units from U on, in one read. If the kernel may not write to the memory, because of a debugger or a user-
  * mode fault handler, it is filled through the thread's own buffer. */
-static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_block *b,
+static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		    size_t count, uint64_t *bytes, struct kedge__error *err)
 {
 	double start = kedge__clock_seconds();
 	int rc;
 
-	run_aim(h, b, count, true);
-	rc = run_read(h, b, count, err);
+	run_clear(f, h, u, count);
+	run_aim(h, u, count, true);
+	rc = run_read(h, u, count, err);
 	if (rc && err->sys_errno == EFAULT) {
 		kedge__error_done(err);
 		*err = (struct kedge__error)KEDGE__ERROR_INIT;
-		run_aim(h, b, count, false);
-		rc = run_read(h, b, count, err);
+		run_aim(h, u, count, false);
+		rc = run_read(h, u, count, err);
 	}
 	h->reading += kedge__clock_seconds() - start;
-	return rc ? block_failed(f, b->version, err) : run_place(f, h, b, count, bytes, err);
+	for (size_t i = 1; i < count; i++)
+		h->bytes_read += gap_after(&u[i - 1]);
+	return rc ? block_failed(f, u->version, err) : run_place(f, h, u, count, bytes, err);
 }
 
 /* A batch that was read past the page cache. */
@@ -308,14 +377,15 @@ static int batch_place(struct kedge__filling *f, struct kedge__fill_worker *h,
 		       const struct kedge__read_plan_batch *batch, uint64_t number, uint64_t *bytes,
 		       struct kedge__error *err)
 {
-	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
+	const struct kedge__read_plan_unit *units = &f->plan.units.at[batch->first];
 	int rc = 0;
 
 	for (size_t i = 0, count; i < batch->count && !rc; i += count) {
-		count = KEDGE__MIN(batch->count - i, (size_t)RUN_BLOCKS);
+		count = KEDGE__MIN(batch->count - i, (size_t)RUN_UNITS);
 		for (size_t k = 0; k < count; k++)
-			h->at[k] = kedge__fill_past_at(f, number, blocks->segment->blocks[blocks[i + k].block].offset);
-		rc = run_place(f, h, &blocks[i], count, bytes, err);
+			h->at[k] = kedge__fill_past_at(f, number, kedge__read_plan_unit_at(&units[i + k]));
+		run_clear(f, h, &units[i], count);
+		rc = run_place(f, h, &units[i], count, bytes, err);
 	}
 	return rc;
 }
@@ -324,7 +394,7 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_worker *h,
 		      const struct kedge__read_plan_batch *batch, uint64_t number, uint64_t *bytes,
 		      struct kedge__error *err)
 {
-	const struct kedge__read_plan_block *blocks = &f->plan.blocks.at[batch->first];
+	const struct kedge__read_plan_unit *units = &f->plan.units.at[batch->first];
 	double start = kedge__clock_seconds();
 	bool came = kedge__fill_past_wait(f, number);
 	int rc = 0;
@@ -333,8 +403,8 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_worker *h,
 	if (came)
 		return batch_place(f, h, batch, number, bytes, err);
 	for (size_t i = 0, count; i < batch->count && !rc; i += count) {
-		count = run_length(&blocks[i], batch->count - i);
-		rc = run_fill(f, h, &blocks[i], count, bytes, err);
+		count = run_length(&units[i], batch->count - i);
+		rc = run_fill(f, h, &units[i], count, bytes, err);
 	}
 	return rc;
 }
@@ -350,9 +420,11 @@ static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, con
 	if (f->check) {
 		rc = kedge__fill_check_pattern(f, h, fill, err);
 	} else {
+		uint64_t pos = position_of(f, fill->target, fill->to);
+
+		kedge__fill_sum_clear(f, h, fill->target, pos, fill->len);
 		kedge__fill_put_pattern(fill->to, fill->len, fill->pattern, fill->addr);
-		kedge__fill_sum_piece(f, h, fill->target, fill->to, (uint64_t)(fill->to - f->goals[fill->target].data),
-				      fill->len);
+		kedge__fill_sum_put(f, h, fill->target, fill->to, pos, fill->len);
 	}
 	h->placing += kedge__clock_seconds() - start;
 	return rc;
@@ -396,6 +468,7 @@ void kedge__fill_workers_done(struct kedge__filling *f)
 	for (size_t i = 0; f->workers && i < f->worker_count; i++) {
 		kedge__free(f->workers[i].raw);
 		kedge__free(f->workers[i].stored);
+		kedge__free(f->workers[i].gap);
 		kedge__free(f->workers[i].sums);
 		kedge__array_done(&f->workers[i].edges);
 	}
@@ -416,8 +489,9 @@ int kedge__fill_workers_init(struct kedge__filling *f, struct kedge__error *err)
 
 		h->raw = kedge__malloc(f->plan.raw_max + 1);
 		h->stored = kedge__malloc(stored);
+		h->gap = kedge__malloc(RUN_GAP);
 		h->sums = kedge__calloc(f->goal_count + SUM_PAD, sizeof(struct kedge__sum));
-		if (!h->raw || !h->stored || !h->sums)
+		if (!h->raw || !h->stored || !h->gap || !h->sums)
 			return kedge__error_nomem(err);
 	}
 	return 0;
@@ -446,9 +520,9 @@ int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stat
 	f->next = f->announced = 0;
 	f->done = 0;
 	kedge__fill_past_init(f);
-	if (f->plan.grounds)
-		rc = run_round(f, f->plan.grounds, stats, err);
-	if (!rc && f->plan.grounds < items)
+	if (f->plan.ground_batches)
+		rc = run_round(f, f->plan.ground_batches, stats, err);
+	if (!rc && f->plan.ground_batches < items)
 		rc = run_round(f, items, stats, err);
 	kedge__fill_past_done(f);
 	return rc;

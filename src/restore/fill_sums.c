@@ -18,8 +18,8 @@ static void defer(struct kedge__fill_goal *g)
 		atomic_store_explicit(&g->odd, true, memory_order_relaxed);
 }
 
-void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
-			   uint64_t pos, uint64_t len)
+void kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
+			 uint64_t pos, uint64_t len)
 {
 	struct kedge__fill_goal *g = &f->goals[target];
 
@@ -29,27 +29,25 @@ void kedge__fill_sum_piece(struct kedge__filling *f, struct kedge__fill_worker *
 		h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at, len, pos));
 }
 
-/* The sum of a target stays in registers from one piece to the next. */
-void kedge__fill_sum_pieces(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *pieces,
-			    size_t n, const uint8_t *raw)
+void kedge__fill_sum_clear(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, uint64_t pos,
+			   uint64_t len)
 {
-	for (size_t i = 0; i < n;) {
-		uint32_t target = pieces[i].target;
-		struct kedge__fill_goal *g = &f->goals[target];
-		uint64_t s1 = 0, s2 = 0;
+	struct kedge__fill_goal *g = &f->goals[target];
+	uint64_t n;
 
-		for (; i < n && pieces[i].target == target; i++) {
-			uint64_t pos = (uint64_t)(pieces[i].to - g->data);
-			struct kedge__sum sum = {0, 0};
+	for (uint64_t end = pos + len; pos < end && !f->sum_later; pos += n) {
+		struct kedge__sum old;
 
-			if (f->sum_later || is_odd(g, pos, pieces[i].len))
-				defer(g);
-			else
-				sum = kedge__sum_of(raw + pieces[i].offset, pieces[i].len, pos);
-			s1 += sum.s1;
-			s2 += sum.s2;
+		n = end - pos;
+		if (!kedge__read_plan_covers(&f->plan, target, pos, &n))
+			continue;
+		if (is_odd(g, pos, n)) {
+			defer(g);
+			return;
 		}
-		h->sums[target] = kedge__sum_add(h->sums[target], (struct kedge__sum){s1, s2});
+		old = kedge__sum_of(g->data + pos, n, pos);
+		h->sums[target].s1 -= old.s1;
+		h->sums[target].s2 -= old.s2;
 	}
 }
 

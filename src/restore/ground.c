@@ -1,142 +1,177 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks that are read directly to their places. A block that no codec touched, and all of whose live bytes go to one
- * place, may be read there as a whole, with the dead bytes between them, if other blocks put the right bytes over those
- * afterwards. So a block in many pieces takes one read and no copy. Such blocks are filled before all others, and none
- * may write where another one does: therefore they are, for each target, blocks of one version whose literals are all
- * shifted by the same distance, its ground: that which has most of its bytes. Other blocks have a place only if they
- * have no dead byte.
+ * The ground: literals that are read directly to their places, whole cells of them, with the dead bytes among them.
+ * Others put the right bytes over those afterwards. So literals in many pieces take one read, no copy and no list of
+ * pieces. Such cells are filled before all others, and none may write where another one does: therefore they are, for
+ * each target, literals of one version, without a codec, that are all shifted by the same distance. It is chosen before
+ * the maps are resolved, as what probably has most of the live bytes.
  */
 #include "restore/read_plan.h"
 
-#define PLACE_BYTES 4096 /* a block that is worth its own piece of a read */
-#define TASK_BLOCKS 256  /* looked at by one task */
+#define TARGET_LEAST (UINT64_C(16) << 10) /* bytes of a target that is worth it */
 
-struct ground {
-	uint64_t version;
-	uint64_t shift; /* from the literal's position to the place in the target, modulo 2^64 */
-};
-
-struct target {
-	const struct kedge__read_plan_slot *slot;
-	struct ground counted, best;
-	uint64_t live, most; /* bytes of each, in blocks that may be read to their places and follow each other */
+/* What is known of a target while versions are looked at, the newest first. */
+struct hope {
+	uint64_t newer; /* literals of the versions so far */
+	uint64_t best;  /* bytes of the ground, less those that newer versions have */
 };
 
 struct chooser {
 	struct kedge__read_plan *plan;
-	struct target *targets;
+	const struct kedge__read_plan_slot *slots;
+	size_t count;
+	struct hope *hopes; /* one per slot */
 };
 
-/* Dead bytes are written to memory only to be overwritten: at most half of a block may be dead. */
-static void block_look(const struct chooser *c, struct kedge__read_plan_block *b)
+/* The longest run of literals of MEMBER in SLOT that are all shifted by *SHIFT. */
+static uint64_t run_find(const struct kedge__read_plan_member *m, const struct kedge__read_plan_slot *slot,
+			 uint64_t *shift)
 {
-	const struct kedge__block_record *record = &b->segment->blocks[b->block];
-	const struct kedge__piece *pieces = &c->plan->pieces[b->first];
-	const struct kedge__read_plan_slot *slot = c->targets[pieces[0].target].slot;
-	uint64_t from = (uint64_t)(pieces[0].to - slot->data) - pieces[0].offset, live = 0;
+	const struct kedge__extent_map *map = &m->seg->map;
+	uint64_t run = 0, at = 0, most = 0;
 
-	if (record->codec != KEDGE__CODEC_NONE || record->raw_bytes < PLACE_BYTES ||
-	    (uint64_t)(pieces[0].to - slot->data) < pieces[0].offset || record->raw_bytes > slot->bytes - from)
-		return;
-	for (size_t i = 0; i < b->count; i++) {
-		if (pieces[i].target != pieces[0].target || pieces[i].to - pieces[i].offset != slot->data + from)
-			return;
-		live += pieces[i].len;
-	}
-	if (2 * live < record->raw_bytes)
-		return;
-	b->place = slot->data + from;
-	b->shift = from - record->position;
-	b->target = pieces[0].target;
-	b->live = (uint32_t)live;
-}
+	for (size_t i = kedge__extent_map_find(map, slot->base);
+	     i < map->count && map->at[i].addr < slot->base + slot->bytes; i++) {
+		const struct kedge__extent *e = &map->at[i];
+		uint64_t here = e->addr - slot->base - e->src;
 
-static int blocks_look(void *ctx, size_t i, int worker)
-{
-	const struct chooser *c = ctx;
-	size_t end = KEDGE__MIN((i + 1) * TASK_BLOCKS, c->plan->blocks.count);
-
-	(void)worker;
-	for (size_t b = i * TASK_BLOCKS; b < end; b++)
-		block_look(c, &c->plan->blocks.at[b]);
-	return 0;
-}
-
-static struct ground ground_of(const struct kedge__read_plan_block *b)
-{
-	return (struct ground){b->version, b->shift};
-}
-
-static bool same(struct ground a, struct ground b)
-{
-	return a.version == b.version && a.shift == b.shift;
-}
-
-static void count_live(struct chooser *c)
-{
-	for (size_t i = 0; i < c->plan->blocks.count; i++) {
-		const struct kedge__read_plan_block *b = &c->plan->blocks.at[i];
-		struct target *t = &c->targets[b->target];
-
-		if (!b->place)
+		if (e->kind != KEDGE__EXTENT_LITERAL)
 			continue;
-		if (!same(ground_of(b), t->counted))
-			t->live = 0;
-		t->counted = ground_of(b);
-		t->live += b->live;
-		if (t->live > t->most) {
-			t->most = t->live;
-			t->best = t->counted;
+		if (here != at)
+			run = 0;
+		at = here;
+		run += e->len;
+		if (run > most) {
+			most = run;
+			*shift = here;
 		}
 	}
+	return most;
 }
 
-static bool is_ground(const struct chooser *c, const struct kedge__read_plan_block *b)
+/* The literals, and the part of them whose places are in the target. */
+static struct kedge__read_plan_ground ground_make(const struct kedge__read_plan_member *m,
+						  const struct kedge__read_plan_slot *slot, uint64_t shift)
 {
-	return b->place && same(ground_of(b), c->targets[b->target].best);
+	struct kedge__read_plan_ground g = {.member = m, .to = m->literals, .shift = shift};
+
+	if (shift > slot->bytes) /* below zero: the first ones have no place */
+		g.from = -shift;
+	g.to = KEDGE__MIN(g.to, slot->bytes - shift);
+	return g;
 }
 
-/* In the order of the files, both those of the ground and the others. */
-static size_t partition(struct chooser *c, struct kedge__read_plan_block *sorted)
+/* BYTES literals of M belong to SLOT. */
+static void consider(struct chooser *c, const struct kedge__read_plan_member *m, size_t slot, uint64_t bytes)
 {
-	struct kedge__read_plan_block *all = c->plan->blocks.at;
-	size_t n = c->plan->blocks.count, grounds = 0, others;
+	const struct kedge__read_plan_slot *s = &c->slots[slot];
+	struct hope *h = &c->hopes[slot];
+	uint64_t shift = 0, run;
 
-	for (size_t i = 0; i < n; i++)
-		grounds += is_ground(c, &all[i]);
-	others = grounds;
-	for (size_t i = 0, ground = 0; i < n; i++) {
-		struct kedge__read_plan_block *b = &sorted[is_ground(c, &all[i]) ? ground++ : others++];
-
-		*b = all[i];
-		if (b->place && !is_ground(c, b) && b->live < b->segment->blocks[b->block].raw_bytes)
-			b->place = NULL;
+	if (s->bytes >= TARGET_LEAST && bytes > h->newer + h->best) {
+		run = run_find(m, s, &shift);
+		if (run > h->newer + h->best) {
+			h->best = run - h->newer;
+			c->plan->grounds[s->target] = ground_make(m, s, shift);
+		}
 	}
-	return grounds;
+	h->newer += bytes;
 }
 
-int kedge__read_plan_ground(struct kedge__read_plan *plan, struct kedge__pool *pool,
-			    const struct kedge__read_plan_slot *slots, size_t n, size_t *grounds,
+/* The slot that belongs to REGION; COUNT if none does. */
+static size_t slot_find(const struct chooser *c, const struct kedge__region_record *region)
+{
+	uint64_t base = (uint64_t)region->slot * KEDGE__SLOT_BYTES;
+	size_t i;
+
+	KEDGE__PARTITION_POINT(i, c->count, c->slots[i].base < base);
+	return i < c->count && c->slots[i].base == base ? i : c->count;
+}
+
+static void member_look(struct chooser *c, const struct kedge__read_plan_member *m)
+{
+	const struct kedge__segment *seg = m->seg;
+
+	for (size_t i = 0, next; i < seg->block_count; i = next) {
+		uint64_t bytes = 0;
+		size_t slot = slot_find(c, &seg->regions[seg->blocks[i].region]);
+
+		for (next = i; next < seg->block_count && seg->blocks[next].region == seg->blocks[i].region; next++)
+			if (seg->blocks[next].codec == KEDGE__CODEC_NONE)
+				bytes += seg->blocks[next].raw_bytes;
+		if (slot < c->count)
+			consider(c, m, slot, bytes);
+	}
+}
+
+int kedge__read_plan_choose(struct kedge__read_plan *plan, const struct kedge__read_plan_slot *slots, size_t n,
 			    struct kedge__error *err)
 {
-	struct chooser c = {.plan = plan, .targets = kedge__calloc(n, sizeof(*c.targets))};
-	size_t count = plan->blocks.count;
-	struct kedge__read_plan_block *sorted = kedge__reallocarray(NULL, count, sizeof(*sorted));
-	int rc = c.targets && sorted ? 0 : kedge__error_nomem(err);
+	struct chooser c = {plan, slots, n, kedge__calloc(n + 1, sizeof(*c.hopes))};
 
-	for (size_t i = 0; i < n && !rc; i++)
-		c.targets[slots[i].target] = (struct target){.slot = &slots[i], .counted = {KEDGE__NO_VERSION, 0}};
-	if (!rc) {
-		(void)kedge__pool_for(pool, (count + TASK_BLOCKS - 1) / TASK_BLOCKS, blocks_look, &c);
-		count_live(&c);
-		*grounds = partition(&c, sorted);
-		kedge__free(plan->blocks.at);
-		plan->blocks.at = sorted;
-		plan->blocks.room = count;
-		sorted = NULL;
+	plan->grounds = kedge__calloc(n + 1, sizeof(*plan->grounds));
+	plan->ground_live = kedge__calloc(plan->cell_count + 1, sizeof(*plan->ground_live));
+	if (c.hopes && plan->grounds && plan->ground_live) {
+		plan->ground_count = n;
+		for (size_t i = plan->member_count; i-- > 0;)
+			member_look(&c, &plan->members[i]);
 	}
-	kedge__free(sorted);
-	kedge__free(c.targets);
-	return rc;
+	kedge__free(c.hopes);
+	return c.hopes && plan->grounds && plan->ground_live ? 0 : kedge__error_nomem(err);
+}
+
+bool kedge__read_plan_fits(const struct kedge__read_plan_ground *g, const struct kedge__block_record *b,
+			   uint32_t offset)
+{
+	uint32_t begin = kedge__block_has_pages(b) ? offset / KEDGE__BLOCK_PAGE * KEDGE__BLOCK_PAGE : 0;
+
+	return b->codec == KEDGE__CODEC_NONE && b->position + begin >= g->from &&
+	       b->position + kedge__read_plan_cell_end(b, offset) <= g->to;
+}
+
+uint64_t kedge__read_plan_ground_take(const struct kedge__read_plan *plan, const struct kedge__read_plan_ground *g,
+				      uint64_t position, uint64_t len)
+{
+	const struct kedge__segment *seg = g->member->seg;
+	size_t i = kedge__segment_find_block(seg, position);
+	const struct kedge__block_record *b = &seg->blocks[i];
+	uint64_t done = 0;
+
+	while (done < len && position + done < b->position + b->raw_bytes) {
+		uint32_t offset = (uint32_t)(position + done - b->position), end = kedge__read_plan_cell_end(b, offset);
+		uint32_t n = (uint32_t)KEDGE__MIN(end - offset, len - done);
+
+		if (!kedge__read_plan_fits(g, b, offset))
+			break;
+		atomic_fetch_add_explicit(&plan->ground_live[kedge__read_plan_cell(g->member, i, offset)], n,
+					  memory_order_relaxed);
+		done += n;
+	}
+	return done;
+}
+
+bool kedge__read_plan_covers(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *len)
+{
+	const struct kedge__read_plan_ground *g = plan->ground_count ? &plan->grounds[target] : NULL;
+	const struct kedge__segment *seg;
+	uint64_t begin, end, at;
+	uint32_t offset;
+	size_t i;
+
+	if (!g || !g->member)
+		return false;
+	begin = g->from + g->shift;
+	end = g->to + g->shift;
+	if (pos >= end || pos < begin) {
+		*len = pos < begin ? KEDGE__MIN(*len, begin - pos) : *len;
+		return false;
+	}
+	seg = g->member->seg;
+	at = pos - g->shift;
+	i = kedge__segment_find_block(seg, at);
+	offset = (uint32_t)(at - seg->blocks[i].position);
+	*len = KEDGE__MIN(*len, kedge__read_plan_cell_end(&seg->blocks[i], offset) - offset);
+	return kedge__read_plan_fits(g, &seg->blocks[i], offset) &&
+	       atomic_load_explicit(&plan->ground_live[kedge__read_plan_cell(g->member, i, offset)],
+				    memory_order_relaxed) > 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The image is cut into slabs, and all work on spans is done slab by slab on all threads: the data of a slab stays in a
- * core's cache while the maps of all versions are composed. Spans become sketches, one for each block that they touch;
- * these are sorted by block without comparisons, into pieces: counted, then placed.
+ * core's cache while the maps of all versions are composed. Spans of the ground (ground.c) are only counted; others
+ * become sketches, one for each cell that they touch; these are sorted by cell without comparisons, into pieces:
+ * counted, then placed. Cells that follow each other become units.
  */
 #include "restore/read_plan.h"
 
@@ -12,10 +13,10 @@
 #define SLAB_BYTES (UINT64_C(2) << 20)
 #define FILL_BYTES (UINT64_C(4) << 20)
 
-/* A piece that does not yet have its place among those of its block. */
+/* A piece that does not yet have its place among those of its cell. */
 struct sketch {
 	uint8_t *to;
-	uint32_t block; /* of all segments' */
+	uint32_t cell; /* of all segments' */
 	uint32_t offset, len, target;
 };
 
@@ -25,14 +26,6 @@ struct slab {
 	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
 };
 
-/* A segment, with what is asked of it for every span. */
-struct member {
-	const struct kedge__segment *seg;
-	uint64_t version;
-	uint64_t literals; /* bytes */
-	size_t base;       /* of its blocks among those of all segments */
-};
-
 struct maker {
 	struct kedge__read_plan *plan;
 	struct kedge__lineage *lineage;
@@ -40,10 +33,7 @@ struct maker {
 	size_t slot_count;
 	struct kedge__range_list ranges;
 	KEDGE__ARRAY(struct slab) slabs;
-	struct member *members; /* ascending versions */
-	size_t segments, blocks;
-	atomic_size_t live_blocks;
-	atomic_size_t *pieces;          /* one per block: how many; later the place of its next piece */
+	atomic_size_t *pieces;          /* one per cell: how many; later the place of its next piece */
 	struct kedge__span_list *spans; /* one list per worker, used for one slab after the other */
 	size_t worker_count;
 	pthread_mutex_t lock; /* guards err */
@@ -99,26 +89,29 @@ static int slabs_cut(struct maker *m, struct kedge__error *err)
 }
 
 /* Versions mostly follow each other without gaps: the first guess is usually right. */
-static int member_find(const struct maker *m, uint64_t version, const struct member **found, struct kedge__error *err)
+static int member_find(const struct maker *m, uint64_t version, const struct kedge__read_plan_member **found,
+		       struct kedge__error *err)
 {
-	uint64_t guess = version - m->members[0].version;
-	size_t i;
+	const struct kedge__read_plan_member *members = m->plan->members;
+	size_t n = m->plan->member_count, i;
+	uint64_t guess = version - members[0].version;
 
-	if (guess < m->segments && m->members[guess].version == version) {
-		*found = &m->members[guess];
+	if (guess < n && members[guess].version == version) {
+		*found = &members[guess];
 		return 0;
 	}
-	KEDGE__PARTITION_POINT(i, m->segments, m->members[i].version < version);
-	if (i == m->segments || m->members[i].version != version)
+	KEDGE__PARTITION_POINT(i, n, members[i].version < version);
+	if (i == n || members[i].version != version)
 		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "version %llu is not in the lineage",
 					(unsigned long long)version);
-	*found = &m->members[i];
+	*found = &members[i];
 	return 0;
 }
 
 /* Where the bytes of a span go. */
 struct goal {
 	uint8_t *to;
+	uint64_t pos; /* in the target */
 	uint32_t target;
 };
 
@@ -133,7 +126,7 @@ static int goal_find(const struct maker *m, const struct kedge__span *span, size
 	slot = &m->slots[*i];
 	if (*i == m->slot_count || span->addr < slot->base || span->len > slot->bytes - (span->addr - slot->base))
 		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "a resolved range lies outside its region");
-	*goal = (struct goal){slot->data + (span->addr - slot->base), slot->target};
+	*goal = (struct goal){slot->data + (span->addr - slot->base), span->addr - slot->base, slot->target};
 	return 0;
 }
 
@@ -154,16 +147,49 @@ static int sketch_add(struct maker *m, struct slab *slab, struct sketch sketch, 
 	    !kedge__array_reserve(&slab->sketches, slab->sketches.count + 1))
 		return kedge__error_nomem(err);
 	slab->sketches.at[slab->sketches.count++] = sketch;
-	if (atomic_fetch_add_explicit(&m->pieces[sketch.block], 1, memory_order_relaxed) == 0)
-		atomic_fetch_add_explicit(&m->live_blocks, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&m->pieces[sketch.cell], 1, memory_order_relaxed);
 	return 0;
+}
+
+/* LEN literals of block B from OFFSET on, cell by cell. */
+static int block_add(struct maker *m, struct slab *slab, const struct kedge__read_plan_member *member, size_t b,
+		     uint32_t offset, uint32_t len, struct goal goal, struct kedge__error *err)
+{
+	const struct kedge__block_record *block = &member->seg->blocks[b];
+	int rc = 0;
+
+	while (len && !rc) {
+		uint32_t n = KEDGE__MIN(kedge__read_plan_cell_end(block, offset) - offset, len);
+		struct sketch sketch = {.to = goal.to,
+					.cell = (uint32_t)kedge__read_plan_cell(member, b, offset),
+					.offset = offset,
+					.len = n,
+					.target = goal.target};
+
+		rc = sketch_add(m, slab, sketch, err);
+		goal.to += n;
+		offset += n;
+		len -= n;
+	}
+	return rc;
+}
+
+/* How many literals from POS on the ground takes. */
+static uint64_t ground_add(const struct maker *m, const struct kedge__read_plan_member *member, uint64_t pos,
+			   uint64_t len, struct goal goal)
+{
+	const struct kedge__read_plan_ground *g = m->plan->ground_count ? &m->plan->grounds[goal.target] : NULL;
+
+	return g && g->member == member && g->shift == goal.pos - pos
+		   ? kedge__read_plan_ground_take(m->plan, g, pos, len)
+		   : 0;
 }
 
 static int literal_add(struct maker *m, struct slab *slab, const struct kedge__span *s, struct goal goal,
 		       struct kedge__error *err)
 {
-	uint64_t pos = s->src, end = s->src + s->len;
-	const struct member *member;
+	uint64_t pos = s->src, end = s->src + s->len, n;
+	const struct kedge__read_plan_member *member;
 	int rc = member_find(m, s->version, &member, err);
 
 	if (rc)
@@ -171,17 +197,15 @@ static int literal_add(struct maker *m, struct slab *slab, const struct kedge__s
 	if (s->src > member->literals || s->len > member->literals - s->src)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: refers to literals that no block holds",
 					member->seg->path);
-	for (size_t b = kedge__segment_find_block(member->seg, pos); pos < end && !rc; b++) {
+	for (; pos < end && !rc; pos += n, goal.to += n, goal.pos += n) {
+		size_t b = kedge__segment_find_block(member->seg, pos);
 		const struct kedge__block_record *block = &member->seg->blocks[b];
-		struct sketch sketch = {.to = goal.to,
-					.block = (uint32_t)(member->base + b),
-					.offset = (uint32_t)(pos - block->position),
-					.len = (uint32_t)(KEDGE__MIN(end, block->position + block->raw_bytes) - pos),
-					.target = goal.target};
 
-		rc = sketch_add(m, slab, sketch, err);
-		goal.to += sketch.len;
-		pos += sketch.len;
+		n = ground_add(m, member, pos, end - pos, goal);
+		if (n)
+			continue;
+		n = KEDGE__MIN(end, block->position + block->raw_bytes) - pos;
+		rc = block_add(m, slab, member, b, (uint32_t)(pos - block->position), (uint32_t)n, goal, err);
 	}
 	return rc;
 }
@@ -209,10 +233,11 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 	const struct kedge__range *ranges = &m->ranges.at[slab->first];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t slot = slot_from(m, ranges[0].start);
-	struct goal goal = {NULL, 0};
+	struct goal goal = {NULL, 0, 0};
 	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, spans, &err);
 
-	if (!rc && spans->count && !kedge__array_reserve(&slab->sketches, spans->count + spans->count / 8))
+	/* About half of the spans are the ground's, if there is one. */
+	if (!rc && spans->count && !kedge__array_reserve(&slab->sketches, spans->count / 2 + 8))
 		rc = kedge__error_nomem(&err);
 	for (size_t s = 0; !rc && s < spans->count; s++) {
 		const struct kedge__span *span = &spans->at[s];
@@ -224,32 +249,18 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 	return rc ? fail(m, &err) : 0;
 }
 
-/* ------------------------------------------------------------------ blocks, in the order of the files */
+/* ------------------------------------------------------------------ pieces, in the order of the files */
 
-/* Counts become places, and blocks with a live byte enter the plan. */
-static int blocks_collect(struct maker *m, struct kedge__error *err)
+/* Counts become places. */
+static int pieces_collect(struct maker *m, struct kedge__error *err)
 {
 	size_t place = 0;
 
-	if (!kedge__array_reserve(&m->plan->blocks, m->live_blocks))
-		return kedge__error_nomem(err);
-	for (size_t s = 0; s < m->segments; s++) {
-		const struct kedge__segment *seg = m->members[s].seg;
-		atomic_size_t *pieces = m->pieces + m->members[s].base;
+	for (size_t i = 0; i < m->plan->cell_count; i++) {
+		size_t count = atomic_load_explicit(&m->pieces[i], memory_order_relaxed);
 
-		for (size_t b = 0; b < seg->block_count; b++) {
-			size_t count = atomic_load_explicit(&pieces[b], memory_order_relaxed);
-			struct kedge__read_plan_block block = {.segment = seg,
-							       .version = m->members[s].version,
-							       .block = b,
-							       .first = place,
-							       .count = count};
-
-			if (count)
-				m->plan->blocks.at[m->plan->blocks.count++] = block;
-			atomic_store_explicit(&pieces[b], place, memory_order_relaxed);
-			place += count;
-		}
+		atomic_store_explicit(&m->pieces[i], place, memory_order_relaxed);
+		place += count;
 	}
 	m->plan->piece_count = place;
 	m->plan->pieces = place ? kedge__map_alloc(place * sizeof(struct kedge__piece)) : NULL;
@@ -282,7 +293,7 @@ static int slab_place(void *ctx, size_t i, int worker)
 	(void)worker;
 	for (size_t k = 0; k < slab->sketches.count; k++) {
 		const struct sketch *s = &slab->sketches.at[k];
-		size_t place = atomic_fetch_add_explicit(&m->pieces[s->block], 1, memory_order_relaxed);
+		size_t place = atomic_fetch_add_explicit(&m->pieces[s->cell], 1, memory_order_relaxed);
 
 		m->plan->pieces[place] =
 		    (struct kedge__piece){.to = s->to, .offset = s->offset, .len = s->len, .target = s->target};
@@ -291,80 +302,223 @@ static int slab_place(void *ctx, size_t i, int worker)
 	return 0;
 }
 
-/* ------------------------------------------------------------------ batches */
+/* ------------------------------------------------------------------ units */
 
-static bool batch_takes(const struct kedge__read_plan *plan, const struct kedge__read_plan_batch *batch,
-			const struct kedge__read_plan_block *b)
+/* Of one cell. */
+static struct kedge__read_plan_unit unit_of(const struct kedge__read_plan_member *member, size_t block, size_t cell)
 {
-	return plan->blocks.at[batch->first].segment == b->segment && batch->stored_bytes < plan->batch_bytes;
+	const struct kedge__block_record *b = &member->seg->blocks[block];
+	uint32_t offset = (uint32_t)(cell - member->first_cells[block]) * KEDGE__BLOCK_PAGE;
+
+	return (struct kedge__read_plan_unit){
+	    .segment = member->seg,
+	    .version = member->version,
+	    .block = block,
+	    .offset = offset,
+	    .bytes = kedge__block_has_pages(b) ? kedge__read_plan_cell_end(b, offset) - offset : b->stored_bytes};
 }
 
-/* The blocks FIRST to END - 1. */
-static int batches_make(struct kedge__read_plan *plan, size_t first, size_t end, struct kedge__error *err)
+/* Does U go on where LAST ends, in the file and in memory? */
+static bool unit_continues(const struct kedge__read_plan_unit *last, const struct kedge__read_plan_unit *u)
+{
+	return last->segment == u->segment && last->block == u->block && last->offset + last->bytes == u->offset &&
+	       last->place + (last->place ? last->bytes : 0) == u->place &&
+	       (!u->place || (last->target == u->target && last->ground == u->ground));
+}
+
+static bool has_ground(const struct kedge__read_plan *plan, const struct kedge__read_plan_member *member, size_t block)
+{
+	for (size_t cell = member->first_cells[block]; plan->ground_count && cell < member->first_cells[block + 1];
+	     cell++)
+		if (atomic_load_explicit(&plan->ground_live[cell], memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static int unit_add(struct maker *m, struct kedge__read_plan_unit u, struct kedge__error *err)
+{
+	struct kedge__read_plan *plan = m->plan;
+	struct kedge__read_plan_unit *last = plan->units.count ? &plan->units.at[plan->units.count - 1] : NULL;
+
+	if (last && unit_continues(last, &u)) {
+		last->bytes += u.bytes;
+		last->count += u.count;
+		last->live += u.live;
+		return 0;
+	}
+	u.leads = u.leads && (!last || last->segment != u.segment || last->block != u.block);
+	return kedge__array_push(&plan->units, u) ? 0 : kedge__error_nomem(err);
+}
+
+/* The ground that lies in CELL, of all targets'. */
+static int ground_add_unit(struct maker *m, const struct kedge__read_plan_slot *slot, size_t block, size_t cell,
+			   struct kedge__error *err)
+{
+	const struct kedge__read_plan_ground *g = &m->plan->grounds[slot->target];
+	struct kedge__read_plan_unit u = unit_of(g->member, block, cell);
+
+	u.live = atomic_load_explicit(&m->plan->ground_live[cell], memory_order_relaxed);
+	u.ground = u.leads = true;
+	u.target = slot->target;
+	u.place = slot->data + (g->member->seg->blocks[block].position + u.offset + g->shift);
+	return u.live && kedge__read_plan_fits(g, &g->member->seg->blocks[block], u.offset) ? unit_add(m, u, err) : 0;
+}
+
+static int ground_units(struct maker *m, const struct kedge__read_plan_slot *slot, struct kedge__error *err)
+{
+	const struct kedge__read_plan_ground *g = &m->plan->grounds[slot->target];
+	const struct kedge__read_plan_member *member = g->member;
+	size_t b = member && g->from < g->to ? kedge__segment_find_block(member->seg, g->from) : 0;
+	int rc = 0;
+
+	for (; member && b < member->seg->block_count && member->seg->blocks[b].position < g->to && !rc; b++)
+		for (size_t cell = member->first_cells[b]; cell < member->first_cells[b + 1] && !rc; cell++)
+			rc = ground_add_unit(m, slot, b, cell, err);
+	return rc;
+}
+
+/* A cell that goes to one place has it, if it is worth a piece of a read of its own. */
+static void unit_aim(const struct maker *m, struct kedge__read_plan_unit *u, bool in_place)
+{
+	const struct kedge__piece *piece = &m->plan->pieces[u->first];
+
+	for (size_t i = 0; i < u->count; i++)
+		u->live += piece[i].len;
+	if (!in_place || u->count != 1 || u->bytes < KEDGE__BLOCK_PAGE || piece->len != u->bytes ||
+	    u->segment->blocks[u->block].codec != KEDGE__CODEC_NONE)
+		return;
+	u->place = piece->to;
+	u->target = piece->target;
+}
+
+static int member_units(struct maker *m, const struct kedge__read_plan_member *member, bool in_place, size_t *piece,
+			struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t b = 0; b < member->seg->block_count; b++) {
+		bool leads = !has_ground(m->plan, member, b);
+
+		for (size_t cell = member->first_cells[b]; cell < member->first_cells[b + 1] && !rc; cell++) {
+			size_t end = atomic_load_explicit(&m->pieces[cell], memory_order_relaxed);
+			struct kedge__read_plan_unit u;
+
+			if (end == *piece)
+				continue;
+			u = unit_of(member, b, cell);
+			u.first = *piece;
+			u.count = end - *piece;
+			u.leads = leads;
+			unit_aim(m, &u, in_place);
+			rc = unit_add(m, u, err);
+			*piece = end;
+		}
+	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ batches */
+
+/* U follows the last unit of the batch in the plan; in the file the ground of another target may come before it. */
+static bool batch_takes(const struct kedge__read_plan *plan, const struct kedge__read_plan_batch *batch,
+			const struct kedge__read_plan_unit *u)
+{
+	return u[-1].segment == u->segment && batch->stored_bytes < plan->batch_bytes &&
+	       kedge__read_plan_unit_at(&u[-1]) + u[-1].bytes <= kedge__read_plan_unit_at(u);
+}
+
+/* The units from FIRST on. */
+static int batches_make(struct kedge__read_plan *plan, size_t first, struct kedge__error *err)
 {
 	struct kedge__read_plan_batch *last = NULL;
 
-	for (size_t i = first; i < end; i++) {
-		const struct kedge__read_plan_block *b = &plan->blocks.at[i];
-		const struct kedge__block_record *record = &b->segment->blocks[b->block];
+	for (size_t i = first; i < plan->units.count; i++) {
+		const struct kedge__read_plan_unit *u = &plan->units.at[i];
+		const struct kedge__block_record *record = &u->segment->blocks[u->block];
 
-		plan->raw_max = KEDGE__MAX(plan->raw_max, record->raw_bytes);
-		plan->stored_max = KEDGE__MAX(plan->stored_max, record->stored_bytes);
-		if (!last || !batch_takes(plan, last, b)) {
+		if (record->codec != KEDGE__CODEC_NONE)
+			plan->raw_max = KEDGE__MAX(plan->raw_max, record->raw_bytes);
+		plan->stored_max = KEDGE__MAX(plan->stored_max, u->bytes);
+		if (!last || !batch_takes(plan, last, u)) {
 			if (!kedge__array_push(&plan->batches, ((struct kedge__read_plan_batch){.first = i})))
 				return kedge__error_nomem(err);
 			last = &plan->batches.at[plan->batches.count - 1];
 		}
 		last->count++;
-		last->stored_bytes += record->stored_bytes;
+		last->stored_bytes += u->bytes;
 	}
 	return 0;
 }
 
-static int batches_cut(struct maker *m, struct kedge__pool *pool, bool in_place, struct kedge__error *err)
+static int batches_cut(struct maker *m, bool in_place, struct kedge__error *err)
 {
 	struct kedge__read_plan *plan = m->plan;
-	size_t grounds = 0;
-	int rc = in_place && plan->blocks.count
-		     ? kedge__read_plan_ground(plan, pool, m->slots, m->slot_count, &grounds, err)
-		     : 0;
+	size_t piece = 0, first;
+	int rc = 0;
 
+	for (size_t i = 0; plan->ground_count && i < m->slot_count && !rc; i++)
+		rc = ground_units(m, &m->slots[i], err);
 	if (!rc)
-		rc = batches_make(plan, 0, grounds, err);
-	plan->grounds = plan->batches.count;
-	return rc ? rc : batches_make(plan, grounds, plan->blocks.count, err);
+		rc = batches_make(plan, 0, err);
+	plan->ground_batches = plan->batches.count;
+	first = plan->units.count;
+	for (size_t i = 0; i < plan->member_count && !rc; i++)
+		rc = member_units(m, &plan->members[i], in_place, &piece, err);
+	return rc ? rc : batches_make(plan, first, err);
 }
 
 /* ------------------------------------------------------------------ the plan */
 
+static int cells_number(struct kedge__read_plan *plan, struct kedge__read_plan_member *member, struct kedge__error *err)
+{
+	const struct kedge__segment *seg = member->seg;
+
+	member->first_cells = kedge__reallocarray(NULL, seg->block_count + 1, sizeof(*member->first_cells));
+	if (!member->first_cells)
+		return kedge__error_nomem(err);
+	for (size_t b = 0; b < seg->block_count; b++) {
+		const struct kedge__block_record *block = &seg->blocks[b];
+
+		member->first_cells[b] = plan->cell_count;
+		plan->cell_count += kedge__block_has_pages(block) ? kedge__pages_of(block->raw_bytes) : 1;
+	}
+	member->first_cells[seg->block_count] = plan->cell_count;
+	return plan->cell_count > UINT32_MAX
+		   ? kedge__error_set(err, KEDGE_E_LIMIT, 0, "the versions have too many blocks")
+		   : 0;
+}
+
 static int members_init(struct maker *m, struct kedge__error *err)
 {
-	m->segments = kedge__lineage_count(m->lineage);
-	m->members = kedge__calloc(m->segments, sizeof(*m->members));
-	if (!m->members)
+	struct kedge__read_plan *plan = m->plan;
+	int rc = 0;
+
+	plan->member_count = kedge__lineage_count(m->lineage);
+	plan->members = kedge__calloc(plan->member_count, sizeof(*plan->members));
+	if (!plan->members)
 		return kedge__error_nomem(err);
-	for (size_t i = 0; i < m->segments; i++) {
+	for (size_t i = 0; i < plan->member_count && !rc; i++) {
 		const struct kedge__segment *seg = kedge__lineage_at(m->lineage, i);
 		const struct kedge__block_record *last = seg->block_count ? &seg->blocks[seg->block_count - 1] : NULL;
 
-		m->members[i] =
-		    (struct member){seg, seg->header.version, last ? last->position + last->raw_bytes : 0, m->blocks};
-		m->blocks += seg->block_count;
+		plan->members[i] = (struct kedge__read_plan_member){seg, seg->header.version,
+								    last ? last->position + last->raw_bytes : 0, NULL};
+		rc = cells_number(plan, &plan->members[i], err);
 	}
-	if (m->blocks > UINT32_MAX)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "the versions have too many blocks");
-	return 0;
+	return rc;
 }
 
-static int maker_init(struct maker *m, struct kedge__pool *pool, struct kedge__error *err)
+static int maker_init(struct maker *m, struct kedge__pool *pool, bool in_place, struct kedge__error *err)
 {
 	int rc = members_init(m, err);
 
+	if (!rc && in_place)
+		rc = kedge__read_plan_choose(m->plan, m->slots, m->slot_count, err);
 	if (rc)
 		return rc;
 	m->worker_count = (size_t)kedge__pool_threads(pool);
 	m->spans = kedge__calloc(m->worker_count, sizeof(*m->spans));
-	m->pieces = kedge__calloc(m->blocks + 1, sizeof(*m->pieces));
+	m->pieces = kedge__calloc(m->plan->cell_count + 1, sizeof(*m->pieces));
 	return m->pieces && m->spans ? slabs_cut(m, err) : kedge__error_nomem(err);
 }
 
@@ -378,7 +532,6 @@ static void maker_done(struct maker *m)
 		kedge__span_list_done(&m->spans[i]);
 	kedge__array_done(&m->slabs);
 	kedge__array_done(&m->ranges);
-	kedge__free(m->members);
 	kedge__free(m->spans);
 	kedge__free(m->pieces);
 	kedge__error_done(&m->err);
@@ -403,17 +556,17 @@ int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *
 
 	*plan = (struct kedge__read_plan){.batch_bytes = batch_bytes};
 	pthread_mutex_init(&m.lock, NULL);
-	rc = maker_init(&m, pool, err);
+	rc = maker_init(&m, pool, in_place, err);
 	if (!rc)
 		rc = run(&m, pool, slab_resolve, err);
 	if (!rc)
-		rc = blocks_collect(&m, err);
+		rc = pieces_collect(&m, err);
 	if (!rc)
 		rc = fills_collect(&m, err);
 	if (!rc)
 		rc = run(&m, pool, slab_place, err);
 	if (!rc)
-		rc = batches_cut(&m, pool, in_place, err);
+		rc = batches_cut(&m, in_place, err);
 	maker_done(&m);
 	if (rc)
 		kedge__read_plan_done(plan);
@@ -422,7 +575,12 @@ int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *
 
 void kedge__read_plan_done(struct kedge__read_plan *plan)
 {
-	kedge__array_done(&plan->blocks);
+	for (size_t i = 0; plan->members && i < plan->member_count; i++)
+		kedge__free(plan->members[i].first_cells);
+	kedge__free(plan->members);
+	kedge__free(plan->grounds);
+	kedge__free(plan->ground_live);
+	kedge__array_done(&plan->units);
 	kedge__array_done(&plan->batches);
 	kedge__array_done(&plan->fills);
 	kedge__map_free(plan->pieces, plan->piece_count * sizeof(struct kedge__piece));

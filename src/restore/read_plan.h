@@ -1,31 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * read_plan: which blocks must be read for a list of targets, and where their bytes go. Private to restore.
+ * read_plan: which parts of which blocks must be read for a list of targets, and where their bytes go. Private to restore.
+ *
+ * A cell is what has a checksum of its own: a page of a block, or all of the block. A cell is read entirely or not at all.
  */
 #ifndef KEDGE_RESTORE_READ_PLAN_H
 #define KEDGE_RESTORE_READ_PLAN_H
 
 #include "restore/restore.h"
 
-/* A run of bytes of one block, and the memory it goes to. */
+#include <stdatomic.h>
+
+/* A run of bytes of one cell, and the memory it goes to. */
 struct kedge__piece {
 	uint8_t *to;
 	uint32_t offset, len; /* in the block, decoded */
 	uint32_t target;
 };
 
-struct kedge__read_plan_block {
+/* Cells of one block that follow each other. */
+struct kedge__read_plan_unit {
 	const struct kedge__segment *segment;
 	uint64_t version;
 	size_t block;
-	size_t first, count; /* of its pieces, in no order */
-	uint8_t *place;      /* where all of it goes, dead bytes too; NULL: it goes there piece by piece */
-	uint64_t shift;      /* if it has a place: from the position of its literals to that in the target, modulo 2^64; */
-	uint32_t target;     /* the target; */
-	uint32_t live;       /* live bytes */
+	uint32_t offset, bytes; /* stored, in the block */
+	size_t first, count;    /* of its pieces, in no order; none if it is ground */
+	uint8_t *place;         /* where all of it goes; NULL: it goes there piece by piece */
+	uint32_t target;        /* if it has a place */
+	uint32_t live;          /* bytes that are wanted */
+	bool ground;            /* it has a place, where others put live bytes over its dead ones afterwards */
+	bool leads;             /* it is the first of its block */
 };
 
-/* A run of blocks that one task reads, neighbours in the file: large enough to amortise the task, small enough to
+/* A run of units that one task reads, neighbours in the file: large enough to amortise the task, small enough to
  * share.
  */
 struct kedge__read_plan_batch {
@@ -47,27 +54,79 @@ struct kedge__read_plan_slot {
 	uint32_t target;
 };
 
+/* A segment, with what is asked of it for every span. */
+struct kedge__read_plan_member {
+	const struct kedge__segment *seg;
+	uint64_t version;
+	uint64_t literals;    /* bytes */
+	size_t *first_cells;  /* one per block, and the end */
+};
+
+/* The ground of a target: literals of one version that are all shifted by one distance: ground.c. */
+struct kedge__read_plan_ground {
+	const struct kedge__read_plan_member *member; /* NULL: there is none */
+	uint64_t from, to; /* positions of literals whose places are in the target */
+	uint64_t shift;    /* from the position of a literal to that in the target, modulo 2^64 */
+};
+
 struct kedge__read_plan {
-	KEDGE__ARRAY(struct kedge__read_plan_block) blocks;
+	struct kedge__read_plan_member *members; /* ascending versions */
+	size_t member_count, cell_count;
+	struct kedge__read_plan_ground *grounds; /* one per target */
+	size_t ground_count;
+	_Atomic uint32_t *ground_live; /* one per cell: how many of its bytes are live where it is ground */
+	KEDGE__ARRAY(struct kedge__read_plan_unit) units;
 	KEDGE__ARRAY(struct kedge__read_plan_batch) batches;
-	size_t grounds; /* so many batches are filled before any other: they write dead bytes where live ones of others go */
+	size_t ground_batches; /* so many are filled before any other: they write dead bytes where live ones of others go */
 	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
 	struct kedge__piece *pieces;
 	size_t piece_count;
 	uint64_t batch_bytes;         /* stored bytes, from which on a batch is full */
-	uint32_t raw_max, stored_max; /* largest block */
+	uint32_t raw_max, stored_max; /* largest packed block, decoded; largest unit */
 };
 
-/* Resolve the part of the lineage's top version that SLOTS, ascending by base, cover, and sort it by place. With
- * IN_PLACE, for slots with memory, blocks may have places. */
+/* Resolve the part of the lineage's top version that SLOTS, ascending by base, cover, and sort it by place. The targets of the
+ * N slots are numbers below N. With IN_PLACE, for slots with memory, units may have places. */
 int kedge__read_plan_make(struct kedge__read_plan *plan, struct kedge__lineage *l, struct kedge__pool *pool,
 			  const struct kedge__read_plan_slot *slots, size_t n, uint64_t batch_bytes, bool in_place,
 			  struct kedge__error *err);
 void kedge__read_plan_done(struct kedge__read_plan *plan);
 
-/* ground.c. Give blocks their places, and put those with dead bytes, and their neighbours, before all others: the first
- * *GROUNDS. The targets of the N slots are numbers below N. */
-int kedge__read_plan_ground(struct kedge__read_plan *plan, struct kedge__pool *pool,
-			    const struct kedge__read_plan_slot *slots, size_t n, size_t *grounds, struct kedge__error *err);
+/* The cell of block B that has byte OFFSET of it, decoded. */
+static inline size_t kedge__read_plan_cell(const struct kedge__read_plan_member *m, size_t b, uint32_t offset)
+{
+	return m->first_cells[b] + (kedge__block_has_pages(&m->seg->blocks[b]) ? offset / KEDGE__BLOCK_PAGE : 0);
+}
+
+/* Where the first byte after the cell is. */
+static inline uint32_t kedge__read_plan_cell_end(const struct kedge__block_record *b, uint32_t offset)
+{
+	uint32_t end = b->raw_bytes;
+
+	if (kedge__block_has_pages(b))
+		end = KEDGE__MIN((offset / KEDGE__BLOCK_PAGE + 1) * KEDGE__BLOCK_PAGE, end);
+	return end;
+}
+
+/* Where in its file a unit begins. */
+static inline uint64_t kedge__read_plan_unit_at(const struct kedge__read_plan_unit *u)
+{
+	return u->segment->blocks[u->block].offset + u->offset;
+}
+
+/* ground.c */
+
+/* Choose the ground of each slot's target. */
+int kedge__read_plan_choose(struct kedge__read_plan *plan, const struct kedge__read_plan_slot *slots, size_t n,
+			    struct kedge__error *err);
+/* LEN bytes of G's literals from POSITION on are live where the ground has them. How many of them, from the first one on, cells
+ * that are ground hold; 0: they are not for the ground. */
+uint64_t kedge__read_plan_ground_take(const struct kedge__read_plan *plan, const struct kedge__read_plan_ground *g,
+				      uint64_t position, uint64_t len);
+/* All of the cell with byte OFFSET of block B, of G's segment, has a place in the target, and no codec. */
+bool kedge__read_plan_fits(const struct kedge__read_plan_ground *g, const struct kedge__block_record *b,
+			   uint32_t offset);
+/* Whether ground is put to offset POS of TARGET; *LEN becomes how many bytes that is true of. */
+bool kedge__read_plan_covers(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *len);
 
 #endif

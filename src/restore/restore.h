@@ -17,7 +17,7 @@ struct kedge__restore_target {
 };
 
 struct kedge__restore_stats {
-	uint64_t bytes_filled, bytes_read; /* read: stored bytes of blocks */
+	uint64_t bytes_filled, bytes_read; /* read: stored bytes, those between live ones included */
 	uint64_t blocks_read;
 	double resolve_seconds, fill_seconds, verify_seconds;
 	/* The share of each kind of work in fill_seconds, divided by the number of threads. */

@@ -136,6 +136,27 @@ static int load_block(struct kedge__block_cache *cache, const struct kedge__segm
 	return 0;
 }
 
+/* A block of which some pages are damaged has good ones. */
+static int read_pages(struct kedge__block_cache *cache, const struct kedge__segment *seg, size_t i, uint64_t skip,
+		      void *to, size_t n, int failed, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (failed != KEDGE_E_DAMAGED || !kedge__block_has_pages(&seg->blocks[i]))
+		return failed;
+	rc = kedge__segment_read_pages(seg, i, (uint32_t)skip, to, n, &problem);
+	if (rc) {
+		cache->bad = seg->header.version;
+		kedge__error_move(err, &problem);
+	} else if (err) {
+		kedge__error_done(err);
+		*err = (struct kedge__error)KEDGE__ERROR_INIT;
+	}
+	kedge__error_done(&problem);
+	return rc;
+}
+
 int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge__segment *seg, uint64_t pos, void *buf,
 			    size_t len, struct kedge__error *err)
 {
@@ -152,11 +173,15 @@ int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge
 		if (!slot) {
 			rc = load_block(cache, seg, i, &slot, err);
 			if (rc)
+				rc = read_pages(cache, seg, i, skip, to, n, rc, err);
+			if (rc)
 				return rc;
 		}
-		slot->used = ++cache->tick;
-		cache->deepest = KEDGE__MAX(cache->deepest, slot->depth);
-		memcpy(to, slot->raw + skip, n);
+		if (slot) {
+			slot->used = ++cache->tick;
+			cache->deepest = KEDGE__MAX(cache->deepest, slot->depth);
+			memcpy(to, slot->raw + skip, n);
+		}
 		to += n;
 		pos += n;
 		len -= n;

@@ -39,6 +39,8 @@ struct writer {
 	uint64_t group_bytes;   /* raw; the maximum, unless a single block is larger */
 	size_t next;            /* the next block to collect */
 	const uint8_t **stored; /* where the bytes of each block are until they are written */
+	uint8_t *sums;          /* of the pages of all blocks that may have some, from their first_sum on */
+	size_t sum_count;
 	struct kedge__segment_file *file;
 	struct run run;
 };
@@ -357,7 +359,10 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 		return rc;
 	w->stored[i] = encodes ? packed : raw;
 	block->stored_bytes = (uint32_t)used;
-	block->checksum = kedge__checksum(w->stored[i], used);
+	if (block->codec == KEDGE__CODEC_NONE && kedge__block_has_pages(block))
+		block->checksum = kedge__sums_make(w->stored[i], used, w->sums + block->first_sum * KEDGE__SUM_BYTES);
+	else
+		block->checksum = kedge__checksum(w->stored[i], used);
 	return 0;
 }
 
@@ -426,6 +431,24 @@ static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge_
 
 /* ------------------------------------------------------------------ all of it */
 
+/* Room for the checksums of all pages, as if no codec were used. */
+static int number_pages(struct writer *w, struct kedge__error *err)
+{
+	for (size_t i = 0; i < w->count; i++) {
+		size_t pages = kedge__pages_of(w->blocks[i].raw_bytes);
+
+		w->blocks[i].first_sum = KEDGE__NO_SUMS;
+		if (pages < 2)
+			continue;
+		if (w->sum_count >= KEDGE__NO_SUMS - pages)
+			return kedge__error_set(err, KEDGE_E_LIMIT, 0, "too many pages for one segment");
+		w->blocks[i].first_sum = (uint32_t)w->sum_count;
+		w->sum_count += pages;
+	}
+	w->sums = w->sum_count ? kedge__malloc(w->sum_count * KEDGE__SUM_BYTES) : NULL;
+	return w->sum_count && !w->sums ? kedge__error_nomem(err) : 0;
+}
+
 static int prepare(struct writer *w, struct kedge__error *err)
 {
 	int rc;
@@ -433,6 +456,8 @@ static int prepare(struct writer *w, struct kedge__error *err)
 	rc = cut(w, err);
 	if (!rc)
 		rc = plan_regions(w, err);
+	if (!rc)
+		rc = number_pages(w, err);
 	if (rc || !w->count)
 		return rc;
 	w->stored = kedge__calloc(w->count, sizeof(*w->stored));
@@ -505,6 +530,23 @@ static int tell_packing(const struct writer *w, struct kedge__written_blocks *ou
 	return 0;
 }
 
+/* Of those blocks that no codec touched. */
+static void tell_sums(struct writer *w, struct kedge__written_blocks *out)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; w->sums && i < w->count; i++) {
+		size_t bytes = kedge__pages_of(w->blocks[i].raw_bytes) * KEDGE__SUM_BYTES;
+
+		if (w->blocks[i].codec != KEDGE__CODEC_NONE || !kedge__block_has_pages(&w->blocks[i]))
+			continue;
+		memmove(w->sums + kept, w->sums + w->blocks[i].first_sum * KEDGE__SUM_BYTES, bytes);
+		kept += bytes;
+	}
+	out->sums = (struct kedge__bytes){w->sums, kept, w->sum_count * KEDGE__SUM_BYTES};
+	w->sums = NULL;
+}
+
 static void tell_base(const struct writer *w, struct kedge__written_blocks *out)
 {
 	out->base.version = KEDGE__NO_VERSION;
@@ -521,6 +563,7 @@ void kedge__written_blocks_done(struct kedge__written_blocks *out)
 {
 	kedge__free(out->blocks);
 	kedge__free(out->packing);
+	kedge__bytes_done(&out->sums);
 	*out = (struct kedge__written_blocks){0};
 }
 
@@ -542,6 +585,7 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 		rc = tell_packing(&w, &got, err);
 	got.blocks = w.blocks;
 	got.count = w.count;
+	tell_sums(&w, &got);
 	tell_base(&w, &got);
 	if (!rc)
 		remember(&w);

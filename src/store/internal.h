@@ -282,6 +282,7 @@ void kedge__segment_file_done(struct kedge__segment_file *file);
 struct kedge__written_blocks {
 	struct kedge__block_record *blocks;
 	size_t count;
+	struct kedge__bytes sums; /* section SUMS; empty: no block has pages */
 	struct kedge__packing_record *packing; /* for each region that has blocks, if they may be packed at all */
 	size_t packing_count;
 	struct kedge__source_record base; /* the version that blocks were packed against; KEDGE__NO_VERSION: none was */

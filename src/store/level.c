@@ -61,14 +61,10 @@ static int check_piece(void *ctx, int worker, struct kedge__buffer *in, struct k
 
 	(void)worker;
 	for (size_t at = 0; in->tag != NO_BLOCK && at < in->bytes; at += c->seg->blocks[i++].stored_bytes) {
-		const struct kedge__block_record *block = &c->seg->blocks[i];
+		int rc = kedge__segment_check_stored(c->seg, i, in->at + at, err);
 
-		if (kedge__checksum(in->at + at, block->stored_bytes) != block->checksum)
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"segment %s (version %" PRIu64 ", rank %" PRIu32
-						"): block %zu (region %s): the checksum does not match",
-						c->seg->path, c->seg->header.version, c->seg->header.rank, i,
-						c->seg->regions[block->region].name);
+		if (rc)
+			return rc;
 	}
 	kedge__buffer_pass(in, out);
 	return 0;

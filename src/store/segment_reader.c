@@ -258,6 +258,21 @@ static int take_blocks(struct reader *r, const uint8_t *text, size_t bytes, stru
 	return kedge__blocks_decode(text, bytes, seg->footer.payload_bytes, &seg->blocks, &seg->block_count, err);
 }
 
+/* They are used as they are. */
+static int take_sums(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	struct kedge__segment *seg = r->seg;
+	int rc = kedge__sums_assign(text, bytes, seg->blocks, seg->block_count, err);
+
+	if (rc)
+		return rc;
+	seg->sums = kedge__malloc(bytes);
+	if (!seg->sums)
+		return kedge__error_nomem(err);
+	memcpy(seg->sums, text, bytes);
+	return 0;
+}
+
 static int take_lineage(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
 {
 	return kedge__lineage_decode(text, bytes, &r->seg->sources, &r->seg->source_count, err);
@@ -286,6 +301,7 @@ static const struct {
     {KEDGE__SECTION_REGIONS, "REGN", KEDGE__SEGMENT_LINES, take_regions, false},
     {KEDGE__SECTION_BASE, "BASE", KEDGE__SEGMENT_LINES, take_base, true},
     {KEDGE__SECTION_BLOCKS, "BLKS", KEDGE__SEGMENT_ALL, take_blocks, false},
+    {KEDGE__SECTION_SUMS, "SUMS", KEDGE__SEGMENT_ALL, take_sums, true},
     {KEDGE__SECTION_MAP, "MAPX", KEDGE__SEGMENT_ALL, take_map, false},
     {KEDGE__SECTION_PACKING, "PACK", KEDGE__SEGMENT_ALL, take_packing, true},
 };
@@ -578,6 +594,7 @@ void kedge__segment_close(struct kedge__segment *seg)
 	kedge__hash_done(&seg->names);
 	kedge__extent_map_done(&seg->map);
 	kedge__free(seg->blocks);
+	kedge__free(seg->sums);
 	kedge__free(seg->sources);
 	kedge__literal_places_done(&seg->places);
 	kedge__free(seg->packing);
@@ -593,32 +610,71 @@ void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, str
 	prefix_place(seg->path, err);
 }
 
-int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, struct iovec *to, size_t n,
+int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, uint32_t offset, struct iovec *to, size_t n,
 			    struct kedge__error *err)
 {
-	int rc = read_vector(seg, seg->blocks[first].offset, to, n, err);
+	int rc = read_vector(seg, seg->blocks[first].offset + offset, to, n, err);
 
 	if (rc)
 		kedge__segment_prefix_block(seg, first, err);
 	return rc;
 }
 
+int kedge__segment_check_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored,
+			      uint32_t bytes, struct kedge__error *err)
+{
+	const struct kedge__block_record *b = &seg->blocks[i];
+	size_t first = offset / KEDGE__BLOCK_PAGE, page;
+	int rc;
+
+	if (kedge__block_has_pages(b)) {
+		page = kedge__sums_check(seg->sums + (b->first_sum + first) * KEDGE__SUM_BYTES, stored, bytes);
+		if (page == kedge__pages_of(bytes))
+			return 0;
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the checksum of page %zu does not match", first + page);
+	} else {
+		if (kedge__checksum(stored, bytes) == b->checksum)
+			return 0;
+		rc = damaged(err, "the checksum does not match");
+	}
+	kedge__segment_prefix_block(seg, i, err);
+	return rc;
+}
+
 int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, const void *stored,
 				struct kedge__error *err)
 {
-	int rc;
+	return kedge__segment_check_part(seg, i, 0, stored, seg->blocks[i].stored_bytes, err);
+}
 
-	if (kedge__checksum(stored, seg->blocks[i].stored_bytes) == seg->blocks[i].checksum)
-		return 0;
-	rc = damaged(err, "the checksum does not match");
-	kedge__segment_prefix_block(seg, i, err);
+int kedge__segment_read_pages(const struct kedge__segment *seg, size_t i, uint32_t offset, void *to, size_t len,
+			      struct kedge__error *err)
+{
+	uint8_t page[KEDGE__BLOCK_PAGE], *at = to;
+	int rc = 0;
+
+	while (len && !rc) {
+		uint32_t begin = offset / KEDGE__BLOCK_PAGE * KEDGE__BLOCK_PAGE;
+		uint32_t bytes = KEDGE__MIN(KEDGE__BLOCK_PAGE, seg->blocks[i].stored_bytes - begin);
+		size_t n = KEDGE__MIN(begin + bytes - offset, len);
+		struct iovec piece = {page, bytes};
+
+		rc = kedge__segment_read_run(seg, i, begin, &piece, 1, err);
+		if (!rc)
+			rc = kedge__segment_check_part(seg, i, begin, page, bytes, err);
+		if (!rc)
+			memcpy(at, page + (offset - begin), n);
+		at += n;
+		offset += (uint32_t)n;
+		len -= n;
+	}
 	return rc;
 }
 
 int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err)
 {
 	struct iovec piece = {to, seg->blocks[i].stored_bytes};
-	int rc = kedge__segment_read_run(seg, i, &piece, 1, err);
+	int rc = kedge__segment_read_run(seg, i, 0, &piece, 1, err);
 
 	return rc ? rc : kedge__segment_check_stored(seg, i, to, err);
 }

@@ -2,7 +2,7 @@
 /* Write a segment from front to back: header, blocks, sections, index, footer (FORMAT.md, "The segment"). */
 #include "store/internal.h"
 
-#define SECTIONS  7
+#define SECTIONS  8
 #define SMALL_MAP ((size_t)1 << 16) /* extents */
 
 struct sections {
@@ -158,6 +158,13 @@ static int encode_more(const struct kedge__written_blocks *written, struct secti
 		rc = kedge__base_encode(written->base.version, &s->text[s->count], err);
 		if (!rc)
 			rc = add_section(s, KEDGE__SECTION_BASE, KEDGE__SECTION_REQUIRED, err);
+	}
+	if (!rc && written->sums.count) {
+		if (!kedge__array_reserve(&s->text[s->count], written->sums.count))
+			return kedge__error_nomem(err);
+		memcpy(s->text[s->count].at, written->sums.at, written->sums.count);
+		s->text[s->count].count = written->sums.count;
+		rc = add_section(s, KEDGE__SECTION_SUMS, KEDGE__SECTION_REQUIRED, err);
 	}
 	if (!rc && written->packing_count) {
 		rc = kedge__packing_encode(written->packing, written->packing_count, &s->text[s->count], err);

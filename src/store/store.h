@@ -266,6 +266,7 @@ struct kedge__segment { /* everything decoded and checked, except the blocks */
 	enum kedge__map_encoding map_encoding;
 	struct kedge__block_record *blocks;
 	size_t block_count;
+	uint8_t *sums; /* of the pages of blocks, as they are stored; NULL: no block has pages */
 	struct kedge__source_record *sources;
 	size_t source_count;
 	uint64_t base; /* the version that some blocks were packed against; KEDGE__NO_VERSION: none was */
@@ -284,10 +285,14 @@ int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint
 char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation);
 /* The stored bytes of block I, checked against their checksum. Thread-safe, as are the following. Errors name segment, block and region. */
 int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err);
-/* The stored bytes of block FIRST and of as many following blocks as fit into the N pieces of TO, in one read; the caller
- * checks each. TO is modified. */
-int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, struct iovec *to, size_t n, struct kedge__error *err);
+/* The stored bytes of block FIRST, from OFFSET on, and of as many following blocks as fit into the N pieces of TO, in one read; the
+ * caller checks each. TO is modified. */
+int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, uint32_t offset, struct iovec *to, size_t n, struct kedge__error *err);
 int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, const void *stored, struct kedge__error *err);
+/* The same for BYTES stored bytes from OFFSET on: entire pages, if the block has pages, otherwise all of it. */
+int kedge__segment_check_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored, uint32_t bytes, struct kedge__error *err);
+/* LEN bytes from OFFSET on of a block with pages; others than those pages are not read. */
+int kedge__segment_read_pages(const struct kedge__segment *seg, size_t i, uint32_t offset, void *to, size_t len, struct kedge__error *err);
 /* Index of the block that holds literal position POS. */
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos);
 const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name);

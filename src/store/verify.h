@@ -4,8 +4,8 @@
  * Every block of a family is read once, and each version is checked on the way.
  *
  * verify.c (manifests, lost versions, strays), verify_family.c (one family), verify_changes.c (which bytes of a version
- * are summed), verify_uses.c (which blocks hold them), verify_blocks.c (read the blocks), verify_bases.c (in which order, if
- * they are packed against each other), verify_sums.c (region digests in parts).
+ * are summed), verify_uses.c (which blocks hold them), verify_blocks.c (read the blocks), verify_pages.c (which pages of them are
+ * bad), verify_bases.c (in which order, if they are packed against each other), verify_sums.c (region digests in parts).
  */
 #ifndef KEDGE_STORE_VERIFY_H
 #define KEDGE_STORE_VERIFY_H
@@ -75,7 +75,8 @@ struct kedge__family {
 	struct kedge__lineage *lineage; /* of all segments there are; it owns them */
 	struct kedge__region_sum *sums; /* of the regions of all members, one after the other */
 	size_t sum_count;
-	uint8_t *bad; /* one per block, of all segments: it cannot be read */
+	uint8_t *bad; /* one per block, of all segments: it cannot be read, */
+	uint8_t **bad_pages; /* and of a block with pages a byte for each, 1 for those; NULL: all of it */
 	size_t block_count;
 	struct kedge__bases *bases; /* NULL: no block is packed against another */
 	pthread_mutex_t mutex; /* protects problems and failures while threads look for them */
@@ -131,6 +132,16 @@ void kedge__bases_free(struct kedge__bases *b); /* takes NULL */
 void kedge__bases_keep(struct kedge__bases *b, size_t block, const uint8_t *raw, unsigned depth);
 /* Blocks of one place should be read consecutively, by one thread. */
 uint64_t kedge__bases_place(const struct kedge__bases *b, size_t block);
+
+/* ------------------------------------------------------------------ verify_pages.c */
+
+/* Read and check block BLOCK of SEG, which has pages and is NUMBER of the family. On failure some of them cannot be read. */
+int kedge__pages_read(struct kedge__family *f, const struct kedge__segment *seg, size_t block, size_t number,
+		      uint8_t *raw, struct kedge__error *err);
+/* How many of these bytes of block BLOCK of the family cannot be read. */
+uint64_t kedge__family_bad_bytes(const struct kedge__family *f, size_t block, uint32_t offset, uint32_t len);
+/* Sum what is good of a bad block for U, which is not shared. */
+void kedge__use_damaged(struct kedge__family *f, size_t block, const struct kedge__use *u, const uint8_t *raw);
 
 /* ------------------------------------------------------------------ verify_blocks.c */
 

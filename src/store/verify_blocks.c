@@ -42,13 +42,19 @@ struct kedge__member *kedge__family_block(const struct kedge__family *f, size_t 
 
 /* On failure the block cannot be read. *OWN: its own stored bytes are at fault; damage in a base is reported with the
  * base. */
-static int read_block(const struct block_check *c, const struct kedge__segment *seg, size_t block, uint8_t *raw,
+static int read_block(const struct block_check *c, const struct kedge__member *m, size_t number, uint8_t *raw,
 		      unsigned *depth, bool *own, struct kedge__error *err)
 {
+	const struct kedge__segment *seg = m->seg;
+	size_t block = number - m->first_block;
 	uint64_t self = seg->header.version, bad = self;
 	int rc;
 
-	if (c->uses)
+	if (kedge__block_has_pages(&seg->blocks[block]) && c->uses)
+		kedge__lineage_count_block(c->family->lineage);
+	if (kedge__block_has_pages(&seg->blocks[block]))
+		rc = kedge__pages_read(c->family, seg, block, number, raw, err);
+	else if (c->uses)
 		rc = kedge__block_read_at(c->family->lineage, seg, block, raw, raw + c->raw_room, 0, depth, &bad, err);
 	else
 		rc = kedge__segment_read_stored(seg, block, raw + c->raw_room, err);
@@ -83,8 +89,10 @@ static void use_block(const struct block_check *c, size_t block, const uint8_t *
 	for (size_t i = 0; i < count; i++) {
 		const struct kedge__use *u = &uses[i];
 
-		if (!raw)
+		if (kedge__family_bad_bytes(c->family, block, u->offset, u->len) && u->shared)
 			kedge__region_sum_unread(&sums[u->sum], u->minus, u->len);
+		else if (c->family->bad[block] && !u->shared)
+			kedge__use_damaged(c->family, block, u, raw);
 		else if (u->shared)
 			memcpy((void *)(uintptr_t)u->at, raw + u->offset, u->len);
 		else
@@ -101,13 +109,13 @@ static int check_block(struct block_check *c, size_t block, uint8_t *buffer)
 	bool own;
 	int rc, noted = 0;
 
-	rc = read_block(c, m->seg, block - m->first_block, buffer, &depth, &own, &err);
+	rc = read_block(c, m, block, buffer, &depth, &own, &err);
 	if (rc != KEDGE_E_NOMEM) {
 		f->bad[block] = rc != 0;
 		if (rc && own)
 			noted = failure_note(c, block, &err);
 		if (c->uses)
-			use_block(c, block, rc ? NULL : buffer);
+			use_block(c, block, buffer);
 		if (c->uses && f->bases && !rc)
 			kedge__bases_keep(f->bases, block, buffer, depth);
 	}
@@ -294,9 +302,15 @@ static bool meets_bad(const struct kedge__family *f, const struct kedge__span_li
 			continue;
 		m = &f->members[kedge__family_find(f, s->version)];
 		for (size_t b = kedge__segment_find_block(m->seg, s->src);
-		     b < m->seg->block_count && m->seg->blocks[b].position < s->src + s->len; b++)
-			if (f->bad[m->first_block + b])
+		     b < m->seg->block_count && m->seg->blocks[b].position < s->src + s->len; b++) {
+			const struct kedge__block_record *block = &m->seg->blocks[b];
+			uint64_t from = KEDGE__MAX(s->src, block->position);
+			uint64_t to = KEDGE__MIN(s->src + s->len, block->position + block->raw_bytes);
+
+			if (kedge__family_bad_bytes(f, m->first_block + b, (uint32_t)(from - block->position),
+						    (uint32_t)(to - from)))
 				return true;
+		}
 	}
 	return false;
 }

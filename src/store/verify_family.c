@@ -288,7 +288,8 @@ static int check_members(struct kedge__family *f, struct kedge__error *err)
 	check_sources(f);
 	f->sums = kedge__calloc(f->sum_count + 1, sizeof(*f->sums));
 	f->bad = kedge__calloc(f->block_count + 1, 1);
-	if (!f->sums || !f->bad)
+	f->bad_pages = kedge__calloc(f->block_count + 1, sizeof(*f->bad_pages));
+	if (!f->sums || !f->bad || !f->bad_pages)
 		return kedge__error_nomem(err);
 	rc = f->verifier->options->quick ? check_stored(f, err) : check_deep(f, err);
 	if (!rc)
@@ -310,6 +311,9 @@ static void family_done(struct kedge__family *f)
 	kedge__free(f->members);
 	kedge__free(f->sums);
 	kedge__free(f->bad);
+	for (size_t i = 0; f->bad_pages && i < f->block_count; i++)
+		kedge__free(f->bad_pages[i]);
+	kedge__free(f->bad_pages);
 	pthread_mutex_destroy(&f->mutex);
 }
 

@@ -77,8 +77,9 @@ static void literal_take(struct walk *w, const struct piece *p, struct kedge__us
 	struct kedge__uses *u = w->u;
 
 	if (w->pass == MARK) {
-		if (u->family->bad[p->block])
-			kedge__region_sum_unread(&u->family->sums[w->sum], w->job->minus, p->len);
+		kedge__region_sum_unread(
+		    &u->family->sums[w->sum], w->job->minus,
+		    kedge__family_bad_bytes(u->family, p->block, (uint32_t)p->from, (uint32_t)p->len));
 	} else if (w->pass == PLACE) {
 		if (p->block >= u->first && p->block < u->end)
 			place_use(u, p->block, use);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sections SUMM, REGN, BLKS, LINE, BASE, PACK, and the numbers they are made of. */
+/* Sections SUMM, REGN, BLKS, SUMS, LINE, BASE, PACK, and the numbers they are made of. */
 #include "format/wire.h"
 #include "format_samples.h"
 
@@ -318,6 +318,46 @@ static void test_blocks_refused(void **state)
 	kedge__bytes_done(&b);
 }
 
+static void test_sums(void **state)
+{
+	enum { PAGE = KEDGE__BLOCK_PAGE };
+	static uint8_t data[3 * PAGE];
+	struct kedge__block_record b[] = {{.raw_bytes = PAGE}, /* one page has no checksum but the block's */
+					  {.raw_bytes = 2 * PAGE + 5},
+					  {.raw_bytes = 3 * PAGE, .codec = 2},
+					  {.raw_bytes = PAGE + 1}};
+	uint8_t sums[5 * 8];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * i >> 7);
+	b[1].checksum = kedge__sums_make(data, b[1].raw_bytes, sums);
+	b[3].checksum = kedge__sums_make(data + 7, b[3].raw_bytes, sums + 24);
+	assert_int_equal(kedge__get64(sums + 16), kedge__checksum(data + 2 * PAGE, 5));
+	assert_int_equal(b[1].checksum, kedge__checksum(sums, 24));
+	assert_int_equal(kedge__sums_assign(sums, sizeof(sums), b, 4, NULL), 0);
+	assert_int_equal(b[1].first_sum, 0);
+	assert_int_equal(b[3].first_sum, 3);
+
+	assert_int_equal(kedge__sums_check(sums, data, b[1].raw_bytes), 3);
+	for (size_t i = 0; i < 3; i++) {
+		data[i * PAGE + 4] ^= 1;
+		assert_int_equal(kedge__sums_check(sums, data, b[1].raw_bytes), i);
+		data[i * PAGE + 4] ^= 1;
+	}
+
+	assert_int_equal(kedge__sums_assign(sums, sizeof(sums) - 8, b, 4, NULL), KEDGE_E_DAMAGED);
+	assert_int_equal(kedge__sums_assign(sums, sizeof(sums) - 1, b, 4, NULL), KEDGE_E_DAMAGED);
+	assert_int_equal(kedge__sums_assign(sums, sizeof(sums), b, 3, NULL),
+			 KEDGE_E_DAMAGED); /* some belong to nobody */
+	assert_int_equal(kedge__sums_assign(sums, 0, b, 1, NULL), KEDGE_E_DAMAGED);
+	for (size_t i = 0; i < sizeof(sums); i++) {
+		sums[i] ^= 1;
+		assert_int_equal(kedge__sums_assign(sums, sizeof(sums), b, 4, NULL), KEDGE_E_DAMAGED);
+		sums[i] ^= 1;
+	}
+}
+
 static void test_lineage(void **state)
 {
 	struct kedge__source_record in[] = {
@@ -407,6 +447,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_regions_decode_refused),
 	    cmocka_unit_test(test_blocks),
 	    cmocka_unit_test(test_blocks_refused),
+	    cmocka_unit_test(test_sums),
 	    cmocka_unit_test(test_lineage),
 	    cmocka_unit_test(test_base),
 	    cmocka_unit_test(test_packing),

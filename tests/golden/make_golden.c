@@ -101,7 +101,7 @@ static void job_open(struct job *j, const char *store, const char *reducer, cons
 	snprintf(settings[0], 64, "reducer=%s", reducer);
 	snprintf(settings[1], 64, "chunk=%s", chunk);
 	snprintf(settings[2], 64, "codec=%s", codec);
-	snprintf(settings[3], 64, "block=4096");
+	snprintf(settings[3], 64, "block=%d", strcmp(store, "pages") == 0 ? 16384 : 4096);
 	snprintf(settings[4], 64, "threads=1");
 	*j = (struct job){.store = store, .rank = group ? group->rank : 0};
 	if (group)
@@ -255,6 +255,22 @@ static void make_records(void)
 	job_close(&j);
 }
 
+/* Blocks without a codec, of several pages, the last of which are short. */
+static void make_pages(void)
+{
+	struct job j;
+	struct region *r;
+
+	job_open(&j, "pages", "tree", "64", "none", NULL);
+	r = job_region(&j, "state", KEDGE_BYTES, 21000, 0);
+	fill_random(r->data, r->bytes, 31);
+	fill_random(job_region(&j, "small", KEDGE_BYTES, 300, 0)->data, 300, 32);
+	job_checkpoint(&j, 1);
+	fill_random(r->data + 4000, 9000, 33);
+	job_checkpoint(&j, 2);
+	job_close(&j);
+}
+
 /* Pages of every kind, and pointers of every kind. */
 static void make_rex(void)
 {
@@ -385,6 +401,7 @@ int main(int argc, char **argv)
 	make_list();
 	make_tree();
 	make_records();
+	make_pages();
 	make_five("batched", 0x1f);
 	coalesce("batched", 40, 20, true);
 	make_five("complete", 0x10);

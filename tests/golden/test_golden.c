@@ -116,6 +116,7 @@ struct seen {
 	size_t stores, segments;
 	unsigned encodings, kinds, codecs, reducers; /* bits */
 	unsigned flags;                              /* of sections */
+	size_t pages;                                /* blocks with checksums of pages */
 };
 
 static void look_at_sections(const char *path, struct seen *seen)
@@ -151,6 +152,7 @@ static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
 		if (kedge__lineage_read_block(NULL, seg, i, raw, packed, NULL, &err) != 0)
 			fail_msg("%s", kedge__error_text(&err));
 		seen->codecs |= 1u << seg->blocks[i].codec;
+		seen->pages += kedge__block_has_pages(&seg->blocks[i]);
 		free(raw);
 		free(packed);
 	}
@@ -208,7 +210,8 @@ static void test_everything_is_there(void **state)
 		if (strcmp(names[i], "expected") != 0)
 			look_at_store(names[i], &seen);
 	kedge__fs_list_free(names, n);
-	assert_int_equal(seen.stores, 11);
+	assert_int_equal(seen.stores, 12);
+	assert_int_equal(seen.pages, 3);
 	assert_true(seen.segments >= 24);
 	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP |
 					     1 << KEDGE__MAP_PAGES | 1 << KEDGE__MAP_COLUMNS);

@@ -145,16 +145,24 @@ static void section_take(struct section *s, struct kedge__bytes *b)
 
 void sealed_mend_blocks(struct sealed *im)
 {
-	struct section *s = sealed_section(im, KEDGE__SECTION_BLOCKS);
+	struct section *s = sealed_section(im, KEDGE__SECTION_BLOCKS), *sums = sealed_section(im, KEDGE__SECTION_SUMS);
 	struct kedge__block_record *blocks;
 	struct kedge__bytes b = {0};
-	uint64_t at = 0;
+	uint64_t at = 0, sum = 0;
 	size_t n;
 
 	if (!s || kedge__blocks_decode(s->data.at, s->data.bytes, im->payload.bytes, &blocks, &n, NULL) != 0)
 		return;
-	for (size_t i = 0; i < n; at += blocks[i++].stored_bytes)
+	for (size_t i = 0; i < n; at += blocks[i++].stored_bytes) {
+		uint64_t bytes = kedge__pages_of(blocks[i].raw_bytes) * KEDGE__SUM_BYTES;
+
 		blocks[i].checksum = kedge__checksum(im->payload.at + at, blocks[i].stored_bytes);
+		if (blocks[i].codec != KEDGE__CODEC_STORED || bytes == KEDGE__SUM_BYTES || !sums ||
+		    sum + bytes > sums->data.bytes)
+			continue;
+		blocks[i].checksum = kedge__sums_make(im->payload.at + at, blocks[i].stored_bytes, sums->data.at + sum);
+		sum += bytes;
+	}
 	if (kedge__blocks_encode(blocks, n, &b, NULL) == 0)
 		section_take(s, &b);
 	kedge__free(blocks);

@@ -33,7 +33,10 @@ struct world {
 	struct state states[VERSIONS][RANKS_MAX];
 	struct kedge__codec_choice codec;
 	bool base;
+	uint64_t scale; /* of sizes: 1, or so much that blocks have several pages */
 };
+
+#define LARGE 8
 
 static uint64_t roll(struct world *w, uint64_t below)
 {
@@ -115,7 +118,7 @@ static bool draw_parent(struct draft *d, int slot, struct kedge__extent *e, uint
 
 static void draw_extent(struct draft *d, int slot, uint64_t at, uint64_t left)
 {
-	uint64_t len = 1 + roll(d->w, roll(d->w, 4) ? 60 : 700), dice = roll(d->w, 20);
+	uint64_t len = 1 + roll(d->w, (roll(d->w, 4) ? 60 : 700) * d->w->scale), dice = roll(d->w, 20);
 	struct kedge__extent e = {.addr = address(slot, at), .len = KEDGE__MIN(len, left)};
 	uint8_t *to = d->state->data[slot] + at;
 
@@ -150,7 +153,7 @@ static void draw_state(struct draft *d, struct kedge__region_record *regions, si
 		s->there[slot] = slot == 0 || roll(d->w, 7) != 0;
 		if (!s->there[slot])
 			continue;
-		s->bytes[slot] = had && roll(d->w, 3) ? d->parent->bytes[slot] : roll(d->w, BYTES);
+		s->bytes[slot] = had && roll(d->w, 3) ? d->parent->bytes[slot] : roll(d->w, BYTES * d->w->scale);
 		s->data[slot] = malloc(s->bytes[slot] + 1);
 		d->region = (uint32_t)*count;
 		while (at < s->bytes[slot]) {
@@ -190,6 +193,9 @@ static void write_draft(struct draft *d, const struct kedge__region_record *regi
 					   .block_bytes = (uint32_t)(64 + roll(w, w->base ? 2000 : 400))};
 	struct kedge__segment_stats stats;
 
+	if (w->scale > 1)
+		spec.block_bytes = (uint32_t)(KEDGE__BLOCK_PAGE + roll(w, 5 * KEDGE__BLOCK_PAGE));
+
 	for (size_t i = 0; i < d->red.source_count; i++) {
 		sources[i] = (struct kedge__source_record){
 		    d->red.sources[i], kedge__catalog_find(w->cat, d->red.sources[i])->set.parts[d->rank].image_id};
@@ -206,7 +212,7 @@ static void draw_rank(struct world *w, uint32_t rank, size_t parent, struct kedg
 			  .rank = rank,
 			  .parent = parent < w->count ? &w->states[parent][rank] : NULL,
 			  .state = &w->states[w->count][rank],
-			  .literals = malloc(SLOTS * BYTES)};
+			  .literals = malloc(SLOTS * BYTES * w->scale)};
 	struct kedge__region_record regions[SLOTS];
 	size_t count = 0;
 
@@ -261,6 +267,7 @@ static void world_open(struct world *w, uint64_t seed)
 	w->ranks = 1 + (uint32_t)roll(w, RANKS_MAX);
 	codec = codecs[roll(w, KEDGE__COUNT(codecs))];
 	w->base = strchr(codec, '+') != NULL;
+	w->scale = roll(w, 2) ? LARGE : 1;
 	assert_ok(kedge__codec_choice_parse(codec, &w->codec, err));
 	assert_ok(kedge__pool_new(2, &w->pool, err));
 	while (w->count < VERSIONS)
@@ -285,6 +292,8 @@ static void world_thin(struct world *w)
 	struct kedge__coalesce_report coalesced;
 	struct kedge__gc_report removed;
 
+	if (w->scale > 1)
+		options.block_bytes = 3 * KEDGE__BLOCK_PAGE;
 	if (roll(w, 2))
 		options.from = w->versions[roll(w, w->count)];
 	if (options.from <= options.version)

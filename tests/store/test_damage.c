@@ -134,6 +134,43 @@ static void test_every_byte_packed(void **state)
 	flip_store("zstd", KEDGE__REDUCER_BASIC, 2);
 }
 
+/* Checksums of pages, and every so many bytes of the pages. */
+static void test_every_byte_of_sums(void **state)
+{
+	struct job job = job_new(1, 5000);
+	char *dir = make_dir(), *path;
+	struct kedge__catalog *cat = open_store(dir);
+	struct kedge__verify_report report;
+	struct kedge__segment *seg;
+	struct seen seen;
+	size_t bytes, step;
+	uint8_t *data;
+
+	(void)state;
+	job.block_bytes = 16384;
+	save_next(cat, &job, 1, KEDGE__REDUCER_FULL);
+	path = kedge__segment_path(cat, 1, 0, 0);
+	data = file_read(path, &bytes);
+	assert_ok(kedge__segment_open(cat, path, NULL, &seg, err));
+	assert_true(kedge__block_has_pages(&seg->blocks[0]));
+	for (size_t i = 0; i < bytes; i += step) {
+		step = i < seg->footer.payload_bytes ? 331 : 1;
+		data[i] ^= (uint8_t)(1u << (i % 8));
+		file_write(path, data, bytes);
+		data[i] ^= (uint8_t)(1u << (i % 8));
+		if (count_findings(cat, &seen, &report) == 0)
+			fail_msg("byte %zu: not found", i);
+		assert_int_equal(compare_all(cat, &job), report.versions_intact);
+		kedge__verify_report_done(&report);
+	}
+	kedge__segment_close(seg);
+	kedge__free(path);
+	free(data);
+	kedge__catalog_close(cat);
+	job_done(&job);
+	remove_dir(dir);
+}
+
 /* ------------------------------------------------------------------ what verify says */
 
 static char *only_segment(struct kedge__catalog *cat, uint64_t version, uint32_t rank)
@@ -315,9 +352,10 @@ static void test_manifests(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_byte_tree), cmocka_unit_test(test_every_byte_packed),
-	    cmocka_unit_test(test_lost_versions),   cmocka_unit_test(test_lineage_and_strays),
-	    cmocka_unit_test(test_another_segment), cmocka_unit_test(test_manifests),
+	    cmocka_unit_test(test_every_byte_tree),    cmocka_unit_test(test_every_byte_packed),
+	    cmocka_unit_test(test_every_byte_of_sums), cmocka_unit_test(test_lost_versions),
+	    cmocka_unit_test(test_lineage_and_strays), cmocka_unit_test(test_another_segment),
+	    cmocka_unit_test(test_manifests),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
