@@ -28,6 +28,8 @@ struct kedge__twin {
 	size_t block; /* and the first block there, or after it */
 	uint8_t *buffer;
 	size_t room;
+	uint8_t *sums; /* of the pages of a block */
+	size_t sums_room;
 };
 
 int kedge__twin_new(struct kedge__twin **out, struct kedge__error *err)
@@ -187,12 +189,29 @@ static bool piece_wait(struct kedge__twin *t, struct piece *p)
 	return there;
 }
 
-static int piece_check(const struct kedge__twin *t, const struct piece *p, struct kedge__error *err)
+/* A block that no codec touched may have pages. False: out of memory. */
+static bool checksum_of(struct kedge__twin *t, const struct kedge__block_record *b, const uint8_t *at, uint64_t *out)
+{
+	if (b->codec != KEDGE__CODEC_NONE || !kedge__block_has_pages(b)) {
+		*out = kedge__checksum(at, b->stored_bytes);
+		return true;
+	}
+	if (!kedge__buffer_room(&t->sums, &t->sums_room, kedge__pages_of(b->stored_bytes) * KEDGE__SUM_BYTES))
+		return false;
+	*out = kedge__sums_make(at, b->stored_bytes, t->sums);
+	return true;
+}
+
+static int piece_check(struct kedge__twin *t, const struct piece *p, struct kedge__error *err)
 {
 	const uint8_t *at = t->buffer;
 
 	for (size_t i = 0; i < p->blocks; i++) {
-		if (kedge__checksum(at, p->first[i].stored_bytes) != p->first[i].checksum)
+		uint64_t checksum;
+
+		if (!checksum_of(t, &p->first[i], at, &checksum))
+			return kedge__error_nomem(err);
+		if (checksum != p->first[i].checksum)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 						"%s: block %zu does not read back as it was written", t->path,
 						t->block + i);
@@ -258,8 +277,9 @@ int kedge__twin_run(struct kedge__twin *t, const struct kedge__twin_place *to, s
 	int rc = copy_all(t, to, err);
 
 	kedge__free(t->buffer);
-	t->buffer = NULL;
-	t->room = 0;
+	kedge__free(t->sums);
+	t->buffer = t->sums = NULL;
+	t->room = t->sums_room = 0;
 	if (rc) {
 		kedge__twin_give_up(t);
 		copy_drop(t);
