@@ -130,15 +130,20 @@ static void assert_same_file(struct ground *g)
 	kedge__free(b);
 }
 
-/* From the beginning, or somewhere on the way. */
+/* From the beginning, or somewhere on the way; compressed, or in blocks with pages. */
 static void test_copied_while_written(void **state)
 {
 	(void)state;
-	for (int late = 0; late < 2; late++) {
+	for (int way = 0; way < 4; way++) {
 		struct kedge__set_part part;
+		bool late = way & 1;
 		struct ground g;
 
 		ground_open(&g);
+		if (way & 2) {
+			g.job.block_bytes = 20000;
+			assert_ok(kedge__codec_choice_parse("none", &g.job.codec, err));
+		}
 		if (late) {
 			g.job.progress = on_the_way;
 			g.job.progress_ctx = &g;
