@@ -36,7 +36,7 @@ struct columns {
 	KEDGE__ARRAY(struct layer) layers; /* newest first */
 	uint64_t unit, units;
 	unsigned shift;  /* its logarithm */
-	uint64_t *at;    /* one per unit */
+	uint64_t *at;    /* one per unit; the span list's scratch */
 	uint64_t *below; /* the same of the version before, if there are copies from it; room behind AT */
 };
 
@@ -206,15 +206,16 @@ int kedge__columns_resolve(const struct kedge__map_source *source, uint64_t vers
 		kedge__array_done(&c.layers);
 		return kedge__array_push(later, range) ? 0 : kedge__error_nomem(err);
 	}
-	c.at = kedge__reallocarray(NULL, (layers_move(&c) ? 2 : 1) * (size_t)c.units, sizeof(*c.at));
-	done = c.at && kedge__array_reserve(out, out->count + KEDGE__MIN(extents, c.units));
+	done = kedge__array_grow((void **)&out->scratch, &out->scratch_room,
+				 (layers_move(&c) ? 2 : 1) * (size_t)c.units, sizeof(*c.at)) &&
+	       kedge__array_reserve(out, out->count + KEDGE__MIN(extents, c.units));
 	if (done) {
+		c.at = out->scratch;
 		c.below = c.at + c.units;
 		for (size_t l = c.layers.count; l-- > 0;)
 			paint_layer(&c, l);
 		done = read_off(&c, out, later);
 	}
-	kedge__free(c.at);
 	kedge__array_done(&c.layers);
 	return done ? 0 : kedge__error_nomem(err);
 }

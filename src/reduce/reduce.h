@@ -23,6 +23,8 @@ struct kedge__span {
 struct kedge__span_list {
 	struct kedge__span *at;
 	size_t count, room;
+	uint64_t *scratch; /* of resolve, so that a list that is used again and again does not make it allocate each time */
+	size_t scratch_room;
 };
 
 /* Where resolve gets maps from: *MAP stays valid until resolve returns; *PARENT is KEDGE__NO_VERSION for a base. */

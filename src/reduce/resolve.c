@@ -66,6 +66,9 @@ struct resolver {
 void kedge__span_list_done(struct kedge__span_list *list)
 {
 	kedge__array_done(list);
+	kedge__free(list->scratch);
+	list->scratch = NULL;
+	list->scratch_room = 0;
 }
 
 static int damaged(struct kedge__error *err, uint64_t version, uint64_t addr, const char *what)
@@ -522,10 +525,11 @@ int kedge__resolve(const struct kedge__map_source *source, uint64_t version, con
 		   size_t n, uint64_t stop_below, struct kedge__span_list *out, struct kedge__span_list *outer,
 		   struct kedge__error *err)
 {
-	struct kedge__span_list inside = {.at = out->at, .room = out->room}, outside = {0};
+	struct kedge__span_list inside = *out, outside = {0};
 	struct resolver r = {.source = source, .stop_below = stop_below, .out = &inside, .outer = &outside};
 	int rc = check_ranges(ranges, n, &r.bytes, err);
 
+	inside.count = 0;
 	if (!rc && version < stop_below)
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "version %llu is below the one to stop at",
 				      (unsigned long long)version);

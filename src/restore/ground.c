@@ -120,13 +120,26 @@ int kedge__read_plan_choose(struct kedge__read_plan *plan, const struct kedge__r
 	return c.hopes && plan->grounds && plan->ground_live ? 0 : kedge__error_nomem(err);
 }
 
-bool kedge__read_plan_fits(const struct kedge__read_plan_ground *g, const struct kedge__block_record *b,
-			   uint32_t offset)
+static uint32_t page_down(const struct kedge__block_record *b, uint32_t offset)
 {
-	uint32_t begin = kedge__block_has_pages(b) ? offset / KEDGE__BLOCK_PAGE * KEDGE__BLOCK_PAGE : 0;
+	return kedge__block_has_pages(b) ? offset / KEDGE__BLOCK_PAGE * KEDGE__BLOCK_PAGE : 0;
+}
 
-	return b->codec == KEDGE__CODEC_NONE && b->position + begin >= g->from &&
-	       b->position + kedge__read_plan_cell_end(b, offset) <= g->to;
+static uint32_t page_up(const struct kedge__block_record *b, uint32_t offset)
+{
+	return kedge__block_has_pages(b) ? KEDGE__MIN(page_down(b, offset + KEDGE__BLOCK_PAGE - 1), b->raw_bytes)
+					 : b->raw_bytes;
+}
+
+void kedge__read_plan_fits(const struct kedge__read_plan_ground *g, const struct kedge__block_record *b,
+			   uint32_t *begin, uint32_t *end)
+{
+	*begin = 0;
+	*end = b->codec == KEDGE__CODEC_NONE ? b->raw_bytes : 0;
+	if (b->position < g->from)
+		*begin = page_up(b, (uint32_t)KEDGE__MIN(g->from - b->position, b->raw_bytes));
+	if (*end && b->position + b->raw_bytes > g->to)
+		*end = page_down(b, (uint32_t)(g->to > b->position ? g->to - b->position : 0));
 }
 
 uint64_t kedge__read_plan_ground_take(const struct kedge__read_plan *plan, const struct kedge__read_plan_ground *g,
@@ -135,43 +148,42 @@ uint64_t kedge__read_plan_ground_take(const struct kedge__read_plan *plan, const
 	const struct kedge__segment *seg = g->member->seg;
 	size_t i = kedge__segment_find_block(seg, position);
 	const struct kedge__block_record *b = &seg->blocks[i];
-	uint64_t done = 0;
+	uint32_t from = (uint32_t)(position - b->position), offset = from, begin, end;
 
-	while (done < len && position + done < b->position + b->raw_bytes) {
-		uint32_t offset = (uint32_t)(position + done - b->position), end = kedge__read_plan_cell_end(b, offset);
-		uint32_t n = (uint32_t)KEDGE__MIN(end - offset, len - done);
+	kedge__read_plan_fits(g, b, &begin, &end);
+	if (from < begin || from >= end)
+		return 0;
+	end = (uint32_t)KEDGE__MIN(end, from + len);
+	for (size_t cell = kedge__read_plan_cell(g->member, i, from); offset < end; cell++) {
+		uint32_t next = KEDGE__MIN(kedge__read_plan_cell_end(b, offset), end);
 
-		if (!kedge__read_plan_fits(g, b, offset))
-			break;
-		atomic_fetch_add_explicit(&plan->ground_live[kedge__read_plan_cell(g->member, i, offset)], n,
-					  memory_order_relaxed);
-		done += n;
+		atomic_fetch_add_explicit(&plan->ground_live[cell], next - offset, memory_order_relaxed);
+		offset = next;
 	}
-	return done;
+	return offset - from;
 }
 
 bool kedge__read_plan_covers(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *len)
 {
 	const struct kedge__read_plan_ground *g = plan->ground_count ? &plan->grounds[target] : NULL;
-	const struct kedge__segment *seg;
-	uint64_t begin, end, at;
-	uint32_t offset;
+	const struct kedge__block_record *b;
+	uint64_t first;
+	uint32_t offset, begin, end;
 	size_t i;
 
 	if (!g || !g->member)
 		return false;
-	begin = g->from + g->shift;
-	end = g->to + g->shift;
-	if (pos >= end || pos < begin) {
-		*len = pos < begin ? KEDGE__MIN(*len, begin - pos) : *len;
+	first = g->from + g->shift;
+	if (pos >= g->to + g->shift || pos < first) {
+		*len = pos < first ? KEDGE__MIN(*len, first - pos) : *len;
 		return false;
 	}
-	seg = g->member->seg;
-	at = pos - g->shift;
-	i = kedge__segment_find_block(seg, at);
-	offset = (uint32_t)(at - seg->blocks[i].position);
-	*len = KEDGE__MIN(*len, kedge__read_plan_cell_end(&seg->blocks[i], offset) - offset);
-	return kedge__read_plan_fits(g, &seg->blocks[i], offset) &&
+	i = kedge__segment_find_block(g->member->seg, pos - g->shift);
+	b = &g->member->seg->blocks[i];
+	offset = (uint32_t)(pos - g->shift - b->position);
+	*len = KEDGE__MIN(*len, kedge__read_plan_cell_end(b, offset) - offset);
+	kedge__read_plan_fits(g, b, &begin, &end);
+	return offset >= begin && offset < end &&
 	       atomic_load_explicit(&plan->ground_live[kedge__read_plan_cell(g->member, i, offset)],
 				    memory_order_relaxed) > 0;
 }

@@ -198,12 +198,14 @@ static int literal_add(struct maker *m, struct slab *slab, const struct kedge__s
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s: refers to literals that no block holds",
 					member->seg->path);
 	for (; pos < end && !rc; pos += n, goal.to += n, goal.pos += n) {
-		size_t b = kedge__segment_find_block(member->seg, pos);
-		const struct kedge__block_record *block = &member->seg->blocks[b];
+		const struct kedge__block_record *block;
+		size_t b;
 
 		n = ground_add(m, member, pos, end - pos, goal);
 		if (n)
 			continue;
+		b = kedge__segment_find_block(member->seg, pos);
+		block = &member->seg->blocks[b];
 		n = KEDGE__MIN(end, block->position + block->raw_bytes) - pos;
 		rc = block_add(m, slab, member, b, (uint32_t)(pos - block->position), (uint32_t)n, goal, err);
 	}
@@ -350,18 +352,36 @@ static int unit_add(struct maker *m, struct kedge__read_plan_unit u, struct kedg
 	return kedge__array_push(&plan->units, u) ? 0 : kedge__error_nomem(err);
 }
 
-/* The ground that lies in CELL, of all targets'. */
-static int ground_add_unit(struct maker *m, const struct kedge__read_plan_slot *slot, size_t block, size_t cell,
-			   struct kedge__error *err)
+static uint32_t ground_live(const struct maker *m, size_t cell)
+{
+	return atomic_load_explicit(&m->plan->ground_live[cell], memory_order_relaxed);
+}
+
+/* The cells from FIRST to below END of BLOCK are ground of SLOT's target, as far as they are live. */
+static int ground_block(struct maker *m, const struct kedge__read_plan_slot *slot, size_t block, size_t first,
+			size_t end, struct kedge__error *err)
 {
 	const struct kedge__read_plan_ground *g = &m->plan->grounds[slot->target];
-	struct kedge__read_plan_unit u = unit_of(g->member, block, cell);
+	const struct kedge__block_record *b = &g->member->seg->blocks[block];
+	int rc = 0;
 
-	u.live = atomic_load_explicit(&m->plan->ground_live[cell], memory_order_relaxed);
-	u.ground = u.leads = true;
-	u.target = slot->target;
-	u.place = slot->data + (g->member->seg->blocks[block].position + u.offset + g->shift);
-	return u.live && kedge__read_plan_fits(g, &g->member->seg->blocks[block], u.offset) ? unit_add(m, u, err) : 0;
+	for (size_t cell = first; cell < end && !rc; cell++) {
+		struct kedge__read_plan_unit u;
+
+		if (!ground_live(m, cell))
+			continue;
+		u = unit_of(g->member, block, cell);
+		u.ground = u.leads = true;
+		u.target = slot->target;
+		u.place = slot->data + (b->position + u.offset + g->shift);
+		u.live = ground_live(m, cell);
+		while (cell + 1 < end && ground_live(m, cell + 1)) {
+			u.live += ground_live(m, ++cell);
+			u.bytes = kedge__read_plan_cell_end(b, u.offset + u.bytes) - u.offset;
+		}
+		rc = unit_add(m, u, err);
+	}
+	return rc;
 }
 
 static int ground_units(struct maker *m, const struct kedge__read_plan_slot *slot, struct kedge__error *err)
@@ -371,9 +391,14 @@ static int ground_units(struct maker *m, const struct kedge__read_plan_slot *slo
 	size_t b = member && g->from < g->to ? kedge__segment_find_block(member->seg, g->from) : 0;
 	int rc = 0;
 
-	for (; member && b < member->seg->block_count && member->seg->blocks[b].position < g->to && !rc; b++)
-		for (size_t cell = member->first_cells[b]; cell < member->first_cells[b + 1] && !rc; cell++)
-			rc = ground_add_unit(m, slot, b, cell, err);
+	for (; member && b < member->seg->block_count && member->seg->blocks[b].position < g->to && !rc; b++) {
+		uint32_t begin, end;
+
+		kedge__read_plan_fits(g, &member->seg->blocks[b], &begin, &end);
+		if (begin < end)
+			rc = ground_block(m, slot, b, kedge__read_plan_cell(member, b, begin),
+					  kedge__read_plan_cell(member, b, end - 1) + 1, err);
+	}
 	return rc;
 }
 

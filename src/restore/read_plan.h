@@ -123,9 +123,9 @@ int kedge__read_plan_choose(struct kedge__read_plan *plan, const struct kedge__r
  * that are ground hold; 0: they are not for the ground. */
 uint64_t kedge__read_plan_ground_take(const struct kedge__read_plan *plan, const struct kedge__read_plan_ground *g,
 				      uint64_t position, uint64_t len);
-/* All of the cell with byte OFFSET of block B, of G's segment, has a place in the target, and no codec. */
-bool kedge__read_plan_fits(const struct kedge__read_plan_ground *g, const struct kedge__block_record *b,
-			   uint32_t offset);
+/* The part of block B, of G's segment, whose cells have no codec and a place in the target; none: *END is not above *BEGIN. */
+void kedge__read_plan_fits(const struct kedge__read_plan_ground *g, const struct kedge__block_record *b, uint32_t *begin,
+			   uint32_t *end);
 /* Whether ground is put to offset POS of TARGET; *LEN becomes how many bytes that is true of. */
 bool kedge__read_plan_covers(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *len);
 
