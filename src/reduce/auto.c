@@ -56,7 +56,7 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, struct kedge__
 		return (struct kedge__way){used, false};
 	if (r->options.paranoid) /* it needs the bytes of the last version anyway */
 		return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_BASIC : used, false};
-	if ((!follows || !dirty || all_may_be_new(image, dirty)) && kedge__sample_is_new(r, pool, image, view, follows))
+	if ((!follows || !dirty || all_may_be_new(image, dirty)) && kedge__image_is_new(r, pool, image, view, follows))
 		return (struct kedge__way){KEDGE__REDUCER_BASIC, true};
 	return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_TREE : used, false};
 }

@@ -241,7 +241,7 @@ static bool is_unknown(const struct kedge__reducer *r)
 	return t->compare && !t->stream && t->raw_bytes / r->options.chunk >= KEDGE__LARGE && ops->hashes &&
 	       !ops->full && !ops->waves && !r->options.paranoid && kedge__may_return(t->view) &&
 	       !(t->view && r->options.id == KEDGE__REDUCER_AUTO) &&
-	       kedge__sample_is_unknown(r, t->pool, t->image, t->view);
+	       kedge__image_is_unknown(r, t->pool, t->image, t->view);
 }
 
 static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)

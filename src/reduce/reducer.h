@@ -3,7 +3,7 @@
  * reducer.h: what the files of this folder share. A reduction goes through these steps; each is a file:
  *
  *   last.c        the regions of the last version: digests of their chunks, in paranoid mode a shadow copy
- *   sample.c      whether all of it is new, so that the last version need not be compared with
+ *   novelty.c     whether all of it is new, so that the last version need not be compared with
  *   hash_pass.c   one pass over all bytes, or those that may have changed, by slabs on all threads: digests, region
  *                 sums, the list of changed chunks
  *   keep.c        for an image seen through a view: keeps what may have to be stored
@@ -350,12 +350,12 @@ void kedge__region_digests(const struct kedge__txn *t, struct kedge__digest *out
 uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedge__digest *b, uint64_t i, uint64_t n);
 /* N digests as options.digest_mask wants them. */
 void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest *d, uint64_t n);
-/* sample.c, of an image that can be read again through VIEW, or is where it says: it has few duplicates, in itself and, if it
+/* novelty.c, of an image that can be read again through VIEW, or is where it says: it has few duplicates, in itself and, if it
  * FOLLOWS, in the last version and the log. */
-bool kedge__sample_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+bool kedge__image_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
 			  const struct kedge__image_view *view, bool follows);
 /* And: it has none of what the last version and the log have. */
-bool kedge__sample_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+bool kedge__image_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
 			      const struct kedge__image_view *view);
 int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err); /* which slabs are */
 /* BYTES bytes of S at OFFSET of its region are stored, as they are at DATA. False: they have changed. Calls may run

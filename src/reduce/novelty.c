@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sample.c: is an image new? Chunks from all over it are compared with the last version, at the same place and
+ * novelty.c: is an image new? Chunks from all over it are compared with the last version, at the same place and
  * anywhere, with the log, and with each other. It is the only way in which a version is found to be new before it is
  * read.
  */
@@ -172,8 +172,8 @@ static void sample_end(struct sample *s)
 	kedge__free(s->filter);
 }
 
-bool kedge__sample_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
-			  const struct kedge__image_view *view, bool follows)
+bool kedge__image_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+			 const struct kedge__image_view *view, bool follows)
 {
 	struct sample s = {.r = r, .pool = pool, .image = image, .view = view};
 	uint64_t chunks;
@@ -189,8 +189,8 @@ bool kedge__sample_is_new(const struct kedge__reducer *r, struct kedge__pool *po
 	return new;
 }
 
-bool kedge__sample_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool,
-			      const struct kedge__image *image, const struct kedge__image_view *view)
+bool kedge__image_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+			     const struct kedge__image_view *view)
 {
 	struct sample s = {.r = r, .pool = pool, .image = image, .view = view};
 	uint64_t chunks;
