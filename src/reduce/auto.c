@@ -9,19 +9,15 @@
  * changes.
  *  - after DRY_VERSIONS versions in a row in which they did not: basic. Now and then, after PROBE_EVERY versions at
  * first, then more seldom, one is a tree again, and trees they stay if duplicates have come back.
- *  - for an image without a view, after DENSE_VERSIONS versions in a row (the first one, which has no parent, does not
- * count) of which at least 15/16 had to be stored: full, where only a sample of slabs is hashed. When less
- * than 7/8 of the sample has changed, the next version is a tree.
  *
  * Without trees the hash record is of no use and dropped. The next tree has the last version to begin with, whose
  * digests are there.
  */
 #include "reduce/reducer.h"
 
-#define DRY_VERSIONS   4
-#define PROBE_DOUBLES  3 /* how often that number is doubled */
-#define PROBE_EVERY    8u
-#define DENSE_VERSIONS 2
+#define DRY_VERSIONS  4
+#define PROBE_DOUBLES 3 /* how often that number is doubled */
+#define PROBE_EVERY   8u
 
 enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r)
 {
@@ -52,19 +48,11 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, struct kedge__
 {
 	enum kedge__reducer_id used = kedge__auto_choose(r);
 
-	if (!view)
+	if (!view || r->options.paranoid) /* that needs the bytes of the last version anyway */
 		return (struct kedge__way){used, false};
-	if (r->options.paranoid) /* it needs the bytes of the last version anyway */
-		return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_BASIC : used, false};
 	if ((!follows || !dirty || all_may_be_new(image, dirty)) && kedge__image_is_new(r, pool, image, view, follows))
 		return (struct kedge__way){KEDGE__REDUCER_BASIC, true};
-	return (struct kedge__way){used == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_TREE : used, false};
-}
-
-static void learn_from_sample(struct kedge__auto *a, const struct kedge__txn *t)
-{
-	if (t->sample_bytes && t->sample_changed < t->sample_bytes / 8 * 7)
-		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_TREE};
+	return (struct kedge__way){used, false};
 }
 
 static void learn_from_duplicates(struct kedge__auto *a, const struct kedge__txn *t)
@@ -84,30 +72,16 @@ static void learn_from_duplicates(struct kedge__auto *a, const struct kedge__txn
 	}
 }
 
-static void learn(struct kedge__auto *a, const struct kedge__txn *t)
-{
-	if (t->used == KEDGE__REDUCER_FULL) {
-		learn_from_sample(a, t);
-		return;
-	}
-	if (a->mode == KEDGE__REDUCER_FULL)
-		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_TREE};
-	if (t->used == KEDGE__REDUCER_TREE)
-		learn_from_duplicates(a, t);
-	else
-		a->since++;
-	a->dense = t->literal_bytes >= t->raw_bytes - t->raw_bytes / 16 ? a->dense + 1 : 0;
-	if (a->dense >= DENSE_VERSIONS)
-		*a = (struct kedge__auto){.mode = KEDGE__REDUCER_FULL};
-}
-
 void kedge__auto_learn(struct kedge__reducer *r)
 {
 	const struct kedge__txn *t = &r->txn;
 
-	if (r->options.id != KEDGE__REDUCER_AUTO || !t->compare || !t->raw_bytes || t->stream)
+	if (r->options.id != KEDGE__REDUCER_AUTO || !t->compare || !t->raw_bytes || t->stream || t->plain)
 		return;
-	learn(&r->choice, t);
+	if (t->used == KEDGE__REDUCER_TREE)
+		learn_from_duplicates(&r->choice, t);
+	else
+		r->choice.since++;
 	if (r->choice.mode != KEDGE__REDUCER_TREE)
 		kedge__record_empty(r);
 }

@@ -103,8 +103,6 @@ static bool slab_is(const struct kedge__reducer *r, size_t slab, uint64_t offset
 	const struct kedge__slab *s = &r->txn.slabs.at[slab];
 	uint64_t pattern;
 
-	if (s->skip)
-		return true;
 	if (slab_is_flat(r, slab, offset / KEDGE__SLAB_BYTES, &pattern))
 		return bytes_are(data, bytes, pattern);
 	return chunks_are(r, s->region, offset, data, bytes);
@@ -117,7 +115,7 @@ bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offs
 
 	r = r->other ? r->other : r;
 	t = &r->txn;
-	if (!t->stream && !kedge__reducer_ops_of(r)->sample)
+	if (!t->stream)
 		return chunks_are(r, region, offset, data, bytes);
 	for (uint64_t at = offset, len; same && at < offset + bytes; at += len) {
 		size_t slab = first_slab(t, region) + at / KEDGE__SLAB_BYTES;

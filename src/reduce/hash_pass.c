@@ -15,16 +15,9 @@
  * itself. Copies of 16 KiB took a third more time. */
 #define PIECE_BYTES (UINT64_C(16) << 10)
 #define COPY_BYTES  (UINT64_C(4) << 10)
-#define SAMPLE_RATE 64
 #define LIST_MIN    (size_t)1024
 
-/* One slab in SAMPLE_RATE, always the same ones, at no regular distance; and always the first. */
-static bool sampled(uint64_t number)
-{
-	return !number || !((number * UINT64_C(0x9E3779B97F4A7C15) >> 40) % SAMPLE_RATE);
-}
-
-int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err)
+int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 
@@ -37,10 +30,9 @@ int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error
 		if (!kedge__array_reserve(&t->slabs, t->slabs.count + slabs))
 			return kedge__error_nomem(err);
 		for (uint64_t k = 0; k < slabs; k++) {
-			struct kedge__slab s = {.region = (uint32_t)i,
-						.first = k * (KEDGE__SLAB_BYTES / r->options.chunk)};
+			struct kedge__slab s = {
+			    .region = (uint32_t)i, .first = k * (KEDGE__SLAB_BYTES / r->options.chunk), .skip = skip};
 
-			s.skip = sample && !sampled(t->slabs.count);
 			t->slabs.at[t->slabs.count++] = s;
 		}
 	}

@@ -42,8 +42,6 @@ bool kedge__reducer_remembers(enum kedge__reducer_id id)
 
 const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reducer *r)
 {
-	if (r->options.id == KEDGE__REDUCER_AUTO && r->txn.used == KEDGE__REDUCER_FULL && !r->txn.plain)
-		return &kedge__off_ops;
 	return table[r->txn.used];
 }
 
@@ -186,16 +184,6 @@ static void take_totals(struct kedge__reducer *r, const struct kedge__reduction 
 	t->duplicate_bytes = red->duplicate_bytes;
 	t->fill_bytes = red->fill_bytes;
 	t->literal_bytes = red->literal_bytes;
-	for (size_t i = 0; i < t->slabs.count; i++) {
-		const struct kedge__slab *s = &t->slabs.at[i];
-		uint64_t left = kedge__slab_region(t, s)->bytes - s->first * r->options.chunk;
-
-		if (!s->skip && !s->stream) {
-			t->sample_bytes += KEDGE__MIN(left, KEDGE__SLAB_BYTES);
-			t->sample_changed +=
-			    KEDGE__MIN(left, s->flat ? KEDGE__SLAB_BYTES : (uint64_t)s->count * r->options.chunk);
-		}
-	}
 }
 
 static int own_image(struct kedge__txn *t, const struct kedge__image *image, struct kedge__error *err)
@@ -259,11 +247,9 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 	if (!rc && t->sums)
 		rc = kedge__last_prepare_sums(t->regions, t->image->count, kedge__grain(r->options.chunk), err);
 	if (!rc)
-		rc = kedge__slabs_plan(r, !ops->hashes || ops->sample, err);
+		rc = kedge__slabs_plan(r, !ops->hashes, err);
 	if (!rc && kedge__reducer_remembers(r->options.id))
 		kedge__record_limits(r, t->raw_bytes);
-	for (size_t i = 0; !rc && !ops->hashes && i < t->slabs.count; i++)
-		t->slabs.at[i].skip = true;
 	if (!rc && t->stream)
 		rc = kedge__stream_plan(r, err);
 	if (!rc && is_unknown(r))
@@ -406,9 +392,7 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 
 		if (s->flat)
 			g->flat[number] = s->pattern;
-		if (s->skip)
-			g->stale[number] = KEDGE__SLAB_STALE;
-		else if (s->stream)
+		if (s->stream)
 			g->stale[number] = KEDGE__SLAB_KNOWN;
 		else if (s->flat || g->stale[number] != KEDGE__SLAB_FLAT || s->count)
 			g->stale[number] = s->flat ? KEDGE__SLAB_FLAT : KEDGE__SLAB_KNOWN;

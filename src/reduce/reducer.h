@@ -210,14 +210,12 @@ struct kedge__txn {
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
 	uint64_t raw_bytes, changed_bytes, duplicate_bytes, fill_bytes, literal_bytes;
-	uint64_t sample_bytes, sample_changed; /* of the slabs hashed while reduction is off */
 };
 
 /* auto.c: what the last versions showed. */
 struct kedge__auto {
 	enum kedge__reducer_id mode;
 	uint32_t dry;   /* tree versions in a row whose shifted duplicates did not pay */
-	uint32_t dense; /* versions in a row that were nearly all literals */
 	uint32_t since; /* versions since the last probe by tree */
 	uint32_t probes; /* unsuccessful ones, up to a few */
 };
@@ -338,8 +336,8 @@ static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_
 
 /* ---- the steps */
 
-/* Split the image into slabs. SAMPLE: most are skipped. */
-int kedge__slabs_plan(struct kedge__reducer *r, bool sample, struct kedge__error *err);
+/* Split the image into slabs. SKIP: they are not hashed. */
+int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *err);
 /* last.c: a flat slab of G, which is number SLAB, gets its digests after all. False: out of memory. */
 bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
@@ -466,7 +464,6 @@ struct kedge__reducer_ops {
 	const char *name;
 	int (*run)(struct kedge__reducer *r, struct kedge__error *err);
 	bool hashes; /* keeps digests of the last version; not: sums only */
-	bool sample; /* hashes a sample only */
 	bool full;  /* each region is one literal */
 	bool merge;  /* neighbouring results become one extent */
 	bool pages;  /* a changed page of KEDGE__REX_PAGE bytes may become a single literal */
@@ -475,7 +472,6 @@ struct kedge__reducer_ops {
 };
 
 extern const struct kedge__reducer_ops kedge__full_ops, kedge__basic_ops, kedge__list_ops, kedge__tree_ops, kedge__rex_ops;
-extern const struct kedge__reducer_ops kedge__off_ops; /* full, as auto uses it: samples */
 const struct kedge__reducer_ops *kedge__reducer_ops_of(const struct kedge__reducer *r);
 
 enum kedge__reducer_id kedge__auto_choose(const struct kedge__reducer *r);
