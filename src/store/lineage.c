@@ -34,6 +34,7 @@ struct announced { /* a file of the first level that was announced to the kernel
 	uint64_t version;
 	const struct kedge__set_part *part;
 	char *path;
+	struct kedge__file_state file; /* before it was opened */
 	int fd;
 	struct kedge__segment
 	    *seg; /* it has been opened, by one of several threads; NULL: it has not, or could not be */
@@ -121,7 +122,8 @@ static void announce(struct kedge__lineage *l, uint64_t version)
 	struct announced fresh = {.version = version, .part = part_of(l, 0, version, NULL), .fd = -1};
 
 	fresh.path = fresh.part ? kedge__segment_path(l->levels[0], version, l->rank, fresh.part->generation) : NULL;
-	if (fresh.path && kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0) {
+	if (fresh.path && kedge__file_state_at(fresh.path, &fresh.file) &&
+	    kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0) {
 		kedge__segment_announce(fresh.fd, fresh.part);
 		if (kedge__array_push(&l->announced, fresh))
 			return;
@@ -198,6 +200,10 @@ static int segment_load(struct kedge__lineage *l, struct item *item, size_t leve
 	struct announced *a = announced_find(l, level, item->version);
 	int fd = a ? a->fd : -1;
 
+	if (a)
+		item->file = a->file;
+	else if (!kedge__file_state_at(path, &item->file))
+		memset(&item->file, 0, sizeof(item->file));
 	if (a && a->seg) {
 		item->seg = a->seg;
 		a->seg = NULL;
@@ -228,8 +234,6 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 					" in %s was replaced since version %" PRIu64 " was taken",
 					item->version, l->rank, l->levels[level]->dir, expected_by);
 	path = kedge__segment_path(l->levels[level], item->version, l->rank, part->generation);
-	if (!path || !kedge__file_state_at(path, &item->file))
-		memset(&item->file, 0, sizeof(item->file));
 	rc = path ? segment_load(l, item, level, path, part, err) : kedge__error_nomem(err);
 	kedge__free(path);
 	if (rc)
