@@ -49,6 +49,24 @@ static const char *const heads[FIGURE_COUNT] = {
 #undef HEAD
 };
 
+/* A figure, and what is plain: the quotients of each version, or restart, are a second table. */
+#define RATIOS(X)                                                                                                      \
+	X(blocked, plain_scratch)                                                                                      \
+	X(disk, plain_disk)                                                                                            \
+	X(cost, plain_disk)                                                                                            \
+	X(cpu, plain_cpu)                                                                                              \
+	X(restart, plain_read)
+
+static const struct ratio {
+	enum figure of, to;
+} ratios[] = {
+#define RATIO(of, to) {F_##of, F_##to},
+    RATIOS(RATIO)
+#undef RATIO
+};
+
+#define RATIO_COUNT (sizeof(ratios) / sizeof(ratios[0]))
+
 static const unsigned percents[] = {100, 10, 1};
 static const char *const captures[] = {"copy", "cow"};
 
@@ -68,12 +86,12 @@ struct bench {
 	char *dirs[2];     /* of our own, in scratch and persistent */
 	char *own_program; /* where the program is, unless it is named */
 	json_t *rows;
-	struct kedge__table table;
+	struct kedge__table table, to_plain;
 
 	int ranks; /* of what is being measured */
 	unsigned percent;
 	const char *capture;
-	struct values values[FIGURE_COUNT];
+	struct values values[FIGURE_COUNT], quotients[RATIO_COUNT];
 };
 
 /* ---- the program */
@@ -217,41 +235,71 @@ static void values_scale(struct bench *b)
 	b->values[F_memory_waited].count = b->values[F_memory_beside].count = 1;
 }
 
+/* Before a median is taken, which puts values in order. */
+static void values_divide(struct bench *b)
+{
+	for (size_t r = 0; r < RATIO_COUNT; r++) {
+		const struct values *of = &b->values[ratios[r].of], *to = &b->values[ratios[r].to];
+		struct values *q = &b->quotients[r];
+
+		q->count = KEDGE__MIN(of->count, to->count);
+		for (size_t i = 0; i < q->count; i++)
+			q->at[i] = of->at[i] / to->at[i];
+	}
+}
+
+static json_t *spread_json(struct values *v)
+{
+	json_t *figure = kedge__json_object();
+
+	kedge__json_real(figure, "median", kedge__bench_median(v->at, v->count));
+	kedge__json_real(figure, "lowest", v->at[0]);
+	kedge__json_real(figure, "highest", v->at[v->count - 1]);
+	return figure;
+}
+
+static void spread_text(struct kedge__table *t, struct values *v, const char *one, const char *many)
+{
+	double median = kedge__bench_median(v->at, v->count);
+
+	if (v->count > 1)
+		kedge__table_add(t, many, median, v->at[0], v->at[v->count - 1]);
+	else
+		kedge__table_add(t, one, median);
+}
+
 static void add_json(struct bench *b)
 {
-	json_t *o = kedge__json_object();
+	json_t *o = kedge__json_object(), *to_plain = kedge__json_object();
 
 	kedge__json_uint(o, "ranks", (uint64_t)b->ranks);
 	kedge__json_uint(o, "changed_percent", b->percent);
 	kedge__json_text(o, "capture", b->capture);
-	for (int f = 0; f < FIGURE_COUNT; f++) {
-		struct values *v = &b->values[f];
-		json_t *figure = kedge__json_object();
-
-		kedge__json_real(figure, "median", kedge__bench_median(v->at, v->count));
-		kedge__json_real(figure, "lowest", v->at[0]);
-		kedge__json_real(figure, "highest", v->at[v->count - 1]);
-		kedge__json_set(o, names[f], figure);
-	}
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		kedge__json_set(o, names[f], spread_json(&b->values[f]));
+	for (size_t r = 0; r < RATIO_COUNT; r++)
+		kedge__json_set(to_plain, names[ratios[r].of], spread_json(&b->quotients[r]));
+	kedge__json_set(o, "to_plain", to_plain);
 	kedge__json_add(b->rows, o);
+}
+
+static void row_begin(const struct bench *b, struct kedge__table *t)
+{
+	kedge__table_add(t, "%d", b->ranks);
+	kedge__table_add(t, "%u %%", b->percent);
+	kedge__table_add(t, "%s", b->capture);
 }
 
 static void add_text(struct bench *b)
 {
-	struct kedge__table *t = &b->table;
-
-	kedge__table_add(t, "%d", b->ranks);
-	kedge__table_add(t, "%u %%", b->percent);
-	kedge__table_add(t, "%s", b->capture);
-	for (int f = 0; f < FIGURE_COUNT; f++) {
-		struct values *v = &b->values[f];
-		double median = kedge__bench_median(v->at, v->count);
-
-		if (v->count > 1)
-			kedge__table_add(t, "%.3f (%.3f-%.3f)", median, v->at[0], v->at[v->count - 1]);
-		else
-			kedge__table_add(t, "%.3f", median);
-	}
+	row_begin(b, &b->table);
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		spread_text(&b->table, &b->values[f], "%.3f", "%.3f (%.3f-%.3f)");
+	row_begin(b, &b->to_plain);
+	for (size_t r = 0; r < RATIO_COUNT; r++)
+		spread_text(&b->to_plain, &b->quotients[r], "%.2f", "%.2f (%.2f-%.2f)");
+	kedge__table_add(&b->to_plain, "%.2f", b->values[F_memory_waited].at[0]);
+	kedge__table_add(&b->to_plain, "%.2f", b->values[F_memory_beside].at[0]);
 }
 
 static void print_results(struct bench *b)
@@ -275,6 +323,8 @@ static void print_results(struct bench *b)
 	    kedge__text_bytes(b->size, size), strcmp(b->threads, "single") == 0 ? "SINGLE" : "MULTIPLE",
 	    b->no_sync ? "without" : "with", (unsigned long long)b->versions);
 	kedge__table_print(&b->table, stdout);
+	printf("\nThe same relative to plain: blocked to scratch, on disk and cost to disk, restart to read\n\n");
+	kedge__table_print(&b->to_plain, stdout);
 }
 
 /* ---- the run */
@@ -305,6 +355,7 @@ static int row_measure(struct bench *b, const char *capture, struct kedge__error
 	rc = row_run(b, err);
 	if (!rc) {
 		values_scale(b);
+		values_divide(b);
 		if (b->json)
 			add_json(b);
 		else
@@ -341,6 +392,24 @@ static char *program_find(void)
 	return kedge__asprintf("%s-veloc", path);
 }
 
+static void tables_begin(struct bench *b)
+{
+	static const char *const first[] = {"ranks", "changed", "capture"};
+
+	kedge__table_init(&b->table, "rrlrrrrrrrrrrrr");
+	kedge__table_init(&b->to_plain, "rrlrrrrrrr");
+	for (size_t i = 0; i < KEDGE__COUNT(first); i++) {
+		kedge__table_add(&b->table, "%s", first[i]);
+		kedge__table_add(&b->to_plain, "%s", first[i]);
+	}
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		kedge__table_add(&b->table, "%s", heads[f]);
+	for (size_t r = 0; r < RATIO_COUNT; r++)
+		kedge__table_add(&b->to_plain, "%s", ratios[r].of == F_cpu ? "CPU" : heads[ratios[r].of]);
+	kedge__table_add(&b->to_plain, "%s", heads[F_memory_waited]);
+	kedge__table_add(&b->to_plain, "%s", heads[F_memory_beside]);
+}
+
 static int prepare(struct bench *b, struct kedge__error *err)
 {
 	const char *places[2] = {b->scratch, b->persistent};
@@ -359,12 +428,7 @@ static int prepare(struct bench *b, struct kedge__error *err)
 	}
 	if (b->json)
 		b->rows = kedge__json_array();
-	kedge__table_init(&b->table, "rrlrrrrrrrrrrrr");
-	kedge__table_add(&b->table, "ranks");
-	kedge__table_add(&b->table, "changed");
-	kedge__table_add(&b->table, "capture");
-	for (int f = 0; f < FIGURE_COUNT; f++)
-		kedge__table_add(&b->table, "%s", heads[f]);
+	tables_begin(b);
 	return 0;
 }
 

@@ -20,6 +20,10 @@ for threads in single multiple; do
 		    for name in ("plain_scratch blocked plain_disk disk cost plain_cpu cpu plain_read restart_test restart memory_waited memory_beside").split():
 		        f = row[name]
 		        assert f["lowest"] <= f["median"] <= f["highest"], name
+		    for name, plain in {"blocked": "plain_scratch", "cost": "plain_disk", "restart": "plain_read"}.items():
+		        f = row["to_plain"][name]
+		        assert f["lowest"] <= f["median"] <= f["highest"], name
+		        assert f["highest"] <= row[name]["highest"] / row[plain]["lowest"] * 1.01 + 0.01, name
 		    assert 0 < row["blocked"]["median"] <= row["disk"]["median"]
 		    assert row["restart_test"]["median"] <= row["restart"]["median"]
 	END
