@@ -138,7 +138,14 @@ static int copy_part(void *ctx, size_t i, int worker)
 	return 0;
 }
 
-static int join_wave(struct parts *p)
+/* How many there will be of N in the parts so far: room for all of them at once need not be moved. */
+static size_t foresee(const struct parts *p, size_t n, size_t total)
+{
+	return n + n / 16 * (total - p->count) / p->count * 17;
+}
+
+/* TOTAL: parts of the version. */
+static int join_wave(struct parts *p, size_t total)
 {
 	struct kedge__reduction *out = p->e->out;
 	struct joint j = {.extent = out->map.count ? &out->map.at[out->map.count - 1] : NULL,
@@ -148,7 +155,8 @@ static int join_wave(struct parts *p)
 	p->literals = out->literals.count;
 	for (size_t i = 0; i < p->count; i++)
 		place_part(p, &p->at[i], &j);
-	if (!kedge__array_reserve(&out->map, p->extents) || !kedge__array_reserve(&out->literals, p->literals))
+	if (!kedge__array_reserve(&out->map, p->begin ? p->extents : foresee(p, p->extents, total)) ||
+	    !kedge__array_reserve(&out->literals, p->begin ? p->literals : foresee(p, p->literals, total)))
 		return KEDGE_E_NOMEM;
 	kedge__pool_for(p->e->t->pool, p->count, copy_part, p);
 	out->map.count = p->extents;
@@ -171,7 +179,7 @@ static int run_waves(struct parts *p)
 		p->count = KEDGE__MIN(wave, total - p->begin);
 		rc = kedge__pool_for(p->e->t->pool, p->count, emit_part, p);
 		if (!rc)
-			rc = join_wave(p);
+			rc = join_wave(p, total);
 	}
 	for (size_t i = 0; i < wave; i++)
 		kedge__reduction_done(&p->at[i].out);
