@@ -16,7 +16,7 @@
 #define SEEN_LEAST  8  /* pages that have to be seen changed, for a verdict */
 #define PAGES_EACH  64 /* one page in so many that changed is drawn, but */
 #define PAGES_LEAST 16
-#define EVERY_MOST  16
+#define EVERY_MOST  32
 #define TRIES       4  /* versions, after which too little is enough */
 #define GAIN        16 /* rex has to save one byte in so many, */
 #define GAIN_LEAST  64 /* and in so many while it is in use */
