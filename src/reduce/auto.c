@@ -47,12 +47,15 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, struct kedge__
 				  const struct kedge__region_dirty *dirty)
 {
 	enum kedge__reducer_id used = kedge__auto_choose(r);
+	enum kedge__stream stream = KEDGE__STREAM_NONE;
 
 	if (!view || r->options.paranoid) /* that needs the bytes of the last version anyway */
 		return (struct kedge__way){used, false};
-	if ((!follows || !dirty || all_may_be_new(image, dirty)) && kedge__image_is_new(r, pool, image, view, follows))
-		return (struct kedge__way){KEDGE__REDUCER_BASIC, true};
-	return (struct kedge__way){used, false};
+	if (!follows || !dirty || all_may_be_new(image, dirty))
+		stream = kedge__image_is_new(r, pool, image, view, follows);
+	if (stream)
+		return (struct kedge__way){KEDGE__REDUCER_BASIC, stream};
+	return (struct kedge__way){used, KEDGE__STREAM_NONE};
 }
 
 static void learn_from_duplicates(struct kedge__auto *a, const struct kedge__txn *t)

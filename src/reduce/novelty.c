@@ -172,8 +172,9 @@ static void sample_end(struct sample *s)
 	kedge__free(s->filter);
 }
 
-bool kedge__image_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
-			 const struct kedge__image_view *view, bool follows)
+enum kedge__stream kedge__image_is_new(const struct kedge__reducer *r, struct kedge__pool *pool,
+				       const struct kedge__image *image, const struct kedge__image_view *view,
+				       bool follows)
 {
 	struct sample s = {.r = r, .pool = pool, .image = image, .view = view};
 	uint64_t chunks;
@@ -186,7 +187,9 @@ bool kedge__image_is_new(const struct kedge__reducer *r, struct kedge__pool *poo
 		      (!follows || elsewhere(&s) < REPEATED);
 	}
 	sample_end(&s);
-	return new;
+	if (!new)
+		return KEDGE__STREAM_NONE;
+	return s.count == SAMPLES ? KEDGE__STREAM_ALL : KEDGE__STREAM_SOME;
 }
 
 bool kedge__image_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,

@@ -175,6 +175,12 @@ struct kedge__glance { /* bytes of a slab that is hashed as it is stored, as the
 	uint8_t bytes[KEDGE__GLANCE];
 };
 
+enum kedge__stream {
+	KEDGE__STREAM_NONE,
+	KEDGE__STREAM_SOME, /* slabs with constants are not */
+	KEDGE__STREAM_ALL,
+};
+
 /* One version in progress. */
 struct kedge__txn {
 	struct kedge__pool *pool;
@@ -204,6 +210,7 @@ struct kedge__txn {
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
 	uint64_t aside_bytes;
 	bool stream;                    /* some slabs may be hashed as they are stored; */
+	bool varied;                    /* no constants are expected in them */
 	KEDGE__ARRAY(struct kedge__glance) glances;
 	struct kedge__digest *region_digests; /* the digests of their regions are known then: the reduction's */
 	_Atomic uint64_t hashed;
@@ -349,8 +356,8 @@ uint64_t kedge__next_difference(const struct kedge__digest *a, const struct kedg
 /* N digests as options.digest_mask wants them. */
 void kedge__digests_weaken(const struct kedge__reducer *r, struct kedge__digest *d, uint64_t n);
 /* novelty.c, of an image that can be read again through VIEW, or is where it says: it has few duplicates, in itself and, if it
- * FOLLOWS, in the last version and the log. */
-bool kedge__image_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
+ * FOLLOWS, in the last version and the log; ALL: and no constants. */
+enum kedge__stream kedge__image_is_new(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
 			  const struct kedge__image_view *view, bool follows);
 /* And: it has none of what the last version and the log have. */
 bool kedge__image_is_unknown(const struct kedge__reducer *r, struct kedge__pool *pool, const struct kedge__image *image,
@@ -480,7 +487,7 @@ void kedge__auto_learn(struct kedge__reducer *r);
 /* How a version is reduced. */
 struct kedge__way {
 	enum kedge__reducer_id used;
-	bool stream; /* what is stored in any case is hashed as it is stored */
+	enum kedge__stream stream; /* what is stored in any case is hashed as it is stored */
 };
 
 /* FOLLOWS: there is a last version to compare with. VIEW: of an image that can be read again, or NULL. */

@@ -3,7 +3,7 @@
  * stream.c: a slab of which every byte will be stored need not be read before. Its digests and its part of the region's
  * sum are made of the bytes that are stored, as they pass, so that such a version is read once. That is how full works,
  * and auto on an image that is new, as far as a sample says: in the first version, and where nearly everything changes.
- * Slabs of which a few looks say that they may be constant are hashed first, like any other.
+ * If the sample met constants, slabs of which a few looks say that they may have some are hashed first, like any other.
  *
  * What is read once cannot be seen to change. So, of an image that is not held, some is read before, here and there,
  * and must be the same when it is stored: a thread that writes to a share F of the memory meanwhile is noticed but for
@@ -83,7 +83,7 @@ int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err)
 	for (size_t i = 0; i < t->slabs.count && !rc; i++) {
 		struct kedge__slab *s = &t->slabs.at[i];
 
-		s->stream = kedge__reducer_ops_of(r)->full || !looks_constant(t, s, r->options.chunk);
+		s->stream = kedge__reducer_ops_of(r)->full || t->varied || !looks_constant(t, s, r->options.chunk);
 		if (s->stream && t->sums)
 			sums_clear(r, s);
 		if (s->stream && !t->view->stays)

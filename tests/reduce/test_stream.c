@@ -166,6 +166,46 @@ static void test_constants(void **state)
 	world_done(&w);
 }
 
+static unsigned peeks;
+
+static const void *held_get(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all)
+{
+	(void)worker, (void)all;
+	assert_true(false); /* all of it is seen as it is stored */
+	return live_get(ctx, 0, region, offset, buffer, bytes, true);
+}
+
+static bool held_keep(void *ctx, int worker, size_t region, uint64_t offset, const void *data, size_t bytes)
+{
+	(void)ctx, (void)worker, (void)region, (void)offset, (void)data, (void)bytes;
+	return true;
+}
+
+static const void *held_peek(void *ctx, size_t region, uint64_t offset, void *buffer, size_t bytes)
+{
+	peeks++;
+	return live_get(ctx, 0, region, offset, buffer, bytes, false);
+}
+
+/* Of memory that is held, no more than the sample is read before, if that shows no constants. */
+static void test_looks(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w, KEDGE__REDUCER_AUTO, true);
+	w.view = (struct kedge__image_view){
+	    .get = held_get, .keep = held_keep, .peek = held_peek, .ctx = &w.image, .stays = true};
+	for (uint64_t v = 1; v <= 3; v++) {
+		draw_bytes(&w.seed, one, sizeof(one));
+		draw_bytes(&w.seed, two, sizeof(two));
+		peeks = 0;
+		take(&w, v, NULL, KEDGE__REDUCER_BASIC, ALL);
+		assert_in_range(peeks, 1, 2048);
+	}
+	world_done(&w);
+}
+
 /* An image that repeats itself is worth a look at every chunk, and a small one is. */
 static void test_duplicates(void **state)
 {
@@ -274,15 +314,11 @@ static void test_changes_meanwhile(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_full),
-	    cmocka_unit_test(test_first_version),
-	    cmocka_unit_test(test_narrow),
-	    cmocka_unit_test(test_constants),
-	    cmocka_unit_test(test_duplicates),
-	    cmocka_unit_test(test_dense),
-	    cmocka_unit_test(test_moved),
-	    cmocka_unit_test(test_rollback),
-	    cmocka_unit_test(test_changes_meanwhile),
+	    cmocka_unit_test(test_full),     cmocka_unit_test(test_first_version),
+	    cmocka_unit_test(test_narrow),   cmocka_unit_test(test_constants),
+	    cmocka_unit_test(test_looks),    cmocka_unit_test(test_duplicates),
+	    cmocka_unit_test(test_dense),    cmocka_unit_test(test_moved),
+	    cmocka_unit_test(test_rollback), cmocka_unit_test(test_changes_meanwhile),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
