@@ -50,7 +50,7 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, struct kedge__
 	enum kedge__stream stream = KEDGE__STREAM_NONE;
 
 	if (!view || r->options.paranoid) /* that needs the bytes of the last version anyway */
-		return (struct kedge__way){used, false};
+		return (struct kedge__way){used, KEDGE__STREAM_NONE};
 	if (!follows || !dirty || all_may_be_new(image, dirty))
 		stream = kedge__image_is_new(r, pool, image, view, follows);
 	if (stream)

@@ -78,7 +78,7 @@ int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool
 		kedge__sample_glass_init(&glass, r, image, view);
 		how.view = &glass.view;
 	}
-	rc = kedge__txn_run(r, (struct kedge__way){used, false}, pool, version, image, &how, &red, err);
+	rc = kedge__txn_run(r, (struct kedge__way){used, KEDGE__STREAM_NONE}, pool, version, image, &how, &red, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; digests && !rc && i < image->count; i++)

@@ -316,9 +316,9 @@ static struct kedge__way way_of(const struct kedge__reducer *r, struct kedge__po
 	bool again = how->view && kedge__may_return(how->view);
 
 	if (how->full || r->options.id == KEDGE__REDUCER_FULL)
-		return (struct kedge__way){KEDGE__REDUCER_FULL, again};
+		return (struct kedge__way){KEDGE__REDUCER_FULL, again ? KEDGE__STREAM_SOME : KEDGE__STREAM_NONE};
 	if (r->options.id != KEDGE__REDUCER_AUTO)
-		return (struct kedge__way){r->options.id, false};
+		return (struct kedge__way){r->options.id, KEDGE__STREAM_NONE};
 	return kedge__auto_way(r, pool, r->parent != KEDGE__NO_VERSION && r->parent < version, image,
 			       again ? how->view : NULL, how->dirty);
 }
