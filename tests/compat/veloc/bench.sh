@@ -23,7 +23,8 @@ for threads in single multiple; do
 		    for name, plain in {"blocked": "plain_scratch", "cost": "plain_disk", "restart": "plain_read"}.items():
 		        f = row["to_plain"][name]
 		        assert f["lowest"] <= f["median"] <= f["highest"], name
-		        assert f["highest"] <= row[name]["highest"] / row[plain]["lowest"] * 1.01 + 0.01, name
+		        if row[name]["lowest"] > 0:  # a cost may be less than nothing, where the machine is busy with other things
+		            assert f["highest"] <= row[name]["highest"] / row[plain]["lowest"] * 1.01 + 0.01, name
 		    assert 0 < row["blocked"]["median"] <= row["disk"]["median"]
 		    assert row["restart_test"]["median"] <= row["restart"]["median"]
 	END
