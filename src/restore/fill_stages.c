@@ -17,10 +17,10 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#define RUN_BYTES  (UINT64_C(256) << 10) /* of one read: a part of a core's cache */
+#define RUN_BYTES  (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
 #define RUN_UNITS  KEDGE__FILL_RUN
 #define RUN_GAP    KEDGE__BLOCK_PAGE    /* read with its surroundings, because another read takes as long */
-#define PART_BYTES (UINT64_C(16) << 10) /* units checked before they are summed and placed */
+#define PART_BYTES (UINT32_C(16) << 10) /* units checked before they are summed and placed */
 #define AHEAD      4                    /* batches announced before their turn, beyond those in the ring */
 #define GAP_BYTES  (UINT64_C(16) << 10) /* announced together with its surroundings */
 #define LARGE_BLOCK                                                                                                    \
@@ -129,11 +129,38 @@ static void piece_put(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	kedge__fill_sum_put(f, h, p->target, at, position_of(f, p->target, p->to), p->len);
 }
 
+/* Units with pages and a place are summed as they are checked, page after page. */
+static bool is_summed(const struct kedge__filling *f, const struct kedge__read_plan_unit *u)
+{
+	return !f->check && u->place && kedge__block_has_pages(&u->segment->blocks[u->block]);
+}
+
+/* Check the stored bytes of a unit that is not compressed; what is summed is in the nearest cache from one to the
+ * other. */
+static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		      const uint8_t *stored, struct kedge__error *err)
+{
+	uint64_t pos;
+	int rc = 0;
+
+	if (!is_summed(f, u))
+		return kedge__segment_check_part(u->segment, u->block, u->offset, stored, u->bytes, err);
+	pos = position_of(f, u->target, u->place);
+	for (uint32_t at = 0, n; at < u->bytes && !rc; at += n) {
+		n = KEDGE__MIN(PART_BYTES, u->bytes - at);
+		rc = kedge__segment_check_part(u->segment, u->block, u->offset + at, stored + at, n, err);
+		if (!rc)
+			kedge__fill_sum_put(f, h, u->target, stored + at, pos + at, n);
+	}
+	return rc;
+}
+
 /* The bytes of a unit with a place, which may already be there. What was there was taken out of the sum. */
 static void unit_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		       const uint8_t *raw)
 {
-	kedge__fill_sum_put(f, h, u->target, raw, position_of(f, u->target, u->place), u->bytes);
+	if (!is_summed(f, u))
+		kedge__fill_sum_put(f, h, u->target, raw, position_of(f, u->target, u->place), u->bytes);
 	if (u->place != raw)
 		bytes_place(f, u->place, raw, u->bytes);
 }
@@ -308,8 +335,7 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	int rc = 0;
 
 	for (size_t i = first; i < end && !rc; i++) {
-		if (is_packed(&u[i]) ||
-		    !kedge__segment_check_part(u->segment, u[i].block, u[i].offset, h->at[i], u[i].bytes, err))
+		if (is_packed(&u[i]) || !unit_check(f, h, &u[i], h->at[i], err))
 			continue;
 		h->at[i] = NULL;
 		rc = block_failed(f, u->version, err);
