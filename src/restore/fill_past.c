@@ -47,7 +47,9 @@ void kedge__fill_past_init(struct kedge__filling *f)
 	size_t count = KEDGE__MIN(kedge__fill_past_queue(f) + FLIGHT, f->plan.batches.count);
 
 	*p = (struct kedge__fill_past){.fd = -1};
-	p->room = (size_t)up(f->plan.batch_bytes + KEDGE__FILL_READS * (GAP_BYTES + 2 * KEDGE__FS_DIRECT));
+	/* The last unit of a batch may go beyond its size, and what lies between two of them is read, too. */
+	p->room = (size_t)up(f->plan.batch_bytes + f->plan.stored_max +
+			     2 * KEDGE__FILL_READS * (GAP_BYTES + KEDGE__FS_DIRECT));
 	if (f->io.writer == KEDGE__WRITER_PWRITE || plan_bytes(&f->plan) < FEW_BYTES || kedge__fs_queue_probe() != 0 ||
 	    kedge__bucket_limits(kedge__lineage_top(f->lineage)->bucket))
 		return;
