@@ -6,9 +6,10 @@
  */
 #include "reduce/emit.h"
 
-#define PART ((size_t)8)    /* slabs */
-#define WAVE ((size_t)4)    /* parts for each thread that are there at once before they are joined */
-#define MANY ((size_t)4096) /* changes: below, parts cost more than they gain */
+#define PART       ((size_t)8)    /* slabs */
+#define WAVE       ((size_t)4)    /* parts for each thread, and at least */
+#define WAVE_LEAST ((size_t)32)   /* parts, that are there at once before they are joined */
+#define MANY       ((size_t)4096) /* changes: below, parts cost more than they gain */
 
 struct part {
 	struct kedge__reduction out;
@@ -169,7 +170,7 @@ static int join_wave(struct parts *p, size_t total)
 static int run_waves(struct parts *p)
 {
 	size_t total = kedge__chunks_of(p->e->t->slabs.count, PART);
-	size_t wave = KEDGE__MIN(total, WAVE * (size_t)kedge__pool_threads(p->e->t->pool));
+	size_t wave = KEDGE__MIN(total, KEDGE__MAX(WAVE * (size_t)kedge__pool_threads(p->e->t->pool), WAVE_LEAST));
 	int rc = 0;
 
 	p->at = kedge__calloc(wave, sizeof(*p->at));
