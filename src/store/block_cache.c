@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The blocks read last, decoded. A small cache is enough: a walk in address order needs each block a few times, close
- * together. */
+ * together. But it goes back and forth between the versions that neighbouring bytes come from, so that some blocks of
+ * each stay however large they are. */
 #include "store/internal.h"
+
+#define SLOTS_LEAST 16
 
 struct slot {
 	const struct kedge__segment *seg; /* NULL: empty */
@@ -77,12 +80,12 @@ static struct slot *find_slot(struct kedge__block_cache *cache, const struct ked
 	return NULL;
 }
 
-/* A new slot as long as the limit allows, then the least recently used one. */
+/* A new slot as long as there are few, or the limit allows, then the least recently used one. */
 static struct slot *choose_slot(struct kedge__block_cache *cache, size_t bytes)
 {
 	struct slot *oldest = NULL;
 
-	if (!cache->count || cache->bytes + bytes <= cache->limit) {
+	if (cache->count < SLOTS_LEAST || cache->bytes + bytes <= cache->limit) {
 		if (!kedge__array_grow((void **)&cache->slots, &cache->room, cache->count + 1, sizeof(*cache->slots)))
 			return NULL;
 		cache->slots[cache->count] = (struct slot){0};
