@@ -34,7 +34,8 @@ build() { # NAME TARGETS [OPTION...]
 	dir=$KEDGE_BUILD_ROOT/$name
 	shift 2
 	echo "== $dir: $*"
-	if ! cmake -S . -B "$dir" -G Ninja -DKEDGE_WERROR=ON -DKEDGE_TESTS=ON "$@" >"$notes/log" 2>&1; then
+	# Of kernels for GPUs, one architecture shows that they compile.
+	if ! cmake -S . -B "$dir" -G Ninja -DKEDGE_WERROR=ON -DKEDGE_TESTS=ON -DKEDGE_GPU_ARCHS=90 "$@" >"$notes/log" 2>&1; then
 		cat "$notes/log"
 		return 1
 	fi
@@ -91,10 +92,11 @@ if setarch -R true 2>/dev/null; then
 	fixed='setarch -R'
 fi
 # Without tests that take long under this sanitizer and have no threads of their own to show: of sizes, of many versions
-# (test_still and test_cow hold images in the same ways), and of pure functions.
+# (test_still and test_cow hold images in the same ways), of pure functions, and of calls that fail, but for one program.
 labels=$(echo "$threaded" | tr ' ' '|')
 units=$(for stage in $threaded; do echo "unit_tests_$stage"; done)
-check thread thread "$units" -L "^($labels)\$" -LE mpi -E '^(reduce/test_large|job/test_growth|job/test_retention.*)$'
+check thread thread "$units" -L "^($labels)\$" -LE mpi \
+	-E '^(reduce/test_large|job/test_growth|job/test_retention.*|job/test_no_hang_(open|restart|l2_.*))$'
 fixed=
 check address address,undefined ''
 check plain '' ''

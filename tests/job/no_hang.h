@@ -22,7 +22,12 @@
 
 #include <sys/mman.h>
 
-#define STEP   (SANITIZED ? 23 : 1)
+/* Programs that differ in a setting share the calls among them: each begins with another one. */
+#ifndef SHARES
+#define SHARES 1
+#define SHARE  0
+#endif
+#define STEP (SANITIZED ? 23 : SHARES)
 #define CONTENT 8192 /* bytes that are protected */
 #define STORED 3  /* versions that are there when a life begins */
 #define AFRESH 4  /* of as many faults one is followed by a fresh start of the group, the others by the next version */
@@ -452,7 +457,7 @@ static inline void play(struct seat *front, struct seat *back_seat, void *ctx)
 	kedge_set_log(quiet, NULL);
 	for (l->victim = 0; l->victim < l->group.size; l->victim += l->group.size - 1) {
 		for (l->kind = 0; l->kind < KINDS; l->kind++) {
-			for (uint64_t n = 1 + first++ % STEP; fault(l, n); n += STEP)
+			for (uint64_t n = 1 + (SHARE + first++) % STEP; fault(l, n); n += STEP)
 				l->board->injected[l->kind] += l->rank == 0;
 		}
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults while a version is taken and goes to L2, with coalesce=auto. */
+#define SHARES 3
+#define SHARE  0
 #include "no_hang.h"
 
 static void test_auto_sync(void **state)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults while a version is taken and goes to L2, with coalesce=batch. */
+#define SHARES 3
+#define SHARE  1
 #include "no_hang.h"
 
 static void test_batch_sync(void **state)
