@@ -22,6 +22,9 @@ set(KEDGE_MPI_ENVIRONMENT
     OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
     ASAN_OPTIONS=detect_leaks=0)
 
+# One at a time they take long: where nothing is known of earlier runs, they begin first, beside the others.
+set(KEDGE_MPI_COST 1000)
+
 # kedge_mpi_test(NAME name RANKS n COMMAND program args...): one at a time, because ranks already fill the machine.
 function(kedge_mpi_test)
   cmake_parse_arguments(arg "" "NAME;RANKS" "COMMAND" ${ARGN})
@@ -35,7 +38,8 @@ function(kedge_mpi_test)
   add_test(NAME ${arg_NAME} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${arg_RANKS} ${MPIEXEC_PREFLAGS}
                                     ${program} ${MPIEXEC_POSTFLAGS} ${arg_COMMAND})
   kedge_test_limits(${arg_NAME} mpi)
-  set_tests_properties(${arg_NAME} PROPERTIES PROCESSORS 2 RESOURCE_LOCK mpirun ENVIRONMENT "${KEDGE_MPI_ENVIRONMENT}")
+  set_tests_properties(${arg_NAME} PROPERTIES PROCESSORS 2 RESOURCE_LOCK mpirun COST ${KEDGE_MPI_COST}
+                                              ENVIRONMENT "${KEDGE_MPI_ENVIRONMENT}")
 endfunction()
 
 # kedge_script_test(NAME name SCRIPT file [ARGS ...] [LABEL label] [MPI]): a shell script; exit 77 is "skipped".
@@ -52,7 +56,7 @@ function(kedge_script_test)
   if(arg_MPI)
     list(APPEND environment ${KEDGE_MPI_ENVIRONMENT})
     list(APPEND arg_LABEL mpi)
-    set_tests_properties(${arg_NAME} PROPERTIES PROCESSORS 2 RESOURCE_LOCK mpirun)
+    set_tests_properties(${arg_NAME} PROPERTIES PROCESSORS 2 RESOURCE_LOCK mpirun COST ${KEDGE_MPI_COST})
   endif()
   kedge_test_limits(${arg_NAME} "${arg_LABEL}")
   set_tests_properties(${arg_NAME} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
