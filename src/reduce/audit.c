@@ -95,12 +95,13 @@ static uint64_t known_from(const struct kedge__last_region *g, uint64_t at, uint
 double kedge__reducer_changed(const struct kedge__reducer *r, uint64_t base, const void *data, uint64_t bytes,
 			      uint64_t turn)
 {
-	const struct kedge__last_region *g = kedge__last_find(&r->last, base);
-	uint64_t grain = kedge__grain(r->options.chunk), grains = kedge__chunks_of(bytes, grain);
+	const struct kedge__reducer *used = kedge__reducer_in_use(r);
+	const struct kedge__last_region *g = kedge__last_find(&used->last, base);
+	uint64_t grain = kedge__reducer_grain(r), grains = kedge__chunks_of(bytes, grain);
 	uint64_t looks = KEDGE__MIN(KEDGE__MIN(KEDGE__MAX(grains / SELDOM, FEW), LOOKS), grains);
 	uint64_t seen = 0, changed = 0;
 
-	if (!g || !g->known || !g->summed || g->bytes != bytes || r->busy)
+	if (!g || !g->known || !g->summed || g->bytes != bytes || used->busy)
 		return -1;
 	for (uint64_t i = 0; i < looks; i++) {
 		uint64_t first = i * grains / looks, end = (i + 1) * grains / looks;

@@ -108,6 +108,24 @@ static void test_goes_over_at_once(void **state)
 	teardown(r);
 }
 
+/* Whichever form is in use can say how much of a region has changed. */
+static void test_knows_what_changed(void **state)
+{
+	struct kedge__reducer *r = reducer(true);
+	uint64_t base = KEDGE__SLOT_BYTES, bytes = PAGES * PAGE + 100;
+
+	(void)state;
+	setup();
+	take(r, 1, NULL);
+	assert_true(kedge__reducer_changed(r, base, lab.data[1], bytes, 0) == 0);
+	assert_int_equal(take(r, 2, insert), KEDGE__REDUCER_REX);
+	assert_true(kedge__reducer_changed(r, base, lab.data[1], bytes, 0) == 0);
+	insert();
+	assert_true(kedge__reducer_changed(r, base, lab.data[1], bytes, 0) > 0.5);
+	assert_int_equal(take(r, 3, NULL), KEDGE__REDUCER_REX);
+	teardown(r);
+}
+
 /* What is new everywhere, or comes from elsewhere, is no case for it. */
 static void test_stays(void **state)
 {
@@ -291,9 +309,13 @@ static void test_through_a_view(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_goes_over_at_once), cmocka_unit_test(test_stays),
-	    cmocka_unit_test(test_comes_back),        cmocka_unit_test(test_equal_runs),
-	    cmocka_unit_test(test_store_is_away),     cmocka_unit_test(test_rollback_and_retain),
+	    cmocka_unit_test(test_goes_over_at_once),
+	    cmocka_unit_test(test_knows_what_changed),
+	    cmocka_unit_test(test_stays),
+	    cmocka_unit_test(test_comes_back),
+	    cmocka_unit_test(test_equal_runs),
+	    cmocka_unit_test(test_store_is_away),
+	    cmocka_unit_test(test_rollback_and_retain),
 	    cmocka_unit_test(test_through_a_view),
 	};
 
