@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The blocks read last, decoded. A small cache is enough: a walk in address order needs each block a few times, close
- * together. But it goes back and forth between the versions that neighbouring bytes come from, so that some blocks of
- * each stay however large they are. */
+ * together. But it goes back and forth between the versions that neighbouring bytes come from, so a few more are kept
+ * than the limit allows, if they are not too large. */
 #include "store/internal.h"
 
 #define SLOTS_LEAST 16
+#define BYTES_LEAST ((size_t)16 << 20)
 
 struct slot {
 	const struct kedge__segment *seg; /* NULL: empty */
@@ -80,12 +81,19 @@ static struct slot *find_slot(struct kedge__block_cache *cache, const struct ked
 	return NULL;
 }
 
-/* A new slot as long as there are few, or the limit allows, then the least recently used one. */
+static bool may_grow(const struct kedge__block_cache *cache, size_t bytes)
+{
+	size_t limit = cache->count < SLOTS_LEAST ? KEDGE__MAX(cache->limit, BYTES_LEAST) : cache->limit;
+
+	return !cache->count || cache->bytes + bytes <= limit;
+}
+
+/* A new slot as long as that is possible, then the least recently used one. */
 static struct slot *choose_slot(struct kedge__block_cache *cache, size_t bytes)
 {
 	struct slot *oldest = NULL;
 
-	if (cache->count < SLOTS_LEAST || cache->bytes + bytes <= cache->limit) {
+	if (may_grow(cache, bytes)) {
 		if (!kedge__array_grow((void **)&cache->slots, &cache->room, cache->count + 1, sizeof(*cache->slots)))
 			return NULL;
 		cache->slots[cache->count] = (struct slot){0};
