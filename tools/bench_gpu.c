@@ -33,6 +33,7 @@ struct bench {
 	size_t row_count;
 	struct kedge__digest_key *key;
 	struct kedge__gpu_digest *digest;
+	uint32_t chunk; /* of it */
 	struct kedge__gpu_planes planes;
 	kedge__gpu_address places, damaged;
 };
@@ -93,22 +94,20 @@ static int copies(struct bench *b, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ digests */
 
-static uint32_t chunk;
-
 static int digest(struct bench *b, struct kedge__error *err)
 {
-	return kedge__gpu_digest_run(b->digest, KEDGE__GPU_WORK, b->data, b->size / chunk, b->other, b->totals, err);
+	return kedge__gpu_digest_run(b->digest, KEDGE__GPU_WORK, b->data, b->size / b->chunk, b->other, b->totals, err);
 }
 
 static int digests(struct bench *b, struct kedge__error *err)
 {
 	int rc = 0;
 
-	for (chunk = 64; chunk <= 4096 && !rc; chunk *= 2) {
+	for (b->chunk = 64; b->chunk <= 4096 && !rc; b->chunk *= 2) {
 		char what[64];
 
-		snprintf(what, sizeof(what), "digests of %u bytes, region sum, compared", chunk);
-		rc = kedge__gpu_digest_new(b->gpu, b->key, chunk, &b->digest, err);
+		snprintf(what, sizeof(what), "digests of %u bytes, region sum, compared", b->chunk);
+		rc = kedge__gpu_digest_new(b->gpu, b->key, b->chunk, &b->digest, err);
 		if (!rc)
 			rc = row_take(b, what, (double)b->size, digest, err);
 		kedge__gpu_digest_free(b->digest);

@@ -135,16 +135,29 @@ static const void *get_protected(struct kedge__hold *h, const struct kedge__hold
 	return to;
 }
 
+/* Where the copy of these bytes is; NULL: they are not held. If they are protected instead, *S is their stretch, else
+ * NULL. */
+static const void *copy_find(const struct kedge__hold *h, size_t region, uint64_t offset, size_t bytes,
+			     const struct kedge__hold_stretch **s)
+{
+	const struct kedge__hold_stretch *found = kedge__hold_find(h, region, offset);
+
+	*s = NULL;
+	if (!found || offset + bytes > found->offset + found->bytes)
+		return NULL;
+	if (!found->is_protected)
+		return found->copy + (offset - found->offset);
+	*s = found;
+	return NULL;
+}
+
 static const void *view_get(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all)
 {
 	struct kedge__hold *h = ctx;
-	const struct kedge__hold_stretch *s = kedge__hold_find(h, region, offset);
+	const struct kedge__hold_stretch *s;
+	const void *copy = copy_find(h, region, offset, bytes, &s);
 
-	if (!s || offset + bytes > s->offset + s->bytes)
-		return NULL;
-	if (!s->is_protected)
-		return s->copy + (offset - s->offset);
-	return get_protected(h, s, worker, offset, buffer, bytes, all);
+	return s ? get_protected(h, s, worker, offset, buffer, bytes, all) : copy;
 }
 
 /* BYTES at OFFSET, which come in order, stay protected until they are written. */
@@ -162,12 +175,11 @@ static bool let_go_before(struct kedge__hold *h, struct kedge__hold_worker *w, u
 static const void *view_peek(void *ctx, size_t region, uint64_t offset, void *buffer, size_t bytes)
 {
 	struct kedge__hold *h = ctx;
-	const struct kedge__hold_stretch *s = kedge__hold_find(h, region, offset);
+	const struct kedge__hold_stretch *s;
+	const void *copy = copy_find(h, region, offset, bytes, &s);
 
-	if (!s || offset + bytes > s->offset + s->bytes)
-		return NULL;
-	if (!s->is_protected)
-		return s->copy + (offset - s->offset);
+	if (!s)
+		return copy;
 	return kedge__hold_read(h, s, offset, buffer, bytes, NULL) ? NULL : buffer;
 }
 

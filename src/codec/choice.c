@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "codec/codec.h"
+#include "codec/codec_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -212,6 +212,6 @@ const char *kedge__codec_describe(uint16_t id, uint16_t param, char text[KEDGE__
 	if (c.codec->first && (param & 0xff))
 		c.second = kedge__codec_by_id(param & 0xff);
 	if (follows_steps(c.codec) || id == KEDGE__CODEC_DELTA)
-		c.steps = param >> 11;
+		c.steps = param >> KEDGE__STEP_SHIFT;
 	return describe(&c, false, text);
 }

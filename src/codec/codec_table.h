@@ -46,12 +46,19 @@ unsigned kedge__strides_best(const struct kedge__strides *s); /* 0: there are no
 
 /* ------------------------------------------------------------------ filter.c */
 
+/* In the parameter of a codec that takes steps, or has a width. */
+#define KEDGE__WIDTH_SHIFT 8
+#define KEDGE__STEP_SHIFT  11
+
 /* FROM, with STEPS taken, to TO. Bytes that make no whole element stay, but for XOR. */
 void kedge__steps_take(unsigned steps, const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes,
 		       unsigned width);
 void kedge__steps_undo(unsigned steps, uint8_t *raw, const uint8_t *base, size_t bytes, unsigned width);
 /* The width and the steps of a parameter are possible, and there is a base if they need one. */
 int kedge__steps_check(uint16_t param, const void *base, struct kedge__error *err);
+/* Numbers with a sign: it goes to the lowest bit, and back, so that small negative numbers have few bits, too. */
+void kedge__signs_fold(uint8_t *p, size_t bytes, unsigned width);
+void kedge__signs_unfold(uint8_t *p, size_t bytes, unsigned width);
 /* TO[i] = FROM[i] ^ BASE[i]; TO may be FROM. */
 void kedge__xor_bytes(const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes);
 

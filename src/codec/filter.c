@@ -8,18 +8,9 @@
 #include "codec/codec_table.h"
 #include "codec/shuffle.h"
 
-#define WIDTH_SHIFT 8
-#define STEP_SHIFT  11
-#define STEP_MASK   (KEDGE__STEP_DELTA | KEDGE__STEP_BASE)
+#define STEP_MASK (KEDGE__STEP_DELTA | KEDGE__STEP_BASE)
 
 #define INLINE static inline __attribute__((always_inline))
-
-static const struct kedge__shuffle_kernel *kernel(void)
-{
-	const struct kedge__shuffle_kernel *k = kedge__shuffle_avx2();
-
-	return k ? k : &kedge__shuffle_portable;
-}
 
 /* ------------------------------------------------------------------ steps */
 
@@ -89,6 +80,38 @@ static void add_any(const uint8_t *from, const uint8_t *base, uint64_t sign, uin
 #undef CALL
 }
 
+INLINE void fold(uint8_t *p, size_t n, unsigned width)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = load(p + i * width, width);
+
+		store(p + i * width, v << 1 ^ (0 - (v >> (8 * width - 1))), width);
+	}
+}
+
+INLINE void unfold(uint8_t *p, size_t n, unsigned width)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = load(p + i * width, width);
+
+		store(p + i * width, v >> 1 ^ (0 - (v & 1)), width);
+	}
+}
+
+void kedge__signs_fold(uint8_t *p, size_t bytes, unsigned width)
+{
+#define CALL(w) fold(p, bytes / (w), w)
+	BY_WIDTH(width, CALL);
+#undef CALL
+}
+
+void kedge__signs_unfold(uint8_t *p, size_t bytes, unsigned width)
+{
+#define CALL(w) unfold(p, bytes / (w), w)
+	BY_WIDTH(width, CALL);
+#undef CALL
+}
+
 void kedge__xor_bytes(const uint8_t *from, const uint8_t *base, uint8_t *to, size_t bytes)
 {
 	size_t i = 0;
@@ -129,17 +152,17 @@ void kedge__steps_undo(unsigned steps, uint8_t *raw, const uint8_t *base, size_t
 static void lay_out(uint16_t id, const uint8_t *in, size_t bytes, unsigned width, uint8_t *out)
 {
 	if (id == KEDGE__CODEC_SHUFFLE)
-		kedge__shuffle_bytes(kernel(), in, bytes, width, out);
+		kedge__shuffle_bytes(kedge__shuffle_best(), in, bytes, width, out);
 	else
-		kedge__shuffle_bits(kernel(), in, bytes, width, out);
+		kedge__shuffle_bits(kedge__shuffle_best(), in, bytes, width, out);
 }
 
 static void undo_layout(uint16_t id, const uint8_t *in, size_t bytes, unsigned width, uint8_t *out)
 {
 	if (id == KEDGE__CODEC_SHUFFLE)
-		kedge__unshuffle_bytes(kernel(), in, bytes, width, out);
+		kedge__unshuffle_bytes(kedge__shuffle_best(), in, bytes, width, out);
 	else
-		kedge__unshuffle_bits(kernel(), in, bytes, width, out);
+		kedge__unshuffle_bits(kedge__shuffle_best(), in, bytes, width, out);
 }
 
 /* ------------------------------------------------------------------ the codecs */
@@ -172,16 +195,16 @@ static int filter_encode(const struct kedge__codec_choice *how, const struct ked
 	rc = kedge__chain_encode(how, mid, in->bytes, out, room, used, err);
 	kedge__free(scratch);
 	if (!rc)
-		*param =
-		    (uint16_t)(kedge__chain_id(how) | kedge__width_log2(width) << WIDTH_SHIFT | steps << STEP_SHIFT);
+		*param = (uint16_t)(kedge__chain_id(how) | kedge__width_log2(width) << KEDGE__WIDTH_SHIFT |
+				    steps << KEDGE__STEP_SHIFT);
 	return rc;
 }
 
 int kedge__steps_check(uint16_t param, const void *base, struct kedge__error *err)
 {
-	unsigned steps = param >> STEP_SHIFT;
+	unsigned steps = param >> KEDGE__STEP_SHIFT;
 
-	if ((param >> WIDTH_SHIFT & 7) > 3 || steps & ~(unsigned)STEP_MASK ||
+	if ((param >> KEDGE__WIDTH_SHIFT & 7) > 3 || steps & ~(unsigned)STEP_MASK ||
 	    (steps & KEDGE__STEP_BASE) == KEDGE__STEP_BASE)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec: invalid parameter %u", param);
 	if (steps & KEDGE__STEP_BASE && !base)
@@ -193,7 +216,7 @@ int kedge__steps_check(uint16_t param, const void *base, struct kedge__error *er
 static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw,
 			 size_t raw_bytes, struct kedge__error *err)
 {
-	unsigned width = 1u << (param >> WIDTH_SHIFT & 7);
+	unsigned width = 1u << (param >> KEDGE__WIDTH_SHIFT & 7);
 	bool layout = id != KEDGE__CODEC_DELTA;
 	uint8_t *laid = raw;
 	int rc = kedge__steps_check(param, base, err);
@@ -208,7 +231,7 @@ static int filter_decode(uint16_t id, const void *in, size_t in_bytes, uint16_t 
 	if (!rc && layout)
 		undo_layout(id, laid, raw_bytes, width, raw);
 	if (!rc)
-		kedge__steps_undo(param >> STEP_SHIFT, raw, base, raw_bytes, width);
+		kedge__steps_undo(param >> KEDGE__STEP_SHIFT, raw, base, raw_bytes, width);
 	if (layout)
 		kedge__free(laid);
 	return rc;
@@ -218,7 +241,7 @@ bool kedge__codec_needs_base(uint16_t id, uint16_t param)
 {
 	return (id == KEDGE__CODEC_SHUFFLE || id == KEDGE__CODEC_BITSHUFFLE || id == KEDGE__CODEC_DELTA ||
 		id == KEDGE__CODEC_RECORDS || id == KEDGE__CODEC_PLANES) &&
-	       param >> STEP_SHIFT & KEDGE__STEP_BASE;
+	       param >> KEDGE__STEP_SHIFT & KEDGE__STEP_BASE;
 }
 
 #define FILTER(which, ID, WIDTH_MAX)                                                                                   \

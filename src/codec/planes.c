@@ -16,11 +16,9 @@
 #include "codec/codec_table.h"
 #include "codec/shuffle.h"
 
-#define WIDTH_SHIFT 8
-#define STEP_SHIFT  11
-#define STRIP       KEDGE__PLANES_STRIP
-#define LEVELS      KEDGE__PLANES_LEVELS
-#define SIGNED      (KEDGE__STEP_DELTA | KEDGE__STEP_MINUS)
+#define STRIP  KEDGE__PLANES_STRIP
+#define LEVELS KEDGE__PLANES_LEVELS
+#define SIGNED (KEDGE__STEP_DELTA | KEDGE__STEP_MINUS)
 
 /* ------------------------------------------------------------------ bytes that are zero
  * compact: those of N that are not go to TO, and a bit for each of all to MAP; returns how many. expand: back; *USED of
@@ -131,57 +129,6 @@ static bool has_bmi2(void)
 }
 #endif
 
-/* ------------------------------------------------------------------ numbers */
-
-#define FOLD(type, p, n)                                                                                               \
-	for (size_t i = 0; i < (n); i++) {                                                                             \
-		type v;                                                                                                \
-                                                                                                                       \
-		memcpy(&v, (p) + i * sizeof(v), sizeof(v));                                                            \
-		v = (type)(v << 1) ^ (type)(0 - (v >> (8 * sizeof(v) - 1)));                                           \
-		memcpy((p) + i * sizeof(v), &v, sizeof(v));                                                            \
-	}
-#define UNFOLD(type, p, n)                                                                                             \
-	for (size_t i = 0; i < (n); i++) {                                                                             \
-		type v;                                                                                                \
-                                                                                                                       \
-		memcpy(&v, (p) + i * sizeof(v), sizeof(v));                                                            \
-		v = (type)(v >> 1) ^ (type)(0 - (v & 1));                                                              \
-		memcpy((p) + i * sizeof(v), &v, sizeof(v));                                                            \
-	}
-
-/* The sign to the lowest bit. */
-static void fold(uint8_t *p, size_t bytes, unsigned width)
-{
-	if (width == 8)
-		FOLD(uint64_t, p, bytes / 8)
-	else if (width == 4)
-		FOLD(uint32_t, p, bytes / 4)
-	else if (width == 2)
-		FOLD(uint16_t, p, bytes / 2)
-	else
-		FOLD(uint8_t, p, bytes)
-}
-
-static void unfold(uint8_t *p, size_t bytes, unsigned width)
-{
-	if (width == 8)
-		UNFOLD(uint64_t, p, bytes / 8)
-	else if (width == 4)
-		UNFOLD(uint32_t, p, bytes / 4)
-	else if (width == 2)
-		UNFOLD(uint16_t, p, bytes / 2)
-	else
-		UNFOLD(uint8_t, p, bytes)
-}
-
-static const struct kedge__shuffle_kernel *kernel(void)
-{
-	const struct kedge__shuffle_kernel *k = kedge__shuffle_avx2();
-
-	return k ? k : &kedge__shuffle_portable;
-}
-
 /* ------------------------------------------------------------------ strips */
 
 struct strip_work {
@@ -209,10 +156,10 @@ size_t kedge__planes_strip_encode(unsigned steps, unsigned width, const uint8_t 
 	if (steps) {
 		kedge__steps_take(steps, raw, base, w.numbers, bytes, width);
 		if (steps & SIGNED)
-			fold(w.numbers, bytes, width);
+			kedge__signs_fold(w.numbers, bytes, width);
 		numbers = w.numbers;
 	}
-	kedge__shuffle_bits(kernel(), numbers, bytes, width, w.planes);
+	kedge__shuffle_bits(kedge__shuffle_best(), numbers, bytes, width, w.planes);
 	n[0] = bytes;
 	kept[0] = pack(w.planes, bytes, w.kept, w.maps[0]);
 	for (int l = 1; l <= LEVELS; l++) {
@@ -258,9 +205,9 @@ static bool strip_decode(unsigned steps, unsigned width, const uint8_t *in, size
 	}
 	if (!unpack(w.maps[0], bytes, in, in_bytes, w.planes, &used) || used != in_bytes)
 		return false;
-	kedge__unshuffle_bits(kernel(), w.planes, bytes, width, raw);
+	kedge__unshuffle_bits(kedge__shuffle_best(), w.planes, bytes, width, raw);
 	if (steps & SIGNED)
-		unfold(raw, bytes, width);
+		kedge__signs_unfold(raw, bytes, width);
 	kedge__steps_undo(steps, raw, base, bytes, width);
 	return true;
 }
@@ -308,7 +255,7 @@ static int planes_encode(const struct kedge__codec_choice *how, const struct ked
 	}
 	memcpy((uint8_t *)out + at, raw + n, tail);
 	*used = at + tail;
-	*param = (uint16_t)(kedge__width_log2(width) << WIDTH_SHIFT | steps << STEP_SHIFT);
+	*param = (uint16_t)(kedge__width_log2(width) << KEDGE__WIDTH_SHIFT | steps << KEDGE__STEP_SHIFT);
 	return 0;
 }
 
@@ -320,7 +267,7 @@ static int damaged(struct kedge__error *err)
 static int planes_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
 			 struct kedge__error *err)
 {
-	unsigned width = 1u << (param >> WIDTH_SHIFT & 7), steps = param >> STEP_SHIFT;
+	unsigned width = 1u << (param >> KEDGE__WIDTH_SHIFT & 7), steps = param >> KEDGE__STEP_SHIFT;
 	int rc = param & 0xff ? kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec planes: invalid parameter %u", param)
 			      : kedge__steps_check(param, base, err);
 	size_t n = rc ? 0 : whole(raw_bytes, width), tail = raw_bytes - n, at = 2 * strips(n);

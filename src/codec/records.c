@@ -9,8 +9,7 @@
 #include "codec/codec_table.h"
 #include "codec/shuffle.h"
 
-#define HEAD       2
-#define STEP_SHIFT 11
+#define HEAD 2
 
 static size_t records_bound(size_t raw)
 {
@@ -62,13 +61,13 @@ static int records_encode(const struct kedge__codec_choice *how, const struct ke
 		return rc;
 	kedge__put16(out, (uint16_t)stride);
 	*used += HEAD;
-	*param = (uint16_t)(kedge__chain_id(how) | steps << STEP_SHIFT);
+	*param = (uint16_t)(kedge__chain_id(how) | steps << KEDGE__STEP_SHIFT);
 	return 0;
 }
 
 static int head_check(uint16_t param, const uint8_t *in, size_t in_bytes, const void *base, struct kedge__error *err)
 {
-	if (param & ~(0xff | KEDGE__STEP_XOR << STEP_SHIFT))
+	if (param & ~(0xff | KEDGE__STEP_XOR << KEDGE__STEP_SHIFT))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec records: invalid parameter %u", param);
 	if (kedge__codec_needs_base(KEDGE__CODEC_RECORDS, param) && !base)
 		return kedge__error_set(

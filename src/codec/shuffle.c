@@ -54,6 +54,13 @@ static void bits_join(const uint8_t *in, size_t pitch, size_t n, uint8_t *out)
 
 const struct kedge__shuffle_kernel kedge__shuffle_portable = {"portable", split, join, bits_split, bits_join};
 
+const struct kedge__shuffle_kernel *kedge__shuffle_best(void)
+{
+	const struct kedge__shuffle_kernel *k = kedge__shuffle_avx2();
+
+	return k ? k : &kedge__shuffle_portable;
+}
+
 void kedge__shuffle_bytes(const struct kedge__shuffle_kernel *k, const uint8_t *in, size_t bytes, unsigned width,
 			  uint8_t *out)
 {

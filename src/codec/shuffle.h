@@ -19,6 +19,7 @@ struct kedge__shuffle_kernel {
 
 extern const struct kedge__shuffle_kernel kedge__shuffle_portable;
 const struct kedge__shuffle_kernel *kedge__shuffle_avx2(void); /* NULL: not on this machine */
+const struct kedge__shuffle_kernel *kedge__shuffle_best(void);
 
 /* An entire block with the given kernel: bytes that do not fill an element and, for bits, elements that do not fill a group of
  * eight stay unchanged at the end. */

@@ -126,6 +126,13 @@ uint64_t kedge__sums_make(const void *data, size_t bytes, uint8_t *sums)
 	return kedge__checksum(sums, (size_t)(to - sums));
 }
 
+uint64_t kedge__block_checksum(const struct kedge__block_record *b, const void *stored, uint8_t *sums)
+{
+	if (b->codec == KEDGE__CODEC_STORED && kedge__block_has_pages(b))
+		return kedge__sums_make(stored, b->stored_bytes, sums);
+	return kedge__checksum(stored, b->stored_bytes);
+}
+
 size_t kedge__sums_check(const uint8_t *sums, const void *data, size_t bytes)
 {
 	const uint8_t *p = data;

@@ -215,6 +215,8 @@ int kedge__blocks_decode(const void *data, size_t bytes, uint64_t payload_bytes,
 
 /* The checksums of all pages of DATA go to SUMS, in the form that is stored; the result is the checksum of the block. */
 uint64_t kedge__sums_make(const void *data, size_t bytes, uint8_t *sums);
+/* The checksum of a block, whose codec is known, by its STORED bytes. SUMS: room for those of its pages, if it has some. */
+uint64_t kedge__block_checksum(const struct kedge__block_record *b, const void *stored, uint8_t *sums);
 /* The first of the pages of DATA whose checksum is not the one in SUMS; kedge__pages_of(BYTES) if there is none. */
 size_t kedge__sums_check(const uint8_t *sums, const void *data, size_t bytes);
 /* Section SUMS: gives the N blocks, of a segment that has it, the places of their checksums. */

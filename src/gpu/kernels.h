@@ -47,7 +47,9 @@ struct kedge_digest_args {
 };
 
 /* ------------------------------------------------------------------ planes.cu
- * kedge_planes_encode_<width>, kedge_planes_decode_<width>, for 2, 4 and 8: strips of codec planes. */
+ * kedge_planes_encode_<width>, kedge_planes_decode_<width>: strips of codec planes. */
+
+#define KEDGE_PLANES_KERNELS(X) X(2) X(4) X(8)
 
 #define KEDGE_PLANES_STRIP 16384u
 #define KEDGE_PLANES_DELTA 1u /* as enum kedge__codec_step */

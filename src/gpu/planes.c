@@ -8,9 +8,9 @@ static const struct kernels {
 	unsigned width;
 	const char *encode, *decode;
 } kernels[] = {
-    {2, "kedge_planes_encode_2", "kedge_planes_decode_2"},
-    {4, "kedge_planes_encode_4", "kedge_planes_decode_4"},
-    {8, "kedge_planes_encode_8", "kedge_planes_decode_8"},
+#define PLANES(width) {width, "kedge_planes_encode_" #width, "kedge_planes_decode_" #width},
+    KEDGE_PLANES_KERNELS(PLANES)
+#undef PLANES
 };
 
 static int launch(struct kedge__gpu *g, bool encode, const struct kedge__gpu_planes *p, struct kedge_planes_args *a,

@@ -39,7 +39,7 @@ struct shared {
 	u8 maps1[STRIP / 64 + 8], maps2[STRIP / 512 + 8], maps3[8];
 	u8 packed[STRIP + 64];
 	u32 counts[WARPS + 1];
-	u32 kept[4]; /* of levels 1 to 3, and their sum with the top */
+	u32 head; /* bytes of all levels above the first */
 	u64 carry[WARPS];
 };
 
@@ -303,10 +303,10 @@ static __device__ u32 strip_encode(struct shared *s, const u8 *raw, const u8 *ba
 		if (lane < z.n[4])
 			s->packed[lane] = s->maps3[lane];
 		if (lane == 0)
-			s->kept[0] = z.n[4] + kept3 + kept2;
+			s->head = z.n[4] + kept3 + kept2;
 	}
 	__syncthreads();
-	head = s->kept[0];
+	head = s->head;
 	if (head + kept1 + kept0 >= n)
 		return n;
 	put_kept(s->packed + head + at1, x1, bits1);
@@ -430,10 +430,10 @@ template <int W> static __device__ bool planes_expand(struct shared *s, u32 n, u
 		used += level_expand(s->packed, z.n[3], s->packed + used, size - used, s->maps2);
 		used += level_expand(s->maps2, z.n[2], s->packed + used, used < size ? size - used : 0, s->maps1);
 		if (lane == 0)
-			s->kept[0] = used;
+			s->head = used;
 	}
 	__syncthreads();
-	at = s->kept[0];
+	at = s->head;
 	maps_expand(s, z.n[1], size, &at);
 	for (u32 r = 0; r < rounds; r++) {
 		u32 o = ((warp * rounds + r) * 32 + lane) * 4;
@@ -562,27 +562,14 @@ template <int W> static __device__ void decode(const struct kedge_planes_args &a
 
 } /* namespace planes */
 
-KEDGE_KERNEL(kedge_planes_encode_2, struct kedge_planes_args)
-{
-	planes::encode<2>(a);
-}
-KEDGE_KERNEL(kedge_planes_encode_4, struct kedge_planes_args)
-{
-	planes::encode<4>(a);
-}
-KEDGE_KERNEL(kedge_planes_encode_8, struct kedge_planes_args)
-{
-	planes::encode<8>(a);
-}
-KEDGE_KERNEL(kedge_planes_decode_2, struct kedge_planes_args)
-{
-	planes::decode<2>(a);
-}
-KEDGE_KERNEL(kedge_planes_decode_4, struct kedge_planes_args)
-{
-	planes::decode<4>(a);
-}
-KEDGE_KERNEL(kedge_planes_decode_8, struct kedge_planes_args)
-{
-	planes::decode<8>(a);
-}
+#define PLANES(width)                                                        \
+	KEDGE_KERNEL(kedge_planes_encode_##width, struct kedge_planes_args)  \
+	{                                                                    \
+		planes::encode<width>(a);                                    \
+	}                                                                    \
+	KEDGE_KERNEL(kedge_planes_decode_##width, struct kedge_planes_args)  \
+	{                                                                    \
+		planes::decode<width>(a);                                    \
+	}
+KEDGE_PLANES_KERNELS(PLANES)
+#undef PLANES

@@ -163,10 +163,10 @@ static bool is_trackable(const struct kedge__region *r)
 }
 
 /*
- * First writes to watched pages cost, and where most are written nothing is gained: such a region is let alone, and
- * looked at as a whole, until a look at some of its pages says that most are as they were. Bytes cannot change in pages
- * that nobody writes to, so it never says that too late. It says so too early where a program writes what was there
- * before: then it is not asked for a while.
+ * The first write to a watched page takes extra time, which is wasted if most pages are written. So such a region is
+ * not watched, and all of it is compared, until a sample of its pages shows that most have not changed. A program that
+ * writes the same bytes again makes the sample look better than it is: then the region is watched in vain, and not
+ * asked again for a while.
  */
 static void range_judge(kedge_t *k, struct kedge__job_tracked *t, uint64_t dirty)
 {

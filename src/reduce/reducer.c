@@ -288,8 +288,7 @@ int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge
 	t->plain = how->full;
 	t->version = version;
 	t->used = way.used;
-	t->stream = way.stream != KEDGE__STREAM_NONE;
-	t->varied = way.stream == KEDGE__STREAM_ALL;
+	t->stream = way.stream;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
 	t->dirty = how->full ? NULL : how->dirty;
 	t->progress = how->progress;

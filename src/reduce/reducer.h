@@ -178,7 +178,7 @@ struct kedge__glance { /* bytes of a slab that is hashed as it is stored, as the
 enum kedge__stream {
 	KEDGE__STREAM_NONE,
 	KEDGE__STREAM_SOME, /* slabs with constants are not */
-	KEDGE__STREAM_ALL,
+	KEDGE__STREAM_ALL,  /* none are expected */
 };
 
 /* One version in progress. */
@@ -209,8 +209,7 @@ struct kedge__txn {
 	struct kedge__emitter *emitter;
 	uint8_t *aside;                         /* paranoid: new bytes of chunks that are in the shadow */
 	uint64_t aside_bytes;
-	bool stream;                    /* some slabs may be hashed as they are stored; */
-	bool varied;                    /* no constants are expected in them */
+	enum kedge__stream stream;      /* some slabs may be hashed as they are stored; */
 	KEDGE__ARRAY(struct kedge__glance) glances;
 	struct kedge__digest *region_digests; /* the digests of their regions are known then: the reduction's */
 	_Atomic uint64_t hashed;
@@ -317,6 +316,12 @@ static inline uint64_t kedge__spread(uint64_t n)
 static inline bool kedge__is_constant(const uint8_t *data, uint64_t len)
 {
 	return len >= 16 && kedge__get64(data) == kedge__get64(data + 8) && !memcmp(data, data + 8, (size_t)len - 8);
+}
+
+/* Whether the bytes of an image may be requested again. */
+static inline bool kedge__may_return(const struct kedge__image_view *view)
+{
+	return !view || !view->keep || view->stays;
 }
 
 /* Bytes of an image before they are requested. */
@@ -497,11 +502,6 @@ struct kedge__way kedge__auto_way(const struct kedge__reducer *r, struct kedge__
 
 /* rex_sample.c */
 void kedge__sample_done(struct kedge__sample *s);
-/* Whether its bytes may be requested again. */
-static inline bool kedge__may_return(const struct kedge__image_view *view)
-{
-	return !view || !view->keep || view->stays;
-}
 /* What the sampled pages are in IMAGE, where bytes may be requested again. */
 void kedge__sample_look(struct kedge__reducer *r, const struct kedge__image *image, const struct kedge__reduce_how *how);
 /* Where they may not: VIEW as seen through a glass that keeps those of sampled pages. */
@@ -526,6 +526,8 @@ static inline const struct kedge__reducer *kedge__reducer_in_use(const struct ke
 }
 /* It samples. */
 bool kedge__rex_may_turn(const struct kedge__reducer *r);
+/* The options of the other form for IMAGE; their chunk is 0 if it does not fit. */
+struct kedge__reducer_options kedge__rex_options(const struct kedge__reducer *r, const struct kedge__image *image);
 /* To the form that the sample speaks for, before VERSION is reduced. What goes wrong only leaves it as it is. */
 void kedge__rex_turn(struct kedge__reducer *r, uint64_t version, const struct kedge__image *image);
 

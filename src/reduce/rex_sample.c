@@ -144,22 +144,10 @@ static uint64_t rex_cost(const uint8_t *old, const uint8_t *now, uint64_t chunk)
 
 /* ------------------------------------------------------------------ a verdict */
 
-static uint32_t pattern_of(const struct kedge__reducer *r, const struct kedge__image *image)
-{
-	struct kedge__reducer_options o = r->options;
-	uint64_t bytes = 0;
-
-	o.id = KEDGE__REDUCER_REX;
-	o.chunk = o.pattern;
-	for (size_t i = 0; i < image->count; i++)
-		bytes += image->regions[i].bytes;
-	return kedge__reducer_fit(&o, bytes);
-}
-
 static void weigh(struct kedge__reducer *r, const struct kedge__image *image)
 {
 	struct kedge__sample *s = &r->sample;
-	uint32_t pattern = pattern_of(r, image);
+	uint32_t pattern = kedge__rex_options(r, image).chunk;
 
 	for (size_t i = 0; pattern && i < s->count; i++) {
 		uint64_t tree;

@@ -95,10 +95,9 @@ static bool narrow_alike(const struct kedge__reducer *a, const struct kedge__red
 	return true;
 }
 
-static struct kedge__reducer *make_rex(const struct kedge__reducer *r, const struct kedge__image *image)
+struct kedge__reducer_options kedge__rex_options(const struct kedge__reducer *r, const struct kedge__image *image)
 {
 	struct kedge__reducer_options o = r->options;
-	struct kedge__reducer *made = NULL;
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < image->count; i++)
@@ -106,6 +105,14 @@ static struct kedge__reducer *make_rex(const struct kedge__reducer *r, const str
 	o.id = KEDGE__REDUCER_REX;
 	o.chunk = o.pattern;
 	o.chunk = kedge__reducer_fit(&o, bytes);
+	return o;
+}
+
+static struct kedge__reducer *make_rex(const struct kedge__reducer *r, const struct kedge__image *image)
+{
+	struct kedge__reducer_options o = kedge__rex_options(r, image);
+	struct kedge__reducer *made = NULL;
+
 	return o.chunk && o.chunk < r->options.chunk && !kedge__reducer_new(&o, &made, NULL) ? made : NULL;
 }
 

@@ -83,7 +83,8 @@ int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err)
 	for (size_t i = 0; i < t->slabs.count && !rc; i++) {
 		struct kedge__slab *s = &t->slabs.at[i];
 
-		s->stream = kedge__reducer_ops_of(r)->full || t->varied || !looks_constant(t, s, r->options.chunk);
+		s->stream = kedge__reducer_ops_of(r)->full || t->stream == KEDGE__STREAM_ALL ||
+			    !looks_constant(t, s, r->options.chunk);
 		if (s->stream && t->sums)
 			sums_clear(r, s);
 		if (s->stream && !t->view->stays)

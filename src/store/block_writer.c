@@ -359,10 +359,8 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 		return rc;
 	w->stored[i] = encodes ? packed : raw;
 	block->stored_bytes = (uint32_t)used;
-	if (block->codec == KEDGE__CODEC_NONE && kedge__block_has_pages(block))
-		block->checksum = kedge__sums_make(w->stored[i], used, w->sums + block->first_sum * KEDGE__SUM_BYTES);
-	else
-		block->checksum = kedge__checksum(w->stored[i], used);
+	block->checksum = kedge__block_checksum(
+	    block, w->stored[i], kedge__block_has_pages(block) ? w->sums + block->first_sum * KEDGE__SUM_BYTES : NULL);
 	return 0;
 }
 

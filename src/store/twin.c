@@ -189,29 +189,16 @@ static bool piece_wait(struct kedge__twin *t, struct piece *p)
 	return there;
 }
 
-/* A block that no codec touched may have pages. False: out of memory. */
-static bool checksum_of(struct kedge__twin *t, const struct kedge__block_record *b, const uint8_t *at, uint64_t *out)
-{
-	if (b->codec != KEDGE__CODEC_NONE || !kedge__block_has_pages(b)) {
-		*out = kedge__checksum(at, b->stored_bytes);
-		return true;
-	}
-	if (!kedge__buffer_room(&t->sums, &t->sums_room, kedge__pages_of(b->stored_bytes) * KEDGE__SUM_BYTES))
-		return false;
-	*out = kedge__sums_make(at, b->stored_bytes, t->sums);
-	return true;
-}
-
 static int piece_check(struct kedge__twin *t, const struct piece *p, struct kedge__error *err)
 {
 	const uint8_t *at = t->buffer;
 
 	for (size_t i = 0; i < p->blocks; i++) {
-		uint64_t checksum;
+		size_t sums = kedge__pages_of(p->first[i].stored_bytes) * KEDGE__SUM_BYTES;
 
-		if (!checksum_of(t, &p->first[i], at, &checksum))
+		if (!kedge__buffer_room(&t->sums, &t->sums_room, sums))
 			return kedge__error_nomem(err);
-		if (checksum != p->first[i].checksum)
+		if (kedge__block_checksum(&p->first[i], at, t->sums) != p->first[i].checksum)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 						"%s: block %zu does not read back as it was written", t->path,
 						t->block + i);

@@ -320,7 +320,7 @@ static void test_many_are_worth_a_look(void **state)
 	kedge__codec_memory_free(memory);
 }
 
-/* An array that is packed in no time is looked at all the same, if there are few of them; many are not. */
+/* A small array gets its samples all the same if there are few such arrays, but not if there are many. */
 static void test_lone_array(void **state)
 {
 	enum { BYTES = 9200, MANY = 200 };

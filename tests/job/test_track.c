@@ -416,8 +416,8 @@ static uint64_t found_dirty(struct bench *b)
 }
 
 /*
- * Where all is written each time, nothing is watched; the first version that changes little is looked at as a whole,
- * and the pages of the next are known. No version lacks a byte for it.
+ * A program that writes to all of its memory each time is not watched. When it begins to change little, the first such
+ * version is compared as a whole, and from the next one on the tracker knows the pages. No version misses a change.
  */
 static void dense(struct place *p, const char *capture)
 {

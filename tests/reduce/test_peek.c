@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that may change is looked at where it is before it is copied: only what is as it was may pass without a copy.
- */
+/* Memory that may change is compared with the last version in place, before it is copied. Only what has not changed is
+ * not copied. */
 #include "lab.h"
 
 #include <string.h>
