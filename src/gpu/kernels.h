@@ -46,6 +46,21 @@ struct kedge_digest_args {
 	struct kedge_digest_fold fold, top_fold;
 };
 
+/* ------------------------------------------------------------------ pass.cu, finder.cu: a slab of an image that is on the device */
+
+struct kedge_slab {
+	unsigned long long data;  /* the address of its first byte */
+	unsigned long long place; /* of its first chunk, in the columns of digests and ages */
+	unsigned bytes;
+	unsigned known; /* chunks of it, from the first on, that have a digest of the last version */
+	/* What the pass finds: */
+	unsigned change_at, count; /* its changes */
+	unsigned fills;            /* those that are constant */
+	unsigned flat;             /* all of it is one constant */
+	unsigned long long pattern; /* that is it */
+	unsigned long long sum[2];  /* of the region sum */
+};
+
 /* ------------------------------------------------------------------ planes.cu
  * kedge_planes_encode_<width>, kedge_planes_decode_<width>: strips of codec planes. */
 

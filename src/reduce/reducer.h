@@ -56,6 +56,7 @@ struct kedge__last_region {
 	uint64_t ages_room;
 	uint64_t number, numbered; /* chunks from the first on that have numbers in the record, and that of the first */
 	size_t slab_at;            /* the first slab, in the version in progress */
+	uint64_t place, place_room; /* of the first chunk in the columns on a GPU (gpu.h), and how many there is room for */
 	uint8_t *stale;                /* of a slab: enum kedge__slab_state */
 	uint64_t *flat;                /* of a slab that is flat: the constant */
 	uint64_t stale_room, flat_room;
