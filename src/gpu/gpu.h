@@ -109,26 +109,46 @@ int kedge__gpu_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *e
 /* All that was put on any stream is done; and what the application had put on its own streams before. */
 int kedge__gpu_finish(struct kedge__gpu *g, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ digest.c: digests and region sums, as those of base */
+/* ------------------------------------------------------------------ pass.c: the hash pass of src/reduce, over an image that is on
+ * the device. What it works on is described in kernels.h. */
 
-struct kedge__gpu_digest;
+struct kedge__gpu_pass;
 
-/* Totals of a pass, on the device: the region sum, and the number of chunks whose digest is another one now. */
-struct kedge__gpu_totals {
-	struct kedge__sum sum;
-	uint64_t changed;
+/* Slabs of an image: their addresses on the device, of structures in kernels.h. */
+struct kedge__gpu_slabs {
+	kedge__gpu_address slabs;  /* struct kedge_slab */
+	kedge__gpu_address found;  /* struct kedge_slab_found */
+	kedge__gpu_address at;     /* struct kedge_slab_at */
+	kedge__gpu_address bits;   /* 2 * kedge__gpu_pass_words() words for each slab: those of changes, then those of constants */
+	uint64_t count;            /* slabs that the above have room for */
+	kedge__gpu_address digests; /* of the last version, by places */
+	kedge__gpu_address changes, fresh, fills;
+	kedge__gpu_address origins; /* 0: none */
 };
 
 /* Whether there is a kernel for chunks of this size. */
-bool kedge__gpu_digests(uint32_t chunk);
-/* KEY is copied. KEDGE_E_LIMIT: there is no kernel for chunks of this size. */
-int kedge__gpu_digest_new(struct kedge__gpu *g, const struct kedge__digest_key *key, uint32_t chunk,
-			  struct kedge__gpu_digest **out, struct kedge__error *err);
-void kedge__gpu_digest_free(struct kedge__gpu_digest *d); /* accepts NULL */
-/* COUNT whole chunks at DATA, which is a multiple of 16: DIGESTS of the device are compared and replaced, and TOTALS, at an
- * address of the device, are added to; the sum is that of bytes from the beginning of a region on. */
-int kedge__gpu_digest_run(struct kedge__gpu_digest *d, enum kedge__gpu_stream s, kedge__gpu_address data,
-			  uint64_t count, kedge__gpu_address digests, kedge__gpu_address totals, struct kedge__error *err);
+bool kedge__gpu_passes(uint32_t chunk);
+/* KEY is copied; digests are weakened by MASK, unless it is 0. KEDGE_E_LIMIT: there is no kernel for chunks of this size. */
+int kedge__gpu_pass_new(struct kedge__gpu *g, const struct kedge__digest_key *key, uint32_t chunk, uint64_t mask,
+			struct kedge__gpu_pass **out, struct kedge__error *err);
+void kedge__gpu_pass_free(struct kedge__gpu_pass *p); /* accepts NULL */
+/* Words of bits that a slab has. */
+uint64_t kedge__gpu_pass_words(uint32_t chunk);
+/* Slabs [FIRST, END): what changed. `found` of them is zero. */
+int kedge__gpu_pass_run(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
+			uint64_t end, struct kedge__error *err);
+/* The list of that, after `at` was set. */
+int kedge__gpu_pass_list(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
+			 uint64_t end, struct kedge__error *err);
+/* With origins: how many are stored. */
+int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
+			  uint64_t end, struct kedge__error *err);
+/* What is stored, to TO and on as `at` says: memory of the device, or pinned memory of the host. */
+int kedge__gpu_pass_gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
+			   uint64_t end, kedge__gpu_address to, struct kedge__error *err);
+/* New digests take their places. */
+int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
+			   uint64_t end, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ planes.c: strips of codec planes, the same bytes as
  * those of src/codec/planes.c */

@@ -7,5 +7,6 @@
 
 #include "gpu/kernels.h"
 
-#include "gpu/digest.cu"
+#include "gpu/pass.cu"
+#include "gpu/gather.cu"
 #include "gpu/planes.cu"

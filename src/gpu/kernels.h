@@ -15,50 +15,103 @@
 
 #define KEDGE_THREADS 256 /* of a block, of every kernel */
 
-/* ------------------------------------------------------------------ digest.cu
- * Chunk sizes that have a kernel, kedge_digest_<bytes>. SHORT(bytes, loads): four lanes work on four chunks together, a lane
- * with `loads` 16-byte loads of each. LONG(bytes, loads, blocks): eight lanes share a block and `blocks` neighbouring
- * groups a chunk. */
+/* ------------------------------------------------------------------ pass.cu
+ * The hash pass over an image on the device, by slabs of it, as those of src/reduce: kedge_pass_<chunk> compares digests
+ * with those of the last version, kedge_list_<chunk> lists what changed. A slab is the
+ * work of some warps, a word of bits, for 32 chunks, that of one.
+ *
+ * SHORT(bytes, lanes, loads): so many lanes work on as many chunks together, a lane with `loads` 16-byte loads of each.
+ * LONG(bytes, loads, blocks): eight lanes share a block and `blocks` neighbouring groups a chunk. */
 
-#define KEDGE_DIGEST_KERNELS(SHORT, LONG) \
-	SHORT(64, 1)                      \
-	SHORT(128, 2)                     \
-	SHORT(256, 4)                     \
-	LONG(512, 4, 1)                   \
-	LONG(1024, 8, 1)                  \
-	LONG(2048, 8, 2)                  \
+#define KEDGE_PASS_KERNELS(SHORT, LONG) \
+	SHORT(16, 1, 1)                 \
+	SHORT(32, 2, 1)                 \
+	SHORT(64, 4, 1)                 \
+	SHORT(128, 4, 2)                \
+	SHORT(256, 4, 4)                \
+	LONG(512, 4, 1)                 \
+	LONG(1024, 8, 1)                \
+	LONG(2048, 8, 2)                \
 	LONG(4096, 8, 4)
 
-/* Keys of a fold, the length of the chunk already in: of each word the lower and the upper half. */
+#define KEDGE_SLAB_BYTES 262144u
+#define KEDGE_SLAB_WARPS 8u /* at most */
+
+struct kedge_slab {
+	unsigned long long data;   /* the address of its first byte */
+	unsigned long long offset; /* that byte's, in the region */
+	unsigned long long place;  /* of its first chunk, in the columns of digests and ages */
+	unsigned bytes;
+	unsigned known; /* chunks of it, from the first on, that have a digest of the last version */
+};
+
+/* Of the chunk that is cut short, if there is one; it is found: a duplicate (kedge_count). */
+enum kedge_tail { KEDGE_TAIL_SAME, KEDGE_TAIL_STORED, KEDGE_TAIL_FILL, KEDGE_TAIL_FOUND };
+
+struct kedge_slab_found { /* by the pass; zero before */
+	unsigned changes, fills; /* chunks; fills: of them those that are constant */
+	unsigned alike;          /* chunks that are as constant as the beginning of the slab, */
+	unsigned tail;           /* enum kedge_tail; */
+	unsigned tail_alike;     /* and so is what is cut short, which may be too short for a constant */
+	unsigned literals;       /* by kedge_count: those that are stored */
+	unsigned long long sum[2]; /* region sum */
+};
+
+struct kedge_slab_at { /* where what the slab has begins: by the host */
+	unsigned long long literals; /* bytes; a multiple of 16 */
+	unsigned changes, fills;
+	unsigned none; /* nothing of it is stored by this */
+	unsigned unused;
+};
+
+/* Keys of a fold, the length of the chunk already in `start`: of each word the lower and the upper half. */
 struct kedge_digest_fold {
 	unsigned low[4][4], high[4][4];
-	unsigned long long start[4];
+	unsigned long long start[4], length[4], none[4]; /* start = none + length * bytes */
 };
 
 /* Keys of the fold are in here, so that they are operands from the constant bank. */
-struct kedge_digest_args {
-	KEDGE_AT(const ulonglong2) data; /* aligned to 16 bytes */
-	unsigned long long count;        /* chunks */
-	KEDGE_AT(ulonglong2) digests;    /* those of the version before; updated */
-	KEDGE_AT(unsigned long long) totals; /* added to: the two halves of the region sum, the number of changed chunks */
+struct kedge_pass_args {
+	KEDGE_AT(const struct kedge_slab) slabs;
+	unsigned count; /* slabs */
+	KEDGE_AT(struct kedge_slab_found) found;
+	KEDGE_AT(const struct kedge_slab_at) at;
+	KEDGE_AT(ulonglong2) digests; /* of the last version, by places */
+	KEDGE_AT(unsigned) bits;      /* of each slab as many words as there may be: a bit for each chunk that changed, */
+	KEDGE_AT(unsigned) fill_bits; /* and is constant */
+	/* list */
+	KEDGE_AT(unsigned short) changes; /* number in the slab << 1 | is constant */
+	KEDGE_AT(ulonglong2) fresh;       /* digests of those that had one; new ones of others go to their places */
+	KEDGE_AT(unsigned long long) fills;
+	unsigned long long mask[2]; /* of digests; tests weaken them */
 	KEDGE_AT(const ulonglong2) nh;
 	KEDGE_AT(const ulonglong2) top_nh;
 	struct kedge_digest_fold fold, top_fold;
 };
 
-/* ------------------------------------------------------------------ pass.cu, finder.cu: a slab of an image that is on the device */
+/* ------------------------------------------------------------------ gather.cu */
 
-struct kedge_slab {
-	unsigned long long data;  /* the address of its first byte */
-	unsigned long long place; /* of its first chunk, in the columns of digests and ages */
-	unsigned bytes;
-	unsigned known; /* chunks of it, from the first on, that have a digest of the last version */
-	/* What the pass finds: */
-	unsigned change_at, count; /* its changes */
-	unsigned fills;            /* those that are constant */
-	unsigned flat;             /* all of it is one constant */
-	unsigned long long pattern; /* that is it */
-	unsigned long long sum[2];  /* of the region sum */
+/* kedge_gather, kedge_count */
+struct kedge_gather_args {
+	KEDGE_AT(const struct kedge_slab) slabs;
+	unsigned count; /* slabs */
+	unsigned chunk;
+	KEDGE_AT(struct kedge_slab_found) found;
+	KEDGE_AT(const struct kedge_slab_at) at;
+	KEDGE_AT(const unsigned short) changes;
+	KEDGE_AT(const unsigned) origins; /* of each change, or 0: those that have one are not stored */
+	KEDGE_AT(unsigned char) to;       /* aligned to 16 bytes */
+};
+
+/* kedge_settle: digests of changes take their places. */
+struct kedge_settle_args {
+	KEDGE_AT(const struct kedge_slab) slabs;
+	unsigned count;
+	KEDGE_AT(const struct kedge_slab_found) found;
+	KEDGE_AT(const struct kedge_slab_at) at;
+	KEDGE_AT(const unsigned short) changes;
+	KEDGE_AT(const ulonglong2) fresh;
+	KEDGE_AT(ulonglong2) digests;
 };
 
 /* ------------------------------------------------------------------ planes.cu
