@@ -7,7 +7,6 @@
 
 #include "codec/codec.h"
 #include "gpu/gpu.h"
-#include "gpu/kernels.h"
 #include "tool_bench.h"
 
 #include <math.h>

@@ -13,6 +13,7 @@
 #define KEDGE_GPU_GPU_H
 
 #include "base/base.h"
+#include "gpu/kernels.h"
 
 /* ------------------------------------------------------------------ what memory a pointer is of */
 
@@ -34,8 +35,6 @@ void kedge__memory_find(const void *address, struct kedge__memory_info *out);
 
 /* ------------------------------------------------------------------ a GPU */
 
-typedef uint64_t kedge__gpu_address;
-
 enum kedge__gpu_stream {
 	KEDGE__GPU_WORK, /* kernels */
 	KEDGE__GPU_OUT,  /* copies to the host */
@@ -43,7 +42,7 @@ enum kedge__gpu_stream {
 	KEDGE__GPU_STREAMS,
 };
 
-#define KEDGE__GPU_EVENTS 16
+#define KEDGE__GPU_EVENTS 16 /* the last one is that of kedge__gpu_sync() */
 
 struct kedge__gpu;
 
@@ -106,6 +105,8 @@ int kedge__gpu_launch(struct kedge__gpu *g, enum kedge__gpu_stream s, const char
 int kedge__gpu_record(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned event, struct kedge__error *err);
 int kedge__gpu_follow(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned event, struct kedge__error *err);
 int kedge__gpu_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *err);
+/* All that was put on S is done. */
+int kedge__gpu_sync(struct kedge__gpu *g, enum kedge__gpu_stream s, struct kedge__error *err);
 /* All that was put on any stream is done; and what the application had put on its own streams before. */
 int kedge__gpu_finish(struct kedge__gpu *g, struct kedge__error *err);
 

@@ -9,7 +9,9 @@
 #ifdef __cplusplus
 #define KEDGE_AT(type) type *
 #else
-#include "gpu/gpu.h"
+#include <stdint.h>
+
+typedef uint64_t kedge__gpu_address;
 #define KEDGE_AT(type) kedge__gpu_address
 #endif
 

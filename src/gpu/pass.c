@@ -3,7 +3,6 @@
 #include "gpu/gpu.h"
 
 #include "base/digest_internal.h"
-#include "gpu/kernels.h"
 
 #define KEY_BYTES (DIGEST_WORDS * sizeof(uint64_t))
 

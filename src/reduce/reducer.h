@@ -195,6 +195,7 @@ struct kedge__txn {
 	uint32_t parent_epoch; /* rex: that of the last version, 0: none */
 	struct kedge__last_region **regions;
 	const struct kedge__region_dirty *dirty; /* the caller's, while reduce runs; NULL: nothing is known */
+	const struct kedge__reduce_device *device; /* the same; NULL: the image is in memory of the host */
 	bool sums;                               /* grain and slab sums are kept */
 	KEDGE__ARRAY(struct kedge__slab) slabs;
 	struct kedge__hash_worker *workers; /* the reducer's */
@@ -261,6 +262,7 @@ struct kedge__reducer {
 	int worker_count;
 	struct kedge__rex_table rex;
 	struct kedge__rex_wave *wave;
+	struct kedge__gpu_twins *twins; /* gpu.h; NULL: none */
 	struct kedge__txn txn;
 	bool busy;
 };
@@ -353,7 +355,11 @@ static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_
 int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *err);
 /* last.c: a flat slab of G, which is number SLAB, gets its digests after all. False: out of memory. */
 bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab);
+/* These digests, *COUNT of them, to be freed; NULL: out of memory. */
+struct kedge__digest *kedge__last_constant(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t slab,
+					   uint64_t *count);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
+bool kedge__lists_reserve(struct kedge__hash_worker *w, uint64_t changes); /* room for so many more */
 void kedge__hash_undo(struct kedge__reducer *r);
 /* Of all regions, by what their slabs add up to, those among them that were hashed as they were stored. */
 void kedge__region_digests(const struct kedge__txn *t, struct kedge__digest *out);

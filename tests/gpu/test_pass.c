@@ -3,7 +3,6 @@
 #include "gpu_cases.h"
 
 #include "../lib/draw.h"
-#include "gpu/kernels.h"
 
 static const uint32_t chunks[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 
