@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * gpu_columns.c: twins of the last version's digests and ages on a device. A region has a place there for as long as it
- * fits; one that is new, or has outgrown its place, is put behind all others, and when there is no room left, all are laid
- * out again. What is in their places is sent from the host only when the device does not have it.
+ * fits; one that is new, or has outgrown its place, is put behind all others, and when there is no room left, all are
+ * laid out again. What is in their places is sent from the host only when the device does not have it.
  */
 #include "reduce/gpu.h"
 

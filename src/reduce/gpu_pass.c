@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_pass.c: the hash pass over an image that is on a GPU. Kernels find what changed and list it; the host gets the lists,
- * in which all is as if hash_pass.c had made them, and decides where literals go, which are gathered behind each other.
+ * gpu_pass.c: the hash pass over an image that is on a GPU. Kernels find what changed and list it; the host gets the
+ * lists, in which all is as if hash_pass.c had made them, and decides where literals go, which are gathered behind each
+ * other.
  */
 #include "reduce/gpu.h"
 
@@ -32,8 +33,10 @@ static bool slabs_list(struct kedge__reducer *r)
 	const struct kedge__txn *t = &r->txn;
 	struct kedge__gpu_twins *w = r->twins;
 
-	if (!kedge__array_reserve(&w->slab_list, t->slabs.count) || !kedge__array_reserve(&w->found_list, t->slabs.count) ||
-	    !kedge__array_reserve(&w->at_list, t->slabs.count) || !kedge__array_reserve(&w->starts, t->image->count + 1))
+	if (!kedge__array_reserve(&w->slab_list, t->slabs.count) ||
+	    !kedge__array_reserve(&w->found_list, t->slabs.count) ||
+	    !kedge__array_reserve(&w->at_list, t->slabs.count) ||
+	    !kedge__array_reserve(&w->starts, t->image->count + 1))
 		return false;
 	for (size_t i = 0; i < t->slabs.count; i++) {
 		const struct kedge__slab *s = &t->slabs.at[i];
@@ -73,8 +76,10 @@ static int slabs_send(struct kedge__reducer *r, struct kedge__error *err)
 					  .bits = w->bits.at,
 					  .count = n,
 					  .digests = w->digests.at};
-	rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at, w->slab_list.at, n * sizeof(struct kedge_slab), err);
-	return rc ? rc : kedge__gpu_clear(w->gpu, KEDGE__GPU_WORK, w->found.at, n * sizeof(struct kedge_slab_found), err);
+	rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at, w->slab_list.at, n * sizeof(struct kedge_slab),
+				err);
+	return rc ? rc
+		  : kedge__gpu_clear(w->gpu, KEDGE__GPU_WORK, w->found.at, n * sizeof(struct kedge_slab_found), err);
 }
 
 /* ------------------------------------------------------------------ what changed */
@@ -93,8 +98,8 @@ static int at_send(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
 
-	return kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->at.at, w->at_list.at, w->on.count * sizeof(struct kedge_slab_at),
-				  err);
+	return kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->at.at, w->at_list.at,
+				  w->on.count * sizeof(struct kedge_slab_at), err);
 }
 
 /* Where the changes of each slab are listed. */
@@ -133,9 +138,11 @@ static int lists_fetch(struct kedge__reducer *r, uint64_t changes, uint64_t fill
 
 	if (!kedge__lists_reserve(h, changes))
 		return kedge__error_nomem(err);
-	rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->changes.at, w->changes.at, changes * sizeof(uint16_t), err);
+	rc =
+	    kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->changes.at, w->changes.at, changes * sizeof(uint16_t), err);
 	if (!rc)
-		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->fills.at, w->fills.at, fills * sizeof(uint64_t), err);
+		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->fills.at, w->fills.at, fills * sizeof(uint64_t),
+					 err);
 	if (!rc)
 		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->apart.at, w->fresh.at,
 					 changes * sizeof(struct kedge__digest), err);
@@ -175,8 +182,8 @@ static int all_digests_fetch(struct kedge__reducer *r, struct kedge__error *err)
 		end = i + 1;
 		if (!has_new_digests(r, i))
 			continue;
-		while (end < t->slabs.count && t->slabs.at[end].region == t->slabs.at[i].region && has_new_digests(r, end) &&
-		       !r->twins->slab_list.at[end].known)
+		while (end < t->slabs.count && t->slabs.at[end].region == t->slabs.at[i].region &&
+		       has_new_digests(r, end) && !r->twins->slab_list.at[end].known)
 			end++;
 		rc = digests_fetch(r, i, end, err);
 	}
@@ -186,20 +193,22 @@ static int all_digests_fetch(struct kedge__reducer *r, struct kedge__error *err)
 /* ------------------------------------------------------------------ slabs, as the host has them */
 
 /* All of it is one constant. */
-static bool is_constant(const struct kedge__reducer *r, const struct kedge_slab *there, const struct kedge_slab_found *f)
+static bool is_constant(const struct kedge__reducer *r, const struct kedge_slab *there,
+			const struct kedge_slab_found *f)
 {
 	return there->bytes >= 16 && f->alike == there->bytes / r->options.chunk &&
 	       (there->bytes % r->options.chunk == 0 || f->tail_alike);
 }
 
 /* It was the same constant, and the region ends elsewhere: only its last chunks are new. */
-static bool is_cut(const struct kedge__reducer *r, const struct kedge__slab *s, const struct kedge_slab *there, uint64_t pattern)
+static bool is_cut(const struct kedge__reducer *r, const struct kedge__slab *s, const struct kedge_slab *there,
+		   uint64_t pattern)
 {
 	const struct kedge__last_region *g = r->txn.regions[s->region];
 	uint64_t number = there->offset / KEDGE__SLAB_BYTES;
 
-	return r->txn.compare && there->offset < g->bytes && g->stale[number] == KEDGE__SLAB_FLAT && g->flat[number] == pattern &&
-	       KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - there->offset) != there->bytes;
+	return r->txn.compare && there->offset < g->bytes && g->stale[number] == KEDGE__SLAB_FLAT &&
+	       g->flat[number] == pattern && KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - there->offset) != there->bytes;
 }
 
 /* Changes take the places of old digests, which are kept: the other way round (txn.apart). */
@@ -240,7 +249,8 @@ static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *er
 	s->sum = (struct kedge__sum){f->sum[0], f->sum[1]};
 	s->change_at = s->apart_at = r->twins->at_list.at[i].changes;
 	s->fill_at = r->twins->at_list.at[i].fills;
-	if (f->changes && unknown && is_constant(r, there, f) && !is_cut(r, s, there, t->workers[0].fills.at[s->fill_at])) {
+	if (f->changes && unknown && is_constant(r, there, f) &&
+	    !is_cut(r, s, there, t->workers[0].fills.at[s->fill_at])) {
 		s->flat = true;
 		s->pattern = t->workers[0].fills.at[s->fill_at];
 		return 0;
@@ -380,7 +390,8 @@ int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err
 	if (!rc)
 		rc = at_send(r, err);
 	if (!rc)
-		rc = kedge__gpu_pass_gather(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, (uintptr_t)w->literals, err);
+		rc = kedge__gpu_pass_gather(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, (uintptr_t)w->literals,
+					    err);
 	if (!rc)
 		rc = kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
 	return rc ? rc : kedge__gpu_sync(w->gpu, KEDGE__GPU_OUT, err);
@@ -409,8 +420,8 @@ void kedge__gpu_commit(struct kedge__reducer *r)
 
 	if (!w)
 		return;
-	w->current = w->current && w->listed &&
-		     !kedge__gpu_pass_settle(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, NULL);
+	w->current =
+	    w->current && w->listed && !kedge__gpu_pass_settle(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, NULL);
 	w->listed = false;
 }
 
@@ -426,7 +437,8 @@ static const void *peek(void *ctx, size_t region, uint64_t offset, void *buffer,
 	kedge__gpu_address at = (uintptr_t)r->txn.image->regions[region].data + offset;
 	struct kedge__gpu *g = r->txn.device->gpu;
 
-	if (kedge__gpu_copy_out(g, KEDGE__GPU_WORK, buffer, at, bytes, NULL) || kedge__gpu_sync(g, KEDGE__GPU_WORK, NULL))
+	if (kedge__gpu_copy_out(g, KEDGE__GPU_WORK, buffer, at, bytes, NULL) ||
+	    kedge__gpu_sync(g, KEDGE__GPU_WORK, NULL))
 		return NULL;
 	return buffer;
 }
