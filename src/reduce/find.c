@@ -198,9 +198,8 @@ static void run_wave(struct search *f)
 	kedge__batch_run(b, pool, &f->r->record.finder, find_one, f);
 }
 
-/* Look all of them up, or a sample; *HITS: how many were found. */
-static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,
-		    struct kedge__error *err)
+int kedge__find_here(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,
+		     struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 	struct search f = {.r = r, .batch = &r->record.batch, .sample = sample};
@@ -210,12 +209,23 @@ static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, 
 	f.counts = kedge__malloc((t->slabs.count + 1) * sizeof(*f.counts));
 	if (!rc && (!f.at || !f.counts))
 		rc = kedge__error_nomem(err);
-	t->searched = (uint8_t)(rc ? 0 : sample ? KEDGE__FINDER_SPARSE : KEDGE__FINDER_DENSE);
 	while (!rc && f.end < t->slabs.count)
 		run_wave(&f);
 	*hits = f.batch->hits;
 	kedge__free(f.at);
 	kedge__free(f.counts);
+	return rc;
+}
+
+/* ---- how much is looked up */
+
+/* All of them, or a sample; *HITS: how many were found. */
+static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,
+		    struct kedge__error *err)
+{
+	int rc = r->record.finder.ops->find(r, sample, candidates, hits, err);
+
+	r->txn.searched = (uint8_t)(rc ? 0 : sample ? KEDGE__FINDER_SPARSE : KEDGE__FINDER_DENSE);
 	return rc;
 }
 
@@ -235,8 +245,6 @@ static void check_duplicates(struct kedge__reducer *r)
 		}
 	}
 }
-
-/* ---- how much is looked up */
 
 static bool is_worth(const struct kedge__reducer *r, uint64_t hits, uint64_t candidates)
 {

@@ -205,8 +205,7 @@ void kedge__record_empty(struct kedge__reducer *r)
 
 uint64_t kedge__record_memory(const struct kedge__record *rec)
 {
-	return rec->finder.blocks * rec->finder.buckets * sizeof(*rec->finder.at) +
-	       rec->log.room * sizeof(*rec->log.at);
+	return (rec->finder.at ? kedge__finder_bytes(&rec->finder) : 0) + rec->log.room * sizeof(*rec->log.at);
 }
 
 void kedge__record_done(struct kedge__reducer *r)

@@ -102,6 +102,7 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	r->options.seed = NULL;
 	r->options.chunk = chunk;
 	r->parent = KEDGE__NO_VERSION;
+	r->record.finder.ops = &kedge__finder_here;
 	kedge__record_limits(r, 0);
 	forget_choice(r);
 	*out = r;
