@@ -130,6 +130,21 @@ void kedge__gpu_digest_free(struct kedge__gpu_digest *d); /* accepts NULL */
 int kedge__gpu_digest_run(struct kedge__gpu_digest *d, enum kedge__gpu_stream s, kedge__gpu_address data,
 			  uint64_t count, kedge__gpu_address digests, kedge__gpu_address totals, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ finder.c: what finder.cu has; kernels.h has the rest */
+
+struct kedge_finder_args;
+
+/* Where a wave of up to PROBES probes for a finder of BLOCKS blocks has its parts, from AT on. Returns how many bytes it takes. */
+uint64_t kedge__gpu_wave_place(struct kedge_finder_args *a, kedge__gpu_address at, uint64_t probes, uint64_t blocks);
+/* KERNEL with a warp for each slab of A, or with a thread for each of N. */
+int kedge__gpu_finder_slabs(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *a,
+			    struct kedge__error *err);
+int kedge__gpu_finder_each(struct kedge__gpu *g, const char *kernel, uint64_t n, const struct kedge_finder_args *a,
+			   struct kedge__error *err);
+/* Deal the probes of WAVE out by blocks, and KERNEL takes them, with a warp for each block. */
+int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *wave,
+			  struct kedge__error *err);
+
 /* ------------------------------------------------------------------ planes.c: strips of codec planes, the same bytes as
  * those of src/codec/planes.c */
 

@@ -8,4 +8,5 @@
 #include "gpu/kernels.h"
 
 #include "gpu/digest.cu"
+#include "gpu/finder.cu"
 #include "gpu/planes.cu"

@@ -10,7 +10,7 @@
  * (1 - P)^N, and P times that is never above 1/(e N). `auto` takes samples of few changes, too, and wants to see that
  * duplicates pay.
  */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 #define MOST  4                   /* a version of which one chunk in so many changed has changed for the most part */
 #define WORTH 256                 /* auto: one chunk in so many must be a duplicate */
@@ -297,6 +297,18 @@ static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__
 	return rc;
 }
 
+/* The device is short of memory: the finder is made on the host, as if nothing had been looked up. */
+static void give_up_device(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	kedge__gpu_finder_end(r);
+	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
+	t->origins = NULL;
+	t->hits = t->searched = 0;
+	t->spoilt = false;
+}
+
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
@@ -308,5 +320,11 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
 		return 0;
 	rc = kedge__record_number(r, err);
-	return rc ? rc : look_up(r, candidates, err);
+	if (!rc)
+		rc = look_up(r, candidates, err);
+	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {
+		give_up_device(r);
+		rc = look_up(r, candidates, err);
+	}
+	return rc;
 }

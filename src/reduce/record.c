@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* record.c: numbers of chunks, what is known of them, and how much memory all of it may take (see record.h). */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 #define AGE_MAX 127u
 #define SMALL   4096u /* bytes: a finder of so many does not count */
@@ -181,6 +181,8 @@ static void rejuvenate(struct kedge__reducer *r, uint32_t by)
 					       ((g->ages[k] & AGE_MAX) > by ? (g->ages[k] & AGE_MAX) - by : 0));
 	}
 	r->record.since += by;
+	if (r->columns)
+		kedge__gpu_columns_rejuvenate(r, by);
 }
 
 uint8_t kedge__record_age(struct kedge__reducer *r)

@@ -5,6 +5,7 @@
  * of a version that was rolled back are dead.
  */
 #include "reduce/emit.h"
+#include "reduce/gpu.h"
 #include "reduce/rex_wave.h"
 
 static const struct kedge__reducer_ops *const table[] = {
@@ -134,6 +135,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 	kedge__sample_done(&r->sample);
 	txn_done(r);
 	kedge__workers_done(r);
+	kedge__gpu_finder_end(r);
 	kedge__record_done(r);
 	kedge__rex_table_done(&r->rex);
 	kedge__rex_wave_free(r->wave);

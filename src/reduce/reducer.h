@@ -254,6 +254,7 @@ struct kedge__reducer {
 	struct kedge__digest_key *key; /* of all digests below */
 	struct kedge__record record;
 	struct kedge__last last;
+	struct kedge__gpu_columns *columns; /* gpu.h: twins on a GPU, the caller's; NULL: there are none */
 	uint64_t parent;
 	struct kedge__auto choice;
 	/* Memory that stays from version to version, as far as KEDGE__KEPT_BYTES go: */

@@ -3,7 +3,7 @@
  * remember.c: what becomes of the record when a version is committed: digests that it replaces go to the log, the new
  * ones take their places, and the finder follows. Or the version is rolled back.
  */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 #define REBUILD  4          /* where more than one entry in so many would change, the finder is dropped */
 #define FEW      (1u << 16) /* but not because of so few */
@@ -374,6 +374,8 @@ void kedge__record_commit(struct kedge__reducer *r)
 		kedge__pool_for(kedge__pool_if(t->pool, t->changes), t->slabs.count, settle_slab, r);
 	if (t->hits && rec->finder.state)
 		rec->finder.ops->adopt(r);
+	if (r->columns)
+		kedge__gpu_columns_settle(r, true);
 	regions_leave(rec, true);
 	rec->parent = rec->epochs.current;
 	rec->epochs.current = 0;
@@ -419,6 +421,8 @@ void kedge__record_rollback(struct kedge__reducer *r)
 		kedge__finder_drop(&r->record.finder);
 	if (t->searched && r->record.finder.state)
 		r->record.finder.ops->take_out(r);
+	if (r->columns)
+		kedge__gpu_columns_settle(r, false);
 	regions_leave(&r->record, false);
 	kedge__epochs_rollback(&r->record.epochs);
 }
