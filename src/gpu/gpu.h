@@ -123,6 +123,7 @@ struct kedge__gpu_slabs {
 	kedge__gpu_address bits;   /* 2 * kedge__gpu_pass_words() words for each slab: those of changes, then those of constants */
 	uint64_t count;            /* slabs that the above have room for */
 	kedge__gpu_address digests; /* of the last version, by places */
+	kedge__gpu_address ages;    /* the same; 0: none */
 	kedge__gpu_address changes, fresh, fills;
 	kedge__gpu_address origins; /* 0: none */
 };
@@ -147,9 +148,24 @@ int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, c
 /* What is stored, to TO and on as `at` says: memory of the device, or pinned memory of the host. */
 int kedge__gpu_pass_gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			   uint64_t end, kedge__gpu_address to, struct kedge__error *err);
-/* New digests take their places. */
+/* New digests take their places, and AGE those of their ages. */
 int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
-			   uint64_t end, struct kedge__error *err);
+			   uint64_t end, uint8_t age, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ finder.c: what finder.cu has; kernels.h has the rest */
+
+struct kedge_finder_args;
+
+/* Where a wave of up to PROBES probes for a finder of BLOCKS blocks has its parts, from AT on. Returns how many bytes it takes. */
+uint64_t kedge__gpu_wave_place(struct kedge_finder_args *a, kedge__gpu_address at, uint64_t probes, uint64_t blocks);
+/* KERNEL with a warp for each slab of A, or with a thread for each of N. */
+int kedge__gpu_finder_slabs(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *a,
+			    struct kedge__error *err);
+int kedge__gpu_finder_each(struct kedge__gpu *g, const char *kernel, uint64_t n, const struct kedge_finder_args *a,
+			   struct kedge__error *err);
+/* Deal the probes of WAVE out by blocks, and KERNEL takes them, with a warp for each block. */
+int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *wave,
+			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ planes.c: strips of codec planes, the same bytes as
  * those of src/codec/planes.c */

@@ -9,4 +9,5 @@
 
 #include "gpu/pass.cu"
 #include "gpu/gather.cu"
+#include "gpu/finder.cu"
 #include "gpu/planes.cu"

@@ -49,6 +49,8 @@ void kedge__gpu_array_done(struct kedge__gpu *g, struct kedge__gpu_array *a);
 int kedge__gpu_columns_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct kedge__error *err);
 /* Nothing is on a device any more. */
 void kedge__gpu_twins_drop(struct kedge__reducer *r);
+/* Ages are counted from BY epochs later on. */
+void kedge__gpu_columns_rejuvenate(struct kedge__reducer *r, uint32_t by);
 
 /* ------------------------------------------------------------------ gpu_pass.c */
 
@@ -57,10 +59,34 @@ int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err);
 /* The literals of RED are there now. */
 void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red);
-/* New digests take their places on the device. */
-void kedge__gpu_commit(struct kedge__reducer *r);
-void kedge__gpu_rollback(struct kedge__reducer *r);
+/* The version in progress is committed, on the host and in the finder, or rolled back: new digests take their places on the
+ * device, or do not. */
+void kedge__gpu_settle(struct kedge__reducer *r, bool committed);
 /* A view of the image through which few bytes can be looked at. */
 struct kedge__image_view kedge__gpu_view(struct kedge__reducer *r);
+
+/* ------------------------------------------------------------------ gpu_finder.c */
+
+struct kedge__gpu_finder {
+	struct kedge__gpu_twins *twins;
+	struct kedge__gpu_array buckets;
+	struct kedge__gpu_array log;    /* struct kedge__past, as long as there is a finder */
+	struct kedge__gpu_array tables; /* what is sent for each step, and at the end how many probes each slab has */
+	struct kedge__gpu_array wave;
+	struct kedge__gpu_array origins; /* as those of the version in progress, if `origin_count` is not 0 */
+	uint64_t origin_count;
+	struct kedge__gpu_array totals;
+	uint8_t *staged; /* pinned: `tables`, as the host makes them */
+	uint64_t staged_bytes;
+};
+
+/* From now on, the finder of R is on the device that has its twins. There is none to begin with. */
+int kedge__gpu_finder_begin(struct kedge__reducer *r, struct kedge__error *err);
+/* And from now on it is on the host again: it is made again when it is needed. Accepts one whose finder is on the host. */
+void kedge__gpu_finder_end(struct kedge__reducer *r);
+/* Origins of all changes of the version in progress on the device; 0: none was found. */
+kedge__gpu_address kedge__gpu_origins(const struct kedge__reducer *r);
+
+extern const struct kedge__finder_ops kedge__finder_on_gpu;
 
 #endif

@@ -29,13 +29,20 @@ void kedge__gpu_array_done(struct kedge__gpu *g, struct kedge__gpu_array *a)
 void kedge__gpu_twins_drop(struct kedge__reducer *r)
 {
 	struct kedge__gpu_twins *t = r->twins;
-	struct kedge__gpu_array *const all[] = {&t->digests, &t->ages,    &t->slabs, &t->found, &t->at,
-						&t->bits,    &t->changes, &t->fresh, &t->fills, &t->origins};
 
 	if (!t)
 		return;
-	for (size_t i = 0; i < KEDGE__COUNT(all); i++)
-		kedge__gpu_array_done(t->gpu, all[i]);
+	kedge__gpu_finder_end(r);
+	kedge__gpu_array_done(t->gpu, &t->digests);
+	kedge__gpu_array_done(t->gpu, &t->ages);
+	kedge__gpu_array_done(t->gpu, &t->slabs);
+	kedge__gpu_array_done(t->gpu, &t->found);
+	kedge__gpu_array_done(t->gpu, &t->at);
+	kedge__gpu_array_done(t->gpu, &t->bits);
+	kedge__gpu_array_done(t->gpu, &t->changes);
+	kedge__gpu_array_done(t->gpu, &t->fresh);
+	kedge__gpu_array_done(t->gpu, &t->fills);
+	kedge__gpu_array_done(t->gpu, &t->origins);
 	kedge__gpu_pass_free(t->pass);
 	kedge__array_done(&t->slab_list);
 	kedge__array_done(&t->found_list);
@@ -61,11 +68,12 @@ static int twins_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct k
 		return kedge__error_nomem(err);
 	t->gpu = gpu;
 	rc = kedge__gpu_pass_new(gpu, r->key, r->options.chunk, r->options.digest_mask, &t->pass, err);
-	if (rc)
+	if (rc) {
 		kedge__free(t);
-	else
-		r->twins = t;
-	return rc;
+		return rc;
+	}
+	r->twins = t;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ from the host */
@@ -155,6 +163,8 @@ int kedge__gpu_columns_need(struct kedge__reducer *r, struct kedge__gpu *gpu, st
 	int rc = twins_need(r, gpu, err);
 	uint64_t more = 0;
 
+	if (!rc && !r->record.finder.device && kedge__reducer_remembers(r->options.id))
+		rc = kedge__gpu_finder_begin(r, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < r->last.regions.count; i++)
@@ -167,4 +177,17 @@ int kedge__gpu_columns_need(struct kedge__reducer *r, struct kedge__gpu *gpu, st
 			rc = region_move(r, r->last.regions.at[i], err);
 	r->twins->current = !rc;
 	return rc;
+}
+
+void kedge__gpu_columns_rejuvenate(struct kedge__reducer *r, uint32_t by)
+{
+	struct kedge__gpu_twins *t = r->twins;
+	struct kedge_ages_args a = {.ages = t->ages.at, .count = t->used, .by = by};
+	uint64_t blocks = (t->used + KEDGE_THREADS - 1) / KEDGE_THREADS;
+
+	if (!t->current || !t->ages.at)
+		return;
+	t->current =
+	    kedge__gpu_launch(t->gpu, KEDGE__GPU_WORK, "kedge_ages",
+			      (unsigned)KEDGE__MIN(blocks, t->gpu->processors * 16), KEDGE_THREADS, &a, NULL) == 0;
 }

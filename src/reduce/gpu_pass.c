@@ -75,7 +75,8 @@ static int slabs_send(struct kedge__reducer *r, struct kedge__error *err)
 					  .at = w->at.at,
 					  .bits = w->bits.at,
 					  .count = n,
-					  .digests = w->digests.at};
+					  .digests = w->digests.at,
+					  .ages = w->ages.at};
 	rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at, w->slab_list.at, n * sizeof(struct kedge_slab),
 				err);
 	return rc ? rc
@@ -102,26 +103,73 @@ static int at_send(struct kedge__reducer *r, struct kedge__error *err)
 				  w->on.count * sizeof(struct kedge_slab_at), err);
 }
 
-/* Where the changes of each slab are listed. */
+/* All of it is one constant. */
+static bool is_constant(const struct kedge__reducer *r, const struct kedge_slab *there,
+			const struct kedge_slab_found *f)
+{
+	return there->bytes >= 16 && f->alike == there->bytes / r->options.chunk &&
+	       (there->bytes % r->options.chunk == 0 || f->tail_alike);
+}
+
+/* It was the same constant, and the region ends elsewhere: only its last chunks are new. */
+static bool is_cut(const struct kedge__reducer *r, const struct kedge__slab *s, const struct kedge_slab *there,
+		   uint64_t pattern)
+{
+	const struct kedge__last_region *g = r->txn.regions[s->region];
+	uint64_t number = there->offset / KEDGE__SLAB_BYTES;
+
+	return r->txn.compare && there->offset < g->bytes && g->stale[number] == KEDGE__SLAB_FLAT &&
+	       g->flat[number] == pattern && KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - there->offset) != there->bytes;
+}
+
+/* Slabs that are new, and one constant. */
+static void flat_find(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	for (size_t i = 0; i < t->slabs.count; i++) {
+		const struct kedge_slab_found *f = &r->twins->found_list.at[i];
+		const struct kedge_slab *there = &r->twins->slab_list.at[i];
+		struct kedge__slab *s = &t->slabs.at[i];
+		bool unknown = !t->compare || kedge__slab_known(t, s, r->options.chunk) <= s->first;
+
+		s->flat = f->changes && unknown && is_constant(r, there, f) && !is_cut(r, s, there, f->first);
+		s->pattern = f->first;
+	}
+}
+
+/* Where the changes of each slab are listed. Those of flat ones, which are no changes for the host, come last. */
 static int lists_place(struct kedge__reducer *r, uint64_t *changes, uint64_t *fills, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
+	uint64_t all, all_fills;
 	int rc;
 
 	*changes = *fills = 0;
 	for (size_t i = 0; i < w->on.count; i++) {
-		w->at_list.at[i] = (struct kedge_slab_at){.changes = (unsigned)*changes, .fills = (unsigned)*fills};
-		*changes += w->found_list.at[i].changes;
-		*fills += w->found_list.at[i].fills;
+		w->at_list.at[i] = (struct kedge_slab_at){
+		    .changes = (unsigned)*changes, .fills = (unsigned)*fills, .flat = r->txn.slabs.at[i].flat};
+		*changes += r->txn.slabs.at[i].flat ? 0 : w->found_list.at[i].changes;
+		*fills += r->txn.slabs.at[i].flat ? 0 : w->found_list.at[i].fills;
 	}
-	if (*changes > UINT32_MAX)
+	all = *changes;
+	all_fills = *fills;
+	for (size_t i = 0; i < w->on.count; i++) {
+		if (!w->at_list.at[i].flat)
+			continue;
+		w->at_list.at[i].changes = (unsigned)all;
+		w->at_list.at[i].fills = (unsigned)all_fills;
+		all += w->found_list.at[i].changes;
+		all_fills += w->found_list.at[i].fills;
+	}
+	if (all > UINT32_MAX)
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "%llu changed chunks are too many for a GPU",
-					(unsigned long long)*changes);
-	rc = kedge__gpu_array_need(w->gpu, &w->changes, *changes * sizeof(uint16_t), err);
+					(unsigned long long)all);
+	rc = kedge__gpu_array_need(w->gpu, &w->changes, all * sizeof(uint16_t), err);
 	if (!rc)
-		rc = kedge__gpu_array_need(w->gpu, &w->fresh, *changes * sizeof(struct kedge__digest), err);
+		rc = kedge__gpu_array_need(w->gpu, &w->fresh, all * sizeof(struct kedge__digest), err);
 	if (!rc)
-		rc = kedge__gpu_array_need(w->gpu, &w->fills, *fills * sizeof(uint64_t), err);
+		rc = kedge__gpu_array_need(w->gpu, &w->fills, all_fills * sizeof(uint64_t), err);
 	w->on.changes = w->changes.at;
 	w->on.fresh = w->fresh.at;
 	w->on.fills = w->fills.at;
@@ -192,25 +240,6 @@ static int all_digests_fetch(struct kedge__reducer *r, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ slabs, as the host has them */
 
-/* All of it is one constant. */
-static bool is_constant(const struct kedge__reducer *r, const struct kedge_slab *there,
-			const struct kedge_slab_found *f)
-{
-	return there->bytes >= 16 && f->alike == there->bytes / r->options.chunk &&
-	       (there->bytes % r->options.chunk == 0 || f->tail_alike);
-}
-
-/* It was the same constant, and the region ends elsewhere: only its last chunks are new. */
-static bool is_cut(const struct kedge__reducer *r, const struct kedge__slab *s, const struct kedge_slab *there,
-		   uint64_t pattern)
-{
-	const struct kedge__last_region *g = r->txn.regions[s->region];
-	uint64_t number = there->offset / KEDGE__SLAB_BYTES;
-
-	return r->txn.compare && there->offset < g->bytes && g->stale[number] == KEDGE__SLAB_FLAT &&
-	       g->flat[number] == pattern && KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - there->offset) != there->bytes;
-}
-
 /* Changes take the places of old digests, which are kept: the other way round (txn.apart). */
 static void exchange(const struct kedge__txn *t, const struct kedge__slab *s)
 {
@@ -243,18 +272,13 @@ static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *er
 	struct kedge__slab *s = &t->slabs.at[i];
 	struct kedge__last_region *g = t->regions[s->region];
 	uint64_t number = s->first * r->options.chunk / KEDGE__SLAB_BYTES;
-	bool unknown = !t->compare || kedge__slab_known(t, s, r->options.chunk) <= s->first;
 
 	s->worker = 0;
 	s->sum = (struct kedge__sum){f->sum[0], f->sum[1]};
 	s->change_at = s->apart_at = r->twins->at_list.at[i].changes;
 	s->fill_at = r->twins->at_list.at[i].fills;
-	if (f->changes && unknown && is_constant(r, there, f) &&
-	    !is_cut(r, s, there, t->workers[0].fills.at[s->fill_at])) {
-		s->flat = true;
-		s->pattern = t->workers[0].fills.at[s->fill_at];
+	if (s->flat)
 		return 0;
-	}
 	if (f->changes && g->stale[number] == KEDGE__SLAB_FLAT && s->first * r->options.chunk < g->bytes &&
 	    !kedge__last_raise(r, g, number))
 		return kedge__error_nomem(err);
@@ -280,6 +304,8 @@ int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 	if (!rc)
 		rc = found_fetch(r, err);
 	if (!rc)
+		flat_find(r);
+	if (!rc)
 		rc = lists_place(r, &changes, &fills, err);
 	if (!rc)
 		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, err);
@@ -300,20 +326,34 @@ int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ literals */
 
-/* Those that have an origin are not stored. */
+static bool has_origins(const struct kedge__reducer *r)
+{
+	return r->txn.origins && r->txn.hits;
+}
+
+/* The finder left them there, if it is on the device. */
 static int origins_send(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
 	const struct kedge__txn *t = &r->txn;
-	int rc = kedge__gpu_array_need(w->gpu, &w->origins, t->changes * sizeof(*t->origins), err);
+	int rc;
 
+	w->on.origins = kedge__gpu_origins(r);
+	if (w->on.origins)
+		return 0;
+	rc = kedge__gpu_array_need(w->gpu, &w->origins, t->changes * sizeof(*t->origins), err);
 	w->on.origins = w->origins.at;
-	for (size_t i = 0; i < t->slabs.count && !rc; i++) {
-		const struct kedge__slab *s = &t->slabs.at[i];
+	return rc ? rc
+		  : kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->origins.at, t->origins,
+				       t->changes * sizeof(*t->origins), err);
+}
 
-		rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->origins.at + s->change_at * sizeof(*t->origins),
-					t->origins + s->item_at, s->count * sizeof(*t->origins), err);
-	}
+/* Those that have an origin are not stored. */
+static int origins_count(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	int rc = origins_send(r, err);
+
 	if (!rc)
 		rc = kedge__gpu_pass_count(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, err);
 	return rc ? rc : found_fetch(r, err);
@@ -323,7 +363,7 @@ static int origins_send(struct kedge__reducer *r, struct kedge__error *err)
 static uint64_t slab_literals(const struct kedge__reducer *r, size_t i)
 {
 	const struct kedge_slab_found *f = &r->twins->found_list.at[i];
-	uint64_t chunk = r->options.chunk, n = r->txn.origins ? f->literals : f->changes - f->fills;
+	uint64_t chunk = r->options.chunk, n = has_origins(r) ? f->literals : f->changes - f->fills;
 
 	if (r->txn.slabs.at[i].flat)
 		return 0;
@@ -379,7 +419,7 @@ int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err
 	const struct kedge__reduce_device *device = r->txn.device;
 	struct kedge__gpu_twins *w = r->twins;
 	uint64_t bytes;
-	int rc = r->txn.origins ? origins_send(r, err) : 0;
+	int rc = has_origins(r) ? origins_count(r, err) : 0;
 
 	if (rc)
 		return rc;
@@ -414,21 +454,15 @@ void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__red
 
 /* ------------------------------------------------------------------ afterwards */
 
-void kedge__gpu_commit(struct kedge__reducer *r)
+void kedge__gpu_settle(struct kedge__reducer *r, bool committed)
 {
 	struct kedge__gpu_twins *w = r->twins;
 
-	if (!w)
-		return;
-	w->current =
-	    w->current && w->listed && !kedge__gpu_pass_settle(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, NULL);
+	if (committed)
+		w->current =
+		    w->current && w->listed &&
+		    !kedge__gpu_pass_settle(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, r->txn.age, NULL);
 	w->listed = false;
-}
-
-void kedge__gpu_rollback(struct kedge__reducer *r)
-{
-	if (r->twins)
-		r->twins->listed = false;
 }
 
 static const void *peek(void *ctx, size_t region, uint64_t offset, void *buffer, size_t bytes)

@@ -609,6 +609,7 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 		items_count(t);
 		return rc;
 	}
+	kedge__gpu_finder_end(r);
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
 	if (rc == KEDGE_E_STATE)
 		return kedge__error_set(err, rc, 0, "the captured memory is no longer available");

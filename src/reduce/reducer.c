@@ -103,6 +103,7 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	r->options.seed = NULL;
 	r->options.chunk = chunk;
 	r->parent = KEDGE__NO_VERSION;
+	r->record.finder.ops = &kedge__finder_here;
 	kedge__record_limits(r, 0);
 	forget_choice(r);
 	*out = r;
@@ -404,7 +405,6 @@ void kedge__reducer_commit(struct kedge__reducer *r)
 	if (t->aside)
 		kedge__paranoid_commit(r);
 	kedge__record_commit(r);
-	kedge__gpu_commit(r);
 	for (size_t i = 0; t->regions && i < t->slabs.count; i++) {
 		const struct kedge__slab *s = &t->slabs.at[i];
 
@@ -438,7 +438,6 @@ void kedge__reducer_rollback(struct kedge__reducer *r)
 	if (!r->busy)
 		return;
 	kedge__hash_undo(r);
-	kedge__gpu_rollback(r);
 	kedge__stream_undo(r);
 	kedge__record_rollback(r);
 	kedge__last_rollback(&r->last);

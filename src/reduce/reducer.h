@@ -439,6 +439,36 @@ uint8_t kedge__record_age(struct kedge__reducer *r);
 /* Make a finder of what the last version and the log have, with room for CHANGES. */
 int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state, uint64_t changes,
 			struct kedge__error *err);
+/* Of a finder in memory of the host: see struct kedge__finder_ops. */
+int kedge__build_here(struct kedge__reducer *r, struct kedge__error *err);
+int kedge__find_here(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits, struct kedge__error *err);
+bool kedge__prepare_here(struct kedge__reducer *r, uint64_t n);
+void kedge__forget_here(struct kedge__reducer *r, uint64_t first, uint64_t n);
+void kedge__leave_here(struct kedge__departure *d);
+void kedge__adopt_here(struct kedge__reducer *r);
+void kedge__take_out_here(struct kedge__reducer *r);
+
+struct kedge__leaving { /* chunks of the last version that go */
+	const struct kedge__last_region *region;
+	const struct kedge__slab *slab; /* some of its changes; NULL: all of the chunks */
+	uint64_t first;
+	size_t count;
+	uint64_t rank; /* of the first among all that leave */
+	size_t probes; /* how many of them the finder may know */
+};
+
+struct kedge__departure {
+	struct kedge__reducer *r;
+	KEDGE__ARRAY(struct kedge__leaving) list;
+	uint64_t total, skip; /* those that are not skipped, because they find no room, go to the log, */
+	uint64_t slot;        /* the first of them here */
+	struct kedge__batch *batch; /* NULL: there is no finder here that must follow */
+	size_t begin, end; /* of the wave */
+	uint64_t base;     /* rank of the first of the wave */
+};
+
+/* To the log, and new digests to their places. */
+void kedge__departure_run(struct kedge__departure *d);
 /* What the version in progress replaces goes to the log, and new digests to their places; or nothing happened. */
 void kedge__record_commit(struct kedge__reducer *r);
 void kedge__record_rollback(struct kedge__reducer *r);
