@@ -147,7 +147,7 @@ struct cuda_gpu {
 	cuda_context context;
 	cuda_module module;
 	cuda_stream streams[KEDGE__GPU_STREAMS];
-	cuda_event events[KEDGE__GPU_EVENTS];
+	cuda_event events[KEDGE__GPU_EVENTS + 1]; /* the last is that of after() and drain() */
 	struct {
 		const char *name;
 		cuda_function f;
@@ -352,12 +352,47 @@ static int cuda_finish(struct kedge__gpu *g, struct kedge__error *err)
 	return result(c, r, "work that was waited for", err);
 }
 
+/* Called within the context. */
+static int after_stream(struct cuda_gpu *c, cuda_stream stream)
+{
+	int r = c->api->event_record(c->events[KEDGE__GPU_EVENTS], stream);
+
+	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && r == CUDA_SUCCESS; i++)
+		r = c->api->stream_follow(c->streams[i], c->events[KEDGE__GPU_EVENTS], 0);
+	return r;
+}
+
+static int cuda_after(struct kedge__gpu *g, void *stream, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	cuda_context before;
+	int r = c->api->context_push(c->context);
+
+	if (r == CUDA_SUCCESS) {
+		r = after_stream(c, stream);
+		(void)c->api->context_pop(&before);
+	}
+	return result(c, r, "following the application's stream", err);
+}
+
+static int cuda_settle(struct kedge__gpu *g, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && !rc; i++) {
+		rc = cuda_record(g, (enum kedge__gpu_stream)i, KEDGE__GPU_EVENTS, err);
+		if (!rc)
+			rc = cuda_wait(g, KEDGE__GPU_EVENTS, err);
+	}
+	return rc;
+}
+
 static void cuda_close(struct kedge__gpu *g)
 {
 	struct cuda_gpu *c = of(g);
 	int r;
 
-	for (unsigned i = 0; c->entered && i < KEDGE__GPU_EVENTS; i++) {
+	for (unsigned i = 0; c->entered && i < KEDGE__COUNT(c->events); i++) {
 		if (c->events[i])
 			WITHIN(c, r, event_destroy(c->events[i]));
 	}
@@ -387,6 +422,8 @@ static const struct kedge__gpu_ops cuda_ops = {
     .follow = cuda_follow,
     .wait = cuda_wait,
     .finish = cuda_finish,
+    .after = cuda_after,
+    .settle = cuda_settle,
     .close = cuda_close,
 };
 
@@ -396,24 +433,39 @@ static int streams_make(struct cuda_gpu *c)
 
 	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && r == CUDA_SUCCESS; i++)
 		WITHIN(c, r, stream_create(&c->streams[i], CUDA_STREAM_NON_BLOCKING));
-	for (unsigned i = 0; i < KEDGE__GPU_EVENTS && r == CUDA_SUCCESS; i++)
+	for (unsigned i = 0; i < KEDGE__COUNT(c->events) && r == CUDA_SUCCESS; i++)
 		WITHIN(c, r, event_create(&c->events[i], CUDA_EVENT_BLOCKING_SYNC | CUDA_EVENT_NO_TIMING));
+	return r;
+}
+
+static int describe(struct cuda_gpu *c)
+{
+	const struct cuda *api = c->api;
+	struct cuda_uuid uuid = {{0}};
+	int processors = 0, r = api->device_get(&c->handle, c->gpu.device);
+	size_t memory = 0;
+
+	if (r == CUDA_SUCCESS)
+		r = api->device_name(c->gpu.name, sizeof(c->gpu.name), c->handle);
+	if (r == CUDA_SUCCESS)
+		r = api->device_uuid(&uuid, c->handle);
+	if (r == CUDA_SUCCESS)
+		r = api->device_memory(&memory, c->handle);
+	if (r == CUDA_SUCCESS)
+		r = api->device_attribute(&processors, CUDA_DEVICE_PROCESSORS, c->handle);
+	memcpy(c->gpu.uuid, uuid.bytes, sizeof(c->gpu.uuid));
+	c->gpu.memory = memory;
+	c->gpu.processors = (unsigned)processors;
 	return r;
 }
 
 static int enter(struct cuda_gpu *c, struct kedge__error *err)
 {
-	const struct cuda *api = c->api;
-	int processors = 0, r = api->device_get(&c->handle, c->gpu.device);
+	int r = describe(c);
 
 	if (r == CUDA_SUCCESS)
-		r = api->device_name(c->gpu.name, sizeof(c->gpu.name), c->handle);
-	if (r == CUDA_SUCCESS)
-		r = api->device_attribute(&processors, CUDA_DEVICE_PROCESSORS, c->handle);
-	if (r == CUDA_SUCCESS)
-		r = api->context_retain(&c->context, c->handle);
+		r = c->api->context_retain(&c->context, c->handle);
 	c->entered = r == CUDA_SUCCESS;
-	c->gpu.processors = (unsigned)processors;
 	if (r == CUDA_SUCCESS)
 		r = streams_make(c);
 	return result(c, r, "opening it", err);

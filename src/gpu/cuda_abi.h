@@ -15,6 +15,10 @@ typedef struct cuda_function *cuda_function;
 typedef struct cuda_stream *cuda_stream;
 typedef struct cuda_event *cuda_event;
 
+struct cuda_uuid {
+	unsigned char bytes[16];
+};
+
 enum { /* results */
 	CUDA_SUCCESS = 0,
 	CUDA_OUT_OF_MEMORY = 2,
@@ -56,6 +60,7 @@ enum {
 	X(device_get, "cuDeviceGet", (int *device, int ordinal))                                                       \
 	X(device_name, "cuDeviceGetName", (char *name, int room, int device))                                          \
 	X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, int device))                                           \
+	X(device_uuid, "cuDeviceGetUuid_v2", (struct cuda_uuid * uuid, int device))                                    \
 	X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                           \
 	X(context_retain, "cuDevicePrimaryCtxRetain", (cuda_context *context, int device))                             \
 	X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                                               \

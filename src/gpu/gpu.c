@@ -99,3 +99,13 @@ int kedge__gpu_finish(struct kedge__gpu *g, struct kedge__error *err)
 {
 	return g->ops->finish(g, err);
 }
+
+int kedge__gpu_after(struct kedge__gpu *g, struct kedge__error *err)
+{
+	return g->stream ? g->ops->after(g, g->stream, err) : g->ops->finish(g, err);
+}
+
+int kedge__gpu_drain(struct kedge__gpu *g, struct kedge__error *err)
+{
+	return g->ops->settle(g, err);
+}

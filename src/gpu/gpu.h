@@ -65,6 +65,8 @@ struct kedge__gpu_ops {
 	int (*follow)(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned event, struct kedge__error *err);
 	int (*wait)(struct kedge__gpu *g, unsigned event, struct kedge__error *err);
 	int (*finish)(struct kedge__gpu *g, struct kedge__error *err);
+	int (*after)(struct kedge__gpu *g, void *stream, struct kedge__error *err);
+	int (*settle)(struct kedge__gpu *g, struct kedge__error *err);
 	void (*close)(struct kedge__gpu *g);
 };
 
@@ -72,9 +74,14 @@ struct kedge__gpu {
 	const struct kedge__gpu_ops *ops;
 	char name[128];
 	int device;
+	uint8_t uuid[16];    /* the same in all processes, whatever number they give to it */
+	uint64_t memory;     /* its bytes */
 	unsigned processors; /* multiprocessors */
 	uint64_t limit;      /* bytes of device memory that may be taken; 0: no limit */
 	uint64_t taken;
+	void *stream;       /* the application's; NULL: it may have work on any */
+	const char *queues; /* where turns are taken: a directory; "": the usual one; NULL: nowhere */
+	bool queueless;     /* it was said that there are no turns */
 };
 
 /* cuda.c: GPU number DEVICE, in the primary context that the application's runtime uses. KEDGE_E_DEVICE: there is no
@@ -109,6 +116,32 @@ int kedge__gpu_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *e
 int kedge__gpu_sync(struct kedge__gpu *g, enum kedge__gpu_stream s, struct kedge__error *err);
 /* All that was put on any stream is done; and what the application had put on its own streams before. */
 int kedge__gpu_finish(struct kedge__gpu *g, struct kedge__error *err);
+/* What is put on the streams from now on comes after what the application has put on its stream. If it has named none,
+ * everything that it has given to the device is waited for. */
+int kedge__gpu_after(struct kedge__gpu *g, struct kedge__error *err);
+/* All that was put on the streams is done; nothing of the application's is waited for. */
+int kedge__gpu_drain(struct kedge__gpu *g, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ turn.c: one process at a time
+ *
+ * Processes of one user that share a GPU take turns, first come, first served; so do threads with handles of their own. A
+ * process that dies has given its turn back. A turn is not needed for what is done to be right: it keeps several
+ * checkpoints at once from slowing each other down, and from needing memory for each.
+ *
+ * While it is held, nothing may be waited for that another process does: it could be the next in the queue. Who needs
+ * several turns takes them in the order of the uuids. */
+
+struct kedge__gpu_turn {
+	int fd; /* -1: there is none */
+	struct kedge__gpu_turn *next;
+};
+
+#define KEDGE__GPU_TURN_NONE {-1, NULL}
+
+/* Wait for it. Where there can be no queue, a notice says so, once, and nothing is waited for. TURN stays where it is until
+ * it was given back. */
+void kedge__gpu_turn_take(struct kedge__gpu *g, struct kedge__gpu_turn *turn);
+void kedge__gpu_turn_give(struct kedge__gpu_turn *turn); /* also if there is none */
 
 /* ------------------------------------------------------------------ pass.c: the hash pass of src/reduce, over an image that is on
  * the device. What it works on is described in kernels.h. */

@@ -217,6 +217,14 @@ int cuDeviceTotalMem_v2(size_t *bytes, int)
 	return 0;
 }
 
+int cuDeviceGetUuid_v2(unsigned char *uuid, int)
+{
+	static const unsigned char own[16] = {0x6b, 0x65, 0x64, 0x67, 0x65};
+
+	memcpy(uuid, own, sizeof(own));
+	return 0;
+}
+
 int cuDeviceGetAttribute(int *value, int attribute, int)
 {
 	*value = attribute == 16 ? 2 : attribute == 75 ? 9 : 0;
