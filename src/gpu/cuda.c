@@ -6,9 +6,11 @@
 #include "gpu/gpu.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define LIBRARY "libcuda.so.1"
 
@@ -113,6 +115,18 @@ static int driver_start(const struct cuda **out, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ pointers */
 
+/* A driver does not answer before it was started, nor after its GPU has failed: then what a processor cannot read is
+ * memory of that GPU, and nobody may try. */
+static bool out_of_reach(const void *address)
+{
+	char byte;
+	struct iovec here = {&byte, 1}, there;
+
+	memcpy(&there.iov_base, &address, sizeof(address));
+	there.iov_len = 1;
+	return address && process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
+}
+
 void kedge__memory_find(const void *address, struct kedge__memory_info *out)
 {
 	static const int wanted[] = {CUDA_POINTER_MEMORY_TYPE, CUDA_POINTER_IS_MANAGED, CUDA_POINTER_DEVICE_ORDINAL,
@@ -124,8 +138,13 @@ void kedge__memory_find(const void *address, struct kedge__memory_info *out)
 	void *values[] = {&type, &managed, &ordinal, &start, &size};
 
 	*out = (struct kedge__memory_info){KEDGE__MEMORY_HOST, -1, 0};
-	if (!api || api->pointer(KEDGE__COUNT(wanted), wanted, values, (uint64_t)(uintptr_t)address) != CUDA_SUCCESS)
+	if (!api)
 		return;
+	if (api->pointer(KEDGE__COUNT(wanted), wanted, values, (uint64_t)(uintptr_t)address) != CUDA_SUCCESS) {
+		if (out_of_reach(address))
+			out->kind = KEDGE__MEMORY_DEVICE;
+		return;
+	}
 	if (type == CUDA_MEMORY_HOST)
 		out->kind = KEDGE__MEMORY_PINNED;
 	if (type != CUDA_MEMORY_DEVICE && !managed)
@@ -276,26 +295,27 @@ static int module_need(struct cuda_gpu *c, struct kedge__error *err)
 	return result(c, r, "loading the kernels", err);
 }
 
-/* NULL: there is no such kernel, or too many. */
-static cuda_function function_find(struct cuda_gpu *c, const char *name)
+static int function_find(struct cuda_gpu *c, const char *name, cuda_function *f, struct kedge__error *err)
 {
-	cuda_function f = NULL;
 	size_t i = 0;
-	int r;
+	int r = CUDA_NOT_FOUND;
 
 	while (i < c->function_count && strcmp(c->functions[i].name, name) != 0)
 		i++;
-	if (i < c->function_count)
-		return c->functions[i].f;
-	if (i == FUNCTION_LIMIT)
-		return NULL;
-	WITHIN(c, r, module_function(&f, c->module, name));
+	if (i < c->function_count) {
+		*f = c->functions[i].f;
+		return 0;
+	}
+	if (i < FUNCTION_LIMIT)
+		WITHIN(c, r, module_function(f, c->module, name));
+	if (r == CUDA_NOT_FOUND)
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "there is no kernel %s", name);
 	if (r != CUDA_SUCCESS)
-		return NULL;
+		return fail(c->api, r, name, err);
 	c->functions[i].name = name;
-	c->functions[i].f = f;
+	c->functions[i].f = *f;
 	c->function_count++;
-	return f;
+	return 0;
 }
 
 static int cuda_launch(struct kedge__gpu *g, enum kedge__gpu_stream s, const char *kernel, unsigned blocks,
@@ -306,11 +326,10 @@ static int cuda_launch(struct kedge__gpu *g, enum kedge__gpu_stream s, const cha
 	cuda_function f;
 	void *pointer;
 
+	if (!rc)
+		rc = function_find(c, kernel, &f, err);
 	if (rc)
 		return rc;
-	f = function_find(c, kernel);
-	if (!f)
-		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "there is no kernel %s", kernel);
 	memcpy(&pointer, &args, sizeof(pointer)); /* the driver copies what it points to, and changes nothing */
 	WITHIN(c, r, launch(f, blocks, 1, 1, threads, 1, 1, 0, c->streams[s], &pointer, NULL));
 	return r == CUDA_SUCCESS ? 0 : fail(c->api, r, kernel, err);

@@ -25,6 +25,7 @@ enum { /* results */
 	CUDA_NOT_INITIALIZED = 3,
 	CUDA_NO_DEVICE = 100,
 	CUDA_NO_BINARY = 209,
+	CUDA_NOT_FOUND = 500,
 };
 
 enum { /* attributes of a pointer */

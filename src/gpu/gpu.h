@@ -26,7 +26,7 @@ enum kedge__memory {
 
 struct kedge__memory_info {
 	enum kedge__memory kind;
-	int device;     /* the GPU that it belongs to; -1 for memory of the host */
+	int device;     /* the GPU that it belongs to; -1 for memory of the host, and if the driver does not say it any more */
 	uint64_t bytes; /* from the address to the end of what was allocated; 0: not known */
 };
 

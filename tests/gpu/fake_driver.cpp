@@ -2,7 +2,8 @@
 /*
  * A libcuda.so.1 for machines without a GPU: what src/gpu/cuda.c uses of the driver. Memory of the device is the process's,
  * but outside of these calls nobody may touch it: the address sanitizer reports that, and without it the pages are not
- * accessible. Kernels are those of src/gpu, compiled for the processor (emulate.h). Everything is done at once.
+ * accessible. Kernels are those of src/gpu, compiled for the processor (emulate.h). Everything is done at once, except for
+ * what a test wants to be done later.
  */
 #include "emulate.h"
 #include "fake_driver.h"
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <vector>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,15 +36,28 @@ struct piece {
 
 std::recursive_mutex lock;
 std::map<uintptr_t, piece> pieces;
-std::map<void *, size_t> pinned;
+auto &pinned = *new std::map<void *, size_t>; /* what a device that is lost has left there stays the driver's */
 void *contexts[16];
 int depth, retained;
 char primary;
-size_t room = (size_t)4 << 30, taken;
+size_t room = (size_t)4 << 30, taken, pin_most = (size_t)-1;
 struct {
 	char function[64];
 	int countdown, error;
 } plan;
+struct {
+	bool on, lost, held;
+	long left, calls;
+	int error;
+} nth;
+struct write {
+	void *stream;
+	uintptr_t address;
+	int value;
+	size_t bytes;
+};
+std::vector<write> writes;      /* later */
+std::map<void *, void *> events; /* the stream that each was recorded on */
 
 void open_piece([[maybe_unused]] uintptr_t at, const piece &p)
 {
@@ -102,18 +117,30 @@ int failure(const char *function)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
 
+	if (nth.held)
+		return 0;
+	nth.calls++;
+	if (nth.on && nth.left-- <= 0) {
+		nth.on = nth.lost;
+		return nth.error;
+	}
 	if (strcmp(plan.function, function) != 0 || plan.countdown-- > 0)
 		return 0;
 	return plan.error;
 }
 
-/* Without a context nothing works. */
-#define ENTER()                                           \
+#define FAIL()                                            \
 	do {                                              \
 		int e_ = failure(__func__);               \
 							  \
 		if (e_)                                   \
 			return e_;                        \
+	} while (0)
+
+/* Without a context nothing works. */
+#define ENTER()                                           \
+	do {                                              \
+		FAIL();                                   \
 		if (depth <= 0)                           \
 			return 201;                       \
 	} while (0)
@@ -149,6 +176,21 @@ int alloc(uintptr_t *out, size_t bytes, bool managed)
 	return 0;
 }
 
+/* What was to be done later on STREAM, or on all, is done now. */
+void work(void *stream, bool all)
+{
+	opened open;
+	std::vector<write> left;
+
+	for (auto &w : writes) {
+		if (all || w.stream == stream)
+			memset((void *)w.address, w.value, w.bytes);
+		else
+			left.push_back(w);
+	}
+	writes = left;
+}
+
 } /* namespace */
 
 extern "C" {
@@ -158,6 +200,31 @@ void fake_cuda_fail(const char *function, int countdown, int error)
 	snprintf(plan.function, sizeof(plan.function), "%s", function);
 	plan.countdown = countdown;
 	plan.error = error;
+}
+
+void fake_cuda_fail_call(long n, int error, int lost)
+{
+	nth = {n >= 0, lost != 0, false, n, 0, error};
+}
+
+long fake_cuda_calls(void)
+{
+	return nth.calls;
+}
+
+void fake_cuda_hold(int hold)
+{
+	nth.held = hold != 0;
+}
+
+void fake_cuda_later(void *stream, void *address, int value, size_t bytes)
+{
+	writes.push_back({stream, (uintptr_t)address, value, bytes});
+}
+
+void fake_cuda_pin_most(size_t bytes)
+{
+	pin_most = bytes;
 }
 
 void fake_cuda_room(size_t bytes)
@@ -177,6 +244,7 @@ int cuInit(unsigned)
 
 int cuDriverGetVersion(int *version)
 {
+	FAIL();
 	*version = 13000;
 	return 0;
 }
@@ -195,24 +263,28 @@ int cuGetErrorString(int error, const char **text)
 
 int cuDeviceGetCount(int *count)
 {
+	FAIL();
 	*count = 1;
 	return 0;
 }
 
 int cuDeviceGet(int *device, int ordinal)
 {
+	FAIL();
 	*device = ordinal;
 	return ordinal ? 101 : 0;
 }
 
 int cuDeviceGetName(char *name, int bytes, int)
 {
+	FAIL();
 	snprintf(name, (size_t)bytes, "emulated");
 	return 0;
 }
 
 int cuDeviceTotalMem_v2(size_t *bytes, int)
 {
+	FAIL();
 	*bytes = room;
 	return 0;
 }
@@ -221,27 +293,31 @@ int cuDeviceGetUuid_v2(unsigned char *uuid, int)
 {
 	static const unsigned char own[16] = {0x6b, 0x65, 0x64, 0x67, 0x65};
 
+	FAIL();
 	memcpy(uuid, own, sizeof(own));
 	return 0;
 }
 
 int cuDeviceGetAttribute(int *value, int attribute, int)
 {
+	FAIL();
 	*value = attribute == 16 ? 2 : attribute == 75 ? 9 : 0;
 	return 0;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int)
 {
+	FAIL();
 	std::lock_guard<std::recursive_mutex> held(lock);
 
 	retained++;
 	*context = &primary;
-	return failure("cuDevicePrimaryCtxRetain");
+	return 0;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int)
 {
+	FAIL();
 	std::lock_guard<std::recursive_mutex> held(lock);
 
 	return retained-- > 0 ? 0 : INVALID;
@@ -249,6 +325,7 @@ int cuDevicePrimaryCtxRelease_v2(int)
 
 int cuCtxPushCurrent_v2(void *context)
 {
+	FAIL();
 	lock.lock(); /* it is that of one thread; here all of them take turns */
 	contexts[depth++ % 16] = context;
 	return 0;
@@ -264,6 +341,7 @@ int cuCtxPopCurrent_v2(void **context)
 int cuCtxSynchronize(void)
 {
 	ENTER();
+	work(nullptr, true);
 	return 0;
 }
 
@@ -276,6 +354,7 @@ int cuModuleLoadData(void **module, const void *image)
 
 int cuModuleUnload(void *)
 {
+	FAIL();
 	return 0;
 }
 
@@ -298,43 +377,54 @@ int cuLaunchKernel(const void *function, unsigned x, unsigned, unsigned, unsigne
 
 int cuStreamCreate(void **stream, unsigned)
 {
+	static char streams[1 << 16];
+	static unsigned next;
+
 	ENTER();
-	*stream = &primary;
+	*stream = &streams[next++ % sizeof(streams)];
 	return 0;
 }
 
 int cuStreamDestroy_v2(void *)
 {
+	FAIL();
 	return 0;
 }
 
-int cuStreamWaitEvent(void *, void *, unsigned)
+int cuStreamWaitEvent(void *, void *event, unsigned)
 {
 	ENTER();
+	work(events[event], false);
 	return 0;
 }
 
 int cuEventCreate(void **event, unsigned)
 {
+	static char made[1 << 16];
+	static unsigned next;
+
 	ENTER();
-	*event = &primary;
+	*event = &made[next++ % sizeof(made)];
 	return 0;
 }
 
-int cuEventRecord(void *, void *)
+int cuEventRecord(void *event, void *stream)
 {
 	ENTER();
+	events[event] = stream;
 	return 0;
 }
 
-int cuEventSynchronize(void *)
+int cuEventSynchronize(void *event)
 {
 	ENTER();
+	work(events[event], false);
 	return 0;
 }
 
 int cuEventDestroy_v2(void *)
 {
+	FAIL();
 	return 0;
 }
 
@@ -372,6 +462,8 @@ int cuMemFree_v2(uintptr_t address)
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
 {
 	ENTER();
+	if (bytes > pin_most)
+		return OUT_OF_MEMORY;
 	*memory = malloc(bytes);
 	if (!*memory)
 		return OUT_OF_MEMORY;
@@ -434,6 +526,9 @@ int cuMemsetD8Async(uintptr_t at, unsigned char value, size_t bytes, void *)
 
 int cuPointerGetAttributes(unsigned count, const int *wanted, void **values, uintptr_t address)
 {
+	/* It is not one of those that are counted: with the address sanitizer, memory of the device can be read. */
+	if (strcmp(plan.function, __func__) == 0)
+		return plan.error;
 	std::lock_guard<std::recursive_mutex> held(lock);
 	auto i = find(address);
 	bool known = i != pieces.end();

@@ -11,7 +11,14 @@ extern "C" {
 
 /* FUNCTION fails with ERROR from its COUNTDOWN-th next call on; "" for none. */
 void fake_cuda_fail(const char *function, int countdown, int error);
-void fake_cuda_room(size_t bytes); /* the device has so many */
+/* The N-th next call of any function (from 0) fails with ERROR; with LOST, all that follow it, too. N < 0: none. */
+void fake_cuda_fail_call(long n, int error, int lost);
+long fake_cuda_calls(void);        /* since then */
+void fake_cuda_hold(int hold);     /* calls are neither counted nor fail while HOLD */
+/* BYTES bytes at ADDRESS become VALUE when STREAM, or all that the device has to do, is waited for. */
+void fake_cuda_later(void *stream, void *address, int value, size_t bytes);
+void fake_cuda_pin_most(size_t bytes); /* no more can be pinned in one piece */
+void fake_cuda_room(size_t bytes);     /* the device has so many */
 size_t fake_cuda_taken(void);      /* of which so many are in use */
 
 #ifdef __cplusplus
