@@ -64,6 +64,7 @@ endfunction()
 
 # Unit tests that find the driver of tests/gpu as libcuda.so.1.
 set(KEDGE_DRIVER_TESTS gpu/test_cuda gpu/test_pass gpu/test_planes reduce/test_gpu reduce/test_gpu_finder job/test_device)
+list(APPEND KEDGE_DRIVER_TESTS job/test_device_faults)
 set(KEDGE_FAKE_DRIVER ${PROJECT_BINARY_DIR}/tests/gpu/driver)
 
 # One cmocka program, tests/FOLDER/PROGRAM in the build: target and test are named after it, and after its folder if two
@@ -87,6 +88,7 @@ function(kedge_unit_test folder source)
   kedge_test_limits(${test} ${folder})
   set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
   if(test IN_LIST KEDGE_DRIVER_TESTS)
-    set_tests_properties(${test} PROPERTIES ENVIRONMENT LD_LIBRARY_PATH=${KEDGE_FAKE_DRIVER})
+    # Its GPU is the same for all of them: they would wait for each other.
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${KEDGE_FAKE_DRIVER};KEDGE_GPU_TURNS=no")
   endif()
 endfunction()

@@ -168,8 +168,10 @@ KEDGE_API int kedge_open_group(const char *name, const char *config, const char 
  * checkpoints. PTR may be NULL only if COUNT is 0. The memory still belongs to the application.
  *
  * PTR may be memory of a GPU (cudaMalloc and its relatives): that is found out. kedge_checkpoint() then waits for the work
- * that the application has given to the device, and copies the region before it returns; kedge_restart() fills it. The host
- * needs as much pinned memory. KEDGE_E_ARG: fewer bytes than that were allocated there.
+ * that the application has given to the device (see kedge_gpu_stream()), and is done with the region before it returns;
+ * kedge_restart() fills it. KEDGE_E_ARG: fewer bytes than that were allocated there. A GPU that fails makes checkpoints and
+ * restarts fail with KEDGE_E_DEVICE as long as regions of it are protected; other regions, and earlier versions, are not
+ * affected.
  */
 KEDGE_API int kedge_protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type);
 
@@ -195,6 +197,16 @@ KEDGE_API int kedge_unprotect(kedge_t *k, const char *name);
  * it before kedge_checkpoint() returns. There must be no such writes until then.
  */
 KEDGE_API int kedge_region_flags(kedge_t *k, const char *name, unsigned flags);
+
+/*
+ * All work of the application on GPU number DEVICE that concerns protected regions is on STREAM, a cudaStream_t or CUstream of
+ * the device's primary context: kedge_checkpoint(), kedge_restart() and kedge_read() come after what is on it when they are
+ * called, and wait for nothing else that the device has to do. Their own work is done when they return. With NULL, as in the
+ * beginning, they wait for everything that the application has given to the device. (The default streams have names that are
+ * not NULL: cudaStreamLegacy, cudaStreamPerThread.) STREAM must exist until it is replaced or the handle is closed.
+ * KEDGE_E_ARG: there is no such number.
+ */
+KEDGE_API int kedge_gpu_stream(kedge_t *k, int device, void *stream);
 
 #define KEDGE_FILE_PREFIX "files/" /* the region of file NAME is called "files/NAME" */
 

@@ -55,6 +55,7 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	kedge__state_init(&k->state);
 	kedge__progress_init(&k->progress);
 	kedge__image_init(k);
+	kedge__gpus_init(k);
 	kedge__levels_init(&k->levels);
 	kedge__baseline_init(&k->baseline);
 	kedge__job_run_init(&k->run);
@@ -77,6 +78,7 @@ static void handle_free(kedge_t *k)
 	kedge__image_done(k);
 	kedge__files_free(k);
 	kedge__mirrors_done(k);
+	kedge__gpus_done(k);
 	kedge__regions_done(k);
 	kedge__job_run_done(&k->run);
 	kedge__levels_done(&k->levels);

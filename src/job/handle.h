@@ -21,6 +21,7 @@
 #include "job/ahead.h"
 #include "job/baseline.h"
 #include "job/followup.h"
+#include "job/gpus.h"
 #include "job/group.h"
 #include "job/image.h"
 #include "job/job.h"
@@ -54,6 +55,7 @@ struct kedge {
 
 	pthread_mutex_t lock; /* serialises the calls of the application */
 	struct kedge__job_regions regions;
+	struct kedge__job_gpus gpus;
 	struct kedge__job_mirrors mirrors;
 	KEDGE__ARRAY(struct kedge__job_file) files;
 	struct kedge__job_track track;

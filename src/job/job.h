@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "codec/codec.h"
+#include "gpu/gpu.h"
 #include "job/policy.h"
 #include "reduce/reduce.h"
 #include "store/store.h"
@@ -58,6 +59,8 @@ enum kedge__reducer_id kedge__job_settings_reducer(const struct kedge__job_setti
 /* The settings for intervals and failures, in numbers. */
 int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge__policy_config *out,
 			       struct kedge__error *err);
+/* The settings for a GPU that was opened; those of S must outlive it. */
+int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__gpu *g, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ journal.c
  * Under `kedge run`, $KEDGE_RUN_JOURNAL names a file to which rank 0 appends one line for each event:

@@ -1,30 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
-static int gpu_need(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err)
-{
-	struct kedge__gpu **g = &k->mirrors.gpus[device < 0 || device >= KEDGE__GPUS ? 0 : device];
-	int rc = 0;
-
-	if (device < 0 || device >= KEDGE__GPUS)
-		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "GPU %d: numbers go up to %d", device, KEDGE__GPUS - 1);
-	if (!*g)
-		rc = kedge__gpu_open(device, g, err);
-	*out = *g;
-	return rc;
-}
-
 static void memory_release(kedge_t *k)
 {
 	if (k->mirrors.pinner)
 		kedge__gpu_unpin(k->mirrors.pinner, k->mirrors.memory);
+	else if (k->mirrors.memory)
+		kedge__map_free(k->mirrors.memory, k->mirrors.bytes);
+	kedge__staging_close(&k->mirrors.staging);
 	k->mirrors.memory = NULL;
 	k->mirrors.pinner = NULL;
 	k->mirrors.bytes = 0;
 }
 
+/* Memory that is not pinned, because of WHY. */
+static int ordinary_need(kedge_t *k, struct kedge__gpu *g, uint64_t bytes, const struct kedge__error *why,
+			 struct kedge__error *err)
+{
+	void *memory = kedge__map_alloc(bytes);
+
+	if (!memory)
+		return kedge__error_nomem(err);
+	k->mirrors.memory = memory;
+	k->mirrors.bytes = bytes;
+	kedge__staging_open(&k->mirrors.staging, g);
+	if (!k->mirrors.told)
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "%s: regions on GPUs are copied through %llu bytes of pinned memory, which is slower: all "
+			   "%llu bytes cannot be pinned: %s",
+			   k->name, (unsigned long long)k->mirrors.staging.bytes * 2, (unsigned long long)bytes,
+			   kedge__error_text(why));
+	k->mirrors.told = true;
+	return 0;
+}
+
 static int memory_need(kedge_t *k, int device, uint64_t bytes, struct kedge__error *err)
 {
+	struct kedge__error why = KEDGE__ERROR_INIT;
 	struct kedge__gpu *g = NULL;
 	void *memory = NULL;
 	int rc;
@@ -32,15 +44,19 @@ static int memory_need(kedge_t *k, int device, uint64_t bytes, struct kedge__err
 	if (bytes <= k->mirrors.bytes)
 		return 0;
 	memory_release(k);
-	rc = gpu_need(k, device, &g, err);
-	if (!rc)
-		rc = kedge__gpu_pin(g, bytes, &memory, err);
+	rc = kedge__gpus_need(k, device, &g, err);
 	if (rc)
 		return rc;
-	k->mirrors.memory = memory;
-	k->mirrors.pinner = g;
-	k->mirrors.bytes = bytes;
-	return 0;
+	rc = kedge__gpu_pin(g, bytes, &memory, &why);
+	if (rc) {
+		rc = ordinary_need(k, g, bytes, &why, err);
+	} else {
+		k->mirrors.memory = memory;
+		k->mirrors.pinner = g;
+		k->mirrors.bytes = bytes;
+	}
+	kedge__error_done(&why);
+	return rc;
 }
 
 static bool has_mirror(const struct kedge__region *r)
@@ -87,14 +103,20 @@ int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err)
 	return 0;
 }
 
-static int finish_all(kedge_t *k, struct kedge__error *err)
+static int copy_in(kedge_t *k, struct kedge__gpu *g, kedge__gpu_address to, const void *from, uint64_t bytes,
+		   struct kedge__error *err)
 {
-	int rc = 0;
+	if (k->mirrors.pinner)
+		return kedge__gpu_copy_in(g, KEDGE__GPU_IN, to, from, bytes, err);
+	return kedge__staging_in(&k->mirrors.staging, k->pool, g, to, from, bytes, err);
+}
 
-	for (int i = 0; i < KEDGE__GPUS && !rc; i++)
-		if (k->mirrors.gpus[i])
-			rc = kedge__gpu_finish(k->mirrors.gpus[i], err);
-	return rc;
+static int copy_out(kedge_t *k, struct kedge__gpu *g, void *to, kedge__gpu_address from, uint64_t bytes,
+		    struct kedge__error *err)
+{
+	if (k->mirrors.pinner)
+		return kedge__gpu_copy_out(g, KEDGE__GPU_OUT, to, from, bytes, err);
+	return kedge__staging_out(&k->mirrors.staging, k->pool, g, to, from, bytes, err);
 }
 
 /* One region, to its mirror or from it. */
@@ -102,36 +124,33 @@ static int transfer(kedge_t *k, const struct kedge__region *r, bool in, struct k
 {
 	kedge__gpu_address at = (uintptr_t)r->data;
 	struct kedge__gpu *g = NULL;
-	int rc = gpu_need(k, r->memory.device, &g, err);
+	int rc = kedge__gpus_need(k, r->memory.device, &g, err);
 
-	if (!rc && in)
-		rc = kedge__gpu_copy_in(g, KEDGE__GPU_IN, at, r->mirror, r->bytes, err);
-	else if (!rc)
-		rc = kedge__gpu_copy_out(g, KEDGE__GPU_OUT, r->mirror, at, r->bytes, err);
+	if (!rc)
+		rc = in ? copy_in(k, g, at, r->mirror, r->bytes, err) : copy_out(k, g, r->mirror, at, r->bytes, err);
 	return rc ? kedge__error_prefix(err, "region \"%s\"", r->name) : 0;
 }
 
 static int transfer_all(kedge_t *k, bool in, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
-	struct kedge__gpu *g;
 	int rc = 0;
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		if (r->mirror)
-			rc = gpu_need(k, r->memory.device, &g, err);
+			rc = kedge__gpus_want(k, r->memory.device, err);
 	}
 	if (!rc)
-		rc = finish_all(k, err); /* the application's work comes first */
+		rc = kedge__gpus_begin(k, err);
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		if (r->mirror)
 			rc = transfer(k, r, in, err);
 	}
-	return rc ? rc : finish_all(k, err);
+	return kedge__gpus_end(k, rc, err);
 }
 
 int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err)
@@ -149,18 +168,18 @@ int kedge__mirrors_send(kedge_t *k, struct kedge__error *err)
 int kedge__mirrors_put(kedge_t *k, int device, void *to, const void *from, uint64_t bytes, struct kedge__error *err)
 {
 	struct kedge__gpu *g = NULL;
-	int rc = gpu_need(k, device, &g, err);
+	int rc = kedge__gpus_need(k, device, &g, err);
 
 	if (!rc)
-		rc = kedge__gpu_finish(g, err);
+		rc = kedge__gpus_want(k, device, err);
+	if (!rc)
+		rc = kedge__gpus_begin(k, err);
 	if (!rc)
 		rc = kedge__gpu_copy_in(g, KEDGE__GPU_IN, (uintptr_t)to, from, bytes, err);
-	return rc ? rc : kedge__gpu_finish(g, err);
+	return kedge__gpus_end(k, rc, err);
 }
 
 void kedge__mirrors_done(kedge_t *k)
 {
 	memory_release(k);
-	for (int i = 0; i < KEDGE__GPUS; i++)
-		kedge__gpu_close(k->mirrors.gpus[i]);
 }

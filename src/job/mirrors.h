@@ -8,21 +8,20 @@
 #define KEDGE_JOB_MIRRORS_H
 
 #include "capture/capture.h"
-#include "gpu/gpu.h"
 #include "job/job.h"
-
-#define KEDGE__GPUS 64 /* of a process, at most */
+#include "job/staging.h"
 
 struct kedge__job_mirrors {
-	struct kedge__gpu *gpus[KEDGE__GPUS]; /* by number; opened when they are first needed */
-	void *memory;                         /* of all mirrors, pinned */
-	struct kedge__gpu *pinner;            /* by this one */
+	void *memory;                  /* of all mirrors */
 	uint64_t bytes;
+	struct kedge__gpu *pinner;     /* NULL: it is not pinned */
+	struct kedge__staging staging; /* then they are copied through this */
+	bool told;                     /* it was said that it is not pinned */
 };
 
 /* A place for each region that is on a GPU. */
 int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err);
-/* The same, and in it what the region has now. All work that the application has given to its GPUs is waited for. */
+/* The same, and in it what the region has now, after the work that the application has given to its GPUs. */
 int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err);
 /* The regions get what is there. */
 int kedge__mirrors_send(kedge_t *k, struct kedge__error *err);

@@ -92,6 +92,47 @@ int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge
 	return rc;
 }
 
+/* "25%" of MEMORY bytes, or a number of bytes. */
+static int gpu_memory_parse(const char *text, uint64_t memory, uint64_t *bytes, struct kedge__error *err)
+{
+	char *end = NULL;
+	double percent = strtod(text, &end);
+
+	if (kedge__size_parse(text, bytes) == 0)
+		return 0;
+	if (end == text || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100))
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"gpu_memory = %s: must be a size in bytes, as in 2G, or a percentage of the "
+					"GPU's memory, as in 10%%",
+					text);
+	*bytes = (uint64_t)((double)memory / 100 * percent);
+	if (percent > 0 && !*bytes)
+		*bytes = 1;
+	return 0;
+}
+
+/* NULL: no turns. */
+static int gpu_turns_parse(const char *text, const char **queues, struct kedge__error *err)
+{
+	if (strcmp(text, "yes") == 0)
+		*queues = "";
+	else if (strcmp(text, "no") == 0)
+		*queues = NULL;
+	else if (text[0] == '/')
+		*queues = text;
+	else
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"gpu_turns = %s: must be yes, no, or the path of a directory from / on", text);
+	return 0;
+}
+
+int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__gpu *g, struct kedge__error *err)
+{
+	int rc = gpu_memory_parse(s->gpu_memory, g->memory, &g->limit, err);
+
+	return rc ? rc : gpu_turns_parse(s->gpu_turns, &g->queues, err);
+}
+
 static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
 	struct kedge__codec_choice choice;
@@ -105,6 +146,8 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
 	rc = kedge__job_settings_policy(s, &policy, err);
+	if (!rc)
+		rc = kedge__job_settings_gpu(s, &(struct kedge__gpu){.memory = 0}, err);
 	if (rc)
 		return rc;
 	rc = kedge__codec_choice_parse(s->codec, &choice, err);

@@ -36,16 +36,22 @@ static bool here(void)
 	return about.devices > 0;
 }
 
+static bool driver_find(const char *name, void *function)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	void *f = library ? dlsym(library, name) : NULL;
+
+	memcpy(function, &f, sizeof(f));
+	return f;
+}
+
 /* The driver of the tests fails in FUNCTION from the call COUNTDOWN on. False: it is a real one. */
 static bool fail_at(const char *function, int countdown)
 {
 	void (*f)(const char *, int, int);
-	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	void *p = library ? dlsym(library, "fake_cuda_fail") : NULL;
 
-	if (!p)
+	if (!driver_find("fake_cuda_fail", &f))
 		return false;
-	memcpy(&f, &p, sizeof(f));
 	f(function, countdown, 700);
 	return true;
 }
@@ -200,7 +206,7 @@ static void test_failures(void **state)
 	assert_ok(k, kedge_checkpoint(k, 1));
 	for (int i = 0; i < 2; i++) {
 		state_set(s, 2);
-		if (!fail_at(i ? "cuCtxSynchronize" : "cuMemcpyDtoHAsync_v2", i))
+		if (!fail_at(i ? "cuEventSynchronize" : "cuMemcpyDtoHAsync_v2", i))
 			break;
 		assert_int_equal(kedge_checkpoint(k, 2), KEDGE_E_DEVICE);
 		assert_non_null(strstr(kedge_last_error(k), "GPU"));
@@ -242,10 +248,42 @@ static void test_read(void **state)
 	state_free(s);
 }
 
+/* Work on a stream of the application is not waited for by the application itself. */
+static void test_stream(void **state)
+{
+	int (*retain)(void **, int), (*push)(void *), (*pop)(void **), (*create)(void **, unsigned), (*destroy)(void *);
+	int (*set)(uint64_t, unsigned char, size_t, void *);
+	struct state *s = state_new();
+	kedge_t *k = job_open(*state, false, NULL);
+	void *context, *stream;
+
+	assert_true(driver_find("cuDevicePrimaryCtxRetain", &retain) && driver_find("cuCtxPushCurrent_v2", &push));
+	assert_true(driver_find("cuCtxPopCurrent_v2", &pop) && driver_find("cuMemsetD8Async", &set));
+	assert_true(driver_find("cuStreamCreate", &create) && driver_find("cuStreamDestroy_v2", &destroy));
+	assert_int_equal(retain(&context, 0), 0);
+	assert_int_equal(push(context), 0);
+	assert_int_equal(create(&stream, 1), 0);
+	protect(k, s);
+	state_set(s, 1);
+	assert_ok(k, kedge_gpu_stream(k, 0, stream));
+	for (int i = 0; i < 300; i++)
+		assert_int_equal(set(s->large, (unsigned char)i, BYTES, stream), 0);
+	assert_ok(k, kedge_checkpoint(k, 1));
+	state_spoil(s);
+	assert_ok(k, kedge_restart(k, 1, NULL));
+	memset(s->want_large, 299 & 255, BYTES);
+	state_is(s);
+	assert_ok(k, kedge_close(k));
+	assert_int_equal(destroy(stream), 0);
+	assert_int_equal(pop(&context), 0);
+	state_free(s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    JOB(test_captures), JOB(test_codecs), JOB(test_too_large), JOB(test_failures), JOB(test_read),
+	    JOB(test_captures), JOB(test_codecs), JOB(test_too_large),
+	    JOB(test_failures), JOB(test_read),   JOB(test_stream),
 	};
 
 	return cases_run_where(argc, argv, tests, setup, teardown, here);

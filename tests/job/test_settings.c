@@ -88,6 +88,11 @@ static void test_errors_name_the_cause(void **state)
 	refused(MORE("codec=zip"), "codec");
 	refused(MORE("threads=-1"), "threads");
 	refused(MORE("nonsense"), "key=value");
+	refused(MORE("gpu_memory=half"), "gpu_memory");
+	refused(MORE("gpu_memory=101%"), "percentage");
+	refused(MORE("gpu_memory=-1%"), "percentage");
+	refused(MORE("gpu_memory=10%%"), "percentage");
+	refused(MORE("gpu_turns=maybe"), "gpu_turns");
 	refused(MORE("l1="), "l1");
 	refused(MORE("l1=/x", "l2=/x"), "same directory");
 	config_write(*state, path, sizeof(path), "chunk = 64\nkeeep = 3\n");
@@ -98,6 +103,32 @@ static void test_errors_name_the_cause(void **state)
 	setenv("KEDGE_CHUNKS", "64", 1);
 	assert_int_equal(load(NULL, NULL, &s), KEDGE_E_CONFIG);
 	assert_non_null(strstr(kedge__error_text(&err), "KEDGE_CHUNKS"));
+}
+
+static void gpu_gets(const char *memory, uint64_t limit, const char *turns, const char *queues)
+{
+	struct kedge__gpu g = {.memory = 1000};
+	struct kedge__job_settings s;
+
+	assert_int_equal(load(NULL, MORE(memory, turns), &s), 0);
+	assert_int_equal(kedge__job_settings_gpu(&s, &g, &err), 0);
+	assert_int_equal(g.limit, limit);
+	if (queues)
+		assert_string_equal(g.queues, queues);
+	else
+		assert_null(g.queues);
+	kedge__job_settings_done(&s);
+}
+
+static void test_gpu(void **state)
+{
+	(void)state;
+	gpu_gets("threads=1", 250, "threads=1", "");
+	gpu_gets("gpu_memory=2k", 2048, "gpu_turns=no", NULL);
+	gpu_gets("gpu_memory=0", 0, "gpu_turns=yes", "");
+	gpu_gets("gpu_memory=12.5%", 125, "gpu_turns=/run/queues", "/run/queues");
+	gpu_gets("gpu_memory=0.001%", 1, "gpu_turns=no", NULL); /* 0 would be no limit */
+	gpu_gets("gpu_memory=100%", 1000, "gpu_turns=no", NULL);
 }
 
 static void test_every_key_is_documented(void **state)
@@ -116,6 +147,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_presets, place_setup, clean),
 	    cmocka_unit_test_setup_teardown(test_precedence, place_setup, clean),
 	    cmocka_unit_test_setup_teardown(test_errors_name_the_cause, place_setup, clean),
+	    cmocka_unit_test_setup_teardown(test_gpu, place_setup, clean),
 	    cmocka_unit_test_setup_teardown(test_every_key_is_documented, place_setup, clean),
 	};
 
