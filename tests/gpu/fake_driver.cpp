@@ -32,14 +32,18 @@ struct piece {
 	size_t bytes, mapped;
 	void *start; /* of the mapping */
 	bool managed;
+	int device;
 };
+
+enum { DEVICES = 2 };
 
 std::recursive_mutex lock;
 std::map<uintptr_t, piece> pieces;
 auto &pinned = *new std::map<void *, size_t>; /* what a device that is lost has left there stays the driver's */
 void *contexts[16];
 int depth, retained;
-char primary;
+char primary[DEVICES]; /* contexts */
+bool swapped;
 size_t room = (size_t)4 << 30, taken, pin_most = (size_t)-1;
 struct {
 	char function[64];
@@ -148,7 +152,7 @@ int failure(const char *function)
 int alloc(uintptr_t *out, size_t bytes, bool managed)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
-	piece p = {bytes, 0, nullptr, managed};
+	piece p = {bytes, 0, nullptr, managed, contexts[(depth - 1) % 16] == &primary[1]};
 	void *memory = nullptr;
 
 	if (!bytes)
@@ -222,6 +226,11 @@ void fake_cuda_later(void *stream, void *address, int value, size_t bytes)
 	writes.push_back({stream, (uintptr_t)address, value, bytes});
 }
 
+void fake_cuda_swap(int swap)
+{
+	swapped = swap != 0;
+}
+
 void fake_cuda_pin_most(size_t bytes)
 {
 	pin_most = bytes;
@@ -264,7 +273,7 @@ int cuGetErrorString(int error, const char **text)
 int cuDeviceGetCount(int *count)
 {
 	FAIL();
-	*count = 1;
+	*count = DEVICES;
 	return 0;
 }
 
@@ -272,7 +281,7 @@ int cuDeviceGet(int *device, int ordinal)
 {
 	FAIL();
 	*device = ordinal;
-	return ordinal ? 101 : 0;
+	return ordinal < 0 || ordinal >= DEVICES ? 101 : 0;
 }
 
 int cuDeviceGetName(char *name, int bytes, int)
@@ -289,12 +298,12 @@ int cuDeviceTotalMem_v2(size_t *bytes, int)
 	return 0;
 }
 
-int cuDeviceGetUuid_v2(unsigned char *uuid, int)
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
 {
-	static const unsigned char own[16] = {0x6b, 0x65, 0x64, 0x67, 0x65};
+	static const unsigned char own[DEVICES][16] = {{0x6b, 0x65, 0x64, 0x67, 0x65}, {0x6b, 0x65, 0x64, 0x67, 0x66}};
 
 	FAIL();
-	memcpy(uuid, own, sizeof(own));
+	memcpy(uuid, own[swapped ? 1 - device : device], 16);
 	return 0;
 }
 
@@ -305,13 +314,13 @@ int cuDeviceGetAttribute(int *value, int attribute, int)
 	return 0;
 }
 
-int cuDevicePrimaryCtxRetain(void **context, int)
+int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	FAIL();
 	std::lock_guard<std::recursive_mutex> held(lock);
 
 	retained++;
-	*context = &primary;
+	*context = &primary[device];
 	return 0;
 }
 
@@ -348,7 +357,7 @@ int cuCtxSynchronize(void)
 int cuModuleLoadData(void **module, const void *image)
 {
 	ENTER();
-	*module = (void *)&primary;
+	*module = (void *)&primary[0];
 	return image ? 0 : INVALID;
 }
 
@@ -539,7 +548,7 @@ int cuPointerGetAttributes(unsigned count, const int *wanted, void **values, uin
 		else if (wanted[k] == 8)
 			*(int *)values[k] = known && i->second.managed;
 		else if (wanted[k] == 9)
-			*(int *)values[k] = known ? 0 : -2;
+			*(int *)values[k] = known ? i->second.device : -2;
 		else if (wanted[k] == 11)
 			*(uintptr_t *)values[k] = known ? i->first : 0;
 		else if (wanted[k] == 12)

@@ -17,6 +17,7 @@ long fake_cuda_calls(void);        /* since then */
 void fake_cuda_hold(int hold);     /* calls are neither counted nor fail while HOLD */
 /* BYTES bytes at ADDRESS become VALUE when STREAM, or all that the device has to do, is waited for. */
 void fake_cuda_later(void *stream, void *address, int value, size_t bytes);
+void fake_cuda_swap(int swap);         /* its two devices have the numbers of each other */
 void fake_cuda_pin_most(size_t bytes); /* no more can be pinned in one piece */
 void fake_cuda_room(size_t bytes);     /* the device has so many */
 size_t fake_cuda_taken(void);      /* of which so many are in use */

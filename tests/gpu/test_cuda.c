@@ -114,7 +114,7 @@ static void test_failures(void **state)
 		assert_null(other);
 	}
 	fail_at("", 0);
-	assert_int_equal(kedge__gpu_open(1, &other, &err), KEDGE_E_DEVICE);
+	assert_int_equal(kedge__gpu_open(2, &other, &err), KEDGE_E_DEVICE);
 	assert_int_equal(kedge__gpu_launch(gpu, KEDGE__GPU_WORK, "no_such_kernel", 1, 32, &at, &err), KEDGE_E_INTERNAL);
 	kedge__error_done(&err);
 }

@@ -9,6 +9,7 @@
 #include "gpu/gpu.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
 
 #define LARGE ((size_t)20000)
 #define SMALL ((size_t)1000)
@@ -22,6 +23,7 @@ static struct {
 	void (*later)(void *stream, void *address, int value, size_t bytes);
 	void (*pin_most)(size_t bytes);
 	size_t (*taken)(void);
+	void (*swap)(int swap);
 	int (*stream_create)(void **stream, unsigned flags);
 	int (*push)(void *context);
 	int (*pop)(void **context);
@@ -47,7 +49,7 @@ static bool here(void)
 	       find(library, "fake_cuda_fail_call", &fake.fail_call) && find(library, "fake_cuda_calls", &fake.calls) &&
 	       find(library, "fake_cuda_hold", &fake.hold) && find(library, "fake_cuda_later", &fake.later) &&
 	       find(library, "fake_cuda_pin_most", &fake.pin_most) && find(library, "fake_cuda_taken", &fake.taken) &&
-	       find(library, "cuStreamCreate", &fake.stream_create) &&
+	       find(library, "fake_cuda_swap", &fake.swap) && find(library, "cuStreamCreate", &fake.stream_create) &&
 	       find(library, "cuCtxPushCurrent_v2", &fake.push) && find(library, "cuCtxPopCurrent_v2", &fake.pop);
 }
 
@@ -397,6 +399,16 @@ static void test_stream(void **state)
 
 /* ------------------------------------------------------------------ turns */
 
+static uint64_t tickets(const char *queue)
+{
+	size_t n = 0;
+	uint8_t *file = file_read(queue, &n);
+	uint64_t drawn = file && n == 8 ? kedge__get64(file) : 0;
+
+	free(file);
+	return drawn;
+}
+
 /* A checkpoint waits for the turn of the GPU, and gives it back. */
 static void test_turns(void **state)
 {
@@ -404,8 +416,7 @@ static void test_turns(void **state)
 	struct state *s = state_new();
 	char queues[300], queue[400], setting[320];
 	struct kedge__gpu_turn turn;
-	size_t n, fds;
-	uint8_t *file;
+	size_t fds;
 	kedge_t *k;
 
 	text_make(queues, sizeof(queues), "%s/queues", p->dir);
@@ -421,10 +432,7 @@ static void test_turns(void **state)
 	fake.fail_in("", 0, 0);
 	assert_ok(k, kedge_restart(k, 1, NULL));
 	assert_int_equal(fds_open(), fds);
-	file = file_read(queue, &n);
-	assert_int_equal(n, 8);
-	assert_int_equal(kedge__get64(file), 3); /* turns */
-	free(file);
+	assert_int_equal(tickets(queue), 3); /* turns */
 	gpu->queues = queues;
 	kedge__gpu_turn_take(gpu, &turn); /* nobody has it */
 	assert_true(turn.fd >= 0);
@@ -432,6 +440,75 @@ static void test_turns(void **state)
 	gpu->queues = NULL;
 	assert_ok(k, kedge_close(k));
 	state_free(s);
+}
+
+struct both {
+	struct kedge__gpu *other; /* GPU 1 */
+	kedge__gpu_address at[2]; /* on each */
+};
+
+static void both_save(struct both *b, const struct place *p, const char *setting)
+{
+	kedge_t *k = job_open(p, false, MORE(setting));
+	uint8_t data[2][SMALL];
+
+	for (int i = 0; i < 2; i++) {
+		fill_random(data[i], SMALL, (uint64_t)i);
+		assert_int_equal(
+		    kedge__gpu_copy_in(i ? b->other : gpu, KEDGE__GPU_WORK, b->at[i], data[i], SMALL, NULL), 0);
+		assert_ok(k, kedge_protect(k, i ? "one" : "zero", pointer(b->at[i]), SMALL, KEDGE_BYTES));
+	}
+	assert_ok(k, kedge_checkpoint(k, 1));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(kedge__gpu_clear(i ? b->other : gpu, KEDGE__GPU_WORK, b->at[i], SMALL, NULL), 0);
+	assert_ok(k, kedge_restart(k, 1, NULL));
+	device_is(b->at[0], data[0], SMALL);
+	device_is(b->at[1], data[1], SMALL);
+	assert_ok(k, kedge_close(k));
+}
+
+/* A process that has the numbers of two GPUs the other way round waits for the same one first: two that each have one
+ * turn would wait for each other. */
+static void test_two_gpus(void **state)
+{
+	struct place *p = *state;
+	char queues[300], first[400], second[400], setting[320];
+	struct kedge__gpu_turn turn;
+	struct both b = {NULL, {0, 0}};
+	int status;
+	pid_t pid;
+
+	text_make(queues, sizeof(queues), "%s/queues", p->dir);
+	text_make(first, sizeof(first), "%s/gpu-6b656467650000000000000000000000", queues);
+	text_make(second, sizeof(second), "%s/gpu-6b656467660000000000000000000000", queues);
+	text_make(setting, sizeof(setting), "gpu_turns=%s", queues);
+	assert_int_equal(kedge__gpu_open(1, &b.other, NULL), 0);
+	assert_int_equal(kedge__gpu_alloc(gpu, SMALL, &b.at[0], NULL), 0);
+	assert_int_equal(kedge__gpu_alloc(b.other, SMALL, &b.at[1], NULL), 0);
+	for (int swap = 0; swap < 2; swap++) {
+		uint64_t before = tickets(first), behind = tickets(second);
+
+		gpu->queues = queues;
+		kedge__gpu_turn_take(gpu, &turn);
+		pid = fork();
+		if (pid == 0) {
+			fake.swap(swap);
+			text_make(p->l1, sizeof(p->l1), "%s/swap%d", p->dir, swap);
+			both_save(&b, p, setting);
+			_exit(0);
+		}
+		while (tickets(first) < before + 2) /* it waits */
+			sched_yield();
+		assert_int_equal(tickets(second), behind);
+		kedge__gpu_turn_give(&turn);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_int_equal(tickets(second), behind + 2);
+	}
+	gpu->queues = NULL;
+	kedge__gpu_release(gpu, b.at[0], SMALL);
+	kedge__gpu_release(b.other, b.at[1], SMALL);
+	kedge__gpu_close(b.other);
 }
 
 int main(int argc, char **argv)
@@ -444,6 +521,7 @@ int main(int argc, char **argv)
 		JOB(test_unpinned),
 		JOB(test_stream),
 		JOB(test_turns),
+		JOB(test_two_gpus),
 #if !SANITIZED
 		JOB(test_lost_before_protect),
 #endif
