@@ -166,7 +166,7 @@ struct cuda_gpu {
 	cuda_context context;
 	cuda_module module;
 	cuda_stream streams[KEDGE__GPU_STREAMS];
-	cuda_event events[KEDGE__GPU_EVENTS + 1]; /* the last is that of after() and drain() */
+	cuda_event events[KEDGE__GPU_EVENTS];
 	struct {
 		const char *name;
 		cuda_function f;
@@ -374,10 +374,10 @@ static int cuda_finish(struct kedge__gpu *g, struct kedge__error *err)
 /* Called within the context. */
 static int after_stream(struct cuda_gpu *c, cuda_stream stream)
 {
-	int r = c->api->event_record(c->events[KEDGE__GPU_EVENTS], stream);
+	int r = c->api->event_record(c->events[KEDGE__GPU_EVENTS - 1], stream);
 
 	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && r == CUDA_SUCCESS; i++)
-		r = c->api->stream_follow(c->streams[i], c->events[KEDGE__GPU_EVENTS], 0);
+		r = c->api->stream_follow(c->streams[i], c->events[KEDGE__GPU_EVENTS - 1], 0);
 	return r;
 }
 
@@ -394,24 +394,12 @@ static int cuda_after(struct kedge__gpu *g, void *stream, struct kedge__error *e
 	return result(c, r, "following the application's stream", err);
 }
 
-static int cuda_settle(struct kedge__gpu *g, struct kedge__error *err)
-{
-	int rc = 0;
-
-	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && !rc; i++) {
-		rc = cuda_record(g, (enum kedge__gpu_stream)i, KEDGE__GPU_EVENTS, err);
-		if (!rc)
-			rc = cuda_wait(g, KEDGE__GPU_EVENTS, err);
-	}
-	return rc;
-}
-
 static void cuda_close(struct kedge__gpu *g)
 {
 	struct cuda_gpu *c = of(g);
 	int r;
 
-	for (unsigned i = 0; c->entered && i < KEDGE__COUNT(c->events); i++) {
+	for (unsigned i = 0; c->entered && i < KEDGE__GPU_EVENTS; i++) {
 		if (c->events[i])
 			WITHIN(c, r, event_destroy(c->events[i]));
 	}
@@ -442,7 +430,6 @@ static const struct kedge__gpu_ops cuda_ops = {
     .wait = cuda_wait,
     .finish = cuda_finish,
     .after = cuda_after,
-    .settle = cuda_settle,
     .close = cuda_close,
 };
 
@@ -452,7 +439,7 @@ static int streams_make(struct cuda_gpu *c)
 
 	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && r == CUDA_SUCCESS; i++)
 		WITHIN(c, r, stream_create(&c->streams[i], CUDA_STREAM_NON_BLOCKING));
-	for (unsigned i = 0; i < KEDGE__COUNT(c->events) && r == CUDA_SUCCESS; i++)
+	for (unsigned i = 0; i < KEDGE__GPU_EVENTS && r == CUDA_SUCCESS; i++)
 		WITHIN(c, r, event_create(&c->events[i], CUDA_EVENT_BLOCKING_SYNC | CUDA_EVENT_NO_TIMING));
 	return r;
 }

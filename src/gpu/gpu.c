@@ -107,5 +107,9 @@ int kedge__gpu_after(struct kedge__gpu *g, struct kedge__error *err)
 
 int kedge__gpu_drain(struct kedge__gpu *g, struct kedge__error *err)
 {
-	return g->ops->settle(g, err);
+	int rc = 0;
+
+	for (int s = 0; s < KEDGE__GPU_STREAMS && !rc; s++)
+		rc = kedge__gpu_sync(g, (enum kedge__gpu_stream)s, err);
+	return rc;
 }

@@ -42,7 +42,7 @@ enum kedge__gpu_stream {
 	KEDGE__GPU_STREAMS,
 };
 
-#define KEDGE__GPU_EVENTS 16 /* the last one is that of kedge__gpu_sync() */
+#define KEDGE__GPU_EVENTS 16 /* the last one is that of kedge__gpu_sync() and _after() */
 
 struct kedge__gpu;
 
@@ -66,7 +66,6 @@ struct kedge__gpu_ops {
 	int (*wait)(struct kedge__gpu *g, unsigned event, struct kedge__error *err);
 	int (*finish)(struct kedge__gpu *g, struct kedge__error *err);
 	int (*after)(struct kedge__gpu *g, void *stream, struct kedge__error *err);
-	int (*settle)(struct kedge__gpu *g, struct kedge__error *err);
 	void (*close)(struct kedge__gpu *g);
 };
 
