@@ -183,6 +183,10 @@ int alloc(uintptr_t *out, size_t bytes, bool managed)
 /* What was to be done later on STREAM, or on all, is done now. */
 void work(void *stream, bool all)
 {
+	std::lock_guard<std::recursive_mutex> held(lock);
+
+	if (writes.empty())
+		return;
 	opened open;
 	std::vector<write> left;
 
