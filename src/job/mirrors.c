@@ -70,12 +70,38 @@ static uint64_t room_of(const struct kedge__region *r)
 	return (r->bytes + 255) / 256 * 256;
 }
 
+/* Managed memory is read and written by processors: not while a GPU may still write to it. */
+static int managed_wait(kedge_t *k, struct kedge__error *err)
+{
+	bool waited[KEDGE__GPUS] = {false};
+	size_t n = kedge__region_table_count(k->regions.table);
+	struct kedge__gpu *g;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
+
+		if (r->memory.kind != KEDGE__MEMORY_MANAGED || r->memory.device < 0 || r->file)
+			continue;
+		rc = kedge__gpus_need(k, r->memory.device, &g, err);
+		if (rc || waited[r->memory.device])
+			continue;
+		waited[r->memory.device] = true;
+		rc = kedge__gpu_after(g, err);
+		if (!rc)
+			rc = kedge__gpu_drain(g, err);
+	}
+	return rc;
+}
+
 int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
 	uint64_t total = 0;
-	int device = -1, rc;
+	int device = -1, rc = managed_wait(k, err);
 
+	if (rc)
+		return rc;
 	for (size_t i = 0; i < n; i++) {
 		struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 

@@ -19,7 +19,7 @@ struct kedge__job_mirrors {
 	bool told;                     /* it was said that it is not pinned */
 };
 
-/* A place for each region that is on a GPU. */
+/* A place for each region that is on a GPU. What GPUs have to do to regions in managed memory is done afterwards. */
 int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err);
 /* The same, and in it what the region has now, after the work that the application has given to its GPUs. */
 int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err);

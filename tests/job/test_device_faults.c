@@ -25,6 +25,7 @@ static struct {
 	size_t (*taken)(void);
 	void (*swap)(int swap);
 	int (*stream_create)(void **stream, unsigned flags);
+	int (*alloc_managed)(uint8_t **memory, size_t bytes, unsigned flags);
 	int (*push)(void *context);
 	int (*pop)(void **context);
 } fake;
@@ -49,7 +50,8 @@ static bool here(void)
 	       find(library, "fake_cuda_fail_call", &fake.fail_call) && find(library, "fake_cuda_calls", &fake.calls) &&
 	       find(library, "fake_cuda_hold", &fake.hold) && find(library, "fake_cuda_later", &fake.later) &&
 	       find(library, "fake_cuda_pin_most", &fake.pin_most) && find(library, "fake_cuda_taken", &fake.taken) &&
-	       find(library, "fake_cuda_swap", &fake.swap) && find(library, "cuStreamCreate", &fake.stream_create) &&
+	       find(library, "fake_cuda_swap", &fake.swap) && find(library, "cuMemAllocManaged", &fake.alloc_managed) &&
+	       find(library, "cuStreamCreate", &fake.stream_create) &&
 	       find(library, "cuCtxPushCurrent_v2", &fake.push) && find(library, "cuCtxPopCurrent_v2", &fake.pop);
 }
 
@@ -397,6 +399,33 @@ static void test_stream(void **state)
 	state_free(s);
 }
 
+/* Managed memory is the processor's to read, but not before GPUs have written to it. */
+static void test_managed(void **state)
+{
+	kedge_t *k = job_open(*state, false, NULL);
+	uint8_t *memory, want[SMALL];
+	void *before, *first, *second;
+
+	streams_make(&first, &second);
+	assert_int_equal(fake.push(&before), 0);
+	assert_int_equal(fake.alloc_managed(&memory, SMALL, 1), 0);
+	assert_int_equal(fake.pop(&before), 0);
+	assert_ok(k, kedge_protect(k, "managed", memory, SMALL, KEDGE_BYTES));
+	for (uint64_t v = 1; v <= 2; v++) {
+		assert_ok(k, kedge_gpu_stream(k, 0, v == 2 ? first : NULL));
+		fake.later(first, memory, (int)v, SMALL);
+		assert_ok(k, kedge_checkpoint(k, v));
+		memset(memory, 0, SMALL);
+		fake.later(first, memory, 99, SMALL);
+		assert_ok(k, kedge_restart(k, v, NULL));
+		assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
+		memset(want, (int)v, SMALL);
+		assert_memory_equal(memory, want, SMALL);
+	}
+	assert_ok(k, kedge_close(k));
+	kedge__gpu_release(gpu, (uintptr_t)memory, 0);
+}
+
 /* ------------------------------------------------------------------ turns */
 
 static uint64_t tickets(const char *queue)
@@ -520,6 +549,7 @@ int main(int argc, char **argv)
 		JOB(test_lost),
 		JOB(test_unpinned),
 		JOB(test_stream),
+		JOB(test_managed),
 		JOB(test_turns),
 		JOB(test_two_gpus),
 #if !SANITIZED
