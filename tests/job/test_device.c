@@ -263,17 +263,21 @@ static void test_stream(void **state)
 	assert_int_equal(retain(&context, 0), 0);
 	assert_int_equal(push(context), 0);
 	assert_int_equal(create(&stream, 1), 0);
+	assert_int_equal(pop(&context), 0);
 	protect(k, s);
 	state_set(s, 1);
 	assert_ok(k, kedge_gpu_stream(k, 0, stream));
+	assert_int_equal(push(context), 0);
 	for (int i = 0; i < 300; i++)
 		assert_int_equal(set(s->large, (unsigned char)i, BYTES, stream), 0);
+	assert_int_equal(pop(&context), 0);
 	assert_ok(k, kedge_checkpoint(k, 1));
 	state_spoil(s);
 	assert_ok(k, kedge_restart(k, 1, NULL));
 	memset(s->want_large, 299 & 255, BYTES);
 	state_is(s);
 	assert_ok(k, kedge_close(k));
+	assert_int_equal(push(context), 0);
 	assert_int_equal(destroy(stream), 0);
 	assert_int_equal(pop(&context), 0);
 	state_free(s);
