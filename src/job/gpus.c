@@ -45,6 +45,16 @@ int kedge__gpus_need(kedge_t *k, int device, struct kedge__gpu **out, struct ked
 	return 0;
 }
 
+int kedge__gpus_wait(kedge_t *k, int device, struct kedge__error *err)
+{
+	struct kedge__gpu *g = NULL;
+	int rc = kedge__gpus_need(k, device, &g, err);
+
+	if (!rc)
+		rc = kedge__gpu_after(g, err);
+	return rc ? rc : kedge__gpu_drain(g, err);
+}
+
 int kedge__gpus_want(kedge_t *k, int device, struct kedge__error *err)
 {
 	struct kedge__gpu *g;

@@ -27,7 +27,9 @@ void kedge__gpus_done(kedge_t *k);
 
 /* GPU number DEVICE, opened. */
 int kedge__gpus_need(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err);
-/* The same, and it takes part in what begins next. */
+/* What the application has given to it is done: processors may read and write managed memory. */
+int kedge__gpus_wait(kedge_t *k, int device, struct kedge__error *err);
+/* As need(), and it takes part in what begins next. */
 int kedge__gpus_want(kedge_t *k, int device, struct kedge__error *err);
 /* A turn on each; and what is put on their streams comes after what the application has given to them. */
 int kedge__gpus_begin(kedge_t *k, struct kedge__error *err);

@@ -75,21 +75,17 @@ static int managed_wait(kedge_t *k, struct kedge__error *err)
 {
 	bool waited[KEDGE__GPUS] = {false};
 	size_t n = kedge__region_table_count(k->regions.table);
-	struct kedge__gpu *g;
 	int rc = 0;
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
+		int device = r->memory.device;
 
-		if (r->memory.kind != KEDGE__MEMORY_MANAGED || r->memory.device < 0 || r->file)
+		if (r->file || r->memory.kind != KEDGE__MEMORY_MANAGED || device < 0 || device >= KEDGE__GPUS)
 			continue;
-		rc = kedge__gpus_need(k, r->memory.device, &g, err);
-		if (rc || waited[r->memory.device])
-			continue;
-		waited[r->memory.device] = true;
-		rc = kedge__gpu_after(g, err);
-		if (!rc)
-			rc = kedge__gpu_drain(g, err);
+		if (!waited[device])
+			rc = kedge__gpus_wait(k, device, err);
+		waited[device] = true;
 	}
 	return rc;
 }

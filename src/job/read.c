@@ -81,15 +81,20 @@ static int targets_make(const struct kedge__segment *top, const struct kedge_tar
 	return rc;
 }
 
-/* What is wanted on a GPU is read into memory of the host first. */
-static int host_make(struct kedge__restore_target *targets, const struct kedge_target *wanted, size_t n,
+/* What is wanted on a GPU is read into memory of the host first; managed memory is left to processors. */
+static int host_make(kedge_t *k, struct kedge__restore_target *targets, const struct kedge_target *wanted, size_t n,
 		     struct kedge__error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct kedge__memory_info memory;
 		void *host;
+		int rc = 0;
 
 		kedge__memory_find(wanted[i].ptr, &memory);
+		if (memory.kind == KEDGE__MEMORY_MANAGED && memory.device >= 0)
+			rc = kedge__gpus_wait(k, memory.device, err);
+		if (rc)
+			return rc;
 		if (memory.kind != KEDGE__MEMORY_DEVICE)
 			continue;
 		host = kedge__malloc(wanted[i].room + 1);
@@ -140,7 +145,7 @@ static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target 
 	p.version = kedge__lineage_top(l)->header.version;
 	rc = targets_make(kedge__lineage_top(l), wanted, n, &targets, err);
 	if (!rc)
-		rc = host_make(targets, wanted, n, err);
+		rc = host_make(k, targets, wanted, n, err);
 	for (size_t i = 0; i < n && !rc; i++)
 		kedge__track_touch(k, targets[i].data, wanted[i].room);
 	if (!rc) {

@@ -433,6 +433,10 @@ static void test_managed(void **state)
 		assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
 		memset(want, (int)v, SMALL);
 		assert_memory_equal(memory, want, SMALL);
+		fake.later(first, memory, 99, SMALL);
+		assert_ok(k, kedge_read(k, v, &(struct kedge_target){"managed", memory, SMALL}, 1));
+		assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
+		assert_memory_equal(memory, want, SMALL);
 	}
 	assert_ok(k, kedge_close(k));
 	kedge__gpu_release(gpu, (uintptr_t)memory, 0);
