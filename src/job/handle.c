@@ -72,6 +72,7 @@ static void handle_free(kedge_t *k)
 	kedge__followups_free(k);
 	kedge__pool_free(k->pool);
 	kedge__codec_memory_free(k->memory);
+	kedge__device_done(k);
 	kedge__baseline_done(&k->baseline);
 	kedge__track_free(k);
 	kedge__image_done(k);

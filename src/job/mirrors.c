@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
-static int gpu_need(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err)
+int kedge__mirrors_gpu(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err)
 {
 	struct kedge__gpu **g = &k->mirrors.gpus[device < 0 || device >= KEDGE__GPUS ? 0 : device];
 	int rc = 0;
@@ -32,7 +32,7 @@ static int memory_need(kedge_t *k, int device, uint64_t bytes, struct kedge__err
 	if (bytes <= k->mirrors.bytes)
 		return 0;
 	memory_release(k);
-	rc = gpu_need(k, device, &g, err);
+	rc = kedge__mirrors_gpu(k, device, &g, err);
 	if (!rc)
 		rc = kedge__gpu_pin(g, bytes, &memory, err);
 	if (rc)
@@ -102,7 +102,7 @@ static int transfer(kedge_t *k, const struct kedge__region *r, bool in, struct k
 {
 	kedge__gpu_address at = (uintptr_t)r->data;
 	struct kedge__gpu *g = NULL;
-	int rc = gpu_need(k, r->memory.device, &g, err);
+	int rc = kedge__mirrors_gpu(k, r->memory.device, &g, err);
 
 	if (!rc && in)
 		rc = kedge__gpu_copy_in(g, KEDGE__GPU_IN, at, r->mirror, r->bytes, err);
@@ -121,7 +121,7 @@ static int transfer_all(kedge_t *k, bool in, struct kedge__error *err)
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		if (r->mirror)
-			rc = gpu_need(k, r->memory.device, &g, err);
+			rc = kedge__mirrors_gpu(k, r->memory.device, &g, err);
 	}
 	if (!rc)
 		rc = finish_all(k, err); /* the application's work comes first */
@@ -149,7 +149,7 @@ int kedge__mirrors_send(kedge_t *k, struct kedge__error *err)
 int kedge__mirrors_put(kedge_t *k, int device, void *to, const void *from, uint64_t bytes, struct kedge__error *err)
 {
 	struct kedge__gpu *g = NULL;
-	int rc = gpu_need(k, device, &g, err);
+	int rc = kedge__mirrors_gpu(k, device, &g, err);
 
 	if (!rc)
 		rc = kedge__gpu_finish(g, err);

@@ -20,6 +20,8 @@ struct kedge__job_mirrors {
 	uint64_t bytes;
 };
 
+/* GPU number DEVICE. */
+int kedge__mirrors_gpu(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err);
 /* A place for each region that is on a GPU. */
 int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err);
 /* The same, and in it what the region has now. All work that the application has given to its GPUs is waited for. */
