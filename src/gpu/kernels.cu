@@ -10,3 +10,4 @@
 #include "gpu/pass.cu"
 #include "gpu/gather.cu"
 #include "gpu/planes.cu"
+#include "gpu/scatter.cu"
