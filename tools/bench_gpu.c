@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#define TURNS  64 /* at most */
+#define TURNS  KEDGE__BENCH_TURNS
 #define SAMPLE (UINT64_C(64) << 20)
 #define ROWS   32
 
@@ -247,6 +247,29 @@ static int planes(struct bench *b, struct kedge__error *err)
 	return rc;
 }
 
+/* ------------------------------------------------------------------ restore */
+
+static int restores(struct bench *b, struct kedge__error *err)
+{
+	struct kedge__bench_restore *all = kedge__calloc(KEDGE__BENCH_RESTORES, sizeof(*all));
+	int rc = all ? 0 : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__bench_gpu_restore(b->gpu, b->data, b->size, b->pinned,
+					      KEDGE__MIN(b->size, UINT64_C(1) << 30), b->repeat, all, err);
+	for (size_t i = 0; i < KEDGE__BENCH_RESTORES && !rc; i++) {
+		struct row *r = &b->rows[b->row_count++];
+
+		memcpy(r->what, all[i].what, sizeof(r->what));
+		r->bytes = all[i].bytes;
+		memcpy(r->seconds, all[i].seconds, sizeof(r->seconds));
+		r->ratio =
+		    kedge__bench_median(all[i].seconds, b->repeat) / kedge__bench_median(all[i].limits, b->repeat);
+	}
+	kedge__free(all);
+	return rc;
+}
+
 /* ------------------------------------------------------------------ results */
 
 static void print_json(struct bench *b)
@@ -352,6 +375,8 @@ static int run(struct bench *b)
 		rc = hashes(b, &err);
 	if (!rc)
 		rc = planes(b, &err);
+	if (!rc)
+		rc = restores(b, &err);
 	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	give_back(b);

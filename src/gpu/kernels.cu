@@ -11,3 +11,4 @@
 #include "gpu/gather.cu"
 #include "gpu/finder.cu"
 #include "gpu/planes.cu"
+#include "gpu/scatter.cu"

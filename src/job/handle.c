@@ -77,6 +77,7 @@ static void handle_free(kedge_t *k)
 	kedge__track_free(k);
 	kedge__image_done(k);
 	kedge__files_free(k);
+	kedge__staging_done(k);
 	kedge__mirrors_done(k);
 	kedge__regions_done(k);
 	kedge__job_run_done(&k->run);
