@@ -9,4 +9,6 @@
 
 #include "gpu/pass.cu"
 #include "gpu/gather.cu"
+#include "gpu/matches.cu"
+#include "gpu/lz4.cu"
 #include "gpu/planes.cu"
