@@ -50,7 +50,7 @@ static __device__ __forceinline__ u32 nibble(u32 length)
 
 /* The sequences of a group, whose lanes TAKEN have matches; *LITERALS: where those begin that are not put yet. Returns how
  * many bytes went to OUT. The first of a part gives its beginning to H instead. */
-static __device__ u32 group_put(const struct part *p, const struct found *f, u32 at, u32 taken, u32 *literals, u8 *out,
+static __device__ u32 group_put(const struct matcher *p, const struct found *f, u32 at, u32 taken, u32 *literals, u8 *out,
 				struct head *h)
 {
 	const u32 lane = lane_id(), below = taken & lower_lanes(), above = taken >> lane >> 1, k = lowest(taken);
@@ -97,11 +97,11 @@ static __device__ void part_encode(const u8 *raw, u32 bytes, u32 start, u8 *out,
 {
 	const u32 end = bytes - start < PART ? bytes : start + PART;
 	u32 literals = start;
-	struct part p;
+	struct matcher p;
 	struct found f;
 
 	h->first = h->more = h->body = 0;
-	part_init(&p, raw, bytes, start, KEEP, t);
+	matcher_init(&p, raw, bytes, start, KEEP, t);
 	while (!p.over && p.at <= p.last) {
 		const u32 at = p.at, taken = group_next(&p, &f);
 
@@ -220,7 +220,7 @@ static __device__ void join(const struct kedge_lz4_args &a)
 struct input {
 	const u8 *from;
 	u32 at, end;
-	u32 held, words; /* as those of a part */
+	u32 held, words; /* as those of a matcher */
 };
 
 /* Four bytes from in->at on; those beyond the end are 0. */

@@ -23,7 +23,7 @@ struct table {
 };
 
 /* The part that a warp looks at, and where it is; the same in all lanes, but for words. */
-struct part {
+struct matcher {
 	const u8 *raw; /* the block; aligned to 4 bytes */
 	u32 bytes;     /* of the block */
 	u32 start, last, limit, at;
@@ -117,7 +117,7 @@ static __device__ void copy(u8 *to, const u8 *from, u32 count)
 }
 
 /* So many places of a part that the group at its place has bytes of all lanes at hand. */
-static __device__ __forceinline__ void hold(struct part *p, u32 at)
+static __device__ __forceinline__ void hold(struct matcher *p, u32 at)
 {
 	if (at - p->held <= 84 && p->held <= at)
 		return;
@@ -126,7 +126,7 @@ static __device__ __forceinline__ void hold(struct part *p, u32 at)
 }
 
 /* Twelve bytes of the lane's place, of the group that begins at AT. */
-static __device__ __forceinline__ void lane_bytes(const struct part *p, u32 at, u32 v[3])
+static __device__ __forceinline__ void lane_bytes(const struct matcher *p, u32 at, u32 v[3])
 {
 	const u32 off = at - p->held + lane_id(), shift = 8 * (off % 4);
 	u32 x[4];
@@ -145,7 +145,7 @@ static __device__ __forceinline__ u32 hash(u32 v0, u32 v1)
 }
 
 /* The bytes before the part to the table. */
-static __device__ void enter(struct part *p, u32 end)
+static __device__ void enter(struct matcher *p, u32 end)
 {
 	for (u32 at = p->start; at < end; at += 32) {
 		u32 v[3], h, same;
@@ -161,7 +161,7 @@ static __device__ void enter(struct part *p, u32 end)
 }
 
 /* Part AT of a block; KEEP: so many bytes at its end belong to no match. */
-static __device__ void part_init(struct part *p, const u8 *raw, u32 bytes, u32 at, u32 keep, struct table *t)
+static __device__ void matcher_init(struct matcher *p, const u8 *raw, u32 bytes, u32 at, u32 keep, struct table *t)
 {
 	const u32 end = bytes - at < PART ? bytes : at + PART;
 
@@ -184,7 +184,7 @@ static __device__ void part_init(struct part *p, const u8 *raw, u32 bytes, u32 a
 }
 
 /* How many of the lane's first bytes are those at FROM. */
-static __device__ __forceinline__ u32 first_equal(const struct part *p, u32 from, const u32 v[3])
+static __device__ __forceinline__ u32 first_equal(const struct matcher *p, u32 from, const u32 v[3])
 {
 	const u32 shift = 8 * (from % 4);
 	u32 w0 = word_at(p->raw, p->bytes, from / 4), w1 = word_at(p->raw, p->bytes, from / 4 + 1), w2, d;
@@ -201,7 +201,7 @@ static __device__ __forceinline__ u32 first_equal(const struct part *p, u32 from
 }
 
 /* How many bytes are equal from A and B on, where A may go to the limit; for all lanes together. */
-static __device__ u32 equal(const struct part *p, u32 b, u32 a)
+static __device__ u32 equal(const struct matcher *p, u32 b, u32 a)
 {
 	for (u32 n = 0;; n += 128) {
 		const u32 at = a + n + 4 * lane_id();
@@ -220,7 +220,7 @@ static __device__ u32 equal(const struct part *p, u32 b, u32 a)
 }
 
 /* Of each lane: the length of its match, as far as FIRST bytes show it, or 0, and where it begins. */
-static __device__ __forceinline__ void group_find(struct part *p, struct found *f)
+static __device__ __forceinline__ void group_find(struct matcher *p, struct found *f)
 {
 	const u32 at = p->at + lane_id();
 	const bool active = at <= p->last;
@@ -249,7 +249,7 @@ static __device__ __forceinline__ void group_find(struct part *p, struct found *
 }
 
 /* The next group: bits of the lanes whose matches are taken. The part goes on behind them. */
-static __device__ __forceinline__ u32 group_next(struct part *p, struct found *f)
+static __device__ __forceinline__ u32 group_next(struct matcher *p, struct found *f)
 {
 	u32 valid, better, taken = 0, next = 0, after;
 
