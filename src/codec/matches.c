@@ -34,7 +34,7 @@ void kedge__matcher_init(struct kedge__matcher *m, const uint8_t *raw, size_t by
 	memset(m->table, 0, sizeof(m->table));
 	m->raw = raw;
 	m->start = at > KEDGE__MATCH_BEFORE ? at - KEDGE__MATCH_BEFORE : 0;
-	m->at = at;
+	m->at = m->end = at;
 	m->over = bytes < at + KEDGE__MATCH_TAIL;
 	if (m->over)
 		return;
@@ -64,6 +64,18 @@ static size_t group_find(struct kedge__matcher *m, size_t length[GROUP], size_t 
 	return n;
 }
 
+/* The match of FIRST bytes or fewer, at AT, as long as it is. */
+static struct kedge__match whole(const struct kedge__matcher *m, size_t at, size_t from, size_t length)
+{
+	size_t back = 0, most = KEDGE__MIN(KEDGE__MIN(at - m->end, from), (size_t)KEDGE__MATCH_BACK);
+
+	if (length == FIRST)
+		length += equal(m->raw + from + FIRST, m->raw + at + FIRST, m->limit - at - FIRST);
+	while (back < most && m->raw[at - back - 1] == m->raw[from - back - 1])
+		back++;
+	return (struct kedge__match){at - back, length + back, at - from};
+}
+
 bool kedge__matcher_next(struct kedge__matcher *m, struct kedge__match out[GROUP / KEDGE__MATCH_LEAST], size_t *count)
 {
 	size_t length[GROUP], from[GROUP], n, next = GROUP;
@@ -73,19 +85,16 @@ bool kedge__matcher_next(struct kedge__matcher *m, struct kedge__match out[GROUP
 		return false;
 	n = group_find(m, length, from);
 	for (size_t i = 0; i < n;) {
-		size_t at;
-
 		if (!length[i]) {
 			i++;
 			continue;
 		}
 		if (i + 1 < n && length[i + 1] > length[i])
 			i++;
-		at = m->at + i;
-		if (length[i] == FIRST)
-			length[i] += equal(m->raw + from[i] + FIRST, m->raw + at + FIRST, m->limit - at - FIRST);
-		out[(*count)++] = (struct kedge__match){at, length[i], at - from[i]};
-		i += length[i];
+		out[*count] = whole(m, m->at + i, from[i], length[i]);
+		m->end = out[*count].at + out[*count].length;
+		(*count)++;
+		i = m->end - m->at;
 		next = KEDGE__MAX(i, (size_t)GROUP);
 	}
 	m->at += next;

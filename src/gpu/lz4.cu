@@ -54,13 +54,15 @@ static __device__ u32 group_put(const struct matcher *p, const struct found *f, 
 				struct head *h)
 {
 	const u32 lane = lane_id(), below = taken & lower_lanes(), above = taken >> lane >> 1, k = lowest(taken);
+	const int next = above ? (int)(lane + 1 + lowest(above)) : 0;
 	const bool mine = taken >> lane & 1, first = !h->body;
-	const u32 end = at + lane + f->length, more = f->length - LEAST;
+	const u32 end = f->at + f->length, more = f->length - LEAST, distance = f->at - f->from;
 	u32 before = __shfl_sync(ALL_LANES, end, below ? (int)highest(below) : 0);
+	u32 until = __shfl_sync(ALL_LANES, f->at, next);
 	u32 count, lead, off, to, all, size;
 
 	before = below ? before : *literals;
-	count = at + lane - before;
+	count = f->at - before;
 	lead = first && !below ? 0 : 1 + rest_bytes(count) + count;
 	size = mine ? lead + 2 + rest_bytes(more) : 0;
 	off = lanes_before(size, &all);
@@ -72,15 +74,15 @@ static __device__ u32 group_put(const struct matcher *p, const struct found *f, 
 			rest_put(o + 1, count);
 			o += lead;
 		}
-		o[0] = (u8)(at + lane - f->from);
-		o[1] = (u8)((at + lane - f->from) >> 8);
+		o[0] = (u8)distance;
+		o[1] = (u8)(distance >> 8);
 		rest_put(o + 2, more);
 	}
 	/* Literals between matches of the group are in lanes; those before the first may begin in an earlier group. */
 	to = off + 1 + rest_bytes(count);
-	size = __shfl_sync(ALL_LANES, to, above ? (int)(lane + 1 + lowest(above)) : 0);
-	if (!mine && below && above && at + lane >= before)
-		out[size + at + lane - before] = (u8)f->word;
+	size = __shfl_sync(ALL_LANES, to, next);
+	if (!mine && below && above && at + lane >= before && at + lane < until)
+		out[size + at + lane - before] = (u8)f->byte;
 	count = __shfl_sync(ALL_LANES, count, (int)k);
 	if (first) {
 		h->first = count;

@@ -14,7 +14,7 @@ typedef unsigned short u16;
 typedef unsigned u32;
 typedef unsigned long long u64;
 
-const u32 PART = KEDGE_MATCH_PART, BEFORE = 16384, BITS = 12, LEAST = 4, TAIL = 12, FIRST = 12;
+const u32 PART = KEDGE_MATCH_PART, BEFORE = 16384, BITS = 12, LEAST = 4, BACK = 4, TAIL = 12, FIRST = 12;
 const u32 ALL_LANES = 0xffffffffu;
 const u32 WARPS = KEDGE_MATCH_THREADS / 32;
 
@@ -26,17 +26,18 @@ struct table {
 struct matcher {
 	const u8 *raw; /* the block; aligned to 4 bytes */
 	u32 bytes;     /* of the block */
-	u32 start, last, limit, at;
+	u32 start, last, limit, at, end;
 	bool over;
 	u32 held;  /* the place of the first of 128 bytes, */
 	u32 words; /* of which every lane has four */
 	u16 *places;
 };
 
-/* What a lane has of a group. */
+/* What a lane has of a group: the match that was found at its place, or a length of 0. */
 struct found {
-	u32 length, from;
-	u32 word; /* four bytes of its place */
+	u32 at, length, from; /* where it begins, if it is taken; before that, its place */
+	u32 back;             /* bytes before it that could belong to it */
+	u32 byte;             /* at its place, and others */
 };
 
 static __device__ __forceinline__ u32 lane_id()
@@ -116,26 +117,27 @@ static __device__ void copy(u8 *to, const u8 *from, u32 count)
 		to[i] = from[i];
 }
 
-/* So many places of a part that the group at its place has bytes of all lanes at hand. */
+/* Bytes of all lanes of the group at AT, from a word before it on. */
 static __device__ __forceinline__ void hold(struct matcher *p, u32 at)
 {
 	if (at - p->held <= 84 && p->held <= at)
 		return;
-	p->held = at & ~3u;
+	p->held = at < 4 ? 0 : (at & ~3u) - 4;
 	p->words = word_at(p->raw, p->bytes, p->held / 4 + lane_id());
 }
 
-/* Twelve bytes of the lane's place, of the group that begins at AT. */
-static __device__ __forceinline__ void lane_bytes(const struct matcher *p, u32 at, u32 v[3])
+/* Words of the lane's place, of the group that begins at AT, from word FIRST on; -1 is the one before it. */
+template <int FIRST_WORD, int COUNT>
+static __device__ __forceinline__ void lane_words(const struct matcher *p, u32 at, u32 v[COUNT])
 {
 	const u32 off = at - p->held + lane_id(), shift = 8 * (off % 4);
-	u32 x[4];
+	u32 x[COUNT + 1];
 
 #pragma unroll
-	for (u32 k = 0; k < 4; k++)
-		x[k] = __shfl_sync(ALL_LANES, p->words, (int)(off / 4 + k));
+	for (int k = 0; k <= COUNT; k++)
+		x[k] = __shfl_sync(ALL_LANES, p->words, ((int)(off / 4) + FIRST_WORD + k) & 31);
 #pragma unroll
-	for (u32 k = 0; k < 3; k++)
+	for (int k = 0; k < COUNT; k++)
 		v[k] = __funnelshift_r(x[k], x[k + 1], shift);
 }
 
@@ -148,10 +150,10 @@ static __device__ __forceinline__ u32 hash(u32 v0, u32 v1)
 static __device__ void enter(struct matcher *p, u32 end)
 {
 	for (u32 at = p->start; at < end; at += 32) {
-		u32 v[3], h, same;
+		u32 v[2], h, same;
 
 		hold(p, at);
-		lane_bytes(p, at, v);
+		lane_words<0, 2>(p, at, v);
 		h = hash(v[0], v[1]);
 		same = __match_any_sync(ALL_LANES, h);
 		if (highest(same) == lane_id())
@@ -168,7 +170,7 @@ static __device__ void matcher_init(struct matcher *p, const u8 *raw, u32 bytes,
 	p->raw = raw;
 	p->bytes = bytes;
 	p->start = at > BEFORE ? at - BEFORE : 0;
-	p->at = at;
+	p->at = p->end = at;
 	p->over = bytes - at < TAIL;
 	p->held = ALL_LANES;
 	p->places = t->places;
@@ -183,21 +185,25 @@ static __device__ void matcher_init(struct matcher *p, const u8 *raw, u32 bytes,
 	enter(p, at);
 }
 
-/* How many of the lane's first bytes are those at FROM. */
-static __device__ __forceinline__ u32 first_equal(const struct matcher *p, u32 from, const u32 v[3])
+/* How many of the lane's first bytes, v[1] and on, are those at f->from; and how many before it, v[0]. */
+static __device__ __forceinline__ void compare(const struct matcher *p, struct found *f, const u32 v[4])
 {
-	const u32 shift = 8 * (from % 4);
-	u32 w0 = word_at(p->raw, p->bytes, from / 4), w1 = word_at(p->raw, p->bytes, from / 4 + 1), w2, d;
+	const u32 shift = 8 * (f->from % 4), i = f->from / 4;
+	u32 w0 = word_at(p->raw, p->bytes, i), w1 = word_at(p->raw, p->bytes, i + 1), w2, w3, d;
 
-	if (__funnelshift_r(w0, w1, shift) != v[0])
-		return 0;
-	w0 = word_at(p->raw, p->bytes, from / 4 + 2);
-	w2 = word_at(p->raw, p->bytes, from / 4 + 3);
-	d = __funnelshift_r(w1, w0, shift) ^ v[1];
+	if (__funnelshift_r(w0, w1, shift) != v[1])
+		return;
+	w2 = word_at(p->raw, p->bytes, i + 2);
+	w3 = word_at(p->raw, p->bytes, i + 3);
+	d = __funnelshift_r(i ? word_at(p->raw, p->bytes, i - 1) : 0, w0, shift) ^ v[0];
+	f->back = d ? (u32)__clz((int)d) / 8 : BACK;
+	f->back = f->back < f->from ? f->back : f->from;
+	d = __funnelshift_r(w1, w2, shift) ^ v[2];
+	f->length = 4 + (d ? lowest(d) / 8 : 4);
 	if (d)
-		return 4 + lowest(d) / 8;
-	d = __funnelshift_r(w0, w2, shift) ^ v[2];
-	return d ? 8 + lowest(d) / 8 : 12;
+		return;
+	d = __funnelshift_r(w2, w3, shift) ^ v[3];
+	f->length = 8 + (d ? lowest(d) / 8 : 4);
 }
 
 /* How many bytes are equal from A and B on, where A may go to the limit; for all lanes together. */
@@ -219,33 +225,50 @@ static __device__ u32 equal(const struct matcher *p, u32 b, u32 a)
 	}
 }
 
-/* Of each lane: the length of its match, as far as FIRST bytes show it, or 0, and where it begins. */
+/* Of each lane: its match, as far as FIRST bytes show it, or a length of 0. */
 static __device__ __forceinline__ void group_find(struct matcher *p, struct found *f)
 {
 	const u32 at = p->at + lane_id();
 	const bool active = at <= p->last;
-	u32 v[3], h, same, before;
+	u32 v[4], h, same, before;
 
 	hold(p, p->at);
-	lane_bytes(p, p->at, v);
-	h = active ? hash(v[0], v[1]) : 1u << BITS | lane_id();
+	lane_words<-1, 4>(p, p->at, v);
+	h = active ? hash(v[1], v[2]) : 1u << BITS | lane_id();
 	same = __match_any_sync(ALL_LANES, h);
 	before = same & lower_lanes();
-	f->word = v[0];
-	f->length = 0;
-	f->from = at;
+	f->byte = v[1];
+	f->length = f->back = 0;
+	f->at = f->from = at;
 	if (active)
 		f->from = before ? p->at + highest(before) : p->start + p->places[h];
 	__syncwarp();
 	if (active && highest(same) == lane_id())
 		p->places[h] = (u16)(at - p->start);
 	if (f->from < at)
-		f->length = first_equal(p, f->from, v);
+		compare(p, f, v);
 	if (f->length > p->limit - at)
 		f->length = p->limit - at;
 	if (f->length < LEAST)
 		f->length = 0;
 	__syncwarp();
+}
+
+/* Lane K's match, as long as it is; p->end is behind it. */
+static __device__ __forceinline__ void take(struct matcher *p, struct found *f, u32 k)
+{
+	const u32 both = __shfl_sync(ALL_LANES, f->length | f->back << 8, (int)k), at = p->at + k;
+	u32 length = both & 255, back = both >> 8;
+
+	if (length == FIRST)
+		length += equal(p, __shfl_sync(ALL_LANES, f->from, (int)k) + FIRST, at + FIRST);
+	back = back < at - p->end ? back : at - p->end;
+	if (lane_id() == k) {
+		f->at -= back;
+		f->from -= back;
+		f->length = length + back;
+	}
+	p->end = at + length;
 }
 
 /* The next group: bits of the lanes whose matches are taken. The part goes on behind them. */
@@ -258,16 +281,12 @@ static __device__ __forceinline__ u32 group_next(struct matcher *p, struct found
 	after = __shfl_down_sync(ALL_LANES, f->length, 1);
 	better = __ballot_sync(ALL_LANES, lane_id() < 31 && after > f->length);
 	while (next < 32 && valid >> next) {
-		u32 k = next + lowest(valid >> next), length;
+		u32 k = next + lowest(valid >> next);
 
 		k += better >> k & 1;
-		length = __shfl_sync(ALL_LANES, f->length, (int)k);
-		if (length == FIRST) {
-			length += equal(p, __shfl_sync(ALL_LANES, f->from, (int)k) + FIRST, p->at + k + FIRST);
-			f->length = lane_id() == k ? length : f->length;
-		}
+		take(p, f, k);
 		taken |= 1u << k;
-		next = k + length;
+		next = p->end - p->at;
 	}
 	p->at += next > 32 ? next : 32;
 	return taken;
