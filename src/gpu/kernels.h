@@ -261,4 +261,28 @@ struct kedge_sum_args {
 	KEDGE_AT(unsigned long long) sums; /* two, added to */
 };
 
+/* ------------------------------------------------------------------ lz4.cu
+ * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
+
+#define KEDGE_MATCH_PART    16384u /* as KEDGE__MATCH_PART */
+#define KEDGE_MATCH_THREADS 128    /* of a block: its warps' tables are all the shared memory that there is */
+#define KEDGE_LZ4_SCRATCH   (KEDGE_MATCH_PART + 128) /* that the sequences of a part need at most */
+
+struct kedge_lz4_args {
+	unsigned count, parts; /* blocks; parts of the largest */
+	KEDGE_AT(const unsigned long long) places; /* of each block, in raw, slots and out */
+	KEDGE_AT(const unsigned) lengths;          /* its bytes */
+	KEDGE_AT(unsigned) sizes;                  /* as it is packed; its bytes: it does not shrink */
+	/* encode, join */
+	KEDGE_AT(const unsigned char) raw;
+	KEDGE_AT(unsigned char) scratch; /* KEDGE_LZ4_SCRATCH bytes for each part of each block, */
+	KEDGE_AT(unsigned char) heads;   /* and 16 */
+	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+	/* decode */
+	KEDGE_AT(const unsigned char) packed;
+	KEDGE_AT(const unsigned long long) packed_places; /* of each block: where it begins there */
+	KEDGE_AT(unsigned char) out;
+	KEDGE_AT(unsigned) damaged; /* blocks that are not what they say are added to it */
+};
+
 #endif
