@@ -6,31 +6,21 @@
 #include "bench_gpu.h"
 
 #include "codec/codec.h"
-#include "gpu/gpu.h"
 #include "tool_bench.h"
 
 #include <math.h>
 
-#define TURNS  64 /* at most */
 #define SAMPLE (UINT64_C(64) << 20)
-#define ROWS   32
-
-struct row {
-	char what[64];
-	double bytes; /* that count */
-	double ratio; /* 0: none */
-	double seconds[TURNS];
-};
 
 struct bench {
 	struct kedge__usage usage;
-	uint64_t size, repeat;
+	uint64_t size;
 	bool json;
+	const char *file;
 	struct kedge__gpu *gpu;
 	kedge__gpu_address data, other, sizes;
 	void *pinned;
-	struct row rows[ROWS];
-	size_t row_count;
+	struct kedge__bench_gpu_rows rows;
 	struct kedge__digest_key *key;
 	struct kedge__gpu_pass *pass;
 	struct kedge__gpu_slabs slabs;
@@ -41,25 +31,44 @@ struct bench {
 
 typedef int work(struct bench *b, struct kedge__error *err);
 
-/* Turns of WORK, in which BYTES count. */
-static int row_take(struct bench *b, const char *what, double bytes, work *f, struct kedge__error *err)
+int kedge__bench_gpu_take(struct kedge__bench_gpu_rows *rows, const char *what, double bytes,
+			  int (*f)(void *ctx, struct kedge__error *err), void *ctx, struct kedge__error *err)
 {
-	struct row *r = &b->rows[b->row_count++];
-	int rc = f(b, err); /* for once, not counted */
+	struct kedge__bench_gpu_row *r = &rows->at[rows->count++];
+	int rc = f(ctx, err); /* for once, not counted */
 
 	snprintf(r->what, sizeof(r->what), "%s", what);
 	r->bytes = bytes;
 	if (!rc)
-		rc = kedge__gpu_finish(b->gpu, err);
-	for (uint64_t i = 0; i < b->repeat && !rc; i++) {
+		rc = kedge__gpu_finish(rows->gpu, err);
+	for (uint64_t i = 0; i < rows->repeat && !rc; i++) {
 		double start = kedge__clock_seconds();
 
-		rc = f(b, err);
+		rc = f(ctx, err);
 		if (!rc)
-			rc = kedge__gpu_finish(b->gpu, err);
+			rc = kedge__gpu_finish(rows->gpu, err);
 		r->seconds[i] = kedge__clock_seconds() - start;
 	}
 	return rc;
+}
+
+struct task {
+	struct bench *b;
+	work *f;
+};
+
+static int task_run(void *ctx, struct kedge__error *err)
+{
+	const struct task *t = ctx;
+
+	return t->f(t->b, err);
+}
+
+static int row_take(struct bench *b, const char *what, double bytes, work *f, struct kedge__error *err)
+{
+	struct task t = {b, f};
+
+	return kedge__bench_gpu_take(&b->rows, what, bytes, task_run, &t, err);
 }
 
 /* ------------------------------------------------------------------ copies */
@@ -242,8 +251,32 @@ static int planes(struct bench *b, struct kedge__error *err)
 		if (!rc)
 			rc = row_take(b, what, (double)b->size, decode, err);
 		if (!rc)
-			rc = planes_check(b, &b->rows[b->row_count - 1].ratio, err);
+			rc = planes_check(b, &b->rows.at[b->rows.count - 1].ratio, err);
 	}
+	return rc;
+}
+
+/* ------------------------------------------------------------------ restore */
+
+static int restores(struct bench *b, struct kedge__error *err)
+{
+	struct kedge__bench_restore *all = kedge__calloc(KEDGE__BENCH_RESTORES, sizeof(*all));
+	int rc = all ? 0 : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__bench_gpu_restore(b->gpu, b->data, b->size, b->pinned,
+					      KEDGE__MIN(b->size, UINT64_C(1) << 30), b->rows.repeat, all, err);
+	for (size_t i = 0; i < KEDGE__BENCH_RESTORES && !rc; i++) {
+		struct kedge__bench_gpu_row *r = &b->rows.at[b->rows.count++];
+
+		memcpy(r->what, all[i].what, sizeof(r->what));
+		r->bytes = all[i].bytes;
+		memcpy(r->seconds, all[i].seconds, sizeof(r->seconds));
+		r->ratio =
+		    kedge__bench_median(all[i].seconds, b->rows.repeat) /
+		    kedge__bench_median(all[i].limits, b->rows.repeat);
+	}
+	kedge__free(all);
 	return rc;
 }
 
@@ -253,15 +286,15 @@ static void print_json(struct bench *b)
 {
 	json_t *o = kedge__json_object(), *rows = kedge__json_array();
 
-	for (size_t i = 0; i < b->row_count; i++) {
-		struct row *r = &b->rows[i];
+	for (size_t i = 0; i < b->rows.count; i++) {
+		struct kedge__bench_gpu_row *r = &b->rows.at[i];
 		json_t *row = kedge__json_object();
-		double median = kedge__bench_median(r->seconds, b->repeat);
+		double median = kedge__bench_median(r->seconds, b->rows.repeat);
 
 		kedge__json_text(row, "what", r->what);
 		kedge__json_real(row, "seconds", median);
 		kedge__json_real(row, "gigabytes_per_second", r->bytes / median / 1e9);
-		kedge__json_real(row, "lowest", r->bytes / r->seconds[b->repeat - 1] / 1e9);
+		kedge__json_real(row, "lowest", r->bytes / r->seconds[b->rows.repeat - 1] / 1e9);
 		kedge__json_real(row, "highest", r->bytes / r->seconds[0] / 1e9);
 		if (r->ratio > 0)
 			kedge__json_real(row, "ratio", r->ratio);
@@ -269,9 +302,16 @@ static void print_json(struct bench *b)
 	}
 	kedge__json_text(o, "device", b->gpu->name);
 	kedge__json_uint(o, "size", b->size);
-	kedge__json_uint(o, "repeat", b->repeat);
+	kedge__json_uint(o, "repeat", b->rows.repeat);
 	kedge__json_set(o, "results", rows);
 	kedge__json_print(o);
+}
+
+static void rate_add(struct kedge__table *table, const struct kedge__bench_gpu_row *r, double seconds)
+{
+	double rate = r->bytes / seconds / 1e9;
+
+	kedge__table_add(table, rate < 100 ? "%.1f" : "%.0f", rate);
 }
 
 static void print_text(struct bench *b)
@@ -280,18 +320,18 @@ static void print_text(struct bench *b)
 	struct kedge__table table;
 
 	printf("%s, %s, median of %llu\n", b->gpu->name, kedge__text_bytes(b->size, size),
-	       (unsigned long long)b->repeat);
+	       (unsigned long long)b->rows.repeat);
 	kedge__table_init(&table, "lrlr");
 	kedge__table_text(&table, "WHAT");
 	kedge__table_text(&table, "GB/s");
 	kedge__table_text(&table, "");
 	kedge__table_text(&table, "RATIO");
-	for (size_t i = 0; i < b->row_count; i++) {
-		struct row *r = &b->rows[i];
+	for (size_t i = 0; i < b->rows.count; i++) {
+		struct kedge__bench_gpu_row *r = &b->rows.at[i];
 
 		kedge__table_text(&table, r->what);
-		kedge__table_add(&table, "%.0f", r->bytes / kedge__bench_median(r->seconds, b->repeat) / 1e9);
-		kedge__table_add(&table, "(%.0f..%.0f)", r->bytes / r->seconds[b->repeat - 1] / 1e9,
+		rate_add(&table, r, kedge__bench_median(r->seconds, b->rows.repeat));
+		kedge__table_add(&table, "(%.3g..%.3g)", r->bytes / r->seconds[b->rows.repeat - 1] / 1e9,
 				 r->bytes / r->seconds[0] / 1e9);
 		if (r->ratio > 0)
 			kedge__table_add(&table, "%.2f", r->ratio);
@@ -343,6 +383,7 @@ static int run(struct bench *b)
 
 	if (rc)
 		return kedge__tool_fail(b->usage.command, &err, "cannot measure");
+	b->rows.gpu = b->gpu;
 	rc = take(b, &err);
 	if (!rc)
 		rc = field_make(b, 8, &err);
@@ -353,6 +394,10 @@ static int run(struct bench *b)
 	if (!rc)
 		rc = planes(b, &err);
 	if (!rc)
+		rc = restores(b, &err);
+	if (!rc)
+		rc = kedge__bench_gpu_blocks(&b->rows, b->data, b->other, b->size, b->file, &err);
+	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	give_back(b);
 	kedge__gpu_close(b->gpu);
@@ -361,27 +406,29 @@ static int run(struct bench *b)
 
 int kedge__bench_gpu(int argc, char **argv)
 {
-	struct bench b = {.size = UINT64_C(8) << 30, .repeat = 9};
+	struct bench b = {.size = UINT64_C(8) << 30, .rows.repeat = 9};
 	const struct kedge__option options[] = {
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state on the GPU (default: 8GiB)"},
-	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, of which the median is shown (default: 9)"},
+	    {"repeat", 0, KEDGE__OPTION_UINT, &b.rows.repeat, "N", "turns, of which the median is shown (default: 9)"},
+	    {"file", 0, KEDGE__OPTION_TEXT, &b.file, "FILE", "data, of which codecs for blocks are measured, too"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
 	int first, status;
 
 	b.usage = (struct kedge__usage){
 	    .command = "kedge bench gpu",
-	    .about = "Measures the kernels on the first GPU: the hash pass, codec planes, and beside them copies of "
-		     "the same\n"
-		     "bytes. Twice the size is taken of its memory.",
+	    .about =
+		"Measures the kernels on the first GPU: the hash pass, codecs, and beside them copies of the same\n"
+		"bytes, and the processors with the same codecs. Twice the size and up to 2 GiB more are taken of\n"
+		"its memory.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge bench gpu --size 1GiB --json",
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		return status;
-	if (b.repeat < 1 || b.repeat > TURNS)
-		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", TURNS);
+	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_GPU_TURNS)
+		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_GPU_TURNS);
 	if (b.size < SAMPLE || b.size % (UINT64_C(1) << 20))
 		return kedge__usage_error(&b.usage, "--size is 64MiB or more, in whole MiB");
 	return run(&b);

@@ -42,7 +42,7 @@ enum kedge__gpu_stream {
 	KEDGE__GPU_STREAMS,
 };
 
-#define KEDGE__GPU_EVENTS 16 /* the last one is that of kedge__gpu_sync() and _after() */
+#define KEDGE__GPU_EVENTS 16 /* the last one is that of kedge__gpu_sync() and _after(), and those before it of scatter.c */
 
 struct kedge__gpu;
 
@@ -76,6 +76,7 @@ struct kedge__gpu {
 	uint8_t uuid[16];    /* the same in all processes, whatever number they give to it */
 	uint64_t memory;     /* its bytes */
 	unsigned processors; /* multiprocessors */
+	bool kernels;        /* this build has them; a test may deny it */
 	uint64_t limit;      /* bytes of device memory that may be taken; 0: no limit */
 	uint64_t taken;
 	void *stream;       /* the application's; NULL: it may have work on any */
@@ -220,6 +221,78 @@ int kedge__gpu_planes_encode(struct kedge__gpu *g, const struct kedge__gpu_plane
 int kedge__gpu_planes_decode(struct kedge__gpu *g, const struct kedge__gpu_planes *p, kedge__gpu_address packed,
 			     kedge__gpu_address places, kedge__gpu_address raw, kedge__gpu_address damaged,
 			     struct kedge__error *err);
+
+/* ------------------------------------------------------------------ scatter.c: bytes of the host to many places of a device
+ *
+ * Buffers of pinned memory are sent one after the other: bytes from the beginning on, and pieces, which say where they go,
+ * at the end. While one is on its way, and its bytes on the device go to their places, others are filled. Patterns are not
+ * sent, but written there. The region sum of each target is made of what is written. */
+
+#define KEDGE__GPU_SCATTER_BUFFERS 3
+
+struct kedge__gpu_scatter;
+
+/* As struct kedge_scatter_piece of kernels.h. */
+struct kedge__gpu_piece {
+	kedge__gpu_address to;
+	uint32_t from; /* in the buffer */
+	uint32_t what; /* kedge__gpu_piece_what() */
+};
+
+#define KEDGE__GPU_PIECE_BYTES UINT32_C(16384) /* of a piece, at most */
+#define KEDGE__GPU_FILL_BYTES  UINT32_C(65536) /* of one that is filled with a pattern */
+#define KEDGE__GPU_TARGETS     UINT32_C(16383) /* that can be summed by what is written; the number of none */
+
+/* BYTES of TARGET. One that is summed must begin at a multiple of 8, in memory and in the target, and end at one or at the
+ * end of the target. FILL: the eight bytes at `from`, which is a multiple of 8, over and over, byte A % 8 at address A. */
+static inline uint32_t kedge__gpu_piece_what(uint32_t bytes, bool fill, uint32_t target)
+{
+	return bytes | (uint32_t)fill << 17 | KEDGE__MIN(target, KEDGE__GPU_TARGETS) << 18;
+}
+
+struct kedge__gpu_target {
+	kedge__gpu_address at;
+	uint64_t bytes;
+	bool later; /* not all of its pieces are summed: all of it is, at the end */
+	struct kedge__sum sum;
+};
+
+/* KEDGE__GPU_SCATTER_BUFFERS buffers of BYTES, on the device. */
+int kedge__gpu_scatter_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__gpu_scatter **out, struct kedge__error *err);
+void kedge__gpu_scatter_free(struct kedge__gpu_scatter *s); /* accepts NULL */
+/* What is sent comes after the work of the application (kedge__gpu_after()). */
+int kedge__gpu_scatter_begin(struct kedge__gpu_scatter *s, const struct kedge__gpu_target *targets, size_t n,
+			     struct kedge__error *err);
+/* Buffer number BUFFER, which was waited for: BYTES from the beginning of MEMORY on, and COUNT pieces that end where it ends. No
+ * two pieces, of all that are sent, may overlap. MEMORY is not to be touched before it was waited for. */
+int kedge__gpu_scatter_send(struct kedge__gpu_scatter *s, unsigned buffer, const void *memory, uint64_t bytes,
+			    uint64_t count, struct kedge__error *err);
+int kedge__gpu_scatter_wait(struct kedge__gpu_scatter *s, unsigned buffer, struct kedge__error *err);
+/* All is in its place; the targets, those of the beginning, get their sums. */
+int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ lz4.c: blocks of codec lz4, the same bytes as those of
+ * src/codec/lz4_warp.c, which liblz4 decodes */
+
+struct kedge__gpu_blocks {
+	enum kedge__gpu_stream stream;
+	uint32_t count;             /* of blocks */
+	uint32_t largest;           /* bytes that none has more of */
+	kedge__gpu_address places;  /* a u64 for each: where it begins, a multiple of 16 */
+	kedge__gpu_address lengths; /* a u32 for each: its bytes */
+	kedge__gpu_address sizes;   /* a u32 for each: what it is packed, or all of it if it does not shrink */
+};
+
+/* Bytes of the device that encode() needs. */
+uint64_t kedge__gpu_lz4_scratch(const struct kedge__gpu_blocks *b);
+/* RAW to SLOTS, in which every block begins at its place and has room for all of it. */
+int kedge__gpu_lz4_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
+			  kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
+/* PACKED, in which block I begins at number I of PACKED_PLACES (u64), to RAW; liblz4's blocks, too. DAMAGED: a u32 to which
+ * the number of blocks is added that are not what they say; what is at their places then has no meaning. */
+int kedge__gpu_lz4_decode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address packed,
+			  kedge__gpu_address packed_places, kedge__gpu_address raw, kedge__gpu_address damaged,
+			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ what there is, for kedge info */
 

@@ -229,4 +229,60 @@ struct kedge_planes_args {
 	KEDGE_AT(unsigned) damaged;                /* strips that are not what they say are added to it, and left out */
 };
 
+/* ------------------------------------------------------------------ scatter.cu
+ * kedge_scatter: pieces of a buffer, and patterns, to their places, no two of which overlap. kedge_sum: the region sum. */
+
+#define KEDGE_SCATTER_TILE   16384u   /* bytes of a piece, at most; a warp copies it */
+#define KEDGE_SCATTER_FILL   65536u   /* of one that is filled with a pattern */
+#define KEDGE_SCATTER_BYTES  0x1ffffu /* in `what`: how many */
+#define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
+#define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
+#define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
+#define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
+
+struct kedge_scatter_piece {
+	unsigned long long to; /* an address */
+	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
+	unsigned what;
+};
+
+/* A piece that is summed begins at a multiple of 8, of memory and of its target, and so does what follows it there. */
+struct kedge_scatter_args {
+	KEDGE_AT(const struct kedge_scatter_piece) pieces;
+	unsigned long long count;
+	KEDGE_AT(const unsigned char) buffer;
+	KEDGE_AT(const unsigned long long) targets; /* where each begins */
+	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
+};
+
+struct kedge_sum_args {
+	KEDGE_AT(const unsigned char) data; /* from the beginning of a region on */
+	unsigned long long bytes;
+	KEDGE_AT(unsigned long long) sums; /* two, added to */
+};
+
+/* ------------------------------------------------------------------ lz4.cu
+ * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
+
+#define KEDGE_MATCH_PART    16384u /* as KEDGE__MATCH_PART */
+#define KEDGE_MATCH_THREADS 128    /* of a block: its warps' tables are all the shared memory that there is */
+#define KEDGE_LZ4_SCRATCH   (KEDGE_MATCH_PART + 128) /* that the sequences of a part need at most */
+
+struct kedge_lz4_args {
+	unsigned count, parts; /* blocks; parts of the largest */
+	KEDGE_AT(const unsigned long long) places; /* of each block, in raw, slots and out */
+	KEDGE_AT(const unsigned) lengths;          /* its bytes */
+	KEDGE_AT(unsigned) sizes;                  /* as it is packed; its bytes: it does not shrink */
+	/* encode, join */
+	KEDGE_AT(const unsigned char) raw;
+	KEDGE_AT(unsigned char) scratch; /* KEDGE_LZ4_SCRATCH bytes for each part of each block, */
+	KEDGE_AT(unsigned char) heads;   /* and 16 */
+	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+	/* decode */
+	KEDGE_AT(const unsigned char) packed;
+	KEDGE_AT(const unsigned long long) packed_places; /* of each block: where it begins there */
+	KEDGE_AT(unsigned char) out;
+	KEDGE_AT(unsigned) damaged; /* blocks that are not what they say are added to it */
+};
+
 #endif

@@ -75,7 +75,9 @@ static bool load_from(kedge_t *k, int level)
 			rc = kedge__policy_parse(&k->advice.policy, text, &err);
 	}
 	if (rc)
-		kedge__log(KEDGE_LOG_WARNING, "%s: the costs measured by earlier runs cannot be used and are measured again: %s", k->name, kedge__error_text(&err));
+		kedge__log(KEDGE_LOG_WARNING,
+			   "%s: the costs measured by earlier runs cannot be used and are measured again: %s", k->name,
+			   kedge__error_text(&err));
 	kedge__error_done(&err);
 	kedge__free(path);
 	return found;
@@ -264,7 +266,8 @@ static uint64_t answer(kedge_t *k)
 		return 0;
 	if (flushes_take(k))
 		save(k, false, true);
-	if (kedge__policy_ask(&k->advice.policy, now, kedge__policy_wants_dirty(&k->advice.policy, now) ? kedge__track_count(k) : -1))
+	if (kedge__policy_ask(&k->advice.policy, now,
+			      kedge__policy_wants_dirty(&k->advice.policy, now) ? kedge__track_count(k) : -1))
 		return FLAG_NOW;
 	return k->group.size > 1 ? kedge__policy_skip(&k->advice.policy, now) << SKIP_SHIFT : 0;
 }

@@ -180,14 +180,31 @@ static int reduce_full(struct kedge__version *v, struct kedge__job_progress *p, 
 	return kedge__reducer_reduce(k->baseline.reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
 }
 
+static int reduce_there(struct kedge__version *v, const struct kedge__reduce_how *how, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	int reduced = kedge__device_turn_begin(v, err), rc;
+
+	if (!reduced)
+		reduced =
+		    kedge__reducer_reduce(k->baseline.reducer, k->pool, v->version, &v->image, how, &v->reduction, err);
+	rc = kedge__device_turn_end(v, reduced, err);
+	if (rc && !reduced) {
+		kedge__reducer_rollback(k->baseline.reducer);
+		kedge__reduction_done(&v->reduction);
+	}
+	return rc;
+}
+
 /* Without memory to find what changed, all of it is stored. Memory that is held is seen only once: then it is the next
  * version that is stored in full. */
 static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
 	struct kedge__baseline *b = &k->baseline;
-	const struct kedge__reduce_how how = {.view = view_of(v),
-					      .dirty = v->pages.usable ? v->pages.lists : NULL,
+	const struct kedge__reduce_how how = {.device = v->device,
+					      .view = v->device ? NULL : view_of(v),
+					      .dirty = v->pages.usable && !v->device ? v->pages.lists : NULL,
 					      .progress = kedge__state_progress_bytes,
 					      .progress_ctx = p};
 	bool full = b->full_next;
@@ -196,6 +213,8 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 	b->full_next = false;
 	if (full)
 		return reduce_full(v, p, err);
+	if (v->device)
+		return reduce_there(v, &how, err);
 	rc = kedge__reducer_reduce(b->reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
 	if (rc != KEDGE_E_NOMEM)
 		return rc;

@@ -9,7 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define CHAIN_LEAST 1.0 /* seconds: deltas that a restart reads in less time do not justify writing a self-contained version */
+#define CHAIN_LEAST                                                                                                    \
+	1.0 /* seconds: deltas that a restart reads in less time do not justify writing a self-contained version */
 
 struct estimate {
 	double seconds;
@@ -30,7 +31,7 @@ static const char *how(const struct estimate *e)
 }
 
 bool kedge__coalescing_due(const struct kedge__l2_costs *costs, const struct kedge__l2_chain *chain,
-				char why[KEDGE__POLICY_TEXT])
+			   char why[KEDGE__POLICY_TEXT])
 {
 	double bytes = chain->deltas ? chain->delta_bytes : chain->batch_bytes;
 	struct estimate full = estimate(costs->full, chain->full_bytes, costs->write_rate);
@@ -41,7 +42,8 @@ bool kedge__coalescing_due(const struct kedge__l2_costs *costs, const struct ked
 	bool self_contained;
 
 	if (full.seconds < 0 || delta.seconds < 0 || restore.seconds < 0 || costs->interval < 0) {
-		snprintf(why, KEDGE__POLICY_TEXT, "a delta: too little is measured to weigh it against a self-contained version");
+		snprintf(why, KEDGE__POLICY_TEXT,
+			 "a delta: too little is measured to weigh it against a self-contained version");
 		return false;
 	}
 	least = kedge__rex_coalesce(full.seconds, delta.seconds, restore.seconds, costs->interval, costs->mtbf);
@@ -50,9 +52,9 @@ bool kedge__coalescing_due(const struct kedge__l2_costs *costs, const struct ked
 		 "%s: n = %" PRIu64 " deltas %s %" PRIu64
 		 "%s; self-contained %.3g s (%s), delta %.3g s (%s), to read one %.3g s "
 		 "(%s), L2 interval %.4g s, a failure every %.4g s (%s)",
-		 self_contained ? "self-contained" : "a delta", chain->deltas, chain->deltas >= least ? ">=" : "<", least,
-		 chain->deltas >= least && !self_contained ? ", but they are read in less than a second" : "", full.seconds,
-		 how(&full), delta.seconds, how(&delta), restore.seconds,
+		 self_contained ? "self-contained" : "a delta", chain->deltas, chain->deltas >= least ? ">=" : "<",
+		 least, chain->deltas >= least && !self_contained ? ", but they are read in less than a second" : "",
+		 full.seconds, how(&full), delta.seconds, how(&delta), restore.seconds,
 		 costs->read_rate > 0 ? "at the rate of restarts" : "at the rate of writing", costs->interval,
 		 costs->mtbf, costs->mtbf_known ? "known" : "preset");
 	return self_contained;

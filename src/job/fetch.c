@@ -12,7 +12,8 @@ static void drop_oldest(kedge_t *k)
 {
 	kedge__lineage_close(k->baseline.fetched.at[0].lineage);
 	k->baseline.fetched.count--;
-	memmove(&k->baseline.fetched.at[0], &k->baseline.fetched.at[1], k->baseline.fetched.count * sizeof(k->baseline.fetched.at[0]));
+	memmove(&k->baseline.fetched.at[0], &k->baseline.fetched.at[1],
+		k->baseline.fetched.count * sizeof(k->baseline.fetched.at[0]));
 }
 
 static int lineage_of(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)

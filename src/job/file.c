@@ -17,8 +17,8 @@
 static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 {
 	enum kedge_type type = f->lent ? f->type : KEDGE_BYTES;
-	int rc = kedge__region_table_put(k->regions.table, f->region, f->data, f->bytes / kedge_type_size(type), type, 0,
-					 NULL, err);
+	int rc = kedge__region_table_put(k->regions.table, f->region, f->data, f->bytes / kedge_type_size(type), type,
+					 0, NULL, err);
 
 	f->listed = !rc;
 	if (f->listed)

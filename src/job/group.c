@@ -28,8 +28,8 @@ int kedge__channels_init(struct kedge__channels *c, const struct kedge_group *gr
 	rc = kedge__channel_init(&c->front, group, group->ctx, NULL);
 	if (rc)
 		return rc;
-	return kedge__channel_init(&c->back, group, c->flusher_speaks && group->background ? group->background : group->ctx,
-				   NULL);
+	return kedge__channel_init(&c->back, group,
+				   c->flusher_speaks && group->background ? group->background : group->ctx, NULL);
 }
 
 void kedge__channels_done(struct kedge__channels *c)

@@ -7,7 +7,7 @@ static void memory_release(kedge_t *k)
 		kedge__gpu_unpin(k->mirrors.pinner, k->mirrors.memory);
 	else if (k->mirrors.memory)
 		kedge__map_free(k->mirrors.memory, k->mirrors.bytes);
-	kedge__staging_close(&k->mirrors.staging);
+	kedge__pieces_close(&k->mirrors.pieces);
 	k->mirrors.memory = NULL;
 	k->mirrors.pinner = NULL;
 	k->mirrors.bytes = 0;
@@ -23,12 +23,12 @@ static int ordinary_need(kedge_t *k, struct kedge__gpu *g, uint64_t bytes, const
 		return kedge__error_nomem(err);
 	k->mirrors.memory = memory;
 	k->mirrors.bytes = bytes;
-	kedge__staging_open(&k->mirrors.staging, g);
+	kedge__pieces_open(&k->mirrors.pieces, g);
 	if (!k->mirrors.told)
 		kedge__log(KEDGE_LOG_NOTICE,
 			   "%s: regions on GPUs are copied through %llu bytes of pinned memory, which is slower: all "
 			   "%llu bytes cannot be pinned: %s",
-			   k->name, (unsigned long long)k->mirrors.staging.bytes * 2, (unsigned long long)bytes,
+			   k->name, (unsigned long long)k->mirrors.pieces.bytes * 2, (unsigned long long)bytes,
 			   kedge__error_text(why));
 	k->mirrors.told = true;
 	return 0;
@@ -90,14 +90,12 @@ static int managed_wait(kedge_t *k, struct kedge__error *err)
 	return rc;
 }
 
-int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err)
+static int mirrors_lay(kedge_t *k, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
 	uint64_t total = 0;
-	int device = -1, rc = managed_wait(k, err);
+	int device = -1, rc;
 
-	if (rc)
-		return rc;
 	for (size_t i = 0; i < n; i++) {
 		struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
@@ -125,35 +123,26 @@ int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err)
 	return 0;
 }
 
-static int copy_in(kedge_t *k, struct kedge__gpu *g, kedge__gpu_address to, const void *from, uint64_t bytes,
-		   struct kedge__error *err)
-{
-	if (k->mirrors.pinner)
-		return kedge__gpu_copy_in(g, KEDGE__GPU_IN, to, from, bytes, err);
-	return kedge__staging_in(&k->mirrors.staging, k->pool, g, to, from, bytes, err);
-}
-
 static int copy_out(kedge_t *k, struct kedge__gpu *g, void *to, kedge__gpu_address from, uint64_t bytes,
 		    struct kedge__error *err)
 {
 	if (k->mirrors.pinner)
 		return kedge__gpu_copy_out(g, KEDGE__GPU_OUT, to, from, bytes, err);
-	return kedge__staging_out(&k->mirrors.staging, k->pool, g, to, from, bytes, err);
+	return kedge__pieces_out(&k->mirrors.pieces, k->pool, g, to, from, bytes, err);
 }
 
-/* One region, to its mirror or from it. */
-static int transfer(kedge_t *k, const struct kedge__region *r, bool in, struct kedge__error *err)
+/* One region, to its mirror. */
+static int transfer(kedge_t *k, const struct kedge__region *r, struct kedge__error *err)
 {
-	kedge__gpu_address at = (uintptr_t)r->data;
 	struct kedge__gpu *g = NULL;
 	int rc = kedge__gpus_need(k, r->memory.device, &g, err);
 
 	if (!rc)
-		rc = in ? copy_in(k, g, at, r->mirror, r->bytes, err) : copy_out(k, g, r->mirror, at, r->bytes, err);
+		rc = copy_out(k, g, r->mirror, (uintptr_t)r->data, r->bytes, err);
 	return rc ? kedge__error_prefix(err, "region \"%s\"", r->name) : 0;
 }
 
-static int transfer_all(kedge_t *k, bool in, struct kedge__error *err)
+static int transfer_all(kedge_t *k, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
 	int rc = 0;
@@ -170,35 +159,18 @@ static int transfer_all(kedge_t *k, bool in, struct kedge__error *err)
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		if (r->mirror)
-			rc = transfer(k, r, in, err);
+			rc = transfer(k, r, err);
 	}
 	return kedge__gpus_end(k, rc, err);
 }
 
 int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err)
 {
-	int rc = kedge__mirrors_lay(k, err);
-
-	return rc ? rc : transfer_all(k, false, err);
-}
-
-int kedge__mirrors_send(kedge_t *k, struct kedge__error *err)
-{
-	return transfer_all(k, true, err);
-}
-
-int kedge__mirrors_put(kedge_t *k, int device, void *to, const void *from, uint64_t bytes, struct kedge__error *err)
-{
-	struct kedge__gpu *g = NULL;
-	int rc = kedge__gpus_need(k, device, &g, err);
+	int rc = managed_wait(k, err);
 
 	if (!rc)
-		rc = kedge__gpus_want(k, device, err);
-	if (!rc)
-		rc = kedge__gpus_begin(k, err);
-	if (!rc)
-		rc = kedge__gpu_copy_in(g, KEDGE__GPU_IN, (uintptr_t)to, from, bytes, err);
-	return kedge__gpus_end(k, rc, err);
+		rc = mirrors_lay(k, err);
+	return rc ? rc : transfer_all(k, err);
 }
 
 void kedge__mirrors_done(kedge_t *k)

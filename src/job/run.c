@@ -251,7 +251,8 @@ int kedge__run_prepare(kedge_t *k, uint64_t version, struct kedge__begin_msg *ms
 	return rc;
 }
 
-/* Ranks saw different runs: what some took for the newest version may have been abandoned by the run that is the present one. */
+/* Ranks saw different runs: what some took for the newest version may have been abandoned by the run that is the
+ * present one. */
 static int after_agree(kedge_t *k, uint64_t version, uint64_t *after, struct kedge__error *err)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];

@@ -1,103 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "job/staging.h"
+#include "job/handle.h"
 
-#define MOST  ((size_t)32 << 20) /* of a piece */
-#define LEAST ((size_t)64 << 10)
-#define SHARE ((size_t)1 << 20) /* that one thread copies at a time */
+#define MOST_BYTES  (UINT64_C(32) << 20) /* more is no faster */
+#define LEAST_BYTES (UINT64_C(1) << 20)
 
-void kedge__staging_open(struct kedge__staging *s, struct kedge__gpu *pinner)
+/* Little data need no large buffers. */
+static uint64_t buffer_bytes(const kedge_t *k, uint64_t bytes)
 {
-	void *memory = NULL;
+	uint64_t most = k->staging.most ? k->staging.most : MOST_BYTES, size = KEDGE__MIN(LEAST_BYTES, most);
 
-	*s = (struct kedge__staging){NULL, NULL, 0};
-	for (size_t bytes = MOST; bytes >= LEAST; bytes /= 2) {
-		if (kedge__gpu_pin(pinner, 2 * bytes, &memory, NULL) != 0)
-			continue;
-		*s = (struct kedge__staging){pinner, memory, bytes};
-		return;
+	while (size < bytes && size < most)
+		size *= 2;
+	return KEDGE__MIN(size, most);
+}
+
+int kedge__staging_need(kedge_t *k, int device, uint64_t bytes, struct kedge__restore_device **out,
+			struct kedge__error *err)
+{
+	uint64_t size = buffer_bytes(k, bytes);
+	struct kedge__restore_device **way;
+	struct kedge__gpu *g = NULL;
+	int rc = kedge__gpus_need(k, device, &g, err);
+
+	if (rc)
+		return rc;
+	way = &k->staging.devices[device].way;
+	if (*way && k->staging.devices[device].bytes < size) {
+		kedge__restore_device_free(*way);
+		*way = NULL;
 	}
-}
-
-void kedge__staging_close(struct kedge__staging *s)
-{
-	if (s->pinner)
-		kedge__gpu_unpin(s->pinner, s->pieces);
-	*s = (struct kedge__staging){NULL, NULL, 0};
-}
-
-struct share {
-	char *to;
-	const char *from;
-	size_t bytes;
-};
-
-static int share_copy(void *ctx, size_t i, int worker)
-{
-	const struct share *s = ctx;
-	size_t at = i * SHARE;
-
-	(void)worker;
-	memcpy(s->to + at, s->from + at, KEDGE__MIN(SHARE, s->bytes - at));
-	return 0;
-}
-
-static void copy(struct kedge__pool *pool, void *to, const void *from, size_t bytes)
-{
-	struct share s = {to, from, bytes};
-
-	(void)kedge__pool_for(pool, (bytes + SHARE - 1) / SHARE, share_copy, &s);
-}
-
-static char *piece(const struct kedge__staging *s, uint64_t i)
-{
-	return (char *)s->pieces + i % 2 * s->bytes;
-}
-
-static size_t piece_bytes(const struct kedge__staging *s, uint64_t i, uint64_t bytes)
-{
-	return KEDGE__MIN(s->bytes, bytes - i * s->bytes);
-}
-
-int kedge__staging_out(struct kedge__staging *s, struct kedge__pool *pool, struct kedge__gpu *g, void *to,
-		       kedge__gpu_address from, uint64_t bytes, struct kedge__error *err)
-{
-	uint64_t n = s->pinner ? (bytes + s->bytes - 1) / s->bytes : 0;
-	int rc = 0;
-
-	if (!s->pinner)
-		return kedge__gpu_copy_out(g, KEDGE__GPU_OUT, to, from, bytes, err);
-	for (uint64_t i = 0; i <= n && !rc; i++) { /* piece I is on its way while the one before it is emptied */
-		if (i < n)
-			rc = kedge__gpu_copy_out(g, KEDGE__GPU_OUT, piece(s, i), from + i * s->bytes,
-						 piece_bytes(s, i, bytes), err);
-		if (!rc && i < n)
-			rc = kedge__gpu_record(g, KEDGE__GPU_OUT, i % 2, err);
-		if (!rc && i)
-			rc = kedge__gpu_wait(g, (i - 1) % 2, err);
-		if (!rc && i)
-			copy(pool, (char *)to + (i - 1) * s->bytes, piece(s, i - 1), piece_bytes(s, i - 1, bytes));
+	if (!*way) {
+		rc = kedge__restore_device_new(g, size, way, err);
+		k->staging.devices[device].bytes = size;
 	}
+	if (!rc)
+		*out = *way;
 	return rc;
 }
 
-int kedge__staging_in(struct kedge__staging *s, struct kedge__pool *pool, struct kedge__gpu *g, kedge__gpu_address to,
-		      const void *from, uint64_t bytes, struct kedge__error *err)
+void kedge__staging_done(kedge_t *k)
 {
-	uint64_t n = s->pinner ? (bytes + s->bytes - 1) / s->bytes : 0;
-	int rc = 0;
-
-	if (!s->pinner)
-		return kedge__gpu_copy_in(g, KEDGE__GPU_IN, to, from, bytes, err);
-	for (uint64_t i = 0; i < n && !rc; i++) {
-		if (i >= 2)
-			rc = kedge__gpu_wait(g, i % 2, err);
-		if (rc)
-			break;
-		copy(pool, piece(s, i), (const char *)from + i * s->bytes, piece_bytes(s, i, bytes));
-		rc =
-		    kedge__gpu_copy_in(g, KEDGE__GPU_IN, to + i * s->bytes, piece(s, i), piece_bytes(s, i, bytes), err);
-		if (!rc)
-			rc = kedge__gpu_record(g, KEDGE__GPU_IN, i % 2, err);
-	}
-	return rc ? rc : kedge__gpu_drain(g, err); /* the pieces may be needed for another GPU */
+	for (int i = 0; i < KEDGE__GPUS; i++)
+		kedge__restore_device_free(k->staging.devices[i].way);
 }

@@ -1,31 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * staging: copies between GPUs and memory of the host that could not be pinned, through two small pieces that could.
- * Private to job.
+ * staging: the ways to GPUs (restore.h), through which a restart and kedge_read() fill memory there. Private to job.
  *
- * While a GPU copies to or from one piece, the threads of the pool empty or fill the other. Without them, the driver would do
- * the same with one thread.
+ * They belong to the application's threads, and are kept until the handle is closed.
  */
 #ifndef KEDGE_JOB_STAGING_H
 #define KEDGE_JOB_STAGING_H
 
-#include "gpu/gpu.h"
-#include "pipeline/pipeline.h"
+#include "job/gpus.h"
+#include "restore/restore.h"
 
-struct kedge__staging {
-	struct kedge__gpu *pinner; /* NULL: nothing is pinned, and the driver copies as it can */
-	void *pieces;              /* two of them */
-	size_t bytes;              /* of each */
+struct kedge__job_staging {
+	struct {
+		struct kedge__restore_device *way; /* NULL: it was not needed yet */
+		uint64_t bytes;                    /* of a buffer, as it was asked for */
+	} devices[KEDGE__GPUS]; /* by number */
+	uint64_t most; /* bytes of a buffer; 0: as many as are of use */
 };
 
-/* It takes what it gets: nothing is fine, too. */
-void kedge__staging_open(struct kedge__staging *s, struct kedge__gpu *pinner);
-void kedge__staging_close(struct kedge__staging *s); /* also one that was not opened */
-
-/* Both return when it is done. */
-int kedge__staging_out(struct kedge__staging *s, struct kedge__pool *pool, struct kedge__gpu *g, void *to,
-		       kedge__gpu_address from, uint64_t bytes, struct kedge__error *err);
-int kedge__staging_in(struct kedge__staging *s, struct kedge__pool *pool, struct kedge__gpu *g, kedge__gpu_address to,
-		      const void *from, uint64_t bytes, struct kedge__error *err);
+/* The way to GPU number DEVICE, for BYTES. The one that an earlier call got may be gone: it is asked for all bytes at once. */
+int kedge__staging_need(kedge_t *k, int device, uint64_t bytes, struct kedge__restore_device **out, struct kedge__error *err);
+void kedge__staging_done(kedge_t *k);
 
 #endif

@@ -206,7 +206,8 @@ int kedge_test(kedge_t *k, uint64_t version)
 		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "version %llu is not known",
 				      (unsigned long long)version);
 	else if (k->state.status.at[i].err.code)
-		rc = kedge__error_set(&err, k->state.status.at[i].err.code, 0, "%s", kedge__error_text(&k->state.status.at[i].err));
+		rc = kedge__error_set(&err, k->state.status.at[i].err.code, 0, "%s",
+				      kedge__error_text(&k->state.status.at[i].err));
 	else if (k->state.status.at[i].done)
 		rc = 1;
 	pthread_mutex_unlock(&k->state.lock);

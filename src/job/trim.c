@@ -51,7 +51,8 @@ static int fold_find(kedge_t *k, int l, size_t keep, struct kedge__fold *fold, s
 
 static int trim(kedge_t *k, int l, size_t keep, struct kedge__error *err)
 {
-	const struct kedge__gc_options options = {.keep = keep, .trust = k->levels.trust[l], .brief = true, .no_wait = true};
+	const struct kedge__gc_options options = {
+	    .keep = keep, .trust = k->levels.trust[l], .brief = true, .no_wait = true};
 	struct kedge__catalog *cat = k->levels.at[l].flush;
 	struct kedge__gc_report report = {0};
 	struct kedge__fold fold;

@@ -144,7 +144,7 @@ static int lay_out(struct kedge__reducer *r, struct kedge__error *err)
 		rc = region_send(r, g, err);
 	}
 	if (!rc)
-		rc = kedge__gpu_finish(t->gpu, err);
+		rc = kedge__gpu_sync(t->gpu, KEDGE__GPU_WORK, err);
 	t->current = !rc;
 	return rc;
 }

@@ -48,7 +48,11 @@ static int on_gpu_alloc(struct kedge__finder *x, struct kedge__error *err)
 	struct kedge__gpu *gpu = f->twins->gpu;
 	int rc = kedge__gpu_array_need(gpu, &f->buckets, kedge__finder_bytes(x), err);
 
-	return rc ? rc : kedge__gpu_clear(gpu, KEDGE__GPU_WORK, f->buckets.at, kedge__finder_bytes(x), err);
+	if (!rc)
+		rc = kedge__gpu_clear(gpu, KEDGE__GPU_WORK, f->buckets.at, kedge__finder_bytes(x), err);
+	if (rc)
+		kedge__gpu_array_done(gpu, &f->buckets);
+	return rc;
 }
 
 static void on_gpu_release(struct kedge__finder *x)
@@ -473,7 +477,7 @@ static int log_grow(const struct kedge__reducer *r, struct kedge__gpu_finder *f)
 	if (!rc)
 		rc = kedge__gpu_clear(gpu, KEDGE__GPU_WORK, grown.at + f->log.bytes, bytes - f->log.bytes, NULL);
 	if (!rc)
-		rc = kedge__gpu_finish(gpu, NULL); /* the old one is released */
+		rc = kedge__gpu_sync(gpu, KEDGE__GPU_WORK, NULL); /* the old one is released */
 	if (rc) {
 		kedge__gpu_array_done(gpu, &grown);
 		return rc;

@@ -302,6 +302,18 @@ unsigned ballot(unsigned mask, bool vote)
 	return all;
 }
 
+unsigned match(unsigned mask, const void *mine, size_t size)
+{
+	barrier *b = barrier_of(mask);
+	unsigned phase = b->turn & 1, same = 0;
+
+	memcpy(b->slots[phase][self->lane], mine, size);
+	meet_at(b);
+	for (unsigned lane = 0; lane < 32; lane++)
+		same |= (unsigned)(mask >> lane & 1 && memcmp(b->slots[phase][lane], mine, size) == 0) << lane;
+	return same;
+}
+
 const void *kernel_find(const char *name)
 {
 	for (const kernel &k : kernels()) {

@@ -34,6 +34,8 @@ void meet_block();
 /* Give SIZE bytes to the other lanes of MASK, and get those of lane FROM. */
 void trade(unsigned mask, const void *mine, void *theirs, size_t size, unsigned from);
 unsigned ballot(unsigned mask, bool vote);
+/* The lanes of MASK that give the same SIZE bytes. */
+unsigned match(unsigned mask, const void *mine, size_t size);
 
 using call = void (*)(const void *args);
 
@@ -162,13 +164,7 @@ static inline int __all_sync(unsigned mask, int vote)
 }
 template <class T> unsigned __match_any_sync(unsigned mask, T v)
 {
-	unsigned same = 0;
-
-	for (unsigned lane = 0; lane < 32; lane++) {
-		if (mask >> lane & 1 && emulated::shuffle(mask, v, lane) == v)
-			same |= 1u << lane;
-	}
-	return same;
+	return emulated::match(mask, &v, sizeof(v));
 }
 
 template <class T, class U> T atomicAdd(T *p, U v)

@@ -33,17 +33,19 @@ struct piece {
 	void *start; /* of the mapping */
 	bool managed;
 	int device;
+	long life; /* of the device */
 };
-
-enum { DEVICES = 2 };
 
 std::recursive_mutex lock;
 std::map<uintptr_t, piece> pieces;
 auto &pinned = *new std::map<void *, size_t>; /* what a device that is lost has left there stays the driver's */
 void *contexts[16];
 int depth, retained;
-char primary[DEVICES]; /* contexts */
+char primary, contexts_of[2]; /* the latter of each device */
 bool swapped;
+int devices = 1;
+size_t pinned_now, pinned_most, sent;
+int flip = -1;
 size_t room = (size_t)4 << 30, taken, pin_most = (size_t)-1;
 struct {
 	char function[64];
@@ -53,6 +55,7 @@ struct {
 	bool on, lost, held;
 	long left, calls;
 	int error;
+	long life;
 } nth;
 struct write {
 	void *stream;
@@ -84,13 +87,19 @@ void close_piece([[maybe_unused]] uintptr_t at, const piece &p)
 #endif
 }
 
-/* While it exists, memory of the device may be touched. */
+int device_now()
+{
+	return depth > 0 && contexts[(depth - 1) % 16] == &contexts_of[1];
+}
+
+/* While it exists, memory of the device may be touched, but not that of another one. */
 struct opened {
 	opened()
 	{
 		lock.lock();
 		for (auto &p : pieces)
-			open_piece(p.first, p.second);
+			if (p.second.device == device_now())
+				open_piece(p.first, p.second);
 	}
 	~opened()
 	{
@@ -114,7 +123,7 @@ bool within(uintptr_t at, size_t bytes)
 {
 	auto i = find(at);
 
-	return i != pieces.end() && bytes <= i->first + i->second.bytes - at;
+	return i != pieces.end() && bytes <= i->first + i->second.bytes - at && i->second.device == device_now();
 }
 
 int failure(const char *function)
@@ -141,6 +150,13 @@ int failure(const char *function)
 			return e_;                        \
 	} while (0)
 
+/* Those that only fail if the device is lost. */
+#define GONE()                                                             \
+	do {                                                               \
+		if (!nth.held && nth.on && nth.lost && nth.left < 0)       \
+			return nth.error;                                  \
+	} while (0)
+
 /* Without a context nothing works. */
 #define ENTER()                                           \
 	do {                                              \
@@ -152,7 +168,7 @@ int failure(const char *function)
 int alloc(uintptr_t *out, size_t bytes, bool managed)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
-	piece p = {bytes, 0, nullptr, managed, contexts[(depth - 1) % 16] == &primary[1]};
+	piece p = {bytes, 0, nullptr, managed, device_now(), nth.life};
 	void *memory = nullptr;
 
 	if (!bytes)
@@ -178,6 +194,18 @@ int alloc(uintptr_t *out, size_t bytes, bool managed)
 	close_piece((uintptr_t)memory, p);
 	*out = (uintptr_t)memory;
 	return 0;
+}
+
+std::map<uintptr_t, piece>::iterator release(std::map<uintptr_t, piece>::iterator i)
+{
+	open_piece(i->first, i->second);
+#if ASAN
+	free(i->second.start);
+#else
+	munmap(i->second.start, i->second.mapped);
+#endif
+	taken -= i->second.bytes;
+	return pieces.erase(i);
 }
 
 /* What was to be done later on STREAM, or on all, is done now. */
@@ -210,9 +238,14 @@ void fake_cuda_fail(const char *function, int countdown, int error)
 	plan.error = error;
 }
 
+/* What a device that was lost had is gone with it. */
 void fake_cuda_fail_call(long n, int error, int lost)
 {
-	nth = {n >= 0, lost != 0, false, n, 0, error};
+	std::lock_guard<std::recursive_mutex> held(lock);
+
+	for (auto i = pieces.begin(); nth.lost && i != pieces.end();)
+		i = i->second.life == nth.life ? release(i) : std::next(i);
+	nth = {n >= 0, lost != 0, false, n, 0, error, nth.life + 1};
 }
 
 long fake_cuda_calls(void)
@@ -250,6 +283,32 @@ size_t fake_cuda_taken(void)
 	return taken;
 }
 
+void fake_cuda_devices(int count)
+{
+	devices = count;
+}
+
+size_t fake_cuda_pinned(void)
+{
+	size_t most = pinned_most;
+
+	pinned_most = pinned_now;
+	return most;
+}
+
+size_t fake_cuda_sent(void)
+{
+	size_t bytes = sent;
+
+	sent = 0;
+	return bytes;
+}
+
+void fake_cuda_flip(int countdown)
+{
+	flip = countdown;
+}
+
 int cuInit(unsigned)
 {
 	return failure("cuInit");
@@ -277,7 +336,7 @@ int cuGetErrorString(int error, const char **text)
 int cuDeviceGetCount(int *count)
 {
 	FAIL();
-	*count = DEVICES;
+	*count = devices;
 	return 0;
 }
 
@@ -285,7 +344,7 @@ int cuDeviceGet(int *device, int ordinal)
 {
 	FAIL();
 	*device = ordinal;
-	return ordinal < 0 || ordinal >= DEVICES ? 101 : 0;
+	return ordinal >= 0 && ordinal < devices ? 0 : 101;
 }
 
 int cuDeviceGetName(char *name, int bytes, int)
@@ -304,7 +363,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int)
 
 int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
 {
-	static const unsigned char own[DEVICES][16] = {{0x6b, 0x65, 0x64, 0x67, 0x65}, {0x6b, 0x65, 0x64, 0x67, 0x66}};
+	static const unsigned char own[2][16] = {{0x6b, 0x65, 0x64, 0x67, 0x65}, {0x6b, 0x65, 0x64, 0x67, 0x66}};
 
 	FAIL();
 	memcpy(uuid, own[swapped ? 1 - device : device], 16);
@@ -324,7 +383,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 	std::lock_guard<std::recursive_mutex> held(lock);
 
 	retained++;
-	*context = &primary[device];
+	*context = &contexts_of[device];
 	return 0;
 }
 
@@ -338,7 +397,7 @@ int cuDevicePrimaryCtxRelease_v2(int)
 
 int cuCtxPushCurrent_v2(void *context)
 {
-	FAIL();
+	GONE();
 	lock.lock(); /* it is that of one thread; here all of them take turns */
 	contexts[depth++ % 16] = context;
 	return 0;
@@ -361,7 +420,7 @@ int cuCtxSynchronize(void)
 int cuModuleLoadData(void **module, const void *image)
 {
 	ENTER();
-	*module = (void *)&primary[0];
+	*module = (void *)&primary;
 	return image ? 0 : INVALID;
 }
 
@@ -455,20 +514,13 @@ int cuMemAllocManaged(uintptr_t *address, size_t bytes, unsigned)
 
 int cuMemFree_v2(uintptr_t address)
 {
-	ENTER();
+	GONE();
 	std::lock_guard<std::recursive_mutex> held(lock);
 	auto i = pieces.find(address);
 
 	if (i == pieces.end())
 		return INVALID;
-	open_piece(i->first, i->second);
-#if ASAN
-	free(i->second.start);
-#else
-	munmap(i->second.start, i->second.mapped);
-#endif
-	taken -= i->second.bytes;
-	pieces.erase(i);
+	release(i);
 	return 0;
 }
 
@@ -481,14 +533,20 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
 	if (!*memory)
 		return OUT_OF_MEMORY;
 	pinned[*memory] = bytes;
+	pinned_now += bytes;
+	pinned_most = pinned_now > pinned_most ? pinned_now : pinned_most;
 	return 0;
 }
 
 int cuMemFreeHost(void *memory)
 {
-	ENTER();
-	if (!pinned.erase(memory))
+	GONE();
+	auto i = pinned.find(memory);
+
+	if (i == pinned.end())
 		return INVALID;
+	pinned_now -= i->second;
+	pinned.erase(i);
 	free(memory);
 	return 0;
 }
@@ -501,6 +559,9 @@ int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, void *)
 	if (!within(to, bytes))
 		return INVALID;
 	memcpy((void *)to, from, bytes);
+	sent += bytes;
+	if (flip >= 0 && flip-- == 0)
+		*(char *)to ^= 1;
 	return 0;
 }
 
