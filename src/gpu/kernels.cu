@@ -14,3 +14,4 @@
 #include "gpu/lz4.cu"
 #include "gpu/planes.cu"
 #include "gpu/scatter.cu"
+#include "gpu/touch.cu"

@@ -261,6 +261,13 @@ struct kedge_sum_args {
 	KEDGE_AT(unsigned long long) sums; /* two, added to */
 };
 
+/* ------------------------------------------------------------------ touch.cu */
+
+struct kedge_touch_args {
+	KEDGE_AT(unsigned char) data; /* aligned to 8 bytes, as all chunks are */
+	unsigned long long chunks, chunk, share, seed;
+};
+
 /* ------------------------------------------------------------------ lz4.cu
  * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
 
