@@ -394,7 +394,7 @@ int kedge__bench_gpu(int argc, char **argv)
 	    .command = "kedge bench gpu",
 	    .about =
 		"Measures the kernels on the first GPU: the hash pass, codecs, and beside them copies of the same\n"
-		"bytes, and the processors with the same codecs. Twice the size and up to 2 GiB more are taken of\n"
+		"bytes, and the processors with the same codecs. Twice the size and up to 4 GiB more are taken of\n"
 		"its memory.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),

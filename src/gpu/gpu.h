@@ -195,6 +195,14 @@ int kedge__gpu_lz4_decode(struct kedge__gpu *g, const struct kedge__gpu_blocks *
 			  kedge__gpu_address packed_places, kedge__gpu_address raw, kedge__gpu_address damaged,
 			  struct kedge__error *err);
 
+/* ------------------------------------------------------------------ deflate.c: blocks of codec deflate, the same bytes as
+ * those of src/codec/deflate_warp.c, which any decoder of zlib streams decodes */
+
+/* As kedge__gpu_lz4_scratch() and kedge__gpu_lz4_encode(). */
+uint64_t kedge__gpu_deflate_scratch(const struct kedge__gpu_blocks *b);
+int kedge__gpu_deflate_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
+			      kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ what there is, for kedge info */
 
 struct kedge__gpu_about {

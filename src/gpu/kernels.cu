@@ -11,4 +11,5 @@
 #include "gpu/gather.cu"
 #include "gpu/matches.cu"
 #include "gpu/lz4.cu"
+#include "gpu/deflate.cu"
 #include "gpu/planes.cu"

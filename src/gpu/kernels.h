@@ -163,4 +163,22 @@ struct kedge_lz4_args {
 	KEDGE_AT(unsigned) damaged; /* blocks that are not what they say are added to it */
 };
 
+/* ------------------------------------------------------------------ deflate.cu
+ * kedge_deflate_encode, kedge_deflate_join: blocks of codec deflate. */
+
+#define KEDGE_DEFLATE_PIECE   (4 * KEDGE_MATCH_PART) /* a warp of a block of threads has a part */
+#define KEDGE_DEFLATE_OUT     81920u                 /* that a piece becomes at most: no literal takes more than 9 bits on average */
+#define KEDGE_DEFLATE_SCRATCH (KEDGE_DEFLATE_OUT + 2 * KEDGE_DEFLATE_PIECE)
+
+struct kedge_deflate_args {
+	unsigned count, pieces; /* blocks; pieces of the largest */
+	KEDGE_AT(const unsigned long long) places; /* of each block, in raw and slots */
+	KEDGE_AT(const unsigned) lengths;          /* its bytes */
+	KEDGE_AT(unsigned) sizes;                  /* as it is packed; its bytes: it does not shrink */
+	KEDGE_AT(const unsigned char) raw;
+	KEDGE_AT(unsigned char) scratch; /* KEDGE_DEFLATE_SCRATCH bytes for each piece of each block, */
+	KEDGE_AT(unsigned char) heads;   /* and 48 */
+	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+};
+
 #endif
