@@ -57,7 +57,7 @@ function(kedge_optional_kernels)
   endforeach()
   file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/*.cu)
   add_custom_command(OUTPUT ${image}
-    COMMAND ${KEDGE_NVCC} -O3 -std=c++17 --fatbin ${targets} -I ${CMAKE_CURRENT_SOURCE_DIR}/src
+    COMMAND ${KEDGE_NVCC} -O3 -std=c++17 --fatbin -Xfatbin=-compress-all ${targets} -I ${CMAKE_CURRENT_SOURCE_DIR}/src
             -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.cu
     DEPENDS ${kernels} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.h
     COMMENT "Compiling the kernels for GPUs" VERBATIM)

@@ -6,7 +6,6 @@
 #include "bench_gpu.h"
 
 #include "codec/codec.h"
-#include "gpu/kernels.h"
 #include "tool_bench.h"
 
 #include <math.h>
@@ -257,6 +256,29 @@ static int planes(struct bench *b, struct kedge__error *err)
 	return rc;
 }
 
+/* ------------------------------------------------------------------ restore */
+
+static int restores(struct bench *b, struct kedge__error *err)
+{
+	struct kedge__bench_restore *all = kedge__calloc(KEDGE__BENCH_RESTORES, sizeof(*all));
+	int rc = all ? 0 : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__bench_gpu_restore(b->gpu, b->data, b->size, b->pinned,
+					      KEDGE__MIN(b->size, UINT64_C(1) << 30), b->rows.repeat, all, err);
+	for (size_t i = 0; i < KEDGE__BENCH_RESTORES && !rc; i++) {
+		struct kedge__bench_gpu_row *r = &b->rows.at[b->rows.count++];
+
+		memcpy(r->what, all[i].what, sizeof(r->what));
+		r->bytes = all[i].bytes;
+		memcpy(r->seconds, all[i].seconds, sizeof(r->seconds));
+		r->ratio = kedge__bench_median(all[i].seconds, b->rows.repeat) /
+			   kedge__bench_median(all[i].limits, b->rows.repeat);
+	}
+	kedge__free(all);
+	return rc;
+}
+
 /* ------------------------------------------------------------------ results */
 
 static void print_json(struct bench *b)
@@ -373,6 +395,8 @@ static int run(struct bench *b)
 	if (!rc)
 		rc = kedge__bench_gpu_blocks(&b->rows, b->data, b->other, b->size, b->file, &err);
 	if (!rc)
+		rc = restores(b, &err);
+	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	give_back(b);
 	kedge__gpu_close(b->gpu);
@@ -402,8 +426,8 @@ int kedge__bench_gpu(int argc, char **argv)
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		return status;
-	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_GPU_TURNS)
-		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_GPU_TURNS);
+	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_TURNS)
+		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_TURNS);
 	if (b.size < SAMPLE || b.size % (UINT64_C(1) << 20))
 		return kedge__usage_error(&b.usage, "--size is 64MiB or more, in whole MiB");
 	return run(&b);

@@ -29,7 +29,7 @@ static bool region_find(const struct kedge__segment *top, const char *name, size
 static int fill(const struct work *w, size_t region, void *data, struct kedge__restore_stats *stats,
 		struct kedge__error *err)
 {
-	struct kedge__restore_target target = {region, data};
+	struct kedge__restore_target target = {region, data, NULL};
 	struct kedge__restore_stats more = {0};
 	int rc = kedge__restore_fill(w->r->lineage, w->r->pool, w->r->io, &target, 1, kedge__bar_update, w->r->bar,
 				     &more, err);

@@ -28,7 +28,7 @@ struct kedge__region {
 	uint64_t tenancy; /* changes each time that a name is given a slot */
 	unsigned flags; /* KEDGE_REGION_*, for as long as it is protected */
 	struct kedge__memory_info memory; /* what is at its address */
-	void *mirror; /* where the bytes are while it is saved or restored, if it is on a GPU */
+	void *mirror; /* where the bytes are while it is saved, if it is on a GPU */
 	const struct kedge__region_file *file; /* NULL: what is at its address is the application's memory */
 };
 

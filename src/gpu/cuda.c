@@ -432,6 +432,7 @@ int kedge__gpu_open(int device, struct kedge__gpu **out, struct kedge__error *er
 		return kedge__error_nomem(err);
 	c->gpu.ops = &cuda_ops;
 	c->gpu.device = device;
+	c->gpu.kernels = kedge__gpu_kernels != NULL;
 	c->api = api;
 	rc = enter(c, err);
 	if (rc)

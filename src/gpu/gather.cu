@@ -89,8 +89,8 @@ KEDGE_KERNEL(kedge_gather, struct kedge_gather_args)
 KEDGE_KERNEL(kedge_count, struct kedge_gather_args)
 {
 	for (unsigned slab = blockIdx.x; slab < a.count; slab += gridDim.x) {
-		const unsigned count = a.found[slab].changes;
 		const struct kedge_slab_at at = a.at[slab];
+		const unsigned count = at.flat ? 0 : a.found[slab].changes;
 		unsigned literals = 0;
 
 		for (unsigned from = 0; from < count; from += blockDim.x) {
@@ -103,9 +103,15 @@ KEDGE_KERNEL(kedge_count, struct kedge_gather_args)
 		if (threadIdx.x)
 			continue;
 		a.found[slab].literals = literals;
-		if (a.found[slab].tail == KEDGE_TAIL_STORED && a.origins[at.changes + count - 1])
+		if (count && a.found[slab].tail == KEDGE_TAIL_STORED && a.origins[at.changes + count - 1])
 			a.found[slab].tail = KEDGE_TAIL_FOUND;
 	}
+}
+
+/* The bit that changes with the chunk, and the epoch since which it is what it is. */
+static __device__ __forceinline__ unsigned char aged(unsigned char was, unsigned age)
+{
+	return (unsigned char)((~was & 0x80u) | age);
 }
 
 KEDGE_KERNEL(kedge_settle, struct kedge_settle_args)
@@ -120,6 +126,11 @@ KEDGE_KERNEL(kedge_settle, struct kedge_settle_args)
 
 			if (c < known)
 				a.digests[place + c] = a.fresh[at + k];
+			if (a.ages && !a.at[slab].flat)
+				a.ages[place + c] = aged(a.ages[place + c], a.age);
 		}
+		if (a.ages && a.at[slab].flat)
+			for (unsigned c = threadIdx.x; (unsigned long long)c * a.chunk < a.slabs[slab].bytes; c += blockDim.x)
+				a.ages[place + c] = aged(a.ages[place + c], a.age);
 	}
 }

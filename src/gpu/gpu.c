@@ -88,6 +88,13 @@ int kedge__gpu_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *e
 	return g->ops->wait(g, event, err);
 }
 
+int kedge__gpu_sync(struct kedge__gpu *g, enum kedge__gpu_stream s, struct kedge__error *err)
+{
+	int rc = kedge__gpu_record(g, s, KEDGE__GPU_EVENTS - 1, err);
+
+	return rc ? rc : kedge__gpu_wait(g, KEDGE__GPU_EVENTS - 1, err);
+}
+
 int kedge__gpu_finish(struct kedge__gpu *g, struct kedge__error *err)
 {
 	return g->ops->finish(g, err);

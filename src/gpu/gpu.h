@@ -13,6 +13,7 @@
 #define KEDGE_GPU_GPU_H
 
 #include "base/base.h"
+#include "gpu/kernels.h"
 
 /* ------------------------------------------------------------------ what memory a pointer is of */
 
@@ -34,8 +35,6 @@ void kedge__memory_find(const void *address, struct kedge__memory_info *out);
 
 /* ------------------------------------------------------------------ a GPU */
 
-typedef uint64_t kedge__gpu_address;
-
 enum kedge__gpu_stream {
 	KEDGE__GPU_WORK, /* kernels */
 	KEDGE__GPU_OUT,  /* copies to the host */
@@ -43,7 +42,7 @@ enum kedge__gpu_stream {
 	KEDGE__GPU_STREAMS,
 };
 
-#define KEDGE__GPU_EVENTS 16
+#define KEDGE__GPU_EVENTS 16 /* the last one is that of kedge__gpu_sync(), and those before it of scatter.c */
 
 struct kedge__gpu;
 
@@ -74,6 +73,7 @@ struct kedge__gpu {
 	char name[128];
 	int device;
 	unsigned processors; /* multiprocessors */
+	bool kernels;        /* this build has them; a test may deny it */
 	uint64_t limit;      /* bytes of device memory that may be taken; 0: no limit */
 	uint64_t taken;
 };
@@ -106,6 +106,8 @@ int kedge__gpu_launch(struct kedge__gpu *g, enum kedge__gpu_stream s, const char
 int kedge__gpu_record(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned event, struct kedge__error *err);
 int kedge__gpu_follow(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned event, struct kedge__error *err);
 int kedge__gpu_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *err);
+/* All that was put on S is done. */
+int kedge__gpu_sync(struct kedge__gpu *g, enum kedge__gpu_stream s, struct kedge__error *err);
 /* All that was put on any stream is done; and what the application had put on its own streams before. */
 int kedge__gpu_finish(struct kedge__gpu *g, struct kedge__error *err);
 
@@ -122,6 +124,7 @@ struct kedge__gpu_slabs {
 	kedge__gpu_address bits;   /* 2 * kedge__gpu_pass_words() words for each slab: those of changes, then those of constants */
 	uint64_t count;            /* slabs that the above have room for */
 	kedge__gpu_address digests; /* of the last version, by places */
+	kedge__gpu_address ages;    /* the same; 0: none */
 	kedge__gpu_address changes, fresh, fills;
 	kedge__gpu_address origins; /* 0: none */
 };
@@ -146,9 +149,24 @@ int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, c
 /* What is stored, to TO and on as `at` says: memory of the device, or pinned memory of the host. */
 int kedge__gpu_pass_gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			   uint64_t end, kedge__gpu_address to, struct kedge__error *err);
-/* New digests take their places. */
+/* New digests take their places, and AGE those of their ages. */
 int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
-			   uint64_t end, struct kedge__error *err);
+			   uint64_t end, uint8_t age, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ finder.c: what finder.cu has; kernels.h has the rest */
+
+struct kedge_finder_args;
+
+/* Where a wave of up to PROBES probes for a finder of BLOCKS blocks has its parts, from AT on. Returns how many bytes it takes. */
+uint64_t kedge__gpu_wave_place(struct kedge_finder_args *a, kedge__gpu_address at, uint64_t probes, uint64_t blocks);
+/* KERNEL with a warp for each slab of A, or with a thread for each of N. */
+int kedge__gpu_finder_slabs(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *a,
+			    struct kedge__error *err);
+int kedge__gpu_finder_each(struct kedge__gpu *g, const char *kernel, uint64_t n, const struct kedge_finder_args *a,
+			   struct kedge__error *err);
+/* Deal the probes of WAVE out by blocks, and KERNEL takes them, with a warp for each block. */
+int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *wave,
+			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ planes.c: strips of codec planes, the same bytes as
  * those of src/codec/planes.c */
@@ -202,6 +220,55 @@ int kedge__gpu_lz4_decode(struct kedge__gpu *g, const struct kedge__gpu_blocks *
 uint64_t kedge__gpu_deflate_scratch(const struct kedge__gpu_blocks *b);
 int kedge__gpu_deflate_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
 			      kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ scatter.c: bytes of the host to many places of a device
+ *
+ * Buffers of pinned memory are sent one after the other: bytes from the beginning on, and pieces, which say where they go,
+ * at the end. While one is on its way, and its bytes on the device go to their places, others are filled. Patterns are not
+ * sent, but written there. The region sum of each target is made of what is written. */
+
+#define KEDGE__GPU_SCATTER_BUFFERS 3
+
+struct kedge__gpu_scatter;
+
+/* As struct kedge_scatter_piece of kernels.h. */
+struct kedge__gpu_piece {
+	kedge__gpu_address to;
+	uint32_t from; /* in the buffer */
+	uint32_t what; /* kedge__gpu_piece_what() */
+};
+
+#define KEDGE__GPU_PIECE_BYTES UINT32_C(16384) /* of a piece, at most */
+#define KEDGE__GPU_FILL_BYTES  UINT32_C(65536) /* of one that is filled with a pattern */
+#define KEDGE__GPU_TARGETS     UINT32_C(16383) /* that can be summed by what is written; the number of none */
+
+/* BYTES of TARGET. One that is summed must begin at a multiple of 8, in memory and in the target, and end at one or at the
+ * end of the target. FILL: the eight bytes at `from`, which is a multiple of 8, over and over, byte A % 8 at address A. */
+static inline uint32_t kedge__gpu_piece_what(uint32_t bytes, bool fill, uint32_t target)
+{
+	return bytes | (uint32_t)fill << 17 | KEDGE__MIN(target, KEDGE__GPU_TARGETS) << 18;
+}
+
+struct kedge__gpu_target {
+	kedge__gpu_address at;
+	uint64_t bytes;
+	bool later; /* not all of its pieces are summed: all of it is, at the end */
+	struct kedge__sum sum;
+};
+
+/* KEDGE__GPU_SCATTER_BUFFERS buffers of BYTES, on the device. */
+int kedge__gpu_scatter_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__gpu_scatter **out, struct kedge__error *err);
+void kedge__gpu_scatter_free(struct kedge__gpu_scatter *s); /* accepts NULL */
+/* What the application has put on its streams is waited for. */
+int kedge__gpu_scatter_begin(struct kedge__gpu_scatter *s, const struct kedge__gpu_target *targets, size_t n,
+			     struct kedge__error *err);
+/* Buffer number BUFFER, which was waited for: BYTES from the beginning of MEMORY on, and COUNT pieces that end where it ends. No
+ * two pieces, of all that are sent, may overlap. MEMORY is not to be touched before it was waited for. */
+int kedge__gpu_scatter_send(struct kedge__gpu_scatter *s, unsigned buffer, const void *memory, uint64_t bytes,
+			    uint64_t count, struct kedge__error *err);
+int kedge__gpu_scatter_wait(struct kedge__gpu_scatter *s, unsigned buffer, struct kedge__error *err);
+/* All is in its place; the targets, those of the beginning, get their sums. */
+int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ what there is, for kedge info */
 

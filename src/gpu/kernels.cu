@@ -9,7 +9,9 @@
 
 #include "gpu/pass.cu"
 #include "gpu/gather.cu"
+#include "gpu/finder.cu"
 #include "gpu/matches.cu"
 #include "gpu/lz4.cu"
 #include "gpu/deflate.cu"
 #include "gpu/planes.cu"
+#include "gpu/scatter.cu"

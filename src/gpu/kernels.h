@@ -9,7 +9,9 @@
 #ifdef __cplusplus
 #define KEDGE_AT(type) type *
 #else
-#include "gpu/gpu.h"
+#include <stdint.h>
+
+typedef uint64_t kedge__gpu_address;
 #define KEDGE_AT(type) kedge__gpu_address
 #endif
 
@@ -54,6 +56,7 @@ struct kedge_slab_found { /* by the pass; zero before */
 	unsigned tail;           /* enum kedge_tail; */
 	unsigned tail_alike;     /* and so is what is cut short, which may be too short for a constant */
 	unsigned literals;       /* by kedge_count: those that are stored */
+	unsigned long long first;  /* the first eight bytes, if there are as many */
 	unsigned long long sum[2]; /* region sum */
 };
 
@@ -61,7 +64,7 @@ struct kedge_slab_at { /* where what the slab has begins: by the host */
 	unsigned long long literals; /* bytes; a multiple of 16 */
 	unsigned changes, fills;
 	unsigned none; /* nothing of it is stored by this */
-	unsigned unused;
+	unsigned flat; /* all of it is one constant, and new */
 };
 
 /* Keys of a fold, the length of the chunk already in `start`: of each word the lower and the upper half. */
@@ -103,7 +106,7 @@ struct kedge_gather_args {
 	KEDGE_AT(unsigned char) to;       /* aligned to 16 bytes */
 };
 
-/* kedge_settle: digests of changes take their places. */
+/* kedge_settle: digests of changes take their places, and so do their ages, if there are any. */
 struct kedge_settle_args {
 	KEDGE_AT(const struct kedge_slab) slabs;
 	unsigned count;
@@ -112,6 +115,93 @@ struct kedge_settle_args {
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const ulonglong2) fresh;
 	KEDGE_AT(ulonglong2) digests;
+	KEDGE_AT(unsigned char) ages;
+	unsigned chunk, age; /* as kedge__txn has it */
+};
+
+/* ------------------------------------------------------------------ finder.cu
+ * The finder of src/reduce/record.h on the device, with the same entries in the same places. Digests that are looked up
+ * become probes; probes are dealt out by blocks of the finder, in their order; a block is the work of one warp. */
+
+#define KEDGE_NO_NUMBER     0x3fffffffu /* as KEDGE__NO_NUMBER */
+#define KEDGE_BLOCK_BUCKETS 1024u
+#define KEDGE_BUCKET_BYTES  64u
+#define KEDGE_DEAL_TILE     2048u /* probes that a block of threads deals out */
+#define KEDGE_DEAL_BITS     8u    /* of the number of a finder's block, at a time, at most */
+
+struct kedge_probe {
+	unsigned long long lo, hi; /* the digest */
+	unsigned item;             /* the number of the change */
+	unsigned number;           /* of the chunk or the entry of the log; KEDGE_NO_NUMBER: it is not entered */
+	unsigned kind;             /* enum kedge__entry_kind */
+	unsigned spare;
+};
+
+struct kedge_past { /* as struct kedge__past; addresses of what the device put there are 0 */
+	unsigned long long lo, hi;
+	unsigned long long addr;
+	unsigned from, to;
+};
+
+struct kedge_column { /* chunks with numbers that follow each other */
+	unsigned first, count; /* numbers; count 0: the region is gone */
+	unsigned chunks, next; /* in the last version, and in the one in progress */
+	unsigned long long place;
+	unsigned state_at, slab_at; /* of the first slab: its state, and its number in the version in progress */
+};
+
+struct kedge_finder_slab {
+	unsigned long long place; /* of its first chunk */
+	unsigned item_at, count;  /* its changes; without them, item_at is KEDGE_ALL_CHUNKS, and count that of chunks */
+	unsigned apart;           /* changes, from the first on, that have their new digest in `fresh`; others have it in place */
+	unsigned number;          /* of its first chunk, or KEDGE_NO_NUMBER: they have none */
+	unsigned at;              /* of the first among all probes, or among all that leave */
+	unsigned spare;
+};
+
+#define KEDGE_ALL_CHUNKS 0xffffffffu
+
+struct kedge_finder_args {
+	KEDGE_AT(uint4) buckets; /* four of a bucket: twelve tags, and as many entries */
+	unsigned blocks, block_buckets, bits, sparse;
+	/* The last version, the log, and which versions may be referred to. */
+	KEDGE_AT(const struct kedge_column) columns;
+	KEDGE_AT(const unsigned char) states; /* of slabs: enum kedge__slab_state */
+	KEDGE_AT(const ulonglong2) digests;
+	KEDGE_AT(const unsigned char) ages;
+	KEDGE_AT(struct kedge_past) log;
+	KEDGE_AT(const unsigned) newest; /* of each epoch: the newest up to it that may be, or 0 */
+	unsigned column_count, slab_shift; /* a slab has 1 << slab_shift chunks */
+	unsigned since, parent, log_room;
+	/* The version in progress. */
+	unsigned everything; /* adopt: whatever was found */
+	KEDGE_AT(const struct kedge_finder_slab) slabs;
+	KEDGE_AT(const unsigned short) changes;
+	KEDGE_AT(const ulonglong2) fresh;
+	KEDGE_AT(unsigned) origins; /* 0: what is found is only counted */
+	unsigned slab_begin, slab_end; /* those of the wave */
+	/* Entries of the log: the first, and how many; of those that leave, the first that goes there. */
+	unsigned log_first, log_count, skip;
+	/* A wave of probes. */
+	unsigned base, count; /* the number of the first among all, and how many there are */
+	KEDGE_AT(struct kedge_probe) probes;
+	KEDGE_AT(unsigned) begin; /* of each block of the finder: its first, in the order; one more for the end */
+	KEDGE_AT(unsigned) keys;  /* of each probe: the block, or `blocks` for none */
+	KEDGE_AT(unsigned) order; /* numbers of probes; 0: as they came */
+	KEDGE_AT(unsigned) keys_to;
+	KEDGE_AT(unsigned) order_to;
+	KEDGE_AT(unsigned) tallies; /* of each bin and tile */
+	KEDGE_AT(unsigned) bins;    /* of each bin */
+	unsigned shift, bin_bits;
+	KEDGE_AT(unsigned) counts;              /* of each slab: how many probes it will have */
+	KEDGE_AT(unsigned long long) totals;    /* added to: how many were found, and entries more than before */
+};
+
+/* kedge_ages: they are counted from later on. */
+struct kedge_ages_args {
+	KEDGE_AT(unsigned char) ages;
+	unsigned long long count;
+	unsigned by;
 };
 
 /* ------------------------------------------------------------------ planes.cu
@@ -179,6 +269,38 @@ struct kedge_deflate_args {
 	KEDGE_AT(unsigned char) scratch; /* KEDGE_DEFLATE_SCRATCH bytes for each piece of each block, */
 	KEDGE_AT(unsigned char) heads;   /* and 48 */
 	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+};
+
+/* ------------------------------------------------------------------ scatter.cu
+ * kedge_scatter: pieces of a buffer, and patterns, to their places, no two of which overlap. kedge_sum: the region sum. */
+
+#define KEDGE_SCATTER_TILE   16384u   /* bytes of a piece, at most; a warp copies it */
+#define KEDGE_SCATTER_FILL   65536u   /* of one that is filled with a pattern */
+#define KEDGE_SCATTER_BYTES  0x1ffffu /* in `what`: how many */
+#define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
+#define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
+#define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
+#define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
+
+struct kedge_scatter_piece {
+	unsigned long long to; /* an address */
+	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
+	unsigned what;
+};
+
+/* A piece that is summed begins at a multiple of 8, of memory and of its target, and so does what follows it there. */
+struct kedge_scatter_args {
+	KEDGE_AT(const struct kedge_scatter_piece) pieces;
+	unsigned long long count;
+	KEDGE_AT(const unsigned char) buffer;
+	KEDGE_AT(const unsigned long long) targets; /* where each begins */
+	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
+};
+
+struct kedge_sum_args {
+	KEDGE_AT(const unsigned char) data; /* from the beginning of a region on */
+	unsigned long long bytes;
+	KEDGE_AT(unsigned long long) sums; /* two, added to */
 };
 
 #endif

@@ -3,7 +3,6 @@
 #include "gpu/gpu.h"
 
 #include "base/digest_internal.h"
-#include "gpu/kernels.h"
 
 #define KEY_BYTES (DIGEST_WORDS * sizeof(uint64_t))
 
@@ -178,7 +177,7 @@ int kedge__gpu_pass_gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, 
 }
 
 int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,
-			   uint64_t first, uint64_t end, struct kedge__error *err)
+			   uint64_t first, uint64_t end, uint8_t age, struct kedge__error *err)
 {
 	struct kedge_settle_args a = {
 	    .slabs = on->slabs + first * sizeof(struct kedge_slab),
@@ -188,6 +187,9 @@ int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, 
 	    .changes = on->changes,
 	    .fresh = on->fresh,
 	    .digests = on->digests,
+	    .ages = on->ages,
+	    .chunk = p->kernels->chunk,
+	    .age = age,
 	};
 
 	return kedge__gpu_launch(p->gpu, s, "kedge_settle", blocks_for(p, end - first), KEDGE_THREADS, &a, err);

@@ -91,7 +91,7 @@ static __device__ __forceinline__ u64 load_bytes(u64 at, unsigned n)
 {
 	u64 w = 0;
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n && i < 8; i++)
 		w |= (u64)((const unsigned char *)at)[i] << 8 * i;
 	return w;
 }
@@ -474,6 +474,8 @@ static __device__ __forceinline__ void pass_part(const struct kedge_pass_args &a
 	if (chunks > p.whole && p.whole / 32 >= from && p.whole / 32 < from + h::each && threadIdx.x % 32 == 0)
 		tail(a, &p, &a.found[slab], s.bytes % CHUNK, CHUNK, words);
 	__syncwarp();
+	if (number == 0 && threadIdx.x % 32 == 0 && s.bytes >= 8)
+		a.found[slab].first = load_word(s.data);
 	add_found(&a.found[slab], &p);
 }
 

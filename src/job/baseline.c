@@ -186,8 +186,9 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 {
 	kedge_t *k = v->k;
 	struct kedge__baseline *b = &k->baseline;
-	const struct kedge__reduce_how how = {.view = view_of(v),
-					      .dirty = v->pages.usable ? v->pages.lists : NULL,
+	const struct kedge__reduce_how how = {.device = v->device,
+					      .view = v->device ? NULL : view_of(v),
+					      .dirty = v->pages.usable && !v->device ? v->pages.lists : NULL,
 					      .progress = kedge__state_progress_bytes,
 					      .progress_ctx = p};
 	bool full = b->full_next;
@@ -197,7 +198,7 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 	if (full)
 		return reduce_full(v, p, err);
 	rc = kedge__reducer_reduce(b->reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
-	if (rc != KEDGE_E_NOMEM)
+	if (rc != KEDGE_E_NOMEM || v->device)
 		return rc;
 	kedge__log(KEDGE_LOG_WARNING, "%s: not enough memory to find what changed: storing the %sversion in full",
 		   k->name, v->hold ? "next " : "");

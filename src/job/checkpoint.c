@@ -5,7 +5,8 @@
  *  1. Finish the version before: at most one is pending.
  *  2. Do everything that can fail without the other ranks: the number, L1 itself, memory, files.
  *  3. Find out what L1 holds, and so what the version may refer to (retention.h).
- *  4. Hold the image, according to this rank's holdings: copied, write-protected, or in place (image.c).
+ *  4. Hold the image, according to this rank's holdings: copied, write-protected, in place (image.c), or reduced on the GPU
+ *     that has it (device.c).
  *  5. BEGIN, one exchange: the version may be taken, belongs to this run, and all ranks hold the same on L1.
  *  6. If they do not, find what all of them hold, and hold the images again (CAPTURE). This is rare.
  *  7. Hand the rest to the writer, or do it now with capture = sync or if the image could not be held (seal.c).
@@ -56,8 +57,6 @@ static int prepare(struct kedge__version *v, uint64_t version, kedge_t *k, uint6
 	if (!rc)
 		rc = kedge__regions_assign(k, err);
 	if (!rc)
-		rc = kedge__mirrors_fetch(k, err);
-	if (!rc)
 		v->next_slot = k->regions.next_slot;
 	return rc;
 }
@@ -98,6 +97,7 @@ static int stand(struct kedge__version *v, struct kedge__begin_msg *msg, struct 
 
 /* ------------------------------------------------------------------ 4: its image */
 
+/* Without addresses. */
 static int image_make(kedge_t *k, struct kedge__image_region **regions, size_t *count, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
@@ -108,8 +108,7 @@ static int image_make(kedge_t *k, struct kedge__image_region **regions, size_t *
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
-		image[i] = (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, kedge__region_bytes(r),
-							r->bytes};
+		image[i] = (struct kedge__image_region){(uint64_t)r->slot * KEDGE__SLOT_BYTES, NULL, r->bytes};
 	}
 	*regions = image;
 	*count = n;
@@ -150,13 +149,16 @@ static int image_describe(struct kedge__version *v, struct kedge__error *err)
 		rc = image_make(k, &v->regions, &v->region_count, err);
 	if (!rc)
 		rc = records_make(v, err);
+	if (!rc)
+		rc = kedge__device_lay(v, err);
 	if (rc)
 		return rc;
 	v->image = (struct kedge__image){v->regions, v->region_count};
 	kedge__baseline_follow(v);
 	kedge__track_collect(k, &v->pages);
-	kedge__track_audit(k, v->version, &v->image, &v->pages);
-	v->dirty = v->pages.usable ? (double)v->pages.bytes : -1;
+	if (!v->device)
+		kedge__track_audit(k, v->version, &v->image, &v->pages);
+	v->dirty = v->pages.usable && !v->device ? (double)v->pages.bytes : -1;
 	return 0;
 }
 
@@ -181,8 +183,13 @@ static int literals_copy(struct kedge__version *v, uint64_t *flags, struct kedge
 static int capture(struct kedge__version *v, uint64_t *flags, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
-	int rc = kedge__image_hold(v, err);
+	int rc = kedge__device_capture(v, err);
 
+	if (rc || v->device) {
+		kedge__track_arm(k);
+		return rc;
+	}
+	rc = kedge__image_hold(v, err);
 	kedge__track_arm(k);
 	if (rc || v->hold || k->set.capture == KEDGE__CAPTURE_SYNC)
 		return rc;

@@ -72,10 +72,12 @@ static void handle_free(kedge_t *k)
 	kedge__followups_free(k);
 	kedge__pool_free(k->pool);
 	kedge__codec_memory_free(k->memory);
+	kedge__device_done(k);
 	kedge__baseline_done(&k->baseline);
 	kedge__track_free(k);
 	kedge__image_done(k);
 	kedge__files_free(k);
+	kedge__staging_done(k);
 	kedge__mirrors_done(k);
 	kedge__regions_done(k);
 	kedge__job_run_done(&k->run);

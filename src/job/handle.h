@@ -20,6 +20,7 @@
 #include "job/adapt.h"
 #include "job/ahead.h"
 #include "job/baseline.h"
+#include "job/device.h"
 #include "job/followup.h"
 #include "job/group.h"
 #include "job/image.h"
@@ -31,6 +32,7 @@
 #include "job/regions.h"
 #include "job/run.h"
 #include "job/seal.h"
+#include "job/staging.h"
 #include "job/state.h"
 #include "job/track.h"
 #include "job/version.h"
@@ -55,6 +57,8 @@ struct kedge {
 	pthread_mutex_t lock; /* serialises the calls of the application */
 	struct kedge__job_regions regions;
 	struct kedge__job_mirrors mirrors;
+	struct kedge__job_device device;
+	struct kedge__job_staging staging;
 	KEDGE__ARRAY(struct kedge__job_file) files;
 	struct kedge__job_track track;
 	struct kedge__job_image image;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
-static int gpu_need(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err)
+int kedge__mirrors_gpu(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err)
 {
 	struct kedge__gpu **g = &k->mirrors.gpus[device < 0 || device >= KEDGE__GPUS ? 0 : device];
 	int rc = 0;
@@ -32,7 +32,7 @@ static int memory_need(kedge_t *k, int device, uint64_t bytes, struct kedge__err
 	if (bytes <= k->mirrors.bytes)
 		return 0;
 	memory_release(k);
-	rc = gpu_need(k, device, &g, err);
+	rc = kedge__mirrors_gpu(k, device, &g, err);
 	if (!rc)
 		rc = kedge__gpu_pin(g, bytes, &memory, err);
 	if (rc)
@@ -54,7 +54,7 @@ static uint64_t room_of(const struct kedge__region *r)
 	return (r->bytes + 255) / 256 * 256;
 }
 
-int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err)
+static int mirrors_lay(kedge_t *k, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
 	uint64_t total = 0;
@@ -97,21 +97,18 @@ static int finish_all(kedge_t *k, struct kedge__error *err)
 	return rc;
 }
 
-/* One region, to its mirror or from it. */
-static int transfer(kedge_t *k, const struct kedge__region *r, bool in, struct kedge__error *err)
+/* One region, to its mirror. */
+static int transfer(kedge_t *k, const struct kedge__region *r, struct kedge__error *err)
 {
-	kedge__gpu_address at = (uintptr_t)r->data;
 	struct kedge__gpu *g = NULL;
-	int rc = gpu_need(k, r->memory.device, &g, err);
+	int rc = kedge__mirrors_gpu(k, r->memory.device, &g, err);
 
-	if (!rc && in)
-		rc = kedge__gpu_copy_in(g, KEDGE__GPU_IN, at, r->mirror, r->bytes, err);
-	else if (!rc)
-		rc = kedge__gpu_copy_out(g, KEDGE__GPU_OUT, r->mirror, at, r->bytes, err);
+	if (!rc)
+		rc = kedge__gpu_copy_out(g, KEDGE__GPU_OUT, r->mirror, (uintptr_t)r->data, r->bytes, err);
 	return rc ? kedge__error_prefix(err, "region \"%s\"", r->name) : 0;
 }
 
-static int transfer_all(kedge_t *k, bool in, struct kedge__error *err)
+static int transfer_all(kedge_t *k, struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
 	struct kedge__gpu *g;
@@ -121,7 +118,7 @@ static int transfer_all(kedge_t *k, bool in, struct kedge__error *err)
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		if (r->mirror)
-			rc = gpu_need(k, r->memory.device, &g, err);
+			rc = kedge__mirrors_gpu(k, r->memory.device, &g, err);
 	}
 	if (!rc)
 		rc = finish_all(k, err); /* the application's work comes first */
@@ -129,33 +126,16 @@ static int transfer_all(kedge_t *k, bool in, struct kedge__error *err)
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		if (r->mirror)
-			rc = transfer(k, r, in, err);
+			rc = transfer(k, r, err);
 	}
 	return rc ? rc : finish_all(k, err);
 }
 
 int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err)
 {
-	int rc = kedge__mirrors_lay(k, err);
+	int rc = mirrors_lay(k, err);
 
-	return rc ? rc : transfer_all(k, false, err);
-}
-
-int kedge__mirrors_send(kedge_t *k, struct kedge__error *err)
-{
-	return transfer_all(k, true, err);
-}
-
-int kedge__mirrors_put(kedge_t *k, int device, void *to, const void *from, uint64_t bytes, struct kedge__error *err)
-{
-	struct kedge__gpu *g = NULL;
-	int rc = gpu_need(k, device, &g, err);
-
-	if (!rc)
-		rc = kedge__gpu_finish(g, err);
-	if (!rc)
-		rc = kedge__gpu_copy_in(g, KEDGE__GPU_IN, (uintptr_t)to, from, bytes, err);
-	return rc ? rc : kedge__gpu_finish(g, err);
+	return rc ? rc : transfer_all(k, err);
 }
 
 void kedge__mirrors_done(kedge_t *k)

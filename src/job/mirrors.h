@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mirrors: memory of the host in which regions on GPUs are while they are saved or restored. Private to job.
+ * mirrors: memory of the host in which regions on GPUs are while they are saved. Private to job.
  *
  * They belong to the application's threads.
  */
@@ -20,14 +20,10 @@ struct kedge__job_mirrors {
 	uint64_t bytes;
 };
 
-/* A place for each region that is on a GPU. */
-int kedge__mirrors_lay(kedge_t *k, struct kedge__error *err);
-/* The same, and in it what the region has now. All work that the application has given to its GPUs is waited for. */
+/* GPU number DEVICE, opened. */
+int kedge__mirrors_gpu(kedge_t *k, int device, struct kedge__gpu **out, struct kedge__error *err);
+/* A place for each region that is on a GPU, and in it what the region has now. All work that the application has given to its GPUs is waited for. */
 int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err);
-/* The regions get what is there. */
-int kedge__mirrors_send(kedge_t *k, struct kedge__error *err);
-/* BYTES bytes at FROM to TO, on GPU number DEVICE. */
-int kedge__mirrors_put(kedge_t *k, int device, void *to, const void *from, uint64_t bytes, struct kedge__error *err);
 void kedge__mirrors_done(kedge_t *k);
 
 #endif

@@ -72,7 +72,7 @@ static int targets_make(const struct kedge__segment *top, const struct kedge_tar
 					      wanted[i].ptr ? wanted[i].room : 0,
 					      (unsigned long long)top->header.version, (unsigned long long)r->bytes);
 		else
-			targets[i] = (struct kedge__restore_target){(size_t)(r - top->regions), wanted[i].ptr};
+			targets[i] = (struct kedge__restore_target){(size_t)(r - top->regions), wanted[i].ptr, NULL};
 	}
 	if (rc)
 		kedge__free(targets);
@@ -81,48 +81,32 @@ static int targets_make(const struct kedge__segment *top, const struct kedge_tar
 	return rc;
 }
 
-/* What is wanted on a GPU is read into memory of the host first. */
-static int host_make(struct kedge__restore_target *targets, const struct kedge_target *wanted, size_t n,
-		     struct kedge__error *err)
+/* The ways to what is wanted on GPUs. */
+static int devices_find(kedge_t *k, const struct kedge__segment *top, struct kedge__restore_target *targets, size_t n,
+			struct kedge__error *err)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct kedge__memory_info memory;
-		void *host;
-
-		kedge__memory_find(wanted[i].ptr, &memory);
-		if (memory.kind != KEDGE__MEMORY_DEVICE)
-			continue;
-		host = kedge__malloc(wanted[i].room + 1);
-		if (!host)
-			return kedge__error_nomem(err);
-		targets[i].data = host;
-	}
-	return 0;
-}
-
-static int host_send(kedge_t *k, const struct kedge__segment *top, const struct kedge__restore_target *targets,
-		     const struct kedge_target *wanted, size_t n, struct kedge__error *err)
-{
+	uint64_t bytes = 0;
 	int rc = 0;
 
+	for (size_t i = 0; i < n; i++)
+		bytes += top->regions[targets[i].region].bytes;
 	for (size_t i = 0; i < n && !rc; i++) {
+		const struct kedge__region_record *r = &top->regions[targets[i].region];
 		struct kedge__memory_info memory;
 
-		if (targets[i].data == wanted[i].ptr)
+		kedge__memory_find(targets[i].data, &memory);
+		if (memory.kind != KEDGE__MEMORY_DEVICE || !r->bytes)
 			continue;
-		kedge__memory_find(wanted[i].ptr, &memory);
-		rc = kedge__mirrors_put(k, memory.device, wanted[i].ptr, targets[i].data,
-					top->regions[targets[i].region].bytes, err);
+		rc = kedge__staging_need(k, memory.device, bytes, &targets[i].device, err);
+		if (!rc && memory.bytes && memory.bytes < r->bytes)
+			rc =
+			    kedge__error_set(err, KEDGE_E_MISMATCH, 0,
+					     "region \"%s\": version %llu has %llu bytes, but only %llu were allocated "
+					     "on the GPU from its place on",
+					     r->name, (unsigned long long)top->header.version,
+					     (unsigned long long)r->bytes, (unsigned long long)memory.bytes);
 	}
 	return rc;
-}
-
-static void targets_free(struct kedge__restore_target *targets, const struct kedge_target *wanted, size_t n)
-{
-	for (size_t i = 0; targets && i < n; i++)
-		if (targets[i].data != wanted[i].ptr)
-			kedge__free(targets[i].data);
-	kedge__free(targets);
 }
 
 static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target *wanted, size_t n,
@@ -140,18 +124,17 @@ static int read_regions(kedge_t *k, uint64_t version, const struct kedge_target 
 	p.version = kedge__lineage_top(l)->header.version;
 	rc = targets_make(kedge__lineage_top(l), wanted, n, &targets, err);
 	if (!rc)
-		rc = host_make(targets, wanted, n, err);
+		rc = devices_find(k, kedge__lineage_top(l), targets, n, err);
 	for (size_t i = 0; i < n && !rc; i++)
-		kedge__track_touch(k, targets[i].data, wanted[i].room);
+		if (!targets[i].device)
+			kedge__track_touch(k, targets[i].data, wanted[i].room);
 	if (!rc) {
 		rc = kedge__restore_fill(l, k->pool, kedge__job_settings_io(&k->set), targets, n,
 					 kedge__state_progress_total, &p, NULL, err);
 		if (rc == KEDGE_E_DAMAGED || rc == KEDGE_E_IO)
 			kedge__lineage_distrust(l);
 	}
-	if (!rc)
-		rc = host_send(k, kedge__lineage_top(l), targets, wanted, n, err);
-	targets_free(targets, wanted, n);
+	kedge__free(targets);
 	kedge__versions_close(k, l, !rc);
 	return rc;
 }

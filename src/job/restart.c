@@ -56,11 +56,41 @@ static void room_return(kedge_t *k, const struct kedge__segment *top, const bool
 	}
 }
 
+static bool is_far(const struct kedge__region *r)
+{
+	return r->memory.kind == KEDGE__MEMORY_DEVICE && !r->file && r->bytes;
+}
+
+static uint64_t far_bytes(const kedge_t *k)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < kedge__region_table_count(k->regions.table); i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
+
+		bytes += is_far(r) ? r->bytes : 0;
+	}
+	return bytes;
+}
+
+/* FAR: bytes of all regions that are on GPUs. */
+static int target_set(kedge_t *k, const struct kedge__region *r, size_t stored, uint64_t far,
+		      struct kedge__restore_target *out, struct kedge__error *err)
+{
+	int rc = 0;
+
+	*out = (struct kedge__restore_target){stored, r->data, NULL};
+	if (is_far(r))
+		rc = kedge__staging_need(k, r->memory.device, far, &out->device, err);
+	return rc ? kedge__error_prefix(err, "region \"%s\"", r->name) : 0;
+}
+
 static int targets_make(kedge_t *k, const struct kedge__segment *top, struct kedge__restore_target **targets,
 			struct kedge__error *err)
 {
 	size_t n = kedge__region_table_count(k->regions.table);
 	struct kedge__restore_target *list = kedge__calloc(n + 1, sizeof(*list));
+	uint64_t far = far_bytes(k);
 	int rc = list ? 0 : kedge__error_nomem(err);
 
 	for (size_t i = 0; i < n && !rc; i++) {
@@ -76,8 +106,7 @@ static int targets_make(kedge_t *k, const struct kedge__segment *top, struct ked
 					      (unsigned long long)r->bytes, (unsigned long long)top->header.version,
 					      (unsigned long long)stored->bytes);
 		else
-			list[i] =
-			    (struct kedge__restore_target){(size_t)(stored - top->regions), kedge__region_bytes(r)};
+			rc = target_set(k, r, (size_t)(stored - top->regions), far, &list[i], err);
 	}
 	if (rc)
 		kedge__free(list);
@@ -166,16 +195,12 @@ static int try_set(kedge_t *k, struct kedge__set_key key, int *level, bool *pass
 	if (!rc)
 		rc = kedge__files_create(k, kedge__lineage_top(l), err);
 	if (!rc)
-		rc = kedge__mirrors_lay(k, err);
-	if (!rc)
 		rc = targets_make(k, kedge__lineage_top(l), &targets, err);
 	rc = judge(k, KEDGE__STEP_RESTART_CHECK, key.version, rc, &flags, pass, err);
 	*level = flags & FLAG_L2 ? 2 : 1;
 	if (!rc) {
 		unprotected_report(k, kedge__lineage_top(l));
 		rc = try_fill(k, l, targets, key.version, err);
-		if (!rc)
-			rc = kedge__mirrors_send(k, err);
 		if (!rc)
 			rc = kedge__regions_remember(k, kedge__lineage_top(l), err);
 		if (!rc)

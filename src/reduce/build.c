@@ -133,17 +133,12 @@ static uint64_t expected(const struct kedge__record *rec, enum kedge__finder_sta
 	return state == KEDGE__FINDER_DENSE ? all : all / KEDGE__SAMPLE * 5 / 4 + 1024;
 }
 
-int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state, uint64_t changes,
-			struct kedge__error *err)
+int kedge__build_here(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__record *rec = &r->record;
-	struct builder b = {.r = r, .batch = &rec->batch, .sparse = state == KEDGE__FINDER_SPARSE};
-	int rc = kedge__finder_make(&rec->finder, state, expected(rec, state, changes),
-				    KEDGE__MAX(rec->numbers, rec->log_limit), rec->finder_limit, err);
+	struct builder b = {.r = r, .batch = &rec->batch, .sparse = rec->finder.state == KEDGE__FINDER_SPARSE};
+	int rc = kedge__batch_begin(b.batch, KEDGE__MAX(rec->numbers, rec->log.count), err);
 
-	if (rc || !rec->finder.state)
-		return rc;
-	rc = kedge__batch_begin(b.batch, KEDGE__MAX(rec->numbers, rec->log.count), err);
 	b.slabs = kedge__malloc(WAVE_SLABS * sizeof(*b.slabs));
 	if (!rc && !b.slabs)
 		rc = kedge__error_nomem(err);
@@ -152,9 +147,22 @@ int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state
 	if (!rc) {
 		run_wave(&b);
 		add_log(&b);
-	} else {
-		kedge__finder_drop(&rec->finder);
 	}
 	kedge__free(b.slabs);
+	return rc;
+}
+
+int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state, uint64_t changes,
+			struct kedge__error *err)
+{
+	struct kedge__record *rec = &r->record;
+	int rc = kedge__finder_make(&rec->finder, state, expected(rec, state, changes),
+				    KEDGE__MAX(rec->numbers, rec->log_limit), rec->finder_limit, err);
+
+	if (rc || !rec->finder.state)
+		return rc;
+	rc = rec->finder.ops->build(r, err);
+	if (rc)
+		kedge__finder_drop(&rec->finder);
 	return rc;
 }

@@ -10,7 +10,7 @@
  * (1 - P)^N, and P times that is never above 1/(e N). `auto` takes samples of few changes, too, and wants to see that
  * duplicates pay.
  */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 #define MOST  4                   /* a version of which one chunk in so many changed has changed for the most part */
 #define WORTH 256                 /* auto: one chunk in so many must be a duplicate */
@@ -198,9 +198,8 @@ static void run_wave(struct search *f)
 	kedge__batch_run(b, pool, &f->r->record.finder, find_one, f);
 }
 
-/* Look all of them up, or a sample; *HITS: how many were found. */
-static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,
-		    struct kedge__error *err)
+int kedge__find_here(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,
+		     struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 	struct search f = {.r = r, .batch = &r->record.batch, .sample = sample};
@@ -210,12 +209,23 @@ static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, 
 	f.counts = kedge__malloc((t->slabs.count + 1) * sizeof(*f.counts));
 	if (!rc && (!f.at || !f.counts))
 		rc = kedge__error_nomem(err);
-	t->searched = (uint8_t)(rc ? 0 : sample ? KEDGE__FINDER_SPARSE : KEDGE__FINDER_DENSE);
 	while (!rc && f.end < t->slabs.count)
 		run_wave(&f);
 	*hits = f.batch->hits;
 	kedge__free(f.at);
 	kedge__free(f.counts);
+	return rc;
+}
+
+/* ---- how much is looked up */
+
+/* All of them, or a sample; *HITS: how many were found. */
+static int find_all(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,
+		    struct kedge__error *err)
+{
+	int rc = r->record.finder.ops->find(r, sample, candidates, hits, err);
+
+	r->txn.searched = (uint8_t)(rc ? 0 : sample ? KEDGE__FINDER_SPARSE : KEDGE__FINDER_DENSE);
 	return rc;
 }
 
@@ -235,8 +245,6 @@ static void check_duplicates(struct kedge__reducer *r)
 		}
 	}
 }
-
-/* ---- how much is looked up */
 
 static bool is_worth(const struct kedge__reducer *r, uint64_t hits, uint64_t candidates)
 {
@@ -289,6 +297,18 @@ static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__
 	return rc;
 }
 
+/* The device is short of memory: the finder is made on the host, as if nothing had been looked up. */
+static void give_up_device(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	kedge__gpu_finder_end(r);
+	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
+	t->origins = NULL;
+	t->hits = t->searched = 0;
+	t->spoilt = false;
+}
+
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
@@ -300,5 +320,11 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
 		return 0;
 	rc = kedge__record_number(r, err);
-	return rc ? rc : look_up(r, candidates, err);
+	if (!rc)
+		rc = look_up(r, candidates, err);
+	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {
+		give_up_device(r);
+		rc = look_up(r, candidates, err);
+	}
+	return rc;
 }

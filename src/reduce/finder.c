@@ -23,9 +23,10 @@ static unsigned bits_of(uint64_t n)
 	return bits;
 }
 
-static uint64_t finder_bytes(const struct kedge__finder *x)
+/* Where it is to be stays. */
+static void reset(struct kedge__finder *x)
 {
-	return x->blocks * x->buckets * BUCKET_BYTES;
+	*x = (struct kedge__finder){.ops = x->ops, .device = x->device};
 }
 
 /* A block with a power of two of buckets, or as many full blocks as are needed. */
@@ -42,26 +43,52 @@ static void size_for(struct kedge__finder *x, uint64_t buckets, uint64_t limit)
 int kedge__finder_make(struct kedge__finder *x, enum kedge__finder_state state, uint64_t entries, uint64_t numbers,
 		       uint64_t limit, struct kedge__error *err)
 {
+	int rc;
+
 	kedge__finder_drop(x);
 	if (limit < BUCKET_BYTES)
 		return 0;
 	size_for(x, kedge__chunks_of(places_for(entries), KEDGE__BUCKET), limit / BUCKET_BYTES);
 	x->bits = bits_of(numbers);
 	x->room = x->blocks * x->buckets * KEDGE__BUCKET / 6 * 5;
-	x->at = kedge__large_alloc(finder_bytes(x));
-	if (!x->at) {
-		*x = (struct kedge__finder){0};
-		return kedge__error_nomem(err);
-	}
-	x->state = state;
-	return 0;
+	rc = x->ops->alloc(x, err);
+	if (rc)
+		reset(x);
+	else
+		x->state = state;
+	return rc;
 }
 
 void kedge__finder_drop(struct kedge__finder *x)
 {
-	kedge__large_free(x->at, finder_bytes(x));
-	*x = (struct kedge__finder){0};
+	if (!x->state)
+		return;
+	x->ops->release(x);
+	reset(x);
 }
+
+static int here_alloc(struct kedge__finder *x, struct kedge__error *err)
+{
+	x->at = kedge__large_alloc(kedge__finder_bytes(x));
+	return x->at ? 0 : kedge__error_nomem(err);
+}
+
+static void here_release(struct kedge__finder *x)
+{
+	kedge__large_free(x->at, kedge__finder_bytes(x));
+}
+
+const struct kedge__finder_ops kedge__finder_here = {
+    .alloc = here_alloc,
+    .release = here_release,
+    .build = kedge__build_here,
+    .find = kedge__find_here,
+    .prepare = kedge__prepare_here,
+    .forget = kedge__forget_here,
+    .leave = kedge__leave_here,
+    .adopt = kedge__adopt_here,
+    .take_out = kedge__take_out_here,
+};
 
 /* Of 12 bits. */
 static unsigned count_bits(unsigned mask)

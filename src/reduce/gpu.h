@@ -3,8 +3,8 @@
  * gpu.h: a reducer whose image is on a GPU. The host has all that it has for any image; the device has twins of what its
  * kernels look at, so that neither the data nor the digests of what did not change cross the bus:
  *
- *   gpu_columns.c  digests and ages of the last version, and the changes of the one in progress
- *   gpu_pass.c     the hash pass: fills the same lists as hash_pass.c
+ *   gpu_columns.c  digests and ages of the last version
+ *   gpu_pass.c     the hash pass, which fills the same lists as hash_pass.c, and the literals
  *   gpu_finder.c   the finder, which is on the device alone, and a twin of the log
  *
  * Twins can be made again from what the host has at any time, and are given up when memory of the device is short.
@@ -13,20 +13,80 @@
 #define KEDGE_REDUCE_GPU_H
 
 #include "gpu/gpu.h"
-#include "gpu/kernels.h"
 #include "reduce/reducer.h"
 
-struct kedge__gpu_columns {
-	struct kedge__gpu *gpu;
-	/* Of the last version. Chunk I of a region is number `place` + I of both. */
-	kedge__gpu_address digests; /* struct kedge__digest */
-	kedge__gpu_address ages;    /* a byte each; 0: the reducer has none */
-	uint64_t room, used;        /* chunks */
-	bool current;               /* they are what the host has */
-	/* Of the version in progress. */
-	kedge__gpu_address slabs;          /* struct kedge_slab of each */
-	kedge__gpu_address changes, fresh; /* of a slab from its change_at on: as in kedge__hash_worker, and the new digests */
-	uint64_t slab_room, change_room;
+struct kedge__gpu_array { /* memory of the device that grows */
+	kedge__gpu_address at;
+	uint64_t bytes;
 };
+
+/* What a reducer has on a device. */
+struct kedge__gpu_twins {
+	struct kedge__gpu *gpu;
+	struct kedge__gpu_pass *pass;
+	/* Of the last version. Chunk I of a region is number `place` + I. */
+	struct kedge__gpu_array digests, ages; /* struct kedge__digest; a byte each */
+	uint64_t room, used;                   /* chunks */
+	bool current;                          /* they are what the host has */
+	/* Of the version in progress; `on` has the addresses of all this. */
+	struct kedge__gpu_array slabs, found, at, bits, changes, fresh, fills, origins;
+	struct kedge__gpu_slabs on;
+	KEDGE__ARRAY(struct kedge_slab) slab_list;
+	KEDGE__ARRAY(struct kedge_slab_found) found_list;
+	KEDGE__ARRAY(struct kedge_slab_at) at_list;
+	KEDGE__ARRAY(uint64_t) starts; /* of each region: where its literals begin in LITERALS */
+	uint8_t *literals;             /* the caller's */
+	bool listed;                   /* the lists are those of the version in progress */
+};
+
+/* At least BYTES; what was there is lost. */
+int kedge__gpu_array_need(struct kedge__gpu *g, struct kedge__gpu_array *a, uint64_t bytes, struct kedge__error *err);
+void kedge__gpu_array_done(struct kedge__gpu *g, struct kedge__gpu_array *a);
+
+/* ------------------------------------------------------------------ gpu_columns.c */
+
+/* Twins on GPU, with all regions of the version in progress in their places. */
+int kedge__gpu_columns_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct kedge__error *err);
+/* Nothing is on a device any more. */
+void kedge__gpu_twins_drop(struct kedge__reducer *r);
+/* Ages are counted from BY epochs later on. */
+void kedge__gpu_columns_rejuvenate(struct kedge__reducer *r, uint32_t by);
+
+/* ------------------------------------------------------------------ gpu_pass.c */
+
+int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err);
+/* After duplicates were found: what is stored, to memory of the host. */
+int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err);
+/* The literals of RED are there now. */
+void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red);
+/* The version in progress is committed, on the host and in the finder, or rolled back: new digests take their places on the
+ * device, or do not. */
+void kedge__gpu_settle(struct kedge__reducer *r, bool committed);
+/* A view of the image through which few bytes can be looked at. */
+struct kedge__image_view kedge__gpu_view(struct kedge__reducer *r);
+
+/* ------------------------------------------------------------------ gpu_finder.c */
+
+struct kedge__gpu_finder {
+	struct kedge__gpu_twins *twins;
+	struct kedge__gpu_array buckets;
+	struct kedge__gpu_array log;    /* struct kedge__past, as long as there is a finder */
+	struct kedge__gpu_array tables; /* what is sent for each step, and at the end how many probes each slab has */
+	struct kedge__gpu_array wave;
+	struct kedge__gpu_array origins; /* as those of the version in progress, if `origin_count` is not 0 */
+	uint64_t origin_count;
+	struct kedge__gpu_array totals;
+	uint8_t *staged; /* pinned: `tables`, as the host makes them */
+	uint64_t staged_bytes;
+};
+
+/* From now on, the finder of R is on the device that has its twins. There is none to begin with. */
+int kedge__gpu_finder_begin(struct kedge__reducer *r, struct kedge__error *err);
+/* And from now on it is on the host again: it is made again when it is needed. Accepts one whose finder is on the host. */
+void kedge__gpu_finder_end(struct kedge__reducer *r);
+/* Origins of all changes of the version in progress on the device; 0: none was found. */
+kedge__gpu_address kedge__gpu_origins(const struct kedge__reducer *r);
+
+extern const struct kedge__finder_ops kedge__finder_on_gpu;
 
 #endif

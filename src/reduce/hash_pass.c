@@ -9,7 +9,7 @@
  * the same bytes, or what is stored is not what the sums say. Only what is found to be as it was, by both, need not be
  * copied for that.
  */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 /* What is copied is less than half of the first-level cache; and while a page is worked on, the processor fetches on by
  * itself. Copies of 16 KiB took a third more time. */
@@ -136,9 +136,10 @@ static bool list_reserve(void **at, size_t *room, size_t need, size_t size)
 #define LIST_RESERVE(list, n)                                                                                          \
 	list_reserve((void **)&(list)->at, &(list)->room, (list)->count + (n), sizeof(*(list)->at))
 
-static bool lists_reserve(struct kedge__hash_worker *w, uint64_t n)
+bool kedge__lists_reserve(struct kedge__hash_worker *w, uint64_t changes)
 {
-	return LIST_RESERVE(&w->apart, n) && LIST_RESERVE(&w->fills, n) && LIST_RESERVE(&w->changes, n);
+	return LIST_RESERVE(&w->apart, changes) && LIST_RESERVE(&w->fills, changes) &&
+	       LIST_RESERVE(&w->changes, changes);
 }
 
 static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_worker *w, const struct piece *p)
@@ -154,7 +155,7 @@ static bool compare_piece(const struct kedge__reducer *r, struct kedge__hash_wor
 						: kedge__next_difference(old, fresh, i, known);
 		if (i == n)
 			break;
-		if (!ends.change && !lists_reserve(w, n))
+		if (!ends.change && !kedge__lists_reserve(w, n))
 			return false;
 		if (!ends.change)
 			ends = ends_of(w);
@@ -603,6 +604,12 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 
 	if (rc)
 		return rc;
+	if (t->device) {
+		rc = kedge__gpu_hash_pass(r, err);
+		items_count(t);
+		return rc;
+	}
+	kedge__gpu_finder_end(r);
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
 	if (rc == KEDGE_E_STATE)
 		return kedge__error_set(err, rc, 0, "the captured memory is no longer available");

@@ -110,11 +110,15 @@ static bool flat_reserve(struct kedge__last_region *g, uint64_t slabs)
 	return true;
 }
 
-bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab)
+static uint64_t slab_bytes(const struct kedge__last_region *g, uint64_t slab)
 {
-	uint64_t chunk = r->options.chunk, offset = slab * KEDGE__SLAB_BYTES, mask = r->options.digest_mask;
-	uint64_t bytes = KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - offset), n = kedge__chunks_of(bytes, chunk);
-	struct kedge__digest *to = g->digests + offset / chunk;
+	return KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - slab * KEDGE__SLAB_BYTES);
+}
+
+static bool constant_digests(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t slab,
+			     struct kedge__digest *to)
+{
+	uint64_t chunk = r->options.chunk, bytes = slab_bytes(g, slab), n = kedge__chunks_of(bytes, chunk);
 	uint8_t *constant = kedge__malloc(chunk);
 
 	if (!constant)
@@ -126,10 +130,30 @@ bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region
 		to[i] = to[0];
 	if (bytes % chunk)
 		kedge__digest_chunks(r->key, constant, bytes % chunk, chunk, &to[n - 1]);
-	for (uint64_t i = 0; mask && i < n; i++)
-		to[i] = (struct kedge__digest){to[i].lo & mask, 0};
-	g->stale[slab] = KEDGE__SLAB_KNOWN;
+	kedge__digests_weaken(r, to, n);
 	kedge__free(constant);
+	return true;
+}
+
+struct kedge__digest *kedge__last_constant(const struct kedge__reducer *r, const struct kedge__last_region *g,
+					   uint64_t slab, uint64_t *count)
+{
+	struct kedge__digest *digests;
+
+	*count = kedge__chunks_of(slab_bytes(g, slab), r->options.chunk);
+	digests = kedge__malloc(*count * sizeof(*digests));
+	if (digests && !constant_digests(r, g, slab, digests)) {
+		kedge__free(digests);
+		digests = NULL;
+	}
+	return digests;
+}
+
+bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab)
+{
+	if (!constant_digests(r, g, slab, g->digests + slab * (KEDGE__SLAB_BYTES / r->options.chunk)))
+		return false;
+	g->stale[slab] = KEDGE__SLAB_KNOWN;
 	return true;
 }
 

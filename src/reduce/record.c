@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* record.c: numbers of chunks, what is known of them, and how much memory all of it may take (see record.h). */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 #define AGE_MAX 127u
 #define SMALL   4096u /* bytes: a finder of so many does not count */
@@ -181,6 +181,8 @@ static void rejuvenate(struct kedge__reducer *r, uint32_t by)
 					       ((g->ages[k] & AGE_MAX) > by ? (g->ages[k] & AGE_MAX) - by : 0));
 	}
 	r->record.since += by;
+	if (r->twins)
+		kedge__gpu_columns_rejuvenate(r, by);
 }
 
 uint8_t kedge__record_age(struct kedge__reducer *r)
@@ -205,8 +207,7 @@ void kedge__record_empty(struct kedge__reducer *r)
 
 uint64_t kedge__record_memory(const struct kedge__record *rec)
 {
-	return rec->finder.blocks * rec->finder.buckets * sizeof(*rec->finder.at) +
-	       rec->log.room * sizeof(*rec->log.at);
+	return (rec->finder.at ? kedge__finder_bytes(&rec->finder) : 0) + rec->log.room * sizeof(*rec->log.at);
 }
 
 void kedge__record_done(struct kedge__reducer *r)

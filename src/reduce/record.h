@@ -26,6 +26,9 @@
 #endif
 
 struct kedge__last_region;
+struct kedge__reducer;
+struct kedge__departure;
+struct kedge__gpu_finder;
 
 /* ------------------------------------------------------------------ epochs.c */
 
@@ -97,8 +100,10 @@ struct kedge__finder_bucket { /* a line of the cache */
 };
 
 struct kedge__finder {
+	const struct kedge__finder_ops *ops;
+	struct kedge__gpu_finder *device; /* gpu.h: where the buckets are then */
 	enum kedge__finder_state state;
-	struct kedge__finder_bucket *at;
+	struct kedge__finder_bucket *at; /* NULL: they are not in memory of the host */
 	uint64_t blocks;
 	uint32_t buckets; /* of a block, a power of two */
 	unsigned bits;    /* of a number; above it are two for the kind, then more of the digest */
@@ -123,6 +128,11 @@ static inline bool kedge__is_sample(const struct kedge__digest *d)
 	return !(d->lo >> KEDGE__SAMPLE_SHIFT);
 }
 
+static inline uint64_t kedge__finder_bytes(const struct kedge__finder *x)
+{
+	return x->blocks * x->buckets * sizeof(struct kedge__finder_bucket);
+}
+
 static inline uint64_t kedge__finder_block(const struct kedge__finder *x, uint64_t mix)
 {
 	return (mix >> 32) * x->blocks >> 32;
@@ -134,7 +144,7 @@ static inline struct kedge__spot kedge__finder_spot(const struct kedge__finder *
 	struct kedge__finder_bucket *block = x->at + kedge__finder_block(x, mix) * x->buckets;
 	uint8_t tag = (uint8_t)(other >> 56);
 	struct kedge__spot s = {{block + ((uint32_t)mix >> 21 & (x->buckets - 1)), block + (other & (x->buckets - 1))},
-				(uint32_t)(other >> 24) >> (x->bits + 2) << (x->bits + 2),
+				(uint32_t)((uint64_t)(uint32_t)(other >> 24) >> (x->bits + 2) << (x->bits + 2)),
 				(uint8_t)(tag + !tag)};
 
 	return s;
@@ -194,7 +204,7 @@ static inline uint32_t *kedge__spot_next(const struct kedge__finder *x, const st
 		uint32_t *at = &s->bucket[i / KEDGE__BUCKET]->entries[i % KEDGE__BUCKET];
 
 		*match &= *match - 1;
-		if ((*at ^ s->mark) >> (x->bits + 2) == 0)
+		if ((uint64_t)(*at ^ s->mark) >> (x->bits + 2) == 0)
 			return at;
 	}
 	return NULL;
@@ -226,6 +236,33 @@ static inline void kedge__spot_fetch(const struct kedge__spot *s)
 	__builtin_prefetch(s->bucket[0], 1);
 	__builtin_prefetch(s->bucket[1], 1);
 }
+
+/*
+ * What works on a finder, where it is. Which entries it has, in which places, depends on the data alone; all decisions about it
+ * are the callers'.
+ */
+struct kedge__finder_ops {
+	/* Memory for all buckets, empty. */
+	int (*alloc)(struct kedge__finder *x, struct kedge__error *err);
+	void (*release)(struct kedge__finder *x);
+	/* Enter all that the last version and the log have. */
+	int (*build)(struct kedge__reducer *r, struct kedge__error *err);
+	/* Look up CANDIDATES changes, which are all that are not constant, or a SAMPLE of them; what is not found is entered. *HITS: how
+	 * many were found. */
+	int (*find)(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits, struct kedge__error *err);
+	/* At commit. Be ready for N probes; false: the finder is given up. */
+	bool (*prepare)(struct kedge__reducer *r, uint64_t n);
+	/* N entries of the log, from FIRST on, will be overwritten: nothing may point to them. */
+	void (*forget)(struct kedge__reducer *r, uint64_t first, uint64_t n);
+	/* What leaves goes to the log, new digests take their places, and entries follow. */
+	void (*leave)(struct kedge__departure *d);
+	/* Digests that only the log had, and that chunks have now. */
+	void (*adopt)(struct kedge__reducer *r);
+	/* At rollback: what changes entered goes. */
+	void (*take_out)(struct kedge__reducer *r);
+};
+
+extern const struct kedge__finder_ops kedge__finder_here;
 
 /* An empty index for ENTRIES with numbers below NUMBERS, in at most LIMIT bytes. */
 int kedge__finder_make(struct kedge__finder *x, enum kedge__finder_state state, uint64_t entries, uint64_t numbers,

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/extent_map.h"
+#include "gpu/gpu.h"
 #include "pipeline/pipeline.h"
 
 /* ------------------------------------------------------------------ resolve.c
@@ -204,8 +205,17 @@ struct kedge__image_view {
 	const void *(*where)(void *ctx, size_t region, uint64_t offset, size_t bytes);
 };
 
+/* An image that is on a GPU. room() gives pinned memory of the host for BYTES bytes of literals, until the version is stored. */
+struct kedge__reduce_device {
+	struct kedge__gpu *gpu;
+	int (*room)(void *ctx, uint64_t bytes, void **out, struct kedge__error *err);
+	void *ctx;
+};
+
 /* Optional information about an image; 0 means unknown. */
 struct kedge__reduce_how {
+	const struct kedge__reduce_device *device; /* `data` of regions are addresses there, and literals are fetched; for reducers that
+						    * can work there (kedge__reducer_on_device()); without view and dirty */
 	const struct kedge__image_view *view;    /* what the image is seen through, and `data` of regions and literals only says
 						  * where they belong; NULL: nobody writes to its memory */
 	const struct kedge__region_dirty *dirty; /* one per region */
@@ -214,6 +224,11 @@ struct kedge__reduce_how {
 	void (*progress)(void *ctx, uint64_t bytes); /* gets bytes hashed so far, from any worker */
 	void *progress_ctx;
 };
+
+/* Whether an image on a GPU can be reduced there. The result is the same as that of its bytes in memory of the host. */
+bool kedge__reducer_on_device(const struct kedge__reducer *r);
+/* What it has there is given up; it can be made again. */
+void kedge__reducer_leave_device(struct kedge__reducer *r);
 
 /*
  * Reduce IMAGE as VERSION against what the reducer knows. HOW may be NULL. The result is the same for any number of threads.

@@ -5,6 +5,7 @@
  * of a version that was rolled back are dead.
  */
 #include "reduce/emit.h"
+#include "reduce/gpu.h"
 #include "reduce/rex_wave.h"
 
 static const struct kedge__reducer_ops *const table[] = {
@@ -102,6 +103,7 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	r->options.seed = NULL;
 	r->options.chunk = chunk;
 	r->parent = KEDGE__NO_VERSION;
+	r->record.finder.ops = &kedge__finder_here;
 	kedge__record_limits(r, 0);
 	forget_choice(r);
 	*out = r;
@@ -130,6 +132,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 	if (!r)
 		return;
 	kedge__reducer_free(r->other);
+	kedge__gpu_twins_drop(r);
 	kedge__sample_done(&r->sample);
 	txn_done(r);
 	kedge__workers_done(r);
@@ -210,6 +213,8 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	t->emitter = &e;
 	if (!rc)
 		rc = ops->run(r, err);
+	if (!rc && t->device)
+		rc = kedge__gpu_literals_fetch(r, err);
 	if (!rc && !ops->waves)
 		rc = kedge__emit_slabs(&e);
 	if (!rc)
@@ -221,15 +226,16 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 
 /* Whether none of the last version is in this one, as far as a sample says. Then both need not be known at once, which
  * counts where they are large. Auto has looked, if there is a view. */
-static bool is_unknown(const struct kedge__reducer *r)
+static bool is_unknown(struct kedge__reducer *r)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
 	const struct kedge__txn *t = &r->txn;
+	const struct kedge__image_view device = kedge__gpu_view(r);
 
 	return t->compare && !t->stream && t->raw_bytes / r->options.chunk >= KEDGE__LARGE && ops->hashes &&
 	       !ops->full && !ops->waves && !r->options.paranoid && kedge__may_return(t->view) &&
 	       !(t->view && r->options.id == KEDGE__REDUCER_AUTO) &&
-	       kedge__image_is_unknown(r, t->pool, t->image, t->view);
+	       kedge__image_is_unknown(r, t->pool, t->image, t->device ? &device : t->view);
 }
 
 static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
@@ -243,7 +249,7 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 	t->apart = ops->apart;
 	if (!rc && ops->hashes)
 		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, needs, &t->regions, err);
-	t->sums = r->options.track && !r->options.paranoid && ops->hashes;
+	t->sums = r->options.track && !r->options.paranoid && ops->hashes && !t->device;
 	if (!rc && t->sums)
 		rc = kedge__last_prepare_sums(t->regions, t->image->count, kedge__grain(r->options.chunk), err);
 	if (!rc)
@@ -291,6 +297,7 @@ int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge
 	t->stream = way.stream;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
 	t->dirty = how->full ? NULL : how->dirty;
+	t->device = how->device;
 	t->progress = how->progress;
 	t->progress_ctx = how->progress_ctx;
 	r->busy = true;
@@ -302,6 +309,9 @@ int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge
 	}
 	red.chunk = table[way.used] == &kedge__full_ops ? 0 : r->options.chunk;
 	red.raw_bytes = t->raw_bytes;
+	if (t->device)
+		kedge__gpu_literals_point(r, &red);
+	t->device = NULL;
 	t->dirty = NULL;
 	t->view = NULL;
 	t->region_digests = red.region_digests;
@@ -328,7 +338,7 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 {
 	static const struct kedge__reduce_how nothing_known;
 	struct kedge__reduce_how seen = how ? *how : nothing_known;
-	bool samples = kedge__rex_may_turn(r) && !seen.full;
+	bool samples = kedge__rex_may_turn(r) && !seen.full && !seen.device;
 	struct kedge__sample_glass glass;
 	struct kedge__reducer *used;
 	int rc;
@@ -349,6 +359,17 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 	else if (samples)
 		kedge__sample_end(r, used, image, how);
 	return rc;
+}
+
+bool kedge__reducer_on_device(const struct kedge__reducer *r)
+{
+	return !r->other && !r->options.paranoid && r->options.id != KEDGE__REDUCER_FULL &&
+	       r->options.id != KEDGE__REDUCER_REX && kedge__gpu_passes(r->options.chunk);
+}
+
+void kedge__reducer_leave_device(struct kedge__reducer *r)
+{
+	kedge__gpu_twins_drop(r);
 }
 
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r)

@@ -195,6 +195,7 @@ struct kedge__txn {
 	uint32_t parent_epoch; /* rex: that of the last version, 0: none */
 	struct kedge__last_region **regions;
 	const struct kedge__region_dirty *dirty; /* the caller's, while reduce runs; NULL: nothing is known */
+	const struct kedge__reduce_device *device; /* the same; NULL: the image is in memory of the host */
 	bool sums;                               /* grain and slab sums are kept */
 	KEDGE__ARRAY(struct kedge__slab) slabs;
 	struct kedge__hash_worker *workers; /* the reducer's */
@@ -261,6 +262,7 @@ struct kedge__reducer {
 	int worker_count;
 	struct kedge__rex_table rex;
 	struct kedge__rex_wave *wave;
+	struct kedge__gpu_twins *twins; /* gpu.h; NULL: none */
 	struct kedge__txn txn;
 	bool busy;
 };
@@ -353,7 +355,11 @@ static inline struct kedge__pool *kedge__pool_if(struct kedge__pool *pool, size_
 int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *err);
 /* last.c: a flat slab of G, which is number SLAB, gets its digests after all. False: out of memory. */
 bool kedge__last_raise(const struct kedge__reducer *r, struct kedge__last_region *g, uint64_t slab);
+/* These digests, *COUNT of them, to be freed; NULL: out of memory. */
+struct kedge__digest *kedge__last_constant(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t slab,
+					   uint64_t *count);
 int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err);
+bool kedge__lists_reserve(struct kedge__hash_worker *w, uint64_t changes); /* room for so many more */
 void kedge__hash_undo(struct kedge__reducer *r);
 /* Of all regions, by what their slabs add up to, those among them that were hashed as they were stored. */
 void kedge__region_digests(const struct kedge__txn *t, struct kedge__digest *out);
@@ -433,6 +439,36 @@ uint8_t kedge__record_age(struct kedge__reducer *r);
 /* Make a finder of what the last version and the log have, with room for CHANGES. */
 int kedge__record_build(struct kedge__reducer *r, enum kedge__finder_state state, uint64_t changes,
 			struct kedge__error *err);
+/* Of a finder in memory of the host: see struct kedge__finder_ops. */
+int kedge__build_here(struct kedge__reducer *r, struct kedge__error *err);
+int kedge__find_here(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits, struct kedge__error *err);
+bool kedge__prepare_here(struct kedge__reducer *r, uint64_t n);
+void kedge__forget_here(struct kedge__reducer *r, uint64_t first, uint64_t n);
+void kedge__leave_here(struct kedge__departure *d);
+void kedge__adopt_here(struct kedge__reducer *r);
+void kedge__take_out_here(struct kedge__reducer *r);
+
+struct kedge__leaving { /* chunks of the last version that go */
+	const struct kedge__last_region *region;
+	const struct kedge__slab *slab; /* some of its changes; NULL: all of the chunks */
+	uint64_t first;
+	size_t count;
+	uint64_t rank; /* of the first among all that leave */
+	size_t probes; /* how many of them the finder may know */
+};
+
+struct kedge__departure {
+	struct kedge__reducer *r;
+	KEDGE__ARRAY(struct kedge__leaving) list;
+	uint64_t total, skip; /* those that are not skipped, because they find no room, go to the log, */
+	uint64_t slot;        /* the first of them here */
+	struct kedge__batch *batch; /* NULL: there is no finder here that must follow */
+	size_t begin, end; /* of the wave */
+	uint64_t base;     /* rank of the first of the wave */
+};
+
+/* To the log, and new digests to their places. */
+void kedge__departure_run(struct kedge__departure *d);
 /* What the version in progress replaces goes to the log, and new digests to their places; or nothing happened. */
 void kedge__record_commit(struct kedge__reducer *r);
 void kedge__record_rollback(struct kedge__reducer *r);

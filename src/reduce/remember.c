@@ -3,39 +3,19 @@
  * remember.c: what becomes of the record when a version is committed: digests that it replaces go to the log, the new
  * ones take their places, and the finder follows. Or the version is rolled back.
  */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 #define REBUILD  4          /* where more than one entry in so many would change, the finder is dropped */
 #define FEW      (1u << 16) /* but not because of so few */
 #define AHEAD    8          /* chunks that are on their way from memory */
 #define TOGETHER ((size_t)64)
 
-/* Chunks of the last version that go. */
-struct leaving {
-	const struct kedge__last_region *region;
-	const struct kedge__slab *slab; /* some of its changes; NULL: all of the chunks */
-	uint64_t first;
-	size_t count;
-	uint64_t rank; /* of the first among all that leave */
-	size_t probes; /* how many of them the finder may know */
-};
-
-struct departure {
-	struct kedge__reducer *r;
-	KEDGE__ARRAY(struct leaving) list;
-	uint64_t total, skip; /* those that are not skipped, because they find no room, go to the log, */
-	uint64_t slot;        /* the first of them here */
-	struct kedge__batch *batch;
-	size_t begin, end; /* of the wave */
-	uint64_t base;     /* rank of the first of the wave */
-};
-
 /* ---- which chunks */
 
-static bool leave(struct departure *d, const struct kedge__last_region *g, const struct kedge__slab *s, uint64_t first,
-		  size_t count)
+static bool leave(struct kedge__departure *d, const struct kedge__last_region *g, const struct kedge__slab *s,
+		  uint64_t first, size_t count)
 {
-	struct leaving l = {g, s, first, count, d->total, 0};
+	struct kedge__leaving l = {g, s, first, count, d->total, 0};
 
 	if (!count)
 		return true;
@@ -44,7 +24,7 @@ static bool leave(struct departure *d, const struct kedge__last_region *g, const
 }
 
 /* Chunks of G from FIRST on, slab by slab, as far as they are known. */
-static bool leave_range(struct departure *d, const struct kedge__last_region *g, uint64_t first)
+static bool leave_range(struct kedge__departure *d, const struct kedge__last_region *g, uint64_t first)
 {
 	uint64_t chunk = d->r->options.chunk, per_slab = KEDGE__SLAB_BYTES / chunk,
 		 end = kedge__chunks_of(g->bytes, chunk);
@@ -59,7 +39,7 @@ static bool leave_range(struct departure *d, const struct kedge__last_region *g,
 }
 
 /* What the version in progress replaces. */
-static bool leave_changes(struct departure *d)
+static bool leave_changes(struct kedge__departure *d)
 {
 	const struct kedge__txn *t = &d->r->txn;
 	uint64_t chunk = d->r->options.chunk;
@@ -86,7 +66,7 @@ static bool leave_changes(struct departure *d)
 	return ok;
 }
 
-static uint64_t leaving_index(const struct departure *d, const struct leaving *l, size_t k)
+static uint64_t leaving_index(const struct kedge__departure *d, const struct kedge__leaving *l, size_t k)
 {
 	const struct kedge__slab *s = l->slab;
 
@@ -107,9 +87,10 @@ static void forget_one(void *ctx, struct kedge__probe *p, const struct kedge__sp
 }
 
 /* Of N entries from FIRST on; before they are overwritten. */
-static void forget_past(struct departure *d, uint64_t first, uint64_t n)
+void kedge__forget_here(struct kedge__reducer *r, uint64_t first, uint64_t n)
 {
-	struct kedge__record *rec = &d->r->record;
+	struct kedge__record *rec = &r->record;
+	struct kedge__batch *b = &rec->batch;
 	bool sparse = rec->finder.state == KEDGE__FINDER_SPARSE;
 
 	for (uint64_t i = 0; i < n; i++) {
@@ -117,13 +98,13 @@ static void forget_past(struct departure *d, uint64_t first, uint64_t n)
 		const struct kedge__past *past = &rec->log.at[number];
 
 		if (past->to && (!sparse || kedge__is_sample(&past->digest)))
-			d->batch->probes[d->batch->count++] =
+			b->probes[b->count++] =
 			    (struct kedge__probe){.digest = past->digest, .number = (uint32_t)number};
-		if (d->batch->count == KEDGE__WAVE)
-			kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
+		if (b->count == KEDGE__WAVE)
+			kedge__batch_run(b, r->txn.pool, &rec->finder, forget_one, &rec->finder);
 	}
-	if (d->batch->count)
-		kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, forget_one, &rec->finder);
+	if (b->count)
+		kedge__batch_run(b, r->txn.pool, &rec->finder, forget_one, &rec->finder);
 }
 
 /* A chunk's digest is in the log now, or nowhere. */
@@ -168,7 +149,7 @@ static struct kedge__probe leaving_probe(const struct kedge__last_region *g, uin
 }
 
 /* Chunks [FROM, TO) of a slab: to the log, and from P on as probes, if the finder may know them. Returns how many. */
-static size_t leave_some(const struct departure *d, const struct leaving *l, size_t from, size_t to,
+static size_t leave_some(const struct kedge__departure *d, const struct kedge__leaving *l, size_t from, size_t to,
 			 struct kedge__probe *p)
 {
 	const struct kedge__reducer *r = d->r;
@@ -195,9 +176,9 @@ static size_t leave_some(const struct departure *d, const struct leaving *l, siz
 /* Changes take their places while these are at hand. */
 static int leave_slab(void *ctx, size_t i, int worker)
 {
-	const struct departure *d = ctx;
-	struct leaving *l = &d->list.at[d->begin + i];
-	struct kedge__probe *p = d->r->record.finder.state ? d->batch->probes + (l->rank - d->base) : NULL;
+	const struct kedge__departure *d = ctx;
+	struct kedge__leaving *l = &d->list.at[d->begin + i];
+	struct kedge__probe *p = d->batch ? d->batch->probes + (l->rank - d->base) : NULL;
 
 	(void)worker;
 	for (size_t from = 0, to; from < l->count; from = to) {
@@ -211,13 +192,13 @@ static int leave_slab(void *ctx, size_t i, int worker)
 }
 
 /* Those of all slabs of the wave, without what is between them. */
-static void gather_probes(struct departure *d)
+static void gather_probes(struct kedge__departure *d)
 {
 	struct kedge__batch *b = d->batch;
 
 	b->count = 0;
 	for (size_t i = d->begin; i < d->end; i++) {
-		const struct leaving *l = &d->list.at[i];
+		const struct kedge__leaving *l = &d->list.at[i];
 
 		if (b->count < l->rank - d->base)
 			memmove(b->probes + b->count, b->probes + (l->rank - d->base), l->probes * sizeof(*b->probes));
@@ -225,7 +206,7 @@ static void gather_probes(struct departure *d)
 	}
 }
 
-static void leave_waves(struct departure *d)
+void kedge__departure_run(struct kedge__departure *d)
 {
 	struct kedge__record *rec = &d->r->record;
 	struct kedge__pool *pool = kedge__pool_if(d->r->txn.pool, (size_t)d->total);
@@ -238,32 +219,44 @@ static void leave_waves(struct departure *d)
 		while (d->end < d->list.count && n + d->list.at[d->end].count <= KEDGE__WAVE)
 			n += d->list.at[d->end++].count;
 		kedge__pool_for(pool, d->end - d->begin, leave_slab, d);
-		if (!rec->finder.state)
+		if (!d->batch)
 			continue;
 		gather_probes(d);
 		kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, move_one, &rec->finder);
 	}
 }
 
-static void depart(struct departure *d)
+bool kedge__prepare_here(struct kedge__reducer *r, uint64_t n)
+{
+	return kedge__batch_begin(&r->record.batch, n, NULL) == 0;
+}
+
+void kedge__leave_here(struct kedge__departure *d)
+{
+	d->batch = &d->r->record.batch;
+	kedge__departure_run(d);
+}
+
+static void depart(struct kedge__departure *d)
 {
 	struct kedge__record *rec = &d->r->record;
 	uint64_t before = rec->log.count, room;
-	bool ready;
 
 	if (!d->total)
 		return;
 	if (rec->finder.state && d->total > FEW && d->total > rec->numbers / REBUILD)
 		kedge__finder_drop(&rec->finder);
-	ready = !rec->finder.state || !kedge__batch_begin(d->batch, d->total + before, NULL);
-	if (!ready)
+	if (rec->finder.state && !rec->finder.ops->prepare(d->r, d->total + before))
 		kedge__finder_drop(&rec->finder);
 	kedge__log_extend(&rec->log, d->total, rec->log_limit, !rec->finder.state, &d->slot);
 	room = rec->log.room;
 	d->skip = d->total > room ? d->total - room : 0;
 	if (rec->finder.state && before + (d->total - d->skip) > room)
-		forget_past(d, d->slot, d->total - d->skip);
-	leave_waves(d);
+		rec->finder.ops->forget(d->r, d->slot, d->total - d->skip);
+	if (rec->finder.state)
+		rec->finder.ops->leave(d);
+	else
+		kedge__departure_run(d);
 }
 
 /* ---- those that had no digest before, and what was only found */
@@ -319,13 +312,13 @@ static void adopt_slab(struct kedge__batch *b, const struct kedge__txn *t, const
 	}
 }
 
-static void adopt(struct kedge__reducer *r)
+void kedge__adopt_here(struct kedge__reducer *r)
 {
 	struct kedge__record *rec = &r->record;
 	const struct kedge__txn *t = &r->txn;
 	struct kedge__batch *b = &rec->batch;
 
-	if (!t->hits || !rec->finder.state || kedge__batch_begin(b, t->changes, NULL))
+	if (kedge__batch_begin(b, t->changes, NULL))
 		return;
 	for (size_t i = 0; i < t->slabs.count; i++) {
 		if (b->count + t->slabs.at[i].count > KEDGE__WAVE)
@@ -364,7 +357,7 @@ void kedge__record_commit(struct kedge__reducer *r)
 {
 	struct kedge__record *rec = &r->record;
 	struct kedge__txn *t = &r->txn;
-	struct departure d = {.r = r, .batch = &r->record.batch};
+	struct kedge__departure d = {.r = r};
 
 	t->age = kedge__record_age(r);
 	if (!t->regions || (rec->finder.state && (!t->apart || t->spoilt || rec->finder.used > rec->finder.room)))
@@ -379,7 +372,10 @@ void kedge__record_commit(struct kedge__reducer *r)
 	kedge__array_done(&d.list);
 	if (t->regions)
 		kedge__pool_for(kedge__pool_if(t->pool, t->changes), t->slabs.count, settle_slab, r);
-	adopt(r);
+	if (t->hits && rec->finder.state)
+		rec->finder.ops->adopt(r);
+	if (r->twins)
+		kedge__gpu_settle(r, true);
 	regions_leave(rec, true);
 	rec->parent = rec->epochs.current;
 	rec->epochs.current = 0;
@@ -408,15 +404,25 @@ static void take_out(struct kedge__reducer *r, const struct kedge__slab *s, size
 	}
 }
 
+void kedge__take_out_here(struct kedge__reducer *r)
+{
+	const struct kedge__txn *t = &r->txn;
+
+	for (size_t i = 0; i < t->slabs.count; i++)
+		for (size_t k = 0; k < t->slabs.at[i].count; k++)
+			take_out(r, &t->slabs.at[i], k);
+}
+
 void kedge__record_rollback(struct kedge__reducer *r)
 {
 	const struct kedge__txn *t = &r->txn;
 
 	if (t->searched && t->changes > FEW)
 		kedge__finder_drop(&r->record.finder);
-	for (size_t i = 0; t->searched && r->record.finder.state && i < t->slabs.count; i++)
-		for (size_t k = 0; k < t->slabs.at[i].count; k++)
-			take_out(r, &t->slabs.at[i], k);
+	if (t->searched && r->record.finder.state)
+		r->record.finder.ops->take_out(r);
+	if (r->twins)
+		kedge__gpu_settle(r, false);
 	regions_leave(&r->record, false);
 	kedge__epochs_rollback(&r->record.epochs);
 }
@@ -424,7 +430,7 @@ void kedge__record_rollback(struct kedge__reducer *r)
 /* All of the last version to the log. */
 static void leave_all(struct kedge__reducer *r)
 {
-	struct departure d = {.r = r, .batch = &r->record.batch};
+	struct kedge__departure d = {.r = r};
 	bool ok = r->options.record_bytes > 0;
 
 	kedge__finder_drop(&r->record.finder);

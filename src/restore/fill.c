@@ -71,9 +71,13 @@ static int goals_set(struct kedge__filling *f, const struct kedge__restore_targe
 		r = &top->regions[targets[i].region];
 		f->goals[i].record = r;
 		f->goals[i].data = targets[i].data;
+		f->goals[i].device = targets[i].device;
 		atomic_init(&f->goals[i].odd, false);
-		slots[i] = (struct kedge__read_plan_slot){(uint64_t)r->slot * KEDGE__SLOT_BYTES, r->bytes,
-							  targets[i].data, (uint32_t)i};
+		slots[i] = (struct kedge__read_plan_slot){.base = (uint64_t)r->slot * KEDGE__SLOT_BYTES,
+							  .bytes = r->bytes,
+							  .data = targets[i].data,
+							  .target = (uint32_t)i,
+							  .far = targets[i].device != NULL};
 		f->total += r->bytes;
 	}
 	qsort(slots, f->goal_count, sizeof(*slots), by_base);
@@ -92,6 +96,24 @@ static int plan_make(struct kedge__filling *f, const struct kedge__restore_targe
 	return rc;
 }
 
+/* All of the plan. */
+static int run(struct kedge__filling *f, struct kedge__pipeline_stats *stats, struct kedge__error *err)
+{
+	int rc = kedge__fill_devices_begin(f, err);
+
+	if (!rc)
+		rc = kedge__fill_run(f, stats, err);
+	if (!rc && f->first.code) {
+		kedge__error_move(err, &f->first);
+		rc = err->code;
+	}
+	if (!rc)
+		rc = kedge__fill_devices_end(f, err);
+	if (rc)
+		kedge__fill_devices_abandon(f);
+	return rc;
+}
+
 static int attempt(struct kedge__filling *f, const struct kedge__restore_target *targets,
 		   struct kedge__restore_stats *stats, struct kedge__error *err)
 {
@@ -100,26 +122,25 @@ static int attempt(struct kedge__filling *f, const struct kedge__restore_target 
 	int rc = plan_make(f, targets, err);
 
 	if (!rc)
+		rc = kedge__fill_devices_init(f, err);
+	if (!rc)
 		rc = kedge__fill_workers_init(f, err);
 	if (rc)
 		goto out;
 	f->sum_later = f->plan.piece_count > f->total / SMALL_PIECE + 1;
 	f->past_cache = f->total > CACHE_BYTES;
 	resolved = kedge__clock_seconds();
-	rc = kedge__fill_run(f, &pipeline, err);
+	rc = run(f, &pipeline, err);
 	filled = kedge__clock_seconds();
 	stats->resolve_seconds += resolved - start;
 	stats->fill_seconds += filled - resolved;
-	if (!rc && f->first.code) {
-		kedge__error_move(err, &f->first);
-		rc = err->code;
-	}
 	if (!rc)
 		rc = kedge__fill_sums_check(f, err);
 	stats->verify_seconds += kedge__clock_seconds() - filled;
 out:
 	stats_add(f, &pipeline, stats);
 	kedge__fill_workers_done(f);
+	kedge__fill_devices_done(f);
 	kedge__read_plan_done(&f->plan);
 	return rc;
 }
@@ -226,7 +247,7 @@ int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, str
 		rc = kedge__error_nomem(err);
 	} else {
 		for (size_t i = 0; i < f.goal_count; i++)
-			targets[i] = (struct kedge__restore_target){i, nowhere};
+			targets[i] = (struct kedge__restore_target){i, nowhere, NULL};
 		rc = fill_targets(&f, targets, NULL, err);
 	}
 	if (nowhere != MAP_FAILED)

@@ -3,6 +3,7 @@
 #ifndef KEDGE_RESTORE_FILL_H
 #define KEDGE_RESTORE_FILL_H
 
+#include "restore/device.h"
 #include "restore/read_plan.h"
 
 #include <pthread.h>
@@ -12,8 +13,20 @@
 struct kedge__fill_goal {
 	const struct kedge__region_record *record;
 	uint8_t *data;
+	struct kedge__restore_device *device; /* NULL: it is memory that processors may touch */
+	uint32_t number;                      /* among the targets on that device */
 	atomic_bool odd; /* summed at the end: its pieces are small, or not all at multiples of 8 */
 };
+
+/* A device, and the goals on it. */
+struct kedge__fill_device {
+	struct kedge__restore_device *device;
+	struct kedge__gpu_target *targets;
+	uint32_t *goals; /* of each */
+	size_t count;
+};
+
+struct kedge__fill_parcel;
 
 enum { KEDGE__FILL_RUN = 128 }; /* units of one read */
 
@@ -35,6 +48,7 @@ struct kedge__fill_worker { /* private to a thread */
 	uint8_t *gap;                 /* what is read only because it lies between them */
 	struct kedge__sum *sums; /* one per target */
 	struct kedge__fill_edges edges; /* for a check, which has no memory that could be summed later */
+	struct kedge__fill_parcel *parcel; /* for what goes to a device; NULL: there is none */
 	uint64_t bytes_read, blocks_read;
 	double reading, decoding, placing; /* seconds */
 };
@@ -72,6 +86,8 @@ struct kedge__filling {
 	struct kedge__read_plan plan;
 	struct kedge__fill_goal *goals;
 	size_t goal_count;
+	struct kedge__fill_device *devices;
+	size_t device_count;
 	struct kedge__fill_worker *workers;
 	size_t worker_count;
 	struct kedge__fill_past past;
@@ -108,6 +124,20 @@ bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number); /* all of
 /* Where the stored bytes at OFFSET of the file are, in a batch that was read. */
 uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, uint64_t offset);
 
+/* fill_device.c: what goes to GPUs */
+
+int kedge__fill_devices_init(struct kedge__filling *f, struct kedge__error *err); /* of the goals */
+void kedge__fill_devices_done(struct kedge__filling *f);
+int kedge__fill_devices_begin(struct kedge__filling *f, struct kedge__error *err);
+/* All is in its place, and summed. */
+int kedge__fill_devices_end(struct kedge__filling *f, struct kedge__error *err);
+void kedge__fill_devices_abandon(struct kedge__filling *f); /* instead, after a failure */
+int kedge__fill_parcel_new(const struct kedge__filling *f, struct kedge__fill_parcel **out, struct kedge__error *err);
+/* COUNT pieces, which are put into order, as far as they go to devices; RAW is byte FROM of their block, decoded. */
+int kedge__fill_device_put(struct kedge__filling *f, struct kedge__fill_worker *h, struct kedge__piece *pieces, size_t count,
+			   const uint8_t *raw, uint32_t from, struct kedge__error *err);
+int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__read_plan_fill *fill, struct kedge__error *err);
+
 /* fill_sums.c */
 
 /* The sum of a target is that of what is in its memory: ground is summed with its dead bytes, and before others go over
@@ -126,6 +156,8 @@ int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worke
 			      const struct kedge__read_plan_fill *fill, struct kedge__error *err);
 /* LEN bytes of a pattern, the first of which has image address ADDR. */
 void kedge__fill_put_pattern(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr);
+/* The piece is not summed on its own. */
+bool kedge__fill_sum_defers(struct kedge__fill_goal *g, uint64_t pos, uint64_t len);
 /* Compare every target with the digest of its region. */
 int kedge__fill_sums_check(struct kedge__filling *f, struct kedge__error *err);
 

@@ -155,25 +155,41 @@ static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	return rc;
 }
 
-/* The bytes of a unit with a place, which may already be there. What was there was taken out of the sum. */
-static void unit_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
-		       const uint8_t *raw)
+/* No processor may touch the places of this target. */
+static bool is_far(const struct kedge__filling *f, uint32_t target)
 {
+	return f->device_count && f->goals[target].device;
+}
+
+/* The bytes of a unit with a place, which may already be there. What was there was taken out of the sum. */
+static int unit_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		      const uint8_t *raw, struct kedge__error *err)
+{
+	struct kedge__piece all = {.to = u->place, .offset = u->offset, .len = u->bytes, .target = u->target};
+
+	if (is_far(f, u->target))
+		return kedge__fill_device_put(f, h, &all, 1, raw, u->offset, err);
 	if (!is_summed(f, u))
 		kedge__fill_sum_put(f, h, u->target, raw, position_of(f, u->target, u->place), u->bytes);
 	if (u->place != raw)
 		bytes_place(f, u->place, raw, u->bytes);
+	return 0;
 }
 
 /* RAW is byte FROM of the block, decoded. Small pieces go to lines that are not in the cache. */
-static void pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
-			 const uint8_t *raw, uint32_t from)
+static int pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+			const uint8_t *raw, uint32_t from, struct kedge__error *err)
 {
-	const struct kedge__piece *pieces = &f->plan.pieces[u->first];
+	struct kedge__piece *pieces = &f->plan.pieces[u->first];
+	size_t far = 0;
 
 	for (size_t i = 0; i < u->count; i++) {
 		const uint8_t *at = raw + (pieces[i].offset - from);
 
+		if (is_far(f, pieces[i].target)) {
+			far++;
+			continue;
+		}
 		for (uint32_t line = 0; i + AHEAD_PIECES < u->count && line < KEDGE__MIN(pieces[i].len, LINES);
 		     line += 64)
 			__builtin_prefetch(pieces[i + AHEAD_PIECES].to + line, 1);
@@ -181,6 +197,7 @@ static void pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h,
 		piece_put(f, h, &pieces[i], at);
 		bytes_place(f, pieces[i].to, at, pieces[i].len);
 	}
+	return far ? kedge__fill_device_put(f, h, pieces, u->count, raw, from, err) : 0;
 }
 
 /* The same without a place for them. */
@@ -205,8 +222,9 @@ static bool is_packed(const struct kedge__read_plan_unit *u)
 static bool unpacks_in_place(const struct kedge__filling *f, const struct kedge__read_plan_unit *u)
 {
 	uint32_t bytes = u->segment->blocks[u->block].raw_bytes;
+	const struct kedge__piece *piece = &f->plan.pieces[u->first];
 
-	return !f->check && bytes > LARGE_BLOCK && u->count == 1 && f->plan.pieces[u->first].len == bytes;
+	return !f->check && bytes > LARGE_BLOCK && u->count == 1 && piece->len == bytes && !is_far(f, piece->target);
 }
 
 /* The raw bytes of a compressed block, after its check. */
@@ -240,10 +258,9 @@ static int packed_fill(struct kedge__filling *f, struct kedge__fill_worker *h, c
 		return block_failed(f, bad, err);
 	if (f->check)
 		return pieces_check(f, h, u, h->raw, 0, err);
-	if (there)
-		piece_put(f, h, pieces, pieces[0].to);
-	else
-		pieces_place(f, h, u, h->raw, 0);
+	if (!there)
+		return pieces_place(f, h, u, h->raw, 0, err);
+	piece_put(f, h, pieces, pieces[0].to);
 	return 0;
 }
 
@@ -261,9 +278,9 @@ static int unit_fill(struct kedge__filling *f, struct kedge__fill_worker *h, con
 	else if (f->check)
 		rc = pieces_check(f, h, u, stored, u->offset, err);
 	else if (u->place)
-		unit_place(f, h, u, stored);
+		rc = unit_place(f, h, u, stored, err);
 	else
-		pieces_place(f, h, u, stored, u->offset);
+		rc = pieces_place(f, h, u, stored, u->offset, err);
 	return rc;
 }
 
@@ -289,12 +306,15 @@ static size_t run_length(const struct kedge__read_plan_unit *u, size_t n)
 }
 
 /* Where to read the stored bytes of each of the COUNT units from U on. */
-static void run_aim(struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u, size_t count, bool in_place)
+static void run_aim(const struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		    size_t count, bool in_place)
 {
 	uint64_t from = kedge__read_plan_unit_at(u);
 
 	for (size_t i = 0; i < count; i++)
-		h->at[i] = in_place && u[i].place ? u[i].place : h->stored + (kedge__read_plan_unit_at(&u[i]) - from);
+		h->at[i] = in_place && u[i].place && !is_far(f, u[i].target)
+			       ? u[i].place
+			       : h->stored + (kedge__read_plan_unit_at(&u[i]) - from);
 }
 
 /* Other bytes come to the places of the COUNT units from U on. Under the ground there is nothing. */
@@ -384,12 +404,12 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, cons
 	int rc;
 
 	run_clear(f, h, u, count);
-	run_aim(h, u, count, true);
+	run_aim(f, h, u, count, true);
 	rc = run_read(h, u, count, err);
 	if (rc && err->sys_errno == EFAULT) {
 		kedge__error_done(err);
 		*err = (struct kedge__error)KEDGE__ERROR_INIT;
-		run_aim(h, u, count, false);
+		run_aim(f, h, u, count, false);
 		rc = run_read(h, u, count, err);
 	}
 	h->reading += kedge__clock_seconds() - start;
@@ -445,6 +465,8 @@ static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, con
 
 	if (f->check) {
 		rc = kedge__fill_check_pattern(f, h, fill, err);
+	} else if (is_far(f, fill->target)) {
+		rc = kedge__fill_device_pattern(f, fill, err);
 	} else {
 		uint64_t pos = position_of(f, fill->target, fill->to);
 
@@ -497,6 +519,7 @@ void kedge__fill_workers_done(struct kedge__filling *f)
 		kedge__free(f->workers[i].gap);
 		kedge__free(f->workers[i].sums);
 		kedge__array_done(&f->workers[i].edges);
+		kedge__free(f->workers[i].parcel);
 	}
 	kedge__free(f->workers);
 	f->workers = NULL;
@@ -519,6 +542,8 @@ int kedge__fill_workers_init(struct kedge__filling *f, struct kedge__error *err)
 		h->sums = kedge__calloc(f->goal_count + SUM_PAD, sizeof(struct kedge__sum));
 		if (!h->raw || !h->stored || !h->gap || !h->sums)
 			return kedge__error_nomem(err);
+		if (f->device_count && kedge__fill_parcel_new(f, &h->parcel, err) != 0)
+			return KEDGE_E_NOMEM;
 	}
 	return 0;
 }

@@ -18,11 +18,20 @@ static void defer(struct kedge__fill_goal *g)
 		atomic_store_explicit(&g->odd, true, memory_order_relaxed);
 }
 
+bool kedge__fill_sum_defers(struct kedge__fill_goal *g, uint64_t pos, uint64_t len)
+{
+	if (is_odd(g, pos, len))
+		defer(g);
+	return atomic_load_explicit(&g->odd, memory_order_relaxed);
+}
+
 void kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			 uint64_t pos, uint64_t len)
 {
 	struct kedge__fill_goal *g = &f->goals[target];
 
+	if (g->device) /* it sums what it writes */
+		return;
 	if (f->sum_later || is_odd(g, pos, len))
 		defer(g);
 	else
@@ -35,7 +44,7 @@ void kedge__fill_sum_clear(struct kedge__filling *f, struct kedge__fill_worker *
 	struct kedge__fill_goal *g = &f->goals[target];
 	uint64_t n;
 
-	for (uint64_t end = pos + len; pos < end && !f->sum_later; pos += n) {
+	for (uint64_t end = pos + len; pos < end && !f->sum_later && !g->device; pos += n) {
 		struct kedge__sum old;
 
 		n = end - pos;
@@ -79,7 +88,7 @@ static int odd_sum(struct kedge__filling *f, struct kedge__error *err)
 	for (size_t t = 0; t < f->goal_count; t++) {
 		uint64_t bytes = f->goals[t].record->bytes;
 
-		if (!atomic_load(&f->goals[t].odd))
+		if (!atomic_load(&f->goals[t].odd) || f->goals[t].device)
 			continue;
 		for (size_t h = 0; h < f->worker_count; h++)
 			f->workers[h].sums[t] = (struct kedge__sum){0, 0};

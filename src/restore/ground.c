@@ -68,7 +68,7 @@ static void consider(struct chooser *c, const struct kedge__read_plan_member *m,
 	struct hope *h = &c->hopes[slot];
 	uint64_t shift = 0, run;
 
-	if (s->bytes >= TARGET_LEAST && bytes > h->newer + h->best) {
+	if (s->bytes >= TARGET_LEAST && !s->far && bytes > h->newer + h->best) {
 		run = run_find(m, s, &shift);
 		if (run > h->newer + h->best) {
 			h->best = run - h->newer;

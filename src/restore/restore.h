@@ -7,13 +7,24 @@
 #define KEDGE_RESTORE_RESTORE_H
 
 #include "base/base.h"
+#include "gpu/gpu.h"
 #include "pipeline/pipeline.h"
 #include "store/store.h"
+
+/* The way to a GPU: buffers of pinned memory, and as many of the device, through which literals go to their places. One fill
+ * at a time uses it. */
+struct kedge__restore_device;
+
+/* Buffers of BYTES, a multiple of 64, 4 KiB or more. If there is no room for them they are smaller, and KEDGE_E_NOMEM
+ * means that there is hardly any. G is the caller's, and must outlive it. */
+int kedge__restore_device_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__restore_device **out, struct kedge__error *err);
+void kedge__restore_device_free(struct kedge__restore_device *d); /* accepts NULL */
 
 /* Memory to fill with stored region INDEX (of the lineage's top segment); its size is the stored one. */
 struct kedge__restore_target {
 	size_t region;
 	void *data;
+	struct kedge__restore_device *device; /* NULL: it is memory that processors may touch */
 };
 
 struct kedge__restore_stats {
@@ -30,7 +41,8 @@ const char *kedge__restore_bottleneck(const struct kedge__restore_stats *stats);
 
 /*
  * Fill the targets from the lineage. Every block is checked as it is read, and every region against its digest at the end.
- * A damaged block is read from another level, if one has it. KEDGE_E_DAMAGED names segment, block and region; the targets are then undefined.
+ * A damaged block is read from another level, if one has it. KEDGE_E_DAMAGED names segment, block and region; the targets are then undefined,
+ * and also after KEDGE_E_DEVICE: a GPU failed.
  */
 int kedge__restore_fill(struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__io io, const struct kedge__restore_target *targets, size_t n,
 			void (*progress)(void *ctx, uint64_t done, uint64_t total), void *progress_ctx,

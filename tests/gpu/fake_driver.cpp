@@ -30,6 +30,7 @@ struct piece {
 	size_t bytes, mapped;
 	void *start; /* of the mapping */
 	bool managed;
+	int device;
 };
 
 std::recursive_mutex lock;
@@ -37,7 +38,10 @@ std::map<uintptr_t, piece> pieces;
 std::map<void *, size_t> pinned;
 void *contexts[16];
 int depth, retained;
-char primary;
+char primary, contexts_of[2]; /* the latter of each device */
+int devices = 1;
+size_t pinned_now, pinned_most, sent;
+int flip = -1;
 size_t room = (size_t)4 << 30, taken;
 struct {
 	char function[64];
@@ -65,13 +69,19 @@ void close_piece([[maybe_unused]] uintptr_t at, const piece &p)
 #endif
 }
 
-/* While it exists, memory of the device may be touched. */
+int device_now()
+{
+	return depth > 0 && contexts[(depth - 1) % 16] == &contexts_of[1];
+}
+
+/* While it exists, memory of the device may be touched, but not that of another one. */
 struct opened {
 	opened()
 	{
 		lock.lock();
 		for (auto &p : pieces)
-			open_piece(p.first, p.second);
+			if (p.second.device == device_now())
+				open_piece(p.first, p.second);
 	}
 	~opened()
 	{
@@ -95,7 +105,7 @@ bool within(uintptr_t at, size_t bytes)
 {
 	auto i = find(at);
 
-	return i != pieces.end() && bytes <= i->first + i->second.bytes - at;
+	return i != pieces.end() && bytes <= i->first + i->second.bytes - at && i->second.device == device_now();
 }
 
 int failure(const char *function)
@@ -121,7 +131,7 @@ int failure(const char *function)
 int alloc(uintptr_t *out, size_t bytes, bool managed)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
-	piece p = {bytes, 0, nullptr, managed};
+	piece p = {bytes, 0, nullptr, managed, device_now()};
 	void *memory = nullptr;
 
 	if (!bytes)
@@ -170,6 +180,32 @@ size_t fake_cuda_taken(void)
 	return taken;
 }
 
+void fake_cuda_devices(int count)
+{
+	devices = count;
+}
+
+size_t fake_cuda_pinned(void)
+{
+	size_t most = pinned_most;
+
+	pinned_most = pinned_now;
+	return most;
+}
+
+size_t fake_cuda_sent(void)
+{
+	size_t bytes = sent;
+
+	sent = 0;
+	return bytes;
+}
+
+void fake_cuda_flip(int countdown)
+{
+	flip = countdown;
+}
+
 int cuInit(unsigned)
 {
 	return failure("cuInit");
@@ -195,14 +231,14 @@ int cuGetErrorString(int error, const char **text)
 
 int cuDeviceGetCount(int *count)
 {
-	*count = 1;
+	*count = devices;
 	return 0;
 }
 
 int cuDeviceGet(int *device, int ordinal)
 {
 	*device = ordinal;
-	return ordinal ? 101 : 0;
+	return ordinal < devices ? 0 : 101;
 }
 
 int cuDeviceGetName(char *name, int bytes, int)
@@ -223,12 +259,12 @@ int cuDeviceGetAttribute(int *value, int attribute, int)
 	return 0;
 }
 
-int cuDevicePrimaryCtxRetain(void **context, int)
+int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
 
 	retained++;
-	*context = &primary;
+	*context = &contexts_of[device];
 	return failure("cuDevicePrimaryCtxRetain");
 }
 
@@ -368,14 +404,20 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned)
 	if (!*memory)
 		return OUT_OF_MEMORY;
 	pinned[*memory] = bytes;
+	pinned_now += bytes;
+	pinned_most = pinned_now > pinned_most ? pinned_now : pinned_most;
 	return 0;
 }
 
 int cuMemFreeHost(void *memory)
 {
 	ENTER();
-	if (!pinned.erase(memory))
+	auto i = pinned.find(memory);
+
+	if (i == pinned.end())
 		return INVALID;
+	pinned_now -= i->second;
+	pinned.erase(i);
 	free(memory);
 	return 0;
 }
@@ -388,6 +430,9 @@ int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, void *)
 	if (!within(to, bytes))
 		return INVALID;
 	memcpy((void *)to, from, bytes);
+	sent += bytes;
+	if (flip >= 0 && flip-- == 0)
+		*(char *)to ^= 1;
 	return 0;
 }
 
@@ -436,7 +481,7 @@ int cuPointerGetAttributes(unsigned count, const int *wanted, void **values, uin
 		else if (wanted[k] == 8)
 			*(int *)values[k] = known && i->second.managed;
 		else if (wanted[k] == 9)
-			*(int *)values[k] = known ? 0 : -2;
+			*(int *)values[k] = known ? i->second.device : -2;
 		else if (wanted[k] == 11)
 			*(uintptr_t *)values[k] = known ? i->first : 0;
 		else if (wanted[k] == 12)

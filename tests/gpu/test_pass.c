@@ -3,7 +3,6 @@
 #include "gpu_cases.h"
 
 #include "../lib/draw.h"
-#include "gpu/kernels.h"
 
 static const uint32_t chunks[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
 
@@ -278,7 +277,7 @@ static void version_try(struct trial *t)
 	check_gather(t, literals);
 	origins_check(t, changes);
 	places_make(t);
-	assert_int_equal(kedge__gpu_pass_settle(t->pass, KEDGE__GPU_WORK, &t->on, 0, t->slab_count, NULL), 0);
+	assert_int_equal(kedge__gpu_pass_settle(t->pass, KEDGE__GPU_WORK, &t->on, 0, t->slab_count, 0, NULL), 0);
 	gpu_get(got, t->on.digests, t->chunk_count * 16);
 	assert_memory_equal(got, now, t->chunk_count * 16);
 	memcpy(t->old, now, t->chunk_count * sizeof(*now));

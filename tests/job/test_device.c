@@ -7,6 +7,7 @@
 
 #include "../gpu/fake_driver.h"
 #include "gpu/gpu.h"
+#include "job/handle.h"
 
 #include <dlfcn.h>
 
@@ -139,7 +140,8 @@ static void restored(const struct place *p, struct state *s, const char *const *
 	assert_ok(k, kedge_close(k));
 }
 
-static void round_trip(const struct place *p, const char *const *more)
+/* ON_DEVICE: it is reduced there, if kernels are in this build. */
+static void round_trip(const struct place *p, const char *const *more, bool on_device)
 {
 	struct state *s = state_new();
 	kedge_t *k = job_open(p, false, more);
@@ -148,6 +150,7 @@ static void round_trip(const struct place *p, const char *const *more)
 	for (uint64_t v = 1; v <= 4; v++) {
 		state_set(s, v);
 		assert_ok(k, kedge_checkpoint(k, v));
+		assert_int_equal(k->device.gpu != NULL, on_device);
 		if (v % 2)
 			state_spoil(s); /* the application goes on; what was saved is what was there */
 	}
@@ -168,13 +171,30 @@ static void test_captures(void **state)
 		struct place p = *(struct place *)*state;
 
 		text_make(p.l1, sizeof(p.l1), "%s/l%zu", p.dir, i);
-		round_trip(&p, MORE(captures[i], "reducer=tree", "chunk=64"));
+		round_trip(&p, MORE(captures[i], "reducer=tree", "chunk=64"), true);
 	}
 }
 
 static void test_codecs(void **state)
 {
-	round_trip(*state, MORE("codec=delta+planes", "reducer=full"));
+	round_trip(*state, MORE("codec=delta+planes", "reducer=full"), false);
+}
+
+static void test_reducers(void **state)
+{
+	static const struct {
+		const char *reducer, *chunk;
+		bool on_device;
+	} kinds[] = {{"reducer=basic", "chunk=128", true},  {"reducer=list", "chunk=32", true},
+		     {"reducer=auto", "chunk=256", true},   {"reducer=rex", "chunk=256", false},
+		     {"reducer=tree", "chunk=8192", false}, {"paranoid=yes", "chunk=256", false}};
+
+	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++) {
+		struct place p = *(struct place *)*state;
+
+		text_make(p.l1, sizeof(p.l1), "%s/r%zu", p.dir, i);
+		round_trip(&p, MORE(kinds[i].reducer, kinds[i].chunk), kinds[i].on_device);
+	}
 }
 
 static void test_too_large(void **state)
@@ -245,7 +265,8 @@ static void test_read(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    JOB(test_captures), JOB(test_codecs), JOB(test_too_large), JOB(test_failures), JOB(test_read),
+	    JOB(test_captures),  JOB(test_codecs),   JOB(test_reducers),
+	    JOB(test_too_large), JOB(test_failures), JOB(test_read),
 	};
 
 	return cases_run_where(argc, argv, tests, setup, teardown, here);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "job/handle.h"
+
+#define GUESTS 4 /* bytes on the device for each one of a guest */
+#define TURNS  8 /* versions after which literal memory that none of them needed is given back */
+#define ALIGN  UINT64_C(256)
+
+static bool is_there(const struct kedge__region *r)
+{
+	return r->memory.kind == KEDGE__MEMORY_DEVICE && !r->file;
+}
+
+/* ------------------------------------------------------------------ where */
+
+/* The device that has most of the image; -1: none, or more than one. */
+static int device_of(const kedge_t *k)
+{
+	uint64_t there = 0, guests = 0;
+	int device = -1;
+
+	for (size_t i = 0; i < kedge__region_table_count(k->regions.table); i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
+
+		if (!r->bytes)
+			continue;
+		if (r->file || (is_there(r) && device >= 0 && r->memory.device != device))
+			return -1;
+		if (is_there(r))
+			device = r->memory.device;
+		*(is_there(r) ? &there : &guests) += r->bytes;
+	}
+	return guests <= there / GUESTS ? device : -1;
+}
+
+static bool may_be_there(const kedge_t *k)
+{
+	return !k->baseline.full_next && !k->device.given_up && kedge__reducer_on_device(k->baseline.reducer);
+}
+
+/* Everything that is on another device. */
+static void device_leave(kedge_t *k)
+{
+	struct kedge__job_device *d = &k->device;
+
+	if (!d->gpu)
+		return;
+	if (k->baseline.reducer)
+		kedge__reducer_leave_device(k->baseline.reducer);
+	kedge__gpu_release(d->gpu, d->guests, d->guest_room);
+	kedge__gpu_unpin(d->gpu, d->literals);
+	*d = (struct kedge__job_device){.given_up = d->given_up};
+}
+
+void kedge__device_done(kedge_t *k)
+{
+	device_leave(k);
+}
+
+/* ------------------------------------------------------------------ literals */
+
+/* Pinned memory is slow to come by, and kept; but not if only the first version was large. */
+static bool is_too_much(struct kedge__job_device *d, uint64_t bytes)
+{
+	d->most = KEDGE__MAX(d->most, bytes);
+	if (++d->turns < TURNS)
+		return false;
+	bytes = d->most;
+	d->most = d->turns = 0;
+	return d->literal_room > 4 * bytes;
+}
+
+static int literals_room(void *ctx, uint64_t bytes, void **out, struct kedge__error *err)
+{
+	kedge_t *k = ctx;
+	struct kedge__job_device *d = &k->device;
+	int rc = 0;
+
+	if (bytes > d->literal_room || is_too_much(d, bytes)) {
+		kedge__gpu_unpin(d->gpu, d->literals);
+		d->literals = NULL;
+		d->literal_room = 0;
+		rc = kedge__gpu_pin(d->gpu, bytes + bytes / 8, &d->literals, err);
+		d->literal_room = rc ? 0 : bytes + bytes / 8;
+	}
+	*out = d->literals;
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the image */
+
+static uint64_t guest_bytes(const kedge_t *k)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < kedge__region_table_count(k->regions.table); i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
+
+		if (!is_there(r))
+			bytes += (r->bytes + ALIGN - 1) / ALIGN * ALIGN;
+	}
+	return bytes;
+}
+
+static int guests_send(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	struct kedge__job_device *d = &k->device;
+	uint64_t at = 0, bytes = guest_bytes(k);
+	int rc = 0;
+
+	if (bytes > d->guest_room) {
+		kedge__gpu_release(d->gpu, d->guests, d->guest_room);
+		d->guests = d->guest_room = 0;
+		rc = kedge__gpu_alloc(d->gpu, bytes, &d->guests, err);
+		d->guest_room = rc ? 0 : bytes;
+	}
+	for (size_t i = 0; i < v->region_count && !rc; i++) {
+		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
+
+		if (is_there(r))
+			continue;
+		rc = kedge__gpu_copy_in(d->gpu, KEDGE__GPU_IN, d->guests + at, r->data, r->bytes, err);
+		v->regions[i].data = (const void *)(uintptr_t)(d->guests + at);
+		at += (r->bytes + ALIGN - 1) / ALIGN * ALIGN;
+	}
+	return rc ? rc : kedge__gpu_sync(d->gpu, KEDGE__GPU_IN, err);
+}
+
+/* The image in memory of the host. */
+static int fetch(struct kedge__version *v, struct kedge__error *err)
+{
+	int rc = kedge__mirrors_fetch(v->k, err);
+
+	for (size_t i = 0; i < v->region_count && !rc; i++)
+		v->regions[i].data = kedge__region_bytes(kedge__region_table_at(v->k->regions.table, i));
+	return rc;
+}
+
+static int give_up(struct kedge__version *v, struct kedge__error *why, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+
+	kedge__log(
+	    KEDGE_LOG_NOTICE,
+	    "%s: regions on the GPU are copied to the host and reduced there from now on, because the GPU has not "
+	    "enough memory left: %s",
+	    k->name, kedge__error_text(why));
+	kedge__error_done(why);
+	k->device.given_up = true;
+	device_leave(k);
+	v->device = NULL;
+	return fetch(v, err);
+}
+
+int kedge__device_lay(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	struct kedge__gpu *gpu = NULL;
+	int device = may_be_there(k) ? device_of(k) : -1, rc;
+
+	v->device = NULL;
+	if (device < 0) {
+		device_leave(k);
+		return fetch(v, err);
+	}
+	rc = kedge__mirrors_gpu(k, device, &gpu, err);
+	if (rc)
+		return rc;
+	if (k->device.gpu != gpu)
+		device_leave(k);
+	k->device.gpu = gpu;
+	v->device_room = (struct kedge__reduce_device){gpu, literals_room, k};
+	v->device = &v->device_room;
+	for (size_t i = 0; i < v->region_count; i++)
+		v->regions[i].data = kedge__region_table_at(k->regions.table, i)->data;
+	rc = kedge__gpu_finish(gpu, err); /* the application's work comes first */
+	if (!rc)
+		rc = guests_send(v, &why);
+	if (rc == KEDGE_E_NOMEM)
+		return give_up(v, &why, err);
+	if (why.code)
+		kedge__error_move(err, &why);
+	return rc;
+}
+
+int kedge__device_capture(struct kedge__version *v, struct kedge__error *err)
+{
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	int rc;
+
+	if (!v->device)
+		return 0;
+	rc = kedge__baseline_reduce(v, &why);
+	if (rc == KEDGE_E_NOMEM)
+		return give_up(v, &why, err);
+	if (rc)
+		kedge__error_move(err, &why);
+	return rc;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * staging: the ways to GPUs (restore.h), through which a restart and kedge_read() fill memory there. Private to job.
+ *
+ * They belong to the application's threads, and are kept until the handle is closed.
+ */
+#ifndef KEDGE_JOB_STAGING_H
+#define KEDGE_JOB_STAGING_H
+
+#include "job/mirrors.h"
+#include "restore/restore.h"
+
+struct kedge__job_staging {
+	struct {
+		struct kedge__restore_device *way; /* NULL: it was not needed yet */
+		uint64_t bytes;                    /* of a buffer, as it was asked for */
+	} devices[KEDGE__GPUS]; /* by number */
+	uint64_t most; /* bytes of a buffer; 0: as many as are of use */
+};
+
+/* The way to GPU number DEVICE, for BYTES. The one that an earlier call got may be gone: it is asked for all bytes at once. */
+int kedge__staging_need(kedge_t *k, int device, uint64_t bytes, struct kedge__restore_device **out, struct kedge__error *err);
+void kedge__staging_done(kedge_t *k);
+
+#endif

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Regions in the memory of a GPU are filled bit for bit, through buffers that are smaller than they are: many small
+ * changes, duplicates, patterns, odd sizes and places; and what a restart says if the device fails, or has no room.
+ */
+#include "support.h"
+
+#include "../gpu/fake_driver.h"
+#include "gpu/gpu.h"
+#include "job/handle.h"
+
+#include <dlfcn.h>
+
+#define LARGE    ((size_t)400000)
+#define OTHER    ((size_t)131077)
+#define SMALL    ((size_t)1003)
+#define VERSIONS 4
+
+static struct kedge__gpu *gpu; /* as the application has it */
+
+static int setup(void **state)
+{
+	(void)state;
+	return kedge__gpu_open(0, &gpu, NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(gpu->taken, 0);
+	kedge__gpu_close(gpu);
+	return 0;
+}
+
+static bool here(void)
+{
+	struct kedge__gpu_about about;
+
+	(void)kedge__gpu_about(&about, NULL); /* kernels are not needed */
+	return about.devices > 0;
+}
+
+/* A function of the driver of the tests; NULL: it is a real one. */
+static void *driver_find(const char *name)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	return library ? dlsym(library, name) : NULL;
+}
+
+#define DRIVER(name, type)                                                                                             \
+	type name##_now;                                                                                               \
+	void *name##_p = driver_find(#name);                                                                           \
+	if (!name##_p)                                                                                                 \
+		return;                                                                                                \
+	memcpy(&name##_now, &name##_p, sizeof(name##_now))
+
+typedef void fail_fn(const char *, int, int);
+typedef size_t count_fn(void);
+typedef void size_fn(size_t);
+typedef void int_fn(int);
+
+/* ------------------------------------------------------------------ a program with memory on a GPU */
+
+enum { A, B, C, HOST, AREAS };
+
+static const char *const names[AREAS] = {"large", "other", "small", "host"};
+static const size_t sizes[AREAS] = {LARGE, OTHER, SMALL, SMALL};
+static const size_t places[AREAS] = {0, 8, 13, 0}; /* in what was allocated */
+
+struct program {
+	kedge__gpu_address allocated[AREAS];
+	uint8_t host[SMALL];
+	uint8_t *want[VERSIONS + 1][AREAS];
+};
+
+static void device_put(kedge__gpu_address to, const void *from, size_t bytes)
+{
+	assert_int_equal(kedge__gpu_copy_in(gpu, KEDGE__GPU_WORK, to, from, bytes, NULL), 0);
+	assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
+}
+
+static void device_is(kedge__gpu_address at, const uint8_t *want, size_t bytes)
+{
+	uint8_t *got = malloc(bytes);
+
+	assert_int_equal(kedge__gpu_copy_out(gpu, KEDGE__GPU_WORK, got, at, bytes, NULL), 0);
+	assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
+	assert_memory_equal(got, want, bytes);
+	free(got);
+}
+
+static void *address(struct program *p, int area)
+{
+	return area == HOST ? (void *)p->host : (void *)(uintptr_t)(p->allocated[area] + places[area]);
+}
+
+/* What changes from one version to the next: small pieces, runs, copies of other places and regions, patterns. */
+static void version_change(uint8_t *const areas[AREAS], uint64_t v)
+{
+	uint64_t seed = v * 77;
+
+	for (int i = 0; i < 150; i++)
+		draw_bytes(&seed, areas[A] + draw_below(&seed, LARGE / 128) * 128, 128);
+	for (int i = 0; i < 100; i++)
+		draw_bytes(&seed, areas[A] + draw_below(&seed, LARGE - 64), draw_below(&seed, 64));
+	draw_bytes(&seed, areas[A] + 20000 * v, 9000);
+	for (int i = 0; i < 40; i++)
+		memcpy(areas[i % 2 ? A : B] + draw_below(&seed, 900) * 128, areas[A] + 250000 + 640 * (uint64_t)i, 512);
+	for (uint64_t i = 0; i < 30000; i++)
+		areas[A][300000 + 1000 * v + i] = (uint8_t)(v + i % 8);
+	memset(areas[B] + 70000 + 31 * v, 0, 20000);
+	memset(areas[B] + OTHER - 500, (int)v, 500);
+	fill_random(areas[C], SMALL, v);
+	memcpy(areas[HOST], areas[A] + 128 * v, SMALL); /* a processor's memory needs the same literals */
+}
+
+static struct program *program_new(void)
+{
+	struct program *p = calloc(1, sizeof(*p));
+
+	for (int i = 0; i < HOST; i++)
+		assert_int_equal(kedge__gpu_alloc(gpu, sizes[i] + places[i], &p->allocated[i], NULL), 0);
+	for (uint64_t v = 0; v <= VERSIONS; v++) {
+		for (int i = 0; i < AREAS; i++) {
+			p->want[v][i] = malloc(sizes[i]);
+			if (v)
+				memcpy(p->want[v][i], p->want[v - 1][i], sizes[i]);
+			else
+				fill_random(p->want[v][i], sizes[i], (uint64_t)i + 1);
+		}
+		version_change(p->want[v], v);
+	}
+	return p;
+}
+
+static void program_free(struct program *p)
+{
+	for (int i = 0; i < AREAS; i++) {
+		if (i != HOST)
+			kedge__gpu_release(gpu, p->allocated[i], sizes[i] + places[i]);
+		for (int v = 0; v <= VERSIONS; v++)
+			free(p->want[v][i]);
+	}
+	free(p);
+}
+
+static void program_set(struct program *p, uint64_t v)
+{
+	for (int i = 0; i < HOST; i++)
+		device_put((uintptr_t)address(p, i), p->want[v][i], sizes[i]);
+	memcpy(p->host, p->want[v][HOST], SMALL);
+}
+
+static void program_spoil(struct program *p)
+{
+	for (int i = 0; i < HOST; i++)
+		assert_int_equal(kedge__gpu_clear(gpu, KEDGE__GPU_WORK, (uintptr_t)address(p, i), sizes[i], NULL), 0);
+	assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
+	memset(p->host, 0, SMALL);
+}
+
+static void program_is(struct program *p, uint64_t v)
+{
+	for (int i = 0; i < HOST; i++)
+		device_is((uintptr_t)address(p, i), p->want[v][i], sizes[i]);
+	assert_memory_equal(p->host, p->want[v][HOST], SMALL);
+}
+
+static kedge_t *program_open(const struct place *place, struct program *p, bool l2, const char *const *more,
+			     uint64_t buffer)
+{
+	kedge_t *k = job_open(place, l2, more);
+
+	k->staging.most = buffer;
+	for (int i = 0; i < AREAS; i++)
+		assert_ok(k, kedge_protect(k, names[i], address(p, i), sizes[i], KEDGE_BYTES));
+	return k;
+}
+
+static void program_run(const struct place *place, struct program *p, bool l2, const char *const *more)
+{
+	kedge_t *k = program_open(place, p, l2, more, 0);
+
+	for (uint64_t v = 1; v <= VERSIONS; v++) {
+		program_set(p, v);
+		assert_ok(k, kedge_checkpoint(k, v));
+	}
+	assert_ok(k, kedge_wait(k));
+	assert_ok(k, kedge_close(k));
+}
+
+static void restored(const struct place *place, struct program *p, const char *const *more, uint64_t buffer, uint64_t v)
+{
+	kedge_t *k = program_open(place, p, false, more, buffer);
+	uint64_t got;
+
+	program_spoil(p);
+	assert_ok(k, kedge_restart(k, v, &got));
+	assert_int_equal(got, v);
+	program_is(p, v);
+	assert_ok(k, kedge_close(k));
+}
+
+/* ------------------------------------------------------------------ bit for bit */
+
+static void round_trip(const struct place *place, const char *const *more)
+{
+	static const uint64_t buffers[] = {4096, 40000 / 64 * 64, 0};
+	struct program *p = program_new();
+
+	program_run(place, p, false, more);
+	for (size_t i = 0; i < KEDGE__COUNT(buffers); i++)
+		for (uint64_t v = 1; v <= VERSIONS; v += i ? 1 : 3)
+			restored(place, p, more, buffers[i], v);
+	program_free(p);
+}
+
+static void test_reducers(void **state)
+{
+	static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer=list", "reducer=tree"};
+
+	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
+		struct place place = *(struct place *)*state;
+
+		text_make(place.l1, sizeof(place.l1), "%s/l%zu", place.dir, i);
+		round_trip(&place, MORE(reducers[i], "chunk=64", "codec=none"));
+	}
+}
+
+/* Blocks that are larger than a buffer, and packed. */
+static void test_codecs(void **state)
+{
+	static const char *const codecs[] = {"codec=zstd", "codec=delta+planes"};
+
+	for (size_t i = 0; i < KEDGE__COUNT(codecs); i++) {
+		struct place place = *(struct place *)*state;
+
+		text_make(place.l1, sizeof(place.l1), "%s/l%zu", place.dir, i);
+		round_trip(&place, MORE("reducer=tree", "chunk=128", "block=1M", codecs[i]));
+	}
+}
+
+/* Without kernels, by copies. */
+static void test_without_kernels(void **state)
+{
+	struct program *p = program_new();
+	kedge_t *k;
+
+	program_run(*state, p, false, MORE("reducer=tree", "chunk=64"));
+	k = program_open(*state, p, false, NULL, 8192);
+	program_spoil(p);
+	assert_ok(k, kedge_restart(k, 2, NULL)); /* the GPU is open from here on */
+	kedge__staging_done(k);
+	memset(&k->staging, 0, sizeof(k->staging));
+	k->mirrors.gpus[0]->kernels = false;
+	k->staging.most = 8192;
+	program_spoil(p);
+	assert_ok(k, kedge_restart(k, 3, NULL));
+	program_is(p, 3);
+	assert_ok(k, kedge_close(k));
+	program_free(p);
+}
+
+/* One region of several, into memory that is not protected, and some into memory of the host. */
+static void test_read(void **state)
+{
+	struct program *p = program_new();
+	kedge_t *k;
+	uint8_t *host = malloc(LARGE);
+	kedge__gpu_address other = 0;
+	struct kedge_target targets[2] = {{"large", host, LARGE}, {"other", NULL, 2 * OTHER}};
+
+	program_run(*state, p, false, MORE("reducer=tree", "chunk=64"));
+	assert_int_equal(kedge__gpu_alloc(gpu, OTHER + 5, &other, NULL), 0);
+	k = job_open(*state, false, NULL);
+	k->staging.most = 16384;
+	targets[1].ptr = (void *)(uintptr_t)(other + 5);
+	for (uint64_t v = VERSIONS; v > 0; v--) {
+		assert_ok(k, kedge_read(k, v, targets, 2));
+		assert_memory_equal(host, p->want[v][A], LARGE);
+		device_is(other + 5, p->want[v][B], OTHER);
+	}
+	targets[1].ptr = (void *)(uintptr_t)(other + 6);
+	if (driver_find("fake_cuda_fail")) { /* a real one may have allocated more */
+		assert_int_equal(kedge_read(k, 1, targets, 2), KEDGE_E_MISMATCH);
+		assert_non_null(strstr(kedge_last_error(k), "allocated on the GPU"));
+	}
+	device_is(other + 5, p->want[1][B], OTHER);
+	assert_ok(k, kedge_close(k));
+	kedge__gpu_release(gpu, other, OTHER + 5);
+	free(host);
+	program_free(p);
+}
+
+/* ------------------------------------------------------------------ what it costs */
+
+/* The memory of the host is bounded, whatever the regions have, and all of it is given back. */
+static void test_memory_is_bounded(void **state)
+{
+	struct program *p = program_new();
+	size_t before;
+	kedge_t *k;
+	DRIVER(fake_cuda_pinned, count_fn *);
+	DRIVER(fake_cuda_taken, count_fn *);
+
+	program_run(*state, p, false, NULL);
+	k = program_open(*state, p, false, NULL, 16384);
+	program_spoil(p);
+	before = fake_cuda_taken_now();
+	fake_cuda_pinned_now();
+	assert_ok(k, kedge_restart(k, 2, NULL));
+	program_is(p, 2);
+	assert_in_range(fake_cuda_pinned_now(), 1, 3 * 16384);
+	assert_in_range(fake_cuda_taken_now() - before, 1, 4 * 16384);
+	assert_ok(k, kedge_close(k));
+	assert_int_equal(fake_cuda_taken_now(), before);
+	fake_cuda_pinned_now();
+	assert_int_equal(fake_cuda_pinned_now(), 0);
+	program_free(p);
+}
+
+/* Patterns are not sent, and what occurs many times is sent once. */
+static void test_little_is_sent(void **state)
+{
+	size_t bytes = 4 << 20, once = 65536;
+	uint8_t *want = malloc(bytes);
+	kedge__gpu_address at = 0;
+	kedge_t *k;
+	DRIVER(fake_cuda_sent, count_fn *);
+
+	assert_int_equal(kedge__gpu_alloc(gpu, bytes, &at, NULL), 0);
+	memset(want, 0x5a, bytes);
+	for (size_t i = 0; i < 32; i++)
+		fill_random(want + i * once, once, 1);
+	device_put(at, want, bytes);
+	k = job_open(*state, false, MORE("reducer=list", "chunk=4096", "codec=none"));
+	assert_ok(k, kedge_protect(k, "state", (void *)(uintptr_t)at, bytes, KEDGE_BYTES));
+	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_int_equal(kedge__gpu_clear(gpu, KEDGE__GPU_WORK, at, bytes, NULL), 0);
+	fake_cuda_sent_now();
+	assert_ok(k, kedge_restart(k, 1, NULL));
+	assert_in_range(fake_cuda_sent_now(), once, 2 * once);
+	device_is(at, want, bytes);
+	assert_ok(k, kedge_close(k));
+	kedge__gpu_release(gpu, at, bytes);
+	free(want);
+}
+
+/* ------------------------------------------------------------------ failures */
+
+/* Whatever fails, and whenever, the restart says so; the store is as it was, and the next restart works. */
+static void test_failures(void **state)
+{
+	static const char *const functions[] = {"cuMemcpyHtoDAsync_v2", "cuLaunchKernel",     "cuEventRecord",
+						"cuStreamWaitEvent",    "cuEventSynchronize", "cuCtxSynchronize"};
+	static const int countdowns[] = {0, 1, 2, 7};
+	struct program *p = program_new();
+	DRIVER(fake_cuda_fail, fail_fn *);
+
+	program_run(*state, p, false, MORE("reducer=tree", "chunk=64"));
+	for (size_t i = 0; i < KEDGE__COUNT(functions); i++) {
+		kedge_t *k = program_open(*state, p, false, NULL, 16384);
+
+		for (size_t c = 0; c < KEDGE__COUNT(countdowns); c++) {
+			if (c && i == KEDGE__COUNT(functions) - 1 && countdowns[c] > 2)
+				continue; /* it is not called so often */
+			program_spoil(p);
+			fake_cuda_fail_now(functions[i], countdowns[c], 700);
+			assert_int_equal(kedge_restart(k, 3, NULL), KEDGE_E_DEVICE);
+			fake_cuda_fail_now("", 0, 0);
+			assert_non_null(strstr(kedge_last_error(k), "GPU"));
+			program_spoil(p);
+			assert_ok(k, kedge_restart(k, c % 2 ? 3 : 4, NULL));
+			program_is(p, c % 2 ? 3 : 4);
+		}
+		assert_ok(k, kedge_close(k));
+	}
+	program_free(p);
+}
+
+/* A bit that changes on its way to the device. */
+static void test_region_digest(void **state)
+{
+	struct program *p = program_new();
+	kedge_t *k;
+	DRIVER(fake_cuda_flip, int_fn *);
+
+	program_run(*state, p, false, MORE("reducer=tree", "chunk=64", "keep=1"));
+	k = program_open(*state, p, false, NULL, 16384);
+	for (int i = 1; i < 4; i++) { /* the first copy has the places of the regions */
+		fake_cuda_flip_now(i);
+		assert_int_equal(kedge_restart(k, VERSIONS, NULL), KEDGE_E_DAMAGED);
+		fake_cuda_flip_now(-1);
+		assert_non_null(strstr(kedge_last_error(k), "does not match its digest"));
+	}
+	assert_ok(k, kedge_restart(k, VERSIONS, NULL));
+	program_is(p, VERSIONS);
+	assert_ok(k, kedge_close(k));
+	program_free(p);
+}
+
+/* A damaged segment is read from L2, and what came from it before is overwritten. */
+static void test_damage(void **state)
+{
+	struct place *place = *state;
+	struct program *p = program_new();
+	kedge_t *k;
+
+	program_run(place, p, true, MORE("reducer=tree", "chunk=64", "codec=none"));
+	segment_damage(place->l1, 3, 0);
+	kedge_set_log(place_log, place);
+	k = program_open(place, p, true, NULL, 16384);
+	program_spoil(p);
+	assert_ok(k, kedge_restart(k, 3, NULL));
+	program_is(p, 3);
+	assert_non_null(strstr(place->log, "another level"));
+	assert_ok(k, kedge_close(k));
+	program_free(p);
+}
+
+/* Where there is no room for buffers they are smaller; where there is hardly any, the restart says so. */
+static void test_no_room(void **state)
+{
+	struct place *place = *state;
+	struct program *p = program_new();
+	size_t before;
+	kedge_t *k;
+	DRIVER(fake_cuda_room, size_fn *);
+	DRIVER(fake_cuda_taken, count_fn *);
+
+	program_run(place, p, false, NULL);
+	before = fake_cuda_taken_now();
+	kedge_set_log(place_log, place);
+	k = program_open(place, p, false, NULL, 0);
+	fake_cuda_room_now(before + 100000);
+	assert_int_equal(kedge_restart(k, 2, NULL), KEDGE_E_NOMEM);
+	assert_non_null(strstr(kedge_last_error(k), "buffers"));
+	assert_int_equal(fake_cuda_taken_now(), before);
+	fake_cuda_room_now(before + (2 << 20));
+	program_spoil(p);
+	assert_ok(k, kedge_restart(k, 2, NULL));
+	program_is(p, 2);
+	assert_non_null(strstr(place->log, "which takes longer"));
+	fake_cuda_room_now((size_t)4 << 30);
+	assert_ok(k, kedge_close(k));
+	program_free(p);
+}
+
+/* Each region on the GPU that it belongs to, whose memory no other one touches. */
+static void test_two_gpus(void **state)
+{
+	size_t bytes = 100003;
+	kedge__gpu_address at[2] = {0, 0};
+	struct kedge__gpu *gpus[2] = {gpu, NULL};
+	uint8_t *want = malloc(2 * bytes), *got = malloc(bytes);
+	kedge_t *k;
+	DRIVER(fake_cuda_devices, int_fn *);
+
+	fake_cuda_devices_now(2);
+	assert_int_equal(kedge__gpu_open(1, &gpus[1], NULL), 0);
+	k = job_open(*state, false, MORE("reducer=list", "chunk=64"));
+	fill_random(want, 2 * bytes, 1);
+	memcpy(want + bytes + 4096, want + 640, 30000); /* both need the same literals */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kedge__gpu_alloc(gpus[i], bytes, &at[i], NULL), 0);
+		assert_int_equal(kedge__gpu_copy_in(gpus[i], KEDGE__GPU_WORK, at[i], want + i * bytes, bytes, NULL), 0);
+		assert_ok(k, kedge_protect(k, i ? "second" : "first", (void *)(uintptr_t)at[i], bytes, KEDGE_BYTES));
+	}
+	assert_ok(k, kedge_checkpoint(k, 1));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(kedge__gpu_clear(gpus[i], KEDGE__GPU_WORK, at[i], bytes, NULL), 0);
+	assert_ok(k, kedge_restart(k, 1, NULL));
+	assert_ok(k, kedge_close(k));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kedge__gpu_copy_out(gpus[i], KEDGE__GPU_WORK, got, at[i], bytes, NULL), 0);
+		assert_memory_equal(got, want + i * bytes, bytes);
+		kedge__gpu_release(gpus[i], at[i], bytes);
+	}
+	kedge__gpu_close(gpus[1]);
+	fake_cuda_devices_now(1);
+	free(want);
+	free(got);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    JOB(test_reducers),
+	    JOB(test_codecs),
+	    JOB(test_without_kernels),
+	    JOB(test_read),
+	    JOB(test_memory_is_bounded),
+	    JOB(test_little_is_sent),
+	    JOB(test_failures),
+	    JOB(test_region_digest),
+	    JOB(test_damage),
+	    JOB(test_no_room),
+	    JOB(test_two_gpus),
+	};
+
+	return cases_run_where(argc, argv, tests, setup, teardown, here);
+}

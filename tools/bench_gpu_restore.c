@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The GPU's part of a restore: literals that are in pinned memory go to their places. Beside it a copy of as many
+ * bytes, and then a clear of the region, which is what a restore cannot do without. The lists of places are made while
+ * it runs, as a restore makes them.
+ */
+#include "bench_gpu.h"
+
+#define BUFFER_BYTES (UINT64_C(32) << 20)
+#define PIECE        128u /* bytes of a small one */
+#define GROUP        (10 * PIECE)
+
+enum kind { RUNS, SCATTERED, PATTERNS, KINDS };
+
+static const char *const names[KINDS] = {
+    "restore, literals in runs, to copy and clear",
+    "restore, a tenth in pieces of 128 bytes, to the same",
+    "restore, patterns, to a clear",
+};
+
+struct restore {
+	struct kedge__gpu *gpu;
+	struct kedge__gpu_scatter *scatter;
+	struct kedge__gpu_target target; /* all of the region */
+	uint8_t *memory;                 /* pinned, of the buffers */
+	uint64_t room;                   /* of a buffer */
+	uint64_t literals;               /* bytes that were sent */
+	enum kind kind;
+	/* What comes next: */
+	uint64_t pos, group;
+	bool small;
+};
+
+/* ------------------------------------------------------------------ what goes where */
+
+/* Where the small piece of the group is. */
+static uint64_t small_at(uint64_t group)
+{
+	return group * GROUP + (group * UINT64_C(0x9E3779B97F4A7C15) >> 32) % 10 * PIECE;
+}
+
+/* Those of an older version: what is between the small ones. */
+static bool next_between(struct restore *r, uint64_t *to, uint64_t *bytes)
+{
+	uint64_t groups = r->target.bytes / GROUP;
+
+	do {
+		uint64_t end = r->group < groups ? small_at(r->group) : r->target.bytes;
+
+		if (r->group > groups)
+			return false;
+		*to = r->pos;
+		*bytes = KEDGE__MIN(end - r->pos, KEDGE__GPU_PIECE_BYTES);
+		r->pos += *bytes;
+		if (r->pos == end) {
+			r->pos = end + PIECE;
+			r->group++;
+		}
+	} while (!*bytes);
+	return true;
+}
+
+static bool next_small(struct restore *r, uint64_t *to, uint64_t *bytes)
+{
+	if (r->group == r->target.bytes / GROUP)
+		return false;
+	*to = small_at(r->group++);
+	*bytes = PIECE;
+	return true;
+}
+
+static bool next_run(struct restore *r, uint64_t most, uint64_t *to, uint64_t *bytes)
+{
+	*to = r->pos;
+	*bytes = KEDGE__MIN(most, r->target.bytes - r->pos);
+	r->pos += *bytes;
+	return *bytes > 0;
+}
+
+/* False: that was all. */
+static bool next(struct restore *r, uint64_t *to, uint64_t *bytes)
+{
+	if (r->kind != SCATTERED)
+		return next_run(r, r->kind == RUNS ? KEDGE__GPU_PIECE_BYTES : KEDGE__GPU_FILL_BYTES, to, bytes);
+	if (!r->small && next_between(r, to, bytes))
+		return true;
+	if (!r->small)
+		r->group = 0;
+	r->small = true;
+	return next_small(r, to, bytes);
+}
+
+/* ------------------------------------------------------------------ a turn */
+
+/* The buffer at MEMORY is full, or that was all. */
+static bool buffer_fill(struct restore *r, uint8_t *memory, uint64_t *used, uint64_t *count)
+{
+	struct kedge__gpu_piece *pieces = (struct kedge__gpu_piece *)(void *)(memory + r->room);
+	bool fill = r->kind == PATTERNS, more = true;
+	uint64_t to, bytes;
+
+	*used = fill ? 8 : 0;
+	*count = 0;
+	while (*used + KEDGE__GPU_PIECE_BYTES + (*count + 1) * sizeof(*pieces) <= r->room) {
+		more = next(r, &to, &bytes);
+		if (!more)
+			break;
+		pieces[-1 - (int64_t)(*count)++] = (struct kedge__gpu_piece){
+		    r->target.at + to, fill ? 0 : (uint32_t)*used, kedge__gpu_piece_what((uint32_t)bytes, fill, 0)};
+		*used += fill ? 0 : bytes;
+	}
+	r->literals += fill ? 0 : *used;
+	return more;
+}
+
+static int restore_turn(struct restore *r, struct kedge__error *err)
+{
+	bool more = true;
+	int rc = kedge__gpu_scatter_begin(r->scatter, &r->target, 1, err);
+
+	r->pos = r->group = r->literals = 0;
+	r->small = false;
+	for (uint64_t i = 0; more && !rc; i++) {
+		unsigned buffer = (unsigned)(i % KEDGE__GPU_SCATTER_BUFFERS);
+		uint8_t *memory = r->memory + buffer * r->room;
+		uint64_t used, count;
+
+		if (i >= KEDGE__GPU_SCATTER_BUFFERS)
+			rc = kedge__gpu_scatter_wait(r->scatter, buffer, err);
+		if (rc)
+			break;
+		more = buffer_fill(r, memory, &used, &count);
+		rc = kedge__gpu_scatter_send(r->scatter, buffer, memory, used, count, err);
+	}
+	return rc ? rc : kedge__gpu_scatter_end(r->scatter, &r->target, 1, err);
+}
+
+/* As many bytes, and all of the region once. */
+static int limit_turn(struct restore *r, struct kedge__error *err)
+{
+	uint64_t n;
+	int rc = 0;
+
+	for (uint64_t at = 0; at < r->literals && !rc; at += n) {
+		n = KEDGE__MIN(r->room, r->literals - at);
+		rc = kedge__gpu_copy_in(r->gpu, KEDGE__GPU_IN, r->target.at + at, r->memory, n, err);
+	}
+	if (!rc)
+		rc = kedge__gpu_finish(r->gpu, err);
+	if (!rc)
+		rc = kedge__gpu_clear(r->gpu, KEDGE__GPU_WORK, r->target.at, r->target.bytes, err);
+	return rc ? rc : kedge__gpu_finish(r->gpu, err);
+}
+
+/* The region has what was summed while it was written. */
+static int check(struct restore *r, struct kedge__error *err)
+{
+	struct kedge__sum written;
+	int rc = restore_turn(r, err);
+
+	written = r->target.sum;
+	r->target.later = true;
+	if (!rc)
+		rc = kedge__gpu_scatter_end(r->scatter, &r->target, 1, err);
+	r->target.later = false;
+	if (!rc && (written.s1 != r->target.sum.s1 || written.s2 != r->target.sum.s2))
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the region does not have what went there");
+	return rc;
+}
+
+static int kind_take(struct restore *r, uint64_t repeat, struct kedge__bench_restore *out, struct kedge__error *err)
+{
+	int rc = check(r, err); /* for once, not counted */
+
+	snprintf(out->what, sizeof(out->what), "%s", names[r->kind]);
+	out->bytes = (double)r->target.bytes;
+	for (uint64_t i = 0; i < repeat && !rc; i++) {
+		double start = kedge__clock_seconds(), between;
+
+		rc = restore_turn(r, err);
+		between = kedge__clock_seconds();
+		if (!rc)
+			rc = limit_turn(r, err);
+		out->seconds[i] = between - start;
+		out->limits[i] = kedge__clock_seconds() - between;
+	}
+	return rc;
+}
+
+int kedge__bench_gpu_restore(struct kedge__gpu *g, kedge__gpu_address data, uint64_t bytes, void *pinned,
+			     uint64_t pinned_bytes, uint64_t repeat, struct kedge__bench_restore *out,
+			     struct kedge__error *err)
+{
+	struct restore r = {.gpu = g, .memory = pinned, .target = {.at = data, .bytes = bytes}};
+	int rc;
+
+	r.room = KEDGE__MIN(BUFFER_BYTES, pinned_bytes / 4);
+	rc = kedge__gpu_scatter_new(g, r.room, &r.scatter, err);
+	for (r.kind = 0; r.kind < KINDS && !rc; r.kind++)
+		rc = kind_take(&r, repeat, &out[r.kind], err);
+	kedge__gpu_scatter_free(r.scatter);
+	return rc;
+}
