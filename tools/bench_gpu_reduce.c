@@ -7,6 +7,8 @@
 
 #include "reduce/reduce.h"
 
+#include <unistd.h>
+
 #define CHUNK 128
 
 struct reduce {
@@ -129,7 +131,7 @@ int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_addre
 	int rc;
 
 	r.image = (struct kedge__image){&r.region, 1};
-	rc = kedge__pool_new(0, &r.pool, err);
+	rc = kedge__pool_new((int)sysconf(_SC_NPROCESSORS_ONLN), &r.pool, err);
 	if (!rc)
 		rc = kind(&r, KEDGE__REDUCER_BASIC, "basic", err);
 	if (!rc)

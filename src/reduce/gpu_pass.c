@@ -22,7 +22,7 @@ static uint64_t known_there(const struct kedge__reducer *r, const struct kedge__
 	const struct kedge__last_region *g = r->txn.regions[s->region];
 	uint64_t known = kedge__chunks_of(g->bytes, r->options.chunk);
 
-	if (!r->txn.compare || !g->known || known <= s->first ||
+	if (!g->known || known <= s->first ||
 	    g->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_STALE)
 		return 0;
 	return KEDGE__MIN(known - s->first, KEDGE__SLAB_BYTES / r->options.chunk);
@@ -76,7 +76,8 @@ static int slabs_send(struct kedge__reducer *r, struct kedge__error *err)
 					  .bits = w->bits.at,
 					  .count = n,
 					  .digests = w->digests.at,
-					  .ages = w->ages.at};
+					  .ages = w->ages.at,
+					  .anew = !r->txn.compare};
 	rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at, w->slab_list.at, n * sizeof(struct kedge_slab),
 				err);
 	return rc ? rc
