@@ -429,8 +429,8 @@ int kedge__bench_gpu(int argc, char **argv)
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		return status;
-	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_TURNS)
-		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_TURNS);
+	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_GPU_TURNS)
+		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_GPU_TURNS);
 	if (b.size < SAMPLE || b.size % (UINT64_C(1) << 20))
 		return kedge__usage_error(&b.usage, "--size is 64MiB or more, in whole MiB");
 	return run(&b);
