@@ -165,8 +165,9 @@ int kedge__gpu_finder_slabs(struct kedge__gpu *g, const char *kernel, const stru
 			    struct kedge__error *err);
 int kedge__gpu_finder_each(struct kedge__gpu *g, const char *kernel, uint64_t n, const struct kedge_finder_args *a,
 			   struct kedge__error *err);
-/* Deal the probes of WAVE out by blocks, and KERNEL takes them, with a warp for each block. */
-int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *wave,
+/* Deal the probes of WAVE out by blocks, and KERNEL takes them, with a warp for each block; FOLLOW, unless it is NULL, those that
+ * belong to none. */
+int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const char *follow, const struct kedge_finder_args *wave,
 			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ planes.c: strips of codec planes, the same bytes as

@@ -135,7 +135,7 @@ struct kedge_probe {
 	unsigned item;             /* the number of the change */
 	unsigned number;           /* of the chunk or the entry of the log; KEDGE_NO_NUMBER: it is not entered */
 	unsigned kind;             /* enum kedge__entry_kind */
-	unsigned spare;
+	unsigned follows;          /* so many changes after one with the same digest; only of those that are not dealt out */
 };
 
 struct kedge_past { /* as struct kedge__past; addresses of what the device put there are 0 */
@@ -175,7 +175,6 @@ struct kedge_finder_args {
 	unsigned column_count, slab_shift; /* a slab has 1 << slab_shift chunks */
 	unsigned since, parent, log_room;
 	/* The version in progress. */
-	unsigned everything; /* adopt: whatever was found */
 	KEDGE_AT(const struct kedge_finder_slab) slabs;
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const ulonglong2) fresh;
