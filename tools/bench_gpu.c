@@ -272,8 +272,9 @@ static int restores(struct bench *b, struct kedge__error *err)
 		memcpy(r->what, all[i].what, sizeof(r->what));
 		r->bytes = all[i].bytes;
 		memcpy(r->seconds, all[i].seconds, sizeof(r->seconds));
-		r->ratio = kedge__bench_median(all[i].seconds, b->rows.repeat) /
-			   kedge__bench_median(all[i].limits, b->rows.repeat);
+		r->ratio =
+		    kedge__bench_median(all[i].seconds, b->rows.repeat) /
+		    kedge__bench_median(all[i].limits, b->rows.repeat);
 	}
 	kedge__free(all);
 	return rc;
@@ -393,9 +394,11 @@ static int run(struct bench *b)
 	if (!rc)
 		rc = planes(b, &err);
 	if (!rc)
-		rc = kedge__bench_gpu_blocks(&b->rows, b->data, b->other, b->size, b->file, &err);
+		rc = kedge__bench_gpu_reduce(&b->rows, b->data, b->size, &err);
 	if (!rc)
 		rc = restores(b, &err);
+	if (!rc)
+		rc = kedge__bench_gpu_blocks(&b->rows, b->data, b->other, b->size, b->file, &err);
 	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	give_back(b);
@@ -426,8 +429,8 @@ int kedge__bench_gpu(int argc, char **argv)
 	};
 	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
 		return status;
-	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_TURNS)
-		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_TURNS);
+	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_GPU_TURNS)
+		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_GPU_TURNS);
 	if (b.size < SAMPLE || b.size % (UINT64_C(1) << 20))
 		return kedge__usage_error(&b.usage, "--size is 64MiB or more, in whole MiB");
 	return run(&b);

@@ -6,30 +6,30 @@
 #include "gpu/gpu.h"
 #include "tool_bench.h"
 
-#define KEDGE__BENCH_TURNS    64 /* at most */
-#define KEDGE__BENCH_RESTORES 3
+#define KEDGE__BENCH_GPU_TURNS 64 /* at most */
+#define KEDGE__BENCH_GPU_ROWS  64
 
 int kedge__bench_gpu(int argc, char **argv);
 
 /* bench_gpu_restore.c */
+#define KEDGE__BENCH_RESTORES 3
+
 struct kedge__bench_restore {
 	char what[64];
 	double bytes;
-	double seconds[KEDGE__BENCH_TURNS];
-	double limits[KEDGE__BENCH_TURNS]; /* seconds of what nothing can beat, in the same turns */
+	double seconds[KEDGE__BENCH_GPU_TURNS];
+	double limits[KEDGE__BENCH_GPU_TURNS]; /* seconds of what nothing can beat, in the same turns */
 };
 
 /* KEDGE__BENCH_RESTORES kinds of restore of BYTES at DATA. */
 int kedge__bench_gpu_restore(struct kedge__gpu *g, kedge__gpu_address data, uint64_t bytes, void *pinned, uint64_t pinned_bytes,
 			     uint64_t repeat, struct kedge__bench_restore *out, struct kedge__error *err);
 
-#define KEDGE__BENCH_GPU_ROWS 64
-
 struct kedge__bench_gpu_row {
 	char what[64];
 	double bytes; /* that count */
 	double ratio; /* 0: none */
-	double seconds[KEDGE__BENCH_TURNS];
+	double seconds[KEDGE__BENCH_GPU_TURNS];
 };
 
 struct kedge__bench_gpu_rows {
@@ -42,6 +42,10 @@ struct kedge__bench_gpu_rows {
 /* A row more: turns of F, in which BYTES count. */
 int kedge__bench_gpu_take(struct kedge__bench_gpu_rows *rows, const char *what, double bytes,
 			  int (*f)(void *ctx, struct kedge__error *err), void *ctx, struct kedge__error *err);
+
+/* bench_gpu_reduce.c: rows of whole checkpoints of SIZE bytes at DATA. */
+int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, uint64_t size,
+			    struct kedge__error *err);
 
 /* bench_gpu_blocks.c: rows of the codecs that work on blocks, on data that is made up and, unless FILE is NULL, on that of a
  * file; DATA and OTHER have room for SIZE bytes. */

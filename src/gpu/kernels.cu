@@ -15,3 +15,4 @@
 #include "gpu/deflate.cu"
 #include "gpu/planes.cu"
 #include "gpu/scatter.cu"
+#include "gpu/touch.cu"

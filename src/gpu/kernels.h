@@ -229,6 +229,45 @@ struct kedge_planes_args {
 	KEDGE_AT(unsigned) damaged;                /* strips that are not what they say are added to it, and left out */
 };
 
+/* ------------------------------------------------------------------ scatter.cu
+ * kedge_scatter: pieces of a buffer, and patterns, to their places, no two of which overlap. kedge_sum: the region sum. */
+
+#define KEDGE_SCATTER_TILE   16384u   /* bytes of a piece, at most; a warp copies it */
+#define KEDGE_SCATTER_FILL   65536u   /* of one that is filled with a pattern */
+#define KEDGE_SCATTER_BYTES  0x1ffffu /* in `what`: how many */
+#define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
+#define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
+#define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
+#define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
+
+struct kedge_scatter_piece {
+	unsigned long long to; /* an address */
+	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
+	unsigned what;
+};
+
+/* A piece that is summed begins at a multiple of 8, of memory and of its target, and so does what follows it there. */
+struct kedge_scatter_args {
+	KEDGE_AT(const struct kedge_scatter_piece) pieces;
+	unsigned long long count;
+	KEDGE_AT(const unsigned char) buffer;
+	KEDGE_AT(const unsigned long long) targets; /* where each begins */
+	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
+};
+
+struct kedge_sum_args {
+	KEDGE_AT(const unsigned char) data; /* from the beginning of a region on */
+	unsigned long long bytes;
+	KEDGE_AT(unsigned long long) sums; /* two, added to */
+};
+
+/* ------------------------------------------------------------------ touch.cu */
+
+struct kedge_touch_args {
+	KEDGE_AT(unsigned char) data; /* aligned to 8 bytes, as all chunks are */
+	unsigned long long chunks, chunk, share, seed;
+};
+
 /* ------------------------------------------------------------------ lz4.cu
  * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
 
@@ -269,38 +308,6 @@ struct kedge_deflate_args {
 	KEDGE_AT(unsigned char) scratch; /* KEDGE_DEFLATE_SCRATCH bytes for each piece of each block, */
 	KEDGE_AT(unsigned char) heads;   /* and 48 */
 	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
-};
-
-/* ------------------------------------------------------------------ scatter.cu
- * kedge_scatter: pieces of a buffer, and patterns, to their places, no two of which overlap. kedge_sum: the region sum. */
-
-#define KEDGE_SCATTER_TILE   16384u   /* bytes of a piece, at most; a warp copies it */
-#define KEDGE_SCATTER_FILL   65536u   /* of one that is filled with a pattern */
-#define KEDGE_SCATTER_BYTES  0x1ffffu /* in `what`: how many */
-#define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
-#define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
-#define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
-#define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
-
-struct kedge_scatter_piece {
-	unsigned long long to; /* an address */
-	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
-	unsigned what;
-};
-
-/* A piece that is summed begins at a multiple of 8, of memory and of its target, and so does what follows it there. */
-struct kedge_scatter_args {
-	KEDGE_AT(const struct kedge_scatter_piece) pieces;
-	unsigned long long count;
-	KEDGE_AT(const unsigned char) buffer;
-	KEDGE_AT(const unsigned long long) targets; /* where each begins */
-	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
-};
-
-struct kedge_sum_args {
-	KEDGE_AT(const unsigned char) data; /* from the beginning of a region on */
-	unsigned long long bytes;
-	KEDGE_AT(unsigned long long) sums; /* two, added to */
 };
 
 #endif

@@ -186,9 +186,8 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 {
 	kedge_t *k = v->k;
 	struct kedge__baseline *b = &k->baseline;
-	const struct kedge__reduce_how how = {.device = v->device,
-					      .view = v->device ? NULL : view_of(v),
-					      .dirty = v->pages.usable && !v->device ? v->pages.lists : NULL,
+	const struct kedge__reduce_how how = {.view = view_of(v),
+					      .dirty = v->pages.usable ? v->pages.lists : NULL,
 					      .progress = kedge__state_progress_bytes,
 					      .progress_ctx = p};
 	bool full = b->full_next;
@@ -198,7 +197,7 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 	if (full)
 		return reduce_full(v, p, err);
 	rc = kedge__reducer_reduce(b->reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
-	if (rc != KEDGE_E_NOMEM || v->device)
+	if (rc != KEDGE_E_NOMEM)
 		return rc;
 	kedge__log(KEDGE_LOG_WARNING, "%s: not enough memory to find what changed: storing the %sversion in full",
 		   k->name, v->hold ? "next " : "");
@@ -231,12 +230,36 @@ static int sources_make(struct kedge__version *v, struct kedge__error *err)
 	return 0;
 }
 
+int kedge__baseline_begin(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	int rc;
+
+	prime(v);
+	rc = kedge__reducer_begin(k->baseline.reducer, k->pool, v->version, &v->image, v->device, err);
+	kedge__fetch_end(k);
+	v->begun_there = !rc;
+	return rc;
+}
+
+/* What was begun is finished. */
+static int finish(struct kedge__version *v, struct kedge__error *err)
+{
+	int rc = kedge__reducer_finish(v->k->baseline.reducer, &v->reduction, err);
+
+	v->begun_there = false;
+	v->reduced = !rc;
+	return rc ? rc : sources_make(v, err);
+}
+
 int kedge__baseline_reduce(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
 	struct kedge__job_progress p = {k, "hash", v->version, 0};
 	int rc;
 
+	if (v->begun_there)
+		return finish(v, err);
 	prime(v);
 	for (size_t i = 0; i < v->region_count; i++)
 		p.total += v->regions[i].bytes;
@@ -265,13 +288,13 @@ void kedge__baseline_rollback(struct kedge__version *v, int rc)
 {
 	kedge_t *k = v->k;
 
-	if (v->reduced)
+	if (v->reduced || v->begun_there)
 		kedge__reducer_rollback(k->baseline.reducer);
 	if (v->reduced && rc == KEDGE_E_NOMEM) { /* what the reducer has may be what the write lacked */
 		forget(k);
 		k->baseline.full_next = true;
 	}
-	v->reduced = false;
+	v->reduced = v->begun_there = false;
 	kedge__reduction_done(&v->reduction);
 	kedge__free(v->sources);
 	v->sources = NULL;

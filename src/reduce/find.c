@@ -324,7 +324,9 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 		rc = look_up(r, candidates, err);
 	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {
 		give_up_device(r);
-		rc = look_up(r, candidates, err);
+		rc = t->there ? kedge__gpu_lists_fetch(r, err) : 0;
+		if (!rc)
+			rc = look_up(r, candidates, err);
 	}
 	return rc;
 }

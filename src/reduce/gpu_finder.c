@@ -425,10 +425,7 @@ static int find_run(struct kedge__reducer *r, bool sample, uint64_t *hits, struc
 	if (rc || !t->origins)
 		return rc;
 	s.f->origin_count = t->changes;
-	if (*hits)
-		rc = kedge__gpu_copy_out(s.gpu, KEDGE__GPU_WORK, t->origins, s.f->origins.at,
-					 t->changes * sizeof(*t->origins), err);
-	return *hits && !rc ? step_wait(&s) : rc;
+	return 0;
 }
 
 static int on_gpu_find(struct kedge__reducer *r, bool sample, uint64_t candidates, uint64_t *hits,

@@ -214,6 +214,9 @@ struct kedge__txn {
 	enum kedge__stream stream;      /* some slabs may be hashed as they are stored; */
 	KEDGE__ARRAY(struct kedge__glance) glances;
 	struct kedge__digest *region_digests; /* the digests of their regions are known then: the reduction's */
+	bool there;  /* the image is on a device: lists are, too, */
+	bool listed; /* until they are fetched */
+	double started, hash_seconds;
 	_Atomic uint64_t hashed;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
