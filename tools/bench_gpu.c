@@ -392,7 +392,11 @@ static int run(struct bench *b)
 	if (!rc)
 		rc = hashes(b, &err);
 	if (!rc)
+		rc = kedge__bench_gpu_finder(&b->rows, b->size, &err);
+	if (!rc)
 		rc = planes(b, &err);
+	if (!rc)
+		rc = kedge__bench_gpu_reduce(&b->rows, b->data, b->size, &err);
 	if (!rc)
 		rc = restores(b, &err);
 	if (!rc)
@@ -419,7 +423,7 @@ int kedge__bench_gpu(int argc, char **argv)
 	    .command = "kedge bench gpu",
 	    .about =
 		"Measures the kernels on the first GPU: the hash pass, codecs, and beside them copies of the same\n"
-		"bytes, and the processors with the same codecs. Twice the size and up to 2 GiB more are taken of\n"
+		"bytes, and the processors with the same codecs. Twice the size and up to 4 GiB more are taken of\n"
 		"its memory.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),

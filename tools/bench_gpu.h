@@ -43,9 +43,16 @@ struct kedge__bench_gpu_rows {
 int kedge__bench_gpu_take(struct kedge__bench_gpu_rows *rows, const char *what, double bytes,
 			  int (*f)(void *ctx, struct kedge__error *err), void *ctx, struct kedge__error *err);
 
+/* bench_gpu_reduce.c: rows of whole checkpoints of SIZE bytes at DATA. */
+int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, uint64_t size,
+			    struct kedge__error *err);
+
 /* bench_gpu_blocks.c: rows of the codecs that work on blocks, on data that is made up and, unless FILE is NULL, on that of a
  * file; DATA and OTHER have room for SIZE bytes. */
 int kedge__bench_gpu_blocks(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, kedge__gpu_address other,
 			    uint64_t size, const char *file, struct kedge__error *err);
+
+/* bench_gpu_finder.c: rows of the finder for a state of SIZE bytes. */
+int kedge__bench_gpu_finder(struct kedge__bench_gpu_rows *rows, uint64_t size, struct kedge__error *err);
 
 #endif

@@ -34,7 +34,7 @@ void kedge__matcher_init(struct kedge__matcher *m, const uint8_t *raw, size_t by
 	memset(m->table, 0, sizeof(m->table));
 	m->raw = raw;
 	m->start = at > KEDGE__MATCH_BEFORE ? at - KEDGE__MATCH_BEFORE : 0;
-	m->at = m->end = at;
+	m->at = at;
 	m->over = bytes < at + KEDGE__MATCH_TAIL;
 	if (m->over)
 		return;
@@ -64,10 +64,10 @@ static size_t group_find(struct kedge__matcher *m, size_t length[GROUP], size_t 
 	return n;
 }
 
-/* The match of FIRST bytes or fewer, at AT, as long as it is. */
-static struct kedge__match whole(const struct kedge__matcher *m, size_t at, size_t from, size_t length)
+/* The match of FIRST bytes or fewer, at AT, as long as it is; bytes before it are free from FLOOR on. */
+static struct kedge__match whole(const struct kedge__matcher *m, size_t at, size_t from, size_t length, size_t floor)
 {
-	size_t back = 0, most = KEDGE__MIN(KEDGE__MIN(at - m->end, from), (size_t)KEDGE__MATCH_BACK);
+	size_t back = 0, most = KEDGE__MIN(KEDGE__MIN(at - floor, from), (size_t)KEDGE__MATCH_BACK);
 
 	if (length == FIRST)
 		length += equal(m->raw + from + FIRST, m->raw + at + FIRST, m->limit - at - FIRST);
@@ -78,7 +78,7 @@ static struct kedge__match whole(const struct kedge__matcher *m, size_t at, size
 
 bool kedge__matcher_next(struct kedge__matcher *m, struct kedge__match out[GROUP / KEDGE__MATCH_LEAST], size_t *count)
 {
-	size_t length[GROUP], from[GROUP], n, next = GROUP;
+	size_t length[GROUP], from[GROUP], n, end = m->at;
 
 	*count = 0;
 	if (m->over || m->at > m->last)
@@ -91,12 +91,11 @@ bool kedge__matcher_next(struct kedge__matcher *m, struct kedge__match out[GROUP
 		}
 		if (i + 1 < n && length[i + 1] > length[i])
 			i++;
-		out[*count] = whole(m, m->at + i, from[i], length[i]);
-		m->end = out[*count].at + out[*count].length;
+		out[*count] = whole(m, m->at + i, from[i], length[i], end);
+		end = out[*count].at + out[*count].length;
 		(*count)++;
-		i = m->end - m->at;
-		next = KEDGE__MAX(i, (size_t)GROUP);
+		i = end - m->at;
 	}
-	m->at += next;
+	m->at = KEDGE__MAX(end, m->at + GROUP);
 	return true;
 }

@@ -15,7 +15,7 @@
 #define KEDGE__MATCH_BITS   12              /* of a hash */
 #define KEDGE__MATCH_GROUP  32
 #define KEDGE__MATCH_LEAST  4
-#define KEDGE__MATCH_BACK   4  /* bytes before the place that a match was found at which may belong to it */
+#define KEDGE__MATCH_BACK   4  /* bytes of the group, before the place that a match was found at, that may belong to it */
 #define KEDGE__MATCH_TAIL   12 /* bytes at the end of a block in which no match begins */
 
 struct kedge__match {
@@ -28,7 +28,6 @@ struct kedge__matcher {
 	size_t last;  /* where a match may begin */
 	size_t limit; /* where it may end */
 	size_t at;    /* the next group */
-	size_t end;   /* of the last match; at first, where the part begins */
 	bool over;
 	uint16_t table[1 << KEDGE__MATCH_BITS]; /* places, from start on */
 };

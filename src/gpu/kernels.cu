@@ -12,5 +12,7 @@
 #include "gpu/finder.cu"
 #include "gpu/matches.cu"
 #include "gpu/lz4.cu"
+#include "gpu/deflate.cu"
 #include "gpu/planes.cu"
 #include "gpu/scatter.cu"
+#include "gpu/touch.cu"

@@ -76,7 +76,8 @@ struct kedge_digest_fold {
 /* Keys of the fold are in here, so that they are operands from the constant bank. */
 struct kedge_pass_args {
 	KEDGE_AT(const struct kedge_slab) slabs;
-	unsigned count; /* slabs */
+	unsigned count;   /* slabs */
+	unsigned compare; /* what has the same digest has not changed */
 	KEDGE_AT(struct kedge_slab_found) found;
 	KEDGE_AT(const struct kedge_slab_at) at;
 	KEDGE_AT(ulonglong2) digests; /* of the last version, by places */
@@ -134,7 +135,7 @@ struct kedge_probe {
 	unsigned item;             /* the number of the change */
 	unsigned number;           /* of the chunk or the entry of the log; KEDGE_NO_NUMBER: it is not entered */
 	unsigned kind;             /* enum kedge__entry_kind */
-	unsigned spare;
+	unsigned follows;          /* so many changes after one with the same digest; only of those that are not dealt out */
 };
 
 struct kedge_past { /* as struct kedge__past; addresses of what the device put there are 0 */
@@ -174,7 +175,6 @@ struct kedge_finder_args {
 	unsigned column_count, slab_shift; /* a slab has 1 << slab_shift chunks */
 	unsigned since, parent, log_room;
 	/* The version in progress. */
-	unsigned everything; /* adopt: whatever was found */
 	KEDGE_AT(const struct kedge_finder_slab) slabs;
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const ulonglong2) fresh;
@@ -229,6 +229,48 @@ struct kedge_planes_args {
 	KEDGE_AT(unsigned) damaged;                /* strips that are not what they say are added to it, and left out */
 };
 
+/* ------------------------------------------------------------------ lz4.cu
+ * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
+
+#define KEDGE_MATCH_PART    16384u /* as KEDGE__MATCH_PART */
+#define KEDGE_MATCH_THREADS 128    /* of a block: its warps' tables are all the shared memory that there is */
+#define KEDGE_LZ4_SCRATCH   (KEDGE_MATCH_PART + 128) /* that the sequences of a part need at most */
+
+struct kedge_lz4_args {
+	unsigned count, parts; /* blocks; parts of the largest */
+	KEDGE_AT(const unsigned long long) places; /* of each block, in raw, slots and out */
+	KEDGE_AT(const unsigned) lengths;          /* its bytes */
+	KEDGE_AT(unsigned) sizes;                  /* as it is packed; its bytes: it does not shrink */
+	/* encode, join */
+	KEDGE_AT(const unsigned char) raw;
+	KEDGE_AT(unsigned char) scratch; /* KEDGE_LZ4_SCRATCH bytes for each part of each block, */
+	KEDGE_AT(unsigned char) heads;   /* and 16 */
+	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+	/* decode */
+	KEDGE_AT(const unsigned char) packed;
+	KEDGE_AT(const unsigned long long) packed_places; /* of each block: where it begins there */
+	KEDGE_AT(unsigned char) out;
+	KEDGE_AT(unsigned) damaged; /* blocks that are not what they say are added to it */
+};
+
+/* ------------------------------------------------------------------ deflate.cu
+ * kedge_deflate_encode, kedge_deflate_join: blocks of codec deflate. */
+
+#define KEDGE_DEFLATE_PIECE   (4 * KEDGE_MATCH_PART) /* a warp of a block of threads has a part */
+#define KEDGE_DEFLATE_OUT     81920u                 /* that a piece becomes at most: no literal takes more than 9 bits on average */
+#define KEDGE_DEFLATE_SCRATCH (KEDGE_DEFLATE_OUT + 2 * KEDGE_DEFLATE_PIECE)
+
+struct kedge_deflate_args {
+	unsigned count, pieces; /* blocks; pieces of the largest */
+	KEDGE_AT(const unsigned long long) places; /* of each block, in raw and slots */
+	KEDGE_AT(const unsigned) lengths;          /* its bytes */
+	KEDGE_AT(unsigned) sizes;                  /* as it is packed; its bytes: it does not shrink */
+	KEDGE_AT(const unsigned char) raw;
+	KEDGE_AT(unsigned char) scratch; /* KEDGE_DEFLATE_SCRATCH bytes for each piece of each block, */
+	KEDGE_AT(unsigned char) heads;   /* and 48 */
+	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+};
+
 /* ------------------------------------------------------------------ scatter.cu
  * kedge_scatter: pieces of a buffer, and patterns, to their places, no two of which overlap. kedge_sum: the region sum. */
 
@@ -261,28 +303,11 @@ struct kedge_sum_args {
 	KEDGE_AT(unsigned long long) sums; /* two, added to */
 };
 
-/* ------------------------------------------------------------------ lz4.cu
- * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
+/* ------------------------------------------------------------------ touch.cu */
 
-#define KEDGE_MATCH_PART    16384u /* as KEDGE__MATCH_PART */
-#define KEDGE_MATCH_THREADS 128    /* of a block: its warps' tables are all the shared memory that there is */
-#define KEDGE_LZ4_SCRATCH   (KEDGE_MATCH_PART + 128) /* that the sequences of a part need at most */
-
-struct kedge_lz4_args {
-	unsigned count, parts; /* blocks; parts of the largest */
-	KEDGE_AT(const unsigned long long) places; /* of each block, in raw, slots and out */
-	KEDGE_AT(const unsigned) lengths;          /* its bytes */
-	KEDGE_AT(unsigned) sizes;                  /* as it is packed; its bytes: it does not shrink */
-	/* encode, join */
-	KEDGE_AT(const unsigned char) raw;
-	KEDGE_AT(unsigned char) scratch; /* KEDGE_LZ4_SCRATCH bytes for each part of each block, */
-	KEDGE_AT(unsigned char) heads;   /* and 16 */
-	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
-	/* decode */
-	KEDGE_AT(const unsigned char) packed;
-	KEDGE_AT(const unsigned long long) packed_places; /* of each block: where it begins there */
-	KEDGE_AT(unsigned char) out;
-	KEDGE_AT(unsigned) damaged; /* blocks that are not what they say are added to it */
+struct kedge_touch_args {
+	KEDGE_AT(unsigned char) data; /* aligned to 8 bytes, as all chunks are */
+	unsigned long long chunks, chunk, share, seed;
 };
 
 #endif

@@ -158,8 +158,10 @@ static __device__ void parts_place(struct joined *s, const struct head *heads, u
 	s->places[lane] = total + lanes_before(all, &all);
 	before = __shfl_sync(ALL_LANES, before, matched ? (int)highest(matched) : 0);
 	__syncwarp();
-	s->carry = matched ? tails - before : carry + tails;
-	s->total = total + all;
+	if (lane == 0) {
+		s->carry = matched ? tails - before : carry + tails;
+		s->total = total + all;
+	}
 }
 
 /* A token with COUNT literals; MORE: of its match. */

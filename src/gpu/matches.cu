@@ -26,7 +26,8 @@ struct table {
 struct matcher {
 	const u8 *raw; /* the block; aligned to 4 bytes */
 	u32 bytes;     /* of the block */
-	u32 start, last, limit, at, end;
+	u32 start, last, limit, at;
+	u32 end; /* of the last match of the group; at first, where that begins */
 	bool over;
 	u32 held;  /* the place of the first of 128 bytes, */
 	u32 words; /* of which every lane has four */
@@ -170,7 +171,7 @@ static __device__ void matcher_init(struct matcher *p, const u8 *raw, u32 bytes,
 	p->raw = raw;
 	p->bytes = bytes;
 	p->start = at > BEFORE ? at - BEFORE : 0;
-	p->at = p->end = at;
+	p->at = at;
 	p->over = bytes - at < TAIL;
 	p->held = ALL_LANES;
 	p->places = t->places;
@@ -276,6 +277,7 @@ static __device__ __forceinline__ u32 group_next(struct matcher *p, struct found
 {
 	u32 valid, better, taken = 0, next = 0, after;
 
+	p->end = p->at;
 	group_find(p, f);
 	valid = __ballot_sync(ALL_LANES, f->length);
 	after = __shfl_down_sync(ALL_LANES, f->length, 1);
@@ -288,7 +290,7 @@ static __device__ __forceinline__ u32 group_next(struct matcher *p, struct found
 		taken |= 1u << k;
 		next = p->end - p->at;
 	}
-	p->at += next > 32 ? next : 32;
+	p->at = next > 32 ? p->end : p->at + 32;
 	return taken;
 }
 

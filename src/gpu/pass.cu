@@ -266,7 +266,7 @@ static __device__ __forceinline__ void short_word(const struct kedge_pass_args &
 	for (int q = 0; q < 4; q++)
 		t[q] = share<LANES>(s, q, lane);
 	now = weaken(a, fold(a.fold, a.fold.start, t));
-	if (c + all < p->known)
+	if (c + all < p->known && a.compare)
 		changed = here && (now.x != old.x || now.y != old.y);
 	bits = __ballot_sync(ALL, changed);
 	if (!bits) {
@@ -372,7 +372,7 @@ static __device__ __forceinline__ void long_word(const struct kedge_pass_args &a
 			old = a.digests[p->place + n];
 		now = long_chunk<LOADS, BLOCKS, ODD>(a, key, top_key, at, p->end, here, &p->sum,
 						     (p->offset + (u64)n * (LOADS * 128 * BLOCKS)) / 8, &constant);
-		if (n < p->known)
+		if (n < p->known && a.compare)
 			changed = here && (now.x != old.x || now.y != old.y);
 		changed = changed && leads;
 
@@ -401,7 +401,7 @@ static __device__ void tail(const struct kedge_pass_args &a, struct part *p, str
 	for (unsigned i = 0; i < bytes; i += 8)
 		sum_word(&p->sum, load_bytes(at + i, bytes - i < 8 ? bytes - i : 8),
 			 KEY_SUM + (p->offset + (u64)p->whole * chunk + i) / 8 * STEP);
-	if (p->whole < p->known) {
+	if (p->whole < p->known && a.compare) {
 		ulonglong2 now = weaken(a, lone_digest(a, at, bytes)), old = a.digests[p->place + p->whole];
 
 		changed = now.x != old.x || now.y != old.y;

@@ -180,31 +180,14 @@ static int reduce_full(struct kedge__version *v, struct kedge__job_progress *p, 
 	return kedge__reducer_reduce(k->baseline.reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
 }
 
-static int reduce_there(struct kedge__version *v, const struct kedge__reduce_how *how, struct kedge__error *err)
-{
-	kedge_t *k = v->k;
-	int reduced = kedge__device_turn_begin(v, err), rc;
-
-	if (!reduced)
-		reduced =
-		    kedge__reducer_reduce(k->baseline.reducer, k->pool, v->version, &v->image, how, &v->reduction, err);
-	rc = kedge__device_turn_end(v, reduced, err);
-	if (rc && !reduced) {
-		kedge__reducer_rollback(k->baseline.reducer);
-		kedge__reduction_done(&v->reduction);
-	}
-	return rc;
-}
-
 /* Without memory to find what changed, all of it is stored. Memory that is held is seen only once: then it is the next
  * version that is stored in full. */
 static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
 	struct kedge__baseline *b = &k->baseline;
-	const struct kedge__reduce_how how = {.device = v->device,
-					      .view = v->device ? NULL : view_of(v),
-					      .dirty = v->pages.usable && !v->device ? v->pages.lists : NULL,
+	const struct kedge__reduce_how how = {.view = view_of(v),
+					      .dirty = v->pages.usable ? v->pages.lists : NULL,
 					      .progress = kedge__state_progress_bytes,
 					      .progress_ctx = p};
 	bool full = b->full_next;
@@ -213,8 +196,6 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 	b->full_next = false;
 	if (full)
 		return reduce_full(v, p, err);
-	if (v->device)
-		return reduce_there(v, &how, err);
 	rc = kedge__reducer_reduce(b->reducer, k->pool, v->version, &v->image, &how, &v->reduction, err);
 	if (rc != KEDGE_E_NOMEM)
 		return rc;
@@ -249,12 +230,41 @@ static int sources_make(struct kedge__version *v, struct kedge__error *err)
 	return 0;
 }
 
+int kedge__baseline_begin(struct kedge__version *v, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
+	int begun, rc;
+
+	prime(v);
+	begun = kedge__device_turn_begin(v, err);
+	if (!begun)
+		begun = kedge__reducer_begin(k->baseline.reducer, k->pool, v->version, &v->image, v->device, err);
+	rc = kedge__device_turn_end(v, begun, err);
+	if (rc && !begun)
+		kedge__reducer_rollback(k->baseline.reducer);
+	kedge__fetch_end(k);
+	v->begun_there = !rc;
+	return rc;
+}
+
+/* What was begun is finished. */
+static int finish(struct kedge__version *v, struct kedge__error *err)
+{
+	int rc = kedge__reducer_finish(v->k->baseline.reducer, &v->reduction, err);
+
+	v->begun_there = false;
+	v->reduced = !rc;
+	return rc ? rc : sources_make(v, err);
+}
+
 int kedge__baseline_reduce(struct kedge__version *v, struct kedge__error *err)
 {
 	kedge_t *k = v->k;
 	struct kedge__job_progress p = {k, "hash", v->version, 0};
 	int rc;
 
+	if (v->begun_there)
+		return finish(v, err);
 	prime(v);
 	for (size_t i = 0; i < v->region_count; i++)
 		p.total += v->regions[i].bytes;
@@ -283,13 +293,13 @@ void kedge__baseline_rollback(struct kedge__version *v, int rc)
 {
 	kedge_t *k = v->k;
 
-	if (v->reduced)
+	if (v->reduced || v->begun_there)
 		kedge__reducer_rollback(k->baseline.reducer);
 	if (v->reduced && rc == KEDGE_E_NOMEM) { /* what the reducer has may be what the write lacked */
 		forget(k);
 		k->baseline.full_next = true;
 	}
-	v->reduced = false;
+	v->reduced = v->begun_there = false;
 	kedge__reduction_done(&v->reduction);
 	kedge__free(v->sources);
 	v->sources = NULL;

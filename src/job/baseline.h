@@ -31,6 +31,8 @@ void kedge__baseline_done(struct kedge__baseline *b);
 /* A reducer that suits what is protected now: if that has grown, another one, which knows nothing yet. */
 int kedge__baseline_make(kedge_t *k, struct kedge__error *err);
 void kedge__baseline_follow(struct kedge__version *v); /* what V may refer to, and nothing else, is remembered */
+/* Of an image on a device: all that needs it; what is left is reduce()'s. */
+int kedge__baseline_begin(struct kedge__version *v, struct kedge__error *err);
 /* Image to map and literals; in any thread, while no other uses the reducer. */
 int kedge__baseline_reduce(struct kedge__version *v, struct kedge__error *err);
 void kedge__baseline_commit(struct kedge__version *v);   /* it was published */

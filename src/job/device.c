@@ -220,7 +220,7 @@ int kedge__device_capture(struct kedge__version *v, struct kedge__error *err)
 
 	if (!v->device)
 		return 0;
-	rc = kedge__baseline_reduce(v, &why);
+	rc = kedge__baseline_begin(v, &why);
 	if (rc == KEDGE_E_NOMEM)
 		return give_up(v, &why, err);
 	if (rc)

@@ -129,6 +129,8 @@ int kedge__image_reduce(struct kedge__version *v, struct kedge__error *err)
 	struct kedge__error cause = KEDGE__ERROR_INIT;
 	int rc = kedge__baseline_reduce(v, err);
 
+	if (v->device)
+		return rc;
 	if (!rc && v->hold)
 		rc = kedge__hold_literals(v->hold, k->baseline.reducer, &v->reduction.literals, &v->source, err);
 	else if (!rc)

@@ -53,6 +53,7 @@ struct kedge__version {
 	struct kedge__live *live; /* it is read in place; if this is NULL, too: its literals are copied */
 	const struct kedge__literal_source *source;
 	struct kedge__reduction reduction;
+	bool begun_there; /* on the device, to be finished */
 	bool reduced; /* the reducer waits for commit or rollback */
 
 	/* Its segment and its set. */

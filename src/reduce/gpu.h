@@ -36,6 +36,7 @@ struct kedge__gpu_twins {
 	KEDGE__ARRAY(struct kedge_slab_at) at_list;
 	KEDGE__ARRAY(uint64_t) starts; /* of each region: where its literals begin in LITERALS */
 	uint8_t *literals;             /* the caller's */
+	uint64_t change_count, fill_count; /* in the lists, without those of flat slabs */
 	bool listed;                   /* the lists are those of the version in progress */
 };
 
@@ -57,6 +58,8 @@ void kedge__gpu_columns_rejuvenate(struct kedge__reducer *r, uint32_t by);
 int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 /* After duplicates were found: what is stored, to memory of the host. */
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err);
+/* The lists, and the digests that are new: all that the host needs to go on without the image. */
+int kedge__gpu_lists_fetch(struct kedge__reducer *r, struct kedge__error *err);
 /* The literals of RED are there now. */
 void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red);
 /* The version in progress is committed, on the host and in the finder, or rolled back: new digests take their places on the

@@ -22,7 +22,7 @@ static uint64_t known_there(const struct kedge__reducer *r, const struct kedge__
 	const struct kedge__last_region *g = r->txn.regions[s->region];
 	uint64_t known = kedge__chunks_of(g->bytes, r->options.chunk);
 
-	if (!r->txn.compare || !g->known || known <= s->first ||
+	if (!g->known || known <= s->first ||
 	    g->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_STALE)
 		return 0;
 	return KEDGE__MIN(known - s->first, KEDGE__SLAB_BYTES / r->options.chunk);
@@ -76,7 +76,8 @@ static int slabs_send(struct kedge__reducer *r, struct kedge__error *err)
 					  .bits = w->bits.at,
 					  .count = n,
 					  .digests = w->digests.at,
-					  .ages = w->ages.at};
+					  .ages = w->ages.at,
+					  .anew = !r->txn.compare};
 	rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at, w->slab_list.at, n * sizeof(struct kedge_slab),
 				err);
 	return rc ? rc
@@ -178,7 +179,7 @@ static int lists_place(struct kedge__reducer *r, uint64_t *changes, uint64_t *fi
 
 /* ------------------------------------------------------------------ lists, to the host */
 
-static int lists_fetch(struct kedge__reducer *r, uint64_t changes, uint64_t fills, struct kedge__error *err)
+static int changes_fetch(struct kedge__reducer *r, uint64_t changes, uint64_t fills, struct kedge__error *err)
 {
 	struct kedge__hash_worker *h = &r->txn.workers[0];
 	struct kedge__gpu_twins *w = r->twins;
@@ -254,21 +255,36 @@ static void exchange(const struct kedge__txn *t, const struct kedge__slab *s)
 	}
 }
 
-/* How many of the changes of S are of chunks below KNOWN of it: they come first. */
-static size_t count_known(const struct kedge__txn *t, const struct kedge__slab *s, uint64_t known)
+/* How many of the changes of slab I are of chunks that had a digest: they come first. Only where some chunks had none the list says
+ * it. */
+static int count_known(struct kedge__reducer *r, size_t i, size_t *known, struct kedge__error *err)
 {
-	const uint16_t *changes = t->workers[0].changes.at + s->change_at;
-	size_t i;
+	const struct kedge_slab *there = &r->twins->slab_list.at[i];
+	const struct kedge__slab *s = &r->txn.slabs.at[i];
+	uint16_t *changes;
+	int rc;
 
-	KEDGE__PARTITION_POINT(i, s->count, (uint64_t)(changes[i] >> 1) < known);
-	return i;
+	*known = there->known ? s->count : 0;
+	if (!*known || there->known >= kedge__chunks_of(there->bytes, r->options.chunk))
+		return 0;
+	changes = kedge__malloc(s->count * sizeof(*changes));
+	if (!changes)
+		return kedge__error_nomem(err);
+	rc = kedge__gpu_copy_out(gpu_of(r), KEDGE__GPU_WORK, changes,
+				 r->twins->changes.at + s->change_at * sizeof(*changes), s->count * sizeof(*changes),
+				 err);
+	if (!rc)
+		rc = kedge__gpu_sync(gpu_of(r), KEDGE__GPU_WORK, err);
+	if (!rc)
+		KEDGE__PARTITION_POINT(*known, s->count, (uint64_t)(changes[*known] >> 1) < there->known);
+	kedge__free(changes);
+	return rc;
 }
 
 static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *err)
 {
 	const struct kedge_slab_found *f = &r->twins->found_list.at[i];
-	const struct kedge_slab *there = &r->twins->slab_list.at[i];
-	struct kedge__txn *t = &r->txn;
+	const struct kedge__txn *t = &r->txn;
 	struct kedge__slab *s = &t->slabs.at[i];
 	struct kedge__last_region *g = t->regions[s->region];
 	uint64_t number = s->first * r->options.chunk / KEDGE__SLAB_BYTES;
@@ -284,16 +300,12 @@ static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *er
 		return kedge__error_nomem(err);
 	s->count = f->changes;
 	s->fill_count = f->fills;
-	s->apart_count = count_known(t, s, there->known);
-	if (!t->apart)
-		exchange(t, s);
-	return 0;
+	return count_known(r, i, &s->apart_count, err);
 }
 
 int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	uint64_t changes = 0, fills = 0;
 	int rc = kedge__gpu_columns_need(r, t->device->gpu, err);
 	struct kedge__gpu_twins *w = r->twins;
 
@@ -306,21 +318,43 @@ int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 	if (!rc)
 		flat_find(r);
 	if (!rc)
-		rc = lists_place(r, &changes, &fills, err);
+		rc = lists_place(r, &w->change_count, &w->fill_count, err);
 	if (!rc)
 		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, err);
-	if (!rc)
-		rc = lists_fetch(r, changes, fills, err);
-	if (!rc)
-		rc = kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
 	for (size_t i = 0; i < t->slabs.count && !rc; i++)
 		rc = slab_take(r, i, err);
+	if (w)
+		w->listed = !rc;
+	return rc;
+}
+
+static int origins_fetch(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	kedge__gpu_address from = kedge__gpu_origins(r);
+
+	return from ? kedge__gpu_copy_out(gpu_of(r), KEDGE__GPU_WORK, t->origins, from, t->changes * sizeof(*t->origins), err)
+		    : 0;
+}
+
+int kedge__gpu_lists_fetch(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	struct kedge__gpu_twins *w = r->twins;
+	int rc;
+
+	if (t->listed)
+		return 0;
+	rc = changes_fetch(r, w->change_count, w->fill_count, err);
 	if (!rc)
 		rc = all_digests_fetch(r, err);
 	if (!rc)
+		rc = origins_fetch(r, err);
+	if (!rc)
 		rc = kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
-	if (w)
-		w->listed = !rc;
+	for (size_t i = 0; i < t->slabs.count && !t->apart && !rc; i++)
+		exchange(t, &t->slabs.at[i]);
+	t->listed = !rc;
 	return rc;
 }
 

@@ -632,7 +632,9 @@ void kedge__hash_undo(struct kedge__reducer *r)
 {
 	struct kedge__txn *t = &r->txn;
 
-	for (size_t i = 0; t->workers && !t->apart && i < t->slabs.count; i++) {
+	bool done = t->workers && !t->apart && (!t->there || t->listed);
+
+	for (size_t i = 0; done && i < t->slabs.count; i++) {
 		const struct kedge__slab *s = &t->slabs.at[i];
 		const struct kedge__hash_worker *w = &t->workers[s->worker];
 		uint64_t known = s->apart_count ? kedge__slab_known(t, s, r->options.chunk) : 0;

@@ -238,6 +238,10 @@ void kedge__reducer_leave_device(struct kedge__reducer *r);
  */
 int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			  const struct kedge__reduce_how *how, struct kedge__reduction *out, struct kedge__error *err);
+/* The same in two parts, for an image on a device: after the first, its literals are on the host, and it may change. */
+int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
+			 const struct kedge__reduce_device *device, struct kedge__error *err);
+int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err);
 /* Dirty ranges are rounded to pieces of this size, from the region's start. */
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r);
 /* Whether the next reduction, as VERSION, will use dirty ranges for the region at BASE, if it has BYTES bytes. */

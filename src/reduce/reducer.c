@@ -211,10 +211,8 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	int rc = kedge__emitter_begin(&e, r, red, err);
 
 	t->emitter = &e;
-	if (!rc)
+	if (!rc && !t->there)
 		rc = ops->run(r, err);
-	if (!rc && t->device)
-		rc = kedge__gpu_literals_fetch(r, err);
 	if (!rc && !ops->waves)
 		rc = kedge__emit_slabs(&e);
 	if (!rc)
@@ -238,14 +236,15 @@ static bool is_unknown(struct kedge__reducer *r)
 	       kedge__image_is_unknown(r, t->pool, t->image, t->device ? &device : t->view);
 }
 
-static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
+/* All that needs the image, if it is on a device. */
+static int steps_begin(struct kedge__reducer *r, struct kedge__error *err)
 {
 	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
 	struct kedge__txn *t = &r->txn;
-	double start = kedge__clock_seconds();
 	struct kedge__last_needs needs = {kedge__reducer_remembers(r->options.id), r->options.paranoid};
 	int rc = kedge__epochs_begin(&r->record.epochs, t->version, false, err);
 
+	t->started = kedge__clock_seconds();
 	t->apart = ops->apart;
 	if (!rc && ops->hashes)
 		rc = kedge__last_prepare(&r->last, t->image, r->options.chunk, needs, &t->regions, err);
@@ -262,22 +261,33 @@ static int run_steps(struct kedge__reducer *r, struct kedge__reduction *red, str
 		kedge__record_renew(r);
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
-	red->hash_seconds = kedge__clock_seconds() - start;
+	t->hash_seconds = kedge__clock_seconds() - t->started;
+	if (rc || !t->device)
+		return rc;
+	rc = ops->run(r, err);
+	return rc ? rc : kedge__gpu_literals_fetch(r, err);
+}
+
+static int steps_finish(struct kedge__reducer *r, struct kedge__reduction *red, struct kedge__error *err)
+{
+	const struct kedge__reducer_ops *ops = kedge__reducer_ops_of(r);
+	struct kedge__txn *t = &r->txn;
+	int rc = t->there ? kedge__gpu_lists_fetch(r, err) : 0;
+
 	if (!rc)
 		rc = run_emit(r, red, err);
 	if (!rc && r->options.paranoid && ops->hashes)
 		rc = kedge__paranoid_keep(r, err);
 	if (!rc)
 		take_totals(r, red);
-	red->reduce_seconds = kedge__clock_seconds() - start;
+	red->hash_seconds = t->hash_seconds;
+	red->reduce_seconds = kedge__clock_seconds() - t->started;
 	return rc;
 }
 
-int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
-		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
-		   struct kedge__error *err)
+static int txn_begin(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
+		     const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__error *err)
 {
-	struct kedge__reduction red = {.version = version, .parent = KEDGE__NO_VERSION, .reducer = way.used};
 	struct kedge__txn *t = &r->txn;
 	int rc = check_image(image, version, err);
 
@@ -298,25 +308,46 @@ int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
 	t->dirty = how->full ? NULL : how->dirty;
 	t->device = how->device;
+	t->there = how->device != NULL;
 	t->progress = how->progress;
 	t->progress_ctx = how->progress_ctx;
 	r->busy = true;
-	rc = run_steps(r, &red, err);
+	rc = steps_begin(r, err);
+	t->device = NULL;
+	if (rc)
+		kedge__reducer_rollback(r);
+	return rc;
+}
+
+static int txn_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)
+{
+	struct kedge__txn *t = &r->txn;
+	struct kedge__reduction red = {.version = t->version, .parent = KEDGE__NO_VERSION, .reducer = t->used};
+	int rc = steps_finish(r, &red, err);
+
 	if (rc) {
 		kedge__reduction_done(&red);
 		kedge__reducer_rollback(r);
 		return rc;
 	}
-	red.chunk = table[way.used] == &kedge__full_ops ? 0 : r->options.chunk;
+	red.chunk = table[t->used] == &kedge__full_ops ? 0 : r->options.chunk;
 	red.raw_bytes = t->raw_bytes;
-	if (t->device)
+	if (t->there)
 		kedge__gpu_literals_point(r, &red);
-	t->device = NULL;
 	t->dirty = NULL;
 	t->view = NULL;
 	t->region_digests = red.region_digests;
 	*out = red;
 	return 0;
+}
+
+int kedge__txn_run(struct kedge__reducer *r, struct kedge__way way, struct kedge__pool *pool, uint64_t version,
+		   const struct kedge__image *image, const struct kedge__reduce_how *how, struct kedge__reduction *out,
+		   struct kedge__error *err)
+{
+	int rc = txn_begin(r, way, pool, version, image, how, err);
+
+	return rc ? rc : txn_finish(r, out, err);
 }
 
 static struct kedge__way way_of(const struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
@@ -359,6 +390,20 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 	else if (samples)
 		kedge__sample_end(r, used, image, how);
 	return rc;
+}
+
+int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
+			 const struct kedge__image *image, const struct kedge__reduce_device *device,
+			 struct kedge__error *err)
+{
+	const struct kedge__reduce_how how = {.device = device};
+
+	return txn_begin(r, way_of(r, pool, version, image, &how), pool, version, image, &how, err);
+}
+
+int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)
+{
+	return txn_finish(r, out, err);
 }
 
 bool kedge__reducer_on_device(const struct kedge__reducer *r)

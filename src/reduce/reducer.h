@@ -214,6 +214,9 @@ struct kedge__txn {
 	enum kedge__stream stream;      /* some slabs may be hashed as they are stored; */
 	KEDGE__ARRAY(struct kedge__glance) glances;
 	struct kedge__digest *region_digests; /* the digests of their regions are known then: the reduction's */
+	bool there;  /* the image is on a device: lists are, too, */
+	bool listed; /* until they are fetched */
+	double started, hash_seconds;
 	_Atomic uint64_t hashed;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
@@ -286,6 +289,13 @@ static inline const struct kedge__image_region *kedge__slab_region(const struct 
 								   const struct kedge__slab *s)
 {
 	return &t->image->regions[s->region];
+}
+
+/* A version whose number does not follow the last one's: chunks that are the same at the same place are changes, too. Its
+ * finder is its own, on the host. */
+static inline bool kedge__txn_is_apart(const struct kedge__reducer *r)
+{
+	return !r->txn.compare && r->parent != KEDGE__NO_VERSION;
 }
 
 /* Items of slab I: from slabs.at[i].item_at up to this. */

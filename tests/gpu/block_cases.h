@@ -144,8 +144,10 @@ static void block_check(const struct blocks *t, uint32_t i)
 		fail_msg("block %u of %zu bytes: %u instead of %zu", i, n, t->sizes[i], size);
 	if (size < n) {
 		assert_memory_equal(slot, want, size);
-		assert_int_equal(kedge__block_decode(t->codec->id, 0, slot, size, got, n, NULL), 0);
-		assert_memory_equal(got, raw, n);
+		if (kedge__codec_by_id(t->codec->id)) { /* its library was there */
+			assert_int_equal(kedge__block_decode(t->codec->id, 0, slot, size, got, n, NULL), 0);
+			assert_memory_equal(got, raw, n);
+		}
 	}
 	kedge__free(want);
 	kedge__free(got);

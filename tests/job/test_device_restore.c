@@ -298,12 +298,13 @@ static void test_read(void **state)
 /* The memory of the host is bounded, whatever the regions have, and all of it is given back. */
 static void test_memory_is_bounded(void **state)
 {
-	struct program *p = program_new();
+	struct program *p;
 	size_t before;
 	kedge_t *k;
 	DRIVER(fake_cuda_pinned, count_fn *);
 	DRIVER(fake_cuda_taken, count_fn *);
 
+	p = program_new();
 	program_run(*state, p, false, NULL);
 	k = program_open(*state, p, false, NULL, 16384);
 	program_spoil(p);
@@ -324,11 +325,12 @@ static void test_memory_is_bounded(void **state)
 static void test_little_is_sent(void **state)
 {
 	size_t bytes = 4 << 20, once = 65536;
-	uint8_t *want = malloc(bytes);
+	uint8_t *want;
 	kedge__gpu_address at = 0;
 	kedge_t *k;
 	DRIVER(fake_cuda_sent, count_fn *);
 
+	want = malloc(bytes);
 	assert_int_equal(kedge__gpu_alloc(gpu, bytes, &at, NULL), 0);
 	memset(want, 0x5a, bytes);
 	for (size_t i = 0; i < 32; i++)
@@ -355,9 +357,10 @@ static void test_failures(void **state)
 	static const char *const functions[] = {"cuMemcpyHtoDAsync_v2", "cuLaunchKernel",     "cuEventRecord",
 						"cuStreamWaitEvent",    "cuEventSynchronize", "cuCtxSynchronize"};
 	static const int countdowns[] = {0, 1, 2, 7};
-	struct program *p = program_new();
+	struct program *p;
 	DRIVER(fake_cuda_fail, fail_fn *);
 
+	p = program_new();
 	program_run(*state, p, false, MORE("reducer=tree", "chunk=64"));
 	for (size_t i = 0; i < KEDGE__COUNT(functions); i++) {
 		kedge_t *k = program_open(*state, p, false, NULL, 16384);
@@ -382,10 +385,11 @@ static void test_failures(void **state)
 /* A bit that changes on its way to the device. */
 static void test_region_digest(void **state)
 {
-	struct program *p = program_new();
+	struct program *p;
 	kedge_t *k;
 	DRIVER(fake_cuda_flip, int_fn *);
 
+	p = program_new();
 	program_run(*state, p, false, MORE("reducer=tree", "chunk=64", "keep=1"));
 	k = program_open(*state, p, false, NULL, 16384);
 	for (int i = 1; i < 4; i++) { /* the first copy has the places of the regions */
@@ -423,12 +427,13 @@ static void test_damage(void **state)
 static void test_no_room(void **state)
 {
 	struct place *place = *state;
-	struct program *p = program_new();
+	struct program *p;
 	size_t before;
 	kedge_t *k;
 	DRIVER(fake_cuda_room, size_fn *);
 	DRIVER(fake_cuda_taken, count_fn *);
 
+	p = program_new();
 	program_run(place, p, false, NULL);
 	before = fake_cuda_taken_now();
 	kedge_set_log(place_log, place);
@@ -453,10 +458,12 @@ static void test_two_gpus(void **state)
 	size_t bytes = 100003;
 	kedge__gpu_address at[2] = {0, 0};
 	struct kedge__gpu *gpus[2] = {gpu, NULL};
-	uint8_t *want = malloc(2 * bytes), *got = malloc(bytes);
+	uint8_t *want, *got;
 	kedge_t *k;
 	DRIVER(fake_cuda_devices, int_fn *);
 
+	want = malloc(2 * bytes);
+	got = malloc(bytes);
 	fake_cuda_devices_now(2);
 	assert_int_equal(kedge__gpu_open(1, &gpus[1], NULL), 0);
 	k = job_open(*state, false, MORE("reducer=list", "chunk=64"));
