@@ -26,7 +26,7 @@ struct reduce {
 	struct kedge__pool *pool;
 };
 
-static int room(void *ctx, uint64_t bytes, void **out, struct kedge__error *err)
+static int room(void *ctx, uint64_t bytes, void **out, uint64_t *have, struct kedge__error *err)
 {
 	struct reduce *r = ctx;
 	int rc = 0;
@@ -38,8 +38,8 @@ static int room(void *ctx, uint64_t bytes, void **out, struct kedge__error *err)
 		rc = kedge__gpu_pin(r->gpu, bytes, &r->pinned, err);
 		r->pinned_bytes = rc ? 0 : bytes;
 	}
-	r->literals = (double)bytes;
 	*out = r->pinned;
+	*have = r->pinned_bytes;
 	return rc;
 }
 
@@ -54,7 +54,8 @@ static int touch(const struct reduce *r, struct kedge__error *err)
 	int rc = 0;
 
 	if (r->share)
-		rc = kedge__gpu_launch(r->gpu, KEDGE__GPU_WORK, "kedge_touch", r->gpu->processors * 16, KEDGE_THREADS, &a, err);
+		rc = kedge__gpu_launch(r->gpu, KEDGE__GPU_WORK, "kedge_touch", r->gpu->processors * 16, KEDGE_THREADS,
+				       &a, err);
 	return rc ? rc : kedge__gpu_finish(r->gpu, err);
 }
 
@@ -74,6 +75,7 @@ static int version(struct reduce *r, double *seconds, struct kedge__error *err)
 		rc = kedge__reducer_finish(r->reducer, &red, err);
 	if (rc)
 		return rc;
+	r->literals = (double)red.literal_bytes;
 	r->memory = (double)r->gpu->taken;
 	kedge__reduction_done(&red);
 	kedge__reducer_commit(r->reducer);

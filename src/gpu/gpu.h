@@ -157,6 +157,7 @@ struct kedge__gpu_slabs {
 	uint64_t count;            /* slabs that the above have room for */
 	kedge__gpu_address digests; /* of the last version, by places */
 	kedge__gpu_address ages;    /* the same; 0: none */
+	bool odd;                   /* some slabs begin at an address that is no multiple of 16 */
 	bool anew;                  /* all has changed, whatever the digests are */
 	kedge__gpu_address changes, fresh, fills;
 	kedge__gpu_address origins; /* 0: none */
@@ -173,9 +174,9 @@ uint64_t kedge__gpu_pass_words(uint32_t chunk);
 /* Slabs [FIRST, END): what changed. `found` of them is zero. */
 int kedge__gpu_pass_run(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			uint64_t end, struct kedge__error *err);
-/* The list of that, after `at` was set. */
+/* The list of that, after `at` was set, of slabs that are flat or of those that are not. */
 int kedge__gpu_pass_list(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
-			 uint64_t end, struct kedge__error *err);
+			 uint64_t end, bool flat, struct kedge__error *err);
 /* With origins: how many are stored. */
 int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			  uint64_t end, struct kedge__error *err);

@@ -18,7 +18,7 @@ typedef uint64_t kedge__gpu_address;
 #define KEDGE_THREADS 256 /* of a block, of every kernel */
 
 /* ------------------------------------------------------------------ pass.cu
- * The hash pass over an image on the device, by slabs of it, as those of src/reduce: kedge_pass_<chunk> compares digests
+ * The hash pass over an image on the device, by slabs of it, as those of src/reduce: kedge_pass_<chunk> and, at any address, kedge_pass_odd_<chunk> compare digests
  * with those of the last version, kedge_list_<chunk> lists what changed. A slab is the
  * work of some warps, a word of bits, for 32 chunks, that of one.
  *
@@ -78,6 +78,7 @@ struct kedge_pass_args {
 	KEDGE_AT(const struct kedge_slab) slabs;
 	unsigned count;   /* slabs */
 	unsigned compare; /* what has the same digest has not changed */
+	unsigned flat;    /* list: those that are flat, or those that are not */
 	KEDGE_AT(struct kedge_slab_found) found;
 	KEDGE_AT(const struct kedge_slab_at) at;
 	KEDGE_AT(ulonglong2) digests; /* of the last version, by places */

@@ -5,10 +5,13 @@
  */
 #include "there.h"
 
+#include "reduce/gpu.h"
+
 static const uint8_t seed_bytes[KEDGE__DIGEST_SEED_BYTES] = {3, 1, 4, 1, 5};
 
 static int setup(void **state)
 {
+	kedge__gpu_wave_slabs = 1;
 	return gpu_setup(state);
 }
 
