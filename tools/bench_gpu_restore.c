@@ -95,13 +95,14 @@ static bool next(struct restore *r, uint64_t *to, uint64_t *bytes)
 /* The buffer at MEMORY is full, or that was all. */
 static bool buffer_fill(struct restore *r, uint8_t *memory, uint64_t *used, uint64_t *count)
 {
-	struct kedge__gpu_piece *pieces = (struct kedge__gpu_piece *)(void *)(memory + r->room);
+	uint64_t end = kedge__gpu_scatter_layout(r->room).pieces_end;
+	struct kedge__gpu_piece *pieces = (struct kedge__gpu_piece *)(void *)(memory + end);
 	bool fill = r->kind == PATTERNS, more = true;
 	uint64_t to, bytes;
 
 	*used = fill ? 8 : 0;
 	*count = 0;
-	while (*used + KEDGE__GPU_PIECE_BYTES + (*count + 1) * sizeof(*pieces) <= r->room) {
+	while (*used + KEDGE__GPU_PIECE_BYTES + (*count + 1) * sizeof(*pieces) <= end) {
 		more = next(r, &to, &bytes);
 		if (!more)
 			break;
@@ -115,6 +116,7 @@ static bool buffer_fill(struct restore *r, uint8_t *memory, uint64_t *used, uint
 
 static int restore_turn(struct restore *r, struct kedge__error *err)
 {
+	uint64_t damaged;
 	bool more = true;
 	int rc = kedge__gpu_scatter_begin(r->scatter, &r->target, 1, err);
 
@@ -123,16 +125,16 @@ static int restore_turn(struct restore *r, struct kedge__error *err)
 	for (uint64_t i = 0; more && !rc; i++) {
 		unsigned buffer = (unsigned)(i % KEDGE__GPU_SCATTER_BUFFERS);
 		uint8_t *memory = r->memory + buffer * r->room;
-		uint64_t used, count;
+		struct kedge__gpu_load load = {.memory = memory};
 
 		if (i >= KEDGE__GPU_SCATTER_BUFFERS)
 			rc = kedge__gpu_scatter_wait(r->scatter, buffer, err);
 		if (rc)
 			break;
-		more = buffer_fill(r, memory, &used, &count);
-		rc = kedge__gpu_scatter_send(r->scatter, buffer, memory, used, count, err);
+		more = buffer_fill(r, memory, &load.bytes, &load.pieces);
+		rc = kedge__gpu_scatter_send(r->scatter, buffer, &load, err);
 	}
-	return rc ? rc : kedge__gpu_scatter_end(r->scatter, &r->target, 1, err);
+	return rc ? rc : kedge__gpu_scatter_end(r->scatter, &r->target, 1, &damaged, err);
 }
 
 /* As many bytes, and all of the region once. */
@@ -156,12 +158,13 @@ static int limit_turn(struct restore *r, struct kedge__error *err)
 static int check(struct restore *r, struct kedge__error *err)
 {
 	struct kedge__sum written;
+	uint64_t damaged;
 	int rc = restore_turn(r, err);
 
 	written = r->target.sum;
 	r->target.later = true;
 	if (!rc)
-		rc = kedge__gpu_scatter_end(r->scatter, &r->target, 1, err);
+		rc = kedge__gpu_scatter_end(r->scatter, &r->target, 1, &damaged, err);
 	r->target.later = false;
 	if (!rc && (written.s1 != r->target.sum.s1 || written.s2 != r->target.sum.s2))
 		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the region does not have what went there");

@@ -88,6 +88,7 @@ struct kedge__filling {
 	size_t goal_count;
 	struct kedge__fill_device *devices;
 	size_t device_count;
+	bool unpack_here; /* a device found strips that are not what they say: nothing more is unpacked there */
 	struct kedge__fill_worker *workers;
 	size_t worker_count;
 	struct kedge__fill_past past;
@@ -136,6 +137,11 @@ int kedge__fill_parcel_new(const struct kedge__filling *f, struct kedge__fill_pa
 /* COUNT pieces, which are put into order, as far as they go to devices; RAW is byte FROM of their block, decoded. */
 int kedge__fill_device_put(struct kedge__filling *f, struct kedge__fill_worker *h, struct kedge__piece *pieces, size_t count,
 			   const uint8_t *raw, uint32_t from, struct kedge__error *err);
+/* Whether the block of U, which is packed, is unpacked on the device that its pieces go to. */
+bool kedge__fill_device_unpacks(const struct kedge__filling *f, const struct kedge__read_plan_unit *u);
+/* Its stored bytes, which were checked, go there. */
+int kedge__fill_device_unpack(struct kedge__filling *f, const struct kedge__read_plan_unit *u, const uint8_t *stored,
+			      struct kedge__error *err);
 int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__read_plan_fill *fill, struct kedge__error *err);
 
 /* fill_sums.c */
