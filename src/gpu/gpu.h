@@ -270,7 +270,7 @@ struct kedge__gpu_target {
 };
 
 /* What a buffer has: bytes from the beginning of the memory on; pieces, of which the last one ends at the layout's end of pieces; and from there on strips.
- * No two pieces, of all that are sent, may overlap. */
+ * No two pieces of a buffer may overlap, and none that is summed any other. */
 struct kedge__gpu_load {
 	const void *memory; /* pinned, and not to be touched before it was waited for */
 	uint64_t bytes, pieces, strips;

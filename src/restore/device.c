@@ -278,19 +278,27 @@ int kedge__device_begin(struct kedge__restore_device *d, const struct kedge__gpu
 	return kedge__gpu_scatter_begin(d->scatter, targets, n, err);
 }
 
+int kedge__device_send(struct kedge__restore_device *d, struct kedge__error *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&d->lock);
+	if (d->buffers[d->current].state == OPEN)
+		(void)buffer_send(d, &d->buffers[d->current]);
+	if (d->buffers[d->current].state == SENT)
+		d->current = (d->current + 1) % KEDGE__GPU_SCATTER_BUFFERS;
+	if (d->failed.code)
+		rc = failure(d, err);
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
 int kedge__device_end(struct kedge__restore_device *d, struct kedge__gpu_target *targets, size_t n, uint64_t *damaged,
 		      struct kedge__error *err)
 {
-	int rc;
+	int rc = kedge__device_send(d, err);
 
-	pthread_mutex_lock(&d->lock);
-	rc = buffer_send(d, &d->buffers[d->current]);
-	if (rc)
-		rc = failure(d, err);
-	pthread_mutex_unlock(&d->lock);
-	if (!rc)
-		rc = kedge__gpu_scatter_end(d->scatter, targets, n, damaged, err);
-	return rc;
+	return rc ? rc : kedge__gpu_scatter_end(d->scatter, targets, n, damaged, err);
 }
 
 void kedge__device_abandon(struct kedge__restore_device *d)

@@ -35,6 +35,8 @@ int kedge__device_begin(struct kedge__restore_device *d, const struct kedge__gpu
 int kedge__device_claim(struct kedge__restore_device *d, const struct kedge__device_need *need,
 			struct kedge__device_claim *out, struct kedge__error *err);
 int kedge__device_commit(struct kedge__restore_device *d, const struct kedge__device_claim *claim, struct kedge__error *err);
+/* All that was committed is on its way, before all that is claimed from here on. */
+int kedge__device_send(struct kedge__restore_device *d, struct kedge__error *err);
 /* All is in its place; the targets get their sums. *DAMAGED: strips that were not what they say, and are left out. */
 int kedge__device_end(struct kedge__restore_device *d, struct kedge__gpu_target *targets, size_t n, uint64_t *damaged,
 		      struct kedge__error *err);

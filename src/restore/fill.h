@@ -130,6 +130,8 @@ uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, ui
 int kedge__fill_devices_init(struct kedge__filling *f, struct kedge__error *err); /* of the goals */
 void kedge__fill_devices_done(struct kedge__filling *f);
 int kedge__fill_devices_begin(struct kedge__filling *f, struct kedge__error *err);
+/* What is put from here on goes over what was put before. */
+int kedge__fill_devices_send(struct kedge__filling *f, struct kedge__error *err);
 /* All is in its place, and summed. */
 int kedge__fill_devices_end(struct kedge__filling *f, struct kedge__error *err);
 void kedge__fill_devices_abandon(struct kedge__filling *f); /* instead, after a failure */

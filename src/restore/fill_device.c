@@ -115,6 +115,15 @@ int kedge__fill_devices_begin(struct kedge__filling *f, struct kedge__error *err
 	return rc;
 }
 
+int kedge__fill_devices_send(struct kedge__filling *f, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < f->device_count && !rc; i++)
+		rc = kedge__device_send(f->devices[i].device, err);
+	return rc;
+}
+
 int kedge__fill_devices_end(struct kedge__filling *f, struct kedge__error *err)
 {
 	uint64_t damaged = 0;

@@ -167,8 +167,11 @@ static int unit_place(struct kedge__filling *f, struct kedge__fill_worker *h, co
 {
 	struct kedge__piece all = {.to = u->place, .offset = u->offset, .len = u->bytes, .target = u->target};
 
-	if (is_far(f, u->target))
+	if (is_far(f, u->target)) {
+		if (u->live < u->bytes) /* others go over it */
+			atomic_store(&f->goals[u->target].odd, true);
 		return kedge__fill_device_put(f, h, &all, 1, raw, u->offset, err);
+	}
 	if (!is_summed(f, u))
 		kedge__fill_sum_put(f, h, u->target, raw, position_of(f, u->target, u->place), u->bytes);
 	if (u->place != raw)
@@ -590,6 +593,8 @@ int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stat
 	kedge__fill_past_init(f);
 	if (f->plan.ground_batches)
 		rc = run_round(f, f->plan.ground_batches, stats, err);
+	if (!rc && f->plan.ground_batches)
+		rc = kedge__fill_devices_send(f, err);
 	if (!rc && f->plan.ground_batches < items)
 		rc = run_round(f, items, stats, err);
 	kedge__fill_past_done(f);
