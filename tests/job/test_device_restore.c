@@ -229,9 +229,9 @@ static void round_trip(const struct place *place, const char *const *more)
 
 static void test_reducers(void **state)
 {
-	static const char *const reducers[] = {"reducer=full", "reducer=basic", "reducer=list", "reducer=tree"};
+	static const char *const reducers[] = {"reducer=tree", "reducer=full", "reducer=basic", "reducer=list"};
 
-	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
+	for (size_t i = 0; i < (SANITIZED ? 2 : KEDGE__COUNT(reducers)); i++) {
 		struct place place = *(struct place *)*state;
 
 		text_make(place.l1, sizeof(place.l1), "%s/l%zu", place.dir, i);
@@ -242,11 +242,11 @@ static void test_reducers(void **state)
 /* Blocks that are larger than a buffer, and packed. */
 static void test_codecs(void **state)
 {
-	static const char *const codecs[] = {"codec=zstd", "codec=planes:4", "codec=delta+planes:8",
+	static const char *const codecs[] = {"codec=delta+planes:8", "codec=zstd", "codec=planes:4",
 					     "codec=minus+planes:2"};
 
 	noise = 3; /* they shrink */
-	for (size_t i = 0; i < KEDGE__COUNT(codecs); i++) {
+	for (size_t i = 0; i < (SANITIZED ? 2 : KEDGE__COUNT(codecs)); i++) {
 		struct place place = *(struct place *)*state;
 
 		text_make(place.l1, sizeof(place.l1), "%s/l%zu", place.dir, i);
