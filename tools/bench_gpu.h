@@ -12,7 +12,7 @@
 int kedge__bench_gpu(int argc, char **argv);
 
 /* bench_gpu_restore.c */
-#define KEDGE__BENCH_RESTORES 3
+#define KEDGE__BENCH_RESTORES 4
 
 struct kedge__bench_restore {
 	char what[64];

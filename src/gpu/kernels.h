@@ -230,6 +230,21 @@ struct kedge_planes_args {
 	KEDGE_AT(unsigned) damaged;                /* strips that are not what they say are added to it, and left out */
 };
 
+/* kedge_planes_unpack: strips of several blocks, of any widths. */
+struct kedge_unpack_strip {
+	unsigned from, to;          /* in the packed bytes, and in those that they become */
+	unsigned short size, bytes; /* as it is packed, and as it is; if they are the same, it is not packed */
+	unsigned how;               /* width | steps << 8 */
+};
+
+struct kedge_unpack_args {
+	KEDGE_AT(const struct kedge_unpack_strip) strips;
+	unsigned long long count;
+	KEDGE_AT(const unsigned char) packed;
+	KEDGE_AT(unsigned char) out; /* strips begin at multiples of a number */
+	KEDGE_AT(unsigned) damaged;  /* as in struct kedge_planes_args */
+};
+
 /* ------------------------------------------------------------------ lz4.cu
  * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
 
@@ -281,11 +296,13 @@ struct kedge_deflate_args {
 #define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
 #define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
 #define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
+#define KEDGE_SCATTER_UNPACKED 0x80000000u /* in `from` */
 #define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
 
 struct kedge_scatter_piece {
 	unsigned long long to; /* an address */
-	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
+	unsigned from;         /* in the buffer, or with KEDGE_SCATTER_UNPACKED, in what was unpacked; if it is filled, there are
+				* eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
 	unsigned what;
 };
 
@@ -294,6 +311,7 @@ struct kedge_scatter_args {
 	KEDGE_AT(const struct kedge_scatter_piece) pieces;
 	unsigned long long count;
 	KEDGE_AT(const unsigned char) buffer;
+	KEDGE_AT(const unsigned char) unpacked;
 	KEDGE_AT(const unsigned long long) targets; /* where each begins */
 	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
 };
