@@ -63,8 +63,8 @@ function(kedge_script_test)
 endfunction()
 
 # Unit tests that find the driver of tests/gpu as libcuda.so.1.
-set(KEDGE_DRIVER_TESTS gpu/test_cuda gpu/test_deflate gpu/test_lz4 gpu/test_pass gpu/test_planes gpu/test_scatter reduce/test_gpu reduce/test_gpu_finder job/test_device
-    job/test_device_restore)
+set(KEDGE_DRIVER_TESTS gpu/test_cuda gpu/test_deflate gpu/test_lz4 gpu/test_pass gpu/test_planes gpu/test_scatter reduce/test_gpu
+    reduce/test_gpu_finder job/test_device job/test_device_restore)
 set(KEDGE_FAKE_DRIVER ${PROJECT_BINARY_DIR}/tests/gpu/driver)
 
 # One cmocka program, tests/FOLDER/PROGRAM in the build: target and test are named after it, and after its folder if two

@@ -392,6 +392,8 @@ static int run(struct bench *b)
 	if (!rc)
 		rc = hashes(b, &err);
 	if (!rc)
+		rc = kedge__bench_gpu_finder(&b->rows, b->size, &err);
+	if (!rc)
 		rc = planes(b, &err);
 	if (!rc)
 		rc = kedge__bench_gpu_reduce(&b->rows, b->data, b->size, &err);

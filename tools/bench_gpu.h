@@ -52,4 +52,7 @@ int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_addre
 int kedge__bench_gpu_blocks(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, kedge__gpu_address other,
 			    uint64_t size, const char *file, struct kedge__error *err);
 
+/* bench_gpu_finder.c: rows of the finder for a state of SIZE bytes. */
+int kedge__bench_gpu_finder(struct kedge__bench_gpu_rows *rows, uint64_t size, struct kedge__error *err);
+
 #endif

@@ -7,6 +7,8 @@
 
 #include "reduce/reduce.h"
 
+#include <unistd.h>
+
 #define CHUNK 128
 
 struct reduce {
@@ -24,7 +26,7 @@ struct reduce {
 	struct kedge__pool *pool;
 };
 
-static int room(void *ctx, uint64_t bytes, void **out, struct kedge__error *err)
+static int room(void *ctx, uint64_t bytes, void **out, uint64_t *have, struct kedge__error *err)
 {
 	struct reduce *r = ctx;
 	int rc = 0;
@@ -36,8 +38,8 @@ static int room(void *ctx, uint64_t bytes, void **out, struct kedge__error *err)
 		rc = kedge__gpu_pin(r->gpu, bytes, &r->pinned, err);
 		r->pinned_bytes = rc ? 0 : bytes;
 	}
-	r->literals = (double)bytes;
 	*out = r->pinned;
+	*have = r->pinned_bytes;
 	return rc;
 }
 
@@ -52,7 +54,8 @@ static int touch(const struct reduce *r, struct kedge__error *err)
 	int rc = 0;
 
 	if (r->share)
-		rc = kedge__gpu_launch(r->gpu, KEDGE__GPU_WORK, "kedge_touch", r->gpu->processors * 16, KEDGE_THREADS, &a, err);
+		rc = kedge__gpu_launch(r->gpu, KEDGE__GPU_WORK, "kedge_touch", r->gpu->processors * 16, KEDGE_THREADS,
+				       &a, err);
 	return rc ? rc : kedge__gpu_finish(r->gpu, err);
 }
 
@@ -72,6 +75,7 @@ static int version(struct reduce *r, double *seconds, struct kedge__error *err)
 		rc = kedge__reducer_finish(r->reducer, &red, err);
 	if (rc)
 		return rc;
+	r->literals = (double)red.literal_bytes;
 	r->memory = (double)r->gpu->taken;
 	kedge__reduction_done(&red);
 	kedge__reducer_commit(r->reducer);
@@ -129,7 +133,7 @@ int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_addre
 	int rc;
 
 	r.image = (struct kedge__image){&r.region, 1};
-	rc = kedge__pool_new(0, &r.pool, err);
+	rc = kedge__pool_new((int)sysconf(_SC_NPROCESSORS_ONLN), &r.pool, err);
 	if (!rc)
 		rc = kind(&r, KEDGE__REDUCER_BASIC, "basic", err);
 	if (!rc)

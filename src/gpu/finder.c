@@ -88,8 +88,8 @@ static unsigned bits_of(uint64_t n)
 	return bits;
 }
 
-int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *wave,
-			  struct kedge__error *err)
+int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const char *follow,
+			  const struct kedge_finder_args *wave, struct kedge__error *err)
 {
 	struct kedge_finder_args a = *wave;
 	kedge__gpu_address spare = a.order;
@@ -109,5 +109,7 @@ int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const struct
 	}
 	if (!rc)
 		rc = kedge__gpu_finder_each(g, "kedge_deal_begin", (uint64_t)a.count + 1, &a, err);
-	return rc ? rc : launch(g, kernel, ((uint64_t)a.blocks + WARPS - 1) / WARPS, &a, err);
+	if (!rc)
+		rc = launch(g, kernel, ((uint64_t)a.blocks + WARPS - 1) / WARPS, &a, err);
+	return rc || !follow ? rc : kedge__gpu_finder_each(g, follow, a.count, &a, err);
 }

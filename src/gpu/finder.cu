@@ -8,6 +8,9 @@
  * earlier lane has in mind waits for the next round: what each finds in its buckets is what it would find if they came one
  * after the other. A lane that waits only for one with the same digest need not: it finds what that one found or entered.
  *
+ * A state may have few digests, and many chunks of each: a change whose digest an earlier one of its slab has, too, is not
+ * dealt out; it follows that one when all others are done.
+ *
  * What only changes entries that are there, each its own, needs no order.
  */
 #include "gpu/kernels.h"
@@ -271,25 +274,34 @@ struct finder_result {
 	bool entered;
 };
 
+/* True: it is there. *DEAD: an entry with its digest that nothing may refer to, or NOBODY. */
+static __device__ bool finder_look(const finder_args &a, const struct kedge_probe &p, const struct finder_spot &s,
+				   const struct finder_tags &t, unsigned *origin, unsigned *dead)
+{
+	*dead = NOBODY;
+	for (unsigned match = finder_matches(s, t); match; match &= match - 1) {
+		unsigned i = (unsigned)__ffs((int)match) - 1, entry = *finder_entry_at(a, s, i);
+		enum finder_verdict v;
+
+		if (!finder_has_mark(a, entry, s.mark))
+			continue;
+		v = finder_judge(a, entry, p, origin);
+		if (v == FINDER_YES)
+			return true;
+		*dead = v == FINDER_DEAD ? i : *dead;
+	}
+	return false;
+}
+
 static __device__ struct finder_result finder_find_one(const finder_args &a, const struct kedge_probe &p,
 						       const struct finder_spot &s)
 {
 	struct finder_tags t = finder_tags_of(a, s);
-	unsigned dead = NOBODY, entry;
+	unsigned dead, entry, origin;
 	bool put;
 
-	for (unsigned match = finder_matches(s, t); match; match &= match - 1) {
-		unsigned i = (unsigned)__ffs((int)match) - 1, origin;
-		enum finder_verdict v;
-
-		entry = *finder_entry_at(a, s, i);
-		if (!finder_has_mark(a, entry, s.mark))
-			continue;
-		v = finder_judge(a, entry, p, &origin);
-		if (v == FINDER_YES)
-			return {origin, true, false};
-		dead = v == FINDER_DEAD ? i : dead;
-	}
+	if (finder_look(a, p, s, t, &origin, &dead))
+		return {origin, true, false};
 	if (p.number == KEDGE_NO_NUMBER)
 		return {0, false, false};
 	entry = finder_entry(a, s.mark, p.kind, p.number);
@@ -449,6 +461,30 @@ KEDGE_KERNEL(kedge_finder_enter, struct kedge_finder_args)
 	finder_run_block<false>(a);
 }
 
+/* Those that follow an earlier change with the same digest, which was found, or is a literal, or found no room. They enter
+ * nothing, and what there is for them is there. */
+KEDGE_KERNEL(kedge_finder_follow, struct kedge_finder_args)
+{
+	unsigned hits = 0;
+
+	for (unsigned i = a.begin[a.blocks] + blockIdx.x * blockDim.x + threadIdx.x; i < a.count;
+	     i += gridDim.x * blockDim.x) {
+		const struct kedge_probe p = a.probes[a.order[i]];
+		unsigned origin = a.origins ? a.origins[p.item - p.follows] : 0, dead;
+
+		if (!origin) {
+			const struct finder_spot s = finder_spot_of(a, make_ulonglong2(p.lo, p.hi));
+
+			if (!finder_look(a, p, s, finder_tags_of(a, s), &origin, &dead))
+				origin = 0;
+		}
+		if (a.origins && origin)
+			a.origins[p.item] = origin;
+		hits += origin != 0;
+	}
+	finder_add_totals(a, hits, 0);
+}
+
 /* What is not there does not come while others are adopted, so that only those wait that have found something. */
 KEDGE_KERNEL(kedge_finder_adopt, struct kedge_finder_args)
 {
@@ -479,13 +515,10 @@ KEDGE_KERNEL(kedge_finder_adopt, struct kedge_finder_args)
 
 /* ---- probes */
 
-static __device__ __forceinline__ void finder_probe_put(const finder_args &a, unsigned at, ulonglong2 d, unsigned item,
-							unsigned number, unsigned kind)
+static __device__ __forceinline__ void finder_probe_put(const finder_args &a, unsigned at, struct kedge_probe p)
 {
-	struct kedge_probe p = {d.x, d.y, item, number, kind, 0};
-
 	a.probes[at] = p;
-	a.keys[at] = finder_block(a, finder_mix(d));
+	a.keys[at] = finder_block(a, finder_mix(make_ulonglong2(p.lo, p.hi)));
 }
 
 static __device__ __forceinline__ unsigned finder_numbered(const struct kedge_finder_slab &s, unsigned index)
@@ -518,15 +551,67 @@ static __device__ __forceinline__ unsigned finder_rank(unsigned votes)
 	return (unsigned)__popc(votes & ((1u << threadIdx.x % 32) - 1));
 }
 
+/* Digests of a slab that a warp has seen. */
+#define FINDER_SEEN_BITS 6
+
+struct finder_seen {
+	u64 lo[1 << FINDER_SEEN_BITS], hi[1 << FINDER_SEEN_BITS];
+	unsigned k[1 << FINDER_SEEN_BITS];     /* the first that had it; NOBODY: there was none */
+	unsigned owner[1 << FINDER_SEEN_BITS]; /* the lane that puts one there */
+};
+
+static __device__ void finder_seen_init(struct finder_seen *seen)
+{
+	for (unsigned i = threadIdx.x % 32; i < 1u << FINDER_SEEN_BITS; i += 32)
+		seen->k[i] = seen->owner[i] = NOBODY;
+	__syncwarp();
+}
+
+/* Number K has digest D, if V. Returns an earlier one that has it, too, or NOBODY. */
+static __device__ unsigned finder_seen_before(struct finder_seen *seen, bool v, unsigned k, ulonglong2 d)
+{
+	unsigned lane = threadIdx.x % 32, slot = (unsigned)(finder_mix(d) >> 20) & ((1u << FINDER_SEEN_BITS) - 1);
+	unsigned before = NOBODY, owner = lane, owner_k;
+	bool fresh;
+	ulonglong2 other;
+
+	if (v && seen->k[slot] != NOBODY && seen->lo[slot] == d.x && seen->hi[slot] == d.y)
+		before = seen->k[slot];
+	fresh = v && before == NOBODY;
+	if (fresh)
+		atomicMin(&seen->owner[slot], lane);
+	__syncwarp();
+	if (fresh)
+		owner = seen->owner[slot];
+	other.x = __shfl_sync(ALL, d.x, (int)owner);
+	other.y = __shfl_sync(ALL, d.y, (int)owner);
+	owner_k = __shfl_sync(ALL, k, (int)owner);
+	if (fresh && owner != lane && finder_same(d, other))
+		before = owner_k;
+	__syncwarp();
+	if (fresh && owner == lane) {
+		seen->owner[slot] = NOBODY;
+		seen->lo[slot] = d.x;
+		seen->hi[slot] = d.y;
+		seen->k[slot] = k;
+	}
+	__syncwarp();
+	return before;
+}
+
 /* Changes that are not constant, or a sample of them; without a list, chunks of the last version. */
 template <bool COUNT> static __device__ __forceinline__ void finder_probes_of_slab(const finder_args &a)
 {
+	__shared__ struct finder_seen all_seen[COUNT ? 1 : FINDER_WARPS];
+	struct finder_seen *seen = &all_seen[COUNT ? 0 : threadIdx.x / 32];
 	unsigned slab, at;
 	struct kedge_finder_slab s;
 
 	if (!finder_slab_mine(a, &slab))
 		return;
 	s = a.slabs[slab];
+	if (!COUNT)
+		finder_seen_init(seen);
 	at = COUNT ? 0 : s.at - a.base;
 	for (unsigned first = 0; first < s.count; first += 32) {
 		unsigned k = first + threadIdx.x % 32, index = k, votes;
@@ -543,9 +628,17 @@ template <bool COUNT> static __device__ __forceinline__ void finder_probes_of_sl
 			d = listed ? finder_change(a, s, k) : a.digests[s.place + k];
 		vote = vote && (!a.sparse || finder_is_sample(d));
 		votes = __ballot_sync(ALL, vote);
-		if (!COUNT && vote)
-			finder_probe_put(a, at + finder_rank(votes), d, s.item_at + k, finder_numbered(s, index),
-					 listed ? finder_next_kind(a, s, index) : finder_last_kind(a, s, index));
+		if (!COUNT) {
+			unsigned before = finder_seen_before(seen, vote, k, d), rank = at + finder_rank(votes);
+
+			if (vote)
+				finder_probe_put(a, rank,
+						 {d.x, d.y, s.item_at + k, finder_numbered(s, index),
+						  listed ? finder_next_kind(a, s, index) : finder_last_kind(a, s, index),
+						  k - before});
+			if (vote && before != NOBODY)
+				a.keys[rank] = a.blocks;
+		}
 		at += (unsigned)__popc(votes);
 	}
 	if (COUNT && threadIdx.x % 32 == 0)
@@ -569,28 +662,41 @@ KEDGE_KERNEL(kedge_finder_pasts, struct kedge_finder_args)
 		unsigned number = (unsigned)(((u64)a.log_first + a.log_room - 1 - a.base - i) % a.log_room);
 		ulonglong2 d = make_ulonglong2(a.log[number].lo, a.log[number].hi);
 
-		finder_probe_put(a, i, d, 0, number, ENTRY_LOG);
+		finder_probe_put(a, i, {d.x, d.y, 0, number, ENTRY_LOG, 0});
 		if (!a.log[number].to || (a.sparse && !finder_is_sample(d)))
 			a.keys[i] = a.blocks;
 	}
 }
 
-/* All changes of the wave; those that need not be adopted belong to no block. */
+/* All changes of the wave; those that need not be adopted belong to no block, nor do those with the same digest as one that is:
+ * there is one entry for it. */
 KEDGE_KERNEL(kedge_finder_adopted, struct kedge_finder_args)
 {
+	__shared__ struct finder_seen all_seen[FINDER_WARPS];
+	struct finder_seen *seen = &all_seen[threadIdx.x / 32];
 	unsigned slab;
 	struct kedge_finder_slab s;
 
 	if (!finder_slab_mine(a, &slab))
 		return;
 	s = a.slabs[slab];
-	for (unsigned k = threadIdx.x % 32; k < s.count; k += 32) {
-		unsigned index = (unsigned)a.changes[s.item_at + k] >> 1, at = s.item_at + k - a.base;
-		unsigned kind = a.origins[s.item_at + k] >> 30;
+	finder_seen_init(seen);
+	for (unsigned first = 0; first < s.count; first += 32) {
+		unsigned k = first + threadIdx.x % 32, at = s.item_at + k - a.base, kind = 0, index = 0;
+		ulonglong2 d = {0, 0};
+		bool adopts;
 
-		finder_probe_put(a, at, finder_change(a, s, k), s.item_at + k, finder_numbered(s, index),
-				 finder_next_kind(a, s, index));
-		if (s.number == KEDGE_NO_NUMBER || (kind != ORIGIN_LAST && kind != ORIGIN_LOG && !a.everything))
+		if (k < s.count) {
+			index = (unsigned)a.changes[s.item_at + k] >> 1;
+			kind = a.origins[s.item_at + k] >> 30;
+			d = finder_change(a, s, k);
+		}
+		adopts = s.number != KEDGE_NO_NUMBER && (kind == ORIGIN_LAST || kind == ORIGIN_LOG);
+		adopts = finder_seen_before(seen, adopts, k, d) == NOBODY && adopts;
+		if (k < s.count)
+			finder_probe_put(a, at, {d.x, d.y, s.item_at + k, finder_numbered(s, index),
+						 finder_next_kind(a, s, index), 0});
+		if (k < s.count && !adopts)
 			a.keys[at] = a.blocks;
 	}
 }

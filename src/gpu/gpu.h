@@ -125,6 +125,8 @@ struct kedge__gpu_slabs {
 	uint64_t count;            /* slabs that the above have room for */
 	kedge__gpu_address digests; /* of the last version, by places */
 	kedge__gpu_address ages;    /* the same; 0: none */
+	bool odd;                   /* some slabs begin at an address that is no multiple of 16 */
+	bool anew;                  /* all has changed, whatever the digests are */
 	kedge__gpu_address changes, fresh, fills;
 	kedge__gpu_address origins; /* 0: none */
 };
@@ -140,9 +142,9 @@ uint64_t kedge__gpu_pass_words(uint32_t chunk);
 /* Slabs [FIRST, END): what changed. `found` of them is zero. */
 int kedge__gpu_pass_run(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			uint64_t end, struct kedge__error *err);
-/* The list of that, after `at` was set. */
+/* The list of that, after `at` was set, of slabs that are flat or of those that are not. */
 int kedge__gpu_pass_list(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
-			 uint64_t end, struct kedge__error *err);
+			 uint64_t end, bool flat, struct kedge__error *err);
 /* With origins: how many are stored. */
 int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			  uint64_t end, struct kedge__error *err);
@@ -164,8 +166,9 @@ int kedge__gpu_finder_slabs(struct kedge__gpu *g, const char *kernel, const stru
 			    struct kedge__error *err);
 int kedge__gpu_finder_each(struct kedge__gpu *g, const char *kernel, uint64_t n, const struct kedge_finder_args *a,
 			   struct kedge__error *err);
-/* Deal the probes of WAVE out by blocks, and KERNEL takes them, with a warp for each block. */
-int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const struct kedge_finder_args *wave,
+/* Deal the probes of WAVE out by blocks, and KERNEL takes them, with a warp for each block; FOLLOW, unless it is NULL, those that
+ * belong to none. */
+int kedge__gpu_finder_run(struct kedge__gpu *g, const char *kernel, const char *follow, const struct kedge_finder_args *wave,
 			  struct kedge__error *err);
 
 /* ------------------------------------------------------------------ planes.c: strips of codec planes, the same bytes as
@@ -189,6 +192,37 @@ int kedge__gpu_planes_encode(struct kedge__gpu *g, const struct kedge__gpu_plane
 int kedge__gpu_planes_decode(struct kedge__gpu *g, const struct kedge__gpu_planes *p, kedge__gpu_address packed,
 			     kedge__gpu_address places, kedge__gpu_address raw, kedge__gpu_address damaged,
 			     struct kedge__error *err);
+
+/* ------------------------------------------------------------------ lz4.c: blocks of codec lz4, the same bytes as those of
+ * src/codec/lz4_warp.c, which liblz4 decodes */
+
+struct kedge__gpu_blocks {
+	enum kedge__gpu_stream stream;
+	uint32_t count;             /* of blocks */
+	uint32_t largest;           /* bytes that none has more of */
+	kedge__gpu_address places;  /* a u64 for each: where it begins, a multiple of 16 */
+	kedge__gpu_address lengths; /* a u32 for each: its bytes */
+	kedge__gpu_address sizes;   /* a u32 for each: what it is packed, or all of it if it does not shrink */
+};
+
+/* Bytes of the device that encode() needs. */
+uint64_t kedge__gpu_lz4_scratch(const struct kedge__gpu_blocks *b);
+/* RAW to SLOTS, in which every block begins at its place and has room for all of it. */
+int kedge__gpu_lz4_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
+			  kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
+/* PACKED, in which block I begins at number I of PACKED_PLACES (u64), to RAW; liblz4's blocks, too. DAMAGED: a u32 to which
+ * the number of blocks is added that are not what they say; what is at their places then has no meaning. */
+int kedge__gpu_lz4_decode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address packed,
+			  kedge__gpu_address packed_places, kedge__gpu_address raw, kedge__gpu_address damaged,
+			  struct kedge__error *err);
+
+/* ------------------------------------------------------------------ deflate.c: blocks of codec deflate, the same bytes as
+ * those of src/codec/deflate_warp.c, which any decoder of zlib streams decodes */
+
+/* As kedge__gpu_lz4_scratch() and kedge__gpu_lz4_encode(). */
+uint64_t kedge__gpu_deflate_scratch(const struct kedge__gpu_blocks *b);
+int kedge__gpu_deflate_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
+			      kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ scatter.c: bytes of the host to many places of a device
  *
@@ -238,37 +272,6 @@ int kedge__gpu_scatter_send(struct kedge__gpu_scatter *s, unsigned buffer, const
 int kedge__gpu_scatter_wait(struct kedge__gpu_scatter *s, unsigned buffer, struct kedge__error *err);
 /* All is in its place; the targets, those of the beginning, get their sums. */
 int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, struct kedge__error *err);
-
-/* ------------------------------------------------------------------ lz4.c: blocks of codec lz4, the same bytes as those of
- * src/codec/lz4_warp.c, which liblz4 decodes */
-
-struct kedge__gpu_blocks {
-	enum kedge__gpu_stream stream;
-	uint32_t count;             /* of blocks */
-	uint32_t largest;           /* bytes that none has more of */
-	kedge__gpu_address places;  /* a u64 for each: where it begins, a multiple of 16 */
-	kedge__gpu_address lengths; /* a u32 for each: its bytes */
-	kedge__gpu_address sizes;   /* a u32 for each: what it is packed, or all of it if it does not shrink */
-};
-
-/* Bytes of the device that encode() needs. */
-uint64_t kedge__gpu_lz4_scratch(const struct kedge__gpu_blocks *b);
-/* RAW to SLOTS, in which every block begins at its place and has room for all of it. */
-int kedge__gpu_lz4_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
-			  kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
-/* PACKED, in which block I begins at number I of PACKED_PLACES (u64), to RAW; liblz4's blocks, too. DAMAGED: a u32 to which
- * the number of blocks is added that are not what they say; what is at their places then has no meaning. */
-int kedge__gpu_lz4_decode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address packed,
-			  kedge__gpu_address packed_places, kedge__gpu_address raw, kedge__gpu_address damaged,
-			  struct kedge__error *err);
-
-/* ------------------------------------------------------------------ deflate.c: blocks of codec deflate, the same bytes as
- * those of src/codec/deflate_warp.c, which any decoder of zlib streams decodes */
-
-/* As kedge__gpu_lz4_scratch() and kedge__gpu_lz4_encode(). */
-uint64_t kedge__gpu_deflate_scratch(const struct kedge__gpu_blocks *b);
-int kedge__gpu_deflate_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
-			      kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ what there is, for kedge info */
 

@@ -18,7 +18,7 @@ typedef uint64_t kedge__gpu_address;
 #define KEDGE_THREADS 256 /* of a block, of every kernel */
 
 /* ------------------------------------------------------------------ pass.cu
- * The hash pass over an image on the device, by slabs of it, as those of src/reduce: kedge_pass_<chunk> compares digests
+ * The hash pass over an image on the device, by slabs of it, as those of src/reduce: kedge_pass_<chunk> and, at any address, kedge_pass_odd_<chunk> compare digests
  * with those of the last version, kedge_list_<chunk> lists what changed. A slab is the
  * work of some warps, a word of bits, for 32 chunks, that of one.
  *
@@ -76,7 +76,9 @@ struct kedge_digest_fold {
 /* Keys of the fold are in here, so that they are operands from the constant bank. */
 struct kedge_pass_args {
 	KEDGE_AT(const struct kedge_slab) slabs;
-	unsigned count; /* slabs */
+	unsigned count;   /* slabs */
+	unsigned compare; /* what has the same digest has not changed */
+	unsigned flat;    /* list: those that are flat, or those that are not */
 	KEDGE_AT(struct kedge_slab_found) found;
 	KEDGE_AT(const struct kedge_slab_at) at;
 	KEDGE_AT(ulonglong2) digests; /* of the last version, by places */
@@ -134,7 +136,7 @@ struct kedge_probe {
 	unsigned item;             /* the number of the change */
 	unsigned number;           /* of the chunk or the entry of the log; KEDGE_NO_NUMBER: it is not entered */
 	unsigned kind;             /* enum kedge__entry_kind */
-	unsigned spare;
+	unsigned follows;          /* so many changes after one with the same digest; only of those that are not dealt out */
 };
 
 struct kedge_past { /* as struct kedge__past; addresses of what the device put there are 0 */
@@ -174,7 +176,6 @@ struct kedge_finder_args {
 	unsigned column_count, slab_shift; /* a slab has 1 << slab_shift chunks */
 	unsigned since, parent, log_room;
 	/* The version in progress. */
-	unsigned everything; /* adopt: whatever was found */
 	KEDGE_AT(const struct kedge_finder_slab) slabs;
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const ulonglong2) fresh;
@@ -229,45 +230,6 @@ struct kedge_planes_args {
 	KEDGE_AT(unsigned) damaged;                /* strips that are not what they say are added to it, and left out */
 };
 
-/* ------------------------------------------------------------------ scatter.cu
- * kedge_scatter: pieces of a buffer, and patterns, to their places, no two of which overlap. kedge_sum: the region sum. */
-
-#define KEDGE_SCATTER_TILE   16384u   /* bytes of a piece, at most; a warp copies it */
-#define KEDGE_SCATTER_FILL   65536u   /* of one that is filled with a pattern */
-#define KEDGE_SCATTER_BYTES  0x1ffffu /* in `what`: how many */
-#define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
-#define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
-#define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
-#define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
-
-struct kedge_scatter_piece {
-	unsigned long long to; /* an address */
-	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
-	unsigned what;
-};
-
-/* A piece that is summed begins at a multiple of 8, of memory and of its target, and so does what follows it there. */
-struct kedge_scatter_args {
-	KEDGE_AT(const struct kedge_scatter_piece) pieces;
-	unsigned long long count;
-	KEDGE_AT(const unsigned char) buffer;
-	KEDGE_AT(const unsigned long long) targets; /* where each begins */
-	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
-};
-
-struct kedge_sum_args {
-	KEDGE_AT(const unsigned char) data; /* from the beginning of a region on */
-	unsigned long long bytes;
-	KEDGE_AT(unsigned long long) sums; /* two, added to */
-};
-
-/* ------------------------------------------------------------------ touch.cu */
-
-struct kedge_touch_args {
-	KEDGE_AT(unsigned char) data; /* aligned to 8 bytes, as all chunks are */
-	unsigned long long chunks, chunk, share, seed;
-};
-
 /* ------------------------------------------------------------------ lz4.cu
  * kedge_lz4_encode, kedge_lz4_join, kedge_lz4_decode: blocks of codec lz4. */
 
@@ -308,6 +270,45 @@ struct kedge_deflate_args {
 	KEDGE_AT(unsigned char) scratch; /* KEDGE_DEFLATE_SCRATCH bytes for each piece of each block, */
 	KEDGE_AT(unsigned char) heads;   /* and 48 */
 	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+};
+
+/* ------------------------------------------------------------------ scatter.cu
+ * kedge_scatter: pieces of a buffer, and patterns, to their places, no two of which overlap. kedge_sum: the region sum. */
+
+#define KEDGE_SCATTER_TILE   16384u   /* bytes of a piece, at most; a warp copies it */
+#define KEDGE_SCATTER_FILL   65536u   /* of one that is filled with a pattern */
+#define KEDGE_SCATTER_BYTES  0x1ffffu /* in `what`: how many */
+#define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
+#define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
+#define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
+#define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
+
+struct kedge_scatter_piece {
+	unsigned long long to; /* an address */
+	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
+	unsigned what;
+};
+
+/* A piece that is summed begins at a multiple of 8, of memory and of its target, and so does what follows it there. */
+struct kedge_scatter_args {
+	KEDGE_AT(const struct kedge_scatter_piece) pieces;
+	unsigned long long count;
+	KEDGE_AT(const unsigned char) buffer;
+	KEDGE_AT(const unsigned long long) targets; /* where each begins */
+	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
+};
+
+struct kedge_sum_args {
+	KEDGE_AT(const unsigned char) data; /* from the beginning of a region on */
+	unsigned long long bytes;
+	KEDGE_AT(unsigned long long) sums; /* two, added to */
+};
+
+/* ------------------------------------------------------------------ touch.cu */
+
+struct kedge_touch_args {
+	KEDGE_AT(unsigned char) data; /* aligned to 8 bytes, as all chunks are */
+	unsigned long long chunks, chunk, share, seed;
 };
 
 #endif

@@ -8,9 +8,9 @@
 
 static const struct kernels {
 	uint32_t chunk;
-	const char *pass, *list;
+	const char *pass, *odd, *list;
 } kernels[] = {
-#define KERNELS(bytes, ...) {bytes, "kedge_pass_" #bytes, "kedge_list_" #bytes},
+#define KERNELS(bytes, ...) {bytes, "kedge_pass_" #bytes, "kedge_pass_odd_" #bytes, "kedge_list_" #bytes},
     KEDGE_PASS_KERNELS(KERNELS, KERNELS)
 #undef KERNELS
 };
@@ -108,6 +108,7 @@ static struct kedge_pass_args pass_args(const struct kedge__gpu_pass *p, const s
 	return (struct kedge_pass_args){
 	    .slabs = on->slabs + first * sizeof(struct kedge_slab),
 	    .count = (unsigned)(end - first),
+	    .compare = !on->anew,
 	    .found = on->found + first * sizeof(struct kedge_slab_found),
 	    .at = on->at + first * sizeof(struct kedge_slab_at),
 	    .digests = on->digests,
@@ -135,14 +136,16 @@ int kedge__gpu_pass_run(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, con
 {
 	struct kedge_pass_args a = pass_args(p, on, first, end);
 
-	return kedge__gpu_launch(p->gpu, s, p->kernels->pass, blocks_for(p, end - first), KEDGE_THREADS, &a, err);
+	return kedge__gpu_launch(p->gpu, s, on->odd ? p->kernels->odd : p->kernels->pass, blocks_for(p, end - first),
+				 KEDGE_THREADS, &a, err);
 }
 
 int kedge__gpu_pass_list(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,
-			 uint64_t first, uint64_t end, struct kedge__error *err)
+			 uint64_t first, uint64_t end, bool flat, struct kedge__error *err)
 {
 	struct kedge_pass_args a = pass_args(p, on, first, end);
 
+	a.flat = flat;
 	return kedge__gpu_launch(p->gpu, s, p->kernels->list, blocks_for(p, end - first), KEDGE_THREADS, &a, err);
 }
 

@@ -266,7 +266,7 @@ static __device__ __forceinline__ void short_word(const struct kedge_pass_args &
 	for (int q = 0; q < 4; q++)
 		t[q] = share<LANES>(s, q, lane);
 	now = weaken(a, fold(a.fold, a.fold.start, t));
-	if (c + all < p->known)
+	if (c + all < p->known && a.compare)
 		changed = here && (now.x != old.x || now.y != old.y);
 	bits = __ballot_sync(ALL, changed);
 	if (!bits) {
@@ -372,7 +372,7 @@ static __device__ __forceinline__ void long_word(const struct kedge_pass_args &a
 			old = a.digests[p->place + n];
 		now = long_chunk<LOADS, BLOCKS, ODD>(a, key, top_key, at, p->end, here, &p->sum,
 						     (p->offset + (u64)n * (LOADS * 128 * BLOCKS)) / 8, &constant);
-		if (n < p->known)
+		if (n < p->known && a.compare)
 			changed = here && (now.x != old.x || now.y != old.y);
 		changed = changed && leads;
 
@@ -401,7 +401,7 @@ static __device__ void tail(const struct kedge_pass_args &a, struct part *p, str
 	for (unsigned i = 0; i < bytes; i += 8)
 		sum_word(&p->sum, load_bytes(at + i, bytes - i < 8 ? bytes - i : 8),
 			 KEY_SUM + (p->offset + (u64)p->whole * chunk + i) / 8 * STEP);
-	if (p->whole < p->known) {
+	if (p->whole < p->known && a.compare) {
 		ulonglong2 now = weaken(a, lone_digest(a, at, bytes)), old = a.digests[p->place + p->whole];
 
 		changed = now.x != old.x || now.y != old.y;
@@ -480,22 +480,15 @@ static __device__ __forceinline__ void pass_part(const struct kedge_pass_args &a
 }
 
 /* All slabs, by parts, a warp each; the grid strides over them. */
-template <unsigned CHUNK, class EVEN, class ODD>
-static __device__ __forceinline__ void pass_slabs(const struct kedge_pass_args &a, EVEN even, ODD odd)
+template <unsigned CHUNK, class OF> static __device__ __forceinline__ void pass_slabs(const struct kedge_pass_args &a, OF of)
 {
 	const u64 warps = shape<CHUNK>::warps, units = a.count * warps, stride = (u64)gridDim.x * (blockDim.x / 32);
 
-	for (u64 unit = (u64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; unit < units; unit += stride) {
-		const unsigned slab = (unsigned)(unit / warps), number = (unsigned)(unit % warps);
-
-		if (a.slabs[slab].data % 16)
-			pass_part<CHUNK>(a, slab, number, odd);
-		else
-			pass_part<CHUNK>(a, slab, number, even);
-	}
+	for (u64 unit = (u64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; unit < units; unit += stride)
+		pass_part<CHUNK>(a, (unsigned)(unit / warps), (unsigned)(unit % warps), of);
 }
 
-template <int LANES, int LOADS> static __device__ __forceinline__ void pass_short(const struct kedge_pass_args &a)
+template <int LANES, int LOADS, bool ODD> static __device__ __forceinline__ void pass_short(const struct kedge_pass_args &a)
 {
 	ulonglong2 key[LOADS + 3];
 
@@ -503,8 +496,7 @@ template <int LANES, int LOADS> static __device__ __forceinline__ void pass_shor
 	for (int j = 0; j < LOADS + 3; j++)
 		key[j] = a.nh[j * 4 + threadIdx.x % LANES];
 	pass_slabs<LANES * LOADS * 16>(
-	    a, [&](struct part *p, unsigned c, u64 word) { short_word<LANES, LOADS, false>(a, p, key, c, word); },
-	    [&](struct part *p, unsigned c, u64 word) { short_word<LANES, LOADS, true>(a, p, key, c, word); });
+	    a, [&](struct part *p, unsigned c, u64 word) { short_word<LANES, LOADS, ODD>(a, p, key, c, word); });
 }
 
 template <int LOADS, int BLOCKS> static __device__ __forceinline__ void long_keys(const struct kedge_pass_args &a, ulonglong2 *key, ulonglong2 *top)
@@ -518,14 +510,13 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void long_key
 	*top = BLOCKS > 1 ? a.top_nh[block + 4 * (lane % 4)] : make_ulonglong2(0, 0);
 }
 
-template <int LOADS, int BLOCKS> static __device__ __forceinline__ void pass_long(const struct kedge_pass_args &a)
+template <int LOADS, int BLOCKS, bool ODD> static __device__ __forceinline__ void pass_long(const struct kedge_pass_args &a)
 {
 	ulonglong2 key[2 * (LOADS + 1)], top;
 
 	long_keys<LOADS, BLOCKS>(a, key, &top);
 	pass_slabs<LOADS * 128 * BLOCKS>(
-	    a, [&](struct part *p, unsigned c, u64 word) { long_word<LOADS, BLOCKS, false>(a, p, key, top, c, word); },
-	    [&](struct part *p, unsigned c, u64 word) { long_word<LOADS, BLOCKS, true>(a, p, key, top, c, word); });
+	    a, [&](struct part *p, unsigned c, u64 word) { long_word<LOADS, BLOCKS, ODD>(a, p, key, top, c, word); });
 }
 
 /* ------------------------------------------------------------------ the list of changes: a block of threads a slab */
@@ -623,7 +614,7 @@ static __device__ __forceinline__ void list_slabs(const struct kedge_pass_args &
 	__shared__ unsigned first[h::words], fill_first[h::words];
 
 	for (unsigned slab = blockIdx.x; slab < a.count; slab += gridDim.x) {
-		if (!a.found[slab].changes)
+		if (!a.found[slab].changes || a.at[slab].flat != a.flat)
 			continue;
 		const struct kedge_slab s = a.slabs[slab];
 		const struct kedge_slab_at at = a.at[slab];
@@ -689,7 +680,11 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void list_lon
 #define SHORT(bytes, lanes, loads)                                     \
 	KEDGE_KERNEL(kedge_pass_##bytes, struct kedge_pass_args)       \
 	{                                                              \
-		pass_short<lanes, loads>(a);                           \
+		pass_short<lanes, loads, false>(a);                    \
+	}                                                              \
+	KEDGE_KERNEL(kedge_pass_odd_##bytes, struct kedge_pass_args)   \
+	{                                                              \
+		pass_short<lanes, loads, true>(a);                     \
 	}                                                              \
 	KEDGE_KERNEL(kedge_list_##bytes, struct kedge_pass_args)       \
 	{                                                              \
@@ -698,7 +693,11 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void list_lon
 #define LONG(bytes, loads, blocks)                                     \
 	KEDGE_KERNEL(kedge_pass_##bytes, struct kedge_pass_args)       \
 	{                                                              \
-		pass_long<loads, blocks>(a);                           \
+		pass_long<loads, blocks, false>(a);                    \
+	}                                                              \
+	KEDGE_KERNEL(kedge_pass_odd_##bytes, struct kedge_pass_args)   \
+	{                                                              \
+		pass_long<loads, blocks, true>(a);                     \
 	}                                                              \
 	KEDGE_KERNEL(kedge_list_##bytes, struct kedge_pass_args)       \
 	{                                                              \

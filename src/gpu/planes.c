@@ -2,7 +2,6 @@
 /* The host's side of planes.cu. */
 #include "gpu/gpu.h"
 
-
 static const struct kernels {
 	unsigned width;
 	const char *encode, *decode;

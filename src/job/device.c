@@ -59,23 +59,25 @@ void kedge__device_done(kedge_t *k)
 /* ------------------------------------------------------------------ literals */
 
 /* Pinned memory is slow to come by, and kept; but not if only the first version was large. */
-static bool is_too_much(struct kedge__job_device *d, uint64_t bytes)
+static void literals_trim(struct kedge__job_device *d)
 {
-	d->most = KEDGE__MAX(d->most, bytes);
 	if (++d->turns < TURNS)
-		return false;
-	bytes = d->most;
+		return;
+	if (d->literal_room > 4 * d->most) {
+		kedge__gpu_unpin(d->gpu, d->literals);
+		d->literals = NULL;
+		d->literal_room = 0;
+	}
 	d->most = d->turns = 0;
-	return d->literal_room > 4 * bytes;
 }
 
-static int literals_room(void *ctx, uint64_t bytes, void **out, struct kedge__error *err)
+static int literals_room(void *ctx, uint64_t bytes, void **out, uint64_t *have, struct kedge__error *err)
 {
 	kedge_t *k = ctx;
 	struct kedge__job_device *d = &k->device;
 	int rc = 0;
 
-	if (bytes > d->literal_room || is_too_much(d, bytes)) {
+	if (bytes > d->literal_room) {
 		kedge__gpu_unpin(d->gpu, d->literals);
 		d->literals = NULL;
 		d->literal_room = 0;
@@ -83,6 +85,7 @@ static int literals_room(void *ctx, uint64_t bytes, void **out, struct kedge__er
 		d->literal_room = rc ? 0 : bytes + bytes / 8;
 	}
 	*out = d->literals;
+	*have = d->literal_room;
 	return rc;
 }
 
@@ -191,10 +194,13 @@ int kedge__device_capture(struct kedge__version *v, struct kedge__error *err)
 
 	if (!v->device)
 		return 0;
+	literals_trim(&v->k->device);
 	rc = kedge__baseline_begin(v, &why);
 	if (rc == KEDGE_E_NOMEM)
 		return give_up(v, &why, err);
 	if (rc)
 		kedge__error_move(err, &why);
+	else
+		v->k->device.most = KEDGE__MAX(v->k->device.most, kedge__reducer_fetched(v->k->baseline.reducer));
 	return rc;
 }

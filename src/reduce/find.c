@@ -297,16 +297,19 @@ static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__
 	return rc;
 }
 
-/* The device is short of memory: the finder is made on the host, as if nothing had been looked up. */
-static void give_up_device(struct kedge__reducer *r)
+/* The finder is made on the host, as if nothing had been looked up. */
+static int give_up_device(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 
+	if (!r->record.finder.device)
+		return 0;
 	kedge__gpu_finder_end(r);
 	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
 	t->origins = NULL;
 	t->hits = t->searched = 0;
 	t->spoilt = false;
+	return t->there ? kedge__gpu_lists_fetch(r, err) : 0;
 }
 
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
@@ -320,11 +323,15 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
 		return 0;
 	rc = kedge__record_number(r, err);
+	if (!rc && kedge__txn_is_apart(r)) {
+		kedge__finder_drop(&r->record.finder);
+		rc = give_up_device(r, err);
+		t->spoilt = true;
+	}
 	if (!rc)
 		rc = look_up(r, candidates, err);
 	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {
-		give_up_device(r);
-		rc = t->there ? kedge__gpu_lists_fetch(r, err) : 0;
+		rc = give_up_device(r, err);
 		if (!rc)
 			rc = look_up(r, candidates, err);
 	}

@@ -31,12 +31,20 @@ struct kedge__gpu_twins {
 	/* Of the version in progress; `on` has the addresses of all this. */
 	struct kedge__gpu_array slabs, found, at, bits, changes, fresh, fills, origins;
 	struct kedge__gpu_slabs on;
-	KEDGE__ARRAY(struct kedge_slab) slab_list;
-	KEDGE__ARRAY(struct kedge_slab_found) found_list;
-	KEDGE__ARRAY(struct kedge_slab_at) at_list;
+	struct kedge_slab *slab_list;        /* pinned: what was sent, */
+	struct kedge_slab_found *found_list; /* what came back, */
+	struct kedge_slab_at *at_list;       /* and what is sent then */
+	uint64_t staged_slabs;               /* that these have room for */
+	unsigned waves;
+	uint64_t change_count, fill_count; /* in the lists, without those of flat slabs */
+	uint64_t fresh_count;              /* changes up to the last that may have had a digest */
+	uint64_t flat_changes, flat_fills;
 	KEDGE__ARRAY(uint64_t) starts; /* of each region: where its literals begin in LITERALS */
 	uint8_t *literals;             /* the caller's */
-	uint64_t change_count, fill_count; /* in the lists, without those of flat slabs */
+	uint64_t literal_bytes, literal_room;
+	bool late;    /* there was no room for a list: they are made when all is known */
+	bool streams; /* literals are gathered wave by wave */
+	bool unsure;  /* of some slabs only the list says how many changes had a digest */
 	bool listed;                   /* the lists are those of the version in progress */
 };
 
@@ -55,6 +63,9 @@ void kedge__gpu_columns_rejuvenate(struct kedge__reducer *r, uint32_t by);
 
 /* ------------------------------------------------------------------ gpu_pass.c */
 
+extern uint64_t kedge__gpu_wave_slabs; /* the least of a wave; a test may make it smaller */
+/* Put it on the device; and take what it finds, after the slabs were planned. */
+int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 /* After duplicates were found: what is stored, to memory of the host. */
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err);

@@ -44,9 +44,7 @@ void kedge__gpu_twins_drop(struct kedge__reducer *r)
 	kedge__gpu_array_done(t->gpu, &t->fills);
 	kedge__gpu_array_done(t->gpu, &t->origins);
 	kedge__gpu_pass_free(t->pass);
-	kedge__array_done(&t->slab_list);
-	kedge__array_done(&t->found_list);
-	kedge__array_done(&t->at_list);
+	kedge__gpu_unpin(t->gpu, t->slab_list);
 	kedge__array_done(&t->starts);
 	kedge__free(t);
 	r->twins = NULL;

@@ -293,8 +293,8 @@ static int count_samples(struct step *s)
 	return rc;
 }
 
-/* Probes of all slabs, made by PROBES, are taken by KERNEL. */
-static int run_slabs(struct step *s, const char *probes, const char *kernel)
+/* Probes of all slabs, made by PROBES, are taken by KERNEL, and then by FOLLOW. */
+static int run_slabs(struct step *s, const char *probes, const char *kernel, const char *follow)
 {
 	int rc = s->a.sparse ? count_samples(s) : 0;
 
@@ -320,7 +320,7 @@ static int run_slabs(struct step *s, const char *probes, const char *kernel)
 		s->a.count = (unsigned)(end - base);
 		rc = kedge__gpu_finder_slabs(s->gpu, probes, &s->a, s->err);
 		if (!rc)
-			rc = kedge__gpu_finder_run(s->gpu, kernel, &s->a, s->err);
+			rc = kedge__gpu_finder_run(s->gpu, kernel, follow, &s->a, s->err);
 	}
 	return rc;
 }
@@ -348,7 +348,7 @@ static int run_log(struct step *s)
 		s->a.count = (unsigned)KEDGE__MIN(log->count - at, WAVE);
 		rc = kedge__gpu_finder_each(s->gpu, "kedge_finder_pasts", s->a.count, &s->a, s->err);
 		if (!rc)
-			rc = kedge__gpu_finder_run(s->gpu, "kedge_finder_enter", &s->a, s->err);
+			rc = kedge__gpu_finder_run(s->gpu, "kedge_finder_enter", NULL, &s->a, s->err);
 	}
 	return rc;
 }
@@ -380,7 +380,7 @@ static int on_gpu_build(struct kedge__reducer *r, struct kedge__error *err)
 		return rc;
 	for (size_t i = 0; i < r->last.regions.count; i++)
 		put_region(&s, r->last.regions.at[i]);
-	rc = run_slabs(&s, "kedge_finder_probes", "kedge_finder_enter");
+	rc = run_slabs(&s, "kedge_finder_probes", "kedge_finder_enter", NULL);
 	if (!rc)
 		rc = run_log(&s);
 	return rc ? rc : step_end(&s, &hits);
@@ -419,7 +419,7 @@ static int find_run(struct kedge__reducer *r, bool sample, uint64_t *hits, struc
 	put_changes(&s);
 	rc = origins_begin(&s);
 	if (!rc)
-		rc = run_slabs(&s, "kedge_finder_probes", "kedge_finder_find");
+		rc = run_slabs(&s, "kedge_finder_probes", "kedge_finder_find", "kedge_finder_follow");
 	if (!rc)
 		rc = step_end(&s, hits);
 	if (rc || !t->origins)
@@ -581,9 +581,8 @@ static int adopt_run(struct kedge__reducer *r)
 		s.slabs[i].at = s.slabs[i].item_at; /* every change has a probe */
 	s.probes = r->txn.changes;
 	s.a.sparse = 0;
-	s.a.everything = r->options.paranoid;
 	s.a.origins = f->origins.at;
-	rc = run_slabs(&s, "kedge_finder_adopted", "kedge_finder_adopt");
+	rc = run_slabs(&s, "kedge_finder_adopted", "kedge_finder_adopt", NULL);
 	return rc ? rc : step_end(&s, &hits);
 }
 
@@ -634,6 +633,8 @@ void kedge__gpu_finder_end(struct kedge__reducer *r)
 	kedge__finder_drop(x);
 	x->device = NULL;
 	x->ops = &kedge__finder_here;
+	kedge__gpu_array_done(gpu, &f->buckets);
+	kedge__gpu_array_done(gpu, &f->log);
 	kedge__gpu_array_done(gpu, &f->tables);
 	kedge__gpu_array_done(gpu, &f->wave);
 	kedge__gpu_array_done(gpu, &f->origins);

@@ -14,52 +14,78 @@ static struct kedge__gpu *gpu_of(const struct kedge__reducer *r)
 	return r->twins->gpu;
 }
 
+#define WAVES ((uint64_t)8)
+
+uint64_t kedge__gpu_wave_slabs = 64;
+
 /* ------------------------------------------------------------------ slabs, to the device */
 
-/* Chunks of slab S that have a digest of the last version on the device: there, those of constants have some, too. */
-static uint64_t known_there(const struct kedge__reducer *r, const struct kedge__slab *s)
+/* Chunks from number FIRST of G on, within a slab, that have a digest of the last version on the device: there, those
+ * of constants have some, too. */
+static uint64_t known_there(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t first)
 {
-	const struct kedge__last_region *g = r->txn.regions[s->region];
 	uint64_t known = kedge__chunks_of(g->bytes, r->options.chunk);
 
-	if (!r->txn.compare || !g->known || known <= s->first ||
-	    g->stale[s->first * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_STALE)
+	if (!g->known || known <= first || g->stale[first * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_STALE)
 		return 0;
-	return KEDGE__MIN(known - s->first, KEDGE__SLAB_BYTES / r->options.chunk);
+	return KEDGE__MIN(known - first, KEDGE__SLAB_BYTES / r->options.chunk);
 }
 
-static bool slabs_list(struct kedge__reducer *r)
+struct cursor { /* the next slab of the image */
+	size_t region;
+	uint64_t offset;
+};
+
+static struct kedge_slab slab_next(const struct kedge__reducer *r, struct cursor *c)
 {
 	const struct kedge__txn *t = &r->txn;
-	struct kedge__gpu_twins *w = r->twins;
+	const struct kedge__image_region *region;
+	struct kedge_slab s;
 
-	if (!kedge__array_reserve(&w->slab_list, t->slabs.count) ||
-	    !kedge__array_reserve(&w->found_list, t->slabs.count) ||
-	    !kedge__array_reserve(&w->at_list, t->slabs.count) ||
-	    !kedge__array_reserve(&w->starts, t->image->count + 1))
-		return false;
-	for (size_t i = 0; i < t->slabs.count; i++) {
-		const struct kedge__slab *s = &t->slabs.at[i];
-		const struct kedge__image_region *region = kedge__slab_region(t, s);
-		uint64_t offset = s->first * r->options.chunk;
-
-		w->slab_list.at[i] = (struct kedge_slab){
-		    .data = (uintptr_t)region->data + offset,
-		    .offset = offset,
-		    .place = t->regions[s->region]->place + s->first,
-		    .bytes = (unsigned)KEDGE__MIN(KEDGE__SLAB_BYTES, region->bytes - offset),
-		    .known = (unsigned)known_there(r, s),
-		};
-	}
-	return true;
+	while (c->offset >= t->image->regions[c->region].bytes)
+		*c = (struct cursor){c->region + 1, 0};
+	region = &t->image->regions[c->region];
+	s = (struct kedge_slab){
+	    .data = (uintptr_t)region->data + c->offset,
+	    .offset = c->offset,
+	    .place = t->regions[c->region]->place + c->offset / r->options.chunk,
+	    .bytes = (unsigned)KEDGE__MIN(KEDGE__SLAB_BYTES, region->bytes - c->offset),
+	    .known = (unsigned)known_there(r, t->regions[c->region], c->offset / r->options.chunk),
+	};
+	c->offset += s.bytes;
+	return s;
 }
 
-static int slabs_send(struct kedge__reducer *r, struct kedge__error *err)
+/* Pinned memory for what is sent and comes back of N slabs. */
+static int staged_need(struct kedge__gpu_twins *w, uint64_t n, struct kedge__error *err)
+{
+	uint64_t each = sizeof(*w->slab_list) + sizeof(*w->found_list) + sizeof(*w->at_list);
+	void *memory;
+	int rc;
+
+	if (n <= w->staged_slabs)
+		return 0;
+	kedge__gpu_unpin(w->gpu, w->slab_list);
+	w->slab_list = NULL;
+	w->staged_slabs = 0;
+	rc = kedge__gpu_pin(w->gpu, n * each, &memory, err);
+	if (rc)
+		return rc;
+	w->slab_list = memory;
+	w->found_list = (struct kedge_slab_found *)(w->slab_list + n);
+	w->at_list = (struct kedge_slab_at *)(w->found_list + n);
+	w->staged_slabs = n;
+	return 0;
+}
+
+static int slabs_need(struct kedge__reducer *r, uint64_t n, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
-	uint64_t n = r->txn.slabs.count, words = kedge__gpu_pass_words(r->options.chunk);
-	int rc = slabs_list(r) ? 0 : kedge__error_nomem(err);
+	uint64_t words = kedge__gpu_pass_words(r->options.chunk);
+	int rc = staged_need(w, n, err);
 
+	if (!rc && !kedge__array_reserve(&w->starts, r->txn.image->count + 1))
+		rc = kedge__error_nomem(err);
 	if (!rc)
 		rc = kedge__gpu_array_need(w->gpu, &w->slabs, n * sizeof(struct kedge_slab), err);
 	if (!rc)
@@ -68,40 +94,83 @@ static int slabs_send(struct kedge__reducer *r, struct kedge__error *err)
 		rc = kedge__gpu_array_need(w->gpu, &w->at, n * sizeof(struct kedge_slab_at), err);
 	if (!rc)
 		rc = kedge__gpu_array_need(w->gpu, &w->bits, 2 * n * words * sizeof(uint32_t), err);
-	if (rc)
-		return rc;
 	w->on = (struct kedge__gpu_slabs){.slabs = w->slabs.at,
 					  .found = w->found.at,
 					  .at = w->at.at,
 					  .bits = w->bits.at,
 					  .count = n,
 					  .digests = w->digests.at,
-					  .ages = w->ages.at};
-	rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at, w->slab_list.at, n * sizeof(struct kedge_slab),
-				err);
-	return rc ? rc
-		  : kedge__gpu_clear(w->gpu, KEDGE__GPU_WORK, w->found.at, n * sizeof(struct kedge_slab_found), err);
+					  .ages = w->ages.at,
+					  .changes = w->changes.at,
+					  .fresh = w->fresh.at,
+					  .fills = w->fills.at,
+					  .anew = !r->txn.compare};
+	return rc;
+}
+
+static uint64_t wave_end(const struct kedge__gpu_twins *w, unsigned wave)
+{
+	return w->on.count * (wave + 1) / w->waves;
+}
+
+static uint64_t wave_begin(const struct kedge__gpu_twins *w, unsigned wave)
+{
+	return w->on.count * wave / w->waves;
+}
+
+/* Slabs [FIRST, END) are sent and hashed, and what is found comes back; event WAVE says when. */
+static int wave_start(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave), n = end - first;
+	int rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at + first * sizeof(*w->slab_list),
+				    w->slab_list + first, n * sizeof(*w->slab_list), err);
+
+	if (!rc)
+		rc = kedge__gpu_clear(w->gpu, KEDGE__GPU_WORK, w->found.at + first * sizeof(*w->found_list),
+				      n * sizeof(*w->found_list), err);
+	if (!rc)
+		rc = kedge__gpu_pass_run(w->pass, KEDGE__GPU_WORK, &w->on, first, end, err);
+	if (!rc)
+		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, w->found_list + first,
+					 w->found.at + first * sizeof(*w->found_list), n * sizeof(*w->found_list), err);
+	return rc ? rc : kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, wave, err);
+}
+
+static bool is_odd(const struct kedge__image *image)
+{
+	for (size_t i = 0; i < image->count; i++)
+		if (image->regions[i].bytes && (uintptr_t)image->regions[i].data % 16)
+			return true;
+	return false;
+}
+
+int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err)
+{
+	const struct kedge__txn *t = &r->txn;
+	struct cursor c = {0, 0};
+	struct kedge__gpu_twins *w;
+	uint64_t n = 0;
+	int rc = kedge__gpu_columns_need(r, t->device->gpu, err);
+
+	for (size_t i = 0; i < t->image->count; i++)
+		n += kedge__chunks_of(t->image->regions[i].bytes, KEDGE__SLAB_BYTES);
+	if (!rc)
+		rc = slabs_need(r, n, err);
+	if (rc)
+		return rc;
+	w = r->twins;
+	w->on.odd = is_odd(t->image);
+	w->waves = (unsigned)KEDGE__MAX(KEDGE__MIN(n / kedge__gpu_wave_slabs, WAVES), 1);
+	for (unsigned wave = 0; wave < w->waves && !rc; wave++) {
+		for (uint64_t i = wave_begin(w, wave); i < wave_end(w, wave); i++)
+			w->slab_list[i] = slab_next(r, &c);
+		rc = wave_start(r, wave, err);
+	}
+	return rc;
 }
 
 /* ------------------------------------------------------------------ what changed */
-
-/* Wait for what was found in slabs. */
-static int found_fetch(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__gpu_twins *w = r->twins;
-	int rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, w->found_list.at, w->found.at,
-				     w->on.count * sizeof(struct kedge_slab_found), err);
-
-	return rc ? rc : kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
-}
-
-static int at_send(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__gpu_twins *w = r->twins;
-
-	return kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->at.at, w->at_list.at,
-				  w->on.count * sizeof(struct kedge_slab_at), err);
-}
 
 /* All of it is one constant. */
 static bool is_constant(const struct kedge__reducer *r, const struct kedge_slab *there,
@@ -122,58 +191,284 @@ static bool is_cut(const struct kedge__reducer *r, const struct kedge__slab *s, 
 	       g->flat[number] == pattern && KEDGE__MIN(KEDGE__SLAB_BYTES, g->bytes - there->offset) != there->bytes;
 }
 
-/* Slabs that are new, and one constant. */
-static void flat_find(struct kedge__reducer *r)
+/* How many of the changes of slab I are of chunks that had a digest: they come first. Where some chunks had none, only
+ * the list says it. */
+static size_t count_known(const struct kedge__gpu_twins *w, size_t i, uint64_t chunk, bool *unsure)
 {
-	struct kedge__txn *t = &r->txn;
+	const struct kedge_slab *there = &w->slab_list[i];
+	size_t changes = w->found_list[i].changes;
 
-	for (size_t i = 0; i < t->slabs.count; i++) {
-		const struct kedge_slab_found *f = &r->twins->found_list.at[i];
-		const struct kedge_slab *there = &r->twins->slab_list.at[i];
-		struct kedge__slab *s = &t->slabs.at[i];
-		bool unknown = !t->compare || kedge__slab_known(t, s, r->options.chunk) <= s->first;
+	if (!there->known || !changes)
+		return 0;
+	*unsure = *unsure || there->known < kedge__chunks_of(there->bytes, chunk);
+	return changes;
+}
 
-		s->flat = f->changes && unknown && is_constant(r, there, f) && !is_cut(r, s, there, f->first);
+/* What was found of slab I, as the host notes it; its lists are behind those of all slabs before it. */
+static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	const struct kedge_slab_found *f = &w->found_list[i];
+	const struct kedge__txn *t = &r->txn;
+	struct kedge__slab *s = &t->slabs.at[i];
+	struct kedge__last_region *g = t->regions[s->region];
+	uint64_t chunk = r->options.chunk, number = s->first * chunk / KEDGE__SLAB_BYTES;
+
+	s->sum = (struct kedge__sum){f->sum[0], f->sum[1]};
+	s->change_at = s->apart_at = w->change_count;
+	s->fill_at = w->fill_count;
+	w->at_list[i] =
+	    (struct kedge_slab_at){.changes = (unsigned)w->change_count, .fills = (unsigned)w->fill_count, .none = 1};
+	if (!f->changes)
+		return 0;
+	if ((!t->compare || kedge__slab_known(t, s, chunk) <= s->first) && is_constant(r, &w->slab_list[i], f) &&
+	    !is_cut(r, s, &w->slab_list[i], f->first)) {
+		s->flat = true;
 		s->pattern = f->first;
+		w->at_list[i].flat = 1;
+		w->flat_changes += f->changes;
+		w->flat_fills += f->fills;
+		return 0;
+	}
+	if (g->stale[number] == KEDGE__SLAB_FLAT && s->first * chunk < g->bytes && !kedge__last_raise(r, g, number))
+		return kedge__error_nomem(err);
+	s->count = f->changes;
+	s->fill_count = f->fills;
+	s->apart_count = count_known(w, i, chunk, &w->unsure);
+	w->change_count += f->changes;
+	w->fill_count += f->fills;
+	if (w->slab_list[i].known)
+		w->fresh_count = w->change_count;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ where literals go */
+
+/* Bytes that are stored of slab I. FOUND: duplicates were looked for. */
+static uint64_t slab_literals(const struct kedge__reducer *r, size_t i, bool found)
+{
+	const struct kedge_slab_found *f = &r->twins->found_list[i];
+	uint64_t chunk = r->options.chunk, n = found ? f->literals : f->changes - f->fills;
+
+	if (r->txn.slabs.at[i].flat || !n)
+		return 0;
+	return n * chunk - (f->tail == KEDGE_TAIL_STORED ? chunk - r->twins->slab_list[i].bytes % chunk : 0);
+}
+
+/* Those of slab I come behind all others; those of a region begin at a multiple of START. */
+static void literals_place(struct kedge__reducer *r, size_t i, bool found)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	uint64_t bytes = slab_literals(r, i, found);
+
+	for (; w->starts.count <= r->txn.slabs.at[i].region; w->starts.count++) {
+		w->literal_bytes = (w->literal_bytes + START - 1) / START * START;
+		w->starts.at[w->starts.count] = w->literal_bytes;
+	}
+	w->at_list[i].literals = w->literal_bytes;
+	w->at_list[i].none = !bytes;
+	w->literal_bytes += bytes;
+}
+
+/* Slabs of [FIRST, END) that are stored whole are copied as one, as far as they are neighbours; the others are
+ * gathered. */
+static int whole_slabs_copy(struct kedge__reducer *r, uint64_t first, uint64_t end, bool found,
+			    struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	int rc = 0;
+
+	for (uint64_t i = first, next; i < end && !rc; i = next) {
+		uint64_t bytes = 0;
+
+		for (next = i; next < end && w->slab_list[next].bytes == slab_literals(r, next, found) &&
+			       r->txn.slabs.at[next].region == r->txn.slabs.at[i].region;
+		     next++) {
+			w->at_list[next].none = 1;
+			bytes += w->slab_list[next].bytes;
+		}
+		if (bytes)
+			rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_OUT, w->literals + w->at_list[i].literals,
+						 w->slab_list[i].data, bytes, err);
+		next += !bytes;
+	}
+	return rc;
+}
+
+static int at_send(struct kedge__reducer *r, enum kedge__gpu_stream s, uint64_t first, uint64_t end,
+		   struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+
+	return kedge__gpu_copy_in(w->gpu, s, w->at.at + first * sizeof(*w->at_list), w->at_list + first,
+				  (end - first) * sizeof(*w->at_list), err);
+}
+
+/* ------------------------------------------------------------------ a wave, when it was hashed */
+
+/* Whether there is room for the lists so far. */
+static bool lists_fit(const struct kedge__gpu_twins *w)
+{
+	return w->change_count * sizeof(uint16_t) <= w->changes.bytes &&
+	       w->fresh_count * sizeof(struct kedge__digest) <= w->fresh.bytes &&
+	       w->fill_count * sizeof(uint64_t) <= w->fills.bytes;
+}
+
+/* Lists and literals of slabs [FIRST, END), beside the next wave. */
+static int wave_finish(struct kedge__reducer *r, unsigned wave, uint64_t changes, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave);
+	int rc;
+
+	w->late = w->late || !lists_fit(w);
+	w->streams = w->streams && !w->late && w->literal_bytes <= w->literal_room;
+	if (w->late || w->change_count == changes)
+		return 0;
+	rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_OUT, wave, err);
+	if (!rc && w->streams)
+		rc = whole_slabs_copy(r, first, end, false, err);
+	if (!rc)
+		rc = at_send(r, KEDGE__GPU_OUT, first, end, err);
+	if (!rc)
+		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_OUT, &w->on, first, end, false, err);
+	if (!rc && w->streams)
+		rc = kedge__gpu_pass_gather(w->pass, KEDGE__GPU_OUT, &w->on, first, end, (uintptr_t)w->literals, err);
+	return rc;
+}
+
+static int wave_take(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	uint64_t changes = w->change_count;
+	int rc = kedge__gpu_wait(w->gpu, wave, err);
+
+	for (uint64_t i = wave_begin(w, wave); i < wave_end(w, wave) && !rc; i++) {
+		rc = slab_take(r, i, err);
+		if (w->streams)
+			literals_place(r, i, false);
+	}
+	return rc ? rc : wave_finish(r, wave, changes, err);
+}
+
+/* Flat slabs are no changes for the host; their lists, which are needed for their digests, come last. */
+static void flat_place(struct kedge__gpu_twins *w)
+{
+	uint64_t changes = w->change_count, fills = w->fill_count;
+
+	for (uint64_t i = 0; w->flat_changes && i < w->on.count; i++) {
+		if (!w->at_list[i].flat)
+			continue;
+		w->at_list[i].changes = (unsigned)changes;
+		w->at_list[i].fills = (unsigned)fills;
+		changes += w->found_list[i].changes;
+		fills += w->found_list[i].fills;
 	}
 }
 
-/* Where the changes of each slab are listed. Those of flat ones, which are no changes for the host, come last. */
-static int lists_place(struct kedge__reducer *r, uint64_t *changes, uint64_t *fills, struct kedge__error *err)
+/* Room for all lists, and some more. */
+static int lists_need(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
-	uint64_t all, all_fills;
+	uint64_t changes = w->change_count + w->flat_changes, fills = w->fill_count + w->flat_fills;
+	uint64_t fresh = w->flat_changes ? changes : w->fresh_count;
 	int rc;
 
-	*changes = *fills = 0;
-	for (size_t i = 0; i < w->on.count; i++) {
-		w->at_list.at[i] = (struct kedge_slab_at){
-		    .changes = (unsigned)*changes, .fills = (unsigned)*fills, .flat = r->txn.slabs.at[i].flat};
-		*changes += r->txn.slabs.at[i].flat ? 0 : w->found_list.at[i].changes;
-		*fills += r->txn.slabs.at[i].flat ? 0 : w->found_list.at[i].fills;
-	}
-	all = *changes;
-	all_fills = *fills;
-	for (size_t i = 0; i < w->on.count; i++) {
-		if (!w->at_list.at[i].flat)
-			continue;
-		w->at_list.at[i].changes = (unsigned)all;
-		w->at_list.at[i].fills = (unsigned)all_fills;
-		all += w->found_list.at[i].changes;
-		all_fills += w->found_list.at[i].fills;
-	}
-	if (all > UINT32_MAX)
+	if (changes > UINT32_MAX)
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "%llu changed chunks are too many for a GPU",
-					(unsigned long long)all);
-	rc = kedge__gpu_array_need(w->gpu, &w->changes, all * sizeof(uint16_t), err);
+					(unsigned long long)changes);
+	w->late = w->late || changes * sizeof(uint16_t) > w->changes.bytes ||
+		  fresh * sizeof(struct kedge__digest) > w->fresh.bytes || fills * sizeof(uint64_t) > w->fills.bytes;
+	if (!w->late)
+		return 0;
+	rc = kedge__gpu_finish(w->gpu, err); /* what is there may be in use */
 	if (!rc)
-		rc = kedge__gpu_array_need(w->gpu, &w->fresh, all * sizeof(struct kedge__digest), err);
+		rc = kedge__gpu_array_need(w->gpu, &w->changes, changes * sizeof(uint16_t), err);
 	if (!rc)
-		rc = kedge__gpu_array_need(w->gpu, &w->fills, all_fills * sizeof(uint64_t), err);
+		rc = kedge__gpu_array_need(w->gpu, &w->fresh, fresh * sizeof(struct kedge__digest), err);
+	if (!rc)
+		rc = kedge__gpu_array_need(w->gpu, &w->fills, fills * sizeof(uint64_t), err);
 	w->on.changes = w->changes.at;
 	w->on.fresh = w->fresh.at;
 	w->on.fills = w->fills.at;
-	return rc ? rc : at_send(r, err);
+	return rc;
+}
+
+/* What was not listed yet, behind all else. */
+static int lists_finish(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	int rc;
+
+	flat_place(w);
+	rc = lists_need(r, err);
+	if (!rc)
+		rc = kedge__gpu_record(w->gpu, KEDGE__GPU_OUT, KEDGE__GPU_EVENTS / 2, err);
+	if (!rc)
+		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_WORK, KEDGE__GPU_EVENTS / 2, err);
+	w->streams = w->streams && !w->late;
+	if (rc || !(w->late || w->flat_changes))
+		return rc;
+	rc = at_send(r, KEDGE__GPU_WORK, 0, w->on.count, err);
+	if (!rc && w->late)
+		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, false, err);
+	if (!rc && w->flat_changes)
+		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, true, err);
+	return rc;
+}
+
+/* Of slabs in which some chunks had no digest: how many of their changes did. */
+static int known_count(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	uint16_t *changes = kedge__malloc(KEDGE__SLAB_BYTES / KEDGE__CHUNK_MIN * sizeof(*changes));
+	int rc = changes ? 0 : kedge__error_nomem(err);
+
+	for (uint64_t i = 0; i < w->on.count && !rc; i++) {
+		const struct kedge_slab *there = &w->slab_list[i];
+		struct kedge__slab *s = &r->txn.slabs.at[i];
+
+		if (!s->apart_count || there->known >= kedge__chunks_of(there->bytes, r->options.chunk))
+			continue;
+		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, changes,
+					 w->changes.at + s->change_at * sizeof(*changes), s->count * sizeof(*changes),
+					 err);
+		if (!rc)
+			rc = kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
+		if (!rc)
+			KEDGE__PARTITION_POINT(s->apart_count, s->count,
+					       (uint64_t)(changes[s->apart_count] >> 1) < there->known);
+	}
+	kedge__free(changes);
+	return rc;
+}
+
+/* Nothing has been taken yet. STREAMS: literals are gathered as they are found. */
+static int taking_begin(struct kedge__reducer *r, bool streams, struct kedge__error *err)
+{
+	const struct kedge__reduce_device *device = r->txn.device;
+	struct kedge__gpu_twins *w = r->twins;
+
+	w->change_count = w->fill_count = w->fresh_count = w->flat_changes = w->flat_fills = w->literal_bytes = 0;
+	w->late = w->unsure = false;
+	w->streams = streams;
+	w->starts.count = 0;
+	return device->room(device->ctx, 0, (void **)&w->literals, &w->literal_room, err);
+}
+
+int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	int rc = taking_begin(r, !r->txn.apart, err);
+
+	for (unsigned wave = 0; wave < w->waves && !rc; wave++)
+		rc = wave_take(r, wave, err);
+	if (!rc)
+		rc = lists_finish(r, err);
+	if (!rc && w->unsure)
+		rc = known_count(r, err);
+	w->listed = !rc;
+	return rc;
 }
 
 /* ------------------------------------------------------------------ lists, to the host */
@@ -193,7 +488,7 @@ static int changes_fetch(struct kedge__reducer *r, uint64_t changes, uint64_t fi
 					 err);
 	if (!rc)
 		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->apart.at, w->fresh.at,
-					 changes * sizeof(struct kedge__digest), err);
+					 w->fresh_count * sizeof(struct kedge__digest), err);
 	h->changes.count = h->apart.count = changes;
 	h->fills.count = fills;
 	return rc;
@@ -204,7 +499,7 @@ static int digests_fetch(struct kedge__reducer *r, size_t first, size_t end, str
 {
 	const struct kedge__slab *s = &r->txn.slabs.at[first];
 	const struct kedge__last_region *g = r->txn.regions[s->region];
-	uint64_t from = s->first + known_there(r, s);
+	uint64_t from = s->first + known_there(r, g, s->first);
 	uint64_t to = KEDGE__MIN(kedge__chunks_of(g->next_bytes, r->options.chunk),
 				 s->first + (end - first) * (KEDGE__SLAB_BYTES / r->options.chunk));
 
@@ -216,7 +511,7 @@ static int digests_fetch(struct kedge__reducer *r, size_t first, size_t end, str
 static bool has_new_digests(const struct kedge__reducer *r, size_t i)
 {
 	const struct kedge__slab *s = &r->txn.slabs.at[i];
-	const struct kedge_slab *there = &r->twins->slab_list.at[i];
+	const struct kedge_slab *there = &r->twins->slab_list[i];
 
 	return !s->flat && there->known < kedge__chunks_of(there->bytes, r->options.chunk);
 }
@@ -231,14 +526,12 @@ static int all_digests_fetch(struct kedge__reducer *r, struct kedge__error *err)
 		if (!has_new_digests(r, i))
 			continue;
 		while (end < t->slabs.count && t->slabs.at[end].region == t->slabs.at[i].region &&
-		       has_new_digests(r, end) && !r->twins->slab_list.at[end].known)
+		       has_new_digests(r, end) && !r->twins->slab_list[end].known)
 			end++;
 		rc = digests_fetch(r, i, end, err);
 	}
 	return rc;
 }
-
-/* ------------------------------------------------------------------ slabs, as the host has them */
 
 /* Changes take the places of old digests, which are kept: the other way round (txn.apart). */
 static void exchange(const struct kedge__txn *t, const struct kedge__slab *s)
@@ -254,85 +547,13 @@ static void exchange(const struct kedge__txn *t, const struct kedge__slab *s)
 	}
 }
 
-/* How many of the changes of slab I are of chunks that had a digest: they come first. Only where some chunks had none the list says
- * it. */
-static int count_known(struct kedge__reducer *r, size_t i, size_t *known, struct kedge__error *err)
-{
-	const struct kedge_slab *there = &r->twins->slab_list.at[i];
-	const struct kedge__slab *s = &r->txn.slabs.at[i];
-	uint16_t *changes;
-	int rc;
-
-	*known = there->known ? s->count : 0;
-	if (!*known || there->known >= kedge__chunks_of(there->bytes, r->options.chunk))
-		return 0;
-	changes = kedge__malloc(s->count * sizeof(*changes));
-	if (!changes)
-		return kedge__error_nomem(err);
-	rc = kedge__gpu_copy_out(gpu_of(r), KEDGE__GPU_WORK, changes,
-				 r->twins->changes.at + s->change_at * sizeof(*changes), s->count * sizeof(*changes),
-				 err);
-	if (!rc)
-		rc = kedge__gpu_sync(gpu_of(r), KEDGE__GPU_WORK, err);
-	if (!rc)
-		KEDGE__PARTITION_POINT(*known, s->count, (uint64_t)(changes[*known] >> 1) < there->known);
-	kedge__free(changes);
-	return rc;
-}
-
-static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *err)
-{
-	const struct kedge_slab_found *f = &r->twins->found_list.at[i];
-	const struct kedge__txn *t = &r->txn;
-	struct kedge__slab *s = &t->slabs.at[i];
-	struct kedge__last_region *g = t->regions[s->region];
-	uint64_t number = s->first * r->options.chunk / KEDGE__SLAB_BYTES;
-
-	s->worker = 0;
-	s->sum = (struct kedge__sum){f->sum[0], f->sum[1]};
-	s->change_at = s->apart_at = r->twins->at_list.at[i].changes;
-	s->fill_at = r->twins->at_list.at[i].fills;
-	if (s->flat)
-		return 0;
-	if (f->changes && g->stale[number] == KEDGE__SLAB_FLAT && s->first * r->options.chunk < g->bytes &&
-	    !kedge__last_raise(r, g, number))
-		return kedge__error_nomem(err);
-	s->count = f->changes;
-	s->fill_count = f->fills;
-	return count_known(r, i, &s->apart_count, err);
-}
-
-int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__txn *t = &r->txn;
-	int rc = kedge__gpu_columns_need(r, t->device->gpu, err);
-	struct kedge__gpu_twins *w = r->twins;
-
-	if (!rc)
-		rc = slabs_send(r, err);
-	if (!rc)
-		rc = kedge__gpu_pass_run(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, err);
-	if (!rc)
-		rc = found_fetch(r, err);
-	if (!rc)
-		flat_find(r);
-	if (!rc)
-		rc = lists_place(r, &w->change_count, &w->fill_count, err);
-	if (!rc)
-		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, err);
-	for (size_t i = 0; i < t->slabs.count && !rc; i++)
-		rc = slab_take(r, i, err);
-	if (w)
-		w->listed = !rc;
-	return rc;
-}
-
 static int origins_fetch(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 	kedge__gpu_address from = kedge__gpu_origins(r);
 
-	return from ? kedge__gpu_copy_out(gpu_of(r), KEDGE__GPU_WORK, t->origins, from, t->changes * sizeof(*t->origins), err)
+	return from ? kedge__gpu_copy_out(gpu_of(r), KEDGE__GPU_WORK, t->origins, from,
+					  t->changes * sizeof(*t->origins), err)
 		    : 0;
 }
 
@@ -389,82 +610,42 @@ static int origins_count(struct kedge__reducer *r, struct kedge__error *err)
 
 	if (!rc)
 		rc = kedge__gpu_pass_count(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, err);
-	return rc ? rc : found_fetch(r, err);
+	if (!rc)
+		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, w->found_list, w->found.at,
+					 w->on.count * sizeof(*w->found_list), err);
+	return rc ? rc : kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
 }
 
-/* Bytes that are stored of slab I. */
-static uint64_t slab_literals(const struct kedge__reducer *r, size_t i)
+/* All of them, when all is known. */
+static int literals_gather(struct kedge__reducer *r, bool found, struct kedge__error *err)
 {
-	const struct kedge_slab_found *f = &r->twins->found_list.at[i];
-	uint64_t chunk = r->options.chunk, n = has_origins(r) ? f->literals : f->changes - f->fills;
+	const struct kedge__reduce_device *device = r->txn.device;
+	struct kedge__gpu_twins *w = r->twins;
+	int rc;
 
-	if (r->txn.slabs.at[i].flat)
+	w->literal_bytes = w->starts.count = 0;
+	for (uint64_t i = 0; i < w->on.count; i++)
+		literals_place(r, i, found);
+	if (!w->literal_bytes)
 		return 0;
-	return n * chunk - (f->tail == KEDGE_TAIL_STORED ? chunk - r->twins->slab_list.at[i].bytes % chunk : 0);
-}
-
-/* Where they go; *BYTES: how much room that takes. */
-static void literals_place(struct kedge__reducer *r, uint64_t *bytes)
-{
-	struct kedge__gpu_twins *w = r->twins;
-	const struct kedge__txn *t = &r->txn;
-	uint64_t at = 0;
-
-	for (size_t i = 0, region = 0; i <= t->slabs.count; i++) {
-		for (; region < t->image->count && (i == t->slabs.count || t->slabs.at[i].region >= region); region++) {
-			at = (at + START - 1) / START * START;
-			w->starts.at[region] = at;
-		}
-		if (i == t->slabs.count)
-			break;
-		w->at_list.at[i].literals = at;
-		w->at_list.at[i].none = !slab_literals(r, i);
-		at += slab_literals(r, i);
-	}
-	*bytes = at;
-}
-
-/* Slabs that are stored whole are copied as one, as far as they are neighbours; the others are gathered. */
-static int whole_slabs_copy(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__gpu_twins *w = r->twins;
-	int rc = 0;
-
-	for (size_t i = 0, end; i < w->on.count && !rc; i = end) {
-		uint64_t bytes = 0;
-
-		for (end = i; end < w->on.count && w->slab_list.at[end].bytes == slab_literals(r, end) &&
-			      r->txn.slabs.at[end].region == r->txn.slabs.at[i].region;
-		     end++) {
-			w->at_list.at[end].none = 1;
-			bytes += w->slab_list.at[end].bytes;
-		}
-		if (bytes)
-			rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_OUT, w->literals + w->at_list.at[i].literals,
-						 w->slab_list.at[i].data, bytes, err);
-		end += !bytes;
-	}
-	return rc;
+	rc = device->room(device->ctx, w->literal_bytes, (void **)&w->literals, &w->literal_room, err);
+	if (!rc)
+		rc = whole_slabs_copy(r, 0, w->on.count, found, err);
+	if (!rc)
+		rc = at_send(r, KEDGE__GPU_WORK, 0, w->on.count, err);
+	return rc ? rc
+		  : kedge__gpu_pass_gather(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, (uintptr_t)w->literals,
+					   err);
 }
 
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err)
 {
-	const struct kedge__reduce_device *device = r->txn.device;
 	struct kedge__gpu_twins *w = r->twins;
-	uint64_t bytes;
-	int rc = has_origins(r) ? origins_count(r, err) : 0;
+	bool found = has_origins(r);
+	int rc = found ? origins_count(r, err) : 0;
 
-	if (rc)
-		return rc;
-	literals_place(r, &bytes);
-	rc = device->room(device->ctx, bytes, (void **)&w->literals, err);
-	if (!rc)
-		rc = whole_slabs_copy(r, err);
-	if (!rc)
-		rc = at_send(r, err);
-	if (!rc)
-		rc = kedge__gpu_pass_gather(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, (uintptr_t)w->literals,
-					    err);
+	if (!rc && !w->streams)
+		rc = literals_gather(r, found, err);
 	if (!rc)
 		rc = kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
 	return rc ? rc : kedge__gpu_sync(w->gpu, KEDGE__GPU_OUT, err);

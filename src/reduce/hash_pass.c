@@ -24,7 +24,6 @@ int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *
 	for (size_t i = 0; i < t->image->count; i++) {
 		uint64_t slabs = kedge__chunks_of(t->image->regions[i].bytes, KEDGE__SLAB_BYTES);
 
-		t->raw_bytes += t->image->regions[i].bytes;
 		if (t->regions)
 			t->regions[i]->slab_at = t->slabs.count;
 		if (!kedge__array_reserve(&t->slabs, t->slabs.count + slabs))

@@ -205,10 +205,11 @@ struct kedge__image_view {
 	const void *(*where)(void *ctx, size_t region, uint64_t offset, size_t bytes);
 };
 
-/* An image that is on a GPU. room() gives pinned memory of the host for BYTES bytes of literals, until the version is stored. */
+/* An image that is on a GPU. room() gives pinned memory of the host for at least BYTES bytes of literals, *HAVE of them, until the version
+ * is stored; when it is asked for more than that, what was there is lost. */
 struct kedge__reduce_device {
 	struct kedge__gpu *gpu;
-	int (*room)(void *ctx, uint64_t bytes, void **out, struct kedge__error *err);
+	int (*room)(void *ctx, uint64_t bytes, void **out, uint64_t *have, struct kedge__error *err);
 	void *ctx;
 };
 
@@ -241,6 +242,7 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 /* The same in two parts, for an image on a device: after the first, its literals are on the host, and it may change. */
 int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			 const struct kedge__reduce_device *device, struct kedge__error *err);
+uint64_t kedge__reducer_fetched(const struct kedge__reducer *r); /* how much room they took */
 int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err);
 /* Dirty ranges are rounded to pieces of this size, from the region's start. */
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r);

@@ -110,6 +110,19 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 	return 0;
 }
 
+/* Their memory, for the next version. */
+static void slabs_keep(struct kedge__reducer *r)
+{
+	struct kedge__txn *t = &r->txn;
+
+	if (t->slabs.room * sizeof(*t->slabs.at) > KEDGE__KEPT_BYTES || r->slabs)
+		kedge__array_done(&t->slabs);
+	if (!t->slabs.at)
+		return;
+	r->slabs = t->slabs.at;
+	r->slab_room = t->slabs.room;
+}
+
 static void txn_done(struct kedge__reducer *r)
 {
 	struct kedge__txn *t = &r->txn;
@@ -118,7 +131,7 @@ static void txn_done(struct kedge__reducer *r)
 	kedge__rex_table_rest(&r->rex);
 	kedge__free(t->regions);
 	kedge__free((void *)t->own.regions);
-	kedge__array_done(&t->slabs);
+	slabs_keep(r);
 	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
 	kedge__array_done(&t->glances);
 	kedge__array_done(&t->pages);
@@ -135,6 +148,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 	kedge__gpu_twins_drop(r);
 	kedge__sample_done(&r->sample);
 	txn_done(r);
+	kedge__free(r->slabs);
 	kedge__workers_done(r);
 	kedge__record_done(r);
 	kedge__rex_table_done(&r->rex);
@@ -251,14 +265,18 @@ static int steps_begin(struct kedge__reducer *r, struct kedge__error *err)
 	t->sums = r->options.track && !r->options.paranoid && ops->hashes && !t->device;
 	if (!rc && t->sums)
 		rc = kedge__last_prepare_sums(t->regions, t->image->count, kedge__grain(r->options.chunk), err);
-	if (!rc)
-		rc = kedge__slabs_plan(r, !ops->hashes, err);
+	for (size_t i = 0; i < t->image->count; i++)
+		t->raw_bytes += t->image->regions[i].bytes;
 	if (!rc && kedge__reducer_remembers(r->options.id))
 		kedge__record_limits(r, t->raw_bytes);
-	if (!rc && t->stream)
-		rc = kedge__stream_plan(r, err);
 	if (!rc && is_unknown(r))
 		kedge__record_renew(r);
+	if (!rc && t->device)
+		rc = kedge__gpu_pass_start(r, err);
+	if (!rc)
+		rc = kedge__slabs_plan(r, !ops->hashes, err);
+	if (!rc && t->stream)
+		rc = kedge__stream_plan(r, err);
 	if (!rc)
 		rc = kedge__hash_pass(r, err);
 	t->hash_seconds = kedge__clock_seconds() - t->started;
@@ -299,6 +317,10 @@ static int txn_begin(struct kedge__reducer *r, struct kedge__way way, struct ked
 	rc = own_image(t, image, err);
 	if (rc)
 		return rc;
+	t->slabs.at = r->slabs;
+	t->slabs.room = r->slab_room;
+	r->slabs = NULL;
+	r->slab_room = 0;
 	t->pool = pool;
 	t->view = how->view;
 	t->plain = how->full;
@@ -399,6 +421,11 @@ int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uin
 	const struct kedge__reduce_how how = {.device = device};
 
 	return txn_begin(r, way_of(r, pool, version, image, &how), pool, version, image, &how, err);
+}
+
+uint64_t kedge__reducer_fetched(const struct kedge__reducer *r)
+{
+	return r->twins ? r->twins->literal_bytes : 0;
 }
 
 int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)

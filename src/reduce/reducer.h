@@ -266,6 +266,8 @@ struct kedge__reducer {
 	struct kedge__rex_table rex;
 	struct kedge__rex_wave *wave;
 	struct kedge__gpu_twins *twins; /* gpu.h; NULL: none */
+	struct kedge__slab *slabs;      /* room for as many, for the next version */
+	size_t slab_room;
 	struct kedge__txn txn;
 	bool busy;
 };
@@ -289,6 +291,13 @@ static inline const struct kedge__image_region *kedge__slab_region(const struct 
 								   const struct kedge__slab *s)
 {
 	return &t->image->regions[s->region];
+}
+
+/* A version whose number does not follow the last one's: chunks that are the same at the same place are changes, too. Its
+ * finder is its own, on the host. */
+static inline bool kedge__txn_is_apart(const struct kedge__reducer *r)
+{
+	return !r->txn.compare && r->parent != KEDGE__NO_VERSION;
 }
 
 /* Items of slab I: from slabs.at[i].item_at up to this. */

@@ -142,6 +142,7 @@ static void run_pass(struct trial *t)
 		    .known = (unsigned)(t->old_chunks > first ? t->old_chunks - first : 0),
 		};
 	}
+	t->on.odd = t->shift % 16;
 	gpu_put(t->on.slabs, t->slabs, t->slab_count * sizeof(*t->slabs));
 	assert_int_equal(kedge__gpu_clear(gpu, KEDGE__GPU_WORK, t->on.found, t->slab_count * sizeof(*t->found), NULL),
 			 0);
@@ -263,7 +264,7 @@ static void version_try(struct trial *t)
 	gpu_put(t->data + t->shift, t->host, t->bytes);
 	run_pass(t);
 	literals = places_make(t);
-	assert_int_equal(kedge__gpu_pass_list(t->pass, KEDGE__GPU_WORK, &t->on, 0, t->slab_count, NULL), 0);
+	assert_int_equal(kedge__gpu_pass_list(t->pass, KEDGE__GPU_WORK, &t->on, 0, t->slab_count, false, NULL), 0);
 	for (size_t i = 0; i < t->slab_count; i++) {
 		want_slab(t, i, now, w);
 		assert_int_equal(t->found[i].changes, w->found.changes);

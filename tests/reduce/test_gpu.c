@@ -5,10 +5,13 @@
  */
 #include "there.h"
 
+#include "reduce/gpu.h"
+
 static const uint8_t seed_bytes[KEDGE__DIGEST_SEED_BYTES] = {3, 1, 4, 1, 5};
 
 static int setup(void **state)
 {
+	kedge__gpu_wave_slabs = 1;
 	return gpu_setup(state);
 }
 
@@ -42,8 +45,8 @@ static void pair_done(struct pair *p)
 	lab_done(&p->lab);
 }
 
-/* Both reduce what the lab has. */
-static void pair_take(struct pair *p, bool rollback)
+/* Both reduce what the lab has, as VERSION. */
+static void pair_take_as(struct pair *p, uint64_t version, bool rollback)
 {
 	struct kedge__image_region here[LAB_REGIONS], there[LAB_REGIONS];
 	struct kedge__image a = {here, lab_image(&p->lab, here)}, b = {there, there_image(&p->there, &p->lab, there)};
@@ -52,19 +55,24 @@ static void pair_take(struct pair *p, bool rollback)
 	struct kedge__reduction x, y;
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	assert_int_equal(kedge__reducer_reduce(p->host, NULL, ++p->version, &a, NULL, &x, NULL), 0);
-	if (kedge__reducer_reduce(p->device, NULL, p->version, &b, &how, &y, &err))
+	assert_int_equal(kedge__reducer_reduce(p->host, NULL, version, &a, NULL, &x, NULL), 0);
+	if (kedge__reducer_reduce(p->device, NULL, version, &b, &how, &y, &err))
 		fail_msg("%s", kedge__error_text(&err));
 	reductions_equal(&x, &y, a.count);
 	(rollback ? kedge__reducer_rollback : kedge__reducer_commit)(p->host);
 	(rollback ? kedge__reducer_rollback : kedge__reducer_commit)(p->device);
 	for (int i = 0; !rollback && i < 2; i++) {
-		struct kedge__image_key key = {p->version, {p->version, 1}};
+		struct kedge__image_key key = {version, {version, 1}};
 
 		kedge__reducer_identify(i ? p->device : p->host, key);
 	}
 	kedge__reduction_done(&x);
 	kedge__reduction_done(&y);
+}
+
+static void pair_take(struct pair *p, bool rollback)
+{
+	pair_take_as(p, ++p->version, rollback);
 }
 
 /* Versions from *FIRST on are alive. */
@@ -152,6 +160,8 @@ static void life(enum kedge__reducer_id id, uint32_t chunk, uint64_t seed, uint6
 	lab_resize(&p.lab, 0, most);
 	lab_resize(&p.lab, 2, most / 3 + 5);
 	for (int i = 0; i < versions; i++) {
+		if (p.version && draw_below(&p.lab.seed, 7) == 0) /* once more under the same number */
+			pair_take_as(&p, p.version, draw_below(&p.lab.seed, 2) == 0);
 		pair_take(&p, draw_below(&p.lab.seed, 7) == 0);
 		if (draw_below(&p.lab.seed, 6) == 0) {
 			p.first += draw_below(&p.lab.seed, p.version - p.first + 2);

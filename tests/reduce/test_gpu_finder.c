@@ -276,6 +276,36 @@ static void test_one_digest(void **state)
 	lab_done(&lab);
 }
 
+/* A, B, A of few digests, of which each slab has many chunks. */
+static void test_few_digests(void **state)
+{
+	struct lab lab = {.seed = 15};
+	struct pair p;
+	uint64_t chunks = 20000;
+	uint8_t *first = malloc(chunks * 32);
+
+	(void)state;
+	assert_non_null(first);
+	pair_init(&p, options_of(32));
+	lab_resize(&lab, 0, chunks * 32);
+	for (uint64_t v = 1; v < 7; v++) {
+		for (uint64_t i = 0; i < chunks; i++) {
+			memset(lab.data[0] + i * 32, (int)(v % 3), 32);
+			lab.data[0][i * 32] =
+			    (uint8_t)(i % 3 + draw_below(&lab.seed, 400) / 399 * draw_below(&lab.seed, 200));
+		}
+		if (v == 2)
+			memcpy(first, lab.data[0], chunks * 32);
+		if (v == 4)
+			memcpy(lab.data[0], first, chunks * 32);
+		pair_take(&p, &lab, v, v == 5);
+	}
+	assert_true(p.found[KEDGE__ORIGIN_LOG] > 10000 && p.found[KEDGE__ORIGIN_HERE] > 20000);
+	pair_done(&p);
+	lab_done(&lab);
+	free(first);
+}
+
 /* More versions than ages can count. */
 static void test_ages(void **state)
 {
@@ -359,8 +389,9 @@ static void test_short_of_memory(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_scripts), cmocka_unit_test(test_blocks),  cmocka_unit_test(test_one_digest),
-	    cmocka_unit_test(test_ages),    cmocka_unit_test(test_samples), cmocka_unit_test(test_short_of_memory),
+	    cmocka_unit_test(test_scripts),         cmocka_unit_test(test_blocks), cmocka_unit_test(test_one_digest),
+	    cmocka_unit_test(test_few_digests),     cmocka_unit_test(test_ages),   cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_short_of_memory),
 	};
 
 	return cases_run_where(argc, argv, tests, gpu_setup, gpu_teardown, gpu_here);

@@ -15,7 +15,7 @@ struct there {
 	uint64_t pinned_room;
 };
 
-static int pinned_room(void *ctx, uint64_t bytes, void **out, struct kedge__error *err)
+static int pinned_room(void *ctx, uint64_t bytes, void **out, uint64_t *have, struct kedge__error *err)
 {
 	struct there *d = ctx;
 
@@ -25,8 +25,10 @@ static int pinned_room(void *ctx, uint64_t bytes, void **out, struct kedge__erro
 		d->pinned_room = bytes;
 		assert_int_equal(kedge__gpu_pin(gpu, bytes, (void **)&d->pinned, err), 0);
 	}
-	memset(d->pinned, 0xee, bytes);
+	if (bytes)
+		memset(d->pinned, 0xee, bytes);
 	*out = d->pinned;
+	*have = d->pinned_room;
 	return 0;
 }
 
