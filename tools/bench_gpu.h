@@ -7,7 +7,7 @@
 #include "tool_bench.h"
 
 #define KEDGE__BENCH_GPU_TURNS 64 /* at most */
-#define KEDGE__BENCH_GPU_ROWS  64
+#define KEDGE__BENCH_GPU_ROWS  96
 
 int kedge__bench_gpu(int argc, char **argv);
 
