@@ -207,6 +207,31 @@ struct kedge_ages_args {
 	unsigned by;
 };
 
+/* ------------------------------------------------------------------ novelty.cu */
+
+/* kedge_pick: chunks from anywhere, one behind the other. */
+struct kedge_pick_args {
+	KEDGE_AT(const unsigned long long) from; /* their addresses */
+	KEDGE_AT(unsigned char) to;
+	unsigned count, chunk;
+};
+
+struct kedge_run { /* chunks that follow each other */
+	unsigned long long place, count;
+};
+
+#define KEDGE_SEARCH_BITS 65536u
+
+/* kedge_search: how many digests of all runs are in the sample. */
+struct kedge_search_args {
+	KEDGE_AT(const ulonglong2) digests;
+	KEDGE_AT(const ulonglong2) sample; /* ascending by the upper half, then by the lower */
+	KEDGE_AT(const unsigned) filter;   /* a bit for each lower half in it, modulo KEDGE_SEARCH_BITS */
+	KEDGE_AT(const struct kedge_run) runs;
+	KEDGE_AT(unsigned) found; /* added to */
+	unsigned count, run_count;
+};
+
 /* ------------------------------------------------------------------ planes.cu
  * kedge_planes_encode_<width>, kedge_planes_decode_<width>: strips of codec planes. */
 

@@ -15,6 +15,7 @@ struct pair {
 	uint64_t limit; /* of memory on the device, besides the image; 0: none */
 	struct kedge__pool *pool;
 	bool alone;          /* the device was given up: both are right, but they need not be the same */
+	bool renewed;        /* nothing of the first slab was known */
 	uint64_t found[4];   /* origins of each kind */
 	uint64_t finders[3]; /* versions that ended with one in this state */
 };
@@ -61,6 +62,8 @@ static void same_origins(struct pair *p)
 	const struct kedge__txn *t = &p->host->txn, *u = &p->device->txn;
 
 	assert_int_equal(t->changes, u->changes);
+	assert_int_equal(t->slabs.at[0].apart_count, u->slabs.at[0].apart_count);
+	p->renewed = !t->slabs.at[0].apart_count;
 	assert_int_equal(t->hits, u->hits);
 	assert_int_equal(t->searched, u->searched);
 	assert_int_equal(!t->origins, !u->origins);
@@ -352,6 +355,36 @@ static void test_ages(void **state)
 	lab_done(&lab);
 }
 
+/* All of a large version is new, or all but a chunk that the sample has: what was known is given up, or is not. */
+static void test_novelty(void **state)
+{
+	struct lab lab = {.seed = 21};
+	struct pair p;
+	uint32_t chunk = 16;
+	uint64_t chunks = KEDGE__LARGE + 77;
+	uint8_t *old = malloc(chunks * chunk);
+
+	(void)state;
+	assert_non_null(old);
+	pair_init(&p, options_of(chunk));
+	lab_repeat(&lab, 2, chunks * chunk + 5, chunk, 0);
+	pair_take(&p, &lab, 1, false);
+	memcpy(old, lab.data[2], chunks * chunk);
+	draw_bytes(&lab.seed, lab.data[2], lab.bytes[2]);
+	pair_take(&p, &lab, 2, true);
+	assert_true(p.renewed);
+	draw_bytes(&lab.seed, lab.data[2], lab.bytes[2]);
+	pair_take(&p, &lab, 3, false);
+	memcpy(old, lab.data[2], chunks * chunk);
+	draw_bytes(&lab.seed, lab.data[2], lab.bytes[2]);
+	memcpy(lab.data[2], old + chunks / 2 * chunk, chunks / 20 * chunk); /* elsewhere */
+	pair_take(&p, &lab, 4, false);
+	assert_false(p.renewed);
+	pair_done(&p);
+	lab_done(&lab);
+	free(old);
+}
+
 /* So many chunks that samples decide: a version without duplicates, one with some, and again none, and a rollback. */
 static void test_samples(void **state)
 {
@@ -410,10 +443,11 @@ static void test_short_of_memory(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_scripts),     cmocka_unit_test(test_blocks),
-	    cmocka_unit_test(test_one_digest),  cmocka_unit_test(test_lower_number),
-	    cmocka_unit_test(test_few_digests), cmocka_unit_test(test_ages),
-	    cmocka_unit_test(test_samples),     cmocka_unit_test(test_short_of_memory),
+	    cmocka_unit_test(test_scripts),         cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_one_digest),      cmocka_unit_test(test_lower_number),
+	    cmocka_unit_test(test_few_digests),     cmocka_unit_test(test_ages),
+	    cmocka_unit_test(test_samples),         cmocka_unit_test(test_novelty),
+	    cmocka_unit_test(test_short_of_memory),
 	};
 
 	return cases_run_where(argc, argv, tests, gpu_setup, gpu_teardown, gpu_here);
