@@ -13,6 +13,7 @@
 #include "gpu/pass.cu"
 #include "gpu/gather.cu"
 #include "gpu/finder.cu"
+#include "gpu/novelty.cu"
 #include "gpu/matches.cu"
 #include "gpu/lz4.cu"
 #include "gpu/deflate.cu"

@@ -175,7 +175,9 @@ struct kedge_finder_args {
 	KEDGE_AT(const unsigned) newest; /* of each epoch: the newest up to it that may be, or 0 */
 	unsigned column_count, slab_shift; /* a slab has 1 << slab_shift chunks */
 	unsigned since, parent, log_room;
-	/* The version in progress. */
+	/* The version in progress. With `singly`, changes may have the digest that they had, and so with equal digests one may find what
+	 * the other does not: each is looked up. */
+	unsigned singly;
 	KEDGE_AT(const struct kedge_finder_slab) slabs;
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const ulonglong2) fresh;
@@ -203,6 +205,31 @@ struct kedge_ages_args {
 	KEDGE_AT(unsigned char) ages;
 	unsigned long long count;
 	unsigned by;
+};
+
+/* ------------------------------------------------------------------ novelty.cu */
+
+/* kedge_pick: chunks from anywhere, one behind the other. */
+struct kedge_pick_args {
+	KEDGE_AT(const unsigned long long) from; /* their addresses */
+	KEDGE_AT(unsigned char) to;
+	unsigned count, chunk;
+};
+
+struct kedge_run { /* chunks that follow each other */
+	unsigned long long place, count;
+};
+
+#define KEDGE_SEARCH_BITS 65536u
+
+/* kedge_search: how many digests of all runs are in the sample. */
+struct kedge_search_args {
+	KEDGE_AT(const ulonglong2) digests;
+	KEDGE_AT(const ulonglong2) sample; /* ascending by the upper half, then by the lower */
+	KEDGE_AT(const unsigned) filter;   /* a bit for each lower half in it, modulo KEDGE_SEARCH_BITS */
+	KEDGE_AT(const struct kedge_run) runs;
+	KEDGE_AT(unsigned) found; /* added to */
+	unsigned count, run_count;
 };
 
 /* ------------------------------------------------------------------ planes.cu
