@@ -7,12 +7,12 @@
 #include "tool_bench.h"
 
 #define KEDGE__BENCH_GPU_TURNS 64 /* at most */
-#define KEDGE__BENCH_GPU_ROWS  64
+#define KEDGE__BENCH_GPU_ROWS  96
 
 int kedge__bench_gpu(int argc, char **argv);
 
 /* bench_gpu_restore.c */
-#define KEDGE__BENCH_RESTORES 3
+#define KEDGE__BENCH_RESTORES 4
 
 struct kedge__bench_restore {
 	char what[64];

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codecs of blocks on a GPU, beside the libraries for the same codecs on all processors, on the same data: text, and
- * counters of which few are not zero, as graph codes have them.
+ * Codecs of blocks on a GPU, beside the libraries for the same codecs on all processors, on the same data: text;
+ * counters of which few are not zero, as graph codes have them; and the floats that codec planes is measured on, which
+ * is better there.
  */
 #include "bench_gpu.h"
 #include "codec/codec.h"
 #include "pipeline/pipeline.h"
 #include "tool_bench.h"
+
+#include <math.h>
 
 #define BLOCK  (UINT64_C(128) << 10) /* as stores cut literals, unless they are told otherwise */
 #define SAMPLE (UINT64_C(64) << 20)
@@ -73,6 +76,19 @@ static void counts_make(uint8_t *to, uint64_t bytes)
 		uint32_t v = (uint32_t)(kedge__bench_random(&seed) % (1 + kedge__bench_random(&seed) % 3000));
 
 		memcpy(to + i, &v, 4);
+	}
+}
+
+static void floats_make(uint8_t *to, uint64_t bytes)
+{
+	uint64_t seed = 1;
+
+	for (uint64_t i = 0; i < bytes / 4; i++) {
+		double x = (double)(i % 4096) / 4096, y = (double)(i / 4096) / 4096;
+		double noise = (double)(kedge__bench_random(&seed) % 1024) / 1024 - 0.5;
+		float f = (float)(2 + sin(11 * x) * cos(7 * y) + 3e-6 * noise);
+
+		memcpy(to + 4 * i, &f, 4);
 	}
 }
 
@@ -290,19 +306,22 @@ static int packer_rows(struct blocks *k, const struct packer *p, const char *wha
 
 static int sample_rows(struct blocks *k, const char *file, struct kedge__error *err)
 {
-	static const char *const names[] = {"text", "counts", "file"};
+	static const struct {
+		const char *name;
+		void (*make)(uint8_t *to, uint64_t bytes);
+	} samples[] = {{"text", text_make}, {"counts", counts_make}, {"floats", floats_make}, {"file", NULL}};
 	int rc = 0;
 
-	for (size_t i = 0; i < KEDGE__COUNT(names) && !rc; i++) {
+	for (size_t i = 0; i < KEDGE__COUNT(samples) && !rc; i++) {
+		if (!samples[i].make && !file)
+			break;
 		k->sample_bytes = SAMPLE;
-		if (i == 0)
-			text_make(k->sample, SAMPLE);
-		else if (i == 1)
-			counts_make(k->sample, SAMPLE);
-		else if (file)
+		if (samples[i].make)
+			samples[i].make(k->sample, SAMPLE);
+		else
 			rc = file_load(k, file, err);
-		for (size_t p = 0; p < KEDGE__COUNT(packers) && !rc && (i < 2 || file); p++)
-			rc = packer_rows(k, &packers[p], names[i], err);
+		for (size_t p = 0; p < KEDGE__COUNT(packers) && !rc; p++)
+			rc = packer_rows(k, &packers[p], samples[i].name, err);
 	}
 	return rc;
 }

@@ -6,16 +6,22 @@
  */
 #include "bench_gpu.h"
 
+#include "codec/codec.h"
+
+#include <math.h>
+
 #define BUFFER_BYTES (UINT64_C(32) << 20)
 #define PIECE        128u /* bytes of a small one */
 #define GROUP        (10 * PIECE)
+#define BLOCK        (UINT64_C(1) << 20) /* of a packed one */
 
-enum kind { RUNS, SCATTERED, PATTERNS, KINDS };
+enum kind { RUNS, SCATTERED, PATTERNS, PACKED, KINDS };
 
 static const char *const names[KINDS] = {
     "restore, literals in runs, to copy and clear",
     "restore, a tenth in pieces of 128 bytes, to the same",
     "restore, patterns, to a clear",
+    "restore, f32 packed with delta+planes, to copy and clear",
 };
 
 struct restore {
@@ -29,6 +35,11 @@ struct restore {
 	/* What comes next: */
 	uint64_t pos, group;
 	bool small;
+	bool fresh; /* the buffers do not have its literals yet */
+	/* A packed block: */
+	uint8_t *packed;
+	size_t packed_bytes;
+	uint16_t param;
 };
 
 /* ------------------------------------------------------------------ what goes where */
@@ -90,18 +101,85 @@ static bool next(struct restore *r, uint64_t *to, uint64_t *bytes)
 	return next_small(r, to, bytes);
 }
 
+/* ------------------------------------------------------------------ packed blocks */
+
+/* A field of waves with noise in it. */
+static int block_make(struct restore *r, struct kedge__error *err)
+{
+	struct kedge__codec_choice choice;
+	float *field = kedge__malloc(BLOCK);
+	uint64_t seed = 1;
+	uint16_t codec;
+	int rc = kedge__codec_choice_parse("delta+planes", &choice, err);
+
+	r->packed = kedge__malloc(2 * BLOCK);
+	if (!rc && (!field || !r->packed))
+		rc = kedge__error_nomem(err);
+	for (uint64_t i = 0; i < BLOCK / sizeof(*field) && !rc; i++) {
+		double x = (double)(i % 4096) / 4096, y = (double)(i / 4096) / 4096;
+
+		field[i] = (float)(2 + sin(11 * x) * cos(7 * y) +
+				   3e-6 * ((double)(kedge__bench_random(&seed) % 1024) / 1024 - 0.5));
+	}
+	if (!rc)
+		rc = kedge__block_encode(&choice, KEDGE_F32, field, BLOCK, r->packed, &r->packed_bytes, &codec,
+					 &r->param, err);
+	kedge__free(field);
+	return rc;
+}
+
+/* One more, as long as there is room. */
+static bool block_add(struct restore *r, uint8_t *memory, struct kedge__gpu_load *l, uint64_t *unpacked)
+{
+	struct kedge__gpu_layout layout = kedge__gpu_scatter_layout(r->room);
+	struct kedge__gpu_piece *pieces = (struct kedge__gpu_piece *)(void *)(memory + layout.pieces_end);
+	struct kedge__gpu_strip *strips = (struct kedge__gpu_strip *)(void *)(memory + layout.pieces_end);
+	struct kedge__planes_walk w;
+	uint64_t count = BLOCK / KEDGE__GPU_PIECE_BYTES;
+	bool more = true;
+
+	if (kedge__planes_walk_init(&w, r->packed, r->packed_bytes, r->param, BLOCK, NULL) ||
+	    l->bytes + r->packed_bytes + (l->pieces + count) * sizeof(*pieces) > layout.pieces_end ||
+	    l->strips + w.count > layout.strips || *unpacked + BLOCK > layout.unpacked)
+		return false;
+	if (r->fresh)
+		memcpy(memory + l->bytes, r->packed, r->packed_bytes);
+	while (kedge__planes_walk_next(&w, &more, NULL) == 0 && more)
+		strips[l->strips++] =
+		    (struct kedge__gpu_strip){(uint32_t)(l->bytes + w.from), (uint32_t)(*unpacked + w.at),
+					      (uint16_t)w.size, (uint16_t)w.bytes, w.width | w.steps << 8};
+	for (uint64_t i = 0; i < count; i++, r->pos += KEDGE__GPU_PIECE_BYTES)
+		pieces[-1 - (int64_t)l->pieces++] = (struct kedge__gpu_piece){
+		    r->target.at + r->pos, KEDGE__GPU_UNPACKED + (uint32_t)(*unpacked + i * KEDGE__GPU_PIECE_BYTES),
+		    kedge__gpu_piece_what(KEDGE__GPU_PIECE_BYTES, false, 0)};
+	l->bytes += (r->packed_bytes + 63) / 64 * 64;
+	*unpacked += BLOCK;
+	return true;
+}
+
+static bool blocks_fill(struct restore *r, uint8_t *memory, struct kedge__gpu_load *l)
+{
+	uint64_t unpacked = 0;
+
+	while (r->pos < r->target.bytes && block_add(r, memory, l, &unpacked))
+		;
+	r->literals += l->bytes;
+	return r->pos < r->target.bytes;
+}
+
 /* ------------------------------------------------------------------ a turn */
 
 /* The buffer at MEMORY is full, or that was all. */
 static bool buffer_fill(struct restore *r, uint8_t *memory, uint64_t *used, uint64_t *count)
 {
-	struct kedge__gpu_piece *pieces = (struct kedge__gpu_piece *)(void *)(memory + r->room);
+	uint64_t end = kedge__gpu_scatter_layout(r->room).pieces_end;
+	struct kedge__gpu_piece *pieces = (struct kedge__gpu_piece *)(void *)(memory + end);
 	bool fill = r->kind == PATTERNS, more = true;
 	uint64_t to, bytes;
 
 	*used = fill ? 8 : 0;
 	*count = 0;
-	while (*used + KEDGE__GPU_PIECE_BYTES + (*count + 1) * sizeof(*pieces) <= r->room) {
+	while (*used + KEDGE__GPU_PIECE_BYTES + (*count + 1) * sizeof(*pieces) <= end) {
 		more = next(r, &to, &bytes);
 		if (!more)
 			break;
@@ -115,6 +193,7 @@ static bool buffer_fill(struct restore *r, uint8_t *memory, uint64_t *used, uint
 
 static int restore_turn(struct restore *r, struct kedge__error *err)
 {
+	uint64_t damaged;
 	bool more = true;
 	int rc = kedge__gpu_scatter_begin(r->scatter, &r->target, 1, err);
 
@@ -123,16 +202,17 @@ static int restore_turn(struct restore *r, struct kedge__error *err)
 	for (uint64_t i = 0; more && !rc; i++) {
 		unsigned buffer = (unsigned)(i % KEDGE__GPU_SCATTER_BUFFERS);
 		uint8_t *memory = r->memory + buffer * r->room;
-		uint64_t used, count;
+		struct kedge__gpu_load load = {.memory = memory};
 
 		if (i >= KEDGE__GPU_SCATTER_BUFFERS)
 			rc = kedge__gpu_scatter_wait(r->scatter, buffer, err);
 		if (rc)
 			break;
-		more = buffer_fill(r, memory, &used, &count);
-		rc = kedge__gpu_scatter_send(r->scatter, buffer, memory, used, count, err);
+		more = r->kind == PACKED ? blocks_fill(r, memory, &load)
+					 : buffer_fill(r, memory, &load.bytes, &load.pieces);
+		rc = kedge__gpu_scatter_send(r->scatter, buffer, &load, err);
 	}
-	return rc ? rc : kedge__gpu_scatter_end(r->scatter, &r->target, 1, err);
+	return rc ? rc : kedge__gpu_scatter_end(r->scatter, &r->target, 1, &damaged, err);
 }
 
 /* As many bytes, and all of the region once. */
@@ -156,13 +236,16 @@ static int limit_turn(struct restore *r, struct kedge__error *err)
 static int check(struct restore *r, struct kedge__error *err)
 {
 	struct kedge__sum written;
+	uint64_t damaged;
 	int rc = restore_turn(r, err);
 
 	written = r->target.sum;
 	r->target.later = true;
 	if (!rc)
-		rc = kedge__gpu_scatter_end(r->scatter, &r->target, 1, err);
+		rc = kedge__gpu_scatter_end(r->scatter, &r->target, 1, &damaged, err);
 	r->target.later = false;
+	if (!rc && damaged)
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "strips did not come back");
 	if (!rc && (written.s1 != r->target.sum.s1 || written.s2 != r->target.sum.s2))
 		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the region does not have what went there");
 	return rc;
@@ -170,7 +253,11 @@ static int check(struct restore *r, struct kedge__error *err)
 
 static int kind_take(struct restore *r, uint64_t repeat, struct kedge__bench_restore *out, struct kedge__error *err)
 {
-	int rc = check(r, err); /* for once, not counted */
+	int rc;
+
+	r->fresh = true;
+	rc = check(r, err); /* for once, not counted */
+	r->fresh = false;
 
 	snprintf(out->what, sizeof(out->what), "%s", names[r->kind]);
 	out->bytes = (double)r->target.bytes;
@@ -196,8 +283,11 @@ int kedge__bench_gpu_restore(struct kedge__gpu *g, kedge__gpu_address data, uint
 
 	r.room = KEDGE__MIN(BUFFER_BYTES, pinned_bytes / 4);
 	rc = kedge__gpu_scatter_new(g, r.room, &r.scatter, err);
+	if (!rc)
+		rc = block_make(&r, err);
 	for (r.kind = 0; r.kind < KINDS && !rc; r.kind++)
 		rc = kind_take(&r, repeat, &out[r.kind], err);
 	kedge__gpu_scatter_free(r.scatter);
+	kedge__free(r.packed);
 	return rc;
 }

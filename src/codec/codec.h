@@ -286,4 +286,25 @@ int kedge__block_encode(const struct kedge__codec_choice *choice, enum kedge_typ
 int kedge__block_decode(uint16_t codec, uint16_t param, const void *in, size_t in_bytes, void *raw, size_t raw_bytes,
 			struct kedge__error *err);
 
+/* ------------------------------------------------------------------ planes.c
+ * The strips of a block that is packed with codec planes, one after the other, for who unpacks them elsewhere. The last one may
+ * be what no strip has. */
+
+struct kedge__planes_walk {
+	const uint8_t *in;
+	size_t in_bytes, raw_bytes, whole;
+	unsigned width, steps;
+	size_t count; /* strips, the last one included */
+	/* The strip: */
+	size_t from, size; /* in the block as it is packed; as many as it has: it is not packed */
+	size_t at, bytes;  /* in the block */
+};
+
+/* KEDGE_E_DAMAGED: the block is not what it says. */
+int kedge__planes_walk_init(struct kedge__planes_walk *w, const void *in, size_t in_bytes, uint16_t param, size_t raw_bytes,
+			    struct kedge__error *err);
+int kedge__planes_walk_next(struct kedge__planes_walk *w, bool *more, struct kedge__error *err);
+/* Whether the block is of a width that GPUs unpack, and needs no base. */
+bool kedge__planes_alone(uint16_t param);
+
 #endif

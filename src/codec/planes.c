@@ -264,36 +264,76 @@ static int damaged(struct kedge__error *err)
 	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec planes: a strip is not what it says");
 }
 
+bool kedge__planes_alone(uint16_t param)
+{
+	unsigned steps = param >> KEDGE__STEP_SHIFT, log2 = param >> KEDGE__WIDTH_SHIFT & 7;
+
+	return !(param & 0xff) && log2 >= 1 && log2 <= 3 && !(steps & ~(unsigned)KEDGE__STEP_DELTA);
+}
+
+int kedge__planes_walk_init(struct kedge__planes_walk *w, const void *in, size_t in_bytes, uint16_t param,
+			    size_t raw_bytes, struct kedge__error *err)
+{
+	unsigned width = 1u << (param >> KEDGE__WIDTH_SHIFT & 7);
+	size_t n = whole(raw_bytes, width);
+
+	if (param & 0xff)
+		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec planes: invalid parameter %u", param);
+	if (2 * strips(n) > in_bytes)
+		return damaged(err);
+	*w = (struct kedge__planes_walk){.in = in,
+					 .in_bytes = in_bytes,
+					 .raw_bytes = raw_bytes,
+					 .whole = n,
+					 .width = width,
+					 .steps = param >> KEDGE__STEP_SHIFT,
+					 .count = strips(n) + (raw_bytes > n),
+					 .from = 2 * strips(n)};
+	return 0;
+}
+
+int kedge__planes_walk_next(struct kedge__planes_walk *w, bool *more, struct kedge__error *err)
+{
+	size_t left;
+
+	w->from += w->size;
+	w->at += w->bytes;
+	left = w->in_bytes - w->from;
+	*more = w->at < w->raw_bytes;
+	if (w->at < w->whole) {
+		w->bytes = KEDGE__MIN(w->whole - w->at, (size_t)STRIP);
+		w->size = kedge__get16(w->in + w->at / STRIP * 2);
+	} else { /* what no strip has, and then nothing */
+		w->bytes = w->size = w->raw_bytes - w->at;
+		if (left != w->size)
+			return damaged(err);
+	}
+	return w->size > w->bytes || w->size > left ? damaged(err) : 0;
+}
+
 static int planes_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
 			 struct kedge__error *err)
 {
-	unsigned width = 1u << (param >> KEDGE__WIDTH_SHIFT & 7), steps = param >> KEDGE__STEP_SHIFT;
-	int rc = param & 0xff ? kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec planes: invalid parameter %u", param)
-			      : kedge__steps_check(param, base, err);
-	size_t n = rc ? 0 : whole(raw_bytes, width), tail = raw_bytes - n, at = 2 * strips(n);
+	struct kedge__planes_walk w;
+	bool more = true;
+	int rc = kedge__steps_check(param, base, err);
 
-	if (rc)
-		return rc;
-	if (at > in_bytes)
-		return damaged(err);
-	for (size_t i = 0; i < n; i += STRIP) {
-		size_t bytes = KEDGE__MIN(n - i, (size_t)STRIP),
-		       size = kedge__get16((const uint8_t *)in + i / STRIP * 2);
-		const uint8_t *from = (const uint8_t *)in + at;
+	if (!rc)
+		rc = kedge__planes_walk_init(&w, in, in_bytes, param, raw_bytes, err);
+	while (!rc && more) {
+		uint8_t *to;
 
-		if (size > bytes || size > in_bytes - at)
-			return damaged(err);
-		if (size == bytes)
-			memcpy((uint8_t *)raw + i, from, size);
-		else if (!strip_decode(steps, width, from, size, base ? (const uint8_t *)base + i : NULL,
-				       (uint8_t *)raw + i, bytes))
-			return damaged(err);
-		at += size;
+		rc = kedge__planes_walk_next(&w, &more, err);
+		if (rc || !more)
+			break;
+		to = (uint8_t *)raw + w.at;
+		if (w.size == w.bytes)
+			memcpy(to, w.in + w.from, w.size);
+		else if (!strip_decode(w.steps, w.width, w.in + w.from, w.size,
+				       base ? (const uint8_t *)base + w.at : NULL, to, w.bytes))
+			rc = damaged(err);
 	}
-	if (in_bytes - at != tail)
-		return damaged(err);
-	memcpy((uint8_t *)raw + n, (const uint8_t *)in + at, tail);
-	return 0;
+	return rc;
 }
 
 const struct kedge__codec kedge__codec_planes = {

@@ -260,7 +260,8 @@ int kedge__gpu_deflate_encode(struct kedge__gpu *g, const struct kedge__gpu_bloc
  *
  * Buffers of pinned memory are sent one after the other: bytes from the beginning on, and pieces, which say where they go,
  * at the end. While one is on its way, and its bytes on the device go to their places, others are filled. Patterns are not
- * sent, but written there. The region sum of each target is made of what is written. */
+ * sent, but written there. The region sum of each target is made of what is written. Bytes may be strips of codec planes, which
+ * are unpacked on the device; pieces then refer to what they become. */
 
 #define KEDGE__GPU_SCATTER_BUFFERS 3
 
@@ -269,8 +270,17 @@ struct kedge__gpu_scatter;
 /* As struct kedge_scatter_piece of kernels.h. */
 struct kedge__gpu_piece {
 	kedge__gpu_address to;
-	uint32_t from; /* in the buffer */
+	uint32_t from; /* in the buffer, or plus KEDGE__GPU_UNPACKED, in what was unpacked */
 	uint32_t what; /* kedge__gpu_piece_what() */
+};
+
+#define KEDGE__GPU_UNPACKED UINT32_C(0x80000000)
+
+/* As struct kedge_unpack_strip. */
+struct kedge__gpu_strip {
+	uint32_t from, to;    /* in the buffer, and in what is unpacked: a multiple of a number */
+	uint16_t size, bytes; /* as it is packed, and as it is; if they are the same, it is not packed */
+	uint32_t how;         /* its width, 2, 4 or 8, and from bit 8 on the steps, of which none needs a base */
 };
 
 #define KEDGE__GPU_PIECE_BYTES UINT32_C(16384) /* of a piece, at most */
@@ -291,19 +301,32 @@ struct kedge__gpu_target {
 	struct kedge__sum sum;
 };
 
-/* KEDGE__GPU_SCATTER_BUFFERS buffers of BYTES, on the device. */
+/* What a buffer has: bytes from the beginning of the memory on; pieces, of which the last one ends at the layout's end of pieces; and from there on strips.
+ * No two pieces of a buffer may overlap, and none that is summed any other. */
+struct kedge__gpu_load {
+	const void *memory; /* pinned, and not to be touched before it was waited for */
+	uint64_t bytes, pieces, strips;
+};
+
+/* Of a buffer: where pieces end and strips begin, how many strips there may be, and how many bytes they may become. */
+struct kedge__gpu_layout {
+	uint64_t pieces_end, strips, unpacked;
+};
+
+struct kedge__gpu_layout kedge__gpu_scatter_layout(uint64_t bytes);
+/* KEDGE__GPU_SCATTER_BUFFERS buffers of BYTES, a multiple of 64, on the device. */
 int kedge__gpu_scatter_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__gpu_scatter **out, struct kedge__error *err);
 void kedge__gpu_scatter_free(struct kedge__gpu_scatter *s); /* accepts NULL */
 /* What is sent comes after the work of the application (kedge__gpu_after()). */
 int kedge__gpu_scatter_begin(struct kedge__gpu_scatter *s, const struct kedge__gpu_target *targets, size_t n,
 			     struct kedge__error *err);
-/* Buffer number BUFFER, which was waited for: BYTES from the beginning of MEMORY on, and COUNT pieces that end where it ends. No
- * two pieces, of all that are sent, may overlap. MEMORY is not to be touched before it was waited for. */
-int kedge__gpu_scatter_send(struct kedge__gpu_scatter *s, unsigned buffer, const void *memory, uint64_t bytes,
-			    uint64_t count, struct kedge__error *err);
+/* Buffer number BUFFER, which was waited for. A device without kernels takes no strips. */
+int kedge__gpu_scatter_send(struct kedge__gpu_scatter *s, unsigned buffer, const struct kedge__gpu_load *load,
+			    struct kedge__error *err);
 int kedge__gpu_scatter_wait(struct kedge__gpu_scatter *s, unsigned buffer, struct kedge__error *err);
-/* All is in its place; the targets, those of the beginning, get their sums. */
-int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, struct kedge__error *err);
+/* All is in its place; the targets, those of the beginning, get their sums. *DAMAGED: strips that were not what they say, and are left out. */
+int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, uint64_t *damaged,
+			   struct kedge__error *err);
 
 /* ------------------------------------------------------------------ what there is, for kedge info */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All kernels, as one module. tests/gpu compiles the same for the processor, where emulate.h has the words of CUDA. */
 #ifdef __CUDACC__
+/* Of which two blocks shall fit into a multiprocessor, with 128 registers a thread: the compiler would take more, and be slower. */
+#define KEDGE_LARGE_KERNEL(name, type) \
+	extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ type a)
 #define KEDGE_KERNEL(name, type) \
 	extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ type a)
 #endif
@@ -10,6 +13,7 @@
 #include "gpu/pass.cu"
 #include "gpu/gather.cu"
 #include "gpu/finder.cu"
+#include "gpu/novelty.cu"
 #include "gpu/matches.cu"
 #include "gpu/lz4.cu"
 #include "gpu/deflate.cu"

@@ -175,7 +175,9 @@ struct kedge_finder_args {
 	KEDGE_AT(const unsigned) newest; /* of each epoch: the newest up to it that may be, or 0 */
 	unsigned column_count, slab_shift; /* a slab has 1 << slab_shift chunks */
 	unsigned since, parent, log_room;
-	/* The version in progress. */
+	/* The version in progress. With `singly`, changes may have the digest that they had, and so with equal digests one may find what
+	 * the other does not: each is looked up. */
+	unsigned singly;
 	KEDGE_AT(const struct kedge_finder_slab) slabs;
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const ulonglong2) fresh;
@@ -205,6 +207,31 @@ struct kedge_ages_args {
 	unsigned by;
 };
 
+/* ------------------------------------------------------------------ novelty.cu */
+
+/* kedge_pick: chunks from anywhere, one behind the other. */
+struct kedge_pick_args {
+	KEDGE_AT(const unsigned long long) from; /* their addresses */
+	KEDGE_AT(unsigned char) to;
+	unsigned count, chunk;
+};
+
+struct kedge_run { /* chunks that follow each other */
+	unsigned long long place, count;
+};
+
+#define KEDGE_SEARCH_BITS 65536u
+
+/* kedge_search: how many digests of all runs are in the sample. */
+struct kedge_search_args {
+	KEDGE_AT(const ulonglong2) digests;
+	KEDGE_AT(const ulonglong2) sample; /* ascending by the upper half, then by the lower */
+	KEDGE_AT(const unsigned) filter;   /* a bit for each lower half in it, modulo KEDGE_SEARCH_BITS */
+	KEDGE_AT(const struct kedge_run) runs;
+	KEDGE_AT(unsigned) found; /* added to */
+	unsigned count, run_count;
+};
+
 /* ------------------------------------------------------------------ planes.cu
  * kedge_planes_encode_<width>, kedge_planes_decode_<width>: strips of codec planes. */
 
@@ -228,6 +255,21 @@ struct kedge_planes_args {
 	KEDGE_AT(const unsigned long long) places; /* of each strip: where it begins there */
 	KEDGE_AT(unsigned char) out;               /* aligned to a number */
 	KEDGE_AT(unsigned) damaged;                /* strips that are not what they say are added to it, and left out */
+};
+
+/* kedge_planes_unpack: strips of several blocks, of any widths. */
+struct kedge_unpack_strip {
+	unsigned from, to;          /* in the packed bytes, and in those that they become */
+	unsigned short size, bytes; /* as it is packed, and as it is; if they are the same, it is not packed */
+	unsigned how;               /* width | steps << 8 */
+};
+
+struct kedge_unpack_args {
+	KEDGE_AT(const struct kedge_unpack_strip) strips;
+	unsigned long long count;
+	KEDGE_AT(const unsigned char) packed;
+	KEDGE_AT(unsigned char) out; /* strips begin at multiples of a number */
+	KEDGE_AT(unsigned) damaged;  /* as in struct kedge_planes_args */
 };
 
 /* ------------------------------------------------------------------ lz4.cu
@@ -281,11 +323,13 @@ struct kedge_deflate_args {
 #define KEDGE_SCATTER_REPEAT 0x20000u /* it is filled */
 #define KEDGE_SCATTER_SHIFT  18       /* above that: the number of the target */
 #define KEDGE_SCATTER_NONE   0x3fffu  /* it is not summed */
+#define KEDGE_SCATTER_UNPACKED 0x80000000u /* in `from` */
 #define KEDGE_SCATTER_SLACK  64       /* bytes behind a buffer that may be read, and do not count */
 
 struct kedge_scatter_piece {
 	unsigned long long to; /* an address */
-	unsigned from;         /* in the buffer; if it is filled, there are eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
+	unsigned from;         /* in the buffer, or with KEDGE_SCATTER_UNPACKED, in what was unpacked; if it is filled, there are
+				* eight bytes, at a multiple of 8, of which byte A % 8 goes to address A */
 	unsigned what;
 };
 
@@ -294,6 +338,7 @@ struct kedge_scatter_args {
 	KEDGE_AT(const struct kedge_scatter_piece) pieces;
 	unsigned long long count;
 	KEDGE_AT(const unsigned char) buffer;
+	KEDGE_AT(const unsigned char) unpacked;
 	KEDGE_AT(const unsigned long long) targets; /* where each begins */
 	KEDGE_AT(unsigned long long) sums;          /* two for each, added to */
 };

@@ -4,6 +4,9 @@
 
 #include "base/digest_internal.h"
 
+/* Blocks that gather: as many as fill the bus, and no more, so that others go on beside them. */
+#define GATHERERS 32u
+
 #define KEY_BYTES (DIGEST_WORDS * sizeof(uint64_t))
 
 static const struct kernels {
@@ -149,7 +152,7 @@ int kedge__gpu_pass_list(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, co
 	return kedge__gpu_launch(p->gpu, s, p->kernels->list, blocks_for(p, end - first), KEDGE_THREADS, &a, err);
 }
 
-static int gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const char *kernel,
+static int gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const char *kernel, unsigned blocks,
 		  const struct kedge__gpu_slabs *on, uint64_t first, uint64_t end, kedge__gpu_address to,
 		  struct kedge__error *err)
 {
@@ -164,19 +167,19 @@ static int gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const cha
 	    .to = to,
 	};
 
-	return kedge__gpu_launch(p->gpu, s, kernel, blocks_for(p, end - first), KEDGE_THREADS, &a, err);
+	return kedge__gpu_launch(p->gpu, s, kernel, blocks, KEDGE_THREADS, &a, err);
 }
 
 int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,
 			  uint64_t first, uint64_t end, struct kedge__error *err)
 {
-	return gather(p, s, "kedge_count", on, first, end, 0, err);
+	return gather(p, s, "kedge_count", blocks_for(p, end - first), on, first, end, 0, err);
 }
 
 int kedge__gpu_pass_gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,
 			   uint64_t first, uint64_t end, kedge__gpu_address to, struct kedge__error *err)
 {
-	return gather(p, s, "kedge_gather", on, first, end, to, err);
+	return gather(p, s, "kedge_gather", (unsigned)KEDGE__MIN(end - first, GATHERERS), on, first, end, to, err);
 }
 
 int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,

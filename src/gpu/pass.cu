@@ -225,6 +225,14 @@ template <int LANES> static __device__ __forceinline__ u64 share(const u64 s[LAN
 		     lane & 2, 2);
 }
 
+/* Most that changed are not, as their beginning shows. */
+template <bool ODD> static __device__ __forceinline__ bool may_be_constant(u64 at, u64 end)
+{
+	const ulonglong2 w = load<ODD>(at, end);
+
+	return w.x == w.y;
+}
+
 /* 32 chunks from number C of the slab on; WORD is that of their bits. */
 template <int LANES, int LOADS, bool ODD>
 static __device__ __forceinline__ void short_word(const struct kedge_pass_args &a, struct part *p, const ulonglong2 *key, unsigned c,
@@ -269,22 +277,25 @@ static __device__ __forceinline__ void short_word(const struct kedge_pass_args &
 	if (c + all < p->known && a.compare)
 		changed = here && (now.x != old.x || now.y != old.y);
 	bits = __ballot_sync(ALL, changed);
-	if (!bits) {
-		note(a, p, word, 0, 0, 0);
+	if (!bits || !__any_sync(ALL, changed && may_be_constant<ODD>(p->data + (u64)(c + all) * (LANES * LOADS * 16), p->end))) {
+		note(a, p, word, bits, 0, 0);
 		return;
 	}
-	/* Is it constant? Lane L of the group is about chunk L. */
+	/* Is it constant? Lane L of the group is about chunk L. Its bytes are loaded once more: to keep them until here takes registers
+	 * that the loads need. */
 	u64 mine = 0;
 	unsigned same = 0;
 
-#pragma unroll
 	for (int i = 0; i < LANES; i++) {
-		u64 head = __shfl_sync(ALL, w[i][0].x, 0, LANES);
+		const u64 at = p->data + ((u64)(first + i) * (LANES * LOADS)) * 16;
+		u64 head = first + i < p->whole ? load_word(at) : 0;
 		bool is = true;
 
-#pragma unroll
-		for (int j = 0; j < LOADS; j++)
-			is = is && w[i][j].x == head && w[i][j].y == head;
+		for (int j = 0; j < LOADS; j++) {
+			ulonglong2 again = first + i < p->whole ? load<ODD>(at + (j * LANES + lane) * 16, p->end) : make_ulonglong2(0, 0);
+
+			is = is && again.x == head && again.y == head;
+		}
 		unsigned group = __ballot_sync(ALL, is) >> (all / LANES * LANES) & ((1u << LANES) - 1);
 
 		if ((int)lane == i) {
@@ -678,11 +689,11 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void list_lon
 }
 
 #define SHORT(bytes, lanes, loads)                                     \
-	KEDGE_KERNEL(kedge_pass_##bytes, struct kedge_pass_args)       \
+	KEDGE_LARGE_KERNEL(kedge_pass_##bytes, struct kedge_pass_args)       \
 	{                                                              \
 		pass_short<lanes, loads, false>(a);                    \
 	}                                                              \
-	KEDGE_KERNEL(kedge_pass_odd_##bytes, struct kedge_pass_args)   \
+	KEDGE_LARGE_KERNEL(kedge_pass_odd_##bytes, struct kedge_pass_args)   \
 	{                                                              \
 		pass_short<lanes, loads, true>(a);                     \
 	}                                                              \
@@ -691,11 +702,11 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void list_lon
 		list_short<lanes, loads>(a);                           \
 	}
 #define LONG(bytes, loads, blocks)                                     \
-	KEDGE_KERNEL(kedge_pass_##bytes, struct kedge_pass_args)       \
+	KEDGE_LARGE_KERNEL(kedge_pass_##bytes, struct kedge_pass_args)       \
 	{                                                              \
 		pass_long<loads, blocks, false>(a);                    \
 	}                                                              \
-	KEDGE_KERNEL(kedge_pass_odd_##bytes, struct kedge_pass_args)   \
+	KEDGE_LARGE_KERNEL(kedge_pass_odd_##bytes, struct kedge_pass_args)   \
 	{                                                              \
 		pass_long<loads, blocks, true>(a);                     \
 	}                                                              \

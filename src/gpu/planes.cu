@@ -533,27 +533,57 @@ static __device__ __forceinline__ void join(struct shared *s, u8 *raw, const u8 
 	}
 }
 
+/* A strip of N bytes, which are SIZE at FROM; false: it is not what it says, and left out. */
+template <int W>
+static __device__ bool strip_unpack(struct shared *s, const u8 *from, u32 size, u8 *raw, const u8 *base, u32 steps, u32 n)
+{
+	bool whole = size <= n && size >= sizes_of(n).n[4];
+
+	if (size == n || !whole) {
+		for (u32 k = threadIdx.x; whole && k < n; k += KEDGE_THREADS)
+			raw[k] = from[k];
+	} else {
+		for (u32 k = threadIdx.x; k < size; k += KEDGE_THREADS)
+			s->packed[k] = from[k];
+		__syncthreads();
+		whole = planes_expand<W>(s, n, size);
+		if (whole)
+			join<W>(s, raw, base, steps, n);
+	}
+	return whole;
+}
+
 template <int W> static __device__ void decode(const struct kedge_planes_args &a)
 {
 	__shared__ struct shared __align__(16) s;
 
 	for (u64 i = blockIdx.x; i * STRIP < a.bytes; i += gridDim.x) {
-		const u32 n = a.bytes - i * STRIP < STRIP ? (u32)(a.bytes - i * STRIP) : STRIP, size = a.sizes[i];
-		const u8 *from = a.packed + a.places[i];
-		u8 *raw = a.out + i * STRIP;
-		bool whole = size <= n && size >= sizes_of(n).n[4];
+		const u32 n = a.bytes - i * STRIP < STRIP ? (u32)(a.bytes - i * STRIP) : STRIP;
 
-		if (size == n || !whole) {
-			for (u32 k = threadIdx.x; whole && k < n; k += KEDGE_THREADS)
-				raw[k] = from[k];
-		} else {
-			for (u32 k = threadIdx.x; k < size; k += KEDGE_THREADS)
-				s.packed[k] = from[k];
-			__syncthreads();
-			whole = planes_expand<W>(&s, n, size);
-			if (whole)
-				join<W>(&s, raw, a.base ? a.base + i * STRIP : 0, a.steps, n);
-		}
+		if (!strip_unpack<W>(&s, a.packed + a.places[i], a.sizes[i], a.out + i * STRIP, a.base ? a.base + i * STRIP : 0,
+				     a.steps, n) &&
+		    threadIdx.x == 0)
+			atomicAdd(a.damaged, 1u);
+		__syncthreads();
+	}
+}
+
+static __device__ void unpack(const struct kedge_unpack_args &a)
+{
+	__shared__ struct shared __align__(16) s;
+
+	for (u64 i = blockIdx.x; i < a.count; i += gridDim.x) {
+		const struct kedge_unpack_strip p = a.strips[i];
+		const u8 *from = a.packed + p.from;
+		const u32 width = p.how & 0xff, steps = p.how >> 8;
+		bool whole;
+
+		if (width == 8)
+			whole = strip_unpack<8>(&s, from, p.size, a.out + p.to, 0, steps, p.bytes);
+		else if (width == 4)
+			whole = strip_unpack<4>(&s, from, p.size, a.out + p.to, 0, steps, p.bytes);
+		else
+			whole = strip_unpack<2>(&s, from, p.size, a.out + p.to, 0, steps, p.bytes);
 		if (!whole && threadIdx.x == 0)
 			atomicAdd(a.damaged, 1u);
 		__syncthreads();
@@ -573,3 +603,8 @@ template <int W> static __device__ void decode(const struct kedge_planes_args &a
 	}
 KEDGE_PLANES_KERNELS(PLANES)
 #undef PLANES
+
+KEDGE_KERNEL(kedge_planes_unpack, struct kedge_unpack_args)
+{
+	planes::unpack(a);
+}

@@ -7,24 +7,31 @@
 
 #include "gpu/kernels.h"
 
-#define EVENT(buffer) (KEDGE__GPU_EVENTS - 1 - KEDGE__GPU_SCATTER_BUFFERS + (buffer))
-#define NEAR_BYTES                                                                                                     \
-	(UINT64_C(64) << 10) /* between the bytes and the pieces: sent with both, because a copy takes as long */
-#define BLOCKS         16u   /* for each multiprocessor */
+#define EVENT(buffer)  (KEDGE__GPU_EVENTS - 1 - KEDGE__GPU_SCATTER_BUFFERS + (buffer))
+#define NEAR_BYTES     (UINT64_C(64) << 10) /* between bytes and pieces: sent with both, because a copy takes as long */
+#define STRIPS_BLOCKS  32u                  /* for each multiprocessor; each works on a strip */
+#define BLOCKS         16u                  /* for each multiprocessor */
 #define BUFFER_ALIGNED 256u
+#define STRIPS_PART    256 /* of a buffer, for strips */
+#define UNPACKED_TIMES 2   /* as many bytes as a buffer has are unpacked at once */
+#define TABLE_HEAD     sizeof(struct kedge__sum)
 #define READ_BYTES     (UINT64_C(1) << 20) /* of a target, at once, where there are no kernels */
 
 _Static_assert(sizeof(struct kedge__gpu_piece) == sizeof(struct kedge_scatter_piece),
 	       "the host's pieces are the kernel's");
 _Static_assert(KEDGE__GPU_PIECE_BYTES == KEDGE_SCATTER_TILE && KEDGE__GPU_FILL_BYTES == KEDGE_SCATTER_FILL,
 	       "the host's pieces are the kernel's");
+_Static_assert(sizeof(struct kedge__gpu_strip) == sizeof(struct kedge_unpack_strip) &&
+		   KEDGE__GPU_UNPACKED == KEDGE_SCATTER_UNPACKED,
+	       "the host's strips are the kernel's");
 _Static_assert(KEDGE__GPU_TARGETS == KEDGE_SCATTER_NONE, "the host's targets are the kernel's");
 
 struct kedge__gpu_scatter {
 	struct kedge__gpu *gpu;
-	uint64_t bytes;             /* of a buffer */
-	kedge__gpu_address buffers; /* one after the other */
-	kedge__gpu_address table;   /* of targets: where each begins, then two sums for each */
+	uint64_t bytes; /* of a buffer */
+	struct kedge__gpu_layout layout;
+	kedge__gpu_address buffers; /* one after the other, and then what strips become */
+	kedge__gpu_address table;   /* the number of damaged strips; where each target begins; two sums for each */
 	size_t room;                /* targets that it has room for */
 	uint8_t *memory;            /* of the host, where there are no kernels: of a pattern, or a part of a target */
 };
@@ -34,9 +41,28 @@ static uint64_t stride(const struct kedge__gpu_scatter *s)
 	return (s->bytes + KEDGE_SCATTER_SLACK + BUFFER_ALIGNED - 1) / BUFFER_ALIGNED * BUFFER_ALIGNED;
 }
 
+static kedge__gpu_address unpacked_at(const struct kedge__gpu_scatter *s)
+{
+	return s->buffers + KEDGE__GPU_SCATTER_BUFFERS * stride(s);
+}
+
+static uint64_t device_bytes(const struct kedge__gpu_scatter *s)
+{
+	return KEDGE__GPU_SCATTER_BUFFERS * stride(s) + s->layout.unpacked + KEDGE_SCATTER_SLACK;
+}
+
 static uint64_t table_bytes(size_t targets)
 {
-	return targets * (sizeof(uint64_t) + sizeof(struct kedge__sum));
+	return targets ? TABLE_HEAD + targets * (sizeof(uint64_t) + sizeof(struct kedge__sum)) : 0;
+}
+
+struct kedge__gpu_layout kedge__gpu_scatter_layout(uint64_t bytes)
+{
+	uint64_t strips = bytes / STRIPS_PART / sizeof(struct kedge__gpu_strip);
+
+	return (struct kedge__gpu_layout){.pieces_end = bytes - strips * sizeof(struct kedge__gpu_strip),
+					  .strips = strips,
+					  .unpacked = UNPACKED_TIMES * bytes};
 }
 
 int kedge__gpu_scatter_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__gpu_scatter **out,
@@ -49,8 +75,9 @@ int kedge__gpu_scatter_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__g
 		return kedge__error_nomem(err);
 	s->gpu = g;
 	s->bytes = bytes;
+	s->layout = kedge__gpu_scatter_layout(bytes);
 	if (g->kernels)
-		rc = kedge__gpu_alloc(g, KEDGE__GPU_SCATTER_BUFFERS * stride(s), &s->buffers, err);
+		rc = kedge__gpu_alloc(g, device_bytes(s), &s->buffers, err);
 	else if (!(s->memory = kedge__malloc(READ_BYTES)))
 		rc = kedge__error_nomem(err);
 	if (rc)
@@ -64,7 +91,7 @@ void kedge__gpu_scatter_free(struct kedge__gpu_scatter *s)
 {
 	if (!s)
 		return;
-	kedge__gpu_release(s->gpu, s->buffers, KEDGE__GPU_SCATTER_BUFFERS * stride(s));
+	kedge__gpu_release(s->gpu, s->buffers, device_bytes(s));
 	kedge__gpu_release(s->gpu, s->table, table_bytes(s->room));
 	kedge__free(s->memory);
 	kedge__free(s);
@@ -72,15 +99,21 @@ void kedge__gpu_scatter_free(struct kedge__gpu_scatter *s)
 
 /* ------------------------------------------------------------------ targets */
 
+static kedge__gpu_address targets_at(const struct kedge__gpu_scatter *s)
+{
+	return s->table + TABLE_HEAD;
+}
+
 static kedge__gpu_address sums_at(const struct kedge__gpu_scatter *s, size_t target)
 {
-	return s->table + s->room * sizeof(uint64_t) + target * sizeof(struct kedge__sum);
+	return targets_at(s) + s->room * sizeof(uint64_t) + target * sizeof(struct kedge__sum);
 }
 
 static int table_need(struct kedge__gpu_scatter *s, size_t n, struct kedge__error *err)
 {
 	int rc;
 
+	n = KEDGE__MAX(n, 1);
 	if (n <= s->room)
 		return 0;
 	kedge__gpu_release(s->gpu, s->table, table_bytes(s->room));
@@ -101,7 +134,9 @@ static int table_send(struct kedge__gpu_scatter *s, const struct kedge__gpu_targ
 	for (size_t i = 0; i < n && !rc; i++)
 		at[i] = targets[i].at;
 	if (!rc)
-		rc = kedge__gpu_copy_in(s->gpu, KEDGE__GPU_WORK, s->table, at, n * sizeof(*at), err);
+		rc = kedge__gpu_copy_in(s->gpu, KEDGE__GPU_WORK, targets_at(s), at, n * sizeof(*at), err);
+	if (!rc)
+		rc = kedge__gpu_clear(s->gpu, KEDGE__GPU_WORK, s->table, TABLE_HEAD, err);
 	if (!rc)
 		rc = kedge__gpu_clear(s->gpu, KEDGE__GPU_WORK, sums_at(s, 0), n * sizeof(struct kedge__sum), err);
 	if (!rc)
@@ -168,59 +203,82 @@ static int plain_sum(struct kedge__gpu_scatter *s, struct kedge__gpu_target *t, 
 
 /* ------------------------------------------------------------------ send */
 
-/* What is between the two is not worth a copy of its own; or it is not sent. */
-static int copy_both(struct kedge__gpu_scatter *s, kedge__gpu_address to, const uint8_t *memory, uint64_t bytes,
-		     uint64_t pieces_at, struct kedge__error *err)
+static uint64_t pieces_at(const struct kedge__gpu_scatter *s, const struct kedge__gpu_load *l)
 {
+	return s->layout.pieces_end - l->pieces * sizeof(struct kedge__gpu_piece);
+}
+
+/* The bytes, and the lists behind them. What is between the two is not worth a copy of its own, or it is not sent. */
+static int copy_both(struct kedge__gpu_scatter *s, kedge__gpu_address to, const struct kedge__gpu_load *l,
+		     struct kedge__error *err)
+{
+	uint64_t lists = pieces_at(s, l), end = s->layout.pieces_end + l->strips * sizeof(struct kedge__gpu_strip);
+	const uint8_t *memory = l->memory;
 	int rc;
 
-	if (pieces_at - bytes < NEAR_BYTES)
-		return kedge__gpu_copy_in(s->gpu, KEDGE__GPU_IN, to, memory, s->bytes, err);
-	rc = kedge__gpu_copy_in(s->gpu, KEDGE__GPU_IN, to, memory, bytes, err);
+	if (lists - l->bytes < NEAR_BYTES)
+		return kedge__gpu_copy_in(s->gpu, KEDGE__GPU_IN, to, memory, end, err);
+	rc = kedge__gpu_copy_in(s->gpu, KEDGE__GPU_IN, to, memory, l->bytes, err);
 	if (!rc)
-		rc = kedge__gpu_copy_in(s->gpu, KEDGE__GPU_IN, to + pieces_at, memory + pieces_at, s->bytes - pieces_at,
-					err);
+		rc = kedge__gpu_copy_in(s->gpu, KEDGE__GPU_IN, to + lists, memory + lists, end - lists, err);
 	return rc;
 }
 
-/* They go to their places when the copy has arrived. */
-static int scatter(struct kedge__gpu_scatter *s, kedge__gpu_address at, uint64_t pieces_at, unsigned event,
+static int unpack(struct kedge__gpu_scatter *s, kedge__gpu_address at, const struct kedge__gpu_load *l,
+		  struct kedge__error *err)
+{
+	struct kedge_unpack_args a = {
+	    .strips = at + s->layout.pieces_end,
+	    .count = l->strips,
+	    .packed = at,
+	    .out = unpacked_at(s),
+	    .damaged = s->table,
+	};
+
+	return kedge__gpu_launch(s->gpu, KEDGE__GPU_WORK, "kedge_planes_unpack",
+				 (unsigned)KEDGE__MIN(l->strips, s->gpu->processors * STRIPS_BLOCKS), KEDGE_THREADS, &a,
+				 err);
+}
+
+static int scatter(struct kedge__gpu_scatter *s, kedge__gpu_address at, const struct kedge__gpu_load *l,
 		   struct kedge__error *err)
 {
 	struct kedge_scatter_args a = {
-	    .pieces = at + pieces_at,
-	    .count = (s->bytes - pieces_at) / sizeof(struct kedge_scatter_piece),
+	    .pieces = at + pieces_at(s, l),
+	    .count = l->pieces,
 	    .buffer = at,
-	    .targets = s->table,
+	    .unpacked = unpacked_at(s),
+	    .targets = targets_at(s),
 	    .sums = sums_at(s, 0),
 	};
 	uint64_t blocks = (a.count * 8 + KEDGE_THREADS - 1) / KEDGE_THREADS; /* a short piece has eight lanes */
-	int rc = kedge__gpu_record(s->gpu, KEDGE__GPU_IN, event, err);
 
-	if (!rc)
-		rc = kedge__gpu_follow(s->gpu, KEDGE__GPU_WORK, event, err);
-	if (!rc)
-		rc = kedge__gpu_launch(s->gpu, KEDGE__GPU_WORK, "kedge_scatter",
-				       (unsigned)KEDGE__MIN(blocks, s->gpu->processors * BLOCKS), KEDGE_THREADS, &a,
-				       err);
-	return rc;
+	return kedge__gpu_launch(s->gpu, KEDGE__GPU_WORK, "kedge_scatter",
+				 (unsigned)KEDGE__MIN(blocks, s->gpu->processors * BLOCKS), KEDGE_THREADS, &a, err);
 }
 
-int kedge__gpu_scatter_send(struct kedge__gpu_scatter *s, unsigned buffer, const void *memory, uint64_t bytes,
-			    uint64_t count, struct kedge__error *err)
+/* What strips become is in the same memory for all buffers: kernels follow each other. */
+int kedge__gpu_scatter_send(struct kedge__gpu_scatter *s, unsigned buffer, const struct kedge__gpu_load *load,
+			    struct kedge__error *err)
 {
-	uint64_t pieces_at = s->bytes - count * sizeof(struct kedge__gpu_piece);
 	kedge__gpu_address at = s->buffers + buffer * stride(s);
-	const void *pieces = (const uint8_t *)memory + pieces_at;
 	int rc;
 
 	if (!s->gpu->kernels) {
-		rc = plain_send(s, memory, pieces, count, err);
+		const uint8_t *memory = load->memory;
+
+		rc = plain_send(s, memory, (const void *)(memory + pieces_at(s, load)), load->pieces, err);
 		return rc ? rc : kedge__gpu_record(s->gpu, KEDGE__GPU_IN, EVENT(buffer), err);
 	}
-	rc = copy_both(s, at, memory, bytes, pieces_at, err);
+	rc = copy_both(s, at, load, err);
 	if (!rc)
-		rc = scatter(s, at, pieces_at, EVENT(buffer), err);
+		rc = kedge__gpu_record(s->gpu, KEDGE__GPU_IN, EVENT(buffer), err);
+	if (!rc)
+		rc = kedge__gpu_follow(s->gpu, KEDGE__GPU_WORK, EVENT(buffer), err);
+	if (!rc)
+		rc = unpack(s, at, load, err);
+	if (!rc)
+		rc = scatter(s, at, load, err);
 	return rc ? rc : kedge__gpu_record(s->gpu, KEDGE__GPU_WORK, EVENT(buffer), err);
 }
 
@@ -244,31 +302,38 @@ static int sum_later(struct kedge__gpu_scatter *s, size_t target, const struct k
 				      err);
 }
 
-static int sums_get(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, struct kedge__error *err)
+static int sums_get(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, uint64_t *damaged,
+		    struct kedge__error *err)
 {
 	struct kedge__sum *sums = kedge__calloc(n + 1, sizeof(*sums));
+	uint64_t strips = 0;
 	int rc = sums ? 0 : kedge__error_nomem(err);
 
+	if (!rc)
+		rc = kedge__gpu_copy_out(s->gpu, KEDGE__GPU_WORK, &strips, s->table, sizeof(strips), err);
 	if (!rc)
 		rc = kedge__gpu_copy_out(s->gpu, KEDGE__GPU_WORK, sums, sums_at(s, 0), n * sizeof(*sums), err);
 	if (!rc)
 		rc = kedge__gpu_sync(s->gpu, KEDGE__GPU_WORK, err);
 	for (size_t i = 0; i < n && !rc; i++)
 		targets[i].sum = sums[i];
+	if (!rc)
+		*damaged = strips;
 	kedge__free(sums);
 	return rc;
 }
 
-int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n,
+int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, uint64_t *damaged,
 			   struct kedge__error *err)
 {
 	int rc = s->gpu->kernels ? 0 : kedge__gpu_sync(s->gpu, KEDGE__GPU_IN, err);
 
+	*damaged = 0;
 	for (size_t i = 0; i < n && !rc; i++) {
 		if (!s->gpu->kernels)
 			rc = plain_sum(s, &targets[i], err);
 		else if (targets[i].later)
 			rc = sum_later(s, i, &targets[i], err);
 	}
-	return rc || !s->gpu->kernels ? rc : sums_get(s, targets, n, err);
+	return rc || !s->gpu->kernels ? rc : sums_get(s, targets, n, damaged, err);
 }

@@ -60,8 +60,9 @@ struct from_buffer {
 	const unsigned char *from;
 	bool level; /* the same is true of FROM + I */
 
-	__device__ __forceinline__ from_buffer(const unsigned char *buffer, const struct kedge_scatter_piece &p)
-	    : from(buffer + p.from), level((u64)from % 16 == p.to % 16)
+	__device__ __forceinline__ from_buffer(const struct kedge_scatter_args &a, const struct kedge_scatter_piece &p)
+	    : from(p.from & KEDGE_SCATTER_UNPACKED ? a.unpacked + (p.from & ~KEDGE_SCATTER_UNPACKED) : a.buffer + p.from),
+	      level((u64)from % 16 == p.to % 16)
 	{
 	}
 	__device__ __forceinline__ ulonglong2 read(unsigned i) const
@@ -84,8 +85,8 @@ struct from_pattern {
 	u64 pattern;
 	unsigned phase;
 
-	__device__ __forceinline__ from_pattern(const unsigned char *buffer, const struct kedge_scatter_piece &p)
-	    : pattern(*(const u64 *)(buffer + p.from)), phase((unsigned)(p.to % 8))
+	__device__ __forceinline__ from_pattern(const struct kedge_scatter_args &a, const struct kedge_scatter_piece &p)
+	    : pattern(*(const u64 *)(a.buffer + p.from)), phase((unsigned)(p.to % 8))
 	{
 	}
 	__device__ __forceinline__ ulonglong2 read(unsigned) const
@@ -162,9 +163,9 @@ static __device__ __forceinline__ void piece_take(const struct kedge_scatter_arg
 		key = KEY_SUM + (p.to - a.targets[target]) / 8 * STEP;
 	}
 	if (p.what & KEDGE_SCATTER_REPEAT)
-		piece_put<LANES>(lane, p, from_pattern(a.buffer, p), summed, key, &s->sum);
+		piece_put<LANES>(lane, p, from_pattern(a, p), summed, key, &s->sum);
 	else
-		piece_put<LANES>(lane, p, from_buffer(a.buffer, p), summed, key, &s->sum);
+		piece_put<LANES>(lane, p, from_buffer(a, p), summed, key, &s->sum);
 }
 
 /* What all lanes of a warp have summed, mostly for one target. */

@@ -46,6 +46,7 @@ struct kedge__gpu_twins {
 	bool streams; /* literals are gathered wave by wave */
 	bool unsure;  /* of some slabs only the list says how many changes had a digest */
 	bool listed;                   /* the lists are those of the version in progress */
+	struct kedge__gpu_novelty *novelty;
 };
 
 /* At least BYTES; what was there is lost. */
@@ -78,6 +79,20 @@ void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__red
 void kedge__gpu_settle(struct kedge__reducer *r, bool committed);
 /* A view of the image through which few bytes can be looked at. */
 struct kedge__image_view kedge__gpu_view(struct kedge__reducer *r);
+
+/* ------------------------------------------------------------------ gpu_novelty.c */
+
+struct kedge__gpu_novelty;
+
+/* For up to ROOM chunks, the same each time; NULL: the device does not have what the host has, or there is no memory. */
+struct kedge__gpu_novelty *kedge__gpu_novelty_get(const struct kedge__reducer *r, size_t room);
+void kedge__gpu_novelty_free(struct kedge__gpu_novelty *n); /* accepts NULL */
+/* COUNT chunks of the image, one behind the other, until the next call; NULL: the device failed. */
+const uint8_t *kedge__gpu_pick(struct kedge__gpu_novelty *n, const kedge__gpu_address *from, size_t count);
+/* How many whole chunks of the last version have one of DIGESTS, which novelty.c has sorted; FILTER has a bit for each of them.
+ * False: the device failed. */
+bool kedge__gpu_search(const struct kedge__reducer *r, struct kedge__gpu_novelty *n, const struct kedge__digest *digests,
+		       size_t count, const uint64_t *filter, size_t *found);
 
 /* ------------------------------------------------------------------ gpu_finder.c */
 

@@ -4,15 +4,16 @@
  * anywhere, with the log, and with each other. It is the only way in which a version is found to be new before it is
  * read.
  */
-#include "reduce/reducer.h"
+#include "reduce/gpu.h"
 
 #include <stdlib.h>
 
-#define SAMPLES  2048              /* chunks */
-#define MANY     4                 /* chunks for each sample, below which an image is small */
-#define REPEATED 16                /* of the samples: then duplicates may pay */
-#define FILTER   ((size_t)1 << 16) /* bits */
-#define TASK     ((size_t)64)      /* slabs, or as many log entries as those have chunks */
+#define SAMPLES  2048 /* chunks */
+#define FEW      16   /* that are taken first: mostly one of them is as it was */
+#define MANY     4    /* chunks for each sample, below which an image is small */
+#define REPEATED 16   /* of the samples: then duplicates may pay */
+#define FILTER   ((size_t)KEDGE_SEARCH_BITS)
+#define TASK     ((size_t)64) /* slabs, or as many log entries as those have chunks */
 
 struct sample {
 	const struct kedge__reducer *r;
@@ -27,6 +28,9 @@ struct sample {
 	size_t same; /* of which so many are as they were */
 	uint64_t *filter;
 	const struct kedge__last_region *last; /* that is searched */
+	struct kedge__gpu_novelty *there;      /* the image is on a device, and chunks are picked there: */
+	const uint8_t *picked;                 /* those from number `picked_from` of the sample on */
+	uint64_t picked_from, picked_end;
 	_Atomic size_t found;
 };
 
@@ -50,27 +54,65 @@ static bool was_the_same(const struct kedge__reducer *r, uint64_t base, uint64_t
 	       kedge__digest_equal(g->digests[index], digest);
 }
 
-static const void *chunk_get(const struct sample *s, uint64_t offset)
+/* To the region of chunk NUMBER of all that are not cut short; numbers ascend. */
+static void go_to(const struct sample *s, uint64_t number, size_t *region, uint64_t *before)
 {
 	uint32_t chunk = s->r->options.chunk;
 
+	while (number - *before >= s->image->regions[*region].bytes / chunk)
+		*before += s->image->regions[(*region)++].bytes / chunk;
+}
+
+/* Which chunk number I of the sample is. */
+static uint64_t number_of(uint64_t i, uint64_t chunks)
+{
+	uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
+
+	return first + kedge__spread(i) % room;
+}
+
+/* From number I of the sample on: few, then all that are left. */
+static void pick(struct sample *s, uint64_t i, uint64_t chunks)
+{
+	kedge__gpu_address from[SAMPLES];
+	uint64_t end = i ? SAMPLES : FEW, before = s->before;
+	size_t region = s->region;
+
+	if (!s->there || i < s->picked_end)
+		return;
+	for (uint64_t k = i; k < end; k++) {
+		uint64_t number = number_of(k, chunks);
+
+		go_to(s, number, &region, &before);
+		from[k - i] = (uintptr_t)s->image->regions[region].data + (number - before) * s->r->options.chunk;
+	}
+	s->picked = kedge__gpu_pick(s->there, from, (size_t)(end - i));
+	s->picked_from = i;
+	s->picked_end = end;
+}
+
+static const void *chunk_get(const struct sample *s, uint64_t i, uint64_t offset)
+{
+	uint32_t chunk = s->r->options.chunk;
+
+	if (s->there)
+		return s->picked ? s->picked + (i - s->picked_from) * chunk : NULL;
 	if (!s->view)
 		return (const uint8_t *)s->image->regions[s->region].data + offset;
 	return kedge__view_peek(s->view, s->region, offset, s->buffer, chunk);
 }
 
-/* Chunk NUMBER of all that are not cut short; numbers ascend. What cannot be read is missed by whoever needs it. */
-static void sample_take(struct sample *s, uint64_t number, bool follows)
+/* Number I of the sample, which is chunk NUMBER. What cannot be read is missed by whoever needs it. */
+static void sample_take(struct sample *s, uint64_t i, uint64_t number, bool follows)
 {
 	uint32_t chunk = s->r->options.chunk;
 	struct kedge__digest *digest = &s->digests[s->count];
 	uint64_t index;
 	const void *data;
 
-	while (number - s->before >= s->image->regions[s->region].bytes / chunk)
-		s->before += s->image->regions[s->region++].bytes / chunk;
+	go_to(s, number, &s->region, &s->before);
 	index = number - s->before;
-	data = chunk_get(s, index * chunk);
+	data = chunk_get(s, i, index * chunk);
 	if (!data || kedge__is_constant(data, chunk))
 		return;
 	kedge__digest_chunks(s->r->key, data, chunk, chunk, digest);
@@ -83,9 +125,8 @@ static void sample_take(struct sample *s, uint64_t number, bool follows)
 static void sample_fill(struct sample *s, uint64_t chunks, bool follows, size_t limit)
 {
 	for (uint64_t i = 0; i < SAMPLES && s->same <= limit; i++) {
-		uint64_t first = i * chunks / SAMPLES, room = (i + 1) * chunks / SAMPLES - first;
-
-		sample_take(s, first + kedge__spread(i) % room, follows);
+		pick(s, i, chunks);
+		sample_take(s, i, number_of(i, chunks), follows);
 	}
 }
 
@@ -131,13 +172,26 @@ static void search_log(struct sample *s)
 		s->found += log->at[i].to && is_sampled(s, &log->at[i].digest);
 }
 
+/* On the device, if it has them; false: it does not. */
+static bool search_there(struct sample *s)
+{
+	size_t found = 0;
+	bool done = s->there && kedge__gpu_search(s->r, s->there, s->digests, s->count, s->filter, &found);
+
+	s->found += found;
+	return done;
+}
+
 /* How many chunks of the last version, and entries of the log, are in the sample; no more than are of interest are
  * counted. */
 static size_t elsewhere(struct sample *s)
 {
+	bool done;
+
 	for (size_t i = 0; i < s->count; i++)
 		s->filter[s->digests[i].lo % FILTER / 64] |= UINT64_C(1) << s->digests[i].lo % 64;
-	for (size_t i = 0; i < s->r->last.regions.count; i++) {
+	done = search_there(s);
+	for (size_t i = 0; !done && i < s->r->last.regions.count; i++) {
 		s->last = s->r->last.regions.at[i];
 		if (s->last->known)
 			kedge__pool_for(s->pool,
@@ -199,6 +253,7 @@ bool kedge__image_is_unknown(const struct kedge__reducer *r, struct kedge__pool 
 	uint64_t chunks;
 	bool unknown = false;
 
+	s.there = kedge__gpu_novelty_get(r, SAMPLES);
 	if (sample_begin(&s, &chunks)) {
 		sample_fill(&s, chunks, true, 0);
 		qsort(s.digests, s.count, sizeof(*s.digests), digest_order);

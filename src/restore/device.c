@@ -14,7 +14,7 @@ enum buffer_state {
 
 struct buffer {
 	uint8_t *memory;
-	uint64_t used, pieces;
+	struct kedge__device_need used;
 	unsigned claims; /* not yet committed */
 	enum buffer_state state;
 };
@@ -23,6 +23,7 @@ struct kedge__restore_device {
 	struct kedge__gpu *gpu;
 	struct kedge__gpu_scatter *scatter;
 	uint64_t bytes; /* of a buffer */
+	struct kedge__gpu_layout layout;
 
 	pthread_mutex_t lock; /* guards what follows, and the GPU while bytes are on their way */
 	pthread_cond_t sent;
@@ -72,6 +73,7 @@ static int memory_find(struct kedge__restore_device *d, uint64_t bytes, struct k
 			   "GPU %d: data go to it through buffers of %llu bytes, and not %llu, which takes longer: %s",
 			   d->gpu->device, (unsigned long long)d->bytes, (unsigned long long)bytes,
 			   kedge__error_text(&local));
+	d->layout = kedge__gpu_scatter_layout(d->bytes);
 	if (rc)
 		kedge__error_prefix(&local, "%u buffers of %llu bytes, through which data go to GPU %d",
 				    KEDGE__GPU_SCATTER_BUFFERS, (unsigned long long)d->bytes, d->gpu->device);
@@ -126,12 +128,12 @@ static int failure(struct kedge__restore_device *d, struct kedge__error *err)
 
 static int buffer_send(struct kedge__restore_device *d, struct buffer *b)
 {
+	struct kedge__gpu_load load = {b->memory, b->used.bytes, b->used.pieces, b->used.strips};
 	int rc = d->failed.code;
 
-	if (!rc && b->pieces)
-		rc = kedge__gpu_scatter_send(d->scatter, (unsigned)(b - d->buffers), b->memory, b->used, b->pieces,
-					     &d->failed);
-	b->state = b->pieces ? SENT : OPEN;
+	if (!rc && b->used.pieces)
+		rc = kedge__gpu_scatter_send(d->scatter, (unsigned)(b - d->buffers), &load, &d->failed);
+	b->state = b->used.pieces ? SENT : OPEN;
 	pthread_cond_broadcast(&d->sent);
 	return rc;
 }
@@ -142,7 +144,7 @@ static int buffer_reopen(struct kedge__restore_device *d, struct buffer *b)
 	int rc = kedge__gpu_scatter_wait(d->scatter, (unsigned)(b - d->buffers), &d->failed);
 
 	b->state = OPEN;
-	b->used = b->pieces = 0;
+	b->used = (struct kedge__device_need){0};
 	return rc;
 }
 
@@ -151,28 +153,41 @@ static uint64_t aligned(uint64_t at)
 	return (at + CLAIM_ALIGNED - 1) / CLAIM_ALIGNED * CLAIM_ALIGNED;
 }
 
-static bool buffer_has_room(const struct kedge__restore_device *d, const struct buffer *b, uint64_t bytes,
-			    uint64_t pieces)
+/* What the buffer has used with it. */
+static struct kedge__device_need used_with(const struct buffer *b, const struct kedge__device_need *need)
 {
-	return aligned(b->used) + bytes + pieces_bytes(b->pieces + pieces) <= d->bytes;
+	return (struct kedge__device_need){.bytes = aligned(b->used.bytes) + need->bytes,
+					   .pieces = b->used.pieces + need->pieces,
+					   .strips = b->used.strips + need->strips,
+					   .unpacked = aligned(b->used.unpacked) + need->unpacked};
 }
 
-static void claim_take(struct kedge__restore_device *d, struct buffer *b, uint64_t bytes, uint64_t pieces,
+static bool buffer_has_room(const struct kedge__restore_device *d, const struct buffer *b,
+			    const struct kedge__device_need *need)
+{
+	struct kedge__device_need u = used_with(b, need);
+
+	return u.bytes + pieces_bytes(u.pieces) <= d->layout.pieces_end && u.strips <= d->layout.strips &&
+	       u.unpacked <= d->layout.unpacked;
+}
+
+static void claim_take(struct kedge__restore_device *d, struct buffer *b, const struct kedge__device_need *need,
 		       struct kedge__device_claim *out)
 {
-	uint64_t at = aligned(b->used);
+	uint8_t *end = b->memory + d->layout.pieces_end;
 
-	b->used = at + bytes;
-	b->pieces += pieces;
-	b->claims++;
 	out->buffer = (unsigned)(b - d->buffers);
-	out->data = b->memory + at;
-	out->at = (uint32_t)at;
-	out->pieces = (struct kedge__gpu_piece *)(void *)(b->memory + d->bytes - pieces_bytes(b->pieces));
+	out->at = (uint32_t)aligned(b->used.bytes);
+	out->data = b->memory + out->at;
+	out->unpacked = (uint32_t)aligned(b->used.unpacked);
+	out->strips = (struct kedge__gpu_strip *)(void *)end + b->used.strips;
+	b->used = used_with(b, need);
+	out->pieces = (struct kedge__gpu_piece *)(void *)(end - pieces_bytes(b->used.pieces));
+	b->claims++;
 }
 
 /* Whether the current buffer has room; if not, it is full, and the one after it is current. */
-static bool current_has_room(struct kedge__restore_device *d, uint64_t bytes, uint64_t pieces)
+static bool current_has_room(struct kedge__restore_device *d, const struct kedge__device_need *need)
 {
 	struct buffer *b = &d->buffers[d->current];
 
@@ -180,7 +195,7 @@ static bool current_has_room(struct kedge__restore_device *d, uint64_t bytes, ui
 		pthread_cond_wait(&d->sent, &d->lock);
 	} else if (b->state == SENT) {
 		(void)buffer_reopen(d, b);
-	} else if (buffer_has_room(d, b, bytes, pieces)) {
+	} else if (buffer_has_room(d, b, need)) {
 		return true;
 	} else {
 		b->state = FULL;
@@ -198,22 +213,33 @@ uint64_t kedge__device_most(const struct kedge__restore_device *d)
 	return d->bytes / 4 / CLAIM_ALIGNED * CLAIM_ALIGNED;
 }
 
-int kedge__device_claim(struct kedge__restore_device *d, uint64_t bytes, uint64_t pieces,
+bool kedge__device_unpacks(const struct kedge__restore_device *d)
+{
+	return d->gpu->kernels;
+}
+
+bool kedge__device_fits(const struct kedge__restore_device *d, const struct kedge__device_need *need)
+{
+	return need->bytes <= kedge__device_most(d) && pieces_bytes(need->pieces) <= kedge__device_most(d) &&
+	       need->strips <= d->layout.strips && need->unpacked <= d->layout.unpacked;
+}
+
+int kedge__device_claim(struct kedge__restore_device *d, const struct kedge__device_need *need,
 			struct kedge__device_claim *out, struct kedge__error *err)
 {
 	int rc = 0;
 
-	if (bytes > kedge__device_most(d) || pieces_bytes(pieces) > kedge__device_most(d))
+	if (!kedge__device_fits(d, need))
 		return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
 					"a buffer on its way to a GPU is too small: %llu bytes",
 					(unsigned long long)d->bytes);
 	pthread_mutex_lock(&d->lock);
-	while (!d->failed.code && !current_has_room(d, bytes, pieces))
+	while (!d->failed.code && !current_has_room(d, need))
 		;
 	if (d->failed.code)
 		rc = failure(d, err);
 	else
-		claim_take(d, &d->buffers[d->current], bytes, pieces, out);
+		claim_take(d, &d->buffers[d->current], need, out);
 	pthread_mutex_unlock(&d->lock);
 	return rc;
 }
@@ -252,19 +278,27 @@ int kedge__device_begin(struct kedge__restore_device *d, const struct kedge__gpu
 	return kedge__gpu_scatter_begin(d->scatter, targets, n, err);
 }
 
-int kedge__device_end(struct kedge__restore_device *d, struct kedge__gpu_target *targets, size_t n,
-		      struct kedge__error *err)
+int kedge__device_send(struct kedge__restore_device *d, struct kedge__error *err)
 {
-	int rc;
+	int rc = 0;
 
 	pthread_mutex_lock(&d->lock);
-	rc = buffer_send(d, &d->buffers[d->current]);
-	if (rc)
+	if (d->buffers[d->current].state == OPEN)
+		(void)buffer_send(d, &d->buffers[d->current]);
+	if (d->buffers[d->current].state == SENT)
+		d->current = (d->current + 1) % KEDGE__GPU_SCATTER_BUFFERS;
+	if (d->failed.code)
 		rc = failure(d, err);
 	pthread_mutex_unlock(&d->lock);
-	if (!rc)
-		rc = kedge__gpu_scatter_end(d->scatter, targets, n, err);
 	return rc;
+}
+
+int kedge__device_end(struct kedge__restore_device *d, struct kedge__gpu_target *targets, size_t n, uint64_t *damaged,
+		      struct kedge__error *err)
+{
+	int rc = kedge__device_send(d, err);
+
+	return rc ? rc : kedge__gpu_scatter_end(d->scatter, targets, n, damaged, err);
 }
 
 void kedge__device_abandon(struct kedge__restore_device *d)

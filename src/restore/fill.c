@@ -172,11 +172,15 @@ static int fill_all(struct kedge__filling *f, const struct kedge__restore_target
 		    struct kedge__restore_stats *stats, struct kedge__error *err)
 {
 	struct kedge__error local = KEDGE__ERROR_INIT;
+	bool unpacked_here = false;
 	int rc;
 
 	/* A lineage has at most one copy of each segment per level; replacing ends when these are used up. */
 	while ((rc = attempt(f, targets, stats, &local)) != 0) {
-		rc = replace_damaged(f, rc, &local);
+		bool again = f->unpack_here && !unpacked_here; /* it may be another copy that is needed */
+
+		unpacked_here = f->unpack_here;
+		rc = again ? 0 : replace_damaged(f, rc, &local);
 		if (rc)
 			break;
 	}

@@ -88,6 +88,7 @@ struct kedge__filling {
 	size_t goal_count;
 	struct kedge__fill_device *devices;
 	size_t device_count;
+	bool unpack_here; /* a device found strips that are not what they say: nothing more is unpacked there */
 	struct kedge__fill_worker *workers;
 	size_t worker_count;
 	struct kedge__fill_past past;
@@ -129,6 +130,8 @@ uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, ui
 int kedge__fill_devices_init(struct kedge__filling *f, struct kedge__error *err); /* of the goals */
 void kedge__fill_devices_done(struct kedge__filling *f);
 int kedge__fill_devices_begin(struct kedge__filling *f, struct kedge__error *err);
+/* What is put from here on goes over what was put before. */
+int kedge__fill_devices_send(struct kedge__filling *f, struct kedge__error *err);
 /* All is in its place, and summed. */
 int kedge__fill_devices_end(struct kedge__filling *f, struct kedge__error *err);
 void kedge__fill_devices_abandon(struct kedge__filling *f); /* instead, after a failure */
@@ -136,6 +139,11 @@ int kedge__fill_parcel_new(const struct kedge__filling *f, struct kedge__fill_pa
 /* COUNT pieces, which are put into order, as far as they go to devices; RAW is byte FROM of their block, decoded. */
 int kedge__fill_device_put(struct kedge__filling *f, struct kedge__fill_worker *h, struct kedge__piece *pieces, size_t count,
 			   const uint8_t *raw, uint32_t from, struct kedge__error *err);
+/* Whether the block of U, which is packed, is unpacked on the device that its pieces go to. */
+bool kedge__fill_device_unpacks(const struct kedge__filling *f, const struct kedge__read_plan_unit *u);
+/* Its stored bytes, which were checked, go there. */
+int kedge__fill_device_unpack(struct kedge__filling *f, const struct kedge__read_plan_unit *u, const uint8_t *stored,
+			      struct kedge__error *err);
 int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__read_plan_fill *fill, struct kedge__error *err);
 
 /* fill_sums.c */

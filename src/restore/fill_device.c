@@ -5,6 +5,7 @@
  * they belong to: all its places are pieces of the same unit. Dead bytes are not sent, and neither are patterns, which
  * are written where they go.
  */
+#include "codec/codec.h"
 #include "restore/fill.h"
 
 #include <stdlib.h>
@@ -114,8 +115,18 @@ int kedge__fill_devices_begin(struct kedge__filling *f, struct kedge__error *err
 	return rc;
 }
 
+int kedge__fill_devices_send(struct kedge__filling *f, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < f->device_count && !rc; i++)
+		rc = kedge__device_send(f->devices[i].device, err);
+	return rc;
+}
+
 int kedge__fill_devices_end(struct kedge__filling *f, struct kedge__error *err)
 {
+	uint64_t damaged = 0;
 	int rc = 0;
 
 	for (size_t i = 0; i < f->device_count && !rc; i++) {
@@ -123,9 +134,15 @@ int kedge__fill_devices_end(struct kedge__filling *f, struct kedge__error *err)
 
 		for (size_t k = 0; k < d->count; k++)
 			d->targets[k].later = atomic_load(&f->goals[d->goals[k]].odd);
-		rc = kedge__device_end(d->device, d->targets, d->count, err);
+		rc = kedge__device_end(d->device, d->targets, d->count, &damaged, err);
 		for (size_t k = 0; k < d->count && !rc; k++)
 			f->workers[0].sums[d->goals[k]] = d->targets[k].sum;
+		if (!rc && damaged) {
+			f->unpack_here = true; /* to find out which block it is, and whether there is another copy */
+			rc =
+			    kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec planes: %llu strips are not what they say",
+					     (unsigned long long)damaged);
+		}
 	}
 	return rc;
 }
@@ -195,6 +212,15 @@ static uint32_t parcel_add(struct kedge__fill_parcel *p, uint32_t offset, uint64
 	return len;
 }
 
+/* No processor needs them again. */
+static void bytes_put(uint8_t *to, const uint8_t *from, size_t len)
+{
+	if (len >= PAST_BYTES)
+		kedge__copy_past_cache(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
 /* A run that is summed as it is written has the number of its target. */
 static struct kedge__gpu_piece piece_of(struct kedge__filling *f, const struct run *r, uint32_t at)
 {
@@ -209,16 +235,14 @@ static struct kedge__gpu_piece piece_of(struct kedge__filling *f, const struct r
 static int parcel_send(struct kedge__filling *f, struct kedge__fill_parcel *p, struct kedge__restore_device *device,
 		       const uint8_t *raw, uint32_t from, struct kedge__error *err)
 {
+	const struct kedge__device_need need = {.bytes = p->bytes, .pieces = p->run_count};
 	struct kedge__device_claim claim;
-	int rc = p->run_count ? kedge__device_claim(device, p->bytes, p->run_count, &claim, err) : 0;
+	int rc = p->run_count ? kedge__device_claim(device, &need, &claim, err) : 0;
 
 	for (size_t i = 0; i < p->stretch_count && !rc; i++) {
 		const struct stretch *s = &p->stretches[i];
 
-		if (s->len >= PAST_BYTES)
-			kedge__copy_past_cache(claim.data + s->at, raw + (s->offset - from), s->len);
-		else
-			memcpy(claim.data + s->at, raw + (s->offset - from), s->len);
+		bytes_put(claim.data + s->at, raw + (s->offset - from), s->len);
 	}
 	for (size_t i = 0; i < p->run_count && !rc; i++)
 		claim.pieces[i] = piece_of(f, &p->runs[i], claim.at);
@@ -282,6 +306,111 @@ int kedge__fill_device_put(struct kedge__filling *f, struct kedge__fill_worker *
 	return rc;
 }
 
+/* ------------------------------------------------------------------ blocks that are unpacked there */
+
+/* The device that all of the pieces go to; NULL: not all go to the same. */
+static struct kedge__restore_device *only_device(const struct kedge__filling *f, const struct kedge__piece *pieces,
+						 size_t count)
+{
+	struct kedge__restore_device *device = count ? f->goals[pieces[0].target].device : NULL;
+
+	for (size_t i = 1; i < count && device; i++)
+		if (f->goals[pieces[i].target].device != device)
+			device = NULL;
+	return device;
+}
+
+static uint64_t parts_of(const struct kedge__piece *p)
+{
+	return (p->len + KEDGE__GPU_PIECE_BYTES - 1) / KEDGE__GPU_PIECE_BYTES;
+}
+
+bool kedge__fill_device_unpacks(const struct kedge__filling *f, const struct kedge__read_plan_unit *u)
+{
+	const struct kedge__block_record *b = &u->segment->blocks[u->block];
+	const struct kedge__piece *pieces = &f->plan.pieces[u->first];
+	struct kedge__device_need need = {.bytes = b->stored_bytes, .unpacked = b->raw_bytes};
+	const struct kedge__restore_device *device;
+
+	if (!f->device_count || f->unpack_here || b->codec != KEDGE__CODEC_PLANES || u->live < b->stored_bytes)
+		return false;
+	device = only_device(f, pieces, u->count);
+	need.strips = b->raw_bytes / KEDGE__GPU_STRIP + 2;
+	for (size_t i = 0; i < u->count; i++)
+		need.pieces += parts_of(&pieces[i]);
+	return device && kedge__device_unpacks(device) && kedge__planes_alone(b->param) &&
+	       kedge__device_fits(device, &need);
+}
+
+static void strips_put(struct kedge__planes_walk *w, const struct kedge__device_claim *claim)
+{
+	bool more = true;
+
+	for (size_t i = 0; kedge__planes_walk_next(w, &more, NULL) == 0 && more; i++)
+		claim->strips[i] = (struct kedge__gpu_strip){.from = claim->at + (uint32_t)w->from,
+							     .to = claim->unpacked + (uint32_t)w->at,
+							     .size = (uint16_t)w->size,
+							     .bytes = (uint16_t)w->bytes,
+							     .how = w->width | w->steps << 8};
+}
+
+/* The pieces of the block, in parts that the device takes. */
+static void parts_put(struct kedge__filling *f, const struct kedge__piece *pieces, size_t count,
+		      const struct kedge__device_claim *claim)
+{
+	struct kedge__gpu_piece *to = claim->pieces;
+
+	for (size_t i = 0; i < count; i++) {
+		for (uint32_t done = 0; done < pieces[i].len; done += KEDGE__GPU_PIECE_BYTES) {
+			struct run r = {.to = (uintptr_t)pieces[i].to + done,
+					.from = pieces[i].offset + done,
+					.len = KEDGE__MIN(pieces[i].len - done, KEDGE__GPU_PIECE_BYTES),
+					.target = pieces[i].target};
+
+			*to++ = piece_of(f, &r, KEDGE__GPU_UNPACKED + claim->unpacked);
+		}
+	}
+}
+
+/* All strips are looked at first: what is not as it says must not be sent. */
+static int strips_check(const struct kedge__planes_walk *begin, struct kedge__error *err)
+{
+	struct kedge__planes_walk w = *begin;
+	bool more = true;
+	int rc = 0;
+
+	while (!rc && more)
+		rc = kedge__planes_walk_next(&w, &more, err);
+	return rc;
+}
+
+int kedge__fill_device_unpack(struct kedge__filling *f, const struct kedge__read_plan_unit *u, const uint8_t *stored,
+			      struct kedge__error *err)
+{
+	const struct kedge__block_record *b = &u->segment->blocks[u->block];
+	const struct kedge__piece *pieces = &f->plan.pieces[u->first];
+	struct kedge__restore_device *device = f->goals[pieces[0].target].device;
+	struct kedge__device_need need = {.bytes = b->stored_bytes, .unpacked = b->raw_bytes};
+	struct kedge__device_claim claim;
+	struct kedge__planes_walk w;
+	int rc = kedge__planes_walk_init(&w, stored, b->stored_bytes, b->param, b->raw_bytes, err);
+
+	if (!rc)
+		rc = strips_check(&w, err);
+	if (rc)
+		return rc;
+	need.strips = w.count;
+	for (size_t i = 0; i < u->count; i++)
+		need.pieces += parts_of(&pieces[i]);
+	rc = kedge__device_claim(device, &need, &claim, err);
+	if (rc)
+		return rc;
+	bytes_put(claim.data, stored, b->stored_bytes);
+	strips_put(&w, &claim);
+	parts_put(f, pieces, u->count, &claim);
+	return kedge__device_commit(device, &claim, err);
+}
+
 /* ------------------------------------------------------------------ patterns */
 
 int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__read_plan_fill *fill,
@@ -290,10 +419,11 @@ int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__rea
 	struct kedge__fill_goal *g = &f->goals[fill->target];
 	uint64_t to = (uintptr_t)fill->to, pos = to - (uintptr_t)g->data;
 	uint64_t count = (fill->len + KEDGE__GPU_FILL_BYTES - 1) / KEDGE__GPU_FILL_BYTES;
+	uint8_t pattern[8];
+	const struct kedge__device_need need = {.bytes = sizeof(pattern), .pieces = count};
 	bool later = kedge__fill_sum_defers(g, pos, fill->len);
 	struct kedge__device_claim claim;
-	uint8_t pattern[8];
-	int rc = kedge__device_claim(g->device, sizeof(pattern), count, &claim, err);
+	int rc = kedge__device_claim(g->device, &need, &claim, err);
 
 	if (rc)
 		return rc;

@@ -167,8 +167,11 @@ static int unit_place(struct kedge__filling *f, struct kedge__fill_worker *h, co
 {
 	struct kedge__piece all = {.to = u->place, .offset = u->offset, .len = u->bytes, .target = u->target};
 
-	if (is_far(f, u->target))
+	if (is_far(f, u->target)) {
+		if (u->live < u->bytes) /* others go over it */
+			atomic_store(&f->goals[u->target].odd, true);
 		return kedge__fill_device_put(f, h, &all, 1, raw, u->offset, err);
+	}
 	if (!is_summed(f, u))
 		kedge__fill_sum_put(f, h, u->target, raw, position_of(f, u->target, u->place), u->bytes);
 	if (u->place != raw)
@@ -243,6 +246,21 @@ static int block_unpack(struct kedge__filling *f, struct kedge__fill_worker *h, 
 	return rc;
 }
 
+/* To the device that unpacks it. */
+static int packed_send(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		       const uint8_t *stored, struct kedge__error *err)
+{
+	double start = kedge__clock_seconds();
+	int rc = kedge__segment_check_stored(u->segment, u->block, stored, err);
+
+	start = kedge__clock_seconds() - start;
+	h->decoding += start;
+	h->placing -= start; /* timed as part of this */
+	if (!rc)
+		rc = kedge__fill_device_unpack(f, u, stored, err);
+	return rc == KEDGE_E_DAMAGED ? block_failed(f, u->version, err) : rc;
+}
+
 static int packed_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		       const uint8_t *stored, struct kedge__error *err)
 {
@@ -251,6 +269,8 @@ static int packed_fill(struct kedge__filling *f, struct kedge__fill_worker *h, c
 	uint64_t bad;
 	int rc;
 
+	if (kedge__fill_device_unpacks(f, u))
+		return packed_send(f, h, u, stored, err);
 	if (there)
 		piece_clear(f, h, pieces);
 	rc = block_unpack(f, h, u, stored, there ? pieces[0].to : h->raw, &bad, err);
@@ -573,6 +593,8 @@ int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stat
 	kedge__fill_past_init(f);
 	if (f->plan.ground_batches)
 		rc = run_round(f, f->plan.ground_batches, stats, err);
+	if (!rc && f->plan.ground_batches)
+		rc = kedge__fill_devices_send(f, err);
 	if (!rc && f->plan.ground_batches < items)
 		rc = run_round(f, items, stats, err);
 	kedge__fill_past_done(f);

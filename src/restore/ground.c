@@ -4,7 +4,8 @@
  * Others put the right bytes over those afterwards. So literals in many pieces take one read, no copy and no list of
  * pieces. Such cells are filled before all others, and none may write where another one does: therefore they are, for
  * each target, literals of one version, without a codec, that are all shifted by the same distance. It is chosen before
- * the maps are resolved, as what probably has most of the live bytes.
+ * the maps are resolved, as what probably has most of the live bytes. A target on a GPU has ground only if hardly any
+ * of it can be dead, because all of it crosses a bus.
  */
 #include "restore/read_plan.h"
 
@@ -68,9 +69,9 @@ static void consider(struct chooser *c, const struct kedge__read_plan_member *m,
 	struct hope *h = &c->hopes[slot];
 	uint64_t shift = 0, run;
 
-	if (s->bytes >= TARGET_LEAST && !s->far && bytes > h->newer + h->best) {
+	if (s->bytes >= TARGET_LEAST && (!s->far || !h->newer) && bytes > h->newer + h->best) {
 		run = run_find(m, s, &shift);
-		if (run > h->newer + h->best) {
+		if (run > h->newer + h->best && (!s->far || run >= s->bytes / 2)) {
 			h->best = run - h->newer;
 			c->plan->grounds[s->target] = ground_make(m, s, shift);
 		}

@@ -52,7 +52,7 @@ struct kedge__read_plan_slot {
 	uint64_t base, bytes;
 	uint8_t *data;
 	uint32_t target;
-	bool far; /* on a GPU: no ground, of which dead bytes would be sent, too */
+	bool far; /* on a GPU */
 };
 
 /* A segment, with what is asked of it for every span. */

@@ -46,6 +46,7 @@ bool swapped;
 int devices = 1;
 size_t pinned_now, pinned_most, sent;
 int flip = -1;
+size_t flip_at;
 size_t room = (size_t)4 << 30, taken, pin_most = (size_t)-1;
 struct {
 	char function[64];
@@ -304,9 +305,10 @@ size_t fake_cuda_sent(void)
 	return bytes;
 }
 
-void fake_cuda_flip(int countdown)
+void fake_cuda_flip(int countdown, size_t at)
 {
 	flip = countdown;
+	flip_at = at;
 }
 
 int cuInit(unsigned)
@@ -560,8 +562,8 @@ int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, void *)
 		return INVALID;
 	memcpy((void *)to, from, bytes);
 	sent += bytes;
-	if (flip >= 0 && flip-- == 0)
-		*(char *)to ^= 1;
+	if (flip >= 0 && flip-- == 0 && flip_at < bytes)
+		((char *)to)[flip_at] ^= 1;
 	return 0;
 }
 

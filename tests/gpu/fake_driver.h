@@ -24,7 +24,7 @@ size_t fake_cuda_taken(void);      /* of which so many are in use */
 void fake_cuda_devices(int count); /* there are so many: 1 or 2 */
 size_t fake_cuda_pinned(void);     /* bytes of the host, at most, since this was last asked */
 size_t fake_cuda_sent(void);       /* bytes from the host to the device, since this was last asked */
-void fake_cuda_flip(int countdown); /* of the COUNTDOWN-th next copy to the device, a bit of the first byte; -1: none */
+void fake_cuda_flip(int countdown, size_t at); /* of the COUNTDOWN-th next copy to the device, a bit of byte AT; -1: none */
 
 #ifdef __cplusplus
 }

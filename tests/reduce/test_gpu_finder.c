@@ -15,6 +15,7 @@ struct pair {
 	uint64_t limit; /* of memory on the device, besides the image; 0: none */
 	struct kedge__pool *pool;
 	bool alone;          /* the device was given up: both are right, but they need not be the same */
+	bool renewed;        /* nothing of the first slab was known */
 	uint64_t found[4];   /* origins of each kind */
 	uint64_t finders[3]; /* versions that ended with one in this state */
 };
@@ -61,6 +62,8 @@ static void same_origins(struct pair *p)
 	const struct kedge__txn *t = &p->host->txn, *u = &p->device->txn;
 
 	assert_int_equal(t->changes, u->changes);
+	assert_int_equal(t->slabs.at[0].apart_count, u->slabs.at[0].apart_count);
+	p->renewed = !t->slabs.at[0].apart_count;
 	assert_int_equal(t->hits, u->hits);
 	assert_int_equal(t->searched, u->searched);
 	assert_int_equal(!t->origins, !u->origins);
@@ -183,7 +186,7 @@ static void run_script(uint64_t seed, struct kedge__reducer_options o, uint64_t 
 static void test_scripts(void **state)
 {
 	static const uint64_t masks[] = {0, 0xff, 0xffff, 0, 0x3f};
-	uint64_t found[4] = {0}, scripts = much ? 200 : LAB_SCALE(100);
+	uint64_t found[4] = {0}, scripts = much ? 200 : LAB_SCALE(24);
 
 	(void)state;
 	for (uint64_t s = 0; s < scripts; s++) {
@@ -306,6 +309,27 @@ static void test_few_digests(void **state)
 	free(first);
 }
 
+/* A version with a lower number than the last one cannot refer to it; rolled back or not, nothing is lost. */
+static void test_lower_number(void **state)
+{
+	struct lab lab = {.seed = 19};
+	struct pair p;
+
+	(void)state;
+	for (int commits = 0; commits < 2; commits++) {
+		pair_init(&p, options_of(64));
+		lab_repeat(&lab, 0, 64 * 2000, 64, 4);
+		pair_take(&p, &lab, 10, false);
+		lab_touch(&lab, 0, 64, 30);
+		pair_take(&p, &lab, 5, !commits);
+		pair_take(&p, &lab, 11, false);
+		lab_touch(&lab, 0, 64, 30);
+		pair_take(&p, &lab, 12, false);
+		pair_done(&p);
+	}
+	lab_done(&lab);
+}
+
 /* More versions than ages can count. */
 static void test_ages(void **state)
 {
@@ -329,6 +353,36 @@ static void test_ages(void **state)
 	assert_true(p.found[KEDGE__ORIGIN_LAST] > 100);
 	pair_done(&p);
 	lab_done(&lab);
+}
+
+/* All of a large version is new, or all but a chunk that the sample has: what was known is given up, or is not. */
+static void test_novelty(void **state)
+{
+	struct lab lab = {.seed = 21};
+	struct pair p;
+	uint32_t chunk = 16;
+	uint64_t chunks = KEDGE__LARGE + 77;
+	uint8_t *old = malloc(chunks * chunk);
+
+	(void)state;
+	assert_non_null(old);
+	pair_init(&p, options_of(chunk));
+	lab_repeat(&lab, 2, chunks * chunk + 5, chunk, 0);
+	pair_take(&p, &lab, 1, false);
+	memcpy(old, lab.data[2], chunks * chunk);
+	draw_bytes(&lab.seed, lab.data[2], lab.bytes[2]);
+	pair_take(&p, &lab, 2, true);
+	assert_true(p.renewed);
+	draw_bytes(&lab.seed, lab.data[2], lab.bytes[2]);
+	pair_take(&p, &lab, 3, false);
+	memcpy(old, lab.data[2], chunks * chunk);
+	draw_bytes(&lab.seed, lab.data[2], lab.bytes[2]);
+	memcpy(lab.data[2], old + chunks / 2 * chunk, chunks / 20 * chunk); /* elsewhere */
+	pair_take(&p, &lab, 4, false);
+	assert_false(p.renewed);
+	pair_done(&p);
+	lab_done(&lab);
+	free(old);
 }
 
 /* So many chunks that samples decide: a version without duplicates, one with some, and again none, and a rollback. */
@@ -389,8 +443,10 @@ static void test_short_of_memory(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_scripts),         cmocka_unit_test(test_blocks), cmocka_unit_test(test_one_digest),
-	    cmocka_unit_test(test_few_digests),     cmocka_unit_test(test_ages),   cmocka_unit_test(test_samples),
+	    cmocka_unit_test(test_scripts),         cmocka_unit_test(test_blocks),
+	    cmocka_unit_test(test_one_digest),      cmocka_unit_test(test_lower_number),
+	    cmocka_unit_test(test_few_digests),     cmocka_unit_test(test_ages),
+	    cmocka_unit_test(test_samples),         cmocka_unit_test(test_novelty),
 	    cmocka_unit_test(test_short_of_memory),
 	};
 
