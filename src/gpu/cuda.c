@@ -227,6 +227,9 @@ static int cuda_pin(struct kedge__gpu *g, size_t bytes, void **out, struct kedge
 	WITHIN(c, r, host_alloc(&memory, bytes, CUDA_HOST_PORTABLE));
 	if (r == CUDA_SUCCESS)
 		*out = memory;
+	/* Whatever the system says of it, there is no more. */
+	if (r == CUDA_INVALID_VALUE || r == CUDA_OPERATING_SYSTEM || r == CUDA_NOT_PERMITTED || r == CUDA_NOT_SUPPORTED)
+		r = CUDA_OUT_OF_MEMORY;
 	return result(c, r, "pinning memory of the host", err);
 }
 
@@ -279,7 +282,7 @@ static int cuda_clear(struct kedge__gpu *g, enum kedge__gpu_stream s, kedge__gpu
 	return result(c, r, "clearing memory", err);
 }
 
-/* They are loaded when the first is launched. */
+/* They are loaded when it is opened, or if that failed, when the first is launched. */
 static int module_need(struct cuda_gpu *c, struct kedge__error *err)
 {
 	int r = CUDA_SUCCESS;
@@ -485,6 +488,23 @@ static int enter(struct cuda_gpu *c, struct kedge__error *err)
 	return result(c, r, "opening it", err);
 }
 
+/* A build may have none for this device; any other failure is that of the first launch, which tries again. */
+static void kernels_find(struct cuda_gpu *c)
+{
+	int r = CUDA_SUCCESS;
+
+	c->gpu.kernels = kedge__gpu_kernels != NULL;
+	if (c->gpu.kernels)
+		WITHIN(c, r, module_load(&c->module, kedge__gpu_kernels));
+	if (r != CUDA_NO_BINARY)
+		return;
+	c->gpu.kernels = false;
+	kedge__log(KEDGE_LOG_NOTICE,
+		   "GPU %d: this build has no kernels for the %s: they were compiled for %s; its regions are copied to "
+		   "the host as a whole",
+		   c->gpu.device, c->gpu.name, kedge__gpu_kernels_for);
+}
+
 int kedge__gpu_open(int device, struct kedge__gpu **out, struct kedge__error *err)
 {
 	const struct cuda *api;
@@ -498,14 +518,15 @@ int kedge__gpu_open(int device, struct kedge__gpu **out, struct kedge__error *er
 		return kedge__error_nomem(err);
 	c->gpu.ops = &cuda_ops;
 	c->gpu.device = device;
-	c->gpu.kernels = kedge__gpu_kernels != NULL;
 	c->api = api;
 	rc = enter(c, err);
-	if (rc)
+	if (rc) {
 		cuda_close(&c->gpu);
-	else
-		*out = &c->gpu;
-	return rc;
+		return rc;
+	}
+	kernels_find(c);
+	*out = &c->gpu;
+	return 0;
 }
 
 /* ------------------------------------------------------------------ about */

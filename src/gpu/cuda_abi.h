@@ -21,11 +21,15 @@ struct cuda_uuid {
 
 enum { /* results */
 	CUDA_SUCCESS = 0,
+	CUDA_INVALID_VALUE = 1,
 	CUDA_OUT_OF_MEMORY = 2,
 	CUDA_NOT_INITIALIZED = 3,
 	CUDA_NO_DEVICE = 100,
 	CUDA_NO_BINARY = 209,
+	CUDA_OPERATING_SYSTEM = 304,
 	CUDA_NOT_FOUND = 500,
+	CUDA_NOT_PERMITTED = 800,
+	CUDA_NOT_SUPPORTED = 801,
 };
 
 enum { /* attributes of a pointer */

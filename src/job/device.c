@@ -231,5 +231,6 @@ int kedge__device_capture(struct kedge__version *v, struct kedge__error *err)
 		kedge__error_move(err, &why);
 	else
 		v->k->device.most = KEDGE__MAX(v->k->device.most, kedge__reducer_fetched(v->k->baseline.reducer));
+	kedge__error_done(&why); /* of what it could do without */
 	return rc;
 }

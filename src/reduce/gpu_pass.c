@@ -381,7 +381,7 @@ static int lists_need(struct kedge__reducer *r, struct kedge__error *err)
 		  fresh * sizeof(struct kedge__digest) > w->fresh.bytes || fills * sizeof(uint64_t) > w->fills.bytes;
 	if (!w->late)
 		return 0;
-	rc = kedge__gpu_finish(w->gpu, err); /* what is there may be in use */
+	rc = kedge__gpu_drain(w->gpu, err); /* what is there may be in use */
 	if (!rc)
 		rc = kedge__gpu_array_need(w->gpu, &w->changes, changes * sizeof(uint16_t), err);
 	if (!rc)

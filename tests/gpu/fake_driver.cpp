@@ -37,7 +37,7 @@ struct piece {
 };
 
 std::recursive_mutex lock;
-std::map<uintptr_t, piece> pieces;
+auto &pieces = *new std::map<uintptr_t, piece>;
 auto &pinned = *new std::map<void *, size_t>; /* what a device that is lost has left there stays the driver's */
 void *contexts[16];
 int depth, retained;
