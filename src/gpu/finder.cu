@@ -432,7 +432,7 @@ template <bool FIND> static __device__ __forceinline__ void finder_run_block(con
 			if (ready)
 				result = FIND ? finder_find_one(a, p, s) : finder_enter_one(a, p, s);
 			__syncwarp();
-			follows = __shfl_sync(ALL, (int)(ready && result.settled && !a.singly), (int)leader);
+			follows = __shfl_sync(ALL, (int)(ready && result.settled), (int)leader);
 			follows = (__shfl_sync(ALL, p.lo, (int)leader) == p.lo) && follows;
 			follows = (__shfl_sync(ALL, p.hi, (int)leader) == p.hi) && follows;
 			origin = __shfl_sync(ALL, result.origin, (int)leader);
@@ -629,7 +629,7 @@ template <bool COUNT> static __device__ __forceinline__ void finder_probes_of_sl
 		vote = vote && (!a.sparse || finder_is_sample(d));
 		votes = __ballot_sync(ALL, vote);
 		if (!COUNT) {
-			unsigned before = finder_seen_before(seen, vote && !a.singly, k, d), rank = at + finder_rank(votes);
+			unsigned before = finder_seen_before(seen, vote, k, d), rank = at + finder_rank(votes);
 
 			if (vote)
 				finder_probe_put(a, rank,
@@ -692,7 +692,7 @@ KEDGE_KERNEL(kedge_finder_adopted, struct kedge_finder_args)
 			d = finder_change(a, s, k);
 		}
 		adopts = s.number != KEDGE_NO_NUMBER && (kind == ORIGIN_LAST || kind == ORIGIN_LOG);
-		adopts = finder_seen_before(seen, adopts && !a.singly, k, d) == NOBODY && adopts;
+		adopts = finder_seen_before(seen, adopts, k, d) == NOBODY && adopts;
 		if (k < s.count)
 			finder_probe_put(a, at, {d.x, d.y, s.item_at + k, finder_numbered(s, index),
 						 finder_next_kind(a, s, index), 0});

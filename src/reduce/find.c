@@ -326,6 +326,7 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!rc)
 		rc = look_up(r, candidates, err);
 	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {
+		r->twins->no_finder = true; /* or the host would make one for each version */
 		rc = give_up_device(r, err);
 		if (!rc)
 			rc = look_up(r, candidates, err);

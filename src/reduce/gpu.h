@@ -47,6 +47,7 @@ struct kedge__gpu_twins {
 	bool unsure;  /* of some slabs only the list says how many changes had a digest */
 	bool listed;                   /* the lists are those of the version in progress */
 	struct kedge__gpu_novelty *novelty;
+	bool no_finder; /* there was no room for it: it is on the host */
 };
 
 /* At least BYTES; what was there is lost. */

@@ -162,7 +162,7 @@ int kedge__gpu_columns_need(struct kedge__reducer *r, struct kedge__gpu *gpu, st
 	int rc = twins_need(r, gpu, err);
 	uint64_t more = 0;
 
-	if (!rc && !r->record.finder.device && kedge__reducer_remembers(r->options.id))
+	if (!rc && !r->record.finder.device && !r->twins->no_finder && kedge__reducer_remembers(r->options.id))
 		rc = kedge__gpu_finder_begin(r, err);
 	if (rc)
 		return rc;

@@ -186,7 +186,7 @@ static void run_script(uint64_t seed, struct kedge__reducer_options o, uint64_t 
 static void test_scripts(void **state)
 {
 	static const uint64_t masks[] = {0, 0xff, 0xffff, 0, 0x3f};
-	uint64_t found[4] = {0}, scripts = much ? 200 : LAB_SCALE(24);
+	uint64_t found[4] = {0}, scripts = much ? 200 : LAB_SCALE(16);
 
 	(void)state;
 	for (uint64_t s = 0; s < scripts; s++) {
