@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All kernels, as one module. tests/gpu compiles the same for the processor, where emulate.h has the words of CUDA. */
 #ifdef __CUDACC__
-#define KEDGE_KERNEL(name, type) \
-	extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ type a)
+#define KEDGE_KERNEL_BY(threads, name, type) \
+	extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ type a)
+#define KEDGE_KERNEL(name, type) KEDGE_KERNEL_BY(256, name, type)
 #endif
 
 #include "gpu/kernels.h"

@@ -62,6 +62,8 @@ template <class T> T shuffle(unsigned mask, T mine, unsigned from)
 	static emulated::entry name##_entry(#name, [](const void *p) { name(*(const type *)p); });                     \
 	static void name(const type &a)
 
+#define KEDGE_KERNEL_BY(threads, name, type) KEDGE_KERNEL(name, type)
+
 #define __device__
 #define __host__
 #define __forceinline__ inline
