@@ -16,7 +16,7 @@ struct bench {
 	struct kedge__usage usage;
 	uint64_t size;
 	bool json;
-	const char *file;
+	const char *file, *series;
 	struct kedge__gpu *gpu;
 	kedge__gpu_address data, other, sizes;
 	void *pinned;
@@ -272,9 +272,8 @@ static int restores(struct bench *b, struct kedge__error *err)
 		memcpy(r->what, all[i].what, sizeof(r->what));
 		r->bytes = all[i].bytes;
 		memcpy(r->seconds, all[i].seconds, sizeof(r->seconds));
-		r->ratio =
-		    kedge__bench_median(all[i].seconds, b->rows.repeat) /
-		    kedge__bench_median(all[i].limits, b->rows.repeat);
+		r->ratio = kedge__bench_median(all[i].seconds, b->rows.repeat) /
+			   kedge__bench_median(all[i].limits, b->rows.repeat);
 	}
 	kedge__free(all);
 	return rc;
@@ -384,6 +383,11 @@ static int run(struct bench *b)
 	if (rc)
 		return kedge__tool_fail(b->usage.command, &err, "cannot measure");
 	b->rows.gpu = b->gpu;
+	if (b->series) {
+		rc = kedge__bench_gpu_series(b->gpu, b->series, b->json, &err);
+		kedge__gpu_close(b->gpu);
+		return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
+	}
 	rc = take(b, &err);
 	if (!rc)
 		rc = field_make(b, 8, &err);
@@ -414,6 +418,8 @@ int kedge__bench_gpu(int argc, char **argv)
 	const struct kedge__option options[] = {
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state on the GPU (default: 8GiB)"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.rows.repeat, "N", "turns, of which the median is shown (default: 9)"},
+	    {"series", 0, KEDGE__OPTION_TEXT, &b.series, "DIR",
+	     "nothing but the files of DIR, which are versions of one state, by all reducers"},
 	    {"file", 0, KEDGE__OPTION_TEXT, &b.file, "FILE", "data, of which codecs for blocks are measured, too"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};

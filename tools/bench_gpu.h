@@ -47,6 +47,9 @@ int kedge__bench_gpu_take(struct kedge__bench_gpu_rows *rows, const char *what, 
 int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, uint64_t size,
 			    struct kedge__error *err);
 
+/* bench_gpu_series.c: files of DIR, versions of one state, by all reducers. */
+int kedge__bench_gpu_series(struct kedge__gpu *gpu, const char *dir, bool json, struct kedge__error *err);
+
 /* bench_gpu_blocks.c: rows of the codecs that work on blocks, on data that is made up and, unless FILE is NULL, on that of a
  * file; DATA and OTHER have room for SIZE bytes. */
 int kedge__bench_gpu_blocks(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, kedge__gpu_address other,
