@@ -14,6 +14,7 @@
 #include "gpu/pass.cu"
 #include "gpu/gather.cu"
 #include "gpu/finder.cu"
+#include "gpu/deal.cu"
 #include "gpu/novelty.cu"
 #include "gpu/matches.cu"
 #include "gpu/lz4.cu"

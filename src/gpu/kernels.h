@@ -175,7 +175,9 @@ struct kedge_finder_args {
 	KEDGE_AT(const unsigned) newest; /* of each epoch: the newest up to it that may be, or 0 */
 	unsigned column_count, slab_shift; /* a slab has 1 << slab_shift chunks */
 	unsigned since, parent, log_room;
-	/* The version in progress. Its changes do not have the digest that they had (kedge__txn_is_apart()). */
+	/* The version in progress. With `singly`, changes may have the digest that they had, and so with equal digests one may find what
+	 * the other does not: each is looked up. */
+	unsigned singly;
 	KEDGE_AT(const struct kedge_finder_slab) slabs;
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const ulonglong2) fresh;

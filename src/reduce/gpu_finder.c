@@ -420,6 +420,7 @@ static int find_run(struct kedge__reducer *r, bool sample, uint64_t *hits, struc
 	if (rc)
 		return rc;
 	s.a.sparse = sample;
+	s.a.singly = !t->compare;
 	put_changes(&s);
 	rc = origins_begin(&s);
 	if (!rc)
@@ -583,6 +584,7 @@ static int adopt_run(struct kedge__reducer *r)
 	put_changes(&s);
 	for (size_t i = 0; i < s.slab_count; i++)
 		s.slabs[i].at = s.slabs[i].item_at; /* every change has a probe */
+	s.a.singly = !r->txn.compare;
 	s.probes = r->txn.changes;
 	s.a.sparse = 0;
 	s.a.origins = f->origins.at;
