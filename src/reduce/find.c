@@ -323,11 +323,6 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
 		return 0;
 	rc = kedge__record_number(r, err);
-	if (!rc && kedge__txn_is_apart(r)) {
-		kedge__finder_drop(&r->record.finder);
-		rc = give_up_device(r, err);
-		t->spoilt = true;
-	}
 	if (!rc)
 		rc = look_up(r, candidates, err);
 	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {

@@ -293,13 +293,6 @@ static inline const struct kedge__image_region *kedge__slab_region(const struct 
 	return &t->image->regions[s->region];
 }
 
-/* A version whose number does not follow the last one's: chunks that are the same at the same place are changes, too. Its
- * finder is its own, and on the host: on a device, those with one digest do not wait for each other. */
-static inline bool kedge__txn_is_apart(const struct kedge__reducer *r)
-{
-	return !r->txn.compare && r->parent != KEDGE__NO_VERSION;
-}
-
 /* Items of slab I: from slabs.at[i].item_at up to this. */
 static inline size_t kedge__slab_end(const struct kedge__txn *t, size_t i)
 {

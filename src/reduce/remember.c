@@ -419,7 +419,7 @@ void kedge__record_rollback(struct kedge__reducer *r)
 {
 	const struct kedge__txn *t = &r->txn;
 
-	if (t->searched && (t->changes > FEW || kedge__txn_is_apart(r)))
+	if (t->searched && t->changes > FEW)
 		kedge__finder_drop(&r->record.finder);
 	if (t->searched && r->record.finder.state)
 		r->record.finder.ops->take_out(r);
