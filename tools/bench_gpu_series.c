@@ -119,9 +119,13 @@ static uint64_t map_bytes(const struct kedge__reduction *red, uint64_t bytes)
 	char name[] = "state";
 	struct kedge__region_record record = {.name = name, .bytes = bytes};
 	struct kedge__bytes out = {0};
+	/* As segments have them. */
+	enum kedge__map_encoding how = red->reducer == KEDGE__REDUCER_BASIC  ? KEDGE__MAP_BITMAP
+				       : red->reducer == KEDGE__REDUCER_LIST ? KEDGE__MAP_LIST
+									     : KEDGE__MAP_SMALLER;
 	uint64_t size = 0;
 
-	if (!kedge__map_encode(KEDGE__MAP_SMALLER, &red->map, red->chunk, red->version, &record, 1, &out, NULL))
+	if (!kedge__map_encode(how, &red->map, red->chunk, red->version, &record, 1, &out, NULL))
 		size = out.count;
 	kedge__bytes_done(&out);
 	return size;
