@@ -50,6 +50,8 @@ enum { /* attributes of a device */
 
 enum {
 	CUDA_STREAM_NON_BLOCKING = 1,
+	CUDA_PRIORITY_USUAL = 0,
+	CUDA_PRIORITY_HIGHEST = -1000, /* below what there is: the driver takes the highest */
 	CUDA_EVENT_BLOCKING_SYNC = 1,
 	CUDA_EVENT_NO_TIMING = 2,
 	CUDA_HOST_PORTABLE = 1,
@@ -78,7 +80,7 @@ enum {
 	X(launch, "cuLaunchKernel",                                                                                    \
 	  (cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                \
 	   unsigned block_y, unsigned block_z, unsigned shared, cuda_stream stream, void **args, void **extra))        \
-	X(stream_create, "cuStreamCreate", (cuda_stream *stream, unsigned flags))                                      \
+	X(stream_create, "cuStreamCreateWithPriority", (cuda_stream *stream, unsigned flags, int priority))            \
 	X(stream_destroy, "cuStreamDestroy_v2", (cuda_stream stream))                                                  \
 	X(stream_follow, "cuStreamWaitEvent", (cuda_stream stream, cuda_event event, unsigned flags))                  \
 	X(event_create, "cuEventCreate", (cuda_event *event, unsigned flags))                                          \

@@ -37,7 +37,7 @@ void kedge__memory_find(const void *address, struct kedge__memory_info *out);
 
 enum kedge__gpu_stream {
 	KEDGE__GPU_WORK, /* kernels */
-	KEDGE__GPU_OUT,  /* copies to the host */
+	KEDGE__GPU_OUT,  /* copies to the host, and kernels that the bus waits for: before those of other streams */
 	KEDGE__GPU_IN,   /* copies from the host */
 	KEDGE__GPU_STREAMS,
 };

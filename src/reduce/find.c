@@ -323,6 +323,8 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
 		return 0;
 	rc = kedge__record_number(r, err);
+	if (!rc && t->there && !r->record.finder.device) /* the host looks them up */
+		rc = kedge__gpu_lists_fetch(r, err);
 	if (!rc)
 		rc = look_up(r, candidates, err);
 	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {

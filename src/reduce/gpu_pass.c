@@ -16,6 +16,9 @@ static struct kedge__gpu *gpu_of(const struct kedge__reducer *r)
 
 #define WAVES ((uint64_t)8)
 
+/* An event beside those of the waves. */
+#define BESIDE (KEDGE__GPU_EVENTS / 2)
+
 uint64_t kedge__gpu_wave_slabs = 64;
 
 /* ------------------------------------------------------------------ slabs, to the device */
@@ -118,23 +121,25 @@ static uint64_t wave_begin(const struct kedge__gpu_twins *w, unsigned wave)
 	return w->on.count * wave / w->waves;
 }
 
-/* Slabs [FIRST, END) are sent and hashed, and what is found comes back; event WAVE says when. */
+/* Slabs of WAVE are sent and hashed, and what is found comes back; event WAVE says when. Two streams take turns, so
+ * that one wave begins before the last blocks of the other have ended. */
 static int wave_start(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
+	enum kedge__gpu_stream s = wave % 2 ? KEDGE__GPU_IN : KEDGE__GPU_WORK;
 	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave), n = end - first;
-	int rc = kedge__gpu_copy_in(w->gpu, KEDGE__GPU_WORK, w->slabs.at + first * sizeof(*w->slab_list),
-				    w->slab_list + first, n * sizeof(*w->slab_list), err);
+	int rc = kedge__gpu_copy_in(w->gpu, s, w->slabs.at + first * sizeof(*w->slab_list), w->slab_list + first,
+				    n * sizeof(*w->slab_list), err);
 
 	if (!rc)
-		rc = kedge__gpu_clear(w->gpu, KEDGE__GPU_WORK, w->found.at + first * sizeof(*w->found_list),
+		rc = kedge__gpu_clear(w->gpu, s, w->found.at + first * sizeof(*w->found_list),
 				      n * sizeof(*w->found_list), err);
 	if (!rc)
-		rc = kedge__gpu_pass_run(w->pass, KEDGE__GPU_WORK, &w->on, first, end, err);
+		rc = kedge__gpu_pass_run(w->pass, s, &w->on, first, end, err);
 	if (!rc)
-		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, w->found_list + first,
-					 w->found.at + first * sizeof(*w->found_list), n * sizeof(*w->found_list), err);
-	return rc ? rc : kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, wave, err);
+		rc = kedge__gpu_copy_out(w->gpu, s, w->found_list + first, w->found.at + first * sizeof(*w->found_list),
+					 n * sizeof(*w->found_list), err);
+	return rc ? rc : kedge__gpu_record(w->gpu, s, wave, err);
 }
 
 static bool is_odd(const struct kedge__image *image)
@@ -162,6 +167,9 @@ int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err)
 	w = r->twins;
 	w->on.odd = is_odd(t->image);
 	w->waves = (unsigned)KEDGE__MAX(KEDGE__MIN(n / kedge__gpu_wave_slabs, WAVES), 1);
+	rc = kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, BESIDE, err); /* what the version before left there */
+	if (!rc)
+		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_IN, BESIDE, err);
 	for (unsigned wave = 0; wave < w->waves && !rc; wave++) {
 		for (uint64_t i = wave_begin(w, wave); i < wave_end(w, wave); i++)
 			w->slab_list[i] = slab_next(r, &c);
@@ -403,9 +411,9 @@ static int lists_finish(struct kedge__reducer *r, struct kedge__error *err)
 	flat_place(w);
 	rc = lists_need(r, err);
 	if (!rc)
-		rc = kedge__gpu_record(w->gpu, KEDGE__GPU_OUT, KEDGE__GPU_EVENTS / 2, err);
+		rc = kedge__gpu_record(w->gpu, KEDGE__GPU_OUT, BESIDE, err);
 	if (!rc)
-		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_WORK, KEDGE__GPU_EVENTS / 2, err);
+		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_WORK, BESIDE, err);
 	w->streams = w->streams && !w->late;
 	if (rc || !(w->late || w->flat_changes))
 		return rc;

@@ -449,7 +449,7 @@ int cuLaunchKernel(const void *function, unsigned x, unsigned, unsigned, unsigne
 	return 0;
 }
 
-int cuStreamCreate(void **stream, unsigned)
+int cuStreamCreateWithPriority(void **stream, unsigned, int)
 {
 	static char streams[1 << 16];
 	static unsigned next;
@@ -457,6 +457,11 @@ int cuStreamCreate(void **stream, unsigned)
 	ENTER();
 	*stream = &streams[next++ % sizeof(streams)];
 	return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned flags) /* the application's */
+{
+	return cuStreamCreateWithPriority(stream, flags, 0);
 }
 
 int cuStreamDestroy_v2(void *)

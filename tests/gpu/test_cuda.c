@@ -109,7 +109,7 @@ static void test_failures(void **state)
 	fail_at("", 0);
 	kedge__gpu_release(gpu, at, 8);
 	for (int i = 0; i < 2; i++) {
-		fail_at(i ? "cuStreamCreate" : "cuDevicePrimaryCtxRetain", 46);
+		fail_at(i ? "cuStreamCreateWithPriority" : "cuDevicePrimaryCtxRetain", 46);
 		assert_int_equal(kedge__gpu_open(0, &other, &err), KEDGE_E_DEVICE);
 		assert_null(other);
 	}

@@ -13,8 +13,10 @@
 
 #if defined(__SANITIZE_THREAD__)
 #define STEP 21
-#else
+#elif defined(__SANITIZE_ADDRESS__)
 #define STEP 3 /* each kind of failure has its own third of the calls: a life takes long */
+#else
+#define STEP 1
 #endif
 #define LARGE ((size_t)20000)
 #define SMALL ((size_t)1000)
