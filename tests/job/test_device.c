@@ -3,39 +3,14 @@
  * Regions in the memory of a GPU, saved and restored bit for bit. The GPU is that of tests/gpu, whose memory nobody may
  * touch without the driver; or, with KEDGE_TEST_GPU in the environment, a real one.
  */
-#include "support.h"
+#include "device_cases.h"
 
-#include "../gpu/fake_driver.h"
-#include "gpu/gpu.h"
 #include "job/handle.h"
 
 #include <dlfcn.h>
 
 #define BYTES ((size_t)300000)
 #define SMALL ((size_t)1000)
-
-static struct kedge__gpu *gpu; /* as the application has it */
-
-static int setup(void **state)
-{
-	(void)state;
-	return kedge__gpu_open(0, &gpu, NULL);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	kedge__gpu_close(gpu);
-	return 0;
-}
-
-static bool here(void)
-{
-	struct kedge__gpu_about about;
-
-	(void)kedge__gpu_about(&about, NULL); /* kernels are not needed */
-	return about.devices > 0;
-}
 
 static bool driver_find(const char *name, void *function)
 {
@@ -63,22 +38,6 @@ struct state {
 	uint8_t host[SMALL];
 	uint8_t want_large[BYTES], want_small[SMALL], want_host[SMALL];
 };
-
-static void device_put(kedge__gpu_address to, const void *from, size_t bytes)
-{
-	assert_int_equal(kedge__gpu_copy_in(gpu, KEDGE__GPU_WORK, to, from, bytes, NULL), 0);
-	assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
-}
-
-static void device_is(kedge__gpu_address at, const void *want, size_t bytes)
-{
-	uint8_t *got = malloc(bytes);
-
-	assert_int_equal(kedge__gpu_copy_out(gpu, KEDGE__GPU_WORK, got, at, bytes, NULL), 0);
-	assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
-	assert_memory_equal(got, want, bytes);
-	free(got);
-}
 
 static struct state *state_new(void)
 {
@@ -310,5 +269,5 @@ int main(int argc, char **argv)
 	    JOB(test_failures), JOB(test_read),   JOB(test_stream),
 	};
 
-	return cases_run_where(argc, argv, tests, setup, teardown, here);
+	return cases_run_where(argc, argv, tests, setup, teardown, device_here);
 }

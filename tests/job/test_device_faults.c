@@ -3,10 +3,7 @@
  * GPUs that fail: every call of the driver in turn, once or from then on, through all that a handle does; memory that
  * cannot be pinned; a device that is lost. And what a checkpoint waits for. The driver is that of tests/gpu.
  */
-#include "support.h"
-
-#include "../gpu/fake_driver.h"
-#include "gpu/gpu.h"
+#include "device_cases.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -21,7 +18,6 @@
 #define LARGE ((size_t)20000)
 #define SMALL ((size_t)1000)
 
-static struct kedge__gpu *gpu; /* as the application has it */
 static struct {
 	void (*fail_in)(const char *function, int countdown, int error);
 	void (*fail_call)(long n, int error, int lost);
@@ -62,19 +58,6 @@ static bool here(void)
 	       find(library, "cuMemAllocManaged", &fake.alloc_managed) &&
 	       find(library, "cuStreamCreate", &fake.stream_create) &&
 	       find(library, "cuCtxPushCurrent_v2", &fake.push) && find(library, "cuCtxPopCurrent_v2", &fake.pop);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return kedge__gpu_open(0, &gpu, NULL);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	kedge__gpu_close(gpu);
-	return 0;
 }
 
 /* ------------------------------------------------------------------ what the application has */
@@ -139,7 +122,7 @@ static void device_of_is(struct kedge__gpu *g, kedge__gpu_address at, const void
 	fake.hold(0);
 }
 
-static void device_is(kedge__gpu_address at, const void *want, size_t bytes)
+static void held_is(kedge__gpu_address at, const void *want, size_t bytes)
 {
 	device_of_is(gpu, at, want, bytes);
 }
@@ -149,8 +132,8 @@ static void state_is(struct state *s, uint64_t v)
 	uint8_t large[LARGE], small[SMALL], host[SMALL];
 
 	wanted(v, large, small, host);
-	device_is(s->large, large, LARGE);
-	device_is(s->small, small, SMALL);
+	held_is(s->large, large, LARGE);
+	held_is(s->small, small, SMALL);
 	assert_memory_equal(s->host, host, SMALL);
 }
 
@@ -221,7 +204,7 @@ static uint64_t life(kedge_t *k, struct state *s, int error)
 	state_set(s, 99);
 	if (worked(k, kedge_read(k, newest, &target, 1), error)) {
 		wanted(newest, large, other, other);
-		device_is(s->large, large, LARGE);
+		held_is(s->large, large, LARGE);
 	}
 	return newest;
 }
@@ -360,7 +343,7 @@ static void unpinned(struct place *p, size_t most, uint64_t bytes)
 		fake.pin_most((size_t)-1);
 		assert_ok(k, kedge_restart(k, v, NULL));
 		fake.pin_most(most);
-		device_is(at, want, bytes);
+		held_is(at, want, bytes);
 	}
 	assert_ok(k, kedge_close(k));
 	assert_int_equal(times(p->log, "pinned memory, which is slower"), 1);
@@ -410,14 +393,14 @@ static void test_stream(void **state)
 		fake.later(second, pointer(s->small), 2, SMALL);
 		assert_ok(k, kedge_gpu_stream(k, 0, named ? first : NULL));
 		assert_ok(k, kedge_checkpoint(k, v));
-		device_is(s->small, named ? old : new, SMALL); /* nothing else was waited for, or everything */
+		held_is(s->small, named ? old : new, SMALL); /* nothing else was waited for, or everything */
 		assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
 		assert_int_equal(kedge__gpu_clear(gpu, KEDGE__GPU_WORK, s->large, SMALL, NULL), 0);
 		/* A write that was given to the device before a restart does not come after it. */
 		fake.later(first, pointer(s->large), 3, SMALL);
 		assert_ok(k, kedge_restart(k, v, NULL));
 		assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
-		device_is(s->large, new, SMALL);
+		held_is(s->large, new, SMALL);
 	}
 	assert_int_equal(kedge_gpu_stream(k, -1, first), KEDGE_E_ARG);
 	assert_int_equal(kedge_gpu_stream(k, 64, first), KEDGE_E_ARG);
@@ -521,7 +504,7 @@ static void both_save(struct both *b, const struct place *p, const char *setting
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(kedge__gpu_clear(i ? b->other : gpu, KEDGE__GPU_WORK, b->at[i], SMALL, NULL), 0);
 	assert_ok(k, kedge_restart(k, 1, NULL));
-	device_is(b->at[0], data[0], SMALL);
+	held_is(b->at[0], data[0], SMALL);
 	device_of_is(b->other, b->at[1], data[1], SMALL);
 	assert_ok(k, kedge_close(k));
 }

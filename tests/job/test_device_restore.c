@@ -3,10 +3,8 @@
  * Regions in the memory of a GPU are filled bit for bit, through buffers that are smaller than they are: many small
  * changes, duplicates, patterns, odd sizes and places; and what a restart says if the device fails, or has no room.
  */
-#include "support.h"
+#include "device_cases.h"
 
-#include "../gpu/fake_driver.h"
-#include "gpu/gpu.h"
 #include "job/handle.h"
 
 #include <dlfcn.h>
@@ -15,30 +13,6 @@
 #define OTHER    ((size_t)131077)
 #define SMALL    ((size_t)1003)
 #define VERSIONS 4
-
-static struct kedge__gpu *gpu; /* as the application has it */
-
-static int setup(void **state)
-{
-	(void)state;
-	return kedge__gpu_open(0, &gpu, NULL);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	assert_int_equal(gpu->taken, 0);
-	kedge__gpu_close(gpu);
-	return 0;
-}
-
-static bool here(void)
-{
-	struct kedge__gpu_about about;
-
-	(void)kedge__gpu_about(&about, NULL); /* kernels are not needed */
-	return about.devices > 0;
-}
 
 /* A function of the driver of the tests; NULL: it is a real one. */
 static void *driver_find(const char *name)
@@ -74,22 +48,6 @@ struct program {
 	uint8_t host[SMALL];
 	uint8_t *want[VERSIONS + 1][AREAS];
 };
-
-static void device_put(kedge__gpu_address to, const void *from, size_t bytes)
-{
-	assert_int_equal(kedge__gpu_copy_in(gpu, KEDGE__GPU_WORK, to, from, bytes, NULL), 0);
-	assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
-}
-
-static void device_is(kedge__gpu_address at, const uint8_t *want, size_t bytes)
-{
-	uint8_t *got = malloc(bytes);
-
-	assert_int_equal(kedge__gpu_copy_out(gpu, KEDGE__GPU_WORK, got, at, bytes, NULL), 0);
-	assert_int_equal(kedge__gpu_finish(gpu, NULL), 0);
-	assert_memory_equal(got, want, bytes);
-	free(got);
-}
 
 static void *address(struct program *p, int area)
 {
@@ -554,5 +512,5 @@ int main(int argc, char **argv)
 	    JOB(test_region_digest),     JOB(test_damage),         JOB(test_no_room),         JOB(test_two_gpus),
 	};
 
-	return cases_run_where(argc, argv, tests, setup, teardown, here);
+	return cases_run_where(argc, argv, tests, setup, teardown, device_here);
 }
