@@ -137,7 +137,7 @@ static int hashes(struct bench *b, struct kedge__error *err)
 	kedge__gpu_address at = b->other + b->size / 2;
 	int rc = 0;
 
-	b->slabs = (struct kedge__gpu_slabs){.count = b->size / KEDGE_SLAB_BYTES, .digests = b->other};
+	b->slabs = (struct kedge__gpu_slabs){.count = b->size / KEDGE_SLAB_BYTES, .digests = b->other, .compare = true};
 	b->slabs.slabs = at;
 	b->slabs.found = at + b->slabs.count * sizeof(struct kedge_slab);
 	b->slabs.bits = b->slabs.found + b->slabs.count * sizeof(struct kedge_slab_found);

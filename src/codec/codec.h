@@ -287,7 +287,7 @@ int kedge__block_decode(uint16_t codec, uint16_t param, const void *in, size_t i
 			struct kedge__error *err);
 
 /* ------------------------------------------------------------------ planes.c
- * The strips of a block that is packed with codec planes, one after the other, for who unpacks them elsewhere. The last one may
+ * The strips of a block that is packed with codec planes, one after the other, for callers that unpack them elsewhere, on a GPU. The last one may
  * be what no strip has. */
 
 struct kedge__planes_walk {

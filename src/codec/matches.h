@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * matches: earlier bytes of a block that the bytes at a place repeat, found as a warp of a GPU finds them (src/gpu/matches.cu):
- * the same matches from the same bytes. A block is cut into parts, each of which is looked at by itself, though its matches
- * may begin before it. Places are taken in groups of 32. A table has the last place at which each hash was seen; all
+ * the same bytes give the same matches. A block is cut into parts, and matches are chosen for each part on its own; what they repeat
+ * may lie before it. Places are taken in groups of 32. A table has the last place at which each hash was seen; all
  * places of a group are looked up, in order, before any match is chosen.
  */
 #ifndef KEDGE_CODEC_MATCHES_H

@@ -2,8 +2,6 @@
 /* The host's side of deflate.cu. */
 #include "gpu/gpu.h"
 
-#include "gpu/kernels.h"
-
 #define HEAD UINT64_C(48)
 
 static uint64_t pieces(const struct kedge__gpu_blocks *b)

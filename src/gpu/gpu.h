@@ -158,7 +158,7 @@ struct kedge__gpu_slabs {
 	kedge__gpu_address digests; /* of the last version, by places */
 	kedge__gpu_address ages;    /* the same; 0: none */
 	bool odd;                   /* some slabs begin at an address that is no multiple of 16 */
-	bool anew;                  /* all has changed, whatever the digests are */
+	bool compare;               /* what has the same digest as before has not changed; else all has */
 	kedge__gpu_address changes, fresh, fills;
 	kedge__gpu_address origins; /* 0: none */
 };

@@ -2,8 +2,6 @@
 /* The host's side of lz4.cu. */
 #include "gpu/gpu.h"
 
-#include "gpu/kernels.h"
-
 #define HEAD UINT64_C(16)
 
 static uint32_t parts(const struct kedge__gpu_blocks *b)

@@ -111,7 +111,7 @@ static struct kedge_pass_args pass_args(const struct kedge__gpu_pass *p, const s
 	return (struct kedge_pass_args){
 	    .slabs = on->slabs + first * sizeof(struct kedge_slab),
 	    .count = (unsigned)(end - first),
-	    .compare = !on->anew,
+	    .compare = on->compare,
 	    .found = on->found + first * sizeof(struct kedge_slab_found),
 	    .at = on->at + first * sizeof(struct kedge_slab_at),
 	    .digests = on->digests,

@@ -2,8 +2,7 @@
 #include "job/handle.h"
 
 #define GUESTS 4 /* bytes on the device for each one of a guest */
-#define TURNS  8 /* versions after which literal memory that none of them needed is given back */
-#define ALIGN  UINT64_C(256)
+#define KEPT   8 /* versions for which literal memory is kept that none of them needs */
 
 static bool is_there(const struct kedge__region *r)
 {
@@ -61,14 +60,14 @@ void kedge__device_done(kedge_t *k)
 /* Pinned memory is slow to come by, and kept; but not if only the first version was large. */
 static void literals_trim(struct kedge__job_device *d)
 {
-	if (++d->turns < TURNS)
+	if (++d->versions < KEPT)
 		return;
 	if (d->literal_room > 4 * d->most) {
 		kedge__gpu_unpin(d->gpu, d->literals);
 		d->literals = NULL;
 		d->literal_room = 0;
 	}
-	d->most = d->turns = 0;
+	d->most = d->versions = 0;
 }
 
 static int literals_room(void *ctx, uint64_t bytes, void **out, uint64_t *have, struct kedge__error *err)
@@ -99,7 +98,7 @@ static uint64_t guest_bytes(const kedge_t *k)
 		const struct kedge__region *r = kedge__region_table_at(k->regions.table, i);
 
 		if (!is_there(r))
-			bytes += (r->bytes + ALIGN - 1) / ALIGN * ALIGN;
+			bytes += kedge__mirror_room(r);
 	}
 	return bytes;
 }
@@ -123,7 +122,7 @@ static int guests_lay(struct kedge__version *v, struct kedge__error *err)
 
 		v->regions[i].data = is_there(r) ? r->data : (const void *)(uintptr_t)(d->guests + at);
 		if (!is_there(r))
-			at += (r->bytes + ALIGN - 1) / ALIGN * ALIGN;
+			at += kedge__mirror_room(r);
 	}
 	return rc;
 }
@@ -178,19 +177,13 @@ int kedge__device_lay(struct kedge__version *v, struct kedge__error *err)
 	int device = may_be_there(k) ? device_of(k) : -1, rc;
 
 	v->device = NULL;
-	if (device < 0) {
-		device_leave(k);
-		return fetch(v, err);
-	}
-	rc = kedge__gpus_need(k, device, &gpu, err);
+	rc = device < 0 ? 0 : kedge__gpus_need(k, device, &gpu, err);
 	if (rc)
 		return rc;
-	if (!gpu->kernels) {
+	if (k->device.gpu != gpu || !gpu || !gpu->kernels)
 		device_leave(k);
+	if (!gpu || !gpu->kernels)
 		return fetch(v, err);
-	}
-	if (k->device.gpu != gpu)
-		device_leave(k);
 	k->device.gpu = gpu;
 	v->device_room = (struct kedge__reduce_device){gpu, literals_room, k};
 	v->device = &v->device_room;

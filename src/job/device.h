@@ -19,7 +19,7 @@ struct kedge__job_device {
 	void *literals;          /* pinned, those of the version that is pending */
 	uint64_t literal_room;
 	uint64_t most;           /* that was asked for */
-	unsigned turns;          /* in the last so many versions */
+	unsigned versions;       /* in the last so many versions */
 	kedge__gpu_address guests; /* regions of the host, on the device */
 	uint64_t guest_room;
 	bool given_up; /* and said so */

@@ -63,13 +63,6 @@ static bool has_mirror(const struct kedge__region *r)
 {
 	return r->memory.kind == KEDGE__MEMORY_DEVICE && r->bytes && !r->file;
 }
-
-/* Mirrors begin at multiples of this. */
-static uint64_t room_of(const struct kedge__region *r)
-{
-	return (r->bytes + 255) / 256 * 256;
-}
-
 /* Managed memory is read and written by processors: not while a GPU may still write to it. */
 static int managed_wait(kedge_t *k, struct kedge__error *err)
 {
@@ -101,7 +94,7 @@ static int mirrors_lay(kedge_t *k, struct kedge__error *err)
 
 		r->mirror = NULL;
 		if (has_mirror(r)) {
-			total += room_of(r);
+			total += kedge__mirror_room(r);
 			device = r->memory.device;
 		}
 	}
@@ -117,7 +110,7 @@ static int mirrors_lay(kedge_t *k, struct kedge__error *err)
 
 		if (has_mirror(r)) {
 			r->mirror = (char *)k->mirrors.memory + total;
-			total += room_of(r);
+			total += kedge__mirror_room(r);
 		}
 	}
 	return 0;

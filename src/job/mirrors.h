@@ -19,6 +19,12 @@ struct kedge__job_mirrors {
 	bool told;                     /* it was said that it is not pinned */
 };
 
+/* Mirrors begin at multiples of 256, and so do copies of regions on a GPU. */
+static inline uint64_t kedge__mirror_room(const struct kedge__region *r)
+{
+	return (r->bytes + 255) / 256 * 256;
+}
+
 /* A place for each region that is on a GPU, and in it what the region has now, after the work that the application has given to its
  * GPUs; that which concerns managed memory is done, too. */
 int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err);

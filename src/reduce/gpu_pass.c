@@ -107,7 +107,7 @@ static int slabs_need(struct kedge__reducer *r, uint64_t n, struct kedge__error 
 					  .changes = w->changes.at,
 					  .fresh = w->fresh.at,
 					  .fills = w->fills.at,
-					  .anew = !r->txn.compare};
+					  .compare = r->txn.compare};
 	return rc;
 }
 

@@ -143,6 +143,7 @@ static void run_pass(struct trial *t)
 		};
 	}
 	t->on.odd = t->shift % 16;
+	t->on.compare = true;
 	gpu_put(t->on.slabs, t->slabs, t->slab_count * sizeof(*t->slabs));
 	assert_int_equal(kedge__gpu_clear(gpu, KEDGE__GPU_WORK, t->on.found, t->slab_count * sizeof(*t->found), NULL),
 			 0);
