@@ -27,6 +27,9 @@ needed() {
 	if [ "$1" = check ]; then
 		cat <<-'END'
 			libcmocka-dev pkg-config --exists cmocka
+			slurmctld test -x /usr/sbin/slurmctld
+			slurmd test -x /usr/sbin/slurmd
+			slurm-client srun --version
 		END
 	fi
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #define BACKOFF_MOST 60.0
+#define NOT_FINISHED 75 /* EX_TEMPFAIL: the same command may succeed later */
 
 static const struct kedge__run_launch *last_launch(const struct kedge__run_loop *r)
 {
@@ -87,9 +88,16 @@ static int launch_once(struct kedge__run_loop *r, struct kedge__error *err)
 static int supervise(struct kedge__run_loop *r, struct kedge__error *err)
 {
 	for (;;) {
-		int rc = launch_once(r, err);
+		bool enough;
+		int rc = kedge__run_nodes_choose(r, &enough, err);
 		double wait;
 
+		if (!rc && !enough) {
+			r->outcome = KEDGE__RUN_TOO_FEW_NODES;
+			return 0;
+		}
+		if (!rc)
+			rc = launch_once(r, err);
 		if (rc)
 			return rc;
 		if (ended(r, &r->outcome))
@@ -106,6 +114,8 @@ static int supervise(struct kedge__run_loop *r, struct kedge__error *err)
 
 static int exit_code(struct kedge__run_loop *r)
 {
+	if (r->outcome == KEDGE__RUN_TOO_FEW_NODES)
+		return NOT_FINISHED;
 	return r->outcome == KEDGE__RUN_STOPPED ? 128 + r->stop_signal : last_launch(r)->exit_code;
 }
 
@@ -130,6 +140,10 @@ static int run(struct kedge__run_loop *r, const char *journal)
 	if (kedge__run_journal_open(&r->journal, journal, r->id, &err))
 		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot create the journal");
 	kedge__run_signals_init(r);
+	if (kedge__run_nodes_open(r, &err)) {
+		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot choose nodes");
+		goto close_journal;
+	}
 	if (supervise(r, &err)) {
 		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot continue");
 		goto close_journal;
@@ -140,6 +154,7 @@ static int run(struct kedge__run_loop *r, const char *journal)
 	if (r->json)
 		kedge__run_json(r);
 close_journal:
+	kedge__run_nodes_close(&r->nodes);
 	kedge__run_journal_close(&r->journal);
 	kedge__array_done(&r->launches);
 	return status;
@@ -157,6 +172,14 @@ int kedge__tool_run(int argc, char **argv)
 	     "seconds before a relaunch (default 1), doubled for each launch without a new version"},
 	    {"journal", 'j', KEDGE__OPTION_TEXT, &journal, "FILE",
 	     "keep the journal of events in FILE; if ranks run on several nodes, FILE must be on a shared file system"},
+	    {"spares", 0, KEDGE__OPTION_UINT, &r.nodes.spares, "N",
+	     "keep N nodes of the allocation free, to take the place of nodes that go down"},
+	    {"min-nodes", 0, KEDGE__OPTION_UINT, &r.nodes.least, "N",
+	     "go on with as few as N nodes when no spare is left (default: no fewer than at first)"},
+	    {"hosts", 0, KEDGE__OPTION_TEXT, &r.nodes.hosts, "FILE",
+	     "the names of the nodes, one a line (default: what Slurm, PBS or LSF say)"},
+	    {"check-node", 0, KEDGE__OPTION_TEXT, &r.nodes.check, "COMMAND",
+	     "leave out nodes for which this shell command fails, with the name in $KEDGE_NODE"},
 	    {"init", 0, KEDGE__OPTION_FLAG, &r.init, NULL,
 	     "let COMMAND create stores in directories that contain other files (the setting init)"},
 	    KEDGE__OPTION_QUIET(&r.quiet),
@@ -169,11 +192,14 @@ int kedge__tool_run(int argc, char **argv)
 		"Runs COMMAND to completion despite failures: if it dies, its remaining processes are killed and it "
 		"is\n"
 		"launched again, to restart from its newest checkpoint. Signals are passed on; a signal that asks it\n"
-		"to stop ends the run. Prints a summary; the exit code is that of the last launch.",
+		"to stop ends the run. Nodes that are down are left out: srun is told which to use, and {nodes},\n"
+		"{count} and {hostfile} in COMMAND are replaced. Prints a summary; the exit code is that of the last\n"
+		"launch, or 75 if too few nodes are left.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge run -- mpirun -n 4 ./heat2d --steps 2000\n"
-		       "kedge run --retries 100 --json -- ./solver input.nml",
+		       "kedge run --retries 100 --json -- ./solver input.nml\n"
+		       "kedge run --spares 1 -- srun ./heat2d --steps 2000",
 	    .stop_early = true,
 	};
 	int first, status;

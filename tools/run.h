@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * run: what the files of `kedge run` share. run.c has the options and the loop, run_child.c one launch with its signals
- * and its processes, run_journal.c what the job says of itself, run_report.c the summary.
+ * and its processes, run_nodes.c the nodes that it runs on, run_journal.c what the job says of itself, run_report.c the
+ * summary.
  */
 #ifndef KEDGE_TOOLS_RUN_H
 #define KEDGE_TOOLS_RUN_H
@@ -39,6 +40,32 @@ enum kedge__run_outcome {
 	KEDGE__RUN_NOT_STARTED, /* no such command */
 	KEDGE__RUN_NO_PROGRESS,
 	KEDGE__RUN_RETRIES_USED,
+	KEDGE__RUN_TOO_FEW_NODES,
+};
+
+enum kedge__node_state {
+	KEDGE__NODE_READY,
+	KEDGE__NODE_LEAVING, /* it works, but somebody wants to have it back: taken last */
+	KEDGE__NODE_DOWN,    /* for the rest of the run */
+};
+
+struct kedge__run_node {
+	char *name;
+	char why[32]; /* in the resource manager's words */
+	enum kedge__node_state state;
+	bool used; /* by the coming launch */
+	bool said; /* that it is down */
+};
+
+struct kedge__run_nodes {
+	uint64_t spares, least; /* --spares; --min-nodes, 0: as many as a launch wants */
+	const char *hosts, *check; /* --hosts, --check-node */
+	char *slurm; /* its list of the nodes, as in n[0-3]; NULL: another resource manager, or none */
+	KEDGE__ARRAY(struct kedge__run_node) all; /* empty: nodes are not our business */
+	size_t want, left; /* nodes of a launch; of the next one */
+	char *list; /* of the coming launch, with commas */
+	char *path; /* of the same as a file */
+	KEDGE__ARRAY(char *) command, made; /* what is executed; those of its words that are freed here */
 };
 
 /* The newest version seen of one job: a command may open several, one after the other. */
@@ -66,6 +93,7 @@ struct kedge__run_loop {
 	int stop_signal;             /* 0, or the signal with which the user ended it */
 	pid_t group;                 /* of the running launch; 0: none */
 
+	struct kedge__run_nodes nodes;
 	struct kedge__run_journal journal;
 	KEDGE__ARRAY(struct kedge__run_launch) launches;
 	enum kedge__run_outcome outcome;
@@ -82,7 +110,19 @@ int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launc
 /* Sleep, but for a signal that stops the run. */
 void kedge__run_pause(struct kedge__run_loop *r, double seconds);
 
+/* ------------------------------------------------------------------ run_nodes.c */
+
+/* Who is there, if anybody asked, or if the command is srun. */
+int kedge__run_nodes_open(struct kedge__run_loop *r, struct kedge__error *err);
+void kedge__run_nodes_close(struct kedge__run_nodes *n);
+/* Leave out the nodes that are down, take spares, and make the command of the next launch. *ENOUGH: there are
+ * --min-nodes. */
+int kedge__run_nodes_choose(struct kedge__run_loop *r, bool *enough, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ run_journal.c */
+
+/* The path of a file of this run in $TMPDIR, absolute; kedge__free(), NULL: no memory. */
+char *kedge__run_temporary(const char *id, const char *kind);
 
 int kedge__run_journal_open(struct kedge__run_journal *j, const char *path, const char *id, struct kedge__error *err);
 void kedge__run_journal_close(struct kedge__run_journal *j); /* removes the file unless it is kept */

@@ -95,6 +95,7 @@ static void set_input(int launch)
 
 _Noreturn static void become_command(const struct kedge__run_loop *r, int launch, pid_t parent, int report)
 {
+	char **command = r->nodes.command.count ? r->nodes.command.at : r->command;
 	int failed;
 
 	setpgid(0, 0);
@@ -104,7 +105,7 @@ _Noreturn static void become_command(const struct kedge__run_loop *r, int launch
 		_exit(128 + SIGTERM);
 	set_input(launch);
 	sigprocmask(SIG_SETMASK, &r->inherited, NULL);
-	execvp(r->command[0], r->command);
+	execvp(command[0], command);
 	failed = errno;
 	while (write(report, &failed, sizeof(failed)) < 0 && errno == EINTR)
 		;

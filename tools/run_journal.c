@@ -18,10 +18,10 @@ static char *absolute(const char *path)
 	return whole;
 }
 
-static char *temporary(const char *id)
+char *kedge__run_temporary(const char *id, const char *kind)
 {
 	const char *dir = getenv("TMPDIR");
-	char *name = kedge__asprintf("%s/kedge-run-%s.journal", dir && *dir ? dir : "/tmp", id);
+	char *name = kedge__asprintf("%s/kedge-run-%s.%s", dir && *dir ? dir : "/tmp", id, kind);
 	char *path = name ? absolute(name) : NULL;
 
 	kedge__free(name);
@@ -33,7 +33,7 @@ int kedge__run_journal_open(struct kedge__run_journal *j, const char *path, cons
 	int fd, rc = 0;
 
 	j->keep = path != NULL;
-	j->path = path ? absolute(path) : temporary(id);
+	j->path = path ? absolute(path) : kedge__run_temporary(id, "journal");
 	if (!j->path)
 		return kedge__error_nomem(err);
 	if (j->keep)

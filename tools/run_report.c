@@ -50,7 +50,8 @@ double kedge__run_lost_seconds(const struct kedge__run_loop *r)
 
 static const char *outcome_word(enum kedge__run_outcome outcome)
 {
-	static const char *const words[] = {"done", "stopped", "not_started", "no_progress", "retries_used"};
+	static const char *const words[] = {"done",        "stopped",      "not_started",
+					    "no_progress", "retries_used", "too_few_nodes"};
 
 	return words[outcome];
 }
@@ -58,7 +59,7 @@ static const char *outcome_word(enum kedge__run_outcome outcome)
 /* A run that failed says so even if it is quiet. */
 static void say_outcome(const struct kedge__run_loop *r)
 {
-	const struct kedge__run_launch *last = &r->launches.at[r->launches.count - 1];
+	const struct kedge__run_launch *last = r->launches.count ? &r->launches.at[r->launches.count - 1] : NULL;
 	char end[KEDGE__TEXT_ROOM], count[KEDGE__TEXT_ROOM];
 
 	switch (r->outcome) {
@@ -81,6 +82,11 @@ static void say_outcome(const struct kedge__run_loop *r)
 		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: launched %s; the last ended with %s",
 				kedge__text_count(r->launches.count, "time", "times", count),
 				kedge__run_end_text(last, end));
+		break;
+	case KEDGE__RUN_TOO_FEW_NODES:
+		kedge__tool_say(KEDGE__RUN_COMMAND, "not finished: %s left, and --min-nodes is %llu",
+				kedge__text_count(r->nodes.left, "node is", "nodes are", count),
+				(unsigned long long)r->nodes.least);
 		break;
 	}
 }
