@@ -5,7 +5,7 @@
 # kedge_script_test() add what programs under mpirun and shell scripts need.
 
 # The limit is for tests that hang, not for slow ones: machines are shared.
-set(KEDGE_TEST_TIMEOUT 240 CACHE STRING "Seconds a test may take; twice as many under a sanitizer")
+set(KEDGE_TEST_TIMEOUT 600 CACHE STRING "Seconds a test may take; twice as many under a sanitizer")
 
 function(kedge_test_limits name label)
   set(seconds ${KEDGE_TEST_TIMEOUT})

@@ -2,6 +2,7 @@
 /* Groups without MPI: every rank is a process of its own. */
 #include "ranks.h"
 
+#include <poll.h>
 #include <stdatomic.h>
 
 /* ------------------------------------------------------------------ everything goes well */
@@ -528,9 +529,37 @@ static void test_purged(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------ those who watch the ranks */
+
+static int nobody_writes[2];
+
+static void wait_for_clock(struct seat *front, struct seat *back, void *ctx)
+{
+	struct pollfd nothing = {.fd = nobody_writes[0], .events = POLLIN};
+	char c = 0, all[2];
+
+	(void)ctx;
+	if (front->rank == 0 && poll(&nothing, 1, 700) != 0)
+		rank_end(front, back, 1);
+	if (meet(front, &c, 1, all))
+		rank_end(front, back, 1);
+}
+
+/* A rank that waits for a clock will come: the one that waits for it is not ended (test_no_hang_open has those that
+ * are). */
+static void test_slow_rank(void **state)
+{
+	(void)state;
+	assert_int_equal(pipe(nobody_writes), 0);
+	assert_int_equal(ranks_fork(2, wait_for_clock, NULL), 0);
+	close(nobody_writes[0]);
+	close(nobody_writes[1]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_slow_rank),
 	    cmocka_unit_test_setup_teardown(test_series, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_purged, place_setup, place_teardown),

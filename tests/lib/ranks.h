@@ -5,7 +5,7 @@
 
 #include "meeting.h"
 
-#define RANK_SECONDS 60
+#define RANK_SECONDS 900
 
 typedef void ranks_play(struct seat *front, struct seat *back, void *ctx);
 

@@ -7,9 +7,14 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* A thread that waits for a clock goes on by itself. */
-static bool waits_for_clock(const char *task)
+/*
+ * Whether a thread that sleeps waits for another one: in a lock, a pipe, or for the end of a process, and without a
+ * limit of time. In any other call it goes on by itself, when a clock or a disk says so: waits for I/O look the same
+ * (io_uring_enter).
+ */
+static bool waits_for_others(const char *task)
 {
+	unsigned long long a[4] = {0};
 	char path[200];
 	long call = -1;
 	FILE *f;
@@ -18,14 +23,28 @@ static bool waits_for_clock(const char *task)
 	f = fopen(path, "r");
 	if (!f)
 		return false;
-	if (fscanf(f, "%ld", &call) != 1)
+	if (fscanf(f, "%ld %llx %llx %llx %llx", &call, &a[0], &a[1], &a[2], &a[3]) != 5)
 		call = -1;
 	fclose(f);
-	return call == SYS_clock_nanosleep
-#ifdef SYS_nanosleep
-	       || call == SYS_nanosleep
+	switch (call) {
+	case SYS_futex:
+		return a[3] == 0; /* no timeout */
+	case SYS_ppoll:
+		return a[2] == 0;
+#ifdef SYS_poll
+	case SYS_poll:
+		return (int)a[2] < 0;
 #endif
-	    ;
+	case SYS_read:
+	case SYS_write:
+	case SYS_fcntl:
+	case SYS_flock:
+	case SYS_wait4:
+	case SYS_waitid:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* Whether a thread sleeps; *RUNS: how often it was given a core, and lost it. */
@@ -49,7 +68,7 @@ static bool task_sleeps(const char *task, uint64_t *runs)
 	fclose(f);
 	if (state == 'Z' || state == 'X')
 		return true;
-	return state == 'S' && !waits_for_clock(task);
+	return state == 'S' && waits_for_others(task);
 }
 
 static bool process_sleeps(pid_t pid, uint64_t *digest)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watch: whether processes can still go on. They cannot if every thread of every one of them sleeps, and none of them
- * waits for a clock: whoever could wake one sleeps, too. That is so however slow the machine is.
+ * watch: whether processes can still go on. They cannot if every thread of every one of them sleeps and waits for another
+ * one, and not for a clock or a disk: whoever could wake one sleeps, too. That is so however slow the machine is.
  */
 #ifndef KEDGE_TESTS_LIB_WATCH_H
 #define KEDGE_TESTS_LIB_WATCH_H
