@@ -27,7 +27,7 @@ settings_list() {
 		/^# ----/ { print "-"; next }
 		/; environment: KEDGE_[A-Z0-9_]*\)$/ { kind = $0; sub(/^# \(/, "", kind); sub(/;.*/, "", kind); sub(/^one of /, "", kind); next }
 		/^# / { doc = doc (doc == "" ? "" : " ") substr($0, 3); next }
-		/ =/ { value = $0; sub(/^[^=]*= */, "", value); print $1, value == "" ? "empty" : value, kind, doc }
+		/ =/ { value = $0; sub(/^[^=]*= */, "", value); sub(/ *# default$/, "", value); print $1, value == "" ? "empty" : value, kind, doc }
 		{ doc = "" }'
 }
 
@@ -55,6 +55,6 @@ errors_roff() {
 	sed -n 's/^\tX(\([A-Z]*\), -\([0-9]*\), "\(.*\)").*/.TP\n.BR KEDGE_E_\1 " (\\-\2)"\n\3/p'
 }
 
-"$kedge" info --config >"$part.config"
+KEDGE_CONFIG='' "$kedge" info --config >"$part.config"
 settings_roff <"$part.config" | replace settings kedge.conf.5
 errors_roff <"$root/include/kedge/kedge.h" | replace errors kedge.3

@@ -18,6 +18,8 @@ for name in $(env | sed -n 's/^\(KEDGE_[A-Z0-9_]*\)=.*/\1/p'); do
 	*) unset "$name" ;;
 	esac
 done
+XDG_CONFIG_HOME=$work/no-config
+export XDG_CONFIG_HOME
 if [ -n "${KEDGE_BIN:-}" ]; then
 	PATH=$(dirname "$KEDGE_BIN"):$PATH
 	export PATH

@@ -9,6 +9,7 @@ struct info {
 	bool config, json, quiet;
 	struct kedge__text_list sets;
 	struct kedge__job_settings settings;
+	char **origins; /* where each setting is from; NULL: the default */
 };
 
 static const char *setting_type(const struct kedge__setting *s)
@@ -16,6 +17,8 @@ static const char *setting_type(const struct kedge__setting *s)
 	switch (s->type) {
 	case KEDGE__SETTING_STRING:
 		return "text";
+	case KEDGE__SETTING_PLACE:
+		return "a path";
 	case KEDGE__SETTING_BOOL:
 		return "yes or no";
 	case KEDGE__SETTING_INT:
@@ -49,8 +52,18 @@ static void print_comment(const char *text)
 	putchar('\n');
 }
 
-static void print_setting(const struct kedge__setting *s)
+static const char *setting_origin(const struct info *in, size_t i)
 {
+	return in->origins[i] ? in->origins[i] : "default";
+}
+
+static void print_setting(const struct info *in, size_t i)
+{
+	const struct kedge__setting *s = &kedge__job_settings_table[i];
+	char *value = kedge__settings_written(s, &in->settings);
+
+	if (!value)
+		kedge__tool_no_memory();
 	print_comment(s->doc);
 	printf("# (%s", setting_type(s));
 	if (s->type == KEDGE__SETTING_CHOICE)
@@ -59,24 +72,28 @@ static void print_setting(const struct kedge__setting *s)
 	printf("; environment: KEDGE_");
 	for (const char *p = s->key; *p; p++)
 		putchar(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
-	printf(")\n%s =%s%s\n\n", s->key, *s->preset ? " " : "", s->preset);
+	kedge__print(stdout, ")\n%s =%s%s   # %s\n\n", s->key, *value ? " " : "", value, setting_origin(in, i));
+	kedge__free(value);
 }
 
-static void print_group(bool tuning)
+static void print_group(const struct info *in, bool tuning)
 {
 	for (size_t i = 0; i < kedge__job_settings_count; i++)
 		if (kedge__job_settings_table[i].tuning == tuning)
-			print_setting(&kedge__job_settings_table[i]);
+			print_setting(in, i);
 }
 
 /* scripts/make-man.sh makes the settings of kedge.conf(5) from this. */
-static void print_config(void)
+static void print_config(const struct info *in)
 {
-	puts("# Every setting of Kedge with its default. $KEDGE_CONFIG names such a file; KEDGE_* variables override "
-	     "it.\n\n[kedge]\n");
-	print_group(false);
+	puts("# Every setting of Kedge, its value here and now, and where that comes from: a file and its line, a "
+	     "variable "
+	     "of\n# the environment, --set, or the default. This is a file of settings itself: keep the lines that you "
+	     "change in\n# ~/.config/kedge.conf, or in a file that $KEDGE_CONFIG names. See "
+	     "kedge.conf(5).\n\n[kedge]\n");
+	print_group(in, false);
 	puts("# ---- Tuning: nobody needs to set anything below this line.\n");
-	print_group(true);
+	print_group(in, true);
 }
 
 static json_t *settings_json(const struct info *in)
@@ -92,6 +109,7 @@ static json_t *settings_json(const struct info *in)
 		kedge__json_text(o, "group", s->tuning ? "tuning" : "common");
 		kedge__json_text(o, "value", value);
 		kedge__json_text(o, "default", s->preset);
+		kedge__json_text(o, "from", setting_origin(in, i));
 		kedge__json_text(o, "type", setting_type(s));
 		kedge__json_text(o, "doc", s->doc);
 		kedge__json_add(list, o);
@@ -291,10 +309,11 @@ static void print_settings(const struct info *in, bool tuning)
 {
 	struct kedge__table t;
 
-	kedge__table_init(&t, "lll");
+	kedge__table_init(&t, "llll");
 	kedge__table_add(&t, tuning ? "TUNING" : "SETTING");
 	kedge__table_add(&t, "VALUE");
 	kedge__table_add(&t, "DEFAULT");
+	kedge__table_add(&t, "FROM");
 	for (size_t i = 0; i < kedge__job_settings_count; i++) {
 		const struct kedge__setting *s = &kedge__job_settings_table[i];
 		char *value;
@@ -305,6 +324,7 @@ static void print_settings(const struct info *in, bool tuning)
 		kedge__table_add(&t, "%s", s->key);
 		kedge__table_add(&t, "%s", !value ? "?" : *value ? value : "-");
 		kedge__table_add(&t, "%s", *s->preset ? s->preset : "-");
+		kedge__table_add(&t, "%s", setting_origin(in, i));
 		kedge__free(value);
 	}
 	puts(tuning ? "\nNobody needs to set these:" : "");
@@ -331,18 +351,35 @@ static void print_text(const struct info *in)
 	print_settings(in, true);
 }
 
+static int settings_learn(struct info *in, struct kedge__error *err)
+{
+	struct kedge__job_sources from = {.call = "--set", .rank = KEDGE__RANK_ANY};
+
+	in->origins = from.origins = kedge__calloc(kedge__job_settings_count, sizeof(*in->origins));
+	if (!in->origins || !kedge__array_push(&in->sets, NULL))
+		kedge__tool_no_memory();
+	from.overrides = in->sets.at;
+	return kedge__job_settings_load(&from, &in->settings, err);
+}
+
+static void settings_forget(struct info *in)
+{
+	for (size_t i = 0; in->origins && i < kedge__job_settings_count; i++)
+		kedge__free(in->origins[i]);
+	kedge__free(in->origins);
+	kedge__array_done(&in->sets);
+}
+
 static int info(struct info *in)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (in->config) {
-		print_config();
-		return KEDGE__EXIT_OK;
-	}
-	if (kedge__tool_settings(NULL, true, &in->sets, &in->settings, &err) != 0)
+	if (settings_learn(in, &err) != 0)
 		return kedge__tool_fail(in->usage.command, &err, "cannot read the settings");
 	if (in->json)
 		print_json(in);
+	else if (in->config)
+		print_config(in);
 	else if (!in->quiet)
 		print_text(in);
 	kedge__job_settings_done(&in->settings);
@@ -354,7 +391,7 @@ int kedge__tool_info(int argc, char **argv)
 	struct info in = {0};
 	const struct kedge__option options[] = {
 	    {"config", 0, KEDGE__OPTION_FLAG, &in.config, NULL,
-	     "print a configuration file with every setting, its default and its description"},
+	     "print every setting as a file of settings: value, where that comes from, description"},
 	    KEDGE__OPTION_SET(&in.sets),
 	    KEDGE__OPTION_JSON(&in.json),
 	    {"quiet", 'q', KEDGE__OPTION_FLAG, &in.quiet, NULL, "print nothing; exit code 2 if a setting is wrong"},
@@ -363,15 +400,16 @@ int kedge__tool_info(int argc, char **argv)
 
 	in.usage = (struct kedge__usage){
 	    .command = "kedge info",
-	    .about = "Prints what this build can do: version, format, codecs, digest kernel, page trackers and writers "
-		     "that\n"
-		     "work on this machine, its GPU, stages, MPI, and the present value of every setting.",
+	    .about =
+		"Prints what this build can do: version, format, codecs, digest kernel, page trackers and writers "
+		"that\n"
+		"work on this machine, its GPU, stages, MPI, and every setting: its value, and where that comes from.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge info --config > kedge.conf",
 	};
 	if (kedge__options_parse(&in.usage, argc, argv, &first, &status))
 		status = info(&in);
-	kedge__array_done(&in.sets);
+	settings_forget(&in);
 	return status;
 }

@@ -52,10 +52,12 @@ static void push_setting(struct kedge__text_list *list, const char *key, const c
 static int open_job(struct save *s)
 {
 	struct kedge__text_list list = {0};
+	char *l1 = s->store ? kedge__tool_literal(s->store) : NULL;
 	size_t own;
 	int rc;
 
-	push_setting(&list, "l1", s->store);
+	push_setting(&list, "l1", l1);
+	kedge__free(l1);
 	push_setting(&list, "reducer", s->reduce);
 	push_setting(&list, "chunk", s->chunk);
 	push_setting(&list, "codec", s->codec);

@@ -108,7 +108,7 @@ int kedge__usage_error(const struct kedge__usage *u, const char *fmt, ...) KEDGE
 
 /* Options that several subcommands share. */
 #define KEDGE__OPTION_STORE(to) \
-	{"store", 's', KEDGE__OPTION_TEXT, (to), "STORE", "the store, a directory (default: $KEDGE_L1, the l1 of $KEDGE_CONFIG, or kedge-store)"}
+	{"store", 's', KEDGE__OPTION_TEXT, (to), "STORE", "the store, a directory (default: the setting l1, which is kedge-store unless you set it)"}
 #define KEDGE__OPTION_NAME(to) {"name", 'n', KEDGE__OPTION_TEXT, (to), "NAME", "the name of the job in the store"}
 #define KEDGE__OPTION_JSON(to) {"json", 0, KEDGE__OPTION_FLAG, (to), NULL, "print one JSON value on standard output"}
 #define KEDGE__OPTION_QUIET(to) {"quiet", 'q', KEDGE__OPTION_FLAG, (to), NULL, "print errors only"}
@@ -136,6 +136,8 @@ void kedge__tool_log(const char *command, bool quiet);
  */
 int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets,
 			 struct kedge__job_settings *s, struct kedge__error *err);
+/* PATH as a setting that stands for itself, whatever signs it has; kedge__free(). */
+char *kedge__tool_literal(const char *path);
 /* A pool of s->threads threads, or as many as the process may run on. */
 int kedge__tool_pool(const struct kedge__job_settings *s, struct kedge__pool **pool, struct kedge__error *err);
 int kedge__tool_threads(const struct kedge__job_settings *s);

@@ -5,11 +5,31 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets,
-			 struct kedge__job_settings *s, struct kedge__error *err)
+char *kedge__tool_literal(const char *path)
+{
+	char *text = kedge__malloc(2 * strlen(path) + 3), *to = text;
+
+	if (!text)
+		kedge__tool_no_memory();
+	if (*path == '~') {
+		*to++ = '.';
+		*to++ = '/';
+	}
+	for (; *path; path++) {
+		if (*path == '$' || *path == '%')
+			*to++ = *path;
+		*to++ = *path;
+	}
+	*to = '\0';
+	return text;
+}
+
+int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets, struct kedge__job_settings *s,
+			 struct kedge__error *err)
 {
 	size_t n = 0, count = sets ? sets->count : 0;
-	char *l1 = store ? kedge__asprintf("l1=%s", store) : NULL;
+	char *path = store ? kedge__tool_literal(store) : NULL, *l1 = path ? kedge__asprintf("l1=%s", path) : NULL;
+	struct kedge__job_sources from = {.call = "--set", .rank = KEDGE__RANK_NONE};
 	const char **overrides = kedge__calloc(count + 3, sizeof(*overrides));
 	int rc;
 
@@ -21,8 +41,10 @@ int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_li
 		overrides[n++] = "l2=";
 	for (size_t i = 0; i < count; i++)
 		overrides[n++] = sets->at[i];
-	rc = kedge__job_settings_load(NULL, overrides, s, err);
+	from.overrides = overrides;
+	rc = kedge__job_settings_load(&from, s, err);
 	kedge__free(overrides);
+	kedge__free(path);
 	kedge__free(l1);
 	return rc;
 }

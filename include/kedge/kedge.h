@@ -107,7 +107,7 @@ typedef struct kedge kedge_t;
  * Open the job NAME and give its handle in *OUT, or NULL on failure. The caller closes it with kedge_close().
  *
  * CONFIG is the path of a configuration file. If it is NULL, $KEDGE_CONFIG names the file; if that is not set either,
- * defaults apply. KEDGE_* variables in the environment override the file. SETTINGS is NULL or a NULL-terminated array
+ * it is ~/.config/kedge.conf, if that exists. KEDGE_* variables in the environment override the file. SETTINGS is NULL or a NULL-terminated array
  * of "key=value" strings, which override both. kedge.conf(5) describes all settings.
  *
  * The call creates the store directories if they do not exist, removes what a crash left in them, and locks the job. If

@@ -288,6 +288,7 @@ int64_t kedge__fault_bytes_most(void); /* the maximum of that */
 
 enum kedge__setting_type {
 	KEDGE__SETTING_STRING, /* char *, owned */
+	KEDGE__SETTING_PLACE,  /* char *, owned: a directory or file, in which ~, %h, %r and %j stand for something else */
 	KEDGE__SETTING_BOOL,   /* bool: yes/no/true/false/on/off/1/0 */
 	KEDGE__SETTING_INT,    /* int64_t within [min, max] */
 	KEDGE__SETTING_SIZE,   /* uint64_t bytes within [min, max]: 64k, 1MiB, 2GB (k, M, G, T: powers of 1024) */
@@ -306,18 +307,41 @@ struct kedge__setting {
 	const char *doc;            /* sentences for the manual and `kedge info --config`; `words` in backquotes are bold */
 };
 
+/* The struct that a table describes. */
+struct kedge__settings {
+	const struct kedge__setting *table;
+	size_t n;
+	void *values;
+	char **origins; /* NULL, or N strings, owned: where each value is from, as in "kedge.conf:3"; NULL there: the preset */
+};
+
+/* How a value is written. In both, $NAME, ${NAME}, ${NAME:-TEXT} and $$ are expanded, and a ~ that begins a place. */
+enum kedge__setting_form {
+	KEDGE__FORM_FILE,  /* there may be quotes around it, of which '...' stands for itself, and a comment behind it */
+	KEDGE__FORM_PLAIN, /* the environment, the call */
+};
+
 int kedge__settings_init(const struct kedge__setting *table, size_t n, void *settings, struct kedge__error *err); /* presets */
 void kedge__settings_done(const struct kedge__setting *table, size_t n, void *settings);
 /* An unknown key: KEDGE_E_CONFIG with file, line and the most similar key. The only section is [kedge]. After an error the
  * settings of the lines before it have been changed. */
-int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void *settings, const char *path, struct kedge__error *err);
+int kedge__settings_load_file(const struct kedge__settings *in, const char *path, struct kedge__error *err);
 /* KEDGE_* variables. Not settings are those in IGNORED (NULL-terminated; such as "KEDGE_CONFIG"), KEDGE_FAULT, and those that
  * package managers set (KEDGE_ROOT, _DIR, _HOME, _PREFIX). An unknown one that is almost a setting is an error, any other is logged. */
-int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void *settings, const char *const *ignored, struct kedge__error *err);
+int kedge__settings_load_env(const struct kedge__settings *in, const char *const *ignored, struct kedge__error *err);
 /* ORIGIN is for the message: "--set", "kedge_open". */
-int kedge__settings_set(const struct kedge__setting *table, size_t n, void *settings, const char *key, const char *value, const char *origin, struct kedge__error *err);
-/* The value as it would be written in a file. The caller frees it. NULL if out of memory. */
-char *kedge__settings_format(const struct kedge__setting *setting, const void *settings);
+int kedge__settings_set(const struct kedge__settings *in, const char *key, const char *value, enum kedge__setting_form form,
+			const char *origin, struct kedge__error *err);
+
+#define KEDGE__RANK_NONE (-1) /* %r is an error */
+#define KEDGE__RANK_ANY  (-2) /* a place with %r stays as it is written */
+
+/* When all sources are read: %h, %r, %j and %% of every place. Until then a place is as it is written. */
+int kedge__settings_places(const struct kedge__settings *in, int rank, struct kedge__error *err);
+/* The value. The caller frees it. NULL if out of memory. */
+char *kedge__settings_format(const struct kedge__setting *setting, const void *values);
+/* The same as it would be written in a file, in quotes if it needs them. */
+char *kedge__settings_written(const struct kedge__setting *setting, const void *values);
 int kedge__size_parse(const char *text, uint64_t *bytes); /* 0 or KEDGE_E_ARG */
 /* The nearest of N words by edit distance, or NULL if none is near. */
 const char *kedge__nearest_word(const char *word, const char *const *words, size_t n);

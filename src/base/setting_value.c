@@ -253,9 +253,10 @@ static const struct {
 	int (*parse)(const struct kedge__setting *s, void *field, const char *text, struct kedge__error *err);
 	char *(*format)(const struct kedge__setting *s, const void *field);
 } types[] = {
-    [KEDGE__SETTING_STRING] = {parse_string, format_string}, [KEDGE__SETTING_BOOL] = {parse_bool, format_bool},
-    [KEDGE__SETTING_INT] = {parse_int, format_int},          [KEDGE__SETTING_SIZE] = {parse_size, format_size},
-    [KEDGE__SETTING_REAL] = {parse_real, format_real},       [KEDGE__SETTING_CHOICE] = {parse_choice, format_choice},
+    [KEDGE__SETTING_STRING] = {parse_string, format_string}, [KEDGE__SETTING_PLACE] = {parse_string, format_string},
+    [KEDGE__SETTING_BOOL] = {parse_bool, format_bool},       [KEDGE__SETTING_INT] = {parse_int, format_int},
+    [KEDGE__SETTING_SIZE] = {parse_size, format_size},       [KEDGE__SETTING_REAL] = {parse_real, format_real},
+    [KEDGE__SETTING_CHOICE] = {parse_choice, format_choice},
 };
 
 int kedge__setting_parse(const struct kedge__setting *setting, void *settings, const char *text,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One setting: its value from text and back. For settings.c alone. */
+/* One setting: its value from text and back. For settings*.c alone. */
 #ifndef KEDGE_BASE_SETTING_VALUE_H
 #define KEDGE_BASE_SETTING_VALUE_H
 
@@ -7,6 +7,10 @@
 
 /* On failure the old value stays, and ERR says what is allowed, but not where the value came from. */
 int kedge__setting_parse(const struct kedge__setting *setting, void *settings, const char *text,
+			 struct kedge__error *err);
+
+/* What TEXT stands for; in a place, signs of per cent are left for kedge__settings_places(). The caller frees *VALUE. */
+int kedge__setting_value(const struct kedge__setting *s, enum kedge__setting_form form, const char *text, char **value,
 			 struct kedge__error *err);
 
 #endif

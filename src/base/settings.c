@@ -11,12 +11,10 @@
 #define ENV_PREFIX     "KEDGE_"
 #define FILE_BYTES_MAX ((size_t)1 << 20) /* a larger file is not a configuration */
 
-/* The table and the struct that it describes, as one argument. */
-struct target {
-	const struct kedge__setting *table;
-	size_t n;
-	void *settings;
-};
+static bool is_text(const struct kedge__setting *s)
+{
+	return s->type == KEDGE__SETTING_STRING || s->type == KEDGE__SETTING_PLACE;
+}
 
 int kedge__settings_init(const struct kedge__setting *table, size_t n, void *settings, struct kedge__error *err)
 {
@@ -24,7 +22,7 @@ int kedge__settings_init(const struct kedge__setting *table, size_t n, void *set
 
 	/* First all strings empty, so that a failure on the way can be undone. */
 	for (size_t i = 0; i < n; i++) {
-		if (table[i].type == KEDGE__SETTING_STRING)
+		if (is_text(&table[i]))
 			*(char **)((char *)settings + table[i].offset) = NULL;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -42,14 +40,14 @@ void kedge__settings_done(const struct kedge__setting *table, size_t n, void *se
 	for (size_t i = 0; i < n; i++) {
 		char **field = (char **)((char *)settings + table[i].offset);
 
-		if (table[i].type != KEDGE__SETTING_STRING)
+		if (!is_text(&table[i]))
 			continue;
 		kedge__free(*field);
 		*field = NULL;
 	}
 }
 
-static const struct kedge__setting *find(const struct target *t, const char *key)
+static const struct kedge__setting *find(const struct kedge__settings *t, const char *key)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		if (strcasecmp(t->table[i].key, key) == 0)
@@ -59,7 +57,7 @@ static const struct kedge__setting *find(const struct target *t, const char *key
 }
 
 /* *NEAREST becomes the key that was probably meant, or NULL if none is similar. */
-static int find_nearest(const struct target *t, const char *key, const char **nearest)
+static int find_nearest(const struct kedge__settings *t, const char *key, const char **nearest)
 {
 	const char **keys = kedge__reallocarray(NULL, t->n, sizeof(*keys));
 
@@ -72,7 +70,7 @@ static int find_nearest(const struct target *t, const char *key, const char **ne
 	return 0;
 }
 
-static int fail_unknown(const struct target *t, const char *key, struct kedge__error *err)
+static int fail_unknown(const struct kedge__settings *t, const char *key, struct kedge__error *err)
 {
 	const char *nearest;
 
@@ -84,30 +82,59 @@ static int fail_unknown(const struct target *t, const char *key, struct kedge__e
 	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "unknown key \"%s\"", key);
 }
 
-/* The error does not name the place: the caller does. */
-static int set_value(const struct target *t, const char *key, const char *value, struct kedge__error *err)
+/* ORIGIN is taken over; NULL: no memory was left for it. */
+static int origin_note(const struct kedge__settings *t, const struct kedge__setting *setting, char *origin,
+		       struct kedge__error *err)
 {
-	const struct kedge__setting *setting = find(t, key);
-
-	return setting ? kedge__setting_parse(setting, t->settings, value, err) : fail_unknown(t, key, err);
+	if (!origin)
+		return kedge__error_nomem(err);
+	if (!t->origins) {
+		kedge__free(origin);
+		return 0;
+	}
+	kedge__free(t->origins[setting - t->table]);
+	t->origins[setting - t->table] = origin;
+	return 0;
 }
 
-int kedge__settings_set(const struct kedge__setting *table, size_t n, void *settings, const char *key,
-			const char *value, const char *origin, struct kedge__error *err)
+/* The error does not name the place: the caller does. */
+static int set_value(const struct kedge__settings *t, const char *key, const char *text, enum kedge__setting_form form,
+		     const struct kedge__setting **found, struct kedge__error *err)
 {
-	struct target t = {table, n, settings};
-	int rc = set_value(&t, key, value, err);
+	const struct kedge__setting *setting = find(t, key);
+	char *value;
+	int rc;
+
+	if (!setting)
+		return fail_unknown(t, key, err);
+	rc = kedge__setting_value(setting, form, text, &value, err);
+	if (rc) {
+		kedge__error_prefix(err, "%s", setting->key);
+		return rc;
+	}
+	rc = kedge__setting_parse(setting, t->values, value, err);
+	kedge__free(value);
+	*found = setting;
+	return rc;
+}
+
+int kedge__settings_set(const struct kedge__settings *in, const char *key, const char *value,
+			enum kedge__setting_form form, const char *origin, struct kedge__error *err)
+{
+	const struct kedge__setting *setting;
+	int rc = set_value(in, key, value, form, &setting, err);
 
 	if (rc)
 		kedge__error_prefix(err, "%s", origin);
-	return rc;
+	return rc ? rc : origin_note(in, setting, kedge__strdup(origin), err);
 }
 
 /* A file in memory, which inih reads line by line. */
 struct source {
-	struct target target;
+	const struct kedge__settings *target;
 	const char *path;
 	const char *at, *end;
+	char *value; /* of the current line, as it is written */
 	int line;
 	int code; /* of the first error; ERR, if not NULL, has its text */
 	struct kedge__error *err;
@@ -118,14 +145,37 @@ static void fail_line(struct source *s, const char *text)
 	s->code = kedge__error_set(s->err, KEDGE_E_CONFIG, 0, "%s:%d: %s", s->path, s->line, text);
 }
 
+/* Where the value of a line begins: behind its first = or :. NULL: it has none. */
+static const char *value_begin(const char *line, size_t length)
+{
+	if (memchr("#;[", *line, 3))
+		return NULL;
+	for (size_t i = 0; i < length; i++) {
+		if (line[i] == '=' || line[i] == ':')
+			return line + i + 1;
+	}
+	return NULL;
+}
+
+static int value_note(struct source *s, const char *from, const char *end)
+{
+	kedge__free(s->value);
+	s->value = kedge__asprintf("%.*s", (int)(end - from), from);
+	if (!s->value)
+		s->code = kedge__error_nomem(s->err);
+	return s->code;
+}
+
 /*
- * inih has a buffer of ROOM bytes per line and would take the rest of a longer line for the next one, so such lines are
- * refused here. It would take an indented line for another value of the key above, so indentation is removed here.
+ * inih has a buffer of ROOM bytes per line, takes the rest of a longer line for the next one, and knows no quotes: it
+ * is given keys alone. It would take an indented line for another value of the key above, so indentation is removed
+ * here.
  */
 static char *read_line(char *line, int room, void *source)
 {
 	struct source *s = source;
-	size_t length;
+	const char *value;
+	size_t length, given;
 
 	if (s->code || s->at == s->end)
 		return NULL;
@@ -135,20 +185,26 @@ static char *read_line(char *line, int room, void *source)
 		s->at++;
 		length--;
 	}
-	if (length >= (size_t)room) {
-		fail_line(s, "line is too long; a long value can be given in the environment, as KEDGE_<KEY>");
+	value = value_begin(s->at, length - 1);
+	given = value ? (size_t)(value - s->at) : memchr("#;", *s->at, 2) ? 0 : length - 1;
+	if (given + 2 > (size_t)room) {
+		fail_line(s, "not of the form key = value");
 		return NULL;
 	}
-	memcpy(line, s->at, length);
-	line[length] = '\0';
+	if (value && value_note(s, value, s->at + length) != 0)
+		return NULL;
+	memcpy(line, s->at, given);
+	strcpy(line + given, "\n");
 	s->at += length;
 	return line;
 }
 
 static int take_value(void *source, const char *section, const char *key, const char *value)
 {
+	const struct kedge__setting *setting;
 	struct source *s = source;
 
+	(void)value;
 	if (s->code)
 		return 0;
 	if (*section && strcmp(section, "kedge") != 0) {
@@ -157,10 +213,11 @@ static int take_value(void *source, const char *section, const char *key, const 
 					   section);
 		return 0;
 	}
-	/* There is no value at all only if the process has configured inih to allow that. */
-	s->code = set_value(&s->target, key, value ? value : "", s->err);
+	s->code = set_value(s->target, key, s->value ? s->value : "", KEDGE__FORM_FILE, &setting, s->err);
 	if (s->code)
 		kedge__error_prefix(s->err, "%s:%d", s->path, s->line);
+	else
+		s->code = origin_note(s->target, setting, kedge__asprintf("%s:%d", s->path, s->line), s->err);
 	return s->code == 0;
 }
 
@@ -206,10 +263,9 @@ static int read_all(int fd, const char *path, char **text, size_t *bytes, struct
 	return 0;
 }
 
-int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void *settings, const char *path,
-			      struct kedge__error *err)
+int kedge__settings_load_file(const struct kedge__settings *in, const char *path, struct kedge__error *err)
 {
-	struct source s = {.target = {table, n, settings}, .path = path, .err = err};
+	struct source s = {.target = in, .path = path, .err = err};
 	char *text = NULL;
 	size_t bytes = 0;
 	int fd, rc;
@@ -226,6 +282,7 @@ int kedge__settings_load_file(const struct kedge__setting *table, size_t n, void
 	s.at = text;
 	s.end = text + bytes;
 	rc = parse_source(&s);
+	kedge__free(s.value);
 	kedge__free(text);
 	return rc;
 }
@@ -251,7 +308,7 @@ static bool is_ignored(const char *name, size_t length, const char *const *ignor
 
 /* NAME is the variable without its prefix. A name that looks like a misspelt setting is refused; any other probably
  * belongs to another program. */
-static int judge_unknown(const struct target *t, const char *name, struct kedge__error *err)
+static int judge_unknown(const struct kedge__settings *t, const char *name, struct kedge__error *err)
 {
 	const char *nearest;
 	char *meant;
@@ -274,7 +331,8 @@ static int judge_unknown(const struct target *t, const char *name, struct kedge_
 }
 
 /* NAME=VALUE, both without the prefix. */
-static int take_variable(const struct target *t, const char *entry, size_t name_length, struct kedge__error *err)
+static int take_variable(const struct kedge__settings *t, const char *entry, size_t name_length,
+			 struct kedge__error *err)
 {
 	char *name = kedge__asprintf("%.*s", (int)name_length, entry);
 	const struct kedge__setting *setting;
@@ -282,23 +340,22 @@ static int take_variable(const struct target *t, const char *entry, size_t name_
 
 	if (!name)
 		return kedge__error_nomem(err);
-	setting = find(t, name);
-	if (!setting) {
+	if (!find(t, name)) {
 		rc = judge_unknown(t, name, err);
 	} else {
-		rc = kedge__setting_parse(setting, t->settings, entry + name_length + 1, err);
+		rc = set_value(t, name, entry + name_length + 1, KEDGE__FORM_PLAIN, &setting, err);
 		if (rc)
 			kedge__error_prefix(err, ENV_PREFIX "%s", name);
+		else
+			rc = origin_note(t, setting, kedge__asprintf(ENV_PREFIX "%s", name), err);
 	}
 	kedge__free(name);
 	return rc;
 }
 
-int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void *settings, const char *const *ignored,
-			     struct kedge__error *err)
+int kedge__settings_load_env(const struct kedge__settings *in, const char *const *ignored, struct kedge__error *err)
 {
 	const size_t prefix = strlen(ENV_PREFIX);
-	struct target t = {table, n, settings};
 	int rc = 0;
 
 	for (char **e = environ; e && *e && rc == 0; e++) {
@@ -307,7 +364,7 @@ int kedge__settings_load_env(const struct kedge__setting *table, size_t n, void 
 
 		if (length < prefix || memcmp(*e, ENV_PREFIX, prefix) != 0 || is_ignored(*e, length, ignored))
 			continue;
-		rc = take_variable(&t, *e + prefix, length - prefix, err);
+		rc = take_variable(in, *e + prefix, length - prefix, err);
 	}
 	return rc;
 }

@@ -125,10 +125,12 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 static int local_begin(kedge_t *k, const char *name, const char *config, const char *const *settings,
 		       struct kedge__error *err)
 {
+	const struct kedge__job_sources from = {
+	    .config = config, .overrides = settings, .call = "kedge_open", .rank = k->group.rank};
 	int rc = kedge__job_name_check(name, err);
 
 	if (!rc)
-		rc = kedge__job_settings_load(config, settings, &k->set, err);
+		rc = kedge__job_settings_load(&from, &k->set, err);
 	if (!rc)
 		rc = kedge__job_settings_root(&k->set, err);
 	if (rc)

@@ -31,6 +31,7 @@ enum kedge__track_mode {
 };
 
 #define KEDGE__MEMBER_TEXT char *
+#define KEDGE__MEMBER_PLACE char *
 #define KEDGE__MEMBER_BOOL bool
 #define KEDGE__MEMBER_NUMBER(least, most) int64_t
 #define KEDGE__MEMBER_SIZE(least, most) uint64_t
@@ -45,9 +46,16 @@ struct kedge__job_settings {
 extern const struct kedge__setting kedge__job_settings_table[];
 extern const size_t kedge__job_settings_count;
 extern const char *const kedge__job_env_ignored[]; /* variables that are not settings: KEDGE_CONFIG, KEDGE_RUN_... */
-/* Defaults, file, environment, then overrides. */
-int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s,
-			     struct kedge__error *err);
+/* Where settings come from, over the defaults: a file, the environment, then what is here. */
+struct kedge__job_sources {
+	const char *config;           /* the file; NULL: that of $KEDGE_CONFIG (none, if that is empty), or the user's */
+	const char *const *overrides; /* key=value, up to NULL; or NULL */
+	const char *call;             /* who gave OVERRIDES, for messages */
+	int rank;                     /* for %r: of this process, or KEDGE__RANK_NONE or _ANY */
+	char **origins;               /* NULL, or room for where each setting is from: see struct kedge__settings */
+};
+
+int kedge__job_settings_load(const struct kedge__job_sources *from, struct kedge__job_settings *s, struct kedge__error *err);
 /* Make the directories absolute: the program may change its working directory. */
 int kedge__job_settings_root(struct kedge__job_settings *s, struct kedge__error *err);
 void kedge__job_settings_done(struct kedge__job_settings *s);

@@ -2,6 +2,7 @@
 #include "job/job.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", "rex", NULL};
 static const char *const captures[] = {"sync", "copy", "cow", "cow-user", NULL}; /* enum kedge__capture_mode */
@@ -11,6 +12,7 @@ static const char *const tracks[] = {"none",     "auto",      "uffd",
 static const char *const writers[] = {"auto", "pwrite", "uring", NULL}; /* enum kedge__writer */
 
 #define TYPE_TEXT                .type = KEDGE__SETTING_STRING
+#define TYPE_PLACE               .type = KEDGE__SETTING_PLACE
 #define TYPE_BOOL                .type = KEDGE__SETTING_BOOL
 #define TYPE_NUMBER(least, most) .type = KEDGE__SETTING_INT, .min = least, .max = most
 #define TYPE_SIZE(least, most)   .type = KEDGE__SETTING_SIZE, .min = least, .max = most
@@ -159,7 +161,7 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 	return KEDGE_E_CONFIG;
 }
 
-static int override_set(struct kedge__job_settings *s, const char *pair, struct kedge__error *err)
+static int override_set(const struct kedge__settings *in, const char *pair, const char *call, struct kedge__error *err)
 {
 	const char *equals = strchr(pair, '=');
 	char *key;
@@ -171,27 +173,53 @@ static int override_set(struct kedge__job_settings *s, const char *pair, struct 
 	if (!key)
 		return kedge__error_nomem(err);
 	key[equals - pair] = '\0';
-	rc = kedge__settings_set(kedge__job_settings_table, kedge__job_settings_count, s, key, equals + 1, "kedge_open",
-				 err);
+	rc = kedge__settings_set(in, key, equals + 1, KEDGE__FORM_PLAIN, call, err);
 	kedge__free(key);
 	return rc;
 }
 
-static int sources_load(const char *config, const char *const *overrides, struct kedge__job_settings *s,
-			struct kedge__error *err)
+/* The user's own file, if there is one: $XDG_CONFIG_HOME/kedge.conf, or ~/.config/kedge.conf. */
+static int user_file_load(const struct kedge__settings *in, struct kedge__error *err)
 {
-	const struct kedge__setting *table = kedge__job_settings_table;
-	size_t n = kedge__job_settings_count;
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	char *path = NULL;
 	int rc = 0;
 
+	if (xdg && xdg[0] == '/')
+		path = kedge__asprintf("%s/kedge.conf", xdg);
+	else if (home && home[0] == '/')
+		path = kedge__asprintf("%s/.config/kedge.conf", home);
+	else
+		return 0;
+	if (!path)
+		return kedge__error_nomem(err);
+	if (access(path, F_OK) == 0)
+		rc = kedge__settings_load_file(in, path, err);
+	kedge__free(path);
+	return rc;
+}
+
+static int file_load(const struct kedge__settings *in, const char *config, struct kedge__error *err)
+{
 	if (!config)
 		config = getenv("KEDGE_CONFIG");
-	if (config && config[0])
-		rc = kedge__settings_load_file(table, n, s, config, err);
+	if (!config)
+		return user_file_load(in, err);
+	return config[0] ? kedge__settings_load_file(in, config, err) : 0;
+}
+
+static int sources_load(const struct kedge__job_sources *from, char **origins, struct kedge__job_settings *s,
+			struct kedge__error *err)
+{
+	const struct kedge__settings in = {kedge__job_settings_table, kedge__job_settings_count, s, origins};
+	int rc = file_load(&in, from->config, err);
+
 	if (!rc)
-		rc = kedge__settings_load_env(table, n, s, kedge__job_env_ignored, err);
-	for (size_t i = 0; !rc && overrides && overrides[i]; i++)
-		rc = override_set(s, overrides[i], err);
+		rc = kedge__settings_load_env(&in, kedge__job_env_ignored, err);
+	for (size_t i = 0; !rc && from->overrides && from->overrides[i]; i++)
+		rc = override_set(&in, from->overrides[i], from->call, err);
+	if (!rc)
+		rc = kedge__settings_places(&in, from->rank, err);
 	return rc ? rc : values_check(s, err);
 }
 
@@ -205,14 +233,17 @@ struct kedge__io kedge__job_settings_io(const struct kedge__job_settings *s)
 	return (struct kedge__io){(enum kedge__writer)s->writer, s->direct, s->buffer, (size_t)s->queue};
 }
 
-int kedge__job_settings_load(const char *config, const char *const *overrides, struct kedge__job_settings *s,
+int kedge__job_settings_load(const struct kedge__job_sources *from, struct kedge__job_settings *s,
 			     struct kedge__error *err)
 {
+	char *own[KEDGE__COUNT(kedge__job_settings_table)] = {0};
 	int rc = kedge__settings_init(kedge__job_settings_table, kedge__job_settings_count, s, err);
 
 	if (rc)
 		return rc;
-	rc = sources_load(config, overrides, s, err);
+	rc = sources_load(from, from->origins ? from->origins : own, s, err);
+	for (size_t i = 0; i < KEDGE__COUNT(own); i++)
+		kedge__free(own[i]);
 	if (rc)
 		kedge__job_settings_done(s);
 	return rc;

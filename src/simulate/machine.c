@@ -43,7 +43,9 @@ void kedge__machine_text_done(struct kedge__machine_text *t)
 
 int kedge__machine_text_load(struct kedge__machine_text *t, const char *path, struct kedge__error *err)
 {
-	return kedge__settings_load_file(kedge__machine_table, KEDGE__MACHINE_KEY_COUNT, t, path, err);
+	const struct kedge__settings in = {kedge__machine_table, KEDGE__MACHINE_KEY_COUNT, t, NULL};
+
+	return kedge__settings_load_file(&in, path, err);
 }
 
 enum kedge__machine_key kedge__machine_key_find(const char *name)

@@ -6,7 +6,9 @@ static struct kedge__error err;
 
 static int load(const char *config, const char *const *overrides, struct kedge__job_settings *s)
 {
-	return kedge__job_settings_load(config, overrides, s, &err);
+	const struct kedge__job_sources from = {.config = config, .overrides = overrides, .call = "kedge_open"};
+
+	return kedge__job_settings_load(&from, s, &err);
 }
 
 static void config_write(const struct place *p, char *path, size_t room, const char *text)
@@ -61,6 +63,19 @@ static void test_precedence(void **state)
 	assert_int_equal(load(NULL, MORE("chunk=32", "reducer=tree"), &s), 0);
 	assert_int_equal(s.chunk, 32);
 	assert_int_equal(s.reducer, KEDGE__REDUCER_TREE);
+	kedge__job_settings_done(&s);
+}
+
+/* A place per rank: every rank of a group has its own. */
+static void test_rank(void **state)
+{
+	static const char *const l1[] = {"l1=/local/%r/x", NULL};
+	const struct kedge__job_sources from = {.overrides = l1, .call = "kedge_open", .rank = 17};
+	struct kedge__job_settings s;
+
+	(void)state;
+	assert_int_equal(kedge__job_settings_load(&from, &s, &err), 0);
+	assert_string_equal(s.l1, "/local/17/x");
 	kedge__job_settings_done(&s);
 }
 
@@ -146,6 +161,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_presets, place_setup, clean),
 	    cmocka_unit_test_setup_teardown(test_precedence, place_setup, clean),
+	    cmocka_unit_test_setup_teardown(test_rank, place_setup, clean),
 	    cmocka_unit_test_setup_teardown(test_errors_name_the_cause, place_setup, clean),
 	    cmocka_unit_test_setup_teardown(test_gpu, place_setup, clean),
 	    cmocka_unit_test_setup_teardown(test_every_key_is_documented, place_setup, clean),
