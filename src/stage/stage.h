@@ -92,4 +92,27 @@ struct kedge__server_status {
 int kedge__server_look(struct kedge__server *s, struct kedge__server_status *out, struct kedge__error *err);
 void kedge__server_status_done(struct kedge__server_status *st);
 
+/* ------------------------------------------------------------------ drain.c: what a dead job had sealed */
+
+#define KEDGE__DRAIN_OWNER "kedge drain" /* what the lock says meanwhile: a job that opens waits for it */
+
+struct kedge__drain_options {
+	bool newest; /* only the newest version, and what it needs */
+	struct kedge__io io;
+	struct kedge__bucket *bucket;       /* NULL: no pacing */
+	struct kedge__stage_client *client; /* NULL: this process writes to L2 */
+};
+
+struct kedge__drain_report {
+	size_t versions, segments;  /* that are on L2 now */
+	uint64_t bytes;
+	size_t incomplete;          /* versions whose segments are not all there: other nodes have them */
+	size_t failed;
+};
+
+/* Bring to TO what FROM has of its newest history and TO lacks. KEDGE_E_LOCKED: the job lives, or may. After another failure what could
+ * be done was done. */
+int kedge__drain(struct kedge__catalog *from, struct kedge__catalog *to, const struct kedge__drain_options *o, struct kedge__drain_report *report,
+		 struct kedge__error *err);
+
 #endif
