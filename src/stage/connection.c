@@ -274,8 +274,9 @@ static int greet(struct kedge__stage_client *c, const struct kedge__address *a, 
 	m->type = KEDGE__STAGE_HELLO;
 	h->store = c->store;
 	snprintf(h->name, sizeof(h->name), "%s", c->name);
-	snprintf(h->provider, sizeof(h->provider), "%s", a->provider);
 	rc = port_make(c, a, h, err);
+	if (!rc)
+		snprintf(h->provider, sizeof(h->provider), "%s", kedge__fabric_provider(c->fabric));
 	if (!rc)
 		rc = kedge__auth_offer(&c->auth, h, secret, err);
 	if (!rc)

@@ -128,8 +128,7 @@ static bool read_begin(struct kedge__session *c, double now)
 	return true;
 }
 
-/* The next client in turn that has something to be read, and may have it read now. */
-static struct kedge__session *whose_turn(struct kedge__server *s, double now, double *next)
+struct kedge__session *kedge__intake_turn(struct kedge__server *s, double now, double *next)
 {
 	for (size_t i = 0; i < s->sessions.count; i++) {
 		size_t at = (s->turn + i) % s->sessions.count;
@@ -187,7 +186,7 @@ bool kedge__intake_step(struct kedge__server *s, double now, double *next)
 			did = reads_poll(c) || did;
 		c->stuck = false;
 	}
-	while (s->free && s->not_before <= now && (c = whose_turn(s, now, next)) != NULL)
+	while (s->free && s->not_before <= now && (c = kedge__intake_turn(s, now, next)) != NULL)
 		did = read_begin(c, now) || did;
 	if (s->free && s->not_before > now)
 		*next = KEDGE__MIN(*next, s->not_before);

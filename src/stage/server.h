@@ -113,6 +113,8 @@ void kedge__intake_close(struct kedge__server *s);
 void kedge__intake_wait(struct kedge__session *c, struct kedge__item *it); /* until it is its turn to be read */
 void kedge__intake_forget(struct kedge__session *c, const struct kedge__inflow *f); /* those of F, or all, are not read any more */
 bool kedge__intake_step(struct kedge__server *s, double now, double *next); /* *NEXT: when to try again; true: something was done */
+/* The next client in turn that has something to be read, and may have it read now; NULL: none, or not before *NEXT. */
+struct kedge__session *kedge__intake_turn(struct kedge__server *s, double now, double *next);
 void kedge__intake_release(struct kedge__server *s, struct kedge__item *it); /* its buffer is free */
 
 /* writing.c */

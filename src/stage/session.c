@@ -208,9 +208,10 @@ static int check_hello(struct kedge__session *c, const struct kedge__stage_hello
 		rc = kedge__error_set(err, KEDGE_E_ACCESS, 0,
 				      "this staging server writes files of user %u, and not those of user %u",
 				      (unsigned)geteuid(), (unsigned)c->seen.uid);
-	if (!rc && strcmp(h->provider, s->bound.provider) != 0)
-		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "the staging server uses the provider %s, the client %s",
-				      s->bound.provider, h->provider);
+	if (!rc && strcmp(h->provider, kedge__fabric_provider(s->fabric)) != 0)
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0,
+				      "the staging server uses libfabric's provider %s, the client %s",
+				      kedge__fabric_provider(s->fabric), h->provider);
 	return rc;
 }
 

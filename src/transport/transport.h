@@ -82,6 +82,7 @@ bool kedge__fabric_built(void);
 const char *kedge__fabric_version(void); /* of the library; "" without one */
 /* HOST: the address of the interface, for providers whose addresses are such. */
 int kedge__fabric_open(const char *provider, const char *host, struct kedge__fabric **out, struct kedge__error *err);
+const char *kedge__fabric_provider(const struct kedge__fabric *f); /* libfabric's full name of it: both ends need the same */
 void kedge__fabric_close(struct kedge__fabric *f); /* takes NULL */
 
 #define KEDGE__PORT_NAME_MAX 256

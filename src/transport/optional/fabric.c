@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-#define API FI_VERSION(1, 14)
+#define API   FI_VERSION(1, 14)
+#define QUEUE 32
 
 struct kedge__fabric {
 	struct fi_info *info;
@@ -71,6 +72,7 @@ static struct fi_info *hints_make(const char *provider)
 	h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ENDPOINT;
 	h->domain_attr->threading = FI_THREAD_DOMAIN;
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	h->tx_attr->size = h->rx_attr->size = QUEUE; /* of messages, for which some providers reserve megabytes */
 	h->fabric_attr->prov_name = strdup(provider);
 	if (h->fabric_attr->prov_name)
 		return h;
@@ -79,25 +81,41 @@ static struct fi_info *hints_make(const char *provider)
 }
 
 /* Providers without IP addresses find nothing where there is a host. */
-static int find(const char *provider, const char *host, struct fi_info **info, struct kedge__error *err)
+static int ask(const char *provider, const char *host, struct fi_info **info)
 {
 	struct fi_info *hints = hints_make(provider);
 	bool here = strcmp(provider, "shm") == 0;
-	int rc;
+	int code;
 
 	if (!hints)
-		return kedge__error_nomem(err);
-	rc = here ? -FI_ENODATA : fi_getinfo(API, host, NULL, FI_SOURCE, hints, info);
-	if (rc == -FI_ENODATA)
-		rc = fi_getinfo(API, NULL, NULL, 0, hints, info);
+		return -FI_ENOMEM;
+	code = here || !host ? -FI_ENODATA : fi_getinfo(API, host, NULL, FI_SOURCE, hints, info);
+	if (code == -FI_ENODATA)
+		code = fi_getinfo(API, NULL, NULL, 0, hints, info);
 	fi_freeinfo(hints);
-	if (!rc)
+	return code;
+}
+
+/* In libfabric 1.17 the provider of that name has no reliable datagrams of its own: a layer above it provides them,
+ * with some 60 MB for each endpoint. Its successor, which has, was called net until it took that name. */
+static int find(const char *provider, const char *host, struct fi_info **info, struct kedge__error *err)
+{
+	int code = strcmp(provider, "tcp") == 0 ? ask("net", host, info) : -FI_ENODATA;
+
+	if (code == -FI_ENODATA)
+		code = ask(provider, host, info);
+	if (!code)
 		return 0;
 	return kedge__error_set(
 	    err, KEDGE_E_CONFIG, 0,
 	    "libfabric %s has no provider \"%s\" here that can read remote memory (%s): fi_info shows "
 	    "those that it has",
-	    kedge__fabric_version(), provider, fi_strerror(-rc));
+	    kedge__fabric_version(), provider, fi_strerror(-code));
+}
+
+const char *kedge__fabric_provider(const struct kedge__fabric *f)
+{
+	return f->info->fabric_attr->prov_name;
 }
 
 int kedge__fabric_open(const char *provider, const char *host, struct kedge__fabric **out, struct kedge__error *err)
