@@ -19,6 +19,9 @@ needed() {
 		libjansson-dev pkg-config --exists jansson
 		libdeflate-dev pkg-config --exists libdeflate
 		liburing-dev pkg-config --exists liburing
+		libfabric-dev pkg-config --exists libfabric
+		libsodium-dev pkg-config --exists libsodium
+		libmunge-dev test -e /usr/include/munge.h
 		libfpzip-dev test -e /usr/include/fpzip.h
 		libbz2-dev test -e /usr/include/bzlib.h
 		libopenmpi-dev mpicc --version
@@ -30,6 +33,7 @@ needed() {
 			slurmctld test -x /usr/sbin/slurmctld
 			slurmd test -x /usr/sbin/slurmd
 			slurm-client srun --version
+			munge test -x /usr/sbin/munged
 		END
 	fi
 }

@@ -403,4 +403,6 @@ bool kedge__version_dir_parse(const char *name, uint64_t *version);
 bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *generation);
 int kedge__job_name_check(const char *name, struct kedge__error *err); /* KEDGE_E_ARG */
 
+#include "format/stage_format.h" /* messages of clients and staging servers */
+
 #endif

@@ -2,8 +2,8 @@
 /*
  * Write a sealed version to L2, as rank 0 decided when it was sealed:
  *
- *  1. Every rank writes its segment: a copy, which may be there already (ahead.c), a delta to a version that is there,
- * or all of it.
+ *  1. Every rank writes its segment, or has it written by a staging server: a copy, which may be there already
+ * (ahead.c), a delta to a version that is there, or all of it.
  *  2. FLUSH: all ranks have, in the same form. Rank 0 gets the table of all ranks' segments.
  *  3. Rank 0 publishes the manifest.
  *  4. FLUSH_PUBLISH: it has. From here on the version is on L2.
@@ -54,10 +54,12 @@ static int copy_lineage(struct kedge__version *v, struct kedge__error *err)
 		if (is_on_l2(k, list[i]) || (k->set.coalesce != KEDGE__COALESCE_NEVER && list[i] != v->version))
 			continue;
 		p.total = e->set.parts[k->group.rank].file_bytes;
-		rc = kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
-				       kedge__job_settings_io(&k->set), &k->bucket,
-				       list[i] == v->version ? kedge__ahead_twin(v) : NULL, kedge__state_progress_bytes,
-				       &p, &part.part, err);
+		do
+			rc = kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
+					       kedge__job_settings_io(&k->set), &k->bucket,
+					       list[i] == v->version ? kedge__ahead_twin(v) : NULL,
+					       kedge__state_progress_bytes, &p, &part.part, err);
+		while (rc && kedge__stage_again(k->levels.at[KEDGE__L2].stage));
 		if (!rc)
 			rc = part_add(v, &part, err);
 	}
@@ -94,8 +96,12 @@ static int merge_batch(struct kedge__version *v, struct kedge__error *err)
 	    .progress = kedge__state_progress_bytes,
 	    .progress_ctx = &p,
 	};
-	int rc = kedge__batch_write(levels, KEDGE__COUNT(levels), levels[1], &batch, &part.part, &v->l2_refers, err);
+	int rc;
 
+	do
+		rc =
+		    kedge__batch_write(levels, KEDGE__COUNT(levels), levels[1], &batch, &part.part, &v->l2_refers, err);
+	while (rc && kedge__stage_again(k->levels.at[KEDGE__L2].stage));
 	return rc ? rc : part_add(v, &part, err);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
+#include <time.h>
+
 void kedge__levels_init(struct kedge__job_levels *s)
 {
 	*s = (struct kedge__job_levels){.turn = {.bare = true}};
@@ -49,6 +51,23 @@ void kedge__levels_renewed(kedge_t *k)
 	k->levels.renewed = true;
 }
 
+/* L2's segments go by a staging server, if one is configured. */
+static int stage_open(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
+{
+	const struct kedge__stage_options o = {.servers = k->set.stage,
+					       .auth = k->set.stage_auth,
+					       .buffer = k->set.stage_buffer,
+					       .buffers = (size_t)k->set.stage_buffers,
+					       .timeout = (double)k->set.stage_timeout,
+					       .retry = (double)k->set.stage_retry};
+	const struct kedge__store_id id = kedge__catalog_store_id(level->flush);
+	int rc = kedge__stage_client_new(&o, k->name, &id, &level->stage, err);
+
+	if (!rc)
+		kedge__catalog_carry(level->flush, kedge__stage_carrier(level->stage));
+	return rc ? kedge__error_prefix(err, "staging") : 0;
+}
+
 int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err)
 {
 	int rc = kedge__catalog_open(dir, k->name, KEDGE__CATALOG_CREATE, &level->api, err);
@@ -65,14 +84,34 @@ int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *leve
 		kedge__catalog_set_take_over(level->write, k->set.take_over);
 	if (!rc && level->flush)
 		kedge__catalog_set_sync(level->flush, k->set.sync);
+	if (!rc && level->flush && level == &k->levels.at[KEDGE__L2] && k->set.stage[0])
+		rc = stage_open(k, level, err);
 	return rc;
+}
+
+/* What an earlier process of this job had sealed may be on its way to L2: that ends by itself. */
+static int own_after_drain(kedge_t *k, struct kedge__catalog *cat, struct kedge__error *err)
+{
+	const struct timespec pause = {0, 50000000};
+	bool said = false;
+	int rc;
+
+	for (;;) {
+		rc = kedge__catalog_own(cat, k->name, err);
+		if (rc != KEDGE_E_LOCKED || !err || !strstr(kedge__error_text(err), "by " KEDGE__DRAIN_OWNER " "))
+			return rc;
+		if (!said)
+			kedge__log(KEDGE_LOG_NOTICE, "%s: waiting: %s", k->name, kedge__error_text(err));
+		said = true;
+		nanosleep(&pause, NULL);
+	}
 }
 
 int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	size_t removed = 0;
-	int rc = level->leads ? kedge__catalog_own(level->write, k->name, err) : 0;
+	int rc = level->leads ? own_after_drain(k, level->write, err) : 0;
 
 	if (rc || !level->leads)
 		return rc;
@@ -89,6 +128,7 @@ void kedge__level_close(struct kedge__job_level *level)
 	kedge__catalog_close(level->api);
 	kedge__catalog_close(level->flush);
 	kedge__catalog_close(level->write);
+	kedge__stage_client_free(level->stage);
 	*level = (struct kedge__job_level){0};
 }
 

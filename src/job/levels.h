@@ -10,6 +10,7 @@
 #define KEDGE_JOB_LEVELS_H
 
 #include "job/retention.h"
+#include "stage/stage.h"
 
 #include <pthread.h>
 
@@ -23,6 +24,7 @@ struct kedge__job_level {
 	bool one_for_all; /* all ranks share one directory, */
 	int leader; /* and this one leads */
 	struct kedge__catalog *api, *write, *flush;
+	struct kedge__stage_client *stage; /* carries what is written through `flush`; NULL: nobody does */
 };
 
 struct kedge__job_levels {

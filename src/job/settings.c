@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/job.h"
+#include "stage/stage.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -46,6 +47,30 @@ static int chunk_check(const struct kedge__job_settings *s, struct kedge__error 
 	if ((s->pattern & (s->pattern - 1)) != 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "pattern = %llu: must be a power of two from 16 to 256",
 					(unsigned long long)s->pattern);
+	return 0;
+}
+
+/* What is wrong with an address is said before a job has run for hours. */
+static int stage_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	struct kedge__address *list;
+	size_t count;
+	int rc;
+
+	if (!s->stage[0])
+		return 0;
+	if (!kedge__stage_built())
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"stage = %s: this build has no staging (kedge info shows what it has)",
+					s->stage);
+	if (!s->l2[0])
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"stage = %s: a staging server writes to L2, so l2 has to be set, too",
+					s->stage);
+	rc = kedge__address_list(s->stage, &list, &count, err);
+	if (rc)
+		return kedge__error_prefix(err, "stage");
+	kedge__free(list);
 	return 0;
 }
 
@@ -147,7 +172,9 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: it must name a directory");
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
-	rc = kedge__job_settings_policy(s, &policy, err);
+	rc = stage_check(s, err);
+	if (!rc)
+		rc = kedge__job_settings_policy(s, &policy, err);
 	if (!rc)
 		rc = kedge__job_settings_gpu(s, &(struct kedge__gpu){.memory = 0}, err);
 	if (rc)

@@ -51,12 +51,12 @@ bool kedge__bucket_limits(const struct kedge__bucket *b)
 }
 
 /* Bytes are taken on credit and paid for by waiting: a piece larger than the burst needs no special care. */
-void kedge__bucket_take(struct kedge__bucket *b, double bytes)
+double kedge__bucket_charge(struct kedge__bucket *b, double bytes)
 {
 	double owed = 0;
 
 	if (!b)
-		return;
+		return 0;
 	pthread_mutex_lock(&b->lock);
 	b->taken += bytes;
 	if (b->rate > 0) {
@@ -65,6 +65,13 @@ void kedge__bucket_take(struct kedge__bucket *b, double bytes)
 		owed = -b->level / b->rate;
 	}
 	pthread_mutex_unlock(&b->lock);
+	return KEDGE__MAX(owed, 0.0);
+}
+
+void kedge__bucket_take(struct kedge__bucket *b, double bytes)
+{
+	double owed = kedge__bucket_charge(b, bytes);
+
 	if (owed > 0)
 		b->sleep(b->ctx, owed);
 }

@@ -126,6 +126,8 @@ struct kedge__bucket {
 
 void kedge__bucket_init(struct kedge__bucket *b, double rate, double burst); /* real clock */
 bool kedge__bucket_limits(const struct kedge__bucket *b);                    /* it has a rate; accepts NULL */
+/* The same without waiting: the seconds that the caller has to let pass. */
+double kedge__bucket_charge(struct kedge__bucket *b, double bytes);
 void kedge__bucket_take(struct kedge__bucket *b, double bytes); /* waits as needed; accepts NULL, which does not pace */
 
 #endif

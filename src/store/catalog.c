@@ -385,6 +385,11 @@ int kedge__catalog_dup(const struct kedge__catalog *cat, struct kedge__catalog *
 	return rc;
 }
 
+void kedge__catalog_carry(struct kedge__catalog *cat, const struct kedge__carrier *c)
+{
+	cat->carrier = c;
+}
+
 void kedge__catalog_close(struct kedge__catalog *cat)
 {
 	if (!cat)

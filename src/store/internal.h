@@ -62,6 +62,7 @@ struct kedge__catalog {
 	struct kedge__bucket *bucket;     /* paces reads; NULL: they are not paced, */
 	uint64_t unpaced;                 /* and this many bytes were read so far */
 	bool unsynced;                    /* published sets need not be durable */
+	const struct kedge__carrier *carrier; /* of segments; NULL: this process writes them */
 	struct kedge__region_tables *tables;     /* of regions, of some versions: region_tables.c */
 
 	pthread_mutex_t mutex; /* over what follows */
@@ -246,7 +247,14 @@ uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t versio
 
 #define KEDGE__SEGMENT_SLOTS 4 /* writes in flight */
 
+struct kedge__segment_way; /* to its file */
+
 struct kedge__segment_file {
+	const struct kedge__segment_way *way;
+	const struct kedge__carrier *carrier; /* NULL: the file is written here, */
+	void *carried;                        /* else there, */
+	uint64_t version;                     /* as this segment */
+	uint32_t rank, generation;
 	char *dir, *tmp, *path;
 	int fd;
 	bool renamed;
@@ -271,6 +279,8 @@ int kedge__segment_file_append(struct kedge__segment_file *file, const void *dat
 			       struct kedge__error *err);
 /* Wait until all that was appended is in the file; nothing may be appended afterwards. */
 int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err);
+/* What is in the file is on storage, as far as that can be had before it has its name. */
+int kedge__segment_file_sync(struct kedge__segment_file *file, struct kedge__error *err);
 /* Flush, sync if that was asked for, rename, sync the directory. */
 int kedge__segment_file_commit(struct kedge__segment_file *file, struct kedge__error *err);
 /* Undo whatever has been done. Reports nothing: the caller has the error that led here. */

@@ -80,15 +80,13 @@ static int write_piece(void *ctx, const struct kedge__buffer *in, struct kedge__
 	return rc;
 }
 
-/* Opening the copy checks everything in it except the blocks, including the seal. */
+/* Opening the copy checks everything in it except the blocks, including the seal; where somebody else wrote it, also
+ * that he did so here. */
 static int check_copy(const struct copy *c, const struct kedge__set_part *part, struct kedge__error *err)
 {
 	struct kedge__segment *written;
-	int rc;
+	int rc = kedge__segment_open(c->from, c->file->path, part, &written, err);
 
-	rc = kedge__segment_file_flush(c->file, err);
-	if (!rc)
-		rc = kedge__segment_open(c->from, c->file->tmp, part, &written, err);
 	if (!rc)
 		kedge__segment_close(written);
 	return rc;
@@ -117,9 +115,9 @@ static int copy_segment(struct copy *c, const struct kedge__set_part *part, stru
 	else if (c->progress)
 		c->progress(c->progress_ctx, c->at);
 	if (!rc)
-		rc = check_copy(c, part, err);
-	if (!rc)
 		rc = kedge__segment_file_commit(c->file, err);
+	if (!rc)
+		rc = check_copy(c, part, err);
 	return rc;
 }
 

@@ -6,6 +6,8 @@
  *  - from aligned slots into which everything is copied, if writes bypass the page cache (O_DIRECT), or if several of
  * them are in flight (io_uring) while the next slot is filled.
  *
+ * Where a carrier takes them to the file, they go to it in the same pieces, and the rest of this is done elsewhere.
+ *
  * The rest at the end, which does not fill a slot, goes through the page cache. What will be synced begins its way from
  * there to storage while the rest is still being made: the sync at the end then has little left to wait for.
  */
@@ -26,6 +28,16 @@ static int make_paths(struct kedge__segment_file *file, const struct kedge__cata
 	file->tmp = file->path ? kedge__asprintf("%s" KEDGE__TMP_SUFFIX, file->path) : NULL;
 	return file->dir && file->tmp ? 0 : kedge__error_nomem(err);
 }
+
+/* ------------------------------------------------------------------ ways to its file */
+
+struct kedge__segment_way { /* in this order; undo() instead of name(), or after it */
+	int (*create)(struct kedge__segment_file *file, struct kedge__error *err);
+	int (*write)(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err);
+	int (*sync)(struct kedge__segment_file *file, struct kedge__error *err);
+	int (*name)(struct kedge__segment_file *file, struct kedge__error *err);
+	void (*undo)(struct kedge__segment_file *file);
+};
 
 /* Another rank that fails in this version removes the directory if it is empty, which it may be at this moment. */
 static int create_in_dir(struct kedge__segment_file *file, struct kedge__error *err)
@@ -48,6 +60,92 @@ static int create_in_dir(struct kedge__segment_file *file, struct kedge__error *
 	kedge__error_done(&problem);
 	return rc;
 }
+
+/* Whole pages: the one that the next write goes on in would be written twice. */
+static void hasten(struct kedge__segment_file *file, uint64_t written)
+{
+	uint64_t end = written / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
+
+	if (!file->sync || file->direct || end < file->hastened + PIECE_BYTES)
+		return;
+	kedge__fs_hasten(file->fd, file->hastened, end - file->hastened);
+	file->hastened = end;
+}
+
+static int write_here(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
+{
+	int rc = kedge__fs_pwrite(file->fd, data, bytes, file->written, file->tmp, err);
+
+	if (!rc)
+		hasten(file, file->written + bytes);
+	return rc;
+}
+
+static int sync_here(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	return kedge__fs_sync(file->fd, file->tmp, err);
+}
+
+static int name_here(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	int rc = kedge__fs_rename(file->tmp, file->path, err);
+
+	if (rc)
+		return rc;
+	file->renamed = true;
+	return file->sync ? kedge__fs_sync_dir(file->dir, err) : 0;
+}
+
+static void undo_here(struct kedge__segment_file *file)
+{
+	kedge__fs_close(file->fd);
+	file->fd = -1;
+	(void)kedge__fs_unlink(file->renamed ? file->path : file->tmp, NULL);
+	(void)kedge__fs_rmdir(file->dir, NULL);
+}
+
+static int create_there(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	return file->carrier->begin(file->carrier->ctx, file->version, file->rank, file->generation, file->sync,
+				    &file->carried, err);
+}
+
+static int write_there(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
+{
+	return file->carrier->append(file->carried, data, bytes, err);
+}
+
+static int sync_there(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	(void)file;
+	(void)err;
+	return 0; /* whoever writes it does so on his own */
+}
+
+static int name_there(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	int rc = file->carrier->commit(file->carried, err);
+
+	if (!rc) {
+		file->renamed = true;
+		file->carried = NULL;
+	}
+	return rc;
+}
+
+static void undo_there(struct kedge__segment_file *file)
+{
+	if (file->carried)
+		file->carrier->drop(file->carried);
+	file->carried = NULL;
+	if (file->renamed)
+		undo_here(file);
+}
+
+static const struct kedge__segment_way here = {create_in_dir, write_here, sync_here, name_here, undo_here},
+				       there = {create_there, write_there, sync_there, name_there, undo_there};
+
+/* ------------------------------------------------------------------ open */
 
 /* The requested way of writing, as far as it is available. */
 static bool takes_uring(const struct kedge__io *io)
@@ -77,7 +175,15 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 					"version %" PRIu64 ", rank %" PRIu32 ", generation %" PRIu32
 					" is published and cannot be overwritten",
 					version, rank, generation);
-	*file = (struct kedge__segment_file){.fd = -1, .sync = sync, .bucket = bucket, .uring = takes_uring(io)};
+	*file = (struct kedge__segment_file){.way = cat->carrier ? &there : &here,
+					     .carrier = cat->carrier,
+					     .version = version,
+					     .rank = rank,
+					     .generation = generation,
+					     .fd = -1,
+					     .sync = sync,
+					     .bucket = bucket,
+					     .uring = !cat->carrier && takes_uring(io)};
 	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
 	rc = make_paths(file, cat, version, rank, generation, err);
 	/* Cleaning up after a crash searches the directory of a published version only if the index says so. */
@@ -86,26 +192,15 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 		kedge__index_note(cat, &reopened);
 	}
 	if (!rc)
-		rc = create_in_dir(file, err);
+		rc = file->way->create(file, err);
 	if (rc)
 		kedge__segment_file_done(file);
 	else
-		file->direct = io->direct && kedge__fs_direct(file->fd, true, file->tmp);
+		file->direct = !file->carrier && io->direct && kedge__fs_direct(file->fd, true, file->tmp);
 	return rc;
 }
 
 /* ------------------------------------------------------------------ write */
-
-/* Whole pages: the one that the next write goes on in would be written twice. */
-static void hasten(struct kedge__segment_file *file)
-{
-	uint64_t end = file->written / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
-
-	if (!file->sync || file->direct || end < file->hastened + PIECE_BYTES)
-		return;
-	kedge__fs_hasten(file->fd, file->hastened, end - file->hastened);
-	file->hastened = end;
-}
 
 static int write_out(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
 {
@@ -117,10 +212,8 @@ static int write_out(struct kedge__segment_file *file, const uint8_t *data, size
 
 		kedge__bucket_take(file->bucket, (double)piece);
 		start = kedge__clock_seconds();
-		rc = kedge__fs_pwrite(file->fd, data, piece, file->written, file->tmp, err);
+		rc = file->way->write(file, data, piece, err);
 		file->written += piece;
-		if (!rc)
-			hasten(file);
 		file->write_seconds += kedge__clock_seconds() - start;
 		data += piece;
 		bytes -= piece;
@@ -208,6 +301,11 @@ int kedge__segment_file_append(struct kedge__segment_file *file, const void *dat
 	return rc ? rc : write_out(file, data, bytes, err);
 }
 
+int kedge__segment_file_sync(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	return file->way->sync(file, err);
+}
+
 int kedge__segment_file_commit(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	double start;
@@ -216,14 +314,9 @@ int kedge__segment_file_commit(struct kedge__segment_file *file, struct kedge__e
 	rc = kedge__segment_file_flush(file, err);
 	start = kedge__clock_seconds();
 	if (!rc && file->sync)
-		rc = kedge__fs_sync(file->fd, file->tmp, err);
+		rc = file->way->sync(file, err);
 	if (!rc)
-		rc = kedge__fs_rename(file->tmp, file->path, err);
-	if (!rc) {
-		file->renamed = true;
-		if (file->sync)
-			rc = kedge__fs_sync_dir(file->dir, err);
-	}
+		rc = file->way->name(file, err);
 	file->write_seconds += kedge__clock_seconds() - start;
 	return rc;
 }
@@ -232,10 +325,7 @@ void kedge__segment_file_abort(struct kedge__segment_file *file)
 {
 	kedge__fs_queue_free(file->queue);
 	file->queue = NULL;
-	kedge__fs_close(file->fd);
-	file->fd = -1;
-	(void)kedge__fs_unlink(file->renamed ? file->path : file->tmp, NULL);
-	(void)kedge__fs_rmdir(file->dir, NULL);
+	file->way->undo(file);
 }
 
 void kedge__segment_file_done(struct kedge__segment_file *file)
@@ -250,4 +340,50 @@ void kedge__segment_file_done(struct kedge__segment_file *file)
 	kedge__free(file->path);
 	memset(file, 0, sizeof(*file));
 	file->fd = -1;
+}
+
+/* ------------------------------------------------------------------ from elsewhere */
+
+struct kedge__inbound {
+	struct kedge__segment_file file;
+	bool committed;
+};
+
+int kedge__inbound_open(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, bool sync,
+			struct kedge__inbound **out, struct kedge__error *err)
+{
+	const struct kedge__io io = {.writer = KEDGE__WRITER_PWRITE};
+	struct kedge__inbound *in = kedge__calloc(1, sizeof(*in));
+	int rc = in ? kedge__catalog_scan(cat, err) : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = kedge__segment_file_open(&in->file, cat, version, rank, generation, &io, sync, NULL, err);
+	if (rc)
+		kedge__free(in);
+	else
+		*out = in;
+	return rc;
+}
+
+int kedge__inbound_append(struct kedge__inbound *in, const void *data, size_t bytes, struct kedge__error *err)
+{
+	return kedge__segment_file_append(&in->file, data, bytes, err);
+}
+
+int kedge__inbound_commit(struct kedge__inbound *in, struct kedge__error *err)
+{
+	int rc = kedge__segment_file_commit(&in->file, err);
+
+	in->committed = !rc;
+	return rc;
+}
+
+void kedge__inbound_close(struct kedge__inbound *in)
+{
+	if (!in)
+		return;
+	if (!in->committed)
+		kedge__segment_file_abort(&in->file);
+	kedge__segment_file_done(&in->file);
+	kedge__free(in);
 }

@@ -190,6 +190,31 @@ static inline size_t kedge__io_buffer(const struct kedge__io *io)
 	return (size_t)(io->buffer ? io->buffer : KEDGE__IO_BUFFER);
 }
 
+/*
+ * Who takes the bytes of a segment to its file, where the process does not write it by itself: another process that sees
+ * the same store. A file that was begun is ended by commit, which returns when it has its name, synced if SYNC, or by
+ * drop; one that failed is dropped, too. One thread at a time per file.
+ */
+struct kedge__carrier {
+	int (*begin)(void *ctx, uint64_t version, uint32_t rank, uint32_t generation, bool sync, void **file, struct kedge__error *err);
+	int (*append)(void *file, const void *data, size_t bytes, struct kedge__error *err); /* DATA may be reused when it returns */
+	int (*commit)(void *file, struct kedge__error *err);
+	void (*drop)(void *file);
+	void *ctx;
+};
+
+/* Segments that are written through CAT from now on are carried by C, which outlives the catalogue; NULL: by nobody. */
+void kedge__catalog_carry(struct kedge__catalog *cat, const struct kedge__carrier *c);
+
+/* The other end: bytes that come from elsewhere become a segment of CAT. One thread at a time per catalogue to open it, and per
+ * segment for the rest. */
+struct kedge__inbound;
+int kedge__inbound_open(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, bool sync, struct kedge__inbound **out,
+			struct kedge__error *err);
+int kedge__inbound_append(struct kedge__inbound *in, const void *data, size_t bytes, struct kedge__error *err);
+int kedge__inbound_commit(struct kedge__inbound *in, struct kedge__error *err); /* it has its name, and is synced if it was to be */
+void kedge__inbound_close(struct kedge__inbound *in); /* what was not committed is removed; takes NULL */
+
 /* ------------------------------------------------------------------ segment_writer.c */
 
 struct kedge__lineage;

@@ -255,7 +255,7 @@ static int copy_all(struct kedge__twin *t, const struct kedge__twin_place *to, s
 	if (!rc && whole && t->open)
 		rc = kedge__segment_file_flush(&t->file, err);
 	if (!rc && whole && t->open && to->sync)
-		rc = kedge__fs_sync(t->file.fd, t->file.tmp, err);
+		rc = kedge__segment_file_sync(&t->file, err);
 	return rc;
 }
 

@@ -58,6 +58,57 @@ static void make_tie(void)
 	save_bytes("tie", "plain", &b);
 }
 
+static void save_message(const char *name, struct kedge__stage_message m)
+{
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__stage_encode(&m, &b, NULL) == 0);
+	save_bytes("stage", name, &b);
+}
+
+static void make_stage(void)
+{
+	save_message("hello", (struct kedge__stage_message){.type = KEDGE__STAGE_HELLO,
+							    .u.hello = {.auth = KEDGE__STAGE_AUTH_MUNGE,
+									.nonce = "a nonce of thirty-two bytes",
+									.store = {"fifteen letters"},
+									.name = "solver-3",
+									.provider = "verbs;ofi_rxm",
+									.port = "a name of a port",
+									.port_bytes = 16,
+									.credential = "MUNGE:abcdef:",
+									.credential_bytes = 14}});
+	save_message("welcome",
+		     (struct kedge__stage_message){.type = KEDGE__STAGE_WELCOME,
+						   .u.welcome = {.nonce = "another", .piece = 1 << 20, .slots = 16}});
+	save_message("refused", (struct kedge__stage_message){
+				    .type = KEDGE__STAGE_REFUSED,
+				    .u.answer = {.to = KEDGE__STAGE_HELLO, .code = -6, .text = "not you"}});
+	save_message("begin",
+		     (struct kedge__stage_message){
+			 .type = KEDGE__STAGE_BEGIN,
+			 .number = 2,
+			 .u.begin = {.file = 3, .version = 70000, .rank = 1234, .generation = 1, .sync = true}});
+	save_message("piece", (struct kedge__stage_message){.type = KEDGE__STAGE_PIECE,
+							    .number = 3,
+							    .u.piece = {.file = 3,
+									.slot = 15,
+									.bytes = 65536,
+									.offset = 1 << 20,
+									.address = 4096,
+									.key = 7,
+									.checksum = 99}});
+	save_message("commit", (struct kedge__stage_message){.type = KEDGE__STAGE_COMMIT, .u.commit = {3, 1 << 30}});
+	save_message("abort", (struct kedge__stage_message){.type = KEDGE__STAGE_ABORT, .u.abort = {1}});
+	save_message("taken", (struct kedge__stage_message){.type = KEDGE__STAGE_TAKEN, .u.taken = {1, 2}});
+	save_message(
+	    "answer",
+	    (struct kedge__stage_message){
+		.type = KEDGE__STAGE_ANSWER,
+		.u.answer = {.file = 2, .to = KEDGE__STAGE_COMMIT, .code = -5, .sys_errno = 28, .text = "no space"}});
+	save_message("ping", (struct kedge__stage_message){.type = KEDGE__STAGE_PING, .number = 1});
+}
+
 static void make_index(void)
 {
 	static const uint8_t manifest[] = "as many bytes as it has";
@@ -404,6 +455,7 @@ int main(int argc, char **argv)
 	mkdir(root, 0777);
 	make_marker();
 	make_tie();
+	make_stage();
 	make_index();
 	make_summary();
 	make_regions();

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kedge serve: a staging server. It reads segments out of its clients' memory and writes them to L2. */
+#include "stage/stage.h"
+#include "tool.h"
+
+#include <signal.h>
+#include <time.h>
+
+struct serve {
+	struct kedge__usage usage;
+	const char *listen;
+	uint64_t writers, rate, client_rate;
+	bool json, quiet;
+	struct kedge__server_options o;
+	struct kedge__server *server;
+};
+
+static struct kedge__server *running; /* the signal handler's */
+
+static void stop(int signal_number)
+{
+	(void)signal_number;
+	kedge__server_stop(running);
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction sa = {.sa_handler = stop};
+
+	for (size_t i = 0; i < KEDGE__COUNT(signals); i++)
+		(void)sigaction(signals[i], &sa, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* A line with the time of day for each version, and for each client that comes to grief. */
+static void log_line(void *user, enum kedge_log_level level, const char *text)
+{
+	const struct serve *s = user;
+	struct timespec now;
+	char when[32];
+	struct tm tm;
+
+	if (level > (s->quiet ? KEDGE_LOG_WARNING : KEDGE_LOG_INFO))
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+	kedge__print(stderr, "%s.%03ldZ %s\n", when, now.tv_nsec / 1000000, text);
+}
+
+/* Scripts wait for this line: it names the port that was taken. */
+static void announce(const struct serve *s)
+{
+	char text[KEDGE__ADDRESS_TEXT];
+	json_t *o;
+
+	kedge__address_text(kedge__server_address(s->server), text);
+	if (s->json) {
+		o = kedge__json_object();
+		kedge__json_text(o, "address", text);
+		kedge__json_text(o, "store", s->o.store);
+		kedge__json_print(o);
+	} else {
+		kedge__print(stdout, "%s\n", text);
+	}
+	fflush(stdout);
+}
+
+static int serve(struct serve *s)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc;
+
+	kedge_set_log(log_line, s);
+	kedge__tool_raise_limits();
+	rc = kedge__server_open(&s->o, &s->server, &err);
+	if (rc)
+		return kedge__tool_fail(s->usage.command, &err, "cannot serve %s", s->o.store);
+	running = s->server;
+	catch_signals();
+	if (!kedge__address_is_loopback(kedge__server_address(s->server)))
+		kedge__log(KEDGE_LOG_NOTICE, "other hosts can reach this server: messages are authenticated, data is "
+					     "not encrypted");
+	announce(s);
+	rc = kedge__server_run(s->server, &err);
+	kedge__server_close(s->server);
+	return rc ? kedge__tool_fail(s->usage.command, &err, "cannot go on") : KEDGE__EXIT_OK;
+}
+
+static int check(struct serve *s)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (!s->o.store)
+		return kedge__usage_error(&s->usage, "-s STORE is missing: the L2 of the jobs");
+	if (kedge__address_parse(s->listen, &s->o.listen, &err)) {
+		int status = kedge__usage_error(&s->usage, "--listen: %s", kedge__error_text(&err));
+
+		kedge__error_done(&err);
+		return status;
+	}
+	if (!s->writers || s->writers > 256)
+		return kedge__usage_error(&s->usage, "--writers: from 1 to 256");
+	s->o.writers = (unsigned)s->writers;
+	s->o.rate = (double)s->rate;
+	s->o.client_rate = (double)s->client_rate;
+	return serve(s);
+}
+
+int kedge__tool_serve(int argc, char **argv)
+{
+	struct serve s = {.listen = "127.0.0.1:7421"};
+	const struct kedge__option options[] = {
+	    {"store", 's', KEDGE__OPTION_TEXT, &s.o.store, "STORE", "the store to write to: the L2 of the jobs"},
+	    {"listen", 'l', KEDGE__OPTION_TEXT, &s.listen, "ADDRESS",
+	     "[PROVIDER://]HOST:PORT; port 0: any (default: tcp://127.0.0.1:7421)"},
+	    {"auth", 0, KEDGE__OPTION_TEXT, &s.o.auth, "HOW",
+	     "how clients prove themselves: munge, munge:SOCKET or key:FILE (default: munge)"},
+	    {"memory", 'm', KEDGE__OPTION_SIZE, &s.o.memory, "BYTES",
+	     "limit of all buffers together (default: 256MiB)"},
+	    {"buffer", 'b', KEDGE__OPTION_SIZE, &s.o.piece, "BYTES", "size of a buffer (default: 1MiB)"},
+	    {"writers", 'w', KEDGE__OPTION_UINT, &s.writers, "N", "threads that write (default: 4)"},
+	    {"rate", 0, KEDGE__OPTION_SIZE, &s.rate, "BYTES", "limit per second of all clients together"},
+	    {"client-rate", 0, KEDGE__OPTION_SIZE, &s.client_rate, "BYTES", "limit per second of each client"},
+	    {"timeout", 0, KEDGE__OPTION_REAL, &s.o.timeout, "SECONDS",
+	     "after which a client that says nothing counts as lost (default: 60)"},
+	    KEDGE__OPTION_JSON(&s.json),
+	    KEDGE__OPTION_QUIET(&s.quiet),
+	};
+	int first, status;
+
+	kedge__server_options_init(&s.o);
+	s.writers = s.o.writers;
+	s.usage = (struct kedge__usage){
+	    .command = "kedge serve",
+	    .about = "Writes the segments of jobs to STORE, which is their L2, so that their nodes need not. Jobs name "
+		     "the server\n"
+		     "in the setting 'stage'. Prints its address, then serves until it gets a signal.",
+	    .options = options,
+	    .option_count = KEDGE__COUNT(options),
+	    .example = "kedge serve --listen tcp://10.0.0.7:7421 -s /lustre/me/ckpt --memory 4GiB",
+	};
+	if (kedge__options_parse(&s.usage, argc, argv, &first, &status))
+		status = check(&s);
+	return status;
+}
