@@ -39,6 +39,16 @@ function(kedge_optional_uring)
   endif()
 endfunction()
 
+# The inner loops of redundancy, or the replacement for them.
+function(kedge_optional_isal)
+  if(KEDGE_ISAL_LIB)
+    target_sources(kedge_protect PRIVATE src/protect/optional/isal.c)
+    target_link_libraries(kedge_protect PUBLIC ${KEDGE_ISAL_LIB})
+  else()
+    target_sources(kedge_protect PRIVATE src/protect/optional/isal_absent.c)
+  endif()
+endfunction()
+
 # The kernels for GPUs, compiled into one file that becomes data of the library, or the replacement for it.
 function(kedge_optional_kernels)
   if(NOT KEDGE_NVCC)
@@ -115,7 +125,7 @@ function(kedge_library)
   kedge_add_installed(kedge kedge ${objects})
   foreach(suffix shared static)
     target_link_libraries(kedge_${suffix} PRIVATE PkgConfig::XXHASH PkgConfig::INIH PkgConfig::LZ4 PkgConfig::ZSTD
-                                                  ${KEDGE_OPTIONAL_LIBS} ${KEDGE_URING_LIB} Threads::Threads
+                                                  ${KEDGE_OPTIONAL_LIBS} ${KEDGE_URING_LIB} ${KEDGE_ISAL_LIB} Threads::Threads
                                                   ${CMAKE_DL_LIBS} m)
   endforeach()
   set_target_properties(kedge_shared PROPERTIES EXPORT_NAME kedge)
@@ -157,6 +167,7 @@ function(kedge_summary)
   kedge_summary_line("libdeflate (codec deflate)  " "${KEDGE_HAVE_deflate}" "")
   kedge_summary_line("libfpzip (codec fpzip)      " "${KEDGE_HAVE_fpzip}" "")
   kedge_summary_line("liburing (writer uring)     " "${KEDGE_URING_LIB}" "${URING_VERSION}")
+  kedge_summary_line("ISA-L (redundancy on L1)    " "${KEDGE_ISAL_LIB}" "")
   kedge_summary_line("nvcc (kernels for GPUs)     " "${KEDGE_NVCC}" "${KEDGE_NVCC}")
   kedge_summary_line("groff (check of man pages)  " "${KEDGE_GROFF}" "")
   kedge_summary_line("tests                       " "${KEDGE_TESTS}" "")

@@ -19,6 +19,7 @@ needed() {
 		libjansson-dev pkg-config --exists jansson
 		libdeflate-dev pkg-config --exists libdeflate
 		liburing-dev pkg-config --exists liburing
+		libisal-dev test -e /usr/include/isa-l.h
 		libfpzip-dev test -e /usr/include/fpzip.h
 		libbz2-dev test -e /usr/include/bzlib.h
 		libopenmpi-dev mpicc --version
