@@ -70,18 +70,21 @@ int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *leve
 
 int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
 {
+	return level->leads ? kedge__catalog_own(level->write, k->name, err) : 0;
+}
+
+void kedge__level_clean(kedge_t *k, struct kedge__job_level *level)
+{
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	size_t removed = 0;
-	int rc = level->leads ? kedge__catalog_own(level->write, k->name, err) : 0;
 
-	if (rc || !level->leads)
-		return rc;
+	if (!level->leads)
+		return;
 	if (kedge__catalog_clean(level->write, &removed, &problem))
 		kedge__log(KEDGE_LOG_WARNING, "leftovers stay: %s", kedge__error_text(&problem));
 	else if (removed)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu leftovers of a crash were removed", k->name, removed);
 	kedge__error_done(&problem);
-	return 0;
 }
 
 void kedge__level_close(struct kedge__job_level *level)

@@ -135,6 +135,7 @@ int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__g
 
 static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
+	struct kedge__protection protection;
 	struct kedge__codec_choice choice;
 	struct kedge__policy_config policy;
 	int rc = chunk_check(s, err);
@@ -145,7 +146,9 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: it must name a directory");
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
-	rc = kedge__job_settings_policy(s, &policy, err);
+	rc = kedge__protection_parse(s->protect, &protection, err);
+	if (!rc)
+		rc = kedge__job_settings_policy(s, &policy, err);
 	if (!rc)
 		rc = kedge__job_settings_gpu(s, &(struct kedge__gpu){.memory = 0}, err);
 	if (rc)

@@ -135,4 +135,46 @@ uint32_t kedge__rebuild_files(const struct kedge__rebuilding *r);
 /* All ranks of the group make rows + 1 steps. Results as those of kedge__encode_run(). */
 int kedge__rebuild_run(const struct kedge__rebuilding *r, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ recovery.c: how the segments of a version come to their ranks
+ *
+ * Ranks may be placed differently than when the version was taken. A *place* is an L1 directory, known by the rank that leads it;
+ * HOME[r] is the place of rank r now. */
+
+struct kedge__item { /* a file of the version that is somewhere */
+	uint32_t rank;  /* whose segment it is, or who kept the shield */
+	uint32_t place;
+	bool bad;       /* it is damaged: as good as lost */
+	bool checked;   /* it is not */
+	const struct kedge__shield *shield; /* NULL: it is a segment */
+};
+
+struct kedge__item_list {
+	struct kedge__item *at;
+	size_t count, room;
+};
+
+enum kedge__way {
+	KEDGE__WAY_NONE,    /* it is lost */
+	KEDGE__WAY_HERE,    /* it is where it belongs */
+	KEDGE__WAY_MOVE,    /* it is at another place */
+	KEDGE__WAY_REBUILD, /* it is lost, and the rest of a team has what makes up for it */
+};
+
+struct kedge__path { /* of one rank's segment */
+	enum kedge__way way;
+	size_t item;                       /* HERE, MOVE */
+	const struct kedge__shield *shape; /* REBUILD: of the team; NONE: of one that has lost too much, or NULL */
+};
+
+/* The rank that reads the item: the one that it belongs to, if that is at the same place, else the place's leader. */
+uint32_t kedge__item_host(const struct kedge__item *item, const uint32_t *home);
+/* A good one of RANK: of SHAPE, or, if that is NULL, its segment; at HOME if there is one. SIZE_MAX: there is none. */
+size_t kedge__item_find(const struct kedge__item_list *items, uint32_t rank, const struct kedge__shield *shape, uint32_t home);
+bool kedge__shape_equal(const struct kedge__shield *a, const struct kedge__shield *b); /* of one team, whoever keeps them */
+/* Who has the files of SHAPE's members: two lists for kedge__rebuilding. ITEM: which they are (may be NULL), segments, then shields. */
+void kedge__team_hosts(const struct kedge__item_list *items, const struct kedge__shield *shape, const uint32_t *home, uint32_t *segment_host,
+		       uint32_t *shield_host, size_t *item);
+/* OUT[r], for RANKS ranks. */
+void kedge__recovery_plan(const struct kedge__item_list *items, const uint32_t *home, uint32_t ranks, struct kedge__path *out);
+
 #endif

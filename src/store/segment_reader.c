@@ -610,6 +610,24 @@ static int check_sound(struct reader *r, struct kedge__error *err)
 	return rc;
 }
 
+bool kedge__segment_glance(const char *path, uint64_t *bytes, struct kedge__digest *seal)
+{
+	struct kedge__segment seg = {.fd = -1, .path = (char *)path};
+	struct reader r = {.seg = &seg};
+	int rc = kedge__fs_open_read(path, &seg.fd, NULL);
+
+	if (!rc)
+		rc = kedge__fs_size(seg.fd, &r.file_bytes, path, NULL);
+	if (!rc && r.file_bytes < KEDGE__SEGMENT_HEADER_BYTES + KEDGE__SEGMENT_FOOTER_BYTES)
+		rc = KEDGE_E_DAMAGED;
+	if (!rc)
+		rc = read_footer(&r, NULL);
+	kedge__fs_close(seg.fd);
+	*bytes = r.file_bytes;
+	*seal = seg.footer.seal;
+	return !rc;
+}
+
 int kedge__segment_sound(const char *path, const struct kedge__set_part *part, struct kedge__error *err)
 {
 	const struct kedge__segment_place place = {.path = path, .part = part, .fd = -1};

@@ -6,7 +6,6 @@
 #include "store/internal.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 
 char *kedge__shield_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation)
 {
@@ -281,9 +280,8 @@ static int walk_file(void *ctx, const char *name, struct kedge__error *err)
 {
 	const struct walk *w = ctx;
 	struct kedge__found_file f = {.version = w->version};
-	struct stat st;
 	char *path;
-	bool regular;
+	int rc = 0;
 
 	f.shield = kedge__shield_file_parse(name, &f.rank, &f.generation);
 	if (!f.shield && !kedge__segment_file_parse(name, &f.rank, &f.generation))
@@ -291,10 +289,11 @@ static int walk_file(void *ctx, const char *name, struct kedge__error *err)
 	path = kedge__asprintf("%s/%s", w->dir, name);
 	if (!path)
 		return kedge__error_nomem(err);
-	regular = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+	f.path = path;
+	if (kedge__fs_is_file(path))
+		rc = w->each(w->ctx, &f, err);
 	kedge__free(path);
-	f.bytes = regular ? (uint64_t)st.st_size : 0;
-	return regular ? w->each(w->ctx, &f, err) : 0;
+	return rc;
 }
 
 static int walk_version(void *ctx, const char *name, struct kedge__error *err)

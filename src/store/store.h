@@ -297,6 +297,8 @@ int kedge__segment_read_pages(const struct kedge__segment *seg, size_t i, uint32
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos);
 const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name);
 
+/* The size and the seal that the file at PATH has at its end; false: it has none. Nothing else is read. */
+bool kedge__segment_glance(const char *path, uint64_t *bytes, struct kedge__digest *seal);
 /* Every byte of the file at PATH that counts is as it was written: it has the seal of PART, and all sections and blocks match
  * their checksums. No other version is needed, and nothing is unpacked. */
 int kedge__segment_sound(const char *path, const struct kedge__set_part *part, struct kedge__error *err);
@@ -354,7 +356,7 @@ struct kedge__found_file {
 	uint64_t version;
 	uint32_t rank, generation;
 	bool shield;
-	uint64_t bytes;
+	const char *path;
 };
 int kedge__catalog_files(const struct kedge__catalog *cat, int (*each)(void *ctx, const struct kedge__found_file *f, struct kedge__error *err),
 			 void *ctx, struct kedge__error *err);
