@@ -737,35 +737,44 @@ static const struct kedge__shield *broken_team(const struct kedge__recovered *v,
 	return NULL;
 }
 
-static void lost_say(const struct kedge__recovery *r, const struct kedge__recovered *v)
+/* V, the newest that is lost, and how many OLDER ones are. */
+static void lost_say(const struct kedge__recovery *r, const struct kedge__recovered *v, size_t older)
 {
 	const struct kedge__shield *shape = broken_team(v, r->ranks);
-	const char *then = r->k->levels.at[KEDGE__L2].api ? "it, or an older version, is taken from L2 or from what is left of L1"
-							   : "there is no L2 to take it from";
-	char lost[120] = "", scheme[KEDGE__PROTECTION_TEXT], limit[120] = "no shield is left that makes up for that";
+	const char *then = r->k->levels.at[KEDGE__L2].api ? "a restart takes what L2 has" : "and there is no L2";
+	char others[48] = "", lost[120] = "", scheme[KEDGE__PROTECTION_TEXT], limit[120] = "no shield of their teams is left";
 
+	if (older)
+		snprintf(others, sizeof(others), ", and %zu older one%s,", older, older == 1 ? "" : "s");
 	if (v->barred >= 0) {
-		kedge__log(KEDGE_LOG_WARNING, "%s: version %" PRIu64 " cannot be rebuilt on L1: rank %d: %s; %s",
-			   r->k->name, v->set.version, v->barred, v->why, then);
+		kedge__log(KEDGE_LOG_WARNING, "%s: version %" PRIu64 "%s cannot be rebuilt on L1: rank %d: %s; %s",
+			   r->k->name, v->set.version, others, v->barred, v->why, then);
 		return;
 	}
 	ranks_text(v, r->ranks, lost, sizeof(lost));
 	if (shape)
-		snprintf(limit, sizeof(limit), "%s makes up for %u lost segment%s and shields of a team",
-			 kedge__protection_text(shape->scheme, shape->members, shape->parity, scheme), shape->parity,
-			 shape->parity == 1 ? "" : "s");
+		snprintf(limit, sizeof(limit), "%s makes up for %u of a team",
+			 kedge__protection_text(shape->scheme, shape->members, shape->parity, scheme), shape->parity);
 	kedge__log(KEDGE_LOG_WARNING,
-		   "%s: version %" PRIu64 " cannot be rebuilt on L1: the segments of ranks %s are lost or damaged, and %s; %s",
-		   r->k->name, v->set.version, lost, limit, then);
+		   "%s: version %" PRIu64 "%s cannot be rebuilt on L1: the segments of ranks %s are lost or damaged, and %s; %s",
+		   r->k->name, v->set.version, others, lost, limit, then);
 }
 
 static void say(const struct kedge__recovery *r)
 {
+	const struct kedge__recovered *newest = NULL;
+	size_t lost = 0;
+
 	if (r->k->group.rank != 0)
 		return;
-	for (size_t i = 0; i < r->list.count; i++)
-		if (r->list.at[i].wanted && !r->list.at[i].complete)
-			lost_say(r, &r->list.at[i]);
+	for (size_t i = 0; i < r->list.count; i++) {
+		if (!r->list.at[i].wanted || r->list.at[i].complete)
+			continue;
+		newest = &r->list.at[i];
+		lost++;
+	}
+	if (newest)
+		lost_say(r, newest, lost - 1);
 	if (r->moved || r->rebuilt)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu segments were rebuilt on L1, and %zu were brought from other nodes",
 			   r->k->name, r->rebuilt, r->moved);

@@ -85,8 +85,6 @@ static void rank_live(struct rank *r)
 	if (w.last)
 		take(r, k, w.expected + 1, w.last);
 	CHECK(kedge_close(k) == 0);
-	if (getenv("SHOW") && r->rank == 0)
-		fprintf(stderr, "%s", log.log);
 	if (r->rank == 0 && w.says && !strstr(log.log, w.says)) {
 		fprintf(stderr, "not said: %s\n%s", w.says, log.log);
 		CHECK(false);
@@ -196,13 +194,13 @@ static bool enough_pairs(unsigned lost)
 static void test_partner(void **state)
 {
 	world_begin(*state, "partner", 4, 1, 3, true, MORE(L2_SECOND));
-	every_loss(*state, 2, enough_pairs, "partner makes up for 1");
+	every_loss(*state, 2, enough_pairs, "no shield of their teams is left; a restart takes what L2 has");
 }
 
 static void test_xor4(void **state)
 {
 	world_begin(*state, "xor:4", 4, 1, 3, true, MORE(L2_SECOND));
-	every_loss(*state, 1, enough_one, "cannot be rebuilt on L1: the segments of ranks ");
+	every_loss(*state, 1, enough_one, "version 3, and 2 older ones, cannot be rebuilt on L1: the segments of ranks ");
 }
 
 static void test_xor8(void **state)
