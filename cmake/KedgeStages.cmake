@@ -125,7 +125,7 @@ function(kedge_library)
   kedge_add_installed(kedge kedge ${objects})
   foreach(suffix shared static)
     target_link_libraries(kedge_${suffix} PRIVATE PkgConfig::XXHASH PkgConfig::INIH PkgConfig::LZ4 PkgConfig::ZSTD
-                                                  ${KEDGE_OPTIONAL_LIBS} ${KEDGE_URING_LIB} ${KEDGE_FABRIC_LIB}
+                                                  ${KEDGE_OPTIONAL_LIBS} ${KEDGE_URING_LIB} ${KEDGE_ISAL_LIB} ${KEDGE_FABRIC_LIB}
                                                   ${KEDGE_SODIUM_LIB} ${KEDGE_MUNGE_LIB} Threads::Threads
                                                   ${CMAKE_DL_LIBS} m)
   endforeach()
@@ -168,6 +168,7 @@ function(kedge_summary)
   kedge_summary_line("libdeflate (codec deflate)  " "${KEDGE_HAVE_deflate}" "")
   kedge_summary_line("libfpzip (codec fpzip)      " "${KEDGE_HAVE_fpzip}" "")
   kedge_summary_line("liburing (writer uring)     " "${KEDGE_URING_LIB}" "${URING_VERSION}")
+  kedge_summary_line("ISA-L (redundancy on L1)    " "${KEDGE_ISAL_LIB}" "")
   kedge_summary_line("libfabric, sodium (staging) " "${KEDGE_FABRIC_LIB}" "${FABRIC_VERSION} ${SODIUM_VERSION}")
   kedge_summary_line("libmunge (who a client is)  " "${KEDGE_MUNGE_LIB}" "")
   kedge_summary_line("nvcc (kernels for GPUs)     " "${KEDGE_NVCC}" "${KEDGE_NVCC}")

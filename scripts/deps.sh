@@ -22,6 +22,7 @@ needed() {
 		libfabric-dev pkg-config --exists libfabric
 		libsodium-dev pkg-config --exists libsodium
 		libmunge-dev test -e /usr/include/munge.h
+		libisal-dev test -e /usr/include/isa-l.h
 		libfpzip-dev test -e /usr/include/fpzip.h
 		libbz2-dev test -e /usr/include/bzlib.h
 		libopenmpi-dev mpicc --version

@@ -143,7 +143,19 @@ KEDGE_API int kedge_close(kedge_t *k);
  *
  * neighbours is how many ranks of the group, this one included, share its machine, so that they share its processors,
  * too; 0 if that is not known.
+ *
+ * transfer() moves bytes between ranks, for `protect` (kedge.conf(5)); NULL: the library uses allgather(), and every rank
+ * receives all that any rank sends. All ranks call it in the same order, those that have nothing to move with no SENDS and
+ * no RECVS. What rank A sends to rank B in one call, B receives in that call, in the same order and with the same sizes. It
+ * returns 0 when all is sent and received, or non-zero on failure; ranks that have nothing to do with each other need not
+ * wait for each other.
  */
+struct kedge_transfer {
+	int rank; /* to which it goes, or from which it comes */
+	void *data;
+	size_t bytes;
+};
+
 struct kedge_group {
 	int rank, size;
 	int any_thread;
@@ -154,6 +166,8 @@ struct kedge_group {
 	int (*reduce)(void *ctx, void *inout, size_t bytes, void (*fold)(void *acc, const void *other));
 	int (*gather)(void *ctx, const void *send, size_t bytes, void *recv, int root);
 	int neighbours;
+	int (*transfer)(void *ctx, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv,
+			size_t recvs);
 };
 
 /* kedge_open() as one rank of GROUP, which is copied. Collective: if it fails on one rank, it fails on all. */

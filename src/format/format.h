@@ -10,6 +10,7 @@
  *   STORE/NAME/guard                        empty; readers and writers share it, gc and coalescing take it alone
  *   STORE/NAME/set-VVVVVVVVVVVVVVVVVVVV     a manifest (20 digits): the set exists when this does
  *   STORE/NAME/vVVVVVVVVVVVVVVVVVVVV/rRRRRRRR-gG.seg   a segment: rank, generation (grows when coalescing rewrites it)
+ *   STORE/NAME/vVVVVVVVVVVVVVVVVVVVV/rRRRRRRR-gG.shd   the shield that the rank keeps for its team, beside that segment
  * Anything else, and *.tmp, is a leftover of a crash.
  */
 #ifndef KEDGE_FORMAT_FORMAT_H
@@ -386,6 +387,52 @@ int kedge__index_record_encode(const struct kedge__index_record *r, struct kedge
 int kedge__index_record_decode(const uint8_t *data, size_t bytes, size_t *at, struct kedge__index_record *r,
 			       struct kedge__error *err);
 
+/* ------------------------------------------------------------------ shield_format.c
+ * A shield is what one rank keeps so that lost segments of its team can be rebuilt (FORMAT.md, "The shield"). A team of n
+ * members, numbered from 0, has n stripes. Of stripe s, members s to s + m - 1 (modulo n) have a unit of redundancy in
+ * each row, number 0 to m - 1, and the other k = n - m members a unit of their segment. So unit d of each row of member
+ * i's segment belongs to stripe i - m - d, and unit j of each row of its shield to stripe i - j. Segments end with zeroes
+ * as far as the rows go. */
+
+#define KEDGE__TEAM_LEAST 2
+#define KEDGE__TEAM_MOST  64
+#define KEDGE__NODE_MAX   63             /* bytes of the name of a node */
+#define KEDGE__SHIELD_UNIT_MAX (UINT32_C(1) << 20)
+#define KEDGE__SHIELD_HEADER_MAX (48 + KEDGE__TEAM_MOST * (36 + KEDGE__NODE_MAX) + 8)
+
+enum kedge__scheme { /* as the user asked for it; what decides is k and m */
+	KEDGE__SCHEME_SINGLE,
+	KEDGE__SCHEME_PARTNER,
+	KEDGE__SCHEME_XOR,
+	KEDGE__SCHEME_RS,
+	KEDGE__SCHEMES
+};
+
+struct kedge__shield_member {
+	uint32_t rank, generation;
+	uint64_t file_bytes;
+	struct kedge__digest seal;
+	char node[KEDGE__NODE_MAX + 1]; /* that it was on; for people */
+};
+
+struct kedge__shield {
+	uint64_t version;
+	enum kedge__scheme scheme;
+	uint32_t members, parity; /* n, m */
+	uint32_t self;            /* the member that keeps it */
+	uint32_t unit;            /* bytes; a multiple of 64 */
+	uint64_t rows;
+	struct kedge__shield_member at[KEDGE__TEAM_MOST];
+};
+
+/* The largest of the members' segments fits, and the units are as small as that allows. */
+void kedge__shield_measure(struct kedge__shield *s);
+int kedge__shield_encode(const struct kedge__shield *s, struct kedge__bytes *out, struct kedge__error *err);
+/* DATA has at least the header, all of it: *HEADER is its size. */
+int kedge__shield_decode(const void *data, size_t bytes, struct kedge__shield *s, size_t *header, struct kedge__error *err);
+/* The size of the file: header, rows, their checksums, and one over these. */
+uint64_t kedge__shield_file_bytes(const struct kedge__shield *s, size_t header);
+
 /* ------------------------------------------------------------------ names.c */
 
 #define KEDGE__SET_FILE_ROOM     25
@@ -401,6 +448,8 @@ char *kedge__segment_file_name(uint32_t rank, uint32_t generation); /* "r...-g..
 bool kedge__set_file_parse(const char *name, uint64_t *version);
 bool kedge__version_dir_parse(const char *name, uint64_t *version);
 bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *generation);
+void kedge__shield_file_format(uint32_t rank, uint32_t generation, char name[KEDGE__SEGMENT_FILE_ROOM]); /* "r...-g....shd" */
+bool kedge__shield_file_parse(const char *name, uint32_t *rank, uint32_t *generation);
 int kedge__job_name_check(const char *name, struct kedge__error *err); /* KEDGE_E_ARG */
 
 #include "format/stage_format.h" /* messages of clients and staging servers */

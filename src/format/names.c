@@ -23,6 +23,11 @@ void kedge__segment_file_format(uint32_t rank, uint32_t generation, char name[KE
 	(void)snprintf(name, KEDGE__SEGMENT_FILE_ROOM, "r%07" PRIu32 "-g%" PRIu32 ".seg", rank, generation);
 }
 
+void kedge__shield_file_format(uint32_t rank, uint32_t generation, char name[KEDGE__SEGMENT_FILE_ROOM])
+{
+	(void)snprintf(name, KEDGE__SEGMENT_FILE_ROOM, "r%07" PRIu32 "-g%" PRIu32 ".shd", rank, generation);
+}
+
 char *kedge__set_file_name(uint64_t version)
 {
 	char name[KEDGE__SET_FILE_ROOM];
@@ -99,7 +104,7 @@ bool kedge__version_dir_parse(const char *name, uint64_t *version)
 	return parse_version_name(name, "v", version);
 }
 
-bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *generation)
+static bool parse_rank_file(const char *name, const char *suffix, uint32_t *rank, uint32_t *generation)
 {
 	uint64_t r, g;
 	size_t digits;
@@ -110,11 +115,21 @@ bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *gener
 		return false;
 	if (*name == '0' && name[1] != '.')
 		return false;
-	if (!parse_number(&name, UINT32_MAX, &g, &digits) || strcmp(name, ".seg") != 0)
+	if (!parse_number(&name, UINT32_MAX, &g, &digits) || strcmp(name, suffix) != 0)
 		return false;
 	*rank = (uint32_t)r;
 	*generation = (uint32_t)g;
 	return true;
+}
+
+bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *generation)
+{
+	return parse_rank_file(name, ".seg", rank, generation);
+}
+
+bool kedge__shield_file_parse(const char *name, uint32_t *rank, uint32_t *generation)
+{
+	return parse_rank_file(name, ".shd", rank, generation);
 }
 
 int kedge__job_name_check(const char *name, struct kedge__error *err)

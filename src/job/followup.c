@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Follow-ups: the work after a version is sealed, one version after the other and the same on all ranks: write it to
- * L2, then remove old versions. The flusher does the local part of the flush; then the ranks agree on its end. If the
+ * Follow-ups: the work after a version is sealed, one version after the other and the same on all ranks: protect it, if
+ * that is done in the background, write it to L2, then remove old versions. The flusher does the local part of the flush; then the ranks agree on its end. If the
  * flusher may communicate, it does both; otherwise the end waits for a collective call, and the next follow-up begins
  * after it. Old versions are removed without the other ranks.
  */
@@ -9,7 +9,7 @@
 
 bool kedge__followups_wanted(const kedge_t *k)
 {
-	return kedge__l2_wanted(k) || k->set.keep > 0 || k->set.l2_keep > 0;
+	return kedge__l2_wanted(k) || k->set.keep > 0 || k->set.l2_keep > 0 || kedge__shields_background(k);
 }
 
 static bool trims(const kedge_t *k)
@@ -102,6 +102,9 @@ static void followup_run(void *ctx)
 	struct kedge__version *v = ctx;
 	kedge_t *k = v->k;
 
+	kedge__shields_protect(v, true);
+	if (!v->l2.due && kedge__shields_background(k))
+		kedge__state_end(k, v->version, 0, NULL);
 	if (v->l2.due)
 		kedge__flush_local(v);
 	kedge__ahead_end(v);
@@ -140,12 +143,13 @@ static void begin_head(kedge_t *k)
 void kedge__followups_add(struct kedge__version *v)
 {
 	kedge_t *k = v->k;
+	bool protects = kedge__shields_background(k);
 
-	if (!v->l2.due) {
+	if (!v->l2.due)
 		kedge__ahead_drop(v);
+	if (!v->l2.due && !protects)
 		kedge__state_end(k, v->version, 0, NULL);
-	}
-	if (!v->l2.due && !trims(k)) {
+	if (!v->l2.due && !protects && !trims(k)) {
 		kedge__version_free(v);
 		return;
 	}

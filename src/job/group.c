@@ -242,3 +242,193 @@ int kedge__common(struct kedge__channel *ch, struct kedge__set_key *list, size_t
 		return rc;
 	return common_find(ch, list, count, (size_t)msg.common.count, err);
 }
+
+/* ------------------------------------------------------------------ bytes from rank to rank */
+
+/* A letter: how many bytes of it are used, whether more follow, then for each piece the rank it goes to, its bytes, itself. */
+#define LETTER ((size_t)64 << 10)
+#define HEAD   ((size_t)8)
+
+int kedge__courier_init(struct kedge__courier *c, struct kedge__channel *ch, struct kedge__error *err)
+{
+	size_t size = (size_t)ch->group->size;
+
+	*c = (struct kedge__courier){.ch = ch};
+	if (ch->group->transfer || size == 1)
+		return 0;
+	c->own = kedge__malloc(LETTER);
+	c->all = kedge__malloc(size * LETTER);
+	c->next = kedge__calloc(size, sizeof(*c->next));
+	c->done = kedge__calloc(size, sizeof(*c->done));
+	if (c->own && c->all && c->next && c->done)
+		return 0;
+	kedge__courier_done(c);
+	return kedge__error_nomem(err);
+}
+
+void kedge__courier_done(struct kedge__courier *c)
+{
+	kedge__free(c->own);
+	kedge__free(c->all);
+	kedge__free(c->next);
+	kedge__free(c->done);
+	*c = (struct kedge__courier){0};
+}
+
+/* As much as fits, from byte *FROM of SEND[*I] on; both move. */
+static void letter_write(char *letter, const struct kedge_transfer *send, size_t sends, size_t *i, size_t *from)
+{
+	size_t used = HEAD;
+
+	while (*i < sends && used + HEAD < LETTER) {
+		size_t n = KEDGE__MIN(send[*i].bytes - *from, LETTER - used - HEAD);
+
+		kedge__put32(letter + used, (uint32_t)send[*i].rank);
+		kedge__put32(letter + used + 4, (uint32_t)n);
+		memcpy(letter + used + HEAD, (const char *)send[*i].data + *from, n);
+		used += HEAD + n;
+		*from += n;
+		if (*from < send[*i].bytes)
+			break;
+		++*i;
+		*from = 0;
+	}
+	kedge__put32(letter, (uint32_t)used);
+	kedge__put32(letter + 4, *i < sends);
+}
+
+/* N bytes that FROM has sent to this rank. False: they were not expected. */
+static bool piece_take(struct kedge__courier *c, int from, const char *data, size_t n, const struct kedge_transfer *recv,
+		       size_t recvs)
+{
+	size_t *i = &c->next[from], *done = &c->done[from];
+
+	while (*i < recvs && (recv[*i].rank != from || *done == recv[*i].bytes)) {
+		++*i;
+		*done = 0;
+	}
+	if (*i == recvs || n > recv[*i].bytes - *done)
+		return n == 0;
+	memcpy((char *)recv[*i].data + *done, data, n);
+	*done += n;
+	return true;
+}
+
+/* What is in the letter of FROM for this rank; *MORE: another one follows. */
+static bool letter_read(struct kedge__courier *c, int from, const struct kedge_transfer *recv, size_t recvs, bool *more)
+{
+	const char *letter = c->all + (size_t)from * LETTER;
+	size_t used = kedge__get32(letter);
+	bool well = used >= HEAD && used <= LETTER;
+
+	*more = *more || kedge__get32(letter + 4);
+	for (size_t at = HEAD; well && at + HEAD <= used;) {
+		size_t n = kedge__get32(letter + at + 4);
+
+		well = n <= used - at - HEAD;
+		if (well && kedge__get32(letter + at) == (uint32_t)c->ch->group->rank)
+			well = piece_take(c, from, letter + at + HEAD, n, recv, recvs);
+		at += HEAD + n;
+	}
+	return well;
+}
+
+/* All of it has come. */
+static bool all_came(const struct kedge__courier *c, const struct kedge_transfer *recv, size_t recvs)
+{
+	for (size_t i = 0; i < recvs; i++) {
+		size_t next = c->next[recv[i].rank];
+
+		if (next < i || (next == i && c->done[recv[i].rank] < recv[i].bytes))
+			return false;
+	}
+	return true;
+}
+
+static int by_letters(struct kedge__courier *c, const struct kedge_transfer *send, size_t sends,
+		      const struct kedge_transfer *recv, size_t recvs)
+{
+	const struct kedge_group *g = c->ch->group;
+	size_t i = 0, from = 0;
+	bool more = true, well = true;
+
+	memset(c->next, 0, (size_t)g->size * sizeof(*c->next));
+	memset(c->done, 0, (size_t)g->size * sizeof(*c->done));
+	while (more) {
+		letter_write(c->own, send, sends, &i, &from);
+		if (g->allgather(c->ch->ctx, c->own, LETTER, c->all))
+			return -1;
+		more = false;
+		for (int r = 0; r < g->size; r++)
+			well = letter_read(c, r, recv, recvs, &more) && well;
+	}
+	return well && all_came(c, recv, recvs) ? 0 : -1;
+}
+
+int kedge__courier_move(void *courier, const struct kedge_transfer *send, size_t sends,
+			const struct kedge_transfer *recv, size_t recvs)
+{
+	struct kedge__courier *c = courier;
+	const struct kedge_group *g = c->ch->group;
+
+	if (g->size == 1)
+		return 0;
+	if (g->transfer)
+		return g->transfer(c->ch->ctx, send, sends, recv, recvs);
+	return by_letters(c, send, sends, recv, recvs);
+}
+
+/* Rooms of the same size, as large as the largest text needs, so that one allgather brings them. */
+static int rooms_gather(struct kedge__channel *ch, const char *own, struct kedge__texts *t, struct kedge__error *err)
+{
+	const struct kedge_group *g = ch->group;
+
+	ch->gathers++;
+	if (g->size == 1)
+		memcpy(t->rooms, own, t->room);
+	else if (g->allgather(ch->ctx, own, t->room, t->rooms))
+		return unreachable(ch, err);
+	return 0;
+}
+
+int kedge__spread(struct kedge__channel *ch, int rc, const void *own, size_t bytes, struct kedge__texts *out,
+		  struct kedge__error *err)
+{
+	union kedge__msg msg = {.protect = {.most = bytes}};
+	struct kedge__texts t;
+	char *mine;
+
+	rc = kedge__exchange(ch, KEDGE__STEP_RECOVER, 1, rc, &msg, err);
+	if (rc)
+		return rc;
+	t.room = (size_t)msg.protect.most + 8;
+	mine = kedge__calloc(1, t.room);
+	t.rooms = mine ? kedge__malloc((size_t)ch->group->size * t.room) : NULL;
+	rc = kedge__agree(ch, KEDGE__STEP_RECOVER, 2, t.rooms ? 0 : kedge__error_nomem(err), NULL, err);
+	if (!rc) {
+		kedge__put64(mine, bytes);
+		if (bytes)
+			memcpy(mine + 8, own, bytes);
+		rc = rooms_gather(ch, mine, &t, err);
+	}
+	kedge__free(mine);
+	if (rc)
+		kedge__free(t.rooms);
+	else
+		*out = t;
+	return rc;
+}
+
+const char *kedge__texts_at(const struct kedge__texts *t, int rank, size_t *bytes)
+{
+	const char *room = t->rooms + (size_t)rank * t->room;
+
+	*bytes = (size_t)KEDGE__MIN(kedge__get64(room), t->room - 8);
+	return room + 8;
+}
+
+void kedge__texts_done(struct kedge__texts *t)
+{
+	kedge__free(t->rooms);
+	*t = (struct kedge__texts){0};
+}

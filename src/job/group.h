@@ -45,6 +45,32 @@ int kedge__agree(struct kedge__channel *ch, enum kedge__step step, uint64_t vers
 int kedge__gather(struct kedge__channel *ch, int root, const void *own, size_t bytes, void *all, struct kedge__error *err);
 /* Send DATA of rank ROOT to all ranks; NULL: this rank has no room for it, but takes part. */
 int kedge__share(struct kedge__channel *ch, int root, void *data, size_t bytes, struct kedge__error *err);
+/*
+ * Bytes from rank to rank, by the group's transfer(), or, if it has none, in letters that all ranks get. Signature of
+ * kedge__courier_move() as kedge_group's transfer(), with a courier as the context; as there, all ranks make the same calls.
+ * KEDGE_E_NOMEM: the other ranks do not know.
+ */
+struct kedge__courier {
+	struct kedge__channel *ch;
+	char *own, *all;     /* letters; NULL: the group has transfer() */
+	size_t *next, *done; /* by rank: which of what comes from it is next, and how much of that is there */
+};
+
+int kedge__courier_init(struct kedge__courier *c, struct kedge__channel *ch, struct kedge__error *err);
+void kedge__courier_done(struct kedge__courier *c);
+int kedge__courier_move(void *courier, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv, size_t recvs);
+
+/* A text of every rank, for all. */
+struct kedge__texts {
+	char *rooms;
+	size_t room;
+};
+
+/* OWN, of any number of bytes. A rank that has failed (RC) takes part, and all fail. One kedge__texts_done(). */
+int kedge__spread(struct kedge__channel *ch, int rc, const void *own, size_t bytes, struct kedge__texts *out, struct kedge__error *err);
+const char *kedge__texts_at(const struct kedge__texts *t, int rank, size_t *bytes);
+void kedge__texts_done(struct kedge__texts *t);
+
 /* Reduce LIST to what every rank has, in the order of rank 0's list. */
 int kedge__common(struct kedge__channel *ch, struct kedge__set_key *list, size_t *count, struct kedge__error *err);
 

@@ -86,6 +86,7 @@ static void handle_free(kedge_t *k)
 	kedge__levels_done(&k->levels);
 	kedge__versions_done(&k->versions);
 	kedge__l2_done(&k->l2);
+	kedge__shields_done(k);
 	kedge__state_done(&k->state);
 	kedge__progress_done(&k->progress);
 	kedge__channels_done(&k->channels);
@@ -196,10 +197,17 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 		return rc;
 	/* A second opener is refused before anything of the first one's is cleaned. */
 	rc = kedge__level_own(k, &k->levels.at[KEDGE__L1], err);
+	if (!rc && !kedge__shields_wanted(k)) /* otherwise, what a crash left may still be of use: kedge__recover() */
+		kedge__level_clean(k, &k->levels.at[KEDGE__L1]);
 	rc = kedge__agree(&k->channels.front, KEDGE__STEP_OWN, 0, rc, NULL, err);
 	if (rc)
 		return rc;
 	(void)kedge__l2_meet(k); /* what is wrong with L2 costs L2 alone */
+	rc = kedge__shields_meet(k, err);
+	if (!rc)
+		rc = kedge__recover(k, err);
+	if (rc)
+		return rc;
 	rc = kedge__agree(&k->channels.front, KEDGE__STEP_PAST, 0, past_learn(k, &keys, &n, err), NULL, err);
 	if (!rc)
 		rc = kedge__versions_common(k, keys, n, err);

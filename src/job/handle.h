@@ -33,6 +33,7 @@
 #include "job/regions.h"
 #include "job/run.h"
 #include "job/seal.h"
+#include "job/shields.h"
 #include "job/staging.h"
 #include "job/state.h"
 #include "job/track.h"
@@ -69,6 +70,7 @@ struct kedge {
 	struct kedge__pace pace;
 	struct kedge__job_levels levels;
 	struct kedge__l2_view l2;
+	struct kedge__shields shields;
 	struct kedge__versions versions;
 	struct kedge__job_run run;
 	struct kedge__sealing sealing;

@@ -10,6 +10,7 @@
 #include "codec/codec.h"
 #include "gpu/gpu.h"
 #include "job/policy.h"
+#include "protect/protect.h"
 #include "reduce/reduce.h"
 #include "store/store.h"
 

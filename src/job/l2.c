@@ -255,6 +255,8 @@ static int lead(kedge_t *k, uint64_t nonce, bool *pinned, struct kedge__error *e
 	int rc = kedge__level_own(k, l2, err);
 
 	if (!rc)
+		kedge__level_clean(k, l2);
+	if (!rc)
 		rc = kedge__catalog_pin(l2->write, err);
 	*pinned = !rc;
 	return rc ? rc : kedge__probe_claim(l2->write, nonce, 0, &made, err);

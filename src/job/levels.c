@@ -109,18 +109,21 @@ static int own_after_drain(kedge_t *k, struct kedge__catalog *cat, struct kedge_
 
 int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err)
 {
+	return level->leads ? own_after_drain(k, level->write, err) : 0;
+}
+
+void kedge__level_clean(kedge_t *k, struct kedge__job_level *level)
+{
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	size_t removed = 0;
-	int rc = level->leads ? own_after_drain(k, level->write, err) : 0;
 
-	if (rc || !level->leads)
-		return rc;
+	if (!level->leads)
+		return;
 	if (kedge__catalog_clean(level->write, &removed, &problem))
 		kedge__log(KEDGE_LOG_WARNING, "leftovers stay: %s", kedge__error_text(&problem));
 	else if (removed)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %zu leftovers of a crash were removed", k->name, removed);
 	kedge__error_done(&problem);
-	return 0;
 }
 
 void kedge__level_close(struct kedge__job_level *level)

@@ -59,6 +59,7 @@ void kedge__levels_renewed(kedge_t *k);            /* some L1 was made again */
 void kedge__level_on(struct kedge__job_level *level);
 int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *level, struct kedge__error *err);
 int kedge__level_own(kedge_t *k, struct kedge__job_level *level, struct kedge__error *err); /* if this rank leads there */
+void kedge__level_clean(kedge_t *k, struct kedge__job_level *level); /* of what a crash left, if this rank leads there */
 void kedge__level_close(struct kedge__job_level *level);
 /* The catalogues of the levels that can be read: `api`, or with WRITE those through which a level in use is written. Their number. */
 size_t kedge__levels_list(const kedge_t *k, bool write, struct kedge__catalog *out[KEDGE__LEVELS]);

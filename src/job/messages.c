@@ -153,6 +153,12 @@ static void restart_fold(struct kedge__restart_msg *acc, const struct kedge__res
 	acc->after = KEDGE__MAX(acc->after, other->after);
 }
 
+static void protect_fold(struct kedge__protect_msg *acc, const struct kedge__protect_msg *other)
+{
+	acc->most = KEDGE__MAX(acc->most, other->most);
+	same_fold(&acc->same, &other->same);
+}
+
 static void body_fold(union kedge__msg *acc, const union kedge__msg *other)
 {
 	switch ((enum kedge__step)acc->head.step) {
@@ -180,6 +186,10 @@ static void body_fold(union kedge__msg *acc, const union kedge__msg *other)
 	case KEDGE__STEP_RESTART:
 	case KEDGE__STEP_DISCARD:
 		restart_fold(&acc->restart, &other->restart);
+		break;
+	case KEDGE__STEP_RECOVER:
+	case KEDGE__STEP_PROTECT:
+		protect_fold(&acc->protect, &other->protect);
 		break;
 	default: /* nothing but the head, and what rank 0 says */
 		break;

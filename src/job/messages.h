@@ -31,6 +31,8 @@ struct kedge__set_key {
 	STEP(MEET, "kedge_open", "who leads which L1 directory; whether settings agree")                                \
 	STEP(OWN, "kedge_open", "every leader owns its directory")                                                      \
 	STEP(LEVEL, "kedge_open", "whether all ranks see one L2, and which")                                            \
+	STEP(TEAMS, "kedge_open", "every rank knows who protects whom")                                                 \
+	STEP(RECOVER, "kedge_open", "whether files on L1 are missing, or are where they do not belong, and how they come back") \
 	STEP(PAST, "kedge_open", "every rank has read what is stored")                                                  \
 	STEP(COMMON, "kedge_open", "which stored versions every rank has")                                              \
 	STEP(SHARE, "kedge_open", "bytes of one rank reach all")                                                        \
@@ -42,6 +44,8 @@ struct kedge__set_key {
 	STEP(PUBLISH, "kedge_checkpoint", "every leader has published the set; whether it goes to L2, and how")         \
 	STEP(SEEN, "kedge_checkpoint", "every rank sees the set in its directory")                                      \
 	STEP(WITHDRAW, "kedge_checkpoint", "a set that some directory lacks is gone everywhere")                        \
+	STEP(PROTECT, "kedge_checkpoint", "every rank can make its shield; how many steps that takes")                   \
+	STEP(SHIELDED, "kedge_checkpoint", "every rank has its shield")                                                 \
 	STEP(FLUSH, "kedge_wait", "every rank's segment is on L2")                                                      \
 	STEP(FLUSH_PUBLISH, "kedge_wait", "rank 0 has published the set on L2")                                         \
 	STEP(FLUSH_READY, "kedge_wait", "whether every rank has finished its part of the next step in the background")  \
@@ -98,7 +102,7 @@ struct kedge__msg_same {
 	int32_t rank, other; /* of the lowest rank, and of the lowest that has another value; -1: none has */
 };
 
-#define KEDGE__MEET_SETTINGS 7 /* that have to be the same on all ranks; meet.c */
+#define KEDGE__MEET_SETTINGS 9 /* that have to be the same on all ranks; meet.c */
 
 struct kedge__meet_msg {
 	struct kedge__msg_head head;
@@ -189,6 +193,12 @@ struct kedge__restart_msg {
 	struct kedge__msg_same held;  /* a digest of what the rank holds on both levels */
 };
 
+struct kedge__protect_msg { /* of TEAMS, RECOVER, PROTECT */
+	struct kedge__msg_head head;
+	uint64_t most;               /* a maximum: of steps, of bytes */
+	struct kedge__msg_same same; /* a digest of what every rank holds on L1 */
+};
+
 union kedge__msg {
 	struct kedge__msg_head head;
 	struct kedge__plain_msg plain;
@@ -201,6 +211,7 @@ union kedge__msg {
 	struct kedge__publish_msg publish;
 	struct kedge__flush_msg flush;
 	struct kedge__restart_msg restart;
+	struct kedge__protect_msg protect;
 	char room[KEDGE__MSG_BYTES];
 };
 

@@ -6,7 +6,8 @@
  *  2. SEAL: all ranks have. The leaders of directories get the table of all ranks' segments.
  *  3. Leaders publish the manifest.
  *  4. PUBLISH: all of them have. Rank 0 says whether and how the version goes to L2. From here on the version exists.
- *  5. Settle the consequences: the reducer's baseline, the run, the holdings of the level, the follow-ups.
+ *  5. With `protect`, and unless that is done in the background: shields.c.
+ *  6. Settle the consequences: the reducer's baseline, the run, the holdings of the level, the follow-ups.
  *
  * If any rank fails before the end of step 4, the version is withdrawn everywhere.
  */
@@ -270,7 +271,7 @@ static int publish(struct kedge__version *v, const struct kedge__set **set, stru
 	return rc;
 }
 
-/* ------------------------------------------------------------------ 5: what follows */
+/* ------------------------------------------------------------------ 6: what follows */
 
 static void stats_set(const struct kedge__version *v)
 {
@@ -340,6 +341,8 @@ void kedge__seal_publish(struct kedge__version *v)
 		rc = publish(v, &set, &v->err);
 	if (!v->rc)
 		v->rc = rc;
+	if (!v->rc)
+		kedge__shields_protect(v, false);
 	if (!v->rc)
 		succeeded(v, set);
 	if (!v->rc)

@@ -162,6 +162,7 @@ int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__g
 
 static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
+	struct kedge__protection protection;
 	struct kedge__codec_choice choice;
 	struct kedge__policy_config policy;
 	int rc = chunk_check(s, err);
@@ -173,6 +174,8 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
 	rc = stage_check(s, err);
+	if (!rc)
+		rc = kedge__protection_parse(s->protect, &protection, err);
 	if (!rc)
 		rc = kedge__job_settings_policy(s, &policy, err);
 	if (!rc)

@@ -94,9 +94,15 @@ static int unlink_in(const char *dir, const char *name, bool dry_run, size_t *re
 	return rc;
 }
 
+/* One of a rank, segment or shield. */
+static bool is_rank_file(const char *name, uint32_t *rank, uint32_t *generation)
+{
+	return kedge__segment_file_parse(name, rank, generation) || kedge__shield_file_parse(name, rank, generation);
+}
+
 /*
- * Remove the segments of VERSION that SET (NULL: no set) does not name, and temporary files; then the directory if it
- * is empty. Files that are not ours stay. The caller has done the sync that invariant 4 requires.
+ * Remove the segments of VERSION that SET (NULL: no set) does not name, with their shields, and temporary files; then the
+ * directory if it is empty. Files that are not ours stay. The caller has done the sync that invariant 4 requires.
  */
 static int sweep_version(const struct kedge__catalog *cat, uint64_t version, const struct kedge__set *set, bool dry_run,
 			 size_t *removed, struct kedge__error *err)
@@ -112,7 +118,7 @@ static int sweep_version(const struct kedge__catalog *cat, uint64_t version, con
 		goto free;
 	for (size_t i = 0; i < count && !rc; i++) {
 		if (!kedge__segment_is_leftover(names[i]) &&
-		    (!kedge__segment_file_parse(names[i], &rank, &generation) ||
+		    (!is_rank_file(names[i], &rank, &generation) ||
 		     kedge__set_names(set, rank, generation)))
 			left++;
 		else

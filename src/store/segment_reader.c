@@ -569,6 +569,83 @@ int kedge__segment_read_table(const struct kedge__segment_place *place, struct k
 	return rc;
 }
 
+static int part_check(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored, uint32_t bytes,
+		      struct kedge__error *err)
+{
+	const struct kedge__block_record *b = &seg->blocks[i];
+	size_t first = offset / KEDGE__BLOCK_PAGE, page;
+
+	if (!kedge__block_has_pages(b))
+		return kedge__checksum(stored, bytes) == b->checksum ? 0 : damaged(err, "the checksum does not match");
+	page = kedge__sums_check(seg->sums + (b->first_sum + first) * KEDGE__SUM_BYTES, stored, bytes);
+	if (page == kedge__pages_of(bytes))
+		return 0;
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the checksum of page %zu does not match", first + page);
+}
+
+/* Every section, known or not, and every block. */
+static int check_sound(struct reader *r, struct kedge__error *err)
+{
+	struct kedge__segment *seg = r->seg;
+	uint8_t *text = NULL;
+	int rc = read_frame(r, KEDGE__SEGMENT_ALL, err);
+
+	for (size_t i = 0; i < seg->footer.section_count && !rc; i++) {
+		rc = read_section(r, &r->entries[i], &text, err);
+		if (!rc)
+			kedge__free(text);
+	}
+	for (size_t i = 0; i < KEDGE__COUNT(known) && !rc; i++)
+		if (known[i].type == KEDGE__SECTION_BLOCKS || known[i].type == KEDGE__SECTION_SUMS)
+			rc = read_known(r, i, err);
+	for (size_t i = 0; i < seg->block_count && !rc; i++) {
+		const struct kedge__block_record *b = &seg->blocks[i];
+
+		text = kedge__malloc((size_t)b->stored_bytes + 1);
+		rc = text ? read_range(seg, b->offset, b->stored_bytes, text, err) : kedge__error_nomem(err);
+		if (!rc)
+			rc = part_check(seg, i, 0, text, b->stored_bytes, err);
+		kedge__free(text);
+	}
+	return rc;
+}
+
+bool kedge__segment_glance(const char *path, uint64_t *bytes, struct kedge__digest *seal)
+{
+	struct kedge__segment seg = {.fd = -1, .path = (char *)path};
+	struct reader r = {.seg = &seg};
+	int rc = kedge__fs_open_read(path, &seg.fd, NULL);
+
+	if (!rc)
+		rc = kedge__fs_size(seg.fd, &r.file_bytes, path, NULL);
+	if (!rc && r.file_bytes < KEDGE__SEGMENT_HEADER_BYTES + KEDGE__SEGMENT_FOOTER_BYTES)
+		rc = KEDGE_E_DAMAGED;
+	if (!rc)
+		rc = read_footer(&r, NULL);
+	kedge__fs_close(seg.fd);
+	*bytes = r.file_bytes;
+	*seal = seg.footer.seal;
+	return !rc;
+}
+
+int kedge__segment_sound(const char *path, const struct kedge__set_part *part, struct kedge__error *err)
+{
+	const struct kedge__segment_place place = {.path = path, .part = part, .fd = -1};
+	struct kedge__segment seg = {.fd = -1, .path = (char *)path};
+	struct reader r = {.seg = &seg, .part = part, .place = &place, .where = "file"};
+	int rc = kedge__fs_open_read(path, &seg.fd, err);
+
+	if (!rc)
+		rc = check_sound(&r, err);
+	kedge__fs_close(seg.fd);
+	kedge__free(r.tail);
+	kedge__free(seg.blocks);
+	kedge__free(seg.sums);
+	if (rc && rc != KEDGE_E_NOMEM)
+		prefix_place(path, err);
+	return rc;
+}
+
 int kedge__segment_open(struct kedge__catalog *cat, const char *path, const struct kedge__set_part *part,
 			struct kedge__segment **out, struct kedge__error *err)
 {
@@ -623,21 +700,10 @@ int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, uint
 int kedge__segment_check_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored,
 			      uint32_t bytes, struct kedge__error *err)
 {
-	const struct kedge__block_record *b = &seg->blocks[i];
-	size_t first = offset / KEDGE__BLOCK_PAGE, page;
-	int rc;
+	int rc = part_check(seg, i, offset, stored, bytes, err);
 
-	if (kedge__block_has_pages(b)) {
-		page = kedge__sums_check(seg->sums + (b->first_sum + first) * KEDGE__SUM_BYTES, stored, bytes);
-		if (page == kedge__pages_of(bytes))
-			return 0;
-		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the checksum of page %zu does not match", first + page);
-	} else {
-		if (kedge__checksum(stored, bytes) == b->checksum)
-			return 0;
-		rc = damaged(err, "the checksum does not match");
-	}
-	kedge__segment_prefix_block(seg, i, err);
+	if (rc)
+		kedge__segment_prefix_block(seg, i, err);
 	return rc;
 }
 

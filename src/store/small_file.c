@@ -160,7 +160,8 @@ bool kedge__segment_is_leftover(const char *name)
 	uint32_t rank, generation;
 	char stem[64];
 
-	return stem_of(name, stem) && kedge__segment_file_parse(stem, &rank, &generation);
+	return stem_of(name, stem) && (kedge__segment_file_parse(stem, &rank, &generation) ||
+				       kedge__shield_file_parse(stem, &rank, &generation));
 }
 
 static int64_t nanoseconds(struct timespec t)

@@ -322,6 +322,72 @@ int kedge__segment_read_pages(const struct kedge__segment *seg, size_t i, uint32
 size_t kedge__segment_find_block(const struct kedge__segment *seg, uint64_t pos);
 const struct kedge__region_record *kedge__segment_find_region(const struct kedge__segment *seg, const char *name);
 
+/* The size and the seal that the file at PATH has at its end; false: it has none. Nothing else is read. */
+bool kedge__segment_glance(const char *path, uint64_t *bytes, struct kedge__digest *seal);
+/* Every byte of the file at PATH that counts is as it was written: it has the seal of PART, and all sections and blocks match
+ * their checksums. No other version is needed, and nothing is unpacked. */
+int kedge__segment_sound(const char *path, const struct kedge__set_part *part, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ shield_file.c: what protects segments of other nodes (format.h) */
+
+char *kedge__shield_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation);
+
+struct kedge__rank_file { /* a segment or a shield that other ranks had a part in, until it has its name */
+	char *dir, *tmp, *path;
+	int fd;
+	bool sync, renamed;
+};
+
+struct kedge__shield_writer { /* rows, one after the other */
+	struct kedge__rank_file file;
+	size_t header, row;
+	uint64_t rows, done;
+	uint8_t *sums;
+};
+
+/* The file and everything that it needs, so that rows and commit need no memory. On failure nothing is left. */
+int kedge__shield_create(struct kedge__shield_writer *w, struct kedge__catalog *cat, const struct kedge__shield *s, bool sync,
+			 struct kedge__error *err);
+int kedge__shield_append(struct kedge__shield_writer *w, const uint8_t *row, struct kedge__error *err);
+/* After all rows: checksums, sync, rename, sync of the directory. */
+int kedge__shield_commit(struct kedge__shield_writer *w, struct kedge__error *err);
+void kedge__shield_abort(struct kedge__shield_writer *w); /* undo whatever was done */
+void kedge__shield_writer_done(struct kedge__shield_writer *w);
+
+struct kedge__shield_file { /* an existing one */
+	char *path;
+	int fd;
+	struct kedge__shield shield;
+	size_t header;
+};
+
+/* Reads the header; the file has the size that it asks for. */
+int kedge__shield_open(const char *path, struct kedge__shield_file *out, struct kedge__error *err);
+void kedge__shield_close(struct kedge__shield_file *f); /* takes one that is zeroed */
+int kedge__shield_check(const struct kedge__shield_file *f, struct kedge__error *err); /* every row matches its checksum */
+/* Is it one of SET, kept by RANK, for segments that SET has? */
+bool kedge__shield_fits(const struct kedge__shield *s, const struct kedge__set *set, uint32_t rank);
+
+/* A segment of another rank's bytes, at any place; then, if the file is sound: sync, rename, sync of the directory. */
+int kedge__incoming_open(struct kedge__rank_file *in, struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation,
+			 bool sync, struct kedge__error *err);
+int kedge__incoming_put(struct kedge__rank_file *in, const void *data, size_t bytes, uint64_t at, struct kedge__error *err);
+int kedge__incoming_commit(struct kedge__rank_file *in, const struct kedge__set_part *part, struct kedge__error *err);
+void kedge__incoming_abort(struct kedge__rank_file *in);
+void kedge__incoming_done(struct kedge__rank_file *in);
+
+/* Each segment and shield in the directories of versions, whatever the manifests say. EACH returns 0, or what ends it. */
+struct kedge__found_file {
+	uint64_t version;
+	uint32_t rank, generation;
+	bool shield;
+	const char *path;
+};
+int kedge__catalog_files(const struct kedge__catalog *cat, int (*each)(void *ctx, const struct kedge__found_file *f, struct kedge__error *err),
+			 void *ctx, struct kedge__error *err);
+/* Remove files of RANK that VERSION's set names: the rank is elsewhere now, and has them there. Caller owns the name. */
+int kedge__rank_files_remove(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ lineage.c: all segments of one rank that a version needs */
 
 /* LEVELS fastest first; each segment is taken from the first level where it opens and its image id matches. A fallback is logged. */
@@ -495,7 +561,7 @@ struct kedge__finding { /* one place where damage was found */
 	uint32_t rank;
 	const char *file;     /* path */
 	int64_t block;        /* -1: not a block */
-	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "manifest", "marker", "lineage", "digest" (of a region), "rank" (no file of it at all), "stray"; NULL for a block */
+	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "shield", "manifest", "marker", "lineage", "digest" (of a region), "rank" (no file of it at all), "stray"; NULL for a block */
 	const char *region;   /* name, or NULL */
 	const char *text;
 };

@@ -249,6 +249,35 @@ static void report_stray(struct kedge__verifier *v, uint64_t version, const char
 		v->options->found(v->options->ctx, &finding);
 }
 
+/* A shield of a version: it is checked if the version is. False: it is none, and belongs to nobody. */
+static bool check_shield(struct kedge__verifier *v, const struct kedge__catalog_entry *entry, const char *name,
+			 const char *path)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	struct kedge__finding finding = {.version = entry->version, .file = path, .block = -1, .section = "shield"};
+	struct kedge__shield_file f = {.fd = -1};
+	uint32_t generation;
+	bool selected = v->selected[kedge__catalog_index(v->cat, entry->version)];
+	int rc;
+
+	if (!kedge__shield_file_parse(name, &finding.rank, &generation) ||
+	    !kedge__set_names(&entry->set, finding.rank, generation))
+		return false;
+	rc = selected ? kedge__shield_open(path, &f, &problem) : 0;
+	if (selected && !rc && !kedge__shield_fits(&f.shield, &entry->set, finding.rank))
+		rc = kedge__error_set(&problem, KEDGE_E_DAMAGED, 0, "it protects other segments than the manifest names");
+	if (selected && !rc)
+		rc = kedge__shield_check(&f, &problem);
+	if (selected && !rc)
+		v->report->bytes_checked += kedge__shield_file_bytes(&f.shield, f.header);
+	kedge__shield_close(&f);
+	finding.text = kedge__error_text(&problem);
+	if (rc && kedge__fs_exists(path))
+		kedge__verifier_report(v, &finding);
+	kedge__error_done(&problem);
+	return true;
+}
+
 static int check_version_dir(struct kedge__verifier *v, uint64_t version, const char *dir, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(v->cat, version);
@@ -264,8 +293,9 @@ static int check_version_dir(struct kedge__verifier *v, uint64_t version, const 
 
 		if (!path)
 			rc = kedge__error_nomem(err);
-		else if (!entry || !kedge__segment_file_parse(names[i], &rank, &generation) ||
-			 !kedge__set_names(&entry->set, rank, generation))
+		else if (!entry || (!(kedge__segment_file_parse(names[i], &rank, &generation) &&
+				      kedge__set_names(&entry->set, rank, generation)) &&
+				    !check_shield(v, entry, names[i], path)))
 			report_stray(v, version, path);
 		kedge__free(path);
 	}

@@ -150,6 +150,64 @@ static void fewer_ranks(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+#define LARGE 700001 /* bytes that no codec touches: several rows of a shield */
+
+static unsigned char large[LARGE];
+
+static void large_make(unsigned version)
+{
+	for (unsigned i = 0; i < LARGE; i++)
+		large[i] = (unsigned char)((i * 2654435761u >> 9) ^ (i * 40503u >> 3) ^ (version + (unsigned)rank) * 77);
+}
+
+/* Each rank has a node of its own, the SHIFT-th after the one that it had at first. */
+static kedge_t *nodes_open(int shift)
+{
+	char a[340], b[40];
+	const char *settings[] = {a, b, "protect=xor:4", "protect_in_background=yes", "capture=copy", "codec=none",
+				  "threads=1", "sync=no", NULL};
+	kedge_t *k = NULL;
+
+	snprintf(a, sizeof(a), "l1=%s-%d", l1, (rank + shift) % size);
+	snprintf(b, sizeof(b), "node=n%d", (rank + shift) % size);
+	CHECK(kedge_mpi_open(MPI_COMM_WORLD, "job", NULL, settings, &k) == 0);
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	CHECK(kedge_protect(k, "large", large, LARGE, KEDGE_U8) == 0);
+	return k;
+}
+
+/* A node is lost, and the ranks are placed differently. */
+static void node_lost(void)
+{
+	static unsigned char wanted[LARGE];
+	char path[340];
+	kedge_t *k;
+
+	if (size == 1)
+		return;
+	k = nodes_open(0);
+	for (unsigned v = 1; v <= 3; v++) {
+		state_make(m, v);
+		large_make(v);
+		CHECK(kedge_checkpoint(k, v) == 0);
+	}
+	CHECK(kedge_close(k) == 0);
+	memcpy(wanted, large, LARGE);
+	memset(large, 0, LARGE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	snprintf(path, sizeof(path), "%s-%d", l1, 1);
+	if (rank == 0)
+		CHECK(tree_remove(path) == 0);
+	MPI_Barrier(MPI_COMM_WORLD);
+	k = nodes_open(1);
+	comes_back(k, KEDGE_NEWEST, 3);
+	CHECK(memcmp(large, wanted, LARGE) == 0);
+	CHECK(kedge_close(k) == 0);
+	MPI_Barrier(MPI_COMM_WORLD);
+	snprintf(path, sizeof(path), "%s-%d", l1, rank);
+	CHECK(tree_remove(path) == 0);
+}
+
 static void stores_remove(void)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -188,6 +246,7 @@ int main(int argc, char **argv)
 	mismatch();
 	fewer_ranks();
 	stores_remove();
+	node_lost();
 	if (rank == 0)
 		scratch_remove(dir);
 	MPI_Finalize();

@@ -104,13 +104,13 @@ static int type_make(struct channel *ch, size_t bytes, fold_fn *fold)
  * Ranks may arrive far apart, and MPI libraries wait by polling: after a moment this thread polls less and less often,
  * so that a waiting checkpoint does not take a core from the computation.
  */
-static int wait_gently(MPI_Request *request)
+static int wait_gently(int count, MPI_Request *requests)
 {
 	struct timespec pause = {0, 20000};
 	int done = 0;
 
 	for (int i = 0; !done; i++) {
-		int rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+		int rc = MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
 
 		if (rc != MPI_SUCCESS)
 			return rc;
@@ -132,7 +132,7 @@ static int allgather(void *ctx, const void *send, size_t bytes, void *recv)
 		return 1;
 	if (MPI_Iallgather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, ch->comm, &request) != MPI_SUCCESS)
 		return 1;
-	return wait_gently(&request) != MPI_SUCCESS;
+	return wait_gently(1, &request) != MPI_SUCCESS;
 }
 
 static int reduce(void *ctx, void *inout, size_t bytes, fold_fn *fold)
@@ -144,7 +144,7 @@ static int reduce(void *ctx, void *inout, size_t bytes, fold_fn *fold)
 		return 1;
 	if (MPI_Iallreduce(MPI_IN_PLACE, inout, 1, ch->type, ch->op, ch->comm, &request) != MPI_SUCCESS)
 		return 1;
-	return wait_gently(&request) != MPI_SUCCESS;
+	return wait_gently(1, &request) != MPI_SUCCESS;
 }
 
 static int gather(void *ctx, const void *send, size_t bytes, void *recv, int root)
@@ -157,7 +157,43 @@ static int gather(void *ctx, const void *send, size_t bytes, void *recv, int roo
 	if (MPI_Igather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, root, ch->comm, &request) !=
 	    MPI_SUCCESS)
 		return 1;
-	return wait_gently(&request) != MPI_SUCCESS;
+	return wait_gently(1, &request) != MPI_SUCCESS;
+}
+
+#define REQUESTS_HERE 256 /* that fit on the stack: enough for a rank's part in a team */
+#define TRANSFER_TAG  1
+
+/* Messages of one pair of ranks do not overtake each other. */
+static int transfer_by(struct channel *ch, const struct kedge_transfer *send, size_t sends,
+		       const struct kedge_transfer *recv, size_t recvs, MPI_Request *requests)
+{
+	int n = 0, rc = MPI_SUCCESS;
+
+	for (size_t i = 0; i < recvs && rc == MPI_SUCCESS; i++)
+		rc = recv[i].bytes > INT_MAX ? MPI_ERR_COUNT
+					     : MPI_Irecv(recv[i].data, (int)recv[i].bytes, MPI_BYTE, recv[i].rank,
+							 TRANSFER_TAG, ch->comm, &requests[n++]);
+	for (size_t i = 0; i < sends && rc == MPI_SUCCESS; i++)
+		rc = send[i].bytes > INT_MAX ? MPI_ERR_COUNT
+					     : MPI_Isend(send[i].data, (int)send[i].bytes, MPI_BYTE, send[i].rank,
+							 TRANSFER_TAG, ch->comm, &requests[n++]);
+	return rc == MPI_SUCCESS ? wait_gently(n, requests) : rc;
+}
+
+static int transfer(void *ctx, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv,
+		    size_t recvs)
+{
+	MPI_Request here[REQUESTS_HERE], *requests = here;
+	int rc;
+
+	if (sends + recvs == 0)
+		return 0;
+	if (sends + recvs > REQUESTS_HERE)
+		requests = malloc((sends + recvs) * sizeof(*requests));
+	rc = requests ? transfer_by(ctx, send, sends, recv, recvs, requests) : MPI_ERR_NO_MEM;
+	if (requests != here)
+		free(requests);
+	return rc != MPI_SUCCESS;
 }
 
 /* ------------------------------------------------------------------ channels */
@@ -268,7 +304,7 @@ static int mpi_ready(void)
 int kedge_mpi_open(MPI_Comm comm, const char *name, const char *config, const char *const *settings, kedge_t **out)
 {
 	struct kedge_group group = {
-	    .allgather = allgather, .reduce = reduce, .gather = gather, .free_ctx = channels_free};
+	    .allgather = allgather, .reduce = reduce, .gather = gather, .transfer = transfer, .free_ctx = channels_free};
 	struct channels *c;
 	int provided = MPI_THREAD_SINGLE;
 	int rc;
