@@ -185,7 +185,7 @@ int kedge__device_lay(struct kedge__version *v, struct kedge__error *err)
 	if (!gpu || !gpu->kernels)
 		return fetch(v, err);
 	k->device.gpu = gpu;
-	v->device_room = (struct kedge__reduce_device){gpu, literals_room, k};
+	v->device_room = (struct kedge__reduce_device){.gpu = gpu, .room = literals_room, .ctx = k};
 	v->device = &v->device_room;
 	rc = guests_lay(v, &why);
 	if (rc == KEDGE_E_NOMEM)

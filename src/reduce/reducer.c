@@ -172,6 +172,7 @@ void kedge__reduction_done(struct kedge__reduction *red)
 {
 	kedge__extent_map_done(&red->map);
 	kedge__array_done(&red->literals);
+	kedge__array_done(&red->ready);
 	kedge__free(red->region_digests);
 	kedge__free(red->sources);
 	memset(red, 0, sizeof(*red));
