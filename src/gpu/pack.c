@@ -6,7 +6,7 @@
  */
 #include "gpu/gpu.h"
 
-#define STAGE      (UINT64_C(32) << 20)
+#define STAGE      (UINT64_C(64) << 20)
 #define STAGE_PART 32                  /* of an image, if that is less */
 #define BLOCK_MOST (UINT32_C(4) << 20) /* bytes of a block */
 #define SLACK      UINT64_C(256)       /* bytes behind each part of the memory; some may be read */

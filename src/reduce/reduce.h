@@ -258,6 +258,7 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			 const struct kedge__reduce_device *device, struct kedge__error *err);
 uint64_t kedge__reducer_fetched(const struct kedge__reducer *r); /* how much room they took */
+bool kedge__reducer_packed(const struct kedge__reducer *r);      /* some of them were packed there */
 int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err);
 /* Dirty ranges are rounded to pieces of this size, from the region's start. */
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r);

@@ -429,6 +429,11 @@ uint64_t kedge__reducer_fetched(const struct kedge__reducer *r)
 	return r->twins ? r->twins->literal_bytes : 0;
 }
 
+bool kedge__reducer_packed(const struct kedge__reducer *r)
+{
+	return r->twins && r->twins->packing.on;
+}
+
 int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)
 {
 	return txn_finish(r, out, err);
