@@ -64,7 +64,7 @@ endfunction()
 
 # Unit tests that find the driver of tests/gpu as libcuda.so.1.
 set(KEDGE_DRIVER_TESTS gpu/test_cuda gpu/test_deflate gpu/test_lz4 gpu/test_pass gpu/test_planes gpu/test_scatter reduce/test_gpu
-    reduce/test_gpu_finder job/test_device job/test_device_restore)
+    reduce/test_gpu_finder reduce/test_gpu_pack job/test_device job/test_device_restore)
 list(APPEND KEDGE_DRIVER_TESTS job/test_device_faults)
 set(KEDGE_FAKE_DRIVER ${PROJECT_BINARY_DIR}/tests/gpu/driver)
 

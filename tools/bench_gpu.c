@@ -402,6 +402,10 @@ static int run(struct bench *b)
 	if (!rc)
 		rc = kedge__bench_gpu_reduce(&b->rows, b->data, b->size, &err);
 	if (!rc)
+		rc = field_make(b, 4, &err);
+	if (!rc)
+		rc = kedge__bench_gpu_packed(&b->rows, b->data, b->size, &err);
+	if (!rc)
 		rc = restores(b, &err);
 	if (!rc)
 		rc = kedge__bench_gpu_blocks(&b->rows, b->data, b->other, b->size, b->file, &err);

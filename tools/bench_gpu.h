@@ -47,6 +47,10 @@ int kedge__bench_gpu_take(struct kedge__bench_gpu_rows *rows, const char *what, 
 int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, uint64_t size,
 			    struct kedge__error *err);
 
+/* The same with all of it changed, floats to begin with, and packed on the device. What is at DATA is lost. */
+int kedge__bench_gpu_packed(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, uint64_t size,
+			    struct kedge__error *err);
+
 /* bench_gpu_series.c: files of DIR, versions of one state, by all reducers. */
 int kedge__bench_gpu_series(struct kedge__gpu *gpu, const char *dir, bool json, struct kedge__error *err);
 

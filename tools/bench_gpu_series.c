@@ -136,7 +136,7 @@ static int series_run(struct series *s, enum kedge__reducer_id id, uint32_t chun
 		      double *seconds, struct kedge__error *err)
 {
 	struct kedge__reducer_options options = {.id = id, .chunk = chunk, .record_bytes = UINT64_C(1) << 40};
-	const struct kedge__reduce_device device = {s->gpu, room, s};
+	const struct kedge__reduce_device device = {.gpu = s->gpu, .room = room, .ctx = s};
 	const struct kedge__image_region region = {0, (void *)(uintptr_t)s->data, s->bytes};
 	const struct kedge__image image = {&region, 1};
 	struct kedge__reducer *r = NULL;

@@ -12,13 +12,19 @@
 #define BASE    KEDGE__WITH_BASE
 #define SLOW    KEDGE__SLOW
 #define DEEP    KEDGE__DEEP
+#define THERE   KEDGE__THERE
 
 /*
  * In the order in which they are likely to be the best, since there may be no time for all. The speeds are those of a
  * core of a server of the 2020s on data that gives no more than it must: they say how much can be tried, and stand in
- * where nothing can be measured. What is chosen depends on what was measured.
+ * where nothing can be measured. What is chosen depends on what was measured; only that of GPUs (H200) is taken for
+ * granted.
  */
 const struct kedge__candidate kedge__candidates[] = {
+    {"delta+planes", 300e9, 1500e6, WIDE | THERE},
+    {"planes", 300e9, 1500e6, WIDE | THERE},
+    {"lz4", 36e9, 2500e6, BYTES | WIDE | THERE},
+    {"deflate:1", 28e9, 500e6, BYTES | WIDE | THERE},
     {"field", 600e6, 700e6, WIDE},
     {"shuffle+zstd:1", 450e6, 1000e6, WIDE},
     {"zstd:1", 350e6, 800e6, BYTES},
@@ -68,12 +74,15 @@ const size_t kedge__candidate_count = KEDGE__COUNT(kedge__candidates);
 
 _Static_assert(KEDGE__COUNT(kedge__candidates) <= 64, "a set of candidates is 64 bits");
 
-static bool fits(const struct kedge__candidate *c, enum kedge_type type, bool base, unsigned stride)
+static bool fits(const struct kedge__candidate *c, const struct kedge__codec_choice *wanted, enum kedge_type type,
+		 bool base)
 {
+	unsigned stride = wanted->stride;
 	unsigned width = type == KEDGE_BYTES ? 1 : kedge__element_width(type);
 	bool number = kedge__element_is_float(type);
 
-	if ((c->data & BASE && !base) || (c->data & RECORDS && (!stride || stride == width)))
+	if ((c->data & THERE && wanted->bus <= 0) || (c->data & BASE && !base) ||
+	    (c->data & RECORDS && (!stride || stride == width)))
 		return false;
 	if (c->data & DOUBLES)
 		return number && width == 8;
@@ -98,7 +107,7 @@ bool kedge__candidate_make(size_t i, const struct kedge__codec_choice *wanted, e
 	const struct kedge__candidate *c = &kedge__candidates[i];
 	struct kedge__codec_choice made;
 
-	if (!fits(c, type, base, wanted->stride) || kedge__codec_choice_parse(c->name, &made, NULL) != 0)
+	if (!fits(c, wanted, type, base) || kedge__codec_choice_parse(c->name, &made, NULL) != 0)
 		return false;
 	made.smallest = wanted->smallest;
 	made.row = wanted->row;
@@ -107,6 +116,8 @@ bool kedge__candidate_make(size_t i, const struct kedge__codec_choice *wanted, e
 	made.target = wanted->target;
 	made.storage = wanted->storage;
 	made.pace = wanted->pace;
+	made.bus = wanted->bus;
+	made.there = c->data & THERE;
 	if (c->data & RECORDS)
 		use_stride(&made, wanted->stride);
 	*choice = made;
@@ -115,13 +126,14 @@ bool kedge__candidate_make(size_t i, const struct kedge__codec_choice *wanted, e
 
 bool kedge__candidate_alike(const struct kedge__codec_choice *a, const struct kedge__codec_choice *b)
 {
-	return a->codec == b->codec && a->steps == b->steps && (a->codec->general || a->level == b->level);
+	return a->codec == b->codec && a->steps == b->steps && a->there == b->there &&
+	       (a->codec->general || a->level == b->level);
 }
 
 double kedge__codec_pace_built_in(const char *codec, double size)
 {
 	for (size_t i = 0; i < kedge__candidate_count; i++)
-		if (strcmp(kedge__candidates[i].name, codec) == 0)
+		if (!(kedge__candidates[i].data & THERE) && strcmp(kedge__candidates[i].name, codec) == 0)
 			/* What shrinks to less takes less time. */
 			return KEDGE__MIN(1, TIME_LEAST + size) / kedge__candidates[i].encode;
 	return 0;

@@ -15,6 +15,7 @@
 #define KEDGE__WITH_BASE   64u /* there is a base */
 #define KEDGE__SLOW        128u /* however well data packs */
 #define KEDGE__DEEP        256u /* for "max" alone */
+#define KEDGE__THERE       512u /* for data on a GPU, which packs it, at so many bytes a second for all threads */
 
 struct kedge__candidate {
 	const char *name;

@@ -10,6 +10,7 @@
 #define KEDGE_CODEC_CODEC_H
 
 #include "base/base.h"
+#include "gpu/gpu.h"
 
 enum kedge__codec_id { /* stable on disk */
 		       KEDGE__CODEC_NONE = 0,
@@ -53,6 +54,8 @@ struct kedge__codec_choice {
 	uint32_t stride;     /* bytes of a record, as found by kedge__codec_sample(); 0: none */
 	uint64_t near;       /* a set made by kedge__codec_sample(), from which each block chooses; 0: empty */
 	double spare;        /* seconds that a look at the data may take however little it is */
+	double bus;          /* bytes per second that come from the GPU that the data is on; 0: it is on the host */
+	bool there;          /* packed on that GPU: kedge__codec_there() */
 	double fetch;        /* bytes of a base that a thread reads per second; 0: a built-in figure */
 	/* Seconds per byte that CODEC takes for data that it shrinks to SIZE, a share; NULL: they are measured. */
 	double (*pace)(const char *codec, double size);
@@ -166,6 +169,13 @@ bool kedge__codec_smallest(const struct kedge__codec_choice *choice, const struc
 /* The pace of a candidate of "auto", as a rule: for tests, which must not depend on the machine. */
 double kedge__codec_pace_built_in(const char *codec, double size);
 
+/* there.c: whether a GPU packs data of TYPE in this way: HOW it does, and the parameter of a block that shrinks. Blocks are as
+ * any codec's, of lz4 and deflate not the very bytes that their libraries make. */
+bool kedge__codec_there(const struct kedge__codec_choice *choice, enum kedge_type type, struct kedge__gpu_how *how,
+			uint16_t *param);
+
+#define KEDGE__CODEC_BUS 55e9 /* bytes a second from a GPU, as a rule, at most */
+
 /* ------------------------------------------------------------------ memory.c: choices that are remembered over many versions
  */
 
@@ -264,6 +274,15 @@ void kedge__codec_planner_expect(struct kedge__codec_planner *planner, const str
 int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
 			   const struct kedge__codec_blocks *blocks, struct kedge__codec_plan *plan,
 			   struct kedge__error *err);
+/*
+ * The same for a region on a GPU whose bytes are not at hand yet, with WANTED->bus, before there is a planner: what the configuration names, or what was settled
+ * on for earlier versions. False: its blocks come to the host as they are, and are planned there. What was planned is followed
+ * once there is a planner.
+ */
+bool kedge__codec_plan_there(const struct kedge__codec_choice *wanted, const struct kedge__codec_memory *memory,
+			     const struct kedge__codec_region *region, struct kedge__codec_plan *plan);
+int kedge__codec_plan_follow(struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan,
+			     struct kedge__error *err);
 bool kedge__codec_plan_packs(const struct kedge__codec_plan *plan);      /* else blocks are stored as they are */
 bool kedge__codec_plan_wants_base(const struct kedge__codec_plan *plan); /* where a block can have one */
 /* A block was packed with CODEC and PARAM from RAW to STORED bytes. */

@@ -168,8 +168,8 @@ static bool is_near(double a, double b)
 
 static bool same_wish(const struct kedge__codec_choice *a, const struct kedge__codec_choice *b)
 {
-	return a->automatic == b->automatic && a->smallest == b->smallest && is_near(a->target, b->target) &&
-	       is_near(a->storage, b->storage);
+	return a->automatic == b->automatic && a->smallest == b->smallest && is_near(a->bus, b->bus) &&
+	       is_near(a->target, b->target) && is_near(a->storage, b->storage);
 }
 
 /* What was found out about it may do for others. */
@@ -230,7 +230,8 @@ enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory 
 		why->age++;
 		return s->packing < CHECK_LEAST ? KEDGE__LOOK_NOT : KEDGE__LOOK_CHECK;
 	}
-	/* A region that turned out to differ from its kind has an entry of its own, which does not hold: it is sampled. */
+	/* A region that turned out to differ from its kind has an entry of its own, which does not hold: it is sampled.
+	 */
 	if (!e)
 		other = find_kin(m, s, wanted);
 	if (!other && tiny && kedge__codec_memory_expected(m, s->kind) < TINY)

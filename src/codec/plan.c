@@ -204,6 +204,52 @@ int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct ke
 	return rc;
 }
 
+/* ---- where the data is */
+
+/* What was settled on for earlier versions, whether or not they had a base, if that is packed there. */
+static bool remembered_there(const struct kedge__codec_choice *wanted, const struct kedge__codec_memory *memory,
+			     const struct kedge__codec_region *r, struct kedge__codec_plan *plan)
+{
+	for (int base = 1; memory && base >= 0; base--) {
+		plan->subject.base = base;
+		plan->subject.kind = kedge__codec_kind(r->name, r->type, r->bytes, base);
+		if (kedge__codec_memory_ask(memory, &plan->subject, wanted, &plan->choice, &plan->why) !=
+			KEDGE__LOOK_CLOSE &&
+		    plan->choice.there)
+			return true;
+	}
+	return false;
+}
+
+bool kedge__codec_plan_there(const struct kedge__codec_choice *wanted, const struct kedge__codec_memory *memory,
+			     const struct kedge__codec_region *region, struct kedge__codec_plan *plan)
+{
+	struct kedge__codec_plan made = {.made = true, .choice = *wanted, .why = {.reason = KEDGE__CODEC_GIVEN}};
+	struct kedge__codec_choice shaped = *wanted;
+	struct kedge__gpu_how how;
+	uint16_t param;
+
+	kedge__codec_choice_shape(&shaped, region->ndims, region->dims);
+	made.subject = (struct kedge__codec_subject){
+	    .id = region->id, .type = region->type, .bytes = region->bytes, .packing = region->bytes};
+	made.choice = shaped;
+	if (wanted->automatic && !remembered_there(&shaped, memory, region, &made))
+		return false;
+	if (!kedge__codec_there(&made.choice, region->type, &how, &param))
+		return false;
+	*plan = made;
+	return true;
+}
+
+int kedge__codec_plan_follow(struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan,
+			     struct kedge__error *err)
+{
+	if (!planner->memory || plan->why.reason == KEDGE__CODEC_BORROWED)
+		return 0;
+	return kedge__codec_memory_keep(planner->memory, &plan->subject, &planner->wanted, &plan->choice, &plan->why,
+					err);
+}
+
 /* ---- what becomes of it */
 
 bool kedge__codec_choice_packs(const struct kedge__codec_choice *choice)

@@ -45,6 +45,7 @@
 #define CONFIRMED       0.5    /* of what the samples promise to save, at least, has to be saved on a block */
 #define IDLE            0.2 /* how much it counts that the core, or storage, which waits for the other has less to do */
 #define DECODE_LEAST    500e6
+#define BUS_LEAST       0.9  /* of what comes from a GPU as it is: it must not wait for what packs it there */
 #define FETCH           1e9  /* bytes a second of the base */
 #define BASE_LEAST      1.1  /* how much better what needs a base has to be than what does not */
 #define NEAR            3    /* how many a block chooses among */
@@ -119,7 +120,7 @@ static double handicap(const struct trial *t)
 /* The less the better. */
 static double cost_of(const struct sampler *s, const struct trial *t)
 {
-	double stored = t->size / storage(s), pace = KEDGE__MAX(t->pace, PACE_LEAST);
+	double stored = t->size / storage(s), pace = t->choice.there ? t->pace : KEDGE__MAX(t->pace, PACE_LEAST);
 
 	if (s->wanted.target > 0 && t->pace > 1 / s->wanted.target)
 		return INFINITY;
@@ -139,6 +140,8 @@ static bool is_tried(const struct sampler *s, const struct kedge__candidate *c)
 {
 	double best = usual_pace(s, c) * (c->data & KEDGE__SLOW ? 1 : FASTER);
 
+	if (c->data & KEDGE__THERE && (s->wanted.smallest || c->encode < BUS_LEAST * s->wanted.bus))
+		return false;
 	if (s->wanted.smallest)
 		return true;
 	if (c->data & KEDGE__DEEP || 1 / c->decode + fetch_time(s, c) > 1 / DECODE_LEAST)
@@ -164,9 +167,12 @@ static double screen_bytes(const struct sampler *s, size_t n)
 {
 	double slowness = 0;
 
-	for (size_t i = 0; i < n; i++)
-		if (!(kedge__candidates[s->trials[i].candidate].data & KEDGE__DEEP))
-			slowness += usual_pace(s, &kedge__candidates[s->trials[i].candidate]);
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__candidate *c = &kedge__candidates[s->trials[i].candidate];
+
+		if (!(c->data & KEDGE__DEEP))
+			slowness += c->data & KEDGE__THERE ? 1 / SPEED : usual_pace(s, c);
+	}
 	return (s->budget - SETUP * (double)(n + FINAL)) /
 	       (slowness * (1 + FINAL_WORK * SCREEN_PART / (double)(n + 1)));
 }
@@ -358,7 +364,9 @@ static void judge(const struct sampler *s, struct trial *t)
 		t->size *= KEDGE__MAX(1 - t->parted * (1 - chunk / block), 0.5);
 		t->pace *= KEDGE__MAX(1 - t->setup * (1 - chunk / block), 0.5);
 	}
-	if (s->wanted.pace)
+	if (t->choice.there)
+		t->pace = 1 / c->encode; /* not what it takes here */
+	else if (s->wanted.pace)
 		t->pace = s->wanted.pace(c->name, t->size);
 	else if (t->pace <= 0)
 		t->pace = kedge__codec_pace_built_in(c->name, t->size); /* short samples say nothing about time */
@@ -519,7 +527,7 @@ static uint64_t find_near(const struct sampler *s, double least)
 			if (trials[k].final &&
 			    (trials[k].cost < trials[i].cost || (trials[k].cost == trials[i].cost && k < i)))
 				better += kedge__candidate_alike(&trials[k].choice, &trials[i].choice) ? NEAR : 1;
-		if (trials[i].final && better < NEAR && trials[i].cost <= least * NEAR_COST)
+		if (trials[i].final && !trials[i].choice.there && better < NEAR && trials[i].cost <= least * NEAR_COST)
 			set |= UINT64_C(1) << trials[i].candidate;
 	}
 	return set & (set - 1) ? set : 0;
@@ -546,10 +554,21 @@ static bool is_worth(const struct sampler *s, const struct trial *t)
 	return t->final && !t->beaten && t->size <= most && t->cost <= cost_of_none(s);
 }
 
+/* What a GPU packs, and nothing beats, is not exchanged for something that costs about the same. */
+static bool is_there(const struct sampler *s, double least)
+{
+	bool there = false;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		there =
+		    there || (s->trials[i].choice.there && is_worth(s, &s->trials[i]) && s->trials[i].cost <= least);
+	return there;
+}
+
 /* Of those that cost about the least, the smallest; of those that are about as small, the fastest. */
 static struct trial *find_winner(const struct sampler *s, double least)
 {
-	double most = least * (by_size(s) ? 1 : ALIKE), small = INFINITY;
+	double most = least * (by_size(s) || is_there(s, least) ? 1 : ALIKE), small = INFINITY;
 	struct trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++)
@@ -636,7 +655,7 @@ static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__
 	if (s->wanted.smallest) {
 		choice.near = find_all(s, &choice);
 		choice.smallest = true;
-	} else if (best) {
+	} else if (best && !choice.there) {
 		choice.near = find_near(s, least);
 	}
 	return choice;

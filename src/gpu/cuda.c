@@ -449,7 +449,8 @@ static int streams_make(struct cuda_gpu *c)
 	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && r == CUDA_SUCCESS; i++)
 		WITHIN(c, r,
 		       stream_create(&c->streams[i], CUDA_STREAM_NON_BLOCKING,
-				     i == KEDGE__GPU_OUT ? CUDA_PRIORITY_HIGHEST : CUDA_PRIORITY_USUAL));
+				     i == KEDGE__GPU_OUT || i == KEDGE__GPU_PACK ? CUDA_PRIORITY_HIGHEST
+										 : CUDA_PRIORITY_USUAL));
 	for (unsigned i = 0; i < KEDGE__GPU_EVENTS && r == CUDA_SUCCESS; i++)
 		WITHIN(
 		    c, r,

@@ -60,7 +60,7 @@ KEDGE_KERNEL(kedge_gather, struct kedge_gather_args)
 		const struct kedge_slab_at at = a.at[slab];
 		const unsigned short *changes = a.changes + at.changes;
 		const unsigned *origins = a.origins ? a.origins + at.changes : 0;
-		unsigned long long done = at.literals;
+		unsigned long long done = at.literals - a.first;
 
 		if (!count || at.none)
 			continue;

@@ -39,10 +39,12 @@ enum kedge__gpu_stream {
 	KEDGE__GPU_WORK, /* kernels */
 	KEDGE__GPU_OUT,  /* copies to the host, and kernels that the bus waits for: before those of other streams */
 	KEDGE__GPU_IN,   /* copies from the host */
+	KEDGE__GPU_PACK, /* kernels that pack what is copied to the host then: before those of other streams, too */
 	KEDGE__GPU_STREAMS,
 };
 
-#define KEDGE__GPU_EVENTS 16 /* the last one is that of kedge__gpu_sync() and _after(), and those before it of scatter.c */
+#define KEDGE__GPU_EVENTS 24 /* the last one is that of kedge__gpu_sync() and _after(), and those before it of scatter.c */
+#define KEDGE__GPU_PACK_EVENT 8 /* the first of four that are those of pack.c */
 
 struct kedge__gpu;
 
@@ -183,6 +185,9 @@ int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, c
 /* What is stored, to TO and on as `at` says: memory of the device, or pinned memory of the host. */
 int kedge__gpu_pass_gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			   uint64_t end, kedge__gpu_address to, struct kedge__error *err);
+/* The same to memory of the device, where literal number FROM goes to TO: FROM and those behind it. */
+int kedge__gpu_pass_stage(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
+			  uint64_t end, uint64_t from, kedge__gpu_address to, struct kedge__error *err);
 /* New digests take their places, and AGE those of their ages. */
 int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on, uint64_t first,
 			   uint64_t end, uint8_t age, struct kedge__error *err);
@@ -255,6 +260,42 @@ int kedge__gpu_lz4_decode(struct kedge__gpu *g, const struct kedge__gpu_blocks *
 uint64_t kedge__gpu_deflate_scratch(const struct kedge__gpu_blocks *b);
 int kedge__gpu_deflate_encode(struct kedge__gpu *g, const struct kedge__gpu_blocks *b, kedge__gpu_address raw,
 			      kedge__gpu_address scratch, kedge__gpu_address slots, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ pack.c: blocks of the device, packed there, to the host
+ *
+ * What shall be packed is put on a stage, by work on KEDGE__GPU_PACK. A batch of blocks there is packed on that stream, put
+ * together and, when the host knows how large they have become, copied to it, while the next batch is packed. They arrive in
+ * the order in which they were added, without gaps. */
+
+struct kedge__gpu_packer;
+
+enum kedge__gpu_codec { KEDGE__GPU_NONE, KEDGE__GPU_PLANES, KEDGE__GPU_LZ4, KEDGE__GPU_DEFLATE };
+
+struct kedge__gpu_how {
+	enum kedge__gpu_codec codec;
+	unsigned width, steps; /* of planes, as in struct kedge__gpu_planes */
+};
+
+/* Whether blocks of BYTES can be packed there. */
+bool kedge__gpu_packs(uint32_t bytes);
+/* For blocks of up to BLOCK bytes of an image of BYTES, and CODECS: a bit for each. KEDGE_E_NOMEM: the device has no room for it. */
+int kedge__gpu_packer_new(struct kedge__gpu *g, unsigned codecs, uint32_t block, uint64_t bytes, struct kedge__gpu_packer **out,
+			  struct kedge__error *err);
+void kedge__gpu_packer_free(struct kedge__gpu_packer *p); /* accepts NULL */
+/* The one that there is serves for this, too. */
+bool kedge__gpu_packer_suits(const struct kedge__gpu_packer *p, unsigned codecs, uint32_t block, uint64_t bytes);
+/* From now on what is packed goes to TO, pinned memory of the host with room for all of it. Nothing of what came before is
+ * under way. */
+void kedge__gpu_packer_begin(struct kedge__gpu_packer *p, void *to);
+kedge__gpu_address kedge__gpu_packer_stage(const struct kedge__gpu_packer *p);
+uint64_t kedge__gpu_packer_room(const struct kedge__gpu_packer *p); /* bytes of the stage */
+size_t kedge__gpu_packer_most(const struct kedge__gpu_packer *p);   /* blocks of a batch */
+/* BYTES at AT of the stage, a multiple of 16, are the next block of the batch. */
+void kedge__gpu_packer_add(struct kedge__gpu_packer *p, uint64_t at, uint32_t bytes, const struct kedge__gpu_how *how);
+/* Pack the batch. The stage may be used for others then, by work on KEDGE__GPU_PACK. */
+int kedge__gpu_packer_run(struct kedge__gpu_packer *p, struct kedge__error *err);
+/* All batches have arrived. *SIZES: of each block since begin() what it is packed, or its bytes: it is as it was. */
+int kedge__gpu_packer_end(struct kedge__gpu_packer *p, const uint32_t **sizes, size_t *count, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ scatter.c: bytes of the host to many places of a device
  *

@@ -21,4 +21,5 @@
 #include "gpu/deflate.cu"
 #include "gpu/planes.cu"
 #include "gpu/scatter.cu"
+#include "gpu/pack.cu"
 #include "gpu/touch.cu"

@@ -106,6 +106,7 @@ struct kedge_gather_args {
 	KEDGE_AT(const unsigned short) changes;
 	KEDGE_AT(const unsigned) origins; /* of each change, or 0: those that have one are not stored */
 	KEDGE_AT(unsigned char) to;       /* aligned to 16 bytes */
+	unsigned long long first;         /* the literal that goes there: none before it is gathered */
 };
 
 /* kedge_settle: digests of changes take their places, and so do their ages, if there are any. */
@@ -312,6 +313,35 @@ struct kedge_deflate_args {
 	KEDGE_AT(unsigned char) scratch; /* KEDGE_DEFLATE_SCRATCH bytes for each piece of each block, */
 	KEDGE_AT(unsigned char) heads;   /* and 48 */
 	KEDGE_AT(unsigned char) slots;   /* those that do not shrink have no meaning */
+};
+
+/* ------------------------------------------------------------------ pack.cu
+ * Blocks, some of which are packed, behind each other. Each has parts of KEDGE_PLANES_STRIP bytes. kedge_planes_pack packs
+ * strips of codec planes, kedge_pack_place finds out how large blocks have become and where they go, and kedge_pack_join puts
+ * them there. */
+
+enum kedge_packing { KEDGE_PACK_NOT, KEDGE_PACK_PLANES, KEDGE_PACK_WHOLE }; /* whole: by lz4.cu or deflate.cu */
+
+struct kedge_pack_block {
+	unsigned at, bytes;        /* in raw and in slots; at: a multiple of 16 */
+	unsigned part;             /* the first of its parts */
+	unsigned item;             /* of one that is packed as a whole: its number among them */
+	unsigned short how, width; /* how: enum kedge_packing; width and steps: of codec planes */
+	unsigned steps;
+};
+
+struct kedge_pack_args {
+	KEDGE_AT(const struct kedge_pack_block) blocks;
+	KEDGE_AT(const unsigned) owners; /* of each part: its block */
+	unsigned count, parts;
+	KEDGE_AT(const unsigned char) raw;
+	KEDGE_AT(unsigned char) slots;
+	KEDGE_AT(unsigned) sizes;      /* of each part that is a strip: what it is packed, or its bytes */
+	KEDGE_AT(unsigned) within;     /* and where it is in its block then */
+	KEDGE_AT(const unsigned) items; /* of those that are packed as a whole: what they are packed, or their bytes */
+	KEDGE_AT(unsigned) stored;     /* of each block: what it is packed, or its bytes: it is as it was */
+	KEDGE_AT(unsigned) places;     /* and where it goes */
+	KEDGE_AT(unsigned char) out;
 };
 
 /* ------------------------------------------------------------------ scatter.cu

@@ -153,7 +153,7 @@ int kedge__gpu_pass_list(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, co
 }
 
 static int gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const char *kernel, unsigned blocks,
-		  const struct kedge__gpu_slabs *on, uint64_t first, uint64_t end, kedge__gpu_address to,
+		  const struct kedge__gpu_slabs *on, uint64_t first, uint64_t end, uint64_t from, kedge__gpu_address to,
 		  struct kedge__error *err)
 {
 	struct kedge_gather_args a = {
@@ -165,6 +165,7 @@ static int gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const cha
 	    .changes = on->changes,
 	    .origins = on->origins,
 	    .to = to,
+	    .first = from,
 	};
 
 	return kedge__gpu_launch(p->gpu, s, kernel, blocks, KEDGE_THREADS, &a, err);
@@ -173,13 +174,19 @@ static int gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const cha
 int kedge__gpu_pass_count(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,
 			  uint64_t first, uint64_t end, struct kedge__error *err)
 {
-	return gather(p, s, "kedge_count", blocks_for(p, end - first), on, first, end, 0, err);
+	return gather(p, s, "kedge_count", blocks_for(p, end - first), on, first, end, 0, 0, err);
 }
 
 int kedge__gpu_pass_gather(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,
 			   uint64_t first, uint64_t end, kedge__gpu_address to, struct kedge__error *err)
 {
-	return gather(p, s, "kedge_gather", (unsigned)KEDGE__MIN(end - first, GATHERERS), on, first, end, to, err);
+	return gather(p, s, "kedge_gather", (unsigned)KEDGE__MIN(end - first, GATHERERS), on, first, end, 0, to, err);
+}
+
+int kedge__gpu_pass_stage(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,
+			  uint64_t first, uint64_t end, uint64_t from, kedge__gpu_address to, struct kedge__error *err)
+{
+	return gather(p, s, "kedge_gather", blocks_for(p, end - first), on, first, end, from, to, err);
 }
 
 int kedge__gpu_pass_settle(struct kedge__gpu_pass *p, enum kedge__gpu_stream s, const struct kedge__gpu_slabs *on,

@@ -344,6 +344,41 @@ template <int W> static __device__ void encode(const struct kedge_planes_args &a
 	}
 }
 
+/* The bytes of a block of which strips consist: whole groups of eight numbers. */
+static __device__ __forceinline__ u32 whole_of(const struct kedge_pack_block &b)
+{
+	return b.bytes - b.bytes % (8 * b.width);
+}
+
+/* Strips of several blocks, of any widths. */
+static __device__ void pack(const struct kedge_pack_args &a)
+{
+	__shared__ struct shared __align__(16) s;
+
+	for (u32 p = blockIdx.x; p < a.parts; p += gridDim.x) {
+		const struct kedge_pack_block b = a.blocks[a.owners[p]];
+		const u32 from = (p - b.part) * STRIP;
+		const u8 *raw = a.raw + b.at + from;
+		u32 n, size;
+
+		if (b.how != KEDGE_PACK_PLANES || from >= whole_of(b))
+			continue;
+		n = whole_of(b) - from < STRIP ? whole_of(b) - from : STRIP;
+		if (b.width == 8)
+			size = strip_encode<8>(&s, raw, 0, b.steps, n);
+		else if (b.width == 4)
+			size = strip_encode<4>(&s, raw, 0, b.steps, n);
+		else
+			size = strip_encode<2>(&s, raw, 0, b.steps, n);
+		__syncthreads();
+		if (size < n)
+			slot_write(a.slots + b.at + from, s.packed, size);
+		if (threadIdx.x == 0)
+			a.sizes[p] = size;
+		__syncthreads();
+	}
+}
+
 /* ------------------------------------------------------------------ decode */
 
 /* Eight bytes a thread of a map of N bytes, whose bits are in MAP and whose bytes begin at FROM + AT; each is a difference
@@ -607,4 +642,9 @@ KEDGE_PLANES_KERNELS(PLANES)
 KEDGE_KERNEL(kedge_planes_unpack, struct kedge_unpack_args)
 {
 	planes::unpack(a);
+}
+
+KEDGE_KERNEL(kedge_planes_pack, struct kedge_pack_args)
+{
+	planes::pack(a);
 }

@@ -88,6 +88,34 @@ static int literals_room(void *ctx, uint64_t bytes, void **out, uint64_t *have, 
 	return rc;
 }
 
+/* ------------------------------------------------------------------ codecs */
+
+/* How literals of region I are packed there, if they are. */
+static void plan_region(struct kedge__version *v, const struct kedge__codec_choice *wanted, size_t i)
+{
+	const struct kedge__codec_region region = kedge__codec_region_of(&v->records[i]);
+	uint16_t param;
+
+	v->hows[i].codec = KEDGE__GPU_NONE;
+	if (kedge__codec_plan_there(wanted, v->k->memory, &region, &v->plans[i]))
+		(void)kedge__codec_there(&v->plans[i].choice, region.type, &v->hows[i], &param);
+}
+
+/* Without memory to plan it, nothing is packed there. */
+static void plan_regions(struct kedge__version *v)
+{
+	const struct kedge__codec_choice wanted = kedge__seal_codec(v);
+
+	v->plans = kedge__calloc(v->region_count + 1, sizeof(*v->plans));
+	v->hows = kedge__calloc(v->region_count + 1, sizeof(*v->hows));
+	v->device_room.block = (uint32_t)v->k->set.block;
+	if (!v->plans || !v->hows)
+		return;
+	for (size_t i = 0; i < v->region_count; i++)
+		plan_region(v, &wanted, i);
+	v->device_room.hows = v->hows;
+}
+
 /* ------------------------------------------------------------------ the image */
 
 static uint64_t guest_bytes(const kedge_t *k)
@@ -185,7 +213,7 @@ int kedge__device_lay(struct kedge__version *v, struct kedge__error *err)
 	if (!gpu || !gpu->kernels)
 		return fetch(v, err);
 	k->device.gpu = gpu;
-	v->device_room = (struct kedge__reduce_device){gpu, literals_room, k};
+	v->device_room = (struct kedge__reduce_device){.gpu = gpu, .room = literals_room, .ctx = k};
 	v->device = &v->device_room;
 	rc = guests_lay(v, &why);
 	if (rc == KEDGE_E_NOMEM)
@@ -217,6 +245,7 @@ int kedge__device_capture(struct kedge__version *v, struct kedge__error *err)
 	if (!v->device)
 		return 0;
 	literals_trim(&v->k->device);
+	plan_regions(v);
 	rc = kedge__baseline_begin(v, &why);
 	if (rc == KEDGE_E_NOMEM)
 		return give_up(v, &why, err);

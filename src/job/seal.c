@@ -17,14 +17,14 @@
 
 /* ------------------------------------------------------------------ 1: this rank's segment */
 
-/* What is asked for, with what storage was measured to take for each thread. */
-static struct kedge__codec_choice codec_wanted(const struct kedge__version *v)
+struct kedge__codec_choice kedge__seal_codec(const struct kedge__version *v)
 {
 	const kedge_t *k = v->k;
 	struct kedge__codec_choice codec = k->codec;
 	double l2_rate = k->levels.at[KEDGE__L2].on ? (double)k->set.l2_rate : 0;
 
 	codec.storage = kedge__pace_storage(&k->pace, l2_rate, v->costs.every) / kedge__pool_threads(k->pool);
+	codec.bus = v->device ? KEDGE__CODEC_BUS : 0;
 	return codec;
 }
 
@@ -62,7 +62,8 @@ static void spec_fill(struct kedge__version *v, struct kedge__segment_spec *spec
 	    .source = v->source,
 	    .sources = v->sources,
 	    .source_count = v->reduction.source_count,
-	    .codec = codec_wanted(v),
+	    .codec = kedge__seal_codec(v),
+	    .plans = v->plans,
 	    .memory = k->memory,
 	    .base = {base_version(v) == KEDGE__NO_VERSION ? NULL : base_open, v},
 	    .block_bytes = (uint32_t)k->set.block,

@@ -22,5 +22,7 @@ void kedge__seal_publish(struct kedge__version *v); /* collective */
 int kedge__seal_now(struct kedge__version *v, struct kedge__error *err); /* both, and the follow-ups; takes V */
 void kedge__seal_submit(struct kedge__version *v);  /* the same by the writer; takes V */
 void kedge__seal_finish(kedge_t *k);                /* wait for the pending one; collective */
+/* What is asked for, with what storage was measured to take for each thread, and where the data is. */
+struct kedge__codec_choice kedge__seal_codec(const struct kedge__version *v);
 
 #endif

@@ -57,6 +57,10 @@ void kedge__version_release(struct kedge__version *v)
 	kedge__free(v->ways);
 	kedge__free(v->regions);
 	kedge__free(v->referable);
+	kedge__free(v->plans);
+	kedge__free(v->hows);
+	v->plans = NULL;
+	v->hows = NULL;
 	v->records = NULL;
 	v->ways = NULL;
 	v->regions = NULL;

@@ -49,6 +49,8 @@ struct kedge__version {
 	struct kedge__hold_region *ways;
 	const struct kedge__reduce_device *device; /* the GPU that it is reduced on, at once; NULL: it is on the host */
 	struct kedge__reduce_device device_room;
+	struct kedge__codec_plan *plans; /* of regions that are packed there; NULL: none is */
+	struct kedge__gpu_how *hows;
 	struct kedge__hold *hold; /* of the image, to be reduced by the writer; NULL: */
 	struct kedge__live *live; /* it is read in place; if this is NULL, too: its literals are copied */
 	const struct kedge__literal_source *source;

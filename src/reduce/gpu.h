@@ -5,6 +5,7 @@
  *
  *   gpu_columns.c  digests and ages of the last version
  *   gpu_pass.c     the hash pass, which fills the same lists as hash_pass.c, and the literals
+ *   gpu_pack.c     literals that are packed before they come to the host
  *   gpu_finder.c   the finder, which is on the device alone, and a twin of the log
  *
  * Twins can be made again from what the host has at any time, and are given up when memory of the device is short.
@@ -18,6 +19,27 @@
 struct kedge__gpu_array { /* memory of the device that grows */
 	kedge__gpu_address at;
 	uint64_t bytes;
+};
+
+struct kedge__packed_region {
+	struct kedge__gpu_how how;
+	uint64_t end; /* of its literals, as far as they are on the stage; 0: none is */
+};
+
+/* Literals on their way through the stage of a packer. Positions are those in LITERALS if they were not packed. */
+struct kedge__gpu_packing {
+	struct kedge__gpu_packer *packer;
+	bool on;      /* they are packed in the version in progress */
+	bool no_room; /* for it on the device: said once, and not tried again */
+	uint32_t block;
+	KEDGE__ARRAY(struct kedge__packed_region) regions;
+	uint64_t first; /* the position that is at the beginning of the stage, */
+	uint64_t cut;   /* and up to which blocks were cut, */
+	size_t region;  /* in this region; */
+	size_t last;    /* the region of the last literal there; */
+	size_t touched; /* and regions since the last batch */
+	struct kedge__ready_blocks blocks; /* of all regions; those that are not packed are left out in the end */
+	uint64_t bytes; /* that came to the host */
 };
 
 /* What a reducer has on a device. */
@@ -48,6 +70,7 @@ struct kedge__gpu_twins {
 	bool listed;                   /* the lists are those of the version in progress */
 	struct kedge__gpu_novelty *novelty;
 	bool no_finder; /* there was no room for it: it is on the host */
+	struct kedge__gpu_packing packing;
 };
 
 /* At least BYTES; what was there is lost. */
@@ -80,6 +103,26 @@ void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__red
 void kedge__gpu_settle(struct kedge__reducer *r, bool committed);
 /* A view of the image through which few bytes can be looked at. */
 struct kedge__image_view kedge__gpu_view(struct kedge__reducer *r);
+
+/* Bytes that are stored of slab I. FOUND: duplicates were looked for. */
+uint64_t kedge__gpu_slab_literals(const struct kedge__reducer *r, size_t i, bool found);
+
+/* ------------------------------------------------------------------ gpu_pack.c */
+
+/* Whether literals of the version in progress are packed on the device is in twins->packing.on then. */
+int kedge__gpu_packing_begin(struct kedge__reducer *r, struct kedge__error *err);
+/* Literals of slabs [FIRST, END) are on the device, in lists, by work on KEDGE__GPU_PACK, and have their places. */
+int kedge__gpu_packing_take(struct kedge__reducer *r, uint64_t first, uint64_t end, bool found, struct kedge__error *err);
+/* All have been taken, and are on the host. */
+int kedge__gpu_packing_end(struct kedge__reducer *r, struct kedge__error *err);
+/* They are taken from the beginning; nothing is under way. */
+void kedge__gpu_packing_again(struct kedge__reducer *r);
+/* Whether those of REGION are packed. */
+static inline bool kedge__gpu_packing_is(const struct kedge__gpu_twins *w, size_t region)
+{
+	return w->packing.on && w->packing.regions.at[region].how.codec != KEDGE__GPU_NONE;
+}
+void kedge__gpu_packing_done(struct kedge__gpu_twins *w);
 
 /* ------------------------------------------------------------------ gpu_novelty.c */
 

@@ -43,6 +43,7 @@ void kedge__gpu_twins_drop(struct kedge__reducer *r)
 	kedge__gpu_array_done(t->gpu, &t->fresh);
 	kedge__gpu_array_done(t->gpu, &t->fills);
 	kedge__gpu_array_done(t->gpu, &t->origins);
+	kedge__gpu_packing_done(t);
 	kedge__gpu_novelty_free(t->novelty);
 	kedge__gpu_pass_free(t->pass);
 	kedge__gpu_unpin(t->gpu, t->slab_list);

@@ -252,8 +252,7 @@ static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *er
 
 /* ------------------------------------------------------------------ where literals go */
 
-/* Bytes that are stored of slab I. FOUND: duplicates were looked for. */
-static uint64_t slab_literals(const struct kedge__reducer *r, size_t i, bool found)
+uint64_t kedge__gpu_slab_literals(const struct kedge__reducer *r, size_t i, bool found)
 {
 	const struct kedge_slab_found *f = &r->twins->found_list[i];
 	uint64_t chunk = r->options.chunk, n = found ? f->literals : f->changes - f->fills;
@@ -267,7 +266,7 @@ static uint64_t slab_literals(const struct kedge__reducer *r, size_t i, bool fou
 static void literals_place(struct kedge__reducer *r, size_t i, bool found)
 {
 	struct kedge__gpu_twins *w = r->twins;
-	uint64_t bytes = slab_literals(r, i, found);
+	uint64_t bytes = kedge__gpu_slab_literals(r, i, found);
 
 	for (; w->starts.count <= r->txn.slabs.at[i].region; w->starts.count++) {
 		w->literal_bytes = (w->literal_bytes + START - 1) / START * START;
@@ -289,7 +288,7 @@ static int whole_slabs_copy(struct kedge__reducer *r, uint64_t first, uint64_t e
 	for (uint64_t i = first, next; i < end && !rc; i = next) {
 		uint64_t bytes = 0;
 
-		for (next = i; next < end && w->slab_list[next].bytes == slab_literals(r, next, found) &&
+		for (next = i; next < end && w->slab_list[next].bytes == kedge__gpu_slab_literals(r, next, found) &&
 			       r->txn.slabs.at[next].region == r->txn.slabs.at[i].region;
 		     next++) {
 			w->at_list[next].none = 1;
@@ -312,6 +311,12 @@ static int at_send(struct kedge__reducer *r, enum kedge__gpu_stream s, uint64_t 
 				  (end - first) * sizeof(*w->at_list), err);
 }
 
+/* Where what the bus waits for is put: with what packs it, if it is packed. */
+static enum kedge__gpu_stream first_stream(const struct kedge__gpu_twins *w)
+{
+	return w->packing.on ? KEDGE__GPU_PACK : KEDGE__GPU_OUT;
+}
+
 /* ------------------------------------------------------------------ a wave, when it was hashed */
 
 /* Whether there is room for the lists so far. */
@@ -327,22 +332,24 @@ static int wave_finish(struct kedge__reducer *r, unsigned wave, uint64_t changes
 {
 	struct kedge__gpu_twins *w = r->twins;
 	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave);
+	enum kedge__gpu_stream s = first_stream(w);
 	int rc;
 
 	w->late = w->late || !lists_fit(w);
 	w->streams = w->streams && !w->late && w->literal_bytes <= w->literal_room;
 	if (w->late || w->change_count == changes)
 		return 0;
-	rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_OUT, wave, err);
-	if (!rc && w->streams)
+	rc = kedge__gpu_follow(w->gpu, s, wave, err);
+	if (!rc && w->streams && !w->packing.on)
 		rc = whole_slabs_copy(r, first, end, false, err);
 	if (!rc)
-		rc = at_send(r, KEDGE__GPU_OUT, first, end, err);
+		rc = at_send(r, s, first, end, err);
 	if (!rc)
-		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_OUT, &w->on, first, end, false, err);
-	if (!rc && w->streams)
-		rc = kedge__gpu_pass_gather(w->pass, KEDGE__GPU_OUT, &w->on, first, end, (uintptr_t)w->literals, err);
-	return rc;
+		rc = kedge__gpu_pass_list(w->pass, s, &w->on, first, end, false, err);
+	if (rc || !w->streams)
+		return rc;
+	return w->packing.on ? kedge__gpu_packing_take(r, first, end, false, err)
+			     : kedge__gpu_pass_gather(w->pass, s, &w->on, first, end, (uintptr_t)w->literals, err);
 }
 
 static int wave_take(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
@@ -411,7 +418,7 @@ static int lists_finish(struct kedge__reducer *r, struct kedge__error *err)
 	flat_place(w);
 	rc = lists_need(r, err);
 	if (!rc)
-		rc = kedge__gpu_record(w->gpu, KEDGE__GPU_OUT, BESIDE, err);
+		rc = kedge__gpu_record(w->gpu, first_stream(w), BESIDE, err);
 	if (!rc)
 		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_WORK, BESIDE, err);
 	w->streams = w->streams && !w->late;
@@ -456,12 +463,14 @@ static int taking_begin(struct kedge__reducer *r, bool streams, struct kedge__er
 {
 	const struct kedge__reduce_device *device = r->txn.device;
 	struct kedge__gpu_twins *w = r->twins;
+	int rc;
 
 	w->change_count = w->fill_count = w->fresh_count = w->flat_changes = w->flat_fills = w->literal_bytes = 0;
 	w->late = w->unsure = false;
 	w->streams = streams;
 	w->starts.count = 0;
-	return device->room(device->ctx, 0, (void **)&w->literals, &w->literal_room, err);
+	rc = device->room(device->ctx, 0, (void **)&w->literals, &w->literal_room, err);
+	return rc ? rc : kedge__gpu_packing_begin(r, err);
 }
 
 int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
@@ -624,19 +633,38 @@ static int origins_count(struct kedge__reducer *r, struct kedge__error *err)
 	return rc ? rc : kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
 }
 
+/* To the stage, after what finds them. */
+static int literals_pack(struct kedge__reducer *r, bool found, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	int rc = kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, BESIDE, err);
+
+	if (!rc)
+		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_PACK, BESIDE, err);
+	if (!rc)
+		rc = at_send(r, KEDGE__GPU_PACK, 0, w->on.count, err);
+	kedge__gpu_packing_again(r);
+	return rc ? rc : kedge__gpu_packing_take(r, 0, w->on.count, found, err);
+}
+
 /* All of them, when all is known. */
 static int literals_gather(struct kedge__reducer *r, bool found, struct kedge__error *err)
 {
 	const struct kedge__reduce_device *device = r->txn.device;
 	struct kedge__gpu_twins *w = r->twins;
-	int rc;
+	int rc = 0;
 
 	w->literal_bytes = w->starts.count = 0;
 	for (uint64_t i = 0; i < w->on.count; i++)
 		literals_place(r, i, found);
 	if (!w->literal_bytes)
 		return 0;
-	rc = device->room(device->ctx, w->literal_bytes, (void **)&w->literals, &w->literal_room, err);
+	if (w->packing.blocks.count) /* some are on their way */
+		rc = kedge__gpu_drain(w->gpu, err);
+	if (!rc)
+		rc = device->room(device->ctx, w->literal_bytes, (void **)&w->literals, &w->literal_room, err);
+	if (!rc && w->packing.on)
+		return literals_pack(r, found, err);
 	if (!rc)
 		rc = whole_slabs_copy(r, 0, w->on.count, found, err);
 	if (!rc)
@@ -654,6 +682,8 @@ int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err
 
 	if (!rc && !w->streams)
 		rc = literals_gather(r, found, err);
+	if (!rc && w->packing.on)
+		rc = kedge__gpu_packing_end(r, err);
 	if (!rc)
 		rc = kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
 	return rc ? rc : kedge__gpu_sync(w->gpu, KEDGE__GPU_OUT, err);
@@ -661,7 +691,7 @@ int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err
 
 void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red)
 {
-	const struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_twins *w = r->twins;
 	uint64_t at = 0;
 
 	for (size_t i = 0; i < red->literals.count; i++) {
@@ -669,8 +699,12 @@ void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__red
 
 		if (!i || l->region != l[-1].region)
 			at = w->starts.at[l->region];
-		l->data = w->literals + at;
+		l->data = kedge__gpu_packing_is(w, l->region) ? NULL : w->literals + at;
 		at += l->bytes;
+	}
+	if (w->packing.on) {
+		red->ready = w->packing.blocks;
+		w->packing.blocks = (struct kedge__ready_blocks){0};
 	}
 }
 

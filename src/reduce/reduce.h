@@ -86,6 +86,18 @@ struct kedge__literal_list {
 	size_t count, room;
 };
 
+/* Literals of a region that were packed where they are: blocks of them, which are stored as they are here. */
+struct kedge__ready_block {
+	const uint8_t *at;
+	uint32_t region; /* index into the image */
+	uint32_t raw, stored; /* bytes; if they are the same, it is not packed */
+};
+
+struct kedge__ready_blocks { /* by regions, in the order of literal positions */
+	struct kedge__ready_block *at;
+	size_t count, room;
+};
+
 /*
  * Literals that are not at the address in their list, or must not be read there. fill(): bytes of the literal space from
  * POSITION on into BUF, on worker WORKER of the pool; NULL: they are at those addresses. check() may be NULL. Otherwise every
@@ -161,6 +173,7 @@ struct kedge__reduction {
 	uint64_t version, parent;            /* parent: KEDGE__NO_VERSION if none is referred to by PARENT extents */
 	struct kedge__extent_map map;
 	struct kedge__literal_list literals; /* adjacent pieces of memory are one literal */
+	struct kedge__ready_blocks ready;    /* literals of their regions have no address */
 	struct kedge__digest *region_digests; /* one per region of the image; see kedge__reducer_checked() */
 	uint64_t *sources;                   /* versions that PARENT and COPY extents refer to, ascending, without itself */
 	size_t source_count;
@@ -211,6 +224,8 @@ struct kedge__reduce_device {
 	struct kedge__gpu *gpu;
 	int (*room)(void *ctx, uint64_t bytes, void **out, uint64_t *have, struct kedge__error *err);
 	void *ctx;
+	const struct kedge__gpu_how *hows; /* of each region: how its literals are packed there, if there is room for it; NULL: not at all */
+	uint32_t block;                    /* bytes of a block then, at most, as the segment has them */
 };
 
 /* Optional information about an image; 0 means unknown. */
@@ -243,6 +258,7 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
 			 const struct kedge__reduce_device *device, struct kedge__error *err);
 uint64_t kedge__reducer_fetched(const struct kedge__reducer *r); /* how much room they took */
+bool kedge__reducer_packed(const struct kedge__reducer *r);      /* some of them were packed there */
 int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err);
 /* Dirty ranges are rounded to pieces of this size, from the region's start. */
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r);

@@ -172,6 +172,7 @@ void kedge__reduction_done(struct kedge__reduction *red)
 {
 	kedge__extent_map_done(&red->map);
 	kedge__array_done(&red->literals);
+	kedge__array_done(&red->ready);
 	kedge__free(red->region_digests);
 	kedge__free(red->sources);
 	memset(red, 0, sizeof(*red));
@@ -426,6 +427,11 @@ int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uin
 uint64_t kedge__reducer_fetched(const struct kedge__reducer *r)
 {
 	return r->twins ? r->twins->literal_bytes : 0;
+}
+
+bool kedge__reducer_packed(const struct kedge__reducer *r)
+{
+	return r->twins && r->twins->packing.on;
 }
 
 int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)

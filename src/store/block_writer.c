@@ -2,9 +2,10 @@
 /*
  * From literals to blocks to bytes. Blocks end at the ends of regions; groups of them go through a pipeline: chosen,
  * then gathered, encoded and summed on all cores, then appended in order. Literals that can still change are copied
- * once, and only that copy is checked, compressed, summed and written. Of literals that cannot change, a contiguous
- * block that no codec touches is never copied: blocks that follow each other in memory are written at once. The result
- * depends only on how the literals are cut into blocks, not on groups or threads.
+ * once, and only that copy is checked, compressed, summed and written. Blocks that were packed where their literals
+ * were, on a GPU, are summed and written. Of literals that cannot change, a contiguous block that no codec touches is
+ * never copied: blocks that follow each other in memory are written at once. The result depends only on how the
+ * literals are cut into blocks, not on groups or threads.
  */
 #include "store/internal.h"
 
@@ -16,6 +17,7 @@
 struct start { /* of a block, in the list of literals */
 	size_t literal;
 	uint64_t skip;
+	const struct kedge__ready_block *ready; /* NULL: it is made of literals */
 };
 
 struct run { /* contiguous bytes to be written next */
@@ -59,7 +61,7 @@ static int add_block(struct writer *w, uint32_t region, size_t literal, uint64_t
 		return kedge__error_nomem(err);
 	w->room = room;
 	w->blocks[w->count] = (struct kedge__block_record){.region = region, .position = position};
-	w->starts[w->count++] = (struct start){literal, skip};
+	w->starts[w->count++] = (struct start){literal, skip, NULL};
 	return 0;
 }
 
@@ -97,6 +99,29 @@ static int cut(struct writer *w, struct kedge__error *err)
 			position += room;
 		}
 	}
+	return 0;
+}
+
+/* Blocks that were packed where the literals were; they are those of all of a region. */
+static int match_ready(struct writer *w, struct kedge__error *err)
+{
+	const struct kedge__ready_blocks *ready = &w->spec->reduction->ready;
+	size_t at = 0;
+
+	for (size_t i = 0; i < w->count && ready->count; i++) {
+		const struct kedge__ready_block *r = at < ready->count ? &ready->at[at] : NULL;
+		bool mine = r && r->region == w->blocks[i].region;
+		bool same = i && w->blocks[i - 1].region == w->blocks[i].region;
+
+		if ((mine && r->raw != w->blocks[i].raw_bytes) || (same && mine != (w->starts[i - 1].ready != NULL)))
+			break;
+		w->starts[i].ready = mine ? r : NULL;
+		at += mine;
+	}
+	if (at != ready->count)
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
+					"%zu of %zu packed blocks are not those of the literals", ready->count - at,
+					ready->count);
 	return 0;
 }
 
@@ -220,13 +245,8 @@ static bool sample_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
 /* How COUNT blocks of a region from FIRST on are packed; with ONLY, that they will be. */
 static int plan_region(struct writer *w, size_t first, size_t count, bool only, struct kedge__error *err)
 {
-	const struct kedge__region_record *r = &w->spec->regions[w->blocks[first].region];
-	const struct kedge__codec_region region = {.id = r->slot,
-						   .name = r->name,
-						   .type = (enum kedge_type)r->type,
-						   .bytes = r->bytes,
-						   .ndims = (int)r->ndims,
-						   .dims = r->dims};
+	size_t index = w->blocks[first].region;
+	const struct kedge__codec_region region = kedge__codec_region_of(&w->spec->regions[index]);
 	struct sampled sampled = {w, first};
 	struct kedge__codec_blocks blocks = {.ctx = &sampled,
 					     .count = count,
@@ -241,7 +261,11 @@ static int plan_region(struct writer *w, size_t first, size_t count, bool only, 
 		kedge__codec_planner_expect(&w->planner, &region, &blocks);
 		return 0;
 	}
-	return kedge__codec_plan_make(&w->planner, &region, &blocks, &w->plans[w->blocks[first].region], err);
+	if (w->starts[first].ready) {
+		w->plans[index] = w->spec->plans[index];
+		return kedge__codec_plan_follow(&w->planner, &w->plans[index], err);
+	}
+	return kedge__codec_plan_make(&w->planner, &region, &blocks, &w->plans[index], err);
 }
 
 static int each_region(struct writer *w, bool only, struct kedge__error *err)
@@ -342,6 +366,29 @@ static int get_block(const struct writer *w, size_t i, uint8_t *to, int worker, 
 	return rc;
 }
 
+/* It is packed already, or did not shrink. */
+static void take_ready(struct writer *w, size_t i)
+{
+	const struct kedge__ready_block *ready = w->starts[i].ready;
+	struct kedge__block_record *block = &w->blocks[i];
+	const struct kedge__codec_plan *plan = &w->plans[block->region];
+	struct kedge__gpu_how how;
+
+	block->codec = KEDGE__CODEC_NONE;
+	if (ready->stored < ready->raw && kedge__codec_there(&plan->choice, plan->subject.type, &how, &block->param))
+		block->codec = plan->choice.codec->id;
+	block->stored_bytes = ready->stored;
+	w->stored[i] = ready->at;
+}
+
+static void sum_block(struct writer *w, size_t i)
+{
+	struct kedge__block_record *block = &w->blocks[i];
+	uint8_t *sums = kedge__block_has_pages(block) ? w->sums + block->first_sum * KEDGE__SUM_BYTES : NULL;
+
+	block->checksum = kedge__block_checksum(block, w->stored[i], sums);
+}
+
 /* Encode block I into PACKED, through GATHERED if it is in pieces; or leave it in place, unchanged. */
 static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *packed, int worker,
 			struct kedge__error *err)
@@ -350,8 +397,14 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 	bool encodes = kedge__codec_plan_packs(&w->plans[block->region]);
 	const uint8_t *raw;
 	size_t used = block->raw_bytes;
-	int rc = get_block(w, i, encodes ? gathered : packed, worker, &raw, err);
+	int rc;
 
+	if (w->starts[i].ready) {
+		take_ready(w, i);
+		sum_block(w, i);
+		return 0;
+	}
+	rc = get_block(w, i, encodes ? gathered : packed, worker, &raw, err);
 	block->codec = KEDGE__CODEC_NONE;
 	if (!rc && encodes)
 		rc = pack_block(w, i, raw, packed, &used, err);
@@ -359,8 +412,7 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 		return rc;
 	w->stored[i] = encodes ? packed : raw;
 	block->stored_bytes = (uint32_t)used;
-	block->checksum = kedge__block_checksum(
-	    block, w->stored[i], kedge__block_has_pages(block) ? w->sums + block->first_sum * KEDGE__SUM_BYTES : NULL);
+	sum_block(w, i);
 	return 0;
 }
 
@@ -452,6 +504,8 @@ static int prepare(struct writer *w, struct kedge__error *err)
 	int rc;
 
 	rc = cut(w, err);
+	if (!rc)
+		rc = match_ready(w, err);
 	if (!rc)
 		rc = plan_regions(w, err);
 	if (!rc)

@@ -226,6 +226,17 @@ struct kedge__base_source {
 	void *ctx;
 };
 
+/* What a codec is told of a region. */
+static inline struct kedge__codec_region kedge__codec_region_of(const struct kedge__region_record *r)
+{
+	return (struct kedge__codec_region){.id = r->slot,
+					    .name = r->name,
+					    .type = (enum kedge_type)r->type,
+					    .bytes = r->bytes,
+					    .ndims = (int)r->ndims,
+					    .dims = r->dims};
+}
+
 struct kedge__segment_spec {
 	const char *name;
 	uint64_t version;
@@ -239,6 +250,7 @@ struct kedge__segment_spec {
 	const struct kedge__source_record *sources;
 	size_t source_count;
 	struct kedge__codec_choice codec;
+	const struct kedge__codec_plan *plans;      /* of regions whose blocks are ready: how they were packed, by kedge__codec_plan_there() */
 	struct kedge__codec_memory *memory;         /* codecs chosen for earlier versions; NULL: choose afresh each time */
 	struct kedge__base_source base;             /* "auto" uses it only for versions that refer to others anyway */
 	uint32_t block_bytes;                       /* raw bytes per block; a block ends at the end of its region */

@@ -246,6 +246,47 @@ static void test_storage_and_target(void **state)
 	free(out);
 }
 
+/* Of data on a GPU, what the GPU packs at once is chosen, unless storage is so slow that something smaller is through
+ * first; and nothing that the bus would have to wait for. */
+static void test_there(void **state)
+{
+	uint8_t *data = malloc(BYTES);
+	struct kedge__codec_choice wanted, c;
+	struct kedge__codec_input piece = {.raw = data, .bytes = BYTES, .type = KEDGE_F64};
+	struct kedge__gpu_how how;
+	uint16_t param;
+
+	(void)state;
+	assert_non_null(data);
+	fill_pattern(WAVES64, data, BYTES);
+	kedge__codec_choice_parse("auto", &wanted, NULL);
+	wanted.pace = kedge__codec_pace_built_in;
+	wanted.bytes = UINT64_C(1) << 30;
+	for (double speed = 1e5; speed < 1e12; speed *= 10) {
+		wanted.storage = speed;
+		wanted.bus = 0;
+		assert_false(kedge__codec_sample(&wanted, &piece, 1, NULL).there);
+		wanted.bus = KEDGE__CODEC_BUS;
+		c = kedge__codec_sample(&wanted, &piece, 1, NULL);
+		assert_int_equal(c.there, speed >= 1e9);
+		if (c.there)
+			assert_true(kedge__codec_there(&c, KEDGE_F64, &how, &param) && how.codec == KEDGE__GPU_PLANES &&
+				    how.width == 8 && !c.near);
+	}
+	wanted.smallest = true;
+	assert_false(kedge__codec_sample(&wanted, &piece, 1, NULL).there);
+	wanted.smallest = false;
+	for (size_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t) "the state of all regions is saved "[i * (1 + i / 4096) % 34];
+	piece.type = KEDGE_BYTES;
+	wanted.storage = 10e9;
+	assert_false(kedge__codec_sample(&wanted, &piece, 1, NULL).there);
+	wanted.bus = 25e9; /* of an older GPU */
+	c = kedge__codec_sample(&wanted, &piece, 1, NULL);
+	assert_true(c.there && kedge__codec_there(&c, KEDGE_BYTES, &how, &param));
+	free(data);
+}
+
 /* "max" is never larger than "auto" on what was looked at. */
 static void test_max(void **state)
 {
@@ -445,13 +486,21 @@ static void test_without_memory_auto_stores(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_choice_parse),           cmocka_unit_test(test_chains_parse),
-	    cmocka_unit_test(test_choice_refused),         cmocka_unit_test(test_shape),
-	    cmocka_unit_test(test_blocks_are_described),   cmocka_unit_test(test_auto),
-	    cmocka_unit_test(test_storage_and_target),     cmocka_unit_test(test_max),
-	    cmocka_unit_test(test_looks_in_proportion),    cmocka_unit_test(test_base_is_used),
-	    cmocka_unit_test(test_blocks_choose),          cmocka_unit_test(test_sparse_planes),
-	    cmocka_unit_test(test_a_fixed_choice_is_kept), cmocka_unit_test(test_without_memory_auto_stores),
+	    cmocka_unit_test(test_choice_parse),
+	    cmocka_unit_test(test_chains_parse),
+	    cmocka_unit_test(test_choice_refused),
+	    cmocka_unit_test(test_shape),
+	    cmocka_unit_test(test_blocks_are_described),
+	    cmocka_unit_test(test_auto),
+	    cmocka_unit_test(test_storage_and_target),
+	    cmocka_unit_test(test_there),
+	    cmocka_unit_test(test_max),
+	    cmocka_unit_test(test_looks_in_proportion),
+	    cmocka_unit_test(test_base_is_used),
+	    cmocka_unit_test(test_blocks_choose),
+	    cmocka_unit_test(test_sparse_planes),
+	    cmocka_unit_test(test_a_fixed_choice_is_kept),
+	    cmocka_unit_test(test_without_memory_auto_stores),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

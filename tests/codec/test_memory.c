@@ -83,6 +83,7 @@ static void test_doubts(void **state)
 	DOUBTED(wanted.storage = 10e6);
 	DOUBTED(wanted.storage = 1e9);
 	DOUBTED(wanted.target = 200e6);
+	DOUBTED(wanted.bus = KEDGE__CODEC_BUS);
 	DOUBTED(wanted.smallest = true);
 	changed = l;
 	changed.region.bytes = 12000000;

@@ -111,6 +111,66 @@ static void test_given(void **state)
 	lab_close(&l);
 }
 
+static bool there(const char *codec, enum kedge_type type, const struct kedge__codec_memory *memory,
+		  struct kedge__codec_plan *plan)
+{
+	const struct kedge__codec_region region = {.id = 5, .type = type, .bytes = (uint64_t)BLOCK * BLOCKS};
+	struct kedge__codec_choice wanted;
+
+	assert_int_equal(kedge__codec_choice_parse(codec, &wanted, NULL), 0);
+	wanted.target = wanted.automatic ? 100e9 : 0;
+	wanted.bus = KEDGE__CODEC_BUS;
+	return kedge__codec_plan_there(&wanted, memory, &region, plan);
+}
+
+/* A region on a GPU is packed there by what was named, if there is a kernel for it, and by what was settled on before,
+ * for which no bytes are looked at. */
+static void test_there(void **state)
+{
+	static const char *const not_there[] = {"none",  "zstd",     "shuffle+lz4", "xor+planes", "minus+planes",
+						"field", "planes:1", "max",         "auto"};
+	struct kedge__codec_memory *memory;
+	struct kedge__codec_plan plan;
+	struct lab l;
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(not_there); i++)
+		assert_false(there(not_there[i], KEDGE_F32, NULL, &plan));
+	assert_false(there("planes", KEDGE_BYTES, NULL, &plan));
+	assert_true(there("planes", KEDGE_F32, NULL, &plan) && plan.made && plan.why.reason == KEDGE__CODEC_GIVEN);
+	assert_true(there("delta+planes:8", KEDGE_BYTES, NULL, &plan) && there("lz4", KEDGE_BYTES, NULL, &plan));
+	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
+	assert_false(there("auto", KEDGE_BYTES, memory, &plan));
+	for (int base = 0; base < 2; base++) {
+		const struct kedge__codec_region region = {
+		    .id = 5, .type = KEDGE_F32, .bytes = (uint64_t)BLOCK * BLOCKS};
+
+		lab_open(&l, "auto", memory);
+		l.planner.wanted.target = 100e9;
+		l.planner.wanted.bus = KEDGE__CODEC_BUS;
+		l.blocks.depends = base;
+		for (size_t i = 0; i < (size_t)BLOCK * BLOCKS / 4; i++) {
+			float f = 1 + (float)(i % 1000) / 8192;
+
+			memcpy(l.data + 4 * i, &f, 4);
+		}
+		if (!base)
+			assert_false(there("auto", KEDGE_F32, memory, &plan));
+		assert_int_equal(kedge__codec_plan_make(&l.planner, &region, &l.blocks, &l.plan, NULL), 0);
+		assert_true(l.plan.choice.there);
+		l.raw_asked = 0;
+		for (uint32_t age = 1; age < 16; age++) {
+			assert_true(there("auto", KEDGE_F32, memory, &plan));
+			assert_int_equal(plan.why.age, age);
+			assert_int_equal(kedge__codec_plan_follow(&l.planner, &plan, NULL), 0);
+		}
+		assert_false(there("auto", KEDGE_F32, memory, &plan)); /* too long ago */
+		assert_int_equal(l.raw_asked, 0);
+		lab_close(&l);
+	}
+	kedge__codec_memory_free(memory);
+}
+
 /* A base is taken where it helps; not by a version that needs no other, nor for little, nor where a part lacks it. */
 static void test_base(void **state)
 {
@@ -355,13 +415,10 @@ static void test_lone_array(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_given),
-	    cmocka_unit_test(test_base),
-	    cmocka_unit_test(test_remembered),
-	    cmocka_unit_test(test_learns),
-	    cmocka_unit_test(test_kinds),
-	    cmocka_unit_test(test_strangers),
-	    cmocka_unit_test(test_many_are_worth_a_look),
+	    cmocka_unit_test(test_given),      cmocka_unit_test(test_there),
+	    cmocka_unit_test(test_base),       cmocka_unit_test(test_remembered),
+	    cmocka_unit_test(test_learns),     cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_strangers),  cmocka_unit_test(test_many_are_worth_a_look),
 	    cmocka_unit_test(test_lone_array),
 	};
 

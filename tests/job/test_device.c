@@ -37,6 +37,7 @@ struct state {
 	kedge__gpu_address allocated;
 	uint8_t host[SMALL];
 	uint8_t want_large[BYTES], want_small[SMALL], want_host[SMALL];
+	bool smooth; /* numbers that pack well, and change a little, all of them */
 };
 
 static struct state *state_new(void)
@@ -61,6 +62,11 @@ static void state_free(struct state *s)
 static void state_set(struct state *s, uint64_t v)
 {
 	fill_random(s->want_large, BYTES, 1);
+	for (uint64_t i = 0; i < BYTES / 4 && s->smooth; i++) {
+		float f = 1 + (float)(i % 1000) / 8192 + (float)(i * v % 7) / 65536;
+
+		memcpy(s->want_large + 4 * i, &f, 4);
+	}
 	for (uint64_t i = 0; i < v * 10; i++)
 		s->want_large[(i * 7919) % BYTES] ^= (uint8_t)(i + 1);
 	fill_random(s->want_small, SMALL, v);
@@ -143,6 +149,123 @@ static void test_captures(void **state)
 static void test_codecs(void **state)
 {
 	round_trip(*state, MORE("codec=delta+planes", "reducer=full"), false);
+}
+
+/* ------------------------------------------------------------------ packed there */
+
+static struct kedge__segment *segment_of(const struct place *p, uint64_t version)
+{
+	struct kedge__segment *seg;
+	char path[600];
+
+	segment_path(p->l1, version, 0, path, sizeof(path));
+	assert_int_equal(kedge__segment_open(NULL, path, NULL, &seg, NULL), 0);
+	return seg;
+}
+
+/* Of every version, some blocks of the large region are packed by CODEC, and small ones are where they were. */
+static void blocks_are(const struct place *p, uint64_t version, uint16_t codec)
+{
+	struct kedge__segment *seg = segment_of(p, version);
+	size_t packed = 0;
+
+	assert_int_equal(seg->packing_count > 0, true);
+	for (size_t i = 0; i < seg->block_count; i++)
+		packed += seg->blocks[i].codec == codec;
+	assert_true(packed > 0);
+	kedge__segment_close(seg);
+}
+
+/* The same bytes, and all else that is said of them. */
+static void blocks_equal(const struct place *p, const struct place *q, uint64_t version)
+{
+	struct kedge__segment *a = segment_of(p, version), *b = segment_of(q, version);
+
+	assert_int_equal(a->block_count, b->block_count);
+	for (size_t i = 0; i < a->block_count; i++) {
+		const struct kedge__block_record *x = &a->blocks[i], *y = &b->blocks[i];
+
+		assert_true(x->raw_bytes == y->raw_bytes && x->stored_bytes == y->stored_bytes &&
+			    x->codec == y->codec && x->param == y->param && x->region == y->region &&
+			    x->checksum == y->checksum && x->position == y->position);
+	}
+	assert_int_equal(a->packing_count, b->packing_count);
+	for (size_t i = 0; i < a->packing_count; i++)
+		assert_string_equal(a->packing[i].name, b->packing[i].name);
+	kedge__segment_close(a);
+	kedge__segment_close(b);
+}
+
+/* ON_HOST: as if there were no memory on the device. FROM: the first version that is packed there. */
+static void packed_take(const struct place *p, const char *const *more, bool on_host, uint64_t from)
+{
+	struct state *s = state_new();
+	kedge_t *k = job_open(p, false, more);
+
+	s->smooth = true;
+	k->device.given_up = on_host;
+	protect(k, s);
+	for (uint64_t v = 1; v <= 3; v++) {
+		state_set(s, v);
+		assert_ok(k, kedge_checkpoint(k, v));
+		state_spoil(s);
+		assert_ok(k, kedge_wait(k));
+		if (!on_host)
+			assert_int_equal(kedge__reducer_packed(k->baseline.reducer), v >= from);
+	}
+	assert_ok(k, kedge_close(k));
+	for (uint64_t v = 3; v >= 1; v--) {
+		state_set(s, v);
+		restored(p, s, more, v);
+	}
+	state_free(s);
+}
+
+static void test_packed(void **state)
+{
+	static const struct {
+		const char *codec, *reducer, *block, *rate;
+		uint16_t id;
+		bool exact; /* the processor makes the same */
+		uint64_t from;
+	} kinds[] = {{"codec=planes", "reducer=basic", "block=128k", "codec_rate=0", KEDGE__CODEC_PLANES, true, 1},
+		     {"codec=delta+planes", "reducer=tree", "block=64k", "codec_rate=0", KEDGE__CODEC_PLANES, true, 1},
+		     {"codec=lz4", "reducer=list", "block=32k", "codec_rate=0", KEDGE__CODEC_LZ4, false, 1},
+		     {"codec=deflate", "reducer=basic", "block=4k", "codec_rate=0", KEDGE__CODEC_DEFLATE, false, 1},
+		     {"codec=auto", "reducer=auto", "block=128k", "codec_rate=100G", KEDGE__CODEC_PLANES, true, 2}};
+
+	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++) {
+		struct place p = *(struct place *)*state, q = p;
+		const char *const *more = MORE(kinds[i].codec, kinds[i].reducer, kinds[i].block, kinds[i].rate);
+
+		if (!kedge__codec_by_id(kinds[i].id))
+			continue;
+		text_make(p.l1, sizeof(p.l1), "%s/p%zu", p.dir, i);
+		text_make(q.l1, sizeof(q.l1), "%s/q%zu", q.dir, i);
+		packed_take(&p, more, false, kinds[i].from);
+		if (kinds[i].exact && kinds[i].from == 1)
+			packed_take(&q, more, true, 1);
+		for (uint64_t v = 1; v <= 3; v++) {
+			blocks_are(&p, v, kinds[i].id);
+			if (kinds[i].exact && kinds[i].from == 1)
+				blocks_equal(&p, &q, v);
+		}
+	}
+}
+
+/* What no kernel packs, and what needs a base, comes to the host as it is. */
+static void test_not_packed(void **state)
+{
+	static const char *const codecs[] = {"codec=zstd", "codec=xor+planes", "codec=planes:1", "codec=deflate:9",
+					     "codec=max"};
+
+	for (size_t i = 0; i < KEDGE__COUNT(codecs); i++) {
+		struct place p = *(struct place *)*state;
+
+		text_make(p.l1, sizeof(p.l1), "%s/n%zu", p.dir, i);
+		if (i != 3 || kedge__codec_by_id(KEDGE__CODEC_DEFLATE))
+			packed_take(&p, MORE(codecs[i], "reducer=basic"), false, 99);
+	}
 }
 
 static void test_reducers(void **state)
@@ -265,8 +388,8 @@ static void test_stream(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    JOB(test_captures), JOB(test_codecs), JOB(test_reducers), JOB(test_too_large),
-	    JOB(test_failures), JOB(test_read),   JOB(test_stream),
+	    JOB(test_captures),  JOB(test_codecs),   JOB(test_packed), JOB(test_not_packed), JOB(test_reducers),
+	    JOB(test_too_large), JOB(test_failures), JOB(test_read),   JOB(test_stream),
 	};
 
 	return cases_run_where(argc, argv, tests, setup, teardown, device_here);

@@ -243,7 +243,7 @@ static void every_call(struct place *p, long first, int error, bool lost, const 
 
 static void test_every_call(void **state)
 {
-	every_call(*state, 0, 719, false, NULL);
+	every_call(*state, 0, 719, false, MORE("codec=planes"));
 }
 
 static void test_every_call_lost(void **state)
@@ -253,7 +253,7 @@ static void test_every_call_lost(void **state)
 
 static void test_every_call_no_memory(void **state)
 {
-	every_call(*state, 2, 2, false, MORE("capture=copy"));
+	every_call(*state, 2, 2, false, MORE("capture=copy", "codec=lz4"));
 }
 
 /* ------------------------------------------------------------------ a device that is lost */

@@ -50,7 +50,7 @@ static void pair_take_as(struct pair *p, uint64_t version, bool rollback)
 {
 	struct kedge__image_region here[LAB_REGIONS], there[LAB_REGIONS];
 	struct kedge__image a = {here, lab_image(&p->lab, here)}, b = {there, there_image(&p->there, &p->lab, there)};
-	struct kedge__reduce_device device = {gpu, pinned_room, &p->there};
+	struct kedge__reduce_device device = {.gpu = gpu, .room = pinned_room, .ctx = &p->there};
 	struct kedge__reduce_how how = {.device = &device};
 	struct kedge__reduction x, y;
 	struct kedge__error err = KEDGE__ERROR_INIT;

@@ -87,7 +87,7 @@ static void pair_take(struct pair *p, struct lab *lab, uint64_t version, bool ro
 	struct kedge__image_region there[LAB_REGIONS];
 	struct kedge__image image = {regions, lab_image(lab, regions)},
 			    other = {there, there_image(&p->there, lab, there)};
-	struct kedge__reduce_device device = {gpu, pinned_room, &p->there};
+	struct kedge__reduce_device device = {.gpu = gpu, .room = pinned_room, .ctx = &p->there};
 	struct kedge__reduce_how how = {.device = &device};
 	struct kedge__reduction a = {0}, b = {0};
 	int rc;
