@@ -129,7 +129,7 @@ KEDGE_KERNEL(kedge_settle, struct kedge_settle_args)
 			if (a.ages && !a.at[slab].flat)
 				a.ages[place + c] = aged(a.ages[place + c], a.age);
 		}
-		if (a.ages && a.at[slab].flat)
+		if (count && a.ages && a.at[slab].flat) /* of slabs without changes nobody says it */
 			for (unsigned c = threadIdx.x; (unsigned long long)c * a.chunk < a.slabs[slab].bytes; c += blockDim.x)
 				a.ages[place + c] = aged(a.ages[place + c], a.age);
 	}
