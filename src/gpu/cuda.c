@@ -444,13 +444,15 @@ static bool waits_long(unsigned event)
 
 static int streams_make(struct cuda_gpu *c)
 {
+	static const int priorities[KEDGE__GPU_STREAMS] = {
+	    [KEDGE__GPU_WORK] = CUDA_PRIORITY_HIGHER, [KEDGE__GPU_OUT] = CUDA_PRIORITY_HIGHEST,
+	    [KEDGE__GPU_IN] = CUDA_PRIORITY_USUAL,    [KEDGE__GPU_PACK] = CUDA_PRIORITY_HIGHEST,
+	    [KEDGE__GPU_PASS] = CUDA_PRIORITY_USUAL,
+	};
 	int r = CUDA_SUCCESS;
 
 	for (unsigned i = 0; i < KEDGE__GPU_STREAMS && r == CUDA_SUCCESS; i++)
-		WITHIN(c, r,
-		       stream_create(&c->streams[i], CUDA_STREAM_NON_BLOCKING,
-				     i == KEDGE__GPU_OUT || i == KEDGE__GPU_PACK ? CUDA_PRIORITY_HIGHEST
-										 : CUDA_PRIORITY_USUAL));
+		WITHIN(c, r, stream_create(&c->streams[i], CUDA_STREAM_NON_BLOCKING, priorities[i]));
 	for (unsigned i = 0; i < KEDGE__GPU_EVENTS && r == CUDA_SUCCESS; i++)
 		WITHIN(
 		    c, r,

@@ -51,6 +51,7 @@ enum { /* attributes of a device */
 enum {
 	CUDA_STREAM_NON_BLOCKING = 1,
 	CUDA_PRIORITY_USUAL = 0,
+	CUDA_PRIORITY_HIGHER = -1,
 	CUDA_PRIORITY_HIGHEST = -1000, /* below what there is: the driver takes the highest */
 	CUDA_EVENT_BLOCKING_SYNC = 1,
 	CUDA_EVENT_NO_TIMING = 2,

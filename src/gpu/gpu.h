@@ -36,10 +36,11 @@ void kedge__memory_find(const void *address, struct kedge__memory_info *out);
 /* ------------------------------------------------------------------ a GPU */
 
 enum kedge__gpu_stream {
-	KEDGE__GPU_WORK, /* kernels */
-	KEDGE__GPU_OUT,  /* copies to the host, and kernels that the bus waits for: before those of other streams */
+	KEDGE__GPU_WORK, /* kernels, before those of the streams below */
+	KEDGE__GPU_OUT,  /* copies to the host, and kernels that the bus waits for: before those of all other streams */
 	KEDGE__GPU_IN,   /* copies from the host */
 	KEDGE__GPU_PACK, /* kernels that pack what is copied to the host then: before those of other streams, too */
+	KEDGE__GPU_PASS, /* kernels that others overtake */
 	KEDGE__GPU_STREAMS,
 };
 

@@ -94,7 +94,7 @@ static int slabs_need(struct kedge__reducer *r, uint64_t n, struct kedge__error 
 	if (!rc)
 		rc = kedge__gpu_array_need(w->gpu, &w->found, n * sizeof(struct kedge_slab_found), err);
 	if (!rc)
-		rc = kedge__gpu_array_need(w->gpu, &w->at, n * sizeof(struct kedge_slab_at), err);
+		rc = kedge__gpu_array_need(w->gpu, &w->at, 2 * n * sizeof(struct kedge_slab_at), err);
 	if (!rc)
 		rc = kedge__gpu_array_need(w->gpu, &w->bits, 2 * n * words * sizeof(uint32_t), err);
 	w->on = (struct kedge__gpu_slabs){.slabs = w->slabs.at,
@@ -122,11 +122,11 @@ static uint64_t wave_begin(const struct kedge__gpu_twins *w, unsigned wave)
 }
 
 /* Slabs of WAVE are sent and hashed, and what is found comes back; event WAVE says when. Two streams take turns, so
- * that one wave begins before the last blocks of the other have ended. */
+ * that one wave begins before the last blocks of the other have ended; what is done with a wave overtakes both. */
 static int wave_start(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
-	enum kedge__gpu_stream s = wave % 2 ? KEDGE__GPU_IN : KEDGE__GPU_WORK;
+	enum kedge__gpu_stream s = wave % 2 ? KEDGE__GPU_IN : KEDGE__GPU_PASS;
 	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave), n = end - first;
 	int rc = kedge__gpu_copy_in(w->gpu, s, w->slabs.at + first * sizeof(*w->slab_list), w->slab_list + first,
 				    n * sizeof(*w->slab_list), err);
@@ -170,6 +170,8 @@ int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err)
 	rc = kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, BESIDE, err); /* what the version before left there */
 	if (!rc)
 		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_IN, BESIDE, err);
+	if (!rc)
+		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_PASS, BESIDE, err);
 	for (unsigned wave = 0; wave < w->waves && !rc; wave++) {
 		for (uint64_t i = wave_begin(w, wave); i < wave_end(w, wave); i++)
 			w->slab_list[i] = slab_next(r, &c);
@@ -307,14 +309,8 @@ static int at_send(struct kedge__reducer *r, enum kedge__gpu_stream s, uint64_t 
 {
 	struct kedge__gpu_twins *w = r->twins;
 
-	return kedge__gpu_copy_in(w->gpu, s, w->at.at + first * sizeof(*w->at_list), w->at_list + first,
+	return kedge__gpu_copy_in(w->gpu, s, w->on.at + first * sizeof(*w->at_list), w->at_list + first,
 				  (end - first) * sizeof(*w->at_list), err);
-}
-
-/* Where what the bus waits for is put: with what packs it, if it is packed. */
-static enum kedge__gpu_stream first_stream(const struct kedge__gpu_twins *w)
-{
-	return w->packing.on ? KEDGE__GPU_PACK : KEDGE__GPU_OUT;
 }
 
 /* ------------------------------------------------------------------ a wave, when it was hashed */
@@ -327,29 +323,40 @@ static bool lists_fit(const struct kedge__gpu_twins *w)
 	       w->fill_count * sizeof(uint64_t) <= w->fills.bytes;
 }
 
-/* Lists and literals of slabs [FIRST, END), beside the next wave. */
+/* Literals of slabs [FIRST, END), which are being listed. */
+static int wave_gather(struct kedge__reducer *r, unsigned wave, uint64_t first, uint64_t end, struct kedge__error *err)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	int rc = kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, wave, err);
+
+	if (!rc)
+		rc = kedge__gpu_follow(w->gpu, w->packing.on ? KEDGE__GPU_PACK : KEDGE__GPU_OUT, wave, err);
+	if (rc)
+		return rc;
+	return w->packing.on
+		   ? kedge__gpu_packing_take(r, first, end, false, err)
+		   : kedge__gpu_pass_gather(w->pass, KEDGE__GPU_OUT, &w->on, first, end, (uintptr_t)w->literals, err);
+}
+
+/* Lists and literals of WAVE, beside the next ones: lists are made while the literals of the wave before cross the
+ * bus. */
 static int wave_finish(struct kedge__reducer *r, unsigned wave, uint64_t changes, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
 	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave);
-	enum kedge__gpu_stream s = first_stream(w);
-	int rc;
+	int rc = 0;
 
 	w->late = w->late || !lists_fit(w);
 	w->streams = w->streams && !w->late && w->literal_bytes <= w->literal_room;
 	if (w->late || w->change_count == changes)
 		return 0;
-	rc = kedge__gpu_follow(w->gpu, s, wave, err);
-	if (!rc && w->streams && !w->packing.on)
+	if (w->streams && !w->packing.on)
 		rc = whole_slabs_copy(r, first, end, false, err);
 	if (!rc)
-		rc = at_send(r, s, first, end, err);
+		rc = at_send(r, KEDGE__GPU_WORK, first, end, err);
 	if (!rc)
-		rc = kedge__gpu_pass_list(w->pass, s, &w->on, first, end, false, err);
-	if (rc || !w->streams)
-		return rc;
-	return w->packing.on ? kedge__gpu_packing_take(r, first, end, false, err)
-			     : kedge__gpu_pass_gather(w->pass, s, &w->on, first, end, (uintptr_t)w->literals, err);
+		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_WORK, &w->on, first, end, false, err);
+	return rc || !w->streams ? rc : wave_gather(r, wave, first, end, err);
 }
 
 static int wave_take(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
@@ -417,13 +424,10 @@ static int lists_finish(struct kedge__reducer *r, struct kedge__error *err)
 
 	flat_place(w);
 	rc = lists_need(r, err);
-	if (!rc)
-		rc = kedge__gpu_record(w->gpu, first_stream(w), BESIDE, err);
-	if (!rc)
-		rc = kedge__gpu_follow(w->gpu, KEDGE__GPU_WORK, BESIDE, err);
 	w->streams = w->streams && !w->late;
 	if (rc || !(w->late || w->flat_changes))
 		return rc;
+	w->on.at += w->on.count * sizeof(*w->at_list); /* what was sent before may still be read */
 	rc = at_send(r, KEDGE__GPU_WORK, 0, w->on.count, err);
 	if (!rc && w->late)
 		rc = kedge__gpu_pass_list(w->pass, KEDGE__GPU_WORK, &w->on, 0, w->on.count, false, err);
@@ -458,8 +462,15 @@ static int known_count(struct kedge__reducer *r, struct kedge__error *err)
 	return rc;
 }
 
-/* Nothing has been taken yet. STREAMS: literals are gathered as they are found. */
-static int taking_begin(struct kedge__reducer *r, bool streams, struct kedge__error *err)
+/* Literals may be gathered before duplicates are looked for: those that are found then were copied for nothing. That
+ * is worth while if there are few; the version before says what is to be expected. Blocks have literals only. */
+static bool gathers_ahead(const struct kedge__reducer *r)
+{
+	return !r->txn.apart || (!r->twins->repeats && !r->twins->packing.on);
+}
+
+/* Nothing has been taken yet. */
+static int taking_begin(struct kedge__reducer *r, struct kedge__error *err)
 {
 	const struct kedge__reduce_device *device = r->txn.device;
 	struct kedge__gpu_twins *w = r->twins;
@@ -467,16 +478,18 @@ static int taking_begin(struct kedge__reducer *r, bool streams, struct kedge__er
 
 	w->change_count = w->fill_count = w->fresh_count = w->flat_changes = w->flat_fills = w->literal_bytes = 0;
 	w->late = w->unsure = false;
-	w->streams = streams;
 	w->starts.count = 0;
 	rc = device->room(device->ctx, 0, (void **)&w->literals, &w->literal_room, err);
-	return rc ? rc : kedge__gpu_packing_begin(r, err);
+	if (!rc)
+		rc = kedge__gpu_packing_begin(r, err);
+	w->streams = gathers_ahead(r);
+	return rc;
 }
 
 int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
-	int rc = taking_begin(r, !r->txn.apart, err);
+	int rc = taking_begin(r, err);
 
 	for (unsigned wave = 0; wave < w->waves && !rc; wave++)
 		rc = wave_take(r, wave, err);
@@ -659,8 +672,7 @@ static int literals_gather(struct kedge__reducer *r, bool found, struct kedge__e
 		literals_place(r, i, found);
 	if (!w->literal_bytes)
 		return 0;
-	if (w->packing.blocks.count) /* some are on their way */
-		rc = kedge__gpu_drain(w->gpu, err);
+	rc = kedge__gpu_drain(w->gpu, err); /* of waves that were on their way before there was no room */
 	if (!rc)
 		rc = device->room(device->ctx, w->literal_bytes, (void **)&w->literals, &w->literal_room, err);
 	if (!rc && w->packing.on)
@@ -674,12 +686,25 @@ static int literals_gather(struct kedge__reducer *r, bool found, struct kedge__e
 					   err);
 }
 
+/* One change in MANY that was found pays for waiting until all are. */
+#define MANY 4
+
+static void repeats_learn(struct kedge__reducer *r)
+{
+	const struct kedge__txn *t = &r->txn;
+	struct kedge__gpu_twins *w = r->twins;
+
+	if (t->searched)
+		w->repeats = t->hits * MANY > t->changes - w->fill_count;
+}
+
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
 	bool found = has_origins(r);
-	int rc = found ? origins_count(r, err) : 0;
+	int rc = found && !w->streams ? origins_count(r, err) : 0;
 
+	repeats_learn(r);
 	if (!rc && !w->streams)
 		rc = literals_gather(r, found, err);
 	if (!rc && w->packing.on)
@@ -689,19 +714,61 @@ int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err
 	return rc ? rc : kedge__gpu_sync(w->gpu, KEDGE__GPU_OUT, err);
 }
 
-void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red)
+/* Literals are behind each other, from the start of their region on. */
+static void point_behind(const struct kedge__gpu_twins *w, struct kedge__literal_list *list)
 {
-	struct kedge__gpu_twins *w = r->twins;
 	uint64_t at = 0;
 
-	for (size_t i = 0; i < red->literals.count; i++) {
-		struct kedge__literal *l = &red->literals.at[i];
+	for (size_t i = 0; i < list->count; i++) {
+		struct kedge__literal *l = &list->at[i];
 
 		if (!i || l->region != l[-1].region)
 			at = w->starts.at[l->region];
 		l->data = kedge__gpu_packing_is(w, l->region) ? NULL : w->literals + at;
 		at += l->bytes;
 	}
+}
+
+/* Among those of slab I there are duplicates, which were gathered before they were found. The first LEFT bytes belong
+ * to *NEXT, which began in the slab before. */
+static uint64_t point_slab(const struct kedge__reducer *r, size_t i, struct kedge__literal **next, uint64_t left)
+{
+	const struct kedge__gpu_twins *w = r->twins;
+	const struct kedge__txn *t = &r->txn;
+	const struct kedge__slab *s = &t->slabs.at[i];
+	const uint16_t *changes = t->workers[s->worker].changes.at + s->change_at;
+	const uint8_t *data = w->literals + w->at_list[i].literals;
+
+	for (size_t k = 0; k < s->count; k++) {
+		uint64_t begin = (uint64_t)(changes[k] >> 1) * r->options.chunk;
+		uint64_t bytes = KEDGE__MIN(r->options.chunk, w->slab_list[i].bytes - begin);
+
+		if (changes[k] & 1)
+			continue;
+		if (!t->origins[s->item_at + k]) {
+			if (!left) {
+				(*next)->data = data;
+				left = (*next)->bytes;
+			}
+			left -= bytes;
+			*next += !left;
+		}
+		data += bytes;
+	}
+	return left;
+}
+
+void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red)
+{
+	struct kedge__literal *next = red->literals.at;
+	struct kedge__gpu_twins *w = r->twins;
+	uint64_t left = 0;
+
+	if (!w->streams || !has_origins(r))
+		point_behind(w, &red->literals);
+	else
+		for (size_t i = 0; i < r->txn.slabs.count; i++)
+			left = point_slab(r, i, &next, left);
 	if (w->packing.on) {
 		red->ready = w->packing.blocks;
 		w->packing.blocks = (struct kedge__ready_blocks){0};

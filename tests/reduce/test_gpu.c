@@ -27,6 +27,9 @@ struct pair {
 	uint64_t version, first;
 };
 
+/* Versions with duplicates: those whose literals were gathered when all had been found, and before. */
+static uint64_t gathered_after, gathered_ahead;
+
 static void pair_begin(struct pair *p, enum kedge__reducer_id id, uint32_t chunk, uint64_t record, uint64_t mask)
 {
 	struct kedge__reducer_options o = {
@@ -59,6 +62,8 @@ static void pair_take_as(struct pair *p, uint64_t version, bool rollback)
 	if (kedge__reducer_reduce(p->device, NULL, version, &b, &how, &y, &err))
 		fail_msg("%s", kedge__error_text(&err));
 	reductions_equal(&x, &y, a.count);
+	if (p->device->txn.hits)
+		++*(p->device->twins->streams ? &gathered_ahead : &gathered_after);
 	(rollback ? kedge__reducer_rollback : kedge__reducer_commit)(p->host);
 	(rollback ? kedge__reducer_rollback : kedge__reducer_commit)(p->device);
 	for (int i = 0; !rollback && i < 2; i++) {
@@ -182,6 +187,7 @@ static void test_lives(void **state)
 		for (uint32_t chunk = 16; chunk <= 4096; chunk *= 2)
 			life(ids[i], chunk, 100 * i + chunk, LAB_UNLIMITED, 0, LAB_SCALE(10),
 			     chunk < 256 ? 16000 : 150000);
+	assert_true(gathered_after && gathered_ahead);
 }
 
 /* Records that are full, logs that wrap, digests that collide. */
