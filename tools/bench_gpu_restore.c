@@ -30,7 +30,8 @@ struct restore {
 	struct kedge__gpu_target target; /* all of the region */
 	uint8_t *memory;                 /* pinned, of the buffers */
 	uint64_t room;                   /* of a buffer */
-	uint64_t literals;               /* bytes that were sent */
+	uint64_t literals;               /* bytes that were sent, */
+	uint64_t filled;                 /* and those of patterns */
 	enum kind kind;
 	/* What comes next: */
 	uint64_t pos, group;
@@ -179,7 +180,8 @@ static bool buffer_fill(struct restore *r, uint8_t *memory, uint64_t *used, uint
 
 	*used = fill ? 8 : 0;
 	*count = 0;
-	while (*used + KEDGE__GPU_PIECE_BYTES + (*count + 1) * sizeof(*pieces) <= end) {
+	while (*used + KEDGE__GPU_PIECE_BYTES + (*count + 1) * sizeof(*pieces) <= end &&
+	       !(fill && *count * KEDGE__GPU_FILL_BYTES >= kedge__gpu_fills_enough(r->filled))) {
 		more = next(r, &to, &bytes);
 		if (!more)
 			break;
@@ -188,6 +190,7 @@ static bool buffer_fill(struct restore *r, uint8_t *memory, uint64_t *used, uint
 		*used += fill ? 0 : bytes;
 	}
 	r->literals += fill ? 0 : *used;
+	r->filled += fill ? *count * KEDGE__GPU_FILL_BYTES : 0;
 	return more;
 }
 
@@ -197,7 +200,7 @@ static int restore_turn(struct restore *r, struct kedge__error *err)
 	bool more = true;
 	int rc = kedge__gpu_scatter_begin(r->scatter, &r->target, 1, err);
 
-	r->pos = r->group = r->literals = 0;
+	r->pos = r->group = r->literals = r->filled = 0;
 	r->small = false;
 	for (uint64_t i = 0; more && !rc; i++) {
 		unsigned buffer = (unsigned)(i % KEDGE__GPU_SCATTER_BUFFERS);

@@ -336,6 +336,13 @@ static inline uint32_t kedge__gpu_piece_what(uint32_t bytes, bool fill, uint32_t
 	return bytes | (uint32_t)fill << 17 | KEDGE__MIN(target, KEDGE__GPU_TARGETS) << 18;
 }
 
+/* Bytes of patterns with which a buffer is sent, however little it has, so that the device begins; SENT: those of the buffers
+ * before it. */
+static inline uint64_t kedge__gpu_fills_enough(uint64_t sent)
+{
+	return KEDGE__MAX(UINT64_C(256) << 20, sent);
+}
+
 struct kedge__gpu_target {
 	kedge__gpu_address at;
 	uint64_t bytes;

@@ -29,6 +29,7 @@ struct kedge__restore_device {
 	pthread_cond_t sent;
 	struct buffer buffers[KEDGE__GPU_SCATTER_BUFFERS];
 	unsigned current;
+	uint64_t filled;            /* bytes of patterns, of buffers that are full */
 	struct kedge__error failed; /* the first failure; nothing is sent after it */
 };
 
@@ -159,7 +160,8 @@ static struct kedge__device_need used_with(const struct buffer *b, const struct 
 	return (struct kedge__device_need){.bytes = aligned(b->used.bytes) + need->bytes,
 					   .pieces = b->used.pieces + need->pieces,
 					   .strips = b->used.strips + need->strips,
-					   .unpacked = aligned(b->used.unpacked) + need->unpacked};
+					   .unpacked = aligned(b->used.unpacked) + need->unpacked,
+					   .filled = b->used.filled + need->filled};
 }
 
 static bool buffer_has_room(const struct kedge__restore_device *d, const struct buffer *b,
@@ -168,7 +170,7 @@ static bool buffer_has_room(const struct kedge__restore_device *d, const struct 
 	struct kedge__device_need u = used_with(b, need);
 
 	return u.bytes + pieces_bytes(u.pieces) <= d->layout.pieces_end && u.strips <= d->layout.strips &&
-	       u.unpacked <= d->layout.unpacked;
+	       u.unpacked <= d->layout.unpacked && b->used.filled < kedge__gpu_fills_enough(d->filled);
 }
 
 static void claim_take(struct kedge__restore_device *d, struct buffer *b, const struct kedge__device_need *need,
@@ -199,6 +201,7 @@ static bool current_has_room(struct kedge__restore_device *d, const struct kedge
 		return true;
 	} else {
 		b->state = FULL;
+		d->filled += b->used.filled;
 		d->current = (d->current + 1) % KEDGE__GPU_SCATTER_BUFFERS;
 		if (!b->claims)
 			(void)buffer_send(d, b);
@@ -267,6 +270,7 @@ static void reset(struct kedge__restore_device *d)
 	for (unsigned i = 0; i < KEDGE__GPU_SCATTER_BUFFERS; i++)
 		d->buffers[i] = (struct buffer){.memory = d->buffers[i].memory};
 	d->current = 0;
+	d->filled = 0;
 	kedge__error_done(&d->failed);
 	d->failed = (struct kedge__error)KEDGE__ERROR_INIT;
 }

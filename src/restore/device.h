@@ -13,6 +13,7 @@
 struct kedge__device_need {
 	uint64_t bytes, pieces;
 	uint64_t strips, unpacked; /* of codec planes, and bytes that they become */
+	uint64_t filled;           /* bytes that patterns become */
 };
 
 struct kedge__device_claim {

@@ -420,7 +420,7 @@ int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__rea
 	uint64_t to = (uintptr_t)fill->to, pos = to - (uintptr_t)g->data;
 	uint64_t count = (fill->len + KEDGE__GPU_FILL_BYTES - 1) / KEDGE__GPU_FILL_BYTES;
 	uint8_t pattern[8];
-	const struct kedge__device_need need = {.bytes = sizeof(pattern), .pieces = count};
+	const struct kedge__device_need need = {.bytes = sizeof(pattern), .pieces = count, .filled = fill->len};
 	bool later = kedge__fill_sum_defers(g, pos, fill->len);
 	struct kedge__device_claim claim;
 	int rc = kedge__device_claim(g->device, &need, &claim, err);
