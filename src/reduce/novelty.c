@@ -13,7 +13,8 @@
 #define MANY     4    /* chunks for each sample, below which an image is small */
 #define REPEATED 16   /* of the samples: then duplicates may pay */
 #define FILTER   ((size_t)KEDGE_SEARCH_BITS)
-#define TASK     ((size_t)64) /* slabs, or as many log entries as those have chunks */
+#define TASK     ((size_t)64)        /* slabs that a thread looks at, */
+#define PASTS    (UINT64_C(1) << 16) /* or entries of the log */
 
 struct sample {
 	const struct kedge__reducer *r;
@@ -164,12 +165,17 @@ static int search_slabs(void *ctx, size_t task, int worker)
 	return 0;
 }
 
-static void search_log(struct sample *s)
+static int search_log(void *ctx, size_t task, int worker)
 {
+	struct sample *s = ctx;
 	const struct kedge__log *log = &s->r->record.log;
+	size_t found = 0;
 
-	for (uint64_t i = 0; i < log->count && s->found < REPEATED; i++)
-		s->found += log->at[i].to && is_sampled(s, &log->at[i].digest);
+	(void)worker;
+	for (uint64_t i = task * PASTS; i < KEDGE__MIN((task + 1) * PASTS, log->count) && s->found < REPEATED; i++)
+		found += log->at[i].to && is_sampled(s, &log->at[i].digest);
+	s->found += found;
+	return 0;
 }
 
 /* On the device, if it has them; false: it does not. */
@@ -198,7 +204,7 @@ static size_t elsewhere(struct sample *s)
 					kedge__chunks_of(kedge__chunks_of(s->last->bytes, KEDGE__SLAB_BYTES), TASK),
 					search_slabs, s);
 	}
-	search_log(s);
+	kedge__pool_for(s->pool, kedge__chunks_of(s->r->record.log.count, PASTS), search_log, s);
 	return s->found;
 }
 
