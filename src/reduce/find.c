@@ -315,11 +315,9 @@ static int give_up_device(struct kedge__reducer *r, struct kedge__error *err)
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
-	uint64_t candidates = t->changes;
+	uint64_t candidates = t->changes - t->fills;
 	int rc;
 
-	for (size_t i = 0; i < t->slabs.count; i++)
-		candidates -= t->slabs.at[i].fill_count;
 	if (!candidates || t->changes > KEDGE__NUMBER_LIMIT)
 		return 0;
 	rc = kedge__record_number(r, err);

@@ -58,6 +58,7 @@ struct kedge__gpu_twins {
 	struct kedge_slab_at *at_list;       /* and what is sent then */
 	uint64_t staged_slabs;               /* that these have room for */
 	unsigned waves;
+	size_t region; /* of the slab that was taken last */
 	uint64_t change_count, fill_count; /* in the lists, without those of flat slabs */
 	uint64_t fresh_count;              /* changes up to the last that may have had a digest */
 	uint64_t flat_changes, flat_fills;
@@ -73,6 +74,12 @@ struct kedge__gpu_twins {
 	bool no_finder; /* there was no room for it: it is on the host */
 	struct kedge__gpu_packing packing;
 };
+
+/* Of a power of two. */
+static inline unsigned kedge__gpu_shift(uint64_t n)
+{
+	return (unsigned)__builtin_ctzll(n);
+}
 
 /* At least BYTES; what was there is lost. */
 int kedge__gpu_array_need(struct kedge__gpu *g, struct kedge__gpu_array *a, uint64_t bytes, struct kedge__error *err);

@@ -138,15 +138,6 @@ static void put_newest(const struct kedge__epochs *epochs, uint32_t *to)
 	}
 }
 
-static unsigned shift_of(uint64_t n)
-{
-	unsigned shift = 0;
-
-	while (n >> (shift + 1))
-		shift++;
-	return shift;
-}
-
 /* What all kernels get, with room for SLABS slabs. */
 static int step_begin(struct step *s, struct kedge__reducer *r, size_t slabs, struct kedge__error *err)
 {
@@ -184,7 +175,7 @@ static int step_begin(struct step *s, struct kedge__reducer *r, size_t slabs, st
 					  .fresh = c->fresh.at,
 					  .log = f->log.at,
 					  .column_count = (unsigned)rec->columns.count,
-					  .slab_shift = shift_of(KEDGE__SLAB_BYTES / r->options.chunk),
+					  .slab_shift = kedge__gpu_shift(KEDGE__SLAB_BYTES / r->options.chunk),
 					  .since = rec->since,
 					  .parent = rec->parent,
 					  .log_room = (unsigned)rec->log.room,

@@ -36,25 +36,40 @@ static uint64_t known_there(const struct kedge__reducer *r, const struct kedge__
 
 struct cursor { /* the next slab of the image */
 	size_t region;
-	uint64_t offset;
+	uint64_t offset, known; /* known: chunks of the region that the last version has */
+	unsigned shift;         /* a chunk has 1 << shift bytes */
 };
+
+/* To the beginning of a region. */
+static void cursor_set(const struct kedge__reducer *r, struct cursor *c, size_t region)
+{
+	const struct kedge__last_region *g = r->txn.regions[region];
+
+	c->region = region;
+	c->offset = 0;
+	c->known = g->known ? kedge__chunks_of(g->bytes, r->options.chunk) : 0;
+}
 
 static struct kedge_slab slab_next(const struct kedge__reducer *r, struct cursor *c)
 {
 	const struct kedge__txn *t = &r->txn;
-	const struct kedge__image_region *region;
+	const struct kedge__image_region *region = &t->image->regions[c->region];
+	const struct kedge__last_region *g;
+	uint64_t first;
 	struct kedge_slab s;
 
-	while (c->offset >= t->image->regions[c->region].bytes)
-		*c = (struct cursor){c->region + 1, 0};
-	region = &t->image->regions[c->region];
+	for (; c->offset >= region->bytes; region++)
+		cursor_set(r, c, c->region + 1);
+	g = t->regions[c->region];
+	first = c->offset >> c->shift;
 	s = (struct kedge_slab){
 	    .data = (uintptr_t)region->data + c->offset,
 	    .offset = c->offset,
-	    .place = t->regions[c->region]->place + c->offset / r->options.chunk,
+	    .place = g->place + first,
 	    .bytes = (unsigned)KEDGE__MIN(KEDGE__SLAB_BYTES, region->bytes - c->offset),
-	    .known = (unsigned)known_there(r, t->regions[c->region], c->offset / r->options.chunk),
 	};
+	if (c->known > first && g->stale[c->offset / KEDGE__SLAB_BYTES] != KEDGE__SLAB_STALE)
+		s.known = (unsigned)KEDGE__MIN(c->known - first, KEDGE__SLAB_BYTES >> c->shift);
 	c->offset += s.bytes;
 	return s;
 }
@@ -111,14 +126,18 @@ static int slabs_need(struct kedge__reducer *r, uint64_t n, struct kedge__error 
 	return rc;
 }
 
-static uint64_t wave_end(const struct kedge__gpu_twins *w, unsigned wave)
-{
-	return w->on.count * (wave + 1) / w->waves;
-}
-
+/* The first wave has half as many slabs as others, so that the bus has something to do soon; and so has the last one,
+ * after which there is nothing to be hashed while its literals cross it. */
 static uint64_t wave_begin(const struct kedge__gpu_twins *w, unsigned wave)
 {
-	return w->on.count * wave / w->waves;
+	if (wave == 0 || wave == w->waves)
+		return wave ? w->on.count : 0;
+	return w->on.count * (2 * wave - 1) / (2 * w->waves - 2);
+}
+
+static uint64_t wave_end(const struct kedge__gpu_twins *w, unsigned wave)
+{
+	return wave_begin(w, wave + 1);
 }
 
 /* Slabs of WAVE are sent and hashed, and what is found comes back; event WAVE says when. Two streams take turns, so
@@ -153,7 +172,7 @@ static bool is_odd(const struct kedge__image *image)
 int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err)
 {
 	const struct kedge__txn *t = &r->txn;
-	struct cursor c = {0, 0};
+	struct cursor c = {.shift = kedge__gpu_shift(r->options.chunk)};
 	struct kedge__gpu_twins *w;
 	uint64_t n = 0;
 	int rc = kedge__gpu_columns_need(r, t->device->gpu, err);
@@ -165,6 +184,8 @@ int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err)
 	if (rc)
 		return rc;
 	w = r->twins;
+	if (n)
+		cursor_set(r, &c, 0);
 	w->on.odd = is_odd(t->image);
 	w->waves = (unsigned)KEDGE__MAX(KEDGE__MIN(n / kedge__gpu_wave_slabs, WAVES), 1);
 	rc = kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, BESIDE, err); /* what the version before left there */
@@ -210,29 +231,56 @@ static size_t count_known(const struct kedge__gpu_twins *w, size_t i, uint64_t c
 
 	if (!there->known || !changes)
 		return 0;
-	*unsure = *unsure || there->known < kedge__chunks_of(there->bytes, chunk);
+	*unsure = *unsure || there->known * chunk < there->bytes;
 	return changes;
 }
 
-/* What was found of slab I, as the host notes it; its lists are behind those of all slabs before it. */
+/* All of slab S, which is THERE, is one constant, and new. */
+static bool is_flat(const struct kedge__reducer *r, const struct kedge__slab *s, const struct kedge_slab *there,
+		    const struct kedge_slab_found *f)
+{
+	const struct kedge__txn *t = &r->txn;
+
+	if (!f->alike && there->bytes >= r->options.chunk)
+		return false; /* as most are not */
+	return (!t->compare || kedge__slab_known(t, s, r->options.chunk) <= s->first) && is_constant(r, there, f) &&
+	       !is_cut(r, s, there, f->first);
+}
+
+/* The next slab of the version in progress, number I; its lists are behind those of all slabs before it. */
+static struct kedge__slab *slab_add(struct kedge__reducer *r, size_t i)
+{
+	struct kedge__gpu_twins *w = r->twins;
+	const struct kedge_slab_found *f = &w->found_list[i];
+	struct kedge__txn *t = &r->txn;
+
+	while (w->region + 1 < t->image->count && t->regions[w->region + 1]->slab_at <= i)
+		w->region++;
+	t->slabs.at[i] = (struct kedge__slab){.region = (uint32_t)w->region,
+					      .first = w->slab_list[i].place - t->regions[w->region]->place,
+					      .change_at = w->change_count,
+					      .apart_at = w->change_count,
+					      .item_at = w->change_count,
+					      .fill_at = w->fill_count,
+					      .sum = {f->sum[0], f->sum[1]}};
+	t->slabs.count = i + 1;
+	return &t->slabs.at[i];
+}
+
+/* What was found of slab I, as the host notes it. */
 static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *err)
 {
 	struct kedge__gpu_twins *w = r->twins;
 	const struct kedge_slab_found *f = &w->found_list[i];
-	const struct kedge__txn *t = &r->txn;
-	struct kedge__slab *s = &t->slabs.at[i];
-	struct kedge__last_region *g = t->regions[s->region];
+	struct kedge__slab *s = slab_add(r, i);
+	struct kedge__last_region *g = r->txn.regions[s->region];
 	uint64_t chunk = r->options.chunk, number = s->first * chunk / KEDGE__SLAB_BYTES;
 
-	s->sum = (struct kedge__sum){f->sum[0], f->sum[1]};
-	s->change_at = s->apart_at = w->change_count;
-	s->fill_at = w->fill_count;
 	w->at_list[i] =
 	    (struct kedge_slab_at){.changes = (unsigned)w->change_count, .fills = (unsigned)w->fill_count, .none = 1};
 	if (!f->changes)
 		return 0;
-	if ((!t->compare || kedge__slab_known(t, s, chunk) <= s->first) && is_constant(r, &w->slab_list[i], f) &&
-	    !is_cut(r, s, &w->slab_list[i], f->first)) {
+	if (is_flat(r, s, &w->slab_list[i], f)) {
 		s->flat = true;
 		s->pattern = f->first;
 		w->at_list[i].flat = 1;
@@ -478,6 +526,7 @@ static int taking_begin(struct kedge__reducer *r, struct kedge__error *err)
 
 	w->change_count = w->fill_count = w->fresh_count = w->flat_changes = w->flat_fills = w->literal_bytes = 0;
 	w->late = w->unsure = false;
+	w->region = 0;
 	w->starts.count = 0;
 	rc = device->room(device->ctx, 0, (void **)&w->literals, &w->literal_room, err);
 	if (!rc)
@@ -493,6 +542,8 @@ int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 
 	for (unsigned wave = 0; wave < w->waves && !rc; wave++)
 		rc = wave_take(r, wave, err);
+	r->txn.changes = w->change_count;
+	r->txn.fills = w->fill_count;
 	if (!rc)
 		rc = lists_finish(r, err);
 	if (!rc && w->unsure)
@@ -695,7 +746,7 @@ static void repeats_learn(struct kedge__reducer *r)
 	struct kedge__gpu_twins *w = r->twins;
 
 	if (t->searched)
-		w->repeats = t->hits * MANY > t->changes - w->fill_count;
+		w->repeats = t->hits * MANY > t->changes - t->fills;
 }
 
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err)

@@ -20,15 +20,17 @@
 int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
+	size_t planned = 0;
 
 	for (size_t i = 0; i < t->image->count; i++) {
 		uint64_t slabs = kedge__chunks_of(t->image->regions[i].bytes, KEDGE__SLAB_BYTES);
 
 		if (t->regions)
-			t->regions[i]->slab_at = t->slabs.count;
-		if (!kedge__array_reserve(&t->slabs, t->slabs.count + slabs))
+			t->regions[i]->slab_at = planned;
+		planned += slabs;
+		if (!kedge__array_reserve(&t->slabs, planned))
 			return kedge__error_nomem(err);
-		for (uint64_t k = 0; k < slabs; k++) {
+		for (uint64_t k = 0; k < slabs && !t->device; k++) {
 			struct kedge__slab s = {
 			    .region = (uint32_t)i, .first = k * (KEDGE__SLAB_BYTES / r->options.chunk), .skip = skip};
 
@@ -520,10 +522,11 @@ size_t kedge__items_gather(const struct kedge__reducer *r, size_t i, struct kedg
 
 static void items_count(struct kedge__txn *t)
 {
-	t->changes = 0;
+	t->changes = t->fills = 0;
 	for (size_t i = 0; i < t->slabs.count; i++) {
 		t->slabs.at[i].item_at = t->changes;
 		t->changes += t->slabs.at[i].count;
+		t->fills += t->slabs.at[i].fill_count;
 	}
 }
 
@@ -603,11 +606,8 @@ int kedge__hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 
 	if (rc)
 		return rc;
-	if (t->device) {
-		rc = kedge__gpu_hash_pass(r, err);
-		items_count(t);
-		return rc;
-	}
+	if (t->device)
+		return kedge__gpu_hash_pass(r, err);
 	kedge__gpu_finder_end(r);
 	rc = kedge__pool_for(t->pool, t->slabs.count, hash_slab, r);
 	if (rc == KEDGE_E_STATE)

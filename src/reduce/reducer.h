@@ -199,7 +199,8 @@ struct kedge__txn {
 	bool sums;                               /* grain and slab sums are kept */
 	KEDGE__ARRAY(struct kedge__slab) slabs;
 	struct kedge__hash_worker *workers; /* the reducer's */
-	size_t changes; /* of all slabs */
+	size_t changes; /* of all slabs, */
+	size_t fills;   /* and how many of them are constant */
 	bool apart;     /* new digests are apart until commit, and the old ones in their places; else the other way round */
 	kedge__origin *origins; /* of each change, if duplicates were looked for */
 	uint64_t hits;          /* how many were found */
