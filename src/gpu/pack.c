@@ -12,6 +12,7 @@
 #define SLACK      UINT64_C(256)       /* bytes behind each part of the memory; some may be read */
 #define PARTS      32u                 /* blocks of threads for each multiprocessor */
 #define TURNS      2
+#define LARGER     4 /* than needed, at most */
 
 #define PACKED(turn) (KEDGE__GPU_PACK_EVENT + (turn))         /* event: it is packed, and sizes are on the host, */
 #define COPIED(turn) (KEDGE__GPU_PACK_EVENT + TURNS + (turn)) /* and it is there, too */
@@ -157,7 +158,9 @@ void kedge__gpu_packer_free(struct kedge__gpu_packer *p)
 
 bool kedge__gpu_packer_suits(const struct kedge__gpu_packer *p, unsigned codecs, uint32_t block, uint64_t bytes)
 {
-	return !(codecs & ~p->codecs) && p->block == block && p->room == stage_for(block, bytes);
+	uint64_t room = stage_for(block, bytes);
+
+	return !(codecs & ~p->codecs) && p->block == block && p->room >= room && p->room <= LARGER * room;
 }
 
 static void batch_clear(struct kedge__gpu_packer *p)
