@@ -6,12 +6,14 @@
  */
 #include "gpu/gpu.h"
 
-#define STAGE      (UINT64_C(64) << 20)
-#define STAGE_PART 32                  /* of an image, if that is less */
-#define BLOCK_MOST (UINT32_C(4) << 20) /* bytes of a block */
-#define SLACK      UINT64_C(256)       /* bytes behind each part of the memory; some may be read */
-#define PARTS      32u                 /* blocks of threads for each multiprocessor */
-#define TURNS      2
+#define STAGE        (UINT64_C(64) << 20)
+#define STAGE_PART   32                  /* of an image, if that is less */
+#define STAGE_BLOCKS 512                 /* as large as so many: each needs work space */
+#define BLOCK_MOST   (UINT32_C(4) << 20) /* bytes of a block */
+#define SLACK        UINT64_C(256)       /* bytes behind each part of the memory; some may be read */
+#define PARTS        32u                 /* blocks of threads for each multiprocessor */
+#define TURNS        2
+#define LARGER       4 /* than needed, at most */
 
 #define PACKED(turn) (KEDGE__GPU_PACK_EVENT + (turn))         /* event: it is packed, and sizes are on the host, */
 #define COPIED(turn) (KEDGE__GPU_PACK_EVENT + TURNS + (turn)) /* and it is there, too */
@@ -57,7 +59,9 @@ static uint64_t stage_for(uint32_t block, uint64_t bytes)
 	 */
 	uint64_t least = 2 * ((uint64_t)block + KEDGE_SLAB_BYTES);
 
-	return (KEDGE__MAX(KEDGE__MIN(bytes / STAGE_PART, STAGE), least) + SLACK - 1) / SLACK * SLACK;
+	uint64_t most = KEDGE__MIN(STAGE, STAGE_BLOCKS * (uint64_t)block);
+
+	return (KEDGE__MAX(KEDGE__MIN(bytes / STAGE_PART, most), least) + SLACK - 1) / SLACK * SLACK;
 }
 
 static uint64_t lay(uint64_t *at, uint64_t bytes)
@@ -157,7 +161,9 @@ void kedge__gpu_packer_free(struct kedge__gpu_packer *p)
 
 bool kedge__gpu_packer_suits(const struct kedge__gpu_packer *p, unsigned codecs, uint32_t block, uint64_t bytes)
 {
-	return !(codecs & ~p->codecs) && p->block == block && p->room == stage_for(block, bytes);
+	uint64_t room = stage_for(block, bytes);
+
+	return !(codecs & ~p->codecs) && p->block == block && p->room >= room && p->room <= LARGER * room;
 }
 
 static void batch_clear(struct kedge__gpu_packer *p)

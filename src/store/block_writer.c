@@ -106,22 +106,21 @@ static int cut(struct writer *w, struct kedge__error *err)
 static int match_ready(struct writer *w, struct kedge__error *err)
 {
 	const struct kedge__ready_blocks *ready = &w->spec->reduction->ready;
+	bool match = true;
 	size_t at = 0;
 
-	for (size_t i = 0; i < w->count && ready->count; i++) {
+	for (size_t i = 0; i < w->count && match && ready->count; i++) {
 		const struct kedge__ready_block *r = at < ready->count ? &ready->at[at] : NULL;
 		bool mine = r && r->region == w->blocks[i].region;
-		bool same = i && w->blocks[i - 1].region == w->blocks[i].region;
+		bool first = !i || w->blocks[i - 1].region != w->blocks[i].region;
 
-		if ((mine && r->raw != w->blocks[i].raw_bytes) || (same && mine != (w->starts[i - 1].ready != NULL)))
-			break;
+		match =
+		    (!mine || r->raw == w->blocks[i].raw_bytes) && (first || mine == (w->starts[i - 1].ready != NULL));
 		w->starts[i].ready = mine ? r : NULL;
 		at += mine;
 	}
-	if (at != ready->count)
-		return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
-					"%zu of %zu packed blocks are not those of the literals", ready->count - at,
-					ready->count);
+	if (!match || at != ready->count)
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "packed blocks are not those of the literals");
 	return 0;
 }
 

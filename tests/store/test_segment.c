@@ -169,6 +169,146 @@ static void test_empty(void **state)
 	remove_dir(dir);
 }
 
+/* ------------------------------------------------------------------ blocks that are packed elsewhere */
+
+enum { READY_BLOCK = 4096, READY_NUMBERS = 5000, READY_BYTES = 4 * READY_NUMBERS, READY_COUNT = 5 };
+
+struct ready { /* a region of numbers, of which one block does not shrink, between two of bytes */
+	uint8_t data[READY_BYTES], other[100], packed[READY_BYTES];
+	struct kedge__region_record records[3];
+	struct kedge__ready_block blocks[READY_COUNT + 1];
+	struct kedge__codec_plan plans[3];
+	struct kedge__reduction red;
+	struct kedge__segment_spec spec;
+};
+
+static void ready_reduce(struct ready *r)
+{
+	struct kedge__image_region regions[] = {{0, r->other, sizeof(r->other)},
+						{KEDGE__SLOT_BYTES, r->data, sizeof(r->data)},
+						{2 * KEDGE__SLOT_BYTES, r->other, sizeof(r->other)}};
+	const struct kedge__image image = {regions, 3};
+	const struct kedge__reducer_options options = {.id = KEDGE__REDUCER_FULL, .record_bytes = 1 << 20};
+	struct kedge__reducer *reducer;
+
+	assert_ok(kedge__reducer_new(&options, &reducer, err));
+	assert_ok(kedge__reducer_reduce(reducer, NULL, 1, &image, NULL, &r->red, err));
+	kedge__reducer_rollback(reducer);
+	kedge__reducer_free(reducer);
+}
+
+static void ready_make(struct ready *r)
+{
+	static char names[3][2] = {"a", "b", "c"};
+	uint64_t seed = 4;
+	uint8_t *to = r->packed;
+
+	for (size_t i = 0; i < READY_NUMBERS; i++) {
+		float f = 1 + (float)i / 8192;
+
+		memcpy(r->data + 4 * i, &f, 4);
+	}
+	draw_bytes(&seed, r->data + READY_BLOCK, READY_BLOCK);
+	draw_bytes(&seed, r->other, sizeof(r->other));
+	for (uint32_t i = 0; i < 3; i++)
+		r->records[i] = (struct kedge__region_record){.name = names[i],
+							      .slot = i,
+							      .type = i == 1 ? KEDGE_F32 : KEDGE_U8,
+							      .bytes = i == 1 ? READY_BYTES : sizeof(r->other)};
+	ready_reduce(r);
+	r->spec = (struct kedge__segment_spec){.name = NAME,
+					       .ranks = 1,
+					       .next_slot = 3,
+					       .regions = r->records,
+					       .region_count = 3,
+					       .reduction = &r->red,
+					       .plans = r->plans,
+					       .block_bytes = READY_BLOCK};
+	assert_ok(kedge__codec_choice_parse("delta+planes", &r->spec.codec, err));
+	r->spec.codec.bus = KEDGE__CODEC_BUS;
+	for (uint32_t at = 0, i = 0; at < READY_BYTES; at += READY_BLOCK, i++) {
+		uint32_t raw = (uint32_t)KEDGE__MIN(READY_BYTES - at, (uint32_t)READY_BLOCK);
+		uint16_t codec, param;
+		size_t used;
+
+		assert_ok(
+		    kedge__block_encode(&r->spec.codec, KEDGE_F32, r->data + at, raw, to, &used, &codec, &param, err));
+		r->blocks[i] = (struct kedge__ready_block){to, 1, raw, (uint32_t)used};
+		to += used;
+	}
+	for (int i = 0; i < 3; i++) {
+		const struct kedge__codec_region region = kedge__codec_region_of(&r->records[i]);
+
+		assert_int_equal(kedge__codec_plan_there(&r->spec.codec, NULL, &region, &r->plans[i]), i == 1);
+	}
+}
+
+static struct kedge__segment *ready_write(struct ready *r, struct kedge__catalog *cat, uint64_t version)
+{
+	struct kedge__segment *seg;
+	struct kedge__set_part part;
+	struct kedge__set set = {
+	    .name = NAME, .version = version, .parent = KEDGE__NO_VERSION, .ranks = 1, .parts = &part};
+	char *path = kedge__segment_path(cat, version, 0, 0);
+
+	r->spec.version = r->red.version = version;
+	assert_ok(kedge__segment_write(cat, NULL, &r->spec, &part, NULL, err));
+	assert_ok(kedge__set_publish(cat, &set, err));
+	assert_ok(kedge__segment_open(cat, path, &part, &seg, err));
+	kedge__free(path);
+	return seg;
+}
+
+/* They are stored as if they had been packed here, and nothing else is taken for them. */
+static void test_ready_blocks(void **state)
+{
+	char *dir = make_dir();
+	struct kedge__catalog *cat = open_store(dir);
+	struct kedge__segment *here, *there;
+	struct kedge__verify_report report;
+	struct kedge__set_part part;
+	struct ready *r = calloc(1, sizeof(*r));
+
+	(void)state;
+	assert_non_null(r);
+	ready_make(r);
+	here = ready_write(r, cat, 1);
+	r->red.ready = (struct kedge__ready_blocks){r->blocks, READY_COUNT, 0};
+	for (size_t i = 0; i < r->red.literals.count; i++)
+		if (r->red.literals.at[i].region == 1)
+			r->red.literals.at[i].data = NULL;
+	there = ready_write(r, cat, 2);
+	assert_int_equal(here->block_count, READY_COUNT + 2);
+	assert_int_equal(there->block_count, here->block_count);
+	assert_memory_equal(there->blocks, here->blocks, here->block_count * sizeof(*here->blocks));
+	assert_int_equal(there->blocks[1].codec, KEDGE__CODEC_PLANES);
+	assert_int_equal(there->blocks[2].codec, KEDGE__CODEC_NONE);
+	assert_int_equal(there->packing_count, here->packing_count);
+	assert_int_equal(there->footer.payload_bytes, here->footer.payload_bytes);
+	kedge__segment_close(here);
+	kedge__segment_close(there);
+	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &report, err));
+	assert_int_equal(report.findings, 0);
+	assert_int_equal(report.versions_intact, 2);
+	kedge__verify_report_done(&report);
+	r->spec.version = 3;
+	for (int i = 0; i < 4; i++) {
+		struct kedge__ready_block was = r->blocks[2];
+
+		r->red.ready.count = i == 0 ? READY_COUNT - 1 : i == 1 ? READY_COUNT + 1 : READY_COUNT;
+		r->blocks[2].raw -= i == 2;
+		r->blocks[2].region += i == 3;
+		assert_fails(KEDGE_E_INTERNAL, "packed blocks",
+			     kedge__segment_write(cat, NULL, &r->spec, &part, NULL, err));
+		r->blocks[2] = was;
+	}
+	r->red.ready = (struct kedge__ready_blocks){0};
+	kedge__reduction_done(&r->red);
+	kedge__catalog_close(cat);
+	remove_dir(dir);
+	free(r);
+}
+
 /* ------------------------------------------------------------------ what is not read */
 
 static void test_cut_short(void **state)
@@ -229,7 +369,8 @@ static void test_newer_format(void **state)
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR + 1);
 	reseal(data, bytes);
 	file_write(path, data, bytes);
-	assert_fails(KEDGE_E_FORMAT, "format 2.0, but this build reads 1", kedge__segment_open(NULL, path, NULL, &seg, err));
+	assert_fails(KEDGE_E_FORMAT, "format 2.0, but this build reads 1",
+		     kedge__segment_open(NULL, path, NULL, &seg, err));
 	assert_fails(KEDGE_E_FORMAT, "version 3, rank 0", kedge__segment_open(NULL, path, NULL, &seg, err));
 	/* A higher minor only adds what may be skipped. */
 	kedge__put16(data + 8, KEDGE__FORMAT_MAJOR);
@@ -510,19 +651,13 @@ static void test_same_bytes(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_round_trip),
-	    cmocka_unit_test(test_contents),
-	    cmocka_unit_test(test_little_changed),
-	    cmocka_unit_test(test_large_blocks),
-	    cmocka_unit_test(test_same_bytes),
-	    cmocka_unit_test(test_empty),
-	    cmocka_unit_test(test_cut_short),
-	    cmocka_unit_test(test_newer_format),
-	    cmocka_unit_test(test_unknown_sections),
-	    cmocka_unit_test(test_replaced),
-	    cmocka_unit_test(test_published_is_not_written_over),
-	    cmocka_unit_test(test_discard_above),
-	    cmocka_unit_test(test_not_found),
+	    cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_contents),
+	    cmocka_unit_test(test_little_changed),  cmocka_unit_test(test_large_blocks),
+	    cmocka_unit_test(test_same_bytes),      cmocka_unit_test(test_empty),
+	    cmocka_unit_test(test_ready_blocks),    cmocka_unit_test(test_cut_short),
+	    cmocka_unit_test(test_newer_format),    cmocka_unit_test(test_unknown_sections),
+	    cmocka_unit_test(test_replaced),        cmocka_unit_test(test_published_is_not_written_over),
+	    cmocka_unit_test(test_discard_above),   cmocka_unit_test(test_not_found),
 	    cmocka_unit_test(test_created_at_once),
 	};
 
