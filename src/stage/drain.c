@@ -12,6 +12,7 @@ struct draining {
 	struct kedge__catalog *from, *to;
 	const struct kedge__drain_options *o;
 	struct kedge__drain_report *report;
+	KEDGE__ARRAY(uint64_t) lacking; /* versions that are not whole */
 };
 
 static bool is_on(const struct kedge__catalog *cat, const struct kedge__catalog_entry *e)
@@ -95,7 +96,8 @@ static int set_publish(struct draining *d, const struct kedge__catalog_entry *e,
 	return rc;
 }
 
-static int version_drain(struct draining *d, uint64_t version, struct kedge__error *err)
+/* WHOLE: all that it needs is there. */
+static int version_drain(struct draining *d, uint64_t version, bool whole, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *e = kedge__catalog_find(d->from, version);
 	struct kedge__set_part *parts = kedge__calloc(e->set.ranks, sizeof(*parts));
@@ -108,8 +110,9 @@ static int version_drain(struct draining *d, uint64_t version, struct kedge__err
 		rc = rank_copy(d, e, r, &parts[r], &done, err);
 		missing += !rc && !done;
 	}
-	if (!rc && missing) {
+	if (!rc && (missing || !whole)) {
 		d->report->incomplete++;
+		rc = kedge__array_push(&d->lacking, version) ? 0 : kedge__error_nomem(err);
 		kedge__log(
 		    KEDGE_LOG_NOTICE,
 		    "version %llu: %u of %u ranks are on other nodes, and not on L2 yet: it is published when they are",
@@ -121,9 +124,19 @@ static int version_drain(struct draining *d, uint64_t version, struct kedge__err
 	return rc ? kedge__error_prefix(err, "version %llu", (unsigned long long)version) : 0;
 }
 
-/* Oldest first: a version comes to L2 after all that it needs. */
+static bool is_lacking(const struct draining *d, uint64_t version)
+{
+	bool lacks = false;
+
+	for (size_t i = 0; i < d->lacking.count; i++)
+		lacks = lacks || d->lacking.at[i] == version;
+	return lacks;
+}
+
+/* Oldest first: a version comes to L2 after all that it needs, or its segments do, if some of that is not whole. */
 static int lineage_drain(struct draining *d, uint64_t version, struct kedge__error *err)
 {
+	bool whole = true;
 	uint64_t *list;
 	size_t count;
 	int rc = kedge__catalog_closure(d->from, version, &list, &count, err);
@@ -133,8 +146,9 @@ static int lineage_drain(struct draining *d, uint64_t version, struct kedge__err
 	for (size_t i = 0; i < count && !rc; i++) {
 		const struct kedge__catalog_entry *e = kedge__catalog_find(d->from, list[i]);
 
-		if (!e || !is_on(d->to, e))
-			rc = version_drain(d, list[i], err);
+		if (!is_lacking(d, list[i]) && (!e || !is_on(d->to, e)))
+			rc = version_drain(d, list[i], whole, err);
+		whole = whole && !is_lacking(d, list[i]);
 	}
 	kedge__free(list);
 	return rc;
@@ -204,7 +218,7 @@ static int pinned_drain(struct draining *d, struct kedge__error *err)
 int kedge__drain(struct kedge__catalog *from, struct kedge__catalog *to, const struct kedge__drain_options *o,
 		 struct kedge__drain_report *report, struct kedge__error *err)
 {
-	struct draining d = {from, to, o, report};
+	struct draining d = {.from = from, .to = to, .o = o, .report = report};
 	int rc = kedge__catalog_own(from, KEDGE__DRAIN_OWNER, err);
 
 	*report = (struct kedge__drain_report){0};
@@ -219,5 +233,6 @@ int kedge__drain(struct kedge__catalog *from, struct kedge__catalog *to, const s
 		kedge__catalog_disown(to);
 	}
 	kedge__catalog_disown(from);
+	kedge__array_done(&d.lacking);
 	return rc;
 }

@@ -162,7 +162,8 @@ static void read_ended(struct kedge__session *c, struct kedge__item *it, int fai
 	c->server->seen.bytes_read += it->piece.bytes;
 	it->state = KEDGE__ITEM_READY;
 	kedge__session_say(c, &m);
-	kedge__writing_hand(it->file);
+	if (!c->dead) /* else it is gone, too */
+		kedge__writing_hand(it->file);
 }
 
 static bool reads_poll(struct kedge__session *c)

@@ -353,7 +353,7 @@ static void abandon(struct kedge__session *c, const struct kedge__stage_abort *m
 	if (!f)
 		return;
 	kedge__intake_forget(c, f);
-	for (struct kedge__item *it = f->first; it && !c->dead; it = it->next) {
+	for (struct kedge__item *it = f->first; it; it = it->next) {
 		struct kedge__stage_message taken = {.type = KEDGE__STAGE_TAKEN,
 						     .u.taken = {.file = m->file, .slot = it->piece.slot}};
 
@@ -362,8 +362,10 @@ static void abandon(struct kedge__session *c, const struct kedge__stage_abort *m
 		it->kind = KEDGE__ITEM_NOTHING;
 		it->state = KEDGE__ITEM_READY;
 		kedge__session_say(c, &taken);
+		if (c->dead)
+			return;
 	}
-	if (c->dead || !item_add(f, KEDGE__ITEM_DROP))
+	if (!item_add(f, KEDGE__ITEM_DROP))
 		return;
 	f->ended = true;
 	kedge__writing_hand(f);

@@ -3,6 +3,7 @@
  * A job whose segments go to L2 by a staging server. Whatever happens to the server costs L2 alone: the job goes on, L1
  * has all, and what was not confirmed does not count.
  */
+#include "../lib/fabric.h"
 #include "support.h"
 
 #include "stage/stage.h"

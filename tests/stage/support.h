@@ -3,6 +3,7 @@
 #ifndef KEDGE_TESTS_STAGE_SUPPORT_H
 #define KEDGE_TESTS_STAGE_SUPPORT_H
 
+#include "../lib/fabric.h"
 #include "../store/fixture.h"
 #include "stage/stage.h"
 

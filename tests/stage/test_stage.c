@@ -148,30 +148,40 @@ static size_t clients_of(const struct place *p)
 	return n;
 }
 
-/* What a client that is killed had begun is removed. */
-static void client_killed(void **state)
+/* Told where the server is, sends half of a segment, says so, and waits to be killed. */
+static void victim_main(const struct place *p, int in, int out)
 {
 	static uint8_t data[LARGE];
+	struct place there = *p;
+	struct kedge__stage_client *client;
+	void *file;
+
+	if (read(in, there.address, sizeof(there.address)) != sizeof(there.address))
+		_exit(1);
+	client = client_of(&there, there.address);
+	if (part_sent(client, 1, data, LARGE / 2, &file) || write(out, "x", 1) != 1)
+		_exit(1);
+	pause();
+	_exit(1);
+}
+
+/* What a client that is killed had begun is removed. It is forked before this process has threads. */
+static void client_killed(void **state)
+{
+	int to[2], from[2];
 	struct place p;
 	pid_t child;
-	int ends[2];
 	char c;
 
 	(void)state;
 	place_open(&p);
-	server_start(&p);
-	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pipe(to) || pipe(from), 0);
 	child = fork();
-	if (child == 0) {
-		struct kedge__stage_client *client = client_of(&p, p.address);
-		void *file;
-
-		if (part_sent(client, 1, data, LARGE / 2, &file) || write(ends[1], "x", 1) != 1)
-			_exit(1);
-		pause();
-		_exit(1);
-	}
-	assert_int_equal(read(ends[0], &c, 1), 1);
+	if (child == 0)
+		victim_main(&p, to[0], from[1]);
+	server_start(&p);
+	assert_int_equal(write(to[1], p.address, sizeof(p.address)), sizeof(p.address));
+	assert_int_equal(read(from[0], &c, 1), 1);
 	assert_int_equal(clients_of(&p), 1);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
@@ -179,8 +189,10 @@ static void client_killed(void **state)
 		sched_yield();
 	server_end(&p);
 	assert_nothing(&p, 1);
-	close(ends[0]);
-	close(ends[1]);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(from[i]);
+	}
 	place_close(&p);
 }
 
@@ -299,10 +311,10 @@ static void turns(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(by_tcp),        cmocka_unit_test(by_shared_memory),
-	    cmocka_unit_test(server_killed), cmocka_unit_test(second_server),
-	    cmocka_unit_test(client_killed), cmocka_unit_test(disk_full),
-	    cmocka_unit_test(bounded),       cmocka_unit_test(turns),
+	    cmocka_unit_test(server_killed),    cmocka_unit_test(second_server),
+	    cmocka_unit_test(client_killed),    cmocka_unit_test(by_tcp),
+	    cmocka_unit_test(by_shared_memory), cmocka_unit_test(disk_full),
+	    cmocka_unit_test(bounded),          cmocka_unit_test(turns),
 	};
 
 	return cases_run_where(argc, argv, tests, NULL, NULL, stage_here);
