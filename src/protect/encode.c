@@ -126,22 +126,20 @@ static void row_code(struct step *s)
 
 	for (uint32_t d = 0; d < s->k; d++)
 		data[d] = room->column + (size_t)d * s->unit;
-	for (uint32_t j = 0; j < s->m; j++)
+	out[0] = room->kept; /* by this member: what was there before is put */
+	for (uint32_t j = 1; j < s->m; j++)
 		out[j] = room->parity + (size_t)j * s->unit;
 	kedge__code_apply(s->k, s->m, s->rows, room->tables, s->unit, data, out);
 }
 
-/* The first unit is kept here: before the next row takes its place. */
 static int one_step(struct step *s, uint64_t t)
 {
 	const struct kedge__encoding *e = s->e;
 	const uint64_t rows = e->shape ? e->shape->rows : 0;
 
 	s->sends = s->recvs = 0;
-	if (t >= 1 && t <= rows) {
-		memcpy(e->room->kept, e->room->parity, s->unit);
+	if (t >= 1 && t <= rows)
 		parity_add(s);
-	}
 	if (t < rows)
 		data_add(s, t);
 	if (e->mover.move(e->mover.ctx, s->send, s->sends, s->recv, s->recvs))
