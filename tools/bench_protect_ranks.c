@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank posts what it sends, and is done when all of it is taken; those who wait for it copy it. So bytes are moved once, as
- * between processes of one machine, and ranks that have nothing to do with each other do not wait for each other.
+ * A rank posts what it sends, and those who wait for it copy it, or use it where it is. Ranks that have nothing to do with each
+ * other do not wait for each other.
  */
 #include "bench_protect.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#define YIELDS 30
+
 struct post {
-	pthread_mutex_t lock;
+	_Alignas(64) pthread_mutex_t lock; /* for those who sleep */
 	pthread_cond_t change;
 	const struct kedge_transfer *send;
-	size_t sends, left; /* not taken yet */
-	uint64_t step;
+	_Alignas(64) atomic_uint_fast64_t step;
+	atomic_size_t left; /* not taken yet */
+	atomic_bool sleeper;
 };
 
 struct seat { /* a rank's */
 	struct kedge__bench_ranks *ranks;
 	uint32_t rank;
 	uint64_t step;
+	struct kedge_transfer lists[2][2 * KEDGE__TEAM_MOST]; /* of what is lent, in turn */
+	uint32_t from[2 * KEDGE__TEAM_MOST];                   /* whom it has borrowed from */
+	size_t borrowed;
 };
 
 struct kedge__bench_ranks {
@@ -30,15 +38,16 @@ struct kedge__bench_ranks {
 
 struct kedge__bench_ranks *kedge__bench_ranks_new(uint32_t ranks)
 {
-	struct kedge__bench_ranks *g = calloc(1, sizeof(*g));
+	struct kedge__bench_ranks *g = aligned_alloc(64, sizeof(*g));
 
 	if (!g)
 		return NULL;
+	memset(g, 0, sizeof(*g));
 	g->count = ranks;
 	for (uint32_t r = 0; r < ranks; r++) {
 		pthread_mutex_init(&g->posts[r].lock, NULL);
 		pthread_cond_init(&g->posts[r].change, NULL);
-		g->seats[r] = (struct seat){g, r, 0};
+		g->seats[r] = (struct seat){.ranks = g, .rank = r};
 	}
 	return g;
 }
@@ -52,37 +61,57 @@ void kedge__bench_ranks_free(struct kedge__bench_ranks *g)
 	free(g);
 }
 
-static void post_up(struct post *p, const struct kedge_transfer *send, size_t sends, uint64_t step)
+/* The value has changed: whoever sleeps looks again. */
+static void wake(struct post *p)
 {
+	if (!atomic_load(&p->sleeper))
+		return;
 	pthread_mutex_lock(&p->lock);
-	p->send = send;
-	p->sends = p->left = sends;
-	p->step = step;
+	atomic_store(&p->sleeper, false);
 	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void post_await(struct post *p, uint64_t step)
+static void post_up(struct post *p, const struct kedge_transfer *send, size_t sends, uint64_t step)
 {
-	pthread_mutex_lock(&p->lock);
-	while (p->step < step)
-		pthread_cond_wait(&p->change, &p->lock);
-	pthread_mutex_unlock(&p->lock);
+	p->send = send;
+	atomic_store(&p->left, sends);
+	atomic_store(&p->step, step);
+	wake(p);
 }
 
 static void post_taken(struct post *p)
 {
-	pthread_mutex_lock(&p->lock);
-	if (--p->left == 0)
-		pthread_cond_broadcast(&p->change);
-	pthread_mutex_unlock(&p->lock);
+	if (atomic_fetch_sub(&p->left, 1) == 1)
+		wake(p);
 }
 
-static void post_drain(struct post *p)
+static bool is_up(struct post *p, uint64_t step)
 {
+	return atomic_load(&p->step) >= step;
+}
+
+static bool is_drained(struct post *p, uint64_t step)
+{
+	(void)step;
+	return atomic_load(&p->left) == 0;
+}
+
+/* Others may need this processor in order to come: they get it, and after some time they need not ask for it. */
+static void await(struct post *p, bool (*done)(struct post *p, uint64_t step), uint64_t step)
+{
+	for (int i = 0; i < YIELDS; i++) {
+		if (done(p, step))
+			return;
+		sched_yield();
+	}
 	pthread_mutex_lock(&p->lock);
-	while (p->left)
+	for (;;) {
+		atomic_store(&p->sleeper, true);
+		if (done(p, step))
+			break;
 		pthread_cond_wait(&p->change, &p->lock);
+	}
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -107,16 +136,43 @@ static int ranks_move(void *ctx, const struct kedge_transfer *send, size_t sends
 	for (size_t i = 0; i < recvs; i++) {
 		struct post *p = &posts[recv[i].rank];
 
-		post_await(p, s->step);
+		await(p, is_up, s->step);
 		memcpy(recv[i].data, next_for(p, s->rank, &from[recv[i].rank])->data, recv[i].bytes);
 		post_taken(p);
 	}
 	if (sends)
-		post_drain(&posts[s->rank]);
+		await(&posts[s->rank], is_drained, 0);
 	return 0;
 }
 
-struct kedge__mover kedge__bench_ranks_mover(struct kedge__bench_ranks *g, uint32_t rank)
+/* What was lent in the last call is given back; then the lists of the call before may be overwritten. */
+static int ranks_lend(void *ctx, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv,
+		      size_t recvs, const uint8_t **out)
 {
-	return (struct kedge__mover){ranks_move, &g->seats[rank]};
+	struct seat *s = ctx;
+	struct post *posts = s->ranks->posts;
+	struct kedge_transfer *list = s->lists[s->step % 2];
+	size_t from[KEDGE__TEAM_MOST] = {0};
+
+	for (size_t i = 0; i < s->borrowed; i++)
+		post_taken(&posts[s->from[i]]);
+	await(&posts[s->rank], is_drained, 0);
+	s->step++;
+	s->borrowed = recvs;
+	memcpy(list, send, sends * sizeof(*send));
+	if (sends)
+		post_up(&posts[s->rank], list, sends, s->step);
+	for (size_t i = 0; i < recvs; i++) {
+		struct post *p = &posts[recv[i].rank];
+
+		await(p, is_up, s->step);
+		out[i] = next_for(p, s->rank, &from[recv[i].rank])->data;
+		s->from[i] = (uint32_t)recv[i].rank;
+	}
+	return 0;
+}
+
+struct kedge__mover kedge__bench_ranks_mover(struct kedge__bench_ranks *g, uint32_t rank, bool lends)
+{
+	return (struct kedge__mover){ranks_move, &g->seats[rank], lends ? ranks_lend : NULL};
 }
