@@ -294,39 +294,51 @@ static int recovered_add(struct kedge__recovery *r, const void *text, const stru
 	return kedge__error_nomem(err);
 }
 
-/* Room for all manifests is there before the first is sent. */
-static int sets_share(struct kedge__recovery *r, const struct offers *o, int rc, struct kedge__error *err)
+/* What this rank offers, and room for any of them: before the first is sent. */
+static int texts_make(const struct kedge__recovery *r, const struct offers *o, struct kedge__bytes *texts, uint8_t **room,
+		      struct kedge__error *err)
+{
+	size_t most = 1;
+	int rc = texts ? 0 : kedge__error_nomem(err);
+
+	for (size_t i = 0; i < o->count && !rc; i++) {
+		const struct kedge__catalog_entry *e;
+
+		most = KEDGE__MAX(most, o->at[i].bytes);
+		if (o->at[i].rank != (uint32_t)r->k->group.rank)
+			continue;
+		e = kedge__catalog_find(r->k->levels.at[KEDGE__L1].write, o->at[i].version);
+		rc = kedge__set_encode(&e->set, &texts[i], err);
+	}
+	*room = rc ? NULL : kedge__malloc(most);
+	return rc || *room ? rc : kedge__error_nomem(err);
+}
+
+static int set_share(struct kedge__recovery *r, const struct offer *o, const struct kedge__bytes *text, uint8_t *room,
+		     struct kedge__error *err)
 {
 	struct kedge__channel *ch = &r->k->channels.front;
-	size_t most = 1;
-	uint8_t *room;
+	int rc;
 
-	for (size_t i = 0; i < o->count; i++)
-		most = KEDGE__MAX(most, o->at[i].bytes);
-	room = kedge__malloc(most);
-	if (!rc && !room)
-		rc = kedge__error_nomem(err);
-	rc = kedge__agree(ch, KEDGE__STEP_RECOVER, 3, rc, NULL, err);
-	for (size_t i = 0; i < o->count && !rc; i++) {
-		const struct offer *one = &o->at[i];
-		struct kedge__bytes text = {0};
-		const struct kedge__catalog_entry *e;
-		int failed = 0;
+	if (text->count == o->bytes)
+		memcpy(room, text->at, text->count);
+	rc = kedge__share(ch, (int)o->rank, room, o->bytes, err);
+	return rc ? rc : kedge__agree(ch, KEDGE__STEP_RECOVER, 4, recovered_add(r, room, o, err), NULL, err);
+}
 
-		memset(room, 0, one->bytes);
-		if (one->rank == (uint32_t)r->k->group.rank) {
-			e = kedge__catalog_find(r->k->levels.at[KEDGE__L1].write, one->version);
-			failed = e && !e->problem.code ? kedge__set_encode(&e->set, &text, err) : KEDGE_E_MISSING;
-			if (!failed && text.count == one->bytes)
-				memcpy(room, text.at, text.count);
-			kedge__bytes_done(&text);
-		}
-		rc = kedge__share(ch, (int)one->rank, room, one->bytes, err);
-		if (!rc)
-			failed = recovered_add(r, room, one, err);
-		if (!rc)
-			rc = kedge__agree(ch, KEDGE__STEP_RECOVER, 4, failed, NULL, err);
-	}
+static int sets_share(struct kedge__recovery *r, const struct offers *o, int rc, struct kedge__error *err)
+{
+	struct kedge__bytes *texts = kedge__calloc(o->count + 1, sizeof(*texts));
+	uint8_t *room = NULL;
+
+	if (!rc)
+		rc = texts_make(r, o, texts, &room, err);
+	rc = kedge__agree(&r->k->channels.front, KEDGE__STEP_RECOVER, 3, rc, NULL, err);
+	for (size_t i = 0; i < o->count && !rc; i++)
+		rc = set_share(r, &o->at[i], &texts[i], room, err);
+	for (size_t i = 0; texts && i < o->count; i++)
+		kedge__bytes_done(&texts[i]);
+	kedge__free(texts);
 	kedge__free(room);
 	return rc;
 }
@@ -824,12 +836,10 @@ static int restore(struct kedge__recovery *r, struct kedge__error *err)
 	if (rc)
 		return rc;
 	say(r);
-	if (protect_again(r, &problem)) { /* the versions are there all the same */
+	if (protect_again(r, &problem)) /* the versions are there all the same, and the next open tries again */
 		kedge__log(KEDGE_LOG_ERROR, "%s: %s", k->name, kedge__error_text(&problem));
-		kedge__state_note(k, problem.code, &problem);
-	} else {
+	else
 		strangers_remove(r);
-	}
 	kedge__error_done(&problem);
 	return 0;
 }

@@ -23,7 +23,7 @@ int kedge__team_room_init(struct kedge__team_room *room, uint32_t members, uint3
 	size_t sends = (size_t)members * (2 * KEDGE__MAX(files, 1) + 1), data = units * 2 * KEDGE__MAX(files, 1);
 	uint8_t *at;
 
-	*room = (struct kedge__team_room){.members = members, .unit = unit, .bytes = data + 3 * units + tables};
+	*room = (struct kedge__team_room){.members = members, .unit = unit, .bytes = data + 4 * units + tables};
 	at = kedge__map_alloc(room->bytes);
 	room->send = kedge__calloc(sends, sizeof(*room->send));
 	room->recv = kedge__calloc((size_t)members * 3, sizeof(*room->recv));
@@ -34,7 +34,7 @@ int kedge__team_room_init(struct kedge__team_room *room, uint32_t members, uint3
 	}
 	room->column = at + data;
 	room->parity = room->column + units;
-	room->kept = room->parity + units;
+	room->kept = room->parity + 2 * units;
 	room->tables = room->kept + units;
 	return 0;
 }
@@ -56,6 +56,8 @@ struct step {
 	uint8_t rows[KEDGE__TEAM_MOST * KEDGE__TEAM_MOST];
 	struct kedge_transfer *send, *recv;
 	size_t sends, recvs;
+	const uint8_t *got[3 * KEDGE__TEAM_MOST]; /* where what was received is */
+	uint8_t *data, *parity;                   /* of this step */
 	struct kedge__error problem;
 	int rc;
 };
@@ -76,7 +78,7 @@ static const uint8_t *row_get(struct step *s, uint64_t row)
 	const struct kedge__unit_source *source = &s->e->source;
 	size_t bytes = (size_t)s->k * s->unit, there;
 	uint64_t at = row * bytes;
-	uint8_t *to = s->e->room->data;
+	uint8_t *to = s->data;
 	const uint8_t *got = to;
 
 	there = at >= source->bytes ? 0 : (size_t)KEDGE__MIN(bytes, source->bytes - at);
@@ -114,42 +116,66 @@ static void parity_add(struct step *s)
 	const struct kedge__team_room *room = s->e->room;
 
 	for (uint32_t j = 1; j < s->m; j++) {
-		add(s->send, &s->sends, rank_of(s, s->self + j), room->parity + (size_t)j * s->unit, s->unit);
+		add(s->send, &s->sends, rank_of(s, s->self + j), s->parity + (size_t)j * s->unit, s->unit);
 		add(s->recv, &s->recvs, rank_of(s, s->self + s->n - j), room->kept + (size_t)j * s->unit, s->unit);
 	}
 }
 
-static void row_code(struct step *s)
+/* FIRST: of the units that came, where the data begins. */
+static void row_code(struct step *s, size_t first)
 {
 	const struct kedge__team_room *room = s->e->room;
 	uint8_t *data[KEDGE__TEAM_MOST], *out[KEDGE__TEAM_MOST];
 
 	for (uint32_t d = 0; d < s->k; d++)
-		data[d] = room->column + (size_t)d * s->unit;
-	for (uint32_t j = 0; j < s->m; j++)
-		out[j] = room->parity + (size_t)j * s->unit;
+		data[d] = (uint8_t *)s->got[first + d];
+	out[0] = room->kept; /* by this member: what was there before is put */
+	for (uint32_t j = 1; j < s->m; j++)
+		out[j] = s->parity + (size_t)j * s->unit;
 	kedge__code_apply(s->k, s->m, s->rows, room->tables, s->unit, data, out);
 }
 
-/* The first unit is kept here: before the next row takes its place. */
-static int one_step(struct step *s, uint64_t t)
+static int move(struct step *s)
+{
+	const struct kedge__mover *mover = &s->e->mover;
+
+	for (size_t i = 0; i < s->recvs; i++)
+		s->got[i] = s->recv[i].data;
+	return mover->lend ? mover->lend(mover->ctx, s->send, s->sends, s->recv, s->recvs, s->got)
+			   : mover->move(mover->ctx, s->send, s->sends, s->recv, s->recvs);
+}
+
+static int row_put(struct step *s, uint64_t row)
 {
 	const struct kedge__encoding *e = s->e;
-	const uint64_t rows = e->shape ? e->shape->rows : 0;
+
+	for (uint32_t j = 1; j < s->m; j++)
+		if (s->got[j - 1] != s->recv[j - 1].data)
+			memcpy(s->recv[j - 1].data, s->got[j - 1], s->unit);
+	return s->rc ? s->rc : e->put(e->put_ctx, row, e->room->kept, &s->problem);
+}
+
+static int one_step(struct step *s, uint64_t t)
+{
+	const struct kedge__team_room *room = s->e->room;
+	const uint64_t rows = s->e->shape ? s->e->shape->rows : 0;
+	const bool before = t >= 1 && t <= rows;
+	size_t first;
 
 	s->sends = s->recvs = 0;
-	if (t >= 1 && t <= rows) {
-		memcpy(e->room->kept, e->room->parity, s->unit);
+	if (before)
 		parity_add(s);
-	}
+	first = s->recvs;
+	s->data = room->data + (t % 2) * s->k * s->unit;
 	if (t < rows)
 		data_add(s, t);
-	if (e->mover.move(e->mover.ctx, s->send, s->sends, s->recv, s->recvs))
+	if (move(s))
 		return kedge__error_set(&s->problem, KEDGE_E_GROUP, 0, "the group's transport failed");
-	if (t >= 1 && t <= rows && !s->rc)
-		s->rc = e->put(e->put_ctx, t - 1, e->room->kept, &s->problem);
+	if (before)
+		s->rc = row_put(s, t - 1);
+	s->parity = room->parity + (t % 2) * s->m * s->unit;
 	if (t < rows)
-		row_code(s);
+		row_code(s, first);
 	return 0;
 }
 

@@ -73,16 +73,22 @@ uint32_t kedge__code_repair(uint32_t k, uint32_t m, const bool *have, uint32_t *
 
 typedef int kedge__move_fn(void *ctx, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv, size_t recvs);
 
+/* Ranks that share memory need not copy: a mover may answer where the bytes of RECV are, in OUT, until the next call of this rank. What is
+ * sent does not change before the call after the next. */
+typedef int kedge__lend_fn(void *ctx, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv, size_t recvs,
+			   const uint8_t **out);
+
 struct kedge__mover {
 	kedge__move_fn *move;
 	void *ctx;
+	kedge__lend_fn *lend; /* NULL: it cannot; used to encode, instead of MOVE */
 };
 
 struct kedge__team_room { /* buffers for teams of up to MEMBERS, with units of up to UNIT */
 	uint32_t members, unit;
-	uint8_t *data;   /* what the rank sends: rows of segments and shields */
+	uint8_t *data;   /* what the rank sends: rows of segments and shields; two of a segment, in turn */
 	uint8_t *column; /* what it gets: a unit of every member */
-	uint8_t *parity; /* made by it, of the last row */
+	uint8_t *parity; /* made by it, of the last row; two, in turn */
 	uint8_t *kept;   /* a row of its shield, or of a segment that is rebuilt */
 	uint8_t *tables;
 	struct kedge_transfer *send, *recv;

@@ -98,8 +98,8 @@ uint32_t kedge__rebuild_files(const struct kedge__rebuilding *r)
 
 /* ------------------------------------------------------------------ steps */
 
-/* The unit at AT, with zeroes behind the end. */
-static void unit_get(struct work *w, const struct kedge__unit_source *source, uint64_t at, uint8_t *to)
+/* The unit at AT, with zeroes behind the end: at TO, or where the source has it. */
+static const uint8_t *unit_get(struct work *w, const struct kedge__unit_source *source, uint64_t at, uint8_t *to)
 {
 	size_t there = at >= source->bytes ? 0 : (size_t)KEDGE__MIN(w->unit, source->bytes - at);
 	const uint8_t *got = to;
@@ -109,9 +109,12 @@ static void unit_get(struct work *w, const struct kedge__unit_source *source, ui
 		if (!got)
 			w->rc = kedge__error_set(&w->problem, KEDGE_E_IO, 0, "a file of the team cannot be read");
 	}
+	if (got && there == w->unit)
+		return got;
 	if (got && got != to)
 		memcpy(to, got, there);
 	memset(to + there, 0, w->unit - there);
+	return to;
 }
 
 static void add(struct kedge_transfer *list, size_t *count, uint32_t rank, void *data, size_t bytes)
@@ -131,9 +134,10 @@ static void stripe_send(struct work *w, uint32_t s, uint64_t row)
 
 		if (host_of(w, p) != r->rank)
 			continue;
-		unit_get(w, p.shield ? &r->shield[p.member] : &r->segment[p.member],
-			 (row * (p.shield ? w->m : w->k) + p.index) * w->unit, to);
-		add(w->send, &w->sends, rank_of(w, s), to, w->unit);
+		add(w->send, &w->sends, rank_of(w, s),
+		    (void *)unit_get(w, p.shield ? &r->shield[p.member] : &r->segment[p.member],
+				     (row * (p.shield ? w->m : w->k) + p.index) * w->unit, to),
+		    w->unit);
 		w->used++;
 	}
 }

@@ -7,6 +7,8 @@
 
 #include "../lib/damage.h"
 
+#include <sys/mman.h>
+
 #define NODES 16 /* and as many spares */
 
 struct world {
@@ -21,9 +23,12 @@ struct world {
 	bool l2;
 	uint64_t expected, last; /* what comes back, and how far it goes on; 0: nothing */
 	const char *says;        /* what rank 0's log has; NULL: anything */
-	const char *fault;       /* of rank FAULTY while it opens the job */
+	uint64_t more_than;      /* with EXPECTED: that, or up to this */
+	const char *fault;       /* of rank FAULTY, from when it opens the job on, */
+	bool later;              /* or from when it goes on */
 	int faulty;
-	int code; /* that opening fails with on that rank; 0: it does not */
+	int code; /* not 0: the job need not be opened */
+	uint64_t *met; /* fault points that it has met, if there is no fault; shared */
 };
 
 static struct world w;
@@ -38,6 +43,21 @@ static int node_of(int rank)
 static void node_dir(const struct place *p, int node, char *out, size_t room)
 {
 	text_make(out, room, "%s/now/node%d", p->dir, node);
+}
+
+static void fault_begin(const struct rank *r, bool later)
+{
+	if (r->rank == w.faulty && later == w.later)
+		REQUIRE(kedge__fault_set(w.fault, NULL) == 0);
+}
+
+static void fault_end(const struct rank *r, bool later)
+{
+	if (r->rank != w.faulty || later != w.later)
+		return;
+	if (w.met)
+		*w.met = kedge__fault_count();
+	REQUIRE(kedge__fault_set(NULL, NULL) == 0);
 }
 
 static kedge_t *world_open(struct rank *r)
@@ -59,11 +79,10 @@ static kedge_t *world_open(struct rank *r)
 	more[n++] = "threads=1";
 	for (size_t i = 0; w.more && w.more[i]; i++)
 		more[n++] = w.more[i];
-	if (w.fault && r->rank == w.faulty)
-		CHECK(kedge__fault_set(w.fault, NULL) == 0);
+	fault_begin(r, false);
 	rc = kedge_open_group("job", NULL, options_make(&o, &mine, w.l2, more), &r->group, &k);
-	CHECK(kedge__fault_set(NULL, NULL) == 0);
-	CHECK(!w.code == !rc);
+	fault_end(r, false);
+	CHECK(!rc || w.code);
 	return k;
 }
 
@@ -78,12 +97,13 @@ static void rank_live(struct rank *r)
 	if (!k)
 		return;
 	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	CHECK(kedge_restart(k, KEDGE_NEWEST, &version) == (w.expected ? 0 : KEDGE_E_NOTFOUND));
 	if (w.expected)
-		comes_back(r, k, KEDGE_NEWEST, w.expected);
-	else
-		CHECK(kedge_restart(k, KEDGE_NEWEST, &version) == KEDGE_E_NOTFOUND);
+		comes_back(r, k, KEDGE_NEWEST, version > w.expected && version <= w.more_than ? version : w.expected);
+	fault_begin(r, true);
 	if (w.last)
-		take(r, k, w.expected + 1, w.last);
+		take(r, k, version + 1, w.last);
+	fault_end(r, true);
 	CHECK(kedge_close(k) == 0);
 	if (r->rank == 0 && w.says && !strstr(log.log, w.says)) {
 		fprintf(stderr, "not said: %s\n%s", w.says, log.log);
@@ -215,9 +235,232 @@ static void test_rs(void **state)
 	every_loss(*state, 2, enough_two, "rs:4+2 makes up for 2");
 }
 
+/* ------------------------------------------------------------------ several ranks a node; one loss after the other */
+
+static void test_nodes_of_two(void **state)
+{
+	const struct place *p = *state;
+
+	world_begin(p, "xor:4", 8, 2, 3, false, MORE("keep=2"));
+	world_lose(p, 1u << 2, 1);
+	w.expected = 3;
+	w.last = 4;
+	w.says = "rebuilt on L1";
+	live(p);
+	/* What was rebuilt is protected again, and no file is left where its rank is not. */
+	node_die(p, NODES + 2);
+	w.spare = 2 * NODES;
+	w.expected = 4;
+	w.last = 6;
+	live(p);
+	w.says = NULL; /* nothing to do */
+	w.expected = w.last = 6;
+	live(p);
+}
+
+/* A version that was taken before is protected when the job is opened with another setting. */
+static void test_protected_later(void **state)
+{
+	const struct place *p = *state;
+
+	world_begin(p, "single", 3, 1, 2, false, NULL);
+	w.protect = "xor:3";
+	w.expected = w.last = 2;
+	live(p);
+	node_die(p, 1);
+	w.lost = 2;
+	w.protect = "partner"; /* other teams, or of another kind: what is there is used */
+	live(p);
+	node_die(p, 2);
+	w.lost = 6;
+	live(p);
+}
+
+/* Groups in which only the application speaks. */
+static void test_without_threads(void **state)
+{
+	const struct place *p = *state;
+
+	world_begin(p, "rs:2+1", 3, 1, 3, false, MORE("protect_in_background=yes", "capture=copy"));
+	world_lose(p, 1, 2);
+	w.threading = NO_THREAD;
+	w.expected = 3;
+	w.last = 5;
+	live(p);
+}
+
+/* ------------------------------------------------------------------ what is refused, and what has no effect */
+
+static void rank_refused(struct rank *r)
+{
+	struct place mine = *r->p;
+	const char *more[] = {"protect=rs:2+2", "node=n%r", NULL};
+	struct options o;
+	kedge_t *k = NULL;
+
+	text_make(mine.l1, sizeof(mine.l1), "%s/own%d", r->p->dir, r->rank);
+	CHECK(kedge_open_group("job", NULL, options_make(&o, &mine, false, more), &r->group, &k) == KEDGE_E_CONFIG);
+	CHECK(strstr(kedge_last_error(NULL), "are on 2 nodes") && strstr(kedge_last_error(NULL), "protect = single"));
+}
+
+static void rank_shared(struct rank *r)
+{
+	static struct place log;
+	struct place mine = *r->p;
+	const char *more[] = {"protect=xor:2", "node=n%r", NULL};
+	struct options o;
+	kedge_t *k = NULL;
+
+	kedge_set_log(place_log, &log);
+	CHECK(kedge_open_group("job", NULL, options_make(&o, &mine, false, more), &r->group, &k) == 0);
+	CHECK((r->rank == 0) == (strstr(log.log, "all ranks share one L1") != NULL));
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 2);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_refused(void **state)
+{
+	ranks_run(*state, (struct plan){.size = 2, .threading = NO_THREAD}, rank_refused);
+	ranks_run(*state, (struct plan){.size = 2, .threading = NO_THREAD}, rank_shared);
+}
+
+/* ------------------------------------------------------------------ damage */
+
+static void file_of(const struct place *p, int node, uint64_t version, int rank, const char *suffix, char *out, size_t room)
+{
+	text_make(out, room, "%s/now/node%d/job/v%020llu/r%07d-g0.%s", p->dir, node, (unsigned long long)version, rank,
+		  suffix);
+}
+
+/* A node is lost, and a bit of a survivor's file has changed: that counts as lost, too. */
+static void test_damage(void **state)
+{
+	const struct place *p = *state;
+	static const char *const suffixes[] = {"seg", "shd"};
+	char path[400];
+
+	world_begin(p, "rs:2+2", 4, 1, 3, true, MORE(L2_SECOND));
+	for (int i = 0; i < 2; i++) {
+		world_lose(p, 1, 1);
+		file_of(p, 2, 3, 2, suffixes[i], path, sizeof(path));
+		file_flip(path, 700, 8);
+		w.expected = 3;
+		w.last = 0;
+		w.says = "rebuilt on L1";
+		live(p);
+		world_lose(p, 1 | 2, 1);
+		file_of(p, 3, 3, 3, "shd", path, sizeof(path));
+		file_flip(path, 700, 8);
+		file_of(p, 2, 3, 2, suffixes[i], path, sizeof(path));
+		file_flip(path, 700, 8);
+		w.expected = 2;
+		w.says = "version 3 cannot be rebuilt on L1: the segments of ranks 0, 1";
+		live(p);
+	}
+}
+
+/* ------------------------------------------------------------------ faults */
+
+/* Whatever fails: nobody hangs, and nothing comes back that was not saved. */
+static void rank_tries(struct rank *r)
+{
+	uint64_t version = 0;
+	kedge_t *k;
+
+	kedge_set_log(NULL, NULL);
+	w.code = -1;
+	k = world_open(r);
+	if (!k)
+		return;
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	if (kedge_restart(k, KEDGE_NEWEST, &version) == 0) {
+		state_make(want, r->rank, version);
+		CHECK(memcmp(m, want, BYTES) == 0);
+	}
+	state_make(m, r->rank, 4);
+	fault_begin(r, true);
+	if (w.last && version == 3)
+		(void)kedge_checkpoint(k, 4);
+	fault_end(r, true);
+	(void)kedge_close(k);
+}
+
+/* SPEC@N, for N = 1, 1 + STEP, ... of what rank FAULTY meets, after nodes were lost; then a life without faults. */
+static void each_fault(const struct place *p, const char *spec, int faulty, unsigned lost, bool later, unsigned step)
+{
+	uint64_t *met = mmap(NULL, sizeof(*met), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct ranks all = {p, {.size = w.ranks, .threading = w.threading}, rank_tries};
+	bool kill = strcmp(spec, "kill") == 0;
+	char fault[40];
+
+	REQUIRE(met != MAP_FAILED);
+	*met = 1;
+	for (uint64_t n = 0; n <= *met; n = n ? n + step : 1) {
+		world_lose(p, lost, 1);
+		text_make(fault, sizeof(fault), "%s@%llu%s", spec, (unsigned long long)n, strcmp(spec, "enospc") ? "" : "+");
+		w.fault = n ? fault : NULL;
+		w.met = n ? NULL : met;
+		w.faulty = faulty;
+		w.later = later;
+		w.last = later ? 4 : 0;
+		assert_true((ranks_fork(w.ranks, rank_play, &all) > 0) == (kill && n > 0));
+		w.fault = NULL;
+		w.met = NULL;
+		w.code = 0;
+		w.says = NULL;
+		w.expected = 3;
+		w.more_than = 4; /* it may be there, though nobody was told */
+		w.last = 5;
+		live(p);
+		if (later && n % 2) { /* and that is protected */
+			node_die(p, (int)(n % 3));
+			w.lost |= 1u << n % 3;
+			w.expected = 5;
+			w.last = 0;
+			live(p);
+		}
+	}
+	assert_true(*met > 10);
+	munmap(met, sizeof(*met));
+}
+
+#define STEP (SANITIZED ? 37 : 3) /* with 1 it takes three times as long */
+
+/* With each call that changes a file, after one of three nodes was lost. */
+static void test_killed_in_recovery(void **state)
+{
+	world_begin(*state, "xor:3", 3, 1, 3, false, NULL);
+	each_fault(*state, "kill", 0, 4, false, STEP); /* it moves */
+	each_fault(*state, "kill", 1, 4, false, STEP); /* it is rebuilt */
+}
+
+static void test_killed_while_protecting(void **state)
+{
+	world_begin(*state, "xor:3", 3, 1, 3, false, NULL);
+	each_fault(*state, "kill", 2, 0, true, SANITIZED ? STEP : 1);
+}
+
+static void test_full_disk(void **state)
+{
+	world_begin(*state, "xor:3", 3, 1, 3, false, NULL);
+	each_fault(*state, "enospc", 1, 4, false, STEP);
+	each_fault(*state, "enospc", 2, 0, true, STEP);
+}
+
+static void test_eio(void **state)
+{
+	world_begin(*state, "partner", 4, 2, 3, false, NULL);
+	each_fault(*state, "eio", 3, 2, false, 2 * STEP);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {JOB(test_partner), JOB(test_xor4), JOB(test_xor8), JOB(test_rs)};
+	const struct CMUnitTest tests[] = {JOB(test_partner),	      JOB(test_xor4),	      JOB(test_xor8),
+					   JOB(test_rs),	      JOB(test_nodes_of_two), JOB(test_protected_later),
+					   JOB(test_without_threads), JOB(test_refused),      JOB(test_damage),
+					   JOB(test_killed_in_recovery), JOB(test_killed_while_protecting),
+					   JOB(test_full_disk), JOB(test_eio)};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
 }

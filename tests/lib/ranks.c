@@ -4,6 +4,7 @@
 #include "require.h"
 #include "watch.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,13 +24,37 @@ static void say_stuck(const struct meeting *m, const char *channel)
 	fprintf(stderr, "\t%s channel: %d of %d ranks wait, %d have left\n", channel, m->arrived, m->size, m->left);
 }
 
-/* Until all have closed the other end of ENDED, which they do when they end; those that cannot go on are ended. */
-static void watch_over(pid_t *pids, int size, int ended, const struct meeting *front, const struct meeting *back)
+/* One that was killed has not said that it leaves. */
+static void leave_for(pid_t pid, struct meeting *front, struct meeting *back)
 {
-	struct pollfd end = {.fd = ended, .events = POLLIN};
-	struct watch w = {0};
+	siginfo_t how = {0};
 
-	while (poll(&end, 1, WATCH_MS) == 0) {
+	if (waitid(P_PID, (id_t)pid, &how, WEXITED | WNOWAIT) == 0 && how.si_code != CLD_EXITED) {
+		meeting_leave(front);
+		meeting_leave(back);
+	}
+}
+
+/* Until all have closed the other end of their ENDED, which they do when they end; those that cannot go on are ended. */
+static void watch_over(pid_t *pids, int size, const int *ended, struct meeting *front, struct meeting *back)
+{
+	struct pollfd ends[MEETING_RANKS];
+	struct watch w = {0};
+	int left = size;
+
+	for (int i = 0; i < size; i++)
+		ends[i] = (struct pollfd){.fd = ended[i], .events = POLLIN};
+	while (left) {
+		if (poll(ends, (nfds_t)size, WATCH_MS) > 0) {
+			for (int i = 0; i < size; i++) {
+				if (!ends[i].revents)
+					continue;
+				leave_for(pids[i], front, back);
+				ends[i].fd = -1;
+				left--;
+			}
+			continue;
+		}
 		if (!watch_stuck(&w, pids, (size_t)size))
 			continue;
 		fprintf(stderr, "no rank can go on: all wait, and nobody is left to come\n");
@@ -41,20 +66,28 @@ static void watch_over(pid_t *pids, int size, int ended, const struct meeting *f
 	}
 }
 
-static pid_t rank_fork(int rank, int size, struct meeting *front, struct meeting *back, int ended, ranks_play *play,
+/* *ENDED can be read from once the process has ended. */
+static pid_t rank_fork(int rank, int size, struct meeting *front, struct meeting *back, int *ended, ranks_play *play,
 		       void *ctx)
 {
-	pid_t pid = fork();
+	int ends[2];
+	pid_t pid;
 
+	REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0) {
 		struct seat a = {front, rank, size}, b = {back, rank, size};
 
-		close(ended);
+		for (int i = 0; i < rank; i++)
+			close(ended[i - rank]);
+		close(ends[0]);
 		alarm(RANK_SECONDS);
 		play(&a, &b, ctx);
 		rank_end(&a, &b, 0);
 	}
+	close(ends[1]);
+	*ended = ends[0];
 	return pid;
 }
 
@@ -62,18 +95,16 @@ int ranks_fork(int size, ranks_play *play, void *ctx)
 {
 	struct meeting *front = meeting_new(size), *back = meeting_new(size);
 	pid_t pids[MEETING_RANKS];
-	int failed = 0, ends[2];
+	int failed = 0, ended[MEETING_RANKS];
 
 	fflush(NULL);
-	REQUIRE(pipe(ends) == 0);
 	for (int i = 0; i < size; i++)
-		pids[i] = rank_fork(i, size, front, back, ends[0], play, ctx);
-	close(ends[1]);
-	watch_over(pids, size, ends[0], front, back);
-	close(ends[0]);
+		pids[i] = rank_fork(i, size, front, back, &ended[i], play, ctx);
+	watch_over(pids, size, ended, front, back);
 	for (int i = 0; i < size; i++) {
 		int status;
 
+		close(ended[i]);
 		REQUIRE(waitpid(pids[i], &status, 0) == pids[i]);
 		if (status)
 			fprintf(stderr, "rank %d ended with status %#x\n", i, (unsigned)status);

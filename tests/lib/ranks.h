@@ -10,7 +10,7 @@
 typedef void ranks_play(struct seat *front, struct seat *back, void *ctx);
 
 /* SIZE processes; one that finds something wrong calls rank_end(), and the others find out when they wait for it. If all
- * wait and nobody can come they are ended (watch.h). Each has RANK_SECONDS; one that does much sets its alarm() again.
+ * wait and nobody can come they are ended (watch.h). One that is killed has left. Each has RANK_SECONDS; one that does much sets its alarm() again.
  * Returns the number of those that did not end with status 0, after having said which. */
 int ranks_fork(int size, ranks_play *play, void *ctx);
 
