@@ -93,7 +93,7 @@ static void log_errors(void *command, enum kedge_log_level level, const char *te
 		kedge__tool_say(command, "%s", text);
 }
 
-void kedge__tool_log(const char *command, bool quiet)
+void kedge__tool_listen(const char *command, bool quiet)
 {
 	kedge_set_log(quiet ? log_errors : log_all, (void *)command);
 }

@@ -96,6 +96,7 @@ enum kedge_type {
 #define KEDGE_MAX_DIMS        8                 /* dimensions of the shape of a region */
 #define KEDGE_NAME_MAX        255               /* bytes of a job name: [A-Za-z0-9._-]+, not starting with '.' */
 #define KEDGE_REGION_NAME_MAX 4095              /* bytes of a region name: any non-empty UTF-8 without NUL */
+#define KEDGE_NOTE_MAX        255               /* bytes of a note on a version */
 #define KEDGE_NEWEST          UINT64_MAX        /* as a version: the newest one that is sealed and intact */
 #define KEDGE_VERSION_LIMIT   (UINT64_MAX >> 1) /* versions are below this */
 
@@ -247,6 +248,13 @@ KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t 
  * After an error no other sealed version is lost, and the job may continue.
  */
 KEDGE_API int kedge_checkpoint(kedge_t *k, uint64_t version);
+
+/*
+ * What people will want to know of the next version that this handle takes: one line of text, of at most KEDGE_NOTE_MAX bytes,
+ * which is copied, and shown by `kedge log`. NULL or "": nothing. It is part of the version, on every level. In a group rank 0's
+ * counts. KEDGE_E_ARG: it is too long, or not one line of text.
+ */
+KEDGE_API int kedge_version_note(kedge_t *k, const char *note);
 
 /*
  * Continue without the stored versions after a restart that failed. They stay in the store, and new versions need

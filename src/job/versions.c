@@ -277,7 +277,7 @@ static void info_fill(struct kedge_version_info *info, const struct kedge__set *
 	const char *reducer = kedge__reducer_name((enum kedge__reducer_id)s->reducer);
 
 	info->version = s->version;
-	info->parent = s->parent;
+	info->parent = kedge__set_refers(s);
 	info->ranks = s->ranks;
 	info->created_ns = s->created_ns;
 	info->raw_bytes = info->stored_bytes = info->literal_bytes = info->metadata_bytes = 0;
