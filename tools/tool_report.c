@@ -12,6 +12,7 @@ int kedge__exit_from_error(int code)
 	case KEDGE_E_CONFIG:
 		return KEDGE__EXIT_USAGE;
 	case KEDGE_E_NOTFOUND:
+	case KEDGE_E_VERSION:
 		return KEDGE__EXIT_NOTFOUND;
 	case KEDGE_E_LOCKED:
 		return KEDGE__EXIT_LOCKED;

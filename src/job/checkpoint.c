@@ -310,6 +310,11 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	kedge__seal_finish(k);
 	kedge__followups_progress(k);
 	kedge__l2_look_again(k);
+	if (version == KEDGE_NEXT) {
+		rc = kedge__run_next(k, &version, err);
+		if (rc)
+			return rc;
+	}
 	if (kedge__run_due(k, version))
 		kedge__followups_settle(k); /* what is replaced may be on its way to L2 */
 	kedge__adapt_skip(k, 0);
@@ -340,7 +345,7 @@ int kedge_version_note(kedge_t *k, const char *note)
 				      "a note is one line of text, without control characters, of at most %d bytes",
 				      KEDGE_NOTE_MAX);
 	if (rc)
-		return kedge__state_fail(k, rc, &err);
+		return kedge__state_stick(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	snprintf(k->note, sizeof(k->note), "%s", note ? note : "");
 	pthread_mutex_unlock(&k->lock);
