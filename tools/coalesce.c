@@ -6,44 +6,39 @@ struct coalesce {
 	struct kedge__usage usage;
 	struct kedge__place place;
 	const char *range;
+	char *wanted[2];   /* FROM and TO as written; NULL: not given */
 	uint64_t from, to; /* KEDGE__NO_VERSION: not given */
 	bool self_contained, keep_old;
 };
 
-static bool parse_version(const char *text, size_t length, uint64_t *version)
-{
-	uint64_t v = 0;
-
-	if (length == 0 || length > 19)
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		v = v * 10 + (uint64_t)(text[i] - '0');
-	}
-	if (v >= KEDGE_VERSION_LIMIT)
-		return false;
-	*version = v;
-	return true;
-}
-
 static int parse_range(struct coalesce *c)
 {
 	const char *dots = strstr(c->range, "..");
-	bool ok;
 
-	if (dots)
-		ok = parse_version(c->range, (size_t)(dots - c->range), &c->from) &&
-		     parse_version(dots + 2, strlen(dots + 2), &c->to) && c->from < c->to;
-	else
-		ok = parse_version(c->range, strlen(c->range), &c->to);
-	if (!ok)
+	c->wanted[1] = kedge__strdup(dots ? dots + 2 : c->range);
+	c->wanted[0] = dots ? kedge__asprintf("%.*s", (int)(dots - c->range), c->range) : NULL;
+	if (!c->wanted[1] || (dots && !c->wanted[0]))
+		kedge__tool_no_memory();
+	if (!kedge__version_valid(c->wanted[1]) || (dots && !kedge__version_valid(c->wanted[0])))
 		return kedge__usage_error(&c->usage, "-v must be TO, or FROM..TO with FROM below TO, not '%s'",
 					  c->range);
 	if (dots && c->self_contained)
 		return kedge__usage_error(&c->usage,
 					  "--self-contained merges all versions and cannot be combined with FROM");
 	return 0;
+}
+
+static int choose_range(struct coalesce *c)
+{
+	const struct kedge__catalog_entry *e;
+	int status = kedge__place_choose(&c->place, &c->usage, c->wanted[1], &c->to, &e);
+
+	if (!status && c->wanted[0])
+		status = kedge__place_version(&c->place, &c->usage, c->wanted[0], &c->from);
+	if (!status && c->wanted[0] && c->from >= c->to)
+		status =
+		    kedge__usage_error(&c->usage, "-v must be TO, or FROM..TO with FROM below TO, not '%s'", c->range);
+	return status;
 }
 
 /* Without FROM and --self-contained: all but the oldest version that TO needs. */
@@ -127,14 +122,13 @@ static int merge(struct coalesce *c, uint64_t from)
 
 static int coalesce(struct coalesce *c)
 {
-	const struct kedge__catalog_entry *e;
 	uint64_t from = 0;
 	int status = c->range ? parse_range(c) : 0;
 
 	if (status == 0)
-		status = kedge__place_open(&c->place, &c->usage, KEDGE__PLACE_UNPINNED);
+		status = kedge__place_open(&c->place, &c->usage, KEDGE__PLACE_FIRST);
 	if (status == 0)
-		status = kedge__place_choose(&c->place, &c->usage, &c->to, &e);
+		status = choose_range(c);
 	if (status == 0)
 		status = choose_from(c, &from);
 	return status ? status : merge(c, from);
@@ -172,6 +166,8 @@ int kedge__tool_coalesce(int argc, char **argv)
 	};
 	if (kedge__options_parse(&c.usage, argc, argv, &first, &status))
 		status = coalesce(&c);
+	kedge__free(c.wanted[0]);
+	kedge__free(c.wanted[1]);
 	kedge__place_done(&c.place);
 	return status;
 }

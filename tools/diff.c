@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge diff: which byte ranges of which region changed. */
 #include "diff.h"
-#include <errno.h>
-#include <stdlib.h>
 
 enum { RANGES_SHOWN = 20 };
 
@@ -114,29 +112,31 @@ static void print_json(const struct kedge__diff_tool *d)
 
 static void print_ranges(const struct kedge__diff_tool *d, const struct kedge__diff_region *r)
 {
+	char a[KEDGE__TEXT_ROOM];
 	size_t shown = d->all_ranges ? r->range_count : KEDGE__MIN(r->range_count, RANGES_SHOWN);
 
 	for (size_t i = 0; i < shown; i++)
-		printf("  %llu..%llu (%llu bytes)\n", (unsigned long long)r->ranges[i].start,
+		printf("  %llu..%llu (%s)\n", (unsigned long long)r->ranges[i].start,
 		       (unsigned long long)(r->ranges[i].start + r->ranges[i].len - 1),
-		       (unsigned long long)r->ranges[i].len);
+		       kedge__text_count(r->ranges[i].len, "byte", "bytes", a));
 	if (shown < r->range_count)
 		printf("  and %zu more; --all lists them\n", r->range_count - shown);
 }
 
 static void print_region(const struct kedge__diff_tool *d, uint32_t rank, const struct kedge__diff_region *r)
 {
-	char *name = kedge__text_name(r->name);
+	char *name = kedge__text_name(r->name), a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
 	uint64_t bytes = KEDGE__MAX(r->bytes_a, r->bytes_b);
 
 	if (d->ranks.count > 1)
 		printf("rank %u, ", rank);
 	printf("region '%s': %s", name, kedge__diff_status(r));
 	if (r->status != KEDGE__DIFF_SAME)
-		printf(", %llu of %llu bytes (%.2f %%)", (unsigned long long)r->changed_bytes,
-		       (unsigned long long)bytes, bytes ? 100.0 * (double)r->changed_bytes / (double)bytes : 0.0);
+		printf(", %llu of %s (%.2f %%)", (unsigned long long)r->changed_bytes,
+		       kedge__text_count(bytes, "byte", "bytes", b),
+		       bytes ? 100.0 * (double)r->changed_bytes / (double)bytes : 0.0);
 	if (r->status == KEDGE__DIFF_CHANGED)
-		printf(" in %zu ranges", r->range_count);
+		printf(" in %s", kedge__text_count(r->range_count, "range", "ranges", a));
 	if (r->status == KEDGE__DIFF_CHANGED && r->bytes_a != r->bytes_b)
 		printf(", size %llu to %llu", (unsigned long long)r->bytes_a, (unsigned long long)r->bytes_b);
 	putchar('\n');
@@ -151,7 +151,8 @@ static void print_text(const struct kedge__diff_tool *d)
 
 	for (size_t i = 0; i < d->ranks.count; i++)
 		for (size_t j = 0; j < d->ranks.at[i].count; j++)
-			print_region(d, d->ranks.at[i].rank, &d->ranks.at[i].regions[j]);
+			if (d->all_ranges || d->ranks.at[i].regions[j].status != KEDGE__DIFF_SAME)
+				print_region(d, d->ranks.at[i].rank, &d->ranks.at[i].regions[j]);
 	printf("versions %llu and %llu of %s: %s changed, %s\n", (unsigned long long)d->a, (unsigned long long)d->b,
 	       d->place.name, kedge__text_count(d->changed_regions, "region", "regions", a),
 	       kedge__text_count(d->changed_bytes, "byte", "bytes", b));
@@ -163,10 +164,10 @@ static int diff_open(struct kedge__diff_tool *d)
 {
 	const struct kedge__catalog_entry *a, *b;
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int status = kedge__place_choose(&d->place, &d->usage, &d->a, &a);
+	int status = kedge__place_choose(&d->place, &d->usage, d->wanted[0], &d->a, &a);
 
 	if (status == 0)
-		status = kedge__place_choose(&d->place, &d->usage, &d->b, &b);
+		status = kedge__place_choose(&d->place, &d->usage, d->wanted[1], &d->b, &b);
 	if (status)
 		return status;
 	if (d->rank == UINT64_MAX && a->set.ranks != b->set.ranks) {
@@ -203,15 +204,6 @@ static int diff(struct kedge__diff_tool *d)
 	return d->exit_code && d->changed_regions ? KEDGE__EXIT_NO : KEDGE__EXIT_OK;
 }
 
-static bool parse_version(const char *text, uint64_t *version)
-{
-	char *end;
-
-	errno = 0;
-	*version = strtoull(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *version < KEDGE_VERSION_LIMIT;
-}
-
 int kedge__tool_diff(int argc, char **argv)
 {
 	struct kedge__diff_tool d = {.rank = UINT64_MAX};
@@ -220,7 +212,7 @@ int kedge__tool_diff(int argc, char **argv)
 	    KEDGE__OPTION_NAME(&d.place.name),
 	    {"rank", 0, KEDGE__OPTION_UINT, &d.rank, "R", "only this rank (default: all)"},
 	    {"all", 'a', KEDGE__OPTION_FLAG, &d.all_ranges, NULL,
-	     "list all ranges (default: 20 per region; JSON always has all)"},
+	     "list all ranges (default: 20 per region; JSON always has all), and the regions that did not change"},
 	    {"svg", 0, KEDGE__OPTION_TEXT, &d.svg, "FILE", "draw a heat map of the changes in each region"},
 	    {"exit-code", 0, KEDGE__OPTION_FLAG, &d.exit_code, NULL, "exit with 1 if anything differs"},
 	    KEDGE__OPTION_L2(&d.place.l2),
@@ -232,20 +224,26 @@ int kedge__tool_diff(int argc, char **argv)
 
 	d.usage = (struct kedge__usage){
 	    .command = "kedge diff",
-	    .operands = "A B",
-	    .about = "Compares versions A and B of NAME and lists the byte ranges that differ in each region, exact to "
-		     "the byte.\n"
-		     "Reads only what the two do not share.",
+	    .operands = "[A [B]]",
+	    .about =
+		"Compares versions A and B of NAME and lists the byte ranges that differ in each region, exact to "
+		"the byte.\n"
+		"A and B are numbers, newest, newest~2 or labels; without B the newest, without both the last "
+		"two.\n"
+		"Reads only what the two do not share. Regions that did not change are not listed, unless with --all.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge diff -s store -n job 1 2 --svg change.svg",
 	};
 	if (kedge__options_parse(&d.usage, argc, argv, &first, &status)) {
-		if (argc - first != 2)
-			status = kedge__usage_error(&d.usage, "two version numbers are required");
-		else if (!parse_version(argv[first], &d.a) || !parse_version(argv[first + 1], &d.b))
-			status = kedge__usage_error(&d.usage, "'%s %s': two version numbers are required", argv[first],
-						    argv[first + 1]);
+		d.wanted[0] = argc - first > 0 ? argv[first] : "newest~1";
+		d.wanted[1] = argc - first > 1 ? argv[first + 1] : "newest";
+		if (argc - first > 2)
+			status = kedge__usage_error(&d.usage, "at most two versions are compared");
+		else if (!kedge__version_valid(d.wanted[0]) || !kedge__version_valid(d.wanted[1]))
+			status = kedge__usage_error(
+			    &d.usage, "'%s %s': a version is a number, newest, newest~2 (two before it), or a label",
+			    d.wanted[0], d.wanted[1]);
 		else
 			status = diff(&d);
 	}

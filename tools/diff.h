@@ -15,6 +15,7 @@ struct kedge__diff_rank {
 struct kedge__diff_tool {
 	struct kedge__usage usage;
 	struct kedge__place place;
+	const char *wanted[2]; /* as written */
 	uint64_t a, b, rank; /* rank UINT64_MAX: all */
 	const char *svg;
 	bool exit_code, all_ranges;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge ls: the names of a store, or the versions of a name. */
-#include "tool.h"
+#include "ls.h"
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -15,6 +15,7 @@ struct row {
 	const char *status; /* "sealed", "abandoned", "damaged", or "incomplete": a file or a parent is missing */
 	char *problem;      /* owned, or NULL */
 	const char *why;    /* of the set; NULL: unknown */
+	const char *note, *labels; /* of the set; NULL: none */
 };
 
 struct entry {
@@ -29,41 +30,6 @@ struct ls {
 	bool details;
 	struct entry *entries[2]; /* of each level's catalogue */
 };
-
-/* ------------------------------------------------------------------ names */
-
-static void print_names(const struct ls *l, char **names, size_t n)
-{
-	json_t *o, *list;
-
-	if (!l->place.json) {
-		for (size_t i = 0; i < n; i++)
-			kedge__print(stdout, "%s\n", names[i]);
-		return;
-	}
-	o = kedge__json_object();
-	list = kedge__json_array();
-	for (size_t i = 0; i < n; i++)
-		kedge__json_add(list, kedge__json_string(names[i]));
-	kedge__json_text(o, "store", l->place.settings.l1);
-	kedge__json_set(o, "names", list);
-	kedge__json_print(o);
-}
-
-static int list_names(struct ls *l)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	char **names;
-	size_t n;
-
-	if (kedge__tool_settings(l->place.store, false, &l->place.sets, &l->place.settings, &err) != 0)
-		return kedge__tool_fail(l->usage.command, &err, "cannot read the settings");
-	if (kedge__store_names(l->place.settings.l1, &names, &n, &err) != 0)
-		return kedge__tool_fail(l->usage.command, &err, "cannot list %s", l->place.settings.l1);
-	print_names(l, names, n);
-	kedge__fs_list_free(names, n);
-	return KEDGE__EXIT_OK;
-}
 
 /* ------------------------------------------------------------------ versions */
 
@@ -243,7 +209,10 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 	row_status(l, row, e);
 	if (e->problem.code)
 		return;
-	row->parent = set->parent;
+	row->parent = kedge__set_refers(set);
+	row->note = set->note;
+	row->labels = set->labels;
+	row->stored = e->file.bytes;
 	row->created_ns = set->created_ns;
 	row->ranks = set->ranks;
 	row->seconds = set->seconds;
@@ -285,14 +254,24 @@ static json_t *row_json(const struct row *row)
 	kedge__json_uint(o, "metadata_bytes", row->metadata);
 	kedge__json_real(o, "seconds", row->seconds);
 	kedge__json_text(o, "why", row->why);
+	kedge__json_text(o, "note", row->note);
+	kedge__json_text(o, "labels", row->labels);
 	return o;
 }
 
-/* "L1 L2:delta": on both, coalesced on the second one. */
-static void levels_text(const struct row *row, char out[KEDGE__TEXT_ROOM])
+/* "L1 L2:delta": on both, coalesced on the second one. With one store there is no need to say where, and which level it
+ * is nobody knows: only the form is said. */
+static void levels_text(const struct ls *l, const struct row *row, char out[KEDGE__TEXT_ROOM])
 {
 	size_t used = 0;
 
+	if (l->place.level_count == 1) {
+		snprintf(out, KEDGE__TEXT_ROOM, "%s",
+			 row->form[0]                       ? row->form[0]
+			 : row->parent == KEDGE__NO_VERSION ? "self-contained"
+							    : "changes");
+		return;
+	}
 	snprintf(out, KEDGE__TEXT_ROOM, "-");
 	for (int i = 0; i < 2; i++) {
 		if (!(row->levels & (1u << i)))
@@ -302,7 +281,7 @@ static void levels_text(const struct row *row, char out[KEDGE__TEXT_ROOM])
 	}
 }
 
-static void row_text(const struct row *row, bool details, struct kedge__table *t)
+static void row_text(const struct ls *l, const struct row *row, bool details, struct kedge__table *t)
 {
 	char a[KEDGE__TEXT_ROOM];
 
@@ -318,7 +297,7 @@ static void row_text(const struct row *row, bool details, struct kedge__table *t
 	else
 		kedge__table_number(t, row->parent);
 	kedge__table_number(t, row->lineage);
-	levels_text(row, a);
+	levels_text(l, row, a);
 	kedge__table_text(t, a);
 	if (details) {
 		kedge__table_text(t, kedge__text_bytes(row->literal, a));
@@ -333,10 +312,12 @@ static void row_text(const struct row *row, bool details, struct kedge__table *t
 		kedge__table_text(t, row->why ? row->why : "-");
 }
 
-static void print_table(const struct row *rows, size_t n, bool details)
+static void print_table(const struct ls *l, const struct row *rows, size_t n)
 {
-	static const char *const heads[] = {"VERSION", "TIME",  "RANKS",  "REDUCER", "RAW",
-					    "STORED",  "RATIO", "PARENT", "LINEAGE", "LEVELS"};
+	const char *const heads[] = {
+	    "VERSION", "TIME",  "RANKS",  "REDUCER", "RAW",
+	    "STORED",  "RATIO", "PARENT", "LINEAGE", l->place.level_count == 1 ? "FORM" : "LEVELS"};
+	bool details = l->details;
 	struct kedge__table t;
 
 	kedge__table_init(&t, details ? "rlrlrrrrrlrrrll" : "rlrlrrrrrll");
@@ -351,29 +332,14 @@ static void print_table(const struct row *rows, size_t n, bool details)
 	if (details)
 		kedge__table_add(&t, "WHY");
 	for (size_t i = 0; i < n; i++)
-		row_text(&rows[i], details, &t);
+		row_text(l, &rows[i], details, &t);
 	kedge__table_print(&t, stdout);
-}
-
-/* Bytes of the files of all versions on LEVEL. */
-static uint64_t level_bytes(const struct ls *l, size_t level)
-{
-	const struct kedge__catalog *cat = l->place.levels[level];
-	uint64_t stored = 0;
-
-	for (size_t i = 0; i < kedge__catalog_count(cat); i++) {
-		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
-
-		for (uint32_t r = 0; !e->problem.code && r < e->set.ranks; r++)
-			stored += e->set.parts[r].file_bytes;
-	}
-	return stored;
 }
 
 static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 {
 	uint64_t stored = 0;
-	char a[KEDGE__TEXT_ROOM];
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
 	json_t *o, *list;
 
 	if (l->place.quiet && !l->place.json) {
@@ -382,10 +348,11 @@ static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 		return;
 	}
 	for (size_t i = 0; i < l->place.level_count; i++)
-		stored += level_bytes(l, i);
+		stored += kedge__ls_job_bytes(l->place.levels[i]);
 	if (!l->place.json) {
-		print_table(rows, n, l->details);
-		printf("total: %s\n", kedge__text_bytes(stored, a));
+		print_table(l, rows, n);
+		kedge__print(stdout, "%s of %s, %s in all its files\n", kedge__text_count(n, "version", "versions", b),
+			     l->place.name, kedge__text_bytes(stored, a));
 		return;
 	}
 	o = kedge__json_object();
@@ -424,28 +391,53 @@ static int list_versions(struct ls *l)
 	return KEDGE__EXIT_OK;
 }
 
+static int list(struct ls *l)
+{
+	struct kedge__ls_names names = {.usage = &l->usage, .json = l->place.json, .quiet = l->place.quiet};
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status;
+
+	if (l->place.name)
+		return list_versions(l);
+	if (kedge__tool_settings(l->place.store, false, &l->place.sets, &l->place.settings, &err) != 0)
+		return kedge__tool_fail(l->usage.command, &err, "cannot read the settings");
+	names.store = l->place.settings.l1;
+	status = kedge__ls_names(&names, &l->place.only_name);
+	if (status || !l->place.only_name)
+		return status;
+	kedge__job_settings_done(&l->place.settings);
+	l->place.name = l->place.only_name;
+	return list_versions(l);
+}
+
 int kedge__tool_ls(int argc, char **argv)
 {
 	struct ls l = {0};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&l.place.store),
 	    {"name", 'n', KEDGE__OPTION_TEXT, &l.place.name, "NAME",
-	     "list the versions of NAME (default: list the names)"},
+	     "list the versions of this job (default: of the only one, or list the jobs)"},
 	    {"long", 'l', KEDGE__OPTION_FLAG, &l.details, NULL,
 	     "look for every file; also new bytes, metadata, blocked time, problems, and why each version was taken"},
 	    KEDGE__OPTION_L2(&l.place.l2),
 	    KEDGE__OPTION_SET(&l.place.sets),
 	    KEDGE__OPTION_JSON(&l.place.json),
-	    {"quiet", 'q', KEDGE__OPTION_FLAG, &l.place.quiet, NULL, "print version numbers only, one per line"},
+	    {"quiet", 'q', KEDGE__OPTION_FLAG, &l.place.quiet, NULL,
+	     "print only numbers of versions, or without -n names of jobs, one per line"},
 	};
 	int first, status;
 
 	l.usage = (struct kedge__usage){
 	    .command = "kedge ls",
 	    .about =
-		"Lists the names in a store or, with -n, the versions of a name: time, ranks, reducer, bytes of the\n"
-		"regions and of the files, their ratio, the parent, the number of versions needed to restore it, "
-		"levels.\n"
+		"Lists the jobs in a store: how many versions they have, the time of the newest one, and what they "
+		"take.\n"
+		"With -n, or if there is only one job, lists its versions: time, ranks, reducer, bytes of the regions "
+		"(RAW) and\n"
+		"of the files (STORED), their ratio, the version that it is stored as changes to (PARENT), how many "
+		"versions a\n"
+		"restore reads (LINEAGE), and its form, or with two levels where it is. 'kedge log' shows notes and "
+		"labels.\n"
 		"A version is incomplete if one that it needs is missing or has no files; with -l also if any file "
 		"that "
 		"it\n"
@@ -455,7 +447,7 @@ int kedge__tool_ls(int argc, char **argv)
 	    .example = "kedge ls -s store -n job",
 	};
 	if (kedge__options_parse(&l.usage, argc, argv, &first, &status))
-		status = l.place.name ? list_versions(&l) : list_names(&l);
+		status = list(&l);
 	for (size_t i = 0; i < l.place.level_count; i++)
 		free_level(&l, i);
 	kedge__place_done(&l.place);

@@ -10,6 +10,7 @@ enum { GROUP_FILES = 256 };
 struct restore {
 	struct kedge__usage usage;
 	struct kedge__place place;
+	const char *which;       /* the version, as written; NULL: not given */
 	const char *dir, *pages; /* pages: the name of the index, if the version has a page image */
 	uint64_t version, rank;  /* KEDGE__NO_VERSION, UINT64_MAX: not given */
 	char *const *wanted;     /* regions; none: all */
@@ -330,6 +331,8 @@ static int restore(struct restore *r)
 	double began = kedge__clock_seconds();
 	int status = kedge__place_open(&r->place, &r->usage, KEDGE__PLACE_READ);
 
+	if (status == 0 && r->which)
+		status = kedge__place_version(&r->place, &r->usage, r->which, &r->version);
 	if (status)
 		return status;
 	pace(r);
@@ -370,8 +373,7 @@ int kedge__tool_restore(int argc, char **argv)
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&r.place.store),
 	    KEDGE__OPTION_NAME(&r.place.name),
-	    {"version", 'v', KEDGE__OPTION_VERSION, &r.version, "N",
-	     "the version to restore (default: the newest that is intact)"},
+	    KEDGE__OPTION_CHOOSE(&r.which, "the version to restore; default: the newest that is intact"),
 	    {"output", 'o', KEDGE__OPTION_TEXT, &r.dir, "DIR",
 	     "the directory for the files; created if it does not exist"},
 	    {"rank", 0, KEDGE__OPTION_UINT, &r.rank, "R",

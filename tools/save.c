@@ -8,6 +8,7 @@ struct save {
 	struct kedge__usage usage;
 	const char *store, *name, *reduce, *codec, *codec_rate, *type, *chunk, *block;
 	const char *page_index, *page_data;
+	const char *note;
 	uint64_t version;
 	bool paranoid, replace, init, json, quiet;
 	struct kedge__text_list sets;
@@ -141,7 +142,9 @@ static int checkpoint(struct save *s)
 
 	kedge__bar_init(&s->bar, "save", !s->json && !s->quiet);
 	kedge_set_progress(s->k, progress, s);
-	rc = kedge_checkpoint(s->k, s->version);
+	rc = kedge_version_note(s->k, s->note);
+	if (rc == 0)
+		rc = kedge_checkpoint(s->k, s->version);
 	if (rc == 0)
 		rc = kedge_wait(s->k);
 	kedge_set_progress(s->k, NULL, NULL);
@@ -271,7 +274,7 @@ static int save(struct save *s, char *const *paths, size_t n)
 	struct sigaction on_bus = {.sa_handler = cut_short};
 	int rc, status;
 
-	kedge__tool_log(s->usage.command, s->quiet);
+	kedge__tool_listen(s->usage.command, s->quiet);
 	kedge__tool_raise_limits();
 	if (open_inputs(s, paths, n, &err) != 0)
 		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
@@ -299,6 +302,7 @@ int kedge__tool_save(int argc, char **argv)
 	    KEDGE__OPTION_NAME(&s.name),
 	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N",
 	     "number of the new version (default: the newest plus 1, or 1)"},
+	    {"message", 'm', KEDGE__OPTION_TEXT, &s.note, "TEXT", "a note on the version, shown by 'kedge log'"},
 	    {"reduce", 0, KEDGE__OPTION_TEXT, &s.reduce, "HOW", "full, basic, list, tree, rex or auto"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &s.chunk, "BYTES", "size of a chunk: 32 to 64k, a power of two"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &s.codec, "CODEC",

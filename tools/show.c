@@ -72,7 +72,7 @@ static int show(struct kedge__show *s)
 	int status = kedge__place_open(&s->place, &s->usage, KEDGE__PLACE_READ);
 
 	if (status == 0)
-		status = kedge__place_choose(&s->place, &s->usage, &s->version, &e);
+		status = kedge__place_choose(&s->place, &s->usage, s->wanted, &s->version, &e);
 	if (status)
 		return status;
 	if (s->rank >= e->set.ranks) {
@@ -100,7 +100,8 @@ int kedge__tool_show(int argc, char **argv)
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&s.place.store),
 	    KEDGE__OPTION_NAME(&s.place.name),
-	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N", "the version to show (default: the newest)"},
+	    KEDGE__OPTION_CHOOSE(&s.wanted, "the version to show; default: the newest"),
+	    {"why", 0, KEDGE__OPTION_FLAG, &s.why, NULL, "say below what the words mean"},
 	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R", "the rank whose segment is shown (default: 0)"},
 	    {"extents", 0, KEDGE__OPTION_FLAG, &s.list_extents, NULL, "list every extent"},
 	    {"blocks", 0, KEDGE__OPTION_FLAG, &s.list_blocks, NULL, "list every block"},

@@ -17,8 +17,9 @@ struct kedge__show_packed { /* the blocks of a region */
 struct kedge__show {
 	struct kedge__usage usage;
 	struct kedge__place place;
+	const char *wanted; /* the version, as written; NULL: the newest */
 	uint64_t version, rank;
-	bool list_extents, list_blocks;
+	bool list_extents, list_blocks, why;
 	const struct kedge__set *set;
 	struct kedge__segment *segment;
 	uint64_t *lineage; /* owned; NULL: a parent is missing */

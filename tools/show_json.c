@@ -178,7 +178,9 @@ void kedge__show_json(const struct kedge__show *s)
 	kedge__json_uint(o, "generation", part->generation);
 	kedge__json_text(o, "reducer", kedge__reducer_name((enum kedge__reducer_id)seg->summary.reducer));
 	kedge__json_uint(o, "chunk", seg->summary.chunk);
-	kedge__json_version(o, "parent", seg->summary.parent);
+	kedge__json_version(o, "parent", kedge__set_refers(s->set));
+	kedge__json_text(o, "note", s->set->note);
+	kedge__json_text(o, "labels", s->set->labels);
 	kedge__json_version(o, "base", seg->base);
 	kedge__json_set(o, "lineage", lineage(s));
 	kedge__json_uint(o, "raw_bytes", seg->summary.raw_bytes);

@@ -28,19 +28,24 @@ static void print_facts(const struct kedge__show *s)
 	const struct kedge__segment_summary *sum = &seg->summary;
 	const struct kedge__set_part *part = &s->set->parts[seg->header.rank];
 	const char *reducer = kedge__reducer_name((enum kedge__reducer_id)sum->reducer);
+	uint64_t refers = kedge__set_refers(s->set);
 	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
 
 	printf("version   %llu of %s, rank %u of %u\n", (unsigned long long)s->version, s->place.name, seg->header.rank,
 	       seg->header.ranks);
 	printf("time      %s\n", kedge__text_time(seg->header.created_ns, a));
+	if (s->set->note)
+		kedge__print(stdout, "note      %s\n", s->set->note);
+	if (s->set->labels)
+		printf("labels    %s\n", s->set->labels);
 	kedge__print(stdout, "segment   %s, generation %u\n", seg->path, part->generation);
 	printf("reducer   %s", reducer ? reducer : "?");
 	if (sum->chunk)
 		printf(", chunks of %u bytes", sum->chunk);
-	if (sum->parent == KEDGE__NO_VERSION)
+	if (refers == KEDGE__NO_VERSION)
 		printf("\nparent    none\n");
 	else
-		printf("\nparent    %llu\n", (unsigned long long)sum->parent);
+		printf("\nparent    %llu\n", (unsigned long long)refers);
 	if (seg->base != KEDGE__NO_VERSION)
 		printf("base      %llu\n", (unsigned long long)seg->base);
 	printf("lineage  ");
@@ -229,6 +234,34 @@ static void print_blocks(const struct kedge__show *s)
 	kedge__table_print(&t, stdout);
 }
 
+static void print_meanings(void)
+{
+	static const char *const words[][2] = {
+	    {"rank", "one of the processes of a parallel job; each has a segment of its own"},
+	    {"segment",
+	     "the file with one rank's part of a version; its generation grows when the version is rewritten"},
+	    {"reducer", "how it was found out what changed: full, basic, list, tree or rex; see kedge.conf(5)"},
+	    {"chunk", "the unit in which changes are found"},
+	    {"parent", "the version that this one is stored as changes to; none: it needs no other"},
+	    {"lineage", "all versions that a restore of this one reads; 'kedge coalesce' makes them fewer"},
+	    {"base", "the version whose bytes blocks are compressed against"},
+	    {"raw", "bytes of the regions, as the program has them"},
+	    {"literal",
+	     "new bytes, before compression; everything else is a reference to bytes that are stored already"},
+	    {"stored", "bytes of the file; metadata is the part that says where things are"},
+	    {"region", "a named array or file that was saved; its slot is its place in the image"},
+	    {"extents",
+	     "where the bytes of the image are: in this segment (literal), at the same place of the parent,"},
+	    {"", "elsewhere in an older version (copy), or a repeated pattern such as zeros (fill)"},
+	    {"blocks", "pieces of literals, compressed and checked as a unit, by codec"},
+	    {"packed", "how the blocks of a region were compressed; AS IS: share of blocks that no codec made smaller"},
+	};
+
+	putchar('\n');
+	for (size_t i = 0; i < KEDGE__COUNT(words); i++)
+		printf("%-9s %s\n", words[i][0], words[i][1]);
+}
+
 void kedge__show_text(const struct kedge__show *s)
 {
 	print_facts(s);
@@ -239,4 +272,6 @@ void kedge__show_text(const struct kedge__show *s)
 		print_extents(s);
 	if (s->list_blocks)
 		print_blocks(s);
+	if (s->why)
+		print_meanings();
 }

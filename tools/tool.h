@@ -68,7 +68,8 @@ enum kedge__option_kind {
 	KEDGE__OPTION_FLAG,  /* bool */
 	KEDGE__OPTION_TEXT,  /* const char * */
 	KEDGE__OPTION_UINT,  /* uint64_t */
-	KEDGE__OPTION_VERSION, /* uint64_t below KEDGE_VERSION_LIMIT */
+	KEDGE__OPTION_VERSION, /* uint64_t below KEDGE_VERSION_LIMIT: a new version */
+	KEDGE__OPTION_WHICH, /* const char *: a version that there is; see tool_version.c */
 	KEDGE__OPTION_SIZE,  /* uint64_t, bytes: 64k, 1MiB */
 	KEDGE__OPTION_REAL,  /* double */
 	KEDGE__OPTION_LIST,  /* struct kedge__text_list: may be repeated */
@@ -126,7 +127,7 @@ int kedge__tool_fail_job(const char *command, const kedge_t *k, int code, const 
 /* Ends the process with a message: for allocations so small that continuing makes no sense. */
 _Noreturn void kedge__tool_no_memory(void);
 /* Print warnings of the library on standard error as "COMMAND: note: ...". QUIET: errors only. COMMAND must stay valid. */
-void kedge__tool_log(const char *command, bool quiet);
+void kedge__tool_listen(const char *command, bool quiet);
 
 /* ------------------------------------------------------------------ tool_settings.c */
 
@@ -159,8 +160,12 @@ struct kedge__place {
 
 enum kedge__place_mode {
 	KEDGE__PLACE_READ, /* all levels, pinned: gc and coalescing wait until kedge__place_done() */
-	KEDGE__PLACE_UNPINNED, /* the first level only, not pinned: for work that takes the guard itself */
+	KEDGE__PLACE_FIRST, /* the first level only, not pinned: for work that takes the guard itself */
+	KEDGE__PLACE_ALL,   /* the same for all levels */
 };
+
+/* 0; or, if STORE is no store, KEDGE__EXIT_NOTFOUND after a message. */
+int kedge__store_check(const struct kedge__usage *u, const char *store);
 
 /* Read the settings and open the catalogues. 0, or an exit code after a message. */
 int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode);
@@ -173,9 +178,16 @@ unsigned kedge__place_levels(const struct kedge__place *p, uint64_t version); /*
 uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *count);
 /* The run that they belong to; NULL: there are no versions. */
 const struct kedge__run *kedge__place_run(const struct kedge__place *p);
-/* *VERSION, or the newest if it is KEDGE__NO_VERSION; its entry. 0, or an exit code after a message. */
-int kedge__place_choose(const struct kedge__place *p, const struct kedge__usage *u, uint64_t *version,
+
+/* ------------------------------------------------------------------ tool_version.c: 7, newest, newest~2, a label */
+
+/* The version that TEXT, or if it is NULL "newest", stands for. 0, or an exit code after a message. */
+int kedge__place_version(const struct kedge__place *p, const struct kedge__usage *u, const char *text, uint64_t *version);
+/* The same, with its entry, which can be read. */
+int kedge__place_choose(const struct kedge__place *p, const struct kedge__usage *u, const char *text, uint64_t *version,
 			const struct kedge__catalog_entry **entry);
+bool kedge__version_valid(const char *text); /* it could stand for a version */
+#define KEDGE__OPTION_CHOOSE(to, help) {"version", 'v', KEDGE__OPTION_WHICH, (to), "V", help " (a number, newest, newest~2 or a label)"}
 
 /* ------------------------------------------------------------------ tool_text.c: numbers and names for people */
 

@@ -120,6 +120,11 @@ static const char *take(const struct kedge__option *o, const char *value)
 		return parse_uint(value, o->to) ? NULL : "a number of 0 or more";
 	case KEDGE__OPTION_VERSION:
 		return parse_version(value, o->to) ? NULL : "a version number";
+	case KEDGE__OPTION_WHICH:
+		*(const char **)o->to = value;
+		return kedge__version_valid(value)
+			   ? NULL
+			   : "a version: its number, newest, newest~2 (two before it), or a label";
 	case KEDGE__OPTION_SIZE:
 		return kedge__size_parse(value, o->to) == 0 ? NULL : "a size such as 4096, 64k or 1MiB";
 	case KEDGE__OPTION_REAL:

@@ -3,23 +3,46 @@
 #include "tool.h"
 #include <stdlib.h>
 
+int kedge__store_check(const struct kedge__usage *u, const char *store)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__store_id id;
+	enum kedge__sight sight = kedge__store_look(store, &id, &err);
+
+	kedge__error_done(&err); /* whoever reads it next says so better */
+	if (sight == KEDGE__SIGHT_NOTHING)
+		kedge__tool_say(u->command,
+				"there is no store at %s: name one with -s STORE, or make one with 'kedge save'",
+				store);
+	else if (sight == KEDGE__SIGHT_EMPTY || sight == KEDGE__SIGHT_OTHER)
+		kedge__tool_say(u->command, "%s is not a store, but %s", store, kedge__sight_text(sight));
+	else
+		return 0;
+	return KEDGE__EXIT_NOTFOUND;
+}
+
 static int only_name(struct kedge__place *p, const struct kedge__usage *u, const char *store)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	char **names;
 	size_t n;
 
+	int status = kedge__store_check(u, store);
+
+	if (status)
+		return status;
 	if (kedge__store_names(store, &names, &n, &err) != 0)
 		return kedge__tool_fail(u->command, &err, "cannot read store %s", store);
 	if (n == 1 && !(p->only_name = kedge__strdup(names[0])))
 		kedge__tool_no_memory();
 	kedge__fs_list_free(names, n);
 	if (n == 0) {
-		kedge__tool_say(u->command, "store %s is empty", store);
+		kedge__tool_say(u->command, "store %s has no versions yet", store);
 		return KEDGE__EXIT_NOTFOUND;
 	}
 	if (n > 1)
-		return kedge__usage_error(u, "store %s has %zu names; choose one with -n NAME", store, n);
+		return kedge__usage_error(u, "store %s has %zu jobs; choose one with -n NAME ('kedge ls' lists them)",
+					  store, n);
 	p->name = p->only_name;
 	return 0;
 }
@@ -32,7 +55,7 @@ static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode m
 
 	paths[n] = p->settings.l1;
 	bits[n++] = 1;
-	if (mode == KEDGE__PLACE_UNPINNED)
+	if (mode == KEDGE__PLACE_FIRST)
 		return n;
 	paths[n] = p->l2 ? p->l2 : p->settings.l2;
 	bits[n] = 2;
@@ -95,7 +118,7 @@ int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int status = 0;
 
-	kedge__tool_log(u->command, p->quiet);
+	kedge__tool_listen(u->command, p->quiet);
 	kedge__tool_raise_limits();
 	if (kedge__tool_settings(p->store, false, &p->sets, &p->settings, &err) != 0)
 		return kedge__tool_fail(u->command, &err, "cannot read the settings");
@@ -181,35 +204,4 @@ uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *
 			list.at[n++] = list.at[i];
 	*count = n;
 	return list.at;
-}
-
-int kedge__place_choose(const struct kedge__place *p, const struct kedge__usage *u, uint64_t *version,
-			const struct kedge__catalog_entry **entry)
-{
-	const struct kedge__catalog_entry *e;
-	uint64_t wanted = *version, *all;
-	size_t n;
-
-	if (wanted == KEDGE__NO_VERSION) {
-		all = kedge__place_versions(p, false, &n);
-		wanted = n ? all[n - 1] : KEDGE__NO_VERSION;
-		kedge__free(all);
-		if (n == 0) {
-			kedge__tool_say(u->command, "%s has no versions", p->name);
-			return KEDGE__EXIT_NOTFOUND;
-		}
-	}
-	e = kedge__place_find(p, wanted);
-	if (!e) {
-		kedge__tool_say(u->command, "%s has no version %llu", p->name, (unsigned long long)wanted);
-		return KEDGE__EXIT_NOTFOUND;
-	}
-	if (e->problem.code) {
-		kedge__tool_say(u->command, "cannot read version %llu of %s: %s", (unsigned long long)wanted, p->name,
-				kedge__error_text(&e->problem));
-		return kedge__exit_from_error(e->problem.code);
-	}
-	*version = wanted;
-	*entry = e;
-	return 0;
 }

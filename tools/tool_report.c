@@ -12,6 +12,7 @@ int kedge__exit_from_error(int code)
 	case KEDGE_E_CONFIG:
 		return KEDGE__EXIT_USAGE;
 	case KEDGE_E_NOTFOUND:
+	case KEDGE_E_VERSION:
 		return KEDGE__EXIT_NOTFOUND;
 	case KEDGE_E_LOCKED:
 		return KEDGE__EXIT_LOCKED;
@@ -93,7 +94,7 @@ static void log_errors(void *command, enum kedge_log_level level, const char *te
 		kedge__tool_say(command, "%s", text);
 }
 
-void kedge__tool_log(const char *command, bool quiet)
+void kedge__tool_listen(const char *command, bool quiet)
 {
 	kedge_set_log(quiet ? log_errors : log_all, (void *)command);
 }

@@ -5,7 +5,7 @@
 struct verify {
 	struct kedge__usage usage;
 	struct kedge__place place;
-	uint64_t version;
+	const char *wanted; /* NULL: all versions */
 	bool quick;
 	double seconds;
 	struct kedge__pool *pool;
@@ -122,15 +122,13 @@ static int verify_open(struct verify *v)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__verify_report report = {0};
-	const struct kedge__verify_options options = {
-	    .version = v->version, .quick = v->quick, .found = found, .progress = progress, .ctx = v};
+	struct kedge__verify_options options = {
+	    .version = KEDGE__NO_VERSION, .quick = v->quick, .found = found, .progress = progress, .ctx = v};
 	double start = kedge__clock_seconds();
+	int status = v->wanted ? kedge__place_version(&v->place, &v->usage, v->wanted, &options.version) : 0;
 
-	if (v->version != KEDGE__NO_VERSION && !kedge__catalog_find(v->place.levels[0], v->version)) {
-		kedge__tool_say(v->usage.command, "%s has no version %llu", v->place.name,
-				(unsigned long long)v->version);
-		return KEDGE__EXIT_NOTFOUND;
-	}
+	if (status)
+		return status;
 	kedge__bar_init(&v->bar, "verify", !v->place.json && !v->place.quiet);
 	if (kedge__verify_with(v->place.levels[0], v->pool, &options, &report, &err) != 0) {
 		kedge__bar_done(&v->bar);
@@ -152,7 +150,7 @@ static int verify_name(struct verify *v, const char *name)
 
 	v->place = (struct kedge__place){
 	    .store = all.store, .name = name, .sets = all.sets, .json = all.json, .quiet = all.quiet};
-	status = kedge__place_open(&v->place, &v->usage, KEDGE__PLACE_UNPINNED);
+	status = kedge__place_open(&v->place, &v->usage, KEDGE__PLACE_FIRST);
 	if (status == 0)
 		status = verify_open(v);
 	v->place.sets = (struct kedge__text_list){0};
@@ -168,10 +166,13 @@ static int verify_all(struct verify *v)
 	char **names;
 	size_t n;
 
+	status = kedge__store_check(&v->usage, v->place.settings.l1);
+	if (status)
+		return status;
 	if (kedge__store_names(v->place.settings.l1, &names, &n, &err) != 0)
 		return kedge__tool_fail(v->usage.command, &err, "cannot read store %s", v->place.settings.l1);
 	if (n == 0) {
-		kedge__tool_say(v->usage.command, "store %s is empty", v->place.settings.l1);
+		kedge__tool_say(v->usage.command, "store %s has no versions yet", v->place.settings.l1);
 		status = KEDGE__EXIT_NOTFOUND;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -245,13 +246,12 @@ static int verify(struct verify *v)
 
 int kedge__tool_verify(int argc, char **argv)
 {
-	struct verify v = {.version = KEDGE__NO_VERSION};
+	struct verify v = {0};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&v.place.store),
 	    {"name", 'n', KEDGE__OPTION_TEXT, &v.place.name, "NAME",
 	     "the name to check (default: all names of the store)"},
-	    {"version", 'v', KEDGE__OPTION_VERSION, &v.version, "N",
-	     "only this version and those that it needs (default: all)"},
+	    KEDGE__OPTION_CHOOSE(&v.wanted, "only this version and those that it needs; default: all"),
 	    {"quick", 0, KEDGE__OPTION_FLAG, &v.quick, NULL,
 	     "check stored bytes only, not whether they give what was saved"},
 	    KEDGE__OPTION_SET(&v.place.sets),

@@ -52,7 +52,7 @@ extern "C" {
 	X(IO, -4, "input/output error")                                                                                \
 	X(NOSPACE, -5, "no space left on the storage level")                                                           \
 	X(ACCESS, -6, "permission denied or read-only storage")                                                        \
-	X(NOTFOUND, -7, "no such version, region or store")                                                            \
+	X(NOTFOUND, -7, "there is nothing: no version at all, no such region or store")                                \
 	X(DAMAGED, -8, "stored data is damaged")                                                                       \
 	X(MISSING, -9, "a file that the version depends on is missing")                                                \
 	X(FORMAT, -10, "stored in a format that this build cannot read")                                               \
@@ -64,11 +64,12 @@ extern "C" {
 	X(LIMIT, -16, "a limit of the format or the configuration is exceeded")                                        \
 	X(CANCELED, -17, "canceled")                                                                                   \
 	X(INTERNAL, -18, "internal error")                                                                             \
-	X(DEVICE, -19, "no GPU can be used, or it failed")
+	X(DEVICE, -19, "no GPU can be used, or it failed")                                                             \
+	X(VERSION, -20, "the version that was named is not there")
 
 enum kedge_error {
-	KEDGE_OK = 0,
-#define KEDGE_X(name, code, text) KEDGE_E_##name = (code),
+	KEDGE_OK = 0
+#define KEDGE_X(name, code, text) , KEDGE_E_##name = (code)
 	KEDGE_ERRORS(KEDGE_X)
 #undef KEDGE_X
 };
@@ -96,7 +97,9 @@ enum kedge_type {
 #define KEDGE_MAX_DIMS        8                 /* dimensions of the shape of a region */
 #define KEDGE_NAME_MAX        255               /* bytes of a job name: [A-Za-z0-9._-]+, not starting with '.' */
 #define KEDGE_REGION_NAME_MAX 4095              /* bytes of a region name: any non-empty UTF-8 without NUL */
+#define KEDGE_NOTE_MAX        255               /* bytes of a note on a version */
 #define KEDGE_NEWEST          UINT64_MAX        /* as a version: the newest one that is sealed and intact */
+#define KEDGE_NEXT            (UINT64_MAX - 1)  /* as a new version: the number after the last one */
 #define KEDGE_VERSION_LIMIT   (UINT64_MAX >> 1) /* versions are below this */
 
 typedef struct kedge kedge_t;
@@ -194,6 +197,13 @@ KEDGE_API int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum 
 				  const size_t *dims);
 
 /*
+ * The first error of a call of this section, or of kedge_version_note(), since the handle was opened or this function was called
+ * last: a program may protect twenty arrays and check once. 0: there was none. kedge_last_error() describes it. It belongs to the
+ * handle, whichever thread made the call.
+ */
+KEDGE_API int kedge_check(kedge_t *k);
+
+/*
  * Stop protecting region NAME. With capture = cow the call waits until a version in progress no longer needs the
  * memory, so that the application may free it; so does a kedge_protect() that changes the address or the size of a
  * region.
@@ -255,12 +265,22 @@ KEDGE_API int kedge_file_route(kedge_t *k, const char *name, char *path, size_t 
  * that moment are never used again. Nothing else discards versions. KEDGE_E_STATE, with advice in the message, is
  * returned for
  * - a number that is not above all stored versions that the process did not restart from, and
- * - any number after a restart that failed with an error other than KEDGE_E_NOTFOUND, until a restart succeeds or the
+ * - any number after a restart that failed with an error other than KEDGE_E_NOTFOUND and KEDGE_E_VERSION, until a restart succeeds or the
  *   program calls kedge_begin() or kedge_discard().
+ *
+ * With KEDGE_NEXT the library chooses the number: one above the version that the process restarted from or took last, or above all
+ * stored versions if it did neither, and 1 if there are none. kedge_stats_get() has it.
  *
  * After an error no other sealed version is lost, and the job may continue.
  */
 KEDGE_API int kedge_checkpoint(kedge_t *k, uint64_t version);
+
+/*
+ * What people will want to know of the next version that this handle takes: one line of text, of at most KEDGE_NOTE_MAX bytes,
+ * which is copied, and shown by `kedge log`. NULL or "": nothing. It is part of the version, on every level. In a group rank 0's
+ * counts. KEDGE_E_ARG: it is too long, or not one line of text.
+ */
+KEDGE_API int kedge_version_note(kedge_t *k, const char *note);
 
 /*
  * Continue without the stored versions after a restart that failed. They stay in the store, and new versions need
@@ -277,6 +297,19 @@ KEDGE_API int kedge_begin(kedge_t *k);
  * memory is dirty, and later if much is. The reason is stored with the next version (see kedge ls -l).
  */
 KEDGE_API int kedge_should_checkpoint(kedge_t *k, int *now);
+
+/*
+ * kedge_should_checkpoint(), and if it is time, kedge_checkpoint() of VERSION, which may be KEDGE_NEXT. *TAKEN, unless TAKEN is NULL,
+ * becomes 1 if a checkpoint was taken, else 0. Collective.
+ */
+KEDGE_API int kedge_checkpoint_if_due(kedge_t *k, uint64_t version, int *taken);
+
+/*
+ * Somebody wants a version soon, because the process has been told to end, for instance: it is time for a checkpoint, says
+ * kedge_should_checkpoint() on all ranks from the next time on that they speak to each other, which is within about 5 seconds, until
+ * one is taken. This is the only function that a signal handler may call; it waits for nobody. One rank of a group is enough.
+ */
+KEDGE_API void kedge_checkpoint_soon(kedge_t *k);
 
 /*
  * 1 if VERSION has reached every level that it is meant for, 0 if it is still on its way, or the error that it failed
@@ -359,7 +392,7 @@ struct kedge_target {
 /*
  * Read COUNT regions of this rank from VERSION (or KEDGE_NEWEST) into memory of the caller's choice, and verify them.
  * It does not matter what is protected, and other ranks take no part. This is not a restart: the state of the handle
- * does not change. After an error other than KEDGE_E_ARG, KEDGE_E_NOTFOUND and KEDGE_E_MISMATCH the contents of the
+ * does not change. After an error other than KEDGE_E_ARG, KEDGE_E_NOTFOUND, KEDGE_E_VERSION and KEDGE_E_MISMATCH the contents of the
  * targets are undefined.
  */
 KEDGE_API int kedge_read(kedge_t *k, uint64_t version, const struct kedge_target *targets, size_t count);
@@ -394,7 +427,8 @@ KEDGE_API void kedge_set_room(kedge_t *k,
  * The fastest level is tried first. With KEDGE_NEWEST a version that cannot be used is skipped in favour of the next
  * older one, and the log reports why.
  *
- * KEDGE_E_NOTFOUND: there is nothing to restart from, so this is a fresh start. KEDGE_E_MISSING: no version was found,
+ * KEDGE_E_NOTFOUND: there is nothing to restart from, so this is a fresh start. KEDGE_E_VERSION: the version that was named is not
+ * there on every rank; there may be others. KEDGE_E_MISSING: no version was found,
  * but there may be some on a level that is unavailable or could not be read; not a fresh start. KEDGE_E_MISMATCH: a
  * protected region is not in the version or has a different size there; no memory was changed. After any other error
  * the contents of the protected regions are undefined.

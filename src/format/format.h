@@ -32,6 +32,8 @@
 #define KEDGE__REGION_BYTES_MAX (KEDGE__SLOT_BYTES - 1) /* so that no two regions touch */
 #define KEDGE__IMAGE_BYTES_MAX  (UINT64_C(1) << 60)
 #define KEDGE__WHY_MAX          1024
+#define KEDGE__LABEL_MAX        64   /* bytes of a label */
+#define KEDGE__LABELS_MAX       1024 /* bytes of all labels of a version, with a blank between two */
 #define KEDGE__RUN_LINKS_MAX    1024 /* runs before a run that its history names */
 #define KEDGE__CODEC_STORED     0 /* an uncompressed block; codec.h has the other codecs */
 
@@ -344,11 +346,19 @@ struct kedge__set {
 	double seconds; /* the longest time a rank was blocked; 0 if not known */
 	char *why;      /* why it was taken, at most KEDGE__WHY_MAX bytes; NULL: unknown; owned */
 	struct kedge__run run; /* that it belongs to; owned */
+	char *note;     /* what people say about it, at most KEDGE_NOTE_MAX bytes; NULL: nothing; owned */
+	char *labels;   /* names that people gave it, with a blank between two; NULL: none; owned */
 };
 
 int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__set_decode(const void *data, size_t bytes, struct kedge__set *s, struct kedge__error *err);
 void kedge__set_done(struct kedge__set *s);
+/* Letters, digits and ._-, not all of them digits, the first one not . or -; and not "newest". */
+bool kedge__label_valid(const char *label, size_t bytes);
+bool kedge__set_has_label(const struct kedge__set *s, const char *label);
+bool kedge__note_valid(const char *note); /* one line, not empty and not too long */
+/* The version that it is most like among those that it needs; KEDGE__NO_VERSION: it needs none. */
+uint64_t kedge__set_refers(const struct kedge__set *s);
 
 /* ------------------------------------------------------------------ index_format.c
  * The index: a log of what happened to the manifests of a job, with their contents, so that they need not be read. */

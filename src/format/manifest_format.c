@@ -7,6 +7,8 @@
 #define PART_LEAST     37 /* five varints of a byte and two digests */
 #define TAG_WHY        2
 #define TAG_RUN        4
+#define TAG_NOTE       6
+#define TAG_LABELS     8
 #define LINK_LEAST     9 /* an id and a varint of a byte */
 #define MINOR_PLAIN    0 /* what has no extension is written as the first readers know it */
 #define MINOR_EXTENDED 1
@@ -41,6 +43,80 @@ static const char *run_problem(const struct kedge__set *s)
 	return NULL;
 }
 
+/* ------------------------------------------------------------------ what people say about a version */
+
+static bool is_label_byte(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || memchr("._-", c, 3);
+}
+
+bool kedge__label_valid(const char *label, size_t bytes)
+{
+	size_t digits = 0;
+
+	if (bytes == 0 || bytes > KEDGE__LABEL_MAX || label[0] == '.' || label[0] == '-')
+		return false;
+	for (size_t i = 0; i < bytes; i++) {
+		if (!is_label_byte(label[i]))
+			return false;
+		digits += label[i] >= '0' && label[i] <= '9';
+	}
+	return digits < bytes && !(bytes == 6 && memcmp(label, "newest", 6) == 0);
+}
+
+static bool labels_valid(const char *labels)
+{
+	if (strlen(labels) > KEDGE__LABELS_MAX)
+		return false;
+	for (;;) {
+		size_t n = strcspn(labels, " ");
+
+		if (!kedge__label_valid(labels, n))
+			return false;
+		if (!labels[n])
+			return true;
+		labels += n + 1;
+	}
+}
+
+bool kedge__set_has_label(const struct kedge__set *s, const char *label)
+{
+	size_t bytes = strlen(label);
+
+	for (const char *at = s->labels; at && *at; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+
+		if (n == bytes && memcmp(at, label, n) == 0)
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+bool kedge__note_valid(const char *note)
+{
+	size_t n = strlen(note);
+
+	if (n == 0 || n > KEDGE_NOTE_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if ((unsigned char)note[i] < ' ' || note[i] == 127)
+			return false;
+	}
+	return true;
+}
+
+uint64_t kedge__set_refers(const struct kedge__set *s)
+{
+	for (size_t i = 0; i < s->source_count; i++) {
+		if (s->sources[i] == s->parent)
+			return s->parent;
+	}
+	return s->source_count ? s->sources[s->source_count - 1] : KEDGE__NO_VERSION;
+}
+
+/* ------------------------------------------------------------------ encode */
+
 static size_t varint_bytes(uint64_t v)
 {
 	size_t n = 1;
@@ -64,10 +140,17 @@ static size_t run_bytes(const struct kedge__run *run)
 	return n;
 }
 
+static size_t text_bytes(uint64_t tag, const char *text)
+{
+	size_t n = text ? strlen(text) : 0;
+
+	return text ? varint_bytes(tag) + varint_bytes(n) + n : 0;
+}
+
 static size_t extension_bytes(const struct kedge__set *s)
 {
-	size_t n = s->why ? strlen(s->why) : 0, run = run_bytes(&s->run);
-	size_t bytes = s->why ? varint_bytes(TAG_WHY) + varint_bytes(n) + n : 0;
+	size_t run = run_bytes(&s->run);
+	size_t bytes = text_bytes(TAG_WHY, s->why) + text_bytes(TAG_NOTE, s->note) + text_bytes(TAG_LABELS, s->labels);
 
 	return bytes + (has_run(s) ? varint_bytes(TAG_RUN) + varint_bytes(run) + run : 0);
 }
@@ -85,22 +168,29 @@ static void put_run(struct kedge__wire_out *w, const struct kedge__run *run)
 	}
 }
 
+static void put_text(struct kedge__wire_out *w, uint64_t tag, const char *text)
+{
+	if (!text)
+		return;
+	kedge__wire_put_varint(w, tag);
+	kedge__wire_put_varint(w, strlen(text));
+	kedge__wire_put(w, text, strlen(text));
+}
+
 static void put_extensions(struct kedge__wire_out *w, const struct kedge__set *s)
 {
-	if (s->why) {
-		kedge__wire_put_varint(w, TAG_WHY);
-		kedge__wire_put_varint(w, strlen(s->why));
-		kedge__wire_put(w, s->why, strlen(s->why));
-	}
+	put_text(w, TAG_WHY, s->why);
 	if (has_run(s))
 		put_run(w, &s->run);
+	put_text(w, TAG_NOTE, s->note);
+	put_text(w, TAG_LABELS, s->labels);
 }
 
 static uint16_t minor_of(const struct kedge__set *s)
 {
 	if (has_run(s))
 		return MINOR_RUN;
-	return s->why ? MINOR_EXTENDED : MINOR_PLAIN;
+	return s->why || s->note || s->labels ? MINOR_EXTENDED : MINOR_PLAIN;
 }
 
 static void put_header(struct kedge__wire_out *w, const struct kedge__set *s)
@@ -163,6 +253,10 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 		problem = "too many sources";
 	if (!problem && s->why && strlen(s->why) > KEDGE__WHY_MAX)
 		problem = "the reason is too long";
+	if (!problem && s->note && !kedge__note_valid(s->note))
+		problem = "the note is empty, too long, or not one line of text";
+	if (!problem && s->labels && !labels_valid(s->labels))
+		problem = "the labels are invalid, or too many";
 	if (!problem)
 		problem = run_problem(s);
 	if (problem)
@@ -274,6 +368,24 @@ static int get_run(struct kedge__wire_in *whole, size_t size, struct kedge__set 
 	return 0;
 }
 
+static int get_note(struct kedge__wire_in *r, uint64_t size, struct kedge__set *s, struct kedge__error *err)
+{
+	int rc = kedge__wire_get_string(r, size, "manifest: note", &s->note, err);
+
+	if (!rc && !kedge__note_valid(s->note))
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: the note is malformed");
+	return rc;
+}
+
+static int get_labels(struct kedge__wire_in *r, uint64_t size, struct kedge__set *s, struct kedge__error *err)
+{
+	int rc = kedge__wire_get_string(r, size, "manifest: labels", &s->labels, err);
+
+	if (!rc && !labels_valid(s->labels))
+		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: a label is malformed");
+	return rc;
+}
+
 static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge__set *s, struct kedge__error *err)
 {
 	int rc = 0;
@@ -294,6 +406,10 @@ static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge
 			rc = kedge__wire_get_string(r, size, "manifest: reason", &s->why, err);
 		else if (tag == TAG_RUN && !has_run(s))
 			rc = get_run(r, (size_t)size, s, err);
+		else if (tag == TAG_NOTE && !s->note)
+			rc = get_note(r, size, s, err);
+		else if (tag == TAG_LABELS && !s->labels)
+			rc = get_labels(r, size, s, err);
 		else
 			kedge__wire_get(r, (size_t)size);
 	}
@@ -354,6 +470,8 @@ void kedge__set_done(struct kedge__set *s)
 	kedge__free(s->parts);
 	kedge__free(s->sources);
 	kedge__free(s->why);
+	kedge__free(s->note);
+	kedge__free(s->labels);
 	kedge__run_done(&s->run);
 	*s = (struct kedge__set){0};
 }

@@ -14,7 +14,9 @@ enum { FLAG_NOW = 1 };
 
 void kedge__advice_init(struct kedge__advice *a)
 {
-	*a = (struct kedge__advice){.clock = kedge__clock_seconds, .flushed = {.seconds = -1}};
+	memset(a, 0, sizeof(*a));
+	a->clock = kedge__clock_seconds;
+	a->flushed.seconds = -1;
 }
 
 int kedge__adapt_init(kedge_t *k, struct kedge__error *err)
@@ -195,6 +197,7 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 {
 	bool copied = flushes_take(k);
 
+	atomic_store(&k->advice.soon, false);
 	increment_take(k);
 	if (kedge__policy_taken(&k->advice.policy, k->advice.clock(), blocked, dirty) && k->group.rank == 0)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->advice.policy.text);
@@ -257,11 +260,13 @@ uint64_t kedge__adapt_skip_ahead(const kedge_t *k)
 	return kedge__policy_skip(&after, 0);
 }
 
-/* Rank 0's answer, and for how many calls it holds. */
+/* Rank 0's answer, and for how many calls it holds; anybody's, if somebody wants a version soon. */
 static uint64_t answer(kedge_t *k)
 {
 	double now = k->advice.clock();
 
+	if (atomic_load(&k->advice.soon))
+		return FLAG_NOW;
 	if (k->group.rank != 0)
 		return 0;
 	if (flushes_take(k))
@@ -277,7 +282,7 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 	uint64_t flags;
 	int rc;
 
-	if (k->advice.skip) {
+	if (k->advice.skip && !(k->group.size == 1 && atomic_load(&k->advice.soon))) {
 		k->advice.skip--;
 		*now = 0;
 		return 0;
@@ -290,10 +295,11 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 	rc = kedge__agree(&k->channels.front, KEDGE__STEP_SHOULD, 0, 0, &flags, err);
 	if (rc)
 		return rc;
-	k->advice.skip = flags >> SKIP_SHIFT;
 	*now = flags & FLAG_NOW ? 1 : 0;
+	k->advice.skip = *now ? 0 : flags >> SKIP_SHIFT;
 	if (*now && k->group.rank == 0)
-		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name, k->advice.policy.why);
+		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name,
+			   k->advice.policy.why[0] ? k->advice.policy.why : "kedge_checkpoint_soon() was called");
 	return 0;
 }
 
@@ -308,6 +314,30 @@ int kedge_should_checkpoint(kedge_t *k, int *now)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	rc = should(k, now, &err);
+	pthread_mutex_unlock(&k->lock);
+	return kedge__state_fail(k, rc, &err);
+}
+
+/* Nothing here may be done in a signal handler but this. */
+void kedge_checkpoint_soon(kedge_t *k)
+{
+	if (k)
+		atomic_store(&k->advice.soon, true);
+}
+
+int kedge_checkpoint_if_due(kedge_t *k, uint64_t version, int *taken)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__handle_check(k, &err), now = 0;
+
+	if (rc)
+		return kedge__state_fail(k, rc, &err);
+	pthread_mutex_lock(&k->lock);
+	rc = should(k, &now, &err);
+	if (!rc && now)
+		rc = kedge__checkpoint_take(k, version, &err);
+	if (!rc && taken)
+		*taken = now;
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
 }

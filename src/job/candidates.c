@@ -145,7 +145,7 @@ static int nothing_found(const struct kedge__candidates *c, bool had, bool unrea
 	if (unread)
 		return kedge__versions_unread(k, err);
 	if (c->version != KEDGE_NEWEST)
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu of %s is not there on every rank",
+		return kedge__error_set(err, KEDGE_E_VERSION, 0, "version %llu of %s is not there on every rank",
 					(unsigned long long)c->version, k->name);
 	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no version of %s to restart from", k->name);
 }

@@ -15,6 +15,8 @@
  */
 #include "job/handle.h"
 
+#include <stdio.h>
+
 enum {
 	FLAG_TOO_LARGE = 1, /* an image cannot be held within copy_memory: all write at once */
 	FLAG_RENEWED = 2,   /* an L1 was made again: who shares it has to look whether it is still one */
@@ -249,6 +251,7 @@ static int begin(kedge_t *k, struct kedge__version *v, uint64_t version, int rc,
 	if (k->group.rank == 0) {
 		msg.begin.skip = kedge__adapt_skip_ahead(k);
 		memcpy(msg.begin.why, k->advice.policy.why, sizeof(msg.begin.why));
+		memcpy(msg.begin.note, k->note, sizeof(msg.begin.note));
 	}
 	kedge__msg_same_set(&msg.begin.held, k->group.rank, k->levels.l1.digest);
 	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_BEGIN, version, rc, &msg, err);
@@ -262,6 +265,7 @@ static int begin(kedge_t *k, struct kedge__version *v, uint64_t version, int rc,
 	if (k->set.capture != KEDGE__CAPTURE_SYNC)
 		kedge__adapt_skip(k, msg.begin.skip);
 	memcpy(v->why, msg.begin.why, sizeof(v->why));
+	memcpy(v->note, msg.begin.note, sizeof(v->note));
 	return 0;
 }
 
@@ -306,6 +310,11 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	kedge__seal_finish(k);
 	kedge__followups_progress(k);
 	kedge__l2_look_again(k);
+	if (version == KEDGE_NEXT) {
+		rc = kedge__run_next(k, &version, err);
+		if (rc)
+			return rc;
+	}
 	if (kedge__run_due(k, version))
 		kedge__followups_settle(k); /* what is replaced may be on its way to L2 */
 	kedge__adapt_skip(k, 0);
@@ -319,9 +328,28 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	else
 		rc = kedge__seal_now(v, err);
 	kedge__files_drop(k); /* what is pending has copies */
-	if (!rc)
+	if (!rc) {
+		k->note[0] = '\0';
 		kedge__adapt_taken(k, k->advice.clock() - asked, dirty);
+	}
 	return rc;
+}
+
+int kedge_version_note(kedge_t *k, const char *note)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__handle_check(k, &err);
+
+	if (!rc && note && *note && !kedge__note_valid(note))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0,
+				      "a note is one line of text, without control characters, of at most %d bytes",
+				      KEDGE_NOTE_MAX);
+	if (rc)
+		return kedge__state_stick(k, rc, &err);
+	pthread_mutex_lock(&k->lock);
+	snprintf(k->note, sizeof(k->note), "%s", note ? note : "");
+	pthread_mutex_unlock(&k->lock);
+	return 0;
 }
 
 int kedge_checkpoint(kedge_t *k, uint64_t version)

@@ -281,7 +281,7 @@ int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size)
 	if (!rc && !path)
 		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "path must not be NULL");
 	if (rc)
-		return kedge__state_fail(k, rc, &err);
+		return kedge__state_stick(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	rc = name_check(name, &err);
 	if (!rc && strlen(k->set.l1) + strlen(k->name) + strlen(name) + strlen("//files/r0000000/") >= size)
@@ -292,7 +292,7 @@ int kedge_file_route(kedge_t *k, const char *name, char *path, size_t size)
 	if (!rc)
 		strcpy(path, f->path);
 	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
+	return kedge__state_stick(k, rc, &err);
 }
 
 int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct kedge__error *err)

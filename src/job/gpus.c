@@ -118,7 +118,7 @@ int kedge_gpu_stream(kedge_t *k, int device, void *stream)
 	if (!rc && (device < 0 || device >= KEDGE__GPUS))
 		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "GPU %d: numbers go from 0 to %d", device, KEDGE__GPUS - 1);
 	if (rc)
-		return kedge__state_fail(k, rc, &err);
+		return kedge__state_stick(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	k->gpus.at[device].stream = stream;
 	if (k->gpus.at[device].gpu)

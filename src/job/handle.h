@@ -57,6 +57,7 @@ struct kedge {
 	struct kedge__bucket reads;  /* for what is read by way of the catalogues `api` */
 
 	pthread_mutex_t lock; /* serialises the calls of the application */
+	char note[KEDGE_NOTE_MAX + 1]; /* on the next version; empty: none */
 	struct kedge__job_regions regions;
 	struct kedge__job_gpus gpus;
 	struct kedge__job_mirrors mirrors;

@@ -121,6 +121,7 @@ struct kedge__begin_msg {
 	uint64_t after;               /* above all stored versions that count: a maximum */
 	uint64_t skip;                /* rank 0's: questions to the policy that need no answer */
 	char why[400];                /* rank 0's: why the version is taken now; empty: the application asked for it */
+	char note[KEDGE_NOTE_MAX + 1]; /* rank 0's: what the application says of it; empty: nothing */
 };
 
 struct kedge__common_msg {

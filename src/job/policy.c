@@ -12,6 +12,8 @@
 #define DIRTY_MOST     2.0
 #define SKIP_SHARE     4
 #define SKIP_MOST      1000
+#define SKIP_SECONDS   5.0 /* so that a rank that is told to end is heard */
+#define FIRST_SHARE    20  /* of the time between failures, that may pass before the first checkpoint */
 #define CLOSED_LINE    "closed\n"
 #define L2_LINE        "kedge-l2 1"
 
@@ -55,8 +57,32 @@ void kedge__policy_init(struct kedge__policy *p, const struct kedge__policy_conf
 	p->last_ask = -1;
 }
 
+/* Nothing is configured, and the models have not been asked, or see no reason to change anything. */
+static bool is_preset(const struct kedge__policy *p)
+{
+	return p->moves_interval && p->config.interval == 0 && p->controller.interval == p->controller.config.interval;
+}
+
+/*
+ * Until the models can be asked: the first checkpoint soon, because nobody knows yet what one costs, and long before a
+ * failure is to be expected; then Young's interval for what is known, and for what is usual where nothing is.
+ */
+static double preset_interval(const struct kedge__policy *p)
+{
+	double mtbf = kedge__controller_mtbf(&p->controller), young;
+	double first = mtbf > 0 ? KEDGE__MIN(KEDGE__POLICY_FIRST, mtbf / FIRST_SHARE) : KEDGE__POLICY_FIRST;
+
+	first = KEDGE__MAX(first, LEAST_INTERVAL);
+	if (!p->controller.cost[0].count)
+		return first;
+	young = sqrt(2 * p->controller.cost[0].value * (mtbf > 0 ? mtbf : KEDGE__POLICY_MTBF));
+	return KEDGE__MIN(KEDGE__MAX(young, first), KEDGE__POLICY_INTERVAL);
+}
+
 double kedge__policy_interval(const struct kedge__policy *p)
 {
+	if (is_preset(p))
+		return preset_interval(p);
 	return p->moves_interval ? p->controller.interval : p->config.interval;
 }
 
@@ -107,8 +133,10 @@ static void why_write(struct kedge__policy *p, double waited, double factor, dou
 	const char *by = p->moves_interval ? "chosen" : "configured";
 	int n;
 
-	if (p->moves_interval && p->controller.interval == p->controller.config.interval)
-		by = p->config.interval > 0 ? "configured" : "preset";
+	if (is_preset(p))
+		by = p->controller.cost[0].count ? "by what is measured so far" : "to see what a checkpoint costs";
+	else if (p->moves_interval && p->controller.interval == p->controller.config.interval)
+		by = "configured";
 	n = snprintf(p->why, sizeof(p->why), "%.4g s of computation since the last one; interval %.4g s, %s", waited,
 		     kedge__policy_interval(p), by);
 	if (factor != 1 && n > 0 && (size_t)n < sizeof(p->why))
@@ -137,7 +165,7 @@ uint64_t kedge__policy_skip(const struct kedge__policy *p, double now)
 
 	if (!(p->call > 0) || left <= 0)
 		return 0;
-	return (uint64_t)KEDGE__MIN(left / SKIP_SHARE / p->call, (double)SKIP_MOST);
+	return (uint64_t)KEDGE__MIN(KEDGE__MIN(left / SKIP_SHARE, SKIP_SECONDS) / p->call, (double)SKIP_MOST);
 }
 
 /* ------------------------------------------------------------------ what is measured */

@@ -10,7 +10,8 @@
 
 #include "plan/plan.h"
 
-#define KEDGE__POLICY_INTERVAL 600.0 /* while nothing is configured and too little measured */
+#define KEDGE__POLICY_INTERVAL 600.0 /* the most while nothing is configured and too little measured */
+#define KEDGE__POLICY_FIRST    10.0  /* the same, before the first checkpoint: it is taken early, to see what it costs */
 #define KEDGE__POLICY_L2_EVERY 4     /* the same; the least that the tables of REX have */
 #define KEDGE__POLICY_MTBF     86400.0 /* the same, where a mean time between failures cannot be done without */
 #define KEDGE__POLICY_TEXT     400

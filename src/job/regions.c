@@ -67,13 +67,13 @@ static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum k
 	int rc = kedge__handle_check(k, &err);
 
 	if (rc)
-		return kedge__state_fail(k, rc, &err);
+		return kedge__state_stick(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	region_current(k, name, &before);
 	rc = kedge__region_table_put(k->regions.table, name, ptr, count, type, ndims, dims, &err);
 	region_moved(k, name, before);
 	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
+	return kedge__state_stick(k, rc, &err);
 }
 
 int kedge_protect(kedge_t *k, const char *name, void *ptr, size_t count, enum kedge_type type)
@@ -95,7 +95,7 @@ int kedge_protect_array(kedge_t *k, const char *name, void *ptr, enum kedge_type
 			rc = kedge__error_set(&err, KEDGE_E_LIMIT, 0, "region \"%s\": its shape overflows",
 					      name ? name : "");
 	}
-	return rc ? kedge__state_fail(k, rc, &err) : protect(k, name, ptr, count, type, ndims, dims);
+	return rc ? kedge__state_stick(k, rc, &err) : protect(k, name, ptr, count, type, ndims, dims);
 }
 
 int kedge_region_flags(kedge_t *k, const char *name, unsigned flags)
@@ -108,7 +108,7 @@ int kedge_region_flags(kedge_t *k, const char *name, unsigned flags)
 		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "there is no name, or flags that do not exist (0x%x)",
 				      flags);
 	if (rc)
-		return kedge__state_fail(k, rc, &err);
+		return kedge__state_stick(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	r = kedge__region_table_find(k->regions.table, name);
 	if (r)
@@ -118,7 +118,7 @@ int kedge_region_flags(kedge_t *k, const char *name, unsigned flags)
 	if (r && flags & KEDGE_REGION_DEVICE)
 		kedge__track_forget(k, r->data, r->bytes);
 	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
+	return kedge__state_stick(k, rc, &err);
 }
 
 int kedge_unprotect(kedge_t *k, const char *name)
@@ -128,7 +128,7 @@ int kedge_unprotect(kedge_t *k, const char *name)
 	int rc = kedge__handle_check(k, &err);
 
 	if (rc)
-		return kedge__state_fail(k, rc, &err);
+		return kedge__state_stick(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	region_current(k, name, &before);
 	/* Files are regions only while a version is saved or restored, and this call waits for that. */
@@ -136,5 +136,5 @@ int kedge_unprotect(kedge_t *k, const char *name)
 		rc = kedge__region_table_remove(k->regions.table, name, &err);
 	region_moved(k, name, before);
 	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
+	return kedge__state_stick(k, rc, &err);
 }

@@ -330,7 +330,7 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	kedge__files_drop(k);
 	kedge__versions_unpin(k, pinned);
 	kedge__candidates_done(&candidates);
-	if (rc && rc != KEDGE_E_NOTFOUND)
+	if (rc && rc != KEDGE_E_NOTFOUND && rc != KEDGE_E_VERSION)
 		kedge__run_refuse(k, rc);
 	if (rc)
 		return rc;

@@ -231,6 +231,33 @@ static uint64_t after_find(const kedge_t *k, const struct kedge__run *present, s
 	return k->run.from_version != KEDGE__NO_VERSION ? k->run.from_version + 1 : 0;
 }
 
+/* A process that has neither restarted nor taken a version has to look, and ask the others. */
+int kedge__run_next(kedge_t *k, uint64_t *version, struct kedge__error *err)
+{
+	struct kedge__catalog *levels[KEDGE__LEVELS];
+	union kedge__msg msg = {.begin = {.after = 0}};
+	struct kedge__run seen = {0};
+	uint64_t after;
+	size_t n;
+	int rc = 0;
+
+	if (is_fresh(k)) {
+		n = levels_scan(k, levels, &rc, err);
+		if (!rc)
+			rc = head_see(k, levels, n, &seen, &msg.begin.run, err);
+		if (!rc)
+			msg.begin.after = newest_after(&seen, levels, n, KEDGE__NO_VERSION);
+		kedge__run_done(&seen);
+		rc = kedge__exchange(&k->channels.front, KEDGE__STEP_BEGIN, KEDGE_NEXT, rc, &msg, err);
+		after = msg.begin.after;
+	} else {
+		after = KEDGE__MAX(after_find(k, NULL, NULL, 0), k->run.floor);
+	}
+	if (!rc)
+		*version = KEDGE__MAX(after, 1);
+	return rc;
+}
+
 int kedge__run_prepare(kedge_t *k, uint64_t version, struct kedge__begin_msg *msg, struct kedge__error *err)
 {
 	struct kedge__catalog *levels[KEDGE__LEVELS];

@@ -29,6 +29,7 @@ void kedge__job_run_done(struct kedge__job_run *run);
 int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, struct kedge__catalog *const *levels, size_t n, int rc, union kedge__msg *msg,
 		       struct kedge__run *present, struct kedge__error *err);
 int kedge__run_check(const kedge_t *k, uint64_t version, struct kedge__error *err); /* KEDGE_E_STATE: it may not be taken */
+int kedge__run_next(kedge_t *k, uint64_t *version, struct kedge__error *err); /* for KEDGE_NEXT: a number that may be taken. Collective */
 bool kedge__run_due(const kedge_t *k, uint64_t version);                           /* a run begins with it */
 /* If a run begins with VERSION: as this rank would have it, with what the others have to know; and, after BEGIN, as all have it. *CHANGED:
  * it follows another run than this rank thought. KEDGE_E_STATE: the version may not be taken. */

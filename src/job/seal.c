@@ -99,7 +99,8 @@ static int set_prepare(struct kedge__version *v, struct kedge__error *err)
 {
 	v->set.sources = kedge__calloc(v->referable_count + 1, sizeof(*v->set.sources));
 	v->set.why = v->why[0] ? kedge__strdup(v->why) : NULL;
-	if (!v->set.sources || (v->why[0] && !v->set.why))
+	v->set.note = v->note[0] ? kedge__strdup(v->note) : NULL;
+	if (!v->set.sources || (v->why[0] && !v->set.why) || (v->note[0] && !v->set.note))
 		return kedge__error_nomem(err);
 	return kedge__run_copy(kedge__run_of(v->k, v->version), &v->set.run, err);
 }

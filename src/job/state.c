@@ -60,6 +60,7 @@ void kedge__state_done(struct kedge__state *s)
 		kedge__error_done(&s->status.at[i].err);
 	kedge__array_done(&s->status);
 	kedge__error_done(&s->first);
+	kedge__error_done(&s->stuck);
 	pthread_mutex_destroy(&s->lock);
 }
 
@@ -97,6 +98,31 @@ int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err)
 	}
 	kedge__error_done(err);
 	return rc;
+}
+
+int kedge__state_stick(kedge_t *k, int rc, struct kedge__error *err)
+{
+	if (rc && kedge__handle_check(k, NULL) == 0) {
+		pthread_mutex_lock(&k->state.lock);
+		if (!k->state.stuck.code)
+			(void)kedge__error_set(&k->state.stuck, rc, 0, "%s",
+					       err->code ? kedge__error_text(err) : kedge_strerror(rc));
+		pthread_mutex_unlock(&k->state.lock);
+	}
+	return kedge__state_fail(k, rc, err);
+}
+
+int kedge_check(kedge_t *k)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__handle_check(k, &err);
+
+	if (rc)
+		return kedge__state_fail(k, rc, &err);
+	pthread_mutex_lock(&k->state.lock);
+	kedge__error_move(&err, &k->state.stuck);
+	pthread_mutex_unlock(&k->state.lock);
+	return kedge__state_fail(k, err.code, &err);
 }
 
 const char *kedge_last_error(const kedge_t *k)

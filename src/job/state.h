@@ -21,6 +21,7 @@ struct kedge__state {
 	pthread_mutex_t lock;
 	KEDGE__ARRAY(struct kedge__job_status) status; /* ascending versions */
 	struct kedge__error first; /* of a background step, not yet reported */
+	struct kedge__error stuck; /* the first of the calls that describe what to save, not yet asked for */
 	struct kedge_stats stats;
 };
 
@@ -37,6 +38,7 @@ void kedge__progress_done(struct kedge__progress *p);
 /* KEDGE_E_ARG: there is no handle; KEDGE_E_STATE: it is another process's. What every call begins with. */
 int kedge__handle_check(const kedge_t *k, struct kedge__error *err);
 int kedge__state_fail(const kedge_t *k, int rc, struct kedge__error *err); /* for kedge_last_error(); empties ERR; returns RC */
+int kedge__state_stick(kedge_t *k, int rc, struct kedge__error *err); /* the same, and for kedge_check() */
 void kedge__state_begin(kedge_t *k, uint64_t version);                     /* the version is on its way; forgets those above */
 void kedge__state_end(kedge_t *k, uint64_t version, int rc, const struct kedge__error *err);
 void kedge__state_drop_above(kedge_t *k, uint64_t version);

@@ -67,6 +67,7 @@ struct kedge__version {
 	struct kedge__set set;   /* of all ranks; has its parts if this rank leads a directory */
 	double started, blocked; /* seconds: when it began, and how long the application was blocked */
 	char why[400];           /* rank 0's: why it was taken now; empty: the application asked for it */
+	char note[KEDGE_NOTE_MAX + 1]; /* rank 0's: what the application says of it; empty: nothing */
 	int rc;                  /* how it fared on this rank until it was sealed */
 	struct kedge__error err;
 

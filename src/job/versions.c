@@ -277,7 +277,7 @@ static void info_fill(struct kedge_version_info *info, const struct kedge__set *
 	const char *reducer = kedge__reducer_name((enum kedge__reducer_id)s->reducer);
 
 	info->version = s->version;
-	info->parent = s->parent;
+	info->parent = kedge__set_refers(s);
 	info->ranks = s->ranks;
 	info->created_ns = s->created_ns;
 	info->raw_bytes = info->stored_bytes = info->literal_bytes = info->metadata_bytes = 0;
@@ -376,7 +376,7 @@ int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__linea
 	if (rc)
 		return rc;
 	rc =
-	    kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
+	    kedge__error_set(err, version == KEDGE_NEWEST ? KEDGE_E_NOTFOUND : KEDGE_E_VERSION, 0,
 			     version == KEDGE_NEWEST ? "there is no version of %s" : "%s has no such version", k->name);
 	while (rc && n--) {
 		if (version == KEDGE_NEWEST ? !known_everywhere(k, keys[n]) : keys[n].version != version)
@@ -385,7 +385,7 @@ int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__linea
 		if (rc == KEDGE_E_NOMEM)
 			break;
 	}
-	if (rc == KEDGE_E_NOTFOUND && k->versions.unread)
+	if ((rc == KEDGE_E_NOTFOUND || rc == KEDGE_E_VERSION) && k->versions.unread)
 		rc = kedge__versions_unread(k, err);
 	kedge__free(keys);
 	return rc;

@@ -126,8 +126,11 @@ static int copy_set(const struct kedge__set *from, struct kedge__set *to, struct
 	to->name = kedge__strdup(from->name);
 	to->parts = kedge__calloc(from->ranks, sizeof(*to->parts));
 	to->why = from->why ? kedge__strdup(from->why) : NULL;
+	to->note = from->note ? kedge__strdup(from->note) : NULL;
+	to->labels = from->labels ? kedge__strdup(from->labels) : NULL;
 	to->run = (struct kedge__run){0};
-	if (to->name && to->parts && (to->why || !from->why) && kedge__run_copy(&from->run, &to->run, NULL) == 0)
+	if (to->name && to->parts && !to->why == !from->why && !to->note == !from->note &&
+	    !to->labels == !from->labels && kedge__run_copy(&from->run, &to->run, NULL) == 0)
 		return 0;
 	kedge__set_done(to);
 	return kedge__error_nomem(err);
@@ -174,7 +177,7 @@ static int remove_batch(struct coalesce *c, const uint8_t *needed, struct kedge_
 
 		if (!in_batch(c, version))
 			continue;
-		if (needed[i]) {
+		if (needed[i] || c->cat->entries.at[i]->set.labels) {
 			report->versions_kept_for_lineage++;
 			continue;
 		}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep the newest KEEP versions that can be restored from here, and those that they depend on. That they can be
- * restored was proved (gc_prove.c), and their structure is checked again now that nobody else uses the store. A version
- * that does not count is removed only once KEEP good ones are newer: it may be the only trace of some data.
+ * Keep the newest KEEP versions that can be restored from here, those with labels, and those that they depend on. That
+ * they can be restored was proved (gc_prove.c), and their structure is checked again now that nobody else uses the
+ * store. A version that does not count is removed only once KEEP good ones are newer: it may be the only trace of some
+ * data.
  */
 #include "store/internal.h"
 
@@ -168,6 +169,25 @@ static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__erro
 	return 0;
 }
 
+/* Those with labels stay, whatever their state. */
+static int choose_labelled(struct gc *gc, uint8_t *marks, struct kedge__error *err)
+{
+	for (size_t i = 0; i < gc->cat->entries.count; i++) {
+		const struct kedge__catalog_entry *e = gc->cat->entries.at[i];
+		size_t lowest;
+		int rc;
+
+		if (e->problem.code || !e->set.labels || gc->chosen[i] || is_abandoned(gc, i))
+			continue;
+		gc->chosen[i] = 1;
+		rc = kedge__catalog_mark_from(gc->cat, e->version, true, marks, &lowest, err);
+		if (rc)
+			return rc;
+		add_marks(gc, marks, lowest, i);
+	}
+	return 0;
+}
+
 /* ------------------------------------------------------------------ remove */
 
 static int remove_version(struct gc *gc, size_t i, bool dry_run, struct kedge__gc_report *report,
@@ -228,6 +248,8 @@ static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, str
 		rc = kedge__rank_list_init(&gc->ranks, gc->cat, err);
 	if (!rc)
 		rc = choose(gc, options->keep, marks, err);
+	if (!rc)
+		rc = choose_labelled(gc, marks, err);
 	if (!rc)
 		rc = remove_others(gc, options->dry_run, report, err);
 	report->unusable = gc->unusable;

@@ -132,11 +132,12 @@ static int note_proof(struct kedge__gc_proof *proof, const struct kedge__catalog
 }
 
 static int prove_one(struct kedge__gc_proof *proof, struct kedge__catalog *cat, uint64_t version,
-		     struct kedge__pool *pool, struct kedge__error *err)
+		     const struct kedge__gc_options *gc, struct kedge__error *err)
 {
-	const struct kedge__verify_options options = {.version = version, .local = true};
+	const struct kedge__verify_options options = {
+	    .version = version, .local = true, .progress = gc->progress, .ctx = gc->progress_ctx};
 	struct kedge__verify_report report = {0};
-	int rc = kedge__verify_with(cat, pool, &options, &report, err);
+	int rc = kedge__verify_with(cat, gc->pool, &options, &report, err);
 
 	if (!rc)
 		rc = note_proof(proof, cat, version, &report, err);
@@ -164,7 +165,7 @@ int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, c
 		rc = find_next(proof, cat, options->keep, &next, err);
 		if (rc || next == KEDGE__NO_VERSION)
 			break;
-		rc = prove_one(proof, cat, next, options->pool, err);
+		rc = prove_one(proof, cat, next, options, err);
 	}
 	return rc;
 }

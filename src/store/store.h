@@ -167,6 +167,8 @@ void kedge__catalog_release(struct kedge__catalog *cat);
 int kedge__set_publish(struct kedge__catalog *cat, const struct kedge__set *set, struct kedge__error *err);
 /* Remove manifest first, then segments. Caller has seized, or owns the name and removes a version above all others. */
 int kedge__set_remove(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
+/* annotate.c: publish VERSION again with another NOTE and other LABELS; NULL: it has none. Its segments stay. Seizes. */
+int kedge__set_annotate(struct kedge__catalog *cat, uint64_t version, const char *note, const char *labels, struct kedge__error *err);
 /* Discard all sets with versions above VERSION, newest first (an abandoned future). */
 int kedge__set_discard_above(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
 /* Remove what a crash left behind: temporary files, segments that no manifest names, empty directories. Seizes (without waiting; skips if busy). */
@@ -219,6 +221,7 @@ void kedge__inbound_close(struct kedge__inbound *in); /* what was not committed 
 
 struct kedge__lineage;
 struct kedge__twin;
+struct kedge__trust;
 
 /* The base, i.e. the version that blocks may be packed against: opened when a codec asks for it, and closed by the block writer. */
 struct kedge__base_source {
@@ -523,12 +526,24 @@ struct kedge__coalesce_report {
 int kedge__coalesce(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *options, struct kedge__coalesce_report *report, struct kedge__error *err);
 
 /*
+ * remove.c: VERSION goes, wherever in the lineage of others it is: those that refer to it are rewritten first, one after the other,
+ * as HOW says (its versions do not matter), and need no version from it on afterwards. Crash-safe: until it is gone, all are what
+ * they were, in one form or the other. *REWRITTEN counts them. Caller owns the name.
+ */
+int kedge__version_remove(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *how, uint64_t version,
+			  size_t *rewritten, struct kedge__error *err);
+/* All versions of the name, and its directory, unless other things are in it. Caller owns the name, and only closes CAT afterwards. */
+int kedge__catalog_destroy(struct kedge__catalog *cat, struct kedge__error *err);
+/* The newest KEEP versions, and those with labels, need no others afterwards: some of them are rewritten, as HOW says. */
+int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *how, size_t keep,
+		      struct kedge__trust *trust, size_t *rewritten, struct kedge__error *err);
+
+/*
  * trust.c: sets that are known to be intact and need not be read again. They are identified by the seals of all segments, so that
  * another form of the same version is not trusted. A job adds the sets that it published (every byte was summed before it was stored,
  * and no damage was found since), and gc those that it proved. Thread-safe; all take NULL. A set that cannot be added for lack of
  * memory is proved again.
  */
-struct kedge__trust;
 struct kedge__trust *kedge__trust_new(void);
 void kedge__trust_free(struct kedge__trust *t);
 void kedge__trust_add(struct kedge__trust *t, const struct kedge__set *set); /* replaces another form of that version */
@@ -552,10 +567,12 @@ struct kedge__gc_options {
 	bool brief;                 /* look for segments without a manifest only where, by the index, a crash may have left them */
 	struct kedge__trust *trust; /* for this store; proved sets are added; NULL: no set is trusted */
 	struct kedge__pool *pool;   /* NULL: one thread */
+	void (*progress)(void *ctx, uint64_t done, uint64_t total); /* of what is read to prove versions; NULL: nobody asks */
+	void *progress_ctx;
 };
 
 /*
- * Keep the newest KEEP good versions and all that they depend on; remove the others and what crashes left behind. A version is good if
+ * Keep the newest KEEP good versions, those with labels, and all that they depend on; remove the others and what crashes left behind. A version is good if
  * it was proved (kedge__verify_with()) together with all that it needs, or if every set of its lineage is trusted. Other versions are
  * not counted, and stay if they are newer than the last good one. So nothing is removed in favour of a version that a restart would
  * refuse. If nothing would be removed, nothing is proved. Proving comes before the guard is seized: checkpoints need not wait for it. A

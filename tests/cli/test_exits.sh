@@ -11,7 +11,7 @@ expect 3 kedge restore -s nowhere -n job -o out.d
 expect 3 kedge ls -s store -n jub
 said job
 expect 3 kedge restore -s store -n job -v 7 -o out.d
-said "kedge restore: cannot restore version 7 of job"
+said "kedge restore: job has no version 7"
 expect 3 kedge restore -s store -n job --rank 1 -o out.d
 expect 3 kedge restore -s store -n job -o out.d nothing
 said "no region 'nothing'"
@@ -34,6 +34,9 @@ said "in use"
 expect 0 kedge ls -s store -n job
 expect 0 kedge restore -s store -n job -o beside
 same beside/f f
+expect 4 kedge rm -s store -n job 1
+said "in use"
+expect 0 kedge tag -s store -n job mark
 expect 0 kedge gc -s store -n job --keep 2
 expect 0 kedge coalesce -s store -n job --self-contained --keep-old
 expect 0 kedge verify -s store

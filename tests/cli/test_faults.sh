@@ -70,6 +70,29 @@ while :; do
 done
 [ $n -gt 5 ] || fail "only $n calls"
 
+# A version in the middle that is removed, and one that gets a label, killed at every call.
+for command in "rm 2" "tag -v 3 good"; do
+	n=1
+	while :; do
+		rm -rf store && cp -r base store
+		got=0
+		KEDGE_FAULT=kill@$n kedge ${command%% *} -s store -n job ${command#* } >out 2>err || got=$?
+		kedge gc -s store -n job --keep 9 -q || fail "gc after kill@$n: $command"
+		[ -z "$(find store -name '*.tmp')" ] || fail "leftovers after kill@$n: $command"
+		intact store "$command, kill@$n"
+		kedge ls -s store -n job -q >out
+		case $(tr '\n' ' ' <out) in
+		"1 2 3 ") ;;
+		"1 3 ") [ "$command" = "rm 2" ] || fail "version 2 is gone: $command, kill@$n" ;;
+		*) fail "versions $(cat out) after kill@$n: $command" ;;
+		esac
+		[ $got -eq 0 ] && break
+		n=$((n + $(every 1 4)))
+		[ $n -lt 100 ] || fail "$command never succeeds"
+	done
+	[ $n -gt 3 ] || fail "only $n calls: $command"
+done
+
 # Every allocation in turn: an exit code, never a signal.
 try()
 {
@@ -88,6 +111,7 @@ try()
 STEP=$(every 1 7)
 try ls -s base
 try ls -s base -n job --json
+try log -s base -n job
 STEP=$(every 3 23)
 try show -s base -n job --extents --blocks
 try restore -s base -n job -v 3 -o back

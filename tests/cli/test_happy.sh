@@ -21,7 +21,7 @@ is "$(json version)" 2 "the second version"
 is "$(json reducer)" tree reducer
 [ "$(json literal_bytes)" -lt 2000 ] || fail "one changed byte made $(json literal_bytes) literal bytes"
 
-expect 0 kedge ls -s store
+expect 0 kedge ls -s store -q
 is "$(cat out)" job "the list of names"
 expect 0 kedge ls -s store -n job
 printed sealed
@@ -31,7 +31,7 @@ is "$(tr '\n' ' ' <out)" "1 2 " "the list of versions"
 expect 0 kedge ls -s store -n job --json
 is "$(json versions)" 2 "the number of versions"
 is "$(json versions.0.status)" sealed "the status of version 1"
-is "$(json total_bytes)" "$(cat store/job/v*/*.seg | wc -c)" "the bytes of all files"
+is "$(json total_bytes)" "$(find store/job -type f -exec cat {} + | wc -c)" "the bytes of all files"
 expect 0 kedge ls -s store -n job --json
 is "$(json versions.1.raw_bytes)" 358405 "the raw bytes of version 2"
 
@@ -50,7 +50,7 @@ is "$(json regions.0.ranges.0.bytes)" 1 "how much of a.bin changed"
 is "$(json regions.1.ranges.0.offset)" 51200 "where b.bin grew"
 is "$(json changed_bytes)" 6 "the total change"
 expect 0 kedge diff -s store -n job 1 2
-printed "100000..100000 (1 bytes)"
+printed "100000..100000 (1 byte)"
 expect 1 kedge diff -s store -n job 1 2 --exit-code --quiet
 is "$(cat out)" "" "the output of diff --quiet"
 expect 0 kedge diff -s store -n job 2 2 --exit-code

@@ -31,7 +31,8 @@ all_same()
 }
 
 is "$(lineage 5)" "1 2 3 4 5 " "the lineage of version 5"
-expect 0 kedge gc -s store -n job --keep 2 --json
+expect 2 kedge coalesce -s store -n job -v 3..2
+expect 0 kedge gc -s store -n job --keep 2 --no-rewrite --json
 is "$(json removed)" 0 "what gc can remove of one long lineage"
 is "$(json kept_for_lineage)" 3 kept_for_lineage
 
@@ -48,7 +49,7 @@ all_same 1 5
 expect 0 kedge coalesce -s store -n job --self-contained --keep-old
 is "$(lineage 5)" "5 " "the lineage of a self-contained version"
 all_same 1 5
-expect 0 kedge gc -s store -n job --keep 1 --json
+expect 0 kedge gc -s store -n job --keep 1 --no-rewrite --json
 is "$(json removed)" 1 "what gc removes then"
 is "$(json removed_versions.0)" 1 "the version removed"
 all_same 5

@@ -23,7 +23,7 @@ printed "rank 2 of 3"
 expect 0 kedge diff -s store -n job 1 2 --json
 is "$(json changed_bytes)" 3 "the bytes changed on all ranks"
 expect 0 kedge diff -s store -n job 1 2 --rank 1
-printed "2..2 (1 bytes)"
+printed "2..2 (1 byte)"
 expect 0 kedge verify -s store
 expect 0 kedge coalesce -s store -n job --self-contained
 expect 0 kedge gc -s store -n job --keep 1

@@ -51,7 +51,7 @@ same big back/big
 
 # Settings from the environment and a file.
 KEDGE_L1=envstore kedge save -n env small >/dev/null
-expect 0 env KEDGE_L1=envstore kedge ls
+expect 0 env KEDGE_L1=envstore kedge ls -q
 is "$(cat out)" env "the name in the store of KEDGE_L1"
 echo "l1 = confstore" >kedge.conf
 expect 0 env KEDGE_CONFIG=kedge.conf kedge save -n conf small

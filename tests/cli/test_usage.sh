@@ -49,17 +49,16 @@ said --replace
 expect 2 kedge restore -n job
 said "-o DIR"
 expect 2 kedge ls extra
-expect 2 kedge diff -n job 1
-expect 2 kedge diff -n job 1 x
-expect 2 kedge gc -n job
+expect 2 kedge diff -n job 1 2 3
+expect 2 kedge diff -n job 1 'x y'
 expect 2 kedge gc -n job --keep 0
-expect 2 kedge coalesce -n job -v 3..2
+expect 2 kedge coalesce -n job -v 3..
 expect 2 kedge coalesce -n job -v 1..2 --self-contained
 expect 2 kedge help nothing
 expect 2 kedge info extra
 expect 0 kedge save -n other f
 expect 2 kedge show
-said "2 names"
+said "2 jobs"
 
 expect 0 kedge --version
 expect 0 kedge --help

@@ -88,6 +88,48 @@ static void test_why(void **state)
 	kedge__bytes_done(&b);
 }
 
+/* What people say about a version: extensions, too. */
+static void test_notes_and_labels(void **state)
+{
+	static const char *const bad_labels[] = {"", "7", "newest", ".a", "-a", "a  b", "a b ", "a/b", "a\n"};
+	static const char *const bad_notes[] = {"", "two\nlines", "bell\a"};
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+	size_t extensions;
+
+	(void)state;
+	make_set(&s, 2);
+	s.note = kedge__strdup("before the \xc3\xa4nderung");
+	s.labels = kedge__strdup("good v1.2 2024-05");
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__get16(b.at + 10), 1);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), 0);
+	assert_string_equal(got.note, s.note);
+	assert_string_equal(got.labels, s.labels);
+	assert_true(kedge__set_has_label(&got, "v1.2") && kedge__set_has_label(&got, "good"));
+	assert_false(kedge__set_has_label(&got, "v1") || kedge__set_has_label(&got, "1.2"));
+	kedge__set_done(&got);
+	/* A label that is none, under a good checksum. */
+	extensions = b.count - 8 - strlen(s.labels);
+	b.at[extensions] = ' ';
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), KEDGE_E_DAMAGED);
+	kedge__bytes_done(&b);
+	for (size_t i = 0; i < KEDGE__COUNT(bad_labels); i++) {
+		kedge__free(s.labels);
+		s.labels = kedge__strdup(bad_labels[i]);
+		assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	}
+	kedge__free(s.labels);
+	s.labels = NULL;
+	for (size_t i = 0; i < KEDGE__COUNT(bad_notes); i++) {
+		kedge__free(s.note);
+		s.note = kedge__strdup(bad_notes[i]);
+		assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	}
+	kedge__set_done(&s);
+}
+
 static void test_flips_and_cuts(void **state)
 {
 	struct kedge__set s, got = {0};
@@ -280,9 +322,15 @@ static void test_encode_refused(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_flips_and_cuts), cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_why),        cmocka_unit_test(test_extensions),     cmocka_unit_test(test_run),
-	    cmocka_unit_test(test_histories),  cmocka_unit_test(test_encode_refused),
+	    cmocka_unit_test(test_round_trip),
+	    cmocka_unit_test(test_flips_and_cuts),
+	    cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_why),
+	    cmocka_unit_test(test_notes_and_labels),
+	    cmocka_unit_test(test_extensions),
+	    cmocka_unit_test(test_run),
+	    cmocka_unit_test(test_histories),
+	    cmocka_unit_test(test_encode_refused),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

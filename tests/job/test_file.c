@@ -182,7 +182,7 @@ static void test_read(void **state)
 	assert_int_equal(kedge_read(k, 2, &target, 1), KEDGE_E_MISMATCH);
 	target.name = "x";
 	assert_int_equal(kedge_read(k, 2, &target, 1), KEDGE_E_NOTFOUND);
-	assert_int_equal(kedge_read(k, 7, &target, 1), KEDGE_E_NOTFOUND);
+	assert_int_equal(kedge_read(k, 7, &target, 1), KEDGE_E_VERSION);
 	assert_ok(k, kedge_checkpoint(k, 4)); /* not a restart: 3 is still there */
 	assert_int_equal(versions_count(k), 4);
 	assert_ok(k, kedge_close(k));

@@ -114,7 +114,7 @@ static void test_regions_move_grow_come_and_go(void **state)
 	assert_ok(k, kedge_region_stat(k, KEDGE_NEWEST, "a", &info));
 	assert_int_equal(info.bytes, 1);
 	assert_int_equal(kedge_region_stat(k, 2, "c", &info), KEDGE_E_NOTFOUND);
-	assert_int_equal(kedge_region_stat(k, 9, "c", &info), KEDGE_E_NOTFOUND);
+	assert_int_equal(kedge_region_stat(k, 9, "c", &info), KEDGE_E_VERSION);
 
 	assert_ok(k, kedge_protect(k, "a", b, 9000, KEDGE_U8));
 	assert_int_equal(kedge_restart(k, 2, &version), KEDGE_E_MISMATCH); /* c is not in it */
@@ -203,11 +203,66 @@ static void test_nothing_protected_and_nothing_stored(void **state)
 	uint64_t version = 77;
 
 	assert_int_equal(kedge_restart(k, KEDGE_NEWEST, &version), KEDGE_E_NOTFOUND);
-	assert_int_equal(kedge_restart(k, 3, &version), KEDGE_E_NOTFOUND);
+	assert_int_equal(kedge_restart(k, 3, &version), KEDGE_E_VERSION);
 	assert_int_equal(version, 77);
 	assert_ok(k, kedge_checkpoint(k, 3));
 	assert_ok(k, kedge_restart(k, 3, &version));
 	assert_int_equal(version, 3);
+	assert_ok(k, kedge_close(k));
+}
+
+/* The library counts, where the program does not care. */
+static void test_next_number(void **state)
+{
+	kedge_t *k = job_open(*state, false, NULL);
+	struct kedge_version_info *list;
+	struct kedge_stats stats;
+	size_t n;
+
+	assert_ok(k, kedge_version_note(k, "the first"));
+	assert_ok(k, kedge_checkpoint(k, KEDGE_NEXT));
+	assert_ok(k, kedge_checkpoint(k, 40));
+	assert_ok(k, kedge_checkpoint(k, KEDGE_NEXT));
+	assert_ok(k, kedge_stats_get(k, &stats));
+	assert_int_equal(stats.version, 41);
+	assert_ok(k, kedge_close(k));
+	/* After a restart it follows that, and without one all that is stored. */
+	k = job_open(*state, false, NULL);
+	assert_ok(k, kedge_restart(k, 1, NULL));
+	assert_ok(k, kedge_checkpoint(k, KEDGE_NEXT));
+	assert_ok(k, kedge_close(k));
+	k = job_open(*state, false, NULL);
+	assert_ok(k, kedge_checkpoint(k, KEDGE_NEXT));
+	assert_ok(k, kedge_versions(k, &list, &n));
+	assert_int_equal(n, 3);
+	assert_int_equal(list[1].version, 2);
+	assert_int_equal(list[2].version, 3);
+	kedge_free(list);
+	assert_ok(k, kedge_discard(k, 2, KEDGE_LEVEL_1));
+	assert_ok(k, kedge_checkpoint(k, KEDGE_NEXT));
+	assert_ok(k, kedge_stats_get(k, &stats));
+	assert_int_equal(stats.version, 2);
+	assert_ok(k, kedge_close(k));
+}
+
+/* Errors of the calls that describe what to save stay until somebody asks. */
+static void test_check_once(void **state)
+{
+	kedge_t *k = job_open(*state, false, NULL);
+	char m[8] = {0}, path[8];
+
+	assert_ok(k, kedge_check(k));
+	for (int i = 0; i < 5; i++)
+		(void)kedge_protect(k, i == 2 ? "" : i == 3 ? NULL : "m", m, sizeof(m), KEDGE_U8);
+	(void)kedge_unprotect(k, "nothing");
+	(void)kedge_file_route(k, "long", path, sizeof(path));
+	assert_int_equal(kedge_check(k), KEDGE_E_ARG);
+	assert_non_null(strstr(kedge_last_error(k), "name"));
+	assert_ok(k, kedge_check(k));
+	(void)kedge_version_note(k, "two\nlines");
+	assert_int_equal(kedge_check(k), KEDGE_E_ARG);
+	assert_non_null(strstr(kedge_last_error(k), "one line of text"));
+	assert_int_equal(kedge_check(NULL), KEDGE_E_ARG);
 	assert_ok(k, kedge_close(k));
 }
 
@@ -467,6 +522,8 @@ int main(int argc, char **argv)
 					    place_teardown),
 	    cmocka_unit_test_setup_teardown(test_many_regions, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_protected_and_nothing_stored, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_next_number, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_check_once, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_replaced_and_abandoned, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_replace_after_reopening, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_versions_tell, place_setup, place_teardown),

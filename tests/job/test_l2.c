@@ -254,7 +254,7 @@ static void test_nothing_on_l1_is_not_a_fresh_start(void **state)
 	mount_again(p);
 	k = open_series(p, NULL);
 	comes_back(k, KEDGE_NEWEST, 2);
-	assert_int_equal(kedge_restart(k, 7, NULL), KEDGE_E_NOTFOUND);
+	assert_int_equal(kedge_restart(k, 7, NULL), KEDGE_E_VERSION);
 	assert_ok(k, kedge_close(k));
 }
 

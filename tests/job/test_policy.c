@@ -66,6 +66,29 @@ static void test_interval_moves(void **state)
 	assert_true(interval_after(&p, 30, 50) > 1.5 * young);
 }
 
+/* Nothing is known: the first checkpoint comes soon, and what it costs says when the next ones do. */
+static void test_the_first_comes_early(void **state)
+{
+	struct kedge__policy p = policy_of((struct kedge__policy_config){.mtbf = 0});
+
+	(void)state;
+	assert_false(kedge__policy_ask(&p, 1009.9, -1));
+	assert_true(kedge__policy_ask(&p, 1010, -1));
+	assert_non_null(strstr(p.why, "interval 10 s, to see what a checkpoint costs"));
+	kedge__policy_taken(&p, 1010.5, 0.5, -1); /* with a failure a day */
+	assert_true(fabs(kedge__policy_interval(&p) / sqrt(2 * 0.5 * KEDGE__POLICY_MTBF) - 1) < 1e-9);
+	assert_true(kedge__policy_ask(&p, 1010.5 + 300, -1));
+	assert_non_null(strstr(p.why, "by what is measured so far"));
+	kedge__policy_taken(&p, 1400, 60, -1);
+	assert_true(kedge__policy_interval(&p) == KEDGE__POLICY_INTERVAL);
+	/* Within the failures that were announced. */
+	p = policy_of((struct kedge__policy_config){.mtbf = 60});
+	assert_false(kedge__policy_ask(&p, 1002.9, -1));
+	assert_true(kedge__policy_ask(&p, 1003, -1));
+	kedge__policy_taken(&p, 1003.5, 0.5, -1);
+	assert_true(kedge__policy_interval(&p) < 8);
+}
+
 static void test_begins_with_the_configured_one(void **state)
 {
 	struct kedge__policy p =
@@ -157,7 +180,7 @@ static void test_skip(void **state)
 	assert_int_equal(kedge__policy_skip(&p, t), 0); /* the pace is not known */
 	for (int i = 0; i < 10; i++)
 		assert_false(kedge__policy_ask(&p, t += 0.1, -1));
-	assert_in_range(kedge__policy_skip(&p, t), 200, 250);
+	assert_in_range(kedge__policy_skip(&p, t), 45, 50); /* 5 seconds: somebody may want one soon */
 	assert_int_equal(kedge__policy_skip(&p, 1100), 0);
 	for (int i = 0; i < 10; i++)
 		kedge__policy_ask(&p, t += 1e-9, -1);
@@ -256,6 +279,35 @@ static void test_arguments(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* One call in the loop, and one in a signal handler. */
+static void test_if_due(void **state)
+{
+	kedge_t *k;
+	struct kedge_stats stats;
+	int taken = 7;
+
+	atomic_store(&now_is, 0);
+	k = open_scripted(*state, false, NULL);
+	assert_ok(k, kedge_checkpoint_if_due(k, KEDGE_NEXT, &taken));
+	assert_int_equal(taken, 0);
+	atomic_store(&now_is, 11);
+	assert_ok(k, kedge_checkpoint_if_due(k, KEDGE_NEXT, &taken));
+	assert_int_equal(taken, 1);
+	assert_ok(k, kedge_stats_get(k, &stats));
+	assert_int_equal(stats.version, 1);
+	assert_ok(k, kedge_checkpoint_if_due(k, KEDGE_NEXT, NULL));
+	kedge_checkpoint_soon(k);
+	kedge_checkpoint_soon(NULL);
+	assert_int_equal(asks(k), 1);
+	assert_ok(k, kedge_checkpoint_if_due(k, KEDGE_NEXT, &taken));
+	assert_int_equal(taken, 1);
+	assert_int_equal(asks(k), 0); /* it was taken */
+	assert_ok(k, kedge_stats_get(k, &stats));
+	assert_int_equal(stats.version, 2);
+	assert_int_equal(kedge_checkpoint_if_due(NULL, 1, NULL), KEDGE_E_ARG);
+	assert_ok(k, kedge_close(k));
+}
+
 /* Failures are seen by the processes that follow, and with mtbf the interval moves; each move is in the log. */
 static void test_job_learns(void **state)
 {
@@ -281,8 +333,8 @@ static void test_job_learns(void **state)
 	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
 	assert_int_equal(k->advice.policy.controller.failures[0], 0);
 	assert_int_equal(asks(k), 0);
-	kedge__adapt_save(k, false); /* as every checkpoint does; then the process dies */
-	k->advice.policy.asked = false;     /* so that closing writes nothing over it */
+	kedge__adapt_save(k, false);    /* as every checkpoint does; then the process dies */
+	k->advice.policy.asked = false; /* so that closing writes nothing over it */
 	assert_ok(k, kedge_close(k));
 	k = open_scripted(p, false, more);
 	assert_true(k->advice.policy.unclean);
@@ -463,6 +515,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_fixed_interval),
 	    cmocka_unit_test(test_interval_moves),
+	    cmocka_unit_test(test_the_first_comes_early),
 	    cmocka_unit_test(test_begins_with_the_configured_one),
 	    cmocka_unit_test(test_failures_are_seen),
 	    cmocka_unit_test(test_l2_frequency_by_table),
@@ -474,6 +527,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_bad_files),
 	    JOB(test_job_says_why),
 	    JOB(test_arguments),
+	    JOB(test_if_due),
 	    JOB(test_job_learns),
 	    JOB(test_relaunch_is_a_failure),
 	    JOB(test_job_moves_l2),

@@ -90,7 +90,7 @@ static void test_ignored_restart(void **state)
 	assert_int_equal(kedge_checkpoint(k, 1), KEDGE_E_STATE);
 	assert_int_equal(kedge_checkpoint(k, 3), KEDGE_E_STATE);
 	assert_non_null(strstr(kedge_last_error(k), "kedge_begin()"));
-	assert_int_equal(kedge_restart(k, 77, NULL), KEDGE_E_NOTFOUND); /* which says nothing about the others */
+	assert_int_equal(kedge_restart(k, 77, NULL), KEDGE_E_VERSION); /* which says nothing about the others */
 	assert_int_equal(kedge_checkpoint(k, 3), KEDGE_E_STATE);
 	assert_ok(k, kedge_begin(k));
 	assert_int_equal(kedge_checkpoint(k, 2), KEDGE_E_STATE);
@@ -188,7 +188,7 @@ static void test_l2_comes_back(void **state)
 	take(k, 7, 77);
 	assert_ok(k, kedge_wait(k));
 	assert_non_null(strstr(p->log, "removed from L2"));
-	assert_int_equal(kedge_restart(k, 6, NULL), KEDGE_E_NOTFOUND);
+	assert_int_equal(kedge_restart(k, 6, NULL), KEDGE_E_VERSION);
 	assert_ok(k, kedge_close(k));
 
 	tree_remove(p->l1); /* now L2 alone knows */

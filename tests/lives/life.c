@@ -247,7 +247,7 @@ static void look_back(struct job *j, int node)
 		if (rc == 0)
 			targets[n++] = (struct kedge_target){memory_names[i], then->areas[i].at, MEMORY_ROOM};
 		then->areas[i].bytes = rc == 0 ? info.bytes : 0;
-		rc = rc == KEDGE_E_NOTFOUND ? 0 : rc;
+		rc = rc == KEDGE_E_NOTFOUND || rc == KEDGE_E_VERSION ? 0 : rc;
 	}
 	if (rc == 0)
 		rc = kedge_read(j->k, version, targets, n);
@@ -323,7 +323,7 @@ static int take_sizes(struct job *j, uint64_t version)
 		struct kedge_region_info info;
 		int rc = kedge_region_stat(j->k, version, memory_names[i], &info);
 
-		if (rc == KEDGE_E_NOTFOUND)
+		if (rc == KEDGE_E_NOTFOUND || rc == KEDGE_E_VERSION)
 			info.bytes = 0;
 		else if (rc != 0)
 			return rc;
@@ -383,7 +383,7 @@ bool restart(struct job *j, uint64_t version, int node)
 		failed(j, "restart");
 		return false;
 	}
-	if (protect_all(j) == 0 && (rc == KEDGE_E_NOTFOUND || kedge_begin(j->k) == 0))
+	if (protect_all(j) == 0 && (rc == KEDGE_E_NOTFOUND || rc == KEDGE_E_VERSION || kedge_begin(j->k) == 0))
 		return true;
 	failed(j, "begin");
 	return false;

@@ -114,7 +114,7 @@ static void batches(void)
 		tree_remove(l1);
 	MPI_Barrier(MPI_COMM_WORLD);
 	k = job_open(MPI_COMM_WORLD, "capture=sync");
-	CHECK(kedge_restart(k, 5, NULL) == KEDGE_E_NOTFOUND);
+	CHECK(kedge_restart(k, 5, NULL) == KEDGE_E_VERSION);
 	comes_back(k, 3, 3);
 	comes_back(k, KEDGE_NEWEST, 6);
 	CHECK(kedge_close(k) == 0);
