@@ -259,6 +259,26 @@ static struct kedge__segment *ready_write(struct ready *r, struct kedge__catalog
 	return seg;
 }
 
+/* With auto: a look at the data, which is there only as it was packed. */
+static void ready_doubted(struct ready *r, struct kedge__catalog *cat)
+{
+	struct kedge__codec_choice named = r->spec.codec;
+	const struct kedge__codec_region region = kedge__codec_region_of(&r->records[1]);
+	struct kedge__codec_plan next;
+
+	assert_ok(kedge__codec_choice_parse("auto", &r->spec.codec, err));
+	assert_ok(kedge__codec_memory_new(&r->spec.memory, err));
+	r->spec.codec.bus = KEDGE__CODEC_BUS;
+	r->spec.codec.target = 100e9; /* which no processor sustains */
+	r->plans[1].doubted = true;
+	kedge__segment_close(ready_write(r, cat, 3));
+	assert_true(kedge__codec_plan_there(&r->spec.codec, r->spec.memory, &region, &next) && !next.doubted);
+	kedge__codec_memory_free(r->spec.memory);
+	r->spec.memory = NULL;
+	r->spec.codec = named;
+	r->plans[1].doubted = false;
+}
+
 /* They are stored as if they had been packed here, and nothing else is taken for them. */
 static void test_ready_blocks(void **state)
 {
@@ -287,11 +307,12 @@ static void test_ready_blocks(void **state)
 	assert_int_equal(there->footer.payload_bytes, here->footer.payload_bytes);
 	kedge__segment_close(here);
 	kedge__segment_close(there);
+	ready_doubted(r, cat);
 	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &report, err));
 	assert_int_equal(report.findings, 0);
-	assert_int_equal(report.versions_intact, 2);
+	assert_int_equal(report.versions_intact, 3);
 	kedge__verify_report_done(&report);
-	r->spec.version = 3;
+	r->spec.version = 4;
 	for (int i = 0; i < 4; i++) {
 		struct kedge__ready_block was = r->blocks[2];
 
