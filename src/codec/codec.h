@@ -212,6 +212,10 @@ enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory 
 					       const struct kedge__codec_subject *s,
 					       const struct kedge__codec_choice *wanted,
 					       struct kedge__codec_choice *choice, struct kedge__codec_why *why);
+/* What was settled on for it last, if it was asked for in the same way, however doubtful it is. */
+bool kedge__codec_memory_last(const struct kedge__codec_memory *m, const struct kedge__codec_subject *s,
+			      const struct kedge__codec_choice *wanted, struct kedge__codec_choice *choice,
+			      struct kedge__codec_why *why);
 /* SHARE, the packed share of the samples, is close enough to the one that WHY was based on. */
 bool kedge__codec_memory_fits(const struct kedge__codec_why *why, double share);
 /* Record the choice used for a version, whether new or given. */
@@ -262,6 +266,7 @@ struct kedge__codec_blocks {
 
 struct kedge__codec_plan { /* of a region */
 	bool made;
+	bool doubted; /* by kedge__codec_plan_there(): it is high time for a look at the data, for the next version */
 	struct kedge__codec_subject subject;
 	struct kedge__codec_choice choice;
 	struct kedge__codec_why why;
@@ -275,13 +280,14 @@ int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct ke
 			   const struct kedge__codec_blocks *blocks, struct kedge__codec_plan *plan,
 			   struct kedge__error *err);
 /*
- * The same for a region on a GPU whose bytes are not at hand yet, with WANTED->bus, before there is a planner: what the configuration names, or what was settled
- * on for earlier versions. False: its blocks come to the host as they are, and are planned there. What was planned is followed
- * once there is a planner.
+ * The same for a region on a GPU whose bytes are not at hand yet, with WANTED->bus, before there is a planner: what the
+ * configuration names, or what was settled on for earlier versions. False: its blocks come to the host as they are, and are
+ * planned there. Once there is a planner, and BLOCKS are at hand, it has to follow what was planned.
  */
 bool kedge__codec_plan_there(const struct kedge__codec_choice *wanted, const struct kedge__codec_memory *memory,
 			     const struct kedge__codec_region *region, struct kedge__codec_plan *plan);
-int kedge__codec_plan_follow(struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan,
+int kedge__codec_plan_follow(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
+			     const struct kedge__codec_blocks *blocks, const struct kedge__codec_plan *plan,
 			     struct kedge__error *err);
 bool kedge__codec_plan_packs(const struct kedge__codec_plan *plan);      /* else blocks are stored as they are */
 bool kedge__codec_plan_wants_base(const struct kedge__codec_plan *plan); /* where a block can have one */

@@ -239,6 +239,20 @@ enum kedge__codec_look kedge__codec_memory_ask(const struct kedge__codec_memory 
 	return other ? borrow(other, s, wanted, choice, why) : KEDGE__LOOK_CLOSE;
 }
 
+bool kedge__codec_memory_last(const struct kedge__codec_memory *m, const struct kedge__codec_subject *s,
+			      const struct kedge__codec_choice *wanted, struct kedge__codec_choice *choice,
+			      struct kedge__codec_why *why)
+{
+	const struct entry *e = entry_find(m, s->id);
+
+	if (!e || !e->choice.codec || e->subject.type != s->type || e->subject.base != s->base ||
+	    !same_wish(&e->wanted, wanted))
+		return false;
+	*choice = e->choice;
+	*why = e->why;
+	return true;
+}
+
 bool kedge__codec_memory_fits(const struct kedge__codec_why *why, double share)
 {
 	return fabs(share - why->size) <= CHECK_DRIFT * KEDGE__MAX(share, why->size);

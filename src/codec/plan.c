@@ -210,15 +210,20 @@ int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct ke
 static bool remembered_there(const struct kedge__codec_choice *wanted, const struct kedge__codec_memory *memory,
 			     const struct kedge__codec_region *r, struct kedge__codec_plan *plan)
 {
-	for (int base = 1; memory && base >= 0; base--) {
-		plan->subject.base = base;
-		plan->subject.kind = kedge__codec_kind(r->name, r->type, r->bytes, base);
-		if (kedge__codec_memory_ask(memory, &plan->subject, wanted, &plan->choice, &plan->why) !=
-			KEDGE__LOOK_CLOSE &&
-		    plan->choice.there)
-			return true;
+	bool found = false;
+
+	for (int i = 0; memory && i < 4 && !found; i++) {
+		plan->doubted = i >= 2;
+		plan->subject.base = i % 2 == 0;
+		plan->subject.kind = kedge__codec_kind(r->name, r->type, r->bytes, plan->subject.base);
+		if (plan->doubted)
+			found = kedge__codec_memory_last(memory, &plan->subject, wanted, &plan->choice, &plan->why);
+		else
+			found = kedge__codec_memory_ask(memory, &plan->subject, wanted, &plan->choice, &plan->why) !=
+				KEDGE__LOOK_CLOSE;
+		found = found && plan->choice.there;
 	}
-	return false;
+	return found;
 }
 
 bool kedge__codec_plan_there(const struct kedge__codec_choice *wanted, const struct kedge__codec_memory *memory,
@@ -241,9 +246,15 @@ bool kedge__codec_plan_there(const struct kedge__codec_choice *wanted, const str
 	return true;
 }
 
-int kedge__codec_plan_follow(struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan,
+/* A look at this version is one for the next: this one is packed. */
+int kedge__codec_plan_follow(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
+			     const struct kedge__codec_blocks *blocks, const struct kedge__codec_plan *plan,
 			     struct kedge__error *err)
 {
+	struct kedge__codec_plan next;
+
+	if (plan->doubted)
+		return kedge__codec_plan_make(planner, region, blocks, &next, err);
 	if (!planner->memory || plan->why.reason == KEDGE__CODEC_BORROWED)
 		return 0;
 	return kedge__codec_memory_keep(planner->memory, &plan->subject, &planner->wanted, &plan->choice, &plan->why,
@@ -279,6 +290,6 @@ void kedge__codec_plan_count(struct kedge__codec_plan *plan, uint16_t codec, uin
 
 void kedge__codec_plan_learn(const struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan)
 {
-	if (planner->memory && plan->made)
+	if (planner->memory && plan->made && !plan->doubted)
 		kedge__codec_memory_seen(planner->memory, &plan->subject, plan->raw, plan->stored);
 }

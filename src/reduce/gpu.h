@@ -31,6 +31,7 @@ struct kedge__gpu_packing {
 	struct kedge__gpu_packer *packer;
 	bool on;      /* they are packed in the version in progress */
 	bool no_room; /* for it on the device: said once, and not tried again */
+	bool under_way; /* it was begun, and did not come to its end */
 	uint32_t block;
 	KEDGE__ARRAY(struct kedge__packed_region) regions;
 	uint64_t first; /* the position that is at the beginning of the stage, */

@@ -73,6 +73,10 @@ int kedge__gpu_packing_begin(struct kedge__reducer *r, struct kedge__error *err)
 		kedge__error_move(err, &why);
 		return rc;
 	}
+	rc = p->under_way ? kedge__gpu_drain(d->gpu, err) : 0; /* what is left of a version that failed */
+	if (rc)
+		return rc;
+	p->under_way = true;
 	p->block = d->block;
 	p->regions.count = n;
 	for (size_t i = 0; i < n; i++)
@@ -252,5 +256,6 @@ int kedge__gpu_packing_end(struct kedge__reducer *r, struct kedge__error *err)
 				      p->blocks.count);
 	if (!rc)
 		blocks_place(r->twins, sizes);
+	p->under_way = rc != 0;
 	return rc;
 }

@@ -211,13 +211,49 @@ struct sampled { /* blocks of one region */
 	size_t first;
 };
 
+/* It is packed already, or did not shrink. */
+static void take_ready(struct writer *w, size_t i)
+{
+	const struct kedge__ready_block *ready = w->starts[i].ready;
+	struct kedge__block_record *block = &w->blocks[i];
+	const struct kedge__codec_plan *plan = &w->plans[block->region];
+	struct kedge__gpu_how how;
+
+	block->codec = KEDGE__CODEC_NONE;
+	if (ready->stored < ready->raw && kedge__codec_there(&plan->choice, plan->subject.type, &how, &block->param))
+		block->codec = plan->choice.codec->id;
+	block->stored_bytes = ready->stored;
+	w->stored[i] = ready->at;
+}
+
+/* The first BYTES of it, as they were. */
+static int sample_ready(struct writer *w, size_t i, uint8_t *to, size_t bytes, struct kedge__error *err)
+{
+	const struct kedge__block_record *block = &w->blocks[i];
+	uint8_t *raw = kedge__malloc(block->raw_bytes);
+	int rc = raw ? 0 : kedge__error_nomem(err);
+
+	take_ready(w, i);
+	if (!rc)
+		rc = kedge__block_unpack(block->codec, block->param, w->stored[i], block->stored_bytes, NULL, raw,
+					 block->raw_bytes, err);
+	if (!rc)
+		memcpy(to, raw, bytes);
+	kedge__free(raw);
+	return rc;
+}
+
 static int sample_raw(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err)
 {
 	const struct sampled *s = ctx;
-	const struct writer *w = s->w;
-	const uint8_t *there = block_in_place(w, s->first + i);
+	struct writer *w = s->w;
+	const uint8_t *there;
 
 	*bytes = KEDGE__MIN(w->blocks[s->first + i].raw_bytes, *bytes);
+	*raw = to;
+	if (w->starts[s->first + i].ready)
+		return sample_ready(w, s->first + i, to, *bytes, err);
+	there = block_in_place(w, s->first + i);
 	*raw = there ? there : to;
 	return there ? 0 : gather(w, s->first + i, to, *bytes, 0, err);
 }
@@ -262,7 +298,7 @@ static int plan_region(struct writer *w, size_t first, size_t count, bool only, 
 	}
 	if (w->starts[first].ready) {
 		w->plans[index] = w->spec->plans[index];
-		return kedge__codec_plan_follow(&w->planner, &w->plans[index], err);
+		return kedge__codec_plan_follow(&w->planner, &region, &blocks, &w->plans[index], err);
 	}
 	return kedge__codec_plan_make(&w->planner, &region, &blocks, &w->plans[index], err);
 }
@@ -363,21 +399,6 @@ static int get_block(const struct writer *w, size_t i, uint8_t *to, int worker, 
 	if (!rc && source && source->check)
 		rc = source->check(source->ctx, block->position, *raw, block->raw_bytes, err);
 	return rc;
-}
-
-/* It is packed already, or did not shrink. */
-static void take_ready(struct writer *w, size_t i)
-{
-	const struct kedge__ready_block *ready = w->starts[i].ready;
-	struct kedge__block_record *block = &w->blocks[i];
-	const struct kedge__codec_plan *plan = &w->plans[block->region];
-	struct kedge__gpu_how how;
-
-	block->codec = KEDGE__CODEC_NONE;
-	if (ready->stored < ready->raw && kedge__codec_there(&plan->choice, plan->subject.type, &how, &block->param))
-		block->codec = plan->choice.codec->id;
-	block->stored_bytes = ready->stored;
-	w->stored[i] = ready->at;
 }
 
 static void sum_block(struct writer *w, size_t i)
@@ -505,14 +526,11 @@ static int prepare(struct writer *w, struct kedge__error *err)
 	rc = cut(w, err);
 	if (!rc)
 		rc = match_ready(w, err);
-	if (!rc)
-		rc = plan_regions(w, err);
-	if (!rc)
-		rc = number_pages(w, err);
 	if (rc || !w->count)
 		return rc;
 	w->stored = kedge__calloc(w->count, sizeof(*w->stored));
-	return w->stored ? 0 : kedge__error_nomem(err);
+	rc = w->stored ? plan_regions(w, err) : kedge__error_nomem(err);
+	return rc ? rc : number_pages(w, err);
 }
 
 static uint64_t literal_bytes(const struct writer *w)

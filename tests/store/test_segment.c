@@ -259,6 +259,30 @@ static struct kedge__segment *ready_write(struct ready *r, struct kedge__catalog
 	return seg;
 }
 
+/* With auto: a look at the data, which is there only as it was packed. */
+static void ready_doubted(struct ready *r, struct kedge__catalog *cat)
+{
+	struct kedge__codec_choice named = r->spec.codec;
+	const struct kedge__codec_subject subject = {
+	    .id = r->records[1].slot, .type = KEDGE_F32, .bytes = READY_BYTES, .packing = READY_BYTES};
+	struct kedge__codec_choice choice;
+	struct kedge__codec_why why;
+
+	assert_ok(kedge__codec_choice_parse("auto", &r->spec.codec, err));
+	assert_ok(kedge__codec_memory_new(&r->spec.memory, err));
+	r->spec.codec.bus = KEDGE__CODEC_BUS;
+	r->spec.codec.target = 100e9; /* which no processor sustains */
+	r->plans[1].doubted = true;
+	kedge__segment_close(ready_write(r, cat, 3));
+	assert_int_not_equal(kedge__codec_memory_ask(r->spec.memory, &subject, &r->spec.codec, &choice, &why),
+			     KEDGE__LOOK_CLOSE);
+	assert_true(why.tried > 0); /* it was looked at */
+	kedge__codec_memory_free(r->spec.memory);
+	r->spec.memory = NULL;
+	r->spec.codec = named;
+	r->plans[1].doubted = false;
+}
+
 /* They are stored as if they had been packed here, and nothing else is taken for them. */
 static void test_ready_blocks(void **state)
 {
@@ -287,11 +311,12 @@ static void test_ready_blocks(void **state)
 	assert_int_equal(there->footer.payload_bytes, here->footer.payload_bytes);
 	kedge__segment_close(here);
 	kedge__segment_close(there);
+	ready_doubted(r, cat);
 	assert_ok(kedge__verify(cat, NULL, KEDGE_NEWEST, NULL, NULL, NULL, &report, err));
 	assert_int_equal(report.findings, 0);
-	assert_int_equal(report.versions_intact, 2);
+	assert_int_equal(report.versions_intact, 3);
 	kedge__verify_report_done(&report);
-	r->spec.version = 3;
+	r->spec.version = 4;
 	for (int i = 0; i < 4; i++) {
 		struct kedge__ready_block was = r->blocks[2];
 
