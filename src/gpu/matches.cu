@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * matches.cu: earlier bytes of a block that the bytes at a place repeat, a warp a part of the block; the same that
- * src/codec/matches.c finds. A lane has a place of a group; lanes with the same hash find each other by a vote, and of those
- * the last enters its place into the table, so that what is in it does not depend on any order.
+ * src/codec/matches.c finds. A lane has a place of a group; lanes with the same hash find each other by claims to an entry of
+ * the table and then by a vote, which takes longer, and of those the last enters its place, so that what is in the table does
+ * not depend on any order.
  */
 #include "gpu/kernels.h"
 
@@ -15,6 +16,7 @@ typedef unsigned u32;
 typedef unsigned long long u64;
 
 const u32 PART = KEDGE_MATCH_PART, BEFORE = 16384, BITS = 12, LEAST = 4, BACK = 4, TAIL = 12, FIRST = 12;
+const u32 AT_ONCE = 64; /* bytes that are entered together: a warp has 128 at hand */
 const u32 ALL_LANES = 0xffffffffu;
 const u32 WARPS = KEDGE_MATCH_THREADS / 32;
 
@@ -147,19 +149,56 @@ static __device__ __forceinline__ u32 hash(u32 v0, u32 v1)
 	return (v0 * 2654435761u ^ (__funnelshift_r(v0, v1, 24) & 0xffff) * 0x85EBCA77u) >> (32 - BITS);
 }
 
+/* A bit of an entry: a lane has claimed it. A place has the others. */
+const u32 CLAIMED = 0x8000;
+
+/* The lane enters PLACE under its hash, and of those with the same hash the last does. Returns what was there before, and in
+ * *BEFORE the lanes before this one that have the same hash. Mostly none has, as claims show, or all have. */
+static __device__ __forceinline__ u32 enter_place(struct matcher *p, u32 h, u32 place, bool active, u32 *before)
+{
+	const u32 first = __shfl_sync(ALL_LANES, h, 0);
+	u32 was = 0, same = ALL_LANES;
+
+	if (__all_sync(ALL_LANES, active && h == first)) {
+		was = p->places[h];
+		__syncwarp();
+	} else {
+		if (active)
+			was = atomicOr((u32 *)p->places + h / 2, CLAIMED << h % 2 * 16) >> h % 2 * 16;
+		__syncwarp();
+		same = 1u << lane_id();
+		if (__any_sync(ALL_LANES, was & CLAIMED))
+			same = __match_any_sync(ALL_LANES, active ? h : 1u << BITS | lane_id());
+	}
+	*before = same & lower_lanes();
+	if (active && highest(same) == lane_id())
+		p->places[h] = (u16)place;
+	__syncwarp();
+	return was & (CLAIMED - 1);
+}
+
 /* The bytes before the part to the table. */
 static __device__ void enter(struct matcher *p, u32 end)
 {
-	for (u32 at = p->start; at < end; at += 32) {
-		u32 v[2], h, same;
+	u32 next = p->start < end ? word_at(p->raw, p->bytes, p->start / 4 + lane_id()) : 0;
 
-		hold(p, at);
-		lane_words<0, 2>(p, at, v);
-		h = hash(v[0], v[1]);
-		same = __match_any_sync(ALL_LANES, h);
-		if (highest(same) == lane_id())
-			p->places[h] = (u16)(at + lane_id() - p->start);
-		__syncwarp();
+	for (u32 at = p->start; at < end; at += AT_ONCE) {
+		u32 h[AT_ONCE / 32], before;
+
+		p->held = at;
+		p->words = next;
+		if (at + AT_ONCE < end)
+			next = word_at(p->raw, p->bytes, (at + AT_ONCE) / 4 + lane_id());
+#pragma unroll
+		for (u32 g = 0; g < AT_ONCE / 32; g++) {
+			u32 v[2];
+
+			lane_words<0, 2>(p, at + 32 * g, v);
+			h[g] = hash(v[0], v[1]);
+		}
+#pragma unroll
+		for (u32 g = 0; g < AT_ONCE / 32; g++)
+			(void)enter_place(p, h[g], at + 32 * g + lane_id() - p->start, true, &before);
 	}
 }
 
@@ -231,21 +270,16 @@ static __device__ __forceinline__ void group_find(struct matcher *p, struct foun
 {
 	const u32 at = p->at + lane_id();
 	const bool active = at <= p->last;
-	u32 v[4], h, same, before;
+	u32 v[4], was, before;
 
 	hold(p, p->at);
 	lane_words<-1, 4>(p, p->at, v);
-	h = active ? hash(v[1], v[2]) : 1u << BITS | lane_id();
-	same = __match_any_sync(ALL_LANES, h);
-	before = same & lower_lanes();
+	was = enter_place(p, hash(v[1], v[2]), at - p->start, active, &before);
 	f->byte = v[1];
 	f->length = f->back = 0;
 	f->at = f->from = at;
 	if (active)
-		f->from = before ? p->at + highest(before) : p->start + p->places[h];
-	__syncwarp();
-	if (active && highest(same) == lane_id())
-		p->places[h] = (u16)(at - p->start);
+		f->from = before ? p->at + highest(before) : p->start + was;
 	if (f->from < at)
 		compare(p, f, v);
 	if (f->length > p->limit - at)

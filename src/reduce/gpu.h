@@ -68,6 +68,7 @@ struct kedge__gpu_twins {
 	uint64_t literal_bytes, literal_room;
 	bool late;    /* there was no room for a list: they are made when all is known */
 	bool streams; /* literals are gathered wave by wave, before duplicates are looked for */
+	bool begun;   /* some of them are on their way, or were */
 	bool repeats; /* the version before had many duplicates */
 	bool unsure;  /* of some slabs only the list says how many changes had a digest */
 	bool listed;                   /* the lists are those of the version in progress */

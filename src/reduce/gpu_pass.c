@@ -398,6 +398,7 @@ static int wave_finish(struct kedge__reducer *r, unsigned wave, uint64_t changes
 	w->streams = w->streams && !w->late && w->literal_bytes <= w->literal_room;
 	if (w->late || w->change_count == changes)
 		return 0;
+	w->begun = w->begun || w->streams;
 	if (w->streams && !w->packing.on)
 		rc = whole_slabs_copy(r, first, end, false, err);
 	if (!rc)
@@ -525,7 +526,7 @@ static int taking_begin(struct kedge__reducer *r, struct kedge__error *err)
 	int rc;
 
 	w->change_count = w->fill_count = w->fresh_count = w->flat_changes = w->flat_fills = w->literal_bytes = 0;
-	w->late = w->unsure = false;
+	w->late = w->unsure = w->begun = false;
 	w->region = 0;
 	w->starts.count = 0;
 	rc = device->room(device->ctx, 0, (void **)&w->literals, &w->literal_room, err);
@@ -723,7 +724,8 @@ static int literals_gather(struct kedge__reducer *r, bool found, struct kedge__e
 		literals_place(r, i, found);
 	if (!w->literal_bytes)
 		return 0;
-	rc = kedge__gpu_drain(w->gpu, err); /* of waves that were on their way before there was no room */
+	if (w->begun)
+		rc = kedge__gpu_drain(w->gpu, err);
 	if (!rc)
 		rc = device->room(device->ctx, w->literal_bytes, (void **)&w->literals, &w->literal_room, err);
 	if (!rc && w->packing.on)
