@@ -85,6 +85,17 @@ expect 2 kedge drain -s l1 --to other/l2
 said "is not the L2 that this L1 belongs to"
 expect 3 kedge drain -s nothing
 
+# ---- a run that is given up leaves nothing on L1 alone
+cat >dies.sh <<'END'
+KEDGE_STAGE=127.0.0.1:1 KEDGE_STAGE_AUTH=key:$PWD/key KEDGE_STAGE_RETRY=0 kedge save -s l1 -n demo --set l2=l2 data
+kill -9 $$
+END
+expect 137 kedge run --retries 0 -- sh dies.sh
+said "did not reach L2"
+printed "1 version brought to L2"
+is "$(kedge ls -s l2 -n demo --quiet | wc -l)" 4 "versions on L2"
+expect 0 kedge verify -s l2 -n demo
+
 # ---- by MUNGE, with a daemon of our own
 command -v munged >/dev/null || PATH=$PATH:/usr/sbin
 if command -v munged >/dev/null && kedge info --json | grep -q MUNGE; then
