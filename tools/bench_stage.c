@@ -17,14 +17,14 @@ static const struct crowd {
 #define CROWDS KEDGE__COUNT(crowds)
 
 struct figures {
-	double read[TURNS_MAX], write[TURNS_MAX];
+	double read[TURNS_MAX], read_cpu[TURNS_MAX], write[TURNS_MAX];
 	double rate[CROWDS][TURNS_MAX], limit[CROWDS][TURNS_MAX], cpu[CROWDS][TURNS_MAX];
 	struct kedge__bench_alpha alpha;
 };
 
 static int turn(struct kedge__bench_stage *b, struct figures *f, uint64_t n, struct kedge__error *err)
 {
-	int rc = kedge__bench_raw_read(b, &f->read[n], err);
+	int rc = kedge__bench_raw_read(b, &f->read[n], &f->read_cpu[n], err);
 
 	if (!rc)
 		rc = kedge__bench_raw_write(b, &f->write[n], err);
@@ -73,6 +73,7 @@ static void print_json(const struct kedge__bench_stage *b, const struct figures 
 	kedge__json_uint(o, "size", b->size);
 	kedge__json_uint(o, "repeat", b->repeat);
 	kedge__json_real(o, "raw_read_rate", median(f->read, b->repeat));
+	kedge__json_real(o, "raw_read_cpu_seconds_per_gb", median(f->read_cpu, b->repeat));
 	kedge__json_real(o, "raw_write_rate", median(f->write, b->repeat));
 	for (size_t i = 0; i < CROWDS; i++) {
 		json_t *one = kedge__json_object();
@@ -115,10 +116,11 @@ static void print_text(const struct kedge__bench_stage *b, const struct figures 
 	char size[KEDGE__TEXT_ROOM];
 	struct kedge__table t;
 
-	printf("%s by %s, median of %llu\n\nraw reads of remote memory  %6.0f MB/s\nraw sequential write, synced%6.0f "
-	       "MB/s\n\n",
-	       kedge__text_bytes(b->size, size), b->provider, (unsigned long long)b->repeat,
-	       median(f->read, b->repeat) * 1e-6, median(f->write, b->repeat) * 1e-6);
+	printf(
+	    "%s by %s, median of %llu\n\nraw reads of remote memory   %6.0f MB/s, and %.3f s/GB of the processor that "
+	    "is read from\nraw sequential write, synced %6.0f MB/s\n\n",
+	    kedge__text_bytes(b->size, size), b->provider, (unsigned long long)b->repeat,
+	    median(f->read, b->repeat) * 1e-6, median(f->read_cpu, b->repeat), median(f->write, b->repeat) * 1e-6);
 	kedge__table_init(&t, "rrrrr");
 	kedge__table_add(&t, "clients");
 	kedge__table_add(&t, "writers");

@@ -22,7 +22,8 @@ int kedge__bench_stage(int argc, char **argv);
 
 /* bench_stage_raw.c: the limits, in bytes per second. */
 int kedge__bench_raw_write(struct kedge__bench_stage *b, double *rate, struct kedge__error *err); /* in order, synced */
-int kedge__bench_raw_read(struct kedge__bench_stage *b, double *rate, struct kedge__error *err);  /* of another process's memory */
+/* Of another process's memory; CPU: what that costs the other one, in seconds per 10^9 bytes. */
+int kedge__bench_raw_read(struct kedge__bench_stage *b, double *rate, double *cpu, struct kedge__error *err);
 
 /* bench_stage_run.c: a server and clients in processes of their own. */
 struct kedge__bench_server {

@@ -60,7 +60,7 @@ static void port_wait(struct kedge__port *p, int fd, bool *woken)
 	*woken = fds[0].revents;
 }
 
-/* Its memory is read until its input ends. */
+/* Its memory is read until its input ends; then it says what that cost its processor. */
 static void target_main(struct kedge__bench_stage *b, int in, int out)
 {
 	struct target t = {0};
@@ -69,6 +69,7 @@ static void target_main(struct kedge__bench_stage *b, int in, int out)
 	struct kedge__fabric *f;
 	struct kedge__port *p;
 	bool woken = false;
+	double cpu;
 
 	if (port_make(b, true, &f, &p, &m, NULL) || kedge__port_name(p, t.name, &t.name_bytes, NULL))
 		_exit(1);
@@ -77,11 +78,13 @@ static void target_main(struct kedge__bench_stage *b, int in, int out)
 	t.key = m.key;
 	if (!kedge__bench_write_all(out, &t, sizeof(t)))
 		_exit(1);
+	cpu = kedge__bench_cpu();
 	while (!woken) {
 		(void)kedge__port_poll(p, &done, 1);
 		port_wait(p, in, &woken);
 	}
-	_exit(0);
+	cpu = kedge__bench_cpu() - cpu;
+	_exit(!kedge__bench_write_all(out, &cpu, sizeof(cpu)));
 }
 
 static int read_loop(struct kedge__bench_stage *b, struct kedge__port *p, const struct kedge__fabric_memory *m,
@@ -115,7 +118,7 @@ static int read_loop(struct kedge__bench_stage *b, struct kedge__port *p, const 
 	return 0;
 }
 
-int kedge__bench_raw_read(struct kedge__bench_stage *b, double *rate, struct kedge__error *err)
+int kedge__bench_raw_read(struct kedge__bench_stage *b, double *rate, double *cpu, struct kedge__error *err)
 {
 	struct kedge__fabric_memory m = {0};
 	struct kedge__fabric *f = NULL;
@@ -145,6 +148,9 @@ int kedge__bench_raw_read(struct kedge__bench_stage *b, double *rate, struct ked
 	kedge__fabric_unregister(&m);
 	kedge__fabric_close(f);
 	close(to[1]);
+	if (!rc && !kedge__bench_read_all(from[0], cpu, sizeof(*cpu)))
+		rc = kedge__error_set(err, KEDGE_E_IO, 0, "the process that is read from has failed");
+	*cpu /= (double)b->size / 1e9;
 	close(from[0]);
 	(void)waitpid(pid, NULL, 0);
 	return rc;

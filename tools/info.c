@@ -2,6 +2,7 @@
 /* kedge info: what this build can do on this machine, and every setting. */
 #include "capture/capture.h"
 #include "gpu/gpu.h"
+#include "stage/stage.h"
 #include "tool.h"
 
 struct info {
@@ -299,6 +300,7 @@ static void print_json(const struct info *in)
 	kedge__json_uint(o, "threads", (uint64_t)kedge__tool_threads(&in->settings));
 	kedge__json_set(o, "stages", words_json(KEDGE_BUILD_STAGES));
 	kedge__json_bool(o, "mpi", KEDGE_BUILD_MPI);
+	kedge__json_text(o, "staging", kedge__stage_text());
 	kedge__json_text(o, "compiler", KEDGE_BUILD_COMPILER);
 	kedge__json_text(o, "build_type", KEDGE_BUILD_TYPE);
 	kedge__json_set(o, "settings", settings_json(in));
@@ -346,6 +348,7 @@ static void print_text(const struct info *in)
 	printf("threads        %d\n", kedge__tool_threads(&in->settings));
 	printf("stages         %s\n", KEDGE_BUILD_STAGES);
 	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");
+	printf("staging        %s\n", kedge__stage_text());
 	printf("compiler       %s, %s\n", KEDGE_BUILD_COMPILER, KEDGE_BUILD_TYPE);
 	print_settings(in, false);
 	print_settings(in, true);

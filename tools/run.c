@@ -153,6 +153,7 @@ static int run(struct kedge__run_loop *r, const char *journal)
 	kedge__run_summary(r);
 	if (r->json)
 		kedge__run_json(r);
+	kedge__run_drain(r);
 close_journal:
 	kedge__run_nodes_close(&r->nodes);
 	kedge__run_journal_close(&r->journal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * run: what the files of `kedge run` share. run.c has the options and the loop, run_child.c one launch with its signals
- * and its processes, run_nodes.c the nodes that it runs on, run_journal.c what the job says of itself, run_report.c the
+ * and its processes, run_nodes.c the nodes that it runs on, run_drain.c what is left on L1, run_journal.c what the job says of itself, run_report.c the
  * summary.
  */
 #ifndef KEDGE_TOOLS_RUN_H
@@ -118,6 +118,10 @@ void kedge__run_nodes_close(struct kedge__run_nodes *n);
 /* Leave out the nodes that are down, take spares, and make the command of the next launch. *ENOUGH: there are
  * --min-nodes. */
 int kedge__run_nodes_choose(struct kedge__run_loop *r, bool *enough, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ run_drain.c */
+
+void kedge__run_drain(const struct kedge__run_loop *r); /* the run has ended, and the job has not */
 
 /* ------------------------------------------------------------------ run_journal.c */
 

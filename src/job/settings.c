@@ -63,10 +63,6 @@ static int stage_check(const struct kedge__job_settings *s, struct kedge__error 
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
 					"stage = %s: this build has no staging (kedge info shows what it has)",
 					s->stage);
-	if (!s->l2[0])
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
-					"stage = %s: a staging server writes to L2, so l2 has to be set, too",
-					s->stage);
 	rc = kedge__address_list(s->stage, &list, &count, err);
 	if (rc)
 		return kedge__error_prefix(err, "stage");

@@ -33,10 +33,14 @@ static int key_read(const char *path, uint8_t key[KEDGE__SECRET_BYTES], struct k
 	static const uint8_t label[KEDGE__SECRET_BYTES] = "kedge staging: the key of a file";
 	uint8_t text[KEY_MAX];
 	uint64_t bytes;
-	int fd, rc = kedge__fs_open_read(path, &fd, err);
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int fd, rc = kedge__fs_open_read(path, &fd, &problem);
 
-	if (rc)
+	if (rc) {
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "the key file: %s", kedge__error_text(&problem));
+		kedge__error_done(&problem);
 		return rc;
+	}
 	rc = key_check(fd, path, err);
 	if (!rc)
 		rc = kedge__fs_size(fd, &bytes, path, err);

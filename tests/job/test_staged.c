@@ -227,9 +227,6 @@ static void settings(void **state)
 				 KEDGE_E_CONFIG);
 		assert_non_null(strstr(kedge_last_error(NULL), cases[i].says));
 	}
-	assert_int_equal(kedge_open("job", NULL, options_make(&o, p, false, MORE("stage=127.0.0.1:1")), &k),
-			 KEDGE_E_CONFIG);
-	assert_non_null(strstr(kedge_last_error(NULL), "l2 has to be set"));
 }
 
 int main(int argc, char **argv)
