@@ -237,6 +237,42 @@ static void test_rs(void **state)
 
 /* ------------------------------------------------------------------ several ranks a node; one loss after the other */
 
+struct census {
+	int segments, shields, others;
+};
+
+static int count_file(const char *path, const struct stat *st, void *ctx)
+{
+	struct census *c = ctx;
+	const char *dot = strrchr(path, '.');
+
+	if (!S_ISREG(st->st_mode) || !strstr(path, "/v0"))
+		return 0;
+	c->segments += strcmp(dot, ".seg") == 0;
+	c->shields += strcmp(dot, ".shd") == 0;
+	c->others += strcmp(dot, ".seg") != 0 && strcmp(dot, ".shd") != 0;
+	return 0;
+}
+
+/* Each node has what its ranks have, and a shield beside each segment. */
+static void all_in_order(const struct place *p)
+{
+	struct census first = {0};
+	char dir[400];
+
+	for (int r = 0; r < w.ranks; r += w.per_node) {
+		struct census c = {0};
+
+		node_dir(p, node_of(r), dir, sizeof(dir));
+		assert_int_equal(tree_each(dir, count_file, &c), 0);
+		if (!r)
+			first = c;
+		assert_true(c.segments > 0 && c.segments % w.per_node == 0 && !c.others);
+		assert_memory_equal(&c, &first, sizeof(c));
+		assert_int_equal(c.shields, c.segments);
+	}
+}
+
 static void test_nodes_of_two(void **state)
 {
 	const struct place *p = *state;
@@ -247,15 +283,18 @@ static void test_nodes_of_two(void **state)
 	w.last = 4;
 	w.says = "rebuilt on L1";
 	live(p);
-	/* What was rebuilt is protected again, and no file is left where its rank is not. */
+	all_in_order(p);
+	/* What was rebuilt is protected again. */
 	node_die(p, NODES + 2);
 	w.spare = 2 * NODES;
 	w.expected = 4;
 	w.last = 6;
 	live(p);
+	all_in_order(p); /* shields of versions that were removed are gone */
 	w.says = NULL; /* nothing to do */
 	w.expected = w.last = 6;
 	live(p);
+	all_in_order(p);
 }
 
 /* A version that was taken before is protected when the job is opened with another setting. */
@@ -333,6 +372,32 @@ static void file_of(const struct place *p, int node, uint64_t version, int rank,
 		  suffix);
 }
 
+static void found(void *ctx, const struct kedge__finding *f)
+{
+	struct census *c = ctx;
+
+	c->shields += f->section && strcmp(f->section, "shield") == 0;
+	c->others += !f->section || strcmp(f->section, "shield") != 0;
+}
+
+/* `kedge verify` on one node. */
+static struct census node_verify(const struct place *p, int node)
+{
+	struct census c = {0};
+	const struct kedge__verify_options options = {
+	    .version = KEDGE_NEWEST, .local = true, .found = found, .ctx = &c};
+	struct kedge__verify_report report = {0};
+	struct kedge__catalog *cat;
+	char dir[400];
+
+	node_dir(p, node, dir, sizeof(dir));
+	assert_int_equal(kedge__catalog_open(dir, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
+	assert_int_equal(kedge__verify_with(cat, NULL, &options, &report, NULL), 0);
+	kedge__verify_report_done(&report);
+	kedge__catalog_close(cat);
+	return c;
+}
+
 /* A node is lost, and a bit of a survivor's file has changed: that counts as lost, too. */
 static void test_damage(void **state)
 {
@@ -343,8 +408,11 @@ static void test_damage(void **state)
 	world_begin(p, "rs:2+2", 4, 1, 3, true, MORE(L2_SECOND));
 	for (int i = 0; i < 2; i++) {
 		world_lose(p, 1, 1);
+		assert_int_equal(node_verify(p, 2).shields + node_verify(p, 2).others, 0);
 		file_of(p, 2, 3, 2, suffixes[i], path, sizeof(path));
 		file_flip(path, 700, 8);
+		assert_int_equal(node_verify(p, 2).shields, i);
+		assert_true((node_verify(p, 2).others > 0) == !i);
 		w.expected = 3;
 		w.last = 0;
 		w.says = "rebuilt on L1";
