@@ -15,8 +15,9 @@ struct row {
 	const char *status; /* "sealed", "abandoned", "damaged", or "incomplete": a file or a parent is missing */
 	char *problem;      /* owned, or NULL */
 	const char *why;    /* of the set; NULL: unknown */
-	const char *note, *labels; /* of the set; NULL: none */
-	char protect[KEDGE__PROTECTION_TEXT]; /* how it is protected on L1; empty: it is not, or that was not looked for */
+	const char *note, *labels;            /* of the set; NULL: none */
+	char protect[KEDGE__PROTECTION_TEXT]; /* how it is protected on L1; empty: it is not, or that was not looked for
+					       */
 };
 
 struct entry {
@@ -282,8 +283,8 @@ static json_t *row_json(const struct row *row)
 	return o;
 }
 
-/* "L1+xor:4 L2:delta": on both, protected on the first one, coalesced on the second one. With one store there is no need to
- * say where, and which level it is nobody knows: only the form is said. */
+/* "L1+xor:4 L2:delta": on both, protected on the first one, coalesced on the second one. With one store there is no
+ * need to say where, and which level it is nobody knows: only the form is said. */
 static void levels_text(const struct ls *l, const struct row *row, char out[KEDGE__TEXT_ROOM])
 {
 	size_t used = 0;

@@ -176,9 +176,9 @@ static void add_shield(json_t *o, const struct kedge__show *s)
 		kedge__json_text(member, "node", shield->at[i].node);
 		kedge__json_add(members, member);
 	}
-	kedge__json_text(o, "protect",
-			 s->shield.path ? kedge__protection_text(shield->scheme, shield->members, shield->parity, scheme)
-					: NULL);
+	kedge__json_text(
+	    o, "protect",
+	    s->shield.path ? kedge__protection_text(shield->scheme, shield->members, shield->parity, scheme) : NULL);
 	kedge__json_set(o, "team", members);
 }
 

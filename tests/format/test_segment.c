@@ -305,7 +305,7 @@ static void test_shield(void **state)
 {
 	static struct kedge__shield s, got;
 	struct kedge__bytes b = {0};
-	size_t header = 0;
+	size_t head = 0;
 
 	(void)state;
 	s = (struct kedge__shield){.version = 9, .scheme = KEDGE__SCHEME_XOR, .members = 4, .parity = 1, .self = 2};
@@ -315,21 +315,21 @@ static void test_shield(void **state)
 	assert_true(s.rows == 4 && s.unit % 64 == 0 && s.unit * s.rows * 3 >= 3000003); /* a third of it, little more */
 	assert_true(s.unit * s.rows * 3 < 3000003 + 3 * 64 * s.rows);
 	assert_int_equal(kedge__shield_encode(&s, &b, NULL), 0);
-	assert_int_equal(kedge__shield_decode(b.at, b.count, &got, &header, NULL), 0);
-	assert_int_equal(header, b.count);
+	assert_int_equal(kedge__shield_decode(b.at, b.count, &got, &head, NULL), 0);
+	assert_int_equal(head, b.count);
 	assert_memory_equal(&got, &s, sizeof(s));
-	assert_int_equal(kedge__shield_file_bytes(&s, header), header + s.rows * (s.unit + 8) + 8);
+	assert_int_equal(kedge__shield_file_bytes(&s, head), head + s.rows * (s.unit + 8) + 8);
 	for (size_t n = 0; n < b.count; n++)
-		assert_int_equal(kedge__shield_decode(b.at, n, &got, &header, NULL), KEDGE_E_DAMAGED);
+		assert_int_equal(kedge__shield_decode(b.at, n, &got, &head, NULL), KEDGE_E_DAMAGED);
 	for (size_t i = 0; i < b.count; i++) {
 		b.at[i] ^= 4;
-		assert_int_not_equal(kedge__shield_decode(b.at, b.count, &got, &header, NULL), 0);
+		assert_int_not_equal(kedge__shield_decode(b.at, b.count, &got, &head, NULL), 0);
 		b.at[i] ^= 4;
 	}
 	s.rows++; /* more than the segments have */
 	b.count = 0;
 	assert_int_equal(kedge__shield_encode(&s, &b, NULL), 0);
-	assert_int_equal(kedge__shield_decode(b.at, b.count, &got, &header, NULL), KEDGE_E_DAMAGED);
+	assert_int_equal(kedge__shield_decode(b.at, b.count, &got, &head, NULL), KEDGE_E_DAMAGED);
 	kedge__bytes_done(&b);
 }
 
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_index_refused),
 	    cmocka_unit_test(test_marker),
 	    cmocka_unit_test(test_tie),
-					   cmocka_unit_test(test_shield),
+	    cmocka_unit_test(test_shield),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -17,9 +17,9 @@ struct world {
 	enum threading threading;
 	const char *const *more;
 	/* of a life */
-	int shift;      /* how far ranks have moved */
-	unsigned lost;  /* nodes that are replaced by spares, */
-	int spare;      /* the first of which this is */
+	int shift;     /* how far ranks have moved */
+	unsigned lost; /* nodes that are replaced by spares, */
+	int spare;     /* the first of which this is */
 	bool l2;
 	uint64_t expected, last; /* what comes back, and how far it goes on; 0: nothing */
 	const char *says;        /* what rank 0's log has; NULL: anything */
@@ -27,7 +27,7 @@ struct world {
 	const char *fault;       /* of rank FAULTY, from when it opens the job on, */
 	bool later;              /* or from when it goes on */
 	int faulty;
-	int code; /* not 0: the job need not be opened */
+	int code;      /* not 0: the job need not be opened */
 	uint64_t *met; /* fault points that it has met, if there is no fault; shared */
 };
 
@@ -220,7 +220,8 @@ static void test_partner(void **state)
 static void test_xor4(void **state)
 {
 	world_begin(*state, "xor:4", 4, 1, 3, true, MORE(L2_SECOND));
-	every_loss(*state, 1, enough_one, "version 3, and 2 older ones, cannot be rebuilt on L1: the segments of ranks ");
+	every_loss(*state, 1, enough_one,
+		   "version 3, and 2 older ones, cannot be rebuilt on L1: the segments of ranks ");
 }
 
 static void test_xor8(void **state)
@@ -291,7 +292,7 @@ static void test_nodes_of_two(void **state)
 	w.last = 6;
 	live(p);
 	all_in_order(p); /* shields of versions that were removed are gone */
-	w.says = NULL; /* nothing to do */
+	w.says = NULL;   /* nothing to do */
 	w.expected = w.last = 6;
 	live(p);
 	all_in_order(p);
@@ -366,7 +367,8 @@ static void test_refused(void **state)
 
 /* ------------------------------------------------------------------ damage */
 
-static void file_of(const struct place *p, int node, uint64_t version, int rank, const char *suffix, char *out, size_t room)
+static void file_of(const struct place *p, int node, uint64_t version, int rank, const char *suffix, char *out,
+		    size_t room)
 {
 	text_make(out, room, "%s/now/node%d/job/v%020llu/r%07d-g0.%s", p->dir, node, (unsigned long long)version, rank,
 		  suffix);
@@ -466,7 +468,8 @@ static void each_fault(const struct place *p, const char *spec, int faulty, unsi
 	*met = 1;
 	for (uint64_t n = 0; n <= *met; n = n ? n + step : 1) {
 		world_lose(p, lost, 1);
-		text_make(fault, sizeof(fault), "%s@%llu%s", spec, (unsigned long long)n, strcmp(spec, "enospc") ? "" : "+");
+		text_make(fault, sizeof(fault), "%s@%llu%s", spec, (unsigned long long)n,
+			  strcmp(spec, "enospc") ? "" : "+");
 		w.fault = n ? fault : NULL;
 		w.met = n ? NULL : met;
 		w.faulty = faulty;
@@ -524,11 +527,19 @@ static void test_eio(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {JOB(test_partner),	      JOB(test_xor4),	      JOB(test_xor8),
-					   JOB(test_rs),	      JOB(test_nodes_of_two), JOB(test_protected_later),
-					   JOB(test_without_threads), JOB(test_refused),      JOB(test_damage),
-					   JOB(test_killed_in_recovery), JOB(test_killed_while_protecting),
-					   JOB(test_full_disk), JOB(test_eio)};
+	const struct CMUnitTest tests[] = {JOB(test_partner),
+					   JOB(test_xor4),
+					   JOB(test_xor8),
+					   JOB(test_rs),
+					   JOB(test_nodes_of_two),
+					   JOB(test_protected_later),
+					   JOB(test_without_threads),
+					   JOB(test_refused),
+					   JOB(test_damage),
+					   JOB(test_killed_in_recovery),
+					   JOB(test_killed_while_protecting),
+					   JOB(test_full_disk),
+					   JOB(test_eio)};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
 }
