@@ -238,28 +238,6 @@ static int manifests_publish(struct kedge__recovery *r, struct kedge__error *err
 	return rc;
 }
 
-/* A manifest that names other segments under the same names goes before these are replaced. */
-static int conflicts_remove(struct kedge__recovery *r, struct kedge__error *err)
-{
-	struct kedge__job_level *l1 = &r->k->levels.at[KEDGE__L1];
-	bool work;
-	int rc = 0;
-
-	plan(r, &work);
-	for (size_t i = 0; i < r->list.count && !rc && l1->leads; i++) {
-		const struct kedge__recovered *v = &r->list.at[i];
-		const struct kedge__catalog_entry *e = kedge__catalog_find(l1->write, v->set.version);
-
-		if (!v->wanted || !v->possible || v->has[r->k->group.rank] != 2 || !e || e->problem.code)
-			continue;
-		if (kedge__catalog_seize(l1->write, false, NULL))
-			continue; /* somebody reads it: it is replaced in the end */
-		rc = kedge__set_remove(l1->write, v->set.version, err);
-		kedge__catalog_release(l1->write);
-	}
-	return rc;
-}
-
 /* ------------------------------------------------------------------ 5: protected again */
 
 /* Does TEAM of the present ones have all of its shields of V? */
@@ -465,8 +443,6 @@ static int run(kedge_t *k, struct kedge__error *err)
 
 	if (!rc)
 		rc = kedge__recovery_inventory(&r, err);
-	if (!rc)
-		rc = kedge__agree(ch, KEDGE__STEP_RECOVER, 8, conflicts_remove(&r, err), NULL, err);
 	if (!rc) {
 		pinned = kedge__catalog_pin(cat, err);
 		rc = kedge__agree(ch, KEDGE__STEP_RECOVER, 11, pinned, NULL, err);

@@ -24,7 +24,7 @@ void kedge__recovery_scope(const struct kedge__set *const *sets, size_t n, const
 	for (size_t i = n; i-- > 0;) {
 		bool ours = sets[i] && sets[i]->ranks == ranks && kedge__history_has(run, sets[i]);
 
-		mark[i] = ours && (mark[i] || left > 0);
+		mark[i] = ours && (mark[i] || left > 0 || sets[i]->labels);
 		left -= ours && left > 0;
 		for (size_t s = 0; mark[i] && s < sets[i]->source_count; s++)
 			for (size_t j = 0; j < i; j++)
@@ -38,7 +38,9 @@ enum { TELL_SET = 1, TELL_FILE = 2 };
 
 struct set_line { /* a manifest that can be read, or (BYTES 0) cannot */
 	uint32_t tag, bytes;
-	uint64_t version, seal;
+	uint64_t version;
+	uint64_t seal; /* of run and segments: manifests that differ only in what people wrote there are one set */
+	uint64_t labelled;
 };
 
 struct file_line { /* followed by the header, if it is a shield */
@@ -70,7 +72,10 @@ static int tell_sets(const struct kedge__catalog *cat, struct kedge__bytes *out,
 		if (!e->problem.code)
 			rc = kedge__set_encode(&e->set, &text, err);
 		line.bytes = (uint32_t)text.count;
-		line.seal = kedge__checksum(text.at, text.count);
+		if (!e->problem.code) {
+			line.seal = kedge__set_files(&e->set) + e->set.run.id;
+			line.labelled = e->set.labels || e->set.note;
+		}
 		if (!rc && !put(out, &line, sizeof(line)))
 			rc = kedge__error_nomem(err);
 		kedge__bytes_done(&text);
@@ -118,9 +123,10 @@ static int tell(kedge_t *k, struct kedge__texts *texts, struct kedge__error *err
 
 /* ---- manifests */
 
-struct offer { /* of a manifest: by the lowest rank that has it */
+struct offer { /* of a manifest: by the lowest rank that has it, with a label or a note if there is one */
 	uint64_t version, seal;
 	uint32_t rank, bytes;
+	bool labelled;
 };
 
 struct offers {
@@ -152,10 +158,11 @@ static int offer_take(struct offers *o, const char *text, uint32_t rank, struct 
 	memcpy(&line, text, sizeof(line));
 	while (i < o->count && (o->at[i].version != line.version || o->at[i].seal != line.seal))
 		i++;
-	if (i < o->count || !line.bytes)
+	if (!line.bytes || (i < o->count && (o->at[i].labelled || !line.labelled)))
 		return 0;
-	if (!kedge__array_push(o, ((struct offer){line.version, line.seal, rank, line.bytes})))
+	if (i == o->count && !kedge__array_push(o, (struct offer){0}))
 		return kedge__error_nomem(err);
+	o->at[i] = (struct offer){line.version, line.seal, rank, line.bytes, line.labelled};
 	return 0;
 }
 
@@ -189,7 +196,7 @@ static int offers_collect(const struct kedge__recovery *r, const struct kedge__t
 
 static int recovered_add(struct kedge__recovery *r, const void *text, const struct offer *o, struct kedge__error *err)
 {
-	struct kedge__recovered v = {.first = o->rank, .barred = -1};
+	struct kedge__recovered v = {.barred = -1};
 	int rc = kedge__set_decode(text, o->bytes, &v.set, err);
 
 	if (rc)

@@ -10,7 +10,6 @@
 
 struct kedge__recovered { /* a version */
 	struct kedge__set set;
-	uint32_t first;               /* the lowest rank that has the manifest */
 	uint8_t *has;                 /* by place: 1: it has this manifest, 2: another one of the version, or one that cannot be read */
 	struct kedge__item_list items;
 	struct kedge__path *paths;    /* by rank */

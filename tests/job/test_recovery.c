@@ -21,6 +21,7 @@ struct world {
 	unsigned lost; /* nodes that are replaced by spares, */
 	int spare;     /* the first of which this is */
 	bool l2;
+	uint64_t wanted;         /* 0: the newest */
 	uint64_t expected, last; /* what comes back, and how far it goes on; 0: nothing */
 	const char *says;        /* what rank 0's log has; NULL: anything */
 	uint64_t more_than;      /* with EXPECTED: that, or up to this */
@@ -97,9 +98,10 @@ static void rank_live(struct rank *r)
 	if (!k)
 		return;
 	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
-	CHECK(kedge_restart(k, KEDGE_NEWEST, &version) == (w.expected ? 0 : KEDGE_E_NOTFOUND));
+	CHECK(kedge_restart(k, w.wanted ? w.wanted : KEDGE_NEWEST, &version) == (w.expected ? 0 : KEDGE_E_NOTFOUND));
 	if (w.expected)
-		comes_back(r, k, KEDGE_NEWEST, version > w.expected && version <= w.more_than ? version : w.expected);
+		comes_back(r, k, w.wanted ? w.wanted : KEDGE_NEWEST,
+			   version > w.expected && version <= w.more_than ? version : w.expected);
 	fault_begin(r, true);
 	if (w.last)
 		take(r, k, version + 1, w.last);
@@ -314,6 +316,52 @@ static void test_protected_later(void **state)
 	node_die(p, 2);
 	w.lost = 6;
 	live(p);
+}
+
+/* A node comes back with what it had before the job went back to an older version: that does not count any more. */
+static void test_old_disk(void **state)
+{
+	const struct place *p = *state;
+	char from[400], to[400];
+
+	world_begin(p, "xor:3", 3, 1, 3, false, NULL);
+	w.wanted = w.expected = 2;
+	w.last = 3;
+	live(p);
+	node_die(p, 1);
+	node_dir(p, 1, to, sizeof(to));
+	text_make(from, sizeof(from), "%s/then/node1", p->dir);
+	REQUIRE(mkdir(to, 0700) == 0);
+	tree_copy(from, to);
+	w.wanted = 0;
+	w.expected = w.last = 3;
+	w.says = "1 segments were rebuilt";
+	live(p);
+	all_in_order(p);
+}
+
+/* A label keeps a version that `keep` does not; a node that lacks the label, or the version, gets it. */
+static void test_labelled(void **state)
+{
+	const struct place *p = *state;
+	struct kedge__catalog *cat;
+	char dir[400];
+
+	world_begin(p, "xor:3", 3, 1, 2, false, MORE("keep=1", "reducer=full"));
+	node_dir(p, 0, dir, sizeof(dir));
+	assert_int_equal(kedge__catalog_open(dir, "job", KEDGE__CATALOG_CREATE, &cat, NULL), 0);
+	assert_int_equal(kedge__set_annotate(cat, 2, NULL, "good", NULL), 0);
+	kedge__catalog_close(cat);
+	node_die(p, 1);
+	w.lost = 2;
+	w.expected = 2;
+	w.last = 4;
+	w.says = "1 segments were rebuilt";
+	live(p);
+	node_dir(p, NODES + 1, dir, sizeof(dir));
+	assert_int_equal(kedge__catalog_open(dir, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
+	assert_true(kedge__catalog_find(cat, 2) && kedge__set_has_label(&kedge__catalog_find(cat, 2)->set, "good"));
+	kedge__catalog_close(cat);
 }
 
 /* Groups in which only the application speaks. */
@@ -533,6 +581,8 @@ int main(int argc, char **argv)
 					   JOB(test_rs),
 					   JOB(test_nodes_of_two),
 					   JOB(test_protected_later),
+					   JOB(test_old_disk),
+					   JOB(test_labelled),
 					   JOB(test_without_threads),
 					   JOB(test_refused),
 					   JOB(test_damage),
