@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kedge bench protect: how fast teams of ranks protect their segments and rebuild lost ones, beside the inner loop of the
- * same arithmetic on the same memory without any communication, and plain copies, in turns. Ranks are threads.
+ * kedge bench protect: how fast teams of ranks protect their segments and rebuild lost ones, beside the inner loop of
+ * the same arithmetic on the same memory without any communication, and plain copies, in turns. Ranks are threads.
  */
 #include "bench_protect.h"
 
@@ -439,9 +439,10 @@ int kedge__bench_protect(int argc, char **argv)
 
 	b.usage = (struct kedge__usage){
 	    .command = "kedge bench protect",
-	    .about = "Measures how fast teams of ranks protect their segments on L1 (protect in kedge.conf(5)) and rebuild\n"
-		     "lost ones, beside the inner loop of the same arithmetic without communication, and memcpy. Ranks are\n"
-		     "threads of this process, and everything is in memory: three times the size for each rank.",
+	    .about =
+		"Measures how fast teams of ranks protect their segments on L1 (protect in kedge.conf(5)) and rebuild\n"
+		"lost ones, beside the inner loop of the same arithmetic without communication, and memcpy. Ranks are\n"
+		"threads of this process, and everything is in memory: three times the size for each rank.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge bench protect --protect xor:8 --size 256MiB",

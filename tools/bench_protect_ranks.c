@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank posts what it sends, and those who wait for it copy it, or use it where it is. Ranks that have nothing to do with each
- * other do not wait for each other.
+ * A rank posts what it sends, and those who wait for it copy it, or use it where it is. Ranks that have nothing to do
+ * with each other do not wait for each other.
  */
 #include "bench_protect.h"
 
@@ -26,7 +26,7 @@ struct seat { /* a rank's */
 	uint32_t rank;
 	uint64_t step;
 	struct kedge_transfer lists[2][2 * KEDGE__TEAM_MOST]; /* of what is lent, in turn */
-	uint32_t from[2 * KEDGE__TEAM_MOST];                   /* whom it has borrowed from */
+	uint32_t from[2 * KEDGE__TEAM_MOST];                  /* whom it has borrowed from */
 	size_t borrowed;
 };
 

@@ -15,7 +15,9 @@ struct row {
 	const char *status; /* "sealed", "abandoned", "damaged", or "incomplete": a file or a parent is missing */
 	char *problem;      /* owned, or NULL */
 	const char *why;    /* of the set; NULL: unknown */
-	const char *note, *labels; /* of the set; NULL: none */
+	const char *note, *labels;            /* of the set; NULL: none */
+	char protect[KEDGE__PROTECTION_TEXT]; /* how it is protected on L1; empty: it is not, or that was not looked for
+					       */
 };
 
 struct entry {
@@ -197,6 +199,25 @@ static void row_forms(const struct ls *l, struct row *row, const struct kedge__s
 	}
 }
 
+/* By the first shield that is here: other ranks' may be on other nodes. */
+static void row_protect(const struct ls *l, struct row *row)
+{
+	const struct kedge__catalog *cat = l->place.level_count ? l->place.levels[0] : NULL;
+	const struct kedge__catalog_entry *e = cat ? kedge__catalog_find(cat, row->version) : NULL;
+	struct kedge__shield_file f = {.fd = -1};
+
+	for (uint32_t r = 0; e && !e->problem.code && r < e->set.ranks && !row->protect[0]; r++) {
+		char *path = kedge__shield_path(cat, row->version, r, e->set.parts[r].generation);
+
+		if (!path)
+			kedge__tool_no_memory();
+		if (kedge__shield_open(path, &f, NULL) == 0 && kedge__shield_fits(&f.shield, &e->set, r))
+			kedge__protection_text(f.shield.scheme, f.shield.members, f.shield.parity, row->protect);
+		kedge__shield_close(&f);
+		kedge__free(path);
+	}
+}
+
 static void row_init(const struct ls *l, struct row *row, uint64_t version)
 {
 	const struct kedge__catalog_entry *e = kedge__place_find(&l->place, version);
@@ -217,6 +238,8 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 	row->ranks = set->ranks;
 	row->seconds = set->seconds;
 	row_forms(l, row, set);
+	if (l->details || l->place.json)
+		row_protect(l, row);
 	row->reducer = kedge__reducer_name((enum kedge__reducer_id)set->reducer);
 	for (uint32_t r = 0; r < set->ranks; r++) {
 		row->raw += set->parts[r].raw_bytes;
@@ -256,28 +279,31 @@ static json_t *row_json(const struct row *row)
 	kedge__json_text(o, "why", row->why);
 	kedge__json_text(o, "note", row->note);
 	kedge__json_text(o, "labels", row->labels);
+	kedge__json_text(o, "protect", row->protect[0] ? row->protect : NULL);
 	return o;
 }
 
-/* "L1 L2:delta": on both, coalesced on the second one. With one store there is no need to say where, and which level it
- * is nobody knows: only the form is said. */
+/* "L1+xor:4 L2:delta": on both, protected on the first one, coalesced on the second one. With one store there is no
+ * need to say where, and which level it is nobody knows: only the form is said. */
 static void levels_text(const struct ls *l, const struct row *row, char out[KEDGE__TEXT_ROOM])
 {
 	size_t used = 0;
 
 	if (l->place.level_count == 1) {
-		snprintf(out, KEDGE__TEXT_ROOM, "%s",
+		snprintf(out, KEDGE__TEXT_ROOM, "%s%s%s",
 			 row->form[0]                       ? row->form[0]
 			 : row->parent == KEDGE__NO_VERSION ? "self-contained"
-							    : "changes");
+							    : "changes",
+			 row->protect[0] ? "+" : "", row->protect);
 		return;
 	}
 	snprintf(out, KEDGE__TEXT_ROOM, "-");
 	for (int i = 0; i < 2; i++) {
 		if (!(row->levels & (1u << i)))
 			continue;
-		used += (size_t)snprintf(out + used, KEDGE__TEXT_ROOM - used, "%sL%d%s%s", used ? " " : "", i + 1,
-					 row->form[i] ? ":" : "", row->form[i] ? row->form[i] : "");
+		used += (size_t)snprintf(out + used, KEDGE__TEXT_ROOM - used, "%sL%d%s%s%s%s", used ? " " : "", i + 1,
+					 row->form[i] ? ":" : "", row->form[i] ? row->form[i] : "",
+					 !i && row->protect[0] ? "+" : "", i ? "" : row->protect);
 	}
 }
 

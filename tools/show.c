@@ -32,6 +32,18 @@ static void count_blocks(struct kedge__show *s)
 	}
 }
 
+/* One that is damaged, or protects other segments, is none: `kedge verify` says what is wrong with it. */
+static void find_shield(struct kedge__show *s, const struct kedge__catalog *cat, uint32_t rank)
+{
+	char *path = kedge__shield_path(cat, s->version, rank, s->set->parts[rank].generation);
+
+	if (!path)
+		kedge__tool_no_memory();
+	if (kedge__shield_open(path, &s->shield, NULL) == 0 && !kedge__shield_fits(&s->shield.shield, s->set, rank))
+		kedge__shield_close(&s->shield);
+	kedge__free(path);
+}
+
 /* The segment from the first level where it opens. */
 static int open_segment(struct kedge__show *s, uint32_t rank)
 {
@@ -47,8 +59,10 @@ static int open_segment(struct kedge__show *s, uint32_t rank)
 		path = kedge__segment_path(cat, s->version, rank, e->set.parts[rank].generation);
 		if (!path)
 			kedge__tool_no_memory();
-		if (kedge__segment_open(cat, path, &e->set.parts[rank], &s->segment, &err) == 0)
+		if (kedge__segment_open(cat, path, &e->set.parts[rank], &s->segment, &err) == 0) {
 			s->set = &e->set;
+			find_shield(s, cat, rank);
+		}
 		kedge__free(path);
 	}
 	if (!s->segment)
@@ -126,6 +140,7 @@ int kedge__tool_show(int argc, char **argv)
 	if (kedge__options_parse(&s.usage, argc, argv, &first, &status))
 		status = show(&s);
 	kedge__segment_close(s.segment);
+	kedge__shield_close(&s.shield);
 	kedge__free(s.lineage);
 	kedge__free(s.packed);
 	kedge__place_done(&s.place);

@@ -22,6 +22,7 @@ struct kedge__show {
 	bool list_extents, list_blocks, why;
 	const struct kedge__set *set;
 	struct kedge__segment *segment;
+	struct kedge__shield_file shield; /* of this rank, beside the segment; no path: there is none */
 	uint64_t *lineage; /* owned; NULL: a parent is missing */
 	size_t lineage_count;
 	struct {

@@ -162,6 +162,26 @@ static json_t *lineage(const struct kedge__show *s)
 	return list;
 }
 
+/* Null: the segment has no shield beside it. */
+static void add_shield(json_t *o, const struct kedge__show *s)
+{
+	const struct kedge__shield *shield = &s->shield.shield;
+	json_t *members = kedge__json_array();
+	char scheme[KEDGE__PROTECTION_TEXT];
+
+	for (uint32_t i = 0; s->shield.path && i < shield->members; i++) {
+		json_t *member = kedge__json_object();
+
+		kedge__json_uint(member, "rank", shield->at[i].rank);
+		kedge__json_text(member, "node", shield->at[i].node);
+		kedge__json_add(members, member);
+	}
+	kedge__json_text(
+	    o, "protect",
+	    s->shield.path ? kedge__protection_text(shield->scheme, shield->members, shield->parity, scheme) : NULL);
+	kedge__json_set(o, "team", members);
+}
+
 void kedge__show_json(const struct kedge__show *s)
 {
 	const struct kedge__segment *seg = s->segment;
@@ -187,6 +207,7 @@ void kedge__show_json(const struct kedge__show *s)
 	kedge__json_uint(o, "literal_bytes", seg->summary.literal_bytes);
 	kedge__json_uint(o, "stored_bytes", part->file_bytes);
 	kedge__json_uint(o, "metadata_bytes", part->metadata_bytes);
+	add_shield(o, s);
 	kedge__json_set(o, "regions", regions(s));
 	kedge__json_set(o, "extents", extent_counts(s));
 	kedge__json_set(o, "blocks", block_counts(s));

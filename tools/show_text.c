@@ -22,6 +22,17 @@ const struct kedge__region_record *kedge__show_region_at(const struct kedge__sho
 	return NULL;
 }
 
+static void print_shield(const struct kedge__shield *shield)
+{
+	char scheme[KEDGE__PROTECTION_TEXT];
+
+	printf("protect   %s, by ranks",
+	       kedge__protection_text(shield->scheme, shield->members, shield->parity, scheme));
+	for (uint32_t i = 0; i < shield->members; i++)
+		kedge__print(stdout, "%s %u (%s)", i ? "," : "", shield->at[i].rank, shield->at[i].node);
+	printf("\n");
+}
+
 static void print_facts(const struct kedge__show *s)
 {
 	const struct kedge__segment *seg = s->segment;
@@ -57,6 +68,8 @@ static void print_facts(const struct kedge__show *s)
 	printf("literal   %s\n", kedge__text_bytes(sum->literal_bytes, a));
 	printf("stored    %s, %s of it metadata\n", kedge__text_bytes(part->file_bytes, a),
 	       kedge__text_bytes(part->metadata_bytes, b));
+	if (s->shield.path)
+		print_shield(&s->shield.shield);
 }
 
 static void print_shape(const struct kedge__region_record *r, struct kedge__table *t)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Follow-ups: the work after a version is sealed, one version after the other and the same on all ranks: protect it, if
- * that is done in the background, write it to L2, then remove old versions. The flusher does the local part of the flush; then the ranks agree on its end. If the
- * flusher may communicate, it does both; otherwise the end waits for a collective call, and the next follow-up begins
- * after it. Old versions are removed without the other ranks.
+ * that is done in the background, write it to L2, then remove old versions. The flusher does the local part of the
+ * flush; then the ranks agree on its end. If the flusher may communicate, it does both; otherwise the end waits for a
+ * collective call, and the next follow-up begins after it. Old versions are removed without the other ranks.
  */
 #include "job/handle.h"
 

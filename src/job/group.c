@@ -245,7 +245,8 @@ int kedge__common(struct kedge__channel *ch, struct kedge__set_key *list, size_t
 
 /* ------------------------------------------------------------------ bytes from rank to rank */
 
-/* A letter: how many bytes of it are used, whether more follow, then for each piece the rank it goes to, its bytes, itself. */
+/* A letter: how many bytes of it are used, whether more follow, then for each piece the rank it goes to, its bytes,
+ * itself. */
 #define LETTER ((size_t)64 << 10)
 #define HEAD   ((size_t)8)
 
@@ -298,8 +299,8 @@ static void letter_write(char *letter, const struct kedge_transfer *send, size_t
 }
 
 /* N bytes that FROM has sent to this rank. False: they were not expected. */
-static bool piece_take(struct kedge__courier *c, int from, const char *data, size_t n, const struct kedge_transfer *recv,
-		       size_t recvs)
+static bool piece_take(struct kedge__courier *c, int from, const char *data, size_t n,
+		       const struct kedge_transfer *recv, size_t recvs)
 {
 	size_t *i = &c->next[from], *done = &c->done[from];
 

@@ -34,10 +34,14 @@ struct common_setting {
 static void settings_list(const kedge_t *k, struct common_setting out[KEDGE__MEET_SETTINGS])
 {
 	const struct common_setting all[KEDGE__MEET_SETTINGS] = {
-	    {"l2 (set, or not)", kedge__l2_wanted(k)},     {"l2_every", (uint64_t)k->set.l2_every},
-	    {"l2_interval", (uint64_t)k->set.l2_interval}, {"coalesce", (uint64_t)k->set.coalesce},
-	    {"capture", (uint64_t)k->set.capture},         {"keep (0, or not)", k->set.keep > 0},
-	    {"l2_keep", (uint64_t)k->set.l2_keep},         {"protect", kedge__checksum(k->set.protect, strlen(k->set.protect))},
+	    {"l2 (set, or not)", kedge__l2_wanted(k)},
+	    {"l2_every", (uint64_t)k->set.l2_every},
+	    {"l2_interval", (uint64_t)k->set.l2_interval},
+	    {"coalesce", (uint64_t)k->set.coalesce},
+	    {"capture", (uint64_t)k->set.capture},
+	    {"keep (0, or not)", k->set.keep > 0},
+	    {"l2_keep", (uint64_t)k->set.l2_keep},
+	    {"protect", kedge__checksum(k->set.protect, strlen(k->set.protect))},
 	    {"protect_in_background", k->set.protect_in_background},
 	};
 

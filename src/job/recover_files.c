@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The files of a recovery: they are checked before they are used, come from other ranks or are rebuilt under a temporary
- * name, and get their own once they are found to be what the manifest says. A rank that fails goes on in step with the
- * others, and reports it when all is done.
+ * The files of a recovery: they are checked before they are used, come from other ranks or are rebuilt under a
+ * temporary name, and get their own once they are found to be what the manifest says. A rank that fails goes on in step
+ * with the others, and reports it when all is done.
  */
 #include "job/recovery.h"
 
@@ -171,8 +171,8 @@ static void arrival_end(struct arrival *a, int met)
 
 /* ------------------------------------------------------------------ from another place */
 
-static int move_steps(struct kedge__recovery *r, struct arrival *a, const struct kedge_transfer *one, bool sends, int fd,
-		      const char *path)
+static int move_steps(struct kedge__recovery *r, struct arrival *a, const struct kedge_transfer *one, bool sends,
+		      int fd, const char *path)
 {
 	uint64_t bytes = a->bytes;
 
@@ -254,8 +254,8 @@ static void hosted_open(struct hosted *h, struct kedge__recovery *r, const struc
 		h->sources[i] = (struct kedge__unit_source){file_get, f, 0};
 		if (!item || kedge__item_host(item, r->home) != self_of(r))
 			continue;
-		h->sources[i].bytes = item->shield ? shape->rows * shape->parity * shape->unit
-						   : v->set.parts[item->rank].file_bytes;
+		h->sources[i].bytes =
+		    item->shield ? shape->rows * shape->parity * shape->unit : v->set.parts[item->rank].file_bytes;
 		f->path = item_path(r, &v->set, item);
 		if (!f->path || (item->shield && kedge__shield_open(f->path, &opened, NULL) == KEDGE_E_NOMEM)) {
 			(void)out_of_memory(r, KEDGE_E_NOMEM);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recovery: what is on the L1 of all nodes when a job is opened, and what becomes of it. Private to recover.c and
- * recover_files.c. All ranks have the same, but for what is marked as this rank's.
+ * recovery: what is on the L1 of all nodes when a job is opened, and what becomes of it. Private to recover.c,
+ * recover_inventory.c and recover_files.c. All ranks have the same, but for what is marked as this rank's.
  */
 #ifndef KEDGE_JOB_RECOVERY_H
 #define KEDGE_JOB_RECOVERY_H
@@ -10,7 +10,6 @@
 
 struct kedge__recovered { /* a version */
 	struct kedge__set set;
-	uint32_t first;               /* the lowest rank that has the manifest */
 	uint8_t *has;                 /* by place: 1: it has this manifest, 2: another one of the version, or one that cannot be read */
 	struct kedge__item_list items;
 	struct kedge__path *paths;    /* by rank */
@@ -54,6 +53,17 @@ enum kedge__recovery_kind {
 	KEDGE__NOTE_ARRIVED, /* RANK's segment is where it belongs */
 	KEDGE__NOTE_BARRED,  /* RANK cannot store it */
 };
+
+/* ------------------------------------------------------------------ recover_inventory.c */
+
+/* SETS ascend, and may be NULL; MARK what the newest KEEP of RUN's history need, or all of it. */
+void kedge__recovery_scope(const struct kedge__set *const *sets, size_t n, const struct kedge__run *run, uint32_t ranks, int64_t keep,
+			   bool *mark);
+/* Leaders tell what their directories have, and manifests reach all ranks: the list, with what is wanted and its items. Collective. */
+int kedge__recovery_inventory(struct kedge__recovery *r, struct kedge__error *err);
+struct kedge__recovered *kedge__recovery_find(struct kedge__recovery *r, uint64_t version); /* one that is wanted, or NULL */
+
+/* ------------------------------------------------------------------ recover_files.c */
 
 /* The report has room for it. */
 void kedge__recovery_tell(struct kedge__recovery *r, uint64_t version, enum kedge__recovery_kind kind, uint32_t rank, uint32_t place,

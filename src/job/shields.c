@@ -40,13 +40,14 @@ static int node_name(const kedge_t *k, char out[KEDGE__NODE_MAX + 1], struct ked
 
 static int too_few(const kedge_t *k, uint32_t nodes, struct kedge__error *err)
 {
-	return kedge__error_set(err, KEDGE_E_CONFIG, 0,
-				"protect = %s: the %d ranks are on %u node%s (rank 0 on %s), and cannot be divided into teams "
-				"of at least %u ranks on different nodes: start the job on more nodes, or with as many ranks "
-				"on each; if these are more nodes than that, give each its own l1, and check the setting "
-				"node; or set protect = single",
-				k->set.protect, k->group.size, nodes, nodes == 1 ? "" : "s", k->shields.seats[0].node,
-				k->shields.wanted.parity + 1);
+	return kedge__error_set(
+	    err, KEDGE_E_CONFIG, 0,
+	    "protect = %s: the %d ranks are on %u node%s (rank 0 on %s), and cannot be divided into teams "
+	    "of at least %u ranks on different nodes: start the job on more nodes, or with as many ranks "
+	    "on each; if these are more nodes than that, give each its own l1, and check the setting "
+	    "node; or set protect = single",
+	    k->set.protect, k->group.size, nodes, nodes == 1 ? "" : "s", k->shields.seats[0].node,
+	    k->shields.wanted.parity + 1);
 }
 
 /* TEAM is of all ranks. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The arithmetic of GF(2^8) that decides what a shield contains (FORMAT.md, "The shield"): with one unit of redundancy it is
- * the exclusive or of the data; with several, number j is the sum over d of data unit d divided by (k + j) xor d (a
- * Cauchy matrix: any k of the k + m units determine the others).
+ * The arithmetic of GF(2^8) that decides what a shield contains (FORMAT.md, "The shield"): with one unit of redundancy
+ * it is the exclusive or of the data; with several, number j is the sum over d of data unit d divided by (k + j) xor d
+ * (a Cauchy matrix: any k of the k + m units determine the others).
  */
 #include "protect/protect.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Member s of a team works on stripe s: in each step it gets a unit of data from each of the k members that have one in
- * this stripe, makes the m units of redundancy, keeps the first, and in the next step sends the others to those who keep
- * them. So all members work at once, each on its share, and what is in memory does not grow with the segments.
+ * this stripe, makes the m units of redundancy, keeps the first, and in the next step sends the others to those who
+ * keep them. So all members work at once, each on its share, and what is in memory does not grow with the segments.
  */
 #include "protect/protect.h"
 

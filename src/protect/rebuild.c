@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Of each stripe k units are enough. The ranks that are the team's members share the work: member s gets k units of stripe s
- * from the ranks that have the files, makes those that are lost, and in the next step sends each to the member whose
- * segment it belongs to.
+ * Of each stripe k units are enough. The ranks that are the team's members share the work: member s gets k units of
+ * stripe s from the ranks that have the files, makes those that are lost, and in the next step sends each to the member
+ * whose segment it belongs to.
  */
 #include "protect/protect.h"
 
@@ -75,8 +75,7 @@ static bool stripe_plan(const struct work *w, uint32_t s, struct stripe *out, bo
 bool kedge__rebuild_possible(const struct kedge__shield *shape, const uint32_t *segment_host,
 			     const uint32_t *shield_host)
 {
-	const struct kedge__rebuilding r = {
-	    .shape = shape, .segment_host = segment_host, .shield_host = shield_host};
+	const struct kedge__rebuilding r = {.shape = shape, .segment_host = segment_host, .shield_host = shield_host};
 	struct work w = {.r = &r};
 	bool have[KEDGE__TEAM_MOST], possible = true;
 	struct stripe s;
@@ -152,7 +151,8 @@ static void stripe_recv(struct work *w)
 		    w->r->room->column + (size_t)i * w->unit, w->unit);
 }
 
-/* Of the row before: what was made here goes to whom it belongs, and from the others comes a row of what is lost here. */
+/* Of the row before: what was made here goes to whom it belongs, and from the others comes a row of what is lost here.
+ */
 static void made_pass(struct work *w)
 {
 	const struct kedge__team_room *room = w->r->room;
@@ -165,8 +165,7 @@ static void made_pass(struct work *w)
 			struct unit_place p = unit_find(w, s, w->stripes[s].makes[i]);
 
 			if (p.member == w->self)
-				add(w->recv, &w->recvs, rank_of(w, s), room->kept + (size_t)p.index * w->unit,
-				    w->unit);
+				add(w->recv, &w->recvs, rank_of(w, s), room->kept + (size_t)p.index * w->unit, w->unit);
 		}
 	}
 }

@@ -6,10 +6,11 @@
 
 static int refuse(const char *text, struct kedge__error *err)
 {
-	return kedge__error_set(err, KEDGE_E_CONFIG, 0,
-				"protect = %s: must be single, partner, xor:N with a team of N from 2 to %d members, or "
-				"rs:K+M, as in rs:4+2, with K and M from 1 on and at most %d in sum",
-				text, KEDGE__SCHEME_TEAM_MAX, KEDGE__SCHEME_TEAM_MAX);
+	return kedge__error_set(
+	    err, KEDGE_E_CONFIG, 0,
+	    "protect = %s: must be single, partner, xor:N with a team of N from 2 to %d members, or "
+	    "rs:K+M, as in rs:4+2, with K and M from 1 on and at most %d in sum",
+	    text, KEDGE__SCHEME_TEAM_MAX, KEDGE__SCHEME_TEAM_MAX);
 }
 
 /* Digits only: strtoul() would accept a sign, and spaces. */

@@ -101,8 +101,8 @@ static bool is_rank_file(const char *name, uint32_t *rank, uint32_t *generation)
 }
 
 /*
- * Remove the segments of VERSION that SET (NULL: no set) does not name, with their shields, and temporary files; then the
- * directory if it is empty. Files that are not ours stay. The caller has done the sync that invariant 4 requires.
+ * Remove the segments of VERSION that SET (NULL: no set) does not name, with their shields, and temporary files; then
+ * the directory if it is empty. Files that are not ours stay. The caller has done the sync that invariant 4 requires.
  */
 static int sweep_version(const struct kedge__catalog *cat, uint64_t version, const struct kedge__set *set, bool dry_run,
 			 size_t *removed, struct kedge__error *err)
@@ -118,8 +118,7 @@ static int sweep_version(const struct kedge__catalog *cat, uint64_t version, con
 		goto free;
 	for (size_t i = 0; i < count && !rc; i++) {
 		if (!kedge__segment_is_leftover(names[i]) &&
-		    (!is_rank_file(names[i], &rank, &generation) ||
-		     kedge__set_names(set, rank, generation)))
+		    (!is_rank_file(names[i], &rank, &generation) || kedge__set_names(set, rank, generation)))
 			left++;
 		else
 			rc = unlink_in(dir, names[i], dry_run, removed, err);

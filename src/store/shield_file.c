@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that ranks make together: shields, and segments that are rebuilt or come from elsewhere (FORMAT.md, "The shield"). As
- * all others, they are written under a temporary name, synced and renamed, and never change afterwards.
+ * Files that ranks make together: shields, and segments that are rebuilt or come from elsewhere (FORMAT.md, "The
+ * shield"). As all others, they are written under a temporary name, synced and renamed, and never change afterwards.
  */
 #include "store/internal.h"
 
@@ -233,7 +233,8 @@ static int check_rows(const struct kedge__shield_file *f, uint8_t *sums, uint8_t
 	for (uint64_t r = 0; r < s->rows && !rc; r++) {
 		rc = kedge__fs_pread(f->fd, row, bytes, f->header + r * bytes, f->path, err);
 		if (!rc && kedge__get64(sums + r * 8) != kedge__checksum(row, bytes))
-			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the checksum of row %" PRIu64 " does not match", r);
+			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the checksum of row %" PRIu64 " does not match",
+					      r);
 	}
 	return rc;
 }

@@ -265,7 +265,8 @@ static bool check_shield(struct kedge__verifier *v, const struct kedge__catalog_
 		return false;
 	rc = selected ? kedge__shield_open(path, &f, &problem) : 0;
 	if (selected && !rc && !kedge__shield_fits(&f.shield, &entry->set, finding.rank))
-		rc = kedge__error_set(&problem, KEDGE_E_DAMAGED, 0, "it protects other segments than the manifest names");
+		rc = kedge__error_set(&problem, KEDGE_E_DAMAGED, 0,
+				      "it protects other segments than the manifest names");
 	if (selected && !rc)
 		rc = kedge__shield_check(&f, &problem);
 	if (selected && !rc)

@@ -24,7 +24,7 @@ is "$(complete kedge diff -s store -n alpha 1 '')" "1 2 newest " "versions to co
 is "$(complete kedge save -n x --set l2_r)" "l2_rate= " "settings"
 is "$(complete kedge save -n x fi)" "file.txt " "files"
 is "$(complete kedge help ver)" "verify " "subcommands to help with"
-is "$(complete kedge bench '')" "codec gpu levels stage " "benchmarks"
+is "$(complete kedge bench '')" "codec gpu levels protect stage " "benchmarks"
 if kedge help | grep -q '^  simulate '; then
 	is "$(complete kedge simulate re)" "rex " "modes of simulate"
 	case $(complete kedge simulate sync --) in

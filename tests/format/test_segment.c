@@ -300,6 +300,39 @@ static void test_marker(void **state)
 	kedge__bytes_done(&b);
 }
 
+/* What is written is read; anything else is refused, whatever byte it is. */
+static void test_shield(void **state)
+{
+	static struct kedge__shield s, got;
+	struct kedge__bytes b = {0};
+	size_t head = 0;
+
+	(void)state;
+	s = (struct kedge__shield){.version = 9, .scheme = KEDGE__SCHEME_XOR, .members = 4, .parity = 1, .self = 2};
+	for (uint32_t i = 0; i < s.members; i++)
+		s.at[i] = (struct kedge__shield_member){i * 2, i, 3000000 + i, {i, 7}, "node"};
+	kedge__shield_measure(&s);
+	assert_true(s.rows == 4 && s.unit % 64 == 0 && s.unit * s.rows * 3 >= 3000003); /* a third of it, little more */
+	assert_true(s.unit * s.rows * 3 < 3000003 + 3 * 64 * s.rows);
+	assert_int_equal(kedge__shield_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__shield_decode(b.at, b.count, &got, &head, NULL), 0);
+	assert_int_equal(head, b.count);
+	assert_memory_equal(&got, &s, sizeof(s));
+	assert_int_equal(kedge__shield_file_bytes(&s, head), head + s.rows * (s.unit + 8) + 8);
+	for (size_t n = 0; n < b.count; n++)
+		assert_int_equal(kedge__shield_decode(b.at, n, &got, &head, NULL), KEDGE_E_DAMAGED);
+	for (size_t i = 0; i < b.count; i++) {
+		b.at[i] ^= 4;
+		assert_int_not_equal(kedge__shield_decode(b.at, b.count, &got, &head, NULL), 0);
+		b.at[i] ^= 4;
+	}
+	s.rows++; /* more than the segments have */
+	b.count = 0;
+	assert_int_equal(kedge__shield_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__shield_decode(b.at, b.count, &got, &head, NULL), KEDGE_E_DAMAGED);
+	kedge__bytes_done(&b);
+}
+
 static void test_tie(void **state)
 {
 	const struct kedge__tie tie = {{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}}, "/lustre/me"};
@@ -348,6 +381,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_index_refused),
 	    cmocka_unit_test(test_marker),
 	    cmocka_unit_test(test_tie),
+	    cmocka_unit_test(test_shield),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

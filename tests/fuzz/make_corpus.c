@@ -445,6 +445,26 @@ static void make_codec(void)
 	make_lanes();
 }
 
+static void make_shield(void)
+{
+	struct kedge__shield s = {.version = 7, .scheme = KEDGE__SCHEME_RS, .members = 6, .parity = 2, .self = 1};
+	struct kedge__bytes b = {0};
+
+	for (uint32_t i = 0; i < s.members; i++)
+		s.at[i] = (struct kedge__shield_member){i * 3, i % 2, 100000 + i, {i, ~i}, "n1"};
+	kedge__shield_measure(&s);
+	FUZZ_REQUIRE(kedge__shield_encode(&s, &b, NULL) == 0);
+	save_bytes("shield", "rs", &b);
+	s.scheme = KEDGE__SCHEME_PARTNER;
+	s.members = 2;
+	s.parity = 1;
+	b.count = 0;
+	kedge__shield_measure(&s);
+	FUZZ_REQUIRE(kedge__shield_encode(&s, &b, NULL) == 0);
+	save_bytes("shield", "partner", &b);
+	kedge__bytes_done(&b);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -455,6 +475,7 @@ int main(int argc, char **argv)
 	mkdir(root, 0777);
 	make_marker();
 	make_tie();
+	make_shield();
 	make_stage();
 	make_index();
 	make_summary();

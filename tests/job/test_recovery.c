@@ -17,17 +17,18 @@ struct world {
 	enum threading threading;
 	const char *const *more;
 	/* of a life */
-	int shift;      /* how far ranks have moved */
-	unsigned lost;  /* nodes that are replaced by spares, */
-	int spare;      /* the first of which this is */
+	int shift;     /* how far ranks have moved */
+	unsigned lost; /* nodes that are replaced by spares, */
+	int spare;     /* the first of which this is */
 	bool l2;
+	uint64_t wanted;         /* 0: the newest */
 	uint64_t expected, last; /* what comes back, and how far it goes on; 0: nothing */
 	const char *says;        /* what rank 0's log has; NULL: anything */
 	uint64_t more_than;      /* with EXPECTED: that, or up to this */
 	const char *fault;       /* of rank FAULTY, from when it opens the job on, */
 	bool later;              /* or from when it goes on */
 	int faulty;
-	int code; /* not 0: the job need not be opened */
+	int code;      /* not 0: the job need not be opened */
 	uint64_t *met; /* fault points that it has met, if there is no fault; shared */
 };
 
@@ -97,9 +98,10 @@ static void rank_live(struct rank *r)
 	if (!k)
 		return;
 	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
-	CHECK(kedge_restart(k, KEDGE_NEWEST, &version) == (w.expected ? 0 : KEDGE_E_NOTFOUND));
+	CHECK(kedge_restart(k, w.wanted ? w.wanted : KEDGE_NEWEST, &version) == (w.expected ? 0 : KEDGE_E_NOTFOUND));
 	if (w.expected)
-		comes_back(r, k, KEDGE_NEWEST, version > w.expected && version <= w.more_than ? version : w.expected);
+		comes_back(r, k, w.wanted ? w.wanted : KEDGE_NEWEST,
+			   version > w.expected && version <= w.more_than ? version : w.expected);
 	fault_begin(r, true);
 	if (w.last)
 		take(r, k, version + 1, w.last);
@@ -220,7 +222,8 @@ static void test_partner(void **state)
 static void test_xor4(void **state)
 {
 	world_begin(*state, "xor:4", 4, 1, 3, true, MORE(L2_SECOND));
-	every_loss(*state, 1, enough_one, "version 3, and 2 older ones, cannot be rebuilt on L1: the segments of ranks ");
+	every_loss(*state, 1, enough_one,
+		   "version 3, and 2 older ones, cannot be rebuilt on L1: the segments of ranks ");
 }
 
 static void test_xor8(void **state)
@@ -237,6 +240,42 @@ static void test_rs(void **state)
 
 /* ------------------------------------------------------------------ several ranks a node; one loss after the other */
 
+struct census {
+	int segments, shields, others;
+};
+
+static int count_file(const char *path, const struct stat *st, void *ctx)
+{
+	struct census *c = ctx;
+	const char *dot = strrchr(path, '.');
+
+	if (!S_ISREG(st->st_mode) || !strstr(path, "/v0"))
+		return 0;
+	c->segments += strcmp(dot, ".seg") == 0;
+	c->shields += strcmp(dot, ".shd") == 0;
+	c->others += strcmp(dot, ".seg") != 0 && strcmp(dot, ".shd") != 0;
+	return 0;
+}
+
+/* Each node has what its ranks have, and a shield beside each segment. */
+static void all_in_order(const struct place *p)
+{
+	struct census first = {0};
+	char dir[400];
+
+	for (int r = 0; r < w.ranks; r += w.per_node) {
+		struct census c = {0};
+
+		node_dir(p, node_of(r), dir, sizeof(dir));
+		assert_int_equal(tree_each(dir, count_file, &c), 0);
+		if (!r)
+			first = c;
+		assert_true(c.segments > 0 && c.segments % w.per_node == 0 && !c.others);
+		assert_memory_equal(&c, &first, sizeof(c));
+		assert_int_equal(c.shields, c.segments);
+	}
+}
+
 static void test_nodes_of_two(void **state)
 {
 	const struct place *p = *state;
@@ -247,15 +286,18 @@ static void test_nodes_of_two(void **state)
 	w.last = 4;
 	w.says = "rebuilt on L1";
 	live(p);
-	/* What was rebuilt is protected again, and no file is left where its rank is not. */
+	all_in_order(p);
+	/* What was rebuilt is protected again. */
 	node_die(p, NODES + 2);
 	w.spare = 2 * NODES;
 	w.expected = 4;
 	w.last = 6;
 	live(p);
-	w.says = NULL; /* nothing to do */
+	all_in_order(p); /* shields of versions that were removed are gone */
+	w.says = NULL;   /* nothing to do */
 	w.expected = w.last = 6;
 	live(p);
+	all_in_order(p);
 }
 
 /* A version that was taken before is protected when the job is opened with another setting. */
@@ -274,6 +316,52 @@ static void test_protected_later(void **state)
 	node_die(p, 2);
 	w.lost = 6;
 	live(p);
+}
+
+/* A node comes back with what it had before the job went back to an older version: that does not count any more. */
+static void test_old_disk(void **state)
+{
+	const struct place *p = *state;
+	char from[400], to[400];
+
+	world_begin(p, "xor:3", 3, 1, 3, false, NULL);
+	w.wanted = w.expected = 2;
+	w.last = 3;
+	live(p);
+	node_die(p, 1);
+	node_dir(p, 1, to, sizeof(to));
+	text_make(from, sizeof(from), "%s/then/node1", p->dir);
+	REQUIRE(mkdir(to, 0700) == 0);
+	tree_copy(from, to);
+	w.wanted = 0;
+	w.expected = w.last = 3;
+	w.says = "1 segments were rebuilt";
+	live(p);
+	all_in_order(p);
+}
+
+/* A label keeps a version that `keep` does not; a node that lacks the label, or the version, gets it. */
+static void test_labelled(void **state)
+{
+	const struct place *p = *state;
+	struct kedge__catalog *cat;
+	char dir[400];
+
+	world_begin(p, "xor:3", 3, 1, 2, false, MORE("keep=1", "reducer=full"));
+	node_dir(p, 0, dir, sizeof(dir));
+	assert_int_equal(kedge__catalog_open(dir, "job", KEDGE__CATALOG_CREATE, &cat, NULL), 0);
+	assert_int_equal(kedge__set_annotate(cat, 2, NULL, "good", NULL), 0);
+	kedge__catalog_close(cat);
+	node_die(p, 1);
+	w.lost = 2;
+	w.expected = 2;
+	w.last = 4;
+	w.says = "1 segments were rebuilt";
+	live(p);
+	node_dir(p, NODES + 1, dir, sizeof(dir));
+	assert_int_equal(kedge__catalog_open(dir, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
+	assert_true(kedge__catalog_find(cat, 2) && kedge__set_has_label(&kedge__catalog_find(cat, 2)->set, "good"));
+	kedge__catalog_close(cat);
 }
 
 /* Groups in which only the application speaks. */
@@ -327,10 +415,37 @@ static void test_refused(void **state)
 
 /* ------------------------------------------------------------------ damage */
 
-static void file_of(const struct place *p, int node, uint64_t version, int rank, const char *suffix, char *out, size_t room)
+static void file_of(const struct place *p, int node, uint64_t version, int rank, const char *suffix, char *out,
+		    size_t room)
 {
 	text_make(out, room, "%s/now/node%d/job/v%020llu/r%07d-g0.%s", p->dir, node, (unsigned long long)version, rank,
 		  suffix);
+}
+
+static void found(void *ctx, const struct kedge__finding *f)
+{
+	struct census *c = ctx;
+
+	c->shields += f->section && strcmp(f->section, "shield") == 0;
+	c->others += !f->section || strcmp(f->section, "shield") != 0;
+}
+
+/* `kedge verify` on one node. */
+static struct census node_verify(const struct place *p, int node)
+{
+	struct census c = {0};
+	const struct kedge__verify_options options = {
+	    .version = KEDGE_NEWEST, .local = true, .found = found, .ctx = &c};
+	struct kedge__verify_report report = {0};
+	struct kedge__catalog *cat;
+	char dir[400];
+
+	node_dir(p, node, dir, sizeof(dir));
+	assert_int_equal(kedge__catalog_open(dir, "job", KEDGE__CATALOG_READ, &cat, NULL), 0);
+	assert_int_equal(kedge__verify_with(cat, NULL, &options, &report, NULL), 0);
+	kedge__verify_report_done(&report);
+	kedge__catalog_close(cat);
+	return c;
 }
 
 /* A node is lost, and a bit of a survivor's file has changed: that counts as lost, too. */
@@ -343,8 +458,11 @@ static void test_damage(void **state)
 	world_begin(p, "rs:2+2", 4, 1, 3, true, MORE(L2_SECOND));
 	for (int i = 0; i < 2; i++) {
 		world_lose(p, 1, 1);
+		assert_int_equal(node_verify(p, 2).shields + node_verify(p, 2).others, 0);
 		file_of(p, 2, 3, 2, suffixes[i], path, sizeof(path));
 		file_flip(path, 700, 8);
+		assert_int_equal(node_verify(p, 2).shields, i);
+		assert_true((node_verify(p, 2).others > 0) == !i);
 		w.expected = 3;
 		w.last = 0;
 		w.says = "rebuilt on L1";
@@ -398,7 +516,8 @@ static void each_fault(const struct place *p, const char *spec, int faulty, unsi
 	*met = 1;
 	for (uint64_t n = 0; n <= *met; n = n ? n + step : 1) {
 		world_lose(p, lost, 1);
-		text_make(fault, sizeof(fault), "%s@%llu%s", spec, (unsigned long long)n, strcmp(spec, "enospc") ? "" : "+");
+		text_make(fault, sizeof(fault), "%s@%llu%s", spec, (unsigned long long)n,
+			  strcmp(spec, "enospc") ? "" : "+");
 		w.fault = n ? fault : NULL;
 		w.met = n ? NULL : met;
 		w.faulty = faulty;
@@ -456,11 +575,21 @@ static void test_eio(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {JOB(test_partner),	      JOB(test_xor4),	      JOB(test_xor8),
-					   JOB(test_rs),	      JOB(test_nodes_of_two), JOB(test_protected_later),
-					   JOB(test_without_threads), JOB(test_refused),      JOB(test_damage),
-					   JOB(test_killed_in_recovery), JOB(test_killed_while_protecting),
-					   JOB(test_full_disk), JOB(test_eio)};
+	const struct CMUnitTest tests[] = {JOB(test_partner),
+					   JOB(test_xor4),
+					   JOB(test_xor8),
+					   JOB(test_rs),
+					   JOB(test_nodes_of_two),
+					   JOB(test_protected_later),
+					   JOB(test_old_disk),
+					   JOB(test_labelled),
+					   JOB(test_without_threads),
+					   JOB(test_refused),
+					   JOB(test_damage),
+					   JOB(test_killed_in_recovery),
+					   JOB(test_killed_while_protecting),
+					   JOB(test_full_disk),
+					   JOB(test_eio)};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
 }

@@ -35,7 +35,8 @@ static void leave_for(pid_t pid, struct meeting *front, struct meeting *back)
 	}
 }
 
-/* Until all have closed the other end of their ENDED, which they do when they end; those that cannot go on are ended. */
+/* Until all have closed the other end of their ENDED, which they do when they end; those that cannot go on are ended.
+ */
 static void watch_over(pid_t *pids, int size, const int *ended, struct meeting *front, struct meeting *back)
 {
 	struct pollfd ends[MEETING_RANKS];

@@ -13,8 +13,9 @@
 
 static void test_schemes(void **state)
 {
-	static const char *const wrong[] = {"",       "xor",    "xor:1", "xor:33",  "xor:4x", "rs:4",   "rs:0+2",
-					    "rs:4+0", "rs:4+-2", "rs:4+2 ", "Partner", "raid5", "rs:30+3", "xor:99999"};
+	static const char *const wrong[] = {"",        "xor",    "xor:1",   "xor:33",   "xor:4x",
+					    "rs:4",    "rs:0+2", "rs:4+0",  "rs:4+-2",  "rs:4+2 ",
+					    "Partner", "raid5",  "rs:30+3", "xor:99999"};
 	struct kedge__protection p;
 	char text[KEDGE__PROTECTION_TEXT];
 
@@ -263,7 +264,8 @@ static int segment_put(void *ctx, uint64_t row, const uint8_t *units, struct ked
 	return 0;
 }
 
-/* Of member i's files, the segment is with rank i + SHIFT, the shield with i + 2 * SHIFT: ranks are placed differently. */
+/* Of member i's files, the segment is with rank i + SHIFT, the shield with i + 2 * SHIFT: ranks are placed differently.
+ */
 static void lose(struct player *p, uint32_t lost, uint32_t shields_lost, uint32_t shift)
 {
 	uint32_t n = team.shape.members, self = (uint32_t)p->seat->rank;
@@ -284,8 +286,8 @@ static void lose(struct player *p, uint32_t lost, uint32_t shields_lost, uint32_
 		segment_host[i] = lost >> i & 1 ? KEDGE__NO_RANK : (i + shift) % n;
 		shield_host[i] = shields_lost >> i & 1 ? KEDGE__NO_RANK : (i + 2 * shift) % n;
 		segment[i] = (struct kedge__unit_source){memory_get, team.segment[i], team.shape.at[i].file_bytes};
-		shield[i] = (struct kedge__unit_source){
-		    memory_get, team.shield[i], team.shape.rows * team.shape.parity * team.shape.unit};
+		shield[i] = (struct kedge__unit_source){memory_get, team.shield[i],
+							team.shape.rows * team.shape.parity * team.shape.unit};
 	}
 	assert_true(kedge__rebuild_possible(&team.shape, segment_host, shield_host));
 	assert_true(kedge__rebuild_files(&r) <= 2);
@@ -327,7 +329,8 @@ static void over_ranks(uint32_t n, uint32_t m)
 
 	team.shape = (struct kedge__shield){.scheme = KEDGE__SCHEME_RS, .members = n, .parity = m};
 	for (uint32_t i = 0; i < n; i++) {
-		team.shape.at[i] = (struct kedge__shield_member){.rank = i, .file_bytes = 1 + draw_below(&d, SEGMENT_MOST - 1)};
+		team.shape.at[i] =
+		    (struct kedge__shield_member){.rank = i, .file_bytes = 1 + draw_below(&d, SEGMENT_MOST - 1)};
 		draw_bytes(&d, team.segment[i], SEGMENT_MOST);
 	}
 	team.shape.at[n / 2].file_bytes = 0;

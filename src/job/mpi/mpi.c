@@ -303,8 +303,11 @@ static int mpi_ready(void)
 
 int kedge_mpi_open(MPI_Comm comm, const char *name, const char *config, const char *const *settings, kedge_t **out)
 {
-	struct kedge_group group = {
-	    .allgather = allgather, .reduce = reduce, .gather = gather, .transfer = transfer, .free_ctx = channels_free};
+	struct kedge_group group = {.allgather = allgather,
+				    .reduce = reduce,
+				    .gather = gather,
+				    .transfer = transfer,
+				    .free_ctx = channels_free};
 	struct channels *c;
 	int provided = MPI_THREAD_SINGLE;
 	int rc;
