@@ -82,11 +82,18 @@ else
 	refuse "They can be installed only as root."
 fi
 
+# What apt says matters only if it fails.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
 apt() {
-	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1 || {
+		cat "$log" >&2
+		return 1
+	}
 }
 
-echo "Installing: $packages"
+echo "Kedge needs these packages, which are installed now with apt-get: $packages"
 # shellcheck disable=SC2086
 if ! known $packages; then
 	apt update
