@@ -83,12 +83,9 @@ else
 fi
 
 # What apt says matters only if it fails.
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-
 apt() {
-	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1 || {
-		cat "$log" >&2
+	said=$($as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" 2>&1) || {
+		printf '%s\n' "$said" >&2
 		return 1
 	}
 }
