@@ -2,11 +2,12 @@
 # A thin wrapper: CMake and Ninja build, scripts/ do the rest.
 PREFIX ?= /usr/local
 BUILD  := build/plain
+INSTALL := build/install
 JOBS   := $(shell nproc 2>/dev/null || echo 2)
 WALKS  ?= 2000
 SEED   ?= 0
 
-.PHONY: help deps build demo check soak bench bench-models install clean format
+.PHONY: help deps build demo check soak bench bench-models install uninstall clean format
 
 help:
 	@echo 'make demo     a parallel job is killed in mid-run, restarts, and ends with the same answer'
@@ -15,6 +16,7 @@ help:
 	@echo 'make build    build into build/plain'
 	@echo 'make bench    measure reducers and restore on this machine (bench-models: the models against the papers)'
 	@echo 'make install  install under PREFIX ($(PREFIX)); DESTDIR is respected'
+	@echo 'make uninstall  remove what make install installed'
 	@echo 'make format   clang-format over all sources'
 	@echo 'make clean    remove build/'
 	@echo
@@ -46,9 +48,14 @@ bench: build
 bench-models: build
 	@$(BUILD)/bench/bench_models
 
-install: build
-	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
-	@cmake --install $(BUILD)
+# A build of its own, without tests, which would take longer than all the rest.
+install: deps
+	@cmake -S . -B $(INSTALL) -G Ninja -DKEDGE_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
+	@ninja -C $(INSTALL) -j $(JOBS)
+	@cmake --install $(INSTALL)
+
+uninstall:
+	@scripts/uninstall.sh $(INSTALL)/install_manifest.txt
 
 clean:
 	rm -rf build

@@ -82,11 +82,15 @@ else
 	refuse "They can be installed only as root."
 fi
 
+# What apt says matters only if it fails.
 apt() {
-	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+	said=$($as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" 2>&1) || {
+		printf '%s\n' "$said" >&2
+		return 1
+	}
 }
 
-echo "Installing: $packages"
+echo "Kedge needs these packages, which are installed now with apt-get: $packages"
 # shellcheck disable=SC2086
 if ! known $packages; then
 	apt update

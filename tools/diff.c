@@ -28,6 +28,7 @@ static int diff_lineages(struct kedge__diff_tool *d, uint32_t rank, struct kedge
 	struct kedge__bar bar;
 	int rc;
 
+	kedge__tool_interruptible(d->usage.command, "the comparison is not complete");
 	kedge__bar_init(&bar, "diff", !d->place.json && !d->place.quiet);
 	rc = kedge__diff(a, b, d->pool, kedge__bar_update, &bar, &one.regions, &one.count, err);
 	kedge__bar_done(&bar);
@@ -163,6 +164,7 @@ static void print_text(const struct kedge__diff_tool *d)
 static int diff_open(struct kedge__diff_tool *d)
 {
 	const struct kedge__catalog_entry *a, *b;
+	char text[KEDGE__TEXT_ROOM];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int status = kedge__place_choose(&d->place, &d->usage, d->wanted[0], &d->a, &a);
 
@@ -173,8 +175,8 @@ static int diff_open(struct kedge__diff_tool *d)
 	if (d->rank == UINT64_MAX && a->set.ranks != b->set.ranks) {
 		kedge__tool_say(
 		    d->usage.command,
-		    "cannot compare: version %llu has %u ranks, version %llu has %u; use --rank R to compare one",
-		    (unsigned long long)d->a, a->set.ranks, (unsigned long long)d->b, b->set.ranks);
+		    "cannot compare: version %llu has %s, version %llu has %u; use --rank R to compare one",
+		    (unsigned long long)d->a, kedge__text_count(a->set.ranks, "rank", "ranks", text), (unsigned long long)d->b, b->set.ranks);
 		return KEDGE__EXIT_FAILURE;
 	}
 	if (d->rank != UINT64_MAX && d->rank >= KEDGE__MIN(a->set.ranks, b->set.ranks)) {

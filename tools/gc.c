@@ -138,6 +138,7 @@ static int gc(struct gc *g)
 		g->keep = (uint64_t)g->place.settings.keep;
 	if (g->keep == 0)
 		return kedge__usage_error(&g->usage, "how many versions? Give --keep K, or set keep in kedge.conf(5)");
+	kedge__tool_interruptible(g->usage.command, "some versions may be gone already; those to keep are whole");
 	kedge__bar_init(&g->bar, "check", !g->place.json && !g->place.quiet);
 	rc = collect(g, &report, &err);
 	kedge__bar_done(&g->bar);

@@ -9,6 +9,12 @@ static void print_all(void)
 	     "subcommands:");
 	for (size_t i = 0; i < kedge__tools_count; i++)
 		printf("  %-10s %s\n", kedge__tools[i].name, kedge__tools[i].summary);
+	puts("\nto try it:\n"
+	     "  kedge save -n work FILE...        a first version, in the store ./kedge-store\n"
+	     "  kedge save -n work FILE...        another one, later: only what changed is stored\n"
+	     "  kedge log                         what there is\n"
+	     "  kedge diff                        what changed last\n"
+	     "  kedge restore -v newest~1 -o old  the version before, into the directory old");
 	puts("\nSee 'kedge SUBCOMMAND --help' and kedge-SUBCOMMAND(1) for each, and kedge.conf(5) for the settings.\n\n"
 	     "exit codes:");
 #define KEDGE__X(name, code, text) printf("  %d  %s\n", code, text);

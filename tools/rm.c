@@ -141,6 +141,7 @@ static int rm(struct removal *r)
 		return status;
 	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0)
 		return kedge__tool_fail(r->usage.command, &err, "cannot start threads");
+	kedge__tool_interruptible(r->usage.command, "some of the versions may be gone already; all others are whole");
 	kedge__bar_init(&r->bar, "rewrite", !r->place.json && !r->place.quiet);
 	status = r->all ? remove_job(r) : remove_versions(r);
 	kedge__bar_done(&r->bar);

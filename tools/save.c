@@ -39,6 +39,8 @@ static void progress(void *user, const struct kedge_progress *p)
 
 	kedge__bar_label(&s->bar, p->phase);
 	kedge__bar_update(&s->bar, p->done_bytes, p->total_bytes);
+	if (strcmp(p->phase, "flush") == 0 || (strcmp(p->phase, "write") == 0 && p->done_bytes >= p->total_bytes))
+		kedge__tool_outcome("the version was nearly complete; 'kedge ls' says whether it is there");
 }
 
 static void push_setting(struct kedge__text_list *list, const char *key, const char *value)
@@ -142,6 +144,7 @@ static int checkpoint(struct save *s)
 
 	kedge__bar_init(&s->bar, "save", !s->json && !s->quiet);
 	kedge_set_progress(s->k, progress, s);
+	kedge__tool_interruptible(s->usage.command, "nothing was saved");
 	rc = kedge_version_note(s->k, s->note);
 	if (rc == 0)
 		rc = kedge_checkpoint(s->k, s->version);

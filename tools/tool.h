@@ -126,6 +126,13 @@ int kedge__tool_fail(const char *command, struct kedge__error *err, const char *
 int kedge__tool_fail_job(const char *command, const kedge_t *k, int code, const char *fmt, ...) KEDGE__PRINTF(4, 5);
 /* Ends the process with a message: for allocations so small that continuing makes no sense. */
 _Noreturn void kedge__tool_no_memory(void);
+
+/* ------------------------------------------------------------------ tool_signal.c */
+
+/* From now on a signal that ends the process leaves a clean line, and says "COMMAND: interrupted: OUTCOME". Both must stay valid. */
+void kedge__tool_interruptible(const char *command, const char *outcome);
+void kedge__tool_outcome(const char *outcome); /* another one from now on */
+
 /* Print warnings of the library on standard error as "COMMAND: note: ...". QUIET: errors only. COMMAND must stay valid. */
 void kedge__tool_listen(const char *command, bool quiet);
 
@@ -260,6 +267,8 @@ struct kedge__bar {
 void kedge__bar_init(struct kedge__bar *bar, const char *label, bool enabled);
 /* CTX is the bar: the form of the progress callbacks of store and restore. Any thread. */
 void kedge__bar_update(void *ctx, uint64_t done, uint64_t total);
+/* ", 9 s left", ", 2 min 05 s left", ", 3 h 10 min left"; "": it is not worth saying. */
+const char *kedge__bar_left(double seconds, char buf[KEDGE__TEXT_ROOM]);
 void kedge__bar_label(struct kedge__bar *bar, const char *label); /* LABEL must stay valid */
 void kedge__bar_wipe(struct kedge__bar *bar);                     /* off the terminal, until the next update */
 void kedge__bar_done(struct kedge__bar *bar);                     /* for good */

@@ -129,6 +129,7 @@ static int verify_open(struct verify *v)
 
 	if (status)
 		return status;
+	kedge__tool_interruptible(v->usage.command, "not everything was checked");
 	kedge__bar_init(&v->bar, "verify", !v->place.json && !v->place.quiet);
 	if (kedge__verify_with(v->place.levels[0], v->pool, &options, &report, &err) != 0) {
 		kedge__bar_done(&v->bar);

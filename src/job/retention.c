@@ -294,7 +294,8 @@ static void why_write(struct kedge__l2_answer *a, const struct kedge__l2_costs *
 	char what[120] = "all of it";
 
 	if (a->form == KEDGE__L2_DELTA)
-		snprintf(what, sizeof(what), "%zu versions as a delta to %" PRIu64, a->batch, a->parent);
+		snprintf(what, sizeof(what), "%zu version%s as a delta to %" PRIu64, a->batch, a->batch == 1 ? "" : "s",
+			 a->parent);
 	else if (a->form == KEDGE__L2_COPY)
 		snprintf(what, sizeof(what), "as on L1");
 	snprintf(a->why, sizeof(a->why), "every %" PRIu64 " (%s), %s; %s", costs->every, frequency(costs), what,

@@ -1,34 +1,64 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# bash completion: subcommands, options, names, versions.
+# Completion: what may come next, and that bash, zsh and fish are given it.
 . "$KEDGE_SOURCE/tests/cli/lib.sh"
-command -v bash >/dev/null || exit 77
 
 echo x >file.txt
 kedge save -s store -n alpha file.txt >/dev/null
 kedge save -s store -n alpha file.txt >/dev/null
 kedge save -s store -n beta file.txt >/dev/null
+kedge tag -s store -n alpha -v 1 good >/dev/null
 
 # complete WORD...: what the last word, as far as it is typed, may become.
 complete()
 {
-	bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kedge; printf "%s\n" "${COMPREPLY[@]}"' - \
-		"$KEDGE_SOURCE/share/bash-completion/kedge" "$@" | sort | tr '\n' ' '
+	for last; do :; done
+	sh "$KEDGE_SOURCE/share/completion/kedge.sh" "$@" | awk -v last="$last" 'index($0, last) == 1 || /^</' | sort | tr '\n' ' '
 }
 
 is "$(complete kedge re)" "restore " "subcommands"
 is "$(complete kedge save --re)" "--reduce --replace " "options"
 is "$(complete kedge save --reduce t)" "tree " "reducers"
 is "$(complete kedge ls -s store -n '')" "alpha beta " "names"
-is "$(complete kedge restore -s store -n alpha -v '')" "1 2 newest " "versions"
-is "$(complete kedge diff -s store -n alpha 1 '')" "1 2 newest " "versions to compare"
+is "$(complete kedge restore -s store -n alpha -v '')" "1 2 good newest " "versions"
+is "$(complete kedge diff -s store -n alpha 1 '')" "1 2 good newest " "versions to compare"
+is "$(complete kedge rm -s store -n alpha g)" "good " "a label"
+is "$(complete kedge tag -s store -n alpha '')" "good " "labels"
 is "$(complete kedge save -n x --set l2_r)" "l2_rate= " "settings"
-is "$(complete kedge save -n x fi)" "file.txt " "files"
+is "$(complete kedge save -n x fi)" "<files> " "files"
+is "$(complete kedge ls -s '')" "<directories> " "directories"
 is "$(complete kedge help ver)" "verify " "subcommands to help with"
 is "$(complete kedge bench '')" "codec gpu levels protect stage " "benchmarks"
+is "$(complete kedge bench levels '')" "<directories> " "directories to measure"
+is "$(complete kedge bench codec --cod)" "--codec " "options of a benchmark"
+is "$(complete kedge save --codec zs)" "zstd " "codecs"
+is "$(complete kedge plan -m ts)" "<files> tsubame2 tsubame2-13h " "machines"
 if kedge help | grep -q '^  simulate '; then
 	is "$(complete kedge simulate re)" "rex " "modes of simulate"
 	case $(complete kedge simulate sync --) in
 	*--json*) ;;
 	*) fail "no options of 'kedge simulate sync'" ;;
 	esac
+fi
+
+# The shells.
+if command -v bash >/dev/null; then
+	in_bash()
+	{
+		bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kedge; printf "%s\n" "${COMPREPLY[@]}"' - \
+			"$KEDGE_SOURCE/share/bash-completion/kedge" "$@" | sort | tr '\n' ' '
+	}
+	is "$(in_bash kedge restore -s store -n alpha -v '')" "1 2 good newest " "versions in bash"
+	is "$(in_bash kedge save -n x fi)" "file.txt " "files in bash"
+fi
+if command -v zsh >/dev/null; then
+	# shellcheck disable=SC2016
+	zsh -fc '. "$1"; compadd() { print -l "${(@P)argv[-1]}"; }; words=(kedge restore -s store -n alpha -v ""); CURRENT=8; _kedge' - \
+		"$KEDGE_SOURCE/share/zsh/_kedge" | sort | tr '\n' ' ' >out
+	is "$(cat out)" "1 2 good newest " "versions in zsh"
+fi
+if command -v fish >/dev/null; then
+	# shellcheck disable=SC2016
+	HOME=$PWD fish --no-config -c 'source $argv[1]; complete -C "kedge restore -s store -n alpha -v "' "$KEDGE_SOURCE/share/fish/kedge.fish" |
+		sort | tr '\n' ' ' >out
+	is "$(cat out)" "1 2 good newest " "versions in fish"
 fi

@@ -4,9 +4,11 @@
 #include <stdint.h>
 
 #include "../lib/cases.h"
-#include "tool_files.h"
 #include "tool.h"
+#include "tool_files.h"
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The table of subcommands is main.c's. */
@@ -237,6 +239,50 @@ static void options_bad(void **state)
 	}
 }
 
+static void time_left(void **state)
+{
+	static const struct {
+		double seconds;
+		const char *text;
+	} cases[] = {{0, ""},
+		     {-1, ""},
+		     {0.3, ""},
+		     {9.2, ", 9 s left"},
+		     {125, ", 2 min 05 s left"},
+		     {11400, ", 3 h 10 min left"},
+		     {1e300, ""}};
+	char a[KEDGE__TEXT_ROOM];
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(cases); i++)
+		assert_string_equal(kedge__bar_left(cases[i].seconds, a), cases[i].text);
+}
+
+/* Ctrl-C: what became of the work, on a line of its own, and the process ends by the signal. */
+static void interrupted(void **state)
+{
+	char text[200] = "";
+	int ends[2], status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		kedge__tool_interruptible("kedge save", "nothing was saved");
+		raise(SIGINT);
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+	assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+	assert_string_equal(text, "kedge save: interrupted: nothing was saved\n");
+	close(ends[0]);
+}
+
 static void exit_codes(void **state)
 {
 	(void)state;
@@ -255,7 +301,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(region_names),     cmocka_unit_test(numbers),       cmocka_unit_test(types),
 	    cmocka_unit_test(safe_names),       cmocka_unit_test(safe_messages), cmocka_unit_test(tables),
 	    cmocka_unit_test(json_of_bad_text), cmocka_unit_test(options_good),  cmocka_unit_test(options_bad),
-	    cmocka_unit_test(exit_codes),
+	    cmocka_unit_test(exit_codes),       cmocka_unit_test(time_left),     cmocka_unit_test(interrupted),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Must compile as C99 and as C++11 with nothing included before: the public headers stand alone. */
+/* Must compile as C90 and as C++98, by the letter, with nothing included before: the public headers stand alone. */
 #ifdef INCLUDE_MPI
 #include <kedge/kedge_mpi.h>
 #endif
@@ -10,9 +10,11 @@ int use(kedge_t *k, double *field, size_t count);
 
 int use(kedge_t *k, double *field, size_t count)
 {
-	const size_t dims[2] = {count, 1};
+	size_t dims[2];
 	uint64_t restored;
 
+	dims[0] = count;
+	dims[1] = 1;
 	kedge_set_log(NULL, NULL);
 	kedge_set_progress(k, NULL, NULL);
 	if (kedge_protect_array(k, "field", field, KEDGE_F64, 2, dims) != KEDGE_OK)
