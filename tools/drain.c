@@ -183,7 +183,7 @@ static int drain(struct drain *d)
 	struct kedge__store_id id;
 	int status;
 
-	kedge__tool_log(d->usage.command, d->quiet);
+	kedge__tool_listen(d->usage.command, d->quiet);
 	if (kedge__tool_settings(d->store, true, &d->sets, &d->settings, &err))
 		return kedge__tool_fail(d->usage.command, &err, "cannot read the settings");
 	kedge__job_bucket_init(&d->bucket, d->settings.l2_rate);
