@@ -116,7 +116,7 @@ static int read_piece(void *ctx, size_t i, int worker)
 
 static int restore_once(struct bench *b, struct kedge__error *err)
 {
-	struct kedge__restore_target target = {0, b->data, NULL};
+	struct kedge__restore_target target = {0, b->data, NULL, false};
 	struct kedge__catalog *cat = NULL;
 	struct kedge__lineage *lineage = NULL;
 	double start = kedge__clock_seconds();

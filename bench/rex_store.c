@@ -124,7 +124,7 @@ static int fill(struct kedge__rex_keeper *k, struct kedge__lineage *l, uint8_t *
 
 	for (size_t i = 0; i < 2 && i < top->region_count; i++)
 		targets[i] = (struct kedge__restore_target){
-		    i, strcmp(top->regions[i].name, KEDGE__PAGES_REGION) == 0 ? (void *)image : index, NULL};
+		    i, strcmp(top->regions[i].name, KEDGE__PAGES_REGION) == 0 ? (void *)image : index, NULL, false};
 	return kedge__restore_fill(l, k->pool, (struct kedge__io){0}, targets, 2, NULL, NULL, NULL, err);
 }
 

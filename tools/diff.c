@@ -32,10 +32,13 @@ static int diff_lineages(struct kedge__diff_tool *d, uint32_t rank, struct kedge
 	kedge__bar_init(&bar, "diff", !d->place.json && !d->place.quiet);
 	rc = kedge__diff(a, b, d->pool, kedge__bar_update, &bar, &one.regions, &one.count, err);
 	kedge__bar_done(&bar);
+	if (!rc)
+		rc = kedge__diff_tree(&one, a, b, d->pool, kedge__job_settings_io(&d->place.settings), err);
 	if (rc)
 		return rc;
 	if (!kedge__array_push(&d->ranks, one))
 		kedge__tool_no_memory();
+	d->changed_entries += one.entries.count;
 	for (size_t i = 0; i < one.count; i++) {
 		d->changed_bytes += one.regions[i].changed_bytes;
 		d->changed_ranges += one.regions[i].range_count;
@@ -93,6 +96,21 @@ static json_t *region_json(uint32_t rank, const struct kedge__diff_region *r)
 	return o;
 }
 
+static json_t *entries_json(const struct kedge__diff_tool *d)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < d->ranks.count; i++)
+		for (size_t j = 0; j < d->ranks.at[i].entries.count; j++) {
+			json_t *o = kedge__json_object();
+
+			kedge__json_text(o, "name", d->ranks.at[i].entries.at[j].name);
+			kedge__json_text(o, "what", d->ranks.at[i].entries.at[j].what);
+			kedge__json_add(list, o);
+		}
+	return list;
+}
+
 static void print_json(const struct kedge__diff_tool *d)
 {
 	json_t *o = kedge__json_object(), *regions = kedge__json_array();
@@ -103,8 +121,9 @@ static void print_json(const struct kedge__diff_tool *d)
 	kedge__json_text(o, "name", d->place.name);
 	kedge__json_uint(o, "a", d->a);
 	kedge__json_uint(o, "b", d->b);
-	kedge__json_bool(o, "same", d->changed_regions == 0);
+	kedge__json_bool(o, "same", d->changed_regions + d->changed_entries == 0);
 	kedge__json_uint(o, "changed_regions", d->changed_regions);
+	kedge__json_set(o, "files", entries_json(d));
 	kedge__json_uint(o, "changed_ranges", d->changed_ranges);
 	kedge__json_uint(o, "changed_bytes", d->changed_bytes);
 	kedge__json_set(o, "regions", regions);
@@ -146,14 +165,27 @@ static void print_region(const struct kedge__diff_tool *d, uint32_t rank, const 
 	kedge__free(name);
 }
 
+static void print_entries(const struct kedge__diff_rank *r)
+{
+	for (size_t i = 0; i < r->entries.count; i++) {
+		char *name = kedge__text_name(r->entries.at[i].name), *what = kedge__text_cell(r->entries.at[i].what);
+
+		printf("'%s': %s\n", name, what);
+		kedge__free(name);
+		kedge__free(what);
+	}
+}
+
 static void print_text(const struct kedge__diff_tool *d)
 {
 	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
 
-	for (size_t i = 0; i < d->ranks.count; i++)
+	for (size_t i = 0; i < d->ranks.count; i++) {
 		for (size_t j = 0; j < d->ranks.at[i].count; j++)
 			if (d->all_ranges || d->ranks.at[i].regions[j].status != KEDGE__DIFF_SAME)
 				print_region(d, d->ranks.at[i].rank, &d->ranks.at[i].regions[j]);
+		print_entries(&d->ranks.at[i]);
+	}
 	printf("versions %llu and %llu of %s: %s changed, %s\n", (unsigned long long)d->a, (unsigned long long)d->b,
 	       d->place.name, kedge__text_count(d->changed_regions, "region", "regions", a),
 	       kedge__text_count(d->changed_bytes, "byte", "bytes", b));
@@ -203,7 +235,7 @@ static int diff(struct kedge__diff_tool *d)
 		print_json(d);
 	else if (!d->place.quiet)
 		print_text(d);
-	return d->exit_code && d->changed_regions ? KEDGE__EXIT_NO : KEDGE__EXIT_OK;
+	return d->exit_code && d->changed_regions + d->changed_entries ? KEDGE__EXIT_NO : KEDGE__EXIT_OK;
 }
 
 int kedge__tool_diff(int argc, char **argv)
@@ -249,8 +281,10 @@ int kedge__tool_diff(int argc, char **argv)
 		else
 			status = diff(&d);
 	}
-	for (size_t i = 0; i < d.ranks.count; i++)
+	for (size_t i = 0; i < d.ranks.count; i++) {
 		kedge__diff_free(d.ranks.at[i].regions, d.ranks.at[i].count);
+		kedge__diff_entries_free(&d.ranks.at[i]);
+	}
 	kedge__array_done(&d.ranks);
 	kedge__pool_free(d.pool);
 	kedge__place_done(&d.place);

@@ -6,10 +6,15 @@
 #include "restore/restore.h"
 #include "tool.h"
 
+struct kedge__diff_entry { /* a file that is something else now, beside its bytes; both owned */
+	char *name, *what;
+};
+
 struct kedge__diff_rank {
 	uint32_t rank;
 	struct kedge__diff_region *regions;
 	size_t count;
+	KEDGE__ARRAY(struct kedge__diff_entry) entries;
 };
 
 struct kedge__diff_tool {
@@ -21,8 +26,14 @@ struct kedge__diff_tool {
 	bool exit_code, all_ranges;
 	struct kedge__pool *pool;
 	KEDGE__ARRAY(struct kedge__diff_rank) ranks;
-	uint64_t changed_bytes, changed_regions, changed_ranges;
+	uint64_t changed_bytes, changed_regions, changed_ranges, changed_entries;
 };
+
+/* diff_tree.c: takes the tree of files from the regions of R, and says what differs in it beside times. */
+int kedge__diff_tree(struct kedge__diff_rank *r, struct kedge__lineage *a, struct kedge__lineage *b, struct kedge__pool *pool, struct kedge__io io,
+		     struct kedge__error *err);
+
+void kedge__diff_entries_free(struct kedge__diff_rank *r);
 
 const char *kedge__diff_status(const struct kedge__diff_region *r); /* "same", "changed", "added", "removed" */
 

@@ -2,10 +2,15 @@
 /* kedge restore: the files of a version, byte for byte. */
 #include "restore_pages.h"
 #include "tool_pages.h"
+#include "tool_tree.h"
+#include <errno.h>
 #include <signal.h>
 
-/* Regions are filled in groups, so that the read of many small ones is one pass, and few files are open at a time. */
-enum { GROUP_FILES = 256 };
+/* Regions are filled in groups, so that the read of many small ones is one pass, and few large files are open at a
+ * time. */
+enum { GROUP_FILES = 4096, GROUP_LARGE = 128 };
+#define GROUP_HELD (UINT64_C(64) << 20) /* bytes of small files in memory */
+#define LARGE      (UINT64_C(1) << 20)
 
 struct restore {
 	struct kedge__usage usage;
@@ -13,10 +18,10 @@ struct restore {
 	const char *which;       /* the version, as written; NULL: not given */
 	const char *dir, *pages; /* pages: the name of the index, if the version has a page image */
 	uint64_t version, rank;  /* KEDGE__NO_VERSION, UINT64_MAX: not given */
-	char *const *wanted;     /* regions; none: all */
-	bool *found;             /* which of them some rank has */
-	size_t wanted_count;
-	uint64_t rate; /* UINT64_MAX: not given */
+	struct kedge__wanted wanted;
+	KEDGE__ARRAY(struct kedge__restore_tree *) trees; /* of all ranks so far */
+	bool to_stdout, written; /* something is on standard output: no other version may follow */
+	uint64_t rate;           /* UINT64_MAX: not given */
 	struct kedge__bucket bucket;
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
@@ -26,6 +31,15 @@ struct restore {
 	uint64_t bytes, bytes_read;
 	size_t files, page_count;
 };
+
+static void trees_free(struct restore *r)
+{
+	for (size_t i = 0; i < r->trees.count; i++) {
+		kedge__restore_tree_done(r->trees.at[i]);
+		kedge__free(r->trees.at[i]);
+	}
+	kedge__array_done(&r->trees);
+}
 
 static volatile sig_atomic_t interrupted;
 
@@ -49,37 +63,70 @@ static void catch_signals(void)
 
 struct group {
 	struct kedge__restore_target targets[GROUP_FILES];
-	size_t count, files;
+	size_t count, files, large;
+	uint64_t held;
 };
 
 static void note_region(struct restore *r, uint32_t rank, const struct kedge__region_record *region)
 {
-	json_t *o = kedge__json_object();
+	json_t *o;
 
+	r->bytes += region->bytes;
+	r->files++;
+	if (!r->place.json)
+		return;
+	o = kedge__json_object();
 	kedge__json_text(o, "region", region->name);
 	kedge__json_uint(o, "rank", rank);
 	kedge__json_uint(o, "bytes", region->bytes);
 	kedge__json_add(r->regions, o);
-	r->bytes += region->bytes;
-	r->files++;
 }
 
-static int group_add(struct restore *r, struct group *g, const struct kedge__segment *top, size_t region,
-		     int64_t folder, struct kedge__error *err)
+/* Room for what is not zero, so that a full disk shows now. */
+static int reserve_data(struct restore *r, struct kedge__lineage *l, const struct kedge__region_record *record,
+			struct kedge__error *err)
 {
+	struct kedge__range all = {(uint64_t)record->slot * KEDGE__SLOT_BYTES, record->bytes};
+	struct kedge__span_list spans = {0};
+	int rc = kedge__lineage_resolve(l, &all, 1, &spans, err);
+
+	for (size_t i = 0; !rc && i < spans.count; i++)
+		if (!spans.at[i].fill || spans.at[i].src)
+			rc = kedge__outputs_reserve(&r->outputs, spans.at[i].addr - all.start, spans.at[i].len, err);
+	kedge__span_list_done(&spans);
+	return rc;
+}
+
+static int group_add(struct restore *r, struct group *g, struct kedge__lineage *l, size_t region,
+		     struct kedge__output_spec spec, struct kedge__error *err)
+{
+	const struct kedge__segment *top = kedge__lineage_top(l);
 	const struct kedge__region_record *record = &top->regions[region];
 	struct kedge__restore_target *target = &g->targets[g->count];
-	int rc = kedge__outputs_add(&r->outputs, folder, record->name, record->bytes, &target->data, err);
+	int rc;
 
+	spec.bytes = record->bytes;
+	spec.holes = spec.entry && spec.entry->flags & KEDGE__TREE_SPARSE && record->bytes > LARGE;
+	rc = kedge__outputs_add(&r->outputs, &spec, &target->data, err);
+	if (!rc && spec.holes)
+		rc = reserve_data(r, l, record, err);
 	if (rc) {
 		r->output_failed = true;
 		return rc;
 	}
 	target->region = region;
+	target->zeroed = spec.holes;
 	g->count += record->bytes > 0;
 	g->files++;
+	g->large += record->bytes > LARGE;
+	g->held += record->bytes > LARGE ? 0 : record->bytes;
 	note_region(r, top->header.rank, record);
 	return 0;
+}
+
+static bool group_full(const struct group *g)
+{
+	return g->files == GROUP_FILES || g->large == GROUP_LARGE || g->held >= GROUP_HELD;
 }
 
 static int settle(struct restore *r, struct kedge__error *err)
@@ -105,31 +152,50 @@ static int group_restore(struct restore *r, struct kedge__lineage *l, struct gro
 	if (rc)
 		return rc;
 	r->bytes_read += stats.bytes_read;
-	g->count = g->files = 0;
+	g->count = g->files = g->large = 0;
+	g->held = 0;
 	return settle(r, err);
 }
 
 /* ------------------------------------------------------------------ one rank of a version */
 
-static bool is_wanted(const struct restore *r, const char *name)
-{
-	bool wanted = r->wanted_count == 0;
-
-	for (size_t i = 0; i < r->wanted_count; i++)
-		if (strcmp(r->wanted[i], name) == 0)
-			wanted = r->found[i] = true;
-	return wanted;
-}
-
 static int check_wanted(struct restore *r, struct kedge__error *err)
 {
-	for (size_t i = 0; i < r->wanted_count; i++) {
-		if (r->found[i])
+	for (size_t i = 0; i < r->wanted.count; i++) {
+		if (r->wanted.found[i])
 			continue;
 		r->output_failed = true;
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has no region '%s'", r->wanted[i]);
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has no file or region '%s'", r->wanted.words[i]);
 	}
 	return 0;
+}
+
+static int fill_one(struct restore *r, struct kedge__lineage *l, size_t region, void *data, struct kedge__error *err)
+{
+	const struct kedge__restore_target target = {.region = region, .data = data};
+	struct kedge__restore_stats stats = {0};
+	int rc = kedge__restore_fill(l, r->pool, kedge__job_settings_io(&r->place.settings), &target, 1, NULL, NULL,
+				     &stats, err);
+
+	r->bytes_read += stats.bytes_read;
+	return rc;
+}
+
+/* What the files of this rank are beside their bytes, if the version says; else NULL. */
+static int read_tree(struct restore *r, struct kedge__lineage *l, struct kedge__restore_tree **out,
+		     struct kedge__error *err)
+{
+	struct kedge__restore_tree *t = kedge__calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t || !kedge__array_push(&r->trees, t))
+		kedge__tool_no_memory();
+	rc = kedge__tool_tree_read(l, r->pool, kedge__job_settings_io(&r->place.settings), &t->tree, &t->present,
+				   &r->bytes_read, err);
+	if (!rc && t->present)
+		kedge__restore_tree_choose(t, &r->wanted);
+	*out = t->present ? t : NULL;
+	return rc;
 }
 
 /* A page image becomes its two files again, unless regions are asked for by their names. */
@@ -146,7 +212,7 @@ static int restore_image(struct restore *r, struct kedge__lineage *l, int64_t fo
 						   .output_failed = &r->output_failed};
 	struct kedge__restore_stats stats = {0};
 	size_t count = 0;
-	int rc = r->wanted_count ? 0 : kedge__restore_pages(&pages, &stats, &count, err);
+	int rc = r->wanted.count ? 0 : kedge__restore_pages(&pages, &stats, &count, err);
 
 	*image = count > 0;
 	r->bytes_read += stats.bytes_read;
@@ -162,28 +228,94 @@ static bool is_file(const char *name, bool image)
 	return !image || (strcmp(name, KEDGE__PAGES_REGION) != 0 && strcmp(name, KEDGE__PAGES_INDEX) != 0);
 }
 
-static int restore_regions(struct restore *r, struct kedge__lineage *l, int64_t folder, struct kedge__error *err)
+/* What region NAME becomes; false: nothing. A region that no tree has is what an application protected. */
+static bool choose(struct restore *r, const struct kedge__restore_tree *t, const char *name, int64_t folder,
+		   struct kedge__output_spec *spec)
 {
-	struct group g = {0};
+	*spec = (struct kedge__output_spec){.rank = folder, .name = name};
+	if (t && strcmp(name, KEDGE__TREE_REGION) == 0)
+		return false;
+	if (!t || !kedge__tree_find(&t->tree, name))
+		return kedge__wanted_fits(&r->wanted, name, false);
+	spec->entry = kedge__restore_tree_output(t, name);
+	if (spec->entry)
+		spec->name = spec->entry->name;
+	return spec->entry;
+}
+
+static int restore_regions(struct restore *r, struct kedge__lineage *l, const struct kedge__restore_tree *t,
+			   int64_t folder, struct kedge__error *err)
+{
+	struct group g = {.count = 0};
 	bool image;
 	int rc = restore_image(r, l, folder, &image, err);
 
 	for (size_t i = 0; rc == 0 && i < kedge__lineage_top(l)->region_count; i++) {
 		/* A group that was restored may have turned to another copy of the segment. */
 		const struct kedge__segment *top = kedge__lineage_top(l);
+		struct kedge__output_spec spec;
 
-		if (!is_wanted(r, top->regions[i].name))
+		if (!choose(r, t, top->regions[i].name, folder, &spec))
 			continue;
 		if (!is_file(top->regions[i].name, image)) {
 			note_region(r, top->header.rank, &top->regions[i]);
 			continue;
 		}
-		rc = group_add(r, &g, top, i, folder, err);
-		if (rc == 0 && g.files == GROUP_FILES)
+		rc = group_add(r, &g, l, i, spec, err);
+		if (rc == 0 && group_full(&g))
 			rc = group_restore(r, l, &g, err);
 	}
 	if (rc == 0 && g.files)
 		rc = group_restore(r, l, &g, err);
+	return rc;
+}
+
+static int restore_files(struct restore *r, struct kedge__lineage *l, int64_t folder, struct kedge__error *err)
+{
+	struct kedge__restore_tree *t;
+	int rc = read_tree(r, l, &t, err);
+
+	if (rc)
+		return rc;
+	if (t) {
+		rc = kedge__restore_tree_directories(t, &r->outputs, folder, err);
+		r->output_failed = rc != 0;
+	}
+	if (!rc)
+		rc = restore_regions(r, l, t, folder, err);
+	if (!rc && t) {
+		rc = kedge__restore_tree_links(t, &r->outputs, folder, err);
+		r->output_failed = rc != 0;
+	}
+	return rc;
+}
+
+/* Files one after the other, each written when it was checked. */
+static int restore_stdout(struct restore *r, struct kedge__lineage *l, struct kedge__error *err)
+{
+	struct kedge__restore_tree *t;
+	int rc = read_tree(r, l, &t, err);
+
+	for (size_t i = 0; rc == 0 && i < kedge__lineage_top(l)->region_count; i++) {
+		const struct kedge__region_record *record = &kedge__lineage_top(l)->regions[i];
+		struct kedge__output_spec spec;
+		uint64_t bytes = record->bytes;
+		void *data;
+
+		if (!choose(r, t, record->name, -1, &spec))
+			continue;
+		note_region(r, kedge__lineage_top(l)->header.rank, record);
+		data = bytes ? kedge__map_alloc(bytes) : NULL;
+		if (bytes && !data)
+			return kedge__error_nomem(err);
+		rc = bytes ? fill_one(r, l, i, data, err) : 0;
+		if (rc == 0 && bytes && fwrite(data, 1, bytes, stdout) != bytes) {
+			r->output_failed = true;
+			rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot write to standard output");
+		}
+		r->written = r->written || rc == 0;
+		kedge__map_free(data, bytes);
+	}
 	return rc;
 }
 
@@ -194,7 +326,7 @@ static int restore_rank(struct restore *r, uint64_t version, uint32_t rank, int6
 
 	if (rc)
 		return rc;
-	rc = restore_regions(r, l, folder, err);
+	rc = r->to_stdout ? restore_stdout(r, l, err) : restore_files(r, l, folder, err);
 	kedge__lineage_close(l);
 	return rc;
 }
@@ -209,7 +341,7 @@ static int restore_ranks(struct restore *r, uint64_t version, uint32_t ranks, st
 		r->output_failed = true;
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it only has ranks 0 to %u", ranks - 1);
 	}
-	memset(r->found, 0, r->wanted_count * sizeof(*r->found));
+	memset(r->wanted.found, 0, r->wanted.count * sizeof(*r->wanted.found));
 	if (r->rank != UINT64_MAX)
 		rc = restore_rank(r, version, (uint32_t)r->rank, -1, err);
 	for (uint32_t rank = 0; rc == 0 && r->rank == UINT64_MAX && rank < ranks; rank++)
@@ -247,6 +379,7 @@ static void pass_over(struct restore *r, uint64_t version, struct kedge__error *
 	kedge__error_done(err);
 	*err = (struct kedge__error)KEDGE__ERROR_INIT;
 	kedge__outputs_done(&r->outputs);
+	trees_free(r);
 }
 
 /* The newest version that is intact, unless one was asked for. */
@@ -265,7 +398,7 @@ static int restore_newest(struct restore *r)
 			status = 0;
 			break;
 		}
-		if (r->output_failed || err.code == KEDGE_E_NOMEM) {
+		if (r->output_failed || r->written || err.code == KEDGE_E_NOMEM) {
 			status = kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
 						  (unsigned long long)r->version, r->place.name);
 			break;
@@ -297,7 +430,7 @@ static void print_result(struct restore *r, double seconds)
 	json_t *o;
 
 	if (!r->place.json) {
-		if (!r->place.quiet)
+		if (!r->place.quiet && !r->to_stdout)
 			kedge__print(stdout, "version %llu of %s: %s, %s restored to %s, %s\n",
 				     (unsigned long long)r->version, r->place.name,
 				     kedge__text_count(r->files, "file", "files", files),
@@ -336,7 +469,8 @@ static int restore(struct restore *r)
 	if (status)
 		return status;
 	pace(r);
-	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0 || kedge__fs_mkdirs(r->dir, &err) != 0)
+	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0 ||
+	    (!r->to_stdout && kedge__fs_mkdirs(r->dir, &err) != 0))
 		return kedge__tool_fail(r->usage.command, &err, "cannot restore to %s", r->dir);
 	r->outputs.dir = r->dir;
 	r->outputs.sync = r->place.settings.sync;
@@ -361,8 +495,12 @@ static int check_usage(const struct restore *r)
 		status = kedge__usage_error(&r->usage, "-o DIR is missing");
 	else if (r->pages && !data)
 		status = kedge__usage_error(&r->usage, "--pages '%s' does not end in .idx", r->pages);
-	else if (r->pages && r->wanted_count)
+	else if (r->pages && r->wanted.count)
 		status = kedge__usage_error(&r->usage, "--pages cannot be combined with names of regions");
+	else if (r->to_stdout && !r->wanted.count)
+		status = kedge__usage_error(&r->usage, "-o - needs the names of files");
+	else if (r->to_stdout && r->place.json)
+		status = kedge__usage_error(&r->usage, "-o - cannot be combined with --json");
 	kedge__free(data);
 	return status;
 }
@@ -375,7 +513,7 @@ int kedge__tool_restore(int argc, char **argv)
 	    KEDGE__OPTION_NAME(&r.place.name),
 	    KEDGE__OPTION_CHOOSE(&r.which, "the version to restore; default: the newest that is intact"),
 	    {"output", 'o', KEDGE__OPTION_TEXT, &r.dir, "DIR",
-	     "the directory for the files; created if it does not exist"},
+	     "the directory for the files; created if it does not exist; '-': standard output"},
 	    {"rank", 0, KEDGE__OPTION_UINT, &r.rank, "R",
 	     "only this rank's files (default: all; DIR/rank-R/ if there are several)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &r.pages, "INDEX",
@@ -391,28 +529,28 @@ int kedge__tool_restore(int argc, char **argv)
 
 	r.usage = (struct kedge__usage){
 	    .command = "kedge restore",
-	    .operands = "[REGION]...",
+	    .operands = "[FILE|DIR|PATTERN]...",
 	    .about =
-		"Restores the files of a version below DIR, byte for byte: all of them, or the regions named.\n"
+		"Restores the files of a version below DIR, with modes, owners (as root), times, links and holes:\n"
+		"all of them, or those named, in directories that are named, or that fit a pattern as '*.c'.\n"
 		"Everything is verified before the first file gets its name; existing files are replaced in one step.\n"
 		"Without -v, damaged versions are skipped, with a note, until an intact one is found.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge restore -s store -n job -o back\n"
+	    .example = "kedge restore -s store -n home -o back work/thesis '*.bib'\n"
+		       "kedge restore -s store -n home -o - work/notes.txt | less\n"
 		       "kedge restore -s store -n process -o back --pages snap_01.idx",
 	};
 	r.passed = kedge__json_array();
 	r.regions = kedge__json_array();
 	if (kedge__options_parse(&r.usage, argc, argv, &first, &status)) {
-		r.wanted = argv + first;
-		r.wanted_count = (size_t)(argc - first);
-		r.found = kedge__calloc(r.wanted_count + 1, sizeof(*r.found));
-		if (!r.found)
-			kedge__tool_no_memory();
+		kedge__wanted_init(&r.wanted, argv + first, (size_t)(argc - first));
+		r.to_stdout = r.dir && strcmp(r.dir, "-") == 0;
 		status = check_usage(&r) ? KEDGE__EXIT_USAGE : restore(&r);
 	}
 	kedge__outputs_done(&r.outputs);
-	kedge__free(r.found);
+	trees_free(&r);
+	kedge__wanted_done(&r.wanted);
 	kedge__pool_free(r.pool);
 	kedge__place_done(&r.place);
 	json_decref(r.passed);

@@ -5,33 +5,106 @@
 
 #include "tool.h"
 
+/* ------------------------------------------------------------------ restore_files.c */
+
+enum kedge__output_kind {
+	KEDGE__OUTPUT_HELD,   /* a file whose bytes are in memory until it is settled */
+	KEDGE__OUTPUT_MAPPED, /* a large one, mapped until then */
+	KEDGE__OUTPUT_NODE,   /* a symbolic link, FIFO or device */
+	KEDGE__OUTPUT_LINK,   /* another name of a file */
+};
+
 struct kedge__output {          /* one file on its way */
-	char *temporary, *path; /* temporary: NULL once it has its name */
-	void *data;             /* mapped while it is filled */
+	enum kedge__output_kind kind;
+	char *temporary, *path; /* temporary: NULL before it is there, and once it has its name */
+	char *target;           /* of a link: the path of the file */
+	const struct kedge__tree_entry *entry; /* what it is beside its bytes; NULL: nobody knows */
+	void *data;             /* while it is filled */
 	size_t bytes;
 	int fd;
+};
+
+struct kedge__output_dir {
+	char *path;
+	const struct kedge__tree_entry *entry;
 };
 
 struct kedge__outputs {
 	const char *dir;
 	bool sync;
+	bool elsewhere; /* a part of it is on another file system */
+	uint64_t device;
 	uint64_t next;  /* for temporary names */
 	size_t settled; /* those before it are filled and closed */
+	size_t notes;   /* what could not be set, and was said */
+	char *folder;   /* that was seen to last */
 	KEDGE__ARRAY(struct kedge__output) list;
+	KEDGE__ARRAY(struct kedge__output_dir) dirs; /* that get what they are when all is in them */
+};
+
+struct kedge__output_spec {
+	int64_t rank; /* negative: not in a folder of its rank */
+	const char *name;
+	uint64_t bytes;
+	const struct kedge__tree_entry *entry; /* must stay valid until commit; NULL: none */
+	bool holes;   /* what is not reserve()d is not allocated */
 };
 
 /*
- * A file of BYTES bytes below DIR (in RANK's folder if RANK is not negative), under a temporary name; *DATA is its
- * contents to be filled in, NULL if BYTES is 0. REGION must be a plain relative path: KEDGE_E_MISMATCH if it is absolute,
- * has "." or ".." or an empty component, or passes a symbolic link below DIR.
+ * A file below DIR, under a temporary name; *DATA is its contents to be filled in, zero if it has holes, and NULL if it has no bytes.
+ * The name must be a plain relative path: KEDGE_E_MISMATCH if it is absolute, has "." or ".." or an empty component, or passes a
+ * symbolic link below DIR.
  */
-int kedge__outputs_add(struct kedge__outputs *o, int64_t rank, const char *region, uint64_t bytes, void **data,
-		       struct kedge__error *err);
-/* All files added so far are filled: make them durable and close them. */
+int kedge__outputs_add(struct kedge__outputs *o, const struct kedge__output_spec *spec, void **data, struct kedge__error *err);
+/* These bytes of the file that was added last will be written. */
+int kedge__outputs_reserve(struct kedge__outputs *o, uint64_t at, uint64_t bytes, struct kedge__error *err);
+/* A directory, at once; its mode and times come with the commit. */
+int kedge__outputs_directory(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err);
+/* A symbolic link, FIFO or device. */
+int kedge__outputs_node(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err);
+/* Another name of the file TARGET, which is one of the outputs. */
+int kedge__outputs_link(struct kedge__outputs *o, const struct kedge__output_spec *spec, const char *target, struct kedge__error *err);
+/* All files added so far are filled: write and close them. */
 int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err);
-/* Rename all to their names. After a failure those that were renamed stay. */
+/* Make all durable and rename them to their names. After a failure those that were renamed stay. */
 int kedge__outputs_commit(struct kedge__outputs *o, struct kedge__error *err);
 /* Remove what was not committed, free everything. */
 void kedge__outputs_done(struct kedge__outputs *o);
+
+/* ------------------------------------------------------------------ restore_metadata.c */
+
+/* Give what is at PATH, or open as FD if that is not -1, the owner (as root), mode, attributes and time of ENTRY. What the file system
+ * or the user's rights do not allow is said, once for each kind, and counted in *NOTES. */
+int kedge__metadata_set(int fd, const char *path, const struct kedge__tree_entry *entry, size_t *notes, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ restore_tree.c */
+
+/* What the user asked for: names, directories, patterns. */
+struct kedge__wanted {
+	char *const *words;
+	char **names; /* the same, as names in a version; NULL: all of it */
+	bool *found;
+	size_t count; /* 0: everything */
+};
+
+void kedge__wanted_init(struct kedge__wanted *w, char *const *words, size_t count);
+void kedge__wanted_done(struct kedge__wanted *w);
+bool kedge__wanted_fits(struct kedge__wanted *w, const char *name, bool directory);
+
+/* The tree of one rank of a version, and what of it is restored. */
+struct kedge__restore_tree {
+	struct kedge__tree tree;
+	bool present;
+	bool *chosen;
+	size_t *stands_for; /* of a file that is not chosen, but a link to it is: that link; else SIZE_MAX */
+};
+
+void kedge__restore_tree_choose(struct kedge__restore_tree *t, struct kedge__wanted *w); /* of the tree that it has */
+void kedge__restore_tree_done(struct kedge__restore_tree *t);
+/* What region NAME becomes; NULL: nothing. */
+const struct kedge__tree_entry *kedge__restore_tree_output(const struct kedge__restore_tree *t, const char *name);
+/* Directories, before the files; then links and nodes, after them. */
+int kedge__restore_tree_directories(const struct kedge__restore_tree *t, struct kedge__outputs *o, int64_t rank, struct kedge__error *err);
+int kedge__restore_tree_links(const struct kedge__restore_tree *t, struct kedge__outputs *o, int64_t rank, struct kedge__error *err);
 
 #endif

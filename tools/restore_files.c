@@ -1,100 +1,144 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* restore_files: safe names, temporary files, and the renames at the end. */
+/*
+ * restore_files: safe names, temporary files, and the renames at the end. Names are given in an order in which nothing
+ * is reached through what was restored: files, then their other names, then links and nodes, then what directories are.
+ */
 #include "restore.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int check_name(const char *region, struct kedge__error *err)
-{
-	for (const char *p = region;; p += strcspn(p, "/") + 1) {
-		size_t n = strcspn(p, "/");
+#define HELD_MAX    ((size_t)1 << 20) /* bytes of a file that is held in memory */
+#define SYNCED_EACH ((size_t)16)      /* files at most that are synced one by one */
 
-		if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && memcmp(p, "..", 2) == 0))
-			return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
-						"the name of region '%s' could lead out of the directory; restore the "
-						"other regions by naming them",
-						region);
-		if (p[n] == '\0')
-			return 0;
-	}
+static int check_name(const char *name, struct kedge__error *err)
+{
+	if (kedge__tree_name_ok(name))
+		return 0;
+	return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
+				"the name of region '%s' could lead out of the directory; restore the "
+				"other regions by naming them",
+				name);
 }
 
-/* PATH is DIR and more; nothing after DIR may be a symbolic link. */
-static int check_links(const char *path, size_t dir_length, struct kedge__error *err)
+static char *output_path(const struct kedge__outputs *o, int64_t rank, const char *name)
 {
-	char *part = kedge__strdup(path);
+	char *path = rank < 0 ? kedge__asprintf("%s/%s", o->dir, name)
+			      : kedge__asprintf("%s/rank-%lld/%s", o->dir, (long long)rank, name);
+
+	if (!path)
+		kedge__tool_no_memory();
+	return path;
+}
+
+/* ------------------------------------------------------------------ folders */
+
+/* PART is DIR and more: a directory, made if need be, and not a link to one. */
+static int make_part(struct kedge__outputs *o, const char *part, struct kedge__error *err)
+{
+	struct stat st;
+
+	if (lstat(part, &st) != 0)
+		return kedge__fs_make_dir(part, err);
+	if (S_ISLNK(st.st_mode))
+		return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
+					"%s is a symbolic link and could lead out of the directory", part);
+	o->elsewhere = o->elsewhere || st.st_dev != o->device;
+	return S_ISDIR(st.st_mode) ? 0 : kedge__error_set(err, KEDGE_E_IO, ENOTDIR, "cannot create files in %s", part);
+}
+
+/* All of FOLDER below DIR. */
+static int make_folders(struct kedge__outputs *o, char *folder, struct kedge__error *err)
+{
+	struct stat st;
 	int rc = 0;
 
-	if (!part)
-		kedge__tool_no_memory();
-	for (char *p = part + dir_length; rc == 0 && *p; p++) {
-		struct stat st;
+	if (!o->device && stat(o->dir, &st) == 0)
+		o->device = st.st_dev;
+	for (char *p = folder + strlen(o->dir) + 1; rc == 0 && p[-1]; p++) {
+		char kept;
 
-		if (*p != '/' || p == part + dir_length)
-			continue;
+		p += strcspn(p, "/");
+		kept = *p;
 		*p = '\0';
-		if (lstat(part, &st) == 0 && S_ISLNK(st.st_mode))
-			rc = kedge__error_set(err, KEDGE_E_MISMATCH, 0,
-					      "%s is a symbolic link and could lead out of the directory", part);
-		*p = '/';
+		rc = make_part(o, folder, err);
+		*p = kept;
+		if (!kept)
+			break;
 	}
-	kedge__free(part);
 	return rc;
 }
 
-static char *output_path(const struct kedge__outputs *o, int64_t rank, const char *region)
+/* The folder of PATH; most files are in the one that was seen to last. */
+static int make_folder(struct kedge__outputs *o, const char *path, struct kedge__error *err)
 {
-	char *path = rank < 0 ? kedge__asprintf("%s/%s", o->dir, region)
-			      : kedge__asprintf("%s/rank-%lld/%s", o->dir, (long long)rank, region);
+	size_t n = (size_t)(strrchr(path, '/') - path);
+	int rc;
 
-	if (!path)
+	if (o->folder && strlen(o->folder) == n && memcmp(o->folder, path, n) == 0)
+		return 0;
+	kedge__free(o->folder);
+	o->folder = kedge__strdup(path);
+	if (!o->folder)
 		kedge__tool_no_memory();
-	return path;
+	o->folder[n] = '\0';
+	rc = n > strlen(o->dir) ? make_folders(o, o->folder, err) : 0;
+	if (rc) {
+		kedge__free(o->folder);
+		o->folder = NULL;
+	}
+	return rc;
 }
 
-/* The folder of PATH, made if need be. It stays in *FOLDER, owned by the caller, on failure too. */
-static int make_folder(const struct kedge__outputs *o, const char *path, char **folder, struct kedge__error *err)
+static char *temporary_name(struct kedge__outputs *o, const char *path)
 {
-	int rc = check_links(path, strlen(o->dir), err);
+	char *to = kedge__asprintf("%.*s/.kedge-restore-%ld-%llu.tmp", (int)(strrchr(path, '/') - path), path,
+				   (long)getpid(), (unsigned long long)o->next++);
 
-	*folder = kedge__strdup(path);
-	if (!*folder)
+	if (!to)
 		kedge__tool_no_memory();
-	*strrchr(*folder, '/') = '\0';
-	return rc ? rc : kedge__fs_mkdirs(*folder, err);
+	return to;
 }
 
-static char *temporary_name(struct kedge__outputs *o, const char *folder)
+int kedge__outputs_directory(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err)
 {
-	char *path =
-	    kedge__asprintf("%s/.kedge-restore-%ld-%llu.tmp", folder, (long)getpid(), (unsigned long long)o->next++);
+	struct kedge__output_dir dir = {.entry = spec->entry};
+	int rc = check_name(spec->name, err);
 
-	if (!path)
+	if (rc)
+		return rc;
+	dir.path = output_path(o, spec->rank, spec->name);
+	if (!kedge__array_push(&o->dirs, dir))
 		kedge__tool_no_memory();
-	return path;
+	rc = make_folder(o, dir.path, err);
+	return rc ? rc : make_part(o, dir.path, err);
 }
 
-/* Nobody else may read the restored file, unless the file that it replaces allowed it. */
-static int create_file(struct kedge__output *out, struct kedge__error *err)
+/* ------------------------------------------------------------------ files */
+
+/* Nobody else may read the restored file, unless the file that it replaces allowed it, or the one that was saved. */
+static int create_file(struct kedge__outputs *o, struct kedge__output *out, struct kedge__error *err)
 {
 	struct stat old;
-	int rc = kedge__fs_create(out->temporary, &out->fd, err);
+	int rc;
 
-	if (!rc && lstat(out->path, &old) == 0 && S_ISREG(old.st_mode))
+	out->temporary = temporary_name(o, out->path);
+	rc = kedge__fs_create(out->temporary, &out->fd, err);
+	if (!rc && !out->entry && lstat(out->path, &old) == 0 && S_ISREG(old.st_mode))
 		rc = kedge__fs_set_mode(out->fd, old.st_mode & 0777, out->temporary, err);
 	return rc;
 }
 
 /* Space is reserved first: a full disk is an error here, not a signal while the pages are filled. */
-static int map_file(struct kedge__output *out, struct kedge__error *err)
+static int map_file(struct kedge__outputs *o, struct kedge__output *out, bool holes, struct kedge__error *err)
 {
-	int rc = create_file(out, err);
+	int rc = create_file(o, out, err);
 
-	if (rc || out->bytes == 0)
+	if (rc)
 		return rc;
-	rc = kedge__fs_allocate(out->fd, out->bytes, out->temporary, err);
+	rc = holes ? kedge__fs_truncate(out->fd, out->bytes, out->temporary, err)
+		   : kedge__fs_allocate(out->fd, out->bytes, out->temporary, err);
 	if (rc)
 		return rc;
 	out->data = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
@@ -104,38 +148,111 @@ static int map_file(struct kedge__output *out, struct kedge__error *err)
 	return kedge__error_set(err, KEDGE_E_IO, errno, "cannot map %s", out->temporary);
 }
 
-static void unmap_file(struct kedge__output *out)
+/* With its path and a folder to be in. */
+static int output_new(struct kedge__outputs *o, const struct kedge__output_spec *spec, enum kedge__output_kind kind,
+		      struct kedge__output **out, struct kedge__error *err)
 {
-	if (out->data)
+	struct kedge__output fresh = {.kind = kind, .entry = spec->entry, .bytes = spec->bytes, .fd = -1};
+	int rc = check_name(spec->name, err);
+
+	if (rc)
+		return rc;
+	fresh.path = output_path(o, spec->rank, spec->name);
+	rc = make_folder(o, fresh.path, err);
+	if (rc) {
+		kedge__free(fresh.path);
+		return rc;
+	}
+	if (!kedge__array_push(&o->list, fresh))
+		kedge__tool_no_memory();
+	*out = &o->list.at[o->list.count - 1];
+	return 0;
+}
+
+int kedge__outputs_add(struct kedge__outputs *o, const struct kedge__output_spec *spec, void **data,
+		       struct kedge__error *err)
+{
+	bool held = spec->bytes <= HELD_MAX;
+	struct kedge__output *out;
+	int rc = output_new(o, spec, held ? KEDGE__OUTPUT_HELD : KEDGE__OUTPUT_MAPPED, &out, err);
+
+	if (rc)
+		return rc;
+	if (held && spec->bytes) {
+		out->data = kedge__calloc(1, spec->bytes);
+		rc = out->data ? 0 : kedge__error_nomem(err);
+	} else if (!held) {
+		rc = map_file(o, out, spec->holes, err);
+	}
+	if (!rc)
+		*data = out->data;
+	return rc;
+}
+
+int kedge__outputs_reserve(struct kedge__outputs *o, uint64_t at, uint64_t bytes, struct kedge__error *err)
+{
+	const struct kedge__output *out = &o->list.at[o->list.count - 1];
+
+	return out->fd < 0 ? 0 : kedge__fs_allocate_at(out->fd, at, bytes, out->temporary, err);
+}
+
+int kedge__outputs_node(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err)
+{
+	const struct kedge__tree_entry *e = spec->entry;
+	unsigned kind = e->kind == KEDGE__TREE_FIFO ? S_IFIFO : e->kind == KEDGE__TREE_BLOCK ? S_IFBLK : S_IFCHR;
+	struct kedge__output *out;
+	int rc = output_new(o, spec, KEDGE__OUTPUT_NODE, &out, err);
+
+	if (rc)
+		return rc;
+	out->temporary = temporary_name(o, out->path);
+	if (e->kind == KEDGE__TREE_SYMLINK)
+		rc = kedge__fs_symlink(e->target, out->temporary, err);
+	else
+		rc = kedge__fs_make_node(out->temporary, kind | 0600, e->size, err);
+	return rc ? rc : kedge__metadata_set(-1, out->temporary, e, &o->notes, err);
+}
+
+int kedge__outputs_link(struct kedge__outputs *o, const struct kedge__output_spec *spec, const char *target,
+			struct kedge__error *err)
+{
+	struct kedge__output *out;
+	int rc = output_new(o, spec, KEDGE__OUTPUT_LINK, &out, err);
+
+	if (!rc)
+		out->target = output_path(o, spec->rank, target);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ filled */
+
+static void output_close(struct kedge__output *out)
+{
+	if (out->data && out->kind == KEDGE__OUTPUT_MAPPED)
 		munmap(out->data, out->bytes);
+	else
+		kedge__free(out->data);
 	out->data = NULL;
 	kedge__fs_close(out->fd);
 	out->fd = -1;
 }
 
-int kedge__outputs_add(struct kedge__outputs *o, int64_t rank, const char *region, uint64_t bytes, void **data,
-		       struct kedge__error *err)
+static int output_settle(struct kedge__outputs *o, struct kedge__output *out, struct kedge__error *err)
 {
-	struct kedge__output out = {.bytes = bytes, .fd = -1};
-	char *folder = NULL;
-	int rc = check_name(region, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	out.path = output_path(o, rank, region);
-	rc = make_folder(o, out.path, &folder, err);
-	if (rc) {
-		kedge__free(folder);
-		kedge__free(out.path);
-		return rc;
+	if (out->kind == KEDGE__OUTPUT_HELD) {
+		rc = create_file(o, out, err);
+		if (!rc && out->bytes)
+			rc = kedge__fs_write(out->fd, out->data, out->bytes, out->temporary, err);
+	} else if (out->data) {
+		munmap(out->data, out->bytes); /* before its time is set */
+		out->data = NULL;
 	}
-	out.temporary = temporary_name(o, folder);
-	kedge__free(folder);
-	if (!kedge__array_push(&o->list, out))
-		kedge__tool_no_memory();
-	rc = map_file(&o->list.at[o->list.count - 1], err);
-	if (rc == 0)
-		*data = o->list.at[o->list.count - 1].data;
+	if (!rc && out->entry)
+		rc = kedge__metadata_set(out->fd, out->temporary, out->entry, &o->notes, err);
+	if (!rc)
+		output_close(out);
 	return rc;
 }
 
@@ -143,14 +260,16 @@ int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err)
 {
 	for (; o->settled < o->list.count; o->settled++) {
 		struct kedge__output *out = &o->list.at[o->settled];
-		int rc = o->sync ? kedge__fs_sync(out->fd, out->temporary, err) : 0;
+		bool file = out->kind == KEDGE__OUTPUT_HELD || out->kind == KEDGE__OUTPUT_MAPPED;
+		int rc = file ? output_settle(o, out, err) : 0;
 
 		if (rc)
 			return rc;
-		unmap_file(out);
 	}
 	return 0;
 }
+
+/* ------------------------------------------------------------------ names */
 
 static int sync_folder(const struct kedge__output *out, struct kedge__error *err)
 {
@@ -172,22 +291,94 @@ static bool same_folder(const struct kedge__output *a, const struct kedge__outpu
 	return n == m && memcmp(a->path, b->path, n) == 0;
 }
 
+static int sync_file(const struct kedge__output *out, struct kedge__error *err)
+{
+	int fd, rc;
+
+	if (!out->temporary || out->kind == KEDGE__OUTPUT_NODE)
+		return 0;
+	rc = kedge__fs_open_read(out->temporary, &fd, err);
+	if (rc)
+		return rc;
+	rc = kedge__fs_sync(fd, out->temporary, err);
+	kedge__fs_close(fd);
+	return rc;
+}
+
+/* To sync a file system takes no longer than to sync many files of it. */
+static bool sync_at_once(const struct kedge__outputs *o)
+{
+	return o->list.count + o->dirs.count > SYNCED_EACH && !o->elsewhere;
+}
+
+static int sync_files(const struct kedge__outputs *o, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (sync_at_once(o))
+		return kedge__fs_sync_all(o->dir, err);
+	for (size_t i = 0; !rc && i < o->list.count; i++)
+		rc = sync_file(&o->list.at[i], err);
+	return rc;
+}
+
+static int sync_names(const struct kedge__outputs *o, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (sync_at_once(o))
+		return kedge__fs_sync_all(o->dir, err);
+	for (size_t i = 0; !rc && i < o->list.count; i++)
+		if (i + 1 == o->list.count || !same_folder(&o->list.at[i], &o->list.at[i + 1]))
+			rc = sync_folder(&o->list.at[i], err);
+	for (size_t i = 0; !rc && i < o->dirs.count; i++)
+		rc = kedge__fs_sync_dir(o->dirs.at[i].path, err);
+	return rc;
+}
+
+static int name_one(struct kedge__outputs *o, struct kedge__output *out, struct kedge__error *err)
+{
+	int rc = 0;
+
+	if (out->kind == KEDGE__OUTPUT_LINK) {
+		out->temporary = temporary_name(o, out->path);
+		rc = kedge__fs_link(out->target, out->temporary, err);
+	}
+	if (!rc)
+		rc = kedge__fs_rename(out->temporary, out->path, err);
+	if (rc)
+		return rc;
+	kedge__free(out->temporary);
+	out->temporary = NULL;
+	return 0;
+}
+
+static int name_kind(struct kedge__outputs *o, enum kedge__output_kind from, enum kedge__output_kind to,
+		     struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < o->list.count; i++)
+		if (o->list.at[i].kind == from || o->list.at[i].kind == to)
+			rc = name_one(o, &o->list.at[i], err);
+	return rc;
+}
+
 int kedge__outputs_commit(struct kedge__outputs *o, struct kedge__error *err)
 {
-	for (size_t i = 0; i < o->list.count; i++) {
-		struct kedge__output *out = &o->list.at[i];
-		int rc = kedge__fs_rename(out->temporary, out->path, err);
+	int rc = o->sync ? sync_files(o, err) : 0;
 
-		if (rc)
-			return rc;
-		kedge__free(out->temporary);
-		out->temporary = NULL;
-		if (o->sync && (i + 1 == o->list.count || !same_folder(out, out + 1)))
-			rc = sync_folder(out, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	if (!rc)
+		rc = name_kind(o, KEDGE__OUTPUT_HELD, KEDGE__OUTPUT_MAPPED, err);
+	if (!rc)
+		rc = name_kind(o, KEDGE__OUTPUT_LINK, KEDGE__OUTPUT_LINK, err);
+	if (!rc)
+		rc = name_kind(o, KEDGE__OUTPUT_NODE, KEDGE__OUTPUT_NODE, err);
+	/* Those that are in others first: their names change when those were changed. */
+	for (size_t i = o->dirs.count; !rc && i-- > 0;)
+		if (o->dirs.at[i].entry)
+			rc = kedge__metadata_set(-1, o->dirs.at[i].path, o->dirs.at[i].entry, &o->notes, err);
+	return rc || !o->sync ? rc : sync_names(o, err);
 }
 
 void kedge__outputs_done(struct kedge__outputs *o)
@@ -195,12 +386,18 @@ void kedge__outputs_done(struct kedge__outputs *o)
 	for (size_t i = 0; i < o->list.count; i++) {
 		struct kedge__output *out = &o->list.at[i];
 
-		unmap_file(out);
+		output_close(out);
 		if (out->temporary)
 			kedge__fs_unlink(out->temporary, NULL);
 		kedge__free(out->temporary);
 		kedge__free(out->path);
+		kedge__free(out->target);
 	}
+	for (size_t i = 0; i < o->dirs.count; i++)
+		kedge__free(o->dirs.at[i].path);
 	kedge__array_done(&o->list);
+	kedge__array_done(&o->dirs);
+	kedge__free(o->folder);
+	o->folder = NULL;
 	o->settled = 0;
 }

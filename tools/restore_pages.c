@@ -29,7 +29,7 @@ static bool region_find(const struct kedge__segment *top, const char *name, size
 static int fill(const struct work *w, size_t region, void *data, struct kedge__restore_stats *stats,
 		struct kedge__error *err)
 {
-	struct kedge__restore_target target = {region, data, NULL};
+	struct kedge__restore_target target = {region, data, NULL, false};
 	struct kedge__restore_stats more = {0};
 	int rc = kedge__restore_fill(w->r->lineage, w->r->pool, w->r->io, &target, 1, kedge__bar_update, w->r->bar,
 				     &more, err);
@@ -69,6 +69,7 @@ static int read_index(struct work *w, bool *image, struct kedge__restore_stats *
 
 static int add_output(const struct work *w, const char *name, size_t bytes, void **data, struct kedge__error *err)
 {
+	const struct kedge__output_spec spec = {.rank = w->r->folder, .name = name, .bytes = bytes};
 	int rc = 0;
 
 	if (kedge__segment_find_region(top_of(w), name))
@@ -76,7 +77,7 @@ static int add_output(const struct work *w, const char *name, size_t bytes, void
 				      "the version also has a file '%s': give the page image another name with --pages",
 				      name);
 	if (rc == 0)
-		rc = kedge__outputs_add(w->r->outputs, w->r->folder, name, bytes, data, err);
+		rc = kedge__outputs_add(w->r->outputs, &spec, data, err);
 	if (rc)
 		*w->r->output_failed = true;
 	return rc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge save: files, or an image of memory pages, become the regions of a new version. */
+#include "save_files.h"
 #include "save_pages.h"
 #include <signal.h>
 #include <unistd.h>
@@ -10,10 +11,11 @@ struct save {
 	const char *page_index, *page_data;
 	const char *note;
 	uint64_t version;
-	bool paranoid, replace, init, json, quiet;
-	struct kedge__text_list sets;
+	const char *stdin_name;
+	bool paranoid, replace, init, json, quiet, force, nul;
+	struct kedge__text_list sets, excludes, exclude_files, lists;
 	enum kedge_type element;
-	struct kedge__save_files files;
+	struct kedge__save_set set;
 	struct kedge__save_pages pages;
 	struct kedge__bar bar;
 	kedge_t *k;
@@ -113,19 +115,6 @@ static int choose_version(struct save *s)
 	    s->name, (unsigned long long)newest, (unsigned long long)s->version);
 }
 
-static int protect_file(struct save *s, const struct kedge__save_file *f)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__file_loan loan = {f->region, f->path, f->fd, (uint64_t)f->stat.st_size, s->element};
-
-	/* A file whose size is not a multiple of the element size is saved as bytes. */
-	if (loan.bytes % kedge_type_size(s->element))
-		loan.type = KEDGE_BYTES;
-	if (kedge__file_lend(s->k, &loan, &err))
-		return kedge__tool_fail(s->usage.command, &err, "cannot save %s", f->path);
-	return 0;
-}
-
 static int protect_pages(struct save *s)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -136,13 +125,10 @@ static int protect_pages(struct save *s)
 	return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save %s", s->page_index) : 0;
 }
 
-static int checkpoint(struct save *s)
+static int take(struct save *s)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	double began = kedge__clock_seconds();
 	int rc;
 
-	kedge__bar_init(&s->bar, "save", !s->json && !s->quiet);
 	kedge_set_progress(s->k, progress, s);
 	kedge__tool_interruptible(s->usage.command, "nothing was saved");
 	rc = kedge_version_note(s->k, s->note);
@@ -151,11 +137,41 @@ static int checkpoint(struct save *s)
 	if (rc == 0)
 		rc = kedge_wait(s->k);
 	kedge_set_progress(s->k, NULL, NULL);
+	kedge__bar_wipe(&s->bar);
+	return rc;
+}
+
+/* Again, as long as files change or vanish before they were read: each of them is copied, or left out. */
+static int take_settled(struct save *s, struct kedge__error *err)
+{
+	bool again = true;
+	int rc, settled = 0;
+
+	for (rc = take(s); rc == KEDGE_E_STATE && again && s->set.files; rc = again ? take(s) : rc) {
+		settled = kedge__save_set_settle(&s->set, &again, err);
+		if (settled || !again)
+			break;
+		kedge__files_unlend(s->k);
+		settled = kedge__save_set_lend(&s->set, s->k, s->element, err);
+		if (settled)
+			break;
+	}
+	return settled ? settled : rc;
+}
+
+static int checkpoint(struct save *s)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	double began = kedge__clock_seconds();
+	int rc;
+
+	kedge__bar_init(&s->bar, "save", !s->json && !s->quiet);
+	rc = take_settled(s, &err);
 	kedge__bar_done(&s->bar);
 	s->seconds = kedge__clock_seconds() - began;
 	if (rc == 0)
 		rc = kedge_stats_get(s->k, &s->stats);
-	if (rc == KEDGE_E_STATE && kedge__save_files_check(&s->files, &err))
+	if (err.code)
 		return kedge__tool_fail(s->usage.command, &err, "cannot save version %llu of %s",
 					(unsigned long long)s->version, s->name);
 	if (rc)
@@ -179,7 +195,7 @@ static void remove_from(const char *store, const char *name, uint64_t version)
 	kedge__error_done(&err);
 }
 
-/* Files changed while they were read: what was stored is a state that they never had. */
+/* The page image changed while it was read: what was stored is a state that it never had. */
 static void take_back(struct save *s)
 {
 	struct kedge__job_settings settings;
@@ -204,10 +220,14 @@ static void print_json(const struct save *s)
 	kedge__json_text(o, "name", s->name);
 	kedge__json_uint(o, "version", s->version);
 	kedge__json_text(o, "reducer", s->stats.reducer);
-	kedge__json_uint(o, "regions", s->files.count + (s->page_index ? 2 : 0));
+	kedge__json_uint(o, "regions", s->set.files + (s->page_index ? 2 : 0));
+	kedge__json_uint(o, "files", s->set.files);
+	kedge__json_uint(o, "unchanged", s->set.same);
+	kedge__json_uint(o, "changed_while_read", s->set.changed);
+	kedge__json_uint(o, "left_out", s->set.walk.left_out);
 	if (s->page_index)
 		kedge__json_uint(o, "pages", s->pages.image.count);
-	kedge__json_uint(o, "raw_bytes", s->stats.raw_bytes);
+	kedge__json_uint(o, "raw_bytes", s->stats.raw_bytes - s->set.tree.count);
 	kedge__json_uint(o, "stored_bytes", s->stats.stored_bytes);
 	kedge__json_uint(o, "literal_bytes", s->stats.literal_bytes);
 	kedge__json_uint(o, "metadata_bytes", s->stats.metadata_bytes);
@@ -221,23 +241,48 @@ static void print_json(const struct save *s)
 static void print_text(const struct save *s)
 {
 	char raw[KEDGE__TEXT_ROOM], stored[KEDGE__TEXT_ROOM], literal[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM];
-	char files[KEDGE__TEXT_ROOM] = "", pages[KEDGE__TEXT_ROOM] = "";
+	char files[KEDGE__TEXT_ROOM] = "", pages[KEDGE__TEXT_ROOM] = "", same[KEDGE__TEXT_ROOM] = "";
 
 	if (s->page_index)
 		kedge__text_count(s->pages.image.count, "page", "pages", pages);
-	if (s->files.count)
-		kedge__text_count(s->files.count, "file", "files", files);
-	printf("version %llu of %s: %s%s%s, %s; %s new, %s stored (%s), %s\n", (unsigned long long)s->version, s->name,
-	       pages, *pages && *files ? ", " : "", files, kedge__text_bytes(s->stats.raw_bytes, raw),
+	if (s->set.walk.found.count)
+		kedge__text_count(s->set.files, "file", "files", files);
+	if (s->set.same)
+		snprintf(same, sizeof(same), " (%zu unchanged)", s->set.same);
+	printf("version %llu of %s: %s%s%s%s, %s; %s new, %s stored (%s), %s\n", (unsigned long long)s->version,
+	       s->name, pages, *pages && *files ? ", " : "", files, same,
+	       kedge__text_bytes(s->stats.raw_bytes - s->set.tree.count, raw),
 	       kedge__text_bytes(s->stats.literal_bytes, literal), kedge__text_bytes(s->stats.stored_bytes, stored),
 	       s->stats.reducer, kedge__text_seconds(s->seconds, time));
 }
 
-static int check_unchanged(const struct save *s, struct kedge__error *err)
+/* A list that was split would leave the newest version with the last part of it. */
+static int check_caller(struct save *s)
 {
-	int rc = kedge__save_files_check(&s->files, err);
+	if (!s->set.before_caller || s->set.before_caller != kedge__caller())
+		return 0;
+	kedge__tool_say(
+	    s->usage.command,
+	    "nothing was saved: version %llu of %s is of the same xargs, or find -exec: it has one part of the "
+	    "files, and this would be a version with the next part. Give all names at once: "
+	    "find ... -print0 | kedge save --null --files-from - -n %s",
+	    (unsigned long long)s->set.before_version, s->name, s->name);
+	return KEDGE__EXIT_USAGE;
+}
 
-	return rc || !s->page_index ? rc : kedge__save_pages_check(&s->pages, err);
+static int save_files(struct save *s)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status, rc = kedge__save_set_compare(&s->set, s->k, s->force, &err);
+
+	status = rc ? 0 : check_caller(s);
+	if (status)
+		return status;
+	if (!rc)
+		rc = kedge__save_set_read(&s->set, &err);
+	if (!rc)
+		rc = kedge__save_set_lend(&s->set, s->k, s->element, &err);
+	return rc ? kedge__tool_fail(s->usage.command, &err, "nothing was saved") : 0;
 }
 
 static int save_open(struct save *s)
@@ -247,46 +292,79 @@ static int save_open(struct save *s)
 
 	if (status == 0 && s->page_index)
 		status = protect_pages(s);
-	for (size_t i = 0; status == 0 && i < s->files.count; i++)
-		status = protect_file(s, &s->files.at[i]);
+	if (status == 0 && s->set.walk.found.count)
+		status = save_files(s);
 	if (status == 0)
 		status = checkpoint(s);
-	if (status == 0 && check_unchanged(s, &err) != 0) {
+	if (status == 0 && s->page_index && kedge__save_pages_check(&s->pages, &err) != 0) {
 		take_back(s);
-		status = kedge__tool_fail(s->usage.command, &err, "nothing was saved");
+		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
 	}
+	if (status == 0)
+		kedge__save_set_check(&s->set);
 	return status;
+}
+
+static int list_line(void *ctx, char *line, struct kedge__error *err)
+{
+	struct save *s = ctx;
+
+	return kedge__walk_add(&s->set.walk, line, false, false, err);
+}
+
+static int find_files(struct save *s, char *const *paths, size_t n, struct kedge__error *err)
+{
+	struct kedge__walk *w = &s->set.walk;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->excludes.count; i++)
+		kedge__excludes_add(&w->excludes, s->excludes.at[i]);
+	for (size_t i = 0; !rc && i < s->exclude_files.count; i++)
+		rc = kedge__excludes_read(&w->excludes, s->exclude_files.at[i], err);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = strcmp(paths[i], "-") == 0 ? kedge__save_set_stdin(&s->set, s->stdin_name, err)
+						: kedge__walk_add(w, paths[i], true, true, err);
+	for (size_t i = 0; !rc && i < s->lists.count; i++)
+		rc = kedge__lines_read(s->lists.at[i], s->nul, list_line, s, err);
+	if (!rc)
+		rc = kedge__walk_end(w, err);
+	if (!rc && !w->found.count && !s->page_index)
+		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "there are no files to save");
+	return rc;
 }
 
 static int open_inputs(struct save *s, char *const *paths, size_t n, struct kedge__error *err)
 {
 	const char *clash;
-	int rc = kedge__save_files_open(&s->files, paths, n, err);
+	int rc = find_files(s, paths, n, err);
 
 	if (rc || !s->page_index)
 		return rc;
-	if (kedge__save_pages_clash(&s->files, &clash))
+	if (kedge__save_pages_clash(&s->set.walk, &clash))
 		return kedge__error_set(err, KEDGE_E_ARG, 0,
 					"'%s' would take the name of a region that the page image needs", clash);
 	return kedge__save_pages_open(&s->pages, s->page_index, s->page_data, err);
 }
 
-static int save(struct save *s, char *const *paths, size_t n)
+/* The store is not saved into itself. */
+static int begin(struct save *s)
 {
+	struct kedge__job_settings settings;
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct sigaction on_bus = {.sa_handler = cut_short};
-	int rc, status;
+	int rc = kedge__tool_settings(s->store, true, &s->sets, &settings, &err);
 
-	kedge__tool_listen(s->usage.command, s->quiet);
-	kedge__tool_raise_limits();
-	if (open_inputs(s, paths, n, &err) != 0)
-		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
-	sigaction(SIGBUS, &on_bus, NULL);
-	status = open_job(s);
-	if (status)
-		return status;
-	status = save_open(s);
-	rc = s->k ? kedge_close(s->k) : 0;
+	if (rc)
+		return kedge__tool_fail(s->usage.command, &err, "cannot read the settings");
+	kedge__save_set_begin(&s->set, s->usage.command, s->quiet);
+	kedge__walk_begin(&s->set.walk, settings.l1);
+	kedge__job_settings_done(&settings);
+	return 0;
+}
+
+static int finish(struct save *s, int status)
+{
+	int rc = s->k ? kedge_close(s->k) : 0;
+
 	if (rc && status == 0)
 		return kedge__tool_fail_job(s->usage.command, NULL, rc, "cannot finish version %llu of %s",
 					    (unsigned long long)s->version, s->name);
@@ -294,12 +372,44 @@ static int save(struct save *s, char *const *paths, size_t n)
 		print_json(s);
 	else if (status == 0 && !s->quiet)
 		print_text(s);
-	return status;
+	return status == 0 && (s->set.changed || s->set.walk.left_out) ? KEDGE__EXIT_NO : status;
+}
+
+static int save(struct save *s, char *const *paths, size_t n)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct sigaction on_bus = {.sa_handler = cut_short};
+	int status = begin(s);
+
+	if (status)
+		return status;
+	kedge__tool_listen(s->usage.command, s->quiet);
+	kedge__tool_raise_limits();
+	if (open_inputs(s, paths, n, &err) != 0)
+		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
+	sigaction(SIGBUS, &on_bus, NULL);
+	status = open_job(s);
+	return status ? status : finish(s, save_open(s));
+}
+
+static int check_usage(struct save *s, bool operands)
+{
+	if (!s->name)
+		return kedge__usage_error(&s->usage, "-n NAME is missing");
+	if (!operands && !s->page_index && !s->lists.count)
+		return kedge__usage_error(&s->usage, "no files given");
+	if (s->page_data && !s->page_index)
+		return kedge__usage_error(&s->usage, "--page-data needs --pages");
+	if (s->nul && !s->lists.count)
+		return kedge__usage_error(&s->usage, "--null needs --files-from");
+	if (s->type && !kedge__type_parse(s->type, &s->element))
+		return kedge__usage_error(&s->usage, "unknown type '%s'", s->type);
+	return 0;
 }
 
 int kedge__tool_save(int argc, char **argv)
 {
-	struct save s = {.version = KEDGE__NO_VERSION};
+	struct save s = {.version = KEDGE__NO_VERSION, .stdin_name = "stdin"};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&s.store),
 	    KEDGE__OPTION_NAME(&s.name),
@@ -315,6 +425,17 @@ int kedge__tool_save(int argc, char **argv)
 	    {"block", 0, KEDGE__OPTION_TEXT, &s.block, "BYTES", "bytes that are compressed and checksummed as a unit"},
 	    {"type", 0, KEDGE__OPTION_TEXT, &s.type, "TYPE",
 	     "type of the data: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},
+	    {"exclude", 'e', KEDGE__OPTION_LIST, &s.excludes, "PATTERN",
+	     "leave out what fits PATTERN: '*.o', 'cache/', '/home/*/tmp'; may be repeated"},
+	    {"exclude-from", 0, KEDGE__OPTION_LIST, &s.exclude_files, "FILE", "a pattern on each line of FILE"},
+	    {"files-from", 0, KEDGE__OPTION_LIST, &s.lists, "FILE",
+	     "save what FILE names, one on each line; '-' for standard input;\ndirectories without what is in them"},
+	    {"null", '0', KEDGE__OPTION_FLAG, &s.nul, NULL, "with --files-from: names end in NUL, as of find -print0"},
+	    {"one-file-system", 'x', KEDGE__OPTION_FLAG, &s.set.walk.one_file_system, NULL,
+	     "do not go into directories where another file system is mounted"},
+	    {"force", 'f', KEDGE__OPTION_FLAG, &s.force, NULL,
+	     "read all files, those with the same size, times and inode as before, too"},
+	    {"stdin-name", 0, KEDGE__OPTION_TEXT, &s.stdin_name, "NAME", "what '-' is called (default: stdin)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &s.page_index, "INDEX",
 	     "save an image of memory pages: their addresses are in NAME.idx, the data in NAME.pages"},
 	    {"page-data", 0, KEDGE__OPTION_TEXT, &s.page_data, "FILE",
@@ -331,31 +452,27 @@ int kedge__tool_save(int argc, char **argv)
 
 	s.usage = (struct kedge__usage){
 	    .command = "kedge save",
-	    .operands = "[FILE]...",
-	    .about = "Commits files as the regions of a new version of NAME. Creates the store if it does not exist.\n"
-		     "A region is named after the path given, made relative: '/a/b' and '../a/b' are both 'a/b'.\n"
-		     "--pages commits an image of memory pages, with or without files.",
+	    .operands = "[FILE|DIR|-]...",
+	    .about = "Commits files, and directories with all that is in them, as a new version of NAME.\n"
+		     "Creates the store if it does not exist. '-' is standard input. Names are made relative:\n"
+		     "'/a/b' and '../a/b' are both 'a/b'. Files that were not touched since the version before\n"
+		     "are not read again. --pages commits an image of memory pages, with or without files.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge save -s store -n job state.bin mesh.bin\n"
+	    .example = "kedge save -s store -n home --exclude cache/ ~/work\n"
+		       "find . -name '*.c' -print0 | kedge save -s store -n source --null --files-from -\n"
 		       "kedge save -s store -n process --pages snap_01.idx",
 	};
-	if (!kedge__options_parse(&s.usage, argc, argv, &first, &status))
-		goto done;
-	status = KEDGE__EXIT_USAGE;
-	if (!s.name)
-		kedge__usage_error(&s.usage, "-n NAME is missing");
-	else if (first == argc && !s.page_index)
-		kedge__usage_error(&s.usage, "no files given");
-	else if (s.page_data && !s.page_index)
-		kedge__usage_error(&s.usage, "--page-data needs --pages");
-	else if (s.type && !kedge__type_parse(s.type, &s.element))
-		kedge__usage_error(&s.usage, "unknown type '%s'", s.type);
-	else
-		status = save(&s, argv + first, (size_t)(argc - first));
-done:
+	if (kedge__options_parse(&s.usage, argc, argv, &first, &status)) {
+		status = check_usage(&s, first < argc);
+		if (status == 0)
+			status = save(&s, argv + first, (size_t)(argc - first));
+	}
 	kedge__save_pages_close(&s.pages);
-	kedge__save_files_close(&s.files);
+	kedge__save_set_done(&s.set);
 	kedge__array_done(&s.sets);
+	kedge__array_done(&s.excludes);
+	kedge__array_done(&s.exclude_files);
+	kedge__array_done(&s.lists);
 	return status;
 }

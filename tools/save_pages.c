@@ -76,12 +76,12 @@ int kedge__save_pages_check(const struct kedge__save_pages *p, struct kedge__err
 	return kedge__save_files_check(&p->image.files, err);
 }
 
-bool kedge__save_pages_clash(const struct kedge__save_files *files, const char **path)
+bool kedge__save_pages_clash(const struct kedge__walk *walk, const char **path)
 {
-	for (size_t i = 0; i < files->count; i++) {
-		const char *region = files->at[i].region;
+	for (size_t i = 0; i < walk->found.count; i++) {
+		const char *region = walk->found.at[i].entry.name;
 
-		*path = files->at[i].path;
+		*path = walk->found.at[i].path;
 		if (strcmp(region, KEDGE__PAGES_REGION) == 0 || strcmp(region, KEDGE__PAGES_INDEX) == 0)
 			return true;
 	}

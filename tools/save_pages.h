@@ -4,6 +4,7 @@
 #define KEDGE_TOOLS_SAVE_PAGES_H
 
 #include "tool_pages.h"
+#include "tool_walk.h"
 
 struct kedge__save_pages {
 	struct kedge__page_image image;
@@ -17,7 +18,7 @@ void kedge__save_pages_close(struct kedge__save_pages *p); /* takes one that is 
 int kedge__save_pages_protect(struct kedge__save_pages *p, kedge_t *k, uint64_t version, enum kedge_type type, struct kedge__error *err);
 /* KEDGE_E_IO if one of the two files changed meanwhile. */
 int kedge__save_pages_check(const struct kedge__save_pages *p, struct kedge__error *err);
-/* One of FILES would be a region that the image needs; its path. */
-bool kedge__save_pages_clash(const struct kedge__save_files *files, const char **path);
+/* One of the files found would be a region that the image needs; its path. */
+bool kedge__save_pages_clash(const struct kedge__walk *walk, const char **path);
 
 #endif

@@ -97,6 +97,8 @@ static int show(struct kedge__show *s)
 	status = open_segment(s, (uint32_t)s->rank);
 	if (status)
 		return status;
+	if (s->list_files)
+		return kedge__show_files(s);
 	find_lineage(s);
 	count_extents(s);
 	count_blocks(s);
@@ -117,6 +119,7 @@ int kedge__tool_show(int argc, char **argv)
 	    KEDGE__OPTION_CHOOSE(&s.wanted, "the version to show; default: the newest"),
 	    {"why", 0, KEDGE__OPTION_FLAG, &s.why, NULL, "say below what the words mean"},
 	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R", "the rank whose segment is shown (default: 0)"},
+	    {"files", 0, KEDGE__OPTION_FLAG, &s.list_files, NULL, "list the files, as ls -l does, and nothing else"},
 	    {"extents", 0, KEDGE__OPTION_FLAG, &s.list_extents, NULL, "list every extent"},
 	    {"blocks", 0, KEDGE__OPTION_FLAG, &s.list_blocks, NULL, "list every block"},
 	    KEDGE__OPTION_L2(&s.place.l2),

@@ -19,7 +19,7 @@ struct kedge__show {
 	struct kedge__place place;
 	const char *wanted; /* the version, as written; NULL: the newest */
 	uint64_t version, rank;
-	bool list_extents, list_blocks, why;
+	bool list_extents, list_blocks, list_files, why;
 	const struct kedge__set *set;
 	struct kedge__segment *segment;
 	struct kedge__shield_file shield; /* of this rank, beside the segment; no path: there is none */
@@ -47,5 +47,6 @@ const char *kedge__show_why(const struct kedge__packing_record *p, char text[KED
 
 void kedge__show_text(const struct kedge__show *s); /* show_text.c */
 void kedge__show_json(const struct kedge__show *s); /* show_json.c */
+int kedge__show_files(const struct kedge__show *s); /* show_files.c: instead of all that; an exit code */
 
 #endif

@@ -18,7 +18,7 @@
 /* One line per exit code: name, code, text. The enum and `kedge help` are generated from it; kedge(1) repeats it. */
 #define KEDGE__EXITS(X)                                                                         \
 	X(OK, 0, "done")                                                                        \
-	X(NO, 1, "done, but damage was found or the versions differ")                              \
+	X(NO, 1, "done, but files were left out, damage was found, or the versions differ")     \
 	X(USAGE, 2, "invalid command line or configuration; nothing was done")                  \
 	X(NOTFOUND, 3, "no such store, name, version, rank or region")                          \
 	X(LOCKED, 4, "the store is in use by another job")                                      \

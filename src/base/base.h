@@ -218,16 +218,28 @@ int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__erro
 int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
 /* Make a new, empty file BYTES long and reserve its space if the file system can: then filling it cannot run out of space. */
 int kedge__fs_allocate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
+/* Reserve room for these bytes of a file, which need not have that size yet, if the file system can. */
+int kedge__fs_allocate_at(int fd, uint64_t at, uint64_t bytes, const char *path, struct kedge__error *err);
 /* These bytes will be synced soon: begin to write them to storage. It promises nothing; only sync() does, and reports errors. */
 void kedge__fs_hasten(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);
 int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
+int kedge__fs_sync_all(const char *path, struct kedge__error *err);               /* all that is on the file system of PATH */
 int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */
 int kedge__fs_touch(const char *path, struct kedge__error *err);                  /* it was changed just now, its times say */
 int kedge__fs_unlink(const char *path, struct kedge__error *err);                 /* absent is success */
 int kedge__fs_rmdir(const char *path, struct kedge__error *err);                  /* absent or not empty is success */
 int kedge__fs_mkdir(const char *path, struct kedge__error *err);                  /* mode 0700, its parent synced; existing is success */
 int kedge__fs_mkdirs(const char *path, struct kedge__error *err);                 /* the same with all its parents */
+int kedge__fs_make_dir(const char *path, struct kedge__error *err);               /* mode 0700, nothing is synced; existing is success */
+int kedge__fs_symlink(const char *target, const char *path, struct kedge__error *err);
+int kedge__fs_link(const char *from, const char *to, struct kedge__error *err);  /* a link is not followed */
+int kedge__fs_make_node(const char *path, unsigned mode, uint64_t device, struct kedge__error *err);
+/* Who owns PATH, which is not followed if it is a link, and when it was changed last; of FD, if that is not -1. */
+int kedge__fs_set_owner(int fd, const char *path, uint32_t uid, uint32_t gid, struct kedge__error *err);
+int kedge__fs_set_mtime(int fd, const char *path, int64_t ns, struct kedge__error *err);
+int kedge__fs_set_xattr(const char *path, const char *name, const void *value, size_t bytes, struct kedge__error *err);
+int kedge__fs_set_path_mode(const char *path, unsigned mode, struct kedge__error *err); /* of a directory or node, not of a link */
 /* EACH is called with every name in DIR but "." and "..", in no order, until it returns something else than 0: that is the result. */
 int kedge__fs_each(const char *dir, int (*each)(void *ctx, const char *name, struct kedge__error *err), void *ctx, struct kedge__error *err);
 int kedge__fs_list(const char *dir, char ***names, size_t *count, struct kedge__error *err); /* sorted, without "." and ".."; one kedge__fs_list_free() */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int fail(struct kedge__error *err, int sys_errno, const char *what, const char *path)
@@ -460,6 +461,17 @@ int kedge__fs_allocate(int fd, uint64_t bytes, const char *path, struct kedge__e
 	return rc == 0 ? 0 : fail(err, errno, "allocate", path);
 }
 
+int kedge__fs_allocate_at(int fd, uint64_t at, uint64_t bytes, const char *path, struct kedge__error *err)
+{
+	int fault = fits_off_t(at, bytes) ? fault_errno() : EFBIG;
+
+	if (!fault && bytes && fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes) != 0)
+		fault = errno;
+	if (fault == EOPNOTSUPP || fault == EINVAL || fault == ENOSYS || fault == EINTR)
+		return 0;
+	return fault ? fail(err, fault, "allocate", path) : 0;
+}
+
 /* Only EINTR is tried again: after any other error the kernel may have dropped the dirty pages. */
 static int sync_retry(int fd)
 {
@@ -695,4 +707,92 @@ void kedge__fs_close(int fd)
 {
 	if (fd >= 0)
 		(void)close(fd);
+}
+
+/* ------------------------------------------------------------------ what files are beside their bytes */
+
+/* RC of a call that failed, or a fault. */
+static int result(int fault, int rc, const char *what, const char *path, struct kedge__error *err)
+{
+	if (!fault && rc != 0)
+		fault = errno;
+	return fault ? fail(err, fault, what, path) : 0;
+}
+
+int kedge__fs_sync_all(const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno(), fd = fault ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY), rc;
+
+	if (!fault && fd < 0)
+		fault = errno;
+	rc = fault ? -1 : syncfs(fd);
+	if (!fault && rc != 0)
+		fault = errno;
+	kedge__fs_close(fd);
+	return fault ? fail(err, fault, "sync", path) : 0;
+}
+
+int kedge__fs_make_dir(const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (!fault && mkdir(path, DIRECTORY_MODE) != 0 && !(errno == EEXIST && is_directory(path)))
+		fault = errno;
+	return fault ? fail(err, fault, "create directory", path) : 0;
+}
+
+int kedge__fs_symlink(const char *target, const char *path, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	return result(fault, fault ? 0 : symlink(target, path), "create the link", path, err);
+}
+
+int kedge__fs_link(const char *from, const char *to, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	return result(fault, fault ? 0 : linkat(AT_FDCWD, from, AT_FDCWD, to, 0), "create the link", to, err);
+}
+
+int kedge__fs_make_node(const char *path, unsigned mode, uint64_t device, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	return result(fault, fault ? 0 : mknod(path, (mode_t)mode, (dev_t)device), "create", path, err);
+}
+
+int kedge__fs_set_owner(int fd, const char *path, uint32_t uid, uint32_t gid, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	if (!fault && (fd < 0 ? lchown(path, uid, gid) : fchown(fd, uid, gid)) != 0)
+		fault = errno;
+	return result(fault, 0, "set the owner of", path, err);
+}
+
+int kedge__fs_set_mtime(int fd, const char *path, int64_t ns, struct kedge__error *err)
+{
+	int64_t part = ns % 1000000000;
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = part < 0 ? part + 1000000000 : part}};
+	int fault = fault_errno();
+
+	times[1].tv_sec = (time_t)((ns - times[1].tv_nsec) / 1000000000);
+	if (!fault && (fd < 0 ? utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) : futimens(fd, times)) != 0)
+		fault = errno;
+	return result(fault, 0, "set the time of", path, err);
+}
+
+int kedge__fs_set_xattr(const char *path, const char *name, const void *value, size_t bytes, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	return result(fault, fault ? 0 : lsetxattr(path, name, value, bytes, 0), "set an attribute of", path, err);
+}
+
+int kedge__fs_set_path_mode(const char *path, unsigned mode, struct kedge__error *err)
+{
+	int fault = fault_errno();
+
+	return result(fault, fault ? 0 : chmod(path, (mode_t)mode), "set the permissions of", path, err);
 }

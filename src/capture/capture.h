@@ -12,8 +12,10 @@
 /* ------------------------------------------------------------------ region.c: the table of protected regions */
 
 struct kedge__region_file { /* a region that is a file: its bytes are read from here */
-	int fd; /* -1: it is being restored, and mapped at the region's address */
+	int fd; /* -1: it is being restored, and mapped at the region's address; or, with `opened`, */
 	const char *path;
+	bool opened;            /* PATH is opened whenever it is read, so that any number of files may be saved, and must be */
+	uint64_t device, inode; /* this one then */
 };
 
 struct kedge__region {
@@ -30,6 +32,8 @@ struct kedge__region {
 	struct kedge__memory_info memory; /* what is at its address */
 	void *mirror; /* where the bytes are while it is saved, if it is on a GPU */
 	const struct kedge__region_file *file; /* NULL: what is at its address is the application's memory */
+	bool same;        /* the caller vouches that its bytes are those of the region of its name */
+	uint64_t same_as; /* in this version */
 };
 
 /* Where its bytes can be read and written. */
@@ -44,12 +48,14 @@ static inline bool kedge__region_is_shared(const struct kedge__region *r)
 	return r->flags & KEDGE_REGION_DEVICE || r->memory.kind != KEDGE__MEMORY_HOST;
 }
 
+bool kedge__utf8_valid(const char *text);
+
 struct kedge__region_table; /* found by name in constant time */
 
 int kedge__region_table_new(struct kedge__region_table **out, struct kedge__error *err);
 void kedge__region_table_free(struct kedge__region_table *t);
 /* Add or replace by name (a replaced region keeps its slot). Checks name, type, shape, overflow, KEDGE__SLOT_BYTES. It is
- * memory until the caller sets `file`. */
+ * memory until the caller sets `file`. Names of files may have any bytes; those that applications give are UTF-8. */
 int kedge__region_table_put(struct kedge__region_table *t, const char *name, void *data, size_t count, enum kedge_type type, int ndims, const size_t *dims, struct kedge__error *err);
 int kedge__region_table_remove(struct kedge__region_table *t, const char *name, struct kedge__error *err); /* KEDGE_E_NOTFOUND, nearest name */
 size_t kedge__region_table_count(const struct kedge__region_table *t);
@@ -234,8 +240,8 @@ int kedge__hold_end(struct kedge__hold *h, struct kedge__error *err);
 
 struct kedge__live;
 
-/* IMAGE, WAYS and what they point to must stay valid until end(). */
-int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold_region *ways, struct kedge__live **out, struct kedge__error *err);
+/* IMAGE, WAYS and what they point to must stay valid until end(). WORKERS: threads of the pool that will read it. */
+int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold_region *ways, int workers, struct kedge__live **out, struct kedge__error *err);
 const struct kedge__image_view *kedge__live_view(struct kedge__live *l);
 /* LITERALS of the reduction in progress of R, which saw view(); both must stay valid until end(). */
 int kedge__live_literals(struct kedge__live *l, struct kedge__reducer *r, const struct kedge__literal_list *literals, const struct kedge__literal_source **source, struct kedge__error *err);
@@ -243,5 +249,25 @@ int kedge__live_literals(struct kedge__live *l, struct kedge__reducer *r, const 
 int kedge__live_end(struct kedge__live *l, struct kedge__error *err);
 /* BYTES bytes of region G at OFFSET, as they are now. */
 int kedge__region_read(const struct kedge__image_region *g, const struct kedge__hold_region *way, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ file.c: regions that are files, read as they are now */
+
+/* BYTES bytes at OFFSET. KEDGE_E_STATE, with the name, if it ends before them, or PATH is another file by now or none. */
+int kedge__region_file_read(const struct kedge__region_file *file, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
+
+/* What one thread reads of files, one after the other from front to back, in few calls; holes are not read at all. */
+struct kedge__file_window {
+	const struct kedge__region_file *file; /* NULL: nothing was read yet */
+	int fd;                                /* open, if it is `opened` */
+	uint64_t offset, bytes;                /* of what is in `buffer` */
+	bool hole;                             /* and that is zero, though the buffer is not */
+	uint8_t *buffer;
+};
+
+/* BYTES bytes, KEDGE__WINDOW_BYTES at most, at OFFSET of FILE, which has TOTAL: at BUFFER, or, in a hole, zeros that stay. NULL: see ERR. */
+#define KEDGE__WINDOW_BYTES (UINT64_C(256) << 10)
+const void *kedge__file_window_get(struct kedge__file_window *w, const struct kedge__region_file *file, uint64_t total, uint64_t offset,
+				   void *buffer, size_t bytes, struct kedge__error *err);
+void kedge__file_window_done(struct kedge__file_window *w); /* takes one that is all zero */
 
 #endif

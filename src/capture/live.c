@@ -8,6 +8,8 @@ struct kedge__live {
 	const struct kedge__image *image;
 	const struct kedge__hold_region *ways;
 	struct kedge__image_view view;
+	struct kedge__file_window *windows; /* one per worker */
+	int workers;
 	pthread_mutex_t lock;        /* guards: */
 	struct kedge__error failure; /* the first one of the view */
 
@@ -32,24 +34,11 @@ static int changed(const struct kedge__hold_region *way, struct kedge__error *er
 				way->name);
 }
 
-static int file_read(const struct kedge__region_file *file, uint64_t offset, void *buffer, size_t bytes,
-		     struct kedge__error *err)
-{
-	int rc = kedge__fs_pread(file->fd, buffer, bytes, offset, file->path, err);
-
-	if (rc != KEDGE_E_DAMAGED)
-		return rc;
-	return kedge__error_set(err, KEDGE_E_STATE, 0,
-				"file %s was cut short while it was saved: it must not be changed before "
-				"kedge_checkpoint() returns",
-				file->path);
-}
-
 int kedge__region_read(const struct kedge__image_region *g, const struct kedge__hold_region *way, uint64_t offset,
 		       void *buffer, size_t bytes, struct kedge__error *err)
 {
 	if (way->file)
-		return file_read(way->file, offset, buffer, bytes, err);
+		return kedge__region_file_read(way->file, offset, buffer, bytes, err);
 	memcpy(buffer, (const uint8_t *)g->data + offset, bytes);
 	return 0;
 }
@@ -71,10 +60,16 @@ static const void *view_get(void *ctx, int worker, size_t region, uint64_t offse
 	const struct kedge__image_region *g = &l->image->regions[region];
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	(void)worker, (void)all;
-	if (kedge__region_read(g, &l->ways[region], offset, buffer, bytes, &err) == 0) {
-		if (!l->ways[region].file)
-			expect(g, offset + bytes, bytes);
+	(void)all;
+	if (l->ways[region].file) {
+		const void *at = kedge__file_window_get(&l->windows[worker], l->ways[region].file, g->bytes, offset,
+							buffer, bytes, &err);
+
+		if (at)
+			return at;
+	} else {
+		memcpy(buffer, (const uint8_t *)g->data + offset, bytes);
+		expect(g, offset + bytes, bytes);
 		return buffer;
 	}
 	pthread_mutex_lock(&l->lock);
@@ -202,13 +197,18 @@ int kedge__live_literals(struct kedge__live *l, struct kedge__reducer *r, const 
 
 /* ---- begin and end */
 
-int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold_region *ways, struct kedge__live **out,
-		      struct kedge__error *err)
+int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold_region *ways, int workers,
+		      struct kedge__live **out, struct kedge__error *err)
 {
 	struct kedge__live *l = kedge__calloc(1, sizeof(*l));
 
-	if (!l)
+	if (l)
+		l->windows = kedge__calloc((size_t)workers, sizeof(*l->windows));
+	if (!l || !l->windows) {
+		kedge__free(l);
 		return kedge__error_nomem(err);
+	}
+	l->workers = workers;
 	l->image = image;
 	l->ways = ways;
 	l->view = (struct kedge__image_view){.get = view_get, .ctx = l, .where = view_where};
@@ -228,6 +228,9 @@ int kedge__live_end(struct kedge__live *l, struct kedge__error *err)
 		kedge__error_move(err, &l->failure);
 	kedge__error_done(&l->failure);
 	pthread_mutex_destroy(&l->lock);
+	for (int i = 0; i < l->workers; i++)
+		kedge__file_window_done(&l->windows[i]);
+	kedge__free(l->windows);
 	kedge__free(l->starts);
 	kedge__free(l);
 	return rc;

@@ -151,7 +151,7 @@ static void entry_drop(struct kedge__region_table *t, struct entry *e)
 }
 
 /* Well-formed as the Unicode standard's table 3-7 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
-static bool utf8_valid(const char *text)
+bool kedge__utf8_valid(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
 
@@ -191,8 +191,6 @@ static int name_check(const char *name, struct kedge__error *err)
 	if (length > KEDGE_REGION_NAME_MAX)
 		return kedge__error_set(err, KEDGE_E_LIMIT, 0, "region name of %zu bytes: the limit is %d", length,
 					KEDGE_REGION_NAME_MAX);
-	if (!utf8_valid(name))
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "region name is not UTF-8");
 	return 0;
 }
 
@@ -272,6 +270,7 @@ int kedge__region_table_put(struct kedge__region_table *t, const char *name, voi
 	e->region.type = type;
 	e->region.ndims = ndims;
 	e->region.file = NULL;
+	e->region.same = false;
 	e->region.memory = memory;
 	e->region.mirror = NULL;
 	memset(e->region.dims, 0, sizeof(e->region.dims));

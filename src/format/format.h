@@ -60,6 +60,50 @@ struct kedge__store_id {
 int kedge__store_marker_encode(const struct kedge__store_id *id, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__store_marker_decode(const void *data, size_t bytes, struct kedge__store_id *id, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ tree_format.c */
+
+#define KEDGE__TREE_REGION "/tree" /* no file is called so: names of files are relative */
+
+enum kedge__tree_kind { /* stable on disk; 0 is a gap */
+	KEDGE__TREE_FILE = 1,
+	KEDGE__TREE_DIRECTORY,
+	KEDGE__TREE_SYMLINK,
+	KEDGE__TREE_HARDLINK, /* its target is the name of a file of the tree */
+	KEDGE__TREE_FIFO,
+	KEDGE__TREE_CHARACTER, /* a device, whose number is `size` */
+	KEDGE__TREE_BLOCK,
+	KEDGE__TREE_SOCKET,
+	KEDGE__TREE_KINDS
+};
+
+#define KEDGE__TREE_SPARSE 1u /* flags: the file had holes */
+
+struct kedge__tree_entry {
+	char *name, *target; /* owned; TARGET NULL: none */
+	uint8_t *xattrs;     /* owned; each is u16 bytes of the name, u32 bytes of the value, name, value */
+	size_t xattr_bytes;
+	uint8_t kind, flags;
+	uint32_t mode, uid, gid; /* mode: the lower twelve bits */
+	uint64_t size, inode;
+	int64_t mtime_ns;
+	int64_t ctime_ns; /* 0: so recent that the file may have changed once more without showing it */
+};
+
+struct kedge__tree { /* the files of a version, in the order of their names */
+	KEDGE__ARRAY(struct kedge__tree_entry) list;
+	uint64_t caller; /* which process called `kedge save`, if that calls it again and again; 0: any other */
+};
+
+/* In the order of bytes; BEFORE, if there is one, is an encoded tree, and what is the same in both is at the same place. */
+int kedge__tree_encode(const struct kedge__tree *tree, const void *before, size_t before_bytes, struct kedge__bytes *out, struct kedge__error *err);
+int kedge__tree_decode(const void *data, size_t bytes, struct kedge__tree *tree, struct kedge__error *err);
+void kedge__tree_done(struct kedge__tree *tree);
+void kedge__tree_entry_done(struct kedge__tree_entry *e);
+void kedge__tree_sort(struct kedge__tree *tree);
+const struct kedge__tree_entry *kedge__tree_find(const struct kedge__tree *tree, const char *name); /* or NULL */
+/* Relative, without empty components, "." and "..": it stays below the directory that it is restored to. */
+bool kedge__tree_name_ok(const char *name);
+
 /* ------------------------------------------------------------------ tie_format.c */
 
 #define KEDGE__TIE_PATH_MAX 4096

@@ -145,9 +145,13 @@ static void prime(struct kedge__version *v)
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	int rc;
 
-	if (b->primed || kedge__reducer_options_of(b->reducer)->id == KEDGE__REDUCER_FULL)
+	if (kedge__reducer_options_of(b->reducer)->id == KEDGE__REDUCER_FULL)
 		return;
-	rc = kedge__prime_store(k, v->referable, v->referable_count, &problem);
+	if (b->primed) {
+		kedge__prime_same(v);
+		return;
+	}
+	rc = kedge__prime_store(v, v->referable, v->referable_count, &problem);
 	if (!rc) {
 		b->at = v->referable[v->referable_count - 1].version;
 	} else {
@@ -187,7 +191,9 @@ static int reduce(struct kedge__version *v, struct kedge__job_progress *p, struc
 	kedge_t *k = v->k;
 	struct kedge__baseline *b = &k->baseline;
 	const struct kedge__reduce_how how = {.view = view_of(v),
-					      .dirty = v->pages.usable ? v->pages.lists : NULL,
+					      .dirty = v->same.count     ? v->same.now
+						       : v->pages.usable ? v->pages.lists
+									 : NULL,
 					      .progress = kedge__state_progress_bytes,
 					      .progress_ctx = p};
 	bool full = b->full_next;
@@ -287,6 +293,8 @@ void kedge__baseline_commit(struct kedge__version *v)
 	b->at = v->version;
 	b->primed = true;
 	v->reduced = false;
+	if (v->same.count)
+		kedge__baseline_restarted(v->k);
 }
 
 void kedge__baseline_rollback(struct kedge__version *v, int rc)
@@ -300,12 +308,16 @@ void kedge__baseline_rollback(struct kedge__version *v, int rc)
 		k->baseline.full_next = true;
 	}
 	v->reduced = v->begun_there = false;
+	if (v->same.count)
+		kedge__baseline_restarted(k);
+	kedge__same_done(&v->same);
 	kedge__reduction_done(&v->reduction);
 	kedge__free(v->sources);
 	v->sources = NULL;
 }
 
-/* A restart does not wait for what the next version needs. */
+/* A restart does not wait for what the next version needs. And of regions that somebody vouched for nothing is known.
+ */
 void kedge__baseline_restarted(kedge_t *k)
 {
 	forget(k);

@@ -44,9 +44,10 @@ void kedge__baseline_restarted(kedge_t *k);
 
 #define KEDGE__PRIME_VERSIONS 8 /* below the newest one whose literals are read: what this takes must not grow with what is stored */
 
+void kedge__prime_same(struct kedge__version *v); /* what is the same as in the version that a primed reducer follows */
 /* The store's newest version, KEYS[n - 1], as the reducer's last, and literals of older ones. */
-int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err);
-int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err);
+int kedge__prime_store(struct kedge__version *v, const struct kedge__set_key *keys, size_t n, struct kedge__error *err);
+int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, const struct kedge__region_dirty *same, struct kedge__error *err); /* SAME: regions that are not read; NULL: none */
 /* This rank's image of a version that the writer's catalogue has. */
 struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version);
 

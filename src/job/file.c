@@ -21,8 +21,13 @@ static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 					 0, NULL, err);
 
 	f->listed = !rc;
-	if (f->listed)
-		kedge__region_table_find(k->regions.table, f->region)->file = &f->from;
+	if (f->listed) {
+		struct kedge__region *r = kedge__region_table_find(k->regions.table, f->region);
+
+		r->file = f->lent_data ? NULL : &f->from;
+		r->same = f->same;
+		r->same_as = f->same_as;
+	}
 	return rc;
 }
 
@@ -44,7 +49,7 @@ static int map(struct kedge__job_file *f, int fd, uint64_t bytes, const char *pa
 
 static void unmap(struct kedge__job_file *f)
 {
-	if (f->data)
+	if (f->data && !f->lent_data)
 		munmap(f->data, f->bytes);
 	f->data = NULL;
 	f->bytes = 0;
@@ -70,14 +75,18 @@ static int take(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 		kedge__fs_close(fd);
 		return rc;
 	}
-	f->from = (struct kedge__region_file){fd, f->path};
+	f->from = (struct kedge__region_file){.fd = fd, .path = f->path};
 	return list(k, f, err);
 }
 
 static int take_lent(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 {
-	int rc = map(f, -1, f->lent_bytes, f->path, err);
+	int rc = f->lent_data ? 0 : map(f, -1, f->lent_bytes, f->path, err);
 
+	if (f->lent_data) {
+		f->data = f->lent_data;
+		f->bytes = f->lent_bytes;
+	}
 	f->from = f->lender;
 	return rc ? rc : list(k, f, err);
 }
@@ -205,6 +214,20 @@ static struct kedge__job_file *file_find(const kedge_t *k, const char *region)
 	return NULL;
 }
 
+void kedge__files_unlend(kedge_t *k)
+{
+	pthread_mutex_lock(&k->lock);
+	for (size_t i = k->files.count; i-- > 0;) {
+		struct kedge__job_file *f = &k->files.at[i];
+
+		if (!f->lent)
+			continue;
+		file_done(f);
+		*f = k->files.at[--k->files.count];
+	}
+	pthread_mutex_unlock(&k->lock);
+}
+
 bool kedge__file_forget(kedge_t *k, const char *region)
 {
 	struct kedge__job_file *f = file_find(k, region);
@@ -301,8 +324,11 @@ int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct ked
 					.path = kedge__strdup(loan->path),
 					.from = {.fd = -1},
 					.lent = true,
+					.lent_data = (void *)loan->data,
 					.lent_bytes = loan->bytes,
-					.type = loan->type};
+					.type = loan->type,
+					.same = loan->same,
+					.same_as = loan->same_as};
 	bool added;
 
 	pthread_mutex_lock(&k->lock);
@@ -310,7 +336,11 @@ int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct ked
 	if (added) {
 		struct kedge__job_file *f = &k->files.at[k->files.count - 1];
 
-		f->lender = (struct kedge__region_file){loan->fd, f->path};
+		f->lender = (struct kedge__region_file){.fd = loan->fd,
+							.path = f->path,
+							.opened = loan->fd < 0,
+							.device = loan->device,
+							.inode = loan->inode};
 	}
 	pthread_mutex_unlock(&k->lock);
 	if (added)

@@ -120,7 +120,7 @@ int kedge__image_hold(struct kedge__version *v, struct kedge__error *err)
 		return kedge__error_nomem(err);
 	if (v->k->set.capture != KEDGE__CAPTURE_SYNC)
 		hold_take(v);
-	return v->hold ? 0 : kedge__live_begin(&v->image, v->ways, &v->live, err);
+	return v->hold ? 0 : kedge__live_begin(&v->image, v->ways, kedge__pool_threads(v->k->pool), &v->live, err);
 }
 
 int kedge__image_reduce(struct kedge__version *v, struct kedge__error *err)

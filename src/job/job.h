@@ -83,12 +83,17 @@ void kedge__journal_write(const char *fmt, ...) KEDGE__PRINTF(1, 2);
 /* A file that is a region of all versions taken from now on. It is read, not mapped: one that is cut short meanwhile makes the
  * checkpoint fail with KEDGE_E_STATE. */
 struct kedge__file_loan {
-	const char *region, *path; /* PATH is for messages; both are copied */
-	int fd;                    /* the caller's, open as long as the handle is */
+	const char *region, *path; /* copied */
+	const void *data;          /* its bytes, the caller's as long as the handle is open; NULL: it is read from */
+	int fd;                    /* this, open as long as the handle is, and PATH is for messages; -1: PATH is opened to read it, and must be */
+	uint64_t device, inode;    /* this file then */
 	uint64_t bytes;            /* a whole number of elements of TYPE */
 	enum kedge_type type;
+	bool same;                 /* the caller vouches that it is what the region of its name is */
+	uint64_t same_as;          /* in this version. It is not read then, if the new version can refer to that one */
 };
 
 int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct kedge__error *err);
+void kedge__files_unlend(kedge_t *k); /* all of them, between checkpoints */
 
 #endif

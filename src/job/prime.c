@@ -6,6 +6,10 @@
  */
 #include "job/handle.h"
 
+#define FEW_BYTES                                                                                                      \
+	(UINT64_C(1) << 20) /* to be compared: duplicates of older versions among them would save less than to look    \
+			       for them costs */
+
 struct kedge__image_key kedge__image_key_of(const kedge_t *k, uint64_t version)
 {
 	const struct kedge__catalog_entry *e = kedge__catalog_find(k->levels.at[KEDGE__L1].write, version);
@@ -122,8 +126,23 @@ static int prime_older(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 
 /* ------------------------------------------------------------------ the newest version */
 
-int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+void kedge__prime_same(struct kedge__version *v)
 {
+	kedge_t *k = v->k;
+	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
+	uint64_t parent = kedge__reducer_parent(k->baseline.reducer);
+	struct kedge__lineage *l;
+
+	if (parent == KEDGE__NO_VERSION || !kedge__same_vouched(v, parent) ||
+	    kedge__lineage_open(&cat, 1, parent, (uint32_t)k->group.rank, &l, NULL) != 0)
+		return;
+	(void)kedge__same_find(v, kedge__lineage_top(l), NULL); /* without, they are read */
+	kedge__lineage_close(l);
+}
+
+int kedge__prime_store(struct kedge__version *v, const struct kedge__set_key *keys, size_t n, struct kedge__error *err)
+{
+	kedge_t *k = v->k;
 	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	uint64_t version = keys[n - 1].version;
 	struct kedge__lineage *l;
@@ -131,9 +150,11 @@ int kedge__prime_store(kedge_t *k, const struct kedge__set_key *keys, size_t n, 
 
 	if (rc)
 		return rc;
-	rc = prime_older(k, keys, n - 1, err);
+	rc = kedge__same_find(v, kedge__lineage_top(l), err);
+	if (!rc && kedge__same_rest(v) > FEW_BYTES)
+		rc = prime_older(k, keys, n - 1, err);
 	if (!rc)
-		rc = kedge__prime_stored(k, l, err);
+		rc = kedge__prime_stored(k, l, v->same.stored, err);
 	if (!rc)
 		kedge__reducer_identify(k->baseline.reducer, kedge__image_key_of(k, version));
 	kedge__lineage_close(l);

@@ -75,7 +75,8 @@ static bool stored_keep(void *ctx, int worker, size_t region, uint64_t offset, c
 	return true;
 }
 
-int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__error *err)
+int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, const struct kedge__region_dirty *same,
+			struct kedge__error *err)
 {
 	struct stored s;
 	struct kedge__image_view view = {.get = stored_get, .keep = stored_keep, .ctx = &s};
@@ -85,7 +86,7 @@ int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, struct kedge__erro
 		struct kedge__image image = {s.regions, s.count};
 
 		rc = kedge__reducer_prime_view(k->baseline.reducer, k->pool, kedge__lineage_top(l)->header.version,
-					       &image, &view, s.digests, err);
+					       &image, &view, s.digests, same, err);
 	}
 	if (rc && s.first.code) { /* what the reducer says is only that it could not go on */
 		rc = s.first.code;

@@ -72,7 +72,8 @@ static int targets_make(const struct kedge__segment *top, const struct kedge_tar
 					      wanted[i].ptr ? wanted[i].room : 0,
 					      (unsigned long long)top->header.version, (unsigned long long)r->bytes);
 		else
-			targets[i] = (struct kedge__restore_target){(size_t)(r - top->regions), wanted[i].ptr, NULL};
+			targets[i] =
+			    (struct kedge__restore_target){.region = (size_t)(r - top->regions), .data = wanted[i].ptr};
 	}
 	if (rc)
 		kedge__free(targets);

@@ -70,7 +70,10 @@ static int protect(kedge_t *k, const char *name, void *ptr, size_t count, enum k
 		return kedge__state_stick(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
 	region_current(k, name, &before);
-	rc = kedge__region_table_put(k->regions.table, name, ptr, count, type, ndims, dims, &err);
+	if (name && !kedge__utf8_valid(name))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "region name is not UTF-8");
+	else
+		rc = kedge__region_table_put(k->regions.table, name, ptr, count, type, ndims, dims, &err);
 	region_moved(k, name, before);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_stick(k, rc, &err);

@@ -18,10 +18,13 @@ struct kedge__job_file {
 	uint64_t bytes;
 	struct kedge__region_file from; /* where it is read while it is saved; -1 at other times */
 	bool listed;     /* in the table of regions now */
-	bool lent;       /* by kedge__file_lend(): saved from a descriptor of the caller's, and never restored */
+	bool lent;       /* by kedge__file_lend(): saved from where the caller says, and never restored */
 	struct kedge__region_file lender;
+	void *lent_data; /* NULL: it is read from the lender */
 	uint64_t lent_bytes;
 	enum kedge_type type;
+	bool same;
+	uint64_t same_as;
 	char *temporary; /* being restored; becomes `path` */
 };
 

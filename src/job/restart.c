@@ -79,7 +79,7 @@ static int target_set(kedge_t *k, const struct kedge__region *r, size_t stored, 
 {
 	int rc = 0;
 
-	*out = (struct kedge__restore_target){stored, r->data, NULL};
+	*out = (struct kedge__restore_target){.region = stored, .data = r->data};
 	if (is_far(r))
 		rc = kedge__staging_need(k, r->memory.device, far, &out->device, err);
 	else if (r->memory.kind == KEDGE__MEMORY_MANAGED && r->memory.device >= 0 && !r->file)

@@ -251,7 +251,7 @@ static int list_make(kedge_t *k, size_t id, struct kedge__region_dirty *out, uin
 	}
 	for (size_t i = 0; i < found.count; i++)
 		*bytes += found.at[i].len;
-	*out = (struct kedge__region_dirty){true, found.at, found.count};
+	*out = (struct kedge__region_dirty){.known = true, .at = found.at, .count = found.count};
 	return 0;
 }
 

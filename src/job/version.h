@@ -21,6 +21,19 @@ struct kedge__job_dirty {
 	bool usable;    /* it covers the time since the reducer's last version */
 };
 
+/* Regions that are what the last version has, by the word of whoever lent them (same.c). */
+struct kedge__job_same {
+	struct kedge__region_dirty *now, *stored; /* one per region of the image, and of the last version; NULL: there are none */
+	struct kedge__digest *digests;
+	size_t count;
+};
+
+bool kedge__same_vouched(const struct kedge__version *v, uint64_t version); /* somebody says that a region is as it was in VERSION */
+/* Those of V that STORED, the version that it will follow, has with the same name, slot and size. */
+int kedge__same_find(struct kedge__version *v, const struct kedge__segment *stored, struct kedge__error *err);
+void kedge__same_done(struct kedge__job_same *s);
+uint64_t kedge__same_rest(const struct kedge__version *v); /* bytes of regions that nobody vouches for; UINT64_MAX if nobody vouches for any */
+
 struct kedge__ahead;
 
 struct kedge__flush_part { /* a segment that was written to L2 */
@@ -45,6 +58,7 @@ struct kedge__version {
 	struct kedge__region_record *records;
 	size_t region_count;
 	struct kedge__job_dirty pages; /* the tracker's result */
+	struct kedge__job_same same;   /* regions that somebody vouches for */
 	double dirty;                  /* bytes in written pages of tracked regions; negative: unknown */
 	struct kedge__hold_region *ways;
 	const struct kedge__reduce_device *device; /* the GPU that it is reduced on, at once; NULL: it is on the host */

@@ -313,7 +313,7 @@ void kedge__emitter_fork(const struct kedge__emitter *e, size_t slab, struct ked
 	part->out = out;
 	part->err = NULL;
 	part->run = (struct kedge__copy_run){0};
-	region_begin(part, e->t->slabs.at[slab].region);
+	region_begin(part, slab ? e->t->slabs.at[slab].region : 0); /* the first ones may have no slabs */
 	part->cursor = e->t->slabs.at[slab].first * e->r->options.chunk;
 }
 

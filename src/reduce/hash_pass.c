@@ -17,6 +17,28 @@
 #define COPY_BYTES  (UINT64_C(4) << 10)
 #define LIST_MIN    (size_t)1024
 
+/* Whether region I need not be looked at: then it has no slabs, and what has none is the same as in the parent. */
+static bool is_same(const struct kedge__reducer *r, size_t i)
+{
+	const struct kedge__txn *t = &r->txn;
+	const struct kedge__last_region *g = t->regions ? t->regions[i] : NULL;
+
+	if (!g || !t->dirty || !t->dirty[i].same || r->options.paranoid || kedge__reducer_ops_of(r)->full)
+		return false;
+	return t->primes || (t->compare && g->known && g->bytes == g->next_bytes);
+}
+
+static void same_take(struct kedge__txn *t, size_t i)
+{
+	struct kedge__last_region *g = t->regions[i];
+
+	g->same = true;
+	g->digest = *t->dirty[i].same;
+	if (!g->known && g->next_bytes)
+		memset(g->stale, KEDGE__SLAB_STALE, kedge__chunks_of(g->next_bytes, KEDGE__SLAB_BYTES));
+	t->same++;
+}
+
 int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
@@ -27,6 +49,10 @@ int kedge__slabs_plan(struct kedge__reducer *r, bool skip, struct kedge__error *
 
 		if (t->regions)
 			t->regions[i]->slab_at = planned;
+		if (is_same(r, i)) {
+			same_take(t, i);
+			continue;
+		}
 		planned += slabs;
 		if (!kedge__array_reserve(&t->slabs, planned))
 			return kedge__error_nomem(err);
@@ -623,7 +649,8 @@ void kedge__region_digests(const struct kedge__txn *t, struct kedge__digest *out
 
 		for (; slab < t->slabs.count && t->slabs.at[slab].region == i; slab++)
 			sum = kedge__sum_add(sum, t->slabs.at[slab].sum);
-		out[i] = kedge__sum_digest(sum, t->image->regions[i].bytes);
+		out[i] = t->regions && t->regions[i]->same ? t->regions[i]->digest
+							   : kedge__sum_digest(sum, t->image->regions[i].bytes);
 	}
 }
 

@@ -272,6 +272,7 @@ int kedge__last_prepare(struct kedge__last *last, const struct kedge__image *ima
 			at++;
 		g = last->regions.at[at];
 		g->present = true;
+		g->same = false;
 		g->next_bytes = bytes;
 		list[i] = g;
 		if (!digests_reserve(g, kedge__chunks_of(bytes, chunk)) ||

@@ -58,11 +58,12 @@ int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, ui
 
 int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version,
 			      const struct kedge__image *image, const struct kedge__image_view *view,
-			      const struct kedge__digest *digests, struct kedge__error *err)
+			      const struct kedge__digest *digests, const struct kedge__region_dirty *same,
+			      struct kedge__error *err)
 {
 	/* Nothing is looked up. */
 	enum kedge__reducer_id used = r->options.id == KEDGE__REDUCER_FULL ? KEDGE__REDUCER_FULL : KEDGE__REDUCER_BASIC;
-	struct kedge__reduce_how how = {.view = view};
+	struct kedge__reduce_how how = {.view = view, .dirty = same, .primes = same != NULL};
 	struct kedge__sample_glass glass;
 	struct kedge__reduction red = {0};
 	int rc;
@@ -73,7 +74,7 @@ int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool
 	kedge__reducer_free(r->other);
 	r->other = NULL;
 	kedge__parent_forget(r);
-	if (view && kedge__rex_may_turn(r)) {
+	if (view && !same && kedge__rex_may_turn(r)) {
 		kedge__sample_spread(r, image);
 		kedge__sample_glass_init(&glass, r, image, view);
 		how.view = &glass.view;

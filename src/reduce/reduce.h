@@ -186,11 +186,15 @@ struct kedge__reduction {
  * kedge__reducer_parent() returns, and they are not read. Ranges are ascending and disjoint, offsets from the region's
  * start. If this cannot be used (a region that is new or has another size, no parent, after a rollback or a load), the
  * region is read in full. The result is the same as without.
+ *
+ * With `same`, all of the region is what the parent has, whose region digest this is. Nothing need be known of it: it is not read
+ * while the parent is there and has as many bytes, except by paranoid reducers, and what is equal to it elsewhere is not found.
  */
 struct kedge__region_dirty {
 	bool known; /* false: anything may have changed */
 	const struct kedge__range *at;
 	size_t count;
+	const struct kedge__digest *same; /* the caller's, while reduce runs; `known` is set, too, and there are no ranges */
 };
 /*
  * The bytes of an image while the application may be writing to its memory. get() gives BYTES bytes of REGION at OFFSET:
@@ -237,6 +241,7 @@ struct kedge__reduce_how {
 	const struct kedge__region_dirty *dirty; /* one per region */
 	bool full;                               /* every region becomes one literal, and nothing is remembered but the version's
 						  * number: hardly any memory is needed, whichever reducer it is */
+	bool primes;                             /* prime.c's: regions with `same` are not read, whatever is known of them */
 	void (*progress)(void *ctx, uint64_t bytes); /* gets bytes hashed so far, from any worker */
 	void *progress_ctx;
 };
@@ -294,13 +299,15 @@ void kedge__reducer_rollback(struct kedge__reducer *r);
 /*
  * Bring a new reducer up to date from stored data. prime_view: these bytes, seen through VIEW unless it is NULL, are
  * VERSION, the one that the next reduction's parent will be (a hash pass; nothing is looked up); the regions must
- * have these DIGESTS, unless they are NULL (KEDGE_E_DAMAGED). prime_literals: BYTES bytes at image address
+ * have these DIGESTS, unless they are NULL (KEDGE_E_DAMAGED), but for those of which SAME, if it is not NULL, says that they will be the
+ * same in the next version: they are not read. prime_literals: BYTES bytes at image address
  * ADDR of VERSION are literals there (only full chunks at multiples of the chunk size are used); for older versions, oldest first,
  * before prime_view.
  */
 int kedge__reducer_prime_literals(struct kedge__reducer *r, uint64_t version, uint64_t addr, const void *data, uint64_t bytes, struct kedge__error *err);
 int kedge__reducer_prime_view(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t version, const struct kedge__image *image,
-			      const struct kedge__image_view *view, const struct kedge__digest *digests, struct kedge__error *err);
+			      const struct kedge__image_view *view, const struct kedge__digest *digests,
+			      const struct kedge__region_dirty *same, struct kedge__error *err);
 /* The version last committed or primed under this number is this image. Until then its id is zero. */
 void kedge__reducer_identify(struct kedge__reducer *r, struct kedge__image_key image);
 /* Forget duplicates in images that are not in ALIVE (ascending): they were removed from the store, or replaced. If the

@@ -237,6 +237,16 @@ static int run_emit(struct kedge__reducer *r, struct kedge__reduction *red, stru
 	return rc;
 }
 
+/* What is not looked at cannot be sampled either. */
+static bool any_same(const struct kedge__image *image, const struct kedge__region_dirty *dirty)
+{
+	size_t i = 0;
+
+	while (dirty && i < image->count && !dirty[i].same)
+		i++;
+	return dirty && i < image->count;
+}
+
 /* Whether none of the last version is in this one, as far as a sample says. Then both need not be known at once, which
  * counts where they are large. Auto has looked, if there is a view. */
 static bool is_unknown(struct kedge__reducer *r)
@@ -245,8 +255,9 @@ static bool is_unknown(struct kedge__reducer *r)
 	const struct kedge__txn *t = &r->txn;
 	const struct kedge__image_view device = kedge__gpu_view(r);
 
-	return t->compare && !t->stream && t->raw_bytes / r->options.chunk >= KEDGE__LARGE && ops->hashes &&
-	       !ops->full && !ops->waves && !r->options.paranoid && kedge__may_return(t->view) &&
+	return t->compare && !t->stream && !any_same(t->image, t->dirty) &&
+	       t->raw_bytes / r->options.chunk >= KEDGE__LARGE && ops->hashes && !ops->full && !ops->waves &&
+	       !r->options.paranoid && kedge__may_return(t->view) &&
 	       !(t->view && r->options.id == KEDGE__REDUCER_AUTO) &&
 	       kedge__image_is_unknown(r, t->pool, t->image, t->device ? &device : t->view);
 }
@@ -330,6 +341,7 @@ static int txn_begin(struct kedge__reducer *r, struct kedge__way way, struct ked
 	t->stream = way.stream;
 	t->compare = r->parent != KEDGE__NO_VERSION && r->parent < version;
 	t->dirty = how->full ? NULL : how->dirty;
+	t->primes = how->primes;
 	t->device = how->device;
 	t->there = how->device != NULL;
 	t->progress = how->progress;
@@ -392,7 +404,7 @@ int kedge__reducer_reduce(struct kedge__reducer *r, struct kedge__pool *pool, ui
 {
 	static const struct kedge__reduce_how nothing_known;
 	struct kedge__reduce_how seen = how ? *how : nothing_known;
-	bool samples = kedge__rex_may_turn(r) && !seen.full && !seen.device;
+	bool samples = kedge__rex_may_turn(r) && !seen.full && !seen.device && !any_same(image, seen.dirty);
 	struct kedge__sample_glass glass;
 	struct kedge__reducer *used;
 	int rc;

@@ -63,6 +63,8 @@ struct kedge__last_region {
 	uint8_t *shadow; /* paranoid: the bytes of the last version */
 	uint64_t shadow_room;
 	bool known, present; /* in the last version, in the one in progress */
+	bool same;           /* in both, as the caller says: it is not looked at, and this is its digest */
+	struct kedge__digest digest;
 	/* With options.track: sums of grains, in place, and of slabs, as of the last version. */
 	struct kedge__sum *sums, *slab_sums;
 	uint64_t sums_room, slab_sums_room;
@@ -192,6 +194,8 @@ struct kedge__txn {
 	bool plain;                           /* nothing of it is remembered */
 	enum kedge__reducer_id used;
 	bool compare; /* the last version may be referred to */
+	bool primes;  /* what is the same in the version after it is not looked at */
+	size_t same;  /* regions that are not looked at */
 	uint32_t parent_epoch; /* rex: that of the last version, 0: none */
 	struct kedge__last_region **regions;
 	const struct kedge__region_dirty *dirty; /* the caller's, while reduce runs; NULL: nothing is known */

@@ -73,7 +73,7 @@ static bool hand_over(const struct kedge__reducer *from, struct kedge__reducer *
 							  from->last.regions.at[i]->bytes};
 	ok = ok &&
 	     !kedge__reducer_prime_view(to, NULL, from->parent, &(struct kedge__image){regions, count}, &view, NULL,
-					NULL) &&
+					NULL, NULL) &&
 	     agree(from, to);
 	if (ok)
 		kedge__reducer_identify(to, (struct kedge__image_key){from->parent, from->record.epochs.at[epoch].id});

@@ -72,12 +72,14 @@ static int goals_set(struct kedge__filling *f, const struct kedge__restore_targe
 		f->goals[i].record = r;
 		f->goals[i].data = targets[i].data;
 		f->goals[i].device = targets[i].device;
+		f->goals[i].zeroed = targets[i].zeroed && !f->again;
 		atomic_init(&f->goals[i].odd, false);
 		slots[i] = (struct kedge__read_plan_slot){.base = (uint64_t)r->slot * KEDGE__SLOT_BYTES,
 							  .bytes = r->bytes,
 							  .data = targets[i].data,
 							  .target = (uint32_t)i,
-							  .far = targets[i].device != NULL};
+							  .far = targets[i].device != NULL,
+							  .zeroed = f->goals[i].zeroed};
 		f->total += r->bytes;
 	}
 	qsort(slots, f->goal_count, sizeof(*slots), by_base);
@@ -179,6 +181,7 @@ static int fill_all(struct kedge__filling *f, const struct kedge__restore_target
 	while ((rc = attempt(f, targets, stats, &local)) != 0) {
 		bool again = f->unpack_here && !unpacked_here; /* it may be another copy that is needed */
 
+		f->again = true;
 		unpacked_here = f->unpack_here;
 		rc = again ? 0 : replace_damaged(f, rc, &local);
 		if (rc)
@@ -251,7 +254,7 @@ int kedge__restore_check(struct kedge__lineage *l, struct kedge__pool *pool, str
 		rc = kedge__error_nomem(err);
 	} else {
 		for (size_t i = 0; i < f.goal_count; i++)
-			targets[i] = (struct kedge__restore_target){i, nowhere, NULL};
+			targets[i] = (struct kedge__restore_target){.region = i, .data = nowhere};
 		rc = fill_targets(&f, targets, NULL, err);
 	}
 	if (nowhere != MAP_FAILED)

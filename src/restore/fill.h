@@ -14,6 +14,7 @@ struct kedge__fill_goal {
 	const struct kedge__region_record *record;
 	uint8_t *data;
 	struct kedge__restore_device *device; /* NULL: it is memory that processors may touch */
+	bool zeroed;                          /* zeros need not be written */
 	uint32_t number;                      /* among the targets on that device */
 	atomic_bool odd; /* summed at the end: its pieces are small, or not all at multiples of 8 */
 };
@@ -94,6 +95,7 @@ struct kedge__filling {
 	struct kedge__fill_past past;
 	bool sum_later;
 	bool past_cache; /* there is more to fill than fits into a cache */
+	bool again;      /* the first attempt failed, and may have left anything in the targets */
 	bool check;      /* sum what the targets would get, without touching them */
 
 	size_t next, end;  /* items: batches, then patterns; the next to collect, and where this round ends */

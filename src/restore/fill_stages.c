@@ -477,6 +477,18 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_worker *h,
 
 /* ------------------------------------------------------------------ fill: patterns */
 
+/* Zeros that are there already. */
+static void zeros_sum(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_fill *fill)
+{
+	static const uint8_t zeros[1 << 16];
+	uint64_t pos = position_of(f, fill->target, fill->to), n;
+
+	for (uint64_t done = 0; done < fill->len; done += n) {
+		n = KEDGE__MIN(sizeof(zeros), fill->len - done);
+		kedge__fill_sum_put(f, h, fill->target, zeros, pos + done, n);
+	}
+}
+
 static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_fill *fill,
 		     struct kedge__error *err)
 {
@@ -487,6 +499,8 @@ static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, con
 		rc = kedge__fill_check_pattern(f, h, fill, err);
 	} else if (is_far(f, fill->target)) {
 		rc = kedge__fill_device_pattern(f, fill, err);
+	} else if (f->goals[fill->target].zeroed && fill->pattern == 0) {
+		zeros_sum(f, h, fill);
 	} else {
 		uint64_t pos = position_of(f, fill->target, fill->to);
 

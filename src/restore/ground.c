@@ -69,7 +69,7 @@ static void consider(struct chooser *c, const struct kedge__read_plan_member *m,
 	struct hope *h = &c->hopes[slot];
 	uint64_t shift = 0, run;
 
-	if (s->bytes >= TARGET_LEAST && (!s->far || !h->newer) && bytes > h->newer + h->best) {
+	if (s->bytes >= TARGET_LEAST && !s->zeroed && (!s->far || !h->newer) && bytes > h->newer + h->best) {
 		run = run_find(m, s, &shift);
 		if (run > h->newer + h->best && (!s->far || run >= s->bytes / 2)) {
 			h->best = run - h->newer;

@@ -53,6 +53,7 @@ struct kedge__read_plan_slot {
 	uint8_t *data;
 	uint32_t target;
 	bool far; /* on a GPU */
+	bool zeroed; /* nothing but live bytes may be put there */
 };
 
 /* A segment, with what is asked of it for every span. */

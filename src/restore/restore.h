@@ -25,6 +25,7 @@ struct kedge__restore_target {
 	size_t region;
 	void *data;
 	struct kedge__restore_device *device; /* NULL: it is memory that processors may touch */
+	bool zeroed; /* all of it is zero, and what the region has of zeros is not written: it may be a file with holes */
 };
 
 struct kedge__restore_stats {

@@ -33,14 +33,17 @@ is "$(json versions)" 2 "the number of versions"
 is "$(json versions.0.status)" sealed "the status of version 1"
 is "$(json total_bytes)" "$(find store/job -type f -exec cat {} + | wc -c)" "the bytes of all files"
 expect 0 kedge ls -s store -n job --json
-is "$(json versions.1.raw_bytes)" 358405 "the raw bytes of version 2"
+raw=$(json versions.1.raw_bytes)
+expect 0 kedge show -s store -n job --json
+tree=$(json regions.$(($(json regions) - 1)).bytes)
+is "$raw" $((358405 + tree)) "the raw bytes of version 2, with the tree of files"
 
 expect 0 kedge show -s store -n job -v 2 --extents --blocks
 printed a.bin
 printed literal
 expect 0 kedge show -s store -n job --json --extents --blocks
 is "$(json version)" 2 "the version shown"
-is "$(json regions)" 2 "the number of regions"
+is "$(json regions)" 3 "the number of regions, with the tree of files"
 is "$(json regions.1.bytes)" 51205 "the bytes of b.bin"
 [ "$(json extent_list)" -gt 0 ] && [ "$(json block_list)" -gt 0 ] || fail "no extents or blocks"
 

@@ -14,12 +14,20 @@ expect 0 kedge restore -s deep/store -n job -o back
 is "$(stat -c %a back/in)" 600 "the mode of a restored file"
 is "$(stat -c %a back)" 700 "the mode of the directory of restored files"
 
-# A file that is replaced has settled who may read it.
+# A file gets the mode that it was saved with.
 chmod 644 back/in
 printf x >>back/in
 expect 0 kedge restore -s deep/store -n job -o back
 same in back/in
-is "$(stat -c %a back/in)" 644 "the mode of a replaced file"
+is "$(stat -c %a back/in)" 600 "the mode of a replaced file"
+
+# Where nobody knows it, as for regions of a program, a file that is replaced has settled who may read it.
+"$CRAFT" crafted job region good
+expect 0 kedge restore -s crafted -n job -o program
+is "$(stat -c %a program/good)" 600 "the mode of a region"
+chmod 644 program/good
+expect 0 kedge restore -s crafted -n job -o program
+is "$(stat -c %a program/good)" 644 "the mode of a replaced region"
 
 # A picture is no secret.
 umask 022

@@ -8,7 +8,7 @@ expect 0 kedge show -s store -n job
 printed "shuffle+zstd:5"
 printed "set explicitly"
 expect 0 kedge show -s store -n job --json
-is "$(json packing)" 1 "regions that were packed"
+is "$(json packing)" 2 "regions that were packed: the file, and the tree of files"
 is "$(json packing.0.region)" x "the region"
 is "$(json packing.0.codec)" shuffle+zstd:5 "its codec, with the level"
 is "$(json packing.0.reason)" given "the reason"

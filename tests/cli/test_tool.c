@@ -6,6 +6,7 @@
 #include "../lib/cases.h"
 #include "tool.h"
 #include "tool_files.h"
+#include "tool_walk.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -48,6 +49,42 @@ static void region_names(void **state)
 			assert_null(name);
 		kedge__free(name);
 	}
+}
+
+static void patterns(void **state)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool directory, fits;
+	} cases[] = {
+	    {"*.o", "a/b.o", false, true},
+	    {"*.o", "a/b.c", false, false},
+	    {"*.o", "x.o/y", false, true},
+	    {"b", "a/b/c", false, true},
+	    {"b", "a/bb", false, false},
+	    {"a/b", "x/a/b/c", false, true},
+	    {"/a/b", "x/a/b", false, false},
+	    {"/a/b", "a/b", false, true},
+	    {"/a", "a/b/c", false, true},
+	    {"a/*/c", "a/b/c", false, true},
+	    {"a/*/c", "a/b/b/c", false, false},
+	    {"a/**/c", "a/b/b/c", false, true},
+	    {"cache/", "a/cache", false, false},
+	    {"cache/", "a/cache", true, true},
+	    {"cache/", "a/cache/x", false, true},
+	    {"/cache/", "cache", false, false},
+	    {"[ab]?", "x/a1", false, true},
+	    {"", "a", false, false},
+	    {"/", "a", false, false},
+	    {"\\*", "a*", false, false},
+	    {"\\*", "*", false, true},
+	    {".*", "a/.git/config", false, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(cases); i++)
+		if (kedge__pattern_fits(cases[i].pattern, cases[i].name, cases[i].directory) != cases[i].fits)
+			fail_msg("'%s' and '%s'", cases[i].pattern, cases[i].name);
 }
 
 static void numbers(void **state)
@@ -298,10 +335,11 @@ static void exit_codes(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(region_names),     cmocka_unit_test(numbers),       cmocka_unit_test(types),
-	    cmocka_unit_test(safe_names),       cmocka_unit_test(safe_messages), cmocka_unit_test(tables),
-	    cmocka_unit_test(json_of_bad_text), cmocka_unit_test(options_good),  cmocka_unit_test(options_bad),
-	    cmocka_unit_test(exit_codes),       cmocka_unit_test(time_left),     cmocka_unit_test(interrupted),
+	    cmocka_unit_test(region_names), cmocka_unit_test(patterns),         cmocka_unit_test(numbers),
+	    cmocka_unit_test(types),        cmocka_unit_test(safe_names),       cmocka_unit_test(safe_messages),
+	    cmocka_unit_test(tables),       cmocka_unit_test(json_of_bad_text), cmocka_unit_test(options_good),
+	    cmocka_unit_test(options_bad),  cmocka_unit_test(exit_codes),       cmocka_unit_test(time_left),
+	    cmocka_unit_test(interrupted),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -33,9 +33,11 @@ expect 2 kedge save -n job --codec gzip f
 expect 2 kedge save -n job --set chnk=64 f
 said chunk
 expect 2 kedge save -n job --set chunk f
-expect 2 kedge save -n job f ./f
-said "would both become region"
-expect 2 kedge save -n job .
+mkdir -p sub
+printf other >sub/f
+(cd sub && expect 2 kedge save -n job f ../f && said "would both become region")
+expect 2 kedge save -n job --null f
+said "--files-from"
 expect 2 env KEDGE_CHNK=64 kedge save -n job f
 said KEDGE_CHUNK
 echo "chnk = 64" >bad.conf

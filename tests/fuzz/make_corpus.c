@@ -50,6 +50,21 @@ static void make_marker(void)
 	save_bytes("marker", "plain", &b);
 }
 
+static void make_tree(void)
+{
+	struct kedge__tree_entry list[] = {
+	    {.name = "a", .kind = KEDGE__TREE_DIRECTORY, .mode = 0755},
+	    {.name = "a/b", .kind = KEDGE__TREE_FILE, .size = 5, .inode = 7, .mtime_ns = 1, .ctime_ns = 2},
+	    {.name = "c", .target = "a/b", .kind = KEDGE__TREE_HARDLINK},
+	    {.name = "d", .target = "/etc", .kind = KEDGE__TREE_SYMLINK, .mode = 0777},
+	};
+	const struct kedge__tree tree = {.list = {.at = list, .count = KEDGE__COUNT(list)}, .caller = 3};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__tree_encode(&tree, NULL, 0, &b, NULL) == 0);
+	save_bytes("tree", "plain", &b);
+}
+
 static void make_tie(void)
 {
 	struct kedge__bytes b = {0};
@@ -476,6 +491,7 @@ int main(int argc, char **argv)
 	make_marker();
 	make_tie();
 	make_shield();
+	make_tree();
 	make_stage();
 	make_index();
 	make_summary();

@@ -357,7 +357,7 @@ static void test_lent_file(void **state)
 
 	text_make(path, sizeof(path), "%s/input", p->dir);
 	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
-		struct kedge__file_loan loan = {"a/b", path, -1, BYTES & ~(size_t)7, KEDGE_F64};
+		struct kedge__file_loan loan = {.region = "a/b", .path = path, .bytes = BYTES & ~(size_t)7, .type = KEDGE_F64};
 		struct kedge_region_info info;
 		struct run r;
 
@@ -378,6 +378,119 @@ static void test_lent_file(void **state)
 		close(loan.fd);
 		tree_remove(p->l1);
 	}
+}
+
+static void lend_memory(kedge_t *k, const char *region, const uint8_t *data, size_t bytes)
+{
+	const struct kedge__file_loan loan = {.region = region, .path = region, .data = data, .fd = -1, .bytes = bytes};
+
+	assert_ok(k, kedge__file_lend(k, &loan, NULL));
+}
+
+/* A file that somebody vouches for, and that is not there to be read. */
+static void lend_nothing(kedge_t *k, const char *region, size_t bytes, uint64_t same_as)
+{
+	const struct kedge__file_loan loan = {.region = region,
+					      .path = "/nowhere/to/be/found",
+					      .fd = -1,
+					      .bytes = bytes,
+					      .same = true,
+					      .same_as = same_as};
+
+	assert_ok(k, kedge__file_lend(k, &loan, NULL));
+}
+
+static void region_is(kedge_t *k, uint64_t version, const char *region, const uint8_t *data, size_t bytes)
+{
+	struct kedge_target target = {.name = region, .ptr = got, .room = bytes};
+
+	memset(got, 0xEE, bytes);
+	assert_ok(k, kedge_read(k, version, &target, 1));
+	assert_memory_equal(got, data, bytes);
+}
+
+/* Regions between, before and behind others that are the same as before: none of them is read, all of them are there. */
+static void test_lent_files_that_are_the_same(void **state)
+{
+	static const char *const names[] = {"1", "2", "3", "4"};
+	static const size_t bytes[] = {3, BYTES / 2, 70000, 1};
+	struct place *p = *state;
+
+	for (size_t i = 0; i < KEDGE__COUNT(reducers); i++) {
+		bool full = strstr(reducers[i], "full");
+		struct run r;
+
+		fill_random(m, BYTES, 7 + i);
+		memcpy(before, m, BYTES);
+		run_open(&r, p, MORE(reducers[i], "capture=sync"));
+		for (size_t n = 0; n < 4; n++)
+			lend_memory(r.k, names[n], m, bytes[n]);
+		assert_ok(r.k, kedge_checkpoint(r.k, 0));
+		assert_ok(r.k, kedge_close(r.k));
+		run_open(&r, p, MORE(reducers[i], "capture=sync"));
+		fill_random(m, BYTES / 2, 99);
+		lend_nothing(r.k, "1", bytes[0], 0);
+		lend_memory(r.k, "2", m, bytes[1]);
+		lend_nothing(r.k, "3", bytes[2], 0);
+		lend_nothing(r.k, "4", bytes[3], 0);
+		if (full) { /* it refers to nothing, and has to read them */
+			assert_int_equal(kedge_checkpoint(r.k, 1), KEDGE_E_STATE);
+		} else {
+			assert_ok(r.k, kedge_checkpoint(r.k, 1));
+			region_is(r.k, 1, "1", before, bytes[0]);
+			region_is(r.k, 1, "2", m, bytes[1]);
+			region_is(r.k, 1, "3", before, bytes[2]);
+			region_is(r.k, 1, "4", before, bytes[3]);
+			/* What the same as an older version is must be looked at, and so must what has another size. */
+			assert_int_equal(kedge_checkpoint(r.k, 2), KEDGE_E_STATE);
+			assert_non_null(strstr(kedge_last_error(r.k), "/nowhere/to/be/found was removed or replaced"));
+			kedge__files_unlend(r.k);
+			lend_nothing(r.k, "3", bytes[2] - 1, 1);
+			assert_int_equal(kedge_checkpoint(r.k, 2), KEDGE_E_STATE);
+			/* The handle knows as much as a new one. */
+			kedge__files_unlend(r.k);
+			lend_nothing(r.k, "1", bytes[0], 1);
+			lend_memory(r.k, "3", before, bytes[2]);
+			assert_ok(r.k, kedge_checkpoint(r.k, 2));
+			region_is(r.k, 2, "1", before, bytes[0]);
+			region_is(r.k, 2, "3", before, bytes[2]);
+		}
+		assert_ok(r.k, kedge_close(r.k));
+		tree_remove(p->l1);
+	}
+}
+
+/* A file that is opened when it is read: another one in its place is noticed; holes are zeros. */
+static void test_lent_file_that_is_opened(void **state)
+{
+	struct place *p = *state;
+	struct kedge__file_loan loan = {.region = "a", .fd = -1, .bytes = BYTES};
+	struct stat st;
+	char path[400];
+	struct run r;
+	int fd;
+
+	text_make(path, sizeof(path), "%s/opened", p->dir);
+	file_fill(path, BYTES / 2, 5);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && ftruncate(fd, BYTES) == 0 && fstat(fd, &st) == 0);
+	memset(before, 0, BYTES);
+	assert_int_equal(pread(fd, before, BYTES / 2, 0), BYTES / 2);
+	close(fd);
+	loan.path = path;
+	loan.device = st.st_dev;
+	loan.inode = st.st_ino;
+	run_open(&r, p, MORE("capture=sync"));
+	assert_ok(r.k, kedge__file_lend(r.k, &loan, NULL));
+	assert_ok(r.k, kedge_checkpoint(r.k, 0));
+	region_is(r.k, 0, "a", before, BYTES);
+	kedge__files_unlend(r.k);
+	loan.inode++;
+	assert_ok(r.k, kedge__file_lend(r.k, &loan, NULL));
+	assert_int_equal(kedge_checkpoint(r.k, 1), KEDGE_E_STATE);
+	assert_non_null(strstr(kedge_last_error(r.k), "opened was removed or replaced while it was saved"));
+	assert_ok(r.k, kedge_close(r.k));
+	tree_remove(p->l1);
 }
 
 static void test_file_is_cut_short(void **state)
@@ -436,6 +549,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    JOB(test_sync),   JOB(test_sync_otherwise),    JOB(test_dense),         JOB(test_copy),
 	    JOB(test_stress), JOB(test_file_is_cut_short), JOB(test_after_restart), JOB(test_lent_file),
+	    JOB(test_lent_files_that_are_the_same), JOB(test_lent_file_that_is_opened),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -87,7 +87,7 @@ static int fill(struct kedge__lineage *l, struct memory *m, struct kedge__error 
 	for (size_t i = 0; i < MEMORY_AREAS; i++)
 		m->areas[i].bytes = 0;
 	for (size_t i = 0; i < top->region_count && !rc; i++) {
-		targets[i] = (struct kedge__restore_target){i, NULL, NULL};
+		targets[i] = (struct kedge__restore_target){.region = i};
 		rc = target_find(m, &top->regions[i], &targets[i]);
 	}
 	if (rc)

@@ -174,7 +174,7 @@ static void pass_on(struct lab *lab, struct kedge__reducer **r, enum kedge__redu
 
 	kedge__reducer_free(*r);
 	*r = lab_reducer(id, chunk);
-	assert_int_equal(kedge__reducer_prime_view(*r, NULL, version, &image, NULL, NULL, NULL), 0);
+	assert_int_equal(kedge__reducer_prime_view(*r, NULL, version, &image, NULL, NULL, NULL, NULL), 0);
 }
 
 #define SLABS 4

@@ -303,7 +303,7 @@ static void test_states(void **state)
 	assert_int_equal(kedge__reducer_reduce(r, NULL, 1, &image, NULL, &red, NULL), 0);
 	kedge__reduction_done(&red);
 	assert_int_equal(kedge__reducer_reduce(r, NULL, 2, &image, NULL, &red, NULL), KEDGE_E_STATE);
-	assert_int_equal(kedge__reducer_prime_view(r, NULL, 2, &image, NULL, NULL, NULL), KEDGE_E_STATE);
+	assert_int_equal(kedge__reducer_prime_view(r, NULL, 2, &image, NULL, NULL, NULL, NULL), KEDGE_E_STATE);
 	kedge__reducer_commit(r);
 	assert_int_equal(kedge__reducer_parent(r), 1);
 	kedge__reducer_free(r);
@@ -399,7 +399,7 @@ static void test_prime(void **state)
 		assert_int_equal(
 		    kedge__reducer_prime_literals(r, 1, LAB_SLOT(0) + 3190, first->literals + 3190, 3220, NULL), 0);
 		image.count = lab_image(&lab, regions);
-		assert_int_equal(kedge__reducer_prime_view(r, NULL, 2, &image, NULL, NULL, NULL), 0);
+		assert_int_equal(kedge__reducer_prime_view(r, NULL, 2, &image, NULL, NULL, NULL, NULL), 0);
 		assert_int_equal(kedge__reducer_parent(r), 2);
 		memcpy(lab.data[0], a, 3200);
 		v = lab_take(&lab, r, NULL, 3, false);

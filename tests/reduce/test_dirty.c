@@ -120,7 +120,7 @@ static void take(struct world *w, struct kedge__pool *pool, bool keep)
 		if (!w->present[s])
 			continue;
 		regions[image.count] = (struct kedge__image_region){LAB_SLOT(s), w->data[s], w->bytes[s]};
-		dirty[image.count] = (struct kedge__region_dirty){!w->fresh[s], w->dirty[s], w->dirty_count[s]};
+		dirty[image.count] = (struct kedge__region_dirty){!w->fresh[s], w->dirty[s], w->dirty_count[s], NULL};
 		image.count++;
 	}
 	w->version++;
@@ -239,7 +239,7 @@ static void test_clean_bytes_are_not_read(void **state)
 {
 	static uint8_t data[600000];
 	struct kedge__range at = {8192, 10};
-	struct kedge__region_dirty clean = {true, NULL, 0}, some = {true, &at, 1};
+	struct kedge__region_dirty clean = {true, NULL, 0, NULL}, some = {true, &at, 1, NULL};
 	struct kedge__reducer *r = reducer_new(KEDGE__REDUCER_TREE, 256, true, false);
 	struct kedge__digest first, d;
 
@@ -262,7 +262,7 @@ static void test_clean_bytes_are_not_read(void **state)
 static void test_not_narrowed(void **state)
 {
 	static uint8_t data[300000];
-	struct kedge__region_dirty clean = {true, NULL, 0};
+	struct kedge__region_dirty clean = {true, NULL, 0, NULL};
 	struct kedge__digest d;
 
 	(void)state;

@@ -160,7 +160,7 @@ static void test_next_process(void **state)
 	kedge__reducer_free(r);
 	r = lab_reducer(KEDGE__REDUCER_REX, PATTERN);
 	image.count = lab_image(&lab, regions);
-	assert_int_equal(kedge__reducer_prime_view(r, NULL, 1, &image, NULL, NULL, NULL), 0);
+	assert_int_equal(kedge__reducer_prime_view(r, NULL, 1, &image, NULL, NULL, NULL, NULL), 0);
 	memmove(lab.data[1] + PAGE + 64, lab.data[1] + PAGE, 640);
 	v = lab_take(&lab, r, NULL, 2, false);
 	assert_int_equal(v->red.literal_bytes, 0);

@@ -122,7 +122,7 @@ static void test_first_version(void **state)
 	(void)state;
 	for (int track = 0; track < 2; track++) {
 		struct kedge__range dirty[] = {{100 * 4096, 4096}, {BYTES + 1000, 1}};
-		struct kedge__region_dirty lists[] = {{true, dirty, 2}, {true, NULL, 0}};
+		struct kedge__region_dirty lists[] = {{true, dirty, 2, NULL}, {true, NULL, 0, NULL}};
 
 		world_init(&w, KEDGE__REDUCER_AUTO, track);
 		take(&w, 1, NULL, KEDGE__REDUCER_BASIC, ALL);
@@ -138,7 +138,7 @@ static void test_first_version(void **state)
 static void test_narrow(void **state)
 {
 	struct kedge__range dirty[] = {{8192, 4096}};
-	struct kedge__region_dirty lists[] = {{true, dirty, 1}, {true, NULL, 0}};
+	struct kedge__region_dirty lists[] = {{true, dirty, 1, NULL}, {true, NULL, 0, NULL}};
 	struct world w;
 
 	(void)state;

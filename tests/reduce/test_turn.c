@@ -277,7 +277,7 @@ static enum kedge__reducer_id take_once(struct kedge__reducer *r, uint64_t versi
 	struct kedge__image_region regions[LAB_REGIONS];
 	struct kedge__image image = {regions, lab_image(&lab, regions)};
 	struct kedge__range ranges[PAGES / 5];
-	struct kedge__region_dirty dirty[2] = {{true, ranges, PAGES / 5}, {true, NULL, 0}};
+	struct kedge__region_dirty dirty[2] = {{true, ranges, PAGES / 5, NULL}, {true, NULL, 0, NULL}};
 	struct once o = {.image = &image, .dirty = narrow ? dirty : NULL};
 	const struct kedge__image_view view = {.get = once_get, .keep = once_keep, .ctx = &o};
 	const struct kedge__reduce_how how = {.view = &view, .dirty = o.dirty};

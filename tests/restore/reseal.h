@@ -130,7 +130,7 @@ static inline int restore_rank(struct kedge__catalog *cat, struct kedge__pool *p
 	count = top->region_count;
 	targets = calloc(count + 1, sizeof(*targets));
 	for (size_t i = 0; i < count; i++)
-		targets[i] = (struct kedge__restore_target){i, calloc(1, top->regions[i].bytes + 1), NULL};
+		targets[i] = (struct kedge__restore_target){i, calloc(1, top->regions[i].bytes + 1), NULL, false};
 	if (count)
 		rc = kedge__restore_fill(l, pool, (struct kedge__io){0}, targets, count, NULL, NULL, NULL, NULL);
 	assert_int_equal(kedge__restore_check(l, pool, (struct kedge__io){0}, NULL, NULL, NULL), rc);

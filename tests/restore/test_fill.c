@@ -12,7 +12,7 @@ static uint8_t m[BYTES], got[BYTES];
 
 static void fill_all(struct lab *lab, struct kedge__lineage *l, struct kedge__restore_stats *stats)
 {
-	struct kedge__restore_target target = {0, got, NULL};
+	struct kedge__restore_target target = {0, got, NULL, false};
 	int rc;
 
 	memset(got, 0xa5, BYTES);
@@ -196,7 +196,7 @@ static void test_dead_blocks_are_not_read(void **state)
 {
 	struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 64, "none", 8192);
 	struct lab_region region = {"m", m, BYTES, 0};
-	struct kedge__restore_target target = {0, got, NULL};
+	struct kedge__restore_target target = {0, got, NULL, false};
 	struct kedge__lineage *l;
 	char *path;
 
@@ -228,7 +228,7 @@ static void test_dead_pages_are_not_read(void **state)
 {
 	struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 64, "none", 32768);
 	struct lab_region region = {"m", m, BYTES, 0};
-	struct kedge__restore_target target = {0, got, NULL};
+	struct kedge__restore_target target = {0, got, NULL, false};
 	struct kedge__restore_stats stats;
 	char *path = kedge__segment_path(lab->cat, 0, 0, 0);
 	struct kedge__lineage *l;
@@ -373,7 +373,7 @@ static void test_scattered(void **state)
 {
 	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_TREE, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_REX};
 	struct lab_region regions[] = {{"a", m, 196608, 0}, {"b", m + 196608, 8192, 1}, {"c", m + 204800, 95207, 4}};
-	struct kedge__restore_target targets[] = {{2, got + 204800, NULL}, {0, got, NULL}, {1, got + 196608, NULL}};
+	struct kedge__restore_target targets[] = {{2, got + 204800, NULL, false}, {0, got, NULL, false}, {1, got + 196608, NULL, false}};
 
 	(void)state;
 	for (size_t i = 0; i < KEDGE__COUNT(ids); i++) {
@@ -402,7 +402,7 @@ static void test_each_page_of_a_block_is_checked(void **state)
 {
 	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 32768);
 	struct lab_region region = {"m", m, 8 * 32768, 0};
-	struct kedge__restore_target target = {0, got, NULL};
+	struct kedge__restore_target target = {0, got, NULL, false};
 	char *path = kedge__segment_path(lab->cat, 0, 0, 0);
 
 	(void)state;
@@ -427,7 +427,7 @@ static void test_region_digest_is_checked(void **state)
 {
 	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 8192);
 	struct lab_region region = {"temperature", m, BYTES, 0};
-	struct kedge__restore_target target = {0, got, NULL};
+	struct kedge__restore_target target = {0, got, NULL, false};
 	struct kedge__lineage *l;
 
 	(void)state;
@@ -452,7 +452,7 @@ static void test_subsets(void **state)
 	struct lab_region regions[] = {
 	    {"a", a, 5000, 0}, {"empty", NULL, 0, 1}, {"b", b, 90001, 4}, {"one", c, 1, 7}, {"c", c, 7777, 9}};
 	struct kedge__restore_target targets[] = {
-	    {4, got + 3, NULL}, {1, NULL, NULL}, {0, got + 20001, NULL}, {3, got + 40000, NULL}};
+	    {4, got + 3, NULL, false}, {1, NULL, NULL, false}, {0, got + 20001, NULL, false}, {3, got + 40000, NULL, false}};
 	struct kedge__restore_stats stats;
 	struct kedge__lineage *l;
 
@@ -493,7 +493,7 @@ static void test_progress_ends_at_the_total(void **state)
 {
 	struct lab *lab = lab_new(KEDGE__REDUCER_FULL, 64, "none", 8192);
 	struct lab_region region = {"m", m, BYTES, 0};
-	struct kedge__restore_target target = {0, got, NULL};
+	struct kedge__restore_target target = {0, got, NULL, false};
 	struct kedge__lineage *l;
 	uint64_t last = 0;
 
@@ -520,7 +520,7 @@ static void test_large(void **state)
 	for (size_t b = 0; b < KEDGE__COUNT(blocks); b++) {
 		struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 256, b == 2 ? "lz4" : "none", blocks[b]);
 		struct lab_region region = {"m", state_bytes, bytes, 0};
-		struct kedge__restore_target target = {0, back, NULL};
+		struct kedge__restore_target target = {0, back, NULL, false};
 		struct kedge__lineage *l;
 
 		fill_random(state_bytes, bytes, 3 + b);
@@ -586,7 +586,7 @@ static void test_files_out_of_the_cache(void **state)
 	for (size_t c = 0; c < 2; c++) {
 		struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 256, c ? "lz4" : "none", c ? 100000 : 4096);
 		struct lab_region region = {"m", data, bytes, 0};
-		struct kedge__restore_target target = {0, back, NULL};
+		struct kedge__restore_target target = {0, back, NULL, false};
 		struct kedge__lineage *l;
 
 		fill_random(data, bytes, 5);
@@ -645,7 +645,7 @@ static void test_memory_that_a_handler_opens(void **state)
 	(void)state;
 	guarded = mmap(NULL, GUARDED_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(guarded != MAP_FAILED);
-	target = (struct kedge__restore_target){0, guarded, NULL};
+	target = (struct kedge__restore_target){.data = guarded};
 	fill_random(data, GUARDED_BYTES, 9);
 	lab_save(lab, 0, &region, 1);
 	l = lab_open(lab, 0);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* save_files: files on their way into a version: which of them are as they were, what is read, and the tree. */
+#ifndef KEDGE_TOOLS_SAVE_FILES_H
+#define KEDGE_TOOLS_SAVE_FILES_H
+
+#include "tool_walk.h"
+
+struct kedge__save_set {
+	struct kedge__walk walk;
+	struct kedge__bytes before; /* the tree of the version before, as it is stored; empty: there is none */
+	uint64_t before_version;
+	uint64_t before_caller;
+	struct kedge__bytes tree; /* that of the new version, in memory while it is lent */
+	KEDGE__ARRAY(uint8_t *) blocks; /* what small files had */
+	size_t block_used;
+	uint64_t held;            /* bytes in them */
+	int64_t began_ns;         /* times after it are too recent to go by */
+	size_t files, same, changed; /* regular files; of which so many are as they were, and so many changed while they were read */
+	uint64_t bytes;           /* of all files */
+};
+
+void kedge__save_set_begin(struct kedge__save_set *s, const char *command, bool quiet);
+/* What standard input has, as a file called NAME. */
+int kedge__save_set_stdin(struct kedge__save_set *s, const char *name, struct kedge__error *err);
+/* The files of the newest version of K, and which of those that were found are the same. FORCE: none. */
+int kedge__save_set_compare(struct kedge__save_set *s, kedge_t *k, bool force, struct kedge__error *err);
+/* Read small files, and see that the others can be read. What cannot be is left out, but for operands. */
+int kedge__save_set_read(struct kedge__save_set *s, struct kedge__error *err);
+/* All that there is becomes regions of the next version, those with whole elements of TYPE as such. */
+int kedge__save_set_lend(struct kedge__save_set *s, kedge_t *k, enum kedge_type type, struct kedge__error *err);
+/* A checkpoint failed because a file changed, or vanished: copy the first, leave out the other. *AGAIN: there were some. */
+int kedge__save_set_settle(struct kedge__save_set *s, bool *again, struct kedge__error *err);
+/* Say which files changed meanwhile. */
+void kedge__save_set_check(struct kedge__save_set *s);
+void kedge__save_set_done(struct kedge__save_set *s);
+
+/* Which process called this one, if it is one that splits a list of files, as xargs does; 0: it is not. */
+uint64_t kedge__caller(void);
+
+#endif
