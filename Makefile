@@ -6,7 +6,7 @@ JOBS   := $(shell nproc 2>/dev/null || echo 2)
 WALKS  ?= 2000
 SEED   ?= 0
 
-.PHONY: help deps build demo check soak bench bench-models install clean format
+.PHONY: help deps build demo check soak bench bench-models install deb check-deb clean format
 
 help:
 	@echo 'make demo     a parallel job is killed in mid-run, restarts, and ends with the same answer'
@@ -15,6 +15,7 @@ help:
 	@echo 'make build    build into build/plain'
 	@echo 'make bench    measure reducers and restore on this machine (bench-models: the models against the papers)'
 	@echo 'make install  install under PREFIX ($(PREFIX)); DESTDIR is respected'
+	@echo 'make deb      Debian packages, in build/deb (check-deb: and try them in a bare Debian, as root)'
 	@echo 'make format   clang-format over all sources'
 	@echo 'make clean    remove build/'
 	@echo
@@ -49,6 +50,13 @@ bench-models: build
 install: build
 	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
 	@cmake --install $(BUILD)
+
+deb:
+	@scripts/deps.sh deb
+	@scripts/make-deb.sh
+
+check-deb: deb
+	@scripts/check-deb.sh
 
 clean:
 	rm -rf build

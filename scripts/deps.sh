@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install the distribution's packages that building and testing need; does nothing, and needs no network, if all
 # are installed. If it may not install packages, it prints what is missing and the command that installs it.
-# Usage: deps.sh [build|check|list]
+# Usage: deps.sh [build|check|deb|list]
 set -eu
 
 # One line per package: its name, then a command that succeeds if the same thing was installed in another way.
@@ -35,6 +35,14 @@ needed() {
 			slurmd test -x /usr/sbin/slurmd
 			slurm-client srun --version
 			munge test -x /usr/sbin/munged
+		END
+	fi
+	if [ "$1" = deb ]; then
+		cat <<-'END'
+			debhelper dh --version
+			fakeroot fakeroot --version
+			lintian lintian --version
+			mmdebstrap mmdebstrap --version
 		END
 	fi
 }
