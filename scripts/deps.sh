@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install the distribution's packages that building and testing need; does nothing, and needs no network, if all
 # are installed. If it may not install packages, it prints what is missing and the command that installs it.
-# Usage: deps.sh [build|check|deb|list]
+# Usage: deps.sh build|check|deb, or list [build|check|deb]
 set -eu
 
 # One line per package: its name, then a command that succeeds if the same thing was installed in another way.
@@ -72,7 +72,7 @@ refuse() { # WHY
 }
 
 if [ "${1:-build}" = list ]; then
-	needed check | while read -r package probe; do
+	needed "${2:-check}" | while read -r package probe; do
 		echo "$package"
 	done
 	exit 0
