@@ -7,7 +7,7 @@ JOBS   := $(shell nproc 2>/dev/null || echo 2)
 WALKS  ?= 2000
 SEED   ?= 0
 
-.PHONY: help deps build demo check soak bench bench-models install uninstall clean format
+.PHONY: help deps build demo check soak bench bench-models install uninstall deb check-deb clean format
 
 help:
 	@echo 'make demo     a parallel job is killed in mid-run, restarts, and ends with the same answer'
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench    measure reducers and restore on this machine (bench-models: the models against the papers)'
 	@echo 'make install  install under PREFIX ($(PREFIX)); DESTDIR is respected'
 	@echo 'make uninstall  remove what make install installed'
+	@echo 'make deb      Debian packages, in build/deb (check-deb: and try them in a bare Debian, as root)'
 	@echo 'make format   clang-format over all sources'
 	@echo 'make clean    remove build/'
 	@echo
@@ -56,6 +57,13 @@ install: deps
 
 uninstall:
 	@scripts/uninstall.sh $(INSTALL)/install_manifest.txt
+
+deb:
+	@scripts/deps.sh deb
+	@scripts/make-deb.sh
+
+check-deb: deb
+	@scripts/check-deb.sh
 
 clean:
 	rm -rf build

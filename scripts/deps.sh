@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install the distribution's packages that building and testing need; does nothing, and needs no network, if all
 # are installed. If it may not install packages, it prints what is missing and the command that installs it.
-# Usage: deps.sh [build|check|list]
+# Usage: deps.sh build|check|deb, or list [build|check|deb]
 set -eu
 
 # One line per package: its name, then a command that succeeds if the same thing was installed in another way.
@@ -37,6 +37,14 @@ needed() {
 			munge test -x /usr/sbin/munged
 		END
 	fi
+	if [ "$1" = deb ]; then
+		cat <<-'END'
+			debhelper dh --version
+			fakeroot fakeroot --version
+			lintian lintian --version
+			mmdebstrap mmdebstrap --version
+		END
+	fi
 }
 
 installed() { # PACKAGE
@@ -64,7 +72,7 @@ refuse() { # WHY
 }
 
 if [ "${1:-build}" = list ]; then
-	needed check | while read -r package probe; do
+	needed "${2:-check}" | while read -r package probe; do
 		echo "$package"
 	done
 	exit 0
