@@ -428,8 +428,9 @@ KEDGE_API void kedge_set_room(kedge_t *k,
  * older one, and the log reports why.
  *
  * KEDGE_E_NOTFOUND: there is nothing to restart from, so this is a fresh start. KEDGE_E_VERSION: the version that was named is not
- * there on every rank; there may be others. KEDGE_E_MISSING: no version was found,
- * but there may be some on a level that is unavailable or could not be read; not a fresh start. KEDGE_E_MISMATCH: a
+ * there on every rank; there may be others. KEDGE_E_MISSING: no version was found, but there may be some on a level that
+ * is unavailable or could not be read, or some ranks have versions and no version is there on every rank, as after the
+ * loss of a node that nothing protected; not a fresh start. KEDGE_E_MISMATCH: a
  * protected region is not in the version or has a different size there; no memory was changed. After any other error
  * the contents of the protected regions are undefined.
  */

@@ -135,19 +135,38 @@ static int problems_report(const struct kedge__candidates *c, bool any, struct k
 	return rc;
 }
 
-static int nothing_found(const struct kedge__candidates *c, bool had, bool unread, struct kedge__error *err)
+static int nothing_found(const struct kedge__candidates *c, bool unread, struct kedge__error *err)
 {
 	kedge_t *k = c->k;
 
-	if (had)
-		kedge__log(KEDGE_LOG_WARNING, "%s: rank %d has versions, but none that every rank has", k->name,
-			   k->group.rank);
 	if (unread)
 		return kedge__versions_unread(k, err);
 	if (c->version != KEDGE_NEWEST)
 		return kedge__error_set(err, KEDGE_E_VERSION, 0, "version %llu of %s is not there on every rank",
 					(unsigned long long)c->version, k->name);
 	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no version of %s to restart from", k->name);
+}
+
+/* Some rank may have versions all the same, and a job that began afresh would give them up: say so on all ranks. */
+static int nothing_common(const struct kedge__candidates *c, bool had, bool unread, struct kedge__error *err)
+{
+	union kedge__msg msg = {.restart = {.after = had}};
+	kedge_t *k = c->k;
+	int rc;
+
+	if (had)
+		kedge__log(KEDGE_LOG_WARNING, "%s: rank %d has versions, but none that every rank has", k->name,
+			   k->group.rank);
+	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_RESTART, c->version, 0, &msg, err);
+	if (rc)
+		return rc;
+	if (!unread && c->version == KEDGE_NEWEST && msg.restart.after)
+		return kedge__error_set(err, KEDGE_E_MISSING, 0,
+					"some ranks have versions of %s, but no version is there on every rank: a node "
+					"may be lost. This is not a fresh start; bring the node or L2 back, or call "
+					"kedge_discard(k, 0) to begin without them",
+					k->name);
+	return nothing_found(c, unread, err);
 }
 
 /* What the walk would give first, without passing it. */
@@ -220,7 +239,7 @@ static int find_listed(struct kedge__candidates *c, bool unread, struct kedge__e
 		if (!rc && c->count)
 			rc = any_run(c);
 	}
-	return rc || c->count ? rc : nothing_found(c, had, unread, err);
+	return rc || c->count ? rc : nothing_common(c, had, unread, err);
 }
 
 /* All ranks come to the same answer by themselves. */
@@ -239,7 +258,7 @@ static int find_same(struct kedge__candidates *c, struct kedge__error *err)
 		if (found)
 			rc = any_run(c);
 	}
-	return rc || found ? rc : nothing_found(c, false, false, err);
+	return rc || found ? rc : nothing_found(c, false, err);
 }
 
 static uint64_t held_digest(const kedge_t *k, uint64_t *flags)
