@@ -96,7 +96,7 @@ fi
 labels=$(echo "$threaded" | tr ' ' '|')
 units=$(for stage in $threaded; do echo "unit_tests_$stage"; done)
 check thread thread "$units" -L "^($labels)\$" -LE mpi \
-	-E '^(reduce/test_large|reduce/test_gpu_finder|reduce/test_gpu_pack|job/test_device_faults|job/test_growth|job/test_retention.*|job/test_no_hang_(open|restart|l2_.*))$'
+	-E '^(reduce/test_large|reduce/test_gpu_finder|reduce/test_gpu_pack|job/test_device_faults|job/test_growth|job/test_retention.*|job/test_no_hang_(open|protect|restart|l2_.*))$'
 fixed=
 check address address,undefined ''
 check plain '' ''

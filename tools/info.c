@@ -293,6 +293,7 @@ static void print_json(const struct info *in)
 	kedge__json_text(o, "format", format);
 	kedge__json_set(o, "codecs", codecs_json());
 	kedge__json_text(o, "digest_kernel", kedge__digest_kernel());
+	kedge__json_text(o, "redundancy", kedge__code_engine());
 	kedge__json_set(o, "trackers", trackers_json());
 	kedge__json_set(o, "writers", writers_json());
 	kedge__json_set(o, "copy_on_write", cow_json());
@@ -341,6 +342,7 @@ static void print_text(const struct info *in)
 	for (size_t i = 0; i < kedge__codec_count(); i++)
 		printf(" %s", kedge__codec_at(i)->name);
 	printf("\ndigest kernel  %s\n", kedge__digest_kernel());
+	printf("redundancy     %s\n", kedge__code_engine());
 	print_trackers();
 	print_writers();
 	print_cow();

@@ -256,7 +256,7 @@ static int put_rank(struct text *t, int rank, struct kedge__error *err)
 	return 0;
 }
 
-static int place_expand(const char *p, int rank, char **out, struct kedge__error *err)
+int kedge__place_expand(const char *p, int rank, char **out, struct kedge__error *err)
 {
 	struct text t = {0};
 	int rc = 0;
@@ -303,7 +303,7 @@ int kedge__settings_places(const struct kedge__settings *in, int rank, struct ke
 
 		if (in->table[i].type != KEDGE__SETTING_PLACE || (rank == KEDGE__RANK_ANY && has_rank(*field)))
 			continue;
-		rc = place_expand(*field, rank, &place, err);
+		rc = kedge__place_expand(*field, rank, &place, err);
 		if (rc) {
 			kedge__error_prefix(err, "%s = %s", in->table[i].key, *field);
 			if (in->origins && in->origins[i])

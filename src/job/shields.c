@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/handle.h"
 
-#include <stdio.h>
-#include <unistd.h>
+#include "base/setting_value.h"
 
 bool kedge__shields_wanted(const kedge_t *k)
 {
@@ -19,23 +18,18 @@ bool kedge__shields_background(const kedge_t *k)
 /* The setting, with the host's name and the rank in it. */
 static int node_name(const kedge_t *k, char out[KEDGE__NODE_MAX + 1], struct kedge__error *err)
 {
-	char host[256] = "localhost";
-	size_t used = 0;
+	char *name = NULL;
+	int rc = kedge__place_expand(k->set.node, k->group.rank, &name, err);
 
-	(void)gethostname(host, sizeof(host) - 1);
-	for (const char *at = k->set.node; *at && used <= KEDGE__NODE_MAX; at++) {
-		char one[2] = {*at, '\0'}, rank[16];
-		const char *text = one;
-
-		snprintf(rank, sizeof(rank), "%d", k->group.rank);
-		if (at[0] == '%' && (at[1] == 'h' || at[1] == 'r'))
-			text = *++at == 'h' ? host : rank;
-		used += (size_t)snprintf(out + used, KEDGE__NODE_MAX + 1 - used, "%s", text);
-	}
-	if (used && used <= KEDGE__NODE_MAX)
-		return 0;
-	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "node = %s: the name of a node has from 1 to %d bytes",
-				k->set.node, KEDGE__NODE_MAX);
+	if (rc && rc != KEDGE_E_NOMEM)
+		kedge__error_prefix(err, "node = %s", k->set.node);
+	if (!rc && (!name[0] || strlen(name) > KEDGE__NODE_MAX))
+		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0, "node = %s: the name of a node has from 1 to %d bytes",
+				      name, KEDGE__NODE_MAX);
+	if (!rc)
+		memcpy(out, name, strlen(name) + 1);
+	kedge__free(name);
+	return rc;
 }
 
 static int too_few(const kedge_t *k, uint32_t nodes, struct kedge__error *err)

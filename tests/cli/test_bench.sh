@@ -144,3 +144,15 @@ expect 5 kedge bench levels missing --size 64k
 said missing
 expect 2 kedge bench levels one --size 64k --set codec=gzip
 [ -z "$(ls one)" ] || fail "files were left: $(ls one)"
+
+# Teams that protect segments on L1.
+expect 0 kedge bench protect --size 1MiB --repeat 1 --protect rs:2+1 --json
+silent
+is "$(json results.5.what)" rebuild "what comes last"
+awk "BEGIN { exit !($(json results.2.ratio) > 0 && $(json results.5.ratio) > 0) }" || fail "there is no ratio"
+expect 0 kedge bench protect --size 1MiB --repeat 2 --protect partner
+printed "encoding, inner loop alone"
+expect 2 kedge bench protect --protect single
+said "partner, xor:N or rs:K+M"
+expect 2 kedge bench protect --size 1000
+expect 2 kedge bench protect --repeat 65
