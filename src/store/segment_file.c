@@ -122,15 +122,17 @@ static int sync_there(struct kedge__segment_file *file, struct kedge__error *err
 	return 0; /* whoever writes it does so on his own */
 }
 
+/* This host may remember that there was no such file, as one of NFS does: opening the directory makes it look again. */
 static int name_there(struct kedge__segment_file *file, struct kedge__error *err)
 {
 	int rc = file->carrier->commit(file->carried, err);
 
-	if (!rc) {
-		file->renamed = true;
-		file->carried = NULL;
-	}
-	return rc;
+	if (rc)
+		return rc;
+	file->renamed = true;
+	file->carried = NULL;
+	(void)kedge__fs_sync_dir(file->dir, NULL);
+	return 0;
 }
 
 static void undo_there(struct kedge__segment_file *file)
