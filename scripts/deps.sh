@@ -22,6 +22,7 @@ needed() {
 		libfabric-dev pkg-config --exists libfabric
 		libsodium-dev pkg-config --exists libsodium
 		libmunge-dev test -e /usr/include/munge.h
+		libmicrohttpd-dev pkg-config --exists libmicrohttpd
 		libisal-dev test -e /usr/include/isa-l.h
 		libfpzip-dev test -e /usr/include/fpzip.h
 		libbz2-dev test -e /usr/include/bzlib.h
@@ -34,6 +35,7 @@ needed() {
 			slurmctld test -x /usr/sbin/slurmctld
 			slurmd test -x /usr/sbin/slurmd
 			slurm-client srun --version
+			prometheus promtool --version
 			munge test -x /usr/sbin/munged
 		END
 	fi

@@ -2,6 +2,7 @@
 #include "stage/server.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -68,6 +69,7 @@ int kedge__server_open(const struct kedge__server_options *o, struct kedge__serv
 	s->since = kedge__clock_seconds();
 	s->seen.writers = o->writers;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->gate, NULL);
 	pthread_mutex_init(&s->back_lock, NULL);
 	rc = open_all(s, err);
 	if (rc)
@@ -123,6 +125,8 @@ void kedge__server_close(struct kedge__server *s)
 	if (!s)
 		return;
 	sessions_end(s);
+	kedge__tally_tell(s, INFINITY);
+	kedge__array_done(&s->tally);
 	kedge__array_done(&s->sessions);
 	kedge__writing_close(s);
 	kedge__intake_close(s);
@@ -133,6 +137,7 @@ void kedge__server_close(struct kedge__server *s)
 	kedge__auth_close(&s->auth);
 	kedge__free(s->store);
 	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->gate);
 	pthread_mutex_destroy(&s->back_lock);
 	kedge__free(s);
 }
@@ -245,6 +250,13 @@ static void wake_drain(struct kedge__server *s)
 	(void)!read(s->wake, &n, sizeof(n));
 }
 
+static void server_lock(struct kedge__server *s)
+{
+	pthread_mutex_lock(&s->gate);
+	pthread_mutex_lock(&s->lock);
+	pthread_mutex_unlock(&s->gate);
+}
+
 static int loop_once(struct kedge__server *s, struct waiting *w, struct kedge__error *err)
 {
 	double now = kedge__clock_seconds();
@@ -253,6 +265,7 @@ static int loop_once(struct kedge__server *s, struct waiting *w, struct kedge__e
 	items_back(s);
 	sessions_bury(s);
 	silent_end(s, now);
+	kedge__tally_tell(s, now);
 	w->until = now + TICK;
 	did = kedge__intake_step(s, now, &w->until);
 	if (!wait_prepare(s, w, now))
@@ -262,7 +275,7 @@ static int loop_once(struct kedge__server *s, struct waiting *w, struct kedge__e
 	pthread_mutex_unlock(&s->lock);
 	if (poll(w->fds.at, w->fds.count, (int)((w->until - now) * 1000 + 0.999)) < 0 && errno != EINTR)
 		w->fds.count = 2;
-	pthread_mutex_lock(&s->lock);
+	server_lock(s);
 	if (w->fds.at[1].revents)
 		wake_drain(s);
 	links_serve(s, w);
@@ -274,7 +287,7 @@ int kedge__server_run(struct kedge__server *s, struct kedge__error *err)
 	struct waiting w = {{0}, 0};
 	int rc = 0;
 
-	pthread_mutex_lock(&s->lock);
+	server_lock(s);
 	while (!rc && !atomic_load(&s->stop))
 		rc = loop_once(s, &w, err);
 	pthread_mutex_unlock(&s->lock);
@@ -289,13 +302,15 @@ int kedge__server_look(struct kedge__server *s, struct kedge__server_status *out
 	double now = kedge__clock_seconds();
 	int rc = 0;
 
-	pthread_mutex_lock(&s->lock);
+	server_lock(s);
 	*out = s->seen;
 	out->since = now - s->since;
 	out->memory_used = s->slots_used * s->o.piece;
 	out->client_count = 0;
 	out->clients = kedge__calloc(s->sessions.count + 1, sizeof(*out->clients));
-	if (!out->clients)
+	out->version_count = s->tally.count;
+	out->versions = kedge__calloc(s->tally.count + 1, sizeof(*out->versions));
+	if (!out->clients || !out->versions)
 		rc = kedge__error_nomem(err);
 	for (size_t i = 0; !rc && i < s->sessions.count; i++) {
 		const struct kedge__session *c = s->sessions.at[i];
@@ -305,13 +320,21 @@ int kedge__server_look(struct kedge__server *s, struct kedge__server_status *out
 		out->clients[out->client_count] = c->seen;
 		out->clients[out->client_count++].since = now - c->seen.since;
 	}
+	for (size_t i = 0; !rc && i < s->tally.count; i++) {
+		out->versions[i] = s->tally.at[i];
+		out->versions[i].since = now - s->tally.at[i].since;
+		out->versions[i].last = s->tally.at[i].last ? now - s->tally.at[i].last : 0;
+	}
 	pthread_mutex_unlock(&s->lock);
+	if (rc)
+		kedge__server_status_done(out);
 	return rc;
 }
 
 void kedge__server_status_done(struct kedge__server_status *st)
 {
 	kedge__free(st->clients);
+	kedge__free(st->versions);
 	*st = (struct kedge__server_status){0};
 }
 

@@ -92,8 +92,10 @@ struct kedge__server {
 	size_t turn; /* whose it is */
 	double since;
 	struct kedge__server_status seen; /* its counters */
+	KEDGE__ARRAY(struct kedge__server_version) tally; /* tally.c; their times are clock readings */
 
 	pthread_mutex_t lock; /* the thread of run() has it but while it waits: whoever else looks takes it */
+	pthread_mutex_t gate; /* both take it first: so the one that has just given up the lock lets the other pass */
 	pthread_mutex_t back_lock;
 	struct kedge__item *back_first, *back_last; /* items that writers give back */
 };
@@ -116,6 +118,11 @@ bool kedge__intake_step(struct kedge__server *s, double now, double *next); /* *
 /* The next client in turn that has something to be read, and may have it read now; NULL: none, or not before *NEXT. */
 struct kedge__session *kedge__intake_turn(struct kedge__server *s, double now, double *next);
 void kedge__intake_release(struct kedge__server *s, struct kedge__item *it); /* its buffer is free */
+
+/* tally.c */
+void kedge__tally_begin(struct kedge__server *s, const struct kedge__inflow *f);
+void kedge__tally_end(struct kedge__server *s, const struct kedge__inflow *f, bool stored);
+void kedge__tally_tell(struct kedge__server *s, double now); /* versions that are through, and forget them; NOW infinite: all */
 
 /* writing.c */
 int kedge__writing_open(struct kedge__server *s, struct kedge__error *err);

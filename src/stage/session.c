@@ -165,9 +165,10 @@ void kedge__session_back(struct kedge__item *it)
 	f->out--;
 	kedge__intake_release(c->server, it);
 	count_back(f, it);
-	if (ends)
+	if (ends) {
+		kedge__tally_end(c->server, f, it->kind == KEDGE__ITEM_COMMIT && !it->rc);
 		file_done(f);
-	else if (c->dead && !f->ended)
+	} else if (c->dead && !f->ended)
 		file_drop(f);
 	if (ends || it->first_failure) {
 		int rc = it->kind == KEDGE__ITEM_DROP ? 0 : it->rc;
@@ -307,6 +308,7 @@ static void begin(struct kedge__session *c, const struct kedge__stage_begin *b)
 	c->seen.files++;
 	c->seen.version = b->version;
 	c->seen.rank = b->rank;
+	kedge__tally_begin(c->server, f);
 	kedge__writing_assign(f);
 	if (item_add(f, KEDGE__ITEM_BEGIN))
 		kedge__writing_hand(f);

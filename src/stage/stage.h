@@ -80,6 +80,14 @@ struct kedge__server_client { /* one client */
 	uint32_t rank;
 };
 
+struct kedge__server_version { /* one of which segments have come a moment ago, or are coming */
+	char name[KEDGE_NAME_MAX + 1];
+	uint64_t version, bytes;
+	uint32_t open, segments, failed; /* of its segments, those on their way, stored, and not stored */
+	double since, last;     /* seconds that the first has taken so far; since the last one ended */
+	uint64_t wall_ns;       /* when the first began */
+};
+
 struct kedge__server_status {
 	double since; /* seconds that the server has run */
 	uint64_t memory, memory_used, memory_most; /* bytes of buffers: the limit, now, and the most so far */
@@ -87,6 +95,8 @@ struct kedge__server_status {
 	unsigned writers;
 	struct kedge__server_client *clients; /* owned: kedge__server_status_done() */
 	size_t client_count;
+	struct kedge__server_version *versions; /* owned */
+	size_t version_count;
 };
 
 int kedge__server_look(struct kedge__server *s, struct kedge__server_status *out, struct kedge__error *err);

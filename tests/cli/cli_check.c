@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cli_check: what the command's tests need and a shell has not: JSON values, XML balance, reproducible bytes. */
+/* cli_check: what the command's tests need and a shell has not: JSON values, XML balance, reproducible bytes, talk to a
+ * port. */
 #include "../lib/damage.h"
 #include "../lib/draw.h"
 #include "../lib/files.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static int print_value(const json_t *v)
 {
@@ -104,8 +109,29 @@ static int flip_byte(const char *file, uint64_t offset)
 	return 0;
 }
 
+/* Send standard input to PORT of this host as it is, and print what comes back. */
+static int talk(const char *port)
+{
+	struct sockaddr_in to = {
+	    .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char text[65536];
+	ssize_t n;
+
+	signal(SIGPIPE, SIG_IGN);
+	REQUIRE(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+	while ((n = read(STDIN_FILENO, text, sizeof(text))) > 0 && write(fd, text, (size_t)n) == n)
+		;
+	while ((n = read(fd, text, sizeof(text))) > 0)
+		fwrite(text, 1, (size_t)n, stdout);
+	close(fd);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && strcmp(argv[1], "talk") == 0)
+		return talk(argv[2]);
 	if (argc == 4 && strcmp(argv[1], "json") == 0)
 		return json_get(argv[2], argv[3]);
 	if (argc == 3 && strcmp(argv[1], "xml") == 0)
