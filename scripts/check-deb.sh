@@ -65,7 +65,7 @@ inside useradd -m stranger
 
 # The command alone: no compiler, no MPI, no manual reader.
 get '/debs/kedge_*.deb'
-if inside dpkg-query -W -f '${Package}\n' | grep -E '^(gcc|libopenmpi|openmpi|.*-dev$)'; then
+if inside dpkg-query -W -f '${Package}\n' | grep -xE 'gcc|gcc-[0-9]+|libopenmpi.*|openmpi.*|.*-dev'; then
 	fail 'the command needs a compiler, MPI or development files'
 fi
 user 'kedge --version'
