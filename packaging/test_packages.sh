@@ -22,7 +22,7 @@ for list in "$debian"/*.install; do
 	package=$(basename "$list" .install)
 	grep -q "^Package: $package\$" "$debian/control" || fail "debian/control has no package $package"
 	sed "s|^usr/lib/\*|$libdir|" "$list" >patterns
-	while read -r pattern; do
+	while read -r pattern _; do
 		# shellcheck disable=SC2086
 		(cd root && find $pattern ! -type d 2>/dev/null) >found || :
 		[ -s found ] || fail "$list: nothing is installed as $pattern"

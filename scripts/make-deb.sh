@@ -43,7 +43,7 @@ cd "$tree"
 echo "Building the packages of kedge $full in $tree"
 quietly dpkg-buildpackage -us -uc
 echo 'Checking them with lintian'
-lintian --no-tag-display-limit --fail-on error,warning "$changes"
+lintian --tag-display-limit 0 --fail-on error,warning "$changes"
 rm -rf "$tree"
 cd "$out"
 ls -- *.deb
