@@ -400,7 +400,7 @@ static __device__ void join(const struct kedge_deflate_args &a)
 
 } /* namespace deflate */
 
-KEDGE_KERNEL_BY(KEDGE_MATCH_THREADS, kedge_deflate_encode, struct kedge_deflate_args)
+KEDGE_KERNEL_BY(KEDGE_MATCH_THREADS, 5, kedge_deflate_encode, struct kedge_deflate_args)
 {
 	deflate::encode(a);
 }

@@ -4,9 +4,10 @@
 /* Of which two blocks shall fit into a multiprocessor, with 128 registers a thread: the compiler would take more, and be slower. */
 #define KEDGE_LARGE_KERNEL(name, type) \
 	extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ type a)
-#define KEDGE_KERNEL_BY(threads, name, type) \
-	extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ type a)
-#define KEDGE_KERNEL(name, type) KEDGE_KERNEL_BY(256, name, type)
+/* So many THREADS a block, of which as many BLOCKS shall fit as their shared memory lets. */
+#define KEDGE_KERNEL_BY(threads, blocks, name, type) \
+	extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ type a)
+#define KEDGE_KERNEL(name, type) KEDGE_KERNEL_BY(256, 1, name, type)
 #endif
 
 #include "gpu/kernels.h"

@@ -343,7 +343,7 @@ static __device__ void decode(const struct kedge_lz4_args &a)
 
 } /* namespace lz4 */
 
-KEDGE_KERNEL_BY(KEDGE_MATCH_THREADS, kedge_lz4_encode, struct kedge_lz4_args)
+KEDGE_KERNEL_BY(KEDGE_MATCH_THREADS, 7, kedge_lz4_encode, struct kedge_lz4_args)
 {
 	lz4::encode(a);
 }

@@ -16,7 +16,7 @@ typedef unsigned u32;
 typedef unsigned long long u64;
 
 const u32 PART = KEDGE_MATCH_PART, BEFORE = 16384, BITS = 12, LEAST = 4, BACK = 4, TAIL = 12, FIRST = 12;
-const u32 AT_ONCE = 64; /* bytes that are entered together: a warp has 128 at hand */
+const u32 AT_ONCE = 96; /* bytes that are entered together: a warp has 128 at hand */
 const u32 ALL_LANES = 0xffffffffu;
 const u32 WARPS = KEDGE_MATCH_THREADS / 32;
 
@@ -153,23 +153,16 @@ static __device__ __forceinline__ u32 hash(u32 v0, u32 v1)
 const u32 CLAIMED = 0x8000;
 
 /* The lane enters PLACE under its hash, and of those with the same hash the last does. Returns what was there before, and in
- * *BEFORE the lanes before this one that have the same hash. Mostly none has, as claims show, or all have. */
+ * *BEFORE the lanes before this one that have the same hash. Mostly none has, as claims show. */
 static __device__ __forceinline__ u32 enter_place(struct matcher *p, u32 h, u32 place, bool active, u32 *before)
 {
-	const u32 first = __shfl_sync(ALL_LANES, h, 0);
-	u32 was = 0, same = ALL_LANES;
+	u32 was = 0, same = 1u << lane_id();
 
-	if (__all_sync(ALL_LANES, active && h == first)) {
-		was = p->places[h];
-		__syncwarp();
-	} else {
-		if (active)
-			was = atomicOr((u32 *)p->places + h / 2, CLAIMED << h % 2 * 16) >> h % 2 * 16;
-		__syncwarp();
-		same = 1u << lane_id();
-		if (__any_sync(ALL_LANES, was & CLAIMED))
-			same = __match_any_sync(ALL_LANES, active ? h : 1u << BITS | lane_id());
-	}
+	if (active)
+		was = atomicOr((u32 *)p->places + h / 2, CLAIMED << h % 2 * 16) >> h % 2 * 16;
+	__syncwarp();
+	if (__any_sync(ALL_LANES, was & CLAIMED))
+		same = __match_any_sync(ALL_LANES, active ? h : 1u << BITS | lane_id());
 	*before = same & lower_lanes();
 	if (active && highest(same) == lane_id())
 		p->places[h] = (u16)place;
@@ -198,7 +191,7 @@ static __device__ void enter(struct matcher *p, u32 end)
 		}
 #pragma unroll
 		for (u32 g = 0; g < AT_ONCE / 32; g++)
-			(void)enter_place(p, h[g], at + 32 * g + lane_id() - p->start, true, &before);
+			(void)enter_place(p, h[g], at + 32 * g + lane_id() - p->start, at + 32 * g < end, &before);
 	}
 }
 

@@ -63,7 +63,7 @@ template <class T> T shuffle(unsigned mask, T mine, unsigned from)
 	static void name(const type &a)
 
 #define KEDGE_LARGE_KERNEL KEDGE_KERNEL
-#define KEDGE_KERNEL_BY(threads, name, type) KEDGE_KERNEL(name, type)
+#define KEDGE_KERNEL_BY(threads, blocks, name, type) KEDGE_KERNEL(name, type)
 
 #define __device__
 #define __host__
