@@ -213,6 +213,11 @@ void kedge__departure_run(struct kedge__departure *d)
 	struct kedge__record *rec = &d->r->record;
 	struct kedge__pool *pool = kedge__pool_if(d->r->txn.pool, (size_t)d->total);
 
+	if (!d->batch) { /* no entries follow, so that there is nothing to be done in waves */
+		d->begin = 0;
+		kedge__pool_for(pool, d->list.count, leave_slab, d);
+		return;
+	}
 	for (d->end = 0; d->end < d->list.count;) {
 		size_t n = 0;
 
@@ -221,8 +226,6 @@ void kedge__departure_run(struct kedge__departure *d)
 		while (d->end < d->list.count && n + d->list.at[d->end].count <= KEDGE__WAVE)
 			n += d->list.at[d->end++].count;
 		kedge__pool_for(pool, d->end - d->begin, leave_slab, d);
-		if (!d->batch)
-			continue;
 		gather_probes(d);
 		kedge__batch_run(d->batch, d->r->txn.pool, &rec->finder, move_one, &rec->finder);
 	}
