@@ -346,19 +346,16 @@ static int open_inputs(struct save *s, char *const *paths, size_t n, struct kedg
 	return kedge__save_pages_open(&s->pages, s->page_index, s->page_data, err);
 }
 
-/* The store is not saved into itself. */
-static int begin(struct save *s)
+/* The store is not saved into itself. What is wrong with the settings is said when the job is opened. */
+static void begin(struct save *s)
 {
 	struct kedge__job_settings settings;
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = kedge__tool_settings(s->store, true, &s->sets, &settings, &err);
 
-	if (rc)
-		return kedge__tool_fail(s->usage.command, &err, "cannot read the settings");
 	kedge__save_set_begin(&s->set, s->usage.command, s->quiet);
+	if (kedge__tool_settings(s->store, true, &s->sets, &settings, NULL) != 0)
+		return;
 	kedge__walk_begin(&s->set.walk, settings.l1);
 	kedge__job_settings_done(&settings);
-	return 0;
 }
 
 static int finish(struct save *s, int status)
@@ -379,10 +376,9 @@ static int save(struct save *s, char *const *paths, size_t n)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct sigaction on_bus = {.sa_handler = cut_short};
-	int status = begin(s);
+	int status;
 
-	if (status)
-		return status;
+	begin(s);
 	kedge__tool_listen(s->usage.command, s->quiet);
 	kedge__tool_raise_limits();
 	if (open_inputs(s, paths, n, &err) != 0)
