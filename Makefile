@@ -6,13 +6,15 @@ INSTALL := build/install
 JOBS   := $(shell nproc 2>/dev/null || echo 2)
 WALKS  ?= 2000
 SEED   ?= 0
+MINUTES ?= 5
 
 .PHONY: help deps build demo check soak bench bench-models install uninstall deb check-deb clean format
 
 help:
 	@echo 'make demo     a parallel job is killed in mid-run, restarts, and ends with the same answer'
 	@echo 'make check    build three times (plain, address, thread sanitizers) and run all tests'
-	@echo 'make soak     $(WALKS) random walks over the model of a job (WALKS=N; SEED=N to walk the same again)'
+	@echo 'make soak     $(WALKS) random walks over the model of a job (WALKS=N; SEED=N to walk the same again),'
+	@echo '              then $(MINUTES) minutes of jobs whose nodes and staging server are killed (MINUTES=N)'
 	@echo 'make build    build into build/plain'
 	@echo 'make bench    measure reducers and restore on this machine (bench-models: the models against the papers)'
 	@echo 'make install  install under PREFIX ($(PREFIX)); DESTDIR is respected'
@@ -40,6 +42,7 @@ check:
 soak: build
 	@$(BUILD)/tests/lives/lives --seed $(SEED) --rounds $(WALKS) --keep
 	@$(BUILD)/tests/lives/lives --seed $(SEED) --rounds $(WALKS) --keep --moments
+	@scripts/soak.sh $(BUILD) $(SEED) $(MINUTES)
 
 bench: build
 	@$(BUILD)/bin/kedge-bench reduce

@@ -4,6 +4,7 @@
 #include "gpu/gpu.h"
 #include "stage/stage.h"
 #include "tool.h"
+#include "tool_http.h"
 
 struct info {
 	struct kedge__usage usage;
@@ -302,6 +303,7 @@ static void print_json(const struct info *in)
 	kedge__json_set(o, "stages", words_json(KEDGE_BUILD_STAGES));
 	kedge__json_bool(o, "mpi", KEDGE_BUILD_MPI);
 	kedge__json_text(o, "staging", kedge__stage_text());
+	kedge__json_text(o, "http", kedge__http_built() ? "libmicrohttpd" : "no");
 	kedge__json_text(o, "compiler", KEDGE_BUILD_COMPILER);
 	kedge__json_text(o, "build_type", KEDGE_BUILD_TYPE);
 	kedge__json_set(o, "settings", settings_json(in));
@@ -351,6 +353,7 @@ static void print_text(const struct info *in)
 	printf("stages         %s\n", KEDGE_BUILD_STAGES);
 	printf("MPI            %s\n", KEDGE_BUILD_MPI ? "yes" : "no");
 	printf("staging        %s\n", kedge__stage_text());
+	printf("HTTP           %s\n", kedge__http_built() ? "libmicrohttpd" : "no");
 	printf("compiler       %s, %s\n", KEDGE_BUILD_COMPILER, KEDGE_BUILD_TYPE);
 	print_settings(in, false);
 	print_settings(in, true);

@@ -155,7 +155,7 @@ int kedge__tool_top(int argc, char **argv)
 {
 	struct top t = {.interval = 1};
 	const struct kedge__option options[] = {
-	    {"once", '1', KEDGE__OPTION_FLAG, &t.once, NULL,
+	    {"once", 0, KEDGE__OPTION_FLAG, &t.once, NULL,
 	     "print once and end; so it does if standard output is not a terminal"},
 	    {"interval", 'i', KEDGE__OPTION_REAL, &t.interval, "SECONDS",
 	     "time between two looks, over which rates are taken (default: 1); 0 with --once: one look"},
