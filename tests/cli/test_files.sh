@@ -88,7 +88,7 @@ expect 0 kedge restore -s store -n job -v "$old" -o older in/a in/many/faaaa
 is "$(cat older/in/a)" a "the file before it changed"
 is "$(cat older/in/many/faaaa)" 1 "the file that is gone"
 expect 0 kedge diff -s store -n job "$old" $((old + 1))
-printed "region 'in/a': changed, 1 of 1 bytes"
+printed "region 'in/a': changed, 1 of 1 byte"
 printed "'in/sub': mode"
 grep -q tree out && fail "the tree of files is shown as a region: $(cat out)"
 expect 0 kedge verify -s store
