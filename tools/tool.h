@@ -140,7 +140,8 @@ void kedge__tool_listen(const char *command, bool quiet);
 
 /*
  * kedge.conf and KEDGE_* for tools: STORE (may be NULL) overrides l1, SETS are --set arguments (may be NULL). Unless L2,
- * the second level that is configured is that of the configured l1 and not of STORE, which may be the second itself.
+ * the second level that is configured is that of the configured l1 and not of STORE, which may be the second itself. With L2 the
+ * command is a job itself, with rank 0.
  */
 int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets,
 			 struct kedge__job_settings *s, struct kedge__error *err);

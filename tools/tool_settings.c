@@ -29,7 +29,7 @@ int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_li
 {
 	size_t n = 0, count = sets ? sets->count : 0;
 	char *path = store ? kedge__tool_literal(store) : NULL, *l1 = path ? kedge__asprintf("l1=%s", path) : NULL;
-	struct kedge__job_sources from = {.call = "--set", .rank = KEDGE__RANK_NONE};
+	struct kedge__job_sources from = {.call = "--set", .rank = l2 ? 0 : KEDGE__RANK_NONE};
 	const char **overrides = kedge__calloc(count + 3, sizeof(*overrides));
 	int rc;
 
