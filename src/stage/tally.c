@@ -64,10 +64,10 @@ static void told(const struct kedge__server_version *v)
 	if (v->failed)
 		snprintf(failed, sizeof(failed), ", %u not stored", v->failed);
 	kedge__log(KEDGE_LOG_INFO,
-		   "version %llu of %s: %u %s%s, %llu bytes, begun %s.%03uZ, on L2 %.3f s later (%.0f MB/s)",
+		   "version %llu of %s: %u %s%s, %llu bytes, begun %s.%03uZ, %s %.3f s later (%.0f MB/s)",
 		   (unsigned long long)v->version, v->name, v->segments, v->segments == 1 ? "segment" : "segments",
-		   failed, (unsigned long long)v->bytes, when, (unsigned)(v->wall_ns / 1000000 % 1000), seconds,
-		   (double)v->bytes / 1e6 / (seconds + 1e-9));
+		   failed, (unsigned long long)v->bytes, when, (unsigned)(v->wall_ns / 1000000 % 1000),
+		   v->segments ? "on L2" : "given up", seconds, (double)v->bytes / 1e6 / (seconds + 1e-9));
 }
 
 void kedge__tally_tell(struct kedge__server *s, double now)

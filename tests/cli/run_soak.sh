@@ -23,8 +23,8 @@ done
 unset SLURM_JOB_NODELIST PBS_NODEFILE LSB_DJOB_HOSTFILE || :
 top=$PWD
 patience=600 # seconds without the end of a job, after which it counts as stuck
-steps=40
-[ "$minutes" -eq 0 ] || steps=200
+steps=60 retries=5
+[ "$minutes" -eq 0 ] || { steps=200 retries=60; }
 size="--cells 192 --steps $steps --quiet"
 server= job=
 
@@ -53,7 +53,7 @@ server_kill() {
 	say "the server is killed"
 	kill -9 "$server"
 	wait "$server" 2>/dev/null || :
-	server_start "$port"
+	server=
 }
 
 # ---- nodes
@@ -111,7 +111,7 @@ job_start() {
 		export KEDGE_L2="$top/l2" KEDGE_STAGE="$address" KEDGE_STAGE_AUTH="key:$top/key"
 		export KEDGE_PROTECT=xor:4 KEDGE_KEEP=3 KEDGE_L2_KEEP=3
 		# shellcheck disable=SC2086,SC2016
-		exec "$KEDGE_BIN" run --backoff 0 --patience 0 --retries 60 --journal journal --hosts hosts --spares 60 \
+		exec "$KEDGE_BIN" run --backoff 0 --patience 0 --retries "$retries" --journal journal --hosts hosts --spares 60 \
 			--check-node 'test ! -e down/$KEDGE_NODE' -- mpirun -n 8 sh ../rank.sh "$heat" $size --every 5 --output answer
 	) >round/out 2>round/err &
 	job=$!
@@ -159,7 +159,10 @@ event() { # KIND
 		;;
 	esac
 	case $1 in
-	server | both) server_kill ;;
+	server | both)
+		server_kill
+		server_start "$port"
+		;;
 	two)
 		node_any
 		[ -z "$node" ] || node_kill "$node"
@@ -194,16 +197,30 @@ job_end() {
 	say "round $round: right, $(sed -n 's/.*: \([0-9]* launch[es]*\).*/\1/p' round/err | tail -n 1), $(versions_taken) versions"
 }
 
+# While nothing reaches L2, what a node had comes from the other nodes alone.
+play_short() {
+	server_kill
+	job_start
+	versions_wait 2 || die_here "the job ended at once"
+	event node
+	until grep -q '^restart' round/journal; do
+		job_lives || die_here "the job ended instead of a restart"
+		sleep 0.05
+	done
+	versions_wait 1 || die_here "the job ended after its restart"
+	server_start "$port"
+	event both
+}
+
 play() { # a job, with events of the round's own seed
 	deadline=$(($(date +%s) + patience))
 	at_loss=0
 	state=$(((seed * 1000 + round) % 2147483648))
 	draw 2
-	job_start
 	if [ "$minutes" -eq 0 ]; then
-		versions_wait 2 && event node
-		versions_wait 2 && event both
+		play_short
 	else
+		job_start
 		draw 10
 		events=$((drawn + 2))
 		while [ "$events" -gt 0 ]; do
