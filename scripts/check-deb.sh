@@ -3,6 +3,7 @@
 # Try the packages in BUILD/deb as a stranger would: in a bare Debian, each with nothing but what it depends on, as an ordinary user.
 # Needs root, mmdebstrap and a mirror; exit 77, saying which, where one of them is lacking. `make check-deb` runs it.
 # Usage: check-deb.sh [BUILD]
+# shellcheck disable=SC2016
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -92,7 +93,7 @@ cp "$here/scripts/check-guide.sh" "$here/docs/guide/from-veloc.md" "$root/guide"
 user 'mkdir veloc; cd veloc; sh /guide/check-guide.sh /guide/from-veloc.md'
 
 # All of it goes away again.
-packages=$(cd "$root/debs" && ls | sed 's/_.*//')
+packages=$(find "$root/debs" -name '*.deb' -exec basename {} \; | sed 's/_.*//')
 # shellcheck disable=SC2086
 owned $packages >"$debs/owned"
 [ -s "$debs/owned" ] || fail 'the packages own no files'
