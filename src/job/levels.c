@@ -93,13 +93,21 @@ int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *leve
 static int own_after_drain(kedge_t *k, struct kedge__catalog *cat, struct kedge__error *err)
 {
 	const struct timespec pause = {0, 50000000};
-	bool said = false;
+	bool said = false, again = false;
 	int rc;
 
 	for (;;) {
+		bool drains;
+
 		rc = kedge__catalog_own(cat, k->name, err);
-		if (rc != KEDGE_E_LOCKED || !err || !strstr(kedge__error_text(err), "by " KEDGE__DRAIN_OWNER " "))
+		if (rc != KEDGE_E_LOCKED)
 			return rc;
+		drains = kedge__catalog_owned_by(cat, KEDGE__DRAIN_OWNER);
+		if (!drains && again)
+			return rc;
+		again = !drains; /* it may have ended since */
+		if (again)
+			continue;
 		if (!said)
 			kedge__log(KEDGE_LOG_NOTICE, "%s: waiting: %s", k->name, kedge__error_text(err));
 		said = true;

@@ -194,6 +194,21 @@ int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct ked
 	return rc;
 }
 
+bool kedge__catalog_owned_by(const struct kedge__catalog *cat, const char *owner)
+{
+	char *path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
+	struct kedge__holder h;
+	bool is = false;
+	int fd;
+
+	if (path && kedge__fs_open_read(path, &fd, NULL) == 0) {
+		is = kedge__holder_read(fd, &h) && strcmp(h.name, owner) == 0;
+		kedge__fs_close(fd);
+	}
+	kedge__free(path);
+	return is;
+}
+
 /* FD's file was replaced by the one at PATH: name the new owner. */
 static int lock_is_lost(const struct kedge__catalog *cat, const char *path, struct kedge__error *err)
 {

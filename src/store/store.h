@@ -153,6 +153,7 @@ int kedge__tie_write(const struct kedge__catalog *cat, const struct kedge__tie *
 void kedge__catalog_set_take_over(struct kedge__catalog *cat, bool take_over);
 /* Own the name. KEDGE_E_LOCKED: "... is in use by <owner> (pid N on HOST, since TIME)". */
 int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct kedge__error *err);
+bool kedge__catalog_owned_by(const struct kedge__catalog *cat, const char *owner); /* as far as the lock's file says */
 void kedge__catalog_disown(struct kedge__catalog *cat); /* removes the lock file */
 /* Pins count; seize waits for all pins of other handles (WAIT false: KEDGE_E_LOCKED at once). Do not seize while holding a pin. */
 int kedge__catalog_pin(struct kedge__catalog *cat, struct kedge__error *err);
