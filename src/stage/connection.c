@@ -24,6 +24,8 @@ void kedge__connection_lost(struct kedge__stage_client *c, const struct kedge__e
 	if (!c->connected)
 		return;
 	c->connected = false;
+	if (c->ends) /* it was told so, and has left */
+		return;
 	c->may_again = true;
 	c->seen.lost++;
 	c->server = (c->server + 1) % c->server_count;
