@@ -106,8 +106,10 @@ for name in $(kedge-bench --help | sed -n '/^benchmarks:/,/^$/s/^  \([a-z-]*\) .
 	grep -q "^## $name\$" "$KEDGE_SOURCE/docs/BENCHMARKS.md" || fail "docs/BENCHMARKS.md does not describe $name"
 	expect 0 kedge-bench "$name" --help
 	printed "usage: kedge-bench $name"
-	# Every option is described.
+	# Every option is described, there or in a page of the manual.
+	page=$KEDGE_SOURCE/docs/man/kedge-bench-$name.1
 	sed -n "/^## $name\$/,/^## /p" "$KEDGE_SOURCE/docs/BENCHMARKS.md" >section
+	[ ! -e "$page" ] || sed 's/\\-/-/g; s/\(--[a-z0-9-]*\)/`\1`/g' "$page" >>section
 	for option in $(sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' out); do
 		[ "$option" = --help ] || grep -qF -- "\`$option\`" section || fail "docs/BENCHMARKS.md does not describe $option of $name"
 	done
