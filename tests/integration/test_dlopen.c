@@ -75,7 +75,7 @@ static void *run(void *arg)
 	w->failed |= l->protect(k, "data", data, 100, KEDGE_F64) || l->checkpoint(k, 1);
 	data[0] = -1;
 	w->failed |= l->restart(k, KEDGE_NEWEST, NULL) || data[0] < w->number || data[0] > w->number;
-	w->failed |= l->restart(k, 7, NULL) != KEDGE_E_NOTFOUND || !strstr(l->last_error(k), name);
+	w->failed |= l->restart(k, 7, NULL) != KEDGE_E_VERSION || !strstr(l->last_error(k), name);
 	w->failed |= l->close(k) != 0;
 	w->failed |= l->open(name, NULL, wrong, &k) != KEDGE_E_CONFIG || k || !strstr(l->last_error(NULL), "chunk");
 	return NULL;

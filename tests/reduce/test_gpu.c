@@ -187,7 +187,8 @@ static void test_lives(void **state)
 		for (uint32_t chunk = 16; chunk <= 4096; chunk *= 2)
 			life(ids[i], chunk, 100 * i + chunk, LAB_UNLIMITED, 0, LAB_SCALE(10),
 			     chunk < 256 ? 16000 : 150000);
-	assert_true(gathered_after && gathered_ahead);
+	/* Lives that are cut short may have one of them only. */
+	assert_true(LAB_SCALE(10) < 10 || (gathered_after && gathered_ahead));
 }
 
 /* Records that are full, logs that wrap, digests that collide. */
