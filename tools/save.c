@@ -391,7 +391,8 @@ static int save(struct save *s, char *const *paths, size_t n)
 static int check_usage(struct save *s, bool operands)
 {
 	if (!s->name)
-		return kedge__usage_error(&s->usage, "-n NAME is missing");
+		return kedge__usage_error(&s->usage,
+					  "-n NAME is missing: what to call this; versions are counted for each name");
 	if (!operands && !s->page_index && !s->lists.count)
 		return kedge__usage_error(&s->usage, "no files given");
 	if (s->page_data && !s->page_index)
