@@ -152,6 +152,8 @@ static int image_describe(struct kedge__version *v, struct kedge__error *err)
 	if (!rc)
 		rc = records_make(v, err);
 	if (!rc)
+		rc = kedge__same_note(v, err);
+	if (!rc)
 		rc = kedge__device_lay(v, err);
 	if (rc)
 		return rc;

@@ -23,12 +23,29 @@ uint64_t kedge__same_rest(const struct kedge__version *v)
 	return v->same.count ? bytes : UINT64_MAX;
 }
 
-bool kedge__same_vouched(const struct kedge__version *v, uint64_t version)
+int kedge__same_note(struct kedge__version *v, struct kedge__error *err)
 {
 	for (size_t i = 0; i < v->region_count; i++) {
 		const struct kedge__region *r = kedge__region_table_at(v->k->regions.table, i);
 
-		if (r->same && r->same_as == version)
+		if (!r->same)
+			continue;
+		if (!v->vouched) {
+			v->vouched = kedge__calloc(v->region_count, sizeof(*v->vouched));
+			if (!v->vouched)
+				return kedge__error_nomem(err);
+			for (size_t j = 0; j < v->region_count; j++)
+				v->vouched[j] = KEDGE__NO_VERSION;
+		}
+		v->vouched[i] = r->same_as;
+	}
+	return 0;
+}
+
+bool kedge__same_vouched(const struct kedge__version *v, uint64_t version)
+{
+	for (size_t i = 0; v->vouched && i < v->region_count; i++) {
+		if (v->vouched[i] == version)
 			return true;
 	}
 	return false;
@@ -36,11 +53,10 @@ bool kedge__same_vouched(const struct kedge__version *v, uint64_t version)
 
 static bool is_same(const struct kedge__version *v, size_t i, const struct kedge__segment *stored, size_t j)
 {
-	const struct kedge__region *r = kedge__region_table_at(v->k->regions.table, i);
-	const struct kedge__region_record *was = &stored->regions[j];
+	const struct kedge__region_record *now = &v->records[i], *was = &stored->regions[j];
 
-	return r->same && r->same_as == stored->header.version && r->slot == was->slot && r->bytes == was->bytes &&
-	       strcmp(r->name, was->name) == 0;
+	return v->vouched[i] == stored->header.version && now->slot == was->slot && now->bytes == was->bytes &&
+	       strcmp(now->name, was->name) == 0;
 }
 
 static void same_add(struct kedge__version *v, size_t i, const struct kedge__segment *stored, size_t j)

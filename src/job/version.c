@@ -55,6 +55,8 @@ void kedge__version_release(struct kedge__version *v)
 	kedge__dirty_free(&v->pages);
 	kedge__regions_free(v->records, v->records ? v->region_count : 0);
 	kedge__same_done(&v->same);
+	kedge__free(v->vouched);
+	v->vouched = NULL;
 	kedge__free(v->ways);
 	kedge__free(v->regions);
 	kedge__free(v->referable);

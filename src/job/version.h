@@ -28,6 +28,8 @@ struct kedge__job_same {
 	size_t count;
 };
 
+/* Which regions somebody vouches for, while the application waits: it may protect others when the writer is at work. */
+int kedge__same_note(struct kedge__version *v, struct kedge__error *err);
 bool kedge__same_vouched(const struct kedge__version *v, uint64_t version); /* somebody says that a region is as it was in VERSION */
 /* Those of V that STORED, the version that it will follow, has with the same name, slot and size. */
 int kedge__same_find(struct kedge__version *v, const struct kedge__segment *stored, struct kedge__error *err);
@@ -58,7 +60,8 @@ struct kedge__version {
 	struct kedge__region_record *records;
 	size_t region_count;
 	struct kedge__job_dirty pages; /* the tracker's result */
-	struct kedge__job_same same;   /* regions that somebody vouches for */
+	uint64_t *vouched;             /* of each region: the version that it is the same as, by somebody's word; NULL: nobody vouches */
+	struct kedge__job_same same;   /* those of them that the version it follows has */
 	double dirty;                  /* bytes in written pages of tracked regions; negative: unknown */
 	struct kedge__hold_region *ways;
 	const struct kedge__reduce_device *device; /* the GPU that it is reduced on, at once; NULL: it is on the host */
