@@ -161,6 +161,7 @@ int kedge__catalog_mark_from(const struct kedge__catalog *cat, uint64_t version,
 int kedge__file_read(const char *path, int fd, uint64_t limit, uint8_t **data, size_t *bytes, struct kedge__error *err);
 /* kedge__fs_create() for a temporary name, where an old file can only be a crash's leftover. */
 int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
+int kedge__file_create_in(const char *dir, const char *tmp, int *fd, struct kedge__error *err); /* the same in the directory of a version, which is made */
 /* Temporary name, write, rename; with SYNC, both the file and DIR are synced. *RENAMED says whether PATH was replaced, also on
  * failure. */
 int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool sync, bool *renamed,

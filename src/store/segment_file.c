@@ -13,7 +13,6 @@
  */
 #include "store/internal.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -39,28 +38,6 @@ struct kedge__segment_way { /* in this order; undo() instead of name(), or after
 	void (*undo)(struct kedge__segment_file *file);
 };
 
-/* Another rank that fails in this version removes the directory if it is empty, which it may be at this moment. */
-static int create_in_dir(struct kedge__segment_file *file, struct kedge__error *err)
-{
-	struct kedge__error problem = KEDGE__ERROR_INIT;
-	int rc = 0;
-
-	for (int i = 0; i < 3; i++) {
-		/* Do not create its parents: if the store is gone, it must not reappear without its marker. */
-		rc = kedge__fs_mkdir(file->dir, &problem);
-		if (!rc)
-			rc = kedge__file_create_tmp(file->tmp, &file->fd, &problem);
-		if (!rc || problem.sys_errno != ENOENT)
-			break;
-	}
-	if (rc) {
-		(void)kedge__fs_rmdir(file->dir, NULL);
-		kedge__error_move(err, &problem);
-	}
-	kedge__error_done(&problem);
-	return rc;
-}
-
 /* Whole pages: the one that the next write goes on in would be written twice. */
 static void hasten(struct kedge__segment_file *file, uint64_t written)
 {
@@ -70,6 +47,11 @@ static void hasten(struct kedge__segment_file *file, uint64_t written)
 		return;
 	kedge__fs_hasten(file->fd, file->hastened, end - file->hastened);
 	file->hastened = end;
+}
+
+static int create_here(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	return kedge__file_create_in(file->dir, file->tmp, &file->fd, err);
 }
 
 static int write_here(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
@@ -144,7 +126,7 @@ static void undo_there(struct kedge__segment_file *file)
 		undo_here(file);
 }
 
-static const struct kedge__segment_way here = {create_in_dir, write_here, sync_here, name_here, undo_here},
+static const struct kedge__segment_way here = {create_here, write_here, sync_here, name_here, undo_here},
 				       there = {create_there, write_there, sync_there, name_there, undo_there};
 
 /* ------------------------------------------------------------------ open */

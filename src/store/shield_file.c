@@ -5,7 +5,6 @@
  */
 #include "store/internal.h"
 
-#include <errno.h>
 
 char *kedge__shield_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation)
 {
@@ -17,27 +16,6 @@ char *kedge__shield_path(const struct kedge__catalog *cat, uint64_t version, uin
 }
 
 /* ------------------------------------------------------------------ on its way to its name */
-
-/* Another rank that fails in this version removes the directory if it is empty, which it may be at this moment. */
-static int create_in_dir(struct kedge__rank_file *file, struct kedge__error *err)
-{
-	struct kedge__error problem = KEDGE__ERROR_INIT;
-	int rc = 0;
-
-	for (int i = 0; i < 3; i++) {
-		rc = kedge__fs_mkdir(file->dir, &problem);
-		if (!rc)
-			rc = kedge__file_create_tmp(file->tmp, &file->fd, &problem);
-		if (!rc || problem.sys_errno != ENOENT)
-			break;
-	}
-	if (rc) {
-		(void)kedge__fs_rmdir(file->dir, NULL);
-		kedge__error_move(err, &problem);
-	}
-	kedge__error_done(&problem);
-	return rc;
-}
 
 /* Cleaning up after a crash searches the directory of a published version only if the index says so. */
 static int file_open(struct kedge__rank_file *file, struct kedge__catalog *cat, uint64_t version, char *path, bool sync,
@@ -53,7 +31,8 @@ static int file_open(struct kedge__rank_file *file, struct kedge__catalog *cat, 
 		(void)kedge__catalog_apply(cat, &reopened, NULL);
 		kedge__index_note(cat, &reopened);
 	}
-	rc = file->dir && file->tmp ? create_in_dir(file, err) : kedge__error_nomem(err);
+	rc = file->dir && file->tmp ? kedge__file_create_in(file->dir, file->tmp, &file->fd, err)
+				    : kedge__error_nomem(err);
 	if (rc)
 		kedge__incoming_done(file);
 	return rc;

@@ -56,6 +56,28 @@ int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
 	return rc;
 }
 
+/* Another rank that fails in this version removes the directory if it is empty, which it may be at this moment. */
+int kedge__file_create_in(const char *dir, const char *tmp, int *fd, struct kedge__error *err)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	int rc = 0;
+
+	for (int i = 0; i < 3; i++) {
+		/* Do not create its parents: if the store is gone, it must not reappear without its marker. */
+		rc = kedge__fs_mkdir(dir, &problem);
+		if (!rc)
+			rc = kedge__file_create_tmp(tmp, fd, &problem);
+		if (!rc || problem.sys_errno != ENOENT)
+			break;
+	}
+	if (rc) {
+		(void)kedge__fs_rmdir(dir, NULL);
+		kedge__error_move(err, &problem);
+	}
+	kedge__error_done(&problem);
+	return rc;
+}
+
 static int write_tmp(const char *path, const void *data, size_t bytes, bool sync, struct kedge__error *err)
 {
 	int fd, rc;
