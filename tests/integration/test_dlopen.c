@@ -86,6 +86,8 @@ static void test_loaded_used_and_unloaded(void **state)
 	char dir[300];
 
 	(void)state;
+	/* What libfabric leaks has its name only as long as it is loaded; if it is not there, nothing needs it. */
+	(void)dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	scratch_make_on_disk(dir, sizeof(dir), "dlopen");
 	for (int round = 0; round < ROUNDS; round++) {
 		struct library l;

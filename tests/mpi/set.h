@@ -206,6 +206,7 @@ static void node_lost(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 	snprintf(path, sizeof(path), "%s-%d", l1, rank);
 	CHECK(tree_remove(path) == 0);
+	MPI_Barrier(MPI_COMM_WORLD); /* before the directory above is removed */
 }
 
 static void stores_remove(void)
