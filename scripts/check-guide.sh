@@ -10,6 +10,8 @@
 set -eu
 
 guide=$1
+# A make that called us is none of the reader's.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 work=$(mktemp -d "${TMPDIR:-/tmp}/kedge-guide.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
