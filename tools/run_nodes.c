@@ -232,8 +232,7 @@ int kedge__run_nodes_open(struct kedge__run_loop *r, struct kedge__error *err)
 					(unsigned long long)n->spares);
 	n->want = n->all.count - (size_t)n->spares;
 	if (n->least > n->want)
-		return kedge__error_set(err, KEDGE_E_ARG, 0,
-					"--min-nodes %llu is more than the %zu nodes of a launch",
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "--min-nodes %llu is more than the %zu nodes of a launch",
 					(unsigned long long)n->least, n->want);
 	if (!n->least)
 		n->least = n->want;
@@ -379,7 +378,7 @@ static char *join(const struct kedge__run_nodes *n, char between)
 		return NULL;
 	for (size_t i = 0; i < n->all.count; i++) {
 		if (n->all.at[i].used)
-			at += (size_t)snprintf(text + at, bytes - at, "%s%s%c", "", n->all.at[i].name, between);
+			at += (size_t)snprintf(text + at, bytes - at, "%s%c", n->all.at[i].name, between);
 	}
 	text[at] = '\0';
 	if (between != '\n' && at)

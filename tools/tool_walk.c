@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tool_walk: from operands to a list of files. A directory is read to its end before what is in it is looked at, so
- * that few files are open however deep it is.
+ * tool_walk: make a list of files from the operands. A directory is read completely and closed before the walk goes
+ * down into it, so that few are open at a time, however deep the tree is.
  */
 #include "tool_walk.h"
 #include <dirent.h>

@@ -47,6 +47,18 @@ void kedge__connection_lost(struct kedge__stage_client *c, const struct kedge__e
 	pthread_cond_broadcast(&c->news);
 }
 
+/* What a connection has, and an attempt at one. */
+static void shed(struct kedge__stage_client *c)
+{
+	kedge__fabric_unregister(&c->memory);
+	kedge__port_close(c->port);
+	kedge__fabric_close(c->fabric);
+	c->port = NULL;
+	c->fabric = NULL;
+	kedge__talk_done(&c->talk);
+	kedge__talk_init(&c->talk);
+}
+
 /* The listener ends first: nobody else uses the fabric then. */
 void kedge__connection_close(struct kedge__stage_client *c)
 {
@@ -62,13 +74,7 @@ void kedge__connection_close(struct kedge__stage_client *c)
 		pthread_mutex_lock(&c->lock);
 	}
 	c->connected = false;
-	kedge__fabric_unregister(&c->memory);
-	kedge__port_close(c->port);
-	kedge__fabric_close(c->fabric);
-	c->port = NULL;
-	c->fabric = NULL;
-	kedge__talk_done(&c->talk);
-	kedge__talk_init(&c->talk);
+	shed(c);
 }
 
 int kedge__connection_say(struct kedge__stage_client *c, struct kedge__stage_message *m, struct kedge__error *err)
@@ -318,13 +324,7 @@ static int try_servers(struct kedge__stage_client *c, struct kedge__error *err)
 		rc = try_server(c, &c->servers[c->server], err);
 		if (!rc)
 			return 0;
-		kedge__fabric_unregister(&c->memory);
-		kedge__port_close(c->port);
-		kedge__fabric_close(c->fabric);
-		c->port = NULL;
-		c->fabric = NULL;
-		kedge__talk_done(&c->talk);
-		kedge__talk_init(&c->talk);
+		shed(c);
 		c->server = (c->server + 1) % c->server_count;
 	}
 	return rc;

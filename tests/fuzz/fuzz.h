@@ -41,4 +41,16 @@ static inline uint8_t *fuzz_with_checksum(const uint8_t *data, size_t size, size
 	return copy;
 }
 
+/* DECODE data as it is, and once more with its last eight bytes put right: the checksum of those before. */
+static inline void fuzz_decode_both(const uint8_t *data, size_t size, void (*decode)(const uint8_t *data, size_t size))
+{
+	decode(data, size);
+	if (size >= 8) {
+		uint8_t *copy = fuzz_with_checksum(data, size, size - 8);
+
+		decode(copy, size);
+		free(copy);
+	}
+}
+
 #endif

@@ -17,12 +17,6 @@ static void decode(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	decode(data, size);
-	if (size >= 8) {
-		uint8_t *copy = fuzz_with_checksum(data, size, size - 8);
-
-		decode(copy, size);
-		free(copy);
-	}
+	fuzz_decode_both(data, size, decode);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Must compile as C90 and as C++98, by the letter, with nothing included before: the public headers stand alone. */
+/* Each public header must compile by itself, without warnings, as strict C90 and as strict C++98. */
 #ifdef INCLUDE_MPI
 #include <kedge/kedge_mpi.h>
 #endif
