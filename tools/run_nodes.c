@@ -7,6 +7,7 @@
  * short-lived and are waited for here, between launches, when the loop has no others.
  */
 #include "run.h"
+#include "tool_walk.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -134,57 +135,31 @@ static struct kedge__run_node *find(struct kedge__run_nodes *n, const char *name
 	return NULL;
 }
 
-/* The first word of every line that is not a comment; files of hosts repeat a name for each of its processors. */
-static int add_names(struct kedge__run_nodes *n, char *text, struct kedge__error *err)
+/* The first word of a line that is not a comment; files of hosts repeat a name for each of its processors. */
+static int add_name(void *ctx, char *line, struct kedge__error *err)
 {
-	char *rest, *words;
+	struct kedge__run_nodes *n = ctx;
+	struct kedge__run_node node = {.state = KEDGE__NODE_READY};
+	char *rest, *name = strtok_r(line, " \t\r", &rest);
 
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *name = strtok_r(line, " \t\r", &words);
-		struct kedge__run_node node = {.state = KEDGE__NODE_READY};
-
-		if (!name || name[0] == '#' || find(n, name))
-			continue;
-		node.name = kedge__strdup(name);
-		if (!node.name || !kedge__array_push(&n->all, node)) {
-			kedge__free(node.name);
-			return kedge__error_nomem(err);
-		}
-	}
-	return 0;
-}
-
-static int read_hosts(struct kedge__run_nodes *n, const char *path, struct kedge__error *err)
-{
-	char *text;
-	uint64_t size;
-	int fd, rc = kedge__fs_open_read(path, &fd, err);
-
-	if (rc)
-		return rc;
-	rc = kedge__fs_size(fd, &size, path, err);
-	text = rc ? NULL : kedge__malloc((size_t)size + 1);
-	if (!rc && !text)
-		rc = kedge__error_nomem(err);
-	if (!rc)
-		rc = kedge__fs_pread(fd, text, (size_t)size, 0, path, err);
-	if (!rc) {
-		text[size] = '\0';
-		rc = add_names(n, text, err);
-	}
-	kedge__free(text);
-	kedge__fs_close(fd);
-	return rc;
+	if (!name || name[0] == '#' || find(n, name))
+		return 0;
+	node.name = kedge__strdup(name);
+	if (node.name && kedge__array_push(&n->all, node))
+		return 0;
+	kedge__free(node.name);
+	return kedge__error_nomem(err);
 }
 
 static int ask_slurm_names(struct kedge__run_loop *r, struct kedge__error *err)
 {
-	char *argv[] = {"scontrol", "show", "hostnames", r->nodes.slurm, NULL}, *text;
+	char *argv[] = {"scontrol", "show", "hostnames", r->nodes.slurm, NULL}, *text, *rest;
 	int rc = ask_manager(r, argv, &text, err);
 
 	if (rc)
 		return rc;
-	rc = add_names(&r->nodes, text, err);
+	for (char *line = strtok_r(text, "\n", &rest); line && !rc; line = strtok_r(NULL, "\n", &rest))
+		rc = add_name(&r->nodes, line, err);
 	kedge__free(text);
 	return rc;
 }
@@ -223,7 +198,7 @@ int kedge__run_nodes_open(struct kedge__run_loop *r, struct kedge__error *err)
 		return kedge__error_set(err, KEDGE_E_ARG, 0,
 					"no nodes to choose from: this is not a job of Slurm, PBS or LSF; name a file "
 					"of their names with --hosts");
-	rc = n->slurm ? ask_slurm_names(r, err) : read_hosts(n, hosts, err);
+	rc = n->slurm ? ask_slurm_names(r, err) : kedge__lines_read(hosts, false, add_name, n, err);
 	if (rc)
 		return rc;
 	if (n->all.count <= n->spares)
