@@ -576,6 +576,25 @@ static char *parent_of(const char *path, size_t length)
 	return kedge__asprintf("%.*s", (int)length, path);
 }
 
+/* Between two calls another process may create PATH, and remove it again: then try once more. A name that is there and
+ * is not a directory stays as it is. */
+static int make_directory(const char *path)
+{
+	int fault = fault_errno();
+
+	while (!fault && mkdir(path, DIRECTORY_MODE) != 0) {
+		struct stat st;
+
+		fault = errno;
+		if (fault != EEXIST)
+			break;
+		if (lstat(path, &st) == 0)
+			return S_ISDIR(st.st_mode) || (S_ISLNK(st.st_mode) && is_directory(path)) ? 0 : EEXIST;
+		fault = errno == ENOENT ? 0 : errno;
+	}
+	return fault;
+}
+
 int kedge__fs_mkdir(const char *path, struct kedge__error *err)
 {
 	char *parent;
@@ -583,11 +602,9 @@ int kedge__fs_mkdir(const char *path, struct kedge__error *err)
 
 	if (is_directory(path))
 		return 0;
-	fault = fault_errno();
-	if (!fault && mkdir(path, DIRECTORY_MODE) != 0)
-		fault = errno;
-	/* EEXIST: another process was faster, and may not have synced it yet. */
-	if (fault && !(fault == EEXIST && is_directory(path)))
+	/* If another process was faster, it may not have synced it yet. */
+	fault = make_directory(path);
+	if (fault)
 		return fail(err, fault, "create directory", path);
 	parent = parent_of(path, strlen(path));
 	if (!parent)
@@ -734,10 +751,8 @@ int kedge__fs_sync_all(const char *path, struct kedge__error *err)
 
 int kedge__fs_make_dir(const char *path, struct kedge__error *err)
 {
-	int fault = fault_errno();
+	int fault = make_directory(path);
 
-	if (!fault && mkdir(path, DIRECTORY_MODE) != 0 && !(errno == EEXIST && is_directory(path)))
-		fault = errno;
 	return fault ? fail(err, fault, "create directory", path) : 0;
 }
 

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 static char *below(const struct scratch *s, const char *name)
 {
@@ -346,6 +349,39 @@ static void mkdirs_over_a_file(void **state)
 	kedge__free(deep);
 }
 
+/* Makes and removes the directory PATH, until it is killed. */
+static void come_and_go(const char *path)
+{
+	for (;;) {
+		(void)mkdir(path, 0777);
+		(void)rmdir(path);
+	}
+}
+
+/* A rank that fails removes the directory of a version, which another one makes at this moment. */
+static void mkdir_of_what_comes_and_goes(void **state)
+{
+	struct scratch *s = *state;
+	char *path = below(s, "v1");
+	pid_t other = fork();
+
+	assert_true(other >= 0);
+	if (!other)
+		come_and_go(path);
+	for (int i = 0; i < 5000; i++) {
+		int rc = kedge__fs_make_dir(path, &s->err);
+
+		if (rc)
+			kill(other, SIGKILL);
+		assert_int_equal(rc, 0);
+		(void)rmdir(path);
+	}
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	(void)rmdir(path);
+	kedge__free(path);
+}
+
 static void long_paths(void **state)
 {
 	struct scratch *s = *state;
@@ -551,6 +587,7 @@ int main(int argc, char **argv)
 	    scratch_test(mkdirs_makes_all),
 	    scratch_test(mkdirs_of_relative_path),
 	    scratch_test(mkdirs_over_a_file),
+	    scratch_test(mkdir_of_what_comes_and_goes),
 	    scratch_test(long_paths),
 	    scratch_test(list_is_sorted),
 	    scratch_test(rename_and_remove),
