@@ -93,7 +93,7 @@ if(KEDGE_STAGING)
   find_path(KEDGE_INCLUDE_munge munge.h)
   mark_as_advanced(KEDGE_LIB_munge KEDGE_INCLUDE_munge)
   if(FABRIC_FOUND AND SODIUM_FOUND)
-    set(KEDGE_FABRIC_LIB fabric)
+    set(KEDGE_FABRIC_LIB dl) # libfabric itself is opened when it is needed
     set(KEDGE_SODIUM_LIB sodium)
     if(KEDGE_LIB_munge AND KEDGE_INCLUDE_munge)
       set(KEDGE_MUNGE_LIB munge)

@@ -17,7 +17,9 @@ endfunction()
 
 # Ranks share the available cores, wait for one another without spinning, and may belong to root. An MPI library
 # leaks by design at exit, which is not ours to report.
+# All ranks are on this machine: Open MPI need not look for networks, some of whose libraries measure the clock first.
 set(KEDGE_MPI_ENVIRONMENT
+    OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_mtl=^ofi,psm,psm2 OMPI_MCA_osc=^ucx,rdma PMIX_MCA_gds=hash
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
     ASAN_OPTIONS=detect_leaks=0)

@@ -44,6 +44,12 @@ said "chmod 600"
 chmod 600 key
 expect 2 kedge serve -s l2 --listen 127.0.0.1:0 --auth key:key --memory 1k
 said "less than one of them needs"
+# libfabric is opened when it is needed: an empty file in its place hurts nothing else.
+mkdir broken
+: >broken/libfabric.so.1
+expect 0 env LD_LIBRARY_PATH="$PWD/broken" kedge info
+expect 2 env LD_LIBRARY_PATH="$PWD/broken" kedge serve -s l2 --listen 127.0.0.1:0 --auth key:key
+said "staging needs libfabric"
 
 # ---- a job's versions go through it
 start --auth key:key

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The only file that uses libfabric. Reliable datagram endpoints with reads of remote memory, of any provider. */
+/*
+ * The only file that uses libfabric. Reliable datagram endpoints with reads of remote memory, of any provider.
+ *
+ * The library is opened when it is first needed, and stays: some of what it loads itself measures the clock for a tenth
+ * of a second when it is loaded, which programs that do not use staging should not pay for.
+ */
 #include "transport/transport.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -12,8 +19,38 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-#define API   FI_VERSION(1, 14)
-#define QUEUE 32
+#define LIBRARY "libfabric.so.1"
+#define API     FI_VERSION(1, 14)
+#define QUEUE   32
+
+/* What is called by name; all else of libfabric goes through tables that these hand out. */
+#define CALL(name) __typeof__(&(name)) name
+static struct library {
+	CALL(fi_getinfo);
+	CALL(fi_freeinfo);
+	CALL(fi_dupinfo);
+	CALL(fi_fabric);
+	CALL(fi_strerror);
+	CALL(fi_version);
+} lib;
+#undef CALL
+
+#define CALL(name)                                                                                                     \
+	{                                                                                                              \
+#name, offsetof(struct library, name)                                                                  \
+	}
+static const struct {
+	const char *name;
+	size_t at;
+} calls[] = {
+    CALL(fi_getinfo), CALL(fi_freeinfo), CALL(fi_dupinfo), CALL(fi_fabric), CALL(fi_strerror), CALL(fi_version),
+};
+#undef CALL
+
+static struct {
+	pthread_mutex_t lock;
+	bool open;
+} library = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct kedge__fabric {
 	struct fi_info *info;
@@ -41,7 +78,7 @@ struct kedge__port {
 static int failed(struct kedge__error *err, int rc, const char *what)
 {
 	return kedge__error_set(err, rc == -FI_ENOMEM ? KEDGE_E_NOMEM : KEDGE_E_IO, 0, "libfabric cannot %s: %s", what,
-				fi_strerror(-rc));
+				lib.fi_strerror(-rc));
 }
 
 bool kedge__fabric_built(void)
@@ -49,11 +86,43 @@ bool kedge__fabric_built(void)
 	return true;
 }
 
+/* Where it is missing, a later call looks again. */
+static int library_load(struct kedge__error *err)
+{
+	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "staging needs libfabric: %s", dlerror());
+	for (size_t i = 0; i < KEDGE__COUNT(calls); i++) {
+		void *f = dlsym(handle, calls[i].name);
+
+		if (!f)
+			return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+						"staging needs libfabric, but " LIBRARY " has no %s()", calls[i].name);
+		memcpy((char *)&lib + calls[i].at, &f, sizeof(f));
+	}
+	library.open = true;
+	return 0;
+}
+
+static int library_open(struct kedge__error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&library.lock);
+	rc = library.open ? 0 : library_load(err);
+	pthread_mutex_unlock(&library.lock);
+	return rc;
+}
+
 const char *kedge__fabric_version(void)
 {
 	static char text[24];
-	uint32_t v = fi_version();
+	uint32_t v;
 
+	if (library_open(NULL))
+		return "";
+	v = lib.fi_version();
 	snprintf(text, sizeof(text), "%u.%u", FI_MAJOR(v), FI_MINOR(v));
 	return text;
 }
@@ -62,7 +131,7 @@ const char *kedge__fabric_version(void)
 
 static struct fi_info *hints_make(const char *provider)
 {
-	struct fi_info *h = fi_allocinfo();
+	struct fi_info *h = lib.fi_dupinfo(NULL);
 
 	if (!h)
 		return NULL;
@@ -76,7 +145,7 @@ static struct fi_info *hints_make(const char *provider)
 	h->fabric_attr->prov_name = strdup(provider);
 	if (h->fabric_attr->prov_name)
 		return h;
-	fi_freeinfo(h);
+	lib.fi_freeinfo(h);
 	return NULL;
 }
 
@@ -89,10 +158,10 @@ static int ask(const char *provider, const char *host, struct fi_info **info)
 
 	if (!hints)
 		return -FI_ENOMEM;
-	code = here || !host ? -FI_ENODATA : fi_getinfo(API, host, NULL, FI_SOURCE, hints, info);
+	code = here || !host ? -FI_ENODATA : lib.fi_getinfo(API, host, NULL, FI_SOURCE, hints, info);
 	if (code == -FI_ENODATA)
-		code = fi_getinfo(API, NULL, NULL, 0, hints, info);
-	fi_freeinfo(hints);
+		code = lib.fi_getinfo(API, NULL, NULL, 0, hints, info);
+	lib.fi_freeinfo(hints);
 	return code;
 }
 
@@ -110,7 +179,7 @@ static int find(const char *provider, const char *host, struct fi_info **info, s
 	    err, KEDGE_E_CONFIG, 0,
 	    "libfabric %s has no provider \"%s\" here that can read remote memory (%s): fi_info shows "
 	    "those that it has",
-	    kedge__fabric_version(), provider, fi_strerror(-code));
+	    kedge__fabric_version(), provider, lib.fi_strerror(-code));
 }
 
 const char *kedge__fabric_provider(const struct kedge__fabric *f)
@@ -121,14 +190,16 @@ const char *kedge__fabric_provider(const struct kedge__fabric *f)
 int kedge__fabric_open(const char *provider, const char *host, struct kedge__fabric **out, struct kedge__error *err)
 {
 	struct kedge__fabric *f = kedge__calloc(1, sizeof(*f));
-	int rc = f ? find(provider, host, &f->info, err) : kedge__error_nomem(err);
+	int rc = f ? library_open(err) : kedge__error_nomem(err);
 	int code;
 
+	if (!rc)
+		rc = find(provider, host, &f->info, err);
 	if (rc) {
 		kedge__free(f);
 		return rc;
 	}
-	code = fi_fabric(f->info->fabric_attr, &f->fabric, NULL);
+	code = lib.fi_fabric(f->info->fabric_attr, &f->fabric, NULL);
 	if (!code)
 		code = fi_domain(f->fabric, f->info, &f->domain, NULL);
 	if (code) {
@@ -147,7 +218,7 @@ void kedge__fabric_close(struct kedge__fabric *f)
 		fi_close(&f->domain->fid);
 	if (f->fabric)
 		fi_close(&f->fabric->fid);
-	fi_freeinfo(f->info);
+	lib.fi_freeinfo(f->info);
 	kedge__free(f);
 }
 
