@@ -148,7 +148,7 @@ static int nothing_found(const struct kedge__candidates *c, bool unread, struct 
 }
 
 /* Some rank may have versions all the same, and a job that began afresh would give them up: say so on all ranks. */
-static int nothing_common(const struct kedge__candidates *c, bool had, bool unread, struct kedge__error *err)
+static int nothing_common(struct kedge__candidates *c, bool had, bool unread, struct kedge__error *err)
 {
 	union kedge__msg msg = {.restart = {.after = had}};
 	kedge_t *k = c->k;
@@ -160,11 +160,12 @@ static int nothing_common(const struct kedge__candidates *c, bool had, bool unre
 	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_RESTART, c->version, 0, &msg, err);
 	if (rc)
 		return rc;
-	if (!unread && c->version == KEDGE_NEWEST && msg.restart.after)
+	c->lost = !unread && c->version == KEDGE_NEWEST && msg.restart.after;
+	if (c->lost)
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
 					"some ranks have versions of %s, but no version is there on every rank: a node "
-					"may be lost. This is not a fresh start; bring the node or L2 back, or call "
-					"kedge_discard(k, 0) to begin without them",
+					"may be lost. This is not a fresh start; bring the node or L2 back, set "
+					"begin_if_lost = yes, or call kedge_discard() with 0 to begin without them",
 					k->name);
 	return nothing_found(c, unread, err);
 }

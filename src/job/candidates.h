@@ -17,6 +17,7 @@ struct kedge__candidates {
 	uint64_t version;             /* or KEDGE_NEWEST */
 	uint64_t at_most;
 	size_t left[KEDGE__LEVELS];   /* entries of each level that were not passed yet */
+	bool lost;                    /* some rank has versions, but none is there on every rank, on any level */
 	bool listed;
 	struct kedge__set_key *list;  /* owned; in the order in which they are tried */
 	size_t count, next;

@@ -43,6 +43,7 @@ static void settings_list(const kedge_t *k, struct common_setting out[KEDGE__MEE
 	    {"l2_keep", (uint64_t)k->set.l2_keep},
 	    {"protect", kedge__checksum(k->set.protect, strlen(k->set.protect))},
 	    {"protect_in_background", k->set.protect_in_background},
+	    {"begin_if_lost", k->set.begin_if_lost},
 	};
 
 	memcpy(out, all, sizeof(all));

@@ -102,7 +102,7 @@ struct kedge__msg_same {
 	int32_t rank, other; /* of the lowest rank, and of the lowest that has another value; -1: none has */
 };
 
-#define KEDGE__MEET_SETTINGS 9 /* that have to be the same on all ranks; meet.c */
+#define KEDGE__MEET_SETTINGS 10 /* that have to be the same on all ranks; meet.c */
 
 struct kedge__meet_msg {
 	struct kedge__msg_head head;

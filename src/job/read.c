@@ -175,7 +175,7 @@ static int discard_level(struct kedge__catalog *cat, uint64_t from, struct kedge
 	return rc;
 }
 
-static int discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__error *err)
+int kedge__versions_discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__error *err)
 {
 	struct kedge__run_cut cut = {{0}, 0};
 	int rc;
@@ -213,7 +213,7 @@ int kedge_discard(kedge_t *k, uint64_t from, unsigned levels)
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);
-	rc = discard(k, from, levels, &err);
+	rc = kedge__versions_discard(k, from, levels, &err);
 	pthread_mutex_unlock(&k->lock);
 	return kedge__state_fail(k, rc, &err);
 }

@@ -309,6 +309,21 @@ static int try_all(kedge_t *k, set_try *try, struct kedge__candidates *c, struct
 	return rc;
 }
 
+/* What is left of versions helps nobody, and nobody is there to be asked. */
+static int begin_afresh(kedge_t *k, struct kedge__error *err)
+{
+	int rc;
+
+	if (k->group.rank == 0)
+		kedge__log(KEDGE_LOG_WARNING,
+			   "%s: more is lost than can be rebuilt: what is left of its versions is removed, and the job "
+			   "begins from the start (begin_if_lost = yes)",
+			   k->name);
+	kedge__error_done(err);
+	rc = kedge__versions_discard(k, 0, KEDGE_LEVEL_1 | KEDGE_LEVEL_2, err);
+	return rc ? rc : kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "every version of %s is lost", k->name);
+}
+
 static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedge__error *err)
 {
 	struct kedge__candidates candidates;
@@ -330,6 +345,8 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	kedge__files_drop(k);
 	kedge__versions_unpin(k, pinned);
 	kedge__candidates_done(&candidates);
+	if (rc && candidates.lost && k->set.begin_if_lost)
+		rc = begin_afresh(k, err);
 	if (rc && rc != KEDGE_E_NOTFOUND && rc != KEDGE_E_VERSION)
 		kedge__run_refuse(k, rc);
 	if (rc)

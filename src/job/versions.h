@@ -43,6 +43,7 @@ void kedge__versions_pin(kedge_t *k, bool pinned[KEDGE__LEVELS]); /* the api han
 void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS]);
 /* At open: of KEYS, the sets that all ranks have are known to be common. Reorders KEYS. Collective. */
 int kedge__versions_common(kedge_t *k, struct kedge__set_key *keys, size_t n, struct kedge__error *err);
+int kedge__versions_discard(kedge_t *k, uint64_t from, unsigned levels, struct kedge__error *err); /* collective: FROM and all above */
 void kedge__versions_published(kedge_t *k, struct kedge__set_key key);
 
 #endif

@@ -109,7 +109,7 @@ job_start() {
 	(
 		cd round
 		export KEDGE_L2="$top/l2" KEDGE_STAGE="$address" KEDGE_STAGE_AUTH="key:$top/key"
-		export KEDGE_PROTECT=xor:4 KEDGE_KEEP=3 KEDGE_L2_KEEP=3
+		export KEDGE_PROTECT=xor:4 KEDGE_KEEP=3 KEDGE_L2_KEEP=3 KEDGE_BEGIN_IF_LOST=yes
 		# shellcheck disable=SC2086,SC2016
 		exec "$KEDGE_BIN" run --backoff 0 --patience 0 --retries "$retries" --journal journal --hosts hosts --spares 60 \
 			--check-node 'test ! -e down/$KEDGE_NODE' -- mpirun -n 8 sh ../rank.sh "$heat" $size --every 5 --output answer

@@ -160,6 +160,58 @@ static void test_node_lost(void **state)
 	}
 }
 
+static void two_versions(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	take(r, k, 1, 2);
+	CHECK(kedge_close(k) == 0);
+}
+
+/* Nothing is removed without being told to. */
+static void refuses_to_begin(struct rank *r)
+{
+	kedge_t *k = rank_open(r);
+
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_MISSING);
+	CHECK(strstr(kedge_last_error(k), "begin_if_lost = yes"));
+	CHECK(kedge_checkpoint(k, 1) < 0);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void begins_from_the_start(struct rank *r)
+{
+	kedge_t *k;
+
+	r->more = MORE("begin_if_lost=yes");
+	k = rank_open(r);
+	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
+	CHECK(kedge_restart(k, KEDGE_NEWEST, NULL) == KEDGE_E_NOTFOUND);
+	CHECK(versions_count(k) == 0);
+	take(r, k, 1, 3);
+	comes_back(r, k, KEDGE_NEWEST, 3);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_everything_lost(void **state)
+{
+	const struct place *p = *state;
+	char dir[400];
+
+	for (int l2 = 0; l2 < 2; l2++) {
+		struct plan plan = {2, ANY_THREAD, true, l2, MORE("l2_every=1000")};
+
+		ranks_run(p, plan, two_versions);
+		text_make(dir, sizeof(dir), "%s-0", p->l1);
+		tree_remove(dir);
+		ranks_run(p, plan, refuses_to_begin);
+		ranks_run(p, plan, begins_from_the_start);
+		dirs_remove(p);
+	}
+}
+
 /* One rank cannot read an increment of its batch: none goes to L2, all are told, and the next batch is whole again. */
 static void batch_damaged(struct rank *r)
 {
@@ -565,6 +617,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_purged, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batches, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_node_lost, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_everything_lost, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_batch_damaged, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_keep_apart, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_no_thread_waits, place_setup, place_teardown),
