@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -158,10 +159,8 @@ static int drain_all(struct drain *d)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	char **names = NULL;
 	size_t count = 0;
-	int status = d->after ? wait_for_end(d) : 0;
+	int status = 0;
 
-	if (status)
-		return status;
 	if (!d->name && kedge__store_names(d->settings.l1, &names, &count, &err))
 		return kedge__tool_fail(d->usage.command, &err, "cannot drain %s", d->settings.l1);
 	if (d->name)
@@ -172,30 +171,137 @@ static int drain_all(struct drain *d)
 		status = status ? status : one;
 	}
 	kedge__fs_list_free(names, count);
-	print(d);
-	return status ? status : d->total.incomplete ? KEDGE__EXIT_NO : KEDGE__EXIT_OK;
+	return status;
+}
+
+/* The L1 that the settings name. */
+static int drain_store(struct drain *d)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__store_id id;
+	enum kedge__sight sight;
+
+	kedge__job_bucket_init(&d->bucket, d->settings.l2_rate);
+	sight = kedge__store_look(d->settings.l1, &id, &err);
+	if (sight == KEDGE__SIGHT_STORE)
+		return drain_all(d);
+	kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "it is %s", kedge__sight_text(sight));
+	return kedge__tool_fail(d->usage.command, &err, "cannot drain %s", d->settings.l1);
+}
+
+/* ------------------------------------------------------------------ a directory for each rank */
+
+static int load(struct drain *d, int rank)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (kedge__tool_settings_of(d->store, true, rank, &d->sets, &d->settings, &err) == 0)
+		return 0;
+	return kedge__tool_fail(d->usage.command, &err, "cannot read the settings");
+}
+
+struct by_rank { /* the first part of L1 in which ranks differ: DIR/BEFOREnAFTER */
+	char *dir;
+	size_t before; /* bytes of the name that come before the rank */
+	char *at0;     /* the name for rank 0 */
+};
+
+/* L1 as ranks 0 and 1 see it; false: they see one directory. */
+static bool by_rank_find(const char *l1_0, const char *l1_1, struct by_rank *b)
+{
+	size_t same = 0, slash, end;
+
+	while (l1_0[same] && l1_0[same] == l1_1[same])
+		same++;
+	if (!l1_0[same] && !l1_1[same])
+		return false;
+	for (slash = same; slash && l1_0[slash - 1] != '/';)
+		slash--;
+	end = same + strcspn(l1_0 + same, "/");
+	b->dir = slash ? kedge__asprintf("%.*s", (int)slash, l1_0) : kedge__strdup(".");
+	b->at0 = kedge__asprintf("%.*s", (int)(end - slash), l1_0 + slash);
+	b->before = same - slash;
+	if (!b->dir || !b->at0)
+		kedge__tool_no_memory();
+	return true;
+}
+
+/* The rank whose directory has this name; -1: none. */
+static int rank_of(const struct by_rank *b, const char *name)
+{
+	char digits[16];
+	size_t n;
+	long rank;
+
+	if (strncmp(name, b->at0, b->before) != 0)
+		return -1;
+	n = strspn(name + b->before, "0123456789");
+	if (n == 0 || n > 9)
+		return -1;
+	memcpy(digits, name + b->before, n);
+	digits[n] = '\0';
+	rank = strtol(digits, NULL, 10);
+	return snprintf(digits, sizeof(digits), "%ld", rank) == (int)n ? (int)rank : -1;
+}
+
+/* Every rank that has a store on this node. */
+static int drain_ranks(struct drain *d, const struct by_rank *b)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__store_id id;
+	char **names = NULL;
+	size_t count = 0, stores = 0;
+	int status = 0;
+
+	if (kedge__fs_exists(b->dir) && kedge__fs_list(b->dir, &names, &count, &err) != 0)
+		return kedge__tool_fail(d->usage.command, &err, "cannot find the L1 of any rank");
+	for (size_t i = 0; i < count; i++) {
+		int rank = rank_of(b, names[i]), one;
+
+		if (rank < 0)
+			continue;
+		kedge__job_settings_done(&d->settings);
+		one = load(d, rank);
+		if (!one && kedge__store_look(d->settings.l1, &id, NULL) != KEDGE__SIGHT_STORE)
+			continue;
+		stores++;
+		d->total.incomplete = 0; /* with the last directory, what it has is whole, or needs other nodes */
+		one = one ? one : drain_store(d);
+		status = status ? status : one;
+	}
+	kedge__fs_list_free(names, count);
+	if (stores)
+		return status;
+	kedge__tool_say(d->usage.command, "no rank has a store here: l1 has %%r, and nothing in %s fits", b->dir);
+	return KEDGE__EXIT_NOTFOUND;
 }
 
 static int drain(struct drain *d)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	enum kedge__sight sight;
-	struct kedge__store_id id;
+	struct by_rank b = {NULL, 0, NULL};
+	char *l1_0 = NULL;
 	int status;
 
 	kedge__tool_listen(d->usage.command, d->quiet);
-	if (kedge__tool_settings(d->store, true, &d->sets, &d->settings, &err))
-		return kedge__tool_fail(d->usage.command, &err, "cannot read the settings");
-	kedge__job_bucket_init(&d->bucket, d->settings.l2_rate);
-	sight = kedge__store_look(d->settings.l1, &id, &err);
-	if (sight != KEDGE__SIGHT_STORE) {
-		kedge__error_set(&err, KEDGE_E_NOTFOUND, 0, "it is %s", kedge__sight_text(sight));
-		status = kedge__tool_fail(d->usage.command, &err, "cannot drain %s", d->settings.l1);
-	} else {
-		status = drain_all(d);
+	status = load(d, 0);
+	if (!status) {
+		l1_0 = kedge__strdup(d->settings.l1);
+		if (!l1_0)
+			kedge__tool_no_memory();
+		kedge__job_settings_done(&d->settings);
+		status = load(d, 1);
 	}
+	if (!status && d->after)
+		status = wait_for_end(d);
+	if (!status)
+		status = by_rank_find(l1_0, d->settings.l1, &b) ? drain_ranks(d, &b) : drain_store(d);
+	if (d->names)
+		print(d);
 	kedge__job_settings_done(&d->settings);
-	return status;
+	kedge__free(l1_0);
+	kedge__free(b.dir);
+	kedge__free(b.at0);
+	return status ? status : d->total.incomplete ? KEDGE__EXIT_NO : KEDGE__EXIT_OK;
 }
 
 int kedge__tool_drain(int argc, char **argv)

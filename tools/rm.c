@@ -8,7 +8,7 @@ struct removal {
 	struct kedge__place place;
 	char **wanted; /* as written */
 	size_t count;
-	bool all;
+	bool all, force;
 	uint64_t *versions;
 	size_t rewritten;
 	struct kedge__pool *pool;
@@ -92,6 +92,26 @@ static int choose(struct removal *r)
 	return 0;
 }
 
+/* A label is put on what is to stay. */
+static int refuse_labelled(const struct removal *r)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		for (size_t l = 0; l < r->place.level_count; l++) {
+			const struct kedge__catalog_entry *e = kedge__catalog_find(r->place.levels[l], r->versions[i]);
+
+			if (!e || e->problem.code || !e->set.labels)
+				continue;
+			kedge__tool_say(r->usage.command,
+					"nothing was removed: version %llu of %s has the label%s %s, which keeps it; "
+					"--force removes it all the same, 'kedge tag -d' only the label",
+					(unsigned long long)r->versions[i], r->place.name,
+					strchr(e->set.labels, ' ') ? "s" : "", e->set.labels);
+			return KEDGE__EXIT_USAGE;
+		}
+	}
+	return 0;
+}
+
 static void print_result(const struct removal *r)
 {
 	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
@@ -135,6 +155,8 @@ static int rm(struct removal *r)
 
 	if (!status && !r->all)
 		status = choose(r);
+	if (!status && !r->force)
+		status = refuse_labelled(r);
 	if (!status)
 		status = own(r);
 	if (status)
@@ -157,6 +179,7 @@ int kedge__tool_rm(int argc, char **argv)
 	    KEDGE__OPTION_STORE(&r.place.store),
 	    KEDGE__OPTION_NAME(&r.place.name),
 	    {"all", 'a', KEDGE__OPTION_FLAG, &r.all, NULL, "remove the whole job; needs -n"},
+	    {"force", 'f', KEDGE__OPTION_FLAG, &r.force, NULL, "remove versions with labels, too"},
 	    KEDGE__OPTION_L2(&r.place.l2),
 	    KEDGE__OPTION_SET(&r.place.sets),
 	    KEDGE__OPTION_JSON(&r.place.json),

@@ -3,6 +3,7 @@
 #include "save_files.h"
 #include "save_pages.h"
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 struct save {
@@ -13,6 +14,8 @@ struct save {
 	uint64_t version;
 	const char *stdin_name;
 	bool paranoid, replace, init, json, quiet, force, nul;
+	bool sealed;    /* on L1, as far as the checkpoint says */
+	char *own_name; /* NAME, if it is that of the operand */
 	struct kedge__text_list sets, excludes, exclude_files, lists;
 	enum kedge_type element;
 	struct kedge__save_set set;
@@ -134,6 +137,7 @@ static int take(struct save *s)
 	rc = kedge_version_note(s->k, s->note);
 	if (rc == 0)
 		rc = kedge_checkpoint(s->k, s->version);
+	s->sealed = rc == 0;
 	if (rc == 0)
 		rc = kedge_wait(s->k);
 	kedge_set_progress(s->k, NULL, NULL);
@@ -159,6 +163,32 @@ static int take_settled(struct save *s, struct kedge__error *err)
 	return settled ? settled : rc;
 }
 
+/* After a failure: the version is sealed, and only its way to L2 failed. */
+static bool is_on_l1(struct save *s)
+{
+	struct kedge_version_info *list;
+	bool on = false;
+	size_t n;
+
+	if (kedge_versions(s->k, &list, &n) != 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		on = on || (list[i].version == s->version && (list[i].levels & KEDGE_LEVEL_1));
+	kedge_free(list);
+	return on;
+}
+
+static int fail_half(struct save *s, int rc)
+{
+	int status = kedge__tool_fail_job(s->usage.command, s->k, rc, "version %llu of %s is on L1, but not on L2",
+					  (unsigned long long)s->version, s->name);
+
+	kedge__tool_say(s->usage.command,
+			"once L2 is there again, 'kedge drain%s%s -n %s' brings it to L2, and so does the next save",
+			s->store ? " -s " : "", s->store ? s->store : "", s->name);
+	return status;
+}
+
 static int checkpoint(struct save *s)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -174,6 +204,8 @@ static int checkpoint(struct save *s)
 	if (err.code)
 		return kedge__tool_fail(s->usage.command, &err, "cannot save version %llu of %s",
 					(unsigned long long)s->version, s->name);
+	if (rc && s->sealed && is_on_l1(s))
+		return fail_half(s, rc);
 	if (rc)
 		return kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save version %llu of %s",
 					    (unsigned long long)s->version, s->name);
@@ -328,6 +360,8 @@ static int find_files(struct save *s, char *const *paths, size_t n, struct kedge
 		rc = kedge__lines_read(s->lists.at[i], s->nul, list_line, s, err);
 	if (!rc)
 		rc = kedge__walk_end(w, err);
+	if (!rc)
+		rc = kedge__save_set_room(&s->set, err);
 	if (!rc && !w->found.count && !s->page_index)
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "there are no files to save");
 	return rc;
@@ -388,11 +422,47 @@ static int save(struct save *s, char *const *paths, size_t n)
 	return status ? status : finish(s, save_open(s));
 }
 
-static int check_usage(struct save *s, bool operands)
+/* What a directory or a file is called is a name for it, if it is all that is saved; NULL: there is none. */
+static char *name_of(const char *path)
 {
+	char *whole = realpath(path, NULL), *name;
+	size_t end = strlen(path), begin;
+
+	while (end && path[end - 1] == '/')
+		end--;
+	begin = end;
+	while (begin && path[begin - 1] != '/')
+		begin--;
+	name = kedge__asprintf("%.*s", (int)(end - begin), path + begin);
+	if (!name)
+		kedge__tool_no_memory();
+	if (whole && (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)) {
+		kedge__free(name);
+		name = kedge__strdup(strrchr(whole, '/') + 1);
+		if (!name)
+			kedge__tool_no_memory();
+	}
+	free(whole);
+	if (kedge__job_name_check(name, NULL) == 0)
+		return name;
+	kedge__free(name);
+	return NULL;
+}
+
+static int check_name(struct save *s, char *const *paths, size_t n)
+{
+	if (s->name)
+		return 0;
+	if (n == 1 && strcmp(paths[0], "-") != 0 && !s->lists.count && !s->page_index)
+		s->name = s->own_name = name_of(paths[0]);
 	if (!s->name)
 		return kedge__usage_error(&s->usage,
 					  "-n NAME is missing: what to call this; versions are counted for each name");
+	return 0;
+}
+
+static int check_usage(struct save *s, bool operands)
+{
 	if (!operands && !s->page_index && !s->lists.count)
 		return kedge__usage_error(&s->usage, "no files given");
 	if (s->page_data && !s->page_index)
@@ -409,7 +479,8 @@ int kedge__tool_save(int argc, char **argv)
 	struct save s = {.version = KEDGE__NO_VERSION, .stdin_name = "stdin"};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&s.store),
-	    KEDGE__OPTION_NAME(&s.name),
+	    {"name", 'n', KEDGE__OPTION_TEXT, &s.name, "NAME",
+	     "what to call it in the store (default: the name of the file or directory, if only one is given)"},
 	    {"version", 'v', KEDGE__OPTION_VERSION, &s.version, "N",
 	     "number of the new version (default: the newest plus 1, or 1)"},
 	    {"message", 'm', KEDGE__OPTION_TEXT, &s.note, "TEXT", "a note on the version, shown by 'kedge log'"},
@@ -463,8 +534,11 @@ int kedge__tool_save(int argc, char **argv)
 	if (kedge__options_parse(&s.usage, argc, argv, &first, &status)) {
 		status = check_usage(&s, first < argc);
 		if (status == 0)
+			status = check_name(&s, argv + first, (size_t)(argc - first));
+		if (status == 0)
 			status = save(&s, argv + first, (size_t)(argc - first));
 	}
+	kedge__free(s.own_name);
 	kedge__save_pages_close(&s.pages);
 	kedge__save_set_done(&s.set);
 	kedge__array_done(&s.sets);

@@ -36,6 +36,29 @@ void kedge__save_set_done(struct kedge__save_set *s)
 	kedge__array_done(&s->blocks);
 }
 
+/* The tree and the two regions of a page image need slots, too. */
+int kedge__save_room(size_t files, struct kedge__error *err)
+{
+	const size_t most = KEDGE__SLOT_LIMIT - 3;
+
+	if (files <= most)
+		return 0;
+	return kedge__error_set(err, KEDGE_E_LIMIT, 0,
+				"there are %zu files, and a version has room for %zu: save directories under names of "
+				"their own, leave some out with --exclude, or save them as one "
+				"('tar c DIR | kedge save -n NAME -')",
+				files, most);
+}
+
+int kedge__save_set_room(const struct kedge__save_set *s, struct kedge__error *err)
+{
+	size_t files = 0;
+
+	for (size_t i = 0; i < s->walk.found.count; i++)
+		files += s->walk.found.at[i].entry.kind == KEDGE__TREE_FILE;
+	return kedge__save_room(files, err);
+}
+
 /* ------------------------------------------------------------------ the version before */
 
 static int read_tree(struct kedge__save_set *s, kedge_t *k, struct kedge__error *err)

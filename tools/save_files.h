@@ -19,6 +19,9 @@ struct kedge__save_set {
 	uint64_t bytes;           /* of all files */
 };
 
+/* KEDGE_E_LIMIT: a version has no room for so many files; to be said before any of them is read. */
+int kedge__save_room(size_t files, struct kedge__error *err);
+int kedge__save_set_room(const struct kedge__save_set *s, struct kedge__error *err);
 void kedge__save_set_begin(struct kedge__save_set *s, const char *command, bool quiet);
 /* What standard input has, as a file called NAME. */
 int kedge__save_set_stdin(struct kedge__save_set *s, const char *name, struct kedge__error *err);

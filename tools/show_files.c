@@ -41,6 +41,15 @@ static void entry_text(struct kedge__table *t, const struct kedge__tree_entry *e
 	kedge__free(target);
 }
 
+/* As far as a line can hold it. */
+static void entry_name(const struct kedge__tree_entry *e)
+{
+	char *name = kedge__text_name(e->name);
+
+	printf("%s%s\n", name, e->kind == KEDGE__TREE_DIRECTORY ? "/" : "");
+	kedge__free(name);
+}
+
 static void print_tree(const struct kedge__show *s, const struct kedge__tree *tree)
 {
 	struct kedge__table t;
@@ -53,6 +62,10 @@ static void print_tree(const struct kedge__show *s, const struct kedge__tree *tr
 		kedge__json_print(list);
 		return;
 	}
+	for (size_t i = 0; s->place.quiet && i < tree->list.count; i++)
+		entry_name(&tree->list.at[i]);
+	if (s->place.quiet)
+		return;
 	kedge__table_init(&t, "llrll");
 	for (size_t i = 0; i < tree->list.count; i++)
 		entry_text(&t, &tree->list.at[i]);

@@ -145,6 +145,9 @@ void kedge__tool_listen(const char *command, bool quiet);
  */
 int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets,
 			 struct kedge__job_settings *s, struct kedge__error *err);
+/* As rank RANK of a job, or KEDGE__RANK_ANY, sees them. */
+int kedge__tool_settings_of(const char *store, bool l2, int rank, const struct kedge__text_list *sets,
+			    struct kedge__job_settings *s, struct kedge__error *err);
 /* PATH as a setting that stands for itself, whatever signs it has; kedge__free(). */
 char *kedge__tool_literal(const char *path);
 /* A pool of s->threads threads, or as many as the process may run on. */

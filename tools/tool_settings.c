@@ -27,9 +27,15 @@ char *kedge__tool_literal(const char *path)
 int kedge__tool_settings(const char *store, bool l2, const struct kedge__text_list *sets, struct kedge__job_settings *s,
 			 struct kedge__error *err)
 {
+	return kedge__tool_settings_of(store, l2, l2 ? 0 : KEDGE__RANK_NONE, sets, s, err);
+}
+
+int kedge__tool_settings_of(const char *store, bool l2, int rank, const struct kedge__text_list *sets,
+			    struct kedge__job_settings *s, struct kedge__error *err)
+{
 	size_t n = 0, count = sets ? sets->count : 0;
 	char *path = store ? kedge__tool_literal(store) : NULL, *l1 = path ? kedge__asprintf("l1=%s", path) : NULL;
-	struct kedge__job_sources from = {.call = "--set", .rank = l2 ? 0 : KEDGE__RANK_NONE};
+	struct kedge__job_sources from = {.call = "--set", .rank = rank};
 	const char **overrides = kedge__calloc(count + 3, sizeof(*overrides));
 	int rc;
 

@@ -73,6 +73,21 @@ versions() {
 	echo newest
 }
 
+# Files and directories of a version, one step deeper than what is typed, as a shell completes paths.
+files_of() {
+	which=$(value -v --version "$@")
+	# shellcheck disable=SC2086
+	in_store show --files -q ${which:+-v $which} -n -- "$@" | PREFIX=$last awk '
+		BEGIN { typed = ENVIRON["PREFIX"] }
+		index($0, typed) == 1 {
+			rest = substr($0, length(typed) + 1)
+			deeper = index(rest, "/")
+			word = deeper ? typed substr(rest, 1, deeper) : $0
+			if (word != typed && !seen[word]++)
+				print word
+		}'
+}
+
 codecs() {
 	ask info | sed -n 's/^codecs *//p' | tr ' ' '\n'
 	printf '%s\n' auto max
@@ -146,6 +161,7 @@ plan:* | simulate:* | bench:*)
 	fi
 	;;
 diff:* | rm:*) versions "$@" ;;
+restore:*) files_of "$@" ;;
 tag:*) in_store tag -n -- "$@" | sed 's/ .*//' ;;
 save:*) echo '<files>' ;;
 esac

@@ -32,6 +32,16 @@ is "$(complete kedge bench levels '')" "<directories> " "directories to measure"
 is "$(complete kedge bench codec --cod)" "--codec " "options of a benchmark"
 is "$(complete kedge save --codec zs)" "zstd " "codecs"
 is "$(complete kedge plan -m ts)" "<files> tsubame2 tsubame2-13h " "machines"
+mkdir -p deep/er
+echo x >deep/er/one
+echo x >'deep/er/t w o'
+# shellcheck disable=SC2016
+echo x >'deep/$(echo no)'
+kedge save -s store -n tree deep file.txt >/dev/null
+is "$(complete kedge restore -s store -n tree '')" "deep/ file.txt " "files of a version"
+is "$(complete kedge restore -s store -n tree -o back deep/e)" "deep/er/ " "a directory of a version"
+is "$(complete kedge restore -s store -n tree deep/er/)" "deep/er/one deep/er/t w o " "files of a directory"
+is "$(complete kedge restore -s store -n alpha -v 1 '')" "file.txt " "files of an older version"
 if kedge help | grep -q '^  simulate '; then
 	is "$(complete kedge simulate re)" "rex " "modes of simulate"
 	case $(complete kedge simulate sync --) in
@@ -49,6 +59,8 @@ if command -v bash >/dev/null; then
 	}
 	is "$(in_bash kedge restore -s store -n alpha -v '')" "1 2 good newest " "versions in bash"
 	is "$(in_bash kedge save -n x fi)" "file.txt " "files in bash"
+	is "$(in_bash kedge restore -s store -n tree deep/er/)" 'deep/er/one deep/er/t\ w\ o ' "files of a version in bash"
+	is "$(in_bash kedge restore -s store -n tree 'deep/$')" 'deep/\$\(echo\ no\) ' "a file in bash that looks like a command"
 fi
 if command -v zsh >/dev/null; then
 	# shellcheck disable=SC2016
@@ -56,9 +68,18 @@ if command -v zsh >/dev/null; then
 		"$KEDGE_SOURCE/share/zsh/_kedge" | sort | tr '\n' ' ' >out
 	is "$(cat out)" "1 2 good newest " "versions in zsh"
 fi
+if command -v zsh >/dev/null; then
+	# shellcheck disable=SC2016
+	zsh -fc '. "$1"; compadd() { print -l "${(@P)argv[-1]}"; }; words=(kedge restore -s store -n tree ""); CURRENT=7; _kedge' - \
+		"$KEDGE_SOURCE/share/zsh/_kedge" | sort | tr '\n' ' ' >out
+	is "$(cat out)" "deep/ file.txt " "files of a version in zsh"
+fi
 if command -v fish >/dev/null; then
 	# shellcheck disable=SC2016
 	HOME=$PWD fish --no-config -c 'source $argv[1]; complete -C "kedge restore -s store -n alpha -v "' "$KEDGE_SOURCE/share/fish/kedge.fish" |
 		sort | tr '\n' ' ' >out
 	is "$(cat out)" "1 2 good newest " "versions in fish"
+	# shellcheck disable=SC2016
+	HOME=$PWD fish --no-config -c 'source $argv[1]; complete -C "kedge restore -s store -n tree deep/er/o"' "$KEDGE_SOURCE/share/fish/kedge.fish" >out
+	is "$(cat out)" "deep/er/one" "files of a version in fish"
 fi

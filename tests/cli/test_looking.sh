@@ -173,7 +173,7 @@ printed "    note 2"
 expect 0 kedge tag -v 2 mark
 expect 0 kedge tag -s l2
 is "$(cat out)" "mark 2" "the label on L2"
-expect 0 kedge rm mark
+expect 0 kedge rm -f mark
 for dir in l1 l2; do
 	expect 0 kedge ls -s $dir -n job -q
 	is "$(cat out)" "1
@@ -181,3 +181,17 @@ for dir in l1 l2; do
 	expect 0 kedge restore -s $dir -n job -v 3 -o back
 	same back/big big.3
 done
+
+# ---- a version with a label goes only if that is what was meant
+echo one >kept
+kedge save -s labels -n mine -q kept
+kedge tag -s labels -n mine -q first
+kedge tag -s labels -n mine -q 'best'
+echo two >kept
+kedge save -s labels -n mine -q kept
+expect 2 kedge rm -s labels -n mine 1 2
+said "version 1 of mine has the labels first best"
+said "--force"
+is "$(kedge ls -s labels -n mine -q | tr '\n' ' ')" "1 2 " "versions after a refusal"
+expect 0 kedge rm -s labels -n mine --force first
+is "$(kedge ls -s labels -n mine -q)" 2 "versions after --force"

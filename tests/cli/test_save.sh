@@ -122,3 +122,46 @@ expect 0 kedge save -s moved -n job changing
 expect 0 kedge restore -s moved -n job -o back
 same changing back/changing
 expect 0 kedge verify -s moved
+
+# ---- without -n it is called what the file or directory is called
+mkdir -p default/project
+echo x >default/project/file
+expect 0 kedge save -s named default/project/
+printed "version 1 of project: 1 file"
+(cd default/project && kedge save -s ../../named .) >out
+printed "version 2 of project"
+expect 2 kedge save -s named default/project/file default
+said "-n NAME is missing"
+expect 2 kedge save -s named - </dev/null
+said "-n NAME is missing"
+expect 2 kedge save -s named /
+said "-n NAME is missing"
+
+# ---- L1 has it, L2 has not: that is said, and what to do
+expect 0 kedge save -s half -n job --set l2=far default
+mv far away
+echo y >default/project/file
+expect 6 kedge save -s half -n job --set l2=far default
+said "version 2 of job is on L1, but not on L2"
+said "kedge drain -s half -n job"
+mv away far
+expect 0 kedge drain -s half -n job
+expect 0 kedge restore -s far -n job -v 2 -o half.back
+is "$(cat half.back/default/project/file)" y "what was brought to L2"
+
+# ---- drain: where each rank has a directory, those of all ranks
+for rank in 0 3; do
+	expect 0 kedge save -s node/$rank.l1 -n job$rank --set l2=far default
+done
+mv far away
+for rank in 0 3; do
+	expect 6 kedge save -s node/$rank.l1 -n job$rank -f --set l2=far default
+done
+mv away far
+mkdir node/other node/x4.l1
+expect 0 kedge drain --set l1='node/%r.l1'
+printed "2 versions brought to L2"
+is "$(kedge ls -s far -n job3 -q | tr '\n' ' ')" "1 2 " "versions of rank 3 on L2"
+expect 3 kedge drain --set l1='node/x/%r'
+expect 3 kedge drain --set l1='node/y%r'
+said "no rank has a store here"

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "../lib/cases.h"
+#include "save_files.h"
 #include "tool.h"
 #include "tool_files.h"
 #include "tool_walk.h"
@@ -332,6 +333,19 @@ static void exit_codes(void **state)
 	assert_int_equal(kedge__exit_from_error(KEDGE_E_NOSPACE), KEDGE__EXIT_IO);
 }
 
+/* More files than a version has room for are refused before the first of them is read. */
+static void room_for_files(void **state)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(kedge__save_room(1048573, &err), 0);
+	assert_int_equal(kedge__save_room(1200000, &err), KEDGE_E_LIMIT);
+	assert_non_null(strstr(kedge__error_text(&err), "1200000 files"));
+	assert_non_null(strstr(kedge__error_text(&err), "--exclude"));
+	kedge__error_done(&err);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,7 +353,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(types),        cmocka_unit_test(safe_names),       cmocka_unit_test(safe_messages),
 	    cmocka_unit_test(tables),       cmocka_unit_test(json_of_bad_text), cmocka_unit_test(options_good),
 	    cmocka_unit_test(options_bad),  cmocka_unit_test(exit_codes),       cmocka_unit_test(time_left),
-	    cmocka_unit_test(interrupted),
+	    cmocka_unit_test(interrupted),  cmocka_unit_test(room_for_files),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

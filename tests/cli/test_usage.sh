@@ -22,7 +22,7 @@ expect 2 kedge save -n job -v -1 f
 expect 2 kedge save -n job -v 99999999999999999999 f
 expect 2 kedge save -n job
 said "no files"
-expect 2 kedge save f
+expect 2 kedge save f f
 said "-n NAME"
 expect 2 kedge save -n ../job f
 expect 2 kedge save -n job --type f65 f
