@@ -53,6 +53,11 @@ static void print_tree(const struct kedge__show *s, const struct kedge__tree *tr
 		kedge__json_print(list);
 		return;
 	}
+	if (s->place.quiet) {
+		for (size_t i = 0; i < tree->list.count; i++)
+			kedge__print(stdout, "%s\n", tree->list.at[i].name);
+		return;
+	}
 	kedge__table_init(&t, "llrll");
 	for (size_t i = 0; i < tree->list.count; i++)
 		entry_text(&t, &tree->list.at[i]);
