@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge ls: the names of a store, or the versions of a name. */
 #include "ls.h"
+#include "show.h"
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -436,6 +437,18 @@ static int list(struct ls *l)
 	return list_versions(l);
 }
 
+/* A pack has one version: of interest are its files. */
+static int list_pack(struct ls *l)
+{
+	struct kedge__show s = {.usage = l->usage};
+	int status = kedge__place_open(&l->place, &l->usage, KEDGE__PLACE_READ);
+
+	if (status == 0)
+		status = kedge__place_version(&l->place, &l->usage, NULL, &s.version);
+	s.place = l->place;
+	return status ? status : kedge__show_files(&s);
+}
+
 int kedge__tool_ls(int argc, char **argv)
 {
 	struct ls l = {0};
@@ -455,6 +468,7 @@ int kedge__tool_ls(int argc, char **argv)
 
 	l.usage = (struct kedge__usage){
 	    .command = "kedge ls",
+	    .operands = "[PACK]",
 	    .about =
 		"Lists the jobs in a store: how many versions they have, the time of the newest one, and what they "
 		"take.\n"
@@ -467,13 +481,18 @@ int kedge__tool_ls(int argc, char **argv)
 		"A version is incomplete if one that it needs is missing or has no files; with -l also if any file "
 		"that "
 		"it\n"
-		"needs is missing or has the wrong size. 'kedge verify' reads every byte.",
+		"needs is missing or has the wrong size. 'kedge verify' reads every byte.\n"
+		"With a PACK, as 'kedge pack' makes them, lists the files in it.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge ls -s store -n job",
+	    .example = "kedge ls -s store -n job\n"
+		       "kedge ls run12.kpk",
 	};
-	if (kedge__options_parse(&l.usage, argc, argv, &first, &status))
-		status = list(&l);
+	if (kedge__options_parse(&l.usage, argc, argv, &first, &status)) {
+		status = kedge__place_pack(&l.place, &l.usage, argc, argv, first);
+		if (status == 0)
+			status = l.place.pack ? list_pack(&l) : list(&l);
+	}
 	for (size_t i = 0; i < l.place.level_count; i++)
 		free_level(&l, i);
 	kedge__place_done(&l.place);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge restore: the files of a version, byte for byte. */
+#include "restore.h"
 #include "restore_pages.h"
+#include "tool_files.h"
 #include "tool_pages.h"
 #include "tool_tree.h"
 #include <errno.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 /* Regions are filled in groups, so that the read of many small ones is one pass, and few large files are open at a
  * time. */
@@ -12,27 +15,7 @@ enum { GROUP_FILES = 4096, GROUP_LARGE = 128 };
 #define GROUP_HELD (UINT64_C(64) << 20) /* bytes of small files in memory */
 #define LARGE      (UINT64_C(1) << 20)
 
-struct restore {
-	struct kedge__usage usage;
-	struct kedge__place place;
-	const char *which;       /* the version, as written; NULL: not given */
-	const char *dir, *pages; /* pages: the name of the index, if the version has a page image */
-	uint64_t version, rank;  /* KEDGE__NO_VERSION, UINT64_MAX: not given */
-	struct kedge__wanted wanted;
-	KEDGE__ARRAY(struct kedge__restore_tree *) trees; /* of all ranks so far */
-	bool to_stdout, written; /* something is on standard output: no other version may follow */
-	uint64_t rate;           /* UINT64_MAX: not given */
-	struct kedge__bucket bucket;
-	struct kedge__pool *pool;
-	struct kedge__bar bar;
-	struct kedge__outputs outputs;
-	bool output_failed; /* the version was fine; trying another one would not help */
-	json_t *passed, *regions;
-	uint64_t bytes, bytes_read;
-	size_t files, page_count;
-};
-
-static void trees_free(struct restore *r)
+static void trees_free(struct kedge__restore *r)
 {
 	for (size_t i = 0; i < r->trees.count; i++) {
 		kedge__restore_tree_done(r->trees.at[i]);
@@ -63,11 +46,12 @@ static void catch_signals(void)
 
 struct group {
 	struct kedge__restore_target targets[GROUP_FILES];
+	size_t outputs[GROUP_FILES]; /* the output of each target */
 	size_t count, files, large;
 	uint64_t held;
 };
 
-static void note_region(struct restore *r, uint32_t rank, const struct kedge__region_record *region)
+static void note_region(struct kedge__restore *r, uint32_t rank, const struct kedge__region_record *region)
 {
 	json_t *o;
 
@@ -82,8 +66,21 @@ static void note_region(struct restore *r, uint32_t rank, const struct kedge__re
 	kedge__json_add(r->regions, o);
 }
 
+/* RC says why FILE cannot be had. With salvage that is said, and the others follow: 0; else RC. */
+static int leave_out(struct kedge__restore *r, const char *file, int rc, struct kedge__error *err)
+{
+	int status;
+
+	if (!rc || !r->salvage || rc == KEDGE_E_NOMEM || rc == KEDGE_E_CANCELED)
+		return rc;
+	status = kedge__tool_fail(r->usage.command, err, "%s was left out", file);
+	r->left_out++;
+	r->left_status = KEDGE__MAX(r->left_status, status == KEDGE__EXIT_FAILURE ? KEDGE__EXIT_NO : status);
+	return 0;
+}
+
 /* Room for what is not zero, so that a full disk shows now. */
-static int reserve_data(struct restore *r, struct kedge__lineage *l, const struct kedge__region_record *record,
+static int reserve_data(struct kedge__restore *r, struct kedge__lineage *l, const struct kedge__region_record *record,
 			struct kedge__error *err)
 {
 	struct kedge__range all = {(uint64_t)record->slot * KEDGE__SLOT_BYTES, record->bytes};
@@ -97,12 +94,13 @@ static int reserve_data(struct restore *r, struct kedge__lineage *l, const struc
 	return rc;
 }
 
-static int group_add(struct restore *r, struct group *g, struct kedge__lineage *l, size_t region,
+static int group_add(struct kedge__restore *r, struct group *g, struct kedge__lineage *l, size_t region,
 		     struct kedge__output_spec spec, struct kedge__error *err)
 {
 	const struct kedge__segment *top = kedge__lineage_top(l);
 	const struct kedge__region_record *record = &top->regions[region];
 	struct kedge__restore_target *target = &g->targets[g->count];
+	size_t before = r->outputs.list.count;
 	int rc;
 
 	spec.bytes = record->bytes;
@@ -112,10 +110,13 @@ static int group_add(struct restore *r, struct group *g, struct kedge__lineage *
 		rc = reserve_data(r, l, record, err);
 	if (rc) {
 		r->output_failed = true;
-		return rc;
+		if (r->outputs.list.count > before)
+			kedge__outputs_drop(&r->outputs, before);
+		return leave_out(r, spec.name, rc, err);
 	}
 	target->region = region;
 	target->zeroed = spec.holes;
+	g->outputs[g->count] = before;
 	g->count += record->bytes > 0;
 	g->files++;
 	g->large += record->bytes > LARGE;
@@ -129,7 +130,7 @@ static bool group_full(const struct group *g)
 	return g->files == GROUP_FILES || g->large == GROUP_LARGE || g->held >= GROUP_HELD;
 }
 
-static int settle(struct restore *r, struct kedge__error *err)
+static int settle(struct kedge__restore *r, struct kedge__error *err)
 {
 	int rc = kedge__outputs_settle(&r->outputs, err);
 
@@ -140,18 +141,49 @@ static int settle(struct restore *r, struct kedge__error *err)
 	return rc;
 }
 
-/* Fill and close the files of the group. */
-static int group_restore(struct restore *r, struct kedge__lineage *l, struct group *g, struct kedge__error *err)
+static int group_fill(struct kedge__restore *r, struct kedge__lineage *l, const struct group *g, size_t first,
+		      size_t count, struct kedge__error *err)
 {
 	struct kedge__restore_stats stats = {0};
+	int rc = kedge__restore_fill(l, r->pool, kedge__job_settings_io(&r->place.settings), g->targets + first, count,
+				     kedge__bar_update, &r->bar, &stats, err);
+
+	r->bytes_read += stats.bytes_read;
+	return rc;
+}
+
+/* Something in the group is damaged: each by itself, so that it is known what. */
+static int group_salvage(struct kedge__restore *r, struct kedge__lineage *l, const struct group *g,
+			 struct kedge__error *err)
+{
 	int rc = 0;
 
-	if (g->count)
-		rc = kedge__restore_fill(l, r->pool, kedge__job_settings_io(&r->place.settings), g->targets, g->count,
-					 kedge__bar_update, &r->bar, &stats, err);
+	kedge__error_done(err);
+	*err = (struct kedge__error)KEDGE__ERROR_INIT;
+	for (size_t i = 0; !rc && i < g->count; i++) {
+		const struct kedge__region_record *record;
+
+		rc = group_fill(r, l, g, i, 1, err);
+		if (!rc)
+			continue;
+		record = &kedge__lineage_top(l)->regions[g->targets[i].region];
+		kedge__outputs_drop(&r->outputs, g->outputs[i]);
+		r->files--;
+		r->bytes -= record->bytes;
+		rc = leave_out(r, record->name, rc, err);
+	}
+	return rc;
+}
+
+/* Fill and close the files of the group. */
+static int group_restore(struct kedge__restore *r, struct kedge__lineage *l, struct group *g, struct kedge__error *err)
+{
+	int rc = g->count ? group_fill(r, l, g, 0, g->count, err) : 0;
+
+	if (rc && r->salvage && rc != KEDGE_E_NOMEM)
+		rc = group_salvage(r, l, g, err);
 	if (rc)
 		return rc;
-	r->bytes_read += stats.bytes_read;
 	g->count = g->files = g->large = 0;
 	g->held = 0;
 	return settle(r, err);
@@ -159,7 +191,7 @@ static int group_restore(struct restore *r, struct kedge__lineage *l, struct gro
 
 /* ------------------------------------------------------------------ one rank of a version */
 
-static int check_wanted(struct restore *r, struct kedge__error *err)
+static int check_wanted(struct kedge__restore *r, struct kedge__error *err)
 {
 	for (size_t i = 0; i < r->wanted.count; i++) {
 		if (r->wanted.found[i])
@@ -170,7 +202,8 @@ static int check_wanted(struct restore *r, struct kedge__error *err)
 	return 0;
 }
 
-static int fill_one(struct restore *r, struct kedge__lineage *l, size_t region, void *data, struct kedge__error *err)
+static int fill_one(struct kedge__restore *r, struct kedge__lineage *l, size_t region, void *data,
+		    struct kedge__error *err)
 {
 	const struct kedge__restore_target target = {.region = region, .data = data};
 	struct kedge__restore_stats stats = {0};
@@ -182,7 +215,7 @@ static int fill_one(struct restore *r, struct kedge__lineage *l, size_t region, 
 }
 
 /* What the files of this rank are beside their bytes, if the version says; else NULL. */
-static int read_tree(struct restore *r, struct kedge__lineage *l, struct kedge__restore_tree **out,
+static int read_tree(struct kedge__restore *r, struct kedge__lineage *l, struct kedge__restore_tree **out,
 		     struct kedge__error *err)
 {
 	struct kedge__restore_tree *t = kedge__calloc(1, sizeof(*t));
@@ -192,6 +225,8 @@ static int read_tree(struct restore *r, struct kedge__lineage *l, struct kedge__
 		kedge__tool_no_memory();
 	rc = kedge__tool_tree_read(l, r->pool, kedge__job_settings_io(&r->place.settings), &t->tree, &t->present,
 				   &r->bytes_read, err);
+	if (rc && !r->to_stdout)
+		rc = leave_out(r, "what the files are beside their bytes", rc, err);
 	if (!rc && t->present)
 		kedge__restore_tree_choose(t, &r->wanted);
 	*out = t->present ? t : NULL;
@@ -199,7 +234,7 @@ static int read_tree(struct restore *r, struct kedge__lineage *l, struct kedge__
 }
 
 /* A page image becomes its two files again, unless regions are asked for by their names. */
-static int restore_image(struct restore *r, struct kedge__lineage *l, int64_t folder, bool *image,
+static int restore_image(struct kedge__restore *r, struct kedge__lineage *l, int64_t folder, bool *image,
 			 struct kedge__error *err)
 {
 	const struct kedge__restore_pages pages = {.lineage = l,
@@ -229,11 +264,11 @@ static bool is_file(const char *name, bool image)
 }
 
 /* What region NAME becomes; false: nothing. A region that no tree has is what an application protected. */
-static bool choose(struct restore *r, const struct kedge__restore_tree *t, const char *name, int64_t folder,
+static bool choose(struct kedge__restore *r, const struct kedge__restore_tree *t, const char *name, int64_t folder,
 		   struct kedge__output_spec *spec)
 {
 	*spec = (struct kedge__output_spec){.rank = folder, .name = name};
-	if (t && strcmp(name, KEDGE__TREE_REGION) == 0)
+	if ((t || r->salvage) && strcmp(name, KEDGE__TREE_REGION) == 0)
 		return false;
 	if (!t || !kedge__tree_find(&t->tree, name))
 		return kedge__wanted_fits(&r->wanted, name, false);
@@ -243,7 +278,7 @@ static bool choose(struct restore *r, const struct kedge__restore_tree *t, const
 	return spec->entry;
 }
 
-static int restore_regions(struct restore *r, struct kedge__lineage *l, const struct kedge__restore_tree *t,
+static int restore_regions(struct kedge__restore *r, struct kedge__lineage *l, const struct kedge__restore_tree *t,
 			   int64_t folder, struct kedge__error *err)
 {
 	struct group g = {.count = 0};
@@ -270,7 +305,7 @@ static int restore_regions(struct restore *r, struct kedge__lineage *l, const st
 	return rc;
 }
 
-static int restore_files(struct restore *r, struct kedge__lineage *l, int64_t folder, struct kedge__error *err)
+static int restore_files(struct kedge__restore *r, struct kedge__lineage *l, int64_t folder, struct kedge__error *err)
 {
 	struct kedge__restore_tree *t;
 	int rc = read_tree(r, l, &t, err);
@@ -290,8 +325,64 @@ static int restore_files(struct restore *r, struct kedge__lineage *l, int64_t fo
 	return rc;
 }
 
+/* Where a file that goes to standard output is put together: in memory, or if it is large in a file without a name. */
+struct scratch {
+	void *data;
+	uint64_t bytes;
+	int fd; /* -1: memory */
+};
+
+static int scratch_open(struct scratch *s, uint64_t bytes, struct kedge__error *err)
+{
+	int rc;
+
+	*s = (struct scratch){.bytes = bytes, .fd = -1};
+	if (bytes <= GROUP_HELD) {
+		s->data = bytes ? kedge__map_alloc(bytes) : NULL;
+		return bytes && !s->data ? kedge__error_nomem(err) : 0;
+	}
+	rc = kedge__temporary_file(&s->fd, err);
+	if (!rc)
+		rc = kedge__fs_allocate(s->fd, bytes, "a temporary file", err);
+	if (rc)
+		return rc;
+	s->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+	if (s->data != MAP_FAILED)
+		return 0;
+	s->data = NULL;
+	return kedge__error_set(err, KEDGE_E_IO, errno, "cannot map a temporary file");
+}
+
+static void scratch_close(struct scratch *s)
+{
+	if (s->fd < 0)
+		kedge__map_free(s->data, s->bytes);
+	else if (s->data)
+		munmap(s->data, s->bytes);
+	kedge__fs_close(s->fd);
+}
+
+static int restore_one(struct kedge__restore *r, struct kedge__lineage *l, size_t region, struct kedge__error *err)
+{
+	uint64_t bytes = kedge__lineage_top(l)->regions[region].bytes;
+	struct scratch s;
+	int rc = scratch_open(&s, bytes, err);
+
+	if (rc)
+		r->output_failed = true;
+	if (!rc && bytes)
+		rc = fill_one(r, l, region, s.data, err);
+	if (!rc && bytes && fwrite(s.data, 1, bytes, stdout) != bytes) {
+		r->output_failed = true;
+		rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot write to standard output");
+	}
+	r->written = r->written || rc == 0;
+	scratch_close(&s);
+	return rc;
+}
+
 /* Files one after the other, each written when it was checked. */
-static int restore_stdout(struct restore *r, struct kedge__lineage *l, struct kedge__error *err)
+static int restore_stdout(struct kedge__restore *r, struct kedge__lineage *l, struct kedge__error *err)
 {
 	struct kedge__restore_tree *t;
 	int rc = read_tree(r, l, &t, err);
@@ -299,27 +390,17 @@ static int restore_stdout(struct restore *r, struct kedge__lineage *l, struct ke
 	for (size_t i = 0; rc == 0 && i < kedge__lineage_top(l)->region_count; i++) {
 		const struct kedge__region_record *record = &kedge__lineage_top(l)->regions[i];
 		struct kedge__output_spec spec;
-		uint64_t bytes = record->bytes;
-		void *data;
 
 		if (!choose(r, t, record->name, -1, &spec))
 			continue;
 		note_region(r, kedge__lineage_top(l)->header.rank, record);
-		data = bytes ? kedge__map_alloc(bytes) : NULL;
-		if (bytes && !data)
-			return kedge__error_nomem(err);
-		rc = bytes ? fill_one(r, l, i, data, err) : 0;
-		if (rc == 0 && bytes && fwrite(data, 1, bytes, stdout) != bytes) {
-			r->output_failed = true;
-			rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot write to standard output");
-		}
-		r->written = r->written || rc == 0;
-		kedge__map_free(data, bytes);
+		rc = restore_one(r, l, i, err);
 	}
 	return rc;
 }
 
-static int restore_rank(struct restore *r, uint64_t version, uint32_t rank, int64_t folder, struct kedge__error *err)
+static int restore_rank(struct kedge__restore *r, uint64_t version, uint32_t rank, int64_t folder,
+			struct kedge__error *err)
 {
 	struct kedge__lineage *l;
 	int rc = kedge__lineage_open_by(r->pool, r->place.levels, r->place.level_count, version, rank, &l, err);
@@ -333,7 +414,7 @@ static int restore_rank(struct restore *r, uint64_t version, uint32_t rank, int6
 
 /* ------------------------------------------------------------------ versions */
 
-static int restore_ranks(struct restore *r, uint64_t version, uint32_t ranks, struct kedge__error *err)
+static int restore_ranks(struct kedge__restore *r, uint64_t version, uint32_t ranks, struct kedge__error *err)
 {
 	int rc = 0;
 
@@ -350,7 +431,7 @@ static int restore_ranks(struct restore *r, uint64_t version, uint32_t ranks, st
 }
 
 /* All files of VERSION under temporary names. */
-static int restore_version(struct restore *r, uint64_t version, struct kedge__error *err)
+static int restore_version(struct kedge__restore *r, uint64_t version, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *e = kedge__place_find(&r->place, version);
 
@@ -366,7 +447,7 @@ static int restore_version(struct restore *r, uint64_t version, struct kedge__er
 	return restore_ranks(r, version, e->set.ranks, err);
 }
 
-static void pass_over(struct restore *r, uint64_t version, struct kedge__error *err)
+static void pass_over(struct kedge__restore *r, uint64_t version, struct kedge__error *err)
 {
 	json_t *o = kedge__json_object();
 
@@ -383,7 +464,7 @@ static void pass_over(struct restore *r, uint64_t version, struct kedge__error *
 }
 
 /* The newest version that is intact, unless one was asked for. */
-static int restore_newest(struct restore *r)
+static int restore_newest(struct kedge__restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t n;
@@ -414,7 +495,7 @@ static int restore_newest(struct restore *r)
 	return status;
 }
 
-static int restore_asked(struct restore *r)
+static int restore_asked(struct kedge__restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
@@ -424,13 +505,17 @@ static int restore_asked(struct restore *r)
 				(unsigned long long)r->version, r->place.name);
 }
 
-static void print_result(struct restore *r, double seconds)
+static void print_result(struct kedge__restore *r, double seconds)
 {
 	char bytes[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM], files[KEDGE__TEXT_ROOM];
 	json_t *o;
 
 	if (!r->place.json) {
-		if (!r->place.quiet && !r->to_stdout)
+		if (r->place.pack && !r->place.quiet && !r->to_stdout)
+			kedge__print(stdout, "%s: %s, %s unpacked to %s, %s\n", r->place.store,
+				     kedge__text_count(r->files, "file", "files", files),
+				     kedge__text_bytes(r->bytes, bytes), r->dir, kedge__text_seconds(seconds, time));
+		else if (!r->place.quiet && !r->to_stdout)
 			kedge__print(stdout, "version %llu of %s: %s, %s restored to %s, %s\n",
 				     (unsigned long long)r->version, r->place.name,
 				     kedge__text_count(r->files, "file", "files", files),
@@ -446,19 +531,21 @@ static void print_result(struct restore *r, double seconds)
 		kedge__json_uint(o, "pages", r->page_count);
 	kedge__json_uint(o, "bytes_read", r->bytes_read);
 	kedge__json_real(o, "seconds", seconds);
+	if (r->salvage)
+		kedge__json_uint(o, "left_out", r->left_out + r->outputs.left_out);
 	kedge__json_set(o, "passed_over", json_incref(r->passed));
 	kedge__json_set(o, "regions", json_incref(r->regions));
 	kedge__json_print(o);
 }
 
-static void pace(struct restore *r)
+static void pace(struct kedge__restore *r)
 {
 	kedge__job_bucket_init(&r->bucket, r->rate == UINT64_MAX ? r->place.settings.restore_rate : r->rate);
 	for (size_t i = 0; i < r->place.level_count; i++)
 		kedge__catalog_pace(r->place.levels[i], &r->bucket);
 }
 
-static int restore(struct restore *r)
+int kedge__restore_run(struct kedge__restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	double began = kedge__clock_seconds();
@@ -469,11 +556,15 @@ static int restore(struct restore *r)
 	if (status)
 		return status;
 	pace(r);
+	r->passed = kedge__json_array();
+	r->regions = kedge__json_array();
 	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0 ||
 	    (!r->to_stdout && kedge__fs_mkdirs(r->dir, &err) != 0))
 		return kedge__tool_fail(r->usage.command, &err, "cannot restore to %s", r->dir);
 	r->outputs.dir = r->dir;
 	r->outputs.sync = r->place.settings.sync;
+	r->outputs.command = r->usage.command;
+	r->outputs.salvage = r->salvage;
 	catch_signals();
 	kedge__bar_init(&r->bar, "restore", !r->place.json && !r->place.quiet);
 	status = r->version == KEDGE__NO_VERSION ? restore_newest(r) : restore_asked(r);
@@ -483,10 +574,21 @@ static int restore(struct restore *r)
 					  (unsigned long long)r->version, r->place.name);
 	if (status == 0)
 		print_result(r, kedge__clock_seconds() - began);
-	return status;
+	return status ? status : KEDGE__MAX(r->left_status, r->outputs.left_status);
 }
 
-static int check_usage(const struct restore *r)
+void kedge__restore_done(struct kedge__restore *r)
+{
+	kedge__outputs_done(&r->outputs);
+	trees_free(r);
+	kedge__wanted_done(&r->wanted);
+	kedge__pool_free(r->pool);
+	kedge__place_done(&r->place);
+	json_decref(r->passed);
+	json_decref(r->regions);
+}
+
+static int check_usage(const struct kedge__restore *r)
 {
 	char *data = r->pages ? kedge__page_data_path(r->pages) : NULL;
 	int status = 0;
@@ -507,7 +609,7 @@ static int check_usage(const struct restore *r)
 
 int kedge__tool_restore(int argc, char **argv)
 {
-	struct restore r = {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX, .rate = UINT64_MAX};
+	struct kedge__restore r = KEDGE__RESTORE_INIT;
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&r.place.store),
 	    KEDGE__OPTION_NAME(&r.place.name),
@@ -541,19 +643,11 @@ int kedge__tool_restore(int argc, char **argv)
 		       "kedge restore -s store -n home -o - work/notes.txt | less\n"
 		       "kedge restore -s store -n process -o back --pages snap_01.idx",
 	};
-	r.passed = kedge__json_array();
-	r.regions = kedge__json_array();
 	if (kedge__options_parse(&r.usage, argc, argv, &first, &status)) {
 		kedge__wanted_init(&r.wanted, argv + first, (size_t)(argc - first));
 		r.to_stdout = r.dir && strcmp(r.dir, "-") == 0;
-		status = check_usage(&r) ? KEDGE__EXIT_USAGE : restore(&r);
+		status = check_usage(&r) ? KEDGE__EXIT_USAGE : kedge__restore_run(&r);
 	}
-	kedge__outputs_done(&r.outputs);
-	trees_free(&r);
-	kedge__wanted_done(&r.wanted);
-	kedge__pool_free(r.pool);
-	kedge__place_done(&r.place);
-	json_decref(r.passed);
-	json_decref(r.regions);
+	kedge__restore_done(&r);
 	return status;
 }

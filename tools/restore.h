@@ -4,6 +4,7 @@
 #define KEDGE_TOOLS_RESTORE_H
 
 #include "tool.h"
+#include "tool_tree.h"
 
 /* ------------------------------------------------------------------ restore_files.c */
 
@@ -12,6 +13,7 @@ enum kedge__output_kind {
 	KEDGE__OUTPUT_MAPPED, /* a large one, mapped until then */
 	KEDGE__OUTPUT_NODE,   /* a symbolic link, FIFO or device */
 	KEDGE__OUTPUT_LINK,   /* another name of a file */
+	KEDGE__OUTPUT_GONE,   /* it was dropped */
 };
 
 struct kedge__output {          /* one file on its way */
@@ -37,6 +39,11 @@ struct kedge__outputs {
 	uint64_t next;  /* for temporary names */
 	size_t settled; /* those before it are filled and closed */
 	size_t notes;   /* what could not be set, and was said */
+	const char *command;
+	bool salvage;   /* what cannot be written is said, counted, and left out: nothing else suffers */
+	bool keep;      /* what is there already is not replaced */
+	size_t left_out;
+	int left_status; /* the exit code for the worst of them */
 	char *folder;   /* that was seen to last */
 	KEDGE__ARRAY(struct kedge__output) list;
 	KEDGE__ARRAY(struct kedge__output_dir) dirs; /* that get what they are when all is in them */
@@ -64,6 +71,8 @@ int kedge__outputs_directory(struct kedge__outputs *o, const struct kedge__outpu
 int kedge__outputs_node(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err);
 /* Another name of the file TARGET, which is one of the outputs. */
 int kedge__outputs_link(struct kedge__outputs *o, const struct kedge__output_spec *spec, const char *target, struct kedge__error *err);
+/* Output I, a file, will not be there after all. */
+void kedge__outputs_drop(struct kedge__outputs *o, size_t i);
 /* All files added so far are filled: write and close them. */
 int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err);
 /* Make all durable and rename them to their names. After a failure those that were renamed stay. */
@@ -106,5 +115,35 @@ const struct kedge__tree_entry *kedge__restore_tree_output(const struct kedge__r
 /* Directories, before the files; then links and nodes, after them. */
 int kedge__restore_tree_directories(const struct kedge__restore_tree *t, struct kedge__outputs *o, int64_t rank, struct kedge__error *err);
 int kedge__restore_tree_links(const struct kedge__restore_tree *t, struct kedge__outputs *o, int64_t rank, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ restore.c, for `kedge unpack` and `kedge cat`, too */
+
+struct kedge__restore {
+	struct kedge__usage usage;
+	struct kedge__place place;
+	const char *which;       /* the version, as written; NULL: not given */
+	const char *dir, *pages; /* pages: the name of the index, if the version has a page image */
+	uint64_t version, rank;  /* KEDGE__NO_VERSION, UINT64_MAX: not given */
+	struct kedge__wanted wanted;
+	KEDGE__ARRAY(struct kedge__restore_tree *) trees; /* of all ranks so far */
+	bool to_stdout, written; /* something is on standard output: no other version may follow */
+	bool salvage;            /* a file that cannot be had is left out, and the others come */
+	size_t left_out;
+	int left_status;         /* the exit code for the worst of them */
+	uint64_t rate;           /* UINT64_MAX: not given */
+	struct kedge__bucket bucket;
+	struct kedge__pool *pool;
+	struct kedge__bar bar;
+	struct kedge__outputs outputs;
+	bool output_failed; /* the version was fine; trying another one would not help */
+	json_t *passed, *regions;
+	uint64_t bytes, bytes_read;
+	size_t files, page_count;
+};
+
+#define KEDGE__RESTORE_INIT {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX, .rate = UINT64_MAX}
+
+int kedge__restore_run(struct kedge__restore *r); /* an exit code, after messages */
+void kedge__restore_done(struct kedge__restore *r);
 
 #endif

@@ -32,6 +32,19 @@ static char *output_path(const struct kedge__outputs *o, int64_t rank, const cha
 	return path;
 }
 
+/* RC says why PATH cannot be written. With salvage that is said, and the others follow: 0; else RC. */
+static int leave_out(struct kedge__outputs *o, const char *path, int rc, struct kedge__error *err)
+{
+	int status;
+
+	if (!rc || !o->salvage || rc == KEDGE_E_NOMEM)
+		return rc;
+	status = kedge__tool_fail(o->command, err, "%s was left out", path);
+	o->left_out++;
+	o->left_status = KEDGE__MAX(o->left_status, status == KEDGE__EXIT_FAILURE ? KEDGE__EXIT_NO : status);
+	return 0;
+}
+
 /* ------------------------------------------------------------------ folders */
 
 /* PART is DIR and more: a directory, made if need be, and not a link to one. */
@@ -107,12 +120,18 @@ int kedge__outputs_directory(struct kedge__outputs *o, const struct kedge__outpu
 	int rc = check_name(spec->name, err);
 
 	if (rc)
-		return rc;
+		return leave_out(o, spec->name, rc, err);
 	dir.path = output_path(o, spec->rank, spec->name);
-	if (!kedge__array_push(&o->dirs, dir))
-		kedge__tool_no_memory();
 	rc = make_folder(o, dir.path, err);
-	return rc ? rc : make_part(o, dir.path, err);
+	if (!rc)
+		rc = make_part(o, dir.path, err);
+	if (rc) {
+		rc = leave_out(o, dir.path, rc, err);
+		kedge__free(dir.path);
+	} else if (!kedge__array_push(&o->dirs, dir)) {
+		kedge__tool_no_memory();
+	}
+	return rc;
 }
 
 /* ------------------------------------------------------------------ files */
@@ -159,6 +178,8 @@ static int output_new(struct kedge__outputs *o, const struct kedge__output_spec 
 		return rc;
 	fresh.path = output_path(o, spec->rank, spec->name);
 	rc = make_folder(o, fresh.path, err);
+	if (!rc && o->keep && kedge__fs_exists(fresh.path))
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "it is there already; --force replaces it");
 	if (rc) {
 		kedge__free(fresh.path);
 		return rc;
@@ -196,7 +217,39 @@ int kedge__outputs_reserve(struct kedge__outputs *o, uint64_t at, uint64_t bytes
 	return out->fd < 0 ? 0 : kedge__fs_allocate_at(out->fd, at, bytes, out->temporary, err);
 }
 
-int kedge__outputs_node(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err)
+static void output_close(struct kedge__output *out)
+{
+	if (out->data && out->kind == KEDGE__OUTPUT_MAPPED)
+		munmap(out->data, out->bytes);
+	else
+		kedge__free(out->data);
+	out->data = NULL;
+	kedge__fs_close(out->fd);
+	out->fd = -1;
+}
+
+void kedge__outputs_drop(struct kedge__outputs *o, size_t i)
+{
+	struct kedge__output *out = &o->list.at[i];
+
+	output_close(out);
+	if (out->temporary)
+		kedge__fs_unlink(out->temporary, NULL);
+	kedge__free(out->temporary);
+	out->temporary = NULL;
+	out->kind = KEDGE__OUTPUT_GONE;
+}
+
+/* As leave_out() for output I, which is dropped. */
+static int give_up(struct kedge__outputs *o, size_t i, int rc, struct kedge__error *err)
+{
+	rc = leave_out(o, o->list.at[i].path, rc, err);
+	if (!rc)
+		kedge__outputs_drop(o, i);
+	return rc;
+}
+
+static int node_add(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err)
 {
 	const struct kedge__tree_entry *e = spec->entry;
 	unsigned kind = e->kind == KEDGE__TREE_FIFO ? S_IFIFO : e->kind == KEDGE__TREE_BLOCK ? S_IFBLK : S_IFCHR;
@@ -213,29 +266,31 @@ int kedge__outputs_node(struct kedge__outputs *o, const struct kedge__output_spe
 	return rc ? rc : kedge__metadata_set(-1, out->temporary, e, &o->notes, err);
 }
 
+int kedge__outputs_node(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err)
+{
+	size_t before = o->list.count;
+	int rc = node_add(o, spec, err);
+
+	if (!rc || !o->salvage)
+		return rc;
+	if (o->list.count > before)
+		return give_up(o, before, rc, err);
+	return leave_out(o, spec->name, rc, err);
+}
+
 int kedge__outputs_link(struct kedge__outputs *o, const struct kedge__output_spec *spec, const char *target,
 			struct kedge__error *err)
 {
 	struct kedge__output *out;
 	int rc = output_new(o, spec, KEDGE__OUTPUT_LINK, &out, err);
 
-	if (!rc)
-		out->target = output_path(o, spec->rank, target);
-	return rc;
+	if (rc)
+		return leave_out(o, spec->name, rc, err);
+	out->target = output_path(o, spec->rank, target);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ filled */
-
-static void output_close(struct kedge__output *out)
-{
-	if (out->data && out->kind == KEDGE__OUTPUT_MAPPED)
-		munmap(out->data, out->bytes);
-	else
-		kedge__free(out->data);
-	out->data = NULL;
-	kedge__fs_close(out->fd);
-	out->fd = -1;
-}
 
 static int output_settle(struct kedge__outputs *o, struct kedge__output *out, struct kedge__error *err)
 {
@@ -263,6 +318,8 @@ int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err)
 		bool file = out->kind == KEDGE__OUTPUT_HELD || out->kind == KEDGE__OUTPUT_MAPPED;
 		int rc = file ? output_settle(o, out, err) : 0;
 
+		if (rc)
+			rc = give_up(o, o->settled, rc, err);
 		if (rc)
 			return rc;
 	}
@@ -340,6 +397,9 @@ static int name_one(struct kedge__outputs *o, struct kedge__output *out, struct 
 {
 	int rc = 0;
 
+	if (out->kind == KEDGE__OUTPUT_LINK && o->salvage && !kedge__fs_exists(out->target))
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "it is another name of %s, which was left out",
+					out->target);
 	if (out->kind == KEDGE__OUTPUT_LINK) {
 		out->temporary = temporary_name(o, out->path);
 		rc = kedge__fs_link(out->target, out->temporary, err);
@@ -358,9 +418,13 @@ static int name_kind(struct kedge__outputs *o, enum kedge__output_kind from, enu
 {
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < o->list.count; i++)
-		if (o->list.at[i].kind == from || o->list.at[i].kind == to)
-			rc = name_one(o, &o->list.at[i], err);
+	for (size_t i = 0; !rc && i < o->list.count; i++) {
+		if (o->list.at[i].kind != from && o->list.at[i].kind != to)
+			continue;
+		rc = name_one(o, &o->list.at[i], err);
+		if (rc)
+			rc = give_up(o, i, rc, err);
+	}
 	return rc;
 }
 

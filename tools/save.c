@@ -8,6 +8,7 @@
 
 struct save {
 	struct kedge__usage usage;
+	const struct kedge__save_as *as;
 	const char *store, *name, *reduce, *codec, *codec_rate, *type, *chunk, *block;
 	const char *page_index, *page_data;
 	const char *note;
@@ -151,7 +152,7 @@ static int take_settled(struct save *s, struct kedge__error *err)
 	bool again = true;
 	int rc, settled = 0;
 
-	for (rc = take(s); rc == KEDGE_E_STATE && again && s->set.files; rc = again ? take(s) : rc) {
+	for (rc = take(s); rc == KEDGE_E_STATE && again && s->set.files && !s->as->strict; rc = again ? take(s) : rc) {
 		settled = kedge__save_set_settle(&s->set, &again, err);
 		if (settled || !again)
 			break;
@@ -474,9 +475,9 @@ static int check_usage(struct save *s, bool operands)
 	return 0;
 }
 
-int kedge__tool_save(int argc, char **argv)
+int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv)
 {
-	struct save s = {.version = KEDGE__NO_VERSION, .stdin_name = "stdin"};
+	struct save s = {.as = as, .version = KEDGE__NO_VERSION, .stdin_name = "stdin"};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&s.store),
 	    {"name", 'n', KEDGE__OPTION_TEXT, &s.name, "NAME",
@@ -519,7 +520,7 @@ int kedge__tool_save(int argc, char **argv)
 	int first, status;
 
 	s.usage = (struct kedge__usage){
-	    .command = "kedge save",
+	    .command = as->command,
 	    .operands = "[FILE|DIR|-]...",
 	    .about = "Commits files, and directories with all that is in them, as a new version of NAME.\n"
 		     "Creates the store if it does not exist. '-' is standard input. Names are made relative:\n"
@@ -546,4 +547,11 @@ int kedge__tool_save(int argc, char **argv)
 	kedge__array_done(&s.exclude_files);
 	kedge__array_done(&s.lists);
 	return status;
+}
+
+int kedge__tool_save(int argc, char **argv)
+{
+	static const struct kedge__save_as save = {.command = "kedge save"};
+
+	return kedge__save_as(&save, argc, argv);
 }

@@ -310,27 +310,11 @@ int kedge__save_set_read(struct kedge__save_set *s, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ copies on disk */
 
-/* Without a name. */
-static int temporary_file(int *fd, struct kedge__error *err)
-{
-	const char *dir = getenv("TMPDIR");
-	char *path = kedge__asprintf("%s/kedge-save-%ld.tmp", dir && *dir ? dir : "/var/tmp", (long)getpid());
-	int rc;
-
-	if (!path)
-		kedge__tool_no_memory();
-	rc = kedge__fs_create(path, fd, err);
-	if (!rc)
-		rc = kedge__fs_unlink(path, err);
-	kedge__free(path);
-	return rc;
-}
-
 /* From FD, up to LIMIT bytes. */
 static int copy_out(int from, const char *name, uint64_t limit, int *fd, uint64_t *bytes, struct kedge__error *err)
 {
 	uint8_t *buffer = kedge__malloc(COPY_BYTES);
-	int rc = temporary_file(fd, err);
+	int rc = kedge__temporary_file(fd, err);
 
 	if (!buffer)
 		kedge__tool_no_memory();

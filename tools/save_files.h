@@ -37,6 +37,21 @@ int kedge__save_set_settle(struct kedge__save_set *s, bool *again, struct kedge_
 void kedge__save_set_check(struct kedge__save_set *s);
 void kedge__save_set_done(struct kedge__save_set *s);
 
+/* ------------------------------------------------------------------ save.c, for `kedge pack` and `kedge watch`, too */
+
+struct kedge__save_as {
+	const char *command; /* that speaks */
+	int (*prepare)(void *ctx); /* called by the process that save_child() makes, before anything else: 0, or its exit code; NULL: nothing */
+	void *ctx;
+	bool strict;         /* a file that changes or vanishes meanwhile is a failure, and nothing is saved */
+};
+
+/* `kedge save`, with its options and operands in ARGV from 1 on: an exit code. */
+int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv);
+/* The same in a process of its own; ARGV ends in NULL. Signals that ask this one to stop go there, too, and *STOPPED is the last of them.
+ * This process must have no other threads. */
+int kedge__save_child(const struct kedge__save_as *as, char **argv, int *stopped);
+
 /* Which process called this one, if it is one that splits a list of files, as xargs does; 0: it is not. */
 uint64_t kedge__caller(void);
 

@@ -131,17 +131,20 @@ int kedge__tool_show(int argc, char **argv)
 
 	s.usage = (struct kedge__usage){
 	    .command = "kedge show",
+	    .operands = "[PACK]",
 	    .about =
 		"Shows what a version consists of: its regions; its extents (whether bytes are in this segment, at the "
 		"same\n"
 		"place in the parent, copied from elsewhere, or a fill); its blocks, how those of each region were\n"
-		"compressed and why; and the versions it needs.",
+		"compressed and why; and the versions it needs. PACK is a file that 'kedge pack' made.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge show -s store -n job -v 3 --extents",
 	};
-	if (kedge__options_parse(&s.usage, argc, argv, &first, &status))
-		status = show(&s);
+	if (kedge__options_parse(&s.usage, argc, argv, &first, &status)) {
+		status = kedge__place_pack(&s.place, &s.usage, argc, argv, first);
+		status = status ? status : show(&s);
+	}
 	kedge__segment_close(s.segment);
 	kedge__shield_close(&s.shield);
 	kedge__free(s.lineage);

@@ -162,6 +162,7 @@ struct kedge__place {
 	const char *store, *l2, *name; /* as given; NULL: from the settings, none, the only name there is */
 	struct kedge__text_list sets;  /* --set */
 	bool json, quiet;
+	bool pack;                     /* STORE is one: kedge__place_pack() */
 	struct kedge__job_settings settings;
 	struct kedge__catalog *levels[2]; /* fastest first; those that exist */
 	size_t level_count;
@@ -178,6 +179,8 @@ enum kedge__place_mode {
 /* 0; or, if STORE is no store, KEDGE__EXIT_NOTFOUND after a message. */
 int kedge__store_check(const struct kedge__usage *u, const char *store);
 
+/* The pack that is named by the operands ARGV[FIRST] to ARGV[ARGC - 1], if any, instead of a store. 0, or an exit code after a message. */
+int kedge__place_pack(struct kedge__place *p, const struct kedge__usage *u, int argc, char **argv, int first);
 /* Read the settings and open the catalogues. 0, or an exit code after a message. */
 int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode);
 void kedge__place_done(struct kedge__place *p); /* takes a place that is all zero */

@@ -9,6 +9,8 @@
 double kedge__bench_median(double *v, size_t n);
 uint64_t kedge__bench_random(uint64_t *seed);
 
+/* A new directory PREFIX-XXXXXX in PARENT. */
+int kedge__dir_make(const char *parent, const char *prefix, char **dir, struct kedge__error *err);
 /* tool_dir.c. MAKE makes a new one in PARENT; CLEAR removes all that is in it, REMOVE that and itself. */
 int kedge__bench_dir_make(const char *parent, char **dir, struct kedge__error *err); /* *DIR: kedge__free() */
 void kedge__bench_dir_clear(const char *dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tool_dir: directories that a benchmark makes for itself. */
+/* tool_dir: directories that a benchmark, or a pack on its way, makes for itself. */
 #include "tool_bench.h"
 
 #include <errno.h>
@@ -14,7 +14,12 @@
 
 int kedge__bench_dir_make(const char *parent, char **dir, struct kedge__error *err)
 {
-	char *made = kedge__asprintf("%s/kedge-bench-XXXXXX", parent);
+	return kedge__dir_make(parent, "kedge-bench", dir, err);
+}
+
+int kedge__dir_make(const char *parent, const char *prefix, char **dir, struct kedge__error *err)
+{
+	char *made = kedge__asprintf("%s/%s-XXXXXX", parent, prefix);
 
 	if (!made)
 		return kedge__error_nomem(err);

@@ -146,3 +146,26 @@ int kedge__save_files_check(const struct kedge__save_files *files, struct kedge_
 	}
 	return 0;
 }
+
+/* ------------------------------------------------------------------ temporary files */
+
+const char *kedge__temporary_directory(void)
+{
+	const char *dir = getenv("TMPDIR");
+
+	return dir && *dir ? dir : "/var/tmp";
+}
+
+int kedge__temporary_file(int *fd, struct kedge__error *err)
+{
+	char *path = kedge__asprintf("%s/kedge-%ld.tmp", kedge__temporary_directory(), (long)getpid());
+	int rc;
+
+	if (!path)
+		kedge__tool_no_memory();
+	rc = kedge__fs_create(path, fd, err);
+	if (!rc)
+		rc = kedge__fs_unlink(path, err);
+	kedge__free(path);
+	return rc;
+}

@@ -26,6 +26,10 @@ int kedge__save_file_read(const struct kedge__save_file *f, uint64_t offset, voi
 /* KEDGE_E_IO if a file is no longer what was opened: size, or time of last change. */
 int kedge__save_files_check(const struct kedge__save_files *files, struct kedge__error *err);
 
+/* A new file without a name, in $TMPDIR or /var/tmp. */
+int kedge__temporary_file(int *fd, struct kedge__error *err);
+const char *kedge__temporary_directory(void);
+
 /*
  * The region that a path becomes, and the file that a region becomes again: components joined by single slashes;
  * "." and empty ones vanish, ".." takes the one before it away, or vanishes if there is none. So "/etc/fstab" is

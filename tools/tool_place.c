@@ -10,6 +10,8 @@ int kedge__store_check(const struct kedge__usage *u, const char *store)
 	enum kedge__sight sight = kedge__store_look(store, &id, &err);
 
 	kedge__error_done(&err); /* whoever reads it next says so better */
+	if (kedge__pack_is_at(store))
+		return 0;
 	if (sight == KEDGE__SIGHT_NOTHING)
 		kedge__tool_say(u->command,
 				"there is no store at %s: name one with -s STORE, or make one with 'kedge save'",
@@ -19,6 +21,26 @@ int kedge__store_check(const struct kedge__usage *u, const char *store)
 	else
 		return 0;
 	return KEDGE__EXIT_NOTFOUND;
+}
+
+int kedge__place_pack(struct kedge__place *p, const struct kedge__usage *u, int argc, char **argv, int first)
+{
+	if (first >= argc)
+		return 0;
+	if (argc - first > 1)
+		return kedge__usage_error(u, "one pack at a time, please");
+	if (p->store)
+		return kedge__usage_error(u, "a store (-s) and a pack (%s) cannot be read at once", argv[first]);
+	if (!kedge__fs_exists(argv[first])) {
+		kedge__tool_say(u->command, "there is no pack %s", argv[first]);
+		return KEDGE__EXIT_NOTFOUND;
+	}
+	if (!kedge__pack_is_at(argv[first]))
+		return kedge__usage_error(u, "%s is not a pack, which is a file; a store is named with -s",
+					  argv[first]);
+	p->store = argv[first];
+	p->pack = true;
+	return 0;
 }
 
 static int only_name(struct kedge__place *p, const struct kedge__usage *u, const char *store)
@@ -32,7 +54,8 @@ static int only_name(struct kedge__place *p, const struct kedge__usage *u, const
 	if (status)
 		return status;
 	if (kedge__store_names(store, &names, &n, &err) != 0)
-		return kedge__tool_fail(u->command, &err, "cannot read store %s", store);
+		return kedge__tool_fail(u->command, &err, "cannot read %s %s",
+					kedge__pack_is_at(store) ? "pack" : "store", store);
 	if (n == 1 && !(p->only_name = kedge__strdup(names[0])))
 		kedge__tool_no_memory();
 	kedge__fs_list_free(names, n);
@@ -55,7 +78,7 @@ static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode m
 
 	paths[n] = p->settings.l1;
 	bits[n++] = 1;
-	if (mode == KEDGE__PLACE_FIRST)
+	if (mode == KEDGE__PLACE_FIRST || p->pack)
 		return n;
 	paths[n] = p->l2 ? p->l2 : p->settings.l2;
 	bits[n] = 2;

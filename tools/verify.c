@@ -171,7 +171,9 @@ static int verify_all(struct verify *v)
 	if (status)
 		return status;
 	if (kedge__store_names(v->place.settings.l1, &names, &n, &err) != 0)
-		return kedge__tool_fail(v->usage.command, &err, "cannot read store %s", v->place.settings.l1);
+		return kedge__tool_fail(v->usage.command, &err, "cannot read %s %s",
+					kedge__pack_is_at(v->place.settings.l1) ? "pack" : "store",
+					v->place.settings.l1);
 	if (n == 0) {
 		kedge__tool_say(v->usage.command, "store %s has no versions yet", v->place.settings.l1);
 		status = KEDGE__EXIT_NOTFOUND;
@@ -263,11 +265,13 @@ int kedge__tool_verify(int argc, char **argv)
 
 	v.usage = (struct kedge__usage){
 	    .command = "kedge verify",
+	    .operands = "[PACK]",
 	    .about =
 		"Reads every byte of every file once (marker, manifests, segments, blocks) and checks for every "
 		"version\n"
 		"whether a restore would give what was saved. Prints each damaged place with its segment, block and\n"
-		"region, then the versions lost because of it. Exits with 1 if there is any damage.",
+		"region, then the versions lost because of it. Exits with 1 if there is any damage.\n"
+		"PACK is a file that 'kedge pack' made.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge verify -s store -n job",
@@ -275,8 +279,10 @@ int kedge__tool_verify(int argc, char **argv)
 	v.findings = kedge__json_array();
 	v.strays = kedge__json_array();
 	v.lost = kedge__json_array();
-	if (kedge__options_parse(&v.usage, argc, argv, &first, &status))
-		status = verify(&v);
+	if (kedge__options_parse(&v.usage, argc, argv, &first, &status)) {
+		status = kedge__place_pack(&v.place, &v.usage, argc, argv, first);
+		status = status ? status : verify(&v);
+	}
 	kedge__pool_free(v.pool);
 	kedge__place_done(&v.place);
 	json_decref(v.findings);

@@ -134,6 +134,7 @@ esac
 
 case $sub:$prev in
 run:*) ;;
+pack:-o | pack:--output) echo '<files>' && exit ;;
 *:-s | *:--store | *:--l2 | *:-o | *:--output | *:--from | *:--from-l2) echo '<directories>' && exit ;;
 plan:-m | plan:--machine | simulate:-m | simulate:--machine) machines && echo '<files>' && exit ;;
 *:-n | *:--name) in_store ls -q -- "$@" && exit ;;
@@ -163,5 +164,5 @@ plan:* | simulate:* | bench:*)
 diff:* | rm:*) versions "$@" ;;
 restore:*) files_of "$@" ;;
 tag:*) in_store tag -n -- "$@" | sed 's/ .*//' ;;
-save:*) echo '<files>' ;;
+save:* | pack:* | unpack:* | cat:* | ls:* | show:* | verify:*) echo '<files>' ;;
 esac

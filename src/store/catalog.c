@@ -90,7 +90,7 @@ char *kedge__catalog_path(const struct kedge__catalog *cat, const char *leaf)
 char *kedge__catalog_set_path(const struct kedge__catalog *cat, uint64_t version)
 {
 	char *leaf = kedge__set_file_name(version);
-	char *path = kedge__catalog_path(cat, leaf);
+	char *path = cat->pack ? kedge__strdup(cat->store) : kedge__catalog_path(cat, leaf);
 
 	kedge__free(leaf);
 	return path;
@@ -113,6 +113,10 @@ char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, ui
 
 	kedge__free(dir);
 	kedge__free(leaf);
+	if (path && cat->pack) {
+		kedge__free(path);
+		path = kedge__strdup(cat->store);
+	}
 	return path;
 }
 
@@ -126,7 +130,7 @@ int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint
 	kedge__version_dir_format(version, dir);
 	kedge__segment_file_format(rank, generation, file);
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, file);
-	if (fstatat(cat->dir_fd, path, &st, 0) != 0)
+	if (cat->pack ? stat(cat->store, &st) != 0 : fstatat(cat->dir_fd, path, &st, 0) != 0)
 		return errno;
 	*bytes = (uint64_t)st.st_size;
 	return 0;
@@ -174,12 +178,28 @@ static bool has_set(const char *store, const char *name)
 	return found;
 }
 
+static int pack_names(const char *store, char ***names, size_t *count, struct kedge__error *err)
+{
+	char **list = kedge__calloc(2, sizeof(*list));
+	int rc = list ? kedge__pack_name(store, list, err) : kedge__error_nomem(err);
+
+	if (rc) {
+		kedge__free(list);
+		return rc;
+	}
+	*names = list;
+	*count = 1;
+	return 0;
+}
+
 int kedge__store_names(const char *store, char ***names, size_t *count, struct kedge__error *err)
 {
 	char **all;
 	size_t n, kept = 0;
 	int rc;
 
+	if (kedge__pack_is_at(store))
+		return pack_names(store, names, count, err);
 	if (!is_directory(store))
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no store at %s", store);
 	rc = kedge__fs_list(store, &all, &n, err);
@@ -264,6 +284,8 @@ static int open_read(struct kedge__catalog *cat, struct kedge__error *err)
 {
 	int rc;
 
+	if (kedge__pack_is_at(cat->store))
+		return kedge__pack_begin(cat, err);
 	if (!is_directory(cat->store))
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there is no store at %s", cat->given);
 	rc = kedge__marker_open(cat, KEDGE__CATALOG_READ, err);
@@ -309,7 +331,7 @@ int kedge__catalog_open(const char *store, const char *name, enum kedge__catalog
 	if (rc)
 		return rc;
 	rc = mode == KEDGE__CATALOG_READ ? open_read(cat, err) : open_create(cat, mode, err);
-	if (!rc)
+	if (!rc && !cat->pack)
 		rc = hold_directories(cat, err);
 	if (!rc)
 		rc = kedge__catalog_rescan(cat, err);

@@ -55,6 +55,7 @@ struct kedge__catalog {
 	const struct kedge__set *head;    /* kedge__history_head() of this one, if HEAD_KNOWN */
 	bool head_known;
 	bool read_only;                   /* opened with KEDGE__CATALOG_READ: no index is made */
+	bool pack;                        /* STORE is a pack: DIR is its path, too, and there are no directories (pack.c) */
 	struct kedge__version_list directories; /* of versions, ascending, that the last rescan saw, if READ_ONLY */
 	char *index_path, *index_tmp;
 	struct kedge__index index;
@@ -101,6 +102,16 @@ int kedge__catalog_reread(struct kedge__catalog *cat, struct kedge__error *err);
 int kedge__catalog_reread_one(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);
 /* Update the entries by a record of the index. */
 int kedge__catalog_apply(struct kedge__catalog *cat, const struct kedge__index_record *r, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ pack.c */
+
+/* CAT, whose path is that of a file, becomes the catalogue of the pack in it. */
+int kedge__pack_begin(struct kedge__catalog *cat, struct kedge__error *err);
+/* The set that a manifest would have. *STATE is that of the file. 1, or an error; 0: it is of another version. */
+int kedge__pack_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
+			 struct kedge__file_state *state, struct kedge__error *err);
+int kedge__pack_version(const struct kedge__catalog *cat, uint64_t *version, struct kedge__error *err);
+int kedge__pack_refuse(const struct kedge__catalog *cat, struct kedge__error *err); /* to change it */
 
 /* ------------------------------------------------------------------ history.c */
 

@@ -173,6 +173,8 @@ int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct ked
 	char *path, *mutex, *name;
 	int fd, rc;
 
+	if (cat->pack)
+		return kedge__pack_refuse(cat, err);
 	if (cat->lock_fd >= 0)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "this process already owns %s", cat->dir);
 	path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
@@ -320,9 +322,13 @@ free:
 static int guard_open(const struct kedge__catalog *cat, bool exclusive, int *fd, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
-	char *path = kedge__catalog_path(cat, KEDGE__GUARD_NAME);
+	char *path;
 	int rc;
 
+	*fd = -1;
+	if (cat->pack)
+		return exclusive ? kedge__pack_refuse(cat, err) : 0;
+	path = kedge__catalog_path(cat, KEDGE__GUARD_NAME);
 	if (!path)
 		return kedge__error_nomem(err);
 	rc = kedge__fs_open_lock(path, fd, &problem);

@@ -149,6 +149,8 @@ uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t versio
 	char **names;
 	size_t count;
 
+	if (cat->pack)
+		(void)kedge__segment_look(cat, version, 0, 0, &bytes);
 	if (dir && kedge__fs_list(dir, &names, &count, NULL) == 0) {
 		for (size_t i = 0; i < count; i++)
 			bytes += size_of(dir, names[i]);

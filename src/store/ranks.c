@@ -41,6 +41,8 @@ int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__cat
 	for (size_t i = 0; i < cat->entries.count; i++)
 		if (!cat->entries.at[i]->problem.code)
 			list->ranks = KEDGE__MAX(list->ranks, cat->entries.at[i]->set.ranks);
+	if (cat->pack)
+		return note_rank(list, 0, err);
 	/* Usually the newest version has them all. */
 	for (size_t i = cat->entries.count; i-- > 0 && !rc && list->found < list->ranks;) {
 		char *dir = kedge__catalog_version_path(cat, cat->entries.at[i]->version);

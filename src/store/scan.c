@@ -146,6 +146,10 @@ static int read_set(struct kedge__catalog *cat, uint64_t version, int fd, struct
 		kedge__fs_close(fd);
 		return kedge__error_nomem(err);
 	}
+	if (cat->pack) {
+		kedge__free(path);
+		return kedge__pack_read_set(cat, version, set, &m->state, err);
+	}
 	rc = manifest_read(cat, path, fd, m, err);
 	if (rc == 1 && (rc = set_parse(cat, version, m->data, m->bytes, set, err)) != 0)
 		(void)kedge__error_prefix(err, "%s", path);
@@ -244,7 +248,7 @@ bool kedge__catalog_has_directory(const struct kedge__catalog *cat, uint64_t ver
 	char *path;
 	bool has;
 
-	if (list_has(&cat->directories, version))
+	if (cat->pack || list_has(&cat->directories, version))
 		return true;
 	path = kedge__catalog_version_path(cat, version); /* it may be newer than the list */
 	has = path && kedge__fs_exists(path);
@@ -708,22 +712,35 @@ static int rescan(struct rescan *r, bool lost, struct kedge__error *err)
 	return rc;
 }
 
+/* A pack has one version, no index, and nobody who changes it. */
+static int rescan_pack(struct kedge__catalog *cat, struct kedge__error *err)
+{
+	uint64_t version;
+	int rc = kedge__pack_version(cat, &version, err);
+
+	return rc ? rc : kedge__catalog_reread_one(cat, version, err);
+}
+
+static int rescan_all(struct kedge__catalog *cat, bool reread, struct kedge__error *err)
+{
+	struct rescan r = {.cat = cat, .reread = reread};
+	bool lost;
+	int rc;
+
+	if (cat->pack)
+		return rescan_pack(cat, err);
+	rc = kedge__index_follow(cat, &lost, err);
+	return rc ? rc : rescan(&r, lost, err);
+}
+
 int kedge__catalog_rescan(struct kedge__catalog *cat, struct kedge__error *err)
 {
-	struct rescan r = {.cat = cat};
-	bool lost;
-	int rc = kedge__index_follow(cat, &lost, err);
-
-	return rc ? rc : rescan(&r, lost, err);
+	return rescan_all(cat, false, err);
 }
 
 int kedge__catalog_reread(struct kedge__catalog *cat, struct kedge__error *err)
 {
-	struct rescan r = {.cat = cat, .reread = true};
-	bool lost;
-	int rc = kedge__index_follow(cat, &lost, err);
-
-	return rc ? rc : rescan(&r, lost, err);
+	return rescan_all(cat, true, err);
 }
 
 /* A manifest that could not be read may be readable now. One that still cannot be changes nothing. */
@@ -749,8 +766,8 @@ static int problems_retry(struct kedge__catalog *cat, struct kedge__error *err)
 int kedge__catalog_scan(struct kedge__catalog *cat, struct kedge__error *err)
 {
 	struct rescan r = {.cat = cat};
-	bool lost;
-	int rc = kedge__index_follow(cat, &lost, err);
+	bool lost = false;
+	int rc = cat->pack ? 0 : kedge__index_follow(cat, &lost, err);
 
 	if (rc)
 		return rc;

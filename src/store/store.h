@@ -33,7 +33,7 @@
 struct kedge__catalog;
 
 enum kedge__catalog_mode {
-	KEDGE__CATALOG_READ,
+	KEDGE__CATALOG_READ,   /* a store, or a pack: a file, with one version of one name */
 	KEDGE__CATALOG_CREATE, /* whatever is missing; KEDGE_E_CONFIG: the directory is not a store and holds other things */
 	KEDGE__CATALOG_INIT,   /* the same, whatever the directory holds */
 };
@@ -56,7 +56,7 @@ int kedge__catalog_present(const struct kedge__catalog *cat, bool *gone, struct 
  * another store. The caller holds no pin. */
 int kedge__catalog_renew(struct kedge__catalog *cat, struct kedge__error *err);
 struct kedge__store_id kedge__catalog_store_id(const struct kedge__catalog *cat); /* same id: same directory, whatever the path */
-/* The names in a store that have at least one set; one kedge__fs_list_free(). */
+/* The names in a store that have at least one set, or the one of a pack; one kedge__fs_list_free(). */
 int kedge__store_names(const char *store, char ***names, size_t *count, struct kedge__error *err);
 
 /*
@@ -100,6 +100,12 @@ size_t kedge__catalog_count(const struct kedge__catalog *cat);                  
 const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog *cat, size_t i);
 size_t kedge__catalog_below(const struct kedge__catalog *cat, uint64_t version); /* entries below VERSION: the first so many */
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version); /* NULL */
+
+/* ------------------------------------------------------------------ pack.c: one self-contained segment, without a store around it */
+
+bool kedge__pack_is_at(const char *path); /* a file; whether it is one that can be read shows when it is opened */
+/* The name of the job in a pack: kedge__free(). */
+int kedge__pack_name(const char *path, char **name, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ history.c: which versions belong to the current run */
 

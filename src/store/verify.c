@@ -425,7 +425,8 @@ static int verify_pinned(struct kedge__verifier *v, struct kedge__error *err)
 		rc = kedge__rank_list_init(&v->ranks, v->cat, err);
 	if (rc)
 		return rc;
-	check_marker(v);
+	if (!v->cat->pack)
+		check_marker(v);
 	for (size_t i = 0; i < v->cat->entries.count && !rc; i++)
 		if (v->selected[i])
 			rc = check_entry(v, i, err);
@@ -433,7 +434,7 @@ static int verify_pinned(struct kedge__verifier *v, struct kedge__error *err)
 		rc = check_families(v, err);
 	if (!rc)
 		rc = count_lost(v, err);
-	if (!rc && v->options->version == KEDGE_NEWEST)
+	if (!rc && v->options->version == KEDGE_NEWEST && !v->cat->pack)
 		rc = check_strays(v, err);
 	if (!rc && v->options->progress)
 		v->options->progress(v->options->ctx, v->total, v->total);

@@ -50,7 +50,7 @@ expect 2 kedge save -n job -v 1 f
 said --replace
 expect 2 kedge restore -n job
 said "-o DIR"
-expect 2 kedge ls extra
+expect 2 kedge log extra
 expect 2 kedge diff -n job 1 2 3
 expect 2 kedge diff -n job 1 'x y'
 expect 2 kedge gc -n job --keep 0

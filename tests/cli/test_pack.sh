@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# kedge pack and unpack: one file to hand around, and what becomes of it when it is damaged, cut short, hostile, or when a disk is full.
+. "$KEDGE_SOURCE/tests/cli/lib.sh"
+
+KEDGE_SYNC=no # whoever else writes to the disk would be waited for
+export KEDGE_SYNC
+mkdir -p d/e/empty
+random d/a 60 1
+random d/e/b 1200 2 # one that is mapped when it is written
+seq 300 >d/e/c
+: >d/nothing
+ln -s a d/link
+ln d/a d/second
+chmod 640 d/e/c
+touch -d '2020-01-02 03:04:05.123456789' d/e/c
+
+# clean DIR WHEN: nothing temporary is left.
+clean()
+{
+	[ -z "$(find "$1" -name '*kedge-*')" ] || fail "left behind $2: $(find "$1" -name '*kedge-*')"
+}
+
+# There and back.
+expect 0 kedge pack d -o x.kpk
+printed 'x.kpk: 4 files'
+clean . "by pack"
+is "$(stat -c %a x.kpk)" 644 "the mode of a pack"
+expect 0 kedge unpack x.kpk -o back
+diff -r d back/d || fail "unpacked files differ"
+is "$(stat -c '%a %y' back/d/e/c)" "$(stat -c '%a %y' d/e/c)" "mode and time"
+is "$(readlink back/d/link)" a "the link"
+is "$(stat -c %i back/d/a)" "$(stat -c %i back/d/second)" "the second name"
+clean back "by unpack"
+expect 0 kedge unpack x.kpk -o some 'd/e' 'noth*'
+is "$(cd some && find . -type f | sort | tr '\n' ' ')" "./d/e/b ./d/e/c ./d/nothing " "what was asked for"
+expect 3 kedge unpack x.kpk -o none nosuchfile
+
+# What looks into stores looks into packs.
+expect 0 kedge ls x.kpk
+printed 'd/second link to d/a'
+expect 0 kedge ls -q x.kpk
+printed d/e/b
+expect 0 kedge ls --json x.kpk
+expect 0 kedge ls -s x.kpk -n x
+printed 'self-contained'
+expect 0 kedge show x.kpk
+printed 'segment   x.kpk'
+expect 0 kedge verify x.kpk
+printed 'can be restored: 1, lost: 0'
+expect 0 kedge cat x.kpk d/e/c
+same out d/e/c
+expect 0 kedge restore -s x.kpk -o again
+diff -r d again/d || fail "restored files differ"
+expect 3 kedge ls -s x.kpk -n y
+expect 3 kedge ls no.kpk
+expect 2 kedge ls d
+expect 2 kedge ls -s d x.kpk
+expect 6 kedge ls d/a
+said 'not a Kedge segment'
+
+# It is only read.
+expect 5 kedge gc -s x.kpk -n x --keep 1
+said 'is a pack'
+expect 5 kedge tag -s x.kpk -v 1 good
+said 'is a pack'
+expect 5 kedge save -s x.kpk -n x d
+
+# Standard output and input, names that are taken, and a pack in what is packed.
+kedge pack -o - d | cat >y.kpk
+expect 0 kedge verify y.kpk
+seq 9 | expect 0 kedge pack -o s.kpk - --stdin-name nine
+expect 0 kedge cat s.kpk nine
+is "$(tail -1 out)" 9 "standard input"
+cp x.kpk before
+expect 2 kedge pack d -o x.kpk
+said 'x.kpk is there already; --force replaces it'
+same x.kpk before
+expect 0 kedge pack d -o x.kpk --force
+expect 1 kedge unpack x.kpk -o back
+said 'd/e/b was left out: it is there already; --force replaces it'
+expect 0 kedge unpack x.kpk -o back --force
+(cd d && expect 0 kedge pack . -o inside.kpk && expect 0 kedge ls -q inside.kpk && ! grep kedge-pack out)
+rm d/inside.kpk d/out d/err
+expect 2 kedge pack -o z.kpk
+expect 5 kedge pack -o nowhere/z.kpk d
+expect 5 kedge pack -o z.kpk nosuchfile
+[ ! -e z.kpk ] || fail "a pack of nothing"
+clean . "by packs that failed"
+KEDGE_L2=$PWD/l2 expect 0 kedge pack d -o z.kpk
+[ ! -e l2 ] || fail "a pack goes to no second level"
+
+# What is no pack.
+expect 0 kedge save -s store -n job --reduce basic d/a
+flip d/a 100
+expect 0 kedge save -s store -n job --reduce basic d/a
+flip d/a 100
+expect 6 kedge ls "$(segments store | tail -1)"
+said 'a segment that needs version 1 of its store'
+"$CRAFT" ranks job ranks 2 1
+expect 6 kedge ls "$(segments ranks | head -1)"
+said 'the segment of one of 2 ranks'
+
+# checked WHEN: each file of ./got is right, or is not there; and no others are.
+checked()
+{
+	(cd got && find . -type f) | while read -r file; do
+		cmp -s "got/$file" "$file" || fail "$file is wrong $1"
+	done
+	clean got "$1"
+}
+
+# A byte that changed anywhere: the file that it is in is missing, if it is in a file, and the others are right.
+bytes=$(stat -c %s x.kpk)
+at=0
+while [ $at -lt "$bytes" ]; do
+	cp x.kpk bad.kpk
+	flip bad.kpk $at
+	rm -rf got && mkdir got
+	code=0
+	kedge unpack bad.kpk -o got >out 2>err || code=$?
+	is $code 6 "the exit code with byte $at changed"
+	checked "with byte $at changed"
+	[ $at -lt 64 ] || [ $at -gt $((bytes - 2000)) ] || [ -e got/d/nothing ] || fail "all is lost with byte $at changed"
+	at=$((at < 1000 ? at + $(every 170 400) : at > bytes - 2000 ? at + $(every 211 700) : at + $(every 150000 400000)))
+done
+for cut in 0 64 $((bytes / 2)) $((bytes - 1)); do
+	head -c $cut x.kpk >cut.kpk
+	rm -rf got && mkdir got
+	expect 6 kedge unpack cut.kpk -o got
+	[ -z "$(find got -type f)" ] || fail "files of a pack cut to $cut bytes"
+done
+expect 6 kedge verify cut.kpk
+
+# Names that lead elsewhere, and what the files are, if that is hostile, too.
+for name in ../evil /evil a/../../evil ./evil d//evil /tree; do
+	rm -rf evil got outside && mkdir got outside
+	"$CRAFT" evil job region "$name"
+	expect $([ "$name" = /tree ] && echo 6 || echo 1) kedge unpack "$(segments evil)" -o got/in
+	is "$(find got -type f)" got/in/good "files with '$name' in a pack"
+	is "$(cat got/in/good)" good "the other file"
+	[ ! -e evil.txt ] && [ ! -e /evil ] || fail "'$name' was written"
+done
+ln -s ../outside got/link
+rm -rf evil && "$CRAFT" evil job region link/in
+expect 1 kedge unpack "$(segments evil)" -o got
+said 'is a symbolic link'
+[ -z "$(ls outside)" ] || fail "written through a link"
+
+# A full disk, at each write in turn: the file that it hits is missing, and all that is there is right.
+n=1 missing=0
+while :; do
+	rm -rf got && mkdir got
+	code=0
+	KEDGE_FAULT=enospc@$n kedge unpack x.kpk -o got >out 2>err || code=$?
+	[ $code -eq 0 ] && cmp -s got/d/e/b d/e/b && cmp -s got/d/e/c d/e/c && break
+	is $code 5 "the exit code with enospc@$n"
+	grep -q '^kedge unpack: ' err || fail "no message with enospc@$n"
+	checked "with enospc@$n"
+	[ -z "$(find got -type f)" ] || missing=$((missing + 1))
+	n=$((n + $(every 1 5)))
+	[ $n -lt 200 ] || fail "unpack never succeeds"
+done
+[ $missing -gt $(every 3 0) ] || fail "a full disk always costs all files"
+
+unset KEDGE_SYNC
+# Killed, or a disk that fails, at each call: there is a whole pack, or none.
+mkdir small out.d && echo x >small/x
+for action in eio kill; do
+	n=$([ $action = kill ] && echo 1 || echo 2)
+	while :; do
+		rm -rf out.d && mkdir out.d
+		code=0
+		KEDGE_FAULT=$action@$n kedge pack small -o out.d/p.kpk >out 2>err || code=$?
+		[ ! -e out.d/p.kpk ] || kedge verify -q out.d/p.kpk || fail "a broken pack after $action@$n"
+		[ $code -eq 0 ] && [ -e out.d/p.kpk ] && break
+		[ $action = kill ] || clean out.d "after $action@$n"
+		n=$((n + $(every 2 7)))
+		[ $n -lt 200 ] || fail "pack never succeeds"
+	done
+done
