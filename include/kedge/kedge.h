@@ -293,7 +293,9 @@ KEDGE_API int kedge_begin(kedge_t *k);
  * Collective: all ranks get the same answer. Call it in every step of the computation; most calls cost next to nothing.
  *
  * The interval is the setting of that name, or one that Kedge chooses and adapts to the costs that it measures and the
- * failures that occurred. The log reports each change. With a page tracker, a checkpoint is due earlier if little
+ * failures that occurred. It is time, too, if somebody outside wants a version: `kedge run`, `kedge checkpoint-now`, `kedge halt`, or a
+ * signal (the setting on_signal); one rank that knows of it is enough, and a version taken without asking here answers it just as well.
+ * The log reports each change of the interval. With a page tracker, a checkpoint is due earlier if little
  * memory is dirty, and later if much is. The reason is stored with the next version (see kedge ls -l).
  */
 KEDGE_API int kedge_should_checkpoint(kedge_t *k, int *now);
@@ -310,6 +312,17 @@ KEDGE_API int kedge_checkpoint_if_due(kedge_t *k, uint64_t version, int *taken);
  * one is taken. This is the only function that a signal handler may call; it waits for nobody. One rank of a group is enough.
  */
 KEDGE_API void kedge_checkpoint_soon(kedge_t *k);
+
+/*
+ * Should the job end? *NOW becomes 1 once a version was taken for a request to end: of `kedge run`, when the time of the allocation is
+ * nearly over or the job is about to be preempted, of `kedge halt`, or of a signal (the setting on_signal). Else 0. All ranks get the same
+ * answer after the same checkpoint. It costs nothing, and is not collective. A program that calls it after each step in which it may have
+ * taken a checkpoint, and then closes the handle and ends, loses nothing:
+ *
+ *   if (kedge_checkpoint_if_due(k, KEDGE_NEXT, NULL) == 0 && kedge_should_exit(k, &now) == 0 && now)
+ *           break;
+ */
+KEDGE_API int kedge_should_exit(kedge_t *k, int *now);
 
 /*
  * 1 if VERSION has reached every level that it is meant for, 0 if it is still on its way, or the error that it failed

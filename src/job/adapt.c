@@ -54,14 +54,6 @@ static int text_read(const char *path, char text[KEDGE__POLICY_FILE_MAX], struct
 	return rc;
 }
 
-/* A run that is launched again failed before, whatever its file says: perhaps it never came to write one. */
-static bool relaunched(void)
-{
-	const char *launch = getenv("KEDGE_RUN_LAUNCH");
-
-	return launch && strtol(launch, NULL, 10) > 1;
-}
-
 /* True if LEVEL has a file that was read, or one that cannot be. */
 static bool load_from(kedge_t *k, int level)
 {
@@ -92,7 +84,8 @@ void kedge__adapt_load(kedge_t *k)
 		return;
 	if (!load_from(k, KEDGE__L1) && k->levels.at[KEDGE__L2].on)
 		(void)load_from(k, KEDGE__L2);
-	k->advice.policy.unclean = k->advice.policy.unclean || relaunched();
+	/* A run that is launched again failed before, whatever its file says: perhaps it never came to write one. */
+	k->advice.policy.unclean = k->advice.policy.unclean || kedge__relaunched();
 }
 
 static int text_write(const char *path, const char *tmp, const char *text, struct kedge__error *err)
@@ -264,9 +257,12 @@ uint64_t kedge__adapt_skip_ahead(const kedge_t *k)
 static uint64_t answer(kedge_t *k)
 {
 	double now = k->advice.clock();
+	const char *why = "kedge_checkpoint_soon() was called";
 
-	if (atomic_load(&k->advice.soon))
+	if (kedge__requests_look(k, false, &why) != KEDGE__REQUEST_NONE || atomic_load(&k->advice.soon)) {
+		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name, why);
 		return FLAG_NOW;
+	}
 	if (k->group.rank != 0)
 		return 0;
 	if (flushes_take(k))
@@ -277,12 +273,17 @@ static uint64_t answer(kedge_t *k)
 	return k->group.size > 1 ? kedge__policy_skip(&k->advice.policy, now) << SKIP_SHIFT : 0;
 }
 
+static bool wanted_here(const kedge_t *k)
+{
+	return atomic_load(&k->advice.soon) || kedge__requests_signalled(k);
+}
+
 static int should(kedge_t *k, int *now, struct kedge__error *err)
 {
 	uint64_t flags;
 	int rc;
 
-	if (k->advice.skip && !(k->group.size == 1 && atomic_load(&k->advice.soon))) {
+	if (k->advice.skip && !(k->group.size == 1 && wanted_here(k))) {
 		k->advice.skip--;
 		*now = 0;
 		return 0;
@@ -297,9 +298,8 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 		return rc;
 	*now = flags & FLAG_NOW ? 1 : 0;
 	k->advice.skip = *now ? 0 : flags >> SKIP_SHIFT;
-	if (*now && k->group.rank == 0)
-		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name,
-			   k->advice.policy.why[0] ? k->advice.policy.why : "kedge_checkpoint_soon() was called");
+	if (*now && k->advice.policy.why[0] && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_INFO, "%s: a checkpoint is due: %s", k->name, k->advice.policy.why);
 	return 0;
 }
 

@@ -20,6 +20,8 @@
 enum {
 	FLAG_TOO_LARGE = 1, /* an image cannot be held within copy_memory: all write at once */
 	FLAG_RENEWED = 2,   /* an L1 was made again: who shares it has to look whether it is still one */
+	FLAG_REQUEST = 4,   /* somebody outside wants this version, */
+	FLAG_EXIT = 8,      /* and the end of the job */
 };
 
 /* ------------------------------------------------------------------ 2: alone */
@@ -244,15 +246,28 @@ static int reconcile(struct kedge__version *v, const struct kedge__begin_msg *ms
 
 /* ------------------------------------------------------------------ 5 and 7 */
 
+/* What this rank knows of that others want; V may be NULL, and then nothing comes of it. */
+static uint64_t request_flags(kedge_t *k, struct kedge__version *v, char why[KEDGE__POLICY_TEXT])
+{
+	const char *text = "";
+	enum kedge__request_kind kind = kedge__requests_look(k, true, &text);
+
+	if (v)
+		kedge__requests_note(k, &v->asked);
+	snprintf(why, KEDGE__POLICY_TEXT, "%s", text);
+	return (kind != KEDGE__REQUEST_NONE ? FLAG_REQUEST : 0) | (kind == KEDGE__REQUEST_EXIT ? FLAG_EXIT : 0);
+}
+
 static int begin(kedge_t *k, struct kedge__version *v, uint64_t version, int rc, uint64_t *flags,
 		 struct kedge__begin_msg *body, struct kedge__error *err)
 {
 	union kedge__msg msg = {.begin = *body};
 
-	msg.head.flags = *flags | (k->levels.doubted_here ? FLAG_RENEWED : 0);
+	msg.head.flags = *flags | (k->levels.doubted_here ? FLAG_RENEWED : 0) | request_flags(k, v, msg.begin.why);
 	if (k->group.rank == 0) {
 		msg.begin.skip = kedge__adapt_skip_ahead(k);
-		memcpy(msg.begin.why, k->advice.policy.why, sizeof(msg.begin.why));
+		if (!msg.begin.why[0])
+			memcpy(msg.begin.why, k->advice.policy.why, sizeof(msg.begin.why));
 		memcpy(msg.begin.note, k->note, sizeof(msg.begin.note));
 	}
 	kedge__msg_same_set(&msg.begin.held, k->group.rank, k->levels.l1.digest);
@@ -266,6 +281,9 @@ static int begin(kedge_t *k, struct kedge__version *v, uint64_t version, int rc,
 		kedge__levels_renewed(k);
 	if (k->set.capture != KEDGE__CAPTURE_SYNC)
 		kedge__adapt_skip(k, msg.begin.skip);
+	v->asked.all = *flags & FLAG_EXIT      ? KEDGE__REQUEST_EXIT
+		       : *flags & FLAG_REQUEST ? KEDGE__REQUEST_CHECKPOINT
+					       : KEDGE__REQUEST_NONE;
 	memcpy(v->why, msg.begin.why, sizeof(v->why));
 	memcpy(v->note, msg.begin.note, sizeof(v->note));
 	return 0;
@@ -304,7 +322,8 @@ static int take(kedge_t *k, uint64_t version, struct kedge__version *v, bool *ba
 int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
 	struct kedge__version *v;
-	double asked = k->advice.clock(), dirty;
+	double began = k->advice.clock(), dirty;
+	struct kedge__asked asked;
 	bool background = false;
 	int rc;
 
@@ -323,6 +342,8 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	v = kedge__version_new(k, version);
 	rc = take(k, version, v, &background, err);
 	dirty = v ? v->dirty : -1;
+	if (v)
+		asked = v->asked;
 	if (rc)
 		kedge__version_free(v);
 	else if (background)
@@ -332,7 +353,8 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 	kedge__files_drop(k); /* what is pending has copies */
 	if (!rc) {
 		k->note[0] = '\0';
-		kedge__adapt_taken(k, k->advice.clock() - asked, dirty);
+		kedge__adapt_taken(k, k->advice.clock() - began, dirty);
+		kedge__requests_taken(k, &asked);
 	}
 	return rc;
 }

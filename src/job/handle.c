@@ -61,6 +61,7 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	kedge__job_run_init(&k->run);
 	kedge__followups_init(&k->followups);
 	kedge__advice_init(&k->advice);
+	kedge__requests_init(&k->requests);
 	return k;
 }
 
@@ -90,6 +91,7 @@ static void handle_free(kedge_t *k)
 	kedge__state_done(&k->state);
 	kedge__progress_done(&k->progress);
 	kedge__channels_done(&k->channels);
+	kedge__requests_done(k);
 	kedge__job_settings_done(&k->set);
 	kedge__free(k->name);
 	pthread_mutex_destroy(&k->lock);
@@ -185,6 +187,7 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 			 struct kedge__error *err)
 {
 	struct kedge__set_key *keys = NULL;
+	uint64_t began_ns = kedge__clock_wall_ns();
 	size_t n = 0;
 	int rc = local_begin(k, name, config, settings, err);
 
@@ -208,7 +211,10 @@ static int open_together(kedge_t *k, const char *name, const char *config, const
 		rc = kedge__recover(k, err);
 	if (rc)
 		return rc;
-	rc = kedge__agree(&k->channels.front, KEDGE__STEP_PAST, 0, past_learn(k, &keys, &n, err), NULL, err);
+	rc = kedge__requests_open(k, began_ns, err);
+	if (!rc)
+		rc = past_learn(k, &keys, &n, err);
+	rc = kedge__agree(&k->channels.front, KEDGE__STEP_PAST, 0, rc, NULL, err);
 	if (!rc)
 		rc = kedge__versions_common(k, keys, n, err);
 	kedge__free(keys);

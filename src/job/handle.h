@@ -31,6 +31,7 @@
 #include "job/mirrors.h"
 #include "job/pace.h"
 #include "job/regions.h"
+#include "job/requests.h"
 #include "job/run.h"
 #include "job/seal.h"
 #include "job/shields.h"
@@ -77,6 +78,7 @@ struct kedge {
 	struct kedge__sealing sealing;
 	struct kedge__followups followups;
 	struct kedge__advice advice;
+	struct kedge__requests requests;
 	struct kedge__state state;
 	struct kedge__progress progress;
 };

@@ -4,6 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+bool kedge__relaunched(void)
+{
+	const char *launch = getenv("KEDGE_RUN_LAUNCH");
+
+	return launch && strtol(launch, NULL, 10) > 1;
+}
+
 void kedge__journal_write(const char *fmt, ...)
 {
 	const char *path = getenv("KEDGE_RUN_JOURNAL");

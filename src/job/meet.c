@@ -125,6 +125,7 @@ static int greet(kedge_t *k, struct claim *c, union kedge__msg *msg, int rc, str
 	settings_list(k, settings);
 	for (size_t i = 0; i < KEDGE__MEET_SETTINGS; i++)
 		kedge__msg_same_set(&msg->meet.settings[i], k->group.rank, settings[i].value);
+	msg->meet.watcher = kedge__requests_sees_run() ? k->group.rank : -1;
 	if (!rc && k->group.rank == 0) {
 		rc = kedge__nonce_draw(&c->nonce, err);
 		if (!rc)
@@ -135,8 +136,10 @@ static int greet(kedge_t *k, struct claim *c, union kedge__msg *msg, int rc, str
 	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_MEET, 0, rc, msg, err);
 	if (!rc)
 		rc = settings_check(&msg->meet, settings, err);
-	if (!rc)
+	if (!rc) {
 		c->nonce = msg->meet.nonce;
+		k->requests.watches = msg->meet.watcher == k->group.rank;
+	}
 	return rc;
 }
 
@@ -193,6 +196,7 @@ int kedge__meet(kedge_t *k, int rc, struct kedge__error *err)
 
 	if (k->group.size == 1) {
 		kedge__level_lead(&k->levels.at[KEDGE__L1], 0, 0, true);
+		k->requests.watches = kedge__requests_sees_run();
 		return rc;
 	}
 	rc = meet(k, &c, rc, err);

@@ -77,6 +77,7 @@ static void meet_fold(struct kedge__meet_msg *acc, const struct kedge__meet_msg 
 		same_fold(&acc->settings[i], &other->settings[i]);
 	same_fold(&acc->leader, &other->leader);
 	acc->followers |= other->followers;
+	acc->watcher = lower(acc->watcher, other->watcher);
 }
 
 static const struct kedge__level_witness *lower_witness(const struct kedge__level_witness *a,
@@ -115,6 +116,8 @@ static void begin_fold(struct kedge__begin_msg *acc, const struct kedge__begin_m
 	same_fold(&acc->held, &other->held);
 	run_fold(&acc->run, &other->run);
 	acc->after = KEDGE__MAX(acc->after, other->after);
+	if (!acc->why[0])
+		memcpy(acc->why, other->why, sizeof(acc->why));
 }
 
 static void common_fold(struct kedge__common_msg *acc, const struct kedge__common_msg *other)

@@ -110,6 +110,8 @@ struct kedge__meet_msg {
 	struct kedge__msg_same leader; /* of the rank's directory */
 	uint64_t followers;            /* some rank does not lead its directory: a union */
 	uint64_t nonce;                /* rank 0's, of the probes of this meeting */
+	int32_t watcher;               /* the lowest rank that sees the file of requests of `kedge run`; -1: none does */
+	uint32_t unused;
 	struct kedge__store_id id;     /* rank 0's: of its L1 */
 };
 
@@ -120,7 +122,7 @@ struct kedge__begin_msg {
 	struct kedge__run_draw drawn; /* rank 0's, for a run that begins */
 	uint64_t after;               /* above all stored versions that count: a maximum */
 	uint64_t skip;                /* rank 0's: questions to the policy that need no answer */
-	char why[400];                /* rank 0's: why the version is taken now; empty: the application asked for it */
+	char why[400];                /* of the lowest rank that has one: why the version is taken now; empty: the application asked for it */
 	char note[KEDGE_NOTE_MAX + 1]; /* rank 0's: what the application says of it; empty: nothing */
 };
 

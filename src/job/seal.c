@@ -331,6 +331,7 @@ static void succeeded(struct kedge__version *v, const struct kedge__set *set)
 		kedge__versions_published(k, (struct kedge__set_key){v->version, kedge__set_image(set)});
 	if (set)
 		journal_checkpoint(k, set);
+	kedge__requests_answered(k, &v->asked, v->version, v->why);
 	kedge__levels_sealed(v);
 }
 
@@ -420,6 +421,8 @@ void kedge__seal_finish(kedge_t *k)
 		settle(v);
 	}
 	kedge__state_note(k, s->rc, &s->err);
+	if (s->rc)
+		kedge__requests_failed(k);
 	if (s->rc)
 		kedge__log(KEDGE_LOG_ERROR, "version %llu was not written: %s", (unsigned long long)s->version,
 			   kedge__error_text(&s->err));

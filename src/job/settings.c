@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "job/job.h"
+#include "job/requests.h"
 #include "stage/stage.h"
 
 #include <stdlib.h>
@@ -35,8 +36,13 @@ const struct kedge__setting kedge__job_settings_table[] = {
 const size_t kedge__job_settings_count = KEDGE__COUNT(kedge__job_settings_table);
 
 const char *const kedge__job_env_ignored[] = {
-    "KEDGE_CONFIG",   "KEDGE_FAULT", "KEDGE_RUN_JOURNAL", "KEDGE_RUN_LAUNCH", "KEDGE_RUN_ID", "KEDGE_RUN_RETRIES",
-    "KEDGE_NO_COLOR", "KEDGE_BIN",   "KEDGE_SOURCE",      "KEDGE_STORE",      "KEDGE_NAME",   NULL,
+    "KEDGE_CONFIG",      "KEDGE_FAULT",
+    "KEDGE_RUN_JOURNAL", "KEDGE_RUN_LAUNCH",
+    "KEDGE_RUN_ID",      "KEDGE_RUN_RETRIES",
+    "KEDGE_RUN_REQUEST", "KEDGE_RUN_WATCHDOG",
+    "KEDGE_NO_COLOR",    "KEDGE_BIN",
+    "KEDGE_SOURCE",      "KEDGE_STORE",
+    "KEDGE_NAME",        NULL,
 };
 
 static int chunk_check(const struct kedge__job_settings *s, struct kedge__error *err)
@@ -170,6 +176,8 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
 	rc = stage_check(s, err);
+	if (!rc)
+		rc = kedge__signals_check(s->on_signal, err);
 	if (!rc)
 		rc = kedge__protection_parse(s->protect, &protection, err);
 	if (!rc)

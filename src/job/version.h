@@ -11,6 +11,7 @@
 
 #include "capture/capture.h"
 #include "job/levels.h"
+#include "job/requests.h"
 
 /* The ranges that were written, one list per region of the image. */
 struct kedge__job_dirty {
@@ -85,6 +86,7 @@ struct kedge__version {
 	double started, blocked; /* seconds: when it began, and how long the application was blocked */
 	char why[400];           /* rank 0's: why it was taken now; empty: the application asked for it */
 	char note[KEDGE_NOTE_MAX + 1]; /* rank 0's: what the application says of it; empty: nothing */
+	struct kedge__asked asked; /* the requests that it answers */
 	int rc;                  /* how it fared on this rank until it was sealed */
 	struct kedge__error err;
 

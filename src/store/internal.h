@@ -217,7 +217,6 @@ bool kedge__rank_list_has(const struct kedge__rank_list *list, uint32_t rank); /
 
 #define KEDGE__HOLDER_BOOT 40
 void kedge__boot_read(char boot[KEDGE__HOLDER_BOOT]); /* which boot of the kernel this is; "": unknown */
-#define KEDGE__HOLDER_TEXT 512
 
 struct kedge__holder { /* of a lock */
 	char name[128], host[256];

@@ -9,6 +9,7 @@
 #include "store/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
@@ -209,6 +210,39 @@ bool kedge__catalog_owned_by(const struct kedge__catalog *cat, const char *owner
 	}
 	kedge__free(path);
 	return is;
+}
+
+/* The caller holds the mutex: nobody tries to become the owner while this has the flock. */
+static bool held(const char *path, char text[KEDGE__HOLDER_TEXT])
+{
+	struct kedge__holder h;
+	bool is;
+	int fd;
+
+	if (kedge__fs_open_read(path, &fd, NULL))
+		return false;
+	is = flock_retry(fd, LOCK_SH | LOCK_NB) != 0;
+	if (is && kedge__holder_read(fd, &h))
+		kedge__holder_text(&h, text);
+	kedge__fs_close(fd);
+	return is;
+}
+
+int kedge__catalog_in_use(const struct kedge__catalog *cat, bool *used, char text[KEDGE__HOLDER_TEXT],
+			  struct kedge__error *err)
+{
+	char *path = kedge__catalog_path(cat, KEDGE__LOCK_NAME);
+	char *mutex = kedge__catalog_path(cat, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX);
+	int fd, rc = path && mutex ? mutex_enter(cat, mutex, &fd, err) : kedge__error_nomem(err);
+
+	if (!rc) {
+		snprintf(text, KEDGE__HOLDER_TEXT, "another job");
+		*used = held(path, text);
+		mutex_leave(mutex, fd);
+	}
+	kedge__free(path);
+	kedge__free(mutex);
+	return rc;
 }
 
 /* FD's file was replaced by the one at PATH: name the new owner. */

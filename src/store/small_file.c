@@ -141,7 +141,8 @@ static bool stem_of(const char *name, char stem[64])
 /* Files that src/job keeps beside the sets. */
 static bool name_is_record(const char *name)
 {
-	return strcmp(name, KEDGE__RECORD_START "-policy") == 0 || strcmp(name, KEDGE__TIE_NAME) == 0;
+	return strcmp(name, KEDGE__RECORD_START "-policy") == 0 || strcmp(name, KEDGE__RECORD_START "-request") == 0 ||
+	       strcmp(name, KEDGE__TIE_NAME) == 0;
 }
 
 /* Version 0.1 kept what a rank's reducer knew in such a file. */

@@ -153,13 +153,34 @@ void kedge__probe_remove(const struct kedge__catalog *cat, uint64_t nonce);
 int kedge__tie_read(const struct kedge__catalog *cat, struct kedge__tie *tie, struct kedge__error *err);
 int kedge__tie_write(const struct kedge__catalog *cat, const struct kedge__tie *tie, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ request.c */
+
+enum kedge__request_kind { KEDGE__REQUEST_NONE, KEDGE__REQUEST_CHECKPOINT, KEDGE__REQUEST_EXIT };
+#define KEDGE__REQUEST_WHY 160
+
+struct kedge__request { /* of somebody outside, to a running job */
+	enum kedge__request_kind kind; /* a version; a version, and then the end */
+	uint64_t ns;                   /* since 1970, when it was made: requests are told apart by it */
+	char why[KEDGE__REQUEST_WHY];
+};
+
+const char *kedge__request_kind(enum kedge__request_kind kind);         /* "checkpoint", "exit" */
+char *kedge__request_path(const char *store, const char *name);          /* where a job looks for one; kedge__free(), NULL: no memory */
+int kedge__request_write(const char *path, const struct kedge__request *r, struct kedge__error *err); /* in place of another one */
+bool kedge__request_read(const char *path, struct kedge__request *r);   /* false: there is none */
+void kedge__request_remove(const char *path, uint64_t ns);              /* if it is still the one of NS */
+
 /* ------------------------------------------------------------------ lock.c */
+
+#define KEDGE__HOLDER_TEXT 512
 
 /* The user asserts that an owner has ended about which nothing can be proved. */
 void kedge__catalog_set_take_over(struct kedge__catalog *cat, bool take_over);
 /* Own the name. KEDGE_E_LOCKED: "... is in use by <owner> (pid N on HOST, since TIME)". */
 int kedge__catalog_own(struct kedge__catalog *cat, const char *owner, struct kedge__error *err);
 bool kedge__catalog_owned_by(const struct kedge__catalog *cat, const char *owner); /* as far as the lock's file says */
+/* *USED: somebody owns it; TEXT: who. */
+int kedge__catalog_in_use(const struct kedge__catalog *cat, bool *used, char text[KEDGE__HOLDER_TEXT], struct kedge__error *err);
 void kedge__catalog_disown(struct kedge__catalog *cat); /* removes the lock file */
 /* Pins count; seize waits for all pins of other handles (WAIT false: KEDGE_E_LOCKED at once). Do not seize while holding a pin. */
 int kedge__catalog_pin(struct kedge__catalog *cat, struct kedge__error *err);
