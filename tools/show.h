@@ -33,7 +33,7 @@ struct kedge__show {
 		uint64_t count, raw, stored;
 	} codecs[32];
 	size_t codec_count;
-	struct kedge__show_packed *packed; /* one a region; owned */
+	struct kedge__show_packed *packed; /* one a region, then one a class; owned */
 };
 
 const char *kedge__show_kind(enum kedge__extent_kind kind); /* "literal" */
@@ -44,6 +44,8 @@ void kedge__show_packing_count(struct kedge__show *s); /* show_packing.c */
 const char *kedge__show_chain(const struct kedge__show_packed *p, char text[KEDGE__CODEC_NAME_ROOM]); /* of a region with blocks */
 const char *kedge__show_reason(const struct kedge__packing_record *p); /* a word, or NULL; P may be */
 const char *kedge__show_why(const struct kedge__packing_record *p, char text[KEDGE__SHOW_WHY_ROOM]); /* for people */
+
+const char *kedge__show_scheme(const struct kedge__classes_record *c, char text[KEDGE__SHOW_WHY_ROOM]);
 
 void kedge__show_text(const struct kedge__show *s); /* show_text.c */
 void kedge__show_json(const struct kedge__show *s); /* show_json.c */

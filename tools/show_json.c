@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* show_json: a version for programs. */
+#include "aggregate/aggregate.h"
 #include "show.h"
 
 static void add_digest(json_t *o, const char *key, struct kedge__digest d)
@@ -71,31 +72,63 @@ static void add_figures(json_t *o, const struct kedge__packing_record *told)
 	kedge__json_uint(o, "looked_at_versions_ago", told->age);
 }
 
+static json_t *packed(const struct kedge__show_packed *p, const char *what, const char *name)
+{
+	char chain[KEDGE__CODEC_NAME_ROOM], why[KEDGE__SHOW_WHY_ROOM];
+	json_t *o = kedge__json_object();
+
+	kedge__json_text(o, what, name);
+	kedge__json_text(o, "codec", kedge__show_chain(p, chain));
+	kedge__json_uint(o, "raw_bytes", p->raw);
+	kedge__json_uint(o, "stored_bytes", p->stored);
+	kedge__json_uint(o, "blocks", p->blocks);
+	kedge__json_uint(o, "blocks_as_is", p->as_is);
+	kedge__json_uint(o, "blocks_with_base", p->based);
+	kedge__json_text(o, "reason", kedge__show_reason(p->told));
+	kedge__json_text(o, "why", kedge__show_why(p->told, why));
+	add_figures(o, p->told);
+	return o;
+}
+
 static json_t *packing(const struct kedge__show *s)
 {
 	json_t *list = kedge__json_array();
 
-	for (size_t i = 0; i < s->segment->region_count; i++) {
-		const struct kedge__show_packed *p = &s->packed[i];
-		char chain[KEDGE__CODEC_NAME_ROOM], why[KEDGE__SHOW_WHY_ROOM];
-		json_t *o;
-
-		if (!p->blocks)
-			continue;
-		o = kedge__json_object();
-		kedge__json_text(o, "region", s->segment->regions[i].name);
-		kedge__json_text(o, "codec", kedge__show_chain(p, chain));
-		kedge__json_uint(o, "raw_bytes", p->raw);
-		kedge__json_uint(o, "stored_bytes", p->stored);
-		kedge__json_uint(o, "blocks", p->blocks);
-		kedge__json_uint(o, "blocks_as_is", p->as_is);
-		kedge__json_uint(o, "blocks_with_base", p->based);
-		kedge__json_text(o, "reason", kedge__show_reason(p->told));
-		kedge__json_text(o, "why", kedge__show_why(p->told, why));
-		add_figures(o, p->told);
-		kedge__json_add(list, o);
-	}
+	for (size_t i = 0; i < s->segment->region_count; i++)
+		if (s->packed[i].blocks)
+			kedge__json_add(list, packed(&s->packed[i], "region", s->segment->regions[i].name));
 	return list;
+}
+
+static json_t *aggregate(const struct kedge__show *s)
+{
+	const struct kedge__classes_record *c = &s->segment->classes;
+	char why[KEDGE__SHOW_WHY_ROOM];
+	json_t *o, *list, *sizes;
+
+	if (!c->count)
+		return NULL;
+	o = kedge__json_object();
+	list = kedge__json_array();
+	sizes = kedge__json_object();
+	kedge__json_text(o, "scheme", kedge__aggregate_scheme_name(c->scheme));
+	kedge__json_text(o, "why", kedge__show_scheme(c, why));
+	kedge__json_uint(o, "block", c->block);
+	kedge__json_uint(o, "tried_versions_ago", c->age);
+	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES; i++)
+		if (c->sizes[i] > 0)
+			kedge__json_real(sizes, kedge__aggregate_scheme_name(KEDGE__AGGREGATE_AGNOSTIC + i),
+					 1 / c->sizes[i]);
+	kedge__json_set(o, "tried_ratios", sizes);
+	for (size_t i = 0; i < c->count; i++) {
+		json_t *class = packed(&s->packed[s->segment->region_count + i], "class", c->at[i].name);
+
+		kedge__json_text(class, "type", kedge__type_name(c->at[i].type));
+		kedge__json_uint(class, "pieces", c->at[i].pieces);
+		kedge__json_add(list, class);
+	}
+	kedge__json_set(o, "classes", list);
+	return o;
 }
 
 static json_t *extent_list(const struct kedge__show *s)
@@ -212,6 +245,8 @@ void kedge__show_json(const struct kedge__show *s)
 	kedge__json_set(o, "extents", extent_counts(s));
 	kedge__json_set(o, "blocks", block_counts(s));
 	kedge__json_set(o, "packing", packing(s));
+	if (s->segment->classes.count)
+		kedge__json_set(o, "aggregate", aggregate(s));
 	if (s->list_extents)
 		kedge__json_set(o, "extent_list", extent_list(s));
 	if (s->list_blocks)

@@ -138,36 +138,53 @@ static void print_counts(const struct kedge__show *s)
 	kedge__table_print(&t, stdout);
 }
 
+static void packing_begin(struct kedge__table *t, const char *what)
+{
+	kedge__table_init(t, "lrrrll");
+	kedge__table_add(t, "PACKED");
+	kedge__table_add(t, "RATIO");
+	kedge__table_add(t, "BLOCKS");
+	kedge__table_add(t, "AS IS");
+	kedge__table_add(t, "%s", what);
+	kedge__table_add(t, "WHY");
+}
+
+static void packing_add(struct kedge__table *t, const struct kedge__show_packed *p, const char *of)
+{
+	char chain[KEDGE__CODEC_NAME_ROOM], why[KEDGE__SHOW_WHY_ROOM];
+	char *name;
+
+	if (!p->blocks)
+		return;
+	name = kedge__text_name(of);
+	kedge__table_add(t, "%s", kedge__show_chain(p, chain));
+	kedge__table_add(t, "%.2f", (double)p->raw / (double)p->stored);
+	kedge__table_add(t, "%llu", (unsigned long long)p->blocks);
+	kedge__table_add(t, "%.0f %%", 100.0 * (double)p->as_is / (double)p->blocks);
+	kedge__table_add(t, "%s", name);
+	kedge__table_add(t, "%s", kedge__show_why(p->told, why));
+	kedge__free(name);
+}
+
 static void print_packing(const struct kedge__show *s)
 {
+	const struct kedge__segment *seg = s->segment;
+	char why[KEDGE__SHOW_WHY_ROOM];
 	struct kedge__table t;
 
-	if (!s->segment->block_count)
+	if (!seg->block_count)
 		return;
-	kedge__table_init(&t, "lrrrll");
-	kedge__table_add(&t, "PACKED");
-	kedge__table_add(&t, "RATIO");
-	kedge__table_add(&t, "BLOCKS");
-	kedge__table_add(&t, "AS IS");
-	kedge__table_add(&t, "REGION");
-	kedge__table_add(&t, "WHY");
-	for (size_t i = 0; i < s->segment->region_count; i++) {
-		const struct kedge__show_packed *p = &s->packed[i];
-		char chain[KEDGE__CODEC_NAME_ROOM], why[KEDGE__SHOW_WHY_ROOM];
-		char *name;
-
-		if (!p->blocks)
-			continue;
-		name = kedge__text_name(s->segment->regions[i].name);
-		kedge__table_add(&t, "%s", kedge__show_chain(p, chain));
-		kedge__table_add(&t, "%.2f", (double)p->raw / (double)p->stored);
-		kedge__table_add(&t, "%llu", (unsigned long long)p->blocks);
-		kedge__table_add(&t, "%.0f %%", 100.0 * (double)p->as_is / (double)p->blocks);
-		kedge__table_add(&t, "%s", name);
-		kedge__table_add(&t, "%s", kedge__show_why(p->told, why));
-		kedge__free(name);
-	}
+	packing_begin(&t, "REGION");
+	for (size_t i = 0; i < seg->region_count; i++)
+		packing_add(&t, &s->packed[i], seg->regions[i].name);
 	putchar('\n');
+	kedge__table_print(&t, stdout);
+	if (!seg->classes.count)
+		return;
+	packing_begin(&t, "CLASS");
+	for (size_t i = 0; i < seg->classes.count; i++)
+		packing_add(&t, &s->packed[seg->region_count + i], seg->classes.at[i].name);
+	printf("\narranged  %s\n\n", kedge__show_scheme(&seg->classes, why));
 	kedge__table_print(&t, stdout);
 }
 
@@ -267,6 +284,9 @@ static void print_meanings(void)
 	     "where the bytes of the image are: in this segment (literal), at the same place of the parent,"},
 	    {"", "elsewhere in an older version (copy), or a repeated pattern such as zeros (fill)"},
 	    {"blocks", "pieces of literals, compressed and checked as a unit, by codec"},
+	    {"arranged", "how the contents of files were put together, and why: aggregate in kedge.conf(5)"},
+	    {"class",
+	     "variables of files that belong together; (rest) is what files have beside them, (all) entire files"},
 	    {"packed", "how the blocks of a region were compressed; AS IS: share of blocks that no codec made smaller"},
 	};
 

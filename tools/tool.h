@@ -212,8 +212,6 @@ const char *kedge__text_time(uint64_t ns, char buf[KEDGE__TEXT_ROOM]);        /*
 const char *kedge__text_time_iso(uint64_t ns, char buf[KEDGE__TEXT_ROOM]);    /* "2024-05-06T07:08:09Z" */
 const char *kedge__text_ratio(uint64_t raw, uint64_t stored, char buf[KEDGE__TEXT_ROOM]); /* "12.3x" */
 const char *kedge__text_count(uint64_t n, const char *one, const char *many, char buf[KEDGE__TEXT_ROOM]); /* "1 block", "2 blocks" */
-const char *kedge__type_name(uint32_t type);                                  /* "f64"; "?" if unknown */
-bool kedge__type_parse(const char *name, enum kedge_type *type);
 /* A name that may hold anything, made safe for a terminal: control and invalid bytes as \n, \t, \\, \xNN. kedge__free(). */
 char *kedge__text_name(const char *name);
 char *kedge__text_cell(const char *text); /* the same, but backslashes stay: for text that may contain such names */

@@ -73,28 +73,6 @@ const char *kedge__text_count(uint64_t n, const char *one, const char *many, cha
 	return buf;
 }
 
-static const char *const type_names[KEDGE_TYPE_COUNT] = {
-    [KEDGE_BYTES] = "bytes", [KEDGE_I8] = "i8",   [KEDGE_U8] = "u8",   [KEDGE_I16] = "i16", [KEDGE_U16] = "u16",
-    [KEDGE_I32] = "i32",     [KEDGE_U32] = "u32", [KEDGE_I64] = "i64", [KEDGE_U64] = "u64", [KEDGE_F16] = "f16",
-    [KEDGE_BF16] = "bf16",   [KEDGE_F32] = "f32", [KEDGE_F64] = "f64", [KEDGE_C64] = "c64", [KEDGE_C128] = "c128",
-};
-
-const char *kedge__type_name(uint32_t type)
-{
-	return type < KEDGE_TYPE_COUNT ? type_names[type] : "?";
-}
-
-bool kedge__type_parse(const char *name, enum kedge_type *type)
-{
-	for (int i = 0; i < KEDGE_TYPE_COUNT; i++) {
-		if (strcmp(name, type_names[i]) != 0)
-			continue;
-		*type = (enum kedge_type)i;
-		return true;
-	}
-	return false;
-}
-
 /* Length of the well-formed UTF-8 character at S, 0 if it is none. Control characters of C1 count as none. */
 static size_t utf8_length(const unsigned char *s)
 {

@@ -61,6 +61,11 @@ void *kedge__map_alloc(size_t n);
 void *kedge__map_grow(void *p, size_t n, size_t wanted);
 void kedge__map_free(void *p, size_t n);
 
+/* ------------------------------------------------------------------ type.c */
+
+const char *kedge__type_name(uint32_t type); /* "?" if it is none */
+bool kedge__type_parse(const char *name, enum kedge_type *type);
+
 /* A growing array of T: `KEDGE__ARRAY(struct foo) list = {0};` then list.at[i], list.count. */
 #define KEDGE__ARRAY(T)        \
 	struct {               \
@@ -181,6 +186,7 @@ struct kedge__sum kedge__sum_undigest(struct kedge__digest d, uint64_t bytes); /
 
 /* Checksums of blocks and sections (XXH3-64), and seals over an index (XXH3-128). */
 uint64_t kedge__checksum(const void *data, size_t bytes);
+
 uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for any machine */
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 

@@ -32,6 +32,7 @@ struct kedge__region {
 	struct kedge__memory_info memory; /* what is at its address */
 	void *mirror; /* where the bytes are while it is saved, if it is on a GPU */
 	const struct kedge__region_file *file; /* NULL: what is at its address is the application's memory */
+	bool contents;    /* it is what a file has, which may be understood */
 	bool same;        /* the caller vouches that its bytes are those of the region of its name */
 	uint64_t same_as; /* in this version */
 };

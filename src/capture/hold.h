@@ -34,6 +34,7 @@ struct kedge__hold_piece {
 	size_t region;
 	uint64_t offset, bytes;
 	const uint8_t *data; /* NULL: only the session has them */
+	uint32_t class;      /* as the literal has it */
 };
 
 struct kedge__hold_worker {

@@ -34,7 +34,19 @@ static int runs_gather(const struct kedge__hold *h, struct kedge__hold_runs *out
 	return 0;
 }
 
-/* The next piece at OFFSET of REGION, of at most BYTES, is in one place. *AT: runs before it are behind us. */
+/* The first run that ends after OFFSET of REGION; its number is *AT or the next, except where literals were arranged.
+ */
+static void runs_seek(const struct kedge__hold_runs *runs, size_t region, uint64_t offset, size_t *at)
+{
+#define BEFORE(r) ((r).region < region || ((r).region == region && (r).offset + (r).bytes <= offset))
+	if (*at && !BEFORE(runs->at[*at - 1]))
+		KEDGE__PARTITION_POINT(*at, runs->count, BEFORE(runs->at[*at]));
+	while (*at < runs->count && BEFORE(runs->at[*at]))
+		++*at;
+#undef BEFORE
+}
+
+/* The next piece at OFFSET of REGION, of at most BYTES, is in one place. *AT: a run that was used last. */
 static struct kedge__hold_piece piece_at(const struct kedge__hold *h, const struct kedge__hold_runs *runs, size_t *at,
 					 size_t region, uint64_t offset, uint64_t bytes)
 {
@@ -47,10 +59,7 @@ static struct kedge__hold_piece piece_at(const struct kedge__hold *h, const stru
 		piece.bytes = KEDGE__MIN(bytes, s->offset + s->bytes - offset);
 		return piece;
 	}
-	while (*at < runs->count &&
-	       (runs->at[*at].region < region ||
-		(runs->at[*at].region == region && runs->at[*at].offset + runs->at[*at].bytes <= offset)))
-		++*at;
+	runs_seek(runs, region, offset, at);
 	run = *at < runs->count && runs->at[*at].region == region ? &runs->at[*at] : NULL;
 	if (run && run->offset <= offset) {
 		piece.data = run->data + (offset - run->offset);
@@ -77,6 +86,7 @@ static int pieces_make(struct kedge__hold *h, const struct kedge__literal_list *
 			struct kedge__hold_piece piece =
 			    piece_at(h, &runs, &at, l->region, offset + done, l->bytes - done);
 
+			piece.class = l->class;
 			piece.position = position;
 			position += piece.bytes;
 			done += piece.bytes;
@@ -132,7 +142,7 @@ static int literals_point(const struct kedge__hold *h, struct kedge__literal_lis
 	for (size_t i = 0; i < h->pieces.count; i++) {
 		const struct kedge__hold_piece *p = &h->pieces.at[i];
 
-		literals->at[i] = (struct kedge__literal){p->data, p->bytes, (uint32_t)p->region};
+		literals->at[i] = (struct kedge__literal){p->data, p->bytes, (uint32_t)p->region, p->class};
 	}
 	return 0;
 }
@@ -147,10 +157,14 @@ static int take(struct kedge__hold *h, const struct kedge__hold_piece *p, uint64
 
 	if (!p->data)
 		rc = kedge__cow_release(h->cow, kedge__hold_find(h, p->region, offset)->range, offset, bytes, err);
-	if (!rc && h->reducer && !kedge__reducer_check(h->reducer, p->region, offset, data, bytes))
-		rc = kedge__error_set(err, KEDGE_E_INTERNAL, 0, "the copy of region \"%s\" has changed",
-				      h->ways[p->region].name);
-	return rc;
+	if (rc || !h->reducer)
+		return rc;
+	rc = kedge__reducer_check(h->reducer, p->region, offset, data, bytes);
+	if (rc == KEDGE_E_NOMEM)
+		return kedge__error_nomem(err);
+	return rc ? kedge__error_set(err, KEDGE_E_INTERNAL, 0, "the copy of region \"%s\" has changed",
+				     h->ways[p->region].name)
+		  : 0;
 }
 
 static int check(void *ctx, uint64_t position, const void *buffer, size_t bytes, struct kedge__error *err)
@@ -177,8 +191,8 @@ static int end(void *ctx, struct kedge__error *err)
 {
 	struct kedge__hold *h = ctx;
 
-	if (h->reducer)
-		kedge__reducer_checked(h->reducer);
+	if (h->reducer && !kedge__reducer_checked(h->reducer))
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "a literal was not stored");
 	return kedge__hold_release(h, err);
 }
 

@@ -159,8 +159,10 @@ static int check(void *ctx, uint64_t position, const void *buffer, size_t bytes,
 	const uint8_t *at = buffer;
 
 	while (stretch_next(&s)) {
-		if (!kedge__reducer_check(l->reducer, s.region, s.offset, at, s.bytes))
-			return changed(&l->ways[s.region], err);
+		int rc = kedge__reducer_check(l->reducer, s.region, s.offset, at, s.bytes);
+
+		if (rc)
+			return rc == KEDGE_E_NOMEM ? kedge__error_nomem(err) : changed(&l->ways[s.region], err);
 		at += s.bytes;
 	}
 	return 0;
@@ -170,9 +172,9 @@ static int end(void *ctx, struct kedge__error *err)
 {
 	const struct kedge__live *l = ctx;
 
-	(void)err;
-	kedge__reducer_checked(l->reducer);
-	return 0;
+	return kedge__reducer_checked(l->reducer)
+		   ? 0
+		   : kedge__error_set(err, KEDGE_E_INTERNAL, 0, "a literal was not stored");
 }
 
 int kedge__live_literals(struct kedge__live *l, struct kedge__reducer *r, const struct kedge__literal_list *literals,

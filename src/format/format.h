@@ -137,6 +137,7 @@ enum kedge__section_type {                                      /* four letters,
 			   KEDGE__SECTION_BASE = 0x45534142,    /* BASE; only where a block needs it */
 			   KEDGE__SECTION_PACKING = 0x4b434150, /* PACK; for people */
 			   KEDGE__SECTION_SUMS = 0x534d5553,    /* SUMS; only where a block has pages */
+			   KEDGE__SECTION_CLASSES = 0x53414c43, /* CLAS; only where literals were arranged */
 };
 #define KEDGE__SECTION_REQUIRED 1u /* flag: a reader that does not know the type must refuse the segment */
 #define KEDGE__SECTION_PACKED   2u /* flag: the section is a packed string */
@@ -297,6 +298,32 @@ int kedge__packing_encode(const struct kedge__packing_record *p, size_t n, struc
 			  struct kedge__error *err);
 int kedge__packing_decode(const void *data, size_t bytes, struct kedge__packing_record **p, size_t *n,
 			  struct kedge__error *err);
+
+#define KEDGE__CLASS_NAME_MAX 4095
+
+/* A class of literals: what belongs together, whichever regions it is from. Its blocks are the last of the segment, those of the
+ * first class first. */
+struct kedge__class_record {
+	char *name;
+	uint32_t type, ndims;
+	uint64_t dims[KEDGE_MAX_DIMS];
+	uint64_t pieces, blocks;
+	struct kedge__packing_record packing; /* without a region */
+};
+
+struct kedge__classes_record {
+	uint32_t scheme; /* aggregate.h; may be unknown to a reader, as the reason may */
+	uint64_t block;  /* bytes that were taken in turn; 0: all of a variable */
+	uint32_t reason;
+	uint32_t age;    /* versions since the schemes were tried */
+	double sizes[4]; /* what a sample shrank to by each of them, as a share of its size; 0: unknown */
+	struct kedge__class_record *at;
+	size_t count;
+};
+
+int kedge__classes_encode(const struct kedge__classes_record *c, struct kedge__bytes *out, struct kedge__error *err);
+int kedge__classes_decode(const void *data, size_t bytes, struct kedge__classes_record *out, struct kedge__error *err);
+void kedge__classes_done(struct kedge__classes_record *c);
 
 /* ------------------------------------------------------------------ map_encode.c, map_decode.c, pages_*.c
  * Five encodings of an extent map; all decode to the same extents. RUNS: varints, delta-coded, one entry per

@@ -132,7 +132,7 @@ int kedge__section_index_encode(const struct kedge__section_entry *e, size_t n, 
 /* Every segment has the first of them, up to BASE. */
 static const uint32_t known_sections[] = {KEDGE__SECTION_SUMMARY, KEDGE__SECTION_REGIONS, KEDGE__SECTION_MAP,
 					  KEDGE__SECTION_BLOCKS,  KEDGE__SECTION_LINEAGE, KEDGE__SECTION_BASE,
-					  KEDGE__SECTION_PACKING, KEDGE__SECTION_SUMS};
+					  KEDGE__SECTION_PACKING, KEDGE__SECTION_SUMS,    KEDGE__SECTION_CLASSES};
 
 #define SECTIONS_ALWAYS 5
 

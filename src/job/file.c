@@ -25,6 +25,7 @@ static int list(kedge_t *k, struct kedge__job_file *f, struct kedge__error *err)
 		struct kedge__region *r = kedge__region_table_find(k->regions.table, f->region);
 
 		r->file = f->lent_data ? NULL : &f->from;
+		r->contents = f->region[0] != '/';
 		r->same = f->same;
 		r->same_as = f->same_as;
 	}

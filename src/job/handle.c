@@ -74,6 +74,7 @@ static void handle_free(kedge_t *k)
 	kedge__followups_free(k);
 	kedge__pool_free(k->pool);
 	kedge__codec_memory_free(k->memory);
+	kedge__job_aggregate_done(k);
 	kedge__device_done(k);
 	kedge__baseline_done(&k->baseline);
 	kedge__track_free(k);
@@ -114,6 +115,8 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 		rc = kedge__pool_new(threads_wanted(k), &k->pool, err);
 	if (!rc)
 		rc = kedge__codec_memory_new(&k->memory, err);
+	if (!rc)
+		rc = kedge__job_aggregate_init(k, err);
 	k->codec.target = (double)k->set.codec_rate / kedge__pool_threads(k->pool);
 	if (!rc && k->set.capture != KEDGE__CAPTURE_SYNC)
 		rc = kedge__worker_new(2, &k->writer, err);
@@ -177,6 +180,7 @@ static int past_learn(kedge_t *k, struct kedge__set_key **list, size_t *count, s
 		if (failed)
 			continue;
 		rc = kedge__regions_remember(k, kedge__lineage_top(l), err);
+		kedge__job_aggregate_remember(k, kedge__lineage_top(l));
 		kedge__versions_close(k, l, true);
 		break;
 	}

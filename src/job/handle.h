@@ -38,6 +38,7 @@
 #include "job/staging.h"
 #include "job/state.h"
 #include "job/track.h"
+#include "job/aggregate.h"
 #include "job/version.h"
 #include "job/versions.h"
 #include "restore/restore.h"
@@ -69,6 +70,7 @@ struct kedge {
 	struct kedge__job_image image;
 	struct kedge__baseline baseline;
 	struct kedge__codec_memory *memory;
+	struct kedge__job_aggregate aggregate;
 	struct kedge__pace pace;
 	struct kedge__job_levels levels;
 	struct kedge__l2_view l2;

@@ -118,6 +118,7 @@ int kedge__image_hold(struct kedge__version *v, struct kedge__error *err)
 {
 	if (!ways_make(v))
 		return kedge__error_nomem(err);
+	kedge__version_look(v);
 	if (v->k->set.capture != KEDGE__CAPTURE_SYNC)
 		hold_take(v);
 	return v->hold ? 0 : kedge__live_begin(&v->image, v->ways, kedge__pool_threads(v->k->pool), &v->live, err);
@@ -131,6 +132,8 @@ int kedge__image_reduce(struct kedge__version *v, struct kedge__error *err)
 
 	if (v->device)
 		return rc;
+	if (!rc)
+		kedge__version_arrange(v);
 	if (!rc && v->hold)
 		rc = kedge__hold_literals(v->hold, k->baseline.reducer, &v->reduction.literals, &v->source, err);
 	else if (!rc)
@@ -163,6 +166,7 @@ int kedge__image_release(struct kedge__version *v, struct kedge__error *err)
 void kedge__image_forget(struct kedge__version *v)
 {
 	kedge__baseline_rollback(v, 0);
+	kedge__version_arranged_done(v);
 	kedge__free(v->ways);
 	v->ways = NULL;
 }

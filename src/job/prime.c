@@ -6,6 +6,8 @@
  */
 #include "job/handle.h"
 
+#include <stdlib.h>
+
 #define FEW_BYTES                                                                                                      \
 	(UINT64_C(1) << 20) /* to be compared: duplicates of older versions among them would save less than to look    \
 			       for them costs */
@@ -33,18 +35,27 @@ static int prime_block(kedge_t *k, const struct kedge__segment *seg, const struc
 					     raw + (start - b->position), end - start, err);
 }
 
-/* Literal positions ascend with the extents, so blocks and extents are walked in step, and a block is read once; but
- * for literals that are referred to again, and were seen the first time. */
-static int prime_segment(kedge_t *k, struct kedge__lineage *l, const struct kedge__segment *seg, uint8_t *raw,
-			 uint8_t *stored, struct kedge__error *err)
+static int literal_order(const void *a, const void *b)
+{
+	const struct kedge__extent *x = *(const struct kedge__extent *const *)a,
+				   *y = *(const struct kedge__extent *const *)b;
+
+	return (x->src > y->src) - (x->src < y->src);
+}
+
+/* In the order of literals blocks and extents are walked in step, and a block is read once; but for literals that are
+ * referred to again, and were seen the first time. */
+static int prime_literals(kedge_t *k, struct kedge__lineage *l, const struct kedge__segment *seg,
+			  const struct kedge__extent **order, size_t n, uint8_t *raw, uint8_t *stored,
+			  struct kedge__error *err)
 {
 	size_t have = SIZE_MAX;
 	uint64_t seen = 0;
 
-	for (size_t i = 0; i < seg->map.count; i++) {
-		const struct kedge__extent *e = &seg->map.at[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct kedge__extent *e = order[i];
 
-		if (e->kind != KEDGE__EXTENT_LITERAL || e->src + e->len <= seen)
+		if (e->src + e->len <= seen)
 			continue;
 		seen = e->src + e->len;
 		for (size_t b = kedge__segment_find_block(seg, e->src);
@@ -59,6 +70,25 @@ static int prime_segment(kedge_t *k, struct kedge__lineage *l, const struct kedg
 		}
 	}
 	return 0;
+}
+
+static int prime_segment(kedge_t *k, struct kedge__lineage *l, const struct kedge__segment *seg, uint8_t *raw,
+			 uint8_t *stored, struct kedge__error *err)
+{
+	const struct kedge__extent **order = kedge__calloc(seg->map.count + 1, sizeof(*order));
+	size_t n = 0;
+	int rc;
+
+	if (!order)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < seg->map.count; i++)
+		if (seg->map.at[i].kind == KEDGE__EXTENT_LITERAL)
+			order[n++] = &seg->map.at[i];
+	if (seg->classes.count) /* literals were arranged */
+		qsort(order, n, sizeof(*order), literal_order);
+	rc = prime_literals(k, l, seg, order, n, raw, stored, err);
+	kedge__free(order);
+	return rc;
 }
 
 static int prime_version(kedge_t *k, uint64_t version, struct kedge__error *err)

@@ -11,6 +11,8 @@ static const char *const captures[] = {"sync", "copy", "cow", "cow-user", NULL};
 static const char *const coalescing[] = {"auto", "batch", "never", NULL};        /* enum kedge__coalesce_mode */
 static const char *const tracks[] = {"none",     "auto",      "uffd",
 				     "mprotect", "softdirty", NULL};    /* enum kedge__track_mode */
+static const char *const schemes[] = {"off",   "agnostic",    "agnostic-block",
+				      "aware", "aware-block", "auto", NULL}; /* enum kedge__aggregate_scheme */
 static const char *const writers[] = {"auto", "pwrite", "uring", NULL}; /* enum kedge__writer */
 
 #define TYPE_TEXT                .type = KEDGE__SETTING_STRING

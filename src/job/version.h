@@ -9,6 +9,7 @@
 #ifndef KEDGE_JOB_VERSION_H
 #define KEDGE_JOB_VERSION_H
 
+#include "aggregate/aggregate.h"
 #include "capture/capture.h"
 #include "job/levels.h"
 #include "job/requests.h"
@@ -71,6 +72,7 @@ struct kedge__version {
 	struct kedge__gpu_how *hows;
 	struct kedge__hold *hold; /* of the image, to be reduced by the writer; NULL: */
 	struct kedge__live *live; /* it is read in place; if this is NULL, too: its literals are copied */
+	KEDGE__ARRAY(struct kedge__aggregate_file) files; /* what is known of the contents of files, until it is reduced */
 	const struct kedge__literal_source *source;
 	struct kedge__reduction reduction;
 	bool begun_there; /* on the device, to be finished */

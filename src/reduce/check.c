@@ -108,18 +108,17 @@ static bool slab_is(const struct kedge__reducer *r, size_t slab, uint64_t offset
 	return chunks_are(r, s->region, offset, data, bytes);
 }
 
-bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes)
+/* Whole units. */
+static bool units_are(struct kedge__reducer *r, size_t region, uint64_t offset, const uint8_t *data, uint64_t bytes)
 {
-	struct kedge__txn *t;
+	struct kedge__txn *t = &r->txn;
 	bool same = true;
 
-	r = r->other ? r->other : r;
-	t = &r->txn;
 	if (!t->stream)
 		return chunks_are(r, region, offset, data, bytes);
 	for (uint64_t at = offset, len; same && at < offset + bytes; at += len) {
 		size_t slab = first_slab(t, region) + at / KEDGE__SLAB_BYTES;
-		const uint8_t *part = (const uint8_t *)data + (at - offset);
+		const uint8_t *part = data + (at - offset);
 
 		len = KEDGE__MIN(KEDGE__SLAB_BYTES - at % KEDGE__SLAB_BYTES, offset + bytes - at);
 		same = t->slabs.at[slab].stream ? kedge__stream_take(r, &t->slabs.at[slab], at, part, len)
@@ -128,9 +127,48 @@ bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offs
 	return same;
 }
 
-void kedge__reducer_checked(struct kedge__reducer *r)
+/* Less than a unit. */
+static int part_is(struct kedge__reducer *r, size_t region, uint64_t offset, const uint8_t *data, uint64_t bytes)
+{
+	uint64_t unit = kedge__reducer_unit(r), start = offset / unit * unit;
+	struct kedge__seam_part part = {.region = region,
+					.start = start,
+					.unit = KEDGE__MIN(unit, r->txn.image->regions[region].bytes - start),
+					.skip = offset - start,
+					.bytes = bytes,
+					.data = data};
+	uint8_t *whole;
+	int rc = kedge__seam_add(&r->seams, &part, &whole);
+
+	if (!rc && whole && !units_are(r, region, start, whole, part.unit))
+		rc = KEDGE_E_STATE;
+	kedge__free(whole);
+	return rc;
+}
+
+int kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes)
+{
+	const uint8_t *at = data;
+	uint64_t unit, head, tail;
+	int rc = 0;
+
+	r = r->other ? r->other : r;
+	unit = kedge__reducer_unit(r);
+	head = offset % unit ? KEDGE__MIN(unit - offset % unit, bytes) : 0;
+	tail = offset + bytes < r->txn.image->regions[region].bytes && bytes > head ? (offset + bytes) % unit : 0;
+	if (head)
+		rc = part_is(r, region, offset, at, head);
+	if (!rc && bytes > head + tail && !units_are(r, region, offset + head, at + head, bytes - head - tail))
+		rc = KEDGE_E_STATE;
+	if (!rc && tail)
+		rc = part_is(r, region, offset + bytes - tail, at + bytes - tail, tail);
+	return rc;
+}
+
+bool kedge__reducer_checked(struct kedge__reducer *r)
 {
 	r = r->other ? r->other : r;
 	if (r->txn.stream && r->txn.region_digests)
 		kedge__region_digests(&r->txn, r->txn.region_digests);
+	return !r->seams.count;
 }

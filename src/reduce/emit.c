@@ -44,7 +44,7 @@ static bool put_apart(struct kedge__emitter *e, uint64_t offset, uint64_t len)
 	map->at[map->count++] =
 	    (struct kedge__extent){base + offset, len, e->out->literal_bytes, 0, KEDGE__EXTENT_LITERAL};
 	list->at[list->count++] =
-	    (struct kedge__literal){(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index};
+	    (struct kedge__literal){(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index, 0};
 	e->out->parent = e->r->parent;
 	e->out->literal_bytes += len;
 	e->out->changed_bytes += len;
@@ -54,7 +54,7 @@ static bool put_apart(struct kedge__emitter *e, uint64_t offset, uint64_t len)
 static int put_literal(struct kedge__emitter *e, uint64_t offset, uint64_t len)
 {
 	struct kedge__literal_list *list = &e->out->literals;
-	struct kedge__literal lit = {(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index};
+	struct kedge__literal lit = {(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index, 0};
 	struct kedge__literal *last = list->count ? &list->at[list->count - 1] : NULL;
 	uint64_t position = e->out->literal_bytes;
 

@@ -79,11 +79,30 @@ struct kedge__literal {
 	const void *data;
 	uint64_t bytes;
 	uint32_t region; /* index into the image */
+	uint32_t class;  /* number of its class + 1; 0: it is packed with the others of its region */
 };
 
 struct kedge__literal_list {
 	struct kedge__literal *at;
 	size_t count, room;
+};
+
+/* Literals of several regions that belong together, and are packed as one. */
+struct kedge__literal_class {
+	char *name;
+	enum kedge_type type;
+	int ndims;
+	uint64_t dims[KEDGE_MAX_DIMS]; /* slowest first; what most of it is made of */
+	size_t pieces;                 /* that it has in this version */
+};
+
+struct kedge__literal_classes {
+	struct kedge__literal_class *at;
+	size_t count, room;
+	/* How and why, for people and for the next version: as the segment has it (format.h, struct kedge__classes_record). */
+	uint32_t scheme, reason, age;
+	uint64_t block;
+	double sizes[4];
 };
 
 /* Literals of a region that were packed where they are: blocks of them, which are stored as they are here. */
@@ -101,9 +120,8 @@ struct kedge__ready_blocks { /* by regions, in the order of literal positions */
 /*
  * Literals that are not at the address in their list, or must not be read there. fill(): bytes of the literal space from
  * POSITION on into BUF, on worker WORKER of the pool; NULL: they are at those addresses. check() may be NULL. Otherwise every
- * stored byte passes through it once, as fill() gave it: KEDGE_E_STATE if it is not what was reduced. Checked pieces begin
- * and end at the bounds of a literal or at multiples of `unit` within it; all literals except the last of a region are
- * multiples of it. end() gives the verdict on all of them. Calls may run concurrently, except end().
+ * stored byte passes through it once, as fill() gave it: KEDGE_E_STATE if it is not what was reduced. Pieces that begin
+ * and end at multiples of `unit` in their region are checked fastest. end() gives the verdict on all of them. Calls may run concurrently, except end().
  */
 struct kedge__literal_source {
 	int (*fill)(void *ctx, int worker, uint64_t position, void *buf, size_t len, struct kedge__error *err);
@@ -174,6 +192,7 @@ struct kedge__reduction {
 	struct kedge__extent_map map;
 	struct kedge__literal_list literals; /* adjacent pieces of memory are one literal */
 	struct kedge__ready_blocks ready;    /* literals of their regions have no address */
+	struct kedge__literal_classes classes; /* that literals were arranged by; none: they are in the order of the image */
 	struct kedge__digest *region_digests; /* one per region of the image; see kedge__reducer_checked() */
 	uint64_t *sources;                   /* versions that PARENT and COPY extents refer to, ascending, without itself */
 	size_t source_count;
@@ -284,15 +303,31 @@ bool kedge__reducer_audit(const struct kedge__reducer *r, struct kedge__pool *po
 double kedge__reducer_changed(const struct kedge__reducer *r, uint64_t base, const void *data, uint64_t bytes, uint64_t turn);
 /*
  * Of the reduction in progress, from any thread: is DATA, a copy of BYTES bytes that are literals at OFFSET of region REGION
- * of the image, what was reduced? OFFSET and, except at the region's end, BYTES are multiples of the unit. What was not
- * read before is hashed here, so every literal must pass through once; after checked() the reduction's region digests are
- * those of what passed, and not before.
+ * of the image, what was reduced? What was not read before is hashed here, so every literal must pass through once; after
+ * checked() the reduction's region digests are those of what passed, and not before. Parts of a unit are kept until the others
+ * have passed (seam.c). 0, KEDGE_E_STATE if it is not, or KEDGE_E_NOMEM; checked() is false if a part never came.
  */
 uint32_t kedge__reducer_unit(const struct kedge__reducer *r);
 bool kedge__reducer_streams(const struct kedge__reducer *r); /* literals must pass through check(), held or not */
-bool kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes);
-void kedge__reducer_checked(struct kedge__reducer *r);
+int kedge__reducer_check(struct kedge__reducer *r, size_t region, uint64_t offset, const void *data, uint64_t bytes);
+bool kedge__reducer_checked(struct kedge__reducer *r);
 void kedge__reduction_done(struct kedge__reduction *red);
+
+/* ------------------------------------------------------------------ arrange.c */
+
+/* A part of the literals, from position on; in a class, pieces are ordered by `major`, then `minor`. */
+struct kedge__arrange_piece {
+	uint64_t position, bytes;
+	const void *data; /* as a literal has it */
+	uint32_t region, class;
+	uint64_t major, minor;
+	uint64_t to; /* result: its new position */
+};
+
+int kedge__arrange_order(const void *a, const void *b); /* of pointers to pieces, for qsort() */
+/* Put the literals of RED into another order: first those without a class, as they are, then by classes. The N pieces at AT, in the
+ * order of positions, are all of them. */
+int kedge__reduction_arrange(struct kedge__reduction *red, struct kedge__arrange_piece *at, size_t n, struct kedge__error *err);
 void kedge__reducer_commit(struct kedge__reducer *r);
 void kedge__reducer_rollback(struct kedge__reducer *r);
 

@@ -99,6 +99,7 @@ int kedge__reducer_new(const struct kedge__reducer_options *options, struct kedg
 		kedge__free(r);
 		return rc;
 	}
+	pthread_mutex_init(&r->seams.lock, NULL);
 	r->options = *options;
 	r->options.seed = NULL;
 	r->options.chunk = chunk;
@@ -134,6 +135,7 @@ static void txn_done(struct kedge__reducer *r)
 	slabs_keep(r);
 	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
 	kedge__array_done(&t->glances);
+	kedge__seams_clear(&r->seams);
 	kedge__array_done(&t->pages);
 	if (t->aside)
 		kedge__map_free(t->aside, t->aside_bytes);
@@ -148,6 +150,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 	kedge__gpu_twins_drop(r);
 	kedge__sample_done(&r->sample);
 	txn_done(r);
+	pthread_mutex_destroy(&r->seams.lock);
 	kedge__free(r->slabs);
 	kedge__workers_done(r);
 	kedge__record_done(r);
@@ -173,6 +176,9 @@ void kedge__reduction_done(struct kedge__reduction *red)
 	kedge__extent_map_done(&red->map);
 	kedge__array_done(&red->literals);
 	kedge__array_done(&red->ready);
+	for (size_t i = 0; i < red->classes.count; i++)
+		kedge__free(red->classes.at[i].name);
+	kedge__array_done(&red->classes);
 	kedge__free(red->region_digests);
 	kedge__free(red->sources);
 	memset(red, 0, sizeof(*red));

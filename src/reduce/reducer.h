@@ -8,6 +8,7 @@
  *                 sums, the list of changed chunks
  *   keep.c        for an image seen through a view: keeps what may have to be stored
  *   check.c       for an image that is not held: checks that what is stored is what was hashed
+ *   seam.c        chunks that are stored in parts are checked when all of them were
  *   stream.c      slabs that are stored in any case are hashed while they are, and not before
  *   find.c        changed chunks are looked up in the record, or entered (record.h: record.c, build.c, finder.c, batch.c)
  *   rex.c         changed patterns are looked for in their page (rex_page.c) and in this version (rex_wave.c, rex_table.c),
@@ -26,6 +27,7 @@
 #include "reduce/reduce.h"
 #include "reduce/rex_table.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #define KEDGE__AGE_ODD   0x80u
@@ -185,6 +187,33 @@ enum kedge__stream {
 };
 
 /* One version in progress. */
+/* ---- seam.c */
+
+struct kedge__seam { /* a chunk of which some parts have passed */
+	size_t region;
+	uint64_t start; /* in the region */
+	uint64_t got;
+	uint8_t *bytes;
+};
+
+struct kedge__seams {
+	struct kedge__seam *at;
+	size_t count, room;
+	struct kedge__hash places;
+	pthread_mutex_t lock; /* guards all of it */
+};
+
+struct kedge__seam_part {
+	size_t region;
+	uint64_t start, unit; /* the chunk, and its bytes */
+	uint64_t skip, bytes; /* the part of it */
+	const uint8_t *data;
+};
+
+/* *WHOLE: all bytes of the chunk, if this was the last of its parts; the caller's then. 0 or KEDGE_E_NOMEM. */
+int kedge__seam_add(struct kedge__seams *s, const struct kedge__seam_part *part, uint8_t **whole);
+void kedge__seams_clear(struct kedge__seams *s);
+
 struct kedge__txn {
 	struct kedge__pool *pool;
 	uint64_t version;
@@ -260,6 +289,7 @@ struct kedge__reducer {
 	struct kedge__reducer_options options;
 	struct kedge__reducer *other; /* auto: the one that is in use instead of this; NULL: none */
 	struct kedge__sample sample; /* auto */
+	struct kedge__seams seams;   /* of the version in progress */
 	struct kedge__digest_key *key; /* of all digests below */
 	struct kedge__record record;
 	struct kedge__last last;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From literals to blocks to bytes. Blocks end at the ends of regions; groups of them go through a pipeline: chosen,
+ * From literals to blocks to bytes. Blocks end at the ends of regions, or of classes, whose literals are packed as one
+ * whichever regions they belong to: both are the *subjects* of plans; groups of them go through a pipeline: chosen,
  * then gathered, encoded and summed on all cores, then appended in order. Literals that can still change are copied
  * once, and only that copy is checked, compressed, summed and written. Blocks that were packed where their literals
  * were, on a GPU, are summed and written. Of literals that cannot change, a contiguous block that no codec touches is
@@ -18,6 +19,7 @@ struct start { /* of a block, in the list of literals */
 	size_t literal;
 	uint64_t skip;
 	const struct kedge__ready_block *ready; /* NULL: it is made of literals */
+	size_t subject;                         /* a region, or, from region_count on, a class */
 };
 
 struct run { /* contiguous bytes to be written next */
@@ -33,8 +35,9 @@ struct writer {
 	size_t count, room;
 	uint32_t block_bytes; /* raw, of a block */
 	struct kedge__codec_planner planner;
-	struct kedge__codec_plan *plans; /* one per region */
-	struct kedge__lineage *base;     /* the version that blocks may be packed against, once it was needed */
+	struct kedge__codec_plan *plans; /* one per subject */
+	size_t subject_count;
+	struct kedge__lineage *base; /* the version that blocks may be packed against, once it was needed */
 	bool base_tried;
 	atomic_bool base_failed; /* some of its bytes could not be read, and this was logged */
 	struct kedge__literal_places places;
@@ -49,9 +52,14 @@ struct writer {
 
 /* ------------------------------------------------------------------ cut */
 
-static int add_block(struct writer *w, uint32_t region, size_t literal, uint64_t skip, uint64_t position,
-		     struct kedge__error *err)
+static size_t subject_of(const struct writer *w, const struct kedge__literal *literal)
 {
+	return literal->class ? w->spec->region_count + literal->class - 1 : literal->region;
+}
+
+static int add_block(struct writer *w, size_t literal, uint64_t skip, uint64_t position, struct kedge__error *err)
+{
+	const struct kedge__literal *first = &w->literals->at[literal];
 	size_t room = w->room;
 
 	if (!kedge__array_grow((void **)&w->blocks, &room, w->count + 1, sizeof(*w->blocks)))
@@ -60,8 +68,8 @@ static int add_block(struct writer *w, uint32_t region, size_t literal, uint64_t
 	if (!kedge__array_grow((void **)&w->starts, &room, w->count + 1, sizeof(*w->starts)))
 		return kedge__error_nomem(err);
 	w->room = room;
-	w->blocks[w->count] = (struct kedge__block_record){.region = region, .position = position};
-	w->starts[w->count++] = (struct start){literal, skip, NULL};
+	w->blocks[w->count] = (struct kedge__block_record){.region = first->region, .position = position};
+	w->starts[w->count++] = (struct start){literal, skip, NULL, subject_of(w, first)};
 	return 0;
 }
 
@@ -78,18 +86,20 @@ static int cut(struct writer *w, struct kedge__error *err)
 	uint64_t position = 0;
 
 	w->block_bytes = block_bytes(w->spec);
+	w->subject_count = w->spec->region_count + w->spec->reduction->classes.count;
 	for (size_t i = 0; i < w->literals->count; i++) {
 		const struct kedge__literal *literal = &w->literals->at[i];
 		uint64_t done = 0;
 
-		if (literal->region >= w->spec->region_count)
+		if (literal->region >= w->spec->region_count || subject_of(w, literal) >= w->subject_count)
 			return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "literal %zu belongs to no region", i);
 		while (done < literal->bytes) {
 			struct kedge__block_record *last = w->count ? &w->blocks[w->count - 1] : NULL;
 			uint64_t room;
 
-			if (!last || last->region != literal->region || last->raw_bytes == w->block_bytes) {
-				if (add_block(w, literal->region, i, done, position, err) != 0)
+			if (!last || w->starts[w->count - 1].subject != subject_of(w, literal) ||
+			    last->raw_bytes == w->block_bytes) {
+				if (add_block(w, i, done, position, err) != 0)
 					return KEDGE_E_NOMEM;
 				last = &w->blocks[w->count - 1];
 			}
@@ -111,8 +121,8 @@ static int match_ready(struct writer *w, struct kedge__error *err)
 
 	for (size_t i = 0; i < w->count && match && ready->count; i++) {
 		const struct kedge__ready_block *r = at < ready->count ? &ready->at[at] : NULL;
-		bool mine = r && r->region == w->blocks[i].region;
-		bool first = !i || w->blocks[i - 1].region != w->blocks[i].region;
+		bool mine = r && r->region == w->starts[i].subject;
+		bool first = !i || w->starts[i - 1].subject != w->starts[i].subject;
 
 		match =
 		    (!mine || r->raw == w->blocks[i].raw_bytes) && (first || mine == (w->starts[i - 1].ready != NULL));
@@ -206,7 +216,7 @@ static void base_read(struct writer *w, size_t i, size_t bytes, unsigned limit, 
 
 /* ------------------------------------------------------------------ choosing codecs */
 
-struct sampled { /* blocks of one region */
+struct sampled { /* blocks of one subject */
 	struct writer *w;
 	size_t first;
 };
@@ -216,7 +226,7 @@ static void take_ready(struct writer *w, size_t i)
 {
 	const struct kedge__ready_block *ready = w->starts[i].ready;
 	struct kedge__block_record *block = &w->blocks[i];
-	const struct kedge__codec_plan *plan = &w->plans[block->region];
+	const struct kedge__codec_plan *plan = &w->plans[w->starts[i].subject];
 	struct kedge__gpu_how how;
 
 	block->codec = KEDGE__CODEC_NONE;
@@ -277,11 +287,27 @@ static bool sample_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
 	return true;
 }
 
-/* How COUNT blocks of a region from FIRST on are packed; with ONLY, that they will be. */
-static int plan_region(struct writer *w, size_t first, size_t count, bool only, struct kedge__error *err)
+/* A class is one region to whoever chooses codecs; its number is beyond those of slots. */
+static struct kedge__codec_region region_of(const struct writer *w, size_t subject, uint64_t bytes)
 {
-	size_t index = w->blocks[first].region;
-	const struct kedge__codec_region region = kedge__codec_region_of(&w->spec->regions[index]);
+	const struct kedge__literal_class *c;
+	struct kedge__codec_region region;
+
+	if (subject < w->spec->region_count)
+		return kedge__codec_region_of(&w->spec->regions[subject]);
+	c = &w->spec->reduction->classes.at[subject - w->spec->region_count];
+	region = (struct kedge__codec_region){
+	    .name = c->name, .type = c->type, .bytes = bytes, .ndims = c->ndims, .dims = c->dims};
+	region.id = KEDGE__SLOT_LIMIT +
+		    (uint32_t)(kedge__checksum(c->name, strlen(c->name)) % (UINT32_MAX - KEDGE__SLOT_LIMIT));
+	return region;
+}
+
+/* How COUNT blocks of a subject from FIRST on are packed; with ONLY, that they will be. */
+static int plan_subject(struct writer *w, size_t first, size_t count, bool only, struct kedge__error *err)
+{
+	size_t index = w->starts[first].subject;
+	struct kedge__codec_region region;
 	struct sampled sampled = {w, first};
 	struct kedge__codec_blocks blocks = {.ctx = &sampled,
 					     .count = count,
@@ -292,6 +318,7 @@ static int plan_region(struct writer *w, size_t first, size_t count, bool only, 
 
 	for (size_t i = first; i < first + count; i++)
 		blocks.bytes += w->blocks[i].raw_bytes;
+	region = region_of(w, index, blocks.bytes);
 	if (only) {
 		kedge__codec_planner_expect(&w->planner, &region, &blocks);
 		return 0;
@@ -303,32 +330,32 @@ static int plan_region(struct writer *w, size_t first, size_t count, bool only, 
 	return kedge__codec_plan_make(&w->planner, &region, &blocks, &w->plans[index], err);
 }
 
-static int each_region(struct writer *w, bool only, struct kedge__error *err)
+static int each_subject(struct writer *w, bool only, struct kedge__error *err)
 {
 	int rc = 0;
 
 	for (size_t first = 0, next; first < w->count && !rc; first = next) {
-		for (next = first + 1; next < w->count && w->blocks[next].region == w->blocks[first].region;)
+		for (next = first + 1; next < w->count && w->starts[next].subject == w->starts[first].subject;)
 			next++;
-		rc = plan_region(w, first, next - first, only, err);
+		rc = plan_subject(w, first, next - first, only, err);
 	}
 	return rc;
 }
 
-static int plan_regions(struct writer *w, struct kedge__error *err)
+static int plan_subjects(struct writer *w, struct kedge__error *err)
 {
 	int rc;
 
 	if (!w->count)
 		return 0;
-	w->plans = kedge__calloc(w->spec->region_count, sizeof(*w->plans));
+	w->plans = kedge__calloc(w->subject_count, sizeof(*w->plans));
 	if (!w->plans)
 		return kedge__error_nomem(err);
 	rc = kedge__codec_planner_init(&w->planner, &w->spec->codec, w->spec->memory, err);
 	if (!rc && w->planner.memory)
-		rc = each_region(w, true, err);
+		rc = each_subject(w, true, err);
 	if (!rc)
-		rc = each_region(w, false, err);
+		rc = each_subject(w, false, err);
 	kedge__codec_planner_done(&w->planner);
 	return rc;
 }
@@ -368,7 +395,7 @@ static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *p
 		      struct kedge__error *err)
 {
 	struct kedge__block_record *block = &w->blocks[i];
-	const struct kedge__codec_plan *plan = &w->plans[block->region];
+	const struct kedge__codec_plan *plan = &w->plans[w->starts[i].subject];
 	struct kedge__codec_input in = {.raw = raw, .bytes = block->raw_bytes, .type = plan->subject.type};
 	struct kedge__base_reader *reader = NULL;
 	int rc;
@@ -414,7 +441,7 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 			struct kedge__error *err)
 {
 	struct kedge__block_record *block = &w->blocks[i];
-	bool encodes = kedge__codec_plan_packs(&w->plans[block->region]);
+	bool encodes = kedge__codec_plan_packs(&w->plans[w->starts[i].subject]);
 	const uint8_t *raw;
 	size_t used = block->raw_bytes;
 	int rc;
@@ -529,7 +556,7 @@ static int prepare(struct writer *w, struct kedge__error *err)
 	if (rc || !w->count)
 		return rc;
 	w->stored = kedge__calloc(w->count, sizeof(*w->stored));
-	rc = w->stored ? plan_regions(w, err) : kedge__error_nomem(err);
+	rc = w->stored ? plan_subjects(w, err) : kedge__error_nomem(err);
 	return rc ? rc : number_pages(w, err);
 }
 
@@ -567,10 +594,21 @@ static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge
 static void remember(const struct writer *w)
 {
 	for (size_t i = 0; i < w->count; i++)
-		kedge__codec_plan_count(&w->plans[w->blocks[i].region], w->blocks[i].codec, w->blocks[i].param,
+		kedge__codec_plan_count(&w->plans[w->starts[i].subject], w->blocks[i].codec, w->blocks[i].param,
 					w->blocks[i].raw_bytes, w->blocks[i].stored_bytes);
-	for (size_t i = 0; w->count && i < w->spec->region_count; i++)
+	for (size_t i = 0; w->count && i < w->subject_count; i++)
 		kedge__codec_plan_learn(&w->planner, &w->plans[i]);
+}
+
+static void tell_plan(const struct kedge__codec_plan *p, struct kedge__packing_record *r)
+{
+	*r = (struct kedge__packing_record){.reason = (uint32_t)p->why.reason,
+					    .age = p->why.age,
+					    .size = p->why.size,
+					    .encode = p->why.encode,
+					    .storage = p->why.storage,
+					    .target = p->why.target};
+	kedge__codec_choice_describe(&p->choice, r->name);
 }
 
 static int tell_packing(const struct writer *w, struct kedge__written_blocks *out, struct kedge__error *err)
@@ -581,22 +619,52 @@ static int tell_packing(const struct writer *w, struct kedge__written_blocks *ou
 	if (!out->packing)
 		return kedge__error_nomem(err);
 	for (size_t i = 0; i < w->spec->region_count; i++) {
-		const struct kedge__codec_plan *p = &w->plans[i];
 		struct kedge__packing_record *r = &out->packing[out->packing_count];
 
-		if (!p->made)
+		if (!w->plans[i].made)
 			continue;
 		out->packing_count++;
-		*r = (struct kedge__packing_record){.region = (uint32_t)i,
-						    .reason = (uint32_t)p->why.reason,
-						    .age = p->why.age,
-						    .size = p->why.size,
-						    .encode = p->why.encode,
-						    .storage = p->why.storage,
-						    .target = p->why.target};
-		kedge__codec_choice_describe(&p->choice, r->name);
+		tell_plan(&w->plans[i], r);
+		r->region = (uint32_t)i;
 	}
 	return 0;
+}
+
+static int tell_class(const struct kedge__literal_class *c, const struct kedge__codec_plan *plan,
+		      struct kedge__class_record *r, struct kedge__error *err)
+{
+	r->name = kedge__strdup(c->name);
+	if (!r->name)
+		return kedge__error_nomem(err);
+	r->type = (uint32_t)c->type;
+	r->ndims = (uint32_t)c->ndims;
+	memcpy(r->dims, c->dims, sizeof(r->dims));
+	r->pieces = c->pieces;
+	tell_plan(plan, &r->packing);
+	return 0;
+}
+
+static int tell_classes(const struct writer *w, struct kedge__written_blocks *out, struct kedge__error *err)
+{
+	const struct kedge__literal_classes *from = &w->spec->reduction->classes;
+	struct kedge__classes_record *to = &out->classes;
+	size_t first = w->spec->region_count;
+	int rc = 0;
+
+	if (!from->count || !w->count)
+		return 0;
+	*to = (struct kedge__classes_record){
+	    .scheme = from->scheme, .block = from->block, .reason = from->reason, .age = from->age};
+	memcpy(to->sizes, from->sizes, sizeof(to->sizes));
+	to->at = kedge__calloc(from->count, sizeof(*to->at));
+	if (!to->at)
+		return kedge__error_nomem(err);
+	for (; to->count < from->count && !rc; to->count++)
+		rc = tell_class(&from->at[to->count], &w->plans[first + to->count], &to->at[to->count], err);
+	for (size_t i = 0; i < w->count && !rc; i++)
+		if (w->starts[i].subject >= first)
+			to->at[w->starts[i].subject - first].blocks++;
+	return rc;
 }
 
 /* Of those blocks that no codec touched. */
@@ -632,6 +700,7 @@ void kedge__written_blocks_done(struct kedge__written_blocks *out)
 {
 	kedge__free(out->blocks);
 	kedge__free(out->packing);
+	kedge__classes_done(&out->classes);
 	kedge__bytes_done(&out->sums);
 	*out = (struct kedge__written_blocks){0};
 }
@@ -652,6 +721,8 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 		rc = run_pipeline(&w, pool, stats, err);
 	if (!rc)
 		rc = tell_packing(&w, &got, err);
+	if (!rc)
+		rc = tell_classes(&w, &got, err);
 	got.blocks = w.blocks;
 	got.count = w.count;
 	tell_sums(&w, &got);

@@ -306,6 +306,7 @@ struct kedge__written_blocks {
 	struct kedge__bytes sums; /* section SUMS; empty: no block has pages */
 	struct kedge__packing_record *packing; /* for each region that has blocks, if they may be packed at all */
 	size_t packing_count;
+	struct kedge__classes_record classes; /* none: nothing was arranged */
 	struct kedge__source_record base; /* the version that blocks were packed against; KEDGE__NO_VERSION: none was */
 };
 
@@ -362,6 +363,8 @@ void kedge__segment_announce(int fd, const struct kedge__set_part *part);
 void kedge__segment_park(struct kedge__segment *seg);
 /* Index of the region in SLOT, or SIZE_MAX. */
 size_t kedge__segment_slot_region(const struct kedge__segment *seg, uint64_t slot);
+/* How many regions beside that of its record have bytes in block I. */
+size_t kedge__segment_block_others(const struct kedge__segment *seg, size_t i);
 void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ region_tables.c: tables of regions, by image id */

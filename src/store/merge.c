@@ -142,7 +142,7 @@ static int list_literals(struct kedge__merge *m, const struct kedge__segment *to
 		region = (uint32_t)region_index(top, e->addr);
 		if (list->count && list->at[list->count - 1].region == region)
 			list->at[list->count - 1].bytes += e->len;
-		else if (!kedge__array_push(list, ((struct kedge__literal){NULL, e->len, region})))
+		else if (!kedge__array_push(list, ((struct kedge__literal){NULL, e->len, region, 0})))
 			return kedge__error_nomem(err);
 	}
 	return 0;

@@ -288,6 +288,11 @@ static int take_packing(struct reader *r, const uint8_t *text, size_t bytes, str
 	return kedge__packing_decode(text, bytes, &r->seg->packing, &r->seg->packing_count, err);
 }
 
+static int take_classes(struct reader *r, const uint8_t *text, size_t bytes, struct kedge__error *err)
+{
+	return kedge__classes_decode(text, bytes, &r->seg->classes, err);
+}
+
 static const struct {
 	uint32_t type;
 	const char *name;
@@ -304,6 +309,7 @@ static const struct {
     {KEDGE__SECTION_SUMS, "SUMS", KEDGE__SEGMENT_ALL, take_sums, true},
     {KEDGE__SECTION_MAP, "MAPX", KEDGE__SEGMENT_ALL, take_map, false},
     {KEDGE__SECTION_PACKING, "PACK", KEDGE__SEGMENT_ALL, take_packing, true},
+    {KEDGE__SECTION_CLASSES, "CLAS", KEDGE__SEGMENT_ALL, take_classes, true},
 };
 
 static const struct kedge__section_entry *find_entry(const struct reader *r, uint32_t type)
@@ -424,6 +430,16 @@ static int check_base(struct kedge__segment *seg, struct kedge__error *err)
 	return seg->base == KEDGE__NO_VERSION ? 0 : kedge__literal_places_make(&seg->map, &seg->places, err);
 }
 
+/* Their blocks are the last ones. */
+static int check_classes(const struct kedge__segment *seg, struct kedge__error *err)
+{
+	uint64_t blocks = 0;
+
+	for (size_t i = 0; i < seg->classes.count && blocks <= seg->block_count; i++)
+		blocks += seg->classes.at[i].blocks;
+	return blocks <= seg->block_count ? 0 : damaged(err, "section CLAS describes blocks that do not exist");
+}
+
 static int check_all(struct reader *r, struct kedge__error *err)
 {
 	struct kedge__segment *seg = r->seg;
@@ -447,6 +463,8 @@ static int check_all(struct reader *r, struct kedge__error *err)
 		rc = check_plain_blocks(seg, err);
 	if (!rc && seg->packing_count && seg->packing[seg->packing_count - 1].region >= seg->region_count)
 		rc = damaged(err, "section PACK describes a region that does not exist");
+	if (!rc)
+		rc = check_classes(seg, err);
 	return rc ? rc : check_base(seg, err);
 }
 
@@ -675,15 +693,42 @@ void kedge__segment_close(struct kedge__segment *seg)
 	kedge__free(seg->sources);
 	kedge__literal_places_done(&seg->places);
 	kedge__free(seg->packing);
+	kedge__classes_done(&seg->classes);
 	kedge__free(seg->path);
 	kedge__free(seg);
 }
 
 /* ------------------------------------------------------------------ blocks */
 
+/* Extents are in the order of addresses, and so of regions. */
+size_t kedge__segment_block_others(const struct kedge__segment *seg, size_t i)
+{
+	const struct kedge__block_record *b = &seg->blocks[i];
+	uint64_t last = UINT64_MAX;
+	size_t regions = 0;
+
+	for (size_t k = 0; k < seg->map.count; k++) {
+		const struct kedge__extent *e = &seg->map.at[k];
+
+		if (e->kind != KEDGE__EXTENT_LITERAL || e->src >= b->position + b->raw_bytes ||
+		    e->src + e->len <= b->position || e->addr >> KEDGE__SLOT_SHIFT == last)
+			continue;
+		last = e->addr >> KEDGE__SLOT_SHIFT;
+		regions++;
+	}
+	return regions ? regions - 1 : 0;
+}
+
 void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, struct kedge__error *err)
 {
-	(void)kedge__error_prefix(err, "block %zu (region %s)", i, seg->regions[seg->blocks[i].region].name);
+	const char *name = seg->regions[seg->blocks[i].region].name;
+	size_t others = kedge__segment_block_others(seg, i);
+
+	if (others)
+		(void)kedge__error_prefix(err, "block %zu (region %s and %zu other%s)", i, name, others,
+					  others == 1 ? "" : "s");
+	else
+		(void)kedge__error_prefix(err, "block %zu (region %s)", i, name);
 	prefix_place(seg->path, err);
 }
 

@@ -2,7 +2,7 @@
 /* Write a segment from front to back: header, blocks, sections, index, footer (FORMAT.md, "The segment"). */
 #include "store/internal.h"
 
-#define SECTIONS  8
+#define SECTIONS  9
 #define SMALL_MAP ((size_t)1 << 16) /* extents */
 
 struct sections {
@@ -62,7 +62,7 @@ static bool runs_may_be_smaller(enum kedge__map_encoding how, size_t extents, si
 static int encode_map(const struct kedge__segment_spec *spec, struct kedge__bytes *out, struct kedge__error *err)
 {
 	const struct kedge__reduction *red = spec->reduction;
-	enum kedge__map_encoding how = map_encoding(red->reducer);
+	enum kedge__map_encoding how = red->classes.count ? KEDGE__MAP_SMALLER : map_encoding(red->reducer);
 	struct kedge__bytes runs = {0};
 	int rc = encode_map_as(spec, how, out, err);
 
@@ -101,7 +101,7 @@ static int pack_section(struct sections *s, uint32_t type, uint32_t *flags, stru
 	bool packed = false;
 	int rc = 0;
 
-	if (type == KEDGE__SECTION_REGIONS || type == KEDGE__SECTION_PACKING ||
+	if (type == KEDGE__SECTION_REGIONS || type == KEDGE__SECTION_PACKING || type == KEDGE__SECTION_CLASSES ||
 	    (type == KEDGE__SECTION_MAP && text->at[0] != KEDGE__MAP_COLUMNS))
 		rc = kedge__section_pack(text, &packed, err);
 	if (packed)
@@ -170,6 +170,11 @@ static int encode_more(const struct kedge__written_blocks *written, struct secti
 		rc = kedge__packing_encode(written->packing, written->packing_count, &s->text[s->count], err);
 		if (!rc)
 			rc = add_section(s, KEDGE__SECTION_PACKING, 0, err);
+	}
+	if (!rc && written->classes.count) {
+		rc = kedge__classes_encode(&written->classes, &s->text[s->count], err);
+		if (!rc)
+			rc = add_section(s, KEDGE__SECTION_CLASSES, 0, err);
 	}
 	return rc;
 }

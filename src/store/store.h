@@ -341,6 +341,7 @@ struct kedge__segment { /* everything decoded and checked, except the blocks */
 	struct kedge__literal_places places; /* of all literals, if there is a base */
 	struct kedge__packing_record *packing; /* how the blocks of regions were packed, and why, as far as the segment says */
 	size_t packing_count;
+	struct kedge__classes_record classes; /* by which literals were arranged; none: they were not */
 	struct kedge__bucket *bucket; /* paces reads of it; NULL: reads are not paced */
 };
 

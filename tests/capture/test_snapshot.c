@@ -24,12 +24,12 @@ static void literals_cut(struct kedge__literal_list *list, const uint8_t *m)
 	size_t at = 0;
 
 	for (size_t i = 0; i < KEDGE__COUNT(sizes); i++) {
-		struct kedge__literal l = {m + at, sizes[i], 0};
+		struct kedge__literal l = {m + at, sizes[i], 0, 0};
 
 		assert_true(kedge__array_push(list, l));
 		at += sizes[i] + 5;
 	}
-	struct kedge__literal rest = {m + at, BYTES - at, 0};
+	struct kedge__literal rest = {m + at, BYTES - at, 0, 0};
 	assert_true(kedge__array_push(list, rest));
 }
 
@@ -113,7 +113,7 @@ static void test_limit_and_nothing(void **state)
 	struct kedge__literal_list list = {0};
 	struct kedge__reserve s = {0};
 	uint8_t bytes[100] = {0};
-	struct kedge__literal l = {bytes, 100, 0};
+	struct kedge__literal l = {bytes, 100, 0, 0};
 	struct kedge__literal_source source = {.fill = fill, .ctx = &list};
 
 	(void)state;

@@ -241,6 +241,30 @@ static void make_packing(void)
 	save_bytes("packing", "two", &b);
 }
 
+static void make_classes(void)
+{
+	struct kedge__class_record at[] = {
+	    {.name = (char *)"(rest)",
+	     .pieces = 3,
+	     .blocks = 1,
+	     .packing = {.reason = 3, .name = "zstd:3", .size = 0.1}},
+	    {.name = (char *)"Grid/Density_f32_Array3D x16x32",
+	     .type = KEDGE_F32,
+	     .ndims = 3,
+	     .dims = {16, 16, 32},
+	     .pieces = 1000,
+	     .blocks = 300,
+	     .packing = {.reason = 6, .age = 2, .name = "field", .size = 0.7, .encode = 700e6, .storage = 1e8}}};
+	const struct kedge__classes_record c = {
+	    .scheme = 3, .block = 4096, .reason = 1, .age = 15, .sizes = {0.6, 0.61, 0.5, 0}, .at = at, .count = 2};
+	struct kedge__bytes b = {0};
+
+	FUZZ_REQUIRE(kedge__classes_encode(&(struct kedge__classes_record){.scheme = 1}, &b, NULL) == 0);
+	save_bytes("classes", "none", &b);
+	FUZZ_REQUIRE(kedge__classes_encode(&c, &b, NULL) == 0);
+	save_bytes("classes", "two", &b);
+}
+
 /* The regions are those of fuzz_map.c. */
 static const struct kedge__region_record map_regions[] = {
     {.name = (char *)"a", .slot = 0, .bytes = 640},
@@ -499,6 +523,7 @@ int main(int argc, char **argv)
 	make_blocks();
 	make_lineage();
 	make_packing();
+	make_classes();
 	make_map();
 	make_changes();
 	make_manifest();

@@ -265,7 +265,7 @@ static inline void add_literal(struct kedge__reduction *red, const uint8_t *data
 	if (last && last->region == (uint32_t)region && (const uint8_t *)last->data + last->bytes == data)
 		last->bytes += len;
 	else
-		assert_true(kedge__array_push(&red->literals, ((struct kedge__literal){data, len, (uint32_t)region})));
+		assert_true(kedge__array_push(&red->literals, ((struct kedge__literal){data, len, (uint32_t)region, 0})));
 }
 
 static inline void map_chunk(const struct mapper *m, int r, uint64_t at, uint64_t len)

@@ -222,8 +222,8 @@ static void test_fill_at_odd_places(void **state)
 	assert_ok(kedge__extent_map_append(
 	    &red.map, (struct kedge__extent){.addr = 67, .len = 29, .src = 3, .kind = KEDGE__EXTENT_LITERAL}, false,
 	    err));
-	assert_true(kedge__array_push(&red.literals, ((struct kedge__literal){second, 3, 0})));
-	assert_true(kedge__array_push(&red.literals, ((struct kedge__literal){second + 67, 29, 0})));
+	assert_true(kedge__array_push(&red.literals, ((struct kedge__literal){second, 3, 0, 0})));
+	assert_true(kedge__array_push(&red.literals, ((struct kedge__literal){second + 67, 29, 0, 0})));
 	spec.sources = &source;
 	spec.source_count = 1;
 	set.sources = &one;

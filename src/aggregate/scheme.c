@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which scheme: the one that is set, or, of a sample, the one that packs it to the least (mcrEngine, section VII,
+ * "could be made adaptive"). What was settled on is remembered over versions, and looked at again every now and then.
+ */
+#include "aggregate/arrangement.h"
+
+#include <stdlib.h>
+
+#define SAMPLE_BLOCK  ((size_t)64 << 10)
+#define SAMPLE_ALIGN  64
+#define SAMPLE_PLACES 12                  /* at most, */
+#define SAMPLE_FEWEST 2                   /* and at least */
+#define SAMPLE_LEAST  (UINT64_C(1) << 20) /* bytes of literals, for a sample to be worth it */
+#define SAMPLE_PART   24                  /* of all, at most */
+#define EVERY         16                  /* versions from one look to the next */
+#define BETTER        0.97                /* of the usual scheme's size, for another to be chosen */
+
+static const char *const names[] = {"off", "agnostic", "agnostic-block", "aware", "aware-block", "auto"};
+static const char *const reasons[] = {"set explicitly", "the smallest of a sample", "as in the version before",
+				      "too little data to try others"};
+
+const char *kedge__aggregate_scheme_name(uint32_t scheme)
+{
+	return scheme < KEDGE__COUNT(names) ? names[scheme] : NULL;
+}
+
+const char *kedge__aggregate_reason(uint32_t reason)
+{
+	return reason < KEDGE__COUNT(reasons) ? reasons[reason] : NULL;
+}
+
+/* ------------------------------------------------------------------ samples */
+
+struct sampler {
+	const struct kedge__arrangement *a;
+	const struct kedge__aggregate_sample *sample;
+	const struct kedge__arranged *by;
+	struct kedge__arrange_piece **order;
+	uint8_t *block;
+	uint64_t raw, packed;
+};
+
+/* Places in the literals of files that are understood: the same ones for all schemes. */
+struct places {
+	uint64_t at[SAMPLE_PLACES];
+	size_t count;
+};
+
+static bool is_understood(const struct kedge__arrangement *a, uint32_t region)
+{
+	size_t f = kedge__arrangement_file(a, region);
+
+	return f < a->file_count && a->files[f].layout.runs.count;
+}
+
+static uint64_t understood_bytes(const struct kedge__arrangement *a)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < a->red->literals.count; i++)
+		bytes += is_understood(a, a->red->literals.at[i].region) ? a->red->literals.at[i].bytes : 0;
+	return bytes;
+}
+
+static void places_find(const struct kedge__arrangement *a, uint64_t total, struct places *out)
+{
+	uint64_t want = KEDGE__MIN(KEDGE__MAX(total / SAMPLE_PART / SAMPLE_BLOCK, SAMPLE_FEWEST), SAMPLE_PLACES);
+	uint64_t step = total / want, next = step / 2, position = 0, seen = 0;
+
+	for (size_t i = 0; i < a->red->literals.count && out->count < want; i++) {
+		const struct kedge__literal *l = &a->red->literals.at[i];
+
+		if (is_understood(a, l->region)) {
+			for (; out->count < want && next < seen + l->bytes; next += step)
+				out->at[out->count++] = position + (next - seen);
+			seen += l->bytes;
+		}
+		position += l->bytes;
+	}
+}
+
+static int sample_read(const struct sampler *s, const struct kedge__arrange_piece *p, uint64_t skip, size_t used,
+		       size_t bytes, struct kedge__error *err)
+{
+	const struct kedge__aggregate_file *f = &s->a->files[kedge__arrangement_file(s->a, p->region)];
+
+	return s->sample->read(s->sample->ctx, p->region,
+			       (uint64_t)((const uint8_t *)p->data - (const uint8_t *)f->data) + skip, s->block + used,
+			       bytes, err);
+}
+
+/* A block with byte PLACE of piece AT of those in order, in the middle of it as far as its class reaches. */
+static int sample_block(struct sampler *s, size_t at, uint64_t place, struct kedge__error *err)
+{
+	const struct kedge__literal_class *class = &s->by->classes.at[s->order[at]->class - 1];
+	uint32_t number = s->order[at]->class;
+	uint64_t skip = place > SAMPLE_BLOCK / 2 ? (place - SAMPLE_BLOCK / 2) / SAMPLE_ALIGN * SAMPLE_ALIGN : 0;
+	size_t used = 0;
+	int rc = 0;
+
+	while (!skip && at && s->order[at - 1]->class == number && place < SAMPLE_BLOCK / 2)
+		place += s->order[--at]->bytes;
+	for (; at < s->by->pieces.count && s->order[at]->class == number && used < SAMPLE_BLOCK && !rc; at++) {
+		size_t bytes = (size_t)KEDGE__MIN(s->order[at]->bytes - skip, SAMPLE_BLOCK - used);
+
+		rc = sample_read(s, s->order[at], skip, used, bytes, err);
+		used += bytes;
+		skip = 0;
+	}
+	if (rc || !used)
+		return rc;
+	s->raw += used;
+	s->packed += s->sample->pack(s->sample->ctx, class->type, class->ndims, class->dims, s->block, used);
+	return 0;
+}
+
+static int sample_all(struct sampler *s, const struct places *places, struct kedge__error *err)
+{
+	struct kedge__arrange_piece *pieces = s->by->pieces.at;
+	size_t n = s->by->pieces.count;
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++)
+		s->order[i] = &pieces[i];
+	qsort(s->order, n, sizeof(*s->order), kedge__arrange_order);
+	for (size_t i = 0; i < n; i++)
+		s->order[i]->to = i;
+	for (size_t i = 0; i < places->count && !rc; i++) {
+		size_t k;
+
+		KEDGE__LAST_BEFORE(k, n, pieces[k].position <= places->at[i]);
+		if (pieces[k].class)
+			rc = sample_block(s, (size_t)pieces[k].to, places->at[i] - pieces[k].position, err);
+	}
+	return rc;
+}
+
+/* The share of its size to which a sample shrinks by BY; 0: nothing was arranged. */
+static int try_one(const struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
+		   const struct kedge__arranged *by, const struct places *places, double *size,
+		   struct kedge__error *err)
+{
+	struct sampler s = {.a = a, .sample = sample, .by = by};
+	int rc;
+
+	s.order = kedge__calloc(by->pieces.count + 1, sizeof(*s.order));
+	s.block = kedge__malloc(SAMPLE_BLOCK);
+	rc = s.order && s.block ? sample_all(&s, places, err) : kedge__error_nomem(err);
+	kedge__free(s.order);
+	kedge__free(s.block);
+	*size = s.raw ? (double)s.packed / (double)s.raw : 0;
+	return rc;
+}
+
+/* ------------------------------------------------------------------ the choice */
+
+static int try_all(struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
+		   struct kedge__aggregate_memory *m, struct kedge__error *err)
+{
+	struct places places = {.count = 0};
+	double least;
+	int rc = 0;
+
+	places_find(a, understood_bytes(a), &places);
+	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES && !rc; i++) {
+		struct kedge__arranged by = {0};
+
+		rc = kedge__arrangement_make(a, KEDGE__AGGREGATE_AGNOSTIC + i, &by, err);
+		if (!rc)
+			rc = try_one(a, sample, &by, &places, &m->sizes[i], err);
+		kedge__arranged_done(&by);
+	}
+	m->scheme = KEDGE__AGGREGATE_AWARE;
+	m->age = 0;
+	least = m->sizes[KEDGE__AGGREGATE_AWARE - 1] * BETTER;
+	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES; i++) {
+		if (m->sizes[i] > 0 && m->sizes[i] < least) {
+			least = m->sizes[i];
+			m->scheme = (enum kedge__aggregate_scheme)(KEDGE__AGGREGATE_AGNOSTIC + i);
+		}
+	}
+	return rc;
+}
+
+static bool any_understood(const struct kedge__aggregate_file *files, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (files[i].layout.runs.count)
+			return true;
+	return false;
+}
+
+/* What will be used, and why. */
+static int choose(struct kedge__arrangement *a, const struct kedge__aggregate_memory *memory,
+		  const struct kedge__aggregate_sample *sample, struct kedge__aggregate_memory *out, uint32_t *reason,
+		  struct kedge__error *err)
+{
+	*out = (struct kedge__aggregate_memory){.scheme = a->options->scheme};
+	*reason = KEDGE__AGGREGATE_SET;
+	if (a->options->scheme != KEDGE__AGGREGATE_AUTO)
+		return 0;
+	out->scheme = KEDGE__AGGREGATE_OFF;
+	if (!any_understood(a->files, a->file_count))
+		return 0;
+	if (memory && memory->scheme != KEDGE__AGGREGATE_OFF && memory->age + 1 < EVERY) {
+		*out = *memory;
+		out->age++;
+		*reason = KEDGE__AGGREGATE_REMEMBERED;
+		return 0;
+	}
+	if (sample && understood_bytes(a) >= (a->options->sample_least ? a->options->sample_least : SAMPLE_LEAST)) {
+		*reason = KEDGE__AGGREGATE_SMALLEST;
+		return try_all(a, sample, out, err);
+	}
+	out->scheme = KEDGE__AGGREGATE_AWARE;
+	*reason = KEDGE__AGGREGATE_LITTLE;
+	return 0;
+}
+
+static int apply(struct kedge__arrangement *a, struct kedge__reduction *red,
+		 const struct kedge__aggregate_memory *chosen, uint32_t reason, struct kedge__error *err)
+{
+	struct kedge__arranged by = {0};
+	bool blocks =
+	    chosen->scheme == KEDGE__AGGREGATE_AGNOSTIC_BLOCK || chosen->scheme == KEDGE__AGGREGATE_AWARE_BLOCK;
+	int rc = kedge__arrangement_make(a, chosen->scheme, &by, err);
+
+	if (!rc && by.classes.count)
+		rc = kedge__reduction_arrange(red, by.pieces.at, by.pieces.count, err);
+	if (!rc && by.classes.count) {
+		red->classes = by.classes;
+		by.classes = (struct kedge__literal_classes){0};
+		red->classes.scheme = chosen->scheme;
+		red->classes.block = blocks ? a->options->block : 0;
+		red->classes.reason = reason;
+		red->classes.age = chosen->age;
+		memcpy(red->classes.sizes, chosen->sizes, sizeof(red->classes.sizes));
+	}
+	kedge__arranged_done(&by);
+	return rc;
+}
+
+int kedge__aggregate(struct kedge__reduction *red, const struct kedge__aggregate_file *files, size_t count,
+		     const struct kedge__aggregate_options *options, const struct kedge__aggregate_memory *memory,
+		     const struct kedge__aggregate_sample *sample, struct kedge__error *err)
+{
+	struct kedge__arrangement a = {.red = red, .files = files, .file_count = count, .options = options};
+	struct kedge__aggregate_memory chosen;
+	uint32_t reason;
+	int rc;
+
+	if (!count || options->scheme == KEDGE__AGGREGATE_OFF || !red->literals.count)
+		return 0;
+	rc = kedge__arrangement_init(&a, err);
+	if (!rc)
+		rc = choose(&a, memory, sample, &chosen, &reason, err);
+	if (!rc && chosen.scheme != KEDGE__AGGREGATE_OFF)
+		rc = apply(&a, red, &chosen, reason, err);
+	kedge__arrangement_done(&a);
+	return rc;
+}
