@@ -42,6 +42,7 @@ pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
+pkg_check_modules(HDF5 QUIET IMPORTED_TARGET hdf5)
 find_package(MPI QUIET COMPONENTS C)
 
 # Codecs whose library may be absent: KEDGE_HAVE_<name>, what to link, and where its header is. If a library is not

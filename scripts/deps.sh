@@ -32,6 +32,7 @@ needed() {
 	if [ "$1" = check ]; then
 		cat <<-'END'
 			libcmocka-dev pkg-config --exists cmocka
+			libhdf5-dev pkg-config --exists hdf5
 			slurmctld test -x /usr/sbin/slurmctld
 			slurmd test -x /usr/sbin/slurmd
 			slurm-client srun --version

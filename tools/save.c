@@ -213,16 +213,16 @@ static int checkpoint(struct save *s)
 	return 0;
 }
 
-static void remove_from(const char *store, const char *name, uint64_t version)
+void kedge__save_take_back(const char *command, const char *store, const char *name, uint64_t version)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__catalog *cat = NULL;
 
 	if (kedge__catalog_open(store, name, KEDGE__CATALOG_READ, &cat, &err) == 0 &&
-	    kedge__catalog_own(cat, "kedge save", &err) == 0)
+	    kedge__catalog_own(cat, command, &err) == 0)
 		kedge__set_remove(cat, version, &err);
 	if (err.code && err.code != KEDGE_E_NOTFOUND)
-		kedge__tool_say("kedge save", "cannot remove version %llu from %s; do not use that version: %s",
+		kedge__tool_say(command, "cannot remove version %llu from %s; do not use that version: %s",
 				(unsigned long long)version, store, kedge__error_text(&err));
 	kedge__catalog_close(cat);
 	kedge__error_done(&err);
@@ -240,9 +240,9 @@ static void take_back(struct save *s)
 		kedge__tool_fail(s->usage.command, &err, "cannot read the settings");
 		return;
 	}
-	remove_from(settings.l1, s->name, s->version);
+	kedge__save_take_back(s->usage.command, settings.l1, s->name, s->version);
 	if (settings.l2 && *settings.l2)
-		remove_from(settings.l2, s->name, s->version);
+		kedge__save_take_back(s->usage.command, settings.l2, s->name, s->version);
 	kedge__job_settings_done(&settings);
 }
 
@@ -313,6 +313,8 @@ static int save_files(struct save *s)
 		return status;
 	if (!rc)
 		rc = kedge__save_set_read(&s->set, &err);
+	if (!rc && s->as->strict && (s->set.walk.left_out || s->set.changed))
+		rc = kedge__error_set(&err, KEDGE_E_STATE, 0, "files changed, or could not be read");
 	if (!rc)
 		rc = kedge__save_set_lend(&s->set, s->k, s->element, &err);
 	return rc ? kedge__tool_fail(s->usage.command, &err, "nothing was saved") : 0;

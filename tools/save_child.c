@@ -23,7 +23,7 @@ static void signals_of(sigset_t *set)
 }
 
 /* Nothing of the caller is touched but its memory's copy. */
-static _Noreturn void be_child(const struct kedge__save_as *as, pid_t caller, const sigset_t *before, char **argv)
+static _Noreturn void be_child(const struct kedge__save_as *as, pid_t caller, const sigset_t *watched, char **argv)
 {
 	int argc = 0, status;
 
@@ -33,7 +33,7 @@ static _Noreturn void be_child(const struct kedge__save_as *as, pid_t caller, co
 	for (size_t i = 0; i < KEDGE__COUNT(passed_on); i++)
 		if (signal(passed_on[i], SIG_DFL) == SIG_IGN)
 			signal(passed_on[i], SIG_IGN);
-	sigprocmask(SIG_SETMASK, before, NULL);
+	sigprocmask(SIG_UNBLOCK, watched, NULL);
 	while (argv[argc])
 		argc++;
 	status = as->prepare ? as->prepare(as->ctx) : 0;
@@ -71,7 +71,7 @@ int kedge__save_child(const struct kedge__save_as *as, char **argv, int *stopped
 	sigprocmask(SIG_BLOCK, &watched, &before);
 	child = fork();
 	if (child == 0)
-		be_child(as, caller, &before, argv);
+		be_child(as, caller, &watched, argv);
 	status = child < 0 ? -1 : await_child(child, &watched, stopped);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (child < 0) {
@@ -80,7 +80,7 @@ int kedge__save_child(const struct kedge__save_as *as, char **argv, int *stopped
 	}
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	if (!*stopped)
+	if (!*stopped && WTERMSIG(status) != as->tolerated)
 		kedge__tool_say(as->command, "the process that saves was ended by signal %d", WTERMSIG(status));
 	return KEDGE__EXIT_FAILURE;
 }

@@ -43,6 +43,7 @@ struct kedge__save_as {
 	const char *command; /* that speaks */
 	int (*prepare)(void *ctx); /* called by the process that save_child() makes, before anything else: 0, or its exit code; NULL: nothing */
 	void *ctx;
+	int tolerated;       /* the signal that prepare() arranged for; 0: none */
 	bool strict;         /* a file that changes or vanishes meanwhile is a failure, and nothing is saved */
 };
 
@@ -51,6 +52,9 @@ int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv);
 /* The same in a process of its own; ARGV ends in NULL. Signals that ask this one to stop go there, too, and *STOPPED is the last of them.
  * This process must have no other threads. */
 int kedge__save_child(const struct kedge__save_as *as, char **argv, int *stopped);
+
+/* Remove VERSION, the newest, from STORE: it has a state that the files never had. */
+void kedge__save_take_back(const char *command, const char *store, const char *name, uint64_t version);
 
 /* Which process called this one, if it is one that splits a list of files, as xargs does; 0: it is not. */
 uint64_t kedge__caller(void);

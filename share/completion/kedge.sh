@@ -164,5 +164,6 @@ plan:* | simulate:* | bench:*)
 diff:* | rm:*) versions "$@" ;;
 restore:*) files_of "$@" ;;
 tag:*) in_store tag -n -- "$@" | sed 's/ .*//' ;;
+watch:*) echo '<directories>' ;;
 save:* | pack:* | unpack:* | cat:* | ls:* | show:* | verify:*) echo '<files>' ;;
 esac

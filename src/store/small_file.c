@@ -168,7 +168,7 @@ bool kedge__name_is_leftover(const char *name)
 bool kedge__name_is_ours(const char *name)
 {
 	static const char *const others[] = {KEDGE__LOCK_NAME, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX, KEDGE__GUARD_NAME,
-					     KEDGE__FILES_NAME, KEDGE__INDEX_NAME};
+					     KEDGE__FILES_NAME, KEDGE__INDEX_NAME, KEDGE__WATCH_NAME};
 	uint64_t version;
 
 	for (size_t i = 0; i < KEDGE__COUNT(others); i++)

@@ -101,6 +101,8 @@ const struct kedge__catalog_entry *kedge__catalog_at(const struct kedge__catalog
 size_t kedge__catalog_below(const struct kedge__catalog *cat, uint64_t version); /* entries below VERSION: the first so many */
 const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catalog *cat, uint64_t version); /* NULL */
 
+#define KEDGE__WATCH_NAME "watch" /* in the directory of a name: the journal of kedge watch */
+
 /* ------------------------------------------------------------------ pack.c: one self-contained segment, without a store around it */
 
 bool kedge__pack_is_at(const char *path); /* a file; whether it is one that can be read shows when it is opened */

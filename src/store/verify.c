@@ -310,7 +310,7 @@ static bool is_known_name(const char *name)
 
 	return kedge__set_file_parse(name, &version) || strcmp(name, KEDGE__LOCK_NAME) == 0 ||
 	       strcmp(name, KEDGE__GUARD_NAME) == 0 || strcmp(name, KEDGE__FILES_NAME) == 0 ||
-	       strcmp(name, KEDGE__TIE_NAME) == 0 || strcmp(name, KEDGE__INDEX_NAME) == 0 ||
+	       strcmp(name, KEDGE__TIE_NAME) == 0 || strcmp(name, KEDGE__WATCH_NAME) == 0 || strcmp(name, KEDGE__INDEX_NAME) == 0 ||
 	       (strncmp(name, KEDGE__RECORD_START, strlen(KEDGE__RECORD_START)) == 0 && !kedge__name_is_tmp(name));
 }
 
