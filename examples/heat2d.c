@@ -3,9 +3,9 @@
  * heat2d: heat spreads from a hot spot in a large cold plate; an MPI program that survives the loss of its ranks.
  *
  * The plate is a grid divided into one block per rank, with a halo of one cell that neighbours exchange at every step.
- * Each rank protects its block and its step counter. When the job is started again, kedge_restart() returns all ranks to
- * the newest step that every one of them saved. The result is the same to the last bit, killed or not, because a cell
- * is always computed from the same five values in the same order.
+ * Each rank protects its block and its step counter. When the job is started again, kedge_restart() returns all ranks
+ * to the newest step that every one of them saved. The result is the same to the last bit, killed or not, because a
+ * cell is always computed from the same five values in the same order.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,7 +21,8 @@
 #define CONDUCT 0.2 /* below 0.25, or the scheme is unstable */
 
 struct options {
-	int64_t cells, steps, every; /* cells along a side of the plate; steps between two checkpoints */
+	int64_t cells, steps,
+	    every; /* cells along a side of the plate; steps between two checkpoints, 0: when Kedge says so */
 	int64_t die_at, die_rank;
 	const char *output, *name;
 	bool quiet;
@@ -163,18 +164,28 @@ static void maybe_die(const struct plate *p, const struct options *o)
 	}
 }
 
+static int save_if_due(kedge_t *k, struct plate *p, const struct options *o)
+{
+	int due = o->every && p->step % o->every == 0, rc = 0;
+
+	if (!o->every)
+		rc = kedge_should_checkpoint(k, &due);
+	if (rc == 0 && due)
+		rc = protect(k, p);
+	return rc == 0 && due ? kedge_checkpoint(k, (uint64_t)p->step) : rc;
+}
+
+/* Until the last step, or until somebody wants it to end, and its state is saved. */
 static int simulate(kedge_t *k, struct plate *p, const struct options *o)
 {
-	int rc = begin(k, p, o->quiet);
+	int rc = begin(k, p, o->quiet), ends = 0;
 
-	while (rc == 0 && p->step < o->steps) {
+	while (rc == 0 && p->step < o->steps && !ends) {
 		advance(p);
 		maybe_die(p, o);
-		if (p->step % o->every == 0) {
-			rc = protect(k, p);
-			if (rc == 0)
-				rc = kedge_checkpoint(k, (uint64_t)p->step);
-		}
+		rc = save_if_due(k, p, o);
+		if (rc == 0)
+			rc = kedge_should_exit(k, &ends);
 	}
 	return rc;
 }
@@ -258,7 +269,7 @@ static bool parse(int argc, char **argv, struct options *o)
 			return false;
 		}
 	}
-	return optind == argc && o->cells >= 64 && o->cells <= 30000 && o->steps > 0 && o->every > 0;
+	return optind == argc && o->cells >= 64 && o->cells <= 30000 && o->steps > 0 && o->every >= 0;
 }
 
 static int run(struct plate *p, const struct options *o)
@@ -292,10 +303,10 @@ int main(int argc, char **argv)
 		MPI_Finalize();
 		return status;
 	}
-	if (plate_init(&p, o.cells) || run(&p, &o) || (o.output && write_answer(&p, &o)))
+	if (plate_init(&p, o.cells) || run(&p, &o) || (o.output && p.step >= o.steps && write_answer(&p, &o)))
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	if (p.rank == 0 && !o.quiet)
-		printf("heat2d: finished step %" PRId64 "\n", p.step);
+		printf("heat2d: %s step %" PRId64 "\n", p.step < o.steps ? "asked to end at" : "finished", p.step);
 	plate_done(&p);
 	MPI_Finalize();
 	return status;

@@ -8,7 +8,7 @@ static void print_all(void)
 	     "Kedge keeps versions of a program's state, stores only what changed, and restores them bit for bit.\n\n"
 	     "subcommands:");
 	for (size_t i = 0; i < kedge__tools_count; i++)
-		printf("  %-10s %s\n", kedge__tools[i].name, kedge__tools[i].summary);
+		printf("  %-14s %s\n", kedge__tools[i].name, kedge__tools[i].summary);
 	puts("\nto try it:\n"
 	     "  kedge save -n work FILE...        a first version, in the store ./kedge-store\n"
 	     "  kedge save -n work FILE...        another one, later: only what changed is stored\n"

@@ -3,7 +3,7 @@
 #include "tool.h"
 
 const struct kedge__tool kedge__tools[] = {
-#define KEDGE__TOOL(name, summary) {#name, summary, kedge__tool_##name},
+#define KEDGE__TOOL(id, name, summary) {name, summary, kedge__tool_##id},
 #include "tool_table.inc"
 #undef KEDGE__TOOL
 };

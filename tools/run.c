@@ -31,8 +31,10 @@ static bool ended(const struct kedge__run_loop *r, enum kedge__run_outcome *outc
 		*outcome = KEDGE__RUN_STOPPED;
 	else if (last->exec_errno)
 		*outcome = KEDGE__RUN_NOT_STARTED;
-	else if (last->exit_code == 0)
+	else if (last->exit_code == 0 && !last->exiting && r->ask.stage < KEDGE__RUN_TERMED)
 		*outcome = KEDGE__RUN_DONE;
+	else if (r->ask.asked || last->exiting)
+		*outcome = KEDGE__RUN_REQUESTED;
 	else if (r->launches.count > r->retries)
 		*outcome = KEDGE__RUN_RETRIES_USED;
 	else if (r->patience && launches_without_progress(r) >= r->patience)
@@ -69,7 +71,8 @@ static void announce_relaunch(struct kedge__run_loop *r, double wait)
 
 static int launch_once(struct kedge__run_loop *r, struct kedge__error *err)
 {
-	struct kedge__run_launch launch = {.number = (int)r->launches.count + 1, .last_version = KEDGE__NO_VERSION};
+	struct kedge__run_launch launch = {
+	    .number = (int)r->launches.count + 1, .last_version = KEDGE__NO_VERSION, .answer = KEDGE__NO_VERSION};
 	char number[32];
 	int rc;
 
@@ -105,16 +108,17 @@ static int supervise(struct kedge__run_loop *r, struct kedge__error *err)
 		wait = next_backoff(r);
 		announce_relaunch(r, wait);
 		kedge__run_pause(r, wait);
-		if (r->stop_signal) {
-			r->outcome = KEDGE__RUN_STOPPED;
+		kedge__run_deadline_watch(r, last_launch(r), kedge__clock_seconds());
+		if (r->stop_signal || r->ask.asked) {
+			r->outcome = r->stop_signal ? KEDGE__RUN_STOPPED : KEDGE__RUN_REQUESTED;
 			return 0;
 		}
 	}
 }
 
-static int exit_code(struct kedge__run_loop *r)
+int kedge__run_exit_code(const struct kedge__run_loop *r)
 {
-	if (r->outcome == KEDGE__RUN_TOO_FEW_NODES)
+	if (r->outcome == KEDGE__RUN_TOO_FEW_NODES || r->outcome == KEDGE__RUN_REQUESTED)
 		return NOT_FINISHED;
 	return r->outcome == KEDGE__RUN_STOPPED ? 128 + r->stop_signal : last_launch(r)->exit_code;
 }
@@ -131,39 +135,63 @@ static void name_run(struct kedge__run_loop *r)
 		 (unsigned long long)(r->began_ns / 1000000));
 }
 
-static int run(struct kedge__run_loop *r, const char *journal)
+/* All that a run needs before its first launch. 0, or an exit code after a message. */
+static int prepare(struct kedge__run_loop *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int status;
 
-	name_run(r);
-	if (kedge__run_journal_open(&r->journal, journal, r->id, &err))
-		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot create the journal");
+	if (kedge__run_ask_open(r, &err))
+		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot create the file for requests");
 	kedge__run_signals_init(r);
-	if (kedge__run_nodes_open(r, &err)) {
-		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot choose nodes");
-		goto close_journal;
-	}
-	if (supervise(r, &err)) {
-		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot continue");
-		goto close_journal;
-	}
+	if (kedge__run_deadline_open(r, &err))
+		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot find out when to end");
+	if (kedge__run_nodes_open(r, &err))
+		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot choose nodes");
+	return 0;
+}
+
+static int run_all(struct kedge__run_loop *r)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (supervise(r, &err))
+		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot continue");
 	r->ended_ns = kedge__clock_wall_ns();
-	status = exit_code(r);
 	kedge__run_summary(r);
 	if (r->json)
 		kedge__run_json(r);
 	kedge__run_drain(r);
-close_journal:
+	kedge__run_again(r);
+	return kedge__run_exit_code(r);
+}
+
+static int run(struct kedge__run_loop *r, const char *given)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	char *journal = given ? kedge__strdup(given) : NULL;
+	bool more;
+	int status;
+
+	name_run(r);
+	if (kedge__run_again_open(r, &journal, &more, &err))
+		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot continue in another allocation");
+	else if (kedge__run_journal_open(&r->journal, journal, more, r->id, &err))
+		status = kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot create the journal");
+	else
+		status = prepare(r);
+	if (!status)
+		status = run_all(r);
 	kedge__run_nodes_close(&r->nodes);
+	kedge__run_ask_close(&r->ask);
 	kedge__run_journal_close(&r->journal);
 	kedge__array_done(&r->launches);
+	kedge__free(journal);
 	return status;
 }
 
 int kedge__tool_run(int argc, char **argv)
 {
-	struct kedge__run_loop r = {.retries = 10, .patience = 3, .backoff = 1.0};
+	struct kedge__run_loop r = {.retries = 10, .patience = 3, .backoff = 1.0, .ask = {.grace = 60.0}};
 	const char *journal = NULL;
 	const struct kedge__option options[] = {
 	    {"retries", 'r', KEDGE__OPTION_UINT, &r.retries, "N", "relaunch at most N times (default 10)"},
@@ -173,6 +201,20 @@ int kedge__tool_run(int argc, char **argv)
 	     "seconds before a relaunch (default 1), doubled for each launch without a new version"},
 	    {"journal", 'j', KEDGE__OPTION_TEXT, &journal, "FILE",
 	     "keep the journal of events in FILE; if ranks run on several nodes, FILE must be on a shared file system"},
+	    {"deadline", 0, KEDGE__OPTION_TEXT, &r.deadline.given, "WHEN",
+	     "the allocation ends then: 50min, 2026-01-31T12:30, none (default: what the resource manager says)"},
+	    {"lead", 0, KEDGE__OPTION_TEXT, &r.deadline.given_lead, "S",
+	     "ask the job S seconds before that to save its state and to end (default auto: by measured costs)"},
+	    {"grace", 0, KEDGE__OPTION_REAL, &r.ask.grace, "S",
+	     "a job that was asked and is still there S seconds later gets TERM, then KILL (default 60)"},
+	    {"watchdog", 0, KEDGE__OPTION_REAL, &r.ask.watchdog, "S",
+	     "end and relaunch a job that gives no sign of life for S seconds (default 0: never)"},
+	    {"requeue", 0, KEDGE__OPTION_FLAG, &r.again.requeue, NULL,
+	     "put the job back into the queue of Slurm if it was asked to end and is not finished"},
+	    {"follow-up", 0, KEDGE__OPTION_TEXT, &r.again.follow_up, "SCRIPT",
+	     "the same with another job: submit SCRIPT, to run when this job has ended"},
+	    {"print-sbatch", 0, KEDGE__OPTION_FLAG, &r.again.print, NULL,
+	     "print a job script for COMMAND, and run nothing"},
 	    {"spares", 0, KEDGE__OPTION_UINT, &r.nodes.spares, "N",
 	     "keep N nodes of the allocation free, to take the place of nodes that go down"},
 	    {"min-nodes", 0, KEDGE__OPTION_UINT, &r.nodes.least, "N",
@@ -192,15 +234,20 @@ int kedge__tool_run(int argc, char **argv)
 	    .about =
 		"Runs COMMAND to completion despite failures: if it dies, its remaining processes are killed and it "
 		"is\n"
-		"launched again, to restart from its newest checkpoint. Signals are passed on; a signal that asks it\n"
-		"to stop ends the run. Nodes that are down are left out: srun is told which to use, and {nodes},\n"
-		"{count} and {hostfile} in COMMAND are replaced. Prints a summary; the exit code is that of the last\n"
-		"launch, or 75 if too few nodes are left.",
+		"launched again, to restart from its newest checkpoint. Before the time of the allocation is over, and "
+		"on\n"
+		"USR1 or TERM, the job is asked to save its state and to end. Nodes that are down are left out: srun "
+		"is\n"
+		"told which to use, and {nodes}, {count} and {hostfile} in COMMAND are replaced. Prints a summary; the "
+		"exit\n"
+		"code is that of the last launch, or 75 if the job was asked to end and is not finished, or if too "
+		"few\n"
+		"nodes are left.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge run -- mpirun -n 4 ./heat2d --steps 2000\n"
 		       "kedge run --retries 100 --json -- ./solver input.nml\n"
-		       "kedge run --spares 1 -- srun ./heat2d --steps 2000",
+		       "kedge run --spares 1 --requeue -- srun ./heat2d --steps 2000",
 	    .stop_early = true,
 	};
 	int first, status;
@@ -211,6 +258,10 @@ int kedge__tool_run(int argc, char **argv)
 		return kedge__usage_error(&usage, "COMMAND is missing");
 	if (!(r.backoff >= 0 && r.backoff <= 86400))
 		return kedge__usage_error(&usage, "--backoff must be a number of seconds from 0 to 86400");
+	if (!(r.ask.grace >= 0) || !(r.ask.watchdog >= 0))
+		return kedge__usage_error(&usage, "--grace and --watchdog must be numbers of seconds, not below 0");
+	if (r.again.requeue && r.again.follow_up)
+		return kedge__usage_error(&usage, "--requeue or --follow-up, not both");
 	r.command = argv + first;
-	return run(&r, journal);
+	return r.again.print ? kedge__run_print_sbatch(&r) : run(&r, journal);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * run: what the files of `kedge run` share. run.c has the options and the loop, run_child.c one launch with its signals
- * and its processes, run_nodes.c the nodes that it runs on, run_drain.c what is left on L1, run_journal.c what the job says of itself, run_report.c the
- * summary.
+ * and its processes, run_ask.c what is wanted of it while it runs, run_deadline.c the end of the allocation, run_nodes.c the nodes that it
+ * runs on, run_question.c how the resource manager is asked, run_requeue.c what comes after this allocation, run_drain.c what is left on L1,
+ * run_journal.c what the job says of itself, run_report.c the summary.
  */
 #ifndef KEDGE_TOOLS_RUN_H
 #define KEDGE_TOOLS_RUN_H
@@ -32,11 +33,18 @@ struct kedge__run_launch {
 	uint64_t last_version; /* KEDGE__NO_VERSION: none */
 	size_t versions;       /* taken in it */
 	bool progress;         /* a version above all before */
+	uint64_t answer;       /* the version that it took because it was asked to end; KEDGE__NO_VERSION: none */
+	char answer_why[KEDGE__REQUEST_WHY];
+	bool asks;    /* it calls kedge_should_checkpoint() */
+	bool polite;  /* it calls kedge_should_exit() */
+	bool exiting; /* that has said yes */
+	bool hung;    /* --watchdog: it was ended */
 };
 
 enum kedge__run_outcome {
 	KEDGE__RUN_DONE,
 	KEDGE__RUN_STOPPED,     /* by a signal that was passed on */
+	KEDGE__RUN_REQUESTED,   /* it was asked to end, and is not finished */
 	KEDGE__RUN_NOT_STARTED, /* no such command */
 	KEDGE__RUN_NO_PROGRESS,
 	KEDGE__RUN_RETRIES_USED,
@@ -78,8 +86,49 @@ struct kedge__run_journal {
 	char *path;
 	bool keep;       /* --journal: the user's file */
 	uint64_t offset; /* read so far */
+	size_t current;  /* the job that lines are about */
+	size_t open;     /* jobs that the launch has opened and not closed */
 	KEDGE__ARRAY(struct kedge__run_job) jobs;
 	KEDGE__ARRAY(struct kedge__run_checkpoint) checkpoints;
+};
+
+/* How far the running launch is on its way to its end. */
+enum kedge__run_stage {
+	KEDGE__RUN_UNASKED,
+	KEDGE__RUN_ASKED,
+	KEDGE__RUN_ANSWERED, /* its version is taken */
+	KEDGE__RUN_TERMED,
+	KEDGE__RUN_KILLED,
+};
+
+struct kedge__run_ask {
+	double grace, watchdog; /* --grace, --watchdog; 0: there is no such watch */
+	char *path;             /* of the request */
+	bool asked, by_hand;    /* in this run; by `kedge halt` or a signal to a rank */
+	char why[KEDGE__REQUEST_WHY];
+	enum kedge__run_stage stage;
+	double since, alive; /* when the stage was entered; of the last sign of life, */
+	int64_t sign;        /* which is any change of this */
+};
+
+struct kedge__run_deadline {
+	const char *given, *given_lead; /* --deadline, --lead */
+	char *slurm;                    /* the job to ask about; NULL: nobody is asked */
+	double end;                     /* of the allocation, on the monotonic clock; negative: unknown */
+	double lead, most;              /* negative: automatic; and then no more than this */
+	double checkpoint, l2, spacing; /* seconds: what a version costs, its way to L2, and from one to the next */
+	bool said, again;               /* that the time is too short, if it is; Slurm was asked again */
+};
+
+struct kedge__run_again { /* after an end by request */
+	bool requeue, print;   /* --requeue, --print-sbatch */
+	const char *follow_up; /* --follow-up */
+};
+
+struct kedge__run_question {
+	pid_t pid;
+	int fd; /* its standard output */
+	double deadline;
 };
 
 struct kedge__run_loop {
@@ -88,6 +137,11 @@ struct kedge__run_loop {
 	uint64_t retries, patience;
 	double backoff;
 	bool init, quiet, json;
+
+	struct kedge__run_ask ask;
+	struct kedge__run_deadline deadline;
+	struct kedge__run_again again;
+	struct kedge__run_launch *launch; /* the running one; NULL: none */
 
 	sigset_t watched, inherited; /* signals we wait for; the mask to give back to the command */
 	int stop_signal;             /* 0, or the signal with which the user ended it */
@@ -110,6 +164,38 @@ int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launc
 /* Sleep, but for a signal that stops the run. */
 void kedge__run_pause(struct kedge__run_loop *r, double seconds);
 
+/* ------------------------------------------------------------------ run_ask.c */
+
+int kedge__run_ask_open(struct kedge__run_loop *r, struct kedge__error *err);
+void kedge__run_ask_close(struct kedge__run_ask *a);
+void kedge__run_ask_begin(struct kedge__run_loop *r);            /* a launch */
+void kedge__run_ask(struct kedge__run_loop *r, const char *why); /* the job to save its state and to end; once */
+void kedge__run_insist(struct kedge__run_loop *r);               /* TERM, if it has not got it */
+bool kedge__run_listens(struct kedge__run_loop *r);              /* somebody will see the request */
+/* Look after the launch; when to do so again. */
+double kedge__run_watch(struct kedge__run_loop *r, struct kedge__run_launch *launch);
+
+/* ------------------------------------------------------------------ run_deadline.c */
+
+int kedge__run_deadline_open(struct kedge__run_loop *r, struct kedge__error *err);
+void kedge__run_deadline_watch(struct kedge__run_loop *r, const struct kedge__run_launch *launch, double now);
+double kedge__run_lead(const struct kedge__run_loop *r, const struct kedge__run_launch *launch);
+
+/* ------------------------------------------------------------------ run_question.c */
+
+int kedge__run_question_ask(const struct kedge__run_loop *r, char *const argv[], struct kedge__run_question *q, struct kedge__error *err);
+/* All that Q prints, and how it ended: its exit code, or -1. *TEXT is NULL where memory ran out. */
+int kedge__run_question_answer(struct kedge__run_question *q, char **text);
+/* Both, for a command that must succeed. */
+int kedge__run_inquire(const struct kedge__run_loop *r, char *const argv[], char **text, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ run_requeue.c */
+
+/* The options fit to where we are; the journal goes on in the next life. */
+int kedge__run_again_open(struct kedge__run_loop *r, char **journal, bool *more, struct kedge__error *err);
+void kedge__run_again(struct kedge__run_loop *r); /* the last that is done */
+int kedge__run_print_sbatch(const struct kedge__run_loop *r);
+
 /* ------------------------------------------------------------------ run_nodes.c */
 
 /* Who is there, if anybody asked, or if the command is srun. */
@@ -121,14 +207,18 @@ int kedge__run_nodes_choose(struct kedge__run_loop *r, bool *enough, struct kedg
 
 /* ------------------------------------------------------------------ run_drain.c */
 
-void kedge__run_drain(const struct kedge__run_loop *r); /* the run has ended, and the job has not */
+void kedge__run_drain(struct kedge__run_loop *r); /* the run has ended, and the job has not */
 
 /* ------------------------------------------------------------------ run_journal.c */
 
 /* The path of a file of this run in $TMPDIR, absolute; kedge__free(), NULL: no memory. */
 char *kedge__run_temporary(const char *id, const char *kind);
 
-int kedge__run_journal_open(struct kedge__run_journal *j, const char *path, const char *id, struct kedge__error *err);
+/* MORE: what is there is of an earlier life of the job, and stays. */
+int kedge__run_journal_open(struct kedge__run_journal *j, const char *path, bool more, const char *id, struct kedge__error *err);
+bool kedge__run_journal_knows(const struct kedge__run_journal *j); /* a job was opened */
+typedef void kedge__run_visit(void *ctx, const char *store, const char *name);
+void kedge__run_journal_visit(const struct kedge__run_journal *j, kedge__run_visit *visit, void *ctx); /* all jobs that were opened */
 void kedge__run_journal_close(struct kedge__run_journal *j); /* removes the file unless it is kept */
 /* What was appended since the last call, into LAUNCH. Lines that make no sense are passed over. */
 int kedge__run_journal_read(struct kedge__run_journal *j, struct kedge__run_launch *launch, struct kedge__error *err);
@@ -137,6 +227,7 @@ int kedge__run_journal_read(struct kedge__run_journal *j, struct kedge__run_laun
 
 /* "killed by signal 9 (Killed)", "exit code 3" */
 const char *kedge__run_end_text(const struct kedge__run_launch *launch, char buf[KEDGE__TEXT_ROOM]);
+int kedge__run_exit_code(const struct kedge__run_loop *r); /* run.c */
 /* What the failures cost: from the last version that was kept to the moment the state was back. */
 double kedge__run_lost_seconds(const struct kedge__run_loop *r);
 void kedge__run_summary(const struct kedge__run_loop *r); /* on standard error */

@@ -12,7 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Passed on to the whole group, as a terminal does. Of these, the first four ask the job to stop. */
+/* Passed on to the whole group, as a terminal does, but for USR1, and for TERM where a job can be asked instead
+ * (run_ask.c). Of these, the first four ask the job to stop. */
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
 #define STOPPING 4
 
@@ -40,6 +41,19 @@ void kedge__run_signals_init(struct kedge__run_loop *r)
 
 static void pass_on(struct kedge__run_loop *r, int sig)
 {
+	/* It would kill a program that does not expect it; launchers pass it on to their ranks. */
+	if (sig == SIGUSR1) {
+		kedge__run_ask(r, "signal USR1");
+		return;
+	}
+	if (sig == SIGTERM && r->ask.asked) {
+		kedge__run_insist(r);
+		return;
+	}
+	if (sig == SIGTERM && kedge__run_listens(r)) {
+		kedge__run_ask(r, "signal TERM");
+		return;
+	}
 	for (size_t i = 0; i < STOPPING; i++) {
 		if (sig == passed_on[i])
 			r->stop_signal = sig;
@@ -50,22 +64,18 @@ static void pass_on(struct kedge__run_loop *r, int sig)
 		raise(SIGSTOP); /* SIGCONT wakes us up and is passed on in turn */
 }
 
-/* Wait for a watched signal until DEADLINE (monotonic; negative: for ever) and pass it on. False: time is up. */
+/* Wait for a watched signal until DEADLINE (monotonic) and pass it on. False: time is up. */
 static bool await_signal(struct kedge__run_loop *r, double deadline)
 {
 	struct timespec left = {0, 0};
 	double seconds = deadline - kedge__clock_seconds();
 	int sig;
 
-	if (deadline < 0) {
-		sig = sigwaitinfo(&r->watched, NULL);
-	} else {
-		if (seconds <= 0)
-			return false;
-		left.tv_sec = (time_t)seconds;
-		left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
-		sig = sigtimedwait(&r->watched, NULL, &left);
-	}
+	if (seconds <= 0)
+		return false;
+	left.tv_sec = (time_t)seconds;
+	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+	sig = sigtimedwait(&r->watched, NULL, &left);
 	if (sig > 0 && sig != SIGCHLD)
 		pass_on(r, sig);
 	return true;
@@ -75,7 +85,7 @@ void kedge__run_pause(struct kedge__run_loop *r, double seconds)
 {
 	double deadline = kedge__clock_seconds() + seconds;
 
-	while (!r->stop_signal && await_signal(r, deadline))
+	while (!r->stop_signal && !r->ask.asked && await_signal(r, deadline))
 		;
 }
 
@@ -233,7 +243,7 @@ static void end_leftovers(struct kedge__run_loop *r)
 	double deadline = kedge__clock_seconds() + GRACE_SECONDS;
 	int status;
 
-	while (r->stop_signal && children_left() && await_signal(r, deadline))
+	while ((r->stop_signal || r->ask.asked) && children_left() && await_signal(r, deadline))
 		reap(0, &status);
 	kill(-r->group, SIGKILL);
 	while (children_left()) {
@@ -265,8 +275,11 @@ int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launc
 	if (rc)
 		return rc;
 	r->group = child;
+	r->launch = launch;
+	kedge__run_ask_begin(r);
 	while (!reap(child, &status))
-		await_signal(r, -1);
+		await_signal(r, kedge__run_watch(r, launch));
+	r->launch = NULL;
 	record_end(launch, status);
 	if (launch->exit_code != 0)
 		end_leftovers(r);

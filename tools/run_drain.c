@@ -18,33 +18,26 @@ static bool has_l2(const char *store, const char *name)
 	return has;
 }
 
-/* KEY: "NAME STORE". */
-static void drain_job(const struct kedge__run_loop *r, const char *key)
+static void drain_job(void *ctx, const char *store, const char *name)
 {
-	char *name = kedge__strdup(key), *store = name ? strchr(name, ' ') : NULL;
+	const struct kedge__run_loop *r = ctx;
+	char *argv[] = {(char *)"drain", (char *)"-s",      (char *)store, (char *)"-n",
+			(char *)name,    (char *)"--quiet", NULL};
+	int argc = (int)KEDGE__COUNT(argv) - 1 - !(r->quiet || r->json);
 
-	if (store) {
-		*store++ = '\0';
-		if (has_l2(store, name)) {
-			char *argv[] = {(char *)"drain",   (char *)"-s", store, (char *)"-n", name,
-					(char *)"--quiet", NULL};
-			int argc = (int)KEDGE__COUNT(argv) - 1 - !(r->quiet || r->json);
-
-			argv[argc] = NULL;
-			(void)kedge__tool_drain(argc, argv);
-		}
-	}
-	kedge__free(name);
+	if (!has_l2(store, name))
+		return;
+	argv[argc] = NULL;
+	(void)kedge__tool_drain(argc, argv);
 }
 
-void kedge__run_drain(const struct kedge__run_loop *r)
+void kedge__run_drain(struct kedge__run_loop *r)
 {
 	sigset_t held;
 
 	if (r->outcome == KEDGE__RUN_DONE || r->outcome == KEDGE__RUN_NOT_STARTED)
 		return;
 	(void)sigprocmask(SIG_SETMASK, &r->inherited, &held); /* a second signal ends this, too */
-	for (size_t i = 0; i < r->journal.jobs.count; i++)
-		drain_job(r, r->journal.jobs.at[i].key);
+	kedge__run_journal_visit(&r->journal, drain_job, r);
 	(void)sigprocmask(SIG_SETMASK, &held, NULL);
 }

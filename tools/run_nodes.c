@@ -3,126 +3,13 @@
  * run_nodes: the nodes of an allocation, which of them are down, and on which the next launch runs.
  *
  * Names come from the resource manager (Slurm, PBS, LSF) or from a file; Slurm says which are down, and a command of
- * the user's may find more. A node that was down once is left out for the rest of the run. Children that ask are
- * short-lived and are waited for here, between launches, when the loop has no others.
+ * the user's may find more. A node that was down once is left out for the rest of the run.
  */
 #include "run.h"
 #include "tool_walk.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define ANSWER_SECONDS 30.0 /* for one question to the resource manager, or one look at a node */
-#define AT_ONCE        64   /* nodes that are looked at at a time */
-
-extern char **environ;
-
-/* ------------------------------------------------------------------ questions */
-
-struct question {
-	pid_t pid;
-	int fd; /* its standard output */
-	double deadline;
-};
-
-static int ask(const struct kedge__run_loop *r, char *const argv[], struct question *q, struct kedge__error *err)
-{
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	int ends[2], failed;
-
-	if (pipe2(ends, O_CLOEXEC))
-		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot create a pipe");
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &r->inherited);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	failed = posix_spawnp(&q->pid, argv[0], &files, &attr, argv, environ);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&files);
-	close(ends[1]);
-	q->fd = ends[0];
-	q->deadline = kedge__clock_seconds() + ANSWER_SECONDS;
-	if (failed) {
-		close(q->fd);
-		return kedge__error_set(err, KEDGE_E_IO, failed, "cannot start %s", argv[0]);
-	}
-	return 0;
-}
-
-/* False: time is up. */
-static bool ready(int fd, double deadline)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	double left;
-
-	do {
-		left = deadline - kedge__clock_seconds();
-		if (left <= 0)
-			return false;
-	} while (poll(&p, 1, (int)(left * 1000) + 1) < 0 && errno == EINTR);
-	return p.revents != 0;
-}
-
-/* The end of Q's process: its status, or -1 if it had to be killed. */
-static int finish(struct question *q)
-{
-	int watch = pidfd_open(q->pid, 0), status;
-	bool late = watch >= 0 && !ready(watch, q->deadline);
-
-	if (watch >= 0)
-		close(watch);
-	if (late)
-		kill(q->pid, SIGKILL);
-	while (waitpid(q->pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			return -1;
-	}
-	return late || !WIFEXITED(status) ? -1 : WEXITSTATUS(status);
-}
-
-/* All that Q prints, and how it ended. *TEXT is NULL where memory ran out. */
-static int answer(struct question *q, char **text)
-{
-	KEDGE__ARRAY(char) got = {0};
-	ssize_t n = 0;
-
-	while (kedge__array_reserve(&got, got.count + 4096) && ready(q->fd, q->deadline)) {
-		n = read(q->fd, got.at + got.count, 4095);
-		if (n <= 0)
-			break;
-		got.count += (size_t)n;
-	}
-	close(q->fd);
-	if (got.at)
-		got.at[got.count] = '\0';
-	*text = got.at;
-	return finish(q);
-}
-
-static int ask_manager(const struct kedge__run_loop *r, char *const argv[], char **text, struct kedge__error *err)
-{
-	struct question q;
-	int rc = ask(r, argv, &q, err), status;
-
-	if (rc)
-		return rc;
-	status = answer(&q, text);
-	if (!*text)
-		return kedge__error_nomem(err);
-	if (status == 0)
-		return 0;
-	kedge__free(*text);
-	return status < 0 ? kedge__error_set(err, KEDGE_E_IO, 0, "%s does not answer", argv[0])
-			  : kedge__error_set(err, KEDGE_E_IO, 0, "%s ended with exit code %d", argv[0], status);
-}
+#define AT_ONCE 64 /* nodes that are looked at at a time */
 
 /* ------------------------------------------------------------------ names */
 
@@ -154,7 +41,7 @@ static int add_name(void *ctx, char *line, struct kedge__error *err)
 static int ask_slurm_names(struct kedge__run_loop *r, struct kedge__error *err)
 {
 	char *argv[] = {"scontrol", "show", "hostnames", r->nodes.slurm, NULL}, *text, *rest;
-	int rc = ask_manager(r, argv, &text, err);
+	int rc = kedge__run_inquire(r, argv, &text, err);
 
 	if (rc)
 		return rc;
@@ -263,7 +150,7 @@ static void ask_slurm_states(struct kedge__run_loop *r)
 	char *argv[] = {"sinfo", "-h", "-N", "-n", r->nodes.slurm, "-o", "%N %T", NULL}, *text, *rest, *words;
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (ask_manager(r, argv, &text, &err)) {
+	if (kedge__run_inquire(r, argv, &text, &err)) {
 		kedge__tool_say(KEDGE__RUN_COMMAND, "cannot ask Slurm which nodes are down: %s",
 				kedge__error_text(&err));
 		kedge__error_done(&err);
@@ -282,7 +169,7 @@ static void ask_slurm_states(struct kedge__run_loop *r)
 /* Look at the nodes from FIRST on, as many as go at once. */
 static int check_some(struct kedge__run_loop *r, size_t first, struct kedge__error *err)
 {
-	struct question asked[AT_ONCE];
+	struct kedge__run_question asked[AT_ONCE];
 	char *argv[] = {"sh", "-c", (char *)r->nodes.check, NULL}, *text;
 	size_t last = first + AT_ONCE < r->nodes.all.count ? first + AT_ONCE : r->nodes.all.count, started = first;
 	int rc = 0;
@@ -291,12 +178,12 @@ static int check_some(struct kedge__run_loop *r, size_t first, struct kedge__err
 		if (setenv("KEDGE_NODE", r->nodes.all.at[started].name, 1))
 			rc = kedge__error_nomem(err);
 		else
-			rc = ask(r, argv, &asked[started - first], err);
+			rc = kedge__run_question_ask(r, argv, &asked[started - first], err);
 		if (rc)
 			break;
 	}
 	for (size_t i = first; i < started; i++) {
-		int status = answer(&asked[i - first], &text);
+		int status = kedge__run_question_answer(&asked[i - first], &text);
 		char why[32];
 
 		kedge__free(text);

@@ -13,6 +13,8 @@ const char *kedge__run_end_text(const struct kedge__run_launch *launch, char buf
 {
 	if (launch->exec_errno)
 		snprintf(buf, KEDGE__TEXT_ROOM, "not started (%.28s)", strerror(launch->exec_errno));
+	else if (launch->hung)
+		snprintf(buf, KEDGE__TEXT_ROOM, "ended because it hung");
 	else if (launch->signal)
 		snprintf(buf, KEDGE__TEXT_ROOM, "killed by signal %d (%.20s)", launch->signal,
 			 strsignal(launch->signal));
@@ -40,7 +42,7 @@ double kedge__run_lost_seconds(const struct kedge__run_loop *r)
 	for (size_t i = 0; i < r->launches.count; i++) {
 		const struct kedge__run_launch *next = i + 1 < r->launches.count ? &r->launches.at[i + 1] : NULL;
 
-		if (!next && r->outcome == KEDGE__RUN_STOPPED)
+		if (!next && (r->outcome == KEDGE__RUN_STOPPED || r->outcome == KEDGE__RUN_REQUESTED))
 			break; /* a requested stop is not a failure */
 		if (r->launches.at[i].exit_code != 0 && !r->launches.at[i].exec_errno)
 			sum += lost_in(&r->launches.at[i], next);
@@ -50,7 +52,7 @@ double kedge__run_lost_seconds(const struct kedge__run_loop *r)
 
 static const char *outcome_word(enum kedge__run_outcome outcome)
 {
-	static const char *const words[] = {"done",        "stopped",      "not_started",
+	static const char *const words[] = {"done",        "stopped",      "requested",    "not_started",
 					    "no_progress", "retries_used", "too_few_nodes"};
 
 	return words[outcome];
@@ -69,6 +71,15 @@ static void say_outcome(const struct kedge__run_loop *r)
 		if (!r->quiet)
 			kedge__tool_say(KEDGE__RUN_COMMAND, "stopped by signal %d (%s)", r->stop_signal,
 					strsignal(r->stop_signal));
+		break;
+	case KEDGE__RUN_REQUESTED:
+		if (!r->quiet)
+			kedge__tool_say(KEDGE__RUN_COMMAND, "not finished: %s (%s)",
+					last && last->answer != KEDGE__NO_VERSION
+					    ? "saved, and ended as it was asked to"
+					    : "ended as it was asked to, without "
+					      "another version",
+					r->ask.asked ? r->ask.why : last->answer_why);
 		break;
 	case KEDGE__RUN_NOT_STARTED:
 		kedge__tool_say(KEDGE__RUN_COMMAND, "cannot start %s: %s", r->command[0], strerror(last->exec_errno));
@@ -167,9 +178,7 @@ void kedge__run_json(const struct kedge__run_loop *r)
 	kedge__json_text(o, "run_id", r->id);
 	kedge__json_set(o, "command", command);
 	kedge__json_text(o, "outcome", outcome_word(r->outcome));
-	kedge__json_uint(o, "exit_code",
-			 r->outcome == KEDGE__RUN_STOPPED ? (uint64_t)(128 + r->stop_signal)
-							  : (uint64_t)r->launches.at[r->launches.count - 1].exit_code);
+	kedge__json_uint(o, "exit_code", (uint64_t)kedge__run_exit_code(r));
 	kedge__json_uint(o, "launch_count", r->launches.count);
 	kedge__json_uint(o, "versions_taken", r->journal.checkpoints.count);
 	kedge__json_set(o, "restarted_from", restarts);

@@ -44,7 +44,7 @@ struct kedge__tool {
 extern const struct kedge__tool kedge__tools[];
 extern const size_t kedge__tools_count;
 
-#define KEDGE__TOOL(name, summary) int kedge__tool_##name(int argc, char **argv);
+#define KEDGE__TOOL(id, name, summary) int kedge__tool_##id(int argc, char **argv);
 #include "tool_table.inc"
 #undef KEDGE__TOOL
 

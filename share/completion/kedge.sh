@@ -19,7 +19,7 @@ ask() {
 }
 
 subcommands() {
-	ask --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'
+	ask --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'
 }
 
 # The options that --help lists: "  -s, --store STORE", "      --json".

@@ -77,6 +77,21 @@ static bool load_from(kedge_t *k, int level)
 	return found;
 }
 
+bool kedge__adapt_costs(const char *store, const char *name, struct kedge__l2_costs *out)
+{
+	const struct kedge__policy_config none = {.l2_every = 1};
+	char text[KEDGE__POLICY_FILE_MAX], *path = kedge__asprintf("%s/%s/record-policy", store, name);
+	struct kedge__policy p;
+	bool known = path && kedge__fs_exists(path) && text_read(path, text, NULL) == 0;
+
+	kedge__policy_init(&p, &none, 0);
+	known = known && kedge__policy_parse(&p, text, NULL) == 0;
+	if (known)
+		kedge__policy_l2_costs(&p, out);
+	kedge__free(path);
+	return known;
+}
+
 /* What L2 has is older, but it is still there after a failure that took L1. */
 void kedge__adapt_load(kedge_t *k)
 {
@@ -288,6 +303,9 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 		*now = 0;
 		return 0;
 	}
+	if (!k->advice.asked && k->group.rank == 0)
+		kedge__journal_write("asks");
+	k->advice.asked = true;
 	/* The writer speaks to the other ranks on the channel that is needed now. */
 	if (k->group.size > 1 && k->sealing.pending && k->channels.writer_speaks)
 		kedge__seal_finish(k);

@@ -17,6 +17,7 @@ struct kedge__advice {
 	double (*clock)(void); /* what the policy takes for the time */
 	uint64_t skip; /* questions to the policy that are answered "later" without asking, the same on all ranks */
 	struct kedge__l2_flush flushed; /* that the policy does not know of yet; negative seconds: none */
+	bool asked;             /* the application asks when to checkpoint, and the journal knows */
 	atomic_bool soon;       /* somebody wants a version: a signal handler, perhaps */
 	uint64_t increment[3];  /* the same of a version on L1: bytes of the image, new ones, stored; zeros: none */
 };

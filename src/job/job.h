@@ -74,9 +74,12 @@ int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__g
 /* ------------------------------------------------------------------ journal.c
  * Under `kedge run`, $KEDGE_RUN_JOURNAL names a file to which rank 0 appends one line for each event:
  *   open NAME STORE | restart VERSION UNIX_NS | checkpoint VERSION RAW STORED BLOCKED_SECONDS UNIX_NS | close
- *   request KIND VERSION asks|silent WHY: the version answers a request, and the program asks kedge_should_exit() or not | exiting: it said yes
+ *   request KIND VERSION asks|silent WHY: the version answers a request, and the program asks kedge_should_exit() or not | exiting: it said yes |
+ *   asks: the program calls kedge_should_checkpoint()
  * The library never fails because of it. */
 
+/* What the job NAME of the L1 at STORE has measured of L2, as far as its directory says. False: nothing. */
+bool kedge__adapt_costs(const char *store, const char *name, struct kedge__l2_costs *out);
 bool kedge__relaunched(void); /* a launch failed before this one, whatever else is known of it */
 void kedge__journal_write(const char *fmt, ...) KEDGE__PRINTF(1, 2);
 

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-#define LOOK_SECONDS 1.0 /* between two looks at files, which may be on a parallel file system */
+#define RUN_SIGNALS  "USR1,TERM" /* under `kedge run`: a resource manager may send them to ranks directly */
+#define LOOK_SECONDS 1.0         /* between two looks at files, which may be on a parallel file system */
 
 void kedge__requests_init(struct kedge__requests *r)
 {
@@ -13,8 +14,8 @@ void kedge__requests_init(struct kedge__requests *r)
 
 void kedge__requests_done(kedge_t *k)
 {
-	if (k->requests.listens)
-		kedge__signals_close(k->set.on_signal);
+	if (k->requests.signals)
+		kedge__signals_close(k->requests.signals);
 	for (size_t i = 0; i < KEDGE__REQUEST_PLACES; i++)
 		kedge__free(k->requests.paths[i]);
 }
@@ -58,8 +59,8 @@ int kedge__requests_open(kedge_t *k, uint64_t since_ns, struct kedge__error *err
 	if ((l1 && !r->paths[KEDGE__L1]) || (l2 && !r->paths[KEDGE__L2]) ||
 	    (r->watches && !r->paths[KEDGE__REQUEST_RUN]))
 		return kedge__error_nomem(err);
-	kedge__signals_open(k->set.on_signal, k->name);
-	r->listens = true;
+	r->signals = !k->set.on_signal[0] && run_path() ? RUN_SIGNALS : k->set.on_signal;
+	kedge__signals_open(r->signals, k->name);
 	r->pulse = r->watches && getenv("KEDGE_RUN_WATCHDOG");
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		if (r->paths[l])

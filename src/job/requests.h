@@ -28,7 +28,7 @@ struct kedge__asked {
 struct kedge__requests {
 	char *paths[KEDGE__REQUEST_PLACES]; /* that this rank looks at; NULL: it does not */
 	bool watches;                       /* the file of `kedge run`; meet.c finds out */
-	bool listens;                       /* to signals */
+	const char *signals;                /* it listens to; NULL: it is not open */
 	bool pulse;                         /* `kedge run` wants to see that there is life */
 	double looked;                      /* when; negative: never */
 	struct kedge__request seen[KEDGE__REQUEST_PLACES];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Signals reach the command; one that asks to stop ends the run without a relaunch.
+# Signals reach the command; one that asks to stop ends the run without a relaunch. (USR1, and TERM to a job: run_ask.sh.)
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 
 # Open for reading and writing: nobody waits for the other end, and nothing that is written gets lost.
@@ -23,7 +23,7 @@ sub note {
 my $stop = $ARGV[0];
 my @came;
 sigprocmask(SIG_BLOCK, POSIX::SigSet->new(SIGUSR1, SIGUSR2, SIGTERM, SIGHUP, SIGINT));
-for my $signal ('USR1', 'USR2', $stop) {
+for my $signal ('USR2', $stop) {
 	$SIG{$signal} = sub { push @came, $signal };
 }
 note('launches', $ENV{KEDGE_RUN_LAUNCH});
@@ -46,7 +46,6 @@ for signal in TERM HUP INT; do
 	env --default-signal=INT "$KEDGE_BIN" run --backoff 0 -- ./job $signal >out 2>err &
 	pid=$!
 	read -r _ <&3
-	kill -USR1 $pid
 	kill -USR2 $pid
 	read -r _ <&3
 	kill -$signal $pid
@@ -57,7 +56,6 @@ for signal in TERM HUP INT; do
 	INT) wants_code 130 ;;
 	TERM) wants_code 143 ;;
 	esac
-	wants seen USR1
 	wants seen USR2
 	wants seen $signal
 	wants err 'stopped by signal'

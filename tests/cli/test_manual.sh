@@ -20,7 +20,7 @@ diff have told >differ || fail "the exit codes in kedge.1 differ: $(cat differ)"
 [ "$(wc -l <have)" -eq 8 ] || fail "not all exit codes are there"
 
 # Subcommands.
-for tool in $(kedge --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for tool in $(kedge --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
 	grep -qF "kedge\\-$tool (1)" "$man/kedge.1" || fail "kedge.1 does not know $tool"
 done
 
