@@ -16,7 +16,7 @@ struct bench {
 	struct kedge__usage usage;
 	uint64_t size;
 	bool json;
-	const char *file, *series;
+	const char *file, *series, *dir;
 	struct kedge__gpu *gpu;
 	kedge__gpu_address data, other, sizes;
 	void *pinned;
@@ -269,7 +269,7 @@ static int restores(struct bench *b, struct kedge__error *err)
 	for (size_t i = 0; i < KEDGE__BENCH_RESTORES && !rc; i++) {
 		struct kedge__bench_gpu_row *r = &b->rows.at[b->rows.count++];
 
-		memcpy(r->what, all[i].what, sizeof(r->what));
+		snprintf(r->what, sizeof(r->what), "%s", all[i].what);
 		r->bytes = all[i].bytes;
 		memcpy(r->seconds, all[i].seconds, sizeof(r->seconds));
 		r->ratio = kedge__bench_median(all[i].seconds, b->rows.repeat) /
@@ -404,6 +404,10 @@ static int run(struct bench *b)
 	if (!rc)
 		rc = field_make(b, 4, &err);
 	if (!rc)
+		rc = kedge__bench_gpu_job(&b->rows, b->data, b->size, b->dir, &err);
+	if (!rc)
+		rc = field_make(b, 4, &err);
+	if (!rc)
 		rc = kedge__bench_gpu_packed(&b->rows, b->data, b->size, &err);
 	if (!rc)
 		rc = restores(b, &err);
@@ -424,6 +428,7 @@ int kedge__bench_gpu(int argc, char **argv)
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.rows.repeat, "N", "turns, of which the median is shown (default: 9)"},
 	    {"series", 0, KEDGE__OPTION_TEXT, &b.series, "DIR",
 	     "nothing but the files of DIR, which are versions of one state, by all reducers"},
+	    {"dir", 0, KEDGE__OPTION_TEXT, &b.dir, "DIR", "where versions of a whole job go (default: /dev/shm)"},
 	    {"file", 0, KEDGE__OPTION_TEXT, &b.file, "FILE", "data, of which codecs for blocks are measured, too"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
