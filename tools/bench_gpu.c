@@ -16,7 +16,7 @@ struct bench {
 	struct kedge__usage usage;
 	uint64_t size;
 	bool json;
-	const char *file, *series;
+	const char *file, *series, *dir, *only;
 	struct kedge__gpu *gpu;
 	kedge__gpu_address data, other, sizes;
 	void *pinned;
@@ -269,7 +269,7 @@ static int restores(struct bench *b, struct kedge__error *err)
 	for (size_t i = 0; i < KEDGE__BENCH_RESTORES && !rc; i++) {
 		struct kedge__bench_gpu_row *r = &b->rows.at[b->rows.count++];
 
-		memcpy(r->what, all[i].what, sizeof(r->what));
+		snprintf(r->what, sizeof(r->what), "%s", all[i].what);
 		r->bytes = all[i].bytes;
 		memcpy(r->seconds, all[i].seconds, sizeof(r->seconds));
 		r->ratio = kedge__bench_median(all[i].seconds, b->rows.repeat) /
@@ -375,6 +375,60 @@ static void give_back(struct bench *b)
 	kedge__gpu_release(b->gpu, b->damaged, 4);
 }
 
+static int finder(struct bench *b, struct kedge__error *err)
+{
+	return kedge__bench_gpu_finder(&b->rows, b->size, err);
+}
+
+static int checkpoints(struct bench *b, struct kedge__error *err)
+{
+	int rc = kedge__bench_gpu_reduce(&b->rows, b->data, b->size, err);
+
+	if (!rc)
+		rc = field_make(b, 4, err);
+	return rc ? rc : kedge__bench_gpu_packed(&b->rows, b->data, b->size, err);
+}
+
+static int job(struct bench *b, struct kedge__error *err)
+{
+	int rc = field_make(b, 4, err);
+
+	return rc ? rc : kedge__bench_gpu_job(&b->rows, b->data, b->size, b->dir, err);
+}
+
+static int blocks(struct bench *b, struct kedge__error *err)
+{
+	return kedge__bench_gpu_blocks(&b->rows, b->data, b->other, b->size, b->file, err);
+}
+
+static const struct part {
+	const char *name;
+	work *f;
+} parts[] = {{"copy", copies},      {"hash", hashes},  {"finder", finder},
+	     {"planes", planes},    {"job", job},      {"checkpoint", checkpoints},
+	     {"restore", restores}, {"blocks", blocks}};
+
+static bool is_part(const char *name)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < KEDGE__COUNT(parts); i++)
+		found = found || strcmp(parts[i].name, name) == 0;
+	return found;
+}
+
+static int measure(struct bench *b, struct kedge__error *err)
+{
+	int rc = take(b, err);
+
+	if (!rc)
+		rc = field_make(b, 8, err);
+	for (size_t i = 0; i < KEDGE__COUNT(parts) && !rc; i++)
+		if (!b->only || strcmp(b->only, parts[i].name) == 0)
+			rc = parts[i].f(b, err);
+	return rc;
+}
+
 static int run(struct bench *b)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -388,27 +442,7 @@ static int run(struct bench *b)
 		kedge__gpu_close(b->gpu);
 		return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 	}
-	rc = take(b, &err);
-	if (!rc)
-		rc = field_make(b, 8, &err);
-	if (!rc)
-		rc = copies(b, &err);
-	if (!rc)
-		rc = hashes(b, &err);
-	if (!rc)
-		rc = kedge__bench_gpu_finder(&b->rows, b->size, &err);
-	if (!rc)
-		rc = planes(b, &err);
-	if (!rc)
-		rc = kedge__bench_gpu_reduce(&b->rows, b->data, b->size, &err);
-	if (!rc)
-		rc = field_make(b, 4, &err);
-	if (!rc)
-		rc = kedge__bench_gpu_packed(&b->rows, b->data, b->size, &err);
-	if (!rc)
-		rc = restores(b, &err);
-	if (!rc)
-		rc = kedge__bench_gpu_blocks(&b->rows, b->data, b->other, b->size, b->file, &err);
+	rc = measure(b, &err);
 	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	give_back(b);
@@ -424,6 +458,9 @@ int kedge__bench_gpu(int argc, char **argv)
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.rows.repeat, "N", "turns, of which the median is shown (default: 9)"},
 	    {"series", 0, KEDGE__OPTION_TEXT, &b.series, "DIR",
 	     "nothing but the files of DIR, which are versions of one state, by all reducers"},
+	    {"only", 0, KEDGE__OPTION_TEXT, &b.only, "PART",
+	     "copy, hash, finder, planes, job, checkpoint, restore, or blocks: nothing else"},
+	    {"dir", 0, KEDGE__OPTION_TEXT, &b.dir, "DIR", "where versions of a whole job go (default: /dev/shm)"},
 	    {"file", 0, KEDGE__OPTION_TEXT, &b.file, "FILE", "data, of which codecs for blocks are measured, too"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
@@ -443,6 +480,11 @@ int kedge__bench_gpu(int argc, char **argv)
 		return status;
 	if (b.rows.repeat < 1 || b.rows.repeat > KEDGE__BENCH_GPU_TURNS)
 		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", KEDGE__BENCH_GPU_TURNS);
+	if (b.only && !is_part(b.only))
+		return kedge__usage_error(&b.usage,
+					  "--only is copy, hash, finder, planes, job, checkpoint, restore "
+					  "or blocks, not \"%s\"",
+					  b.only);
 	if (b.size < SAMPLE || b.size % (UINT64_C(1) << 20))
 		return kedge__usage_error(&b.usage, "--size is 64MiB or more, in whole MiB");
 	return run(&b);

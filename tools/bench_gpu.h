@@ -26,7 +26,7 @@ int kedge__bench_gpu_restore(struct kedge__gpu *g, kedge__gpu_address data, uint
 			     uint64_t repeat, struct kedge__bench_restore *out, struct kedge__error *err);
 
 struct kedge__bench_gpu_row {
-	char what[64];
+	char what[96];
 	double bytes; /* that count */
 	double ratio; /* 0: none */
 	double seconds[KEDGE__BENCH_GPU_TURNS];
@@ -50,6 +50,10 @@ int kedge__bench_gpu_reduce(struct kedge__bench_gpu_rows *rows, kedge__gpu_addre
 /* The same with all of it changed, floats to begin with, and packed on the device. What is at DATA is lost. */
 int kedge__bench_gpu_packed(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, uint64_t size,
 			    struct kedge__error *err);
+
+/* bench_gpu_job.c: rows of whole jobs, whose versions go to a directory in DIR; NULL: in memory, if there is a place for that. */
+int kedge__bench_gpu_job(struct kedge__bench_gpu_rows *rows, kedge__gpu_address data, uint64_t size, const char *dir,
+			 struct kedge__error *err);
 
 /* bench_gpu_series.c: files of DIR, versions of one state, by all reducers. */
 int kedge__bench_gpu_series(struct kedge__gpu *gpu, const char *dir, bool json, struct kedge__error *err);

@@ -173,6 +173,7 @@ struct cuda_gpu {
 	} functions[FUNCTION_LIMIT]; /* those that were launched */
 	size_t function_count;
 	bool entered; /* the context was retained */
+	bool alone;   /* there was no memory for streams and events: all is on the one stream that every context has */
 };
 
 static struct cuda_gpu *of(struct kedge__gpu *g)
@@ -343,6 +344,8 @@ static int cuda_record(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned 
 	struct cuda_gpu *c = of(g);
 	int r;
 
+	if (c->alone)
+		return 0;
 	WITHIN(c, r, event_record(c->events[event], c->streams[s]));
 	return result(c, r, "recording an event", err);
 }
@@ -352,17 +355,10 @@ static int cuda_follow(struct kedge__gpu *g, enum kedge__gpu_stream s, unsigned 
 	struct cuda_gpu *c = of(g);
 	int r;
 
+	if (c->alone)
+		return 0;
 	WITHIN(c, r, stream_follow(c->streams[s], c->events[event], 0));
 	return result(c, r, "following an event", err);
-}
-
-static int cuda_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *err)
-{
-	struct cuda_gpu *c = of(g);
-	int r;
-
-	WITHIN(c, r, event_wait(c->events[event]));
-	return result(c, r, "work that was waited for", err);
 }
 
 static int cuda_finish(struct kedge__gpu *g, struct kedge__error *err)
@@ -371,6 +367,17 @@ static int cuda_finish(struct kedge__gpu *g, struct kedge__error *err)
 	int r;
 
 	WITHIN(c, r, context_finish());
+	return result(c, r, "work that was waited for", err);
+}
+
+static int cuda_wait(struct kedge__gpu *g, unsigned event, struct kedge__error *err)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	if (c->alone)
+		return cuda_finish(g, err);
+	WITHIN(c, r, event_wait(c->events[event]));
 	return result(c, r, "work that was waited for", err);
 }
 
@@ -388,8 +395,11 @@ static int cuda_after(struct kedge__gpu *g, void *stream, struct kedge__error *e
 {
 	struct cuda_gpu *c = of(g);
 	cuda_context before;
-	int r = c->api->context_push(c->context);
+	int r;
 
+	if (c->alone)
+		return cuda_finish(g, err);
+	r = c->api->context_push(c->context);
 	if (r == CUDA_SUCCESS) {
 		r = after_stream(c, stream);
 		(void)c->api->context_pop(&before);
@@ -397,19 +407,29 @@ static int cuda_after(struct kedge__gpu *g, void *stream, struct kedge__error *e
 	return result(c, r, "following the application's stream", err);
 }
 
-static void cuda_close(struct kedge__gpu *g)
+static void streams_destroy(struct cuda_gpu *c)
 {
-	struct cuda_gpu *c = of(g);
 	int r;
 
 	for (unsigned i = 0; c->entered && i < KEDGE__GPU_EVENTS; i++) {
 		if (c->events[i])
 			WITHIN(c, r, event_destroy(c->events[i]));
+		c->events[i] = NULL;
 	}
 	for (unsigned i = 0; c->entered && i < KEDGE__GPU_STREAMS; i++) {
 		if (c->streams[i])
 			WITHIN(c, r, stream_destroy(c->streams[i]));
+		c->streams[i] = NULL;
 	}
+	(void)r;
+}
+
+static void cuda_close(struct kedge__gpu *g)
+{
+	struct cuda_gpu *c = of(g);
+	int r;
+
+	streams_destroy(c);
 	if (c->module)
 		WITHIN(c, r, module_unload(c->module));
 	if (c->entered)
@@ -481,15 +501,40 @@ static int describe(struct cuda_gpu *c)
 	return r;
 }
 
-static int enter(struct cuda_gpu *c, struct kedge__error *err)
+static int retain(struct cuda_gpu *c)
 {
 	int r = describe(c);
 
-	if (r == CUDA_SUCCESS)
-		r = c->api->context_retain(&c->context, c->handle);
+	return r == CUDA_SUCCESS ? c->api->context_retain(&c->context, c->handle) : r;
+}
+
+/* An application may have left no memory at all. Copies need none. */
+static void go_alone(struct cuda_gpu *c)
+{
+	streams_destroy(c);
+	c->alone = true;
+	kedge__log(KEDGE_LOG_NOTICE,
+		   "GPU %d: its regions are copied to the host as a whole, because memory is short: there is none left "
+		   "for a stream",
+		   c->gpu.device);
+}
+
+static int enter(struct cuda_gpu *c, struct kedge__error *err)
+{
+	int r = retain(c);
+
+	if (r == CUDA_OUT_OF_MEMORY) {
+		kedge__log(KEDGE_LOG_NOTICE, "GPU %d: it is opened at the second attempt, because memory is short",
+			   c->gpu.device);
+		r = retain(c);
+	}
 	c->entered = r == CUDA_SUCCESS;
 	if (r == CUDA_SUCCESS)
 		r = streams_make(c);
+	if (c->entered && r == CUDA_OUT_OF_MEMORY) {
+		go_alone(c);
+		r = CUDA_SUCCESS;
+	}
 	return result(c, r, "opening it", err);
 }
 
@@ -498,7 +543,7 @@ static void kernels_find(struct cuda_gpu *c)
 {
 	int r = CUDA_SUCCESS;
 
-	c->gpu.kernels = kedge__gpu_kernels != NULL;
+	c->gpu.kernels = kedge__gpu_kernels != NULL && !c->alone;
 	if (c->gpu.kernels)
 		WITHIN(c, r, module_load(&c->module, kedge__gpu_kernels));
 	if (r != CUDA_NO_BINARY)

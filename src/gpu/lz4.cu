@@ -48,10 +48,11 @@ static __device__ __forceinline__ u32 nibble(u32 length)
 
 /* ------------------------------------------------------------------ encode */
 
-/* The sequences of a group, whose lanes TAKEN have matches; *LITERALS: where those begin that are not put yet. Returns how
- * many bytes went to OUT. The first of a part gives its beginning to H instead. */
-static __device__ u32 group_put(const struct matcher *p, const struct found *f, u32 at, u32 taken, u32 *literals, u8 *out,
-				struct head *h)
+/* The sequences of a group, whose lanes TAKEN have matches; *LITERALS: where those begin that are not put yet; PAST: the lane's
+ * byte of the group before, which ends where this one begins if any of it are literals. Returns how many bytes went to OUT.
+ * The first of a part gives its beginning to H instead. */
+static __device__ u32 group_put(const struct matcher *p, const struct found *f, u32 at, u32 past, u32 taken, u32 *literals,
+				u8 *out, struct head *h)
 {
 	const u32 lane = lane_id(), below = taken & lower_lanes(), above = taken >> lane >> 1, k = lowest(taken);
 	const int next = above ? (int)(lane + 1 + lowest(above)) : 0;
@@ -78,17 +79,22 @@ static __device__ u32 group_put(const struct matcher *p, const struct found *f, 
 		o[1] = (u8)(distance >> 8);
 		rest_put(o + 2, more);
 	}
-	/* Literals between matches of the group are in lanes; those before the first may begin in an earlier group. */
+	/* Literals are in lanes. Those before the first match may begin in the group before, or even earlier. */
 	to = off + 1 + rest_bytes(count);
 	size = __shfl_sync(ALL_LANES, to, next);
-	if (!mine && below && above && at + lane >= before && at + lane < until)
+	if (!mine && above && (below || !first) && at + lane >= before && at + lane < until)
 		out[size + at + lane - before] = (u8)f->byte;
-	count = __shfl_sync(ALL_LANES, count, (int)k);
 	if (first) {
-		h->first = count;
+		h->first = __shfl_sync(ALL_LANES, count, (int)k);
 		h->more = nibble(__shfl_sync(ALL_LANES, more, (int)k));
-	} else {
-		copy(out + __shfl_sync(ALL_LANES, to, (int)k), p->raw + *literals, count);
+	} else if (*literals < at) {
+		u8 *o = out + __shfl_sync(ALL_LANES, to, (int)k);
+		const u32 back = at - *literals;
+
+		if (32 - lane <= back)
+			o[back - (32 - lane)] = (u8)past;
+		if (back > 32)
+			copy(o, p->raw + *literals, back - 32);
 	}
 	h->body += all;
 	*literals = __shfl_sync(ALL_LANES, end, (int)highest(taken));
@@ -104,11 +110,12 @@ static __device__ void part_encode(const u8 *raw, u32 bytes, u32 start, u8 *out,
 
 	h->first = h->more = h->body = 0;
 	matcher_init(&p, raw, bytes, start, KEEP, t);
+	f.byte = 0;
 	while (!p.over && p.at <= p.last) {
-		const u32 at = p.at, taken = group_next(&p, &f);
+		const u32 past = f.byte, at = p.at, taken = group_next(&p, &f);
 
 		if (taken)
-			out += group_put(&p, &f, at, taken, &literals, out, h);
+			out += group_put(&p, &f, at, past, taken, &literals, out, h);
 	}
 	h->tail = end - literals;
 }

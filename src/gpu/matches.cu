@@ -109,11 +109,23 @@ static __device__ void copy(u8 *to, const u8 *from, u32 count)
 	if (count >= 64) {
 		const u32 shift = 8 * (u32)((u64)(from + head) & 3), words = (count - head - 4) / 4;
 		const u32 *aligned = (const u32 *)(from + head - shift / 8);
+		u32 w = lane;
 
 		if (lane < head)
 			to[lane] = from[lane];
-		for (u32 w = lane; w < words; w += 32)
-			((u32 *)(to + head))[w] = shift ? __funnelshift_r(aligned[w], aligned[w + 1], shift) : aligned[w];
+		/* Several words are read before the first is written, so that they are waited for together. */
+		for (; w + 96 < words; w += 128) {
+			u32 v[4];
+
+#pragma unroll
+			for (u32 k = 0; k < 4; k++)
+				v[k] = __funnelshift_r(aligned[w + 32 * k], aligned[w + 32 * k + 1], shift);
+#pragma unroll
+			for (u32 k = 0; k < 4; k++)
+				((u32 *)(to + head))[w + 32 * k] = v[k];
+		}
+		for (; w < words; w += 32)
+			((u32 *)(to + head))[w] = __funnelshift_r(aligned[w], aligned[w + 1], shift);
 		i += head + 4 * words;
 	}
 	for (; i < count; i += 32)

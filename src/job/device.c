@@ -237,6 +237,17 @@ int kedge__device_turn_end(struct kedge__version *v, int rc, struct kedge__error
 	return kedge__gpus_end(v->k, rc, err);
 }
 
+static void captured(const struct kedge__version *v)
+{
+	const struct kedge__reducer *r = v->k->baseline.reducer;
+	uint64_t fetched = kedge__reducer_fetched(r);
+
+	v->k->device.most = KEDGE__MAX(v->k->device.most, fetched);
+	kedge__log(KEDGE_LOG_DEBUG, "%s: version %llu was reduced on GPU %d: %llu bytes of literals%s", v->k->name,
+		   (unsigned long long)v->version, v->device->gpu->device, (unsigned long long)fetched,
+		   kedge__reducer_packed(r) ? ", packed there" : "");
+}
+
 int kedge__device_capture(struct kedge__version *v, struct kedge__error *err)
 {
 	struct kedge__error why = KEDGE__ERROR_INIT;
@@ -252,7 +263,7 @@ int kedge__device_capture(struct kedge__version *v, struct kedge__error *err)
 	if (rc)
 		kedge__error_move(err, &why);
 	else
-		v->k->device.most = KEDGE__MAX(v->k->device.most, kedge__reducer_fetched(v->k->baseline.reducer));
+		captured(v);
 	kedge__error_done(&why); /* of what it could do without */
 	return rc;
 }

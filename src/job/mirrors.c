@@ -157,13 +157,31 @@ static int transfer_all(kedge_t *k, struct kedge__error *err)
 	return kedge__gpus_end(k, rc, err);
 }
 
-int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err)
+static int fetch(kedge_t *k, struct kedge__error *err)
 {
 	int rc = managed_wait(k, err);
 
 	if (!rc)
 		rc = mirrors_lay(k, err);
 	return rc ? rc : transfer_all(k, err);
+}
+
+/* This is what is done where memory is short; if it is too short even for that, only patience is left. */
+int kedge__mirrors_fetch(kedge_t *k, struct kedge__error *err)
+{
+	struct kedge__error why = KEDGE__ERROR_INIT;
+	int rc = fetch(k, &why);
+
+	if (rc == KEDGE_E_NOMEM) {
+		kedge__log(KEDGE_LOG_NOTICE, "%s: regions on the GPU are copied once more, because memory is short: %s",
+			   k->name, kedge__error_text(&why));
+		kedge__error_done(&why);
+		return fetch(k, err);
+	}
+	if (rc)
+		kedge__error_move(err, &why);
+	kedge__error_done(&why);
+	return rc;
 }
 
 void kedge__mirrors_done(kedge_t *k)

@@ -298,12 +298,15 @@ static int look_up(struct kedge__reducer *r, uint64_t candidates, struct kedge__
 }
 
 /* The finder is made on the host, as if nothing had been looked up. */
-static int give_up_device(struct kedge__reducer *r, struct kedge__error *err)
+static int give_up_device(struct kedge__reducer *r, struct kedge__error *why, struct kedge__error *err)
 {
 	struct kedge__txn *t = &r->txn;
 
-	if (!r->record.finder.device)
-		return 0;
+	kedge__log(KEDGE_LOG_NOTICE,
+		   "chunks of regions on the GPU are looked up on the host, because memory is short: %s",
+		   kedge__error_text(why));
+	kedge__error_done(why);
+	r->twins->no_finder = true; /* or the host would make one for each version */
 	kedge__gpu_finder_end(r);
 	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
 	t->origins = NULL;
@@ -314,6 +317,7 @@ static int give_up_device(struct kedge__reducer *r, struct kedge__error *err)
 
 int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 {
+	struct kedge__error why = KEDGE__ERROR_INIT;
 	struct kedge__txn *t = &r->txn;
 	uint64_t candidates = t->changes - t->fills;
 	int rc;
@@ -324,12 +328,12 @@ int kedge__duplicates_find(struct kedge__reducer *r, struct kedge__error *err)
 	if (!rc && t->there && !r->record.finder.device) /* the host looks them up */
 		rc = kedge__gpu_lists_fetch(r, err);
 	if (!rc)
-		rc = look_up(r, candidates, err);
+		rc = look_up(r, candidates, &why);
 	if (rc == KEDGE_E_NOMEM && r->record.finder.device) {
-		r->twins->no_finder = true; /* or the host would make one for each version */
-		rc = give_up_device(r, err);
-		if (!rc)
-			rc = look_up(r, candidates, err);
+		rc = give_up_device(r, &why, err);
+		return rc ? rc : look_up(r, candidates, err);
 	}
+	if (why.code)
+		kedge__error_move(err, &why);
 	return rc;
 }

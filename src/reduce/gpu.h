@@ -4,7 +4,8 @@
  * kernels look at, so that neither the data nor the digests of what did not change cross the bus:
  *
  *   gpu_columns.c  digests and ages of the last version
- *   gpu_pass.c     the hash pass, which fills the same lists as hash_pass.c, and the literals
+ *   gpu_pass.c     the hash pass, which makes the same lists as hash_pass.c, and the literals
+ *   gpu_lists.c    these lists, to the host
  *   gpu_pack.c     literals that are packed before they come to the host
  *   gpu_finder.c   the finder, which is on the device alone, and a twin of the log
  *
@@ -20,6 +21,8 @@ struct kedge__gpu_array { /* memory of the device that grows */
 	kedge__gpu_address at;
 	uint64_t bytes;
 };
+
+#define KEDGE__GPU_SPARE UINT64_C(65536) /* bytes of pinned memory that are there whatever happens */
 
 struct kedge__packed_region {
 	struct kedge__gpu_how how;
@@ -58,6 +61,8 @@ struct kedge__gpu_twins {
 	struct kedge_slab_found *found_list; /* what came back, */
 	struct kedge_slab_at *at_list;       /* and what is sent then */
 	uint64_t staged_slabs;               /* that these have room for */
+	uint8_t *spare;                      /* KEDGE__GPU_SPARE bytes behind them */
+	bool sparing;                        /* what is fetched goes through these */
 	unsigned waves;
 	size_t region; /* of the slab that was taken last */
 	uint64_t change_count, fill_count; /* in the lists, without those of flat slabs */
@@ -104,8 +109,6 @@ int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err);
 int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err);
 /* After duplicates were found: what is stored, to memory of the host. */
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err);
-/* The lists, and the digests that are new: all that the host needs to go on without the image. */
-int kedge__gpu_lists_fetch(struct kedge__reducer *r, struct kedge__error *err);
 /* The literals of RED are there now. */
 void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red);
 /* The version in progress is committed, on the host and in the finder, or rolled back: new digests take their places on the
@@ -116,6 +119,11 @@ struct kedge__image_view kedge__gpu_view(struct kedge__reducer *r);
 
 /* Bytes that are stored of slab I. FOUND: duplicates were looked for. */
 uint64_t kedge__gpu_slab_literals(const struct kedge__reducer *r, size_t i, bool found);
+
+/* ------------------------------------------------------------------ gpu_lists.c */
+
+/* The lists, and the digests that are new: all that the host needs to go on without the image. */
+int kedge__gpu_lists_fetch(struct kedge__reducer *r, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ gpu_pack.c */
 

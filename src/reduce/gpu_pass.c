@@ -9,11 +9,6 @@
 /* Literals of a region begin at multiples of this. */
 #define START UINT64_C(256)
 
-static struct kedge__gpu *gpu_of(const struct kedge__reducer *r)
-{
-	return r->twins->gpu;
-}
-
 #define WAVES ((uint64_t)8)
 
 /* An event beside those of the waves. */
@@ -22,17 +17,6 @@ static struct kedge__gpu *gpu_of(const struct kedge__reducer *r)
 uint64_t kedge__gpu_wave_slabs = 64;
 
 /* ------------------------------------------------------------------ slabs, to the device */
-
-/* Chunks from number FIRST of G on, within a slab, that have a digest of the last version on the device: there, those
- * of constants have some, too. */
-static uint64_t known_there(const struct kedge__reducer *r, const struct kedge__last_region *g, uint64_t first)
-{
-	uint64_t known = kedge__chunks_of(g->bytes, r->options.chunk);
-
-	if (!g->known || known <= first || g->stale[first * r->options.chunk / KEDGE__SLAB_BYTES] == KEDGE__SLAB_STALE)
-		return 0;
-	return KEDGE__MIN(known - first, KEDGE__SLAB_BYTES / r->options.chunk);
-}
 
 struct cursor { /* the next slab of the image */
 	size_t region;
@@ -78,18 +62,20 @@ static struct kedge_slab slab_next(const struct kedge__reducer *r, struct cursor
 static int staged_need(struct kedge__gpu_twins *w, uint64_t n, struct kedge__error *err)
 {
 	uint64_t each = sizeof(*w->slab_list) + sizeof(*w->found_list) + sizeof(*w->at_list);
+	uint64_t all = n * each + KEDGE__GPU_SPARE;
 	void *memory;
 	int rc;
 
-	if (n <= w->staged_slabs)
+	if (n <= w->staged_slabs && w->slab_list)
 		return 0;
 	kedge__gpu_unpin(w->gpu, w->slab_list);
 	w->slab_list = NULL;
 	w->staged_slabs = 0;
-	rc = kedge__gpu_pin(w->gpu, n * each, &memory, err);
+	rc = kedge__gpu_pin(w->gpu, all, &memory, err);
 	if (rc)
 		return rc;
 	w->slab_list = memory;
+	w->spare = (uint8_t *)memory + n * each;
 	w->found_list = (struct kedge_slab_found *)(w->slab_list + n);
 	w->at_list = (struct kedge_slab_at *)(w->found_list + n);
 	w->staged_slabs = n;
@@ -550,113 +536,6 @@ int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 	if (!rc && w->unsure)
 		rc = known_count(r, err);
 	w->listed = !rc;
-	return rc;
-}
-
-/* ------------------------------------------------------------------ lists, to the host */
-
-static int changes_fetch(struct kedge__reducer *r, uint64_t changes, uint64_t fills, struct kedge__error *err)
-{
-	struct kedge__hash_worker *h = &r->txn.workers[0];
-	struct kedge__gpu_twins *w = r->twins;
-	int rc;
-
-	if (!kedge__lists_reserve(h, changes))
-		return kedge__error_nomem(err);
-	rc =
-	    kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->changes.at, w->changes.at, changes * sizeof(uint16_t), err);
-	if (!rc)
-		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->fills.at, w->fills.at, fills * sizeof(uint64_t),
-					 err);
-	if (!rc)
-		rc = kedge__gpu_copy_out(w->gpu, KEDGE__GPU_WORK, h->apart.at, w->fresh.at,
-					 w->fresh_count * sizeof(struct kedge__digest), err);
-	h->changes.count = h->apart.count = changes;
-	h->fills.count = fills;
-	return rc;
-}
-
-/* Digests of slabs [FIRST, END), which are neighbours in one region, that had none before. */
-static int digests_fetch(struct kedge__reducer *r, size_t first, size_t end, struct kedge__error *err)
-{
-	const struct kedge__slab *s = &r->txn.slabs.at[first];
-	const struct kedge__last_region *g = r->txn.regions[s->region];
-	uint64_t from = s->first + known_there(r, g, s->first);
-	uint64_t to = KEDGE__MIN(kedge__chunks_of(g->next_bytes, r->options.chunk),
-				 s->first + (end - first) * (KEDGE__SLAB_BYTES / r->options.chunk));
-
-	return kedge__gpu_copy_out(gpu_of(r), KEDGE__GPU_WORK, g->digests + from,
-				   r->twins->digests.at + (g->place + from) * sizeof(*g->digests),
-				   (to - from) * sizeof(*g->digests), err);
-}
-
-static bool has_new_digests(const struct kedge__reducer *r, size_t i)
-{
-	const struct kedge__slab *s = &r->txn.slabs.at[i];
-	const struct kedge_slab *there = &r->twins->slab_list[i];
-
-	return !s->flat && there->known < kedge__chunks_of(there->bytes, r->options.chunk);
-}
-
-static int all_digests_fetch(struct kedge__reducer *r, struct kedge__error *err)
-{
-	const struct kedge__txn *t = &r->txn;
-	int rc = 0;
-
-	for (size_t i = 0, end; i < t->slabs.count && !rc; i = end) {
-		end = i + 1;
-		if (!has_new_digests(r, i))
-			continue;
-		while (end < t->slabs.count && t->slabs.at[end].region == t->slabs.at[i].region &&
-		       has_new_digests(r, end) && !r->twins->slab_list[end].known)
-			end++;
-		rc = digests_fetch(r, i, end, err);
-	}
-	return rc;
-}
-
-/* Changes take the places of old digests, which are kept: the other way round (txn.apart). */
-static void exchange(const struct kedge__txn *t, const struct kedge__slab *s)
-{
-	const struct kedge__hash_worker *h = &t->workers[0];
-	struct kedge__digest *digests = t->regions[s->region]->digests + s->first, *apart = h->apart.at + s->apart_at;
-
-	for (size_t k = 0; k < s->apart_count; k++) {
-		struct kedge__digest *at = &digests[h->changes.at[s->change_at + k] >> 1], fresh = apart[k];
-
-		apart[k] = *at;
-		*at = fresh;
-	}
-}
-
-static int origins_fetch(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__txn *t = &r->txn;
-	kedge__gpu_address from = kedge__gpu_origins(r);
-
-	return from ? kedge__gpu_copy_out(gpu_of(r), KEDGE__GPU_WORK, t->origins, from,
-					  t->changes * sizeof(*t->origins), err)
-		    : 0;
-}
-
-int kedge__gpu_lists_fetch(struct kedge__reducer *r, struct kedge__error *err)
-{
-	struct kedge__txn *t = &r->txn;
-	struct kedge__gpu_twins *w = r->twins;
-	int rc;
-
-	if (t->listed)
-		return 0;
-	rc = changes_fetch(r, w->change_count, w->fill_count, err);
-	if (!rc)
-		rc = all_digests_fetch(r, err);
-	if (!rc)
-		rc = origins_fetch(r, err);
-	if (!rc)
-		rc = kedge__gpu_sync(w->gpu, KEDGE__GPU_WORK, err);
-	for (size_t i = 0; i < t->slabs.count && !t->apart && !rc; i++)
-		exchange(t, &t->slabs.at[i]);
-	t->listed = !rc;
 	return rc;
 }
 

@@ -53,7 +53,7 @@ struct {
 	int countdown, error;
 } plan;
 struct {
-	bool on, lost, held;
+	bool on, lost, scarce, held;
 	long left, calls;
 	int error;
 	long life;
@@ -127,6 +127,17 @@ bool within(uintptr_t at, size_t bytes)
 	return i != pieces.end() && bytes <= i->first + i->second.bytes - at && i->second.device == device_now();
 }
 
+bool takes_memory(const char *function)
+{
+	static const char *const those[] = {"cuMemAlloc_v2", "cuMemHostAlloc", "cuStreamCreateWithPriority",
+					    "cuEventCreate", "cuModuleLoadData"};
+
+	for (const char *f : those)
+		if (strcmp(f, function) == 0)
+			return true;
+	return false;
+}
+
 int failure(const char *function)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
@@ -134,6 +145,8 @@ int failure(const char *function)
 	if (nth.held)
 		return 0;
 	nth.calls++;
+	if (nth.on && nth.scarce)
+		return nth.left-- <= 0 && takes_memory(function) ? nth.error : 0;
 	if (nth.on && nth.left-- <= 0) {
 		nth.on = nth.lost;
 		return nth.error;
@@ -239,14 +252,15 @@ void fake_cuda_fail(const char *function, int countdown, int error)
 	plan.error = error;
 }
 
-/* What a device that was lost had is gone with it. */
+/* From call N on: LOST 0: it fails; 1: all do; 2: all do that take memory. What a device that was lost had is gone with
+ * it. */
 void fake_cuda_fail_call(long n, int error, int lost)
 {
 	std::lock_guard<std::recursive_mutex> held(lock);
 
 	for (auto i = pieces.begin(); nth.lost && i != pieces.end();)
 		i = i->second.life == nth.life ? release(i) : std::next(i);
-	nth = {n >= 0, lost != 0, false, n, 0, error, nth.life + 1};
+	nth = {n >= 0, lost == 1, lost == 2, false, n, 0, error, nth.life + 1};
 }
 
 long fake_cuda_calls(void)

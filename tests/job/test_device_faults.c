@@ -4,6 +4,7 @@
  * cannot be pinned; a device that is lost. And what a checkpoint waits for. The driver is that of tests/gpu.
  */
 #include "device_cases.h"
+#include "job/handle.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #else
 #define STEP 1
 #endif
+#define FEWER (STEP * 5) /* of a kind in which many have the same effect */
 #define LARGE ((size_t)20000)
 #define SMALL ((size_t)1000)
 
@@ -168,17 +170,46 @@ static void newest_is(const struct place *p, struct state *s, uint64_t v)
 
 /* ------------------------------------------------------------------ every call in turn */
 
+#define NO_MEMORY 2
+#define SHORT     "because memory is short"
+
+/* As fake_cuda_fail_call() has them. */
+enum { ONCE, LOST, SCARCE };
+
+struct failure {
+	int error, kind;
+	long call; /* from this one on */
+};
+
 /* It worked, or it was the GPU; and then there is a message about it. */
 static bool worked(kedge_t *k, int rc, int error)
 {
-	if (rc && (rc != (error == 2 ? KEDGE_E_NOMEM : KEDGE_E_DEVICE) || !strstr(kedge_last_error(k), "GPU")))
+	if (rc && (rc != (error == NO_MEMORY ? KEDGE_E_NOMEM : KEDGE_E_DEVICE) || !strstr(kedge_last_error(k), "GPU")))
 		fail_msg("%d: %s", rc, kedge_last_error(k));
 	return rc == 0;
 }
 
+/* The same of a checkpoint, which does without memory. */
+static bool sealed(kedge_t *k, int rc, const struct failure *f)
+{
+	if (rc && f->error == NO_MEMORY)
+		fail_msg("call %ld: %s", f->call, kedge_last_error(k));
+	return worked(k, rc, f->error);
+}
+
+/* What a GPU did for checkpoints, it still does. */
+static bool is_there(const kedge_t *k)
+{
+	const struct kedge__reducer *r = k->baseline.reducer;
+
+	return !kedge__reducer_on_device(r) || (!k->device.given_up && kedge__reducer_packed(r));
+}
+
+static bool goes_on; /* of the last life, after its checkpoints */
+
 /* Returns the newest version that should be there. The GPU may fail at any time; what can be seen of it must be right.
  */
-static uint64_t life(kedge_t *k, struct state *s, int error)
+static uint64_t life(kedge_t *k, struct state *s, const struct failure *f, long *checkpoints)
 {
 	struct kedge_target target = {"large", pointer(s->large), LARGE};
 	uint64_t newest = 0, got = 0;
@@ -187,40 +218,44 @@ static uint64_t life(kedge_t *k, struct state *s, int error)
 	assert_ok(k, protect(k, s));
 	for (uint64_t v = 1; v <= 2; v++) {
 		state_set(s, v);
-		if (worked(k, kedge_checkpoint(k, v), error))
+		if (sealed(k, kedge_checkpoint(k, v), f))
 			newest = v;
 	}
 	/* What is done in the background may fail there. */
-	if (!worked(k, kedge_wait(k), error))
+	if (!sealed(k, kedge_wait(k), f))
 		while (newest && kedge_test(k, newest) != 1)
 			newest--;
+	*checkpoints = fake.calls();
+	goes_on = is_there(k);
 	state_set(s, 99);
 	if (!newest)
 		return 0;
-	if (worked(k, kedge_restart(k, KEDGE_NEWEST, &got), error)) {
+	if (worked(k, kedge_restart(k, KEDGE_NEWEST, &got), f->error)) {
 		assert_int_equal(got, newest);
 		state_is(s, newest);
 	}
 	state_set(s, 99);
-	if (worked(k, kedge_read(k, newest, &target, 1), error)) {
+	if (worked(k, kedge_read(k, newest, &target, 1), f->error)) {
 		wanted(newest, large, other, other);
 		held_is(s->large, large, LARGE);
 	}
 	return newest;
 }
 
-/* With call N failing; returns how many there were. */
-static long life_with(struct place *p, struct state *s, long n, int error, bool lost, const char *const *more)
+/* Returns how many calls there were, *CHECKPOINTS of them by checkpoints. */
+static long life_with(struct place *p, struct state *s, const struct failure *f, const char *const *more,
+		      long *checkpoints)
 {
 	size_t before = fake.taken();
 	uint64_t newest;
 	long calls;
 	kedge_t *k;
 
-	text_make(p->l1, sizeof(p->l1), "%s/%d-%d-%ld", p->dir, error, lost, n);
+	text_make(p->l1, sizeof(p->l1), "%s/%d-%d-%ld", p->dir, f->error, f->kind, f->call);
+	p->log[0] = '\0';
 	k = job_open(p, false, more);
-	fake.fail_call(n, error, lost);
-	newest = life(k, s, error);
+	fake.fail_call(f->call, f->error, f->kind);
+	newest = life(k, s, f, checkpoints);
 	calls = fake.calls();
 	(void)kedge_close(k);
 	fake.fail_call(-1, 0, 0);
@@ -230,30 +265,46 @@ static long life_with(struct place *p, struct state *s, long n, int error, bool 
 	return calls;
 }
 
-static void every_call(struct place *p, long first, int error, bool lost, const char *const *more)
+static void every_call(struct place *p, struct failure f, const char *const *more)
 {
+	struct failure none = {f.error, f.kind, -1};
 	struct state *s = state_new();
-	long all = life_with(p, s, -1, error, lost, more);
+	long checkpoints, all;
 
+	kedge_set_log(place_log, p);
+	all = life_with(p, s, &none, more, &checkpoints);
 	assert_true(all > 50);
-	for (long n = first; n < all; n += STEP)
-		(void)life_with(p, s, n, error, lost, more); /* their number may differ a little */
+	assert_null(strstr(p->log, SHORT));
+	for (; f.call < all; f.call += f.kind == SCARCE ? FEWER : STEP) {
+		(void)life_with(p, s, &f, more, &checkpoints); /* their number may differ a little */
+		assert_true(f.error != NO_MEMORY || f.call >= checkpoints || goes_on || strstr(p->log, SHORT));
+	}
 	state_free(s);
 }
 
 static void test_every_call(void **state)
 {
-	every_call(*state, 0, 719, false, MORE("codec=planes"));
+	every_call(*state, (struct failure){719, ONCE, 0}, MORE("codec=planes"));
 }
 
 static void test_every_call_lost(void **state)
 {
-	every_call(*state, 1, 700, true, NULL);
+	every_call(*state, (struct failure){700, LOST, 1}, NULL);
 }
 
 static void test_every_call_no_memory(void **state)
 {
-	every_call(*state, 2, 2, false, MORE("capture=copy", "codec=lz4"));
+	every_call(*state, (struct failure){NO_MEMORY, ONCE, 2}, MORE("capture=copy", "codec=lz4"));
+}
+
+static void test_every_call_no_memory_full(void **state)
+{
+	every_call(*state, (struct failure){NO_MEMORY, ONCE, 2}, MORE("capture=copy", "reducer=full"));
+}
+
+static void test_every_call_scarce(void **state)
+{
+	every_call(*state, (struct failure){NO_MEMORY, SCARCE, 0}, MORE("capture=copy", "codec=lz4"));
 }
 
 /* ------------------------------------------------------------------ a device that is lost */
@@ -561,6 +612,8 @@ int main(int argc, char **argv)
 		JOB(test_every_call),
 		JOB(test_every_call_lost),
 		JOB(test_every_call_no_memory),
+		JOB(test_every_call_no_memory_full),
+		JOB(test_every_call_scarce),
 		JOB(test_lost),
 		JOB(test_unpinned),
 		JOB(test_stream),

@@ -415,16 +415,26 @@ static void test_samples(void **state)
 
 /* ---- failures */
 
-/* Every allocation of device memory fails in turn: the version is reduced all the same. */
+static void notices_count(void *user, enum kedge_log_level level, const char *text)
+{
+	uint64_t *count = user;
+
+	*count += level == KEDGE_LOG_NOTICE && strstr(text, "looked up on the host, because memory is short: ");
+}
+
+/* Every allocation of device memory fails in turn: the version is reduced all the same, and it is said if the finder is
+ * on the host for that. */
 static void test_short_of_memory(void **state)
 {
 	struct lab lab = {.seed = 17};
-	uint64_t given_up = 0;
+	uint64_t given_up = 0, said, all_said = 0;
 
 	(void)state;
+	kedge_set_log(notices_count, &said);
 	for (uint64_t limit = 4096; limit < 2000000; limit += limit / 2) {
 		struct pair p;
 
+		said = 0;
 		pair_init(&p, options_of(64));
 		p.limit = limit;
 		lab_repeat(&lab, 0, 64 * 3000, 64, 3);
@@ -432,11 +442,15 @@ static void test_short_of_memory(void **state)
 			pair_take(&p, &lab, v, false);
 			lab_touch(&lab, 0, 64, 10);
 		}
+		assert_int_equal(said, p.device->twins && p.device->twins->no_finder);
+		all_said += said;
 		given_up += p.alone;
 		p.alone = false;
 		pair_done(&p);
 	}
+	kedge_set_log(NULL, NULL);
 	assert_in_range(given_up, 3, 20);
+	assert_true(all_said > 0);
 	lab_done(&lab);
 }
 
