@@ -14,6 +14,7 @@
 	X("veloc-like", kedge__bench_veloc, "a program that uses the interface of VELOC, beside plain writes") \
 	X("rex", kedge__bench_rex, "page images: rex and tree, beside plain increments and compressors")    \
 	X("regions", kedge__bench_regions, "checkpoint and restart of many small regions, beside a plain write") \
+	X("graphlets", kedge__bench_graphlets, "nothing, but makes what `kedge bench gpu --series` measures: counts of graphlets") \
 	X("versions", kedge__bench_versions, "what each stored version adds to a checkpoint, open, ls, restart and gc")
 
 #endif
