@@ -56,6 +56,8 @@ diff -r back-aware/in back1/in || fail "the first version is not what it was"
 expect 0 kedge diff -s store -n aware 1 2
 printed "in/r0-old.h5"
 expect 0 kedge coalesce -s store -n aware -v 2
+expect 0 kedge show -s store -n aware
+printed "arranged  aware" # still
 expect 0 kedge verify -s store -n aware
 expect 0 kedge restore -s store -n aware -o back3
 diff -r in back3/in || fail "the second version, coalesced, is not what it was"
