@@ -7,10 +7,10 @@
 
 #include <stdlib.h>
 
-#define SAMPLE_BLOCK  ((size_t)64 << 10)
+#define SAMPLE_BLOCK  ((size_t)32 << 10)
 #define SAMPLE_ALIGN  64
-#define SAMPLE_PLACES 12                  /* at most, */
-#define SAMPLE_FEWEST 2                   /* and at least */
+#define SAMPLE_PLACES 16                  /* at most, */
+#define SAMPLE_FEWEST 8                   /* and at least */
 #define SAMPLE_LEAST  (UINT64_C(1) << 20) /* bytes of literals, for a sample to be worth it */
 #define SAMPLE_PART   24                  /* of all, at most */
 #define LITERALS_MAX  ((size_t)1 << 22)   /* that are arranged: each takes memory */
