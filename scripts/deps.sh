@@ -33,6 +33,8 @@ needed() {
 		cat <<-'END'
 			libcmocka-dev pkg-config --exists cmocka
 			libhdf5-dev pkg-config --exists hdf5
+			python3-h5py test -d /usr/lib/python3/dist-packages/h5py
+			python3-netcdf4 test -d /usr/lib/python3/dist-packages/netCDF4
 			slurmctld test -x /usr/sbin/slurmctld
 			slurmd test -x /usr/sbin/slurmd
 			slurm-client srun --version

@@ -4,12 +4,14 @@
 #include "bench_gpu.h"
 #include "bench_levels.h"
 #include "bench_names.h"
+#include "bench_pack.h"
 #include "bench_protect.h"
 #include "bench_stage.h"
 
 static const struct kedge__tool benches[] = {
     {"levels", "how fast the directories of L1 and L2 take checkpoints and give them back", kedge__bench_levels},
     {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
+    {"pack", "checkpoint files by each scheme of aggregate, beside gzip, zstd and h5repack", kedge__bench_pack},
     {"gpu", "the kernels on this machine's GPU, beside copies", kedge__bench_gpu},
     {"protect", "how fast teams of ranks protect segments on L1, and rebuild them", kedge__bench_protect},
     {"stage", "a staging server and its clients, beside the network and the storage", kedge__bench_stage},
@@ -46,6 +48,7 @@ int kedge__tool_bench(int argc, char **argv)
 	    .about = "Measures what you decide by. NAME is\n\n"
 		     "  levels   how fast the directories of L1 and L2 take checkpoints and give them back\n"
 		     "  codec    ratio and speed of every codec on your own files\n"
+		     "  pack     checkpoint files by each scheme of aggregate, beside gzip, zstd and h5repack\n"
 		     "  gpu      the kernels on this machine's GPU, beside copies\n"
 		     "  protect  how fast teams of ranks protect segments on L1, and rebuild them\n"
 		     "  stage    a staging server and its clients, beside the network and the storage\n\n"
@@ -64,5 +67,5 @@ int kedge__tool_bench(int argc, char **argv)
 		return kedge__tool_dispatch("kedge bench", benches, KEDGE__COUNT(benches), argc - 1, argv + 1);
 	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
 		return status;
-	return kedge__usage_error(&usage, "name a benchmark: levels, codec, gpu, protect or stage");
+	return kedge__usage_error(&usage, "name a benchmark: levels, codec, pack, gpu, protect or stage");
 }

@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define SMALL       (UINT64_C(32) << 10) /* bytes of a file */
+#define SMALL       (UINT64_C(256) << 10) /* bytes of a file */
 #define HELD_MAX    (UINT64_C(256) << 20)
 #define BLOCK_BYTES ((size_t)4 << 20)
 #define RACY_NS     INT64_C(50000000)   /* clocks of file systems are so coarse */

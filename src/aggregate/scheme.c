@@ -7,12 +7,13 @@
 
 #include <stdlib.h>
 
-#define SAMPLE_BLOCK  ((size_t)64 << 10)
+#define SAMPLE_BLOCK  ((size_t)32 << 10)
 #define SAMPLE_ALIGN  64
-#define SAMPLE_PLACES 12                  /* at most, */
-#define SAMPLE_FEWEST 2                   /* and at least */
+#define SAMPLE_PLACES 16                  /* at most, */
+#define SAMPLE_FEWEST 8                   /* and at least */
 #define SAMPLE_LEAST  (UINT64_C(1) << 20) /* bytes of literals, for a sample to be worth it */
 #define SAMPLE_PART   24                  /* of all, at most */
+#define LITERALS_MAX  ((size_t)1 << 22)   /* that are arranged: each takes memory */
 #define EVERY         16                  /* versions from one look to the next */
 #define BETTER        0.97                /* of the usual scheme's size, for another to be chosen */
 
@@ -250,7 +251,8 @@ int kedge__aggregate(struct kedge__reduction *red, const struct kedge__aggregate
 	uint32_t reason;
 	int rc;
 
-	if (!count || options->scheme == KEDGE__AGGREGATE_OFF || !red->literals.count)
+	if (!count || options->scheme == KEDGE__AGGREGATE_OFF || !red->literals.count ||
+	    red->literals.count > LITERALS_MAX)
 		return 0;
 	rc = kedge__arrangement_init(&a, err);
 	if (!rc)

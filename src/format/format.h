@@ -21,7 +21,7 @@
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
-#define KEDGE__FORMAT_NEWEST 4 /* the minor whose manifests, sections and maps are known here */
+#define KEDGE__FORMAT_NEWEST 5 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have room for seven digits */

@@ -5,6 +5,8 @@
  */
 #include "job/handle.h"
 
+#define RUNS_MAX ((size_t)1 << 20) /* of variables, of all files together: what is known of them is kept in memory */
+
 int kedge__job_aggregate_init(kedge_t *k, struct kedge__error *err)
 {
 	int rc = 0;
@@ -65,6 +67,8 @@ static bool is_wanted(const struct kedge__version *v, size_t i)
 
 static int look_all(struct kedge__version *v)
 {
+	size_t runs = 0;
+
 	for (size_t i = 0; i < v->region_count; i++) {
 		struct one one = {v, i};
 		const struct kedge__contents contents = {v->regions[i].bytes, read_one, &one};
@@ -75,6 +79,9 @@ static int look_all(struct kedge__version *v)
 			continue;
 		if (kedge__layout_read(&contents, &file.layout, NULL) != 0)
 			return KEDGE_E_NOMEM;
+		if (file.layout.runs.count > RUNS_MAX - runs)
+			kedge__layout_done(&file.layout);
+		runs += file.layout.runs.count;
 		if (!file.layout.runs.count && v->records[i].type != KEDGE_BYTES)
 			kedge__layout_done(&file.layout);
 		else if (!kedge__array_push(&v->files, file)) {

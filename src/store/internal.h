@@ -502,6 +502,19 @@ int kedge__spans_subtract(const struct kedge__lineage *image, struct kedge__line
 
 struct kedge__merge;
 
+struct kedge__merge_piece { /* of the new literal space; without a version it is the first LEN bytes of the pattern SRC */
+	uint64_t position, version, src, len;
+};
+
+struct kedge__merge_pieces {
+	struct kedge__merge_piece *at;
+	size_t count, room;
+};
+
+/* merge_classes.c: literals of RED that were arranged in the segments of L are here, too; PIECES, which they are made of, follow. */
+int kedge__merge_classes(struct kedge__lineage *l, struct kedge__merge_pieces *pieces, struct kedge__reduction *red, struct kedge__error *err);
+
+
 /*
  * Spans of L's version, with references below STOP_BELOW kept as they are; L must outlive it. With PARENT, an older version
  * (then STOP_BELOW is 0), bytes that PARENT has become references to it.

@@ -7,15 +7,11 @@
 
 #define CACHE_BYTES (UINT32_C(16) << 20) /* a worker */
 
-struct piece { /* of the new literal space; without a version it is the first LEN bytes of the pattern SRC */
-	uint64_t position, version, src, len;
-};
-
 struct kedge__merge {
 	uint64_t self;
 	struct kedge__span_list spans, outer;
 	struct kedge__span_list owners;    /* the address at which the new segment has a piece of an older literal */
-	KEDGE__ARRAY(struct piece) pieces; /* ascending position, gapless */
+	struct kedge__merge_pieces pieces; /* ascending position, gapless */
 	struct kedge__reduction red;
 	KEDGE__ARRAY(struct kedge__source_record) sources;
 	struct kedge__lineage *lineage, *parent;   /* PARENT: what was subtracted, or NULL */
@@ -36,7 +32,7 @@ static int append_literal(struct kedge__merge *m, uint64_t addr, uint64_t versio
 {
 	uint64_t position = m->red.literal_bytes;
 
-	if (!kedge__array_push(&m->pieces, ((struct piece){position, version, src, len})))
+	if (!kedge__array_push(&m->pieces, ((struct kedge__merge_piece){position, version, src, len})))
 		return kedge__error_nomem(err);
 	m->red.literal_bytes += len;
 	return append(
@@ -193,8 +189,8 @@ static size_t piece_index(const struct kedge__merge *m, uint64_t position)
 	return i;
 }
 
-static int piece_read(const struct kedge__merge *m, int worker, const struct piece *p, uint64_t skip, void *buf,
-		      size_t len, struct kedge__error *err)
+static int piece_read(const struct kedge__merge *m, int worker, const struct kedge__merge_piece *p, uint64_t skip,
+		      void *buf, size_t len, struct kedge__error *err)
 {
 	if (p->version == KEDGE__NO_VERSION) {
 		kedge__fill_pattern(p->src, skip, buf, len);
@@ -211,7 +207,7 @@ int kedge__merge_fill(void *ctx, int worker, uint64_t position, void *buf, size_
 	int rc;
 
 	for (size_t i = piece_index(m, position); len; i++) {
-		const struct piece *p = &m->pieces.at[i];
+		const struct kedge__merge_piece *p = &m->pieces.at[i];
 		uint64_t skip = position - p->position;
 		size_t n = (size_t)KEDGE__MIN(p->len - skip, len);
 
@@ -239,6 +235,8 @@ static int merge_build(struct kedge__merge *m, struct kedge__lineage *l, uint64_
 		rc = build_map(m, err);
 	if (!rc)
 		rc = list_literals(m, kedge__lineage_top(l), err);
+	if (!rc)
+		rc = kedge__merge_classes(l, &m->pieces, &m->red, err);
 	for (size_t i = 0; i < m->outer.count && !rc; i++)
 		rc = add_source(m, l, m->outer.at[i].version, err);
 	for (size_t i = 0; i < m->workers && !rc; i++)

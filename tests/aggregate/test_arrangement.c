@@ -141,7 +141,8 @@ static void world_make(struct world *w, uint64_t seed)
 			struct kedge__literal literal = {w->data[f] + at, 0, 2 * f, 0};
 			struct kedge__extent e = {.addr = 2 * f * KEDGE__SLOT_BYTES + at, .src = position};
 
-			n = KEDGE__MIN(256 * (1 + draw_below(&seed, 60)), BYTES - at);
+			n = 256 * (1 + draw_below(&seed, 60));
+			n = KEDGE__MIN(n, BYTES - at);
 			literal.bytes = e.len = n;
 			assert_true(kedge__array_push(&w->red.literals, literal));
 			assert_int_equal(kedge__extent_map_append(&w->red.map, e, false, NULL), 0);

@@ -56,6 +56,8 @@ diff -r back-aware/in back1/in || fail "the first version is not what it was"
 expect 0 kedge diff -s store -n aware 1 2
 printed "in/r0-old.h5"
 expect 0 kedge coalesce -s store -n aware -v 2
+expect 0 kedge show -s store -n aware
+printed "arranged  aware" # still
 expect 0 kedge verify -s store -n aware
 expect 0 kedge restore -s store -n aware -o back3
 diff -r in back3/in || fail "the second version, coalesced, is not what it was"
@@ -76,6 +78,27 @@ seg=$(find store/aware -name '*.seg' | sort | head -1)
 printf '\377\377\377\377' | dd of="$seg" bs=1 seek=110000 conv=notrunc 2>/dev/null
 expect 1 kedge verify -s store -n aware -v 1
 grep -q "(region .* and .* others)" out || fail "no word of other regions: $(cat out)"
+
+# What auto finds out is remembered by the next version, in another process. A classic netCDF file with 204,800 doubles.
+mkdir large
+numbers()
+{
+	printf 'CDF\001\0\0\0\0\0\0\0\012\0\0\0\001\0\0\0\001x\0\0\0\0\003\040\0\0\0\0\0\0\0\0\0' >large/a.nc
+	printf '\0\0\0\013\0\0\0\001\0\0\0\001a\0\0\0\0\0\0\001\0\0\0\0\0\0\0\0\0\0\0\0' >>large/a.nc
+	printf '\0\0\0\006\0\031\0\0\0\0\0\120' >>large/a.nc
+	cat "$1" >>large/a.nc
+}
+random first 1600
+random second 1600 2
+numbers first
+expect 0 kedge save -s store -n large large
+expect 0 kedge show -s store -n large
+printed "arranged  aware: the smallest of a sample (agnostic "
+numbers second
+expect 0 kedge save -s store -n large large
+expect 0 kedge show -s store -n large
+printed "arranged  aware: as in the version before (agnostic "
+printed "; tried 1 version ago"
 
 # Classes of the user.
 printf '^.*/[0-9]+_300_lf4_Density$ grids\n' >rules

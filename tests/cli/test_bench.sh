@@ -114,6 +114,22 @@ for name in $(kedge-bench --help | sed -n '/^benchmarks:/,/^$/s/^  \([a-z-]*\) .
 		[ "$option" = --help ] || grep -qF -- "\`$option\`" section || fail "docs/BENCHMARKS.md does not describe $option of $name"
 	done
 done
+# Files of one's own, by all schemes. Other programs may not be there.
+expect 0 kedge bench pack --quick --json --group 4 --group 30 --dir . "$KEDGE_SOURCE/tests/aggregate/files"
+is "$(json rows.4.name)" off "the first scheme"
+is "$(json rows.7.name)" aware "a scheme"
+is "$(json rows.7.group)" 4 "its group"
+[ "$(json rows.7.bytes)" -gt 0 ] || fail "nothing was stored"
+json rows.13.unpack_one_seconds >/dev/null
+[ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
+expect 0 kedge bench pack --quick --group 30 --dir . "$KEDGE_SOURCE/tests/aggregate/files"
+printed "OVER GZIP"
+expect 2 kedge bench pack
+expect 2 kedge bench pack --group none .
+expect 3 kedge bench pack nowhere
+mkdir empty
+expect 3 kedge bench pack empty
+
 expect 0 kedge bench --help
 printed kedge-bench
 printed levels

@@ -51,6 +51,103 @@ static void test_file_copy(void **state)
 	file_series(*state, "capture=copy");
 }
 
+/* ------------------------------------------------------------------ files that are understood */
+
+#define VALUES 9000 /* of a variable */
+
+static void put_big(uint8_t **at, uint32_t v)
+{
+	for (int i = 4; i-- > 0;)
+		*(*at)++ = (uint8_t)(v >> 8 * i);
+}
+
+/* A classic netCDF file with variables a and b, of doubles, at odd places. Of every third value, the last byte is
+ * STEP's. */
+static size_t netcdf_make(uint8_t *file, uint8_t step)
+{
+	const uint32_t begin[] = {1001, 1001 + 8 * VALUES + 13};
+	uint8_t *at = file;
+	size_t bytes = begin[1] + 8 * VALUES + 3;
+
+	for (size_t i = 0; i < bytes; i++)
+		file[i] = (uint8_t)(i / 8 % 251);
+	memcpy(at, "CDF\1", 4);
+	at += 4;
+	put_big(&at, 0);
+	put_big(&at, 10), put_big(&at, 1); /* a dimension */
+	put_big(&at, 1), put_big(&at, UINT32_C(0x78000000)), put_big(&at, VALUES);
+	put_big(&at, 0), put_big(&at, 0);  /* no attributes */
+	put_big(&at, 11), put_big(&at, 2); /* variables */
+	for (uint32_t i = 0; i < 2; i++) {
+		put_big(&at, 1), put_big(&at, UINT32_C(0x61000000) + (i << 24));
+		put_big(&at, 1), put_big(&at, 0);
+		put_big(&at, 0), put_big(&at, 0);
+		put_big(&at, 6), put_big(&at, 8 * VALUES), put_big(&at, begin[i]);
+		for (size_t k = 0; k < VALUES; k += 3)
+			file[begin[i] + 8 * k + 7] = step;
+	}
+	return bytes;
+}
+
+/* The newest segment has section CLAS. */
+static bool is_arranged(const struct place *p, uint64_t version)
+{
+	char dir[600], path[700];
+	uint8_t *segment;
+	size_t bytes;
+	bool found;
+
+	text_make(dir, sizeof(dir), "%s/job/v%020llu", p->l1, (unsigned long long)version);
+	assert_true(file_find(dir, "r", ".seg", path, sizeof(path)));
+	segment = file_read(path, &bytes);
+	found = memmem(segment, bytes, "CLAS", 4) != NULL;
+	free(segment);
+	return found;
+}
+
+/* Versions of two such files come back as they were, whatever holds and reduces them. */
+static void test_understood(void **state)
+{
+	static const char *const how[][4] = {
+	    {"capture=sync", "reducer=tree", "chunk=256", "aggregate=aware"},
+	    {"capture=sync", "reducer=auto", "chunk=4096", "aggregate=aware-block"},
+	    {"capture=sync", "reducer=full", "chunk=256", "aggregate=aware"},
+	    {"capture=copy", "reducer=basic", "chunk=65536", "aggregate=auto"},
+	    {"capture=cow", "reducer=rex", "chunk=64", "aggregate=aware"},
+	    {"capture=sync", "reducer=list", "chunk=64", "aggregate=agnostic-block"},
+	};
+	static uint8_t file[200000];
+
+	for (size_t i = 0; i < KEDGE__COUNT(how); i++) {
+		char a[600], b[600];
+		kedge_t *k = job_open(*state, false, MORE(how[i][0], how[i][1], how[i][2], how[i][3], "codec=auto"));
+		uint64_t first = 10 * i;
+
+		route(k, "a.nc", a);
+		route(k, "b.nc", b);
+		for (uint8_t v = 1; v < 4; v++) {
+			file_write(a, file, netcdf_make(file, (uint8_t)(first + v)));
+			file_write(b, file, netcdf_make(file, (uint8_t)(100 + first + v)));
+			assert_ok(k, kedge_checkpoint(k, first + v));
+			assert_ok(k, kedge_wait(k));
+			if (!is_arranged(*state, first + v))
+				fail_msg("version %llu is not arranged: %s %s", (unsigned long long)(first + v),
+					 how[i][0], how[i][1]);
+		}
+		for (uint8_t v = 3; v > 0; v--) {
+			size_t bytes = netcdf_make(file, (uint8_t)(first + v)), n;
+			uint8_t *back;
+
+			assert_ok(k, kedge_restart(k, first + v, NULL));
+			back = file_read(a, &n);
+			assert_int_equal(n, bytes);
+			assert_memory_equal(back, file, bytes);
+			free(back);
+		}
+		assert_ok(k, kedge_close(k));
+	}
+}
+
 static void test_file_region(void **state)
 {
 	struct kedge_region_entry *list;
@@ -277,12 +374,10 @@ static void test_setting_names(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_file_sync),     TEST(test_file_copy),
-	    TEST(test_file_region),   TEST(test_file_names),
-	    TEST(test_file_damage),   TEST(test_find),
-	    TEST(test_read),          TEST(test_restart_without_regions),
-	    TEST(test_discard),       TEST(test_l2_interval),
-	    TEST(test_setting_names),
+	    TEST(test_file_sync),   TEST(test_file_copy),   TEST(test_understood),
+	    TEST(test_file_region), TEST(test_file_names),  TEST(test_file_damage),
+	    TEST(test_find),        TEST(test_read),        TEST(test_restart_without_regions),
+	    TEST(test_discard),     TEST(test_l2_interval), TEST(test_setting_names),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
