@@ -13,6 +13,7 @@
 #define SECOND_NS    1e9
 #define RETRY        0.2 /* seconds, where somebody else has the store */
 #define RETRIES_ONCE 50
+#define BATCH_MS     50
 
 struct loop {
 	struct kedge__watch watch;
@@ -102,6 +103,9 @@ static void take_set(struct loop *l, const struct kedge__watch_set *set)
 		l->later++;
 		look_again(l, RETRY);
 		return;
+	case KEDGE__WATCH_TROUBLE:
+		l->failures++;
+		return;
 	case KEDGE__WATCH_FAILED:
 		l->failures++;
 		kedge__tool_say(w->usage.command,
@@ -182,6 +186,8 @@ static void await(struct loop *l)
 		return;
 	if (fds[0].revents & POLLIN && read(l->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
 		l->watch.stopped = (int)signal.ssi_signo;
+	if (fds[1].revents & POLLIN)
+		(void)poll(fds, 1, BATCH_MS); /* what else is written now is looked at together */
 	while (fds[1].revents & POLLIN && read(l->watch.spec.inotify, events, sizeof(events)) > 0)
 		;
 }

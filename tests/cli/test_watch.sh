@@ -84,6 +84,16 @@ for step in 1 2 3; do
 done
 is "$(kedge ls -q -s st4 -n sim | tr '\n' ' ')" "3 " "the versions that are left"
 
+# A disk that is full for a while: the files stay, and the set is taken later.
+numbered full 1 1
+for n in 6 12; do
+	got=0
+	KEDGE_FAULT=enospc@$n+ kedge watch full -s st7 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove >out 2>err || got=$?
+	[ $got -ne 0 ] && [ -e full/ck-1-r0.dat ] || fail "with enospc@$n+: $got"
+done
+expect 0 kedge watch full -s st7 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove
+is "$(taken st7)$(ls full)" "1 " "the set when there is room"
+
 # Killed at every call, and started again: every set is in one version, and is right there; its files are gone, and no others.
 numbered want 1 2
 numbered want 2 2
