@@ -40,6 +40,12 @@ exec 5>&-
 expect 0 kedge watch run -s st -n sim --files 'ck-{}-r*.dat' --count 2 --once
 is "$(taken st)" "9 10 11 " "what was taken once it was closed"
 
+# What will never be complete is said.
+expect 0 kedge watch run -s st -n sim --files 'ck-{}-r*.dat' --count 1 --once
+said 'set 9 has 2 files, more than --count 1'
+expect 0 kedge watch run -s st -n sim --files 'typo-{}' --count 1 --once
+said 'nothing in run fits typo-{}'
+
 # Written again: another state, another version.
 echo again >run/ck-10-r0.dat
 expect 0 kedge watch run -s st -n sim --files 'ck-{}-r*.dat' --count 2 --once
