@@ -103,6 +103,7 @@ static void make_arguments(struct pack *p, char *const *paths, size_t n)
 	option(p, "name", p->name);
 	argument(p, "--init");
 	argument(p, "--quiet");
+	option(p, "chunk", "4k"); /* what it notes of chunks is small beside memory, however large the files are */
 	options(p, "set", &p->sets);
 	option(p, "set", "l2=");
 	option(p, "set", "protect=single");

@@ -13,6 +13,7 @@
 #define SECOND_NS    1e9
 #define RETRY        0.2 /* seconds, where somebody else has the store */
 #define RETRIES_ONCE 50
+#define BATCH_MS     50
 
 struct loop {
 	struct kedge__watch watch;
@@ -102,6 +103,9 @@ static void take_set(struct loop *l, const struct kedge__watch_set *set)
 		l->later++;
 		look_again(l, RETRY);
 		return;
+	case KEDGE__WATCH_TROUBLE:
+		l->failures++;
+		return;
 	case KEDGE__WATCH_FAILED:
 		l->failures++;
 		kedge__tool_say(w->usage.command,
@@ -136,11 +140,23 @@ static void finish_removals(struct loop *l)
 
 /* ------------------------------------------------------------------ all of them */
 
+/* It will never be complete, as it is; probably the pattern or the number is wrong. */
+static void warn_of_surplus(struct kedge__watch *w, const struct kedge__watch_set *set)
+{
+	if (!w->spec.count || set->counted <= w->spec.count || is_failed(w, set->fingerprint))
+		return;
+	kedge__tool_say(w->usage.command, "note: set%s%s has %zu files, more than --count %llu, and is not taken",
+			*set->key ? " " : "", set->key, set->counted, (unsigned long long)w->spec.count);
+	if (!kedge__array_push(&w->failed, set->fingerprint))
+		kedge__tool_no_memory();
+}
+
 static void pass_set(struct loop *l, const struct kedge__watch_set *set)
 {
 	struct kedge__watch *w = &l->watch;
 	const struct kedge__watch_known *known = kedge__watch_journal_find(&w->journal, set->fingerprint);
 
+	warn_of_surplus(w, set);
 	if (!kedge__watch_set_complete(set, &w->spec) || is_failed(w, set->fingerprint))
 		return;
 	if (known && known->state == KEDGE__WATCH_TAKEN && w->remove && l->removals)
@@ -166,6 +182,9 @@ static int pass(struct loop *l)
 		return kedge__tool_fail(l->watch.usage.command, &err, "cannot go on");
 	for (size_t i = 0; i < sets.list.count && !l->watch.stopped; i++)
 		pass_set(l, &sets.list.at[i]);
+	if (l->once && !sets.list.count && !l->watch.quiet)
+		kedge__tool_say(l->watch.usage.command, "note: nothing in %s fits %s", l->watch.spec.dir,
+				l->watch.spec.patterns.at[0]);
 	kedge__watch_sets_done(&sets);
 	return 0;
 }
@@ -182,6 +201,8 @@ static void await(struct loop *l)
 		return;
 	if (fds[0].revents & POLLIN && read(l->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
 		l->watch.stopped = (int)signal.ssi_signo;
+	if (fds[1].revents & POLLIN)
+		(void)poll(fds, 1, BATCH_MS); /* what else is written now is looked at together */
 	while (fds[1].revents & POLLIN && read(l->watch.spec.inotify, events, sizeof(events)) > 0)
 		;
 }

@@ -118,7 +118,8 @@ struct kedge__watch {
 enum kedge__watch_result {
 	KEDGE__WATCH_DONE,
 	KEDGE__WATCH_LATER,  /* it changed meanwhile, or the store is in use */
-	KEDGE__WATCH_FAILED, /* after a message */
+	KEDGE__WATCH_TROUBLE, /* after a message: a disk is full, or fails; it may be better next time */
+	KEDGE__WATCH_FAILED,  /* after a message */
 };
 
 /* Learn what the levels have. */

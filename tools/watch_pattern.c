@@ -43,7 +43,8 @@ static bool fits_key(const char *pattern, const char *name, struct match *m)
 /* [...], one of a class, as the shell has it. */
 static bool fits_class(const char *pattern, const char *name, struct match *m)
 {
-	const char *end = strchr(pattern + 1 + (pattern[1] == '!') + 1, ']');
+	size_t first = pattern[1] == '!' ? 2 : 1; /* of the class, which may be a bracket */
+	const char *end = pattern[first] ? strchr(pattern + first + 1, ']') : NULL;
 	char class[64], one[2] = {*name, '\0'};
 	size_t n = end ? (size_t)(end + 1 - pattern) : 0;
 

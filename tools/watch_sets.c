@@ -278,8 +278,8 @@ static enum kedge__watch_quiet file_quiet(const char *path, bool hold)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), refused;
 
-	if (fd < 0)
-		return errno == EMFILE ? KEDGE__WATCH_UNKNOWN : KEDGE__WATCH_BUSY;
+	if (fd < 0) /* who saves it says why it cannot be read; one that vanished is no part of a complete set */
+		return errno == ENOENT ? KEDGE__WATCH_BUSY : KEDGE__WATCH_UNKNOWN;
 	refused = fcntl(fd, F_SETLEASE, F_RDLCK) != 0 ? errno : 0;
 	if (!hold || refused)
 		kedge__fs_close(fd); /* which gives the lease back */

@@ -219,12 +219,15 @@ enum kedge__watch_result kedge__watch_take(struct kedge__watch *w, const struct 
 			take_back(w, version);
 		return KEDGE__WATCH_LATER;
 	}
+	if (!there && status == KEDGE__EXIT_LOCKED)
+		return KEDGE__WATCH_LATER;
 	if (!there)
-		return status == KEDGE__EXIT_LOCKED ? KEDGE__WATCH_LATER : KEDGE__WATCH_FAILED;
+		return status == KEDGE__EXIT_IO ? KEDGE__WATCH_TROUBLE : KEDGE__WATCH_FAILED;
 	if (kedge__watch_journal_note(&w->journal, set, version, KEDGE__WATCH_TAKEN, &err) != 0) {
 		kedge__tool_fail(w->usage.command, &err, "version %llu of %s is there, but could not be noted",
 				 (unsigned long long)version, w->name);
-		return KEDGE__WATCH_FAILED;
+		kedge__watch_journal_learn(&w->journal, set->fingerprint, version);
+		return KEDGE__WATCH_TROUBLE;
 	}
 	print_taken(w, set, version, &part);
 	return KEDGE__WATCH_DONE;

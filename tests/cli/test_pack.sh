@@ -100,6 +100,46 @@ said 'a segment that needs version 1 of its store'
 expect 6 kedge ls "$(segments ranks | head -1)"
 said 'the segment of one of 2 ranks'
 
+# Memory does not grow with what is packed.
+if [ -z "${SANITIZERS:-}" ]; then
+	random big 131072
+	KEDGE_FAULT=room@80000000 expect 0 kedge pack big -o big.kpk --set threads=2
+	KEDGE_FAULT=room@80000000 expect 0 kedge unpack big.kpk -o got --set threads=2
+	same big got/big
+	KEDGE_FAULT=room@80000000 kedge cat big.kpk big --set threads=2 | cmp - big || fail "kedge cat of a large file"
+	rm -r big big.kpk got
+fi
+
+# A dataset of an HDF5 file, where there is something that makes one.
+if python3 -c 'import h5py' 2>/dev/null; then
+	mkdir hdf5
+	python3 - <<-'END'
+		import h5py, struct
+		with h5py.File("hdf5/a.h5", "w") as f:
+		    f.create_dataset("g/x", data=[[i * 10 + k for k in range(3)] for i in range(1000)], dtype="<i4", compression="gzip", chunks=(7, 2))
+		    f.create_dataset("one", data=2.5, dtype="<f8")
+		    f.create_dataset("none", shape=(0, 4), dtype="<f8")
+		    f.create_dataset("text", data=["a", "bc"], dtype=h5py.string_dtype())
+		open("x.bin", "wb").write(b"".join(struct.pack("<i", i * 10 + k) for i in range(1000) for k in range(3)))
+		open("one.bin", "wb").write(struct.pack("<d", 2.5))
+	END
+	expect 0 kedge pack hdf5 d/e/c -o h.kpk
+	expect 0 kedge cat h.kpk hdf5/a.h5:/g/x
+	same out x.bin
+	expect 0 kedge cat h.kpk d/e/c hdf5/a.h5:/one hdf5/a.h5:/none d/e/c
+	cat d/e/c one.bin d/e/c >both
+	same out both
+	expect 3 kedge cat h.kpk hdf5/a.h5:/nothing
+	expect 7 kedge cat h.kpk hdf5/a.h5:/text
+	said 'variable length'
+	expect 6 kedge cat h.kpk d/e/c:/x
+	said 'not an HDF5 file'
+	expect 3 kedge cat h.kpk nosuch:/x
+	head -c 3000 hdf5/a.h5 >hdf5/b.h5
+	expect 0 kedge pack hdf5 -o h.kpk --force
+	expect 6 kedge cat h.kpk hdf5/b.h5:/g/x
+fi
+
 # checked WHEN: each file of ./got is right, or is not there; and no others are.
 checked()
 {

@@ -40,6 +40,12 @@ exec 5>&-
 expect 0 kedge watch run -s st -n sim --files 'ck-{}-r*.dat' --count 2 --once
 is "$(taken st)" "9 10 11 " "what was taken once it was closed"
 
+# What will never be complete is said.
+expect 0 kedge watch run -s st -n sim --files 'ck-{}-r*.dat' --count 1 --once
+said 'set 9 has 2 files, more than --count 1'
+expect 0 kedge watch run -s st -n sim --files 'typo-{}' --count 1 --once
+said 'nothing in run fits typo-{}'
+
 # Written again: another state, another version.
 echo again >run/ck-10-r0.dat
 expect 0 kedge watch run -s st -n sim --files 'ck-{}-r*.dat' --count 2 --once
@@ -83,6 +89,16 @@ for step in 1 2 3; do
 	expect 0 kedge watch two -s st4 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set keep=1
 done
 is "$(kedge ls -q -s st4 -n sim | tr '\n' ' ')" "3 " "the versions that are left"
+
+# A disk that is full for a while: the files stay, and the set is taken later.
+numbered full 1 1
+for n in 6 12; do
+	got=0
+	KEDGE_FAULT=enospc@$n+ kedge watch full -s st7 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove >out 2>err || got=$?
+	[ $got -ne 0 ] && [ -e full/ck-1-r0.dat ] || fail "with enospc@$n+: $got"
+done
+expect 0 kedge watch full -s st7 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove
+is "$(taken st7)$(ls full)" "1 " "the set when there is room"
 
 # Killed at every call, and started again: every set is in one version, and is right there; its files are gone, and no others.
 numbered want 1 2
