@@ -127,7 +127,7 @@ wants err 'deadline'
 run --watchdog 1 --patience 0 --retries 1000 -- "$steps" hangs 1
 wants_code 0
 wants err 'no sign of life for .*: sending TERM'
-wants err 'launch 1: .* ended because it hung'
+wants err 'launch 1: .*, no sign of life'
 
 # Options that make no sense here, and a script for Slurm.
 unset SLURM_JOB_ID
