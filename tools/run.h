@@ -104,7 +104,7 @@ enum kedge__run_stage {
 struct kedge__run_ask {
 	double grace, watchdog; /* --grace, --watchdog; 0: there is no such watch */
 	char *path;             /* of the request */
-	bool asked, by_hand;    /* in this run; by `kedge halt` or a signal to a rank */
+	bool asked, by_us;      /* in this run; otherwise by `kedge halt` or a signal to a rank */
 	char why[KEDGE__REQUEST_WHY];
 	enum kedge__run_stage stage;
 	double since, alive; /* when the stage was entered; of the last sign of life, */
@@ -171,6 +171,7 @@ void kedge__run_ask_close(struct kedge__run_ask *a);
 void kedge__run_ask_begin(struct kedge__run_loop *r);            /* a launch */
 void kedge__run_ask(struct kedge__run_loop *r, const char *why); /* the job to save its state and to end; once */
 void kedge__run_insist(struct kedge__run_loop *r);               /* TERM, if it has not got it */
+bool kedge__run_by_hand(const struct kedge__run_loop *r);        /* by `kedge halt`; the run has ended by request */
 bool kedge__run_listens(struct kedge__run_loop *r);              /* somebody will see the request */
 /* Look after the launch; when to do so again. */
 double kedge__run_watch(struct kedge__run_loop *r, struct kedge__run_launch *launch);

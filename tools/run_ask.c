@@ -60,7 +60,7 @@ void kedge__run_ask(struct kedge__run_loop *r, const char *why)
 		return;
 	snprintf(request.why, sizeof(request.why), "%s", why);
 	snprintf(r->ask.why, sizeof(r->ask.why), "%s", why);
-	r->ask.asked = true;
+	r->ask.asked = r->ask.by_us = true;
 	if (r->ask.stage == KEDGE__RUN_UNASKED)
 		stage_set(&r->ask, KEDGE__RUN_ASKED);
 	if (!r->quiet)
@@ -101,7 +101,7 @@ static void note_answer(struct kedge__run_loop *r, const struct kedge__run_launc
 	if (launch->answer == KEDGE__NO_VERSION || a->stage > KEDGE__RUN_ASKED)
 		return;
 	if (!a->asked) {
-		a->asked = a->by_hand = true;
+		a->asked = true;
 		snprintf(a->why, sizeof(a->why), "%s", launch->answer_why);
 	}
 	stage_set(a, KEDGE__RUN_ANSWERED);
@@ -138,6 +138,14 @@ static void proceed(struct kedge__run_loop *r, const struct kedge__run_launch *l
 	default:
 		break;
 	}
+}
+
+/* A signal to a rank is the resource manager's, and not somebody's wish to have no more of the job. */
+bool kedge__run_by_hand(const struct kedge__run_loop *r)
+{
+	const struct kedge__run_launch *last = r->launches.count ? &r->launches.at[r->launches.count - 1] : NULL;
+
+	return !r->ask.by_us && last && strncmp(last->answer_why, "signal ", strlen("signal ")) != 0;
 }
 
 /* ------------------------------------------------------------------ signs of life */

@@ -14,7 +14,7 @@ const char *kedge__run_end_text(const struct kedge__run_launch *launch, char buf
 	if (launch->exec_errno)
 		snprintf(buf, KEDGE__TEXT_ROOM, "not started (%.28s)", strerror(launch->exec_errno));
 	else if (launch->hung)
-		snprintf(buf, KEDGE__TEXT_ROOM, "ended because it hung");
+		snprintf(buf, KEDGE__TEXT_ROOM, "no sign of life");
 	else if (launch->signal)
 		snprintf(buf, KEDGE__TEXT_ROOM, "killed by signal %d (%.20s)", launch->signal,
 			 strsignal(launch->signal));

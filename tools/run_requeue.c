@@ -98,7 +98,7 @@ void kedge__run_again(struct kedge__run_loop *r)
 
 	if (r->outcome != KEDGE__RUN_REQUESTED || (!r->again.requeue && !r->again.follow_up))
 		return;
-	if (r->ask.by_hand)
+	if (kedge__run_by_hand(r))
 		reason = "somebody asked for its end";
 	else if (!took_versions(r))
 		reason = "it took no new version this time, and would do no better the next";

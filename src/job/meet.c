@@ -138,7 +138,7 @@ static int greet(kedge_t *k, struct claim *c, union kedge__msg *msg, int rc, str
 		rc = settings_check(&msg->meet, settings, err);
 	if (!rc) {
 		c->nonce = msg->meet.nonce;
-		k->requests.watches = msg->meet.watcher == k->group.rank;
+		kedge__requests_watch(k, msg->meet.watcher == k->group.rank);
 	}
 	return rc;
 }
@@ -196,7 +196,7 @@ int kedge__meet(kedge_t *k, int rc, struct kedge__error *err)
 
 	if (k->group.size == 1) {
 		kedge__level_lead(&k->levels.at[KEDGE__L1], 0, 0, true);
-		k->requests.watches = kedge__requests_sees_run();
+		kedge__requests_watch(k, kedge__requests_sees_run());
 		return rc;
 	}
 	rc = meet(k, &c, rc, err);

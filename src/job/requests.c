@@ -34,6 +34,11 @@ bool kedge__requests_sees_run(void)
 	return run_path() && kedge__fs_exists(run_path());
 }
 
+void kedge__requests_watch(kedge_t *k, bool watches)
+{
+	k->requests.watches = watches;
+}
+
 /* A request that nobody answered before this process came. */
 static void drop_old(const kedge_t *k, const char *path, uint64_t since_ns)
 {

@@ -40,8 +40,9 @@ struct kedge__requests {
 
 void kedge__requests_init(struct kedge__requests *r);
 void kedge__requests_done(kedge_t *k);
-/* Whether this rank sees the file of `kedge run`. */
+/* Whether this rank sees the file of `kedge run`; whether it is the one that looks at it. */
 bool kedge__requests_sees_run(void);
+void kedge__requests_watch(kedge_t *k, bool watches);
 /* The ranks have met: which places are this rank's. What is older than SINCE_NS was not meant for this process, unless the last one died before
  * it could answer. */
 int kedge__requests_open(kedge_t *k, uint64_t since_ns, struct kedge__error *err);

@@ -5,7 +5,8 @@
  *   cli_steps HOW [STEPS]
  *
  * HOW: polite (asks when to save and whether to end), silent (saves every tenth step and asks nothing), deaf (does
- * nothing more once it runs), stubborn (the same, and ignores TERM), hangs (deaf in the first launch, then polite).
+ * nothing more once it runs), stubborn (the same, and ignores TERM), hangs (deaf in the first launch, then polite),
+ * lasting (silent, without an end in the first launch, and for 25 steps then).
  */
 #include <kedge/kedge.h>
 #include <signal.h>
@@ -77,7 +78,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (strcmp(how, "polite") == 0 || (strcmp(how, "hangs") == 0 && launch && strcmp(launch, "1") != 0))
 		return work(k, steps, step_polite);
-	if (strcmp(how, "silent") == 0)
+	if (strcmp(how, "lasting") == 0 && launch && strcmp(launch, "1") != 0)
+		steps = step + 25;
+	if (strcmp(how, "silent") == 0 || strcmp(how, "lasting") == 0)
 		return work(k, steps, step_silent);
 	hang();
 }

@@ -127,7 +127,61 @@ wants err 'deadline'
 run --watchdog 1 --patience 0 --retries 1000 -- "$steps" hangs 1
 wants_code 0
 wants err 'no sign of life for .*: sending TERM'
-wants err 'launch 1: .* ended because it hung'
+wants err 'launch 1: .*, no sign of life'
+
+# Under Slurm, or what looks like it: its word for the end of the allocation, and back to the queue, but not if nobody wants that.
+mkdir bin
+cat >bin/scontrol <<'END'
+#!/bin/sh
+echo "scontrol $*" >>"$TMPDIR/asked"
+[ "$1" != show ] || echo "JobId=7 JobName=x JobState=$(cat "$TMPDIR/state") StartTime=now EndTime=$(date -d "+1 hour" +%Y-%m-%dT%H:%M:%S) Deadline=N/A"
+END
+cat >bin/sbatch <<'END'
+#!/bin/sh
+echo "sbatch $*" >>"$TMPDIR/asked"
+END
+chmod +x bin/*
+PATH=$PWD/bin:$PATH
+requests() {
+	grep -c '"request"\|^request' kedge-run-7.journal
+}
+export SLURM_JOB_ID=7
+echo RUNNING >state
+start polite --requeue --lead 2h
+finish
+wants_code 75
+wants asked '^scontrol requeue 7$'
+wants err 'asked to (the allocation ends in '
+wants err 'job 7 goes back to the queue'
+[ "$(requests)" -eq 1 ] || die "journal: $(cat kedge-run-7.journal)"
+export SLURM_RESTART_COUNT=1
+start polite --requeue --lead 2h
+finish
+wants_code 75
+[ "$(requests)" -eq 2 ] || die "the journal did not go on: $(cat kedge-run-7.journal)"
+unset SLURM_RESTART_COUNT
+rm asked
+echo CANCELLED >state
+start polite --requeue
+kill -TERM $pid
+finish
+wants_code 75
+wants err 'does not go back to the queue: it was cancelled'
+start polite --requeue
+"$KEDGE_BIN" halt -n steps -q
+finish
+wants_code 75
+wants err 'does not go back to the queue: somebody asked for its end'
+wants_not asked requeue
+echo RUNNING >state
+SLURM_JOB_ID=8 KEDGE_RUN_FIRST=7
+export KEDGE_RUN_FIRST
+start polite --follow-up script --lead 2h
+finish
+wants_code 75
+wants asked '^sbatch --parsable --dependency=afterany:8 --export=ALL,KEDGE_RUN_FIRST=7 script$'
+[ "$(requests)" -eq 2 ] || die "the journal did not go on in another job"
+unset KEDGE_RUN_FIRST
 
 # Options that make no sense here, and a script for Slurm.
 unset SLURM_JOB_ID
@@ -141,4 +195,5 @@ wants_code 0
 wants out '^#SBATCH --no-kill'
 wants out "^exec kedge run --requeue --spares 1 -- srun -n 4 ./heat2d --title 'it'\\\\''s hot'\$"
 sh -n out
+rm kedge-run-7.journal
 no_journal_left

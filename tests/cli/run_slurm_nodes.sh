@@ -42,3 +42,22 @@ salloc -Q -N2 "$KEDGE_BIN" run --min-nodes 2 -- srun sh -c 'echo $SLURMD_NODENAM
 wants_code 0
 wants out n0
 wants out n2
+
+# A job that loses its node ends right: it goes on elsewhere with its newest version.
+scontrol update nodename=n3 state=resume
+(
+	until "$KEDGE_BIN" ls -n steps -q 2>/dev/null | grep -q .; do
+		sleep 0.1
+	done
+	slurm_node_dies n0
+) &
+code=0
+salloc -Q -N2 --no-kill -w n0,n2 "$KEDGE_BIN" run --backoff 0 --spares 1 -- srun -n1 "$BUILD_DIR/tests/cli/cli_steps" lasting >out 2>err || code=$?
+wants_code 0
+wants err 'launching on 1 of 2 nodes: n0'
+wants err 'node n0 is left out (down'
+wants err 'launching on 1 of 2 nodes: n2'
+from=$(sed -n 's/.*restarted from version \([0-9]*\).*/\1/p' err)
+began=$(sed -n 's/began at \([1-9][0-9]*\),.*/\1/p' out)
+[ "$began" -eq $((from * 10)) ] || die "it began at $began, and version $from is of step $((from * 10))"
+wants out "^done at $((began + 25))$"

@@ -4,12 +4,18 @@
 man=$KEDGE_SOURCE/docs/man
 
 # Every option of --help is in its page, and the other way round.
-for tool in save restore pack unpack cat watch ls log tag rm show verify diff coalesce gc info help bench-codec bench-gpu bench-levels bench-protect bench-stage serve top drain; do
+for tool in save restore pack unpack cat watch ls log tag rm show verify diff coalesce gc info help bench-codec bench-gpu bench-levels bench-protect bench-stage serve top drain halt; do
 	# shellcheck disable=SC2046
 	kedge $(echo $tool | tr - ' ') --help | sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >have
 	sed 's/\\-/-/g; s/\\f[BRI]//g' "$man/kedge-$tool.1" >page
 	sed -n '/^\.SH OPTIONS/,/^\.SH/p' page | sed -n '/^-/s/^\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >told
 	diff have told >differ || fail "kedge-$tool.1 and --help differ: $(cat differ)"
+done
+
+for tool in run checkpoint-now; do
+	for option in $(kedge $tool --help | sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p'); do
+		sed -n '/^\.SH OPTIONS/,/^\.SH/s/\\-/-/gp' "$man/kedge-$tool.1" | grep -q -e "$option" || fail "kedge-$tool.1 has no $option"
+	done
 done
 
 # Exit codes.
@@ -21,7 +27,7 @@ diff have told >differ || fail "the exit codes in kedge.1 differ: $(cat differ)"
 
 # Subcommands.
 for tool in $(kedge --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
-	grep -qF "kedge\\-$tool (1)" "$man/kedge.1" || fail "kedge.1 does not know $tool"
+	grep -qF "kedge\\-$(echo "$tool" | sed 's/-/\\-/g') (1)" "$man/kedge.1" || fail "kedge.1 does not know $tool"
 done
 
 # Settings and errors are those that the command and the header have.

@@ -65,7 +65,7 @@ said "2 jobs"
 expect 0 kedge --version
 expect 0 kedge --help
 printed "exit codes"
-for tool in $(kedge --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for tool in $(kedge --help | sed -n '/^subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
 	expect 0 kedge $tool --help
 	silent
 	printed usage
