@@ -73,7 +73,7 @@ static int show_log(struct history *h)
 
 	if (status)
 		return status;
-	versions = kedge__place_versions(&h->place, false, &n);
+	versions = kedge__place_versions(&h->place, 0, &n);
 	print_log(h, versions, n);
 	kedge__free(versions);
 	return KEDGE__EXIT_OK;

@@ -30,7 +30,7 @@ struct entry {
 struct ls {
 	struct kedge__usage usage;
 	struct kedge__place place;
-	bool details;
+	bool details, all;
 	struct entry *entries[2]; /* of each level's catalogue */
 };
 
@@ -363,7 +363,7 @@ static void print_table(const struct ls *l, const struct row *rows, size_t n)
 	kedge__table_print(&t, stdout);
 }
 
-static void print_versions(const struct ls *l, const struct row *rows, size_t n)
+static void print_versions(const struct ls *l, const struct row *rows, size_t n, size_t spare)
 {
 	uint64_t stored = 0;
 	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
@@ -378,8 +378,14 @@ static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 		stored += kedge__ls_job_bytes(l->place.levels[i]);
 	if (!l->place.json) {
 		print_table(l, rows, n);
-		kedge__print(stdout, "%s of %s, %s in all its files\n", kedge__text_count(n, "version", "versions", b),
-			     l->place.name, kedge__text_bytes(stored, a));
+		kedge__print(stdout, "%s of %s, %s in all its files",
+			     kedge__text_count(n - (l->all ? spare : 0), "version", "versions", b), l->place.name,
+			     kedge__text_bytes(stored, a));
+		if (spare)
+			kedge__print(stdout, "; %s for what these need of them%s",
+				     kedge__text_count(spare, "older one stays", "older ones stay", b),
+				     l->all ? "" : " (--all lists them)");
+		kedge__print(stdout, "\n");
 		return;
 	}
 	o = kedge__json_object();
@@ -387,34 +393,51 @@ static void print_versions(const struct ls *l, const struct row *rows, size_t n)
 	for (size_t i = 0; i < n; i++)
 		kedge__json_add(list, row_json(&rows[i]));
 	kedge__json_uint(o, "total_bytes", stored);
+	kedge__json_uint(o, "needed", spare);
 	kedge__json_text(o, "store", l->place.settings.l1);
 	kedge__json_text(o, "name", l->place.name);
 	kedge__json_set(o, "versions", list);
 	kedge__json_print(o);
 }
 
+/* Those that are there only because the others refer to them. */
+static size_t spare_count(const struct ls *l, size_t kept)
+{
+	size_t n;
+
+	kedge__free(kedge__place_versions(&l->place, KEDGE__WITH_ABANDONED | KEDGE__WITH_SPARE, &n));
+	return n - kept;
+}
+
 static int list_versions(struct ls *l)
 {
 	int status = kedge__place_open(&l->place, &l->usage, KEDGE__PLACE_READ);
-	uint64_t *versions;
+	uint64_t *versions, *kept;
+	size_t n, kept_count, at = 0;
 	struct row *rows;
-	size_t n;
 
 	if (status)
 		return status;
 	for (size_t i = 0; i < l->place.level_count; i++)
 		check_level(l, i);
-	versions = kedge__place_versions(&l->place, true, &n);
+	kept = kedge__place_versions(&l->place, KEDGE__WITH_ABANDONED, &kept_count);
+	versions = kedge__place_versions(&l->place, KEDGE__WITH_ABANDONED | (l->all ? KEDGE__WITH_SPARE : 0u), &n);
 	rows = kedge__calloc(n + 1, sizeof(*rows));
 	if (!rows)
 		kedge__tool_no_memory();
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		row_init(l, &rows[i], versions[i]);
-	print_versions(l, rows, n);
+		if (at < kept_count && kept[at] == versions[i])
+			at++;
+		else if (strcmp(rows[i].status, "sealed") == 0)
+			rows[i].status = "needed";
+	}
+	print_versions(l, rows, n, spare_count(l, kept_count));
 	for (size_t i = 0; i < n; i++)
 		kedge__free(rows[i].problem);
 	kedge__free(rows);
 	kedge__free(versions);
+	kedge__free(kept);
 	return KEDGE__EXIT_OK;
 }
 
@@ -458,6 +481,8 @@ int kedge__tool_ls(int argc, char **argv)
 	     "list the versions of this job (default: of the only one, or list the jobs)"},
 	    {"long", 'l', KEDGE__OPTION_FLAG, &l.details, NULL,
 	     "look for every file; also new bytes, metadata, blocked time, problems, and why each version was taken"},
+	    {"all", 'a', KEDGE__OPTION_FLAG, &l.all, NULL,
+	     "list versions as well that are there only because those to keep refer to them"},
 	    KEDGE__OPTION_L2(&l.place.l2),
 	    KEDGE__OPTION_SET(&l.place.sets),
 	    KEDGE__OPTION_JSON(&l.place.json),

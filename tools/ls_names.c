@@ -65,6 +65,20 @@ uint64_t kedge__ls_job_bytes(const struct kedge__catalog *cat)
 	return bytes;
 }
 
+/* Without those that are there only because others refer to them. */
+static size_t kept_count(const struct kedge__catalog *cat)
+{
+	size_t n = kedge__catalog_count(cat), kept = 0;
+	uint8_t *spare = kedge__calloc(n + 1, 1);
+
+	if (!spare || kedge__catalog_spare(cat, spare, NULL) != 0)
+		kedge__tool_no_memory();
+	for (size_t i = 0; i < n; i++)
+		kept += !spare[i];
+	kedge__free(spare);
+	return kept;
+}
+
 static void job_look(const char *store, struct job *j)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -77,8 +91,8 @@ static void job_look(const char *store, struct job *j)
 		return;
 	}
 	j->stored = kedge__ls_job_bytes(cat);
-	j->versions = kedge__catalog_count(cat);
-	for (size_t i = j->versions; i-- > 0 && j->newest == KEDGE__NO_VERSION;) {
+	j->versions = kept_count(cat);
+	for (size_t i = kedge__catalog_count(cat); i-- > 0 && j->newest == KEDGE__NO_VERSION;) {
 		const struct kedge__set *set = &kedge__catalog_at(cat, i)->set;
 
 		if (kedge__catalog_at(cat, i)->problem.code)

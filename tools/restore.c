@@ -468,7 +468,7 @@ static int restore_newest(struct kedge__restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t n;
-	uint64_t *versions = kedge__place_versions(&r->place, false, &n);
+	uint64_t *versions = kedge__place_versions(&r->place, KEDGE__WITH_SPARE, &n);
 	int status = KEDGE__EXIT_NOTFOUND;
 
 	if (n == 0)

@@ -84,7 +84,7 @@ static int take_away(struct tag *t, uint64_t keep, size_t *n)
 	int status = 0;
 
 	*n = 0;
-	versions = kedge__place_versions(&t->place, true, &count);
+	versions = kedge__place_versions(&t->place, KEDGE__WITH_ABANDONED | KEDGE__WITH_SPARE, &count);
 	for (size_t i = 0; i < count && !status; i++) {
 		if (versions[i] == keep || !has_label(t, versions[i], t->label))
 			continue;
@@ -106,7 +106,7 @@ static int put(struct tag *t)
 
 	if (status)
 		return status;
-	versions = kedge__place_versions(&t->place, true, &n);
+	versions = kedge__place_versions(&t->place, KEDGE__WITH_ABANDONED | KEDGE__WITH_SPARE, &n);
 	for (size_t i = 0; t->label && i < n && !t->move && !status; i++)
 		if (versions[i] != version && has_label(t, versions[i], t->label))
 			status = kedge__usage_error(
@@ -165,7 +165,7 @@ static int list(const struct tag *t)
 	uint64_t *versions;
 	size_t n;
 
-	versions = kedge__place_versions(&t->place, false, &n);
+	versions = kedge__place_versions(&t->place, 0, &n);
 	for (size_t i = 0; i < n; i++) {
 		const struct kedge__catalog_entry *e = kedge__place_find(&t->place, versions[i]);
 		const char *at = e->problem.code ? NULL : e->set.labels;

@@ -187,9 +187,11 @@ void kedge__place_done(struct kedge__place *p); /* takes a place that is all zer
 /* The first level's entry of VERSION that can be read, else any, else NULL. */
 const struct kedge__catalog_entry *kedge__place_find(const struct kedge__place *p, uint64_t version);
 unsigned kedge__place_levels(const struct kedge__place *p, uint64_t version); /* bits as above */
-/* The versions on any level, ascending; kedge__free(). Without ALL, only those that belong to the current run and those
- * that cannot be read. */
-uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *count);
+enum { KEDGE__WITH_ABANDONED = 1, KEDGE__WITH_SPARE = 2 };
+
+/* The versions on any level, ascending; kedge__free(). Those that belong to the current run and that `keep` asks for, and those
+ * that cannot be read; and others, by the bits of WHICH: abandoned ones, and those that are there only because others refer to them. */
+uint64_t *kedge__place_versions(const struct kedge__place *p, unsigned which, size_t *count);
 /* The run that they belong to; NULL: there are no versions. */
 const struct kedge__run *kedge__place_run(const struct kedge__place *p);
 

@@ -205,7 +205,26 @@ static int compare_versions(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *count)
+/* Of each level, which entries are there only for others. */
+static uint8_t *spare_of(const struct kedge__catalog *cat)
+{
+	uint8_t *spare = kedge__calloc(kedge__catalog_count(cat) + 1, 1);
+
+	if (!spare || kedge__catalog_spare(cat, spare, NULL) != 0)
+		kedge__tool_no_memory();
+	return spare;
+}
+
+static bool is_wanted(const struct kedge__catalog_entry *e, const struct kedge__run *run, bool spare, unsigned which)
+{
+	if (e->problem.code)
+		return true;
+	if (spare && !(which & KEDGE__WITH_SPARE))
+		return false;
+	return (which & KEDGE__WITH_ABANDONED) || kedge__history_has(run, &e->set);
+}
+
+uint64_t *kedge__place_versions(const struct kedge__place *p, unsigned which, size_t *count)
 {
 	const struct kedge__run *run = kedge__place_run(p);
 	KEDGE__ARRAY(uint64_t) list = {0};
@@ -213,14 +232,17 @@ uint64_t *kedge__place_versions(const struct kedge__place *p, bool all, size_t *
 
 	if (!kedge__array_reserve(&list, 1))
 		kedge__tool_no_memory();
-	for (size_t l = 0; l < p->level_count; l++)
+	for (size_t l = 0; l < p->level_count; l++) {
+		uint8_t *spare = spare_of(p->levels[l]);
+
 		for (size_t i = 0; i < kedge__catalog_count(p->levels[l]); i++) {
 			const struct kedge__catalog_entry *e = kedge__catalog_at(p->levels[l], i);
 
-			if ((all || e->problem.code || kedge__history_has(run, &e->set)) &&
-			    !kedge__array_push(&list, e->version))
+			if (is_wanted(e, run, spare[i], which) && !kedge__array_push(&list, e->version))
 				kedge__tool_no_memory();
 		}
+		kedge__free(spare);
+	}
 	qsort(list.at, list.count, sizeof(*list.at), compare_versions);
 	for (size_t i = 0; i < list.count; i++)
 		if (n == 0 || list.at[n - 1] != list.at[i])

@@ -78,14 +78,14 @@ static int find(const struct kedge__place *p, const struct kedge__usage *u, cons
 	size_t n, at;
 	int status = 0;
 
-	versions = kedge__place_versions(p, false, &n);
+	versions = kedge__place_versions(p, 0, &n);
 	if (strcmp(w->base, "newest") == 0)
 		found = n ? versions[n - 1] : KEDGE__NO_VERSION;
 	else if (!number_parse(w->base, &found))
 		found = find_label(p, versions, n, w->base);
 	for (at = 0; at < n && versions[at] != found; at++)
 		;
-	/* A number may be that of a version which was abandoned, too. */
+	/* A number may be that of a version which was abandoned, or is only there for others, too. */
 	if (found == KEDGE__NO_VERSION || (at == n && !kedge__place_find(p, found))) {
 		status = not_found(p, u, w, n);
 	} else if (w->back && (at == n || w->back > at)) {

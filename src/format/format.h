@@ -33,6 +33,7 @@
 #define KEDGE__IMAGE_BYTES_MAX  (UINT64_C(1) << 60)
 #define KEDGE__WHY_MAX          1024
 #define KEDGE__LABEL_MAX        64   /* bytes of a label */
+#define KEDGE__KEEP_MAX         200
 #define KEDGE__LABELS_MAX       1024 /* bytes of all labels of a version, with a blank between two */
 #define KEDGE__RUN_LINKS_MAX    1024 /* runs before a run that its history names */
 #define KEDGE__CODEC_STORED     0 /* an uncompressed block; codec.h has the other codecs */
@@ -418,6 +419,7 @@ struct kedge__set {
 	char *why;      /* why it was taken, at most KEDGE__WHY_MAX bytes; NULL: unknown; owned */
 	struct kedge__run run; /* that it belongs to; owned */
 	char *note;     /* what people say about it, at most KEDGE_NOTE_MAX bytes; NULL: nothing; owned */
+	char *keep;     /* which versions of the job stay on this level, at most KEDGE__KEEP_MAX bytes; NULL: all; owned */
 	char *labels;   /* names that people gave it, with a blank between two; NULL: none; owned */
 };
 

@@ -9,6 +9,7 @@
 #define TAG_RUN        4
 #define TAG_NOTE       6
 #define TAG_LABELS     8
+#define TAG_KEEP       10
 #define LINK_LEAST     9 /* an id and a varint of a byte */
 #define MINOR_PLAIN    0 /* what has no extension is written as the first readers know it */
 #define MINOR_EXTENDED 1
@@ -150,7 +151,8 @@ static size_t text_bytes(uint64_t tag, const char *text)
 static size_t extension_bytes(const struct kedge__set *s)
 {
 	size_t run = run_bytes(&s->run);
-	size_t bytes = text_bytes(TAG_WHY, s->why) + text_bytes(TAG_NOTE, s->note) + text_bytes(TAG_LABELS, s->labels);
+	size_t bytes = text_bytes(TAG_WHY, s->why) + text_bytes(TAG_NOTE, s->note) + text_bytes(TAG_LABELS, s->labels) +
+		       text_bytes(TAG_KEEP, s->keep);
 
 	return bytes + (has_run(s) ? varint_bytes(TAG_RUN) + varint_bytes(run) + run : 0);
 }
@@ -184,13 +186,14 @@ static void put_extensions(struct kedge__wire_out *w, const struct kedge__set *s
 		put_run(w, &s->run);
 	put_text(w, TAG_NOTE, s->note);
 	put_text(w, TAG_LABELS, s->labels);
+	put_text(w, TAG_KEEP, s->keep);
 }
 
 static uint16_t minor_of(const struct kedge__set *s)
 {
 	if (has_run(s))
 		return MINOR_RUN;
-	return s->why || s->note || s->labels ? MINOR_EXTENDED : MINOR_PLAIN;
+	return s->why || s->note || s->labels || s->keep ? MINOR_EXTENDED : MINOR_PLAIN;
 }
 
 static void put_header(struct kedge__wire_out *w, const struct kedge__set *s)
@@ -257,6 +260,8 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 		problem = "the note is empty, too long, or not one line of text";
 	if (!problem && s->labels && !labels_valid(s->labels))
 		problem = "the labels are invalid, or too many";
+	if (!problem && s->keep && strlen(s->keep) > KEDGE__KEEP_MAX)
+		problem = "what is kept is too long";
 	if (!problem)
 		problem = run_problem(s);
 	if (problem)
@@ -410,6 +415,8 @@ static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge
 			rc = get_note(r, size, s, err);
 		else if (tag == TAG_LABELS && !s->labels)
 			rc = get_labels(r, size, s, err);
+		else if (tag == TAG_KEEP && size <= KEDGE__KEEP_MAX && !s->keep)
+			rc = kedge__wire_get_string(r, size, "manifest: what is kept", &s->keep, err);
 		else
 			kedge__wire_get(r, (size_t)size);
 	}
@@ -472,6 +479,7 @@ void kedge__set_done(struct kedge__set *s)
 	kedge__free(s->why);
 	kedge__free(s->note);
 	kedge__free(s->labels);
+	kedge__free(s->keep);
 	kedge__run_done(&s->run);
 	*s = (struct kedge__set){0};
 }

@@ -336,8 +336,9 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 		if (rc)
 			return rc;
 	}
-	if (kedge__run_due(k, version))
-		kedge__followups_settle(k); /* what is replaced may be on its way to L2 */
+	/* What is replaced may be on its way to L2; and where bytes are limited, what is to go makes room first. */
+	if (kedge__run_due(k, version) || k->levels.keep[KEDGE__L1].bytes)
+		kedge__followups_settle(k);
 	kedge__adapt_skip(k, 0);
 	v = kedge__version_new(k, version);
 	rc = take(k, version, v, &background, err);

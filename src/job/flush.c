@@ -196,6 +196,7 @@ static int set_publish(struct kedge__version *v, uint64_t version, bool refers, 
 {
 	kedge_t *k = v->k;
 	const struct kedge__catalog_entry *e = kedge__catalog_find(k->levels.at[KEDGE__L1].flush, version);
+	char keep[KEDGE__KEEP_ROOM];
 	struct kedge__set set;
 	char *why = NULL;
 	int rc;
@@ -205,6 +206,9 @@ static int set_publish(struct kedge__version *v, uint64_t version, bool refers, 
 					(unsigned long long)version);
 	set = e->set;
 	set.parts = v->gathered;
+	set.keep = kedge__keep_everything(&k->levels.keep[KEDGE__L2])
+		       ? NULL
+		       : kedge__keep_text(&k->levels.keep[KEDGE__L2], keep);
 	if (v->l2.form != KEDGE__L2_COPY) {
 		set.reducer = KEDGE__REDUCER_MERGED;
 		set.parent = refers ? v->l2.parent : KEDGE__NO_VERSION;

@@ -7,14 +7,15 @@
  */
 #include "job/handle.h"
 
-bool kedge__followups_wanted(const kedge_t *k)
-{
-	return kedge__l2_wanted(k) || k->set.keep > 0 || k->set.l2_keep > 0 || kedge__shields_background(k);
-}
-
 static bool trims(const kedge_t *k)
 {
-	return k->set.keep > 0 || k->set.l2_keep > 0;
+	return !kedge__keep_everything(&k->levels.keep[KEDGE__L1]) ||
+	       !kedge__keep_everything(&k->levels.keep[KEDGE__L2]);
+}
+
+bool kedge__followups_wanted(const kedge_t *k)
+{
+	return kedge__l2_wanted(k) || trims(k) || kedge__shields_background(k);
 }
 
 static struct kedge__version *queue_head(kedge_t *k)
@@ -66,7 +67,8 @@ void kedge__followups_free(kedge_t *k)
 	}
 }
 
-/* Versions that still wait for L2 must not leave L1; the follow-up of the last of them will do this one's work. */
+/* Versions that still wait for L2 must not leave L1; the follow-up of the last of them will do this one's work there.
+ */
 static bool flush_waits(kedge_t *k)
 {
 	bool waits = false;
@@ -78,9 +80,9 @@ static bool flush_waits(kedge_t *k)
 	return waits;
 }
 
-static void trim(kedge_t *k)
+static void trim(kedge_t *k, bool l1)
 {
-	bool done = kedge__trim(k);
+	bool done = kedge__trim(k, l1);
 
 	pthread_mutex_lock(&k->state.lock);
 	k->followups.untrimmed = !done;
@@ -91,9 +93,10 @@ static void trim(kedge_t *k)
 static void trim_run(void *ctx)
 {
 	struct kedge__version *v = ctx;
+	bool waits = flush_waits(v->k);
 
-	if (trims(v->k) && !flush_waits(v->k))
-		trim(v->k);
+	if (trims(v->k) && (!waits || v->k->levels.keep[KEDGE__L2].bytes))
+		trim(v->k, !waits);
 	kedge__version_free(v);
 }
 
@@ -197,7 +200,7 @@ static void settle_trim(kedge_t *k)
 	if (kedge__agree(&k->channels.front, KEDGE__STEP_TRIM, 0, 0, &untrimmed, NULL) || !untrimmed)
 		return;
 	if (here)
-		trim(k);
+		trim(k, true);
 	(void)kedge__agree(&k->channels.front, KEDGE__STEP_TRIM, 1, 0, NULL, NULL);
 }
 

@@ -22,6 +22,6 @@ void kedge__followups_progress(kedge_t *k);              /* collective, does not
 void kedge__followups_settle(kedge_t *k);                /* collective, until none is left */
 void kedge__flush_local(struct kedge__version *v);
 void kedge__flush_publish(struct kedge__version *v);     /* collective */
-bool kedge__trim(kedge_t *k); /* false: somebody has a level pinned, and old versions stay for now */
+bool kedge__trim(kedge_t *k, bool l1 /* and not only L2 */); /* false: somebody has a level pinned, and old versions stay for now */
 
 #endif

@@ -141,6 +141,7 @@ static int local_begin(kedge_t *k, const char *name, const char *config, const c
 		rc = kedge__job_settings_root(&k->set, err);
 	if (rc)
 		return rc;
+	kedge__levels_keep(k);
 	kedge__level_on(&k->levels.at[KEDGE__L1]);
 	k->name = kedge__strdup(name);
 	rc = k->name ? parts_init(k, err) : kedge__error_nomem(err);

@@ -62,6 +62,8 @@ int kedge__job_settings_root(struct kedge__job_settings *s, struct kedge__error 
 void kedge__job_settings_done(struct kedge__job_settings *s);
 /* The settings for reading and writing. */
 struct kedge__io kedge__job_settings_io(const struct kedge__job_settings *s);
+/* `keep` or `l2_keep`, of level 0 or 1. */
+struct kedge__keep kedge__job_settings_keep(const struct kedge__job_settings *s, int level);
 /* For a setting that is a rate; a quarter of a second's bytes may pass in one burst. */
 void kedge__job_bucket_init(struct kedge__bucket *b, uint64_t rate);
 enum kedge__reducer_id kedge__job_settings_reducer(const struct kedge__job_settings *s);

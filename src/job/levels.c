@@ -159,11 +159,17 @@ size_t kedge__levels_list(const kedge_t *k, bool write, struct kedge__catalog *o
 
 /* ------------------------------------------------------------------ what they hold */
 
+void kedge__levels_keep(kedge_t *k)
+{
+	for (int l = 0; l < KEDGE__LEVELS; l++)
+		k->levels.keep[l] = kedge__job_settings_keep(&k->set, l);
+}
+
 struct kedge__retention_rules kedge__levels_rules(const kedge_t *k)
 {
 	return (struct kedge__retention_rules){
-	    .keep = (size_t)KEDGE__MAX(k->set.keep, 0),
-	    .l2_keep = (size_t)KEDGE__MAX(k->set.l2_keep, 0),
+	    .keep = kedge__keep_recent(&k->levels.keep[KEDGE__L1]),
+	    .l2_keep = kedge__keep_recent(&k->levels.keep[KEDGE__L2]),
 	    .l1_coalesces = k->levels.at[KEDGE__L1].one_for_all,
 	    .coalesce = (enum kedge__coalesce_mode)k->set.coalesce,
 	    .l2_every = (uint64_t)k->set.l2_every,

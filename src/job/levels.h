@@ -29,6 +29,7 @@ struct kedge__job_level {
 
 struct kedge__job_levels {
 	struct kedge__job_level at[KEDGE__LEVELS];
+	struct kedge__keep keep[KEDGE__LEVELS]; /* which versions stay; constant */
 	struct kedge__trust *trust[KEDGE__LEVELS]; /* if this rank leads there; NULL: out of memory */
 	bool shared;  /* some rank's L1 is led by another rank */
 	bool doubted_here; /* this rank did not see a version that another one published for it */
@@ -51,6 +52,7 @@ struct kedge__job_levels {
 void kedge__levels_init(struct kedge__job_levels *s);
 void kedge__levels_done(struct kedge__job_levels *s);
 
+void kedge__levels_keep(kedge_t *k); /* as the settings say */
 /* Which of the ranks that share its directory leads a level. */
 void kedge__level_lead(struct kedge__job_level *level, int rank, int leader, bool one_for_all);
 void kedge__levels_share(kedge_t *k, bool shared); /* some rank's L1 is led by another rank */

@@ -39,8 +39,9 @@ static void settings_list(const kedge_t *k, struct common_setting out[KEDGE__MEE
 	    {"l2_interval", (uint64_t)k->set.l2_interval},
 	    {"coalesce", (uint64_t)k->set.coalesce},
 	    {"capture", (uint64_t)k->set.capture},
-	    {"keep (0, or not)", k->set.keep > 0},
-	    {"l2_keep", (uint64_t)k->set.l2_keep},
+	    {"keep (0, or not)",
+	     !kedge__keep_everything(&k->levels.keep[KEDGE__L1]) + 2 * (k->levels.keep[KEDGE__L1].bytes > 0)},
+	    {"l2_keep", kedge__checksum(k->set.l2_keep, strlen(k->set.l2_keep))},
 	    {"protect", kedge__checksum(k->set.protect, strlen(k->set.protect))},
 	    {"protect_in_background", k->set.protect_in_background},
 	    {"begin_if_lost", k->set.begin_if_lost},
@@ -156,6 +157,11 @@ static int leaders_agree(kedge_t *k, const struct claim *c, int rc, union kedge_
 		return rc;
 	kedge__level_lead(l1, k->group.rank, (int)c->leader, kedge__msg_same_is(&msg->meet.leader, between));
 	kedge__levels_share(k, msg->meet.followers);
+	if (k->levels.keep[KEDGE__L1].bytes && !l1->one_for_all)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"keep = %s: bytes can be limited only in an L1 that all ranks share; give a number "
+					"of versions, or limit l2_keep",
+					k->set.keep);
 	return 0;
 }
 

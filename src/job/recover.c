@@ -73,7 +73,7 @@ static int look(kedge_t *k, bool *lacks, struct kedge__error *err)
 	for (size_t i = 0; i < n && !rc; i++)
 		sets[i] = kedge__catalog_at(cat, i)->problem.code ? NULL : &kedge__catalog_at(cat, i)->set;
 	if (!rc)
-		kedge__recovery_scope(sets, n, &head->run, (uint32_t)k->group.size, k->set.keep, mark);
+		kedge__recovery_scope(sets, n, &head->run, (uint32_t)k->group.size, kedge__recovery_keep(k), mark);
 	for (size_t i = 0; i < n && !rc; i++)
 		*lacks = *lacks || (mark[i] && !set_is_whole(k, cat, sets[i]));
 	kedge__free(sets);

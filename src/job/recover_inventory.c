@@ -15,6 +15,13 @@ static bool set_later(const struct kedge__set *a, const struct kedge__set *b)
 	return a->run.id > b->run.id;
 }
 
+int64_t kedge__recovery_keep(const kedge_t *k)
+{
+	const struct kedge__keep *keep = &k->levels.keep[KEDGE__L1];
+
+	return keep->bytes || kedge__keep_by_time(keep) ? 0 : (int64_t)keep->last;
+}
+
 /* SETS ascend; MARK what the newest KEEP of RUN's history need, or all of it. */
 void kedge__recovery_scope(const struct kedge__set *const *sets, size_t n, const struct kedge__run *run, uint32_t ranks,
 			   int64_t keep, bool *mark)
@@ -287,7 +294,7 @@ static void wanted_mark(struct kedge__recovery *r, const struct kedge__set **set
 			sets[worse] = NULL;
 	}
 	if (n)
-		kedge__recovery_scope(sets, n, &head->run, r->ranks, r->k->set.keep, mark);
+		kedge__recovery_scope(sets, n, &head->run, r->ranks, kedge__recovery_keep(r->k), mark);
 	for (size_t i = 0; i < n; i++)
 		r->list.at[i].wanted = mark[i];
 }

@@ -56,6 +56,8 @@ enum kedge__recovery_kind {
 
 /* ------------------------------------------------------------------ recover_inventory.c */
 
+/* How many of the newest versions are brought together on L1; 0: all. */
+int64_t kedge__recovery_keep(const kedge_t *k);
 /* SETS ascend, and may be NULL; MARK what the newest KEEP of RUN's history need, or all of it. */
 void kedge__recovery_scope(const struct kedge__set *const *sets, size_t n, const struct kedge__run *run, uint32_t ranks, int64_t keep,
 			   bool *mark);

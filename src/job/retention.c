@@ -3,7 +3,8 @@
  * keep: with list and tree, new versions refer to the first occurrence of their data, however old, so removing only
  * unneeded versions would remove nothing. So the newest version is periodically made self-contained, and from then on
  * new versions refer to nothing below it. A version kept for others is removed with the last version that needs it: a
- * level holds no more than about twice KEEP versions plus the slack.
+ * level holds no more than about twice KEEP versions plus the slack. Those beyond KEEP are only there for their bytes:
+ * the newest manifest says what is kept (`keep`), and whoever lists versions leaves the others out.
  *
  * If L2 gets deltas, L1 must be able to say what has changed since the newest version there, the pivot. So the pivot
  * becomes self-contained, and the newest version a delta to it; versions between the two are removed.
@@ -117,7 +118,8 @@ bool kedge__retention_due(const struct kedge__l2_turn *turn, const struct kedge_
 
 	if (rules->l2_interval < 0 || (turn->since + 1 < every && !first))
 		return false;
-	return !turn->last_ns || created_ns >= turn->last_ns + interval;
+	/* A clock that was set back says nothing about how long ago that was. */
+	return !turn->last_ns || created_ns < turn->last_ns || created_ns - turn->last_ns >= interval;
 }
 
 /* ------------------------------------------------------------------ and how */
@@ -364,16 +366,17 @@ static const struct kedge__holding *pivot_find(const struct kedge__holdings *lev
 }
 
 struct kedge__fold kedge__retention_fold(const struct kedge__holdings *level, const struct kedge__holdings *l2,
-					 size_t keep)
+					 size_t keep, size_t spare, bool now)
 {
 	struct kedge__fold fold = {KEDGE__NO_VERSION, KEDGE__NO_VERSION, KEDGE__NO_VERSION};
+	size_t recent = KEDGE__MIN(keep, level->list.count);
 	struct bottom b = bottom_find(level, level->list.count);
 	const struct kedge__holding *newest = kedge__holdings_newest(level), *pivot = pivot_find(level, l2, &b);
 
-	if (!newest || level->list.count <= keep + kedge__retention_slack(keep))
+	if (!newest || (!now && spare <= kedge__retention_slack(keep)))
 		return fold;
 	/* Newer versions will not refer below what was coalesced not long ago: it only takes time. */
-	if (b.self && b.on->version >= level->list.at[level->list.count - keep].version)
+	if (!now && b.self && b.on->version >= level->list.at[level->list.count - recent].version)
 		return fold;
 	if (!pivot || pivot == newest) {
 		fold.bottom = newest->need_count ? newest->version : KEDGE__NO_VERSION;

@@ -14,7 +14,7 @@
 #include "job/messages.h"
 
 struct kedge__retention_rules {
-	size_t keep, l2_keep; /* 0: all */
+	size_t keep, l2_keep; /* of the newest versions, whatever their times are; 0: all */
 	bool l1_coalesces;    /* one rank can rewrite the versions of all on L1 */
 	enum kedge__coalesce_mode coalesce;
 	uint64_t l2_every;    /* 0: the policy decides, and the first version goes at once */
@@ -83,7 +83,9 @@ struct kedge__fold { /* KEDGE__NO_VERSION: not to be done */
 	uint64_t onto;
 };
 
-/* LEVEL holds what is left after old versions went; L2, or NULL, is where deltas go from it. */
-struct kedge__fold kedge__retention_fold(const struct kedge__holdings *level, const struct kedge__holdings *l2, size_t keep);
+/* LEVEL holds what is left after old versions went, SPARE of them only because others refer to them; L2, or NULL, is where deltas
+ * go from it. NOW: there is no room for them, however few they are. */
+struct kedge__fold kedge__retention_fold(const struct kedge__holdings *level, const struct kedge__holdings *l2, size_t keep, size_t spare,
+					 bool now);
 
 #endif

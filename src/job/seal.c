@@ -97,10 +97,14 @@ static int segment_write(struct kedge__version *v, struct kedge__error *err)
 /* What the set is made of, beside the parts; nothing may be lacking once all have sealed theirs. */
 static int set_prepare(struct kedge__version *v, struct kedge__error *err)
 {
+	char keep[KEDGE__KEEP_ROOM];
+
 	v->set.sources = kedge__calloc(v->referable_count + 1, sizeof(*v->set.sources));
 	v->set.why = v->why[0] ? kedge__strdup(v->why) : NULL;
 	v->set.note = v->note[0] ? kedge__strdup(v->note) : NULL;
-	if (!v->set.sources || (v->why[0] && !v->set.why) || (v->note[0] && !v->set.note))
+	kedge__keep_text(&v->k->levels.keep[KEDGE__L1], keep);
+	v->set.keep = keep[0] ? kedge__strdup(keep) : NULL;
+	if (!v->set.sources || (v->why[0] && !v->set.why) || (v->note[0] && !v->set.note) || (keep[0] && !v->set.keep))
 		return kedge__error_nomem(err);
 	return kedge__run_copy(kedge__run_of(v->k, v->version), &v->set.run, err);
 }

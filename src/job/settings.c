@@ -164,6 +164,29 @@ int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__g
 	return rc ? rc : gpu_turns_parse(s->gpu_turns, &g->queues, err);
 }
 
+/* `keep` and `l2_keep`; what is wrong is said with the place where it was written. */
+static int keep_check(const struct kedge__settings *in, const char *key, const char *text, struct kedge__error *err)
+{
+	struct kedge__keep keep;
+	int rc = kedge__keep_parse(text, &keep, err);
+
+	if (rc)
+		kedge__error_prefix(err, "%s", key);
+	for (size_t i = 0; rc && i < in->n; i++) {
+		if (strcmp(in->table[i].key, key) == 0 && in->origins[i])
+			kedge__error_prefix(err, "%s", in->origins[i]);
+	}
+	return rc;
+}
+
+struct kedge__keep kedge__job_settings_keep(const struct kedge__job_settings *s, int level)
+{
+	struct kedge__keep keep = {0};
+
+	(void)kedge__keep_parse(level == 0 ? s->keep : s->l2_keep, &keep, NULL); /* it was checked */
+	return keep;
+}
+
 static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
 	struct kedge__protection protection;
@@ -256,6 +279,10 @@ static int sources_load(const struct kedge__job_sources *from, char **origins, s
 		rc = override_set(&in, from->overrides[i], from->call, err);
 	if (!rc)
 		rc = kedge__settings_places(&in, from->rank, err);
+	if (!rc)
+		rc = keep_check(&in, "keep", s->keep, err);
+	if (!rc)
+		rc = keep_check(&in, "l2_keep", s->l2_keep, err);
 	return rc ? rc : values_check(s, err);
 }
 

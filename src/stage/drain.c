@@ -86,10 +86,12 @@ static int rank_copy(struct draining *d, const struct kedge__catalog_entry *e, u
 static int set_publish(struct draining *d, const struct kedge__catalog_entry *e, struct kedge__set_part *parts,
 		       struct kedge__error *err)
 {
+	const struct kedge__set *head = kedge__history_head(&d->to, 1);
 	struct kedge__set set = e->set;
 	int rc;
 
 	set.parts = parts;
+	set.keep = head ? head->keep : NULL; /* not that of L1 */
 	rc = kedge__set_publish(d->to, &set, err);
 	if (!rc)
 		d->report->versions++;

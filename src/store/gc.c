@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keep the newest KEEP versions that can be restored from here, those with labels, and those that they depend on. That
- * they can be restored was proved (gc_prove.c), and their structure is checked again now that nobody else uses the
- * store. A version that does not count is removed only once KEEP good ones are newer: it may be the only trace of some
- * data.
+ * Keep what is asked for (keep.c) of the versions that can be restored from here, those with labels, and those that
+ * they depend on. That they can be restored was proved (gc_prove.c), and their structure is checked again now that
+ * nobody else uses the store. A version that does not count stays as long as more are asked for: it may be the only
+ * trace of some data.
  */
 #include "store/internal.h"
 
@@ -14,10 +14,11 @@ struct gc {
 	const struct kedge__gc_proof *proof;
 	uint8_t *health; /* enum health of the entry's own segments */
 	uint8_t *keep;   /* 1: kept, for itself or for another */
-	uint8_t *chosen; /* 1: among the KEEP, or not to be removed */
-	size_t intact, unusable;
+	uint8_t *chosen; /* 1: asked for, or not to be removed */
+	uint8_t *marks;  /* all zero between two uses */
+	size_t unusable;
 	struct kedge__rank_list ranks;
-	const struct kedge__set *head; /* of the current run; NULL: no manifest can be read */
+	struct kedge__keep_item *items; /* one for each entry */
 };
 
 /* ------------------------------------------------------------------ what can be restored */
@@ -126,66 +127,44 @@ static void add_marks(struct gc *gc, uint8_t *marks, size_t lowest, size_t top)
 	}
 }
 
-static bool is_abandoned(const struct gc *gc, size_t i)
+static int look(void *ctx, size_t i, bool *fit, struct kedge__error *err)
 {
-	const struct kedge__catalog_entry *e = gc->cat->entries.at[i];
+	struct gc *gc = ctx;
+	size_t lowest;
+	int rc = can_be_restored(gc, i, gc->marks, &lowest, fit, err);
 
-	return !e->problem.code && kedge__history_abandons(&gc->head->run, &e->set);
+	memset(gc->marks, 0, i + 1);
+	return rc;
 }
 
-/* Newest first, until KEEP good ones are found: if there are fewer, all versions stay that were not abandoned. */
-static int choose(struct gc *gc, size_t keep, uint8_t *marks, struct kedge__error *err)
+static void say_unfit(const struct gc *gc, size_t i)
 {
-	int rc;
+	kedge__log(KEDGE_LOG_WARNING,
+		   "gc: version %" PRIu64
+		   " in %s cannot be restored from here; it is not removed, and not counted among those to keep",
+		   gc->items[i].version, gc->cat->dir);
+}
 
-	for (size_t i = gc->cat->entries.count; i-- > 0 && gc->intact < keep;) {
-		uint64_t version = gc->cat->entries.at[i]->version;
+/* Those that stay for themselves, and what they need, as far as it is there. */
+static int choose(struct gc *gc, const struct kedge__keep *keep, struct kedge__error *err)
+{
+	int rc = kedge__keep_choose_fit(keep, gc->items, gc->cat->entries.count, look, gc, err);
+
+	for (size_t i = gc->cat->entries.count; i-- > 0 && !rc;) {
 		size_t lowest;
-		bool good;
 
-		if (is_abandoned(gc, i))
+		if (!gc->items[i].why)
 			continue;
-		rc = can_be_restored(gc, i, marks, &lowest, &good, err);
-		if (rc)
-			return rc;
 		gc->chosen[i] = 1;
-		if (good) {
-			gc->intact++;
-		} else {
+		if (gc->items[i].why & KEDGE__STAYS_UNFIT) {
 			gc->unusable++;
-			kedge__log(
-			    KEDGE_LOG_WARNING,
-			    "gc: version %" PRIu64
-			    " in %s cannot be restored from here; it is not removed, and not counted among those "
-			    "to keep",
-			    version, gc->cat->dir);
-			memset(marks, 0, i + 1);
-			rc = kedge__catalog_mark_from(gc->cat, version, true, marks, &lowest, err);
-			if (rc)
-				return rc;
+			say_unfit(gc, i);
 		}
-		add_marks(gc, marks, lowest, i);
+		rc = kedge__catalog_mark_from(gc->cat, gc->items[i].version, true, gc->marks, &lowest, err);
+		if (!rc)
+			add_marks(gc, gc->marks, lowest, i);
 	}
-	return 0;
-}
-
-/* Those with labels stay, whatever their state. */
-static int choose_labelled(struct gc *gc, uint8_t *marks, struct kedge__error *err)
-{
-	for (size_t i = 0; i < gc->cat->entries.count; i++) {
-		const struct kedge__catalog_entry *e = gc->cat->entries.at[i];
-		size_t lowest;
-		int rc;
-
-		if (e->problem.code || !e->set.labels || gc->chosen[i] || is_abandoned(gc, i))
-			continue;
-		gc->chosen[i] = 1;
-		rc = kedge__catalog_mark_from(gc->cat, e->version, true, marks, &lowest, err);
-		if (rc)
-			return rc;
-		add_marks(gc, marks, lowest, i);
-	}
-	return 0;
+	return rc;
 }
 
 /* ------------------------------------------------------------------ remove */
@@ -227,33 +206,67 @@ static int remove_others(struct gc *gc, bool dry_run, struct kedge__gc_report *r
 	return rc;
 }
 
+/* The newest version that stays and refers to entry I. */
+static uint64_t needed_by(const struct gc *gc, size_t i)
+{
+	for (size_t k = gc->cat->entries.count; k-- > i + 1;) {
+		const struct kedge__keep_item *v = &gc->items[k];
+
+		for (size_t n = 0; gc->keep[k] && n < v->need_count; n++)
+			if (v->needs[n] == gc->items[i].version)
+				return v->version;
+	}
+	return KEDGE__NO_VERSION;
+}
+
+/* Why each version stays or goes, before the catalogue changes. */
+static int explain(struct gc *gc, struct kedge__gc_report *report, struct kedge__error *err)
+{
+	size_t count = gc->cat->entries.count;
+
+	report->items = kedge__calloc(count + 1, sizeof(*report->items));
+	report->needed_by = kedge__calloc(count + 1, sizeof(*report->needed_by));
+	if (!report->items || !report->needed_by)
+		return kedge__error_nomem(err);
+	report->item_count = count;
+	for (size_t i = 0; i < count; i++) {
+		report->items[i] = gc->items[i];
+		report->items[i].needs = NULL;
+		report->needed_by[i] = gc->chosen[i] || !gc->keep[i] ? KEDGE__NO_VERSION : needed_by(gc, i);
+		report->bytes_left += gc->keep[i] || gc->chosen[i] || gc->proof->idle ? gc->items[i].bytes : 0;
+	}
+	return 0;
+}
+
 static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, struct kedge__gc_report *report,
 		     struct kedge__error *err)
 {
 	size_t count;
-	uint8_t *marks;
 	int rc;
 
 	rc = kedge__catalog_sweep(gc->cat, !options->brief, options->dry_run, &report->leftovers, err);
 	if (rc)
 		return rc;
-	gc->head = kedge__history_head(&gc->cat, 1);
 	count = gc->cat->entries.count;
-	marks = kedge__calloc(count + 1, 1);
+	gc->items = kedge__keep_items(gc->cat, options->keep.bytes, err);
+	if (!gc->items)
+		return KEDGE_E_NOMEM;
+	gc->marks = kedge__calloc(count + 1, 1);
 	gc->health = kedge__calloc(count + 1, 1);
 	gc->keep = kedge__calloc(count + 1, 1);
 	gc->chosen = kedge__calloc(count + 1, 1);
-	rc = marks && gc->health && gc->keep && gc->chosen ? 0 : kedge__error_nomem(err);
+	rc = gc->marks && gc->health && gc->keep && gc->chosen ? 0 : kedge__error_nomem(err);
 	if (!rc)
 		rc = kedge__rank_list_init(&gc->ranks, gc->cat, err);
 	if (!rc)
-		rc = choose(gc, options->keep, marks, err);
+		rc = choose(gc, &options->keep, err);
 	if (!rc)
-		rc = choose_labelled(gc, marks, err);
+		rc = explain(gc, report, err);
 	if (!rc)
 		rc = remove_others(gc, options->dry_run, report, err);
 	report->unusable = gc->unusable;
-	kedge__free(marks);
+	kedge__free(gc->marks);
+	kedge__free(gc->items);
 	kedge__free(gc->health);
 	kedge__free(gc->keep);
 	kedge__free(gc->chosen);
@@ -281,8 +294,8 @@ int kedge__gc_with(struct kedge__catalog *cat, const struct kedge__gc_options *o
 	struct kedge__gc_report done = {0};
 	int rc;
 
-	if (!options->keep)
-		return kedge__error_set(err, KEDGE_E_ARG, 0, "gc must keep at least one version");
+	if (kedge__keep_everything(&options->keep))
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "gc must keep at least one version, and not all");
 	rc = kedge__gc_prove(&proof, cat, options, err);
 	if (!rc)
 		rc = gc_proved(&gc, options, &done, err);
@@ -298,7 +311,7 @@ int kedge__gc_with(struct kedge__catalog *cat, const struct kedge__gc_options *o
 int kedge__gc(struct kedge__catalog *cat, size_t keep, bool dry_run, struct kedge__gc_report *report,
 	      struct kedge__error *err)
 {
-	const struct kedge__gc_options options = {.keep = keep, .dry_run = dry_run};
+	const struct kedge__gc_options options = {.keep = {.last = keep}, .dry_run = dry_run};
 
 	return kedge__gc_with(cat, &options, report, err);
 }
@@ -306,5 +319,7 @@ int kedge__gc(struct kedge__catalog *cat, size_t keep, bool dry_run, struct kedg
 void kedge__gc_report_done(struct kedge__gc_report *report)
 {
 	kedge__free(report->removed_versions);
+	kedge__free(report->items);
+	kedge__free(report->needed_by);
 	*report = (struct kedge__gc_report){0};
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which versions gc may count as good. Those whose lineage is trusted are good; of the others, from the newest on, as
- * many are read as it takes until KEEP are good. The selection uses only manifests: other problems are found while
- * reading, or by gc.c.
+ * many are read as it takes until those that are asked for (keep.c) are good. The selection uses only manifests: other
+ * problems are found while reading, or by gc.c.
  */
 #include "store/internal.h"
 
 struct walk {
 	const struct kedge__gc_proof *proof;
 	const struct kedge__catalog *cat;
-	const struct kedge__set *head; /* of the current run; NULL: no manifest can be read */
-	uint8_t *marks, *all;          /* one per entry */
+	struct kedge__keep_item *items; /* one per entry, as all below */
+	uint8_t *marks, *all;
 };
 
 static bool is_listed(const struct kedge__version_list *list, uint64_t version)
@@ -42,39 +42,42 @@ bool kedge__gc_proved(const struct kedge__gc_proof *proof, const struct kedge__c
 	       all_trusted(proof, cat, entry, marks, lowest);
 }
 
-/* Mark the lineage of an entry in W->marks, all zero before, from *LOWEST on, if as far as is known it may be one of
- * those to keep. */
-static bool mark_candidate(struct walk *w, size_t i, size_t *lowest)
+/* As far as is known. */
+static int look(void *ctx, size_t i, bool *fit, struct kedge__error *err)
 {
-	const struct kedge__catalog_entry *e = w->cat->entries.at[i];
+	struct walk *w = ctx;
+	size_t lowest;
 
-	if (e->problem.code || kedge__history_abandons(&w->head->run, &e->set) ||
-	    is_listed(&w->proof->lost, e->version))
-		return false;
-	if (kedge__catalog_mark_from(w->cat, e->version, false, w->marks, lowest, NULL) == 0)
-		return true;
+	(void)err;
+	*fit = !is_listed(&w->proof->lost, w->items[i].version) &&
+	       kedge__catalog_mark_from(w->cat, w->items[i].version, false, w->marks, &lowest, NULL) == 0;
 	memset(w->marks, 0, i + 1);
-	return false;
+	return 0;
 }
 
 /* The newest version to prove; KEDGE__NO_VERSION: none, or nothing would be removed anyway (*IDLE). */
-static uint64_t next_unproved(struct walk *w, size_t keep, bool *idle)
+static uint64_t next_unproved(struct walk *w, bool *idle)
 {
 	uint64_t next = KEDGE__NO_VERSION;
-	size_t count = w->cat->entries.count, good = 0, stay = 0, lowest;
+	size_t count = w->cat->entries.count, stay = 0, lowest;
 
-	for (size_t i = count; i-- > 0 && good < keep;) {
-		if (mark_candidate(w, i, &lowest)) {
-			good++;
-			if (next == KEDGE__NO_VERSION && !kedge__gc_proved(w->proof, w->cat, i, w->marks, lowest))
-				next = w->cat->entries.at[i]->version;
-			for (size_t k = lowest; k <= i; k++) {
-				w->all[k] |= w->marks[k];
-				w->marks[k] = 0;
-			}
+	for (size_t i = count; i-- > 0;) {
+		const struct kedge__keep_item *v = &w->items[i];
+		bool counts = !v->unfit && (v->why & ~(unsigned)KEDGE__STAYS_LABEL);
+
+		if (!v->why)
+			continue;
+		w->all[i] = 1;
+		if (kedge__catalog_mark_from(w->cat, v->version, true, w->marks, &lowest, NULL) != 0) {
+			memset(w->marks, 0, i + 1);
+			continue;
 		}
-		w->all[i] |= !w->head || w->cat->entries.at[i]->problem.code ||
-			     !kedge__history_abandons(&w->head->run, &w->cat->entries.at[i]->set);
+		if (counts && next == KEDGE__NO_VERSION && !kedge__gc_proved(w->proof, w->cat, i, w->marks, lowest))
+			next = v->version;
+		for (size_t k = lowest; k <= i; k++) {
+			w->all[k] |= w->marks[k];
+			w->marks[k] = 0;
+		}
 	}
 	for (size_t i = 0; i < count; i++)
 		stay += w->all[i];
@@ -82,22 +85,26 @@ static uint64_t next_unproved(struct walk *w, size_t keep, bool *idle)
 	return *idle ? KEDGE__NO_VERSION : next;
 }
 
-static int find_next(struct kedge__gc_proof *proof, struct kedge__catalog *cat, size_t keep, uint64_t *next,
-		     struct kedge__error *err)
+static int find_next(struct kedge__gc_proof *proof, struct kedge__catalog *cat, const struct kedge__keep *keep,
+		     uint64_t *next, struct kedge__error *err)
 {
-	struct walk w = {.proof = proof, .cat = cat, .head = kedge__history_head(&cat, 1)};
+	struct walk w = {.proof = proof, .cat = cat};
 	bool idle = true;
 	int rc = 0;
 
 	w.marks = kedge__calloc(cat->entries.count + 1, 1);
 	w.all = kedge__calloc(cat->entries.count + 1, 1);
-	if (w.marks && w.all)
-		*next = w.head ? next_unproved(&w, keep, &idle) : KEDGE__NO_VERSION;
-	else
+	w.items = kedge__keep_items(cat, keep->bytes, err);
+	if (!w.marks || !w.all || !w.items)
 		rc = kedge__error_nomem(err);
+	if (!rc)
+		rc = kedge__keep_choose_fit(keep, w.items, cat->entries.count, look, &w, err);
+	if (!rc)
+		*next = kedge__history_head(&cat, 1) ? next_unproved(&w, &idle) : KEDGE__NO_VERSION;
 	proof->idle = idle && !proof->count;
 	kedge__free(w.marks);
 	kedge__free(w.all);
+	kedge__free(w.items);
 	return rc;
 }
 
@@ -162,7 +169,7 @@ int kedge__gc_prove(struct kedge__gc_proof *proof, struct kedge__catalog *cat, c
 	proof->proved = kedge__trust_new();
 	rc = proof->trust && proof->proved ? kedge__catalog_rescan(cat, err) : kedge__error_nomem(err);
 	while (!rc) {
-		rc = find_next(proof, cat, options->keep, &next, err);
+		rc = find_next(proof, cat, &options->keep, &next, err);
 		if (rc || next == KEDGE__NO_VERSION)
 			break;
 		rc = prove_one(proof, cat, next, options, err);

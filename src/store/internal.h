@@ -548,6 +548,15 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 
 /* ------------------------------------------------------------------ gc_prove.c */
 
+/*
+ * keep_catalog.c: the versions of a catalogue, one item for each entry, abandoned ones outside; those without a manifest are unfit. BYTES:
+ * with the sizes of their files, which are looked up. What they need belongs to the catalogue. kedge__free().
+ */
+struct kedge__keep_item *kedge__keep_items(const struct kedge__catalog *cat, bool bytes, struct kedge__error *err);
+/* What KEEP asks for, if those that LOOK finds unfit are not counted: it is asked once about each that would stay, but for labels. */
+int kedge__keep_choose_fit(const struct kedge__keep *keep, struct kedge__keep_item *items, size_t count,
+			   int (*look)(void *ctx, size_t i, bool *fit, struct kedge__error *err), void *ctx, struct kedge__error *err);
+
 struct kedge__gc_proof {
 	bool quick;
 	bool idle; /* nothing was proved, because nothing would be removed; then nothing is removed */

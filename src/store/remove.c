@@ -187,32 +187,26 @@ static bool stays(const struct stay *s, uint64_t version)
 	return false;
 }
 
-static int stay_choose(struct stay *s, size_t keep, struct kedge__error *err)
+/* What KEEP asks for, as far as it belongs to the history. */
+static int stay_choose(struct stay *s, const struct kedge__keep *keep, struct kedge__error *err)
 {
 	const struct kedge__set *head = kedge__history_head(&s->cat, 1);
-	size_t newest = 0, count = s->cat->entries.count;
-	size_t *above = kedge__calloc(count + 1, sizeof(*above)); /* how many that count are newer */
+	struct kedge__keep_item *items = kedge__keep_items(s->cat, keep->bytes, err);
+	int rc = items ? 0 : KEDGE_E_NOMEM;
 
-	if (!above)
-		return kedge__error_nomem(err);
-	for (size_t i = count; i-- > 0;) {
+	for (size_t i = 0; !rc && i < s->cat->entries.count; i++) {
 		const struct kedge__catalog_entry *e = s->cat->entries.at[i];
 
-		above[i] = newest;
-		newest += !e->problem.code && head && kedge__history_has(&head->run, &e->set);
+		items[i].outside = !e->problem.code && !kedge__history_has(&head->run, &e->set);
 	}
-	for (size_t i = 0; i < count; i++) {
-		const struct kedge__catalog_entry *e = s->cat->entries.at[i];
-
-		if (e->problem.code || !kedge__history_has(&head->run, &e->set) || (above[i] >= keep && !e->set.labels))
-			continue;
-		if (!kedge__array_push(&s->versions, e->version)) {
-			kedge__free(above);
-			return kedge__error_nomem(err);
-		}
+	if (!rc)
+		kedge__keep_choose(keep, items, s->cat->entries.count);
+	for (size_t i = 0; !rc && i < s->cat->entries.count; i++) {
+		if (items[i].why && !items[i].unfit && !kedge__array_push(&s->versions, items[i].version))
+			rc = kedge__error_nomem(err);
 	}
-	kedge__free(above);
-	return 0;
+	kedge__free(items);
+	return rc;
 }
 
 static int needs_others(const struct stay *s, uint64_t version, bool *others, struct kedge__error *err)
@@ -230,7 +224,8 @@ static int needs_others(const struct stay *s, uint64_t version, bool *others, st
 }
 
 int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *how,
-		      size_t keep, struct kedge__trust *trust, size_t *rewritten, struct kedge__error *err)
+		      const struct kedge__keep *keep, size_t recent, struct kedge__trust *trust, size_t *rewritten,
+		      struct kedge__error *err)
 {
 	struct kedge__coalesce_options options = *how;
 	struct stay s = {.cat = cat};
@@ -240,7 +235,7 @@ int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, cons
 	options.keep_old = true;
 	if (!rc)
 		rc = stay_choose(&s, keep, err);
-	for (size_t i = 0; i < s.versions.count && !rc; i++) {
+	for (size_t i = 0; i + recent < s.versions.count && !rc; i++) {
 		bool others;
 
 		rc = needs_others(&s, s.versions.at[i], &others, err);

@@ -530,6 +530,12 @@ struct kedge__batch {
 int kedge__batch_write(struct kedge__catalog *const *levels, size_t n, struct kedge__catalog *to, const struct kedge__batch *batch,
 		       struct kedge__set_part *part, bool *refers, struct kedge__error *err);
 
+#include "store/keep.h"
+
+/* keep_catalog.c: SPARE, one for each entry: 1 if it is there only because others refer to it, or not yet removed, by what the newest
+ * manifest says is kept. Those are not listed. */
+int kedge__catalog_spare(const struct kedge__catalog *cat, uint8_t *spare, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ coalesce.c, gc.c, verify.c */
 
 struct kedge__coalesce_options {
@@ -565,9 +571,10 @@ int kedge__version_remove(struct kedge__catalog *cat, struct kedge__pool *pool, 
 			  size_t *rewritten, struct kedge__error *err);
 /* All versions of the name, and its directory, unless other things are in it. Caller owns the name, and only closes CAT afterwards. */
 int kedge__catalog_destroy(struct kedge__catalog *cat, struct kedge__error *err);
-/* The newest KEEP versions, and those with labels, need no others afterwards: some of them are rewritten, as HOW says. */
-int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *how, size_t keep,
-		      struct kedge__trust *trust, size_t *rewritten, struct kedge__error *err);
+/* Of the versions that KEEP asks for, all that are older than the newest RECENT need no others afterwards: some of them are rewritten, as
+ * HOW says. */
+int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *how,
+		      const struct kedge__keep *keep, size_t recent, struct kedge__trust *trust, size_t *rewritten, struct kedge__error *err);
 
 /*
  * trust.c: sets that are known to be intact and need not be read again. They are identified by the seals of all segments, so that
@@ -588,10 +595,14 @@ struct kedge__gc_report {
 	size_t unusable;            /* of those kept: they cannot be restored from here; logged, and not counted among the KEEP */
 	size_t proved;              /* versions that were read */
 	uint64_t *removed_versions; /* owned; kedge__gc_report_done() */
+	uint64_t bytes_left;        /* of what stays, as far as KEEP counts bytes */
+	struct kedge__keep_item *items; /* every version, ascending, with why it stays or goes; owned, without what they need */
+	uint64_t *needed_by;        /* for each: the newest that stays and refers to it, if nothing asks for it; or KEDGE__NO_VERSION; owned */
+	size_t item_count;
 };
 
 struct kedge__gc_options {
-	size_t keep;
+	struct kedge__keep keep;    /* everything: an error */
 	bool dry_run;
 	bool quick;                 /* prove nothing: a version that can be opened counts */
 	bool no_wait;               /* KEDGE_E_LOCKED at once if somebody else has a pin */
@@ -603,9 +614,9 @@ struct kedge__gc_options {
 };
 
 /*
- * Keep the newest KEEP good versions, those with labels, and all that they depend on; remove the others and what crashes left behind. A version is good if
+ * Keep the good versions that KEEP asks for, those with labels, and all that they depend on; remove the others and what crashes left behind. A version is good if
  * it was proved (kedge__verify_with()) together with all that it needs, or if every set of its lineage is trusted. Other versions are
- * not counted, and stay if they are newer than the last good one. So nothing is removed in favour of a version that a restart would
+ * not counted, and stay as long as KEEP asks for more. So nothing is removed in favour of a version that a restart would
  * refuse. If nothing would be removed, nothing is proved. Proving comes before the guard is seized: checkpoints need not wait for it. A
  * version that is published meanwhile stays, uncounted.
  */

@@ -21,7 +21,7 @@ END
 KEDGE_CONFIG=kedge.conf
 export KEDGE_CONFIG
 expect 2 kedge info -q
-said 'kedge.conf:5: keep: "3#4" is not a whole number'
+said "kedge.conf:5: keep: '3#4' does not say which versions to keep"
 sed -i 's/3#4/3 #4/' kedge.conf
 is "$(value l1)" "$HOME/store   # kedge.conf:2" "l1 with ~"
 is "$(value l2)" "'$PWD/data/a # b'   # kedge.conf:3" "l2 in quotes"

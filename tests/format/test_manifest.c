@@ -130,6 +130,30 @@ static void test_notes_and_labels(void **state)
 	kedge__set_done(&s);
 }
 
+/* What stays on the level is part of it; longer than any rule is, it is none. */
+static void test_keep(void **state)
+{
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+
+	(void)state;
+	make_set(&s, 2);
+	s.keep = kedge__strdup("2 hourly:24");
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__get16(b.at + 10), 1);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), 0);
+	assert_string_equal(got.keep, s.keep);
+	kedge__set_done(&got);
+	kedge__bytes_done(&b);
+	kedge__free(s.keep);
+	s.keep = kedge__malloc(KEDGE__KEEP_MAX + 2);
+	memset(s.keep, '1', KEDGE__KEEP_MAX + 1);
+	s.keep[KEDGE__KEEP_MAX + 1] = '\0';
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	kedge__bytes_done(&b);
+	kedge__set_done(&s);
+}
+
 static void test_flips_and_cuts(void **state)
 {
 	struct kedge__set s, got = {0};
@@ -322,15 +346,11 @@ static void test_encode_refused(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_round_trip),
-	    cmocka_unit_test(test_flips_and_cuts),
-	    cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_why),
-	    cmocka_unit_test(test_notes_and_labels),
-	    cmocka_unit_test(test_extensions),
-	    cmocka_unit_test(test_run),
-	    cmocka_unit_test(test_histories),
-	    cmocka_unit_test(test_encode_refused),
+	    cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_flips_and_cuts),
+	    cmocka_unit_test(test_refused),          cmocka_unit_test(test_why),
+	    cmocka_unit_test(test_notes_and_labels), cmocka_unit_test(test_keep),
+	    cmocka_unit_test(test_extensions),       cmocka_unit_test(test_run),
+	    cmocka_unit_test(test_histories),        cmocka_unit_test(test_encode_refused),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -342,6 +342,14 @@ static inline set_t pivots_of(const struct level *l1, const struct level *l2)
 	return f.any ? both & ~below(f.self) : 0;
 }
 
+/* How many are there beyond KEEP. */
+static inline size_t spare_of(const struct level *l, size_t keep)
+{
+	size_t held = set_size(held_of(l));
+
+	return held > keep ? held - keep : 0;
+}
+
 static inline struct kedge__fold fold_of(const struct level *l, const struct level *l2, size_t keep)
 {
 	struct kedge__fold fold = {KEDGE__NO_VERSION, KEDGE__NO_VERSION, KEDGE__NO_VERSION};

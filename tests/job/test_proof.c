@@ -264,17 +264,17 @@ static void test_gc(void **state)
 	reducer = "reducer=full";
 	make();
 	spoil(VERSIONS);
-	gc_with(&(struct kedge__gc_options){.keep = 1, .dry_run = true}, 2, VERSIONS - 2);
-	gc_with(&(struct kedge__gc_options){.keep = 1}, 2, VERSIONS - 2);
+	gc_with(&(struct kedge__gc_options){.keep = {.last = 1}, .dry_run = true}, 2, VERSIONS - 2);
+	gc_with(&(struct kedge__gc_options){.keep = {.last = 1}}, 2, VERSIONS - 2);
 	assert_rights(VERSIONS - 1, VERSIONS - 1);
-	gc_with(&(struct kedge__gc_options){.keep = 1, .quick = true}, 0, 1);
+	gc_with(&(struct kedge__gc_options){.keep = {.last = 1}, .quick = true}, 0, 1);
 }
 
 /* What was proved with its lineage need not be read again; and where nothing goes, nothing is. */
 static void test_gc_once(void **state)
 {
 	struct kedge__trust *trust = kedge__trust_new();
-	struct kedge__gc_options options = {.keep = 2, .trust = trust};
+	struct kedge__gc_options options = {.keep = {.last = 2}, .trust = trust};
 
 	(void)state;
 	make();

@@ -203,7 +203,8 @@ static void check_fold_effect(const struct level *l, const struct kedge__fold *f
 static void check_fold(const struct level *l, const struct level *l2, const struct kedge__holdings *h2, size_t keep,
 		       bool effect)
 {
-	struct kedge__fold got = kedge__retention_fold(&world.h1, h2, keep), wanted = fold_of(l, l2, keep);
+	struct kedge__fold got = kedge__retention_fold(&world.h1, h2, keep, spare_of(l, keep), false),
+			   wanted = fold_of(l, l2, keep);
 
 	world.asked++;
 	if (effect)
@@ -624,7 +625,16 @@ static void due_play(const struct due_case *c)
 
 static void test_due(void **state)
 {
+	const struct kedge__l2_turn turn = {.since = 5, .last_ns = UINT64_C(9000000000)};
+
 	(void)state;
+	/* A clock that is set back by a second, or an hour, does not keep versions from L2 until it has caught up. */
+	for (int64_t interval = 0; interval <= 3600; interval += 60) {
+		const struct kedge__retention_rules rules = {.l2_every = 1, .l2_interval = interval};
+
+		assert_true(kedge__retention_due(&turn, &rules, 1, UINT64_C(8000000000)));
+		assert_int_equal(kedge__retention_due(&turn, &rules, 1, UINT64_C(9000000001)), interval == 0);
+	}
 	for (uint64_t every = 1; every <= 7; every++) {
 		for (int64_t interval = -1; interval <= 12; interval++) {
 			for (int bits = 0; bits < 4; bits++) {

@@ -160,7 +160,7 @@ static void trim(struct life *life, struct level *l, const struct level *l2, siz
 	holdings_load(&life->h1, l, l->count);
 	if (l2)
 		holdings_load(&life->h2, l2, l2->count);
-	fold = kedge__retention_fold(&life->h1, l2 ? &life->h2 : NULL, keep);
+	fold = kedge__retention_fold(&life->h1, l2 ? &life->h2 : NULL, keep, spare_of(l, keep), false);
 	wanted = fold_of(l, l2, keep);
 	assert_true(fold_same(&fold, &wanted));
 	fold_apply(l, &fold);
