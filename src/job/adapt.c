@@ -31,9 +31,9 @@ int kedge__adapt_init(kedge_t *k, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ from one process to the next */
 
-static char *policy_path(const kedge_t *k, int level, const char *suffix)
+static char *policy_path(const kedge_t *k, int level)
 {
-	return kedge__asprintf("%s/%s/record-policy%s", kedge__catalog_store(k->levels.at[level].api), k->name, suffix);
+	return kedge__asprintf("%s/%s/record-policy", kedge__catalog_store(k->levels.at[level].api), k->name);
 }
 
 static int text_read(const char *path, char text[KEDGE__POLICY_FILE_MAX], struct kedge__error *err)
@@ -59,7 +59,7 @@ static bool load_from(kedge_t *k, int level)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	char text[KEDGE__POLICY_FILE_MAX];
-	char *path = policy_path(k, level, "");
+	char *path = policy_path(k, level);
 	bool found = path && kedge__fs_exists(path);
 	int rc = 0;
 
@@ -103,33 +103,15 @@ void kedge__adapt_load(kedge_t *k)
 	k->advice.policy.unclean = k->advice.policy.unclean || kedge__relaunched();
 }
 
-static int text_write(const char *path, const char *tmp, const char *text, struct kedge__error *err)
-{
-	int fd, rc = kedge__fs_unlink(tmp, err);
-
-	if (!rc)
-		rc = kedge__fs_create(tmp, &fd, err);
-	if (rc)
-		return rc;
-	rc = kedge__fs_write(fd, text, strlen(text), tmp, err);
-	kedge__fs_close(fd);
-	if (!rc)
-		rc = kedge__fs_rename(tmp, path, err);
-	if (rc)
-		(void)kedge__fs_unlink(tmp, NULL);
-	return rc;
-}
-
 static void save_to(kedge_t *k, int level, const char *text)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *path = policy_path(k, level, ""), *tmp = policy_path(k, level, ".tmp");
+	char *path = policy_path(k, level);
 
-	if (path && tmp && text_write(path, tmp, text, &err))
+	if (path && kedge__fs_replace(path, text, strlen(text), false, &err))
 		kedge__log(KEDGE_LOG_WARNING, "%s: what was measured is not kept: %s", k->name,
 			   kedge__error_text(&err));
 	kedge__error_done(&err);
-	kedge__free(tmp);
 	kedge__free(path);
 }
 
@@ -207,10 +189,12 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 
 	atomic_store(&k->advice.soon, false);
 	increment_take(k);
-	if (kedge__policy_taken(&k->advice.policy, k->advice.clock(), blocked, dirty) && k->group.rank == 0)
+	if (kedge__policy_taken(&k->advice.policy, k->advice.clock(), blocked, dirty) && k->group.rank == 0) {
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->advice.policy.text);
-	else if (k->advice.policy.text[0] && k->group.rank == 0)
+		kedge__journal_interval(k);
+	} else if (k->advice.policy.text[0] && k->group.rank == 0) {
 		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->advice.policy.text);
+	}
 	if (kedge__policy_used(&k->advice.policy) || !k->advice.policy.kept)
 		save(k, false, copied);
 }
@@ -246,16 +230,18 @@ static uint64_t l2_bytes(const kedge_t *k, uint64_t version)
 
 void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, int level, double seconds)
 {
-	bool failed = k->advice.policy.unclean;
+	const struct kedge__journal_restart event = {key.version, level, seconds, version_age(k, key.version),
+						     k->advice.policy.unclean};
 
 	if (level == 2 && k->levels.at[KEDGE__L2].api)
 		kedge__policy_read(&k->advice.policy, seconds, l2_bytes(k, key.version));
 
 	k->advice.skip = 0;
-	kedge__policy_restarted(&k->advice.policy, k->advice.clock(), level, seconds, version_age(k, key.version));
-	if (failed && kedge__policy_known(&k->advice.policy))
+	kedge__policy_restarted(&k->advice.policy, k->advice.clock(), level, seconds, event.age);
+	if (event.failure && kedge__policy_known(&k->advice.policy))
 		kedge__log(KEDGE_LOG_INFO, "%s: a failure was seen, its state came back from L%d", k->name, level);
 	save(k, false, true);
+	kedge__journal_restart(k, &event);
 }
 
 /* ------------------------------------------------------------------ now or later */
@@ -304,7 +290,7 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 		return 0;
 	}
 	if (!k->advice.asked && k->group.rank == 0)
-		kedge__journal_write("asks");
+		kedge__journal_word(k, "asks");
 	k->advice.asked = true;
 	/* The writer speaks to the other ranks on the channel that is needed now. */
 	if (k->group.size > 1 && k->sealing.pending && k->channels.writer_speaks)

@@ -15,7 +15,7 @@ complete()
 	sh "$KEDGE_SOURCE/share/completion/kedge.sh" "$@" | awk -v last="$last" 'index($0, last) == 1 || /^</' | sort | tr '\n' ' '
 }
 
-is "$(complete kedge re)" "restore " "subcommands"
+is "$(complete kedge res)" "restore " "subcommands"
 is "$(complete kedge save --re)" "--reduce --replace " "options"
 is "$(complete kedge save --reduce t)" "tree " "reducers"
 is "$(complete kedge ls -s store -n '')" "alpha beta " "names"
@@ -26,6 +26,7 @@ is "$(complete kedge tag -s store -n alpha '')" "good " "labels"
 is "$(complete kedge save -n x --set l2_r)" "l2_rate= " "settings"
 is "$(complete kedge save -n x fi)" "<files> " "files"
 is "$(complete kedge ls -s '')" "<directories> " "directories"
+is "$(complete kedge report -o '')" "<files> " "a page"
 is "$(complete kedge help ver)" "verify " "subcommands to help with"
 is "$(complete kedge bench '')" "codec gpu levels pack protect stage " "benchmarks"
 is "$(complete kedge bench levels '')" "<directories> " "directories to measure"
