@@ -41,7 +41,7 @@ struct rank { /* a thread's */
 
 struct bench {
 	struct kedge__usage usage;
-	uint64_t size, repeat;
+	uint64_t size, repeat, unit; /* unit: 0: as shields have it */
 	const char *only;
 	bool json;
 	struct kedge__protection scheme;
@@ -54,6 +54,11 @@ struct bench {
 	json_t *results;
 	struct kedge__table table;
 };
+
+static uint64_t units_of(uint64_t bytes, uint64_t unit)
+{
+	return (bytes + unit - 1) / unit;
+}
 
 static size_t shield_bytes(const struct bench *b)
 {
@@ -85,8 +90,17 @@ static int row_put(void *ctx, uint64_t row, const uint8_t *units, struct kedge__
 	const struct target *t = ctx;
 
 	(void)err;
-	memcpy(t->at + row * t->row, units, t->row);
+	if (units != t->at + row * t->row)
+		memcpy(t->at + row * t->row, units, t->row);
 	return 0;
+}
+
+/* A row is made where it will be. */
+static uint8_t *row_place(void *ctx, uint64_t row)
+{
+	const struct target *t = ctx;
+
+	return t->at + row * t->row;
 }
 
 static void copy(struct bench *b, uint32_t r)
@@ -150,6 +164,7 @@ static void encode_by(struct bench *b, uint32_t r, bool lends)
 	struct kedge__encoding e = {.shape = &mine,
 				    .source = {memory_get, b->ranks[r].segment, b->size},
 				    .put = row_put,
+				    .place = row_place,
 				    .put_ctx = &t,
 				    .mover = kedge__bench_ranks_mover(b->group, r, lends),
 				    .room = &b->ranks[r].room};
@@ -347,6 +362,10 @@ static int team_make(struct bench *b, struct kedge__error *err)
 	for (uint32_t i = 0; i < b->shape.members; i++)
 		b->shape.at[i] = (struct kedge__shield_member){.rank = i, .file_bytes = b->size};
 	kedge__shield_measure(&b->shape);
+	if (b->unit) {
+		b->shape.unit = (uint32_t)b->unit;
+		b->shape.rows = units_of(b->size, b->unit * (b->shape.members - b->shape.parity));
+	}
 	b->lost = b->shape.parity;
 	b->group = kedge__bench_ranks_new(b->shape.members);
 	rc = b->group ? kedge__pool_new((int)b->shape.members, &b->pool, err) : kedge__error_nomem(err);
@@ -432,6 +451,8 @@ int kedge__bench_protect(int argc, char **argv)
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of each rank's segment (default: 64MiB)"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, of which the median is shown (default: 9)"},
 	    {"protect", 0, KEDGE__OPTION_TEXT, &b.only, "SCHEME", "nothing but this one: partner, xor:N or rs:K+M"},
+	    {"unit", 0, KEDGE__OPTION_SIZE, &b.unit, "BYTES",
+	     "what goes from rank to rank at once (default: as in shields)"},
 	    KEDGE__OPTION_JSON(&b.json),
 	};
 	struct kedge__protection p;
@@ -453,6 +474,8 @@ int kedge__bench_protect(int argc, char **argv)
 		return kedge__usage_error(&b.usage, "--repeat is 1 to %d", TURNS_MAX);
 	if (b.size < (UINT64_C(1) << 20))
 		return kedge__usage_error(&b.usage, "--size is 1MiB or more");
+	if (b.unit % 64 || b.unit > KEDGE__SHIELD_UNIT_MAX)
+		return kedge__usage_error(&b.usage, "--unit is a multiple of 64 bytes, up to 1MiB");
 	if (b.only && (kedge__protection_parse(b.only, &p, NULL) || p.scheme == KEDGE__SCHEME_SINGLE))
 		return kedge__usage_error(&b.usage, "--protect is partner, xor:N or rs:K+M, not %s", b.only);
 	return run(&b);

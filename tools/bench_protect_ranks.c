@@ -10,14 +10,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define YIELDS 30
+#define YIELDS 1000 /* as ranks of MPI would, but not for ever */
 
 struct post {
 	_Alignas(64) pthread_mutex_t lock; /* for those who sleep */
 	pthread_cond_t change;
-	const struct kedge_transfer *send;
+	const struct kedge_transfer *send[2]; /* of the last two steps, in turn */
 	_Alignas(64) atomic_uint_fast64_t step;
-	atomic_size_t left; /* not taken yet */
+	atomic_size_t left[2]; /* not taken yet */
 	atomic_bool sleeper;
 };
 
@@ -74,15 +74,15 @@ static void wake(struct post *p)
 
 static void post_up(struct post *p, const struct kedge_transfer *send, size_t sends, uint64_t step)
 {
-	p->send = send;
-	atomic_store(&p->left, sends);
+	p->send[step % 2] = send;
+	atomic_store(&p->left[step % 2], sends);
 	atomic_store(&p->step, step);
 	wake(p);
 }
 
-static void post_taken(struct post *p)
+static void post_taken(struct post *p, uint64_t step)
 {
-	if (atomic_fetch_sub(&p->left, 1) == 1)
+	if (atomic_fetch_sub(&p->left[step % 2], 1) == 1)
 		wake(p);
 }
 
@@ -93,8 +93,7 @@ static bool is_up(struct post *p, uint64_t step)
 
 static bool is_drained(struct post *p, uint64_t step)
 {
-	(void)step;
-	return atomic_load(&p->left) == 0;
+	return atomic_load(&p->left[step % 2]) == 0;
 }
 
 /* Others may need this processor in order to come: they get it, and after some time they need not ask for it. */
@@ -115,12 +114,14 @@ static void await(struct post *p, bool (*done)(struct post *p, uint64_t step), u
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* The next of P's for RANK, from *FROM on. */
-static const struct kedge_transfer *next_for(const struct post *p, uint32_t rank, size_t *from)
+/* The next of P's for RANK in STEP, from *FROM on. */
+static const struct kedge_transfer *next_for(const struct post *p, uint64_t step, uint32_t rank, size_t *from)
 {
-	while ((uint32_t)p->send[*from].rank != rank)
+	const struct kedge_transfer *send = p->send[step % 2];
+
+	while ((uint32_t)send[*from].rank != rank)
 		++*from;
-	return &p->send[(*from)++];
+	return &send[(*from)++];
 }
 
 static int ranks_move(void *ctx, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv,
@@ -137,38 +138,38 @@ static int ranks_move(void *ctx, const struct kedge_transfer *send, size_t sends
 		struct post *p = &posts[recv[i].rank];
 
 		await(p, is_up, s->step);
-		memcpy(recv[i].data, next_for(p, s->rank, &from[recv[i].rank])->data, recv[i].bytes);
-		post_taken(p);
+		memcpy(recv[i].data, next_for(p, s->step, s->rank, &from[recv[i].rank])->data, recv[i].bytes);
+		post_taken(p, s->step);
 	}
 	if (sends)
-		await(&posts[s->rank], is_drained, 0);
+		await(&posts[s->rank], is_drained, s->step);
 	return 0;
 }
 
-/* What was lent in the last call is given back; then the lists of the call before may be overwritten. */
+/* What was borrowed in the last call is given back, and what was lent in it has come back at the end: mostly when
+ * others have posted what is borrowed now. */
 static int ranks_lend(void *ctx, const struct kedge_transfer *send, size_t sends, const struct kedge_transfer *recv,
 		      size_t recvs, const uint8_t **out)
 {
 	struct seat *s = ctx;
 	struct post *posts = s->ranks->posts;
-	struct kedge_transfer *list = s->lists[s->step % 2];
+	struct kedge_transfer *list = s->lists[(s->step + 1) % 2];
 	size_t from[KEDGE__TEAM_MOST] = {0};
 
 	for (size_t i = 0; i < s->borrowed; i++)
-		post_taken(&posts[s->from[i]]);
-	await(&posts[s->rank], is_drained, 0);
+		post_taken(&posts[s->from[i]], s->step);
 	s->step++;
 	s->borrowed = recvs;
 	memcpy(list, send, sends * sizeof(*send));
-	if (sends)
-		post_up(&posts[s->rank], list, sends, s->step);
+	post_up(&posts[s->rank], list, sends, s->step);
 	for (size_t i = 0; i < recvs; i++) {
 		struct post *p = &posts[recv[i].rank];
 
 		await(p, is_up, s->step);
-		out[i] = next_for(p, s->rank, &from[recv[i].rank])->data;
+		out[i] = next_for(p, s->step, s->rank, &from[recv[i].rank])->data;
 		s->from[i] = (uint32_t)recv[i].rank;
 	}
+	await(&posts[s->rank], is_drained, s->step - 1);
 	return 0;
 }
 

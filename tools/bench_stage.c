@@ -149,10 +149,10 @@ static int prepare(struct kedge__bench_stage *b, const char *dir, struct kedge__
 	b->dir = kedge__strdup(dir);
 	b->store = kedge__asprintf("%s/store", dir);
 	b->auth = kedge__asprintf("key:%s/key", dir);
-	b->data = kedge__map_alloc(KEDGE__BENCH_PIECE);
+	b->data = kedge__map_alloc(b->piece);
 	if (!b->dir || !b->store || !b->auth || !b->data)
 		return kedge__error_nomem(err);
-	for (size_t i = 0; i < KEDGE__BENCH_PIECE; i += 8)
+	for (size_t i = 0; i < b->piece; i += 8)
 		kedge__put64(b->data + i, kedge__bench_random(&seed));
 	for (size_t i = 0; i < KEDGE__COUNT(words); i++)
 		words[i] = kedge__bench_random(&seed);
@@ -179,7 +179,7 @@ static int measure(void *ctx, const char *dir, struct kedge__error *err)
 	else if (!rc)
 		print_text(b, f);
 	if (b->data)
-		kedge__map_free(b->data, KEDGE__BENCH_PIECE);
+		kedge__map_free(b->data, b->piece);
 	kedge__free(b->dir);
 	kedge__free(b->store);
 	kedge__free(b->auth);
@@ -189,10 +189,12 @@ static int measure(void *ctx, const char *dir, struct kedge__error *err)
 
 int kedge__bench_stage(int argc, char **argv)
 {
-	struct kedge__bench_stage b = {.provider = "tcp", .size = UINT64_C(512) << 20, .repeat = 3, .seconds = 2};
+	struct kedge__bench_stage b = {
+	    .provider = "tcp", .size = UINT64_C(512) << 20, .repeat = 3, .seconds = 2, .piece = UINT64_C(1) << 20};
 	const struct kedge__option options[] = {
 	    {"provider", 'p', KEDGE__OPTION_TEXT, &b.provider, "NAME", "libfabric's provider (default: tcp)"},
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "sent in all, by all clients (default: 512MiB)"},
+	    {"piece", 0, KEDGE__OPTION_SIZE, &b.piece, "BYTES", "read at once, as stage_buffer (default: 1MiB)"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, of which the medians are shown (default: 3)"},
 	    {"seconds", 0, KEDGE__OPTION_UINT, &b.seconds, "N", "for which the stencil runs at each rate (default: 2)"},
 	    {"no-alpha", 0, KEDGE__OPTION_FLAG, &b.no_alpha, NULL, "leave the stencil out"},
@@ -220,6 +222,8 @@ int kedge__bench_stage(int argc, char **argv)
 		return kedge__usage_error(&b.usage, "name one directory");
 	if (!b.repeat || b.repeat > TURNS_MAX || b.size < (UINT64_C(32) << 20))
 		return kedge__usage_error(&b.usage, "--repeat: from 1 to %d; --size: at least 32MiB", TURNS_MAX);
+	if (b.piece < 4096 || b.piece > (UINT64_C(8) << 20) || b.piece & (b.piece - 1))
+		return kedge__usage_error(&b.usage, "--piece is a power of two, from 4KiB to 8MiB");
 	if (!kedge__stage_built())
 		return kedge__usage_error(&b.usage, "this build has no staging: kedge info shows what it has");
 	if (kedge__bench_dir_use(argc > first ? argv[first] : ".", measure, &b, &err))

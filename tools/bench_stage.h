@@ -6,12 +6,10 @@
 #include "stage/stage.h"
 #include "tool_bench.h"
 
-#define KEDGE__BENCH_PIECE ((size_t)1 << 20)
-
 struct kedge__bench_stage {
 	struct kedge__usage usage;
 	const char *provider;
-	uint64_t size, repeat, seconds;
+	uint64_t size, repeat, seconds, piece;
 	bool json, no_alpha;
 	char *dir, *store, *auth; /* auth: key:FILE */
 	struct kedge__store_id id;

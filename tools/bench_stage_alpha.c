@@ -105,9 +105,9 @@ static void drain_main(void *ctx)
 		if (rc)
 			return;
 		for (int i = 0; i < 64 && !rc && !atomic_load(&d->stop); i++) {
-			kedge__bucket_take(&d->bucket, (double)KEDGE__BENCH_PIECE);
-			rc = c->append(file, d->b->data, KEDGE__BENCH_PIECE, NULL);
-			d->bytes += (double)KEDGE__BENCH_PIECE;
+			kedge__bucket_take(&d->bucket, (double)d->b->piece);
+			rc = c->append(file, d->b->data, d->b->piece, NULL);
+			d->bytes += (double)d->b->piece;
 		}
 		if (!rc)
 			rc = c->commit(file, NULL);
@@ -128,7 +128,7 @@ static int stencil_time(struct kedge__bench_stage *b, struct stencil *s, struct 
 
 	atomic_store(&d->stop, false);
 	d->bytes = 0;
-	kedge__bucket_init(&d->bucket, rate, (double)KEDGE__BENCH_PIECE);
+	kedge__bucket_init(&d->bucket, rate, (double)d->b->piece);
 	if (rate > 0)
 		rc = kedge__worker_new(1, &w, err);
 	if (w)

@@ -17,8 +17,8 @@ int kedge__bench_raw_write(struct kedge__bench_stage *b, double *rate, struct ke
 	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
 	bool done = fd >= 0;
 
-	for (uint64_t at = 0; done && at < b->size; at += KEDGE__BENCH_PIECE)
-		done = write(fd, b->data, KEDGE__BENCH_PIECE) == (ssize_t)KEDGE__BENCH_PIECE;
+	for (uint64_t at = 0; done && at < b->size; at += b->piece)
+		done = write(fd, b->data, b->piece) == (ssize_t)b->piece;
 	done = done && fsync(fd) == 0;
 	*rate = (double)b->size / (kedge__clock_seconds() - start);
 	if (!done)
@@ -40,13 +40,13 @@ struct target { /* what the reader has to know */
 static int port_make(struct kedge__bench_stage *b, bool target, struct kedge__fabric **f, struct kedge__port **p,
 		     struct kedge__fabric_memory *m, struct kedge__error *err)
 {
-	void *at = kedge__map_alloc(DEPTH * KEDGE__BENCH_PIECE);
+	void *at = kedge__map_alloc(DEPTH * b->piece);
 	int rc = at ? kedge__fabric_open(b->provider, "127.0.0.1", f, err) : kedge__error_nomem(err);
 
 	if (!rc)
 		rc = kedge__port_open(*f, DEPTH, p, err);
 	if (!rc)
-		rc = kedge__fabric_register(*f, target ? *p : NULL, at, DEPTH * KEDGE__BENCH_PIECE, m, err);
+		rc = kedge__fabric_register(*f, target ? *p : NULL, at, DEPTH * b->piece, m, err);
 	return rc;
 }
 
@@ -90,17 +90,17 @@ static void target_main(struct kedge__bench_stage *b, int in, int out)
 static int read_loop(struct kedge__bench_stage *b, struct kedge__port *p, const struct kedge__fabric_memory *m,
 		     const struct target *t, double *rate, struct kedge__error *err)
 {
-	uint64_t all = b->size / KEDGE__BENCH_PIECE, begun = 0, ended = 0;
+	uint64_t all = b->size / b->piece, begun = 0, ended = 0;
 	struct kedge__port_done done[DEPTH];
 	double start = 0;
 	bool woken;
 
 	while (ended < all) {
-		size_t slot = begun % DEPTH * KEDGE__BENCH_PIECE, n;
-		int rc = begun < all && begun - ended < DEPTH
-			     ? kedge__port_read(p, m, (uint8_t *)m->at + slot, KEDGE__BENCH_PIECE, t->address + slot,
-						t->key, p, err)
-			     : 1;
+		size_t slot = begun % DEPTH * b->piece, n;
+		int rc =
+		    begun < all && begun - ended < DEPTH
+			? kedge__port_read(p, m, (uint8_t *)m->at + slot, b->piece, t->address + slot, t->key, p, err)
+			: 1;
 
 		if (rc < 0)
 			return rc;

@@ -92,12 +92,8 @@ void kedge__bench_server_end(struct kedge__bench_server *s)
 int kedge__bench_client(struct kedge__bench_stage *b, const struct kedge__bench_server *s,
 			struct kedge__stage_client **out, struct kedge__error *err)
 {
-	const struct kedge__stage_options o = {.servers = s->address,
-					       .auth = b->auth,
-					       .buffer = KEDGE__BENCH_PIECE,
-					       .buffers = 4,
-					       .timeout = 60,
-					       .retry = 0};
+	const struct kedge__stage_options o = {
+	    .servers = s->address, .auth = b->auth, .buffer = b->piece, .buffers = 4, .timeout = 60, .retry = 0};
 
 	return kedge__stage_client_new(&o, NAME, &b->id, out, err);
 }
@@ -111,8 +107,8 @@ static int send_segment(struct kedge__bench_stage *b, struct kedge__stage_client
 
 	if (rc)
 		return rc;
-	for (uint64_t at = 0; at < bytes && !rc; at += KEDGE__BENCH_PIECE)
-		rc = c->append(file, b->data, (size_t)KEDGE__MIN(bytes - at, KEDGE__BENCH_PIECE), NULL);
+	for (uint64_t at = 0; at < bytes && !rc; at += b->piece)
+		rc = c->append(file, b->data, (size_t)KEDGE__MIN(bytes - at, b->piece), NULL);
 	if (!rc)
 		rc = c->commit(file, NULL);
 	if (rc)
@@ -133,7 +129,7 @@ static void client_main(struct kedge__bench_stage *b, const struct kedge__bench_
 	char go = 'x';
 	double cpu;
 
-	if (kedge__bench_client(b, s, &c, NULL) || send_segment(b, c, 1, rank, KEDGE__BENCH_PIECE) ||
+	if (kedge__bench_client(b, s, &c, NULL) || send_segment(b, c, 1, rank, b->piece) ||
 	    !kedge__bench_write_all(out, &go, 1) || !kedge__bench_read_all(in, &go, 1))
 		_exit(1);
 	cpu = kedge__bench_cpu();

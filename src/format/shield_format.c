@@ -5,8 +5,10 @@
 #define HEAD_BYTES   48
 #define MEMBER_BYTES 36 /* and the name of its node */
 #define UNIT_ALIGN   UINT32_C(64)
-#define UNIT_MOST    (UINT32_C(256) << 10) /* of those that are written */
-#define ROWS_MAX     (UINT64_C(1) << 36)
+#define UNIT_MOST    (UINT32_C(256) << 10) /* of those that are written, */
+#define ROW_MOST                                                                                                       \
+	(UINT32_C(512) << 10) /* and of a row: what was moved is still in a processor's cache when it is coded */
+#define ROWS_MAX (UINT64_C(1) << 36)
 
 static const char magic[KEDGE__MAGIC_BYTES] = {'K', 'E', 'D', 'G', 'E', 'S', 'H', 'D'};
 
@@ -22,7 +24,8 @@ static uint64_t largest(const struct kedge__shield *s)
 void kedge__shield_measure(struct kedge__shield *s)
 {
 	uint64_t bytes = largest(s), k = s->members - s->parity;
-	uint64_t share = (bytes + k - 1) / k, rows = (share + UNIT_MOST - 1) / UNIT_MOST;
+	uint64_t most = KEDGE__MIN(UNIT_MOST, ROW_MOST / k / UNIT_ALIGN * UNIT_ALIGN);
+	uint64_t share = (bytes + k - 1) / k, rows = (share + most - 1) / most;
 
 	s->unit = (uint32_t)(((share + rows - 1) / rows + UNIT_ALIGN - 1) / UNIT_ALIGN * UNIT_ALIGN);
 	s->rows = (bytes + k * s->unit - 1) / (k * s->unit);

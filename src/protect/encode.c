@@ -58,6 +58,7 @@ struct step {
 	size_t sends, recvs;
 	const uint8_t *got[3 * KEDGE__TEAM_MOST]; /* where what was received is */
 	uint8_t *data, *parity;                   /* of this step */
+	uint8_t *kept;                            /* the row of the shield that is made */
 	struct kedge__error problem;
 	int rc;
 };
@@ -113,23 +114,23 @@ static void data_add(struct step *s, uint64_t row)
 /* Of the row before: number j of stripe s is kept by member s + j. */
 static void parity_add(struct step *s)
 {
-	const struct kedge__team_room *room = s->e->room;
-
 	for (uint32_t j = 1; j < s->m; j++) {
 		add(s->send, &s->sends, rank_of(s, s->self + j), s->parity + (size_t)j * s->unit, s->unit);
-		add(s->recv, &s->recvs, rank_of(s, s->self + s->n - j), room->kept + (size_t)j * s->unit, s->unit);
+		add(s->recv, &s->recvs, rank_of(s, s->self + s->n - j), s->kept + (size_t)j * s->unit, s->unit);
 	}
 }
 
 /* FIRST: of the units that came, where the data begins. */
-static void row_code(struct step *s, size_t first)
+static void row_code(struct step *s, uint64_t row, size_t first)
 {
-	const struct kedge__team_room *room = s->e->room;
+	const struct kedge__encoding *e = s->e;
+	const struct kedge__team_room *room = e->room;
 	uint8_t *data[KEDGE__TEAM_MOST], *out[KEDGE__TEAM_MOST];
 
 	for (uint32_t d = 0; d < s->k; d++)
 		data[d] = (uint8_t *)s->got[first + d];
-	out[0] = room->kept; /* by this member: what was there before is put */
+	s->kept = e->place ? e->place(e->put_ctx, row) : room->kept; /* what was there before is put */
+	out[0] = s->kept;
 	for (uint32_t j = 1; j < s->m; j++)
 		out[j] = s->parity + (size_t)j * s->unit;
 	kedge__code_apply(s->k, s->m, s->rows, room->tables, s->unit, data, out);
@@ -152,7 +153,7 @@ static int row_put(struct step *s, uint64_t row)
 	for (uint32_t j = 1; j < s->m; j++)
 		if (s->got[j - 1] != s->recv[j - 1].data)
 			memcpy(s->recv[j - 1].data, s->got[j - 1], s->unit);
-	return s->rc ? s->rc : e->put(e->put_ctx, row, e->room->kept, &s->problem);
+	return s->rc ? s->rc : e->put(e->put_ctx, row, s->kept, &s->problem);
 }
 
 static int one_step(struct step *s, uint64_t t)
@@ -175,7 +176,7 @@ static int one_step(struct step *s, uint64_t t)
 		s->rc = row_put(s, t - 1);
 	s->parity = room->parity + (t % 2) * s->m * s->unit;
 	if (t < rows)
-		row_code(s, first);
+		row_code(s, t, first);
 	return 0;
 }
 

@@ -110,6 +110,7 @@ struct kedge__encoding {
 	const struct kedge__shield *shape; /* with the team, and which member this rank is */
 	struct kedge__unit_source source;
 	int (*put)(void *ctx, uint64_t row, const uint8_t *units, struct kedge__error *err); /* a row of the shield */
+	uint8_t *(*place)(void *ctx, uint64_t row); /* NULL, or where it is made, before it is put */
 	void *put_ctx;
 	struct kedge__mover mover;
 	struct kedge__team_room *room;

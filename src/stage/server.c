@@ -71,6 +71,8 @@ int kedge__server_open(const struct kedge__server_options *o, struct kedge__serv
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->gate, NULL);
 	pthread_mutex_init(&s->back_lock, NULL);
+	pthread_mutex_init(&s->check_lock, NULL);
+	pthread_cond_init(&s->checked, NULL);
 	rc = open_all(s, err);
 	if (rc)
 		kedge__server_close(s);
@@ -139,6 +141,8 @@ void kedge__server_close(struct kedge__server *s)
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->gate);
 	pthread_mutex_destroy(&s->back_lock);
+	pthread_mutex_destroy(&s->check_lock);
+	pthread_cond_destroy(&s->checked);
 	kedge__free(s);
 }
 

@@ -31,6 +31,7 @@ struct kedge__item { /* something to be done to a file */
 	int rc;                  /* the writer's answer, */
 	struct kedge__error err;
 	bool first_failure;      /* and no earlier one has failed */
+	bool checked, right;     /* of a piece: its bytes are what was sent; under check_lock */
 	struct kedge__item *next;      /* in the file, or of those that come back */
 	struct kedge__item *next_wait; /* in the session, of those that wait to be read */
 };
@@ -87,6 +88,10 @@ struct kedge__server {
 	struct kedge__bucket bucket;
 	double not_before;
 	struct kedge__worker **writers;
+	struct kedge__worker **checkers; /* who look at pieces before the writers come to them */
+	size_t checker; /* whose turn it is */
+	pthread_mutex_t check_lock;
+	pthread_cond_t checked;
 	size_t *load; /* files that each has */
 	KEDGE__ARRAY(struct kedge__session *) sessions;
 	size_t turn; /* whose it is */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The writers of a staging server: a file has one, which does to it what there is to do, in order. */
+/*
+ * The writers of a staging server: a file has one, which does to it what there is to do, in order. Whether a piece came
+ * as it was sent is found out by other threads before, so that storage does not wait for it.
+ */
 #include "stage/server.h"
 
 #include <unistd.h>
@@ -10,16 +13,25 @@ static size_t queue_limit(const struct kedge__server *s)
 	return s->slot_count + (size_t)KEDGE__SERVER_SESSIONS * KEDGE__STAGE_FILES * 3;
 }
 
+/* Sums are faster than storage. */
+static unsigned checkers_of(const struct kedge__server *s)
+{
+	return (s->o.writers + 3) / 4;
+}
+
 int kedge__writing_open(struct kedge__server *s, struct kedge__error *err)
 {
 	int rc = 0;
 
 	s->writers = kedge__calloc(s->o.writers, sizeof(struct kedge__worker *));
+	s->checkers = kedge__calloc(checkers_of(s), sizeof(struct kedge__worker *));
 	s->load = kedge__calloc(s->o.writers, sizeof(*s->load));
-	if (!s->writers || !s->load)
+	if (!s->writers || !s->checkers || !s->load)
 		return kedge__error_nomem(err);
 	for (unsigned i = 0; i < s->o.writers && !rc; i++)
 		rc = kedge__worker_new(queue_limit(s), &s->writers[i], err);
+	for (unsigned i = 0; i < checkers_of(s) && !rc; i++)
+		rc = kedge__worker_new(queue_limit(s), &s->checkers[i], err);
 	return rc;
 }
 
@@ -27,9 +39,13 @@ void kedge__writing_close(struct kedge__server *s)
 {
 	for (unsigned i = 0; s->writers && i < s->o.writers; i++)
 		kedge__worker_free(s->writers[i]);
+	for (unsigned i = 0; s->checkers && i < checkers_of(s); i++)
+		kedge__worker_free(s->checkers[i]);
 	kedge__free(s->writers);
+	kedge__free(s->checkers);
 	kedge__free(s->load);
 	s->writers = NULL;
+	s->checkers = NULL;
 	s->load = NULL;
 }
 
@@ -105,7 +121,7 @@ static int do_piece(struct kedge__inflow *f, struct kedge__item *it)
 {
 	const struct kedge__stage_piece *p = &it->piece;
 
-	if (kedge__checksum(it->slot->data, p->bytes) != p->checksum)
+	if (!it->right)
 		return kedge__error_set(
 		    &it->err, KEDGE_E_IO, 0, "version %llu, rank %u: %u bytes at %llu did not come as they were sent",
 		    (unsigned long long)f->begin.version, f->begin.rank, p->bytes, (unsigned long long)p->offset);
@@ -154,6 +170,28 @@ static void give_back(struct kedge__server *s, struct kedge__item *it)
 	(void)!write(s->wake, &one, sizeof(one));
 }
 
+static void check_run(void *ctx)
+{
+	struct kedge__item *it = ctx;
+	struct kedge__server *s = it->file->session->server;
+	bool right = kedge__checksum(it->slot->data, it->piece.bytes) == it->piece.checksum;
+
+	pthread_mutex_lock(&s->check_lock);
+	it->right = right;
+	it->checked = true;
+	pthread_cond_broadcast(&s->checked);
+	pthread_mutex_unlock(&s->check_lock);
+}
+
+/* Mostly it has been by now. */
+static void check_wait(struct kedge__server *s, const struct kedge__item *it)
+{
+	pthread_mutex_lock(&s->check_lock);
+	while (!it->checked)
+		pthread_cond_wait(&s->checked, &s->check_lock);
+	pthread_mutex_unlock(&s->check_lock);
+}
+
 /* After a failure nothing more is done but to remove what is there. */
 static void item_run(void *ctx)
 {
@@ -161,6 +199,8 @@ static void item_run(void *ctx)
 	struct kedge__inflow *f = it->file;
 	bool ends = it->kind == KEDGE__ITEM_COMMIT || it->kind == KEDGE__ITEM_DROP;
 
+	if (it->kind == KEDGE__ITEM_PIECE)
+		check_wait(f->session->server, it);
 	it->rc = f->rc;
 	if (!f->rc) {
 		it->rc = f->rc = do_item(f, it);
@@ -185,6 +225,8 @@ void kedge__writing_hand(struct kedge__inflow *f)
 			f->last = NULL;
 		f->out++;
 		f->session->seen.writing += it->kind == KEDGE__ITEM_PIECE;
+		if (it->kind == KEDGE__ITEM_PIECE)
+			(void)kedge__worker_submit(s->checkers[s->checker++ % checkers_of(s)], check_run, it, NULL);
 		(void)kedge__worker_submit(s->writers[f->writer], item_run, it, NULL);
 	}
 }

@@ -312,8 +312,9 @@ static void test_shield(void **state)
 	for (uint32_t i = 0; i < s.members; i++)
 		s.at[i] = (struct kedge__shield_member){i * 2, i, 3000000 + i, {i, 7}, "node"};
 	kedge__shield_measure(&s);
-	assert_true(s.rows == 4 && s.unit % 64 == 0 && s.unit * s.rows * 3 >= 3000003); /* a third of it, little more */
+	assert_true(s.rows == 6 && s.unit % 64 == 0 && s.unit * s.rows * 3 >= 3000003); /* a third of it, little more */
 	assert_true(s.unit * s.rows * 3 < 3000003 + 3 * 64 * s.rows);
+	assert_true(s.unit * 3 <= 512 << 10); /* a row stays in a processor's cache */
 	assert_int_equal(kedge__shield_encode(&s, &b, NULL), 0);
 	assert_int_equal(kedge__shield_decode(b.at, b.count, &got, &head, NULL), 0);
 	assert_int_equal(head, b.count);
