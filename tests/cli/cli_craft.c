@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cli_craft: stores that the command itself would not make: region names that point elsewhere, sets of several ranks, a
- * name that stays locked, a reason in a manifest. Usage: cli_craft STORE NAME region REGION | ranks N VERSIONS | hold |
- * why VERSION TEXT */
+ * name that stays locked, a reason in a manifest, a pack that lies. Usage: cli_craft STORE NAME region REGION |
+ * ranks N VERSIONS | hold | why VERSION TEXT; cli_craft PACK - lie SEED */
 #include "../lib/ranks.h"
+#include "../lib/reseal.h"
 #include "format/format.h"
 
 #include <stdatomic.h>
@@ -90,6 +91,31 @@ static int craft_why(const char *store, const char *name, unsigned long long ver
 	return failed;
 }
 
+static uint64_t next(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return *state >> 33;
+}
+
+/* A few bytes of one section are changed, and all checksums, sums and seals are right again. */
+static int craft_lie(const char *path, uint64_t seed)
+{
+	static struct sealed pack;
+	struct kedge__set_part part;
+	struct section *s;
+
+	snprintf(pack.path, sizeof(pack.path), "%s", path);
+	sealed_load(&pack);
+	s = &pack.sections[seed % pack.count];
+	for (uint64_t n = 1 + next(&seed) % 3; n > 0 && s->data.bytes; n--)
+		s->data.at[next(&seed) % s->data.bytes] = (uint8_t)next(&seed);
+	if (s->type != KEDGE__SECTION_SUMMARY)
+		sealed_mend_summary(&pack);
+	sealed_write(&pack, &part);
+	sealed_free(&pack);
+	return 0;
+}
+
 /* Keep the name until standard input ends. */
 static int hold(const char *name, const char *const *settings)
 {
@@ -121,6 +147,8 @@ int main(int argc, char **argv)
 		rc = hold(argv[2], settings);
 	if (argc == 6 && strcmp(argv[3], "why") == 0)
 		rc = craft_why(argv[1], argv[2], strtoull(argv[4], NULL, 10), argv[5]);
+	if (argc == 5 && strcmp(argv[3], "lie") == 0)
+		rc = craft_lie(argv[1], strtoull(argv[4], NULL, 10));
 	if (argc == 6 && strcmp(argv[3], "ranks") == 0) {
 		all.name = argv[2];
 		all.size = atoi(argv[4]);

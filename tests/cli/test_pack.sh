@@ -171,6 +171,22 @@ for cut in 0 64 $((bytes / 2)) $((bytes - 1)); do
 done
 expect 6 kedge verify cut.kpk
 
+# Sizes, names and places that lie, with all checksums right: an error, and nothing elsewhere; or it does not matter.
+mkdir lie && (cd lie && mkdir t && random t/x 8 3 && seq 100 >t/y && kedge pack -q t -o good.kpk --codec zstd)
+for seed in $(seq 1 $(every 16 40)); do
+	cp lie/good.kpk bad.kpk
+	"$CRAFT" bad.kpk - lie "$seed"
+	rm -rf got && mkdir -p got/in
+	code=0
+	(trap '' XFSZ && ulimit -f 4096 && kedge unpack bad.kpk -o got/in >out 2>err) || code=$?
+	[ $code -lt 8 ] || fail "exit code $code with lie $seed: $(cat err)"
+	is "$(ls got)" in "what was written with lie $seed"
+	clean got "with lie $seed"
+	code=0
+	(trap '' XFSZ && ulimit -f 4096 && kedge verify bad.kpk >out 2>err) || code=$?
+	[ $code -lt 8 ] || fail "exit code $code of verify with lie $seed: $(cat err)"
+done
+
 # Names that lead elsewhere, and what the files are, if that is hostile, too.
 for name in ../evil /evil a/../../evil ./evil d//evil /tree; do
 	rm -rf evil got outside && mkdir got outside
