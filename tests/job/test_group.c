@@ -437,6 +437,23 @@ static void test_one_cannot_open(void **state)
 	ranks_run(*state, (struct plan){RANKS, ANY_THREAD, false, false, NULL}, one_cannot_open);
 }
 
+/* Bytes are limited only where one rank can rewrite the versions of all. */
+static void bytes_of_own_dirs(struct rank *r)
+{
+	kedge_t *k = NULL;
+
+	CHECK(open_rc(r, &k) == KEDGE_E_CONFIG);
+	CHECK(k == NULL && strstr(kedge_last_error(NULL), "an L1 that all ranks share"));
+	r->more = MORE("keep=2 hourly:3", "l2_keep=bytes:1G");
+	k = rank_open(r);
+	CHECK(kedge_close(k) == 0);
+}
+
+static void test_bytes_of_own_dirs(void **state)
+{
+	ranks_run(*state, (struct plan){RANKS, ANY_THREAD, true, false, MORE("keep=bytes:1G")}, bytes_of_own_dirs);
+}
+
 static void other_rank_count(struct rank *r)
 {
 	kedge_t *k = rank_open(r);
@@ -625,6 +642,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_disk_full_on_one_rank, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_ranks_disagree, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_one_cannot_open, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_bytes_of_own_dirs, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_other_rank_count, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_should_checkpoint, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_stat_tells_the_common_size, place_setup, place_teardown),
