@@ -174,7 +174,7 @@ static void note_request(const char *args, struct kedge__run_launch *launch)
 static void note_word(struct kedge__run_journal *j, const char *line, struct kedge__run_launch *launch)
 {
 	if (strcmp(line, "close") == 0 && j->open)
-		j->open--;
+		j->closed = --j->open == 0;
 	else if (strcmp(line, "exiting") == 0)
 		launch->exiting = true;
 	else if (strcmp(line, "asks") == 0)
