@@ -9,6 +9,7 @@
 #define KEDGE_TOOLS_RUN_H
 
 #include "tool.h"
+#include "tool_journal.h"
 #include <signal.h>
 #include <sys/types.h>
 
@@ -78,15 +79,14 @@ struct kedge__run_nodes {
 
 /* The newest version seen of one job: a command may open several, one after the other. */
 struct kedge__run_job {
-	char *key; /* "NAME STORE" */
+	char *name, *store; /* STORE is NULL until it is known */
 	uint64_t newest;
 };
 
 struct kedge__run_journal {
 	char *path;
 	bool keep;       /* --journal: the user's file */
-	uint64_t offset; /* read so far */
-	size_t current;  /* the job that lines are about */
+	struct kedge__journal_reader reader;
 	size_t open;     /* jobs that the launch has opened and not closed */
 	KEDGE__ARRAY(struct kedge__run_job) jobs;
 	KEDGE__ARRAY(struct kedge__run_checkpoint) checkpoints;

@@ -154,7 +154,7 @@ static void watch_life(struct kedge__run_loop *r, struct kedge__run_launch *laun
 {
 	struct kedge__run_ask *a = &r->ask;
 	struct stat st;
-	int64_t sign = (int64_t)r->journal.offset;
+	int64_t sign = (int64_t)r->journal.reader.offset;
 	char seconds[KEDGE__TEXT_ROOM], text[128];
 
 	if (!(a->watchdog > 0) || a->stage != KEDGE__RUN_UNASKED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_journal: the file in which a job records what it did (src/job/job.h describes the lines). */
+/* run_journal: the file in which a job records what it did (kedge-journal(5)). */
 #include "run.h"
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static int continue_at_end(struct kedge__run_journal *j, struct kedge__error *er
 
 	if (rc)
 		return rc;
-	rc = kedge__fs_size(fd, &j->offset, j->path, err);
+	rc = kedge__journal_end(&j->reader, fd, j->path, err);
 	kedge__fs_close(fd);
 	return rc;
 }
@@ -73,43 +73,38 @@ void kedge__run_journal_close(struct kedge__run_journal *j)
 		kedge__fs_unlink(j->path, NULL);
 	kedge__free(j->path);
 	for (size_t i = 0; i < j->jobs.count; i++)
-		kedge__free(j->jobs.at[i].key);
+		kedge__free(j->jobs.at[i].name), kedge__free(j->jobs.at[i].store);
 	kedge__array_done(&j->jobs);
 	kedge__array_done(&j->checkpoints);
 }
 
 bool kedge__run_journal_knows(const struct kedge__run_journal *j)
 {
-	return j->jobs.count && j->jobs.at[j->jobs.count - 1].key[0];
+	return j->jobs.count && j->jobs.at[j->jobs.count - 1].store;
 }
 
 void kedge__run_journal_visit(const struct kedge__run_journal *j, kedge__run_visit *visit, void *ctx)
 {
 	for (size_t i = 0; i < j->jobs.count; i++) {
-		char *name = kedge__strdup(j->jobs.at[i].key), *store = name ? strchr(name, ' ') : NULL;
-
-		if (store) {
-			*store++ = '\0';
-			visit(ctx, store, name);
-		}
-		kedge__free(name);
+		if (j->jobs.at[i].store)
+			visit(ctx, j->jobs.at[i].store, j->jobs.at[i].name);
 	}
 }
 
-/* The job that an `open` line names; lines before the first belong to a job without a name. NULL: no memory. */
-static struct kedge__run_job *find_job(struct kedge__run_journal *j, const char *key)
+/* NULL: no memory. */
+static struct kedge__run_job *find_job(struct kedge__run_journal *j, const char *name)
 {
-	struct kedge__run_job job = {NULL, KEDGE__NO_VERSION};
+	struct kedge__run_job job = {.newest = KEDGE__NO_VERSION};
 
 	for (size_t i = 0; i < j->jobs.count; i++) {
-		if (strcmp(j->jobs.at[i].key, key) == 0)
+		if (strcmp(j->jobs.at[i].name, name) == 0)
 			return &j->jobs.at[i];
 	}
-	job.key = kedge__strdup(key);
-	if (!job.key)
+	job.name = kedge__strdup(name);
+	if (!job.name)
 		return NULL;
 	if (!kedge__array_push(&j->jobs, job)) {
-		kedge__free(job.key);
+		kedge__free(job.name);
 		return NULL;
 	}
 	return &j->jobs.at[j->jobs.count - 1];
@@ -123,130 +118,120 @@ static bool raise_newest(struct kedge__run_job *job, uint64_t version)
 	return true;
 }
 
-static void note_restart(struct kedge__run_job *job, const char *args, struct kedge__run_launch *launch)
+static uint64_t time_ns(const json_t *o)
 {
-	unsigned long long version, ns = 0;
+	return (uint64_t)(KEDGE__MAX(kedge__event_real(o, "time"), 0) * 1e9);
+}
 
-	if (sscanf(args, "%llu %llu", &version, &ns) < 1)
+/* A name may be opened in another store later. */
+static int note_open(struct kedge__run_job *job, const json_t *o, struct kedge__error *err)
+{
+	const char *store = kedge__event_text(o, "store");
+
+	if (!store || (job->store && strcmp(job->store, store) == 0))
+		return 0;
+	if (job->store)
+		job->newest = KEDGE__NO_VERSION;
+	kedge__free(job->store);
+	job->store = kedge__strdup(store);
+	return job->store ? 0 : kedge__error_nomem(err);
+}
+
+static void note_restart(struct kedge__run_job *job, const json_t *o, struct kedge__run_launch *launch)
+{
+	uint64_t version = kedge__event_version(o, "version");
+
+	if (version == KEDGE__NO_VERSION)
 		return;
 	raise_newest(job, version);
 	launch->restarted = true;
 	launch->restarted_from = version;
-	launch->restarted_ns = ns;
+	launch->restarted_ns = time_ns(o);
 }
 
-static int note_checkpoint(struct kedge__run_journal *j, struct kedge__run_job *job, const char *args,
-			   struct kedge__run_launch *launch, struct kedge__error *err)
+static int note_sealed(struct kedge__run_journal *j, struct kedge__run_job *job, const json_t *o,
+		       struct kedge__run_launch *launch, struct kedge__error *err)
 {
-	struct kedge__run_checkpoint c = {.launch = launch->number};
-	unsigned long long version, raw, stored, ns;
+	struct kedge__run_checkpoint c = {
+	    .version = kedge__event_version(o, "version"),
+	    .raw_bytes = kedge__event_uint(o, "raw_bytes"),
+	    .stored_bytes = kedge__event_uint(o, "stored_bytes"),
+	    .blocked_seconds = kedge__event_real(o, "blocked_seconds"),
+	    .published_ns = time_ns(o),
+	    .launch = launch->number,
+	};
 
-	if (sscanf(args, "%llu %llu %llu %lf %llu", &version, &raw, &stored, &c.blocked_seconds, &ns) != 5)
+	if (c.version == KEDGE__NO_VERSION)
 		return 0;
-	c.version = version;
-	c.raw_bytes = raw;
-	c.stored_bytes = stored;
-	c.published_ns = ns;
 	if (!kedge__array_push(&j->checkpoints, c))
 		return kedge__error_nomem(err);
 	launch->versions++;
-	launch->last_version = version;
-	launch->saved_ns = ns;
-	if (raise_newest(job, version))
+	launch->last_version = c.version;
+	launch->saved_ns = c.published_ns;
+	if (raise_newest(job, c.version))
 		launch->progress = true;
 	return 0;
 }
 
-/* request KIND VERSION asks|silent WHY */
-static void note_request(const char *args, struct kedge__run_launch *launch)
+static void note_request(const json_t *o, struct kedge__run_launch *launch)
 {
-	unsigned long long version;
-	char kind[16], how[16];
-	int used = 0;
+	const char *kind = kedge__event_text(o, "kind"), *why = kedge__event_text(o, "why");
 
-	if (sscanf(args, "%15s %llu %15s %n", kind, &version, how, &used) < 3 || !used || strcmp(kind, "exit") != 0)
+	if (!kind || strcmp(kind, "exit") != 0)
 		return;
-	launch->answer = version;
-	launch->polite = strcmp(how, "asks") == 0;
-	snprintf(launch->answer_why, sizeof(launch->answer_why), "%s", args + used);
+	launch->answer = kedge__event_version(o, "version");
+	launch->polite = json_is_true(json_object_get(o, "asks"));
+	snprintf(launch->answer_why, sizeof(launch->answer_why), "%s", why ? why : "");
 }
 
-static void note_word(struct kedge__run_journal *j, const char *line, struct kedge__run_launch *launch)
+/* What is said of no version. */
+static void note_word(struct kedge__run_journal *j, const json_t *o, struct kedge__run_launch *launch)
 {
-	if (strcmp(line, "close") == 0 && j->open)
+	if (kedge__event_is(o, "close") && j->open)
 		j->open--;
-	else if (strcmp(line, "exiting") == 0)
+	else if (kedge__event_is(o, "exiting"))
 		launch->exiting = true;
-	else if (strcmp(line, "asks") == 0)
+	else if (kedge__event_is(o, "asks"))
 		launch->asks = true;
 }
 
-static int parse_line(struct kedge__run_journal *j, char *line, struct kedge__run_job **job,
-		      struct kedge__run_launch *launch, struct kedge__error *err)
-{
-	char *args = strchr(line, ' ');
+struct reading {
+	struct kedge__run_journal *j;
+	struct kedge__run_launch *launch;
+};
 
-	if (!args) {
-		note_word(j, line, launch);
-		return 0;
+static int note(void *ctx, const json_t *o, struct kedge__error *err)
+{
+	struct reading *r = ctx;
+	struct kedge__run_job *job = find_job(r->j, kedge__event_text(o, "name"));
+
+	if (!job)
+		return kedge__error_nomem(err);
+	if (kedge__event_is(o, "open")) {
+		r->j->open++;
+		return note_open(job, o, err);
 	}
-	*args++ = '\0';
-	if (strcmp(line, "open") == 0) {
-		*job = find_job(j, args);
-		j->open++;
-		return *job ? 0 : kedge__error_nomem(err);
-	}
-	if (strcmp(line, "request") == 0)
-		note_request(args, launch);
-	if (strcmp(line, "restart") == 0)
-		note_restart(*job, args, launch);
-	else if (strcmp(line, "checkpoint") == 0)
-		return note_checkpoint(j, *job, args, launch, err);
+	if (kedge__event_is(o, "sealed"))
+		return note_sealed(r->j, job, o, r->launch, err);
+	if (kedge__event_is(o, "restart"))
+		note_restart(job, o, r->launch);
+	else if (kedge__event_is(o, "request"))
+		note_request(o, r->launch);
+	else
+		note_word(r->j, o, r->launch);
 	return 0;
-}
-
-static int parse(struct kedge__run_journal *j, char *text, struct kedge__run_launch *launch, struct kedge__error *err)
-{
-	struct kedge__run_job *job = j->current < j->jobs.count ? &j->jobs.at[j->current] : find_job(j, "");
-	char *line = text, *end;
-	int rc = job ? 0 : kedge__error_nomem(err);
-
-	/* A last line without an end is still being written, or was cut by the death of its writer. */
-	for (; rc == 0 && (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0';
-		rc = parse_line(j, line, &job, launch, err);
-	}
-	if (rc == 0) {
-		j->offset += (uint64_t)(line - text);
-		j->current = (size_t)(job - j->jobs.at);
-	}
-	return rc;
 }
 
 int kedge__run_journal_read(struct kedge__run_journal *j, struct kedge__run_launch *launch, struct kedge__error *err)
 {
-	char *text = NULL;
-	uint64_t size;
-	int fd, rc;
+	struct reading r = {j, launch};
+	bool old = j->reader.old;
+	int rc = kedge__journal_read(&j->reader, j->path, note, &r, err);
 
-	rc = kedge__fs_open_read(j->path, &fd, err);
-	if (rc)
-		return rc;
-	rc = kedge__fs_size(fd, &size, j->path, err);
-	if (rc || size <= j->offset)
-		goto close_file;
-	text = kedge__malloc((size_t)(size - j->offset) + 1);
-	if (!text) {
-		rc = kedge__error_nomem(err);
-		goto close_file;
-	}
-	rc = kedge__fs_pread(fd, text, (size_t)(size - j->offset), j->offset, j->path, err);
-	if (rc == 0) {
-		text[size - j->offset] = '\0';
-		rc = parse(j, text, launch, err);
-	}
-	kedge__free(text);
-close_file:
-	kedge__fs_close(fd);
+	if (j->reader.old && !old)
+		kedge__tool_say(
+		    KEDGE__RUN_COMMAND,
+		    "the program has an older libkedge, whose journal is not understood: its versions are not seen, "
+		    "so that it may count as making no progress; link it again, or use --patience 0");
 	return rc;
 }

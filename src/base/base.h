@@ -363,5 +363,6 @@ char *kedge__settings_written(const struct kedge__setting *setting, const void *
 int kedge__size_parse(const char *text, uint64_t *bytes); /* 0 or KEDGE_E_ARG */
 /* The nearest of N words by edit distance, or NULL if none is near. */
 const char *kedge__nearest_word(const char *word, const char *const *words, size_t n);
+size_t kedge__utf8_bytes(const char *text); /* of the UTF-8 character at TEXT; 0: it is none */
 
 #endif

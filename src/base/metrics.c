@@ -20,33 +20,10 @@ static void put_text(struct kedge__metrics *m, const char *text)
 	put(m, text, strlen(text));
 }
 
-/* The bytes of the UTF-8 character at TEXT; 0: it is none. */
-static size_t character(const unsigned char *text)
-{
-	static const struct {
-		unsigned char mask, lead;
-		uint32_t least;
-	} forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-
-	for (size_t n = 0; n < KEDGE__COUNT(forms); n++) {
-		uint32_t code = text[0] & (unsigned char)~forms[n].mask;
-
-		if ((text[0] & forms[n].mask) != forms[n].lead)
-			continue;
-		for (size_t i = 1; i <= n; i++) {
-			if ((text[i] & 0xc0) != 0x80)
-				return 0;
-			code = code << 6 | (text[i] & 0x3f);
-		}
-		return code < forms[n].least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n + 1;
-	}
-	return 0;
-}
-
 static void put_escaped(struct kedge__metrics *m, const char *text)
 {
 	while (*text) {
-		size_t n = character((const unsigned char *)text);
+		size_t n = kedge__utf8_bytes(text);
 
 		if (*text == '\n')
 			put_text(m, "\\n");

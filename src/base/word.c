@@ -58,3 +58,26 @@ const char *kedge__nearest_word(const char *word, const char *const *words, size
 	}
 	return found;
 }
+
+size_t kedge__utf8_bytes(const char *from)
+{
+	const unsigned char *text = (const unsigned char *)from;
+	static const struct {
+		unsigned char mask, lead;
+		uint32_t least;
+	} forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+
+	for (size_t n = 0; n < KEDGE__COUNT(forms); n++) {
+		uint32_t code = text[0] & (unsigned char)~forms[n].mask;
+
+		if ((text[0] & forms[n].mask) != forms[n].lead)
+			continue;
+		for (size_t i = 1; i <= n; i++) {
+			if ((text[i] & 0xc0) != 0x80)
+				return 0;
+			code = code << 6 | (text[i] & 0x3f);
+		}
+		return code < forms[n].least || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n + 1;
+	}
+	return 0;
+}

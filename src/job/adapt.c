@@ -207,10 +207,12 @@ void kedge__adapt_taken(kedge_t *k, double blocked, double dirty)
 
 	atomic_store(&k->advice.soon, false);
 	increment_take(k);
-	if (kedge__policy_taken(&k->advice.policy, k->advice.clock(), blocked, dirty) && k->group.rank == 0)
+	if (kedge__policy_taken(&k->advice.policy, k->advice.clock(), blocked, dirty) && k->group.rank == 0) {
 		kedge__log(KEDGE_LOG_NOTICE, "%s: %s", k->name, k->advice.policy.text);
-	else if (k->advice.policy.text[0] && k->group.rank == 0)
+		kedge__journal_interval(k);
+	} else if (k->advice.policy.text[0] && k->group.rank == 0) {
 		kedge__log(KEDGE_LOG_DEBUG, "%s: %s", k->name, k->advice.policy.text);
+	}
 	if (kedge__policy_used(&k->advice.policy) || !k->advice.policy.kept)
 		save(k, false, copied);
 }
@@ -246,16 +248,18 @@ static uint64_t l2_bytes(const kedge_t *k, uint64_t version)
 
 void kedge__adapt_restarted(kedge_t *k, struct kedge__set_key key, int level, double seconds)
 {
-	bool failed = k->advice.policy.unclean;
+	const struct kedge__journal_restart event = {key.version, level, seconds, version_age(k, key.version),
+						     k->advice.policy.unclean};
 
 	if (level == 2 && k->levels.at[KEDGE__L2].api)
 		kedge__policy_read(&k->advice.policy, seconds, l2_bytes(k, key.version));
 
 	k->advice.skip = 0;
-	kedge__policy_restarted(&k->advice.policy, k->advice.clock(), level, seconds, version_age(k, key.version));
-	if (failed && kedge__policy_known(&k->advice.policy))
+	kedge__policy_restarted(&k->advice.policy, k->advice.clock(), level, seconds, event.age);
+	if (event.failure && kedge__policy_known(&k->advice.policy))
 		kedge__log(KEDGE_LOG_INFO, "%s: a failure was seen, its state came back from L%d", k->name, level);
 	save(k, false, true);
+	kedge__journal_restart(k, &event);
 }
 
 /* ------------------------------------------------------------------ now or later */
@@ -304,7 +308,7 @@ static int should(kedge_t *k, int *now, struct kedge__error *err)
 		return 0;
 	}
 	if (!k->advice.asked && k->group.rank == 0)
-		kedge__journal_write("asks");
+		kedge__journal_word(k, "asks");
 	k->advice.asked = true;
 	/* The writer speaks to the other ranks on the channel that is needed now. */
 	if (k->group.size > 1 && k->sealing.pending && k->channels.writer_speaks)

@@ -341,13 +341,16 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 		kedge__followups_settle(k);
 	kedge__adapt_skip(k, 0);
 	v = kedge__version_new(k, version);
+	if (v)
+		kedge__journal_begin(v);
 	rc = take(k, version, v, &background, err);
 	dirty = v ? v->dirty : -1;
 	if (v)
 		asked = v->asked;
-	if (rc)
+	if (rc) {
+		kedge__journal_failed(k, version, "capture", rc, err);
 		kedge__version_free(v);
-	else if (background)
+	} else if (background)
 		kedge__seal_submit(v);
 	else
 		rc = kedge__seal_now(v, err);

@@ -268,6 +268,7 @@ static void flush_failed(struct kedge__version *v, int rc, size_t published)
 	kedge__levels_failed_l2(v->k, v->version);
 	kedge__error_prefix(&v->flush_err, "version %llu did not reach L2", (unsigned long long)v->version);
 	kedge__log(KEDGE_LOG_ERROR, "%s", kedge__error_text(&v->flush_err));
+	kedge__journal_failed(v->k, v->version, "l2", rc, &v->flush_err);
 	kedge__state_note(v->k, rc, &v->flush_err);
 }
 
@@ -285,6 +286,7 @@ static void flush_succeeded(struct kedge__version *v, bool refers)
 	kedge__levels_reached_l2(v, refers);
 	if (!v->parts.count)
 		return;
+	kedge__journal_l2(v, &(struct kedge__journal_flush){flush.seconds, flush.bytes, !flush.self_contained});
 	kedge__adapt_flushed(k, &flush);
 	kedge__l2_tie(k); /* L1 may have been made again since */
 }

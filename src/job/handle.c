@@ -62,6 +62,7 @@ static kedge_t *handle_new(const struct kedge_group *group)
 	kedge__followups_init(&k->followups);
 	kedge__advice_init(&k->advice);
 	kedge__requests_init(&k->requests);
+	kedge__journal_init(&k->journal);
 	return k;
 }
 
@@ -91,6 +92,7 @@ static void handle_free(kedge_t *k)
 	kedge__shields_done(k);
 	kedge__state_done(&k->state);
 	kedge__progress_done(&k->progress);
+	kedge__journal_done(&k->journal);
 	kedge__channels_done(&k->channels);
 	kedge__requests_done(k);
 	kedge__job_settings_done(&k->set);
@@ -253,8 +255,7 @@ int kedge_open_group(const char *name, const char *config, const char *const *se
 		return kedge__state_fail(NULL, rc, &err);
 	}
 	kedge__adapt_load(k);
-	if (k->group.rank == 0)
-		kedge__journal_write("open %s %s", k->name, k->set.l1);
+	kedge__journal_open(k);
 	*out = k;
 	return 0;
 }
@@ -299,8 +300,7 @@ int kedge_close(kedge_t *k)
 	agreed = kedge__agree(&k->channels.front, KEDGE__STEP_CLOSE, 0, 0, NULL, rc ? NULL : &err);
 	if (!rc)
 		rc = agreed;
-	if (k->group.rank == 0)
-		kedge__journal_write("close");
+	kedge__journal_close(k);
 	pthread_mutex_unlock(&k->lock);
 	group = k->group;
 	handle_free(k);

@@ -26,6 +26,7 @@
 #include "job/group.h"
 #include "job/image.h"
 #include "job/job.h"
+#include "job/journal.h"
 #include "job/l2.h"
 #include "job/levels.h"
 #include "job/mirrors.h"
@@ -83,6 +84,7 @@ struct kedge {
 	struct kedge__requests requests;
 	struct kedge__state state;
 	struct kedge__progress progress;
+	struct kedge__journal journal;
 };
 
 /* ------------------------------------------------------------------ meet.c */

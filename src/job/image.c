@@ -33,6 +33,8 @@ void kedge__image_choose(kedge_t *k)
 	if (!k->image.cow)
 		kedge__log(KEDGE_LOG_NOTICE, "%s: capture = copy is used instead of cow: %s", k->name,
 			   kedge__error_text(&why));
+	if (!k->image.cow)
+		kedge__journal_fallback(k, "capture", KEDGE__NO_VERSION, "copy", kedge__error_text(&why));
 	kedge__error_done(&why);
 }
 
@@ -105,9 +107,11 @@ static void hold_take(struct kedge__version *v)
 	if (rc && k->image.cow && rc != KEDGE_E_LIMIT && rc != KEDGE_E_NOMEM) {
 		k->image.cow = false;
 		k->image.cow = begin(v, NULL) != 0; /* then protection was not the reason: a file cannot be read */
-		if (!k->image.cow)
+		if (!k->image.cow) {
 			kedge__log(KEDGE_LOG_NOTICE, "%s: memory is copied from now on, it cannot be protected: %s",
 				   k->name, kedge__error_text(&err));
+			kedge__journal_fallback(k, "capture", v->version, "copy", kedge__error_text(&err));
+		}
 	}
 	kedge__error_done(&err);
 	if (kedge__hold_protects(v->hold))

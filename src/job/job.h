@@ -70,20 +70,15 @@ enum kedge__reducer_id kedge__job_settings_reducer(const struct kedge__job_setti
 /* The settings for intervals and failures, in numbers. */
 int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge__policy_config *out,
 			       struct kedge__error *err);
+/* The file that PLACE, a setting, names for the job NAME: itself, or, if it is a directory or ends in /, NAME and SUFFIX in it. NULL: no
+ * memory. */
+char *kedge__job_file(const char *place, const char *name, const char *suffix);
 /* The settings for a GPU that was opened; those of S must outlive it. */
 int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__gpu *g, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ journal.c
- * Under `kedge run`, $KEDGE_RUN_JOURNAL names a file to which rank 0 appends one line for each event:
- *   open NAME STORE | restart VERSION UNIX_NS | checkpoint VERSION RAW STORED BLOCKED_SECONDS UNIX_NS | close
- *   request KIND VERSION asks|silent WHY: the version answers a request, and the program asks kedge_should_exit() or not | exiting: it said yes |
- *   asks: the program calls kedge_should_checkpoint()
- * The library never fails because of it. */
-
 /* What the job NAME of the L1 at STORE has measured of L2, as far as its directory says. False: nothing. */
 bool kedge__adapt_costs(const char *store, const char *name, struct kedge__l2_costs *out);
-bool kedge__relaunched(void); /* a launch failed before this one, whatever else is known of it */
-void kedge__journal_write(const char *fmt, ...) KEDGE__PRINTF(1, 2);
+bool kedge__relaunched(void); /* under `kedge run`: a launch failed before this one, whatever else is known of it */
 
 /* ------------------------------------------------------------------ file.c */
 

@@ -51,6 +51,8 @@ static void refuse(kedge_t *k, int rc, struct kedge__error *why)
 	if (!told)
 		kedge__log(KEDGE_LOG_ERROR, "%s: L2 is not used, versions stay on L1 only: %s", k->name,
 			   kedge__error_text(&k->l2.refused));
+	if (!told)
+		kedge__journal_fallback(k, "l2", KEDGE__NO_VERSION, "l1", kedge__error_text(&k->l2.refused));
 }
 
 /* ------------------------------------------------------------------ looking */

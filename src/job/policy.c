@@ -128,17 +128,21 @@ static void pace_measure(struct kedge__policy *p, double now)
 	p->last_ask = now;
 }
 
+const char *kedge__policy_by(const struct kedge__policy *p)
+{
+	if (is_preset(p))
+		return p->controller.cost[0].count ? "by what is measured so far" : "to see what a checkpoint costs";
+	if (p->moves_interval && p->controller.interval != p->controller.config.interval)
+		return "chosen";
+	return "configured";
+}
+
 static void why_write(struct kedge__policy *p, double waited, double factor, double dirty)
 {
-	const char *by = p->moves_interval ? "chosen" : "configured";
 	int n;
 
-	if (is_preset(p))
-		by = p->controller.cost[0].count ? "by what is measured so far" : "to see what a checkpoint costs";
-	else if (p->moves_interval && p->controller.interval == p->controller.config.interval)
-		by = "configured";
 	n = snprintf(p->why, sizeof(p->why), "%.4g s of computation since the last one; interval %.4g s, %s", waited,
-		     kedge__policy_interval(p), by);
+		     kedge__policy_interval(p), kedge__policy_by(p));
 	if (factor != 1 && n > 0 && (size_t)n < sizeof(p->why))
 		snprintf(p->why + n, sizeof(p->why) - (size_t)n,
 			 ", taken %.2g times because %.3g MB are dirty instead of %.3g MB", factor, dirty / 1e6,

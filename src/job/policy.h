@@ -64,6 +64,7 @@ struct kedge__policy {
 
 void kedge__policy_init(struct kedge__policy *p, const struct kedge__policy_config *config, double now);
 double kedge__policy_interval(const struct kedge__policy *p);
+const char *kedge__policy_by(const struct kedge__policy *p); /* why it is that: "configured", "chosen" and others, of unlimited life */
 uint64_t kedge__policy_l2_every(const struct kedge__policy *p); /* at least 1 */
 /* Whether the answer depends on what is dirty: if not, it need not be counted. */
 bool kedge__policy_wants_dirty(const struct kedge__policy *p, double now);

@@ -142,15 +142,14 @@ void kedge__requests_failed(kedge_t *k)
 	r->exit = false;
 }
 
-void kedge__requests_answered(const kedge_t *k, const struct kedge__asked *asked, uint64_t version, const char *why)
+void kedge__requests_answered(kedge_t *k, const struct kedge__asked *asked, uint64_t version, const char *why)
 {
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		if (asked->ns[l])
 			kedge__request_remove(k->requests.paths[l], asked->ns[l]);
 	}
-	if (k->group.rank == 0 && asked->all != KEDGE__REQUEST_NONE)
-		kedge__journal_write("request %s %llu %s %s", kedge__request_kind(asked->all),
-				     (unsigned long long)version, k->requests.asked ? "asks" : "silent", why);
+	if (asked->all != KEDGE__REQUEST_NONE)
+		kedge__journal_request(k, kedge__request_kind(asked->all), version, why);
 }
 
 int kedge_should_exit(kedge_t *k, int *now)
@@ -169,8 +168,8 @@ int kedge_should_exit(kedge_t *k, int *now)
 		kedge__signals_polite();
 	r->asked = true;
 	*now = r->exit;
-	if (r->exit && !r->said && k->group.rank == 0)
-		kedge__journal_write("exiting");
+	if (r->exit && !r->said)
+		kedge__journal_word(k, "exiting");
 	r->said = r->exit;
 	pthread_mutex_unlock(&k->lock);
 	return 0;

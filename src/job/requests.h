@@ -53,7 +53,7 @@ void kedge__requests_note(const kedge_t *k, struct kedge__asked *asked);        
 void kedge__requests_taken(kedge_t *k, const struct kedge__asked *asked);       /* a version, for what was noted */
 void kedge__requests_failed(kedge_t *k);                                        /* it was not sealed */
 /* VERSION is sealed: on rank 0 into the journal, and files are removed. Any thread. */
-void kedge__requests_answered(const kedge_t *k, const struct kedge__asked *asked, uint64_t version, const char *why);
+void kedge__requests_answered(kedge_t *k, const struct kedge__asked *asked, uint64_t version, const char *why);
 
 /* ------------------------------------------------------------------ signals.c */
 

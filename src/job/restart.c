@@ -296,6 +296,7 @@ static int try_all(kedge_t *k, set_try *try, struct kedge__candidates *c, struct
 			kedge__trust_clear(k->levels.trust[l]);
 		kedge__log(KEDGE_LOG_WARNING, "%s: version %llu cannot be used: %s", k->name,
 			   (unsigned long long)key.version, kedge__error_text(err));
+		kedge__journal_fallback(k, "version", key.version, NULL, kedge__error_text(err));
 		if (!first_rc) {
 			first_rc = rc;
 			kedge__error_move(&first, err);
@@ -352,9 +353,6 @@ static int restart(kedge_t *k, uint64_t version, uint64_t *restored, struct kedg
 	if (rc)
 		return rc;
 	kedge__adapt_restarted(k, got, level, k->advice.clock() - started);
-	if (k->group.rank == 0)
-		kedge__journal_write("restart %llu %llu", (unsigned long long)got.version,
-				     (unsigned long long)kedge__clock_wall_ns());
 	if (restored)
 		*restored = got.version;
 	return 0;

@@ -303,22 +303,6 @@ static void stats_set(const struct kedge__version *v)
 		kedge__adapt_increment(k, &s);
 }
 
-/* RAW and STORED of all ranks, as the set has them. */
-static void journal_checkpoint(const kedge_t *k, const struct kedge__set *set)
-{
-	uint64_t raw = 0, stored = 0;
-
-	if (k->group.rank != 0)
-		return;
-	for (uint32_t r = 0; r < set->ranks; r++) {
-		raw += set->parts[r].raw_bytes;
-		stored += set->parts[r].file_bytes;
-	}
-	kedge__journal_write("checkpoint %llu %llu %llu %.6f %llu", (unsigned long long)set->version,
-			     (unsigned long long)raw, (unsigned long long)stored, set->seconds,
-			     (unsigned long long)kedge__clock_wall_ns());
-}
-
 static void succeeded(struct kedge__version *v, const struct kedge__set *set)
 {
 	kedge_t *k = v->k;
@@ -334,7 +318,7 @@ static void succeeded(struct kedge__version *v, const struct kedge__set *set)
 	if (set)
 		kedge__versions_published(k, (struct kedge__set_key){v->version, kedge__set_image(set)});
 	if (set)
-		journal_checkpoint(k, set);
+		kedge__journal_sealed(v, set);
 	kedge__requests_answered(k, &v->asked, v->version, v->why);
 	kedge__levels_sealed(v);
 }
@@ -355,8 +339,10 @@ void kedge__seal_publish(struct kedge__version *v)
 	if (!v->rc)
 		kedge__ahead_decide(v);
 	kedge__version_release(v);
-	if (v->rc)
+	if (v->rc) {
+		kedge__journal_failed(v->k, v->version, "seal", v->rc, &v->err);
 		kedge__state_end(v->k, v->version, v->rc, &v->err);
+	}
 }
 
 int kedge__seal_now(struct kedge__version *v, struct kedge__error *err)
@@ -407,6 +393,7 @@ void kedge__seal_submit(struct kedge__version *v)
 	k->sealing.pending = v;
 	k->sealing.version = v->version;
 	v->blocked = kedge__clock_seconds() - v->started;
+	kedge__journal_captured(v);
 	/* Without memory for a task it is done here: later than hoped, but done. */
 	if (kedge__worker_submit(k->writer, seal_run, v, NULL))
 		seal_run(v);

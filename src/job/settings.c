@@ -4,6 +4,7 @@
 #include "stage/stage.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", "rex", NULL};
@@ -187,6 +188,31 @@ struct kedge__keep kedge__job_settings_keep(const struct kedge__job_settings *s,
 	return keep;
 }
 
+static int journal_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	if (s->journal[0] != '/' && strcmp(s->journal, "yes") != 0 && strcmp(s->journal, "no") != 0)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"journal = %s: must be yes, no, or the path of a file or directory from / on",
+					s->journal);
+	if (s->metrics[0] && s->metrics[0] != '/')
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
+					"metrics = %s: must be the path of a file or directory from / on, or empty",
+					s->metrics);
+	return 0;
+}
+
+char *kedge__job_file(const char *place, const char *name, const char *suffix)
+{
+	size_t length = strlen(place);
+	struct stat st;
+
+	if (length && place[length - 1] == '/')
+		return kedge__asprintf("%s%s%s", place, name, suffix);
+	if (stat(place, &st) == 0 && S_ISDIR(st.st_mode))
+		return kedge__asprintf("%s/%s%s", place, name, suffix);
+	return kedge__strdup(place);
+}
+
 static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
 	struct kedge__protection protection;
@@ -203,6 +229,8 @@ static int values_check(const struct kedge__job_settings *s, struct kedge__error
 	rc = stage_check(s, err);
 	if (!rc)
 		rc = kedge__signals_check(s->on_signal, err);
+	if (!rc)
+		rc = journal_check(s, err);
 	if (!rc)
 		rc = kedge__protection_parse(s->protect, &protection, err);
 	if (!rc)

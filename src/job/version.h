@@ -89,6 +89,8 @@ struct kedge__version {
 	char why[400];           /* rank 0's: why it was taken now; empty: the application asked for it */
 	char note[KEDGE_NOTE_MAX + 1]; /* rank 0's: what the application says of it; empty: nothing */
 	struct kedge__asked asked; /* the requests that it answers */
+	double sealed_at;        /* rank 0's, for the journal: when it was sealed, since 1970, */
+	uint64_t sealed_number;  /* and how many there were in this process then */
 	int rc;                  /* how it fared on this rank until it was sealed */
 	struct kedge__error err;
 

@@ -141,8 +141,13 @@ static bool stem_of(const char *name, char stem[64])
 /* Files that src/job keeps beside the sets. */
 static bool name_is_record(const char *name)
 {
-	return strcmp(name, KEDGE__RECORD_START "-policy") == 0 || strcmp(name, KEDGE__RECORD_START "-request") == 0 ||
-	       strcmp(name, KEDGE__TIE_NAME) == 0;
+	static const char *const names[] = {KEDGE__RECORD_START "-policy", KEDGE__RECORD_START "-request",
+					    KEDGE__TIE_NAME, KEDGE__JOURNAL_NAME, KEDGE__JOURNAL_NAME ".1"};
+
+	for (size_t i = 0; i < KEDGE__COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
 }
 
 /* Version 0.1 kept what a rank's reducer knew in such a file. */

@@ -28,6 +28,8 @@
 
 #include <stdatomic.h>
 
+#define KEDGE__JOURNAL_NAME "record-journal" /* src/job keeps it beside the sets; ".1": the one before */
+
 /* ------------------------------------------------------------------ catalog.c: the sets of one name in one store */
 
 struct kedge__catalog;

@@ -35,9 +35,11 @@ job() { # NAME
 		cat <<-'END'
 			#!/bin/sh
 			set -eu
-			open_job() { echo "open ${1:-job} /store" >>"$KEDGE_RUN_JOURNAL"; }
-			took() { echo "checkpoint $1 1000 100 0.5 $(date +%s%N)" >>"$KEDGE_RUN_JOURNAL"; }
-			restarted() { echo "restart $1" >>"$KEDGE_RUN_JOURNAL"; }
+			event() { echo "{\"time\":$(date +%s.%6N),\"event\":\"$1\",\"name\":\"$name\",$2}" >>"$KEDGE_RUN_JOURNAL"; }
+			name=job
+			open_job() { name=${1:-job} && event open '"store":"/store"'; }
+			took() { event sealed "\"version\":$1,\"raw_bytes\":1000,\"stored_bytes\":100,\"blocked_seconds\":0.5"; }
+			restarted() { event restart "\"version\":$1"; }
 		END
 		cat
 	} >"$1"

@@ -122,7 +122,7 @@ job_lives() {
 }
 
 versions_taken() {
-	grep -c '^checkpoint' round/journal || :
+	grep -c '"event":"sealed"' round/journal || :
 }
 
 # Until N more versions were taken; false: the job has ended.
@@ -203,7 +203,7 @@ play_short() {
 	job_start
 	versions_wait 2 || die_here "the job ended at once"
 	event node
-	until grep -q '^restart' round/journal; do
+	until grep -q '"event":"restart"' round/journal; do
 		job_lives || die_here "the job ended instead of a restart"
 		sleep 0.05
 	done

@@ -37,8 +37,8 @@ took 7
 END
 run --journal events -- ./moves
 wants_code 0
-wants events '^open job /store$'
-wants events '^checkpoint 7 '
+wants events '"event":"open","name":"job","store":"/store"'
+wants events '"event":"sealed","name":"job","version":7,'
 
 # Processes of a job that ended well are nobody's business.
 job daemon <<'END'

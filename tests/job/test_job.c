@@ -478,40 +478,6 @@ static void test_nothing_is_left_behind(void **state)
 	}
 }
 
-static void test_journal(void **state)
-{
-	const struct place *p = *state;
-	char path[400], line[1000];
-	uint8_t m[100] = {1};
-	unsigned long long v, raw, stored, ns;
-	double seconds;
-	kedge_t *k;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/journal", p->dir);
-	setenv("KEDGE_RUN_JOURNAL", path, 1);
-	k = job_open(p, false, NULL);
-	assert_ok(k, kedge_protect(k, "m", m, sizeof(m), KEDGE_U8));
-	assert_ok(k, kedge_checkpoint(k, 12));
-	assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
-	assert_ok(k, kedge_close(k));
-	unsetenv("KEDGE_RUN_JOURNAL");
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_non_null(fgets(line, sizeof(line), f));
-	assert_int_equal(strncmp(line, "open job ", 9), 0);
-	assert_non_null(fgets(line, sizeof(line), f));
-	assert_int_equal(sscanf(line, "checkpoint %llu %llu %llu %lf %llu", &v, &raw, &stored, &seconds, &ns), 5);
-	assert_int_equal(v, 12);
-	assert_int_equal(raw, 100);
-	assert_true(stored > 0 && seconds > 0 && ns > UINT64_C(1) << 60);
-	assert_non_null(fgets(line, sizeof(line), f));
-	assert_int_equal(sscanf(line, "restart %llu %llu", &v, &ns), 2);
-	assert_non_null(fgets(line, sizeof(line), f));
-	assert_string_equal(line, "close\n");
-	fclose(f);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,7 +498,6 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_no_handle_without_success, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_second_opener_is_refused, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_is_left_behind, place_setup, place_teardown),
-	    cmocka_unit_test_setup_teardown(test_journal, place_setup, place_teardown),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
