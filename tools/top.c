@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kedge top: staging servers as they work: once, or again and again on a terminal. */
+/* kedge top: jobs and staging servers as they work: once, or again and again on a terminal. */
 #include "top.h"
 
 #include <signal.h>
@@ -15,7 +15,9 @@ struct top {
 	struct kedge__usage usage;
 	bool once, json;
 	double interval;
+	struct kedge__text_list paths; /* --store */
 	KEDGE__ARRAY(struct kedge__top_source) sources;
+	KEDGE__ARRAY(struct kedge__top_store) stores;
 };
 
 static volatile sig_atomic_t stopped;
@@ -36,8 +38,20 @@ static void pause_for(double seconds)
 
 static void ask_all(struct top *t)
 {
+	for (size_t i = 0; i < t->stores.count && !stopped; i++)
+		kedge__top_store_look(&t->stores.at[i]);
 	for (size_t i = 0; i < t->sources.count && !stopped; i++)
 		kedge__top_ask(&t->sources.at[i], PATIENCE);
+}
+
+static void print_all(const struct top *t, FILE *out)
+{
+	for (size_t i = 0; i < t->stores.count; i++) {
+		fputs(i ? "\n" : "", out);
+		kedge__top_store_text(&t->stores.at[i], out);
+	}
+	fputs(t->stores.count && t->sources.count ? "\n" : "", out);
+	kedge__top_text(t->sources.at, t->sources.count, out);
 }
 
 /* ------------------------------------------------------------------ on a terminal */
@@ -72,7 +86,7 @@ static void draw(const struct top *t)
 
 	if (!out)
 		kedge__tool_no_memory();
-	kedge__top_text(t->sources.at, t->sources.count, out);
+	print_all(t, out);
 	if (fclose(out))
 		kedge__tool_no_memory();
 	put_screen(text);
@@ -100,19 +114,32 @@ static int watch(struct top *t)
 
 /* ------------------------------------------------------------------ once */
 
+static void print_json(const struct top *t)
+{
+	json_t *all = kedge__json_array();
+
+	for (size_t i = 0; i < t->stores.count; i++)
+		kedge__top_store_json(&t->stores.at[i], all);
+	kedge__top_json(t->sources.at, t->sources.count, all);
+	kedge__json_print(all);
+}
+
 static int show_once(struct top *t)
 {
 	int status = KEDGE__EXIT_OK;
 
 	ask_all(t);
-	if (t->interval > 0) {
+	if (t->interval > 0 && t->sources.count) {
 		pause_for(t->interval);
 		ask_all(t);
 	}
 	if (t->json)
-		kedge__top_json(t->sources.at, t->sources.count);
+		print_json(t);
 	else
-		kedge__top_text(t->sources.at, t->sources.count, stdout);
+		print_all(t, stdout);
+	for (size_t i = 0; i < t->stores.count; i++)
+		if (t->stores.at[i].problem.code)
+			status = KEDGE__EXIT_IO;
 	for (size_t i = 0; i < t->sources.count; i++)
 		if (!t->sources.at[i].now.json)
 			status = KEDGE__EXIT_IO;
@@ -135,10 +162,24 @@ static int add_source(struct top *t, const char *text)
 	return status;
 }
 
+static int add_store(struct top *t, const char *path)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__top_store st;
+
+	if (kedge__top_store_open(&st, path, &err))
+		return kedge__tool_fail(t->usage.command, &err, "cannot use the settings");
+	if (!kedge__array_push(&t->stores, st))
+		kedge__tool_no_memory();
+	return KEDGE__EXIT_OK;
+}
+
 static int top(struct top *t, int count, char **addresses)
 {
-	int status = count ? KEDGE__EXIT_OK : add_source(t, PRESET);
+	int status = count || t->paths.count ? KEDGE__EXIT_OK : add_source(t, PRESET);
 
+	for (size_t i = 0; i < t->paths.count && !status; i++)
+		status = add_store(t, t->paths.at[i]);
 	for (int i = 0; i < count && !status; i++)
 		status = add_source(t, addresses[i]);
 	if (!status && (t->once || t->json || !isatty(STDOUT_FILENO)))
@@ -148,6 +189,10 @@ static int top(struct top *t, int count, char **addresses)
 	for (size_t i = 0; i < t->sources.count; i++)
 		kedge__top_source_done(&t->sources.at[i]);
 	kedge__array_done(&t->sources);
+	for (size_t i = 0; i < t->stores.count; i++)
+		kedge__top_store_done(&t->stores.at[i]);
+	kedge__array_done(&t->stores);
+	kedge__array_done(&t->paths);
 	return status;
 }
 
@@ -155,6 +200,8 @@ int kedge__tool_top(int argc, char **argv)
 {
 	struct top t = {.interval = 1};
 	const struct kedge__option options[] = {
+	    {"store", 's', KEDGE__OPTION_LIST, &t.paths, "STORE",
+	     "show the jobs of this store, a directory; may be repeated"},
 	    {"once", 0, KEDGE__OPTION_FLAG, &t.once, NULL,
 	     "print once and end; so it does if standard output is not a terminal"},
 	    {"interval", 'i', KEDGE__OPTION_REAL, &t.interval, "SECONDS",
@@ -166,12 +213,14 @@ int kedge__tool_top(int argc, char **argv)
 	t.usage = (struct kedge__usage){
 	    .command = "kedge top",
 	    .operands = "[ADDRESS...]",
-	    .about = "Shows staging servers: their clients, queues and rates, and the versions in flight. ADDRESS is "
+	    .about = "Shows the jobs of stores: their newest versions and how old these are, what is on L2, what it "
+		     "cost;\n"
+		     "and staging servers: their clients, queues and rates, and the versions in flight. ADDRESS is "
 		     "what\n"
-		     "'kedge serve --http' prints (default: http://" PRESET ").",
+		     "'kedge serve --http' prints (default, without --store: http://" PRESET ").",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge top http://10.0.0.7:7422 http://10.0.0.8:7422\n"
+	    .example = "kedge top -s /local/scratch/kedge http://10.0.0.7:7422 http://10.0.0.8:7422\n"
 		       "kedge top --once --json",
 	};
 	if (!kedge__options_parse(&t.usage, argc, argv, &first, &status))

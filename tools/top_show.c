@@ -144,11 +144,8 @@ static json_t *source_json(const struct kedge__top_source *s)
 	return o;
 }
 
-void kedge__top_json(const struct kedge__top_source *sources, size_t count)
+void kedge__top_json(const struct kedge__top_source *sources, size_t count, json_t *all)
 {
-	json_t *all = kedge__json_array();
-
 	for (size_t i = 0; i < count; i++)
 		kedge__json_add(all, source_json(&sources[i]));
-	kedge__json_print(all);
 }

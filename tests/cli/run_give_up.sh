@@ -42,11 +42,14 @@ job again <<'END'
 open_job
 restarted 6
 took 6
-echo "checkpoint 99" >>"$KEDGE_RUN_JOURNAL"
-echo "checkpoint x y z" >>"$KEDGE_RUN_JOURNAL"
-printf 'checkpoint 100 1 1 0.1 1' >>"$KEDGE_RUN_JOURNAL"
+echo '{"time":1,"event":"sealed","name":"job"}' >>"$KEDGE_RUN_JOURNAL"
+echo '{"time":1,"event":"sealed","version":99}' >>"$KEDGE_RUN_JOURNAL"
+echo '{"event":7,"name":[]} {' >>"$KEDGE_RUN_JOURNAL"
+echo 'checkpoint 99 1 1 0.1 1' >>"$KEDGE_RUN_JOURNAL"
+printf '{"time":1,"event":"sealed","name":"job","version":100}' >>"$KEDGE_RUN_JOURNAL"
 exit 1
 END
 run -- ./again
 wants_code 1
 wants err '3 launches in a row'
+wants err 'has an older libkedge, whose journal is not understood'

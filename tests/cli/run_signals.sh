@@ -81,7 +81,7 @@ wants seen TERM
 cat >dies <<'END'
 #!/bin/sh
 echo 1 >>launches
-echo "checkpoint 1 1 1 0 1" >>"$KEDGE_RUN_JOURNAL"
+echo '{"time":1,"event":"sealed","name":"job","version":1}' >>"$KEDGE_RUN_JOURNAL"
 exit 1
 END
 chmod +x dies

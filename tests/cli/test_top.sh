@@ -15,6 +15,33 @@ is "$(grep -c 'no answer: cannot reach' out)" 2 "servers that do not answer"
 expect 5 kedge top --json --interval 0 127.0.0.1:1
 case $(json 0.error) in *"cannot reach"*) ;; *) fail "the error is $(json 0.error)" ;; esac
 
+# ---- jobs, as their journals have them
+expect 5 kedge top -s nowhere
+printed "nowhere   cannot be read"
+mkdir empty
+expect 0 kedge top -s empty
+printed "no job has a journal here"
+random f 10 1
+KEDGE_METRICS=$PWD/ expect 0 kedge save -s jobs -n one f
+grep -qx 'kedge_job_version{name="one",store=".*/jobs"} 1' one.prom || fail "no metrics: $(cat one.prom)"
+if command -v promtool >/dev/null; then
+	promtool check metrics <one.prom >lint 2>&1 || fail "metrics: $(cat lint)"
+	[ ! -s lint ] || fail "metrics: $(cat lint)"
+fi
+expect 0 kedge save -s jobs -n two f
+flip f 100
+expect 0 kedge save -s jobs -n two f
+printf '%s\n' '{"time":1,"event":"open","name":"two","host":"elsewhere","pid":7}' '{"time":2,"event":"failed","name":"two",' \
+	>>jobs/two/record-journal
+expect 0 kedge top -s jobs
+is "$(sed 's/  */ /g; s/^ //' out | cut -d' ' -f1-3)" "store jobs
+JOB STATE VERSION
+one closed 1
+two running 2" "the jobs"
+expect 0 kedge top -s jobs --json
+is "$(json 1.kind) $(json 1.name) $(json 1.version) $(json 1.state) $(json 1.totals.versions)" "job two 2 running 2" "a job"
+is "$(json 1.stored_bytes)" "$(sed -n 's/.*"event":"sealed".*"version":2,.*"stored_bytes":\([0-9]*\).*/\1/p' jobs/two/record-journal)" "its bytes"
+
 expect 0 kedge info --json
 [ "$(json staging)" != no ] || exit 77
 pages=$(json http)
