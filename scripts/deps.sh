@@ -39,6 +39,7 @@ needed() {
 			slurmd test -x /usr/sbin/slurmd
 			slurm-client srun --version
 			prometheus promtool --version
+			chromium chromium --version
 			munge test -x /usr/sbin/munged
 		END
 	fi

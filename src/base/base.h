@@ -231,6 +231,9 @@ void kedge__fs_hasten(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);
 int kedge__fs_sync_dir(const char *path, struct kedge__error *err);
 int kedge__fs_sync_all(const char *path, struct kedge__error *err);               /* all that is on the file system of PATH */
+/* DATA as the contents of PATH, written as PATH.tmp and renamed, not synced: whoever reads it finds all of it, or what was there before. OPEN: others may
+ * read it as the umask allows, otherwise its mode is 0600. */
+int kedge__fs_replace(const char *path, const void *data, size_t bytes, bool open, struct kedge__error *err);
 int kedge__fs_rename(const char *from, const char *to, struct kedge__error *err); /* no directory sync */
 int kedge__fs_touch(const char *path, struct kedge__error *err);                  /* it was changed just now, its times say */
 int kedge__fs_unlink(const char *path, struct kedge__error *err);                 /* absent is success */

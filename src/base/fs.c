@@ -811,3 +811,23 @@ int kedge__fs_set_path_mode(const char *path, unsigned mode, struct kedge__error
 
 	return result(fault, fault ? 0 : chmod(path, (mode_t)mode), "set the permissions of", path, err);
 }
+
+int kedge__fs_replace(const char *path, const void *data, size_t bytes, bool open, struct kedge__error *err)
+{
+	char *tmp = kedge__asprintf("%s.tmp", path);
+	int fd, rc = tmp ? kedge__fs_unlink(tmp, err) : kedge__error_nomem(err);
+
+	if (!rc)
+		rc = open ? kedge__fs_create_public(tmp, &fd, err) : kedge__fs_create(tmp, &fd, err);
+	if (rc)
+		goto free_name;
+	rc = kedge__fs_write(fd, data, bytes, tmp, err);
+	kedge__fs_close(fd);
+	if (!rc)
+		rc = kedge__fs_rename(tmp, path, err);
+	if (rc)
+		(void)kedge__fs_unlink(tmp, NULL);
+free_name:
+	kedge__free(tmp);
+	return rc;
+}

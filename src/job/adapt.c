@@ -31,9 +31,9 @@ int kedge__adapt_init(kedge_t *k, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ from one process to the next */
 
-static char *policy_path(const kedge_t *k, int level, const char *suffix)
+static char *policy_path(const kedge_t *k, int level)
 {
-	return kedge__asprintf("%s/%s/record-policy%s", kedge__catalog_store(k->levels.at[level].api), k->name, suffix);
+	return kedge__asprintf("%s/%s/record-policy", kedge__catalog_store(k->levels.at[level].api), k->name);
 }
 
 static int text_read(const char *path, char text[KEDGE__POLICY_FILE_MAX], struct kedge__error *err)
@@ -59,7 +59,7 @@ static bool load_from(kedge_t *k, int level)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	char text[KEDGE__POLICY_FILE_MAX];
-	char *path = policy_path(k, level, "");
+	char *path = policy_path(k, level);
 	bool found = path && kedge__fs_exists(path);
 	int rc = 0;
 
@@ -103,33 +103,15 @@ void kedge__adapt_load(kedge_t *k)
 	k->advice.policy.unclean = k->advice.policy.unclean || kedge__relaunched();
 }
 
-static int text_write(const char *path, const char *tmp, const char *text, struct kedge__error *err)
-{
-	int fd, rc = kedge__fs_unlink(tmp, err);
-
-	if (!rc)
-		rc = kedge__fs_create(tmp, &fd, err);
-	if (rc)
-		return rc;
-	rc = kedge__fs_write(fd, text, strlen(text), tmp, err);
-	kedge__fs_close(fd);
-	if (!rc)
-		rc = kedge__fs_rename(tmp, path, err);
-	if (rc)
-		(void)kedge__fs_unlink(tmp, NULL);
-	return rc;
-}
-
 static void save_to(kedge_t *k, int level, const char *text)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *path = policy_path(k, level, ""), *tmp = policy_path(k, level, ".tmp");
+	char *path = policy_path(k, level);
 
-	if (path && tmp && text_write(path, tmp, text, &err))
+	if (path && kedge__fs_replace(path, text, strlen(text), false, &err))
 		kedge__log(KEDGE_LOG_WARNING, "%s: what was measured is not kept: %s", k->name,
 			   kedge__error_text(&err));
 	kedge__error_done(&err);
-	kedge__free(tmp);
 	kedge__free(path);
 }
 

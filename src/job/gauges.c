@@ -109,27 +109,6 @@ static int text_make(const struct kedge__gauges *g, const char *name, char **tex
 	return kedge__metrics_end(&s.m, text, bytes, err);
 }
 
-/* Aside and renamed: whoever reads it finds all of it, or what was there before. */
-static int file_write(const char *path, const char *text, size_t bytes, struct kedge__error *err)
-{
-	char *tmp = kedge__asprintf("%s.tmp", path);
-	int fd, rc = tmp ? kedge__fs_unlink(tmp, err) : kedge__error_nomem(err);
-
-	if (!rc)
-		rc = kedge__fs_create_public(tmp, &fd, err);
-	if (rc)
-		goto free;
-	rc = kedge__fs_write(fd, text, bytes, tmp, err);
-	kedge__fs_close(fd);
-	if (!rc)
-		rc = kedge__fs_rename(tmp, path, err);
-	if (rc)
-		(void)kedge__fs_unlink(tmp, NULL);
-free:
-	kedge__free(tmp);
-	return rc;
-}
-
 void kedge__gauges_write(struct kedge__gauges *g, const char *name)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -141,7 +120,7 @@ void kedge__gauges_write(struct kedge__gauges *g, const char *name)
 		return;
 	rc = text_make(g, name, &text, &bytes, &err);
 	if (!rc)
-		rc = file_write(g->path, text, bytes, &err);
+		rc = kedge__fs_replace(g->path, text, bytes, true, &err);
 	if (rc && !g->said)
 		kedge__log(KEDGE_LOG_WARNING, "%s: the file of metrics is not up to date: %s", name,
 			   kedge__error_text(&err));
