@@ -15,7 +15,7 @@ complete()
 	sh "$KEDGE_SOURCE/share/completion/kedge.sh" "$@" | awk -v last="$last" 'index($0, last) == 1 || /^</' | sort | tr '\n' ' '
 }
 
-is "$(complete kedge re)" "restore " "subcommands"
+is "$(complete kedge res)" "restore " "subcommands"
 is "$(complete kedge save --re)" "--reduce --replace " "options"
 is "$(complete kedge save --reduce t)" "tree " "reducers"
 is "$(complete kedge ls -s store -n '')" "alpha beta " "names"

@@ -126,7 +126,9 @@ static void test_of_kedge_run(void **state)
 	unsetenv("KEDGE_RUN_JOURNAL");
 	text = (char *)file_read(journal, &bytes);
 	text[bytes - 1] = '\0'; /* in place of the last newline */
-	assert_non_null(strstr(text, "\nrequest exit 1 asks the end is near\nexiting\nclose"));
+	assert_non_null(strstr(text, "\"event\":\"request\",\"name\":\"job\",\"kind\":\"exit\",\"version\":1,\"asks\":true,"
+				     "\"why\":\"the end is near\"}\n"));
+	assert_non_null(strstr(text, "\"event\":\"exiting\",\"name\":\"job\"}\n"));
 	free(text);
 }
 
@@ -171,7 +173,7 @@ static void test_a_version_that_fails(void **state)
 		assert_ok(k, kedge_wait(k));
 		request_store(p->l1, KEDGE__REQUEST_EXIT, later(), path);
 		fill_random(m, BYTES, version + 5);
-		assert_int_equal(kedge__fault_set("enospc@1", NULL), 0);
+		assert_int_equal(kedge__fault_set("enospc@1+", NULL), 0);
 		rc = kedge_checkpoint(k, version + 2);
 		if (!rc)
 			rc = kedge_wait(k);
