@@ -51,4 +51,4 @@ sed -n 's/heat2d: restarted at step //p' out >begins
 [ "$(wc -l <ends)" -eq 3 ] && cmp ends begins || die "steps were lost"
 KEDGE_L1=undisturbed mpirun -n 2 "$heat" --cells 64 --every 0 --steps "$(cat steps)" --output expected --quiet
 cmp expected answer || die "another answer"
-[ "$(grep -c '"request"\|^request exit' "kedge-run-$id.journal")" -eq 3 ] || die "the journal did not survive: $(cat kedge-run-*.journal)"
+[ "$(grep -c '"event":"request",.*"kind":"exit"' "kedge-run-$id.journal")" -eq 3 ] || die "the journal did not survive: $(cat kedge-run-*.journal)"
