@@ -134,7 +134,7 @@ esac
 
 case $sub:$prev in
 run:*) ;;
-pack:-o | pack:--output) echo '<files>' && exit ;;
+pack:-o | pack:--output | report:-o | report:--output | report:-j | report:--journal) echo '<files>' && exit ;;
 *:-s | *:--store | *:--l2 | *:-o | *:--output | *:--from | *:--from-l2) echo '<directories>' && exit ;;
 plan:-m | plan:--machine | simulate:-m | simulate:--machine) machines && echo '<files>' && exit ;;
 *:-n | *:--name) in_store ls -q -- "$@" && exit ;;
