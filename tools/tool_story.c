@@ -135,7 +135,7 @@ static void note_mark(struct kedge__story *s, const json_t *o)
 static int note(void *ctx, const json_t *o, struct kedge__error *err)
 {
 	static const char *const of_versions[] = {"begin", "captured", "sealed", "l2"};
-	static const char *const marks[] = {"failed", "fallback", "restart", "interval", "lost"};
+	static const char *const marks[] = {"failed", "fallback", "restart", "request", "interval", "lost"};
 	struct kedge__story *s = ctx;
 	json_t *p;
 

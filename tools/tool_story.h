@@ -13,7 +13,7 @@ struct kedge__story {
 	struct kedge__journal_reader reader;
 	json_t *processes; /* time, last, ended (closed, killed or open), and what `open` said */
 	json_t *versions;  /* in the order in which they began: process, and what the events said; times are begin, sealed, on_l2 */
-	json_t *marks;     /* failed, fallback, restart, interval, lost: as they are in the journal, with process */
+	json_t *marks;     /* failed, fallback, restart, request, interval, lost: as they are in the journal, with process */
 };
 
 void kedge__story_init(struct kedge__story *s, const char *name);

@@ -143,7 +143,7 @@ END
 chmod +x bin/*
 PATH=$PWD/bin:$PATH
 requests() {
-	grep -c '"request"\|^request' kedge-run-7.journal
+	grep -c '"event":"request"' kedge-run-7.journal
 }
 export SLURM_JOB_ID=7
 echo RUNNING >state
