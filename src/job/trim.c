@@ -78,7 +78,8 @@ static int collect(kedge_t *k, int l, const struct kedge__keep *keep, struct ked
 }
 
 /* Room is left for another version like the newest, and, if that is stored as changes, for one that is rewritten so
- * beside a full one: so neither the next version nor rewriting exceeds the limit by more than one version. */
+ * beside a full one: so neither the next version nor rewriting exceeds the limit by more than one version, unless the
+ * next one is much larger. */
 static void leave_room(const struct kedge__catalog *cat, struct kedge__keep *keep)
 {
 	size_t n = kedge__catalog_count(cat);
