@@ -563,7 +563,7 @@ int kedge__restore_run(struct kedge__restore *r)
 		return kedge__tool_fail(r->usage.command, &err, "cannot restore to %s", r->dir);
 	r->outputs.dir = r->dir;
 	r->outputs.sync = r->place.settings.sync;
-	r->outputs.command = r->usage.command;
+	r->outputs.notes.command = r->usage.command;
 	r->outputs.salvage = r->salvage;
 	catch_signals();
 	kedge__bar_init(&r->bar, "restore", !r->place.json && !r->place.quiet);

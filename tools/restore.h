@@ -31,6 +31,11 @@ struct kedge__output_dir {
 	const struct kedge__tree_entry *entry;
 };
 
+struct kedge__notes { /* what could not be set, and was said */
+	const char *command; /* that speaks */
+	size_t count;
+};
+
 struct kedge__outputs {
 	const char *dir;
 	bool sync;
@@ -38,8 +43,7 @@ struct kedge__outputs {
 	uint64_t device;
 	uint64_t next;  /* for temporary names */
 	size_t settled; /* those before it are filled and closed */
-	size_t notes;   /* what could not be set, and was said */
-	const char *command;
+	struct kedge__notes notes;
 	bool salvage;   /* what cannot be written is said, counted, and left out: nothing else suffers */
 	bool keep;      /* what is there already is not replaced */
 	size_t left_out;
@@ -83,8 +87,8 @@ void kedge__outputs_done(struct kedge__outputs *o);
 /* ------------------------------------------------------------------ restore_metadata.c */
 
 /* Give what is at PATH, or open as FD if that is not -1, the owner (as root), mode, attributes and time of ENTRY. What the file system
- * or the user's rights do not allow is said, once for each kind, and counted in *NOTES. */
-int kedge__metadata_set(int fd, const char *path, const struct kedge__tree_entry *entry, size_t *notes, struct kedge__error *err);
+ * or the user's rights do not allow is said, once for each kind, and counted in NOTES. */
+int kedge__metadata_set(int fd, const char *path, const struct kedge__tree_entry *entry, struct kedge__notes *notes, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ restore_tree.c */
 

@@ -39,7 +39,7 @@ static int leave_out(struct kedge__outputs *o, const char *path, int rc, struct 
 
 	if (!rc || !o->salvage || rc == KEDGE_E_NOMEM)
 		return rc;
-	status = kedge__tool_fail(o->command, err, "%s was left out", path);
+	status = kedge__tool_fail(o->notes.command, err, "%s was left out", path);
 	o->left_out++;
 	o->left_status = KEDGE__MAX(o->left_status, status == KEDGE__EXIT_FAILURE ? KEDGE__EXIT_NO : status);
 	return 0;

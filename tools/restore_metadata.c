@@ -5,21 +5,22 @@
 #include <unistd.h>
 
 /* What is refused is said and counted; anything else, as a full disk, is a failure. */
-static int refused(int rc, const char *what, size_t *notes, struct kedge__error *err)
+static int refused(int rc, const char *what, struct kedge__notes *notes, struct kedge__error *err)
 {
 	bool only_said = err->sys_errno == EPERM || err->sys_errno == EACCES || err->sys_errno == EOPNOTSUPP ||
 			 err->sys_errno == EINVAL;
 
 	if (!rc || !only_said)
 		return rc;
-	if ((*notes)++ < 8)
-		kedge__tool_say("kedge restore", "note: %s was not restored: %s", what, kedge__error_text(err));
+	if (notes->count++ < 8)
+		kedge__tool_say(notes->command, "note: %s was not restored: %s", what, kedge__error_text(err));
 	kedge__error_done(err);
 	*err = (struct kedge__error)KEDGE__ERROR_INIT;
 	return 0;
 }
 
-static int set_attributes(const char *path, const struct kedge__tree_entry *e, size_t *notes, struct kedge__error *err)
+static int set_attributes(const char *path, const struct kedge__tree_entry *e, struct kedge__notes *notes,
+			  struct kedge__error *err)
 {
 	const uint8_t *at = e->xattrs, *end = at + e->xattr_bytes;
 	int rc = 0;
@@ -44,7 +45,7 @@ static unsigned mode_of(const struct kedge__tree_entry *e)
 	return owned ? e->mode : e->mode & 01777;
 }
 
-int kedge__metadata_set(int fd, const char *path, const struct kedge__tree_entry *e, size_t *notes,
+int kedge__metadata_set(int fd, const char *path, const struct kedge__tree_entry *e, struct kedge__notes *notes,
 			struct kedge__error *err)
 {
 	int rc = 0;

@@ -2,6 +2,7 @@
 /* cli_craft: stores that the command itself would not make: region names that point elsewhere, sets of several ranks, a
  * name that stays locked, a reason in a manifest, a pack that lies. Usage: cli_craft STORE NAME region REGION |
  * ranks N VERSIONS | hold | why VERSION TEXT; cli_craft PACK - lie SEED */
+#include "../lib/draw.h"
 #include "../lib/ranks.h"
 #include "../lib/reseal.h"
 #include "format/format.h"
@@ -91,12 +92,6 @@ static int craft_why(const char *store, const char *name, unsigned long long ver
 	return failed;
 }
 
-static uint64_t next(uint64_t *state)
-{
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return *state >> 33;
-}
-
 /* A few bytes of one section are changed, and all checksums, sums and seals are right again. */
 static int craft_lie(const char *path, uint64_t seed)
 {
@@ -107,8 +102,8 @@ static int craft_lie(const char *path, uint64_t seed)
 	snprintf(pack.path, sizeof(pack.path), "%s", path);
 	sealed_load(&pack);
 	s = &pack.sections[seed % pack.count];
-	for (uint64_t n = 1 + next(&seed) % 3; n > 0 && s->data.bytes; n--)
-		s->data.at[next(&seed) % s->data.bytes] = (uint8_t)next(&seed);
+	for (uint64_t n = 1 + draw_below(&seed, 3); n > 0 && s->data.bytes; n--)
+		s->data.at[draw_below(&seed, s->data.bytes)] = (uint8_t)draw(&seed);
 	if (s->type != KEDGE__SECTION_SUMMARY)
 		sealed_mend_summary(&pack);
 	sealed_write(&pack, &part);
