@@ -87,6 +87,7 @@ enum kedge__aggregate_reason_id { /* stable on disk */
 	KEDGE__AGGREGATE_SMALLEST = 1,   /* of a sample */
 	KEDGE__AGGREGATE_REMEMBERED = 2, /* from a version before */
 	KEDGE__AGGREGATE_LITTLE = 3,     /* too little data for a sample: the usual choice */
+	KEDGE__AGGREGATE_USUAL = 4,      /* another was smaller, but not by enough */
 };
 
 const char *kedge__aggregate_scheme_name(uint32_t scheme); /* NULL if unknown */
