@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#define ROOM 1000 /* that is enough most times */
+
 static void put(struct kedge__line *l, const char *bytes, size_t n)
 {
 	if (l->failed || !kedge__array_reserve(&l->text, l->text.count + n + 1)) {
@@ -67,6 +69,7 @@ static void open_with(struct kedge__line *l, char begin, char end)
 void kedge__line_begin(struct kedge__line *l)
 {
 	memset(l, 0, sizeof(*l));
+	l->failed = !kedge__array_reserve(&l->text, ROOM);
 	open_with(l, '{', '}');
 }
 
