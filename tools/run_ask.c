@@ -12,7 +12,7 @@
 
 #define TICK           0.5  /* seconds between two looks at a launch of which nothing is wanted */
 #define TICK_ASKED     0.1  /* the same, while it is to end */
-#define SILENT_SECONDS 1.0  /* a program that never calls kedge_should_exit() is ended so long after its version */
+#define SILENT_SECONDS 2.0  /* a program that never calls kedge_should_exit() is ended so long after its version */
 #define KILL_SECONDS   10.0 /* from TERM to KILL, or the grace, if that is shorter */
 
 /* ------------------------------------------------------------------ the request */
@@ -126,7 +126,7 @@ static void proceed(struct kedge__run_loop *r, const struct kedge__run_launch *l
 			late(r, "the job has taken no version in time");
 		break;
 	case KEDGE__RUN_ANSWERED:
-		if (!launch->polite && waited >= SILENT_SECONDS)
+		if (!launch->polite && !launch->exiting && waited >= SILENT_SECONDS)
 			kedge__run_insist(r); /* it is saved, and does not know that it should end */
 		else if (waited >= r->ask.grace)
 			late(r, "the job is saved, but does not end");

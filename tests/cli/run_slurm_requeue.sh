@@ -11,8 +11,8 @@ heat=$BUILD_DIR/examples/heat2d
 slurm_start 4
 
 export KEDGE_INTERVAL=1000h heat
-# The allocation ends in a minute, as Slurm says, too, and kedge run asks a second after its start, or as soon as the job is at work.
-export when='--deadline 1min --lead 59s'
+# The allocation ends in a minute, as Slurm says, too, and kedge run asks two seconds after its start, or as soon as the job is at work.
+export when='--deadline 1min --lead 58s'
 [ -z "${LONG:-}" ] || when=
 cat >script <<'END'
 #!/bin/sh
@@ -23,7 +23,7 @@ if [ "${SLURM_RESTART_COUNT:-0}" -ge 3 ]; then
 fi
 echo "$steps" >steps
 exec "$KEDGE_BIN" run --requeue $when --grace 1000 -- \
-	mpirun -n 2 "$heat" --cells 64 --every 0 --steps "$steps" --output answer
+	mpirun -n 2 "$heat" --cells 1024 --every 0 --steps "$steps" --output answer
 END
 id=$(sbatch --parsable script)
 state() {
@@ -49,6 +49,6 @@ done
 sed -n 's/heat2d: asked to end at step //p' out >ends
 sed -n 's/heat2d: restarted at step //p' out >begins
 [ "$(wc -l <ends)" -eq 3 ] && cmp ends begins || die "steps were lost"
-KEDGE_L1=undisturbed mpirun -n 2 "$heat" --cells 64 --every 0 --steps "$(cat steps)" --output expected --quiet
+KEDGE_L1=undisturbed mpirun -n 2 "$heat" --cells 1024 --every 0 --steps "$(cat steps)" --output expected --quiet
 cmp expected answer || die "another answer"
 [ "$(grep -c '"event":"request",.*"kind":"exit"' "kedge-run-$id.journal")" -eq 3 ] || die "the journal did not survive: $(cat kedge-run-*.journal)"
