@@ -359,6 +359,8 @@ int kedge__checkpoint_take(kedge_t *k, uint64_t version, struct kedge__error *er
 		k->note[0] = '\0';
 		kedge__adapt_taken(k, k->advice.clock() - began, dirty);
 		kedge__requests_taken(k, &asked);
+		if (asked.all == KEDGE__REQUEST_EXIT)
+			kedge__adapt_save(k, true); /* if the process is ended now, that is no failure */
 	}
 	return rc;
 }

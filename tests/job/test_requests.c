@@ -93,6 +93,22 @@ static void test_what_a_file_may_hold(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* The file that the next process reads says that this one did not fail. */
+static bool was_closed(const struct place *p)
+{
+	char path[400], *text;
+	size_t bytes;
+	bool closed;
+
+	text_make(path, sizeof(path), "%s/job/record-policy", p->l1);
+	if (access(path, F_OK) != 0)
+		return false;
+	text = (char *)file_read(path, &bytes);
+	closed = bytes > 7 && memcmp(text + bytes - 7, "closed\n", 7) == 0;
+	free(text);
+	return closed;
+}
+
 /* `kedge run` wants the end: a version first, and once. Its file is not ours to remove. */
 static void test_of_kedge_run(void **state)
 {
@@ -115,7 +131,9 @@ static void test_of_kedge_run(void **state)
 	assert_int_equal(now, 0); /* files are not looked at all the time */
 	assert_int_equal(asks(k), 1);
 	assert_int_equal(exits(k), 0);
+	assert_false(was_closed(p));
 	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_true(was_closed(p)); /* an end that was asked for is no failure, however it comes */
 	assert_int_equal(exits(k), 1);
 	assert_int_equal(asks(k), 0);
 	assert_int_equal(access(path, F_OK), 0);
