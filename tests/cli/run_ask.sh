@@ -124,7 +124,7 @@ wants_code 2
 wants err 'deadline'
 
 # A job that hangs is noticed, ended and launched again, as often as it takes.
-run --watchdog 1 --patience 0 --retries 1000 -- "$steps" hangs 1
+run --watchdog 3 --patience 0 --retries 1000 -- "$steps" hangs 1
 wants_code 0
 wants err 'no sign of life for .*: sending TERM'
 wants err 'launch 1: .*, no sign of life'

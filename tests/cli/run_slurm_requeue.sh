@@ -11,12 +11,12 @@ heat=$BUILD_DIR/examples/heat2d
 slurm_start 4
 
 export KEDGE_INTERVAL=1000h heat
-# The allocation ends in a minute, as Slurm says, too, and kedge run asks two seconds after its start, or as soon as the job is at work.
+# The allocation ends in a minute, kedge run is told, and asks two seconds after its start, or as soon as the job is at work.
 export when='--deadline 1min --lead 58s'
 [ -z "${LONG:-}" ] || when=
 cat >script <<'END'
 #!/bin/sh
-#SBATCH --nodes=1 --time=1 --requeue --open-mode=append --output=out --error=err
+#SBATCH --nodes=1 --requeue --open-mode=append --output=out --error=err
 steps=1000000000
 if [ "${SLURM_RESTART_COUNT:-0}" -ge 3 ]; then
 	steps=$(($("$KEDGE_BIN" ls -n heat2d -q | tail -1) + 20)) when='--deadline none'
@@ -25,7 +25,7 @@ echo "$steps" >steps
 exec "$KEDGE_BIN" run --requeue $when --grace 1000 -- \
 	mpirun -n 2 "$heat" --cells 1024 --every 0 --steps "$steps" --output answer
 END
-id=$(sbatch --parsable script)
+id=$(sbatch --parsable --time="${LONG:-20}" script)
 state() {
 	scontrol show job -o "$id" | sed 's/.*JobState=\([A-Z_]*\).*/\1/'
 }
