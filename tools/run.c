@@ -31,7 +31,7 @@ static bool ended(const struct kedge__run_loop *r, enum kedge__run_outcome *outc
 		*outcome = KEDGE__RUN_STOPPED;
 	else if (last->exec_errno)
 		*outcome = KEDGE__RUN_NOT_STARTED;
-	else if (last->exit_code == 0 && !last->exiting && r->ask.stage < KEDGE__RUN_TERMED)
+	else if (last->exit_code == 0 && !last->exiting && !last->bereft && r->ask.stage < KEDGE__RUN_TERMED)
 		*outcome = KEDGE__RUN_DONE;
 	else if (r->ask.asked || last->exiting)
 		*outcome = KEDGE__RUN_REQUESTED;
@@ -83,6 +83,9 @@ static int launch_once(struct kedge__run_loop *r, struct kedge__error *err)
 	rc = kedge__run_launch(r, &launch, err);
 	if (rc == 0)
 		rc = kedge__run_journal_read(&r->journal, &launch, err);
+	/* srun may end with 0 when a node is lost: a job that has not said that it is done is not. */
+	launch.bereft =
+	    rc == 0 && launch.exit_code == 0 && !launch.exec_errno && !r->journal.closed && kedge__run_nodes_lost(r);
 	if (rc == 0 && !kedge__array_push(&r->launches, launch))
 		rc = kedge__error_nomem(err);
 	return rc;
@@ -120,7 +123,11 @@ int kedge__run_exit_code(const struct kedge__run_loop *r)
 {
 	if (r->outcome == KEDGE__RUN_TOO_FEW_NODES || r->outcome == KEDGE__RUN_REQUESTED)
 		return NOT_FINISHED;
-	return r->outcome == KEDGE__RUN_STOPPED ? 128 + r->stop_signal : last_launch(r)->exit_code;
+	if (r->outcome == KEDGE__RUN_STOPPED)
+		return 128 + r->stop_signal;
+	/* A launch that hung, or lost a node, may have ended with 0. */
+	return r->outcome != KEDGE__RUN_DONE && last_launch(r)->exit_code == 0 ? KEDGE__EXIT_NO
+									       : last_launch(r)->exit_code;
 }
 
 static void name_run(struct kedge__run_loop *r)

@@ -40,6 +40,7 @@ struct kedge__run_launch {
 	bool polite;  /* it calls kedge_should_exit() */
 	bool exiting; /* that has said yes */
 	bool hung;    /* --watchdog: it was ended */
+	bool bereft;  /* it lost a node, whatever its exit code says */
 };
 
 enum kedge__run_outcome {
@@ -88,6 +89,7 @@ struct kedge__run_journal {
 	bool keep;       /* --journal: the user's file */
 	struct kedge__journal_reader reader;
 	size_t open;     /* jobs that the launch has opened and not closed */
+	bool closed;     /* it has closed the last of them */
 	KEDGE__ARRAY(struct kedge__run_job) jobs;
 	KEDGE__ARRAY(struct kedge__run_checkpoint) checkpoints;
 };
@@ -205,6 +207,8 @@ void kedge__run_nodes_close(struct kedge__run_nodes *n);
 /* Leave out the nodes that are down, take spares, and make the command of the next launch. *ENOUGH: there are
  * --min-nodes. */
 int kedge__run_nodes_choose(struct kedge__run_loop *r, bool *enough, struct kedge__error *err);
+
+bool kedge__run_nodes_lost(struct kedge__run_loop *r); /* a node of the last launch is down */
 
 /* ------------------------------------------------------------------ run_drain.c */
 

@@ -177,6 +177,7 @@ void kedge__run_ask_begin(struct kedge__run_loop *r)
 	stage_set(&r->ask, KEDGE__RUN_UNASKED);
 	r->ask.alive = r->ask.since;
 	r->journal.open = 0;
+	r->journal.closed = false;
 }
 
 double kedge__run_watch(struct kedge__run_loop *r, struct kedge__run_launch *launch)

@@ -188,7 +188,7 @@ static void note_request(const json_t *o, struct kedge__run_launch *launch)
 static void note_word(struct kedge__run_journal *j, const json_t *o, struct kedge__run_launch *launch)
 {
 	if (kedge__event_is(o, "close") && j->open)
-		j->open--;
+		j->closed = --j->open == 0;
 	else if (kedge__event_is(o, "exiting"))
 		launch->exiting = true;
 	else if (kedge__event_is(o, "asks"))

@@ -206,6 +206,18 @@ static int look(struct kedge__run_loop *r, struct kedge__error *err)
 	return rc;
 }
 
+bool kedge__run_nodes_lost(struct kedge__run_loop *r)
+{
+	if (!r->nodes.slurm || !r->nodes.all.count)
+		return false;
+	ask_slurm_states(r);
+	for (size_t i = 0; i < r->nodes.all.count; i++) {
+		if (r->nodes.all.at[i].used && r->nodes.all.at[i].state == KEDGE__NODE_DOWN)
+			return true;
+	}
+	return false;
+}
+
 /* ------------------------------------------------------------------ the next launch */
 
 /* Those of the last launch stay, and of the rest, those that nobody wants to have back come first. */

@@ -15,6 +15,8 @@ const char *kedge__run_end_text(const struct kedge__run_launch *launch, char buf
 		snprintf(buf, KEDGE__TEXT_ROOM, "not started (%.28s)", strerror(launch->exec_errno));
 	else if (launch->hung)
 		snprintf(buf, KEDGE__TEXT_ROOM, "no sign of life");
+	else if (launch->bereft)
+		snprintf(buf, KEDGE__TEXT_ROOM, "the loss of a node");
 	else if (launch->signal)
 		snprintf(buf, KEDGE__TEXT_ROOM, "killed by signal %d (%.20s)", launch->signal,
 			 strsignal(launch->signal));
@@ -44,7 +46,7 @@ double kedge__run_lost_seconds(const struct kedge__run_loop *r)
 
 		if (!next && (r->outcome == KEDGE__RUN_STOPPED || r->outcome == KEDGE__RUN_REQUESTED))
 			break; /* a requested stop is not a failure */
-		if (r->launches.at[i].exit_code != 0 && !r->launches.at[i].exec_errno)
+		if ((r->launches.at[i].exit_code != 0 || r->launches.at[i].bereft) && !r->launches.at[i].exec_errno)
 			sum += lost_in(&r->launches.at[i], next);
 	}
 	return sum;

@@ -57,7 +57,7 @@ wants_code 0
 wants err 'launching on 1 of 2 nodes: n0'
 wants err 'node n0 is left out (down'
 wants err 'launching on 1 of 2 nodes: n2'
-from=$(sed -n 's/.*restarted from version \([0-9]*\).*/\1/p' err)
-began=$(sed -n 's/began at \([1-9][0-9]*\),.*/\1/p' out)
+from=$(sed -n 's/.*restarted from version \([0-9]*\).*/\1/p' err | tail -1)
+began=$(sed -n 's/began at \([1-9][0-9]*\),.*/\1/p' out | tail -1)
 [ "$began" -eq $((from * 10)) ] || die "it began at $began, and version $from is of step $((from * 10))"
 wants out "^done at $((began + 25))$"
