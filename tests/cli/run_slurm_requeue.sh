@@ -8,6 +8,7 @@
 . "$KEDGE_SOURCE/tests/cli/slurm_lib.sh"
 heat=$BUILD_DIR/examples/heat2d
 [ -x "$heat" ] && command -v sbatch >/dev/null || exit 77
+slurm_more=SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,sched_interval=1
 slurm_start 4
 
 export KEDGE_INTERVAL=1000h heat

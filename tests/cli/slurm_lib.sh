@@ -30,7 +30,6 @@ slurm_config() { # NODES FIRST-PORT
 		SlurmUser=$(id -un)
 		SlurmdUser=$(id -un)
 		AuthType=auth/none
-		AuthInfo=cred_expire=5
 		CredType=cred/none
 		ProctrackType=proctrack/linuxproc
 		TaskPlugin=task/none
@@ -47,7 +46,7 @@ slurm_config() { # NODES FIRST-PORT
 		SwitchType=switch/none
 		JobAcctGatherType=jobacct_gather/none
 		KillWait=2
-		SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,sched_interval=1
+		${slurm_more:-}
 	END
 	i=0
 	while [ $i -lt "$1" ]; do
