@@ -192,7 +192,34 @@ static int protect_all(struct kedge__run_transparent *t)
 	return rc ? rc : protect_files(t);
 }
 
-static int capture(struct kedge__run_transparent *t, struct kedge__error *err)
+/* The words of the command, each with a NUL. kedge__free(). */
+static uint8_t *command_words(char *const *command, uint64_t *bytes)
+{
+	uint8_t *data, *at;
+
+	*bytes = 0;
+	for (char *const *word = command; *word; word++)
+		*bytes += strlen(*word) + 1;
+	data = at = kedge__malloc((size_t)*bytes);
+	for (char *const *word = command; data && *word; at += strlen(*word) + 1, word++)
+		memcpy(at, *word, strlen(*word) + 1);
+	return data;
+}
+
+/* What was typed says which versions belong to it: the program may have been started by env, nice and the like. */
+static int set_command(struct kedge__process_image *image, char *const *command, struct kedge__error *err)
+{
+	uint64_t bytes;
+	uint8_t *words = command_words(command, &bytes);
+
+	if (!words)
+		return kedge__error_nomem(err);
+	kedge__free(image->command.data);
+	image->command = (struct kedge__process_blob){words, bytes};
+	return 0;
+}
+
+static int capture(struct kedge__run_transparent *t, char *const *command, struct kedge__error *err)
 {
 	struct kedge__process_capture c = {.pid = t->pid, .init = t->init, .files = t->files, .mirror = &t->mirror};
 	uint8_t *record = NULL;
@@ -208,7 +235,9 @@ static int capture(struct kedge__run_transparent *t, struct kedge__error *err)
 	t->stop_seconds = c.stop_seconds;
 	forget_files(t);
 	t->contents = c.contents;
-	rc = kedge__process_image_encode(&c.image, &record, &bytes, err);
+	rc = set_command(&c.image, command, err);
+	if (!rc)
+		rc = kedge__process_image_encode(&c.image, &record, &bytes, err);
 	kedge__process_image_done(&c.image);
 	if (rc)
 		return rc;
@@ -218,9 +247,9 @@ static int capture(struct kedge__run_transparent *t, struct kedge__error *err)
 	return 0;
 }
 
-int kedge__run_image_take(struct kedge__run_transparent *t, struct kedge__error *err)
+int kedge__run_image_take(struct kedge__run_transparent *t, char *const *command, struct kedge__error *err)
 {
-	int rc = capture(t, err);
+	int rc = capture(t, command, err);
 
 	if (rc)
 		return rc;
@@ -293,21 +322,12 @@ static int read_version(struct kedge__run_transparent *t, uint64_t version, stru
 
 static bool same_command(const struct kedge__process_image *image, char *const *command)
 {
-	const struct kedge__process_blob *b = &image->command;
-	uint64_t at = 0;
-	size_t words = 0;
+	uint64_t bytes;
+	uint8_t *words = command_words(command, &bytes);
+	bool same = words && bytes == image->command.bytes && memcmp(words, image->command.data, (size_t)bytes) == 0;
 
-	/* A program that is a script has words of its interpreter before its own. */
-	for (char *const *word = command; *word; word++)
-		words += strlen(*word) + 1;
-	words -= strlen(command[0]) + 1;
-	if (words > b->bytes)
-		return false;
-	at = b->bytes - words;
-	for (char *const *word = command + 1; *word; at += strlen(*word) + 1, word++)
-		if (memcmp(b->data + at, *word, strlen(*word) + 1) != 0)
-			return false;
-	return true;
+	kedge__free(words);
+	return same;
 }
 
 static int restart_version(struct kedge__run_transparent *t, char *const *command, struct kedge__error *err)

@@ -131,7 +131,7 @@ static bool take(struct kedge__run_loop *r)
 {
 	struct kedge__run_transparent *t = r->transparent;
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = kedge__run_image_take(t, &err);
+	int rc = kedge__run_image_take(t, r->command, &err);
 
 	if (rc == 0) {
 		t->refusals = 0;

@@ -36,7 +36,7 @@ int kedge__run_image_open(struct kedge__run_transparent *t, const char *command,
 /* FINISHED: the program has ended well, and needs its versions no more. */
 int kedge__run_image_close(struct kedge__run_transparent *t, bool finished, struct kedge__error *err);
 /* Capture the running program and save it. KEDGE_E_STATE: it cannot be captured now, or has ended. */
-int kedge__run_image_take(struct kedge__run_transparent *t, struct kedge__error *err);
+int kedge__run_image_take(struct kedge__run_transparent *t, char *const *command, struct kedge__error *err);
 /* The program as it was in the newest version that is intact. *VERSION: KEDGE__NO_VERSION if there is none. */
 int kedge__run_image_restart(struct kedge__run_transparent *t, char *const *command, uint64_t *version, struct kedge__error *err);
 void kedge__run_mark(struct kedge__run_transparent *t); /* which process runs */

@@ -261,7 +261,7 @@ static void live(const char *root, const char *program, unsigned generations, ui
 		size_t now = progress(&l);
 
 		set_limit(&l, step * (g + 1));
-		await_progress(&l, now + 1 + draw_below(&seed, step / 2));
+		await_progress(&l, KEDGE__MIN(now + 1 + draw_below(&seed, step / 2), step * (g + 1)));
 		capture(&l);
 		/* What it does from here on is undone, wherever it comes to. */
 		set_limit(&l, step * (g + 2));
@@ -269,7 +269,6 @@ static void live(const char *root, const char *program, unsigned generations, ui
 		end_by_force(&l);
 		set_limit(&l, step * (g + 1));
 		restart(&l);
-		await_progress(&l, now + 1);
 	}
 	await_end(&l);
 	compare(&whole, &l);
