@@ -565,8 +565,10 @@ static bool die_while_capturing(struct life *l, long n)
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		struct kedge__process_capture c = {.pid = l->pid, .files = KEDGE__FILES_WRITTEN, .mirror = &l->mirror};
+
 		die_at = n;
-		_exit(try_capture(l, NULL) == 0 ? 0 : 1);
+		_exit(kedge__process_capture(&c, NULL) == 0 ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WIFSIGNALED(status))
