@@ -265,7 +265,7 @@ static void live(const char *root, const char *program, unsigned generations, ui
 		capture(&l);
 		/* What it does from here on is undone, wherever it comes to. */
 		set_limit(&l, step * (g + 2));
-		await_progress(&l, progress(&l) + draw_below(&seed, step / 4));
+		await_progress(&l, KEDGE__MIN(progress(&l) + draw_below(&seed, step / 4), step * (g + 2)));
 		end_by_force(&l);
 		set_limit(&l, step * (g + 1));
 		restart(&l);
