@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Real programs that know nothing of checkpoints: each is captured while it waits for input, killed, restarted, and ends with
 # the answer of a run that nobody disturbed. What this machine lacks is passed over by name. Programs that take long to
-# compile are tried if $KEDGE_TEST_PROCESS_MOMENTS is set.
+# compile are tried if $PROCESS_TEST_MOMENTS is set.
 . "$KEDGE_SOURCE/tests/cli/run_lib.sh"
 tried=0
 
@@ -127,7 +127,7 @@ else
 	lacks "a Fortran compiler"
 fi
 
-if [ -z "${KEDGE_TEST_PROCESS_MOMENTS:-}" ]; then
+if [ -z "${PROCESS_TEST_MOMENTS:-}" ]; then
 	:
 elif command -v go >/dev/null; then
 	cat >many.go <<-'END'

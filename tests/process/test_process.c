@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whole processes: captured, killed, restarted; their answer and their files are those of a run that nobody disturbed.
- * $KEDGE_TEST_PROCESS_MOMENTS: how many moments of each program are tried (2).
+ * $PROCESS_TEST_MOMENTS: how many moments of each program are tried (2).
  */
 #include "../lib/cases.h"
 #include "../lib/draw.h"
@@ -236,7 +236,7 @@ static void compare(const struct life *a, const struct life *b)
 
 static unsigned long moments(void)
 {
-	const char *text = getenv("KEDGE_TEST_PROCESS_MOMENTS");
+	const char *text = getenv("PROCESS_TEST_MOMENTS");
 
 	return text ? strtoul(text, NULL, 10) : 2;
 }
