@@ -49,6 +49,15 @@ function(kedge_optional_file stage name lib)
   endif()
 endfunction()
 
+# Capture and restart of whole processes, or the replacement for it.
+function(kedge_process_files)
+  set(files src/process/optional/process_absent.c)
+  if(CMAKE_SYSTEM_NAME STREQUAL Linux AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/process/x86_64/*.c)
+  endif()
+  target_sources(kedge_process PRIVATE ${files})
+endfunction()
+
 # The kernels for GPUs, compiled into one file that becomes data of the library, or the replacement for it.
 function(kedge_optional_kernels)
   if(NOT KEDGE_NVCC)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run: run a job to completion despite failures. */
-#include "run.h"
+#include "run_transparent.h"
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -80,7 +80,7 @@ static int launch_once(struct kedge__run_loop *r, struct kedge__error *err)
 	if (setenv("KEDGE_RUN_ID", r->id, 1) || setenv("KEDGE_RUN_LAUNCH", number, 1) ||
 	    setenv("KEDGE_RUN_JOURNAL", r->journal.path, 1) || (r->init && setenv("KEDGE_INIT", "yes", 1)))
 		return kedge__error_nomem(err);
-	rc = kedge__run_launch(r, &launch, err);
+	rc = r->transparent ? kedge__run_transparent_launch(r, &launch, err) : kedge__run_launch(r, &launch, err);
 	if (rc == 0)
 		rc = kedge__run_journal_read(&r->journal, &launch, err);
 	/* srun may end with 0 when a node is lost: a job that has not said that it is done is not. */
@@ -161,8 +161,11 @@ static int run_all(struct kedge__run_loop *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (supervise(r, &err))
+	if (supervise(r, &err)) {
+		kedge__run_transparent_close(r, false);
 		return kedge__tool_fail(KEDGE__RUN_COMMAND, &err, "cannot continue");
+	}
+	kedge__run_transparent_close(r, r->outcome == KEDGE__RUN_DONE);
 	r->ended_ns = kedge__clock_wall_ns();
 	kedge__run_summary(r);
 	if (r->json)
@@ -199,6 +202,7 @@ static int run(struct kedge__run_loop *r, const char *given)
 int kedge__tool_run(int argc, char **argv)
 {
 	struct kedge__run_loop r = {.retries = 10, .patience = 3, .backoff = 1.0, .ask = {.grace = 60.0}};
+	struct kedge__run_transparent t = {.init_link = -1};
 	const char *journal = NULL;
 	const struct kedge__option options[] = {
 	    {"retries", 'r', KEDGE__OPTION_UINT, &r.retries, "N", "relaunch at most N times (default 10)"},
@@ -230,6 +234,23 @@ int kedge__tool_run(int argc, char **argv)
 	     "the names of the nodes, one a line (default: what Slurm, PBS or LSF say)"},
 	    {"check-node", 0, KEDGE__OPTION_TEXT, &r.nodes.check, "COMMAND",
 	     "leave out nodes for which this shell command fails, with the name in $KEDGE_NODE"},
+	    {"transparent", 't', KEDGE__OPTION_FLAG, &t.on, NULL,
+	     "COMMAND knows nothing of checkpoints: capture and restart its process as a whole"},
+	    {"interval", 'i', KEDGE__OPTION_TEXT, &t.interval, "S",
+	     "with --transparent: seconds between captures, or auto (default: the setting interval)"},
+	    {"files", 0, KEDGE__OPTION_TEXT, &t.policy, "WHICH",
+	     "with --transparent: keep the contents of open files: none, written (in place; default) or all that are "
+	     "open "
+	     "for writing"},
+	    {"check", 0, KEDGE__OPTION_FLAG, &t.check, NULL,
+	     "with --transparent: start COMMAND, say after a second whether it can be captured, and end it"},
+	    {"keep-versions", 0, KEDGE__OPTION_FLAG, &t.keep, NULL,
+	     "with --transparent: keep the versions of a program that has ended well"},
+	    {"new-ids", 0, KEDGE__OPTION_FLAG, &t.new_ids, NULL,
+	     "with --transparent: restart with other ids of process and threads, where these cannot be had"},
+	    KEDGE__OPTION_STORE(&t.store),
+	    KEDGE__OPTION_NAME(&t.name),
+	    KEDGE__OPTION_SET(&t.sets),
 	    {"init", 0, KEDGE__OPTION_FLAG, &r.init, NULL,
 	     "let COMMAND create stores in directories that contain other files (the setting init)"},
 	    KEDGE__OPTION_QUIET(&r.quiet),
@@ -254,6 +275,7 @@ int kedge__tool_run(int argc, char **argv)
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge run -- mpirun -n 4 ./heat2d --steps 2000\n"
 		       "kedge run --retries 100 --json -- ./solver input.nml\n"
+		       "kedge run --transparent --interval 600 -- python3 train.py\n"
 		       "kedge run --spares 1 --requeue -- srun ./heat2d --steps 2000",
 	    .stop_early = true,
 	};
@@ -270,5 +292,10 @@ int kedge__tool_run(int argc, char **argv)
 	if (r.again.requeue && r.again.follow_up)
 		return kedge__usage_error(&usage, "--requeue or --follow-up, not both");
 	r.command = argv + first;
+	if (!kedge__run_transparent_options(&t, &usage, &status))
+		return status;
+	r.transparent = t.on ? &t : NULL;
+	if (t.check)
+		return kedge__run_transparent_check(&r);
 	return r.again.print ? kedge__run_print_sbatch(&r) : run(&r, journal);
 }

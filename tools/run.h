@@ -133,6 +133,8 @@ struct kedge__run_question {
 	double deadline;
 };
 
+struct kedge__run_transparent; /* run_transparent.h */
+
 struct kedge__run_loop {
 	char **command; /* NULL-terminated, argv's */
 	char id[128];
@@ -149,6 +151,7 @@ struct kedge__run_loop {
 	int stop_signal;             /* 0, or the signal with which the user ended it */
 	pid_t group;                 /* of the running launch; 0: none */
 
+	struct kedge__run_transparent *transparent; /* NULL: the command takes its own checkpoints */
 	struct kedge__run_nodes nodes;
 	struct kedge__run_journal journal;
 	KEDGE__ARRAY(struct kedge__run_launch) launches;
@@ -163,6 +166,10 @@ void kedge__run_signals_init(struct kedge__run_loop *r);
 /* Start the command, wait for its end while passing signals on, and end what it left behind. Fills all of LAUNCH but
  * what the journal knows. */
 int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launch, struct kedge__error *err);
+/* Wait for a signal until DEADLINE (monotonic) and do what it asks for. False: time is up. */
+bool kedge__run_await(struct kedge__run_loop *r, double deadline);
+/* The command of LAUNCH has ended with STATUS: end what it left behind. */
+void kedge__run_launch_ended(struct kedge__run_loop *r, struct kedge__run_launch *launch, int status);
 /* Sleep, but for a signal that stops the run. */
 void kedge__run_pause(struct kedge__run_loop *r, double seconds);
 

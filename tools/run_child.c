@@ -65,7 +65,7 @@ static void pass_on(struct kedge__run_loop *r, int sig)
 }
 
 /* Wait for a watched signal until DEADLINE (monotonic) and pass it on. False: time is up. */
-static bool await_signal(struct kedge__run_loop *r, double deadline)
+bool kedge__run_await(struct kedge__run_loop *r, double deadline)
 {
 	struct timespec left = {0, 0};
 	double seconds = deadline - kedge__clock_seconds();
@@ -85,7 +85,7 @@ void kedge__run_pause(struct kedge__run_loop *r, double seconds)
 {
 	double deadline = kedge__clock_seconds() + seconds;
 
-	while (!r->stop_signal && !r->ask.asked && await_signal(r, deadline))
+	while (!r->stop_signal && !r->ask.asked && kedge__run_await(r, deadline))
 		;
 }
 
@@ -243,7 +243,7 @@ static void end_leftovers(struct kedge__run_loop *r)
 	double deadline = kedge__clock_seconds() + GRACE_SECONDS;
 	int status;
 
-	while ((r->stop_signal || r->ask.asked) && children_left() && await_signal(r, deadline))
+	while ((r->stop_signal || r->ask.asked) && children_left() && kedge__run_await(r, deadline))
 		reap(0, &status);
 	kill(-r->group, SIGKILL);
 	while (children_left()) {
@@ -265,6 +265,14 @@ static void record_end(struct kedge__run_launch *launch, int status)
 	}
 }
 
+void kedge__run_launch_ended(struct kedge__run_loop *r, struct kedge__run_launch *launch, int status)
+{
+	record_end(launch, status);
+	if (launch->exit_code != 0)
+		end_leftovers(r);
+	r->group = 0;
+}
+
 int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launch, struct kedge__error *err)
 {
 	pid_t child;
@@ -278,11 +286,8 @@ int kedge__run_launch(struct kedge__run_loop *r, struct kedge__run_launch *launc
 	r->launch = launch;
 	kedge__run_ask_begin(r);
 	while (!reap(child, &status))
-		await_signal(r, kedge__run_watch(r, launch));
+		kedge__run_await(r, kedge__run_watch(r, launch));
 	r->launch = NULL;
-	record_end(launch, status);
-	if (launch->exit_code != 0)
-		end_leftovers(r);
-	r->group = 0;
+	kedge__run_launch_ended(r, launch, status);
 	return 0;
 }

@@ -99,6 +99,8 @@ static int show(struct kedge__show *s)
 		return status;
 	if (s->list_files)
 		return kedge__show_files(s);
+	if (s->process)
+		return kedge__show_process(s);
 	find_lineage(s);
 	count_extents(s);
 	count_blocks(s);
@@ -120,6 +122,8 @@ int kedge__tool_show(int argc, char **argv)
 	    {"why", 0, KEDGE__OPTION_FLAG, &s.why, NULL, "say below what the words mean"},
 	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R", "the rank whose segment is shown (default: 0)"},
 	    {"files", 0, KEDGE__OPTION_FLAG, &s.list_files, NULL, "list the files, as ls -l does, and nothing else"},
+	    {"process", 0, KEDGE__OPTION_FLAG, &s.process, NULL,
+	     "list the threads, mappings and open files of a process of 'kedge run --transparent', and nothing else"},
 	    {"extents", 0, KEDGE__OPTION_FLAG, &s.list_extents, NULL, "list every extent"},
 	    {"blocks", 0, KEDGE__OPTION_FLAG, &s.list_blocks, NULL, "list every block"},
 	    KEDGE__OPTION_L2(&s.place.l2),

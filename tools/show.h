@@ -19,7 +19,7 @@ struct kedge__show {
 	struct kedge__place place;
 	const char *wanted; /* the version, as written; NULL: the newest */
 	uint64_t version, rank;
-	bool list_extents, list_blocks, list_files, why;
+	bool list_extents, list_blocks, list_files, process, why;
 	const struct kedge__set *set;
 	struct kedge__segment *segment;
 	struct kedge__shield_file shield; /* of this rank, beside the segment; no path: there is none */
@@ -50,5 +50,6 @@ const char *kedge__show_scheme(const struct kedge__classes_record *c, char text[
 void kedge__show_text(const struct kedge__show *s); /* show_text.c */
 void kedge__show_json(const struct kedge__show *s); /* show_json.c */
 int kedge__show_files(const struct kedge__show *s); /* show_files.c: instead of all that; an exit code */
+int kedge__show_process(const struct kedge__show *s); /* show_process.c: the same */
 
 #endif

@@ -10,14 +10,8 @@
 #ifndef KEDGE_TOOLS_TOOL_PAGES_H
 #define KEDGE_TOOLS_TOOL_PAGES_H
 
+#include "process/process.h"
 #include "tool_files.h"
-
-#define KEDGE__PAGE_BYTES    ((size_t)4096)
-#define KEDGE__PAGES_REGION  "pages"
-#define KEDGE__PAGES_INDEX   "pages.index"
-#define KEDGE__PAGES_MAGIC   UINT64_C(0x4547415045474445) /* "EDGEPAGE" */
-#define KEDGE__PAGES_HEAD    2                            /* words before the addresses: magic, page size */
-#define KEDGE__PAGES_FREE    UINT64_MAX                   /* the address of a place without a page */
 
 /* ---- an image in files */
 

@@ -7,6 +7,7 @@
 #include "codec/codec.h"
 #include "format/format.h"
 #include "fuzz.h"
+#include "process/process.h"
 
 #include <sys/stat.h>
 
@@ -48,6 +49,49 @@ static void make_marker(void)
 
 	FUZZ_REQUIRE(kedge__store_marker_encode(&(struct kedge__store_id){"fifteen letters"}, &b, NULL) == 0);
 	save_bytes("marker", "plain", &b);
+}
+
+static void make_process(void)
+{
+	uint8_t xstate[576] = {3}, words[] = "./a\0b", vdso[] = "vdso", auxv[16] = {6}, pending[KEDGE__PROCESS_SIGINFO] = {10}, pipe[] = "in it";
+	uint8_t watched[24] = {4, [8] = 1, [16] = 9};
+	struct kedge__process_thread threads[] = {
+	    {.id = 100, .xstate = {xstate, sizeof(xstate)}, .name = "a", .rseq_bytes = 32, .pending = {pending, sizeof(pending)}},
+	    {.id = 101, .xstate = {xstate, sizeof(xstate)}, .name = "b", .cpus = {auxv, 8}},
+	};
+	struct kedge__process_file files[] = {{.path = "/a", .bytes = 5, .mtime_ns = 1, .build_id = {vdso, 4}}, {.path = "/b"}};
+	struct kedge__process_mapping mappings[] = {
+	    {.start = 4096, .end = 8192, .kind = KEDGE__MAPPING_PRIVATE_FILE, .bits = 5, .name = "/a"},
+	    {.start = 8192, .end = 16384, .file = KEDGE__PROCESS_NO_FILE, .bits = 3, .name = "[heap]"},
+	    {.start = 20480, .end = 24576, .kind = KEDGE__MAPPING_KERNEL, .file = KEDGE__PROCESS_NO_FILE, .name = "[vdso]"},
+	};
+	struct kedge__process_descriptor descriptors[] = {
+	    {.number = 0, .kind = KEDGE__DESCRIPTOR_INHERITED, .path = "/dev/pts/1"},
+	    {.number = 3, .same = 3, .path = "/log", .bytes = 10, .offset = 10, .flags = 1},
+	    {.number = 4, .same = 4, .kind = KEDGE__DESCRIPTOR_PIPE, .path = "pipe:[7]", .object = 7, .data = {pipe, 5}},
+	    {.number = 6, .same = 6, .kind = KEDGE__DESCRIPTOR_EPOLL, .path = "anon_inode:[eventpoll]", .data = {watched, 24}},
+	};
+	struct kedge__process_action actions[] = {{.signal = 14, .handler = 4096, .flags = 1}};
+	const struct kedge__process_image image = {.boot = "boot",
+						   .release = "6.1",
+						   .cwd = "/",
+						   .pid = 100,
+						   .command = {words, 6},
+						   .xcr0 = 7,
+						   .vdso = {vdso, 4},
+						   .auxv = {auxv, sizeof(auxv)},
+						   .pending = {pending, sizeof(pending)},
+						   .actions = {.at = actions, .count = 1},
+						   .threads = {.at = threads, .count = 2},
+						   .files = {.at = files, .count = 2},
+						   .mappings = {.at = mappings, .count = 3},
+						   .descriptors = {.at = descriptors, .count = 4}};
+	uint8_t *record;
+	size_t bytes;
+
+	FUZZ_REQUIRE(kedge__process_image_encode(&image, &record, &bytes, NULL) == 0);
+	save("process", "plain", "", 0, record, bytes);
+	kedge__free(record);
 }
 
 static void make_tree(void)
@@ -516,6 +560,7 @@ int main(int argc, char **argv)
 	make_tie();
 	make_shield();
 	make_tree();
+	make_process();
 	make_stage();
 	make_index();
 	make_summary();

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole processes: captured, killed, restarted; their answer and their files are those of a run that nobody disturbed.
+ * $PROCESS_TEST_MOMENTS: how many moments of each program are tried (2).
+ */
+#include "../lib/cases.h"
+#include "../lib/draw.h"
+#include "../lib/files.h"
+#include "../lib/scratch.h"
+
+#include "process/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 1200
+#define USER   65534
+
+static const char *const outputs[] = {"answer", "log", "more", "table", "out", NULL};
+
+/* ------------------------------------------------------------------ death at the n-th call */
+
+static long die_at; /* calls of ptrace() that are left; 0: no end is near */
+
+long __real_ptrace(int request, pid_t pid, void *addr, void *data);
+long __wrap_ptrace(int request, pid_t pid, void *addr, void *data);
+
+long __wrap_ptrace(int request, pid_t pid, void *addr, void *data)
+{
+	if (die_at && --die_at == 0)
+		kill(getpid(), SIGKILL);
+	return __real_ptrace(request, pid, addr, data);
+}
+
+/* ------------------------------------------------------------------ a program and its directory */
+
+struct life {
+	char dir[FILES_PATH], program[FILES_PATH];
+	pid_t pid, init;
+	int link, status;
+	bool over;
+	uint8_t *record;
+	size_t record_bytes;
+	struct kedge__process_mirror mirror;
+	struct kedge__process_contents contents;
+};
+
+static void path_in(char out[FILES_PATH], const struct life *l, const char *name)
+{
+	path_make(out, "%s/%s", l->dir, name);
+}
+
+static size_t progress(const struct life *l)
+{
+	char path[FILES_PATH];
+	struct stat st;
+
+	path_in(path, l, "progress");
+	return stat(path, &st) == 0 ? (size_t)st.st_size : 0;
+}
+
+static void set_limit(const struct life *l, unsigned long limit)
+{
+	char path[FILES_PATH], fresh[FILES_PATH], text[32];
+
+	path_in(path, l, "limit");
+	path_in(fresh, l, "limit.new");
+	snprintf(text, sizeof(text), "%lu", limit);
+	file_write(fresh, text, strlen(text));
+	assert_int_equal(rename(fresh, path), 0);
+}
+
+static bool has_ended(struct life *l)
+{
+	if (!l->over && waitpid(l->pid, &l->status, WNOHANG) == l->pid)
+		l->over = true;
+	return l->over;
+}
+
+static void await_progress(struct life *l, size_t rounds)
+{
+	while (progress(l) < rounds && !has_ended(l))
+		usleep(200);
+	assert_false(l->over);
+}
+
+static void begin(struct life *l, const char *program, const char *dir)
+{
+	char source[FILES_PATH], number[32], out[FILES_PATH];
+	uint8_t *code;
+	size_t bytes;
+
+	memset(l, 0, sizeof(*l));
+	l->link = -1;
+	path_make(l->dir, "%s", dir);
+	assert_true(mkdir(dir, 0700) == 0 || errno == EEXIST);
+	/* Its own copy: another user may read it, too. */
+	path_make(source, "%s/%s", PROGRAMS, program);
+	path_make(l->program, "%s/program", dir);
+	code = file_read(source, &bytes);
+	assert_non_null(code);
+	file_write(l->program, code, bytes);
+	free(code);
+	assert_int_equal(chmod(l->program, 0700), 0);
+	snprintf(number, sizeof(number), "%d", ROUNDS);
+	path_in(out, l, "out");
+	l->pid = fork();
+	if (l->pid == 0) {
+		int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), null = open("/dev/null", O_RDONLY);
+
+		if (chdir(dir) != 0 || fd < 0)
+			_exit(99);
+		dup2(null, 0);
+		dup2(fd, 1);
+		close_range(3, ~0u, 0);
+		setpgid(0, 0);
+		execl("./program", "./program", number, NULL);
+		_exit(98);
+	}
+	assert_true(l->pid > 0);
+}
+
+static void await_end(struct life *l)
+{
+	set_limit(l, 1000000000);
+	if (!l->over)
+		assert_int_equal(waitpid(l->pid, &l->status, 0), l->pid);
+	l->over = true;
+	assert_true(WIFEXITED(l->status));
+	assert_int_equal(WEXITSTATUS(l->status), 0);
+	if (l->init) {
+		close(l->link);
+		kill(l->init, SIGKILL);
+		assert_int_equal(waitpid(l->init, NULL, __WALL), l->init);
+		l->init = 0;
+	}
+}
+
+static void forget(struct life *l)
+{
+	kedge__process_mirror_done(&l->mirror);
+	kedge__process_contents_done(&l->contents);
+	kedge__free(l->record);
+	l->record = NULL;
+}
+
+static int try_capture(struct life *l, struct kedge__error *err)
+{
+	struct kedge__process_capture c = {
+	    .pid = l->pid, .init = l->init, .files = KEDGE__FILES_WRITTEN, .mirror = &l->mirror};
+	int rc = kedge__process_capture(&c, err);
+
+	assert_false(c.ended);
+	if (rc)
+		return rc;
+	kedge__process_contents_done(&l->contents);
+	l->contents = c.contents;
+	kedge__free(l->record);
+	assert_int_equal(kedge__process_image_encode(&c.image, &l->record, &l->record_bytes, err), 0);
+	kedge__process_image_done(&c.image);
+	return 0;
+}
+
+static void capture(struct life *l)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	if (try_capture(l, &err) != 0)
+		fail_msg("%s", kedge__error_text(&err));
+}
+
+static void end_by_force(struct life *l)
+{
+	kill(l->pid, SIGKILL);
+	assert_int_equal(waitpid(l->pid, &l->status, 0), l->pid);
+	if (l->init) {
+		close(l->link);
+		kill(l->init, SIGKILL);
+		assert_int_equal(waitpid(l->init, NULL, __WALL), l->init);
+		l->init = 0;
+	}
+}
+
+static void restart(struct life *l)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__process_image image;
+	struct kedge__process_restart r = {
+	    .image = &image, .mirror = &l->mirror, .contents = &l->contents, .init_link = -1};
+	int rc = kedge__process_image_decode(l->record, l->record_bytes, &image, &err);
+
+	if (!rc)
+		rc = kedge__process_mirror_adopt(&l->mirror, &err);
+	if (!rc)
+		rc = kedge__process_check(&image, &err);
+	if (!rc)
+		rc = kedge__process_restart(&r, &err);
+	if (rc)
+		fail_msg("%s", kedge__error_text(&err));
+	kedge__process_image_done(&image);
+	l->pid = r.pid;
+	l->init = r.init;
+	l->link = r.init_link;
+	l->over = false;
+}
+
+static void compare(const struct life *a, const struct life *b)
+{
+	for (size_t i = 0; outputs[i]; i++) {
+		char path[FILES_PATH];
+		size_t n = 0, m = 0;
+		uint8_t *x, *y;
+
+		path_in(path, a, outputs[i]);
+		x = file_read(path, &n);
+		path_in(path, b, outputs[i]);
+		y = file_read(path, &m);
+		if (!x != !y || n != m || (x && memcmp(x, y, n) != 0))
+			fail_msg("%s differs", outputs[i]);
+		free(x);
+		free(y);
+	}
+}
+
+/* ------------------------------------------------------------------ killed at random moments */
+
+static unsigned long moments(void)
+{
+	const char *text = getenv("PROCESS_TEST_MOMENTS");
+
+	return text ? strtoul(text, NULL, 10) : 2;
+}
+
+/* GENERATIONS times captured, let run on for a while, killed, and restarted. */
+static void live(const char *root, const char *program, unsigned generations, uint64_t seed)
+{
+	char dir[FILES_PATH];
+	struct life whole, l;
+	unsigned long step = ROUNDS / (generations + 1);
+
+	path_make(dir, "%s/whole", root);
+	begin(&whole, program, dir);
+	await_end(&whole);
+	path_make(dir, "%s/parts", root);
+	assert_true(mkdir(dir, 0700) == 0 || errno == EEXIST);
+	memset(&l, 0, sizeof(l));
+	path_make(l.dir, "%s", dir);
+	set_limit(&l, step);
+	begin(&l, program, dir);
+	for (unsigned g = 0; g < generations; g++) {
+		size_t now = progress(&l);
+
+		set_limit(&l, step * (g + 1));
+		await_progress(&l, KEDGE__MIN(now + 1 + draw_below(&seed, step / 2), step * (g + 1)));
+		capture(&l);
+		/* What it does from here on is undone, wherever it comes to. */
+		set_limit(&l, step * (g + 2));
+		await_progress(&l, KEDGE__MIN(progress(&l) + draw_below(&seed, step / 4), step * (g + 2)));
+		end_by_force(&l);
+		set_limit(&l, step * (g + 1));
+		restart(&l);
+	}
+	await_end(&l);
+	compare(&whole, &l);
+	forget(&l);
+	assert_int_equal(tree_remove(root), 0);
+}
+
+static void live_here(const char *program, unsigned generations)
+{
+	for (unsigned long i = 0; i < moments(); i++) {
+		char root[FILES_PATH];
+
+		scratch_make(root, sizeof(root), "process");
+		live(root, program, generations, 17 + i);
+	}
+}
+
+static void files_and_signals(void **state)
+{
+	(void)state;
+	live_here("sequential", 3);
+}
+
+static void without_shared_libraries(void **state)
+{
+	(void)state;
+	live_here("sequential-static", 2);
+}
+
+static void threads_with_their_ids(void **state)
+{
+	(void)state;
+	live_here("threads", 3);
+}
+
+static void ten_generations(void **state)
+{
+	char root[FILES_PATH];
+
+	(void)state;
+	scratch_make(root, sizeof(root), "process");
+	live(root, "threads", 10, 5);
+}
+
+/* In a process of its own, which has another user if this one is root's. */
+static void as_user(void **state)
+{
+	char root[FILES_PATH];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	scratch_make_on_disk(root, sizeof(root), "process");
+	if (geteuid() == 0) {
+		assert_int_equal(chown(root, USER, USER), 0);
+	}
+	pid = fork();
+	if (pid == 0) {
+		bool user = geteuid() != 0;
+
+		if (!user && (setresgid(USER, USER, USER) != 0 || setresuid(USER, USER, USER) != 0))
+			_exit(77);
+		prctl(PR_SET_DUMPABLE, 1);
+		if (unshare(CLONE_NEWUSER) != 0)
+			_exit(77); /* then ids cannot be kept, and the restart says so */
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WEXITSTATUS(status) == 77) {
+		scratch_remove(root);
+		skip();
+	}
+	pid = fork();
+	if (pid == 0) {
+		if (geteuid() == 0 && (setresgid(USER, USER, USER) != 0 || setresuid(USER, USER, USER) != 0))
+			_exit(98);
+		prctl(PR_SET_DUMPABLE, 1);
+		live(root, "threads", 2, 11);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	scratch_remove(root);
+}
+
+/* ------------------------------------------------------------------ no trace */
+
+static size_t count_lines(pid_t pid, const char *name)
+{
+	char path[64], *line = NULL;
+	size_t room = 0, n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (getline(&line, &room, f) >= 0)
+		n++;
+	free(line);
+	fclose(f);
+	return n;
+}
+
+static bool traced(pid_t pid)
+{
+	char path[64], *line = NULL;
+	size_t room = 0;
+	int tracer = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (getline(&line, &room, f) >= 0)
+		sscanf(line, "TracerPid: %d", &tracer);
+	free(line);
+	fclose(f);
+	return tracer != 0;
+}
+
+static void calls_that_wait(void **state)
+{
+	char root[FILES_PATH];
+	struct life l = {.link = -1};
+	size_t mappings;
+
+	(void)state;
+	scratch_make(root, sizeof(root), "process");
+	path_make(l.dir, "%s", root);
+	set_limit(&l, 1);
+	begin(&l, "waits", root);
+	await_progress(&l, 1);
+	capture(&l);
+	mappings = count_lines(l.pid, "maps");
+	for (int i = 0; i < 10; i++)
+		capture(&l);
+	assert_int_equal(count_lines(l.pid, "maps"), mappings);
+	assert_false(traced(l.pid));
+	end_by_force(&l);
+	/* They begin again in the new process. */
+	restart(&l);
+	capture(&l);
+	await_end(&l);
+	{
+		char path[FILES_PATH];
+		uint8_t *text;
+		size_t n;
+
+		path_in(path, &l, "interrupted");
+		text = file_read(path, &n);
+		if (text)
+			fail_msg("interrupted: %s", (char *)text);
+	}
+	forget(&l);
+	scratch_remove(root);
+}
+
+/* ------------------------------------------------------------------ refusals */
+
+static void refused(void **state)
+{
+	static const char *const kinds[] = {"child",         "connection", "timer",    "device",
+					    "locked memory", "removed",    "System V", "has locked"};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++) {
+		char root[FILES_PATH];
+		struct life l = {.link = -1};
+		struct kedge__error err = KEDGE__ERROR_INIT;
+
+		scratch_make(root, sizeof(root), "process");
+		path_make(l.dir, "%s", root);
+		set_limit(&l, 1);
+		setenv("REFUSED", kinds[i], 1);
+		begin(&l, "refused", root);
+		while (progress(&l) < 1 && !has_ended(&l))
+			usleep(200);
+		if (!l.over) {
+			assert_int_equal(try_capture(&l, &err), KEDGE_E_STATE);
+			if (!strstr(kedge__error_text(&err), kinds[i]))
+				fail_msg("%s: %s", kinds[i], kedge__error_text(&err));
+			assert_false(traced(l.pid));
+			await_end(&l);
+		} else {
+			assert_int_equal(WEXITSTATUS(l.status), 77); /* not to be had here */
+		}
+		kedge__error_done(&err);
+		forget(&l);
+		scratch_remove(root);
+	}
+}
+
+/* ------------------------------------------------------------------ what does not fit any more */
+
+static void expect_refusal(const struct kedge__process_image *image, int code, const char *word)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	assert_int_equal(kedge__process_check(image, &err), code);
+	if (!strstr(kedge__error_text(&err), word))
+		fail_msg("no '%s': %s", word, kedge__error_text(&err));
+	kedge__error_done(&err);
+}
+
+static void other_machine(void **state)
+{
+	struct kedge__process_image image;
+	char root[FILES_PATH], path[FILES_PATH];
+	struct life l = {.link = -1};
+	uint64_t features;
+
+	(void)state;
+	scratch_make(root, sizeof(root), "process");
+	path_make(l.dir, "%s", root);
+	set_limit(&l, 10);
+	begin(&l, "sequential", root);
+	await_progress(&l, 10);
+	capture(&l);
+	end_by_force(&l);
+	assert_int_equal(kedge__process_image_decode(l.record, l.record_bytes, &image, NULL), 0);
+	assert_int_equal(kedge__process_check(&image, NULL), 0);
+	image.uid++;
+	expect_refusal(&image, KEDGE_E_ACCESS, "owner");
+	image.uid--;
+	features = image.features[4];
+	image.features[4] = ~UINT64_C(0);
+	expect_refusal(&image, KEDGE_E_MISMATCH, "processor");
+	image.features[4] = features;
+	image.vdso.data[100] ^= 1;
+	expect_refusal(&image, KEDGE_E_MISMATCH, "kernel");
+	image.vdso.data[100] ^= 1;
+	image.files.at[1].bytes++;
+	expect_refusal(&image, KEDGE_E_MISMATCH, "changed");
+	image.files.at[1].bytes--;
+	assert_int_equal(kedge__process_check(&image, NULL), 0);
+	path_in(path, &l, "more");
+	assert_int_equal(truncate(path, 0), 0);
+	for (size_t i = 0; i < image.descriptors.count; i++)
+		if (strcmp(image.descriptors.at[i].path, path) == 0)
+			image.descriptors.at[i].bytes = 5;
+	expect_refusal(&image, KEDGE_E_MISMATCH, "shorter");
+	assert_int_equal(unlink(path), 0);
+	expect_refusal(&image, KEDGE_E_MISSING, "missing");
+	kedge__process_image_done(&image);
+	forget(&l);
+	scratch_remove(root);
+}
+
+static void damage(void **state)
+{
+	char root[FILES_PATH];
+	struct life l = {.link = -1};
+	struct kedge__process_image image;
+	uint64_t seed = 3;
+	uint8_t *again;
+	size_t bytes;
+
+	(void)state;
+	scratch_make(root, sizeof(root), "process");
+	path_make(l.dir, "%s", root);
+	set_limit(&l, 1);
+	begin(&l, "threads", root);
+	await_progress(&l, 1);
+	capture(&l);
+	await_end(&l);
+	assert_int_equal(kedge__process_image_decode(l.record, l.record_bytes, &image, NULL), 0);
+	assert_int_equal(kedge__process_image_encode(&image, &again, &bytes, NULL), 0);
+	assert_int_equal(bytes, l.record_bytes);
+	assert_memory_equal(again, l.record, bytes);
+	kedge__free(again);
+	kedge__process_image_done(&image);
+	for (size_t n = 0; n < l.record_bytes; n += 1 + n / 20)
+		if (kedge__process_image_decode(l.record, n, &image, NULL) == 0)
+			kedge__process_image_done(&image);
+	for (int i = 0; i < 2000; i++) {
+		size_t at = draw_below(&seed, l.record_bytes);
+		uint8_t was = l.record[at];
+
+		l.record[at] = (uint8_t)draw(&seed);
+		if (kedge__process_image_decode(l.record, l.record_bytes, &image, NULL) == 0)
+			kedge__process_image_done(&image);
+		l.record[at] = was;
+	}
+	forget(&l);
+	scratch_remove(root);
+}
+
+/* ------------------------------------------------------------------ death of who captures */
+
+/* One that dies at its N-th call of ptrace(). True: it got to its end before. */
+static bool die_while_capturing(struct life *l, long n)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct kedge__process_capture c = {.pid = l->pid, .files = KEDGE__FILES_WRITTEN, .mirror = &l->mirror};
+
+		die_at = n;
+		_exit(kedge__process_capture(&c, NULL) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFSIGNALED(status))
+		return false;
+	if (WEXITSTATUS(status) == 0)
+		return true;
+	/* It was just dying from the time before. */
+	assert_int_equal(waitpid(l->pid, &l->status, 0), l->pid);
+	l->over = true;
+	return false;
+}
+
+static void who_captures_dies(void **state)
+{
+	char root[FILES_PATH], dir[FILES_PATH];
+	struct life whole, l = {.link = -1};
+	unsigned killed = 0;
+
+	(void)state;
+	scratch_make(root, sizeof(root), "process");
+	path_make(dir, "%s/whole", root);
+	begin(&whole, "threads", dir);
+	await_end(&whole);
+	path_make(dir, "%s/parts", root);
+	for (long n = 1;;) {
+		if (!l.pid || has_ended(&l)) {
+			/* Only where the scratch is mapped and unmapped does it die, too, and then at once. */
+			if (l.pid) {
+				killed++;
+				assert_true(WIFSIGNALED(l.status) && WTERMSIG(l.status) == SIGKILL);
+			}
+			if (l.pid)
+				assert_int_equal(tree_remove(dir), 0);
+			memset(&l, 0, sizeof(l));
+			path_make(l.dir, "%s", dir);
+			assert_int_equal(mkdir(dir, 0700), 0);
+			set_limit(&l, ROUNDS / 2);
+			begin(&l, "threads", dir);
+			await_progress(&l, 2);
+		}
+		if (die_while_capturing(&l, n))
+			break;
+		n += !l.over;
+		/* Killed with it, or goes on: it is known when nobody traces it any more, or it is gone. */
+		while (!has_ended(&l) && traced(l.pid))
+			usleep(100);
+	}
+	assert_true(killed <= 30);
+	await_end(&l);
+	compare(&whole, &l);
+	forget(&l);
+	scratch_remove(root);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(files_and_signals),
+	    cmocka_unit_test(without_shared_libraries),
+	    cmocka_unit_test(threads_with_their_ids),
+	    cmocka_unit_test(ten_generations),
+	    cmocka_unit_test(as_user),
+	    cmocka_unit_test(calls_that_wait),
+	    cmocka_unit_test(refused),
+	    cmocka_unit_test(other_machine),
+	    cmocka_unit_test(damage),
+	    cmocka_unit_test(who_captures_dies),
+	};
+
+	return cases_run(argc, argv, tests, NULL, NULL);
+}
