@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static const struct scenario scenario = {
-    "flip", {"reducer=tree", "chunk=32", "block=4k", "codec=zstd", "threads=1"}, false, false};
+    "flip", {"reducer=tree", "chunk=32", "block=4k", "codec=zstd", "threads=1", "journal=no"}, false, false};
 
 static char paths[64][512];
 static size_t path_count;
