@@ -25,15 +25,47 @@ static int slots_make(struct kedge__server *s, struct kedge__error *err)
 	return 0;
 }
 
-int kedge__intake_open(struct kedge__server *s, struct kedge__error *err)
+static int fabric_open(const struct kedge__server *s, struct kedge__fabric **fabric,
+		       struct kedge__fabric_memory *memory, struct kedge__error *err)
 {
 	bool any = strcmp(s->bound.host, "0.0.0.0") == 0 || strcmp(s->bound.host, "::") == 0;
+	int rc = kedge__fabric_open(s->bound.provider, any ? NULL : s->bound.host, fabric, err);
+
+	return rc ? rc : kedge__fabric_register(*fabric, NULL, s->pool, s->pool_bytes, memory, err);
+}
+
+/* After a connection was cut in the middle of a read, libfabric's tcp (1.17) sometimes completes no read of any later
+ * one. Another fabric does, and there can be one as soon as nobody uses this one. */
+int kedge__intake_renew(struct kedge__server *s, struct kedge__error *err)
+{
+	struct kedge__fabric *fabric = NULL;
+	struct kedge__fabric_memory memory = {0};
+	int rc;
+
+	for (size_t i = 0; i < s->sessions.count; i++)
+		if (s->sessions.at[i]->port)
+			return 0;
+	if (!s->cut)
+		return 0;
+	rc = fabric_open(s, &fabric, &memory, err);
+	if (rc) {
+		kedge__fabric_close(fabric);
+		return rc;
+	}
+	kedge__fabric_unregister(&s->memory);
+	kedge__fabric_close(s->fabric);
+	s->fabric = fabric;
+	s->memory = memory;
+	s->cut = false;
+	return 0;
+}
+
+int kedge__intake_open(struct kedge__server *s, struct kedge__error *err)
+{
 	int rc = slots_make(s, err);
 
 	if (!rc)
-		rc = kedge__fabric_open(s->bound.provider, any ? NULL : s->bound.host, &s->fabric, err);
-	if (!rc)
-		rc = kedge__fabric_register(s->fabric, NULL, s->pool, s->pool_bytes, &s->memory, err);
+		rc = fabric_open(s, &s->fabric, &s->memory, err);
 	kedge__bucket_init(&s->bucket, s->o.rate, (double)s->o.piece);
 	s->seen.memory = s->pool_bytes;
 	return rc;

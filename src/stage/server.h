@@ -80,6 +80,7 @@ struct kedge__server {
 	int listening, wake;
 	atomic_bool stop;
 	struct kedge__fabric *fabric;
+	bool cut; /* a connection ended in the middle of a read */
 	uint8_t *pool;
 	size_t pool_bytes;
 	struct kedge__fabric_memory memory;
@@ -116,6 +117,7 @@ void kedge__session_back(struct kedge__item *it); /* a writer is done with IT */
 
 /* intake.c */
 int kedge__intake_open(struct kedge__server *s, struct kedge__error *err);
+int kedge__intake_renew(struct kedge__server *s, struct kedge__error *err); /* another fabric, if this one may be stuck and nobody uses it */
 void kedge__intake_close(struct kedge__server *s);
 void kedge__intake_wait(struct kedge__session *c, struct kedge__item *it); /* until it is its turn to be read */
 void kedge__intake_forget(struct kedge__session *c, const struct kedge__inflow *f); /* those of F, or all, are not read any more */

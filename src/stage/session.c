@@ -84,6 +84,7 @@ void kedge__session_end(struct kedge__session *c, const char *why)
 	if (why)
 		kedge__log(KEDGE_LOG_NOTICE, "client %s (%s) is gone: %s", c->greeted ? c->seen.name : "?",
 			   c->seen.peer, why);
+	c->server->cut = c->server->cut || c->seen.reading;
 	kedge__port_close(c->port); /* from here on no read touches a buffer */
 	c->port = NULL;
 	kedge__link_close(&c->talk.link);
@@ -282,7 +283,9 @@ static bool has_port(struct kedge__session *c)
 	int rc = 0;
 
 	if (!c->port) {
-		rc = kedge__port_open(c->server->fabric, KEDGE__STAGE_SLOTS, &c->port, &err);
+		rc = kedge__intake_renew(c->server, &err);
+		if (!rc)
+			rc = kedge__port_open(c->server->fabric, KEDGE__STAGE_SLOTS, &c->port, &err);
 		if (!rc)
 			rc = kedge__port_peer(c->port, c->port_name, c->port_bytes, &err);
 	}
