@@ -565,6 +565,17 @@ static bool groups_valid(const struct pack *b)
 	return true;
 }
 
+static int check_usage(struct pack *b, bool operands)
+{
+	if (!operands)
+		return kedge__usage_error(&b->usage, "name a directory, or files");
+	if (!b->repeat || b->repeat > TURNS_MAX)
+		return kedge__usage_error(&b->usage, "--repeat must be from 1 to %d", TURNS_MAX);
+	if (!groups_valid(b))
+		return kedge__usage_error(&b->usage, "--group must be a number of files");
+	return 0;
+}
+
 int kedge__bench_pack(int argc, char **argv)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -592,15 +603,11 @@ int kedge__bench_pack(int argc, char **argv)
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge bench pack DD0004",
 	};
-	if (!kedge__options_parse(&b.usage, argc, argv, &first, &status))
-		return status;
-	if (first == argc)
-		return kedge__usage_error(&b.usage, "name a directory, or files");
-	if (!b.repeat || b.repeat > TURNS_MAX)
-		return kedge__usage_error(&b.usage, "--repeat must be from 1 to %d", TURNS_MAX);
-	if (!groups_valid(&b))
-		return kedge__usage_error(&b.usage, "--group must be a number of files");
-	status = bench(&b, argc - first, argv + first);
+	if (kedge__options_parse(&b.usage, argc, argv, &first, &status)) {
+		status = check_usage(&b, first < argc);
+		if (!status)
+			status = bench(&b, argc - first, argv + first);
+	}
 	for (size_t i = 0; i < b.rows.count; i++)
 		kedge__free(b.rows.at[i].name);
 	kedge__array_done(&b.rows);

@@ -77,6 +77,7 @@ void kedge__version_free(struct kedge__version *v)
 		return;
 	kedge__ahead_drop(v);
 	kedge__version_release(v);
+	kedge__version_arranged_done(v);
 	kedge__array_done(&v->parts);
 	kedge__free(v->gathered);
 	kedge__set_done(&v->set);
