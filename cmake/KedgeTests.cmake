@@ -7,12 +7,21 @@
 # The limit is for tests that hang, not for slow ones: machines are shared.
 set(KEDGE_TEST_TIMEOUT 600 CACHE STRING "Seconds a test may take; twice as many under a sanitizer")
 
+# Where nothing is known of earlier runs, those that take long begin first, so that none of them is left alone at the end.
+set(KEDGE_SLOW_TESTS
+    fault/test_crash job/test_no_hang_checkpoint job/test_no_hang_open job/test_no_hang_restart job/test_device_faults
+    job/test_retention job/test_growth run/slurm_requeue run/ask packaging/guides mutate/sealed base/test_digest_differences
+    lives/walks-1 lives/walks-2001 lives/walks-4001 lives/walks-6001 lives/moments reduce/test_gpu_finder cli/faults cli/pack)
+
 function(kedge_test_limits name label)
   set(seconds ${KEDGE_TEST_TIMEOUT})
   if(KEDGE_SANITIZE)
     math(EXPR seconds "2 * ${KEDGE_TEST_TIMEOUT}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS "${label}")
+  if(name IN_LIST KEDGE_SLOW_TESTS)
+    set_tests_properties(${name} PROPERTIES COST 900)
+  endif()
 endfunction()
 
 # Ranks share the available cores, wait for one another without spinning, and may belong to root. An MPI library
