@@ -14,7 +14,7 @@ void kedge__classes_done(struct kedge__classes_record *c)
 
 static void put_class(struct kedge__wire_out *w, const struct kedge__class_record *r)
 {
-	size_t bytes = strlen(r->name), codec = strlen(r->packing.name);
+	size_t bytes = strlen(r->name);
 
 	kedge__wire_put_varint(w, bytes);
 	kedge__wire_put(w, r->name, bytes);
@@ -24,14 +24,7 @@ static void put_class(struct kedge__wire_out *w, const struct kedge__class_recor
 		kedge__wire_put_varint(w, r->dims[i]);
 	kedge__wire_put_varint(w, r->pieces);
 	kedge__wire_put_varint(w, r->blocks);
-	kedge__wire_put_varint(w, r->packing.reason);
-	kedge__wire_put_varint(w, r->packing.age);
-	kedge__wire_put_varint(w, codec);
-	kedge__wire_put(w, r->packing.name, codec);
-	kedge__wire_put_double(w, r->packing.size);
-	kedge__wire_put_double(w, r->packing.encode);
-	kedge__wire_put_double(w, r->packing.storage);
-	kedge__wire_put_double(w, r->packing.target);
+	kedge__wire_put_packing(w, &r->packing);
 }
 
 int kedge__classes_encode(const struct kedge__classes_record *c, struct kedge__bytes *out, struct kedge__error *err)
@@ -50,34 +43,6 @@ int kedge__classes_encode(const struct kedge__classes_record *c, struct kedge__b
 	return kedge__wire_out_finish(&w, err);
 }
 
-static bool is_text(const uint8_t *text, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		if (text[i] <= 0x20 || text[i] >= 0x7f)
-			return false;
-	return true;
-}
-
-static bool get_packing(struct kedge__wire_in *in, struct kedge__packing_record *p)
-{
-	const uint8_t *name;
-	size_t length;
-
-	p->reason = (uint32_t)kedge__wire_get_varint_max(in, UINT32_MAX);
-	p->age = (uint32_t)kedge__wire_get_varint_max(in, UINT32_MAX);
-	length = (size_t)kedge__wire_get_varint_max(in, KEDGE__PACKING_NAME_MAX);
-	name = kedge__wire_get(in, length);
-	p->size = kedge__wire_get_double(in);
-	p->encode = kedge__wire_get_double(in);
-	p->storage = kedge__wire_get_double(in);
-	p->target = kedge__wire_get_double(in);
-	if (in->failed || !is_text(name, length))
-		return false;
-	memcpy(p->name, name, length);
-	return kedge__wire_seconds_valid(p->size) && kedge__wire_seconds_valid(p->encode) &&
-	       kedge__wire_seconds_valid(p->storage) && kedge__wire_seconds_valid(p->target);
-}
-
 static int get_class(struct kedge__wire_in *in, struct kedge__class_record *r, struct kedge__error *err)
 {
 	uint64_t bytes = kedge__wire_get_varint_max(in, KEDGE__CLASS_NAME_MAX);
@@ -92,7 +57,7 @@ static int get_class(struct kedge__wire_in *in, struct kedge__class_record *r, s
 		r->dims[i] = kedge__wire_get_varint(in);
 	r->pieces = kedge__wire_get_varint(in);
 	r->blocks = kedge__wire_get_varint_max(in, SIZE_MAX / 2);
-	if (!get_packing(in, &r->packing) || in->failed)
+	if (!kedge__wire_get_packing(in, &r->packing) || in->failed)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section CLAS: a record is malformed");
 	return 0;
 }

@@ -4,6 +4,20 @@
 
 #define RECORD_LEAST 37 /* four varints, a letter and four numbers */
 
+void kedge__wire_put_packing(struct kedge__wire_out *w, const struct kedge__packing_record *p)
+{
+	size_t length = strlen(p->name);
+
+	kedge__wire_put_varint(w, p->reason);
+	kedge__wire_put_varint(w, p->age);
+	kedge__wire_put_varint(w, length);
+	kedge__wire_put(w, p->name, length);
+	kedge__wire_put_double(w, p->size);
+	kedge__wire_put_double(w, p->encode);
+	kedge__wire_put_double(w, p->storage);
+	kedge__wire_put_double(w, p->target);
+}
+
 int kedge__packing_encode(const struct kedge__packing_record *p, size_t n, struct kedge__bytes *out,
 			  struct kedge__error *err)
 {
@@ -12,22 +26,13 @@ int kedge__packing_encode(const struct kedge__packing_record *p, size_t n, struc
 
 	kedge__wire_put_varint(&w, n);
 	for (size_t i = 0; i < n; i++) {
-		size_t length = strlen(p[i].name);
-
-		if (p[i].region < after || !length) {
+		if (p[i].region < after || !p[i].name[0]) {
 			kedge__wire_out_undo(&w);
 			return kedge__error_set(err, KEDGE_E_ARG, 0,
 						"packing: regions are out of order or have no name");
 		}
 		kedge__wire_put_varint(&w, p[i].region - after);
-		kedge__wire_put_varint(&w, p[i].reason);
-		kedge__wire_put_varint(&w, p[i].age);
-		kedge__wire_put_varint(&w, length);
-		kedge__wire_put(&w, p[i].name, length);
-		kedge__wire_put_double(&w, p[i].size);
-		kedge__wire_put_double(&w, p[i].encode);
-		kedge__wire_put_double(&w, p[i].storage);
-		kedge__wire_put_double(&w, p[i].target);
+		kedge__wire_put_packing(&w, &p[i]);
 		after = (uint64_t)p[i].region + 1;
 	}
 	return kedge__wire_out_finish(&w, err);
@@ -41,9 +46,8 @@ static bool is_text(const uint8_t *text, size_t bytes)
 	return true;
 }
 
-static bool get_record(struct kedge__wire_in *in, uint64_t after, struct kedge__packing_record *p)
+bool kedge__wire_get_packing(struct kedge__wire_in *in, struct kedge__packing_record *p)
 {
-	uint64_t region = after + kedge__wire_get_varint_max(in, KEDGE__SLOT_LIMIT);
 	const uint8_t *name;
 	size_t length;
 
@@ -55,12 +59,21 @@ static bool get_record(struct kedge__wire_in *in, uint64_t after, struct kedge__
 	p->encode = kedge__wire_get_double(in);
 	p->storage = kedge__wire_get_double(in);
 	p->target = kedge__wire_get_double(in);
-	if (in->failed || region >= KEDGE__SLOT_LIMIT || !length || !is_text(name, length))
+	if (in->failed || !is_text(name, length))
 		return false;
-	p->region = (uint32_t)region;
 	memcpy(p->name, name, length);
 	return kedge__wire_seconds_valid(p->size) && kedge__wire_seconds_valid(p->encode) &&
 	       kedge__wire_seconds_valid(p->storage) && kedge__wire_seconds_valid(p->target);
+}
+
+static bool get_record(struct kedge__wire_in *in, uint64_t after, struct kedge__packing_record *p)
+{
+	uint64_t region = after + kedge__wire_get_varint_max(in, KEDGE__SLOT_LIMIT);
+
+	if (!kedge__wire_get_packing(in, p) || region >= KEDGE__SLOT_LIMIT || !p->name[0])
+		return false;
+	p->region = (uint32_t)region;
+	return true;
 }
 
 int kedge__packing_decode(const void *data, size_t bytes, struct kedge__packing_record **p, size_t *n,

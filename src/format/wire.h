@@ -75,5 +75,7 @@ int kedge__packed_get(struct kedge__wire_in *in, uint64_t allowance, uint8_t **o
 
 /* Seconds in records are finite and not negative. */
 bool kedge__wire_seconds_valid(double v);
+void kedge__wire_put_packing(struct kedge__wire_out *w, const struct kedge__packing_record *p); /* without its region */
+bool kedge__wire_get_packing(struct kedge__wire_in *in, struct kedge__packing_record *p); /* false: it is not valid; P is zeros before */
 
 #endif

@@ -160,15 +160,6 @@ static void test_node_lost(void **state)
 	}
 }
 
-static void two_versions(struct rank *r)
-{
-	kedge_t *k = rank_open(r);
-
-	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
-	take(r, k, 1, 2);
-	CHECK(kedge_close(k) == 0);
-}
-
 /* Nothing is removed without being told to. */
 static void refuses_to_begin(struct rank *r)
 {
@@ -203,7 +194,7 @@ static void test_everything_lost(void **state)
 	for (int l2 = 0; l2 < 2; l2++) {
 		struct plan plan = {2, ANY_THREAD, true, l2, MORE("l2_every=1000")};
 
-		ranks_run(p, plan, two_versions);
+		ranks_run(p, plan, before_a_node_is_lost);
 		text_make(dir, sizeof(dir), "%s-0", p->l1);
 		tree_remove(dir);
 		ranks_run(p, plan, refuses_to_begin);
