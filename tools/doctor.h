@@ -18,7 +18,7 @@ enum kedge__symptom_level {
 
 struct kedge__symptom {
 	enum kedge__symptom_level level;
-	const char *subject, *todo; /* TODO may be NULL; both of unlimited life */
+	const char *subject, *todo; /* what to do may be NULL; both stay valid */
 	char *text;
 };
 

@@ -199,6 +199,37 @@ static int run(struct kedge__run_loop *r, const char *given)
 	return status;
 }
 
+static const char about[] =
+    "Runs COMMAND to completion despite failures: if it dies, its remaining processes are killed and it "
+    "is\n"
+    "launched again, to restart from its newest checkpoint. Before the time of the allocation is over, and "
+    "on\n"
+    "USR1 or TERM, the job is asked to save its state and to end. Nodes that are down are left out: srun "
+    "is\n"
+    "told which to use, and {nodes}, {count} and {hostfile} in COMMAND are replaced. Prints a summary; the "
+    "exit\n"
+    "code is that of the last launch, or 75 if the job was asked to end and is not finished, or if too "
+    "few\n"
+    "nodes are left.";
+
+static const char examples[] = "kedge run -- mpirun -n 4 ./heat2d --steps 2000\n"
+			       "kedge run --retries 100 --json -- ./solver input.nml\n"
+			       "kedge run --transparent --interval 600 -- python3 train.py\n"
+			       "kedge run --spares 1 --requeue -- srun ./heat2d --steps 2000";
+
+static int check_usage(const struct kedge__run_loop *r, const struct kedge__usage *usage, bool command)
+{
+	if (!command)
+		return kedge__usage_error(usage, "COMMAND is missing");
+	if (!(r->backoff >= 0 && r->backoff <= 86400))
+		return kedge__usage_error(usage, "--backoff must be a number of seconds from 0 to 86400");
+	if (!(r->ask.grace >= 0) || !(r->ask.watchdog >= 0))
+		return kedge__usage_error(usage, "--grace and --watchdog must be numbers of seconds, not below 0");
+	if (r->again.requeue && r->again.follow_up)
+		return kedge__usage_error(usage, "--requeue or --follow-up, not both");
+	return 0;
+}
+
 int kedge__tool_run(int argc, char **argv)
 {
 	struct kedge__run_loop r = {.retries = 10, .patience = 3, .backoff = 1.0, .ask = {.grace = 60.0}};
@@ -240,8 +271,7 @@ int kedge__tool_run(int argc, char **argv)
 	     "with --transparent: seconds between captures, or auto (default: the setting interval)"},
 	    {"files", 0, KEDGE__OPTION_TEXT, &t.policy, "WHICH",
 	     "with --transparent: keep the contents of open files: none, written (in place; default) or all that are "
-	     "open "
-	     "for writing"},
+	     "open for writing"},
 	    {"check", 0, KEDGE__OPTION_FLAG, &t.check, NULL,
 	     "with --transparent: start COMMAND, say after a second whether it can be captured, and end it"},
 	    {"keep-versions", 0, KEDGE__OPTION_FLAG, &t.keep, NULL,
@@ -259,38 +289,19 @@ int kedge__tool_run(int argc, char **argv)
 	const struct kedge__usage usage = {
 	    .command = KEDGE__RUN_COMMAND,
 	    .operands = "COMMAND [ARG...]",
-	    .about =
-		"Runs COMMAND to completion despite failures: if it dies, its remaining processes are killed and it "
-		"is\n"
-		"launched again, to restart from its newest checkpoint. Before the time of the allocation is over, and "
-		"on\n"
-		"USR1 or TERM, the job is asked to save its state and to end. Nodes that are down are left out: srun "
-		"is\n"
-		"told which to use, and {nodes}, {count} and {hostfile} in COMMAND are replaced. Prints a summary; the "
-		"exit\n"
-		"code is that of the last launch, or 75 if the job was asked to end and is not finished, or if too "
-		"few\n"
-		"nodes are left.",
+	    .about = about,
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge run -- mpirun -n 4 ./heat2d --steps 2000\n"
-		       "kedge run --retries 100 --json -- ./solver input.nml\n"
-		       "kedge run --transparent --interval 600 -- python3 train.py\n"
-		       "kedge run --spares 1 --requeue -- srun ./heat2d --steps 2000",
+	    .example = examples,
 	    .stop_early = true,
 	};
 	int first, status;
 
 	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
 		return status;
-	if (first == argc)
-		return kedge__usage_error(&usage, "COMMAND is missing");
-	if (!(r.backoff >= 0 && r.backoff <= 86400))
-		return kedge__usage_error(&usage, "--backoff must be a number of seconds from 0 to 86400");
-	if (!(r.ask.grace >= 0) || !(r.ask.watchdog >= 0))
-		return kedge__usage_error(&usage, "--grace and --watchdog must be numbers of seconds, not below 0");
-	if (r.again.requeue && r.again.follow_up)
-		return kedge__usage_error(&usage, "--requeue or --follow-up, not both");
+	status = check_usage(&r, &usage, first < argc);
+	if (status)
+		return status;
 	r.command = argv + first;
 	if (!kedge__run_transparent_options(&t, &usage, &status))
 		return status;

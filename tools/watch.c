@@ -202,7 +202,7 @@ static void await(struct loop *l)
 	if (fds[0].revents & POLLIN && read(l->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal))
 		l->watch.stopped = (int)signal.ssi_signo;
 	if (fds[1].revents & POLLIN)
-		(void)poll(fds, 1, BATCH_MS); /* what else is written now is looked at together */
+		(void)poll(fds, 1, BATCH_MS); /* so that files written at the same time are handled together */
 	while (fds[1].revents & POLLIN && read(l->watch.spec.inotify, events, sizeof(events)) > 0)
 		;
 }

@@ -4,6 +4,7 @@
 #define KEDGE_PROCESS_TARGET_H
 
 #include "process/process.h"
+#include <sys/uio.h>
 #include <sys/user.h>
 
 #define KEDGE__PATH_ROOM 64 /* of names below /proc/PID */
@@ -78,6 +79,13 @@ int kedge__target_call(struct kedge__target *t, const char *what, long number, c
 		       struct kedge__error *err);
 #define KEDGE__LEADER_CALL(t, what, result, err, number, ...)                                                          \
 	kedge__target_call(t, what, number, (const uint64_t[6]){__VA_ARGS__}, result, err)
+#define KEDGE__PIECES 512
+struct kedge__pieces { /* of memory, here and in the target */
+	struct iovec local[KEDGE__PIECES], remote[KEDGE__PIECES];
+	size_t count;
+};
+/* All pieces, of which there are none afterwards. What process_vm_readv() and its twin refuse, as memory without rights, goes through the file of memory. */
+int kedge__target_move(struct kedge__target *t, struct kedge__pieces *p, bool to_target, struct kedge__error *err);
 int kedge__target_read(struct kedge__target *t, uint64_t at, void *data, size_t bytes, struct kedge__error *err);
 int kedge__target_write(struct kedge__target *t, uint64_t at, const void *data, size_t bytes, struct kedge__error *err);
 /* x->resumed: registers with which the thread begins the call again that it was interrupted in. */

@@ -21,7 +21,6 @@
 #define GAP_FIRST    UINT64_C(0x200000000)
 #define GAP_STEP     UINT64_C(0x1000000)
 #define SCRATCH      UINT64_C(8192)
-#define COPY_PIECES  512
 #define THREAD_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
 struct fill {
@@ -201,31 +200,11 @@ static int map_all(struct fill *f, struct kedge__error *err)
 	return rc;
 }
 
-struct pieces {
-	struct iovec local[COPY_PIECES], remote[COPY_PIECES];
-	size_t count;
-};
-
-static int write_pieces(struct fill *f, struct pieces *p, struct kedge__error *err)
-{
-	size_t all = 0;
-	int rc = 0;
-
-	for (size_t i = 0; i < p->count; i++)
-		all += p->local[i].iov_len;
-	if (all && process_vm_writev(f->t->pid, p->local, p->count, p->remote, p->count, 0) != (ssize_t)all)
-		for (size_t i = 0; !rc && i < p->count; i++)
-			rc = kedge__target_write(f->t, (uint64_t)(uintptr_t)p->remote[i].iov_base, p->local[i].iov_base,
-						 p->local[i].iov_len, err);
-	p->count = 0;
-	return rc;
-}
-
 /* The file of memory writes also where the target may not. */
 static int write_pages(struct fill *f, struct kedge__error *err)
 {
 	const struct kedge__process_mirror *m = f->r->mirror;
-	struct pieces p = {.count = 0};
+	struct kedge__pieces p = {.count = 0};
 	size_t map = 0;
 	int rc = 0;
 
@@ -250,11 +229,11 @@ static int write_pages(struct fill *f, struct kedge__error *err)
 			struct iovec last = p.local[--p.count];
 
 			rc = kedge__target_write(f->t, first->address, last.iov_base, last.iov_len, err);
-		} else if (p.count == COPY_PIECES) {
-			rc = write_pieces(f, &p, err);
+		} else if (p.count == KEDGE__PIECES) {
+			rc = kedge__target_move(f->t, &p, true, err);
 		}
 	}
-	return rc ? rc : write_pieces(f, &p, err);
+	return rc ? rc : kedge__target_move(f->t, &p, true, err);
 }
 
 /* ------------------------------------------------------------------ the process */

@@ -112,6 +112,29 @@ int kedge__target_write(struct kedge__target *t, uint64_t at, const void *data, 
 	return 0;
 }
 
+int kedge__target_move(struct kedge__target *t, struct kedge__pieces *p, bool to_target, struct kedge__error *err)
+{
+	size_t all = 0;
+	ssize_t moved = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		all += p->local[i].iov_len;
+	if (all)
+		moved = (to_target ? process_vm_writev : process_vm_readv)(t->pid, p->local, p->count, p->remote,
+									   p->count, 0);
+	for (size_t i = 0; !rc && moved != (ssize_t)all && i < p->count; i++) {
+		uint64_t at = (uint64_t)(uintptr_t)p->remote[i].iov_base;
+		void *data = p->local[i].iov_base;
+		size_t bytes = p->local[i].iov_len;
+
+		rc = to_target ? kedge__target_write(t, at, data, bytes, err)
+			       : kedge__target_read(t, at, data, bytes, err);
+	}
+	p->count = 0;
+	return rc;
+}
+
 /* ------------------------------------------------------------------ calls */
 
 static int step(struct kedge__target *t, struct kedge__tracee *x, struct kedge__error *err)

@@ -25,7 +25,6 @@ struct scan {
 #define PAGE_SWAPPED (UINT64_C(1) << 4)
 #define PAGE_PFNZERO (UINT64_C(1) << 5)
 #define SCAN_ROOM    1024
-#define COPY_PIECES  512
 #define PIECE_MOST   (UINT64_C(64) << 20)
 
 /* /proc/PID/pagemap of kernels before 6.7 */
@@ -306,30 +305,9 @@ int kedge__target_pages(struct kedge__target *t, const struct kedge__process_ima
 
 /* ------------------------------------------------------------------ copies */
 
-struct pieces {
-	struct iovec local[COPY_PIECES], remote[COPY_PIECES];
-	size_t count;
-};
-
-/* What process_vm_readv() refuses, as memory without rights, the file of memory may give. */
-static int copy_pieces(struct kedge__target *t, struct pieces *p, struct kedge__error *err)
-{
-	size_t all = 0;
-	int rc = 0;
-
-	for (size_t i = 0; i < p->count; i++)
-		all += p->local[i].iov_len;
-	if (all && process_vm_readv(t->pid, p->local, p->count, p->remote, p->count, 0) != (ssize_t)all)
-		for (size_t i = 0; !rc && i < p->count; i++)
-			rc = kedge__target_read(t, (uint64_t)(uintptr_t)p->remote[i].iov_base, p->local[i].iov_base,
-						p->local[i].iov_len, err);
-	p->count = 0;
-	return rc;
-}
-
 int kedge__target_copy(struct kedge__target *t, struct kedge__process_mirror *m, struct kedge__error *err)
 {
-	struct pieces p = {.count = 0};
+	struct kedge__pieces p = {.count = 0};
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < m->count;) {
@@ -342,8 +320,8 @@ int kedge__target_copy(struct kedge__target *t, struct kedge__process_mirror *m,
 		p.local[p.count] = (struct iovec){m->pages + first->place * KEDGE__PAGE_BYTES, n * KEDGE__PAGE_BYTES};
 		p.remote[p.count++] = (struct iovec){(void *)(uintptr_t)first->address, n * KEDGE__PAGE_BYTES};
 		i += n;
-		if (p.count == COPY_PIECES)
-			rc = copy_pieces(t, &p, err);
+		if (p.count == KEDGE__PIECES)
+			rc = kedge__target_move(t, &p, false, err);
 	}
-	return rc ? rc : copy_pieces(t, &p, err);
+	return rc ? rc : kedge__target_move(t, &p, false, err);
 }
