@@ -128,12 +128,12 @@ static void test_costs_move_both(void **state)
 	script.copy = 900;
 	k = job_begin(p, true, MORE("interval=0", "l2_every=0", "mtbf=13h", "l2_mtbf=80h"));
 	assert_true(rounds(k, &version, 3, 30) == KEDGE__POLICY_INTERVAL);
-	assert_non_null(strstr(p->log, "configured values stay: 1 of 3 checkpoints measured"));
-	assert_non_null(strstr(p->log, "L2 every 4 -> 9: Table 1 of REX")); /* a byte of the image changes */
-	assert_int_equal(occurrences(p->log, "->"), 3); /* this, then interval and L2 in one line */
-	assert_non_null(strstr(p->log, "interval 600 s -> "));
-	assert_non_null(strstr(p->log, "a checkpoint takes 30 s"));
-	assert_non_null(strstr(p->log, "L2 takes 900 s (1 measured)"));
+	assert_non_null(strstr(place_said(p), "configured values stay: 1 of 3 checkpoints measured"));
+	assert_non_null(strstr(place_said(p), "L2 every 4 -> 9: Table 1 of REX")); /* a byte of the image changes */
+	assert_int_equal(occurrences(place_said(p), "->"), 3); /* this, then interval and L2 in one line */
+	assert_non_null(strstr(place_said(p), "interval 600 s -> "));
+	assert_non_null(strstr(place_said(p), "a checkpoint takes 30 s"));
+	assert_non_null(strstr(place_said(p), "L2 takes 900 s (1 measured)"));
 	plan = expected(k, 13 * 3600, 80 * 3600, 30, 1.1 * 900); /* a tenth of room */
 	before = kedge__policy_interval(&k->advice.policy);
 	assert_true(fabs(before / plan.interval - 1) < 0.05);
@@ -144,14 +144,14 @@ static void test_costs_move_both(void **state)
 	/* The file system becomes ten times as slow, then L1 does: both follow, and are explained. */
 	script.copy = 9000;
 	rounds(k, &version, 24, 30);
-	moves = occurrences(p->log, "->");
+	moves = occurrences(place_said(p), "->");
 	assert_in_range(moves, 5, 25);
 	assert_true(kedge__policy_l2_every(&k->advice.policy) > plan.segments);
 	before = kedge__policy_interval(&k->advice.policy);
 	rounds(k, &version, 16, 300);
-	assert_true(occurrences(p->log, "->") > moves);
+	assert_true(occurrences(place_said(p), "->") > moves);
 	assert_true(kedge__policy_interval(&k->advice.policy) > 1.5 * before);
-	assert_int_equal(occurrences(p->log, "->") % 2, 1);
+	assert_int_equal(occurrences(place_said(p), "->") % 2, 1);
 	assert_ok(k, kedge_close(k));
 }
 
@@ -171,14 +171,14 @@ static void live_and_die(struct place *p, bool l2, const char *const *more, int 
 		kedge_t *k;
 
 		kedge_set_log(place_log, p);
-		p->log[0] = '\0';
+		place_forget(p);
 		k = job_begin(p, l2, more);
 		timed(15);
 		if (kedge_restart(k, KEDGE_NEWEST, &version) != 0)
 			version = 0;
 		script.timed = false;
 		rounds(k, &version, n, cost);
-		_exit(write(fds[1], p->log, strlen(p->log)) < 0);
+		_exit(write(fds[1], place_said(p), strlen(place_said(p))) < 0);
 	}
 	close(fds[1]);
 	while ((got = read(fds[0], p->log + used, sizeof(p->log) - 1 - used)) > 0)
@@ -197,21 +197,21 @@ static void test_failures_are_learned(void **state)
 	kedge_t *k;
 
 	live_and_die(p, false, more, 4, 10);
-	assert_non_null(strstr(p->log, "0 of 3 failures seen, and no mean time between failures configured"));
+	assert_non_null(strstr(place_said(p), "0 of 3 failures seen, and no mean time between failures configured"));
 	for (int i = 1; i <= 2; i++) {
 		char want[80];
 
 		live_and_die(p, false, more, 2, 10);
 		text_make(want, sizeof(want), "configured values stay: %d of 3 failures seen", i);
-		assert_non_null(strstr(p->log, want));
-		assert_null(strstr(p->log, "->"));
+		assert_non_null(strstr(place_said(p), want));
+		assert_null(strstr(place_said(p), "->"));
 	}
 	live_and_die(p, false, more, 2, 10);
-	assert_non_null(strstr(p->log, "interval 600 s -> "));
-	assert_non_null(strstr(p->log, "(3 seen in "));
+	assert_non_null(strstr(place_said(p), "interval 600 s -> "));
+	assert_non_null(strstr(place_said(p), "(3 seen in "));
 
 	/* A process that begins anew goes on with it, and one that closed was no failure. */
-	p->log[0] = '\0';
+	place_forget(p);
 	kedge_set_log(place_log, p);
 	k = job_begin(p, false, more);
 	assert_int_equal(k->advice.policy.controller.failures[0], 3);
@@ -238,7 +238,7 @@ static void test_losing_l1_is_learned(void **state)
 	for (int i = 1; i <= 3; i++) {
 		tree_remove(p->l1);
 		live_and_die(p, true, more, 8, 30);
-		assert_non_null(strstr(p->log, "a failure was seen, its state came back from L2"));
+		assert_non_null(strstr(place_said(p), "a failure was seen, its state came back from L2"));
 	}
 	k = job_begin(p, true, more);
 	assert_int_equal(k->advice.policy.controller.failures[1], 3);
@@ -265,11 +265,11 @@ static void test_configured_interval(void **state)
 
 	kedge_set_log(place_log, p);
 	assert_true(rounds(k, &version, 6, 60) == 300);
-	assert_null(strstr(p->log, "->"));
+	assert_null(strstr(place_said(p), "->"));
 	assert_ok(k, kedge_close(k));
 	k = job_begin(p, false, MORE("interval=5min", "mtbf=1h", "adaptive=yes"));
 	assert_true(rounds(k, &version, 6, 60) > 300);
-	assert_non_null(strstr(p->log, "interval 300 s -> "));
+	assert_non_null(strstr(place_said(p), "interval 300 s -> "));
 	assert_ok(k, kedge_close(k));
 }
 

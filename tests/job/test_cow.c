@@ -421,7 +421,7 @@ static void protected_or_copied(struct place *p)
 
 	kedge_set_log(place_log, p);
 	k = cow_open(p, MORE("capture=cow"));
-	assert_true(k->image.cow == !strstr(p->log, "capture = copy is used instead of cow"));
+	assert_true(k->image.cow == !strstr(place_said(p), "capture = copy is used instead of cow"));
 	assert_ok(k, kedge_close(k));
 	kedge_set_log(NULL, NULL);
 }
@@ -452,7 +452,7 @@ static void test_ordinary_user(void **state)
 	if (child == 0) {
 		if (setgid(65534) || setuid(65534) || prctl(PR_SET_DUMPABLE, 1))
 			_exit(2);
-		p->log[0] = '\0';
+		place_forget(p);
 		all_as_this_user(p);
 		_exit(0);
 	}

@@ -252,7 +252,7 @@ static long life_with(struct place *p, struct state *s, const struct failure *f,
 	kedge_t *k;
 
 	text_make(p->l1, sizeof(p->l1), "%s/%d-%d-%ld", p->dir, f->error, f->kind, f->call);
-	p->log[0] = '\0';
+	place_forget(p);
 	k = job_open(p, false, more);
 	fake.fail_call(f->call, f->error, f->kind);
 	newest = life(k, s, f, checkpoints);
@@ -274,10 +274,10 @@ static void every_call(struct place *p, struct failure f, const char *const *mor
 	kedge_set_log(place_log, p);
 	all = life_with(p, s, &none, more, &checkpoints);
 	assert_true(all > 50);
-	assert_null(strstr(p->log, SHORT));
+	assert_null(strstr(place_said(p), SHORT));
 	for (; f.call < all; f.call += f.kind == SCARCE ? FEWER : STEP) {
 		(void)life_with(p, s, &f, more, &checkpoints); /* their number may differ a little */
-		assert_true(f.error != NO_MEMORY || f.call >= checkpoints || goes_on || strstr(p->log, SHORT));
+		assert_true(f.error != NO_MEMORY || f.call >= checkpoints || goes_on || strstr(place_said(p), SHORT));
 	}
 	state_free(s);
 }
@@ -380,7 +380,7 @@ static void unpinned(struct place *p, size_t most, uint64_t bytes)
 	kedge_t *k;
 
 	text_make(p->l1, sizeof(p->l1), "%s/%zu-%llu", p->dir, most, (unsigned long long)bytes);
-	p->log[0] = '\0';
+	place_forget(p);
 	kedge_set_log(place_log, p);
 	fake.pin_most(most);
 	assert_int_equal(kedge__gpu_alloc(gpu, bytes, &at, NULL), 0);
@@ -397,7 +397,7 @@ static void unpinned(struct place *p, size_t most, uint64_t bytes)
 		held_is(at, want, bytes);
 	}
 	assert_ok(k, kedge_close(k));
-	assert_int_equal(times(p->log, "pinned memory, which is slower"), 1);
+	assert_int_equal(times(place_said(p), "pinned memory, which is slower"), 1);
 	fake.pin_most((size_t)-1);
 	kedge__gpu_release(gpu, at, bytes);
 	free(want);

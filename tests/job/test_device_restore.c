@@ -432,7 +432,7 @@ static void test_damage(void **state)
 	program_spoil(p);
 	assert_ok(k, kedge_restart(k, 3, NULL));
 	program_is(p, 3);
-	assert_non_null(strstr(place->log, "another level"));
+	assert_non_null(strstr(place_said(place), "another level"));
 	assert_ok(k, kedge_close(k));
 	program_free(p);
 }
@@ -460,7 +460,7 @@ static void test_no_room(void **state)
 	program_spoil(p);
 	assert_ok(k, kedge_restart(k, 2, NULL));
 	program_is(p, 2);
-	assert_non_null(strstr(place->log, "which takes longer"));
+	assert_non_null(strstr(place_said(place), "which takes longer"));
 	fake_cuda_room_now((size_t)4 << 30);
 	assert_ok(k, kedge_close(k));
 	program_free(p);

@@ -319,8 +319,8 @@ static void test_full_disk(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	after = journal_text(p, "");
 	assert_string_equal(before, after);
-	has(p->log, "events are missing from the journal, versions are not affected");
-	assert_null(strstr(strstr(p->log, "events are missing") + 1, "events are missing"));
+	has(place_said(p), "events are missing from the journal, versions are not affected");
+	assert_null(strstr(strstr(place_said(p), "events are missing") + 1, "events are missing"));
 	free(before);
 	free(after);
 	take_some(p, 5, 5, NULL);

@@ -25,7 +25,7 @@ static kedge_t *open_series(struct place *p, const char *const *more)
 {
 	kedge_t *k;
 
-	p->log[0] = '\0';
+	place_forget(p);
 	kedge_set_log(place_log, p);
 	k = job_open(p, true, more);
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
@@ -129,9 +129,9 @@ static void test_not_mounted_at_open(void **state)
 		begin_with_l2(p);
 		unmount(p, (enum away)how);
 		k = open_series(p, NULL);
-		assert_non_null(strstr(p->log, "L2 is not used"));
-		assert_non_null(strstr(p->log, p->l2));
-		assert_non_null(strstr(p->log, "l2_accept"));
+		assert_non_null(strstr(place_said(p), "L2 is not used"));
+		assert_non_null(strstr(place_said(p), p->l2));
+		assert_non_null(strstr(place_said(p), "l2_accept"));
 		comes_back(k, KEDGE_NEWEST, 2);
 		take_l1_alone(k, 3);
 		assert_ok(k, kedge_close(k));
@@ -141,7 +141,7 @@ static void test_not_mounted_at_open(void **state)
 			assert_int_equal(entries_of(p->l2), 2);
 		mount_again(p);
 		k = open_series(p, NULL);
-		assert_null(strstr(p->log, "L2 is not used"));
+		assert_null(strstr(place_said(p), "L2 is not used"));
 		comes_back(k, KEDGE_NEWEST, 3);
 		take_both(k, 4, 4);
 		assert_ok(k, kedge_close(k));
@@ -184,7 +184,7 @@ static void test_mounted_again_while_running(void **state)
 		take_l1_alone(k, 4);
 		mount_again(p);
 		take_both(k, 5, 6); /* with what is in them of 3 and 4, which L2 has not */
-		assert_non_null(strstr(p->log, "there again"));
+		assert_non_null(strstr(place_said(p), "there again"));
 		assert_ok(k, kedge_close(k));
 		after(p, p->l1, 6);
 		tree_remove(p->l1);
@@ -381,7 +381,7 @@ static void test_no_directory(void **state)
 
 	file_write(p->l2, "", 0);
 	k = open_series(p, NULL);
-	assert_non_null(strstr(p->log, p->l2));
+	assert_non_null(strstr(place_said(p), p->l2));
 	take_l1_alone(k, 1);
 	assert_int_equal(unlink(p->l2), 0);
 	take_both(k, 2, 3);
@@ -414,7 +414,7 @@ static void restart_from_l2_that_is_read_only(struct place *p)
 	if (geteuid() == 0) /* to whom nothing is closed */
 		assert_int_equal(setuid(65534), 0);
 	k = open_series(p, NULL);
-	assert_non_null(strstr(p->log, "L2 is not used"));
+	assert_non_null(strstr(place_said(p), "L2 is not used"));
 	comes_back(k, KEDGE_NEWEST, 2);
 	take_l1_alone(k, 3);
 	comes_back(k, 1, 1);
@@ -453,7 +453,7 @@ static void test_owned_by_another(void **state)
 	text_make(other.l1, sizeof(other.l1), "%s/other", p->dir);
 	owner = job_open(&other, true, NULL);
 	k = open_series(p, NULL);
-	assert_non_null(strstr(p->log, "in use by"));
+	assert_non_null(strstr(place_said(p), "in use by"));
 	take_l1_alone(k, 1);
 	assert_ok(owner, kedge_close(owner));
 	take_both(k, 2, 2); /* looks again, though nothing looks different */
@@ -474,7 +474,7 @@ static void test_abandoned_versions_stay(void **state)
 	k = open_series(p, NULL);
 	comes_back(k, 1, 1);
 	take_both(k, 2, 2);
-	assert_non_null(strstr(p->log, "stay on L2"));
+	assert_non_null(strstr(place_said(p), "stay on L2"));
 	comes_back(k, KEDGE_NEWEST, 2);
 	assert_ok(k, kedge_close(k));
 }

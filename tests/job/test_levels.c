@@ -119,7 +119,7 @@ static void test_levels_mix(void **state)
 	segment_damage(p->l1, 3, 0);
 	segment_damage(p->l2, 2, 0);
 	comes_back(k, KEDGE_NEWEST, 4);
-	assert_non_null(strstr(p->log, "another level"));
+	assert_non_null(strstr(place_said(p), "another level"));
 	comes_back(k, 2, 2);
 	assert_ok(k, kedge_close(k));
 }
@@ -255,8 +255,8 @@ static void test_damage_on_both_falls_back_a_version(void **state)
 	assert_non_null(strstr(kedge_last_error(k), "block 0"));
 	assert_non_null(strstr(kedge_last_error(k), "region"));
 	comes_back(k, KEDGE_NEWEST, 2);
-	assert_non_null(strstr(p->log, "version 4"));
-	assert_non_null(strstr(p->log, "version 3"));
+	assert_non_null(strstr(place_said(p), "version 4"));
+	assert_non_null(strstr(place_said(p), "version 3"));
 	/* 3 and 4 are an abandoned future now. */
 	take(k, 3, 3);
 	comes_back(k, KEDGE_NEWEST, 3);
@@ -305,7 +305,7 @@ static void test_damaged_newest_starts_a_lineage(void **state)
 	k = job_open(p, false, MORE("reducer=tree", "chunk=64"));
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
 	take(k, 3, 3); /* without a restart, as `kedge save` does */
-	assert_non_null(strstr(p->log, "self-contained"));
+	assert_non_null(strstr(place_said(p), "self-contained"));
 	assert_ok(k, kedge_versions(k, &list, &n));
 	assert_true(list[n - 1].parent == KEDGE_NEWEST);
 	kedge_free(list);

@@ -323,8 +323,8 @@ static void test_job_learns(void **state)
 		assert_int_equal(asks(k), 1);
 		assert_ok(k, kedge_checkpoint(k, v));
 	}
-	assert_non_null(strstr(p->log, "interval 600 s -> 1 s")); /* checkpoints cost no scripted time at all */
-	assert_non_null(strstr(p->log, "checkpoint is due"));
+	assert_non_null(strstr(place_said(p), "interval 600 s -> 1 s")); /* checkpoints cost no scripted time at all */
+	assert_non_null(strstr(place_said(p), "checkpoint is due"));
 	assert_true(kedge__policy_interval(&k->advice.policy) == 1);
 	assert_ok(k, kedge_close(k));
 	k = open_scripted(p, false, more);
@@ -468,7 +468,7 @@ static void test_damaged_file(void **state)
 	file_write(path, "nonsense", 8);
 	kedge_set_log(place_log, p);
 	k = open_scripted(p, false, NULL);
-	assert_non_null(strstr(p->log, "are measured again"));
+	assert_non_null(strstr(place_said(p), "are measured again"));
 	assert_int_equal(asks(k), 0);
 	assert_ok(k, kedge_close(k));
 }

@@ -72,9 +72,9 @@ static void goes_on(const struct place *p, kedge_t *k, uint64_t version)
 {
 	char path[400];
 
-	assert_null(strstr(p->log, "will be self-contained"));
+	assert_null(strstr(place_said(p), "will be self-contained"));
 	assert_int_equal(take(k, version), BYTES);
-	assert_non_null(strstr(p->log, "1 job: L1, or a part of it, was removed while the job was running"));
+	assert_non_null(strstr(place_said(p), "1 job: L1, or a part of it, was removed while the job was running"));
 	assert_in_range(take(k, version + 1), BYTES / 10, BYTES / 5);
 	text_make(path, sizeof(path), "%s/job/lock", p->l1);
 	assert_int_equal(access(path, F_OK), 0);
@@ -93,7 +93,7 @@ static void purge(struct place *p, const char *leaf, bool l2, const char *captur
 	struct options o;
 
 	kedge_set_log(place_log, p);
-	p->log[0] = '\0';
+	place_forget(p);
 	assert_int_equal(take(k, 1), BYTES);
 	take(k, 2);
 	take(k, 3);

@@ -107,8 +107,8 @@ static void rank_live(struct rank *r)
 		take(r, k, version + 1, w.last);
 	fault_end(r, true);
 	CHECK(kedge_close(k) == 0);
-	if (r->rank == 0 && w.says && !strstr(log.log, w.says)) {
-		fprintf(stderr, "not said: %s\n%s", w.says, log.log);
+	if (r->rank == 0 && w.says && !strstr(place_said(&log), w.says)) {
+		fprintf(stderr, "not said: %s\n%s", w.says, place_said(&log));
 		CHECK(false);
 	}
 }
@@ -401,7 +401,7 @@ static void rank_shared(struct rank *r)
 
 	kedge_set_log(place_log, &log);
 	CHECK(kedge_open_group("job", NULL, options_make(&o, &mine, false, more), &r->group, &k) == 0);
-	CHECK((r->rank == 0) == (strstr(log.log, "all ranks share one L1") != NULL));
+	CHECK((r->rank == 0) == (strstr(place_said(&log), "all ranks share one L1") != NULL));
 	CHECK(kedge_protect(k, "m", m, BYTES, KEDGE_U8) == 0);
 	take(r, k, 1, 2);
 	CHECK(kedge_close(k) == 0);

@@ -144,8 +144,9 @@ static void test_of_kedge_run(void **state)
 	unsetenv("KEDGE_RUN_JOURNAL");
 	text = (char *)file_read(journal, &bytes);
 	text[bytes - 1] = '\0'; /* in place of the last newline */
-	assert_non_null(strstr(text, "\"event\":\"request\",\"name\":\"job\",\"kind\":\"exit\",\"version\":1,\"asks\":true,"
-				     "\"why\":\"the end is near\"}\n"));
+	assert_non_null(strstr(text,
+			       "\"event\":\"request\",\"name\":\"job\",\"kind\":\"exit\",\"version\":1,\"asks\":true,"
+			       "\"why\":\"the end is near\"}\n"));
 	assert_non_null(strstr(text, "\"event\":\"exiting\",\"name\":\"job\"}\n"));
 	free(text);
 }
@@ -220,7 +221,7 @@ static void test_old_requests(void **state)
 	k = open_one(p, false, MORE(NEVER));
 	assert_int_equal(asks(k), 0);
 	assert_int_not_equal(access(path, F_OK), 0);
-	assert_non_null(strstr(p->log, "from before this process started is dropped: by hand"));
+	assert_non_null(strstr(place_said(p), "from before this process started is dropped: by hand"));
 	assert_ok(k, kedge_close(k));
 	request_store(p->l1, KEDGE__REQUEST_EXIT, kedge__clock_wall_ns() - 1, path);
 	setenv("KEDGE_RUN_LAUNCH", "2", 1);

@@ -187,7 +187,7 @@ static void test_l2_comes_back(void **state)
 	kedge_set_log(place_log, p);
 	take(k, 7, 77);
 	assert_ok(k, kedge_wait(k));
-	assert_non_null(strstr(p->log, "removed from L2"));
+	assert_non_null(strstr(place_said(p), "removed from L2"));
 	assert_int_equal(kedge_restart(k, 6, NULL), KEDGE_E_VERSION);
 	assert_ok(k, kedge_close(k));
 

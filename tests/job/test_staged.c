@@ -86,7 +86,7 @@ static kedge_t *staged_open(struct place *p, const char *servers, const char *au
 
 	text_make(stage, sizeof(stage), "stage=%s", servers);
 	text_make(how, sizeof(how), "stage_auth=%s", auth);
-	p->log[0] = '\0';
+	place_forget(p);
 	kedge_set_log(place_log, p);
 	k = job_open(p, true, MORE(stage, how, "stage_buffer=64k", "stage_retry=0", more));
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
@@ -161,7 +161,7 @@ static void without_a_server(void **state)
 	take(k, 1, true);
 	post_close(&s);
 	take(k, 2, false);
-	assert_non_null(strstr(p->log, "version 2 did not reach L2"));
+	assert_non_null(strstr(place_said(p), "version 2 did not reach L2"));
 	post_open(&s, p, auth);
 	take(k, 3, true);
 	assert_ok(k, kedge_close(k));
@@ -204,7 +204,7 @@ static void refused(void **state)
 	assert_int_equal(chmod(other + 4, 0600), 0);
 	k = staged_open(p, s.address, other, "coalesce=auto");
 	take(k, 1, false);
-	assert_non_null(strstr(p->log, "do not have the same key"));
+	assert_non_null(strstr(place_said(p), "do not have the same key"));
 	assert_ok(k, kedge_close(k));
 	post_close(&s);
 }
