@@ -163,7 +163,7 @@ static int rewrite(struct gc *g, const struct kedge__gc_options *options, struct
 
 	kedge__bar_label(&g->bar, "rewrite");
 	if (!rc)
-		rc = kedge__gc_rewrite(g->place.levels[0], options->pool, &how, &g->keep, 0, options->trust,
+		rc = kedge__gc_rewrite(g->place.levels[0], options->pool, &how, &g->keep, 0, 0, options->trust,
 				       &g->rewritten, err);
 	kedge__bar_wipe(&g->bar);
 	if (rc) { /* ranks with directories of their own, a full disk */

@@ -37,11 +37,17 @@ static int coalesce(kedge_t *k, int l, struct kedge__coalesce_options options, s
 	return rc;
 }
 
+/* L1 has to know what has changed since the newest version on L2: two versions are rewritten there (retention.c). */
+static bool has_pivot(const kedge_t *k, int l)
+{
+	return l == KEDGE__L1 && k->levels.at[KEDGE__L2].on && k->set.coalesce != KEDGE__COALESCE_NEVER;
+}
+
 /* What the level holds now, and what is to be rewritten there. */
 static int fold_find(kedge_t *k, int l, size_t spare, bool now, struct kedge__fold *fold, struct kedge__error *err)
 {
 	struct kedge__holdings held = {0}, l2 = {0};
-	bool deltas = l == KEDGE__L1 && k->levels.at[KEDGE__L2].on && k->set.coalesce != KEDGE__COALESCE_NEVER;
+	bool deltas = has_pivot(k, l);
 	int rc = kedge__holdings_read(&held, k->levels.at[l].flush, (uint32_t)k->group.size, NULL, 0, err);
 
 	if (!rc && deltas && !kedge__levels_copy_l2(k, &l2))
@@ -77,56 +83,113 @@ static int collect(kedge_t *k, int l, const struct kedge__keep *keep, struct ked
 	return rc ? rc : kedge__catalog_scan(cat, err);
 }
 
-/* Room is left for another version like the newest, and, if that is stored as changes, for one that is rewritten so
- * beside a full one: so neither the next version nor rewriting exceeds the limit by more than one version, unless the
- * next one is much larger. */
-static void leave_room(const struct kedge__catalog *cat, struct kedge__keep *keep)
+static uint64_t set_bytes(const struct kedge__set *set)
 {
-	size_t n = kedge__catalog_count(cat);
-	const struct kedge__catalog_entry *e = n ? kedge__catalog_at(cat, n - 1) : NULL;
-	uint64_t newest = 0;
+	uint64_t bytes = 0;
 
-	for (uint32_t r = 0; e && !e->problem.code && r < e->set.ranks; r++)
-		newest += e->set.parts[r].file_bytes;
-	if (e && e->set.source_count)
-		newest *= 2;
-	if (keep->bytes)
-		keep->bytes = keep->bytes > newest ? keep->bytes - newest : 1;
+	for (uint32_t r = 0; r < set->ranks; r++)
+		bytes += set->parts[r].file_bytes;
+	return bytes;
 }
 
-/* Old versions that are kept, for a label, their hour or their day, are rewritten once, so that those between them go.
+/* What a self-contained version may take, packed no worse than four times the largest that is there; without any
+ * packing, and with digests of small chunks, a quarter more than the image has. */
+static uint64_t largest_rewritten(const struct kedge__set *newest, uint64_t self_contained)
+{
+	uint64_t raw = 0;
+
+	for (uint32_t r = 0; r < newest->ranks; r++)
+		raw += newest->parts[r].raw_bytes;
+	raw += raw / 4;
+	return KEDGE__MAX(KEDGE__MIN(raw, 4 * self_contained), self_contained);
+}
+
+/*
+ * No more than the limit is there when a version begins, so that one version exceeds it by no more than itself. If
+ * versions refer to others, the newest may have to be rewritten before any can go: room is left for that from the
+ * start. Where the limit is hardly more than that, a chain may still grow to one and a half self-contained versions,
+ * or each version would be rewritten; and where it is less than one, nothing holds it.
  */
+static void leave_room(const kedge_t *k, int l, struct kedge__keep *keep)
+{
+	const struct kedge__catalog *cat = k->levels.at[l].flush;
+	const struct kedge__set *newest = NULL;
+	uint64_t self_contained = 0, limit = keep->bytes, least, room;
+	bool refer = false;
+
+	for (size_t i = 0; limit && i < kedge__catalog_count(cat); i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
+
+		if (e->problem.code)
+			continue;
+		newest = &e->set;
+		refer = refer || newest->source_count;
+		if (!newest->source_count)
+			self_contained = KEDGE__MAX(self_contained, set_bytes(newest));
+	}
+	if (!refer)
+		return;
+	room = largest_rewritten(newest, self_contained) * (has_pivot(k, l) ? 2 : 1);
+	least = 2 * set_bytes(newest);
+	least = KEDGE__MIN(limit > least ? limit - least : 0, self_contained + self_contained / 2);
+	least = KEDGE__MAX(least, self_contained + self_contained / 8);
+	keep->bytes = KEDGE__MAX(limit > room ? limit - room : 1, least);
+}
+
+/* Old versions that are kept, for a label, their hour or their day, are rewritten once, so that those between them go:
+ * where bytes are limited one at a time. */
 static int thin(kedge_t *k, int l, const struct kedge__keep *keep, size_t *rewritten, struct kedge__error *err)
 {
 	struct kedge__coalesce_options how = coalesce_options(k, 0, KEDGE__NO_VERSION);
 
-	return kedge__gc_rewrite(k->levels.at[l].flush, NULL, &how, keep, kedge__keep_recent(keep), k->levels.trust[l],
-				 rewritten, err);
+	return kedge__gc_rewrite(k->levels.at[l].flush, NULL, &how, keep, kedge__keep_recent(keep), keep->bytes ? 1 : 0,
+				 k->levels.trust[l], rewritten, err);
 }
 
-/* What is there only because others need it takes room that the others could have, once they are rewritten. If a
- * single version is larger than all that may be there, nothing helps. */
+/* What is there only because others need it takes room that the others could have, once they are rewritten. */
 static bool is_full(const struct kedge__keep *keep, const struct kedge__gc_report *report)
 {
-	uint64_t largest = 0;
-
-	for (size_t i = 0; i < report->item_count; i++)
-		largest = KEDGE__MAX(largest, report->items[i].bytes);
-	return keep->bytes && report->bytes_left > keep->bytes && largest <= keep->bytes && report->kept_for_lineage;
+	return keep->bytes && report->bytes_left > keep->bytes && report->kept_for_lineage;
 }
 
-static int rewrite(kedge_t *k, int l, const struct kedge__keep *keep, const struct kedge__gc_report *report,
-		   bool *again, struct kedge__error *err)
+/* All versions of a chain go together. So that not everything goes at once, another begins when one takes half of the
+ * room; but not before it takes twice what the new one begins with. */
+static bool chain_is_long(const struct kedge__catalog *cat, const struct kedge__keep *keep)
 {
-	size_t spare = report->kept_for_lineage, rewritten = 0;
-	bool full = is_full(keep, report);
+	size_t n = kedge__catalog_count(cat), length = 0;
+	uint64_t *chain = NULL, bytes = 0, first = 0;
+
+	if (!keep->bytes || !n ||
+	    kedge__catalog_closure(cat, kedge__catalog_at(cat, n - 1)->version, &chain, &length, NULL))
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		const struct kedge__set *set = &kedge__catalog_find(cat, chain[i])->set;
+
+		bytes += set_bytes(set);
+		first = KEDGE__MAX(first, set->source_count ? 0 : set_bytes(set));
+	}
+	kedge__free(chain);
+	return length > 1 && bytes > KEDGE__MAX(keep->bytes / 2, 2 * first);
+}
+
+struct rewritten {
+	bool any;  /* some versions may go now that could not before, */
+	bool more; /* and there may be another to rewrite then */
+};
+
+static int rewrite(kedge_t *k, int l, const struct kedge__keep *keep, const struct kedge__gc_report *report,
+		   struct rewritten *out, struct kedge__error *err)
+{
+	size_t spare = report->kept_for_lineage, thinned = 0;
+	bool full = is_full(keep, report) || chain_is_long(k->levels.at[l].flush, keep);
 	int rc = 0;
 
 	if (spare > kedge__retention_slack(kedge__keep_recent(keep)) && !report->unusable)
-		rc = thin(k, l, keep, &rewritten, err);
-	if (!rc)
+		rc = thin(k, l, keep, &thinned, err);
+	out->more = keep->bytes && thinned;
+	if (!rc && !out->more)
 		rc = fold(k, l, spare, full, err);
-	*again = full || rewritten;
+	out->any = full || thinned;
 	return rc;
 }
 
@@ -135,17 +198,23 @@ static int trim(kedge_t *k, int l, struct kedge__error *err)
 	struct kedge__catalog *cat = k->levels.at[l].flush;
 	struct kedge__keep keep = k->levels.keep[l];
 	struct kedge__gc_report report = {0};
-	bool again = false;
+	struct rewritten rewritten;
+	size_t left;
 	int rc = kedge__catalog_scan(cat, err);
 
 	if (rc || (!keep.bytes && kedge__catalog_count(cat) <= kedge__keep_recent(&keep)))
 		return rc;
-	leave_room(cat, &keep);
-	rc = collect(k, l, &keep, &report, err);
-	if (!rc && k->levels.at[l].one_for_all)
-		rc = rewrite(k, l, &keep, &report, &again, err);
+	leave_room(k, l, &keep);
+	left = kedge__catalog_count(cat);
+	do {
+		rewritten = (struct rewritten){.any = false};
+		kedge__gc_report_done(&report);
+		rc = collect(k, l, &keep, &report, err);
+		if (!rc && k->levels.at[l].one_for_all)
+			rc = rewrite(k, l, &keep, &report, &rewritten, err);
+	} while (!rc && rewritten.more && left-- > 0);
 	kedge__gc_report_done(&report);
-	if (!rc && again)
+	if (!rc && rewritten.any)
 		rc = collect(k, l, &keep, &report, err);
 	kedge__gc_report_done(&report);
 	return rc;

@@ -224,8 +224,8 @@ static int needs_others(const struct stay *s, uint64_t version, bool *others, st
 }
 
 int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *how,
-		      const struct kedge__keep *keep, size_t recent, struct kedge__trust *trust, size_t *rewritten,
-		      struct kedge__error *err)
+		      const struct kedge__keep *keep, size_t recent, size_t most, struct kedge__trust *trust,
+		      size_t *rewritten, struct kedge__error *err)
 {
 	struct kedge__coalesce_options options = *how;
 	struct stay s = {.cat = cat};
@@ -235,7 +235,7 @@ int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, cons
 	options.keep_old = true;
 	if (!rc)
 		rc = stay_choose(&s, keep, err);
-	for (size_t i = 0; i + recent < s.versions.count && !rc; i++) {
+	for (size_t i = 0; i + recent < s.versions.count && !rc && (!most || *rewritten < most); i++) {
 		bool others;
 
 		rc = needs_others(&s, s.versions.at[i], &others, err);

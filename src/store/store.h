@@ -574,9 +574,10 @@ int kedge__version_remove(struct kedge__catalog *cat, struct kedge__pool *pool, 
 /* All versions of the name, and its directory, unless other things are in it. Caller owns the name, and only closes CAT afterwards. */
 int kedge__catalog_destroy(struct kedge__catalog *cat, struct kedge__error *err);
 /* Of the versions that KEEP asks for, all that are older than the newest RECENT need no others afterwards: some of them are rewritten, as
- * HOW says. */
+ * HOW says; not more than MOST, if that is not 0. */
 int kedge__gc_rewrite(struct kedge__catalog *cat, struct kedge__pool *pool, const struct kedge__coalesce_options *how,
-		      const struct kedge__keep *keep, size_t recent, struct kedge__trust *trust, size_t *rewritten, struct kedge__error *err);
+		      const struct kedge__keep *keep, size_t recent, size_t most, struct kedge__trust *trust, size_t *rewritten,
+		      struct kedge__error *err);
 
 /*
  * trust.c: sets that are known to be intact and need not be read again. They are identified by the seals of all segments, so that

@@ -232,83 +232,192 @@ static void test_thirty_days(void **state)
 
 /* ------------------------------------------------------------------ so many bytes */
 
-/* With increments, and with versions that are large by themselves. No file gets its name while there is more than the
- * limit and one version. */
-static void quota(const struct place *p, bool l2, const char *reducer, uint64_t limit)
+struct quota {
+	const char *reducer, *codec, *more; /* MORE: another setting, or rules beside the limit */
+	bool l2;                            /* that is limited */
+	bool both;                          /* L2 is on, and L1 is limited */
+	uint64_t limit;
+	bool whole;     /* such a burst leaves nothing as it was */
+	uint64_t burst; /* every so many versions most of each page is another; 0: never */
+};
+
+/* Pages of a burst, and those that were never written, can be told from the number of the version. */
+static void field_burst(uint8_t *to, uint64_t version, const struct quota *q)
 {
-	const char *store = l2 ? p->l2 : p->l1;
-	uint64_t largest = 0;
-	struct seen s;
-	char keep[60];
+	uint64_t last = q->burst ? version / q->burst * q->burst : 0;
+
+	field_set(to, version);
+	for (size_t i = 0; i < BYTES && last; i++)
+		if (q->whole || i % 4096 >= 512) /* a chunk of each page stays, so that it refers to many others */
+			to[i] = (uint8_t)(to[i] ^ (last * 151 + i / 4096 * 7));
+}
+
+static kedge_t *quota_open(const struct place *p, const struct quota *q)
+{
+	char keep[100], other[60];
 	kedge_t *k;
 
-	text_make(keep, sizeof(keep), l2 ? "l2_keep=bytes:%llu" : "keep=bytes:%llu", (unsigned long long)limit);
-	k = job_open(p, l2, MORE(keep, reducer, l2 ? "keep=1" : "l2=", "chunk=512", "l2_every=1", "codec=none"));
+	text_make(keep, sizeof(keep), "%s=bytes:%llu %s", q->l2 ? "l2_keep" : "keep", (unsigned long long)q->limit,
+		  q->more ? q->more : "");
+	text_make(other, sizeof(other), q->l2 ? "keep=1" : q->both ? "l2_keep=3" : "l2=");
+	k = job_open(p, q->l2 || q->both, MORE(keep, q->reducer, other, "chunk=512", "l2_every=1", q->codec));
 	assert_ok(k, kedge_protect(k, "field", field, BYTES, KEDGE_BYTES));
+	return k;
+}
+
+/* No file gets its name while there is more than the limit and one version. */
+static void quota(const struct place *p, const struct quota *q, uint64_t versions)
+{
+	static uint8_t got[BYTES], wanted[BYTES];
+	const char *store = q->l2 ? p->l2 : p->l1;
+	uint64_t largest = 0;
+	kedge_t *k = quota_open(p, q);
+	struct seen s;
+
 	watched.most = 0;
 	watched.dir = store;
-	for (uint64_t v = 1; v <= 80; v++) {
-		take(k, v);
+	for (uint64_t v = 1; v <= versions; v++) {
+		if (q->more)
+			quarter_past((int64_t)v / 2);
+		field_burst(field, v, q);
+		assert_ok(k, kedge_checkpoint(k, v));
 		if (v % 3)
 			continue;
 		assert_ok(k, kedge_wait(k));
 		look(store, &s);
-		assert_true(s.bytes <= limit);
+		assert_true(s.bytes <= q->limit);
 		largest = KEDGE__MAX(largest, s.largest);
 	}
 	assert_ok(k, kedge_wait(k));
 	watched.dir = NULL;
-	assert_true(watched.most > limit / 2 && watched.most <= limit + largest);
+	ahead = 0;
+	assert_true(watched.most > q->limit / 2 || versions * 4096 < q->limit);
+	if (watched.most > q->limit + largest)
+		fail_msg("%llu bytes, but the limit is %llu and the largest version %llu",
+			 (unsigned long long)watched.most, (unsigned long long)q->limit, (unsigned long long)largest);
 	look(store, &s);
-	assert_true(s.bytes <= limit && s.bytes > limit / 4);
-	for (size_t i = 0; i < s.kept; i++)
-		assert_right(k, s.versions[i]);
+	if (s.bytes > q->limit || s.bytes <= KEDGE__MIN(q->limit / 5, (uint64_t)BYTES))
+		fail_msg("%s%s%s: %llu bytes of %llu after %llu versions, %zu kept of %zu, bursts of %llu%s",
+			 q->reducer, q->l2 ? " L2" : "", q->both ? " both" : "", (unsigned long long)s.bytes,
+			 (unsigned long long)q->limit, (unsigned long long)versions, s.kept, s.there,
+			 (unsigned long long)q->burst, q->whole ? " whole" : "");
+	for (size_t i = 0; i < s.kept; i++) {
+		struct kedge_target target = {.name = "field", .ptr = got, .room = BYTES};
+
+		field_burst(wanted, s.versions[i], q);
+		assert_ok(k, kedge_read(k, s.versions[i], &target, 1));
+		assert_memory_equal(got, wanted, BYTES);
+	}
 	kedge_close(k);
 }
 
 static void test_bytes(void **state)
 {
-	const struct place *p = *state;
-
-	quota(p, false, "reducer=tree", 160800);
+	quota(*state, &(struct quota){.reducer = "reducer=tree", .codec = "codec=none", .limit = 160800}, 80);
 }
 
 static void test_bytes_full(void **state)
 {
-	const struct place *p = *state;
-
-	quota(p, false, "reducer=full", 5 * BYTES);
+	quota(*state, &(struct quota){.reducer = "reducer=full", .codec = "codec=none", .limit = 5 * BYTES}, 40);
 }
 
 static void test_bytes_l2(void **state)
 {
-	const struct place *p = *state;
-
-	quota(p, true, "reducer=tree", 5 * BYTES / 2);
+	quota(*state,
+	      &(struct quota){.reducer = "reducer=tree", .codec = "codec=none", .l2 = true, .limit = 5 * BYTES / 2},
+	      80);
 }
 
-/* Less than a version takes: what is asked for cannot be, and the newest stays. */
+/* Small changes for a while, then almost everything is another: the version is as large as what is rewritten after it.
+ */
+static void test_bytes_bursts(void **state)
+{
+	const struct place *p = *state;
+	struct quota q = {.reducer = "reducer=tree", .codec = "codec=none", .limit = 5 * BYTES / 2, .burst = 13};
+
+	for (; q.limit <= 4 * BYTES; q.limit += BYTES / 4) {
+		quota(p, &q, 60);
+		(void)tree_remove(p->l1);
+		(void)tree_remove(p->l2);
+	}
+}
+
+static void test_bytes_bursts_l2(void **state)
+{
+	const struct place *p = *state;
+	struct quota q = {
+	    .reducer = "reducer=basic", .codec = "codec=none", .limit = 7 * BYTES / 2, .burst = 11, .l2 = true};
+
+	quota(p, &q, 60);
+	(void)tree_remove(p->l1);
+	(void)tree_remove(p->l2);
+	q.l2 = false;
+	q.both = true;
+	q.limit = 5 * BYTES;
+	quota(p, &q, 60);
+}
+
+/* KEEP_TEST_ROUNDS=N in the environment tries more. */
+static void test_bytes_drawn(void **state)
+{
+	static const char *const reducers[] = {"reducer=tree", "reducer=list", "reducer=basic", "reducer=full"};
+	const char *rounds = getenv("KEEP_TEST_ROUNDS");
+	const struct place *p = *state;
+	uint64_t seed = 11;
+
+	for (int i = 0; i < (rounds ? atoi(rounds) : 6); i++) {
+		struct quota q = {.reducer = reducers[draw_below(&seed, KEDGE__COUNT(reducers))],
+				  .codec = "codec=none"};
+
+		q.limit = 5 * BYTES / 2 + draw_below(&seed, 6 * BYTES);
+		q.burst = draw_below(&seed, 30);
+		q.whole = draw_below(&seed, 3) == 0;
+		q.l2 = draw_below(&seed, 3) == 0;
+		q.both = !q.l2 && draw_below(&seed, 2);
+		q.limit += q.both ? 2 * BYTES : 0;
+		quota(p, &q, 30 + draw_below(&seed, 60));
+		(void)tree_remove(p->l1);
+		(void)tree_remove(p->l2);
+	}
+}
+
+/* The newest of each hour is rewritten so that those between two hours can go. */
+static void test_bytes_hourly(void **state)
+{
+	quota(*state,
+	      &(struct quota){.reducer = "reducer=tree",
+			      .codec = "codec=none",
+			      .limit = 6 * BYTES,
+			      .burst = 17,
+			      .whole = true,
+			      .more = "1 hourly:20"},
+	      80);
+}
+
+/* Less than a version takes: what is asked for cannot be, the newest stays, and no more than two are there. */
 static void test_too_few_bytes(void **state)
 {
 	const struct place *p = *state;
 	kedge_t *k = keep_open(p, false, "bytes:1000", "0");
 	struct seen s;
 
-	for (uint64_t v = 1; v <= 20; v++)
+	for (uint64_t v = 1; v <= 60; v++) {
 		take(k, v);
-	assert_ok(k, kedge_wait(k));
-	look(p->l1, &s);
+		assert_ok(k, kedge_wait(k));
+		look(p->l1, &s);
+		assert_true(s.bytes <= BYTES + BYTES / 2);
+	}
 	assert_int_equal(s.kept, 1);
-	assert_right(k, 20);
-	assert_true(s.bytes <= 3 * BYTES);
+	assert_right(k, 60);
 	kedge_close(k);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    JOB(test_exactly),    JOB(test_thirty_days), JOB(test_bytes),
-	    JOB(test_bytes_full), JOB(test_bytes_l2),    JOB(test_too_few_bytes),
+	    JOB(test_exactly),     JOB(test_thirty_days),   JOB(test_bytes),           JOB(test_bytes_full),
+	    JOB(test_bytes_l2),    JOB(test_bytes_bursts),  JOB(test_bytes_bursts_l2), JOB(test_bytes_hourly),
+	    JOB(test_bytes_drawn), JOB(test_too_few_bytes),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
