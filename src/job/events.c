@@ -95,6 +95,7 @@ void kedge__journal_open(kedge_t *k)
 	(void)gethostname(host, sizeof(host) - 1);
 	event_begin(k, &l, "open");
 	files_choose(k);
+	kedge__journal_fetch(k);
 	kedge__line_uint(&l, "schema", KEDGE__JOURNAL_SCHEMA);
 	kedge__line_text(&l, "kedge", kedge_version_string());
 	kedge__line_text(&l, "store", kedge__catalog_store(k->levels.at[KEDGE__L1].api));
@@ -130,6 +131,7 @@ void kedge__journal_close(kedge_t *k)
 	kedge__line_uint(&l, "versions", k->journal.gauges.level[0].versions);
 	k->journal.gauges.running = false;
 	event_end(k, &l);
+	kedge__journal_carry(k);
 }
 
 /* ------------------------------------------------------------------ a version */
@@ -250,6 +252,7 @@ void kedge__journal_l2(const struct kedge__version *v, const struct kedge__journ
 	g->level[1].sealed = v->sealed_at;
 	g->waiting = g->level[0].versions - v->sealed_number;
 	event_end(k, &l);
+	kedge__journal_carry(k);
 }
 
 /* ------------------------------------------------------------------ going back, and other ways */

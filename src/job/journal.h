@@ -31,6 +31,9 @@ struct kedge__journal {
 	bool opened;              /* until then lines are collected, and they follow that of the opening */
 	KEDGE__ARRAY(char) early;
 	struct kedge__journal_file files[2]; /* the job's own; that of kedge run */
+	struct {
+		uint64_t inode, bytes; /* of the first file, as far as L2 has it; 0: not known */
+	} copy;
 	double since;
 	struct kedge__gauges gauges;
 };
@@ -40,6 +43,11 @@ void kedge__journal_done(struct kedge__journal *j);
 /* The caller has the lock. They end L, and write it. */
 void kedge__journal_write(struct kedge__journal *j, const char *name, struct kedge__line *l);
 void kedge__journal_opened(struct kedge__journal *j, const char *name, struct kedge__line *l);
+
+/* ------------------------------------------------------------------ journal_copy.c: not from two threads at once */
+
+void kedge__journal_fetch(kedge_t *k); /* go on with the copy on L2, if that is later; before anything is written */
+void kedge__journal_carry(kedge_t *k); /* bring the copy up to date */
 
 /* ------------------------------------------------------------------ events.c: each does nothing unless the caller is rank 0 */
 

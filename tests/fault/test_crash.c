@@ -16,14 +16,21 @@
 
 static const struct scenario scenarios[] = {
     /* Several writes a segment, in flight at once where the kernel permits it. */
-    {"full", {"reducer=full", "codec=none", "threads=1", "writer=uring", "direct=yes", "buffer=128k"}, false, true},
-    {"tree", {"reducer=tree", "chunk=32", "block=4k", "threads=1"}, false, false},
+    {"full",
+     {"reducer=full", "codec=none", "threads=1", "journal=no", "writer=uring", "direct=yes", "buffer=128k"},
+     false,
+     true},
+    {"tree", {"reducer=tree", "chunk=32", "block=4k", "threads=1", "journal=no"}, false, false},
     /* What is small is copied, as with capture=copy; the rest is protected, where the kernel can. */
-    {"cow", {"reducer=tree", "chunk=32", "capture=cow-user", "threads=1"}, false, true},
-    {"rex", {"reducer=rex", "block=4k", "threads=1"}, false, false},
+    {"cow", {"reducer=tree", "chunk=32", "capture=cow-user", "threads=1", "journal=no"}, false, true},
+    {"rex", {"reducer=rex", "block=4k", "threads=1", "journal=no"}, false, false},
+    /* With a journal, and its copy on L2. */
     {"two levels", {"reducer=basic", "chunk=32", "threads=1"}, true, false},
-    {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1"}, true, false},
-    {"batches", {"reducer=list", "chunk=32", "l2_every=2", "keep=1", "l2_keep=1", "threads=1"}, true, false},
+    {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1", "journal=no"}, true, false},
+    {"batches",
+     {"reducer=list", "chunk=32", "l2_every=2", "keep=1", "l2_keep=1", "threads=1", "journal=no"},
+     true,
+     false},
 };
 
 /* Run the job in a child with FAULT; *ACKED is the newest version it was told is complete. Returns the wait status. */

@@ -392,6 +392,77 @@ static void two_versions(struct rank *r)
 	CHECK(kedge_close(k) == 0);
 }
 
+static void take_on_both(const struct place *p, uint64_t from, uint64_t to)
+{
+	static uint8_t own[1000];
+	kedge_t *k = job_open(p, true, MORE("l2_every=1"));
+
+	assert_ok(k, kedge_protect(k, "m", own, sizeof(own), KEDGE_U8));
+	if (from > 1)
+		assert_ok(k, kedge_restart(k, KEDGE_NEWEST, NULL));
+	for (uint64_t v = from; v <= to; v++) {
+		own[v % sizeof(own)]++;
+		assert_ok(k, kedge_checkpoint(k, v));
+		assert_ok(k, kedge_wait(k));
+	}
+	assert_ok(k, kedge_close(k));
+}
+
+/* A node is lost with its L1, another one goes on, and the first comes back with what it had. */
+static void test_copy_on_l2(void **state)
+{
+	const struct place *p = *state;
+	char there[600], aside[600];
+	char *text, *copy;
+	size_t n;
+
+	text_make(there, sizeof(there), "%s/job/record-journal", p->l2);
+	text_make(aside, sizeof(aside), "%s/aside", p->dir);
+	take_on_both(p, 1, 3);
+	text = journal_text(p, "");
+	copy = (char *)file_read(there, &n);
+	assert_string_equal(text, copy);
+	free(copy);
+	assert_int_equal(rename(p->l1, aside), 0);
+	take_on_both(p, 4, 5);
+	copy = journal_text(p, "");
+	assert_memory_equal(copy, text, strlen(text));
+	assert_int_equal(events(copy, "sealed"), 5);
+	assert_int_equal(events(copy, "open"), 2);
+	free(text);
+	(void)tree_remove(p->l1);
+	assert_int_equal(rename(aside, p->l1), 0);
+	take_on_both(p, 6, 6);
+	text = journal_text(p, "");
+	assert_memory_equal(text, copy, strlen(copy));
+	assert_int_equal(events(text, "sealed"), 6);
+	free(copy);
+	copy = (char *)file_read(there, &n);
+	assert_string_equal(text, copy);
+	free(copy);
+	free(text);
+}
+
+/* It cannot be written: nothing else fails. */
+static void test_no_copy_on_l2(void **state)
+{
+	const struct place *p = *state;
+	char there[600], path[700];
+	char *text;
+
+	take_on_both(p, 1, 1);
+	text_make(there, sizeof(there), "%s/job/record-journal", p->l2);
+	assert_int_equal(unlink(there), 0);
+	assert_int_equal(mkdir(there, 0700), 0);
+	text_make(path, sizeof(path), "%s/x", there);
+	assert_int_equal(mkdir(path, 0700), 0);
+	take_on_both(p, 2, 4);
+	text = journal_text(p, "");
+	assert_int_equal(events(text, "sealed"), 4);
+	assert_int_equal(events(text, "l2"), 4);
+	free(text);
+}
+
 static void test_one_writer(void **state)
 {
 	const struct place *p = *state;
@@ -460,6 +531,8 @@ int main(int argc, char **argv)
 	    JOB(test_full_disk),
 	    JOB(test_elsewhere_and_lost),
 	    JOB(test_for_kedge_run),
+	    JOB(test_copy_on_l2),
+	    JOB(test_no_copy_on_l2),
 	    JOB(test_one_writer),
 	    JOB(test_metrics),
 	};
