@@ -29,6 +29,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"shuffle+zstd:1", 450e6, 1000e6, WIDE},
     {"zstd:1", 350e6, 800e6, BYTES},
     {"records+zstd:1", 450e6, 1200e6, BYTES | WIDE | RECORDS},
+    {"field", 600e6, 700e6, WIDE | RECORDS},
     {"shuffle:8+zstd:1", 350e6, 1000e6, BYTES},
     {"lz4", 800e6, 2500e6, BYTES | WIDE},
     {"zstd:1", 350e6, 800e6, WIDE},
@@ -93,12 +94,15 @@ static bool fits(const struct kedge__candidate *c, const struct kedge__codec_cho
 	return c->data & (width > 1 ? WIDE : BYTES);
 }
 
-/* Records that are as long as a number: the faster way to the same. */
-static void use_stride(struct kedge__codec_choice *choice, unsigned stride)
+/* False: not for such records. Those that are as long as a number: the faster way to the same. */
+static bool use_stride(struct kedge__codec_choice *choice, unsigned stride, enum kedge_type type)
 {
+	bool field = choice->codec == &kedge__codec_field;
+
 	choice->level = (int)stride;
-	if (stride == 4 || stride == 8)
+	if ((stride == 4 || stride == 8) && !field)
 		choice->codec = &kedge__codec_shuffle;
+	return !field || (!choice->row && stride % kedge__element_width(type) == 0);
 }
 
 bool kedge__candidate_make(size_t i, const struct kedge__codec_choice *wanted, enum kedge_type type, bool base,
@@ -118,8 +122,8 @@ bool kedge__candidate_make(size_t i, const struct kedge__codec_choice *wanted, e
 	made.pace = wanted->pace;
 	made.bus = wanted->bus;
 	made.there = c->data & THERE;
-	if (c->data & RECORDS)
-		use_stride(&made, wanted->stride);
+	if (c->data & RECORDS && !use_stride(&made, wanted->stride, type))
+		return false;
 	*choice = made;
 	return true;
 }

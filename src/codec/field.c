@@ -14,6 +14,7 @@
 #define PAD        KEDGE__SYMBOL_PAD
 #define FLAG_ORDER 1 /* floating point */
 #define FLAG_ZEROS 2
+#define FLAG_BIG   4         /* big-endian */
 #define PARAM_FORM (1u << 8) /* of the stored bytes; the low byte is the logarithm of the width */
 
 /* ------------------------------------------------------------------ encode */
@@ -29,6 +30,9 @@ static bool field_init(struct kedge__field *f, const struct kedge__codec_choice 
 	unsigned width = kedge__element_width(in->type), step = kedge__element_step(in->type);
 
 	*f = (struct kedge__field){.width = width, .reach = {step, how->row * step, how->plane * step}};
+	/* Numbers of records have more in common with those of the record before. */
+	if (width && how->level && (unsigned)how->level % width == 0)
+		f->reach = (struct kedge__field_reach){.step = (unsigned)how->level / width};
 	if (width < 2)
 		return false;
 	f->n = in->bytes / width;
@@ -40,7 +44,7 @@ static bool field_init(struct kedge__field *f, const struct kedge__codec_choice 
 static void put_header(uint8_t *out, const struct kedge__field *f, size_t zeros_bytes)
 {
 	out[0] = (uint8_t)f->kind;
-	out[1] = (uint8_t)((f->order ? FLAG_ORDER : 0) | (f->zeros ? FLAG_ZEROS : 0));
+	out[1] = (uint8_t)((f->order ? FLAG_ORDER : 0) | (f->zeros ? FLAG_ZEROS : 0) | (f->big_endian ? FLAG_BIG : 0));
 	kedge__put16(out + 2, (uint16_t)f->reach.step);
 	kedge__put32(out + 4, f->reach.row);
 	kedge__put32(out + 8, f->reach.plane);
@@ -87,6 +91,51 @@ static int put_streams(const struct kedge__field *f, const struct work *w, uint8
 	return 0;
 }
 
+/* Little-endian numbers to big-endian ones, or back. */
+static void swap(const struct kedge__field *f, const uint8_t *from, uint8_t *to)
+{
+	for (size_t i = 0; f->width == 8 && i < f->n; i++)
+		kedge__put64(to + 8 * i, __builtin_bswap64(kedge__get64(from + 8 * i)));
+	for (size_t i = 0; f->width == 4 && i < f->n; i++)
+		kedge__put32(to + 4 * i, __builtin_bswap32(kedge__get32(from + 4 * i)));
+	for (size_t i = 0; f->width == 2 && i < f->n; i++)
+		kedge__put16(to + 2 * i, __builtin_bswap16(kedge__get16(from + 2 * i)));
+}
+
+static void take(struct kedge__field *f, const struct kedge__field_loops *loops, const struct kedge__codec_input *in,
+		 const struct work *w, uint64_t *bits)
+{
+	if (f->big_endian)
+		swap(f, in->raw, w->residuals);
+	loops->take(f, f->big_endian ? w->residuals : in->raw, w->numbers);
+	f->kind = loops->choose(f, w->numbers, bits);
+}
+
+/* Integers without a sign may be big-endian numbers of any kind, which have no type of their own. */
+static void take_best(struct kedge__field *f, const struct kedge__field_loops *loops,
+		      const struct kedge__codec_input *in, const struct work *w)
+{
+	struct kedge__field best = *f, other = *f;
+	uint64_t least, bits;
+
+	take(&best, loops, in, w, &least);
+	*f = best;
+	if (in->type != KEDGE_U16 && in->type != KEDGE_U32 && in->type != KEDGE_U64)
+		return;
+	other.big_endian = true;
+	for (int order = 0; order < 2; order++) {
+		other.order = order;
+		take(&other, loops, in, w, &bits);
+		if (bits < least) {
+			least = bits;
+			best = other;
+		}
+	}
+	*f = best;
+	if (!best.big_endian || !best.order)
+		take(f, loops, in, w, &bits);
+}
+
 static bool work_new(struct work *w, const struct kedge__field *f)
 {
 	/* Numbers take less than the space that writing them takes. */
@@ -114,8 +163,7 @@ static int field_encode(const struct kedge__codec_choice *how, const struct kedg
 					"codec field: only numbers of two or more bytes are supported");
 	if (!work_new(&w, &f))
 		return kedge__error_nomem(err);
-	loops->take(&f, in->raw, w.numbers);
-	f.kind = loops->choose(&f, w.numbers);
+	take_best(&f, loops, in, &w);
 	f.zeros = kedge__field_zeros_pay(&f, w.numbers);
 	loops->replace(&f, w.numbers, w.residuals, w.lengths, w.zeros);
 	rc = put_streams(&f, &w, out, room, used, err);
@@ -147,11 +195,12 @@ static int get_header(struct kedge__field *f, const uint8_t *in, size_t in_bytes
 	f->tail = raw_bytes % f->width;
 	if (in_bytes < HEADER + PAD + f->tail || !f->n)
 		return damaged(err, "the block is cut short");
-	if (in[0] >= KEDGE__FIELD_KINDS || in[1] & ~(FLAG_ORDER | FLAG_ZEROS))
+	if (in[0] >= KEDGE__FIELD_KINDS || in[1] & ~(FLAG_ORDER | FLAG_ZEROS | FLAG_BIG))
 		return damaged(err, "the header is invalid");
 	f->kind = (enum kedge__field_kind)in[0];
 	f->order = in[1] & FLAG_ORDER;
 	f->zeros = in[1] & FLAG_ZEROS;
+	f->big_endian = in[1] & FLAG_BIG;
 	f->reach = (struct kedge__field_reach){kedge__get16(in + 2), kedge__get32(in + 4), kedge__get32(in + 8)};
 	return kedge__field_reach_valid(f->kind, f->reach) ? 0 : damaged(err, "the header is invalid");
 }
@@ -193,6 +242,8 @@ static int field_decode(const void *in, size_t in_bytes, uint16_t param, const v
 	if (!rc) {
 		loops->rebuild(&f, numbers, zeros);
 		loops->give(&f, numbers, raw);
+		if (f.big_endian)
+			swap(&f, raw, raw);
 		memcpy((uint8_t *)raw + f.n * f.width, (const uint8_t *)in + in_bytes - f.tail, f.tail);
 	}
 	kedge__free(numbers);

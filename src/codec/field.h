@@ -36,6 +36,7 @@ struct kedge__field {
 	struct kedge__field_reach reach;
 	enum kedge__field_kind kind;
 	bool order; /* floating point */
+	bool big_endian;
 	bool zeros; /* there is a stream of counts of trailing zeros */
 };
 

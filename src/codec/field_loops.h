@@ -16,8 +16,8 @@ struct kedge__field_loops {
 	void (*take)(const struct kedge__field *f, const uint8_t *raw, void *numbers);
 	void (*give)(const struct kedge__field *f, const void *numbers, uint8_t *raw);
 	/* The kind that gives the smallest residuals on samples of the numbers; kinds that use a row or a plane
-	 * only if there is one. */
-	enum kedge__field_kind (*choose)(const struct kedge__field *f, const void *numbers);
+	 * only if there is one; and how many bits these have. */
+	enum kedge__field_kind (*choose)(const struct kedge__field *f, const void *numbers, uint64_t *bits);
 	/* Residuals and their lengths; with f->zeros without the trailing zeros, whose counts go to ZEROS. */
 	void (*replace)(const struct kedge__field *f, const void *numbers, void *residuals, uint8_t *lengths,
 			uint8_t *zeros);

@@ -70,7 +70,7 @@ static void rebuild_any(const struct kedge__field *f, void *p, const uint8_t *ze
 	(f->width == 8 ? rebuild_any_64 : f->width == 4 ? rebuild_any_32 : rebuild_any_16)(f, p, zeros);
 }
 
-static enum kedge__field_kind choose_any(const struct kedge__field *f, const void *p)
+static enum kedge__field_kind choose_any(const struct kedge__field *f, const void *p, uint64_t *least)
 {
 	enum kedge__field_kind best = KEDGE__FIELD_ZERO;
 	uint64_t best_bits = UINT64_MAX;
@@ -87,5 +87,6 @@ static enum kedge__field_kind choose_any(const struct kedge__field *f, const voi
 			best = kind;
 		}
 	}
+	*least = best_bits;
 	return best;
 }

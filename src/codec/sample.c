@@ -478,7 +478,7 @@ static void try_best(struct sampler *s)
 	for (size_t i = 0; i < s->trial_count; i++)
 		if (is_shy(&s->trials[i])) {
 			try_finally(s, &s->trials[i]);
-			n++;
+			n = 1; /* however many there are of them: the others have their turns */
 		}
 	for (; n < KEDGE__MIN(s->trial_count, (size_t)FINAL); n++)
 		try_finally(s, find_best(s, n % 2 == 0));

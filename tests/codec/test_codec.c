@@ -157,6 +157,67 @@ static void test_fields_shrink(void **state)
 }
 
 /* Against a base that is nearly the same, next to nothing is left. */
+/* Of numbers of WIDTH bytes, at FROM; what they take, packed as TYPE with records of LEVEL bytes, and back they come.
+ */
+static size_t field_size(const uint8_t *from, size_t n, enum kedge_type type, int level)
+{
+	struct kedge__codec_choice choice;
+	const struct kedge__codec_input in = {.raw = from, .bytes = n, .type = type};
+	struct fence out = fence_new(n), back = fence_new(n);
+	uint16_t codec, param;
+	size_t used;
+
+	assert_int_equal(kedge__codec_choice_parse("field", &choice, NULL), 0);
+	choice.level = level;
+	assert_int_equal(kedge__block_pack(&choice, &in, out.at, &used, &codec, &param, NULL), 0);
+	assert_int_equal(kedge__block_unpack(codec, param, out.at, used, NULL, back.at, n, NULL), 0);
+	assert_memory_equal(back.at, from, n);
+	fence_free(&out);
+	fence_free(&back);
+	return used;
+}
+
+/* Big-endian numbers have the type of unsigned ones, and are as small as others. */
+static void test_fields_of_either_byte_order(void **state)
+{
+	uint8_t little[40007], big[40007];
+	uint64_t seed = 7;
+
+	(void)state;
+	for (size_t width = 4; width <= 8; width += 4) {
+		size_t own, unsure, turned;
+
+		fill_waves(little, sizeof(little), width, &seed);
+		memcpy(big, little, sizeof(big));
+		for (size_t i = 0; i < sizeof(big) / width; i++)
+			for (size_t k = 0; k < width; k++)
+				big[i * width + k] = little[i * width + width - 1 - k];
+		own = field_size(little, sizeof(little), width == 8 ? KEDGE_F64 : KEDGE_F32, 0);
+		turned = field_size(big, sizeof(big), width == 8 ? KEDGE_U64 : KEDGE_U32, 0);
+		unsure = field_size(little, sizeof(little), width == 8 ? KEDGE_U64 : KEDGE_U32, 0);
+		assert_true(own < sizeof(little) * 3 / 4);
+		assert_int_equal(turned, own);
+		assert_true(unsure <= own + own / 16);
+	}
+}
+
+/* Numbers of records are near those of the record before. */
+static void test_fields_of_records(void **state)
+{
+	uint8_t data[40008];
+	uint64_t seed = 9;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data) / 8; i++) {
+		double v = (double)(i % 3 * 1000) + (double)i * 0.25 + (double)(draw(&seed) % 64) * 1e-6;
+
+		memcpy(data + 8 * i, &v, 8);
+	}
+	assert_true(field_size(data, sizeof(data), KEDGE_F64, 24) <
+		    field_size(data, sizeof(data), KEDGE_F64, 0) * 9 / 10);
+	(void)field_size(data, sizeof(data), KEDGE_F64, 20); /* not a multiple of a number: as without */
+}
+
 static void test_base(void **state)
 {
 	static const char *const with_base[] = {"xor", "minus+shuffle+zstd", "xor+bitshuffle+lz4", "xor+planes"};
@@ -359,6 +420,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_smallest),
 	    cmocka_unit_test(test_what_shrinks_is_packed),
 	    cmocka_unit_test(test_fields_shrink),
+	    cmocka_unit_test(test_fields_of_either_byte_order),
+	    cmocka_unit_test(test_fields_of_records),
 	    cmocka_unit_test(test_base),
 	    cmocka_unit_test(test_damage_is_contained),
 	    cmocka_unit_test(test_parameters_are_checked),

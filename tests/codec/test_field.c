@@ -25,6 +25,7 @@ static void compare(const struct kedge__field *f, const uint8_t *data)
 	uint64_t numbers[2][N / 8], residuals[2][N / 8];
 	uint8_t lengths[2][N], zeros[2][N], back[N];
 	size_t bytes = f->n * f->width;
+	uint64_t bits[2];
 
 	loops[1] = loops[1] ? loops[1] : loops[0];
 	for (int i = 0; i < 2; i++) {
@@ -36,7 +37,8 @@ static void compare(const struct kedge__field *f, const uint8_t *data)
 	assert_memory_equal(lengths[0], lengths[1], f->n);
 	if (f->zeros)
 		assert_memory_equal(zeros[0], zeros[1], f->n);
-	assert_int_equal(loops[0]->choose(f, numbers[0]), loops[1]->choose(f, numbers[0]));
+	assert_int_equal(loops[0]->choose(f, numbers[0], &bits[0]), loops[1]->choose(f, numbers[0], &bits[1]));
+	assert_int_equal(bits[0], bits[1]);
 	for (int i = 0; i < 2; i++) {
 		loops[i]->rebuild(f, residuals[i], zeros[i]);
 		assert_memory_equal(residuals[i], numbers[i], bytes);
