@@ -119,6 +119,8 @@ struct maker {
 	uint32_t *classes;  /* of similar variables, + 1 */
 	uint32_t rest, all; /* + 1; 0: there is none yet */
 	uint64_t seams;     /* bytes */
+	size_t literal;     /* that is taken apart now */
+	uint64_t begun;     /* bytes of the number at the end of the last piece, the rest of which comes next */
 };
 
 void kedge__arranged_done(struct kedge__arranged *out)
@@ -212,6 +214,58 @@ static uint64_t part_at(const struct kedge__layout *l, uint64_t offset, const st
 	return i < l->runs.count ? l->runs.at[i].offset - offset : UINT64_MAX;
 }
 
+/* The next literal goes on with what is AT bytes into the variable of RUN in the same run and block, and in the middle
+ * of a number, as it ends here: what lies between them is numbers as a whole. */
+static bool continues(const struct maker *m, const struct kedge__aggregate_file *file,
+		      const struct kedge__layout_run *run, uint64_t at, uint64_t width)
+{
+	const struct kedge__literal_list *all = &m->a->red->literals;
+	const struct kedge__literal *next = m->literal + 1 < all->count ? &all->at[m->literal + 1] : NULL;
+	uint64_t offset = next && next->region == file->region
+			      ? (uint64_t)((const uint8_t *)next->data - (const uint8_t *)file->data)
+			      : UINT64_MAX;
+	uint64_t block = m->scheme == KEDGE__AGGREGATE_AWARE_BLOCK ? m->a->options->block : UINT64_MAX, there;
+
+	if (offset < run->offset || offset - run->offset >= run->bytes)
+		return false;
+	there = run->at + (offset - run->offset);
+	return there % width == at % width && there / block == at / block;
+}
+
+static void advance(struct kedge__arrange_piece *p, uint64_t *offset)
+{
+	p->position += p->bytes;
+	p->data = (const uint8_t *)p->data + p->bytes;
+	*offset += p->bytes;
+}
+
+/* A part of a run. Numbers that are not all there go with the rest: so those of a class begin at multiples of their
+ * width. */
+static int run_add(struct maker *m, size_t f, const struct kedge__layout_run *run, struct kedge__arrange_piece p,
+		   uint64_t offset, struct kedge__error *err)
+{
+	const struct kedge__aggregate_file *file = &m->a->files[f];
+	uint64_t width = KEDGE__MAX(kedge_type_size(file->layout.variables.at[run->variable].type), (size_t)1);
+	uint64_t at = run->at + (offset - run->offset), all = p.bytes, head = 0, tail = (at + all) % width;
+	bool open = tail && continues(m, file, run, at + all, width);
+	int rc = 0;
+
+	if (at % width != m->begun)
+		head = KEDGE__MIN(width - at % width, all);
+	tail = open || head == all ? 0 : KEDGE__MIN(tail, all - head);
+	m->begun = open && head < all ? (at + all) % width : 0;
+	p.bytes = head;
+	if (head)
+		rc = rest_add(m, p, offset, err);
+	advance(&p, &offset);
+	p.bytes = all - head - tail;
+	if (!rc && p.bytes)
+		rc = pieces_add(m, p, offset, at + head, err);
+	advance(&p, &offset);
+	p.bytes = tail;
+	return !rc && tail ? rest_add(m, p, offset, err) : rc;
+}
+
 static int aware(struct maker *m, size_t f, struct kedge__arrange_piece p, uint64_t offset, struct kedge__error *err)
 {
 	const struct kedge__layout *l = &m->a->files[f].layout;
@@ -229,13 +283,11 @@ static int aware(struct maker *m, size_t f, struct kedge__arrange_piece p, uint6
 		if (class < 0)
 			rc = kedge__error_nomem(err);
 		else if (class)
-			rc = pieces_add(m, p, offset, run->at + (offset - run->offset), err);
+			rc = run_add(m, f, run, p, offset, err);
 		else
 			rc = rest_add(m, p, offset, err);
-		p.position += p.bytes;
-		p.data = (const uint8_t *)p.data + p.bytes;
-		offset += p.bytes;
 		left -= p.bytes;
+		advance(&p, &offset);
 	}
 	return rc;
 }
@@ -282,6 +334,7 @@ static int make(struct kedge__arrangement *a, enum kedge__aggregate_scheme schem
 	m.classes = kedge__calloc(a->similar.count + 1, sizeof(*m.classes));
 	rc = m.classes ? 0 : kedge__error_nomem(err);
 	for (size_t i = 0; i < a->red->literals.count && !rc; i++) {
+		m.literal = i;
 		rc = literal_add(&m, &a->red->literals.at[i], position, err);
 		position += a->red->literals.at[i].bytes;
 	}

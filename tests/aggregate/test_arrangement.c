@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Classes of variables, and the order of literals by each scheme: every byte stays where the map says that it is. */
-#include "aggregate/aggregate.h"
 #include "../lib/cases.h"
 #include "../lib/draw.h"
 #include "../lib/files.h"
 #include "../lib/scratch.h"
+#include "aggregate/aggregate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,6 +244,42 @@ static void test_classes_of_aware(void **state)
 	free(w);
 }
 
+/* Whatever is missing between them, literals of a class of numbers have all bytes of each, in their order. */
+static void test_numbers_stay_whole(void **state)
+{
+	struct kedge__aggregate_options o = {.block = 1000, .least = 100, .unit = 256};
+	struct world *w = malloc(sizeof(*w));
+	size_t whole = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		const struct kedge__literal_class *class;
+		uint64_t at = 0;
+
+		o.scheme = seed % 2 ? KEDGE__AGGREGATE_AWARE : KEDGE__AGGREGATE_AWARE_BLOCK;
+		world_make(w, seed);
+		assert_int_equal(kedge__aggregate(&w->red, w->files, FILES, &o, NULL, NULL, NULL), 0);
+		class = class_find(w, "g/a_f64_Array1D");
+		for (size_t i = 0; i < w->red.literals.count; i++) {
+			const struct kedge__literal *l = &w->red.literals.at[i];
+			uint64_t offset = (uint64_t)((const uint8_t *)l->data - w->data[l->region / 2]);
+
+			if (!l->class || &w->red.classes.at[l->class - 1] != class)
+				continue;
+			/* 8000 bytes of the variable are in its first run. */
+			offset = offset < 20001 ? offset - 801 - l->region / 2 : offset - 20001 + 8000;
+			assert_int_equal(offset % 8, at % 8);
+			at += l->bytes;
+			whole++;
+		}
+		assert_true(at > 10000);
+		assert_int_equal(at % 8, 0);
+		world_done(w);
+	}
+	assert_true(whole > 20);
+	free(w);
+}
+
 /* With a limit on memory, fewer variables are apart; with a small one, none is. */
 static void test_memory_for_seams_is_bounded(void **state)
 {
@@ -377,6 +413,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_rules_that_are_wrong),
 	    cmocka_unit_test(test_every_scheme_keeps_all_bytes),
 	    cmocka_unit_test(test_classes_of_aware),
+	    cmocka_unit_test(test_numbers_stay_whole),
 	    cmocka_unit_test(test_memory_for_seams_is_bounded),
 	    cmocka_unit_test(test_auto),
 	    cmocka_unit_test(test_samples_decide),
