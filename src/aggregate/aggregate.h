@@ -20,12 +20,13 @@ struct kedge__contents {
 	void *ctx;
 };
 
-/* ------------------------------------------------------------------ layout.c, hdf5*.c, netcdf.c */
+/* ------------------------------------------------------------------ layout.c, hdf5*.c, netcdf.c, raw*.c */
 
 enum kedge__file_format {
 	KEDGE__FILE_UNKNOWN, /* all of it is opaque */
 	KEDGE__FILE_HDF5,
 	KEDGE__FILE_NETCDF,
+	KEDGE__FILE_RAW, /* unknown, but parts of it look like arrays of numbers */
 };
 
 /* A variable that has raw data in the file. */

@@ -109,7 +109,7 @@ static int read_as(struct kedge__look *look, struct kedge__layout *l)
 
 	if (kedge__look_at(look, 0, first, 4) && memcmp(first, "CDF", 3) == 0)
 		return kedge__netcdf_read(look, l);
-	return find_super(look, &super) ? kedge__hdf5_read(look, super, l) : 0;
+	return find_super(look, &super) ? kedge__hdf5_read(look, super, l) : kedge__raw_read(look, l);
 }
 
 int kedge__layout_read(const struct kedge__contents *file, struct kedge__layout *out, struct kedge__error *err)

@@ -54,5 +54,6 @@ enum kedge_type kedge__number_type(unsigned width, bool is_float, bool is_signed
 /* Readers: 0, or KEDGE_E_NOMEM; what they find before they give up counts. */
 int kedge__hdf5_read(struct kedge__look *look, uint64_t super, struct kedge__layout *out);
 int kedge__netcdf_read(struct kedge__look *look, struct kedge__layout *out);
+int kedge__raw_read(struct kedge__look *look, struct kedge__layout *out);
 
 #endif

@@ -79,7 +79,9 @@ static int look_all(struct kedge__version *v)
 			continue;
 		if (kedge__layout_read(&contents, &file.layout, NULL) != 0)
 			return KEDGE_E_NOMEM;
-		if (file.layout.runs.count > RUNS_MAX - runs)
+		/* What somebody has said about a file counts for more than a guess. */
+		if (file.layout.runs.count > RUNS_MAX - runs ||
+		    (file.layout.format == KEDGE__FILE_RAW && v->records[i].type != KEDGE_BYTES))
 			kedge__layout_done(&file.layout);
 		runs += file.layout.runs.count;
 		if (!file.layout.runs.count && v->records[i].type != KEDGE_BYTES)

@@ -111,6 +111,15 @@ def large(path, **how):
             f["group/%d_1_li4_of many" % i] = numbers(i, (1,), "<i4")
 
 
+def raw(path):
+    """A header, doubles that begin at an odd place, and big-endian floats."""
+    x = np.arange(3000)
+    with open(path, "wb") as f:
+        f.write(b"a restart file, step 12\n" * 30 + b"...")
+        f.write((np.sin(x / 50) + 3 + 1e-9 * (x * 7919 % 100)).astype("<f8").tobytes())
+        f.write((np.cos(x / 70) + 2 + 1e-5 * (x * 7919 % 100)).astype(">f4").tobytes())
+
+
 def main():
     os.makedirs(sys.argv[1], exist_ok=True)
     os.chdir(sys.argv[1])
@@ -127,6 +136,7 @@ def main():
     classic("two.nc", "NETCDF3_64BIT_OFFSET")
     classic("five.nc", "NETCDF3_64BIT_DATA")
     classic("four.nc", "NETCDF4")
+    raw("restart.raw")
 
 
 main()

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where files keep their variables: of those that make_files.py wrote, and of others that are damaged. */
-#include "aggregate/aggregate.h"
 #include "../lib/cases.h"
 #include "../lib/draw.h"
 #include "../lib/files.h"
+#include "aggregate/aggregate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static const struct {
     {"one_one.nc", KEDGE__FILE_NETCDF, 1, 1},  {"two.nc", KEDGE__FILE_NETCDF, 4, 4},
     {"two_one.nc", KEDGE__FILE_NETCDF, 1, 1},  {"five.nc", KEDGE__FILE_NETCDF, 4, 4},
     {"five_one.nc", KEDGE__FILE_NETCDF, 1, 1}, {"four.nc", KEDGE__FILE_HDF5, 4, 4},
-    {"four_one.nc", KEDGE__FILE_HDF5, 1, 1},
+    {"four_one.nc", KEDGE__FILE_HDF5, 1, 1},   {"restart.raw", KEDGE__FILE_RAW, 2, 0},
 };
 
 static void test_all_is_found(void **state)
@@ -210,6 +210,135 @@ static void test_others_are_opaque(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------ raw arrays */
+
+#define RAW_BYTES ((size_t)400000)
+
+struct array { /* numbers that make_array() writes */
+	unsigned width;
+	bool is_float, big;
+	size_t header;  /* bytes of text before it */
+	size_t records; /* numbers between markers of Fortran; 0: there are none */
+	enum kedge_type type;
+};
+
+static void put_number(uint8_t *to, const struct array *a, double v)
+{
+	float single = (float)v;
+	int64_t whole = (int64_t)(v * (a->width == 2 ? 1000 : 1e6));
+	uint8_t bytes[8];
+
+	if (!a->is_float)
+		memcpy(bytes, &whole, 8);
+	else if (a->width == 8)
+		memcpy(bytes, &v, 8);
+	else
+		memcpy(bytes, &single, 4);
+	for (unsigned i = 0; i < a->width; i++)
+		to[i] = bytes[a->big ? a->width - 1 - i : i];
+}
+
+/* A wave with a little noise, behind a text. */
+static size_t make_array(uint8_t *to, size_t room, const struct array *a, uint64_t seed)
+{
+	size_t at = 0, n = 0;
+
+	while (at < a->header)
+		at += (size_t)snprintf((char *)to + at, room - at, "line %llu of it\n",
+				       (unsigned long long)draw_below(&seed, 90));
+	at = a->header;
+	for (; at + 16 + a->width <= room; n++) {
+		if (a->records && n % a->records == 0) {
+			kedge__put64(to + at, a->records * a->width << 32 | a->records * a->width);
+			at += 8;
+		}
+		put_number(to + at, a,
+			   5 + (double)(n % 500) * (double)(n % 500) * 1e-5 + (double)draw_below(&seed, 100) * 1e-7);
+		at += a->width;
+	}
+	return at;
+}
+
+static void test_raw_arrays(void **state)
+{
+	static const struct array arrays[] = {
+	    {8, true, false, 0, 0, KEDGE_F64},    {8, true, false, 6558, 0, KEDGE_F64},
+	    {8, true, false, 4, 1000, KEDGE_F64}, {8, true, true, 1003, 0, KEDGE_U64},
+	    {4, true, false, 80, 0, KEDGE_F32},   {4, true, true, 70001, 0, KEDGE_U32},
+	    {4, false, false, 21, 0, KEDGE_I32},  {2, false, false, 5, 0, KEDGE_I16},
+	    {2, false, true, 1, 0, KEDGE_U16},    {4, true, false, 41, 2000, KEDGE_F32}};
+	uint8_t *data = malloc(RAW_BYTES);
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(arrays); i++) {
+		const struct array *a = &arrays[i];
+		struct text t = {data, make_array(data, RAW_BYTES, a, i + 1), -1};
+		struct kedge__layout l;
+
+		look(&t, &l);
+		assert_int_equal(l.format, KEDGE__FILE_RAW);
+		assert_int_equal(l.runs.count, 1);
+		assert_int_equal(l.variables.at[0].type, a->type);
+		assert_int_equal(l.runs.at[0].offset % a->width, a->header % a->width);
+		assert_true(l.runs.at[0].offset + 4096 > a->header &&
+			    l.runs.at[0].offset < a->header + 4096 + a->width);
+		assert_true(l.runs.at[0].offset + l.runs.at[0].bytes > t.bytes - 16);
+		kedge__layout_done(&l);
+	}
+	free(data);
+}
+
+/* Several, of different widths and with a text between them. */
+static void test_raw_arrays_in_one_file(void **state)
+{
+	const struct array first = {8, true, false, 1001, 0, KEDGE_F64},
+			   second = {4, false, false, 60003, 0, KEDGE_I32};
+	uint8_t *data = malloc(2 * RAW_BYTES);
+	size_t middle = make_array(data, RAW_BYTES, &first, 3);
+	struct text t = {data, middle + make_array(data + middle, RAW_BYTES, &second, 4), -1};
+	struct kedge__layout l;
+
+	(void)state;
+	look(&t, &l);
+	assert_int_equal(l.runs.count, 2);
+	assert_int_equal(l.variables.at[l.runs.at[0].variable].type, KEDGE_F64);
+	assert_int_equal(l.variables.at[l.runs.at[1].variable].type, KEDGE_I32);
+	assert_int_equal(l.runs.at[0].offset % 8, 1001 % 8);
+	assert_int_equal(l.runs.at[1].offset % 4, (middle + 60003) % 4);
+	assert_in_range(l.runs.at[0].offset + l.runs.at[0].bytes, middle - 4096, middle + 4096);
+	assert_in_range(l.runs.at[1].offset, middle + 60003 - 4096, middle + 60003 + 4096);
+	kedge__layout_done(&l);
+	free(data);
+}
+
+/* What has no numbers is left alone: text, a table of it, noise, zeros; and so is what is short. */
+static void test_no_raw_arrays(void **state)
+{
+	uint8_t *data = malloc(RAW_BYTES);
+	struct kedge__layout l;
+
+	(void)state;
+	for (int kind = 0; kind < 5; kind++) {
+		struct array a = {8, true, false, kind == 0 ? RAW_BYTES - 20 : 0, 0, KEDGE_F64};
+		struct text t = {data, RAW_BYTES, -1};
+
+		t.bytes = kind == 2 ? 10000 : t.bytes;
+		if (kind == 1)
+			fill_random(data, t.bytes, 5);
+		else if (kind == 3)
+			memset(data, 0, t.bytes);
+		else if (kind == 4)
+			for (size_t i = 0; i + 9 <= t.bytes; i += 8)
+				snprintf((char *)data + i, 9, "%07zu\n", i % 5000);
+		else
+			make_array(data, t.bytes, &a, 1);
+		look(&t, &l);
+		assert_int_equal(l.runs.count, 0);
+		kedge__layout_done(&l);
+	}
+	free(data);
+}
+
 /* ------------------------------------------------------------------ bad input */
 
 static void test_truncated(void **state)
@@ -299,14 +428,13 @@ static void test_loops_end(void **state)
 }
 
 /* Every allocation fails in turn: no memory, or all that there is. */
-static void test_no_memory(void **state)
+static void no_memory(const char *name, size_t variables)
 {
-	struct text t = text_of("new.h5");
+	struct text t = text_of(name);
 	const struct kedge__contents c = {t.bytes, text_get, &t};
 	struct kedge__layout l = {0};
 	int rc = KEDGE_E_NOMEM;
 
-	(void)state;
 	for (int fail = 1; rc; fail++) {
 		char fault[32];
 
@@ -316,9 +444,16 @@ static void test_no_memory(void **state)
 		kedge__fault_set(NULL, NULL);
 		assert_true(rc == 0 || rc == KEDGE_E_NOMEM);
 	}
-	assert_int_equal(l.variables.count, 11);
+	assert_int_equal(l.variables.count, variables);
 	kedge__layout_done(&l);
 	free(t.at);
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	no_memory("new.h5", 11);
+	no_memory("restart.raw", 2);
 }
 
 int main(int argc, char **argv)
@@ -328,7 +463,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_types_and_shapes), cmocka_unit_test(test_others_are_opaque),
 	    cmocka_unit_test(test_truncated),        cmocka_unit_test(test_reads_that_fail),
 	    cmocka_unit_test(test_damaged),          cmocka_unit_test(test_loops_end),
-	    cmocka_unit_test(test_no_memory),
+	    cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_raw_arrays),
+	    cmocka_unit_test(test_no_raw_arrays),    cmocka_unit_test(test_raw_arrays_in_one_file),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

@@ -35,6 +35,7 @@ expect 0 kedge show -s store -n aware
 printed "arranged  aware: set explicitly"
 printed "Grid/"
 printed "(rest)"
+printed "(smooth)_f64_Array1D" # in a file of which nothing is known
 expect 0 kedge show -s store -n auto
 printed "arranged  aware: too little data to try others"
 expect 0 kedge show -s store -n off
