@@ -129,7 +129,7 @@ static bool are_floats(const struct raw *r, size_t from, size_t to, unsigned smo
 
 	for (size_t i = from; i < to; i++)
 		n += r->windows[i].floats >> (smooth - 1) & 1;
-	return 2 * n > to - from;
+	return 2 * n >= to - from;
 }
 
 /* Windows FROM to TO, bytes BEGIN to END. */
