@@ -157,6 +157,15 @@ static int try_one(const struct kedge__arrangement *a, const struct kedge__aggre
 
 /* ------------------------------------------------------------------ the choice */
 
+/* Where all that is known of files are guesses, these have to be worth it. */
+static enum kedge__aggregate_scheme usual_scheme(const struct kedge__arrangement *a)
+{
+	for (size_t i = 0; i < a->file_count; i++)
+		if (a->files[i].layout.runs.count && a->files[i].layout.format != KEDGE__FILE_RAW)
+			return KEDGE__AGGREGATE_AWARE;
+	return KEDGE__AGGREGATE_AGNOSTIC;
+}
+
 static int try_all(struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
 		   struct kedge__aggregate_memory *m, struct kedge__error *err)
 {
@@ -173,9 +182,9 @@ static int try_all(struct kedge__arrangement *a, const struct kedge__aggregate_s
 			rc = try_one(a, sample, &by, &places, &m->sizes[i], err);
 		kedge__arranged_done(&by);
 	}
-	m->scheme = KEDGE__AGGREGATE_AWARE;
+	m->scheme = usual_scheme(a);
 	m->age = 0;
-	least = m->sizes[KEDGE__AGGREGATE_AWARE - 1] * BETTER;
+	least = m->sizes[m->scheme - KEDGE__AGGREGATE_AGNOSTIC] * BETTER;
 	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES; i++) {
 		if (m->sizes[i] > 0 && m->sizes[i] < least) {
 			least = m->sizes[i];

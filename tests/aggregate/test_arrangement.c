@@ -380,6 +380,34 @@ static void test_samples_decide(void **state)
 	free(w);
 }
 
+static size_t all_pack_alike(void *ctx, enum kedge_type type, int ndims, const uint64_t *dims, const void *data,
+			     size_t bytes)
+{
+	(void)ctx, (void)type, (void)ndims, (void)dims, (void)data;
+	return bytes / 2;
+}
+
+/* Where nothing is gained by it, files are arranged by what they say that they are, but not by guesses. */
+static void test_guesses_have_to_be_worth_it(void **state)
+{
+	struct kedge__aggregate_options o = {
+	    .scheme = KEDGE__AGGREGATE_AUTO, .block = 1000, .least = 100, .unit = 256, .sample_least = 1};
+	struct world *w = malloc(sizeof(*w));
+	struct kedge__aggregate_sample sample = {sample_read, all_pack_alike, w};
+
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		world_make(w, 6);
+		for (size_t f = 0; f < 3; f++)
+			w->files[f].layout.format = known && f == 1 ? KEDGE__FILE_HDF5 : KEDGE__FILE_RAW;
+		assert_int_equal(kedge__aggregate(&w->red, w->files, FILES, &o, NULL, &sample, NULL), 0);
+		assert_int_equal(w->red.classes.scheme, known ? KEDGE__AGGREGATE_AWARE : KEDGE__AGGREGATE_AGNOSTIC);
+		map_holds(w);
+		world_done(w);
+	}
+	free(w);
+}
+
 /* No memory at any point: nothing is changed. */
 static void test_no_memory(void **state)
 {
@@ -417,6 +445,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_memory_for_seams_is_bounded),
 	    cmocka_unit_test(test_auto),
 	    cmocka_unit_test(test_samples_decide),
+	    cmocka_unit_test(test_guesses_have_to_be_worth_it),
 	    cmocka_unit_test(test_no_memory),
 	};
 
