@@ -40,6 +40,10 @@ static void compare(struct kedge__diff_rank *r, const struct kedge__tree_entry *
 		add(r, a->name,
 		    kedge__asprintf("link to %s, now to %s", a->target ? a->target : "nothing",
 				    b->target ? b->target : "nothing"));
+	if ((a->flags ^ b->flags) & KEDGE__TREE_PLAIN)
+		add(r, a->name,
+		    kedge__strdup(b->flags & KEDGE__TREE_PLAIN ? "saved as it is, now with --equal"
+							       : "saved with --equal, now as it is"));
 	if (a->xattr_bytes != b->xattr_bytes || (a->xattr_bytes && memcmp(a->xattrs, b->xattrs, a->xattr_bytes) != 0))
 		add(r, a->name, kedge__strdup("extended attributes differ"));
 }

@@ -5,6 +5,7 @@
  */
 #include "save_files.h"
 #include "tool_bench.h"
+#include "tool_tree.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,13 +18,14 @@ struct pack {
 	struct kedge__usage usage;
 	const char *out, *codec, *type, *block, *stdin_name;
 	struct kedge__text_list sets, excludes, exclude_files, lists;
-	bool force, json, quiet, nul, one_file_system;
+	bool force, json, quiet, nul, one_file_system, equal;
 	bool to_stdout;
 	KEDGE__ARRAY(char *) argv; /* of the save; owned */
 	char *name;                /* of the job in it */
 	char *store;               /* while it is made */
 	struct kedge__set_part part;
-	size_t files;
+	size_t files, equals; /* of files: some are equal */
+	uint64_t bytes;       /* of files */
 };
 
 /* ------------------------------------------------------------------ names */
@@ -118,6 +120,8 @@ static void make_arguments(struct pack *p, char *const *paths, size_t n)
 		argument(p, "--null");
 	if (p->one_file_system)
 		argument(p, "--one-file-system");
+	if (p->equal)
+		argument(p, "--equal");
 	argument(p, "--");
 	for (size_t i = 0; i < n; i++)
 		argument(p, paths[i]);
@@ -173,6 +177,30 @@ static int print_segment(const char *segment, struct kedge__error *err)
 	return rc;
 }
 
+/* How many bytes the files have, if not all are in it as they are. */
+static int count_files(struct pack *p, struct kedge__catalog *cat, uint64_t version, struct kedge__error *err)
+{
+	struct kedge__lineage *l = NULL;
+	struct kedge__tree tree = {0};
+	bool present;
+	int rc = p->equal ? kedge__lineage_open(&cat, 1, version, 0, &l, err) : 0;
+
+	p->bytes = p->part.raw_bytes;
+	if (!rc && p->equal)
+		rc = kedge__tool_tree_read(l, NULL, (struct kedge__io){0}, &tree, &present, NULL, err);
+	if (!rc && p->equal)
+		p->bytes = 0;
+	for (size_t i = 0; i < tree.list.count; i++) {
+		const struct kedge__tree_entry *e = &tree.list.at[i];
+
+		p->bytes += e->kind == KEDGE__TREE_FILE ? e->size : 0;
+		p->equals += (e->flags & KEDGE__TREE_PLAIN) != 0;
+	}
+	kedge__tree_done(&tree);
+	kedge__lineage_close(l);
+	return rc;
+}
+
 static int take_segment(struct pack *p, struct kedge__catalog *cat, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *e = kedge__catalog_count(cat) ? kedge__catalog_at(cat, 0) : NULL;
@@ -190,8 +218,10 @@ static int take_segment(struct pack *p, struct kedge__catalog *cat, struct kedge
 	if (!rc) {
 		p->files = seg->region_count - 1; /* the tree is one */
 		kedge__segment_close(seg);
-		rc = p->to_stdout ? print_segment(path, err) : give_name(p, path, err);
+		rc = count_files(p, cat, e->version, err);
 	}
+	if (!rc)
+		rc = p->to_stdout ? print_segment(path, err) : give_name(p, path, err);
 	kedge__free(path);
 	return rc;
 }
@@ -213,16 +243,18 @@ static int finish(struct pack *p)
 static void print_result(const struct pack *p, double seconds)
 {
 	char raw[KEDGE__TEXT_ROOM], stored[KEDGE__TEXT_ROOM], ratio[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM];
-	char files[KEDGE__TEXT_ROOM];
+	char files[KEDGE__TEXT_ROOM], equal[KEDGE__TEXT_ROOM] = "";
 	json_t *o;
+
+	if (p->equal)
+		snprintf(equal, sizeof(equal), " (%zu equal)", p->equals);
 
 	if (!p->json) {
 		if (!p->quiet && !p->to_stdout)
-			kedge__print(stdout, "%s: %s, %s in %s (%s), %s\n", p->out,
-				     kedge__text_count(p->files, "file", "files", files),
-				     kedge__text_bytes(p->part.raw_bytes, raw),
-				     kedge__text_bytes(p->part.file_bytes, stored),
-				     kedge__text_ratio(p->part.raw_bytes, p->part.file_bytes, ratio),
+			kedge__print(stdout, "%s: %s%s, %s in %s (%s), %s\n", p->out,
+				     kedge__text_count(p->files, "file", "files", files), equal,
+				     kedge__text_bytes(p->bytes, raw), kedge__text_bytes(p->part.file_bytes, stored),
+				     kedge__text_ratio(p->bytes, p->part.file_bytes, ratio),
 				     kedge__text_seconds(seconds, time));
 		return;
 	}
@@ -230,7 +262,9 @@ static void print_result(const struct pack *p, double seconds)
 	kedge__json_text(o, "pack", p->out);
 	kedge__json_text(o, "name", p->name);
 	kedge__json_uint(o, "files", p->files);
-	kedge__json_uint(o, "raw_bytes", p->part.raw_bytes);
+	if (p->equal)
+		kedge__json_uint(o, "equal", p->equals);
+	kedge__json_uint(o, "raw_bytes", p->bytes);
 	kedge__json_uint(o, "stored_bytes", p->part.file_bytes);
 	kedge__json_real(o, "seconds", seconds);
 	kedge__json_print(o);
@@ -246,7 +280,7 @@ static void end_by(int sig)
 
 static int pack(struct pack *p, char *const *paths, size_t n)
 {
-	const struct kedge__save_as as = {.command = p->usage.command};
+	const struct kedge__save_as as = {.command = p->usage.command, .explain = !p->quiet && !p->json};
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	double began = kedge__clock_seconds();
 	char *parent = work_parent(p);
@@ -309,6 +343,9 @@ int kedge__tool_pack(int argc, char **argv)
 	    {"null", '0', KEDGE__OPTION_FLAG, &p.nul, NULL, "with --files-from: names end in NUL, as of find -print0"},
 	    {"one-file-system", 'x', KEDGE__OPTION_FLAG, &p.one_file_system, NULL,
 	     "do not go into directories where another file system is mounted"},
+	    {"equal", 0, KEDGE__OPTION_FLAG, &p.equal, NULL,
+	     "unpack what HDF5 files keep packed, and pack it again when they are unpacked: they\n"
+	     "are equal then to whoever reads them, but maybe not the same bytes"},
 	    {"stdin-name", 0, KEDGE__OPTION_TEXT, &p.stdin_name, "NAME", "what '-' is called (default: stdin)"},
 	    KEDGE__OPTION_SET(&p.sets),
 	    KEDGE__OPTION_JSON(&p.json),

@@ -46,23 +46,27 @@ static void catch_signals(void)
 
 struct group {
 	struct kedge__restore_target targets[GROUP_FILES];
-	size_t outputs[GROUP_FILES]; /* the output of each target */
+	size_t outputs[GROUP_FILES]; /* the output of each target, */
+	uint64_t bytes[GROUP_FILES]; /* and its bytes */
 	size_t count, files, large;
 	uint64_t held;
 };
 
-static void note_region(struct kedge__restore *r, uint32_t rank, const struct kedge__region_record *region)
+static void note_region(struct kedge__restore *r, uint32_t rank, const struct kedge__region_record *region,
+			const struct kedge__output_spec *spec)
 {
 	json_t *o;
 
-	r->bytes += region->bytes;
+	r->bytes += spec->file_bytes;
 	r->files++;
 	if (!r->place.json)
 		return;
 	o = kedge__json_object();
 	kedge__json_text(o, "region", region->name);
 	kedge__json_uint(o, "rank", rank);
-	kedge__json_uint(o, "bytes", region->bytes);
+	kedge__json_uint(o, "bytes", spec->file_bytes);
+	if (spec->form == KEDGE__FILLED_PLAIN)
+		kedge__json_bool(o, "equal", true);
 	kedge__json_add(r->regions, o);
 }
 
@@ -104,7 +108,8 @@ static int group_add(struct kedge__restore *r, struct group *g, struct kedge__li
 	int rc;
 
 	spec.bytes = record->bytes;
-	spec.holes = spec.entry && spec.entry->flags & KEDGE__TREE_SPARSE && record->bytes > LARGE;
+	spec.holes = spec.entry && spec.entry->flags & KEDGE__TREE_SPARSE && record->bytes > LARGE &&
+		     spec.form == KEDGE__FILLED_FILE;
 	rc = kedge__outputs_add(&r->outputs, &spec, &target->data, err);
 	if (!rc && spec.holes)
 		rc = reserve_data(r, l, record, err);
@@ -117,11 +122,12 @@ static int group_add(struct kedge__restore *r, struct group *g, struct kedge__li
 	target->region = region;
 	target->zeroed = spec.holes;
 	g->outputs[g->count] = before;
+	g->bytes[g->count] = spec.file_bytes;
 	g->count += record->bytes > 0;
 	g->files++;
 	g->large += record->bytes > LARGE;
 	g->held += record->bytes > LARGE ? 0 : record->bytes;
-	note_region(r, top->header.rank, record);
+	note_region(r, top->header.rank, record, &spec);
 	return 0;
 }
 
@@ -169,7 +175,7 @@ static int group_salvage(struct kedge__restore *r, struct kedge__lineage *l, con
 		record = &kedge__lineage_top(l)->regions[g->targets[i].region];
 		kedge__outputs_drop(&r->outputs, g->outputs[i]);
 		r->files--;
-		r->bytes -= record->bytes;
+		r->bytes -= g->bytes[i];
 		rc = leave_out(r, record->name, rc, err);
 	}
 	return rc;
@@ -264,14 +270,23 @@ static bool is_file(const char *name, bool image)
 }
 
 /* What region NAME becomes; false: nothing. A region that no tree has is what an application protected. */
-static bool choose(struct kedge__restore *r, const struct kedge__restore_tree *t, const char *name, int64_t folder,
-		   struct kedge__output_spec *spec)
+static bool choose(struct kedge__restore *r, const struct kedge__restore_tree *t, const struct kedge__segment *top,
+		   size_t region, int64_t folder, struct kedge__output_spec *spec)
 {
-	*spec = (struct kedge__output_spec){.rank = folder, .name = name};
+	const char *name = top->regions[region].name;
+	const struct kedge__tree_entry *own = t ? kedge__tree_find(&t->tree, name) : NULL;
+
+	*spec = (struct kedge__output_spec){.rank = folder, .name = name, .file_bytes = top->regions[region].bytes};
 	if ((t || r->salvage) && strcmp(name, KEDGE__TREE_REGION) == 0)
 		return false;
-	if (!t || !kedge__tree_find(&t->tree, name))
+	if (!t && kedge__segment_find_region(top, KEDGE__TREE_REGION))
+		spec->form = KEDGE__FILLED_ANY;
+	if (!own)
 		return kedge__wanted_fits(&r->wanted, name, false);
+	if (own->flags & KEDGE__TREE_PLAIN) {
+		spec->form = KEDGE__FILLED_PLAIN;
+		spec->file_bytes = own->size;
+	}
 	spec->entry = kedge__restore_tree_output(t, name);
 	if (spec->entry)
 		spec->name = spec->entry->name;
@@ -290,10 +305,10 @@ static int restore_regions(struct kedge__restore *r, struct kedge__lineage *l, c
 		const struct kedge__segment *top = kedge__lineage_top(l);
 		struct kedge__output_spec spec;
 
-		if (!choose(r, t, top->regions[i].name, folder, &spec))
+		if (!choose(r, t, top, i, folder, &spec))
 			continue;
 		if (!is_file(top->regions[i].name, image)) {
-			note_region(r, top->header.rank, &top->regions[i]);
+			note_region(r, top->header.rank, &top->regions[i], &spec);
 			continue;
 		}
 		rc = group_add(r, &g, l, i, spec, err);
@@ -362,7 +377,18 @@ static void scratch_close(struct scratch *s)
 	kedge__fs_close(s->fd);
 }
 
-static int restore_one(struct kedge__restore *r, struct kedge__lineage *l, size_t region, struct kedge__error *err)
+static int print_one(const struct kedge__restore *r, const struct scratch *s, const struct kedge__output_spec *spec,
+		     struct kedge__error *err)
+{
+	if (spec->form == KEDGE__FILLED_PLAIN)
+		return kedge__output_print(s->data, s->bytes, spec->name, r->pool, err);
+	if (s->bytes && fwrite(s->data, 1, s->bytes, stdout) != s->bytes)
+		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot write to standard output");
+	return 0;
+}
+
+static int restore_one(struct kedge__restore *r, struct kedge__lineage *l, size_t region,
+		       const struct kedge__output_spec *spec, struct kedge__error *err)
 {
 	uint64_t bytes = kedge__lineage_top(l)->regions[region].bytes;
 	struct scratch s;
@@ -372,9 +398,9 @@ static int restore_one(struct kedge__restore *r, struct kedge__lineage *l, size_
 		r->output_failed = true;
 	if (!rc && bytes)
 		rc = fill_one(r, l, region, s.data, err);
-	if (!rc && bytes && fwrite(s.data, 1, bytes, stdout) != bytes) {
-		r->output_failed = true;
-		rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot write to standard output");
+	if (!rc) {
+		rc = print_one(r, &s, spec, err);
+		r->output_failed = rc != 0;
 	}
 	r->written = r->written || rc == 0;
 	scratch_close(&s);
@@ -391,10 +417,10 @@ static int restore_stdout(struct kedge__restore *r, struct kedge__lineage *l, st
 		const struct kedge__region_record *record = &kedge__lineage_top(l)->regions[i];
 		struct kedge__output_spec spec;
 
-		if (!choose(r, t, record->name, -1, &spec))
+		if (!choose(r, t, kedge__lineage_top(l), i, -1, &spec))
 			continue;
-		note_region(r, kedge__lineage_top(l)->header.rank, record);
-		rc = restore_one(r, l, i, err);
+		note_region(r, kedge__lineage_top(l)->header.rank, record, &spec);
+		rc = restore_one(r, l, i, &spec, err);
 	}
 	return rc;
 }
@@ -565,6 +591,7 @@ int kedge__restore_run(struct kedge__restore *r)
 	r->outputs.sync = r->place.settings.sync;
 	r->outputs.notes.command = r->usage.command;
 	r->outputs.salvage = r->salvage;
+	r->outputs.pool = r->pool;
 	catch_signals();
 	kedge__bar_init(&r->bar, "restore", !r->place.json && !r->place.quiet);
 	status = r->version == KEDGE__NO_VERSION ? restore_newest(r) : restore_asked(r);

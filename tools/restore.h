@@ -16,13 +16,20 @@ enum kedge__output_kind {
 	KEDGE__OUTPUT_GONE,   /* it was dropped */
 };
 
+enum kedge__output_form { /* of what a file is filled with */
+	KEDGE__FILLED_FILE,  /* its bytes */
+	KEDGE__FILLED_PLAIN, /* its plain form */
+	KEDGE__FILLED_ANY,   /* nobody knows: what says it is lost */
+};
+
 struct kedge__output {          /* one file on its way */
 	enum kedge__output_kind kind;
 	char *temporary, *path; /* temporary: NULL before it is there, and once it has its name */
 	char *target;           /* of a link: the path of the file */
 	const struct kedge__tree_entry *entry; /* what it is beside its bytes; NULL: nobody knows */
+	enum kedge__output_form form;
 	void *data;             /* while it is filled */
-	size_t bytes;
+	size_t bytes;           /* of that */
 	int fd;
 };
 
@@ -49,6 +56,7 @@ struct kedge__outputs {
 	size_t left_out;
 	int left_status; /* the exit code for the worst of them */
 	char *folder;   /* that was seen to last */
+	struct kedge__pool *pool; /* that packs what files keep packed; not owned */
 	KEDGE__ARRAY(struct kedge__output) list;
 	KEDGE__ARRAY(struct kedge__output_dir) dirs; /* that get what they are when all is in them */
 };
@@ -59,6 +67,8 @@ struct kedge__output_spec {
 	uint64_t bytes;
 	const struct kedge__tree_entry *entry; /* must stay valid until commit; NULL: none */
 	bool holes;   /* what is not reserve()d is not allocated */
+	enum kedge__output_form form;
+	uint64_t file_bytes; /* of the file, as far as is known */
 };
 
 /*
@@ -83,6 +93,13 @@ int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err);
 int kedge__outputs_commit(struct kedge__outputs *o, struct kedge__error *err);
 /* Remove what was not committed, free everything. */
 void kedge__outputs_done(struct kedge__outputs *o);
+
+/* ------------------------------------------------------------------ restore_equal.c */
+
+/* OUT is filled, and not with the file's bytes: write these. */
+int kedge__output_rebuild(const struct kedge__output *out, struct kedge__pool *pool, struct kedge__error *err);
+/* The file whose plain form is the BYTES bytes at DATA, to standard output. */
+int kedge__output_print(const void *data, uint64_t bytes, const char *name, struct kedge__pool *pool, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ restore_metadata.c */
 

@@ -167,11 +167,28 @@ static int map_file(struct kedge__outputs *o, struct kedge__output *out, bool ho
 	return kedge__error_set(err, KEDGE_E_IO, errno, "cannot map %s", out->temporary);
 }
 
+/* What the file is made of is in another one, beside it and without a name, as long as it is mapped. */
+static int map_plain(struct kedge__outputs *o, struct kedge__output *out, struct kedge__error *err)
+{
+	int rc = map_file(o, out, false, err);
+
+	if (!rc)
+		rc = kedge__fs_unlink(out->temporary, err);
+	if (rc)
+		return rc;
+	kedge__free(out->temporary);
+	out->temporary = NULL;
+	kedge__fs_close(out->fd);
+	out->fd = -1;
+	return 0;
+}
+
 /* With its path and a folder to be in. */
 static int output_new(struct kedge__outputs *o, const struct kedge__output_spec *spec, enum kedge__output_kind kind,
 		      struct kedge__output **out, struct kedge__error *err)
 {
-	struct kedge__output fresh = {.kind = kind, .entry = spec->entry, .bytes = spec->bytes, .fd = -1};
+	struct kedge__output fresh = {
+	    .kind = kind, .entry = spec->entry, .form = spec->form, .bytes = spec->bytes, .fd = -1};
 	int rc = check_name(spec->name, err);
 
 	if (rc)
@@ -203,7 +220,7 @@ int kedge__outputs_add(struct kedge__outputs *o, const struct kedge__output_spec
 		out->data = kedge__calloc(1, spec->bytes);
 		rc = out->data ? 0 : kedge__error_nomem(err);
 	} else if (!held) {
-		rc = map_file(o, out, spec->holes, err);
+		rc = spec->form != KEDGE__FILLED_FILE ? map_plain(o, out, err) : map_file(o, out, spec->holes, err);
 	}
 	if (!rc)
 		*data = out->data;
@@ -296,7 +313,11 @@ static int output_settle(struct kedge__outputs *o, struct kedge__output *out, st
 {
 	int rc = 0;
 
-	if (out->kind == KEDGE__OUTPUT_HELD) {
+	if (out->form != KEDGE__FILLED_FILE) {
+		rc = create_file(o, out, err);
+		if (!rc)
+			rc = kedge__output_rebuild(out, o->pool, err);
+	} else if (out->kind == KEDGE__OUTPUT_HELD) {
 		rc = create_file(o, out, err);
 		if (!rc && out->bytes)
 			rc = kedge__fs_write(out->fd, out->data, out->bytes, out->temporary, err);

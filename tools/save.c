@@ -246,6 +246,12 @@ static void take_back(struct save *s)
 	kedge__job_settings_done(&settings);
 }
 
+/* Of files as they are, whatever was saved of them. */
+static uint64_t file_bytes(const struct save *s)
+{
+	return s->stats.raw_bytes - s->set.tree.count - s->set.lent + s->set.bytes;
+}
+
 static void print_json(const struct save *s)
 {
 	json_t *o = kedge__json_object();
@@ -258,9 +264,11 @@ static void print_json(const struct save *s)
 	kedge__json_uint(o, "unchanged", s->set.same);
 	kedge__json_uint(o, "changed_while_read", s->set.changed);
 	kedge__json_uint(o, "left_out", s->set.walk.left_out);
+	if (s->set.equal)
+		kedge__json_uint(o, "equal", s->set.equals);
 	if (s->page_index)
 		kedge__json_uint(o, "pages", s->pages.image.count);
-	kedge__json_uint(o, "raw_bytes", s->stats.raw_bytes - s->set.tree.count);
+	kedge__json_uint(o, "raw_bytes", file_bytes(s));
 	kedge__json_uint(o, "stored_bytes", s->stats.stored_bytes);
 	kedge__json_uint(o, "literal_bytes", s->stats.literal_bytes);
 	kedge__json_uint(o, "metadata_bytes", s->stats.metadata_bytes);
@@ -269,6 +277,17 @@ static void print_json(const struct save *s)
 	kedge__json_real(o, "encode_seconds", s->stats.encode_seconds);
 	kedge__json_real(o, "write_seconds", s->stats.write_seconds);
 	kedge__json_print(o);
+}
+
+/* What of the files is the same, or equal: " (3 unchanged, 2 equal)". */
+static void text_kinds(const struct save *s, char text[KEDGE__TEXT_ROOM])
+{
+	if (s->set.same && s->set.equal)
+		snprintf(text, KEDGE__TEXT_ROOM, " (%zu unchanged, %zu equal)", s->set.same, s->set.equals);
+	else if (s->set.same)
+		snprintf(text, KEDGE__TEXT_ROOM, " (%zu unchanged)", s->set.same);
+	else if (s->set.equal)
+		snprintf(text, KEDGE__TEXT_ROOM, " (%zu equal)", s->set.equals);
 }
 
 static void print_text(const struct save *s)
@@ -280,11 +299,9 @@ static void print_text(const struct save *s)
 		kedge__text_count(s->pages.image.count, "page", "pages", pages);
 	if (s->set.walk.found.count)
 		kedge__text_count(s->set.files, "file", "files", files);
-	if (s->set.same)
-		snprintf(same, sizeof(same), " (%zu unchanged)", s->set.same);
+	text_kinds(s, same);
 	printf("version %llu of %s: %s%s%s%s, %s; %s new, %s stored (%s), %s\n", (unsigned long long)s->version,
-	       s->name, pages, *pages && *files ? ", " : "", files, same,
-	       kedge__text_bytes(s->stats.raw_bytes - s->set.tree.count, raw),
+	       s->name, pages, *pages && *files ? ", " : "", files, same, kedge__text_bytes(file_bytes(s), raw),
 	       kedge__text_bytes(s->stats.literal_bytes, literal), kedge__text_bytes(s->stats.stored_bytes, stored),
 	       s->stats.reducer, kedge__text_seconds(s->seconds, time));
 }
@@ -303,6 +320,23 @@ static int check_caller(struct save *s)
 	return KEDGE__EXIT_USAGE;
 }
 
+/* With as many threads as the job has. */
+static int unpack(struct save *s, struct kedge__error *err)
+{
+	struct kedge__job_settings settings;
+	struct kedge__pool *pool = NULL;
+	int rc = kedge__tool_settings(s->store, true, &s->sets, &settings, err);
+
+	if (rc)
+		return rc;
+	rc = kedge__tool_pool(&settings, &pool, err);
+	if (!rc)
+		rc = kedge__save_set_unpack(&s->set, pool, err);
+	kedge__pool_free(pool);
+	kedge__job_settings_done(&settings);
+	return rc;
+}
+
 static int save_files(struct save *s)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -313,6 +347,8 @@ static int save_files(struct save *s)
 		return status;
 	if (!rc)
 		rc = kedge__save_set_read(&s->set, &err);
+	if (!rc && s->set.equal)
+		rc = unpack(s, &err);
 	if (!rc && s->as->strict && (s->set.walk.left_out || s->set.changed))
 		rc = kedge__error_set(&err, KEDGE_E_STATE, 0, "files changed, or could not be read");
 	if (!rc)
@@ -389,6 +425,7 @@ static void begin(struct save *s)
 	struct kedge__job_settings settings;
 
 	kedge__save_set_begin(&s->set, s->usage.command, s->quiet);
+	s->set.explain = s->as->explain || !s->quiet;
 	if (kedge__tool_settings(s->store, true, &s->sets, &settings, NULL) != 0)
 		return;
 	kedge__walk_begin(&s->set.walk, settings.l1);
@@ -506,6 +543,9 @@ int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv)
 	     "do not go into directories where another file system is mounted"},
 	    {"force", 'f', KEDGE__OPTION_FLAG, &s.force, NULL,
 	     "read all files, those with the same size, times and inode as before, too"},
+	    {"equal", 0, KEDGE__OPTION_FLAG, &s.set.equal, NULL,
+	     "unpack what HDF5 files keep packed, and pack it again when they are restored: they\n"
+	     "are equal then to whoever reads them, but maybe not the same bytes"},
 	    {"stdin-name", 0, KEDGE__OPTION_TEXT, &s.stdin_name, "NAME", "what '-' is called (default: stdin)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &s.page_index, "INDEX",
 	     "save an image of memory pages: their addresses are in NAME.idx, the data in NAME.pages"},

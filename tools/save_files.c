@@ -84,8 +84,11 @@ static int read_tree(struct kedge__save_set *s, kedge_t *k, struct kedge__error 
 	return 0;
 }
 
-static bool is_same(const struct kedge__tree_entry *was, const struct kedge__tree_entry *is)
+static bool is_same(const struct kedge__save_set *s, const struct kedge__tree_entry *was,
+		    const struct kedge__tree_entry *is)
 {
+	if (was && was->flags & KEDGE__TREE_PLAIN && !s->equal)
+		return false;
 	return was && was->kind == KEDGE__TREE_FILE && is->kind == KEDGE__TREE_FILE && was->size == is->size &&
 	       was->mtime_ns == is->mtime_ns && was->ctime_ns && was->ctime_ns == is->ctime_ns &&
 	       was->inode == is->inode;
@@ -103,6 +106,21 @@ static void take_attributes(struct kedge__tree_entry *to, const struct kedge__tr
 	to->xattr_bytes = from->xattr_bytes;
 }
 
+/* A region of the version before stays what it was: the file itself, or its plain form. */
+static bool take_form(const struct kedge__save_set *s, kedge_t *k, struct kedge__found *f,
+		      const struct kedge__tree_entry *was)
+{
+	struct kedge_region_info info;
+
+	if (!(was->flags & KEDGE__TREE_PLAIN))
+		return true;
+	if (kedge_region_stat(k, s->before_version, f->entry.name, &info) != 0)
+		return false;
+	f->entry.flags |= KEDGE__TREE_PLAIN;
+	f->plain_bytes = info.bytes;
+	return true;
+}
+
 int kedge__save_set_compare(struct kedge__save_set *s, kedge_t *k, bool force, struct kedge__error *err)
 {
 	struct kedge__tree before = {0};
@@ -116,7 +134,7 @@ int kedge__save_set_compare(struct kedge__save_set *s, kedge_t *k, bool force, s
 		struct kedge__found *f = &s->walk.found.at[i];
 		const struct kedge__tree_entry *was = kedge__tree_find(&before, f->entry.name);
 
-		f->same = is_same(was, &f->entry);
+		f->same = is_same(s, was, &f->entry) && take_form(s, k, f, was);
 		if (f->same)
 			take_attributes(&f->entry, was);
 	}
@@ -174,6 +192,11 @@ static uint8_t *hold(struct kedge__save_set *s, size_t bytes)
 	s->block_used += (bytes + 7) / 8 * 8; /* words of a region are where it expects them */
 	s->held += bytes;
 	return at;
+}
+
+uint8_t *kedge__save_set_hold(struct kedge__save_set *s, uint64_t bytes)
+{
+	return bytes > SMALL || s->held > HELD_MAX ? NULL : hold(s, (size_t)bytes);
 }
 
 static bool same_time(struct timespec t, int64_t ns)
@@ -391,20 +414,24 @@ static int tree_make(struct kedge__save_set *s, struct kedge__error *err)
 static int lend_one(struct kedge__save_set *s, kedge_t *k, struct kedge__found *f, enum kedge_type type,
 		    struct kedge__error *err)
 {
+	bool plain = f->entry.flags & KEDGE__TREE_PLAIN;
+	uint64_t bytes = plain ? f->plain_bytes : f->entry.size;
 	struct kedge__file_loan loan = {.region = f->entry.name,
 					.path = f->path,
 					.data = f->data,
 					.fd = f->fd,
 					.device = f->device,
 					.inode = f->entry.inode,
-					.bytes = f->entry.size,
-					.type = f->entry.size % kedge_type_size(type) ? KEDGE_BYTES : type,
+					.bytes = bytes,
+					.type = plain || bytes % kedge_type_size(type) ? KEDGE_BYTES : type,
 					.same = f->same,
 					.same_as = s->before_version};
 
 	s->files++;
 	s->same += f->same;
+	s->equals += plain;
 	s->bytes += f->entry.size;
+	s->lent += bytes;
 	return kedge__file_lend(k, &loan, err);
 }
 
@@ -413,8 +440,8 @@ int kedge__save_set_lend(struct kedge__save_set *s, kedge_t *k, enum kedge_type 
 	struct kedge__file_loan tree = {.region = KEDGE__TREE_REGION, .path = "the tree", .fd = -1};
 	int rc = tree_make(s, err);
 
-	s->files = s->same = 0;
-	s->bytes = 0;
+	s->files = s->same = s->equals = 0;
+	s->bytes = s->lent = 0;
 	for (size_t i = 0; !rc && i < s->walk.found.count; i++)
 		if (s->walk.found.at[i].entry.kind == KEDGE__TREE_FILE)
 			rc = lend_one(s, k, &s->walk.found.at[i], type, err);

@@ -3,6 +3,7 @@
 #ifndef KEDGE_TOOLS_SAVE_FILES_H
 #define KEDGE_TOOLS_SAVE_FILES_H
 
+#include "pipeline/pipeline.h"
 #include "tool_walk.h"
 
 struct kedge__save_set {
@@ -16,7 +17,10 @@ struct kedge__save_set {
 	uint64_t held;            /* bytes in them */
 	int64_t began_ns;         /* times after it are too recent to go by */
 	size_t files, same, changed; /* regular files; of which so many are as they were, and so many changed while they were read */
-	uint64_t bytes;           /* of all files */
+	uint64_t bytes, lent;     /* of all files, and of what was saved of them */
+	bool equal;               /* what files keep packed is unpacked, where it can be packed again */
+	bool explain;             /* say of which files that is not so, and why */
+	size_t equals;            /* files of which it is */
 };
 
 /* KEDGE_E_LIMIT: a version has no room for so many files; to be said before any of them is read. */
@@ -29,6 +33,10 @@ int kedge__save_set_stdin(struct kedge__save_set *s, const char *name, struct ke
 int kedge__save_set_compare(struct kedge__save_set *s, kedge_t *k, bool force, struct kedge__error *err);
 /* Read small files, and see that the others can be read. What cannot be is left out, but for operands. */
 int kedge__save_set_read(struct kedge__save_set *s, struct kedge__error *err);
+/* With `equal`: those files that can be become their plain form, as copies. The others stay what they are. */
+int kedge__save_set_unpack(struct kedge__save_set *s, struct kedge__pool *pool, struct kedge__error *err);
+/* Memory for BYTES bytes of a small file, as long as the set is there; NULL: it is too large, or there are too many. */
+uint8_t *kedge__save_set_hold(struct kedge__save_set *s, uint64_t bytes);
 /* All that there is becomes regions of the next version, those with whole elements of TYPE as such. */
 int kedge__save_set_lend(struct kedge__save_set *s, kedge_t *k, enum kedge_type type, struct kedge__error *err);
 /* A checkpoint failed because a file changed, or vanished: copy the first, leave out the other. *AGAIN: there were some. */
@@ -44,6 +52,7 @@ struct kedge__save_as {
 	int (*prepare)(void *ctx); /* called by the process that save_child() makes, before anything else: 0, or its exit code; NULL: nothing */
 	void *ctx;
 	int tolerated;       /* the signal that prepare() arranged for; 0: none */
+	bool explain;        /* with --equal and --quiet: say which files stay as they are all the same */
 	bool strict;         /* a file that changes or vanishes meanwhile is a failure, and nothing is saved */
 };
 

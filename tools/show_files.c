@@ -16,6 +16,8 @@ static json_t *entry_json(const struct kedge__tree_entry *e)
 	kedge__json_uint(o, "bytes", e->kind == KEDGE__TREE_FILE ? e->size : 0);
 	kedge__json_text(o, "time", kedge__text_time_iso((uint64_t)e->mtime_ns, time));
 	kedge__json_text(o, "target", e->target);
+	if (e->kind == KEDGE__TREE_FILE)
+		kedge__json_bool(o, "equal", e->flags & KEDGE__TREE_PLAIN);
 	return o;
 }
 
@@ -35,6 +37,7 @@ static void entry_text(struct kedge__table *t, const struct kedge__tree_entry *e
 	kedge__table_add(t, "%s%s%s", name,
 			 e->kind == KEDGE__TREE_SYMLINK ? " -> "
 			 : target                       ? " link to "
+			 : e->flags & KEDGE__TREE_PLAIN ? " (equal)"
 							: "",
 			 target ? target : "");
 	kedge__free(name);

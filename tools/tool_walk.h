@@ -40,6 +40,7 @@ struct kedge__found {
 	bool large;                     /* it is read when it is saved, */
 	const void *data;               /* or was read already: here */
 	int fd;                         /* or a copy of it was made, here; -1: none */
+	uint64_t plain_bytes;           /* of its plain form, if that is what DATA or FD has */
 };
 
 struct kedge__walk {

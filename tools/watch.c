@@ -371,6 +371,8 @@ int kedge__tool_watch(int argc, char **argv)
 	     "look at least so often, for what other hosts write (default: 10)"},
 	    {"codec", 0, KEDGE__OPTION_TEXT, &w->codec, "CODEC",
 	     "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},
+	    {"equal", 0, KEDGE__OPTION_FLAG, &w->equal, NULL,
+	     "unpack what HDF5 files keep packed, and pack it again when they are restored (see kedge save)"},
 	    {"type", 0, KEDGE__OPTION_TEXT, &w->type, "TYPE",
 	     "type of the data: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},
 	    {"init", 0, KEDGE__OPTION_FLAG, &w->init, NULL,

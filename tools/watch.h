@@ -107,6 +107,7 @@ struct kedge__watch {
 	struct kedge__usage usage;
 	struct kedge__watch_spec spec;
 	const char *store, *name, *codec, *type;
+	bool equal;
 	struct kedge__text_list sets; /* --set */
 	bool remove, quiet, init;
 	char *l1, *l2; /* absolute; L2 NULL: there is none */

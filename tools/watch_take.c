@@ -140,6 +140,7 @@ static void make_arguments(const struct kedge__watch *w, const struct kedge__wat
 	argument(list, "--message=", note);
 	argument(list, "--codec=", w->codec);
 	argument(list, "--type=", w->type);
+	argument(list, "--equal", w->equal ? "" : NULL);
 	for (size_t i = 0; i < w->sets.count; i++)
 		argument(list, "--set=", w->sets.at[i]);
 	argument(list, "--set=l2=", l2);

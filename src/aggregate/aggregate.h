@@ -10,6 +10,7 @@
 #define KEDGE_AGGREGATE_AGGREGATE_H
 
 #include "base/base.h"
+#include "format/format.h"
 #include "reduce/reduce.h"
 
 /* ------------------------------------------------------------------ look.c: a file's bytes */
@@ -58,6 +59,56 @@ struct kedge__layout {
  */
 int kedge__layout_read(const struct kedge__contents *file, struct kedge__layout *out, struct kedge__error *err);
 void kedge__layout_done(struct kedge__layout *l);
+
+/* ------------------------------------------------------------------ parts.c: chunks that an HDF5 file keeps packed */
+
+struct kedge__part_entry { /* what the index says of a chunk, and where in the file it says it */
+	uint64_t address_at, size_at;
+	uint64_t sum_from; /* from here on SUM_BYTES bytes have a checksum, which follows them; 0 bytes: there is none */
+	uint32_t sum_bytes;
+	uint8_t size_width; /* 0: the entry is not known */
+};
+
+struct kedge__part {
+	uint64_t offset, bytes; /* in the file */
+	uint64_t plain;         /* bytes of it when no filter is applied; 0: more than this build handles */
+	uint32_t pipe;          /* filters that can be undone, of those that were applied to it */
+	struct kedge__part_entry entry;
+};
+
+struct kedge__parts {
+	bool hdf5;
+	uint64_t base; /* addresses in the file count from here */
+	uint8_t width; /* bytes of an address */
+	uint64_t end_at; /* where the file says where it ends */
+	uint64_t super_from; /* as sum_from and sum_bytes of an entry */
+	uint32_t super_bytes;
+	size_t foreign; /* chunks with filters of which none can be undone */
+	KEDGE__ARRAY(struct kedge__plain_pipe) pipes;
+	KEDGE__ARRAY(struct kedge__part) list; /* ascending, disjoint */
+};
+
+#define KEDGE__PART_MOST (UINT64_C(128) << 20) /* bytes of a chunk that is unpacked */
+
+/* Those chunks of FILE to which deflate or szip was applied, and after it nothing that is not known. As kedge__layout_read(): what is
+ * damaged or not known is not there, and only a lack of memory is an error. */
+int kedge__parts_read(const struct kedge__contents *file, struct kedge__parts *out, struct kedge__error *err);
+void kedge__parts_done(struct kedge__parts *p);
+
+/* ------------------------------------------------------------------ plain_view.c: a file, seen through its plain form */
+
+/* The file, without what is in its chunks, which are zeros: what describes them is all there. */
+struct kedge__plain_view {
+	const struct kedge__contents *region;
+	struct kedge__plain plain;
+	struct kedge__contents file;
+};
+
+/* REGION must stay valid. *FOUND: it is a plain form. Memory is kedge__plain_view_done()d. */
+int kedge__plain_view_init(struct kedge__plain_view *v, const struct kedge__contents *region, bool *found, struct kedge__error *err);
+void kedge__plain_view_done(struct kedge__plain_view *v);
+/* Where byte OFFSET of the file is in the region, if it is in no chunk; else where the chunk is. */
+uint64_t kedge__plain_view_place(const struct kedge__plain_view *v, uint64_t offset);
 
 /* ------------------------------------------------------------------ classes.c */
 

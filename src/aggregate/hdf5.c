@@ -79,6 +79,7 @@ void kedge__h5_link(struct kedge__h5 *h, const char *group, const uint8_t *name,
 
 struct span {
 	uint64_t address, bytes;
+	uint64_t sum_from; /* of version 2: what the checksum behind it begins with */
 };
 
 struct visit {
@@ -88,6 +89,8 @@ struct visit {
 	bool second;                     /* version 2 of the header */
 	bool ordered;                    /* messages have an order of creation */
 	KEDGE__ARRAY(struct span) spans; /* of messages */
+	struct span span;                /* where this message is, */
+	uint64_t at;                     /* and its address */
 	struct kedge__h5_dataset data;
 	bool shared_type;
 	uint64_t type_at;
@@ -104,7 +107,7 @@ static void continuation(struct visit *v, struct kedge__fields f)
 		address += 4;
 		bytes -= 8;
 	}
-	if (!kedge__array_push(&v->spans, ((struct span){address, bytes})))
+	if (!kedge__array_push(&v->spans, ((struct span){address, bytes, address - 4})))
 		v->h->nomem = true;
 }
 
@@ -136,6 +139,24 @@ static void shared_type(struct visit *v, struct kedge__fields f)
 	v->shared_type = !f.bad;
 }
 
+/* A single chunk has its entry in the message. */
+static void single_entry(struct visit *v)
+{
+	const struct kedge__h5_storage_message *m = &v->data.storage;
+	const struct span *s = &v->span;
+
+	v->data.single = (struct kedge__part_entry){0};
+	if (!m->filtered_single)
+		return;
+	v->data.single = (struct kedge__part_entry){.size_at = v->h->base + v->at + m->single_size_at,
+						    .address_at = v->h->base + v->at + m->single_address_at,
+						    .size_width = (uint8_t)v->h->length};
+	if (v->second) {
+		v->data.single.sum_from = v->h->base + s->sum_from;
+		v->data.single.sum_bytes = (uint32_t)(s->address + s->bytes - s->sum_from);
+	}
+}
+
 static void message(struct visit *v, uint64_t type, bool shared, struct kedge__fields f)
 {
 	struct kedge__h5_dataset *d = &v->data;
@@ -163,9 +184,11 @@ static void message(struct visit *v, uint64_t type, bool shared, struct kedge__f
 		break;
 	case 0x08:
 		d->has_storage = kedge__h5_storage_message(v->h, f, &d->storage);
+		single_entry(v);
 		break;
 	case 0x0b:
-		if (!kedge__h5_filter_message(f, &d->filtered))
+		d->filters = (struct kedge__h5_filters){0};
+		if (!kedge__h5_filter_message(f, &d->filtered, &d->filters))
 			d->filtered = true;
 		break;
 	case 0x10:
@@ -203,6 +226,7 @@ static int64_t message_head(struct visit *v, uint64_t address, uint64_t left, ui
 
 static void messages(struct visit *v, struct span s)
 {
+	v->span = s;
 	while (!v->h->nomem) {
 		uint64_t type;
 		unsigned head;
@@ -211,6 +235,7 @@ static void messages(struct visit *v, struct span s)
 
 		if (size < 0 || !kedge__h5_at(v->h, s.address + head, v->text, (size_t)size))
 			return;
+		v->at = s.address + head;
 		message(v, type, shared, kedge__fields_of(v->text, (size_t)size));
 		s.address += head + (uint64_t)size;
 		s.bytes -= head + (uint64_t)size;
@@ -229,7 +254,7 @@ static bool header(struct visit *v, uint64_t address, struct span *out)
 		return false;
 	if (text[0] == 1) {
 		f = kedge__fields_of(text + 8, 4);
-		*out = (struct span){address + 16, kedge__fields_get(&f, 4)};
+		*out = (struct span){address + 16, kedge__fields_get(&f, 4), 0};
 		return true;
 	}
 	if (memcmp(text, "OHDR", 4) != 0 || text[4] != 2)
@@ -240,7 +265,7 @@ static bool header(struct visit *v, uint64_t address, struct span *out)
 	if (!kedge__h5_at(v->h, address + skip, text, width))
 		return false;
 	f = kedge__fields_of(text, width);
-	*out = (struct span){address + skip + width, kedge__fields_get(&f, width)};
+	*out = (struct span){address + skip + width, kedge__fields_get(&f, width), address};
 	v->second = true;
 	v->ordered = flags & 4;
 	return true;
@@ -272,37 +297,53 @@ static void follow_type(struct visit *v)
 	v->data.element = other.data.element;
 }
 
+/* As it is when no filter is applied. */
 static void shape_of(const struct kedge__h5_dataset *d, struct kedge__variable *v)
 {
 	bool chunked = d->storage.class == KEDGE__H5_CHUNKED;
 	int n = chunked ? d->storage.ndims : d->space.ndims;
 	const uint64_t *dims = chunked ? d->storage.chunk : d->space.dims;
 
-	v->scalar = d->space.ndims == 0;
-	if (d->filtered)
-		return;
+	v->type = d->type;
 	for (int i = n > KEDGE_MAX_DIMS ? n - KEDGE_MAX_DIMS : 0; i < n; i++)
 		v->dims[v->ndims++] = dims[i];
+}
+
+/* The variable of the dataset, or if the file is seen through its plain form two: one for chunks that are unpacked, and
+ * one for those that are not. The number of the first; negative: there is none. */
+static int64_t variables(struct visit *v)
+{
+	const struct kedge__h5_dataset *d = &v->data;
+	struct kedge__variable plain = {.name = (char *)v->name, .scalar = d->space.ndims == 0}, packed = plain;
+	int64_t number = 0, last = 0;
+
+	shape_of(d, &plain);
+	packed.filtered = true;
+	packed.type = KEDGE_BYTES;
+	if (!d->filtered || v->h->plain)
+		number = last = kedge__layout_variable(v->h->out, &plain);
+	if (d->filtered && last >= 0)
+		last = kedge__layout_variable(v->h->out, &packed);
+	if (last == -1)
+		v->h->nomem = true;
+	return last < 0 || (d->filtered && !v->h->plain) ? last : number;
 }
 
 static void dataset(struct visit *v)
 {
 	const struct kedge__h5_dataset *d = &v->data;
-	struct kedge__variable fresh = {
-	    .name = (char *)v->name, .type = d->filtered ? KEDGE_BYTES : d->type, .filtered = d->filtered};
+	const struct kedge__h5_stored whole = {.address = d->storage.address, .bytes = d->storage.bytes};
 	int64_t number;
 
 	if (!d->has_storage || !d->has_type || !d->has_space || d->external || !v->name[0] ||
 	    d->storage.class == KEDGE__H5_ELSEWHERE || !kedge__h5_defined(v->h, d->storage.address))
 		return;
-	shape_of(d, &fresh);
-	number = kedge__layout_variable(v->h->out, &fresh);
-	if (number == -1)
-		v->h->nomem = true;
+	number = variables(v);
 	if (number < 0)
 		return;
+	v->h->data = d;
 	if (d->storage.class == KEDGE__H5_CONTIGUOUS)
-		kedge__h5_chunk(v->h, (uint32_t)number, d->storage.address, d->storage.bytes);
+		kedge__h5_chunk(v->h, (uint32_t)number, &whole);
 	else
 		kedge__h5_chunks(v->h, d, (uint32_t)number);
 }
@@ -356,6 +397,11 @@ static bool superblock(struct kedge__h5 *h, uint64_t super, uint64_t *root)
 	kedge__fields_skip(&f, version >= 2 ? 1 : version == 1 ? 13 : 9);
 	h->base = kedge__h5_address(h, &f);
 	kedge__h5_address(h, &f); /* free space, or the extension */
+	if (h->parts) {
+		h->parts->end_at = super + (uint64_t)(f.at - text);
+		h->parts->super_from = super;
+		h->parts->super_bytes = version >= 2 ? 12 + 4 * h->offset : 0;
+	}
 	kedge__h5_address(h, &f); /* the end of the file */
 	if (version < 2) {
 		kedge__h5_address(h, &f); /* the driver, */
@@ -365,13 +411,19 @@ static bool superblock(struct kedge__h5 *h, uint64_t super, uint64_t *root)
 	return !f.bad && h->base <= h->look->file->bytes;
 }
 
-int kedge__hdf5_read(struct kedge__look *look, uint64_t super, struct kedge__layout *out)
+int kedge__hdf5_read(struct kedge__look *look, uint64_t super, const struct kedge__plain *plain,
+		     struct kedge__layout *out, struct kedge__parts *parts)
 {
-	struct kedge__h5 h = {.look = look, .out = out};
+	struct kedge__h5 h = {.look = look, .out = out, .plain = plain, .parts = parts};
 	struct kedge__h5_object root = {0};
 
 	if (superblock(&h, super, &root.address)) {
 		out->format = KEDGE__FILE_HDF5;
+		if (parts) {
+			parts->hdf5 = true;
+			parts->base = h.base;
+			parts->width = (uint8_t)h.offset;
+		}
 		root.name = kedge__strdup("");
 		h.nomem = !root.name || seen_before(&h, root.address) || !kedge__array_push(&h.objects, root);
 		if (h.nomem)

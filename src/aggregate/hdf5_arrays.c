@@ -9,10 +9,22 @@ struct array {
 	struct kedge__h5 *h;
 	const struct kedge__h5_elements *e;
 	bool filtered;
-	unsigned element; /* bytes */
-	uint64_t page;    /* elements of a page */
-	uint64_t left;    /* elements that are still to come */
+	unsigned element;   /* bytes */
+	uint64_t page;      /* elements of a page */
+	uint64_t left;      /* elements that are still to come */
+	uint64_t sum_from;  /* address of what has a checksum: */
+	uint64_t sum_bytes; /* what elements are read from next */
 };
+
+/* Of a filtered chunk. */
+static struct kedge__part_entry entry_at(const struct array *a, uint64_t address)
+{
+	return (struct kedge__part_entry){.address_at = a->h->base + address,
+					  .size_at = a->h->base + address + a->h->offset,
+					  .size_width = (uint8_t)(a->element - a->h->offset - 4),
+					  .sum_from = a->h->base + a->sum_from,
+					  .sum_bytes = (uint32_t)a->sum_bytes};
+}
 
 /* One after the other from ADDRESS on. */
 static void elements(struct array *a, uint64_t address, uint64_t n)
@@ -23,16 +35,19 @@ static void elements(struct array *a, uint64_t address, uint64_t n)
 	a->left -= n;
 	for (uint64_t i = 0; i < n && !a->h->nomem; i++) {
 		struct kedge__fields f = kedge__fields_of(text, a->element);
-		uint64_t bytes = a->e->chunk, chunk;
+		struct kedge__h5_stored stored = {.bytes = a->e->chunk};
 
 		if (!kedge__h5_at(a->h, address + i * a->element, text, a->element)) {
 			a->left = 0;
 			return;
 		}
-		chunk = kedge__h5_address(a->h, &f);
-		if (a->filtered)
-			bytes = kedge__fields_get(&f, a->element - a->h->offset - 4);
-		kedge__h5_chunk(a->h, a->e->variable, chunk, bytes);
+		stored.address = kedge__h5_address(a->h, &f);
+		if (a->filtered) {
+			stored.entry = entry_at(a, address + i * a->element);
+			stored.bytes = kedge__fields_get(&f, stored.entry.size_width);
+			stored.mask = (uint32_t)kedge__fields_get(&f, 4);
+		}
+		kedge__h5_chunk(a->h, a->e->variable, &stored);
 	}
 }
 
@@ -54,6 +69,8 @@ static void pages(struct array *a, uint64_t address, uint64_t n, const uint8_t *
 	for (uint64_t i = 0; n && a->left && !a->h->nomem; i++) {
 		uint64_t count = KEDGE__MIN(n, a->page);
 
+		a->sum_from = address;
+		a->sum_bytes = count * a->element;
 		if (!written || written[i / 8] & 0x80 >> i % 8)
 			elements(a, address, count);
 		else
@@ -86,6 +103,8 @@ void kedge__h5_fixed_array(struct kedge__h5 *h, uint64_t address, const struct k
 		return;
 	a.page = UINT64_C(1) << bits;
 	if (a.left <= a.page) {
+		a.sum_from = block;
+		a.sum_bytes = prefix + a.left * a.element;
 		elements(&a, block + prefix, a.left);
 		return;
 	}
@@ -133,8 +152,11 @@ static void data_block(struct extensible *x, uint64_t address, uint64_t n)
 		x->a.left -= KEDGE__MIN(n, x->a.left);
 	else if (n > x->a.page)
 		pages(&x->a, address + prefix + 4, n, NULL);
-	else
+	else {
+		x->a.sum_from = address;
+		x->a.sum_bytes = prefix + n * x->a.element;
 		elements(&x->a, address + prefix, n);
+	}
 }
 
 /* Super block U: 2^(u/2) data blocks of 2^((u+1)/2) times the smallest. */
@@ -194,6 +216,16 @@ static bool extensible_open(struct extensible *x, uint64_t address, uint64_t *in
 	return bits >= (unsigned)(63 - __builtin_clzll(x->direct)) && x->supers <= BLOCKS_MAX;
 }
 
+/* How many addresses the index block has: of data blocks, and of super blocks. */
+static uint64_t pointers_of(const struct extensible *x)
+{
+	uint64_t n = 0;
+
+	for (unsigned u = 0; u < x->supers; u++)
+		n += blocks_of(u) < x->pointers ? blocks_of(u) : 1;
+	return n;
+}
+
 void kedge__h5_extensible_array(struct kedge__h5 *h, uint64_t address, const struct kedge__h5_elements *e)
 {
 	struct extensible x = {.a = {.h = h, .e = e}};
@@ -203,6 +235,8 @@ void kedge__h5_extensible_array(struct kedge__h5 *h, uint64_t address, const str
 	if (!extensible_open(&x, address, &index) || !has_signature(h, index, "EAIB"))
 		return;
 	at = index + 6 + h->offset;
+	x.a.sum_from = index;
+	x.a.sum_bytes = 6 + h->offset + x.first * x.a.element + pointers_of(&x) * h->offset;
 	elements(&x.a, at, x.first);
 	at += x.first * x.a.element;
 	/* Super blocks with less data blocks than a smallest one has are not there: the index block has their

@@ -9,12 +9,30 @@ struct chunks {
 	int ndims;
 };
 
-void kedge__h5_chunk(struct kedge__h5 *h, uint32_t variable, uint64_t address, uint64_t bytes)
+/* What the plain form has unpacked belongs to VARIABLE, and the rest of it to the next one, which is packed. */
+static uint32_t which(const struct kedge__h5 *h, uint32_t variable, uint64_t offset, uint64_t bytes)
 {
-	if (!kedge__h5_defined(h, address) || address > UINT64_MAX - h->base)
+	const struct kedge__plain_chunk *c;
+
+	if (!h->plain || !h->data->filtered)
+		return variable;
+	c = kedge__plain_find(h->plain, offset);
+	if (c && c->offset == offset && c->bytes == bytes && h->plain->pipes.at[c->pipe].elements)
+		return variable;
+	return variable + 1;
+}
+
+void kedge__h5_chunk(struct kedge__h5 *h, uint32_t variable, const struct kedge__h5_stored *stored)
+{
+	uint64_t offset = h->base + stored->address;
+
+	if (!kedge__h5_defined(h, stored->address) || stored->address > UINT64_MAX - h->base)
 		return;
-	if (!kedge__layout_add(h->out, h->look->file->bytes, variable, h->base + address, bytes))
+	if (!kedge__layout_add(h->out, h->look->file->bytes, which(h, variable, offset, stored->bytes), offset,
+			       stored->bytes))
 		h->nomem = true;
+	if (h->parts && h->data->filtered)
+		kedge__h5_part(h, offset, stored);
 }
 
 /* Of a chunk; 0: more than a file can have. */
@@ -56,17 +74,20 @@ static void tree_node(struct chunks *c, struct node node, struct node_list *todo
 	n = kedge__fields_get(&f, 2);
 	node.level = text[5];
 	for (uint64_t i = 0; i < n && !c->h->nomem; i++) {
-		uint64_t bytes, child;
+		uint64_t at = node.address + head + i * each;
+		struct kedge__h5_stored stored = {
+		    .entry = {.size_at = c->h->base + at, .address_at = c->h->base + at + key, .size_width = 4}};
 
-		if (!kedge__h5_at(c->h, node.address + head + i * each, text, each))
+		if (!kedge__h5_at(c->h, at, text, each))
 			return;
 		f = kedge__fields_of(text, each);
-		bytes = kedge__fields_get(&f, 4);
-		kedge__fields_skip(&f, key - 4);
-		child = kedge__h5_address(c->h, &f);
+		stored.bytes = kedge__fields_get(&f, 4);
+		stored.mask = (uint32_t)kedge__fields_get(&f, 4);
+		kedge__fields_skip(&f, key - 8);
+		stored.address = kedge__h5_address(c->h, &f);
 		if (!node.level)
-			kedge__h5_chunk(c->h, c->variable, child, bytes);
-		else if (!kedge__array_push(todo, ((struct node){child, node.level - 1})))
+			kedge__h5_chunk(c->h, c->variable, &stored);
+		else if (!kedge__array_push(todo, ((struct node){stored.address, node.level - 1})))
 			c->h->nomem = true;
 	}
 }
@@ -88,17 +109,24 @@ static void tree_chunks(struct chunks *c, uint64_t address)
 /* ------------------------------------------------------------------ B-tree of version 2 */
 
 /* III.A.2: records of types 10 and 11, the latter with the size of a filtered chunk. */
-static bool tree2_chunk(void *ctx, uint8_t type, struct kedge__fields record)
+static bool tree2_chunk(void *ctx, uint8_t type, struct kedge__fields record, const struct kedge__h5_place *place)
 {
 	struct chunks *c = ctx;
-	uint64_t bytes = c->bytes, address = kedge__h5_address(c->h, &record);
+	struct kedge__h5_stored stored = {.address = kedge__h5_address(c->h, &record), .bytes = c->bytes};
 	size_t rest = 4 + 8 * (size_t)c->ndims;
 
-	if (type == 11 && record.left > rest && record.left - rest <= 8)
-		bytes = kedge__fields_get(&record, (unsigned)(record.left - rest));
-	else if (type != 10)
+	if (type == 11 && record.left > rest && record.left - rest <= 8) {
+		stored.entry = (struct kedge__part_entry){.address_at = place->at,
+							  .size_at = place->at + c->h->offset,
+							  .size_width = (uint8_t)(record.left - rest),
+							  .sum_from = place->sum_from,
+							  .sum_bytes = place->sum_bytes};
+		stored.bytes = kedge__fields_get(&record, stored.entry.size_width);
+		stored.mask = (uint32_t)kedge__fields_get(&record, 4);
+	} else if (type != 10) {
 		return false;
-	kedge__h5_chunk(c->h, c->variable, address, bytes);
+	}
+	kedge__h5_chunk(c->h, c->variable, &stored);
 	return !c->h->nomem;
 }
 
@@ -125,6 +153,7 @@ void kedge__h5_chunks(struct kedge__h5 *h, const struct kedge__h5_dataset *d, ui
 	const struct kedge__h5_storage_message *s = &d->storage;
 	struct chunks c = {.h = h, .variable = variable, .bytes = chunk_bytes(h, s), .ndims = s->ndims};
 	struct kedge__h5_elements e = {variable, c.bytes};
+	struct kedge__h5_stored one = {.address = s->address, .bytes = c.bytes};
 
 	if (!c.bytes && !d->filtered)
 		return;
@@ -134,11 +163,16 @@ void kedge__h5_chunks(struct kedge__h5 *h, const struct kedge__h5_dataset *d, ui
 	}
 	switch (s->index) {
 	case 1:
-		kedge__h5_chunk(h, variable, s->address, s->filtered_single ? s->bytes : c.bytes);
+		if (s->filtered_single) {
+			one.bytes = s->bytes;
+			one.mask = s->single_mask;
+			one.entry = d->single;
+		}
+		kedge__h5_chunk(h, variable, &one);
 		break;
 	case 2:
-		if (c.bytes)
-			kedge__h5_chunk(h, variable, s->address, implicit_bytes(d, c.bytes, h->look->file->bytes));
+		one.bytes = c.bytes ? implicit_bytes(d, c.bytes, h->look->file->bytes) : 0;
+		kedge__h5_chunk(h, variable, &one);
 		break;
 	case 3:
 		kedge__h5_fixed_array(h, s->address, &e);

@@ -239,12 +239,13 @@ static bool place_of(const struct heap *p, uint64_t at, uint64_t *address)
 }
 
 /* A record of the index of names: a hash, and the identity of a link message in the heap. */
-static bool dense_link(void *ctx, uint8_t type, struct kedge__fields record)
+static bool dense_link(void *ctx, uint8_t type, struct kedge__fields record, const struct kedge__h5_place *place)
 {
 	struct heap *p = ctx;
 	uint8_t text[KEDGE__LAYOUT_NAME + 64];
 	uint64_t flags, at, bytes, address;
 
+	(void)place;
 	if (type != 5)
 		return false;
 	kedge__fields_get(&record, 4);

@@ -47,23 +47,44 @@ bool kedge__h5_space_message(struct kedge__h5 *h, struct kedge__fields f, struct
 	return !f.bad;
 }
 
+/* One filter, and its values. */
+static void filter_get(struct kedge__fields *f, uint64_t version, struct kedge__plain_filter *out)
+{
+	uint64_t id = kedge__fields_get(f, 2);
+	uint64_t name = version == 1 || id >= 256 ? kedge__fields_get(f, 2) : 0, values;
+
+	kedge__fields_get(f, 2);
+	values = kedge__fields_get(f, 2);
+	kedge__fields_skip(f, version == 1 ? (size_t)(name + 7) / 8 * 8 : (size_t)name);
+	*out = (struct kedge__plain_filter){.id = (uint16_t)id, .count = (uint16_t)values};
+	for (uint64_t i = 0; i < values && !f->bad; i++) {
+		uint32_t v = (uint32_t)kedge__fields_get(f, 4);
+
+		if (i < KEDGE__PLAIN_VALUES)
+			out->values[i] = v;
+	}
+	if (values > KEDGE__PLAIN_VALUES)
+		out->count = UINT16_MAX;
+	kedge__fields_skip(f, version == 1 && values % 2 ? 4 : 0);
+}
+
 /* IV.A.2.l */
-bool kedge__h5_filter_message(struct kedge__fields f, bool *filtered)
+bool kedge__h5_filter_message(struct kedge__fields f, bool *filtered, struct kedge__h5_filters *out)
 {
 	uint64_t version = kedge__fields_get(&f, 1), n = kedge__fields_get(&f, 1);
 
 	if (version == 1)
 		kedge__fields_skip(&f, 6);
+	out->unknown = n > KEDGE__H5_FILTERS;
 	for (uint64_t i = 0; i < n && !f.bad; i++) {
-		uint64_t id = kedge__fields_get(&f, 2);
-		uint64_t name = version == 1 || id >= 256 ? kedge__fields_get(&f, 2) : 0, values;
+		struct kedge__plain_filter filter;
 
-		kedge__fields_get(&f, 2);
-		values = kedge__fields_get(&f, 2);
-		kedge__fields_skip(&f, version == 1 ? (size_t)(name + 7) / 8 * 8 : (size_t)name);
-		kedge__fields_skip(&f, 4 * (size_t)values + (version == 1 && values % 2 ? 4 : 0));
-		*filtered = *filtered || id != FILTER_CHECKSUM;
+		filter_get(&f, version, &filter);
+		if (i < KEDGE__H5_FILTERS)
+			out->at[out->count++] = filter;
+		*filtered = *filtered || filter.id != FILTER_CHECKSUM;
 	}
+	out->unknown = out->unknown || f.bad;
 	return !f.bad;
 }
 
@@ -104,7 +125,7 @@ static bool storage_old(struct kedge__h5 *h, struct kedge__fields *f, struct ked
 	return !f->bad;
 }
 
-static bool index_of(struct kedge__h5 *h, struct kedge__fields *f, uint64_t flags,
+static bool index_of(struct kedge__h5 *h, struct kedge__fields *f, const uint8_t *message, uint64_t flags,
 		     struct kedge__h5_storage_message *out)
 {
 	static const uint8_t parameters[] = {0, 0, 0, 1, 5, 6}; /* bytes, by the type of the index */
@@ -114,8 +135,10 @@ static bool index_of(struct kedge__h5 *h, struct kedge__fields *f, uint64_t flag
 		return false;
 	if (out->index == 1 && flags & 2) {
 		out->filtered_single = true;
+		out->single_size_at = (size_t)(f->at - message);
 		out->bytes = kedge__h5_length(h, f);
-		kedge__fields_get(f, 4);
+		out->single_mask = (uint32_t)kedge__fields_get(f, 4);
+		out->single_address_at = (size_t)(f->at - message);
 	}
 	kedge__fields_skip(f, parameters[out->index]);
 	out->address = kedge__h5_address(h, f);
@@ -123,7 +146,8 @@ static bool index_of(struct kedge__h5 *h, struct kedge__fields *f, uint64_t flag
 }
 
 /* Versions 3 and 4. */
-static bool storage_new(struct kedge__h5 *h, struct kedge__fields *f, struct kedge__h5_storage_message *out)
+static bool storage_new(struct kedge__h5 *h, struct kedge__fields *f, const uint8_t *message,
+			struct kedge__h5_storage_message *out)
 {
 	uint64_t class = kedge__fields_get(f, 1), flags, ndims;
 
@@ -143,13 +167,15 @@ static bool storage_new(struct kedge__h5 *h, struct kedge__fields *f, struct ked
 	}
 	flags = kedge__fields_get(f, 1);
 	ndims = kedge__fields_get(f, 1);
-	return chunk_shape(f, ndims, (unsigned)kedge__fields_get(f, 1), out) && index_of(h, f, flags, out);
+	return chunk_shape(f, ndims, (unsigned)kedge__fields_get(f, 1), out) && index_of(h, f, message, flags, out);
 }
 
 bool kedge__h5_storage_message(struct kedge__h5 *h, struct kedge__fields f, struct kedge__h5_storage_message *out)
 {
+	const uint8_t *message = f.at;
+
 	*out = (struct kedge__h5_storage_message){.version = (int)kedge__fields_get(&f, 1)};
 	if (out->version < 1 || out->version > 4)
 		return false;
-	return out->version < 3 ? storage_old(h, &f, out) : storage_new(h, &f, out);
+	return out->version < 3 ? storage_old(h, &f, out) : storage_new(h, &f, message, out);
 }

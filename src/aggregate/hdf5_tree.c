@@ -93,6 +93,7 @@ static void children(struct tree *t, struct node node, struct kedge__fields f, s
 
 static void node_read(struct tree *t, struct node node, uint8_t *text, struct node_list *todo)
 {
+	struct kedge__h5_place place = {.sum_from = t->h->base + node.address};
 	struct kedge__fields f;
 
 	if (node.records > t->levels[node.depth].most || !kedge__h5_at(t->h, node.address, text, (size_t)t->node - 4) ||
@@ -100,10 +101,14 @@ static void node_read(struct tree *t, struct node node, uint8_t *text, struct no
 		return;
 	f = kedge__fields_of(text, (size_t)t->node - 4);
 	kedge__fields_skip(&f, 6);
+	place.sum_bytes = (uint32_t)(6 + node.records * t->record);
+	if (node.depth)
+		place.sum_bytes += (uint32_t)((node.records + 1) * pointer_bytes(t, node.depth));
 	for (uint64_t i = 0; i < node.records && !t->stop; i++) {
 		const uint8_t *record = kedge__fields_skip(&f, (size_t)t->record);
 
-		t->stop = !record || !t->fn(t->ctx, t->type, kedge__fields_of(record, (size_t)t->record));
+		place.at = place.sum_from + 6 + i * t->record;
+		t->stop = !record || !t->fn(t->ctx, t->type, kedge__fields_of(record, (size_t)t->record), &place);
 	}
 	if (node.depth && !t->stop)
 		children(t, node, f, todo);

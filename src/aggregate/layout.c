@@ -66,8 +66,8 @@ static int run_order(const void *a, const void *b)
 	return (x->variable > y->variable) - (x->variable < y->variable);
 }
 
-/* In order, without overlaps: of two, what comes first counts. Runs that continue each other are one. */
-static void finish(struct kedge__layout *l)
+/* In order, without overlaps: of two, what comes first counts. */
+static void put_in_order(struct kedge__layout *l)
 {
 	size_t kept = 0;
 	uint64_t end = 0;
@@ -75,12 +75,52 @@ static void finish(struct kedge__layout *l)
 	if (l->runs.count)
 		qsort(l->runs.at, l->runs.count, sizeof(*l->runs.at), run_order);
 	for (size_t i = 0; i < l->runs.count; i++) {
-		struct kedge__layout_run run = l->runs.at[i], *last = kept ? &l->runs.at[kept - 1] : NULL;
-		struct kedge__variable *v = &l->variables.at[run.variable];
+		struct kedge__layout_run run = l->runs.at[i];
 
 		if (run.offset < end)
 			continue;
 		end = run.offset + run.bytes;
+		l->runs.at[kept++] = run;
+	}
+	l->runs.count = kept;
+}
+
+/* Places in the file become places in its plain form. False: that has no such run in one piece; it is damaged, or
+ * hostile. */
+static bool translate(const struct kedge__plain_view *view, struct kedge__layout_run *run)
+{
+	const struct kedge__plain_chunk *c = kedge__plain_find(&view->plain, run->offset);
+	uint64_t first = kedge__plain_view_place(view, run->offset);
+	uint64_t last = kedge__plain_view_place(view, run->offset + run->bytes - 1);
+
+	run->offset -= c ? c->offset : 0;
+	if (c && run->offset == 0 && c->bytes == run->bytes)
+		run->bytes = c->plain;
+	else if ((c && run->offset < c->bytes) || last - first != run->bytes - 1)
+		return false;
+	run->offset = first;
+	return true;
+}
+
+static void translate_all(const struct kedge__plain_view *view, struct kedge__layout *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->runs.count; i++)
+		if (translate(view, &l->runs.at[i]))
+			l->runs.at[kept++] = l->runs.at[i];
+	l->runs.count = kept;
+}
+
+/* Runs that continue each other are one. */
+static void join(struct kedge__layout *l)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < l->runs.count; i++) {
+		struct kedge__layout_run run = l->runs.at[i], *last = kept ? &l->runs.at[kept - 1] : NULL;
+		struct kedge__variable *v = &l->variables.at[run.variable];
+
 		run.at = v->bytes;
 		v->bytes += run.bytes;
 		if (last && last->variable == run.variable && last->offset + last->bytes == run.offset)
@@ -91,8 +131,7 @@ static void finish(struct kedge__layout *l)
 	l->runs.count = kept;
 }
 
-/* At the beginning, or at 512, 1024, 2048, ... */
-static bool find_super(struct kedge__look *look, uint64_t *at)
+bool kedge__hdf5_find(struct kedge__look *look, uint64_t *at)
 {
 	uint8_t first[8];
 
@@ -102,30 +141,48 @@ static bool find_super(struct kedge__look *look, uint64_t *at)
 	return false;
 }
 
-static int read_as(struct kedge__look *look, struct kedge__layout *l)
+static int read_as(struct kedge__look *look, const struct kedge__plain *plain, struct kedge__layout *l)
 {
 	uint8_t first[4];
 	uint64_t super;
 
 	if (kedge__look_at(look, 0, first, 4) && memcmp(first, "CDF", 3) == 0)
 		return kedge__netcdf_read(look, l);
-	return find_super(look, &super) ? kedge__hdf5_read(look, super, l) : kedge__raw_read(look, l);
+	return kedge__hdf5_find(look, &super) ? kedge__hdf5_read(look, super, plain, l, NULL)
+					      : kedge__raw_read(look, l);
 }
 
-int kedge__layout_read(const struct kedge__contents *file, struct kedge__layout *out, struct kedge__error *err)
+/* VIEW: NULL if FILE is no plain form. */
+static int read_file(const struct kedge__contents *file, const struct kedge__plain_view *view,
+		     struct kedge__layout *out, struct kedge__error *err)
 {
 	struct kedge__layout l = {0};
 	struct kedge__look look;
-	int rc = kedge__look_init(&look, file, err);
+	int rc = kedge__look_init(&look, view ? &view->file : file, err);
 
-	if (!rc && read_as(&look, &l) != 0)
+	if (!rc && read_as(&look, view ? &view->plain : NULL, &l) != 0)
 		rc = kedge__error_nomem(err);
 	kedge__look_done(&look);
 	if (rc) {
 		kedge__layout_done(&l);
 		return rc;
 	}
-	finish(&l);
+	put_in_order(&l);
+	if (view)
+		translate_all(view, &l);
+	join(&l);
 	*out = l;
 	return 0;
+}
+
+int kedge__layout_read(const struct kedge__contents *file, struct kedge__layout *out, struct kedge__error *err)
+{
+	struct kedge__plain_view view;
+	bool found;
+	int rc = kedge__plain_view_init(&view, file, &found, err);
+
+	if (!rc)
+		rc = read_file(file, found ? &view : NULL, out, err);
+	kedge__plain_view_done(&view);
+	return rc;
 }

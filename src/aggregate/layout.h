@@ -51,8 +51,13 @@ bool kedge__layout_add(struct kedge__layout *l, uint64_t file_bytes, uint32_t va
 /* The type of numbers of WIDTH bytes. */
 enum kedge_type kedge__number_type(unsigned width, bool is_float, bool is_signed, bool big_endian);
 
-/* Readers: 0, or KEDGE_E_NOMEM; what they find before they give up counts. */
-int kedge__hdf5_read(struct kedge__look *look, uint64_t super, struct kedge__layout *out);
+/* At the beginning, or at 512, 1024, 2048, ... */
+bool kedge__hdf5_find(struct kedge__look *look, uint64_t *super);
+
+/* Readers: 0, or KEDGE_E_NOMEM; what they find before they give up counts. PLAIN: chunks that it has are unpacked; NULL: none is. PARTS
+ * gets packed chunks; NULL: nobody asks. */
+int kedge__hdf5_read(struct kedge__look *look, uint64_t super, const struct kedge__plain *plain, struct kedge__layout *out,
+		     struct kedge__parts *parts);
 int kedge__netcdf_read(struct kedge__look *look, struct kedge__layout *out);
 int kedge__raw_read(struct kedge__look *look, struct kedge__layout *out);
 

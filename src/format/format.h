@@ -78,6 +78,7 @@ enum kedge__tree_kind { /* stable on disk; 0 is a gap */
 };
 
 #define KEDGE__TREE_SPARSE 1u /* flags: the file had holes */
+#define KEDGE__TREE_PLAIN  2u /* its region has its plain form */
 
 struct kedge__tree_entry {
 	char *name, *target; /* owned; TARGET NULL: none */
@@ -104,6 +105,59 @@ void kedge__tree_sort(struct kedge__tree *tree);
 const struct kedge__tree_entry *kedge__tree_find(const struct kedge__tree *tree, const char *name); /* or NULL */
 /* Relative, without empty components, "." and "..": it stays below the directory that it is restored to. */
 bool kedge__tree_name_ok(const char *name);
+
+/* ------------------------------------------------------------------ plain_format.c
+ * The plain form of a file: its bytes, but for chunks of datasets that it keeps packed, which are unpacked; and the recipe that makes the
+ * file of it again. */
+
+#define KEDGE__PLAIN_HEAD    64
+#define KEDGE__PLAIN_ALIGN   64 /* chunks begin at multiples of it, so that elements are whole where blocks end */
+#define KEDGE__PLAIN_FILTERS 8   /* of a chunk, at most */
+#define KEDGE__PLAIN_VALUES  8   /* of a filter */
+#define KEDGE__PLAIN_PIPES   256 /* different ones */
+#define KEDGE__PLAIN_CHUNKS  ((size_t)1 << 20)
+
+struct kedge__plain_filter { /* as HDF5 numbers them */
+	uint16_t id, count;
+	uint32_t values[KEDGE__PLAIN_VALUES];
+};
+
+struct kedge__plain_pipe { /* filters that were undone, in the order in which they are applied */
+	uint32_t count;
+	bool elements; /* no others were applied: what is unpacked are elements */
+	struct kedge__plain_filter filters[KEDGE__PLAIN_FILTERS];
+};
+
+struct kedge__plain_chunk {
+	uint64_t offset; /* in the file, */
+	uint64_t at;     /* and in the region */
+	uint32_t bytes, plain; /* there, and here */
+	uint32_t pipe;
+};
+
+struct kedge__plain {
+	uint64_t file_bytes;
+	KEDGE__ARRAY(struct kedge__plain_pipe) pipes;
+	KEDGE__ARRAY(struct kedge__plain_chunk) chunks; /* ascending, disjoint */
+};
+
+struct kedge__plain_head { /* at the beginning of the region */
+	uint64_t file_bytes;
+	uint64_t recipe_at, recipe_bytes; /* where the recipe is, up to the end of the region */
+	uint64_t recipe_sum;
+};
+
+/* HEAD is the first KEDGE__PLAIN_HEAD bytes of a region of BYTES bytes. False: it is no plain form that this build reads. */
+bool kedge__plain_head_decode(const void *head, uint64_t bytes, struct kedge__plain_head *out);
+/* RECIPE is what HEAD says where it is. `at` of chunks is computed. */
+int kedge__plain_decode(const struct kedge__plain_head *head, const void *recipe, struct kedge__plain *out, struct kedge__error *err);
+/* The head, and the recipe, whose place follows from the chunks; `at` of chunks is not looked at. */
+int kedge__plain_encode(const struct kedge__plain *p, uint8_t head[KEDGE__PLAIN_HEAD], struct kedge__bytes *recipe, struct kedge__error *err);
+void kedge__plain_done(struct kedge__plain *p);
+/* The chunk that has, or is the last one before, byte OFFSET of the file; NULL: there is none. */
+const struct kedge__plain_chunk *kedge__plain_find(const struct kedge__plain *p, uint64_t offset);
+static inline uint64_t kedge__plain_align(uint64_t at) { return (at + KEDGE__PLAIN_ALIGN - 1) / KEDGE__PLAIN_ALIGN * KEDGE__PLAIN_ALIGN; }
+bool kedge__plain_pipe_same(const struct kedge__plain_pipe *a, const struct kedge__plain_pipe *b);
 
 /* ------------------------------------------------------------------ tie_format.c */
 

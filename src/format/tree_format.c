@@ -9,6 +9,8 @@
 #define GAP_SHARE    2                   /* one byte in so many may be a gap, beyond that all records move together */
 #define LENGTH_LIMIT (UINT32_C(1) << 26) /* of a record */
 #define XATTR_HEAD   6
+#define VERSION      1
+#define VERSION_MOST 2 /* has files in their plain form: who does not know of them must not take them as they are */
 
 static const char magic[KEDGE__MAGIC_BYTES] = {'K', 'E', 'D', 'G', 'E', 'T', 'R', 'E'};
 
@@ -96,8 +98,13 @@ static void record_put(const struct kedge__tree_entry *e, uint8_t *to)
 
 static void head_put(const struct kedge__tree *tree, uint8_t *to)
 {
+	uint16_t version = VERSION;
+
+	for (size_t i = 0; i < tree->list.count; i++)
+		if (tree->list.at[i].flags & KEDGE__TREE_PLAIN)
+			version = VERSION_MOST;
 	memcpy(to, magic, sizeof(magic));
-	kedge__put16(to + 8, 1);
+	kedge__put16(to + 8, version);
 	kedge__put64(to + 16, tree->caller);
 }
 
@@ -318,9 +325,12 @@ static int record_get(const uint8_t *data, uint64_t at, uint64_t length, struct 
 	const uint8_t *record = data + at;
 	struct kedge__tree_entry e;
 	bool link = record[4] == KEDGE__TREE_SYMLINK || record[4] == KEDGE__TREE_HARDLINK;
+	unsigned known = KEDGE__TREE_SPARSE;
 	int rc;
 
-	if (length < FIXED_BYTES || record[4] >= KEDGE__TREE_KINDS || record[5] & ~KEDGE__TREE_SPARSE ||
+	if (kedge__get16(data + 8) == VERSION_MOST && record[4] == KEDGE__TREE_FILE)
+		known |= KEDGE__TREE_PLAIN;
+	if (length < FIXED_BYTES || record[4] >= KEDGE__TREE_KINDS || record[5] & ~known ||
 	    kedge__get32(record + 8) > 07777 || !sizes_ok(record, length) || link != (kedge__get32(record + 20) > 0))
 		return damaged(at, "a record that makes no sense", err);
 	rc = entry_get(record, &e, err);
@@ -369,10 +379,10 @@ int kedge__tree_decode(const void *data, size_t bytes, struct kedge__tree *out, 
 
 	if (bytes < HEAD_BYTES || memcmp(raw, magic, sizeof(magic)) != 0)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "not a tree of files");
-	if (kedge__get16(raw + 8) != 1)
+	if (kedge__get16(raw + 8) < VERSION || kedge__get16(raw + 8) > VERSION_MOST)
 		return kedge__error_set(err, KEDGE_E_FORMAT, 0,
-					"the tree of files has format %u, but this build reads 1",
-					kedge__get16(raw + 8));
+					"the tree of files has format %u, but this build reads %d and %d",
+					kedge__get16(raw + 8), VERSION, VERSION_MOST);
 	if (!is_zero(raw + 10, 6) || !is_zero(raw + 24, 8))
 		return damaged(0, "reserved bytes in use", err);
 	tree.caller = kedge__get64(raw + 16);
