@@ -26,6 +26,8 @@ needed() {
 		libisal-dev test -e /usr/include/isa-l.h
 		libfpzip-dev test -e /usr/include/fpzip.h
 		libbz2-dev test -e /usr/include/bzlib.h
+		zlib1g-dev pkg-config --exists zlib
+		libaec-dev test -e /usr/include/szlib.h
 		libopenmpi-dev mpicc --version
 		openmpi-bin mpirun --version
 	END
@@ -33,6 +35,7 @@ needed() {
 		cat <<-'END'
 			libcmocka-dev pkg-config --exists cmocka
 			libhdf5-dev pkg-config --exists hdf5
+			hdf5-tools h5diff --version
 			python3-h5py test -d /usr/lib/python3/dist-packages/h5py
 			python3-netcdf4 test -d /usr/lib/python3/dist-packages/netCDF4
 			slurmctld test -x /usr/sbin/slurmctld

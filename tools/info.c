@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge info: what this build can do on this machine, and every setting. */
 #include "capture/capture.h"
+#include "equal/equal.h"
 #include "gpu/gpu.h"
 #include "stage/stage.h"
 #include "tool.h"
@@ -117,6 +118,19 @@ static json_t *settings_json(const struct info *in)
 		kedge__json_add(list, o);
 		kedge__free(value);
 	}
+	return list;
+}
+
+/* Of HDF5 files, that --equal undoes. */
+static const struct kedge__filter *const filters[] = {&kedge__filter_deflate, &kedge__filter_szip};
+
+static json_t *filters_json(void)
+{
+	json_t *list = kedge__json_array();
+
+	for (size_t i = 0; i < KEDGE__COUNT(filters); i++)
+		if (filters[i]->built)
+			kedge__json_add(list, kedge__json_string(filters[i]->name));
 	return list;
 }
 
@@ -293,6 +307,7 @@ static void print_json(const struct info *in)
 	kedge__json_text(o, "version", kedge_version_string());
 	kedge__json_text(o, "format", format);
 	kedge__json_set(o, "codecs", codecs_json());
+	kedge__json_set(o, "filters", filters_json());
 	kedge__json_text(o, "digest_kernel", kedge__digest_kernel());
 	kedge__json_text(o, "redundancy", kedge__code_engine());
 	kedge__json_set(o, "trackers", trackers_json());
@@ -343,7 +358,10 @@ static void print_text(const struct info *in)
 	printf("codecs        ");
 	for (size_t i = 0; i < kedge__codec_count(); i++)
 		printf(" %s", kedge__codec_at(i)->name);
-	printf("\ndigest kernel  %s\n", kedge__digest_kernel());
+	printf("\nfilters       ");
+	for (size_t i = 0; i < KEDGE__COUNT(filters); i++)
+		printf("%s%s", filters[i]->built ? " " : "", filters[i]->built ? filters[i]->name : "");
+	printf("%s\ndigest kernel  %s\n", kedge__filters_built() ? " (--equal)" : " none", kedge__digest_kernel());
 	printf("redundancy     %s\n", kedge__code_engine());
 	print_trackers();
 	print_writers();
