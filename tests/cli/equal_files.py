@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """equal_files.py make DIR: HDF5 and netCDF-4 files with all that they can have, much of it deflated or szipped.
 equal_files.py large FILE N: one of N MiB, and much less when it is packed.
-equal_files.py compare A B: whether two HDF5 files are the same to whoever reads them: links, their order and kind, objects with several
+equal_files.py compare A B [A B...]: whether HDF5 files are the same to whoever reads them, two by two: links, their order and kind, objects with several
 names, committed types, types, spaces, how data is stored, attributes, and every byte of data. Prints what differs."""
 import os
 import sys
@@ -321,6 +321,9 @@ if __name__ == "__main__":
             for i in range(d.shape[0]):
                 d[i] = np.tile(np.arange(1024) * (i + 1.0), 128)
     elif sys.argv[1] == "compare":
-        a, b = os.path.abspath(sys.argv[2]), os.path.abspath(sys.argv[3])
-        os.chdir(os.path.dirname(a))
-        sys.exit(1 if compare(a, b) else 0)
+        paths = [os.path.abspath(p) for p in sys.argv[2:]]
+        said = 0
+        for a, b in zip(paths[::2], paths[1::2]):
+            os.chdir(os.path.dirname(a))  # where files are that it refers to
+            said += compare(a, b)
+        sys.exit(1 if said else 0)
