@@ -5,6 +5,7 @@
 #include "bench_levels.h"
 #include "bench_names.h"
 #include "bench_pack.h"
+#include "bench_process.h"
 #include "bench_protect.h"
 #include "bench_stage.h"
 
@@ -12,6 +13,8 @@ static const struct kedge__tool benches[] = {
     {"levels", "how fast the directories of L1 and L2 take checkpoints and give them back", kedge__bench_levels},
     {"codec", "ratio and speed of every codec on your own files", kedge__bench_codec},
     {"pack", "checkpoint files by each scheme of aggregate, beside gzip, zstd and h5repack", kedge__bench_pack},
+    {"process", "captures and restarts of whole processes, beside memcpy, gcore, CRIU and cold starts",
+     kedge__bench_process},
     {"gpu", "the kernels on this machine's GPU, beside copies", kedge__bench_gpu},
     {"protect", "how fast teams of ranks protect segments on L1, and rebuild them", kedge__bench_protect},
     {"stage", "a staging server and its clients, beside the network and the storage", kedge__bench_stage},
@@ -49,6 +52,7 @@ int kedge__tool_bench(int argc, char **argv)
 		     "  levels   how fast the directories of L1 and L2 take checkpoints and give them back\n"
 		     "  codec    ratio and speed of every codec on your own files\n"
 		     "  pack     checkpoint files by each scheme of aggregate, beside gzip, zstd and h5repack\n"
+		     "  process  captures and restarts of whole processes, beside memcpy, gcore, CRIU and cold starts\n"
 		     "  gpu      the kernels on this machine's GPU, beside copies\n"
 		     "  protect  how fast teams of ranks protect segments on L1, and rebuild them\n"
 		     "  stage    a staging server and its clients, beside the network and the storage\n\n"
@@ -67,5 +71,5 @@ int kedge__tool_bench(int argc, char **argv)
 		return kedge__tool_dispatch("kedge bench", benches, KEDGE__COUNT(benches), argc - 1, argv + 1);
 	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
 		return status;
-	return kedge__usage_error(&usage, "name a benchmark: levels, codec, pack, gpu, protect or stage");
+	return kedge__usage_error(&usage, "name a benchmark: levels, codec, pack, process, gpu, protect or stage");
 }

@@ -49,9 +49,7 @@ bool kedge__run_transparent_options(struct kedge__run_transparent *t, const stru
 
 /* ------------------------------------------------------------------ start */
 
-/* Pipes and sockets that we happen to have, as those of make, are no business of the program: it could not be captured.
- */
-static void drop_strangers(void)
+void kedge__run_drop_strangers(void)
 {
 	for (int fd = 3; fd < DESCRIPTOR_MOST; fd++) {
 		struct stat st;
@@ -73,7 +71,7 @@ _Noreturn static void become(const struct kedge__run_loop *r, int report)
 		if (null > STDIN_FILENO)
 			close(null);
 	}
-	drop_strangers();
+	kedge__run_drop_strangers();
 	sigprocmask(SIG_SETMASK, &r->inherited, NULL);
 	execvp(r->command[0], r->command);
 	failed = errno;
@@ -197,7 +195,7 @@ void kedge__run_transparent_close(struct kedge__run_loop *r, bool finished)
 	kedge__error_done(&err);
 }
 
-static void end_spaces(struct kedge__run_transparent *t)
+void kedge__run_spaces_end(struct kedge__run_transparent *t)
 {
 	if (!t->init)
 		return;
@@ -243,7 +241,7 @@ int kedge__run_transparent_launch(struct kedge__run_loop *r, struct kedge__run_l
 	r->journal.open = 1; /* by this process, which sees requests */
 	watch(r, launch);
 	r->launch = NULL;
-	end_spaces(t);
+	kedge__run_spaces_end(t);
 	kedge__run_launch_ended(r, launch, t->status);
 	return 0;
 }

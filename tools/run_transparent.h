@@ -47,6 +47,10 @@ void kedge__run_mark(struct kedge__run_transparent *t); /* which process runs */
 bool kedge__run_transparent_options(struct kedge__run_transparent *t, const struct kedge__usage *usage, int *status);
 int kedge__run_transparent_launch(struct kedge__run_loop *r, struct kedge__run_launch *launch, struct kedge__error *err);
 void kedge__run_transparent_close(struct kedge__run_loop *r, bool finished); /* nothing if the run is another one */
+/* Pipes and sockets that this process happens to have, as those of make, are no business of the program, which could not be
+ * captured with them: they are closed where it is executed. */
+void kedge__run_drop_strangers(void);
+void kedge__run_spaces_end(struct kedge__run_transparent *t); /* the namespaces of a program that has ended, if it has some */
 int kedge__run_transparent_check(struct kedge__run_loop *r); /* --check; an exit code */
 
 #endif

@@ -4,7 +4,7 @@
 man=$KEDGE_SOURCE/docs/man
 
 # Every option of --help is in its page, and the other way round.
-for tool in save restore pack unpack cat watch ls log tag rm show verify diff coalesce gc info doctor help bench-codec bench-gpu bench-levels bench-protect bench-stage serve top report drain halt; do
+for tool in save restore pack unpack cat watch ls log tag rm show verify diff coalesce gc info doctor help bench-codec bench-gpu bench-levels bench-process bench-protect bench-stage serve top report drain halt; do
 	# shellcheck disable=SC2046
 	kedge $(echo $tool | tr - ' ') --help | sed -n '/^options:/,/^example:/s/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | sort -u >have
 	sed 's/\\-/-/g; s/\\f[BRI]//g' "$man/kedge-$tool.1" >page
