@@ -548,7 +548,8 @@ int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv)
 	     "are equal then to whoever reads them, but maybe not the same bytes"},
 	    {"stdin-name", 0, KEDGE__OPTION_TEXT, &s.stdin_name, "NAME", "what '-' is called (default: stdin)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &s.page_index, "INDEX",
-	     "save an image of memory pages: their addresses are in NAME.idx, the data in NAME.pages"},
+	     "save an image of memory pages: their addresses are in NAME.idx, the data in NAME.pages;\n"
+	     "or CRIU's images: pagemap-PID.img"},
 	    {"page-data", 0, KEDGE__OPTION_TEXT, &s.page_data, "FILE",
 	     "with --pages: the file that holds the data of the pages"},
 	    {"paranoid", 0, KEDGE__OPTION_FLAG, &s.paranoid, NULL, "compare bytes wherever digests are equal"},

@@ -57,47 +57,14 @@ static int open_file(struct kedge__save_file *f, const char *path, struct kedge_
 	return check_file(f, err);
 }
 
-static int compare_regions(const void *a, const void *b)
+int kedge__save_files_add(struct kedge__save_files *files, const char *path, struct kedge__error *err)
 {
-	const struct kedge__save_file *const *x = a, *const *y = b;
+	struct kedge__save_file *f;
 
-	return strcmp((*x)->region, (*y)->region);
-}
-
-static int check_names(const struct kedge__save_files *files, struct kedge__error *err)
-{
-	const struct kedge__save_file **sorted = kedge__calloc(files->count, sizeof(*sorted));
-	int rc = 0;
-
-	if (!sorted)
+	if (!kedge__array_push(files, (struct kedge__save_file){.fd = -1}))
 		kedge__tool_no_memory();
-	for (size_t i = 0; i < files->count; i++)
-		sorted[i] = &files->at[i];
-	qsort(sorted, files->count, sizeof(*sorted), compare_regions);
-	for (size_t i = 1; i < files->count && rc == 0; i++)
-		if (strcmp(sorted[i - 1]->region, sorted[i]->region) == 0)
-			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "'%s' and '%s' would both become region '%s'",
-					      sorted[i - 1]->path, sorted[i]->path, sorted[i]->region);
-	kedge__free(sorted);
-	return rc;
-}
-
-int kedge__save_files_open(struct kedge__save_files *files, char *const *paths, size_t n, struct kedge__error *err)
-{
-	int rc;
-
-	files->count = 0;
-	files->at = kedge__calloc(n, sizeof(*files->at));
-	if (!files->at)
-		kedge__tool_no_memory();
-	for (size_t i = 0; i < n; i++) {
-		files->at[i].fd = -1;
-		files->count++;
-		rc = open_file(&files->at[i], paths[i], err);
-		if (rc)
-			return rc;
-	}
-	return check_names(files, err);
+	f = &files->at[files->count - 1];
+	return open_file(f, path, err);
 }
 
 void kedge__save_files_close(struct kedge__save_files *files)
@@ -108,9 +75,7 @@ void kedge__save_files_close(struct kedge__save_files *files)
 		kedge__fs_close(f->fd);
 		kedge__free(f->region);
 	}
-	kedge__free(files->at);
-	files->at = NULL;
-	files->count = 0;
+	kedge__array_done(files);
 }
 
 int kedge__save_file_read(const struct kedge__save_file *f, uint64_t offset, void *buffer, size_t bytes,

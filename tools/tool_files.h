@@ -15,11 +15,11 @@ struct kedge__save_file {
 
 struct kedge__save_files {
 	struct kedge__save_file *at;
-	size_t count;
+	size_t count, room;
 };
 
-/* Open PATHS. KEDGE_E_ARG: two of them make the same region, or one makes none. */
-int kedge__save_files_open(struct kedge__save_files *files, char *const *paths, size_t n, struct kedge__error *err);
+/* Open one more; PATH must stay valid. KEDGE_E_ARG: it cannot be a region. */
+int kedge__save_files_add(struct kedge__save_files *files, const char *path, struct kedge__error *err);
 void kedge__save_files_close(struct kedge__save_files *files); /* takes half-open ones */
 /* BYTES bytes of F at OFFSET. KEDGE_E_IO if it ends before them. */
 int kedge__save_file_read(const struct kedge__save_file *f, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);

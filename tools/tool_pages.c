@@ -85,29 +85,49 @@ static int check_image(struct kedge__page_image *image, struct kedge__error *err
 	return rc ? rc : check_data(image, (uint64_t)data->stat.st_size, err);
 }
 
-int kedge__page_image_open(struct kedge__page_image *image, const char *index, const char *data,
-			   struct kedge__error *err)
+static int open_data(struct kedge__page_image *image, const char *data, struct kedge__error *err)
 {
-	char *paths[2];
 	int rc;
 
-	image->index_path = kedge__strdup(index);
-	image->data_path = data ? kedge__strdup(data) : kedge__page_data_path(index);
-	if (!image->index_path || (data && !image->data_path))
+	image->data_path = data ? kedge__strdup(data) : kedge__page_data_path(image->index_path);
+	if (data && !image->data_path)
 		kedge__tool_no_memory();
 	if (!image->data_path)
 		return kedge__error_set(err, KEDGE_E_ARG, 0,
-					"%s does not end in .idx: name the file of page data with --page-data", index);
-	paths[0] = image->index_path;
-	paths[1] = image->data_path;
-	rc = kedge__save_files_open(&image->files, paths, 2, err);
+					"%s does not end in .idx: name the file of page data with --page-data",
+					image->index_path);
+	rc = kedge__save_files_add(&image->files, image->data_path, err);
 	return rc ? rc : check_image(image, err);
+}
+
+int kedge__page_image_open(struct kedge__page_image *image, const char *index, const char *data,
+			   struct kedge__error *err)
+{
+	uint8_t head[KEDGE__CRIU_HEAD];
+	int rc;
+
+	image->index_path = kedge__strdup(index);
+	if (!image->index_path)
+		kedge__tool_no_memory();
+	rc = kedge__save_files_add(&image->files, image->index_path, err);
+	if (!rc && image->files.at[0].stat.st_size >= KEDGE__CRIU_HEAD)
+		rc = kedge__save_file_read(&image->files.at[0], 0, head, sizeof(head), err);
+	if (rc)
+		return rc;
+	/* No address begins like that. */
+	if (image->files.at[0].stat.st_size >= KEDGE__CRIU_HEAD && kedge__criu_pagemap_is(head, sizeof(head)))
+		return kedge__page_image_open_criu(image, data, err);
+	return open_data(image, data, err);
 }
 
 void kedge__page_image_close(struct kedge__page_image *image)
 {
 	kedge__save_files_close(&image->files);
+	for (size_t i = 0; i < image->paths.count; i++)
+		kedge__free(image->paths.at[i]);
+	kedge__array_done(&image->paths);
 	kedge__free(image->addresses);
+	kedge__free(image->sources);
 	kedge__free(image->index_path);
 	kedge__free(image->data_path);
 	*image = (struct kedge__page_image){0};
@@ -238,9 +258,14 @@ int kedge__page_places_fill(const struct kedge__page_places *places, const struc
 	if (!data)
 		kedge__tool_no_memory();
 	/* Both are ascending, and hold the same pages. */
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = kedge__save_file_read(&image->files.at[1], i * KEDGE__PAGE_BYTES,
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct kedge__page_source source = {1, i * KEDGE__PAGE_BYTES};
+
+		if (image->sources)
+			source = image->sources[i];
+		rc = kedge__save_file_read(&image->files.at[source.file], source.offset,
 					   data + sorted[i].place * KEDGE__PAGE_BYTES, KEDGE__PAGE_BYTES, err);
+	}
 	kedge__free(sorted);
 	if (rc)
 		kedge__map_free(data, places->count * KEDGE__PAGE_BYTES);

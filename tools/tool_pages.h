@@ -15,18 +15,27 @@
 
 /* ---- an image in files */
 
+struct kedge__page_source {
+	size_t file; /* of the image */
+	uint64_t offset;
+};
+
 struct kedge__page_image {
 	char *index_path, *data_path;
 	uint64_t *addresses; /* ascending; owned */
+	struct kedge__page_source *sources; /* of each page; NULL: one after the other in the second file */
 	size_t count;
-	struct kedge__save_files files; /* both */
+	struct kedge__save_files files; /* the index first */
+	KEDGE__ARRAY(char *) paths;     /* of further ones; owned */
 };
 
-/* DATA NULL: the file beside INDEX that ends in .pages instead of .idx. Whatever is wrong with the index is named with
- * its entry; KEDGE_E_ARG then. */
+/* INDEX: of addresses, or CRIU's pagemap-PID.img. DATA NULL: the file beside INDEX that ends in .pages instead of .idx, or
+ * the one that CRIU's page map names. Whatever is wrong with the index is named with its entry; KEDGE_E_ARG then. */
 int kedge__page_image_open(struct kedge__page_image *image, const char *index, const char *data,
 			   struct kedge__error *err);
 void kedge__page_image_close(struct kedge__page_image *image); /* takes half-open ones */
+/* tool_criu.c: the index, which is open, is CRIU's. */
+int kedge__page_image_open_criu(struct kedge__page_image *image, const char *data, struct kedge__error *err);
 /* "a/b.pages" for "a/b.idx"; NULL if INDEX has another suffix. kedge__free(). */
 char *kedge__page_data_path(const char *index);
 

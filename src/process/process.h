@@ -232,4 +232,28 @@ uint64_t kedge__process_started(pid_t pid);
 /* The id of this boot of the kernel. kedge__free(); NULL: no memory. */
 char *kedge__process_boot(void);
 
+/* ------------------------------------------------------------------ criu.c: page maps of CRIU's images, pagemap-PID.img */
+
+struct kedge__criu_run {
+	uint64_t address, pages;
+	bool in_parent; /* the pages are those of the images before */
+	uint64_t first; /* otherwise: how many pages are in the file before them */
+};
+
+struct kedge__criu_pagemap {
+	uint32_t pages_id;                         /* the data is in pages-ID.img */
+	KEDGE__ARRAY(struct kedge__criu_run) runs; /* ascending; none overlap */
+	uint64_t present;                          /* pages in the file */
+	bool needs_parent;
+};
+
+#define KEDGE__CRIU_HEAD 8 /* bytes that say what it is */
+
+bool kedge__criu_pagemap_is(const void *data, size_t bytes);
+/* Whatever is wrong is KEDGE_E_ARG, with the number of the record. */
+int kedge__criu_pagemap_decode(const void *data, size_t bytes, struct kedge__criu_pagemap *out, struct kedge__error *err);
+void kedge__criu_pagemap_done(struct kedge__criu_pagemap *map);
+/* The run that has the page at ADDRESS, or NULL. */
+const struct kedge__criu_run *kedge__criu_pagemap_find(const struct kedge__criu_pagemap *map, uint64_t address);
+
 #endif

@@ -110,3 +110,53 @@ image()
 		cat one-page >>"$name.pages"
 	done
 }
+
+# varint N: as protobuf has numbers.
+varint()
+{
+	v=$1
+	while [ "$v" -gt 127 ]; do
+		printf "\\$(printf %03o $((v & 127 | 128)))"
+		v=$((v >> 7))
+	done
+	printf "\\$(printf %03o "$v")"
+}
+
+# criu_record FIELD VALUE...: a record of CRIU's: its length, and a message of numbers.
+criu_record()
+{
+	: >one-record
+	while [ $# -gt 0 ]; do
+		varint $(($1 << 3)) >>one-record
+		varint $(($2)) >>one-record
+		shift 2
+	done
+	printf "\\$(printf %03o "$(wc -c <one-record)")\\0\\0\\0"
+	cat one-record
+}
+
+# criu_images DIR ID RUN...: the images of process 77, as CRIU writes them; a run is ADDRESS:PAGES:SEED, and its seed
+# "parent" if the pages are in the images before.
+criu_images()
+{
+	dir=$1
+	id=$2
+	shift 2
+	mkdir -p "$dir"
+	printf '\031\103\126\124\045\100\010\126' >"$dir/pagemap-77.img"
+	criu_record 1 "$id" >>"$dir/pagemap-77.img"
+	: >"$dir/pages-$id.img"
+	for run in "$@"; do
+		at=${run%%:*}
+		seed=${run##*:}
+		pages=${run#*:}
+		pages=${pages%:*}
+		if [ "$seed" = parent ]; then
+			criu_record 1 "$at" 2 "$pages" 3 1 4 1 >>"$dir/pagemap-77.img"
+			continue
+		fi
+		criu_record 1 "$at" 2 "$pages" 4 4 >>"$dir/pagemap-77.img"
+		random some-pages $((pages * 4)) "$seed"
+		cat some-pages >>"$dir/pages-$id.img"
+	done
+}

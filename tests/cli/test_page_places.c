@@ -32,7 +32,7 @@ static void make_image(struct kedge__page_image *image, uint64_t *addresses, uin
 		addresses[image->count++] = 0;
 	}
 	image->addresses = addresses;
-	image->files = (struct kedge__save_files){files, 2};
+	image->files = (struct kedge__save_files){files, 2, 2};
 	assert_int_equal(pwrite(files[1].fd, data, image->count * KEDGE__PAGE_BYTES, 0),
 			 image->count * KEDGE__PAGE_BYTES);
 }

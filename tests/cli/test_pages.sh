@@ -138,3 +138,59 @@ expect 2 kedge restore -s store -n both -o back --pages first.idx pages
 said "--pages cannot be combined with names of regions"
 expect 7 kedge restore -s store -n both -o back3 --pages ../first.idx
 said "could lead out of the directory"
+
+# The images of CRIU: a dump of everything, then one of what has changed, and one more.
+criu_images first 1 $heap:3:1 $lib:2:2 $stack:1:3
+criu_images second 4 $heap:1:parent "$(page $heap 1):1:4" "$(page $heap 2):1:parent" $lib:2:parent $stack:1:5
+criu_images third 1 $heap:3:parent $lib:1:parent "$(page $lib 1):2:6" $stack:1:parent
+ln -s ../first second/parent
+ln -s ../second third/parent
+split -b 4096 -a 1 -d first/pages-1.img a
+split -b 4096 -a 1 -d second/pages-4.img b
+split -b 4096 -a 1 -d third/pages-1.img c
+cat a0 a1 a2 a3 a4 a5 >criu1.pages
+cat a0 b0 a2 a3 a4 b1 >criu2.pages
+cat a0 b0 a2 a3 c0 c1 b1 >criu3.pages
+for v in 1 2 3; do
+	dir=$(echo first second third | cut -d ' ' -f $v)
+	expect 0 kedge save -s store -n criu --json --pages $dir/pagemap-77.img
+	[ $v != 3 ] || is "$(json pages)" 7 "the number of pages"
+done
+for v in 1 2 3; do
+	expect 0 kedge restore -s store -n criu -v $v -o back -q
+	same criu$v.pages back/pages.pages
+done
+for page in "$heap" "$(page $heap 1)" "$(page $heap 2)" "$lib" "$(page $lib 1)" "$(page $lib 2)" "$stack"; do
+	address $((page))
+done >criu3.idx
+same criu3.idx back/pages.idx
+cmp first/pages-1.img criu1.pages || fail "a dump of everything does not come back as it was"
+mv first/pages-1.img moved
+expect 5 kedge save -s none -n job --pages first/pagemap-77.img
+said "cannot open first/pages-1.img"
+expect 0 kedge save -s store -n moved --pages first/pagemap-77.img --page-data moved
+mv moved first/pages-1.img
+
+rm second/parent
+refused "second/pagemap-77.img lacks pages that are in the images before, and there is no second/parent" --pages second/pagemap-77.img
+ln -s ../second second/parent
+refused "second/parent leads back to images that come after it" --pages second/pagemap-77.img
+rm second/parent
+mkdir second/parent
+expect 5 kedge save -s none -n job --pages second/pagemap-77.img
+criu_images second/parent 1 $heap:2:1 $lib:2:2
+refused "page $(page $heap 2) should be in one of the images before, and is not" --pages second/pagemap-77.img
+criu_images wrong 2 0x3000:1:1 0x2000:1:2
+refused "wrong/pagemap-77.img: record 2 of the page map is not above the one before it" --pages wrong/pagemap-77.img
+criu_images wrong 2 0x3001:1:1
+refused "record 1 of the page map has an address" --pages wrong/pagemap-77.img
+criu_images wrong 2 0x3000:2:1
+criu_record 1 0x9000 2 1 4 2 >>wrong/pagemap-77.img
+refused "record 2 of the page map has pages that were left in the process (lazy)" --pages wrong/pagemap-77.img
+criu_images wrong 2 0x3000:2:1
+echo more >>wrong/pages-2.img
+refused "wrong/pages-2.img has 8197 bytes, but the 2 pages of wrong/pagemap-77.img take 8192" --pages wrong/pagemap-77.img
+head -c 20 first/pagemap-77.img >wrong/pagemap-77.img
+refused "record 1 of the page map is truncated, or damaged" --pages wrong/pagemap-77.img
+head -c 8 first/pagemap-77.img >wrong/pagemap-77.img
+refused "record 0 of the page map is truncated, or damaged" --pages wrong/pagemap-77.img
