@@ -52,12 +52,12 @@ static char *missing_part(const struct kedge__catalog *cat, const struct kedge__
 	for (uint32_t r = 0; r < set->ranks && !problem; r++) {
 		const struct kedge__set_part *part = &set->parts[r];
 		uint64_t bytes = 0;
-		int failed = kedge__segment_look(cat, set->version, r, part->generation, &bytes);
+		int failed = kedge__segment_look(cat, set->version, r, part, &bytes);
 		char *path;
 
 		if (!failed && bytes == part->file_bytes)
 			continue;
-		path = kedge__segment_path(cat, set->version, r, part->generation);
+		path = kedge__part_path(cat, set->version, r, part);
 		if (!path)
 			kedge__tool_no_memory();
 		if (failed)
@@ -76,7 +76,7 @@ static char *files_problem(const struct ls *l, const struct kedge__catalog *cat,
 
 	if (kedge__catalog_has_directory(cat, e->version))
 		return l->details ? missing_part(cat, &e->set) : NULL;
-	path = kedge__segment_path(cat, e->version, 0, e->set.parts[0].generation);
+	path = kedge__part_path(cat, e->version, 0, &e->set.parts[0]);
 	problem = path ? kedge__asprintf("%.*s: %s", (int)(strrchr(path, '/') - path), path, strerror(ENOENT)) : NULL;
 	if (!problem)
 		kedge__tool_no_memory();

@@ -56,7 +56,7 @@ static int open_segment(struct kedge__show *s, uint32_t rank)
 
 		if (!e || e->problem.code || rank >= e->set.ranks)
 			continue;
-		path = kedge__segment_path(cat, s->version, rank, e->set.parts[rank].generation);
+		path = kedge__part_path(cat, s->version, rank, &e->set.parts[rank]);
 		if (!path)
 			kedge__tool_no_memory();
 		if (kedge__segment_open(cat, path, &e->set.parts[rank], &s->segment, &err) == 0) {

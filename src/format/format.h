@@ -432,7 +432,12 @@ struct kedge__set_part { /* one rank's segment */
 	uint64_t file_bytes;
 	struct kedge__digest seal, image_id;
 	uint64_t raw_bytes, literal_bytes, metadata_bytes;
+	/* Not in its record: they follow from the set's BUNDLE and the sizes of the parts. */
+	uint32_t bundle; /* ranks per bundle; 0: the segment is a file of its own */
+	uint64_t start;  /* its place in the bundle */
 };
+
+#define KEDGE__BUNDLE_ALIGN UINT64_C(4096) /* a segment in a bundle begins at a multiple of this */
 
 /*
  * A run: the versions that a process takes from its start, a restart or a discard on. Its history says which versions of
@@ -475,11 +480,19 @@ struct kedge__set {
 	char *note;     /* what people say about it, at most KEDGE_NOTE_MAX bytes; NULL: nothing; owned */
 	char *keep;     /* which versions of the job stay on this level, at most KEDGE__KEEP_MAX bytes; NULL: all; owned */
 	char *labels;   /* names that people gave it, with a blank between two; NULL: none; owned */
+	uint32_t bundle; /* ranks whose segments share a file, at least 2; 0: each has its own */
 };
 
 int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__set_decode(const void *data, size_t bytes, struct kedge__set *s, struct kedge__error *err);
 void kedge__set_done(struct kedge__set *s);
+/* Give each part its place, as BUNDLE and the sizes determine it. NULL, or what is wrong with them. */
+const char *kedge__set_place(struct kedge__set *s);
+uint64_t kedge__bundle_next(uint64_t start, uint64_t bytes); /* where the segment after one of BYTES at START begins */
+static inline uint32_t kedge__bundle_first(uint32_t rank, uint32_t bundle) /* the rank that the bundle of RANK is named after */
+{
+	return bundle ? rank - rank % bundle : rank;
+}
 /* Letters, digits and ._-, not all of them digits, the first one not . or -; and not "newest". */
 bool kedge__label_valid(const char *label, size_t bytes);
 bool kedge__set_has_label(const struct kedge__set *s, const char *label);
@@ -587,6 +600,8 @@ bool kedge__version_dir_parse(const char *name, uint64_t *version);
 bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *generation);
 void kedge__shield_file_format(uint32_t rank, uint32_t generation, char name[KEDGE__SEGMENT_FILE_ROOM]); /* "r...-g....shd" */
 bool kedge__shield_file_parse(const char *name, uint32_t *rank, uint32_t *generation);
+void kedge__bundle_file_format(uint32_t first, uint32_t generation, char name[KEDGE__SEGMENT_FILE_ROOM]); /* "r...-g....bdl" */
+bool kedge__bundle_file_parse(const char *name, uint32_t *first, uint32_t *generation);
 int kedge__job_name_check(const char *name, struct kedge__error *err); /* KEDGE_E_ARG */
 
 #include "format/stage_format.h" /* messages of clients and staging servers */

@@ -5,15 +5,18 @@
 #define HEADER_BYTES   80
 #define CHECKSUM_BYTES 8
 #define PART_LEAST     37 /* five varints of a byte and two digests */
+#define TAG_BUNDLE     1  /* odd: a reader that does not know it would not find the segments */
 #define TAG_WHY        2
 #define TAG_RUN        4
 #define TAG_NOTE       6
 #define TAG_LABELS     8
 #define TAG_KEEP       10
-#define LINK_LEAST     9 /* an id and a varint of a byte */
-#define MINOR_PLAIN    0 /* what has no extension is written as the first readers know it */
+#define BUNDLE_LIMIT   (UINT64_C(1) << 62) /* bytes of one, so that its sums fit */
+#define LINK_LEAST     9                   /* an id and a varint of a byte */
+#define MINOR_PLAIN    0                   /* what has no extension is written as the first readers know it */
 #define MINOR_EXTENDED 1
 #define MINOR_RUN      2
+#define MINOR_BUNDLE   3
 
 static const char magic[KEDGE__MAGIC_BYTES] = {'K', 'E', 'D', 'G', 'E', 'S', 'E', 'T'};
 
@@ -42,6 +45,42 @@ static const char *run_problem(const struct kedge__set *s)
 		below = s->run.links[i].until;
 	}
 	return NULL;
+}
+
+/* ------------------------------------------------------------------ bundles */
+
+uint64_t kedge__bundle_next(uint64_t start, uint64_t bytes)
+{
+	return (start + bytes + KEDGE__BUNDLE_ALIGN - 1) / KEDGE__BUNDLE_ALIGN * KEDGE__BUNDLE_ALIGN;
+}
+
+/* The segments of a bundle come and go together. */
+static const char *bundle_problem(const struct kedge__set *s)
+{
+	if (s->bundle == 1 || s->bundle > KEDGE__RANK_LIMIT)
+		return "the number of ranks per bundle is out of range";
+	for (uint32_t r = 0; s->bundle && r < s->ranks; r++) {
+		if (s->parts[r].generation != s->parts[kedge__bundle_first(r, s->bundle)].generation)
+			return "the segments of a bundle have different generations";
+	}
+	return NULL;
+}
+
+const char *kedge__set_place(struct kedge__set *s)
+{
+	const char *problem = bundle_problem(s);
+	uint64_t next = 0;
+
+	for (uint32_t r = 0; r < s->ranks && !problem; r++) {
+		struct kedge__set_part *p = &s->parts[r];
+
+		p->bundle = s->bundle;
+		p->start = s->bundle && kedge__bundle_first(r, s->bundle) != r ? next : 0;
+		if (s->bundle && p->file_bytes > BUNDLE_LIMIT - p->start)
+			problem = "a bundle is too large";
+		next = kedge__bundle_next(p->start, p->file_bytes);
+	}
+	return problem;
 }
 
 /* ------------------------------------------------------------------ what people say about a version */
@@ -150,10 +189,12 @@ static size_t text_bytes(uint64_t tag, const char *text)
 
 static size_t extension_bytes(const struct kedge__set *s)
 {
-	size_t run = run_bytes(&s->run);
+	size_t run = run_bytes(&s->run), bundle = varint_bytes(s->bundle);
 	size_t bytes = text_bytes(TAG_WHY, s->why) + text_bytes(TAG_NOTE, s->note) + text_bytes(TAG_LABELS, s->labels) +
 		       text_bytes(TAG_KEEP, s->keep);
 
+	if (s->bundle)
+		bytes += varint_bytes(TAG_BUNDLE) + varint_bytes(bundle) + bundle;
 	return bytes + (has_run(s) ? varint_bytes(TAG_RUN) + varint_bytes(run) + run : 0);
 }
 
@@ -181,6 +222,11 @@ static void put_text(struct kedge__wire_out *w, uint64_t tag, const char *text)
 
 static void put_extensions(struct kedge__wire_out *w, const struct kedge__set *s)
 {
+	if (s->bundle) {
+		kedge__wire_put_varint(w, TAG_BUNDLE);
+		kedge__wire_put_varint(w, varint_bytes(s->bundle));
+		kedge__wire_put_varint(w, s->bundle);
+	}
 	put_text(w, TAG_WHY, s->why);
 	if (has_run(s))
 		put_run(w, &s->run);
@@ -191,6 +237,8 @@ static void put_extensions(struct kedge__wire_out *w, const struct kedge__set *s
 
 static uint16_t minor_of(const struct kedge__set *s)
 {
+	if (s->bundle)
+		return MINOR_BUNDLE;
 	if (has_run(s))
 		return MINOR_RUN;
 	return s->why || s->note || s->labels || s->keep ? MINOR_EXTENDED : MINOR_PLAIN;
@@ -264,6 +312,8 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 		problem = "what is kept is too long";
 	if (!problem)
 		problem = run_problem(s);
+	if (!problem)
+		problem = bundle_problem(s);
 	if (problem)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: %s", problem);
 	put_header(&w, s);
@@ -391,6 +441,18 @@ static int get_labels(struct kedge__wire_in *r, uint64_t size, struct kedge__set
 	return rc;
 }
 
+static int get_bundle(struct kedge__wire_in *whole, uint64_t size, struct kedge__set *s, struct kedge__error *err)
+{
+	struct kedge__wire_in r = kedge__wire_in_init(whole->at, (size_t)size);
+	const char *problem;
+
+	kedge__wire_get(whole, (size_t)size);
+	s->bundle = (uint32_t)kedge__wire_get_varint_max(&r, KEDGE__RANK_LIMIT);
+	problem =
+	    r.failed || r.left || s->bundle < 2 ? "the number of ranks per bundle is malformed" : kedge__set_place(s);
+	return problem ? kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: %s", problem) : 0;
+}
+
 static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge__set *s, struct kedge__error *err)
 {
 	int rc = 0;
@@ -403,11 +465,13 @@ static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge
 
 		if (r->failed || size > r->left)
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "manifest: an extension is malformed");
-		if (tag & 1)
+		if ((tag & 1) && (tag != TAG_BUNDLE || s->bundle))
 			return kedge__error_set(err, KEDGE_E_FORMAT, 0,
 						"manifest: requires extension %llu, which this build does not know",
 						(unsigned long long)tag);
-		if (tag == TAG_WHY && size <= KEDGE__WHY_MAX && !s->why)
+		if (tag == TAG_BUNDLE)
+			rc = get_bundle(r, size, s, err);
+		else if (tag == TAG_WHY && size <= KEDGE__WHY_MAX && !s->why)
 			rc = kedge__wire_get_string(r, size, "manifest: reason", &s->why, err);
 		else if (tag == TAG_RUN && !has_run(s))
 			rc = get_run(r, (size_t)size, s, err);

@@ -28,6 +28,11 @@ void kedge__shield_file_format(uint32_t rank, uint32_t generation, char name[KED
 	(void)snprintf(name, KEDGE__SEGMENT_FILE_ROOM, "r%07" PRIu32 "-g%" PRIu32 ".shd", rank, generation);
 }
 
+void kedge__bundle_file_format(uint32_t first, uint32_t generation, char name[KEDGE__SEGMENT_FILE_ROOM])
+{
+	(void)snprintf(name, KEDGE__SEGMENT_FILE_ROOM, "r%07" PRIu32 "-g%" PRIu32 ".bdl", first, generation);
+}
+
 char *kedge__set_file_name(uint64_t version)
 {
 	char name[KEDGE__SET_FILE_ROOM];
@@ -130,6 +135,11 @@ bool kedge__segment_file_parse(const char *name, uint32_t *rank, uint32_t *gener
 bool kedge__shield_file_parse(const char *name, uint32_t *rank, uint32_t *generation)
 {
 	return parse_rank_file(name, ".shd", rank, generation);
+}
+
+bool kedge__bundle_file_parse(const char *name, uint32_t *first, uint32_t *generation)
+{
+	return parse_rank_file(name, ".bdl", first, generation);
 }
 
 int kedge__job_name_check(const char *name, struct kedge__error *err)

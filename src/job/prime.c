@@ -95,7 +95,7 @@ static int prime_version(kedge_t *k, uint64_t version, struct kedge__error *err)
 {
 	struct kedge__catalog *cat = k->levels.at[KEDGE__L1].write;
 	const struct kedge__set_part *part = &kedge__catalog_find(cat, version)->set.parts[k->group.rank];
-	char *path = kedge__segment_path(cat, version, (uint32_t)k->group.rank, part->generation);
+	char *path = kedge__part_path(cat, version, (uint32_t)k->group.rank, part);
 	struct kedge__segment *seg = NULL;
 	struct kedge__lineage *l = NULL; /* only for what was packed against another version */
 	uint32_t raw_max = 1, stored_max = 1;

@@ -119,7 +119,7 @@ static bool is_cached(const struct kedge__segment *seg, const struct kedge__fill
 {
 	uint64_t bytes = s->reads[0].needed - s->reads[0].from;
 
-	return kedge__fs_cached(seg->fd, s->reads[0].from, KEDGE__MIN(bytes, PROBE_BYTES));
+	return kedge__fs_cached(seg->fd, seg->start + s->reads[0].from, KEDGE__MIN(bytes, PROBE_BYTES));
 }
 
 /* The descriptor of SEG stays open for the next batch. */
@@ -157,7 +157,8 @@ static void begin(struct kedge__filling *f, size_t number)
 		size_t bytes = (size_t)(up(r->needed) - r->from);
 
 		kedge__bucket_take(seg->bucket, (double)bytes);
-		kedge__fs_reads_begin(p->reads, read_slot(p, s, i), p->fd, s->data + r->at, bytes, r->from);
+		kedge__fs_reads_begin(p->reads, read_slot(p, s, i), p->fd, s->data + r->at, bytes,
+				      seg->start + r->from);
 	}
 }
 

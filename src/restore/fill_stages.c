@@ -46,12 +46,12 @@ static void batch_announce(const struct kedge__filling *f, size_t number)
 		uint64_t at = kedge__read_plan_unit_at(&units[i]);
 
 		if (at > to + GAP_BYTES) {
-			kedge__fs_expect(seg->fd, from, to - from);
+			kedge__fs_expect(seg->fd, seg->start + from, to - from);
 			from = at;
 		}
 		to = at + units[i].bytes;
 	}
-	kedge__fs_expect(seg->fd, from, to - from);
+	kedge__fs_expect(seg->fd, seg->start + from, to - from);
 }
 
 /* The kernel reads ahead better by itself in long sequential runs. */

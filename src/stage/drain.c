@@ -25,10 +25,10 @@ static bool is_on(const struct kedge__catalog *cat, const struct kedge__catalog_
 
 /* ------------------------------------------------------------------ one rank's segment */
 
-static int is_here(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, bool *here,
-		   struct kedge__error *err)
+static int is_here(const struct kedge__catalog *cat, uint64_t version, uint32_t rank,
+		   const struct kedge__set_part *part, bool *here, struct kedge__error *err)
 {
-	char *path = kedge__segment_path(cat, version, rank, generation);
+	char *path = kedge__part_path(cat, version, rank, part);
 
 	if (!path)
 		return kedge__error_nomem(err);
@@ -41,17 +41,20 @@ static int is_here(const struct kedge__catalog *cat, uint64_t version, uint32_t 
 static bool find_there(struct draining *d, uint64_t version, uint32_t rank, const struct kedge__set_part *want,
 		       struct kedge__set_part *part)
 {
-	for (uint32_t g = 0; g < GENERATIONS; g++) {
+	struct kedge__set_part own = *want;
+
+	own.bundle = 0;
+	own.start = 0;
+	for (own.generation = 0; own.generation < GENERATIONS; own.generation++) {
 		struct kedge__segment *seg;
-		char *path = kedge__segment_path(d->to, version, rank, g);
-		bool fits = path && kedge__fs_exists(path) && !kedge__segment_open(d->to, path, want, &seg, NULL);
+		char *path = kedge__part_path(d->to, version, rank, &own);
+		bool fits = path && kedge__fs_exists(path) && !kedge__segment_open(d->to, path, &own, &seg, NULL);
 
 		kedge__free(path);
 		if (!fits)
 			continue;
 		kedge__segment_close(seg);
-		*part = *want;
-		part->generation = g;
+		*part = own;
 		return true;
 	}
 	return false;
@@ -67,7 +70,7 @@ static int rank_copy(struct draining *d, const struct kedge__catalog_entry *e, u
 	*done = find_there(d, e->version, rank, want, part);
 	if (*done)
 		return 0;
-	rc = is_here(d->from, e->version, rank, want->generation, done, err);
+	rc = is_here(d->from, e->version, rank, want, done, err);
 	if (rc || !*done)
 		return rc;
 	do
@@ -91,6 +94,7 @@ static int set_publish(struct draining *d, const struct kedge__catalog_entry *e,
 	int rc;
 
 	set.parts = parts;
+	set.bundle = 0;                      /* nodes bring their segments one after the other */
 	set.keep = head ? head->keep : NULL; /* not that of L1 */
 	rc = kedge__set_publish(d->to, &set, err);
 	if (!rc)

@@ -26,7 +26,7 @@ static int annotate_seized(struct kedge__catalog *cat, uint64_t version, char *n
 	later = kedge__calloc(e->set.ranks, 1);
 	rc = later ? 0 : kedge__error_nomem(err);
 	for (uint32_t r = 0; r < e->set.ranks && !rc; r++) {
-		path = kedge__segment_path(cat, version, r, e->set.parts[r].generation);
+		path = kedge__part_path(cat, version, r, &e->set.parts[r]);
 		rc = path ? 0 : kedge__error_nomem(err);
 		later[r] = path && is_later(path, e->file.mtime_ns);
 		kedge__free(path);
@@ -38,7 +38,7 @@ static int annotate_seized(struct kedge__catalog *cat, uint64_t version, char *n
 		rc = kedge__set_publish(cat, &set, err);
 	e = rc ? NULL : kedge__catalog_find(cat, version);
 	for (uint32_t r = 0; e && r < e->set.ranks; r++) {
-		path = later[r] ? kedge__segment_path(cat, version, r, e->set.parts[r].generation) : NULL;
+		path = later[r] ? kedge__part_path(cat, version, r, &e->set.parts[r]) : NULL;
 		if (path)
 			(void)kedge__fs_touch(path, NULL);
 		kedge__free(path);

@@ -9,6 +9,7 @@ static int write_merged(struct kedge__lineage *l, struct kedge__lineage *parent,
 			struct kedge__error *err)
 {
 	const struct kedge__merge_target target = {.to = to,
+						   .aside = batch->aside,
 						   .codec = batch->codec,
 						   .block_bytes = batch->block_bytes,
 						   .sync = batch->sync,

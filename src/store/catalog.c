@@ -107,32 +107,49 @@ char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t ver
 
 char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation)
 {
-	char *dir = kedge__catalog_version_path(cat, version);
-	char *leaf = kedge__segment_file_name(rank, generation);
-	char *path = dir && leaf ? kedge__asprintf("%s/%s", dir, leaf) : NULL;
+	return kedge__part_path(cat, version, rank, &(struct kedge__set_part){.generation = generation});
+}
 
+static void part_file_format(uint32_t rank, const struct kedge__set_part *part, char name[KEDGE__SEGMENT_FILE_ROOM])
+{
+	if (part->bundle)
+		kedge__bundle_file_format(kedge__bundle_first(rank, part->bundle), part->generation, name);
+	else
+		kedge__segment_file_format(rank, part->generation, name);
+}
+
+char *kedge__part_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank,
+		       const struct kedge__set_part *part)
+{
+	char file[KEDGE__SEGMENT_FILE_ROOM];
+	char *dir, *path;
+
+	if (cat->pack)
+		return kedge__strdup(cat->store);
+	part_file_format(rank, part, file);
+	dir = kedge__catalog_version_path(cat, version);
+	path = dir ? kedge__asprintf("%s/%s", dir, file) : NULL;
 	kedge__free(dir);
-	kedge__free(leaf);
-	if (path && cat->pack) {
-		kedge__free(path);
-		path = kedge__strdup(cat->store);
-	}
 	return path;
 }
 
-int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation,
-			uint64_t *bytes)
+int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint32_t rank,
+			const struct kedge__set_part *part, uint64_t *bytes)
 {
 	char dir[KEDGE__VERSION_DIR_ROOM], file[KEDGE__SEGMENT_FILE_ROOM];
 	char path[KEDGE__VERSION_DIR_ROOM + KEDGE__SEGMENT_FILE_ROOM];
+	uint64_t there;
 	struct stat st;
 
 	kedge__version_dir_format(version, dir);
-	kedge__segment_file_format(rank, generation, file);
+	part_file_format(rank, part, file);
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, file);
 	if (cat->pack ? stat(cat->store, &st) != 0 : fstatat(cat->dir_fd, path, &st, 0) != 0)
 		return errno;
-	*bytes = (uint64_t)st.st_size;
+	there = (uint64_t)st.st_size;
+	if (part->bundle)
+		there = KEDGE__MIN(there > part->start ? there - part->start : 0, part->file_bytes);
+	*bytes = there;
 	return 0;
 }
 

@@ -10,9 +10,11 @@ struct coalesce {
 	struct kedge__catalog *cat;
 	struct kedge__pool *pool;
 	const struct kedge__coalesce_options *options;
-	struct kedge__set set; /* the new one */
-	uint32_t written;      /* ranks whose new segments are written */
-	uint64_t done, total;  /* literal bytes; TOTAL is an upper estimate */
+	struct kedge__set set;     /* the new one */
+	uint32_t written;          /* ranks whose new segments are written */
+	uint32_t bundles;          /* 1 + the first rank of the last bundle that was begun; 0: none was */
+	struct kedge__berth berth; /* of the next, if the set has bundles */
+	uint64_t done, total;      /* literal bytes; TOTAL is an upper estimate */
 	uint64_t done_before_rank;
 };
 
@@ -29,6 +31,7 @@ static int write_merged(struct coalesce *c, uint32_t rank, struct kedge__merge *
 			struct kedge__error *err)
 {
 	const struct kedge__merge_target target = {.to = c->cat,
+						   .berth = c->set.bundle ? &c->berth : NULL,
 						   .lineage = lineage,
 						   .pool = c->pool,
 						   .codec = c->options->codec,
@@ -41,6 +44,26 @@ static int write_merged(struct coalesce *c, uint32_t rank, struct kedge__merge *
 	return kedge__merge_write(m, &target, &c->set.parts[rank], err);
 }
 
+/* Ranks that share a bundle write it one after the other. */
+static int berth_begin(struct coalesce *c, uint32_t rank, struct kedge__error *err)
+{
+	if (kedge__bundle_first(rank, c->set.bundle) != rank)
+		return 0;
+	c->berth = (struct kedge__berth){.bundle = c->set.bundle};
+	c->bundles = rank + 1;
+	return kedge__bundle_generation(c->cat, c->set.version, rank, &c->berth.generation, err);
+}
+
+static int berth_end(struct coalesce *c, uint32_t rank, struct kedge__error *err)
+{
+	uint32_t first = kedge__bundle_first(rank, c->set.bundle);
+
+	c->berth.start = kedge__bundle_next(c->berth.start, c->set.parts[rank].file_bytes);
+	if (rank + 1 < c->set.ranks && kedge__bundle_first(rank + 1, c->set.bundle) == first)
+		return 0;
+	return kedge__bundle_name(c->cat, c->set.version, first, c->berth.generation, c->options->sync, err);
+}
+
 /* Bytes that the merged version still takes from older ones are proved as well. */
 static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m, struct kedge__error *err)
 {
@@ -48,8 +71,12 @@ static int write_rank(struct coalesce *c, uint32_t rank, struct kedge__merge *m,
 	struct kedge__lineage *lineage = NULL;
 	int rc = batch ? kedge__lineage_open(&c->cat, 1, c->set.version, rank, &lineage, err) : 0;
 
+	if (!rc && c->set.bundle)
+		rc = berth_begin(c, rank, err);
 	if (!rc)
 		rc = write_merged(c, rank, m, lineage, err);
+	if (!rc && c->set.bundle)
+		rc = berth_end(c, rank, err);
 	kedge__lineage_close(lineage);
 	return rc;
 }
@@ -140,6 +167,12 @@ static int copy_set(const struct kedge__set *from, struct kedge__set *to, struct
 
 static void discard_written(struct coalesce *c)
 {
+	for (uint32_t rank = 0; c->set.bundle && rank < c->bundles; rank += c->set.bundle)
+		(void)kedge__bundle_discard(
+		    c->cat, c->set.version, rank,
+		    rank + 1 == c->bundles ? c->berth.generation : c->set.parts[rank].generation, NULL);
+	if (c->set.bundle)
+		return;
 	for (uint32_t rank = 0; rank < c->written; rank++)
 		(void)kedge__segment_discard(c->cat, c->set.version, rank, c->set.parts[rank].generation, NULL);
 }

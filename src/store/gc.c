@@ -41,7 +41,7 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	struct kedge__segment *seg;
-	char *path = kedge__segment_path(gc->cat, set->version, rank, set->parts[rank].generation);
+	char *path = kedge__part_path(gc->cat, set->version, rank, &set->parts[rank]);
 	struct kedge__segment_place place = {
 	    .path = path, .part = &set->parts[rank], .set = set, .fd = -1, .levels = &gc->cat, .level_count = 1};
 	int rc;
@@ -65,7 +65,7 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 static bool is_there(const struct gc *gc, const struct kedge__set *set, uint32_t rank)
 {
 	uint64_t bytes = 0;
-	int failed = kedge__segment_look(gc->cat, set->version, rank, set->parts[rank].generation, &bytes);
+	int failed = kedge__segment_look(gc->cat, set->version, rank, &set->parts[rank], &bytes);
 
 	if (!failed && bytes == set->parts[rank].file_bytes)
 		return true;

@@ -173,6 +173,7 @@ int kedge__file_read(const char *path, int fd, uint64_t limit, uint8_t **data, s
 /* kedge__fs_create() for a temporary name, where an old file can only be a crash's leftover. */
 int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err);
 int kedge__file_create_in(const char *dir, const char *tmp, int *fd, struct kedge__error *err); /* the same in the directory of a version, which is made */
+int kedge__file_share_in(const char *dir, const char *tmp, int *fd, struct kedge__error *err);  /* one that several may be the first to open */
 /* Temporary name, write, rename; with SYNC, both the file and DIR are synced. *RENAMED says whether PATH was replaced, also on
  * failure. */
 int kedge__file_replace(const char *dir, const char *path, const void *data, size_t bytes, bool sync, bool *renamed,
@@ -250,7 +251,10 @@ int kedge__lock_clean(struct kedge__catalog *cat, bool dry_run, size_t *removed,
 /* kedge__catalog_clean() for a caller that has seized the guard. THOROUGH: also search where the index says that nothing is left over. */
 int kedge__catalog_sweep(struct kedge__catalog *cat, bool thorough, bool dry_run, size_t *removed,
 			 struct kedge__error *err);
-bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation);
+bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation); /* a file of the rank's own */
+bool kedge__set_bundles(const struct kedge__set *set, uint32_t first, uint32_t generation); /* a bundle */
+/* Nothing is between the segments of a bundle that SET names, or behind the last; else *RANK is the one before it. */
+int kedge__bundle_check(const char *path, const struct kedge__set *set, uint32_t first, uint32_t *rank, struct kedge__error *err);
 uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t version); /* manifest and segments */
 
 /* ------------------------------------------------------------------ segment_file.c: a segment on its way to its name
@@ -265,7 +269,8 @@ struct kedge__segment_file {
 	const struct kedge__carrier *carrier; /* NULL: the file is written here, */
 	void *carried;                        /* else there, */
 	uint64_t version;                     /* as this segment */
-	uint32_t rank, generation;
+	uint32_t rank;
+	struct kedge__berth berth;
 	char *dir, *tmp, *path;
 	int fd;
 	bool renamed;
@@ -283,7 +288,7 @@ struct kedge__segment_file {
 };
 
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
-			     uint32_t rank, uint32_t generation, const struct kedge__io *io, bool sync,
+			     uint32_t rank, const struct kedge__berth *berth, const struct kedge__io *io, bool sync,
 			     struct kedge__bucket *bucket, struct kedge__error *err);
 /* DATA may be reused when it returns. */
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
@@ -292,7 +297,7 @@ int kedge__segment_file_append(struct kedge__segment_file *file, const void *dat
 int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err);
 /* What is in the file is on storage, as far as that can be had before it has its name. */
 int kedge__segment_file_sync(struct kedge__segment_file *file, struct kedge__error *err);
-/* Flush, sync if that was asked for, rename, sync the directory. */
+/* Flush, sync if that was asked for, rename, sync the directory; a bundle is renamed by kedge__bundle_name(). */
 int kedge__segment_file_commit(struct kedge__segment_file *file, struct kedge__error *err);
 /* Undo whatever has been done. Reports nothing: the caller has the error that led here. */
 void kedge__segment_file_abort(struct kedge__segment_file *file);
@@ -530,6 +535,8 @@ int kedge__merge_fill(void *m, int worker, uint64_t position, void *buf, size_t 
 
 struct kedge__merge_target {
 	struct kedge__catalog *to;
+	struct kedge__catalog *aside; /* where it is written, to be brought there later; NULL: there at once */
+	const struct kedge__berth *berth; /* where in it; NULL: a file of its own, of the next generation */
 	struct kedge__lineage *lineage; /* of the version, with all that it needs; NULL: the merge's own has all */
 	struct kedge__pool *pool; /* with as many threads as the merge has workers */
 	struct kedge__codec_choice codec;

@@ -3,10 +3,11 @@
 
 #define NO_BLOCK UINT64_MAX
 
-struct copy { /* read -> check -> write */
-	struct kedge__catalog *from;
+struct copy {                             /* read -> check -> write */
+	struct kedge__catalog *levels[2]; /* from, to */
 	const struct kedge__segment *seg;
 	struct kedge__segment_file *file;
+	struct kedge__berth berth;
 	struct kedge__io io;
 	bool sync;
 	uint64_t at;  /* the next offset to read, */
@@ -50,7 +51,7 @@ static int read_piece(void *ctx, struct kedge__buffer *out, struct kedge__error 
 	}
 	c->at += bytes;
 	out->bytes = (size_t)bytes;
-	return kedge__fs_pread(seg->fd, out->data, out->bytes, at, seg->path, err);
+	return kedge__fs_pread(seg->fd, out->data, out->bytes, seg->start + at, seg->path, err);
 }
 
 static int check_piece(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out,
@@ -80,12 +81,33 @@ static int write_piece(void *ctx, const struct kedge__buffer *in, struct kedge__
 	return rc;
 }
 
+/* The segment PART at PATH, on either level, may continue tables of regions of both. */
+static int open_part(const struct copy *c, const char *path, const struct kedge__set_part *part,
+		     struct kedge__segment **out, struct kedge__error *err)
+{
+	const struct kedge__segment_place place = {
+	    .path = path, .part = part, .fd = -1, .levels = c->levels, .level_count = KEDGE__COUNT(c->levels)};
+
+	return kedge__segment_load(&place, KEDGE__SEGMENT_ALL, NULL, out, err);
+}
+
+static struct kedge__set_part part_at(const struct kedge__set_part *part, const struct kedge__berth *berth)
+{
+	struct kedge__set_part at = *part;
+
+	at.generation = berth->generation;
+	at.bundle = berth->bundle;
+	at.start = berth->start;
+	return at;
+}
+
 /* Opening the copy checks everything in it except the blocks, including the seal; where somebody else wrote it, also
- * that he did so here. */
+ * that he did so here. A bundle does not have its name yet. */
 static int check_copy(const struct copy *c, const struct kedge__set_part *part, struct kedge__error *err)
 {
+	const struct kedge__set_part at = part_at(part, &c->berth);
 	struct kedge__segment *written;
-	int rc = kedge__segment_open(c->from, c->file->path, part, &written, err);
+	int rc = open_part(c, at.bundle ? c->file->tmp : c->file->path, &at, &written, err);
 
 	if (!rc)
 		kedge__segment_close(written);
@@ -121,7 +143,8 @@ static int copy_segment(struct copy *c, const struct kedge__set_part *part, stru
 	return rc;
 }
 
-/* The same image may already be there in another form, coalesced or not; that is just as good. */
+/* The same image may already be there in another form, coalesced or not; that is just as good, unless it is in a
+ * bundle, which goes with the set that it belongs to. */
 static bool is_there(const struct kedge__catalog *to, uint64_t version, uint32_t rank,
 		     const struct kedge__set_part *part, struct kedge__set_part *there)
 {
@@ -129,7 +152,7 @@ static bool is_there(const struct kedge__catalog *to, uint64_t version, uint32_t
 	char *path;
 	bool exists;
 
-	if (!entry || entry->problem.code || rank >= entry->set.ranks ||
+	if (!entry || entry->problem.code || rank >= entry->set.ranks || entry->set.bundle ||
 	    !kedge__digest_equal(entry->set.parts[rank].image_id, part->image_id))
 		return false;
 	path = kedge__segment_path(to, version, rank, entry->set.parts[rank].generation);
@@ -155,32 +178,32 @@ static int find_part(const struct kedge__catalog *from, uint64_t version, uint32
 }
 
 /* A file with all that TWIN has copied, or an empty one. */
-static int begin(struct copy *c, struct kedge__catalog *to, uint32_t *generation, struct kedge__bucket *bucket,
-		 struct kedge__twin *twin, struct kedge__error *err)
+static int begin(struct copy *c, struct kedge__bucket *bucket, struct kedge__twin *twin, struct kedge__error *err)
 {
 	const struct kedge__segment_header *h = &c->seg->header;
-	int rc;
+	struct kedge__catalog *to = c->levels[1];
+	int rc = 0;
 
-	if (kedge__twin_take(twin, c->seg, c->file, generation)) {
+	if (kedge__twin_take(twin, c->seg, c->file, &c->berth.generation)) {
 		c->at = c->file->offset;
 		return 0;
 	}
-	rc = kedge__catalog_next_generation(to, h->version, h->rank, generation, err);
+	if (!c->berth.bundle)
+		rc = kedge__catalog_next_generation(to, h->version, h->rank, &c->berth.generation, err);
 	if (!rc)
-		rc = kedge__segment_file_open(c->file, to, h->version, h->rank, *generation, &c->io, c->sync, bucket,
-					      err);
+		rc =
+		    kedge__segment_file_open(c->file, to, h->version, h->rank, &c->berth, &c->io, c->sync, bucket, err);
 	return rc;
 }
 
-static int copy_file(struct copy *c, struct kedge__catalog *to, const struct kedge__set_part *part,
-		     uint32_t *generation, struct kedge__bucket *bucket, struct kedge__twin *twin,
-		     struct kedge__error *err)
+static int copy_file(struct copy *c, const struct kedge__set_part *part, struct kedge__bucket *bucket,
+		     struct kedge__twin *twin, struct kedge__error *err)
 {
 	struct kedge__segment_file file;
 	int rc;
 
 	c->file = &file;
-	rc = begin(c, to, generation, bucket, twin, err);
+	rc = begin(c, bucket, twin, err);
 	if (rc)
 		return rc;
 	rc = copy_segment(c, part, err);
@@ -190,34 +213,53 @@ static int copy_file(struct copy *c, struct kedge__catalog *to, const struct ked
 	return rc;
 }
 
+/* SOURCE, which the first level has, becomes *PART of the second. */
+static int copy_part(struct copy *c, uint64_t version, uint32_t rank, const struct kedge__set_part *source,
+		     struct kedge__bucket *bucket, struct kedge__twin *twin, struct kedge__set_part *part,
+		     struct kedge__error *err)
+{
+	char *path = kedge__part_path(c->levels[0], version, rank, source);
+	struct kedge__segment *seg;
+	int rc = path ? open_part(c, path, source, &seg, err) : kedge__error_nomem(err);
+
+	kedge__free(path);
+	if (rc)
+		return rc;
+	c->seg = seg;
+	rc = copy_file(c, source, bucket, twin, err);
+	kedge__segment_close(seg);
+	if (!rc)
+		*part = part_at(source, &c->berth);
+	return rc;
+}
+
 int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,
 		      bool sync, struct kedge__io io, struct kedge__bucket *bucket, struct kedge__twin *twin,
 		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
 		      struct kedge__error *err)
 {
-	struct copy c = {.from = from, .io = io, .sync = sync, .progress = progress, .progress_ctx = progress_ctx};
+	struct copy c = {
+	    .levels = {from, to}, .io = io, .sync = sync, .progress = progress, .progress_ctx = progress_ctx};
 	const struct kedge__set_part *source = NULL;
-	struct kedge__segment *seg;
-	uint32_t generation;
-	char *path;
-	int rc;
+	int rc = find_part(from, version, rank, &source, err);
 
-	rc = find_part(from, version, rank, &source, err);
-	if (rc)
+	if (rc || is_there(to, version, rank, source, part))
 		return rc;
-	if (is_there(to, version, rank, source, part))
-		return 0;
-	path = kedge__segment_path(from, version, rank, source->generation);
-	rc = path ? kedge__segment_open(from, path, source, &seg, err) : kedge__error_nomem(err);
-	kedge__free(path);
-	if (rc)
-		return rc;
-	c.seg = seg;
-	rc = copy_file(&c, to, source, &generation, bucket, twin, err);
-	kedge__segment_close(seg);
-	if (rc)
-		return rc;
-	*part = *source;
-	part->generation = generation;
-	return 0;
+	return copy_part(&c, version, rank, source, bucket, twin, part, err);
+}
+
+int kedge__level_bundle(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,
+			const struct kedge__berth *berth, bool sync, struct kedge__io io, struct kedge__bucket *bucket,
+			void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
+			struct kedge__error *err)
+{
+	const struct kedge__set_part source = *part;
+	struct copy c = {.levels = {from, to},
+			 .berth = *berth,
+			 .io = io,
+			 .sync = sync,
+			 .progress = progress,
+			 .progress_ctx = progress_ctx};
+
+	return copy_part(&c, version, rank, &source, bucket, NULL, part, err);
 }

@@ -121,7 +121,7 @@ static void announce(struct kedge__lineage *l, uint64_t version)
 {
 	struct announced fresh = {.version = version, .part = part_of(l, 0, version, NULL), .fd = -1};
 
-	fresh.path = fresh.part ? kedge__segment_path(l->levels[0], version, l->rank, fresh.part->generation) : NULL;
+	fresh.path = fresh.part ? kedge__part_path(l->levels[0], version, l->rank, fresh.part) : NULL;
 	if (fresh.path && kedge__file_state_at(fresh.path, &fresh.file) &&
 	    kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0) {
 		kedge__segment_announce(fresh.fd, fresh.part);
@@ -233,7 +233,7 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 					"version %" PRIu64 " of rank %" PRIu32
 					" in %s was replaced since version %" PRIu64 " was taken",
 					item->version, l->rank, l->levels[level]->dir, expected_by);
-	path = kedge__segment_path(l->levels[level], item->version, l->rank, part->generation);
+	path = kedge__part_path(l->levels[level], item->version, l->rank, part);
 	rc = path ? segment_load(l, item, level, path, part, err) : kedge__error_nomem(err);
 	kedge__free(path);
 	if (rc)
@@ -694,7 +694,7 @@ bool kedge__lineage_current(const struct kedge__lineage *l)
 static void touch(const struct kedge__lineage *l, uint64_t version, size_t level)
 {
 	const struct kedge__set_part *part = part_of(l, level, version, NULL);
-	char *path = part ? kedge__segment_path(l->levels[level], version, l->rank, part->generation) : NULL;
+	char *path = part ? kedge__part_path(l->levels[level], version, l->rank, part) : NULL;
 
 	if (path)
 		(void)kedge__fs_touch(path, NULL); /* a store that is only read stays as it is */

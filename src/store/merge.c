@@ -308,6 +308,7 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 {
 	const struct kedge__segment *top = kedge__lineage_top(m->lineage);
 	const struct kedge__literal_source source = {.fill = kedge__merge_fill, .ctx = m};
+	struct kedge__catalog *there = target->aside ? target->aside : target->to;
 	struct kedge__segment_spec spec = {.name = target->to->name,
 					   .version = top->header.version,
 					   .rank = top->header.rank,
@@ -326,14 +327,20 @@ int kedge__merge_write(struct kedge__merge *m, const struct kedge__merge_target 
 					   .io = target->io,
 					   .bucket = target->bucket,
 					   .progress = target->progress,
-					   .progress_ctx = target->progress_ctx};
+					   .progress_ctx = target->progress_ctx,
+					   .home = target->to};
 	const struct kedge__proof proof = {m, target->lineage ? target->lineage : m->lineage, m->parent, target->pool};
 	int rc;
 
+	if (target->berth) {
+		spec.generation = target->berth->generation;
+		spec.bundle = target->berth->bundle;
+		spec.start = target->berth->start;
+	}
 	rc = kedge__prove_merge(&proof, err);
+	if (!rc && !target->berth)
+		rc = kedge__catalog_next_generation(there, spec.version, spec.rank, &spec.generation, err);
 	if (!rc)
-		rc = kedge__catalog_next_generation(target->to, spec.version, spec.rank, &spec.generation, err);
-	if (!rc)
-		rc = kedge__segment_write(target->to, target->pool, &spec, part, NULL, err);
+		rc = kedge__segment_write(there, target->pool, &spec, part, NULL, err);
 	return rc;
 }

@@ -24,7 +24,7 @@
 
 bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation)
 {
-	return set && rank < set->ranks && set->parts[rank].generation == generation;
+	return set && !set->bundle && rank < set->ranks && set->parts[rank].generation == generation;
 }
 
 /* ------------------------------------------------------------------ what is in a version's directory */
@@ -94,10 +94,16 @@ static int unlink_in(const char *dir, const char *name, bool dry_run, size_t *re
 	return rc;
 }
 
-/* One of a rank, segment or shield. */
-static bool is_rank_file(const char *name, uint32_t *rank, uint32_t *generation)
+/* A segment, a shield or a bundle that SET does not name. */
+static bool is_superseded(const struct kedge__set *set, const char *name)
 {
-	return kedge__segment_file_parse(name, rank, generation) || kedge__shield_file_parse(name, rank, generation);
+	uint32_t rank, generation;
+
+	if (kedge__bundle_file_parse(name, &rank, &generation))
+		return !kedge__set_bundles(set, rank, generation);
+	if (kedge__segment_file_parse(name, &rank, &generation) || kedge__shield_file_parse(name, &rank, &generation))
+		return !kedge__set_names(set, rank, generation);
+	return false;
 }
 
 /*
@@ -108,7 +114,6 @@ static int sweep_version(const struct kedge__catalog *cat, uint64_t version, con
 			 size_t *removed, struct kedge__error *err)
 {
 	char *dir = kedge__catalog_version_path(cat, version);
-	uint32_t rank, generation;
 	char **names;
 	size_t count, left = 0;
 	int rc;
@@ -117,8 +122,7 @@ static int sweep_version(const struct kedge__catalog *cat, uint64_t version, con
 	if (rc)
 		goto free;
 	for (size_t i = 0; i < count && !rc; i++) {
-		if (!kedge__segment_is_leftover(names[i]) &&
-		    (!is_rank_file(names[i], &rank, &generation) || kedge__set_names(set, rank, generation)))
+		if (!kedge__segment_is_leftover(names[i]) && !is_superseded(set, names[i]))
 			left++;
 		else
 			rc = unlink_in(dir, names[i], dry_run, removed, err);
@@ -150,7 +154,7 @@ uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t versio
 	size_t count;
 
 	if (cat->pack)
-		(void)kedge__segment_look(cat, version, 0, 0, &bytes);
+		(void)kedge__segment_look(cat, version, 0, &(struct kedge__set_part){0}, &bytes);
 	if (dir && kedge__fs_list(dir, &names, &count, NULL) == 0) {
 		for (size_t i = 0; i < count; i++)
 			bytes += size_of(dir, names[i]);

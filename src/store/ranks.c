@@ -17,7 +17,22 @@ static int note_rank(struct kedge__rank_list *list, uint32_t rank, struct kedge_
 	return 0;
 }
 
-static int note_directory(struct kedge__rank_list *list, const char *dir, struct kedge__error *err)
+/* Without a set, nobody knows which ranks have a part in a bundle. */
+static int note_bundle(struct kedge__rank_list *list, const struct kedge__catalog_entry *entry, uint32_t first,
+		       struct kedge__error *err)
+{
+	uint32_t end = 0;
+	int rc = 0;
+
+	if (!entry->problem.code && first < entry->set.ranks)
+		end = first + KEDGE__MIN(entry->set.bundle, entry->set.ranks - first);
+	for (uint32_t rank = first; rank < end && !rc; rank++)
+		rc = note_rank(list, rank, err);
+	return rc;
+}
+
+static int note_directory(struct kedge__rank_list *list, const struct kedge__catalog_entry *entry, const char *dir,
+			  struct kedge__error *err)
 {
 	uint32_t rank, generation;
 	char **names;
@@ -26,9 +41,12 @@ static int note_directory(struct kedge__rank_list *list, const char *dir, struct
 
 	if (kedge__fs_list(dir, &names, &count, NULL) != 0)
 		return 0;
-	for (size_t i = 0; i < count && !rc; i++)
+	for (size_t i = 0; i < count && !rc; i++) {
 		if (kedge__segment_file_parse(names[i], &rank, &generation))
 			rc = note_rank(list, rank, err);
+		else if (kedge__bundle_file_parse(names[i], &rank, &generation))
+			rc = note_bundle(list, entry, rank, err);
+	}
 	kedge__fs_list_free(names, count);
 	return rc;
 }
@@ -47,7 +65,7 @@ int kedge__rank_list_init(struct kedge__rank_list *list, const struct kedge__cat
 	for (size_t i = cat->entries.count; i-- > 0 && !rc && list->found < list->ranks;) {
 		char *dir = kedge__catalog_version_path(cat, cat->entries.at[i]->version);
 
-		rc = dir ? note_directory(list, dir, err) : kedge__error_nomem(err);
+		rc = dir ? note_directory(list, cat->entries.at[i], dir, err) : kedge__error_nomem(err);
 		kedge__free(dir);
 	}
 	if (rc)

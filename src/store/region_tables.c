@@ -172,7 +172,7 @@ static int read_section(const struct kedge__region_table_place *p, const struct 
 
 		if (!part || !kedge__digest_equal(part->image_id, source->image_id))
 			continue;
-		path = kedge__segment_path(p->levels[i], source->version, p->rank, part->generation);
+		path = kedge__part_path(p->levels[i], source->version, p->rank, part);
 		place.path = path;
 		rc = path ? kedge__segment_read_table(&place, out, &problem) : kedge__error_nomem(&problem);
 		kedge__free(path);

@@ -6,7 +6,8 @@
  *  - from aligned slots into which everything is copied, if writes bypass the page cache (O_DIRECT), or if several of
  * them are in flight (io_uring) while the next slot is filled.
  *
- * Where a carrier takes them to the file, they go to it in the same pieces, and the rest of this is done elsewhere.
+ * Where a carrier takes them to the file, they go to it in the same pieces, and the rest of this is done elsewhere. A
+ * bundle is written by several at once, each in its place, and gets its name from one of them (bundle.c).
  *
  * The rest at the end, which does not fill a slot, goes through the page cache. What will be synced begins its way from
  * there to storage while the rest is still being made: the sync at the end then has little left to wait for.
@@ -20,10 +21,12 @@
 #define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; the unit that the bucket paces, and that storage gets */
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
-		      uint32_t rank, uint32_t generation, struct kedge__error *err)
+		      uint32_t rank, struct kedge__error *err)
 {
+	const struct kedge__set_part part = {.generation = file->berth.generation, .bundle = file->berth.bundle};
+
 	file->dir = kedge__catalog_version_path(cat, version);
-	file->path = kedge__segment_path(cat, version, rank, generation);
+	file->path = kedge__part_path(cat, version, rank, &part);
 	file->tmp = file->path ? kedge__asprintf("%s" KEDGE__TMP_SUFFIX, file->path) : NULL;
 	return file->dir && file->tmp ? 0 : kedge__error_nomem(err);
 }
@@ -45,7 +48,7 @@ static void hasten(struct kedge__segment_file *file, uint64_t written)
 
 	if (!file->sync || file->direct || end < file->hastened + PIECE_BYTES)
 		return;
-	kedge__fs_hasten(file->fd, file->hastened, end - file->hastened);
+	kedge__fs_hasten(file->fd, file->berth.start + file->hastened, end - file->hastened);
 	file->hastened = end;
 }
 
@@ -56,7 +59,7 @@ static int create_here(struct kedge__segment_file *file, struct kedge__error *er
 
 static int write_here(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
 {
-	int rc = kedge__fs_pwrite(file->fd, data, bytes, file->written, file->tmp, err);
+	int rc = kedge__fs_pwrite(file->fd, data, bytes, file->berth.start + file->written, file->tmp, err);
 
 	if (!rc)
 		hasten(file, file->written + bytes);
@@ -88,7 +91,7 @@ static void undo_here(struct kedge__segment_file *file)
 
 static int create_there(struct kedge__segment_file *file, struct kedge__error *err)
 {
-	return file->carrier->begin(file->carrier->ctx, file->version, file->rank, file->generation, file->sync,
+	return file->carrier->begin(file->carrier->ctx, file->version, file->rank, file->berth.generation, file->sync,
 				    &file->carried, err);
 }
 
@@ -126,8 +129,28 @@ static void undo_there(struct kedge__segment_file *file)
 		undo_here(file);
 }
 
+static int create_among(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	return kedge__file_share_in(file->dir, file->tmp, &file->fd, err);
+}
+
+static int name_among(struct kedge__segment_file *file, struct kedge__error *err)
+{
+	(void)file;
+	(void)err;
+	return 0;
+}
+
+/* Others may be at it: whoever would have named it removes it. */
+static void undo_among(struct kedge__segment_file *file)
+{
+	kedge__fs_close(file->fd);
+	file->fd = -1;
+}
+
 static const struct kedge__segment_way here = {create_here, write_here, sync_here, name_here, undo_here},
-				       there = {create_there, write_there, sync_there, name_there, undo_there};
+				       there = {create_there, write_there, sync_there, name_there, undo_there},
+				       among = {create_among, write_here, sync_here, name_among, undo_among};
 
 /* ------------------------------------------------------------------ open */
 
@@ -146,32 +169,50 @@ static bool takes_uring(const struct kedge__io *io)
 	return !refused;
 }
 
+static const struct kedge__segment_way *way_of(const struct kedge__catalog *cat, const struct kedge__berth *berth)
+{
+	if (berth->bundle)
+		return &among;
+	return cat->carrier ? &there : &here;
+}
+
+static bool is_published(const struct kedge__catalog_entry *entry, uint32_t rank, const struct kedge__berth *berth)
+{
+	if (!entry || entry->problem.code)
+		return false;
+	if (berth->bundle)
+		return kedge__set_bundles(&entry->set, kedge__bundle_first(rank, berth->bundle), berth->generation);
+	return kedge__set_names(&entry->set, rank, berth->generation);
+}
+
 int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__catalog *cat, uint64_t version,
-			     uint32_t rank, uint32_t generation, const struct kedge__io *io, bool sync,
+			     uint32_t rank, const struct kedge__berth *berth, const struct kedge__io *io, bool sync,
 			     struct kedge__bucket *bucket, struct kedge__error *err)
 {
 	const struct kedge__index_record reopened = {.kind = KEDGE__INDEX_REOPENED, .version = version};
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(cat, version);
 	int rc;
 
-	if (entry && !entry->problem.code && kedge__set_names(&entry->set, rank, generation))
+	if (is_published(entry, rank, berth))
 		return kedge__error_set(err, KEDGE_E_STATE, 0,
 					"version %" PRIu64 ", rank %" PRIu32 ", generation %" PRIu32
 					" is published and cannot be overwritten",
-					version, rank, generation);
-	*file = (struct kedge__segment_file){.way = cat->carrier ? &there : &here,
+					version, rank, berth->generation);
+	if (berth->bundle && cat->carrier)
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "a staging server does not write bundles");
+	*file = (struct kedge__segment_file){.way = way_of(cat, berth),
 					     .carrier = cat->carrier,
 					     .version = version,
 					     .rank = rank,
-					     .generation = generation,
+					     .berth = *berth,
 					     .fd = -1,
 					     .sync = sync,
 					     .bucket = bucket,
 					     .uring = !cat->carrier && takes_uring(io)};
 	file->slot_bytes = (kedge__io_buffer(io) + KEDGE__FS_DIRECT - 1) / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT;
-	rc = make_paths(file, cat, version, rank, generation, err);
+	rc = make_paths(file, cat, version, rank, err);
 	/* Cleaning up after a crash searches the directory of a published version only if the index says so. */
-	if (!rc && (entry || generation)) {
+	if (!rc && (entry || berth->generation)) {
 		(void)kedge__catalog_apply(cat, &reopened, NULL);
 		kedge__index_note(cat, &reopened);
 	}
@@ -211,7 +252,8 @@ static int slot_submit(struct kedge__segment_file *file, struct kedge__error *er
 	double start = kedge__clock_seconds();
 	int rc;
 
-	rc = kedge__fs_queue_submit(file->queue, file->slot, file->slots[file->slot], file->staged, file->written, err);
+	rc = kedge__fs_queue_submit(file->queue, file->slot, file->slots[file->slot], file->staged,
+				    file->berth.start + file->written, err);
 	file->written += file->staged;
 	file->staged = 0;
 	file->slot = (file->slot + 1) % KEDGE__SEGMENT_SLOTS;
@@ -337,11 +379,12 @@ int kedge__inbound_open(struct kedge__catalog *cat, uint64_t version, uint32_t r
 			struct kedge__inbound **out, struct kedge__error *err)
 {
 	const struct kedge__io io = {.writer = KEDGE__WRITER_PWRITE};
+	const struct kedge__berth berth = {.generation = generation};
 	struct kedge__inbound *in = kedge__calloc(1, sizeof(*in));
 	int rc = in ? kedge__catalog_scan(cat, err) : kedge__error_nomem(err);
 
 	if (!rc)
-		rc = kedge__segment_file_open(&in->file, cat, version, rank, generation, &io, sync, NULL, err);
+		rc = kedge__segment_file_open(&in->file, cat, version, rank, &berth, &io, sync, NULL, err);
 	if (rc)
 		kedge__free(in);
 	else

@@ -37,7 +37,7 @@ static int read_vector(const struct kedge__segment *seg, uint64_t at, struct iov
 	for (size_t i = 0; i < n; i++)
 		bytes += to[i].iov_len;
 	kedge__bucket_take(seg->bucket, (double)bytes);
-	rc = kedge__fs_preadv(fd, to, n, at, seg->path, err);
+	rc = kedge__fs_preadv(fd, to, n, seg->start + at, seg->path, err);
 	if (seg->fd < 0)
 		kedge__fs_close(fd);
 	return rc;
@@ -66,8 +66,8 @@ void kedge__segment_announce(int fd, const struct kedge__set_part *part)
 {
 	uint64_t tail = part->file_bytes > KEDGE__SEGMENT_HEADER_BYTES ? tail_bytes(part, part->file_bytes) : 0;
 
-	kedge__fs_expect(fd, 0, KEDGE__SEGMENT_HEADER_BYTES);
-	kedge__fs_expect(fd, part->file_bytes - tail, tail);
+	kedge__fs_expect(fd, part->start, KEDGE__SEGMENT_HEADER_BYTES);
+	kedge__fs_expect(fd, part->start + part->file_bytes - tail, tail);
 }
 
 /* In one read. An error here occurs again, and is reported, when the unreadable part is needed. */
@@ -114,6 +114,21 @@ static bool place_of(const char *path, uint64_t *version, uint32_t *rank)
 	return kedge__version_dir_parse(name, version);
 }
 
+/* A bundle may be cut short behind the segment. */
+static int measure(struct reader *r, struct kedge__error *err)
+{
+	const struct kedge__set_part *part = r->part;
+	uint64_t bytes;
+	int rc = kedge__fs_size(r->seg->fd, &bytes, r->seg->path, err);
+
+	if (rc)
+		return rc;
+	if (part && part->bundle)
+		bytes = KEDGE__MIN(bytes > part->start ? bytes - part->start : 0, part->file_bytes);
+	r->file_bytes = bytes;
+	return 0;
+}
+
 static int read_header(struct reader *r, struct kedge__error *err)
 {
 	struct kedge__segment *seg = r->seg;
@@ -122,13 +137,13 @@ static int read_header(struct reader *r, struct kedge__error *err)
 	int rc;
 
 	r->where = "header";
-	rc = kedge__fs_size(seg->fd, &r->file_bytes, seg->path, err);
+	rc = measure(r, err);
 	if (rc)
 		return rc;
 	if (r->part && r->file_bytes != r->part->file_bytes)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"the file has %" PRIu64 " bytes, but according to the manifest %" PRIu64,
-					r->file_bytes, r->part->file_bytes);
+					"the %s has %" PRIu64 " bytes, but according to the manifest %" PRIu64,
+					r->part->bundle ? "segment" : "file", r->file_bytes, r->part->file_bytes);
 	if (r->file_bytes < KEDGE__SEGMENT_HEADER_BYTES + KEDGE__SEGMENT_FOOTER_BYTES)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "the file is truncated to %" PRIu64 " bytes",
 					r->file_bytes);
@@ -523,6 +538,7 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 		return kedge__error_nomem(err);
 	}
 	seg->fd = place->fd;
+	seg->start = place->part ? place->part->start : 0;
 	seg->bucket = place->bucket;
 	seg->base = KEDGE__NO_VERSION;
 	seg->path = kedge__strdup(place->path);
@@ -573,7 +589,10 @@ static int read_table(struct reader *r, struct kedge__region_table_section *out,
 int kedge__segment_read_table(const struct kedge__segment_place *place, struct kedge__region_table_section *out,
 			      struct kedge__error *err)
 {
-	struct kedge__segment seg = {.fd = -1, .bucket = place->bucket, .path = (char *)place->path};
+	struct kedge__segment seg = {.fd = -1,
+				     .bucket = place->bucket,
+				     .path = (char *)place->path,
+				     .start = place->part ? place->part->start : 0};
 	struct reader r = {.seg = &seg, .part = place->part, .place = place, .where = "file"};
 	int rc = kedge__fs_open_read(place->path, &seg.fd, err);
 
@@ -649,7 +668,7 @@ bool kedge__segment_glance(const char *path, uint64_t *bytes, struct kedge__dige
 int kedge__segment_sound(const char *path, const struct kedge__set_part *part, struct kedge__error *err)
 {
 	const struct kedge__segment_place place = {.path = path, .part = part, .fd = -1};
-	struct kedge__segment seg = {.fd = -1, .path = (char *)path};
+	struct kedge__segment seg = {.fd = -1, .path = (char *)path, .start = part->start};
 	struct reader r = {.seg = &seg, .part = part, .place = &place, .where = "file"};
 	int rc = kedge__fs_open_read(path, &seg.fd, err);
 

@@ -194,7 +194,7 @@ static int encode_sections(struct kedge__catalog *cat, const struct kedge__segme
 	if (rc)
 		return rc;
 	summary->image_id = kedge__seal(text[1].at, text[1].count);
-	rc = kedge__region_table_write(cat, spec, summary->image_id, &text[1], &changes, err);
+	rc = kedge__region_table_write(spec->home ? spec->home : cat, spec, summary->image_id, &text[1], &changes, err);
 	if (!rc)
 		rc = kedge__summary_encode(summary, &text[0], err);
 	if (!rc)
@@ -315,10 +315,11 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 {
 	struct kedge__segment_file file;
 	struct kedge__segment_stats measured = {0};
-	struct kedge__set_part written = {0};
+	struct kedge__set_part written = {.bundle = spec->bundle, .start = spec->start};
+	const struct kedge__berth berth = {spec->generation, spec->bundle, spec->start};
 	int rc;
 
-	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, spec->generation, &spec->io, spec->sync,
+	rc = kedge__segment_file_open(&file, cat, spec->version, spec->rank, &berth, &spec->io, spec->sync,
 				      spec->bucket, err);
 	if (rc)
 		goto prefix;

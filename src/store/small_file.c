@@ -57,7 +57,8 @@ int kedge__file_create_tmp(const char *tmp, int *fd, struct kedge__error *err)
 }
 
 /* Another rank that fails in this version removes the directory if it is empty, which it may be at this moment. */
-int kedge__file_create_in(const char *dir, const char *tmp, int *fd, struct kedge__error *err)
+static int open_in(int (*open)(const char *path, int *fd, struct kedge__error *err), const char *dir, const char *tmp,
+		   int *fd, struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
 	int rc = 0;
@@ -66,7 +67,7 @@ int kedge__file_create_in(const char *dir, const char *tmp, int *fd, struct kedg
 		/* Do not create its parents: if the store is gone, it must not reappear without its marker. */
 		rc = kedge__fs_mkdir(dir, &problem);
 		if (!rc)
-			rc = kedge__file_create_tmp(tmp, fd, &problem);
+			rc = open(tmp, fd, &problem);
 		if (!rc || problem.sys_errno != ENOENT)
 			break;
 	}
@@ -76,6 +77,16 @@ int kedge__file_create_in(const char *dir, const char *tmp, int *fd, struct kedg
 	}
 	kedge__error_done(&problem);
 	return rc;
+}
+
+int kedge__file_create_in(const char *dir, const char *tmp, int *fd, struct kedge__error *err)
+{
+	return open_in(kedge__file_create_tmp, dir, tmp, fd, err);
+}
+
+int kedge__file_share_in(const char *dir, const char *tmp, int *fd, struct kedge__error *err)
+{
+	return open_in(kedge__fs_open_lock, dir, tmp, fd, err);
 }
 
 static int write_tmp(const char *path, const void *data, size_t bytes, bool sync, struct kedge__error *err)
@@ -172,8 +183,9 @@ bool kedge__name_is_leftover(const char *name)
 
 bool kedge__name_is_ours(const char *name)
 {
-	static const char *const others[] = {KEDGE__LOCK_NAME, KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX, KEDGE__GUARD_NAME,
-					     KEDGE__FILES_NAME, KEDGE__INDEX_NAME, KEDGE__WATCH_NAME};
+	static const char *const others[] = {KEDGE__LOCK_NAME,  KEDGE__LOCK_NAME KEDGE__TMP_SUFFIX,
+					     KEDGE__GUARD_NAME, KEDGE__FILES_NAME,
+					     KEDGE__INDEX_NAME, KEDGE__WATCH_NAME};
 	uint64_t version;
 
 	for (size_t i = 0; i < KEDGE__COUNT(others); i++)
@@ -189,7 +201,8 @@ bool kedge__segment_is_leftover(const char *name)
 	char stem[64];
 
 	return stem_of(name, stem) && (kedge__segment_file_parse(stem, &rank, &generation) ||
-				       kedge__shield_file_parse(stem, &rank, &generation));
+				       kedge__shield_file_parse(stem, &rank, &generation) ||
+				       kedge__bundle_file_parse(stem, &rank, &generation));
 }
 
 static int64_t nanoseconds(struct timespec t)

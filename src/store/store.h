@@ -276,6 +276,8 @@ struct kedge__segment_spec {
 	const char *name;
 	uint64_t version;
 	uint32_t rank, ranks, generation;
+	uint32_t bundle; /* as struct kedge__berth has them */
+	uint64_t start;
 	uint32_t next_slot;
 	const struct kedge__region_record *regions; /* region i of the image */
 	size_t region_count;
@@ -295,6 +297,7 @@ struct kedge__segment_spec {
 	void (*progress)(void *ctx, uint64_t bytes); /* raw literal bytes written so far; any thread, one at a time */
 	void *progress_ctx;
 	struct kedge__twin *twin;                   /* NULL: nobody copies it meanwhile */
+	struct kedge__catalog *home;                /* that it will be brought to afterwards, and whose versions it may continue; NULL: it stays */
 };
 
 struct kedge__segment_stats {
@@ -313,6 +316,24 @@ int kedge__catalog_next_generation(const struct kedge__catalog *cat, uint64_t ve
 /* Remove a finished segment that will not be published. KEDGE_E_STATE if it is, e.g. because a failed publish could not be undone. */
 int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, struct kedge__error *err);
 
+/* ------------------------------------------------------------------ bundle.c: files with the segments of several ranks
+ *
+ * FIRST is the lowest rank of a bundle. A bundle has a temporary name until all its segments are written, and synced. */
+
+/* Where a segment is written: to a file of its own, or, if BUNDLE is not 0, from START on into that of its bundle. */
+struct kedge__berth {
+	uint32_t generation;
+	uint32_t bundle; /* ranks per bundle */
+	uint64_t start;
+};
+
+/* As kedge__catalog_next_generation(). */
+int kedge__bundle_generation(const struct kedge__catalog *cat, uint64_t version, uint32_t first, uint32_t *generation, struct kedge__error *err);
+/* All that belongs to it is there: rename; with SYNC, the directory is synced. */
+int kedge__bundle_name(struct kedge__catalog *cat, uint64_t version, uint32_t first, uint32_t generation, bool sync, struct kedge__error *err);
+/* Remove one that will not be published, named or not, or not even begun. KEDGE_E_STATE if it is published. */
+int kedge__bundle_discard(struct kedge__catalog *cat, uint64_t version, uint32_t first, uint32_t generation, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ segment_reader.c */
 
 /* Where literals belong: LEN of them, from POSITION on, to the addresses from ADDR on. */
@@ -328,6 +349,7 @@ struct kedge__literal_places { /* ascending positions, disjoint */
 struct kedge__segment { /* everything decoded and checked, except the blocks */
 	char *path;
 	int fd;
+	uint64_t start; /* where it begins in the file: not 0 in a bundle */
 	struct kedge__segment_header header;
 	struct kedge__segment_footer footer;
 	struct kedge__segment_summary summary;
@@ -353,9 +375,11 @@ struct kedge__segment { /* everything decoded and checked, except the blocks */
  * continue; NULL: one that does cannot be opened. */
 int kedge__segment_open(struct kedge__catalog *cat, const char *path, const struct kedge__set_part *part, struct kedge__segment **out, struct kedge__error *err);
 void kedge__segment_close(struct kedge__segment *seg);
-/* The size of a segment's file: 0, or the errno of stat(). */
-int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation, uint64_t *bytes);
-char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation);
+/* The size of a segment, as far as its file goes: 0, or the errno of stat(). */
+int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, const struct kedge__set_part *part, uint64_t *bytes);
+/* The file that has the segment PART of RANK: its own, or a bundle, which has it at PART->start. */
+char *kedge__part_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, const struct kedge__set_part *part);
+char *kedge__segment_path(const struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation); /* one of its own */
 /* The stored bytes of block I, checked against their checksum. Thread-safe, as are the following. Errors name segment, block and region. */
 int kedge__segment_read_stored(const struct kedge__segment *seg, size_t i, void *to, struct kedge__error *err);
 /* The stored bytes of block FIRST, from OFFSET on, and of as many following blocks as fit into the N pieces of TO, in one read; the
@@ -508,12 +532,19 @@ int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, ui
 		      struct kedge__twin *twin, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
 		      struct kedge__error *err);
 
+/* The same of *PART, which FROM has but need not have published, to its place BERTH in a bundle of TO. Several processes do so at
+ * once, each with a place of its own; *PART becomes what TO has then. */
+int kedge__level_bundle(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank, const struct kedge__berth *berth,
+			bool sync, struct kedge__io io, struct kedge__bucket *bucket, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx,
+			struct kedge__set_part *part, struct kedge__error *err);
+
 /* ------------------------------------------------------------------ batch.c */
 
 struct kedge__batch {
 	struct kedge__source_record image;  /* becomes one segment in another catalogue */
 	struct kedge__source_record parent; /* the only version it may refer to, which must be there; KEDGE__NO_VERSION: it is self-contained */
 	uint32_t rank;
+	struct kedge__catalog *aside; /* where the segment is written, to be brought there later; NULL: there at once */
 	bool sync;
 	struct kedge__io io;
 	struct kedge__codec_choice codec;
@@ -635,7 +666,7 @@ struct kedge__finding { /* one place where damage was found */
 	uint32_t rank;
 	const char *file;     /* path */
 	int64_t block;        /* -1: not a block */
-	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "shield", "manifest", "marker", "lineage", "digest" (of a region), "rank" (no file of it at all), "stray"; NULL for a block */
+	const char *section;  /* "header", "footer", "index", "SUMM", ..., "file" (cannot be opened), "shield", "bundle" (what is not a segment there), "manifest", "marker", "lineage", "digest" (of a region), "rank" (no file of it at all), "stray"; NULL for a block */
 	const char *region;   /* name, or NULL */
 	const char *text;
 };

@@ -224,14 +224,16 @@ static int piece_copy(struct kedge__twin *t, const struct piece *p, struct kedge
 
 static int copy_open(struct kedge__twin *t, const struct kedge__twin_place *to, struct kedge__error *err)
 {
+	struct kedge__berth berth = {0};
 	int rc;
 
 	if (kedge__catalog_find(to->cat, to->version))
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "version %" PRIu64 " is there already", to->version);
-	rc = kedge__catalog_next_generation(to->cat, to->version, to->rank, &t->generation, err);
+	rc = kedge__catalog_next_generation(to->cat, to->version, to->rank, &berth.generation, err);
 	if (!rc)
-		rc = kedge__segment_file_open(&t->file, to->cat, to->version, to->rank, t->generation, &to->io,
-					      to->sync, to->bucket, err);
+		rc = kedge__segment_file_open(&t->file, to->cat, to->version, to->rank, &berth, &to->io, to->sync,
+					      to->bucket, err);
+	t->generation = berth.generation;
 	t->open = !rc;
 	return rc;
 }

@@ -279,10 +279,36 @@ static bool check_shield(struct kedge__verifier *v, const struct kedge__catalog_
 	return true;
 }
 
+/* The same for a bundle: what its segments do not cover. */
+static bool check_bundle(struct kedge__verifier *v, const struct kedge__catalog_entry *entry, const char *name,
+			 const char *path)
+{
+	struct kedge__error problem = KEDGE__ERROR_INIT;
+	struct kedge__finding finding = {.version = entry->version, .file = path, .block = -1, .section = "bundle"};
+	uint32_t first, generation;
+	int rc = 0;
+
+	if (!kedge__bundle_file_parse(name, &first, &generation) || !kedge__set_bundles(&entry->set, first, generation))
+		return false;
+	if (v->selected[kedge__catalog_index(v->cat, entry->version)])
+		rc = kedge__bundle_check(path, &entry->set, first, &finding.rank, &problem);
+	finding.text = kedge__error_text(&problem);
+	if (rc && kedge__fs_exists(path))
+		kedge__verifier_report(v, &finding);
+	kedge__error_done(&problem);
+	return true;
+}
+
+static bool is_segment_of(const struct kedge__catalog_entry *entry, const char *name)
+{
+	uint32_t rank, generation;
+
+	return kedge__segment_file_parse(name, &rank, &generation) && kedge__set_names(&entry->set, rank, generation);
+}
+
 static int check_version_dir(struct kedge__verifier *v, uint64_t version, const char *dir, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = kedge__catalog_find(v->cat, version);
-	uint32_t rank, generation;
 	char **names;
 	size_t count;
 	int rc = 0;
@@ -294,9 +320,8 @@ static int check_version_dir(struct kedge__verifier *v, uint64_t version, const 
 
 		if (!path)
 			rc = kedge__error_nomem(err);
-		else if (!entry || (!(kedge__segment_file_parse(names[i], &rank, &generation) &&
-				      kedge__set_names(&entry->set, rank, generation)) &&
-				    !check_shield(v, entry, names[i], path)))
+		else if (!entry || (!is_segment_of(entry, names[i]) && !check_shield(v, entry, names[i], path) &&
+				    !check_bundle(v, entry, names[i], path)))
 			report_stray(v, version, path);
 		kedge__free(path);
 	}
@@ -310,7 +335,8 @@ static bool is_known_name(const char *name)
 
 	return kedge__set_file_parse(name, &version) || strcmp(name, KEDGE__LOCK_NAME) == 0 ||
 	       strcmp(name, KEDGE__GUARD_NAME) == 0 || strcmp(name, KEDGE__FILES_NAME) == 0 ||
-	       strcmp(name, KEDGE__TIE_NAME) == 0 || strcmp(name, KEDGE__WATCH_NAME) == 0 || strcmp(name, KEDGE__INDEX_NAME) == 0 ||
+	       strcmp(name, KEDGE__TIE_NAME) == 0 || strcmp(name, KEDGE__WATCH_NAME) == 0 ||
+	       strcmp(name, KEDGE__INDEX_NAME) == 0 ||
 	       (strncmp(name, KEDGE__RECORD_START, strlen(KEDGE__RECORD_START)) == 0 && !kedge__name_is_tmp(name));
 }
 

@@ -40,7 +40,7 @@ static int member_load(void *ctx, size_t i, int worker)
 	int rc;
 
 	(void)worker;
-	m->path = kedge__segment_path(f->verifier->cat, set->version, f->rank, part->generation);
+	m->path = kedge__part_path(f->verifier->cat, set->version, f->rank, part);
 	if (!m->path)
 		return KEDGE_E_NOMEM;
 	place.path = m->path;
