@@ -54,7 +54,7 @@ static void ahead_free(void *ctx)
 
 void kedge__ahead_begin(struct kedge__version *v)
 {
-	bool wanted = v->k->flusher && is_large(v) && kedge__levels_expect_l2(v);
+	bool wanted = v->k->flusher && !kedge__bundles_size(v->k) && is_large(v) && kedge__levels_expect_l2(v);
 	struct kedge__ahead *a = wanted ? kedge__calloc(1, sizeof(*a)) : NULL;
 
 	if (!a)

@@ -7,6 +7,8 @@
  *  2. FLUSH: all ranks have, in the same form. Rank 0 gets the table of all ranks' segments.
  *  3. Rank 0 publishes the manifest.
  *  4. FLUSH_PUBLISH: it has. From here on the version is on L2.
+ *
+ * With bundles (bundles.c), 1 brings it about that the segment is on L1, and more steps follow 2.
  */
 #include "job/handle.h"
 
@@ -26,12 +28,15 @@ static int part_add(struct kedge__version *v, const struct kedge__flush_part *pa
 {
 	kedge_t *k = v->k;
 
+	struct kedge__catalog *there = k->levels.at[kedge__bundles_size(k) ? KEDGE__L1 : KEDGE__L2].flush;
+
 	if (kedge__array_push(&v->parts, *part)) {
 		v->l2_bytes += part->part.file_bytes;
 		return 0;
 	}
-	(void)kedge__segment_discard(k->levels.at[KEDGE__L2].flush, part->version, (uint32_t)k->group.rank,
-				     part->part.generation, NULL);
+	if (part->aside || !kedge__bundles_size(k))
+		(void)kedge__segment_discard(there, part->version, (uint32_t)k->group.rank, part->part.generation,
+					     NULL);
 	return kedge__error_nomem(err);
 }
 
@@ -53,12 +58,15 @@ static int copy_lineage(struct kedge__version *v, struct kedge__error *err)
 
 		if (is_on_l2(k, list[i]) || (k->set.coalesce != KEDGE__COALESCE_NEVER && list[i] != v->version))
 			continue;
-		p.total = e->set.parts[k->group.rank].file_bytes;
+		part.part = e->set.parts[k->group.rank];
+		p.total = part.part.file_bytes;
 		do
-			rc = kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
-					       kedge__job_settings_io(&k->set), &k->bucket,
-					       list[i] == v->version ? kedge__ahead_twin(v) : NULL,
-					       kedge__state_progress_bytes, &p, &part.part, err);
+			rc = kedge__bundles_size(k)
+				 ? 0
+				 : kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
+						     kedge__job_settings_io(&k->set), &k->bucket,
+						     list[i] == v->version ? kedge__ahead_twin(v) : NULL,
+						     kedge__state_progress_bytes, &p, &part.part, err);
 		while (rc && kedge__stage_again(k->levels.at[KEDGE__L2].stage));
 		if (!rc)
 			rc = part_add(v, &part, err);
@@ -83,16 +91,17 @@ static int merge_batch(struct kedge__version *v, struct kedge__error *err)
 	struct kedge__catalog *levels[] = {k->levels.at[KEDGE__L1].flush, k->levels.at[KEDGE__L2].flush};
 	const struct kedge__catalog_entry *e = kedge__catalog_find(levels[0], v->version);
 	struct kedge__job_progress p = {k, "flush", v->version, e->set.parts[k->group.rank].raw_bytes};
-	struct kedge__flush_part part = {.version = v->version};
+	struct kedge__flush_part part = {.version = v->version, .aside = kedge__bundles_size(k) != 0};
 	struct kedge__batch batch = {
 	    .image = image_of(k, levels[0], v->version),
 	    .parent = image_of(k, levels[1], v->l2.form == KEDGE__L2_DELTA ? v->l2.parent : KEDGE__NO_VERSION),
 	    .rank = (uint32_t)k->group.rank,
-	    .sync = k->set.sync,
+	    .sync = k->set.sync && !part.aside,
 	    .io = kedge__job_settings_io(&k->set),
 	    .codec = k->codec,
 	    .block_bytes = (uint32_t)k->set.block,
-	    .bucket = &k->bucket,
+	    .aside = part.aside ? levels[0] : NULL,
+	    .bucket = part.aside ? NULL : &k->bucket,
 	    .progress = kedge__state_progress_bytes,
 	    .progress_ctx = &p,
 	};
@@ -102,6 +111,7 @@ static int merge_batch(struct kedge__version *v, struct kedge__error *err)
 		rc =
 		    kedge__batch_write(levels, KEDGE__COUNT(levels), levels[1], &batch, &part.part, &v->l2_refers, err);
 	while (rc && kedge__stage_again(k->levels.at[KEDGE__L2].stage));
+	part.aside_generation = part.part.generation;
 	return rc ? rc : part_add(v, &part, err);
 }
 
@@ -130,7 +140,14 @@ static int write_local(struct kedge__version *v, struct kedge__error *err)
 		return rc;
 	rc = v->l2.form == KEDGE__L2_COPY ? copy_lineage(v, err) : merge_batch(v, err);
 	damage_note(k, rc);
-	return rc;
+	return rc || !kedge__bundles_size(k) ? rc : kedge__bundles_prepare(v, err);
+}
+
+static void l1_unpin(struct kedge__version *v)
+{
+	if (v->l1_pinned)
+		kedge__catalog_unpin(v->k->levels.at[KEDGE__L1].flush);
+	v->l1_pinned = false;
 }
 
 void kedge__flush_local(struct kedge__version *v)
@@ -148,6 +165,7 @@ void kedge__flush_local(struct kedge__version *v)
 	v->flush_rc = kedge__catalog_pin(from, &v->flush_err);
 	if (v->flush_rc)
 		return;
+	v->l1_pinned = true;
 	v->flush_rc = kedge__catalog_scan(from, &v->flush_err);
 	if (!v->flush_rc)
 		v->flush_rc = kedge__catalog_scan(to, &v->flush_err);
@@ -158,7 +176,8 @@ void kedge__flush_local(struct kedge__version *v)
 		kedge__levels_sync_l2(k);
 	if (!v->flush_rc)
 		v->flush_rc = write_local(v, &v->flush_err);
-	kedge__catalog_unpin(from);
+	if (!kedge__bundles_size(k))
+		l1_unpin(v);
 }
 
 /* ------------------------------------------------------------------ 2: all ranks' segments */
@@ -173,7 +192,7 @@ static uint64_t written_digest(const struct kedge__version *v)
 	return sum;
 }
 
-static int agree_written(struct kedge__version *v, bool *refers)
+static int agree_written(struct kedge__version *v)
 {
 	struct kedge__channel *ch = &v->k->channels.back;
 	union kedge__msg msg = {.flush = {.refers = v->l2_refers}};
@@ -185,8 +204,39 @@ static int agree_written(struct kedge__version *v, bool *refers)
 		rc = kedge__error_set(&v->flush_err, KEDGE_E_GROUP, 0,
 				      "ranks %d and %d copied different versions to L2, or in different forms",
 				      between[0], between[1]);
-	*refers = msg.flush.refers;
+	v->l2_refers = msg.flush.refers;
+	v->agreed = true;
 	return rc;
+}
+
+bool kedge__flush_place(struct kedge__version *v)
+{
+	if (!kedge__bundles_size(v->k) || v->agreed)
+		return false;
+	v->flush_rc = agree_written(v);
+	if (!v->flush_rc)
+		v->flush_rc = kedge__bundles_place(v, &v->flush_err);
+	v->placed = !v->flush_rc && v->parts.count;
+	return v->placed;
+}
+
+void kedge__flush_fill(struct kedge__version *v)
+{
+	v->flush_rc = kedge__bundles_fill(v, &v->flush_err);
+	damage_note(v->k, v->flush_rc);
+	l1_unpin(v);
+}
+
+/* All bundles are there, under their names. */
+static int agree_filled(struct kedge__version *v)
+{
+	struct kedge__channel *ch = &v->k->channels.back;
+	int rc = kedge__agree(ch, KEDGE__STEP_FLUSH_FILL, v->version, v->flush_rc, NULL, &v->flush_err);
+
+	if (rc)
+		return rc;
+	rc = kedge__bundles_name(v, &v->flush_err);
+	return kedge__agree(ch, KEDGE__STEP_FLUSH_NAME, v->version, rc, NULL, &v->flush_err);
 }
 
 /* ------------------------------------------------------------------ 3: one set */
@@ -206,6 +256,7 @@ static int set_publish(struct kedge__version *v, uint64_t version, bool refers, 
 					(unsigned long long)version);
 	set = e->set;
 	set.parts = v->gathered;
+	set.bundle = kedge__bundles_size(k);
 	set.keep = kedge__keep_everything(&k->levels.keep[KEDGE__L2])
 		       ? NULL
 		       : kedge__keep_text(&k->levels.keep[KEDGE__L2], keep);
@@ -257,6 +308,10 @@ static int publish_all(struct kedge__version *v, bool refers, uint64_t *publishe
 
 static void discard_copies(struct kedge__version *v, size_t first)
 {
+	if (kedge__bundles_size(v->k)) {
+		kedge__bundles_discard(v, first);
+		return;
+	}
 	for (size_t i = first; i < v->parts.count; i++)
 		(void)kedge__segment_discard(v->k->levels.at[KEDGE__L2].flush, v->parts.at[i].version,
 					     (uint32_t)v->k->group.rank, v->parts.at[i].part.generation, NULL);
@@ -295,15 +350,17 @@ void kedge__flush_publish(struct kedge__version *v)
 {
 	kedge_t *k = v->k;
 	uint64_t published = 0;
-	bool refers = false;
-	int rc = agree_written(v, &refers);
+	int rc = v->agreed ? v->flush_rc : agree_written(v);
 
+	if (v->placed)
+		rc = agree_filled(v);
 	if (!rc)
-		rc = publish_all(v, refers, &published);
+		rc = publish_all(v, v->l2_refers, &published);
 	if (rc)
 		flush_failed(v, rc, (size_t)published);
 	else
-		flush_succeeded(v, refers);
+		flush_succeeded(v, v->l2_refers);
+	l1_unpin(v);
 	if (v->l2_pinned)
 		kedge__catalog_unpin(k->levels.at[KEDGE__L2].flush);
 	v->l2_pinned = false;

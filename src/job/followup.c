@@ -100,6 +100,13 @@ static void trim_run(void *ctx)
 	kedge__version_free(v);
 }
 
+static void ready_set(struct kedge__version *v, bool ready)
+{
+	pthread_mutex_lock(&v->k->state.lock);
+	v->ready = ready;
+	pthread_mutex_unlock(&v->k->state.lock);
+}
+
 static void followup_run(void *ctx)
 {
 	struct kedge__version *v = ctx;
@@ -112,14 +119,23 @@ static void followup_run(void *ctx)
 		kedge__flush_local(v);
 	kedge__ahead_end(v);
 	if (!k->channels.flusher_speaks) {
-		pthread_mutex_lock(&k->state.lock);
-		v->ready = true;
-		pthread_mutex_unlock(&k->state.lock);
+		ready_set(v, true);
 		return;
 	}
+	if (v->l2.due && kedge__flush_place(v))
+		kedge__flush_fill(v);
 	if (v->l2.due)
 		kedge__flush_publish(v);
 	trim_run(queue_pop(k));
+}
+
+/* The second local part of a flush, where the flusher may not communicate. */
+static void fill_run(void *ctx)
+{
+	struct kedge__version *v = ctx;
+
+	kedge__flush_fill(v);
+	ready_set(v, true);
 }
 
 static void submit(struct kedge__version *v, void (*fn)(void *ctx))
@@ -163,8 +179,10 @@ void kedge__followups_add(struct kedge__version *v)
 		begin_head(k);
 }
 
-/* End the first follow-up if it is ready on all ranks; false if it is not. */
-static bool head_end(kedge_t *k)
+enum step { WAITS, WENT_ON, ENDED };
+
+/* Take the first follow-up further, if it is ready on all ranks: to its end, unless the flusher has another part. */
+static enum step head_step(kedge_t *k)
 {
 	struct kedge__version *v = queue_head(k);
 	uint64_t waiting;
@@ -173,18 +191,23 @@ static bool head_end(kedge_t *k)
 	waiting = !v->ready;
 	pthread_mutex_unlock(&k->state.lock);
 	if (kedge__agree(&k->channels.front, KEDGE__STEP_FLUSH_READY, v->version, 0, &waiting, NULL) || waiting)
-		return false;
+		return WAITS;
+	if (kedge__flush_place(v)) {
+		ready_set(v, false);
+		submit(v, fill_run);
+		return WENT_ON;
+	}
 	kedge__flush_publish(v);
 	submit(queue_pop(k), trim_run);
 	begin_head(k);
-	return true;
+	return ENDED;
 }
 
 void kedge__followups_progress(kedge_t *k)
 {
 	if (k->channels.flusher_speaks)
 		return;
-	while (queue_head(k) && head_end(k))
+	while (queue_head(k) && head_step(k) == ENDED)
 		continue;
 }
 
@@ -210,7 +233,7 @@ void kedge__followups_settle(kedge_t *k)
 		return;
 	while (!k->channels.flusher_speaks && queue_head(k)) {
 		kedge__worker_drain(k->flusher);
-		if (!head_end(k))
+		if (head_step(k) == WAITS)
 			break; /* only when the ranks cannot reach each other: then nothing can be ended */
 	}
 	kedge__worker_drain(k->flusher);

@@ -21,7 +21,18 @@ void kedge__followups_add(struct kedge__version *v);     /* V is sealed; takes i
 void kedge__followups_progress(kedge_t *k);              /* collective, does not wait for the flusher */
 void kedge__followups_settle(kedge_t *k);                /* collective, until none is left */
 void kedge__flush_local(struct kedge__version *v);
+/* Collective. With bundles, where segments go is known then: true, and kedge__flush_fill() is to come before the end. False: it is not. */
+bool kedge__flush_place(struct kedge__version *v);
+void kedge__flush_fill(struct kedge__version *v);
 void kedge__flush_publish(struct kedge__version *v);     /* collective */
+
+/* bundles.c: files on L2 that have the segments of several ranks; its steps, of which place is collective */
+uint32_t kedge__bundles_size(const kedge_t *k); /* ranks per bundle; 0: there are none */
+int kedge__bundles_prepare(struct kedge__version *v, struct kedge__error *err);
+int kedge__bundles_place(struct kedge__version *v, struct kedge__error *err);
+int kedge__bundles_fill(struct kedge__version *v, struct kedge__error *err);
+int kedge__bundles_name(struct kedge__version *v, struct kedge__error *err);
+void kedge__bundles_discard(struct kedge__version *v, size_t first); /* of parts from FIRST on */
 bool kedge__trim(kedge_t *k, bool l1 /* and not only L2 */); /* false: somebody has a level pinned, and old versions stay for now */
 
 #endif

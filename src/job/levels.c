@@ -86,6 +86,10 @@ int kedge__level_open(kedge_t *k, const char *dir, struct kedge__job_level *leve
 		kedge__catalog_set_sync(level->flush, k->set.sync);
 	if (!rc && level->flush && level == &k->levels.at[KEDGE__L2] && k->set.stage[0])
 		rc = stage_open(k, level, err);
+	if (!rc && level->stage && k->set.group_size > 1 && k->group.rank == 0)
+		kedge__log(KEDGE_LOG_NOTICE,
+			   "%s: group_size = %llu has no effect: a staging server writes one file per rank", k->name,
+			   (unsigned long long)k->set.group_size);
 	return rc;
 }
 

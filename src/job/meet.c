@@ -36,6 +36,7 @@ static void settings_list(const kedge_t *k, struct common_setting out[KEDGE__MEE
 	const struct common_setting all[KEDGE__MEET_SETTINGS] = {
 	    {"l2 (set, or not)", kedge__l2_wanted(k)},
 	    {"l2_every", (uint64_t)k->set.l2_every},
+	    {"group_size", kedge__bundles_size(k)},
 	    {"l2_interval", (uint64_t)k->set.l2_interval},
 	    {"coalesce", (uint64_t)k->set.coalesce},
 	    {"capture", (uint64_t)k->set.capture},
@@ -158,10 +159,11 @@ static int leaders_agree(kedge_t *k, const struct claim *c, int rc, union kedge_
 	kedge__level_lead(l1, k->group.rank, (int)c->leader, kedge__msg_same_is(&msg->meet.leader, between));
 	kedge__levels_share(k, msg->meet.followers);
 	if (k->levels.keep[KEDGE__L1].bytes && !l1->one_for_all)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
-					"keep = %s: bytes can be limited only in an L1 that all ranks share; give a number "
-					"of versions, or limit l2_keep",
-					k->set.keep);
+		return kedge__error_set(
+		    err, KEDGE_E_CONFIG, 0,
+		    "keep = %s: bytes can be limited only in an L1 that all ranks share; give a number "
+		    "of versions, or limit l2_keep",
+		    k->set.keep);
 	return 0;
 }
 

@@ -47,6 +47,8 @@ struct kedge__set_key {
 	STEP(PROTECT, "kedge_checkpoint", "every rank can make its shield; how many steps that takes")                   \
 	STEP(SHIELDED, "kedge_checkpoint", "every rank has its shield")                                                 \
 	STEP(FLUSH, "kedge_wait", "every rank's segment is on L2")                                                      \
+	STEP(FLUSH_FILL, "kedge_wait", "every rank's segment is in its place in a bundle on L2")                        \
+	STEP(FLUSH_NAME, "kedge_wait", "every bundle on L2 has its name")                                               \
 	STEP(FLUSH_PUBLISH, "kedge_wait", "rank 0 has published the set on L2")                                         \
 	STEP(FLUSH_READY, "kedge_wait", "whether every rank has finished its part of the next step in the background")  \
 	STEP(TRIM, "kedge_wait", "whether old versions are left that pins kept from being removed")                     \
@@ -102,7 +104,7 @@ struct kedge__msg_same {
 	int32_t rank, other; /* of the lowest rank, and of the lowest that has another value; -1: none has */
 };
 
-#define KEDGE__MEET_SETTINGS 10 /* that have to be the same on all ranks; meet.c */
+#define KEDGE__MEET_SETTINGS 11 /* that have to be the same on all ranks; meet.c */
 
 struct kedge__meet_msg {
 	struct kedge__msg_head head;

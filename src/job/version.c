@@ -80,6 +80,7 @@ void kedge__version_free(struct kedge__version *v)
 	kedge__version_arranged_done(v);
 	kedge__array_done(&v->parts);
 	kedge__free(v->gathered);
+	kedge__free(v->shares);
 	kedge__set_done(&v->set);
 	kedge__error_done(&v->err);
 	kedge__error_done(&v->flush_err);

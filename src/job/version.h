@@ -40,9 +40,14 @@ uint64_t kedge__same_rest(const struct kedge__version *v); /* bytes of regions t
 
 struct kedge__ahead;
 
-struct kedge__flush_part { /* a segment that was written to L2 */
+struct kedge__bundle_share;
+
+struct kedge__flush_part { /* a segment that was written to L2; with bundles, first one on L1 that will be */
 	uint64_t version;
 	struct kedge__set_part part;
+	struct kedge__berth berth; /* in its bundle */
+	bool aside;                /* it was merged to L1 only for that, */
+	uint32_t aside_generation; /* and is this there */
 };
 
 struct kedge__version {
@@ -102,12 +107,15 @@ struct kedge__version {
 	char l2_why[KEDGE__POLICY_TEXT + 200];
 	KEDGE__ARRAY(struct kedge__flush_part) parts; /* written, to be published */
 	struct kedge__set_part *gathered; /* room for the parts of all ranks, if this rank publishes */
+	struct kedge__bundle_share *shares; /* with bundles, room for what every rank says of a segment */
 	bool l2_refers;     /* this rank's segment needs the parent */
+	bool agreed;        /* FLUSH is over: flush_rc, and some rank's segment needs the parent if l2_refers is set */
+	bool placed;        /* the segments have their places in bundles */
 	uint64_t l2_bytes;  /* of this rank's segments */
 	double flush_began;
 	int flush_rc; /* how it fared from there on */
 	struct kedge__error flush_err;
-	bool l2_pinned;
+	bool l2_pinned, l1_pinned;
 	bool begun, ready; /* under state_lock: given to the flusher; its local part is done */
 	struct kedge__version *next; /* in the queue of the flusher */
 };

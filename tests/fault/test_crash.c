@@ -25,10 +25,10 @@ static const struct scenario scenarios[] = {
     {"cow", {"reducer=tree", "chunk=32", "capture=cow-user", "threads=1", "journal=no"}, false, true},
     {"rex", {"reducer=rex", "block=4k", "threads=1", "journal=no"}, false, false},
     /* With a journal, and its copy on L2. */
-    {"two levels", {"reducer=basic", "chunk=32", "threads=1"}, true, false},
+    {"two levels", {"reducer=basic", "chunk=32", "coalesce=never", "group_size=2", "threads=1"}, true, false},
     {"keep", {"reducer=list", "chunk=32", "keep=2", "l2_keep=3", "threads=1", "journal=no"}, true, false},
     {"batches",
-     {"reducer=list", "chunk=32", "l2_every=2", "keep=1", "l2_keep=1", "threads=1", "journal=no"},
+     {"reducer=list", "chunk=32", "l2_every=2", "keep=1", "l2_keep=1", "group_size=2", "threads=1", "journal=no"},
      true,
      false},
 };

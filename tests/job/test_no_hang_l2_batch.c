@@ -8,16 +8,16 @@ static void test_batch_sync(void **state)
 {
 	no_hang(*state, "batch_sync",
 		&(struct scenario){ANY_THREAD, false, MIXED_L1, true,
-				   MORE(SMALL, "capture=sync", "coalesce=batch", "keep=2", "l2_keep=2"), NULL, STORED,
-				   before_running, act_take});
+				   MORE(SMALL, "capture=sync", "coalesce=batch", "group_size=2", "keep=2", "l2_keep=2"),
+				   NULL, STORED, before_running, act_take});
 }
 
 static void test_batch_copy(void **state)
 {
 	no_hang(*state, "batch_copy",
 		&(struct scenario){ANY_THREAD_TWO_CHANNELS, true, SHARED_L1, true,
-				   MORE(SMALL, "capture=copy", "coalesce=batch", "keep=2", "l2_keep=2"), NULL, STORED,
-				   before_running, act_two});
+				   MORE(SMALL, "capture=copy", "coalesce=batch", "group_size=2", "keep=2", "l2_keep=2"),
+				   NULL, STORED, before_running, act_two});
 }
 
 static void test_batch_cow(void **state)

@@ -16,8 +16,8 @@ static void test_never_copy(void **state)
 {
 	no_hang(*state, "never_copy",
 		&(struct scenario){NO_THREAD, true, MIXED_L1, true,
-				   MORE(SMALL, "capture=copy", "coalesce=never", "keep=2", "l2_keep=2"), NULL, STORED,
-				   before_running, act_take});
+				   MORE(SMALL, "capture=copy", "coalesce=never", "group_size=2", "keep=2", "l2_keep=2"),
+				   NULL, STORED, before_running, act_take});
 }
 
 static void test_never_cow(void **state)

@@ -39,6 +39,7 @@ static const struct {
     {"rebuild", {NULL, NULL, "0"}, 3},
     {"paranoid", {NULL, NULL, NULL, NULL, "yes"}, 5},
     {"sync", {"no", "no", "no", "yes"}, 4},
+    {"group_size", {NULL, NULL, "2", "3"}, 4},
 };
 
 static const char *const faults[] = {"",     "",    "",    "",    "",       "kill",  "kill",
