@@ -229,6 +229,8 @@ void kedge__show_json(const struct kedge__show *s)
 	kedge__json_text(o, "created", kedge__text_time_iso(seg->header.created_ns, time));
 	kedge__json_text(o, "segment", seg->path);
 	kedge__json_uint(o, "generation", part->generation);
+	kedge__json_uint(o, "group_size", KEDGE__MAX(part->bundle, 1));
+	kedge__json_uint(o, "start", part->start);
 	kedge__json_text(o, "reducer", kedge__reducer_name((enum kedge__reducer_id)seg->summary.reducer));
 	kedge__json_uint(o, "chunk", seg->summary.chunk);
 	kedge__json_version(o, "parent", kedge__set_refers(s->set));

@@ -22,6 +22,16 @@ const struct kedge__region_record *kedge__show_region_at(const struct kedge__sho
 	return NULL;
 }
 
+/* Which ranks share the file. */
+static void print_bundle(const struct kedge__set *set, uint32_t rank)
+{
+	uint32_t first = kedge__bundle_first(rank, set->bundle);
+
+	printf("bundle    ranks %u to %u (group_size %u), this one from byte %llu on\n", first,
+	       first + KEDGE__MIN(set->bundle, set->ranks - first) - 1, set->bundle,
+	       (unsigned long long)set->parts[rank].start);
+}
+
 static void print_shield(const struct kedge__shield *shield)
 {
 	char scheme[KEDGE__PROTECTION_TEXT];
@@ -50,6 +60,8 @@ static void print_facts(const struct kedge__show *s)
 	if (s->set->labels)
 		printf("labels    %s\n", s->set->labels);
 	kedge__print(stdout, "segment   %s, generation %u\n", seg->path, part->generation);
+	if (part->bundle)
+		print_bundle(s->set, seg->header.rank);
 	printf("reducer   %s", reducer ? reducer : "?");
 	if (sum->chunk)
 		printf(", chunks of %u bytes", sum->chunk);
@@ -270,6 +282,7 @@ static void print_meanings(void)
 	    {"rank", "one of the processes of a parallel job; each has a segment of its own"},
 	    {"segment",
 	     "the file with one rank's part of a version; its generation grows when the version is rewritten"},
+	    {"bundle", "the segment shares its file with those of other ranks: group_size in kedge.conf(5)"},
 	    {"reducer", "how it was found out what changed: full, basic, list, tree or rex; see kedge.conf(5)"},
 	    {"chunk", "the unit in which changes are found"},
 	    {"parent", "the version that this one is stored as changes to; none: it needs no other"},

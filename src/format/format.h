@@ -10,6 +10,7 @@
  *   STORE/NAME/guard                        empty; readers and writers share it, gc and coalescing take it alone
  *   STORE/NAME/set-VVVVVVVVVVVVVVVVVVVV     a manifest (20 digits): the set exists when this does
  *   STORE/NAME/vVVVVVVVVVVVVVVVVVVVV/rRRRRRRR-gG.seg   a segment: rank, generation (grows when coalescing rewrites it)
+ *   STORE/NAME/vVVVVVVVVVVVVVVVVVVVV/rRRRRRRR-gG.bdl   a bundle: the segments of several ranks, from RRRRRRR on
  *   STORE/NAME/vVVVVVVVVVVVVVVVVVVVV/rRRRRRRR-gG.shd   the shield that the rank keeps for its team, beside that segment
  * Anything else, and *.tmp, is a leftover of a crash.
  */
@@ -21,7 +22,7 @@
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
-#define KEDGE__FORMAT_NEWEST 5 /* the minor whose manifests, sections and maps are known here */
+#define KEDGE__FORMAT_NEWEST 6 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have room for seven digits */

@@ -513,16 +513,19 @@ static int read_all(struct reader *r, enum kedge__segment_depth depth, struct ke
 	return rc;
 }
 
-static void prefix_place(const char *path, struct kedge__error *err)
+/* In a bundle, the first of its ranks is in the path, and which one this is only as far as it was read. */
+static void prefix_place(const struct kedge__segment *seg, struct kedge__error *err)
 {
 	uint64_t version;
 	uint32_t rank;
 
-	if (place_of(path, &version, &rank))
-		(void)kedge__error_prefix(err, "segment %s (version %" PRIu64 ", rank %" PRIu32 ")", path, version,
+	if (place_of(seg->path, &version, &rank))
+		(void)kedge__error_prefix(err, "segment %s (version %" PRIu64 ", rank %" PRIu32 ")", seg->path, version,
 					  rank);
+	else if (seg->start)
+		(void)kedge__error_prefix(err, "segment at byte %" PRIu64 " of %s", seg->start, seg->path);
 	else
-		(void)kedge__error_prefix(err, "segment %s", path);
+		(void)kedge__error_prefix(err, "segment %s", seg->path);
 }
 
 int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__segment_depth depth, const char **where,
@@ -556,7 +559,7 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 	if (where)
 		*where = r.where;
 	if (rc != KEDGE_E_NOMEM)
-		prefix_place(place->path, &problem);
+		prefix_place(seg, &problem);
 	kedge__error_move(err, &problem);
 	kedge__segment_close(seg);
 	return rc;
@@ -602,7 +605,7 @@ int kedge__segment_read_table(const struct kedge__segment_place *place, struct k
 	kedge__summary_done(&seg.summary);
 	kedge__free(seg.sources);
 	if (rc && rc != KEDGE_E_NOMEM)
-		prefix_place(place->path, err);
+		prefix_place(&seg, err);
 	return rc;
 }
 
@@ -679,7 +682,7 @@ int kedge__segment_sound(const char *path, const struct kedge__set_part *part, s
 	kedge__free(seg.blocks);
 	kedge__free(seg.sums);
 	if (rc && rc != KEDGE_E_NOMEM)
-		prefix_place(path, err);
+		prefix_place(&seg, err);
 	return rc;
 }
 
@@ -748,7 +751,7 @@ void kedge__segment_prefix_block(const struct kedge__segment *seg, size_t i, str
 					  others == 1 ? "" : "s");
 	else
 		(void)kedge__error_prefix(err, "block %zu (region %s)", i, name);
-	prefix_place(seg->path, err);
+	prefix_place(seg, err);
 }
 
 int kedge__segment_read_run(const struct kedge__segment *seg, size_t first, uint32_t offset, struct iovec *to, size_t n,

@@ -43,7 +43,8 @@ bool kedge__verifier_was_replaced(const struct kedge__verifier *v, size_t entry,
 
 	if (kedge__catalog_read_set(v->cat, set->version, &now, NULL) != 1)
 		return true;
-	same = rank < now.ranks && kedge__digest_equal(now.parts[rank].seal, set->parts[rank].seal);
+	same = rank < now.ranks && now.parts[rank].generation == set->parts[rank].generation &&
+	       now.bundle == set->bundle && kedge__digest_equal(now.parts[rank].seal, set->parts[rank].seal);
 	kedge__set_done(&now);
 	return !same;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* make_golden DIR: write the golden stores and what is expected of them into a new directory. */
 #include "make_golden.h"
+#include "../lib/files.h"
 #include "../lib/ranks.h"
 #include "store/store.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
+
+#define BUNDLES_L1 "bundles-l1" /* goes when the store is there */
 
 static const char *root;
 static FILE *expected;
@@ -94,10 +97,16 @@ static struct region *job_region(struct job *j, const char *name, enum kedge_typ
 static void job_open(struct job *j, const char *store, const char *reducer, const char *chunk, const char *codec,
 		     const struct kedge_group *group)
 {
-	char l1[4096], settings[5][64];
-	const char *const list[] = {l1, settings[0], settings[1], settings[2], settings[3], settings[4], NULL};
+	char l1[4096], l2[4096], settings[5][64];
+	const char *list[] = {l1, settings[0], settings[1], settings[2], settings[3], settings[4], NULL, NULL, NULL};
 
 	snprintf(l1, sizeof(l1), "l1=%s/%s", root, store);
+	if (strcmp(store, "bundles") == 0) { /* as it is on L2 */
+		snprintf(l1, sizeof(l1), "l1=%s/" BUNDLES_L1, root);
+		snprintf(l2, sizeof(l2), "l2=%s/%s", root, store);
+		list[6] = l2;
+		list[7] = "group_size=2";
+	}
 	snprintf(settings[0], 64, "reducer=%s", reducer);
 	snprintf(settings[1], 64, "chunk=%s", chunk);
 	snprintf(settings[2], 64, "codec=%s", codec);
@@ -359,28 +368,42 @@ static void make_five(const char *store, unsigned kept)
 	job_close(&j);
 }
 
-/* ------------------------------------------------------------------ two ranks, as two threads */
+/* ------------------------------------------------------------------ ranks, as threads */
 
 static void rank_main(struct seat *front, struct seat *back, void *ctx)
 {
 	const struct kedge_group group = {
-	    .rank = front->rank, .size = 2, .any_thread = 1, .allgather = meet, .ctx = front};
+	    .rank = front->rank, .size = front->size, .any_thread = 1, .allgather = meet, .ctx = front};
 	struct region *r;
 	struct job j;
 
-	(void)back, (void)ctx;
-	job_open(&j, "ranks", "tree", "32", "lz4", &group);
+	(void)back;
+	job_open(&j, ctx, "tree", "32", "lz4", &group);
 	r = job_region(&j, "part", KEDGE_F32, 800, 20);
 	fill_smooth(r->data, 800, 1 + front->rank);
 	job_checkpoint(&j, 1);
 	fill_random(r->data + 100 * (front->rank + 1), 60, (uint64_t)front->rank);
 	job_checkpoint(&j, 2);
+	if (front->size == 3) {
+		fill_random(r->data, 800, (uint64_t)front->rank + 7);
+		job_checkpoint(&j, 3);
+	}
 	job_close(&j);
 }
 
 static void make_ranks(void)
 {
-	ranks_threads(2, rank_main, NULL);
+	ranks_threads(2, rank_main, "ranks");
+}
+
+/* Three ranks, two of which share a file on L2. */
+static void make_bundles(void)
+{
+	char path[4096];
+
+	ranks_threads(3, rank_main, "bundles");
+	snprintf(path, sizeof(path), "%s/" BUNDLES_L1, root);
+	REQUIRE(tree_remove(path) == 0);
 }
 
 int main(int argc, char **argv)
@@ -407,6 +430,7 @@ int main(int argc, char **argv)
 	make_five("complete", 0x10);
 	coalesce("complete", 50, 0, false);
 	make_ranks();
+	make_bundles();
 	make_rex();
 	make_many();
 	make_full("later");

@@ -117,16 +117,18 @@ struct seen {
 	unsigned encodings, kinds, codecs, reducers; /* bits */
 	unsigned flags;                              /* of sections */
 	size_t pages;                                /* blocks with checksums of pages */
+	size_t bundled;                              /* segments in bundles */
 };
 
-static void look_at_sections(const char *path, struct seen *seen)
+static void look_at_sections(const char *path, const struct kedge__set_part *part, struct seen *seen)
 {
 	struct kedge__section_entry entries[KEDGE__SECTION_LIMIT];
 	struct kedge__segment_footer f;
 	size_t n;
-	uint8_t *file = file_read(path, &n);
+	uint8_t *all = file_read(path, &n), *file = all + part->start;
 
-	assert_non_null(file);
+	assert_non_null(all);
+	n = part->file_bytes;
 	assert_int_equal(kedge__segment_footer_decode(file + n - KEDGE__SEGMENT_FOOTER_BYTES, n, &f, NULL), 0);
 	assert_int_equal(kedge__section_index_decode(file + f.index_offset,
 						     n - KEDGE__SEGMENT_FOOTER_BYTES - f.index_offset, &f, entries,
@@ -134,7 +136,8 @@ static void look_at_sections(const char *path, struct seen *seen)
 			 0);
 	for (size_t i = 0; i < f.section_count; i++)
 		seen->flags |= entries[i].flags;
-	free(file);
+	seen->bundled += part->bundle != 0;
+	free(all);
 }
 
 static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
@@ -163,12 +166,12 @@ static void look_at_set(struct kedge__catalog *cat, const struct kedge__set *set
 	for (uint32_t rank = 0; rank < set->ranks; rank++) {
 		struct kedge__error err = KEDGE__ERROR_INIT;
 		struct kedge__segment *seg;
-		char *path = kedge__segment_path(cat, set->version, rank, set->parts[rank].generation);
+		char *path = kedge__part_path(cat, set->version, rank, &set->parts[rank]);
 
 		if (kedge__segment_open(cat, path, &set->parts[rank], &seg, &err) != 0)
 			fail_msg("%s", kedge__error_text(&err));
 		look_at_segment(seg, seen);
-		look_at_sections(path, seen);
+		look_at_sections(path, &set->parts[rank], seen);
 		kedge__segment_close(seg);
 		kedge__free(path);
 	}
@@ -210,7 +213,8 @@ static void test_everything_is_there(void **state)
 		if (strcmp(names[i], "expected") != 0)
 			look_at_store(names[i], &seen);
 	kedge__fs_list_free(names, n);
-	assert_int_equal(seen.stores, 12);
+	assert_int_equal(seen.stores, 13);
+	assert_int_equal(seen.bundled, 9);
 	assert_int_equal(seen.pages, 3);
 	assert_true(seen.segments >= 24);
 	assert_int_equal(seen.encodings, 1 << KEDGE__MAP_RUNS | 1 << KEDGE__MAP_LIST | 1 << KEDGE__MAP_BITMAP |
