@@ -223,7 +223,7 @@ static int remove_batch(struct coalesce *c, const uint8_t *needed, struct kedge_
 	return rc;
 }
 
-/* Versions that any version outside the batch depends on stay; if one of those cannot be read, all stay. */
+/* Versions that any version that stays depends on stay, too; if one of those cannot be read, all stay. */
 static int remove_old(struct coalesce *c, struct kedge__coalesce_report *report, struct kedge__error *err)
 {
 	uint8_t *needed = kedge__calloc(c->cat->entries.count + 1, 1);
@@ -232,7 +232,7 @@ static int remove_old(struct coalesce *c, struct kedge__coalesce_report *report,
 	for (size_t i = 0; i < c->cat->entries.count && !rc; i++) {
 		const struct kedge__catalog_entry *entry = c->cat->entries.at[i];
 
-		if (in_batch(c, entry->version) && !entry->problem.code)
+		if (in_batch(c, entry->version) && !entry->problem.code && !entry->set.labels)
 			continue;
 		if (entry->problem.code && entry->version >= c->options->from) {
 			kedge__log(KEDGE_LOG_WARNING,

@@ -63,3 +63,10 @@ printed "label"
 expect 0 kedge restore -s store -n job -o back
 same back/f5 f5
 expect 0 kedge verify -s store -n job
+
+# What a version with a label needs stays when newer versions are coalesced.
+cp -r "$KEDGE_SOURCE/tests/golden/v1/batched" labelled
+expect 0 kedge tag -s labelled -v 20 good
+expect 0 kedge coalesce -s labelled --self-contained
+expect 0 kedge verify -s labelled
+expect 0 kedge restore -s labelled -v good -o good
