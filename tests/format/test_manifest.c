@@ -320,6 +320,59 @@ static void test_histories(void **state)
 	assert_int_equal(next.link_count, 0);
 }
 
+/* Where segments are in bundles follows from the sizes. */
+static void test_bundles(void **state)
+{
+	static const uint64_t bytes[] = {4096, 1, 10000, 4097, 5};
+	static const uint64_t starts[] = {0, 4096, 8192, 0, 8192};
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+	uint8_t *tag;
+
+	(void)state;
+	make_set(&s, 5);
+	s.bundle = 3;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG); /* with different generations */
+	for (uint32_t i = 0; i < 5; i++) {
+		s.parts[i].generation = i / 3;
+		s.parts[i].file_bytes = bytes[i];
+		s.parts[i].metadata_bytes = 0;
+	}
+	s.why = kedge__strdup("x");
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__get16(b.at + 10), 3);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), 0);
+	assert_int_equal(got.bundle, 3);
+	assert_string_equal(got.why, "x");
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(got.parts[i].bundle, 3);
+		assert_int_equal(got.parts[i].start, starts[i]);
+	}
+	kedge__set_done(&got);
+	/* 1, and what no number of ranks can be; another odd tag; two of this one. */
+	tag = b.at + b.count - 8 - 6;
+	assert_memory_equal(tag, "\1\1\3\2\1x", 6);
+	tag[2] = 1;
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), KEDGE_E_DAMAGED);
+	tag[2] = 3;
+	tag[0] = 3;
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), KEDGE_E_FORMAT);
+	tag[0] = 1;
+	tag[3] = 1;
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), KEDGE_E_FORMAT);
+	s.parts[1].file_bytes = UINT64_MAX;
+	b.count = 0;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), KEDGE_E_DAMAGED);
+	s.bundle = 1;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	kedge__set_done(&s);
+	kedge__bytes_done(&b);
+}
+
 static void test_encode_refused(void **state)
 {
 	struct kedge__bytes b = {0};
@@ -351,6 +404,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_notes_and_labels), cmocka_unit_test(test_keep),
 	    cmocka_unit_test(test_extensions),       cmocka_unit_test(test_run),
 	    cmocka_unit_test(test_histories),        cmocka_unit_test(test_encode_refused),
+	    cmocka_unit_test(test_bundles),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
