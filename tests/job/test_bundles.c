@@ -344,6 +344,7 @@ static struct kedge__catalog *catalog_to_change(const char *store)
 static void test_rewritten_in_place(void **state)
 {
 	const struct kedge__coalesce_options how = {.version = 3, .keep_old = true, .block_bytes = 4096};
+	struct kedge__gc_report report = {0};
 	struct place *p = *state;
 	struct kedge__catalog *cat;
 	size_t rewritten = 0;
@@ -359,7 +360,8 @@ static void test_rewritten_in_place(void **state)
 	assert_int_equal(rewritten, 1);
 	assert_bundled(p->l2, 2);
 	all_readable(p->l2, 2);
-	assert_int_equal(kedge__gc(cat, 1, false, &(struct kedge__gc_report){0}, NULL), 0);
+	assert_int_equal(kedge__gc(cat, 1, false, &report, NULL), 0);
+	kedge__gc_report_done(&report);
 	assert_int_equal(kedge__catalog_count(cat), 2); /* the newest, and the one with a label, which it needs */
 	assert_bundled(p->l2, 2);
 	all_readable(p->l2, 3);
