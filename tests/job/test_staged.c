@@ -137,6 +137,17 @@ static void staged(struct place *p, const char *coalesce, uint64_t least)
 	comes_back_from_l2(p, 4);
 }
 
+/* It writes a file per rank, and says so. */
+static void no_bundles(void **state)
+{
+	struct place *p = *state;
+	char path[600];
+
+	staged(p, "group_size=4", 4);
+	assert_non_null(strstr(place_said(p), "group_size = 4 has no effect"));
+	segment_path(p->l2, 4, 0, path, sizeof(path));
+}
+
 static void versions_as_they_are(void **state)
 {
 	staged(*state, "coalesce=never", 4);
@@ -233,6 +244,7 @@ int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 	    JOB(versions_as_they_are),
+	    JOB(no_bundles),
 	    JOB(versions_in_batches),
 	    JOB(without_a_server),
 	    JOB(by_the_second_server),
