@@ -24,6 +24,8 @@ struct kedge__filter {
 	const char *name;
 	const char *library; /* that it needs; NULL: none */
 	bool built;
+	bool packs;          /* what it made may be followed by zeros: its end is known */
+	size_t adds;         /* bytes that it always adds, if it does not pack */
 	/* N bytes at IN become *USED bytes at OUT, which has ROOM bytes. False: they cannot. */
 	bool (*undo)(const struct kedge__plain_filter *f, const uint8_t *in, size_t n, uint8_t *out, size_t room, size_t *used);
 	bool (*apply)(const struct kedge__plain_filter *f, enum kedge__effort effort, const uint8_t *in, size_t n, uint8_t *out, size_t room,
@@ -41,9 +43,10 @@ struct kedge__chunk_bytes { /* what comes of a chunk */
 	size_t bytes;
 };
 
-/* All filters of PIPE, undone or applied; up to MOST bytes come of it. 0, KEDGE_E_NOMEM, or KEDGE_E_DAMAGED: it cannot be done. */
+/* All filters of PIPE, undone: up to MOST bytes come of it. 0, KEDGE_E_NOMEM, or KEDGE_E_DAMAGED: it cannot be done. */
 int kedge__pipe_undo(const struct kedge__plain_pipe *pipe, const uint8_t *in, size_t n, size_t most, struct kedge__chunk_bytes *out);
-int kedge__pipe_apply(const struct kedge__plain_pipe *pipe, enum kedge__effort effort, const uint8_t *in, size_t n,
+/* All of them, applied: with zeros in it, if need be, PLACE bytes come of it, or more. */
+int kedge__pipe_apply(const struct kedge__plain_pipe *pipe, enum kedge__effort effort, const uint8_t *in, size_t n, size_t place,
 		      struct kedge__chunk_bytes *out);
 
 /* ------------------------------------------------------------------ plain.c: from a file to its plain form */

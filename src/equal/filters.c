@@ -45,6 +45,8 @@ static bool shuffle_apply(const struct kedge__plain_filter *f, enum kedge__effor
 
 /* ------------------------------------------------------------------ fletcher32: a checksum behind the bytes */
 
+#define SUM_BYTES 4
+
 static uint32_t fold(uint32_t sum)
 {
 	return (sum & 0xffff) + (sum >> 16);
@@ -100,8 +102,9 @@ static bool fletcher_apply(const struct kedge__plain_filter *f, enum kedge__effo
 
 /* ------------------------------------------------------------------ all of them */
 
-static const struct kedge__filter shuffle = {2, "shuffle", NULL, true, shuffle_undo, shuffle_apply};
-static const struct kedge__filter fletcher = {3, "fletcher32", NULL, true, fletcher_undo, fletcher_apply};
+static const struct kedge__filter shuffle = {2, "shuffle", NULL, true, false, 0, shuffle_undo, shuffle_apply};
+static const struct kedge__filter fletcher = {3,     "fletcher32", NULL,          true,
+					      false, SUM_BYTES,    fletcher_undo, fletcher_apply};
 static const struct kedge__filter *const filters[] = {&kedge__filter_deflate, &shuffle, &fletcher, &kedge__filter_szip};
 
 const struct kedge__filter *kedge__filter_find(uint16_t id)
@@ -119,8 +122,7 @@ bool kedge__filters_built(void)
 
 const struct kedge__filter *kedge__pipe_lacks(const struct kedge__plain_pipe *pipe)
 {
-	static const struct kedge__filter unknown = {0,   "a filter that this build does not know", NULL, false, NULL,
-						     NULL};
+	static const struct kedge__filter unknown = {.name = "a filter that this build does not know"};
 
 	for (uint32_t i = 0; i < pipe->count; i++) {
 		const struct kedge__filter *f = kedge__filter_find(pipe->filters[i].id);
@@ -176,11 +178,29 @@ int kedge__pipe_undo(const struct kedge__plain_pipe *pipe, const uint8_t *in, si
 	return pair_done(&p, rc, n, out);
 }
 
+/* How many bytes the last filter that packs may make, for PLACE bytes in the end; *LAST is that filter. */
+static size_t room_for(const struct kedge__plain_pipe *pipe, size_t place, uint32_t *last)
+{
+	*last = pipe->count;
+	for (uint32_t i = pipe->count; i-- > 0;) {
+		const struct kedge__filter *f = kedge__filter_find(pipe->filters[i].id);
+
+		if (!f || f->packs) {
+			*last = i;
+			break;
+		}
+		place -= KEDGE__MIN(place, f->adds);
+	}
+	return place;
+}
+
 int kedge__pipe_apply(const struct kedge__plain_pipe *pipe, enum kedge__effort effort, const uint8_t *in, size_t n,
-		      struct kedge__chunk_bytes *out)
+		      size_t place, struct kedge__chunk_bytes *out)
 {
 	struct pair p;
-	int rc = pair_init(&p, n + n / 8 + 4096) ? 0 : KEDGE_E_NOMEM;
+	uint32_t last;
+	size_t room = room_for(pipe, place, &last);
+	int rc = pair_init(&p, KEDGE__MAX(n + n / 8 + 4096, place)) ? 0 : KEDGE_E_NOMEM;
 
 	for (uint32_t i = 0; !rc && i < pipe->count; i++) {
 		const struct kedge__filter *f = kedge__filter_find(pipe->filters[i].id);
@@ -189,6 +209,10 @@ int kedge__pipe_apply(const struct kedge__plain_pipe *pipe, enum kedge__effort e
 			rc = KEDGE_E_DAMAGED;
 		p.last = !p.last;
 		in = p.at[p.last];
+		if (!rc && i == last && n < room) {
+			memset(p.at[p.last] + n, 0, room - n);
+			n = room;
+		}
 	}
 	return pair_done(&p, rc, n, out);
 }

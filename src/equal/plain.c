@@ -54,7 +54,7 @@ static int is_as_good(const struct job *j, const struct kedge__chunk_bytes *pack
 	int rc;
 
 	*good = false;
-	if (packed->bytes > j->part->bytes)
+	if (packed->bytes != j->part->bytes)
 		return 0;
 	rc = kedge__pipe_undo(j->pipe, packed->at, packed->bytes, j->plain.bytes, &again);
 	if (!rc)
@@ -78,7 +78,8 @@ static int try_chunk(void *ctx, size_t i, int worker)
 
 	(void)worker;
 	if (!rc && fits(j))
-		rc = kedge__pipe_apply(j->pipe, KEDGE__EFFORT_AS_WAS, j->plain.at, j->plain.bytes, &packed);
+		rc = kedge__pipe_apply(j->pipe, KEDGE__EFFORT_AS_WAS, j->plain.at, j->plain.bytes, j->part->bytes,
+				       &packed);
 	if (!rc && packed.at) {
 		j->taken = packed.bytes == j->part->bytes && memcmp(packed.at, j->stored, packed.bytes) == 0;
 		if (!j->taken) {

@@ -27,12 +27,12 @@ static int pack_chunk(void *ctx, size_t i, int worker)
 {
 	struct job *j = (struct job *)ctx + i;
 	struct kedge__chunk_bytes small = {0};
-	int rc = kedge__pipe_apply(j->pipe, j->effort, j->plain, j->chunk->plain, &j->packed);
+	int rc = kedge__pipe_apply(j->pipe, j->effort, j->plain, j->chunk->plain, j->chunk->bytes, &j->packed);
 
 	(void)worker;
-	if (rc || j->packed.bytes <= j->chunk->bytes || j->effort == KEDGE__EFFORT_NONE)
+	if (rc || j->packed.bytes == j->chunk->bytes || j->effort == KEDGE__EFFORT_NONE)
 		return rc;
-	rc = kedge__pipe_apply(j->pipe, KEDGE__EFFORT_MOST, j->plain, j->chunk->plain, &small);
+	rc = kedge__pipe_apply(j->pipe, KEDGE__EFFORT_MOST, j->plain, j->chunk->plain, j->chunk->bytes, &small);
 	if (!rc && small.bytes < j->packed.bytes) {
 		kedge__free(j->packed.at);
 		j->packed = small;
@@ -71,13 +71,13 @@ static int write_chunk(struct rebuild *r, const struct job *j, struct kedge__err
 {
 	const struct kedge__plain_chunk *c = j->chunk;
 	struct move move = {c->offset, r->end, j->packed.bytes};
-	uint64_t used = j->packed.bytes <= c->bytes ? j->packed.bytes : 0;
+	bool fits = j->packed.bytes == c->bytes;
 	int rc = copy_to(r, c->offset, err);
 
 	r->done += c->bytes;
-	if (!rc && used)
-		rc = kedge__fs_pwrite(r->fd, j->packed.at, used, c->offset, r->name, err);
-	if (rc || used)
+	if (!rc && fits)
+		rc = kedge__fs_pwrite(r->fd, j->packed.at, c->bytes, c->offset, r->name, err);
+	if (rc || fits)
 		return rc;
 	r->end += move.bytes;
 	if (!kedge__array_push(&r->moves, move))

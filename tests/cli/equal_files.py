@@ -59,11 +59,25 @@ def packed(f):
     d.write_direct_chunk((800,), zlib.compress(raw, 6), 1)  # and to this one, only the second
 
 
+def fletcher32(data):
+    low = high = 0
+    for i in range(0, len(data), 2):
+        low += data[i] << 8 | (data[i + 1] if i + 1 < len(data) else 0)
+        high += low
+    low, high = low % 65535, high % 65535
+    return (high << 16 | low).to_bytes(4, "little")
+
+
 def foreign(f):
     """Streams that zlib, called as the library calls it, does not make: smaller ones stay, larger ones are packed again."""
     d = create(f, "better", field(4000), (400,), lambda p: p.set_deflate(1))
     for i in range(10):
         d.write_direct_chunk((400 * i,), zlib.compress(field(4000)[400 * i:400 * i + 400].tobytes(), 9))
+    d = create(f, "worse_summed", field(4000), (400,), lambda p: (p.set_deflate(9), p.set_fletcher32()))
+    for i in range(10):
+        c = zlib.compressobj(1, zlib.DEFLATED, 12, 5)
+        stream = c.compress(field(4000)[400 * i:400 * i + 400].tobytes()) + c.flush()
+        d.write_direct_chunk((400 * i,), stream + fletcher32(stream))
     d = create(f, "worse", field(4000), (400,), lambda p: p.set_deflate(9))
     for i in range(10):
         c = zlib.compressobj(1, zlib.DEFLATED, 12, 5)

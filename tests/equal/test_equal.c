@@ -100,7 +100,7 @@ static void there_and_back(const struct kedge__plain_filter *filter, const uint8
 	struct kedge__plain_pipe pipe = {.count = 1, .filters = {*filter}};
 	struct kedge__chunk_bytes packed, again;
 
-	assert_int_equal(kedge__pipe_apply(&pipe, KEDGE__EFFORT_AS_WAS, data, n, &packed), 0);
+	assert_int_equal(kedge__pipe_apply(&pipe, KEDGE__EFFORT_AS_WAS, data, n, 0, &packed), 0);
 	assert_int_equal(kedge__pipe_undo(&pipe, packed.at, packed.bytes, n, &again), 0);
 	assert_true(again.bytes == n && memcmp(again.at, data, n) == 0);
 	kedge__free(packed.at);
@@ -124,6 +124,27 @@ static void test_filters(void **state)
 	if (kedge__filter_szip.built)
 		there_and_back(&(struct kedge__plain_filter){.id = 4, .count = 4, .values = {141, 32, 32, 256}}, data,
 			       4096);
+}
+
+/* With a place that is larger than what comes of it, by whatever filters there are behind the one that packs. */
+static void test_zeros_behind(void **state)
+{
+	const struct kedge__plain_pipe pipe = {
+	    .count = 4,
+	    .filters = {
+		{.id = 3}, {.id = 1, .count = 1, .values = {6}}, {.id = 3}, {.id = 2, .count = 1, .values = {4}}}};
+	struct kedge__chunk_bytes packed, again;
+	uint8_t data[1000] = {1, 2, 3};
+
+	(void)state;
+	for (size_t place = 0; place < 200; place++) {
+		assert_int_equal(kedge__pipe_apply(&pipe, KEDGE__EFFORT_AS_WAS, data, sizeof(data), place, &packed), 0);
+		assert_true(packed.bytes == place || (packed.bytes > place && packed.bytes < 60));
+		assert_int_equal(kedge__pipe_undo(&pipe, packed.at, packed.bytes, sizeof(data), &again), 0);
+		assert_true(again.bytes == sizeof(data) && memcmp(again.at, data, sizeof(data)) == 0);
+		kedge__free(packed.at);
+		kedge__free(again.at);
+	}
 }
 
 /* As the author of the hash published them, and of the superblock of a file. */
@@ -445,13 +466,18 @@ static bool here(void)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_filters),         cmocka_unit_test(test_checksum),
-	    cmocka_unit_test(test_same_bytes),      cmocka_unit_test(test_larger_chunks_are_moved),
-	    cmocka_unit_test(test_given_file),      cmocka_unit_test(test_damaged_files),
-	    cmocka_unit_test(test_hostile_recipes), cmocka_unit_test(test_no_plain_form),
-	    cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_filters),
+	    cmocka_unit_test(test_zeros_behind),
+	    cmocka_unit_test(test_checksum),
+	    cmocka_unit_test(test_same_bytes),
+	    cmocka_unit_test(test_larger_chunks_are_moved),
+	    cmocka_unit_test(test_given_file),
+	    cmocka_unit_test(test_damaged_files),
+	    cmocka_unit_test(test_hostile_recipes),
+	    cmocka_unit_test(test_no_plain_form),
+	    cmocka_unit_test(test_no_memory),
+	    cmocka_unit_test(test_full_disk),
 	};
-	const struct cases cases = {.at = tests, .count = KEDGE__COUNT(tests), .here = here};
 
-	return cases_main(argc, argv, &cases);
+	return cases_run_where(argc, argv, tests, NULL, NULL, here);
 }

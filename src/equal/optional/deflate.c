@@ -37,4 +37,4 @@ static bool deflate_apply(const struct kedge__plain_filter *f, enum kedge__effor
 	return rc == Z_STREAM_END;
 }
 
-const struct kedge__filter kedge__filter_deflate = {1, "deflate", "zlib", true, deflate_undo, deflate_apply};
+const struct kedge__filter kedge__filter_deflate = {1, "deflate", "zlib", true, true, 0, deflate_undo, deflate_apply};

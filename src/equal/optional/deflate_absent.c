@@ -2,4 +2,4 @@
 /* Without zlib: chunks that are deflated stay so. */
 #include "equal/equal.h"
 
-const struct kedge__filter kedge__filter_deflate = {1, "deflate", "zlib", false, NULL, NULL};
+const struct kedge__filter kedge__filter_deflate = {1, "deflate", "zlib", false, true, 0, NULL, NULL};

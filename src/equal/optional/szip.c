@@ -47,4 +47,4 @@ static bool szip_apply(const struct kedge__plain_filter *f, enum kedge__effort e
 	return true;
 }
 
-const struct kedge__filter kedge__filter_szip = {4, "szip", "libaec", true, szip_undo, szip_apply};
+const struct kedge__filter kedge__filter_szip = {4, "szip", "libaec", true, true, 0, szip_undo, szip_apply};

@@ -2,4 +2,4 @@
 /* Without libaec: chunks that are szipped stay so. */
 #include "equal/equal.h"
 
-const struct kedge__filter kedge__filter_szip = {4, "szip", "libaec", false, NULL, NULL};
+const struct kedge__filter kedge__filter_szip = {4, "szip", "libaec", false, true, 0, NULL, NULL};
