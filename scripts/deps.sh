@@ -27,7 +27,7 @@ needed() {
 		libfpzip-dev test -e /usr/include/fpzip.h
 		libbz2-dev test -e /usr/include/bzlib.h
 		zlib1g-dev pkg-config --exists zlib
-		libaec-dev test -e /usr/include/szlib.h
+		libaec-dev test -e /usr/include/libaec.h
 		libopenmpi-dev mpicc --version
 		openmpi-bin mpirun --version
 	END

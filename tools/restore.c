@@ -12,8 +12,9 @@
 /* Regions are filled in groups, so that the read of many small ones is one pass, and few large files are open at a
  * time. */
 enum { GROUP_FILES = 4096, GROUP_LARGE = 128 };
-#define GROUP_HELD (UINT64_C(64) << 20) /* bytes of small files in memory */
-#define LARGE      (UINT64_C(1) << 20)
+#define PLAIN_LARGE (GROUP_LARGE / 8)    /* as many others: until it is packed, it takes room beside the file */
+#define GROUP_HELD  (UINT64_C(64) << 20) /* bytes of small files in memory */
+#define LARGE       (UINT64_C(1) << 20)
 
 static void trees_free(struct kedge__restore *r)
 {
@@ -125,7 +126,7 @@ static int group_add(struct kedge__restore *r, struct group *g, struct kedge__li
 	g->bytes[g->count] = spec.file_bytes;
 	g->count += record->bytes > 0;
 	g->files++;
-	g->large += record->bytes > LARGE;
+	g->large += record->bytes <= LARGE ? 0 : spec.form == KEDGE__FILLED_FILE ? 1 : PLAIN_LARGE;
 	g->held += record->bytes > LARGE ? 0 : record->bytes;
 	note_region(r, top->header.rank, record, &spec);
 	return 0;
@@ -133,7 +134,7 @@ static int group_add(struct kedge__restore *r, struct group *g, struct kedge__li
 
 static bool group_full(const struct group *g)
 {
-	return g->files == GROUP_FILES || g->large == GROUP_LARGE || g->held >= GROUP_HELD;
+	return g->files == GROUP_FILES || g->large >= GROUP_LARGE || g->held >= GROUP_HELD;
 }
 
 static int settle(struct kedge__restore *r, struct kedge__error *err)

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define EXPLAINED   8   /* notes at most */
 #define FILES_SPARE 256 /* descriptors that are left to others */
 #define SECOND_NS   INT64_C(1000000000)
 
@@ -49,7 +50,7 @@ static bool is_unchanged(int fd, const struct kedge__found *f)
 
 static void explain(struct unpack *u, const struct kedge__found *f, const char *why)
 {
-	if (u->set->explain && u->explained++ < 8)
+	if (u->set->explain && u->explained++ < EXPLAINED)
 		kedge__tool_say(u->set->walk.command, "note: %s stays as it is: %s", f->path, why);
 }
 
@@ -156,5 +157,8 @@ int kedge__save_set_unpack(struct kedge__save_set *s, struct kedge__pool *pool, 
 		}
 	}
 	kedge__fs_close(u.fd);
+	if (u.explained > EXPLAINED)
+		kedge__tool_say(s->walk.command, "note: %zu other files stay as they are, too",
+				u.explained - EXPLAINED);
 	return rc;
 }

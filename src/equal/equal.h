@@ -57,6 +57,7 @@ enum kedge__plain_answer {
 	KEDGE__PLAIN_NOTHING, /* it keeps nothing packed */
 	KEDGE__PLAIN_FOREIGN, /* all that is packed is packed by something that is not known here */
 	KEDGE__PLAIN_KEPT,    /* what is packed cannot be unpacked, or would not fit its place when packed again */
+	KEDGE__PLAIN_ABSENT,  /* this build has no library that unpacks anything */
 	KEDGE__PLAIN_CLASH,   /* what describes the file is where its data is: it is damaged, or hostile */
 };
 

@@ -24,6 +24,8 @@ const char *kedge__plain_answer_text(enum kedge__plain_answer answer)
 		return "its filters are not known here";
 	case KEDGE__PLAIN_KEPT:
 		return "what is packed in it cannot be packed again in the same way";
+	case KEDGE__PLAIN_ABSENT:
+		return "this build has neither zlib nor libaec";
 	case KEDGE__PLAIN_CLASH:
 		return "its parts overlap: it is damaged";
 	}
@@ -269,6 +271,8 @@ int kedge__plain_make(const struct kedge__contents *file, int fd, const char *na
 		m.made.answer = KEDGE__PLAIN_NOT_HDF5;
 	else if (!m.parts.list.count)
 		m.made.answer = m.parts.foreign ? KEDGE__PLAIN_FOREIGN : KEDGE__PLAIN_NOTHING;
+	else if (!kedge__filters_built())
+		m.made.answer = KEDGE__PLAIN_ABSENT;
 	else
 		rc = make(&m, err);
 	m.made.kept += m.parts.foreign;

@@ -194,8 +194,8 @@ static int check_pipes(const struct rebuild *r, struct kedge__error *err)
 {
 	const struct kedge__filter *f = NULL;
 
-	for (size_t i = 0; !f && i < r->view.plain.pipes.count; i++)
-		f = kedge__pipe_lacks(&r->view.plain.pipes.at[i]);
+	for (size_t i = 0; !f && i < r->view.plain.chunks.count; i++)
+		f = kedge__pipe_lacks(&r->view.plain.pipes.at[r->view.plain.chunks.at[i].pipe]);
 	if (!f)
 		return 0;
 	return kedge__error_set(err, KEDGE_E_CODEC, 0, "%s has data packed by %s, and this build has no %s", r->name,

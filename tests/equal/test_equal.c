@@ -126,6 +126,36 @@ static void test_filters(void **state)
 			       4096);
 }
 
+/* Whatever a file says of what was applied, and whatever it has there. */
+static void test_hostile_chunks(void **state)
+{
+	uint64_t seed = 3;
+	uint8_t in[1200];
+
+	(void)state;
+	for (int turn = 0; turn < 4000; turn++) {
+		struct kedge__plain_pipe pipe = {.count = 1 + (uint32_t)draw_below(&seed, 3)};
+		struct kedge__chunk_bytes out = {0}, packed = {0};
+
+		for (uint32_t i = 0; i < pipe.count; i++) {
+			const uint32_t values[4] = {(uint32_t)draw_below(&seed, 256), (uint32_t)draw_below(&seed, 40),
+						    (uint32_t)draw_below(&seed, 70), (uint32_t)draw_below(&seed, 600)};
+
+			pipe.filters[i] =
+			    (struct kedge__plain_filter){.id = (uint16_t)draw_below(&seed, 6), .count = 4};
+			if (turn % 2)
+				pipe.filters[i].id = 4;
+			memcpy(pipe.filters[i].values, values, sizeof(values));
+		}
+		draw_bytes(&seed, in, sizeof(in));
+		kedge__put32(in, (uint32_t)draw_below(&seed, 1000));
+		if (kedge__pipe_undo(&pipe, in, 5 + draw_below(&seed, sizeof(in) - 5), 1000, &out) == 0)
+			kedge__pipe_apply(&pipe, KEDGE__EFFORT_AS_WAS, out.at, out.bytes, 100, &packed);
+		kedge__free(out.at);
+		kedge__free(packed.at);
+	}
+}
+
 /* With a place that is larger than what comes of it, by whatever filters there are behind the one that packs. */
 static void test_zeros_behind(void **state)
 {
@@ -466,17 +496,12 @@ static bool here(void)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_filters),
-	    cmocka_unit_test(test_zeros_behind),
-	    cmocka_unit_test(test_checksum),
-	    cmocka_unit_test(test_same_bytes),
-	    cmocka_unit_test(test_larger_chunks_are_moved),
-	    cmocka_unit_test(test_given_file),
-	    cmocka_unit_test(test_damaged_files),
-	    cmocka_unit_test(test_hostile_recipes),
-	    cmocka_unit_test(test_no_plain_form),
-	    cmocka_unit_test(test_no_memory),
-	    cmocka_unit_test(test_full_disk),
+	    cmocka_unit_test(test_filters),         cmocka_unit_test(test_zeros_behind),
+	    cmocka_unit_test(test_hostile_chunks),  cmocka_unit_test(test_checksum),
+	    cmocka_unit_test(test_same_bytes),      cmocka_unit_test(test_larger_chunks_are_moved),
+	    cmocka_unit_test(test_given_file),      cmocka_unit_test(test_damaged_files),
+	    cmocka_unit_test(test_hostile_recipes), cmocka_unit_test(test_no_plain_form),
+	    cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_full_disk),
 	};
 
 	return cases_run_where(argc, argv, tests, NULL, NULL, here);
