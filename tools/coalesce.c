@@ -108,6 +108,7 @@ static int merge(struct coalesce *c, uint64_t from)
 	if (rc == 0)
 		rc = kedge__tool_pool(s, &pool, &err);
 	o.codec.target = (double)s->codec_rate / kedge__pool_threads(pool);
+	o.codec.pace = s->codec_timed ? NULL : kedge__codec_pace_built_in;
 	kedge__tool_interruptible(c->usage.command, "every version is still whole");
 	kedge__bar_init(&bar, "coalesce", !c->place.json && !c->place.quiet);
 	if (rc == 0)

@@ -106,6 +106,7 @@ static void make_arguments(struct pack *p, char *const *paths, size_t n)
 	argument(p, "--init");
 	argument(p, "--quiet");
 	option(p, "chunk", "4k"); /* what it notes of chunks is small beside memory, however large the files are */
+	option(p, "set", "codec_timed=no"); /* the same files make the same pack */
 	options(p, "set", &p->sets);
 	option(p, "set", "l2=");
 	option(p, "set", "protect=single");

@@ -166,7 +166,7 @@ struct kedge__codec_choice kedge__codec_settle(const struct kedge__codec_choice 
  * or there is no memory. */
 bool kedge__codec_smallest(const struct kedge__codec_choice *choice, const struct kedge__codec_input *in, void *out,
 			   size_t *used, uint16_t *codec, uint16_t *param);
-/* The pace of a candidate of "auto", as a rule: for tests, which must not depend on the machine. */
+/* The pace of a candidate of "auto", as a rule: where the choice must not depend on the machine, nor on what else it does. */
 double kedge__codec_pace_built_in(const char *codec, double size);
 
 /* there.c: whether a GPU packs data of TYPE in this way: HOW it does, and the parameter of a block that shrinks. Blocks are as

@@ -39,7 +39,8 @@
 #define FINAL_WORK      6.5    /* how often they pack the chunks together, in parts and as a whole */
 #define PARTED          2      /* chunks that are also packed by halves, to see what a beginning takes */
 #define ALIKE           1.3    /* times that differ by less count as the same */
-#define AS_SMALL        1.02   /* the same of sizes */
+#define AS_SMALL        1.02   /* the same of sizes, */
+#define AS_SMALL_USUAL  1.005  /* and where speeds are not measured, so that they say less */
 #define FASTER_LEAST    0.95   /* of the time of another, for one to be the faster */
 #define PACE_LEAST      0.6e-9 /* seconds a byte: what else a checkpoint does with it takes as long */
 #define CONFIRMED       0.5    /* of what the samples promise to save, at least, has to be saved on a block */
@@ -569,6 +570,7 @@ static bool is_there(const struct sampler *s, double least)
 static struct trial *find_winner(const struct sampler *s, double least)
 {
 	double most = least * (by_size(s) || is_there(s, least) ? 1 : ALIKE), small = INFINITY;
+	double about = by_size(s) ? 1 : s->wanted.pace ? AS_SMALL_USUAL : AS_SMALL;
 	struct trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++)
@@ -577,7 +579,7 @@ static struct trial *find_winner(const struct sampler *s, double least)
 	for (size_t i = 0; i < s->trial_count; i++) {
 		struct trial *t = &s->trials[i];
 
-		if (is_worth(s, t) && t->cost <= most && t->size * handicap(t) <= small * (by_size(s) ? 1 : AS_SMALL) &&
+		if (is_worth(s, t) && t->cost <= most && t->size * handicap(t) <= small * about &&
 		    (!best || t->pace < best->pace * FASTER_LEAST))
 			best = t;
 	}

@@ -120,6 +120,7 @@ static int parts_init(kedge_t *k, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__job_aggregate_init(k, err);
 	k->codec.target = (double)k->set.codec_rate / kedge__pool_threads(k->pool);
+	k->codec.pace = k->set.codec_timed ? NULL : kedge__codec_pace_built_in;
 	if (!rc && k->set.capture != KEDGE__CAPTURE_SYNC)
 		rc = kedge__worker_new(2, &k->writer, err);
 	if (!rc && kedge__followups_wanted(k))
