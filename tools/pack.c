@@ -110,6 +110,7 @@ static void make_arguments(struct pack *p, char *const *paths, size_t n)
 	options(p, "set", &p->sets);
 	option(p, "set", "l2=");
 	option(p, "set", "protect=single");
+	option(p, "set", "sync=no"); /* of all that is written, the pack alone counts: it is synced when it is whole */
 	option(p, "codec", p->codec);
 	option(p, "type", p->type);
 	option(p, "block", p->block);
@@ -140,11 +141,24 @@ static int make_public(const char *path, struct kedge__error *err)
 	return kedge__fs_set_path_mode(path, 0666 & ~mask, err);
 }
 
+static int sync_segment(const char *segment, struct kedge__error *err)
+{
+	int fd, rc = kedge__fs_open_read(segment, &fd, err);
+
+	if (rc)
+		return rc;
+	rc = kedge__fs_sync(fd, segment, err);
+	kedge__fs_close(fd);
+	return rc;
+}
+
 static int give_name(const struct pack *p, const char *segment, struct kedge__error *err)
 {
 	char *dir;
 	int rc = make_public(segment, err);
 
+	if (!rc)
+		rc = sync_segment(segment, err);
 	if (!rc && !p->force && kedge__fs_exists(p->out))
 		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s has appeared meanwhile", p->out);
 	if (!rc)

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define SAMPLE_BLOCK  ((size_t)32 << 10)
+#define SAMPLE_BLOCK  ((size_t)16 << 10)
 #define SAMPLE_ALIGN  64
 #define SAMPLE_PLACES 16                  /* at most, */
 #define SAMPLE_FEWEST 8                   /* and at least */

@@ -16,6 +16,7 @@ struct kedge__region_file { /* a region that is a file: its bytes are read from 
 	const char *path;
 	bool opened;            /* PATH is opened whenever it is read, so that any number of files may be saved, and must be */
 	uint64_t device, inode; /* this one then */
+	bool kept;              /* it was opened by kedge__region_file_keep() */
 };
 
 struct kedge__region {
@@ -253,6 +254,9 @@ int kedge__region_read(const struct kedge__image_region *g, const struct kedge__
 
 /* ------------------------------------------------------------------ file.c: regions that are files, read as they are now */
 
+/* One that is opened whenever it is read is open until leave(). If that is not possible, reads will say why. */
+void kedge__region_file_keep(struct kedge__region_file *file);
+void kedge__region_file_leave(struct kedge__region_file *file);
 /* BYTES bytes at OFFSET. KEDGE_E_STATE, with the name, if it ends before them, or PATH is another file by now or none. */
 int kedge__region_file_read(const struct kedge__region_file *file, uint64_t offset, void *buffer, size_t bytes, struct kedge__error *err);
 

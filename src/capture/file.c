@@ -49,6 +49,21 @@ static int read_from(int fd, const struct kedge__region_file *file, uint64_t off
 				file->path);
 }
 
+void kedge__region_file_keep(struct kedge__region_file *file)
+{
+	if (file->opened && file_open(file, &file->fd, NULL) == 0) {
+		file->opened = false;
+		file->kept = true;
+	}
+}
+
+void kedge__region_file_leave(struct kedge__region_file *file)
+{
+	if (file->kept)
+		kedge__fs_close(file->fd);
+	file->kept = false;
+}
+
 int kedge__region_file_read(const struct kedge__region_file *file, uint64_t offset, void *buffer, size_t bytes,
 			    struct kedge__error *err)
 {

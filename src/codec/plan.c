@@ -8,13 +8,16 @@
 
 #define SAMPLE_PIECES 8
 #define SAMPLE_BYTES  (UINT32_C(128) << 10)
+#define SAMPLE_LEAST  (UINT32_C(32) << 10)
+#define SAMPLE_PART   32 /* of what is packed, in each piece */
 #define CHECK_PIECES  2
 #define CHECK_BYTES   (UINT32_C(16) << 10)
-#define SPARE         10e-3                 /* seconds of a version for looks at small regions, */
-#define SPARE_REGION  2.5e-3                /* and of one of them */
-#define SPARE_PACE    0.5e-9                /* seconds a byte: a quarter of the time of packing, at most, */
-#define SPARE_LEAST   300e-6                /* but for the first few, until a tenth of all is spent */
-#define SPARE_CHECK   400e-6                /* to see that nothing is worth it */
+#define SPARE         10e-3  /* seconds of a version for looks at small regions, */
+#define SPARE_REGION  2.5e-3 /* and of one of them */
+#define SPARE_PACE    0.5e-9 /* seconds a byte: a quarter of the time of packing, at most, */
+#define SPARE_LEAST   300e-6 /* but for the first few, until a tenth of all is spent */
+#define SPARE_CHECK   400e-6 /* to see that nothing is worth it */
+#define USES_UNTIMED  2      /* versions that a choice serves where speeds are not measured: there may be no other */
 #define BASE_LEAST    (UINT64_C(256) << 10) /* new bytes of a region for which a base is considered */
 
 int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
@@ -88,14 +91,16 @@ static int sample_closely(struct look *l, struct kedge__error *err)
 	struct kedge__codec_plan *p = l->plan;
 	struct kedge__codec_input pieces[SAMPLE_PIECES];
 	size_t n = KEDGE__MIN(l->blocks->count, SAMPLE_PIECES);
-	int rc = take_samples(l, n, SAMPLE_BYTES, 0, p->subject.base && base_opens(l), pieces, err);
+	/* No more than a part of the data is worth reading for it. */
+	size_t most = (size_t)KEDGE__MIN(KEDGE__MAX(p->subject.packing / SAMPLE_PART, SAMPLE_LEAST), SAMPLE_BYTES);
+	int rc = take_samples(l, n, most, 0, p->subject.base && base_opens(l), pieces, err);
 
 	if (rc)
 		return rc;
 	l->wanted.bytes = p->subject.packing;
 	if (l->planner->memory)
 		l->wanted.bytes =
-		    KEDGE__CODEC_USES *
+		    (l->wanted.pace ? USES_UNTIMED : KEDGE__CODEC_USES) *
 		    KEDGE__MAX(l->wanted.bytes, kedge__codec_memory_expected(l->planner->memory, p->subject.kind));
 	l->wanted.spare = SPARE_PACE * (double)l->wanted.bytes;
 	if (l->planner->spare >= 0.9 * SPARE)

@@ -150,8 +150,8 @@ static size_t sample_pack(void *ctx, enum kedge_type type, int ndims, const uint
 			continue;
 		used = pack_with(&choice, ndims, dims, &in, out);
 		least = KEDGE__MIN(least, used);
-		if (!v->k->codec.automatic)
-			break;
+		if (!v->k->codec.automatic || (i && type != KEDGE_BYTES && least < bytes - bytes / 8))
+			break; /* numbers that shrink as such do not as bytes */
 	}
 	kedge__free(out);
 	return least;

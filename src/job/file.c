@@ -10,7 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+#define KEPT_MOST 256 /* lent files that are open at a time, */
+#define KEPT_PART 4   /* and of the descriptors that the process may have */
 
 /* ------------------------------------------------------------------ mappings */
 
@@ -92,14 +96,27 @@ static int take_lent(kedge_t *k, struct kedge__job_file *f, struct kedge__error 
 	return rc ? rc : list(k, f, err);
 }
 
+/* As many as leave others enough of the process's descriptors. */
+static size_t kept_most(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (size_t)KEDGE__MIN(limit.rlim_cur / KEPT_PART, KEPT_MOST) : 0;
+}
+
 int kedge__files_take(kedge_t *k, struct kedge__error *err)
 {
+	size_t most = k->files.count ? kept_most() : 0;
 	int rc = 0;
 
 	for (size_t i = 0; i < k->files.count && !rc; i++) {
 		struct kedge__job_file *f = &k->files.at[i];
 
 		rc = f->lent ? take_lent(k, f, err) : take(k, f, err);
+		if (!rc && most && f->lent && !f->lent_data && f->lent_bytes && !f->same) {
+			kedge__region_file_keep(&f->from); /* its parts may be read in any order, and many times */
+			most--;
+		}
 	}
 	return rc;
 }
@@ -179,7 +196,9 @@ void kedge__files_drop(kedge_t *k)
 			(void)kedge__region_table_remove(k->regions.table, f->region, NULL);
 		f->listed = false;
 		unmap(f);
-		if (!f->lent)
+		if (f->lent)
+			kedge__region_file_leave(&f->from);
+		else
 			kedge__fs_close(f->from.fd);
 		f->from.fd = -1;
 		if (f->temporary)
