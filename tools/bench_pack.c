@@ -312,8 +312,9 @@ static int group_save(const struct group *g, const char *scheme, double *seconds
 {
 	char *aggregate = kedge__asprintf("aggregate=%s", scheme);
 	char *argv[96] = {g->b->self, "save",    "-q",    "-s",      g->store, "-n",           g->name,
-			  "--set",    "sync=no", "--set", aggregate, "--null", "--files-from", g->list};
-	size_t n = 14;
+			  "--set",    "sync=no", "--set", aggregate, "--null", "--files-from", g->list,
+			  "--set",    "codec_timed=no"}; /* as in a pack */
+	size_t n = 16;
 	int rc = aggregate ? group_list(g, err) : kedge__error_nomem(err);
 
 	for (size_t i = 0; i < g->b->sets.count && n + 3 < KEDGE__COUNT(argv); i++) {

@@ -3,8 +3,8 @@
  * kedge pack: files become one file, a self-contained segment. They are saved as ever, into a store of their own beside
  * the pack; its only segment gets the pack's name, and the rest of that store is removed.
  */
+#include "pack_dir.h"
 #include "save_files.h"
-#include "tool_bench.h"
 #include "tool_tree.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +20,9 @@ struct pack {
 	struct kedge__text_list sets, excludes, exclude_files, lists;
 	bool force, json, quiet, nul, one_file_system, equal;
 	bool to_stdout;
-	KEDGE__ARRAY(char *) argv; /* of the save; owned */
-	char *name;                /* of the job in it */
-	char *store;               /* while it is made */
+	KEDGE__ARRAY(char *) argv;  /* of the save; owned */
+	char *name;                 /* of the job in it */
+	struct kedge__pack_dir dir; /* a store, while it is made */
 	struct kedge__set_part part;
 	size_t files, equals; /* of files: some are equal */
 	uint64_t bytes;       /* of files */
@@ -101,7 +101,7 @@ static void options(struct pack *p, const char *name, const struct kedge__text_l
 static void make_arguments(struct pack *p, char *const *paths, size_t n)
 {
 	argument(p, "save");
-	option(p, "store", p->store);
+	option(p, "store", p->dir.path);
 	option(p, "name", p->name);
 	argument(p, "--init");
 	argument(p, "--quiet");
@@ -141,6 +141,18 @@ static int make_public(const char *path, struct kedge__error *err)
 	return kedge__fs_set_path_mode(path, 0666 & ~mask, err);
 }
 
+static bool is_synced(const struct pack *p)
+{
+	struct kedge__job_settings settings;
+	bool sync;
+
+	if (kedge__tool_settings(NULL, false, &p->sets, &settings, NULL) != 0)
+		return true;
+	sync = settings.sync;
+	kedge__job_settings_done(&settings);
+	return sync;
+}
+
 static int sync_segment(const char *segment, struct kedge__error *err)
 {
 	int fd, rc = kedge__fs_open_read(segment, &fd, err);
@@ -157,7 +169,7 @@ static int give_name(const struct pack *p, const char *segment, struct kedge__er
 	char *dir;
 	int rc = make_public(segment, err);
 
-	if (!rc)
+	if (!rc && is_synced(p))
 		rc = sync_segment(segment, err);
 	if (!rc && !p->force && kedge__fs_exists(p->out))
 		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "%s has appeared meanwhile", p->out);
@@ -224,7 +236,7 @@ static int take_segment(struct pack *p, struct kedge__catalog *cat, struct kedge
 	int rc;
 
 	if (!e || e->problem.code)
-		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "nothing was saved in %s", p->store);
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "nothing was saved in %s", p->dir.path);
 	path = kedge__segment_path(cat, e->version, 0, e->set.parts[0].generation);
 	if (!path)
 		kedge__tool_no_memory();
@@ -245,7 +257,7 @@ static int finish(struct pack *p)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__catalog *cat = NULL;
-	int rc = kedge__catalog_open(p->store, p->name, KEDGE__CATALOG_READ, &cat, &err);
+	int rc = kedge__catalog_open(p->dir.path, p->name, KEDGE__CATALOG_READ, &cat, &err);
 
 	if (!rc)
 		rc = take_segment(p, cat, &err);
@@ -301,7 +313,7 @@ static int pack(struct pack *p, char *const *paths, size_t n)
 	char *parent = work_parent(p);
 	int status, done, stopped = 0;
 
-	if (kedge__dir_make(parent, p->to_stdout ? "kedge-pack" : ".kedge-pack", &p->store, &err) != 0) {
+	if (kedge__pack_dir_open(parent, p->to_stdout ? "kedge-pack" : ".kedge-pack", &p->dir, &err) != 0) {
 		kedge__free(parent);
 		return kedge__tool_fail(p->usage.command, &err, "cannot make %s", p->out);
 	}
@@ -315,7 +327,7 @@ static int pack(struct pack *p, char *const *paths, size_t n)
 			print_result(p, kedge__clock_seconds() - began);
 		status = done ? done : status;
 	}
-	kedge__bench_dir_remove(p->store);
+	kedge__pack_dir_close(&p->dir);
 	if (stopped)
 		end_by(stopped);
 	return status;
@@ -392,7 +404,6 @@ int kedge__tool_pack(int argc, char **argv)
 		kedge__free(p.argv.at[i]);
 	kedge__array_done(&p.argv);
 	kedge__free(p.name);
-	kedge__free(p.store);
 	kedge__array_done(&p.sets);
 	kedge__array_done(&p.excludes);
 	kedge__array_done(&p.exclude_files);
