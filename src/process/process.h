@@ -4,7 +4,8 @@
  *
  * The target is the process that is captured; it is a child of this one. The stub is the process that becomes it at a
  * restart. An injection is a system call that a stopped thread makes for us. The scratch is memory that is mapped in the
- * target for injections. A process image is what a version has of a process: the region `process`, which is described by
+ * target for injections. The tracker knows which pages of a target have not been written since they were copied. A still is
+ * a copy of the target that never runs: its memory is read while the target goes on. A process image is what a version has of a process: the region `process`, which is described by
  * struct kedge__process_image and docs/FORMAT.md, the pages (struct kedge__process_mirror), and the contents of files.
  *
  * All calls for one target come from one thread: ptrace knows threads.
@@ -167,6 +168,18 @@ int kedge__process_mirror_prepare(struct kedge__process_mirror *m, uint64_t inde
 int kedge__process_mirror_adopt(struct kedge__process_mirror *m, struct kedge__error *err);
 void kedge__process_mirror_done(struct kedge__process_mirror *m);
 
+/* ------------------------------------------------------------------ tracker.c */
+
+/*
+ * What lasts from one capture of a process to the next: the pages that were written since are the only ones to be copied
+ * while it stands still. It belongs to one mirror. A process that it does not know is captured as the first time.
+ */
+struct kedge__process_tracker;
+struct kedge__process_tracker *kedge__process_tracker_new(void); /* NULL: no memory */
+void kedge__process_tracker_free(struct kedge__process_tracker *k);
+/* Why pages are not tracked, or NULL. It lasts as long as the tracker. */
+const char *kedge__process_tracker_why_not(const struct kedge__process_tracker *k);
+
 /* ------------------------------------------------------------------ capture.c */
 
 enum kedge__process_files { KEDGE__FILES_NONE, KEDGE__FILES_WRITTEN, KEDGE__FILES_ALL }; /* whose contents are kept */
@@ -184,15 +197,24 @@ struct kedge__process_contents {
 
 void kedge__process_contents_done(struct kedge__process_contents *list);
 
+enum kedge__process_way { /* how the memory was copied */
+	KEDGE__WAY_AUTO,      /* (to be chosen) */
+	KEDGE__WAY_FULL,      /* all of it, while the target stood still */
+	KEDGE__WAY_INCREMENT, /* what had been written, most of it before the target was stopped */
+	KEDGE__WAY_STILL,     /* what had been written, from a still after the target went on */
+};
+
 struct kedge__process_capture {
 	pid_t pid;                       /* a child of this process */
 	pid_t init;                      /* 0, or the process whose namespaces it lives in */
 	enum kedge__process_files files;
 	struct kedge__process_mirror *mirror;
-	/* the result */
+	struct kedge__process_tracker *tracker; /* NULL: all pages are copied while it stands still */
+	enum kedge__process_way way;            /* KEDGE__WAY_AUTO, or what the caller wants, where it can be had; then the result: */
 	struct kedge__process_image image;       /* kedge__process_image_done() */
 	struct kedge__process_contents contents; /* kedge__process_contents_done() */
 	double stop_seconds;
+	size_t pages_before, pages_stopped; /* that were copied while it ran, and while it stood still or by a still */
 	bool ended; /* the target ended meanwhile; STATUS as from waitpid(), which does not give it again */
 	int status;
 };

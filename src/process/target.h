@@ -44,13 +44,18 @@ struct kedge__target {
 	int memory;                                 /* /proc/PID/mem */
 	uint64_t vdso_call, call;                   /* `syscall` instructions: of the vdso, and the one in use */
 	uint64_t scratch, scratch_bytes, arguments; /* ARGUMENTS: a page of the scratch */
-	pid_t created;                              /* the thread that the last call has started */
+	pid_t created;                              /* the thread or process that the last call has started */
+	bool wants_still;                           /* to be made while the scratch is there */
+	pid_t still;                                /* 0: there is none */
+	double stood;                               /* seconds, in all stops */
+	double stopped_at;
 	bool ended;
 	int status;
 };
 
 #define KEDGE__ARGUMENTS_BYTES ((size_t)4096)
 
+int kedge__target_open(struct kedge__target *t, struct kedge__error *err); /* its memory, while it runs */
 /* Stop all threads. On failure they run on. */
 int kedge__target_stop(struct kedge__target *t, struct kedge__error *err);
 /* Let all go: those whose registers are ours are killed with the others. */
@@ -64,7 +69,8 @@ int kedge__tracee_set_registers(struct kedge__tracee *x, const struct user_regs_
 int kedge__tracee_set_mask(struct kedge__tracee *x, uint64_t mask, struct kedge__error *err);
 /* X stands where signals are looked at: what it was interrupted in is begun again by the kernel. */
 int kedge__tracee_settle(struct kedge__target *t, struct kedge__tracee *x, struct kedge__error *err);
-int kedge__tracee_kill_with_us(struct kedge__tracee *x, bool on, struct kedge__error *err);
+/* Options of ptrace beside those that are always set: PTRACE_O_EXITKILL, PTRACE_O_TRACECLONE. */
+int kedge__tracee_options(struct kedge__tracee *x, long more, struct kedge__error *err);
 int kedge__target_find_call(struct kedge__target *t, uint64_t vdso, size_t bytes, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ inject.c */
@@ -96,19 +102,105 @@ void kedge__registers_mend(struct user_regs_struct *r);
 int kedge__scratch_map(struct kedge__target *t, const struct kedge__process_thread *states, struct kedge__error *err);
 /* Unmap it: all threads are themselves again. */
 int kedge__scratch_unmap(struct kedge__target *t, struct kedge__error *err);
+/* At this place of the scratch a call of ours leaves a child that ends at once if nobody holds it. */
+uint64_t kedge__scratch_fork_call(const struct kedge__target *t);
 
 /* ------------------------------------------------------------------ state.c */
 
+/* What the threads are, by asking the kernel. */
+int kedge__target_threads(struct kedge__target *t, struct kedge__process_image *image, struct kedge__error *err);
 /* What the threads and the process are, by asking the kernel and by injections. All threads are themselves again. */
 int kedge__target_state(struct kedge__target *t, struct kedge__process_image *image, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ mappings.c */
 
-int kedge__target_mappings(struct kedge__target *t, struct kedge__process_image *image, struct kedge__error *err);
-/* The pages whose contents are kept, ascending. */
-int kedge__target_pages(struct kedge__target *t, const struct kedge__process_image *image, struct kedge__range_list *runs,
-			struct kedge__error *err);
-int kedge__target_copy(struct kedge__target *t, struct kedge__process_mirror *m, struct kedge__error *err);
+/* kedge__target_find_call() in the vdso that the target has. */
+int kedge__target_find_vdso(struct kedge__target *t, struct kedge__error *err);
+/*
+ * KNOWN: NULL, or an image of which the mappings and files are what they were a while ago, possibly none. What is still the
+ * same is taken from there, as the kernel is slow to say it again of a large process. OURS: that
+ * memory is watched by a userfaultfd is nothing to refuse.
+ */
+int kedge__target_mappings(struct kedge__target *t, const struct kedge__process_image *known, bool ours,
+			   struct kedge__process_image *image, struct kedge__error *err);
+/* The same before the target is stopped, so that KNOWN is up to date. */
+int kedge__mappings_refresh(pid_t pid, struct kedge__process_image *known, bool ours, struct kedge__error *err);
+
+/* A child shares it with its parent, or does not get it. */
+bool kedge__mapping_is_apart(const struct kedge__process_mapping *m);
+
+/* ------------------------------------------------------------------ pages.c: which pages, and copies of them */
+
+struct kedge__survey {
+	struct kedge__range_list set;   /* pages whose contents are kept, ascending */
+	struct kedge__range_list dirty; /* those of them that may have been written since they were copied, */
+	struct kedge__range_list apart; /* and more of them, which a still would not have */
+};
+
+size_t kedge__range_pages(const struct kedge__range_list *list);
+/* Each range of A is in one of B, which are ascending, and do not touch each other. */
+bool kedge__ranges_within(const struct kedge__range_list *a, const struct kedge__range_list *b);
+void kedge__survey_done(struct kedge__survey *s);
+/* RUNNING: the target runs; only memory that is tracked counts as dirty. From now on what is dirty counts as copied. */
+int kedge__target_survey(struct kedge__target *t, const struct kedge__process_image *image, struct kedge__process_tracker *k,
+			 bool running, struct kedge__survey *s, struct kedge__error *err);
+/* Pages of WHAT that the mirror has are copied there. MISSED: NULL, or takes those that cannot be read. */
+int kedge__target_copy(struct kedge__target *t, struct kedge__process_mirror *m, const struct kedge__range_list *what,
+		       struct kedge__range_list *missed, struct kedge__error *err);
+/* Copied one after the other to TO, and from there to where the mirror has them. */
+int kedge__target_stage(struct kedge__target *t, const struct kedge__range_list *what, uint8_t *to, struct kedge__error *err);
+void kedge__mirror_unstage(struct kedge__process_mirror *m, const struct kedge__range_list *what, const uint8_t *from);
+
+/* ------------------------------------------------------------------ tracker.c */
+
+struct kedge__process_tracker {
+	pid_t pid; /* whose pages, and since when it exists */
+	uint64_t started;
+	int userfault; /* protects them; -1: none */
+	char *why_not;
+	bool all; /* whatever is protected, everything counts as dirty */
+	uint64_t least; /* bytes of a mapping that is tracked */
+	struct kedge__range_list watched; /* mappings that were, when it stood still the last time */
+	struct kedge__process_image known; /* mappings and files, as far as they are */
+	bool doubt;                        /* it was not enough: the next time all is asked while the target stands still */
+	struct kedge__range_list missed; /* pages that were protected and could not be copied */
+	uint8_t *staged;
+	size_t staged_room;
+	unsigned in_vain; /* captures for which to copy while it ran was of no use; */
+	unsigned rest;    /* so many more do without */
+};
+
+/* Whether the target is the one that K knows; if not, K starts over. */
+void kedge__tracker_follow(struct kedge__process_tracker *k, pid_t pid);
+/*
+ * If there is much to track that is not, the target, which runs, is stopped for a moment to do so. That this cannot be done is
+ * no failure: k->why_not.
+ */
+int kedge__tracker_begin(struct kedge__process_tracker *k, struct kedge__target *t, struct kedge__error *err);
+void kedge__tracker_end(struct kedge__process_tracker *k); /* nothing is protected any more */
+/*
+ * Pages that are written from now on can be told from others, in all mappings where that is of use. The target stands still: a
+ * mapping of which only a part were tracked would be two.
+ */
+int kedge__tracker_watch(struct kedge__process_tracker *k, const struct kedge__process_image *image, struct kedge__error *err);
+bool kedge__tracker_watches(const struct kedge__process_tracker *k, const struct kedge__process_mapping *m);
+/* Room for BYTES at k->staged, which are there really: nothing is to be waited for while the target stands still. */
+int kedge__tracker_room(struct kedge__process_tracker *k, uint64_t bytes, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ rounds.c */
+
+/* Copy while the target runs, round after round, what was written meanwhile. *PAGES: so many. */
+int kedge__target_rounds(struct kedge__target *t, struct kedge__process_tracker *k, struct kedge__process_mirror *m, size_t *pages,
+			 struct kedge__error *err);
+
+/* ------------------------------------------------------------------ still.c */
+
+/* t->still, a child of this process; 0: the kernel does not want to, and it has to do without. */
+int kedge__still_make(struct kedge__target *t, struct kedge__error *err);
+void kedge__still_end(struct kedge__target *t);
+/* Pages of WHAT, from the still to the mirror. */
+int kedge__still_copy(struct kedge__target *t, const struct kedge__process_image *image, struct kedge__process_mirror *m,
+		      const struct kedge__range_list *what, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ descriptors.c */
 

@@ -12,6 +12,22 @@ void kedge__process_contents_done(struct kedge__process_contents *list)
 	kedge__array_done(list);
 }
 
+struct kedge__process_tracker *kedge__process_tracker_new(void)
+{
+	return NULL;
+}
+
+void kedge__process_tracker_free(struct kedge__process_tracker *k)
+{
+	(void)k;
+}
+
+const char *kedge__process_tracker_why_not(const struct kedge__process_tracker *k)
+{
+	(void)k;
+	return kedge__process_unsupported();
+}
+
 int kedge__process_capture(struct kedge__process_capture *c, struct kedge__error *err)
 {
 	(void)c;

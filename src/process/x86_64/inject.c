@@ -36,6 +36,16 @@
 static const uint8_t code[] = {0x0f, 0x05, 0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
 #define CODE_ROOM 64
 
+/*
+ * The same for a call that makes a process: in the child, where the result is 0, exit_group(2) comes next. It is held
+ * in the call as long as we live; without us there must not be a second one of the program.
+ *
+ * syscall; test %eax, %eax; jz 1f; mov $15, %eax; syscall; 1: mov $231, %eax; xor %edi, %edi; syscall
+ */
+static const uint8_t fork_code[] = {0x0f, 0x05, 0x85, 0xc0, 0x74, 0x07, 0xb8, 0x0f, 0x00, 0x00, 0x00,
+				    0x0f, 0x05, 0xb8, 0xe7, 0x00, 0x00, 0x00, 0x31, 0xff, 0x0f, 0x05};
+#define FORK_AT 32
+
 void kedge__registers_mend(struct user_regs_struct *r)
 {
 	static const long impatient[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_rt_sigtimedwait,
@@ -263,6 +273,7 @@ static int frames_write(struct kedge__target *t, const struct kedge__process_thr
 	if (!all)
 		return kedge__error_nomem(err);
 	memcpy(all, code, sizeof(code));
+	memcpy(all + FORK_AT, fork_code, sizeof(fork_code));
 	for (size_t i = 0; i < t->threads.count; i++) {
 		frame_fill(all + (at - t->scratch), at, &t->threads.at[i], &states[i]);
 		t->threads.at[i].frame = at;
@@ -289,7 +300,7 @@ int kedge__scratch_map(struct kedge__target *t, const struct kedge__process_thre
 	for (size_t i = 0; i < t->threads.count; i++)
 		t->scratch_bytes += frame_bytes(&states[i]);
 	t->scratch_bytes = ALIGN(t->scratch_bytes, KEDGE__PAGE_BYTES);
-	rc = kedge__tracee_kill_with_us(leader, true, err);
+	rc = kedge__tracee_options(leader, PTRACE_O_EXITKILL, err);
 	if (!rc)
 		rc = map(t, PROT_READ | PROT_WRITE | PROT_EXEC, &at, err);
 	if (!rc && at < 0 && at > -4096)
@@ -304,7 +315,12 @@ int kedge__scratch_map(struct kedge__target *t, const struct kedge__process_thre
 	t->call = t->scratch;
 	/* The leader stands behind a call of the vdso: its next one is at the scratch. Let it make that now. */
 	rc = KEDGE__CALL(t, leader, &at, err, SYS_getpid, 0);
-	return rc ? rc : kedge__tracee_kill_with_us(leader, false, err);
+	return rc ? rc : kedge__tracee_options(leader, 0, err);
+}
+
+uint64_t kedge__scratch_fork_call(const struct kedge__target *t)
+{
+	return t->scratch + FORK_AT;
 }
 
 /* X is what it was. Its frame is in the scratch as long as it is not. */
@@ -331,7 +347,7 @@ int kedge__scratch_unmap(struct kedge__target *t, struct kedge__error *err)
 		if (t->threads.at[i].moved)
 			rc = give_back(t, &t->threads.at[i], err);
 	if (!rc)
-		rc = kedge__tracee_kill_with_us(leader, true, err);
+		rc = kedge__tracee_options(leader, PTRACE_O_EXITKILL, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < t->threads.count; i++)
@@ -340,5 +356,5 @@ int kedge__scratch_unmap(struct kedge__target *t, struct kedge__error *err)
 	rc = KEDGE__CALL(t, leader, &result, err, SYS_munmap, t->scratch, t->scratch_bytes);
 	if (!rc)
 		rc = give_back(t, leader, err);
-	return rc ? rc : kedge__tracee_kill_with_us(leader, false, err);
+	return rc ? rc : kedge__tracee_options(leader, 0, err);
 }

@@ -1,36 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mappings: what a process has mapped, and a copy of the pages that are nowhere else. */
+/* mappings: what a process has mapped. */
 #include "process/target.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-/* PAGEMAP_SCAN, since Linux 6.7: the header may be older. */
-struct scan_region {
-	uint64_t start, end, categories;
+#define SMALL_PAGES 4096 /* of a process of which everything is asked each time: 16 MiB */
+
+struct listing {
+	struct kedge__process_image *image;
+	const struct kedge__process_image *known; /* NULL: nothing is */
+	bool ours;                                /* as for kedge__target_mappings() */
 };
-
-struct scan {
-	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
-	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
-};
-
-#define SCAN_IOCTL   _IOWR('f', 16, struct scan)
-#define PAGE_FILE    (UINT64_C(1) << 2)
-#define PAGE_PRESENT (UINT64_C(1) << 3)
-#define PAGE_SWAPPED (UINT64_C(1) << 4)
-#define PAGE_PFNZERO (UINT64_C(1) << 5)
-#define SCAN_ROOM    1024
-#define PIECE_MOST   (UINT64_C(64) << 20)
-
-/* /proc/PID/pagemap of kernels before 6.7 */
-#define ENTRY_PRESENT (UINT64_C(1) << 63)
-#define ENTRY_SWAPPED (UINT64_C(1) << 62)
-#define ENTRY_FILE    (UINT64_C(1) << 61)
 
 /* ------------------------------------------------------------------ the list */
 
@@ -53,14 +35,14 @@ static const struct {
     {"sl", "it has sealed memory (mseal)"}, {"ss", "it uses shadow stacks"},
 };
 
-static int take_flags(const char *line, struct kedge__process_mapping *m, struct kedge__error *err)
+static int take_flags(const char *line, bool ours, struct kedge__process_mapping *m, struct kedge__error *err)
 {
 	for (const char *p = line; *p && *p != '\n'; p += strspn(p, " ")) {
 		for (size_t i = 0; i < KEDGE__COUNT(words); i++)
 			if (strncmp(p, words[i].word, 2) == 0)
 				m->bits |= words[i].bit;
 		for (size_t i = 0; m->kind != KEDGE__MAPPING_KERNEL && i < KEDGE__COUNT(refused); i++)
-			if (strncmp(p, refused[i].word, 2) == 0)
+			if (strncmp(p, refused[i].word, 2) == 0 && !(ours && strncmp(p, "uw", 2) == 0))
 				return kedge__error_set(err, KEDGE_E_STATE, 0, "%s: 0x%llx %s", refused[i].what,
 							(unsigned long long)m->start, m->name);
 		p += strcspn(p, " \n");
@@ -68,8 +50,23 @@ static int take_flags(const char *line, struct kedge__process_mapping *m, struct
 	return 0;
 }
 
-static int add_file(struct kedge__process_image *image, const char *path, uint32_t *index, struct kedge__error *err)
+static int find_build_id(const struct listing *l, const char *path, struct kedge__process_file *f,
+			 struct kedge__error *err)
 {
+	for (size_t i = 0; l->known && i < l->known->files.count; i++) {
+		const struct kedge__process_file *k = &l->known->files.at[i];
+
+		if (k->bytes == f->bytes && k->mtime_ns == f->mtime_ns && strcmp(k->path, path) == 0)
+			return kedge__blob_set(&f->build_id, k->build_id.data, (size_t)k->build_id.bytes)
+				   ? 0
+				   : kedge__error_nomem(err);
+	}
+	return kedge__build_id(path, &f->build_id, err);
+}
+
+static int add_file(const struct listing *l, const char *path, uint32_t *index, struct kedge__error *err)
+{
+	struct kedge__process_image *image = l->image;
 	struct kedge__process_file f = {0};
 	int rc;
 
@@ -80,7 +77,7 @@ static int add_file(struct kedge__process_image *image, const char *path, uint32
 	if (!f.mtime_ns)
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "it has mapped a file that is not there any more: %s",
 					path);
-	rc = kedge__build_id(path, &f.build_id, err);
+	rc = find_build_id(l, path, &f, err);
 	if (rc)
 		return rc;
 	f.path = kedge__strdup(path);
@@ -92,7 +89,7 @@ static int add_file(struct kedge__process_image *image, const char *path, uint32
 	return 0;
 }
 
-static int classify(struct kedge__process_image *image, struct kedge__process_mapping *m, bool shared, uint64_t inode,
+static int classify(const struct listing *l, struct kedge__process_mapping *m, bool shared, uint64_t inode,
 		    struct kedge__error *err)
 {
 	const char *name = m->name;
@@ -119,11 +116,12 @@ static int classify(struct kedge__process_image *image, struct kedge__process_ma
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "it has mapped a file that was removed, or memfd: %s",
 					name);
 	m->kind = shared ? KEDGE__MAPPING_SHARED_FILE : KEDGE__MAPPING_PRIVATE_FILE;
-	return add_file(image, name, &m->file, err);
+	return add_file(l, name, &m->file, err);
 }
 
-/* A line of /proc/PID/smaps that begins a mapping. *END: the one of the vsyscall page is not ours to keep. */
-static int add_mapping(struct kedge__process_image *image, char *line, struct kedge__error *err)
+/* A line of /proc/PID/maps, or one of /proc/PID/smaps that begins a mapping. *END: the one of the vsyscall page is not
+ * ours to keep. */
+static int add_mapping(const struct listing *l, char *line, struct kedge__error *err)
 {
 	struct kedge__process_mapping m = {0};
 	unsigned long long start, end, offset, inode;
@@ -131,7 +129,7 @@ static int add_mapping(struct kedge__process_image *image, char *line, struct ke
 	int at = 0, rc;
 
 	if (sscanf(line, "%llx-%llx %4s %llx %*s %llu %n", &start, &end, rights, &offset, &inode, &at) != 5 || !at)
-		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "cannot understand /proc/PID/smaps");
+		return kedge__error_set(err, KEDGE_E_INTERNAL, 0, "cannot understand /proc/PID/maps");
 	name = line + at;
 	m.start = start;
 	m.end = end;
@@ -141,8 +139,8 @@ static int add_mapping(struct kedge__process_image *image, char *line, struct ke
 	m.name = kedge__strdup(name);
 	if (!m.name)
 		return kedge__error_nomem(err);
-	rc = classify(image, &m, rights[3] == 's', inode, err);
-	if (!rc && !kedge__array_push(&image->mappings, m))
+	rc = classify(l, &m, rights[3] == 's', inode, err);
+	if (!rc && !kedge__array_push(&l->image->mappings, m))
 		rc = kedge__error_nomem(err);
 	if (rc)
 		kedge__free(m.name);
@@ -154,8 +152,9 @@ static bool begins_mapping(const char *line)
 	return (line[0] >= '0' && line[0] <= '9') || (line[0] >= 'a' && line[0] <= 'f');
 }
 
-static int parse(char *text, struct kedge__process_image *image, struct kedge__error *err)
+static int parse(const struct listing *l, char *text, struct kedge__error *err)
 {
+	struct kedge__process_image *image = l->image;
 	char *line = text, *end;
 	int rc = 0;
 
@@ -164,9 +163,9 @@ static int parse(char *text, struct kedge__process_image *image, struct kedge__e
 		if (begins_mapping(line) && strstr(line, "[vsyscall]"))
 			break; /* it is above all others, and the same everywhere */
 		if (begins_mapping(line))
-			rc = add_mapping(image, line, err);
+			rc = add_mapping(l, line, err);
 		else if (strncmp(line, "VmFlags: ", 9) == 0 && image->mappings.count)
-			rc = take_flags(line + 9, &image->mappings.at[image->mappings.count - 1], err);
+			rc = take_flags(line + 9, l->ours, &image->mappings.at[image->mappings.count - 1], err);
 	}
 	return rc;
 }
@@ -187,141 +186,136 @@ static int keep_vdso(struct kedge__target *t, struct kedge__process_image *image
 	return kedge__error_set(err, KEDGE_E_STATE, 0, "it has no vdso");
 }
 
-int kedge__target_mappings(struct kedge__target *t, struct kedge__process_image *image, struct kedge__error *err)
+/* ------------------------------------------------------------------ what is known already */
+
+static void forget(struct kedge__process_image *image)
 {
-	char *text, *exe;
+	for (size_t i = 0; i < image->mappings.count; i++)
+		kedge__free(image->mappings.at[i].name);
+	image->mappings.count = 0;
+	for (size_t i = 0; i < image->files.count; i++) {
+		kedge__free(image->files.at[i].path);
+		kedge__free(image->files.at[i].build_id.data);
+	}
+	image->files.count = 0;
+}
+
+static int read_list(const struct listing *l, pid_t pid, const char *name, struct kedge__error *err)
+{
+	char *text = NULL, *exe;
 	uint32_t first;
-	int rc = kedge__proc_link(t->pid, "exe", &exe, err);
+	int rc = kedge__proc_link(pid, "exe", &exe, err);
 
 	if (rc)
 		return rc;
-	rc = add_file(image, exe, &first, err);
+	rc = add_file(l, exe, &first, err);
 	kedge__free(exe);
 	if (!rc)
-		rc = kedge__proc_read(t->pid, "smaps", &text, NULL, err);
-	if (rc)
-		return rc;
-	rc = parse(text, image, err);
+		rc = kedge__proc_read(pid, name, &text, NULL, err);
+	if (!rc)
+		rc = parse(l, text, err);
 	kedge__free(text);
+	return rc;
+}
+
+static bool is_same(const struct kedge__process_mapping *a, const struct kedge__process_mapping *b)
+{
+	const unsigned rights = KEDGE__MAPPING_READ | KEDGE__MAPPING_WRITE | KEDGE__MAPPING_EXECUTE;
+
+	return a->start == b->start && a->end == b->end && a->offset == b->offset && a->kind == b->kind &&
+	       (a->bits & rights) == (b->bits & rights) &&
+	       (a->kind != KEDGE__MAPPING_SHARED_ANONYMOUS || a->file == b->file) && strcmp(a->name, b->name) == 0;
+}
+
+/* The rest of what is to be known of the mappings, if all of them are known. */
+static bool complete(struct kedge__process_image *image, const struct kedge__process_image *known)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < image->mappings.count; i++) {
+		struct kedge__process_mapping *m = &image->mappings.at[i];
+
+		while (at < known->mappings.count && known->mappings.at[at].start < m->start)
+			at++;
+		if (at == known->mappings.count || !is_same(&known->mappings.at[at], m))
+			return false;
+		m->bits = known->mappings.at[at].bits;
+	}
+	return true;
+}
+
+static bool is_small(pid_t pid)
+{
+	unsigned long resident = 0;
+	char *text;
+
+	if (kedge__proc_read(pid, "statm", &text, NULL, NULL) != 0)
+		return true;
+	if (sscanf(text, "%*s %lu", &resident) != 1)
+		resident = 0;
+	kedge__free(text);
+	return resident <= SMALL_PAGES;
+}
+
+/*
+ * For its flags of mappings the kernel looks at every page, which takes 50 ms for a GiB. So those of a large process
+ * are asked for only if there is a new mapping. What is missed is advice, by madvise(2), on an entire mapping that has
+ * been there for long.
+ */
+static int list(pid_t pid, const struct kedge__process_image *known, bool ours, struct kedge__process_image *image,
+		struct kedge__error *err)
+{
+	struct listing l = {image, known, ours};
+	int rc = known && known->mappings.count && !is_small(pid) ? read_list(&l, pid, "maps", err) : 0;
+
+	if (rc || (image->mappings.count && complete(image, known)))
+		return rc;
+	forget(image);
+	return read_list(&l, pid, "smaps", err);
+}
+
+int kedge__mappings_refresh(pid_t pid, struct kedge__process_image *known, bool ours, struct kedge__error *err)
+{
+	struct kedge__process_image now = {0};
+	int rc = list(pid, known, ours, &now, err);
+
+	if (rc) {
+		kedge__process_image_done(&now);
+		return rc;
+	}
+	kedge__process_image_done(known);
+	*known = now;
+	return 0;
+}
+
+int kedge__target_mappings(struct kedge__target *t, const struct kedge__process_image *known, bool ours,
+			   struct kedge__process_image *image, struct kedge__error *err)
+{
+	int rc = list(t->pid, known, ours, image, err);
+
 	return rc ? rc : keep_vdso(t, image, err);
 }
 
-/* ------------------------------------------------------------------ which pages */
-
-static bool add_run(struct kedge__range_list *runs, uint64_t start, uint64_t end)
+bool kedge__mapping_is_apart(const struct kedge__process_mapping *m)
 {
-	struct kedge__range *last = runs->count ? &runs->at[runs->count - 1] : NULL;
-
-	if (last && last->start + last->len == start) {
-		last->len += end - start;
-		return true;
-	}
-	return kedge__array_push(runs, ((struct kedge__range){start, end - start}));
+	return m->kind == KEDGE__MAPPING_SHARED_ANONYMOUS || m->bits & (KEDGE__MAPPING_NO_FORK | KEDGE__MAPPING_WIPE);
 }
 
-/* Pages of a private mapping that are not the file's, and not the page of zeros. -1: see errno. */
-static int scan_mapping(int fd, const struct kedge__process_mapping *m, struct kedge__range_list *runs)
+int kedge__target_find_vdso(struct kedge__target *t, struct kedge__error *err)
 {
-	struct scan_region vec[SCAN_ROOM];
-	struct scan scan = {.size = sizeof(scan),
-			    .start = m->start,
-			    .end = m->end,
-			    .vec = (uintptr_t)vec,
-			    .vec_len = SCAN_ROOM,
-			    .category_inverted = PAGE_FILE | PAGE_PFNZERO,
-			    .category_mask = PAGE_FILE | PAGE_PFNZERO,
-			    .category_anyof_mask = PAGE_PRESENT | PAGE_SWAPPED,
-			    .return_mask = PAGE_PRESENT};
+	unsigned long long start, end;
+	char *text, *line;
+	int rc = kedge__proc_read(t->pid, "maps", &text, NULL, err);
 
-	while (scan.start < m->end) {
-		int got = ioctl(fd, SCAN_IOCTL, &scan);
-
-		if (got < 0)
-			return -1;
-		for (int i = 0; i < got; i++) {
-			if (!add_run(runs, vec[i].start, vec[i].end)) {
-				errno = ENOMEM;
-				return -1;
-			}
-		}
-		if (got < SCAN_ROOM)
-			return 0;
-		/* What the kernel says of where it ended may be old (Linux 6.18). */
-		scan.start = KEDGE__MAX(scan.walk_end, vec[got - 1].end);
-	}
-	return 0;
-}
-
-/* The same where the kernel has no PAGEMAP_SCAN. */
-static int look_mapping(int fd, const struct kedge__process_mapping *m, struct kedge__range_list *runs)
-{
-	uint64_t entries[512];
-
-	for (uint64_t at = m->start; at < m->end;) {
-		size_t n = (size_t)KEDGE__MIN((m->end - at) / KEDGE__PAGE_BYTES, KEDGE__COUNT(entries));
-
-		if (pread(fd, entries, n * 8, (off_t)(at / KEDGE__PAGE_BYTES * 8)) != (ssize_t)(n * 8))
-			return -1;
-		for (size_t i = 0; i < n; i++, at += KEDGE__PAGE_BYTES) {
-			if (!(entries[i] & (ENTRY_PRESENT | ENTRY_SWAPPED)) || (entries[i] & ENTRY_FILE))
-				continue;
-			if (!add_run(runs, at, at + KEDGE__PAGE_BYTES)) {
-				errno = ENOMEM;
-				return -1;
-			}
-		}
-	}
-	return 0;
-}
-
-int kedge__target_pages(struct kedge__target *t, const struct kedge__process_image *image,
-			struct kedge__range_list *runs, struct kedge__error *err)
-{
-	char path[KEDGE__PATH_ROOM];
-	bool old = false;
-	int fd, failed = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)t->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return kedge__error_set(err, KEDGE_E_STATE, errno, "cannot open %s", path);
-	for (size_t i = 0; !failed && i < image->mappings.count; i++) {
-		const struct kedge__process_mapping *m = &image->mappings.at[i];
-
-		if (m->kind == KEDGE__MAPPING_SHARED_ANONYMOUS && !add_run(runs, m->start, m->end))
-			failed = ENOMEM;
-		if (m->kind != KEDGE__MAPPING_ANONYMOUS && m->kind != KEDGE__MAPPING_PRIVATE_FILE)
-			continue;
-		if (!old && scan_mapping(fd, m, runs) != 0)
-			old = errno == ENOTTY, failed = old ? 0 : errno;
-		if (old && look_mapping(fd, m, runs) != 0)
-			failed = errno;
-	}
-	close(fd);
-	return failed ? kedge__error_set(err, failed == ENOMEM ? KEDGE_E_NOMEM : KEDGE_E_STATE, failed,
-					 "cannot read %s", path)
-		      : 0;
-}
-
-/* ------------------------------------------------------------------ copies */
-
-int kedge__target_copy(struct kedge__target *t, struct kedge__process_mirror *m, struct kedge__error *err)
-{
-	struct kedge__pieces p = {.count = 0};
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < m->count;) {
-		const struct kedge__process_place *first = &m->sorted[i];
-		size_t n = 1;
-
-		while (i + n < m->count && n * KEDGE__PAGE_BYTES < PIECE_MOST &&
-		       first[n].address == first->address + n * KEDGE__PAGE_BYTES && first[n].place == first->place + n)
-			n++;
-		p.local[p.count] = (struct iovec){m->pages + first->place * KEDGE__PAGE_BYTES, n * KEDGE__PAGE_BYTES};
-		p.remote[p.count++] = (struct iovec){(void *)(uintptr_t)first->address, n * KEDGE__PAGE_BYTES};
-		i += n;
-		if (p.count == KEDGE__PIECES)
-			rc = kedge__target_move(t, &p, false, err);
-	}
-	return rc ? rc : kedge__target_move(t, &p, false, err);
+	if (rc)
+		return rc;
+	line = strstr(text, "[vdso]");
+	while (line && line > text && line[-1] != '\n')
+		line--;
+	if (!line || sscanf(line, "%llx-%llx", &start, &end) != 2)
+		rc = kedge__error_set(err, KEDGE_E_STATE, 0, "it has no vdso, or is a 32-bit program");
+	else
+		rc = kedge__target_find_call(t, start, (size_t)(end - start), err);
+	kedge__free(text);
+	return rc;
 }

@@ -309,7 +309,7 @@ static int read_process(struct kedge__target *t, struct kedge__process_image *im
 	return image->release && image->boot ? 0 : kedge__error_nomem(err);
 }
 
-static int read_threads(struct kedge__target *t, struct kedge__process_image *image, struct kedge__error *err)
+int kedge__target_threads(struct kedge__target *t, struct kedge__process_image *image, struct kedge__error *err)
 {
 	int rc = 0;
 
@@ -341,11 +341,13 @@ int kedge__target_state(struct kedge__target *t, struct kedge__process_image *im
 	if (!rc)
 		rc = read_mm(t, image, err);
 	if (!rc)
-		rc = read_threads(t, image, err);
+		rc = kedge__target_threads(t, image, err);
 	if (!rc)
 		rc = kedge__scratch_map(t, image->threads.at, err);
 	if (!rc)
 		rc = ask_all(t, changed_signals(status), image, err);
+	if (!rc && t->wants_still)
+		rc = kedge__still_make(t, err);
 	if (!rc)
 		rc = kedge__scratch_unmap(t, err);
 	kedge__free(status);

@@ -202,16 +202,23 @@ static int put_in_order(struct kedge__target *t, struct kedge__error *err)
 	return kedge__error_set(err, KEDGE_E_STATE, 0, "its first thread has ended");
 }
 
-int kedge__target_stop(struct kedge__target *t, struct kedge__error *err)
+int kedge__target_open(struct kedge__target *t, struct kedge__error *err)
 {
 	char path[KEDGE__PATH_ROOM];
-	int rc;
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)t->pid);
-	t->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (t->memory < 0)
-		return kedge__error_set(err, KEDGE_E_STATE, errno, "cannot open %s", path);
-	rc = stop_all(t, err);
+		t->memory = open(path, O_RDWR | O_CLOEXEC);
+	return t->memory < 0 ? kedge__error_set(err, KEDGE_E_STATE, errno, "cannot open %s", path) : 0;
+}
+
+int kedge__target_stop(struct kedge__target *t, struct kedge__error *err)
+{
+	int rc = kedge__target_open(t, err);
+
+	t->stopped_at = kedge__clock_seconds();
+	if (!rc)
+		rc = stop_all(t, err);
 	if (!rc)
 		rc = put_in_order(t, err);
 	return rc;
@@ -243,6 +250,7 @@ void kedge__target_release(struct kedge__target *t)
 	/* Of a process that was killed, the end of the leader is reported last. */
 	for (size_t i = t->threads.count; i-- > 0;)
 		let_go(t, &t->threads.at[i]);
+	t->stood += t->threads.count ? kedge__clock_seconds() - t->stopped_at : 0;
 	t->threads.count = 0;
 }
 
@@ -297,9 +305,9 @@ int kedge__tracee_settle(struct kedge__target *t, struct kedge__tracee *x, struc
 	}
 }
 
-int kedge__tracee_kill_with_us(struct kedge__tracee *x, bool on, struct kedge__error *err)
+int kedge__tracee_options(struct kedge__tracee *x, long more, struct kedge__error *err)
 {
-	if (ptrace(PTRACE_SETOPTIONS, x->tid, 0, OPTIONS | (on ? PTRACE_O_EXITKILL : 0)) != 0)
+	if (ptrace(PTRACE_SETOPTIONS, x->tid, 0, OPTIONS | more) != 0)
 		return kedge__error_set(err, KEDGE_E_STATE, errno, "cannot trace thread %d", (int)x->tid);
 	return 0;
 }
