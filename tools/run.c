@@ -278,6 +278,8 @@ int kedge__tool_run(int argc, char **argv)
 	     "with --transparent: keep the versions of a program that has ended well"},
 	    {"new-ids", 0, KEDGE__OPTION_FLAG, &t.new_ids, NULL,
 	     "with --transparent: restart with other ids of process and threads, where these cannot be had"},
+	    {"verbose", 'v', KEDGE__OPTION_FLAG, &t.verbose, NULL,
+	     "with --transparent: say of each capture how long it took and how it was taken"},
 	    KEDGE__OPTION_STORE(&t.store),
 	    KEDGE__OPTION_NAME(&t.name),
 	    KEDGE__OPTION_SET(&t.sets),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* run_image: the versions of a process that knows nothing of them. */
+#include "capture/capture.h"
 #include "run_transparent.h"
 #include <stdlib.h>
 #include <unistd.h>
@@ -52,7 +53,9 @@ static int open_handle(struct kedge__run_transparent *t, bool init, struct kedge
 		push(&list, t->sets.at[i]);
 	/* The mirror changes only while the program stands still, and nobody but us reads it. */
 	push(&list, "capture=sync");
-	push(&list, "track=none");
+	/* What a capture does not touch there is not looked at. The kernel writes to it, which only this kind allows.
+	 */
+	push(&list, kedge__tracker_probe("uffd", NULL) == 0 ? "track=uffd" : "track=none");
 	push(&list, NULL);
 	rc = kedge_open(t->name, NULL, list.at, &t->k);
 	if (rc)
@@ -152,6 +155,8 @@ int kedge__run_image_close(struct kedge__run_transparent *t, bool finished, stru
 		rc = kedge__error_set(err, KEDGE_E_IO, 0, "cannot close %s: %s", t->name, kedge_last_error(NULL));
 	if (t->marker && finished)
 		kedge__fs_unlink(t->marker, NULL);
+	kedge__process_tracker_free(t->tracker);
+	t->tracker = NULL;
 	kedge__process_mirror_done(&t->mirror);
 	kedge__process_image_done(&t->image);
 	kedge__free(t->record);
@@ -219,20 +224,35 @@ static int set_command(struct kedge__process_image *image, char *const *command,
 	return 0;
 }
 
+void kedge__run_image_how(const struct kedge__process_capture *c, char *out, size_t room)
+{
+	static const char *const ways[] = {[KEDGE__WAY_AUTO] = "",
+					   [KEDGE__WAY_FULL] = "full",
+					   [KEDGE__WAY_INCREMENT] = "increment",
+					   [KEDGE__WAY_STILL] = "clone"};
+
+	snprintf(out, room, "stop %.2f ms, %s: %zu pages in the stop, %zu before it", c->stop_seconds * 1e3,
+		 ways[c->way], c->pages_stopped, c->pages_before);
+}
+
 static int capture(struct kedge__run_transparent *t, char *const *command, struct kedge__error *err)
 {
 	struct kedge__process_capture c = {.pid = t->pid, .init = t->init, .files = t->files, .mirror = &t->mirror};
 	uint8_t *record = NULL;
 	size_t bytes = 0;
-	int rc = kedge__process_capture(&c, err);
+	int rc;
 
+	if (!t->tracker)
+		t->tracker = kedge__process_tracker_new();
+	c.tracker = t->tracker;
+	rc = kedge__process_capture(&c, err);
 	if (c.ended) {
 		t->ended = true;
 		t->status = c.status;
 	}
 	if (rc)
 		return rc;
-	t->stop_seconds = c.stop_seconds;
+	kedge__run_image_how(&c, t->how, sizeof(t->how));
 	forget_files(t);
 	t->contents = c.contents;
 	rc = set_command(&c.image, command, err);
@@ -254,6 +274,8 @@ int kedge__run_image_take(struct kedge__run_transparent *t, char *const *command
 	if (rc)
 		return rc;
 	rc = protect_all(t);
+	if (!rc)
+		rc = kedge_version_note(t->k, t->how);
 	if (!rc)
 		rc = kedge_checkpoint(t->k, KEDGE_NEXT);
 	if (rc)

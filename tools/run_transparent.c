@@ -28,11 +28,11 @@ bool kedge__run_transparent_options(struct kedge__run_transparent *t, const stru
 	static const char *const words[] = {"none", "written", "all"};
 	char *end;
 
-	if (!t->on &&
-	    (t->interval || t->policy || t->check || t->keep || t->new_ids || t->store || t->name || t->sets.count))
+	if (!t->on && (t->interval || t->policy || t->check || t->keep || t->new_ids || t->verbose || t->store ||
+		       t->name || t->sets.count))
 		return refuse_options(
 		    usage,
-		    "--interval, --files, --check, --keep-versions, --new-ids, -s, -n and --set need --transparent",
+		    "--interval, --files, --check, --keep-versions, --new-ids, -v, -s, -n and --set need --transparent",
 		    status);
 	if (t->on && kedge__process_unsupported())
 		return refuse_options(usage, kedge__process_unsupported(), status);
@@ -124,6 +124,17 @@ static bool has_ended(struct kedge__run_transparent *t)
 	return t->ended;
 }
 
+static void say_how(struct kedge__run_transparent *t, bool quiet)
+{
+	const char *why = t->tracker ? kedge__process_tracker_why_not(t->tracker) : NULL;
+
+	if (t->verbose)
+		kedge__tool_say(KEDGE__RUN_COMMAND, "captured: %s", t->how);
+	if (why && !t->why_said && !quiet)
+		kedge__tool_say(KEDGE__RUN_COMMAND, "all memory of the program is read at each capture: %s", why);
+	t->why_said |= why != NULL;
+}
+
 /* True: there is a version. */
 static bool take(struct kedge__run_loop *r)
 {
@@ -132,6 +143,7 @@ static bool take(struct kedge__run_loop *r)
 	int rc = kedge__run_image_take(t, r->command, &err);
 
 	if (rc == 0) {
+		say_how(t, r->quiet);
 		t->refusals = 0;
 		kedge__free(t->refused);
 		t->refused = NULL;

@@ -8,7 +8,7 @@
 
 struct kedge__run_transparent {
 	/* options */
-	bool on, check, keep, new_ids;
+	bool on, check, keep, new_ids, verbose;
 	const char *store, *name, *interval, *policy;
 	struct kedge__text_list sets;
 	enum kedge__process_files files;
@@ -16,6 +16,8 @@ struct kedge__run_transparent {
 	char *own_name, *marker; /* the file that says which process runs */
 	kedge_t *k;
 	struct kedge__process_mirror mirror;
+	struct kedge__process_tracker *tracker; /* NULL: not yet, or no memory for it */
+	bool why_said; /* why pages are not tracked */
 	struct kedge__process_image image;
 	struct kedge__process_contents contents;
 	uint8_t *record; /* the region `process` */
@@ -25,7 +27,8 @@ struct kedge__run_transparent {
 	int init_link;
 	bool ended; /* seen by a capture */
 	int status;
-	double stop_seconds, again; /* of the last capture; when to try again after a refusal */
+	char how[KEDGE_NOTE_MAX + 1]; /* the last capture was taken */
+	double again; /* when to try again after a refusal */
 	unsigned refusals;
 	char *refused; /* the last reason that was said */
 };
@@ -39,6 +42,8 @@ int kedge__run_image_close(struct kedge__run_transparent *t, bool finished, stru
 int kedge__run_image_take(struct kedge__run_transparent *t, char *const *command, struct kedge__error *err);
 /* The program as it was in the newest version that is intact. *VERSION: KEDGE__NO_VERSION if there is none. */
 int kedge__run_image_restart(struct kedge__run_transparent *t, char *const *command, uint64_t *version, struct kedge__error *err);
+/* How the capture C was taken, in words. */
+void kedge__run_image_how(const struct kedge__process_capture *c, char *out, size_t room);
 void kedge__run_mark(struct kedge__run_transparent *t); /* which process runs */
 
 /* ------------------------------------------------------------------ run_transparent.c */

@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
-#define ROOM_LEAST 256 /* places */
+#define ROOM_LEAST   256 /* places */
+#define PLACES_STEP  16  /* the regions grow by so many places, */
+#define PLACES_SHARE 32  /* or by up to this part of them */
 
 size_t kedge__process_mirror_index_bytes(const struct kedge__process_mirror *m)
 {
@@ -71,12 +73,27 @@ static size_t merge(struct kedge__process_mirror *m, const struct kedge__range *
 	return count;
 }
 
+/*
+ * A region that has another size than in the last version is compared from its beginning to its end. So there is some
+ * room behind the last page, which is kept as long as it is neither too little nor too much.
+ */
+static size_t round_places(const struct kedge__process_mirror *m, size_t used)
+{
+	size_t step = PLACES_STEP;
+	size_t rounded;
+
+	while (step < used / PLACES_SHARE)
+		step *= 2;
+	rounded = (used + step - 1) / step * step;
+	return m->places >= rounded && m->places - rounded <= 2 * step ? m->places : rounded;
+}
+
 int kedge__process_mirror_arrange(struct kedge__process_mirror *m, const struct kedge__range *runs, size_t n,
 				  struct kedge__error *err)
 {
-	size_t pages = count_pages(runs, n), next = 0, places = m->places;
+	size_t pages = count_pages(runs, n), next = 0, places = m->places, rounded;
 	struct kedge__process_place *sorted = kedge__calloc(pages + 1, sizeof(*sorted));
-	int rc = sorted ? reserve(m, m->places + pages, err) : kedge__error_nomem(err);
+	int rc = sorted ? reserve(m, (places + pages) * 17 / 16 + PLACES_STEP, err) : kedge__error_nomem(err);
 	uint64_t *at;
 
 	if (rc) {
@@ -99,7 +116,10 @@ int kedge__process_mirror_arrange(struct kedge__process_mirror *m, const struct 
 	}
 	while (places > 0 && at[places - 1] == KEDGE__PAGES_FREE)
 		places--;
-	m->places = places;
+	rounded = round_places(m, places);
+	while (places < rounded)
+		at[places++] = KEDGE__PAGES_FREE;
+	m->places = rounded;
 	return 0;
 }
 
@@ -116,6 +136,9 @@ int kedge__process_mirror_prepare(struct kedge__process_mirror *m, uint64_t inde
 	rc = reserve(m, (size_t)places, err);
 	if (rc)
 		return rc;
+	/* Behind the last page there are zeros. */
+	if (m->places > places)
+		memset(m->pages + places * KEDGE__PAGE_BYTES, 0, (size_t)(m->places - places) * KEDGE__PAGE_BYTES);
 	m->places = (size_t)places;
 	kedge__free(m->sorted);
 	m->sorted = NULL;

@@ -8,6 +8,7 @@
 #include "../lib/files.h"
 #include "../lib/scratch.h"
 
+#include "base/search.h"
 #include "process/process.h"
 
 #include <errno.h>
@@ -281,7 +282,7 @@ static void capture_some(struct life *l, size_t most, uint64_t *seed)
 static void live(const char *root, const char *program, unsigned generations, uint64_t seed)
 {
 	static const enum kedge__process_way ways[] = {KEDGE__WAY_AUTO, KEDGE__WAY_STILL, KEDGE__WAY_FULL};
-	enum kedge__process_way way = getenv("WAY") ? (enum kedge__process_way)atoi(getenv("WAY")) : ways[seed % KEDGE__COUNT(ways)];
+	enum kedge__process_way way = ways[seed % KEDGE__COUNT(ways)];
 	char dir[FILES_PATH];
 	struct life whole, l;
 	unsigned long step = ROUNDS / (generations + 1);
@@ -408,18 +409,11 @@ static void as_user(void **state)
 static const uint8_t *page_in(const struct kedge__process_mirror *m, uint64_t address)
 {
 	static const uint8_t zeros[KEDGE__PAGE_BYTES];
-	size_t low = 0, high = m->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->sorted[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < m->count && m->sorted[low].address == address ? m->pages + m->sorted[low].place * KEDGE__PAGE_BYTES
-								     : zeros;
+	KEDGE__PARTITION_POINT(i, m->count, m->sorted[i].address < address);
+	return i < m->count && m->sorted[i].address == address ? m->pages + m->sorted[i].place * KEDGE__PAGE_BYTES
+							       : zeros;
 }
 
 static size_t compare_mapping(const struct life *l, const struct kedge__process_mapping *m, int memory, int pagemap)
@@ -770,11 +764,17 @@ static void who_captures_dies(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(files_and_signals),      cmocka_unit_test(without_shared_libraries),
-	    cmocka_unit_test(threads_with_their_ids), cmocka_unit_test(memory_that_changes),
-	    cmocka_unit_test(ten_generations),        cmocka_unit_test(as_user),
-	    cmocka_unit_test(increments_are_all), cmocka_unit_test(calls_that_wait),        cmocka_unit_test(refused),
-	    cmocka_unit_test(other_machine),          cmocka_unit_test(damage),
+	    cmocka_unit_test(files_and_signals),
+	    cmocka_unit_test(without_shared_libraries),
+	    cmocka_unit_test(threads_with_their_ids),
+	    cmocka_unit_test(memory_that_changes),
+	    cmocka_unit_test(ten_generations),
+	    cmocka_unit_test(as_user),
+	    cmocka_unit_test(increments_are_all),
+	    cmocka_unit_test(calls_that_wait),
+	    cmocka_unit_test(refused),
+	    cmocka_unit_test(other_machine),
+	    cmocka_unit_test(damage),
 	    cmocka_unit_test(who_captures_dies),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pages: which pages of a process are nowhere else, which of them were written, and copies of them. */
+#include "base/search.h"
 #include "process/target.h"
 
 #include <errno.h>
@@ -133,17 +134,10 @@ bool kedge__ranges_within(const struct kedge__range_list *a, const struct kedge_
 {
 	for (size_t i = 0; i < a->count; i++) {
 		uint64_t at = a->at[i].start, end = at + a->at[i].len;
-		size_t low = 0, high = b->count;
+		size_t j;
 
-		while (low < high) {
-			size_t middle = low + (high - low) / 2;
-
-			if (b->at[middle].start + b->at[middle].len <= at)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		if (low == b->count || b->at[low].start > at || b->at[low].start + b->at[low].len < end)
+		KEDGE__PARTITION_POINT(j, b->count, b->at[j].start + b->at[j].len <= at);
+		if (j == b->count || b->at[j].start > at || b->at[j].start + b->at[j].len < end)
 			return false;
 	}
 	return true;
@@ -260,17 +254,10 @@ int kedge__target_survey(struct kedge__target *t, const struct kedge__process_im
 /* The first place of a page at ADDRESS or above. */
 static size_t find_place(const struct kedge__process_mirror *m, uint64_t address)
 {
-	size_t low = 0, high = m->count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->sorted[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	KEDGE__PARTITION_POINT(i, m->count, m->sorted[i].address < address);
+	return i;
 }
 
 /* So many pages from the I-th on follow each other, here and there, below END. */

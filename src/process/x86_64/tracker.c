@@ -12,6 +12,7 @@
  * Mappings that are protected do not grow together with new ones beside them. So only large ones are: how many a
  * program may have got by that is bounded by its size.
  */
+#include "base/search.h"
 #include "process/target.h"
 
 #include <errno.h>
@@ -149,18 +150,11 @@ static bool is_large(const struct kedge__process_tracker *k, const struct kedge_
 
 bool kedge__tracker_watches(const struct kedge__process_tracker *k, const struct kedge__process_mapping *m)
 {
-	size_t low = 0, high = k->watched.count;
+	size_t i;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (k->watched.at[middle].start < m->start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < k->watched.count && k->watched.at[low].start == m->start &&
-	       k->watched.at[low].len == m->end - m->start && is_large(k, m);
+	KEDGE__PARTITION_POINT(i, k->watched.count, k->watched.at[i].start < m->start);
+	return i < k->watched.count && k->watched.at[i].start == m->start &&
+	       k->watched.at[i].len == m->end - m->start && is_large(k, m);
 }
 
 static int watch_mapping(struct kedge__process_tracker *k, const struct kedge__process_mapping *m,
