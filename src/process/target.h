@@ -132,8 +132,10 @@ bool kedge__mapping_is_apart(const struct kedge__process_mapping *m);
 /* ------------------------------------------------------------------ pages.c: which pages, and copies of them */
 
 struct kedge__survey {
-	struct kedge__range_list set;   /* pages whose contents are kept, ascending */
-	struct kedge__range_list dirty; /* those of them that may have been written since they were copied, */
+	struct kedge__range_list set;   /* pages whose contents are kept, */
+	struct kedge__range_list known; /* and all that the mirror has here, */
+	struct kedge__range_list holes; /* but not there */
+	struct kedge__range_list dirty; /* pages that may have been written since they were copied, */
 	struct kedge__range_list apart; /* and more of them, which a still would not have */
 };
 
@@ -141,6 +143,8 @@ size_t kedge__range_pages(const struct kedge__range_list *list);
 /* Each range of A is in one of B, which are ascending, and do not touch each other. */
 bool kedge__ranges_within(const struct kedge__range_list *a, const struct kedge__range_list *b);
 void kedge__survey_done(struct kedge__survey *s);
+/* From now on the mirror has the pages that it should have. */
+int kedge__survey_arrange(const struct kedge__survey *s, struct kedge__process_mirror *m, struct kedge__error *err);
 /* RUNNING: the target runs; only memory that is tracked counts as dirty. From now on what is dirty counts as copied. */
 int kedge__target_survey(struct kedge__target *t, const struct kedge__process_image *image, struct kedge__process_tracker *k,
 			 bool running, struct kedge__survey *s, struct kedge__error *err);

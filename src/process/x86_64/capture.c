@@ -47,7 +47,7 @@ static int look(struct capture *x, struct kedge__error *err)
 	if (!rc)
 		rc = kedge__target_survey(&x->t, &c->image, c->tracker, false, &x->survey, err);
 	dirty = kedge__range_pages(&x->survey.dirty);
-	all = kedge__range_pages(&x->survey.set);
+	all = KEDGE__MAX(c->mirror->count, dirty);
 	if (c->tracker)
 		c->tracker->all = true;
 	c->pages_stopped = dirty + kedge__range_pages(&x->survey.apart);
@@ -61,7 +61,7 @@ static int look(struct capture *x, struct kedge__error *err)
 static int copy_directly(struct capture *x, struct kedge__error *err)
 {
 	struct kedge__process_mirror *m = x->c->mirror;
-	int rc = kedge__process_mirror_arrange(m, x->survey.set.at, x->survey.set.count, err);
+	int rc = kedge__survey_arrange(&x->survey, m, err);
 
 	if (!rc)
 		rc = kedge__target_copy(&x->t, m, &x->survey.apart, NULL, err);
@@ -96,7 +96,7 @@ static int copy_after_stop(struct capture *x, struct kedge__error *err)
 	int rc = 0;
 
 	if (x->t.still || x->staged)
-		rc = kedge__process_mirror_arrange(c->mirror, x->survey.set.at, x->survey.set.count, err);
+		rc = kedge__survey_arrange(&x->survey, c->mirror, err);
 	if (!rc && x->t.still)
 		rc = kedge__still_copy(&x->t, &c->image, c->mirror, &x->survey.dirty, err);
 	if (!rc && x->staged)

@@ -49,35 +49,25 @@ static bool add_run(struct kedge__range_list *runs, uint64_t start, uint64_t end
 
 /* ------------------------------------------------------------------ scans */
 
-/*
- * Pages that are not the page of zeros; of mappings of files, those that are not the file's. With WRITTEN, those of
- * them that were written since they were protected. -1: see errno.
- */
-static int scan_mapping(int fd, const struct kedge__process_mapping *m, bool written, uint64_t flags,
-			struct kedge__range_list *runs)
+/* What ASKED finds from START to END, but nothing of the categories EXCEPT. -1: see errno. */
+static int scan_range(int fd, const struct scan *asked, uint64_t start, uint64_t end, uint64_t except,
+		      struct kedge__range_list *runs)
 {
-	/* Whether a page is a file's is much slower to say than the rest. */
-	uint64_t except = PAGE_PFNZERO | (m->kind == KEDGE__MAPPING_PRIVATE_FILE ? PAGE_FILE : 0);
 	struct scan_region vec[SCAN_ROOM];
-	struct scan scan = {.size = sizeof(scan),
-			    .flags = flags,
-			    .start = m->start,
-			    .end = m->end,
-			    .vec = (uintptr_t)vec,
-			    .vec_len = SCAN_ROOM,
-			    .category_inverted = except,
-			    .category_mask = except | (written ? PAGE_WRITTEN : 0),
-			    .category_anyof_mask = PAGE_PRESENT | PAGE_SWAPPED,
-			    /* One that they all lack or have, so that neighbours are joined. */
-			    .return_mask = PAGE_PFNZERO};
+	struct scan scan = *asked;
 
-	while (scan.start < m->end) {
+	scan.size = sizeof(scan);
+	scan.start = start;
+	scan.end = end;
+	scan.vec = (uintptr_t)vec;
+	scan.vec_len = SCAN_ROOM;
+	while (scan.start < end) {
 		int got = ioctl(fd, SCAN_IOCTL, &scan);
 
 		if (got < 0)
 			return -1;
 		for (int i = 0; i < got; i++) {
-			if (!add_run(runs, vec[i].start, vec[i].end)) {
+			if (!(vec[i].categories & except) && !add_run(runs, vec[i].start, vec[i].end)) {
 				errno = ENOMEM;
 				return -1;
 			}
@@ -88,6 +78,34 @@ static int scan_mapping(int fd, const struct kedge__process_mapping *m, bool wri
 		scan.start = KEDGE__MAX(scan.walk_end, vec[got - 1].end);
 	}
 	return 0;
+}
+
+/*
+ * Pages that are not the page of zeros; of mappings of files, those that are not the file's, which is much slower to
+ * say. With WRITTEN, those of them that were written since they were protected: others cost next to nothing.
+ */
+static int scan_pages(int fd, const struct kedge__process_mapping *m, bool written, uint64_t flags,
+		      struct kedge__range_list *runs)
+{
+	uint64_t without = PAGE_PFNZERO | (m->kind == KEDGE__MAPPING_PRIVATE_FILE ? PAGE_FILE : 0);
+	struct scan scan = {.flags = flags,
+			    .category_inverted = without,
+			    .category_mask = without | (written ? PAGE_WRITTEN : 0),
+			    .category_anyof_mask = PAGE_PRESENT | PAGE_SWAPPED,
+			    /* One that they all lack or have, so that neighbours are joined. */
+			    .return_mask = PAGE_PFNZERO};
+
+	return scan_range(fd, &scan, m->start, m->end, 0, runs);
+}
+
+/* Where there are no such pages. */
+static int scan_holes(int fd, const struct kedge__process_mapping *m, struct kedge__range_list *runs)
+{
+	struct scan scan = {.category_inverted = PAGE_PRESENT,
+			    .category_anyof_mask = PAGE_PRESENT | PAGE_PFNZERO,
+			    .return_mask = PAGE_SWAPPED};
+
+	return scan_range(fd, &scan, m->start, m->end, PAGE_SWAPPED, runs);
 }
 
 /* All pages, where the kernel has no PAGEMAP_SCAN. */
@@ -117,6 +135,8 @@ static int look_mapping(int fd, const struct kedge__process_mapping *m, struct k
 void kedge__survey_done(struct kedge__survey *s)
 {
 	kedge__array_done(&s->set);
+	kedge__array_done(&s->known);
+	kedge__array_done(&s->holes);
 	kedge__array_done(&s->dirty);
 	kedge__array_done(&s->apart);
 }
@@ -158,7 +178,7 @@ static int list_pages(int fd, const struct kedge__process_mapping *m, struct ked
 		errno = ENOMEM;
 		return add_run(&s->set, m->start, m->end) ? 0 : -1;
 	}
-	if (scan_mapping(fd, m, false, 0, &s->set) == 0)
+	if (scan_pages(fd, m, false, 0, &s->set) == 0)
 		return 0;
 	return errno == ENOTTY ? look_mapping(fd, m, &s->set) : -1;
 }
@@ -177,21 +197,46 @@ static int survey_untracked(int fd, const struct kedge__process_mapping *m, bool
 	return rc;
 }
 
+/* Pages of M that were protected and not copied count as written, if they are still there. */
+static int add_missed(int fd, const struct kedge__process_mapping *m, const struct kedge__range_list *missed,
+		      struct kedge__survey *s)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < missed->count; i++) {
+		struct kedge__process_mapping part = *m;
+
+		part.start = KEDGE__MAX(m->start, missed->at[i].start);
+		part.end = KEDGE__MIN(m->end, missed->at[i].start + missed->at[i].len);
+		if (part.start < part.end)
+			rc = scan_pages(fd, &part, false, SCAN_PROTECT | SCAN_CHECK, &s->dirty);
+	}
+	return rc;
+}
+
 /*
- * What is written between the two scans is found the next time. EPERM, while it runs: a part of it has been mapped
- * again, and is not protected; the rest is, and the kernel does not say what was written there before.
+ * What the mirror has need not be asked for. What is written between the two scans is found the next time. EPERM, while
+ * it runs: a part of it has been mapped again, and is not protected; the rest is, and the kernel does not say what was
+ * written there before.
  */
 static int survey_tracked(int fd, const struct kedge__process_mapping *m, struct kedge__process_tracker *k,
 			  bool running, struct kedge__survey *s)
 {
-	if (scan_mapping(fd, m, !k->all, SCAN_PROTECT | SCAN_CHECK, &s->dirty) == 0)
-		return list_pages(fd, m, s);
-	if (!running || errno != EPERM)
-		return -1;
+	struct kedge__range range = {m->start, m->end - m->start};
+	int rc = scan_pages(fd, m, !k->all, SCAN_PROTECT | SCAN_CHECK, &s->dirty);
+
+	if (!rc && !k->all)
+		rc = scan_holes(fd, m, &s->holes);
+	if (!rc && !running)
+		rc = add_missed(fd, m, &k->missed, s);
+	if (!rc && k->all)
+		return 0;
+	if (rc && (!running || errno != EPERM))
+		return rc;
 	errno = ENOMEM;
-	if (!kedge__array_push(&k->missed, ((struct kedge__range){m->start, m->end - m->start})))
+	if (!kedge__array_push(&s->known, range))
 		return -1;
-	return survey_untracked(fd, m, running, s);
+	return !rc || kedge__array_push(&k->missed, range) ? 0 : -1;
 }
 
 static int survey_mapping(int fd, const struct kedge__process_mapping *m, struct kedge__process_tracker *k,
@@ -203,23 +248,6 @@ static int survey_mapping(int fd, const struct kedge__process_mapping *m, struct
 	return rc ? kedge__error_set(err, errno == ENOMEM ? KEDGE_E_NOMEM : KEDGE_E_STATE, errno,
 				     "cannot read which pages it has at 0x%llx", (unsigned long long)m->start)
 		  : 0;
-}
-
-/* Pages that were protected and not copied count as written, if they are still there. */
-static bool add_missed(struct kedge__process_tracker *k, struct kedge__survey *s)
-{
-	for (size_t i = 0; i < k->missed.count; i++) {
-		uint64_t start = k->missed.at[i].start, end = start + k->missed.at[i].len;
-
-		for (size_t j = 0; j < s->set.count; j++) {
-			uint64_t from = KEDGE__MAX(start, s->set.at[j].start);
-			uint64_t to = KEDGE__MIN(end, s->set.at[j].start + s->set.at[j].len);
-
-			if (from < to && !add_run(&s->dirty, from, to))
-				return false;
-		}
-	}
-	return true;
 }
 
 int kedge__target_survey(struct kedge__target *t, const struct kedge__process_image *image,
@@ -240,16 +268,13 @@ int kedge__target_survey(struct kedge__target *t, const struct kedge__process_im
 		    m->kind == KEDGE__MAPPING_SHARED_ANONYMOUS)
 			rc = survey_mapping(fd, m, k, running, s, err);
 	}
-	/* In a round they may be missed again. */
-	if (!rc && k && !running && !add_missed(k, s))
-		rc = kedge__error_nomem(err);
 	if (k && !running)
 		k->missed.count = 0;
 	close(fd);
 	return rc;
 }
 
-/* ------------------------------------------------------------------ copies */
+/* ------------------------------------------------------------------ places */
 
 /* The first place of a page at ADDRESS or above. */
 static size_t find_place(const struct kedge__process_mirror *m, uint64_t address)
@@ -259,6 +284,68 @@ static size_t find_place(const struct kedge__process_mirror *m, uint64_t address
 	KEDGE__PARTITION_POINT(i, m->count, m->sorted[i].address < address);
 	return i;
 }
+
+static int by_start(const void *a, const void *b)
+{
+	const struct kedge__range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* In order, and without pages that are there twice. */
+static void put_in_order(struct kedge__range_list *list)
+{
+	size_t n = 0;
+
+	qsort(list->at, list->count, sizeof(*list->at), by_start);
+	for (size_t i = 0; i < list->count; i++) {
+		struct kedge__range *last = n ? &list->at[n - 1] : NULL, r = list->at[i];
+
+		if (last && r.start <= last->start + last->len)
+			last->len = KEDGE__MAX(last->start + last->len, r.start + r.len) - last->start;
+		else
+			list->at[n++] = r;
+	}
+	list->count = n;
+}
+
+/* Pages that the mirror has in RANGE, but not in holes from the AT-th on. */
+static bool add_known(const struct kedge__survey *s, const struct kedge__process_mirror *m, struct kedge__range range,
+		      size_t *at, struct kedge__range_list *all)
+{
+	for (size_t i = find_place(m, range.start); i < m->count; i++) {
+		uint64_t address = m->sorted[i].address;
+
+		if (address >= range.start + range.len)
+			break;
+		while (*at < s->holes.count && s->holes.at[*at].start + s->holes.at[*at].len <= address)
+			++*at;
+		if (*at < s->holes.count && s->holes.at[*at].start <= address)
+			continue;
+		if (!add_run(all, address, address + KEDGE__PAGE_BYTES))
+			return false;
+	}
+	return true;
+}
+
+int kedge__survey_arrange(const struct kedge__survey *s, struct kedge__process_mirror *m, struct kedge__error *err)
+{
+	struct kedge__range_list all = {0};
+	size_t hole = 0;
+	bool done = add_runs(&all, s->set.at, s->set.count) && add_runs(&all, s->dirty.at, s->dirty.count) &&
+		    add_runs(&all, s->apart.at, s->apart.count);
+	int rc;
+
+	for (size_t i = 0; done && i < s->known.count; i++)
+		done = add_known(s, m, s->known.at[i], &hole, &all);
+	if (done && all.count)
+		put_in_order(&all);
+	rc = done ? kedge__process_mirror_arrange(m, all.at, all.count, err) : kedge__error_nomem(err);
+	kedge__array_done(&all);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ copies */
 
 /* So many pages from the I-th on follow each other, here and there, below END. */
 static size_t row_of(const struct kedge__process_mirror *m, size_t i, uint64_t end)

@@ -20,7 +20,7 @@ static int take_round(struct kedge__target *t, struct kedge__process_tracker *k,
 	/* From the first page that is protected to the last one that is copied, what is protected says nothing. */
 	k->all = true;
 	if (!rc)
-		rc = kedge__process_mirror_arrange(m, s.set.at, s.set.count, err);
+		rc = kedge__survey_arrange(&s, m, err);
 	if (!rc)
 		rc = kedge__target_copy(t, m, &s.dirty, &k->missed, err);
 	if (!rc) {
