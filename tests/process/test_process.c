@@ -2,6 +2,7 @@
 /*
  * Whole processes: captured, killed, restarted; their answer and their files are those of a run that nobody disturbed.
  * $PROCESS_TEST_MOMENTS: how many moments of each program are tried (2).
+ * $PROCESS_TEST_CAPTURES: how often one program is captured (60).
  */
 #include "../lib/cases.h"
 #include "../lib/draw.h"
@@ -11,6 +12,7 @@
 #include "base/search.h"
 #include "process/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -27,6 +29,7 @@
 #define ROUNDS 1200
 #define USER   65534
 
+static unsigned long all_rounds = ROUNDS;
 static const char *const outputs[] = {"answer", "log", "more", "table", "out", NULL};
 
 /* ------------------------------------------------------------------ death at the n-th call */
@@ -145,7 +148,7 @@ static void begin(struct life *l, const char *program, const char *dir)
 	file_write(l->program, code, bytes);
 	free(code);
 	assert_int_equal(chmod(l->program, 0700), 0);
-	snprintf(number, sizeof(number), "%d", ROUNDS);
+	snprintf(number, sizeof(number), "%lu", all_rounds);
 	path_in(out, l, "out");
 	l->pid = fork();
 	if (l->pid == 0) {
@@ -585,6 +588,81 @@ static void calls_that_wait(void **state)
 	scratch_remove(root);
 }
 
+static size_t count_descriptors(pid_t pid)
+{
+	char path[64];
+	struct dirent *e;
+	size_t n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	d = opendir(path);
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static size_t resident_pages(pid_t pid)
+{
+	char path[64];
+	unsigned long pages = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*s %lu", &pages), 1);
+	fclose(f);
+	return pages;
+}
+
+/* Neither the program nor we get more of anything. */
+static void many_captures(void **state)
+{
+	const char *text = getenv("PROCESS_TEST_CAPTURES");
+	unsigned long captures = text ? strtoul(text, NULL, 10) : 60;
+	char root[FILES_PATH], dir[FILES_PATH];
+	struct life whole, l = {.link = -1};
+	size_t descriptors = 0, ours = 0, resident = 0;
+
+	(void)state;
+	scratch_make(root, sizeof(root), "process");
+	all_rounds = captures * 3 + 10;
+	path_make(dir, "%s/whole", root);
+	begin(&whole, "grow", dir);
+	await_end(&whole);
+	path_make(dir, "%s/parts", root);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	path_make(l.dir, "%s", dir);
+	set_limit(&l, 1);
+	begin(&l, "grow", dir);
+	all_rounds = ROUNDS;
+	l.tracker = kedge__process_tracker_new();
+	for (unsigned long i = 0; i < captures; i++) {
+		set_limit(&l, 1 + 3 * i);
+		await_progress(&l, 1 + 3 * i);
+		l.way = i % 16 == 15 ? KEDGE__WAY_STILL : KEDGE__WAY_AUTO;
+		capture(&l);
+		if (i == captures / 2) {
+			descriptors = count_descriptors(l.pid);
+			ours = count_descriptors(getpid());
+			resident = resident_pages(getpid());
+		}
+	}
+	assert_int_equal(count_descriptors(l.pid), descriptors);
+	assert_int_equal(count_descriptors(getpid()), ours);
+	assert_true(resident_pages(getpid()) < resident + 16384);
+	if (count_lines(l.pid, "maps") > 200)
+		fail_msg("%zu mappings", count_lines(l.pid, "maps"));
+	assert_false(traced(l.pid));
+	await_end(&l);
+	compare(&whole, &l);
+	forget(&l);
+	scratch_remove(root);
+}
+
 /* ------------------------------------------------------------------ refusals */
 
 static void refused(void **state)
@@ -808,17 +886,12 @@ static void who_captures_dies(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(files_and_signals),
-	    cmocka_unit_test(without_shared_libraries),
-	    cmocka_unit_test(threads_with_their_ids),
-	    cmocka_unit_test(memory_that_changes),
-	    cmocka_unit_test(ten_generations),
-	    cmocka_unit_test(as_user),
-	    cmocka_unit_test(increments_are_all),
-	    cmocka_unit_test(calls_that_wait),
-	    cmocka_unit_test(refused),
-	    cmocka_unit_test(other_machine),
-	    cmocka_unit_test(damage),
+	    cmocka_unit_test(files_and_signals),      cmocka_unit_test(without_shared_libraries),
+	    cmocka_unit_test(threads_with_their_ids), cmocka_unit_test(memory_that_changes),
+	    cmocka_unit_test(ten_generations),        cmocka_unit_test(as_user),
+	    cmocka_unit_test(increments_are_all),     cmocka_unit_test(calls_that_wait),
+	    cmocka_unit_test(many_captures),          cmocka_unit_test(refused),
+	    cmocka_unit_test(other_machine),          cmocka_unit_test(damage),
 	    cmocka_unit_test(who_captures_dies),
 	};
 
