@@ -338,34 +338,35 @@ static int new_thread(struct fill *f, pid_t id, struct kedge__error *err)
 	return kedge__tracee_wait(f->t, &f->t->threads.at[f->t->threads.count - 1], CALL_SECONDS, &status, err);
 }
 
+#define OWN_CALL(f, i, result, err, ...) KEDGE__CALL((f)->t, &(f)->t->threads.at[i], result, err, __VA_ARGS__)
+
+/* To the ids that it has now, which may be new ones: those of the image may be somebody else's. */
 static int queue_signals(struct fill *f, size_t i, const struct kedge__process_blob *pending, bool shared,
 			 struct kedge__error *err)
 {
-	const struct kedge__process_thread *s = &f->image->threads.at[i];
-	int rc = 0;
+	int64_t process = 0, thread = 0, result = 0;
+	int rc = pending->bytes ? OWN_CALL(f, i, &process, err, SYS_getpid) : 0;
 
+	if (!rc && pending->bytes)
+		rc = OWN_CALL(f, i, &thread, err, SYS_gettid);
 	for (uint64_t at = 0; !rc && at < pending->bytes; at += KEDGE__PROCESS_SIGINFO) {
 		siginfo_t info;
-		int64_t result;
 
 		memcpy(&info, pending->data + at, sizeof(info));
 		rc = kedge__target_write(f->t, f->t->arguments, &info, sizeof(info), err);
 		if (!rc && shared)
-			rc =
-			    KEDGE__CALL(f->t, &f->t->threads.at[i], &result, err, SYS_rt_sigqueueinfo,
-					(uint64_t)f->image->threads.at[0].id, (uint64_t)info.si_signo, f->t->arguments);
+			rc = OWN_CALL(f, i, &result, err, SYS_rt_sigqueueinfo, (uint64_t)process,
+				      (uint64_t)info.si_signo, f->t->arguments);
 		else if (!rc)
-			rc = KEDGE__CALL(f->t, &f->t->threads.at[i], &result, err, SYS_rt_tgsigqueueinfo,
-					 (uint64_t)f->image->threads.at[0].id, s->id, (uint64_t)info.si_signo,
-					 f->t->arguments);
+			rc = OWN_CALL(f, i, &result, err, SYS_rt_tgsigqueueinfo, (uint64_t)process, (uint64_t)thread,
+				      (uint64_t)info.si_signo, f->t->arguments);
 		if (!rc && result < 0)
 			rc = kedge__error_set(err, KEDGE_E_STATE, (int)-result,
-					      "cannot give thread %u a signal that it was sent", s->id);
+					      "cannot give thread %u a signal that it was sent",
+					      f->image->threads.at[i].id);
 	}
 	return rc;
 }
-
-#define OWN_CALL(f, i, result, err, ...) KEDGE__CALL((f)->t, &(f)->t->threads.at[i], result, err, __VA_ARGS__)
 
 static int set_stack(struct fill *f, size_t i, struct kedge__error *err)
 {
