@@ -121,9 +121,9 @@ int kedge__spaces_open(struct kedge__spaces *s, struct kedge__error *err)
 			kill(first, SIGKILL);
 			waitpid(first, NULL, __WALL);
 		}
-		return kedge__error_set(
-		    err, KEDGE_E_STATE, failed,
-		    "its ids cannot be kept: namespaces of users and processes are not allowed here");
+		return kedge__error_set(err, KEDGE_E_STATE, failed,
+					"its ids cannot be kept: namespaces of users and processes are not allowed "
+					"here (--new-ids takes others)");
 	}
 	s->init = first;
 	s->link = link[0];
