@@ -307,6 +307,8 @@ int kedge__tool_run(int argc, char **argv)
 	r.command = argv + first;
 	if (!kedge__run_transparent_options(&t, &usage, &status))
 		return status;
+	if (t.on && kedge__run_refuse_mpi(r.command, &usage, &status))
+		return status;
 	r.transparent = t.on ? &t : NULL;
 	if (t.check)
 		return kedge__run_transparent_check(&r);

@@ -46,6 +46,11 @@ int kedge__run_image_restart(struct kedge__run_transparent *t, char *const *comm
 void kedge__run_image_how(const struct kedge__process_capture *c, char *out, size_t room);
 void kedge__run_mark(struct kedge__run_transparent *t); /* which process runs */
 
+/* ------------------------------------------------------------------ run_mpi.c */
+
+/* True after a message, with the exit code, if it is an MPI program, or one that starts them. */
+bool kedge__run_refuse_mpi(char *const *command, const struct kedge__usage *usage, int *status);
+
 /* ------------------------------------------------------------------ run_transparent.c */
 
 /* Are they right? False after a message, with the exit code. */

@@ -72,11 +72,35 @@ static int refuse_status(pid_t pid, struct kedge__error *err)
 	return rc;
 }
 
+/* A script may load it, and other libraries may be linked with it. */
+static int refuse_mpi(pid_t pid, struct kedge__error *err)
+{
+	static const char *const names[] = {"/libmpi.so", "/libmpich", "/libmpi_"};
+	char *maps;
+	int rc = 0;
+
+	if (kedge__proc_read(pid, "maps", &maps, NULL, NULL) != 0)
+		return 0;
+	for (size_t i = 0; !rc && i < KEDGE__COUNT(names); i++) {
+		const char *at = strstr(maps, names[i]);
+
+		if (at)
+			rc = kedge__error_set(
+			    err, KEDGE_E_STATE, 0,
+			    "it is an MPI program (%.*s): use the library, and run it without --transparent",
+			    (int)strcspn(at + 1, "\n"), at + 1);
+	}
+	kedge__free(maps);
+	return rc;
+}
+
 int kedge__target_refuse(pid_t pid, pid_t init, struct kedge__error *err)
 {
 	int rc = kedge__proc_numbers(pid, "task", refuse_children, &pid, err);
 	char *timers;
 
+	if (!rc)
+		rc = refuse_mpi(pid, err);
 	if (!rc)
 		rc = refuse_spaces(pid, init, err);
 	if (!rc && !init)

@@ -5,11 +5,38 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
+
+/* A descriptor that is no file. -1: there is no such kind; -2: this kernel has none. */
+static int descriptor(const char *kind)
+{
+	char ring[256] = {0}; /* struct io_uring_params */
+	sigset_t none;
+	int fd = -1;
+
+	sigemptyset(&none);
+	if (strcmp(kind, "timerfd") == 0)
+		fd = timerfd_create(CLOCK_MONOTONIC, 0);
+	else if (strcmp(kind, "signalfd") == 0)
+		fd = signalfd(-1, &none, 0);
+	else if (strcmp(kind, "memfd") == 0)
+		fd = memfd_create("its", 0);
+	else if (strcmp(kind, "inotify") == 0)
+		fd = inotify_init();
+	else if (strcmp(kind, "io_uring") == 0)
+		fd = (int)syscall(425, 1, ring);
+	else
+		return -1;
+	return fd < 0 ? -2 : fd;
+}
 
 static void have(const char *what)
 {
@@ -53,7 +80,9 @@ static void have(const char *what)
 		if (fd < 0 || flock(fd, LOCK_EX))
 			exit(5);
 	} else {
-		exit(6);
+		fd = descriptor(what);
+		if (fd < 0)
+			exit(fd == -2 ? 77 : 6);
 	}
 }
 
