@@ -213,7 +213,7 @@ static int turn(struct session *s, struct session *beside, struct kedge__bench_p
 	if (rc)
 		return rc;
 	rc = take(s, &row->seconds[KEDGE__PROCESS_TOTAL][i], &row->stored, err);
-	row->seconds[KEDGE__PROCESS_STOP][i] = s->t.stop_seconds;
+	row->seconds[KEDGE__PROCESS_STOP][i] = s->t.stopped;
 	tell(s, "stop", 0);
 	if (!rc)
 		rc = answer(s, &row->seconds[KEDGE__PROCESS_STALL][i], err);
@@ -372,7 +372,7 @@ static int start_turn(struct session *s, struct kedge__bench_process_start *r, s
 	/* The last capture has a version before it, as in the middle of a run. */
 	for (int i = 0; i < 2 && !rc; i++)
 		rc = take(s, &unused, &r->stored, err);
-	r->stop[r->turns] = s->t.stop_seconds;
+	r->stop[r->turns] = s->t.stopped;
 	end(s);
 	session_close(s, false);
 	if (!rc)

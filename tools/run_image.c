@@ -264,6 +264,7 @@ static int capture(struct kedge__run_transparent *t, char *const *command, struc
 	kedge__free(t->record);
 	t->record = record;
 	t->record_bytes = bytes;
+	t->stopped = c.stop_seconds;
 	return 0;
 }
 

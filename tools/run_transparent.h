@@ -22,6 +22,7 @@ struct kedge__run_transparent {
 	struct kedge__process_contents contents;
 	uint8_t *record; /* the region `process` */
 	size_t record_bytes;
+	double stopped; /* seconds that the program stood still for it */
 
 	pid_t pid, init; /* the program; 0, or the first process of its namespaces */
 	int init_link;
