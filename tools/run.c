@@ -230,6 +230,21 @@ static int check_usage(const struct kedge__run_loop *r, const struct kedge__usag
 	return 0;
 }
 
+static int begin(struct kedge__run_loop *r, struct kedge__run_transparent *t, const struct kedge__usage *usage,
+		 const char *journal)
+{
+	int status;
+
+	if (!kedge__run_transparent_options(t, usage, &status))
+		return status;
+	if (t->on && kedge__run_refuse_mpi(r->command, usage, &status))
+		return status;
+	r->transparent = t->on ? t : NULL;
+	if (t->check)
+		return kedge__run_transparent_check(r);
+	return r->again.print ? kedge__run_print_sbatch(r) : run(r, journal);
+}
+
 int kedge__tool_run(int argc, char **argv)
 {
 	struct kedge__run_loop r = {.retries = 10, .patience = 3, .backoff = 1.0, .ask = {.grace = 60.0}};
@@ -299,18 +314,12 @@ int kedge__tool_run(int argc, char **argv)
 	};
 	int first, status;
 
-	if (!kedge__options_parse(&usage, argc, argv, &first, &status))
-		return status;
-	status = check_usage(&r, &usage, first < argc);
-	if (status)
-		return status;
-	r.command = argv + first;
-	if (!kedge__run_transparent_options(&t, &usage, &status))
-		return status;
-	if (t.on && kedge__run_refuse_mpi(r.command, &usage, &status))
-		return status;
-	r.transparent = t.on ? &t : NULL;
-	if (t.check)
-		return kedge__run_transparent_check(&r);
-	return r.again.print ? kedge__run_print_sbatch(&r) : run(&r, journal);
+	if (kedge__options_parse(&usage, argc, argv, &first, &status)) {
+		r.command = argv + first;
+		status = check_usage(&r, &usage, first < argc);
+		if (!status)
+			status = begin(&r, &t, &usage, journal);
+	}
+	kedge__array_done(&t.sets);
+	return status;
 }
