@@ -74,9 +74,16 @@ function(kedge_optional_kernels)
   foreach(arch ${lowest} ${highest})
     list(APPEND targets -gencode arch=compute_${arch},code=compute_${arch})
   endforeach()
+  set(effort -O3)
+  if(KEDGE_QUICK)
+    execute_process(COMMAND ${KEDGE_NVCC} --help OUTPUT_VARIABLE help ERROR_QUIET)
+    if(help MATCHES "--Ofast-compile") # a seventeenth of the time
+      list(APPEND effort -Ofc=max)
+    endif()
+  endif()
   file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/*.cu)
   add_custom_command(OUTPUT ${image}
-    COMMAND ${KEDGE_NVCC} -O3 -std=c++17 --fatbin -Xfatbin=-compress-all ${targets} -I ${CMAKE_CURRENT_SOURCE_DIR}/src
+    COMMAND ${KEDGE_NVCC} ${effort} -std=c++17 --fatbin -Xfatbin=-compress-all ${targets} -I ${CMAKE_CURRENT_SOURCE_DIR}/src
             -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.cu
     DEPENDS ${kernels} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.h
     COMMENT "Compiling the kernels for GPUs" VERBATIM)
@@ -97,7 +104,11 @@ function(kedge_optional_codecs)
   endforeach()
   target_include_directories(kedge_codec PRIVATE ${KEDGE_OPTIONAL_INCLUDES})
   # Loops over every number of a block, which are worth unrolling; some of them are also compiled for BMI2.
-  set(loops $<$<NOT:$<CONFIG:Debug>>:-O3>)
+  # With sanitizers it would take them half a minute each to compile.
+  set(loops "")
+  if(NOT KEDGE_SANITIZE)
+    set(loops $<$<NOT:$<CONFIG:Debug>>:-O3>)
+  endif()
   set_source_files_properties(src/codec/field.c src/codec/field_order.c src/codec/field_loops.c src/codec/symbols.c
                               PROPERTIES COMPILE_OPTIONS "${loops}")
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -186,6 +197,7 @@ function(kedge_summary)
   kedge_summary_line("libmicrohttpd (pages)       " "${KEDGE_HTTP_LIB}" "${MICROHTTPD_VERSION}")
   kedge_summary_line("nvcc (kernels for GPUs)     " "${KEDGE_NVCC}" "${KEDGE_NVCC}")
   kedge_summary_line("groff (check of man pages)  " "${KEDGE_GROFF}" "")
+  kedge_summary_line("mold (links test programs)  " "${KEDGE_MOLD}" "${KEDGE_MOLD}")
   kedge_summary_line("tests                       " "${KEDGE_TESTS}" "")
   kedge_summary_line("sanitizers                  " "${KEDGE_SANITIZE}" "${KEDGE_SANITIZE}")
   kedge_summary_line("fuzz targets                " "${KEDGE_FUZZ}" "")

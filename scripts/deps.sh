@@ -44,6 +44,7 @@ needed() {
 			prometheus promtool --version
 			chromium chromium --version
 			munge test -x /usr/sbin/munged
+			mold mold --version
 		END
 	fi
 	if [ "$1" = deb ]; then
