@@ -13,12 +13,13 @@ set(KEDGE_SLOW_TESTS
     job/test_retention job/test_growth run/slurm_requeue run/ask packaging/guides mutate/sealed base/test_digest_differences
     lives/walks-1 lives/walks-2001 lives/walks-4001 lives/walks-6001 lives/moments reduce/test_gpu_finder cli/faults cli/pack)
 
+set(KEDGE_TEST_SECONDS ${KEDGE_TEST_TIMEOUT})
+if(KEDGE_SANITIZE)
+  math(EXPR KEDGE_TEST_SECONDS "2 * ${KEDGE_TEST_TIMEOUT}")
+endif()
+
 function(kedge_test_limits name label)
-  set(seconds ${KEDGE_TEST_TIMEOUT})
-  if(KEDGE_SANITIZE)
-    math(EXPR seconds "2 * ${KEDGE_TEST_TIMEOUT}")
-  endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS "${label}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${KEDGE_TEST_SECONDS} LABELS "${label}")
   if(name IN_LIST KEDGE_SLOW_TESTS)
     set_tests_properties(${name} PROPERTIES COST 900)
   endif()
@@ -59,7 +60,10 @@ function(kedge_script_test)
   if(NOT arg_LABEL)
     string(REGEX REPLACE "/.*" "" arg_LABEL ${arg_NAME})
   endif()
-  set(environment KEDGE_SOURCE=${PROJECT_SOURCE_DIR} BUILD_DIR=${PROJECT_BINARY_DIR} SANITIZERS=${KEDGE_SANITIZE})
+  # Before its time is over a script is asked what it waits for.
+  math(EXPR seconds "${KEDGE_TEST_SECONDS} - 60")
+  set(environment KEDGE_SOURCE=${PROJECT_SOURCE_DIR} BUILD_DIR=${PROJECT_BINARY_DIR} SANITIZERS=${KEDGE_SANITIZE}
+                  TEST_SECONDS=${seconds})
   if(KEDGE_SANITIZE) # libfabric keeps some memory of each endpoint, which is not ours to report
     list(APPEND environment LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lib/leaks.txt:print_suppressions=0)
   endif()
