@@ -4,7 +4,8 @@
 . "$KEDGE_SOURCE/tests/cli/slurm_lib.sh"
 slurm_start 4
 
-# Each task says where it is. In the first launch n1 dies, and the step with it.
+# Each task says where it is. In the first launch n1 dies, and the step with it: once all tasks are there, because an srun that
+# is told of it while it launches may wait for ever.
 cat >task <<'END'
 #!/bin/sh
 echo "$KEDGE_RUN_LAUNCH $SLURMD_NODENAME $SLURM_NNODES" >>where
@@ -16,6 +17,9 @@ chmod +x task
 mkfifo dying
 (
 	read -r x <dying
+	until [ "$(wc -l <where)" -eq 3 ]; do
+		sleep 0.1
+	done
 	slurm_node_dies n1
 ) &
 code=0
