@@ -33,11 +33,26 @@ static const struct scenario scenarios[] = {
      false},
 };
 
-/* Run the job in a child with FAULT; *ACKED is the newest version it was told is complete. Returns the wait status. */
-static int run_child(const struct scenario *s, const char *dir, const char *fault, uint64_t *acked)
+#define CALLS_MOST 4096
+
+/* Of a scenario: whether the N-th call is a write, from the test of short ones on. */
+static bool is_write[sizeof(scenarios) / sizeof(scenarios[0])][CALLS_MOST];
+
+struct outcome {
+	int status;     /* as wait() has it */
+	uint64_t acked; /* the newest version that it was told is complete */
+	uint64_t calls; /* that it made, if it lived to say so */
+};
+
+/* After the versions, as large as none of them. */
+#define CALLS(n) (UINT64_MAX - (n))
+
+/* Run the job in a child with FAULT. */
+static struct outcome run_child(const struct scenario *s, const char *dir, const char *fault)
 {
-	int ends[2], status;
-	uint64_t v;
+	struct outcome out = {0};
+	uint64_t v, calls;
+	int ends[2], rc;
 	pid_t pid;
 
 	assert_int_equal(pipe(ends), 0);
@@ -47,15 +62,20 @@ static int run_child(const struct scenario *s, const char *dir, const char *faul
 		close(ends[0]);
 		if (kedge__fault_set(fault, NULL) != 0)
 			_exit(99);
-		_exit(scenario_run(s, dir, 1, ends[1]) == 0 ? 0 : 1);
+		rc = scenario_run(s, dir, 1, ends[1]);
+		calls = CALLS(kedge__fault_count());
+		_exit(rc == 0 && write(ends[1], &calls, sizeof(calls)) == sizeof(calls) ? 0 : 1);
 	}
 	close(ends[1]);
-	*acked = 0;
-	while (read(ends[0], &v, sizeof(v)) == sizeof(v))
-		*acked = v;
+	while (read(ends[0], &v, sizeof(v)) == sizeof(v)) {
+		if (v > SCENARIO_VERSIONS)
+			out.calls = CALLS(v);
+		else
+			out.acked = v;
+	}
 	close(ends[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status;
+	assert_int_equal(waitpid(pid, &out.status, 0), pid);
+	return out;
 }
 
 static uint64_t count_calls(const struct scenario *s)
@@ -68,7 +88,7 @@ static uint64_t count_calls(const struct scenario *s)
 	calls = kedge__fault_count();
 	scenario_check_clean(s, dir);
 	scenario_remove(dir);
-	assert_true(calls > SCENARIO_VERSIONS * 6);
+	assert_true(calls > SCENARIO_VERSIONS * 6 && calls < CALLS_MOST);
 	return calls;
 }
 
@@ -82,76 +102,94 @@ static void check_aftermath(const struct scenario *s, const char *dir, const cha
 		fail_msg("%s, %s: version %llu was complete, %llu came back", s->name, fault, (unsigned long long)acked,
 			 (unsigned long long)found);
 	scenario_check_clean(s, dir);
+	if (found == SCENARIO_VERSIONS)
+		return;
 	assert_int_equal(scenario_run(s, dir, found + 1, -1), 0);
 	scenario_recover(s, dir, &last);
 	assert_int_equal(last, SCENARIO_VERSIONS);
 	scenario_check_clean(s, dir);
 }
 
-/* STEP thins out the calls: every one in the plain build, fewer where a sanitizer makes each run slow. */
-static void each_call(const char *action, const char *suffix, bool kills, uint64_t step)
+/* Which calls a fault comes to, and what it is. STEP thins them out: every one in the plain build, fewer where a
+ * sanitizer makes each run slow. */
+struct faults {
+	const char *action, *suffix;
+	uint64_t step;
+	bool kills;
+	bool writes_alone; /* where is_write[] says so: to any other call it is a kill */
+	bool finds_writes; /* of a short write the rest is written, by one call more; any other call it leaves as it is
+			    */
+};
+
+static void one_call(const struct faults *f, size_t i, uint64_t n, uint64_t calls)
+{
+	char *dir = scenario_directory(), fault[64];
+	struct outcome out;
+
+	snprintf(fault, sizeof(fault), "%s@%llu%s", f->action, (unsigned long long)n, f->suffix);
+	out = run_child(&scenarios[i], dir, fault);
+	if (f->kills && !(WIFSIGNALED(out.status) && WTERMSIG(out.status) == SIGKILL) && n + 8 < calls)
+		fail_msg("%s, %s: the job was not killed", scenarios[i].name, fault);
+	if (f->finds_writes)
+		is_write[i][n] = out.status || out.calls != calls;
+	if (!f->finds_writes || is_write[i][n])
+		check_aftermath(&scenarios[i], dir, fault, out.acked);
+	scenario_remove(dir);
+}
+
+static void each_call(const struct faults *f)
 {
 	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
-		const struct scenario *s = &scenarios[i];
-		uint64_t calls = count_calls(s);
+		uint64_t calls = count_calls(&scenarios[i]);
+		size_t writes = 0;
 
-		for (uint64_t n = 1; n <= calls; n += step) {
-			char *dir = scenario_directory(), fault[64];
-			uint64_t acked;
-			int status;
-
-			snprintf(fault, sizeof(fault), "%s@%llu%s", action, (unsigned long long)n, suffix);
-			status = run_child(s, dir, fault, &acked);
-			if (kills && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) && n + 8 < calls)
-				fail_msg("%s, %s: the job was not killed", s->name, fault);
-			check_aftermath(s, dir, fault, acked);
-			scenario_remove(dir);
+		for (uint64_t n = 1; n <= calls; n += f->step) {
+			if (!f->writes_alone || is_write[i][n])
+				one_call(f, i, n, calls);
+			writes += is_write[i][n];
 		}
+		assert_true(!f->finds_writes || writes * f->step >= SCENARIO_VERSIONS);
 	}
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STEP 13
+enum { KILLS = 13, ERRORS = 13, FULL = 39, WRITES = 13 };
 #else
-#define STEP 1
+enum { KILLS = 1, ERRORS = 2, FULL = 6, WRITES = 2 };
 #endif
 
 static void test_kill_before_each_call(void **state)
 {
 	(void)state;
-	each_call("kill", "", true, STEP);
-}
-
-static void test_kill_in_the_middle_of_each_write(void **state)
-{
-	(void)state;
-	each_call("cut", "", true, STEP);
+	each_call(&(struct faults){.action = "kill", .suffix = "", .step = KILLS, .kills = true});
 }
 
 static void test_error_at_each_call(void **state)
 {
 	(void)state;
-	each_call("eio", "", false, STEP);
+	each_call(&(struct faults){.action = "eio", .suffix = "", .step = ERRORS});
 }
 
 static void test_full_disk_from_each_call_on(void **state)
 {
 	(void)state;
-	each_call("enospc", "+", false, STEP * 3);
+	each_call(&(struct faults){.action = "enospc", .suffix = "+", .step = FULL});
 }
 
-static void test_short_write_at_each_call(void **state)
+static void test_short_and_cut_at_each_write(void **state)
 {
 	(void)state;
-	each_call("short", "", false, STEP * 3);
+	each_call(&(struct faults){.action = "short", .suffix = "", .step = WRITES, .finds_writes = true});
+	each_call(&(struct faults){.action = "cut", .suffix = "", .step = WRITES, .kills = true, .writes_alone = true});
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_kill_before_each_call),    cmocka_unit_test(test_kill_in_the_middle_of_each_write),
-	    cmocka_unit_test(test_error_at_each_call),       cmocka_unit_test(test_full_disk_from_each_call_on),
-	    cmocka_unit_test(test_short_write_at_each_call),
+	    cmocka_unit_test(test_kill_before_each_call),
+	    cmocka_unit_test(test_error_at_each_call),
+	    cmocka_unit_test(test_full_disk_from_each_call_on),
+	    cmocka_unit_test(test_short_and_cut_at_each_write),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
