@@ -32,7 +32,7 @@ head -c 32 /dev/urandom >key
 chmod 600 key
 head -c 6000000 /dev/urandom >data
 mkfifo address
-ip netns exec "$one" kedge serve -s l2 --listen tcp://10.77.0.1:0 --auth key:key --timeout 1 --buffer 64k \
+ip netns exec "$one" kedge serve -s l2 --listen tcp://10.77.0.1:0 --auth key:key --timeout 3 --buffer 64k \
 	--client-rate 3M >address 2>server.log &
 server=$!
 read -r there <address || fail "the server does not begin: $(cat server.log)"
@@ -43,10 +43,11 @@ expect 5 kedge save -s other -n demo --set l2=l2 --set stage="$there" --set stag
 said "did not reach L2"
 
 ip netns exec "$two" kedge save -s l1 -n demo --set l2=l2 --set stage="$there" --set stage_auth=key:key \
-	--set stage_timeout=1 --set stage_retry=60 data >save.out 2>&1 &
+	--set stage_timeout=3 --set stage_retry=60 data >save.out 2>&1 &
 job=$!
 while ! ls l2/demo/v*/*.tmp >/dev/null 2>&1; do
 	kill -0 $job 2>/dev/null || fail "the job ended before its segment began: $(cat save.out)"
+	sleep 0.02
 done
 ip -n "$one" link set veth0 down
 while ! grep -q "is gone" server.log; do sleep 0.02; done
