@@ -63,6 +63,8 @@ static struct text text_from(int fd)
 	return t;
 }
 
+static struct kedge__pool *pool; /* NULL: one thread */
+
 /* The plain form of FILE; of no bytes if it stays as it is. */
 static struct text plain_of(struct text *file, struct kedge__plain_made *made)
 {
@@ -70,7 +72,7 @@ static struct text plain_of(struct text *file, struct kedge__plain_made *made)
 	int fd = memory_file();
 	struct text plain;
 
-	assert_int_equal(kedge__plain_make(&c, fd, "a file", NULL, made, NULL), 0);
+	assert_int_equal(kedge__plain_make(&c, fd, "a file", pool, made, NULL), 0);
 	plain = text_from(fd);
 	if (made->answer != KEDGE__PLAIN_MADE)
 		plain.bytes = 0;
@@ -82,7 +84,7 @@ static struct text plain_of(struct text *file, struct kedge__plain_made *made)
 static int rebuild(struct text *plain, enum kedge__effort effort, struct kedge__rebuilt *rebuilt, struct text *file)
 {
 	const struct kedge__contents c = contents_of(plain);
-	int fd = memory_file(), rc = kedge__plain_rebuild(&c, fd, "a file", NULL, effort, rebuilt, NULL);
+	int fd = memory_file(), rc = kedge__plain_rebuild(&c, fd, "a file", pool, effort, rebuilt, NULL);
 
 	*file = text_from(fd);
 	return rc;
@@ -228,6 +230,7 @@ static void test_same_bytes(void **state)
 	size_t made_of = 0;
 
 	(void)state;
+	assert_int_equal(kedge__pool_new(3, &pool, NULL), 0);
 	for (size_t i = 0; i < KEDGE__COUNT(files); i++) {
 		struct text file = text_of(files[i]), plain, again;
 		struct kedge__plain_made made;
@@ -246,6 +249,8 @@ static void test_same_bytes(void **state)
 		free(file.at);
 	}
 	assert_int_equal(made_of, 2);
+	kedge__pool_free(pool);
+	pool = NULL;
 }
 
 /* What the chunk whose entry is at the same place has in it. */
