@@ -9,7 +9,7 @@ export KEDGE_SYNC TMPDIR
 mkdir tmp
 files=$KEDGE_SOURCE/tests/aggregate/files
 equal() { "$BUILD_DIR/tests/equal/test_equal" "$@"; }
-kedge info --json | grep -q '"deflate"' || exit 77
+kedge info | grep -q '^filters .*deflate' || exit 77
 
 # clean DIR WHEN: nothing temporary is left.
 clean()
