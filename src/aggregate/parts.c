@@ -77,7 +77,8 @@ void kedge__h5_part(struct kedge__h5 *h, uint64_t offset, const struct kedge__h5
 
 	if (!part.bytes || offset > file || part.bytes > file - offset || p->list.count >= KEDGE__PLAIN_CHUNKS)
 		return;
-	number = pipe_of(&h->data->filters, stored->mask, &pipe) && part.entry.size_width && part.plain
+	number = pipe_of(&h->data->filters, stored->mask, &pipe) && part.entry.size_width &&
+			 part.bytes <= kedge__plain_room(part.plain) && part.plain
 		     ? pipe_number(h, &pipe)
 		     : -1;
 	if (number < 0) {

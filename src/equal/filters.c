@@ -200,7 +200,7 @@ int kedge__pipe_apply(const struct kedge__plain_pipe *pipe, enum kedge__effort e
 	struct pair p;
 	uint32_t last;
 	size_t room = room_for(pipe, place, &last);
-	int rc = pair_init(&p, KEDGE__MAX(n + n / 8 + 4096, place)) ? 0 : KEDGE_E_NOMEM;
+	int rc = pair_init(&p, KEDGE__MAX(kedge__plain_room(n), place)) ? 0 : KEDGE_E_NOMEM;
 
 	for (uint32_t i = 0; !rc && i < pipe->count; i++) {
 		const struct kedge__filter *f = kedge__filter_find(pipe->filters[i].id);

@@ -68,7 +68,9 @@ static int is_as_good(const struct job *j, const struct kedge__chunk_bytes *pack
 /* Is what is in it what the dataset's shape says? */
 static bool fits(const struct job *j)
 {
-	return j->plain.bytes && (!j->pipe->elements || j->plain.bytes == j->part->plain);
+	return j->plain.bytes && j->plain.bytes <= KEDGE__PLAIN_MOST &&
+	       j->part->bytes <= kedge__plain_room(j->plain.bytes) &&
+	       (!j->pipe->elements || j->plain.bytes == j->part->plain);
 }
 
 static int try_chunk(void *ctx, size_t i, int worker)

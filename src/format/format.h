@@ -117,6 +117,7 @@ bool kedge__tree_name_ok(const char *name);
 #define KEDGE__PLAIN_VALUES  8   /* of a filter */
 #define KEDGE__PLAIN_PIPES   256 /* different ones */
 #define KEDGE__PLAIN_CHUNKS  ((size_t)1 << 20)
+#define KEDGE__PLAIN_MOST    (UINT32_C(160) << 20) /* bytes of a chunk, unpacked */
 
 struct kedge__plain_filter { /* as HDF5 numbers them */
 	uint16_t id, count;
@@ -158,6 +159,8 @@ void kedge__plain_done(struct kedge__plain *p);
 /* The chunk that has, or is the last one before, byte OFFSET of the file; NULL: there is none. */
 const struct kedge__plain_chunk *kedge__plain_find(const struct kedge__plain *p, uint64_t offset);
 static inline uint64_t kedge__plain_align(uint64_t at) { return (at + KEDGE__PLAIN_ALIGN - 1) / KEDGE__PLAIN_ALIGN * KEDGE__PLAIN_ALIGN; }
+/* Bytes that a chunk of PLAIN bytes may take in the file: none is much larger when it is packed, and this much memory is taken for it. */
+static inline uint64_t kedge__plain_room(uint64_t plain) { return plain + plain / 8 + 4096; }
 bool kedge__plain_pipe_same(const struct kedge__plain_pipe *a, const struct kedge__plain_pipe *b);
 
 /* ------------------------------------------------------------------ tie_format.c */

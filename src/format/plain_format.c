@@ -160,8 +160,9 @@ static bool chunks_get(struct kedge__wire_in *r, size_t count, uint64_t body, st
 		c.bytes = kedge__wire_get32(r);
 		c.plain = kedge__wire_get32(r);
 		c.pipe = kedge__wire_get32(r);
-		if (kedge__wire_get32(r) || r->failed || !c.bytes || !c.plain || c.pipe >= p->pipes.count ||
-		    gap > p->file_bytes - end || c.bytes > p->file_bytes - end - gap || gap > body - at)
+		if (kedge__wire_get32(r) || r->failed || !c.bytes || !c.plain || c.plain > KEDGE__PLAIN_MOST ||
+		    c.bytes > kedge__plain_room(c.plain) || c.pipe >= p->pipes.count || gap > p->file_bytes - end ||
+		    c.bytes > p->file_bytes - end - gap || gap > body - at)
 			return false;
 		at = kedge__plain_align(at + gap);
 		if (at > body || c.plain > body - at)

@@ -17,6 +17,12 @@ clean()
 	[ -z "$(find "$1" tmp -name '*kedge-*')" ] || fail "left behind $2: $(find "$1" tmp -name '*kedge-*')"
 }
 
+# What was packed before this build.
+expect 0 kedge unpack "$KEDGE_SOURCE/tests/equal/golden.kpk" -o golden
+same golden/old.h5 "$files/old.h5"
+expect 0 kedge show "$KEDGE_SOURCE/tests/equal/golden.kpk" --files
+printed 'old.h5 (equal)'
+
 # Files that are kept: the same bytes.
 mkdir in
 cp "$files"/* in/

@@ -105,6 +105,37 @@ static void test_round_trip(void **state)
 	kedge__bytes_done(&b);
 }
 
+/* Who does not know of plain forms must not take one for the file: such a tree has another version, and others have no
+ * such file. */
+static void test_plain_forms(void **state)
+{
+	struct kedge__bytes b = {0};
+	struct kedge__tree t, back;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+
+	(void)state;
+	make_tree(&t, 3);
+	encode(&t, NULL, &b);
+	assert_int_equal(kedge__get16(b.at + 8), 1);
+	t.list.at[1].flags |= KEDGE__TREE_PLAIN;
+	b.count = 0;
+	encode(&t, NULL, &b);
+	assert_int_equal(kedge__get16(b.at + 8), 2);
+	kedge__put16(b.at + 8, 1);
+	assert_int_equal(kedge__tree_decode(b.at, b.count, &back, NULL), KEDGE_E_DAMAGED);
+	kedge__put16(b.at + 8, 3);
+	assert_int_equal(kedge__tree_decode(b.at, b.count, &back, &err), KEDGE_E_FORMAT);
+	assert_string_equal(kedge__error_text(&err), "the tree of files has format 3, but this build reads 1 and 2");
+	kedge__error_done(&err);
+	t.list.at[1].flags &= ~KEDGE__TREE_PLAIN;
+	t.list.at[0].flags |= KEDGE__TREE_PLAIN; /* a directory */
+	b.count = 0;
+	assert_int_equal(kedge__tree_encode(&t, NULL, 0, &b, NULL), 0);
+	assert_int_equal(kedge__tree_decode(b.at, b.count, &back, NULL), KEDGE_E_DAMAGED);
+	kedge__tree_done(&t);
+	kedge__bytes_done(&b);
+}
+
 /* What is the same stays where it was: whatever comes and goes, little of the tree differs. */
 static void test_places_stay(void **state)
 {
@@ -209,9 +240,8 @@ static void test_damage(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_round_trip),
-	    cmocka_unit_test(test_places_stay),
-	    cmocka_unit_test(test_names_stay_below),
+	    cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_plain_forms),
+	    cmocka_unit_test(test_places_stay), cmocka_unit_test(test_names_stay_below),
 	    cmocka_unit_test(test_damage),
 	};
 
