@@ -98,6 +98,7 @@ static void take_set(struct loop *l, const struct kedge__watch_set *set)
 	switch (kedge__watch_take(w, set)) {
 	case KEDGE__WATCH_DONE:
 		l->news = true;
+		kedge__watch_l2_look(w);
 		break;
 	case KEDGE__WATCH_LATER:
 		l->later++;
@@ -176,12 +177,14 @@ static int pass(struct loop *l)
 
 	l->again = -1;
 	l->later = 0;
-	l->removals = l->news;
+	l->removals = kedge__watch_l2_bring(&l->watch) || l->news;
 	l->news = false;
 	if (kedge__watch_sets_scan(&sets, &l->watch.spec, &err) != 0)
 		return kedge__tool_fail(l->watch.usage.command, &err, "cannot go on");
 	for (size_t i = 0; i < sets.list.count && !l->watch.stopped; i++)
 		pass_set(l, &sets.list.at[i]);
+	if (!l->watch.stopped)
+		kedge__watch_prune(&l->watch, &sets);
 	if (l->once && !sets.list.count && !l->watch.quiet)
 		kedge__tool_say(l->watch.usage.command, "note: nothing in %s fits %s", l->watch.spec.dir,
 				l->watch.spec.patterns.at[0]);
@@ -252,6 +255,7 @@ static int find_levels(struct kedge__watch *w, struct kedge__error *err)
 	rc = kedge__fs_absolute(settings.l1, &w->l1, err);
 	if (!rc && settings.l2 && *settings.l2)
 		rc = kedge__fs_absolute(settings.l2, &w->l2, err);
+	w->all_to_l2 = settings.l2_every == 1 && settings.l2_interval == 0;
 	kedge__job_settings_done(&settings);
 	return rc;
 }
@@ -267,6 +271,8 @@ static int begin_store(struct kedge__watch *w, struct kedge__error *err)
 		rc = kedge__watch_journal_open(&w->journal, w->l1, w->name, err);
 	if (!rc)
 		rc = kedge__watch_learn(w, err);
+	if (!rc)
+		kedge__watch_l2_look(w);
 	if (!rc && stat(w->l1, &st) == 0) {
 		w->spec.store_device = st.st_dev;
 		w->spec.store_inode = st.st_ino;

@@ -84,6 +84,8 @@ struct kedge__watch_journal {
 	char *path;
 	int lock; /* -1: not held */
 	KEDGE__ARRAY(struct kedge__watch_known) list;
+	size_t lines; /* in the file, */
+	size_t most;  /* and how many there may be until it is pruned */
 };
 
 /* Lock and read it, in the directory of NAME in STORE. KEDGE_E_LOCKED: somebody else watches for NAME. */
@@ -97,11 +99,15 @@ int kedge__watch_journal_note(struct kedge__watch_journal *j, const struct kedge
 /* The same, for a set that is not there any more. */
 int kedge__watch_journal_end(struct kedge__watch_journal *j, const struct kedge__watch_known *known, struct kedge__error *err);
 
+/* It is time for prune(): after it was read, and then whenever it has grown to twice its size. */
+bool kedge__watch_journal_full(const struct kedge__watch_journal *j);
+/* Forget what is not NEEDED, and write the rest, a line each, in one step. */
+int kedge__watch_journal_prune(struct kedge__watch_journal *j, bool (*needed)(void *ctx, const struct kedge__watch_known *k), void *ctx,
+			       struct kedge__error *err);
+
 #define KEDGE__WATCH_NOTE_ROOM 240
 void kedge__watch_note_format(const struct kedge__watch_set *set, char note[KEDGE__WATCH_NOTE_ROOM]);
 bool kedge__watch_note_parse(const char *note, uint64_t *fingerprint); /* NOTE may be NULL */
-
-/* ------------------------------------------------------------------ watch_take.c */
 
 struct kedge__watch {
 	struct kedge__usage usage;
@@ -111,10 +117,33 @@ struct kedge__watch {
 	struct kedge__text_list sets; /* --set */
 	bool remove, quiet, init;
 	char *l1, *l2; /* absolute; L2 NULL: there is none */
+	bool all_to_l2; /* the settings want every version there */
+	bool behind;    /* L2 lacks the newest one */
+	bool bring_failed; /* though it was there: it is not tried again until something changes */
 	struct kedge__watch_journal journal;
 	int stopped;   /* the signal that asks for it */
 	KEDGE__ARRAY(uint64_t) failed; /* fingerprints of sets that could not be taken, and will not be tried again as they are */
 };
+
+/* ------------------------------------------------------------------ watch_levels.c */
+
+struct kedge__watch_levels { /* those that are there, and have versions of the name */
+	struct kedge__catalog *at[2];
+	size_t count;
+};
+
+int kedge__watch_levels_open(const struct kedge__watch *w, struct kedge__watch_levels *l, struct kedge__error *err);
+void kedge__watch_levels_close(struct kedge__watch_levels *l);
+/* Learn what they have. */
+int kedge__watch_learn(struct kedge__watch *w, struct kedge__error *err);
+/* Whether L2 lacks what it should have. */
+void kedge__watch_l2_look(struct kedge__watch *w);
+/* If it does, and is there, bring it what it lacks. True: it has all of it now. */
+bool kedge__watch_l2_bring(struct kedge__watch *w);
+/* Forget sets that are neither in SETS, all that are there, nor on any level, if it is time. */
+void kedge__watch_prune(struct kedge__watch *w, const struct kedge__watch_sets *sets);
+
+/* ------------------------------------------------------------------ watch_take.c */
 
 enum kedge__watch_result {
 	KEDGE__WATCH_DONE,
@@ -123,8 +152,6 @@ enum kedge__watch_result {
 	KEDGE__WATCH_FAILED,  /* after a message */
 };
 
-/* Learn what the levels have. */
-int kedge__watch_learn(struct kedge__watch *w, struct kedge__error *err);
 /* SET becomes a version. */
 enum kedge__watch_result kedge__watch_take(struct kedge__watch *w, const struct kedge__watch_set *set);
 /* *INTACT: all levels have VERSION, and every byte of it is right. */

@@ -7,10 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOCK_TRIES 40
 #define LOCK_PAUSE 50000 /* microseconds */
+#define LINE_ROOM  64
+#define LINES_MORE 100
 
 static const char *const words[] = {"new", "taken", "removing", "removed"};
 
@@ -75,6 +78,7 @@ static void read_line(struct kedge__watch_journal *j, const char *line)
 	unsigned long long fingerprint, version;
 	char word[16];
 
+	j->lines++;
 	if (sscanf(line, "%16llx %llu %15s", &fingerprint, &version, word) != 3)
 		return;
 	k = (struct kedge__watch_known){.fingerprint = fingerprint, .version = version};
@@ -118,22 +122,32 @@ static int read_all(struct kedge__watch_journal *j, struct kedge__error *err)
 	return rc;
 }
 
+/* FD is what is at PATH now, and not what a prune() has replaced. */
+static bool is_current(int fd, const char *path)
+{
+	struct stat held, there;
+
+	return fstat(fd, &held) == 0 && stat(path, &there) == 0 && held.st_dev == there.st_dev &&
+	       held.st_ino == there.st_ino;
+}
+
 /* One that was killed a moment ago may take a moment to end. */
 static int lock(struct kedge__watch_journal *j, const char *name, struct kedge__error *err)
 {
-	int rc = kedge__fs_open_lock(j->path, &j->lock, err);
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		int rc = kedge__fs_open_lock(j->path, &j->lock, err);
 
-	if (rc)
-		return rc;
-	for (int i = 0; flock(j->lock, LOCK_EX | LOCK_NB) != 0; i++) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
+		if (rc)
+			return rc;
+		if (flock(j->lock, LOCK_EX | LOCK_NB) == 0 && is_current(j->lock, j->path))
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR && is_current(j->lock, j->path))
 			return kedge__error_set(err, KEDGE_E_IO, errno, "cannot lock %s", j->path);
-		if (i == LOCK_TRIES)
-			return kedge__error_set(err, KEDGE_E_LOCKED, 0, "another kedge watch takes sets for %s already",
-						name);
+		kedge__fs_close(j->lock);
+		j->lock = -1;
 		usleep(LOCK_PAUSE);
 	}
-	return 0;
+	return kedge__error_set(err, KEDGE_E_LOCKED, 0, "another kedge watch takes sets for %s already", name);
 }
 
 int kedge__watch_journal_open(struct kedge__watch_journal *j, const char *store, const char *name,
@@ -169,6 +183,7 @@ static int append(struct kedge__watch_journal *j, const struct kedge__watch_know
 	if (!line)
 		kedge__tool_no_memory();
 	rc = kedge__fs_append_line(j->path, line, err);
+	j->lines += !rc;
 	if (!rc)
 		know(j, k);
 	kedge__free(line);
@@ -190,4 +205,75 @@ int kedge__watch_journal_end(struct kedge__watch_journal *j, const struct kedge_
 	const struct kedge__watch_known k = {known->fingerprint, known->version, KEDGE__WATCH_REMOVED};
 
 	return append(j, &k, "", err);
+}
+
+/* ------------------------------------------------------------------ what is forgotten */
+
+bool kedge__watch_journal_full(const struct kedge__watch_journal *j)
+{
+	return j->lines >= j->most;
+}
+
+static char *all_lines(const struct kedge__watch_journal *j)
+{
+	char *text = kedge__malloc(j->list.count * LINE_ROOM + 1);
+	size_t used = 0;
+
+	if (!text)
+		kedge__tool_no_memory();
+	text[0] = '\0';
+	for (size_t i = 0; i < j->list.count; i++)
+		used += (size_t)snprintf(text + used, LINE_ROOM, "%016llx %llu %s\n",
+					 (unsigned long long)j->list.at[i].fingerprint,
+					 (unsigned long long)j->list.at[i].version, words[j->list.at[i].state]);
+	return text;
+}
+
+/* The new file is locked before it has its name: nobody gets in between. */
+static int replace(struct kedge__watch_journal *j, struct kedge__error *err)
+{
+	char *text = all_lines(j), *temporary = kedge__asprintf("%s.tmp", j->path);
+	int fd = -1, rc;
+
+	if (!temporary)
+		kedge__tool_no_memory();
+	rc = kedge__fs_unlink(temporary, err);
+	if (!rc)
+		rc = kedge__fs_open_lock(temporary, &fd, err);
+	if (!rc && flock(fd, LOCK_EX | LOCK_NB) != 0)
+		rc = kedge__error_set(err, KEDGE_E_IO, errno, "cannot lock %s", temporary);
+	if (!rc)
+		rc = kedge__fs_pwrite(fd, text, strlen(text), 0, temporary, err);
+	if (!rc)
+		rc = kedge__fs_sync(fd, temporary, err);
+	if (!rc)
+		rc = kedge__fs_rename(temporary, j->path, err);
+	if (rc) {
+		kedge__fs_close(fd);
+		(void)kedge__fs_unlink(temporary, NULL);
+	} else {
+		kedge__fs_close(j->lock);
+		j->lock = fd;
+		j->lines = j->list.count;
+	}
+	kedge__free(temporary);
+	kedge__free(text);
+	return rc;
+}
+
+int kedge__watch_journal_prune(struct kedge__watch_journal *j,
+			       bool (*needed)(void *ctx, const struct kedge__watch_known *k), void *ctx,
+			       struct kedge__error *err)
+{
+	size_t kept = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < j->list.count; i++)
+		if (needed(ctx, &j->list.at[i]))
+			j->list.at[kept++] = j->list.at[i];
+	j->list.count = kept;
+	if (j->lines > kept)
+		rc = replace(j, err);
+	j->most = 2 * j->lines + LINES_MORE;
+	return rc;
 }

@@ -17,68 +17,16 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* ------------------------------------------------------------------ what the levels have */
-
-struct levels {
-	struct kedge__catalog *at[2];
-	size_t count;
-};
-
-static void levels_close(struct levels *l)
-{
-	for (size_t i = 0; i < l->count; i++)
-		kedge__catalog_close(l->at[i]);
-	l->count = 0;
-}
-
-/* One that has no versions of NAME yet is none. */
-static int levels_open(const struct kedge__watch *w, struct levels *l, struct kedge__error *err)
-{
-	const char *paths[] = {w->l1, w->l2};
-
-	*l = (struct levels){.count = 0};
-	for (size_t i = 0; i < KEDGE__COUNT(paths) && paths[i]; i++) {
-		struct kedge__error problem = KEDGE__ERROR_INIT;
-		int rc = kedge__catalog_open(paths[i], w->name, KEDGE__CATALOG_READ, &l->at[l->count], &problem);
-
-		l->count += rc == 0;
-		if (rc && rc != KEDGE_E_NOTFOUND) {
-			kedge__error_move(err, &problem);
-			levels_close(l);
-			return rc;
-		}
-		kedge__error_done(&problem);
-	}
-	return 0;
-}
-
-int kedge__watch_learn(struct kedge__watch *w, struct kedge__error *err)
-{
-	struct levels l;
-	int rc = levels_open(w, &l, err);
-
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < l.count; i++)
-		for (size_t k = 0; k < kedge__catalog_count(l.at[i]); k++) {
-			const struct kedge__catalog_entry *e = kedge__catalog_at(l.at[i], k);
-			uint64_t fingerprint;
-
-			if (!e->problem.code && kedge__watch_note_parse(e->set.note, &fingerprint))
-				kedge__watch_journal_learn(&w->journal, fingerprint, e->version);
-		}
-	levels_close(&l);
-	return 0;
-}
+/* ------------------------------------------------------------------ saving */
 
 /* The newest version on L1, if it is that of SET. */
 static bool find_version(const struct kedge__watch *w, const struct kedge__watch_set *set, uint64_t *version,
 			 struct kedge__set_part *part)
 {
-	struct levels l;
+	struct kedge__watch_levels l;
 	bool found = false;
 
-	if (levels_open(w, &l, NULL) != 0)
+	if (kedge__watch_levels_open(w, &l, NULL) != 0)
 		return false;
 	for (size_t i = 0; i < l.count && !found; i++)
 		for (size_t k = kedge__catalog_count(l.at[i]); k-- > 0 && !found;) {
@@ -92,11 +40,9 @@ static bool find_version(const struct kedge__watch *w, const struct kedge__watch
 				*part = e->set.parts[0];
 			}
 		}
-	levels_close(&l);
+	kedge__watch_levels_close(&l);
 	return found;
 }
-
-/* ------------------------------------------------------------------ saving */
 
 struct child {
 	const struct kedge__watch *watch;
@@ -237,7 +183,7 @@ enum kedge__watch_result kedge__watch_take(struct kedge__watch *w, const struct 
 /* ------------------------------------------------------------------ removing */
 
 /* Every level has VERSION, and every byte of it is right. */
-static int verify(const struct levels *l, struct kedge__pool *pool, uint64_t version, bool *intact,
+static int verify(const struct kedge__watch_levels *l, struct kedge__pool *pool, uint64_t version, bool *intact,
 		  struct kedge__error *err)
 {
 	int rc = 0;
@@ -318,8 +264,8 @@ static int remove_tree(const struct kedge__watch *w, const struct kedge__tree *t
 	return rc;
 }
 
-static int read_tree(const struct levels *l, struct kedge__pool *pool, uint64_t version, struct kedge__tree *tree,
-		     struct kedge__error *err)
+static int read_tree(const struct kedge__watch_levels *l, struct kedge__pool *pool, uint64_t version,
+		     struct kedge__tree *tree, struct kedge__error *err)
 {
 	struct kedge__lineage *lineage;
 	bool present = false;
@@ -337,8 +283,8 @@ static int read_tree(const struct levels *l, struct kedge__pool *pool, uint64_t 
 int kedge__watch_verify(const struct kedge__watch *w, uint64_t version, bool *intact, struct kedge__error *err)
 {
 	struct kedge__pool *pool = NULL;
-	struct levels l;
-	int rc = levels_open(w, &l, err);
+	struct kedge__watch_levels l;
+	int rc = kedge__watch_levels_open(w, &l, err);
 
 	*intact = false;
 	if (rc)
@@ -347,7 +293,7 @@ int kedge__watch_verify(const struct kedge__watch *w, uint64_t version, bool *in
 	if (!rc && l.count == (w->l2 ? 2 : 1))
 		rc = verify(&l, pool, version, intact, err);
 	kedge__pool_free(pool);
-	levels_close(&l);
+	kedge__watch_levels_close(&l);
 	return rc;
 }
 
@@ -355,8 +301,8 @@ int kedge__watch_remove(const struct kedge__watch *w, uint64_t version, struct k
 {
 	struct kedge__tree tree = {0};
 	struct kedge__pool *pool = NULL;
-	struct levels l;
-	int rc = levels_open(w, &l, err);
+	struct kedge__watch_levels l;
+	int rc = kedge__watch_levels_open(w, &l, err);
 
 	if (rc)
 		return rc;
@@ -367,6 +313,6 @@ int kedge__watch_remove(const struct kedge__watch *w, uint64_t version, struct k
 		rc = remove_tree(w, &tree, err);
 	kedge__tree_done(&tree);
 	kedge__pool_free(pool);
-	levels_close(&l);
+	kedge__watch_levels_close(&l);
 	return rc;
 }

@@ -90,6 +90,43 @@ for step in 1 2 3; do
 done
 is "$(kedge ls -q -s st4 -n sim | tr '\n' ' ')" "3 " "the versions that are left"
 
+# L2 that was away: what it lacks goes there as soon as it is back, and then the files go, without another set.
+numbered away 1 1
+expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set l2="$PWD/far"
+mv far gone
+numbered away 2 1
+expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove --set l2="$PWD/far"
+is "$(kedge ls -q -s gone -n sim | tr '\n' ' ')" "1 " "what L2 has while it is away"
+is "$(ls away)" "$(printf 'ck-1-r0.dat\nck-2-r0.dat')" "files that L2 lacks"
+mkdir far # not mounted
+expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set l2="$PWD/far"
+is "$(ls far)" "" "what is in a directory that is not L2"
+rmdir far && mv gone far
+expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove --set l2="$PWD/far"
+printed 'L2 is back'
+is "$(kedge ls -q -s far -n sim | tr '\n' ' ')" "1 2 " "what L2 has when it is back"
+is "$(ls away)" "" "files when L2 has their versions"
+expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set l2="$PWD/far"
+[ ! -s out ] || fail "something was brought again: $(cat out)"
+
+# The journal forgets what neither the directory nor a level has, and nothing else: what was removed and restored is not removed again.
+for step in $(seq 1 12); do
+	numbered many $step 1
+done
+expect 0 kedge watch many -s st9 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set keep=2
+is "$(wc -l <st9/sim/watch)" 12 "lines while all files are there"
+rm many/ck-[3-9]-*
+expect 0 kedge watch many -s st9 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove --set keep=2
+[ "$(wc -l <st9/sim/watch)" -le 6 ] || fail "the journal is not pruned: $(wc -l <st9/sim/watch)"
+expect 0 kedge watch many -s st9 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set keep=2
+[ ! -s out ] || fail "something was taken again: $(cat out)"
+last=$(kedge ls -q -s st9 -n sim | tail -1)
+expect 0 kedge restore -s st9 -n sim -v "$last" -o many
+expect 0 kedge watch many -s st9 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove --set keep=2
+[ ! -s out ] || fail "what was restored was taken, or removed, again: $(cat out)"
+expect 0 kedge verify -s st9
+! grep stray out || fail "the journal leaves a stray"
+
 # A disk that is full for a while: the files stay, and the set is taken later.
 numbered full 1 1
 for n in 6 12; do
