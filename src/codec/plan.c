@@ -17,7 +17,7 @@
 #define SPARE_PACE    0.5e-9 /* seconds a byte: a quarter of the time of packing, at most, */
 #define SPARE_LEAST   300e-6 /* but for the first few, until a tenth of all is spent */
 #define SPARE_CHECK   400e-6 /* to see that nothing is worth it */
-#define USES_UNTIMED  2      /* versions that a choice serves where speeds are not measured: there may be no other */
+#define USES_UNTIMED  3      /* versions that a choice serves where speeds are not measured: there may be no other */
 #define BASE_LEAST    (UINT64_C(256) << 10) /* new bytes of a region for which a base is considered */
 
 int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
