@@ -6,6 +6,7 @@ A dataset called N_M_BKW_... holds the numbers from N on, M of them, in the orde
 endian or b for big endian, K is f or i, W the bytes of a number. So a test can see that the right bytes were found.
 tests/aggregate/files has what this wrote with HDF5 1.10.8 and netCDF 4.9.0.
 """
+import ctypes
 import os
 import sys
 
@@ -111,6 +112,37 @@ def large(path, **how):
             f["group/%d_1_li4_of many" % i] = numbers(i, (1,), "<i4")
 
 
+def deep(path):
+    """Data blocks in pages, of which most were never written; a B-tree of several levels."""
+    with h5py.File(path, "w", libver="latest") as f:
+        d = f.create_dataset("0_1920_li4_paged", (135000,), "<i4", chunks=(1,), maxshape=(None,))
+        d[10:30] = numbers(0, (20,), "<i4")
+        d[131100:133000] = numbers(20, (1900,), "<i4")  # the 131,061st is the first in a page
+        d = f.create_dataset("1_9000_li4_tree", (9000, 1), "<i4", chunks=(1, 1), maxshape=(None, None))
+        d[:] = numbers(1, (9000, 1), "<i4")
+        for i in range(1500):
+            f["group/%d_1_li4_of many" % i] = numbers(i, (1,), "<i4")
+        f["100_20000_lf8_beside"] = numbers(100, (20000,), "<f8")
+
+
+def shared(path, libver):
+    """Messages of object headers that many of them share: h5py has no call to ask for that."""
+    library = [line.split()[-1] for line in open("/proc/self/maps") if "libhdf5" in line and "_hl" not in line][0]
+    hdf5 = ctypes.CDLL(library)
+    hdf5.H5Pset_shared_mesg_nindexes.argtypes = [ctypes.c_int64, ctypes.c_uint]
+    hdf5.H5Pset_shared_mesg_index.argtypes = [ctypes.c_int64, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint]
+    how = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    hdf5.H5Pset_shared_mesg_nindexes(how.id, 1)
+    hdf5.H5Pset_shared_mesg_index(how.id, 0, 0x1F, 1)  # spaces, types, fill values, filters, attributes
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(libver, h5py.h5f.LIBVER_LATEST)
+    with h5py.File(h5py.h5f.create(path.encode(), h5py.h5f.ACC_TRUNC, how, access)) as f:
+        for i in range(3):
+            f["%d_300_lf8_alike" % (1000 * i)] = numbers(1000 * i, (300,), "<f8")
+            f.create_dataset("%d_300_li4_chunks" % (1000 * i), data=numbers(1000 * i, (300,), "<i4"), chunks=(100,),
+                             fillvalue=7)
+
+
 def raw(path):
     """A header, doubles that begin at an odd place, and big-endian floats."""
     x = np.arange(3000)
@@ -126,6 +158,7 @@ def main():
     if len(sys.argv) > 2:  # too large to be kept
         large("large_old.h5", libver="earliest")
         large("large_new.h5", libver="latest")
+        deep("deep.h5")
     hdf5("old.h5", libver="earliest")
     hdf5("new.h5", libver="latest")
     many("many_old.h5", 20, libver="earliest")
@@ -137,6 +170,8 @@ def main():
     classic("five.nc", "NETCDF3_64BIT_DATA")
     classic("four.nc", "NETCDF4")
     raw("restart.raw")
+    shared("shared_old.h5", h5py.h5f.LIBVER_EARLIEST)
+    shared("shared_new.h5", h5py.h5f.LIBVER_LATEST)
 
 
 main()

@@ -107,14 +107,25 @@ static const struct {
 	enum kedge__file_format format;
 	size_t variables, numbers; /* that it has, and of them those with numbers */
 } files[] = {
-    {"old.h5", KEDGE__FILE_HDF5, 11, 9},       {"new.h5", KEDGE__FILE_HDF5, 11, 9},
-    {"old_odd.h5", KEDGE__FILE_HDF5, 10, 1},   {"new_odd.h5", KEDGE__FILE_HDF5, 10, 1},
-    {"many_old.h5", KEDGE__FILE_HDF5, 20, 20}, {"many_new.h5", KEDGE__FILE_HDF5, 20, 20},
-    {"user.h5", KEDGE__FILE_HDF5, 1, 1},       {"one.nc", KEDGE__FILE_NETCDF, 4, 4},
-    {"one_one.nc", KEDGE__FILE_NETCDF, 1, 1},  {"two.nc", KEDGE__FILE_NETCDF, 4, 4},
-    {"two_one.nc", KEDGE__FILE_NETCDF, 1, 1},  {"five.nc", KEDGE__FILE_NETCDF, 4, 4},
-    {"five_one.nc", KEDGE__FILE_NETCDF, 1, 1}, {"four.nc", KEDGE__FILE_HDF5, 4, 4},
-    {"four_one.nc", KEDGE__FILE_HDF5, 1, 1},   {"restart.raw", KEDGE__FILE_RAW, 2, 0},
+    {"old.h5", KEDGE__FILE_HDF5, 11, 9},
+    {"new.h5", KEDGE__FILE_HDF5, 11, 9},
+    {"old_odd.h5", KEDGE__FILE_HDF5, 10, 1},
+    {"new_odd.h5", KEDGE__FILE_HDF5, 10, 1},
+    {"many_old.h5", KEDGE__FILE_HDF5, 20, 20},
+    {"many_new.h5", KEDGE__FILE_HDF5, 20, 20},
+    {"user.h5", KEDGE__FILE_HDF5, 1, 1},
+    {"one.nc", KEDGE__FILE_NETCDF, 4, 4},
+    {"one_one.nc", KEDGE__FILE_NETCDF, 1, 1},
+    {"two.nc", KEDGE__FILE_NETCDF, 4, 4},
+    {"two_one.nc", KEDGE__FILE_NETCDF, 1, 1},
+    {"five.nc", KEDGE__FILE_NETCDF, 4, 4},
+    {"five_one.nc", KEDGE__FILE_NETCDF, 1, 1},
+    {"four.nc", KEDGE__FILE_HDF5, 4, 4},
+    {"four_one.nc", KEDGE__FILE_HDF5, 1, 1},
+    {"restart.raw", KEDGE__FILE_RAW, 2, 0},
+    /* Of messages that are shared, only what has them first is understood; the rest is opaque. */
+    {"shared_old.h5", KEDGE__FILE_HDF5, 1, 1},
+    {"shared_new.h5", KEDGE__FILE_HDF5, 1, 1},
 };
 
 static void test_all_is_found(void **state)

@@ -117,9 +117,9 @@ said "aggregate"
 # Files that the libraries write here.
 if /usr/bin/python3 -c 'import h5py, netCDF4, numpy' 2>/dev/null; then
 	/usr/bin/python3 "$KEDGE_SOURCE/tests/aggregate/make_files.py" made large
-	for f in made/large_old.h5 made/large_new.h5; do
+	for f in large_old:403 large_new:403 deep:1503; do
 		[ -x "$BUILD_DIR/tests/aggregate/test_layout" ] || continue
-		KEDGE_TEST_LAYOUT=$PWD/$f KEDGE_TEST_NUMBERS=403 \
+		KEDGE_TEST_LAYOUT=$PWD/made/${f%:*}.h5 KEDGE_TEST_NUMBERS=${f#*:} \
 			"$BUILD_DIR/tests/aggregate/test_layout" --case test_given_file >out 2>&1 || fail "$f: $(cat out)"
 	done
 	expect 0 kedge save -s store -n made made
