@@ -13,6 +13,22 @@ size_t kedge__process_mirror_index_bytes(const struct kedge__process_mirror *m)
 	return (KEDGE__PAGES_HEAD + m->places) * sizeof(*m->index);
 }
 
+/* Where a part of the memory is watched, the kernel takes it for two mappings, and cannot move them as one. */
+static uint8_t *grow_pages(const struct kedge__process_mirror *m, size_t room)
+{
+	size_t had = m->room * KEDGE__PAGE_BYTES, bytes = room * KEDGE__PAGE_BYTES;
+	uint8_t *pages = m->pages ? kedge__map_grow(m->pages, had, bytes) : NULL;
+
+	if (pages)
+		return pages;
+	pages = kedge__map_alloc(bytes);
+	if (pages && m->pages) {
+		memcpy(pages, m->pages, m->places * KEDGE__PAGE_BYTES);
+		kedge__map_free(m->pages, had);
+	}
+	return pages;
+}
+
 /* Room for PLACES in both regions; what is there stays. */
 static int reserve(struct kedge__process_mirror *m, size_t places, struct kedge__error *err)
 {
@@ -28,8 +44,7 @@ static int reserve(struct kedge__process_mirror *m, size_t places, struct kedge_
 	m->index = index;
 	index[0] = KEDGE__PAGES_MAGIC;
 	index[1] = KEDGE__PAGE_BYTES;
-	pages = m->pages ? kedge__map_grow(m->pages, m->room * KEDGE__PAGE_BYTES, room * KEDGE__PAGE_BYTES)
-			 : kedge__map_alloc(room * KEDGE__PAGE_BYTES);
+	pages = grow_pages(m, room);
 	if (!pages)
 		return kedge__error_nomem(err);
 	m->pages = pages;

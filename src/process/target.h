@@ -181,6 +181,9 @@ void kedge__tracker_follow(struct kedge__process_tracker *k, pid_t pid);
  * no failure: k->why_not.
  */
 int kedge__tracker_begin(struct kedge__process_tracker *k, struct kedge__target *t, struct kedge__error *err);
+#define KEDGE__USER_MODE_ONLY 1 /* of userfaultfd(2), since Linux 5.11 */
+bool kedge__tracker_set_up(struct kedge__process_tracker *k, int fd); /* FD, a userfaultfd, is its own from now on. False: see errno */
+const char *kedge__tracker_probe_kernel(void); /* why pages cannot be tracked, or NULL */
 void kedge__tracker_end(struct kedge__process_tracker *k); /* nothing is protected any more */
 /*
  * Pages that are written from now on can be told from others, in all mappings where that is of use. The target stands still: a

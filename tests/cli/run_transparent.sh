@@ -60,6 +60,8 @@ wants err 'asking the job to save its state and to end: signal TERM'
 wants shown "process  ./sequential $rounds"
 wants shown "file.*$PWD/more"
 wants shown "\[stack\]"
+"$KEDGE_BIN" show -s store -n job >shown || die "show"
+wants shown 'note .*stop [0-9.]* ms, full: [0-9]* pages in the stop'
 
 # The same command goes on.
 limit 1000000
@@ -120,6 +122,31 @@ wants_code 1
 wants err 'it has a child'
 run --transparent --files some -- true
 wants_code 2
+
+# What was written is captured, and -v says how.
+mkdir memory
+cd memory
+limit 50
+"$KEDGE_BIN" run --backoff 0 --transparent -v --interval 1000000 -s ../store -n memory -- "$programs/memory" 400 >out 2>err &
+run=$!
+reached 50
+for n in 1 2; do
+	"$KEDGE_BIN" checkpoint-now -s ../store -n memory >said || die "it was not asked"
+	await "[ \$(grep -c captured: err) -eq $n ]"
+	limit $((50 + 50 * n))
+	reached $((50 + 50 * n))
+done
+grep -q 'all memory of the program is read' err || wants err 'captured: stop .* ms, increment: [0-9]* pages in the stop, [0-9]* before it'
+limit 120
+kill -KILL $(cut -d ' ' -f 2 ../store/memory/running)
+await 'grep -q "restarted from version 2" err'
+limit 1000000
+end
+wants_code 0
+mkdir whole
+(cd whole && "$programs/memory" 400)
+cmp whole/answer answer || die "the answer is not what it is without a failure"
+cd ..
 run --interval 3 -- true
 wants_code 2
 wants err 'need --transparent'

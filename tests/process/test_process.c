@@ -2,35 +2,15 @@
 /*
  * Whole processes: captured, killed, restarted; their answer and their files are those of a run that nobody disturbed.
  * $PROCESS_TEST_MOMENTS: how many moments of each program are tried (2).
- * $PROCESS_TEST_CAPTURES: how often one program is captured (60).
  */
-#include "../lib/cases.h"
-#include "../lib/draw.h"
-#include "../lib/files.h"
-#include "../lib/scratch.h"
 
-#include "base/search.h"
-#include "process/process.h"
+#include "life.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define ROUNDS 1200
-#define USER   65534
-
-static unsigned long all_rounds = ROUNDS;
-static const char *const outputs[] = {"answer", "log", "more", "table", "out", NULL};
+#define USER 65534
 
 /* ------------------------------------------------------------------ death at the n-th call */
 
@@ -65,219 +45,6 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	die_if_due();
 	return __real_syscall(number, a, b, c, d, e, f);
-}
-
-/* ------------------------------------------------------------------ a program and its directory */
-
-struct life {
-	char dir[FILES_PATH], program[FILES_PATH];
-	pid_t pid, init;
-	int link, status;
-	bool over;
-	uint8_t *record;
-	size_t record_bytes;
-	struct kedge__process_mirror mirror;
-	struct kedge__process_contents contents;
-	struct kedge__process_tracker *tracker; /* NULL: all captures are full */
-	enum kedge__process_way way, got;       /* wanted; of the last capture */
-};
-
-static void path_in(char out[FILES_PATH], const struct life *l, const char *name)
-{
-	path_make(out, "%s/%s", l->dir, name);
-}
-
-static size_t progress(const struct life *l)
-{
-	char path[FILES_PATH];
-	struct stat st;
-
-	path_in(path, l, "progress");
-	return stat(path, &st) == 0 ? (size_t)st.st_size : 0;
-}
-
-static void set_limit(const struct life *l, unsigned long limit)
-{
-	char path[FILES_PATH], fresh[FILES_PATH], text[32];
-
-	path_in(path, l, "limit");
-	path_in(fresh, l, "limit.new");
-	snprintf(text, sizeof(text), "%lu", limit);
-	file_write(fresh, text, strlen(text));
-	assert_int_equal(rename(fresh, path), 0);
-}
-
-static bool has_ended(struct life *l)
-{
-	if (!l->over && waitpid(l->pid, &l->status, WNOHANG) == l->pid)
-		l->over = true;
-	return l->over;
-}
-
-static void await_progress(struct life *l, size_t rounds)
-{
-	while (progress(l) < rounds && !has_ended(l))
-		usleep(200);
-	if (l->over)
-		fail_msg("the program ended too early: 0x%x", (unsigned)l->status);
-}
-
-/* Some rounds more, below STEP, but no more than MOST in all. */
-static void await_some(struct life *l, size_t step, size_t most, uint64_t *seed)
-{
-	size_t wanted = progress(l) + draw_below(seed, step);
-
-	await_progress(l, KEDGE__MIN(wanted, most));
-}
-
-static void begin(struct life *l, const char *program, const char *dir)
-{
-	char source[FILES_PATH], number[32], out[FILES_PATH];
-	uint8_t *code;
-	size_t bytes;
-
-	memset(l, 0, sizeof(*l));
-	l->link = -1;
-	path_make(l->dir, "%s", dir);
-	assert_true(mkdir(dir, 0700) == 0 || errno == EEXIST);
-	/* Its own copy: another user may read it, too. */
-	path_make(source, "%s/%s", PROGRAMS, program);
-	path_make(l->program, "%s/program", dir);
-	code = file_read(source, &bytes);
-	assert_non_null(code);
-	file_write(l->program, code, bytes);
-	free(code);
-	assert_int_equal(chmod(l->program, 0700), 0);
-	snprintf(number, sizeof(number), "%lu", all_rounds);
-	path_in(out, l, "out");
-	l->pid = fork();
-	if (l->pid == 0) {
-		int fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), null = open("/dev/null", O_RDONLY);
-
-		if (chdir(dir) != 0 || fd < 0)
-			_exit(99);
-		dup2(null, 0);
-		dup2(fd, 1);
-		close_range(3, ~0u, 0);
-		setpgid(0, 0);
-		execl("./program", "./program", number, NULL);
-		_exit(98);
-	}
-	assert_true(l->pid > 0);
-}
-
-static void await_end(struct life *l)
-{
-	set_limit(l, 1000000000);
-	if (!l->over)
-		assert_int_equal(waitpid(l->pid, &l->status, 0), l->pid);
-	l->over = true;
-	assert_true(WIFEXITED(l->status));
-	assert_int_equal(WEXITSTATUS(l->status), 0);
-	if (l->init) {
-		close(l->link);
-		kill(l->init, SIGKILL);
-		assert_int_equal(waitpid(l->init, NULL, __WALL), l->init);
-		l->init = 0;
-	}
-}
-
-static void forget(struct life *l)
-{
-	kedge__process_mirror_done(&l->mirror);
-	kedge__process_contents_done(&l->contents);
-	kedge__process_tracker_free(l->tracker);
-	l->tracker = NULL;
-	kedge__free(l->record);
-	l->record = NULL;
-}
-
-static int try_capture(struct life *l, struct kedge__error *err)
-{
-	struct kedge__process_capture c = {.pid = l->pid,
-					   .init = l->init,
-					   .files = KEDGE__FILES_WRITTEN,
-					   .mirror = &l->mirror,
-					   .tracker = l->tracker,
-					   .way = l->way};
-	int rc = kedge__process_capture(&c, err);
-
-	assert_false(c.ended);
-	if (rc)
-		return rc;
-	l->got = c.way;
-	kedge__process_contents_done(&l->contents);
-	l->contents = c.contents;
-	kedge__free(l->record);
-	assert_int_equal(kedge__process_image_encode(&c.image, &l->record, &l->record_bytes, err), 0);
-	kedge__process_image_done(&c.image);
-	return 0;
-}
-
-static void capture(struct life *l)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-
-	int rc = try_capture(l, &err);
-
-	/* This is for once. */
-	if (rc == KEDGE_E_STATE && strstr(kedge__error_text(&err), "has just changed"))
-		rc = try_capture(l, &err);
-	if (rc)
-		fail_msg("%s; status 0x%x", kedge__error_text(&err), has_ended(l) ? (unsigned)l->status : 0);
-}
-
-static void end_by_force(struct life *l)
-{
-	kill(l->pid, SIGKILL);
-	assert_int_equal(waitpid(l->pid, &l->status, 0), l->pid);
-	if (l->init) {
-		close(l->link);
-		kill(l->init, SIGKILL);
-		assert_int_equal(waitpid(l->init, NULL, __WALL), l->init);
-		l->init = 0;
-	}
-}
-
-static void restart(struct life *l)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__process_image image;
-	struct kedge__process_restart r = {
-	    .image = &image, .mirror = &l->mirror, .contents = &l->contents, .init_link = -1};
-	int rc = kedge__process_image_decode(l->record, l->record_bytes, &image, &err);
-
-	if (!rc)
-		rc = kedge__process_mirror_adopt(&l->mirror, &err);
-	if (!rc)
-		rc = kedge__process_check(&image, &err);
-	if (!rc)
-		rc = kedge__process_restart(&r, &err);
-	if (rc)
-		fail_msg("%s", kedge__error_text(&err));
-	kedge__process_image_done(&image);
-	l->pid = r.pid;
-	l->init = r.init;
-	l->link = r.init_link;
-	l->over = false;
-}
-
-static void compare(const struct life *a, const struct life *b)
-{
-	for (size_t i = 0; outputs[i]; i++) {
-		char path[FILES_PATH];
-		size_t n = 0, m = 0;
-		uint8_t *x, *y;
-
-		path_in(path, a, outputs[i]);
-		x = file_read(path, &n);
-		path_in(path, b, outputs[i]);
-		y = file_read(path, &m);
-		if (!x != !y || n != m || (x && memcmp(x, y, n) != 0))
-			fail_msg("%s differs", outputs[i]);
-		free(x);
-		free(y);
-	}
 }
 
 /* ------------------------------------------------------------------ killed at random moments */
@@ -346,7 +113,7 @@ static void live_here(const char *program, unsigned generations)
 		char root[FILES_PATH];
 
 		scratch_make(root, sizeof(root), "process");
-		live(root, program, generations, 17 + i);
+		live(root, program, generations, 18 + i);
 	}
 }
 
@@ -376,7 +143,7 @@ static void memory_that_changes(void **state)
 
 static void ten_generations(void **state)
 {
-	static const char *const programs[] = {"threads", "memory", "memory"};
+	static const char *const programs[] = {"threads", "memory"};
 
 	(void)state;
 	for (unsigned i = 0; i < KEDGE__COUNT(programs); i++) {
@@ -420,7 +187,7 @@ static void as_user(void **state)
 		if (geteuid() == 0 && (setresgid(USER, USER, USER) != 0 || setresuid(USER, USER, USER) != 0))
 			_exit(98);
 		prctl(PR_SET_DUMPABLE, 1);
-		live(root, "threads", 2, 11);
+		live(root, "threads", 2, 12);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -428,128 +195,7 @@ static void as_user(void **state)
 	scratch_remove(root);
 }
 
-/* ------------------------------------------------------------------ increments */
-
-static const uint8_t *page_in(const struct kedge__process_mirror *m, uint64_t address)
-{
-	static const uint8_t zeros[KEDGE__PAGE_BYTES];
-	size_t i;
-
-	KEDGE__PARTITION_POINT(i, m->count, m->sorted[i].address < address);
-	return i < m->count && m->sorted[i].address == address ? m->pages + m->sorted[i].place * KEDGE__PAGE_BYTES
-							       : zeros;
-}
-
-static size_t compare_mapping(const struct life *l, const struct kedge__process_mapping *m, int memory, int pagemap)
-{
-	uint64_t entries[512];
-	size_t there = 0;
-
-	for (uint64_t at = m->start, i = 0; at < m->end; at += KEDGE__PAGE_BYTES, i++) {
-		uint8_t now[KEDGE__PAGE_BYTES];
-
-		if (i % KEDGE__COUNT(entries) == 0)
-			assert_true(pread(pagemap, entries, sizeof(entries), (off_t)(at / KEDGE__PAGE_BYTES * 8)) > 0);
-		if (!(entries[i % KEDGE__COUNT(entries)] >> 62))
-			continue;
-		assert_int_equal(pread(memory, now, sizeof(now), (off_t)at), sizeof(now));
-		if (memcmp(now, page_in(&l->mirror, at), sizeof(now)) != 0)
-			fail_msg("page 0x%llx of 0x%llx-0x%llx %s differs", (unsigned long long)at,
-				 (unsigned long long)m->start, (unsigned long long)m->end, m->name);
-		there++;
-	}
-	return there;
-}
-
-/* The program waits, and writes to nothing but small mappings: what it has is what is in the mirror. */
-static void compare_memory(struct life *l)
-{
-	struct kedge__process_image image;
-	char path[64];
-	int memory, pagemap;
-	size_t there = 0, kept = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)l->pid);
-	memory = open(path, O_RDONLY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)l->pid);
-	pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(memory >= 0 && pagemap >= 0);
-	assert_int_equal(kedge__process_image_decode(l->record, l->record_bytes, &image, NULL), 0);
-	for (size_t i = 0; i < image.mappings.count; i++) {
-		const struct kedge__process_mapping *m = &image.mappings.at[i];
-
-		if (m->kind != KEDGE__MAPPING_ANONYMOUS || m->end - m->start < (1 << 20))
-			continue;
-		there += compare_mapping(l, m, memory, pagemap);
-		for (size_t k = 0; k < l->mirror.count; k++)
-			kept += l->mirror.sorted[k].address >= m->start && l->mirror.sorted[k].address < m->end;
-	}
-	assert_true(kept > 0 && kept <= there); /* pages of zeros that were only read are not kept */
-	kedge__process_image_done(&image);
-	close(memory);
-	close(pagemap);
-}
-
-static void increments_are_all(void **state)
-{
-	char root[FILES_PATH];
-	struct life l = {.link = -1};
-	uint64_t seed = 7;
-
-	(void)state;
-	scratch_make(root, sizeof(root), "process");
-	path_make(l.dir, "%s", root);
-	set_limit(&l, 1);
-	begin(&l, "memory", root);
-	l.tracker = kedge__process_tracker_new();
-	for (unsigned long at = 1, i = 0; at < ROUNDS - 40; at += 1 + draw_below(&seed, 40), i++) {
-		set_limit(&l, at);
-		await_progress(&l, at);
-		l.way = i % 4 == 3 ? KEDGE__WAY_STILL : KEDGE__WAY_AUTO;
-		capture(&l);
-		assert_true(l.got == (i % 4 == 3 ? KEDGE__WAY_STILL : KEDGE__WAY_INCREMENT) ||
-			    kedge__process_tracker_why_not(l.tracker));
-		compare_memory(&l);
-	}
-	await_end(&l);
-	forget(&l);
-	scratch_remove(root);
-}
-
 /* ------------------------------------------------------------------ no trace */
-
-static size_t count_lines(pid_t pid, const char *name)
-{
-	char path[64], *line = NULL;
-	size_t room = 0, n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	while (getline(&line, &room, f) >= 0)
-		n++;
-	free(line);
-	fclose(f);
-	return n;
-}
-
-static bool traced(pid_t pid)
-{
-	char path[64], *line = NULL;
-	size_t room = 0;
-	int tracer = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	while (getline(&line, &room, f) >= 0)
-		sscanf(line, "TracerPid: %d", &tracer);
-	free(line);
-	fclose(f);
-	return tracer != 0;
-}
 
 static void calls_that_wait(void **state)
 {
@@ -584,81 +230,6 @@ static void calls_that_wait(void **state)
 		if (text)
 			fail_msg("interrupted: %s", (char *)text);
 	}
-	forget(&l);
-	scratch_remove(root);
-}
-
-static size_t count_descriptors(pid_t pid)
-{
-	char path[64];
-	struct dirent *e;
-	size_t n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	d = opendir(path);
-	assert_non_null(d);
-	while ((e = readdir(d)))
-		n += e->d_name[0] != '.';
-	closedir(d);
-	return n;
-}
-
-static size_t resident_pages(pid_t pid)
-{
-	char path[64];
-	unsigned long pages = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%*s %lu", &pages), 1);
-	fclose(f);
-	return pages;
-}
-
-/* Neither the program nor we get more of anything. */
-static void many_captures(void **state)
-{
-	const char *text = getenv("PROCESS_TEST_CAPTURES");
-	unsigned long captures = text ? strtoul(text, NULL, 10) : 60;
-	char root[FILES_PATH], dir[FILES_PATH];
-	struct life whole, l = {.link = -1};
-	size_t descriptors = 0, ours = 0, resident = 0;
-
-	(void)state;
-	scratch_make(root, sizeof(root), "process");
-	all_rounds = captures * 3 + 10;
-	path_make(dir, "%s/whole", root);
-	begin(&whole, "grow", dir);
-	await_end(&whole);
-	path_make(dir, "%s/parts", root);
-	assert_int_equal(mkdir(dir, 0700), 0);
-	path_make(l.dir, "%s", dir);
-	set_limit(&l, 1);
-	begin(&l, "grow", dir);
-	all_rounds = ROUNDS;
-	l.tracker = kedge__process_tracker_new();
-	for (unsigned long i = 0; i < captures; i++) {
-		set_limit(&l, 1 + 3 * i);
-		await_progress(&l, 1 + 3 * i);
-		l.way = i % 16 == 15 ? KEDGE__WAY_STILL : KEDGE__WAY_AUTO;
-		capture(&l);
-		if (i == captures / 2) {
-			descriptors = count_descriptors(l.pid);
-			ours = count_descriptors(getpid());
-			resident = resident_pages(getpid());
-		}
-	}
-	assert_int_equal(count_descriptors(l.pid), descriptors);
-	assert_int_equal(count_descriptors(getpid()), ours);
-	assert_true(resident_pages(getpid()) < resident + 16384);
-	if (count_lines(l.pid, "maps") > 200)
-		fail_msg("%zu mappings", count_lines(l.pid, "maps"));
-	assert_false(traced(l.pid));
-	await_end(&l);
-	compare(&whole, &l);
 	forget(&l);
 	scratch_remove(root);
 }
@@ -889,8 +460,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(files_and_signals),      cmocka_unit_test(without_shared_libraries),
 	    cmocka_unit_test(threads_with_their_ids), cmocka_unit_test(memory_that_changes),
 	    cmocka_unit_test(ten_generations),        cmocka_unit_test(as_user),
-	    cmocka_unit_test(increments_are_all),     cmocka_unit_test(calls_that_wait),
-	    cmocka_unit_test(many_captures),          cmocka_unit_test(refused),
+	    cmocka_unit_test(calls_that_wait),        cmocka_unit_test(refused),
 	    cmocka_unit_test(other_machine),          cmocka_unit_test(damage),
 	    cmocka_unit_test(who_captures_dies),
 	};

@@ -24,8 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Since Linux 5.11 and 6.7: the header may be older. */
-#define USER_MODE_ONLY 1
+/* Since Linux 6.7: the header may be older. */
 #define WP_UNPOPULATED (UINT64_C(1) << 13)
 #define WP_ASYNC       (UINT64_C(1) << 15)
 
@@ -106,17 +105,17 @@ static int copy_descriptor(pid_t pid, int number)
 	return fd;
 }
 
-static void set_up(struct kedge__process_tracker *k, int fd)
+bool kedge__tracker_set_up(struct kedge__process_tracker *k, int fd)
 {
 	struct uffdio_api api = {.api = UFFD_API, .features = WP_ASYNC | WP_UNPOPULATED};
 
 	if (ioctl(fd, UFFDIO_API, &api) != 0) {
-		say_why_not(k, "this kernel cannot track pages of a process (it is older than Linux 6.7)", -errno);
 		close(fd);
-		return;
+		return false;
 	}
 	k->userfault = fd;
 	k->all = true;
+	return true;
 }
 
 /* The scratch is there. */
@@ -124,7 +123,8 @@ static int ask_userfault(struct kedge__process_tracker *k, struct kedge__target 
 {
 	struct kedge__tracee *leader = &t->threads.at[0];
 	int64_t number, closed;
-	int fd, rc = KEDGE__CALL(t, leader, &number, err, SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | USER_MODE_ONLY);
+	int fd,
+	    rc = KEDGE__CALL(t, leader, &number, err, SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | KEDGE__USER_MODE_ONLY);
 
 	if (rc || number < 0) {
 		if (!rc)
@@ -137,8 +137,8 @@ static int ask_userfault(struct kedge__process_tracker *k, struct kedge__target 
 		say_why_not(k, "its userfaultfd cannot be taken over", fd);
 	else if (rc)
 		close(fd);
-	else
-		set_up(k, fd);
+	else if (!kedge__tracker_set_up(k, fd))
+		say_why_not(k, "its userfaultfd cannot be used", -errno);
 	return rc;
 }
 
@@ -254,7 +254,12 @@ int kedge__tracker_begin(struct kedge__process_tracker *k, struct kedge__target 
 	fresh = new_bytes(k);
 	if (k->why_not || !fresh || (k->userfault >= 0 && fresh < FRESH_LEAST))
 		return 0;
-	return stop_and_ask(k, t, err);
+	if (k->userfault < 0) {
+		const char *why = kedge__tracker_probe_kernel();
+
+		k->why_not = why ? kedge__strdup(why) : NULL;
+	}
+	return k->why_not ? 0 : stop_and_ask(k, t, err);
 }
 
 int kedge__tracker_room(struct kedge__process_tracker *k, uint64_t bytes, struct kedge__error *err)
