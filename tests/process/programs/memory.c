@@ -26,11 +26,15 @@ static void *map(size_t bytes, int rights, int flags)
 	return p;
 }
 
-static void must(int failed)
+static void must_at(int failed, int line)
 {
-	if (failed)
-		_exit(6);
+	if (!failed)
+		return;
+	fprintf(stderr, "memory: line %d: %m\n", line);
+	_exit(6);
 }
+
+#define must(failed) must_at(failed, __LINE__)
 
 /* Some pages of AT are written, others are read. */
 static void touch(unsigned char *at, size_t bytes, uint64_t seed)
