@@ -14,7 +14,7 @@ static const char *mapping_kind(uint32_t kind)
 static const char *descriptor_kind(uint32_t kind)
 {
 	static const char *const words[] = {"file", "directory",     "device", "inherited",
-					    "pipe", "event counter", "epoll"};
+					    "pipe", "event counter", "epoll", "signals", "timer"};
 
 	return words[kind];
 }

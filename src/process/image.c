@@ -334,6 +334,7 @@ static bool descriptors_valid(const struct kedge__process_image *image)
 		if (d->kind >= KEDGE__DESCRIPTOR_KINDS || d->number > 1 << 20 || d->same > d->number || !d->path ||
 		    (i && d->number <= image->descriptors.at[i - 1].number) ||
 		    (d->kind == KEDGE__DESCRIPTOR_EPOLL && d->data.bytes % 24) ||
+		    (d->kind == KEDGE__DESCRIPTOR_TIMER && d->data.bytes != 32) ||
 		    (d->kind == KEDGE__DESCRIPTOR_INHERITED && d->object > 2))
 			return false;
 	}

@@ -96,6 +96,8 @@ enum kedge__process_descriptor_kind {
 	KEDGE__DESCRIPTOR_PIPE,      /* both ends are in the process; OBJECT joins them, DATA is what is in it */
 	KEDGE__DESCRIPTOR_EVENT,     /* OBJECT is the count */
 	KEDGE__DESCRIPTOR_EPOLL,     /* DATA: number, events, data of each, 8 bytes each */
+	KEDGE__DESCRIPTOR_SIGNALS,   /* OBJECT: the signals that it gives */
+	KEDGE__DESCRIPTOR_TIMER,     /* OBJECT: its clock; OFFSET: expirations; DATA: seconds and ns that are left, and of its interval */
 	KEDGE__DESCRIPTOR_KINDS
 };
 

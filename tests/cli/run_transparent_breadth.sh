@@ -43,7 +43,7 @@ mkdir whole.refused
 mv whole.refused/answer whole.answer
 pids=
 n=0
-for what in child:child connection:connection timer:timer_create device:device removed:removed timerfd:timerfd signalfd:signalfd \
+for what in child:child connection:connection timer:timer_create device:device removed:removed \
 	memfd:memfd inotify:inotify io_uring:io_uring; do
 	n=$((n + 1))
 	refuses "$n" "${what%:*}" "${what#*:}" &
@@ -54,6 +54,26 @@ for pid in $pids; do
 	wait "$pid" || wrong=yes
 done
 [ -z "$wrong" ] || exit 1
+
+# ---- timers and signals behind descriptors: killed after a version, they go on where they were
+
+mkdir clocks
+(
+	cd clocks
+	echo 5 >limit
+	"$KEDGE_BIN" run --backoff 0 --transparent --interval 1000000 --set sync=no -s store -n job -- "$programs/clocks" 20 >out 2>err &
+	run=$!
+	await '[ $(wc -c <progress) -ge 5 ]'
+	"$KEDGE_BIN" checkpoint-now --wait 600 -s store -n job >said 2>&1 || die "not captured: $(cat said err)"
+	kill -KILL "$(cut -d ' ' -f 2 store/job/running)"
+	await 'grep -q "restarted from version 1" err'
+	echo 1000000 >limit.new
+	mv limit.new limit
+	code=0
+	wait $run || code=$?
+	wants_code 0
+	cmp answer ../whole.answer || die "another answer"
+) || exit 1
 
 # ---- MPI
 

@@ -90,10 +90,29 @@ static int look_at_epoll(const char *info, struct kedge__process_descriptor *d, 
 	return 0;
 }
 
+static int look_at_timer(const char *info, struct kedge__process_descriptor *d, struct kedge__error *err)
+{
+	const char *clock = kedge__proc_field(info, "clockid"), *ticks = kedge__proc_field(info, "ticks");
+	const char *left = strstr(info, "it_value: ("), *interval = strstr(info, "it_interval: (");
+	unsigned long long words[4];
+	uint8_t bytes[sizeof(words)];
+
+	if (!clock || !ticks || !left || !interval || sscanf(left, "it_value: (%llu, %llu)", words, words + 1) != 2 ||
+	    sscanf(interval, "it_interval: (%llu, %llu)", words + 2, words + 3) != 2)
+		return refuse(d, "a timer that cannot be read", err);
+	d->kind = KEDGE__DESCRIPTOR_TIMER;
+	d->object = strtoull(clock, NULL, 10);
+	d->offset = strtoull(ticks, NULL, 10);
+	for (size_t i = 0; i < KEDGE__COUNT(words); i++)
+		kedge__put64(bytes + i * 8, words[i]);
+	return kedge__blob_set(&d->data, bytes, sizeof(bytes)) ? 0 : kedge__error_nomem(err);
+}
+
 static int look_at_anonymous(const char *info, struct kedge__process_descriptor *d, struct kedge__error *err)
 {
 	const char *count = kedge__proc_field(info, "eventfd-count"),
-		   *semaphore = kedge__proc_field(info, "eventfd-semaphore");
+		   *semaphore = kedge__proc_field(info, "eventfd-semaphore"),
+		   *signals = kedge__proc_field(info, "sigmask");
 
 	if (strcmp(d->path, "anon_inode:[eventpoll]") == 0)
 		return look_at_epoll(info, d, err);
@@ -101,6 +120,13 @@ static int look_at_anonymous(const char *info, struct kedge__process_descriptor 
 		d->kind = KEDGE__DESCRIPTOR_EVENT;
 		d->object = strtoull(count, NULL, 16);
 		d->bytes = semaphore && atoi(semaphore);
+		return 0;
+	}
+	if (strcmp(d->path, "anon_inode:[timerfd]") == 0)
+		return look_at_timer(info, d, err);
+	if (strcmp(d->path, "anon_inode:[signalfd]") == 0 && signals) {
+		d->kind = KEDGE__DESCRIPTOR_SIGNALS;
+		d->object = strtoull(signals, NULL, 16);
 		return 0;
 	}
 	if (strstr(d->path, "io_uring"))

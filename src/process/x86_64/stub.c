@@ -11,13 +11,18 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define ONLY_AT_OPEN (O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC)
-#define SPARE        16 /* numbers between those of mapped files and the temporary ones */
+/* TFD_IOC_SET_TICKS of linux/timerfd.h, which cannot be included beside sys/timerfd.h. */
+#define SET_TICKS _IOW('T', 0, uint64_t)
+#define SPARE     16 /* numbers between those of mapped files and the temporary ones */
 
 enum step {
 	STEP_LIMIT,
@@ -28,15 +33,23 @@ enum step {
 	STEP_PIPE,
 	STEP_NUMBER,
 	STEP_EPOLL,
-	STEP_EXEC
+	STEP_EXEC,
+	STEP_TIMER
 };
 
 const char *kedge__stub_step(int step)
 {
 	static const char *const words[] = {
-	    "cannot prepare descriptors", "cannot go to its directory",      "cannot open a file that it had mapped",
-	    "cannot open a file",         "cannot cut a file to its size",   "cannot make a pipe or an event counter",
-	    "cannot number descriptors",  "cannot make its set of epoll(7)", "cannot execute its program",
+	    "cannot prepare descriptors",
+	    "cannot go to its directory",
+	    "cannot open a file that it had mapped",
+	    "cannot open a file",
+	    "cannot cut a file to its size",
+	    "cannot make a pipe, an event counter or a signalfd",
+	    "cannot number descriptors",
+	    "cannot make its set of epoll(7)",
+	    "cannot execute its program",
+	    "cannot set a timer",
 	};
 
 	return step >= 0 && (size_t)step < KEDGE__COUNT(words) ? words[step] : "cannot start it";
@@ -129,6 +142,23 @@ static void make_pipe(const struct stub *b, int *temporary, size_t i)
 	close(ends[1]);
 }
 
+/* It goes on with the time that was left, whatever it was set to; one that was about to expire does so at once. */
+static int make_timer(const struct stub *b, const struct kedge__process_descriptor *d, size_t i)
+{
+	int fd = lifted(b, timerfd_create((int)d->object, d->flags & O_NONBLOCK), STEP_TIMER, i);
+	const uint8_t *at = d->data.data;
+	struct itimerspec when = {
+	    .it_value = {(time_t)kedge__get64(at), (long)kedge__get64(at + 8)},
+	    .it_interval = {(time_t)kedge__get64(at + 16), (long)kedge__get64(at + 24)},
+	};
+
+	if (!when.it_value.tv_sec && !when.it_value.tv_nsec && (when.it_interval.tv_sec || when.it_interval.tv_nsec))
+		when.it_value.tv_nsec = 1;
+	if (timerfd_settime(fd, 0, &when, NULL) != 0 || (d->offset && ioctl(fd, SET_TICKS, &d->offset) != 0))
+		fail(b, STEP_TIMER, i);
+	return fd;
+}
+
 static void open_one(const struct stub *b, int *temporary, size_t i)
 {
 	const struct kedge__process_descriptor *d = &b->image->descriptors.at[i];
@@ -150,6 +180,14 @@ static void open_one(const struct stub *b, int *temporary, size_t i)
 		break;
 	case KEDGE__DESCRIPTOR_EPOLL:
 		temporary[i] = lifted(b, epoll_create1(0), STEP_EPOLL, i);
+		break;
+	case KEDGE__DESCRIPTOR_SIGNALS:
+		temporary[i] =
+		    lifted(b, (int)syscall(SYS_signalfd4, -1, &d->object, sizeof(d->object), d->flags & O_NONBLOCK),
+			   STEP_PIPE, i);
+		break;
+	case KEDGE__DESCRIPTOR_TIMER:
+		temporary[i] = make_timer(b, d, i);
 		break;
 	default:
 		temporary[i] = open_path(b, d, i);

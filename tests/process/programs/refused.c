@@ -8,10 +8,8 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -19,15 +17,9 @@
 static int descriptor(const char *kind)
 {
 	char ring[256] = {0}; /* struct io_uring_params */
-	sigset_t none;
 	int fd = -1;
 
-	sigemptyset(&none);
-	if (strcmp(kind, "timerfd") == 0)
-		fd = timerfd_create(CLOCK_MONOTONIC, 0);
-	else if (strcmp(kind, "signalfd") == 0)
-		fd = signalfd(-1, &none, 0);
-	else if (strcmp(kind, "memfd") == 0)
+	if (strcmp(kind, "memfd") == 0)
 		fd = memfd_create("its", 0);
 	else if (strcmp(kind, "inotify") == 0)
 		fd = inotify_init();
