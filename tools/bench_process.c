@@ -60,6 +60,8 @@ int kedge__bench_process(int argc, char **argv)
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "memory of the program (default: 1GiB)"},
 	    {"dirty", 0, KEDGE__OPTION_LIST, &b.dirty, "PERCENT",
 	     "how many of its pages it changes between captures; may be given again\n(default: 0.1, 1, 10 and 100)"},
+	    {"writes", 0, KEDGE__OPTION_FLAG, &b.writes, NULL,
+	     "the program goes on changing these pages while it is captured (default: it does so before)"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, 1 to 64 (default: 5)"},
 	    {"dir", 0, KEDGE__OPTION_TEXT, &b.parent, "DIR", "where to write (default: $TMPDIR, or /tmp)"},
 	    KEDGE__OPTION_SET(&b.sets),

@@ -24,6 +24,7 @@ struct kedge__bench_process_row {
 	double percent; /* negative: the first capture, of everything */
 	uint64_t pages, stored; /* STORED: of the last turn */
 	size_t turns;
+	char how[KEDGE_NOTE_MAX + 1]; /* the last one was taken, in words */
 	double seconds[KEDGE__PROCESS_FIGURES][KEDGE__BENCH_TURNS];
 };
 
@@ -50,7 +51,7 @@ struct kedge__bench_process {
 	uint64_t size, repeat;
 	struct kedge__text_list dirty, sets;
 	const char *parent, *dir;
-	bool json;
+	bool json, writes;
 	KEDGE__ARRAY(struct kedge__bench_process_row) rows; /* the first one is the first capture */
 	struct kedge__bench_process_peer peers[KEDGE__PEERS];
 	struct kedge__bench_process_start starts[KEDGE__STARTS];

@@ -23,6 +23,15 @@ static void fill(struct program *p)
 		kedge__put64(p->data + i, kedge__bench_random(&p->seed));
 }
 
+/* The I-th of those pages. */
+static void change_page(struct program *p, size_t i)
+{
+	for (int k = 0; k < WORDS_CHANGED; k++)
+		kedge__put64(p->data + (i * p->stride + p->first) * KEDGE__PAGE_BYTES +
+				 kedge__bench_random(&p->seed) % (KEDGE__PAGE_BYTES / 8) * 8,
+			     kedge__bench_random(&p->seed));
+}
+
 /* N pages all over the memory. */
 static void change(struct program *p, size_t n)
 {
@@ -30,10 +39,7 @@ static void change(struct program *p, size_t n)
 	p->stride = p->pages / n;
 	p->first = kedge__bench_random(&p->seed) % p->stride;
 	for (size_t i = 0; i < n; i++)
-		for (int k = 0; k < WORDS_CHANGED; k++)
-			kedge__put64(p->data + (i * p->stride + p->first) * KEDGE__PAGE_BYTES +
-					 kedge__bench_random(&p->seed) % (KEDGE__PAGE_BYTES / 8) * 8,
-				     kedge__bench_random(&p->seed));
+		change_page(p, i);
 }
 
 /* Seconds for a copy of N pages that were just changed, to memory that is there; negative: no memory. */
@@ -57,18 +63,23 @@ static double copy(struct program *p, size_t n)
 	return start;
 }
 
-/* Says that it watches; then, until there is input: the longest time between two looks at the clock. */
-static double watch(void)
+/* Says that it watches; then, until there is input: the longest time between two looks at the clock. With each look it
+ * changes one of the first N pages that it changed last, in turn; 0: none. */
+static double watch(struct program *p, size_t n)
 {
 	double longest = 0, before = kedge__clock_seconds();
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+	size_t turn = 0;
 
+	n = KEDGE__MIN(n, p->stride ? p->pages / p->stride : 0);
 	dprintf(STDOUT_FILENO, "0\n");
 	while (poll(&in, 1, 0) == 0) {
 		double now = kedge__clock_seconds();
 
 		longest = now - before > longest ? now - before : longest;
 		before = now;
+		if (n)
+			change_page(p, turn++ % n);
 	}
 	return longest;
 }
@@ -105,8 +116,8 @@ int kedge__bench_process_program(uint64_t bytes)
 			change(&p, strtoull(line + 7, NULL, 10));
 		else if (strncmp(line, "copy ", 5) == 0)
 			seconds = copy(&p, strtoull(line + 5, NULL, 10));
-		else if (strncmp(line, "watch", 5) == 0)
-			seconds = watch();
+		else if (strncmp(line, "watch ", 6) == 0)
+			seconds = watch(&p, strtoull(line + 6, NULL, 10));
 	}
 	kedge__map_free(p.data, p.pages * KEDGE__PAGE_BYTES);
 	return 0;

@@ -46,6 +46,7 @@ static json_t *row_json(const struct kedge__bench_process_row *r)
 	kedge__json_real(o, "stop_over_memcpy", over[0]);
 	kedge__json_real(o, "stop_over_memcpy_lowest", over[1]);
 	kedge__json_real(o, "stop_over_memcpy_highest", over[2]);
+	kedge__json_text(o, "how", r->how);
 	kedge__json_uint(o, "stored_bytes", r->stored);
 	kedge__json_real(o, "ratio", (double)bytes / (double)KEDGE__MAX(r->stored, 1));
 	kedge__json_real(o, "bytes_per_second", (double)bytes / figure(r, KEDGE__PROCESS_TOTAL));
@@ -111,12 +112,18 @@ static void head(struct kedge__table *t, const char *const *names, size_t n)
 		kedge__table_add(t, "%s", names[i]);
 }
 
+static const char *label(const struct kedge__bench_process_row *r, char text[KEDGE__TEXT_ROOM])
+{
+	snprintf(text, KEDGE__TEXT_ROOM, r->percent < 0 ? "the first" : "%g %% dirty", r->percent);
+	return text;
+}
+
 static void captures_text(const struct kedge__bench_process *b)
 {
 	static const char *const names[] = {"CAPTURE",   "STOP ms",     "STALL ms",        "TOTAL ms",
 					    "MEMCPY ms", "STOP/MEMCPY", "LOWEST..HIGHEST", "STORED"};
 	struct kedge__table t;
-	char bytes[KEDGE__TEXT_ROOM];
+	char bytes[KEDGE__TEXT_ROOM], text[KEDGE__TEXT_ROOM];
 
 	kedge__table_init(&t, "lrrrrrrr");
 	head(&t, names, KEDGE__COUNT(names));
@@ -125,7 +132,7 @@ static void captures_text(const struct kedge__bench_process *b)
 		double over[3];
 
 		ratios(r, over);
-		kedge__table_add(&t, r->percent < 0 ? "the first" : "%g %% dirty", r->percent);
+		kedge__table_add(&t, "%s", label(r, text));
 		for (int f = 0; f < KEDGE__PROCESS_FIGURES; f++)
 			kedge__table_add(&t, "%.2f", figure(r, f) * 1e3);
 		kedge__table_add(&t, "%.2f", over[0]);
@@ -146,6 +153,8 @@ static void captures_text(const struct kedge__bench_process *b)
 		kedge__table_add(&t, "%s", kedge__text_bytes(p->stored, bytes));
 	}
 	kedge__table_print(&t, stdout);
+	for (size_t i = 0; i < b->rows.count; i++)
+		printf("%s%s: %s\n", i ? "" : "\n", label(&b->rows.at[i], text), b->rows.at[i].how);
 	for (size_t i = 0; i < KEDGE__PEERS; i++)
 		if (b->peers[i].missing)
 			printf("%s is left out: %s\n", b->peers[i].name, b->peers[i].missing);

@@ -209,11 +209,12 @@ static int turn(struct session *s, struct session *beside, struct kedge__bench_p
 
 	if (rc)
 		return rc;
-	rc = ask(s, "watch", 0, &unused, err);
+	rc = ask(s, "watch", s->b->writes ? row->pages : 0, &unused, err);
 	if (rc)
 		return rc;
 	rc = take(s, &row->seconds[KEDGE__PROCESS_TOTAL][i], &row->stored, err);
 	row->seconds[KEDGE__PROCESS_STOP][i] = s->t.stopped;
+	memcpy(row->how, s->t.how, sizeof(row->how));
 	tell(s, "stop", 0);
 	if (!rc)
 		rc = answer(s, &row->seconds[KEDGE__PROCESS_STALL][i], err);

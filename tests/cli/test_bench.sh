@@ -135,7 +135,7 @@ expect 2 kedge bench process --dirty 0
 said '--dirty takes a percentage'
 expect 2 kedge bench process --size 5000
 if [ -z "${SANITIZERS:-}" ] && [ "$(uname -m)" = x86_64 ]; then
-	expect 0 kedge bench process --size 1MiB --repeat 1 --dirty 10 --json --dir .
+	expect 0 kedge bench process --size 1MiB --repeat 1 --dirty 10 --writes --json --dir .
 	is "$(json captures.0.dirty_bytes)" 102400 "pages that were changed"
 	json captures.0.stop_over_memcpy >/dev/null
 	[ "$(json captures.0.stored_bytes)" -lt "$(json first.stored_bytes)" ] || fail "nothing was stored again"
