@@ -232,6 +232,7 @@ static int read_tree(struct kedge__restore *r, struct kedge__lineage *l, struct 
 		kedge__tool_no_memory();
 	rc = kedge__tool_tree_read(l, r->pool, kedge__job_settings_io(&r->place.settings), &t->tree, &t->present,
 				   &r->bytes_read, err);
+	t->present = t->present && !rc;
 	if (rc && !r->to_stdout)
 		rc = leave_out(r, "what the files are beside their bytes", rc, err);
 	if (!rc && t->present)
