@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fill: the memory of a stub becomes that of the target, and its one thread those of the target. */
+#include "base/search.h"
 #include "process/target.h"
 
 #include <elf.h>
@@ -172,8 +173,24 @@ static int advise(struct fill *f, const struct kedge__process_mapping *m, struct
 	return rc;
 }
 
+/*
+ * Memory without the right to write that has pages of its own had it once. To the kernel it is of another kind than
+ * memory that never had it, and the two do not become one mapping again when the program gives it back.
+ */
+static bool was_writable(const struct fill *f, const struct kedge__process_mapping *m)
+{
+	const struct kedge__process_mirror *pages = f->r->mirror;
+	size_t i;
+
+	if (m->kind != KEDGE__MAPPING_ANONYMOUS || m->bits & (KEDGE__MAPPING_WRITE | KEDGE__MAPPING_EXECUTE))
+		return false;
+	KEDGE__PARTITION_POINT(i, pages->count, pages->sorted[i].address < m->start);
+	return i < pages->count && pages->sorted[i].address < m->end;
+}
+
 static int map_one(struct fill *f, const struct kedge__process_mapping *m, struct kedge__error *err)
 {
+	uint64_t rights = (m->bits & 7) | (was_writable(f, m) ? PROT_WRITE : 0);
 	bool file = m->kind == KEDGE__MAPPING_PRIVATE_FILE || m->kind == KEDGE__MAPPING_SHARED_FILE;
 	bool shared = m->kind == KEDGE__MAPPING_SHARED_FILE || m->kind == KEDGE__MAPPING_SHARED_ANONYMOUS;
 	uint64_t flags = MAP_FIXED_NOREPLACE | (shared ? MAP_SHARED : MAP_PRIVATE) | (file ? 0 : MAP_ANONYMOUS);
@@ -182,10 +199,10 @@ static int map_one(struct fill *f, const struct kedge__process_mapping *m, struc
 
 	if (m->bits & KEDGE__MAPPING_GROWS_DOWN)
 		flags |= MAP_GROWSDOWN | MAP_STACK;
-	if ((m->bits & KEDGE__MAPPING_NO_RESERVE) || !(m->bits & KEDGE__MAPPING_READ))
+	if (m->bits & KEDGE__MAPPING_NO_RESERVE)
 		flags |= MAP_NORESERVE;
 	snprintf(what, sizeof(what), "cannot map memory at 0x%llx (%.60s)", (unsigned long long)m->start, m->name);
-	rc = KEDGE__LEADER_CALL(f->t, what, NULL, err, SYS_mmap, m->start, m->end - m->start, m->bits & 7, flags,
+	rc = KEDGE__LEADER_CALL(f->t, what, NULL, err, SYS_mmap, m->start, m->end - m->start, rights, flags,
 				file ? (uint64_t)(f->first + (int)m->file) : UINT64_MAX, file ? m->offset : 0);
 	return rc ? rc : advise(f, m, err);
 }
@@ -234,6 +251,21 @@ static int write_pages(struct fill *f, struct kedge__error *err)
 		}
 	}
 	return rc ? rc : kedge__target_move(f->t, &p, true, err);
+}
+
+/* After the pages: without any, the kernel would forget that it was writable. */
+static int set_rights(struct fill *f, struct kedge__error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < f->image->mappings.count; i++) {
+		const struct kedge__process_mapping *m = &f->image->mappings.at[i];
+
+		if (was_writable(f, m))
+			rc = KEDGE__LEADER_CALL(f->t, "cannot set the rights of memory", NULL, err, SYS_mprotect,
+						m->start, m->end - m->start, m->bits & 7);
+	}
+	return rc;
 }
 
 /* ------------------------------------------------------------------ the process */
@@ -480,6 +512,8 @@ static int fill_memory(struct fill *f, struct kedge__error *err)
 		rc = map_all(f, err);
 	if (!rc)
 		rc = write_pages(f, err);
+	if (!rc)
+		rc = set_rights(f, err);
 	return rc ? rc : set_memory_map(f, err);
 }
 

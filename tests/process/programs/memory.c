@@ -13,6 +13,7 @@
 #define RESERVE ((size_t)1 << 30)
 #define PARTS   4
 #define PART    (2u << 20)
+#define HIDDEN  (3u << 20) /* of which PART has no rights most of the time */
 
 static unsigned char table[TABLE]; /* beside the file's pages */
 static uint64_t sum;
@@ -108,13 +109,13 @@ int main(int argc, char **argv)
 {
 	unsigned long rounds = steps_open(argc, argv);
 	unsigned char *part[PARTS], *reserve = map(RESERVE, PROT_READ | PROT_WRITE, MAP_NORESERVE);
-	unsigned char *hidden = map(PART, PROT_READ | PROT_WRITE, 0);
+	unsigned char *hidden = map(HIDDEN, PROT_READ | PROT_WRITE, 0);
 	size_t bytes[PARTS], heap = 0;
 
 	for (unsigned i = 0; i < PARTS; i++)
 		part[i] = map(bytes[i] = PART, PROT_READ | PROT_WRITE, 0);
 	memset(part[0], 7, PART);
-	memset(hidden, 3, PART);
+	memset(hidden, 3, HIDDEN);
 	must(mprotect(hidden, PART, PROT_NONE));
 	for (unsigned long i = 0; i < rounds; i++) {
 		unsigned which = (unsigned)(i % PARTS);
@@ -129,7 +130,10 @@ int main(int argc, char **argv)
 			rearrange(part, bytes, i);
 		if (i % 16 == 5) {
 			must(mprotect(hidden, PART, PROT_READ | PROT_WRITE));
-			touch(hidden, PART, i);
+			/* It is one mapping again, or could not be made larger. */
+			hidden = mremap(hidden, HIDDEN, HIDDEN + PART, MREMAP_MAYMOVE);
+			must(hidden == MAP_FAILED || munmap(hidden + HIDDEN, PART));
+			touch(hidden, HIDDEN, i);
 			must(mprotect(hidden, PART, PROT_NONE));
 		}
 		if (i % 32 == 9 && heap < (6u << 20)) {
