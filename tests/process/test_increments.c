@@ -95,6 +95,35 @@ static void increments_are_all(void **state)
 	scratch_remove(root);
 }
 
+/* The memory that was tracked is gone, and other memory is at its place. */
+static void another_program(void **state)
+{
+	char root[FILES_PATH];
+	struct life l = {.link = -1};
+
+	(void)state;
+	scratch_make(root, sizeof(root), "process");
+	path_make(l.dir, "%s", root);
+	set_limit(&l, 1);
+	begin(&l, "again", root);
+	l.tracker = kedge__process_tracker_new();
+	await_progress(&l, 1);
+	for (int i = 0; i < 2; i++) {
+		capture(&l);
+		compare_memory(&l);
+	}
+	set_limit(&l, 2);
+	await_progress(&l, 3);
+	for (int i = 0; i < 3; i++) {
+		capture(&l);
+		compare_memory(&l);
+	}
+	assert_true(l.got == KEDGE__WAY_INCREMENT || kedge__process_tracker_why_not(l.tracker));
+	await_end(&l);
+	forget(&l);
+	scratch_remove(root);
+}
+
 /* ------------------------------------------------------------------ no trace */
 
 static size_t count_descriptors(pid_t pid)
@@ -152,10 +181,11 @@ static void many_captures(void **state)
 	for (unsigned long i = 0; i < captures; i++) {
 		set_limit(&l, 1 + 3 * i);
 		await_progress(&l, 1 + 3 * i);
+		if (i == 0)
+			descriptors = count_descriptors(l.pid);
 		l.way = i % 16 == 15 ? KEDGE__WAY_STILL : KEDGE__WAY_AUTO;
 		capture(&l);
 		if (i == captures / 2) {
-			descriptors = count_descriptors(l.pid);
 			ours = count_descriptors(getpid());
 			resident = resident_pages(getpid());
 		}
@@ -176,6 +206,7 @@ int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(increments_are_all),
+	    cmocka_unit_test(another_program),
 	    cmocka_unit_test(many_captures),
 	};
 

@@ -177,9 +177,9 @@ int kedge__process_capture(struct kedge__process_capture *c, struct kedge__error
 	c->stop_seconds = x.t.stood;
 	if (!rc)
 		rc = copy_after_stop(&x, err);
-	c->way = x.t.still                                  ? KEDGE__WAY_STILL
-		 : c->tracker && c->tracker->userfault >= 0 ? KEDGE__WAY_INCREMENT
-							    : KEDGE__WAY_FULL;
+	c->way = x.t.still                                 ? KEDGE__WAY_STILL
+		 : c->tracker && c->tracker->watched.count ? KEDGE__WAY_INCREMENT
+							   : KEDGE__WAY_FULL;
 	kedge__still_end(&x.t);
 	c->ended = x.t.ended;
 	c->status = x.t.status;

@@ -169,7 +169,7 @@ static int watch_mapping(struct kedge__process_tracker *k, const struct kedge__p
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "it uses userfaultfd itself: 0x%llx %s",
 					(unsigned long long)m->start, m->name);
 	/* It executed another program: its memory is not the one of our descriptor. */
-	if (errno == ESRCH)
+	if (errno == ESRCH || errno == ENOMEM)
 		kedge__tracker_end(k);
 	return 0;
 }
