@@ -11,7 +11,8 @@ set(KEDGE_TEST_TIMEOUT 600 CACHE STRING "Seconds a test may take; twice as many 
 set(KEDGE_SLOW_TESTS
     fault/test_crash job/test_no_hang_checkpoint job/test_no_hang_open job/test_no_hang_restart job/test_device_faults
     job/test_retention job/test_growth run/slurm_requeue run/ask packaging/guides mutate/sealed base/test_digest_differences
-    lives/walks-1 lives/walks-2001 lives/walks-4001 lives/walks-6001 lives/moments reduce/test_gpu_finder cli/faults cli/pack)
+    lives/walks-1 lives/walks-2001 lives/walks-4001 lives/walks-6001 lives/moments reduce/test_gpu_finder cli/faults cli/pack job/test_cow
+    reduce/test_parts reduce/test_oracle compat/veloc-bench cli/bench_versions)
 
 set(KEDGE_TEST_SECONDS ${KEDGE_TEST_TIMEOUT})
 if(KEDGE_SANITIZE)

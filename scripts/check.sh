@@ -92,11 +92,12 @@ if setarch -R true 2>/dev/null; then
 	fixed='setarch -R'
 fi
 # Without tests that take long under this sanitizer and have no threads of their own to show: of sizes, of many versions
-# (test_still and test_cow hold images in the same ways), of pure functions, and of calls that fail, but for one program.
+# (test_still and test_cow hold images in the same ways), of pure functions, of races that are the test itself, and of calls that
+# fail, but for one program.
 labels=$(echo "$threaded" | tr ' ' '|')
 units=$(for stage in $threaded; do echo "unit_tests_$stage"; done)
 check thread thread "$units" -L "^($labels)\$" -LE mpi \
-	-E '^(reduce/test_(large|gpu_finder|gpu_pack|bounds|resolve|cases|record)|store/test_(fault|damage)|job/test_device_faults|job/test_growth|job/test_retention.*|job/test_no_hang_(open|protect|restart|l2_.*))$'
+	-E '^(reduce/test_(large|gpu_finder|gpu_pack|bounds|resolve|cases|record)|store/test_(fault|damage)|job/test_device_faults|job/test_growth|job/test_race|job/test_retention.*|job/test_no_hang_(open|protect|restart|l2_.*))$'
 fixed=
 # Programs under mpirun run one at a time: of VELOC's, one has all threads.
 check address address,undefined '' -E '^compat/veloc-(run-|api-(1-|2-sync|2-async|2-copy-single))'
