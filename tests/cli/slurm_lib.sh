@@ -34,7 +34,7 @@ slurm_config() { # NODES FIRST-PORT
 		ProctrackType=proctrack/linuxproc
 		TaskPlugin=task/none
 		MpiDefault=none
-		ReturnToService=2
+		ReturnToService=0
 		StateSaveLocation=$slurm/state
 		SlurmdSpoolDir=$slurm/spool/%n
 		SlurmctldPidFile=$slurm/ctld.pid
@@ -104,8 +104,9 @@ slurm_steps_kill() { # NODE
 	done
 }
 
-# The death of a node: all of its processes, and the word of the controller.
+# The death of a node: the word of the controller, and all of its processes. In the other order a job that is launched again at
+# once may get the dead node once more, before anybody knows, and wait for it.
 slurm_node_dies() { # NODE
-	slurm_steps_kill "$1"
 	scontrol update nodename="$1" state=down reason=test
+	slurm_steps_kill "$1"
 }
