@@ -29,9 +29,10 @@ int clock_gettime(clockid_t id, struct timespec *t)
 
 static struct {
 	_Atomic(const char *) dir; /* NULL: nobody wants to know */
+	pthread_mutex_t lock;      /* over what follows, but for the reader at the end */
 	uint64_t sum;
 	_Atomic uint64_t most;
-} watched;
+} watched = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int add_file(const char *path, const struct stat *st, void *ctx)
 {
@@ -47,9 +48,11 @@ int rename(const char *from, const char *to)
 	const char *dir = watched.dir;
 
 	if (!rc && dir && strncmp(to, dir, strlen(dir)) == 0) {
+		pthread_mutex_lock(&watched.lock);
 		watched.sum = 0;
 		(void)tree_each(dir, add_file, NULL);
 		watched.most = KEDGE__MAX(watched.most, watched.sum);
+		pthread_mutex_unlock(&watched.lock);
 	}
 	return rc;
 }
