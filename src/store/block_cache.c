@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The blocks read last, decoded. A small cache is enough: a walk in address order needs each block a few times, close
- * together. But it goes back and forth between the versions that neighbouring bytes come from, so a few more are kept
- * than the limit allows, if they are not too large. */
+ * together. But it goes back and forth between the versions that neighbouring bytes come from, so one of each is kept,
+ * also beyond the limit, if they are not too large. */
 #include "store/internal.h"
 
 #define SLOTS_LEAST 16
 #define BYTES_LEAST ((size_t)16 << 20)
+#define ALONE       8 /* parts of a block */
 
 struct slot {
 	const struct kedge__segment *seg; /* NULL: empty */
@@ -83,7 +84,8 @@ static struct slot *find_slot(struct kedge__block_cache *cache, const struct ked
 
 static bool may_grow(const struct kedge__block_cache *cache, size_t bytes)
 {
-	size_t limit = cache->count < SLOTS_LEAST ? KEDGE__MAX(cache->limit, BYTES_LEAST) : cache->limit;
+	size_t least = KEDGE__MAX(kedge__lineage_count(cache->lineage) + 1, (size_t)SLOTS_LEAST);
+	size_t limit = cache->count < least ? KEDGE__MAX(cache->limit, BYTES_LEAST) : cache->limit;
 
 	return !cache->count || cache->bytes + bytes <= limit;
 }
@@ -168,31 +170,51 @@ static int read_pages(struct kedge__block_cache *cache, const struct kedge__segm
 	return rc;
 }
 
+/* The bytes of a block that was packed against a base are those of pages that were written at the same time, all over
+ * memory: of a block that is not packed, a few of them are read alone. */
+static bool reads_alone(const struct kedge__block_cache *cache, const struct kedge__block_record *block, size_t n)
+{
+	return cache->level && block->codec == KEDGE__CODEC_NONE && kedge__block_has_pages(block) &&
+	       n <= block->raw_bytes / ALONE;
+}
+
+/* N bytes of block I, from SKIP on. */
+static int read_part(struct kedge__block_cache *cache, const struct kedge__segment *seg, size_t i, uint64_t skip,
+		     void *to, size_t n, struct kedge__error *err)
+{
+	struct slot *slot = find_slot(cache, seg, i);
+	int rc = 0;
+
+	if (!slot && reads_alone(cache, &seg->blocks[i], n)) {
+		rc = kedge__segment_read_pages(seg, i, (uint32_t)skip, to, n, err);
+		if (rc)
+			cache->bad = seg->header.version;
+		return rc;
+	}
+	if (!slot) {
+		rc = load_block(cache, seg, i, &slot, err);
+		if (rc)
+			return read_pages(cache, seg, i, skip, to, n, rc, err);
+	}
+	slot->used = ++cache->tick;
+	cache->deepest = KEDGE__MAX(cache->deepest, slot->depth);
+	memcpy(to, slot->raw + skip, n);
+	return 0;
+}
+
 int kedge__block_cache_read(struct kedge__block_cache *cache, const struct kedge__segment *seg, uint64_t pos, void *buf,
 			    size_t len, struct kedge__error *err)
 {
 	uint8_t *to = buf;
-	struct slot *slot;
-	int rc;
 
 	while (len) {
 		size_t i = kedge__segment_find_block(seg, pos);
 		uint64_t skip = pos - seg->blocks[i].position;
 		size_t n = (size_t)KEDGE__MIN(seg->blocks[i].raw_bytes - skip, len);
+		int rc = read_part(cache, seg, i, skip, to, n, err);
 
-		slot = find_slot(cache, seg, i);
-		if (!slot) {
-			rc = load_block(cache, seg, i, &slot, err);
-			if (rc)
-				rc = read_pages(cache, seg, i, skip, to, n, rc, err);
-			if (rc)
-				return rc;
-		}
-		if (slot) {
-			slot->used = ++cache->tick;
-			cache->deepest = KEDGE__MAX(cache->deepest, slot->depth);
-			memcpy(to, slot->raw + skip, n);
-		}
+		if (rc)
+			return rc;
 		to += n;
 		pos += n;
 		len -= n;
