@@ -90,6 +90,7 @@ check() { # NAME SANITIZERS TARGETS [CTEST-ARGUMENT...]
 # With sanitizers the files of tests are in memory, where there is room for them: what a disk does differently the plain build sees.
 if [ -d /dev/shm ] && [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -gt 6000000 ]; then
 	memory=$(mktemp -d /dev/shm/kedge-check.XXXXXX)
+	chmod 1777 "$memory" # like /tmp: some tests are another user's
 fi
 # The thread sanitizer needs its shadow memory where the address randomisation of newer kernels may put a mapping.
 fixed=
