@@ -81,7 +81,7 @@ check() { # NAME SANITIZERS TARGETS [CTEST-ARGUMENT...]
 	fi
 	echo "== $KEDGE_BUILD_ROOT/$name: tests"
 	{
-		TMPDIR=${memory:-${TMPDIR:-/tmp}} $fixed ctest --test-dir "$KEDGE_BUILD_ROOT/$name" --output-on-failure \
+		${memory:+env "TMPDIR=$memory"} $fixed ctest --test-dir "$KEDGE_BUILD_ROOT/$name" --output-on-failure \
 			--no-label-summary --no-tests=error "$@" 2>&1 || :
 	} | tee "$notes/log"
 	count "$name"

@@ -359,7 +359,8 @@ static void test_every_length(void **state)
 	}
 	/* Bytes behind its end, and many. */
 	file_write(p.path, p.index, p.bytes);
-	assert_int_equal(truncate(p.path, (off_t)1 << 50), 0);
+	if (truncate(p.path, (off_t)1 << 50)) /* as much as a disk with ext4 allows */
+		assert_int_equal(truncate(p.path, (off_t)1 << 43), 0);
 	assert_ok(kedge__catalog_scan(p.cat, err));
 	assert_text(p.cat, p.truth, "very long");
 	assert_opens(p.dir, p.truth, "very long");
