@@ -10,7 +10,7 @@ struct history {
 
 static void print_version(const struct kedge__catalog_entry *e, bool newest)
 {
-	uint64_t raw = 0, stored = e->file.bytes;
+	struct kedge__set_sizes sizes;
 	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], c[KEDGE__TEXT_ROOM];
 
 	if (e->problem.code) {
@@ -18,16 +18,13 @@ static void print_version(const struct kedge__catalog_entry *e, bool newest)
 			     kedge__error_text(&e->problem));
 		return;
 	}
-	for (uint32_t r = 0; r < e->set.ranks; r++) {
-		raw += e->set.parts[r].raw_bytes;
-		stored += e->set.parts[r].file_bytes;
-	}
+	sizes = kedge__set_sizes(&e->set);
 	printf("version %llu", (unsigned long long)e->version);
 	if (newest || e->set.labels)
 		printf(" (%s%s%s)", newest ? "newest" : "", newest && e->set.labels ? " " : "",
 		       e->set.labels ? e->set.labels : "");
-	printf("   %s   %s in %s of files\n", kedge__text_time(e->set.created_ns, a), kedge__text_bytes(raw, b),
-	       kedge__text_bytes(stored, c));
+	printf("   %s   %s in %s of files\n", kedge__text_time(e->set.created_ns, a), kedge__text_bytes(sizes.raw, b),
+	       kedge__text_bytes(e->file.bytes + sizes.stored, c));
 	if (e->set.note)
 		kedge__print(stdout, "    %s\n", e->set.note);
 }

@@ -223,6 +223,7 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 {
 	const struct kedge__catalog_entry *e = kedge__place_find(&l->place, version);
 	const struct kedge__set *set = &e->set;
+	struct kedge__set_sizes sizes;
 
 	memset(row, 0, sizeof(*row));
 	row->version = version;
@@ -234,7 +235,6 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 	row->parent = kedge__set_refers(set);
 	row->note = set->note;
 	row->labels = set->labels;
-	row->stored = e->file.bytes;
 	row->created_ns = set->created_ns;
 	row->ranks = set->ranks;
 	row->seconds = set->seconds;
@@ -242,12 +242,11 @@ static void row_init(const struct ls *l, struct row *row, uint64_t version)
 	if (l->details || l->place.json)
 		row_protect(l, row);
 	row->reducer = kedge__reducer_name((enum kedge__reducer_id)set->reducer);
-	for (uint32_t r = 0; r < set->ranks; r++) {
-		row->raw += set->parts[r].raw_bytes;
-		row->stored += set->parts[r].file_bytes;
-		row->literal += set->parts[r].literal_bytes;
-		row->metadata += set->parts[r].metadata_bytes;
-	}
+	sizes = kedge__set_sizes(set);
+	row->raw = sizes.raw;
+	row->stored = e->file.bytes + sizes.stored;
+	row->literal = sizes.literal;
+	row->metadata = sizes.metadata;
 }
 
 static json_t *row_json(const struct row *row)

@@ -57,8 +57,7 @@ uint64_t kedge__ls_job_bytes(const struct kedge__catalog *cat)
 		const struct kedge__catalog_entry *e = kedge__catalog_at(cat, i);
 
 		bytes += e->file.bytes;
-		for (uint32_t r = 0; !e->problem.code && r < e->set.ranks; r++)
-			bytes += e->set.parts[r].file_bytes;
+		bytes += e->problem.code ? 0 : kedge__set_sizes(&e->set).stored;
 	}
 	if (fd >= 0)
 		close(fd);

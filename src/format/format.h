@@ -490,6 +490,10 @@ struct kedge__set {
 int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err);
 int kedge__set_decode(const void *data, size_t bytes, struct kedge__set *s, struct kedge__error *err);
 void kedge__set_done(struct kedge__set *s);
+struct kedge__set_sizes {
+	uint64_t raw, stored, literal, metadata; /* bytes of all ranks */
+};
+struct kedge__set_sizes kedge__set_sizes(const struct kedge__set *s);
 /* Give each part its place, as BUNDLE and the sizes determine it. NULL, or what is wrong with them. */
 const char *kedge__set_place(struct kedge__set *s);
 uint64_t kedge__bundle_next(uint64_t start, uint64_t bytes); /* where the segment after one of BYTES at START begins */

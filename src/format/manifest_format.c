@@ -535,6 +535,19 @@ int kedge__set_decode(const void *data, size_t bytes, struct kedge__set *s, stru
 	return 0;
 }
 
+struct kedge__set_sizes kedge__set_sizes(const struct kedge__set *s)
+{
+	struct kedge__set_sizes sizes = {0};
+
+	for (uint32_t r = 0; r < s->ranks; r++) {
+		sizes.raw += s->parts[r].raw_bytes;
+		sizes.stored += s->parts[r].file_bytes;
+		sizes.literal += s->parts[r].literal_bytes;
+		sizes.metadata += s->parts[r].metadata_bytes;
+	}
+	return sizes;
+}
+
 void kedge__set_done(struct kedge__set *s)
 {
 	kedge__free(s->name);

@@ -204,24 +204,21 @@ void kedge__journal_sealed(struct kedge__version *v, const struct kedge__set *se
 {
 	kedge_t *k = v->k;
 	struct kedge__gauges *g = &k->journal.gauges;
-	uint64_t raw = 0, stored = 0;
+	struct kedge__set_sizes sizes;
 	struct kedge__line l;
 
 	if (!speaks(k))
 		return;
-	for (uint32_t r = 0; r < set->ranks; r++) {
-		raw += set->parts[r].raw_bytes;
-		stored += set->parts[r].file_bytes;
-	}
+	sizes = kedge__set_sizes(set);
 	event_begin(k, &l, "sealed");
-	kedge__journal_sealed_put(v, set, raw, stored, &l);
+	kedge__journal_sealed_put(v, set, sizes.raw, sizes.stored, &l);
 	v->sealed_at = wall_seconds();
 	g->level[0].versions++;
 	v->sealed_number = g->level[0].versions;
-	g->level[0].bytes += stored;
+	g->level[0].bytes += sizes.stored;
 	g->level[0].version = v->version;
 	g->level[0].sealed = v->sealed_at;
-	g->raw = raw;
+	g->raw = sizes.raw;
 	g->waiting++;
 	g->last_blocked = set->seconds;
 	g->blocked += set->seconds;

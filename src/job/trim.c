@@ -83,23 +83,12 @@ static int collect(kedge_t *k, int l, const struct kedge__keep *keep, struct ked
 	return rc ? rc : kedge__catalog_scan(cat, err);
 }
 
-static uint64_t set_bytes(const struct kedge__set *set)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t r = 0; r < set->ranks; r++)
-		bytes += set->parts[r].file_bytes;
-	return bytes;
-}
-
 /* What a self-contained version may take, packed no worse than four times the largest that is there; without any
  * packing, and with digests of small chunks, a quarter more than the image has. */
 static uint64_t largest_rewritten(const struct kedge__set *newest, uint64_t self_contained)
 {
-	uint64_t raw = 0;
+	uint64_t raw = kedge__set_sizes(newest).raw;
 
-	for (uint32_t r = 0; r < newest->ranks; r++)
-		raw += newest->parts[r].raw_bytes;
 	raw += raw / 4;
 	return KEDGE__MAX(KEDGE__MIN(raw, 4 * self_contained), self_contained);
 }
@@ -125,12 +114,12 @@ static void leave_room(const kedge_t *k, int l, struct kedge__keep *keep)
 		newest = &e->set;
 		refer = refer || newest->source_count;
 		if (!newest->source_count)
-			self_contained = KEDGE__MAX(self_contained, set_bytes(newest));
+			self_contained = KEDGE__MAX(self_contained, kedge__set_sizes(newest).stored);
 	}
 	if (!refer)
 		return;
 	room = largest_rewritten(newest, self_contained) * (has_pivot(k, l) ? 2 : 1);
-	least = 2 * set_bytes(newest);
+	least = 2 * kedge__set_sizes(newest).stored;
 	least = KEDGE__MIN(limit > least ? limit - least : 0, self_contained + self_contained / 2);
 	least = KEDGE__MAX(least, self_contained + self_contained / 8);
 	keep->bytes = KEDGE__MAX(limit > room ? limit - room : 1, least);
@@ -165,8 +154,8 @@ static bool chain_is_long(const struct kedge__catalog *cat, const struct kedge__
 	for (size_t i = 0; i < length; i++) {
 		const struct kedge__set *set = &kedge__catalog_find(cat, chain[i])->set;
 
-		bytes += set_bytes(set);
-		first = KEDGE__MAX(first, set->source_count ? 0 : set_bytes(set));
+		bytes += kedge__set_sizes(set).stored;
+		first = KEDGE__MAX(first, set->source_count ? 0 : kedge__set_sizes(set).stored);
 	}
 	kedge__free(chain);
 	return length > 1 && bytes > KEDGE__MAX(keep->bytes / 2, 2 * first);

@@ -275,18 +275,16 @@ void kedge__versions_unpin(kedge_t *k, const bool pinned[KEDGE__LEVELS])
 static void info_fill(struct kedge_version_info *info, const struct kedge__set *s)
 {
 	const char *reducer = kedge__reducer_name((enum kedge__reducer_id)s->reducer);
+	const struct kedge__set_sizes sizes = kedge__set_sizes(s);
 
 	info->version = s->version;
 	info->parent = kedge__set_refers(s);
 	info->ranks = s->ranks;
 	info->created_ns = s->created_ns;
-	info->raw_bytes = info->stored_bytes = info->literal_bytes = info->metadata_bytes = 0;
-	for (uint32_t r = 0; r < s->ranks; r++) {
-		info->raw_bytes += s->parts[r].raw_bytes;
-		info->stored_bytes += s->parts[r].file_bytes;
-		info->literal_bytes += s->parts[r].literal_bytes;
-		info->metadata_bytes += s->parts[r].metadata_bytes;
-	}
+	info->raw_bytes = sizes.raw;
+	info->stored_bytes = sizes.stored;
+	info->literal_bytes = sizes.literal;
+	info->metadata_bytes = sizes.metadata;
 	snprintf(info->reducer, sizeof(info->reducer), "%s", reducer ? reducer : "unknown");
 }
 
