@@ -27,22 +27,6 @@ static void mark_best(struct kedge__codec_result *r, size_t n)
 	}
 }
 
-static int write_svg(const struct bench *b, const struct kedge__codec_result *r, size_t n)
-{
-	FILE *out = fopen(b->svg, "w");
-
-	if (!out) {
-		kedge__tool_say(b->usage.command, "cannot write %s: %m", b->svg);
-		return KEDGE__EXIT_IO;
-	}
-	kedge__bench_codec_svg(out, r, n, b->count == 1 ? b->files[0].path : "all files");
-	if (fclose(out) != 0) {
-		kedge__tool_say(b->usage.command, "cannot write %s: %m", b->svg);
-		return KEDGE__EXIT_IO;
-	}
-	return KEDGE__EXIT_OK;
-}
-
 static int load(struct bench *b, char **names, size_t n, enum kedge_type type, struct kedge__error *err)
 {
 	int rc = 0;
@@ -115,17 +99,20 @@ static int run_each(struct bench *b, struct kedge__error *err)
 static int run(struct bench *b, char **names, size_t count, enum kedge_type type)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = load(b, names, count, type, &err), status = KEDGE__EXIT_OK;
-	size_t n;
+	struct kedge__codec_plot plot = {.results = NULL};
+	int rc = load(b, names, count, type, &err);
 
 	if (!rc && b->each)
 		rc = run_each(b, &err);
 	else if (!rc)
-		rc = run_files(b, 0, b->count, &n, &err);
-	if (!rc && b->svg)
-		status = write_svg(b, b->results, n);
+		rc = run_files(b, 0, b->count, &plot.count, &err);
+	if (!rc && b->svg) {
+		plot.results = b->results;
+		plot.title = b->count == 1 ? b->files[0].path : "all files";
+		rc = kedge__tool_picture(b->svg, kedge__bench_codec_svg, &plot, &err);
+	}
 	done(b);
-	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : status;
+	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 
 int kedge__bench_codec(int argc, char **argv)
@@ -133,7 +120,8 @@ int kedge__bench_codec(int argc, char **argv)
 	struct bench b = {.type_name = "bytes", .with = {.block = 128 << 10, .repeat = 3}};
 	const struct kedge__option options[] = {
 	    {"type", 't', KEDGE__OPTION_TEXT, &b.type_name, "TYPE", "element type of all files (default: bytes)"},
-	    {"each", 0, KEDGE__OPTION_FLAG, &b.each, NULL, "a table for each file, and how far auto and max are from the best"},
+	    {"each", 0, KEDGE__OPTION_FLAG, &b.each, NULL,
+	     "a table for each file, and how far auto and max are from the best"},
 	    {"base", 0, KEDGE__OPTION_TEXT, &b.bases, "DIR", "files of the same names there are the version before"},
 	    {"block", 0, KEDGE__OPTION_SIZE, &b.with.block, "BYTES", "bytes packed as a unit (default: 128k)"},
 	    {"codec", 0, KEDGE__OPTION_LIST, &b.with.codecs, "CODEC", "only this one; may be given again"},

@@ -61,6 +61,11 @@ void kedge__codec_report_add(struct kedge__table *t, const struct kedge__codec_b
 
 int kedge__bench_codec(int argc, char **argv);
 /* Ratio over speed of packing; the best joined by a line. */
-void kedge__bench_codec_svg(FILE *out, const struct kedge__codec_result *r, size_t n, const char *title);
+struct kedge__codec_plot {
+	const struct kedge__codec_result *results;
+	size_t count;
+	const char *title;
+};
+void kedge__bench_codec_svg(FILE *out, const void *plot); /* for kedge__tool_picture() */
 
 #endif

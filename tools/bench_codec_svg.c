@@ -89,20 +89,21 @@ static void print_point(FILE *out, const struct scale *s, const struct kedge__co
 		r->best ? " font-weight=\"bold\"" : " fill=\"#666\"", r->name);
 }
 
-void kedge__bench_codec_svg(FILE *out, const struct kedge__codec_result *r, size_t n, const char *title)
+void kedge__bench_codec_svg(FILE *out, const void *plot)
 {
-	struct scale s = scale_of(r, n);
+	const struct kedge__codec_plot *p = plot;
+	struct scale s = scale_of(p->results, p->count);
 
 	fprintf(out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
 		"height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
 		WIDTH, HEIGHT, WIDTH, HEIGHT);
-	fprintf(out, "<text x=\"%d\" y=\"30\" font-size=\"16\">Codecs on %s, one thread</text>\n", LEFT, title);
+	fprintf(out, "<text x=\"%d\" y=\"30\" font-size=\"16\">Codecs on %s, one thread</text>\n", LEFT, p->title);
 	fprintf(out, "<text x=\"%d\" y=\"48\" fill=\"#7f0914\">joined: none is both smaller and faster</text>\n", LEFT);
 	print_axes(out, &s);
-	print_front(out, &s, r, n);
-	for (size_t i = 0; i < n; i++)
-		print_point(out, &s, &r[i]);
+	print_front(out, &s, p->results, p->count);
+	for (size_t i = 0; i < p->count; i++)
+		print_point(out, &s, &p->results[i]);
 	fputs("</svg>\n", out);
 }

@@ -3,7 +3,6 @@
 #include "diff.h"
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
 	WIDTH = 960,
@@ -187,8 +186,9 @@ static void print_head(FILE *out, const struct kedge__diff_tool *d, size_t strip
 			HEAD + 12);
 }
 
-static void print_svg(FILE *out, const struct kedge__diff_tool *d)
+static void print_svg(FILE *out, const void *diff)
 {
+	const struct kedge__diff_tool *d = diff;
 	size_t strips = 0;
 
 	for (size_t i = 0; i < d->ranks.count; i++)
@@ -202,43 +202,7 @@ static void print_svg(FILE *out, const struct kedge__diff_tool *d)
 	fputs("</svg>\n", out);
 }
 
-static int write_replacing(const char *path, const char *text, size_t bytes, struct kedge__error *err)
-{
-	char *temporary = kedge__asprintf("%s.kedge-%ld.tmp", path, (long)getpid());
-	int fd, rc;
-
-	if (!temporary)
-		kedge__tool_no_memory();
-	rc = kedge__fs_create_public(temporary, &fd, err);
-	if (rc == 0) {
-		rc = kedge__fs_write(fd, text, bytes, temporary, err);
-		kedge__fs_close(fd);
-		if (rc == 0)
-			rc = kedge__fs_rename(temporary, path, err);
-		if (rc)
-			kedge__fs_unlink(temporary, NULL);
-	}
-	kedge__free(temporary);
-	/* A missing folder is a matter of output here, not of the store. */
-	if (rc == KEDGE_E_MISSING)
-		rc = err->code = KEDGE_E_IO;
-	return rc;
-}
-
 int kedge__diff_svg(const struct kedge__diff_tool *d, const char *path, struct kedge__error *err)
 {
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-	int rc;
-
-	if (!out)
-		return kedge__error_nomem(err);
-	print_svg(out, d);
-	if (fclose(out) != 0)
-		rc = kedge__error_nomem(err);
-	else
-		rc = write_replacing(path, text, bytes, err);
-	free(text);
-	return rc;
+	return kedge__tool_picture(path, print_svg, d, err);
 }

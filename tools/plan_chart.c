@@ -6,7 +6,6 @@
 #include "plan.h"
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { WIDTH = 960, HEIGHT = 520, LEFT = 92, RIGHT = 300, TOP = 56, BOTTOM = 76, TICKS = 24 };
 
@@ -329,8 +328,9 @@ static void draw_bars(FILE *out, const struct kedge__chart *c, const struct axis
 	}
 }
 
-static void draw(FILE *out, const struct kedge__chart *c)
+static void draw(FILE *out, const void *chart)
 {
+	const struct kedge__chart *c = chart;
 	struct axis y = {.from = HEIGHT - BOTTOM, .to = TOP};
 
 	y_range(c, &y);
@@ -349,41 +349,7 @@ static void draw(FILE *out, const struct kedge__chart *c)
 	fputs("</svg>\n", out);
 }
 
-/* Under a temporary name first: a reader never sees half a picture. */
-static int write_replacing(const char *path, const char *text, size_t bytes, struct kedge__error *err)
-{
-	char *temporary = kedge__asprintf("%s.%ld.tmp", path, (long)getpid());
-	int fd, rc;
-
-	if (temporary == NULL)
-		return kedge__error_nomem(err);
-	rc = kedge__fs_create_public(temporary, &fd, err);
-	if (rc == 0) {
-		rc = kedge__fs_write(fd, text, bytes, temporary, err);
-		kedge__fs_close(fd);
-		if (rc == 0)
-			rc = kedge__fs_rename(temporary, path, err);
-		if (rc != 0)
-			kedge__fs_unlink(temporary, NULL);
-	}
-	kedge__free(temporary);
-	return rc;
-}
-
 int kedge__chart_write(const struct kedge__chart *c, const char *path, struct kedge__error *err)
 {
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-	int rc;
-
-	if (out == NULL)
-		return kedge__error_nomem(err);
-	draw(out, c);
-	if (fclose(out) != 0)
-		rc = kedge__error_nomem(err);
-	else
-		rc = write_replacing(path, text, bytes, err);
-	free(text);
-	return rc;
+	return kedge__tool_picture(path, draw, c, err);
 }

@@ -127,6 +127,12 @@ int kedge__tool_fail_job(const char *command, const kedge_t *k, int code, const 
 /* Ends the process with a message: for allocations so small that continuing makes no sense. */
 _Noreturn void kedge__tool_no_memory(void);
 
+/* ------------------------------------------------------------------ tool_picture.c */
+
+/* DRAW prints WHAT; the file at PATH is replaced when that is complete. */
+int kedge__tool_picture(const char *path, void (*draw)(FILE *out, const void *what), const void *what,
+			struct kedge__error *err);
+
 /* ------------------------------------------------------------------ tool_signal.c */
 
 /* From now on a signal that ends the process leaves a clean line, and says "COMMAND: interrupted: OUTCOME". Both must stay valid. */

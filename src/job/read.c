@@ -2,11 +2,65 @@
 /* Examine stored versions, read them without a restart, and remove them. */
 #include "job/handle.h"
 
-/* ------------------------------------------------------------------ kedge_regions */
+/* ------------------------------------------------------------------ kedge_region_stat, kedge_regions */
 
-static int entries_make(const struct kedge__segment *top, struct kedge_region_entry **out, size_t *count,
-			struct kedge__error *err)
+typedef int examine_fn(const struct kedge__segment *top, void *arg, struct kedge__error *err);
+
+static int examine(kedge_t *k, uint64_t version, examine_fn *fn, void *arg, struct kedge__error *err)
 {
+	struct kedge__lineage *l;
+	int rc;
+
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__versions_scan(k, err);
+	if (!rc)
+		rc = kedge__versions_open_known(k, version, &l, err);
+	if (!rc) {
+		rc = fn(kedge__lineage_top(l), arg, err);
+		kedge__versions_close(k, l, true);
+	}
+	pthread_mutex_unlock(&k->lock);
+	return rc;
+}
+
+struct wanted {
+	const char *name;
+	struct kedge_region_info *info;
+};
+
+static int region_find(const struct kedge__segment *top, void *arg, struct kedge__error *err)
+{
+	const struct wanted *w = arg;
+	const struct kedge__region_record *r = kedge__segment_find_region(top, w->name);
+
+	if (!r)
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu has no region \"%s\"",
+					(unsigned long long)top->header.version, w->name);
+	kedge__region_info_set(r, w->info);
+	return 0;
+}
+
+int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct kedge_region_info *info)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct wanted w = {name, info};
+	int rc = kedge__handle_check(k, &err);
+
+	if (!rc && (!name || !info))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "name and info must not be NULL");
+	if (!rc)
+		rc = examine(k, version, region_find, &w, &err);
+	return kedge__state_fail(k, rc, &err);
+}
+
+struct entries {
+	struct kedge_region_entry **list;
+	size_t *count;
+};
+
+static int entries_make(const struct kedge__segment *top, void *list, struct kedge__error *err)
+{
+	struct entries *out = list;
 	size_t n = top->region_count, bytes = (n + 1) * sizeof(struct kedge_region_entry);
 	struct kedge_region_entry *all;
 	char *names;
@@ -24,30 +78,21 @@ static int entries_make(const struct kedge__segment *top, struct kedge_region_en
 		names += strlen(names) + 1;
 		kedge__region_info_set(r, &all[i].info);
 	}
-	*out = all;
-	*count = n;
+	*out->list = all;
+	*out->count = n;
 	return 0;
 }
 
 int kedge_regions(kedge_t *k, uint64_t version, struct kedge_region_entry **list, size_t *count)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__lineage *l;
+	struct entries out = {list, count};
 	int rc = kedge__handle_check(k, &err);
 
 	if (!rc && (!list || !count))
 		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "list and count must not be NULL");
-	if (rc)
-		return kedge__state_fail(k, rc, &err);
-	pthread_mutex_lock(&k->lock);
-	rc = kedge__versions_scan(k, &err);
 	if (!rc)
-		rc = kedge__versions_open_known(k, version, &l, &err);
-	if (!rc) {
-		rc = entries_make(kedge__lineage_top(l), list, count, &err);
-		kedge__versions_close(k, l, true);
-	}
-	pthread_mutex_unlock(&k->lock);
+		rc = examine(k, version, entries_make, &out, &err);
 	return kedge__state_fail(k, rc, &err);
 }
 

@@ -345,24 +345,12 @@ int kedge_versions(kedge_t *k, struct kedge_version_info **list, size_t *count)
 	return kedge__state_fail(k, rc, &err);
 }
 
-/* ------------------------------------------------------------------ kedge_region_stat */
+/* ------------------------------------------------------------------ one version */
 
 void kedge__region_info_set(const struct kedge__region_record *r, struct kedge_region_info *info)
 {
 	*info = (struct kedge_region_info){.bytes = r->bytes, .type = (enum kedge_type)r->type, .ndims = (int)r->ndims};
 	memcpy(info->dims, r->dims, sizeof(info->dims));
-}
-
-static int region_find(const struct kedge__segment *top, const char *name, struct kedge_region_info *info,
-		       struct kedge__error *err)
-{
-	const struct kedge__region_record *r = kedge__segment_find_region(top, name);
-
-	if (!r)
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "version %llu has no region \"%s\"",
-					(unsigned long long)top->header.version, name);
-	kedge__region_info_set(r, info);
-	return 0;
 }
 
 int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__lineage **out, struct kedge__error *err)
@@ -387,28 +375,6 @@ int kedge__versions_open_known(kedge_t *k, uint64_t version, struct kedge__linea
 		rc = kedge__versions_unread(k, err);
 	kedge__free(keys);
 	return rc;
-}
-
-int kedge_region_stat(kedge_t *k, uint64_t version, const char *name, struct kedge_region_info *info)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__lineage *l;
-	int rc = kedge__handle_check(k, &err);
-
-	if (!rc && (!name || !info))
-		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "name and info must not be NULL");
-	if (rc)
-		return kedge__state_fail(k, rc, &err);
-	pthread_mutex_lock(&k->lock);
-	rc = kedge__versions_scan(k, &err);
-	if (!rc)
-		rc = kedge__versions_open_known(k, version, &l, &err);
-	if (!rc) {
-		rc = region_find(kedge__lineage_top(l), name, info, &err);
-		kedge__versions_close(k, l, true);
-	}
-	pthread_mutex_unlock(&k->lock);
-	return kedge__state_fail(k, rc, &err);
 }
 
 void kedge__versions_done(struct kedge__versions *v)

@@ -67,25 +67,14 @@ int kedge__bundle_name(struct kedge__catalog *cat, uint64_t version, uint32_t fi
 	return rc;
 }
 
-/* The manifest on disk decides, not the catalogue: a failed publish may have left one there. */
 int kedge__bundle_discard(struct kedge__catalog *cat, uint64_t version, uint32_t first, uint32_t generation,
 			  struct kedge__error *err)
 {
 	struct names n;
-	struct kedge__set set;
-	bool named;
-	int rc = kedge__catalog_read_set(cat, version, &set, err);
+	int rc = kedge__set_spares(cat, version, kedge__set_bundles, first, generation, err);
 
-	if (rc < 0)
+	if (rc)
 		return rc;
-	named = rc == 1 && kedge__set_bundles(&set, first, generation);
-	if (rc == 1)
-		kedge__set_done(&set);
-	if (named)
-		return kedge__error_set(err, KEDGE_E_STATE, 0,
-					"cannot discard a bundle: version %" PRIu64
-					" of %s was published with it (rank %" PRIu32 ")",
-					version, cat->dir, first);
 	rc = names_init(&n, cat, version, first, generation, err);
 	if (!rc && kedge__fs_exists(n.tmp))
 		rc = kedge__fs_unlink(n.tmp, err);

@@ -251,8 +251,12 @@ int kedge__lock_clean(struct kedge__catalog *cat, bool dry_run, size_t *removed,
 /* kedge__catalog_clean() for a caller that has seized the guard. THOROUGH: also search where the index says that nothing is left over. */
 int kedge__catalog_sweep(struct kedge__catalog *cat, bool thorough, bool dry_run, size_t *removed,
 			 struct kedge__error *err);
-bool kedge__set_names(const struct kedge__set *set, uint32_t rank, uint32_t generation); /* a file of the rank's own */
-bool kedge__set_bundles(const struct kedge__set *set, uint32_t first, uint32_t generation); /* a bundle */
+typedef bool kedge__set_names_fn(const struct kedge__set *set, uint32_t rank, uint32_t generation);
+kedge__set_names_fn kedge__set_names;   /* a file of the rank's own */
+kedge__set_names_fn kedge__set_bundles; /* a bundle, by its first rank */
+/* Whether no manifest of VERSION names the file (by NAMES); KEDGE_E_STATE if one does. */
+int kedge__set_spares(struct kedge__catalog *cat, uint64_t version, kedge__set_names_fn *names, uint32_t rank,
+		      uint32_t generation, struct kedge__error *err);
 /* Nothing is between the segments of a bundle that SET names, or behind the last; else *RANK is the one before it. */
 int kedge__bundle_check(const char *path, const struct kedge__set *set, uint32_t first, uint32_t *rank, struct kedge__error *err);
 uint64_t kedge__set_disk_bytes(const struct kedge__catalog *cat, uint64_t version); /* manifest and segments */

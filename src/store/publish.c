@@ -290,25 +290,33 @@ int kedge__set_discard_above(struct kedge__catalog *cat, uint64_t version, struc
 }
 
 /* The manifest on disk decides, not the catalogue: a failed publish may have left one there. */
+int kedge__set_spares(struct kedge__catalog *cat, uint64_t version, kedge__set_names_fn *names, uint32_t rank,
+		      uint32_t generation, struct kedge__error *err)
+{
+	struct kedge__set set;
+	bool named;
+	int rc = kedge__catalog_read_set(cat, version, &set, err);
+
+	if (rc < 0)
+		return rc;
+	named = rc == 1 && names(&set, rank, generation);
+	if (rc == 1)
+		kedge__set_done(&set);
+	return named ? kedge__error_set(err, KEDGE_E_STATE, 0,
+					"cannot discard a file of version %" PRIu64
+					" of %s: it was published with it (rank %" PRIu32 ")",
+					version, cat->dir, rank)
+		     : 0;
+}
+
 int kedge__segment_discard(struct kedge__catalog *cat, uint64_t version, uint32_t rank, uint32_t generation,
 			   struct kedge__error *err)
 {
-	struct kedge__set set;
 	char *path, *dir;
-	bool named;
-	int rc;
+	int rc = kedge__set_spares(cat, version, kedge__set_names, rank, generation, err);
 
-	rc = kedge__catalog_read_set(cat, version, &set, err);
-	if (rc < 0)
+	if (rc)
 		return rc;
-	named = rc == 1 && kedge__set_names(&set, rank, generation);
-	if (rc == 1)
-		kedge__set_done(&set);
-	if (named)
-		return kedge__error_set(err, KEDGE_E_STATE, 0,
-					"cannot discard a segment: version %" PRIu64
-					" of %s was published with it (rank %" PRIu32 ")",
-					version, cat->dir, rank);
 	path = kedge__segment_path(cat, version, rank, generation);
 	dir = kedge__catalog_version_path(cat, version);
 	rc = path && dir ? kedge__fs_unlink(path, err) : kedge__error_nomem(err);
