@@ -24,6 +24,7 @@ static const unsigned percents[ROWS] = {100, 100, 100, 10, 1, 0, 0};
 
 struct row_times {
 	double blocked[TURNS], whole[TURNS], limit[TURNS], ratio[TURNS];
+	double hashed[TURNS]; /* the ratio to the plain write and a hash pass over the same bytes */
 };
 
 struct bench {
@@ -150,6 +151,7 @@ static int take(struct bench *b, kedge_t *k, enum row row, uint64_t turn, struct
 		rc = kedge__bench_said(k, kedge_wait(k), err);
 	t->whole[turn] = kedge__clock_seconds() - start;
 	t->ratio[turn] = t->whole[turn] / t->limit[turn];
+	t->hashed[turn] = t->whole[turn] / (t->limit[turn] + b->hash[turn] * percents[row] / 100);
 	return rc;
 }
 
@@ -210,6 +212,17 @@ static int take_turn(struct bench *b, uint64_t turn, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ results */
 
+static void json_ratio(json_t *row, const char *name, double *v, size_t n)
+{
+	char key[64];
+
+	kedge__json_real(row, name, kedge__bench_median(v, n));
+	(void)snprintf(key, sizeof(key), "%s_lowest", name);
+	kedge__json_real(row, key, v[0]);
+	(void)snprintf(key, sizeof(key), "%s_highest", name);
+	kedge__json_real(row, key, v[n - 1]);
+}
+
 static void print_json(struct bench *b)
 {
 	json_t *o = kedge__json_object(), *rows = kedge__json_array();
@@ -222,11 +235,10 @@ static void print_json(struct bench *b)
 		kedge__json_real(row, "blocked_seconds", kedge__bench_median(t->blocked, b->repeat));
 		kedge__json_real(row, "seconds", kedge__bench_median(t->whole, b->repeat));
 		kedge__json_real(row, "limit_seconds", kedge__bench_median(t->limit, b->repeat));
-		if (percents[i] || i == RESTART) {
-			kedge__json_real(row, "ratio", kedge__bench_median(t->ratio, b->repeat));
-			kedge__json_real(row, "ratio_lowest", t->ratio[0]);
-			kedge__json_real(row, "ratio_highest", t->ratio[b->repeat - 1]);
-		}
+		if (percents[i] || i == RESTART)
+			json_ratio(row, "ratio", t->ratio, b->repeat);
+		if (percents[i])
+			json_ratio(row, "hashed_ratio", t->hashed, b->repeat);
 		kedge__json_add(rows, row);
 	}
 	kedge__json_uint(o, "size", b->size);

@@ -325,6 +325,7 @@ static void add_memory(struct bench *b, size_t i, struct change c, uint64_t peak
 		kedge__json_uint(o, "chunk", b->chunk);
 		kedge__json_text(o, "changed", change_name(c));
 		kedge__json_uint(o, "peak_bytes", peak);
+		kedge__json_real(o, "peak_share", (double)peak / size);
 		kedge__json_uint(o, "resting_bytes", rest);
 		kedge__json_add(b->memory_rows, o);
 		return;

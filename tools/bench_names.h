@@ -5,6 +5,7 @@
 
 /* Name, function, what it measures. */
 #define KEDGE__BENCHES(X)                                                                                   \
+	X("aims", kedge__bench_aims, "what Kedge aims at, beside what the benchmarks below measure") \
 	X("limits", kedge__bench_limits, "checkpoints and a restart with default settings, beside a plain write and read") \
 	X("reduce", kedge__bench_reduce, "the reducers, beside a bare hash pass and memcpy")                \
 	X("restore", kedge__bench_restore, "restoring the last of many versions, beside the read of one full copy") \

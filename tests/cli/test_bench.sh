@@ -188,3 +188,23 @@ expect 2 kedge bench protect --protect single
 said "partner, xor:N or rs:K+M"
 expect 2 kedge bench protect --size 1000
 expect 2 kedge bench protect --repeat 65
+
+# Every aim has a figure, and is met or not by that figure.
+expect 0 kedge-bench aims --size 4MiB --repeat 1 --ranks 2 --memory . --disk . --json
+aims=$(json aims)
+[ "$aims" -ge 30 ] || fail "only $aims aims"
+for i in $(seq 0 $((aims - 1))); do
+	row=aims.$i
+	value=$(json $row.value)
+	case $value in null | '') fail "there is no figure for $(json $row.what)" ;; esac
+	sense='<='
+	[ "$(json $row.sense)" = 'at most' ] || sense='>='
+	met=$(awk "BEGIN { print ($value $sense $(json $row.wanted) ? \"true\" : \"false\") }")
+	is "$(json $row.met)" "$met" "whether $(json $row.what) is met"
+done
+is "$(json runs.scattered.pattern)" scattered "what the run of that name printed"
+expect 0 kedge-bench aims --size 4MiB --repeat 1 --memory . --only in-runs
+printed 'read of a copy'
+expect 2 kedge-bench aims --only nothing
+said "'nothing'"
+[ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
