@@ -57,6 +57,7 @@ char *kedge__asprintf(const char *fmt, ...) KEDGE__PRINTF(1, 2); /* NULL when ou
 char *kedge__vasprintf(const char *fmt, va_list args) KEDGE__PRINTF(1, 0);
 /* Large page-aligned buffers from mmap, freed with the same size; not for small allocations. */
 void *kedge__map_alloc(size_t n);
+bool kedge__memory_is_there(const void *p); /* the page of P has been touched, and is in memory */
 /* The same contents followed by zeroes, without a copy; on failure P is unchanged. */
 void *kedge__map_grow(void *p, size_t n, size_t wanted);
 void kedge__map_free(void *p, size_t n);
@@ -115,6 +116,8 @@ void kedge__hash_done(struct kedge__hash *h);
 
 /* memcpy() to memory that will not be read soon; the ranges must not overlap. */
 void kedge__copy_past_cache(void *to, const void *from, size_t bytes);
+/* What kedge__copy_checked() has copied comes before all that this thread stores from here on. */
+void kedge__copy_fence(void);
 
 /* ------------------------------------------------------------------ log.c */
 
@@ -188,6 +191,9 @@ struct kedge__sum kedge__sum_undigest(struct kedge__digest d, uint64_t bytes); /
 uint64_t kedge__checksum(const void *data, size_t bytes);
 
 uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for any machine */
+/* kedge__copy_past_cache(), and the checksum of what was copied; its sum at byte POS of a region, a multiple of 8, is added to *SUM.
+ * Before another thread is told of the copy: kedge__copy_fence(). */
+uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum);
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 
 /* ------------------------------------------------------------------ fs.c

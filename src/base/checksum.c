@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * checksum.c: XXH3-64 for blocks and sections. Every stored byte passes through it on its way in and out, so it is
- * compiled for AVX2 too where the compiler can, and taken at run time where the machine has it. The result is the same.
+ * compiled for AVX2 and AVX-512 too where the compiler can, and taken at run time where the machine has it. The result
+ * is the same.
  */
-#include "base/base.h"
+#include "base/checksum_internal.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
@@ -39,5 +40,22 @@ static bool has_vector(void)
 
 uint64_t kedge__checksum(const void *data, size_t bytes)
 {
+	const struct checksum_kernel *k = kedge__checksum_avx512();
+
+	if (k)
+		return k->checksum(data, bytes);
 	return has_vector() ? checksum_vector(data, bytes) : kedge__checksum_plain(data, bytes);
+}
+
+uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum)
+{
+	const struct checksum_kernel *k = bytes == CHECKSUM_PAGE ? kedge__checksum_avx512() : NULL;
+	uint64_t checksum;
+
+	if (k)
+		return k->copy_page(to, from, pos / 8, sum);
+	checksum = kedge__checksum(from, bytes);
+	*sum = kedge__sum_add(*sum, kedge__sum_of(from, bytes, pos));
+	kedge__copy_past_cache(to, from, bytes);
+	return checksum;
 }

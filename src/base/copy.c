@@ -39,9 +39,18 @@ void kedge__copy_past_cache(void *to, const void *from, size_t bytes)
 	copy_lines(out + head, in + head, lines);
 	memcpy(out + head + lines, in + head + lines, bytes - head - lines);
 }
+
+void kedge__copy_fence(void)
+{
+	_mm_sfence();
+}
 #else
 void kedge__copy_past_cache(void *to, const void *from, size_t bytes)
 {
 	memcpy(to, from, bytes);
+}
+
+void kedge__copy_fence(void)
+{
 }
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* From here up the kernel can back a buffer with huge pages. */
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -99,6 +100,14 @@ char *kedge__asprintf(const char *fmt, ...)
 	text = kedge__vasprintf(fmt, args);
 	va_end(args);
 	return text;
+}
+
+bool kedge__memory_is_there(const void *p)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char there = 0;
+
+	return mincore((void *)((uintptr_t)p & ~(page - 1)), 1, &there) == 0 && (there & 1);
 }
 
 void *kedge__map_alloc(size_t n)

@@ -43,11 +43,18 @@ struct kedge__fill_edges {
 	size_t count, room;
 };
 
+/* Bytes of a target where there is ground: pieces that follow each other often go to the same ones. */
+struct kedge__fill_cover {
+	uint64_t from, to;
+	uint32_t target;
+};
+
 struct kedge__fill_worker { /* private to a thread */
 	uint8_t *raw, *stored;
 	uint8_t *at[KEDGE__FILL_RUN]; /* where the stored bytes of the units of a read are */
 	uint8_t *gap;                 /* what is read only because it lies between them */
 	struct kedge__sum *sums; /* one per target */
+	struct kedge__fill_cover cover;
 	struct kedge__fill_edges edges; /* for a check, which has no memory that could be summed later */
 	struct kedge__fill_parcel *parcel; /* for what goes to a device; NULL: there is none */
 	uint64_t bytes_read, blocks_read;
@@ -91,7 +98,7 @@ struct kedge__filling {
 	size_t device_count;
 	bool unpack_here; /* a device found strips that are not what they say: nothing more is unpacked there */
 	struct kedge__fill_worker *workers;
-	size_t worker_count;
+	size_t worker_count, stored_room; /* bytes of each worker's memory for stored ones */
 	struct kedge__fill_past past;
 	bool sum_later;
 	bool past_cache; /* there is more to fill than fits into a cache */
@@ -156,6 +163,10 @@ int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__rea
 /* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. */
 void kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			 uint64_t pos, uint64_t len);
+/* Bytes with this sum, which kedge__fill_sum_suits(), went there. */
+void kedge__fill_sum_add(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, struct kedge__sum sum);
+/* LEN bytes at offset POS of TARGET can be summed on their own, here. */
+bool kedge__fill_sum_suits(const struct kedge__filling *f, uint32_t target, uint64_t pos, uint64_t len);
 /* Other bytes are about to come to offset POS of TARGET, where there may be ground. */
 void kedge__fill_sum_clear(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, uint64_t pos,
 			   uint64_t len);

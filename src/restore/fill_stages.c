@@ -135,6 +135,27 @@ static bool is_summed(const struct kedge__filling *f, const struct kedge__read_p
 	return !f->check && u->place && kedge__block_has_pages(&u->segment->blocks[u->block]);
 }
 
+/* Memory that is there already is filled faster past the cache, by one pass that checks and sums as well, than by the
+ * kernel; memory that the kernel has to clear first is in the cache then. */
+static bool is_carried(const struct kedge__filling *f, const struct kedge__read_plan_unit *u, const uint8_t *stored)
+{
+	return f->past_cache && is_summed(f, u) && stored != u->place &&
+	       kedge__fill_sum_suits(f, u->target, position_of(f, u->target, u->place), u->bytes);
+}
+
+/* Check a unit, which goes to its place on the way. */
+static int unit_carry(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+		      const uint8_t *stored, struct kedge__error *err)
+{
+	struct kedge__sum sum = {0, 0};
+	int rc = kedge__segment_place_pages(u->segment, u->block, u->offset, stored, u->bytes, u->place,
+					    position_of(f, u->target, u->place), &sum, err);
+
+	if (!rc)
+		kedge__fill_sum_add(f, h, u->target, sum);
+	return rc;
+}
+
 /* Check the stored bytes of a unit that is not compressed; what is summed is in the nearest cache from one to the
  * other. */
 static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
@@ -325,6 +346,18 @@ static size_t run_length(const struct kedge__read_plan_unit *u, size_t n)
 	return count;
 }
 
+/* Whether the COUNT units from U on are read to where they go: what is not there yet is cleared by the kernel as it
+ * copies. */
+static bool run_is_direct(const struct kedge__filling *f, const struct kedge__read_plan_unit *u, size_t count)
+{
+	if (!f->past_cache)
+		return true;
+	for (size_t i = 0; i < count; i++)
+		if (u[i].place && !is_far(f, u[i].target))
+			return !kedge__memory_is_there(u[i].place);
+	return false;
+}
+
 /* Where to read the stored bytes of each of the COUNT units from U on. */
 static void run_aim(const struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		    size_t count, bool in_place)
@@ -375,8 +408,14 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	int rc = 0;
 
 	for (size_t i = first; i < end && !rc; i++) {
-		if (is_packed(&u[i]) || !unit_check(f, h, &u[i], h->at[i], err))
+		bool carried = is_carried(f, &u[i], h->at[i]);
+
+		if (is_packed(&u[i]))
 			continue;
+		if (!(carried ? unit_carry : unit_check)(f, h, &u[i], h->at[i], err)) {
+			h->at[i] = carried ? u[i].place : h->at[i];
+			continue;
+		}
 		h->at[i] = NULL;
 		rc = block_failed(f, u->version, err);
 	}
@@ -424,7 +463,7 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, cons
 	int rc;
 
 	run_clear(f, h, u, count);
-	run_aim(f, h, u, count, true);
+	run_aim(f, h, u, count, run_is_direct(f, u, count));
 	rc = run_read(h, u, count, err);
 	if (rc && err->sys_errno == EFAULT) {
 		kedge__error_done(err);
@@ -526,6 +565,7 @@ static int fill(void *ctx, int worker, struct kedge__buffer *in, struct kedge__b
 		rc = fill_fill(f, h, &f->plan.fills.at[item - batches], err);
 		bytes = f->plan.fills.at[item - batches].len;
 	}
+	kedge__copy_fence();
 	out->bytes = (size_t)bytes;
 	return rc;
 }
@@ -549,7 +589,7 @@ void kedge__fill_workers_done(struct kedge__filling *f)
 {
 	for (size_t i = 0; f->workers && i < f->worker_count; i++) {
 		kedge__free(f->workers[i].raw);
-		kedge__free(f->workers[i].stored);
+		kedge__map_free(f->workers[i].stored, f->stored_room);
 		kedge__free(f->workers[i].gap);
 		kedge__free(f->workers[i].sums);
 		kedge__array_done(&f->workers[i].edges);
@@ -561,8 +601,7 @@ void kedge__fill_workers_done(struct kedge__filling *f)
 
 int kedge__fill_workers_init(struct kedge__filling *f, struct kedge__error *err)
 {
-	size_t stored = KEDGE__MAX(f->plan.stored_max, RUN_BYTES);
-
+	f->stored_room = KEDGE__MAX(f->plan.stored_max, RUN_BYTES);
 	f->worker_count = (size_t)kedge__pool_threads(f->pool);
 	f->workers = kedge__calloc(f->worker_count, sizeof(*f->workers));
 	if (!f->workers)
@@ -571,7 +610,7 @@ int kedge__fill_workers_init(struct kedge__filling *f, struct kedge__error *err)
 		struct kedge__fill_worker *h = &f->workers[i];
 
 		h->raw = kedge__malloc(f->plan.raw_max + 1);
-		h->stored = kedge__malloc(stored);
+		h->stored = kedge__map_alloc(f->stored_room); /* aligned, for the kernel's copies */
 		h->gap = kedge__malloc(RUN_GAP);
 		h->sums = kedge__calloc(f->goal_count + SUM_PAD, sizeof(struct kedge__sum));
 		if (!h->raw || !h->stored || !h->gap || !h->sums)

@@ -38,15 +38,46 @@ void kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h,
 		h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at, len, pos));
 }
 
+bool kedge__fill_sum_suits(const struct kedge__filling *f, uint32_t target, uint64_t pos, uint64_t len)
+{
+	return !f->goals[target].device && !is_odd(&f->goals[target], pos, len);
+}
+
+void kedge__fill_sum_add(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, struct kedge__sum sum)
+{
+	if (f->sum_later)
+		defer(&f->goals[target]);
+	else
+		h->sums[target] = kedge__sum_add(h->sums[target], sum);
+}
+
+/* What is at offset POS of TARGET leaves the sum. */
+static void take_out(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, uint64_t pos,
+		     uint64_t len)
+{
+	struct kedge__sum old = kedge__sum_of(f->goals[target].data + pos, len, pos);
+
+	h->sums[target].s1 -= old.s1;
+	h->sums[target].s2 -= old.s2;
+}
+
+/* All of it goes over the ground that the piece before went over. */
+static bool is_covered(const struct kedge__fill_cover *c, uint32_t target, uint64_t pos, uint64_t len)
+{
+	return c->target == target && pos >= c->from && pos < c->to && len <= c->to - pos;
+}
+
 void kedge__fill_sum_clear(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, uint64_t pos,
 			   uint64_t len)
 {
 	struct kedge__fill_goal *g = &f->goals[target];
 	uint64_t n;
 
+	if (is_covered(&h->cover, target, pos, len) && !is_odd(g, pos, len)) {
+		take_out(f, h, target, pos, len);
+		return;
+	}
 	for (uint64_t end = pos + len; pos < end && !f->sum_later && !g->device; pos += n) {
-		struct kedge__sum old;
-
 		n = end - pos;
 		if (!kedge__read_plan_covers(&f->plan, target, pos, &n))
 			continue;
@@ -54,9 +85,9 @@ void kedge__fill_sum_clear(struct kedge__filling *f, struct kedge__fill_worker *
 			defer(g);
 			return;
 		}
-		old = kedge__sum_of(g->data + pos, n, pos);
-		h->sums[target].s1 -= old.s1;
-		h->sums[target].s2 -= old.s2;
+		take_out(f, h, target, pos, n);
+		h->cover.target = target;
+		kedge__read_plan_cover(&f->plan, target, pos, &h->cover.from, &h->cover.to);
 	}
 }
 

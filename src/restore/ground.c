@@ -188,3 +188,29 @@ bool kedge__read_plan_covers(const struct kedge__read_plan *plan, uint32_t targe
 	       atomic_load_explicit(&plan->ground_live[kedge__read_plan_cell(g->member, i, offset)],
 				    memory_order_relaxed) > 0;
 }
+
+static bool is_live(const struct kedge__read_plan *plan, size_t cell)
+{
+	return atomic_load_explicit(&plan->ground_live[cell], memory_order_relaxed) > 0;
+}
+
+/* The cells of the block, as far as they are live. */
+void kedge__read_plan_cover(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *from,
+			    uint64_t *to)
+{
+	const struct kedge__read_plan_ground *g = &plan->grounds[target];
+	size_t i = kedge__segment_find_block(g->member->seg, pos - g->shift), first, next;
+	const struct kedge__block_record *b = &g->member->seg->blocks[i];
+	size_t cell = kedge__read_plan_cell(g->member, i, (uint32_t)(pos - g->shift - b->position));
+	uint32_t begin, end;
+
+	kedge__read_plan_fits(g, b, &begin, &end);
+	for (first = cell; first > kedge__read_plan_cell(g->member, i, begin) && is_live(plan, first - 1);)
+		first--;
+	for (next = cell + 1; next <= kedge__read_plan_cell(g->member, i, end - 1) && is_live(plan, next);)
+		next++;
+	first -= g->member->first_cells[i];
+	next -= g->member->first_cells[i];
+	*from = b->position + g->shift + KEDGE__MAX(first * KEDGE__BLOCK_PAGE, begin);
+	*to = b->position + g->shift + (kedge__block_has_pages(b) ? KEDGE__MIN(next * KEDGE__BLOCK_PAGE, end) : end);
+}

@@ -227,10 +227,19 @@ static int fill_add(struct slab *slab, const struct kedge__span *s, struct goal 
 	return 0;
 }
 
+/* Threads take one number after the other, and neighbours in the image have neighbours in the files: so that no two of
+ * them count the same cells at the same time, each goes through a part of its own. */
+static struct slab *slab_turn(struct maker *m, size_t i)
+{
+	size_t parts = KEDGE__MIN(m->worker_count, m->slabs.count), whole = m->slabs.count / parts;
+
+	return &m->slabs.at[i < whole * parts ? i % parts * whole + i / parts : i];
+}
+
 static int slab_resolve(void *ctx, size_t i, int worker)
 {
 	struct maker *m = ctx;
-	struct slab *slab = &m->slabs.at[i];
+	struct slab *slab = slab_turn(m, i);
 	struct kedge__span_list *spans = &m->spans[worker];
 	const struct kedge__range *ranges = &m->ranges.at[slab->first];
 	struct kedge__error err = KEDGE__ERROR_INIT;
@@ -290,7 +299,7 @@ static int fills_collect(struct maker *m, struct kedge__error *err)
 static int slab_place(void *ctx, size_t i, int worker)
 {
 	struct maker *m = ctx;
-	struct slab *slab = &m->slabs.at[i];
+	struct slab *slab = slab_turn(m, i);
 
 	(void)worker;
 	for (size_t k = 0; k < slab->sketches.count; k++) {

@@ -130,5 +130,8 @@ void kedge__read_plan_fits(const struct kedge__read_plan_ground *g, const struct
 			   uint32_t *end);
 /* Whether ground is put to offset POS of TARGET; *LEN becomes how many bytes that is true of. */
 bool kedge__read_plan_covers(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *len);
+/* If so, it is also put to all of TARGET from *FROM to below *TO, POS among them. */
+void kedge__read_plan_cover(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *from,
+			    uint64_t *to);
 
 #endif

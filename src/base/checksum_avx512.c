@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * checksum_avx512.c: XXH3-64 a line of 64 bytes at a time; and for a page that is on its way to its place the checksum,
+ * the region sum and the copy of each line while it is in a register. A copy past the cache is bound by memory, so the
+ * arithmetic takes hardly any time of its own.
+ */
+#include "base/checksum_internal.h"
+#include "base/digest_internal.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+#define XXH_INLINE_ALL
+#define XXH_VECTOR 3 /* XXH_AVX512 */
+#include <immintrin.h>
+#include <xxhash.h>
+
+#define LINE   64
+#define LINES  (CHECKSUM_PAGE / LINE)
+#define BLOCK  ((XXH_SECRET_DEFAULT_SIZE - LINE) / 8) /* lines from one scramble to the next */
+#define INLINE __attribute__((always_inline)) static inline
+
+static uint64_t checksum_long(const void *data, size_t bytes)
+{
+	return XXH3_64bits(data, bytes);
+}
+
+struct state {
+	__m512i acc;         /* of the checksum */
+	__m512i key, s1, s2; /* of the sum */
+};
+
+INLINE struct state state_init(uint64_t word)
+{
+	static const uint64_t start[8] = XXH3_INIT_ACC;
+	struct state s = {.acc = _mm512_loadu_si512(start), .s1 = _mm512_setzero_si512(), .s2 = _mm512_setzero_si512()};
+	uint64_t keys[8];
+
+	for (uint64_t i = 0; i < 8; i++)
+		keys[i] = DIGEST_KEY_SUM + (word + i) * DIGEST_STEP;
+	s.key = _mm512_loadu_si512(keys);
+	return s;
+}
+
+INLINE void sum_line(struct state *s, __m512i data)
+{
+	__m512i t = _mm512_xor_si512(data, s->key);
+
+	s->s1 = _mm512_add_epi64(s->s1, _mm512_mul_epu32(t, _mm512_srli_epi64(t, 32)));
+	s->s2 = _mm512_add_epi64(s->s2, t);
+	s->key = _mm512_add_epi64(s->key, _mm512_set1_epi64((long long)(8 * DIGEST_STEP)));
+}
+
+/* XXH3_accumulate_512 */
+INLINE void hash_line(struct state *s, __m512i data, size_t secret)
+{
+	__m512i t = _mm512_xor_si512(data, _mm512_loadu_si512(XXH3_kSecret + secret));
+	__m512i product = _mm512_mul_epu32(t, _mm512_srli_epi64(t, 32));
+
+	s->acc = _mm512_add_epi64(s->acc, _mm512_shuffle_epi32(data, (_MM_PERM_ENUM)0x4e));
+	s->acc = _mm512_add_epi64(s->acc, product);
+}
+
+/* XXH3_scrambleAcc */
+INLINE void hash_scramble(struct state *s)
+{
+	const __m512i prime = _mm512_set1_epi32((int)XXH_PRIME32_1);
+	__m512i t = _mm512_xor_si512(s->acc, _mm512_srli_epi64(s->acc, 47)), high;
+
+	t = _mm512_xor_si512(t, _mm512_loadu_si512(XXH3_kSecret + XXH_SECRET_DEFAULT_SIZE - LINE));
+	high = _mm512_mul_epu32(_mm512_srli_epi64(t, 32), prime);
+	s->acc = _mm512_add_epi64(_mm512_mul_epu32(t, prime), _mm512_slli_epi64(high, 32));
+}
+
+INLINE uint64_t lanes_add(__m512i v)
+{
+	uint64_t lane[8], sum = 0;
+
+	_mm512_storeu_si512(lane, v);
+	for (int i = 0; i < 8; i++)
+		sum += lane[i];
+	return sum;
+}
+
+INLINE uint64_t state_end(const struct state *s, struct kedge__sum *sum)
+{
+	XXH_ALIGN(LINE) uint64_t acc[8];
+
+	sum->s1 += lanes_add(s->s1);
+	sum->s2 += lanes_add(s->s2);
+	_mm512_store_si512(acc, s->acc);
+	return XXH3_mergeAccs(acc, XXH3_kSecret + XXH_SECRET_MERGEACCS_START, CHECKSUM_PAGE * XXH_PRIME64_1);
+}
+
+/* The line of the page that is number I. The last one meets the secret one byte later than it would otherwise. */
+INLINE void line_take(struct state *s, size_t i, __m512i data)
+{
+	sum_line(s, data);
+	hash_line(s, data, 8 * (i % BLOCK) + (i == LINES - 1));
+	if (i % BLOCK == BLOCK - 1 && i != LINES - 1)
+		hash_scramble(s);
+}
+
+/* The whole lines of TO begin HEAD bytes after it. */
+INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_t word, struct kedge__sum *sum)
+{
+	struct state s = state_init(word);
+
+	for (size_t block = 0; block < LINES; block += BLOCK)
+#pragma GCC unroll 16
+		for (size_t i = block; i < block + BLOCK; i++) {
+			__m512i data = _mm512_loadu_si512(from + i * LINE);
+
+			if (!head)
+				_mm512_stream_si512((void *)(to + i * LINE), data);
+			else if (i < LINES - 1)
+				_mm512_stream_si512((void *)(to + head + i * LINE),
+						    _mm512_loadu_si512(from + head + i * LINE));
+			line_take(&s, i, data);
+		}
+	return state_end(&s, sum);
+}
+
+static uint64_t copy_page(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum)
+{
+	size_t head = (size_t)(-(uintptr_t)to % LINE);
+
+	if (!head)
+		return page_copy(to, from, 0, word, sum);
+	memcpy(to, from, head);
+	memcpy(to + CHECKSUM_PAGE - (LINE - head), from + CHECKSUM_PAGE - (LINE - head), LINE - head);
+	return page_copy(to, from, head, word, sum);
+}
+
+#pragma GCC pop_options
+
+static const struct checksum_kernel kernel = {checksum_long, copy_page};
+
+const struct checksum_kernel *kedge__checksum_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f") ? &kernel : NULL;
+}
+
+#else
+
+const struct checksum_kernel *kedge__checksum_avx512(void)
+{
+	return NULL;
+}
+
+#endif

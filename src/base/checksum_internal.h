@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* checksum_internal.h: what machines with AVX-512 do at once. Only checksum*.c, and tests, include this. */
+#ifndef KEDGE_BASE_CHECKSUM_INTERNAL_H
+#define KEDGE_BASE_CHECKSUM_INTERNAL_H
+
+#include "base/base.h"
+
+#define CHECKSUM_PAGE 4096
+
+struct checksum_kernel {
+	uint64_t (*checksum)(const void *data, size_t bytes);
+	/* kedge__copy_checked() of CHECKSUM_PAGE bytes; WORD: its POS, in words. */
+	uint64_t (*copy_page)(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum);
+};
+
+const struct checksum_kernel *kedge__checksum_avx512(void); /* NULL: not for this build or machine */
+
+#endif
