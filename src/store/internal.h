@@ -484,7 +484,6 @@ int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge_
 			struct kedge__lineage **out, struct kedge__error *err);
 struct kedge__base_readers *kedge__lineage_base_readers(struct kedge__lineage *l);
 void kedge__lineage_count_block(struct kedge__lineage *l); /* a block was unpacked; takes NULL */
-uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l);
 /* Before reading a block that others were packed against, ask KEPT, from any thread, for its raw bytes and for the number
  * of bases below it. */
 typedef bool (*kedge__kept_fn)(void *ctx, const struct kedge__segment *seg, size_t block, void *raw, unsigned *depth);

@@ -490,6 +490,8 @@ bool kedge__lineage_current(const struct kedge__lineage *l); /* its files are th
 void kedge__lineage_distrust(const struct kedge__lineage *l);
 /* LEN bytes at image address ADDR, one thread, with a small cache of decoded blocks: for coalescing, diff and odd reads. */
 int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err);
+/* How many blocks were read to be decoded so far, for those who asked and as bases of others; the same one may count again. */
+uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l);
 /* The same for several threads, one reader per thread; free it before closing the lineage and before replacing a segment of it. */
 struct kedge__lineage_reader;
 int kedge__lineage_reader_new(struct kedge__lineage *l, struct kedge__lineage_reader **out, struct kedge__error *err);

@@ -25,7 +25,7 @@
 #define CHUNK        32
 #define REGIONS      3
 #define RANKS_MAX    2
-#define VERSIONS_MAX 16
+#define VERSIONS_MAX 32
 #define NAME         "job"
 
 #define assert_ok(call)                                                                                                \

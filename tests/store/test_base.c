@@ -304,12 +304,79 @@ static void test_auto(void **state)
 	store_close(&s);
 }
 
+/* The last version, with a bit of every STEP-th chunk changed, others in each version. All of it can be packed. */
+static void store_touch(struct store *s, uint64_t version, uint64_t step)
+{
+	size_t index = job_step(&s->job, version);
+	const struct image *last = index ? &s->job.images[index - 1][0] : NULL;
+	struct image *image = &s->job.images[index][0];
+
+	for (int r = 0; r < REGIONS; r++) {
+		if (last)
+			memcpy(image->data[r], last->data[r], KEDGE__MIN(image->bytes[r], last->bytes[r]));
+		for (uint64_t i = 0; i < image->bytes[r]; i++)
+			image->data[r][i] &= 0x0f;
+		for (uint64_t at = version % step * CHUNK; at < image->bytes[r]; at += step * CHUNK)
+			image->data[r][at] ^= 1;
+	}
+	assert_ok(save_index(s->cat, &s->job, index, KEDGE__REDUCER_BASIC, false, err));
+}
+
+/* Blocks that are decoded to read all of VERSION in pieces. *HELD: those that there are in its lineage. */
+static uint64_t count_decoded(struct store *s, uint64_t version, uint64_t *held)
+{
+	const struct image *image = &s->job.images[s->job.count - 1][0];
+	struct kedge__lineage_reader *reader = NULL;
+	struct kedge__lineage *l = NULL;
+	uint8_t bytes[CHUNK * 3];
+	uint64_t decoded;
+
+	assert_ok(kedge__lineage_open(&s->cat, 1, version, 0, &l, err));
+	assert_ok(kedge__lineage_reader_new(l, &reader, err));
+	*held = 0;
+	for (size_t i = 0; i < kedge__lineage_count(l); i++)
+		*held += kedge__lineage_at(l, i)->block_count;
+	for (int r = 0; r < REGIONS; r++)
+		for (uint64_t at = 0, n; at < image->bytes[r]; at += n) {
+			n = KEDGE__MIN(sizeof(bytes), image->bytes[r] - at);
+			assert_ok(kedge__lineage_reader_read(reader, address(r, at), bytes, n, err));
+			assert_memory_equal(bytes, image->data[r] + at, n);
+		}
+	decoded = kedge__lineage_unpacked(l);
+	kedge__lineage_reader_free(reader);
+	kedge__lineage_close(l);
+	return decoded;
+}
+
+/* Neighbouring bytes come from more versions than a cache of a megabyte has room for, here as they are, and there as
+ * the base of the version that is read: each block is decoded once or twice, not again and again for each piece. */
+static void test_many_versions(void **state)
+{
+	enum { VERSIONS = 24, BLOCK = 64 << 10 };
+	uint64_t decoded, held;
+	struct store s;
+
+	(void)state;
+	store_open(&s, 1, VERSIONS * BLOCK, "zstd");
+	s.job.block_bytes = BLOCK;
+	for (uint64_t version = 1; version <= VERSIONS; version++)
+		store_touch(&s, version, VERSIONS);
+	decoded = count_decoded(&s, VERSIONS, &held);
+	assert_in_range(decoded, VERSIONS, 2 * held);
+	codec_set(&s.job, "xor+zstd");
+	store_touch(&s, VERSIONS + 1, 1);
+	assert_true(count_based(s.cat, VERSIONS + 1) >= VERSIONS);
+	decoded = count_decoded(&s, VERSIONS + 1, &held);
+	assert_in_range(decoded, 2 * VERSIONS, 2 * held);
+	store_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_depth),  cmocka_unit_test(test_histories), cmocka_unit_test(test_gc_keeps_bases),
-	    cmocka_unit_test(test_damage), cmocka_unit_test(test_blame),     cmocka_unit_test(test_replaced_base),
-	    cmocka_unit_test(test_auto),
+	    cmocka_unit_test(test_depth),  cmocka_unit_test(test_histories),     cmocka_unit_test(test_gc_keeps_bases),
+	    cmocka_unit_test(test_damage), cmocka_unit_test(test_blame),         cmocka_unit_test(test_replaced_base),
+	    cmocka_unit_test(test_auto),   cmocka_unit_test(test_many_versions),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
