@@ -55,6 +55,8 @@ struct kedge__fill_worker { /* private to a thread */
 	uint8_t *gap;                 /* what is read only because it lies between them */
 	struct kedge__sum *sums; /* one per target */
 	struct kedge__fill_cover cover;
+	uintptr_t asked; /* around which address memory was asked for last, */
+	bool there;      /* and whether there is any */
 	struct kedge__fill_edges edges; /* for a check, which has no memory that could be summed later */
 	struct kedge__fill_parcel *parcel; /* for what goes to a device; NULL: there is none */
 	uint64_t bytes_read, blocks_read;

@@ -17,12 +17,13 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#define RUN_BYTES  (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
-#define RUN_UNITS  KEDGE__FILL_RUN
-#define RUN_GAP    KEDGE__BLOCK_PAGE    /* read with its surroundings, because another read takes as long */
-#define PART_BYTES (UINT32_C(16) << 10) /* units checked before they are summed and placed */
-#define AHEAD      4                    /* batches announced before their turn, beyond those in the ring */
-#define GAP_BYTES  (UINT64_C(16) << 10) /* announced together with its surroundings */
+#define RUN_BYTES   (UINT64_C(128) << 10) /* of one read: a part of a core's cache */
+#define RUN_UNITS   KEDGE__FILL_RUN
+#define RUN_GAP     KEDGE__BLOCK_PAGE    /* read with its surroundings, because another read takes as long */
+#define PART_BYTES  (UINT32_C(16) << 10) /* units checked before they are summed and placed */
+#define THERE_BYTES ((uintptr_t)2 << 20) /* of memory that was touched or not, all of it */
+#define AHEAD       4                    /* batches announced before their turn, beyond those in the ring */
+#define GAP_BYTES   (UINT64_C(16) << 10) /* announced together with its surroundings */
 #define LARGE_BLOCK                                                                                                    \
 	(UINT64_C(512) << 10) /* does not stay in the cache: decoded directly to its place, if it has one              \
 			       */
@@ -346,15 +347,28 @@ static size_t run_length(const struct kedge__read_plan_unit *u, size_t n)
 	return count;
 }
 
+/* Whether P has been touched, as far as one page says of the huge page around it. */
+static bool is_there(struct kedge__fill_worker *h, const uint8_t *p)
+{
+	uintptr_t around = (uintptr_t)p / THERE_BYTES + 1;
+
+	if (h->asked != around) {
+		h->asked = around;
+		h->there = kedge__memory_is_there(p);
+	}
+	return h->there;
+}
+
 /* Whether the COUNT units from U on are read to where they go: what is not there yet is cleared by the kernel as it
  * copies. */
-static bool run_is_direct(const struct kedge__filling *f, const struct kedge__read_plan_unit *u, size_t count)
+static bool run_is_direct(const struct kedge__filling *f, struct kedge__fill_worker *h,
+			  const struct kedge__read_plan_unit *u, size_t count)
 {
 	if (!f->past_cache)
 		return true;
 	for (size_t i = 0; i < count; i++)
 		if (u[i].place && !is_far(f, u[i].target))
-			return !kedge__memory_is_there(u[i].place);
+			return !is_there(h, u[i].place);
 	return false;
 }
 
@@ -463,7 +477,7 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, cons
 	int rc;
 
 	run_clear(f, h, u, count);
-	run_aim(f, h, u, count, run_is_direct(f, u, count));
+	run_aim(f, h, u, count, run_is_direct(f, h, u, count));
 	rc = run_read(h, u, count, err);
 	if (rc && err->sys_errno == EFAULT) {
 		kedge__error_done(err);
