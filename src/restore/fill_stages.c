@@ -130,10 +130,10 @@ static void piece_put(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	kedge__fill_sum_put(f, h, p->target, at, position_of(f, p->target, p->to), p->len);
 }
 
-/* Units with pages and a place are summed as they are checked, page after page. */
+/* Units with a place, which have no codec, are summed as they are checked, part after part. */
 static bool is_summed(const struct kedge__filling *f, const struct kedge__read_plan_unit *u)
 {
-	return !f->check && u->place && kedge__block_has_pages(&u->segment->blocks[u->block]);
+	return !f->check && u->place;
 }
 
 /* Memory that is there already is filled faster past the cache, by one pass that checks and sums as well, than by the
@@ -149,8 +149,8 @@ static int unit_carry(struct kedge__filling *f, struct kedge__fill_worker *h, co
 		      const uint8_t *stored, struct kedge__error *err)
 {
 	struct kedge__sum sum = {0, 0};
-	int rc = kedge__segment_place_pages(u->segment, u->block, u->offset, stored, u->bytes, u->place,
-					    position_of(f, u->target, u->place), &sum, err);
+	int rc = kedge__segment_place_part(u->segment, u->block, u->offset, stored, u->bytes, u->place,
+					   position_of(f, u->target, u->place), &sum, err);
 
 	if (!rc)
 		kedge__fill_sum_add(f, h, u->target, sum);
@@ -162,6 +162,7 @@ static int unit_carry(struct kedge__filling *f, struct kedge__fill_worker *h, co
 static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		      const uint8_t *stored, struct kedge__error *err)
 {
+	uint32_t most = kedge__block_has_pages(&u->segment->blocks[u->block]) ? PART_BYTES : u->bytes;
 	uint64_t pos;
 	int rc = 0;
 
@@ -169,7 +170,7 @@ static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 		return kedge__segment_check_part(u->segment, u->block, u->offset, stored, u->bytes, err);
 	pos = position_of(f, u->target, u->place);
 	for (uint32_t at = 0, n; at < u->bytes && !rc; at += n) {
-		n = KEDGE__MIN(PART_BYTES, u->bytes - at);
+		n = KEDGE__MIN(most, u->bytes - at);
 		rc = kedge__segment_check_part(u->segment, u->block, u->offset + at, stored + at, n, err);
 		if (!rc)
 			kedge__fill_sum_put(f, h, u->target, stored + at, pos + at, n);
@@ -194,8 +195,6 @@ static int unit_place(struct kedge__filling *f, struct kedge__fill_worker *h, co
 			atomic_store(&f->goals[u->target].odd, true);
 		return kedge__fill_device_put(f, h, &all, 1, raw, u->offset, err);
 	}
-	if (!is_summed(f, u))
-		kedge__fill_sum_put(f, h, u->target, raw, position_of(f, u->target, u->place), u->bytes);
 	if (u->place != raw)
 		bytes_place(f, u->place, raw, u->bytes);
 	return 0;

@@ -774,20 +774,30 @@ int kedge__segment_check_part(const struct kedge__segment *seg, size_t i, uint32
 	return rc;
 }
 
-int kedge__segment_place_pages(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored,
-			       uint32_t bytes, void *to, uint64_t pos, struct kedge__sum *sum, struct kedge__error *err)
+/* Page by page, or all of a block that has none. */
+static bool place_part(const struct kedge__segment *seg, const struct kedge__block_record *b, uint32_t offset,
+		       const uint8_t *from, uint32_t bytes, uint8_t *to, uint64_t pos, struct kedge__sum *sum)
 {
-	const uint8_t *sums =
-	    seg->sums + (seg->blocks[i].first_sum + offset / KEDGE__BLOCK_PAGE) * (size_t)KEDGE__SUM_BYTES;
-	const uint8_t *from = stored;
+	const uint8_t *sums;
 	bool same = true;
 
+	if (!kedge__block_has_pages(b))
+		return kedge__copy_checked(to, from, bytes, pos, sum) == b->checksum;
+	sums = seg->sums + (b->first_sum + offset / KEDGE__BLOCK_PAGE) * (size_t)KEDGE__SUM_BYTES;
 	for (uint32_t at = 0; at < bytes; at += KEDGE__BLOCK_PAGE, sums += KEDGE__SUM_BYTES) {
 		uint32_t n = KEDGE__MIN(KEDGE__BLOCK_PAGE, bytes - at);
 
-		same &= kedge__copy_checked((uint8_t *)to + at, from + at, n, pos + at, sum) == kedge__get64(sums);
+		same &= kedge__copy_checked(to + at, from + at, n, pos + at, sum) == kedge__get64(sums);
 	}
-	return same ? 0 : kedge__segment_check_part(seg, i, offset, stored, bytes, err);
+	return same;
+}
+
+int kedge__segment_place_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored,
+			      uint32_t bytes, void *to, uint64_t pos, struct kedge__sum *sum, struct kedge__error *err)
+{
+	if (place_part(seg, &seg->blocks[i], offset, stored, bytes, to, pos, sum))
+		return 0;
+	return kedge__segment_check_part(seg, i, offset, stored, bytes, err);
 }
 
 int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, const void *stored,
