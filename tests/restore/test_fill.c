@@ -373,7 +373,8 @@ static void test_scattered(void **state)
 {
 	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_TREE, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_REX};
 	struct lab_region regions[] = {{"a", m, 196608, 0}, {"b", m + 196608, 8192, 1}, {"c", m + 204800, 95207, 4}};
-	struct kedge__restore_target targets[] = {{2, got + 204800, NULL, false}, {0, got, NULL, false}, {1, got + 196608, NULL, false}};
+	struct kedge__restore_target targets[] = {
+	    {2, got + 204800, NULL, false}, {0, got, NULL, false}, {1, got + 196608, NULL, false}};
 
 	(void)state;
 	for (size_t i = 0; i < KEDGE__COUNT(ids); i++) {
@@ -451,8 +452,10 @@ static void test_subsets(void **state)
 	uint8_t *a = m, *b = m + 5001, *c = m + 100003;
 	struct lab_region regions[] = {
 	    {"a", a, 5000, 0}, {"empty", NULL, 0, 1}, {"b", b, 90001, 4}, {"one", c, 1, 7}, {"c", c, 7777, 9}};
-	struct kedge__restore_target targets[] = {
-	    {4, got + 3, NULL, false}, {1, NULL, NULL, false}, {0, got + 20001, NULL, false}, {3, got + 40000, NULL, false}};
+	struct kedge__restore_target targets[] = {{4, got + 3, NULL, false},
+						  {1, NULL, NULL, false},
+						  {0, got + 20001, NULL, false},
+						  {3, got + 40000, NULL, false}};
 	struct kedge__restore_stats stats;
 	struct kedge__lineage *l;
 
@@ -547,6 +550,53 @@ static void test_large(void **state)
 	}
 	free(state_bytes);
 	free(back);
+}
+
+/* Memory that was never touched is filled in another way than memory that is there, and lines of the cache need not
+ * begin where pages do: it is the same memory, and an altered bit in any page is found. */
+static void test_large_and_untouched(void **state)
+{
+	static const uint32_t blocks[] = {4096, 100000};
+	static const size_t shifts[] = {0, 8, 40};
+	const uint64_t bytes = (UINT64_C(17) << 20) + 5, room = bytes + 64;
+	uint8_t *data = malloc(bytes);
+
+	(void)state;
+	for (size_t b = 0; b < KEDGE__COUNT(blocks); b++) {
+		struct lab *lab = lab_new(KEDGE__REDUCER_BASIC, 256, "none", blocks[b]);
+		struct lab_region region = {"m", data, bytes, 0};
+		struct kedge__lineage *l;
+		char *path = kedge__segment_path(lab->cat, 0, 0, 0);
+
+		fill_random(data, bytes, 9 + b);
+		lab_save(lab, 0, &region, 1);
+		for (uint64_t at = 4096; at < bytes; at += 50000)
+			data[at]++;
+		lab_save(lab, 1, &region, 1);
+		l = lab_open(lab, 1);
+		for (size_t turn = 0; turn < 2 * KEDGE__COUNT(shifts); turn++) {
+			uint8_t *memory = kedge__map_alloc(room), *back = memory + shifts[turn / 2];
+			struct kedge__restore_target target = {0, back, NULL, false};
+			uint64_t altered = 64 + 4096 * (300 + 701 * turn) + 13 * turn;
+
+			if (turn % 2)
+				memset(memory, 1, room);
+			assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL,
+							     NULL, NULL, &lab->err),
+					 0);
+			assert_memory_equal(back, data, bytes);
+			file_flip(path, altered, 1);
+			assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL,
+							     NULL, NULL, NULL),
+					 KEDGE_E_DAMAGED);
+			file_flip(path, altered, 1);
+			kedge__map_free(memory, room);
+		}
+		kedge__free(path);
+		kedge__lineage_close(l);
+		lab_free(lab);
+	}
+	free(data);
 }
 
 /* ------------------------------------------------------------------ files that the page cache does not have */
@@ -769,6 +819,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_subsets),
 	    cmocka_unit_test(test_progress_ends_at_the_total),
 	    cmocka_unit_test(test_large),
+	    cmocka_unit_test(test_large_and_untouched),
 	    cmocka_unit_test(test_files_out_of_the_cache),
 	    cmocka_unit_test(test_memory_that_a_handler_opens),
 	    cmocka_unit_test(test_reads_are_paced),
