@@ -5,15 +5,18 @@
  * then gathered, encoded and summed on all cores, then appended in order. Literals that can still change are copied
  * once, and only that copy is checked, compressed, summed and written. Blocks that were packed where their literals
  * were, on a GPU, are summed and written. Of literals that cannot change, a contiguous block that no codec touches is
- * never copied: blocks that follow each other in memory are written at once. The result depends only on how the
- * literals are cut into blocks, not on groups or threads.
+ * never copied. Such a block is checked, summed and written while it is in the cache: a step at a time, and, by a
+ * thread that is alone, a small group at a time. The result depends only on how the literals are cut into blocks, not
+ * on groups or threads.
  */
 #include "store/internal.h"
 
 #include <stdatomic.h>
 
-#define LEAST_GROUP (UINT64_C(64) << 10)
-#define RUN_BYTES   (UINT64_C(8) << 20)
+#define LEAST_GROUP  (UINT64_C(64) << 10)
+#define CACHED_GROUP (UINT64_C(128) << 10) /* stays in the cache of a core, with the pages that it is written to */
+#define STEP_BYTES   (UINT64_C(8) << 10)  /* stays in the innermost one */
+#define TELL_BYTES   KEDGE__IO_BUFFER      /* whoever follows the writer is told no more often */
 
 struct start { /* of a block, in the list of literals */
 	size_t literal;
@@ -48,6 +51,7 @@ struct writer {
 	size_t sum_count;
 	struct kedge__segment_file *file;
 	struct run run;
+	uint64_t told; /* bytes of literals that those who follow know to be written */
 };
 
 /* ------------------------------------------------------------------ cut */
@@ -410,30 +414,54 @@ static int pack_block(struct writer *w, size_t i, const uint8_t *raw, uint8_t *p
 	return rc;
 }
 
-/* All of block I, where nobody can change it: in place, or copied to TO. */
+/* All of block I, where nobody can change it: in place, or copied to TO. It is not checked. */
 static int get_block(const struct writer *w, size_t i, uint8_t *to, int worker, const uint8_t **raw,
 		     struct kedge__error *err)
 {
-	const struct kedge__literal_source *source = w->spec->source;
-	const struct kedge__block_record *block = &w->blocks[i];
-	int rc = 0;
-
 	*raw = block_in_place(w, i);
-	if (!*raw) {
-		rc = gather(w, i, to, block->raw_bytes, worker, err);
-		*raw = to;
-	}
-	if (!rc && source && source->check)
-		rc = source->check(source->ctx, block->position, *raw, block->raw_bytes, err);
-	return rc;
+	if (*raw)
+		return 0;
+	*raw = to;
+	return gather(w, i, to, w->blocks[i].raw_bytes, worker, err);
+}
+
+static int check_part(const struct writer *w, size_t i, size_t at, const uint8_t *raw, size_t bytes,
+		      struct kedge__error *err)
+{
+	const struct kedge__literal_source *source = w->spec->source;
+
+	return source && source->check ? source->check(source->ctx, w->blocks[i].position + at, raw, bytes, err) : 0;
+}
+
+static uint8_t *sums_of(const struct writer *w, size_t i)
+{
+	return kedge__block_has_pages(&w->blocks[i]) ? w->sums + w->blocks[i].first_sum * KEDGE__SUM_BYTES : NULL;
 }
 
 static void sum_block(struct writer *w, size_t i)
 {
-	struct kedge__block_record *block = &w->blocks[i];
-	uint8_t *sums = kedge__block_has_pages(block) ? w->sums + block->first_sum * KEDGE__SUM_BYTES : NULL;
+	w->blocks[i].checksum = kedge__block_checksum(&w->blocks[i], w->stored[i], sums_of(w, i));
+}
 
-	block->checksum = kedge__block_checksum(block, w->stored[i], sums);
+/* Block I, RAW, is stored as it is: checked and summed in one pass. Steps are of whole pages, and units of the source.
+ */
+static int check_and_sum(struct writer *w, size_t i, const uint8_t *raw, struct kedge__error *err)
+{
+	struct kedge__block_record *block = &w->blocks[i];
+	size_t unit = w->spec->source ? w->spec->source->unit : 0;
+	size_t step = unit > STEP_BYTES || STEP_BYTES % KEDGE__MAX(unit, 1) ? block->raw_bytes : STEP_BYTES;
+	uint8_t *sums = sums_of(w, i);
+	int rc = 0;
+
+	for (size_t at = 0, n; at < block->raw_bytes && !rc; at += n) {
+		n = KEDGE__MIN(step, block->raw_bytes - at);
+		rc = check_part(w, i, at, raw + at, n, err);
+		if (sums)
+			(void)kedge__sums_make(raw + at, n, sums + at / KEDGE__BLOCK_PAGE * KEDGE__SUM_BYTES);
+	}
+	block->checksum = sums ? kedge__checksum(sums, kedge__pages_of(block->raw_bytes) * KEDGE__SUM_BYTES)
+			       : kedge__checksum(raw, block->raw_bytes);
+	return rc;
 }
 
 /* Encode block I into PACKED, through GATHERED if it is in pieces; or leave it in place, unchanged. */
@@ -453,11 +481,16 @@ static int encode_block(struct writer *w, size_t i, uint8_t *gathered, uint8_t *
 	}
 	rc = get_block(w, i, encodes ? gathered : packed, worker, &raw, err);
 	block->codec = KEDGE__CODEC_NONE;
-	if (!rc && encodes)
+	block->stored_bytes = block->raw_bytes;
+	w->stored[i] = encodes ? packed : raw;
+	if (!rc && !encodes)
+		return check_and_sum(w, i, raw, err);
+	if (!rc)
+		rc = check_part(w, i, 0, raw, block->raw_bytes, err);
+	if (!rc)
 		rc = pack_block(w, i, raw, packed, &used, err);
 	if (rc)
 		return rc;
-	w->stored[i] = encodes ? packed : raw;
 	block->stored_bytes = (uint32_t)used;
 	sum_block(w, i);
 	return 0;
@@ -498,7 +531,7 @@ static int run_add(struct writer *w, const uint8_t *at, size_t bytes, struct ked
 {
 	int rc = 0;
 
-	if (w->run.at + w->run.bytes != at || w->run.bytes >= RUN_BYTES)
+	if (w->run.at + w->run.bytes != at)
 		rc = run_end(w, err);
 	if (!w->run.bytes)
 		w->run.at = at;
@@ -506,8 +539,20 @@ static int run_add(struct writer *w, const uint8_t *at, size_t bytes, struct ked
 	return rc;
 }
 
-/* A run in the application's memory may continue in the next group; one in the buffer may not, because the buffer is
- * reused. */
+/* After the last block before LAST. */
+static void tell(struct writer *w, size_t last)
+{
+	uint64_t written = w->blocks[last - 1].position + w->blocks[last - 1].raw_bytes;
+
+	if (last < w->count && written - w->told < TELL_BYTES)
+		return;
+	w->told = written;
+	kedge__twin_announce(w->spec->twin, w->file, w->blocks, last);
+	if (w->spec->progress)
+		w->spec->progress(w->spec->progress_ctx, written);
+}
+
+/* What was made last is in a cache. */
 static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
 {
 	struct writer *w = ctx;
@@ -517,12 +562,10 @@ static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge_
 
 	for (size_t i = first; i < last && !rc; i++)
 		rc = run_add(w, w->stored[i], w->blocks[i].stored_bytes, err);
-	if (!rc && (last == w->count || (w->run.at >= in->data && w->run.at < in->data + in->room)))
+	if (!rc)
 		rc = run_end(w, err);
 	if (!rc)
-		kedge__twin_announce(w->spec->twin, w->file, w->blocks, last);
-	if (!rc && w->spec->progress)
-		w->spec->progress(w->spec->progress_ctx, w->blocks[first].position + bytes);
+		tell(w, last);
 	return rc;
 }
 
@@ -565,6 +608,17 @@ static uint64_t literal_bytes(const struct writer *w)
 	return w->count ? w->blocks[w->count - 1].position + w->blocks[w->count - 1].raw_bytes : 0;
 }
 
+/* The most that is worked on at once. */
+static uint64_t group_most(const struct writer *w, size_t threads)
+{
+	uint64_t most = kedge__io_buffer(&w->spec->io);
+
+	for (size_t i = 0; i < w->subject_count; i++)
+		if (kedge__codec_plan_packs(&w->plans[i]))
+			return most;
+	return threads == 1 ? KEDGE__MIN(most, CACHED_GROUP) : most;
+}
+
 /* Small data is spread over the threads, too; a single group needs no other thread. */
 static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge__pipeline_stats *stats,
 			struct kedge__error *err)
@@ -576,11 +630,11 @@ static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge
 					    .store = append_group,
 					    .ctx = w,
 					    .queue = w->spec->io.queue};
-	uint64_t most = kedge__io_buffer(&w->spec->io), bytes;
+	uint64_t bytes;
 	const struct kedge__literal_source *source = w->spec->source;
 	int rc;
 
-	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, LEAST_GROUP), most);
+	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, LEAST_GROUP), group_most(w, threads));
 	spec.buffer_bytes = (size_t)KEDGE__MAX(w->group_bytes, w->block_bytes);
 	if (group_end(w, 0, &bytes) == w->count)
 		pool = NULL;

@@ -127,6 +127,7 @@ struct job {
 	struct kedge__codec_memory *memory;
 	struct kedge__segment_stats *stats; /* NULL, or those of what was written last */
 	struct kedge__twin *twin;
+	const struct kedge__literal_source *source;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
 };
@@ -365,7 +366,8 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 					   .sync = sync,
 					   .progress = job->progress,
 					   .progress_ctx = job->progress_ctx,
-					   .twin = job->twin};
+					   .twin = job->twin,
+					   .source = job->source};
 	struct kedge__segment_stats stats;
 	struct kedge__reduction red;
 	int rc;

@@ -6,6 +6,7 @@
  */
 #include "fixture.h"
 
+#include <pthread.h>
 #include <signal.h>
 
 #define SCALE  30000
@@ -90,6 +91,82 @@ static void test_same_file(void **state)
 			free(data);
 		}
 		free(first);
+	}
+}
+
+/* ------------------------------------------------------------------ what is checked */
+
+struct watch {
+	const struct image *image;
+	uint32_t unit;
+	uint8_t *times;  /* each byte of the literal space was shown */
+	uint64_t refuse; /* the bytes at this position */
+	pthread_mutex_t lock;
+};
+
+/* The region that POSITION of a full version is in, and where that begins. */
+static int region_at(const struct image *image, uint64_t position, uint64_t *start)
+{
+	int r = 0;
+
+	for (*start = 0; position - *start >= image->bytes[r]; r++)
+		*start += image->bytes[r];
+	return r;
+}
+
+static int watch_check(void *ctx, uint64_t position, const void *bytes, size_t len, struct kedge__error *err)
+{
+	struct watch *w = ctx;
+	uint64_t start;
+	int r = region_at(w->image, position, &start);
+
+	pthread_mutex_lock(&w->lock);
+	assert_int_equal((position - start) % w->unit, 0);
+	assert_true(len % w->unit == 0 || position - start + len == w->image->bytes[r]);
+	assert_memory_equal(bytes, (const uint8_t *)w->image->data[r] + (position - start), len);
+	for (size_t i = 0; i < len; i++)
+		w->times[position + i]++;
+	pthread_mutex_unlock(&w->lock);
+	if (position <= w->refuse && w->refuse < position + len)
+		return kedge__error_set(err, KEDGE_E_STATE, 0, "refused");
+	return 0;
+}
+
+/* The whole version passes the check once, in units, whoever writes it; what is refused leaves no version. */
+static void test_checked(void **state)
+{
+	static const uint32_t units[] = {8, 256, 4096, 3000, 8192, 16384};
+
+	(void)state;
+	for (size_t i = 0; i < 4 * KEDGE__COUNT(units); i++) {
+		struct kedge__literal_source source = {.check = watch_check, .unit = units[i / 4]};
+		struct watch w = {.unit = units[i / 4], .refuse = UINT64_MAX, .lock = PTHREAD_MUTEX_INITIALIZER};
+		struct ground g;
+		uint64_t bytes = 0;
+
+		ground_open(&g, &ways[0], 300000);
+		g.job.io.buffer = 0;
+		g.job.block_bytes = 32768;
+		source.ctx = &w;
+		g.job.source = &source;
+		w.image = &g.job.images[1][0];
+		for (int r = 0; r < REGIONS; r++)
+			bytes += w.image->bytes[r];
+		w.times = calloc(1, bytes);
+		w.refuse = i % 2 ? bytes / 2 : UINT64_MAX;
+		if (i % 4 > 1)
+			assert_ok(kedge__pool_new(3, &g.job.pool, err));
+		if (i % 2) {
+			assert_int_equal(save_second(&g, NULL), KEDGE_E_STATE);
+			assert_null(kedge__catalog_find(g.cat, 2));
+		} else {
+			assert_ok(save_second(&g, err));
+			for (uint64_t b = 0; b < bytes; b++)
+				assert_int_equal(w.times[b], 1);
+			assert_all_intact(g.cat, &g.job);
+		}
+		free(w.times);
+		ground_close(&g);
 	}
 }
 
@@ -274,9 +351,9 @@ static void test_cut(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_same_file), cmocka_unit_test(test_copy),   cmocka_unit_test(test_paced),
-	    cmocka_unit_test(test_eio),       cmocka_unit_test(test_enospc), cmocka_unit_test(test_short_writes),
-	    cmocka_unit_test(test_kill),      cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_same_file),    cmocka_unit_test(test_checked), cmocka_unit_test(test_copy),
+	    cmocka_unit_test(test_paced),        cmocka_unit_test(test_eio),     cmocka_unit_test(test_enospc),
+	    cmocka_unit_test(test_short_writes), cmocka_unit_test(test_kill),    cmocka_unit_test(test_cut),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
