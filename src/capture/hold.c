@@ -17,7 +17,9 @@
 #define COPY_BYTES (UINT64_C(512) << 10)
 /* Less is copied before other threads are awake. */
 #define POOL_BYTES (UINT64_C(1) << 20)
-#define RANGES_MAX 4096
+/* More is out of the cache again before the writer reads it. */
+#define CACHED_BYTES (UINT64_C(4) << 20)
+#define RANGES_MAX   4096
 
 /* ---- what is copied */
 
@@ -143,11 +145,16 @@ static int copy_piece(void *ctx, size_t i, int worker)
 	const struct copy_job *job = ctx;
 	const struct kedge__hold_stretch *s = &job->pieces.at[i];
 	struct kedge__hold *h = job->h;
+	const struct kedge__image_region *r = &h->image.regions[s->region];
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc =
-	    kedge__region_read(&h->image.regions[s->region], &h->ways[s->region], s->offset, s->copy, s->bytes, &err);
+	int rc;
 
 	(void)worker;
+	if (job->bytes > CACHED_BYTES && !h->ways[s->region].file) {
+		kedge__copy_past_cache(s->copy, (const uint8_t *)r->data + s->offset, s->bytes);
+		return 0;
+	}
+	rc = kedge__region_read(r, &h->ways[s->region], s->offset, s->copy, s->bytes, &err);
 	if (rc)
 		kedge__hold_fail(h, &err);
 	return rc;
