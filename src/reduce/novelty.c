@@ -26,8 +26,8 @@ struct sample {
 	uint8_t *buffer;
 	struct kedge__digest *digests; /* of those that are not constant, */
 	size_t count;
-	size_t same; /* of which so many are as they were */
-	uint64_t *filter;
+	size_t same;                           /* of which so many are as they were */
+	uint64_t *filter, *second;             /* a bit for each lower half, and one for each upper half */
 	const struct kedge__last_region *last; /* that is searched */
 	struct kedge__gpu_novelty *there;      /* the image is on a device, and chunks are picked there: */
 	const uint8_t *picked;                 /* those from number `picked_from` of the sample on */
@@ -143,9 +143,20 @@ static size_t repeated(const struct sample *s)
 	return count;
 }
 
-static bool is_sampled(const struct sample *s, const struct kedge__digest *d)
+static inline bool has_bit(const uint64_t *filter, uint64_t word)
 {
-	return s->filter[d->lo % FILTER / 64] >> d->lo % 64 & 1 &&
+	return filter[word % FILTER / 64] >> word % 64 & 1;
+}
+
+static void add_bit(uint64_t *filter, uint64_t word)
+{
+	filter[word % FILTER / 64] |= UINT64_C(1) << word % 64;
+}
+
+/* Most are not, and this is asked of every digest that there is. */
+static inline bool is_sampled(const struct sample *s, const struct kedge__digest *d)
+{
+	return has_bit(s->filter, d->lo) && has_bit(s->second, d->hi) &&
 	       bsearch(d, s->digests, s->count, sizeof(*d), digest_order);
 }
 
@@ -194,8 +205,10 @@ static size_t elsewhere(struct sample *s)
 {
 	bool done;
 
-	for (size_t i = 0; i < s->count; i++)
-		s->filter[s->digests[i].lo % FILTER / 64] |= UINT64_C(1) << s->digests[i].lo % 64;
+	for (size_t i = 0; i < s->count; i++) {
+		add_bit(s->filter, s->digests[i].lo);
+		add_bit(s->second, s->digests[i].hi);
+	}
 	done = search_there(s);
 	for (size_t i = 0; !done && i < s->r->last.regions.count; i++) {
 		s->last = s->r->last.regions.at[i];
@@ -221,7 +234,8 @@ static bool sample_begin(struct sample *s, uint64_t *chunks)
 		return false;
 	s->buffer = kedge__malloc(chunk);
 	s->digests = kedge__malloc(SAMPLES * sizeof(*s->digests));
-	s->filter = kedge__calloc(FILTER / 64, sizeof(*s->filter));
+	s->filter = kedge__calloc(2 * FILTER / 64, sizeof(*s->filter));
+	s->second = s->filter ? s->filter + FILTER / 64 : NULL;
 	return s->buffer && s->digests && s->filter;
 }
 
