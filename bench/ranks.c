@@ -2,7 +2,8 @@
 /*
  * kedge-bench ranks: all ranks of a job change all of their state and take a version in the background, beside a plain
  * write of the same bytes by the same processes, in turns. With two levels, the plain write goes to the first, and from
- * there, with fsync, to the second. Ranks are processes.
+ * there, with fsync, to the second. Ranks are processes. What memory allows is measured as well: a copy of the state,
+ * and a pass over it, by all of them at once.
  */
 #include "bench.h"
 #include "group.h"
@@ -16,7 +17,7 @@
 #define PIECE ((size_t)1 << 20)
 
 /* Seconds; of all ranks the longest, or the sum. */
-enum figure { PLAIN, PLAIN_CPU, BLOCKED, STORED, CPU, FIGURES };
+enum figure { PLAIN, PLAIN_CPU, COPY, PASS, BLOCKED, STORED, CPU, FIGURES };
 
 static const char *const captures[] = {"copy", "cow"};
 
@@ -45,7 +46,7 @@ struct rank {
 	kedge_t *k;
 	struct kedge__bench_channel front, back;
 	char plain[2][4300];
-	uint8_t *piece;
+	uint8_t *piece, *copy; /* of the state: what memory allows */
 };
 
 /* ---- the clocks */
@@ -67,6 +68,22 @@ static double together(struct rank *r)
 static void note(const struct rank *r, enum figure f, uint64_t turn, double value)
 {
 	r->b->shared->figures[f][turn][r->rank] = value;
+}
+
+/* ---- what memory allows */
+
+/* To memory that is there, past the cache, as that of an image that is held. */
+static void memory_measure(struct rank *r, uint64_t turn)
+{
+	double start = together(r);
+
+	for (uint64_t at = 0; at < r->b->size; at += PIECE)
+		kedge__copy_past_cache(r->copy + at, (const uint8_t *)r->data + at,
+				       (size_t)KEDGE__MIN(PIECE, r->b->size - at));
+	note(r, COPY, turn, kedge__clock_seconds() - start);
+	start = together(r);
+	(void)kedge__sum_of(r->copy, r->b->size, 0);
+	note(r, PASS, turn, kedge__clock_seconds() - start);
 }
 
 /* ---- the plain write */
@@ -194,6 +211,7 @@ static int turns_take(struct rank *r, struct kedge__error *err)
 	uint64_t version = 0;
 	int rc = 0;
 
+	memset(r->copy, 1, r->b->size);
 	/* The first versions, which get their memory, are not counted. */
 	for (int i = 0; i < 2 && !rc; i++) {
 		change(r);
@@ -201,6 +219,7 @@ static int turns_take(struct rank *r, struct kedge__error *err)
 	}
 	for (uint64_t turn = 0; turn < r->b->repeat && !rc; turn++) {
 		change(r);
+		memory_measure(r, turn);
 		rc = plain_measure(r, turn, err);
 		if (!rc)
 			rc = version_measure(r, ++version, turn, err);
@@ -220,8 +239,9 @@ static int rank_run(void *bench, int rank)
 	for (int l = 0; l < 2 && b->places[l]; l++)
 		snprintf(r.plain[l], sizeof(r.plain[l]), "%s/plain-%d", b->places[l], rank);
 	r.data = kedge__map_alloc(b->size);
+	r.copy = kedge__map_alloc(b->size);
 	r.piece = kedge__malloc(PIECE);
-	rc = r.data && r.piece ? job_open(&r, &err) : kedge__error_nomem(&err);
+	rc = r.data && r.copy && r.piece ? job_open(&r, &err) : kedge__error_nomem(&err);
 	if (!rc)
 		rc = turns_take(&r, &err);
 	if (!rc)
@@ -284,19 +304,25 @@ static void report(struct bench *b)
 		enum figure f, over;
 		const char *name;
 	} columns[] = {{BLOCKED, PLAIN, "blocked"}, {STORED, PLAIN, "stored"}, {CPU, PLAIN_CPU, "cpu"}};
-	struct series plain, cpu, unused, value, ratio;
+	struct series plain, cpu, copy, pass, unused, value, ratio;
 	json_t *row = b->json ? kedge__json_object() : NULL;
 
 	series_make(b, PLAIN, PLAIN, &plain, &unused);
 	series_make(b, PLAIN_CPU, PLAIN_CPU, &cpu, &unused);
+	series_make(b, COPY, PLAIN, &copy, &unused);
+	series_make(b, PASS, PLAIN, &pass, &unused);
 	if (b->json) {
 		kedge__json_text(row, "capture", b->capture);
 		kedge__json_real(row, "plain", kedge__bench_median(plain.at, b->repeat));
 		kedge__json_real(row, "plain_cpu", kedge__bench_median(cpu.at, b->repeat));
+		kedge__json_real(row, "copy", kedge__bench_median(copy.at, b->repeat));
+		kedge__json_real(row, "pass", kedge__bench_median(pass.at, b->repeat));
 	} else {
 		kedge__table_text(&b->table, b->capture);
 		kedge__table_add(&b->table, "%.3f", kedge__bench_median(plain.at, b->repeat));
 		kedge__table_add(&b->table, "%.2f", kedge__bench_median(cpu.at, b->repeat));
+		kedge__table_add(&b->table, "%.3f", kedge__bench_median(copy.at, b->repeat));
+		kedge__table_add(&b->table, "%.3f", kedge__bench_median(pass.at, b->repeat));
 	}
 	for (size_t i = 0; i < KEDGE__COUNT(columns); i++) {
 		series_make(b, columns[i].f, columns[i].over, &value, &ratio);
@@ -317,7 +343,8 @@ static void print_results(struct bench *b)
 	if (!b->json) {
 		printf("%llu ranks x %s, all changed, %s%s, median (lowest..highest) of %llu turns; seconds, and "
 		       "processor "
-		       "seconds a GB;\nratios to the plain write%s\n\n",
+		       "seconds a GB;\nratios to the plain write%s; copy, pass: of all state in memory, by all ranks "
+		       "at once\n\n",
 		       (unsigned long long)b->ranks, kedge__text_bytes(b->size, size),
 		       b->l2_dir ? "two levels" : "one level", b->sync || b->l2_dir ? ", synced" : "",
 		       (unsigned long long)b->repeat,
@@ -354,8 +381,8 @@ static int capture_measure(struct bench *b)
 
 static int prepare(struct bench *b, struct kedge__error *err)
 {
-	static const char *const heads[] = {"capture", "plain", "CPU/GB", "blocked", "ratio",
-					    "stored",  "ratio", "CPU/GB", "ratio"};
+	static const char *const heads[] = {"capture", "plain",  "CPU/GB", "copy",   "pass", "blocked",
+					    "ratio",   "stored", "ratio",  "CPU/GB", "ratio"};
 	int rc = kedge__bench_dir_make(b->dir, &b->places[0], err);
 
 	if (!rc && b->l2_dir)
@@ -367,7 +394,7 @@ static int prepare(struct bench *b, struct kedge__error *err)
 		return kedge__error_nomem(err);
 	if (b->json)
 		b->results = kedge__json_array();
-	kedge__table_init(&b->table, "lrrrrrrrr");
+	kedge__table_init(&b->table, "lrrrrrrrrrr");
 	for (size_t i = 0; i < KEDGE__COUNT(heads); i++)
 		kedge__table_text(&b->table, heads[i]);
 	return 0;
