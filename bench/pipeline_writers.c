@@ -37,8 +37,7 @@ static int write_segment(struct writers *w, const struct way *way, size_t buffer
 	struct kedge__region_record region = {.name = "state", .type = KEDGE_BYTES, .bytes = bytes};
 	struct kedge__extent extent = {.len = bytes, .kind = KEDGE__EXTENT_LITERAL};
 	struct kedge__literal literal = {.data = w->spec->data, .bytes = bytes};
-	struct kedge__reduction reduction = {.map = {.at = &extent, .count = 1},
-					     .literals = {.at = &literal, .count = 1},
+	struct kedge__reduction reduction = {.literals = {.at = &literal, .count = 1},
 					     .parent = KEDGE__NO_VERSION,
 					     .chunk = 0,
 					     .reducer = KEDGE__REDUCER_FULL};
@@ -54,8 +53,12 @@ static int write_segment(struct writers *w, const struct way *way, size_t buffer
 					   .io = {way->id, way->direct, buffer, w->spec->queue},
 					   .sync = true};
 	struct kedge__set_part part;
+	int rc = kedge__extent_tape_append(&reduction.map, extent, false, err);
 
-	return kedge__segment_write(w->cat, w->pool, &spec, &part, NULL, err);
+	if (!rc)
+		rc = kedge__segment_write(w->cat, w->pool, &spec, &part, NULL, err);
+	kedge__extent_tape_done(&reduction.map);
+	return rc;
 }
 
 /* Removing the files is not timed. */

@@ -118,8 +118,8 @@ static int metadata_of(const struct bench *b, const struct kedge__reduction *red
 	char name[] = "state";
 	struct kedge__region_record region = {.name = name, .bytes = b->size};
 	struct kedge__bytes out = {0};
-	int rc =
-	    kedge__map_encode(encoding_of(red->reducer), &red->map, red->chunk, red->version, &region, 1, &out, err);
+	int rc = kedge__map_encode(encoding_of(red->reducer), kedge__extents_of_tape(&red->map), red->chunk,
+				   red->version, &region, 1, &out, err);
 
 	*bytes = out.count;
 	kedge__bytes_done(&out);

@@ -125,7 +125,8 @@ static uint64_t map_bytes(const struct kedge__reduction *red, uint64_t bytes)
 									     : KEDGE__MAP_SMALLER;
 	uint64_t size = 0;
 
-	if (!kedge__map_encode(how, &red->map, red->chunk, red->version, &record, 1, &out, NULL))
+	if (!kedge__map_encode(how, kedge__extents_of_tape(&red->map), red->chunk, red->version, &record, 1, &out,
+			       NULL))
 		size = out.count;
 	kedge__bytes_done(&out);
 	return size;

@@ -9,8 +9,7 @@ void kedge__extent_map_done(struct kedge__extent_map *map)
 	kedge__array_done(map);
 }
 
-/* Does E go on where LAST ends, in the image and at its source? */
-static bool continues(const struct kedge__extent *last, const struct kedge__extent *e)
+bool kedge__extent_goes_on(const struct kedge__extent *last, const struct kedge__extent *e)
 {
 	if (last->kind != e->kind || last->addr + last->len != e->addr ||
 	    last->addr >> KEDGE__SLOT_SHIFT != e->addr >> KEDGE__SLOT_SHIFT)
@@ -35,7 +34,7 @@ void kedge__extent_map_take(struct kedge__extent_map *map)
 
 	if (!e->len)
 		return;
-	if (map->count && continues(last, e))
+	if (map->count && kedge__extent_goes_on(last, e))
 		last->len += e->len;
 	else
 		map->count++;

@@ -42,6 +42,8 @@ struct kedge__extent_map {
 void kedge__extent_map_done(struct kedge__extent_map *map);
 /* Append; the caller maintains the order. With MERGE, an extent that continues the last one (in place and source) extends it. */
 int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge, struct kedge__error *err);
+/* Does E go on where LAST ends, in the image and at its source? */
+bool kedge__extent_goes_on(const struct kedge__extent *last, const struct kedge__extent *e);
 /* Append, as with MERGE, the extent that the caller put behind the last one, where there is room for it. */
 void kedge__extent_map_take(struct kedge__extent_map *map);
 /* Index of the extent that holds ADDR, or of the first one above it (count if none). */

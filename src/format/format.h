@@ -18,7 +18,7 @@
 #define KEDGE_FORMAT_FORMAT_H
 
 #include "base/base.h"
-#include "base/extent_map.h"
+#include "base/extent_tape.h"
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
@@ -400,8 +400,8 @@ enum kedge__map_encoding {
 	KEDGE__MAP_SMALLER, /* only to encode: runs or columns */
 };
 
-/* REGIONS give the mapped ranges. SELF is the segment's own version. */
-int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, uint64_t self,
+/* MAP is read several times. REGIONS give the mapped ranges. SELF is the segment's own version. */
+int kedge__map_encode(enum kedge__map_encoding how, struct kedge__extent_reader map, uint32_t chunk, uint64_t self,
 		      const struct kedge__region_record *regions, size_t n, struct kedge__bytes *out,
 		      struct kedge__error *err);
 int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struct kedge__region_record *regions,

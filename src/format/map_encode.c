@@ -55,21 +55,22 @@ static size_t unique(uint64_t *at, size_t n)
 }
 
 /* The versions that copies refer to. There are few of them and many copies, so the list is kept short as it grows. */
-static int collect_versions(const struct kedge__extent_map *map, uint64_t self, struct kedge__map_sources *s,
+static int collect_versions(struct kedge__extent_reader map, uint64_t self, struct kedge__map_sources *s,
 			    struct kedge__error *err)
 {
 	KEDGE__ARRAY(uint64_t) list = {0};
+	struct kedge__extent e;
 	size_t crowded = 64;
 	int rc = 0;
 
-	for (size_t i = 0; i < map->count && rc == 0; i++) {
-		if (map->at[i].kind != KEDGE__EXTENT_COPY)
+	while (rc == 0 && kedge__extent_next(&map, &e)) {
+		if (e.kind != KEDGE__EXTENT_COPY)
 			continue;
-		if (list.count > 0 && list.at[list.count - 1] == map->at[i].version)
+		if (list.count > 0 && list.at[list.count - 1] == e.version)
 			continue;
-		if (map->at[i].version > self)
+		if (e.version > self)
 			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "a copy refers to a version that is not older");
-		else if (!kedge__array_push(&list, map->at[i].version))
+		else if (!kedge__array_push(&list, e.version))
 			rc = kedge__error_nomem(err);
 		if (list.count >= crowded) {
 			list.count = unique(list.at, list.count);
@@ -216,38 +217,39 @@ static bool continues(const struct kedge__extent *a, const struct kedge__extent 
 }
 
 /* Call DO_EXTENT for all extents, those that continue each other as one, checking that they cover the regions. */
-static int for_each_extent(const struct kedge__extent_map *map, const struct kedge__region_record *regions, size_t n,
+static int for_each_extent(struct kedge__extent_reader map, const struct kedge__region_record *regions, size_t n,
 			   void (*do_extent)(struct encoder *c, struct kedge__extent e, uint64_t left),
 			   struct encoder *c, struct kedge__error *err)
 {
-	size_t i = 0;
+	struct kedge__extent next;
+	bool more = kedge__extent_next(&map, &next);
 
 	for (size_t k = 0; k < n; k++) {
 		uint64_t at = kedge__region_base(&regions[k]);
 		uint64_t left = regions[k].bytes;
 
 		while (left > 0) {
-			struct kedge__extent e;
+			struct kedge__extent e = next;
 
-			if (i == map->count || map->at[i].addr != at || map->at[i].len == 0 || map->at[i].len > left)
+			if (!more || e.addr != at || e.len == 0 || e.len > left)
 				return kedge__error_set(err, KEDGE_E_ARG, 0, "the map does not cover region '%s'",
 							regions[k].name);
-			e = map->at[i++];
-			while (i < map->count && continues(&e, &map->at[i]) && map->at[i].len <= left - e.len)
-				e.len += map->at[i++].len;
+			more = kedge__extent_next(&map, &next);
+			for (; more && continues(&e, &next) && next.len <= left - e.len;
+			     more = kedge__extent_next(&map, &next))
+				e.len += next.len;
 			do_extent(c, e, left);
 			at += e.len;
 			left -= e.len;
 		}
 	}
-	if (i != map->count)
+	if (more)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "the map has extents outside all regions");
 	return 0;
 }
 
-static int encode_entries(const struct kedge__extent_map *map, uint64_t self,
-			  const struct kedge__region_record *regions, size_t n, struct encoder *c,
-			  struct kedge__error *err)
+static int encode_entries(struct kedge__extent_reader map, uint64_t self, const struct kedge__region_record *regions,
+			  size_t n, struct encoder *c, struct kedge__error *err)
 {
 	uint64_t newer = self;
 	int rc = collect_versions(map, self, &c->sources, err);
@@ -268,9 +270,8 @@ static int encode_entries(const struct kedge__extent_map *map, uint64_t self,
 }
 
 /* *FIT: it takes fewer bytes than runs. */
-static int encode_columns(const struct kedge__extent_map *map, uint64_t self,
-			  const struct kedge__region_record *regions, size_t n, uint32_t chunk, struct encoder *c,
-			  bool *fit, struct kedge__error *err)
+static int encode_columns(struct kedge__extent_reader map, uint64_t self, const struct kedge__region_record *regions,
+			  size_t n, uint32_t chunk, struct encoder *c, bool *fit, struct kedge__error *err)
 {
 	int rc;
 
@@ -312,7 +313,7 @@ static void set_bits(struct encoder *c, struct kedge__extent e, uint64_t left)
 	b->next = end;
 }
 
-static int encode_bitmap(const struct kedge__extent_map *map, const struct kedge__region_record *regions, size_t n,
+static int encode_bitmap(struct kedge__extent_reader map, const struct kedge__region_record *regions, size_t n,
 			 struct encoder *c, struct kedge__error *err)
 {
 	struct bitmap b = {.c = *c};
@@ -336,7 +337,7 @@ static void put_pages(struct encoder *c, struct kedge__extent e, uint64_t left)
 }
 
 /* *FIT: the map could be expressed. */
-static int encode_pages(const struct kedge__extent_map *map, uint64_t self, const struct kedge__region_record *regions,
+static int encode_pages(struct kedge__extent_reader map, uint64_t self, const struct kedge__region_record *regions,
 			size_t n, struct encoder *c, bool *fit, struct kedge__error *err)
 {
 	int rc;
@@ -352,30 +353,28 @@ static int encode_pages(const struct kedge__extent_map *map, uint64_t self, cons
 	return rc;
 }
 
-static enum kedge__map_encoding choose(enum kedge__map_encoding how, const struct kedge__extent_map *map,
-				       uint32_t chunk)
+static enum kedge__map_encoding choose(enum kedge__map_encoding how, struct kedge__extent_reader map, uint32_t chunk)
 {
+	struct kedge__extent e;
 	uint64_t literals = 0;
 
 	if (how >= KEDGE__MAP_COLUMNS)
 		return how;
 	if (chunk == 0 || (how == KEDGE__MAP_PAGES && chunk > KEDGE__PATTERN_MAX))
 		return KEDGE__MAP_RUNS;
-	for (size_t i = 0; i < map->count && how != KEDGE__MAP_RUNS; i++) {
-		const struct kedge__extent *e = &map->at[i];
-
-		if (e->addr % chunk != 0)
+	while (how != KEDGE__MAP_RUNS && kedge__extent_next(&map, &e)) {
+		if (e.addr % chunk != 0)
 			return KEDGE__MAP_RUNS;
-		if (how != KEDGE__MAP_BITMAP || e->kind == KEDGE__EXTENT_PARENT)
+		if (how != KEDGE__MAP_BITMAP || e.kind == KEDGE__EXTENT_PARENT)
 			continue;
-		if (e->kind != KEDGE__EXTENT_LITERAL || e->src != literals)
+		if (e.kind != KEDGE__EXTENT_LITERAL || e.src != literals)
 			return KEDGE__MAP_RUNS;
-		literals += e->len;
+		literals += e.len;
 	}
 	return how;
 }
 
-int kedge__map_encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, uint64_t self,
+int kedge__map_encode(enum kedge__map_encoding how, struct kedge__extent_reader map, uint32_t chunk, uint64_t self,
 		      const struct kedge__region_record *regions, size_t n, struct kedge__bytes *out,
 		      struct kedge__error *err)
 {

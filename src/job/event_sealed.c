@@ -13,21 +13,20 @@ struct sums {
 static void region_walk(const struct kedge__version *v, size_t region, struct sums *sums,
 			uint64_t parts[KEDGE__JOURNAL_PARTS])
 {
-	const struct kedge__extent_map *map = &v->reduction.map;
 	const struct kedge__image_region *r = &v->regions[region];
 	uint64_t part = (r->bytes + KEDGE__JOURNAL_PARTS - 1) / KEDGE__JOURNAL_PARTS, end = r->base + r->bytes;
+	struct kedge__extent_reader map = kedge__extents_from(&v->reduction.map, r->base);
+	struct kedge__extent e;
 
 	*sums = (struct sums){.bytes = r->bytes};
 	memset(parts, 0, KEDGE__JOURNAL_PARTS * sizeof(*parts));
 	if (!r->bytes)
 		return;
-	for (size_t i = kedge__extent_map_find(map, r->base); i < map->count && map->at[i].addr < end; i++) {
-		const struct kedge__extent *e = &map->at[i];
-		uint64_t at = KEDGE__MAX(e->addr, r->base) - r->base,
-			 stop = KEDGE__MIN(e->addr + e->len, end) - r->base;
+	while (kedge__extent_next(&map, &e) && e.addr < end) {
+		uint64_t at = KEDGE__MAX(e.addr, r->base) - r->base, stop = KEDGE__MIN(e.addr + e.len, end) - r->base;
 
-		sums->stored += e->kind == KEDGE__EXTENT_LITERAL ? stop - at : 0;
-		if (e->kind == KEDGE__EXTENT_PARENT)
+		sums->stored += e.kind == KEDGE__EXTENT_LITERAL ? stop - at : 0;
+		if (e.kind == KEDGE__EXTENT_PARENT)
 			continue;
 		sums->changed += stop - at;
 		while (at < stop) {
@@ -92,15 +91,15 @@ static void sums_put(struct kedge__line *l, const struct sums *s, bool parent)
 
 static struct sums sums_all(const struct kedge__version *v)
 {
+	struct kedge__extent_reader map = kedge__extents_of_tape(&v->reduction.map);
 	struct sums all = {.bytes = 0};
+	struct kedge__extent e;
 
 	for (size_t i = 0; i < v->region_count; i++)
 		all.bytes += v->regions[i].bytes;
-	for (size_t i = 0; i < v->reduction.map.count; i++) {
-		const struct kedge__extent *e = &v->reduction.map.at[i];
-
-		all.changed += e->kind == KEDGE__EXTENT_PARENT ? 0 : e->len;
-		all.stored += e->kind == KEDGE__EXTENT_LITERAL ? e->len : 0;
+	while (kedge__extent_next(&map, &e)) {
+		all.changed += e.kind == KEDGE__EXTENT_PARENT ? 0 : e.len;
+		all.stored += e.kind == KEDGE__EXTENT_LITERAL ? e.len : 0;
 	}
 	return all;
 }

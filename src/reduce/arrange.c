@@ -49,7 +49,7 @@ static int place(struct kedge__arrange_piece **order, size_t n, struct kedge__li
 
 /* A literal extent, in as many parts as it is in now. */
 static int move(const struct kedge__extent *e, const struct kedge__arrange_piece *at, size_t n,
-		struct kedge__extent_map *out, struct kedge__error *err)
+		struct kedge__extent_tape *out, struct kedge__error *err)
 {
 	uint64_t done = 0;
 	int rc = 0;
@@ -59,7 +59,7 @@ static int move(const struct kedge__extent *e, const struct kedge__arrange_piece
 	for (; !rc && done < e->len && i < n; i++) {
 		uint64_t skip = e->src + done - at[i].position, len = KEDGE__MIN(at[i].bytes - skip, e->len - done);
 
-		rc = kedge__extent_map_append(
+		rc = kedge__extent_tape_append(
 		    out,
 		    (struct kedge__extent){
 			.addr = e->addr + done, .len = len, .src = at[i].to + skip, .kind = KEDGE__EXTENT_LITERAL},
@@ -71,14 +71,16 @@ static int move(const struct kedge__extent *e, const struct kedge__arrange_piece
 	return rc;
 }
 
-static int move_all(const struct kedge__extent_map *map, const struct kedge__arrange_piece *at, size_t n,
-		    struct kedge__extent_map *out, struct kedge__error *err)
+static int move_all(const struct kedge__extent_tape *map, const struct kedge__arrange_piece *at, size_t n,
+		    struct kedge__extent_tape *out, struct kedge__error *err)
 {
+	struct kedge__extent_reader r = kedge__extents_of_tape(map);
+	struct kedge__extent e;
 	int rc = 0;
 
-	for (size_t i = 0; i < map->count && !rc; i++)
-		rc = map->at[i].kind == KEDGE__EXTENT_LITERAL ? move(&map->at[i], at, n, out, err)
-							      : kedge__extent_map_append(out, map->at[i], false, err);
+	while (!rc && kedge__extent_next(&r, &e))
+		rc = e.kind == KEDGE__EXTENT_LITERAL ? move(&e, at, n, out, err)
+						     : kedge__extent_tape_append(out, e, false, err);
 	return rc;
 }
 
@@ -87,7 +89,7 @@ int kedge__reduction_arrange(struct kedge__reduction *red, struct kedge__arrange
 {
 	struct kedge__arrange_piece **order = kedge__calloc(n + 1, sizeof(*order));
 	struct kedge__literal_list literals = {0};
-	struct kedge__extent_map map = {0};
+	struct kedge__extent_tape map = {.shift = red->map.shift};
 	int rc = order ? 0 : kedge__error_nomem(err);
 
 	for (size_t i = 0; i < n && !rc; i++)
@@ -101,11 +103,11 @@ int kedge__reduction_arrange(struct kedge__reduction *red, struct kedge__arrange
 	kedge__free(order);
 	if (rc) {
 		kedge__array_done(&literals);
-		kedge__extent_map_done(&map);
+		kedge__extent_tape_done(&map);
 		return rc;
 	}
 	kedge__array_done(&red->literals);
-	kedge__extent_map_done(&red->map);
+	kedge__extent_tape_done(&red->map);
 	red->literals = literals;
 	red->map = map;
 	return 0;

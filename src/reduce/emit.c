@@ -11,44 +11,18 @@
 
 #include <stdlib.h>
 
-#define RESERVE_MAX ((size_t)1 << 13) /* extents */
-
 static int put(struct kedge__emitter *e, uint64_t addr, uint64_t len, enum kedge__extent_kind kind, uint64_t src,
 	       uint64_t version, bool merge)
 {
 	struct kedge__extent x = {addr, len, src, version, kind};
 
-	return kedge__extent_map_append(&e->out->map, x, merge, e->err);
+	return kedge__extent_tape_append(&e->out->map, x, merge, e->err);
 }
 
 static int put_parent(struct kedge__emitter *e, uint64_t from, uint64_t to)
 {
 	e->out->parent = e->r->parent;
 	return put(e, e->region->base + from, to - from, KEDGE__EXTENT_PARENT, 0, 0, true);
-}
-
-/* Chunks that are stored, with unchanged ones before them, where there is room: the most frequent case by far, and
- * there is nothing that they could go on with. */
-static bool put_apart(struct kedge__emitter *e, uint64_t offset, uint64_t len)
-{
-	struct kedge__extent_map *map = &e->out->map;
-	struct kedge__literal_list *list = &e->out->literals;
-	uint64_t base = e->region->base;
-
-	if (e->run.len || map->count + 2 > map->room || list->count == list->room)
-		return false;
-	if (map->count && map->at[map->count - 1].kind == KEDGE__EXTENT_PARENT)
-		return false; /* that of the slab before goes on */
-	map->at[map->count++] =
-	    (struct kedge__extent){base + e->cursor, offset - e->cursor, 0, 0, KEDGE__EXTENT_PARENT};
-	map->at[map->count++] =
-	    (struct kedge__extent){base + offset, len, e->out->literal_bytes, 0, KEDGE__EXTENT_LITERAL};
-	list->at[list->count++] =
-	    (struct kedge__literal){(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index, 0};
-	e->out->parent = e->r->parent;
-	e->out->literal_bytes += len;
-	e->out->changed_bytes += len;
-	return true;
 }
 
 static int put_literal(struct kedge__emitter *e, uint64_t offset, uint64_t len)
@@ -285,8 +259,7 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 		uint64_t offset = item->index * chunk / unit * unit;
 		uint64_t len = KEDGE__MIN(unit + item->more * chunk, e->region->bytes - offset);
 
-		if (offset <= e->cursor || item->kind != KEDGE__ITEM_PLAIN || !put_apart(e, offset, len))
-			rc = put_next(e, s, item, offset, len);
+		rc = put_next(e, s, item, offset, len);
 		e->cursor = offset + len;
 	}
 	return rc;
@@ -356,9 +329,7 @@ int kedge__emitter_begin(struct kedge__emitter *e, struct kedge__reducer *r, str
 
 	*e = (struct kedge__emitter){.r = r, .t = t, .out = out, .merge = ops->merge, .full = ops->full, .err = err};
 	region_begin(e, 0);
-	/* One step where the size is known; larger maps are mostly merged and grow as needed. */
-	if (!kedge__array_reserve(&out->map, KEDGE__MIN(2 * t->changes, RESERVE_MAX) + t->image->count))
-		return kedge__error_nomem(err);
+	out->map.shift = (unsigned)__builtin_ctz(r->options.chunk);
 	out->region_digests = kedge__calloc(t->image->count + 1, sizeof(*out->region_digests));
 	e->epoch_used = kedge__calloc(r->record.epochs.count + 1, sizeof(*e->epoch_used));
 	return out->region_digests && e->epoch_used ? 0 : kedge__error_nomem(err);

@@ -13,10 +13,8 @@
 
 struct part {
 	struct kedge__reduction out;
-	size_t skip; /* extents that others have taken over, */
+	size_t skip; /* literals that others have taken over, */
 	size_t at;   /* and where those that are left go */
-	size_t literal_skip, literal_at;
-	uint64_t position; /* of its literals */
 };
 
 struct parts {
@@ -25,7 +23,7 @@ struct parts {
 	size_t most;               /* of a slab */
 	struct part *at;
 	size_t begin, count; /* the wave */
-	size_t extents, literals;
+	size_t literals;
 };
 
 static int emit_range(struct kedge__emitter *e, size_t from, size_t to, struct kedge__item *items)
@@ -46,42 +44,14 @@ static int emit_part(void *ctx, size_t i, int worker)
 	int rc;
 
 	*out = (struct kedge__reduction){.parent = KEDGE__NO_VERSION, .map = out->map, .literals = out->literals};
-	out->map.count = out->literals.count = 0;
+	out->map.shift = p->e->out->map.shift;
+	out->literals.count = 0;
 	kedge__emitter_fork(p->e, from, out, &e);
 	rc = emit_range(&e, from, to, p->items + (size_t)worker * p->most);
 	return rc ? rc : kedge__emitter_until(&e, to);
 }
 
 /* ---- joining */
-
-struct joint { /* the last of what comes before a part */
-	struct kedge__extent *extent;
-	uint64_t position; /* of the literals of its part */
-	struct kedge__literal *literal;
-};
-
-static struct kedge__extent placed(struct kedge__extent e, uint64_t position)
-{
-	e.src += e.kind == KEDGE__EXTENT_LITERAL ? position : 0;
-	return e;
-}
-
-/* Take E, of a part whose literals are at POSITION, over into the last one before it, if it goes on with that. */
-static bool extent_join(const struct kedge__emitter *by, const struct joint *j, const struct kedge__extent *e,
-			uint64_t position)
-{
-	struct kedge__extent both[2];
-	struct kedge__extent_map map = {both, 1, 2};
-
-	if (!j->extent || (!by->merge && e->kind != KEDGE__EXTENT_PARENT && e->kind != KEDGE__EXTENT_FILL))
-		return false;
-	both[0] = placed(*j->extent, j->position);
-	both[1] = placed(*e, position);
-	kedge__extent_map_take(&map);
-	if (map.count == 1)
-		j->extent->len = both[0].len;
-	return map.count == 1;
-}
 
 static bool literal_join(struct kedge__literal *last, const struct kedge__literal *l)
 {
@@ -100,42 +70,32 @@ static void add_totals(struct kedge__reduction *out, const struct kedge__reducti
 	out->fill_bytes += own->fill_bytes;
 }
 
-/* Where a part goes. */
-static void place_part(struct parts *p, struct part *part, struct joint *j)
+/* Its extents are taken over, and its literals have a place. */
+static int place_part(struct parts *p, struct part *part, struct kedge__literal **last)
 {
-	const struct kedge__extent_map *map = &part->out.map;
+	struct kedge__reduction *out = p->e->out;
 	const struct kedge__literal_list *literals = &part->out.literals;
+	int rc = kedge__extent_tape_move(&out->map, &part->out.map, out->literal_bytes, p->e->merge, NULL);
 
-	part->position = p->e->out->literal_bytes;
-	part->skip = map->count && extent_join(p->e, j, &map->at[0], part->position);
-	part->literal_skip = literals->count && literal_join(j->literal, &literals->at[0]);
-	part->at = p->extents;
-	part->literal_at = p->literals;
-	p->extents += map->count - part->skip;
-	p->literals += literals->count - part->literal_skip;
-	if (map->count > part->skip) {
-		j->extent = &map->at[map->count - 1];
-		j->position = part->position;
-	}
-	if (literals->count > part->literal_skip)
-		j->literal = &literals->at[literals->count - 1];
-	add_totals(p->e->out, &part->out);
+	part->skip = literals->count && literal_join(*last, &literals->at[0]);
+	part->at = p->literals;
+	p->literals += literals->count - part->skip;
+	if (literals->count > part->skip)
+		*last = &literals->at[literals->count - 1];
+	add_totals(out, &part->out);
+	return rc;
 }
 
 static int copy_part(void *ctx, size_t i, int worker)
 {
 	const struct parts *p = ctx;
 	const struct part *part = &p->at[i];
-	const struct kedge__reduction *own = &part->out;
-	struct kedge__extent *to = p->e->out->map.at + part->at;
-	size_t literals = own->literals.count - part->literal_skip;
+	const struct kedge__literal_list *own = &part->out.literals;
+	size_t n = own->count - part->skip;
 
 	(void)worker;
-	for (size_t k = part->skip; k < own->map.count; k++)
-		*to++ = placed(own->map.at[k], part->position);
-	if (literals)
-		memcpy(p->e->out->literals.at + part->literal_at, own->literals.at + part->literal_skip,
-		       literals * sizeof(*own->literals.at));
+	if (n)
+		memcpy(p->e->out->literals.at + part->at, own->at + part->skip, n * sizeof(*own->at));
 	return 0;
 }
 
@@ -148,20 +108,17 @@ static size_t foresee(const struct parts *p, size_t n, size_t total)
 /* TOTAL: parts of the version. */
 static int join_wave(struct parts *p, size_t total)
 {
-	struct kedge__reduction *out = p->e->out;
-	struct joint j = {.extent = out->map.count ? &out->map.at[out->map.count - 1] : NULL,
-			  .literal = out->literals.count ? &out->literals.at[out->literals.count - 1] : NULL};
+	struct kedge__literal_list *list = &p->e->out->literals;
+	struct kedge__literal *last = list->count ? &list->at[list->count - 1] : NULL;
+	int rc = 0;
 
-	p->extents = out->map.count;
-	p->literals = out->literals.count;
-	for (size_t i = 0; i < p->count; i++)
-		place_part(p, &p->at[i], &j);
-	if (!kedge__array_reserve(&out->map, p->begin ? p->extents : foresee(p, p->extents, total)) ||
-	    !kedge__array_reserve(&out->literals, p->begin ? p->literals : foresee(p, p->literals, total)))
+	p->literals = list->count;
+	for (size_t i = 0; !rc && i < p->count; i++)
+		rc = place_part(p, &p->at[i], &last);
+	if (rc || !kedge__array_reserve(list, p->begin ? p->literals : foresee(p, p->literals, total)))
 		return KEDGE_E_NOMEM;
 	kedge__pool_for(p->e->t->pool, p->count, copy_part, p);
-	out->map.count = p->extents;
-	out->literals.count = p->literals;
+	list->count = p->literals;
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 #define KEDGE_REDUCE_REDUCE_H
 
 #include "base/base.h"
-#include "base/extent_map.h"
+#include "base/extent_tape.h"
 #include "gpu/gpu.h"
 #include "pipeline/pipeline.h"
 
@@ -189,7 +189,7 @@ struct kedge__reduction {
 	enum kedge__reducer_id reducer;      /* the one that was used (auto resolved) */
 	uint32_t chunk;                      /* 0 for full */
 	uint64_t version, parent;            /* parent: KEDGE__NO_VERSION if none is referred to by PARENT extents */
-	struct kedge__extent_map map;
+	struct kedge__extent_tape map;
 	struct kedge__literal_list literals; /* adjacent pieces of memory are one literal */
 	struct kedge__ready_blocks ready;    /* literals of their regions have no address */
 	struct kedge__literal_classes classes; /* that literals were arranged by; none: they are in the order of the image */

@@ -173,7 +173,7 @@ uint64_t kedge__reducer_parent(const struct kedge__reducer *r)
 
 void kedge__reduction_done(struct kedge__reduction *red)
 {
-	kedge__extent_map_done(&red->map);
+	kedge__extent_tape_done(&red->map);
 	kedge__array_done(&red->literals);
 	kedge__array_done(&red->ready);
 	for (size_t i = 0; i < red->classes.count; i++)

@@ -58,20 +58,19 @@ static bool place_continues(const struct kedge__literal_places *list, const stru
 	return last && last->addr + last->len == e->addr && last->position + last->len == e->src;
 }
 
-int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge__literal_places *list,
+int kedge__literal_places_make(struct kedge__extent_reader map, struct kedge__literal_places *list,
 			       struct kedge__error *err)
 {
+	struct kedge__extent e;
 	bool sorted = true;
 
-	for (size_t i = 0; i < map->count; i++) {
-		const struct kedge__extent *e = &map->at[i];
-
-		if (e->kind != KEDGE__EXTENT_LITERAL)
+	while (kedge__extent_next(&map, &e)) {
+		if (e.kind != KEDGE__EXTENT_LITERAL)
 			continue;
-		sorted = sorted && (!list->count || list->at[list->count - 1].position <= e->src);
-		if (place_continues(list, e))
-			list->at[list->count - 1].len += e->len;
-		else if (!kedge__array_push(list, ((struct kedge__literal_place){e->src, e->addr, e->len})))
+		sorted = sorted && (!list->count || list->at[list->count - 1].position <= e.src);
+		if (place_continues(list, &e))
+			list->at[list->count - 1].len += e.len;
+		else if (!kedge__array_push(list, ((struct kedge__literal_place){e.src, e.addr, e.len})))
 			return kedge__error_nomem(err);
 	}
 	if (!sorted)

@@ -182,7 +182,7 @@ static bool base_open(struct writer *w)
 	if (w->base_tried)
 		return w->base;
 	w->base_tried = true;
-	rc = kedge__literal_places_make(&w->spec->reduction->map, &w->places, &problem);
+	rc = kedge__literal_places_make(kedge__extents_of_tape(&w->spec->reduction->map), &w->places, &problem);
 	if (!rc)
 		rc = w->spec->base.open(w->spec->base.ctx, &w->base, &problem);
 	if (rc) {

@@ -434,7 +434,7 @@ bool kedge__buffer_room(uint8_t **buffer, size_t *room, size_t need); /* grow it
  * packed against, with other blocks below. */
 #define KEDGE__BASE_DEPTH_READ 64
 
-int kedge__literal_places_make(const struct kedge__extent_map *map, struct kedge__literal_places *list,
+int kedge__literal_places_make(struct kedge__extent_reader map, struct kedge__literal_places *list,
 			   struct kedge__error *err);
 void kedge__literal_places_done(struct kedge__literal_places *list);
 

@@ -24,7 +24,7 @@ struct kedge__merge {
 
 static int append(struct kedge__merge *m, struct kedge__extent e, struct kedge__error *err)
 {
-	return kedge__extent_map_append(&m->red.map, e, true, err);
+	return kedge__extent_tape_append(&m->red.map, e, true, err);
 }
 
 static int append_literal(struct kedge__merge *m, uint64_t addr, uint64_t version, uint64_t src, uint64_t len,
@@ -128,17 +128,18 @@ static size_t region_index(const struct kedge__segment *seg, uint64_t addr)
 static int list_literals(struct kedge__merge *m, const struct kedge__segment *top, struct kedge__error *err)
 {
 	struct kedge__literal_list *list = &m->red.literals;
+	struct kedge__extent_reader r = kedge__extents_of_tape(&m->red.map);
+	struct kedge__extent e;
 
-	for (size_t i = 0; i < m->red.map.count; i++) {
-		const struct kedge__extent *e = &m->red.map.at[i];
+	while (kedge__extent_next(&r, &e)) {
 		uint32_t region;
 
-		if (e->kind != KEDGE__EXTENT_LITERAL)
+		if (e.kind != KEDGE__EXTENT_LITERAL)
 			continue;
-		region = (uint32_t)region_index(top, e->addr);
+		region = (uint32_t)region_index(top, e.addr);
 		if (list->count && list->at[list->count - 1].region == region)
-			list->at[list->count - 1].bytes += e->len;
-		else if (!kedge__array_push(list, ((struct kedge__literal){NULL, e->len, region, 0})))
+			list->at[list->count - 1].bytes += e.len;
+		else if (!kedge__array_push(list, ((struct kedge__literal){NULL, e.len, region, 0})))
 			return kedge__error_nomem(err);
 	}
 	return 0;

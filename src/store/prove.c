@@ -22,7 +22,7 @@ struct worker { /* one per thread */
 struct prover {
 	const struct kedge__proof *proof;
 	const struct kedge__segment *top;
-	const struct kedge__extent_map *map;
+	const struct kedge__extent_tape *map;
 	const struct kedge__region_record **old; /* one per region: the parent's in the same slot, or NULL */
 	struct kedge__region_sum *sums;
 	KEDGE__ARRAY(struct item) items;
@@ -65,18 +65,19 @@ static int extent_read(const struct prover *p, int worker, const struct kedge__e
 static int image_read(const struct prover *p, int worker, uint64_t addr, uint8_t *to, uint64_t len, unsigned depth,
 		      struct kedge__error *err)
 {
+	struct kedge__extent_reader map = kedge__extents_from(p->map, addr);
+	struct kedge__extent e;
 	int rc = 0;
 
-	for (size_t i = kedge__extent_map_find(p->map, addr); len && !rc; i++) {
-		const struct kedge__extent *e = i < p->map->count ? &p->map->at[i] : NULL;
+	while (len && !rc) {
 		uint64_t n;
 
-		if (!e || e->addr > addr || depth > 1)
+		if (!kedge__extent_next(&map, &e) || e.addr > addr || depth > 1)
 			return kedge__error_set(err, KEDGE_E_INTERNAL, 0,
 						"the merged map of version %" PRIu64 " has a gap",
 						p->top->header.version);
-		n = KEDGE__MIN(len, e->addr + e->len - addr);
-		rc = extent_read(p, worker, e, addr, to, (size_t)n, depth, err);
+		n = KEDGE__MIN(len, e.addr + e.len - addr);
+		rc = extent_read(p, worker, &e, addr, to, (size_t)n, depth, err);
 		addr += n;
 		to += n;
 		len -= n;
@@ -150,16 +151,13 @@ static int differences_add(struct prover *p, size_t region, struct kedge__error 
 {
 	const struct kedge__region_record *r = &p->top->regions[region], *old = p->old[region];
 	uint64_t start = (uint64_t)r->slot * KEDGE__SLOT_BYTES, both = KEDGE__MIN(r->bytes, old->bytes);
+	struct kedge__extent_reader map = kedge__extents_from(p->map, start);
+	struct kedge__extent e;
 	int rc = 0;
 
-	for (size_t i = kedge__extent_map_find(p->map, start); i < p->map->count && !rc; i++) {
-		const struct kedge__extent *e = &p->map->at[i];
-
-		if (e->addr >= start + both)
-			break;
-		if (e->kind != KEDGE__EXTENT_PARENT)
-			rc = items_add(p, region, e->addr - start, KEDGE__MIN(e->addr + e->len - start, both), err);
-	}
+	while (!rc && kedge__extent_next(&map, &e) && e.addr < start + both)
+		if (e.kind != KEDGE__EXTENT_PARENT)
+			rc = items_add(p, region, e.addr - start, KEDGE__MIN(e.addr + e.len - start, both), err);
 	if (!rc && r->bytes != old->bytes)
 		rc = items_add(p, region, both, KEDGE__MAX(r->bytes, old->bytes), err);
 	return rc;

@@ -442,7 +442,9 @@ static int check_base(struct kedge__segment *seg, struct kedge__error *err)
 			return kedge__error_set(
 			    err, KEDGE_E_DAMAGED, 0,
 			    "block %zu was packed against another version, but the segment names none", i);
-	return seg->base == KEDGE__NO_VERSION ? 0 : kedge__literal_places_make(&seg->map, &seg->places, err);
+	return seg->base == KEDGE__NO_VERSION
+		   ? 0
+		   : kedge__literal_places_make(kedge__extents_of_map(&seg->map), &seg->places, err);
 }
 
 /* Their blocks are the last ones. */

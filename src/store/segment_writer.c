@@ -36,8 +36,8 @@ static int encode_map_as(const struct kedge__segment_spec *spec, enum kedge__map
 {
 	const struct kedge__reduction *red = spec->reduction;
 
-	return kedge__map_encode(how, &red->map, red->chunk, spec->version, spec->regions, spec->region_count, out,
-				 err);
+	return kedge__map_encode(how, kedge__extents_of_tape(&red->map), red->chunk, spec->version, spec->regions,
+				 spec->region_count, out, err);
 }
 
 /* OTHER takes the place of OUT if it is smaller and not empty, as it is when it could not be encoded. One is freed. */

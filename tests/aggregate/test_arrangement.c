@@ -145,7 +145,7 @@ static void world_make(struct world *w, uint64_t seed)
 			n = KEDGE__MIN(n, BYTES - at);
 			literal.bytes = e.len = n;
 			assert_true(kedge__array_push(&w->red.literals, literal));
-			assert_int_equal(kedge__extent_map_append(&w->red.map, e, false, NULL), 0);
+			assert_int_equal(kedge__extent_tape_append(&w->red.map, e, false, NULL), 0);
 			position += n;
 		}
 	}
@@ -163,20 +163,22 @@ static void world_done(struct world *w)
 static void map_holds(const struct world *w)
 {
 	uint8_t *literals = malloc(w->literal_bytes);
-	uint64_t used = 0, mapped = 0;
+	struct kedge__extent_reader map = kedge__extents_of_tape(&w->red.map);
+	uint64_t used = 0, mapped = 0, end = 0;
+	struct kedge__extent e;
 
 	for (size_t i = 0; i < w->red.literals.count; i++) {
 		memcpy(literals + used, w->red.literals.at[i].data, w->red.literals.at[i].bytes);
 		used += w->red.literals.at[i].bytes;
 	}
 	assert_int_equal(used, w->literal_bytes);
-	for (size_t i = 0; i < w->red.map.count; i++) {
-		const struct kedge__extent *e = &w->red.map.at[i];
-		const uint8_t *is = w->data[(e->addr >> KEDGE__SLOT_SHIFT) / 2] + (e->addr & (KEDGE__SLOT_BYTES - 1));
+	while (kedge__extent_next(&map, &e)) {
+		const uint8_t *is = w->data[(e.addr >> KEDGE__SLOT_SHIFT) / 2] + (e.addr & (KEDGE__SLOT_BYTES - 1));
 
-		assert_true(!i || e->addr >= w->red.map.at[i - 1].addr + w->red.map.at[i - 1].len);
-		assert_memory_equal(literals + e->src, is, e->len);
-		mapped += e->len;
+		assert_true(e.addr >= end);
+		end = e.addr + e.len;
+		assert_memory_equal(literals + e.src, is, e.len);
+		mapped += e.len;
 	}
 	assert_int_equal(mapped, w->literal_bytes);
 	free(literals);

@@ -118,7 +118,8 @@ static int encode_all(const struct sample *s, struct kedge__bytes out[7], struct
 	if (rc == 0)
 		rc = kedge__regions_encode(s->regions, 2, &out[1], err);
 	if (rc == 0)
-		rc = kedge__map_encode(KEDGE__MAP_RUNS, &s->map, 64, SELF, s->regions, 2, &out[2], err);
+		rc = kedge__map_encode(KEDGE__MAP_RUNS, kedge__extents_of_map(&s->map), 64, SELF, s->regions, 2,
+				       &out[2], err);
 	if (rc == 0)
 		rc = kedge__blocks_encode(s->blocks, 2, &out[3], err);
 	if (rc == 0)

@@ -10,7 +10,7 @@
 static size_t encode(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk,
 		     const struct kedge__region_record *r, size_t n, struct kedge__bytes *b)
 {
-	assert_int_equal(kedge__map_encode(how, map, chunk, SELF, r, n, b, NULL), 0);
+	assert_int_equal(kedge__map_encode(how, kedge__extents_of_map(map), chunk, SELF, r, n, b, NULL), 0);
 	return b->count;
 }
 

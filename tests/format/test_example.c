@@ -64,7 +64,8 @@ static void make_sections(struct kedge__bytes s[5])
 	assert_int_equal(kedge__regions_encode(&region, 1, &s[1], NULL), 0);
 	summary.image_id = kedge__seal(s[1].at, s[1].count);
 	assert_int_equal(kedge__summary_encode(&summary, &s[0], NULL), 0);
-	assert_int_equal(kedge__map_encode(KEDGE__MAP_RUNS, &map, 0, 1, &region, 1, &s[2], NULL), 0);
+	assert_int_equal(kedge__map_encode(KEDGE__MAP_RUNS, kedge__extents_of_map(&map), 0, 1, &region, 1, &s[2], NULL),
+			 0);
 	assert_int_equal(kedge__blocks_encode(&block, 1, &s[3], NULL), 0);
 	assert_int_equal(kedge__lineage_encode(NULL, 0, &s[4], NULL), 0);
 }

@@ -54,7 +54,7 @@ static size_t round_trip(enum kedge__map_encoding how, enum kedge__map_encoding 
 	enum kedge__map_encoding used;
 	size_t bytes;
 
-	assert_int_equal(kedge__map_encode(how, map, chunk, SELF, r, n, &b, NULL), 0);
+	assert_int_equal(kedge__map_encode(how, kedge__extents_of_map(map), chunk, SELF, r, n, &b, NULL), 0);
 	assert_int_equal(kedge__map_decode(b.at, b.count, SELF, r, n, &used, &got, NULL), 0);
 	assert_int_equal(used, expect);
 	assert_maps_equal(&got, &want);
@@ -107,7 +107,7 @@ static void test_example(void **state)
 	add(&map, KEDGE__EXTENT_FILL, 320, 64, 0, 0);
 	add(&map, KEDGE__EXTENT_COPY, 384, 256, 128, 90);
 	add(&map, KEDGE__EXTENT_PARENT, SLOT(1), 100, 0, 0);
-	assert_int_equal(kedge__map_encode(KEDGE__MAP_RUNS, &map, 64, SELF, r, 2, &b, NULL), 0);
+	assert_int_equal(kedge__map_encode(KEDGE__MAP_RUNS, kedge__extents_of_map(&map), 64, SELF, r, 2, &b, NULL), 0);
 	assert_int_equal(b.count, sizeof(expect));
 	assert_memory_equal(b.at, expect, sizeof(expect));
 	kedge__bytes_done(&b);
@@ -296,7 +296,7 @@ static void test_scattered_changes_cost_two_bytes(void **state)
 static int encode_rc(const struct kedge__extent_map *map, const struct kedge__region_record *r, size_t n)
 {
 	struct kedge__bytes b = {0};
-	int rc = kedge__map_encode(KEDGE__MAP_RUNS, map, 64, SELF, r, n, &b, NULL);
+	int rc = kedge__map_encode(KEDGE__MAP_RUNS, kedge__extents_of_map(map), 64, SELF, r, n, &b, NULL);
 
 	if (rc != 0)
 		assert_int_equal(b.count, 0);

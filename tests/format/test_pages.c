@@ -25,7 +25,8 @@ static struct kedge__bytes round_trip(enum kedge__map_encoding expect, const str
 	struct kedge__bytes b = {0};
 	enum kedge__map_encoding used;
 
-	assert_int_equal(kedge__map_encode(KEDGE__MAP_PAGES, map, chunk, SELF, r, n, &b, NULL), 0);
+	assert_int_equal(kedge__map_encode(KEDGE__MAP_PAGES, kedge__extents_of_map(map), chunk, SELF, r, n, &b, NULL),
+			 0);
 	assert_int_equal(kedge__map_decode(b.at, b.count, SELF, r, n, &used, &got, NULL), 0);
 	assert_int_equal(used, expect);
 	assert_maps_equal(&got, map);

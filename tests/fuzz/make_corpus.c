@@ -340,7 +340,7 @@ static void save_map(const char *name, enum kedge__map_encoding how, struct kedg
 	const struct kedge__extent_map map = {.at = e, .count = count};
 	struct kedge__bytes b = {0};
 
-	FUZZ_REQUIRE(kedge__map_encode(how, &map, chunk, SELF, n & 0x80 ? map_pages : map_regions,
+	FUZZ_REQUIRE(kedge__map_encode(how, kedge__extents_of_map(&map), chunk, SELF, n & 0x80 ? map_pages : map_regions,
 				       n % (n & 0x80 ? 3 : 5), &b, NULL) == 0);
 	save("map", name, &n, 1, b.at, b.count);
 	kedge__bytes_done(&b);

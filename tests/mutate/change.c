@@ -259,7 +259,8 @@ static const char *map(struct change *c)
 		    &m.at[draw_below(c->state, 2) && i + 1 < m.count ? i + 1 : draw_below(c->state, m.count)]);
 		if (draw_below(c->state, 3) == 0)
 			how = KEDGE__MAP_RUNS;
-		section_put(s, &out, kedge__map_encode(how, &m, 64, c->im->version, r, n, &out, NULL));
+		section_put(s, &out,
+			    kedge__map_encode(how, kedge__extents_of_map(&m), 64, c->im->version, r, n, &out, NULL));
 	}
 	kedge__extent_map_done(&m);
 	kedge__regions_free(r, n);

@@ -8,6 +8,7 @@
 
 #include "../lib/cases.h"
 #include "../lib/draw.h"
+#include "../lib/tape.h"
 #include "reduce/reduce.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@
 struct lab_version {
 	uint64_t version;
 	struct kedge__reduction red;
+	struct kedge__extent_map map; /* what red has */
 	uint8_t *literals;
 	uint8_t *copy[LAB_REGIONS];
 	uint64_t bytes[LAB_REGIONS]; /* by slot */
@@ -79,6 +81,7 @@ static LAB_UNUSED size_t lab_image(const struct lab *lab, struct kedge__image_re
 static LAB_UNUSED void lab_version_done(struct lab_version *v)
 {
 	kedge__reduction_done(&v->red);
+	kedge__extent_map_done(&v->map);
 	free(v->literals);
 	for (int i = 0; i < LAB_REGIONS; i++)
 		free(v->copy[i]);
@@ -101,13 +104,13 @@ static LAB_UNUSED void lab_check(const struct lab_version *v)
 	uint64_t literal = 0, filled = 0, copied = 0, parent = 0, raw = 0;
 	size_t i = 0;
 
-	assert_int_equal(kedge__extent_map_check(&red->map, v->version, red->parent, red->literal_bytes, NULL), 0);
+	assert_int_equal(kedge__extent_map_check(&v->map, v->version, red->parent, red->literal_bytes, NULL), 0);
 	for (int slot = 0; slot < LAB_REGIONS; slot++) {
 		uint64_t at = LAB_SLOT(slot);
 
 		raw += v->present[slot] ? v->bytes[slot] : 0;
-		for (; i < red->map.count && red->map.at[i].addr >> KEDGE__SLOT_SHIFT == (uint64_t)slot; i++) {
-			const struct kedge__extent *e = &red->map.at[i];
+		for (; i < v->map.count && v->map.at[i].addr >> KEDGE__SLOT_SHIFT == (uint64_t)slot; i++) {
+			const struct kedge__extent *e = &v->map.at[i];
 
 			assert_int_equal(e->addr, at);
 			at += e->len;
@@ -131,7 +134,7 @@ static LAB_UNUSED void lab_check(const struct lab_version *v)
 		}
 		assert_int_equal(at - LAB_SLOT(slot), v->present[slot] ? v->bytes[slot] : 0);
 	}
-	assert_int_equal(i, red->map.count);
+	assert_int_equal(i, v->map.count);
 	assert_int_equal(raw, red->raw_bytes);
 	assert_int_equal(literal, red->literal_bytes);
 	assert_int_equal(filled, red->fill_bytes);
@@ -162,6 +165,7 @@ static LAB_UNUSED struct lab_version *lab_take_so(struct lab *lab, struct kedge_
 		return NULL;
 	}
 	v->version = version;
+	v->map = tape_map(&v->red.map);
 	v->literals = malloc(v->red.literal_bytes + 1);
 	assert_non_null(v->literals);
 	for (size_t i = 0; i < v->red.literals.count; i++) {
@@ -202,7 +206,7 @@ static LAB_UNUSED int lab_load(void *ctx, uint64_t version, const struct kedge__
 
 	for (size_t i = lab->count; i-- > 0;) {
 		if (lab->versions[i].version == version) {
-			*map = &lab->versions[i].red.map;
+			*map = &lab->versions[i].map;
 			*parent = lab->versions[i].red.parent;
 			return 0;
 		}
@@ -288,26 +292,12 @@ static LAB_UNUSED struct kedge__reducer *lab_reducer(enum kedge__reducer_id id, 
 	return r;
 }
 
-static LAB_UNUSED bool lab_same_map(const struct kedge__extent_map *a, const struct kedge__extent_map *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		const struct kedge__extent *x = &a->at[i], *y = &b->at[i];
-
-		if (x->addr != y->addr || x->len != y->len || x->src != y->src || x->version != y->version ||
-		    x->kind != y->kind)
-			return false;
-	}
-	return true;
-}
-
 static LAB_UNUSED size_t lab_count(const struct lab_version *v, enum kedge__extent_kind kind)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < v->red.map.count; i++)
-		n += v->red.map.at[i].kind == kind;
+	for (size_t i = 0; i < v->map.count; i++)
+		n += v->map.at[i].kind == kind;
 	return n;
 }
 

@@ -17,7 +17,7 @@ static size_t encoded(const struct lab_version *v, enum kedge__map_encoding how,
 		if (v->present[slot])
 			records[n++] =
 			    (struct kedge__region_record){.name = name, .slot = slot, .bytes = v->bytes[slot]};
-	if (kedge__map_encode(how, &v->red.map, chunk, v->version, records, n, &out, &err))
+	if (kedge__map_encode(how, kedge__extents_of_tape(&v->red.map), chunk, v->version, records, n, &out, &err))
 		fail_msg("encode: %s", kedge__error_text(&err));
 	bytes = out.count;
 	kedge__bytes_done(&out);

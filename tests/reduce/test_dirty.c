@@ -94,13 +94,7 @@ static void same_result(const struct kedge__reduction *a, const struct kedge__re
 	assert_int_equal(a->raw_bytes, b->raw_bytes);
 	assert_int_equal(a->changed_bytes, b->changed_bytes);
 	assert_int_equal(a->literal_bytes, b->literal_bytes);
-	assert_int_equal(a->map.count, b->map.count);
-	for (size_t i = 0; i < a->map.count; i++) {
-		const struct kedge__extent *x = &a->map.at[i], *y = &b->map.at[i];
-
-		assert_true(x->addr == y->addr && x->len == y->len && x->src == y->src && x->version == y->version &&
-			    x->kind == y->kind);
-	}
+	assert_true(tape_same(&a->map, &b->map));
 	assert_int_equal(a->literals.count, b->literals.count);
 	for (size_t i = 0; i < a->literals.count; i++)
 		assert_true(a->literals.at[i].data == b->literals.at[i].data &&

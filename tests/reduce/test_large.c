@@ -11,14 +11,14 @@
 #define CHUNK UINT64_C(65536)
 #define BYTES (GIB4 + 100 * CHUNK + 77)
 
-static const struct kedge__extent_map *maps[8];
+static struct kedge__extent_map maps[8];
 static uint64_t parents[8];
 
 static int load(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent,
 		struct kedge__error *err)
 {
 	(void)ctx, (void)err;
-	*map = maps[version];
+	*map = &maps[version];
 	*parent = parents[version];
 	return 0;
 }
@@ -31,7 +31,7 @@ static void reduce(struct kedge__reducer *r, struct kedge__pool *pool, uint64_t 
 
 	assert_int_equal(kedge__reducer_reduce(r, pool, version, &image, NULL, out, NULL), 0);
 	kedge__reducer_commit(r);
-	maps[version] = &out->map;
+	maps[version] = tape_map(&out->map);
 	parents[version] = out->parent;
 }
 
@@ -79,6 +79,8 @@ static void test_beyond_4_gib(void **state)
 	kedge__span_list_done(&spans);
 	kedge__reduction_done(&red[0]);
 	kedge__reduction_done(&red[1]);
+	kedge__extent_map_done(&maps[1]);
+	kedge__extent_map_done(&maps[2]);
 	kedge__reducer_free(r);
 	kedge__pool_free(pool);
 	munmap(data, BYTES);

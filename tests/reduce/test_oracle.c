@@ -48,7 +48,7 @@ static void run_scripts(enum kedge__reducer_id id, struct kedge__pool *const *po
 		if (s % 4 == 3) {
 			run_script(seed, id, chunk, pools[s / 4 % 4], largest, &again);
 			for (size_t i = 0; i < lab.count; i++)
-				assert_true(lab_same_map(&lab.versions[i].red.map, &again.versions[i].red.map));
+				assert_true(tape_same(&lab.versions[i].red.map, &again.versions[i].red.map));
 			lab_done(&again);
 		}
 		lab_done(&lab);
@@ -86,7 +86,7 @@ static void threads_agree(enum kedge__reducer_id id)
 	}
 	for (size_t i = 1; i < 4; i++)
 		for (size_t k = 0; k < lab[0].count; k++)
-			assert_true(lab_same_map(&lab[0].versions[k].red.map, &lab[i].versions[k].red.map));
+			assert_true(tape_same(&lab[0].versions[k].red.map, &lab[i].versions[k].red.map));
 	lab_restore_all(&lab[0]);
 	for (size_t i = 0; i < 4; i++)
 		lab_done(&lab[i]);

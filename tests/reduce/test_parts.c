@@ -112,7 +112,7 @@ static void series(enum kedge__reducer_id id)
 			const struct lab_version *v = lab_take(&lab[i], r[i], pools[i], version, false);
 			const struct lab_version *first = &lab[0].versions[lab[i].count - 1];
 
-			assert_true(lab_same_map(&v->red.map, &first->red.map));
+			assert_true(tape_same(&v->red.map, &first->red.map));
 			assert_int_equal(v->red.literals.count, first->red.literals.count);
 			assert_int_equal(v->red.source_count, first->red.source_count);
 			edit(&lab[i]);

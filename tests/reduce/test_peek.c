@@ -71,7 +71,7 @@ static void take(struct world *w, uint64_t version, uint64_t *changed)
 	assert_int_equal(kedge__reducer_reduce(w->r, NULL, version, &w->image, &how, &red, NULL), 0);
 	assert_int_equal(kedge__reducer_reduce(w->peer, NULL, version, &w->image, NULL, &peer, NULL), 0);
 	assert_true(kedge__digest_equal(red.region_digests[0], peer.region_digests[0]));
-	assert_true(lab_same_map(&red.map, &peer.map));
+	assert_true(tape_same(&red.map, &peer.map));
 	*changed = red.changed_bytes;
 	kedge__reducer_commit(w->r);
 	kedge__reducer_commit(w->peer);

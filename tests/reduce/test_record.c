@@ -212,7 +212,7 @@ static void test_threads_agree(void **state)
 	}
 	for (size_t i = 1; i < 3; i++)
 		for (size_t k = 0; k < lab[0].count; k++)
-			assert_true(lab_same_map(&lab[0].versions[k].red.map, &lab[i].versions[k].red.map));
+			assert_true(tape_same(&lab[0].versions[k].red.map, &lab[i].versions[k].red.map));
 	lab_restore_all(&lab[0]);
 	for (size_t i = 0; i < 3; i++)
 		lab_done(&lab[i]);

@@ -171,7 +171,7 @@ static void test_comes_back(void **state)
 /* The same versions give the same maps. */
 static void test_equal_runs(void **state)
 {
-	struct kedge__extent_map maps[12] = {0};
+	struct kedge__extent_tape maps[12] = {0};
 
 	(void)state;
 	for (int run = 0; run < 2; run++) {
@@ -181,16 +181,16 @@ static void test_equal_runs(void **state)
 		for (uint64_t v = 1; v <= KEDGE__COUNT(maps); v++) {
 			take(r, v, v == 1 ? NULL : v < 7 ? insert : renew);
 			if (run)
-				assert_true(lab_same_map(&maps[v - 1], &lab.versions[v - 1].red.map));
-			for (size_t i = 0; !run && i < lab.versions[v - 1].red.map.count; i++)
-				assert_int_equal(kedge__extent_map_append(
-						     &maps[v - 1], lab.versions[v - 1].red.map.at[i], false, NULL),
-						 0);
+				assert_true(tape_same(&maps[v - 1], &lab.versions[v - 1].red.map));
+			for (size_t i = 0; !run && i < lab.versions[v - 1].map.count; i++)
+				assert_int_equal(
+				    kedge__extent_tape_append(&maps[v - 1], lab.versions[v - 1].map.at[i], false, NULL),
+				    0);
 		}
 		teardown(r);
 	}
 	for (size_t i = 0; i < KEDGE__COUNT(maps); i++)
-		kedge__extent_map_done(&maps[i]);
+		kedge__extent_tape_done(&maps[i]);
 }
 
 /* A store that cannot be read leaves everything as it is. */

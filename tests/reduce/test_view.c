@@ -111,7 +111,7 @@ static void take(struct seen *s, struct kedge__reducer *r, struct kedge__pool *p
 	struct kedge__reduction red = {0};
 
 	assert_int_equal(kedge__reducer_reduce(r, pool, like->version, &image, &how, &red, NULL), 0);
-	assert_true(lab_same_map(&red.map, &like->red.map));
+	assert_true(tape_same(&red.map, &like->red.map));
 	assert_int_equal(red.literal_bytes, like->red.literal_bytes);
 	assert_memory_equal(red.region_digests, like->red.region_digests, image.count * sizeof(*red.region_digests));
 	assert_false(s->twice);

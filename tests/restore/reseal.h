@@ -75,7 +75,7 @@ static inline bool change_map(struct sealed *a, uint64_t dice)
 	assert_ok(kedge__map_decode(text->at, text->bytes, version, regions, count, &how, &map, err));
 	if (map.count) {
 		change_extent(&map.at[dice % map.count], dice >> 8, sealed_literal_bytes(a));
-		assert_ok(kedge__map_encode(KEDGE__MAP_RUNS, &map, 0, version, regions, count, &changed, err));
+		assert_ok(kedge__map_encode(KEDGE__MAP_RUNS, kedge__extents_of_map(&map), 0, version, regions, count, &changed, err));
 		piece_set(text, changed.at, changed.count);
 	}
 	kedge__bytes_done(&changed);

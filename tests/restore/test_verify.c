@@ -90,15 +90,18 @@ static bool draw_copy(struct draft *d, struct kedge__extent *e, uint8_t *to)
 /* A literal of this very version. */
 static bool draw_own(struct draft *d, struct kedge__extent *e, uint8_t *to)
 {
-	const struct kedge__extent *of = d->red.map.count ? &d->red.map.at[roll(d->w, d->red.map.count)] : NULL;
+	struct kedge__extent_reader r = kedge__extents_of_tape(&d->red.map);
+	struct kedge__extent of = {.kind = KEDGE__EXTENT_PARENT};
 
-	if (!of || of->kind != KEDGE__EXTENT_LITERAL)
+	for (size_t i = d->red.map.count ? roll(d->w, d->red.map.count) + 1 : 0; i > 0; i--)
+		assert_true(kedge__extent_next(&r, &of));
+	if (of.kind != KEDGE__EXTENT_LITERAL)
 		return false;
-	e->len = KEDGE__MIN(e->len, of->len);
+	e->len = KEDGE__MIN(e->len, of.len);
 	e->kind = KEDGE__EXTENT_COPY;
-	e->src = of->addr;
+	e->src = of.addr;
 	e->version = d->w->versions[d->w->count];
-	memcpy(to, d->literals + of->src, e->len);
+	memcpy(to, d->literals + of.src, e->len);
 	return true;
 }
 
@@ -138,7 +141,7 @@ static void draw_extent(struct draft *d, int slot, uint64_t at, uint64_t left)
 	} else {
 		draw_literal(d, &e, to);
 	}
-	assert_ok(kedge__extent_map_append(&d->red.map, e, roll(d->w, 2), err));
+	assert_ok(kedge__extent_tape_append(&d->red.map, e, roll(d->w, 2), err));
 }
 
 static void draw_state(struct draft *d, struct kedge__region_record *regions, size_t *count)
@@ -160,7 +163,7 @@ static void draw_state(struct draft *d, struct kedge__region_record *regions, si
 			const struct kedge__extent *last;
 
 			draw_extent(d, slot, at, s->bytes[slot] - at);
-			last = &d->red.map.at[d->red.map.count - 1];
+			last = kedge__extent_tape_last(&d->red.map);
 			at = last->addr - address(slot, 0) + last->len;
 		}
 		regions[(*count)++] = (struct kedge__region_record){
@@ -224,7 +227,7 @@ static void draw_rank(struct world *w, uint32_t rank, size_t parent, struct kedg
 	write_draft(&d, regions, count, parent, set);
 	kedge__free(d.red.sources);
 	kedge__free(d.red.literals.at);
-	kedge__extent_map_done(&d.red.map);
+	kedge__extent_tape_done(&d.red.map);
 	free(d.literals);
 }
 
@@ -478,7 +481,7 @@ static struct cost chain_cost(size_t n, bool quick)
 		region.digest = kedge__sum_digest(kedge__sum_of(data, sizeof(data), 0), sizeof(data));
 		for (size_t i = 0; i < KEDGE__COUNT(e); i++)
 			if (e[i].len)
-				assert_ok(kedge__extent_map_append(&red.map, e[i], false, err));
+				assert_ok(kedge__extent_tape_append(&red.map, e[i], false, err));
 		add_literal(&red, (const uint8_t *)(data + at), 8 * count, 0);
 		assert_ok(kedge__catalog_pin(cat, err));
 		assert_ok(kedge__segment_write(cat, NULL, &spec, &part, NULL, err));
@@ -486,7 +489,7 @@ static struct cost chain_cost(size_t n, bool quick)
 		kedge__catalog_unpin(cat);
 		id = part.image_id;
 		kedge__free(red.literals.at);
-		kedge__extent_map_done(&red.map);
+		kedge__extent_tape_done(&red.map);
 	}
 	assert_ok(kedge__verify_with(cat, NULL, &options, &report, err));
 	assert_int_equal(report.versions_intact, n);

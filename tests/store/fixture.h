@@ -231,6 +231,9 @@ static inline void add_reference(struct kedge__reduction *red, uint64_t version)
 /* A chunk of an older version, or a literal of this one, that has the same bytes. */
 static inline bool find_copy(const struct mapper *m, const uint8_t *data, uint64_t len, struct kedge__extent *e)
 {
+	struct kedge__extent_reader map = kedge__extents_of_tape(&m->red->map);
+	struct kedge__extent old;
+
 	for (size_t v = 0; v < m->index; v++)
 		for (int r = 0; r < REGIONS; r++) {
 			const struct image *image = &m->job->images[v][m->rank];
@@ -243,15 +246,14 @@ static inline bool find_copy(const struct mapper *m, const uint8_t *data, uint64
 					return true;
 				}
 		}
-	for (size_t i = 0; i < m->red->map.count; i++) {
-		const struct kedge__extent *old = &m->red->map.at[i];
+	while (kedge__extent_next(&map, &old)) {
 		const struct image *image = &m->job->images[m->index][m->rank];
-		uint64_t offset = old->addr & (KEDGE__SLOT_BYTES - 1);
+		uint64_t offset = old.addr & (KEDGE__SLOT_BYTES - 1);
 
-		if (old->kind == KEDGE__EXTENT_LITERAL && old->len >= len &&
-		    memcmp(image->data[old->addr >> KEDGE__SLOT_SHIFT] + offset, data, len) == 0) {
+		if (old.kind == KEDGE__EXTENT_LITERAL && old.len >= len &&
+		    memcmp(image->data[old.addr >> KEDGE__SLOT_SHIFT] + offset, data, len) == 0) {
 			e->version = m->job->versions[m->index];
-			e->src = old->addr;
+			e->src = old.addr;
 			return true;
 		}
 	}
@@ -291,7 +293,7 @@ static inline void map_chunk(const struct mapper *m, int r, uint64_t at, uint64_
 		e.kind = KEDGE__EXTENT_LITERAL;
 		add_literal(m->red, data, len, r);
 	}
-	assert_ok(kedge__extent_map_append(&m->red->map, e, m->how != KEDGE__REDUCER_LIST, err));
+	assert_ok(kedge__extent_tape_append(&m->red->map, e, m->how != KEDGE__REDUCER_LIST, err));
 }
 
 static inline void reduce_image(const struct job *job, size_t index, uint32_t rank, enum kedge__reducer_id how,
@@ -394,7 +396,7 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 	kedge__free(red.sources);
 	kedge__free(red.region_digests);
 	kedge__free(red.literals.at);
-	kedge__extent_map_done(&red.map);
+	kedge__extent_tape_done(&red.map);
 	return rc;
 }
 

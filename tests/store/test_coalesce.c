@@ -205,21 +205,21 @@ static void test_fill_at_odd_places(void **state)
 	assert_ok(kedge__codec_choice_parse("none", &spec.codec, err));
 	options.codec = spec.codec;
 	region.digest = kedge__sum_digest(kedge__sum_of(first, 96, 0), 96);
-	assert_ok(kedge__extent_map_append(
+	assert_ok(kedge__extent_tape_append(
 	    &red.map, (struct kedge__extent){.len = 96, .src = kedge__get64(first), .kind = KEDGE__EXTENT_FILL}, false,
 	    err));
 	assert_ok(kedge__segment_write(cat, NULL, &spec, &part, NULL, err));
 	assert_ok(kedge__set_publish(cat, &set, err));
 	source.image_id = part.image_id;
-	kedge__extent_map_done(&red.map);
+	kedge__extent_tape_done(&red.map);
 
 	red.version = spec.version = set.version = 2;
 	region.digest = kedge__sum_digest(kedge__sum_of(second, 96, 0), 96);
-	assert_ok(kedge__extent_map_append(&red.map, (struct kedge__extent){.len = 3, .kind = KEDGE__EXTENT_LITERAL},
-					   false, err));
+	assert_ok(kedge__extent_tape_append(&red.map, (struct kedge__extent){.len = 3, .kind = KEDGE__EXTENT_LITERAL},
+					    false, err));
 	assert_ok(
-	    kedge__extent_map_append(&red.map, (struct kedge__extent){3, 64, 16, 1, KEDGE__EXTENT_COPY}, false, err));
-	assert_ok(kedge__extent_map_append(
+	    kedge__extent_tape_append(&red.map, (struct kedge__extent){3, 64, 16, 1, KEDGE__EXTENT_COPY}, false, err));
+	assert_ok(kedge__extent_tape_append(
 	    &red.map, (struct kedge__extent){.addr = 67, .len = 29, .src = 3, .kind = KEDGE__EXTENT_LITERAL}, false,
 	    err));
 	assert_true(kedge__array_push(&red.literals, ((struct kedge__literal){second, 3, 0, 0})));
@@ -230,7 +230,7 @@ static void test_fill_at_odd_places(void **state)
 	set.source_count = 1;
 	assert_ok(kedge__segment_write(cat, NULL, &spec, &part, NULL, err));
 	assert_ok(kedge__set_publish(cat, &set, err));
-	kedge__extent_map_done(&red.map);
+	kedge__extent_tape_done(&red.map);
 	kedge__array_done(&red.literals);
 
 	assert_ok(kedge__coalesce(cat, NULL, &options, NULL, err));

@@ -117,7 +117,7 @@ static void reduce_model(const struct model *m, const struct model *parent, stru
 			e.src = red->literal_bytes;
 			add_literal(red, r->data, r->bytes, (int)i);
 		}
-		assert_ok(kedge__extent_map_append(&red->map, e, true, err));
+		assert_ok(kedge__extent_tape_append(&red->map, e, true, err));
 	}
 }
 
@@ -170,7 +170,7 @@ static uint64_t save_model(struct kedge__catalog *cat, const struct model *m, co
 	assert_ok(kedge__set_publish(cat, &set, err));
 	kedge__catalog_unpin(cat);
 	kedge__free(red.literals.at);
-	kedge__extent_map_done(&red.map);
+	kedge__extent_tape_done(&red.map);
 	return part.metadata_bytes;
 }
 
@@ -403,7 +403,8 @@ static void test_copied_to_another_level(void **state)
 		const struct kedge__set *set = &kedge__catalog_find(cat, v)->set;
 		struct kedge__set_part part;
 
-		assert_ok(kedge__level_copy(cat, to, v, 0, false, (struct kedge__io){0}, NULL, NULL, NULL, NULL, &part, err));
+		assert_ok(
+		    kedge__level_copy(cat, to, v, 0, false, (struct kedge__io){0}, NULL, NULL, NULL, NULL, &part, err));
 		publish_copy(to, set, part, set->source_count ? set->sources : NULL);
 	}
 	kedge__catalog_unpin(to);
