@@ -15,6 +15,8 @@
 #define MOST  4                   /* a version of which one chunk in so many changed has changed for the most part */
 #define WORTH 256                 /* auto: one chunk in so many must be a duplicate */
 #define TELL  (UINT64_C(1) << 15) /* changes: in a sample of them nothing is missed but 1/2800 of what is stored */
+#define SLACK 4                   /* so many times as many samples as are to be expected find room, */
+#define LEAST 8                   /* and so many in any case */
 #define DRY   8                   /* versions without a duplicate after which samples do again */
 
 struct search {
@@ -22,8 +24,9 @@ struct search {
 	struct kedge__batch *batch;
 	bool sample;
 	size_t begin, end; /* slabs of the wave */
-	size_t *at;        /* of each: where its probes are */
-	size_t *counts;    /* and how many */
+	size_t *at;        /* of each: where its probes are, from 0 to the end of the last */
+	size_t *counts;    /* and how many there are; more than there is room for: they are not all there */
+	bool roomy;        /* there is room for all changes, and not for as many as a sample of them has */
 };
 
 /* ---- one chunk */
@@ -148,7 +151,8 @@ static int fill_slab(void *ctx, size_t i, int worker)
 	const struct kedge__last_region *g = t->regions[s->region];
 	const struct kedge__digest *list = t->workers[s->worker].apart.at + s->apart_at;
 	size_t apart = t->apart ? s->apart_count : 0;
-	struct kedge__probe *p = f->batch->probes + f->at[i];
+	struct kedge__probe *probes = f->batch->probes + f->at[i];
+	size_t n = 0, room = f->at[i + 1] - f->at[i];
 
 	(void)worker;
 	for (size_t k = 0; k < s->count; k++) {
@@ -157,14 +161,22 @@ static int fill_slab(void *ctx, size_t i, int worker)
 
 		if ((f->sample && !kedge__is_sample(digest)) || changes[k] & 1)
 			continue;
-		p->digest = *digest;
-		p->number = (uint32_t)(s->item_at + k) & KEDGE__NO_NUMBER;
-		p->value = index < g->numbered ? (uint32_t)(g->number + index) : KEDGE__NO_NUMBER;
-		p->kind = kedge__next_kind(g, index) & 3u;
-		p++;
+		if (n < room)
+			probes[n] = (struct kedge__probe){.digest = *digest,
+							  .number = (uint32_t)(s->item_at + k) & KEDGE__NO_NUMBER,
+							  .value = index < g->numbered ? (uint32_t)(g->number + index)
+										       : KEDGE__NO_NUMBER,
+							  .kind = kedge__next_kind(g, index) & 3u};
+		n++;
 	}
-	f->counts[i] = (size_t)(p - (f->batch->probes + f->at[i]));
+	f->counts[i] = n;
 	return 0;
+}
+
+/* How many probes there is room for, for N changes. */
+static size_t room_for(const struct search *f, size_t n)
+{
+	return f->sample && !f->roomy ? KEDGE__MIN(n, n * SLACK / KEDGE__SAMPLE + LEAST) : n;
 }
 
 /* The next slabs: at least one, and no more than a wave has room for. */
@@ -174,13 +186,25 @@ static void next_wave(struct search *f)
 	size_t room = 0;
 
 	for (f->begin = f->end; f->end < t->slabs.count; f->end++) {
-		size_t count = t->slabs.at[f->end].count - t->slabs.at[f->end].fill_count;
+		size_t more = room_for(f, t->slabs.at[f->end].count - t->slabs.at[f->end].fill_count);
 
-		if (room + count > KEDGE__WAVE)
+		if (room + more > KEDGE__WAVE)
 			break;
 		f->at[f->end - f->begin] = room;
-		room += count;
+		room += more;
 	}
+	f->at[f->end - f->begin] = room;
+}
+
+/* False: there are more of some slab than there is room for, as where many chunks are the same. */
+static bool fill_wave(struct search *f)
+{
+	bool fits = true;
+
+	kedge__pool_for(kedge__pool_if(f->r->txn.pool, f->r->txn.changes), f->end - f->begin, fill_slab, f);
+	for (size_t i = 0; fits && i < f->end - f->begin; i++)
+		fits = f->counts[i] <= f->at[i + 1] - f->at[i];
+	return fits;
 }
 
 static void run_wave(struct search *f)
@@ -189,7 +213,12 @@ static void run_wave(struct search *f)
 	struct kedge__pool *pool = f->r->txn.pool;
 
 	next_wave(f);
-	kedge__pool_for(kedge__pool_if(pool, f->r->txn.changes), f->end - f->begin, fill_slab, f);
+	if (!fill_wave(f)) {
+		f->roomy = true;
+		f->end = f->begin;
+		next_wave(f);
+		fill_wave(f);
+	}
 	for (size_t i = 0; i < f->end - f->begin; i++) {
 		if (b->count < f->at[i])
 			memmove(b->probes + b->count, b->probes + f->at[i], f->counts[i] * sizeof(*b->probes));
