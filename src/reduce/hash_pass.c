@@ -563,23 +563,20 @@ static void list_drop(void **at, size_t *count, size_t *room, size_t size)
 	*count = *room = 0;
 }
 
-/* Empty, and gone if it is large. */
-static void list_rest(void **at, size_t *count, size_t *room, size_t size)
-{
-	if (*room * size > KEDGE__KEPT_BYTES)
-		list_drop(at, count, room, size);
-	*count = 0;
-}
-
 #define LIST_DROP(list) list_drop((void **)&(list)->at, &(list)->count, &(list)->room, sizeof(*(list)->at))
-#define LIST_REST(list) list_rest((void **)&(list)->at, &(list)->count, &(list)->room, sizeof(*(list)->at))
+
+static void lists_drop(struct kedge__hash_worker *w)
+{
+	LIST_DROP(&w->changes);
+	LIST_DROP(&w->fills);
+	LIST_DROP(&w->apart);
+	w->touched = 0;
+}
 
 void kedge__workers_done(struct kedge__reducer *r)
 {
 	for (int i = 0; i < r->worker_count; i++) {
-		LIST_DROP(&r->workers[i].changes);
-		LIST_DROP(&r->workers[i].fills);
-		LIST_DROP(&r->workers[i].apart);
+		lists_drop(&r->workers[i]);
 		kedge__free(r->workers[i].fresh);
 		kedge__free(r->workers[i].bytes);
 	}
@@ -590,11 +587,19 @@ void kedge__workers_done(struct kedge__reducer *r)
 
 void kedge__workers_rest(struct kedge__reducer *r)
 {
+	uint64_t touched = 0;
+
 	for (int i = 0; i < r->worker_count; i++) {
-		LIST_REST(&r->workers[i].changes);
-		LIST_REST(&r->workers[i].fills);
-		LIST_REST(&r->workers[i].apart);
+		struct kedge__hash_worker *w = &r->workers[i];
+		uint64_t now = w->changes.count * sizeof(*w->changes.at) + w->fills.count * sizeof(*w->fills.at) +
+			       w->apart.count * sizeof(*w->apart.at);
+
+		w->touched = KEDGE__MAX(w->touched, now);
+		touched += w->touched;
+		w->changes.count = w->fills.count = w->apart.count = 0;
 	}
+	for (int i = 0; touched >= KEDGE__WORK_BYTES && i < r->worker_count; i++)
+		lists_drop(&r->workers[i]);
 }
 
 /* One for each thread. */

@@ -167,6 +167,7 @@ struct kedge__hash_worker {             /* what one thread found, in the order o
 	KEDGE__ARRAY(uint16_t) changes; /* index in the slab << 1 | is a fill */
 	KEDGE__ARRAY(uint64_t) fills;   /* patterns */
 	KEDGE__ARRAY(struct kedge__digest) apart; /* of those that had a digest: the old one, or the new one (txn.apart) */
+	uint64_t touched; /* bytes of these that have been written to, and take memory */
 	struct kedge__digest *fresh; /* scratch: digests of a piece */
 	uint8_t *bytes;              /* scratch: a slab that is seen through a view; what is compared */
 };
@@ -308,7 +309,7 @@ struct kedge__reducer {
 };
 
 /* Fresh work space costs a page fault per 4 KiB: more than the work on as many bytes. */
-#define KEDGE__KEPT_BYTES (UINT64_C(16) << 20) /* each */
+#define KEDGE__KEPT_BYTES (UINT64_C(16) << 20) /* each; the lists of all threads together: KEDGE__WORK_BYTES */
 
 #define KEDGE__GRAIN_BYTES UINT64_C(4096) /* dirty ranges are rounded to this, or to chunks if those are larger */
 
@@ -419,7 +420,7 @@ int kedge__stream_plan(struct kedge__reducer *r, struct kedge__error *err); /* w
  * concurrently. */
 bool kedge__stream_take(struct kedge__reducer *r, struct kedge__slab *s, uint64_t offset, const uint8_t *data, uint64_t bytes);
 void kedge__stream_undo(struct kedge__reducer *r);
-/* Empty the threads' lists and free the large ones. */
+/* Empty the threads' lists; if they are large together, free them. */
 void kedge__workers_rest(struct kedge__reducer *r);
 void kedge__workers_done(struct kedge__reducer *r);
 /* The changed chunks of a slab from its thread's list to ITEMS; literals that follow each other as one, if they may be
