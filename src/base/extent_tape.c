@@ -142,6 +142,29 @@ int kedge__extent_tape_append(struct kedge__extent_tape *tape, struct kedge__ext
 	return 0;
 }
 
+bool kedge__extent_tape_alternate(struct kedge__extent_tape *tape, uint64_t addr, uint64_t gap, uint64_t len,
+				  uint64_t src)
+{
+	struct kedge__tape_part *p = tape->part_count ? &tape->parts[tape->part_count - 1] : NULL;
+	uint64_t unit = (UINT64_C(1) << tape->shift) - 1;
+	uint8_t *to;
+
+	if (!p || p->used + 2 * MOST > p->room || p->position || (p->last.len & unit) || (gap & unit) || !gap || !len ||
+	    p->last.kind != KEDGE__EXTENT_LITERAL || p->last.addr != p->state.addr || p->last.src != p->state.literal ||
+	    p->last.addr + p->last.len != addr)
+		return false;
+	to = put_varint(p->bytes + p->used, p->last.len >> tape->shift << SHIFT | KEDGE__EXTENT_LITERAL);
+	to = put_varint(to, gap >> tape->shift << SHIFT | KEDGE__EXTENT_PARENT);
+	p->used = (size_t)(to - p->bytes);
+	p->state.literal += p->last.len;
+	p->state.addr = addr + gap;
+	p->last.addr = addr + gap;
+	p->last.len = len;
+	p->last.src = src;
+	tape->count += 2;
+	return true;
+}
+
 /* Does FIRST, of a tape whose literals begin at POSITION, go on with the last of P? */
 static bool is_joint(const struct kedge__tape_part *p, struct kedge__extent first, uint64_t position, bool join)
 {

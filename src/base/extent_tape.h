@@ -38,6 +38,9 @@ struct kedge__extent_tape {
 void kedge__extent_tape_done(struct kedge__extent_tape *tape);
 /* As kedge__extent_map_append(). */
 int kedge__extent_tape_append(struct kedge__extent_tape *tape, struct kedge__extent e, bool merge, struct kedge__error *err);
+/* GAP bytes that are as in the parent, then LEN that are stored behind the last literal: the most frequent case by far, if the last extent
+ * is such a literal. False: it is not, or there is no room, and nothing has happened. */
+bool kedge__extent_tape_alternate(struct kedge__extent_tape *tape, uint64_t addr, uint64_t gap, uint64_t len, uint64_t src);
 /* All of FROM, which is empty then, behind what TAPE has; its literals begin at POSITION. JOIN: its first extent becomes part of the
  * last one if it goes on with that; else only what is as in the parent, or filled, does. */
 int kedge__extent_tape_move(struct kedge__extent_tape *tape, struct kedge__extent_tape *from, uint64_t position, bool join,

@@ -25,6 +25,23 @@ static int put_parent(struct kedge__emitter *e, uint64_t from, uint64_t to)
 	return put(e, e->region->base + from, to - from, KEDGE__EXTENT_PARENT, 0, 0, true);
 }
 
+/* Chunks that are stored, with unchanged ones before them. */
+static bool put_apart(struct kedge__emitter *e, uint64_t offset, uint64_t len)
+{
+	struct kedge__literal_list *list = &e->out->literals;
+
+	if (e->run.len || list->count == list->room ||
+	    !kedge__extent_tape_alternate(&e->out->map, e->region->base + e->cursor, offset - e->cursor, len,
+					  e->out->literal_bytes))
+		return false;
+	list->at[list->count++] =
+	    (struct kedge__literal){(const uint8_t *)e->region->data + offset, len, (uint32_t)e->region_index, 0};
+	e->out->parent = e->r->parent;
+	e->out->literal_bytes += len;
+	e->out->changed_bytes += len;
+	return true;
+}
+
 static int put_literal(struct kedge__emitter *e, uint64_t offset, uint64_t len)
 {
 	struct kedge__literal_list *list = &e->out->literals;
@@ -259,7 +276,8 @@ int kedge__emitter_slab(struct kedge__emitter *e, size_t slab, const struct kedg
 		uint64_t offset = item->index * chunk / unit * unit;
 		uint64_t len = KEDGE__MIN(unit + item->more * chunk, e->region->bytes - offset);
 
-		rc = put_next(e, s, item, offset, len);
+		if (offset <= e->cursor || item->kind != KEDGE__ITEM_PLAIN || !put_apart(e, offset, len))
+			rc = put_next(e, s, item, offset, len);
 		e->cursor = offset + len;
 	}
 	return rc;

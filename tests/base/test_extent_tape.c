@@ -67,6 +67,8 @@ static void found(const struct kedge__extent_tape *tape, const struct kedge__ext
 
 static void test_as_a_map(void **state)
 {
+	size_t alternated = 0;
+
 	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct world w = {.seed = seed, .addr = SLOT(seed % 3)};
@@ -77,6 +79,19 @@ static void test_as_a_map(void **state)
 			struct kedge__extent e = next_extent(&w, tape.shift);
 			bool merge = draw_below(&w.seed, 2);
 
+			struct kedge__extent stored = {e.addr + e.len, 1 + draw_below(&w.seed, 200), w.literals, 0,
+						       KEDGE__EXTENT_LITERAL};
+
+			if (e.kind == KEDGE__EXTENT_PARENT &&
+			    kedge__extent_tape_alternate(&tape, e.addr, e.len, stored.len, stored.src)) {
+				assert_int_equal(kedge__extent_map_append(&map, e, false, NULL), 0);
+				assert_int_equal(kedge__extent_map_append(&map, stored, false, NULL), 0);
+				w.literals += stored.len;
+				w.addr += stored.len;
+				w.last = stored;
+				alternated++;
+				continue;
+			}
 			assert_int_equal(kedge__extent_tape_append(&tape, e, merge, NULL), 0);
 			assert_int_equal(kedge__extent_map_append(&map, e, merge, NULL), 0);
 		}
@@ -88,6 +103,7 @@ static void test_as_a_map(void **state)
 		kedge__extent_tape_done(&tape);
 		kedge__extent_map_done(&map);
 	}
+	assert_true(alternated > 1000);
 }
 
 /* Tapes of several writers become one: extents that go on from one into the next are joined. */
