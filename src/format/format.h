@@ -22,7 +22,7 @@
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
-#define KEDGE__FORMAT_NEWEST 6 /* the minor whose manifests, sections and maps are known here */
+#define KEDGE__FORMAT_NEWEST 7 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have room for seven digits */
@@ -470,6 +470,26 @@ bool kedge__run_has(const struct kedge__run *run, uint64_t id, uint64_t version)
 /* It does not, for a known reason: RUN left run ID before it, or it is above every version that existed when RUN began. */
 bool kedge__run_abandons(const struct kedge__run *run, uint64_t id, uint64_t version);
 
+/* ------------------------------------------------------------------ grouping_format.c
+ * Files of many ranks in few segments (`kedge save --ranks`): those of SIZE ranks that follow each other are in one. */
+
+#define KEDGE__RANK_PATTERN_MAX 1024
+
+struct kedge__grouping {
+	uint32_t size;     /* ranks in a group */
+	uint32_t count;    /* of segments, which is that of groups with files */
+	uint32_t *numbers; /* of the group in each segment, ascending: group N is from rank N * SIZE on; owned */
+	char *pattern;     /* of names of files, with {} for the rank; owned */
+};
+
+/* Which segment has the files of RANK; false: there are none. What belongs to no rank is in segment 0. */
+bool kedge__grouping_segment(const struct kedge__grouping *g, uint64_t rank, uint32_t *segment);
+bool kedge__grouping_same(const struct kedge__grouping *a, const struct kedge__grouping *b); /* each may be NULL */
+struct kedge__grouping *kedge__grouping_copy(const struct kedge__grouping *g); /* NULL: no memory */
+void kedge__grouping_free(struct kedge__grouping *g);
+
+/* ------------------------------------------------------------------ manifest_format.c, the set */
+
 struct kedge__set {
 	char *name; /* of the job; owned */
 	uint64_t version, parent, created_ns;
@@ -485,6 +505,7 @@ struct kedge__set {
 	char *keep;     /* which versions of the job stay on this level, at most KEDGE__KEEP_MAX bytes; NULL: all; owned */
 	char *labels;   /* names that people gave it, with a blank between two; NULL: none; owned */
 	uint32_t bundle; /* ranks whose segments share a file, at least 2; 0: each has its own */
+	struct kedge__grouping *grouping; /* of the files that it has; NULL: segments are ranks; owned */
 };
 
 int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, struct kedge__error *err);

@@ -11,6 +11,7 @@
 #define TAG_NOTE       6
 #define TAG_LABELS     8
 #define TAG_KEEP       10
+#define TAG_GROUPING   12
 #define BUNDLE_LIMIT   (UINT64_C(1) << 62) /* bytes of one, so that its sums fit */
 #define LINK_LEAST     9                   /* an id and a varint of a byte */
 #define MINOR_PLAIN    0                   /* what has no extension is written as the first readers know it */
@@ -187,6 +188,15 @@ static size_t text_bytes(uint64_t tag, const char *text)
 	return text ? varint_bytes(tag) + varint_bytes(n) + n : 0;
 }
 
+static size_t grouping_bytes(const struct kedge__grouping *g)
+{
+	size_t n = varint_bytes(g->size) + strlen(g->pattern);
+
+	for (uint32_t i = 0; i < g->count; i++)
+		n += varint_bytes(g->numbers[i] - (i ? g->numbers[i - 1] + 1 : 0));
+	return n;
+}
+
 static size_t extension_bytes(const struct kedge__set *s)
 {
 	size_t run = run_bytes(&s->run), bundle = varint_bytes(s->bundle);
@@ -195,6 +205,9 @@ static size_t extension_bytes(const struct kedge__set *s)
 
 	if (s->bundle)
 		bytes += varint_bytes(TAG_BUNDLE) + varint_bytes(bundle) + bundle;
+	if (s->grouping)
+		bytes += varint_bytes(TAG_GROUPING) + varint_bytes(grouping_bytes(s->grouping)) +
+			 grouping_bytes(s->grouping);
 	return bytes + (has_run(s) ? varint_bytes(TAG_RUN) + varint_bytes(run) + run : 0);
 }
 
@@ -233,6 +246,11 @@ static void put_extensions(struct kedge__wire_out *w, const struct kedge__set *s
 	put_text(w, TAG_NOTE, s->note);
 	put_text(w, TAG_LABELS, s->labels);
 	put_text(w, TAG_KEEP, s->keep);
+	if (s->grouping) {
+		kedge__wire_put_varint(w, TAG_GROUPING);
+		kedge__wire_put_varint(w, grouping_bytes(s->grouping));
+		kedge__grouping_encode(s->grouping, w);
+	}
 }
 
 static uint16_t minor_of(const struct kedge__set *s)
@@ -241,7 +259,7 @@ static uint16_t minor_of(const struct kedge__set *s)
 		return MINOR_BUNDLE;
 	if (has_run(s))
 		return MINOR_RUN;
-	return s->why || s->note || s->labels || s->keep ? MINOR_EXTENDED : MINOR_PLAIN;
+	return s->why || s->note || s->labels || s->keep || s->grouping ? MINOR_EXTENDED : MINOR_PLAIN;
 }
 
 static void put_header(struct kedge__wire_out *w, const struct kedge__set *s)
@@ -314,6 +332,8 @@ int kedge__set_encode(const struct kedge__set *s, struct kedge__bytes *out, stru
 		problem = run_problem(s);
 	if (!problem)
 		problem = bundle_problem(s);
+	if (!problem && s->grouping)
+		problem = kedge__grouping_problem(s->grouping, s->ranks);
 	if (problem)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "manifest: %s", problem);
 	put_header(&w, s);
@@ -481,6 +501,9 @@ static int get_extensions(struct kedge__wire_in *r, uint64_t bytes, struct kedge
 			rc = get_labels(r, size, s, err);
 		else if (tag == TAG_KEEP && size <= KEDGE__KEEP_MAX && !s->keep)
 			rc = kedge__wire_get_string(r, size, "manifest: what is kept", &s->keep, err);
+		else if (tag == TAG_GROUPING && !s->grouping)
+			rc = kedge__grouping_decode(kedge__wire_get(r, (size_t)size), (size_t)size, s->ranks,
+						    &s->grouping, err);
 		else
 			kedge__wire_get(r, (size_t)size);
 	}
@@ -557,6 +580,7 @@ void kedge__set_done(struct kedge__set *s)
 	kedge__free(s->note);
 	kedge__free(s->labels);
 	kedge__free(s->keep);
+	kedge__grouping_free(s->grouping);
 	kedge__run_done(&s->run);
 	*s = (struct kedge__set){0};
 }

@@ -78,4 +78,10 @@ bool kedge__wire_seconds_valid(double v);
 void kedge__wire_put_packing(struct kedge__wire_out *w, const struct kedge__packing_record *p); /* without its region */
 bool kedge__wire_get_packing(struct kedge__wire_in *in, struct kedge__packing_record *p); /* false: it is not valid; P is zeros before */
 
+/* ------------------------------------------------------------------ grouping_format.c, for the manifest of RANKS segments */
+
+const char *kedge__grouping_problem(const struct kedge__grouping *g, uint32_t ranks); /* NULL: there is none */
+void kedge__grouping_encode(const struct kedge__grouping *g, struct kedge__wire_out *w);
+int kedge__grouping_decode(const void *data, size_t bytes, uint32_t ranks, struct kedge__grouping **out, struct kedge__error *err);
+
 #endif

@@ -156,9 +156,10 @@ static int copy_set(const struct kedge__set *from, struct kedge__set *to, struct
 	to->note = from->note ? kedge__strdup(from->note) : NULL;
 	to->labels = from->labels ? kedge__strdup(from->labels) : NULL;
 	to->keep = from->keep ? kedge__strdup(from->keep) : NULL;
+	to->grouping = from->grouping ? kedge__grouping_copy(from->grouping) : NULL;
 	to->run = (struct kedge__run){0};
 	if (to->name && to->parts && !to->why == !from->why && !to->note == !from->note &&
-	    !to->labels == !from->labels && !to->keep == !from->keep &&
+	    !to->labels == !from->labels && !to->keep == !from->keep && !to->grouping == !from->grouping &&
 	    kedge__run_copy(&from->run, &to->run, NULL) == 0)
 		return 0;
 	kedge__set_done(to);

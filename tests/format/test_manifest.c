@@ -373,6 +373,60 @@ static void test_bundles(void **state)
 	kedge__bytes_done(&b);
 }
 
+/* Files of many ranks: who does not know of them reads the rest. */
+static void test_grouping(void **state)
+{
+	uint32_t numbers[] = {0, 1, 7};
+	struct kedge__grouping g = {.size = 8, .count = 3, .numbers = numbers, .pattern = (char *)"a.{}"};
+	struct kedge__set s, got = {0};
+	struct kedge__bytes b = {0};
+	uint32_t segment = 9;
+	uint8_t *tag;
+
+	(void)state;
+	make_set(&s, 3);
+	s.grouping = kedge__grouping_copy(&g);
+	assert_non_null(s.grouping);
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), 0);
+	assert_int_equal(kedge__get16(b.at + 10), 1);
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), 0);
+	assert_true(kedge__grouping_same(got.grouping, &g));
+	assert_true(kedge__grouping_segment(got.grouping, 15, &segment));
+	assert_int_equal(segment, 1);
+	assert_true(kedge__grouping_segment(got.grouping, 63, &segment));
+	assert_int_equal(segment, 2);
+	assert_false(kedge__grouping_segment(got.grouping, 16, &segment));
+	assert_false(kedge__grouping_segment(got.grouping, 64, &segment));
+	kedge__set_done(&got);
+	/* No ranks in a group; a number too many; no pattern. */
+	tag = b.at + b.count - 8 - 10;
+	assert_memory_equal(tag, "\14\10\10\0\0\5a.{}", 10);
+	for (size_t at = 2; at < 6; at += 3) {
+		uint8_t was = tag[at];
+
+		tag[at] = at == 2 ? 0 : 0x80;
+		kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+		assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), at == 2 ? KEDGE_E_DAMAGED : 0);
+		kedge__set_done(&got);
+		tag[at] = was;
+	}
+	tag[6] = tag[7] = tag[8] = tag[9] = 0;
+	kedge__put64(b.at + b.count - 8, kedge__checksum(b.at, b.count - 8));
+	assert_int_equal(kedge__set_decode(b.at, b.count, &got, NULL), KEDGE_E_DAMAGED);
+	b.count = 0;
+	s.grouping->numbers[1] = 7;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	s.grouping->numbers[1] = 1;
+	s.grouping->size = 0;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	s.grouping->size = 8;
+	s.grouping->count = 2;
+	assert_int_equal(kedge__set_encode(&s, &b, NULL), KEDGE_E_ARG);
+	s.grouping->count = 3;
+	kedge__set_done(&s);
+	kedge__bytes_done(&b);
+}
+
 static void test_encode_refused(void **state)
 {
 	struct kedge__bytes b = {0};
@@ -404,7 +458,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_notes_and_labels), cmocka_unit_test(test_keep),
 	    cmocka_unit_test(test_extensions),       cmocka_unit_test(test_run),
 	    cmocka_unit_test(test_histories),        cmocka_unit_test(test_encode_refused),
-	    cmocka_unit_test(test_bundles),
+	    cmocka_unit_test(test_bundles),          cmocka_unit_test(test_grouping),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
