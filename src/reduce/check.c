@@ -170,5 +170,6 @@ bool kedge__reducer_checked(struct kedge__reducer *r)
 	r = r->other ? r->other : r;
 	if (r->txn.stream && r->txn.region_digests)
 		kedge__region_digests(&r->txn, r->txn.region_digests);
+	kedge__array_done(&r->txn.glances); /* nothing passes any more, and until the commit other ranks may take long */
 	return !r->seams.count;
 }
