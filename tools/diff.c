@@ -21,6 +21,18 @@ const char *kedge__diff_status(const struct kedge__diff_region *r)
 
 /* ------------------------------------------------------------------ compare */
 
+static void take(struct kedge__diff_tool *d, const struct kedge__diff_rank *one)
+{
+	if (!kedge__array_push(&d->ranks, *one))
+		kedge__tool_no_memory();
+	d->changed_entries += one->entries.count;
+	for (size_t i = 0; i < one->count; i++) {
+		d->changed_bytes += one->regions[i].changed_bytes;
+		d->changed_ranges += one->regions[i].range_count;
+		d->changed_regions += one->regions[i].status != KEDGE__DIFF_SAME;
+	}
+}
+
 static int diff_lineages(struct kedge__diff_tool *d, uint32_t rank, struct kedge__lineage *a, struct kedge__lineage *b,
 			 struct kedge__error *err)
 {
@@ -34,17 +46,9 @@ static int diff_lineages(struct kedge__diff_tool *d, uint32_t rank, struct kedge
 	kedge__bar_done(&bar);
 	if (!rc)
 		rc = kedge__diff_tree(&one, a, b, d->pool, kedge__job_settings_io(&d->place.settings), err);
-	if (rc)
-		return rc;
-	if (!kedge__array_push(&d->ranks, one))
-		kedge__tool_no_memory();
-	d->changed_entries += one.entries.count;
-	for (size_t i = 0; i < one.count; i++) {
-		d->changed_bytes += one.regions[i].changed_bytes;
-		d->changed_ranges += one.regions[i].range_count;
-		d->changed_regions += one.regions[i].status != KEDGE__DIFF_SAME;
-	}
-	return 0;
+	if (!rc)
+		take(d, &one);
+	return rc;
 }
 
 static int diff_rank(struct kedge__diff_tool *d, uint32_t rank, struct kedge__error *err)
@@ -70,6 +74,22 @@ static int compare(struct kedge__diff_tool *d, uint32_t ranks)
 		if (diff_rank(d, rank, &err) != 0)
 			return kedge__tool_fail(d->usage.command, &err, "cannot compare versions %llu and %llu of %s",
 						(unsigned long long)d->a, (unsigned long long)d->b, d->place.name);
+	return 0;
+}
+
+static int compare_groups(struct kedge__diff_tool *d, const struct kedge__set *a, const struct kedge__set *b)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__diff_rank all = {.rank = 0};
+
+	kedge__tool_interruptible(d->usage.command, "the comparison is not complete");
+	if (kedge__diff_groups(d, a, b, &all, &err) != 0) {
+		kedge__diff_free(all.regions, all.count);
+		kedge__diff_entries_free(&all);
+		return kedge__tool_fail(d->usage.command, &err, "cannot compare versions %llu and %llu of %s",
+					(unsigned long long)d->a, (unsigned long long)d->b, d->place.name);
+	}
+	take(d, &all);
 	return 0;
 }
 
@@ -204,19 +224,21 @@ static int diff_open(struct kedge__diff_tool *d)
 		status = kedge__place_choose(&d->place, &d->usage, d->wanted[1], &d->b, &b);
 	if (status)
 		return status;
+	if (kedge__tool_pool(&d->place.settings, &d->pool, &err) != 0)
+		return kedge__tool_fail(d->usage.command, &err, "cannot start threads");
+	if (kedge__diff_is_grouped(&a->set, &b->set))
+		return compare_groups(d, &a->set, &b->set);
 	if (d->rank == UINT64_MAX && a->set.ranks != b->set.ranks) {
-		kedge__tool_say(
-		    d->usage.command,
-		    "cannot compare: version %llu has %s, version %llu has %u; use --rank R to compare one",
-		    (unsigned long long)d->a, kedge__text_count(a->set.ranks, "rank", "ranks", text), (unsigned long long)d->b, b->set.ranks);
+		kedge__tool_say(d->usage.command,
+				"cannot compare: version %llu has %s, version %llu has %u; use --rank R to compare one",
+				(unsigned long long)d->a, kedge__text_count(a->set.ranks, "rank", "ranks", text),
+				(unsigned long long)d->b, b->set.ranks);
 		return KEDGE__EXIT_FAILURE;
 	}
 	if (d->rank != UINT64_MAX && d->rank >= KEDGE__MIN(a->set.ranks, b->set.ranks)) {
 		kedge__tool_say(d->usage.command, "rank %llu is not in both versions", (unsigned long long)d->rank);
 		return KEDGE__EXIT_NOTFOUND;
 	}
-	if (kedge__tool_pool(&d->place.settings, &d->pool, &err) != 0)
-		return kedge__tool_fail(d->usage.command, &err, "cannot start threads");
 	return compare(d, a->set.ranks);
 }
 

@@ -33,7 +33,15 @@ struct kedge__diff_tool {
 int kedge__diff_tree(struct kedge__diff_rank *r, struct kedge__lineage *a, struct kedge__lineage *b, struct kedge__pool *pool, struct kedge__io io,
 		     struct kedge__error *err);
 
+/* The same of trees that were read already. */
+void kedge__diff_trees(struct kedge__diff_rank *r, const struct kedge__tree *a, const struct kedge__tree *b);
+
 void kedge__diff_entries_free(struct kedge__diff_rank *r);
+
+/* diff_groups.c: versions of files of many ranks, A and B, by names, wherever these are: all of them, or those of d->rank. */
+bool kedge__diff_is_grouped(const struct kedge__set *a, const struct kedge__set *b);
+int kedge__diff_groups(struct kedge__diff_tool *d, const struct kedge__set *a, const struct kedge__set *b, struct kedge__diff_rank *out,
+		       struct kedge__error *err);
 
 const char *kedge__diff_status(const struct kedge__diff_region *r); /* "same", "changed", "added", "removed" */
 

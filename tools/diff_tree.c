@@ -78,6 +78,11 @@ static void walk(struct kedge__diff_rank *r, const struct kedge__tree *a, const 
 	}
 }
 
+void kedge__diff_trees(struct kedge__diff_rank *r, const struct kedge__tree *a, const struct kedge__tree *b)
+{
+	walk(r, a, b);
+}
+
 static void take_out(struct kedge__diff_rank *r)
 {
 	size_t kept = 0;

@@ -16,7 +16,8 @@
 
 struct pack {
 	struct kedge__usage usage;
-	const char *out, *codec, *type, *block, *stdin_name;
+	const char *out, *codec, *type, *block, *stdin_name, *ranks;
+	uint64_t group_size;
 	struct kedge__text_list sets, excludes, exclude_files, lists;
 	bool force, json, quiet, nul, one_file_system, equal;
 	bool to_stdout;
@@ -338,6 +339,10 @@ static int check_usage(const struct pack *p, bool operands)
 	if (!p->out || !*p->out)
 		return kedge__usage_error(&p->usage,
 					  "-o PACK is missing: the file to make, or '-' for standard output");
+	if (p->ranks || p->group_size != KEDGE__GROUP_PRESET)
+		return kedge__usage_error(
+		    &p->usage, "a pack is one file, whatever ranks its files are of: 'kedge save --ranks' makes "
+			       "one segment of each group of them, in a store");
 	if (!operands && !p->lists.count)
 		return kedge__usage_error(&p->usage, "no files given");
 	if (p->nul && !p->lists.count)
@@ -353,7 +358,7 @@ static int check_usage(const struct pack *p, bool operands)
 
 int kedge__tool_pack(int argc, char **argv)
 {
-	struct pack p = {0};
+	struct pack p = {.group_size = KEDGE__GROUP_PRESET};
 	const struct kedge__option options[] = {
 	    {"output", 'o', KEDGE__OPTION_TEXT, &p.out, "PACK", "the file to make; '-': standard output"},
 	    {"force", 'f', KEDGE__OPTION_FLAG, &p.force, NULL, "replace PACK if it is there already"},
@@ -373,6 +378,8 @@ int kedge__tool_pack(int argc, char **argv)
 	    {"equal", 0, KEDGE__OPTION_FLAG, &p.equal, NULL,
 	     "unpack what HDF5 files keep packed, and pack it again when they are unpacked: they\n"
 	     "are equal then to whoever reads them, but maybe not the same bytes"},
+	    {"ranks", 0, KEDGE__OPTION_TEXT, &p.ranks, "PATTERN", "refused: a pack is one file; see kedge save"},
+	    {"group-size", 0, KEDGE__OPTION_UINT, &p.group_size, "G", "the same"},
 	    {"stdin-name", 0, KEDGE__OPTION_TEXT, &p.stdin_name, "NAME", "what '-' is called (default: stdin)"},
 	    KEDGE__OPTION_SET(&p.sets),
 	    KEDGE__OPTION_JSON(&p.json),

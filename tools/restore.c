@@ -3,6 +3,7 @@
 #include "restore.h"
 #include "restore_pages.h"
 #include "tool_files.h"
+#include "tool_keyed.h"
 #include "tool_pages.h"
 #include "tool_tree.h"
 #include <errno.h>
@@ -56,6 +57,7 @@ struct group {
 static void note_region(struct kedge__restore *r, uint32_t rank, const struct kedge__region_record *region,
 			const struct kedge__output_spec *spec)
 {
+	uint64_t of;
 	json_t *o;
 
 	r->bytes += spec->file_bytes;
@@ -64,7 +66,11 @@ static void note_region(struct kedge__restore *r, uint32_t rank, const struct ke
 		return;
 	o = kedge__json_object();
 	kedge__json_text(o, "region", region->name);
-	kedge__json_uint(o, "rank", rank);
+	if (r->wanted.grouping)
+		kedge__json_uint(o, "segment", rank);
+	if (!r->wanted.grouping ||
+	    kedge__rank_of(r->wanted.grouping->pattern, region->name, &of) == KEDGE__RANK_PRESENT)
+		kedge__json_uint(o, "rank", r->wanted.grouping ? of : rank);
 	kedge__json_uint(o, "bytes", spec->file_bytes);
 	if (spec->form == KEDGE__FILLED_PLAIN)
 		kedge__json_bool(o, "equal", true);
@@ -255,7 +261,7 @@ static int restore_image(struct kedge__restore *r, struct kedge__lineage *l, int
 						   .output_failed = &r->output_failed};
 	struct kedge__restore_stats stats = {0};
 	size_t count = 0;
-	int rc = r->wanted.count ? 0 : kedge__restore_pages(&pages, &stats, &count, err);
+	int rc = kedge__wanted_some(&r->wanted) ? 0 : kedge__restore_pages(&pages, &stats, &count, err);
 
 	*image = count > 0;
 	r->bytes_read += stats.bytes_read;
@@ -442,15 +448,47 @@ static int restore_rank(struct kedge__restore *r, uint64_t version, uint32_t ran
 
 /* ------------------------------------------------------------------ versions */
 
+static int lacks_rank(struct kedge__restore *r, struct kedge__error *err)
+{
+	r->output_failed = true;
+	return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has no files of rank %llu", (unsigned long long)r->rank);
+}
+
+/* First the segments that names point to; then the others, unless all is found. */
+static int restore_grouped(struct kedge__restore *r, uint64_t version, struct kedge__error *err)
+{
+	bool *first = kedge__restore_segments(&r->wanted), settled = false;
+	const struct kedge__tree *tree = NULL;
+	int rc = first ? 0 : lacks_rank(r, err);
+
+	for (int turn = 1; turn >= 0 && !rc && !settled; turn--) {
+		for (uint32_t i = 0; !rc && i < r->wanted.grouping->count; i++) {
+			if (first[i] != (turn == 1))
+				continue;
+			rc = restore_rank(r, version, i, -1, err);
+			if (!rc && i == 0 && r->trees.count && r->trees.at[r->trees.count - 1]->present)
+				tree = &r->trees.at[r->trees.count - 1]->tree;
+		}
+		settled = kedge__restore_settled(&r->wanted, tree);
+	}
+	kedge__free(first);
+	if (!rc && r->rank != UINT64_MAX && !r->wanted.of_rank)
+		rc = lacks_rank(r, err);
+	return rc ? rc : check_wanted(r, err);
+}
+
 static int restore_ranks(struct kedge__restore *r, uint64_t version, uint32_t ranks, struct kedge__error *err)
 {
 	int rc = 0;
 
+	memset(r->wanted.found, 0, r->wanted.count * sizeof(*r->wanted.found));
+	r->wanted.of_rank = 0;
+	if (r->wanted.grouping)
+		return restore_grouped(r, version, err);
 	if (r->rank != UINT64_MAX && r->rank >= ranks) {
 		r->output_failed = true;
 		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it only has ranks 0 to %u", ranks - 1);
 	}
-	memset(r->wanted.found, 0, r->wanted.count * sizeof(*r->wanted.found));
 	if (r->rank != UINT64_MAX)
 		rc = restore_rank(r, version, (uint32_t)r->rank, -1, err);
 	for (uint32_t rank = 0; rc == 0 && r->rank == UINT64_MAX && rank < ranks; rank++)
@@ -472,6 +510,8 @@ static int restore_version(struct kedge__restore *r, uint64_t version, struct ke
 	}
 	if (e->problem.code)
 		return kedge__error_set(err, e->problem.code, 0, "%s", kedge__error_text(&e->problem));
+	r->wanted.grouping = e->set.grouping;
+	r->wanted.rank = r->rank;
 	return restore_ranks(r, version, e->set.ranks, err);
 }
 

@@ -115,11 +115,16 @@ struct kedge__wanted {
 	char **names; /* the same, as names in a version; NULL: all of it */
 	bool *found;
 	size_t count; /* 0: everything */
+	const struct kedge__grouping *grouping; /* of the version; NULL: its ranks are segments */
+	uint64_t rank; /* with a grouping: nothing else but this rank's; UINT64_MAX: not given */
+	size_t of_rank; /* names of that rank so far */
 };
 
 void kedge__wanted_init(struct kedge__wanted *w, char *const *words, size_t count);
 void kedge__wanted_done(struct kedge__wanted *w);
 bool kedge__wanted_fits(struct kedge__wanted *w, const char *name, bool directory);
+/* Only some of what there is. */
+bool kedge__wanted_some(const struct kedge__wanted *w);
 
 /* The tree of one rank of a version, and what of it is restored. */
 struct kedge__restore_tree {
@@ -136,6 +141,13 @@ const struct kedge__tree_entry *kedge__restore_tree_output(const struct kedge__r
 /* Directories, before the files; then links and nodes, after them. */
 int kedge__restore_tree_directories(const struct kedge__restore_tree *t, struct kedge__outputs *o, int64_t rank, struct kedge__error *err);
 int kedge__restore_tree_links(const struct kedge__restore_tree *t, struct kedge__outputs *o, int64_t rank, struct kedge__error *err);
+
+/* ------------------------------------------------------------------ restore_groups.c: files of many ranks in few segments */
+
+/* The segments that have what is wanted, as far as names tell; kedge__free(). NULL: none has this rank. */
+bool *kedge__restore_segments(const struct kedge__wanted *w);
+/* Those were looked into, and others need not be. TREE is that of the first, if it was; else NULL. */
+bool kedge__restore_settled(const struct kedge__wanted *w, const struct kedge__tree *tree);
 
 /* ------------------------------------------------------------------ restore.c, for `kedge unpack` and `kedge cat`, too */
 

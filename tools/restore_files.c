@@ -114,6 +114,15 @@ static char *temporary_name(struct kedge__outputs *o, const char *path)
 	return to;
 }
 
+/* Several segments may have it, and say the same of it. */
+static bool has_directory(const struct kedge__outputs *o, const char *path)
+{
+	for (size_t i = o->dirs.count; i-- > 0;)
+		if (strcmp(o->dirs.at[i].path, path) == 0)
+			return true;
+	return false;
+}
+
 int kedge__outputs_directory(struct kedge__outputs *o, const struct kedge__output_spec *spec, struct kedge__error *err)
 {
 	struct kedge__output_dir dir = {.entry = spec->entry};
@@ -122,6 +131,10 @@ int kedge__outputs_directory(struct kedge__outputs *o, const struct kedge__outpu
 	if (rc)
 		return leave_out(o, spec->name, rc, err);
 	dir.path = output_path(o, spec->rank, spec->name);
+	if (has_directory(o, dir.path)) {
+		kedge__free(dir.path);
+		return 0;
+	}
 	rc = make_folder(o, dir.path, err);
 	if (!rc)
 		rc = make_part(o, dir.path, err);

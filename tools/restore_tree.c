@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* restore_tree: which files of a version are restored, and what is not made of bytes. */
 #include "restore.h"
+#include "tool_keyed.h"
 #include "tool_walk.h"
 #include <sys/stat.h>
 
@@ -10,6 +11,7 @@ void kedge__wanted_init(struct kedge__wanted *w, char *const *words, size_t coun
 {
 	w->words = words;
 	w->count = count;
+	w->rank = UINT64_MAX;
 	w->names = kedge__calloc(count + 1, sizeof(*w->names));
 	w->found = kedge__calloc(count + 1, sizeof(*w->found));
 	if (!w->names || !w->found)
@@ -38,10 +40,27 @@ static bool fits(const struct kedge__wanted *w, size_t i, const char *name, bool
 	return strpbrk(w->words[i], "*?[") && kedge__pattern_fits(w->words[i], name, directory);
 }
 
+bool kedge__wanted_some(const struct kedge__wanted *w)
+{
+	return w->count || (w->grouping && w->rank != UINT64_MAX);
+}
+
+static bool fits_rank(const struct kedge__wanted *w, const char *name)
+{
+	uint64_t rank;
+
+	if (!w->grouping || w->rank == UINT64_MAX)
+		return true;
+	return kedge__rank_of(w->grouping->pattern, name, &rank) == KEDGE__RANK_PRESENT && rank == w->rank;
+}
+
 bool kedge__wanted_fits(struct kedge__wanted *w, const char *name, bool directory)
 {
 	bool wanted = w->count == 0;
 
+	if (!fits_rank(w, name))
+		return false;
+	w->of_rank++;
 	for (size_t i = 0; i < w->count; i++)
 		if (fits(w, i, name, directory))
 			wanted = w->found[i] = true;
@@ -103,7 +122,7 @@ void kedge__restore_tree_choose(struct kedge__restore_tree *t, struct kedge__wan
 		t->stands_for[i] = SIZE_MAX;
 		t->chosen[i] = kedge__wanted_fits(w, e->name, e->kind == KEDGE__TREE_DIRECTORY);
 	}
-	for (size_t i = 0; w->count && i < n; i++)
+	for (size_t i = 0; kedge__wanted_some(w) && i < n; i++)
 		if (t->chosen[i])
 			choose_parents(t, i);
 	choose_stand_ins(t);

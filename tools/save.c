@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge save: files, or an image of memory pages, become the regions of a new version. */
 #include "save_files.h"
+#include "save_job.h"
 #include "save_pages.h"
+#include "tool_keyed.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,8 +13,8 @@ struct save {
 	const struct kedge__save_as *as;
 	const char *store, *name, *reduce, *codec, *codec_rate, *type, *chunk, *block;
 	const char *page_index, *page_data;
-	const char *note;
-	uint64_t version;
+	const char *note, *ranks;
+	uint64_t version, group_size;
 	const char *stdin_name;
 	bool paranoid, replace, init, json, quiet, force, nul;
 	bool sealed;    /* on L1, as far as the checkpoint says */
@@ -22,8 +24,8 @@ struct save {
 	struct kedge__save_set set;
 	struct kedge__save_pages pages;
 	struct kedge__bar bar;
-	kedge_t *k;
-	struct kedge_stats stats;
+	struct kedge__save_job job;
+	struct kedge_stats stats; /* of all segments together */
 	double seconds;
 };
 
@@ -60,6 +62,7 @@ static void push_setting(struct kedge__text_list *list, const char *key, const c
 /* The options as settings; --set comes last and wins. */
 static int open_job(struct save *s)
 {
+	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__text_list list = {0};
 	char *l1 = s->store ? kedge__tool_literal(s->store) : NULL;
 	size_t own;
@@ -79,13 +82,11 @@ static int open_job(struct save *s)
 	for (size_t i = 0; i < s->sets.count; i++)
 		if (!kedge__array_push(&list, s->sets.at[i]))
 			kedge__tool_no_memory();
-	if (!kedge__array_push(&list, NULL))
-		kedge__tool_no_memory();
-	rc = kedge_open(s->name, NULL, list.at, &s->k);
+	rc = kedge__save_job_open(&s->job, s->name, &list, (int)s->set.part_count, &err);
 	for (size_t i = 0; i < own; i++)
 		kedge__free((char *)list.at[i]);
 	kedge__array_done(&list);
-	return rc ? kedge__tool_fail_job(s->usage.command, NULL, rc, "cannot open %s", s->name) : 0;
+	return rc ? kedge__tool_fail(s->usage.command, &err, "cannot open %s", s->name) : 0;
 }
 
 /* The number of the new version. Older versions are discarded only if the user asked for it: --replace discards all
@@ -95,10 +96,12 @@ static int choose_version(struct save *s)
 	struct kedge_version_info *list;
 	uint64_t newest = 0;
 	size_t n;
-	int rc = kedge_versions(s->k, &list, &n);
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge_versions(s->job.k[0], &list, &n);
 
 	if (rc)
-		return kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot list the versions of %s", s->name);
+		return kedge__tool_fail_job(s->usage.command, s->job.k[0], rc, "cannot list the versions of %s",
+					    s->name);
 	if (n)
 		newest = list[n - 1].version;
 	kedge_free(list);
@@ -109,9 +112,8 @@ static int choose_version(struct save *s)
 	if (n == 0 || s->version > newest)
 		return 0;
 	if (s->replace) {
-		rc = kedge_discard(s->k, s->version, KEDGE_LEVEL_1 | KEDGE_LEVEL_2);
-		return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot discard versions of %s", s->name)
-			  : 0;
+		rc = kedge__save_job_discard(&s->job, s->version, &err);
+		return rc ? kedge__tool_fail(s->usage.command, &err, "cannot discard versions of %s", s->name) : 0;
 	}
 	return kedge__usage_error(
 	    &s->usage,
@@ -122,46 +124,54 @@ static int choose_version(struct save *s)
 static int protect_pages(struct save *s)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = kedge__save_pages_protect(&s->pages, s->k, s->version, s->element, &err);
+	int rc = kedge__save_pages_protect(&s->pages, s->job.k[0], s->version, s->element, &err);
 
 	if (err.code)
 		return kedge__tool_fail(s->usage.command, &err, "cannot save %s", s->page_index);
-	return rc ? kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save %s", s->page_index) : 0;
+	return rc ? kedge__tool_fail_job(s->usage.command, s->job.k[0], rc, "cannot save %s", s->page_index) : 0;
 }
 
-static int take(struct save *s)
+static int take(struct save *s, struct kedge__error *err)
 {
 	int rc;
 
-	kedge_set_progress(s->k, progress, s);
 	kedge__tool_interruptible(s->usage.command, "nothing was saved");
-	rc = kedge_version_note(s->k, s->note);
-	if (rc == 0)
-		rc = kedge_checkpoint(s->k, s->version);
-	s->sealed = rc == 0;
-	if (rc == 0)
-		rc = kedge_wait(s->k);
-	kedge_set_progress(s->k, NULL, NULL);
+	rc = kedge__save_job_take(&s->job, s->version, s->note, progress, s, &s->sealed, err);
 	kedge__bar_wipe(&s->bar);
 	return rc;
+}
+
+static int lend_part(void *ctx, int rank, struct kedge__error *err)
+{
+	struct save *s = ctx;
+
+	kedge__files_unlend(s->job.k[rank]);
+	return kedge__save_set_lend(&s->set, (uint32_t)rank, s->job.k[rank], s->element, err);
 }
 
 /* Again, as long as files change or vanish before they were read: each of them is copied, or left out. */
 static int take_settled(struct save *s, struct kedge__error *err)
 {
 	bool again = true;
-	int rc, settled = 0;
+	int rc = take(s, err);
 
-	for (rc = take(s); rc == KEDGE_E_STATE && again && s->set.files && !s->as->strict; rc = again ? take(s) : rc) {
-		settled = kedge__save_set_settle(&s->set, &again, err);
-		if (settled || !again)
+	while (rc == KEDGE_E_STATE && s->set.walk.found.count && !s->as->strict) {
+		struct kedge__error problem = KEDGE__ERROR_INIT;
+		int settled = kedge__save_set_settle(&s->set, &again, &problem);
+
+		if (!settled && !again)
 			break;
-		kedge__files_unlend(s->k);
-		settled = kedge__save_set_lend(&s->set, s->k, s->element, err);
-		if (settled)
-			break;
+		kedge__error_done(err);
+		*err = (struct kedge__error)KEDGE__ERROR_INIT;
+		if (!settled)
+			settled = kedge__crew_run(&s->job.crew, lend_part, s, &problem);
+		if (settled) {
+			kedge__error_move(err, &problem);
+			return settled;
+		}
+		rc = take(s, err);
 	}
-	return settled ? settled : rc;
+	return rc;
 }
 
 /* After a failure: the version is sealed, and only its way to L2 failed. */
@@ -171,7 +181,7 @@ static bool is_on_l1(struct save *s)
 	bool on = false;
 	size_t n;
 
-	if (kedge_versions(s->k, &list, &n) != 0)
+	if (kedge_versions(s->job.k[0], &list, &n) != 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		on = on || (list[i].version == s->version && (list[i].levels & KEDGE_LEVEL_1));
@@ -179,10 +189,10 @@ static bool is_on_l1(struct save *s)
 	return on;
 }
 
-static int fail_half(struct save *s, int rc)
+static int fail_half(struct save *s, struct kedge__error *err)
 {
-	int status = kedge__tool_fail_job(s->usage.command, s->k, rc, "version %llu of %s is on L1, but not on L2",
-					  (unsigned long long)s->version, s->name);
+	int status = kedge__tool_fail(s->usage.command, err, "version %llu of %s is on L1, but not on L2",
+				      (unsigned long long)s->version, s->name);
 
 	kedge__tool_say(s->usage.command,
 			"once L2 is there again, 'kedge drain%s%s -n %s' brings it to L2, and so does the next save",
@@ -201,15 +211,12 @@ static int checkpoint(struct save *s)
 	kedge__bar_done(&s->bar);
 	s->seconds = kedge__clock_seconds() - began;
 	if (rc == 0)
-		rc = kedge_stats_get(s->k, &s->stats);
-	if (err.code)
+		rc = kedge__save_job_stats(&s->job, &s->stats, &err);
+	if (rc && s->sealed && is_on_l1(s))
+		return fail_half(s, &err);
+	if (rc)
 		return kedge__tool_fail(s->usage.command, &err, "cannot save version %llu of %s",
 					(unsigned long long)s->version, s->name);
-	if (rc && s->sealed && is_on_l1(s))
-		return fail_half(s, rc);
-	if (rc)
-		return kedge__tool_fail_job(s->usage.command, s->k, rc, "cannot save version %llu of %s",
-					    (unsigned long long)s->version, s->name);
 	return 0;
 }
 
@@ -234,8 +241,7 @@ static void take_back(struct save *s)
 	struct kedge__job_settings settings;
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	kedge_close(s->k);
-	s->k = NULL;
+	(void)kedge__save_job_close(&s->job, NULL);
 	if (kedge__tool_settings(s->store, true, &s->sets, &settings, &err) != 0) {
 		kedge__tool_fail(s->usage.command, &err, "cannot read the settings");
 		return;
@@ -247,28 +253,33 @@ static void take_back(struct save *s)
 }
 
 /* Of files as they are, whatever was saved of them. */
-static uint64_t file_bytes(const struct save *s)
+static uint64_t file_bytes(const struct save *s, const struct kedge__save_part *all)
 {
-	return s->stats.raw_bytes - s->set.tree.count - s->set.lent + s->set.bytes;
+	return s->stats.raw_bytes - all->tree.count - all->lent + all->bytes;
 }
 
 static void print_json(const struct save *s)
 {
+	const struct kedge__save_part all = kedge__save_set_sum(&s->set);
 	json_t *o = kedge__json_object();
 
 	kedge__json_text(o, "name", s->name);
 	kedge__json_uint(o, "version", s->version);
 	kedge__json_text(o, "reducer", s->stats.reducer);
-	kedge__json_uint(o, "regions", s->set.files + (s->page_index ? 2 : 0));
-	kedge__json_uint(o, "files", s->set.files);
-	kedge__json_uint(o, "unchanged", s->set.same);
+	kedge__json_uint(o, "regions", all.files + (s->page_index ? 2 : 0));
+	kedge__json_uint(o, "files", all.files);
+	if (s->set.grouping) {
+		kedge__json_uint(o, "segments", s->set.part_count);
+		kedge__json_uint(o, "group_size", s->set.grouping->size);
+	}
+	kedge__json_uint(o, "unchanged", all.same);
 	kedge__json_uint(o, "changed_while_read", s->set.changed);
 	kedge__json_uint(o, "left_out", s->set.walk.left_out);
 	if (s->set.equal)
-		kedge__json_uint(o, "equal", s->set.equals);
+		kedge__json_uint(o, "equal", all.equals);
 	if (s->page_index)
 		kedge__json_uint(o, "pages", s->pages.image.count);
-	kedge__json_uint(o, "raw_bytes", file_bytes(s));
+	kedge__json_uint(o, "raw_bytes", file_bytes(s, &all));
 	kedge__json_uint(o, "stored_bytes", s->stats.stored_bytes);
 	kedge__json_uint(o, "literal_bytes", s->stats.literal_bytes);
 	kedge__json_uint(o, "metadata_bytes", s->stats.metadata_bytes);
@@ -279,29 +290,36 @@ static void print_json(const struct save *s)
 	kedge__json_print(o);
 }
 
-/* What of the files is the same, or equal: " (3 unchanged, 2 equal)". */
-static void text_kinds(const struct save *s, char text[KEDGE__TEXT_ROOM])
+/* What of the files is the same, or equal, and in how many segments they are: " (3 unchanged, 2 equal) in 8 segments".
+ */
+static void text_kinds(const struct save *s, const struct kedge__save_part *all, char text[2 * KEDGE__TEXT_ROOM])
 {
-	if (s->set.same && s->set.equal)
-		snprintf(text, KEDGE__TEXT_ROOM, " (%zu unchanged, %zu equal)", s->set.same, s->set.equals);
-	else if (s->set.same)
-		snprintf(text, KEDGE__TEXT_ROOM, " (%zu unchanged)", s->set.same);
+	char segments[KEDGE__TEXT_ROOM] = "", same[KEDGE__TEXT_ROOM] = "";
+
+	if (all->same && s->set.equal)
+		snprintf(same, sizeof(same), " (%zu unchanged, %zu equal)", all->same, all->equals);
+	else if (all->same)
+		snprintf(same, sizeof(same), " (%zu unchanged)", all->same);
 	else if (s->set.equal)
-		snprintf(text, KEDGE__TEXT_ROOM, " (%zu equal)", s->set.equals);
+		snprintf(same, sizeof(same), " (%zu equal)", all->equals);
+	if (s->set.grouping)
+		kedge__text_count(s->set.part_count, "segment", "segments", segments);
+	snprintf(text, 2 * KEDGE__TEXT_ROOM, "%s%s%s", same, *segments ? " in " : "", segments);
 }
 
 static void print_text(const struct save *s)
 {
+	const struct kedge__save_part all = kedge__save_set_sum(&s->set);
 	char raw[KEDGE__TEXT_ROOM], stored[KEDGE__TEXT_ROOM], literal[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM];
-	char files[KEDGE__TEXT_ROOM] = "", pages[KEDGE__TEXT_ROOM] = "", same[KEDGE__TEXT_ROOM] = "";
+	char files[KEDGE__TEXT_ROOM] = "", pages[KEDGE__TEXT_ROOM] = "", kinds[2 * KEDGE__TEXT_ROOM];
 
 	if (s->page_index)
 		kedge__text_count(s->pages.image.count, "page", "pages", pages);
 	if (s->set.walk.found.count)
-		kedge__text_count(s->set.files, "file", "files", files);
-	text_kinds(s, same);
+		kedge__text_count(all.files, "file", "files", files);
+	text_kinds(s, &all, kinds);
 	printf("version %llu of %s: %s%s%s%s, %s; %s new, %s stored (%s), %s\n", (unsigned long long)s->version,
-	       s->name, pages, *pages && *files ? ", " : "", files, same, kedge__text_bytes(file_bytes(s), raw),
+	       s->name, pages, *pages && *files ? ", " : "", files, kinds, kedge__text_bytes(file_bytes(s, &all), raw),
 	       kedge__text_bytes(s->stats.literal_bytes, literal), kedge__text_bytes(s->stats.stored_bytes, stored),
 	       s->stats.reducer, kedge__text_seconds(s->seconds, time));
 }
@@ -309,14 +327,16 @@ static void print_text(const struct save *s)
 /* A list that was split would leave the newest version with the last part of it. */
 static int check_caller(struct save *s)
 {
-	if (!s->set.before_caller || s->set.before_caller != kedge__caller())
+	const struct kedge__save_part *first = &s->set.parts[0];
+
+	if (!first->before_caller || first->before_caller != kedge__caller())
 		return 0;
 	kedge__tool_say(
 	    s->usage.command,
 	    "nothing was saved: version %llu of %s is of the same xargs, or find -exec: it has one part of the "
 	    "files, and this would be a version with the next part. Give all names at once: "
 	    "find ... -print0 | kedge save --null --files-from - -n %s",
-	    (unsigned long long)s->set.before_version, s->name, s->name);
+	    (unsigned long long)first->before_version, s->name, s->name);
 	return KEDGE__EXIT_USAGE;
 }
 
@@ -337,10 +357,17 @@ static int unpack(struct save *s, struct kedge__error *err)
 	return rc;
 }
 
+static int compare_part(void *ctx, int rank, struct kedge__error *err)
+{
+	struct save *s = ctx;
+
+	return kedge__save_set_compare(&s->set, (uint32_t)rank, s->job.k[rank], s->force, err);
+}
+
 static int save_files(struct save *s)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int status, rc = kedge__save_set_compare(&s->set, s->k, s->force, &err);
+	int status, rc = kedge__crew_run(&s->job.crew, compare_part, s, &err);
 
 	status = rc ? 0 : check_caller(s);
 	if (status)
@@ -352,7 +379,7 @@ static int save_files(struct save *s)
 	if (!rc && s->as->strict && (s->set.walk.left_out || s->set.changed))
 		rc = kedge__error_set(&err, KEDGE_E_STATE, 0, "files changed, or could not be read");
 	if (!rc)
-		rc = kedge__save_set_lend(&s->set, s->k, s->element, &err);
+		rc = kedge__crew_run(&s->job.crew, lend_part, s, &err);
 	return rc ? kedge__tool_fail(s->usage.command, &err, "nothing was saved") : 0;
 }
 
@@ -399,11 +426,11 @@ static int find_files(struct save *s, char *const *paths, size_t n, struct kedge
 		rc = kedge__lines_read(s->lists.at[i], s->nul, list_line, s, err);
 	if (!rc)
 		rc = kedge__walk_end(w, err);
-	if (!rc)
-		rc = kedge__save_set_room(&s->set, err);
 	if (!rc && !w->found.count && !s->page_index)
 		rc = kedge__error_set(err, KEDGE_E_ARG, 0, "there are no files to save");
-	return rc;
+	if (!rc)
+		rc = kedge__save_set_group(&s->set, s->ranks, s->group_size, err);
+	return rc ? rc : kedge__save_set_room(&s->set, err);
 }
 
 static int open_inputs(struct save *s, char *const *paths, size_t n, struct kedge__error *err)
@@ -419,7 +446,8 @@ static int open_inputs(struct save *s, char *const *paths, size_t n, struct kedg
 	return kedge__save_pages_open(&s->pages, s->page_index, s->page_data, err);
 }
 
-/* The store is not saved into itself. What is wrong with the settings is said when the job is opened. */
+/* The store is not saved into itself, and has a say in how large groups are. What is wrong with the settings is said
+ * when the job is opened. */
 static void begin(struct save *s)
 {
 	struct kedge__job_settings settings;
@@ -429,16 +457,20 @@ static void begin(struct save *s)
 	if (kedge__tool_settings(s->store, true, &s->sets, &settings, NULL) != 0)
 		return;
 	kedge__walk_begin(&s->set.walk, settings.l1);
+	if (s->group_size == KEDGE__GROUP_PRESET)
+		s->group_size = (uint64_t)settings.group_size;
 	kedge__job_settings_done(&settings);
 }
 
 static int finish(struct save *s, int status)
 {
-	int rc = s->k ? kedge_close(s->k) : 0;
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	int rc = kedge__save_job_close(&s->job, &err);
 
 	if (rc && status == 0)
-		return kedge__tool_fail_job(s->usage.command, NULL, rc, "cannot finish version %llu of %s",
-					    (unsigned long long)s->version, s->name);
+		return kedge__tool_fail(s->usage.command, &err, "cannot finish version %llu of %s",
+					(unsigned long long)s->version, s->name);
+	kedge__error_done(&err);
 	if (status == 0 && s->json)
 		print_json(s);
 	else if (status == 0 && !s->quiet)
@@ -501,6 +533,21 @@ static int check_name(struct save *s, char *const *paths, size_t n)
 	return 0;
 }
 
+int kedge__ranks_check(const struct kedge__usage *u, const char *ranks, uint64_t group_size, bool pages)
+{
+	const char *wrong = ranks ? kedge__rank_check(ranks) : NULL;
+
+	if (wrong)
+		return kedge__usage_error(u, "--ranks '%s': %s", ranks, wrong);
+	if (group_size != KEDGE__GROUP_PRESET && !ranks)
+		return kedge__usage_error(u, "--group-size needs --ranks PATTERN: which part of a name is the rank?");
+	if (group_size != KEDGE__GROUP_PRESET && (!group_size || group_size > KEDGE__RANK_LIMIT))
+		return kedge__usage_error(u, "--group-size must be from 1 to %u", KEDGE__RANK_LIMIT);
+	if (ranks && pages)
+		return kedge__usage_error(u, "--ranks is for files, and cannot be combined with --pages");
+	return 0;
+}
+
 static int check_usage(struct save *s, bool operands)
 {
 	if (!operands && !s->page_index && !s->lists.count)
@@ -511,12 +558,13 @@ static int check_usage(struct save *s, bool operands)
 		return kedge__usage_error(&s->usage, "--null needs --files-from");
 	if (s->type && !kedge__type_parse(s->type, &s->element))
 		return kedge__usage_error(&s->usage, "unknown type '%s'", s->type);
-	return 0;
+	return kedge__ranks_check(&s->usage, s->ranks, s->group_size, s->page_index);
 }
 
 int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv)
 {
-	struct save s = {.as = as, .version = KEDGE__NO_VERSION, .stdin_name = "stdin"};
+	struct save s = {
+	    .as = as, .version = KEDGE__NO_VERSION, .group_size = KEDGE__GROUP_PRESET, .stdin_name = "stdin"};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&s.store),
 	    {"name", 'n', KEDGE__OPTION_TEXT, &s.name, "NAME",
@@ -546,6 +594,8 @@ int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv)
 	    {"equal", 0, KEDGE__OPTION_FLAG, &s.set.equal, NULL,
 	     "unpack what HDF5 files keep packed, and pack it again when they are restored: they\n"
 	     "are equal then to whoever reads them, but maybe not the same bytes"},
+	    KEDGE__OPTION_RANKS(&s.ranks),
+	    KEDGE__OPTION_GROUP_SIZE(&s.group_size),
 	    {"stdin-name", 0, KEDGE__OPTION_TEXT, &s.stdin_name, "NAME", "what '-' is called (default: stdin)"},
 	    {"pages", 0, KEDGE__OPTION_TEXT, &s.page_index, "INDEX",
 	     "save an image of memory pages: their addresses are in NAME.idx, the data in NAME.pages;\n"
@@ -573,6 +623,7 @@ int kedge__save_as(const struct kedge__save_as *as, int argc, char **argv)
 	    .option_count = KEDGE__COUNT(options),
 	    .example = "kedge save -s store -n home --exclude cache/ ~/work\n"
 		       "find . -name '*.c' -print0 | kedge save -s store -n source --null --files-from -\n"
+		       "kedge save -s store -n enzo --ranks 'data*.cpu{}' --group-size 16 DD0042\n"
 		       "kedge save -s store -n process --pages snap_01.idx",
 	};
 	if (kedge__options_parse(&s.usage, argc, argv, &first, &status)) {

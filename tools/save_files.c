@@ -23,14 +23,17 @@ void kedge__save_set_begin(struct kedge__save_set *s, const char *command, bool 
 	s->walk.command = command;
 	s->walk.quiet = quiet;
 	s->began_ns = (int64_t)kedge__clock_wall_ns();
-	s->before_version = KEDGE__NO_VERSION;
 }
 
 void kedge__save_set_done(struct kedge__save_set *s)
 {
 	kedge__walk_done(&s->walk);
-	kedge__bytes_done(&s->before);
-	kedge__bytes_done(&s->tree);
+	for (uint32_t i = 0; i < s->part_count; i++) {
+		kedge__bytes_done(&s->parts[i].before);
+		kedge__bytes_done(&s->parts[i].tree);
+	}
+	kedge__free(s->parts);
+	kedge__grouping_free(s->grouping);
 	for (size_t i = 0; i < s->blocks.count; i++)
 		kedge__free(s->blocks.at[i]);
 	kedge__array_done(&s->blocks);
@@ -52,16 +55,30 @@ int kedge__save_room(size_t files, struct kedge__error *err)
 
 int kedge__save_set_room(const struct kedge__save_set *s, struct kedge__error *err)
 {
-	size_t files = 0;
+	size_t *files = kedge__calloc(s->part_count, sizeof(*files)), most = 0;
 
+	if (!files)
+		kedge__tool_no_memory();
 	for (size_t i = 0; i < s->walk.found.count; i++)
-		files += s->walk.found.at[i].entry.kind == KEDGE__TREE_FILE;
-	return kedge__save_room(files, err);
+		files[s->walk.found.at[i].part] += s->walk.found.at[i].entry.kind == KEDGE__TREE_FILE;
+	for (uint32_t i = 0; i < s->part_count; i++)
+		most = KEDGE__MAX(most, files[i]);
+	kedge__free(files);
+	return kedge__save_room(most, err);
 }
 
 /* ------------------------------------------------------------------ the version before */
 
-static int read_tree(struct kedge__save_set *s, kedge_t *k, struct kedge__error *err)
+/* The newest version with as many segments; another one has other files in them. */
+static void find_before(const struct kedge__save_set *s, struct kedge__save_part *p,
+			const struct kedge_version_info *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].ranks == s->part_count)
+			p->before_version = list[i].version;
+}
+
+static int read_tree(const struct kedge__save_set *s, struct kedge__save_part *p, kedge_t *k, struct kedge__error *err)
 {
 	struct kedge_target target = {.name = KEDGE__TREE_REGION};
 	struct kedge_version_info *list;
@@ -70,17 +87,17 @@ static int read_tree(struct kedge__save_set *s, kedge_t *k, struct kedge__error 
 
 	if (kedge_versions(k, &list, &n) != 0)
 		return 0;
-	if (n)
-		s->before_version = list[n - 1].version;
+	find_before(s, p, list, n);
 	kedge_free(list);
-	if (!n || kedge_region_stat(k, s->before_version, KEDGE__TREE_REGION, &info) != 0)
+	if (p->before_version == KEDGE__NO_VERSION ||
+	    kedge_region_stat(k, p->before_version, KEDGE__TREE_REGION, &info) != 0)
 		return 0;
-	if (!kedge__array_reserve(&s->before, info.bytes))
+	if (!kedge__array_reserve(&p->before, info.bytes))
 		return kedge__error_nomem(err);
-	target.ptr = s->before.at;
+	target.ptr = p->before.at;
 	target.room = info.bytes;
-	if (kedge_read(k, s->before_version, &target, 1) == 0)
-		s->before.count = info.bytes;
+	if (kedge_read(k, p->before_version, &target, 1) == 0)
+		p->before.count = info.bytes;
 	return 0;
 }
 
@@ -107,34 +124,37 @@ static void take_attributes(struct kedge__tree_entry *to, const struct kedge__tr
 }
 
 /* A region of the version before stays what it was: the file itself, or its plain form. */
-static bool take_form(const struct kedge__save_set *s, kedge_t *k, struct kedge__found *f,
+static bool take_form(const struct kedge__save_part *p, kedge_t *k, struct kedge__found *f,
 		      const struct kedge__tree_entry *was)
 {
 	struct kedge_region_info info;
 
 	if (!(was->flags & KEDGE__TREE_PLAIN))
 		return true;
-	if (kedge_region_stat(k, s->before_version, f->entry.name, &info) != 0)
+	if (kedge_region_stat(k, p->before_version, f->entry.name, &info) != 0)
 		return false;
 	f->entry.flags |= KEDGE__TREE_PLAIN;
 	f->plain_bytes = info.bytes;
 	return true;
 }
 
-int kedge__save_set_compare(struct kedge__save_set *s, kedge_t *k, bool force, struct kedge__error *err)
+int kedge__save_set_compare(struct kedge__save_set *s, uint32_t part, kedge_t *k, bool force, struct kedge__error *err)
 {
+	struct kedge__save_part *p = &s->parts[part];
 	struct kedge__tree before = {0};
-	int rc = read_tree(s, k, err);
+	int rc = read_tree(s, p, k, err);
 
 	/* A tree that cannot be read only costs time: everything is read then. */
-	if (rc || !s->before.count || kedge__tree_decode(s->before.at, s->before.count, &before, NULL) != 0)
+	if (rc || !p->before.count || kedge__tree_decode(p->before.at, p->before.count, &before, NULL) != 0)
 		return rc;
-	s->before_caller = before.caller;
+	p->before_caller = before.caller;
 	for (size_t i = 0; !force && i < s->walk.found.count; i++) {
 		struct kedge__found *f = &s->walk.found.at[i];
-		const struct kedge__tree_entry *was = kedge__tree_find(&before, f->entry.name);
+		const struct kedge__tree_entry *was = f->part == part ? kedge__tree_find(&before, f->entry.name) : NULL;
 
-		f->same = is_same(s, was, &f->entry) && take_form(s, k, f, was);
+		if (f->part != part)
+			continue;
+		f->same = is_same(s, was, &f->entry) && take_form(p, k, f, was);
 		if (f->same)
 			take_attributes(&f->entry, was);
 	}
@@ -397,21 +417,24 @@ static struct kedge__tree_entry entry_of(const struct kedge__save_set *s, const 
 	return e;
 }
 
-static int tree_make(struct kedge__save_set *s, struct kedge__error *err)
+static int tree_make(struct kedge__save_set *s, uint32_t part, struct kedge__error *err)
 {
 	struct kedge__tree tree = {.caller = kedge__caller()};
+	struct kedge__save_part *p = &s->parts[part];
+	bool *in = kedge__save_set_members(s, part);
 	int rc;
 
 	for (size_t i = 0; i < s->walk.found.count; i++)
-		if (!kedge__array_push(&tree.list, entry_of(s, &s->walk.found.at[i])))
+		if (in[i] && !kedge__array_push(&tree.list, entry_of(s, &s->walk.found.at[i])))
 			kedge__tool_no_memory();
-	s->tree.count = 0;
-	rc = kedge__tree_encode(&tree, s->before.count ? s->before.at : NULL, s->before.count, &s->tree, err);
+	kedge__free(in);
+	p->tree.count = 0;
+	rc = kedge__tree_encode(&tree, p->before.count ? p->before.at : NULL, p->before.count, &p->tree, err);
 	kedge__array_done(&tree.list); /* entries are those of the files */
 	return rc;
 }
 
-static int lend_one(struct kedge__save_set *s, kedge_t *k, struct kedge__found *f, enum kedge_type type,
+static int lend_one(struct kedge__save_part *p, kedge_t *k, struct kedge__found *f, enum kedge_type type,
 		    struct kedge__error *err)
 {
 	bool plain = f->entry.flags & KEDGE__TREE_PLAIN;
@@ -425,30 +448,33 @@ static int lend_one(struct kedge__save_set *s, kedge_t *k, struct kedge__found *
 					.bytes = bytes,
 					.type = plain || bytes % kedge_type_size(type) ? KEDGE_BYTES : type,
 					.same = f->same,
-					.same_as = s->before_version};
+					.same_as = p->before_version};
 
-	s->files++;
-	s->same += f->same;
-	s->equals += plain;
-	s->bytes += f->entry.size;
-	s->lent += bytes;
+	p->files++;
+	p->same += f->same;
+	p->equals += plain;
+	p->bytes += f->entry.size;
+	p->lent += bytes;
 	return kedge__file_lend(k, &loan, err);
 }
 
-int kedge__save_set_lend(struct kedge__save_set *s, kedge_t *k, enum kedge_type type, struct kedge__error *err)
+int kedge__save_set_lend(struct kedge__save_set *s, uint32_t part, kedge_t *k, enum kedge_type type,
+			 struct kedge__error *err)
 {
 	struct kedge__file_loan tree = {.region = KEDGE__TREE_REGION, .path = "the tree", .fd = -1};
-	int rc = tree_make(s, err);
+	struct kedge__save_part *p = &s->parts[part];
+	int rc = tree_make(s, part, err);
 
-	s->files = s->same = s->equals = 0;
-	s->bytes = s->lent = 0;
+	p->files = p->same = p->equals = 0;
+	p->bytes = p->lent = 0;
 	for (size_t i = 0; !rc && i < s->walk.found.count; i++)
-		if (s->walk.found.at[i].entry.kind == KEDGE__TREE_FILE)
-			rc = lend_one(s, k, &s->walk.found.at[i], type, err);
+		if (s->walk.found.at[i].entry.kind == KEDGE__TREE_FILE && s->walk.found.at[i].part == part)
+			rc = lend_one(p, k, &s->walk.found.at[i], type, err);
 	if (rc)
 		return rc;
-	tree.data = s->tree.at;
-	tree.bytes = s->tree.count;
+	tree.data = p->tree.at;
+	tree.bytes = p->tree.count;
+	kedge__files_group(k, s->grouping);
 	return kedge__file_lend(k, &tree, err);
 }
 

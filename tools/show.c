@@ -80,6 +80,18 @@ static void find_lineage(struct kedge__show *s)
 			kedge__catalog_closure(s->place.levels[i], s->version, &s->lineage, &s->lineage_count, NULL);
 }
 
+/* The one that RANK, or whoever wrote the files of that rank, has; false: there is none. */
+static bool find_segment(struct kedge__show *s, const struct kedge__set *set)
+{
+	s->segment_at = 0;
+	if (s->rank == UINT64_MAX)
+		return true;
+	if (set->grouping)
+		return kedge__grouping_segment(set->grouping, s->rank, &s->segment_at);
+	s->segment_at = (uint32_t)KEDGE__MIN(s->rank, UINT32_MAX);
+	return s->rank < set->ranks;
+}
+
 static int show(struct kedge__show *s)
 {
 	const struct kedge__catalog_entry *e = NULL;
@@ -89,12 +101,16 @@ static int show(struct kedge__show *s)
 		status = kedge__place_choose(&s->place, &s->usage, s->wanted, &s->version, &e);
 	if (status)
 		return status;
-	if (s->rank >= e->set.ranks) {
-		kedge__tool_say(s->usage.command, "version %llu of %s only has ranks 0 to %u",
-				(unsigned long long)s->version, s->place.name, e->set.ranks - 1);
+	if (!find_segment(s, &e->set)) {
+		if (e->set.grouping)
+			kedge__tool_say(s->usage.command, "version %llu of %s has no files of rank %llu",
+					(unsigned long long)s->version, s->place.name, (unsigned long long)s->rank);
+		else
+			kedge__tool_say(s->usage.command, "version %llu of %s only has ranks 0 to %u",
+					(unsigned long long)s->version, s->place.name, e->set.ranks - 1);
 		return KEDGE__EXIT_NOTFOUND;
 	}
-	status = open_segment(s, (uint32_t)s->rank);
+	status = open_segment(s, s->segment_at);
 	if (status)
 		return status;
 	if (s->list_files)
@@ -114,13 +130,15 @@ static int show(struct kedge__show *s)
 
 int kedge__tool_show(int argc, char **argv)
 {
-	struct kedge__show s = {.version = KEDGE__NO_VERSION};
+	struct kedge__show s = {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX};
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&s.place.store),
 	    KEDGE__OPTION_NAME(&s.place.name),
 	    KEDGE__OPTION_CHOOSE(&s.wanted, "the version to show; default: the newest"),
 	    {"why", 0, KEDGE__OPTION_FLAG, &s.why, NULL, "say below what the words mean"},
-	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R", "the rank whose segment is shown (default: 0)"},
+	    {"rank", 0, KEDGE__OPTION_UINT, &s.rank, "R",
+	     "the rank whose segment is shown (default: 0); with --files, of 'kedge save --ranks',\nonly the files "
+	     "that are in it"},
 	    {"files", 0, KEDGE__OPTION_FLAG, &s.list_files, NULL, "list the files, as ls -l does, and nothing else"},
 	    {"process", 0, KEDGE__OPTION_FLAG, &s.process, NULL,
 	     "list the threads, mappings and open files of a process of 'kedge run --transparent', and nothing else"},

@@ -18,7 +18,8 @@ struct kedge__show {
 	struct kedge__usage usage;
 	struct kedge__place place;
 	const char *wanted; /* the version, as written; NULL: the newest */
-	uint64_t version, rank;
+	uint64_t version, rank; /* rank: UINT64_MAX: not given */
+	uint32_t segment_at;    /* that is shown */
 	bool list_extents, list_blocks, list_files, process, why;
 	const struct kedge__set *set;
 	struct kedge__segment *segment;

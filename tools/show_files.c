@@ -75,29 +75,43 @@ static void print_tree(const struct kedge__show *s, const struct kedge__tree *tr
 	kedge__table_print(&t, stdout);
 }
 
-int kedge__show_files(const struct kedge__show *s)
+/* The tree of a segment, joined to ALL; what several segments have is the same in them. */
+static int add_tree(const struct kedge__show *s, uint32_t segment, struct kedge__pool *pool, struct kedge__tree *all,
+		    struct kedge__error *err)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__lineage *l = NULL;
-	struct kedge__pool *pool = NULL;
 	struct kedge__tree tree = {0};
 	bool present = true;
-	int rc = kedge__tool_pool(&s->place.settings, &pool, &err);
+	int rc = kedge__lineage_open((struct kedge__catalog **)s->place.levels, s->place.level_count, s->version,
+				     segment, &l, err);
 
 	if (!rc)
-		rc = kedge__lineage_open((struct kedge__catalog **)s->place.levels, s->place.level_count, s->version,
-					 (uint32_t)s->rank, &l, &err);
-	if (!rc)
 		rc = kedge__tool_tree_read(l, pool, kedge__job_settings_io(&s->place.settings), &tree, &present, NULL,
-					   &err);
+					   err);
 	if (!rc && !present)
-		rc = kedge__error_set(&err, KEDGE_E_NOTFOUND, 0,
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0,
 				      "it was not made by kedge save, or by an older one; its regions are listed "
 				      "without --files");
 	if (!rc)
-		print_tree(s, &tree);
+		kedge__tool_tree_join(all, &tree);
 	kedge__tree_done(&tree);
 	kedge__lineage_close(l);
+	return rc;
+}
+
+int kedge__show_files(const struct kedge__show *s)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__pool *pool = NULL;
+	struct kedge__tree tree = {0};
+	bool all = s->set && s->set->grouping && s->rank == UINT64_MAX;
+	int rc = kedge__tool_pool(&s->place.settings, &pool, &err);
+
+	for (uint32_t i = all ? 0 : s->segment_at; !rc && i < (all ? s->set->ranks : s->segment_at + 1); i++)
+		rc = add_tree(s, i, pool, &tree, &err);
+	if (!rc)
+		print_tree(s, &tree);
+	kedge__tree_done(&tree);
 	kedge__pool_free(pool);
 	return rc ? kedge__tool_fail(s->usage.command, &err, "cannot list the files of version %llu of %s",
 				     (unsigned long long)s->version, s->place.name)

@@ -229,7 +229,12 @@ void kedge__show_json(const struct kedge__show *s)
 	kedge__json_text(o, "created", kedge__text_time_iso(seg->header.created_ns, time));
 	kedge__json_text(o, "segment", seg->path);
 	kedge__json_uint(o, "generation", part->generation);
-	kedge__json_uint(o, "group_size", KEDGE__MAX(part->bundle, 1));
+	kedge__json_uint(o, "group_size", s->set->grouping ? s->set->grouping->size : KEDGE__MAX(part->bundle, 1));
+	if (s->set->grouping) {
+		kedge__json_uint(o, "first_rank",
+				 (uint64_t)s->set->grouping->numbers[seg->header.rank] * s->set->grouping->size);
+		kedge__json_text(o, "rank_names", s->set->grouping->pattern);
+	}
 	kedge__json_uint(o, "start", part->start);
 	kedge__json_text(o, "reducer", kedge__reducer_name((enum kedge__reducer_id)seg->summary.reducer));
 	kedge__json_uint(o, "chunk", seg->summary.chunk);

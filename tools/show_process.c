@@ -212,7 +212,7 @@ int kedge__show_process(const struct kedge__show *s)
 
 	if (!rc)
 		rc = kedge__lineage_open((struct kedge__catalog **)s->place.levels, s->place.level_count, s->version,
-					 (uint32_t)s->rank, &l, &err);
+					 s->segment_at, &l, &err);
 	if (!rc)
 		rc = read_image(s, l, pool, &image, &err);
 	if (!rc && s->place.json)

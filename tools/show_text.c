@@ -32,6 +32,16 @@ static void print_bundle(const struct kedge__set *set, uint32_t rank)
 	       (unsigned long long)set->parts[rank].start);
 }
 
+/* Whose files the segment has. */
+static void print_group(const struct kedge__grouping *g, uint32_t segment)
+{
+	uint64_t first = (uint64_t)g->numbers[segment] * g->size;
+
+	kedge__print(stdout, "group     ranks %llu to %llu%s (group size %u), by names: %s\n",
+		     (unsigned long long)first, (unsigned long long)(first + g->size - 1),
+		     segment ? "" : ", and files of no rank", g->size, g->pattern);
+}
+
 static void print_shield(const struct kedge__shield *shield)
 {
 	char scheme[KEDGE__PROTECTION_TEXT];
@@ -52,8 +62,8 @@ static void print_facts(const struct kedge__show *s)
 	uint64_t refers = kedge__set_refers(s->set);
 	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
 
-	printf("version   %llu of %s, rank %u of %u\n", (unsigned long long)s->version, s->place.name, seg->header.rank,
-	       seg->header.ranks);
+	printf("version   %llu of %s, %s %u of %u\n", (unsigned long long)s->version, s->place.name,
+	       s->set->grouping ? "segment" : "rank", seg->header.rank, seg->header.ranks);
 	printf("time      %s\n", kedge__text_time(seg->header.created_ns, a));
 	if (s->set->note)
 		kedge__print(stdout, "note      %s\n", s->set->note);
@@ -62,6 +72,8 @@ static void print_facts(const struct kedge__show *s)
 	kedge__print(stdout, "segment   %s, generation %u\n", seg->path, part->generation);
 	if (part->bundle)
 		print_bundle(s->set, seg->header.rank);
+	if (s->set->grouping)
+		print_group(s->set->grouping, seg->header.rank);
 	printf("reducer   %s", reducer ? reducer : "?");
 	if (sum->chunk)
 		printf(", chunks of %u bytes", sum->chunk);
@@ -282,6 +294,7 @@ static void print_meanings(void)
 	    {"rank", "one of the processes of a parallel job; each has a segment of its own"},
 	    {"segment",
 	     "the file with one rank's part of a version; its generation grows when the version is rewritten"},
+	    {"group", "the segment has the files of several ranks: kedge save --ranks"},
 	    {"bundle", "the segment shares its file with those of other ranks: group_size in kedge.conf(5)"},
 	    {"reducer", "how it was found out what changed: full, basic, list, tree or rex; see kedge.conf(5)"},
 	    {"chunk", "the unit in which changes are found"},

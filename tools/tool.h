@@ -141,6 +141,8 @@ void kedge__tool_outcome(const char *outcome); /* another one from now on */
 
 /* Print warnings of the library on standard error as "COMMAND: note: ...". QUIET: errors only. COMMAND must stay valid. */
 void kedge__tool_listen(const char *command, bool quiet);
+/* From now on, what was printed so is not printed again: many ranks of this process say the same. */
+void kedge__tool_listen_once(void);
 
 /* ------------------------------------------------------------------ tool_settings.c */
 

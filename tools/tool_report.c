@@ -80,8 +80,38 @@ void kedge__tool_no_memory(void)
 	exit(KEDGE__EXIT_FAILURE);
 }
 
+static struct {
+	pthread_mutex_t lock;
+	bool on;
+	KEDGE__ARRAY(uint64_t) said; /* checksums */
+} once = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void kedge__tool_listen_once(void)
+{
+	pthread_mutex_lock(&once.lock);
+	once.on = true;
+	pthread_mutex_unlock(&once.lock);
+}
+
+/* Another rank said the same. */
+static bool is_repeated(const char *text)
+{
+	uint64_t sum = kedge__checksum(text, strlen(text));
+	bool repeated = false;
+
+	pthread_mutex_lock(&once.lock);
+	for (size_t i = 0; once.on && i < once.said.count && !repeated; i++)
+		repeated = once.said.at[i] == sum;
+	if (once.on && !repeated)
+		(void)kedge__array_push(&once.said, sum); /* without memory it is said again */
+	pthread_mutex_unlock(&once.lock);
+	return repeated;
+}
+
 static void log_all(void *command, enum kedge_log_level level, const char *text)
 {
+	if (level <= KEDGE_LOG_NOTICE && is_repeated(text))
+		return;
 	if (level <= KEDGE_LOG_ERROR)
 		kedge__tool_say(command, "%s", text);
 	else if (level <= KEDGE_LOG_NOTICE)
@@ -90,7 +120,7 @@ static void log_all(void *command, enum kedge_log_level level, const char *text)
 
 static void log_errors(void *command, enum kedge_log_level level, const char *text)
 {
-	if (level <= KEDGE_LOG_ERROR)
+	if (level <= KEDGE_LOG_ERROR && !is_repeated(text))
 		kedge__tool_say(command, "%s", text);
 }
 

@@ -49,3 +49,19 @@ const char *kedge__text_mode(const struct kedge__tree_entry *e, char text[KEDGE_
 	text[10] = '\0';
 	return text;
 }
+
+void kedge__tool_tree_join(struct kedge__tree *all, struct kedge__tree *from)
+{
+	size_t before = all->list.count;
+
+	for (size_t i = 0; i < from->list.count; i++) {
+		const struct kedge__tree known = {.list = {.at = all->list.at, .count = before}};
+
+		if (kedge__tree_find(&known, from->list.at[i].name))
+			continue;
+		if (!kedge__array_push(&all->list, from->list.at[i]))
+			kedge__tool_no_memory();
+		from->list.at[i] = (struct kedge__tree_entry){0};
+	}
+	kedge__tree_sort(all);
+}

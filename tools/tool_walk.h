@@ -34,6 +34,7 @@ struct kedge__found {
 	struct kedge__tree_entry entry; /* moves to a tree */
 	char *path;                     /* to open it; owned */
 	uint64_t device;                /* that it is on */
+	uint32_t part;                  /* of the version that it goes to: a group of ranks */
 	bool named;                     /* an operand */
 	bool gone;                      /* it is about to be left out */
 	bool same;                      /* as it was in the version before */

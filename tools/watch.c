@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kedge watch: checkpoints that another program writes become versions, without a change to that program. */
 #include "watch.h"
+#include "save_files.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -352,6 +353,8 @@ static int check_usage(const struct loop *l, int operands)
 					  "--count N or --marker PATTERN is missing: when is a set complete?");
 	if (!l->interval)
 		return kedge__usage_error(&w->usage, "--interval 0 would never rest");
+	if (kedge__ranks_check(&w->usage, w->ranks, w->group_size, false) != 0)
+		return KEDGE__EXIT_USAGE;
 	return check_patterns(w);
 }
 
@@ -379,6 +382,8 @@ int kedge__tool_watch(int argc, char **argv)
 	     "none, lz4, zstd:9, shuffle+zstd, ... (see kedge info), auto or max"},
 	    {"equal", 0, KEDGE__OPTION_FLAG, &w->equal, NULL,
 	     "unpack what HDF5 files keep packed, and pack it again when they are restored (see kedge save)"},
+	    KEDGE__OPTION_RANKS(&w->ranks),
+	    KEDGE__OPTION_GROUP_SIZE(&w->group_size),
 	    {"type", 0, KEDGE__OPTION_TEXT, &w->type, "TYPE",
 	     "type of the data: bytes, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128"},
 	    {"init", 0, KEDGE__OPTION_FLAG, &w->init, NULL,
@@ -389,6 +394,7 @@ int kedge__tool_watch(int argc, char **argv)
 	int first, status;
 
 	w->spec.inotify = w->journal.lock = -1;
+	w->group_size = KEDGE__GROUP_PRESET;
 	w->usage = (struct kedge__usage){
 	    .command = "kedge watch",
 	    .operands = "DIR",

@@ -9,15 +9,10 @@
 #ifndef KEDGE_TOOLS_WATCH_H
 #define KEDGE_TOOLS_WATCH_H
 
-#include "tool.h"
+#include "tool_keyed.h"
 
 /* ------------------------------------------------------------------ watch_pattern.c */
 
-#define KEDGE__WATCH_NAME_ROOM 256
-
-/* Whether the component PATTERN fits NAME. `{}` is KEY, or if that is NULL whatever fits: a number if there is one, else as few bytes as
- * possible; then *FOUND (kedge__free()) is that. */
-bool kedge__watch_component_fits(const char *pattern, const char *name, const char *key, char **found);
 /* Whether PATTERN fits PATH, or a directory that it is in. */
 bool kedge__watch_fits(const char *pattern, const char *path);
 /* What is wrong with PATTERN; NULL: nothing. */
@@ -112,7 +107,8 @@ bool kedge__watch_note_parse(const char *note, uint64_t *fingerprint); /* NOTE m
 struct kedge__watch {
 	struct kedge__usage usage;
 	struct kedge__watch_spec spec;
-	const char *store, *name, *codec, *type;
+	const char *store, *name, *codec, *type, *ranks;
+	uint64_t group_size;
 	bool equal;
 	struct kedge__text_list sets; /* --set */
 	bool remove, quiet, init;

@@ -179,7 +179,7 @@ static void expand(struct scan *s, const char *pattern, const char *rel, const c
 		char *own = NULL, *path;
 		struct stat st;
 
-		if (!kedge__watch_component_fits(part, names[i], key, &own))
+		if (!kedge__keyed_fits(part, KEDGE__KEYED_TEXT, names[i], key, &own))
 			continue;
 		path = join(rel, names[i]);
 		if (look(s, path, &st) && !pattern[length])

@@ -21,7 +21,7 @@
 
 /* The newest version on L1, if it is that of SET. */
 static bool find_version(const struct kedge__watch *w, const struct kedge__watch_set *set, uint64_t *version,
-			 struct kedge__set_part *part)
+			 struct kedge__set_sizes *sizes)
 {
 	struct kedge__watch_levels l;
 	bool found = false;
@@ -37,7 +37,7 @@ static bool find_version(const struct kedge__watch *w, const struct kedge__watch
 				fingerprint == set->fingerprint;
 			if (found) {
 				*version = e->version;
-				*part = e->set.parts[0];
+				*sizes = kedge__set_sizes(&e->set);
 			}
 		}
 	kedge__watch_levels_close(&l);
@@ -87,6 +87,13 @@ static void make_arguments(const struct kedge__watch *w, const struct kedge__wat
 	argument(list, "--codec=", w->codec);
 	argument(list, "--type=", w->type);
 	argument(list, "--equal", w->equal ? "" : NULL);
+	argument(list, "--ranks=", w->ranks);
+	if (w->group_size != KEDGE__GROUP_PRESET) {
+		char size[KEDGE__TEXT_ROOM];
+
+		snprintf(size, sizeof(size), "%llu", (unsigned long long)w->group_size);
+		argument(list, "--group-size=", size);
+	}
 	for (size_t i = 0; i < w->sets.count; i++)
 		argument(list, "--set=", w->sets.at[i]);
 	argument(list, "--set=l2=", l2);
@@ -131,7 +138,7 @@ static bool is_as_it_was(const struct kedge__watch *w, const struct kedge__watch
 }
 
 static void print_taken(const struct kedge__watch *w, const struct kedge__watch_set *set, uint64_t version,
-			const struct kedge__set_part *part)
+			const struct kedge__set_sizes *sizes)
 {
 	char raw[KEDGE__TEXT_ROOM], stored[KEDGE__TEXT_ROOM], files[KEDGE__TEXT_ROOM];
 
@@ -139,7 +146,7 @@ static void print_taken(const struct kedge__watch *w, const struct kedge__watch_
 		return;
 	kedge__print(stdout, "set%s%s: version %llu of %s, %s, %s in %s\n", *set->key ? " " : "", set->key,
 		     (unsigned long long)version, w->name, kedge__text_count(set->files.count, "file", "files", files),
-		     kedge__text_bytes(part->raw_bytes, raw), kedge__text_bytes(part->file_bytes, stored));
+		     kedge__text_bytes(sizes->raw, raw), kedge__text_bytes(sizes->stored, stored));
 	fflush(stdout);
 }
 
@@ -154,10 +161,10 @@ static void take_back(const struct kedge__watch *w, uint64_t version)
 enum kedge__watch_result kedge__watch_take(struct kedge__watch *w, const struct kedge__watch_set *set)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__set_part part;
+	struct kedge__set_sizes sizes;
 	uint64_t version;
 	int status = save(w, set);
-	bool there = !w->stopped && find_version(w, set, &version, &part);
+	bool there = !w->stopped && find_version(w, set, &version, &sizes);
 
 	if (w->stopped)
 		return KEDGE__WATCH_LATER;
@@ -176,7 +183,7 @@ enum kedge__watch_result kedge__watch_take(struct kedge__watch *w, const struct 
 		kedge__watch_journal_learn(&w->journal, set->fingerprint, version);
 		return KEDGE__WATCH_TROUBLE;
 	}
-	print_taken(w, set, version, &part);
+	print_taken(w, set, version, &sizes);
 	return KEDGE__WATCH_DONE;
 }
 
@@ -264,20 +271,36 @@ static int remove_tree(const struct kedge__watch *w, const struct kedge__tree *t
 	return rc;
 }
 
-static int read_tree(const struct kedge__watch_levels *l, struct kedge__pool *pool, uint64_t version,
-		     struct kedge__tree *tree, struct kedge__error *err)
+/* That of one segment joins what others have. */
+static int read_tree(const struct kedge__watch_levels *l, struct kedge__pool *pool, uint64_t version, uint32_t segment,
+		     struct kedge__tree *all, struct kedge__error *err)
 {
 	struct kedge__lineage *lineage;
+	struct kedge__tree tree = {0};
 	bool present = false;
-	int rc = kedge__lineage_open(l->at, l->count, version, 0, &lineage, err);
+	int rc = kedge__lineage_open(l->at, l->count, version, segment, &lineage, err);
 
 	if (rc)
 		return rc;
-	rc = kedge__tool_tree_read(lineage, pool, (struct kedge__io){0}, tree, &present, NULL, err);
+	rc = kedge__tool_tree_read(lineage, pool, (struct kedge__io){0}, &tree, &present, NULL, err);
 	kedge__lineage_close(lineage);
 	if (!rc && !present)
 		rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "version %llu has no tree", (unsigned long long)version);
+	if (!rc)
+		kedge__tool_tree_join(all, &tree);
+	kedge__tree_done(&tree);
 	return rc;
+}
+
+static uint32_t segments_of(const struct kedge__watch_levels *l, uint64_t version)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_find(l->at[i], version);
+
+		if (e && !e->problem.code)
+			return e->set.ranks;
+	}
+	return 1;
 }
 
 int kedge__watch_verify(const struct kedge__watch *w, uint64_t version, bool *intact, struct kedge__error *err)
@@ -307,8 +330,8 @@ int kedge__watch_remove(const struct kedge__watch *w, uint64_t version, struct k
 	if (rc)
 		return rc;
 	rc = kedge__pool_new(1, &pool, err);
-	if (!rc)
-		rc = read_tree(&l, pool, version, &tree, err);
+	for (uint32_t i = 0; !rc && i < segments_of(&l, version); i++)
+		rc = read_tree(&l, pool, version, i, &tree, err);
 	if (!rc)
 		rc = remove_tree(w, &tree, err);
 	kedge__tree_done(&tree);

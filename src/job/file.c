@@ -248,6 +248,13 @@ void kedge__files_unlend(kedge_t *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
+void kedge__files_group(kedge_t *k, const struct kedge__grouping *grouping)
+{
+	pthread_mutex_lock(&k->lock);
+	k->grouping = grouping;
+	pthread_mutex_unlock(&k->lock);
+}
+
 bool kedge__file_forget(kedge_t *k, const char *region)
 {
 	struct kedge__job_file *f = file_find(k, region);

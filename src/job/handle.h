@@ -61,6 +61,7 @@ struct kedge {
 
 	pthread_mutex_t lock; /* serialises the calls of the application */
 	char note[KEDGE_NOTE_MAX + 1]; /* on the next version; empty: none */
+	const struct kedge__grouping *grouping; /* of files that are lent; the lender's; NULL: none */
 	struct kedge__job_regions regions;
 	struct kedge__job_gpus gpus;
 	struct kedge__job_mirrors mirrors;

@@ -97,5 +97,7 @@ struct kedge__file_loan {
 
 int kedge__file_lend(kedge_t *k, const struct kedge__file_loan *loan, struct kedge__error *err);
 void kedge__files_unlend(kedge_t *k); /* all of them, between checkpoints */
+/* What is lent are the files of one group of each rank of the job, which have no other meaning; GROUPING stays the caller's, and valid. */
+void kedge__files_group(kedge_t *k, const struct kedge__grouping *grouping);
 
 #endif

@@ -104,6 +104,9 @@ static int set_prepare(struct kedge__version *v, struct kedge__error *err)
 	v->set.note = v->note[0] ? kedge__strdup(v->note) : NULL;
 	kedge__keep_text(&v->k->levels.keep[KEDGE__L1], keep);
 	v->set.keep = keep[0] ? kedge__strdup(keep) : NULL;
+	v->set.grouping = v->k->grouping ? kedge__grouping_copy(v->k->grouping) : NULL;
+	if (!v->set.grouping != !v->k->grouping)
+		return kedge__error_nomem(err);
 	if (!v->set.sources || (v->why[0] && !v->set.why) || (v->note[0] && !v->set.note) || (keep[0] && !v->set.keep))
 		return kedge__error_nomem(err);
 	return kedge__run_copy(kedge__run_of(v->k, v->version), &v->set.run, err);

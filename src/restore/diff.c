@@ -30,11 +30,13 @@ static int range_add(struct kedge__range_list *list, uint64_t offset, uint64_t l
 	return kedge__array_push(list, fresh) ? 0 : kedge__error_nomem(err);
 }
 
-static bool same_source(const struct kedge__span *a, uint64_t skip_a, const struct kedge__span *b, uint64_t skip_b)
+/* APART: of segments of different ranks, where the same version and address mean nothing. */
+static bool same_source(const struct kedge__span *a, uint64_t skip_a, const struct kedge__span *b, uint64_t skip_b,
+			bool apart)
 {
 	if (a->fill || b->fill)
 		return a->fill && b->fill && a->src == b->src;
-	return a->version == b->version && a->src + skip_a == b->src + skip_b;
+	return !apart && a->version == b->version && a->src + skip_a == b->src + skip_b;
 }
 
 /*
@@ -43,7 +45,7 @@ static bool same_source(const struct kedge__span *a, uint64_t skip_a, const stru
  * modulo 8, which is the same in every slot.
  */
 static int spans_compare(const struct kedge__span_list *a, uint64_t base_a, const struct kedge__span_list *b,
-			 uint64_t base_b, struct kedge__range_list *unsure, struct kedge__error *err)
+			 uint64_t base_b, bool apart, struct kedge__range_list *unsure, struct kedge__error *err)
 {
 	size_t i = 0, j = 0;
 	uint64_t at = 0;
@@ -54,7 +56,7 @@ static int spans_compare(const struct kedge__span_list *a, uint64_t base_a, cons
 		uint64_t end = KEDGE__MIN(end_x, end_y);
 		int rc = 0;
 
-		if (!same_source(x, at - (x->addr - base_a), y, at - (y->addr - base_b)))
+		if (!same_source(x, at - (x->addr - base_a), y, at - (y->addr - base_b), apart))
 			rc = range_add(unsure, at, end - at, GAP_BYTES, err);
 		if (rc)
 			return rc;
@@ -138,6 +140,7 @@ static int common_diff(struct diffing *d, const struct kedge__region_record *a, 
 {
 	uint64_t base_a = (uint64_t)a->slot * KEDGE__SLOT_BYTES, base_b = (uint64_t)b->slot * KEDGE__SLOT_BYTES;
 	uint64_t bytes = KEDGE__MIN(a->bytes, b->bytes);
+	bool apart = kedge__lineage_top(d->a)->header.rank != kedge__lineage_top(d->b)->header.rank;
 	struct kedge__span_list spans_a = {0}, spans_b = {0};
 	struct kedge__range_list unsure = {0};
 	int rc = resolve_region(d->a, a, bytes, &spans_a, err);
@@ -145,7 +148,7 @@ static int common_diff(struct diffing *d, const struct kedge__region_record *a, 
 	if (!rc)
 		rc = resolve_region(d->b, b, bytes, &spans_b, err);
 	if (!rc)
-		rc = spans_compare(&spans_a, base_a, &spans_b, base_b, &unsure, err);
+		rc = spans_compare(&spans_a, base_a, &spans_b, base_b, apart, &unsure, err);
 	if (!rc)
 		rc = unsure_read(d, base_a, base_b, &unsure, changed, err);
 	kedge__array_done(&unsure);

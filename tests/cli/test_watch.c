@@ -22,10 +22,47 @@ const size_t kedge__tools_count = 1;
 static void key_is(const char *pattern, const char *name, const char *key, const char *expected)
 {
 	char *found = NULL;
-	bool fits = kedge__watch_component_fits(pattern, name, key, &found);
+	bool fits = kedge__keyed_fits(pattern, KEDGE__KEYED_TEXT, name, key, &found);
 
 	assert_string_equal(fits ? found ? found : "" : "-", expected);
 	kedge__free(found);
+}
+
+/* The rank of NAME by PATTERN; -1: none; -2: no rank is so large. */
+static void rank_is(const char *pattern, const char *name, long expected)
+{
+	uint64_t rank = 0;
+	enum kedge__rank_found found = kedge__rank_of(pattern, name, &rank);
+
+	assert_int_equal(found == KEDGE__RANK_PRESENT ? (long)rank : found == KEDGE__RANK_ABSENT ? -1 : -2, expected);
+}
+
+static void ranks(void **state)
+{
+	(void)state;
+	rank_is("data*.cpu{}", "DD0001/data0001.cpu0012", 12);
+	rank_is("*.cpu{}", "DD0001/data0001.cpu0012", 12);
+	rank_is("*{}", "data0001.cpu0012", 12);
+	rank_is("ckpt.{}.h5", "ckpt.00012.h5", 12);
+	rank_is("ckpt.{}.h5", "ckpt.x12.h5", -1);
+	rank_is("ckpt.{}.h5", "ckpt.12", -1);
+	rank_is("rank_{}", "run/rank_12/state.nc", 12);
+	rank_is("/rank_{}", "run/rank_12/state.nc", -1);
+	rank_is("/run/rank_{}", "run/rank_12/state.nc", 12);
+	rank_is("rank_{}/*.nc", "run/rank_12/state.nc", 12);
+	rank_is("rank_{}/*.nc", "run/rank_12/state.txt", -1);
+	rank_is("r{}/f{}", "r7/f7", 7);
+	rank_is("r{}/f{}", "r7/f8", -1);
+	rank_is("f{}", "f4294967295", 4294967295);
+	rank_is("f{}", "f4294967296", -2);
+	rank_is("f{}", "f99999999999999999999999", -2);
+	rank_is("f{}", "f", -1);
+	assert_null(kedge__rank_check("a{}"));
+	assert_null(kedge__rank_check("/a/b{}"));
+	assert_non_null(kedge__rank_check("a"));
+	assert_non_null(kedge__rank_check(""));
+	assert_non_null(kedge__rank_check("a//{}"));
+	assert_non_null(kedge__rank_check("../{}"));
 }
 
 static void keys(void **state)
@@ -112,6 +149,7 @@ end:
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(ranks),
 	    cmocka_unit_test(keys),
 	    cmocka_unit_test(paths),
 	    cmocka_unit_test(writers),

@@ -20,7 +20,7 @@ several()
 }
 
 # The file that each object of the handle belongs to; what has no object belongs to the handle.
-owners='adapt:advice aggregate:aggregate baseline:baseline checkpoint:note device:device fetch:baseline.fetched.count followup:followups gpus:gpus group:channels events:journal image:image l2:l2 levels:levels
+owners='adapt:advice aggregate:aggregate baseline:baseline checkpoint:note device:device fetch:baseline.fetched.count file:grouping followup:followups gpus:gpus group:channels events:journal image:image l2:l2 levels:levels
 mirrors:mirrors regions:regions requests:requests run:run seal:sealing shields:shields staging:staging state:state state:progress track:track versions:versions'
 
 owned()
