@@ -4,8 +4,9 @@
  * gzip, zstd and h5repack, in one run. Everything is a process of its own, as a user starts it; nothing is synced.
  */
 #include "bench_pack.h"
+#include "save_files.h"
 #include "tool_bench.h"
-#include "tool_walk.h"
+#include "tool_keyed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GROUPS_MAX 64 /* groups of files by default, at most: each is a process */
+#define GROUPS_MAX 64 /* groups of ranks by default, at most */
 #define BATCH      256
 #define TURNS_MAX  64
 #define NOT_THERE  (-1.0)
@@ -26,7 +27,7 @@ extern char **environ;
 struct row {
 	char *name;
 	const char *scheme; /* NULL: another program */
-	uint64_t group;     /* files in one segment; 0: no such thing */
+	uint64_t group;     /* ranks in one segment, or without ranks files; 0: no such thing */
 	uint64_t bytes;
 	double pack, unpack, one; /* seconds, the best of all turns; NOT_THERE: not measured */
 };
@@ -35,7 +36,9 @@ struct pack {
 	struct kedge__usage usage;
 	uint64_t repeat;
 	struct kedge__text_list groups, sets;
-	const char *parent;
+	const char *parent, *ranks;
+	uint64_t rank_count;
+	uint64_t middle; /* the rank that restarts alone */
 	bool json, quick;
 	struct kedge__walk walk;
 	KEDGE__ARRAY(struct kedge__found *) files; /* with contents */
@@ -281,102 +284,113 @@ static int others(struct pack *b, struct kedge__error *err)
 
 /* ------------------------------------------------------------------ schemes */
 
-struct group { /* of files */
+struct attempt { /* to save all files by one scheme, and get them back */
 	struct pack *b;
-	char *store, *name, *back, *list;
-	size_t first, count;
+	char *store, *back, *list;
+	uint64_t group;
 };
 
-static int group_run(const struct group *g, char *const *argv, double *seconds, struct kedge__error *err)
+static int attempt_run(char *const *argv, double *seconds, struct kedge__error *err)
 {
 	int status = run(argv, NULL, NULL, seconds);
 
-	return status == 0 ? 0
-			   : kedge__error_set(err, KEDGE_E_IO, 0, "kedge %s of %s ended with status %d", argv[1],
-					      g->name, status);
+	return status == 0 ? 0 : kedge__error_set(err, KEDGE_E_IO, 0, "kedge %s ended with status %d", argv[1], status);
 }
 
-static int group_list(const struct group *g, struct kedge__error *err)
+static int attempt_list(const struct attempt *a, struct kedge__error *err)
 {
-	FILE *f = fopen(g->list, "we");
+	FILE *f = fopen(a->list, "we");
 	bool good = f != NULL;
 
-	for (size_t i = 0; good && i < g->count; i++)
-		good = fprintf(f, "%s%c", g->b->files.at[g->first + i]->path, 0) > 0;
+	for (size_t i = 0; good && i < a->b->files.count; i++)
+		good = fprintf(f, "%s%c", a->b->files.at[i]->path, 0) > 0;
 	if (f && fclose(f) != 0)
 		good = false;
-	return good ? 0 : kedge__error_set(err, KEDGE_E_IO, errno, "cannot write %s", g->list);
+	return good ? 0 : kedge__error_set(err, KEDGE_E_IO, errno, "cannot write %s", a->list);
 }
 
-static int group_save(const struct group *g, const char *scheme, double *seconds, struct kedge__error *err)
+static int attempt_save(const struct attempt *a, const char *scheme, double *seconds, struct kedge__error *err)
 {
-	char *aggregate = kedge__asprintf("aggregate=%s", scheme);
-	char *argv[96] = {g->b->self, "save",    "-q",    "-s",      g->store, "-n",           g->name,
-			  "--set",    "sync=no", "--set", aggregate, "--null", "--files-from", g->list,
+	char *aggregate = kedge__asprintf("aggregate=%s", scheme), group[32];
+	char *argv[96] = {a->b->self, "save",          "-q",    "-s",      a->store, "-n",           "set",
+			  "--set",    "sync=no",       "--set", aggregate, "--null", "--files-from", a->list,
 			  "--set",    "codec_timed=no"}; /* as in a pack */
 	size_t n = 16;
-	int rc = aggregate ? group_list(g, err) : kedge__error_nomem(err);
+	int rc = aggregate ? attempt_list(a, err) : kedge__error_nomem(err);
 
-	for (size_t i = 0; i < g->b->sets.count && n + 3 < KEDGE__COUNT(argv); i++) {
+	snprintf(group, sizeof(group), "%llu", (unsigned long long)a->group);
+	if (a->b->ranks) {
+		argv[n++] = "--ranks";
+		argv[n++] = (char *)a->b->ranks;
+		argv[n++] = "--group-size";
+		argv[n++] = group;
+	}
+	for (size_t i = 0; i < a->b->sets.count && n + 3 < KEDGE__COUNT(argv); i++) {
 		argv[n++] = "--set";
-		argv[n++] = (char *)g->b->sets.at[i];
+		argv[n++] = (char *)a->b->sets.at[i];
 	}
 	if (!rc)
-		rc = group_run(g, argv, seconds, err);
+		rc = attempt_run(argv, seconds, err);
 	kedge__free(aggregate);
 	return rc;
 }
 
-/* All files, or the one in the middle. */
-static int group_restore(const struct group *g, bool one, double *seconds, struct kedge__error *err)
+/* All files, or those of the rank in the middle; without ranks, the file there. */
+static int attempt_restore(const struct attempt *a, bool one, double *seconds, struct kedge__error *err)
 {
-	const struct kedge__found *middle = g->b->files.at[g->first + g->count / 2];
-	char *argv[] = {g->b->self, "restore", "-q",    "-s",    g->store,  "-n",
-			g->name,    "-o",      g->back, "--set", "sync=no", one ? middle->entry.name : NULL,
-			NULL};
-	int rc = group_run(g, argv, seconds, err);
+	const struct pack *b = a->b;
+	const struct kedge__found *middle = b->files.at[b->files.count / 2];
+	char *argv[16] = {(char *)b->self, "restore", "-q",    "-s",    a->store, "-n",
+			  "set",           "-o",      a->back, "--set", "sync=no"};
+	char rank[32];
+	int rc;
 
-	for (size_t i = 0; i < g->count && !rc && !one; i++) {
-		const struct kedge__found *f = g->b->files.at[g->first + i];
-		char *path = kedge__asprintf("%s/%s", g->back, f->entry.name);
+	snprintf(rank, sizeof(rank), "%llu", (unsigned long long)b->middle);
+	if (one && b->ranks) {
+		argv[11] = "--rank";
+		argv[12] = rank;
+	} else if (one) {
+		argv[11] = middle->entry.name;
+	}
+	rc = attempt_run(argv, seconds, err);
+	for (size_t i = 0; i < b->files.count && !rc && !one; i++) {
+		const struct kedge__found *f = b->files.at[i];
+		char *path = kedge__asprintf("%s/%s", a->back, f->entry.name);
 
 		if (!path || !same_contents(path, f->path))
 			rc = kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s was not restored as it was", f->path);
 		kedge__free(path);
 	}
-	kedge__bench_dir_remove(g->back);
+	kedge__bench_dir_remove(a->back);
 	return rc;
 }
 
-/* All groups of GROUP files; one of them restarts alone. */
+/* In groups of GROUP ranks; one of these restarts alone. */
 static int scheme_run(struct pack *b, const char *scheme, uint64_t group, struct kedge__error *err)
 {
-	struct group g = {
-	    .b = b, .store = path_in(b, "store"), .back = path_in(b, "files"), .list = path_in(b, "list")};
+	struct attempt a = {.b = b,
+			    .store = path_in(b, "store"),
+			    .back = path_in(b, "files"),
+			    .list = path_in(b, "list"),
+			    .group = group};
 	struct row *r = row_get(b, scheme, group, scheme);
 	double pack = 0, unpack = 0, one = 0;
-	int rc = 0;
+	int rc = attempt_save(&a, scheme, &pack, err);
 
-	for (; g.first < b->files.count && !rc; g.first += g.count) {
-		g.count = (size_t)KEDGE__MIN(group, b->files.count - g.first);
-		g.name = kedge__asprintf("g%zu", g.first);
-		rc = g.name ? group_save(&g, scheme, &pack, err) : kedge__error_nomem(err);
-		if (!rc)
-			rc = group_restore(&g, false, &unpack, err);
-		if (!rc && !g.first)
-			rc = group_restore(&g, true, &one, err);
-		kedge__free(g.name);
-	}
+	if (!rc)
+		rc = attempt_restore(&a, false, &unpack, err);
+	if (!rc)
+		rc = attempt_restore(&a, true, &one, err);
 	if (!rc) {
-		r->bytes = tree_bytes(g.store);
+		r->bytes = tree_bytes(a.store);
 		keep_best(&r->pack, pack);
 		keep_best(&r->unpack, unpack);
 		keep_best(&r->one, one);
 	}
-	kedge__bench_dir_remove(g.store);
-	kedge__free(g.store);
-	kedge__free(g.back);
-	kedge__free(g.list);
+	kedge__bench_dir_remove(a.store);
+	kedge__free(a.store);
+	kedge__free(a.back);
+	kedge__free(a.list);
 	return rc;
 }
 
@@ -390,12 +404,14 @@ static int schemes_run(struct pack *b, uint64_t group, struct kedge__error *err)
 	return rc;
 }
 
-/* All in one, then quarters, and so on; or as asked for. */
+/* All in one, then quarters, and so on; or as asked for. Without ranks, all in one. */
 static int groups_run(struct pack *b, struct kedge__error *err)
 {
-	uint64_t n = b->files.count, last = 0;
+	uint64_t n = b->ranks ? b->rank_count : b->files.count, last = 0;
 	int rc = 0;
 
+	if (!b->ranks)
+		return schemes_run(b, n, err);
 	for (size_t i = 0; i < b->groups.count && !rc; i++)
 		rc = schemes_run(b, KEDGE__MIN(strtoull(b->groups.at[i], NULL, 10), n), err);
 	for (uint64_t parts = 1; !b->groups.count && parts <= GROUPS_MAX && !rc; parts *= 4) {
@@ -513,6 +529,26 @@ static void print_text(const struct pack *b)
 
 /* ------------------------------------------------------------------ the run */
 
+/* How many ranks there are, and which one has the file in the middle. */
+static int count_ranks(struct pack *b, struct kedge__error *err)
+{
+	uint64_t highest = 0, rank;
+	bool any = false;
+
+	for (size_t i = 0; b->ranks && i < b->files.count; i++) {
+		if (kedge__rank_of(b->ranks, b->files.at[i]->entry.name, &rank) != KEDGE__RANK_PRESENT)
+			continue;
+		any = true;
+		highest = KEDGE__MAX(highest, rank);
+		if (i <= b->files.count / 2)
+			b->middle = rank;
+	}
+	if (b->ranks && !any)
+		return kedge__error_set(err, KEDGE_E_ARG, 0, "no file fits --ranks '%s'", b->ranks);
+	b->rank_count = highest + 1; /* groups are counted from 0 on, whichever are there */
+	return 0;
+}
+
 static int find_files(struct pack *b, int count, char **paths, struct kedge__error *err)
 {
 	int rc = 0;
@@ -534,7 +570,7 @@ static int find_files(struct pack *b, int count, char **paths, struct kedge__err
 	}
 	if (!rc && !b->files.count)
 		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "there are no files with contents");
-	return rc;
+	return rc ? rc : count_ranks(b, err);
 }
 
 static int bench(struct pack *b, int count, char **paths)
@@ -572,9 +608,12 @@ static int check_usage(struct pack *b, bool operands)
 		return kedge__usage_error(&b->usage, "name a directory, or files");
 	if (!b->repeat || b->repeat > TURNS_MAX)
 		return kedge__usage_error(&b->usage, "--repeat must be from 1 to %d", TURNS_MAX);
+	if (b->groups.count && !b->ranks)
+		return kedge__usage_error(&b->usage,
+					  "--group needs --ranks PATTERN: which part of a name is the rank?");
 	if (!groups_valid(b))
-		return kedge__usage_error(&b->usage, "--group must be a number of files");
-	return 0;
+		return kedge__usage_error(&b->usage, "--group must be a number of ranks");
+	return kedge__ranks_check(&b->usage, b->ranks, KEDGE__GROUP_PRESET, false);
 }
 
 int kedge__bench_pack(int argc, char **argv)
@@ -582,8 +621,10 @@ int kedge__bench_pack(int argc, char **argv)
 	const char *tmp = getenv("TMPDIR");
 	struct pack b = {.repeat = 1, .parent = tmp && *tmp ? tmp : "/tmp"};
 	const struct kedge__option options[] = {
+	    {"ranks", 0, KEDGE__OPTION_TEXT, &b.ranks, "PATTERN",
+	     "names of files of ranks, with {} for the number, as of kedge save (default: all files in one segment)"},
 	    {"group", 0, KEDGE__OPTION_LIST, &b.groups, "N",
-	     "files in one segment; may be repeated (default: all, a quarter, a 16th and a 64th of them)"},
+	     "ranks in one segment; may be repeated (default: all, a quarter, a 16th and a 64th of them)"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "measure so often, and print the best (default: 1)"},
 	    {"quick", 0, KEDGE__OPTION_FLAG, &b.quick, NULL, "without zstd -19 and h5repack, which take long"},
 	    {"dir", 0, KEDGE__OPTION_TEXT, &b.parent, "DIR", "where files are written (default: $TMPDIR, or /tmp)"},
@@ -602,7 +643,8 @@ int kedge__bench_pack(int argc, char **argv)
 		     "over gzip -6, and how long it takes to get all files back, or one. What comes back is compared.",
 	    .options = options,
 	    .option_count = KEDGE__COUNT(options),
-	    .example = "kedge bench pack DD0004",
+	    .example = "kedge bench pack DD0004\n"
+		       "kedge bench pack --ranks 'data*.cpu{}' --group 1 --group 8 --group 64 DD0004",
 	};
 	if (kedge__options_parse(&b.usage, argc, argv, &first, &status)) {
 		status = check_usage(&b, first < argc);

@@ -115,17 +115,24 @@ for name in $(kedge-bench --help | sed -n '/^benchmarks:/,/^$/s/^  \([a-z-]*\) .
 	done
 done
 # Files of one's own, by all schemes. Other programs may not be there.
-expect 0 kedge bench pack --quick --json --group 8 --dir . "$KEDGE_SOURCE/tests/aggregate/files"
+mkdir ranks
+for r in 0 1 2 3 4 5 6 7 8 9; do
+	cp "$KEDGE_SOURCE/tests/aggregate/files/one.nc" ranks/one.$r.nc
+done
+expect 0 kedge bench pack --quick --json --ranks 'one.{}.nc' --group 8 --dir . ranks
 is "$(json rows.3.name)" off "the first scheme"
 is "$(json rows.6.name)" aware "a scheme"
 is "$(json rows.6.group)" 8 "its group"
 [ "$(json rows.6.bytes)" -gt 0 ] || fail "nothing was stored"
 json rows.6.unpack_one_seconds >/dev/null
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
-expect 0 kedge bench pack --quick --group 1 --dir . "$KEDGE_SOURCE/tests/aggregate/files/one.nc"
+expect 0 kedge bench pack --quick --dir . "$KEDGE_SOURCE/tests/aggregate/files/one.nc"
 printed "OVER GZIP"
 expect 2 kedge bench pack
-expect 2 kedge bench pack --group none .
+expect 2 kedge bench pack --ranks 'one.{}.nc' --group none ranks
+expect 2 kedge bench pack --group 1 ranks
+said "--group needs --ranks"
+expect 2 kedge bench pack --ranks 'two.{}' ranks
 expect 5 kedge bench pack nowhere
 mkdir empty
 expect 3 kedge bench pack empty
