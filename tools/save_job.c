@@ -31,6 +31,8 @@ static void share(const struct kedge__job_settings *s, int ranks, int threads, t
 	text_add(own, kedge__asprintf("threads=%d", threads));
 	text_add(own, kedge__strdup("group_size=1"));
 	text_add(own, kedge__strdup("protect=single"));
+	text_add(own,
+		 kedge__strdup("track=none")); /* files have no pages: each rank would try out trackers for nothing */
 	if (s->l2_rate)
 		text_add(own, kedge__asprintf("l2_rate=%llu",
 					      (unsigned long long)KEDGE__MAX(s->l2_rate / (uint64_t)ranks, 1)));
