@@ -26,6 +26,7 @@ enum kedge__codec_id { /* stable on disk */
 		       KEDGE__CODEC_FIELD = 10,
 		       KEDGE__CODEC_RECORDS = 11,
 		       KEDGE__CODEC_PLANES = 12,
+		       KEDGE__CODEC_ECHO = 13,
 };
 
 /* A step before the first pass: differences of elements, or differences from what was at the same place before. */
@@ -257,6 +258,7 @@ struct kedge__codec_blocks {
 	size_t count;   /* at least 1 */
 	uint64_t bytes; /* raw, of all */
 	bool depends;   /* the version needs others already */
+	bool joins;     /* they may be joined to larger ones, with what plan->joint says */
 	/* The first *BYTES bytes of block I, fewer if it is shorter: *RAW is where they are, or TO, where they were put. */
 	int (*raw)(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err);
 	bool (*base_open)(void *ctx); /* there is a base, and it can be read; NULL: there is none */
@@ -270,6 +272,7 @@ struct kedge__codec_plan { /* of a region */
 	struct kedge__codec_subject subject;
 	struct kedge__codec_choice choice;
 	struct kedge__codec_why why;
+	size_t joint;         /* blocks that are joined to one, with blocks->joins: all become as large, nearly; 0: none are */
 	uint64_t raw, stored; /* of the blocks that were counted */
 };
 

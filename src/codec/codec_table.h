@@ -18,6 +18,7 @@ extern const struct kedge__codec kedge__codec_delta;
 extern const struct kedge__codec kedge__codec_field;
 extern const struct kedge__codec kedge__codec_records;
 extern const struct kedge__codec kedge__codec_planes;
+extern const struct kedge__codec kedge__codec_echo;
 
 /* ------------------------------------------------------------------ element.c: what a type is made of */
 

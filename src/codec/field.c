@@ -150,8 +150,9 @@ static bool work_new(struct work *w, const struct kedge__field *f)
 	return true;
 }
 
-static int field_encode(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
-			size_t room, size_t *used, uint16_t *param, struct kedge__error *err)
+int kedge__field_pack(const struct kedge__codec_choice *how, const struct kedge__codec_input *in,
+		      const struct kedge__echo_part *part, void *out, size_t room, size_t *used,
+		      struct kedge__error *err)
 {
 	const struct kedge__field_loops *loops = kedge__field_loops();
 	struct kedge__field f;
@@ -166,14 +167,25 @@ static int field_encode(const struct kedge__codec_choice *how, const struct kedg
 	take_best(&f, loops, in, &w);
 	f.zeros = kedge__field_zeros_pay(&f, w.numbers);
 	loops->replace(&f, w.numbers, w.residuals, w.lengths, w.zeros);
+	if (part)
+		loops->echo(&f, part, w.numbers, w.residuals, w.lengths, w.zeros);
 	rc = put_streams(&f, &w, out, room, used, err);
 	kedge__free(w.numbers);
 	if (rc)
 		return rc;
 	memcpy((uint8_t *)out + *used, (const uint8_t *)in->raw + f.n * f.width, f.tail);
 	*used += f.tail;
-	*param = (uint16_t)(PARAM_FORM | kedge__width_log2(f.width));
 	return 0;
+}
+
+static int field_encode(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, void *out,
+			size_t room, size_t *used, uint16_t *param, struct kedge__error *err)
+{
+	int rc = kedge__field_pack(how, in, NULL, out, room, used, err);
+
+	if (!rc)
+		*param = (uint16_t)(PARAM_FORM | kedge__width_log2(kedge__element_width(in->type)));
+	return rc;
 }
 
 /* ------------------------------------------------------------------ decode */
@@ -183,14 +195,10 @@ static int damaged(struct kedge__error *err, const char *what)
 	return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "codec field: %s", what);
 }
 
-static int get_header(struct kedge__field *f, const uint8_t *in, size_t in_bytes, uint16_t param, size_t raw_bytes,
+static int get_header(struct kedge__field *f, const uint8_t *in, size_t in_bytes, unsigned width, size_t raw_bytes,
 		      struct kedge__error *err)
 {
-	unsigned log2 = param ^ PARAM_FORM;
-
-	if (log2 < 1 || log2 > 3)
-		return damaged(err, "the parameter is invalid");
-	*f = (struct kedge__field){.width = 1u << log2};
+	*f = (struct kedge__field){.width = width};
 	f->n = raw_bytes / f->width;
 	f->tail = raw_bytes % f->width;
 	if (in_bytes < HEADER + PAD + f->tail || !f->n)
@@ -222,15 +230,32 @@ static int get_streams(const struct kedge__field *f, const uint8_t *in, size_t i
 	return kedge__symbols_decode(&s, in + HEADER + first, left - first, err);
 }
 
-static int field_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
-			struct kedge__error *err)
+/* Numbers out of residuals: those between echoes, and echoes. */
+static void rebuild(const struct kedge__field *f, const struct kedge__field_loops *loops,
+		    const struct kedge__echo_part *part, uint8_t *numbers, const uint8_t *zeros)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; part && i < part->count; i++) {
+		const struct kedge__echo *e = &part->at[i];
+
+		loops->rebuild(f, numbers, zeros, at, e->to - part->start);
+		loops->rebuild_echo(f, part, e, numbers, zeros);
+		at = e->to - part->start + e->n;
+	}
+	loops->rebuild(f, numbers, zeros, at, f->n);
+}
+
+int kedge__field_unpack(const void *in, size_t in_bytes, unsigned width, const struct kedge__echo_part *part, void *raw,
+			size_t raw_bytes, struct kedge__error *err)
 {
 	const struct kedge__field_loops *loops = kedge__field_loops();
 	struct kedge__field f;
 	uint8_t *numbers, *lengths, *zeros;
-	int rc = get_header(&f, in, in_bytes, param, raw_bytes, err);
+	int rc = get_header(&f, in, in_bytes, width, raw_bytes, err);
 
-	(void)base;
+	if (!rc && part && part->count && (!f.order || f.big_endian))
+		rc = damaged(err, "echoes of what is no floating-point number");
 	if (rc)
 		return rc;
 	numbers = kedge__malloc(f.n * f.width + 2 * f.n);
@@ -240,7 +265,7 @@ static int field_decode(const void *in, size_t in_bytes, uint16_t param, const v
 	zeros = lengths + f.n;
 	rc = get_streams(&f, in, in_bytes, numbers, lengths, zeros, err);
 	if (!rc) {
-		loops->rebuild(&f, numbers, zeros);
+		rebuild(&f, loops, part, numbers, zeros);
 		loops->give(&f, numbers, raw);
 		if (f.big_endian)
 			swap(&f, raw, raw);
@@ -248,6 +273,17 @@ static int field_decode(const void *in, size_t in_bytes, uint16_t param, const v
 	}
 	kedge__free(numbers);
 	return rc;
+}
+
+static int field_decode(const void *in, size_t in_bytes, uint16_t param, const void *base, void *raw, size_t raw_bytes,
+			struct kedge__error *err)
+{
+	unsigned log2 = param ^ PARAM_FORM;
+
+	(void)base;
+	if (log2 < 1 || log2 > 3)
+		return damaged(err, "the parameter is invalid");
+	return kedge__field_unpack(in, in_bytes, 1u << log2, NULL, raw, raw_bytes, err);
 }
 
 const struct kedge__codec kedge__codec_field = {

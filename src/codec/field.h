@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * field: what codecs for arrays of numbers share: integers whose order is that of the numbers, and predictions of a number
- * from those before it, along one, two or three dimensions.
+ * field: what codecs for arrays of numbers share: integers whose order is that of the numbers, and predictions of a
+ * number from those before it, along one, two or three dimensions.
  *
  * Everything is integer arithmetic modulo two to the width, so that encoder and decoder agree on every machine, in
  * every rounding mode and with denormals flushed or not.
@@ -60,6 +60,20 @@ KEDGE__INLINE size_t kedge__field_start(enum kedge__field_kind kind, struct kedg
 		return (size_t)r.plane + r.row + r.step;
 	}
 }
+
+struct kedge__codec_choice;
+struct kedge__codec_input;
+struct kedge__echo_part;
+
+/* ------------------------------------------------------------------ field.c
+ * The stored bytes of codec field. With a PART, of codec echo: numbers that are echoes are predicted by what they are
+ * echoes of. */
+
+int kedge__field_pack(const struct kedge__codec_choice *how, const struct kedge__codec_input *in,
+		      const struct kedge__echo_part *part, void *out, size_t room, size_t *used,
+		      struct kedge__error *err);
+int kedge__field_unpack(const void *in, size_t in_bytes, unsigned width, const struct kedge__echo_part *part, void *raw,
+			size_t raw_bytes, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ field_order.c */
 

@@ -6,6 +6,7 @@
 #ifndef KEDGE_CODEC_FIELD_LOOPS_H
 #define KEDGE_CODEC_FIELD_LOOPS_H
 
+#include "codec/echo.h"
 #include "codec/field.h"
 #include "codec/symbols.h"
 
@@ -21,8 +22,14 @@ struct kedge__field_loops {
 	/* Residuals and their lengths; with f->zeros without the trailing zeros, whose counts go to ZEROS. */
 	void (*replace)(const struct kedge__field *f, const void *numbers, void *residuals, uint8_t *lengths,
 			uint8_t *zeros);
-	/* Numbers out of residuals, in place. */
-	void (*rebuild)(const struct kedge__field *f, void *numbers, const uint8_t *zeros);
+	/* The same again for those that are echoes. */
+	void (*echo)(const struct kedge__field *f, const struct kedge__echo_part *part, const void *numbers,
+		     void *residuals, uint8_t *lengths, uint8_t *zeros);
+	/* Numbers out of residuals, in place: those that are no echoes from FROM on up to TO, or echo E of PART. All
+	 * that comes before them is rebuilt. */
+	void (*rebuild)(const struct kedge__field *f, void *numbers, const uint8_t *zeros, size_t from, size_t to);
+	void (*rebuild_echo)(const struct kedge__field *f, const struct kedge__echo_part *part,
+			     const struct kedge__echo *e, void *numbers, const uint8_t *zeros);
 	/* See symbols.c. */
 	void (*write)(const struct kedge__symbols *s, const struct kedge__symbol_codes *codes, const uint8_t *means,
 		      struct kedge__symbol_lane *lanes, unsigned lane_count);

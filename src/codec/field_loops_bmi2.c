@@ -4,8 +4,8 @@
 
 #include "codec/field_loops_body.h"
 
-static const struct kedge__field_loops loops = {"bmi2",      take_any,    give_any,      choose_any,
-						replace_any, rebuild_any, write_symbols, read_symbols};
+static const struct kedge__field_loops loops = {"bmi2",   take_any,    give_any,         choose_any,    replace_any,
+						echo_any, rebuild_any, rebuild_echo_any, write_symbols, read_symbols};
 
 /* Every processor that has the two has the other instructions too. */
 const struct kedge__field_loops *kedge__field_loops_bmi2(void)

@@ -65,9 +65,21 @@ static void replace_any(const struct kedge__field *f, const void *p, void *to, u
 	(f->width == 8 ? replace_any_64 : f->width == 4 ? replace_any_32 : replace_any_16)(f, p, to, lengths, zeros);
 }
 
-static void rebuild_any(const struct kedge__field *f, void *p, const uint8_t *zeros)
+static void echo_any(const struct kedge__field *f, const struct kedge__echo_part *part, const void *p, void *to,
+		     uint8_t *lengths, uint8_t *zeros)
 {
-	(f->width == 8 ? rebuild_any_64 : f->width == 4 ? rebuild_any_32 : rebuild_any_16)(f, p, zeros);
+	(f->width == 8 ? echo_any_64 : f->width == 4 ? echo_any_32 : echo_any_16)(f, part, p, to, lengths, zeros);
+}
+
+static void rebuild_any(const struct kedge__field *f, void *p, const uint8_t *zeros, size_t from, size_t to)
+{
+	(f->width == 8 ? rebuild_any_64 : f->width == 4 ? rebuild_any_32 : rebuild_any_16)(f, p, zeros, from, to);
+}
+
+static void rebuild_echo_any(const struct kedge__field *f, const struct kedge__echo_part *part,
+			     const struct kedge__echo *e, void *p, const uint8_t *zeros)
+{
+	(f->width == 8 ? rebuild_echo_64 : f->width == 4 ? rebuild_echo_32 : rebuild_echo_16)(f, part, e, p, zeros);
 }
 
 static enum kedge__field_kind choose_any(const struct kedge__field *f, const void *p, uint64_t *least)

@@ -149,36 +149,88 @@ KEDGE__INLINE NUMBER NAME(rebuild_one)(NUMBER z, NUMBER guess, const uint8_t *ze
 }
 
 KEDGE__INLINE void NAME(rebuild)(const struct kedge__field *f, enum kedge__field_kind kind, NUMBER *p,
-				 const uint8_t *zeros)
+				 const uint8_t *zeros, size_t from, size_t to)
 {
-	size_t start = KEDGE__MIN(kedge__field_start(kind, f->reach), f->n), n = f->n;
+	size_t start = KEDGE__MIN(KEDGE__MAX(kedge__field_start(kind, f->reach), from), to);
 	const struct kedge__field_reach reach = f->reach;
-	NUMBER v = 0;
+	NUMBER v = from ? p[from - 1] : 0;
 
-	for (size_t i = 0; i < start; i++)
+	for (size_t i = from; i < start; i++)
 		p[i] = v = NAME(rebuild_one)(p[i], v, zeros ? zeros + i : NULL);
 	if (reach.step == 1)
-		for (size_t i = start; i < n; i++)
+		for (size_t i = start; i < to; i++)
 			p[i] = v =
 			    NAME(rebuild_one)(p[i], NAME(predict)(kind, p + i, v, reach), zeros ? zeros + i : NULL);
 	else
-		for (size_t i = start; i < n; i++)
+		for (size_t i = start; i < to; i++)
 			p[i] = NAME(rebuild_one)(
 			    p[i], NAME(predict)(kind, p + i, kind ? p[(ptrdiff_t)i - reach.step] : 0, reach),
 			    zeros ? zeros + i : NULL);
 }
 
-static void NAME(rebuild_any)(const struct kedge__field *f, void *p, const uint8_t *zeros)
+static void NAME(rebuild_any)(const struct kedge__field *f, void *p, const uint8_t *zeros, size_t from, size_t to)
 {
 #define CALL(kind)                                                                                                     \
 	do {                                                                                                           \
 		if (f->zeros)                                                                                          \
-			NAME(rebuild)(f, kind, p, zeros);                                                              \
+			NAME(rebuild)(f, kind, p, zeros, from, to);                                                    \
 		else                                                                                                   \
-			NAME(rebuild)(f, kind, p, NULL);                                                               \
+			NAME(rebuild)(f, kind, p, NULL, from, to);                                                     \
 	} while (0)
 	BY_KIND(f->kind, CALL)
 #undef CALL
+}
+
+/* ------------------------------------------------------------------ echoes */
+
+/* What number K of an echo is the echo of: P has the numbers of the part. */
+KEDGE__INLINE NUMBER NAME(source)(const struct kedge__echo_part *part, const struct kedge__echo *e, const NUMBER *p,
+				  bool here, size_t k)
+{
+	size_t at = e->backwards ? e->from - k : e->from + k;
+	NUMBER v;
+
+	if (here) {
+		v = p[at - part->start];
+	} else {
+		memcpy(&v, part->block + at * sizeof(v), sizeof(v));
+		v = NAME(turn)(v);
+	}
+	return e->negated ? (NUMBER)~v : v;
+}
+
+static void NAME(echo_any)(const struct kedge__field *f, const struct kedge__echo_part *part, const void *numbers,
+			   void *residuals, uint8_t *lengths, uint8_t *zeros)
+{
+	const NUMBER *p = numbers;
+	NUMBER *to = residuals;
+
+	for (size_t j = 0; j < part->count; j++) {
+		const struct kedge__echo *e = &part->at[j];
+		size_t first = e->to - part->start;
+		bool here = e->from >= part->start;
+
+		for (size_t k = 0; k < e->n; k++) {
+			size_t i = first + k;
+
+			to[i] = NAME(residual)(p[i], NAME(source)(part, e, p, here, k), f->zeros ? zeros + i : NULL);
+			lengths[i] = NAME(length)(to[i]);
+		}
+	}
+}
+
+static void NAME(rebuild_echo)(const struct kedge__field *f, const struct kedge__echo_part *part,
+			       const struct kedge__echo *e, void *numbers, const uint8_t *zeros)
+{
+	NUMBER *p = numbers;
+	size_t first = e->to - part->start;
+	bool here = e->from >= part->start;
+
+	for (size_t k = 0; k < e->n; k++) {
+		size_t i = first + k;
+
+		p[i] = NAME(rebuild_one)(p[i], NAME(source)(part, e, p, here, k), f->zeros ? zeros + i : NULL);
+	}
 }
 
 /* ------------------------------------------------------------------ choose */

@@ -4,7 +4,8 @@
  * settled on for an earlier version, if a few samples say that this is still right, or as a close look finds now. A
  * base is considered where a region has enough new bytes for it.
  */
-#include "codec/codec.h"
+#include "codec/codec_table.h"
+#include "codec/echo.h"
 
 #define SAMPLE_PIECES 8
 #define SAMPLE_BYTES  (UINT32_C(128) << 10)
@@ -19,6 +20,10 @@
 #define SPARE_CHECK   400e-6 /* to see that nothing is worth it */
 #define USES_UNTIMED  3      /* versions that a choice serves where speeds are not measured: there may be no other */
 #define BASE_LEAST    (UINT64_C(256) << 10) /* new bytes of a region for which a base is considered */
+#define JOINT_MOST    (UINT64_C(6) << 20)   /* bytes of a block with echoes, */
+#define JOINT_LEAST   (UINT64_C(256) << 10) /* and of a region that is looked at for them */
+#define WINDOW        ((size_t)8 << 10)     /* bytes that are, of */
+#define WINDOW_EVERY  ((size_t)32 << 10)    /* so many */
 
 int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
 			      struct kedge__codec_memory *memory, struct kedge__error *err)
@@ -189,6 +194,71 @@ void kedge__codec_planner_expect(struct kedge__codec_planner *planner, const str
 		kedge__codec_memory_expect(planner->memory, subject_of(region, blocks).kind, blocks->bytes);
 }
 
+/* ---- echoes */
+
+/* Windows of a block, one after the other. Where each is nobody can foresee, so that whatever the distance of numbers
+ * and their echoes is, some of both are in windows. */
+static size_t take_windows(const uint8_t *raw, size_t bytes, uint64_t number, uint8_t *to)
+{
+	size_t filled = 0;
+
+	for (size_t at = 0; at + WINDOW_EVERY <= bytes; at += WINDOW_EVERY, number++) {
+		uint8_t text[8];
+		size_t skip;
+
+		kedge__put64(text, number);
+		skip = (size_t)(kedge__checksum(text, sizeof(text)) % (WINDOW_EVERY - WINDOW));
+		memcpy(to + filled, raw + at + skip / 64 * 64, WINDOW);
+		filled += WINDOW;
+	}
+	return filled;
+}
+
+/* The first JOINT blocks of a region. */
+static int look_for_echoes(const struct look *l, size_t joint, bool *found, struct kedge__error *err)
+{
+	const struct kedge__codec_blocks *b = l->blocks;
+	unsigned width = kedge__element_width(l->plan->subject.type);
+	size_t room = (size_t)JOINT_MOST / WINDOW_EVERY * WINDOW, filled = 0;
+	uint8_t *windows = kedge__malloc(room);
+	int rc = windows ? 0 : kedge__error_nomem(err);
+
+	for (size_t i = 0; i < joint && !rc && filled + SAMPLE_BYTES / WINDOW_EVERY * WINDOW <= room; i++) {
+		size_t bytes = SAMPLE_BYTES;
+		const void *raw;
+
+		rc = b->raw(b->ctx, i, l->planner->samples, &raw, &bytes, err);
+		if (!rc)
+			filled += take_windows(raw, bytes, i * (SAMPLE_BYTES / WINDOW_EVERY), windows + filled);
+	}
+	*found = !rc && kedge__echo_pays(windows, filled / width, width);
+	kedge__free(windows);
+	return rc;
+}
+
+/* Where numbers have echoes, blocks are joined to such as have both. */
+static int settle_joint(struct look *l, struct kedge__error *err)
+{
+	const struct kedge__codec_blocks *b = l->blocks;
+	struct kedge__codec_plan *p = l->plan;
+	size_t each = (size_t)KEDGE__MAX(b->bytes / b->count, 1);
+	size_t most = (size_t)KEDGE__MAX(JOINT_MOST / each, 1), joints = (b->count + most - 1) / most;
+	size_t joint = (b->count + joints - 1) / joints;
+	bool echo = p->choice.codec->id == KEDGE__CODEC_ECHO;
+	int rc = 0;
+
+	if (!b->joins || joint < 2)
+		return 0;
+	if (l->wanted.automatic && p->choice.codec->id == KEDGE__CODEC_FIELD && b->bytes >= JOINT_LEAST &&
+	    kedge__element_is_float(p->subject.type) && kedge__element_width(p->subject.type) >= 4)
+		rc = look_for_echoes(l, joint, &echo, err);
+	if (!rc && echo) {
+		p->choice.codec = &kedge__codec_echo;
+		p->joint = joint;
+	}
+	return rc;
+}
+
 int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct kedge__codec_region *region,
 			   const struct kedge__codec_blocks *blocks, struct kedge__codec_plan *plan,
 			   struct kedge__error *err)
@@ -206,7 +276,7 @@ int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct ke
 	}
 	if (!rc && kedge__codec_plan_wants_base(plan) && !base_opens(&l))
 		plan->choice.steps &= ~(unsigned)KEDGE__STEP_BASE;
-	return rc;
+	return rc ? rc : settle_joint(&l, err);
 }
 
 /* ---- where the data is */

@@ -5,7 +5,7 @@
 static const struct kedge__codec *const known[] = {
     &kedge__codec_none,  &kedge__codec_lz4,     &kedge__codec_zstd,    &kedge__codec_deflate,    &kedge__codec_fpzip,
     &kedge__codec_fpc64, &kedge__codec_fpc32,   &kedge__codec_shuffle, &kedge__codec_bitshuffle, &kedge__codec_delta,
-    &kedge__codec_field, &kedge__codec_records, &kedge__codec_planes,
+    &kedge__codec_field, &kedge__codec_records, &kedge__codec_planes,  &kedge__codec_echo,
 };
 
 size_t kedge__codec_count(void)

@@ -36,7 +36,7 @@ struct writer {
 	struct kedge__block_record *blocks;
 	struct start *starts;
 	size_t count, room;
-	uint32_t block_bytes; /* raw, of a block */
+	uint32_t block_bytes; /* raw, of a block, at most */
 	struct kedge__codec_planner planner;
 	struct kedge__codec_plan *plans; /* one per subject */
 	size_t subject_count;
@@ -327,6 +327,7 @@ static int plan_subject(struct writer *w, size_t first, size_t count, bool only,
 		kedge__codec_planner_expect(&w->planner, &region, &blocks);
 		return 0;
 	}
+	blocks.joins = index >= w->spec->region_count && !w->starts[first].ready;
 	if (w->starts[first].ready) {
 		w->plans[index] = w->spec->plans[index];
 		return kedge__codec_plan_follow(&w->planner, &region, &blocks, &w->plans[index], err);
@@ -362,6 +363,26 @@ static int plan_subjects(struct writer *w, struct kedge__error *err)
 		rc = each_subject(w, false, err);
 	kedge__codec_planner_done(&w->planner);
 	return rc;
+}
+
+/* Blocks of a subject become larger ones, as its plan says. */
+static void join_blocks(struct writer *w)
+{
+	size_t kept = 0, subject = SIZE_MAX, in = 0;
+
+	for (size_t i = 0; i < w->count; i++) {
+		in = w->starts[i].subject == subject ? in + 1 : 0;
+		subject = w->starts[i].subject;
+		if (w->plans[subject].joint && in % w->plans[subject].joint) {
+			w->blocks[kept - 1].raw_bytes += w->blocks[i].raw_bytes;
+			continue;
+		}
+		w->blocks[kept] = w->blocks[i];
+		w->starts[kept++] = w->starts[i];
+	}
+	w->count = kept;
+	for (size_t i = 0; i < w->count; i++)
+		w->block_bytes = KEDGE__MAX(w->block_bytes, w->blocks[i].raw_bytes);
 }
 
 /* ------------------------------------------------------------------ collect */
@@ -600,7 +621,10 @@ static int prepare(struct writer *w, struct kedge__error *err)
 		return rc;
 	w->stored = kedge__calloc(w->count, sizeof(*w->stored));
 	rc = w->stored ? plan_subjects(w, err) : kedge__error_nomem(err);
-	return rc ? rc : number_pages(w, err);
+	if (rc)
+		return rc;
+	join_blocks(w);
+	return number_pages(w, err);
 }
 
 static uint64_t literal_bytes(const struct writer *w)

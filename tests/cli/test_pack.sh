@@ -140,6 +140,36 @@ if python3 -c 'import h5py' 2>/dev/null; then
 	expect 6 kedge cat h.kpk hdf5/b.h5:/g/x
 fi
 
+# Numbers and their mirror image: less than one and a half of them, in blocks that are larger, and all come back, or one file of them.
+if python3 -c 'import struct' 2>/dev/null; then
+	mkdir mirror
+	python3 - <<-'END'
+		import random, struct
+		r = random.Random(1)
+		for name in "ab":
+		    v, x = 1.0, []
+		    for i in range(60000):
+		        v += r.uniform(-0.001, 0.001)
+		        x.append(v)
+		    y = [-v for v in reversed(x)]
+		    open("mirror/" + name, "wb").write(struct.pack("<120000d", *x, *y))
+		    open("half-" + name, "wb").write(struct.pack("<60000d", *x))
+	END
+	expect 0 kedge pack half-a half-b -o half.kpk --set aggregate=aware
+	expect 0 kedge pack mirror -o mirror.kpk --set aggregate=aware
+	[ "$(stat -c %s mirror.kpk)" -lt $(($(stat -c %s half.kpk) * 5 / 4)) ] || fail "the mirror image takes as much as what it is of"
+	expect 0 kedge show mirror.kpk
+	printed 'echo'
+	expect 0 kedge verify mirror.kpk
+	expect 0 kedge unpack mirror.kpk -o got
+	same mirror/a got/mirror/a
+	same mirror/b got/mirror/b
+	rm -r got
+	expect 0 kedge unpack mirror.kpk mirror/b -o got
+	same mirror/b got/mirror/b
+	rm -r got
+fi
+
 # checked WHEN: each file of ./got is right, or is not there; and no others are.
 checked()
 {

@@ -40,7 +40,7 @@ static void compare(const struct kedge__field *f, const uint8_t *data)
 	assert_int_equal(loops[0]->choose(f, numbers[0], &bits[0]), loops[1]->choose(f, numbers[0], &bits[1]));
 	assert_int_equal(bits[0], bits[1]);
 	for (int i = 0; i < 2; i++) {
-		loops[i]->rebuild(f, residuals[i], zeros[i]);
+		loops[i]->rebuild(f, residuals[i], zeros[i], 0, f->n);
 		assert_memory_equal(residuals[i], numbers[i], bytes);
 		memset(back, 0xee, sizeof(back));
 		loops[i]->give(f, residuals[i], back);

@@ -416,6 +416,43 @@ static void test_lone_array(void **state)
 	lab_close(&l);
 }
 
+/* Blocks are joined where numbers have echoes, as many to each, nearly, and only where that is allowed. */
+static void test_joint(void **state)
+{
+	enum { NUMBERS = BLOCK * BLOCKS / 8 };
+	const struct kedge__codec_region region = {
+	    .id = 5, .type = KEDGE_F64, .bytes = (uint64_t)BLOCK * BLOCKS, .ndims = 1, .dims = (uint64_t[]){NUMBERS}};
+	static const struct {
+		const char *codec;
+		bool joins, mirrored, joint;
+	} cases[] = {{"auto", true, true, true},
+		     {"auto", true, false, false},
+		     {"auto", false, true, false},
+		     {"field", true, true, false},
+		     {"echo", true, false, true}};
+
+	(void)state;
+	for (size_t c = 0; c < KEDGE__COUNT(cases); c++) {
+		uint64_t seed = 9;
+		struct lab l;
+
+		lab_open(&l, cases[c].codec, NULL);
+		l.blocks.joins = cases[c].joins;
+		l.blocks.base_open = NULL;
+		for (size_t i = 0; i < NUMBERS; i++) {
+			uint64_t v = UINT64_C(0x3ff0000000000000) + (i << 34) + (draw(&seed) >> 26);
+
+			if (cases[c].mirrored && i >= NUMBERS / 2)
+				v = kedge__get64(l.data + 8 * (NUMBERS - 1 - i)) + i % 3;
+			kedge__put64(l.data + 8 * i, v);
+		}
+		assert_int_equal(kedge__codec_plan_make(&l.planner, &region, &l.blocks, &l.plan, NULL), 0);
+		assert_int_equal(l.plan.joint, cases[c].joint ? BLOCKS : 0);
+		assert_int_equal(l.plan.choice.codec->id, cases[c].joint ? KEDGE__CODEC_ECHO : KEDGE__CODEC_FIELD);
+		lab_close(&l);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,7 +460,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_base),       cmocka_unit_test(test_remembered),
 	    cmocka_unit_test(test_learns),     cmocka_unit_test(test_kinds),
 	    cmocka_unit_test(test_strangers),  cmocka_unit_test(test_many_are_worth_a_look),
-	    cmocka_unit_test(test_lone_array),
+	    cmocka_unit_test(test_lone_array), cmocka_unit_test(test_joint),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);

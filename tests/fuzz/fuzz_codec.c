@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Codecs. As packed bytes: the first byte chooses the codec, the next two the raw size, the two behind them the
- * parameter; decoding fails or fills exactly that. As raw bytes: every codec gives them back.
+ * Codecs. As packed bytes: the first byte chooses the codec, the next two the raw size (of codec echo, a sixth of it),
+ * the two behind them the parameter; decoding fails or fills exactly that. As raw bytes: every codec gives them back.
  */
 #include "codec/codec.h"
 #include "fuzz.h"
@@ -43,28 +43,23 @@ static void round_trip(const struct kedge__codec_choice *choice, enum kedge_type
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const choices[] = {"none",
-					      "lz4",
-					      "zstd:1",
-					      "shuffle+lz4",
-					      "bitshuffle+lz4",
-					      "field",
-					      "fpc64",
-					      "fpc32+lz4",
-					      "delta+shuffle+zstd",
-					      "records+lz4",
-					      "xor+records:24+zstd:1",
-					      "auto"};
+	static const char *const choices[] = {
+	    "none", "lz4",   "zstd:1",    "shuffle+lz4",        "bitshuffle+lz4", "field",
+	    "echo", "fpc64", "fpc32+lz4", "delta+shuffle+zstd", "records+lz4",    "xor+records:24+zstd:1",
+	    "auto"};
 	static const enum kedge_type types[] = {KEDGE_F64, KEDGE_F32, KEDGE_I16, KEDGE_C64, KEDGE_BYTES};
-	uint16_t raw_bytes, param;
+	uint16_t codec, param;
+	size_t raw_bytes;
 	struct kedge__codec_choice choice;
 
 	if (size < HEADER)
 		return 0;
-	raw_bytes = kedge__get16(data + 1);
-	param = kedge__get16(data + 3);
 	/* One more than there are, so that one is unknown. */
-	unpack(data[0] % (KEDGE__CODEC_RECORDS + 2), param, raw_bytes, data + HEADER, size - HEADER);
+	codec = data[0] % (KEDGE__CODEC_ECHO + 2);
+	/* Of some, several parts. */
+	raw_bytes = kedge__get16(data + 1) * (codec == KEDGE__CODEC_ECHO ? (size_t)6 : 1);
+	param = kedge__get16(data + 3);
+	unpack(codec, param, raw_bytes, data + HEADER, size - HEADER);
 	FUZZ_REQUIRE(kedge__codec_choice_parse(choices[data[0] % KEDGE__COUNT(choices)], &choice, NULL) == 0);
 	choice.row = data[1] % 64;
 	choice.plane = choice.row * (data[2] % 8);

@@ -499,7 +499,7 @@ static void save_packed(const char *text, enum kedge_type type, const uint8_t *r
 	choice.row = 10;
 	FUZZ_REQUIRE(kedge__block_encode(&choice, type, raw, bytes, packed, &used, &codec, &param, NULL) == 0);
 	prefix[0] = (uint8_t)codec;
-	kedge__put16(prefix + 1, (uint16_t)bytes);
+	kedge__put16(prefix + 1, (uint16_t)(codec == KEDGE__CODEC_ECHO ? bytes / 6 : bytes));
 	kedge__put16(prefix + 3, param);
 	snprintf(name, sizeof(name), "%s-%u", text, (unsigned)type);
 	for (char *p = name; *p; p++)
@@ -516,6 +516,21 @@ static void make_lanes(void)
 	for (size_t k = 0; k < sizeof(raw) / 4; k++)
 		kedge__put32(raw + k * 4, UINT32_C(0x3f800000) + (uint32_t)(k * k << 3) + (uint32_t)(k * k * 7 % 511));
 	save_packed("field", KEDGE_I32, raw, sizeof(raw));
+}
+
+/* Two parts, zeros for the most: noise, a copy of it, and, in the other part, its mirror image with the other sign. */
+static void make_echoes(void)
+{
+	static uint8_t raw[144000];
+	uint64_t noise = 1;
+
+	for (size_t k = 0; k < 100; k++) {
+		noise = noise * UINT64_C(6364136223846793005) + 1442695040888963407;
+		kedge__put64(raw + (1000 + k) * 8, UINT64_C(0x3ff0000000000000) + (noise >> 12));
+		kedge__put64(raw + (2000 + k) * 8, UINT64_C(0x3ff0000000000000) + (noise >> 12) + k % 3);
+		kedge__put64(raw + (17800 - k) * 8, UINT64_C(0xbff0000000000000) + (noise >> 12));
+	}
+	save_packed("echo", KEDGE_F64, raw, sizeof(raw));
 }
 
 static void make_codec(void)
@@ -540,6 +555,7 @@ static void make_codec(void)
 		save_packed(texts[i], KEDGE_F32, raw, sizeof(raw));
 	}
 	make_lanes();
+	make_echoes();
 }
 
 static void make_shield(void)

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Some numbers are anchors: which ones is decided by their upper bits alone, without the sign, so that a number and its
+ * echo both are, whichever way around they stand. An anchor that was seen before, with neighbours that fit, begins an
+ * echo, which reaches as far as numbers stay close.
+ */
+#include "codec/echo.h"
+
+#include "codec/field.h"
+
+#define ANCHOR_EVERY 16 /* numbers, about */
+#define TABLE_MOST   (UINT32_C(1) << 17)
+#define TABLE_LEAST  (UINT32_C(1) << 8)
+#define AROUND       6  /* numbers after an anchor, of which */
+#define AROUND_LEAST 5  /* have to fit */
+#define LEAST        16 /* numbers of an echo */
+#define MISS         4  /* what one that does not fit counts, against one that does: */
+#define MISSES       12 /* an echo ends where these are more */
+#define LOOK_EVERY   61 /* numbers, of which one is compared with the one before it */
+#define PAYS         32 /* anchors, of which one has to be an echo */
+#define NONE         UINT32_MAX
+
+struct finder {
+	const uint8_t *raw;
+	size_t n;
+	unsigned width;
+	unsigned close; /* bits by which two numbers may differ */
+	uint32_t *table, mask;
+};
+
+KEDGE__INLINE uint64_t bits_at(const struct finder *f, unsigned width, size_t i)
+{
+	return width == 8 ? kedge__get64(f->raw + 8 * i) : (uint64_t)kedge__get32(f->raw + 4 * i) << 32;
+}
+
+/* Signed integers with the order of the numbers. */
+KEDGE__INLINE int64_t ordered(uint64_t v)
+{
+	return (int64_t)(v ^ (uint64_t)((int64_t)v >> 63) >> 1);
+}
+
+/* The upper half, without the sign. */
+KEDGE__INLINE uint32_t anchor_hash(uint64_t v, unsigned width)
+{
+	uint64_t key = v << 1 >> (width == 8 ? 25 : 42);
+
+	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+KEDGE__INLINE bool is_close(const struct finder *f, unsigned width, uint64_t a, uint64_t b, bool negated)
+{
+	uint64_t d = (uint64_t)ordered(a) - (uint64_t)(negated ? ~ordered(b) : ordered(b));
+	unsigned shift = f->close + (width == 8 ? 0 : 32);
+
+	d = (d ^ (uint64_t)((int64_t)d >> 63)) >> shift;
+	return d == 0;
+}
+
+/* What is close to the number before it needs no echo. */
+KEDGE__INLINE bool is_anchor(const struct finder *f, unsigned width, uint64_t v, uint64_t before, uint32_t hash)
+{
+	return hash % ANCHOR_EVERY == 0 && !is_close(f, width, v, before, false);
+}
+
+/* How many of the numbers behind anchor I fit those behind, or before, anchor Q. */
+KEDGE__INLINE unsigned fits(const struct finder *f, unsigned width, size_t i, size_t q, bool backwards, bool negated)
+{
+	unsigned n = 0;
+
+	if (i + AROUND >= f->n || (backwards && q < AROUND))
+		return 0;
+	for (size_t k = 1; k <= AROUND; k++)
+		n +=
+		    is_close(f, width, bits_at(f, width, i + k), bits_at(f, width, backwards ? q - k : q + k), negated);
+	return n;
+}
+
+/* The echo of which number I is one, as far as it goes, from number FIRST on at the earliest. */
+KEDGE__INLINE struct kedge__echo extend(const struct finder *f, unsigned width, size_t i, size_t q, bool backwards,
+					bool negated, size_t first)
+{
+	size_t to = i, from = q, n, good;
+	unsigned misses = 0;
+
+	while (to > first && (backwards ? from + 1 < to - 1 : from > 0) &&
+	       is_close(f, width, bits_at(f, width, to - 1), bits_at(f, width, backwards ? from + 1 : from - 1),
+			negated)) {
+		to--;
+		from += backwards ? 1 : (size_t)-1;
+	}
+	n = good = i - to + 1;
+	while (to + n < f->n && (!backwards || from >= n) && misses <= MISSES) {
+		bool fit = is_close(f, width, bits_at(f, width, to + n),
+				    bits_at(f, width, backwards ? from - n : from + n), negated);
+
+		n++;
+		misses = fit ? misses - (misses > 0) : misses + MISS;
+		good = fit ? n : good;
+	}
+	return (struct kedge__echo){(uint32_t)to, (uint32_t)good, (uint32_t)from, backwards, negated};
+}
+
+/* Look number I up, and note it; true if it is an echo. */
+KEDGE__INLINE bool look_up(const struct finder *f, unsigned width, size_t i, uint64_t v, uint32_t hash, size_t *q,
+			   bool *backwards, bool *negated)
+{
+	uint32_t *slot = &f->table[hash >> 4 & f->mask], there = *slot;
+	unsigned on, back;
+	uint64_t other;
+
+	*slot = (uint32_t)i;
+	if (there == NONE)
+		return false;
+	other = bits_at(f, width, there);
+	if (anchor_hash(other, width) != hash)
+		return false;
+	*q = there;
+	*negated = (v ^ other) >> 63;
+	on = fits(f, width, i, there, false, *negated);
+	back = fits(f, width, i, there, true, *negated);
+	*backwards = back > on;
+	return KEDGE__MAX(on, back) >= AROUND_LEAST;
+}
+
+KEDGE__INLINE bool find(const struct finder *f, unsigned width, struct kedge__echo_list *out)
+{
+	uint64_t before = 0;
+	size_t end = 0, q;
+
+	for (size_t i = 0; i < f->n; i++) {
+		uint64_t v = bits_at(f, width, i);
+		uint32_t hash = anchor_hash(v, width);
+		bool backwards, negated;
+		struct kedge__echo e;
+
+		bool anchor = is_anchor(f, width, v, before, hash);
+
+		before = v;
+		if (!anchor || !look_up(f, width, i, v, hash, &q, &backwards, &negated))
+			continue;
+		e = extend(f, width, i, q, backwards, negated, end);
+		if (e.n < LEAST)
+			continue;
+		if (!kedge__array_push(out, e))
+			return false;
+		end = e.to + e.n;
+		i = KEDGE__MAX(i, end - 1);
+	}
+	return true;
+}
+
+/* Whether many anchors are echoes. */
+KEDGE__INLINE bool count(const struct finder *f, unsigned width)
+{
+	size_t anchors = 0, echoes = 0, q;
+	bool backwards, negated;
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		uint64_t v = bits_at(f, width, i);
+		uint32_t hash = anchor_hash(v, width);
+		bool anchor = is_anchor(f, width, v, before, hash);
+
+		before = v;
+		if (!anchor)
+			continue;
+		anchors++;
+		echoes += look_up(f, width, i, v, hash, &q, &backwards, &negated);
+	}
+	return echoes * PAYS > anchors;
+}
+
+/* By how much neighbours differ, as a rule, what is close is a part of. */
+static unsigned close_bits(const struct finder *f)
+{
+	uint64_t bits = 0, looks = 0;
+
+	for (size_t i = 1; i < f->n; i += LOOK_EVERY, looks++) {
+		uint64_t d =
+		    (uint64_t)ordered(bits_at(f, f->width, i)) - (uint64_t)ordered(bits_at(f, f->width, i - 1));
+
+		d = (d ^ (uint64_t)((int64_t)d >> 63)) >> (f->width == 8 ? 0 : 32);
+		bits += d ? 64 - (unsigned)__builtin_clzll(d) : 0;
+	}
+	return looks ? (unsigned)(bits / looks * 5 / 8) : 0;
+}
+
+static bool finder_init(struct finder *f, const uint8_t *raw, size_t n, unsigned width)
+{
+	uint32_t size = TABLE_LEAST;
+
+	*f = (struct finder){.raw = raw, .n = n, .width = width};
+	while (size < TABLE_MOST && size < n / ANCHOR_EVERY)
+		size *= 2;
+	f->mask = size - 1;
+	f->close = close_bits(f);
+	f->table = kedge__malloc(size * sizeof(*f->table));
+	if (f->table)
+		memset(f->table, 0xff, size * sizeof(*f->table));
+	return f->table;
+}
+
+bool kedge__echo_find(const uint8_t *raw, size_t n, unsigned width, struct kedge__echo_list *out)
+{
+	struct finder f;
+	bool ok = finder_init(&f, raw, n, width);
+
+	if (ok)
+		ok = width == 8 ? find(&f, 8, out) : find(&f, 4, out);
+	kedge__free(f.table);
+	return ok;
+}
+
+bool kedge__echo_pays(const uint8_t *raw, size_t n, unsigned width)
+{
+	struct finder f;
+	bool pays = finder_init(&f, raw, n, width) && (width == 8 ? count(&f, 8) : count(&f, 4));
+
+	kedge__free(f.table);
+	return pays;
+}
