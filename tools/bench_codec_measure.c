@@ -233,14 +233,17 @@ struct cut {
 	size_t block;
 };
 
-static int cut_raw(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err)
+static int cut_raw(void *ctx, size_t i, size_t skip, uint8_t *to, const void **raw, size_t *bytes,
+		   struct kedge__error *err)
 {
 	const struct cut *c = ctx;
+	size_t all = KEDGE__MIN(c->file->bytes - i * c->block, c->block);
 
 	(void)to;
 	(void)err;
-	*raw = c->file->data + i * c->block;
-	*bytes = KEDGE__MIN(*bytes, KEDGE__MIN(c->file->bytes - i * c->block, c->block));
+	skip = KEDGE__MIN(skip, all);
+	*raw = c->file->data + i * c->block + skip;
+	*bytes = KEDGE__MIN(*bytes, all - skip);
 	return 0;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define FILES_ALONE 32 /* so few are read by one thread */
+
 struct save {
 	struct kedge__usage usage;
 	const struct kedge__save_as *as;
@@ -340,8 +342,8 @@ static int check_caller(struct save *s)
 	return KEDGE__EXIT_USAGE;
 }
 
-/* With as many threads as the job has. */
-static int unpack(struct save *s, struct kedge__error *err)
+/* Read them, with as many threads as the job has. */
+static int read_files(struct save *s, struct kedge__error *err)
 {
 	struct kedge__job_settings settings;
 	struct kedge__pool *pool = NULL;
@@ -349,8 +351,11 @@ static int unpack(struct save *s, struct kedge__error *err)
 
 	if (rc)
 		return rc;
-	rc = kedge__tool_pool(&settings, &pool, err);
+	if (s->set.equal || s->set.walk.found.count > FILES_ALONE)
+		rc = kedge__tool_pool(&settings, &pool, err);
 	if (!rc)
+		rc = kedge__save_set_read(&s->set, pool, err);
+	if (!rc && s->set.equal)
 		rc = kedge__save_set_unpack(&s->set, pool, err);
 	kedge__pool_free(pool);
 	kedge__job_settings_done(&settings);
@@ -373,9 +378,7 @@ static int save_files(struct save *s)
 	if (status)
 		return status;
 	if (!rc)
-		rc = kedge__save_set_read(&s->set, &err);
-	if (!rc && s->set.equal)
-		rc = unpack(s, &err);
+		rc = read_files(s, &err);
 	if (!rc && s->as->strict && (s->set.walk.left_out || s->set.changed))
 		rc = kedge__error_set(&err, KEDGE_E_STATE, 0, "files changed, or could not be read");
 	if (!rc)

@@ -35,7 +35,7 @@ void kedge__save_set_done(struct kedge__save_set *s)
 	kedge__free(s->parts);
 	kedge__grouping_free(s->grouping);
 	for (size_t i = 0; i < s->blocks.count; i++)
-		kedge__free(s->blocks.at[i]);
+		kedge__map_free(s->blocks.at[i], BLOCK_BYTES);
 	kedge__array_done(&s->blocks);
 }
 
@@ -203,7 +203,7 @@ static uint8_t *hold(struct kedge__save_set *s, size_t bytes)
 	uint8_t *block, *at;
 
 	if (!s->blocks.count || BLOCK_BYTES - s->block_used < bytes) {
-		block = kedge__malloc(BLOCK_BYTES);
+		block = kedge__map_alloc(BLOCK_BYTES); /* with large pages, where there are */
 		if (!block || !kedge__array_push(&s->blocks, block))
 			kedge__tool_no_memory();
 		s->block_used = 0;
@@ -249,42 +249,60 @@ static ssize_t read_all(int fd, uint8_t *to, size_t bytes)
 	return (ssize_t)done;
 }
 
+/* What reading a file came to. */
+struct reading {
+	struct kedge__found *f;
+	uint8_t *to; /* for its bytes; NULL: only that it can be read is of interest */
+	int failed;  /* errno; 0: it was read */
+	bool opened, changed;
+};
+
 /* Its bytes are kept, and what they are counts, whatever becomes of the file. */
-static int read_small(struct kedge__save_set *s, struct kedge__found *f, int fd)
+static int read_small(struct reading *r, int fd)
 {
-	uint8_t *to = hold(s, f->entry.size);
-	ssize_t n = read_all(fd, to, f->entry.size);
+	struct kedge__found *f = r->f;
+	ssize_t n = read_all(fd, r->to, f->entry.size);
 	struct stat now;
 
 	if (n < 0 || fstat(fd, &now) != 0)
 		return -1;
-	if ((uint64_t)n != f->entry.size || !same_time(now.st_mtim, f->entry.mtime_ns))
-		say_changed(s, f);
+	r->changed = (uint64_t)n != f->entry.size || !same_time(now.st_mtim, f->entry.mtime_ns);
 	f->entry.size = (uint64_t)n;
-	f->data = to;
+	f->data = r->to;
 	return 0;
 }
 
 /* False: it is not what was found, or cannot be read; errno says why. */
-static bool read_one(struct kedge__save_set *s, struct kedge__found *f)
+static bool read_file(struct reading *r)
 {
-	int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY), rc = 0, saved;
+	int fd = open(r->f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY), rc = 0, saved;
 	struct stat st;
 
+	r->opened = true;
 	if (fd < 0)
 		return false;
-	if (fstat(fd, &st) != 0 || st.st_ino != f->entry.inode || st.st_dev != f->device) {
+	if (fstat(fd, &st) != 0 || st.st_ino != r->f->entry.inode || st.st_dev != r->f->device) {
 		kedge__fs_close(fd);
 		errno = ENOENT;
 		return false;
 	}
-	f->large = f->entry.size > SMALL || s->held > HELD_MAX;
-	if (!f->large && f->entry.size)
-		rc = read_small(s, f, fd);
+	if (r->to)
+		rc = read_small(r, fd);
 	saved = errno;
 	kedge__fs_close(fd);
 	errno = saved;
 	return rc == 0;
+}
+
+static int read_one(void *ctx, size_t i, int worker)
+{
+	struct reading *r = (struct reading *)ctx + i;
+
+	(void)worker;
+	read_attributes(r->f);
+	if (r->f->entry.kind == KEDGE__TREE_FILE && !read_file(r))
+		r->failed = errno;
+	return 0;
 }
 
 /* Other names of a file that is left out: the first of them becomes the file. */
@@ -333,22 +351,65 @@ static void sweep(struct kedge__save_set *s)
 	s->walk.found.count = kept;
 }
 
-int kedge__save_set_read(struct kedge__save_set *s, struct kedge__error *err)
+/* Where its bytes go, if they are kept. */
+static void make_room(struct kedge__save_set *s, struct reading *r)
 {
+	struct kedge__found *f = r->f;
+
+	f->large = f->entry.size > SMALL || s->held > HELD_MAX;
+	if (!f->large && f->entry.size)
+		r->to = hold(s, f->entry.size);
+}
+
+static size_t list_readings(struct kedge__save_set *s, struct reading *list)
+{
+	size_t n = 0;
+
 	for (size_t i = 0; i < s->walk.found.count; i++) {
 		struct kedge__found *f = &s->walk.found.at[i];
 
 		if (f->same || f->fd >= 0)
 			continue;
-		read_attributes(f);
-		if (f->entry.kind != KEDGE__TREE_FILE || read_one(s, f))
-			continue;
-		if (f->named)
-			return kedge__error_set(err, KEDGE_E_IO, errno, "cannot open %s", f->path);
-		leave(s, f, strerror(errno));
+		list[n] = (struct reading){.f = f};
+		if (f->entry.kind == KEDGE__TREE_FILE)
+			make_room(s, &list[n]);
+		n++;
 	}
-	sweep(s);
+	return n;
+}
+
+static int take_reading(struct kedge__save_set *s, struct reading *r, struct kedge__error *err)
+{
+	/* The other name of a file that was left out has become the file. */
+	if (r->f->entry.kind == KEDGE__TREE_FILE && !r->opened) {
+		make_room(s, r);
+		r->failed = read_file(r) ? 0 : errno;
+	}
+	if (r->failed && r->f->named)
+		return kedge__error_set(err, KEDGE_E_IO, r->failed, "cannot open %s", r->f->path);
+	if (r->failed)
+		leave(s, r->f, strerror(r->failed));
+	else if (r->changed)
+		say_changed(s, r->f);
 	return 0;
+}
+
+int kedge__save_set_read(struct kedge__save_set *s, struct kedge__pool *pool, struct kedge__error *err)
+{
+	struct reading *list = kedge__calloc(s->walk.found.count + 1, sizeof(*list));
+	size_t n;
+	int rc = 0;
+
+	if (!list)
+		kedge__tool_no_memory();
+	n = list_readings(s, list);
+	(void)kedge__pool_for(pool, n, read_one, list);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = take_reading(s, &list[i], err);
+	kedge__free(list);
+	if (!rc)
+		sweep(s);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ copies on disk */

@@ -51,7 +51,7 @@ int kedge__save_set_stdin(struct kedge__save_set *s, const char *name, struct ke
 /* The files of PART in the newest version of K that has as many, and which of those that were found are the same. FORCE: none. */
 int kedge__save_set_compare(struct kedge__save_set *s, uint32_t part, kedge_t *k, bool force, struct kedge__error *err);
 /* Read small files, and see that the others can be read. What cannot be is left out, but for operands. */
-int kedge__save_set_read(struct kedge__save_set *s, struct kedge__error *err);
+int kedge__save_set_read(struct kedge__save_set *s, struct kedge__pool *pool, struct kedge__error *err);
 /* With `equal`: those files that can be become their plain form, as copies. The others stay what they are. */
 int kedge__save_set_unpack(struct kedge__save_set *s, struct kedge__pool *pool, struct kedge__error *err);
 /* Memory for BYTES bytes of a small file, as long as the set is there; NULL: it is too large, or there are too many. */

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "gpu/gpu.h"
+#include "pipeline/pipeline.h"
 
 enum kedge__codec_id { /* stable on disk */
 		       KEDGE__CODEC_NONE = 0,
@@ -58,6 +59,7 @@ struct kedge__codec_choice {
 	double bus;          /* bytes per second that come from the GPU that the data is on; 0: it is on the host */
 	bool there;          /* packed on that GPU: kedge__codec_there() */
 	double fetch;        /* bytes of a base that a thread reads per second; 0: a built-in figure */
+	struct kedge__pool *pool; /* threads that share a look at the data, if speeds are not measured; NULL: there is one */
 	/* Seconds per byte that CODEC takes for data that it shrinks to SIZE, a share; NULL: they are measured. */
 	double (*pace)(const char *codec, double size);
 };
@@ -237,6 +239,7 @@ struct kedge__codec_planner {
 	struct kedge__codec_memory *memory; /* NULL: nothing is remembered */
 	uint8_t *samples;
 	double spare; /* seconds that are left for looks at regions which are too small for one */
+	struct kedge__pool *pool; /* may be set: that of the caller */
 };
 
 int kedge__codec_planner_init(struct kedge__codec_planner *p, const struct kedge__codec_choice *wanted,
@@ -259,8 +262,8 @@ struct kedge__codec_blocks {
 	uint64_t bytes; /* raw, of all */
 	bool depends;   /* the version needs others already */
 	bool joins;     /* they may be joined to larger ones, with what plan->joint says */
-	/* The first *BYTES bytes of block I, fewer if it is shorter: *RAW is where they are, or TO, where they were put. */
-	int (*raw)(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err);
+	/* *BYTES bytes of block I from byte SKIP on, fewer if it is shorter: *RAW is where they are, or TO, where they were put. */
+	int (*raw)(void *ctx, size_t i, size_t skip, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err);
 	bool (*base_open)(void *ctx); /* there is a base, and it can be read; NULL: there is none */
 	/* What the base has for the first BYTES bytes of block I, put at TO; false: nothing. After base_open() alone. */
 	bool (*base)(void *ctx, size_t i, uint8_t *to, size_t bytes);

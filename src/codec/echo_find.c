@@ -16,6 +16,8 @@
 #define LEAST        16 /* numbers of an echo */
 #define MISS         4  /* what one that does not fit counts, against one that does: */
 #define MISSES       12 /* an echo ends where these are more */
+#define STEP         16 /* numbers that are passed at once, if */
+#define STEP_MISSES  3  /* do not fit, at most */
 #define LOOK_EVERY   61 /* numbers, of which one is compared with the one before it */
 #define PAYS         32 /* anchors, of which one has to be an echo */
 #define NONE         UINT32_MAX
@@ -75,6 +77,29 @@ KEDGE__INLINE unsigned fits(const struct finder *f, unsigned width, size_t i, si
 	return n;
 }
 
+/* How many of STEP numbers from I on do not fit. */
+KEDGE__INLINE unsigned step_misses(const struct finder *f, unsigned width, size_t i, size_t q, bool backwards,
+				   bool negated)
+{
+	unsigned n = 0;
+
+	for (size_t k = 0; k < STEP; k++)
+		n += !is_close(f, width, bits_at(f, width, i + k), bits_at(f, width, backwards ? q - k : q + k),
+			       negated);
+	return n;
+}
+
+/* How many numbers from TO on can be passed in steps: those of which most fit. */
+KEDGE__INLINE size_t pass(const struct finder *f, unsigned width, size_t to, size_t from, bool backwards, bool negated)
+{
+	size_t n = 0;
+
+	while (to + n + STEP <= f->n && (!backwards || from + 1 >= n + STEP) &&
+	       step_misses(f, width, to + n, backwards ? from - n : from + n, backwards, negated) <= STEP_MISSES)
+		n += STEP;
+	return n;
+}
+
 /* The echo of which number I is one, as far as it goes, from number FIRST on at the earliest. */
 KEDGE__INLINE struct kedge__echo extend(const struct finder *f, unsigned width, size_t i, size_t q, bool backwards,
 					bool negated, size_t first)
@@ -88,7 +113,16 @@ KEDGE__INLINE struct kedge__echo extend(const struct finder *f, unsigned width, 
 		to--;
 		from += backwards ? 1 : (size_t)-1;
 	}
-	n = good = i - to + 1;
+	n = i - to + 1;
+	if (!backwards || from >= n) {
+		size_t next = backwards ? from - n : from + n;
+
+		n += backwards ? (negated ? pass(f, width, to + n, next, true, true)
+					  : pass(f, width, to + n, next, true, false))
+			       : (negated ? pass(f, width, to + n, next, false, true)
+					  : pass(f, width, to + n, next, false, false));
+	}
+	good = n;
 	while (to + n < f->n && (!backwards || from >= n) && misses <= MISSES) {
 		bool fit = is_close(f, width, bits_at(f, width, to + n),
 				    bits_at(f, width, backwards ? from - n : from + n), negated);

@@ -150,6 +150,22 @@ static bool work_new(struct work *w, const struct kedge__field *f)
 	return true;
 }
 
+/* Residuals of numbers: those between echoes, and echoes. */
+static void replace(const struct kedge__field *f, const struct kedge__field_loops *loops,
+		    const struct kedge__echo_part *part, const struct work *w)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; part && i < part->count; i++) {
+		const struct kedge__echo *e = &part->at[i];
+
+		loops->replace(f, w->numbers, w->residuals, w->lengths, w->zeros, at, e->to - part->start);
+		loops->echo(f, part, e, w->numbers, w->residuals, w->lengths, w->zeros);
+		at = e->to - part->start + e->n;
+	}
+	loops->replace(f, w->numbers, w->residuals, w->lengths, w->zeros, at, f->n);
+}
+
 int kedge__field_pack(const struct kedge__codec_choice *how, const struct kedge__codec_input *in,
 		      const struct kedge__echo_part *part, void *out, size_t room, size_t *used,
 		      struct kedge__error *err)
@@ -166,9 +182,7 @@ int kedge__field_pack(const struct kedge__codec_choice *how, const struct kedge_
 		return kedge__error_nomem(err);
 	take_best(&f, loops, in, &w);
 	f.zeros = kedge__field_zeros_pay(&f, w.numbers);
-	loops->replace(&f, w.numbers, w.residuals, w.lengths, w.zeros);
-	if (part)
-		loops->echo(&f, part, w.numbers, w.residuals, w.lengths, w.zeros);
+	replace(&f, loops, part, &w);
 	rc = put_streams(&f, &w, out, room, used, err);
 	kedge__free(w.numbers);
 	if (rc)

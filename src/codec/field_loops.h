@@ -19,13 +19,13 @@ struct kedge__field_loops {
 	/* The kind that gives the smallest residuals on samples of the numbers; kinds that use a row or a plane
 	 * only if there is one; and how many bits these have. */
 	enum kedge__field_kind (*choose)(const struct kedge__field *f, const void *numbers, uint64_t *bits);
-	/* Residuals and their lengths; with f->zeros without the trailing zeros, whose counts go to ZEROS. */
+	/* Residuals and their lengths, of the numbers from FROM on up to TO, or of echo E of PART; with f->zeros
+	 * without the trailing zeros, whose counts go to ZEROS. */
 	void (*replace)(const struct kedge__field *f, const void *numbers, void *residuals, uint8_t *lengths,
-			uint8_t *zeros);
-	/* The same again for those that are echoes. */
-	void (*echo)(const struct kedge__field *f, const struct kedge__echo_part *part, const void *numbers,
-		     void *residuals, uint8_t *lengths, uint8_t *zeros);
-	/* Numbers out of residuals, in place: those that are no echoes from FROM on up to TO, or echo E of PART. All
+			uint8_t *zeros, size_t from, size_t to);
+	void (*echo)(const struct kedge__field *f, const struct kedge__echo_part *part, const struct kedge__echo *e,
+		     const void *numbers, void *residuals, uint8_t *lengths, uint8_t *zeros);
+	/* Numbers out of residuals, in place: from FROM on up to TO, or those of echo E of PART. All
 	 * that comes before them is rebuilt. */
 	void (*rebuild)(const struct kedge__field *f, void *numbers, const uint8_t *zeros, size_t from, size_t to);
 	void (*rebuild_echo)(const struct kedge__field *f, const struct kedge__echo_part *part,

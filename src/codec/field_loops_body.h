@@ -60,15 +60,18 @@ static void give_any(const struct kedge__field *f, const void *numbers, uint8_t 
 		memcpy(raw, numbers, f->n * f->width);
 }
 
-static void replace_any(const struct kedge__field *f, const void *p, void *to, uint8_t *lengths, uint8_t *zeros)
+static void replace_any(const struct kedge__field *f, const void *p, void *to, uint8_t *lengths, uint8_t *zeros,
+			size_t from, size_t end)
 {
-	(f->width == 8 ? replace_any_64 : f->width == 4 ? replace_any_32 : replace_any_16)(f, p, to, lengths, zeros);
+	(f->width == 8   ? replace_any_64
+	 : f->width == 4 ? replace_any_32
+			 : replace_any_16)(f, p, to, lengths, zeros, from, end);
 }
 
-static void echo_any(const struct kedge__field *f, const struct kedge__echo_part *part, const void *p, void *to,
-		     uint8_t *lengths, uint8_t *zeros)
+static void echo_any(const struct kedge__field *f, const struct kedge__echo_part *part, const struct kedge__echo *e,
+		     const void *p, void *to, uint8_t *lengths, uint8_t *zeros)
 {
-	(f->width == 8 ? echo_any_64 : f->width == 4 ? echo_any_32 : echo_any_16)(f, part, p, to, lengths, zeros);
+	(f->width == 8 ? echo_any_64 : f->width == 4 ? echo_any_32 : echo_any_16)(f, part, e, p, to, lengths, zeros);
 }
 
 static void rebuild_any(const struct kedge__field *f, void *p, const uint8_t *zeros, size_t from, size_t to)

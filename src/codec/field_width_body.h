@@ -114,28 +114,30 @@ KEDGE__INLINE NUMBER NAME(residual)(NUMBER v, NUMBER guess, uint8_t *zeros)
 
 /* Before a kind can predict: the number before it, 0 for the first. */
 KEDGE__INLINE void NAME(replace)(const struct kedge__field *f, enum kedge__field_kind kind, const NUMBER *restrict p,
-				 NUMBER *restrict to, uint8_t *restrict lengths, uint8_t *restrict zeros)
+				 NUMBER *restrict to, uint8_t *restrict lengths, uint8_t *restrict zeros, size_t from,
+				 size_t end)
 {
-	size_t start = KEDGE__MIN(kedge__field_start(kind, f->reach), f->n);
+	size_t start = KEDGE__MIN(KEDGE__MAX(kedge__field_start(kind, f->reach), from), end);
 	const struct kedge__field_reach reach = f->reach;
 
-	for (size_t i = 0; i < start; i++)
+	for (size_t i = from; i < start; i++)
 		to[i] = NAME(residual)(p[i], i ? p[i - 1] : 0, zeros ? zeros + i : NULL);
-	for (size_t i = start; i < f->n; i++)
+	for (size_t i = start; i < end; i++)
 		to[i] = NAME(residual)(p[i], NAME(predict)(kind, p + i, kind ? p[(ptrdiff_t)i - reach.step] : 0, reach),
 				       zeros ? zeros + i : NULL);
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = from; i < end; i++)
 		lengths[i] = NAME(length)(to[i]);
 }
 
-static void NAME(replace_any)(const struct kedge__field *f, const void *p, void *to, uint8_t *lengths, uint8_t *zeros)
+static void NAME(replace_any)(const struct kedge__field *f, const void *p, void *to, uint8_t *lengths, uint8_t *zeros,
+			      size_t from, size_t end)
 {
 #define CALL(kind)                                                                                                     \
 	do {                                                                                                           \
 		if (f->zeros)                                                                                          \
-			NAME(replace)(f, kind, p, to, lengths, zeros);                                                 \
+			NAME(replace)(f, kind, p, to, lengths, zeros, from, end);                                      \
 		else                                                                                                   \
-			NAME(replace)(f, kind, p, to, lengths, NULL);                                                  \
+			NAME(replace)(f, kind, p, to, lengths, NULL, from, end);                                       \
 	} while (0)
 	BY_KIND(f->kind, CALL)
 #undef CALL
@@ -185,9 +187,9 @@ static void NAME(rebuild_any)(const struct kedge__field *f, void *p, const uint8
 
 /* What number K of an echo is the echo of: P has the numbers of the part. */
 KEDGE__INLINE NUMBER NAME(source)(const struct kedge__echo_part *part, const struct kedge__echo *e, const NUMBER *p,
-				  bool here, size_t k)
+				  bool here, bool backwards, bool negated, size_t k)
 {
-	size_t at = e->backwards ? e->from - k : e->from + k;
+	size_t at = backwards ? e->from - k : e->from + k;
 	NUMBER v;
 
 	if (here) {
@@ -196,41 +198,72 @@ KEDGE__INLINE NUMBER NAME(source)(const struct kedge__echo_part *part, const str
 		memcpy(&v, part->block + at * sizeof(v), sizeof(v));
 		v = NAME(turn)(v);
 	}
-	return e->negated ? (NUMBER)~v : v;
+	return negated ? (NUMBER)~v : v;
 }
 
-static void NAME(echo_any)(const struct kedge__field *f, const struct kedge__echo_part *part, const void *numbers,
-			   void *residuals, uint8_t *lengths, uint8_t *zeros)
+/* Each way around in a loop of its own. */
+#define BY_WAY(e, CALL)                                                                                                \
+	do {                                                                                                           \
+		if ((e)->backwards && (e)->negated)                                                                    \
+			CALL(true, true);                                                                              \
+		else if ((e)->backwards)                                                                               \
+			CALL(true, false);                                                                             \
+		else if ((e)->negated)                                                                                 \
+			CALL(false, true);                                                                             \
+		else                                                                                                   \
+			CALL(false, false);                                                                            \
+	} while (0)
+
+KEDGE__INLINE void NAME(echo)(const struct kedge__echo_part *part, const struct kedge__echo *e,
+			      const NUMBER *restrict p, NUMBER *restrict to, uint8_t *restrict lengths,
+			      uint8_t *restrict zeros, bool here, bool backwards, bool negated)
 {
-	const NUMBER *p = numbers;
-	NUMBER *to = residuals;
+	size_t first = e->to - part->start;
 
-	for (size_t j = 0; j < part->count; j++) {
-		const struct kedge__echo *e = &part->at[j];
-		size_t first = e->to - part->start;
-		bool here = e->from >= part->start;
-
-		for (size_t k = 0; k < e->n; k++) {
-			size_t i = first + k;
-
-			to[i] = NAME(residual)(p[i], NAME(source)(part, e, p, here, k), f->zeros ? zeros + i : NULL);
-			lengths[i] = NAME(length)(to[i]);
-		}
-	}
+	for (size_t k = 0; k < e->n; k++)
+		to[first + k] = NAME(residual)(p[first + k], NAME(source)(part, e, p, here, backwards, negated, k),
+					       zeros ? zeros + first + k : NULL);
+	for (size_t k = 0; k < e->n; k++)
+		lengths[first + k] = NAME(length)(to[first + k]);
 }
 
-static void NAME(rebuild_echo)(const struct kedge__field *f, const struct kedge__echo_part *part,
-			       const struct kedge__echo *e, void *numbers, const uint8_t *zeros)
+static void NAME(echo_any)(const struct kedge__field *f, const struct kedge__echo_part *part,
+			   const struct kedge__echo *e, const void *p, void *to, uint8_t *lengths, uint8_t *zeros)
 {
-	NUMBER *p = numbers;
+	bool here = e->from >= part->start;
+
+#define CALL(backwards, negated)                                                                                       \
+	do {                                                                                                           \
+		if (f->zeros)                                                                                          \
+			NAME(echo)(part, e, p, to, lengths, zeros, here, backwards, negated);                          \
+		else if (here)                                                                                         \
+			NAME(echo)(part, e, p, to, lengths, NULL, true, backwards, negated);                           \
+		else                                                                                                   \
+			NAME(echo)(part, e, p, to, lengths, NULL, false, backwards, negated);                          \
+	} while (0)
+	BY_WAY(e, CALL);
+#undef CALL
+}
+
+/* Of what is in the part itself, a number may be the echo of one right before it. */
+KEDGE__INLINE void NAME(rebuild_run)(const struct kedge__field *f, const struct kedge__echo_part *part,
+				     const struct kedge__echo *e, NUMBER *p, const uint8_t *zeros, bool backwards,
+				     bool negated)
+{
 	size_t first = e->to - part->start;
 	bool here = e->from >= part->start;
 
-	for (size_t k = 0; k < e->n; k++) {
-		size_t i = first + k;
+	for (size_t i = first; i < first + e->n; i++)
+		p[i] = NAME(rebuild_one)(p[i], NAME(source)(part, e, p, here, backwards, negated, i - first),
+					 f->zeros ? zeros + i : NULL);
+}
 
-		p[i] = NAME(rebuild_one)(p[i], NAME(source)(part, e, p, here, k), f->zeros ? zeros + i : NULL);
-	}
+static void NAME(rebuild_echo)(const struct kedge__field *f, const struct kedge__echo_part *part,
+			       const struct kedge__echo *e, void *p, const uint8_t *zeros)
+{
+#define CALL(backwards, negated) NAME(rebuild_run)(f, part, e, p, zeros, backwards, negated)
+	BY_WAY(e, CALL);
+#undef CALL
 }
 
 /* ------------------------------------------------------------------ choose */
@@ -272,6 +305,7 @@ static uint64_t NAME(cost_any)(const struct kedge__field *f, enum kedge__field_k
 	return bits;
 }
 
+#undef BY_WAY
 #undef NUMBER
 #undef SIGNED
 #undef NAME

@@ -75,7 +75,7 @@ static int take_samples(const struct look *l, size_t n, size_t bytes, size_t tur
 		size_t block = (k * b->count / n + turn) % b->count;
 
 		pieces[k] = (struct kedge__codec_input){.bytes = bytes, .type = l->plan->subject.type};
-		rc = b->raw(b->ctx, block, l->planner->samples + k * SAMPLE_BYTES, &pieces[k].raw, &pieces[k].bytes,
+		rc = b->raw(b->ctx, block, 0, l->planner->samples + k * SAMPLE_BYTES, &pieces[k].raw, &pieces[k].bytes,
 			    err);
 		base = base && !rc && sample_base(l, block, k, &pieces[k]);
 	}
@@ -196,41 +196,42 @@ void kedge__codec_planner_expect(struct kedge__codec_planner *planner, const str
 
 /* ---- echoes */
 
-/* Windows of a block, one after the other. Where each is nobody can foresee, so that whatever the distance of numbers
+/* Windows of block I, one after the other. Where each is nobody can foresee, so that whatever the distance of numbers
  * and their echoes is, some of both are in windows. */
-static size_t take_windows(const uint8_t *raw, size_t bytes, uint64_t number, uint8_t *to)
+static int take_windows(const struct kedge__codec_blocks *b, size_t i, uint8_t *windows, size_t room, size_t *filled,
+			struct kedge__error *err)
 {
-	size_t filled = 0;
+	size_t bytes = WINDOW;
 
-	for (size_t at = 0; at + WINDOW_EVERY <= bytes; at += WINDOW_EVERY, number++) {
-		uint8_t text[8];
+	for (size_t at = 0; bytes == WINDOW && *filled + WINDOW <= room; at += WINDOW_EVERY) {
+		uint8_t text[16];
+		const void *raw;
 		size_t skip;
+		int rc;
 
-		kedge__put64(text, number);
-		skip = (size_t)(kedge__checksum(text, sizeof(text)) % (WINDOW_EVERY - WINDOW));
-		memcpy(to + filled, raw + at + skip / 64 * 64, WINDOW);
-		filled += WINDOW;
+		kedge__put64(text, i);
+		kedge__put64(text + 8, at);
+		skip = (size_t)(kedge__checksum(text, sizeof(text)) % (WINDOW_EVERY - WINDOW)) / 64 * 64;
+		rc = b->raw(b->ctx, i, at + skip, windows + *filled, &raw, &bytes, err);
+		if (rc)
+			return rc;
+		if (bytes && raw != windows + *filled)
+			memcpy(windows + *filled, raw, bytes);
+		*filled += bytes / 64 * 64;
 	}
-	return filled;
+	return 0;
 }
 
-/* The first JOINT blocks of a region. */
+/* Among the first JOINT blocks of a region. */
 static int look_for_echoes(const struct look *l, size_t joint, bool *found, struct kedge__error *err)
 {
-	const struct kedge__codec_blocks *b = l->blocks;
 	unsigned width = kedge__element_width(l->plan->subject.type);
 	size_t room = (size_t)JOINT_MOST / WINDOW_EVERY * WINDOW, filled = 0;
 	uint8_t *windows = kedge__malloc(room);
 	int rc = windows ? 0 : kedge__error_nomem(err);
 
-	for (size_t i = 0; i < joint && !rc && filled + SAMPLE_BYTES / WINDOW_EVERY * WINDOW <= room; i++) {
-		size_t bytes = SAMPLE_BYTES;
-		const void *raw;
-
-		rc = b->raw(b->ctx, i, l->planner->samples, &raw, &bytes, err);
-		if (!rc)
-			filled += take_windows(raw, bytes, i * (SAMPLE_BYTES / WINDOW_EVERY), windows + filled);
-	}
+	for (size_t i = 0; i < joint && !rc; i++)
+		rc = take_windows(l->blocks, i, windows, room, &filled, err);
 	*found = !rc && kedge__echo_pays(windows, filled / width, width);
 	kedge__free(windows);
 	return rc;
@@ -266,6 +267,7 @@ int kedge__codec_plan_make(struct kedge__codec_planner *planner, const struct ke
 	struct look l = {.planner = planner, .blocks = blocks, .plan = plan, .wanted = planner->wanted};
 	int rc = 0;
 
+	l.wanted.pool = planner->pool;
 	kedge__codec_choice_shape(&l.wanted, region->ndims, region->dims);
 	*plan = (struct kedge__codec_plan){.made = true, .subject = subject_of(region, blocks)};
 	if (l.wanted.automatic) {

@@ -29,12 +29,13 @@
 #define SETUP           5e-6  /* seconds that a try takes however small the sample */
 #define STRIDE_TIME     60e-6 /* seconds to look for records in one place */
 #define STRIDE_PLACES   3
-#define FASTER          0.25   /* of the time that a codec takes as a rule: what it may take at best */
-#define WORTH_LEAST     512    /* bytes; those of less are stored sooner than anything begins to pack */
-#define SIZE_MOST       0.98   /* share of itself that data has to shrink to */
-#define SIZE_MOST_TIMED 0.95   /* the same where time counts */
-#define HOPELESS        0.99   /* what the best leaves of the short samples, if longer ones are not worth the time */
-#define FINAL           4      /* candidates that are tried on more */
+#define FASTER          0.25 /* of the time that a codec takes as a rule: what it may take at best */
+#define WORTH_LEAST     512  /* bytes; those of less are stored sooner than anything begins to pack */
+#define SIZE_MOST       0.98 /* share of itself that data has to shrink to */
+#define SIZE_MOST_TIMED 0.95 /* the same where time counts */
+#define HOPELESS        0.99 /* what the best leaves of the short samples, if longer ones are not worth the time */
+#define FINAL           4    /* candidates that are tried on more */
+#define FINALS_MOST     16
 #define TURNS           2      /* of which the fastest counts, where time does */
 #define FINAL_WORK      6.5    /* how often they pack the chunks together, in parts and as a whole */
 #define PARTED          2      /* chunks that are also packed by halves, to see what a beginning takes */
@@ -70,7 +71,8 @@ struct trial {
 	double parted, setup;    /* the share of bytes and seconds that a chunk takes more if it is packed by halves */
 	double size, pace, cost; /* share, seconds a byte, what is compared */
 	bool final;
-	bool beaten; /* by an entire block */
+	bool beaten;           /* by an entire block */
+	uint64_t bytes, tries; /* that it took */
 };
 
 struct sampler {
@@ -84,10 +86,11 @@ struct sampler {
 	size_t chunk;  /* bytes of one, at most */
 	struct chunk chunks[CHUNKS];
 	size_t chunk_count;
-	uint8_t *packed;
+	uint8_t *packed; /* BLOCK_BYTES for each thread */
 	struct trial *trials;
 	size_t trial_count;
-	uint64_t tried_bytes, tries;
+	struct trial *finals[FINALS_MOST]; /* those that are tried on more */
+	size_t final_count;
 };
 
 /* ------------------------------------------------------------------ what counts */
@@ -331,16 +334,18 @@ static double thread_seconds(void)
 }
 
 /* What bytes FROM to TO of a chunk shrink to. */
-static size_t pack_part(struct sampler *s, const struct trial *t, const struct chunk *c, size_t from, size_t to)
+static size_t pack_part(const struct sampler *s, struct trial *t, const struct chunk *c, size_t from, size_t to,
+			int worker)
 {
 	const struct kedge__codec_input in = {
 	    .raw = c->raw + from, .bytes = to - from, .type = s->type, .base = c->base ? c->base + from : NULL};
 	uint16_t param;
 	size_t used;
 
-	s->tried_bytes += in.bytes;
-	s->tries++;
-	if (t->choice.codec->encode(&t->choice, &in, s->packed, in.bytes, &used, &param, NULL) != 0)
+	t->bytes += in.bytes;
+	t->tries++;
+	if (t->choice.codec->encode(&t->choice, &in, s->packed + (size_t)worker * BLOCK_BYTES, in.bytes, &used, &param,
+				    NULL) != 0)
 		return in.bytes;
 	return used;
 }
@@ -381,20 +386,25 @@ static bool is_shy(const struct trial *t)
 	return t->choice.codec->id == KEDGE__CODEC_FIELD;
 }
 
+static int screen_one(void *ctx, size_t i, int worker)
+{
+	const struct sampler *s = ctx;
+	struct trial *t = &s->trials[i];
+
+	t->cost = INFINITY;
+	t->size = 1;
+	if (kedge__candidates[t->candidate].data & KEDGE__DEEP)
+		return 0;
+	for (size_t k = 0; k < s->chunk_count; k++)
+		t->begun[k] = pack_part(s, t, &s->chunks[k], s->chunks[k].part,
+					s->chunks[k].part + part_bytes(&s->chunks[k]), worker);
+	judge(s, t);
+	return 0;
+}
+
 static void screen(struct sampler *s)
 {
-	for (size_t i = 0; i < s->trial_count; i++) {
-		struct trial *t = &s->trials[i];
-
-		t->cost = INFINITY;
-		t->size = 1;
-		if (kedge__candidates[t->candidate].data & KEDGE__DEEP)
-			continue;
-		for (size_t k = 0; k < s->chunk_count; k++)
-			t->begun[k] = pack_part(s, t, &s->chunks[k], s->chunks[k].part,
-						s->chunks[k].part + part_bytes(&s->chunks[k]));
-		judge(s, t);
-	}
+	(void)kedge__pool_for(s->wanted.pool, s->trial_count, screen_one, s);
 }
 
 static bool is_hopeless(const struct sampler *s)
@@ -405,7 +415,8 @@ static bool is_hopeless(const struct sampler *s)
 	return !s->wanted.smallest;
 }
 
-static double time_part(struct sampler *s, const struct trial *t, size_t i, size_t from, size_t to, size_t *packed)
+static double time_part(const struct sampler *s, struct trial *t, size_t i, size_t from, size_t to, int worker,
+			size_t *packed)
 {
 	double least = INFINITY;
 
@@ -413,14 +424,14 @@ static double time_part(struct sampler *s, const struct trial *t, size_t i, size
 	for (int turn = 0; turn < (s->wanted.pace || by_size(s) ? 1 : TURNS); turn++) {
 		double start = thread_seconds();
 
-		*packed = pack_part(s, t, &s->chunks[i], from, to);
+		*packed = pack_part(s, t, &s->chunks[i], from, to, worker);
 		least = KEDGE__MIN(least, thread_seconds() - start);
 	}
 	return least;
 }
 
 /* What the more restless chunks take more by halves: bytes and seconds. TIMES are those of all of each. */
-static void try_halves(struct sampler *s, struct trial *t, const double times[CHUNKS])
+static void try_halves(const struct sampler *s, struct trial *t, const double times[CHUNKS], int worker)
 {
 	size_t n = KEDGE__MIN(s->chunk_count, (size_t)PARTED);
 	double packed = 0, time = 0, more = 0, longer = 0;
@@ -431,8 +442,8 @@ static void try_halves(struct sampler *s, struct trial *t, const double times[CH
 
 		if (!half)
 			continue;
-		halves = time_part(s, t, i, 0, half, &first);
-		halves += time_part(s, t, i, half, s->chunks[i].bytes, &second);
+		halves = time_part(s, t, i, 0, half, worker, &first);
+		halves += time_part(s, t, i, half, s->chunks[i].bytes, worker, &second);
 		longer += KEDGE__MAX(halves - times[i], 0);
 		time += times[i];
 		more += first + second > t->packed[i] ? (double)(first + second - t->packed[i]) : 0;
@@ -442,18 +453,28 @@ static void try_halves(struct sampler *s, struct trial *t, const double times[CH
 	t->parted = packed > 0 ? more / packed : 0;
 }
 
-static void try_finally(struct sampler *s, struct trial *t)
+static int try_finally(void *ctx, size_t n, int worker)
 {
+	const struct sampler *s = ctx;
+	struct trial *t = s->finals[n];
 	double times[CHUNKS];
 
-	t->final = true;
 	for (size_t i = 0; i < s->chunk_count; i++) {
-		times[i] = time_part(s, t, i, 0, s->chunks[i].bytes, &t->packed[i]);
+		times[i] = time_part(s, t, i, 0, s->chunks[i].bytes, worker, &t->packed[i]);
 		t->time += times[i] * s->chunks[i].weight;
 	}
 	if (!(kedge__candidates[t->candidate].data & KEDGE__DEEP))
-		try_halves(s, t, times);
+		try_halves(s, t, times, worker);
 	judge(s, t);
+	return 0;
+}
+
+static void add_final(struct sampler *s, struct trial *t)
+{
+	if (s->final_count == FINALS_MOST)
+		return;
+	t->final = true;
+	s->finals[s->final_count++] = t;
 }
 
 /* Of those that were not tried on more yet. */
@@ -478,11 +499,16 @@ static void try_best(struct sampler *s)
 
 	for (size_t i = 0; i < s->trial_count; i++)
 		if (is_shy(&s->trials[i])) {
-			try_finally(s, &s->trials[i]);
+			add_final(s, &s->trials[i]);
 			n = 1; /* however many there are of them: the others have their turns */
 		}
-	for (; n < KEDGE__MIN(s->trial_count, (size_t)FINAL); n++)
-		try_finally(s, find_best(s, n % 2 == 0));
+	for (; n < KEDGE__MIN(s->trial_count, (size_t)FINAL); n++) {
+		struct trial *best = find_best(s, n % 2 == 0);
+
+		if (best)
+			add_final(s, best);
+	}
+	(void)kedge__pool_for(s->wanted.pool, s->final_count, try_finally, s);
 }
 
 /* ------------------------------------------------------------------ choose */
@@ -597,12 +623,12 @@ static double least_cost(const struct sampler *s)
 }
 
 /* The share of itself that an entire block, as far as there is one, shrinks to. */
-static double block_share(struct sampler *s, const struct kedge__codec_input *piece, const struct trial *t)
+static double block_share(const struct sampler *s, const struct kedge__codec_input *piece, struct trial *t)
 {
 	const struct chunk c = {
 	    .raw = piece->raw, .base = s->base ? piece->base : NULL, .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES)};
 
-	return (double)pack_part(s, t, &c, 0, c.bytes) / (double)c.bytes;
+	return (double)pack_part(s, t, &c, 0, c.bytes, 0) / (double)c.bytes;
 }
 
 /* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one is taken. */
@@ -629,7 +655,7 @@ static const struct kedge__codec_input *restless_piece(const struct sampler *s)
  * with one that was not far from it. */
 static void compare_planes(struct sampler *s)
 {
-	const struct trial *best = find_winner(s, least_cost(s));
+	struct trial *best = find_winner(s, least_cost(s));
 	size_t plane = s->wanted.plane * kedge_type_size(s->type);
 
 	for (size_t i = 0; best && plane && !s->wanted.smallest && i < s->trial_count; i++) {
@@ -687,6 +713,25 @@ bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t byte
 	return wanted->automatic && !wanted->smallest && bytes < WORTH_LEAST;
 }
 
+static uint64_t tried_bytes(const struct sampler *s)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		bytes += s->trials[i].bytes;
+	return bytes;
+}
+
+/* Seconds that the trials take, as a rule. */
+static double tried_time(const struct sampler *s)
+{
+	double tries = 0;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		tries += (double)s->trials[i].tries;
+	return (double)tried_bytes(s) / SPEED + SETUP * tries;
+}
+
 /* With chunks at hand, records are looked for, and candidates listed that suit them. */
 static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__codec_why *why)
 {
@@ -714,7 +759,7 @@ static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__
 		compare_planes(s);
 	}
 	why->tried = (uint32_t)s->trial_count;
-	why->sampled_bytes = s->tried_bytes / s->trial_count;
+	why->sampled_bytes = tried_bytes(s) / s->trial_count;
 	return choose(s, why);
 }
 
@@ -739,13 +784,14 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 	own = s.budget;
 	s.budget = KEDGE__MAX(own, wanted->spare);
 	/* Without memory for a look, data is stored as it is: larger, never wrong. */
-	s.packed = kedge__malloc(BLOCK_BYTES);
+	s.wanted.pool = wanted->pace ? wanted->pool : NULL;
+	s.packed = kedge__malloc((size_t)kedge__pool_threads(s.wanted.pool) * BLOCK_BYTES);
 	s.trials = kedge__malloc(kedge__candidate_count * sizeof(*s.trials));
 	if (s.packed && s.trials)
 		choice = look_closely(&s, why);
+	why->spared = KEDGE__MAX(tried_time(&s) - own, 0);
 	kedge__free(s.packed);
 	kedge__free(s.trials);
-	why->spared = KEDGE__MAX((double)s.tried_bytes / SPEED + SETUP * (double)s.tries - own, 0);
 	return choice;
 }
 

@@ -6,6 +6,7 @@
 #include "job/handle.h"
 
 #define RUNS_MAX ((size_t)1 << 20) /* of variables, of all files together: what is known of them is kept in memory */
+#define LOOKS    256               /* files at a time */
 
 int kedge__job_aggregate_init(kedge_t *k, struct kedge__error *err)
 {
@@ -65,33 +66,63 @@ static bool is_wanted(const struct kedge__version *v, size_t i)
 	return r->contents && v->regions[i].bytes && (!v->vouched || v->vouched[i] == KEDGE__NO_VERSION);
 }
 
-static int look_all(struct kedge__version *v)
+struct looks { /* at some files at a time, so that no more is kept of them than is wanted */
+	const struct kedge__version *v;
+	size_t first;
+	struct kedge__layout layouts[LOOKS];
+};
+
+static int look_one(void *ctx, size_t i, int worker)
 {
-	size_t runs = 0;
+	struct looks *l = ctx;
+	struct one one = {l->v, l->first + i};
+	const struct kedge__contents contents = {l->v->regions[one.region].bytes, read_one, &one};
 
-	for (size_t i = 0; i < v->region_count; i++) {
-		struct one one = {v, i};
-		const struct kedge__contents contents = {v->regions[i].bytes, read_one, &one};
-		struct kedge__aggregate_file file = {
-		    .region = (uint32_t)i, .data = v->regions[i].data, .bytes = v->regions[i].bytes};
+	(void)worker;
+	return is_wanted(l->v, one.region) ? kedge__layout_read(&contents, &l->layouts[i], NULL) : 0;
+}
 
-		if (!is_wanted(v, i))
-			continue;
-		if (kedge__layout_read(&contents, &file.layout, NULL) != 0)
-			return KEDGE_E_NOMEM;
-		/* What somebody has said about a file counts for more than a guess. */
-		if (file.layout.runs.count > RUNS_MAX - runs ||
-		    (file.layout.format == KEDGE__FILE_RAW && v->records[i].type != KEDGE_BYTES))
-			kedge__layout_done(&file.layout);
-		runs += file.layout.runs.count;
-		if (!file.layout.runs.count && v->records[i].type != KEDGE_BYTES)
-			kedge__layout_done(&file.layout);
-		else if (!kedge__array_push(&v->files, file)) {
-			kedge__layout_done(&file.layout);
-			return KEDGE_E_NOMEM;
-		}
+/* What is known of one more file; it takes over LAYOUT. */
+static int take_layout(struct kedge__version *v, size_t i, struct kedge__layout *layout, size_t *runs)
+{
+	struct kedge__aggregate_file file = {
+	    .region = (uint32_t)i, .data = v->regions[i].data, .bytes = v->regions[i].bytes, .layout = *layout};
+
+	*layout = (struct kedge__layout){0};
+	/* What somebody has said about a file counts for more than a guess. */
+	if (file.layout.runs.count > RUNS_MAX - *runs ||
+	    (file.layout.format == KEDGE__FILE_RAW && v->records[i].type != KEDGE_BYTES))
+		kedge__layout_done(&file.layout);
+	*runs += file.layout.runs.count;
+	if (!file.layout.runs.count && v->records[i].type != KEDGE_BYTES) {
+		kedge__layout_done(&file.layout);
+	} else if (!kedge__array_push(&v->files, file)) {
+		kedge__layout_done(&file.layout);
+		return KEDGE_E_NOMEM;
 	}
 	return 0;
+}
+
+static int look_all(struct kedge__version *v)
+{
+	struct looks *l = kedge__calloc(1, sizeof(*l));
+	size_t runs = 0;
+	int rc = l ? 0 : KEDGE_E_NOMEM;
+
+	for (size_t first = 0; first < v->region_count && !rc; first += LOOKS) {
+		size_t n = KEDGE__MIN(v->region_count - first, (size_t)LOOKS);
+
+		l->v = v;
+		l->first = first;
+		rc = kedge__pool_for(v->k->pool, n, look_one, l);
+		for (size_t i = 0; i < n; i++) {
+			if (!rc && is_wanted(v, first + i))
+				rc = take_layout(v, first + i, &l->layouts[i], &runs);
+			kedge__layout_done(&l->layouts[i]);
+		}
+	}
+	kedge__free(l);
+	return rc;
 }
 
 void kedge__version_look(struct kedge__version *v)

@@ -37,6 +37,7 @@ struct writer {
 	struct start *starts;
 	size_t count, room;
 	uint32_t block_bytes; /* raw, of a block, at most */
+	struct kedge__pool *pool;
 	struct kedge__codec_planner planner;
 	struct kedge__codec_plan *plans; /* one per subject */
 	size_t subject_count;
@@ -150,14 +151,18 @@ static const uint8_t *block_in_place(const struct writer *w, size_t i)
 	return (const uint8_t *)literal->data + w->starts[i].skip;
 }
 
-/* The first BYTES bytes of block I. */
-static int gather(const struct writer *w, size_t i, uint8_t *to, size_t bytes, int worker, struct kedge__error *err)
+/* BYTES bytes of block I, from byte FIRST on. */
+static int gather(const struct writer *w, size_t i, size_t first, uint8_t *to, size_t bytes, int worker,
+		  struct kedge__error *err)
 {
 	size_t at = w->starts[i].literal;
-	uint64_t skip = w->starts[i].skip;
+	uint64_t skip = w->starts[i].skip + first;
 
 	if (w->spec->source && w->spec->source->fill)
-		return w->spec->source->fill(w->spec->source->ctx, worker, w->blocks[i].position, to, bytes, err);
+		return w->spec->source->fill(w->spec->source->ctx, worker, w->blocks[i].position + first, to, bytes,
+					     err);
+	for (; skip && skip >= w->literals->at[at].bytes; at++)
+		skip -= w->literals->at[at].bytes;
 	while (bytes) {
 		const struct kedge__literal *literal = &w->literals->at[at++];
 		size_t n = (size_t)KEDGE__MIN(literal->bytes - skip, bytes);
@@ -240,8 +245,8 @@ static void take_ready(struct writer *w, size_t i)
 	w->stored[i] = ready->at;
 }
 
-/* The first BYTES of it, as they were. */
-static int sample_ready(struct writer *w, size_t i, uint8_t *to, size_t bytes, struct kedge__error *err)
+/* BYTES of it from byte SKIP on, as they were. */
+static int sample_ready(struct writer *w, size_t i, size_t skip, uint8_t *to, size_t bytes, struct kedge__error *err)
 {
 	const struct kedge__block_record *block = &w->blocks[i];
 	uint8_t *raw = kedge__malloc(block->raw_bytes);
@@ -252,24 +257,26 @@ static int sample_ready(struct writer *w, size_t i, uint8_t *to, size_t bytes, s
 		rc = kedge__block_unpack(block->codec, block->param, w->stored[i], block->stored_bytes, NULL, raw,
 					 block->raw_bytes, err);
 	if (!rc)
-		memcpy(to, raw, bytes);
+		memcpy(to, raw + skip, bytes);
 	kedge__free(raw);
 	return rc;
 }
 
-static int sample_raw(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err)
+static int sample_raw(void *ctx, size_t i, size_t skip, uint8_t *to, const void **raw, size_t *bytes,
+		      struct kedge__error *err)
 {
 	const struct sampled *s = ctx;
 	struct writer *w = s->w;
 	const uint8_t *there;
 
-	*bytes = KEDGE__MIN(w->blocks[s->first + i].raw_bytes, *bytes);
+	skip = KEDGE__MIN(w->blocks[s->first + i].raw_bytes, skip);
+	*bytes = KEDGE__MIN(w->blocks[s->first + i].raw_bytes - skip, *bytes);
 	*raw = to;
 	if (w->starts[s->first + i].ready)
-		return sample_ready(w, s->first + i, to, *bytes, err);
+		return sample_ready(w, s->first + i, skip, to, *bytes, err);
 	there = block_in_place(w, s->first + i);
-	*raw = there ? there : to;
-	return there ? 0 : gather(w, s->first + i, to, *bytes, 0, err);
+	*raw = there ? there + skip : to;
+	return there || !*bytes ? 0 : gather(w, s->first + i, skip, to, *bytes, 0, err);
 }
 
 static bool sample_base_open(void *ctx)
@@ -357,6 +364,7 @@ static int plan_subjects(struct writer *w, struct kedge__error *err)
 	if (!w->plans)
 		return kedge__error_nomem(err);
 	rc = kedge__codec_planner_init(&w->planner, &w->spec->codec, w->spec->memory, err);
+	w->planner.pool = w->pool;
 	if (!rc && w->planner.memory)
 		rc = each_subject(w, true, err);
 	if (!rc)
@@ -443,7 +451,7 @@ static int get_block(const struct writer *w, size_t i, uint8_t *to, int worker, 
 	if (*raw)
 		return 0;
 	*raw = to;
-	return gather(w, i, to, w->blocks[i].raw_bytes, worker, err);
+	return gather(w, i, 0, to, w->blocks[i].raw_bytes, worker, err);
 }
 
 static int check_part(const struct writer *w, size_t i, size_t at, const uint8_t *raw, size_t bytes,
@@ -644,9 +652,9 @@ static uint64_t group_most(const struct writer *w, size_t threads)
 }
 
 /* Small data is spread over the threads, too; a single group needs no other thread. */
-static int run_pipeline(struct writer *w, struct kedge__pool *pool, struct kedge__pipeline_stats *stats,
-			struct kedge__error *err)
+static int run_pipeline(struct writer *w, struct kedge__pipeline_stats *stats, struct kedge__error *err)
 {
+	struct kedge__pool *pool = w->pool;
 	size_t threads = (size_t)kedge__pool_threads(pool);
 	uint64_t share = literal_bytes(w) / (4 * threads);
 	struct kedge__pipeline_spec spec = {.collect = collect_group,
@@ -787,7 +795,7 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 			    const struct kedge__segment_spec *spec, struct kedge__written_blocks *out,
 			    struct kedge__pipeline_stats *stats, struct kedge__error *err)
 {
-	struct writer w = {.spec = spec, .literals = &spec->reduction->literals, .file = file};
+	struct writer w = {.spec = spec, .literals = &spec->reduction->literals, .pool = pool, .file = file};
 	struct kedge__written_blocks got = {0};
 	int rc;
 
@@ -796,7 +804,7 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 					spec->block_bytes, KEDGE__BLOCK_RAW_MAX);
 	rc = prepare(&w, err);
 	if (!rc && w.count)
-		rc = run_pipeline(&w, pool, stats, err);
+		rc = run_pipeline(&w, stats, err);
 	if (!rc)
 		rc = tell_packing(&w, &got, err);
 	if (!rc)

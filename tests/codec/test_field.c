@@ -30,7 +30,7 @@ static void compare(const struct kedge__field *f, const uint8_t *data)
 	loops[1] = loops[1] ? loops[1] : loops[0];
 	for (int i = 0; i < 2; i++) {
 		loops[i]->take(f, data, numbers[i]);
-		loops[i]->replace(f, numbers[i], residuals[i], lengths[i], zeros[i]);
+		loops[i]->replace(f, numbers[i], residuals[i], lengths[i], zeros[i], 0, f->n);
 	}
 	assert_memory_equal(numbers[0], numbers[1], bytes);
 	assert_memory_equal(residuals[0], residuals[1], bytes);

@@ -15,15 +15,17 @@ struct lab {
 	struct kedge__codec_plan plan;
 };
 
-static int lab_raw(void *ctx, size_t i, uint8_t *to, const void **raw, size_t *bytes, struct kedge__error *err)
+static int lab_raw(void *ctx, size_t i, size_t skip, uint8_t *to, const void **raw, size_t *bytes,
+		   struct kedge__error *err)
 {
 	struct lab *l = ctx;
 
 	(void)err;
 	assert_true(i < l->blocks.count);
 	l->raw_asked++;
-	*bytes = KEDGE__MIN(*bytes, (size_t)BLOCK);
-	memcpy(to, l->data + i * BLOCK, *bytes);
+	skip = KEDGE__MIN(skip, (size_t)BLOCK);
+	*bytes = KEDGE__MIN(*bytes, (size_t)BLOCK - skip);
+	memcpy(to, l->data + i * BLOCK + skip, *bytes);
 	*raw = to;
 	return 0;
 }
