@@ -284,7 +284,7 @@ struct kedge__probe {
 
 #define KEDGE__NO_NUMBER ((UINT32_C(1) << 30) - 1)
 
-#define KEDGE__WAVE ((size_t)1 << 18)
+#define KEDGE__WAVE ((size_t)1 << 17)
 
 struct kedge__tally {
 	int64_t entered; /* entries more than before */
