@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #define LEAST_GROUP  (UINT64_C(64) << 10)
-#define CACHED_GROUP (UINT64_C(128) << 10) /* stays in the cache of a core, with the pages that it is written to */
+#define CACHED_GROUP (UINT64_C(512) << 10) /* stays in the cache of a core, with the pages that it is written to */
 #define STEP_BYTES   (UINT64_C(8) << 10)  /* stays in the innermost one */
 #define TELL_BYTES   KEDGE__IO_BUFFER      /* whoever follows the writer is told no more often */
 

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define LARGE_BYTES (UINT64_C(128) << 10) /* an append of this size is written in place */
+#define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written in place */
 #define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; the unit that the bucket paces, and that storage gets */
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
