@@ -64,8 +64,10 @@ static bool sample_base(const struct look *l, size_t block, size_t k, struct ked
 	return true;
 }
 
-/* N pieces of at most BYTES bytes from all over the blocks; TURN moves them. Either all get a base or none does. */
-static int take_samples(const struct look *l, size_t n, size_t bytes, size_t turn, bool base,
+/* N pieces of at most BYTES bytes from all over the blocks; TURN moves them. That in the middle has WHOLE bytes at
+ * most: some codecs gain on half a block and lose on all of it, so that the choice is confirmed there. Either all get a
+ * base or none does. */
+static int take_samples(const struct look *l, size_t n, size_t bytes, size_t whole, size_t turn, bool base,
 			struct kedge__codec_input *pieces, struct kedge__error *err)
 {
 	const struct kedge__codec_blocks *b = l->blocks;
@@ -74,7 +76,8 @@ static int take_samples(const struct look *l, size_t n, size_t bytes, size_t tur
 	for (size_t k = 0; k < n && !rc; k++) {
 		size_t block = (k * b->count / n + turn) % b->count;
 
-		pieces[k] = (struct kedge__codec_input){.bytes = bytes, .type = l->plan->subject.type};
+		pieces[k] =
+		    (struct kedge__codec_input){.bytes = k == n / 2 ? whole : bytes, .type = l->plan->subject.type};
 		rc = b->raw(b->ctx, block, 0, l->planner->samples + k * SAMPLE_BYTES, &pieces[k].raw, &pieces[k].bytes,
 			    err);
 		base = base && !rc && sample_base(l, block, k, &pieces[k]);
@@ -98,7 +101,7 @@ static int sample_closely(struct look *l, struct kedge__error *err)
 	size_t n = KEDGE__MIN(l->blocks->count, SAMPLE_PIECES);
 	/* No more than a part of the data is worth reading for it. */
 	size_t most = (size_t)KEDGE__MIN(KEDGE__MAX(p->subject.packing / SAMPLE_PART, SAMPLE_LEAST), SAMPLE_BYTES);
-	int rc = take_samples(l, n, most, 0, p->subject.base && base_opens(l), pieces, err);
+	int rc = take_samples(l, n, most, SAMPLE_BYTES, 0, p->subject.base && base_opens(l), pieces, err);
 
 	if (rc)
 		return rc;
@@ -139,7 +142,7 @@ static int check_remembered(struct look *l, bool *right, struct kedge__error *er
 	struct kedge__codec_input pieces[CHECK_PIECES];
 	size_t n = KEDGE__MIN(l->blocks->count, CHECK_PIECES);
 	bool base = kedge__codec_plan_wants_base(p) && base_opens(l);
-	int rc = take_samples(l, n, CHECK_BYTES, p->why.age, base, pieces, err);
+	int rc = take_samples(l, n, CHECK_BYTES, CHECK_BYTES, p->why.age, base, pieces, err);
 
 	if (rc)
 		return rc;

@@ -45,6 +45,7 @@
 #define FASTER_LEAST    0.95   /* of the time of another, for one to be the faster */
 #define PACE_LEAST      0.6e-9 /* seconds a byte: what else a checkpoint does with it takes as long */
 #define CONFIRMED       0.5    /* of what the samples promise to save, at least, has to be saved on a block */
+#define CONFIRM_MOST    3      /* of them are tried */
 #define IDLE            0.2 /* how much it counts that the core, or storage, which waits for the other has less to do */
 #define DECODE_LEAST    500e6
 #define BUS_LEAST       0.9  /* of what comes from a GPU as it is: it must not wait for what packs it there */
@@ -631,13 +632,20 @@ static double block_share(const struct sampler *s, const struct kedge__codec_inp
 	return (double)pack_part(s, t, &c, 0, c.bytes, 0) / (double)c.bytes;
 }
 
-/* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one is taken. */
+/* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one has. */
 static void confirm(struct sampler *s)
 {
-	struct trial *best = find_winner(s, least_cost(s));
+	const struct kedge__codec_input *piece = &s->pieces[s->count / 2];
+	struct trial *best = NULL;
 
-	if (best && !s->wanted.smallest && s->pieces[s->count / 2].bytes >= 2 * s->chunk)
-		best->beaten = 1 - block_share(s, &s->pieces[s->count / 2], best) < CONFIRMED * (1 - best->size);
+	if (s->wanted.smallest || piece->bytes < 2 * s->chunk)
+		return;
+	for (int turn = 0; turn < CONFIRM_MOST && (!best || best->beaten); turn++) {
+		best = find_winner(s, least_cost(s));
+		if (!best)
+			return;
+		best->beaten = 1 - block_share(s, piece, best) < CONFIRMED * (1 - best->size);
+	}
 }
 
 /* The piece with the most restless chunk. */

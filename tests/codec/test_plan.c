@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is tried for a region, on how much of it, and when not at all; by blocks that count how often they are read. */
+#include "sets.h"
 #include "support.h"
 
 #define BLOCK  (64 << 10)
@@ -455,14 +456,76 @@ static void test_joint(void **state)
 	}
 }
 
+/* What packs a part of a block may give nothing on all of it: the choice is made by what blocks become. */
+struct whole {
+	uint8_t *data;
+	size_t block, bytes;
+};
+
+static int whole_raw(void *ctx, size_t i, size_t skip, uint8_t *to, const void **raw, size_t *bytes,
+		     struct kedge__error *err)
+{
+	const struct whole *w = ctx;
+
+	(void)err;
+	*bytes = KEDGE__MIN(*bytes, w->block - skip);
+	*raw = memcpy(to, w->data + i * w->block + skip, *bytes);
+	return 0;
+}
+
+static double whole_share(const struct whole *w, const struct kedge__codec_choice *choice)
+{
+	uint8_t *out = malloc(w->block);
+	size_t sum = 0;
+
+	assert_non_null(out);
+	for (size_t at = 0; at < w->bytes; at += w->block) {
+		const struct kedge__codec_input in = {.raw = w->data + at, .bytes = w->block, .type = KEDGE_BF16};
+		uint16_t codec, param;
+		size_t used = w->block;
+
+		(void)kedge__block_pack(choice, &in, out, &used, &codec, &param, NULL);
+		sum += used;
+	}
+	free(out);
+	return (double)sum / (double)w->bytes;
+}
+
+static void test_whole_blocks(void **state)
+{
+	struct whole w = {.block = 128 << 10, .bytes = 2 << 20};
+	struct kedge__codec_choice wanted;
+
+	(void)state;
+	w.data = malloc(w.bytes);
+	assert_non_null(w.data);
+	assert_true(choice_of("auto", &wanted));
+	wanted.pace = kedge__codec_pace_built_in;
+	for (uint64_t seed = 11; seed < 31; seed++) {
+		const struct kedge__codec_region region = {.id = 1, .name = "w", .type = KEDGE_BF16, .bytes = w.bytes};
+		const struct kedge__codec_blocks blocks = {
+		    .ctx = &w, .count = w.bytes / w.block, .bytes = w.bytes, .raw = whole_raw};
+		struct kedge__codec_planner planner;
+		struct kedge__codec_plan plan = {0};
+
+		fill_weights16(w.data, w.bytes, seed);
+		assert_int_equal(kedge__codec_planner_init(&planner, &wanted, NULL, NULL), 0);
+		assert_int_equal(kedge__codec_plan_make(&planner, &region, &blocks, &plan, NULL), 0);
+		assert_true(whole_share(&w, &plan.choice) < 0.8);
+		kedge__codec_planner_done(&planner);
+	}
+	free(w.data);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_given),      cmocka_unit_test(test_there),
-	    cmocka_unit_test(test_base),       cmocka_unit_test(test_remembered),
-	    cmocka_unit_test(test_learns),     cmocka_unit_test(test_kinds),
-	    cmocka_unit_test(test_strangers),  cmocka_unit_test(test_many_are_worth_a_look),
-	    cmocka_unit_test(test_lone_array), cmocka_unit_test(test_joint),
+	    cmocka_unit_test(test_given),        cmocka_unit_test(test_there),
+	    cmocka_unit_test(test_base),         cmocka_unit_test(test_remembered),
+	    cmocka_unit_test(test_learns),       cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_strangers),    cmocka_unit_test(test_many_are_worth_a_look),
+	    cmocka_unit_test(test_lone_array),   cmocka_unit_test(test_joint),
+	    cmocka_unit_test(test_whole_blocks),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
