@@ -98,6 +98,8 @@ int kedge__save_job_open(struct kedge__save_job *j, const char *name, const stru
 	for (size_t i = 0; i < own.count; i++)
 		kedge__free(own.at[i]);
 	kedge__array_done(&own);
+	if (rc) /* on all ranks */
+		(void)kedge__save_job_close(j, NULL);
 	return rc;
 }
 

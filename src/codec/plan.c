@@ -248,12 +248,12 @@ static int settle_joint(struct look *l, struct kedge__error *err)
 	size_t each = (size_t)KEDGE__MAX(b->bytes / b->count, 1);
 	size_t most = (size_t)KEDGE__MAX(JOINT_MOST / each, 1), joints = (b->count + most - 1) / most;
 	size_t joint = (b->count + joints - 1) / joints;
-	bool echo = p->choice.codec->id == KEDGE__CODEC_ECHO;
+	bool echo = p->choice.codec == &kedge__codec_echo; /* NULL: not packed */
 	int rc = 0;
 
 	if (!b->joins || joint < 2)
 		return 0;
-	if (l->wanted.automatic && p->choice.codec->id == KEDGE__CODEC_FIELD && b->bytes >= JOINT_LEAST &&
+	if (l->wanted.automatic && p->choice.codec == &kedge__codec_field && b->bytes >= JOINT_LEAST &&
 	    kedge__element_is_float(p->subject.type) && kedge__element_width(p->subject.type) >= 4)
 		rc = look_for_echoes(l, joint, &echo, err);
 	if (!rc && echo) {
