@@ -15,7 +15,8 @@
 
 #define LEAST_GROUP  (UINT64_C(64) << 10)
 #define CACHED_GROUP (UINT64_C(512) << 10) /* stays in the cache of a core, with the pages that it is written to */
-#define STEP_BYTES   (UINT64_C(8) << 10)  /* stays in the innermost one */
+#define RUN_BYTES    (UINT64_C(8) << 20)   /* is written at once where other threads hash meanwhile */
+#define STEP_BYTES   (UINT64_C(8) << 10)   /* stays in the innermost one */
 #define TELL_BYTES   KEDGE__IO_BUFFER      /* whoever follows the writer is told no more often */
 
 struct start { /* of a block, in the list of literals */
@@ -52,6 +53,7 @@ struct writer {
 	size_t sum_count;
 	struct kedge__segment_file *file;
 	struct run run;
+	bool alone;    /* one thread does all */
 	uint64_t told; /* bytes of literals that those who follow know to be written */
 };
 
@@ -560,7 +562,7 @@ static int run_add(struct writer *w, const uint8_t *at, size_t bytes, struct ked
 {
 	int rc = 0;
 
-	if (w->run.at + w->run.bytes != at)
+	if (w->run.at + w->run.bytes != at || w->run.bytes >= RUN_BYTES)
 		rc = run_end(w, err);
 	if (!w->run.bytes)
 		w->run.at = at;
@@ -581,7 +583,8 @@ static void tell(struct writer *w, size_t last)
 		w->spec->progress(w->spec->progress_ctx, written);
 }
 
-/* What was made last is in a cache. */
+/* What a thread that is alone made last is in its cache. Otherwise a run in the application's memory may continue in
+ * the next group; one in the buffer may not, because the buffer is reused. */
 static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
 {
 	struct writer *w = ctx;
@@ -591,7 +594,7 @@ static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge_
 
 	for (size_t i = first; i < last && !rc; i++)
 		rc = run_add(w, w->stored[i], w->blocks[i].stored_bytes, err);
-	if (!rc)
+	if (!rc && (w->alone || last == w->count || (w->run.at >= in->data && w->run.at < in->data + in->room)))
 		rc = run_end(w, err);
 	if (!rc)
 		tell(w, last);
@@ -641,14 +644,14 @@ static uint64_t literal_bytes(const struct writer *w)
 }
 
 /* The most that is worked on at once. */
-static uint64_t group_most(const struct writer *w, size_t threads)
+static uint64_t group_most(const struct writer *w)
 {
 	uint64_t most = kedge__io_buffer(&w->spec->io);
 
 	for (size_t i = 0; i < w->subject_count; i++)
 		if (kedge__codec_plan_packs(&w->plans[i]))
 			return most;
-	return threads == 1 ? KEDGE__MIN(most, CACHED_GROUP) : most;
+	return w->alone ? KEDGE__MIN(most, CACHED_GROUP) : most;
 }
 
 /* Small data is spread over the threads, too; a single group needs no other thread. */
@@ -666,7 +669,8 @@ static int run_pipeline(struct writer *w, struct kedge__pipeline_stats *stats, s
 	const struct kedge__literal_source *source = w->spec->source;
 	int rc;
 
-	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, LEAST_GROUP), group_most(w, threads));
+	w->alone = threads == 1;
+	w->group_bytes = KEDGE__MIN(KEDGE__MAX(share, LEAST_GROUP), group_most(w));
 	spec.buffer_bytes = (size_t)KEDGE__MAX(w->group_bytes, w->block_bytes);
 	if (group_end(w, 0, &bytes) == w->count)
 		pool = NULL;
