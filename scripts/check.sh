@@ -103,7 +103,7 @@ fi
 labels=$(echo "$threaded" | tr ' ' '|')
 units=$(for stage in $threaded; do echo "unit_tests_$stage"; done)
 check thread thread "$units" -L "^($labels)\$" -LE mpi \
-	-E '^(reduce/test_(large|gpu_finder|gpu_pack|bounds|resolve|cases|record|oracle)|store/test_(fault|damage)|job/test_keep|job/test_device_faults|job/test_growth|job/test_race|job/test_retention.*|job/test_no_hang_(open|protect|restart|l2_.*))$'
+	-E '^(reduce/test_(large|gpu_finder|gpu_pack|bounds|resolve|cases|record|oracle)|store/test_(fault|damage)|restore/test_verify|job/test_device_restore|job/test_keep|job/test_device_faults|job/test_growth|job/test_race|job/test_retention.*|job/test_no_hang_(open|protect|restart|l2_.*))$'
 fixed=
 # Programs under mpirun run one at a time: of VELOC's, one has all threads. Benchmarks and large sizes show nothing new here.
 check address address,undefined '' -E '^(compat/veloc-(run-|bench|api-(1-|2-sync|2-async|2-copy-single))|cli/bench|job/test_growth)'
