@@ -140,6 +140,7 @@ enum kedge__aggregate_reason_id { /* stable on disk */
 	KEDGE__AGGREGATE_REMEMBERED = 2, /* from a version before */
 	KEDGE__AGGREGATE_LITTLE = 3,     /* too little data for a sample: the usual choice */
 	KEDGE__AGGREGATE_USUAL = 4,      /* another was smaller, but not by enough */
+	KEDGE__AGGREGATE_ECHOES = 5,     /* numbers of a class repeat themselves, far apart */
 };
 
 const char *kedge__aggregate_scheme_name(uint32_t scheme); /* NULL if unknown */
@@ -172,12 +173,14 @@ struct kedge__aggregate_memory {
 
 /*
  * Arrange the literals of RED that belong to FILES (ascending regions): their order and classes. SAMPLE gives the bytes of a literal, to
- * try schemes on; PACK the size that BYTES bytes of TYPE pack to. Nothing is arranged if there is nothing to gain.
+ * try schemes on; PACK the size that BYTES bytes of TYPE pack to; ECHOES whether numbers of these windows of a class, one after the other,
+ * repeat themselves, as no sample of one place shows (NULL: nobody asks). Nothing is arranged if there is nothing to gain.
  */
 struct kedge__aggregate_sample {
 	int (*read)(void *ctx, uint32_t region, uint64_t offset, void *to, size_t bytes, struct kedge__error *err);
 	size_t (*pack)(void *ctx, enum kedge_type type, int ndims, const uint64_t *dims, const void *data, size_t bytes);
 	void *ctx;
+	bool (*echoes)(void *ctx, enum kedge_type type, const void *windows, size_t bytes);
 };
 
 int kedge__aggregate(struct kedge__reduction *red, const struct kedge__aggregate_file *files, size_t count,

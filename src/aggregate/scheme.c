@@ -16,11 +16,17 @@
 #define LITERALS_MAX  ((size_t)1 << 22)   /* that are arranged: each takes memory */
 #define EVERY         16                  /* versions from one look to the next */
 #define BETTER        0.97                /* of the usual scheme's size, for another to be chosen */
+#define WINDOW        ((size_t)8 << 10)   /* bytes that are looked at for echoes, of */
+#define WINDOW_EVERY  ((size_t)32 << 10)  /* so many of a class, */
+#define WINDOWS       192                 /* this often */
 
 static const char *const names[] = {"off", "agnostic", "agnostic-block", "aware", "aware-block", "auto"};
-static const char *const reasons[] = {"set explicitly", "the smallest of a sample", "as in the version before",
+static const char *const reasons[] = {"set explicitly",
+				      "the smallest of a sample",
+				      "as in the version before",
 				      "too little data to try others",
-				      "as usual, because no other makes a sample 3 % smaller"};
+				      "as usual, because no other makes a sample 3 % smaller",
+				      "numbers repeat themselves within a class"};
 
 const char *kedge__aggregate_scheme_name(uint32_t scheme)
 {
@@ -138,9 +144,70 @@ static int sample_all(struct sampler *s, const struct places *places, struct ked
 	return rc;
 }
 
-/* The share of its size to which a sample shrinks by BY; 0: nothing was arranged. */
+/* The class of floating-point numbers with the most bytes; 0: there is none. */
+static uint32_t largest_class(const struct kedge__arranged *by)
+{
+	uint64_t bytes = 0, most = 0;
+	uint32_t found = 0;
+
+	for (uint32_t c = 1; c <= by->classes.count; c++, bytes = 0) {
+		enum kedge_type type = by->classes.at[c - 1].type;
+
+		for (size_t i = 0; i < by->pieces.count && (type == KEDGE_F64 || type == KEDGE_F32); i++)
+			bytes += by->pieces.at[i].class == c ? by->pieces.at[i].bytes : 0;
+		if (bytes > most) {
+			most = bytes;
+			found = c;
+		}
+	}
+	return found;
+}
+
+/* Where the window number N of a class begins: nobody can foresee it, so that no distance of echoes is missed. */
+static uint64_t window_at(uint64_t n)
+{
+	uint8_t text[8];
+
+	kedge__put64(text, n);
+	return n * WINDOW_EVERY +
+	       kedge__checksum(text, sizeof(text)) % (WINDOW_EVERY - WINDOW) / SAMPLE_ALIGN * SAMPLE_ALIGN;
+}
+
+/* Whether numbers of the largest class repeat themselves. */
+static int look_for_echoes(struct sampler *s, bool *found, struct kedge__error *err)
+{
+	uint32_t class = largest_class(s->by);
+	uint64_t seen = 0, n = 0;
+	size_t used = 0;
+	int rc = 0;
+
+	*found = false;
+	if (!class || !s->sample->echoes)
+		return 0;
+	kedge__free(s->block);
+	s->block = kedge__malloc(WINDOWS * WINDOW);
+	if (!s->block)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < s->by->pieces.count && n < WINDOWS && !rc; i++) {
+		const struct kedge__arrange_piece *p = s->order[i];
+
+		for (; p->class == class && n < WINDOWS && window_at(n) < seen + p->bytes && !rc; n++) {
+			uint64_t skip = window_at(n) > seen ? window_at(n) - seen : 0;
+			size_t bytes = (size_t)KEDGE__MIN(p->bytes - skip, WINDOW) / 8 * 8;
+
+			rc = sample_read(s, p, skip, used, bytes, err);
+			used += bytes;
+		}
+		seen += p->class == class ? p->bytes : 0;
+	}
+	*found = !rc && s->sample->echoes(s->sample->ctx, s->by->classes.at[class - 1].type, s->block, used);
+	return rc;
+}
+
+/* The share of its size to which a sample shrinks by BY; 0: nothing was arranged. ECHOES, unless NULL: whether there
+ * are some. */
 static int try_one(const struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
-		   const struct kedge__arranged *by, const struct places *places, double *size,
+		   const struct kedge__arranged *by, const struct places *places, double *size, bool *echoes,
 		   struct kedge__error *err)
 {
 	struct sampler s = {.a = a, .sample = sample, .by = by};
@@ -149,6 +216,8 @@ static int try_one(const struct kedge__arrangement *a, const struct kedge__aggre
 	s.order = kedge__calloc(by->pieces.count + 1, sizeof(*s.order));
 	s.block = kedge__malloc(SAMPLE_BLOCK);
 	rc = s.order && s.block ? sample_all(&s, places, err) : kedge__error_nomem(err);
+	if (!rc && echoes)
+		rc = look_for_echoes(&s, echoes, err);
 	kedge__free(s.order);
 	kedge__free(s.block);
 	*size = s.raw ? (double)s.packed / (double)s.raw : 0;
@@ -167,7 +236,7 @@ static enum kedge__aggregate_scheme usual_scheme(const struct kedge__arrangement
 }
 
 static int try_all(struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
-		   struct kedge__aggregate_memory *m, struct kedge__error *err)
+		   struct kedge__aggregate_memory *m, bool *echoes, struct kedge__error *err)
 {
 	struct places places = {.count = 0};
 	double least;
@@ -179,13 +248,14 @@ static int try_all(struct kedge__arrangement *a, const struct kedge__aggregate_s
 
 		rc = kedge__arrangement_make(a, KEDGE__AGGREGATE_AGNOSTIC + i, &by, err);
 		if (!rc)
-			rc = try_one(a, sample, &by, &places, &m->sizes[i], err);
+			rc = try_one(a, sample, &by, &places, &m->sizes[i],
+				     KEDGE__AGGREGATE_AGNOSTIC + i == KEDGE__AGGREGATE_AWARE ? echoes : NULL, err);
 		kedge__arranged_done(&by);
 	}
-	m->scheme = usual_scheme(a);
+	m->scheme = *echoes ? KEDGE__AGGREGATE_AWARE : usual_scheme(a);
 	m->age = 0;
 	least = m->sizes[m->scheme - KEDGE__AGGREGATE_AGNOSTIC] * BETTER;
-	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES; i++) {
+	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES && !*echoes; i++) {
 		if (m->sizes[i] > 0 && m->sizes[i] < least) {
 			least = m->sizes[i];
 			m->scheme = (enum kedge__aggregate_scheme)(KEDGE__AGGREGATE_AGNOSTIC + i);
@@ -230,9 +300,12 @@ static int choose(struct kedge__arrangement *a, const struct kedge__aggregate_me
 		return 0;
 	}
 	if (sample && understood_bytes(a) >= (a->options->sample_least ? a->options->sample_least : SAMPLE_LEAST)) {
-		int rc = try_all(a, sample, out, err);
+		bool echoes = false;
+		int rc = try_all(a, sample, out, &echoes, err);
 
-		*reason = is_usual(out) ? KEDGE__AGGREGATE_USUAL : KEDGE__AGGREGATE_SMALLEST;
+		*reason = echoes          ? KEDGE__AGGREGATE_ECHOES
+			  : is_usual(out) ? KEDGE__AGGREGATE_USUAL
+					  : KEDGE__AGGREGATE_SMALLEST;
 		return rc;
 	}
 	out->scheme = KEDGE__AGGREGATE_AWARE;

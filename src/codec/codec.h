@@ -301,6 +301,8 @@ bool kedge__codec_plan_wants_base(const struct kedge__codec_plan *plan); /* wher
 void kedge__codec_plan_count(struct kedge__codec_plan *plan, uint16_t codec, uint16_t param, uint64_t raw,
 			     uint64_t stored);
 void kedge__codec_plan_learn(const struct kedge__codec_planner *planner, const struct kedge__codec_plan *plan);
+/* Whether numbers of TYPE repeat themselves, far apart, by windows of them, one after the other: what codec echo packs. */
+bool kedge__codec_echoes(enum kedge_type type, const void *windows, size_t bytes);
 bool kedge__codec_choice_packs(const struct kedge__codec_choice *choice); /* what is asked for may pack something */
 
 /* One block. OUT has room for in->bytes; *USED == in->bytes and *CODEC == none if it did not shrink. */

@@ -225,18 +225,59 @@ static int take_windows(const struct kedge__codec_blocks *b, size_t i, uint8_t *
 	return 0;
 }
 
+bool kedge__codec_echoes(enum kedge_type type, const void *windows, size_t bytes)
+{
+	unsigned width = kedge__element_width(type);
+
+	return kedge__element_is_float(type) && width >= 4 && kedge__echo_pays(windows, bytes / width, width);
+}
+
 /* Among the first JOINT blocks of a region. */
 static int look_for_echoes(const struct look *l, size_t joint, bool *found, struct kedge__error *err)
 {
-	unsigned width = kedge__element_width(l->plan->subject.type);
 	size_t room = (size_t)JOINT_MOST / WINDOW_EVERY * WINDOW, filled = 0;
 	uint8_t *windows = kedge__malloc(room);
 	int rc = windows ? 0 : kedge__error_nomem(err);
 
 	for (size_t i = 0; i < joint && !rc; i++)
 		rc = take_windows(l->blocks, i, windows, room, &filled, err);
-	*found = !rc && kedge__echo_pays(windows, filled / width, width);
+	*found = !rc && kedge__codec_echoes(l->plan->subject.type, windows, filled);
 	kedge__free(windows);
+	return rc;
+}
+
+static struct kedge__codec_choice echo_choice(const struct look *l)
+{
+	return (struct kedge__codec_choice){
+	    .codec = &kedge__codec_echo, .row = l->wanted.row, .plane = l->wanted.plane};
+}
+
+/* Whether the first JOINT blocks, as one, pack to less with echoes than what was chosen promises, which may be better
+ * than codec field. */
+static int weigh_echoes(const struct look *l, size_t joint, bool *less, struct kedge__error *err)
+{
+	const struct kedge__codec_choice echo = echo_choice(l);
+	const struct kedge__codec_blocks *b = l->blocks;
+	size_t room = (size_t)KEDGE__MIN(b->bytes, 2 * JOINT_MOST), filled = 0, used;
+	uint8_t *joined = kedge__malloc(2 * room), *packed = joined + room;
+	struct kedge__codec_input in = {.raw = joined, .type = l->plan->subject.type};
+	int rc = joined ? 0 : kedge__error_nomem(err);
+	uint16_t codec, param;
+
+	for (size_t i = 0; i < joint && filled < room && !rc; i++) {
+		size_t bytes = room - filled;
+		const void *raw;
+
+		rc = b->raw(b->ctx, i, 0, joined + filled, &raw, &bytes, err);
+		if (!rc && raw != joined + filled)
+			memcpy(joined + filled, raw, bytes);
+		filled += rc ? 0 : bytes;
+	}
+	in.bytes = used = filled;
+	if (!rc)
+		rc = kedge__block_pack(&echo, &in, packed, &used, &codec, &param, err);
+	*less = !rc && (double)used < l->plan->why.size * (double)filled;
+	kedge__free(joined);
 	return rc;
 }
 
@@ -253,11 +294,14 @@ static int settle_joint(struct look *l, struct kedge__error *err)
 
 	if (!b->joins || joint < 2)
 		return 0;
-	if (l->wanted.automatic && p->choice.codec == &kedge__codec_field && b->bytes >= JOINT_LEAST &&
-	    kedge__element_is_float(p->subject.type) && kedge__element_width(p->subject.type) >= 4)
+	if (l->wanted.automatic && p->choice.codec && !kedge__codec_plan_wants_base(p) && b->bytes >= JOINT_LEAST) {
 		rc = look_for_echoes(l, joint, &echo, err);
+		if (!rc && echo && p->choice.codec != &kedge__codec_field)
+			rc = weigh_echoes(l, joint, &echo, err);
+	}
 	if (!rc && echo) {
-		p->choice.codec = &kedge__codec_echo;
+		if (l->wanted.automatic)
+			p->choice = echo_choice(l);
 		p->joint = joint;
 	}
 	return rc;

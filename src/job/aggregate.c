@@ -35,7 +35,8 @@ static void remember(kedge_t *k, uint32_t scheme, uint32_t age, const double *si
 /* Only what was tried is worth remembering. */
 static bool was_tried(uint32_t reason)
 {
-	return reason == KEDGE__AGGREGATE_SMALLEST || reason == KEDGE__AGGREGATE_REMEMBERED;
+	return reason == KEDGE__AGGREGATE_SMALLEST || reason == KEDGE__AGGREGATE_ECHOES ||
+	       reason == KEDGE__AGGREGATE_REMEMBERED;
 }
 
 void kedge__job_aggregate_remember(kedge_t *k, const struct kedge__segment *top)
@@ -188,6 +189,12 @@ static size_t sample_pack(void *ctx, enum kedge_type type, int ndims, const uint
 	return least;
 }
 
+static bool sample_echoes(void *ctx, enum kedge_type type, const void *windows, size_t bytes)
+{
+	(void)ctx;
+	return kedge__codec_echoes(type, windows, bytes);
+}
+
 /* ------------------------------------------------------------------ the order */
 
 void kedge__version_arrange(struct kedge__version *v)
@@ -200,7 +207,8 @@ void kedge__version_arrange(struct kedge__version *v)
 							 .rules = k->aggregate.rules,
 							 .unit = kedge__reducer_unit(k->baseline.reducer)};
 	/* What is held is not read twice: the application may have gone on, and the files are its own. */
-	const struct kedge__aggregate_sample sample = {sample_read, sample_pack, v};
+	const struct kedge__aggregate_sample sample = {sample_read, sample_pack, v,
+						       k->codec.automatic ? sample_echoes : NULL};
 	const struct kedge__literal_classes *made = &v->reduction.classes;
 	int rc = kedge__aggregate(&v->reduction, v->files.at, v->files.count, &options, &k->aggregate.memory,
 				  v->hold ? NULL : &sample, &err);

@@ -92,6 +92,7 @@ static void test_rules_that_are_wrong(void **state)
 /* ------------------------------------------------------------------ orders */
 
 struct world {
+	bool *echoes; /* asked for; what is answered */
 	uint8_t data[FILES][BYTES];
 	struct kedge__aggregate_file files[FILES];
 	struct kedge__reduction red;
@@ -329,7 +330,7 @@ static void test_auto(void **state)
 {
 	struct kedge__aggregate_options o = {.scheme = KEDGE__AGGREGATE_AUTO, .block = 1000, .least = 100, .unit = 256};
 	struct world *w = malloc(sizeof(*w));
-	struct kedge__aggregate_sample sample = {sample_read, numbers_pack, w};
+	struct kedge__aggregate_sample sample = {sample_read, numbers_pack, w, NULL};
 	struct kedge__aggregate_memory memory = {.scheme = KEDGE__AGGREGATE_AWARE_BLOCK, .age = 3};
 
 	(void)state;
@@ -368,7 +369,7 @@ static void test_samples_decide(void **state)
 
 	(void)state;
 	for (int bytes = 0; bytes < 2; bytes++) {
-		struct kedge__aggregate_sample sample = {sample_read, bytes ? bytes_pack : numbers_pack, w};
+		struct kedge__aggregate_sample sample = {sample_read, bytes ? bytes_pack : numbers_pack, w, NULL};
 
 		o.sample_least = 1;
 		world_make(w, 6);
@@ -395,7 +396,7 @@ static void test_guesses_have_to_be_worth_it(void **state)
 	struct kedge__aggregate_options o = {
 	    .scheme = KEDGE__AGGREGATE_AUTO, .block = 1000, .least = 100, .unit = 256, .sample_least = 1};
 	struct world *w = malloc(sizeof(*w));
-	struct kedge__aggregate_sample sample = {sample_read, all_pack_alike, w};
+	struct kedge__aggregate_sample sample = {sample_read, all_pack_alike, w, NULL};
 
 	(void)state;
 	for (int known = 0; known < 2; known++) {
@@ -404,6 +405,42 @@ static void test_guesses_have_to_be_worth_it(void **state)
 			w->files[f].layout.format = known && f == 1 ? KEDGE__FILE_HDF5 : KEDGE__FILE_RAW;
 		assert_int_equal(kedge__aggregate(&w->red, w->files, FILES, &o, NULL, &sample, NULL), 0);
 		assert_int_equal(w->red.classes.scheme, known ? KEDGE__AGGREGATE_AWARE : KEDGE__AGGREGATE_AGNOSTIC);
+		map_holds(w);
+		world_done(w);
+	}
+	free(w);
+}
+
+/* Numbers, and nothing but numbers of one class, and as many as were asked for. */
+static bool windows_echo(void *ctx, enum kedge_type type, const void *windows, size_t bytes)
+{
+	bool *echoes = ((struct world *)ctx)->echoes;
+
+	(void)windows;
+	assert_true(type == KEDGE_F64 || type == KEDGE_F32);
+	assert_true(bytes > 0 && bytes % kedge_type_size(type) == 0);
+	echoes[0] = true;
+	return echoes[1];
+}
+
+/* Where numbers of a class repeat themselves they have to come together, whatever samples of single places say. */
+static void test_echoes(void **state)
+{
+	struct kedge__aggregate_options o = {
+	    .scheme = KEDGE__AGGREGATE_AUTO, .block = 1000, .least = 100, .unit = 256, .sample_least = 1};
+	struct world *w = malloc(sizeof(*w));
+	struct kedge__aggregate_sample sample = {sample_read, bytes_pack, w, windows_echo};
+
+	(void)state;
+	for (int there = 0; there < 2; there++) {
+		bool echoes[2] = {false, there};
+
+		world_make(w, 6);
+		w->echoes = echoes;
+		assert_int_equal(kedge__aggregate(&w->red, w->files, FILES, &o, NULL, &sample, NULL), 0);
+		assert_true(echoes[0]);
+		assert_int_equal(w->red.classes.scheme, there ? KEDGE__AGGREGATE_AWARE : KEDGE__AGGREGATE_AGNOSTIC);
+		assert_int_equal(w->red.classes.reason, there ? KEDGE__AGGREGATE_ECHOES : KEDGE__AGGREGATE_SMALLEST);
 		map_holds(w);
 		world_done(w);
 	}
@@ -448,6 +485,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_auto),
 	    cmocka_unit_test(test_samples_decide),
 	    cmocka_unit_test(test_guesses_have_to_be_worth_it),
+	    cmocka_unit_test(test_echoes),
 	    cmocka_unit_test(test_no_memory),
 	};
 

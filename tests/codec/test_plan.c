@@ -517,6 +517,31 @@ static void test_whole_blocks(void **state)
 	free(w.data);
 }
 
+/* Noise, which no other codec packs, has its echo in the other half. */
+static void test_echoes_of_noise(void **state)
+{
+	enum { NUMBERS = BLOCK * BLOCKS / 8 };
+	const struct kedge__codec_region region = {
+	    .id = 5, .type = KEDGE_F64, .bytes = (uint64_t)BLOCK * BLOCKS, .ndims = 1, .dims = (uint64_t[]){NUMBERS}};
+
+	(void)state;
+	for (int copied = 0; copied < 2; copied++) {
+		uint64_t seed = 4;
+		struct lab l;
+
+		lab_open(&l, "auto", NULL);
+		l.blocks.joins = true;
+		l.blocks.base_open = NULL;
+		draw_bytes(&seed, l.data, (size_t)BLOCK * BLOCKS);
+		if (copied)
+			memcpy(l.data + BLOCK * BLOCKS / 2, l.data, BLOCK * BLOCKS / 2);
+		assert_int_equal(kedge__codec_plan_make(&l.planner, &region, &l.blocks, &l.plan, NULL), 0);
+		assert_int_equal(l.plan.joint, copied ? BLOCKS : 0);
+		assert_int_equal(l.plan.choice.codec->id, copied ? KEDGE__CODEC_ECHO : KEDGE__CODEC_NONE);
+		lab_close(&l);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -525,7 +550,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_learns),       cmocka_unit_test(test_kinds),
 	    cmocka_unit_test(test_strangers),    cmocka_unit_test(test_many_are_worth_a_look),
 	    cmocka_unit_test(test_lone_array),   cmocka_unit_test(test_joint),
-	    cmocka_unit_test(test_whole_blocks),
+	    cmocka_unit_test(test_whole_blocks), cmocka_unit_test(test_echoes_of_noise),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
