@@ -141,7 +141,7 @@ set(KEDGE_HTTP_LIB "")
 if(KEDGE_HTTP)
   pkg_check_modules(MICROHTTPD QUIET libmicrohttpd)
   if(MICROHTTPD_FOUND)
-    set(KEDGE_HTTP_LIB microhttpd)
+    set(KEDGE_HTTP_LIB dl) # libmicrohttpd itself is opened when it is needed
   endif()
 endif()
 # ISA-L likewise: src/protect/optional/isal.c, or isal_absent.c.

@@ -3,6 +3,7 @@
  * cat_dataset: libhdf5 is looked for when it is needed, so that the command depends on none. Its calls and the values
  * of its constants are those of HDF5 1.10 and later, which did not change since (HDF5 Reference Manual: H5D, H5S, H5T).
  */
+#include "base/library.h"
 #include "cat.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,10 +60,7 @@ static void *open_library(void)
 
 static bool load(struct hdf5 *h)
 {
-	const struct {
-		const char *name;
-		void *to;
-	} calls[] = {
+	const struct kedge__library_call calls[] = {
 	    {"H5get_libversion", &h->get_libversion},
 	    {"H5Eset_auto2", &h->eset_auto},
 	    {"H5Fopen", &h->fopen},
@@ -82,15 +80,8 @@ static bool load(struct hdf5 *h)
 	void *library = open_library();
 	unsigned version[3];
 
-	for (size_t i = 0; library && i < KEDGE__COUNT(calls); i++) {
-		void *call = dlsym(library, calls[i].name);
-
-		if (!call)
-			return false;
-		memcpy(calls[i].to, &call, sizeof(call));
-	}
-	return library && h->get_libversion(&version[0], &version[1], &version[2]) >= 0 &&
-	       (version[0] > 1 || version[1] >= 10);
+	return library && !kedge__library_find(library, calls, KEDGE__COUNT(calls)) &&
+	       h->get_libversion(&version[0], &version[1], &version[2]) >= 0 && (version[0] > 1 || version[1] >= 10);
 }
 
 static enum outcome open_dataset(struct dataset *d, const char *path, const char *name)

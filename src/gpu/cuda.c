@@ -2,6 +2,7 @@
 /*
  * NVIDIA's driver, found at run time. A context is current only within a call: the application's own stays what it is.
  */
+#include "base/library.h"
 #include "gpu/cuda_abi.h"
 #include "gpu/gpu.h"
 
@@ -16,15 +17,6 @@
 
 /* ------------------------------------------------------------------ the driver */
 
-static const struct {
-	const char *symbol;
-	size_t at;
-} functions[] = {
-#define PLACE(name, symbol, args) {symbol, offsetof(struct cuda, name)},
-    CUDA_FUNCTIONS(PLACE)
-#undef PLACE
-};
-
 static struct {
 	pthread_mutex_t lock;
 	void *library;            /* NULL: not loaded yet */
@@ -34,17 +26,11 @@ static struct {
 	int init; /* what cuInit() said; -1: it was not asked */
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER, .init = -1};
 
-/* Look the functions up; the object pointer that dlsym() returns has the representation of the function's address. */
-static void functions_find(void)
-{
-	for (size_t i = 0; i < KEDGE__COUNT(functions) && !driver.missing; i++) {
-		void *f = dlsym(driver.library, functions[i].symbol);
-
-		memcpy((char *)&driver.api + functions[i].at, &f, sizeof(f));
-		if (!f)
-			driver.missing = functions[i].symbol;
-	}
-}
+static const struct kedge__library_call functions[] = {
+#define PLACE(name, symbol, args) {symbol, &driver.api.name},
+    CUDA_FUNCTIONS(PLACE)
+#undef PLACE
+};
 
 static int loads_count(struct dl_phdr_info *info, size_t size, void *loads)
 {
@@ -72,7 +58,7 @@ static const struct cuda *driver_get(bool only_loaded)
 	if (!driver.library && (!only_loaded || something_new())) {
 		driver.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | (only_loaded ? RTLD_NOLOAD : 0));
 		if (driver.library)
-			functions_find();
+			driver.missing = kedge__library_find(driver.library, functions, KEDGE__COUNT(functions));
 	}
 	if (driver.library && !driver.missing)
 		api = &driver.api;

@@ -5,6 +5,7 @@
  * The library is opened when it is first needed, and stays: some of what it loads itself measures the clock for a tenth
  * of a second when it is loaded, which programs that do not use staging should not pay for.
  */
+#include "base/library.h"
 #include "transport/transport.h"
 
 #include <dlfcn.h>
@@ -37,12 +38,9 @@ static struct library {
 
 #define CALL(name)                                                                                                     \
 	{                                                                                                              \
-#name, offsetof(struct library, name)                                                                  \
+#name, &lib.name                                                                                       \
 	}
-static const struct {
-	const char *name;
-	size_t at;
-} calls[] = {
+static const struct kedge__library_call calls[] = {
     CALL(fi_getinfo), CALL(fi_freeinfo), CALL(fi_dupinfo), CALL(fi_fabric), CALL(fi_strerror), CALL(fi_version),
 };
 #undef CALL
@@ -90,17 +88,14 @@ bool kedge__fabric_built(void)
 static int library_load(struct kedge__error *err)
 {
 	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	const char *missing;
 
 	if (!handle)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "staging needs libfabric: %s", dlerror());
-	for (size_t i = 0; i < KEDGE__COUNT(calls); i++) {
-		void *f = dlsym(handle, calls[i].name);
-
-		if (!f)
-			return kedge__error_set(err, KEDGE_E_CONFIG, 0,
-						"staging needs libfabric, but " LIBRARY " has no %s()", calls[i].name);
-		memcpy((char *)&lib + calls[i].at, &f, sizeof(f));
-	}
+	missing = kedge__library_find(handle, calls, KEDGE__COUNT(calls));
+	if (missing)
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "staging needs libfabric, but " LIBRARY " has no %s()",
+					missing);
 	library.open = true;
 	return 0;
 }
