@@ -88,14 +88,13 @@ static void places_find(const struct kedge__arrangement *a, uint64_t total, stru
 	}
 }
 
-static int sample_read(const struct sampler *s, const struct kedge__arrange_piece *p, uint64_t skip, size_t used,
+static int sample_read(const struct sampler *s, const struct kedge__arrange_piece *p, uint64_t skip, uint8_t *to,
 		       size_t bytes, struct kedge__error *err)
 {
 	const struct kedge__aggregate_file *f = &s->a->files[kedge__arrangement_file(s->a, p->region)];
 
 	return s->sample->read(s->sample->ctx, p->region,
-			       (uint64_t)((const uint8_t *)p->data - (const uint8_t *)f->data) + skip, s->block + used,
-			       bytes, err);
+			       (uint64_t)((const uint8_t *)p->data - (const uint8_t *)f->data) + skip, to, bytes, err);
 }
 
 /* A block with byte PLACE of piece AT of those in order, in the middle of it as far as its class reaches. */
@@ -112,7 +111,7 @@ static int sample_block(struct sampler *s, size_t at, uint64_t place, struct ked
 	for (; at < s->by->pieces.count && s->order[at]->class == number && used < SAMPLE_BLOCK && !rc; at++) {
 		size_t bytes = (size_t)KEDGE__MIN(s->order[at]->bytes - skip, SAMPLE_BLOCK - used);
 
-		rc = sample_read(s, s->order[at], skip, used, bytes, err);
+		rc = sample_read(s, s->order[at], skip, s->block + used, bytes, err);
 		used += bytes;
 		skip = 0;
 	}
@@ -123,41 +122,61 @@ static int sample_block(struct sampler *s, size_t at, uint64_t place, struct ked
 	return 0;
 }
 
-static int sample_all(struct sampler *s, const struct places *places, struct kedge__error *err)
+static void put_in_order(struct sampler *s)
 {
 	struct kedge__arrange_piece *pieces = s->by->pieces.at;
 	size_t n = s->by->pieces.count;
-	int rc = 0;
 
 	for (size_t i = 0; i < n; i++)
 		s->order[i] = &pieces[i];
 	qsort(s->order, n, sizeof(*s->order), kedge__arrange_order);
 	for (size_t i = 0; i < n; i++)
 		s->order[i]->to = i;
+}
+
+static int sample_all(struct sampler *s, const struct places *places, struct kedge__error *err)
+{
+	const struct kedge__arrange_piece *pieces = s->by->pieces.at;
+	int rc = 0;
+
 	for (size_t i = 0; i < places->count && !rc; i++) {
 		size_t k;
 
-		KEDGE__LAST_BEFORE(k, n, pieces[k].position <= places->at[i]);
+		KEDGE__LAST_BEFORE(k, s->by->pieces.count, pieces[k].position <= places->at[i]);
 		if (pieces[k].class)
 			rc = sample_block(s, (size_t)pieces[k].to, places->at[i] - pieces[k].position, err);
 	}
 	return rc;
 }
 
-/* The class of floating-point numbers with the most bytes; 0: there is none. */
-static uint32_t largest_class(const struct kedge__arranged *by)
+/* ------------------------------------------------------------------ echoes */
+
+static bool is_float(const struct sampler *s, uint32_t class)
 {
-	uint64_t bytes = 0, most = 0;
+	enum kedge_type type = s->by->classes.at[class - 1].type;
+
+	return type == KEDGE_F64 || type == KEDGE_F32;
+}
+
+/* The class of floating-point numbers with the most bytes, whose pieces are those FROM .. *END - 1 in order; 0: there
+ * is none. */
+static uint32_t largest_class(const struct sampler *s, size_t *from, size_t *end)
+{
+	size_t n = s->by->pieces.count;
+	uint64_t most = 0;
 	uint32_t found = 0;
 
-	for (uint32_t c = 1; c <= by->classes.count; c++, bytes = 0) {
-		enum kedge_type type = by->classes.at[c - 1].type;
+	for (size_t i = 0, next; i < n; i = next) {
+		uint32_t class = s->order[i]->class;
+		uint64_t bytes = 0;
 
-		for (size_t i = 0; i < by->pieces.count && (type == KEDGE_F64 || type == KEDGE_F32); i++)
-			bytes += by->pieces.at[i].class == c ? by->pieces.at[i].bytes : 0;
-		if (bytes > most) {
+		for (next = i; next < n && s->order[next]->class == class; next++)
+			bytes += s->order[next]->bytes;
+		if (class && bytes > most && is_float(s, class)) {
 			most = bytes;
-			found = c;
+			found = class;
+			*from = i;
+			*end = next;
 		}
 	}
 	return found;
@@ -173,51 +192,66 @@ static uint64_t window_at(uint64_t n)
 	       kedge__checksum(text, sizeof(text)) % (WINDOW_EVERY - WINDOW) / SAMPLE_ALIGN * SAMPLE_ALIGN;
 }
 
-/* Whether numbers of the largest class repeat themselves. */
-static int look_for_echoes(struct sampler *s, bool *found, struct kedge__error *err)
+/* Windows of the pieces FROM .. END - 1 in order, one after the other; *BYTES: of all. */
+static int take_windows(const struct sampler *s, size_t from, size_t end, uint8_t *to, size_t *bytes,
+			struct kedge__error *err)
 {
-	uint32_t class = largest_class(s->by);
 	uint64_t seen = 0, n = 0;
-	size_t used = 0;
 	int rc = 0;
 
-	*found = false;
-	if (!class || !s->sample->echoes)
-		return 0;
-	kedge__free(s->block);
-	s->block = kedge__malloc(WINDOWS * WINDOW);
-	if (!s->block)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < s->by->pieces.count && n < WINDOWS && !rc; i++) {
+	*bytes = 0;
+	for (size_t i = from; i < end && n < WINDOWS && !rc; i++) {
 		const struct kedge__arrange_piece *p = s->order[i];
 
-		for (; p->class == class && n < WINDOWS && window_at(n) < seen + p->bytes && !rc; n++) {
+		for (; n < WINDOWS && window_at(n) < seen + p->bytes && !rc; n++) {
 			uint64_t skip = window_at(n) > seen ? window_at(n) - seen : 0;
-			size_t bytes = (size_t)KEDGE__MIN(p->bytes - skip, WINDOW) / 8 * 8;
+			size_t most = (size_t)KEDGE__MIN(p->bytes - skip, WINDOW) / 8 * 8;
 
-			rc = sample_read(s, p, skip, used, bytes, err);
-			used += bytes;
+			rc = sample_read(s, p, skip, to + *bytes, most, err);
+			*bytes += most;
 		}
-		seen += p->class == class ? p->bytes : 0;
+		seen += p->bytes;
 	}
-	*found = !rc && s->sample->echoes(s->sample->ctx, s->by->classes.at[class - 1].type, s->block, used);
 	return rc;
 }
 
-/* The share of its size to which a sample shrinks by BY; 0: nothing was arranged. ECHOES, unless NULL: whether there
- * are some. */
+/* Whether numbers of the largest class repeat themselves. */
+static int look_for_echoes(const struct sampler *s, bool *found, struct kedge__error *err)
+{
+	size_t from = 0, end = 0, bytes;
+	uint32_t class = s->sample->echoes ? largest_class(s, &from, &end) : 0;
+	uint8_t *windows;
+	int rc;
+
+	*found = false;
+	if (!class)
+		return 0;
+	windows = kedge__malloc(WINDOWS * WINDOW);
+	rc = windows ? take_windows(s, from, end, windows, &bytes, err) : kedge__error_nomem(err);
+	*found = !rc && s->sample->echoes(s->sample->ctx, s->by->classes.at[class - 1].type, windows, bytes);
+	kedge__free(windows);
+	return rc;
+}
+
+/* The share of its size to which a sample shrinks by BY; 0: nothing was arranged, or it has echoes, if it is asked for
+ * them: these decide. */
 static int try_one(const struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
 		   const struct kedge__arranged *by, const struct places *places, double *size, bool *echoes,
 		   struct kedge__error *err)
 {
 	struct sampler s = {.a = a, .sample = sample, .by = by};
-	int rc;
+	int rc = 0;
 
 	s.order = kedge__calloc(by->pieces.count + 1, sizeof(*s.order));
 	s.block = kedge__malloc(SAMPLE_BLOCK);
-	rc = s.order && s.block ? sample_all(&s, places, err) : kedge__error_nomem(err);
-	if (!rc && echoes)
-		rc = look_for_echoes(&s, echoes, err);
+	if (!s.order || !s.block) {
+		rc = kedge__error_nomem(err);
+	} else {
+		put_in_order(&s);
+		rc = echoes ? look_for_echoes(&s, echoes, err) : 0;
+	}
+	if (!rc && !(echoes && *echoes))
+		rc = sample_all(&s, places, err);
 	kedge__free(s.order);
 	kedge__free(s.block);
 	*size = s.raw ? (double)s.packed / (double)s.raw : 0;
@@ -235,27 +269,39 @@ static enum kedge__aggregate_scheme usual_scheme(const struct kedge__arrangement
 	return KEDGE__AGGREGATE_AGNOSTIC;
 }
 
+static int try_scheme(struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
+		      enum kedge__aggregate_scheme scheme, const struct places *places,
+		      struct kedge__aggregate_memory *m, bool *echoes, struct kedge__error *err)
+{
+	struct kedge__arranged by = {0};
+	int rc = kedge__arrangement_make(a, scheme, &by, err);
+
+	if (!rc)
+		rc = try_one(a, sample, &by, places, &m->sizes[scheme - KEDGE__AGGREGATE_AGNOSTIC], echoes, err);
+	kedge__arranged_done(&by);
+	return rc;
+}
+
+/* What has echoes stays together, and nothing else is tried. */
 static int try_all(struct kedge__arrangement *a, const struct kedge__aggregate_sample *sample,
 		   struct kedge__aggregate_memory *m, bool *echoes, struct kedge__error *err)
 {
 	struct places places = {.count = 0};
 	double least;
-	int rc = 0;
+	int rc;
 
-	places_find(a, understood_bytes(a), &places);
-	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES && !rc; i++) {
-		struct kedge__arranged by = {0};
-
-		rc = kedge__arrangement_make(a, KEDGE__AGGREGATE_AGNOSTIC + i, &by, err);
-		if (!rc)
-			rc = try_one(a, sample, &by, &places, &m->sizes[i],
-				     KEDGE__AGGREGATE_AGNOSTIC + i == KEDGE__AGGREGATE_AWARE ? echoes : NULL, err);
-		kedge__arranged_done(&by);
-	}
-	m->scheme = *echoes ? KEDGE__AGGREGATE_AWARE : usual_scheme(a);
 	m->age = 0;
+	m->scheme = KEDGE__AGGREGATE_AWARE;
+	places_find(a, understood_bytes(a), &places);
+	rc = try_scheme(a, sample, KEDGE__AGGREGATE_AWARE, &places, m, echoes, err);
+	if (rc || *echoes)
+		return rc;
+	for (uint32_t i = KEDGE__AGGREGATE_AGNOSTIC; i <= KEDGE__AGGREGATE_AWARE_BLOCK && !rc; i++)
+		if (i != KEDGE__AGGREGATE_AWARE)
+			rc = try_scheme(a, sample, i, &places, m, NULL, err);
+	m->scheme = usual_scheme(a);
 	least = m->sizes[m->scheme - KEDGE__AGGREGATE_AGNOSTIC] * BETTER;
-	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES && !*echoes; i++) {
+	for (uint32_t i = 0; i < KEDGE__AGGREGATE_SCHEMES; i++) {
 		if (m->sizes[i] > 0 && m->sizes[i] < least) {
 			least = m->sizes[i];
 			m->scheme = (enum kedge__aggregate_scheme)(KEDGE__AGGREGATE_AGNOSTIC + i);

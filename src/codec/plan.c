@@ -225,11 +225,17 @@ static int take_windows(const struct kedge__codec_blocks *b, size_t i, uint8_t *
 	return 0;
 }
 
+/* Numbers that codec echo knows. */
+static bool may_echo(enum kedge_type type)
+{
+	return kedge__element_is_float(type) && kedge__element_width(type) >= 4;
+}
+
 bool kedge__codec_echoes(enum kedge_type type, const void *windows, size_t bytes)
 {
 	unsigned width = kedge__element_width(type);
 
-	return kedge__element_is_float(type) && width >= 4 && kedge__echo_pays(windows, bytes / width, width);
+	return may_echo(type) && kedge__echo_pays(windows, bytes / width, width);
 }
 
 /* Among the first JOINT blocks of a region. */
@@ -294,7 +300,8 @@ static int settle_joint(struct look *l, struct kedge__error *err)
 
 	if (!b->joins || joint < 2)
 		return 0;
-	if (l->wanted.automatic && p->choice.codec && !kedge__codec_plan_wants_base(p) && b->bytes >= JOINT_LEAST) {
+	if (l->wanted.automatic && p->choice.codec && !kedge__codec_plan_wants_base(p) && b->bytes >= JOINT_LEAST &&
+	    may_echo(p->subject.type)) {
 		rc = look_for_echoes(l, joint, &echo, err);
 		if (!rc && echo && p->choice.codec != &kedge__codec_field)
 			rc = weigh_echoes(l, joint, &echo, err);
