@@ -166,9 +166,10 @@ void kedge__columns_finish(struct kedge__columns_out *c, struct kedge__wire_out 
 struct kedge__columns_in {
 	uint8_t *text[COLUMN_COUNT];
 	struct kedge__wire_in in[COLUMN_COUNT];
-	uint64_t left;            /* entries */
-	uint64_t entries, copies; /* so far */
+	uint64_t left;   /* entries */
+	uint64_t copies; /* so far */
 	unsigned heads, sources;
+	unsigned head_count; /* in HEADS */
 	uint64_t bits;
 	unsigned bit_count;
 	bool failed;
@@ -217,10 +218,27 @@ static unsigned get_byte(struct kedge__columns_in *c, enum column column)
 	return *in->at++;
 }
 
+/* More bits, as many as fit, if there are that many. */
+static void refill(struct kedge__columns_in *c)
+{
+	struct kedge__wire_in *in = &c->in[BITS];
+	unsigned bytes = (63 - c->bit_count) / 8;
+
+	if (in->left >= 8) {
+		c->bits |= (kedge__get64(in->at) & ((UINT64_C(1) << 8 * bytes) - 1)) << c->bit_count;
+		c->bit_count += 8 * bytes;
+		in->at += bytes;
+		in->left -= bytes;
+	}
+}
+
+/* N is at most 32. */
 static uint64_t get_bits(struct kedge__columns_in *c, unsigned n)
 {
 	uint64_t v;
 
+	if (c->bit_count < n)
+		refill(c);
 	while (c->bit_count < n) {
 		c->bits |= (uint64_t)get_byte(c, BITS) << c->bit_count;
 		c->bit_count += 8;
@@ -267,16 +285,42 @@ uint64_t kedge__columns_left(const struct kedge__columns_in *c)
 	return c->left;
 }
 
-bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e)
+/* The head of the next entry, which stays. */
+static unsigned peek_head(struct kedge__columns_in *c)
 {
-	if (c->entries++ % 2 == 0) {
+	if (!c->head_count) {
 		c->failed |= c->heads != 0;
 		c->heads = get_byte(c, HEADS);
+		c->head_count = 2;
 	}
-	c->left--;
-	e->kind = (enum kedge__extent_kind)(c->heads & ((1u << KEDGE__MAP_KIND_BITS) - 1));
-	e->long_form = c->heads & KEDGE__MAP_LONG;
+	return c->heads & ((1u << HEAD_BITS) - 1);
+}
+
+static void drop_head(struct kedge__columns_in *c)
+{
 	c->heads >>= HEAD_BITS;
+	c->head_count--;
+	c->left--;
+}
+
+size_t kedge__columns_get_chunks(struct kedge__columns_in *c, uint64_t *gaps, size_t most)
+{
+	size_t n = 0;
+
+	while (n < most && c->left && !c->failed && peek_head(c) == (unsigned)KEDGE__EXTENT_LITERAL) {
+		drop_head(c);
+		gaps[n++] = get_number(c, GAPS);
+	}
+	return c->failed ? 0 : n;
+}
+
+bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e)
+{
+	unsigned head = peek_head(c);
+
+	drop_head(c);
+	e->kind = (enum kedge__extent_kind)(head & ((1u << KEDGE__MAP_KIND_BITS) - 1));
+	e->long_form = head & KEDGE__MAP_LONG;
 	e->gap = get_number(c, GAPS);
 	if (e->long_form) {
 		e->length = kedge__wire_get_varint(&c->in[LENGTHS]);
@@ -294,5 +338,5 @@ bool kedge__columns_ended(const struct kedge__columns_in *c)
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		if (c->in[i].left != 0)
 			return false;
-	return c->heads == 0 && c->sources == 0 && c->bits == 0 && c->bit_count < 8;
+	return !c->failed && c->heads == 0 && c->sources == 0 && c->bits == 0 && c->bit_count < 8;
 }

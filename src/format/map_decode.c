@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "format/map_wire.h"
 
+#define CHUNKS 64 /* that are decoded in one go */
+
 int kedge__map_damaged(struct kedge__map_decoder *d, const char *what)
 {
 	return kedge__error_set(d->err, KEDGE_E_DAMAGED, 0, "section MAPX: %s", what);
@@ -215,9 +217,44 @@ static int decode_runs(struct kedge__map_decoder *d)
 	return rc;
 }
 
+/* GAP chunks as in the parent and one of literals, behind such a one, both within the region: what most entries are
+ * where single chunks change. False: they are not, and nothing has happened. */
+static bool emit_chunk(struct kedge__map_decoder *d, uint64_t gap)
+{
+	struct kedge__extent_map *map = &d->map;
+	uint64_t *end = &d->sources.ends[d->sources.count], left = kedge__map_settle(d);
+	struct kedge__extent *e = &map->at[map->count];
+
+	if (!gap || left < d->unit || gap > left / d->unit - 1 || map->room - map->count < 2 || !map->count ||
+	    e[-1].kind == KEDGE__EXTENT_PARENT || *end > KEDGE__IMAGE_BYTES_MAX)
+		return false;
+	e[0] =
+	    (struct kedge__extent){.addr = kedge__map_address(d), .len = gap * d->unit, .kind = KEDGE__EXTENT_PARENT};
+	e[1] = (struct kedge__extent){
+	    .addr = e[0].addr + e[0].len, .len = d->unit, .src = *end, .kind = KEDGE__EXTENT_LITERAL};
+	map->count += 2;
+	*end += d->unit;
+	d->offset += e[0].len + d->unit;
+	return true;
+}
+
+static int emit_chunks(struct kedge__map_decoder *d, const uint64_t *gaps, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		const struct kedge__map_entry e = {.kind = KEDGE__EXTENT_LITERAL, .gap = gaps[i]};
+
+		if (!emit_chunk(d, gaps[i]))
+			rc = emit_entry(d, &e);
+	}
+	return rc;
+}
+
 static int decode_columns(struct kedge__map_decoder *d)
 {
 	struct kedge__map_entry e;
+	uint64_t gaps[CHUNKS];
 	int rc = kedge__columns_in_new(&d->in, &d->columns, d->err);
 
 	if (rc != 0) {
@@ -227,9 +264,15 @@ static int decode_columns(struct kedge__map_decoder *d)
 	/* Most entries have a gap before them. */
 	if (!kedge__array_reserve(&d->map, 2 * (size_t)kedge__columns_left(d->columns) + d->region_count))
 		return kedge__error_nomem(d->err);
-	while (rc == 0 && kedge__columns_left(d->columns))
-		rc = kedge__columns_get(d->columns, &e) ? emit_entry(d, &e)
-							: kedge__map_damaged(d, "an entry is malformed");
+	while (rc == 0 && kedge__columns_left(d->columns)) {
+		size_t n = kedge__columns_get_chunks(d->columns, gaps, CHUNKS);
+
+		if (n)
+			rc = emit_chunks(d, gaps, n);
+		else
+			rc = kedge__columns_get(d->columns, &e) ? emit_entry(d, &e)
+								: kedge__map_damaged(d, "an entry is malformed");
+	}
 	if (rc == 0 && !kedge__columns_ended(d->columns))
 		rc = kedge__map_damaged(d, "something is left over after the last entry");
 	return rc;

@@ -84,6 +84,9 @@ int kedge__columns_in_new(struct kedge__wire_in *in, struct kedge__columns_in **
 void kedge__columns_in_free(struct kedge__columns_in *c);
 uint64_t kedge__columns_left(const struct kedge__columns_in *c);                     /* entries */
 bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e);    /* false: it is malformed */
+/* The gaps before the next entries as long as these are a chunk of literals each, at most MOST; how many. 0: the next one is of another
+ * kind, or malformed. */
+size_t kedge__columns_get_chunks(struct kedge__columns_in *c, uint64_t *gaps, size_t most);
 bool kedge__columns_ended(const struct kedge__columns_in *c);                        /* and nothing is left over */
 
 /* ---- decoding: a cursor moves through the regions; the bytes that it passes become extents */

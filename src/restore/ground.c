@@ -195,10 +195,9 @@ static bool is_live(const struct kedge__read_plan *plan, size_t cell)
 }
 
 /* The cells of the block, as far as they are live. */
-void kedge__read_plan_cover(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *from,
-			    uint64_t *to)
+static void cover_block(const struct kedge__read_plan *plan, const struct kedge__read_plan_ground *g, uint64_t pos,
+			uint64_t *from, uint64_t *to)
 {
-	const struct kedge__read_plan_ground *g = &plan->grounds[target];
 	size_t i = kedge__segment_find_block(g->member->seg, pos - g->shift), first, next;
 	const struct kedge__block_record *b = &g->member->seg->blocks[i];
 	size_t cell = kedge__read_plan_cell(g->member, i, (uint32_t)(pos - g->shift - b->position));
@@ -213,4 +212,17 @@ void kedge__read_plan_cover(const struct kedge__read_plan *plan, uint32_t target
 	next -= g->member->first_cells[i];
 	*from = b->position + g->shift + KEDGE__MAX(first * KEDGE__BLOCK_PAGE, begin);
 	*to = b->position + g->shift + (kedge__block_has_pages(b) ? KEDGE__MIN(next * KEDGE__BLOCK_PAGE, end) : end);
+}
+
+void kedge__read_plan_cover(const struct kedge__read_plan *plan, uint32_t target, uint64_t pos, uint64_t *from,
+			    uint64_t *to)
+{
+	const struct kedge__read_plan_ground *g = &plan->grounds[target];
+
+	if (g->solid) {
+		*from = g->from + g->shift;
+		*to = g->to + g->shift;
+	} else {
+		cover_block(plan, g, pos, from, to);
+	}
 }

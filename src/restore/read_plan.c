@@ -366,9 +366,10 @@ static uint32_t ground_live(const struct maker *m, size_t cell)
 	return atomic_load_explicit(&m->plan->ground_live[cell], memory_order_relaxed);
 }
 
-/* The cells from FIRST to below END of BLOCK are ground of SLOT's target, as far as they are live. */
+/* The cells from FIRST to below END of BLOCK are ground of SLOT's target, as far as they are live. *LIVE: they all are.
+ */
 static int ground_block(struct maker *m, const struct kedge__read_plan_slot *slot, size_t block, size_t first,
-			size_t end, struct kedge__error *err)
+			size_t end, bool *live, struct kedge__error *err)
 {
 	const struct kedge__read_plan_ground *g = &m->plan->grounds[slot->target];
 	const struct kedge__block_record *b = &g->member->seg->blocks[block];
@@ -377,8 +378,10 @@ static int ground_block(struct maker *m, const struct kedge__read_plan_slot *slo
 	for (size_t cell = first; cell < end && !rc; cell++) {
 		struct kedge__read_plan_unit u;
 
-		if (!ground_live(m, cell))
+		if (!ground_live(m, cell)) {
+			*live = false;
 			continue;
+		}
 		u = unit_of(g->member, block, cell);
 		u.ground = u.leads = true;
 		u.target = slot->target;
@@ -395,19 +398,23 @@ static int ground_block(struct maker *m, const struct kedge__read_plan_slot *slo
 
 static int ground_units(struct maker *m, const struct kedge__read_plan_slot *slot, struct kedge__error *err)
 {
-	const struct kedge__read_plan_ground *g = &m->plan->grounds[slot->target];
+	struct kedge__read_plan_ground *g = &m->plan->grounds[slot->target];
 	const struct kedge__read_plan_member *member = g->member;
 	size_t b = member && g->from < g->to ? kedge__segment_find_block(member->seg, g->from) : 0;
+	bool solid = true;
 	int rc = 0;
 
 	for (; member && b < member->seg->block_count && member->seg->blocks[b].position < g->to && !rc; b++) {
+		const struct kedge__block_record *block = &member->seg->blocks[b];
 		uint32_t begin, end;
 
-		kedge__read_plan_fits(g, &member->seg->blocks[b], &begin, &end);
+		kedge__read_plan_fits(g, block, &begin, &end);
+		solid = solid && begin == 0 && end == block->raw_bytes;
 		if (begin < end)
 			rc = ground_block(m, slot, b, kedge__read_plan_cell(member, b, begin),
-					  kedge__read_plan_cell(member, b, end - 1) + 1, err);
+					  kedge__read_plan_cell(member, b, end - 1) + 1, &solid, err);
 	}
+	g->solid = solid;
 	return rc;
 }
 

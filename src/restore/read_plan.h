@@ -69,6 +69,7 @@ struct kedge__read_plan_ground {
 	const struct kedge__read_plan_member *member; /* NULL: there is none */
 	uint64_t from, to; /* positions of literals whose places are in the target */
 	uint64_t shift;    /* from the position of a literal to that in the target, modulo 2^64 */
+	bool solid;        /* it is put to all of these places: no cell of it is dead or has a codec */
 };
 
 struct kedge__read_plan {
